@@ -1,0 +1,49 @@
+// Package fpga is what one card can do: registers, identity, reset, and letting its time pass. Backends live below it
+// (twin, pcie, rtl); fpga/regmap says what the registers mean.
+package fpga
+
+import (
+	"context"
+	"errors"
+
+	"github.com/olafctl/olaf"
+)
+
+// Kinds of device errors; match them with errors.Is.
+var (
+	// ErrGone says that the device stopped answering: a PCIe read of all ones, a closed connection.
+	ErrGone = errors.New("device is gone")
+	// ErrAddress says that no register answers at an address, or that access there is not allowed.
+	ErrAddress = errors.New("no such register")
+	// ErrRefused says that the device declined a write, for example of a mode while it runs.
+	ErrRefused = errors.New("device refused")
+)
+
+// Registers is access to the register space of one card. Addresses are byte offsets within BAR2, multiples of 4;
+// values are 32 bit. 64-bit counters are two registers, low word first, stable after a snapshot command.
+type Registers interface {
+	Read32(addr uint32) (uint32, error)
+	Write32(addr uint32, value uint32) error
+	// WriteBurst writes all words to the one address, in order: the data register of a memory proxy.
+	WriteBurst(addr uint32, words []uint32) error
+}
+
+// Device is one open card or its twin. It is not safe for concurrent use.
+type Device interface {
+	Registers
+	// Identity says what this is, without touching its state.
+	Identity() Identity
+	// Sleep lets d of the device's own time pass: a card's by waiting, the twin's by simulating. It ends early with the
+	// context's error.
+	Sleep(ctx context.Context, d olaf.Duration) error
+	Close() error
+}
+
+// Identity tells one device and what it was built as.
+type Identity struct {
+	Address    string `json:"address"` // the form that opens it again: twin:, pci:0000:3b:00.0
+	Kind       string `json:"kind"`    // twin, pcie, rtl, remote
+	MapVersion string `json:"map_version"`
+	Build      string `json:"build"` // bitstream hash, or the twin's model version
+	ClockHz    uint64 `json:"clock_hz"`
+}

@@ -1,0 +1,137 @@
+// Package engine holds the queue disciplines of the data path as pure algorithms over abstract time: fifo and olaf.
+//
+// docs/semantics.md is normative; this package, the twin, the simulator and the RTL obey the same page. An Engine
+// decides what becomes of an arriving update and in which order frames leave; a Queue puts the output serialiser behind
+// it. There are no registers, goroutines, clocks or files here, and nothing allocates per update.
+package engine
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+)
+
+// ErrConfig is the kind of every refused configuration.
+var ErrConfig = errors.New("engine: bad configuration")
+
+// Class is what became of an arriving update; every arrival is in exactly one class (docs/semantics.md, Enqueue).
+type Class uint8
+
+const (
+	Appended Class = iota
+	Aggregated
+	Replaced
+	ReplacedReward
+	DroppedFull
+	DroppedReward
+	DroppedMismatch
+	// Classes is how many there are.
+	Classes
+)
+
+var classNames = [Classes]string{"appended", "aggregated", "replaced", "replaced_reward", "dropped_full", "dropped_reward", "dropped_mismatch"}
+
+// String is the name the class has in reports and golden vectors.
+func (c Class) String() string {
+	if c < Classes {
+		return classNames[c]
+	}
+	return fmt.Sprintf("class(%d)", uint8(c))
+}
+
+// Port is a direction in which frames leave. FIFO and Olaf only know ToServer; disciplines that answer workers
+// themselves also fill ToWorkers, so that one arrival may yield no, one or many frames either way.
+type Port uint8
+
+const (
+	ToServer Port = iota
+	ToWorkers
+	// Ports is how many directions there are.
+	Ports
+)
+
+// Config shapes an engine. The zero value of an option is its off state.
+type Config struct {
+	Slots    int // updates the queue holds, 1 … MaxSlots
+	Clusters int // cluster ids run from 0 to Clusters-1, at most 65,536
+	// LaneMemory is how many gradient lanes a slot stores and merges; 0 decides without moving gradients, which is what
+	// metrics need. At most olaf.MaxLanes.
+	LaneMemory int
+	// FreeSlotOnStart frees a slot the moment its frame starts to leave, as ns-3's drop-tail queue does, instead of when
+	// its last bit has left (slot_held_during_tx = false).
+	FreeSlotOnStart bool
+	RewardFilter    bool
+	RewardThreshold int32 // θ in Q24.8, not negative
+	Provenance      bool  // log who is inside every waiting update
+}
+
+// MaxSlots bounds Config.Slots.
+const MaxSlots = 1 << 16
+
+// Stats counts since the engine was made or reset. Updates are counted once by class, frames once when they leave.
+type Stats struct {
+	Class       [Classes]uint64
+	Locked      uint64 // frames that started to leave
+	Released    uint64 // frames whose last bit left ("delivered_frames")
+	Flushed     uint64 // frames discarded by Flush
+	SumReleased uint64 // Σ count over released frames
+	SumFlushed  uint64 // Σ count over flushed frames
+	// SumDiscarded is Σ count over updates that a replacement of either kind took out of their slot.
+	SumDiscarded    uint64
+	LaneSaturations uint64
+	RewardSaturations,
+	CountSaturations uint64
+	LockedCollisions uint64 // arrivals whose cluster had an update leaving and none waiting (paper §12.1)
+	PeakOccupancy    int
+}
+
+// In is how many updates arrived.
+func (s *Stats) In() uint64 {
+	var n uint64
+	for _, c := range s.Class {
+		n += c
+	}
+	return n
+}
+
+// Slot names a frame that Lock took, until Release.
+type Slot int32
+
+// Frame is a view of one slot. It is valid until the slot is released or the engine is used by another arrival that may
+// merge into it; a locked slot never changes.
+type Frame struct {
+	Update     olaf.Update
+	AppendedAt olaf.Time // when the slot was filled; merges keep it
+	Lanes      []int32   // nil without lane memory
+	// Contributors lists who is inside, oldest first; nil without provenance.
+	Contributors []olaf.Contributor
+}
+
+// Engine is one queue discipline. It is not safe for concurrent use, and the same calls always give the same results.
+type Engine interface {
+	// Offer presents u, which arrives at now, with its gradients, and says what became of it. u and lanes are not kept.
+	// u.Cluster must be below Config.Clusters and lanes must be nil or u.Lanes long.
+	Offer(now olaf.Time, u *olaf.Update, lanes []int32) Class
+	// Waiting is how many frames wait to leave on p; one that is leaving does not count.
+	Waiting(p Port) int
+	// Lock takes the head of p's departure order. From now on nothing merges into it; its cluster has no waiting update.
+	Lock(p Port) (Slot, bool)
+	// Frame views a waiting or locked slot.
+	Frame(s Slot) Frame
+	// Release says that the locked slot's last bit has left.
+	Release(s Slot)
+	// Flush discards everything inside, waiting or locked, and counts it as flushed.
+	Flush()
+	// Reset empties the engine and its counters without counting anything, and keeps its memory.
+	Reset()
+	// Occupancy is the number of slots in use; ActiveClusters how many clusters have an update inside, waiting or leaving.
+	Occupancy() int
+	ActiveClusters() int
+	// Queued calls visit for every slot in use, in departure order, locked heads first, until it returns false.
+	Queued(visit func(s Slot, locked bool) bool)
+	// Queued count sum, for the accounting identities: Σ count over slots in use.
+	QueuedCount() (frames, updates uint64)
+	Stats() Stats
+	Config() Config
+}

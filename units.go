@@ -1,0 +1,204 @@
+package olaf
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"strings"
+)
+
+// ErrUnit is the kind of every parsing error of a quantity: a missing or unknown unit, or a value outside the type.
+var ErrUnit = errors.New("bad quantity")
+
+// Rate is bits per second of L2 frame. 60G, 2.5Gbps and 100M parse; a bare number does not.
+type Rate int64
+
+// Rates that read well in code.
+const (
+	BitPerSecond Rate = 1
+	Kbps              = 1000 * BitPerSecond
+	Mbps              = 1000 * Kbps
+	Gbps              = 1000 * Mbps
+)
+
+// Size is a length in bytes. 256B, 2048b (bits, a multiple of 8) and 9kB parse; a bare number does not.
+type Size int64
+
+// Time is an instant of virtual time: picoseconds since the run's origin. It holds 106 days.
+type Time int64
+
+// Duration is a span of virtual time in picoseconds. 4ns, 1.5us, 100ms parse; a bare number does not.
+type Duration int64
+
+// Durations that read well in code.
+const (
+	Picosecond  Duration = 1
+	Nanosecond           = 1000 * Picosecond
+	Microsecond          = 1000 * Nanosecond
+	Millisecond          = 1000 * Microsecond
+	Second               = 1000 * Millisecond
+	Minute               = 60 * Second
+	Hour                 = 60 * Minute
+)
+
+// Cycle is one cycle of the 250 MHz data path, in which 64 bytes move (paper §7, hardware 512 bit AXI4-Stream).
+const Cycle = 4 * Nanosecond
+
+// Add returns the instant d after t.
+func (t Time) Add(d Duration) Time { return t + Time(d) }
+
+// Sub returns the span from u to t.
+func (t Time) Sub(u Time) Duration { return Duration(t - u) }
+
+// NS is the whole nanoseconds since the origin, rounded down.
+func (t Time) NS() int64 { return int64(t) / int64(Nanosecond) }
+
+// NS is d in nanoseconds.
+func (d Duration) NS() float64 { return float64(d) / float64(Nanosecond) }
+
+// Seconds is d in seconds.
+func (d Duration) Seconds() float64 { return float64(d) / float64(Second) }
+
+// Bits is the size in bits.
+func (s Size) Bits() int64 { return int64(s) * 8 }
+
+// TimeToSend is how long r takes for s, rounded down to a picosecond; r must be positive.
+func (r Rate) TimeToSend(s Size) Duration {
+	if bits := s.Bits(); bits <= math.MaxInt64/int64(Second) {
+		return Duration(bits * int64(Second) / int64(r))
+	}
+	v := new(big.Int).Mul(big.NewInt(s.Bits()), big.NewInt(int64(Second)))
+	return Duration(v.Quo(v, big.NewInt(int64(r))).Int64())
+}
+
+// unit is one suffix of a quantity and its worth in the type's base unit.
+type unit struct {
+	suffix string
+	worth  int64
+}
+
+// The tables are ordered so that the first suffix that fits is the one that prints, largest first.
+var (
+	rateUnits = []unit{{"Tbps", 1e12}, {"Gbps", 1e9}, {"Mbps", 1e6}, {"kbps", 1e3}, {"bps", 1}}
+	rateShort = []unit{{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"k", 1e3}, {"K", 1e3}, {"Kbps", 1e3}}
+	sizeUnits = []unit{{"B", 1}}
+	sizeAlso  = []unit{{"kB", 1000}, {"KB", 1000}, {"MB", 1e6}, {"GB", 1e9}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}}
+	timeUnits = []unit{{"s", int64(Second)}, {"ms", int64(Millisecond)}, {"us", int64(Microsecond)}, {"ns", int64(Nanosecond)}, {"ps", 1}}
+	timeAlso  = []unit{{"µs", int64(Microsecond)}, {"μs", int64(Microsecond)}, {"m", int64(Minute)}, {"min", int64(Minute)}, {"h", int64(Hour)}}
+)
+
+// ParseRate reads a rate with its unit: 60G, 2.5Gbps, 100M, 9600bps.
+// The error matches ErrUnit and proposes the likely meaning of a bare number.
+func ParseRate(s string) (Rate, error) {
+	v, err := parseQuantity("rate", s, "G", append(rateUnits, rateShort...))
+	return Rate(v), err
+}
+
+// ParseSize reads a size with its unit: 256B, 2048b, 9kB. Bits must make whole bytes.
+// The error matches ErrUnit.
+func ParseSize(s string) (Size, error) {
+	if bits, ok := strings.CutSuffix(strings.TrimSpace(s), "b"); ok {
+		v, err := parseQuantity("size", bits, "", []unit{{"", 1}})
+		if err == nil && v%8 != 0 {
+			err = fmt.Errorf("%w: size %q is not a whole number of bytes", ErrUnit, s)
+		}
+		return Size(v / 8), err
+	}
+	v, err := parseQuantity("size", s, "B", append(sizeUnits, sizeAlso...))
+	return Size(v), err
+}
+
+// ParseDuration reads a span with its unit: 4ns, 1.5us, 100ms, 60s, 2m.
+// The error matches ErrUnit.
+func ParseDuration(s string) (Duration, error) {
+	v, err := parseQuantity("duration", s, "ms", append(timeUnits, timeAlso...))
+	return Duration(v), err
+}
+
+func parseQuantity(what, s, likely string, units []unit) (int64, error) {
+	s = strings.TrimSpace(s)
+	cut := 0
+	for cut < len(s) && (s[cut] == '.' || s[cut] == '-' || s[cut] == '+' || (s[cut] >= '0' && s[cut] <= '9')) {
+		cut++
+	}
+	number, suffix := s[:cut], strings.TrimSpace(s[cut:])
+	value, ok := new(big.Rat).SetString(number)
+	if !ok || number == "" {
+		return 0, fmt.Errorf("%w: %s %q does not start with a number", ErrUnit, what, s)
+	}
+	for _, u := range units {
+		if u.suffix != suffix {
+			continue
+		}
+		value.Mul(value, new(big.Rat).SetInt64(u.worth))
+		whole := new(big.Int).Quo(value.Num(), value.Denom())
+		if !whole.IsInt64() {
+			return 0, fmt.Errorf("%w: %s %q is out of range", ErrUnit, what, s)
+		}
+		return whole.Int64(), nil
+	}
+	if suffix == "" {
+		return 0, fmt.Errorf("%w: %s %q has no unit; did you mean %s%s?", ErrUnit, what, s, number, likely)
+	}
+	return 0, fmt.Errorf("%w: %s %q has the unknown unit %q", ErrUnit, what, s, suffix)
+}
+
+func formatQuantity(v int64, units []unit) string {
+	if v == 0 {
+		return "0" + units[len(units)-1].suffix
+	}
+	for _, u := range units {
+		if v%u.worth == 0 || (v >= u.worth || v <= -u.worth) && isShort(v, u.worth) {
+			return trimZeros(v, u.worth) + u.suffix
+		}
+	}
+	return strconv.FormatInt(v, 10)
+}
+
+// isShort says whether v in units of worth has at most three decimals, so that nothing is lost in print.
+func isShort(v, worth int64) bool { return worth >= 1000 && v%(worth/1000) == 0 }
+
+func trimZeros(v, worth int64) string {
+	s := new(big.Rat).SetFrac64(v, worth).FloatString(3)
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+}
+
+// String prints the shortest exact form, such as 60Gbps or 2.5Gbps.
+func (r Rate) String() string { return formatQuantity(int64(r), rateUnits) }
+
+// String prints whole bytes, such as 256B.
+func (s Size) String() string { return formatQuantity(int64(s), sizeUnits) }
+
+// String prints the shortest exact form, such as 100ms or 20.48ns.
+func (d Duration) String() string { return formatQuantity(int64(d), timeUnits) }
+
+// String prints t as a span since the origin.
+func (t Time) String() string { return Duration(t).String() }
+
+// Set, Type and the text forms make the units usable as flags and in YAML and JSON.
+
+func (r *Rate) Set(s string) error     { return set(r, s, ParseRate) }
+func (s *Size) Set(v string) error     { return set(s, v, ParseSize) }
+func (d *Duration) Set(s string) error { return set(d, s, ParseDuration) }
+
+func (r *Rate) Type() string     { return "rate" }
+func (s *Size) Type() string     { return "size" }
+func (d *Duration) Type() string { return "duration" }
+
+func (r *Rate) UnmarshalText(b []byte) error     { return r.Set(string(b)) }
+func (s *Size) UnmarshalText(b []byte) error     { return s.Set(string(b)) }
+func (d *Duration) UnmarshalText(b []byte) error { return d.Set(string(b)) }
+
+func (r Rate) MarshalText() ([]byte, error)     { return []byte(r.String()), nil }
+func (s Size) MarshalText() ([]byte, error)     { return []byte(s.String()), nil }
+func (d Duration) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+func set[T any](dst *T, s string, parse func(string) (T, error)) error {
+	v, err := parse(s)
+	if err == nil {
+		*dst = v
+	}
+	return err
+}
