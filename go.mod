@@ -2,6 +2,8 @@ module github.com/olafctl/olaf
 
 go 1.26.0
 
+tool honnef.co/go/tools/cmd/staticcheck
+
 require (
 	github.com/ByteArena/box2d v1.0.2
 	github.com/NimbleMarkets/ntcharts v0.4.0
@@ -34,6 +36,7 @@ require (
 	modernc.org/sqlite v1.55.0
 	pgregory.net/rapid v1.3.0
 )
+
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect

@@ -1,0 +1,51 @@
+# Everything a developer runs. `make test` is what CI runs; it must pass on a fresh Debian machine with Go.
+SHELL := /bin/bash
+GO    ?= go
+BIN   := bin/olafctl
+LDFLAGS := -s -w
+
+# Debian packages that the suites use as real peers, as package:program.
+PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soffice chromium:chromium tmux:tmux
+
+# Packages whose code runs on several goroutines; the race detector needs cgo and gcc.
+RACE := ./experiments ./p4ctl/... ./cmd/olafctl ./results/store
+
+.PHONY: build test unit race lint generate bench fuzz peers clean
+
+build: ## the binary, without cgo
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/olafctl
+
+test: peers lint unit race ## what CI runs
+
+unit:
+	CGO_ENABLED=0 $(GO) test -timeout 12m ./...
+
+race:
+	@if command -v gcc >/dev/null; then CGO_ENABLED=1 $(GO) test -race -short -timeout 12m $(RACE); \
+	 elif [ "$$CI" = true ]; then echo "race tests need gcc" >&2; exit 1; \
+	 else echo "skipped: race tests (no gcc)"; fi
+
+lint:
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted" >&2; exit 1; fi
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+
+generate: ## regenerate what is derived; a test fails when it is stale
+	$(GO) generate ./...
+
+bench: ## the numbers of docs/performance.md, medians by benchstat if you have it
+	$(GO) test -run '^$$' -bench . -benchtime 0.3s -count 3 ./...
+
+fuzz: ## every fuzz target for a short while
+	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p 2>/dev/null | grep ^Fuzz); do \
+	  echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 10s $$p || exit 1; done; done
+
+peers: ## install the programs the suites test against (root on Debian), or name what will be skipped
+	@missing=(); for p in $(PEERS); do command -v $${p#*:} >/dev/null || missing+=($${p%%:*}); done; \
+	if [ $${#missing[@]} -gt 0 ]; then \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $${missing[@]} >/dev/null; \
+	  else echo "not installed, so their tests are skipped: $${missing[*]}"; fi; fi
+
+clean:
+	rm -rf bin dist

@@ -1,0 +1,86 @@
+package olaf_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/olafctl/olaf"
+
+// rooms lists every room with its floor, most specific folder first. Imports go down only, and rooms on one floor do
+// not import each other (docs/architecture.md, Floors).
+var rooms = []struct {
+	folder string
+	floor  int
+}{
+	{"fpga/regmap", 1}, {"fpga/engine", 1}, {"results", 1},
+	{"fpga", 2}, {"p4ctl", 2}, {"pktgen", 2}, {"capture", 2},
+	{"experiments/netsim/tc", 3},
+	{"experiments/netsim", 4}, {"experiments/rl", 4}, {"experiments/aomcheck", 4},
+	{"experiments", 5},
+	{"tui", 6},
+	{"cmd", 7}, {"docs", 7},
+	{"", 0},
+}
+
+func roomOf(folder string) (name string, floor int) {
+	for _, r := range rooms {
+		if folder == r.folder || strings.HasPrefix(folder, r.folder+"/") {
+			return r.folder, r.floor
+		}
+	}
+	return "", 0
+}
+
+// TestImportsGoDown reads every Go file's imports, tests of the packages included.
+func TestImportsGoDown(t *testing.T) {
+	files := 0
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || !strings.HasSuffix(p, ".go") {
+			return err
+		}
+		files++
+		folder := filepath.ToSlash(filepath.Dir(p))
+		if folder == "." {
+			folder = ""
+		}
+		checkFile(t, p, folder)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 5 {
+		t.Fatalf("only %d Go files found: the walk is broken", files)
+	}
+}
+
+func checkFile(t *testing.T, file, folder string) {
+	t.Helper()
+	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	name, floor := roomOf(folder)
+	for _, spec := range parsed.Imports {
+		imported, err := strconv.Unquote(spec.Path.Value)
+		if err != nil || (imported != module && !strings.HasPrefix(imported, module+"/")) {
+			continue
+		}
+		target := strings.TrimPrefix(strings.TrimPrefix(imported, module), "/")
+		toName, toFloor := roomOf(target)
+		switch {
+		case toFloor > floor:
+			t.Errorf("%s: %s imports %s, which is a floor above", file, path.Join(folder), imported)
+		case toFloor == floor && toName != name:
+			t.Errorf("%s: %s and %s are rooms on one floor and must not know each other", file, name, toName)
+		}
+	}
+}
