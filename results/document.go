@@ -1,0 +1,222 @@
+package results
+
+import "encoding/json"
+
+// BenchSchema names the document a Bench is.
+const BenchSchema = "olafctl.bench/v1"
+
+// Bench is the result of one experiment: every configuration that ran, their comparisons, and the paper beside them.
+// Everything but Provenance is a function of the specification and the seed alone.
+type Bench struct {
+	Schema     string     `json:"schema"`
+	Provenance Provenance `json:"provenance"`
+	// Experiment is the name under which it is run again, such as table1.
+	Experiment string `json:"experiment"`
+	// Config is the fully resolved specification, in whatever form its owner writes.
+	Config json.RawMessage `json:"config"`
+	// Window says in words over which span ages were averaged.
+	Window      string       `json:"aom_window"`
+	Rows        []Row        `json:"rows"`
+	Comparisons []Comparison `json:"comparisons"`
+	Paper       []PaperRow   `json:"paper"`
+	// Statements are what a reader must be told beside the numbers, such as that a workload was calibrated on them.
+	Statements []string `json:"statements,omitempty"`
+	// Partial says that the experiment was stopped before all its runs were done.
+	Partial bool `json:"partial"`
+}
+
+// Valid says whether every row is.
+func (b *Bench) Valid() bool {
+	for i := range b.Rows {
+		if !b.Rows[i].Valid {
+			return false
+		}
+	}
+	return !b.Partial
+}
+
+// Provenance says who made a result, where and when. It differs between two runs that are otherwise the same.
+type Provenance struct {
+	Tool     string   `json:"tool"`
+	Version  string   `json:"version"`
+	Go       string   `json:"go"`
+	Commit   string   `json:"commit,omitempty"`
+	Dirty    bool     `json:"dirty,omitempty"`
+	Host     string   `json:"host"`
+	System   string   `json:"system"` // operating system and architecture
+	CPUs     int      `json:"cpus,omitempty"`
+	Device   string   `json:"device"`
+	Command  []string `json:"command,omitempty"`
+	Started  string   `json:"started"`  // RFC 3339
+	Finished string   `json:"finished"` // RFC 3339
+	// Digests names inputs and tables by what they contained: spec, p4info, tables, trace, register map.
+	Digests []Digest `json:"digests,omitempty"`
+}
+
+// Digest is the hash of one named input.
+type Digest struct {
+	Name   string `json:"name"`
+	SHA256 string `json:"sha256"`
+}
+
+// Statistic describes a metric over the runs of a configuration. A number that can't be computed is missing, and Reason
+// says why.
+type Statistic struct {
+	Mean Float `json:"mean"`
+	SD   Float `json:"sd"`
+	// CI95 is the half-width of the 95 % interval of the mean, from Student's t.
+	CI95   Float  `json:"ci95"`
+	Min    Float  `json:"min"`
+	Max    Float  `json:"max"`
+	N      int    `json:"n"`
+	Reason string `json:"reason,omitempty"`
+}
+
+// Known says whether there is a mean.
+func (s *Statistic) Known() bool { return s.N > 0 && s.Mean.Known() }
+
+// Stats are a row's statistics. Times are ns, rates and shares are as the names say; docs/metrics.md defines each.
+type Stats struct {
+	Sent            Statistic `json:"sent"`
+	Received        Statistic `json:"received"`
+	Aggregated      Statistic `json:"aggregated"`
+	Replaced        Statistic `json:"replaced"`
+	ReplacedReward  Statistic `json:"replaced_reward"`
+	DroppedFull     Statistic `json:"dropped_full"`
+	DroppedReward   Statistic `json:"dropped_reward"`
+	DroppedMismatch Statistic `json:"dropped_mismatch"`
+	Bypassed        Statistic `json:"bypassed"`
+	Malformed       Statistic `json:"malformed"`
+	Lost            Statistic `json:"lost"`
+	LostPct         Statistic `json:"lost_pct"`
+	AoMCluster      Statistic `json:"aom_cluster_ns"`
+	AoMWorker       Statistic `json:"aom_worker_ns"`
+	PeakAoM         Statistic `json:"peak_aom_ns"`
+	AoMP50          Statistic `json:"aom_p50_ns"`
+	AoMP95          Statistic `json:"aom_p95_ns"`
+	AoMP99          Statistic `json:"aom_p99_ns"`
+	Jain            Statistic `json:"jain"`
+	JainWorkerMeans Statistic `json:"jain_worker_means"`
+	JainWorkers     Statistic `json:"jain_workers"`
+	Utilisation     Statistic `json:"utilisation"`
+	QueueDelay      Statistic `json:"queue_delay_ns"`
+	NeverDelivered  Statistic `json:"never_delivered"`
+	TimeToN         Statistic `json:"time_to_n_ns"`
+}
+
+// Row is one configuration of an experiment: a queue discipline at an output rate, over all its runs.
+type Row struct {
+	Queue      string `json:"queue"`
+	OutRateBPS int64  `json:"out_rate_bps"`
+	// Runs is how many valid runs the statistics are over; InvalidRuns how many were left out of them.
+	Runs        int      `json:"runs"`
+	InvalidRuns int      `json:"invalid_runs"`
+	Valid       bool     `json:"valid"`
+	Reasons     []string `json:"invalid_reasons,omitempty"`
+	Stats
+	// CDF is the distribution of aggregations per outgoing update, over all valid runs together (Fig. 6).
+	CDF      []CDFPoint   `json:"aggregations_cdf"`
+	Clusters []ClusterRow `json:"clusters,omitempty"`
+}
+
+// CDFPoint says which share of the outgoing updates carried at most LE aggregations.
+type CDFPoint struct {
+	LE int   `json:"le"`
+	P  Float `json:"p"`
+}
+
+// ClusterRow is one cluster of a Row, over its runs.
+type ClusterRow struct {
+	Cluster    int       `json:"cluster"`
+	Deliveries Statistic `json:"deliveries"`
+	AoM        Statistic `json:"aom_ns"`
+	PeakAoM    Statistic `json:"peak_aom_ns"`
+	// AoMWorker is the mean over the cluster's workers of their own sawtooths.
+	AoMWorker Statistic `json:"aom_worker_ns"`
+}
+
+// Comparison sets one queue against another at the same output rate, run by run over equal seeds.
+type Comparison struct {
+	OutRateBPS   int64        `json:"out_rate_bps"`
+	Queue        string       `json:"queue"`
+	Versus       string       `json:"versus"`
+	AoMReduction AoMReduction `json:"aom_reduction_pct"`
+	// Speedup is T(N) of Versus over T(N) of Queue (Fig. 7).
+	Speedup Statistic `json:"speedup"`
+}
+
+// AoMReduction is 100·(1 − AoM of the queue / AoM of the other) under each reading of what an age belongs to.
+type AoMReduction struct {
+	// WorkerCluster takes the other queue per worker and this queue per cluster; it is the one that fits the paper.
+	WorkerCluster Statistic `json:"worker_cluster"`
+	// ClusterCluster is the literal text of §8.1: both per cluster.
+	ClusterCluster Statistic `json:"cluster_cluster"`
+	WorkerWorker   Statistic `json:"worker_worker"`
+}
+
+// PaperRow is one published number beside ours.
+type PaperRow struct {
+	ID       string `json:"id"`
+	Artefact string `json:"artefact"` // table1, fig6, …
+	Row      string `json:"row"`
+	Column   string `json:"column"`
+	Unit     string `json:"unit"`
+	Source   string `json:"source"`
+	// Published is missing where the paper only draws or says it.
+	Published Float     `json:"published"`
+	Ours      Statistic `json:"ours"`
+	// DeviationPct is ours relative to the published number.
+	DeviationPct Float  `json:"deviation_pct"`
+	TolerancePct Float  `json:"tolerance_pct"`
+	Verdict      string `json:"verdict"` // reproduced, same direction, deviates, not testable here
+	Note         string `json:"note,omitempty"`
+}
+
+// Run is what one run yields.
+type Run struct {
+	Queue      string   `json:"queue"`
+	OutRateBPS int64    `json:"out_rate_bps"`
+	Index      int      `json:"index"` // runs of the same index share a seed and are compared in pairs
+	Seed       uint64   `json:"seed"`
+	Counters   Counters `json:"counters"`
+	Metrics    Metrics  `json:"metrics"`
+	// Aggregations counts outgoing updates by how many aggregations they carried: Aggregations[k] carried k.
+	Aggregations []int64         `json:"aggregations"`
+	Clusters     []ClusterMetric `json:"clusters,omitempty"`
+	// Missing says why a metric of that name is missing.
+	Missing map[string]string `json:"missing,omitempty"`
+	// Invalid lists why the run must not enter a mean; empty when it may.
+	Invalid []string `json:"invalid,omitempty"`
+}
+
+// Valid says whether the run may enter statistics.
+func (r *Run) Valid() bool { return len(r.Invalid) == 0 }
+
+// Metrics are the scalars of one run, ns where a name says so.
+type Metrics struct {
+	LostPct         Float `json:"lost_pct"`
+	AoMCluster      Float `json:"aom_cluster_ns"`
+	AoMWorker       Float `json:"aom_worker_ns"`
+	PeakAoM         Float `json:"peak_aom_ns"`
+	AoMP50          Float `json:"aom_p50_ns"`
+	AoMP95          Float `json:"aom_p95_ns"`
+	AoMP99          Float `json:"aom_p99_ns"`
+	Jain            Float `json:"jain"`
+	JainWorkerMeans Float `json:"jain_worker_means"`
+	JainWorkers     Float `json:"jain_workers"`
+	Utilisation     Float `json:"utilisation"`
+	QueueDelay      Float `json:"queue_delay_ns"`
+	QueueDelayMax   Float `json:"queue_delay_max_ns"`
+	NeverDelivered  Float `json:"never_delivered"`
+	TimeToN         Float `json:"time_to_n_ns"`
+	Duration        Float `json:"duration_ns"` // first to last delivery
+}
+
+// ClusterMetric is one cluster of a Run.
+type ClusterMetric struct {
+	Cluster    int   `json:"cluster"`
+	Deliveries int64 `json:"deliveries"`
+	AoM        Float `json:"aom_ns"`
+	PeakAoM    Float `json:"peak_aom_ns"`
+	AoMWorker  Float `json:"aom_worker_ns"`
+}
