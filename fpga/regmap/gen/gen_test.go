@@ -1,0 +1,52 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+func TestGeneratedFilesAreFresh(t *testing.T) {
+	for _, o := range outputs() {
+		want, err := o.render()
+		if err != nil {
+			t.Fatalf("%s: %v", o.path, err)
+		}
+		got, err := os.ReadFile(filepath.Join("..", o.path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(got, want) {
+			t.Errorf("%s is stale: run go generate ./fpga/regmap", o.path)
+		}
+	}
+}
+
+// TestVerilogHeaderCompiles lets Verilator, a real peer, read the header and use one value of it.
+func TestVerilogHeaderCompiles(t *testing.T) {
+	tool, err := exec.LookPath("verilator")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("verilator is not installed")
+		}
+		t.Skip("verilator is not installed")
+	}
+	text, err := renderVerilog()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	top := "`include \"olaf_regs.svh\"\nmodule top(output logic [31:0] magic);\n  assign magic = olaf_regs::COMMON_MAGIC_RESET_VALUE;\nendmodule\n"
+	for name, content := range map[string][]byte{"olaf_regs.svh": text, "top.sv": []byte(top)} {
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(tool, "--lint-only", "--top-module", "top", "top.sv")
+	cmd.Dir = dir
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("verilator: %v\n%s", err, out)
+	}
+}

@@ -1,0 +1,316 @@
+package regmap
+
+// Version is the map's version, major.minor.patch; common.map_version packs it as 8, 8 and 16 bits. A change of major
+// means that software written for the older map must not program the card.
+const (
+	VersionMajor = 1
+	VersionMinor = 0
+	VersionPatch = 0
+)
+
+// Placeholder is what a live register slave of the shell answers at an offset that it does not implement.
+const Placeholder = 0xDEADBEEF
+
+// header is how every block starts: a list from common that ends with 0, so that software finds what was built.
+func header(kind, next uint32) []Register {
+	return []Register{
+		{Name: "type", Offset: 0x000, Access: ReadOnly, Reset: uint64(kind), Doc: "Four letters that say which block this is."},
+		{Name: "version", Offset: 0x004, Access: ReadOnly, Reset: versionWord, Doc: "Version of the block: major, minor, patch.", Fields: versionFields},
+		{Name: "next", Offset: 0x008, Access: ReadOnly, Reset: uint64(next), Unit: "BAR2 bytes", Doc: "Where the next block starts; 0 ends the list."},
+	}
+}
+
+const versionWord = VersionMajor<<24 | VersionMinor<<16 | VersionPatch
+
+var versionFields = []Field{
+	{Name: "major", Hi: 31, Lo: 24, Doc: "Incompatible changes."},
+	{Name: "minor", Hi: 23, Lo: 16, Doc: "Additions."},
+	{Name: "patch", Hi: 15, Lo: 0, Doc: "Repairs."},
+}
+
+func join(parts ...[]Register) []Register {
+	var out []Register
+	for _, p := range parts {
+		out = append(out, p...)
+	}
+	return out
+}
+
+// bank lays 64-bit counters one after the other from offset.
+func bank(offset uint32, counters ...Register) []Register {
+	for i := range counters {
+		counters[i].Offset = offset + uint32(8*i)
+		counters[i].Wide, counters[i].Counter, counters[i].Access = true, true, ReadOnly
+	}
+	return counters
+}
+
+// window is a bank whose content the block's index register selects.
+func window(offset uint32, values ...Register) []Register {
+	values = bank(offset, values...)
+	for i := range values {
+		values[i].Counter, values[i].Built = false, true
+	}
+	return values
+}
+
+var blocks = []Block{
+	{Name: "common", Base: 0x100000, Size: 0x1000, Doc: "Identity, capabilities and the commands that concern the whole card.", Registers: []Register{
+		{Name: "magic", Offset: 0x000, Access: ReadOnly, Reset: 0x4F4C4146, Doc: "The letters OLAF; anything else means that this is not our bitstream."},
+		{Name: "map_version", Offset: 0x004, Access: ReadOnly, Reset: versionWord, Doc: "Version of this map.", Fields: versionFields},
+		{Name: "next", Offset: 0x008, Access: ReadOnly, Reset: 0x101000, Unit: "BAR2 bytes", Doc: "Where the next block starts; 0 ends the list."},
+		{Name: "role", Offset: 0x00C, Access: ReadOnly, Built: true, Doc: "What this card was built as.", Fields: []Field{
+			{Name: "accelerator", Hi: 0, Lo: 0, Doc: "OlafQueue and replication are built."},
+			{Name: "generator", Hi: 1, Lo: 1, Doc: "The packet generator is built."},
+		}},
+		{Name: "capabilities", Offset: 0x010, Access: ReadOnly, Built: true, Doc: "Options of this build.", Fields: []Field{
+			{Name: "model_cycles", Hi: 0, Lo: 0, Doc: "queue.dequeue_cycles and queue.merge_cycles are writable (a model); otherwise they state what the logic takes."},
+			{Name: "provenance", Hi: 1, Lo: 1, Doc: "Contributors of merged updates can be logged."},
+			{Name: "free_on_start", Hi: 2, Lo: 2, Doc: "A slot can be freed when its frame starts to leave."},
+			{Name: "fault_injection", Hi: 3, Lo: 3, Doc: "The generator obeys the fault flags of descriptors."},
+			{Name: "server_model", Hi: 4, Lo: 4, Doc: "The model block answers: a parameter server stands behind the queue."},
+			{Name: "lanes", Hi: 5, Lo: 5, Doc: "Gradient lanes are stored and merged, not only counted."},
+		}},
+		{Name: "build_hash", Offset: 0x014, Access: ReadOnly, Built: true, Doc: "First 32 bits of the bitstream's hash, or of the twin's model version."},
+		{Name: "build_time", Offset: 0x018, Wide: true, Access: ReadOnly, Built: true, Unit: "s", Doc: "When the bitstream was built, seconds since 1970; 0 on the twin."},
+		{Name: "scratch", Offset: 0x020, Access: ReadWrite, Reset: 0x5A5AA5A5, Doc: "Holds any value, for tests of the path to the card."},
+		{Name: "clock_hz", Offset: 0x024, Access: ReadOnly, Built: true, Unit: "Hz", Doc: "Clock of the data path, nominally 250,000,000."},
+		{Name: "max_packet_bytes", Offset: 0x028, Access: ReadOnly, Built: true, Unit: "B", Doc: "Largest L2 frame, without FCS, that every stage of this build passes."},
+		{Name: "cycles", Offset: 0x030, Wide: true, Access: ReadOnly, Built: true, Unit: "cycles", Doc: "Free-running count since power-up; reading the low word latches the high word."},
+		{Name: "command", Offset: 0x038, Access: Command, Doc: "Acts on all blocks at the same cycle.", Fields: []Field{
+			{Name: "snapshot", Hi: 0, Lo: 0, Doc: "Latch every counter of every bank. Together with clear: latch, then clear."},
+			{Name: "clear", Hi: 1, Lo: 1, Doc: "Zero the running counters, peaks and per-cluster counters; the latched values stay."},
+			{Name: "reset", Hi: 2, Lo: 2, Doc: "Abort the generator, empty the queue uncounted, and return every register and memory to its reset value. Wait 1 ms."},
+		}},
+		{Name: "errors", Offset: 0x040, Access: ClearOnOne, Doc: "Sticky summary of what went wrong.", Fields: []Field{
+			{Name: "address", Hi: 0, Lo: 0, Doc: "An access hit an offset without a register."},
+			{Name: "read_only", Hi: 1, Lo: 1, Doc: "A write hit a read-only register."},
+			{Name: "state", Hi: 2, Lo: 2, Doc: "A write or command was refused because of the block's state."},
+			{Name: "value", Hi: 3, Lo: 3, Doc: "A write was refused because of its value."},
+			{Name: "queue", Hi: 8, Lo: 8, Doc: "queue.errors gained a bit."},
+			{Name: "replication", Hi: 9, Lo: 9, Doc: "A write to the replication block was refused."},
+			{Name: "generator", Hi: 10, Lo: 10, Doc: "generator.events gained an error bit."},
+		}},
+		{Name: "error_address", Offset: 0x044, Access: ReadOnly, Built: true, Unit: "BAR2 bytes", Doc: "Address of the newest refused access; 0 when there was none."},
+	}},
+	{Name: "queue", Base: 0x101000, Size: 0x1000, Doc: "OlafQueue with the counters of VNP4-1 and VNP4-2 around it. Configuration holds still while it runs: registers marked idle are writable only while control.enable is 0 and the queue is empty.", Registers: join(
+		header(0x4F4C5155, 0x102000),
+		[]Register{
+			{Name: "built_slots", Offset: 0x00C, Access: ReadOnly, Built: true, Doc: "Slots in this build; the limit of depth."},
+			{Name: "built_clusters", Offset: 0x010, Access: ReadOnly, Built: true, Doc: "Cluster ids run from 0 to this minus 1, at most 65,536."},
+			{Name: "built_lanes", Offset: 0x014, Access: ReadOnly, Built: true, Doc: "Gradient lanes that a slot stores."},
+			{Name: "control", Offset: 0x020, Access: ReadWrite, Doc: "What may change while updates flow.", Fields: []Field{
+				{Name: "enable", Hi: 0, Lo: 0, Doc: "Admit updates. While 0 the queue drains, and arriving updates are counted in lost_before_engine."},
+				{Name: "freeze", Hi: 1, Lo: 1, Doc: "Stop admitting and starting frames at a packet boundary, for the inspector."},
+			}},
+			{Name: "status", Offset: 0x024, Access: ReadOnly, Built: true, Doc: "What the queue is doing.", Fields: []Field{
+				{Name: "running", Hi: 0, Lo: 0, Doc: "Enabled and not frozen."},
+				{Name: "empty", Hi: 1, Lo: 1, Doc: "No slot is in use."},
+				{Name: "frozen", Hi: 2, Lo: 2, Doc: "Frozen, and the frame that was leaving is out."},
+				{Name: "draining", Hi: 3, Lo: 3, Doc: "Disabled but not empty yet."},
+			}},
+			{Name: "command", Offset: 0x028, Access: Command, Doc: "Acts once.", Fields: []Field{
+				{Name: "flush", Hi: 0, Lo: 0, Doc: "Discard everything inside, counted as flushed."},
+			}},
+			{Name: "errors", Offset: 0x02C, Access: ClearOnOne, Doc: "Sticky errors of this block.", Fields: []Field{
+				{Name: "state", Hi: 0, Lo: 0, Doc: "A write was refused because the queue was enabled or not empty."},
+				{Name: "value", Hi: 1, Lo: 1, Doc: "A write was refused because its value is outside the built limits."},
+				{Name: "not_frozen", Hi: 2, Lo: 2, Doc: "The inspector was used while the queue ran."},
+				{Name: "cluster_range", Hi: 3, Lo: 3, Doc: "The tables named a cluster beyond built_clusters; its updates were bypassed."},
+			}},
+			{Name: "mode", Offset: 0x030, Access: ReadWrite, Idle: true, Doc: "Queue discipline and its options.", Fields: []Field{
+				{Name: "discipline", Hi: 7, Lo: 0, Doc: "Which algorithm decides.", Values: []string{"fifo", "olaf"}},
+				{Name: "reward_filter", Hi: 8, Lo: 8, Doc: "Compare rewards before merging (olaf only)."},
+				{Name: "free_on_start", Hi: 9, Lo: 9, Doc: "Free a slot when its frame starts to leave, as ns-3 does; needs the capability."},
+				{Name: "provenance", Hi: 10, Lo: 10, Doc: "Log who is inside every update; needs the capability."},
+			}},
+			{Name: "depth", Offset: 0x034, Access: ReadWrite, Idle: true, Reset: 8, Unit: "slots", Doc: "Slots in use, 1 to built_slots, the leaving one included."},
+			{Name: "reward_threshold", Offset: 0x038, Access: ReadWrite, Idle: true, Unit: "Q24.8", Doc: "Threshold of the reward filter, signed but not negative."},
+			{Name: "limiter_control", Offset: 0x040, Access: ReadWrite, Idle: true, Doc: "Output limiter, a serialiser that saves nothing up.", Fields: []Field{
+				{Name: "enable", Hi: 0, Lo: 0, Doc: "Pace the output; while 0 it moves 64 bytes a cycle."},
+			}},
+			{Name: "limiter_increment", Offset: 0x044, Access: ReadWrite, Idle: true, Reset: 64 << 24, Unit: "B/cycle in 8.24", Doc: "Output rate; 40 Gb/s at 250 MHz is 20.0. Not 0, at most 64.0."},
+			{Name: "limiter_overhead", Offset: 0x048, Access: ReadWrite, Idle: true, Unit: "B", Doc: "Bytes charged for every frame beside its L2 bytes, at most 255: 0, or 24 for FCS, preamble and gap."},
+			{Name: "dequeue_cycles", Offset: 0x050, Access: ReadWrite, Idle: true, Unit: "cycles", Doc: "Busy time of the output per departure, at most 255. Read-only without the capability model_cycles."},
+			{Name: "merge_cycles", Offset: 0x054, Access: ReadWrite, Idle: true, Unit: "cycles", Doc: "Busy time of the output per merge or replacement, at most 255. Read-only without the capability model_cycles."},
+			{Name: "occupancy", Offset: 0x060, Access: ReadOnly, Built: true, Unit: "slots", Doc: "Slots in use now; ACKs carry it."},
+			{Name: "peak_occupancy", Offset: 0x064, Access: ReadOnly, Built: true, Unit: "slots", Doc: "Most slots in use since the last clear."},
+			{Name: "active_clusters", Offset: 0x068, Access: ReadOnly, Built: true, Doc: "Clusters with an update inside; ACKs carry it."},
+			{Name: "inspect_index", Offset: 0x080, Access: ReadWrite, Doc: "Which slot the inspector shows, in departure order from 0; writing it fills the inspect registers. Refused unless frozen."},
+			{Name: "inspect_state", Offset: 0x084, Access: ReadOnly, Built: true, Doc: "What the slot holds.", Fields: []Field{
+				{Name: "valid", Hi: 0, Lo: 0, Doc: "The index is below the occupancy and the queue is frozen."},
+				{Name: "leaving", Hi: 1, Lo: 1, Doc: "The update is locked."},
+				{Name: "retransmission", Hi: 2, Lo: 2, Doc: "Its retransmission bit."},
+				{Name: "saturated", Hi: 3, Lo: 3, Doc: "Its count saturated."},
+			}},
+			{Name: "inspect_identity", Offset: 0x088, Access: ReadOnly, Built: true, Doc: "Whose update it is.", Fields: []Field{
+				{Name: "worker", Hi: 15, Lo: 0, Doc: "Newest contributor."},
+				{Name: "cluster", Hi: 31, Lo: 16, Doc: "Cluster id."},
+			}},
+			{Name: "inspect_size", Offset: 0x08C, Access: ReadOnly, Built: true, Doc: "How much is inside.", Fields: []Field{
+				{Name: "count", Hi: 15, Lo: 0, Doc: "Updates merged."},
+				{Name: "lanes", Hi: 31, Lo: 16, Doc: "Gradient lanes."},
+			}},
+			{Name: "inspect_sequence", Offset: 0x090, Access: ReadOnly, Built: true, Doc: "Sequence of the newest contributor."},
+			{Name: "inspect_reward", Offset: 0x094, Access: ReadOnly, Built: true, Unit: "Q24.8", Doc: "Sum of rewards."},
+			{Name: "inspect_generation", Offset: 0x098, Wide: true, Access: ReadOnly, Built: true, Unit: "ns", Doc: "Generation time of the newest contributor."},
+			{Name: "inspect_appended", Offset: 0x0A0, Wide: true, Access: ReadOnly, Built: true, Unit: "cycles", Doc: "When the slot was filled, in common.cycles."},
+			{Name: "cluster_index", Offset: 0x0C0, Access: ReadWrite, Doc: "Which cluster the cluster registers show, below built_clusters; writing it latches them."},
+		},
+		window(0x0C8,
+			Register{Name: "cluster_in", Doc: "Updates of the cluster that reached the queue."},
+			Register{Name: "cluster_appended", Doc: "Of these, appended."},
+			Register{Name: "cluster_aggregated", Doc: "Of these, merged."},
+			Register{Name: "cluster_replaced", Doc: "Of these, replaced an older one of the same worker."},
+			Register{Name: "cluster_replaced_reward", Doc: "Of these, replaced one by reward."},
+			Register{Name: "cluster_dropped_full", Doc: "Of these, dropped for want of a slot."},
+			Register{Name: "cluster_dropped_reward", Doc: "Of these, dropped by reward."},
+			Register{Name: "cluster_dropped_mismatch", Doc: "Of these, dropped for another lane count."},
+			Register{Name: "cluster_delivered_frames", Doc: "Frames of the cluster that left."},
+			Register{Name: "cluster_delivered_updates", Doc: "Sum of their counts."},
+			Register{Name: "cluster_last_departure", Unit: "cycles", Doc: "When the last one left, in common.cycles; 0 when none did."},
+		),
+		bank(0x200,
+			Register{Name: "snapshot_cycle", Unit: "cycles", Doc: "common.cycles at the snapshot."},
+			Register{Name: "covered_cycles", Unit: "cycles", Doc: "Cycles since the last clear."},
+			Register{Name: "in", Unit: "updates", Doc: "Updates that reached the engine: the sum of the seven classes."},
+			Register{Name: "in_bytes", Unit: "B", Doc: "L2 bytes of these."},
+			Register{Name: "appended", Unit: "updates", Doc: "Took a free slot."},
+			Register{Name: "aggregated", Unit: "updates", Doc: "Merged into a waiting update."},
+			Register{Name: "replaced", Unit: "updates", Doc: "Replaced a waiting update of the same worker."},
+			Register{Name: "replaced_reward", Unit: "updates", Doc: "Replaced a waiting update by reward."},
+			Register{Name: "dropped_full", Unit: "updates", Doc: "Found no free slot."},
+			Register{Name: "dropped_reward", Unit: "updates", Doc: "Dropped by reward."},
+			Register{Name: "dropped_mismatch", Unit: "updates", Doc: "Had another lane count than the waiting update."},
+			Register{Name: "delivered_frames", Unit: "frames", Doc: "Frames whose last bit left."},
+			Register{Name: "delivered_bytes", Unit: "B", Doc: "L2 bytes of these."},
+			Register{Name: "delivered_updates", Unit: "updates", Doc: "Sum of the counts of these."},
+			Register{Name: "flushed_frames", Unit: "frames", Doc: "Frames discarded by flush."},
+			Register{Name: "flushed_updates", Unit: "updates", Doc: "Sum of the counts of these."},
+			Register{Name: "discarded_updates", Unit: "updates", Doc: "Sum of the counts that replacements of either kind took out."},
+			Register{Name: "queued_frames", Unit: "frames", Doc: "Slots in use at the snapshot."},
+			Register{Name: "queued_updates", Unit: "updates", Doc: "Sum of the counts of these."},
+			Register{Name: "bypassed", Unit: "frames", Doc: "Frames that were no matter of the engine: not OLAF, or from an unknown source."},
+			Register{Name: "malformed", Unit: "frames", Doc: "OLAF frames with a wrong checksum or length; dropped."},
+			Register{Name: "misidentified", Unit: "updates", Doc: "Updates whose header disagreed with the tables; forwarded with the tables' identity."},
+			Register{Name: "lost_before_engine", Unit: "frames", Doc: "Updates that arrived while the queue was disabled or frozen."},
+			Register{Name: "lane_saturations", Doc: "Gradient sums that saturated."},
+			Register{Name: "reward_saturations", Doc: "Reward sums that saturated."},
+			Register{Name: "count_saturations", Doc: "Counts that saturated; voids the identity over counts."},
+			Register{Name: "locked_collisions", Unit: "updates", Doc: "Arrivals whose cluster had an update leaving and none waiting."},
+			Register{Name: "busy_cycles", Unit: "cycles", Doc: "Cycles of the output that the delivered frames took, rounded down."},
+			Register{Name: "stall_cycles", Unit: "cycles", Doc: "Cycles of the output booked by dequeue and merge work."},
+			Register{Name: "occupancy_integral", Unit: "slot cycles", Doc: "Sum of the occupancy over all cycles; over covered_cycles it is the mean."},
+			Register{Name: "acks_in", Unit: "frames", Doc: "ACKs that came from the parameter server."},
+			Register{Name: "acks_out", Unit: "frames", Doc: "Copies sent to workers."},
+			Register{Name: "acks_no_group", Unit: "frames", Doc: "ACKs whose source is no known server or whose cluster has no multicast group; dropped."},
+		),
+	)},
+	{Name: "replication", Base: 0x102000, Size: 0x1000, Doc: "Multicast groups behind VNP4-2, which cannot replicate by itself. A cluster uses the group that the tables name; where they name none, the group whose id is the cluster's.", Registers: join(
+		header(0x4F4C5250, 0x103000),
+		[]Register{
+			{Name: "built_groups", Offset: 0x00C, Access: ReadOnly, Built: true, Doc: "Group ids run from 0 to this minus 1."},
+			{Name: "built_members", Offset: 0x010, Access: ReadOnly, Built: true, Doc: "Most members of one group."},
+			{Name: "command", Offset: 0x020, Access: Command, Doc: "Acts once.", Fields: []Field{
+				{Name: "clear", Hi: 0, Lo: 0, Doc: "Remove every group."},
+			}},
+			{Name: "group_index", Offset: 0x024, Access: ReadWrite, Doc: "Group that the next registers concern; writing it sets member_index to 0."},
+			{Name: "group_size", Offset: 0x028, Access: ReadWrite, Doc: "Members of the group, at most built_members; new ones are worker 0 on port 0; 0 removes the group."},
+			{Name: "member_index", Offset: 0x02C, Access: ReadWrite, Doc: "Member that member_data concerns, at most group_size."},
+			{Name: "member_data", Offset: 0x030, Access: ReadWrite, Doc: "One member; each access moves member_index on by one.", Fields: []Field{
+				{Name: "worker", Hi: 15, Lo: 0, Doc: "Worker id within the cluster (P4Runtime replica instance)."},
+				{Name: "port", Hi: 23, Lo: 16, Doc: "Egress port."},
+			}},
+		},
+	)},
+	{Name: "generator", Base: 0x103000, Size: 0x1000, Doc: "Packet generator: fires descriptors at absolute cycle times. Idle registers and its memories are writable only while it is neither armed nor running.", Registers: join(
+		header(0x4F4C5047, 0x104000),
+		[]Register{
+			{Name: "built_flows", Offset: 0x00C, Access: ReadOnly, Built: true, Doc: "Flow entries, at most 65,536."},
+			{Name: "built_descriptors", Offset: 0x010, Access: ReadOnly, Built: true, Doc: "Descriptors that fit into memory."},
+			{Name: "built_templates", Offset: 0x014, Access: ReadOnly, Built: true, Doc: "Payload templates, built-in template 0 included."},
+			{Name: "command", Offset: 0x024, Access: Command, Doc: "Acts once.", Fields: []Field{
+				{Name: "arm", Hi: 0, Lo: 0, Doc: "From idle, done or error: check flows and descriptors, hold the run clock at 0."},
+				{Name: "start", Hi: 1, Lo: 1, Doc: "From armed: release the run clock and fire."},
+				{Name: "stop", Hi: 2, Lo: 2, Doc: "Finish the packet on the way, then done. Nothing to do when done or idle; from armed back to idle."},
+				{Name: "abort", Hi: 3, Lo: 3, Doc: "Stop at once from any state and go idle."},
+			}},
+			{Name: "state", Offset: 0x028, Access: ReadOnly, Built: true, Doc: "Where the generator is.", Fields: []Field{
+				{Name: "state", Hi: 3, Lo: 0, Doc: "State machine.", Values: []string{"idle", "armed", "running", "stopping", "done", "error"}},
+			}},
+			{Name: "events", Offset: 0x02C, Access: ClearOnOne, Doc: "Sticky.", Fields: []Field{
+				{Name: "done", Hi: 0, Lo: 0, Doc: "All descriptors, or stop_after of them, or those until stop were sent."},
+				{Name: "error", Hi: 1, Lo: 1, Doc: "The state is or was error; one of the next bits says why."},
+				{Name: "underrun", Hi: 2, Lo: 2, Doc: "A descriptor that was never loaded came due."},
+				{Name: "unsorted", Hi: 3, Lo: 3, Doc: "A descriptor's time lies before its predecessor's."},
+				{Name: "bad_flow", Hi: 4, Lo: 4, Doc: "A descriptor names a flow that is not enabled or not below flows."},
+				{Name: "bad_length", Hi: 5, Lo: 5, Doc: "A frame length is below 64 B, above max_packet_bytes, or no whole number of lanes."},
+				{Name: "refused", Hi: 8, Lo: 8, Doc: "A write or command did not fit the state."},
+				{Name: "value", Hi: 9, Lo: 9, Doc: "A write was refused because its value is outside the built limits."},
+			}},
+			{Name: "stop_after", Offset: 0x030, Wide: true, Access: ReadWrite, Idle: true, Unit: "packets", Doc: "Stop after that many; 0 means all descriptors."},
+			{Name: "flows", Offset: 0x038, Access: ReadWrite, Idle: true, Doc: "Flow entries in use, at most built_flows."},
+			{Name: "descriptors", Offset: 0x03C, Access: ReadWrite, Idle: true, Doc: "Descriptors to play, at most built_descriptors."},
+			{Name: "start_cycle", Offset: 0x040, Wide: true, Access: ReadOnly, Built: true, Unit: "cycles", Doc: "common.cycles when the run clock was last at 0; generation stamps and descriptor times count from there."},
+			{Name: "mem_select", Offset: 0x080, Access: ReadWrite, Doc: "Memory behind the proxy; writing it sets mem_address to 0.", Fields: []Field{
+				{Name: "memory", Hi: 1, Lo: 0, Doc: "Which one.", Values: []string{"descriptors", "flows", "templates"}},
+			}},
+			{Name: "mem_address", Offset: 0x084, Access: ReadWrite, Unit: "words", Doc: "Word that mem_data concerns: entry number times words per entry."},
+			{Name: "mem_data", Offset: 0x088, Access: ReadWrite, Doc: "One word; each access moves mem_address on by one. WriteBurst belongs here. Words never written read 0."},
+			{Name: "mem_burst", Offset: 0x08C, Access: ReadOnly, Built: true, Unit: "words", Doc: "Words to write before mem_status must be polled; 0 means no limit."},
+			{Name: "mem_length", Offset: 0x090, Access: ReadWrite, Unit: "words", Doc: "How many words from address 0 mem_command.crc covers."},
+			{Name: "mem_command", Offset: 0x094, Access: Command, Doc: "Acts on the selected memory.", Fields: []Field{
+				{Name: "crc", Hi: 0, Lo: 0, Doc: "Compute mem_crc over mem_length words."},
+				{Name: "clear", Hi: 1, Lo: 1, Doc: "Forget everything loaded."},
+			}},
+			{Name: "mem_status", Offset: 0x098, Access: ReadOnly, Built: true, Doc: "State of the proxy.", Fields: []Field{
+				{Name: "busy", Hi: 0, Lo: 0, Doc: "A command or burst is under way."},
+			}},
+			{Name: "mem_crc", Offset: 0x09C, Access: ReadOnly, Built: true, Doc: "CRC-32 (IEEE 802.3) of the words as little-endian bytes."},
+		},
+		bank(0x200,
+			Register{Name: "sent_packets", Unit: "packets", Doc: "Packets sent since the last clear."},
+			Register{Name: "sent_bytes", Unit: "B", Doc: "L2 bytes of these."},
+			Register{Name: "late_packets", Unit: "packets", Doc: "Packets that left after their descriptor's time because the bus was still busy with their predecessor."},
+			Register{Name: "late_cycles_max", Unit: "cycles", Doc: "Longest such delay."},
+			Register{Name: "late_cycles_sum", Unit: "cycles", Doc: "Sum of such delays."},
+		),
+	)},
+	{Name: "model", Base: 0x104000, Size: 0x1000, Doc: "The parameter server behind the queue, where no real one is (capability server_model).", Registers: join(
+		header(0x4F4C4D4F, 0),
+		[]Register{
+			{Name: "control", Offset: 0x020, Access: ReadWrite, Doc: "What the server does.", Fields: []Field{
+				{Name: "ack", Hi: 0, Lo: 0, Doc: "Answer every delivered update with an ACK."},
+			}},
+			{Name: "ack_delay", Offset: 0x024, Access: ReadWrite, Reset: 250, Unit: "cycles", Doc: "From the last bit of an update at the server to the ACK's passage through VNP4-2."},
+		},
+	)},
+}
+
+var records = []Record{
+	{Name: "descriptor", Words: DescriptorWords, Doc: "One packet to send (memory 0).", Fields: []RecordField{
+		{Name: "time_low", Word: 0, Hi: 31, Lo: 0, Unit: "cycles", Doc: "When the frame enters the data path, on the run clock: bits 31:0 of 48. Times never fall."},
+		{Name: "time_high", Word: 1, Hi: 15, Lo: 0, Unit: "cycles", Doc: "Bits 47:32."},
+		{Name: "flow", Word: 1, Hi: 31, Lo: 16, Doc: "Flow entry."},
+		{Name: "length", Word: 2, Hi: 15, Lo: 0, Unit: "B", Doc: "L2 bytes without FCS; 0 takes the flow's."},
+		{Name: "flags", Word: 2, Hi: 31, Lo: 16, Doc: "Bit 0 retransmission; faults, obeyed with the capability fault_injection: bit 1 wrong IPv4 checksum, bit 2 wrong UDP length, bit 3 not OLAF (another UDP port)."},
+		{Name: "sequence", Word: 3, Hi: 31, Lo: 0, Doc: "Sequence in the header."},
+		{Name: "reward", Word: 4, Hi: 31, Lo: 0, Unit: "Q24.8", Doc: "Reward in the header, signed."},
+	}},
+	{Name: "flow", Words: FlowWords, Doc: "One sender (memory 1).", Fields: []RecordField{
+		{Name: "source_ip", Word: 0, Hi: 31, Lo: 0, Doc: "IPv4 source, first octet in the top bits."},
+		{Name: "dest_ip", Word: 1, Hi: 31, Lo: 0, Doc: "IPv4 destination: the parameter server."},
+		{Name: "dest_port", Word: 2, Hi: 15, Lo: 0, Doc: "UDP destination port; 20300 is OLAF."},
+		{Name: "source_port", Word: 2, Hi: 31, Lo: 16, Doc: "UDP source port."},
+		{Name: "worker", Word: 3, Hi: 15, Lo: 0, Doc: "Worker id that the header claims."},
+		{Name: "cluster", Word: 3, Hi: 31, Lo: 16, Doc: "Cluster id that the header claims."},
+		{Name: "length", Word: 4, Hi: 15, Lo: 0, Unit: "B", Doc: "L2 bytes of a frame whose descriptor says 0."},
+		{Name: "template", Word: 4, Hi: 31, Lo: 16, Doc: "Payload template."},
+		{Name: "source_mac_high", Word: 5, Hi: 31, Lo: 0, Doc: "Bits 47:16 of the source MAC."},
+		{Name: "source_mac_low", Word: 6, Hi: 31, Lo: 16, Doc: "Bits 15:0 of it."},
+		{Name: "dest_mac_high", Word: 6, Hi: 15, Lo: 0, Doc: "Bits 47:32 of the destination MAC."},
+		{Name: "dest_mac_low", Word: 7, Hi: 31, Lo: 0, Doc: "Bits 31:0 of it."},
+		{Name: "enable", Word: 8, Hi: 0, Lo: 0, Doc: "The entry is in use."},
+	}},
+	{Name: "template", Words: TemplateWords, Doc: "Gradient lanes of a frame, int32 in lane order, as many as the frame is long (memory 2). Template 0 is built in and not writable: every lane is 1.0 in Q16.16, so that a merged lane equals the count.", Fields: nil},
+}

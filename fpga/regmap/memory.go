@@ -1,0 +1,112 @@
+package regmap
+
+import "github.com/olafctl/olaf"
+
+// Words per record of the generator's memories.
+const (
+	DescriptorWords = 8
+	FlowWords       = 16
+	TemplateWords   = 2304
+)
+
+// UnitLane is a lane of template 0: 1.0 in Q16.16.
+const UnitLane int32 = 1 << 16
+
+// Flags of a descriptor. All but FlagRetransmission are faults for tests.
+const (
+	FlagRetransmission uint16 = 1 << iota // the header's retransmission bit
+	FlagBadChecksum                       // wrong IPv4 checksum: malformed
+	FlagBadLength                         // wrong UDP length: malformed
+	FlagNotOlaf                           // another UDP port: bypassed
+)
+
+// MaxDescriptorTime is the last cycle a descriptor can name: 13 days of run clock.
+const MaxDescriptorTime = 1<<48 - 1
+
+// Descriptor is one packet to send.
+type Descriptor struct {
+	Time     uint64 // cycles on the run clock, at most MaxDescriptorTime
+	Flow     uint16
+	Length   uint16 // L2 bytes; 0 takes the flow's
+	Flags    uint16
+	Sequence uint32
+	Reward   int32 // Q24.8
+}
+
+// Put writes d into the first DescriptorWords words of w. Time is cut to 48 bits.
+func (d *Descriptor) Put(w []uint32) {
+	_ = w[DescriptorWords-1]
+	w[0] = uint32(d.Time)
+	w[1] = uint32(d.Time>>32)&0xFFFF | uint32(d.Flow)<<16
+	w[2] = uint32(d.Length) | uint32(d.Flags)<<16
+	w[3] = d.Sequence
+	w[4] = uint32(d.Reward)
+	w[5], w[6], w[7] = 0, 0, 0
+}
+
+// Get reads d from the first words of w.
+func (d *Descriptor) Get(w []uint32) {
+	_ = w[DescriptorWords-1]
+	d.Time = uint64(w[1]&0xFFFF)<<32 | uint64(w[0])
+	d.Flow = uint16(w[1] >> 16)
+	d.Length = uint16(w[2])
+	d.Flags = uint16(w[2] >> 16)
+	d.Sequence = w[3]
+	d.Reward = int32(w[4])
+}
+
+// Flow is one sender: its addresses, what its header claims, and what its frames look like.
+type Flow struct {
+	SourceIP, DestIP     [4]byte
+	SourceMAC, DestMAC   [6]byte
+	SourcePort, DestPort uint16
+	Cluster              olaf.ClusterID // claimed in the header; the tables decide
+	Worker               olaf.WorkerID
+	Length               uint16 // L2 bytes of a frame whose descriptor gives none
+	Template             uint16
+	Enable               bool
+}
+
+// Put writes f into the first FlowWords words of w.
+func (f *Flow) Put(w []uint32) {
+	_ = w[FlowWords-1]
+	w[0] = be32(f.SourceIP)
+	w[1] = be32(f.DestIP)
+	w[2] = uint32(f.DestPort) | uint32(f.SourcePort)<<16
+	w[3] = uint32(f.Worker) | uint32(f.Cluster)<<16
+	w[4] = uint32(f.Length) | uint32(f.Template)<<16
+	s, d := mac48(f.SourceMAC), mac48(f.DestMAC)
+	w[5] = uint32(s >> 16)
+	w[6] = uint32(s)<<16 | uint32(d>>32)
+	w[7] = uint32(d)
+	clear(w[8:FlowWords])
+	if f.Enable {
+		w[8] = 1
+	}
+}
+
+// Get reads f from the first words of w.
+func (f *Flow) Get(w []uint32) {
+	_ = w[FlowWords-1]
+	f.SourceIP, f.DestIP = octets(w[0]), octets(w[1])
+	f.DestPort, f.SourcePort = uint16(w[2]), uint16(w[2]>>16)
+	f.Worker, f.Cluster = olaf.WorkerID(w[3]), olaf.ClusterID(w[3]>>16)
+	f.Length, f.Template = uint16(w[4]), uint16(w[4]>>16)
+	f.SourceMAC = mac(uint64(w[5])<<16 | uint64(w[6]>>16))
+	f.DestMAC = mac(uint64(w[6]&0xFFFF)<<32 | uint64(w[7]))
+	f.Enable = w[8]&1 != 0
+}
+
+func be32(a [4]byte) uint32 {
+	return uint32(a[0])<<24 | uint32(a[1])<<16 | uint32(a[2])<<8 | uint32(a[3])
+}
+
+func octets(v uint32) [4]byte { return [4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)} }
+
+func mac48(a [6]byte) uint64 {
+	return uint64(a[0])<<40 | uint64(a[1])<<32 | uint64(a[2])<<24 | uint64(a[3])<<16 | uint64(a[4])<<8 | uint64(a[5])
+}
+
+func mac(v uint64) [6]byte {
+	return [6]byte{byte(v >> 40), byte(v >> 32), byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}
+}

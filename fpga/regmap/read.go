@@ -1,0 +1,13 @@
+package regmap
+
+// readBank fills counters from consecutive 64-bit registers.
+func readBank(r Reader, addr uint32, counters []*uint64) error {
+	for i, c := range counters {
+		v, err := Read64(r, addr+uint32(8*i))
+		if err != nil {
+			return err
+		}
+		*c = v
+	}
+	return nil
+}

@@ -1,0 +1,256 @@
+// Package regmap is the register map of the OLAF blocks, described once. Go constants (registers.go), the SystemVerilog
+// header (olaf_regs.svh) and docs/registers.md are generated from it; the twin, the RTL and a card obey it alike.
+//
+// Addresses are byte offsets within BAR2 of an OpenNIC shell, whose 250 MHz user box starts at 0x100000. Registers are
+// 32 bit, little-endian; a 64-bit register is two words, low word first. Whatever grows with a job is reached through an
+// index and a data window, or through the generator's memory proxy, so that no address range caps it.
+package regmap
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+)
+
+//go:generate go run ./gen
+
+// Access says what reading and writing a register do.
+type Access uint8
+
+const (
+	// ReadOnly registers refuse writes.
+	ReadOnly Access = iota
+	// ReadWrite registers read back what was written.
+	ReadWrite
+	// ClearOnOne registers hold sticky bits; writing 1 clears a bit.
+	ClearOnOne
+	// Command registers act on the bits written as 1 and read as 0.
+	Command
+)
+
+var accessNames = [...]string{"RO", "RW", "W1C", "CMD"}
+
+// String is the abbreviation used in docs/registers.md.
+func (a Access) String() string { return accessNames[a] }
+
+// Block is a power-of-two window of registers at a fixed BAR2 offset.
+type Block struct {
+	Name      string
+	Base      uint32 // BAR2 byte offset
+	Size      uint32 // bytes, a power of two
+	Doc       string
+	Registers []Register
+}
+
+// Register is one word, or two for a 64-bit value.
+type Register struct {
+	Name   string
+	Offset uint32 // bytes from the block's base
+	Wide   bool   // 64 bit: the low word is at Offset, the high word at Offset+4
+	Access Access
+	Reset  uint64
+	// Built says that the value is fixed by the bitstream or the state of the card, and that Reset means nothing.
+	Built bool
+	// Idle says that the register takes writes only while its block is disabled and empty (queue) or not running
+	// (generator); otherwise the write is refused and an error bit set.
+	Idle bool
+	// Counter says that the register belongs to the snapshot bank.
+	Counter bool
+	Unit    string // of the whole value; empty for bit fields and plain numbers
+	Doc     string
+	Fields  []Field
+}
+
+// Field is a range of bits of a register.
+type Field struct {
+	Name   string
+	Hi, Lo uint8
+	Doc    string
+	Values []string // names of the values 0, 1, 2 … of an enumeration
+}
+
+// Record is one fixed-size entry of a memory behind the proxy, in 32-bit words.
+type Record struct {
+	Name   string
+	Words  int
+	Doc    string
+	Fields []RecordField
+}
+
+// RecordField is a range of bits of one word of a record.
+type RecordField struct {
+	Name   string
+	Word   uint8
+	Hi, Lo uint8
+	Unit   string
+	Doc    string
+}
+
+// Mask is the field's bits in place.
+func (f Field) Mask() uint32 { return mask(f.Hi, f.Lo) }
+
+// Mask is the field's bits in place within its word.
+func (f RecordField) Mask() uint32 { return mask(f.Hi, f.Lo) }
+
+func mask(hi, lo uint8) uint32 { return uint32(1<<(hi+1)-1) &^ uint32(1<<lo-1) }
+
+// Bytes is how much address space r takes.
+func (r *Register) Bytes() uint32 {
+	if r.Wide {
+		return 8
+	}
+	return 4
+}
+
+// Writable is the mask of bits of the low word that a write may set: all of a register without fields.
+func (r *Register) Writable() uint32 {
+	if r.Access == ReadOnly {
+		return 0
+	}
+	if len(r.Fields) == 0 {
+		return ^uint32(0)
+	}
+	var m uint32
+	for _, f := range r.Fields {
+		m |= f.Mask()
+	}
+	return m
+}
+
+// Ref points to one register of the map.
+type Ref struct {
+	Block    *Block
+	Register *Register
+}
+
+// Name is the register's full name, such as queue.control.
+func (r Ref) Name() string { return r.Block.Name + "." + r.Register.Name }
+
+// Address is the BAR2 byte offset of the (low) word.
+func (r Ref) Address() uint32 { return r.Block.Base + r.Register.Offset }
+
+// Blocks is the whole map, by address. The caller gets a copy of the list; the registers are shared and not to be changed.
+func Blocks() []Block { return append([]Block(nil), blocks...) }
+
+// Records is the layout of every memory behind the generator's proxy.
+func Records() []Record { return append([]Record(nil), records...) }
+
+// Lookup finds a register by its full name (queue.control). The error proposes names that contain what was asked for.
+func Lookup(name string) (Ref, error) {
+	block, register, _ := strings.Cut(name, ".")
+	var near []string
+	for i := range blocks {
+		b := &blocks[i]
+		for j := range b.Registers {
+			r := &b.Registers[j]
+			if b.Name == block && r.Name == register {
+				return Ref{b, r}, nil
+			}
+			if full := b.Name + "." + r.Name; strings.Contains(full, strings.ToLower(name)) && len(near) < 4 {
+				near = append(near, full)
+			}
+		}
+	}
+	if len(near) > 0 {
+		return Ref{}, fmt.Errorf("no register is named %q; near it: %s", name, strings.Join(near, ", "))
+	}
+	return Ref{}, fmt.Errorf("no register is named %q; docs/registers.md lists them", name)
+}
+
+// At finds the register that answers at a BAR2 byte offset and whether that is the high word of a 64-bit one.
+func At(addr uint32) (ref Ref, high, ok bool) {
+	for i := range blocks {
+		b := &blocks[i]
+		if addr < b.Base || addr-b.Base >= b.Size {
+			continue
+		}
+		for j := range b.Registers {
+			r := &b.Registers[j]
+			if d := addr - b.Base - r.Offset; addr-b.Base >= r.Offset && d < r.Bytes() {
+				return Ref{b, r}, d == 4, d%4 == 0
+			}
+		}
+	}
+	return Ref{}, false, false
+}
+
+// FieldValue is one decoded field.
+type FieldValue struct {
+	Field *Field
+	Value uint32
+	Text  string // the value's name in an enumeration, else the number
+}
+
+// Decode splits the value of r into its fields, highest bit first as declared.
+func (r *Register) Decode(value uint32) []FieldValue {
+	out := make([]FieldValue, 0, len(r.Fields))
+	for i := range r.Fields {
+		f := &r.Fields[i]
+		v := value & f.Mask() >> f.Lo
+		text := fmt.Sprint(v)
+		if int(v) < len(f.Values) {
+			text = f.Values[v]
+		}
+		out = append(out, FieldValue{f, v, text})
+	}
+	return out
+}
+
+// Reader reads one register; fpga.Device is one.
+type Reader interface {
+	Read32(addr uint32) (uint32, error)
+}
+
+// Writer writes one register; fpga.Device is one.
+type Writer interface {
+	Write32(addr uint32, value uint32) error
+}
+
+// Read64 reads a 64-bit register, low word first. Counters hold still between snapshots, so two reads suffice.
+func Read64(r Reader, addr uint32) (uint64, error) {
+	low, err := r.Read32(addr)
+	if err != nil {
+		return 0, err
+	}
+	high, err := r.Read32(addr + 4)
+	return uint64(high)<<32 | uint64(low), err
+}
+
+// Write64 writes a 64-bit register, low word first.
+func Write64(w Writer, addr uint32, value uint64) error {
+	if err := w.Write32(addr, uint32(value)); err != nil {
+		return err
+	}
+	return w.Write32(addr+4, uint32(value>>32))
+}
+
+// check says what is wrong with the description itself; a test calls it.
+func check() error {
+	for i := range blocks {
+		b := &blocks[i]
+		if bits.OnesCount32(b.Size) != 1 || b.Base%b.Size != 0 {
+			return fmt.Errorf("block %s: window %#x+%#x is not a natural power of two", b.Name, b.Base, b.Size)
+		}
+		end := uint32(0)
+		for j := range b.Registers {
+			r := &b.Registers[j]
+			if r.Offset%r.Bytes() != 0 || r.Offset < end {
+				return fmt.Errorf("%s.%s at %#x overlaps or is misaligned", b.Name, r.Name, r.Offset)
+			}
+			if end = r.Offset + r.Bytes(); end > b.Size {
+				return fmt.Errorf("%s.%s lies outside its block", b.Name, r.Name)
+			}
+			if r.Doc == "" {
+				return fmt.Errorf("%s.%s has no sentence", b.Name, r.Name)
+			}
+			var seen uint32
+			for _, f := range r.Fields {
+				if f.Hi < f.Lo || f.Hi > 31 || seen&f.Mask() != 0 {
+					return fmt.Errorf("%s.%s.%s overlaps or is reversed", b.Name, r.Name, f.Name)
+				}
+				seen |= f.Mask()
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package regmap
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+func TestMapIsConsistent(t *testing.T) {
+	if err := check(); err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, b := range Blocks() {
+		if seen[b.Name] {
+			t.Errorf("block %s twice", b.Name)
+		}
+		seen[b.Name] = true
+	}
+}
+
+func TestBlocksFormAList(t *testing.T) {
+	all := Blocks()
+	for i, b := range all {
+		next := uint64(0)
+		if i+1 < len(all) {
+			next = uint64(all[i+1].Base)
+		}
+		ref, err := Lookup(b.Name + ".next")
+		if err != nil || ref.Register.Reset != next {
+			t.Errorf("%s.next = %#x, want %#x (%v)", b.Name, ref.Register.Reset, next, err)
+		}
+	}
+}
+
+func TestLookup(t *testing.T) {
+	ref, err := Lookup("queue.control")
+	if err != nil || ref.Address() != QueueControl || ref.Name() != "queue.control" {
+		t.Fatalf("got %v %v", ref, err)
+	}
+	if _, err := Lookup("dropped"); err == nil || !strings.Contains(err.Error(), "queue.cluster_dropped_full") {
+		t.Errorf("no proposal in %v", err)
+	}
+	if _, err := Lookup("nothing.like.it"); err == nil {
+		t.Error("found what is not there")
+	}
+}
+
+func TestAt(t *testing.T) {
+	cases := []struct {
+		addr uint32
+		name string
+		high bool
+	}{
+		{CommonMagic, "common.magic", false},
+		{QueueIn, "queue.in", false},
+		{QueueIn + 4, "queue.in", true},
+		{QueueIn + 2, "", false},
+		{CommonBase + 0xFFC, "", false},
+		{0, "", false},
+		{0xFFFFFFFC, "", false},
+	}
+	for _, c := range cases {
+		ref, high, ok := At(c.addr)
+		if ok != (c.name != "") || high != c.high || ok && ref.Name() != c.name {
+			t.Errorf("At(%#x) = %v %v %v, want %q", c.addr, ref, high, ok, c.name)
+		}
+	}
+}
+
+func TestDecodeNamesValues(t *testing.T) {
+	ref, _ := Lookup("queue.mode")
+	got := map[string]string{}
+	for _, f := range ref.Register.Decode(QueueModeDisciplineOlaf | QueueModeProvenance) {
+		got[f.Field.Name] = f.Text
+	}
+	want := map[string]string{"discipline": "olaf", "reward_filter": "0", "free_on_start": "0", "provenance": "1"}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Error(d)
+	}
+}
+
+// field reads one described field from the words of a record.
+func field(t interface{ Fatalf(string, ...any) }, record, name string, words []uint32) uint32 {
+	for _, r := range Records() {
+		for _, f := range r.Fields {
+			if r.Name == record && f.Name == name {
+				return words[f.Word] & f.Mask() >> f.Lo
+			}
+		}
+	}
+	t.Fatalf("no field %s.%s", record, name)
+	return 0
+}
+
+func TestDescriptorFollowsItsDescription(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		d := Descriptor{
+			Time: rapid.Uint64Range(0, MaxDescriptorTime).Draw(t, "time"), Flow: rapid.Uint16().Draw(t, "flow"),
+			Length: rapid.Uint16().Draw(t, "length"), Flags: rapid.Uint16().Draw(t, "flags"),
+			Sequence: rapid.Uint32().Draw(t, "sequence"), Reward: rapid.Int32().Draw(t, "reward"),
+		}
+		w := make([]uint32, DescriptorWords)
+		d.Put(w)
+		var back Descriptor
+		back.Get(w)
+		if back != d {
+			t.Fatalf("%+v came back as %+v", d, back)
+		}
+		get := func(name string) uint32 { return field(t, "descriptor", name, w) }
+		byDescription := Descriptor{
+			Time: uint64(get("time_high"))<<32 | uint64(get("time_low")), Flow: uint16(get("flow")), Length: uint16(get("length")),
+			Flags: uint16(get("flags")), Sequence: get("sequence"), Reward: int32(get("reward")),
+		}
+		if byDescription != d {
+			t.Fatalf("the description reads %+v from %+v", byDescription, d)
+		}
+	})
+}
+
+func TestFlowFollowsItsDescription(t *testing.T) {
+	f := Flow{
+		SourceIP: [4]byte{10, 1, 2, 3}, DestIP: [4]byte{10, 0, 0, 254}, SourceMAC: [6]byte{2, 0x11, 0x22, 0x33, 0x44, 0x55},
+		DestMAC: [6]byte{2, 0xAA, 0xBB, 0xCC, 0xDD, 0xEE}, SourcePort: 4001, DestPort: 20300, Cluster: 65535, Worker: 513,
+		Length: 256, Template: 3, Enable: true,
+	}
+	w := make([]uint32, FlowWords)
+	for i := range w {
+		w[i] = ^uint32(0)
+	}
+	f.Put(w)
+	var back Flow
+	back.Get(w)
+	if back != f {
+		t.Fatalf("%+v came back as %+v", f, back)
+	}
+	want := map[string]uint32{
+		"source_ip": 0x0A010203, "dest_ip": 0x0A0000FE, "dest_port": 20300, "source_port": 4001, "worker": 513, "cluster": 65535,
+		"length": 256, "template": 3, "source_mac_high": 0x02112233, "source_mac_low": 0x4455, "dest_mac_high": 0x02AA,
+		"dest_mac_low": 0xBBCCDDEE, "enable": 1,
+	}
+	for name, v := range want {
+		if got := field(t, "flow", name, w); got != v {
+			t.Errorf("%s = %#x, want %#x", name, got, v)
+		}
+	}
+}
+
+func TestRecordsCostNothing(t *testing.T) {
+	d, f := Descriptor{Time: 7}, Flow{Enable: true}
+	w := make([]uint32, FlowWords)
+	if n := testing.AllocsPerRun(100, func() { d.Put(w); d.Get(w); f.Put(w); f.Get(w) }); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+// bankReader answers every word with its own address.
+type bankReader struct{}
+
+func (bankReader) Read32(addr uint32) (uint32, error) { return addr, nil }
+
+func TestReadCounters(t *testing.T) {
+	c, err := ReadQueueCounters(bankReader{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := uint64(QueueAcksNoGroup+4)<<32 | uint64(QueueAcksNoGroup); c.AcksNoGroup != want {
+		t.Errorf("acks_no_group = %#x, want %#x", c.AcksNoGroup, want)
+	}
+	if c.At(QueueIn) != &c.In || c.At(QueueIn+4) != nil || c.At(QueueAcksNoGroup+8) != nil || c.At(QueueSnapshotCycle-8) != nil {
+		t.Error("At finds the wrong counter")
+	}
+}
+
+func BenchmarkDescriptorPut(b *testing.B) {
+	d, w := Descriptor{Time: 1 << 40, Flow: 3}, make([]uint32, DescriptorWords)
+	for b.Loop() {
+		d.Put(w)
+	}
+}
