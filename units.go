@@ -82,67 +82,108 @@ type unit struct {
 // The tables are ordered so that the first suffix that fits is the one that prints, largest first.
 var (
 	rateUnits = []unit{{"Tbps", 1e12}, {"Gbps", 1e9}, {"Mbps", 1e6}, {"kbps", 1e3}, {"bps", 1}}
-	rateShort = []unit{{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"k", 1e3}, {"K", 1e3}, {"Kbps", 1e3}}
+	rateAlso  = []unit{
+		{"T", 1e12}, {"G", 1e9}, {"M", 1e6}, {"k", 1e3}, {"K", 1e3}, {"Kbps", 1e3},
+		{"Tb/s", 1e12}, {"Gb/s", 1e9}, {"Mb/s", 1e6}, {"kb/s", 1e3}, {"b/s", 1},
+		{"Tbit/s", 1e12}, {"Gbit/s", 1e9}, {"Mbit/s", 1e6}, {"kbit/s", 1e3}, {"bit/s", 1},
+		{"Tbit", 1e12}, {"Gbit", 1e9}, {"Mbit", 1e6}, {"kbit", 1e3},
+	}
 	sizeUnits = []unit{{"B", 1}}
 	sizeAlso  = []unit{{"kB", 1000}, {"KB", 1000}, {"MB", 1e6}, {"GB", 1e9}, {"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}}
+	sizeBits  = []unit{{"b", 1}}
 	timeUnits = []unit{{"s", int64(Second)}, {"ms", int64(Millisecond)}, {"us", int64(Microsecond)}, {"ns", int64(Nanosecond)}, {"ps", 1}}
 	timeAlso  = []unit{{"µs", int64(Microsecond)}, {"μs", int64(Microsecond)}, {"m", int64(Minute)}, {"min", int64(Minute)}, {"h", int64(Hour)}}
 )
 
-// ParseRate reads a rate with its unit: 60G, 2.5Gbps, 100M, 9600bps.
+// quantity says how one type is read.
+type quantity struct {
+	name     string
+	units    [2][]unit
+	likely   string // the unit that a bare number probably lacks
+	example  string
+	negative bool // a value below zero means something
+}
+
+var (
+	rateQuantity = quantity{"rate", [2][]unit{rateUnits, rateAlso}, "G", "60G, 2.5Gbps or 100M, in bits per second", false}
+	sizeQuantity = quantity{"size", [2][]unit{sizeUnits, sizeAlso}, "B", "256B, 9kB or 2048b", false}
+	bitsQuantity = quantity{"size", [2][]unit{sizeBits, nil}, "B", "256B, 9kB or 2048b", false}
+	timeQuantity = quantity{"duration", [2][]unit{timeUnits, timeAlso}, "ms", "100ms, 1.5us or 60s", true}
+)
+
+// ParseRate reads a rate with its unit: 60G, 2.5Gbps, 2.5Gbit/s, 100M, 9600bps. It is not negative.
 // The error matches ErrUnit and proposes the likely meaning of a bare number.
 func ParseRate(s string) (Rate, error) {
-	v, err := parseQuantity("rate", s, "G", append(rateUnits, rateShort...))
+	v, err := rateQuantity.parse(s)
 	return Rate(v), err
 }
 
-// ParseSize reads a size with its unit: 256B, 2048b, 9kB. Bits must make whole bytes.
+// ParseSize reads a size with its unit: 256B, 2048b, 9kB. Bits must make whole bytes. It is not negative.
 // The error matches ErrUnit.
 func ParseSize(s string) (Size, error) {
-	if bits, ok := strings.CutSuffix(strings.TrimSpace(s), "b"); ok {
-		v, err := parseQuantity("size", bits, "", []unit{{"", 1}})
-		if err == nil && v%8 != 0 {
-			err = fmt.Errorf("%w: size %q is not a whole number of bytes", ErrUnit, s)
-		}
-		return Size(v / 8), err
+	if !strings.HasSuffix(s, "b") {
+		v, err := sizeQuantity.parse(s)
+		return Size(v), err
 	}
-	v, err := parseQuantity("size", s, "B", append(sizeUnits, sizeAlso...))
-	return Size(v), err
+	v, err := bitsQuantity.parse(s)
+	if err == nil && v%8 != 0 {
+		return 0, fmt.Errorf("%w: size %q is not a whole number of bytes", ErrUnit, s)
+	}
+	return Size(v / 8), err
 }
 
 // ParseDuration reads a span with its unit: 4ns, 1.5us, 100ms, 60s, 2m.
 // The error matches ErrUnit.
 func ParseDuration(s string) (Duration, error) {
-	v, err := parseQuantity("duration", s, "ms", append(timeUnits, timeAlso...))
+	v, err := timeQuantity.parse(s)
 	return Duration(v), err
 }
 
-func parseQuantity(what, s, likely string, units []unit) (int64, error) {
+// maxDigits bounds the number in front of a unit, so that absurd input costs nothing.
+const maxDigits = 64
+
+func (q *quantity) parse(s string) (int64, error) {
 	s = strings.TrimSpace(s)
 	cut := 0
 	for cut < len(s) && (s[cut] == '.' || s[cut] == '-' || s[cut] == '+' || (s[cut] >= '0' && s[cut] <= '9')) {
 		cut++
 	}
 	number, suffix := s[:cut], strings.TrimSpace(s[cut:])
+	if len(number) > maxDigits {
+		return 0, fmt.Errorf("%w: %s has a number of %d digits", ErrUnit, q.name, len(number))
+	}
 	value, ok := new(big.Rat).SetString(number)
-	if !ok || number == "" {
-		return 0, fmt.Errorf("%w: %s %q does not start with a number", ErrUnit, what, s)
+	switch {
+	case !ok:
+		return 0, fmt.Errorf("%w: %s %q does not start with a number; write for example %s", ErrUnit, q.name, s, q.example)
+	case suffix == "":
+		return 0, fmt.Errorf("%w: %s %q has no unit; did you mean %s%s?", ErrUnit, q.name, s, number, q.likely)
+	case value.Sign() < 0 && !q.negative:
+		return 0, fmt.Errorf("%w: %s %q is negative", ErrUnit, q.name, s)
 	}
-	for _, u := range units {
-		if u.suffix != suffix {
-			continue
+	worth, ok := q.worth(suffix)
+	if !ok {
+		return 0, fmt.Errorf("%w: %s %q has the unknown unit %q; write for example %s", ErrUnit, q.name, s, suffix, q.example)
+	}
+	value.Mul(value, new(big.Rat).SetInt64(worth))
+	switch {
+	case !value.IsInt():
+		return 0, fmt.Errorf("%w: %s %q is finer than 1%s", ErrUnit, q.name, s, q.units[0][len(q.units[0])-1].suffix)
+	case !value.Num().IsInt64():
+		return 0, fmt.Errorf("%w: %s %q is out of range", ErrUnit, q.name, s)
+	}
+	return value.Num().Int64(), nil
+}
+
+func (q *quantity) worth(suffix string) (int64, bool) {
+	for _, units := range q.units {
+		for _, u := range units {
+			if u.suffix == suffix {
+				return u.worth, true
+			}
 		}
-		value.Mul(value, new(big.Rat).SetInt64(u.worth))
-		whole := new(big.Int).Quo(value.Num(), value.Denom())
-		if !whole.IsInt64() {
-			return 0, fmt.Errorf("%w: %s %q is out of range", ErrUnit, what, s)
-		}
-		return whole.Int64(), nil
 	}
-	if suffix == "" {
-		return 0, fmt.Errorf("%w: %s %q has no unit; did you mean %s%s?", ErrUnit, what, s, number, likely)
-	}
-	return 0, fmt.Errorf("%w: %s %q has the unknown unit %q", ErrUnit, what, s, suffix)
+	return 0, false
 }
 
 func formatQuantity(v int64, units []unit) string {

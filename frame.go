@@ -1,0 +1,527 @@
+package olaf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math/bits"
+)
+
+// Kinds of frame errors; match them with errors.Is.
+var (
+	// ErrNotOLAF says that a frame does not claim to be OLAF: the data path bypasses it.
+	ErrNotOLAF = errors.New("not an OLAF frame")
+	// ErrMalformed says that a frame claims to be OLAF and is broken: the data path discards and counts it.
+	ErrMalformed = errors.New("malformed OLAF frame")
+	// ErrEncode says that an update cannot be written as a frame.
+	ErrEncode = errors.New("cannot encode OLAF frame")
+)
+
+// FrameFault is one reason why bytes are no OLAF frame. It is an error that matches ErrNotOLAF or ErrMalformed, costs no
+// allocation, and is small enough to count by.
+type FrameFault uint8
+
+// What a frame is judged by. A frame claims to be OLAF if it is an untagged Ethernet frame that carries IPv4 without
+// options, not a later fragment, with UDP to UDPPort and the magic as the first payload byte. VLAN tags and IPv4
+// options move the gradients off the 512-bit beat and are therefore bypassed, not parsed. Everything after the claim is
+// checked strictly. The smallest OLAF frame (64 bytes) needs no Ethernet padding, so bytes after the IPv4 packet are a
+// fault, too.
+const (
+	_ FrameFault = iota
+	FaultShort
+	FaultEtherType
+	FaultIPVersion
+	FaultIPOptions
+	FaultProtocol
+	FaultLaterFragment
+	FaultPort
+	FaultMagic
+	lastNotOLAF = FaultMagic
+)
+
+// The faults of frames that claim to be OLAF.
+const (
+	FaultFragment FrameFault = lastNotOLAF + 1 + iota
+	FaultIPLength
+	FaultTrailing
+	FaultTruncated
+	FaultIPChecksum
+	FaultUDPLength
+	FaultLanes
+	FaultUDPChecksum
+	FaultVersion
+	FaultType
+	FaultReserved
+	FaultCount
+	// FrameFaults bounds the faults, for arrays indexed by them.
+	FrameFaults
+)
+
+var faultText = [FrameFaults]string{
+	FaultShort:         "shorter than Ethernet, IPv4 and UDP headers",
+	FaultEtherType:     "EtherType is not IPv4 (a VLAN tag counts as another type)",
+	FaultIPVersion:     "IP version is not 4",
+	FaultIPOptions:     "IPv4 header length is not 20 bytes",
+	FaultProtocol:      "IPv4 protocol is not UDP",
+	FaultLaterFragment: "later IPv4 fragment",
+	FaultPort:          "UDP destination port is not 20300",
+	FaultMagic:         "first payload byte is not the magic 0x4f",
+	FaultFragment:      "first IPv4 fragment of several",
+	FaultIPLength:      "IPv4 total length does not fit an OLAF header",
+	FaultTrailing:      "bytes after the IPv4 packet (a captured FCS?)",
+	FaultTruncated:     "frame ends before its IPv4 packet does",
+	FaultIPChecksum:    "wrong IPv4 header checksum",
+	FaultUDPLength:     "UDP length disagrees with the IPv4 total length",
+	FaultLanes:         "payload is not a whole number of lanes, or more than a frame holds",
+	FaultUDPChecksum:   "wrong non-zero UDP checksum",
+	FaultVersion:       "OLAF version is not 1",
+	FaultType:          "OLAF type is neither update nor ACK",
+	FaultReserved:      "reserved OLAF bits are not zero",
+	FaultCount:         "update count is zero, or the aggregated bit contradicts it",
+}
+
+// Error says what is wrong, after the kind.
+func (f FrameFault) Error() string {
+	if f == 0 || f >= FrameFaults {
+		return fmt.Sprintf("frame fault %d", uint8(f))
+	}
+	return f.kind().Error() + ": " + faultText[f]
+}
+
+// Is matches ErrNotOLAF or ErrMalformed.
+func (f FrameFault) Is(target error) bool { return f > 0 && f < FrameFaults && target == f.kind() }
+
+func (f FrameFault) kind() error {
+	if f <= lastNotOLAF {
+		return ErrNotOLAF
+	}
+	return ErrMalformed
+}
+
+// FrameKind is the type field of the OLAF header.
+type FrameKind uint8
+
+// The two frames of version 1.
+const (
+	KindUpdate FrameKind = 1
+	KindAck    FrameKind = 2
+)
+
+// Offsets from the start of the frame, all of them fixed.
+const (
+	offSrcMAC      = 6
+	offEtherType   = 12
+	offIP          = 14
+	offIPLength    = 16
+	offIPFragment  = 20
+	offIPTTL       = 22
+	offIPProtocol  = 23
+	offIPChecksum  = 24
+	offSrcIP       = 26
+	offDstIP       = 30
+	offUDP         = 34
+	offDstPort     = 36
+	offUDPLength   = 38
+	offUDPChecksum = 40
+	offMagic       = 42
+	offBits        = 43
+	offCluster     = 44
+	offWorker      = 46
+	offSeq         = 48
+	offCount       = 52
+	offGen         = 54
+	offReward      = 60
+)
+
+const (
+	ethernetBytes = 14
+	ipBytes       = 20
+	udpBytes      = 8
+	olafBytes     = 22
+
+	etherTypeIPv4 = 0x0800
+	ipVersionIHL  = 0x45
+	ipDontFrag    = 0x4000
+	ipMoreFrag    = 0x2000
+	ipFragOffset  = 0x1fff
+	ipTTL         = 64
+	protocolUDP   = 17
+
+	olafMagic   = 0x4f
+	olafVersion = 1
+
+	bitAggregated = 1 << 0
+	bitRetrans    = 1 << 1
+	bitsReserved  = 3 << 2
+	bitsKind      = 3 << 4
+	shiftKind     = 4
+	shiftVersion  = 6
+)
+
+// Addresses is what a frame's outer headers say. The UDP destination port is always UDPPort.
+type Addresses struct {
+	SrcMAC, DstMAC [6]byte
+	SrcIP, DstIP   [4]byte
+	SrcPort        uint16
+}
+
+// Frame is a checked view of a frame's bytes; it copies nothing and is valid as long as they are. The zero value views
+// nothing and must not be asked.
+type Frame struct{ b []byte }
+
+// ParseFrame checks b, one whole Ethernet frame without FCS, and returns a view of it. The error is a FrameFault, which
+// matches ErrNotOLAF or ErrMalformed. Nothing is allocated.
+func ParseFrame(b []byte) (Frame, error) { return ParseTruncated(b, len(b)) }
+
+// ParseTruncated checks the beginning b of a frame that was wire bytes long, as a capture with a short snapshot length
+// keeps it. At least the 64 bytes of headers must be there (72 of an ACK). Lanes that are missing cannot be read, and a
+// UDP checksum over them is not verified.
+func ParseTruncated(b []byte, wire int) (Frame, error) {
+	if f := claim(b); f != 0 {
+		return Frame{}, f
+	}
+	if f := checkOuter(b, wire); f != 0 {
+		return Frame{}, f
+	}
+	if f := checkHeader(b); f != 0 {
+		return Frame{}, f
+	}
+	return Frame{b}, nil
+}
+
+// claim says why b does not even claim to be OLAF, 0 if it does.
+func claim(b []byte) FrameFault {
+	switch {
+	case len(b) < ethernetBytes:
+		return FaultShort
+	case binary.BigEndian.Uint16(b[offEtherType:]) != etherTypeIPv4:
+		return FaultEtherType
+	case len(b) <= offMagic:
+		return FaultShort
+	case b[offIP]>>4 != 4:
+		return FaultIPVersion
+	case b[offIP] != ipVersionIHL:
+		return FaultIPOptions
+	case b[offIPProtocol] != protocolUDP:
+		return FaultProtocol
+	case binary.BigEndian.Uint16(b[offIPFragment:])&ipFragOffset != 0:
+		return FaultLaterFragment
+	case binary.BigEndian.Uint16(b[offDstPort:]) != UDPPort:
+		return FaultPort
+	case b[offMagic] != olafMagic:
+		return FaultMagic
+	}
+	return 0
+}
+
+// checkOuter judges lengths and checksums of IPv4 and UDP.
+func checkOuter(b []byte, wire int) FrameFault {
+	ipLength := int(binary.BigEndian.Uint16(b[offIPLength:]))
+	udpLength := int(binary.BigEndian.Uint16(b[offUDPLength:]))
+	switch {
+	case len(b) < HeaderBytes || wire < ethernetBytes+ipLength:
+		return FaultTruncated
+	case ipLength < HeaderBytes-ethernetBytes:
+		return FaultIPLength
+	case wire > ethernetBytes+ipLength || len(b) > wire:
+		return FaultTrailing
+	case fold(sum(0, b[offIP:offUDP])) != 0xffff:
+		return FaultIPChecksum
+	case binary.BigEndian.Uint16(b[offIPFragment:])&ipMoreFrag != 0:
+		return FaultFragment
+	case udpLength != ipLength-ipBytes:
+		return FaultUDPLength
+	case binary.BigEndian.Uint16(b[offUDPChecksum:]) != 0 && len(b) == wire && !udpChecksumFits(b):
+		return FaultUDPChecksum
+	}
+	return 0
+}
+
+// checkHeader judges the OLAF header of a frame whose outer headers are right.
+func checkHeader(b []byte) FrameFault {
+	flags, count := b[offBits], binary.BigEndian.Uint16(b[offCount:])
+	kind := FrameKind(flags & bitsKind >> shiftKind)
+	payload := int(binary.BigEndian.Uint16(b[offUDPLength:])) - udpBytes - olafBytes
+	if kind == KindAck {
+		if payload < AckStatusBytes {
+			return FaultLanes
+		}
+		if len(b) < HeaderBytes+AckStatusBytes {
+			return FaultTruncated
+		}
+	}
+	switch {
+	case flags>>shiftVersion != olafVersion:
+		return FaultVersion
+	case kind != KindUpdate && kind != KindAck:
+		return FaultType
+	case flags&bitsReserved != 0:
+		return FaultReserved
+	case kind == KindUpdate && count == 0, flags&bitAggregated != 0 != (count > 1):
+		return FaultCount
+	case payload%LaneBytes != 0 || payload > MaxLanes*LaneBytes:
+		return FaultLanes
+	}
+	return 0
+}
+
+// Bytes is what the view was made of.
+func (f Frame) Bytes() []byte { return f.b }
+
+// Kind says whether f is an update or an ACK.
+func (f Frame) Kind() FrameKind { return FrameKind(f.b[offBits] & bitsKind >> shiftKind) }
+
+// Size is the frame's length on the wire, without FCS.
+func (f Frame) Size() Size {
+	return Size(ethernetBytes) + Size(binary.BigEndian.Uint16(f.b[offIPLength:]))
+}
+
+// Cluster is the cluster id that the header claims.
+func (f Frame) Cluster() ClusterID { return ClusterID(binary.BigEndian.Uint16(f.b[offCluster:])) }
+
+// Worker is the worker id that the header claims.
+func (f Frame) Worker() WorkerID { return WorkerID(binary.BigEndian.Uint16(f.b[offWorker:])) }
+
+// Update reads the header. An ACK's header names the update that it answers; its Lanes are those of the ACK.
+func (f Frame) Update() Update {
+	b := f.b[:HeaderBytes]
+	u := Update{
+		GenNS:   uint64(binary.BigEndian.Uint16(b[offGen:]))<<32 | uint64(binary.BigEndian.Uint32(b[offGen+2:])),
+		Seq:     binary.BigEndian.Uint32(b[offSeq:]),
+		Reward:  int32(binary.BigEndian.Uint32(b[offReward:])),
+		Cluster: ClusterID(binary.BigEndian.Uint16(b[offCluster:])),
+		Worker:  WorkerID(binary.BigEndian.Uint16(b[offWorker:])),
+		Count:   binary.BigEndian.Uint16(b[offCount:]),
+		Lanes:   uint16(f.LaneCount()),
+	}
+	if b[offBits]&bitRetrans != 0 {
+		u.Flags = Retransmission
+	}
+	return u
+}
+
+// Addresses reads the outer headers.
+func (f Frame) Addresses() Addresses {
+	b := f.b[:HeaderBytes]
+	return Addresses{
+		DstMAC:  [6]byte(b[0:]),
+		SrcMAC:  [6]byte(b[offSrcMAC:]),
+		SrcIP:   [4]byte(b[offSrcIP:]),
+		DstIP:   [4]byte(b[offDstIP:]),
+		SrcPort: binary.BigEndian.Uint16(b[offUDP:]),
+	}
+}
+
+// LaneCount is how many gradients the frame has on the wire.
+func (f Frame) LaneCount() int { return int(f.Size()-Size(f.laneOffset())) / LaneBytes }
+
+// Lanes copies the gradients to dst and says how many there were room and bytes for.
+func (f Frame) Lanes(dst []int32) int {
+	b := f.b[f.laneOffset():]
+	n := min(len(dst), len(b)/LaneBytes)
+	dst, b = dst[:n], b[:n*LaneBytes]
+	for len(dst) >= 2 && len(b) >= 8 {
+		v := binary.BigEndian.Uint64(b)
+		dst[0], dst[1] = int32(v>>32), int32(v)
+		dst, b = dst[2:], b[8:]
+	}
+	if len(dst) == 1 && len(b) >= LaneBytes {
+		dst[0] = int32(binary.BigEndian.Uint32(b))
+	}
+	return n
+}
+
+func (f Frame) laneOffset() int {
+	if f.Kind() == KindAck {
+		return HeaderBytes + AckStatusBytes
+	}
+	return HeaderBytes
+}
+
+// SetIdentity writes what the tables say over what the header claimed (docs/semantics.md, Identity). A UDP checksum that
+// was there is cleared, as on every frame that the data path changes.
+func (f Frame) SetIdentity(c ClusterID, w WorkerID) {
+	binary.BigEndian.PutUint16(f.b[offCluster:], uint16(c))
+	binary.BigEndian.PutUint16(f.b[offWorker:], uint16(w))
+	binary.BigEndian.PutUint16(f.b[offUDPChecksum:], 0)
+}
+
+// QueueStatus is how full a queue is, as ACKs tell it to workers.
+type QueueStatus struct {
+	Occupancy      uint32 // slots in use, 24 bits on the wire, where more saturates
+	ActiveClusters uint16 // clusters with an update inside
+	Slots          uint16 // slots built; 65,536 is told as 65,535
+}
+
+// maxOccupancy is what 24 bits hold.
+const maxOccupancy = 1<<24 - 1
+
+// Busier says whether s has more active clusters per slot than o, which is when a hop overwrites o. A zeroed o, as the
+// parameter server sends it, gives way to anything.
+func (s QueueStatus) Busier(o QueueStatus) bool {
+	if o.Slots == 0 {
+		return true
+	}
+	return uint64(s.ActiveClusters)*uint64(o.Slots) > uint64(o.ActiveClusters)*uint64(s.Slots)
+}
+
+// QueueStatus reads an ACK's status; that of an update is zero.
+func (f Frame) QueueStatus() QueueStatus {
+	if f.Kind() != KindAck {
+		return QueueStatus{}
+	}
+	v := binary.BigEndian.Uint64(f.b[HeaderBytes:])
+	return QueueStatus{Occupancy: uint32(v >> 40), ActiveClusters: uint16(v >> 24), Slots: uint16(v >> 8)}
+}
+
+// SetQueueStatus writes an ACK's status and clears a UDP checksum that was there; an update is left alone.
+func (f Frame) SetQueueStatus(s QueueStatus) {
+	if f.Kind() != KindAck {
+		return
+	}
+	putStatus(f.b[HeaderBytes:], s)
+	binary.BigEndian.PutUint16(f.b[offUDPChecksum:], 0)
+}
+
+func putStatus(b []byte, s QueueStatus) {
+	v := uint64(min(s.Occupancy, maxOccupancy))<<40 | uint64(s.ActiveClusters)<<24 | uint64(s.Slots)<<8
+	binary.BigEndian.PutUint64(b, v)
+}
+
+// AckSize is the length of an ACK's frame with the given number of lanes.
+func AckSize(lanes int) Size { return FrameSize(lanes) + AckStatusBytes }
+
+// EncodeUpdate writes the frame of u with its gradients to the start of dst and returns its length. lanes holds u.Lanes
+// values, or is nil where nobody kept them: then zeros are written. GenNS is written modulo 2^48, Retransmission is
+// the only flag on the wire, and the UDP checksum is 0. The error matches ErrEncode; a dst that is too short matches
+// io.ErrShortBuffer as well.
+func EncodeUpdate(dst []byte, addr *Addresses, u *Update, lanes []int32) (int, error) {
+	size := int(u.Size())
+	if u.Count == 0 {
+		return 0, fmt.Errorf("%w: an update with count 0", ErrEncode)
+	}
+	if err := checkEncode(dst, size, u, lanes, MaxLanes); err != nil {
+		return 0, err
+	}
+	dst = dst[:size]
+	putHeaders(dst, addr, u, KindUpdate)
+	putLanes(dst[HeaderBytes:], lanes)
+	return size, nil
+}
+
+// EncodeAck writes an ACK to the start of dst: the header names the update it answers, then status and u.Lanes lanes, at
+// most MaxAckLanes, under the rules of EncodeUpdate. Count may be 0.
+func EncodeAck(dst []byte, addr *Addresses, u *Update, status QueueStatus, lanes []int32) (int, error) {
+	size := int(AckSize(int(u.Lanes)))
+	if err := checkEncode(dst, size, u, lanes, MaxAckLanes); err != nil {
+		return 0, err
+	}
+	dst = dst[:size]
+	putHeaders(dst, addr, u, KindAck)
+	putStatus(dst[HeaderBytes:], status)
+	putLanes(dst[HeaderBytes+AckStatusBytes:], lanes)
+	return size, nil
+}
+
+func checkEncode(dst []byte, size int, u *Update, lanes []int32, most int) error {
+	switch {
+	case int(u.Lanes) > most:
+		return fmt.Errorf("%w: %d lanes, at most %d fit", ErrEncode, u.Lanes, most)
+	case lanes != nil && len(lanes) != int(u.Lanes):
+		return fmt.Errorf("%w: the update has %d lanes, %d were given", ErrEncode, u.Lanes, len(lanes))
+	case len(dst) < size:
+		return fmt.Errorf("%w: %d bytes into a buffer of %d: %w", ErrEncode, size, len(dst), io.ErrShortBuffer)
+	}
+	return nil
+}
+
+// putHeaders writes the first 64 bytes of a frame that is dst long.
+func putHeaders(dst []byte, addr *Addresses, u *Update, kind FrameKind) {
+	b := dst[:HeaderBytes]
+	ipLength := uint16(len(dst) - ethernetBytes)
+	copy(b[0:6], addr.DstMAC[:])
+	copy(b[offSrcMAC:], addr.SrcMAC[:])
+	binary.BigEndian.PutUint16(b[offEtherType:], etherTypeIPv4)
+
+	src, dstIP := binary.BigEndian.Uint32(addr.SrcIP[:]), binary.BigEndian.Uint32(addr.DstIP[:])
+	binary.BigEndian.PutUint32(b[offIP:], ipVersionIHL<<24|uint32(ipLength))
+	binary.BigEndian.PutUint32(b[offIP+4:], ipDontFrag)
+	const ttlProtocol = ipTTL<<24 | protocolUDP<<16
+	check := ^fold(ipVersionIHL<<8 + ipDontFrag + ttlProtocol>>16 + uint64(ipLength) + uint64(src) + uint64(dstIP))
+	binary.BigEndian.PutUint32(b[offIPTTL:], ttlProtocol|uint32(check))
+	binary.BigEndian.PutUint32(b[offSrcIP:], src)
+	binary.BigEndian.PutUint32(b[offDstIP:], dstIP)
+
+	binary.BigEndian.PutUint32(b[offUDP:], uint32(addr.SrcPort)<<16|UDPPort)
+	binary.BigEndian.PutUint32(b[offUDPLength:], uint32(ipLength-ipBytes)<<16)
+
+	flags := byte(olafVersion<<shiftVersion | kind<<shiftKind)
+	if u.Flags&Retransmission != 0 {
+		flags |= bitRetrans
+	}
+	if u.Count > 1 {
+		flags |= bitAggregated
+	}
+	b[offMagic], b[offBits] = olafMagic, flags
+	binary.BigEndian.PutUint16(b[offCluster:], uint16(u.Cluster))
+	binary.BigEndian.PutUint16(b[offWorker:], uint16(u.Worker))
+	binary.BigEndian.PutUint32(b[offSeq:], u.Seq)
+	binary.BigEndian.PutUint16(b[offCount:], u.Count)
+	binary.BigEndian.PutUint16(b[offGen:], uint16(u.GenNS>>32))
+	binary.BigEndian.PutUint32(b[offGen+2:], uint32(u.GenNS))
+	binary.BigEndian.PutUint32(b[offReward:], uint32(u.Reward))
+}
+
+func putLanes(b []byte, lanes []int32) {
+	if lanes == nil {
+		clear(b)
+		return
+	}
+	for len(lanes) >= 2 && len(b) >= 8 {
+		binary.BigEndian.PutUint64(b, uint64(uint32(lanes[0]))<<32|uint64(uint32(lanes[1])))
+		lanes, b = lanes[2:], b[8:]
+	}
+	if len(lanes) == 1 && len(b) >= LaneBytes {
+		binary.BigEndian.PutUint32(b, uint32(lanes[0]))
+	}
+}
+
+// udpChecksumFits verifies the UDP checksum of a frame whose lengths are right.
+func udpChecksumFits(b []byte) bool {
+	length := uint64(binary.BigEndian.Uint16(b[offUDPLength:]))
+	pseudo := sum(protocolUDP+length, b[offSrcIP:offUDP])
+	return fold(sum(pseudo, b[offUDP:])) == 0xffff
+}
+
+// sum adds b as big-endian words to a ones' complement sum of 64 bits; an odd last byte is padded with zero.
+func sum(s uint64, b []byte) uint64 {
+	var carry uint64
+	for len(b) >= 32 { // four at a time: Go keeps the carry flag only within one block
+		s, carry = bits.Add64(s, binary.BigEndian.Uint64(b), 0)
+		s, carry = bits.Add64(s, binary.BigEndian.Uint64(b[8:]), carry)
+		s, carry = bits.Add64(s, binary.BigEndian.Uint64(b[16:]), carry)
+		s, carry = bits.Add64(s, binary.BigEndian.Uint64(b[24:]), carry)
+		s, carry = bits.Add64(s, 0, carry)
+		s += carry
+		b = b[32:]
+	}
+	carry = 0
+	for len(b) >= 8 {
+		s, carry = bits.Add64(s, binary.BigEndian.Uint64(b), carry)
+		b = b[8:]
+	}
+	var rest [8]byte
+	copy(rest[:], b)
+	s, carry = bits.Add64(s, binary.BigEndian.Uint64(rest[:]), carry)
+	s, carry = bits.Add64(s, 0, carry)
+	return s + carry
+}
+
+// fold brings a sum to 16 bits.
+func fold(s uint64) uint16 {
+	s = s>>32 + s&0xffffffff
+	s = s>>16 + s&0xffff
+	s = s>>16 + s&0xffff
+	return uint16(s>>16 + s&0xffff)
+}
