@@ -1,7 +1,7 @@
 // Package results turns what a parameter server observed into numbers, and numbers over runs into documents.
 //
 // A Collector streams one run's observations into a Run; Summarise makes a Row of statistics from the runs of one
-// configuration; Compare makes the Age-of-Model reductions of two such configurations; a Bench holds all of it as the
+// configuration; CompareRuns makes the Age-of-Model reductions of two such configurations; a Bench holds all of it as the
 // document olafctl.bench/v1. docs/metrics.md defines every number with its formula and the paper's section.
 //
 // The package is pure: no clock, no file, no randomness that is not seeded by the caller. Sums have a fixed order, so the

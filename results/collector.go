@@ -1,0 +1,408 @@
+package results
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+)
+
+// Config says what a Collector measures.
+type Config struct {
+	// Clusters and Workers are how many there should be. Ids beyond are measured all the same.
+	Clusters, Workers int
+	Window            Window
+	// OutRate is the output link's, for utilisation; 0 when unknown. OverheadBytes are added to every frame on it.
+	OutRate       olaf.Rate
+	OverheadBytes olaf.Size
+	// SpeedupUpdates is the N of T(N), updates that every worker must have had received; 0 leaves T(N) out.
+	SpeedupUpdates int
+}
+
+// Collector streams the observations of one run into its metrics: constant memory per cluster and worker, and nothing
+// allocated per observation. Observations must come in the order of their times. It is not safe for concurrent use.
+type Collector struct {
+	cfg      Config
+	clusters []clusterState
+	workers  []workerState
+	merges   []int64
+	ages     ageHistogram
+
+	observed        int64
+	first, last     int64 // ps
+	firstBytes      olaf.Size
+	windowBytes     int64
+	queued          sum128
+	queuedMax       olaf.Duration
+	queuedMeasured  int64
+	workersBehind   int
+	timeToN         int64 // ps, -1 before
+	countSum        int64
+	backwards       int64
+	fromFuture      int64
+	lackProvenance  bool
+	countsSaturated bool
+}
+
+type clusterState struct {
+	saw   saw
+	peaks sum128
+	peakN int64
+	seen  bool // something was delivered, within the window or before it
+}
+
+type workerState struct {
+	saw      saw
+	lastSeen int64 // the observation that last held this worker, from 1
+	received int64
+	cluster  olaf.ClusterID
+}
+
+// NewCollector makes a Collector for one run.
+func NewCollector(cfg Config) *Collector {
+	c := new(Collector)
+	c.Reset(cfg)
+	return c
+}
+
+// Reset readies the Collector for another run and keeps its memory.
+func (c *Collector) Reset(cfg Config) {
+	clusters, workers, merges := c.clusters[:0], c.workers[:0], c.merges
+	clear(merges)
+	*c = Collector{cfg: cfg, timeToN: -1, workersBehind: cfg.Workers, merges: merges}
+	if merges == nil {
+		c.merges = make([]int64, 64)
+	}
+	c.clusters = grown(clusters, max(cfg.Clusters, 1))
+	c.workers = grown(workers, max(cfg.Workers, 1))
+	c.initialise(0, 0)
+}
+
+// grown returns s with n zeroed elements more.
+func grown[T any](s []T, n int) []T {
+	have := len(s)
+	for cap(s) < have+n {
+		s = append(s[:cap(s)], *new(T))
+	}
+	s = s[:have+n]
+	clear(s[have:])
+	return s
+}
+
+// initialise gives the clusters and workers from the given ids on their initial age.
+func (c *Collector) initialise(cluster, worker int) {
+	w := c.cfg.Window
+	if w.FirstToLast() || w.InitialAge < 0 {
+		return
+	}
+	start := saw{newest: int64(w.From) - int64(w.InitialAge), since: int64(w.From), start: int64(w.From), running: true}
+	for i := cluster; i < len(c.clusters); i++ {
+		c.clusters[i].saw = start
+	}
+	for i := worker; i < len(c.workers); i++ {
+		c.workers[i].saw = start
+	}
+}
+
+// Observe takes the next delivered frame. o is not kept.
+func (c *Collector) Observe(o *olaf.Observation) {
+	at := int64(o.At)
+	if c.observed == 0 {
+		c.first, c.firstBytes = at, o.Update.Size()+c.cfg.OverheadBytes
+	} else if at < c.last {
+		c.backwards++
+		at = c.last
+	}
+	c.observed++
+	c.last = at
+	c.countSum += int64(o.Update.Count)
+	c.countsSaturated = c.countsSaturated || o.Update.Flags&olaf.CountSaturated != 0
+	c.merged(int(o.Update.Count) - 1)
+	if o.Queued >= 0 {
+		c.queued.addInt(int64(o.Queued))
+		c.queuedMax = max(c.queuedMax, o.Queued)
+		c.queuedMeasured++
+	}
+	c.progress(o, at)
+	w := c.cfg.Window
+	if !w.FirstToLast() && at > int64(w.To) {
+		return
+	}
+	if at >= int64(w.From) {
+		c.windowBytes += int64(o.Update.Size() + c.cfg.OverheadBytes)
+	}
+	c.age(o, at)
+}
+
+// merged counts an outgoing update that carried n aggregations.
+func (c *Collector) merged(n int) {
+	n = max(n, 0)
+	if n >= len(c.merges) {
+		c.merges = grown(c.merges, n+1)
+	}
+	c.merges[n]++
+}
+
+// progress counts what every worker has had received, for T(N).
+func (c *Collector) progress(o *olaf.Observation, at int64) {
+	if o.Contributors == nil {
+		if o.Update.Count > 1 {
+			c.lackProvenance = true
+			return
+		}
+		c.received(o.Update.Worker, at)
+		return
+	}
+	for i := range o.Contributors {
+		c.received(o.Contributors[i].Worker, at)
+	}
+}
+
+func (c *Collector) received(id olaf.WorkerID, at int64) {
+	w := c.worker(id)
+	w.received++
+	if int(id) < c.cfg.Workers && w.received == int64(c.cfg.SpeedupUpdates) {
+		if c.workersBehind--; c.workersBehind == 0 {
+			c.timeToN = at
+		}
+	}
+}
+
+func (c *Collector) worker(id olaf.WorkerID) *workerState {
+	if int(id) >= len(c.workers) {
+		have := len(c.workers)
+		c.workers = grown(c.workers, int(id)+1-have)
+		c.initialise(len(c.clusters), have)
+	}
+	return &c.workers[id]
+}
+
+func (c *Collector) cluster(id olaf.ClusterID) *clusterState {
+	if int(id) >= len(c.clusters) {
+		have := len(c.clusters)
+		c.clusters = grown(c.clusters, int(id)+1-have)
+		c.initialise(have, len(c.workers))
+	}
+	return &c.clusters[id]
+}
+
+// age moves the sawtooths of the frame's cluster and of the workers inside.
+func (c *Collector) age(o *olaf.Observation, at int64) {
+	from := int64(c.cfg.Window.From)
+	gen := generated(o.At, o.Update.GenNS)
+	if gen > at+int64(olaf.Nanosecond) {
+		c.fromFuture++
+	}
+	u := c.cluster(o.Update.Cluster)
+	if u.seen && at >= from {
+		u.peaks.addInt(at - u.saw.newest)
+		u.peakN++
+	}
+	u.seen = true
+	c.ages.add(u.saw.advance(from, at))
+	u.saw.deliver(from, at, gen)
+	switch {
+	case c.lackProvenance:
+	case o.Contributors == nil:
+		c.ageWorker(o.Update.Worker, o.Update.Cluster, from, at, gen)
+	default:
+		for i := range o.Contributors {
+			k := &o.Contributors[i]
+			c.ageWorker(k.Worker, o.Update.Cluster, from, at, generated(o.At, k.GenNS))
+		}
+	}
+}
+
+func (c *Collector) ageWorker(id olaf.WorkerID, cluster olaf.ClusterID, from, at, gen int64) {
+	w := c.worker(id)
+	w.cluster = cluster
+	if w.lastSeen == c.observed {
+		// The same frame held an earlier update of this worker: one delivery, the newest counts.
+		w.saw.newest = max(w.saw.newest, gen)
+		return
+	}
+	w.lastSeen = c.observed
+	w.saw.advance(from, at)
+	w.saw.deliver(from, at, gen)
+}
+
+// Observed is how many frames were taken.
+func (c *Collector) Observed() int64 { return c.observed }
+
+// CountSum is Σ count over the frames taken.
+func (c *Collector) CountSum() int64 { return c.countSum }
+
+// Finish ends the run: it closes the window, checks the accounting, and returns the metrics. The Collector can only be
+// Reset after it.
+func (c *Collector) Finish(counters Counters) Run {
+	c.close()
+	r := Run{Counters: counters, Missing: map[string]string{}}
+	m := &r.Metrics
+	m.LostPct = Float(counters.LostPct())
+	c.clusterMetrics(&r)
+	c.workerMetrics(&r)
+	quantiles := c.ages.quantilesNS(0.50, 0.95, 0.99)
+	m.AoMP50, m.AoMP95, m.AoMP99 = quantiles[0], quantiles[1], quantiles[2]
+	m.Utilisation = c.utilisation()
+	m.QueueDelay, m.QueueDelayMax = Missing(), Missing()
+	if c.queuedMeasured > 0 {
+		m.QueueDelay = Float(c.queued.float() / float64(c.queuedMeasured) / 1000)
+		m.QueueDelayMax = Float(c.queuedMax.NS())
+	}
+	m.Duration = Float(olaf.Duration(c.last - c.first).NS())
+	m.TimeToN = Missing()
+	if c.timeToN >= 0 && !c.lackProvenance {
+		m.TimeToN = Float(olaf.Duration(c.timeToN).NS())
+	}
+	r.Aggregations = trimmed(c.merges)
+	c.explain(&r)
+	c.validate(&r)
+	return r
+}
+
+// close integrates every running sawtooth up to the end of a fixed window.
+func (c *Collector) close() {
+	w := c.cfg.Window
+	if w.FirstToLast() {
+		return
+	}
+	for i := range c.clusters {
+		c.ages.add(c.clusters[i].saw.advance(int64(w.From), int64(w.To)))
+	}
+	for i := range c.workers {
+		c.workers[i].saw.advance(int64(w.From), int64(w.To))
+	}
+}
+
+// counts says whether a sawtooth is in the means: two deliveries make an average, or an initial age does.
+func (c *Collector) counts(s *saw) bool {
+	known := !c.cfg.Window.FirstToLast() && c.cfg.Window.InitialAge >= 0
+	return s.deliveries >= 2 || known
+}
+
+func (c *Collector) clusterMetrics(r *Run) {
+	var aom, peak series
+	for id := range c.clusters {
+		u := &c.clusters[id]
+		m := ClusterMetric{Cluster: id, Deliveries: u.saw.deliveries, AoM: Missing(), PeakAoM: Missing(), AoMWorker: Missing()}
+		if c.counts(&u.saw) {
+			m.AoM = u.saw.meanNS()
+			aom.add(m.AoM)
+		}
+		if u.peakN > 0 {
+			m.PeakAoM = Float(u.peaks.float() / float64(u.peakN) / 1000)
+			peak.add(m.PeakAoM)
+		}
+		if id < c.cfg.Clusters || u.saw.deliveries > 0 {
+			r.Clusters = append(r.Clusters, m)
+		}
+	}
+	r.Metrics.AoMCluster, r.Metrics.Jain, r.Metrics.PeakAoM = aom.mean(), aom.jain(), peak.mean()
+}
+
+// workerMetrics averages workers within their cluster, then clusters.
+func (c *Collector) workerMetrics(r *Run) {
+	m := &r.Metrics
+	m.AoMWorker, m.JainWorkerMeans, m.JainWorkers, m.NeverDelivered = Missing(), Missing(), Missing(), Missing()
+	if c.lackProvenance {
+		return
+	}
+	byCluster := make([]series, len(c.clusters))
+	var all, means series
+	never := 0
+	for id := range c.workers {
+		w := &c.workers[id]
+		if w.saw.deliveries < 2 && (id < c.cfg.Workers || w.saw.deliveries > 0) {
+			never++
+		}
+		if c.counts(&w.saw) && (id < c.cfg.Workers || w.saw.deliveries > 0) {
+			all.add(w.saw.meanNS())
+			byCluster[w.cluster].add(w.saw.meanNS())
+		}
+	}
+	for i := range r.Clusters {
+		r.Clusters[i].AoMWorker = byCluster[r.Clusters[i].Cluster].mean()
+		means.add(r.Clusters[i].AoMWorker)
+	}
+	m.AoMWorker, m.JainWorkerMeans, m.JainWorkers, m.NeverDelivered = means.mean(), means.jain(), all.jain(), Float(never)
+}
+
+// utilisation is the share of the output link's time that the frames took: over the window, or from the first bit of
+// the first frame to the last bit of the last.
+func (c *Collector) utilisation() Float {
+	rate := float64(c.cfg.OutRate)
+	span := float64(c.cfg.Window.To - c.cfg.Window.From)
+	if c.cfg.Window.FirstToLast() {
+		span = float64(c.last-c.first) + float64(c.firstBytes.Bits())*float64(olaf.Second)/max(rate, 1)
+	}
+	if rate <= 0 || span <= 0 || c.observed == 0 {
+		return Missing()
+	}
+	return Float(float64(c.windowBytes) * 8 * float64(olaf.Second) / rate / span)
+}
+
+// explain gives every missing metric its reason.
+func (c *Collector) explain(r *Run) {
+	needs := "needs two deliveries"
+	worker := needs
+	if c.lackProvenance {
+		worker = NeedsProvenance
+	}
+	timeToN := fmt.Sprintf("not every worker had %d updates received", c.cfg.SpeedupUpdates)
+	switch {
+	case c.cfg.SpeedupUpdates <= 0 || c.cfg.Workers <= 0:
+		timeToN = "not asked for"
+	case c.lackProvenance:
+		timeToN = NeedsProvenance
+	}
+	m := &r.Metrics
+	for _, reason := range []struct {
+		name  string
+		value Float
+		why   string
+	}{
+		{"lost_pct", m.LostPct, "nothing was sent"},
+		{"aom_cluster_ns", m.AoMCluster, needs}, {"peak_aom_ns", m.PeakAoM, needs}, {"jain", m.Jain, needs},
+		{"aom_p50_ns", m.AoMP50, needs}, {"aom_p95_ns", m.AoMP95, needs}, {"aom_p99_ns", m.AoMP99, needs},
+		{"aom_worker_ns", m.AoMWorker, worker}, {"jain_worker_means", m.JainWorkerMeans, worker},
+		{"jain_workers", m.JainWorkers, worker}, {"never_delivered", m.NeverDelivered, worker},
+		{"utilisation", m.Utilisation, "needs an output rate and a delivery"},
+		{"queue_delay_ns", m.QueueDelay, "nobody measured it"},
+		{"time_to_n_ns", m.TimeToN, timeToN},
+	} {
+		if !reason.value.Known() {
+			r.Missing[reason.name] = reason.why
+		}
+	}
+}
+
+// NeedsProvenance is why a metric of single workers is missing when merged frames don't say who was inside.
+const NeedsProvenance = "needs provenance"
+
+// validate lists why the run must not enter a mean.
+func (c *Collector) validate(r *Run) {
+	say := func(format string, a ...any) { r.Invalid = append(r.Invalid, fmt.Sprintf(format, a...)) }
+	if err := r.Counters.Check(); err != nil {
+		say("%v", err)
+	}
+	if r.Counters.Received != c.observed {
+		say("the capture says %d frames received, %d were handed over", r.Counters.Received, c.observed)
+	}
+	if r.Counters.CaptureLost > 0 {
+		say("the capture lost %d frames", r.Counters.CaptureLost)
+	}
+	if c.backwards > 0 {
+		say("%d observations go backwards in time", c.backwards)
+	}
+	if c.fromFuture > 0 {
+		say("%d updates were generated after they were delivered", c.fromFuture)
+	}
+}
+
+// trimmed is a copy without the zeros at its end.
+func trimmed(v []int64) []int64 {
+	n := len(v)
+	for n > 0 && v[n-1] == 0 {
+		n--
+	}
+	return append([]int64(nil), v[:n]...)
+}

@@ -1,0 +1,84 @@
+package results
+
+import "math/bits"
+
+// ageBuckets is how many buckets an ageHistogram has: exact below 128 ps, then 64 per octave up to 2^63 ps, so that a
+// bucket is at most 1/64 of the ages in it wide.
+const (
+	ageBuckets    = 57*64 + 64
+	perOctaveBits = 6
+)
+
+// ageHistogram holds for how long an age lay in each bucket. A tooth crosses many buckets at unit speed, so it is entered
+// in constant time: the buckets it crosses whole by a difference of counts, the two at its ends by their share.
+type ageHistogram struct {
+	crossed [ageBuckets + 1]int64 // differences of how many teeth cross a bucket whole
+	part    [ageBuckets]int64     // ps
+	total   int64                 // ps
+}
+
+func ageBucket(ps int64) int {
+	if ps < 2<<perOctaveBits {
+		return int(ps)
+	}
+	exp := bits.Len64(uint64(ps)) - 1 - perOctaveBits
+	return exp<<perOctaveBits + int(uint64(ps)>>exp)
+}
+
+// ageBounds is the lower bound and the width of bucket i in ps.
+func ageBounds(i int) (low, width int64) {
+	if i < 2<<perOctaveBits {
+		return int64(i), 1
+	}
+	exp := i>>perOctaveBits - 1
+	return int64(i-exp<<perOctaveBits) << exp, 1 << exp
+}
+
+// add enters a tooth; what lies below age 0 counts as age 0.
+func (h *ageHistogram) add(t tooth) {
+	if t.length <= 0 {
+		return
+	}
+	h.total += t.length
+	low, high := t.age, t.age+t.length
+	if low < 0 {
+		h.part[0] += min(-low, t.length)
+		if low = 0; high <= 0 {
+			return
+		}
+	}
+	first, last := ageBucket(low), ageBucket(high)
+	if first == last {
+		h.part[first] += high - low
+		return
+	}
+	start, width := ageBounds(first)
+	h.part[first] += start + width - low
+	end, _ := ageBounds(last)
+	h.part[last] += high - end
+	h.crossed[first+1]++
+	h.crossed[last]--
+}
+
+// quantilesNS are the ages, in ns, below which the given shares of the time were spent, taking ages within a bucket as
+// even. The shares must ascend.
+func (h *ageHistogram) quantilesNS(shares ...float64) []Float {
+	out := make([]Float, len(shares))
+	var below, crossing int64
+	next := 0
+	for i := range h.part {
+		crossing += h.crossed[i]
+		low, width := ageBounds(i)
+		inside := h.part[i] + crossing*width
+		for next < len(shares) && inside > 0 && float64(below)+float64(inside) >= shares[next]*float64(h.total) {
+			within := (shares[next]*float64(h.total) - float64(below)) / float64(inside)
+			out[next] = Float((float64(low) + within*float64(width)) / 1000)
+			next++
+		}
+		below += inside
+	}
+	for ; next < len(out); next++ {
+		out[next] = Missing()
+	}
+	return out
+}

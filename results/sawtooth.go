@@ -1,0 +1,103 @@
+package results
+
+import (
+	"math"
+	"math/bits"
+
+	"github.com/olafctl/olaf"
+)
+
+// sum128 is a signed 128-bit sum: an age of a minute squared in ps² does not fit 64 bits.
+type sum128 struct {
+	hi int64
+	lo uint64
+}
+
+func (s *sum128) add(hi int64, lo uint64) {
+	var carry uint64
+	s.lo, carry = bits.Add64(s.lo, lo, 0)
+	s.hi += hi + int64(carry)
+}
+
+// addInt adds v.
+func (s *sum128) addInt(v int64) { s.add(v>>63, uint64(v)) }
+
+// addProduct adds x·y for x ≥ 0.
+func (s *sum128) addProduct(x uint64, y int64) {
+	if y >= 0 {
+		hi, lo := bits.Mul64(x, uint64(y))
+		s.add(int64(hi), lo)
+		return
+	}
+	hi, lo := bits.Mul64(x, uint64(-y))
+	lo, borrow := bits.Sub64(0, lo, 0)
+	hi, _ = bits.Sub64(0, hi, borrow)
+	s.add(int64(hi), lo)
+}
+
+// float is the nearest float64 but for one rounding of each half.
+func (s sum128) float() float64 {
+	if s.hi < 0 {
+		lo, borrow := bits.Sub64(0, s.lo, 0)
+		hi, _ := bits.Sub64(0, uint64(s.hi), borrow)
+		return -(math.Ldexp(float64(hi), 64) + float64(lo))
+	}
+	return math.Ldexp(float64(s.hi), 64) + float64(s.lo)
+}
+
+// saw is one age sawtooth: Δ(t) = t − newest, where newest is the latest generation time delivered so far. All times are
+// ps since the run's origin.
+type saw struct {
+	newest     int64
+	since      int64 // the integral reaches up to here
+	start      int64 // and begins here
+	deliveries int64 // within the window
+	twiceArea  sum128
+	running    bool // newest and since hold
+}
+
+// tooth is one straight piece of a sawtooth: the age grows from age for length.
+type tooth struct{ age, length int64 }
+
+// advance integrates up to at, clipped to the window's start, and returns the piece.
+func (s *saw) advance(from, at int64) tooth {
+	since := max(s.since, from)
+	if !s.running || at <= since {
+		return tooth{}
+	}
+	if s.since < from {
+		s.start = from
+	}
+	t := tooth{age: since - s.newest, length: at - since}
+	// Twice the trapezium: length · (age at its start + age at its end).
+	s.twiceArea.addProduct(uint64(t.length), 2*t.age+t.length)
+	s.since = at
+	return t
+}
+
+// deliver lets the age fall at time at to that of an update generated at gen, if that is newer.
+func (s *saw) deliver(from, at, gen int64) {
+	if !s.running {
+		*s = saw{newest: gen, since: at, start: max(at, from), running: true, deliveries: s.deliveries}
+	}
+	s.newest = max(s.newest, gen)
+	if at >= from {
+		s.deliveries++
+	}
+}
+
+// meanNS is the time average in ns over what was integrated; missing when that is nothing.
+func (s *saw) meanNS() Float {
+	length := s.since - s.start
+	if !s.running || length <= 0 {
+		return Missing()
+	}
+	return Float(s.twiceArea.float() / 2 / float64(length) / float64(olaf.Nanosecond))
+}
+
+// generated unwraps a generation stamp, which is modulo 2^48 ns, to the instant nearest to at, in ps.
+func generated(at olaf.Time, genNS uint64) int64 {
+	const shift = 64 - 48
+	ageNS := int64((uint64(at.NS())-genNS)<<shift) >> shift
+	return (at.NS() - ageNS) * int64(olaf.Nanosecond)
+}

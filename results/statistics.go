@@ -1,0 +1,97 @@
+package results
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// series sums values in the order they come; missing ones are passed over.
+type series struct {
+	n           int
+	sum, square float64
+}
+
+func (s *series) add(v Float) {
+	if v.Known() {
+		s.n++
+		s.sum += float64(v)
+		s.square += float64(v) * float64(v)
+	}
+}
+
+func (s *series) mean() Float {
+	if s.n == 0 {
+		return Missing()
+	}
+	return Float(s.sum / float64(s.n))
+}
+
+// jain is Jain's index µ²/(µ²+σ²) with the population's σ, which is (Σx)²/(n·Σx²).
+func (s *series) jain() Float {
+	if s.n == 0 || s.square == 0 {
+		return Missing()
+	}
+	return Float(s.sum * s.sum / (float64(s.n) * s.square))
+}
+
+// Jain is Jain's fairness index of the known values, missing when there are none or all are 0.
+func Jain(values []Float) Float {
+	var s series
+	for _, v := range values {
+		s.add(v)
+	}
+	return s.jain()
+}
+
+// confidence is the level of every interval.
+const confidence = 0.95
+
+// Describe makes the statistic of values in their order, with Student's t interval. Missing values are left out; with
+// none left the statistic is missing for the given reason. One value has no spread.
+func Describe(values []Float, reason string) Statistic {
+	known := make([]float64, 0, len(values))
+	for _, v := range values {
+		if v.Known() {
+			known = append(known, float64(v))
+		}
+	}
+	s := Statistic{Mean: Missing(), SD: Missing(), CI95: Missing(), Min: Missing(), Max: Missing(), N: len(known)}
+	if len(known) < len(values) || len(known) == 0 {
+		s.Reason = reason
+	}
+	if len(known) == 0 {
+		return s
+	}
+	mean, sd := stat.MeanStdDev(known, nil)
+	s.Mean, s.Min, s.Max = Float(mean), Float(slices.Min(known)), Float(slices.Max(known))
+	if len(known) < 2 {
+		return s
+	}
+	s.SD = Float(sd)
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(len(known) - 1)}
+	s.CI95 = Float(t.Quantile(1-(1-confidence)/2) * sd / math.Sqrt(float64(len(known))))
+	return s
+}
+
+// Bootstrap is the 95 % percentile interval of the mean over resamples drawn with the seed. It needs two values.
+func Bootstrap(values []float64, resamples int, seed uint64) (low, high float64, ok bool) {
+	if len(values) < 2 || resamples < 1 {
+		return 0, 0, false
+	}
+	random := rand.New(rand.NewPCG(seed, 0x6f6c6166))
+	means := make([]float64, resamples)
+	for i := range means {
+		sum := 0.0
+		for range values {
+			sum += values[random.IntN(len(values))]
+		}
+		means[i] = sum / float64(len(values))
+	}
+	slices.Sort(means)
+	tail := (1 - confidence) / 2
+	return stat.Quantile(tail, stat.LinInterp, means, nil), stat.Quantile(1-tail, stat.LinInterp, means, nil), true
+}

@@ -1,0 +1,32 @@
+package results
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+)
+
+// UnknownAge as a Window's InitialAge leaves ages undefined until the first delivery.
+const UnknownAge olaf.Duration = -1
+
+// Window is the span over which ages are averaged (docs/semantics.md, AoM window). The zero Window means from the first
+// to the last delivery of each sawtooth, the micro-benchmark's. A Window with a To is a fixed span of the run.
+type Window struct {
+	From, To olaf.Time
+	// InitialAge is the age at From of whatever had no delivery before; UnknownAge starts its sawtooth at its first one.
+	InitialAge olaf.Duration
+}
+
+// FirstToLast says whether the window is that of each sawtooth's own deliveries.
+func (w Window) FirstToLast() bool { return w.To == 0 }
+
+// String tells the window in words.
+func (w Window) String() string {
+	switch {
+	case w.FirstToLast():
+		return "first to last delivery"
+	case w.InitialAge < 0:
+		return fmt.Sprintf("%s to %s, from the first delivery on", w.From, w.To)
+	}
+	return fmt.Sprintf("%s to %s, age %s at the start", w.From, w.To, w.InitialAge)
+}
