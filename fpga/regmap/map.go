@@ -101,12 +101,12 @@ var blocks = []Block{
 			{Name: "built_lanes", Offset: 0x014, Access: ReadOnly, Built: true, Doc: "Gradient lanes that a slot stores."},
 			{Name: "control", Offset: 0x020, Access: ReadWrite, Doc: "What may change while updates flow.", Fields: []Field{
 				{Name: "enable", Hi: 0, Lo: 0, Doc: "Admit updates. While 0 the queue drains, and arriving updates are counted in lost_before_engine."},
-				{Name: "freeze", Hi: 1, Lo: 1, Doc: "Stop admitting and starting frames at a packet boundary, for the inspector."},
+				{Name: "freeze", Hi: 1, Lo: 1, Doc: "Stop the queue's clock for the inspector: nothing is admitted, starts or leaves; a frame on the wire pauses. Arriving updates are counted in lost_before_engine."},
 			}},
 			{Name: "status", Offset: 0x024, Access: ReadOnly, Built: true, Doc: "What the queue is doing.", Fields: []Field{
 				{Name: "running", Hi: 0, Lo: 0, Doc: "Enabled and not frozen."},
 				{Name: "empty", Hi: 1, Lo: 1, Doc: "No slot is in use."},
-				{Name: "frozen", Hi: 2, Lo: 2, Doc: "Frozen, and the frame that was leaving is out."},
+				{Name: "frozen", Hi: 2, Lo: 2, Doc: "The clock of the queue stands."},
 				{Name: "draining", Hi: 3, Lo: 3, Doc: "Disabled but not empty yet."},
 			}},
 			{Name: "command", Offset: 0x028, Access: Command, Doc: "Acts once.", Fields: []Field{
@@ -190,6 +190,8 @@ var blocks = []Block{
 			Register{Name: "discarded_updates", Unit: "updates", Doc: "Sum of the counts that replacements of either kind took out."},
 			Register{Name: "queued_frames", Unit: "frames", Doc: "Slots in use at the snapshot."},
 			Register{Name: "queued_updates", Unit: "updates", Doc: "Sum of the counts of these."},
+			Register{Name: "carried_frames", Unit: "frames", Doc: "Slots that were in use at the last clear; they add to appended in the identity of frames."},
+			Register{Name: "carried_updates", Unit: "updates", Doc: "Sum of the counts of these."},
 			Register{Name: "bypassed", Unit: "frames", Doc: "Frames that were no matter of the engine: not OLAF, or from an unknown source."},
 			Register{Name: "malformed", Unit: "frames", Doc: "OLAF frames with a wrong checksum or length; dropped."},
 			Register{Name: "misidentified", Unit: "updates", Doc: "Updates whose header disagreed with the tables; forwarded with the tables' identity."},
@@ -200,7 +202,7 @@ var blocks = []Block{
 			Register{Name: "locked_collisions", Unit: "updates", Doc: "Arrivals whose cluster had an update leaving and none waiting."},
 			Register{Name: "busy_cycles", Unit: "cycles", Doc: "Cycles of the output that the delivered frames took, rounded down."},
 			Register{Name: "stall_cycles", Unit: "cycles", Doc: "Cycles of the output booked by dequeue and merge work."},
-			Register{Name: "occupancy_integral", Unit: "slot cycles", Doc: "Sum of the occupancy over all cycles; over covered_cycles it is the mean."},
+			Register{Name: "occupancy_integral", Unit: "slot cycles", Doc: "Sum over all cycles of the updates inside, the leaving one included; over covered_cycles it is the mean."},
 			Register{Name: "acks_in", Unit: "frames", Doc: "ACKs that came from the parameter server."},
 			Register{Name: "acks_out", Unit: "frames", Doc: "Copies sent to workers."},
 			Register{Name: "acks_no_group", Unit: "frames", Doc: "ACKs whose source is no known server or whose cluster has no multicast group; dropped."},

@@ -11,3 +11,10 @@ func readBank(r Reader, addr uint32, counters []*uint64) error {
 	}
 	return nil
 }
+
+// addBank adds factor times from to the counters in place.
+func addBank(to, from []*uint64, factor uint64) {
+	for i := range to {
+		*to[i] += *from[i] * factor
+	}
+}

@@ -119,20 +119,22 @@ const (
 	QueueDiscardedUpdates        uint32 = 0x101280 // RO, 64 bit, updates. Sum of the counts that replacements of either kind took out.
 	QueueQueuedFrames            uint32 = 0x101288 // RO, 64 bit, frames. Slots in use at the snapshot.
 	QueueQueuedUpdates           uint32 = 0x101290 // RO, 64 bit, updates. Sum of the counts of these.
-	QueueBypassed                uint32 = 0x101298 // RO, 64 bit, frames. Frames that were no matter of the engine: not OLAF, or from an unknown source.
-	QueueMalformed               uint32 = 0x1012a0 // RO, 64 bit, frames. OLAF frames with a wrong checksum or length; dropped.
-	QueueMisidentified           uint32 = 0x1012a8 // RO, 64 bit, updates. Updates whose header disagreed with the tables; forwarded with the tables' identity.
-	QueueLostBeforeEngine        uint32 = 0x1012b0 // RO, 64 bit, frames. Updates that arrived while the queue was disabled or frozen.
-	QueueLaneSaturations         uint32 = 0x1012b8 // RO, 64 bit. Gradient sums that saturated.
-	QueueRewardSaturations       uint32 = 0x1012c0 // RO, 64 bit. Reward sums that saturated.
-	QueueCountSaturations        uint32 = 0x1012c8 // RO, 64 bit. Counts that saturated; voids the identity over counts.
-	QueueLockedCollisions        uint32 = 0x1012d0 // RO, 64 bit, updates. Arrivals whose cluster had an update leaving and none waiting.
-	QueueBusyCycles              uint32 = 0x1012d8 // RO, 64 bit, cycles. Cycles of the output that the delivered frames took, rounded down.
-	QueueStallCycles             uint32 = 0x1012e0 // RO, 64 bit, cycles. Cycles of the output booked by dequeue and merge work.
-	QueueOccupancyIntegral       uint32 = 0x1012e8 // RO, 64 bit, slot cycles. Sum of the occupancy over all cycles; over covered_cycles it is the mean.
-	QueueAcksIn                  uint32 = 0x1012f0 // RO, 64 bit, frames. ACKs that came from the parameter server.
-	QueueAcksOut                 uint32 = 0x1012f8 // RO, 64 bit, frames. Copies sent to workers.
-	QueueAcksNoGroup             uint32 = 0x101300 // RO, 64 bit, frames. ACKs whose source is no known server or whose cluster has no multicast group; dropped.
+	QueueCarriedFrames           uint32 = 0x101298 // RO, 64 bit, frames. Slots that were in use at the last clear; they add to appended in the identity of frames.
+	QueueCarriedUpdates          uint32 = 0x1012a0 // RO, 64 bit, updates. Sum of the counts of these.
+	QueueBypassed                uint32 = 0x1012a8 // RO, 64 bit, frames. Frames that were no matter of the engine: not OLAF, or from an unknown source.
+	QueueMalformed               uint32 = 0x1012b0 // RO, 64 bit, frames. OLAF frames with a wrong checksum or length; dropped.
+	QueueMisidentified           uint32 = 0x1012b8 // RO, 64 bit, updates. Updates whose header disagreed with the tables; forwarded with the tables' identity.
+	QueueLostBeforeEngine        uint32 = 0x1012c0 // RO, 64 bit, frames. Updates that arrived while the queue was disabled or frozen.
+	QueueLaneSaturations         uint32 = 0x1012c8 // RO, 64 bit. Gradient sums that saturated.
+	QueueRewardSaturations       uint32 = 0x1012d0 // RO, 64 bit. Reward sums that saturated.
+	QueueCountSaturations        uint32 = 0x1012d8 // RO, 64 bit. Counts that saturated; voids the identity over counts.
+	QueueLockedCollisions        uint32 = 0x1012e0 // RO, 64 bit, updates. Arrivals whose cluster had an update leaving and none waiting.
+	QueueBusyCycles              uint32 = 0x1012e8 // RO, 64 bit, cycles. Cycles of the output that the delivered frames took, rounded down.
+	QueueStallCycles             uint32 = 0x1012f0 // RO, 64 bit, cycles. Cycles of the output booked by dequeue and merge work.
+	QueueOccupancyIntegral       uint32 = 0x1012f8 // RO, 64 bit, slot cycles. Sum over all cycles of the updates inside, the leaving one included; over covered_cycles it is the mean.
+	QueueAcksIn                  uint32 = 0x101300 // RO, 64 bit, frames. ACKs that came from the parameter server.
+	QueueAcksOut                 uint32 = 0x101308 // RO, 64 bit, frames. Copies sent to workers.
+	QueueAcksNoGroup             uint32 = 0x101310 // RO, 64 bit, frames. ACKs whose source is no known server or whose cluster has no multicast group; dropped.
 )
 
 // Bits and resets of block queue.
@@ -148,10 +150,10 @@ const (
 	QueueNextResetValue              uint32 = 0x102000
 	QueueControlResetValue           uint32 = 0x0
 	QueueControlEnable               uint32 = 1 << 0 // Admit updates. While 0 the queue drains, and arriving updates are counted in lost_before_engine.
-	QueueControlFreeze               uint32 = 1 << 1 // Stop admitting and starting frames at a packet boundary, for the inspector.
+	QueueControlFreeze               uint32 = 1 << 1 // Stop the queue's clock for the inspector: nothing is admitted, starts or leaves; a frame on the wire pauses. Arriving updates are counted in lost_before_engine.
 	QueueStatusRunning               uint32 = 1 << 0 // Enabled and not frozen.
 	QueueStatusEmpty                 uint32 = 1 << 1 // No slot is in use.
-	QueueStatusFrozen                uint32 = 1 << 2 // Frozen, and the frame that was leaving is out.
+	QueueStatusFrozen                uint32 = 1 << 2 // The clock of the queue stands.
 	QueueStatusDraining              uint32 = 1 << 3 // Disabled but not empty yet.
 	QueueCommandFlush                uint32 = 1 << 0 // Discard everything inside, counted as flushed.
 	QueueErrorsResetValue            uint32 = 0x0
@@ -358,6 +360,8 @@ type QueueCounters struct {
 	DiscardedUpdates  uint64 `json:"discarded_updates"`  // Sum of the counts that replacements of either kind took out.
 	QueuedFrames      uint64 `json:"queued_frames"`      // Slots in use at the snapshot.
 	QueuedUpdates     uint64 `json:"queued_updates"`     // Sum of the counts of these.
+	CarriedFrames     uint64 `json:"carried_frames"`     // Slots that were in use at the last clear; they add to appended in the identity of frames.
+	CarriedUpdates    uint64 `json:"carried_updates"`    // Sum of the counts of these.
 	Bypassed          uint64 `json:"bypassed"`           // Frames that were no matter of the engine: not OLAF, or from an unknown source.
 	Malformed         uint64 `json:"malformed"`          // OLAF frames with a wrong checksum or length; dropped.
 	Misidentified     uint64 `json:"misidentified"`      // Updates whose header disagreed with the tables; forwarded with the tables' identity.
@@ -368,15 +372,15 @@ type QueueCounters struct {
 	LockedCollisions  uint64 `json:"locked_collisions"`  // Arrivals whose cluster had an update leaving and none waiting.
 	BusyCycles        uint64 `json:"busy_cycles"`        // Cycles of the output that the delivered frames took, rounded down.
 	StallCycles       uint64 `json:"stall_cycles"`       // Cycles of the output booked by dequeue and merge work.
-	OccupancyIntegral uint64 `json:"occupancy_integral"` // Sum of the occupancy over all cycles; over covered_cycles it is the mean.
+	OccupancyIntegral uint64 `json:"occupancy_integral"` // Sum over all cycles of the updates inside, the leaving one included; over covered_cycles it is the mean.
 	AcksIn            uint64 `json:"acks_in"`            // ACKs that came from the parameter server.
 	AcksOut           uint64 `json:"acks_out"`           // Copies sent to workers.
 	AcksNoGroup       uint64 `json:"acks_no_group"`      // ACKs whose source is no known server or whose cluster has no multicast group; dropped.
 }
 
 // pointers lists the counters in the order of their registers.
-func (c *QueueCounters) pointers() [33]*uint64 {
-	return [...]*uint64{
+func (c *QueueCounters) pointers() []*uint64 {
+	return []*uint64{
 		&c.SnapshotCycle,
 		&c.CoveredCycles,
 		&c.In,
@@ -396,6 +400,8 @@ func (c *QueueCounters) pointers() [33]*uint64 {
 		&c.DiscardedUpdates,
 		&c.QueuedFrames,
 		&c.QueuedUpdates,
+		&c.CarriedFrames,
+		&c.CarriedUpdates,
 		&c.Bypassed,
 		&c.Malformed,
 		&c.Misidentified,
@@ -416,10 +422,15 @@ func (c *QueueCounters) pointers() [33]*uint64 {
 // ReadQueueCounters reads the bank as the last snapshot left it.
 func ReadQueueCounters(r Reader) (QueueCounters, error) {
 	var c QueueCounters
-	pointers := c.pointers()
-	err := readBank(r, QueueSnapshotCycle, pointers[:])
+	err := readBank(r, QueueSnapshotCycle, c.pointers())
 	return c, err
 }
+
+// Add adds o to c, counter by counter, modulo 2^64.
+func (c *QueueCounters) Add(o QueueCounters) { addBank(c.pointers(), o.pointers(), 1) }
+
+// Sub takes o from c, counter by counter, modulo 2^64.
+func (c *QueueCounters) Sub(o QueueCounters) { addBank(c.pointers(), o.pointers(), ^uint64(0)) }
 
 // At is the counter whose register starts at addr; nil when none does.
 func (c *QueueCounters) At(addr uint32) *uint64 {
@@ -440,8 +451,8 @@ type GeneratorCounters struct {
 }
 
 // pointers lists the counters in the order of their registers.
-func (c *GeneratorCounters) pointers() [5]*uint64 {
-	return [...]*uint64{
+func (c *GeneratorCounters) pointers() []*uint64 {
+	return []*uint64{
 		&c.SentPackets,
 		&c.SentBytes,
 		&c.LatePackets,
@@ -453,10 +464,15 @@ func (c *GeneratorCounters) pointers() [5]*uint64 {
 // ReadGeneratorCounters reads the bank as the last snapshot left it.
 func ReadGeneratorCounters(r Reader) (GeneratorCounters, error) {
 	var c GeneratorCounters
-	pointers := c.pointers()
-	err := readBank(r, GeneratorSentPackets, pointers[:])
+	err := readBank(r, GeneratorSentPackets, c.pointers())
 	return c, err
 }
+
+// Add adds o to c, counter by counter, modulo 2^64.
+func (c *GeneratorCounters) Add(o GeneratorCounters) { addBank(c.pointers(), o.pointers(), 1) }
+
+// Sub takes o from c, counter by counter, modulo 2^64.
+func (c *GeneratorCounters) Sub(o GeneratorCounters) { addBank(c.pointers(), o.pointers(), ^uint64(0)) }
 
 // At is the counter whose register starts at addr; nil when none does.
 func (c *GeneratorCounters) At(addr uint32) *uint64 {

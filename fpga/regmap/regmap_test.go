@@ -180,3 +180,12 @@ func BenchmarkDescriptorPut(b *testing.B) {
 		d.Put(w)
 	}
 }
+
+func TestCountersAddAndSubtract(t *testing.T) {
+	c := QueueCounters{In: 5, AcksNoGroup: 1}
+	c.Sub(QueueCounters{In: 7})
+	c.Add(QueueCounters{In: 4, AcksNoGroup: 2})
+	if c.In != 2 || c.AcksNoGroup != 3 || c.Bypassed != 0 {
+		t.Errorf("got %+v", c)
+	}
+}
