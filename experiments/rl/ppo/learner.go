@@ -1,0 +1,193 @@
+package ppo
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+
+	"github.com/olafctl/olaf/experiments/rl/lander"
+)
+
+// Config is the hyper-parameters of one learner.
+type Config struct {
+	Steps       int     `json:"steps"`     // an iteration is whole episodes until at least this many steps
+	Epochs      int     `json:"epochs"`    // passes over an iteration's samples
+	Minibatch   int     `json:"minibatch"` // samples a step of the optimiser
+	LearnRate   float32 `json:"learn_rate"`
+	Gamma       float32 `json:"gamma"`        // discount per step
+	Lambda      float32 `json:"lambda"`       // of the generalised advantage estimate
+	Clip        float32 `json:"clip"`         // how far the probability ratio may go from 1
+	Entropy     float32 `json:"entropy"`      // weight of the entropy bonus
+	ValueWeight float32 `json:"value_weight"` // weight of the value loss, half a squared error
+	MaxNorm     float32 `json:"max_norm"`     // longest gradient of a minibatch
+	RewardScale float32 `json:"reward_scale"` // keeps value targets from drowning the policy on the shared trunk
+}
+
+// Defaults are the values that learn with asynchronous workers.
+func Defaults() Config {
+	return Config{Steps: 512, Epochs: 4, Minibatch: 64, LearnRate: 1e-4, Gamma: 0.995, Lambda: 0.98, Clip: 0.2,
+		Entropy: 0.003, ValueWeight: 0.5, MaxNorm: 0.5, RewardScale: 0.01}
+}
+
+// Check says what is wrong with c, nil if nothing is.
+func (c *Config) Check() error {
+	switch {
+	case c.Steps < 1:
+		return fmt.Errorf("ppo: steps per iteration %d, must be at least 1", c.Steps)
+	case c.Epochs < 1 || c.Minibatch < 2:
+		return fmt.Errorf("ppo: %d epochs with minibatches of %d, need at least 1 and 2", c.Epochs, c.Minibatch)
+	case !(c.LearnRate > 0) || !(c.Clip > 0) || !(c.MaxNorm > 0) || !(c.RewardScale > 0):
+		return fmt.Errorf("ppo: learn rate %g, clip %g, max norm %g and reward scale %g must be positive", c.LearnRate, c.Clip, c.MaxNorm, c.RewardScale)
+	case !(c.Gamma >= 0 && c.Gamma <= 1) || !(c.Lambda >= 0 && c.Lambda <= 1):
+		return fmt.Errorf("ppo: gamma %g and lambda %g must be within 0 and 1", c.Gamma, c.Lambda)
+	}
+	return nil
+}
+
+// Iteration is what one iteration of a learner came to.
+type Iteration struct {
+	Reward   float64 // mean return of its episodes, unscaled
+	Episodes int
+	Steps    int // of the environment, summed over episodes
+}
+
+// Learner is one worker: a world, its experience, and an optimiser whose memory outlives the iterations. Not safe for
+// concurrent use; learners share nothing.
+type Learner struct {
+	config  Config
+	random  *rand.Rand
+	world   lander.World
+	policy  Policy
+	local   Weights
+	grad    Weights
+	memory  adam
+	scene   []lander.Observation // one a sample
+	samples []sample
+	rewards []float32
+	values  []float32
+	order   []int32
+}
+
+// NewLearner makes worker number worker of a job; its world and its choices depend only on seed and worker.
+func NewLearner(config Config, seed uint64, worker int) (*Learner, error) {
+	if err := config.Check(); err != nil {
+		return nil, err
+	}
+	l := &Learner{config: config, random: rand.New(rand.NewPCG(seed, uint64(worker)))}
+	l.world.Seed(seed<<16 + uint64(worker))
+	l.policy.Load(&l.local)
+	return l, nil
+}
+
+// Local is the learner's own weights after its last iteration. It is overwritten by the next one.
+func (l *Learner) Local() *Weights { return &l.local }
+
+// Improve flies one iteration with the weights start and then optimises for Config.Epochs; the result is Local.
+func (l *Learner) Improve(start *Weights) Iteration {
+	l.local = *start
+	it := l.collect()
+	ws, g := l.local.layers(), l.grad.layers()
+	for range l.config.Epochs {
+		l.random.Shuffle(len(l.order), func(i, j int) { l.order[i], l.order[j] = l.order[j], l.order[i] })
+		for at := 0; at < len(l.order); at += l.config.Minibatch {
+			l.gradient(&ws, &g, l.order[at:min(at+l.config.Minibatch, len(l.order))])
+			limit(&l.grad, l.config.MaxNorm)
+			l.memory.step(&l.local, &l.grad, l.config.LearnRate)
+		}
+	}
+	return it
+}
+
+// Gradient flies one iteration with the weights start and leaves the one ascent gradient of the objective over all its
+// samples in into: the literal reading of the paper's g, without local steps and without an optimiser.
+func (l *Learner) Gradient(start, into *Weights) Iteration {
+	l.local = *start
+	it := l.collect()
+	ws, g := l.local.layers(), l.grad.layers()
+	l.gradient(&ws, &g, l.order)
+	limit(&l.grad, l.config.MaxNorm)
+	*into = l.grad
+	return it
+}
+
+// gradient fills l.grad with the mean ascent gradient over a minibatch, advantages normalised within it.
+func (l *Learner) gradient(ws, g *layers, batch []int32) {
+	l.grad = Weights{}
+	mean, sd := l.advantageMoments(batch)
+	scale := 1 / float32(len(batch))
+	p := &l.policy.pass
+	for _, i := range batch {
+		s := &l.samples[i]
+		p.forward(ws, &l.scene[i])
+		p.backward(ws, g, s, (s.advantage-mean)/sd, scale, &l.config)
+	}
+}
+
+func (l *Learner) advantageMoments(batch []int32) (mean, sd float32) {
+	var sum, squares float64
+	for _, i := range batch {
+		sum += float64(l.samples[i].advantage)
+	}
+	m := sum / float64(len(batch))
+	for _, i := range batch {
+		d := float64(l.samples[i].advantage) - m
+		squares += float64(d * d)
+	}
+	return float32(m), float32(math.Sqrt(squares/float64(len(batch)))) + 1e-8
+}
+
+// collect flies whole episodes with l.local until there are enough steps.
+func (l *Learner) collect() Iteration {
+	l.scene, l.samples, l.order = l.scene[:0], l.samples[:0], l.order[:0]
+	l.rewards, l.values = l.rewards[:0], l.values[:0]
+	var it Iteration
+	var total float64
+	for it.Steps < l.config.Steps {
+		total += l.episode()
+		it.Episodes++
+		it.Steps = len(l.samples)
+	}
+	it.Reward = total / float64(it.Episodes)
+	for i := range l.samples {
+		l.order = append(l.order, int32(i))
+	}
+	return it
+}
+
+// episode flies one episode, appends its samples, and returns its unscaled return.
+func (l *Learner) episode() (total float64) {
+	first := len(l.samples)
+	s := l.world.Reset()
+	for {
+		action, logProb, value := l.policy.Sample(&s, l.random)
+		l.samples = append(l.samples, sample{action: uint8(action), logProb: logProb})
+		l.scene = append(l.scene, s)
+		next, reward, terminated, truncated := l.world.Step(action)
+		s = next
+		total += reward
+		l.rewards = append(l.rewards, float32(reward)*l.config.RewardScale)
+		l.values = append(l.values, value)
+		if !terminated && !truncated {
+			continue
+		}
+		var beyond float32 // a truncated episode would have gone on, and the value says how well
+		if !terminated {
+			_, _, beyond = l.policy.Sample(&s, l.random)
+		}
+		l.advantages(first, beyond)
+		return total
+	}
+}
+
+// advantages fills in the generalised advantage estimates (Schulman et al., 2016) of the samples from first on.
+func (l *Learner) advantages(first int, beyond float32) {
+	var running float32
+	next := beyond
+	for i := len(l.samples) - 1; i >= first; i-- {
+		delta := l.rewards[i] + float32(l.config.Gamma*next) - l.values[i]
+		running = delta + float32(float32(l.config.Gamma*l.config.Lambda)*running)
+		l.samples[i].advantage = running
+		l.samples[i].target = running + l.values[i]
+		next = l.values[i]
+	}
+}
