@@ -66,12 +66,17 @@ type Config struct {
 	Provenance      bool  // log who is inside every waiting update
 }
 
-// MaxSlots bounds Config.Slots.
-const MaxSlots = 1 << 16
+// Limits of Config.
+const (
+	MaxSlots    = 1 << 16 // of Config.Slots
+	MaxClusters = 1 << 16 // of Config.Clusters: all that a ClusterID names
+)
 
 // Stats counts since the engine was made or reset. Updates are counted once by class, frames once when they leave.
 type Stats struct {
+	Offered     uint64 // arrivals, counted on entry and apart from Class, so that "every arrival has a class" can be checked
 	Class       [Classes]uint64
+	SumAccepted uint64 // Σ count over arrivals that were appended, aggregated or took a slot; each is 1 straight from workers
 	Locked      uint64 // frames that started to leave
 	Released    uint64 // frames whose last bit left ("delivered_frames")
 	Flushed     uint64 // frames discarded by Flush
@@ -95,15 +100,18 @@ func (s *Stats) In() uint64 {
 	return n
 }
 
-// Slot names a frame that Lock took, until Release.
+// Slot names a place in the queue. An update keeps its slot from append to Release.
 type Slot int32
 
-// Frame is a view of one slot. It is valid until the slot is released or the engine is used by another arrival that may
-// merge into it; a locked slot never changes.
+// NoSlot is where a dropped arrival landed.
+const NoSlot Slot = -1
+
+// Frame is a view of one slot. Lanes is valid until the slot is released or another arrival merges into it; a locked slot
+// never changes. Contributors is valid until the next call of Frame.
 type Frame struct {
 	Update     olaf.Update
-	AppendedAt olaf.Time // when the slot was filled; merges keep it
-	Lanes      []int32   // nil without lane memory
+	AppendedAt olaf.Time // when the slot was filled; merges and replacements keep it
+	Lanes      []int32   // the first Config.LaneMemory gradients; nil without lane memory
 	// Contributors lists who is inside, oldest first; nil without provenance.
 	Contributors []olaf.Contributor
 }
@@ -111,26 +119,34 @@ type Frame struct {
 // Engine is one queue discipline. It is not safe for concurrent use, and the same calls always give the same results.
 type Engine interface {
 	// Offer presents u, which arrives at now, with its gradients, and says what became of it. u and lanes are not kept.
-	// u.Cluster must be below Config.Clusters and lanes must be nil or u.Lanes long.
+	// u.Cluster must be below Config.Clusters, u.Count at least 1, u.GenNS below olaf.GenModulus, and lanes nil, which
+	// counts as zeros, or u.Lanes long.
 	Offer(now olaf.Time, u *olaf.Update, lanes []int32) Class
+	// OfferMerged is Offer for an update that an earlier hop merged: inside lists its contributors for the provenance
+	// log, oldest first. A nil inside stands for u itself. It is not kept.
+	OfferMerged(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Class
+	// LastSlot is the slot in which the latest arrival landed, NoSlot when it was dropped.
+	LastSlot() Slot
 	// Waiting is how many frames wait to leave on p; one that is leaving does not count.
 	Waiting(p Port) int
 	// Lock takes the head of p's departure order. From now on nothing merges into it; its cluster has no waiting update.
+	// It is refused while nothing waits on p or another frame of p is still leaving.
 	Lock(p Port) (Slot, bool)
 	// Frame views a waiting or locked slot.
 	Frame(s Slot) Frame
-	// Release says that the locked slot's last bit has left.
+	// Release says that the locked slot's last bit has left. It panics for a slot that is not leaving.
 	Release(s Slot)
 	// Flush discards everything inside, waiting or locked, and counts it as flushed.
 	Flush()
 	// Reset empties the engine and its counters without counting anything, and keeps its memory.
 	Reset()
-	// Occupancy is the number of slots in use; ActiveClusters how many clusters have an update inside, waiting or leaving.
+	// Occupancy is the number of slots in use, which with FreeSlotOnStart leaves out the frame on the wire. ActiveClusters
+	// is how many clusters have an update inside, waiting or leaving.
 	Occupancy() int
 	ActiveClusters() int
-	// Queued calls visit for every slot in use, in departure order, locked heads first, until it returns false.
+	// Queued calls visit for every update inside, in departure order, the locked head first, until it returns false.
 	Queued(visit func(s Slot, locked bool) bool)
-	// Queued count sum, for the accounting identities: Σ count over slots in use.
+	// QueuedCount is how many frames are inside, waiting or leaving, and Σ count over them, for the accounting identities.
 	QueuedCount() (frames, updates uint64)
 	Stats() Stats
 	Config() Config

@@ -1,0 +1,69 @@
+package engine
+
+import "github.com/olafctl/olaf"
+
+// provenance is the log of who is inside: one chain of nodes per slot, in an arena that grows to what the traffic needs
+// and is then reused. Node 0 is the end of every chain.
+type provenance struct {
+	nodes []node
+	free  int32
+}
+
+type node struct {
+	who  olaf.Contributor
+	next int32
+}
+
+func newProvenance() provenance { return provenance{nodes: make([]node, 1)} }
+
+// add logs the contributors of u, or u itself when there are none, behind those already in p.
+func (l *provenance) add(p *place, u *olaf.Update, inside []olaf.Contributor) {
+	if inside == nil {
+		l.push(p, olaf.Contributor{GenNS: u.GenNS, Seq: u.Seq, Worker: u.Worker})
+		return
+	}
+	for _, who := range inside {
+		l.push(p, who)
+	}
+}
+
+func (l *provenance) push(p *place, who olaf.Contributor) {
+	i := l.free
+	if i != 0 {
+		l.free = l.nodes[i].next
+	} else {
+		i = int32(len(l.nodes))
+		l.nodes = append(l.nodes, node{})
+	}
+	l.nodes[i] = node{who: who}
+	if p.last == 0 {
+		p.first = i
+	} else {
+		l.nodes[p.last].next = i
+	}
+	p.last = i
+}
+
+// drop forgets p's contributors; the whole chain returns to the free ones at once.
+func (l *provenance) drop(p *place) {
+	if p.last == 0 {
+		return
+	}
+	l.nodes[p.last].next = l.free
+	l.free = p.first
+	p.first, p.last = 0, 0
+}
+
+// list appends p's contributors to buf, oldest first.
+func (l *provenance) list(p *place, buf []olaf.Contributor) []olaf.Contributor {
+	for i := p.first; i != 0; i = l.nodes[i].next {
+		buf = append(buf, l.nodes[i].who)
+	}
+	return buf
+}
+
+// reset frees every node; the chains' ends must be cleared by the owner of the slots.
+func (l *provenance) reset() {
+	l.nodes = l.nodes[:1]
+	l.free = 0
+}

@@ -1,0 +1,233 @@
+package engine
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+)
+
+// place is one physical slot: an update and what the queue knows about it. It fills one cache line.
+type place struct {
+	update   olaf.Update
+	appended olaf.Time
+	first    int32 // provenance: nodes of the oldest and the newest contributor
+	last     int32
+	// replaceable is R[u].flag. R[u] means something only while u has a waiting update, and while the flag is set that
+	// update's worker is R[u].worker; so one bit in the slot is all of R.
+	replaceable bool
+	_           [15]byte
+}
+
+// cluster is what the queue knows about one cluster.
+type cluster struct {
+	waiting int32 // olaf: slot of the waiting update plus one, 0 for none
+	inside  int32 // updates inside, waiting or leaving
+}
+
+// store is what the disciplines share: slots, departure order, lanes, provenance and counters.
+//
+// Updates enter at the tail, keep their place, and leave at the head one at a time. So the departure ring can hold the
+// updates themselves: a slot's number is its place in the ring, and there is no list of free slots.
+type store struct {
+	cfg      Config
+	places   []place
+	clusters []cluster
+	lanes    []int32 // stride a slot
+	stride   int
+	log      provenance
+	inside   []olaf.Contributor // what Frame hands out
+
+	head    int32 // place of the next frame to leave
+	waiting int32 // frames from head on
+	leaving int32 // place of the locked frame, or NoSlot
+	last    int32 // place of the latest arrival, or NoSlot
+	inUse   int   // occupancy
+	active  int   // clusters with an update inside
+	stats   Stats
+}
+
+// laneBlock is the number of lanes in a cache line, to which slots are aligned.
+const laneBlock = 64 / olaf.LaneBytes
+
+func newStore(cfg Config) store {
+	physical := cfg.Slots
+	if cfg.FreeSlotOnStart {
+		physical++ // the frame on the wire needs room but does not count
+	}
+	stride := (cfg.LaneMemory + laneBlock - 1) / laneBlock * laneBlock
+	return store{
+		cfg:      cfg,
+		places:   make([]place, physical),
+		clusters: make([]cluster, cfg.Clusters),
+		lanes:    make([]int32, stride*physical),
+		stride:   stride,
+		log:      newProvenance(),
+		leaving:  int32(NoSlot),
+		last:     int32(NoSlot),
+	}
+}
+
+// append puts u behind the last waiting update, or says that there is no room.
+func (s *store) append(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Class {
+	c := &s.clusters[u.Cluster]
+	if c.inside == 1 && s.leaving >= 0 && s.places[s.leaving].update.Cluster == u.Cluster {
+		s.stats.LockedCollisions++
+	}
+	if s.inUse == s.cfg.Slots {
+		s.last = int32(NoSlot)
+		return DroppedFull
+	}
+	i := s.wrap(s.head + s.waiting)
+	s.waiting++
+	s.inUse++
+	s.stats.PeakOccupancy = max(s.stats.PeakOccupancy, s.inUse)
+	if c.inside == 0 {
+		s.active++
+	}
+	c.inside++
+	p := &s.places[i]
+	p.appended = now
+	s.fill(i, p, u, lanes, inside)
+	return Appended
+}
+
+// fill makes u the only content of slot i.
+func (s *store) fill(i int32, p *place, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
+	p.update = *u
+	p.replaceable = true
+	s.stats.SumAccepted += uint64(u.Count)
+	s.last = i
+	if s.stride > 0 {
+		mine := s.lanesOf(i, u)
+		if lanes == nil {
+			clear(mine)
+		} else {
+			copy(mine, lanes)
+		}
+	}
+	if s.cfg.Provenance {
+		s.log.drop(p)
+		s.log.add(p, u, inside)
+	}
+}
+
+// lanesOf is the gradient memory of slot i, as long as u's frame needs and the memory has.
+func (s *store) lanesOf(i int32, u *olaf.Update) []int32 {
+	at := int(i) * s.stride
+	return s.lanes[at : at+min(int(u.Lanes), s.cfg.LaneMemory)]
+}
+
+// wrap brings a place that is at most one round ahead back into the ring.
+func (s *store) wrap(i int32) int32 {
+	if i >= int32(len(s.places)) {
+		i -= int32(len(s.places))
+	}
+	return i
+}
+
+func (s *store) LastSlot() Slot { return Slot(s.last) }
+
+func (s *store) Waiting(p Port) int {
+	if p != ToServer {
+		return 0
+	}
+	return int(s.waiting)
+}
+
+// lock takes the head out of the waiting ones.
+func (s *store) lock(p Port) (Slot, bool) {
+	if p != ToServer || s.waiting == 0 || s.leaving >= 0 {
+		return NoSlot, false
+	}
+	s.leaving = s.head
+	s.head = s.wrap(s.head + 1)
+	s.waiting--
+	s.stats.Locked++
+	if s.cfg.FreeSlotOnStart {
+		s.inUse--
+	}
+	return Slot(s.leaving), true
+}
+
+func (s *store) Frame(slot Slot) Frame {
+	p := &s.places[slot]
+	f := Frame{Update: p.update, AppendedAt: p.appended}
+	if s.stride > 0 {
+		f.Lanes = s.lanesOf(int32(slot), &p.update)
+	}
+	if s.cfg.Provenance {
+		s.inside = s.log.list(p, s.inside[:0])
+		f.Contributors = s.inside
+	}
+	return f
+}
+
+func (s *store) Release(slot Slot) {
+	if slot == NoSlot || int32(slot) != s.leaving {
+		panic(fmt.Sprintf("engine: slot %d is released but not leaving", slot))
+	}
+	p := &s.places[slot]
+	s.stats.Released++
+	s.stats.SumReleased += uint64(p.update.Count)
+	s.leaving = int32(NoSlot)
+	if !s.cfg.FreeSlotOnStart {
+		s.inUse--
+	}
+	c := &s.clusters[p.update.Cluster]
+	if c.inside--; c.inside == 0 {
+		s.active--
+	}
+	if s.cfg.Provenance {
+		s.log.drop(p)
+	}
+}
+
+func (s *store) Flush() {
+	frames, updates := s.QueuedCount()
+	s.stats.Flushed += frames
+	s.stats.SumFlushed += updates
+	s.empty()
+}
+
+func (s *store) Reset() {
+	s.empty()
+	s.stats = Stats{}
+}
+
+// empty forgets everything inside; its cost is that of what is inside.
+func (s *store) empty() {
+	s.Queued(func(slot Slot, _ bool) bool {
+		p := &s.places[slot]
+		s.clusters[p.update.Cluster] = cluster{}
+		p.first, p.last = 0, 0
+		return true
+	})
+	s.log.reset()
+	s.head, s.waiting, s.leaving, s.last = 0, 0, int32(NoSlot), int32(NoSlot)
+	s.inUse, s.active = 0, 0
+}
+
+func (s *store) Queued(visit func(slot Slot, locked bool) bool) {
+	if s.leaving >= 0 && !visit(Slot(s.leaving), true) {
+		return
+	}
+	for k := range s.waiting {
+		if !visit(Slot(s.wrap(s.head+k)), false) {
+			return
+		}
+	}
+}
+
+func (s *store) QueuedCount() (frames, updates uint64) {
+	s.Queued(func(slot Slot, _ bool) bool {
+		frames++
+		updates += uint64(s.places[slot].update.Count)
+		return true
+	})
+	return frames, updates
+}
+
+func (s *store) Occupancy() int      { return s.inUse }
+func (s *store) ActiveClusters() int { return s.active }
+func (s *store) Stats() Stats        { return s.stats }
+func (s *store) Config() Config      { return s.cfg }
