@@ -13,7 +13,8 @@ const UnknownAge olaf.Duration = -1
 // to the last delivery of each sawtooth, the micro-benchmark's. A Window with a To is a fixed span of the run.
 type Window struct {
 	From, To olaf.Time
-	// InitialAge is the age at From of whatever had no delivery before; UnknownAge starts its sawtooth at its first one.
+	// InitialAge is the age at From of whatever had nothing newer delivered before; UnknownAge starts its sawtooth at its
+	// first delivery.
 	InitialAge olaf.Duration
 }
 

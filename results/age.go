@@ -1,0 +1,43 @@
+package results
+
+import "github.com/olafctl/olaf"
+
+// Age is one age sawtooth, for a caller that indexes its clusters and workers itself because they are more than a
+// WorkerID names (a simulated network). It is the same sawtooth a Collector keeps. The zero Age waits for its first
+// delivery.
+type Age struct{ saw saw }
+
+// Begin gives the age at the start of the fixed window w, unless w leaves it unknown.
+func (a *Age) Begin(w Window) {
+	if !w.FirstToLast() && w.InitialAge >= 0 {
+		a.saw = saw{newest: int64(w.From) - int64(w.InitialAge), since: int64(w.From), start: int64(w.From), running: true}
+	}
+}
+
+// Deliver lets the age fall at the instant at to that of an update generated at gen, if that is newer, and returns the
+// peak before it. Calls must come in the order of their instants.
+func (a *Age) Deliver(w Window, at, gen olaf.Time) (peak olaf.Duration) {
+	from := int64(w.From)
+	if a.saw.running {
+		peak = olaf.Duration(int64(at) - a.saw.newest)
+	}
+	a.saw.advance(from, int64(at))
+	a.saw.deliver(from, int64(at), int64(gen))
+	return peak
+}
+
+// Renew adds to the delivery just made another update that it held: one delivery, of which the newest counts.
+func (a *Age) Renew(gen olaf.Time) { a.saw.newest = max(a.saw.newest, int64(gen)) }
+
+// Close integrates up to the end of a fixed window.
+func (a *Age) Close(w Window) {
+	if !w.FirstToLast() {
+		a.saw.advance(int64(w.From), int64(w.To))
+	}
+}
+
+// MeanNS is the time average in ns; missing when nothing was integrated.
+func (a *Age) MeanNS() Float { return a.saw.meanNS() }
+
+// Deliveries is how many fell into the window.
+func (a *Age) Deliveries() int64 { return a.saw.deliveries }

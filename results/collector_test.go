@@ -1,0 +1,340 @@
+package results
+
+import (
+	"math"
+	"math/big"
+	"slices"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"pgregory.net/rapid"
+)
+
+// slowAoM integrates a sawtooth over [from, to] piece by piece in rationals: the age at t is t minus the newest
+// generation time among the deliveries up to t. Nothing is known before the first delivery unless initial is not nil.
+func slowAoM(deliveries [][2]int64, from, to int64, initial *int64) *big.Rat {
+	cuts := []int64{from, to}
+	for _, d := range deliveries {
+		if d[0] > from && d[0] < to {
+			cuts = append(cuts, d[0])
+		}
+	}
+	slices.Sort(cuts)
+	area, length := new(big.Rat), int64(0)
+	for i := 1; i < len(cuts); i++ {
+		a, b := cuts[i-1], cuts[i]
+		newest, known := int64(math.MinInt64), false
+		if initial != nil {
+			newest, known = from-*initial, true
+		}
+		for _, d := range deliveries {
+			if d[0] <= a {
+				newest, known = max(newest, d[1]), true
+			}
+		}
+		if !known || a == b {
+			continue
+		}
+		piece := new(big.Rat).SetFrac64(a-newest+b-newest, 2)
+		area.Add(area, piece.Mul(piece, new(big.Rat).SetInt64(b-a)))
+		length += b - a
+	}
+	if length == 0 {
+		return nil
+	}
+	return area.Quo(area, new(big.Rat).SetInt64(length*1000))
+}
+
+func close64(a, b float64) bool { return math.Abs(a-b) <= 1e-9*max(1, math.Abs(a), math.Abs(b)) }
+
+// traffic draws observations of a few workers in ascending time, whose generation times wrap.
+func traffic(t *rapid.T, clusters, workers int) []olaf.Observation {
+	start := rapid.Int64Range(0, 1<<58).Draw(t, "start")
+	n := rapid.IntRange(0, 40).Draw(t, "n")
+	out := make([]olaf.Observation, n)
+	at := start
+	for i := range out {
+		at += rapid.Int64Range(0, 1<<rapid.IntRange(0, 45).Draw(t, "bits")).Draw(t, "gap")
+		contributors := make([]olaf.Contributor, rapid.IntRange(1, 4).Draw(t, "inside"))
+		newest := 0
+		for k := range contributors {
+			age := rapid.Int64Range(0, 1<<30).Draw(t, "age")
+			contributors[k] = olaf.Contributor{GenNS: uint64(at/1000-age) % olaf.GenModulus, Worker: olaf.WorkerID(rapid.IntRange(0, workers-1).Draw(t, "worker"))}
+			if generated(olaf.Time(at), contributors[k].GenNS) > generated(olaf.Time(at), contributors[newest].GenNS) {
+				newest = k
+			}
+		}
+		out[i] = olaf.Observation{At: olaf.Time(at), Queued: olaf.Duration(i), Contributors: contributors, Update: olaf.Update{
+			GenNS: contributors[newest].GenNS, Cluster: olaf.ClusterID(rapid.IntRange(0, clusters-1).Draw(t, "cluster")),
+			Worker: contributors[len(contributors)-1].Worker, Count: uint16(len(contributors)), Lanes: 48}}
+	}
+	return out
+}
+
+// byKey lists (delivery, newest generation) per cluster or per worker.
+func byKey(obs []olaf.Observation, workers bool) map[int][][2]int64 {
+	out := map[int][][2]int64{}
+	for _, o := range obs {
+		if !workers {
+			k := int(o.Update.Cluster)
+			out[k] = append(out[k], [2]int64{int64(o.At), generated(o.At, o.Update.GenNS)})
+			continue
+		}
+		newest := map[int]int64{}
+		for _, c := range o.Contributors {
+			g := generated(o.At, c.GenNS)
+			if old, ok := newest[int(c.Worker)]; !ok || g > old {
+				newest[int(c.Worker)] = g
+			}
+		}
+		for w, g := range newest {
+			out[w] = append(out[w], [2]int64{int64(o.At), g})
+		}
+	}
+	return out
+}
+
+func TestAoMIsTheIntegral(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const clusters, workers = 3, 4
+		obs := traffic(t, clusters, workers)
+		cfg := Config{Clusters: clusters, Workers: workers}
+		if len(obs) > 0 && rapid.Bool().Draw(t, "fixed window") {
+			first, span := obs[0].At, int64(obs[len(obs)-1].At-obs[0].At)
+			cfg.Window.From = first + olaf.Time(rapid.Int64Range(-1000, span).Draw(t, "from"))
+			cfg.Window.From = max(cfg.Window.From, 0)
+			cfg.Window.To = cfg.Window.From + olaf.Time(rapid.Int64Range(1, span+2000).Draw(t, "length"))
+			cfg.Window.InitialAge = olaf.Duration(rapid.Int64Range(-1, 1e9).Draw(t, "initial age"))
+		}
+		c := NewCollector(cfg)
+		for i := range obs {
+			c.Observe(&obs[i])
+		}
+		run := c.Finish(Counters{})
+		got := map[int]Float{}
+		for _, m := range run.Clusters {
+			got[m.Cluster] = m.AoM
+		}
+		compare(t, "cluster", cfg.Window, byKey(obs, false), clusters, func(id int) Float { return got[id] })
+		compare(t, "worker", cfg.Window, byKey(obs, true), workers, func(id int) Float {
+			if !c.counts(&c.workers[id].saw) {
+				return Missing()
+			}
+			return c.workers[id].saw.meanNS()
+		})
+	})
+}
+
+func compare(t *rapid.T, what string, w Window, deliveries map[int][][2]int64, n int, got func(int) Float) {
+	for id := range n {
+		d := deliveries[id]
+		var want *big.Rat
+		switch {
+		case w.FirstToLast() && len(d) >= 2:
+			want = slowAoM(d, d[0][0], d[len(d)-1][0], nil)
+		case !w.FirstToLast():
+			inside := 0
+			var initial *int64
+			if w.InitialAge >= 0 {
+				age := int64(w.InitialAge)
+				initial = &age
+			}
+			for _, x := range d {
+				if x[0] >= int64(w.From) && x[0] <= int64(w.To) {
+					inside++
+				}
+			}
+			if inside >= 2 || initial != nil {
+				want = slowAoM(d, int64(w.From), int64(w.To), initial)
+			}
+		}
+		if want == nil {
+			if got(id).Known() {
+				t.Fatalf("%s %d: got %v, want none", what, id, got(id))
+			}
+			continue
+		}
+		exact, _ := want.Float64()
+		if !close64(float64(got(id)), exact) {
+			t.Fatalf("%s %d: AoM %v ns, the slow integral says %v (window %v, deliveries %v)", what, id, got(id), exact, w, d)
+		}
+	}
+}
+
+func TestAgeQuantilesAgainstSortedTeeth(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := new(ageHistogram)
+		teeth := make([]tooth, rapid.IntRange(1, 30).Draw(t, "n"))
+		for i := range teeth {
+			teeth[i] = tooth{age: rapid.Int64Range(0, 1<<rapid.IntRange(1, 50).Draw(t, "bits")).Draw(t, "age"), length: rapid.Int64Range(1, 1<<40).Draw(t, "length")}
+			h.add(teeth[i])
+		}
+		var total float64
+		for _, k := range teeth {
+			total += float64(k.length)
+		}
+		for i, q := range h.quantilesNS(0.5, 0.95, 0.99) {
+			share := []float64{0.5, 0.95, 0.99}[i]
+			// The time spent below the quantile, widened by a bucket either way, must enclose the share.
+			below := func(ps float64) float64 {
+				var s float64
+				for _, k := range teeth {
+					s += min(max(ps-float64(k.age), 0), float64(k.length))
+				}
+				return s / total
+			}
+			ps := float64(q) * 1000
+			if low, high := below(ps*(1-1.0/64)-1), below(ps*(1+1.0/64)+1); low > share+1e-9 || high < share-1e-9 {
+				t.Fatalf("quantile %v: %v ns has between %v and %v of the time below it", share, q, low, high)
+			}
+		}
+	})
+}
+
+// one delivers an update of worker w and cluster u at the given ns, generated at gen ns.
+func one(at, gen int64, u, w int) olaf.Observation {
+	return olaf.Observation{At: olaf.Time(at * 1000), Queued: 2 * olaf.Nanosecond,
+		Update: olaf.Update{GenNS: uint64(gen), Cluster: olaf.ClusterID(u), Worker: olaf.WorkerID(w), Count: 1, Lanes: 48}}
+}
+
+func TestMetricsByHand(t *testing.T) {
+	// Cluster 0: deliveries at 10, 20, 40 of updates from 0, 15, 30. Ages: 10→20 over 10 ns, then 5→25 over 20 ns:
+	// (150+300)/30 = 15. Peaks: 20−0, 40−15 → 22.5. Worker 0 delivers at 10 and 40: age 10→40 → 25.
+	obs := []olaf.Observation{one(10, 0, 0, 0), one(20, 15, 0, 1), one(40, 30, 0, 0), one(50, 50, 1, 2)}
+	c := NewCollector(Config{Clusters: 2, Workers: 4, OutRate: 256 * olaf.Gbps, SpeedupUpdates: 1})
+	for i := range obs {
+		c.Observe(&obs[i])
+	}
+	r := c.Finish(Counters{Sent: 8, In: 8, Appended: 4, DroppedFull: 4, Delivered: 4, Received: 4, CountDelivered: 4})
+	if len(r.Invalid) > 0 {
+		t.Fatal(r.Invalid)
+	}
+	for _, check := range []struct {
+		name      string
+		got, want Float
+	}{
+		{"aom cluster", r.Metrics.AoMCluster, 15}, {"aom worker", r.Metrics.AoMWorker, 25},
+		{"peak", r.Metrics.PeakAoM, 22.5}, {"lost", r.Metrics.LostPct, 50}, {"jain", r.Metrics.Jain, 1},
+		{"never delivered", r.Metrics.NeverDelivered, 3}, {"queue delay", r.Metrics.QueueDelay, 2},
+		// 4 frames of 8 ns in 8 + 40 ns.
+		{"utilisation", r.Metrics.Utilisation, 32.0 / 48},
+	} {
+		if !close64(float64(check.got), float64(check.want)) {
+			t.Errorf("%s = %v, want %v", check.name, check.got, check.want)
+		}
+	}
+	if why := r.Missing["time_to_n_ns"]; why == "" || r.Metrics.TimeToN.Known() {
+		t.Errorf("worker 3 never delivered, T(1) = %v for %q", r.Metrics.TimeToN, why)
+	}
+	if want := []int64{4}; !slices.Equal(r.Aggregations, want) {
+		t.Errorf("aggregations %v, want %v", r.Aggregations, want)
+	}
+}
+
+func TestTimeToN(t *testing.T) {
+	c := NewCollector(Config{Clusters: 1, Workers: 2, SpeedupUpdates: 2})
+	merged := one(30, 25, 0, 1)
+	merged.Update.Count = 3
+	merged.Contributors = []olaf.Contributor{{GenNS: 20, Worker: 0}, {GenNS: 25, Worker: 1}, {GenNS: 24, Worker: 1}}
+	for _, o := range []olaf.Observation{one(10, 0, 0, 0), merged, one(60, 50, 0, 1)} {
+		c.Observe(&o)
+	}
+	if r := c.Finish(Counters{}); r.Metrics.TimeToN != 30 {
+		t.Errorf("T(2) = %v, want 30", r.Metrics.TimeToN)
+	}
+}
+
+func TestMergedWithoutProvenance(t *testing.T) {
+	c := NewCollector(Config{Clusters: 1, Workers: 2, SpeedupUpdates: 1})
+	o := one(10, 0, 0, 0)
+	c.Observe(&o)
+	o = one(20, 5, 0, 1)
+	o.Update.Count = 2
+	c.Observe(&o)
+	r := c.Finish(Counters{})
+	for _, name := range []string{"aom_worker_ns", "never_delivered", "jain_workers", "time_to_n_ns"} {
+		if r.Missing[name] != NeedsProvenance {
+			t.Errorf("%s is missing for %q, want %q", name, r.Missing[name], NeedsProvenance)
+		}
+	}
+	if !r.Metrics.AoMCluster.Known() {
+		t.Error("per cluster AoM needs no provenance")
+	}
+}
+
+func TestInvalidRuns(t *testing.T) {
+	good := Counters{Sent: 1, In: 1, Appended: 1, Delivered: 1, Received: 1, CountDelivered: 1}
+	late := one(10, 20, 0, 0)
+	for name, test := range map[string]struct {
+		counters Counters
+		obs      []olaf.Observation
+	}{
+		"accounting": {Counters{Sent: 2, In: 1, Appended: 1, Delivered: 1, Received: 1, CountDelivered: 1}, []olaf.Observation{one(10, 0, 0, 0)}},
+		"captured":   {good, nil},
+		"backwards":  {good, []olaf.Observation{one(10, 0, 0, 0), one(9, 0, 0, 0)}},
+		"future":     {good, []olaf.Observation{late}},
+	} {
+		c := NewCollector(Config{Clusters: 1, Workers: 1})
+		for i := range test.obs {
+			c.Observe(&test.obs[i])
+		}
+		if r := c.Finish(test.counters); r.Valid() {
+			t.Errorf("%s: the run passes as valid", name)
+		}
+	}
+}
+
+func TestResetForgets(t *testing.T) {
+	cfg := Config{Clusters: 2, Workers: 2}
+	obs := []olaf.Observation{one(10, 0, 0, 0), one(20, 15, 1, 1), one(30, 20, 1, 1), one(40, 20, 0, 0)}
+	run := func(c *Collector) Run {
+		for i := range obs {
+			c.Observe(&obs[i])
+		}
+		return c.Finish(Counters{})
+	}
+	c := NewCollector(Config{Clusters: 9, Workers: 30, Window: Window{From: 3, To: 99999, InitialAge: 4}})
+	run(c)
+	c.Reset(cfg)
+	fresh, reused := mustJSON(t, run(NewCollector(cfg))), mustJSON(t, run(c))
+	if fresh != reused {
+		t.Errorf("a reused collector differs:\n%s\n%s", reused, fresh)
+	}
+}
+
+func benchmarkCollector(b *testing.B, clusters, inside int) {
+	const n = 1_000_000
+	obs := make([]olaf.Observation, 4096)
+	contributors := make([]olaf.Contributor, inside)
+	c := NewCollector(Config{Clusters: clusters, Workers: 3 * clusters, OutRate: 40 * olaf.Gbps, SpeedupUpdates: 500})
+	b.ReportAllocs()
+	for b.Loop() {
+		c.Reset(Config{Clusters: clusters, Workers: 3 * clusters, OutRate: 40 * olaf.Gbps, SpeedupUpdates: 500})
+		for i := range n {
+			o := &obs[i%len(obs)]
+			at := int64(i) * 51
+			u := i * 7919 % clusters
+			*o = one(at+400, at, u, 3*u+i%3)
+			if inside > 0 {
+				for k := range contributors {
+					contributors[k] = olaf.Contributor{GenNS: uint64(at), Worker: olaf.WorkerID(3*u + k%3)}
+				}
+				o.Update.Count, o.Contributors = uint16(inside), contributors
+			}
+			c.Observe(o)
+		}
+		c.Finish(Counters{})
+	}
+	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/1e6obs")
+}
+
+func BenchmarkCollectorFIFO(b *testing.B)        { benchmarkCollector(b, 9, 0) }
+func BenchmarkCollectorOlaf(b *testing.B)        { benchmarkCollector(b, 9, 3) }
+func BenchmarkCollector10kClusters(b *testing.B) { benchmarkCollector(b, 10_000, 0) }
+func TestObserveAllocatesNothing(t *testing.T) {
+	c := NewCollector(Config{Clusters: 9, Workers: 27})
+	o := one(10, 0, 3, 4)
+	if n := testing.AllocsPerRun(1000, func() { o.At += 1000; c.Observe(&o) }); n != 0 {
+		t.Errorf("%v allocations per observation", n)
+	}
+}

@@ -1,0 +1,243 @@
+// Package text prints result documents for people at a terminal: plain characters, no colour, at most 110 columns.
+package text
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results"
+)
+
+// Bench prints a bench document: the paper's numbers beside ours, every configuration, the reductions of the Age of
+// Model, the aggregation CDFs, what a reader must be told, and whether it is valid.
+func Bench(w io.Writer, b *results.Bench) error {
+	p := &printer{w: w}
+	p.paper(b.Paper)
+	p.rows(b.Rows)
+	p.comparisons(b.Comparisons)
+	p.cdfs(b.Rows)
+	p.parts(b)
+	p.validity(b)
+	return p.err
+}
+
+// printer keeps the first error, so that a page reads as a list of lines.
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) printf(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format, args...)
+	}
+}
+
+// table prints aligned rows of tab-separated cells.
+func (p *printer) table(rows []string) {
+	if p.err != nil {
+		return
+	}
+	tw := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(tw, row)
+	}
+	p.err = tw.Flush()
+}
+
+func (p *printer) paper(rows []results.PaperRow) {
+	if len(rows) == 0 {
+		return
+	}
+	lines := []string{"PAPER\t\tOURS\tPAPER\tDIFF\tVERDICT\tNOTE"}
+	for i := range rows {
+		r := &rows[i]
+		lines = append(lines, strings.TrimRight(strings.Join([]string{
+			r.Row, r.Column + unitSuffix(r.Unit), Interval(&r.Ours, 1), Number(r.Published, 1), percent(r.DeviationPct), r.Verdict, r.Note,
+		}, "\t"), "\t"))
+	}
+	p.table(lines)
+	p.printf("\n")
+}
+
+func unitSuffix(unit string) string {
+	if unit == "" {
+		return ""
+	}
+	return ", " + unit
+}
+
+func (p *printer) rows(rows []results.Row) {
+	lines := []string{"QUEUE\tOUT\tRUNS\tRECEIVED\tAGGREGATED\tLOST %\tAOM/CLUSTER\tAOM/WORKER\tPEAK AOM\tJAIN\tUTIL"}
+	for i := range rows {
+		r := &rows[i]
+		runs := strconv.Itoa(r.Runs)
+		if r.InvalidRuns > 0 {
+			runs += fmt.Sprintf("+%d invalid", r.InvalidRuns)
+		}
+		lines = append(lines, strings.Join([]string{
+			r.Queue, olaf.Rate(r.OutRateBPS).String(), runs,
+			Interval(&r.Received, 0), Interval(&r.Aggregated, 0), Interval(&r.LostPct, 1),
+			Nanoseconds(&r.AoMCluster), Nanoseconds(&r.AoMWorker), Nanoseconds(&r.PeakAoM),
+			Number(r.Jain.Mean, 3), Number(r.Utilisation.Mean, 3),
+		}, "\t"))
+	}
+	p.table(lines)
+	p.printf("\n")
+}
+
+func (p *printer) comparisons(comparisons []results.Comparison) {
+	if len(comparisons) == 0 {
+		return
+	}
+	lines := []string{"AOM REDUCTION\tOUT\tWORKER/CLUSTER *\tCLUSTER/CLUSTER (literal)\tWORKER/WORKER"}
+	for i := range comparisons {
+		c := &comparisons[i]
+		lines = append(lines, strings.Join([]string{
+			c.Queue + " under " + c.Versus, olaf.Rate(c.OutRateBPS).String(),
+			Interval(&c.AoMReduction.WorkerCluster, 1) + " %",
+			Interval(&c.AoMReduction.ClusterCluster, 1) + " %",
+			Interval(&c.AoMReduction.WorkerWorker, 1) + " %",
+		}, "\t"))
+	}
+	p.table(lines)
+	p.printf("* %s per worker, %s per cluster: the reading that fits the paper's figures\n\n",
+		comparisons[0].Versus, comparisons[0].Queue)
+}
+
+// cdfSteps are the aggregation counts that the text plot shows.
+var cdfSteps = []int{0, 1, 2, 3, 5, 7, 10, 15, 20, 30}
+
+const cdfWidth = 18 // characters of a full bar
+
+func (p *printer) cdfs(rows []results.Row) {
+	var merging []*results.Row
+	for i := range rows {
+		if len(rows[i].CDF) > 1 {
+			merging = append(merging, &rows[i])
+		}
+	}
+	if len(merging) == 0 {
+		return
+	}
+	p.printf("AGGREGATIONS PER OUTGOING UPDATE: share of frames with at most n merged into them\n  n")
+	for _, r := range merging {
+		p.printf("  %-*s", cdfWidth+5, r.Queue+" "+olaf.Rate(r.OutRateBPS).String())
+	}
+	p.printf("\n")
+	for _, n := range cdfSteps {
+		p.printf("%3d", n)
+		for _, r := range merging {
+			share := At(r.CDF, n)
+			p.printf("  %-*s %.2f", cdfWidth, bar(share, cdfWidth), share)
+		}
+		p.printf("\n")
+	}
+	p.printf("\n")
+}
+
+// At is the share of frames with at most n aggregations.
+func At(cdf []results.CDFPoint, n int) float64 {
+	share := 0.0
+	for _, point := range cdf {
+		if point.LE > n {
+			break
+		}
+		share = float64(point.P)
+	}
+	return share
+}
+
+// bar draws share of width in eighths of a character.
+func bar(share float64, width int) string {
+	eighths := int(math.Round(share * float64(width) * 8))
+	s := strings.Repeat("█", eighths/8)
+	if rest := eighths % 8; rest > 0 {
+		s += string([]rune(" ▏▎▍▌▋▊▉")[rest])
+	}
+	return s
+}
+
+// parts splits what the paper calls lost.
+func (p *printer) parts(b *results.Bench) {
+	lines := []string{"LOST AS THE PAPER COUNTS IT\tOUT\tREPLACED\tFULL\tREWARD\tMISMATCH\tBYPASSED\tMALFORMED"}
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		reward := results.Statistic{Mean: r.ReplacedReward.Mean + r.DroppedReward.Mean, N: r.DroppedReward.N}
+		lines = append(lines, strings.Join([]string{
+			r.Queue, olaf.Rate(r.OutRateBPS).String(), Number(r.Replaced.Mean, 0), Number(r.DroppedFull.Mean, 0), Number(reward.Mean, 0),
+			Number(r.DroppedMismatch.Mean, 0), Number(r.Bypassed.Mean, 0), Number(r.Malformed.Mean, 0),
+		}, "\t"))
+	}
+	p.table(lines)
+	p.printf("\n")
+}
+
+func (p *printer) validity(b *results.Bench) {
+	for _, s := range b.Statements {
+		p.printf("note: %s\n", s)
+	}
+	valid, total := 0, 0
+	var reasons []string
+	for i := range b.Rows {
+		valid += b.Rows[i].Runs
+		total += b.Rows[i].Runs + b.Rows[i].InvalidRuns
+		reasons = append(reasons, b.Rows[i].Reasons...)
+	}
+	switch {
+	case b.Partial:
+		p.printf("PARTIAL: stopped after %d runs; every number above is over what was done\n", total)
+	case valid == total:
+		p.printf("valid: %d of %d runs, accounting identities exact in every run\n", valid, total)
+	default:
+		p.printf("INVALID: %d of %d runs are left out: %s\n", total-valid, total, strings.Join(reasons, "; "))
+	}
+}
+
+// Number prints f with the given decimals, a dash where it is missing.
+func Number(f results.Float, decimals int) string {
+	if !f.Known() {
+		return "–"
+	}
+	return strconv.FormatFloat(float64(f), 'f', decimals, 64)
+}
+
+// Interval prints mean ± half-width of the 95 % interval.
+func Interval(s *results.Statistic, decimals int) string {
+	switch {
+	case !s.Known():
+		return "–"
+	case !s.CI95.Known():
+		return Number(s.Mean, decimals)
+	}
+	return Number(s.Mean, decimals) + " ± " + Number(s.CI95, decimals)
+}
+
+// Nanoseconds prints a statistic of ns as the mean in a unit that suits it.
+func Nanoseconds(s *results.Statistic) string {
+	if !s.Known() {
+		return "–"
+	}
+	ns := float64(s.Mean)
+	for _, u := range []struct {
+		worth float64
+		name  string
+	}{{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}} {
+		if math.Abs(ns) >= u.worth {
+			return strconv.FormatFloat(ns/u.worth, 'f', 2, 64) + " " + u.name
+		}
+	}
+	return strconv.FormatFloat(ns, 'f', 0, 64) + " ns"
+}
+
+func percent(f results.Float) string {
+	if !f.Known() {
+		return "–"
+	}
+	return fmt.Sprintf("%+.1f %%", float64(f))
+}
