@@ -1,0 +1,83 @@
+package netsim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// The queue must give the order of a sorted list, whatever calendar it was made with.
+func TestEventQueueOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := newEventQueue(rapid.IntRange(0, 5000).Draw(t, "pending"), rapid.Int64Range(1, 1<<40).Draw(t, "horizon"))
+		var want []event
+		now := int64(0)
+		spread := rapid.SampledFrom([]int64{1, 100, 1 << 20, 1 << 34, 1 << 45}).Draw(t, "spread")
+		for step := range rapid.IntRange(1, 400).Draw(t, "steps") {
+			if len(want) > 0 && rapid.Bool().Draw(t, "pop") {
+				slices.SortFunc(want, func(a, b event) int {
+					if a.before(&b) {
+						return -1
+					}
+					return 1
+				})
+				got := q.pop()
+				if got != want[0] {
+					t.Fatalf("step %d: popped %+v, want %+v", step, got, want[0])
+				}
+				now, want = got.at, want[1:]
+				continue
+			}
+			e := event{at: now + rapid.Int64Range(0, spread).Draw(t, "ahead"), ord: rapid.Uint64Range(0, 3).Draw(t, "ord"), what: uint64(step)}
+			q.push(e)
+			want = append(want, e)
+		}
+		if q.len() != len(want) {
+			t.Fatalf("length %d, want %d", q.len(), len(want))
+		}
+	})
+}
+
+func TestEventQueueDrainsCompletely(t *testing.T) {
+	q := newEventQueue(10, 1000)
+	for i := range 100_000 {
+		q.push(event{at: int64(i*7919) % 1_000_003, what: uint64(i)})
+	}
+	var last event
+	for i := 0; q.len() > 0; i++ {
+		e := q.pop()
+		if i > 0 && e.before(&last) {
+			t.Fatalf("%+v after %+v", e, last)
+		}
+		last = e
+	}
+}
+
+// BenchmarkEventQueue is the hold model: pop one, push one a random time ahead.
+func BenchmarkEventQueue(b *testing.B) {
+	for _, pending := range []int{100, 10_000, 1_000_000} {
+		b.Run(fmt.Sprint(pending), func(b *testing.B) {
+			const horizon = int64(1e11)
+			r := rand.New(rand.NewPCG(1, 2))
+			ahead := make([]int64, 1<<12)
+			for i := range ahead {
+				ahead[i] = r.Int64N(horizon)
+			}
+			q := newEventQueue(pending, horizon)
+			for i := range pending {
+				q.push(event{at: r.Int64N(horizon), what: uint64(i)})
+			}
+			b.ReportAllocs()
+			i := 0
+			for b.Loop() {
+				e := q.pop()
+				e.at += ahead[i&(1<<12-1)]
+				i++
+				q.push(e)
+			}
+		})
+	}
+}

@@ -1,0 +1,119 @@
+// Package tc is the worker's side of OLAF's transmission control (paper §5): from the queue status that ACKs bring, it
+// decides whether a new update is sent. It keeps no clock and no randomness, so that a simulator and a real worker can
+// embed the same few lines.
+package tc
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+)
+
+// Status is what an ACK says about the queue: N, Qmax and Qn of the paper. The zero Status is what a server sends, to be
+// overwritten on the way.
+type Status struct {
+	Active    uint32 // N: active clusters, or senders where those are counted
+	Slots     uint32 // Qmax
+	Occupancy uint32 // Qn
+}
+
+// Congested says whether the queue has fewer slots than clusters to serve.
+func (s Status) Congested() bool { return s.Slots < s.Active }
+
+// MoreCongestedThan compares Active/Slots without dividing. A status without slots knows nothing and is never more
+// congested than another.
+func (s Status) MoreCongestedThan(o Status) bool {
+	if s.Slots == 0 || o.Slots == 0 {
+		return s.Slots != 0
+	}
+	return uint64(s.Active)*uint64(o.Slots) > uint64(o.Active)*uint64(s.Slots)
+}
+
+// Pass is what an ACK carries behind a hop whose own status is hop: the most congested hop wins.
+func (s Status) Pass(hop Status) Status {
+	if hop.MoreCongestedThan(s) {
+		return hop
+	}
+	return s
+}
+
+// Slope is the reading of v in f(Δ̂) = v·(Δ̂ − Δ̄T).
+type Slope string
+
+const (
+	// Urgency is v = 1/Δ̄T, per second; the default.
+	Urgency Slope = "1/threshold"
+	// Fairness is v = Δ̄T, its number of seconds taken per second.
+	Fairness Slope = "threshold"
+)
+
+// UnmarshalText accepts the two readings and nothing else.
+func (s *Slope) UnmarshalText(b []byte) error {
+	switch v := Slope(b); v {
+	case Urgency, Fairness:
+		*s = v
+		return nil
+	}
+	return fmt.Errorf("slope %q is not one of %q, %q", b, Urgency, Fairness)
+}
+
+// Config is the same for all workers of a job.
+type Config struct {
+	Threshold olaf.Duration // Δ̄T, positive
+	Slope     Slope         // Urgency when empty
+}
+
+// perSecond is v in 1/s.
+func (c Config) perSecond() float64 {
+	if c.Slope == Fairness {
+		return c.Threshold.Seconds()
+	}
+	return 1 / c.Threshold.Seconds()
+}
+
+// SendProbability is Ps for a worker whose last ACK brought s and is sinceAck old (paper §5). It is 1 while Qmax ≥ N.
+func (c Config) SendProbability(s Status, sinceAck olaf.Duration) float64 {
+	if !s.Congested() {
+		return 1
+	}
+	p := float64(s.Slots) / float64(s.Active)
+	if late := sinceAck - c.Threshold; late > 0 {
+		p += float64(c.perSecond() * late.Seconds()) // the conversion forbids a fused add, which would differ by machine
+	}
+	return min(p, 1)
+}
+
+// Controller is one worker's memory: the last status and when it came. The zero Controller has heard nothing and sends
+// at will.
+type Controller struct {
+	status  Status
+	at      olaf.Time
+	listens bool
+}
+
+// OnAck remembers what an ACK received at now says. One that is older than the last is ignored.
+func (c *Controller) OnAck(now olaf.Time, s Status) {
+	if c.listens && now < c.at {
+		return
+	}
+	c.at, c.listens = now, true
+	c.status = s
+}
+
+// SendProbability is Ps at now.
+func (c *Controller) SendProbability(cfg Config, now olaf.Time) float64 {
+	if !c.listens {
+		return 1
+	}
+	return cfg.SendProbability(c.status, now.Sub(c.at))
+}
+
+// Decide says whether to send at now, given u drawn uniformly from [0, 1).
+func (c *Controller) Decide(cfg Config, now olaf.Time, u float64) bool {
+	return u < c.SendProbability(cfg, now)
+}
+
+// Last is the status of the last ACK and its age at now; ok is false before the first one.
+func (c *Controller) Last(now olaf.Time) (s Status, age olaf.Duration, ok bool) {
+	return c.status, now.Sub(c.at), c.listens
+}

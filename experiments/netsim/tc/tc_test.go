@@ -1,0 +1,127 @@
+package tc
+
+import (
+	"math"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"pgregory.net/rapid"
+)
+
+func drawConfig(t *rapid.T) Config {
+	return Config{
+		Threshold: olaf.Duration(rapid.Int64Range(1, int64(10*olaf.Second)).Draw(t, "threshold")),
+		Slope:     rapid.SampledFrom([]Slope{"", Urgency, Fairness}).Draw(t, "slope"),
+	}
+}
+
+func drawStatus(t *rapid.T, name string) Status {
+	return Status{
+		Active: rapid.Uint32Range(0, 70_000).Draw(t, name+".active"),
+		Slots:  rapid.Uint32Range(0, 70_000).Draw(t, name+".slots"),
+	}
+}
+
+// Ps is a probability, grows with the time since the last ACK, and falls with the number of clusters.
+func TestSendProbabilityProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cfg, s := drawConfig(t), drawStatus(t, "s")
+		d1 := olaf.Duration(rapid.Int64Range(0, int64(olaf.Minute)).Draw(t, "age"))
+		d2 := d1 + olaf.Duration(rapid.Int64Range(0, int64(olaf.Minute)).Draw(t, "later"))
+		p1, p2 := cfg.SendProbability(s, d1), cfg.SendProbability(s, d2)
+		if !(p1 >= 0 && p1 <= 1) || !(p2 >= 0 && p2 <= 1) {
+			t.Fatalf("Ps outside [0,1]: %v, %v", p1, p2)
+		}
+		if p2 < p1 {
+			t.Fatalf("Ps fell from %v to %v as the ACK aged", p1, p2)
+		}
+		if !s.Congested() && p1 != 1 {
+			t.Fatalf("Ps = %v without congestion", p1)
+		}
+		more := s
+		more.Active++
+		if cfg.SendProbability(more, d1) > p1 {
+			t.Fatal("Ps grew with the number of clusters")
+		}
+	})
+}
+
+func TestSendProbabilityValues(t *testing.T) {
+	const ms = olaf.Millisecond
+	ten := Status{Active: 10, Slots: 8}
+	hundred := Status{Active: 100, Slots: 8}
+	for _, c := range []struct {
+		name string
+		cfg  Config
+		s    Status
+		age  olaf.Duration
+		want float64
+	}{
+		{"fresh", Config{Threshold: 50 * ms}, ten, 50 * ms, 0.8},
+		{"urgent, half a threshold late", Config{Threshold: 50 * ms}, hundred, 75 * ms, 0.58},
+		{"urgent, twice the threshold", Config{Threshold: 50 * ms}, hundred, 100 * ms, 1},
+		{"fair, 1 s late", Config{Threshold: 400 * ms, Slope: Fairness}, hundred, 1400 * ms, 0.48},
+		{"as many slots as clusters", Config{Threshold: 50 * ms}, Status{Active: 8, Slots: 8}, 0, 1},
+		{"nothing known", Config{Threshold: 50 * ms}, Status{}, 0, 1},
+	} {
+		if got := c.cfg.SendProbability(c.s, c.age); math.Abs(got-c.want) > 1e-12 {
+			t.Errorf("%s: Ps = %v, want %v", c.name, got, c.want)
+		}
+	}
+}
+
+// Passing hops in any order leaves the most congested one.
+func TestPassKeepsTheWorstHop(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		hops := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Status { return drawStatus(t, "hop") }), 1, 6).Draw(t, "hops")
+		var ack Status
+		for _, h := range hops {
+			ack = ack.Pass(h)
+		}
+		for _, h := range hops {
+			if h.MoreCongestedThan(ack) {
+				t.Fatalf("%+v is more congested than %+v", h, ack)
+			}
+		}
+	})
+}
+
+func TestController(t *testing.T) {
+	cfg := Config{Threshold: 50 * olaf.Millisecond}
+	var c Controller
+	if !c.Decide(cfg, 0, 0.999) {
+		t.Error("a worker that has heard nothing must send")
+	}
+	at := olaf.Time(olaf.Second)
+	c.OnAck(at, Status{Active: 10, Slots: 8})
+	if c.Decide(cfg, at, 0.8) || !c.Decide(cfg, at, 0.79) {
+		t.Error("Ps is not 0.8 after the ACK")
+	}
+	c.OnAck(at-1, Status{Active: 1, Slots: 8})
+	if s, age, ok := c.Last(at.Add(3)); !ok || age != 3 || s.Active != 10 {
+		t.Errorf("an older ACK replaced the last one: %+v %v %v", s, age, ok)
+	}
+}
+
+func TestSlopeText(t *testing.T) {
+	var s Slope
+	if err := s.UnmarshalText([]byte("threshold")); err != nil || s != Fairness {
+		t.Errorf("%q, %v", s, err)
+	}
+	if err := s.UnmarshalText([]byte("2")); err == nil {
+		t.Error("an unknown slope must be refused")
+	}
+}
+
+func BenchmarkDecide(b *testing.B) {
+	cfg := Config{Threshold: 50 * olaf.Millisecond}
+	var c Controller
+	c.OnAck(0, Status{Active: 100, Slots: 8})
+	b.ReportAllocs()
+	sent := 0
+	for b.Loop() {
+		if c.Decide(cfg, olaf.Time(70*olaf.Millisecond), 0.3) {
+			sent++
+		}
+	}
+}

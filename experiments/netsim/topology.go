@@ -1,0 +1,268 @@
+package netsim
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
+)
+
+// TopologySchema names the file format that Parse reads.
+const TopologySchema = "olafctl.topology/v1"
+
+// Topology is a network, the clusters that train over it, and how long to watch. It is what a topology file holds; the
+// yaml names are those of the file, and docs/experiments/multihop.md explains each field.
+type Topology struct {
+	Pos      `yaml:"-"`
+	Schema   string        `yaml:"schema"`
+	Name     string        `yaml:"name"`
+	Duration olaf.Duration `yaml:"duration"`         // measured time, after the warm-up
+	Warmup   olaf.Duration `yaml:"warmup,omitempty"` // run before anything is counted in a metric
+	Seed     uint64        `yaml:"seed"`
+	Queue    string        `yaml:"queue"`  // discipline of every output port, unless a switch says otherwise
+	Update   olaf.Size     `yaml:"update"` // L2 frame of an update
+	// Timing is exact (default): integer ps, remainders carried, departures before arrivals at equal instants; or ns3:
+	// each transmission time rounded to ns and equal instants in the order of their causes, as ns-3 does.
+	Timing     Timing       `yaml:"timing,omitempty"`
+	Control    Control      `yaml:"transmission_control,omitempty"`
+	Switches   []Switch     `yaml:"switches"`
+	Servers    []Server     `yaml:"servers"`
+	Links      []Link       `yaml:"links"`
+	Routes     []Route      `yaml:"routes,omitempty"`
+	Clusters   []Clusters   `yaml:"clusters"`
+	Background []Background `yaml:"background,omitempty"`
+	Schedule   []Change     `yaml:"schedule,omitempty"`
+}
+
+// Control is the transmission control of all workers (paper §5) and what ACKs count for it.
+type Control struct {
+	Pos       `yaml:"-"`
+	Enabled   bool          `yaml:"enabled"`
+	Threshold olaf.Duration `yaml:"threshold,omitempty"` // Δ̄T
+	Slope     tc.Slope      `yaml:"slope,omitempty"`
+	Count     Count         `yaml:"count,omitempty"`  // what N counts
+	Window    olaf.Duration `yaml:"window,omitempty"` // a cluster is active at a switch for one to two windows after its last update; 1s
+}
+
+// Switch forwards by static routes and has one engine per output port.
+type Switch struct {
+	Pos     `yaml:"-"`
+	Name    string `yaml:"name"`
+	Slots   int    `yaml:"slots"`
+	HoldTx  bool   `yaml:"slot_held_during_tx,omitempty"`
+	Queue   string `yaml:"queue,omitempty"`
+	Profile string `yaml:"profile,omitempty"`      // engine cycles: ideal (default) or calibrated
+	Bypass  int    `yaml:"bypass_slots,omitempty"` // background packets a port holds; 64
+}
+
+// Server is a parameter server. It answers every update after Processing; requests wait for one another.
+type Server struct {
+	Pos        `yaml:"-"`
+	Name       string        `yaml:"name"`
+	Processing olaf.Duration `yaml:"processing,omitempty"`
+}
+
+// Link is a full-duplex cable between two nodes, with an output port at each switch end.
+type Link struct {
+	Pos      `yaml:"-"`
+	From     string        `yaml:"from"`
+	To       string        `yaml:"to"`
+	Rate     olaf.Rate     `yaml:"rate"`
+	Delay    olaf.Duration `yaml:"delay,omitempty"`
+	Overhead olaf.Size     `yaml:"overhead,omitempty"` // bytes a frame needs on the wire beyond its L2 length
+	AckRate  olaf.Rate     `yaml:"ack_rate,omitempty"` // rate of the ACKs' direction; absent: they only take the delay
+}
+
+// Route overrides the shortest path: at node At, frames for server To leave towards Via.
+type Route struct {
+	Pos `yaml:"-"`
+	At  string `yaml:"at"`
+	To  string `yaml:"to"`
+	Via string `yaml:"via"`
+}
+
+// Access is a worker's own link to its switch.
+type Access struct {
+	Pos      `yaml:"-"`
+	Rate     olaf.Rate     `yaml:"rate,omitempty"` // absent: frames arrive whole after the delay
+	Delay    olaf.Duration `yaml:"delay,omitempty"`
+	Overhead olaf.Size     `yaml:"overhead,omitempty"`
+}
+
+// Clusters is a run of clusters that are alike: Count of them with ids from ID on, of Workers workers each.
+type Clusters struct {
+	Pos      `yaml:"-"`
+	Group    string        `yaml:"group,omitempty"` // reports average over groups
+	ID       int           `yaml:"id"`
+	Count    int           `yaml:"count,omitempty"` // 1
+	Workers  int           `yaml:"workers"`
+	At       Names         `yaml:"at"` // switches; workers are dealt to them in turn
+	Server   string        `yaml:"server,omitempty"`
+	Access   Access        `yaml:"access,omitempty"`
+	Arrivals Arrivals      `yaml:"arrivals,omitempty"` // periodic, poisson, or the path of a CSV time_ns,worker
+	Period   olaf.Duration `yaml:"period,omitempty"`
+	Phase    Span          `yaml:"phase,omitempty"`  // each worker's offset, fixed for the run; absent: anywhere in the period
+	Jitter   olaf.Duration `yaml:"jitter,omitempty"` // each send is late by less than this
+	Spread   Percent       `yaml:"spread,omitempty"` // each worker's period differs by up to this share either way
+	Start    olaf.Duration `yaml:"start,omitempty"`
+	Stop     olaf.Duration `yaml:"stop,omitempty"` // absent: the end
+}
+
+// Background is traffic that is not the training's: it bypasses the engines and shares the links.
+type Background struct {
+	Pos      `yaml:"-"`
+	At       string        `yaml:"at"`
+	To       string        `yaml:"to"`
+	Rate     olaf.Rate     `yaml:"rate"` // of L2 frames, on average
+	Size     olaf.Size     `yaml:"size"`
+	Arrivals Arrivals      `yaml:"arrivals,omitempty"`
+	Start    olaf.Duration `yaml:"start,omitempty"`
+	Stop     olaf.Duration `yaml:"stop,omitempty"`
+}
+
+// Change alters a link at an instant: another rate for From→To, or both directions down or up.
+type Change struct {
+	Pos  `yaml:"-"`
+	At   olaf.Duration `yaml:"at"`
+	From string        `yaml:"from"`
+	To   string        `yaml:"to"`
+	Rate olaf.Rate     `yaml:"rate,omitempty"`
+	Link LinkState     `yaml:"link,omitempty"`
+}
+
+// Timing is how instants are computed and ordered.
+type Timing string
+
+const (
+	Exact Timing = "exact"
+	NS3   Timing = "ns3"
+)
+
+// Count is what N in an ACK counts.
+type Count string
+
+const (
+	// CountClusters counts the clusters whose updates a switch saw of late: the paper's N.
+	CountClusters Count = "clusters"
+	// CountSenders counts the workers of those clusters.
+	CountSenders Count = "senders"
+	// CountInside counts the clusters that have an update in the queue at that instant, as the register does.
+	CountInside Count = "inside"
+)
+
+// LinkState is up or down.
+type LinkState string
+
+const (
+	LinkUp   LinkState = "up"
+	LinkDown LinkState = "down"
+)
+
+// Arrivals is periodic, poisson, or the path of a CSV file.
+type Arrivals string
+
+const (
+	Periodic Arrivals = "periodic"
+	Poisson  Arrivals = "poisson"
+)
+
+// FromFile says that a is a path.
+func (a Arrivals) FromFile() bool { return a != "" && a != Periodic && a != Poisson }
+
+// Names is one name or a list of them.
+type Names []string
+
+// Percent is a share, 0 to below 1 in memory; 10% in text.
+type Percent float64
+
+// Span is a range of offsets, From inclusive to To exclusive; equal ends are one value. 54ms reads as 0..54ms, and
+// =54ms as exactly that.
+type Span struct{ From, To olaf.Duration }
+
+// IsZero says that no span was given.
+func (s Span) IsZero() bool { return s == Span{} }
+
+// UnmarshalText reads lo..hi, hi, or =value.
+func (s *Span) UnmarshalText(b []byte) error {
+	text := string(b)
+	low, high := "0s", text
+	if v, ok := strings.CutPrefix(text, "="); ok {
+		low, high = v, v
+	} else if l, h, ok := strings.Cut(text, ".."); ok {
+		low, high = l, h
+	}
+	if strings.TrimSpace(low) == "0" {
+		low = "0s"
+	}
+	from, err := olaf.ParseDuration(low)
+	if err != nil {
+		return err
+	}
+	to, err := olaf.ParseDuration(high)
+	if err != nil {
+		return err
+	}
+	if from < 0 || to < from {
+		return fmt.Errorf("span %q: the ends must not be negative and must not decrease", text)
+	}
+	*s = Span{from, to}
+	return nil
+}
+
+// MarshalText is the inverse of UnmarshalText.
+func (s Span) MarshalText() ([]byte, error) {
+	if s.From == s.To {
+		return []byte("=" + s.From.String()), nil
+	}
+	return []byte(s.From.String() + ".." + s.To.String()), nil
+}
+
+// UnmarshalText reads 10%.
+func (p *Percent) UnmarshalText(b []byte) error {
+	number, ok := strings.CutSuffix(string(b), "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if !ok || err != nil || !(v >= 0 && v < 100) {
+		return fmt.Errorf("share %q is not a percentage from 0%% to below 100%%", b)
+	}
+	*p = Percent(v / 100)
+	return nil
+}
+
+// MarshalText is the inverse of UnmarshalText.
+func (p Percent) MarshalText() ([]byte, error) {
+	return []byte(strconv.FormatFloat(float64(p)*100, 'g', -1, 64) + "%"), nil
+}
+
+func oneOf[T ~string](dst *T, what string, b []byte, values ...T) error {
+	for _, v := range values {
+		if string(v) == string(b) {
+			*dst = v
+			return nil
+		}
+	}
+	return fmt.Errorf("%s %q is not one of %v", what, b, values)
+}
+
+func (t *Timing) UnmarshalText(b []byte) error { return oneOf(t, "timing", b, Exact, NS3) }
+func (c *Count) UnmarshalText(b []byte) error {
+	return oneOf(c, "count", b, CountClusters, CountSenders, CountInside)
+}
+func (l *LinkState) UnmarshalText(b []byte) error {
+	return oneOf(l, "link state", b, LinkUp, LinkDown)
+}
+
+// Pos says where in a file something stood; the zero Pos is no file.
+type Pos struct {
+	Line int
+	keys map[string]int
+}
+
+// Of is the line of the named field, or of the whole where the field is absent.
+func (p Pos) Of(key string) int {
+	if line, ok := p.keys[key]; ok {
+		return line
+	}
+	return p.Line
+}
