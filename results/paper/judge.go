@@ -1,0 +1,190 @@
+package paper
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results"
+)
+
+// slug is the form of a row's or column's name inside an id.
+func slug(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "_")) }
+
+// Ours are measured values by claim id. A claim that Holds takes 1 when it does and 0 when it does not.
+type Ours map[string]results.Statistic
+
+// Shape is the statistic of an ordering: 1 when it holds, else 0.
+func Shape(holds bool) results.Statistic {
+	v := results.Float(0)
+	if holds {
+		v = 1
+	}
+	return results.Describe([]results.Float{v}, "")
+}
+
+// Compare sets ours beside every claim of the given artefacts, in the paper's order; with none given, of all of them.
+// A claim without a value of ours is not testable here, and the note says why.
+func Compare(ours Ours, artefacts ...string) []results.PaperRow {
+	claims := Claims()
+	byID := make(map[string]*Claim, len(claims))
+	for i := range claims {
+		byID[claims[i].ID] = &claims[i]
+	}
+	var rows []results.PaperRow
+	for i := range claims {
+		c := &claims[i]
+		if len(artefacts) > 0 && !slices.Contains(artefacts, c.Artefact) {
+			continue
+		}
+		value, measured := ours[c.ID]
+		if !measured {
+			value = results.Describe(nil, "not measured")
+		}
+		row := results.PaperRow{ID: c.ID, Artefact: c.Artefact, Row: c.Row, Column: c.Column, Unit: c.Unit, Source: c.Source,
+			Published: results.Float(c.Value), Ours: value, DeviationPct: results.Missing(), TolerancePct: results.Float(c.TolerancePct)}
+		if value.Known() && c.Relation != Holds && c.Value != 0 {
+			row.DeviationPct = 100 * (value.Mean - row.Published) / row.Published
+		}
+		row.Verdict = string(judge(c, ours, byID))
+		row.Note = note(c, &value)
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// judge is the verdict over one claim.
+func judge(c *Claim, ours Ours, byID map[string]*Claim) Verdict {
+	value := ours[c.ID]
+	if !value.Known() {
+		return NotTestable
+	}
+	v := float64(value.Mean)
+	if within(c, v) {
+		return Reproduced
+	}
+	if c.Relation == Holds {
+		return Deviates
+	}
+	// Without a neighbour in the paper the direction is the sign.
+	direction, published := v, c.Value
+	if other := byID[c.Against]; other != nil {
+		beside := ours[c.Against]
+		if !beside.Known() {
+			return Deviates
+		}
+		direction, published = v-float64(beside.Mean), c.Value-other.Value
+	}
+	if direction*published > 0 {
+		return SameDirection
+	}
+	return Deviates
+}
+
+func within(c *Claim, v float64) bool {
+	switch c.Relation {
+	case AtLeast:
+		return v >= c.Value
+	case AtMost:
+		return v <= c.Value
+	case Holds:
+		return v == 1
+	}
+	// A hair of room, so that a value at the very edge does not depend on rounding.
+	return abs(v-c.Value) <= c.TolerancePct/100*abs(c.Value)*(1+1e-12)
+}
+
+func abs(v float64) float64 { return max(v, -v) }
+
+// note says what a reader must know beside the number.
+func note(c *Claim, value *results.Statistic) string {
+	var parts []string
+	switch {
+	case c.Untestable != "":
+		parts = append(parts, c.Untestable)
+	case !value.Known() && value.Reason != "":
+		parts = append(parts, value.Reason)
+	}
+	if c.Why != "" && c.Untestable == "" {
+		parts = append(parts, c.Why)
+	}
+	if c.Inconsistency != "" {
+		parts = append(parts, c.Inconsistency)
+	}
+	return strings.Join(parts, "; ")
+}
+
+// rank orders verdicts from best to worst; what was not measured is neither.
+func rank(v Verdict) int {
+	return slices.Index([]Verdict{Reproduced, SameDirection, Deviates}, v)
+}
+
+// Misses lists the rows whose verdict is worse than the reproduction study found reachable. What was not measured is
+// not a miss.
+func Misses(rows []results.PaperRow) []results.PaperRow {
+	expect := map[string]Verdict{}
+	for _, c := range Claims() {
+		expect[c.ID] = c.Expect
+	}
+	var out []results.PaperRow
+	for _, r := range rows {
+		if v := Verdict(r.Verdict); v != NotTestable && rank(v) > max(rank(expect[r.ID]), 0) {
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// rateName is the form that rates have in ids: 40g.
+func rateName(bps int64) string {
+	return strings.ToLower(strings.TrimSuffix(olaf.Rate(bps).String(), "bps"))
+}
+
+// FromBench takes what a bench measured as values for Table 1, the Age-of-Model reductions and Fig. 6.
+func FromBench(b *results.Bench) Ours {
+	ours := Ours{}
+	cdf := map[int64][]results.CDFPoint{}
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		prefix := fmt.Sprintf("table1.%s_%s.", r.Queue, rateName(r.OutRateBPS))
+		ours[prefix+"received"], ours[prefix+"aggregated"] = r.Received, r.Aggregated
+		ours[prefix+"lost"], ours[prefix+"lost_pct"] = r.Lost, r.LostPct
+		if r.Queue == "olaf" {
+			cdf[r.OutRateBPS] = r.CDF
+		}
+	}
+	for i := range b.Comparisons {
+		c := &b.Comparisons[i]
+		if c.Queue != "olaf" || c.Versus != "fifo" {
+			continue
+		}
+		prefix := "aom." + rateName(c.OutRateBPS) + ".reduction"
+		ours[prefix], ours[prefix+"_literal"] = c.AoMReduction.WorkerCluster, c.AoMReduction.ClusterCluster
+	}
+	for _, pair := range [][2]int64{{20, 40}, {5, 20}} {
+		slow, fast := cdf[pair[0]*1e9], cdf[pair[1]*1e9]
+		if len(slow) > 0 && len(fast) > 0 {
+			ours[fmt.Sprintf("fig6.aggregations.%dg_right_of_%dg", pair[0], pair[1])] = Shape(RightOf(slow, fast))
+		}
+	}
+	return ours
+}
+
+// RightOf says whether distribution a lies stochastically right of b: nowhere above it, and somewhere below.
+func RightOf(a, b []results.CDFPoint) bool {
+	at := func(points []results.CDFPoint, i int) results.Float {
+		if i < len(points) {
+			return points[i].P
+		}
+		return 1
+	}
+	below := false
+	for i := range max(len(a), len(b)) {
+		if at(a, i) > at(b, i) {
+			return false
+		}
+		below = below || at(a, i) < at(b, i)
+	}
+	return below
+}

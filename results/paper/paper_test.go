@@ -1,0 +1,123 @@
+package paper
+
+import (
+	"math"
+	"testing"
+
+	"github.com/olafctl/olaf/results"
+)
+
+func value(v float64) results.Statistic {
+	return results.Describe([]results.Float{results.Float(v)}, "")
+}
+
+func TestClaimsAreWellFormed(t *testing.T) {
+	ids := map[string]bool{}
+	for _, c := range Claims() {
+		if ids[c.ID] {
+			t.Errorf("%s is there twice", c.ID)
+		}
+		ids[c.ID] = true
+		if c.Source == "" || c.Row == "" || c.Column == "" {
+			t.Errorf("%s has no source, row or column", c.ID)
+		}
+		if c.Untestable == "" && c.Why == "" {
+			t.Errorf("%s does not say why its tolerance is what it is", c.ID)
+		}
+		if math.IsNaN(c.Value) != (c.Relation == Holds) {
+			t.Errorf("%s: a statement has no value, a number has one", c.ID)
+		}
+	}
+	for _, c := range Claims() {
+		if c.Against != "" && c.Against != "table1.fifo_40g.lost" && c.Against != "table1.fifo_20g.lost" && !ids[c.Against] {
+			t.Errorf("%s is set against %s, which is not there", c.ID, c.Against)
+		}
+	}
+}
+
+// TestTable1AddsUp keeps the printed numbers consistent with each other: 27 workers × 500 updates.
+func TestTable1AddsUp(t *testing.T) {
+	by := map[string]Claim{}
+	for _, c := range Claims() {
+		by[c.ID] = c
+	}
+	for _, rate := range []string{"40g", "20g"} {
+		p := "table1.olaf_" + rate + "."
+		if sum := by[p+"received"].Value + by[p+"aggregated"].Value + by[p+"lost"].Value; sum != 13500 {
+			t.Errorf("%s: received + aggregated + lost = %v", rate, sum)
+		}
+		if pct := 100 * by[p+"lost"].Value / 13500; math.Abs(pct-by[p+"lost_pct"].Value) > 0.1 {
+			t.Errorf("%s: lost is %v %%, printed %v", rate, pct, by[p+"lost_pct"].Value)
+		}
+	}
+}
+
+func TestVerdicts(t *testing.T) {
+	for _, test := range []struct {
+		id   string
+		ours Ours
+		want Verdict
+	}{
+		{"table1.fifo_40g.received", Ours{"table1.fifo_40g.received": value(6109 * 1.025)}, Reproduced},
+		{"table1.fifo_40g.received", Ours{"table1.fifo_40g.received": value(6109 * 1.026), "table1.olaf_40g.received": value(4800)}, SameDirection},
+		{"table1.fifo_40g.received", Ours{"table1.fifo_40g.received": value(4000), "table1.olaf_40g.received": value(4800)}, Deviates},
+		{"table1.fifo_40g.received", Ours{"table1.fifo_40g.received": value(4000)}, Deviates},
+		{"table1.fifo_40g.received", nil, NotTestable},
+		{"aom.40g.reduction", Ours{"aom.40g.reduction": value(33)}, SameDirection},
+		{"aom.40g.reduction", Ours{"aom.40g.reduction": value(-3)}, Deviates},
+		{"fig10.fifo.s1_at_0.1", Ours{"fig10.fifo.s1_at_0.1": value(7850)}, Reproduced},
+		{"smt.fairness_query.solver_time", Ours{"smt.fairness_query.solver_time": value(3)}, Reproduced},
+		{"fig6.aggregations.20g_right_of_40g", Ours{"fig6.aggregations.20g_right_of_40g": Shape(true)}, Reproduced},
+		{"fig6.aggregations.20g_right_of_40g", Ours{"fig6.aggregations.20g_right_of_40g": Shape(false)}, Deviates},
+		{"hardware.utilisation.lut", nil, NotTestable},
+	} {
+		for _, row := range Compare(test.ours) {
+			if row.ID == test.id && row.Verdict != string(test.want) {
+				t.Errorf("%s with %v: %s, want %s", test.id, test.ours[test.id].Mean, row.Verdict, test.want)
+			}
+		}
+	}
+}
+
+func TestCompareKeepsToArtefacts(t *testing.T) {
+	rows := Compare(nil, "table1")
+	if len(rows) != 12 {
+		t.Errorf("table 1 has %d rows, want 12", len(rows))
+	}
+}
+
+func TestMisses(t *testing.T) {
+	rows := Compare(Ours{"aom.40g.reduction": value(33), "aom.40g.reduction_literal": value(33)}, "aom")
+	if m := Misses(rows); len(m) != 1 || m[0].ID != "aom.40g.reduction" {
+		t.Errorf("misses %+v", m)
+	}
+}
+
+func TestFromBench(t *testing.T) {
+	cdf := func(p ...results.Float) (out []results.CDFPoint) {
+		for i, v := range p {
+			out = append(out, results.CDFPoint{LE: i, P: v})
+		}
+		return out
+	}
+	b := &results.Bench{
+		Rows: []results.Row{
+			{Queue: "olaf", OutRateBPS: 40e9, Stats: results.Stats{Received: value(4823)}, CDF: cdf(.4, 1)},
+			{Queue: "olaf", OutRateBPS: 20e9, CDF: cdf(.3, .6, 1)},
+			{Queue: "olaf", OutRateBPS: 5e9, CDF: cdf(.35, .5, 1)},
+		},
+		Comparisons: []results.Comparison{{Queue: "olaf", Versus: "fifo", OutRateBPS: 20e9, AoMReduction: results.AoMReduction{WorkerCluster: value(78)}}},
+	}
+	verdicts := map[string]string{}
+	for _, r := range Compare(FromBench(b)) {
+		verdicts[r.ID] = r.Verdict
+	}
+	for id, want := range map[string]Verdict{
+		"table1.olaf_40g.received": Reproduced, "aom.20g.reduction": Reproduced, "aom.40g.reduction": NotTestable,
+		"fig6.aggregations.20g_right_of_40g": Reproduced, "fig6.aggregations.5g_right_of_20g": Deviates,
+	} {
+		if verdicts[id] != string(want) {
+			t.Errorf("%s: %s, want %s", id, verdicts[id], want)
+		}
+	}
+}
