@@ -1,0 +1,145 @@
+package pktgen
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/olafctl/olaf"
+)
+
+// Distributions of burst lengths and gaps.
+const (
+	Fixed       = "fixed"
+	Geometric   = "geometric"
+	Exponential = "exp"
+)
+
+// Burst is a workload of bursts at the line rate with gaps that hold the mean rate. Every packet of a burst draws a
+// cluster by weight and then a worker of it uniformly; a worker that has sent all its updates draws no more.
+type Burst struct {
+	Placement
+	UpdatesPerWorker int       `json:"updates_per_worker"`
+	Size             olaf.Size `json:"size"`      // L2 bytes of every frame
+	LineRate         olaf.Rate `json:"line_rate"` // inside a burst
+	MeanRate         olaf.Rate `json:"mean_rate"` // over bursts and gaps, at most LineRate
+	// BurstPackets is the (mean) length of a burst; 1 is smooth traffic.
+	BurstPackets int    `json:"burst_packets"`
+	BurstDist    string `json:"burst_dist"` // Fixed or Geometric
+	GapDist      string `json:"gap_dist"`   // Fixed or Exponential
+	// ClusterSigma spreads the log-normal cluster weights; 0 makes all clusters equal. Weights are drawn anew every
+	// HoldBursts bursts.
+	ClusterSigma float64 `json:"cluster_sigma"`
+	HoldBursts   int     `json:"weights_hold_bursts"`
+	// ClusterRunProb is how likely a packet takes its predecessor's cluster without drawing, within a burst.
+	ClusterRunProb float64 `json:"cluster_run_prob"`
+	// ActiveClusters is how many clusters take part in one burst, drawn uniformly for each; 0 is all.
+	ActiveClusters int `json:"active_clusters"`
+}
+
+// Preset is a named workload.
+type Preset struct {
+	Name, About string
+	Burst       Burst
+}
+
+// Presets are the workloads of the paper's micro-benchmarks, with the traffic shape that its Table 1 was found to fit.
+func Presets() []Preset {
+	table1 := Burst{
+		Placement: Placement{Workers: 27, Clusters: 9}, UpdatesPerWorker: 500, Size: 256,
+		LineRate: 100 * olaf.Gbps, MeanRate: 60 * olaf.Gbps,
+		BurstPackets: 135, BurstDist: Fixed, GapDist: Fixed,
+		ClusterSigma: 1, HoldBursts: 3,
+	}
+	smooth := table1
+	smooth.BurstPackets = 1
+	equal := table1
+	equal.ClusterSigma = 0
+	return []Preset{
+		{"olaf-table1", "27 workers in 9 clusters, 500 updates of 2048 bit each, bursts of 135 at 100G, 60G on average (§8.1)", table1},
+		{"olaf-fig6", "the same traffic, for the distribution of aggregations (Fig. 6)", table1},
+		{"olaf-smooth", "the same workers without bursts", smooth},
+		{"olaf-equal", "the same bursts with equal cluster rates", equal},
+	}
+}
+
+// PresetBurst finds a preset's workload. The error matches ErrWorkload and lists the names.
+func PresetBurst(name string) (Burst, error) {
+	var names []string
+	for _, p := range Presets() {
+		if p.Name == name {
+			return p.Burst, nil
+		}
+		names = append(names, p.Name)
+	}
+	return Burst{}, fmt.Errorf("%w: no preset is named %q; use one of %s", ErrWorkload, name, strings.Join(names, ", "))
+}
+
+// Bounds of a workload. What a device holds may be less and is checked when it is programmed.
+const (
+	maxWorkers   = 1 << 16
+	maxUpdates   = 10_000_000
+	maxPackets   = 1 << 29 // 8 words each under 32-bit word addresses
+	maxBurst     = 100_000
+	maxSigma     = 10
+	busRate      = 128 * olaf.Gbps // 64 bytes a cycle
+	clockSeconds = 1 << 48 / float64(ClockHz)
+)
+
+// Validate says the first thing that is wrong with w. The error matches ErrWorkload.
+func (w *Burst) Validate() error {
+	checks := []struct {
+		bad bool
+		say string
+	}{
+		{w.Workers < 1 || w.Workers > maxWorkers, fmt.Sprintf("%d workers; use 1 to %d", w.Workers, maxWorkers)},
+		{w.Clusters < 1, fmt.Sprintf("%d clusters; at least one is needed", w.Clusters)},
+		{w.Clusters > w.Workers, fmt.Sprintf("%d workers cannot fill %d clusters; every cluster needs one", w.Workers, w.Clusters)},
+		{w.UpdatesPerWorker < 1 || w.UpdatesPerWorker > maxUpdates, fmt.Sprintf("%d updates per worker; use 1 to %d", w.UpdatesPerWorker, maxUpdates)},
+		{w.Total() > maxPackets, fmt.Sprintf("%d updates in all; at most %d can be addressed", w.Total(), maxPackets)},
+		{w.Size < olaf.HeaderBytes || w.Size > olaf.MaxFrame, fmt.Sprintf("size %v; a frame has %v to %v", w.Size, olaf.FrameSize(0), olaf.MaxFrame)},
+		{(w.Size-olaf.HeaderBytes)%olaf.LaneBytes != 0, fmt.Sprintf("size %v does not hold a whole number of lanes; use %d + 4 n bytes", w.Size, olaf.HeaderBytes)},
+		{w.LineRate <= 0, fmt.Sprintf("line rate %v must be positive", w.LineRate)},
+		{w.LineRate > busRate, fmt.Sprintf("line rate %v is above the %v that the data path moves", w.LineRate, busRate)},
+		{w.MeanRate <= 0, fmt.Sprintf("rate %v must be positive", w.MeanRate)},
+		{w.MeanRate > w.LineRate, fmt.Sprintf("rate %v is above the line rate %v", w.MeanRate, w.LineRate)},
+		{w.BurstPackets < 1 || w.BurstPackets > maxBurst, fmt.Sprintf("burst of %d packets; use 1 (smooth) to %d", w.BurstPackets, maxBurst)},
+		{!slices.Contains([]string{Fixed, Geometric}, w.BurstDist), fmt.Sprintf("unknown burst distribution %q; use fixed or geometric", w.BurstDist)},
+		{!slices.Contains([]string{Fixed, Exponential}, w.GapDist), fmt.Sprintf("unknown gap distribution %q; use fixed or exp", w.GapDist)},
+		{!(w.ClusterSigma >= 0 && w.ClusterSigma <= maxSigma), fmt.Sprintf("cluster sigma %v; use 0 to %d", w.ClusterSigma, maxSigma)},
+		{w.HoldBursts < 1, fmt.Sprintf("weights held for %d bursts; at least 1 is needed", w.HoldBursts)},
+		{!(w.ClusterRunProb >= 0 && w.ClusterRunProb < 1), fmt.Sprintf("cluster run probability %v; use 0 to below 1", w.ClusterRunProb)},
+		{w.ActiveClusters < 0 || w.ActiveClusters > w.Clusters, fmt.Sprintf("%d active clusters of %d; use 0 for all", w.ActiveClusters, w.Clusters)},
+	}
+	for _, c := range checks {
+		if c.bad {
+			return fmt.Errorf("%w: %s", ErrWorkload, c.say)
+		}
+	}
+	// Random gaps may exceed the mean; half of the clock's range leaves them room.
+	if s := w.Seconds(); s > clockSeconds/2 {
+		return fmt.Errorf("%w: at %v it lasts %.0f s, more than half the range of the generator's clock (%.0f s)", ErrWorkload, w.MeanRate, s, clockSeconds)
+	}
+	return nil
+}
+
+// Total is how many updates all workers send together.
+func (w *Burst) Total() int { return w.Workers * w.UpdatesPerWorker }
+
+// Lanes is how many gradients a frame carries.
+func (w *Burst) Lanes() int { return int(w.Size-olaf.HeaderBytes) / olaf.LaneBytes }
+
+// Seconds is how long the workload lasts at its mean rate.
+func (w *Burst) Seconds() float64 {
+	return float64(w.Total()) * float64(w.Size.Bits()) / float64(w.MeanRate)
+}
+
+// burstLength draws one burst's packets: fixed, or geometric on 1, 2, … with the same mean.
+func (w *Burst) burstLength(uniform float64) int {
+	if w.BurstDist == Fixed || w.BurstPackets == 1 {
+		return w.BurstPackets
+	}
+	n := 1 + math.Floor(math.Log(1-uniform)/math.Log(1-1/float64(w.BurstPackets)))
+	return int(min(n, 64*maxBurst))
+}

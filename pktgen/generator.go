@@ -1,0 +1,391 @@
+package pktgen
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// Registers is the access that programming the generator takes; every device has it. Addresses are BAR2 byte offsets.
+type Registers interface {
+	Read32(addr uint32) (uint32, error)
+	Write32(addr uint32, value uint32) error
+	WriteBurst(addr uint32, words []uint32) error
+}
+
+// Source is a stream of descriptors in order of time whose flows are worker ids; a Schedule is one.
+type Source interface {
+	Total() int
+	// Fill writes the next descriptors and says how many there were: fewer than asked for only at the end.
+	Fill(dst []regmap.Descriptor) int
+}
+
+// Job is what a generator is to play.
+type Job struct {
+	Placement
+	Addressing Addressing
+	Size       olaf.Size // of a frame whose descriptor gives no length
+	Template   uint16    // payload; 0 is the built-in one, in which every lane is 1.0
+	Source     Source    // consumed by Program
+}
+
+// State is where a generator is.
+type State uint8
+
+// The states, numbered as in the register map.
+const (
+	Idle State = iota
+	Armed
+	Running
+	Stopping
+	Done
+	Failed
+)
+
+var stateNames = [...]string{"idle", "armed", "running", "stopping", "done", "error"}
+
+// String is the name in the register map.
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return fmt.Sprintf("state %d", uint8(s))
+}
+
+// Generator programs and steers the packet generator of one card. It keeps its buffers, so that the second job of a size
+// allocates nothing. It is not safe for concurrent use.
+type Generator struct {
+	regs        Registers
+	descriptors []regmap.Descriptor
+	words       []uint32
+	bytes       []byte
+}
+
+const (
+	chunkWords  = 4096      // words between two looks at the context
+	pollsAtMost = 5_000_000 // reads of a busy proxy: seconds over PCIe
+)
+
+// NewGenerator steers the generator behind regs. Nothing is read or written yet.
+func NewGenerator(regs Registers) *Generator {
+	return &Generator{
+		regs:        regs,
+		descriptors: make([]regmap.Descriptor, chunkWords/regmap.DescriptorWords),
+		words:       make([]uint32, chunkWords),
+		bytes:       make([]byte, 4*chunkWords),
+	}
+}
+
+// Limits are what a generator was built for.
+type Limits struct {
+	Flows       uint32
+	Descriptors uint32
+	Templates   uint32
+	Packet      olaf.Size
+}
+
+// Limits reads the built limits.
+func (g *Generator) Limits() (Limits, error) {
+	var l Limits
+	var packet uint32
+	for _, r := range []struct {
+		addr uint32
+		to   *uint32
+	}{
+		{regmap.GeneratorBuiltFlows, &l.Flows},
+		{regmap.GeneratorBuiltDescriptors, &l.Descriptors},
+		{regmap.GeneratorBuiltTemplates, &l.Templates},
+		{regmap.CommonMaxPacketBytes, &packet},
+	} {
+		v, err := g.regs.Read32(r.addr)
+		if err != nil {
+			return Limits{}, err
+		}
+		*r.to = v
+	}
+	l.Packet = olaf.Size(packet)
+	return l, nil
+}
+
+// check refuses a job that does not fit, before anything is written.
+func (l Limits) check(job *Job) error {
+	for _, c := range []struct {
+		need, built int64
+		what        string
+	}{
+		{int64(job.Workers), int64(l.Flows), "flows (one a worker), built_flows"},
+		{int64(job.Source.Total()), int64(l.Descriptors), "descriptors (one an update), built_descriptors"},
+		{int64(job.Template) + 1, int64(l.Templates), "templates, built_templates"},
+		{int64(job.Size), int64(l.Packet), "bytes a frame, max_packet_bytes"},
+	} {
+		if c.need > c.built {
+			return fmt.Errorf("%w: it needs %d %s is %d", ErrLimit, c.need, c.what, c.built)
+		}
+	}
+	return nil
+}
+
+// Program loads the job's flow table and descriptors through the memory proxy, and verifies both images by their CRC. The
+// generator must be neither armed nor running; afterwards it can be armed. A job that does not fit changes nothing and
+// matches ErrLimit; ErrState, ErrImage, ErrWorkload, errors of the registers and the context's error are the others.
+func (g *Generator) Program(ctx context.Context, job Job) error {
+	if err := job.Addressing.Validate(job.Workers); err != nil {
+		return err
+	}
+	limits, err := g.Limits()
+	if err != nil {
+		return err
+	}
+	if err := limits.check(&job); err != nil {
+		return err
+	}
+	switch state, err := g.State(); {
+	case err != nil:
+		return err
+	case state == Armed || state == Running || state == Stopping:
+		return fmt.Errorf("%w: it is %v; stop it before loading a job", ErrState, state)
+	}
+	if err := g.regs.Write32(regmap.GeneratorEvents, ^uint32(0)); err != nil {
+		return err
+	}
+	total := job.Source.Total()
+	if err := g.load(ctx, regmap.GeneratorMemSelectMemoryFlows, job.Workers*regmap.FlowWords, g.flowWords(&job)); err != nil {
+		return fmt.Errorf("load the flow table: %w", err)
+	}
+	if err := g.load(ctx, regmap.GeneratorMemSelectMemoryDescriptors, total*regmap.DescriptorWords, g.descriptorWords(job.Source)); err != nil {
+		return fmt.Errorf("load the descriptors: %w", err)
+	}
+	for _, w := range []struct{ addr, value uint32 }{
+		{regmap.GeneratorFlows, uint32(job.Workers)},
+		{regmap.GeneratorDescriptors, uint32(total)},
+		{regmap.GeneratorStopAfter, 0},
+		{regmap.GeneratorStopAfter + 4, 0},
+	} {
+		if err := g.regs.Write32(w.addr, w.value); err != nil {
+			return err
+		}
+	}
+	return g.refusals("programming")
+}
+
+// flowWords yields the flow table in chunks that fill g.words.
+func (g *Generator) flowWords(job *Job) func() ([]uint32, error) {
+	next := 0
+	return func() ([]uint32, error) {
+		n := min(job.Workers-next, chunkWords/regmap.FlowWords)
+		for i := range n {
+			f := job.Addressing.flow(next+i, job.Placement, job.Size, job.Template)
+			f.Put(g.words[i*regmap.FlowWords:])
+		}
+		next += n
+		return g.words[:n*regmap.FlowWords], nil
+	}
+}
+
+// descriptorWords yields the stream in chunks that fill g.words.
+func (g *Generator) descriptorWords(src Source) func() ([]uint32, error) {
+	return func() ([]uint32, error) {
+		n := src.Fill(g.descriptors)
+		for i := range g.descriptors[:n] {
+			d := &g.descriptors[i]
+			if d.Time > regmap.MaxDescriptorTime {
+				return nil, fmt.Errorf("%w: a packet at cycle %d, the run clock ends at %d", ErrLimit, d.Time, int64(regmap.MaxDescriptorTime))
+			}
+			d.Put(g.words[i*regmap.DescriptorWords:])
+		}
+		return g.words[:n*regmap.DescriptorWords], nil
+	}
+}
+
+// load writes total words that next yields into a memory from address 0 and compares CRCs.
+func (g *Generator) load(ctx context.Context, memory uint32, total int, next func() ([]uint32, error)) error {
+	if err := g.regs.Write32(regmap.GeneratorMemSelect, memory); err != nil {
+		return err
+	}
+	if err := g.regs.Write32(regmap.GeneratorMemAddress, 0); err != nil {
+		return err
+	}
+	burst, err := g.regs.Read32(regmap.GeneratorMemBurst)
+	if err != nil {
+		return err
+	}
+	crc := uint32(0)
+	for left := total; left > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		words, err := next()
+		if err != nil {
+			return err
+		}
+		if len(words) == 0 || len(words) > left {
+			return fmt.Errorf("%w: the source announced %d words and yields another number", ErrWorkload, total)
+		}
+		if err := g.writeChunk(words, burst); err != nil {
+			return err
+		}
+		crc = crc32.Update(crc, crc32.IEEETable, g.littleEndian(words))
+		left -= len(words)
+	}
+	return g.verify(uint32(total), crc)
+}
+
+// writeChunk writes words in bursts that the proxy takes, and waits for it after each.
+func (g *Generator) writeChunk(words []uint32, burst uint32) error {
+	for len(words) > 0 {
+		n := len(words)
+		if burst > 0 {
+			n = min(n, int(burst))
+		}
+		if err := g.regs.WriteBurst(regmap.GeneratorMemData, words[:n]); err != nil {
+			return err
+		}
+		words = words[n:]
+		if burst > 0 {
+			if err := g.proxyIdle(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (g *Generator) littleEndian(words []uint32) []byte {
+	b := g.bytes[:4*len(words)]
+	for i, w := range words {
+		binary.LittleEndian.PutUint32(b[4*i:], w)
+	}
+	return b
+}
+
+// verify has the proxy compute its CRC over the first words of the selected memory.
+func (g *Generator) verify(words, crc uint32) error {
+	if err := g.regs.Write32(regmap.GeneratorMemLength, words); err != nil {
+		return err
+	}
+	if err := g.regs.Write32(regmap.GeneratorMemCommand, regmap.GeneratorMemCommandCRC); err != nil {
+		return err
+	}
+	if err := g.proxyIdle(); err != nil {
+		return err
+	}
+	got, err := g.regs.Read32(regmap.GeneratorMemCRC)
+	if err != nil {
+		return err
+	}
+	if got != crc {
+		return fmt.Errorf("%w: CRC-32 %08x over %d words, wrote %08x; load it again, and check the card if it stays", ErrImage, got, words, crc)
+	}
+	return nil
+}
+
+func (g *Generator) proxyIdle() error {
+	for range pollsAtMost {
+		v, err := g.regs.Read32(regmap.GeneratorMemStatus)
+		if err != nil {
+			return err
+		}
+		if v&regmap.GeneratorMemStatusBusy == 0 {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: its memory proxy stays busy", ErrState)
+}
+
+// State reads where the generator is.
+func (g *Generator) State() (State, error) {
+	v, err := g.regs.Read32(regmap.GeneratorState)
+	if err != nil {
+		return Idle, err
+	}
+	return State(v & regmap.GeneratorStateStateMask >> regmap.GeneratorStateStateShift), nil
+}
+
+// Arm has the generator check flows and descriptors and hold its run clock at 0. A job that it finds wrong is an error
+// that matches ErrState and says why.
+func (g *Generator) Arm() error {
+	return g.command(regmap.GeneratorCommandArm, "arm", Armed)
+}
+
+// Start releases the run clock of an armed generator.
+func (g *Generator) Start() error {
+	return g.command(regmap.GeneratorCommandStart, "start", Running, Stopping, Done)
+}
+
+// Stop lets the packet on the way finish.
+func (g *Generator) Stop() error {
+	return g.command(regmap.GeneratorCommandStop, "stop", Idle, Stopping, Done)
+}
+
+// Abort stops at once, from any state.
+func (g *Generator) Abort() error {
+	return g.command(regmap.GeneratorCommandAbort, "abort", Idle)
+}
+
+// command issues one edge command and checks that the generator went where it leads.
+func (g *Generator) command(bit uint32, verb string, goals ...State) error {
+	if err := g.regs.Write32(regmap.GeneratorEvents, regmap.GeneratorEventsRefused|regmap.GeneratorEventsValue); err != nil {
+		return err
+	}
+	if err := g.regs.Write32(regmap.GeneratorCommand, bit); err != nil {
+		return err
+	}
+	state, err := g.State()
+	if err != nil {
+		return err
+	}
+	if err := g.refusals(verb); err != nil {
+		return err
+	}
+	for _, goal := range goals {
+		if state == goal {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: after %s it is %v%s", ErrState, verb, state, g.reasons())
+}
+
+// refusals turns sticky events about refused writes into an error.
+func (g *Generator) refusals(doing string) error {
+	v, err := g.regs.Read32(regmap.GeneratorEvents)
+	if err != nil {
+		return err
+	}
+	if v&(regmap.GeneratorEventsRefused|regmap.GeneratorEventsValue) != 0 {
+		return fmt.Errorf("%w: %s%s", ErrState, doing, g.reasons())
+	}
+	return nil
+}
+
+// reasons lists the sticky error events in words, with a leading colon; empty when there are none.
+func (g *Generator) reasons() string {
+	v, err := g.regs.Read32(regmap.GeneratorEvents)
+	if err != nil {
+		return ""
+	}
+	var say []string
+	for _, e := range []struct {
+		bit  uint32
+		text string
+	}{
+		{regmap.GeneratorEventsUnderrun, "a descriptor that was never loaded came due"},
+		{regmap.GeneratorEventsUnsorted, "a descriptor's time lies before its predecessor's"},
+		{regmap.GeneratorEventsBadFlow, "a descriptor names a flow that is not enabled"},
+		{regmap.GeneratorEventsBadLength, "a frame length is not possible"},
+		{regmap.GeneratorEventsRefused, "the state does not allow it"},
+		{regmap.GeneratorEventsValue, "a value is outside the built limits"},
+	} {
+		if v&e.bit != 0 {
+			say = append(say, e.text)
+		}
+	}
+	if len(say) == 0 {
+		return ""
+	}
+	return ": " + strings.Join(say, ", ")
+}

@@ -1,0 +1,322 @@
+package pktgen
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"hash/crc32"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// fakeCard is the generator's registers and memories without a data path.
+type fakeCard struct {
+	regs    map[uint32]uint32
+	memory  [3][]uint32
+	burst   uint32 // 0: no limit
+	busyFor int    // polls after a command
+	corrupt bool   // lose one bit of every load
+	unread  uint32 // words since the last poll
+	fail    error
+	writes  int
+}
+
+func newFakeCard() *fakeCard {
+	return &fakeCard{regs: map[uint32]uint32{
+		regmap.GeneratorBuiltFlows:       65536,
+		regmap.GeneratorBuiltDescriptors: 1 << 24,
+		regmap.GeneratorBuiltTemplates:   1,
+		regmap.CommonMaxPacketBytes:      9036,
+	}}
+}
+
+func (c *fakeCard) Read32(addr uint32) (uint32, error) {
+	switch addr {
+	case regmap.GeneratorMemBurst:
+		return c.burst, c.fail
+	case regmap.GeneratorMemStatus:
+		c.unread = 0
+		if c.busyFor > 0 {
+			c.busyFor--
+			return regmap.GeneratorMemStatusBusy, c.fail
+		}
+	}
+	return c.regs[addr], c.fail
+}
+
+func (c *fakeCard) Write32(addr, value uint32) error {
+	c.writes++
+	switch addr {
+	case regmap.GeneratorEvents:
+		c.regs[addr] &^= value
+		return c.fail
+	case regmap.GeneratorCommand:
+		c.command(value)
+		return c.fail
+	case regmap.GeneratorMemCommand:
+		m := c.memory[c.regs[regmap.GeneratorMemSelect]]
+		crc := uint32(0)
+		for _, w := range m[:c.regs[regmap.GeneratorMemLength]] {
+			crc = crc32.Update(crc, crc32.IEEETable, binary.LittleEndian.AppendUint32(nil, w))
+		}
+		c.regs[regmap.GeneratorMemCRC] = crc
+		c.busyFor = 3
+		return c.fail
+	}
+	c.regs[addr] = value
+	return c.fail
+}
+
+func (c *fakeCard) WriteBurst(addr uint32, words []uint32) error {
+	if c.unread += uint32(len(words)); addr != regmap.GeneratorMemData || c.burst > 0 && c.unread > c.burst {
+		return errors.New("burst too long, or not to the data register")
+	}
+	m := &c.memory[c.regs[regmap.GeneratorMemSelect]]
+	at := c.regs[regmap.GeneratorMemAddress]
+	*m = append((*m)[:at], words...)
+	if c.corrupt {
+		(*m)[at] ^= 1
+	}
+	c.regs[regmap.GeneratorMemAddress] += uint32(len(words))
+	c.writes += len(words)
+	return c.fail
+}
+
+// transitions of the state machine in docs/registers.md, without time.
+func (c *fakeCard) command(bits uint32) {
+	state := &c.regs
+	set := func(v State) { (*state)[regmap.GeneratorState] = uint32(v) }
+	now := State(c.regs[regmap.GeneratorState])
+	switch {
+	case bits == regmap.GeneratorCommandAbort:
+		set(Idle)
+	case bits == regmap.GeneratorCommandArm && (now == Idle || now == Done || now == Failed):
+		set(Armed)
+		if c.regs[regmap.GeneratorDescriptors] == 0 {
+			set(Failed)
+			c.regs[regmap.GeneratorEvents] |= regmap.GeneratorEventsError | regmap.GeneratorEventsUnderrun
+		}
+	case bits == regmap.GeneratorCommandStart && now == Armed:
+		set(Running)
+	case bits == regmap.GeneratorCommandStop && now == Running:
+		set(Stopping)
+	case bits == regmap.GeneratorCommandStop && now == Armed:
+		set(Idle)
+	case bits == regmap.GeneratorCommandStop && (now == Idle || now == Done):
+	default:
+		c.regs[regmap.GeneratorEvents] |= regmap.GeneratorEventsRefused
+	}
+}
+
+func testJob(t testing.TB, w Burst) Job {
+	t.Helper()
+	s, err := NewSchedule(w, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return Job{Placement: w.Placement, Addressing: DefaultAddressing(), Size: w.Size, Source: s}
+}
+
+// The card ends up with the flow table and the descriptors of the schedule, whatever its proxy's burst limit.
+func TestProgram(t *testing.T) {
+	w := table1(t)
+	want := play(t, w, 1)
+	for _, burst := range []uint32{0, 1024, 7} {
+		c := newFakeCard()
+		c.burst = burst
+		if err := NewGenerator(c).Program(context.Background(), testJob(t, w)); err != nil {
+			t.Fatal(err)
+		}
+		if c.regs[regmap.GeneratorFlows] != 27 || c.regs[regmap.GeneratorDescriptors] != 13500 {
+			t.Errorf("%d flows, %d descriptors", c.regs[regmap.GeneratorFlows], c.regs[regmap.GeneratorDescriptors])
+		}
+		for i := range want {
+			var d regmap.Descriptor
+			d.Get(c.memory[0][i*regmap.DescriptorWords:])
+			if d != want[i] {
+				t.Fatalf("descriptor %d is %+v, want %+v", i, d, want[i])
+			}
+		}
+		var f regmap.Flow
+		f.Get(c.memory[1][26*regmap.FlowWords:])
+		wantFlow := regmap.Flow{
+			SourceIP: [4]byte{10, 1, 0, 26}, DestIP: [4]byte{10, 0, 0, 1},
+			SourceMAC: [6]byte{2, 0, 10, 1, 0, 26}, DestMAC: [6]byte{2, 0, 10, 0, 0, 1},
+			SourcePort: 49178, DestPort: 20300, Cluster: 8, Worker: 26, Length: 256, Enable: true,
+		}
+		if f != wantFlow {
+			t.Errorf("flow 26 is %+v, want %+v", f, wantFlow)
+		}
+	}
+}
+
+// short is a source that breaks its word.
+type short struct{ Source }
+
+func (short) Fill([]regmap.Descriptor) int { return 0 }
+
+// late is a source beyond the run clock.
+type late struct{ Source }
+
+func (l late) Fill(dst []regmap.Descriptor) int {
+	n := l.Source.Fill(dst)
+	dst[0].Time = 1 << 48
+	return n
+}
+
+func TestProgramRefuses(t *testing.T) {
+	gone := errors.New("gone")
+	tests := []struct {
+		name  string
+		want  error
+		say   string
+		spoil func(*fakeCard, *Job)
+		quiet bool // nothing may have been written
+	}{
+		{"flows", ErrLimit, "27 flows (one a worker), built_flows is 26", func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorBuiltFlows] = 26 }, true},
+		{"descriptors", ErrLimit, "built_descriptors is 13499", func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorBuiltDescriptors] = 13499 }, true},
+		{"templates", ErrLimit, "built_templates is 1", func(_ *fakeCard, j *Job) { j.Template = 1 }, true},
+		{"frame", ErrLimit, "max_packet_bytes is 1518", func(c *fakeCard, j *Job) { c.regs[regmap.CommonMaxPacketBytes], j.Size = 1518, 9036 }, true},
+		{"armed", ErrState, "it is armed", func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorState] = uint32(Armed) }, true},
+		{"running", ErrState, "it is running", func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorState] = uint32(Running) }, true},
+		{"server is a worker", ErrWorkload, "that of worker 5", func(_ *fakeCard, j *Job) { j.Addressing.Server = netip.MustParseAddr("10.1.0.5") }, true},
+		{"corrupt", ErrImage, "CRC-32", func(c *fakeCard, _ *Job) { c.corrupt = true }, false},
+		{"short source", ErrWorkload, "another number", func(_ *fakeCard, j *Job) { j.Source = short{j.Source} }, false},
+		{"late packet", ErrLimit, "run clock ends", func(_ *fakeCard, j *Job) { j.Source = late{j.Source} }, false},
+		{"stuck proxy", ErrState, "stays busy", func(c *fakeCard, _ *Job) { c.burst, c.busyFor = 64, 1<<62 }, false},
+		{"gone", gone, "gone", func(c *fakeCard, _ *Job) { c.fail = gone }, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			c, job := newFakeCard(), testJob(t, table1(t))
+			tt.spoil(c, &job)
+			err := NewGenerator(c).Program(context.Background(), job)
+			if !errors.Is(err, tt.want) || !strings.Contains(err.Error(), tt.say) {
+				t.Fatalf("got %v, want %q", err, tt.say)
+			}
+			if tt.quiet && c.writes > 0 {
+				t.Errorf("%d words were written before the refusal", c.writes)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := NewGenerator(newFakeCard()).Program(ctx, testJob(t, table1(t))); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestCommands(t *testing.T) {
+	c := newFakeCard()
+	g := NewGenerator(c)
+	steps := []struct {
+		name  string
+		do    func() error
+		fails string // a part of the message
+		after State
+	}{
+		{"start from idle", g.Start, "start: the state does not allow it", Idle},
+		{"arm without a job", g.Arm, "after arm it is error: a descriptor that was never loaded came due", Failed},
+		{"program", func() error { return g.Program(context.Background(), testJob(t, table1(t))) }, "", Failed},
+		{"arm", g.Arm, "", Armed},
+		{"arm again", g.Arm, "arm: the state", Armed},
+		{"stop from armed", g.Stop, "", Idle},
+		{"arm", g.Arm, "", Armed},
+		{"start", g.Start, "", Running},
+		{"stop", g.Stop, "", Stopping},
+		{"abort", g.Abort, "", Idle},
+	}
+	for _, s := range steps {
+		err := s.do()
+		if s.fails == "" && err != nil || s.fails != "" && (!errors.Is(err, ErrState) || !strings.Contains(err.Error(), s.fails)) {
+			t.Errorf("%s: %v, want %q", s.name, err, s.fails)
+		}
+		if state, err := g.State(); err != nil || state != s.after {
+			t.Errorf("after %s it is %v, want %v (%v)", s.name, state, s.after, err)
+		}
+	}
+	if got := State(9).String(); got != "state 9" {
+		t.Error(got)
+	}
+}
+
+func TestAddressing(t *testing.T) {
+	a := DefaultAddressing()
+	for _, w := range []int{0, 5, 255, 256, 65535} {
+		to, back := a.Worker(w), a.Answer(w)
+		if got, ok := a.Lookup(to.SrcIP, 65536); !ok || got != w || back.DstIP != to.SrcIP || back.SrcMAC != to.DstMAC {
+			t.Errorf("worker %d: %+v, looked up %d %v", w, to, got, ok)
+		}
+	}
+	if _, ok := a.Lookup([4]byte{10, 1, 0, 27}, 27); ok {
+		t.Error("worker 27 of 27 was found")
+	}
+	if _, ok := a.Lookup([4]byte{10, 0, 255, 255}, 27); ok {
+		t.Error("an address below the first worker was found")
+	}
+	tests := []struct{ workers, server, say string }{
+		{"255.255.255.250", "10.0.0.1", "leave the IPv4"},
+		{"10.1.0.0", "::1", "must be IPv4"},
+		{"10.1.0.0", "10.1.0.26", "worker 26"},
+	}
+	for _, tt := range tests {
+		a := Addressing{netip.MustParseAddr(tt.workers), netip.MustParseAddr(tt.server)}
+		if err := a.Validate(27); !errors.Is(err, ErrWorkload) || !strings.Contains(err.Error(), tt.say) {
+			t.Errorf("%+v: %v, want %q", a, err, tt.say)
+		}
+	}
+	if err := a.Validate(65536); err != nil {
+		t.Error(err)
+	}
+	if (Addressing{}).Validate(1) == nil {
+		t.Error("the zero value passes")
+	}
+}
+
+// Frames of the schedule's workers carry the addresses that the tables will be asked for.
+func TestAddressesOnTheWire(t *testing.T) {
+	a := DefaultAddressing()
+	addr := a.Worker(300)
+	b := make([]byte, 256)
+	n, err := olaf.EncodeUpdate(b, &addr, &olaf.Update{Count: 1, Lanes: 48}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := olaf.ParseFrame(b[:n])
+	if err != nil || f.Addresses() != addr || f.Addresses().SrcIP != [4]byte{10, 1, 1, 44} {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
+
+// sink takes everything: what remains is the cost on our side.
+type sink struct{ *fakeCard }
+
+func (s *sink) WriteBurst(_ uint32, words []uint32) error { return nil }
+func (s *sink) Write32(addr, v uint32) error              { return nil }
+func (s *sink) Read32(addr uint32) (uint32, error) {
+	switch addr {
+	case regmap.GeneratorMemCRC, regmap.GeneratorMemStatus, regmap.GeneratorState, regmap.GeneratorEvents:
+		return 0, nil
+	}
+	return s.fakeCard.Read32(addr)
+}
+
+// BenchmarkProgram loads Table 1's 13,500 updates, schedule included; the CRC check fails at the very end, because the
+// sink keeps nothing.
+func BenchmarkProgram(b *testing.B) {
+	job := testJob(b, table1(b))
+	schedule := job.Source.(*Schedule)
+	g := NewGenerator(&sink{fakeCard: newFakeCard()})
+	b.ReportAllocs()
+	for b.Loop() {
+		schedule.Reset(1)
+		words := 13500 * regmap.DescriptorWords
+		if err := g.load(context.Background(), 0, words, g.descriptorWords(schedule)); !errors.Is(err, ErrImage) {
+			b.Fatal(err)
+		}
+	}
+}

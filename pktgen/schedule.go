@@ -1,0 +1,274 @@
+package pktgen
+
+import (
+	"math"
+	"math/bits"
+	"math/rand/v2"
+
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// Schedule is the stream of descriptors of a Burst under one seed, in order of time. The same workload and seed always
+// give the same stream. A descriptor's flow is the worker, its sequence counts per worker from 0, its reward is
+// standard normal in Q24.8 from a stream of its own. One step costs O(log clusters) and allocates nothing; a new draw of
+// weights costs O(clusters) every HoldBursts bursts.
+type Schedule struct {
+	w     Burst
+	pcg   *rand.PCG // decides who sends when
+	draw  *rand.Rand
+	prize *rand.Rand // decides rewards, so that they do not disturb the rest
+	prng  *rand.PCG
+
+	members []uint16 // workers that still send, grouped by cluster
+	first   []int32  // where a cluster's members start
+	live    []int32  // how many of them still send
+	next    []uint32 // next sequence, by worker
+	open    []int32  // clusters that still send; position in it by cluster:
+	openAt  []int32
+
+	logs    []float64 // log of a cluster's weight …
+	drawnIn []uint64  // … and the weight period in which it was drawn
+	period  uint64
+	active  []int32  // clusters of the current burst
+	weights []uint64 // by position in active
+	tree    fenwick
+
+	sent   int
+	bursts int
+	left   int // packets left in the burst
+	last   int // position in active of the previous packet's cluster, negative at the start of a burst
+	clock  burstClock
+}
+
+// NewSchedule validates w and prepares its stream. The error matches ErrWorkload.
+func NewSchedule(w Burst, seed uint64) (*Schedule, error) {
+	if err := w.Validate(); err != nil {
+		return nil, err
+	}
+	s := &Schedule{w: w, pcg: rand.NewPCG(0, 0), prng: rand.NewPCG(0, 0)}
+	s.draw, s.prize = rand.New(s.pcg), rand.New(s.prng)
+	s.members, s.next = make([]uint16, w.Workers), make([]uint32, w.Workers)
+	for _, p := range []*[]int32{&s.first, &s.live, &s.open, &s.openAt} {
+		*p = make([]int32, w.Clusters)
+	}
+	s.logs, s.drawnIn = make([]float64, w.Clusters), make([]uint64, w.Clusters)
+	s.active, s.weights = make([]int32, 0, w.Clusters), make([]uint64, w.Clusters)
+	s.Reset(seed)
+	return s, nil
+}
+
+// The second words of the generators' seeds keep the streams of one run apart.
+const (
+	streamTraffic = 0x6f6c61662d747266
+	streamRewards = 0x6f6c61662d727764
+)
+
+// Reset starts the stream over under another seed and keeps all memory.
+func (s *Schedule) Reset(seed uint64) {
+	s.pcg.Seed(seed, streamTraffic)
+	s.prng.Seed(seed, streamRewards)
+	for i := range s.members {
+		s.members[i], s.next[i] = uint16(i), 0
+	}
+	s.open = s.open[:s.w.Clusters]
+	for c := range s.first {
+		first, end := s.w.Members(c)
+		s.first[c], s.live[c] = int32(first), int32(end-first)
+		s.open[c], s.openAt[c] = int32(c), int32(c)
+		s.drawnIn[c] = 0
+	}
+	s.sent, s.bursts, s.left, s.period = 0, 0, 0, 0
+	s.clock = newBurstClock(&s.w)
+}
+
+// Workload is what the schedule plays.
+func (s *Schedule) Workload() Burst { return s.w }
+
+// Total is how many descriptors the whole stream has.
+func (s *Schedule) Total() int { return s.w.Total() }
+
+// Fill writes the next descriptors to dst and says how many there were: fewer than len(dst) only at the end.
+func (s *Schedule) Fill(dst []regmap.Descriptor) int {
+	for i := range dst {
+		if !s.Next(&dst[i]) {
+			return i
+		}
+	}
+	return len(dst)
+}
+
+// Next writes the next descriptor to d; at the end it reports false. Its length is left to the flow.
+func (s *Schedule) Next(d *regmap.Descriptor) bool {
+	if s.sent == s.w.Total() {
+		return false
+	}
+	if s.left == 0 {
+		s.startBurst()
+	}
+	worker := s.pick()
+	*d = regmap.Descriptor{
+		Time: s.clock.next(), Flow: worker, Sequence: s.next[worker] - 1,
+		Reward: int32(math.RoundToEven(s.prize.NormFloat64() * 256)),
+	}
+	s.sent++
+	s.left--
+	return true
+}
+
+func (s *Schedule) startBurst() {
+	s.left = s.w.BurstPackets
+	if s.w.BurstDist == Geometric {
+		s.left = s.w.burstLength(s.draw.Float64())
+	}
+	gap := 1.0
+	if s.w.GapDist == Exponential {
+		gap = s.draw.ExpFloat64()
+	}
+	s.clock.start(gap)
+	fresh := s.bursts%s.w.HoldBursts == 0
+	if fresh {
+		s.period++
+	}
+	s.bursts++
+	if fresh || s.w.ActiveClusters > 0 {
+		s.activate()
+	}
+	s.last = -1
+}
+
+// activate chooses the clusters of a burst and puts their weights into the tree.
+func (s *Schedule) activate() {
+	n := len(s.open)
+	if s.w.ActiveClusters > 0 && s.w.ActiveClusters < n {
+		n = s.w.ActiveClusters
+		for i := range n { // the first n places of a shuffle
+			s.swapOpen(i, i+int(s.below(uint64(len(s.open)-i))))
+		}
+	}
+	s.active = append(s.active[:0], s.open[:n]...)
+	top := math.Inf(-1)
+	for _, c := range s.active {
+		if s.drawnIn[c] != s.period {
+			s.drawnIn[c], s.logs[c] = s.period, 0
+			if s.w.ClusterSigma > 0 {
+				s.logs[c] = s.w.ClusterSigma * s.draw.NormFloat64()
+			}
+		}
+		top = max(top, s.logs[c])
+	}
+	// Relative to the largest, so that 30 bits hold every weight that matters; rounding to them also hides the last
+	// bits in which math.Exp may differ between processors.
+	s.weights = s.weights[:n]
+	for i, c := range s.active {
+		s.weights[i] = max(1, uint64(math.Round(math.Exp(s.logs[c]-top)*(1<<30))))
+	}
+	s.tree.build(s.weights)
+}
+
+// pick draws who sends next and books the update.
+func (s *Schedule) pick() uint16 {
+	if s.tree.total == 0 { // the burst outlived its clusters
+		s.activate()
+		s.last = -1
+	}
+	at := s.last
+	if at < 0 || s.w.ClusterRunProb == 0 || s.draw.Float64() >= s.w.ClusterRunProb {
+		at = s.tree.find(s.below(s.tree.total))
+	}
+	s.last = at
+	c := s.active[at]
+	members := s.members[s.first[c] : s.first[c]+s.live[c]]
+	i := s.below(uint64(len(members)))
+	worker := members[i]
+	s.next[worker]++
+	if int(s.next[worker]) == s.w.UpdatesPerWorker {
+		members[i] = members[len(members)-1]
+		s.live[c]--
+		if s.live[c] == 0 {
+			s.close(at, c)
+		}
+	}
+	return worker
+}
+
+// close takes a cluster whose workers have all finished out of the draw.
+func (s *Schedule) close(at int, c int32) {
+	s.tree.remove(at, s.weights[at])
+	s.last = -1
+	end := len(s.open) - 1
+	s.swapOpen(int(s.openAt[c]), end)
+	s.open = s.open[:end]
+}
+
+func (s *Schedule) swapOpen(i, j int) {
+	a, b := s.open[i], s.open[j]
+	s.open[i], s.open[j] = b, a
+	s.openAt[a], s.openAt[b] = int32(j), int32(i)
+}
+
+// below is uniform on 0 … n-1; its bias is below n/2^64.
+func (s *Schedule) below(n uint64) uint64 {
+	hi, _ := bits.Mul64(s.pcg.Uint64(), n)
+	return hi
+}
+
+// burstClock counts exact times. A burst of L packets of b bits takes L·b/line; the gap after it takes W/mean − W/line
+// with W = mean burst length · b, times a random factor where gaps are random. So every packet's time is
+// M/mean + P/line with whole numbers of bits M and P, and its cycle is the floor of that.
+type burstClock struct {
+	mean, line    uint64
+	bits, burst   int64 // bits of a packet, of a mean burst
+	m, p          int64 // bits counted at the mean and at the line rate
+	owed          float64
+	begun         bool
+	cycles, parts uint64 // m/mean in cycles and the rest in cycles·mean
+}
+
+func newBurstClock(w *Burst) burstClock {
+	b := w.Size.Bits()
+	return burstClock{mean: uint64(w.MeanRate), line: uint64(w.LineRate), bits: b, burst: b * int64(w.BurstPackets)}
+}
+
+// start begins a burst, after a gap of that many mean gaps unless it is the first.
+func (c *burstClock) start(gap float64) {
+	if c.begun {
+		w := c.burst
+		if gap != 1 {
+			exact := gap*float64(c.burst) + c.owed
+			w = int64(exact)
+			c.owed = exact - float64(w)
+		}
+		c.m += w
+		c.p -= w
+	}
+	c.begun = true
+	hi, lo := bits.Mul64(uint64(c.m), uint64(ClockHz))
+	c.cycles, c.parts = bits.Div64(hi, lo, c.mean)
+}
+
+// next is the cycle of the next packet of the burst.
+func (c *burstClock) next() uint64 {
+	p, negative := uint64(c.p), c.p < 0
+	if negative {
+		p = uint64(-c.p)
+	}
+	c.p += c.bits
+	hi, lo := bits.Mul64(p, uint64(ClockHz))
+	q, r := bits.Div64(hi, lo, c.line)
+	// cycles + parts/mean ± (q + r/line), rounded down: the fractions are compared over their common denominator.
+	partsHi, partsLo := bits.Mul64(c.parts, c.line)
+	restHi, restLo := bits.Mul64(r, c.mean)
+	if negative {
+		if partsHi < restHi || partsHi == restHi && partsLo < restLo {
+			q++
+		}
+		return c.cycles - q
+	}
+	oneHi, oneLo := bits.Mul64(c.mean, c.line)
+	sumLo, carry := bits.Add64(partsLo, restLo, 0)
+	sumHi, _ := bits.Add64(partsHi, restHi, carry)
+	if sumHi > oneHi || sumHi == oneHi && sumLo >= oneLo {
+		q++
+	}
+	return c.cycles + q
+}

@@ -1,0 +1,31 @@
+package trace
+
+import (
+	"bytes"
+	"embed"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Builtin in front of a name means an embedded trace: builtin:lander8.
+const Builtin = "builtin:"
+
+// builtin holds real recordings; docs/trace-format.md says how they were made.
+//
+//go:embed builtin/*.trace
+var builtin embed.FS
+
+// open finds a trace on disk or among the embedded ones.
+func open(path string) (io.ReadCloser, error) {
+	name, ok := strings.CutPrefix(path, Builtin)
+	if !ok {
+		return os.Open(path)
+	}
+	data, err := builtin.ReadFile("builtin/" + name + ".trace")
+	if err != nil {
+		return nil, fmt.Errorf("there is no embedded trace %q; there is %slander8", path, Builtin)
+	}
+	return io.NopCloser(bytes.NewReader(data)), nil
+}

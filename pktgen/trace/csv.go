@@ -1,0 +1,214 @@
+package trace
+
+import (
+	"bufio"
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/olafctl/olaf"
+)
+
+// columns of the CSV form, in order. Only the first four are required when reading.
+var columns = []string{"gen_ns", "worker", "cluster", "reward", "seq", "base_version", "episodes", "env_steps", "cost_ns", "grad_norm", "digest"}
+
+const requiredColumns = 4
+
+// csvHeader precedes the JSON header in the first line of a CSV.
+const csvHeader = "# " + magic
+
+// WriteCSV writes all of source as CSV: a comment with the version and one with the JSON header, the column names, then
+// one line an update.
+func WriteCSV(out io.Writer, source Source) error {
+	doc, err := json.Marshal(source.Header())
+	if err != nil {
+		return fmt.Errorf("trace header: %w", err)
+	}
+	w := bufio.NewWriterSize(out, 1<<16)
+	fmt.Fprintf(w, "%s%d\n# %s\n%s\n", csvHeader, version, doc, strings.Join(columns, ","))
+	var u Update
+	var line []byte
+	for {
+		if err := source.Next(&u); err == io.EOF {
+			return w.Flush()
+		} else if err != nil {
+			return errors.Join(err, w.Flush())
+		}
+		line = strconv.AppendInt(line[:0], u.GenNS, 10)
+		for _, v := range [...]uint64{uint64(u.Worker), uint64(u.Cluster)} {
+			line = strconv.AppendUint(append(line, ','), v, 10)
+		}
+		line = strconv.AppendFloat(append(line, ','), u.Reward, 'g', -1, 64)
+		for _, v := range [...]uint64{uint64(u.Seq), u.BaseVersion, uint64(u.Episodes), uint64(u.EnvSteps), uint64(u.CostNS)} {
+			line = strconv.AppendUint(append(line, ','), v, 10)
+		}
+		line = strconv.AppendFloat(append(line, ','), float64(u.GradNorm), 'g', -1, 32)
+		line = fmt.Appendf(append(line, ','), "%016x\n", u.Digest)
+		if _, err := w.Write(line); err != nil {
+			return err
+		}
+	}
+}
+
+// CSVSource reads updates from CSV. Columns may come in any order; of the optional ones seq is counted when missing, the
+// others are 0. Lines that start with # are comments, except for the header that WriteCSV leaves there.
+type CSVSource struct {
+	header Header
+	rows   *csv.Reader
+	place  map[string]int
+	order  *order
+}
+
+// NewCSVSource reads the header of a CSV. Without WriteCSV's header the trace counts as recorded on a wall clock, and the
+// numbers of workers and clusters come from workers and clusters. The error matches ErrFormat.
+func NewCSVSource(in io.Reader, workers, clusters int) (*CSVSource, error) {
+	buffered := bufio.NewReaderSize(in, 1<<16)
+	s := &CSVSource{header: Header{Tool: "csv", Clock: Wall, Workers: workers, Clusters: clusters}}
+	if err := s.comments(buffered); err != nil {
+		return nil, err
+	}
+	if err := s.header.Check(); err != nil {
+		return nil, err
+	}
+	s.order = newOrder(&s.header)
+	s.rows = csv.NewReader(buffered)
+	s.rows.Comment, s.rows.ReuseRecord, s.rows.TrimLeadingSpace = '#', true, true
+	names, err := s.rows.Read()
+	if err != nil {
+		return nil, fmt.Errorf("%w: no line with column names: %v", ErrFormat, err)
+	}
+	s.place = map[string]int{}
+	for i, name := range names {
+		s.place[strings.TrimSpace(name)] = i
+	}
+	for _, name := range columns[:requiredColumns] {
+		if _, ok := s.place[name]; !ok {
+			return nil, fmt.Errorf("%w: the column %s is missing; needed are %s", ErrFormat, name, strings.Join(columns[:requiredColumns], ", "))
+		}
+	}
+	return s, nil
+}
+
+// comments consumes the leading comment lines and takes the header from them if there is one.
+func (s *CSVSource) comments(in *bufio.Reader) error {
+	own := false
+	for {
+		next, err := in.Peek(1)
+		if err != nil || next[0] != '#' {
+			return nil
+		}
+		line, err := readLine(in, maxHeaderJSON)
+		if err != nil {
+			return err
+		}
+		text := string(line)
+		switch {
+		case strings.HasPrefix(text, csvHeader):
+			if number, err := strconv.Atoi(strings.TrimSpace(text[len(csvHeader):])); err != nil || number > version {
+				return fmt.Errorf("%w: it says %q", ErrVersion, text)
+			}
+			own = true
+		case own:
+			own = false
+			if err := json.Unmarshal([]byte(text[1:]), &s.header); err != nil {
+				return fmt.Errorf("%w: its header is not the JSON it should be: %v", ErrFormat, err)
+			}
+		}
+	}
+}
+
+// Header says where the trace comes from.
+func (s *CSVSource) Header() *Header { return &s.header }
+
+// Next reads one line. The error matches ErrFormat for a line that does not parse, ErrInvalid for one that breaks the
+// order; both name it.
+func (s *CSVSource) Next(u *Update) error {
+	record, err := s.rows.Read()
+	if err == io.EOF {
+		return io.EOF
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %v", ErrFormat, err)
+	}
+	field := fields{record: record, place: s.place}
+	*u = Update{
+		GenNS:       field.integer("gen_ns", math.MaxInt64),
+		Worker:      olaf.WorkerID(field.integer("worker", math.MaxUint16)),
+		Cluster:     olaf.ClusterID(field.integer("cluster", math.MaxUint16)),
+		Reward:      field.number("reward"),
+		BaseVersion: uint64(field.integer("base_version", math.MaxInt64)),
+		Episodes:    uint32(field.integer("episodes", math.MaxUint32)),
+		EnvSteps:    uint32(field.integer("env_steps", math.MaxUint32)),
+		CostNS:      field.integer("cost_ns", math.MaxInt64),
+		GradNorm:    float32(field.number("grad_norm")),
+		Digest:      field.hex("digest"),
+		Seq:         uint32(field.integer("seq", math.MaxUint32)),
+	}
+	if field.err != nil {
+		line, _ := s.rows.FieldPos(0)
+		return fmt.Errorf("%w: line %d: %v", ErrFormat, line, field.err)
+	}
+	if _, ok := s.place["seq"]; !ok && int(u.Worker) < len(s.order.next) {
+		u.Seq = s.order.next[u.Worker]
+	}
+	return s.order.admit(u)
+}
+
+// fields parses the columns of one line and keeps the first error.
+type fields struct {
+	record []string
+	place  map[string]int
+	err    error
+}
+
+func (f *fields) text(name string) (string, bool) {
+	i, ok := f.place[name]
+	if !ok || i >= len(f.record) {
+		return "", false
+	}
+	return strings.TrimSpace(f.record[i]), true
+}
+
+func (f *fields) note(name, text string, err error) {
+	if err != nil && f.err == nil {
+		f.err = fmt.Errorf("%s is %q", name, text)
+	}
+}
+
+func (f *fields) integer(name string, largest int64) int64 {
+	text, ok := f.text(name)
+	if !ok {
+		return 0
+	}
+	v, err := strconv.ParseInt(text, 10, 64)
+	if err == nil && (v < 0 || v > largest) {
+		err = strconv.ErrRange
+	}
+	f.note(name, text, err)
+	return v
+}
+
+func (f *fields) number(name string) float64 {
+	text, ok := f.text(name)
+	if !ok {
+		return 0
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	f.note(name, text, err)
+	return v
+}
+
+func (f *fields) hex(name string) uint64 {
+	text, ok := f.text(name)
+	if !ok {
+		return 0
+	}
+	v, err := strconv.ParseUint(text, 16, 64)
+	f.note(name, text, err)
+	return v
+}

@@ -1,0 +1,98 @@
+package trace
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+)
+
+// PartialSuffix is appended to the name of a file that is being recorded; it loses it when it is complete.
+const PartialSuffix = ".partial"
+
+// PayloadSuffix is appended to a trace's name for its payload file.
+const PayloadSuffix = ".grad"
+
+// File is a trace being written to disk. Until Close it is called path+".partial", readable up to the last Flush, and
+// what path held before is untouched.
+type File struct {
+	*Writer
+	path string
+	out  *os.File
+	grad *os.File
+	pay  *bufio.Writer
+}
+
+// Create starts a trace at path, with a payload file beside it if the header says so.
+func Create(path string, h Header) (*File, error) {
+	out, err := os.Create(path + PartialSuffix)
+	if err != nil {
+		return nil, err
+	}
+	f := &File{path: path, out: out}
+	if f.Writer, err = NewWriter(out, h); err != nil {
+		return nil, errors.Join(err, out.Close(), os.Remove(out.Name()))
+	}
+	if !h.Payload {
+		return f, nil
+	}
+	if f.grad, err = os.Create(path + PayloadSuffix + PartialSuffix); err != nil {
+		return nil, errors.Join(err, out.Close(), os.Remove(out.Name()))
+	}
+	f.pay = bufio.NewWriterSize(f.grad, 1<<16)
+	return f, nil
+}
+
+// Append writes one update, and its gradients when there is a payload file. gradients is not kept.
+func (f *File) Append(u *Update, gradients []float32) error {
+	if f.pay != nil {
+		if len(gradients) != f.header.Lanes {
+			return fmt.Errorf("%w: %d gradients for %d lanes", ErrPayload, len(gradients), f.header.Lanes)
+		}
+		if err := writeGradients(f.pay, gradients); err != nil {
+			return err
+		}
+	}
+	return f.Write(u)
+}
+
+// Flush makes everything appended readable, gradients first.
+func (f *File) Flush() error {
+	if f.pay != nil {
+		if err := f.pay.Flush(); err != nil {
+			return err
+		}
+	}
+	return f.Writer.Flush()
+}
+
+// Close ends the trace and gives it its name.
+func (f *File) Close() error {
+	err := errors.Join(f.Flush(), f.Writer.Close(), f.out.Sync(), f.out.Close())
+	if f.grad != nil {
+		err = errors.Join(err, f.grad.Close())
+	}
+	if err != nil {
+		return err
+	}
+	if f.grad != nil {
+		if err := os.Rename(f.grad.Name(), f.path+PayloadSuffix); err != nil {
+			return err
+		}
+	}
+	return os.Rename(f.out.Name(), f.path)
+}
+
+// Open reads the trace at path, or the embedded one that a name with Builtin in front stands for.
+func Open(path string) (*Reader, io.Closer, error) {
+	in, err := open(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := NewReader(in)
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("%s: %w", path, err), in.Close())
+	}
+	return r, in, nil
+}

@@ -1,0 +1,75 @@
+package trace
+
+import (
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math"
+)
+
+// FNV-1a 64.
+const (
+	fnvOffset = 14695981039346656037
+	fnvPrime  = 1099511628211
+)
+
+// Digest identifies gradients: FNV-1a 64 over their little-endian float32 bytes.
+func Digest(gradients []float32) uint64 {
+	h := uint64(fnvOffset)
+	for _, v := range gradients {
+		b := uint64(math.Float32bits(v))
+		h = (h ^ b&0xff) * fnvPrime
+		h = (h ^ b>>8&0xff) * fnvPrime
+		h = (h ^ b>>16&0xff) * fnvPrime
+		h = (h ^ b>>24) * fnvPrime
+	}
+	return h
+}
+
+func writeGradients(out io.Writer, gradients []float32) error {
+	var word [4]byte
+	for _, v := range gradients {
+		binary.LittleEndian.PutUint32(word[:], math.Float32bits(v))
+		if _, err := out.Write(word[:]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Payload reads a payload file: for every update of its trace the gradients as little-endian float32, nothing else.
+type Payload struct {
+	in        io.Reader
+	bytes     []byte
+	gradients []float32
+	rows      uint64
+}
+
+// NewPayload reads the payload of a trace with header h.
+func NewPayload(in io.Reader, h *Header) *Payload {
+	return &Payload{in: in, bytes: make([]byte, 4*h.Lanes), gradients: make([]float32, h.Lanes)}
+}
+
+// Next returns the gradients of u, which must be the next update of the trace; they are overwritten by the next call.
+// The error matches ErrPayload when the file is too short or holds something else than u says.
+func (p *Payload) Next(u *Update) ([]float32, error) {
+	if _, err := io.ReadFull(p.in, p.bytes); err != nil {
+		return nil, fmt.Errorf("%w: it ends after %d updates", ErrPayload, p.rows)
+	}
+	p.rows++
+	for i := range p.gradients {
+		p.gradients[i] = math.Float32frombits(binary.LittleEndian.Uint32(p.bytes[4*i:]))
+	}
+	if d := Digest(p.gradients); d != u.Digest {
+		return nil, fmt.Errorf("%w: update %d has digest %016x and its gradients %016x", ErrPayload, p.rows, u.Digest, d)
+	}
+	return p.gradients, nil
+}
+
+// End checks that nothing is left after the last update. The error matches ErrPayload.
+func (p *Payload) End() error {
+	if n, _ := p.in.Read(p.bytes[:1]); n > 0 {
+		return fmt.Errorf("%w: it goes on after %d updates", ErrPayload, p.rows)
+	}
+	return nil
+}

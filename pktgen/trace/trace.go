@@ -1,0 +1,162 @@
+// Package trace holds recorded training: which worker had an update ready when, and what it was like.
+//
+// A trace does not depend on the network it will be replayed through: it ends where an update is handed to the network
+// interface. The format, olaftrace/1, is described in docs/trace-format.md; it streams, so that a hundred million
+// updates never sit in memory, and a file that was cut off is readable up to the cut. Statistics, block-bootstrap
+// scaling to any number of workers, CSV and the way to the packet generator are here too.
+package trace
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/olafctl/olaf"
+)
+
+// Kinds of errors; match them with errors.Is.
+var (
+	// ErrFormat says that something is no trace, or a damaged one.
+	ErrFormat = errors.New("not a readable trace")
+	// ErrVersion says that a trace was written by a newer olafctl.
+	ErrVersion = errors.New("trace is from a newer version")
+	// ErrTruncated says that a trace ends before its end mark; what came before is good.
+	ErrTruncated = errors.New("trace is cut off")
+	// ErrInvalid says that an update breaks a rule of the format.
+	ErrInvalid = errors.New("invalid update in trace")
+	// ErrPayload says that a payload file does not belong to its trace.
+	ErrPayload = errors.New("payload does not match the trace")
+)
+
+// Update is one update as a worker finished it. It is network-independent.
+type Update struct {
+	GenNS       int64 // when the iteration ended and the update was handed over, ns since the start
+	CostNS      int64 // CPU time of the iteration at speed 1; allows re-timing
+	BaseVersion uint64
+	Digest      uint64  // FNV-1a 64 of the gradients as little-endian float32
+	Reward      float64 // mean return of the iteration's episodes
+	Seq         uint32  // per worker, from 0, without gaps
+	Episodes    uint32
+	EnvSteps    uint32
+	GradNorm    float32
+	Worker      olaf.WorkerID
+	Cluster     olaf.ClusterID
+}
+
+// Clocks of a recording.
+const (
+	Virtual = "virtual" // deterministic: a cost model times the iterations
+	Wall    = "wall"    // as it happened on one machine
+)
+
+// Header says where a trace comes from. Same header, same updates, as long as Clock is virtual.
+type Header struct {
+	Tool      string          `json:"tool"`
+	GoVersion string          `json:"go_version,omitempty"`
+	GOOS      string          `json:"goos,omitempty"`
+	GOARCH    string          `json:"goarch,omitempty"`
+	GOAMD64   string          `json:"goamd64,omitempty"` // fused multiply-add changes the bits
+	Box2D     string          `json:"box2d,omitempty"`
+	Seed      uint64          `json:"seed"`
+	Clock     string          `json:"clock"`
+	Env       string          `json:"env,omitempty"`
+	Workers   int             `json:"workers"`
+	Clusters  int             `json:"clusters"`
+	Lanes     int             `json:"lanes"` // gradients in an update
+	Network   string          `json:"network,omitempty"`
+	Payload   bool            `json:"payload,omitempty"`         // a payload file was written beside
+	Initial   string          `json:"initial_weights,omitempty"` // SHA-256 of the little-endian float32 weights
+	Speeds    []float64       `json:"speeds,omitempty"`          // per worker: its time over that of the fastest possible
+	Job       json.RawMessage `json:"job,omitempty"`             // every option of the training
+	Scaled    *Scaled         `json:"scaled,omitempty"`          // set when the trace was made from another
+}
+
+// Scaled says how a trace was made from a recorded one.
+type Scaled struct {
+	Source      string    `json:"source"` // SHA-256 over the source's header and updates
+	Method      string    `json:"method"` // moving-block bootstrap, and which shape
+	Block       int       `json:"block"`
+	Spread      float64   `json:"spread"`      // slowest over fastest cluster
+	Jitter      float64   `json:"jitter"`      // standard deviation of the workers' log speed
+	Compression float64   `json:"compression"` // recorded over emulated time
+	Rate        olaf.Rate `json:"rate"`
+	Averaging   string    `json:"averaging"`
+	FrameBytes  olaf.Size `json:"frame_bytes"`
+	Active      int       `json:"active_clusters,omitempty"`
+	Seed        uint64    `json:"seed"`
+}
+
+// Check says what is wrong with h. The error matches ErrFormat.
+func (h *Header) Check() error {
+	switch {
+	case h.Workers < 1 || h.Workers > 1<<16:
+		return fmt.Errorf("%w: %d workers; there are 1 to 65536", ErrFormat, h.Workers)
+	case h.Clusters < 1 || h.Clusters > h.Workers:
+		return fmt.Errorf("%w: %d clusters for %d workers; every cluster needs a worker", ErrFormat, h.Clusters, h.Workers)
+	case h.Lanes < 0 || h.Lanes > olaf.MaxLanes:
+		return fmt.Errorf("%w: updates of %d lanes; a frame holds %d", ErrFormat, h.Lanes, olaf.MaxLanes)
+	case h.Clock != Virtual && h.Clock != Wall:
+		return fmt.Errorf("%w: unknown clock %q; there are %s and %s", ErrFormat, h.Clock, Virtual, Wall)
+	}
+	return nil
+}
+
+// Source is a stream of updates in the order of their generation. Next fills u, or returns io.EOF after the last one;
+// what else it returns ends the stream.
+type Source interface {
+	Header() *Header
+	Next(u *Update) error
+}
+
+// order checks the rules that hold between the updates of a trace: times do not decrease, each worker counts from 0
+// without gaps and stays in its cluster.
+type order struct {
+	header  *Header
+	rows    uint64
+	lastNS  int64
+	next    []uint32
+	cluster []int32
+}
+
+func newOrder(h *Header) *order {
+	o := &order{header: h, next: make([]uint32, h.Workers), cluster: make([]int32, h.Workers)}
+	for i := range o.cluster {
+		o.cluster[i] = -1
+	}
+	return o
+}
+
+// admit checks the next update. The error matches ErrInvalid and names the row, counted from 1.
+func (o *order) admit(u *Update) error {
+	var say string
+	switch {
+	case u.GenNS < o.lastNS:
+		say = fmt.Sprintf("its time %d ns is before its predecessor's %d ns", u.GenNS, o.lastNS)
+	case int(u.Worker) >= o.header.Workers:
+		say = fmt.Sprintf("worker %d is unknown; the header has %d", u.Worker, o.header.Workers)
+	case int(u.Cluster) >= o.header.Clusters:
+		say = fmt.Sprintf("cluster %d is unknown; the header has %d", u.Cluster, o.header.Clusters)
+	case u.Seq != o.next[u.Worker]:
+		say = fmt.Sprintf("worker %d has sequence %d where %d is due", u.Worker, u.Seq, o.next[u.Worker])
+	case o.cluster[u.Worker] >= 0 && o.cluster[u.Worker] != int32(u.Cluster):
+		say = fmt.Sprintf("worker %d is in cluster %d and was in %d", u.Worker, u.Cluster, o.cluster[u.Worker])
+	case math.IsNaN(u.Reward) || math.IsInf(u.Reward, 0):
+		say = fmt.Sprintf("its reward is %v", u.Reward)
+	case u.CostNS < 0:
+		say = fmt.Sprintf("its cost is %d ns", u.CostNS)
+	default:
+		o.rows++
+		o.lastNS = u.GenNS
+		o.next[u.Worker]++
+		o.cluster[u.Worker] = int32(u.Cluster)
+		return nil
+	}
+	return fmt.Errorf("%w: update %d: %s", ErrInvalid, o.rows+1, say)
+}
+
+// RewardQ248 is the reward as the frame carries it, signed Q24.8, saturating.
+func (u *Update) RewardQ248() int32 {
+	v := math.Round(u.Reward * 256)
+	return int32(min(max(v, math.MinInt32), math.MaxInt32))
+}
