@@ -1,0 +1,117 @@
+package twin
+
+import (
+	"net/netip"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// server is the parameter server behind the queue (registers of block model): it answers every delivered update with an
+// ACK after a constant delay.
+type server struct {
+	pending []ack // in order of due, from first on
+	first   int
+}
+
+// ack is one answer on its way to VNP4-2.
+type ack struct {
+	due    int64 // device cycle
+	flow   *flow // of the update's newest contributor
+	update olaf.Update
+}
+
+func (t *Twin) acking() bool { return t.reg(regmap.ModelControl)&regmap.ModelControlAck != 0 }
+
+func (s *server) pendingAcks() int { return len(s.pending) - s.first }
+
+// due is the device cycle of the next ACK, never when there is none.
+func (s *server) due() int64 {
+	if s.first == len(s.pending) {
+		return never
+	}
+	return s.pending[s.first].due
+}
+
+// answer queues an ACK. The way back keeps the order, also when the delay was shortened meanwhile.
+func (s *server) answer(due int64, f *flow, u *olaf.Update) {
+	if n := len(s.pending); s.first < n {
+		due = max(due, s.pending[n-1].due)
+	}
+	if s.first > 0 && len(s.pending) == cap(s.pending) {
+		n := copy(s.pending, s.pending[s.first:])
+		s.pending, s.first = s.pending[:n], 0
+	}
+	s.pending = append(s.pending, ack{due: due, flow: f, update: *u})
+}
+
+func (s *server) take() ack {
+	a := s.pending[s.first]
+	if s.first++; s.first == len(s.pending) {
+		s.pending, s.first = s.pending[:0], 0
+	}
+	return a
+}
+
+// passAck is VNP4-2: it writes the queue's status into the next ACK and multicasts it to the cluster.
+func (t *Twin) passAck() {
+	a := t.server.take()
+	c := &t.counters.own
+	c.AcksIn++
+	l := t.tables.lookup
+	if l == nil || !l.Server(netip.AddrFrom4(a.flow.DestIP)) {
+		c.AcksNoGroup++
+		return
+	}
+	if members, ok := l.Group(a.update.Cluster); ok {
+		c.AcksOut += uint64(len(members))
+		if t.cfg.Wire {
+			for _, w := range members {
+				t.recordAck(&a, w, 0)
+			}
+		}
+		return
+	}
+	members := t.replication.groups[uint32(a.update.Cluster)]
+	if len(members) == 0 {
+		c.AcksNoGroup++
+		return
+	}
+	c.AcksOut += uint64(len(members))
+	if t.cfg.Wire {
+		for _, m := range members {
+			t.recordAck(&a, olaf.WorkerID(m), uint8(m>>16))
+		}
+	}
+}
+
+func (t *Twin) recordAck(a *ack, to olaf.WorkerID, port uint8) {
+	u := a.update
+	u.Worker, u.Lanes, u.Count, u.Reward = to, 0, 0, 0
+	t.tap.packets = append(t.tap.packets, Packet{
+		At: t.runTime(cycleTime(t.now)), Queued: -1, Kind: Ack, Addresses: downlinkAddresses(a.flow), Update: u, Port: port,
+		Status: Status{
+			Occupancy: uint32(t.queue.Engine().Occupancy()),
+			Active:    uint16(min(t.queue.Engine().ActiveClusters(), 1<<16-1)),
+			Slots:     uint16(min(t.queue.config.engine.Slots, 1<<16-1)),
+		},
+	})
+}
+
+// replication holds the multicast groups written by registers: worker id in bits 15:0, port in 23:16.
+type replication struct {
+	groups map[uint32][]uint32
+}
+
+func (r *replication) clear() { r.groups = map[uint32][]uint32{} }
+
+// resize sets how many members a group has.
+func (r *replication) resize(group, n uint32) {
+	if n == 0 {
+		delete(r.groups, group)
+		return
+	}
+	members := make([]uint32, n)
+	copy(members, r.groups[group])
+	r.groups[group] = members
+}

@@ -1,0 +1,89 @@
+package twin
+
+import (
+	"encoding/binary"
+	"hash/crc32"
+)
+
+// pageWords is the unit in which memory is taken; every record but a template divides it.
+const pageWords = 1 << 16
+
+// memory is words behind the proxy. Pages are taken when they are first written; all else reads 0.
+type memory struct {
+	pages  [][]uint32
+	limit  uint32 // words that the build has
+	loaded uint32 // one past the highest word written
+}
+
+func newMemory(words int) memory { return memory{limit: uint32(words)} }
+
+// clear forgets the contents and keeps the pages.
+func (m *memory) clear() {
+	for _, p := range m.pages {
+		clear(p)
+	}
+	m.loaded = 0
+}
+
+// write stores words from at on, or says that they do not fit.
+func (m *memory) write(at uint32, words []uint32) bool {
+	if uint64(at)+uint64(len(words)) > uint64(m.limit) {
+		return false
+	}
+	for len(words) > 0 {
+		n := copy(m.page(at / pageWords)[at%pageWords:], words)
+		words = words[n:]
+		at += uint32(n)
+		m.loaded = max(m.loaded, at)
+	}
+	return true
+}
+
+func (m *memory) page(i uint32) []uint32 {
+	for uint32(len(m.pages)) <= i {
+		m.pages = append(m.pages, nil)
+	}
+	if m.pages[i] == nil {
+		m.pages[i] = make([]uint32, pageWords)
+	}
+	return m.pages[i]
+}
+
+// view is up to n words from at on within one page; nil where nothing was ever written.
+func (m *memory) view(at, n uint32) []uint32 {
+	i := at / pageWords
+	if at >= m.loaded || i >= uint32(len(m.pages)) || m.pages[i] == nil {
+		return nil
+	}
+	at %= pageWords
+	return m.pages[i][at:min(at+n, pageWords)]
+}
+
+func (m *memory) word(at uint32) uint32 {
+	if v := m.view(at, 1); v != nil {
+		return v[0]
+	}
+	return 0
+}
+
+// crc is the CRC-32 of the first n words as little-endian bytes.
+func (m *memory) crc(n uint32) uint32 {
+	var (
+		sum   uint32
+		bytes [4096]byte
+	)
+	for at := uint32(0); at < n; {
+		part := min(n-at, uint32(len(bytes)/4), pageWords-at%pageWords)
+		words := m.view(at, part)
+		for i := range part {
+			v := uint32(0)
+			if words != nil {
+				v = words[i]
+			}
+			binary.LittleEndian.PutUint32(bytes[4*i:], v)
+		}
+		sum = crc32.Update(sum, crc32.IEEETable, bytes[:4*part])
+		at += part
+	}
+	return sum
+}

@@ -1,0 +1,305 @@
+package twin
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// disciplines are the engines behind queue.mode.discipline, by value.
+var disciplines = [...]string{"fifo", "olaf"}
+
+// queueConfig is what the idle registers of the queue say.
+type queueConfig struct {
+	discipline string
+	engine     engine.Config
+	output     engine.Output
+}
+
+// queue is OlafQueue: engine and output limiter behind control, freeze and inspector.
+//
+// Freezing stops the queue's own clock, so queue time lags device time by all that it was frozen.
+type queue struct {
+	*engine.Queue
+	config   queueConfig
+	enabled  bool
+	frozen   bool
+	frozenAt int64    // device cycle
+	lag      int64    // cycles the queue's clock is behind the device's
+	freezes  []freeze // those that an update inside may have seen
+	// slotFlow is the flow of the newest contributor of each slot, for addresses that an update does not carry.
+	slotFlow []*flow
+	arriving olaf.Update // the update being offered, kept here so that nothing escapes
+	left     bool        // for the observer: a frame left since the last look
+	sending  bool        // for the observer: a frame was on the wire at the last look
+}
+
+// freeze is one past stop of the queue's clock.
+type freeze struct {
+	at     int64 // queue cycle
+	length int64
+}
+
+// time is the queue's clock at a device cycle that has come.
+func (q *queue) time(now int64) olaf.Time {
+	if q.frozen {
+		now = q.frozenAt
+	}
+	return cycleTime(now - q.lag)
+}
+
+// device is the device time of an instant of the queue's clock.
+func (q *queue) device(at olaf.Time) olaf.Time {
+	lag := q.lag
+	for i := len(q.freezes) - 1; i >= 0 && at <= cycleTime(q.freezes[i].at); i-- {
+		lag -= q.freezes[i].length
+	}
+	return at + cycleTime(lag)
+}
+
+// next is the device cycle of the queue's next event, never when there is none.
+func (q *queue) next() int64 {
+	if at, ok := q.Next(); ok && !q.frozen {
+		return cycleOf(at) + q.lag
+	}
+	return never
+}
+
+// advance delivers what leaves up to the device cycle now.
+func (q *queue) advance(now int64) {
+	if !q.frozen {
+		q.Advance(q.time(now))
+	}
+}
+
+func (q *queue) empty() bool {
+	frames, _ := q.Engine().QueuedCount()
+	return frames == 0
+}
+
+// configured reads the idle registers.
+func (t *Twin) configured() queueConfig {
+	mode := t.reg(regmap.QueueMode)
+	c := queueConfig{
+		discipline: disciplines[mode&regmap.QueueModeDisciplineMask],
+		engine: engine.Config{
+			Slots:           int(t.reg(regmap.QueueDepth)),
+			Clusters:        t.cfg.Clusters,
+			FreeSlotOnStart: mode&regmap.QueueModeFreeOnStart != 0,
+			RewardFilter:    mode&regmap.QueueModeRewardFilter != 0,
+			RewardThreshold: int32(t.reg(regmap.QueueRewardThreshold)),
+			Provenance:      mode&regmap.QueueModeProvenance != 0,
+		},
+		output: engine.Output{
+			OverheadBytes: int(t.reg(regmap.QueueLimiterOverhead)),
+			DequeueCycles: int(t.reg(regmap.QueueDequeueCycles)),
+			MergeCycles:   int(t.reg(regmap.QueueMergeCycles)),
+		},
+	}
+	if t.reg(regmap.QueueLimiterControl)&regmap.QueueLimiterControlEnable != 0 {
+		c.output.Rate = engine.Increment(t.reg(regmap.QueueLimiterIncrement))
+	}
+	if t.cfg.Wire {
+		c.engine.LaneMemory = olaf.MaxLanes
+	}
+	return c
+}
+
+// rebuild makes an empty queue for what the registers say, and keeps the memory of one that fits.
+func (q *queue) rebuild(t *Twin) error {
+	c := t.configured()
+	if q.Queue != nil && q.config == c {
+		q.Reset()
+	} else {
+		e, err := engine.New(c.discipline, c.engine)
+		if err != nil {
+			return err
+		}
+		if q.Queue, err = engine.NewQueue(e, c.output, (*uplink)(t)); err != nil {
+			return err
+		}
+	}
+	slots := c.engine.Slots + 1 // a frame whose slot was freed at its start still lies somewhere
+	if cap(q.slotFlow) < slots {
+		q.slotFlow = make([]*flow, slots)
+	}
+	*q = queue{Queue: q.Queue, config: c, slotFlow: q.slotFlow[:slots], freezes: q.freezes[:0]}
+	return nil
+}
+
+// control obeys queue.control. Configuration that changed while the queue was off takes effect when it is enabled.
+func (q *queue) control(t *Twin, value uint32) error {
+	enable := value&regmap.QueueControlEnable != 0
+	if enable && !q.enabled && q.config != t.configured() {
+		t.counters.fold(t)
+		if err := q.rebuild(t); err != nil {
+			return err
+		}
+	}
+	q.enabled = enable
+	q.freeze(t.now, value&regmap.QueueControlFreeze != 0)
+	return nil
+}
+
+func (q *queue) freeze(now int64, on bool) {
+	switch {
+	case on && !q.frozen:
+		if q.empty() {
+			q.freezes = q.freezes[:0]
+		}
+		q.frozen, q.frozenAt = true, now
+	case !on && q.frozen:
+		q.frozen = false
+		// One cycle less than it took, so that what was before and what comes after are told apart by queue time.
+		if length := now - q.frozenAt - 1; length > 0 {
+			q.freezes = append(q.freezes, freeze{at: q.frozenAt - q.lag, length: length})
+			q.lag += length
+		}
+	}
+}
+
+// admit brings one update of f, in q.arriving, to the engine.
+func (t *Twin) admit(f *flow) {
+	q := &t.queue
+	u := &q.arriving
+	var lanes []int32
+	if t.cfg.Wire {
+		lanes = t.generator.templates[f.Template][:u.Lanes]
+	}
+	class := q.Offer(q.time(t.now), u, lanes)
+	t.counters.own.InBytes += uint64(u.Size())
+	t.counters.clusters[u.Cluster].class[class]++
+	slot := q.LastSlot()
+	if slot != engine.NoSlot {
+		q.slotFlow[slot] = f
+	}
+	if class == engine.Appended {
+		t.counters.peak = max(t.counters.peak, q.Engine().Occupancy())
+	}
+	if t.cfg.Observer != nil {
+		t.cfg.Observer.Arrival(cycleTime(t.now), class, slot, u)
+		t.watchStart()
+	}
+}
+
+// uplink is the twin as the sink of its queue.
+type uplink Twin
+
+// Deliver takes a frame whose last bit has left towards the parameter server.
+func (s *uplink) Deliver(d *engine.Departure) {
+	t := (*Twin)(s)
+	u := &d.Frame.Update
+	at := t.queue.device(d.At)
+	queued := at.Sub(t.queue.device(d.Frame.AppendedAt))
+	c := &t.counters.clusters[u.Cluster]
+	c.delivered++
+	c.updates += uint64(u.Count)
+	c.lastDeparture = cycleOf(at)
+	t.counters.own.DeliveredBytes += uint64(u.Size())
+	t.counters.own.OccupancyIntegral += uint64(cycleOf(olaf.Time(queued)))
+
+	t.tap.observations = append(t.tap.observations, olaf.Observation{
+		At: t.runTime(at), Queued: queued, Update: *u, Contributors: t.tap.keepContributors(d.Frame.Contributors),
+	})
+	f := t.queue.slotFlow[d.Slot]
+	if t.cfg.Wire {
+		t.tap.packets = append(t.tap.packets, Packet{
+			At: t.runTime(at), Queued: queued, Kind: Delivered, Addresses: uplinkAddresses(f), Update: *u, Lanes: t.tap.keepLanes(d.Frame.Lanes),
+		})
+	}
+	if t.acking() {
+		t.server.answer(cycleOf(at)+int64(t.reg(regmap.ModelAckDelay)), f, u)
+	}
+	if t.cfg.Observer != nil {
+		t.queue.left = true
+		t.cfg.Observer.Departure(at, d.Slot, u)
+	}
+}
+
+// watchStart tells the observer when a frame has started to leave since the last look.
+func (t *Twin) watchStart() {
+	if t.cfg.Observer == nil {
+		return
+	}
+	slot, sending := t.queue.Sending()
+	if sending && (t.queue.left || !t.queue.sending) {
+		t.cfg.Observer.Start(cycleTime(t.now), slot)
+	}
+	t.queue.left, t.queue.sending = false, sending
+}
+
+// flush discards everything inside.
+func (t *Twin) flush() {
+	t.counters.own.OccupancyIntegral += t.insideCycles()
+	t.queue.Flush(t.queue.time(t.now))
+	t.queue.left, t.queue.sending = false, false
+}
+
+// insideCycles is how long the updates inside have been there, summed.
+func (t *Twin) insideCycles() uint64 {
+	var sum uint64
+	e := t.queue.Engine()
+	e.Queued(func(s engine.Slot, _ bool) bool {
+		sum += uint64(t.now - cycleOf(t.queue.device(e.Frame(s).AppendedAt)))
+		return true
+	})
+	return sum
+}
+
+// inspect fills the inspector's registers with the slot at index in departure order.
+func (t *Twin) inspect(index uint32) {
+	var (
+		e     = t.queue.Engine()
+		frame engine.Frame
+		state uint32
+		k     uint32
+	)
+	e.Queued(func(s engine.Slot, locked bool) bool {
+		if k++; k <= index {
+			return true
+		}
+		frame = e.Frame(s)
+		state = regmap.QueueInspectStateValid
+		if locked {
+			state |= regmap.QueueInspectStateLeaving
+		}
+		return false
+	})
+	u := &frame.Update
+	if u.Flags&olaf.Retransmission != 0 {
+		state |= regmap.QueueInspectStateRetransmission
+	}
+	if u.Flags&olaf.CountSaturated != 0 {
+		state |= regmap.QueueInspectStateSaturated
+	}
+	t.set(regmap.QueueInspectState, state)
+	t.set(regmap.QueueInspectIdentity, uint32(u.Worker)|uint32(u.Cluster)<<16)
+	t.set(regmap.QueueInspectSize, uint32(u.Count)|uint32(u.Lanes)<<16)
+	t.set(regmap.QueueInspectSequence, u.Seq)
+	t.set(regmap.QueueInspectReward, uint32(u.Reward))
+	t.set64(regmap.QueueInspectGeneration, u.GenNS)
+	appended := int64(0)
+	if state != 0 {
+		appended = cycleOf(t.queue.device(frame.AppendedAt))
+	}
+	t.set64(regmap.QueueInspectAppended, uint64(appended))
+}
+
+func (t *Twin) queueStatus() uint32 {
+	var s uint32
+	q, empty := &t.queue, t.queue.empty()
+	for _, b := range []struct {
+		on  bool
+		bit uint32
+	}{
+		{q.enabled && !q.frozen, regmap.QueueStatusRunning},
+		{empty, regmap.QueueStatusEmpty},
+		{q.frozen, regmap.QueueStatusFrozen},
+		{!q.enabled && !empty, regmap.QueueStatusDraining},
+	} {
+		if b.on {
+			s |= b.bit
+		}
+	}
+	return s
+}
