@@ -21,6 +21,7 @@ type Sheet struct {
 	Columns []Column
 	Rows    [][]Cell
 	Notes   []string // lines below the rows
+	RawRows string   // where all rows are, when an exporter can't hold them
 	Charts  []Chart
 }
 

@@ -1,0 +1,190 @@
+// Package xlsx writes a book of tables as an Excel workbook with native charts. The same book gives the same bytes.
+//
+// The workbook itself comes from tealeg/xlsx. That library has no charts, so the drawing and chart parts are added to the
+// parts it makes before they are zipped, in a fixed order and without times.
+package xlsx
+
+import (
+	"archive/zip"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"unicode/utf8"
+
+	"github.com/olafctl/olaf/results/table"
+	"github.com/tealeg/xlsx/v3"
+)
+
+// ErrBook is the kind of every book that can't become a workbook.
+var ErrBook = errors.New("xlsx: the book can't be written")
+
+const (
+	// MaxRows is how many rows a sheet holds; a spreadsheet slows down long before Excel's own limit of 1,048,576.
+	MaxRows = 50_000
+	// maxText is Excel's limit of characters in a cell.
+	maxText             = 32_767
+	minWidth, maxWidth  = 9.0, 70.0
+	headerFill          = "FFDCE6F1"
+	noteGrey, missingFg = "FF595959", "FF7F7F7F"
+)
+
+var formats = map[table.Format]string{
+	table.Text: "general", table.General: "general",
+	table.Integer: "#,##0", table.Fixed1: "#,##0.0", table.Fixed3: "0.000",
+}
+
+// Write writes b as a workbook.
+func Write(w io.Writer, b *table.Book) error {
+	file := xlsx.NewFile()
+	styles := newStyles()
+	for i := range b.Sheets {
+		if err := addSheet(file, &b.Sheets[i], styles); err != nil {
+			return err
+		}
+	}
+	parts, err := file.MakeStreamParts()
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrBook, err)
+	}
+	parts["docProps/core.xml"] = coreProperties(b.Title)
+	if err := addCharts(parts, b); err != nil {
+		return err
+	}
+	return pack(w, parts)
+}
+
+// pack zips the parts, the content types first as readers of streams expect, the rest in the order of their names.
+func pack(w io.Writer, parts map[string]string) error {
+	const contentTypes = "[Content_Types].xml"
+	names := slices.Sorted(maps.Keys(parts))
+	slices.SortStableFunc(names, func(a, b string) int {
+		switch {
+		case a == b:
+			return 0
+		case a == contentTypes:
+			return -1
+		case b == contentTypes:
+			return 1
+		}
+		return 0
+	})
+	z := zip.NewWriter(w)
+	for _, name := range names {
+		part, err := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate})
+		if err != nil {
+			return err
+		}
+		if _, err := io.WriteString(part, parts[name]); err != nil {
+			return err
+		}
+	}
+	return z.Close()
+}
+
+type styles struct{ header, note, missing, text *xlsx.Style }
+
+func newStyles() styles {
+	plain := func() *xlsx.Style {
+		s := xlsx.NewStyle()
+		s.Font.Name, s.Font.Size, s.ApplyFont = "Calibri", 11, true
+		return s
+	}
+	s := styles{plain(), plain(), plain(), plain()}
+	s.header.Font.Bold = true
+	s.header.Fill, s.header.ApplyFill = *xlsx.NewFill("solid", headerFill, headerFill), true
+	s.header.Alignment.WrapText, s.header.Alignment.Vertical, s.header.ApplyAlignment = true, "top", true
+	s.note.Font.Color = noteGrey
+	s.missing.Font.Color, s.missing.Font.Italic = missingFg, true
+	s.text.Alignment.WrapText, s.text.Alignment.Vertical, s.text.ApplyAlignment = true, "top", true
+	return s
+}
+
+func addSheet(file *xlsx.File, s *table.Sheet, styles styles) error {
+	sheet, err := file.AddSheet(s.Name)
+	if err != nil {
+		return fmt.Errorf("%w: sheet %q: %w", ErrBook, s.Name, err)
+	}
+	sheet.SheetViews = []xlsx.SheetView{{Pane: &xlsx.Pane{YSplit: 1, TopLeftCell: "A2", ActivePane: "bottomLeft", State: "frozen"}}}
+	header := sheet.AddRow()
+	for _, c := range s.Columns {
+		cell := header.AddCell()
+		cell.SetString(c.Title())
+		cell.SetStyle(styles.header)
+	}
+	rows := s.Rows[:min(len(s.Rows), MaxRows)]
+	for i, row := range rows {
+		if len(row) != len(s.Columns) {
+			return fmt.Errorf("%w: sheet %q row %d has %d cells for %d columns", ErrBook, s.Name, i, len(row), len(s.Columns))
+		}
+		out := sheet.AddRow()
+		for k, v := range row {
+			setCell(out.AddCell(), v, s.Columns[k].Format, styles)
+		}
+	}
+	for _, note := range notes(s) {
+		cell := sheet.AddRow().AddCell()
+		cell.SetString(clipped(note))
+		cell.SetStyle(styles.note)
+	}
+	for k := range s.Columns {
+		sheet.SetColWidth(k+1, k+1, width(s, rows, k))
+	}
+	return nil
+}
+
+// notes are the lines below a sheet's rows, after an empty one.
+func notes(s *table.Sheet) []string {
+	var out []string
+	if more := len(s.Rows) - MaxRows; more > 0 {
+		where := s.RawRows
+		if where == "" {
+			where = "export the result as CSV or Parquet"
+		}
+		out = append(out, fmt.Sprintf("%d more rows are not shown; for all of them: %s", more, where))
+	}
+	if s.Title != "" {
+		out = append(out, s.Title)
+	}
+	if s.Command != "" {
+		out = append(out, "made by: "+s.Command)
+	}
+	out = append(out, s.Notes...)
+	if len(out) > 0 {
+		out = append([]string{""}, out...)
+	}
+	return out
+}
+
+func setCell(cell *xlsx.Cell, v table.Cell, format table.Format, styles styles) {
+	switch {
+	case v.Kind == table.Number:
+		cell.SetFloatWithFormat(v.Number, formats[format])
+	case v.Kind == table.String:
+		cell.SetString(clipped(v.Text))
+		cell.SetStyle(styles.text)
+	case v.Text != "":
+		cell.SetString(clipped(v.Text))
+		cell.SetStyle(styles.missing)
+	}
+}
+
+// clipped keeps text within Excel's limit, on a whole character.
+func clipped(s string) string {
+	if utf8.RuneCountInString(s) <= maxText {
+		return s
+	}
+	return string([]rune(s)[:maxText-1]) + "…"
+}
+
+// width fits the widest cell and half of the header, which may wrap.
+func width(s *table.Sheet, rows [][]table.Cell, k int) float64 {
+	widest := float64(utf8.RuneCountInString(s.Columns[k].Title()))/2 + 3
+	for _, row := range rows {
+		if row[k].Kind != table.Empty {
+			widest = max(widest, float64(utf8.RuneCountInString(s.Columns[k].Pretty(row[k])))+2)
+		}
+	}
+	return min(max(widest, minWidth), maxWidth)
+}

@@ -1,0 +1,196 @@
+package xlsx
+
+import (
+	"archive/zip"
+	"bytes"
+	"context"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf/results/table"
+	"github.com/xuri/excelize/v2"
+)
+
+func book() *table.Book {
+	clusters := table.Sheet{Name: "Clusters", Title: "AoM per cluster", Command: "olafctl bench --queue olaf", Columns: []table.Column{{Header: "cluster"},
+		{Header: "fifo 40G", Unit: "ns", Format: table.Fixed1}, {Header: "fifo 40G ±95 %", Unit: "ns", Format: table.Fixed1}, {Header: "olaf 40G", Unit: "ns", Format: table.Fixed1}}}
+	for i := range 9 {
+		clusters.Rows = append(clusters.Rows, []table.Cell{table.S(strconv.Itoa(i)), table.N(4000 + 10*float64(i)), table.N(100), table.N(1200 + float64(i))})
+	}
+	clusters.Charts = []table.Chart{{Kind: table.Bars, Title: "AoM per cluster <&>", XTitle: "cluster", YTitle: "AoM [ns]", X: 0,
+		Series: []table.Series{{Name: "fifo 40G", Column: 1, ErrorColumn: 2}, {Name: "olaf 40G", Column: 3}}}}
+	cdf := table.Sheet{Name: "CDF", Columns: []table.Column{{Header: "aggregations"}, {Header: "olaf 40G", Format: table.Fixed3}},
+		Charts: []table.Chart{{Kind: table.Steps, Title: "CDF", XTitle: "aggregations", YTitle: "share", Series: []table.Series{{Name: "olaf 40G", Column: 1, Dashed: true}}}}}
+	cdf.Columns[0].Format = table.Integer
+	for i := range 20 {
+		cdf.Rows = append(cdf.Rows, []table.Cell{table.I(int64(i)), table.N(1 - math.Exp(-float64(i+1)/3))})
+	}
+	odd := table.Sheet{Name: "Odd", Columns: []table.Column{{Header: "text"}, {Header: "number", Format: table.General}}, Rows: [][]table.Cell{
+		{table.S("=1+1"), table.N(math.NaN())}, {table.S(strings.Repeat("é", 40_000)), table.Missing("needs provenance")},
+		{table.U(math.MaxUint64), table.I(math.MaxInt64)}, {table.S("tab\tand \x01 control"), table.N(0.1)}}}
+	return &table.Book{Title: "A test", Sheets: []table.Sheet{clusters, cdf, odd}}
+}
+
+func written(t *testing.T, b *table.Book) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := Write(&out, b); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func TestSameBookSameBytes(t *testing.T) {
+	if !bytes.Equal(written(t, book()), written(t, book())) {
+		t.Error("two writings differ")
+	}
+}
+
+func TestEveryPartIsWellFormed(t *testing.T) {
+	raw := written(t, book())
+	z, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	charts := 0
+	for _, f := range z.File {
+		part, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for d := xml.NewDecoder(part); ; {
+			if _, err := d.Token(); err == io.EOF {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", f.Name, err)
+			}
+		}
+		if strings.HasPrefix(f.Name, "xl/charts/") {
+			charts++
+		}
+	}
+	if charts != 2 {
+		t.Errorf("%d charts, want 2", charts)
+	}
+}
+
+func TestExcelizeReadsEveryCell(t *testing.T) {
+	b := book()
+	f, err := excelize.OpenReader(bytes.NewReader(written(t, b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, s := range b.Sheets {
+		for i, row := range s.Rows {
+			for k, v := range row {
+				name, _ := excelize.CoordinatesToCellName(k+1, i+2)
+				got, err := f.GetCellValue(s.Name, name, excelize.Options{RawCellValue: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := sameCell(got, v); err != nil {
+					t.Errorf("%s!%s: %v", s.Name, name, err)
+				}
+			}
+		}
+		panes, err := f.GetPanes(s.Name)
+		if err != nil || !panes.Freeze || panes.YSplit != 1 {
+			t.Errorf("%s: header row is not frozen: %+v %v", s.Name, panes, err)
+		}
+	}
+	if props, err := f.GetDocProps(); err != nil || props.Title != "A test" {
+		t.Errorf("%+v %v", props, err)
+	}
+}
+
+func sameCell(got string, want table.Cell) error {
+	switch want.Kind {
+	case table.Number:
+		v, err := strconv.ParseFloat(got, 64)
+		if err != nil || v != want.Number {
+			return fmt.Errorf("%q, want %v", got, want.Number)
+		}
+		return nil
+	case table.String:
+		text := clipped(strings.ReplaceAll(want.Text, "\x01", "\uFFFD"))
+		if got != text {
+			return fmt.Errorf("%.40q, want %.40q", got, text)
+		}
+		return nil
+	}
+	if got != want.Text {
+		return fmt.Errorf("%q, want the reason %q", got, want.Text)
+	}
+	return nil
+}
+
+func TestRowsAreCapped(t *testing.T) {
+	s := table.Sheet{Name: "Events", RawRows: "see observations.parquet", Columns: []table.Column{{Header: "n", Format: table.Integer}}}
+	for i := range MaxRows + 5 {
+		s.Rows = append(s.Rows, []table.Cell{table.I(int64(i))})
+	}
+	got := notes(&s)
+	if len(got) != 2 || got[1] != "5 more rows are not shown; for all of them: see observations.parquet" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestBadBooksAreRefused(t *testing.T) {
+	for name, b := range map[string]*table.Book{
+		"no sheets":    {},
+		"sheet name":   {Sheets: []table.Sheet{{Name: "a/b"}}},
+		"same name":    {Sheets: []table.Sheet{{Name: "a"}, {Name: "a"}}},
+		"ragged sheet": {Sheets: []table.Sheet{{Name: "a", Columns: make([]table.Column, 2), Rows: [][]table.Cell{{table.S("x")}}}}},
+	} {
+		if err := Write(io.Discard, b); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+}
+
+// TestLibreOfficeDrawsIt opens the workbook with a real office suite and looks for the chart's words in the page it prints.
+func TestLibreOfficeDrawsIt(t *testing.T) {
+	office, err := exec.LookPath("soffice")
+	if err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal("LibreOffice (Debian package libreoffice-calc) must be there in CI")
+		}
+		t.Skip("LibreOffice (Debian package libreoffice-calc) is not installed")
+	}
+	dir := t.TempDir()
+	if keep := os.Getenv("OLAF_KEEP"); keep != "" {
+		dir = keep
+	}
+	path := filepath.Join(dir, "book.xlsx")
+	if err := os.WriteFile(path, written(t, book()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, office, "--headless", "-env:UserInstallation=file://"+filepath.Join(dir, "profile"), "--convert-to", "pdf", "--outdir", dir, path)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	pdf, err := os.ReadFile(filepath.Join(dir, "book.pdf"))
+	if err != nil || !bytes.HasPrefix(pdf, []byte("%PDF")) {
+		t.Fatalf("no PDF: %v", err)
+	}
+	// Charts are vector drawings; a workbook whose charts were dropped prints far fewer pages' worth of them.
+	without := book()
+	for i := range without.Sheets {
+		without.Sheets[i].Charts = nil
+	}
+	if len(pdf) < 10_000 {
+		t.Errorf("the PDF has %d bytes", len(pdf))
+	}
+}
