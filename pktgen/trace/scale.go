@@ -306,6 +306,9 @@ func (sc *Scaler) timeOf(w *emulated) int64 {
 	return int64(ns + 0.5)
 }
 
+// Total is how many updates there will be, 0 if they do not end.
+func (sc *Scaler) Total() int { return sc.scaling.Workers * sc.scaling.Updates }
+
 // Header says how the trace was made.
 func (sc *Scaler) Header() *Header { return &sc.header }
 

@@ -49,11 +49,11 @@ type Statistics struct {
 // series gathers the moments of a stream in one pass. Values are taken relative to the first one, so that small
 // variations around a large mean survive the subtraction of sums.
 type series struct {
-	n                 int
-	shift, previous   float64
-	first             float64
-	sum, square, lag  float64
-	largest, lastSeen float64
+	n                int
+	shift, previous  float64
+	first            float64
+	sum, square, lag float64
+	largest          float64
 }
 
 func (s *series) add(v float64) {

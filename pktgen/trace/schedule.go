@@ -1,0 +1,117 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// ErrDeparture says that updates could not leave when the trace wanted them to.
+var ErrDeparture = errors.New("departures are too far from the trace")
+
+// Schedule is a trace as descriptors for the packet generator, in order of time: the flow is the worker, times are
+// cycles of 4 ns. Frames leave one after the other at the line rate, so that updates of one instant queue up in the
+// network interface; how far that and the rounding move them is counted. It allocates nothing per update.
+type Schedule struct {
+	source Source
+	total  int
+	update Update        // kept here so that nothing escapes
+	frame  olaf.Duration // on the line
+	free   olaf.Time     // when the line is
+	err    error
+	error  DepartureError
+}
+
+// DepartureError compares planned or measured departures with what the trace intended.
+type DepartureError struct {
+	Updates uint64        `json:"updates"`
+	Late    uint64        `json:"late"` // more than a frame's time on the line
+	Mean    olaf.Duration `json:"mean"` // of the absolute error
+	Max     olaf.Duration `json:"max"`
+	sum     float64
+}
+
+// Add counts one departure.
+func (e *DepartureError) Add(intended, actual olaf.Time, tolerance olaf.Duration) {
+	d := actual.Sub(intended)
+	if d < 0 {
+		d = -d
+	}
+	e.Updates++
+	e.sum += float64(d)
+	e.Max = max(e.Max, d)
+	if d > tolerance {
+		e.Late++
+	}
+	e.Mean = olaf.Duration(e.sum / float64(e.Updates))
+}
+
+// Check says whether the largest error is within limit. The error matches ErrDeparture.
+func (e *DepartureError) Check(limit olaf.Duration) error {
+	if e.Max <= limit {
+		return nil
+	}
+	return fmt.Errorf("%w: up to %v, %d of %d updates by more than a frame; the limit is %v", ErrDeparture, e.Max, e.Late, e.Updates, limit)
+}
+
+// NewSchedule plays source, which has total updates, on a line with frames of the given size. The error matches
+// ErrScaling when the line or the frame cannot be.
+func NewSchedule(source Source, total int, line olaf.Rate, frame olaf.Size) (*Schedule, error) {
+	if line <= 0 {
+		return nil, fmt.Errorf("%w: the line rate must be positive", ErrScaling)
+	}
+	if frame < olaf.HeaderBytes || frame > olaf.MaxFrame {
+		return nil, fmt.Errorf("%w: a frame of %v; it has %dB to %v", ErrScaling, frame, olaf.HeaderBytes, olaf.MaxFrame)
+	}
+	return &Schedule{source: source, total: total, frame: line.TimeToSend(frame)}, nil
+}
+
+// Total is how many descriptors the whole stream has.
+func (s *Schedule) Total() int { return s.total }
+
+// Next writes the next descriptor to d; at the end, or at an error, it reports false. Its length is left to the flow.
+func (s *Schedule) Next(d *regmap.Descriptor) bool {
+	u := &s.update
+	if s.err == nil {
+		s.err = s.source.Next(u)
+	}
+	if s.err != nil {
+		return false
+	}
+	if u.GenNS > math.MaxInt64/int64(olaf.Nanosecond)/2 {
+		s.err = fmt.Errorf("%w: update at %d ns is beyond what virtual time holds", ErrInvalid, u.GenNS)
+		return false
+	}
+	intended := olaf.Time(u.GenNS * int64(olaf.Nanosecond))
+	cycle := max(intended, s.free) / olaf.Time(olaf.Cycle)
+	planned := cycle * olaf.Time(olaf.Cycle)
+	s.free = max(intended, s.free).Add(s.frame)
+	s.error.Add(intended, planned, s.frame)
+	*d = regmap.Descriptor{Time: uint64(cycle), Flow: uint16(u.Worker), Sequence: u.Seq, Reward: u.RewardQ248()}
+	return true
+}
+
+// Fill writes the next descriptors to dst and says how many there were: fewer than len(dst) only at the end.
+func (s *Schedule) Fill(dst []regmap.Descriptor) int {
+	for i := range dst {
+		if !s.Next(&dst[i]) {
+			return i
+		}
+	}
+	return len(dst)
+}
+
+// Err is what ended the schedule before the trace's end, nil if nothing did.
+func (s *Schedule) Err() error {
+	if s.err == io.EOF {
+		return nil
+	}
+	return s.err
+}
+
+// Departures is how far the plan is from the trace so far.
+func (s *Schedule) Departures() DepartureError { return s.error }
