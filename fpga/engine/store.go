@@ -40,10 +40,12 @@ type store struct {
 	head    int32 // place of the next frame to leave
 	waiting int32 // frames from head on
 	leaving int32 // place of the locked frame, or NoSlot
-	last    int32 // place of the latest arrival, or NoSlot
-	inUse   int   // occupancy
-	active  int   // clusters with an update inside
-	stats   Stats
+	// leavingCluster is that of the locked frame, -1 without one, kept here so that an arrival need not look at the slot.
+	leavingCluster int32
+	last           int32 // place of the latest arrival, or NoSlot
+	inUse          int   // occupancy
+	active         int   // clusters with an update inside
+	stats          Stats
 }
 
 // laneBlock is the number of lanes in a cache line, to which slots are aligned.
@@ -64,13 +66,15 @@ func newStore(cfg Config) store {
 		log:      newProvenance(),
 		leaving:  int32(NoSlot),
 		last:     int32(NoSlot),
+
+		leavingCluster: -1,
 	}
 }
 
 // append puts u behind the last waiting update, or says that there is no room.
 func (s *store) append(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Class {
 	c := &s.clusters[u.Cluster]
-	if c.inside == 1 && s.leaving >= 0 && s.places[s.leaving].update.Cluster == u.Cluster {
+	if int32(u.Cluster) == s.leavingCluster && c.inside == 1 {
 		s.stats.LockedCollisions++
 	}
 	if s.inUse == s.cfg.Slots {
@@ -81,9 +85,7 @@ func (s *store) append(now olaf.Time, u *olaf.Update, lanes []int32, inside []ol
 	s.waiting++
 	s.inUse++
 	s.stats.PeakOccupancy = max(s.stats.PeakOccupancy, s.inUse)
-	if c.inside == 0 {
-		s.active++
-	}
+	s.active += isZero(c.inside)
 	c.inside++
 	p := &s.places[i]
 	p.appended = now
@@ -125,6 +127,14 @@ func (s *store) wrap(i int32) int32 {
 	return i
 }
 
+// isZero is 1 for 0, else 0. Clusters come in random order; a branch on one would be mispredicted every other time.
+func isZero(n int32) (one int) {
+	if n == 0 {
+		one = 1
+	}
+	return one
+}
+
 func (s *store) LastSlot() Slot { return Slot(s.last) }
 
 func (s *store) Waiting(p Port) int {
@@ -140,6 +150,7 @@ func (s *store) lock(p Port) (Slot, bool) {
 		return NoSlot, false
 	}
 	s.leaving = s.head
+	s.leavingCluster = int32(s.places[s.head].update.Cluster)
 	s.head = s.wrap(s.head + 1)
 	s.waiting--
 	s.stats.Locked++
@@ -169,14 +180,13 @@ func (s *store) Release(slot Slot) {
 	p := &s.places[slot]
 	s.stats.Released++
 	s.stats.SumReleased += uint64(p.update.Count)
-	s.leaving = int32(NoSlot)
+	s.leaving, s.leavingCluster = int32(NoSlot), -1
 	if !s.cfg.FreeSlotOnStart {
 		s.inUse--
 	}
 	c := &s.clusters[p.update.Cluster]
-	if c.inside--; c.inside == 0 {
-		s.active--
-	}
+	c.inside--
+	s.active -= isZero(c.inside)
 	if s.cfg.Provenance {
 		s.log.drop(p)
 	}
@@ -204,7 +214,7 @@ func (s *store) empty() {
 	})
 	s.log.reset()
 	s.head, s.waiting, s.leaving, s.last = 0, 0, int32(NoSlot), int32(NoSlot)
-	s.inUse, s.active = 0, 0
+	s.inUse, s.active, s.leavingCluster = 0, 0, -1
 }
 
 func (s *store) Queued(visit func(slot Slot, locked bool) bool) {

@@ -1,0 +1,201 @@
+package engine_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/engine/vector"
+	"pgregory.net/rapid"
+)
+
+// collector keeps what left, in the words of vectors.
+type collector struct{ gone []vector.Event }
+
+func (c *collector) Deliver(d *engine.Departure) {
+	c.gone = append(c.gone, vector.Event{
+		Kind: vector.Out, Cycle: cyclesOf(d.At), Queued: int64(d.Queued) / int64(olaf.Cycle), Update: d.Frame.Update,
+		Data: append([]int32(nil), d.Frame.Lanes...), Inside: append([]olaf.Contributor(nil), d.Frame.Contributors...),
+	})
+}
+
+func cyclesOf(t olaf.Time) int64 { return int64(t) / int64(olaf.Cycle) }
+
+func at(cycle int64) olaf.Time { return olaf.Time(cycle) * olaf.Time(olaf.Cycle) }
+
+var equateEmpty = cmpopts.EquateEmpty()
+
+// drawSetup draws a small queue with every option.
+func drawSetup(t *rapid.T) (string, engine.Config, engine.Output) {
+	cfg := engine.Config{
+		Slots:           rapid.IntRange(1, 5).Draw(t, "slots"),
+		Clusters:        rapid.IntRange(1, 6).Draw(t, "clusters"),
+		LaneMemory:      rapid.SampledFrom([]int{0, 0, 5, 20}).Draw(t, "lane memory"),
+		FreeSlotOnStart: rapid.Bool().Draw(t, "free slot on start"),
+		RewardFilter:    rapid.Bool().Draw(t, "reward filter"),
+		RewardThreshold: rapid.SampledFrom([]int32{0, 1, 10, math.MaxInt32}).Draw(t, "threshold"),
+		Provenance:      rapid.Bool().Draw(t, "provenance"),
+	}
+	out := engine.Output{
+		Rate:          engine.Increment(rapid.SampledFrom([]uint32{0, 20 << 24, 10 << 24, 33333333, 123456789, 64 << 24}).Draw(t, "rate")),
+		OverheadBytes: rapid.SampledFrom([]int{0, 24}).Draw(t, "overhead"),
+		DequeueCycles: rapid.IntRange(0, 3).Draw(t, "dequeue"),
+		MergeCycles:   rapid.IntRange(0, 3).Draw(t, "merge"),
+	}
+	return rapid.SampledFrom(engine.Names()).Draw(t, "engine"), cfg, out
+}
+
+// drawArrival draws an update that often meets another one, and often an edge.
+func drawArrival(t *rapid.T, cfg engine.Config) (u olaf.Update, lanes []int32, inside []olaf.Contributor) {
+	u = olaf.Update{
+		GenNS:   rapid.SampledFrom([]uint64{0, 1, 2, 1<<47 - 1, 1 << 47, 1<<47 + 1, 1<<48 - 1}).Draw(t, "gen"),
+		Seq:     rapid.Uint32Range(0, 9).Draw(t, "seq"),
+		Reward:  rapid.SampledFrom([]int32{0, 0, 1, -1, 5, 20, -20, math.MaxInt32, math.MinInt32}).Draw(t, "reward"),
+		Cluster: olaf.ClusterID(rapid.IntRange(0, cfg.Clusters-1).Draw(t, "cluster")),
+		Worker:  olaf.WorkerID(rapid.IntRange(0, 2).Draw(t, "worker")),
+		Count:   rapid.SampledFrom([]uint16{1, 1, 1, 1, 1, 2, 40000}).Draw(t, "count"),
+		Lanes:   rapid.SampledFrom([]uint16{19, 19, 19, 19, 8}).Draw(t, "lanes"),
+		Flags:   olaf.Flags(rapid.SampledFrom([]int{0, 0, 0, 1}).Draw(t, "flags")),
+	}
+	if rapid.Bool().Draw(t, "with data") {
+		value := rapid.SampledFrom([]int32{0, 1, -7, math.MaxInt32, math.MaxInt32 - 1, math.MinInt32})
+		lanes = rapid.SliceOfN(value, int(u.Lanes), int(u.Lanes)).Draw(t, "data")
+	}
+	if u.Count > 1 && rapid.Bool().Draw(t, "with contributors") {
+		inside = []olaf.Contributor{{Worker: 8, Seq: u.Seq}, {Worker: u.Worker, Seq: u.Seq, GenNS: u.GenNS}}
+	}
+	return u, lanes, inside
+}
+
+// TestQueueIsTheReference drives a queue and the list-based reference with the same random traffic and compares all that
+// can be seen of them after every event, the accounting identities included.
+func TestQueueIsTheReference(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name, cfg, out := drawSetup(t)
+		e, err := engine.New(name, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sink collector
+		q, err := engine.NewQueue(e, out, &sink)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ref := newReference(name, cfg, out)
+		cycle := int64(0)
+		for range rapid.IntRange(1, 60).Draw(t, "events") {
+			cycle += int64(rapid.SampledFrom([]int{0, 0, 1, 2, 4, 7, 13, 30}).Draw(t, "gap"))
+			switch rapid.SampledFrom([]string{"in", "in", "in", "in", "in", "in", "in", "look", "next", "flush"}).Draw(t, "what") {
+			case "in":
+				u, lanes, inside := drawArrival(t, cfg)
+				offerBoth(t, q, ref, cycle, u, lanes, inside)
+			case "look":
+				q.Advance(at(cycle))
+				ref.runTo(cycle)
+			case "next":
+				if next, ok := q.Next(); ok {
+					cycle = max(cycle, cyclesOf(next))
+				}
+				q.Advance(at(cycle))
+				ref.runTo(cycle)
+			case "flush":
+				q.Flush(at(cycle))
+				ref.flush(cycle)
+			}
+			compare(t, q, ref, sink.gone)
+		}
+		idle := q.Drain()
+		ref.drain()
+		compare(t, q, ref, sink.gone)
+		if ref.idleAt > 0 && max(cyclesOf(idle), cycle) != max(ref.idleAt, cycle) {
+			t.Fatalf("idle at %d, reference %d", cyclesOf(idle), ref.idleAt)
+		}
+	})
+}
+
+// offerBoth offers an update and holds the class and the slot against the reference.
+func offerBoth(t *rapid.T, q *engine.Queue, ref *reference, cycle int64, u olaf.Update, lanes []int32, inside []olaf.Contributor) {
+	got := q.OfferMerged(at(cycle), &u, lanes, inside)
+	want := ref.offer(cycle, u, lanes, inside)
+	if got != want {
+		t.Fatalf("cycle %d: %+v is %v, reference %v", cycle, u, got, want)
+	}
+	slot := q.LastSlot()
+	if dropped := got >= engine.DroppedFull; dropped != (slot == engine.NoSlot) {
+		t.Fatalf("cycle %d: %v in slot %d", cycle, got, slot)
+	}
+	if slot != engine.NoSlot {
+		if f := q.Engine().Frame(slot); f.Update.Worker != u.Worker || f.Update.Seq != u.Seq || f.Update.Cluster != u.Cluster {
+			t.Fatalf("cycle %d: slot %d holds %+v", cycle, slot, f.Update)
+		}
+	}
+}
+
+func compare(t *rapid.T, q *engine.Queue, ref *reference, gone []vector.Event) {
+	e := q.Engine()
+	if d := cmp.Diff(ref.gone, gone, equateEmpty); d != "" {
+		t.Fatalf("departures (-reference +queue):\n%s", d)
+	}
+	if d := cmp.Diff(ref.stats, e.Stats()); d != "" {
+		t.Fatalf("counters (-reference +queue):\n%s", d)
+	}
+	if q.StallCycles() != ref.stall {
+		t.Fatalf("%d stall cycles, reference %d", q.StallCycles(), ref.stall)
+	}
+	if e.Occupancy() != ref.occupancy() || e.ActiveClusters() != ref.activeClusters() {
+		t.Fatalf("occupancy %d and %d active clusters, reference %d and %d",
+			e.Occupancy(), e.ActiveClusters(), ref.occupancy(), ref.activeClusters())
+	}
+	var queued []olaf.Update
+	e.Queued(func(s engine.Slot, locked bool) bool {
+		if on, sending := q.Sending(); locked != (sending && on == s) {
+			t.Fatalf("slot %d is locked: %v, sending: %v", s, locked, sending)
+		}
+		queued = append(queued, e.Frame(s).Update)
+		return true
+	})
+	var want []olaf.Update
+	for _, h := range ref.list {
+		want = append(want, h.u)
+	}
+	if d := cmp.Diff(want, queued); d != "" {
+		t.Fatalf("inside (-reference +queue):\n%s", d)
+	}
+	if err := engine.Audit(e); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestResetForgets runs the same traffic after Reset as on a new queue, and expects the same.
+func TestResetForgets(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		name, cfg, out := drawSetup(t)
+		e, err := engine.New(name, cfg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var sink collector
+		q, err := engine.NewQueue(e, out, &sink)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range rapid.IntRange(0, 20).Draw(t, "before") {
+			u, lanes, inside := drawArrival(t, cfg)
+			q.OfferMerged(at(int64(3*i)), &u, lanes, inside)
+		}
+		q.Reset()
+		if q.Busy() != 0 || q.StallCycles() != 0 || q.Engine().LastSlot() != engine.NoSlot {
+			t.Fatal("something is left after Reset")
+		}
+		sink.gone = nil
+		ref := newReference(name, cfg, out)
+		for i := range 20 {
+			u, lanes, inside := drawArrival(t, cfg)
+			offerBoth(t, q, ref, int64(3*i), u, lanes, inside)
+			compare(t, q, ref, sink.gone)
+		}
+	})
+}
