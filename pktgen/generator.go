@@ -66,6 +66,11 @@ type Generator struct {
 	bytes       []byte
 }
 
+// allEvents are the sticky bits; no other may be written.
+const allEvents = regmap.GeneratorEventsDone | regmap.GeneratorEventsError | regmap.GeneratorEventsUnderrun |
+	regmap.GeneratorEventsUnsorted | regmap.GeneratorEventsBadFlow | regmap.GeneratorEventsBadLength |
+	regmap.GeneratorEventsRefused | regmap.GeneratorEventsValue
+
 const (
 	chunkWords  = 4096      // words between two looks at the context
 	pollsAtMost = 5_000_000 // reads of a busy proxy: seconds over PCIe
@@ -150,7 +155,7 @@ func (g *Generator) Program(ctx context.Context, job Job) error {
 	case state == Armed || state == Running || state == Stopping:
 		return fmt.Errorf("%w: it is %v; stop it before loading a job", ErrState, state)
 	}
-	if err := g.regs.Write32(regmap.GeneratorEvents, ^uint32(0)); err != nil {
+	if err := g.regs.Write32(regmap.GeneratorEvents, allEvents); err != nil {
 		return err
 	}
 	total := job.Source.Total()
