@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -54,15 +55,36 @@ func (p *printer) paper(rows []results.PaperRow) {
 	if len(rows) == 0 {
 		return
 	}
-	lines := []string{"PAPER\t\tOURS\tPAPER\tDIFF\tVERDICT\tNOTE"}
+	lines := []string{"PAPER\t\tOURS\tPAPER\tDIFF\tVERDICT"}
+	var notes footnotes
 	for i := range rows {
 		r := &rows[i]
-		lines = append(lines, strings.TrimRight(strings.Join([]string{
-			r.Row, r.Column + unitSuffix(r.Unit), Interval(&r.Ours, 1), Number(r.Published, 1), percent(r.DeviationPct), r.Verdict, r.Note,
-		}, "\t"), "\t"))
+		lines = append(lines, strings.Join([]string{
+			r.Row, r.Column + unitSuffix(r.Unit), Interval(&r.Ours, 1), Number(r.Published, 1), percent(r.DeviationPct),
+			r.Verdict + notes.mark(r.Note),
+		}, "\t"))
 	}
 	p.table(lines)
+	for i, note := range notes {
+		p.printf("[%d] %s\n", i+1, note)
+	}
 	p.printf("\n")
+}
+
+// footnotes are remarks under a table, each said once.
+type footnotes []string
+
+// mark is the reference to a note, empty for none.
+func (f *footnotes) mark(note string) string {
+	if note == "" {
+		return ""
+	}
+	at := slices.Index(*f, note)
+	if at < 0 {
+		at = len(*f)
+		*f = append(*f, note)
+	}
+	return fmt.Sprintf(" [%d]", at+1)
 }
 
 func unitSuffix(unit string) string {

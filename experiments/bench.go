@@ -1,0 +1,186 @@
+package experiments
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strconv"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// ErrInvalid says that at least one run must not be used.
+var ErrInvalid = errors.New("invalid run")
+
+// BenchOptions say where a single-queue experiment runs.
+type BenchOptions struct {
+	Device string // an address as Open takes it; empty for the twin
+	Listen string // where a second controller can reach the tables; empty for a private socket
+	Lanes  int    // cards side by side; 0 for one a core
+	Stream *Stream
+}
+
+// BenchReport is the result of a single-queue experiment.
+type BenchReport struct {
+	Bench   *results.Bench
+	Outcome *Outcome
+}
+
+// Bench runs spec to its end. When it is stopped early the report holds the runs that were done, beside the error.
+func Bench(ctx context.Context, spec Spec, o BenchOptions) (*BenchReport, error) {
+	plan, err := NewPlan(spec)
+	if err != nil {
+		return nil, err
+	}
+	if o.Lanes == 0 {
+		o.Lanes = min(runtime.GOMAXPROCS(0), len(plan.Seeds))
+	}
+	if o.Stream == nil {
+		o.Stream = NewStream()
+	}
+	bed, err := Open(ctx, o.Device, OpenOptions{Lanes: o.Lanes, Listen: o.Listen})
+	if err != nil {
+		return nil, err
+	}
+	outcome, err := Run(ctx, plan, bed, o.Stream)
+	err = errors.Join(err, bed.Close())
+	if outcome == nil {
+		return nil, err
+	}
+	report, reportErr := NewBenchReport(outcome)
+	return report, errors.Join(err, reportErr)
+}
+
+// calibrated is said beside every comparison with the paper whose traffic was found by fitting.
+const calibrated = "the burst length, cluster weights and engine cycles were calibrated on the published numbers, so agreement is a fit, not a prediction"
+
+// NewBenchReport makes the document of an outcome.
+func NewBenchReport(o *Outcome) (*BenchReport, error) {
+	config, err := json.Marshal(o.Plan)
+	if err != nil {
+		return nil, fmt.Errorf("write the plan: %w", err)
+	}
+	b := &results.Bench{
+		Schema:     results.BenchSchema,
+		Experiment: o.Plan.Spec.Experiment,
+		Config:     config,
+		Window:     results.Window{}.String(),
+		Partial:    o.Partial,
+	}
+	for _, runs := range o.Runs {
+		b.Rows = append(b.Rows, results.Summarise(runs))
+	}
+	for i := range b.Rows { // a configuration without a finished run has a row as well
+		b.Rows[i].Queue, b.Rows[i].OutRateBPS = o.Plan.Configs[i].Queue, int64(o.Plan.Configs[i].OutRate)
+	}
+	b.Comparisons = o.comparisons()
+	if o.Plan.Spec.comparable() {
+		b.Paper = slices.DeleteFunc(paper.Compare(paper.FromBench(b), o.Plan.Spec.artefacts()...),
+			func(r results.PaperRow) bool { return !r.Ours.Known() }) // published for another rate or queue
+		b.Statements = append(b.Statements, calibrated)
+	}
+	return &BenchReport{Bench: b, Outcome: o}, nil
+}
+
+// comparable says whether the paper published numbers for this traffic: Table1's workload and queue, whatever the number
+// of runs and the seed.
+func (s *Spec) comparable() bool {
+	reference := Table1()
+	return s.Workload == reference.Workload && s.Slots == reference.Slots && s.Profile == reference.Profile &&
+		s.DequeueCycles == nil && s.MergeCycles == nil && s.Overhead == 0 && !s.RewardFilter
+}
+
+// artefacts are the parts of the paper that this specification's configurations stand beside.
+func (s *Spec) artefacts() []string {
+	if s.Versus == "" {
+		return []string{"fig6"}
+	}
+	return []string{"table1", "aom"}
+}
+
+// comparisons sets the queue under test against the other one at every output rate.
+func (o *Outcome) comparisons() []results.Comparison {
+	queues := o.Plan.Spec.Queues()
+	if len(queues) < 2 {
+		return nil
+	}
+	var out []results.Comparison
+	for i := 0; i < len(o.Runs); i += len(queues) {
+		if len(o.Runs[i]) > 0 {
+			out = append(out, results.CompareRuns(o.Runs[i], o.Runs[i+1]))
+		}
+	}
+	return out
+}
+
+// Document is the JSON form, olafctl.bench/v1.
+func (r *BenchReport) Document() any { return r.Bench }
+
+// WriteText prints what was run and what came out.
+func (r *BenchReport) WriteText(w io.Writer) error {
+	s := &r.Outcome.Plan.Spec
+	load := &s.Workload
+	_, err := fmt.Fprintf(w, "%s on %s (%s), profile %s\n%d workers in %d clusters, %d updates of %v each, %v offered in bursts of %d at %v, %d slots, %s, seed %d\n\n",
+		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.Profile,
+		load.Workers, load.Clusters, load.UpdatesPerWorker, load.Size, load.MeanRate, load.BurstPackets, load.LineRate,
+		s.Slots, plural(s.Runs, "run"), s.Seed)
+	if err != nil {
+		return err
+	}
+	return text.Bench(w, r.Bench)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}
+
+// Table is one line a configuration, with every statistic's mean and interval.
+func (r *BenchReport) Table() (header []string, rows [][]string) {
+	header = []string{"queue", "out_rate_bps", "runs", "invalid_runs"}
+	for _, s := range results.Scalars() {
+		header = append(header, s.Name, s.Name+"_ci95")
+	}
+	for i := range r.Bench.Rows {
+		row := &r.Bench.Rows[i]
+		cells := []string{row.Queue, strconv.FormatInt(row.OutRateBPS, 10), strconv.Itoa(row.Runs), strconv.Itoa(row.InvalidRuns)}
+		for _, s := range results.Scalars() {
+			stat := s.At(&row.Stats)
+			cells = append(cells, cell(stat.Mean), cell(stat.CI95))
+		}
+		rows = append(rows, cells)
+	}
+	return header, rows
+}
+
+// cell is the shortest exact form, empty where the number is missing.
+func cell(f results.Float) string {
+	if !f.Known() {
+		return ""
+	}
+	return strconv.FormatFloat(float64(f), 'g', -1, 64)
+}
+
+// Paper compares with the published numbers that this experiment reaches.
+func (r *BenchReport) Paper() []results.PaperRow { return r.Bench.Paper }
+
+// Err is nil when every run was valid and none is missing.
+func (r *BenchReport) Err() error {
+	for i := range r.Bench.Rows {
+		if row := &r.Bench.Rows[i]; row.InvalidRuns > 0 {
+			return fmt.Errorf("%w: %s at %v: %s", ErrInvalid, row.Queue, r.Outcome.Plan.Configs[i].OutRate, row.Reasons[0])
+		}
+	}
+	if r.Bench.Partial {
+		return fmt.Errorf("%w: stopped before all runs were done", ErrRun)
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package experiments
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/netip"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/p4ctl"
+	"github.com/olafctl/olaf/pktgen"
+)
+
+// Config is one point that is measured: a discipline at an output rate.
+type Config struct {
+	Queue   string    `json:"queue"`
+	OutRate olaf.Rate `json:"out_rate"`
+	// Engine cycles of 4 ns on the output (docs/semantics.md, Engine cycles).
+	DequeueCycles int `json:"dequeue_cycles"`
+	MergeCycles   int `json:"merge_cycles"`
+	output        engine.Output
+}
+
+// Plan is a specification with everything resolved. Two equal plans give the same numbers on the twin, bit for bit.
+type Plan struct {
+	Spec    Spec     `json:"spec"`
+	Configs []Config `json:"configs"` // by output rate, the queue under test first
+	Seeds   []uint64 `json:"seeds"`   // one a run; every configuration runs under each, so that runs pair up
+}
+
+// NewPlan validates s and resolves it. The error matches ErrSpec.
+func NewPlan(s Spec) (*Plan, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	p := &Plan{Spec: s, Seeds: make([]uint64, s.Runs)}
+	for _, rate := range s.OutRates {
+		for _, queue := range s.Queues() {
+			out, err := s.output(queue, rate)
+			if err != nil {
+				return nil, err
+			}
+			p.Configs = append(p.Configs, Config{queue, rate, out.DequeueCycles, out.MergeCycles, out})
+		}
+	}
+	for i := range p.Seeds {
+		p.Seeds[i] = splitmix64(s.Seed*1_000_003 + uint64(i))
+	}
+	return p, nil
+}
+
+// addressing is the same on every testbed, so that captures of different runs compare.
+func (p *Plan) addressing() pktgen.Addressing { return pktgen.DefaultAddressing() }
+
+// job is what the generator plays under one seed's schedule.
+func (p *Plan) job(schedule *pktgen.Schedule) pktgen.Job {
+	w := &p.Spec.Workload
+	return pktgen.Job{Placement: w.Placement, Addressing: p.addressing(), Size: w.Size, Source: schedule}
+}
+
+// queue is how the card shall work for one configuration. Provenance is always on where it costs nothing but memory:
+// without it the per-worker age of merged updates is not known.
+func (p *Plan) queue(c *Config) fpga.QueueConfig {
+	return fpga.QueueConfig{
+		Discipline: c.Queue, Depth: p.Spec.Slots, Output: c.output,
+		RewardFilter:    p.Spec.RewardFilter && c.Queue != "fifo",
+		RewardThreshold: int32(math.Round(p.Spec.RewardThreshold * 256)),
+		Provenance:      true,
+	}
+}
+
+// workerPort is the shell's port behind which all workers of a testbed are.
+const workerPort = 0
+
+// tables are what VNP4-1 and VNP4-2 must hold: every worker's identity, the parameter server, a multicast group a cluster.
+func (p *Plan) tables() p4ctl.Tables {
+	w, a := &p.Spec.Workload, p.addressing()
+	t := p4ctl.Tables{Servers: []netip.Addr{a.Server}}
+	for i := range w.Workers {
+		t.Workers = append(t.Workers, p4ctl.Worker{Address: netip.AddrFrom4(a.Worker(i).SrcIP), Cluster: w.Cluster(i), ID: olaf.WorkerID(i)})
+	}
+	return t.WithGroups(workerPort)
+}
+
+// Runs is how many single runs the plan has.
+func (p *Plan) Runs() int { return len(p.Configs) * len(p.Seeds) }
+
+// Hash is the SHA-256 of the plan's canonical JSON: equal plans, equal hashes.
+func (p *Plan) Hash() (string, error) {
+	doc, err := json.Marshal(p)
+	if err != nil {
+		return "", fmt.Errorf("hash the plan: %w", err)
+	}
+	sum := sha256.Sum256(doc)
+	return hex.EncodeToString(sum[:]), nil
+}
+
+// splitmix64 spreads neighbouring run numbers over the whole seed space.
+func splitmix64(x uint64) uint64 {
+	x += 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
+}

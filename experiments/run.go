@@ -1,0 +1,288 @@
+package experiments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/results"
+)
+
+// ErrRun says that a run could not be carried out to its end.
+var ErrRun = errors.New("run failed")
+
+// Outcome is what a plan yielded: the runs that were done, by configuration and then by seed.
+type Outcome struct {
+	Plan       *Plan
+	Device     fpga.Identity
+	TablesHash string
+	Runs       [][]results.Run // Runs[config] has one element a finished seed, in seed order
+	Partial    bool            // some seeds are missing
+}
+
+// Run carries plan out on bed and publishes what happens to stream. It writes and verifies the tables, then runs every
+// seed on every configuration, side by side on the testbed's lanes; what comes back is the same whatever their number.
+//
+// When ctx ends or another controller takes the tables, the generators are stopped, and the runs done so far come back
+// as a partial outcome together with the cause.
+func Run(ctx context.Context, plan *Plan, bed *Testbed, stream *Stream) (*Outcome, error) {
+	ctx, stop := bed.guard(ctx)
+	defer stop()
+	hash, err := bed.program(ctx, plan.tables())
+	if err != nil {
+		return nil, cause(ctx, err)
+	}
+	r := &runner{plan: plan, stream: stream, done: make([][]results.Run, len(plan.Seeds))}
+	out := &Outcome{Plan: plan, Device: bed.Lanes[0].Device.Identity(), TablesHash: hash}
+	if err := stream.publish(Started{plan, out.Device, hash}); err != nil {
+		return nil, err
+	}
+	err = cause(ctx, r.all(ctx, bed.Lanes))
+	out.collect(r.done)
+	return out, errors.Join(err, stream.publish(Finished{err, out.Partial}))
+}
+
+// cause prefers why a context ended over the error that its end provoked.
+func cause(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// collect sorts finished seeds by configuration.
+func (o *Outcome) collect(done [][]results.Run) {
+	o.Runs = make([][]results.Run, len(o.Plan.Configs))
+	for _, seed := range done {
+		if seed == nil {
+			o.Partial = true
+			continue
+		}
+		for config := range seed {
+			o.Runs[config] = append(o.Runs[config], seed[config])
+		}
+	}
+}
+
+// runner hands seeds to lanes.
+type runner struct {
+	plan   *Plan
+	stream *Stream
+
+	mu   sync.Mutex
+	next int
+	done [][]results.Run // by seed; nil until all its configurations are done
+}
+
+// all works the seeds off, one lane a card, until done or until one of them fails.
+func (r *runner) all(ctx context.Context, lanes []Lane) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	errs := make([]error, len(lanes))
+	var wg sync.WaitGroup
+	for i := range lanes {
+		wg.Go(func() {
+			if errs[i] = r.work(ctx, lanes[i]); errs[i] != nil {
+				stop()
+			}
+		})
+	}
+	wg.Wait()
+	return firstCause(errs)
+}
+
+// firstCause picks the error that made the others stop: one that is not the end of the common context.
+func firstCause(errs []error) error {
+	var first error
+	for _, err := range errs {
+		if err != nil && (first == nil || errors.Is(first, context.Canceled)) {
+			first = err
+		}
+	}
+	return first
+}
+
+func (r *runner) take() (seed int, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seed = r.next
+	r.next++
+	return seed, seed < len(r.plan.Seeds)
+}
+
+// work runs seeds on one card until none is left.
+func (r *runner) work(ctx context.Context, lane Lane) error {
+	b := &bench{runner: r, lane: lane, collector: results.NewCollector(results.Config{})}
+	var err error
+	if b.schedule, err = pktgen.NewSchedule(r.plan.Spec.Workload, 0); err != nil {
+		return err
+	}
+	b.generator = pktgen.NewGenerator(lane.Device)
+	for {
+		seed, ok := r.take()
+		if !ok {
+			return nil
+		}
+		runs, err := b.seed(ctx, seed)
+		if err != nil {
+			return err
+		}
+		r.mu.Lock()
+		r.done[seed] = runs
+		r.mu.Unlock()
+	}
+}
+
+// bench is one card and what is reused from run to run on it.
+type bench struct {
+	*runner
+	lane         Lane
+	generator    *pktgen.Generator
+	schedule     *pktgen.Schedule
+	collector    *results.Collector
+	observations []olaf.Observation
+}
+
+// seed loads one seed's traffic once and measures every configuration under it.
+func (b *bench) seed(ctx context.Context, index int) ([]results.Run, error) {
+	b.schedule.Reset(b.plan.Seeds[index])
+	if err := b.generator.Program(ctx, b.plan.job(b.schedule)); err != nil {
+		return nil, fmt.Errorf("program the generator: %w", err)
+	}
+	runs := make([]results.Run, len(b.plan.Configs))
+	for config := range b.plan.Configs {
+		run, err := b.measure(ctx, RunID{config, index})
+		if err != nil {
+			return nil, err
+		}
+		runs[config] = run
+		if err := b.stream.publish(RunDone{RunID{config, index}, &runs[config]}); err != nil {
+			return nil, err
+		}
+	}
+	return runs, nil
+}
+
+// measure is one run: configure, clear, fire, watch, drain, count.
+func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err error) {
+	config, spec, dev := &b.plan.Configs[id.Config], &b.plan.Spec, b.lane.Device
+	if err := fpga.ConfigureQueue(ctx, dev, b.plan.queue(config)); err != nil {
+		return run, err
+	}
+	b.observations = b.lane.Tap.Drain(b.observations[:0]) // what an earlier run left behind
+	if err := fpga.ClearCounters(dev); err != nil {
+		return run, err
+	}
+	b.collector.Reset(results.Config{
+		Clusters: spec.Workload.Clusters, Workers: spec.Workload.Workers,
+		OutRate: config.OutRate, OverheadBytes: spec.Overhead,
+	})
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.generator.Abort())
+		}
+	}()
+	if err := b.fire(ctx, id); err != nil {
+		return run, err
+	}
+	if err := fpga.DrainQueue(ctx, dev); err != nil {
+		return run, err
+	}
+	if err := b.observe(id); err != nil {
+		return run, err
+	}
+	counters, err := fpga.Snapshot(dev)
+	if err != nil {
+		return run, err
+	}
+	run = b.collector.Finish(account(&counters, b.collector))
+	run.Queue, run.OutRateBPS = config.Queue, int64(config.OutRate)
+	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
+	if n := counters.Queue.Bypassed; n > 0 {
+		run.Invalid = append(run.Invalid, fmt.Sprintf("%d updates bypassed the queue: the tables do not know their workers", n))
+	}
+	return run, nil
+}
+
+// watchStep is how much device time passes between two looks at the generator.
+const watchStep = 100 * olaf.Microsecond
+
+// fire starts the generator and collects what arrives until everything was sent.
+func (b *bench) fire(ctx context.Context, id RunID) error {
+	if err := b.generator.Arm(); err != nil {
+		return err
+	}
+	if err := b.stream.publish(RunStarted{id}); err != nil {
+		return err
+	}
+	if err := b.generator.Start(); err != nil {
+		return err
+	}
+	for {
+		if err := b.lane.Device.Sleep(ctx, watchStep); err != nil {
+			return err
+		}
+		if err := b.observe(id); err != nil {
+			return err
+		}
+		switch state, err := b.generator.State(); {
+		case err != nil:
+			return err
+		case state == pktgen.Done:
+			return nil
+		case state != pktgen.Running && state != pktgen.Stopping:
+			return fmt.Errorf("%w: the generator is in state %v in the middle of a run; 'olafctl reg read generator.events' says why", ErrRun, state)
+		}
+	}
+}
+
+// observe takes what reached the parameter server since the last look.
+func (b *bench) observe(id RunID) error {
+	b.observations = b.lane.Tap.Drain(b.observations[:0])
+	for i := range b.observations {
+		b.collector.Observe(&b.observations[i])
+	}
+	if len(b.observations) == 0 || !b.stream.lossless() {
+		return nil
+	}
+	return b.stream.publish(Observed{id, b.observations})
+}
+
+// account puts the card's counters and the capture's side by side.
+func account(c *fpga.Counters, seen *results.Collector) results.Counters {
+	q := &c.Queue
+	return results.Counters{
+		Sent:             int64(c.Generator.SentPackets),
+		LostBeforeEngine: int64(q.LostBeforeEngine),
+		Bypassed:         int64(q.Bypassed),
+		Malformed:        int64(q.Malformed),
+		Misidentified:    int64(q.Misidentified),
+
+		In:              int64(q.In),
+		Appended:        int64(q.Appended),
+		Aggregated:      int64(q.Aggregated),
+		Replaced:        int64(q.Replaced),
+		ReplacedReward:  int64(q.ReplacedReward),
+		DroppedFull:     int64(q.DroppedFull),
+		DroppedReward:   int64(q.DroppedReward),
+		DroppedMismatch: int64(q.DroppedMismatch),
+
+		Delivered:   int64(q.DeliveredFrames),
+		Queued:      int64(q.QueuedFrames),
+		Flushed:     int64(q.FlushedFrames),
+		Received:    seen.Observed(),
+		CaptureLost: int64(q.DeliveredFrames) - seen.Observed(),
+
+		CountDelivered:    int64(q.DeliveredUpdates),
+		CountQueued:       int64(q.QueuedUpdates),
+		CountFlushed:      int64(q.FlushedUpdates),
+		CountDiscarded:    int64(q.DiscardedUpdates),
+		CountSaturations:  int64(q.CountSaturations),
+		LaneSaturations:   int64(q.LaneSaturations),
+		RewardSaturations: int64(q.RewardSaturations),
+	}
+}

@@ -1,0 +1,107 @@
+// Package experiments runs what the paper published, and what people make of it: a Spec says what to run, a Plan fixes
+// every seed and setting, a Testbed (a card or its twin) carries it out, and a stream of Events tells what happened.
+//
+// There is one file per artefact of the paper (table1.go, fig6.go, …). The package wires the rooms below it; it knows
+// no algorithm of its own.
+package experiments
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/pktgen"
+)
+
+// ErrSpec is the kind of every refused specification.
+var ErrSpec = errors.New("bad specification")
+
+// Spec is what to run on a single-queue testbed, before anything is resolved. Zero values of optional fields stand for
+// the defaults of Table1.
+type Spec struct {
+	Experiment string `json:"experiment"`
+	Queue      string `json:"queue"`            // the discipline under test
+	Versus     string `json:"versus,omitempty"` // the one it is compared with; empty for none
+
+	Workload pktgen.Burst `json:"workload"`
+	OutRates []olaf.Rate  `json:"out_rates"`
+	Slots    int          `json:"slots"`
+
+	Profile       engine.Profile `json:"profile"` // of engine cycles
+	DequeueCycles *int           `json:"dequeue_cycles,omitempty"`
+	MergeCycles   *int           `json:"merge_cycles,omitempty"`
+	Overhead      olaf.Size      `json:"overhead"` // bytes the limiter adds to every frame
+
+	RewardFilter    bool    `json:"reward_filter"`
+	RewardThreshold float64 `json:"reward_threshold"`
+
+	Runs int    `json:"runs"`
+	Seed uint64 `json:"seed"`
+}
+
+// maxRuns bounds a specification; the device's own limits are checked against its registers.
+const maxRuns = 100_000
+
+// Validate says the first thing that is wrong with s, as a user would need to hear it. The error matches ErrSpec.
+func (s *Spec) Validate() error {
+	if err := s.Workload.Validate(); err != nil {
+		return fmt.Errorf("%w: %w", ErrSpec, err)
+	}
+	checks := []struct {
+		bad bool
+		say string
+	}{
+		{!slices.Contains(engine.Names(), s.Queue), fmt.Sprintf("unknown queue %q; use one of %v", s.Queue, engine.Names())},
+		{s.Versus != "" && !slices.Contains(engine.Names(), s.Versus), fmt.Sprintf("unknown queue %q to compare with; use one of %v, or none", s.Versus, engine.Names())},
+		{len(s.OutRates) == 0, "no output rate given"},
+		{s.Slots < 1 || s.Slots > engine.MaxSlots, fmt.Sprintf("%d slots; the queue holds 1 to %d", s.Slots, engine.MaxSlots)},
+		{s.RewardThreshold < 0, fmt.Sprintf("reward threshold %v is negative", s.RewardThreshold)},
+		{s.Runs < 1 || s.Runs > maxRuns, fmt.Sprintf("%d runs; use 1 to %d", s.Runs, maxRuns)},
+	}
+	for _, c := range checks {
+		if c.bad {
+			return fmt.Errorf("%w: %s", ErrSpec, c.say)
+		}
+	}
+	for _, r := range s.OutRates {
+		if r <= 0 || r > s.Workload.LineRate {
+			return fmt.Errorf("%w: output rate %v must be above 0 and at most the line rate %v", ErrSpec, r, s.Workload.LineRate)
+		}
+	}
+	return nil
+}
+
+// Queues are the disciplines that run, the one under test first.
+func (s *Spec) Queues() []string {
+	if s.Versus == "" || s.Versus == s.Queue {
+		return []string{s.Queue}
+	}
+	return []string{s.Queue, s.Versus}
+}
+
+// output resolves the serialiser behind one discipline: the profile's cycles, unless the specification overrides those of
+// the queue under test.
+func (s *Spec) output(queue string, rate olaf.Rate) (engine.Output, error) {
+	out, err := s.Profile.Costs(queue)
+	if err != nil {
+		return out, fmt.Errorf("%w: %w", ErrSpec, err)
+	}
+	if out.Rate, err = engine.FromRate(rate); err != nil {
+		return out, fmt.Errorf("%w: %w", ErrSpec, err)
+	}
+	out.OverheadBytes = int(s.Overhead)
+	if queue == s.Queue {
+		if s.DequeueCycles != nil {
+			out.DequeueCycles = *s.DequeueCycles
+		}
+		if s.MergeCycles != nil {
+			out.MergeCycles = *s.MergeCycles
+		}
+	}
+	if err := out.Validate(); err != nil {
+		return out, fmt.Errorf("%w: %w", ErrSpec, err)
+	}
+	return out, nil
+}

@@ -1,0 +1,120 @@
+package experiments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/p4ctl"
+)
+
+// ErrBackend says that this build cannot open a device of that kind.
+var ErrBackend = errors.New("no such device backend")
+
+// Testbed is one device to program, tables to fill, generators to fire, captures to read. Whether a card or the twin is
+// behind it makes no difference to a run.
+type Testbed struct {
+	// Lanes are equal cards that runs may use side by side. A real testbed has one.
+	Lanes []Lane
+	// Tables is the control plane of them all; nil where nobody asked for it.
+	Tables Controller
+	close  []func() error
+}
+
+// Lane is one card and what captures behind it.
+type Lane struct {
+	Device fpga.Device
+	Tap    Tap
+}
+
+// Tap hands out what reached the parameter server.
+type Tap interface {
+	// Drain appends the frames delivered since the last call to buf and returns it. Contributors stay valid until the
+	// next call.
+	Drain(buf []olaf.Observation) []olaf.Observation
+}
+
+// Controller writes and reads the tables of a device while it is primary.
+type Controller interface {
+	// Apply makes the device hold exactly want.
+	Apply(ctx context.Context, want p4ctl.Tables) error
+	Read(ctx context.Context) (p4ctl.Tables, error)
+	// Lost is closed when the tables are no longer ours; Err then says why.
+	Lost() <-chan struct{}
+	Err() error
+	Close() error
+}
+
+// OpenOptions say what a testbed is opened for.
+type OpenOptions struct {
+	Lanes  int    // cards side by side, where the device can be copied; 0 is one
+	Listen string // also serve P4Runtime here; empty for a private socket
+	Wire   bool   // move gradients and record frames, for captures
+}
+
+// openers is the table of backends by the scheme of an address.
+var openers = map[string]func(context.Context, string, OpenOptions) (*Testbed, error){
+	"twin": openTwin,
+}
+
+// Addresses is the form that Open takes, for help texts.
+const Addresses = "twin:"
+
+// Open opens the device at an address. The error matches ErrBackend where this build has no way to it.
+func Open(ctx context.Context, address string, o OpenOptions) (*Testbed, error) {
+	if address == "" {
+		address = "twin:"
+	}
+	o.Lanes = max(o.Lanes, 1)
+	scheme, rest, _ := strings.Cut(address, ":")
+	open, ok := openers[scheme]
+	if !ok {
+		return nil, fmt.Errorf("%w for %q; this build opens %s", ErrBackend, address, Addresses)
+	}
+	return open(ctx, rest, o)
+}
+
+// Close gives everything back, last opened first.
+func (b *Testbed) Close() error {
+	var errs []error
+	for i := len(b.close) - 1; i >= 0; i-- {
+		errs = append(errs, b.close[i]())
+	}
+	b.close = nil
+	return errors.Join(errs...)
+}
+
+// guard ends the context when the tables are lost, with the reason as its cause.
+func (b *Testbed) guard(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	stopped := make(chan struct{})
+	go func() {
+		select {
+		case <-b.Tables.Lost():
+			cancel(b.Tables.Err())
+		case <-stopped:
+		}
+	}()
+	return ctx, func() {
+		close(stopped)
+		cancel(context.Canceled)
+	}
+}
+
+// program makes the tables hold want, reads them back, and returns the hash of their content.
+func (b *Testbed) program(ctx context.Context, want p4ctl.Tables) (hash string, err error) {
+	if err := b.Tables.Apply(ctx, want); err != nil {
+		return "", fmt.Errorf("write the tables: %w", err)
+	}
+	got, err := b.Tables.Read(ctx)
+	if err != nil {
+		return "", fmt.Errorf("read the tables back: %w", err)
+	}
+	if got.Hash() != want.Hash() {
+		return "", fmt.Errorf("%w: the tables read back differ from what was written", fpga.ErrRefused)
+	}
+	return want.Hash(), nil
+}

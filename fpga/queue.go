@@ -1,0 +1,180 @@
+package fpga
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// QueueConfig is how the OlafQueue block shall work (docs/registers.md, queue).
+type QueueConfig struct {
+	Discipline      string // a name of engine.Names
+	Depth           int    // slots in use
+	Output          engine.Output
+	RewardFilter    bool
+	RewardThreshold int32 // Q24.8
+	Provenance      bool  // log who is inside every update; needs the capability
+}
+
+// disciplines are the values of queue.mode.discipline, from 0.
+func disciplines() []string {
+	ref, err := regmap.Lookup("queue.mode")
+	if err != nil {
+		panic(err) // the map is part of this build
+	}
+	return ref.Register.Fields[0].Values
+}
+
+// ConfigureQueue disables the queue, lets it drain, writes c, reads everything back, and enables it again. It refuses
+// what the card was not built for with an error that matches ErrRefused and names the limit.
+func ConfigureQueue(ctx context.Context, d Device, c QueueConfig) error {
+	if err := c.fits(d); err != nil {
+		return err
+	}
+	if err := StopQueue(ctx, d); err != nil {
+		return err
+	}
+	for _, w := range c.writes(d) {
+		if err := d.Write32(w.addr, w.value); err != nil {
+			return fmt.Errorf("configure the queue: write %s: %w", w.name, err)
+		}
+		got, err := d.Read32(w.addr)
+		if err != nil {
+			return fmt.Errorf("configure the queue: read back %s: %w", w.name, err)
+		}
+		if got != w.value {
+			return fmt.Errorf("%w: %s is %#x after %#x was written", ErrRefused, w.name, got, w.value)
+		}
+	}
+	return d.Write32(regmap.QueueControl, regmap.QueueControlEnable)
+}
+
+// fits compares c with what the card says it was built for.
+func (c *QueueConfig) fits(d Device) error {
+	slots, err := d.Read32(regmap.QueueBuiltSlots)
+	if err != nil {
+		return err
+	}
+	capabilities, err := d.Read32(regmap.CommonCapabilities)
+	if err != nil {
+		return err
+	}
+	refusals := []struct {
+		bad bool
+		say string
+	}{
+		{!slices.Contains(disciplines(), c.Discipline), fmt.Sprintf("this register map knows no queue %q; it has %v", c.Discipline, disciplines())},
+		{c.Depth < 1 || uint32(c.Depth) > slots, fmt.Sprintf("%d slots asked for; %s was built with %d", c.Depth, d.Identity().Address, slots)},
+		{c.Provenance && capabilities&regmap.CommonCapabilitiesProvenance == 0, "this build has no provenance log"},
+	}
+	for _, r := range refusals {
+		if r.bad {
+			return fmt.Errorf("%w: %s", ErrRefused, r.say)
+		}
+	}
+	return nil
+}
+
+type write struct {
+	name  string
+	addr  uint32
+	value uint32
+}
+
+// writes lists the registers in the order of their addresses. Engine cycles are only written where they are a model's
+// parameters; a card states its own.
+func (c *QueueConfig) writes(d Device) []write {
+	mode := uint32(slices.Index(disciplines(), c.Discipline))
+	if c.RewardFilter {
+		mode |= regmap.QueueModeRewardFilter
+	}
+	if c.Provenance {
+		mode |= regmap.QueueModeProvenance
+	}
+	increment := c.Output.Rate
+	if increment == 0 {
+		increment = engine.Line
+	}
+	out := []write{
+		{"queue.mode", regmap.QueueMode, mode},
+		{"queue.depth", regmap.QueueDepth, uint32(c.Depth)},
+		{"queue.reward_threshold", regmap.QueueRewardThreshold, uint32(c.RewardThreshold)},
+		{"queue.limiter_control", regmap.QueueLimiterControl, regmap.QueueLimiterControlEnable},
+		{"queue.limiter_increment", regmap.QueueLimiterIncrement, uint32(increment)},
+		{"queue.limiter_overhead", regmap.QueueLimiterOverhead, uint32(c.Output.OverheadBytes)},
+	}
+	if capabilities, err := d.Read32(regmap.CommonCapabilities); err == nil && capabilities&regmap.CommonCapabilitiesModelCycles != 0 {
+		out = append(out,
+			write{"queue.dequeue_cycles", regmap.QueueDequeueCycles, uint32(c.Output.DequeueCycles)},
+			write{"queue.merge_cycles", regmap.QueueMergeCycles, uint32(c.Output.MergeCycles)})
+	}
+	return out
+}
+
+// drainStep is how much device time passes between two looks at a queue that drains.
+const drainStep = 10 * olaf.Microsecond
+
+// StopQueue disables the queue and waits until everything inside has left. What does not leave within a second of device
+// time is flushed.
+func StopQueue(ctx context.Context, d Device) error {
+	if err := d.Write32(regmap.QueueControl, 0); err != nil {
+		return fmt.Errorf("disable the queue: %w", err)
+	}
+	if err := DrainQueue(ctx, d); err != nil {
+		return err
+	}
+	empty, err := queueEmpty(d)
+	if err != nil || empty {
+		return err
+	}
+	return d.Write32(regmap.QueueCommand, regmap.QueueCommandFlush)
+}
+
+// DrainQueue waits until the queue is empty, for a second of device time at most.
+func DrainQueue(ctx context.Context, d Device) error {
+	for waited := olaf.Duration(0); waited < olaf.Second; waited += drainStep {
+		if empty, err := queueEmpty(d); err != nil || empty {
+			return err
+		}
+		if err := d.Sleep(ctx, drainStep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func queueEmpty(d Device) (bool, error) {
+	status, err := d.Read32(regmap.QueueStatus)
+	return status&regmap.QueueStatusEmpty != 0, err
+}
+
+// Counters are all snapshot banks of a card at one cycle.
+type Counters struct {
+	Queue     regmap.QueueCounters
+	Generator regmap.GeneratorCounters
+}
+
+// Snapshot latches all counters at one cycle and reads them.
+func Snapshot(d Device) (Counters, error) {
+	var c Counters
+	if err := d.Write32(regmap.CommonCommand, regmap.CommonCommandSnapshot); err != nil {
+		return c, fmt.Errorf("snapshot the counters: %w", err)
+	}
+	var err error
+	if c.Queue, err = regmap.ReadQueueCounters(d); err != nil {
+		return c, fmt.Errorf("read the queue's counters: %w", err)
+	}
+	if c.Generator, err = regmap.ReadGeneratorCounters(d); err != nil {
+		return c, fmt.Errorf("read the generator's counters: %w", err)
+	}
+	return c, nil
+}
+
+// ClearCounters zeroes every running counter.
+func ClearCounters(d Device) error {
+	return d.Write32(regmap.CommonCommand, regmap.CommonCommandClear)
+}
