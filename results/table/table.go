@@ -109,7 +109,8 @@ type Chart struct {
 	Kind           ChartKind
 	Title          string
 	XTitle, YTitle string
-	X              int // column of the categories, or of x
+	X              int     // column of the categories, or of x
+	YMax           float64 // 0 leaves it to the viewer
 	Series         []Series
 }
 

@@ -97,6 +97,7 @@ type chartModel struct {
 	Title, XTitle, YTitle string
 	Kind                  string // bar or scatter
 	Stacked               bool
+	YMax                  float64
 	Series                []seriesModel
 }
 
@@ -120,7 +121,7 @@ type pointModel struct {
 }
 
 func chartXML(s *table.Sheet, c *table.Chart) (string, error) {
-	m := chartModel{Title: c.Title, XTitle: c.XTitle, YTitle: c.YTitle, Kind: "bar", Stacked: c.Kind == table.Stacked}
+	m := chartModel{Title: c.Title, XTitle: c.XTitle, YTitle: c.YTitle, Kind: "bar", Stacked: c.Kind == table.Stacked, YMax: c.YMax}
 	if c.Kind == table.Steps {
 		m.Kind = "scatter"
 	}
@@ -185,5 +186,5 @@ var chartTemplate = template.Must(template.New("chart").Funcs(template.FuncMap{"
 <c:axId val="1001"/><c:axId val="1002"/></c:scatterChart>
 <c:valAx><c:axId val="1001"/><c:scaling><c:orientation val="minMax"/></c:scaling><c:delete val="0"/><c:axPos val="b"/><c:title>{{template "text" .XTitle}}</c:title>{{template "axis"}}<c:crossAx val="1002"/><c:crosses val="autoZero"/></c:valAx>
 {{end}}
-<c:valAx><c:axId val="1002"/><c:scaling><c:orientation val="minMax"/></c:scaling><c:delete val="0"/><c:axPos val="l"/><c:majorGridlines><c:spPr><a:ln w="6350"><a:solidFill><a:srgbClr val="D9D9D9"/></a:solidFill></a:ln></c:spPr></c:majorGridlines><c:title>{{template "text" .YTitle}}</c:title>{{template "axis"}}<c:crossAx val="1001"/><c:crosses val="autoZero"/></c:valAx>
+<c:valAx><c:axId val="1002"/><c:scaling><c:orientation val="minMax"/>{{if .YMax}}<c:max val="{{.YMax}}"/><c:min val="0"/>{{end}}</c:scaling><c:delete val="0"/><c:axPos val="l"/><c:majorGridlines><c:spPr><a:ln w="6350"><a:solidFill><a:srgbClr val="D9D9D9"/></a:solidFill></a:ln></c:spPr></c:majorGridlines><c:title>{{template "text" .YTitle}}</c:title>{{template "axis"}}<c:crossAx val="1001"/><c:crosses val="autoZero"/></c:valAx>
 </c:plotArea><c:legend><c:legendPos val="b"/><c:overlay val="0"/></c:legend><c:plotVisOnly val="1"/><c:dispBlanksAs val="gap"/></c:chart></c:chartSpace>`)))
