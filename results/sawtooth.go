@@ -101,3 +101,33 @@ func generated(at olaf.Time, genNS uint64) int64 {
 	ageNS := int64((uint64(at.NS())-genNS)<<shift) >> shift
 	return (at.NS() - ageNS) * int64(olaf.Nanosecond)
 }
+
+// AgeOf is how old the newest update inside a frame was when it was delivered.
+func AgeOf(o *olaf.Observation) olaf.Duration {
+	return olaf.Duration(int64(o.At) - generated(o.At, o.Update.GenNS))
+}
+
+// Vertex is a corner of a sawtooth: the age at an instant. Two vertices at one instant are a delivery's fall.
+type Vertex struct {
+	At  olaf.Time
+	Age olaf.Duration
+}
+
+// Sawtooth draws the age of one cluster from its deliveries, in order, for plots. Those of other clusters are passed over.
+func Sawtooth(observations []olaf.Observation, cluster olaf.ClusterID) []Vertex {
+	var out []Vertex
+	var s saw
+	for i := range observations {
+		o := &observations[i]
+		if o.Update.Cluster != cluster {
+			continue
+		}
+		at := int64(o.At)
+		if s.running {
+			out = append(out, Vertex{o.At, olaf.Duration(at - s.newest)})
+		}
+		s.deliver(0, at, generated(o.At, o.Update.GenNS))
+		out = append(out, Vertex{o.At, olaf.Duration(at - s.newest)})
+	}
+	return out
+}

@@ -44,6 +44,9 @@ func Compare(ours Ours, artefacts ...string) []results.PaperRow {
 		}
 		row := results.PaperRow{ID: c.ID, Artefact: c.Artefact, Row: c.Row, Column: c.Column, Unit: c.Unit, Source: c.Source,
 			Published: results.Float(c.Value), Ours: value, DeviationPct: results.Missing(), TolerancePct: results.Float(c.TolerancePct)}
+		if c.Relation != Equals {
+			row.TolerancePct = results.Missing()
+		}
 		if value.Known() && c.Relation != Holds && c.Value != 0 {
 			row.DeviationPct = 100 * (value.Mean - row.Published) / row.Published
 		}

@@ -1,0 +1,404 @@
+// Package sheets lays a result out as a book of tables: README, Summary, Statistics, Comparisons, Loss, Runs, Clusters, CDF
+// and a sample of events, with their charts. It decides what stands where; exporters decide how it looks.
+package sheets
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/table"
+)
+
+// Result is everything that is known of one experiment.
+type Result struct {
+	Bench *results.Bench
+	Runs  []results.Run
+	// Samples are some of the delivered frames, in the order of their runs; Delivered is how many there were in all.
+	Samples   []Sample
+	Delivered int64
+	// RawRows says where all the frames are.
+	RawRows string
+}
+
+// Sample is one delivered frame and the run it belongs to.
+type Sample struct {
+	Queue       string
+	OutRateBPS  int64
+	Run         int
+	Observation olaf.Observation
+}
+
+// Book lays r out. Sheets that would have no rows are left out.
+func Book(r *Result) *table.Book {
+	title := "olafctl " + r.Bench.Experiment
+	book := &table.Book{Title: title}
+	for _, s := range []table.Sheet{Readme(r.Bench), Summary(r.Bench), Statistics(r.Bench), Comparisons(r.Bench), Loss(r.Bench),
+		Runs(r.Runs), Clusters(r.Bench), CDF(r.Bench), events(r)} {
+		if len(s.Rows) > 0 {
+			s.Command = strings.Join(r.Bench.Provenance.Command, " ")
+			book.Sheets = append(book.Sheets, s)
+		}
+	}
+	return book
+}
+
+// configuration names a row: olaf 40Gbps.
+func configuration(queue string, rateBPS int64) string {
+	return queue + " " + olaf.Rate(rateBPS).String()
+}
+
+// Readme is the manifest in words.
+func Readme(b *results.Bench) table.Sheet {
+	s := table.Sheet{Name: "README", Title: "What this is and how it came about", Columns: []table.Column{{Header: "item"}, {Header: "value"}}}
+	add := func(item, value string) {
+		if value != "" {
+			s.Rows = append(s.Rows, []table.Cell{table.S(item), table.S(value)})
+		}
+	}
+	p := &b.Provenance
+	add("experiment", b.Experiment)
+	add("valid", validity(b))
+	for _, statement := range b.Statements {
+		add("note", statement)
+	}
+	add("age of model averaged over", b.Window)
+	add("command", strings.Join(p.Command, " "))
+	add("device", p.Device)
+	add("tool", strings.TrimSpace(p.Tool+" "+p.Version))
+	commit := p.Commit
+	if p.Dirty {
+		commit += " with local changes"
+	}
+	add("built from commit", commit)
+	add("Go", p.Go)
+	add("host", strings.TrimSpace(p.Host+" "+p.System))
+	add("started", p.Started)
+	add("finished", p.Finished)
+	for _, d := range p.Digests {
+		add("SHA-256 of "+d.Name, d.SHA256)
+	}
+	for _, kv := range flattened(b.Config) {
+		add("config "+kv[0], kv[1])
+	}
+	return s
+}
+
+func validity(b *results.Bench) string {
+	if b.Valid() {
+		return "yes: every run kept the accounting identities and lost nothing in the capture"
+	}
+	var why []string
+	if b.Partial {
+		why = append(why, "stopped before all runs were done")
+	}
+	for i := range b.Rows {
+		if r := &b.Rows[i]; !r.Valid {
+			why = append(why, fmt.Sprintf("%s: %d runs left out (%s)", configuration(r.Queue, r.OutRateBPS), r.InvalidRuns, strings.Join(r.Reasons, "; ")))
+		}
+	}
+	return "no: " + strings.Join(why, "; ")
+}
+
+// flattened lists the leaves of a JSON document as dotted paths, in the document's order.
+func flattened(raw json.RawMessage) (out [][2]string) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var walk func(path string) bool
+	walk = func(path string) bool {
+		token, err := d.Token()
+		if err != nil {
+			return false
+		}
+		switch token {
+		case json.Delim('{'):
+			for d.More() {
+				key, err := d.Token()
+				if err != nil || !walk(strings.TrimPrefix(fmt.Sprintf("%s.%v", path, key), ".")) {
+					return false
+				}
+			}
+		case json.Delim('['):
+			for i := 0; d.More(); i++ {
+				if !walk(fmt.Sprintf("%s[%d]", path, i)) {
+					return false
+				}
+			}
+		default:
+			out = append(out, [2]string{path, fmt.Sprint(token)})
+			return true
+		}
+		_, err = d.Token()
+		return err == nil
+	}
+	walk("")
+	return out
+}
+
+// Summary sets ours beside the paper's.
+func Summary(b *results.Bench) table.Sheet {
+	s := table.Sheet{Name: "Summary", Title: "Ours beside the published numbers", Columns: []table.Column{
+		{Header: "artefact"}, {Header: "row"}, {Header: "column"}, {Header: "unit"},
+		{Header: "ours", Format: table.General}, {Header: "95 % ±", Format: table.General}, {Header: "runs", Format: table.Integer},
+		{Header: "paper", Format: table.General}, {Header: "difference", Unit: "%", Format: table.Fixed1},
+		{Header: "tolerance", Unit: "%", Format: table.Fixed1}, {Header: "verdict"}, {Header: "note"}, {Header: "source"}}}
+	for i := range b.Paper {
+		p := &b.Paper[i]
+		s.Rows = append(s.Rows, []table.Cell{table.S(p.Artefact), table.S(p.Row), table.S(p.Column), table.S(p.Unit),
+			number(p.Ours.Mean, p.Ours.Reason), number(p.Ours.CI95, ""), table.I(int64(p.Ours.N)), number(p.Published, ""),
+			number(p.DeviationPct, ""), number(p.TolerancePct, ""), table.S(p.Verdict), table.S(p.Note), table.S(p.Source)})
+	}
+	s.Notes = b.Statements
+	return s
+}
+
+func number(f results.Float, why string) table.Cell {
+	if !f.Known() {
+		return table.Missing(why)
+	}
+	return table.N(float64(f))
+}
+
+// statisticColumns are the columns of a statistic; statisticCells its cells.
+func statisticColumns(format table.Format) []table.Column {
+	return []table.Column{{Header: "mean", Format: format}, {Header: "sd", Format: format}, {Header: "95 % ±", Format: format},
+		{Header: "min", Format: format}, {Header: "max", Format: format}, {Header: "runs", Format: table.Integer}}
+}
+
+func statisticCells(st *results.Statistic) []table.Cell {
+	return []table.Cell{number(st.Mean, st.Reason), number(st.SD, ""), number(st.CI95, ""), number(st.Min, ""), number(st.Max, ""), table.I(int64(st.N))}
+}
+
+// Statistics is every metric of every configuration over its runs.
+func Statistics(b *results.Bench) table.Sheet {
+	s := table.Sheet{Name: "Statistics", Title: "Every metric over the runs of each configuration"}
+	s.Columns = append([]table.Column{{Header: "queue"}, {Header: "output rate"}, {Header: "metric"}, {Header: "name"}, {Header: "unit"}}, statisticColumns(table.General)...)
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		for _, scalar := range results.Scalars() {
+			cells := []table.Cell{table.S(r.Queue), table.S(olaf.Rate(r.OutRateBPS).String()), table.S(scalar.Title), table.S(scalar.Name), table.S(scalar.Unit)}
+			s.Rows = append(s.Rows, append(cells, statisticCells(scalar.At(&r.Stats))...))
+		}
+	}
+	return s
+}
+
+// Comparisons is the Age-of-Model reductions under each reading, and the speed-up.
+func Comparisons(b *results.Bench) table.Sheet {
+	s := table.Sheet{Name: "Comparisons", Title: "One queue against another, run by run over equal seeds"}
+	s.Columns = append([]table.Column{{Header: "queue"}, {Header: "against"}, {Header: "output rate"}, {Header: "comparison"}, {Header: "unit"}}, statisticColumns(table.Fixed1)...)
+	for i := range b.Comparisons {
+		c := &b.Comparisons[i]
+		for _, line := range []struct {
+			name, unit string
+			value      *results.Statistic
+		}{
+			{"AoM reduction, " + c.Versus + " per worker, " + c.Queue + " per cluster", "%", &c.AoMReduction.WorkerCluster},
+			{"AoM reduction, both per cluster (literal)", "%", &c.AoMReduction.ClusterCluster},
+			{"AoM reduction, both per worker", "%", &c.AoMReduction.WorkerWorker},
+			{"speed-up to N updates per worker", "x", &c.Speedup},
+		} {
+			cells := []table.Cell{table.S(c.Queue), table.S(c.Versus), table.S(olaf.Rate(c.OutRateBPS).String()), table.S(line.name), table.S(line.unit)}
+			s.Rows = append(s.Rows, append(cells, statisticCells(line.value)...))
+		}
+	}
+	return s
+}
+
+// lossParts are the shares of lost that are worth a colour; the others make "other".
+func lossParts() []struct {
+	title string
+	of    func(*results.Stats) *results.Statistic
+} {
+	return []struct {
+		title string
+		of    func(*results.Stats) *results.Statistic
+	}{
+		{"replaced", func(s *results.Stats) *results.Statistic { return &s.Replaced }},
+		{"replaced by reward", func(s *results.Stats) *results.Statistic { return &s.ReplacedReward }},
+		{"dropped, queue full", func(s *results.Stats) *results.Statistic { return &s.DroppedFull }},
+		{"dropped by reward", func(s *results.Stats) *results.Statistic { return &s.DroppedReward }},
+		{"dropped, size mismatch", func(s *results.Stats) *results.Statistic { return &s.DroppedMismatch }},
+		{"bypassed", func(s *results.Stats) *results.Statistic { return &s.Bypassed }},
+		{"malformed", func(s *results.Stats) *results.Statistic { return &s.Malformed }},
+	}
+}
+
+// Loss is what the paper counts as lost, by what happened.
+func Loss(b *results.Bench) table.Sheet {
+	s := table.Sheet{Name: "Loss", Title: "Lost as the paper counts it (sent − received − aggregated), by what happened; means over runs",
+		Columns: []table.Column{{Header: "configuration"}, {Header: "lost", Unit: "%", Format: table.Fixed1}, {Header: "lost", Unit: "updates", Format: table.Fixed1}}}
+	chart := table.Chart{Kind: table.Stacked, Title: "Lost updates by what happened", YTitle: "lost [% of sent]"}
+	for _, part := range lossParts() {
+		chart.Series = append(chart.Series, table.Series{Name: part.title, Column: len(s.Columns)})
+		s.Columns = append(s.Columns, table.Column{Header: part.title, Unit: "%", Format: table.Fixed1})
+	}
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		cells := []table.Cell{table.S(configuration(r.Queue, r.OutRateBPS)), number(r.LostPct.Mean, r.LostPct.Reason), number(r.Lost.Mean, r.Lost.Reason)}
+		for _, part := range lossParts() {
+			cells = append(cells, number(100*part.of(&r.Stats).Mean/r.Sent.Mean, ""))
+		}
+		s.Rows = append(s.Rows, cells)
+	}
+	chart.Series = dropZero(&s, chart.Series)
+	if len(chart.Series) > 0 {
+		s.Charts = []table.Chart{chart}
+	}
+	return s
+}
+
+// dropZero leaves out series that are nothing but zeros.
+func dropZero(s *table.Sheet, series []table.Series) []table.Series {
+	var out []table.Series
+	for _, one := range series {
+		for _, row := range s.Rows {
+			if row[one.Column].Number != 0 {
+				out = append(out, one)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// Runs has a row a run.
+func Runs(runs []results.Run) table.Sheet {
+	s := table.Sheet{Name: "Runs", Title: "One row a run", Columns: []table.Column{{Header: "queue"}, {Header: "output rate"},
+		{Header: "run", Format: table.Integer}, {Header: "seed"}, {Header: "valid"}}}
+	scalars := results.Scalars()
+	for _, scalar := range scalars {
+		s.Columns = append(s.Columns, table.Column{Header: scalar.Title, Unit: scalar.Unit, Format: formatOf(scalar.Unit)})
+	}
+	for i := range runs {
+		r := &runs[i]
+		valid := "yes"
+		if !r.Valid() {
+			valid = "no: " + strings.Join(r.Invalid, "; ")
+		}
+		cells := []table.Cell{table.S(r.Queue), table.S(olaf.Rate(r.OutRateBPS).String()), table.I(int64(r.Index)), table.U(r.Seed), table.S(valid)}
+		for _, scalar := range scalars {
+			cells = append(cells, number(scalar.Of(r), r.Missing[scalar.Name]))
+		}
+		s.Rows = append(s.Rows, cells)
+	}
+	return s
+}
+
+func formatOf(unit string) table.Format {
+	switch unit {
+	case "updates", "frames", "workers":
+		return table.Integer
+	case "":
+		return table.Fixed3
+	}
+	return table.Fixed1
+}
+
+// Clusters is the Age of Model per cluster, a column a configuration.
+func Clusters(b *results.Bench) table.Sheet {
+	s := table.Sheet{Name: "Clusters", Title: "Average Age of Model per cluster: mean over runs with the 95 % half-width", Columns: []table.Column{{Header: "cluster"}}}
+	chart := table.Chart{Kind: table.Bars, Title: "Average Age of Model per cluster", XTitle: "cluster", YTitle: "AoM [ns]"}
+	index := map[int]int{}
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		name := configuration(r.Queue, r.OutRateBPS)
+		for _, c := range r.Clusters {
+			if _, ok := index[c.Cluster]; !ok {
+				index[c.Cluster] = len(s.Rows)
+				cells := make([]table.Cell, len(s.Columns))
+				cells[0] = table.S(fmt.Sprint(c.Cluster))
+				s.Rows = append(s.Rows, cells)
+			}
+		}
+		first := len(s.Columns)
+		for _, reading := range []struct {
+			suffix string
+			of     func(*results.ClusterRow) *results.Statistic
+		}{
+			{"", func(c *results.ClusterRow) *results.Statistic { return &c.AoM }},
+			{" per worker", func(c *results.ClusterRow) *results.Statistic { return &c.AoMWorker }},
+		} {
+			s.Columns = append(s.Columns, table.Column{Header: name + reading.suffix, Unit: "ns", Format: table.Fixed1}, table.Column{Header: name + reading.suffix + " ±", Unit: "ns", Format: table.Fixed1})
+			for k := range s.Rows {
+				s.Rows[k] = append(s.Rows[k], table.Cell{}, table.Cell{})
+			}
+			for k := range r.Clusters {
+				st := reading.of(&r.Clusters[k])
+				row := s.Rows[index[r.Clusters[k].Cluster]]
+				row[len(row)-2], row[len(row)-1] = number(st.Mean, ""), number(st.CI95, "")
+			}
+		}
+		chart.Series = append(chart.Series, table.Series{Name: name, Column: first, ErrorColumn: first + 1})
+	}
+	if len(s.Rows) > 0 && len(s.Rows) <= 64 {
+		s.Charts = []table.Chart{chart}
+	}
+	return s
+}
+
+// CDF is the distribution of aggregations per outgoing update, a column a configuration that aggregates.
+func CDF(b *results.Bench) table.Sheet {
+	s := table.Sheet{Name: "CDF", Title: "Share of outgoing updates with at most so many aggregations (Fig. 6), over all runs",
+		Columns: []table.Column{{Header: "aggregations", Format: table.Integer}}}
+	chart := table.Chart{Kind: table.Steps, Title: "Aggregations per outgoing update", XTitle: "aggregations", YTitle: "share of outgoing updates", YMax: 1}
+	length := 0
+	for i := range b.Rows {
+		if r := &b.Rows[i]; len(r.CDF) > 1 {
+			length = max(length, len(r.CDF))
+			chart.Series = append(chart.Series, table.Series{Name: configuration(r.Queue, r.OutRateBPS), Column: len(s.Columns)})
+			s.Columns = append(s.Columns, table.Column{Header: configuration(r.Queue, r.OutRateBPS), Format: table.Fixed3})
+		}
+	}
+	for le := range length {
+		cells := []table.Cell{table.I(int64(le))}
+		for i := range b.Rows {
+			switch cdf := b.Rows[i].CDF; {
+			case len(cdf) <= 1:
+			case le < len(cdf):
+				cells = append(cells, number(cdf[le].P, ""))
+			default:
+				cells = append(cells, table.N(1))
+			}
+		}
+		s.Rows = append(s.Rows, cells)
+	}
+	if length > 0 {
+		s.Charts = []table.Chart{chart}
+	}
+	return s
+}
+
+// events is a sample of the delivered frames.
+func events(r *Result) table.Sheet {
+	s := table.Sheet{Name: "Events", Title: "A sample of the delivered frames", RawRows: r.RawRows, Columns: []table.Column{{Header: "queue"}, {Header: "output rate"},
+		{Header: "run", Format: table.Integer}, {Header: "delivered at", Unit: "ps"}, {Header: "cluster", Format: table.Integer}, {Header: "newest worker", Format: table.Integer},
+		{Header: "sequence", Format: table.Integer}, {Header: "updates inside", Format: table.Integer}, {Header: "generated", Unit: "ns"},
+		{Header: "age", Unit: "ns", Format: table.Fixed1}, {Header: "in the queue", Unit: "ns", Format: table.Fixed1}, {Header: "workers inside"}}}
+	for i := range r.Samples {
+		m := &r.Samples[i]
+		o, u := &m.Observation, &m.Observation.Update
+		queued := table.Missing("not measured")
+		if o.Queued >= 0 {
+			queued = table.N(o.Queued.NS())
+		}
+		s.Rows = append(s.Rows, []table.Cell{table.S(m.Queue), table.S(olaf.Rate(m.OutRateBPS).String()), table.I(int64(m.Run)), table.S(fmt.Sprint(int64(o.At))),
+			table.I(int64(u.Cluster)), table.I(int64(u.Worker)), table.I(int64(u.Seq)), table.I(int64(u.Count)), table.U(u.GenNS),
+			table.N(results.AgeOf(o).NS()), queued, table.S(contributors(o))})
+	}
+	if more := r.Delivered - int64(len(r.Samples)); more > 0 && len(s.Rows) > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("%d of %d frames are shown; for all of them: %s", len(r.Samples), r.Delivered, r.RawRows))
+	}
+	return s
+}
+
+func contributors(o *olaf.Observation) string {
+	names := make([]string, len(o.Contributors))
+	for i, c := range o.Contributors {
+		names[i] = fmt.Sprint(c.Worker)
+	}
+	return strings.Join(names, " ")
+}

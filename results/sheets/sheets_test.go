@@ -1,0 +1,122 @@
+package sheets_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/table"
+	"github.com/olafctl/olaf/results/xlsx"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew")
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s differs from the golden file; if that is meant, run with -update\ngot:\n%s", name, got)
+	}
+}
+
+func TestGoldenSheets(t *testing.T) {
+	book := sheets.Book(example.Result(3))
+	var names []string
+	for i := range book.Sheets {
+		s := &book.Sheets[i]
+		names = append(names, s.Name)
+		var b bytes.Buffer
+		if err := s.WriteCSV(&b); err != nil {
+			t.Fatal(err)
+		}
+		if s.Name != "Events" {
+			golden(t, strings.ToLower(s.Name)+".csv", b.Bytes())
+		}
+	}
+	if got, want := strings.Join(names, " "), "README Summary Statistics Comparisons Loss Runs Clusters CDF Events"; got != want {
+		t.Errorf("sheets %s, want %s", got, want)
+	}
+}
+
+func TestGoldenText(t *testing.T) {
+	s := sheets.Summary(example.Result(3).Bench)
+	var b bytes.Buffer
+	if err := s.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "summary.txt", b.Bytes())
+}
+
+func TestGoldenDocument(t *testing.T) {
+	b, err := json.MarshalIndent(example.Result(2).Bench, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "bench.json", append(b, '\n'))
+	var back results.Bench
+	if err := json.Unmarshal(b, &back); err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.MarshalIndent(&back, "", "  ")
+	if err != nil || !bytes.Equal(b, again) {
+		t.Errorf("the document does not survive being read and written (%v)", err)
+	}
+}
+
+func TestEveryRowHasACellPerColumn(t *testing.T) {
+	r := example.Result(2)
+	// A cluster that only one configuration saw, and an invalid run.
+	last := &r.Bench.Rows[len(r.Bench.Rows)-1]
+	last.Clusters = append(last.Clusters, results.ClusterRow{Cluster: 77})
+	r.Runs[0].Invalid = []string{"the capture lost 3 frames"}
+	for _, s := range sheets.Book(r).Sheets {
+		for i, row := range s.Rows {
+			if len(row) != len(s.Columns) {
+				t.Errorf("%s row %d has %d cells for %d columns", s.Name, i, len(row), len(s.Columns))
+			}
+		}
+		for _, c := range s.Charts {
+			for _, series := range c.Series {
+				if f := s.Columns[series.Column].Format; f == table.Text {
+					t.Errorf("%s: chart %q draws the text column %d", s.Name, c.Title, series.Column)
+				}
+			}
+		}
+	}
+}
+
+func TestEmptyResult(t *testing.T) {
+	book := sheets.Book(&sheets.Result{Bench: &results.Bench{Experiment: "nothing"}})
+	if len(book.Sheets) != 1 || book.Sheets[0].Name != "README" {
+		t.Errorf("%d sheets", len(book.Sheets))
+	}
+}
+
+// BenchmarkWorkbook30Runs is a result of 4 configurations and 30 runs as a workbook.
+func BenchmarkWorkbook30Runs(b *testing.B) {
+	r := example.Result(30)
+	b.ReportAllocs()
+	for b.Loop() {
+		var out bytes.Buffer
+		if err := xlsx.Write(&out, sheets.Book(r)); err != nil {
+			b.Fatal(err)
+		}
+		b.SetBytes(int64(out.Len()))
+	}
+}
