@@ -167,7 +167,10 @@ func (t *Twin) Sleep(ctx context.Context, d olaf.Duration) error {
 	if t.closed {
 		return errClosed
 	}
-	cycles := (int64(max(d, 0)) + int64(olaf.Cycle) - 1) / int64(olaf.Cycle)
+	cycles := int64(max(d, 0) / olaf.Cycle)
+	if d%olaf.Cycle > 0 {
+		cycles++
+	}
 	if cycles > maxCycle-t.now {
 		return fmt.Errorf("twin: %w: %w", fpga.ErrRefused, errEndOfTime)
 	}
