@@ -12,6 +12,7 @@ import (
 
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -117,6 +118,11 @@ func (o *Outcome) comparisons() []results.Comparison {
 		}
 	}
 	return out
+}
+
+// Result is the report with all its runs, as workbook and store take it.
+func (r *BenchReport) Result() *sheets.Result {
+	return &sheets.Result{Bench: r.Bench, Runs: slices.Concat(r.Outcome.Runs...)}
 }
 
 // Document is the JSON form, olafctl.bench/v1.

@@ -35,7 +35,7 @@ type (
 	}
 	// RunDone closes a run, valid or not.
 	RunDone struct {
-		Run     RunID
+		Run    RunID
 		Result *results.Run
 	}
 	// Finished closes the stream. Err is nil after a whole run; Partial says that runs are missing.

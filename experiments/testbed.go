@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/p4ctl"
 )
@@ -19,33 +19,15 @@ var ErrBackend = errors.New("no such device backend")
 type Testbed struct {
 	// Lanes are equal cards that runs may use side by side. A real testbed has one.
 	Lanes []Lane
-	// Tables is the control plane of them all; nil where nobody asked for it.
-	Tables Controller
+	// Tables is the primary controller's session with the device that they all are copies of.
+	Tables *p4ctl.Session
 	close  []func() error
 }
 
 // Lane is one card and what captures behind it.
 type Lane struct {
 	Device fpga.Device
-	Tap    Tap
-}
-
-// Tap hands out what reached the parameter server.
-type Tap interface {
-	// Drain appends the frames delivered since the last call to buf and returns it. Contributors stay valid until the
-	// next call.
-	Drain(buf []olaf.Observation) []olaf.Observation
-}
-
-// Controller writes and reads the tables of a device while it is primary.
-type Controller interface {
-	// Apply makes the device hold exactly want.
-	Apply(ctx context.Context, want p4ctl.Tables) error
-	Read(ctx context.Context) (p4ctl.Tables, error)
-	// Lost is closed when the tables are no longer ours; Err then says why.
-	Lost() <-chan struct{}
-	Err() error
-	Close() error
+	Tap    capture.Tap
 }
 
 // OpenOptions say what a testbed is opened for.
@@ -93,8 +75,8 @@ func (b *Testbed) guard(ctx context.Context) (context.Context, context.CancelFun
 	stopped := make(chan struct{})
 	go func() {
 		select {
-		case <-b.Tables.Lost():
-			cancel(b.Tables.Err())
+		case <-b.Tables.Preempted():
+			cancel(fmt.Errorf("the tables: %w", p4ctl.ErrPreempted))
 		case <-stopped:
 		}
 	}()
@@ -106,7 +88,7 @@ func (b *Testbed) guard(ctx context.Context) (context.Context, context.CancelFun
 
 // program makes the tables hold want, reads them back, and returns the hash of their content.
 func (b *Testbed) program(ctx context.Context, want p4ctl.Tables) (hash string, err error) {
-	if err := b.Tables.Apply(ctx, want); err != nil {
+	if _, err := b.Tables.Sync(ctx, want); err != nil {
 		return "", fmt.Errorf("write the tables: %w", err)
 	}
 	got, err := b.Tables.Read(ctx)

@@ -2,10 +2,16 @@ package experiments
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/twin"
+	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
+	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
 // tableView is what one twin sees of the agent's tables.
@@ -31,22 +37,52 @@ func (v *tableView) Group(c olaf.ClusterID) ([]olaf.WorkerID, bool) {
 	return v.members, ok
 }
 
-// twinLanes builds n twins that share the agent's tables.
-func twinLanes(n int, backend *agent.Embedded, o OpenOptions) ([]Lane, []*twin.Twin, error) {
-	var (
-		lanes []Lane
-		twins []*twin.Twin
-	)
-	for range n {
+// openTwin builds twins that share the tables of one P4Runtime agent, and connects to it over a real socket.
+func openTwin(ctx context.Context, _ string, o OpenOptions) (*Testbed, error) {
+	backend := new(agent.Embedded)
+	bed := new(Testbed)
+	for range o.Lanes {
 		t, err := twin.New(twin.Config{Tables: &tableView{backend: backend}, Wire: o.Wire})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		lanes, twins = append(lanes, Lane{t, t}), append(twins, t)
+		bed.Lanes = append(bed.Lanes, Lane{t, t})
+		bed.close = append(bed.close, t.Close)
 	}
-	return lanes, twins, nil
+	if err := bed.control(ctx, backend, o.Listen); err != nil {
+		return nil, errors.Join(err, bed.Close())
+	}
+	return bed, nil
 }
 
-func openTwin(ctx context.Context, _ string, o OpenOptions) (*Testbed, error) {
-	return nil, ErrBackend
+// control starts the agent in front of backend and makes this process its primary controller.
+func (b *Testbed) control(ctx context.Context, backend agent.Backend, listen string) error {
+	if listen == "" {
+		dir, err := os.MkdirTemp("", "olafctl-")
+		if err != nil {
+			return fmt.Errorf("make room for a P4Runtime socket: %w", err)
+		}
+		b.close = append(b.close, func() error { return os.RemoveAll(dir) })
+		listen = "unix:" + filepath.Join(dir, "p4rt.sock")
+	}
+	a, err := agent.New(agent.Options{Backend: backend, Profile: p4.Twin()})
+	if err != nil {
+		return err
+	}
+	listener, err := agent.Listen(listen, false)
+	if err != nil {
+		return err
+	}
+	server := a.Serve(listener, nil)
+	b.close = append(b.close, server.Close)
+	session, err := p4ctl.Dial(ctx, server.Target(), p4ctl.Options{})
+	if err != nil {
+		return err
+	}
+	b.close = append(b.close, session.Close)
+	if _, err := session.PushPipeline(ctx, p4ctl.PipelineConfig(p4.Twin())); err != nil {
+		return err
+	}
+	b.Tables = session
+	return nil
 }

@@ -1,0 +1,165 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/fpga/engine"
+)
+
+// benchFlags are the flags of bench, on top of the defaults of table1.
+type benchFlags struct {
+	spec     experiments.Spec
+	outRates []string
+	versus   string
+	dequeue  int
+	merge    int
+	device   string
+	listen   string
+	format   format
+	xlsx     string
+	pcap     string
+	force    bool
+	quiet    bool
+}
+
+func newBenchCmd(env *environment) *cobra.Command {
+	f := &benchFlags{spec: experiments.Table1()}
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "Run updates through the queue and print Table 1, ours beside the paper's",
+		Long: `Run the micro-benchmark: the tables are written over a P4Runtime session, the generator is programmed by registers and
+fired, updates cross the OlafQueue with cycle-accurate times, and what reaches the parameter server becomes AoM, loss
+and aggregation CDFs beside the published numbers.
+
+Every option has the paper's value as its default, so the bare command reproduces Table 1. The same seed gives the same
+bytes on the twin.`,
+		Example: `  olafctl bench --queue olaf --rate 60G
+  olafctl bench --out-rate 5G --slots 16 --runs 100 -o json
+  olafctl bench --clusters 100 --workers 300 --updates 200 --xlsx scale.xlsx
+  olafctl bench --runs 1 --out-rate 40G --pcap delivered.pcapng`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
+	}
+	s, w, flags := &f.spec, &f.spec.Workload, cmd.Flags()
+	flags.StringVar(&s.Queue, "queue", s.Queue, "queue discipline under test: "+strings.Join(engine.Names(), "|"))
+	flags.StringVar(&f.versus, "versus", s.Versus, "discipline to compare with, or none")
+	flags.Var(&w.MeanRate, "rate", "mean rate that all workers offer together")
+	flags.Var(&w.LineRate, "line-rate", "rate inside a burst")
+	flags.StringSliceVar(&f.outRates, "out-rate", []string{"40G", "20G"}, "output rates, comma-separated")
+	flags.IntVar(&w.BurstPackets, "burst", w.BurstPackets, "packets in a burst; 1 for smooth traffic")
+	flags.IntVar(&s.Slots, "slots", s.Slots, "slots of the queue, the leaving update included")
+	flags.IntVar(&w.Clusters, "clusters", w.Clusters, "clusters (training jobs)")
+	flags.IntVar(&w.Workers, "workers", w.Workers, "workers, spread evenly over the clusters")
+	flags.IntVar(&w.UpdatesPerWorker, "updates", w.UpdatesPerWorker, "updates that each worker sends")
+	flags.Var(&w.Size, "size", "size of an update's frame, such as 256B or 2048b")
+	flags.Float64Var(&w.ClusterSigma, "cluster-sigma", w.ClusterSigma, "spread of the log-normal cluster weights; 0 for equal")
+	flags.IntVar(&w.ActiveClusters, "active-clusters", w.ActiveClusters, "clusters that take part in one burst; 0 for all")
+	flags.IntVar(&s.Runs, "runs", s.Runs, "runs, each with a seed of its own")
+	flags.Uint64Var(&s.Seed, "seed", s.Seed, "seed of the first run")
+	flags.StringVar((*string)(&s.Profile), "profile", string(s.Profile), "engine cycles: calibrated|ideal")
+	flags.IntVar(&f.dequeue, "dequeue-cycles", 0, "override: cycles of 4 ns per departure of the queue under test")
+	flags.IntVar(&f.merge, "merge-cycles", 0, "override: cycles per merge of the queue under test")
+	flags.Var(&s.Overhead, "overhead", "bytes that the limiter adds to a frame: 0B, or 24B for FCS, preamble and gap")
+	flags.BoolVar(&s.RewardFilter, "reward-filter", false, "compare rewards before merging (§3)")
+	flags.Float64Var(&s.RewardThreshold, "reward-threshold", 0, "threshold of the reward filter")
+	flags.StringVar(&f.listen, "p4rt", "", "also serve the tables' P4Runtime at this address, such as 127.0.0.1:9559 or unix:/path")
+	flags.StringVar(&f.xlsx, "xlsx", "", "write a workbook to this file")
+	flags.StringVar(&f.pcap, "pcap", "", "write what reached the parameter server in the first run at the first output rate: .pcapng or .pcap")
+	flags.BoolVar(&f.force, "force", false, "replace output files that exist")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	addFormatFlag(cmd, &f.format)
+	addDeviceFlag(cmd, &f.device)
+	complete(cmd, "queue", engine.Names)
+	complete(cmd, "versus", func() []string { return append(engine.Names(), "none") })
+	complete(cmd, "profile", func() []string { return []string{string(engine.Calibrated), string(engine.Ideal)} })
+	return cmd
+}
+
+// resolve turns the flags into a specification.
+func (f *benchFlags) resolve(cmd *cobra.Command) error {
+	f.spec.OutRates = nil
+	for _, text := range f.outRates {
+		rate, err := olaf.ParseRate(text)
+		if err != nil {
+			return usageError("--out-rate: %v", err)
+		}
+		f.spec.OutRates = append(f.spec.OutRates, rate)
+	}
+	f.spec.Versus = f.versus
+	if f.versus == "none" {
+		f.spec.Versus = ""
+	}
+	if cmd.Flags().Changed("dequeue-cycles") {
+		f.spec.DequeueCycles = &f.dequeue
+	}
+	if cmd.Flags().Changed("merge-cycles") {
+		f.spec.MergeCycles = &f.merge
+	}
+	for _, path := range []string{f.xlsx, f.pcap} {
+		if err := refuseExisting(path, f.force); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
+	if err := f.resolve(cmd); err != nil {
+		return err
+	}
+	if _, err := experiments.NewPlan(f.spec); err != nil {
+		return err
+	}
+	started := env.now()
+	stream := experiments.NewStream()
+	bar := startProgress(env, f.quiet, progressOf(stream))
+	report, err := experiments.Bench(cmd.Context(), f.spec, experiments.BenchOptions{Device: f.device, Listen: f.listen, Stream: stream})
+	bar.stop()
+	if report == nil {
+		return err
+	}
+	stamp(env, started, report)
+	if printErr := printReport(env, report, f.format); printErr != nil {
+		return errors.Join(err, printErr)
+	}
+	if err != nil {
+		return interrupted(err)
+	}
+	if err := f.export(cmd.Context(), env, report); err != nil {
+		return err
+	}
+	return report.Err()
+}
+
+// interrupted says in words that a signal ended the work.
+func interrupted(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return &exitError{exitInterrupted, errors.New("interrupted; the generator is stopped, and what is shown is partial")}
+	}
+	return err
+}
+
+// export writes the files that were asked for and says where they are.
+func (f *benchFlags) export(ctx context.Context, env *environment, report *experiments.BenchReport) error {
+	if f.xlsx != "" {
+		if err := writeWorkbook(f.xlsx, report); err != nil {
+			return err
+		}
+		fmt.Fprintf(env.stderr, "workbook: %s\n", f.xlsx)
+	}
+	if f.pcap != "" {
+		frames, err := experiments.Record(ctx, f.spec, f.device, f.pcap, f.force)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(env.stderr, "capture: %s (%d frames: run 1 of %s at %v)\n", f.pcap, frames, f.spec.Queue, f.spec.OutRates[0])
+	}
+	return nil
+}

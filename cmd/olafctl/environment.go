@@ -1,0 +1,32 @@
+package main
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// environment is everything a command may touch of the world outside, so that tests can stand in for it.
+type environment struct {
+	args           []string // the command line, without the program
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	now            func() time.Time
+	hostname       func() (string, error)
+	// interactive says that stderr is a terminal that can redraw a line.
+	interactive bool
+	// terminal says that stdin and stdout are a terminal, so that a person can be shown a dashboard or asked.
+	terminal bool
+}
+
+func osEnvironment() *environment {
+	return &environment{
+		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
+		getenv: os.Getenv, now: time.Now, hostname: os.Hostname,
+		interactive: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb",
+		terminal:    term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
+	}
+}

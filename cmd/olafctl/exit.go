@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/p4ctl"
+)
+
+// Exit codes, stable for scripts (docs/output.md).
+const (
+	exitDone        = 0
+	exitFailed      = 1   // the run failed or is invalid
+	exitUsage       = 2   // flags, files or names that make no sense
+	exitDevice      = 3   // the device refused, is gone, or another controller took it
+	exitMissed      = 4   // an expectation was missed or a property violated
+	exitUnknown     = 5   // no answer within the time limit
+	exitInterrupted = 130 // Ctrl-C or a signal
+)
+
+// exitError carries the code of a command that has already said what is to be said when err is nil.
+type exitError struct {
+	code int
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err == nil {
+		return fmt.Sprintf("exit %d", e.code)
+	}
+	return e.err.Error()
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func usageError(format string, args ...any) error {
+	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+}
+
+// codeOfKind maps kinds of errors to exit codes; the first match wins.
+var codeOfKind = []struct {
+	kind error
+	code int
+}{
+	{context.Canceled, exitInterrupted},
+	{context.DeadlineExceeded, exitUnknown},
+	{p4ctl.ErrPreempted, exitDevice},
+	{p4ctl.ErrNotPrimary, exitDevice},
+	{fpga.ErrGone, exitDevice},
+	{fpga.ErrRefused, exitDevice},
+	{fpga.ErrAddress, exitDevice},
+	{olaf.ErrUnit, exitUsage},
+	{fs.ErrExist, exitUsage},
+}
+
+func exitCode(err error) int {
+	if err == nil {
+		return exitDone
+	}
+	var exit *exitError
+	if errors.As(err, &exit) {
+		return exit.code
+	}
+	for _, k := range codeOfKind {
+		if errors.Is(err, k.kind) {
+			return k.code
+		}
+	}
+	return exitFailed
+}
+
+// oneLine folds an error into a single line for people.
+func oneLine(err error) string {
+	return strings.Join(strings.Fields(strings.ReplaceAll(err.Error(), "\n", "; ")), " ")
+}

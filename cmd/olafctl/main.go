@@ -1,0 +1,18 @@
+// Command olafctl runs an in-network-aggregation testbed: it programs an OLAF card or its software twin, fires the
+// packet generator, captures what reaches the parameter server, and prints AoM, loss and aggregation beside the
+// published numbers.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+	code := run(ctx, osEnvironment(), os.Args[1:])
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/olafctl/olaf/experiments"
+)
+
+// How often progress is looked at: a terminal sees a bar move, a log gets a line now and then.
+const (
+	barInterval = 100 * time.Millisecond
+	logInterval = 10 * time.Second
+	barWidth    = 30
+)
+
+// progress draws how far some work is, on stderr and only there.
+type progress struct {
+	quit chan struct{}
+	wg   sync.WaitGroup
+}
+
+// progressOf looks at a stream's newest state.
+func progressOf(s *experiments.Stream) func() (done, total int) {
+	return func() (int, int) {
+		p := s.Progress()
+		return p.Done, p.Total
+	}
+}
+
+// startProgress shows what look returns until stop: a bar that redraws itself on a terminal, a line every ten seconds
+// elsewhere, nothing when quiet or when the work ends before the first interval.
+func startProgress(env *environment, quiet bool, look func() (done, total int)) *progress {
+	p := &progress{quit: make(chan struct{})}
+	if quiet {
+		return p
+	}
+	interval := logInterval
+	if env.interactive {
+		interval = barInterval
+	}
+	p.wg.Go(func() {
+		ticker := time.NewTicker(interval)
+		defer ticker.Stop()
+		started, drawn := env.now(), false
+		for {
+			select {
+			case <-p.quit:
+				if drawn {
+					fmt.Fprint(env.stderr, "\r\x1b[K")
+				}
+				return
+			case <-ticker.C:
+				done, total := look()
+				line := progressLine(done, total, env.now().Sub(started))
+				if env.interactive {
+					fmt.Fprint(env.stderr, "\r\x1b[K"+line)
+					drawn = true
+				} else {
+					fmt.Fprintln(env.stderr, line)
+				}
+			}
+		}
+	})
+	return p
+}
+
+// stop ends the drawing and clears the bar.
+func (p *progress) stop() {
+	close(p.quit)
+	p.wg.Wait()
+}
+
+// progressLine is a bar with counts and the time that is left, as far as it can be told.
+func progressLine(done, total int, elapsed time.Duration) string {
+	if total <= 0 {
+		return "preparing…"
+	}
+	filled := barWidth * done / total
+	line := fmt.Sprintf("[%s%s] %d/%d", strings.Repeat("#", filled), strings.Repeat(".", barWidth-filled), done, total)
+	if done > 0 && done < total {
+		left := time.Duration(float64(elapsed) / float64(done) * float64(total-done))
+		line += fmt.Sprintf("  about %v left", left.Round(time.Second))
+	}
+	return line
+}

@@ -1,0 +1,207 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+func newRegCmd(env *environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "reg",
+		Short: "Read registers by name, decoded",
+		Long:  "Read registers by name, with their fields decoded. docs/registers.md describes every one.",
+	}
+	cmd.AddCommand(newRegListCmd(env), newRegDumpCmd(env), newRegReadCmd(env))
+	return cmd
+}
+
+func newRegListCmd(env *environment) *cobra.Command {
+	var out format
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List every register of the map",
+		Example: "  olafctl reg list -o csv",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			type entry struct {
+				Name    string `json:"name"`
+				Address uint32 `json:"address"`
+				Bits    int    `json:"bits"`
+				Access  string `json:"access"`
+				Unit    string `json:"unit,omitempty"`
+				Doc     string `json:"doc"`
+			}
+			var entries []entry
+			list := grid{header: []string{"NAME", "ADDRESS", "BITS", "ACCESS", "UNIT", "MEANING"}}
+			for _, ref := range registers("") {
+				e := entry{ref.Name(), ref.Address(), 8 * int(ref.Register.Bytes()), ref.Register.Access.String(), ref.Register.Unit, ref.Register.Doc}
+				entries = append(entries, e)
+				list.add(e.Name, fmt.Sprintf("%#x", e.Address), fmt.Sprint(e.Bits), e.Access, e.Unit, e.Doc)
+			}
+			if out == formatJSON {
+				return writeJSON(env.stdout, struct {
+					schema
+					Registers []entry `json:"registers"`
+				}{schema{"olafctl.registers/v1"}, entries})
+			}
+			return list.write(env.stdout, out)
+		},
+	}
+	addFormatFlag(cmd, &out)
+	return cmd
+}
+
+func newRegDumpCmd(env *environment) *cobra.Command {
+	var (
+		out    format
+		device deviceFlags
+	)
+	cmd := &cobra.Command{
+		Use:   "dump [BLOCK]",
+		Short: "Read every register that can be read without changing anything",
+		Long: `Read every register that can be read without changing anything, with its fields decoded. Counters are latched first.
+
+A software twin starts fresh with every command; --after runs an experiment's first run on it before the dump.`,
+		Example: `  olafctl reg dump queue
+  olafctl reg dump queue --after table1 -o json`,
+		Args: cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeArgs(func() []string {
+			var names []string
+			for _, b := range regmap.Blocks() {
+				names = append(names, b.Name)
+			}
+			return names
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			block := strings.Join(args, "")
+			refs := registers(block)
+			if len(refs) == 0 {
+				return usageError("no block is named %q; see 'olafctl reg list'", block)
+			}
+			return device.with(cmd.Context(), env, func(bed *experiments.Testbed) error {
+				dev := bed.Lanes[0].Device
+				if _, err := fpga.Snapshot(dev); err != nil {
+					return err
+				}
+				return printRegisters(env, dev, refs, out)
+			})
+		},
+	}
+	addFormatFlag(cmd, &out)
+	device.add(cmd)
+	return cmd
+}
+
+func newRegReadCmd(env *environment) *cobra.Command {
+	var (
+		out    format
+		device deviceFlags
+	)
+	cmd := &cobra.Command{
+		Use:     "read NAME…",
+		Short:   "Read registers by name",
+		Example: "  olafctl reg read queue.mode queue.depth",
+		Args:    cobra.MinimumNArgs(1),
+		ValidArgsFunction: completeArgs(func() []string {
+			var names []string
+			for _, ref := range registers("") {
+				names = append(names, ref.Name())
+			}
+			return names
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var refs []regmap.Ref
+			for _, name := range args {
+				ref, err := regmap.Lookup(name)
+				if err != nil {
+					return usageError("%v", err)
+				}
+				refs = append(refs, ref)
+			}
+			return device.with(cmd.Context(), env, func(bed *experiments.Testbed) error {
+				return printRegisters(env, bed.Lanes[0].Device, refs, out)
+			})
+		},
+	}
+	addFormatFlag(cmd, &out)
+	device.add(cmd)
+	return cmd
+}
+
+// registers lists the map's registers, of one block or of all.
+func registers(block string) []regmap.Ref {
+	var refs []regmap.Ref
+	blocks := regmap.Blocks()
+	for i := range blocks {
+		if block != "" && blocks[i].Name != block {
+			continue
+		}
+		for j := range blocks[i].Registers {
+			refs = append(refs, regmap.Ref{Block: &blocks[i], Register: &blocks[i].Registers[j]})
+		}
+	}
+	return refs
+}
+
+// registerValue is one register as it was read.
+type registerValue struct {
+	Name    string            `json:"name"`
+	Address uint32            `json:"address"`
+	Value   string            `json:"value"` // hexadecimal; 64-bit values do not fit a JSON number
+	Unit    string            `json:"unit,omitempty"`
+	Fields  map[string]string `json:"fields,omitempty"`
+}
+
+func printRegisters(env *environment, dev fpga.Registers, refs []regmap.Ref, out format) error {
+	var values []registerValue
+	list := grid{header: []string{"NAME", "ADDRESS", "VALUE", "DECODED"}}
+	for _, ref := range refs {
+		if ref.Register.Access == regmap.Command {
+			continue // reads 0 by definition
+		}
+		v, decoded, err := readRegister(dev, ref)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", ref.Name(), err)
+		}
+		values = append(values, v)
+		list.add(v.Name, fmt.Sprintf("%#x", v.Address), v.Value, decoded)
+	}
+	if out == formatJSON {
+		return writeJSON(env.stdout, struct {
+			schema
+			Registers []registerValue `json:"registers"`
+		}{schema{"olafctl.register-values/v1"}, values})
+	}
+	return list.write(env.stdout, out)
+}
+
+func readRegister(dev fpga.Registers, ref regmap.Ref) (registerValue, string, error) {
+	r := ref.Register
+	v := registerValue{Name: ref.Name(), Address: ref.Address(), Unit: r.Unit}
+	if r.Wide {
+		value, err := regmap.Read64(dev, ref.Address())
+		v.Value = fmt.Sprintf("%#x", value)
+		return v, strings.TrimSpace(fmt.Sprintf("%d %s", value, r.Unit)), err
+	}
+	value, err := dev.Read32(ref.Address())
+	if err != nil {
+		return v, "", err
+	}
+	v.Value = fmt.Sprintf("%#x", value)
+	if len(r.Fields) == 0 {
+		return v, strings.TrimSpace(fmt.Sprintf("%d %s", value, r.Unit)), nil
+	}
+	v.Fields = map[string]string{}
+	var words []string
+	for _, f := range r.Decode(value) {
+		v.Fields[f.Field.Name] = f.Text
+		words = append(words, f.Field.Name+"="+f.Text)
+	}
+	return v, strings.Join(words, " "), nil
+}

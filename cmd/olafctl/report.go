@@ -1,0 +1,53 @@
+package main
+
+import (
+	"encoding/csv"
+	"runtime"
+	"time"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/results"
+)
+
+// printReport prints what an experiment found, in the format asked for.
+func printReport(env *environment, r experiments.Report, out format) error {
+	switch out {
+	case formatJSON:
+		return writeJSON(env.stdout, r.Document())
+	case formatCSV:
+		header, rows := r.Table()
+		w := csv.NewWriter(env.stdout)
+		_ = w.Write(header) // kept by the writer and returned by Error below
+		_ = w.WriteAll(rows)
+		return w.Error()
+	}
+	return r.WriteText(env.stdout)
+}
+
+// stamp writes who made a document, where and when, into those that have a place for it.
+func stamp(env *environment, started time.Time, r experiments.Report) {
+	if b, ok := r.(*experiments.BenchReport); ok {
+		b.Bench.Provenance = provenance(env, started, b.Outcome)
+	}
+}
+
+// provenance is the part of a document that says who made it, where and when.
+func provenance(env *environment, started time.Time, o *experiments.Outcome) results.Provenance {
+	b := thisBuild()
+	host, err := env.hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	p := results.Provenance{
+		Tool: "olafctl", Version: b.Version, Go: b.Go, Commit: b.Revision, Dirty: b.Dirty,
+		Host: host, System: b.Platform, CPUs: runtime.GOMAXPROCS(0),
+		Command: append([]string{"olafctl"}, env.args...),
+		Device:  o.Device.Address + " " + o.Device.Build,
+		Started: started.UTC().Format(time.RFC3339Nano), Finished: env.now().UTC().Format(time.RFC3339Nano),
+		Digests: []results.Digest{{Name: "tables", SHA256: o.TablesHash}},
+	}
+	if hash, err := o.Plan.Hash(); err == nil {
+		p.Digests = append(p.Digests, results.Digest{Name: "plan", SHA256: hash})
+	}
+	return p
+}

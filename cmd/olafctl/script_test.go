@@ -1,0 +1,71 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden output of the scripts")
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"olafctl": func() {
+			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+			defer stop()
+			os.Exit(run(ctx, osEnvironment(), os.Args[1:]))
+		},
+	})
+}
+
+// TestScripts runs the commands as a user does: testdata/script holds one story a file.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits,
+		},
+		Condition: condition,
+	})
+}
+
+// exits CODE COMMAND… runs a command and compares its exit code; output goes to stdout and stderr as with exec.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND [ARG…]")
+	}
+	err := ts.Exec(args[1], args[2:]...)
+	code := 0
+	if exit, ok := err.(*exec.ExitError); ok {
+		code = exit.ExitCode()
+	} else if err != nil {
+		ts.Fatalf("%v", err)
+	}
+	if want := args[0]; want != strconv.Itoa(code) {
+		ts.Fatalf("exit code %d, want %s", code, want)
+	}
+}
+
+// condition says whether a real program that a script uses is there: [peer:tshark]. Under CI a missing one is a failure.
+func condition(name string) (bool, error) {
+	program, ok := strings.CutPrefix(name, "peer:")
+	if !ok {
+		return false, fmt.Errorf("unknown condition %q", name)
+	}
+	_, err := exec.LookPath(program)
+	if err != nil && os.Getenv("CI") == "true" {
+		return false, fmt.Errorf("%s is not installed; 'make peers' installs it", program)
+	}
+	return err == nil, nil
+}

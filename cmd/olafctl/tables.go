@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/p4ctl"
+)
+
+func newTablesCmd(env *environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "tables",
+		Short: "Look at the match-action tables over P4Runtime",
+	}
+	cmd.AddCommand(newTablesShowCmd(env))
+	return cmd
+}
+
+func newTablesShowCmd(env *environment) *cobra.Command {
+	var (
+		out    format
+		device deviceFlags
+		target string
+	)
+	cmd := &cobra.Command{
+		Use:   "show",
+		Short: "Print workers, servers, clusters and multicast groups",
+		Long: `Read the tables over a P4Runtime session and print them. Reading needs no election: a bench that serves its tables with
+--p4rt can be looked at with --target while it runs.
+
+A software twin starts with empty tables; --after runs an experiment's first run on it before the look.`,
+		Example: `  olafctl tables show --after table1
+  olafctl tables show --target 127.0.0.1:9559 -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if target != "" {
+				tables, err := readTarget(cmd.Context(), target)
+				if err != nil {
+					return err
+				}
+				return printTables(env, tables, out)
+			}
+			return device.with(cmd.Context(), env, func(bed *experiments.Testbed) error {
+				tables, err := bed.Tables.Read(cmd.Context())
+				if err != nil {
+					return err
+				}
+				return printTables(env, tables, out)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&target, "target", "", "read this P4Runtime server instead of a device: HOST:PORT or unix:PATH")
+	addFormatFlag(cmd, &out)
+	device.add(cmd)
+	cmd.MarkFlagsMutuallyExclusive("target", "after")
+	return cmd
+}
+
+// readTarget reads a running server's tables without taking part in its election.
+func readTarget(ctx context.Context, target string) (p4ctl.Tables, error) {
+	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{ReadOnly: true})
+	if err != nil {
+		return p4ctl.Tables{}, err
+	}
+	defer session.Close()
+	return session.Read(ctx)
+}
+
+// tableDocument is olafctl.tables/v1.
+type tableDocument struct {
+	schema
+	Hash     string         `json:"sha256"`
+	Workers  []workerEntry  `json:"workers"`
+	Servers  []string       `json:"servers"`
+	Clusters []clusterEntry `json:"clusters"`
+}
+
+type workerEntry struct {
+	Address string `json:"address"`
+	Cluster int    `json:"cluster"`
+	Worker  int    `json:"worker"`
+}
+
+type clusterEntry struct {
+	Cluster int   `json:"cluster"`
+	Group   int   `json:"group"`
+	Workers []int `json:"workers"`
+}
+
+func describeTables(t p4ctl.Tables) tableDocument {
+	d := tableDocument{schema: schema{"olafctl.tables/v1"}, Hash: t.Hash(), Workers: []workerEntry{}, Servers: []string{}, Clusters: []clusterEntry{}}
+	for _, w := range t.Workers {
+		d.Workers = append(d.Workers, workerEntry{w.Address.String(), int(w.Cluster), int(w.ID)})
+	}
+	for _, s := range t.Servers {
+		d.Servers = append(d.Servers, s.String())
+	}
+	members := map[uint32][]int{}
+	for _, g := range t.Groups {
+		for _, m := range g.Members {
+			members[g.ID] = append(members[g.ID], int(m.Instance))
+		}
+	}
+	for _, c := range t.Clusters {
+		d.Clusters = append(d.Clusters, clusterEntry{int(c.ID), int(c.Group), members[c.Group]})
+	}
+	return d
+}
+
+func printTables(env *environment, t p4ctl.Tables, out format) error {
+	d := describeTables(t)
+	if out == formatJSON {
+		return writeJSON(env.stdout, d)
+	}
+	list := grid{header: []string{"TABLE", "KEY", "ACTION"}}
+	for _, s := range d.Servers {
+		list.add("vnp4_1.servers", s, "set_server()")
+	}
+	for _, w := range d.Workers {
+		list.add("vnp4_1.workers", w.Address, fmt.Sprintf("set_worker(cluster=%d, worker=%d)", w.Cluster, w.Worker))
+	}
+	for _, c := range d.Clusters {
+		workers := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.Workers), "[]")), ",")
+		list.add("vnp4_2.cluster_groups", fmt.Sprintf("cluster %d", c.Cluster), fmt.Sprintf("set_group(%d) to workers %s", c.Group, workers))
+	}
+	if len(list.rows) == 0 {
+		fmt.Fprintln(env.stderr, "the tables are empty; add --after table1 to see what a bench writes")
+	}
+	return list.write(env.stdout, out)
+}
