@@ -156,7 +156,7 @@ func (p *parser) event(kind string, words []string) error {
 	if len(words) == 0 {
 		return fmt.Errorf("%s has no cycle", kind)
 	}
-	ev := Event{Class: engine.Classes}
+	var ev Event
 	if err := number(&ev.Cycle)(words[0]); err != nil {
 		return err
 	}
@@ -189,6 +189,7 @@ func (ev *Event) head(kind string, words []string) ([]string, error) {
 	case "out":
 		ev.Kind = Out
 	case "in":
+		ev.Class = engine.Classes
 		n := len(words)
 		if n < 2 || words[n-2] != "=>" {
 			break

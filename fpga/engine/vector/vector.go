@@ -44,7 +44,7 @@ type Event struct {
 	Data   []int32
 	// Inside lists the contributors: of a frame that left, with provenance; of an arrival that an earlier hop merged.
 	Inside []olaf.Contributor
-	// Class is what became of an arrival; engine.Classes when the vector does not say.
+	// Class is what became of an arrival; engine.Classes where the vector does not say.
 	Class  engine.Class
 	Queued int64 // of a frame that left: cycles since the append of its slot
 }

@@ -1,0 +1,301 @@
+package engine_test
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+	"pgregory.net/rapid"
+)
+
+func TestNames(t *testing.T) {
+	if got := engine.Names(); !slices.Equal(got, []string{"fifo", "olaf"}) {
+		t.Errorf("names %v", got)
+	}
+	for _, name := range engine.Names() {
+		e, err := engine.New(name, engine.Config{Slots: 8, Clusters: 9})
+		if err != nil || e.Config().Slots != 8 || e.LastSlot() != engine.NoSlot {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestBadConfig(t *testing.T) {
+	good := engine.Config{Slots: 8, Clusters: 9}
+	for _, c := range []struct {
+		name string
+		edit func(*engine.Config)
+		want string
+	}{
+		{"lifo", func(*engine.Config) {}, `unknown queue "lifo"; there are fifo, olaf`},
+		{"olaf", func(c *engine.Config) { c.Slots = 0 }, "slots is 0; it must be 1 to 65536"},
+		{"olaf", func(c *engine.Config) { c.Slots = 65537 }, "slots is 65537; it must be 1 to 65536"},
+		{"fifo", func(c *engine.Config) { c.Clusters = -1 }, "clusters is -1; it must be 1 to 65536"},
+		{"fifo", func(c *engine.Config) { c.Clusters = 65537 }, "clusters is 65537; it must be 1 to 65536"},
+		{"olaf", func(c *engine.Config) { c.LaneMemory = 2244 }, "lane memory is 2244; it must be 0 to 2243"},
+		{"olaf", func(c *engine.Config) { c.RewardThreshold = -1 }, "the reward threshold is -1; it must not be negative"},
+	} {
+		cfg := good
+		c.edit(&cfg)
+		_, err := engine.New(c.name, cfg)
+		if !errors.Is(err, engine.ErrConfig) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s %+v: %v; want %q", c.name, cfg, err, c.want)
+		}
+	}
+}
+
+func TestBadOutput(t *testing.T) {
+	for _, c := range []struct {
+		out  engine.Output
+		want string
+	}{
+		{engine.Output{Rate: engine.Line + 1}, "the line's is 128Gbps"},
+		{engine.Output{OverheadBytes: -1}, "overhead bytes is -1; it must be 0 to 255"},
+		{engine.Output{DequeueCycles: 256}, "dequeue cycles is 256; it must be 0 to 255"},
+		{engine.Output{MergeCycles: -2}, "merge cycles is -2; it must be 0 to 255"},
+	} {
+		e, err := engine.New("olaf", engine.Config{Slots: 1, Clusters: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := engine.NewQueue(e, c.out, nil); !errors.Is(err, engine.ErrConfig) || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v; want %q", c.out, err, c.want)
+		}
+	}
+}
+
+func TestIncrement(t *testing.T) {
+	for _, c := range []struct {
+		rate  olaf.Rate
+		want  engine.Increment
+		exact bool
+	}{
+		{128 * olaf.Gbps, engine.Line, true},
+		{40 * olaf.Gbps, 20 << 24, true},
+		{20 * olaf.Gbps, 10 << 24, true},
+		{5 * olaf.Gbps, 5 << 23, true},
+		{100 * olaf.Gbps, 50 << 24, true},
+		{olaf.Mbps, 8389, false},
+		{60, 1, false},
+	} {
+		got, err := engine.FromRate(c.rate)
+		if err != nil || got != c.want || got.Exactly(c.rate) != c.exact {
+			t.Errorf("%v: %d, exact %v, %v; want %d, %v", c.rate, got, got.Exactly(c.rate), err, c.want, c.exact)
+		}
+		if c.exact && got.Rate() != c.rate {
+			t.Errorf("%v comes back as %v", c.rate, got.Rate())
+		}
+	}
+	for _, r := range []olaf.Rate{0, -1, 59, 128*olaf.Gbps + 1} {
+		if _, err := engine.FromRate(r); !errors.Is(err, engine.ErrConfig) {
+			t.Errorf("%v: %v", r, err)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		i := engine.Increment(rapid.Uint32Range(1, uint32(engine.Line)).Draw(t, "increment"))
+		if back, err := engine.FromRate(i.Rate()); err != nil || back != i {
+			t.Fatalf("%d is %v is %d, %v", i, i.Rate(), back, err)
+		}
+	})
+}
+
+func TestProfiles(t *testing.T) {
+	for _, c := range []struct {
+		profile engine.Profile
+		queue   string
+		want    engine.Output
+	}{
+		{engine.Calibrated, "olaf", engine.Output{DequeueCycles: 2, MergeCycles: 1}},
+		{engine.Calibrated, "fifo", engine.Output{}},
+		{engine.Ideal, "olaf", engine.Output{}},
+	} {
+		if got, err := c.profile.Costs(c.queue); err != nil || got != c.want {
+			t.Errorf("%s of %s: %+v, %v", c.profile, c.queue, got, err)
+		}
+	}
+	if _, err := engine.Profile("free").Costs("olaf"); !errors.Is(err, engine.ErrConfig) {
+		t.Error(err)
+	}
+}
+
+// TestCheckTellsEveryIdentity changes one number at a time of a balanced account.
+func TestCheckTellsEveryIdentity(t *testing.T) {
+	balanced := func() engine.Stats {
+		s := engine.Stats{Offered: 20, SumAccepted: 16, Released: 5, Flushed: 1, SumReleased: 10, SumFlushed: 2, SumDiscarded: 3}
+		s.Class = [engine.Classes]uint64{7, 5, 2, 2, 1, 2, 1}
+		return s
+	}
+	if err := engine.Check(balanced(), 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	for name, edit := range map[string]func(*engine.Stats){
+		"arrivals":                 func(s *engine.Stats) { s.Offered++ },
+		"appended":                 func(s *engine.Stats) { s.Released++ },
+		"updates delivered":        func(s *engine.Stats) { s.SumDiscarded-- },
+		"updates accepted are at ": func(s *engine.Stats) { s.SumAccepted--; s.SumDiscarded-- },
+	} {
+		s := balanced()
+		edit(&s)
+		if err := engine.Check(s, 1, 1); !errors.Is(err, engine.ErrAccounting) || !strings.Contains(err.Error(), ": "+name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	void := balanced()
+	void.SumReleased--
+	void.CountSaturations = 1
+	if err := engine.Check(void, 1, 1); err != nil {
+		t.Errorf("after a saturated count: %v", err)
+	}
+}
+
+// lineQueue is an olaf queue of two slots at 20 bytes a cycle: 256 bytes take 12.8.
+func lineQueue(t *testing.T, sink engine.Sink) *engine.Queue {
+	t.Helper()
+	e, err := engine.New("olaf", engine.Config{Slots: 2, Clusters: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	q, err := engine.NewQueue(e, engine.Output{Rate: 20 << 24, DequeueCycles: 2}, sink)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return q
+}
+
+func TestArrivalBetweenCycles(t *testing.T) {
+	var sink collector
+	q := lineQueue(t, &sink)
+	u := olaf.Update{Count: 1, Lanes: 48}
+	q.Offer(at(10)+1, &u, nil)
+	if next, ok := q.Next(); !ok || next != at(24) {
+		t.Errorf("an arrival just after cycle 10 leaves at %v; want cycle 24", next)
+	}
+	q.Advance(at(24) - 1)
+	if len(sink.gone) != 0 {
+		t.Error("it left before its last bit was out")
+	}
+	q.Advance(at(24) + 1)
+	if len(sink.gone) != 1 || sink.gone[0].Queued != 13 {
+		t.Errorf("departures %+v", sink.gone)
+	}
+}
+
+func TestTimeNeverRunsBackwards(t *testing.T) {
+	var sink collector
+	q := lineQueue(t, &sink)
+	u := olaf.Update{Count: 1, Lanes: 48}
+	q.Advance(at(100))
+	q.Offer(at(50), &u, nil)
+	if next, _ := q.Next(); next != at(113) {
+		t.Errorf("next is %v; want cycle 113", next)
+	}
+}
+
+func TestNextBusyAndStall(t *testing.T) {
+	var sink collector
+	q := lineQueue(t, &sink)
+	if _, ok := q.Next(); ok {
+		t.Error("an idle output has something to come")
+	}
+	for c := range 2 {
+		q.Offer(0, &olaf.Update{Cluster: olaf.ClusterID(c), Count: 1, Lanes: 48}, nil)
+	}
+	var seen []int64
+	for next, ok := q.Next(); ok; next, ok = q.Next() {
+		seen = append(seen, cyclesOf(next))
+		q.Advance(next)
+	}
+	// last bit at 12.8, engine cycles until 14.8, last bit at 27.6, engine cycles until 29.6
+	if want := []int64{13, 15, 28, 30}; !slices.Equal(seen, want) {
+		t.Errorf("instants %v; want %v", seen, want)
+	}
+	if want := 256 * olaf.Duration(2*olaf.Cycle) / 20; q.Busy() != want {
+		t.Errorf("busy %v; want %v", q.Busy(), want)
+	}
+	if q.StallCycles() != 4 {
+		t.Errorf("%d stall cycles; want 4", q.StallCycles())
+	}
+}
+
+// TestSaturatedOutputRunsAtItsRate sends 10,000 frames back to back at a rate that divides nothing.
+func TestSaturatedOutputRunsAtItsRate(t *testing.T) {
+	e, err := engine.New("fifo", engine.Config{Slots: 10000, Clusters: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rate = 123456789
+	q, err := engine.NewQueue(e, engine.Output{Rate: rate}, &collector{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10000 {
+		q.Offer(0, &olaf.Update{Count: 1, Lanes: 48}, nil)
+	}
+	want := (int64(256*10000)<<24 + rate - 1) / rate
+	if got := cyclesOf(q.Drain()); got != want {
+		t.Errorf("idle at cycle %d; want %d", got, want)
+	}
+}
+
+func TestLockHoldsOneFrame(t *testing.T) {
+	e, err := engine.New("olaf", engine.Config{Slots: 4, Clusters: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for c := range 2 {
+		e.Offer(0, &olaf.Update{Cluster: olaf.ClusterID(c), Count: 1}, nil)
+	}
+	if _, ok := e.Lock(engine.ToWorkers); ok || e.Waiting(engine.ToWorkers) != 0 {
+		t.Error("something leaves towards the workers")
+	}
+	slot, ok := e.Lock(engine.ToServer)
+	if !ok || e.Waiting(engine.ToServer) != 1 {
+		t.Fatal("the head does not leave")
+	}
+	if _, ok := e.Lock(engine.ToServer); ok {
+		t.Error("a second frame leaves beside the first")
+	}
+	e.Release(slot)
+	defer func() {
+		if recover() == nil {
+			t.Error("a slot is released twice in silence")
+		}
+	}()
+	e.Release(slot)
+}
+
+// discard is a sink that keeps nothing.
+type discard struct{}
+
+func (discard) Deliver(*engine.Departure) {}
+
+// TestNothingAllocates runs the longest path there is: gradients, provenance and a serialiser, after a warm-up.
+func TestNothingAllocates(t *testing.T) {
+	for _, name := range engine.Names() {
+		e, err := engine.New(name, engine.Config{Slots: 8, Clusters: 9, LaneMemory: 48, Provenance: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, err := engine.NewQueue(e, engine.Output{Rate: 10 << 24, DequeueCycles: 2, MergeCycles: 1}, discard{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		lanes := make([]int32, 48)
+		var u olaf.Update
+		run := func() {
+			for i := range 1000 {
+				u = olaf.Update{Cluster: olaf.ClusterID(i * 7 % 9), Worker: olaf.WorkerID(i % 4), Count: 1, Lanes: 48}
+				q.Offer(at(int64(5*i)), &u, lanes)
+			}
+			q.Drain()
+			q.Reset()
+		}
+		run()
+		if n := testing.AllocsPerRun(10, run); n > 0 {
+			t.Errorf("%s: %v allocations in 1,000 updates", name, n)
+		}
+	}
+}
