@@ -1,0 +1,228 @@
+package agent
+
+import (
+	"fmt"
+	"slices"
+
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	statuspb "google.golang.org/genproto/googleapis/rpc/status"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// electionID is an unsigned number of 128 bits.
+type electionID struct{ high, low uint64 }
+
+func (e electionID) less(f electionID) bool {
+	return e.high < f.high || e.high == f.high && e.low < f.low
+}
+
+func (e electionID) String() string { return fmt.Sprintf("(%d, %d)", e.high, e.low) }
+
+func (e electionID) proto() *v1.Uint128 { return &v1.Uint128{High: e.high, Low: e.low} }
+
+func toElectionID(u *v1.Uint128) (id electionID, set bool) {
+	return electionID{u.GetHigh(), u.GetLow()}, u != nil
+}
+
+// connection names one stream for the arbiter.
+type connection uint64
+
+// controller is what one stream announced last.
+type controller struct {
+	role string
+	id   electionID
+	set  bool // an unset election id is lower than every other, and never primary
+}
+
+// roleState is the arbitration of one role.
+type roleState struct {
+	highest  electionID // ever accepted; only a restart forgets it
+	seen     bool       // there was an id at all
+	primary  connection
+	occupied bool // primary is a live stream
+}
+
+// notice is an arbitration answer for one stream. Notices to the new primary come last and only after writes in flight
+// have finished.
+type notice struct {
+	to      connection
+	message *v1.MasterArbitrationUpdate
+}
+
+// verdict is what an announcement or a departure leads to: first refuse the old primary's writes (the arbiter already
+// does), tell others, then wait for writes in flight, then tell the primary.
+type verdict struct{ others, primary []notice }
+
+// maxRoles bounds what strangers can make the arbiter remember.
+const maxRoles = 256
+
+// arbiter decides who is primary for one device, by role. It knows streams only by number and sends nothing itself, so
+// that it can be tested as a table. It is not safe for concurrent use.
+type arbiter struct {
+	device     uint64
+	maxStreams int // per role
+	streams    map[connection]*controller
+	roles      map[string]*roleState
+}
+
+func newArbiter(device uint64, maxStreams int) *arbiter {
+	return &arbiter{device: device, maxStreams: maxStreams, streams: make(map[connection]*controller), roles: make(map[string]*roleState)}
+}
+
+// announce handles a MasterArbitrationUpdate. An error ends the stream.
+func (a *arbiter) announce(c connection, m *v1.MasterArbitrationUpdate) (verdict, error) {
+	role := m.GetRole().GetName()
+	id, set := toElectionID(m.GetElectionId())
+	self, known := a.streams[c]
+	if err := a.check(c, self, m); err != nil {
+		return verdict{}, err
+	}
+	if !known {
+		self = &controller{role: role}
+		a.streams[c] = self
+	}
+	r := a.role(role)
+	wasPrimary := r.occupied && r.primary == c
+	self.id, self.set = id, set
+
+	switch {
+	case set && (!r.seen || !id.less(r.highest)): // at least the highest ever: primary, also again
+		r.highest, r.seen = id, true
+		r.primary, r.occupied = c, true
+		return a.tellAll(role), nil
+	case wasPrimary: // it demoted itself, and nobody follows
+		r.occupied = false
+		return a.tellAll(role), nil
+	default:
+		return verdict{others: []notice{a.noticeFor(c)}}, nil
+	}
+}
+
+// check refuses an announcement that must end the stream; nothing has changed yet.
+func (a *arbiter) check(c connection, self *controller, m *v1.MasterArbitrationUpdate) error {
+	role := m.GetRole().GetName()
+	if self != nil && (m.GetDeviceId() != a.device || self.role != role) {
+		return status.Errorf(codes.FailedPrecondition, "a stream keeps its device and role (device %d, role %q); open another stream", a.device, self.role)
+	}
+	if m.GetDeviceId() != a.device {
+		return unknownDevice(m.GetDeviceId(), a.device)
+	}
+	if m.GetRole().GetConfig() != nil {
+		return status.Error(codes.InvalidArgument, "role.config is not understood: roles are configured at the agent")
+	}
+	if id, set := toElectionID(m.GetElectionId()); set {
+		for other, o := range a.streams {
+			if other != c && o.role == role && o.set && o.id == id {
+				return status.Errorf(codes.InvalidArgument, "election id %v is in use by another live controller; highest so far is %v", id, a.role(role).highest)
+			}
+		}
+	}
+	if _, ok := a.roles[role]; !ok && len(a.roles) >= maxRoles {
+		return status.Errorf(codes.ResourceExhausted, "%d roles exist already, the limit", maxRoles)
+	}
+	if self == nil && a.population(role) >= a.maxStreams {
+		return status.Errorf(codes.ResourceExhausted, "role %q has %d streams already, the limit", role, a.maxStreams)
+	}
+	return nil
+}
+
+func (a *arbiter) population(role string) (n int) {
+	for _, s := range a.streams {
+		if s.role == role {
+			n++
+		}
+	}
+	return n
+}
+
+// leave forgets a stream that ended. When the primary leaves nobody follows it; everybody is told.
+func (a *arbiter) leave(c connection) verdict {
+	self, known := a.streams[c]
+	if !known {
+		return verdict{}
+	}
+	delete(a.streams, c)
+	if r := a.role(self.role); r.occupied && r.primary == c {
+		r.occupied = false
+		return a.tellAll(self.role)
+	}
+	return verdict{}
+}
+
+// allow says whether a request of this role and election id may write now.
+func (a *arbiter) allow(role string, id *v1.Uint128) error {
+	r, known := a.roles[role]
+	if !known {
+		if role == "" {
+			return status.Error(codes.PermissionDenied, "nobody is primary: open a StreamChannel and announce an election id first")
+		}
+		return status.Errorf(codes.NotFound, "no controller ever announced role %q", role)
+	}
+	e, set := toElectionID(id)
+	switch {
+	case !r.occupied:
+		return status.Errorf(codes.PermissionDenied, "nobody is primary (highest election id so far %v)", r.highest)
+	case !set:
+		return status.Errorf(codes.PermissionDenied, "the request has no election id; the primary's is %v", r.highest)
+	case e != r.highest:
+		return status.Errorf(codes.PermissionDenied, "not primary: election id %v, the primary's is %v", e, r.highest)
+	}
+	return nil
+}
+
+func (a *arbiter) role(name string) *roleState {
+	r, ok := a.roles[name]
+	if !ok {
+		r = new(roleState)
+		a.roles[name] = r
+	}
+	return r
+}
+
+// tellAll makes one notice per stream of the role, in the order in which the streams came.
+func (a *arbiter) tellAll(role string) (v verdict) {
+	r := a.role(role)
+	var all []connection
+	for c, s := range a.streams {
+		if s.role == role {
+			all = append(all, c)
+		}
+	}
+	slices.Sort(all)
+	for _, c := range all {
+		if r.occupied && c == r.primary {
+			v.primary = append(v.primary, a.noticeFor(c))
+		} else {
+			v.others = append(v.others, a.noticeFor(c))
+		}
+	}
+	return v
+}
+
+func (a *arbiter) noticeFor(c connection) notice {
+	s := a.streams[c]
+	r := a.role(s.role)
+	m := &v1.MasterArbitrationUpdate{DeviceId: a.device, Status: &statuspb.Status{}}
+	if s.role != "" {
+		m.Role = &v1.Role{Name: s.role}
+	}
+	if r.seen {
+		m.ElectionId = r.highest.proto()
+	}
+	switch {
+	case r.occupied && r.primary == c:
+		m.Status.Code, m.Status.Message = int32(codes.OK), "you are primary"
+	case r.occupied:
+		m.Status.Code, m.Status.Message = int32(codes.AlreadyExists), "you are backup; the primary's election id is "+r.highest.String()
+	case r.seen:
+		m.Status.Code, m.Status.Message = int32(codes.NotFound), "nobody is primary; announce at least "+r.highest.String()
+	default:
+		m.Status.Code, m.Status.Message = int32(codes.NotFound), "nobody is primary"
+	}
+	return notice{to: c, message: m}
+}
+
+func unknownDevice(got, want uint64) error {
+	return status.Errorf(codes.NotFound, "unknown device id %d: this agent serves device %d", got, want)
+}

@@ -1,0 +1,104 @@
+package agent
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"time"
+
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/keepalive"
+)
+
+// ErrInsecure says that an address other machines can reach was asked for without TLS.
+var ErrInsecure = errors.New("refusing to listen on a network without TLS")
+
+// maxMessageBytes fits the largest device config and a batch of a whole table.
+const maxMessageBytes = 64 << 20
+
+// ServerOptions are the gRPC options that an agent needs: sizes, a keepalive that tolerates controllers which ping often
+// and notices dead ones, and TLS when it is configured.
+func ServerOptions(t *tls.Config) []grpc.ServerOption {
+	options := []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(maxMessageBytes),
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+	}
+	if t != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(t)))
+	}
+	return options
+}
+
+// Listen opens unix:PATH or HOST:PORT. Without TLS only a unix socket, which it makes private to the user, or a loopback
+// address is allowed; otherwise the error matches ErrInsecure.
+func Listen(address string, secure bool) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(address, "unix:"); ok {
+		return listenUnix(path)
+	}
+	tcp, err := net.ResolveTCPAddr("tcp", address)
+	if err != nil {
+		return nil, fmt.Errorf("listen address %q: %w; use unix:PATH or HOST:PORT", address, err)
+	}
+	if !secure && !tcp.IP.IsLoopback() {
+		return nil, fmt.Errorf("%w: %s; use 127.0.0.1, a unix socket, or configure a certificate", ErrInsecure, address)
+	}
+	return net.ListenTCP("tcp", tcp)
+}
+
+// listenUnix replaces a socket that a dead process left behind, and nothing else.
+func listenUnix(path string) (net.Listener, error) {
+	if info, err := os.Lstat(path); err == nil {
+		if info.Mode()&os.ModeSocket == 0 {
+			return nil, fmt.Errorf("%s exists and is no socket", path)
+		}
+		if c, err := net.Dial("unix", path); err == nil {
+			c.Close()
+			return nil, fmt.Errorf("%s is in use by another agent", path)
+		}
+		if err := os.Remove(path); err != nil {
+			return nil, err
+		}
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(path, 0o600); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Running is an agent that serves on a listener of its own.
+type Running struct {
+	target string
+	server *grpc.Server
+	done   chan error
+}
+
+// Serve starts serving the agent on a listener and returns at once.
+func (a *Agent) Serve(l net.Listener, t *tls.Config) *Running {
+	r := &Running{target: l.Addr().String(), server: grpc.NewServer(ServerOptions(t)...), done: make(chan error, 1)}
+	if l.Addr().Network() == "unix" {
+		r.target = "unix:" + r.target
+	}
+	v1.RegisterP4RuntimeServer(r.server, a)
+	go func() { r.done <- r.server.Serve(l) }()
+	return r
+}
+
+// Target is the address in the form that a client dials.
+func (r *Running) Target() string { return r.target }
+
+// Close ends all sessions and waits until the listener is gone.
+func (r *Running) Close() error {
+	r.server.Stop()
+	return <-r.done
+}

@@ -1,0 +1,139 @@
+package agent
+
+import (
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// pipeline is a pushed configuration and what was written since. It never changes; a batch makes a new one.
+type pipeline struct {
+	config    *v1.ForwardingPipelineConfig
+	schema    *schema
+	state     *State
+	committed bool   // the device forwards by it; otherwise it is only saved
+	onDevice  *State // what the device forwards by while this one is only saved; nil when it never forwarded
+}
+
+// forwarding is what the device holds.
+func (p *pipeline) forwarding() *State {
+	if p == nil || p.committed {
+		return p.written()
+	}
+	return p.onDevice
+}
+
+func (p *pipeline) written() *State {
+	if p == nil {
+		return nil
+	}
+	return p.state
+}
+
+// verify checks a pushed configuration without changing anything.
+func verify(b Backend, built p4.Profile, config *v1.ForwardingPipelineConfig) (*pipeline, error) {
+	if config == nil {
+		return nil, status.Error(codes.InvalidArgument, "the request has no pipeline config")
+	}
+	s, err := newSchema(config.P4Info, built)
+	if err != nil {
+		return nil, err
+	}
+	if err := b.Verify(config.P4Info, config.P4DeviceConfig); err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "the device can't realise this pipeline: %v", err)
+	}
+	return &pipeline{config: proto.Clone(config).(*v1.ForwardingPipelineConfig), schema: s, state: new(State)}, nil
+}
+
+// setPipeline handles one action; the result replaces now, which may be nil and stays as it is on an error. A nil
+// result means that nothing changes. A committed state gets the version.
+func setPipeline(b Backend, built p4.Profile, now *pipeline, version uint64, req *v1.SetForwardingPipelineConfigRequest) (*pipeline, error) {
+	switch req.Action {
+	case v1.SetForwardingPipelineConfigRequest_COMMIT:
+		return commitSaved(b, now, version, req)
+	case v1.SetForwardingPipelineConfigRequest_VERIFY, v1.SetForwardingPipelineConfigRequest_VERIFY_AND_SAVE,
+		v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT:
+	default:
+		return nil, status.Errorf(codes.InvalidArgument, "action %v is not known", req.Action)
+	}
+	next, err := verify(b, built, req.Config)
+	if err != nil {
+		return nil, err
+	}
+	switch req.Action {
+	case v1.SetForwardingPipelineConfigRequest_VERIFY:
+		return nil, nil
+	case v1.SetForwardingPipelineConfigRequest_VERIFY_AND_SAVE:
+		next.onDevice = now.forwarding()
+		return next, nil
+	case v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT:
+		if now != nil {
+			if err := next.schema.fits(now.state); err != nil {
+				return nil, err
+			}
+			next.state = now.state
+		}
+	}
+	return next, next.commit(b, version, now.forwarding())
+}
+
+func commitSaved(b Backend, now *pipeline, version uint64, req *v1.SetForwardingPipelineConfigRequest) (*pipeline, error) {
+	if req.Config != nil {
+		return nil, status.Error(codes.InvalidArgument, "COMMIT takes no config: it realises the saved one")
+	}
+	if now == nil || now.committed {
+		return nil, status.Error(codes.NotFound, "no pipeline config is saved and waits for COMMIT")
+	}
+	next := *now
+	return &next, next.commit(b, version, now.forwarding())
+}
+
+// commit puts the pipeline on the device. When that fails, what was there before is put back.
+func (p *pipeline) commit(b Backend, version uint64, before *State) error {
+	state := *p.state
+	state.version = version
+	p.state = &state
+	err := b.Commit(p.state)
+	if err == nil {
+		p.committed, p.onDevice = true, nil
+		return nil
+	}
+	if before != nil {
+		if again := b.Commit(before); again != nil {
+			return status.Errorf(codes.DataLoss, "commit failed (%v) and so did going back (%v): the device's tables are unknown", err, again)
+		}
+	}
+	return status.Errorf(codes.Internal, "commit: %v", err)
+}
+
+// fits says whether a state is within the limits of another pipeline.
+func (s *schema) fits(st *State) error {
+	for id, t := range s.tables {
+		if n := st.table(id).size; n > capacity(t) {
+			return status.Errorf(codes.InvalidArgument, "can't keep the state: %s holds %d entries, the new limit is %d", nameOf(t), n, capacity(t))
+		}
+	}
+	if st.groups.size > s.groups || st.replicas > s.replicas {
+		return status.Errorf(codes.InvalidArgument, "can't keep the state: %d multicast groups with %d replicas, the new limits are %d and %d", st.groups.size, st.replicas, s.groups, s.replicas)
+	}
+	return nil
+}
+
+// view is the part of a configuration that a GetForwardingPipelineConfig asks for.
+func (p *pipeline) view(kind v1.GetForwardingPipelineConfigRequest_ResponseType) (*v1.ForwardingPipelineConfig, error) {
+	c := p.config
+	switch kind {
+	case v1.GetForwardingPipelineConfigRequest_ALL:
+		return c, nil
+	case v1.GetForwardingPipelineConfigRequest_COOKIE_ONLY:
+		return &v1.ForwardingPipelineConfig{Cookie: c.Cookie}, nil
+	case v1.GetForwardingPipelineConfigRequest_P4INFO_AND_COOKIE:
+		return &v1.ForwardingPipelineConfig{P4Info: c.P4Info, Cookie: c.Cookie}, nil
+	case v1.GetForwardingPipelineConfigRequest_DEVICE_CONFIG_AND_COOKIE:
+		return &v1.ForwardingPipelineConfig{P4DeviceConfig: c.P4DeviceConfig, Cookie: c.Cookie}, nil
+	}
+	return nil, status.Errorf(codes.InvalidArgument, "response type %v is not known", kind)
+}

@@ -1,0 +1,245 @@
+// Package agent is the P4Runtime server in front of the tables of one device: a twin's, or a card's through a driver.
+//
+// A controller's request runs through the arbiter (who may write), the schema (does it agree with P4Info), the state
+// (what controllers wrote; immutable snapshots) and the Backend (what the device holds). docs/p4runtime.md lists which
+// rules of the specification hold here.
+package agent
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// APIVersion is the version of P4Runtime that the agent speaks.
+const APIVersion = "1.5.0"
+
+// Role is what a named role covers. The default role, without a name, covers everything.
+type Role struct {
+	Tables   []uint32 // ids
+	Groups   bool     // multicast groups
+	Pipeline bool     // pushing a pipeline config
+}
+
+// allowsTable and its siblings hold for the default role, which is nil.
+func (r *Role) allowsTable(id uint32) bool {
+	if r == nil {
+		return true
+	}
+	for _, t := range r.Tables {
+		if t == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (r *Role) allowsGroups() bool { return r == nil || r.Groups }
+
+func (r *Role) allowsPipeline() bool { return r == nil || r.Pipeline }
+
+// Options shape an agent. Backend and Profile are required.
+type Options struct {
+	Backend Backend
+	Profile p4.Profile // what the device was built for
+	// DeviceID is p4.DeviceID when 0.
+	DeviceID uint64
+	// Roles are the named roles; a name that is not here covers nothing.
+	Roles map[string]Role
+	// MaxStreams bounds the controllers of one role; 0 means 64.
+	MaxStreams int
+}
+
+// Agent is a P4Runtime server. It is safe for concurrent use.
+type Agent struct {
+	v1.UnimplementedP4RuntimeServer
+
+	device  uint64
+	options Options
+
+	// writes makes batches and pipeline changes serial, and lets a new primary wait for the old one's last batch.
+	writes  sync.Mutex
+	current atomic.Pointer[pipeline]
+	version uint64 // of the newest state; under writes
+
+	turns   sync.Mutex // one arbitration at a time, until everybody was told
+	guard   sync.Mutex // over the arbiter and outboxes
+	arbiter *arbiter
+	boxes   map[connection]*outbox
+	last    connection
+}
+
+// New makes an agent without a pipeline.
+func New(o Options) (*Agent, error) {
+	if o.Backend == nil || o.Profile.Name == "" {
+		return nil, errors.New("agent: a backend and a table profile are needed")
+	}
+	if o.DeviceID == 0 {
+		o.DeviceID = p4.DeviceID
+	}
+	if o.MaxStreams == 0 {
+		o.MaxStreams = 64
+	}
+	return &Agent{device: o.DeviceID, options: o, arbiter: newArbiter(o.DeviceID, o.MaxStreams), boxes: make(map[connection]*outbox)}, nil
+}
+
+// Capabilities says which P4Runtime this is; with a device id it also checks that.
+func (a *Agent) Capabilities(_ context.Context, req *v1.CapabilitiesRequest) (*v1.CapabilitiesResponse, error) {
+	if id := req.GetDeviceId(); id != 0 && id != a.device {
+		return nil, unknownDevice(id, a.device)
+	}
+	return &v1.CapabilitiesResponse{P4RuntimeApiVersion: APIVersion}, nil
+}
+
+// Write applies a batch of updates.
+func (a *Agent) Write(_ context.Context, req *v1.WriteRequest) (*v1.WriteResponse, error) {
+	if req.GetDeviceId() != a.device {
+		return nil, unknownDevice(req.GetDeviceId(), a.device)
+	}
+	a.writes.Lock()
+	defer a.writes.Unlock()
+	role, err := a.mayWrite(req.GetRole(), req.GetElectionId())
+	if err != nil {
+		return nil, err
+	}
+	p := a.current.Load()
+	if p == nil {
+		return nil, noPipeline()
+	}
+	state, faults, err := p.write(a.options.Backend, role, req)
+	if state != p.state && state != nil && len(req.Updates) > 0 {
+		a.publish(p, state)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := batchStatus("updates", faults); err != nil {
+		return nil, err
+	}
+	return &v1.WriteResponse{}, nil
+}
+
+// publish makes a batch visible to reads and, when the pipeline is on the device, to the data path.
+func (a *Agent) publish(p *pipeline, state *State) {
+	next := *p
+	a.version++
+	state.version = a.version
+	next.state = state
+	if next.committed {
+		a.options.Backend.Publish(state)
+	}
+	a.current.Store(&next)
+}
+
+// mayWrite checks role and primacy, and says what the role covers.
+func (a *Agent) mayWrite(role string, id *v1.Uint128) (*Role, error) {
+	a.guard.Lock()
+	err := a.arbiter.allow(role, id)
+	a.guard.Unlock()
+	return a.roleOf(role), err
+}
+
+func (a *Agent) roleOf(name string) *Role {
+	if name == "" {
+		return nil
+	}
+	r := a.options.Roles[name]
+	return &r
+}
+
+func noPipeline() error {
+	return status.Error(codes.FailedPrecondition, "no pipeline config yet: push one with SetForwardingPipelineConfig first")
+}
+
+// chunk is how many entities go into one message of a Read.
+const chunk = 512
+
+// Read streams what the request lists, all of it from one snapshot.
+func (a *Agent) Read(req *v1.ReadRequest, stream v1.P4Runtime_ReadServer) error {
+	if req.GetDeviceId() != a.device {
+		return unknownDevice(req.GetDeviceId(), a.device)
+	}
+	if _, known := a.options.Roles[req.GetRole()]; !known && req.GetRole() != "" {
+		return status.Errorf(codes.NotFound, "role %q is not configured", req.GetRole())
+	}
+	p := a.current.Load()
+	if p == nil {
+		return noPipeline()
+	}
+	role := a.roleOf(req.GetRole())
+	answer := new(v1.ReadResponse)
+	var broken error // of the stream itself
+	flush := func() error {
+		if len(answer.Entities) > 0 {
+			broken = stream.Send(answer)
+			answer = new(v1.ReadResponse)
+		}
+		return broken
+	}
+	emit := func(e *v1.Entity) error {
+		answer.Entities = append(answer.Entities, e)
+		if len(answer.Entities) < chunk {
+			return nil
+		}
+		return flush()
+	}
+	faults := make([]error, len(req.Entities))
+	for i, e := range req.Entities {
+		faults[i] = p.read(role, e, emit)
+		if broken != nil {
+			return broken
+		}
+	}
+	if err := flush(); err != nil {
+		return err
+	}
+	return batchStatus("entities", faults)
+}
+
+// SetForwardingPipelineConfig verifies, saves or commits a pipeline.
+func (a *Agent) SetForwardingPipelineConfig(_ context.Context, req *v1.SetForwardingPipelineConfigRequest) (*v1.SetForwardingPipelineConfigResponse, error) {
+	if req.GetDeviceId() != a.device {
+		return nil, unknownDevice(req.GetDeviceId(), a.device)
+	}
+	a.writes.Lock()
+	defer a.writes.Unlock()
+	role, err := a.mayWrite(req.GetRole(), req.GetElectionId())
+	if err != nil {
+		return nil, err
+	}
+	if !role.allowsPipeline() {
+		return nil, status.Errorf(codes.PermissionDenied, "role %q may not push a pipeline", req.GetRole())
+	}
+	next, err := setPipeline(a.options.Backend, a.options.Profile, a.current.Load(), a.version+1, req)
+	if err != nil {
+		return nil, err
+	}
+	if next != nil {
+		a.version++
+		a.current.Store(next)
+	}
+	return &v1.SetForwardingPipelineConfigResponse{}, nil
+}
+
+// GetForwardingPipelineConfig returns the pushed configuration, or an empty answer before the first.
+func (a *Agent) GetForwardingPipelineConfig(_ context.Context, req *v1.GetForwardingPipelineConfigRequest) (*v1.GetForwardingPipelineConfigResponse, error) {
+	if req.GetDeviceId() != a.device {
+		return nil, unknownDevice(req.GetDeviceId(), a.device)
+	}
+	p := a.current.Load()
+	if p == nil {
+		return &v1.GetForwardingPipelineConfigResponse{}, nil
+	}
+	config, err := p.view(req.GetResponseType())
+	if err != nil {
+		return nil, err
+	}
+	return &v1.GetForwardingPipelineConfigResponse{Config: config}, nil
+}

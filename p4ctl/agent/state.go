@@ -1,0 +1,198 @@
+package agent
+
+import (
+	"encoding/binary"
+	"net/netip"
+
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// Entry is one table entry in the agent's own form: the single exact key and the action's parameters as numbers, in the
+// order of their ids. An Entry never changes.
+type Entry struct {
+	Table  uint32
+	Key    uint32
+	Action uint32
+	Params [2]uint32
+	// What the controller wants back unchanged.
+	Metadata           []byte
+	ControllerMetadata uint64
+}
+
+// Member is one replica of a multicast group.
+type Member struct {
+	Port     uint32 // of the shell
+	Instance uint32 // the worker's id
+}
+
+// Group is one multicast group. A Group never changes.
+type Group struct {
+	ID       uint32
+	Members  []Member // in the controller's order
+	Metadata []byte
+	// legacy says which members came in the deprecated egress_port field, so that they are read back as written.
+	legacy []bool
+}
+
+// Op is what a change does.
+type Op = v1.Update_Type
+
+// Change is one accepted update: an entry or a group, not both. For a DELETE it holds what is removed.
+type Change struct {
+	Op    Op
+	Entry *Entry
+	Group *Group
+}
+
+// State is everything that controllers wrote for one pipeline, at one moment. It is immutable: a data path may read it
+// without a lock while batches go on, and sees every batch wholly or not at all. The zero State and nil are empty.
+type State struct {
+	version  uint64
+	workers  trie[*Entry]
+	servers  trie[*Entry]
+	clusters trie[*Entry]
+	groups   trie[*Group]
+	users    trie[int] // how many cluster entries point to a group
+	replicas int       // of all groups together
+}
+
+// Version counts the batches that changed a device's tables; two equal versions of one agent mean equal tables.
+func (s *State) Version() uint64 {
+	if s == nil {
+		return 0
+	}
+	return s.version
+}
+
+// Worker is the identity that vnp4_1.workers gives an address. A miss means that the packet bypasses the engine.
+func (s *State) Worker(src netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
+	if s == nil || !src.Unmap().Is4() {
+		return 0, 0, false
+	}
+	e, ok := s.workers.get(addressKey(src))
+	if !ok {
+		return 0, 0, false
+	}
+	return olaf.ClusterID(e.Params[0]), olaf.WorkerID(e.Params[1]), true
+}
+
+// Server says whether vnp4_1.servers holds the address.
+func (s *State) Server(addr netip.Addr) bool {
+	if s == nil || !addr.Unmap().Is4() {
+		return false
+	}
+	_, ok := s.servers.get(addressKey(addr))
+	return ok
+}
+
+// Group is where a cluster's ACKs go: the members of the group that vnp4_2.cluster_groups names. Nobody may change them.
+// A miss means unicast.
+func (s *State) Group(c olaf.ClusterID) ([]Member, bool) {
+	if s == nil {
+		return nil, false
+	}
+	e, ok := s.clusters.get(uint32(c))
+	if !ok {
+		return nil, false
+	}
+	g, ok := s.groups.get(e.Params[0])
+	if !ok {
+		return nil, false
+	}
+	return g.Members, true
+}
+
+// Count is how many workers, servers, cluster entries and multicast groups there are.
+func (s *State) Count() (workers, servers, clusters, groups int) {
+	if s == nil {
+		return 0, 0, 0, 0
+	}
+	return s.workers.size, s.servers.size, s.clusters.size, s.groups.size
+}
+
+// Changes calls visit with one insertion per object, in an order in which they can be replayed, until it returns false.
+func (s *State) Changes(visit func(Change) bool) {
+	if s == nil {
+		return
+	}
+	entry := func(_ uint32, e *Entry) bool { return visit(Change{Op: v1.Update_INSERT, Entry: e}) }
+	goOn := true
+	s.groups.all(func(_ uint32, g *Group) bool {
+		goOn = visit(Change{Op: v1.Update_INSERT, Group: g})
+		return goOn
+	})
+	for _, t := range []trie[*Entry]{s.clusters, s.servers, s.workers} {
+		if !goOn {
+			return
+		}
+		t.all(func(key uint32, e *Entry) bool {
+			goOn = entry(key, e)
+			return goOn
+		})
+	}
+}
+
+// table finds the trie behind a table id; nil for an id that is none.
+func (s *State) table(id uint32) *trie[*Entry] {
+	switch id {
+	case p4.TableWorkers:
+		return &s.workers
+	case p4.TableServers:
+		return &s.servers
+	case p4.TableClusterGroups:
+		return &s.clusters
+	}
+	return nil
+}
+
+// apply makes a checked change.
+func (s *State) apply(e *edit, c Change) {
+	if c.Group != nil {
+		s.applyGroup(e, c)
+		return
+	}
+	t := s.table(c.Entry.Table)
+	if c.Entry.Table == p4.TableClusterGroups {
+		if old, ok := t.get(c.Entry.Key); ok {
+			s.use(e, old.Params[0], -1)
+		}
+		if c.Op != v1.Update_DELETE {
+			s.use(e, c.Entry.Params[0], 1)
+		}
+	}
+	if c.Op == v1.Update_DELETE {
+		t.remove(e, c.Entry.Key)
+		return
+	}
+	t.put(e, c.Entry.Key, c.Entry)
+}
+
+func (s *State) applyGroup(e *edit, c Change) {
+	if old, ok := s.groups.get(c.Group.ID); ok {
+		s.replicas -= len(old.Members)
+	}
+	if c.Op == v1.Update_DELETE {
+		s.groups.remove(e, c.Group.ID)
+		return
+	}
+	s.replicas += len(c.Group.Members)
+	s.groups.put(e, c.Group.ID, c.Group)
+}
+
+func (s *State) use(e *edit, group uint32, by int) {
+	n, _ := s.users.get(group)
+	if n += by; n > 0 {
+		s.users.put(e, group, n)
+	} else {
+		s.users.remove(e, group)
+	}
+}
+
+// addressKey is an IPv4 address as the number that the tables match.
+func addressKey(a netip.Addr) uint32 {
+	b := a.Unmap().As4()
+	return binary.BigEndian.Uint32(b[:])
+}

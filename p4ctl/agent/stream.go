@@ -1,0 +1,167 @@
+package agent
+
+import (
+	"errors"
+	"io"
+
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+)
+
+// outbox holds what a stream has yet to send. A controller that never reads loses its stream instead of holding up
+// everybody else.
+type outbox struct {
+	messages chan *v1.StreamMessageResponse
+	overflow chan struct{} // closed once
+	full     bool
+}
+
+// outboxSize is how many messages a slow controller may be behind.
+const outboxSize = 128
+
+func newOutbox() *outbox {
+	return &outbox{messages: make(chan *v1.StreamMessageResponse, outboxSize), overflow: make(chan struct{})}
+}
+
+// put never blocks; it is called under the agent's guard.
+func (o *outbox) put(m *v1.StreamMessageResponse) {
+	select {
+	case o.messages <- m:
+	default:
+		if !o.full {
+			o.full = true
+			close(o.overflow)
+		}
+	}
+}
+
+// StreamChannel carries one controller's arbitration. Its end is the controller's end.
+func (a *Agent) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
+	c, box := a.join()
+	defer a.leave(c)
+	received := make(chan error, 1)
+	go func() { received <- a.receive(c, box, stream) }()
+	for {
+		select {
+		case m := <-box.messages:
+			if err := stream.Send(m); err != nil {
+				return err
+			}
+		case <-box.overflow:
+			return status.Error(codes.ResourceExhausted, "the controller does not read its stream")
+		case err := <-received:
+			drain(box, stream)
+			return err
+		}
+	}
+}
+
+// drain sends what was answered before the stream ended; if that fails the controller is gone anyway.
+func drain(box *outbox, stream v1.P4Runtime_StreamChannelServer) {
+	for {
+		select {
+		case m := <-box.messages:
+			if stream.Send(m) != nil {
+				return
+			}
+		default:
+			return
+		}
+	}
+}
+
+func (a *Agent) join() (connection, *outbox) {
+	a.guard.Lock()
+	defer a.guard.Unlock()
+	a.last++
+	box := newOutbox()
+	a.boxes[a.last] = box
+	return a.last, box
+}
+
+func (a *Agent) leave(c connection) {
+	a.turns.Lock()
+	defer a.turns.Unlock()
+	a.guard.Lock()
+	delete(a.boxes, c)
+	v := a.arbiter.leave(c)
+	a.guard.Unlock()
+	a.tell(v)
+}
+
+// tell sends notices in the order that the specification wants: others, then, when no write is in flight any more, the
+// primary.
+func (a *Agent) tell(v verdict) {
+	a.send(v.others)
+	if len(v.primary) == 0 {
+		return
+	}
+	a.writes.Lock()
+	//lint:ignore SA2001 nothing to do inside: passing through means that the old primary's last batch is done
+	a.writes.Unlock()
+	a.send(v.primary)
+}
+
+func (a *Agent) send(notices []notice) {
+	a.guard.Lock()
+	defer a.guard.Unlock()
+	for _, n := range notices {
+		if box, ok := a.boxes[n.to]; ok {
+			box.put(&v1.StreamMessageResponse{Update: &v1.StreamMessageResponse_Arbitration{Arbitration: n.message}})
+		}
+	}
+}
+
+// receive handles a stream's messages until it ends; nil means that the controller closed it.
+func (a *Agent) receive(c connection, box *outbox, stream v1.P4Runtime_StreamChannelServer) error {
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		switch update := m.GetUpdate().(type) {
+		case *v1.StreamMessageRequest_Arbitration:
+			if err := a.announce(c, update.Arbitration); err != nil {
+				return err
+			}
+		default:
+			a.refuse(box, m)
+		}
+	}
+}
+
+func (a *Agent) announce(c connection, m *v1.MasterArbitrationUpdate) error {
+	a.turns.Lock()
+	defer a.turns.Unlock()
+	a.guard.Lock()
+	v, err := a.arbiter.announce(c, m)
+	a.guard.Unlock()
+	if err != nil {
+		return err
+	}
+	a.tell(v)
+	return nil
+}
+
+// refuse answers a stream message that this pipeline has no use for; the stream goes on.
+func (a *Agent) refuse(box *outbox, m *v1.StreamMessageRequest) {
+	e := &v1.StreamError{CanonicalCode: int32(codes.InvalidArgument), Space: errorSpace}
+	switch update := m.GetUpdate().(type) {
+	case *v1.StreamMessageRequest_Packet:
+		e.Message = "this pipeline takes no packets from controllers"
+		e.Details = &v1.StreamError_PacketOut{PacketOut: &v1.PacketOutError{PacketOut: &v1.PacketOut{Metadata: update.Packet.GetMetadata()}}}
+	case *v1.StreamMessageRequest_DigestAck:
+		e.Message = "this pipeline has no digests"
+		e.Details = &v1.StreamError_DigestListAck{DigestListAck: &v1.DigestListAckError{DigestListAck: update.DigestAck}}
+	default:
+		e.Message = "stream message of an unknown kind"
+		e.Details = &v1.StreamError_Other{Other: &v1.StreamOtherError{}}
+	}
+	a.guard.Lock()
+	defer a.guard.Unlock()
+	box.put(&v1.StreamMessageResponse{Update: &v1.StreamMessageResponse_Error{Error: e}})
+}

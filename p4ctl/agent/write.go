@@ -1,0 +1,235 @@
+package agent
+
+import (
+	"fmt"
+
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// step is one update that can be done, and how to undo it.
+type step struct{ do, undo Change }
+
+// write handles a Write after arbitration: it tries every update in order and returns the new state, with one error
+// per update when any failed. The state passed in stays as it is.
+func (p *pipeline) write(b Backend, role *Role, req *v1.WriteRequest) (*State, []error, error) {
+	stopAtFault, err := atomicity(b, req.Atomicity)
+	if err != nil {
+		return nil, nil, err
+	}
+	next := *p.state
+	e := new(edit)
+	var done []step
+	var faults []error
+	for i, u := range req.Updates {
+		s, err := p.prepare(&next, role, u)
+		if err == nil && p.committed {
+			err = b.Do(s.do)
+		}
+		if err != nil {
+			if faults == nil {
+				faults = make([]error, len(req.Updates))
+			}
+			faults[i] = err
+			if stopAtFault {
+				return p.state, aborted(faults, i), p.rollback(b, done)
+			}
+			continue
+		}
+		next.apply(e, s.do)
+		if stopAtFault {
+			done = append(done, s)
+		}
+	}
+	return &next, faults, nil
+}
+
+// atomicity says whether the batch ends at the first fault, and refuses what the backend can't promise.
+func atomicity(b Backend, a v1.WriteRequest_Atomicity) (stopAtFault bool, err error) {
+	switch a {
+	case v1.WriteRequest_CONTINUE_ON_ERROR:
+		return false, nil
+	case v1.WriteRequest_ROLLBACK_ON_ERROR:
+		return true, nil
+	case v1.WriteRequest_DATAPLANE_ATOMIC:
+		if b.AtomicBatches() {
+			return true, nil
+		}
+	}
+	return false, status.Errorf(codes.Unimplemented, "atomicity %v is not supported by this device", a)
+}
+
+// aborted fills in what became of the other updates of a batch that was rolled back because of update at.
+func aborted(faults []error, at int) []error {
+	for i := range faults {
+		switch {
+		case i < at:
+			faults[i] = status.Errorf(codes.Aborted, "rolled back because of update %d", at)
+		case i > at:
+			faults[i] = status.Errorf(codes.Aborted, "not tried because of update %d", at)
+		}
+	}
+	return faults
+}
+
+// rollback undoes the steps on the device, newest first. If the device refuses, it is reset to the state before.
+func (p *pipeline) rollback(b Backend, done []step) error {
+	if !p.committed {
+		return nil
+	}
+	for i := len(done) - 1; i >= 0; i-- {
+		err := b.Do(done[i].undo)
+		if err == nil {
+			continue
+		}
+		if again := b.Commit(p.state); again != nil {
+			return status.Errorf(codes.DataLoss, "rollback failed (%v) and so did a reset of the device (%v): its tables are unknown", err, again)
+		}
+		return nil
+	}
+	return nil
+}
+
+// prepare checks one update against P4Info, the role and what the tables hold.
+func (p *pipeline) prepare(s *State, role *Role, u *v1.Update) (step, error) {
+	op := u.GetType()
+	if op != v1.Update_INSERT && op != v1.Update_MODIFY && op != v1.Update_DELETE {
+		return step{}, status.Errorf(codes.InvalidArgument, "update type %v is none of INSERT, MODIFY, DELETE", op)
+	}
+	switch entity := u.GetEntity().GetEntity().(type) {
+	case *v1.Entity_TableEntry:
+		entry, err := p.schema.tableEntry(op, entity.TableEntry)
+		if err != nil {
+			return step{}, err
+		}
+		if !role.allowsTable(entry.Table) {
+			return step{}, status.Errorf(codes.PermissionDenied, "table 0x%08x is outside the role", entry.Table)
+		}
+		return p.schema.prepareEntry(s, op, entry)
+	case *v1.Entity_PacketReplicationEngineEntry:
+		m, ok := entity.PacketReplicationEngineEntry.GetType().(*v1.PacketReplicationEngineEntry_MulticastGroupEntry)
+		if !ok {
+			return step{}, noSuchReplication(entity.PacketReplicationEngineEntry)
+		}
+		group, err := multicastGroup(op, m.MulticastGroupEntry)
+		if err != nil {
+			return step{}, err
+		}
+		if !role.allowsGroups() {
+			return step{}, status.Error(codes.PermissionDenied, "multicast groups are outside the role")
+		}
+		return p.schema.prepareGroup(s, op, group)
+	case nil:
+		return step{}, status.Error(codes.InvalidArgument, "the update has no entity")
+	default:
+		return step{}, unknownObject(u.Entity)
+	}
+}
+
+func noSuchReplication(e *v1.PacketReplicationEngineEntry) error {
+	if e.GetType() == nil {
+		return status.Error(codes.InvalidArgument, "the replication engine entry is neither a group nor a session")
+	}
+	return status.Error(codes.Unimplemented, "clone sessions are not supported")
+}
+
+// unknownObject says that P4Info names no object of an entity's kind.
+func unknownObject(e *v1.Entity) error {
+	return status.Errorf(codes.InvalidArgument, "%s: this pipeline has no such object", kindOf(e))
+}
+
+func kindOf(e *v1.Entity) string {
+	var name string
+	switch e.GetEntity().(type) {
+	case *v1.Entity_ExternEntry:
+		name = "extern_entry"
+	case *v1.Entity_ActionProfileMember:
+		name = "action_profile_member"
+	case *v1.Entity_ActionProfileGroup:
+		name = "action_profile_group"
+	case *v1.Entity_MeterEntry:
+		name = "meter_entry"
+	case *v1.Entity_DirectMeterEntry:
+		name = "direct_meter_entry"
+	case *v1.Entity_CounterEntry:
+		name = "counter_entry"
+	case *v1.Entity_DirectCounterEntry:
+		name = "direct_counter_entry"
+	case *v1.Entity_ValueSetEntry:
+		name = "value_set_entry"
+	case *v1.Entity_RegisterEntry:
+		name = "register_entry"
+	case *v1.Entity_DigestEntry:
+		name = "digest_entry"
+	default:
+		name = "entity"
+	}
+	return name
+}
+
+func (s *schema) prepareEntry(st *State, op Op, e *Entry) (step, error) {
+	t := s.tables[e.Table]
+	entries := st.table(e.Table)
+	old, exists := entries.get(e.Key)
+	switch {
+	case op == v1.Update_INSERT && exists:
+		return step{}, status.Errorf(codes.AlreadyExists, "%s has an entry for %s", nameOf(t), keyText(e))
+	case op != v1.Update_INSERT && !exists:
+		return step{}, status.Errorf(codes.NotFound, "%s has no entry for %s", nameOf(t), keyText(e))
+	case op == v1.Update_INSERT && entries.size >= capacity(t):
+		return step{}, status.Errorf(codes.ResourceExhausted, "%s is full: it has %d entries, its limit", nameOf(t), entries.size)
+	}
+	if op == v1.Update_DELETE {
+		return step{do: Change{Op: op, Entry: old}, undo: Change{Op: v1.Update_INSERT, Entry: old}}, nil
+	}
+	if e.Action == 0 { // a MODIFY that leaves the action alone
+		e.Action, e.Params = old.Action, old.Params
+	}
+	if e.Table == p4.TableClusterGroups {
+		if _, ok := st.groups.get(e.Params[0]); !ok {
+			return step{}, status.Errorf(codes.NotFound, "multicast group %d does not exist: write the group before the cluster that uses it", e.Params[0])
+		}
+	}
+	if op == v1.Update_INSERT {
+		return step{do: Change{Op: op, Entry: e}, undo: Change{Op: v1.Update_DELETE, Entry: e}}, nil
+	}
+	return step{do: Change{Op: op, Entry: e}, undo: Change{Op: op, Entry: old}}, nil
+}
+
+func keyText(e *Entry) string {
+	if e.Table == p4.TableClusterGroups {
+		return fmt.Sprintf("cluster %d", e.Key)
+	}
+	return fmt.Sprintf("%d.%d.%d.%d", byte(e.Key>>24), byte(e.Key>>16), byte(e.Key>>8), byte(e.Key))
+}
+
+func (s *schema) prepareGroup(st *State, op Op, g *Group) (step, error) {
+	old, exists := st.groups.get(g.ID)
+	replicas := st.replicas + len(g.Members)
+	if exists {
+		replicas -= len(old.Members)
+	}
+	users, _ := st.users.get(g.ID)
+	switch {
+	case op == v1.Update_INSERT && exists:
+		return step{}, status.Errorf(codes.AlreadyExists, "multicast group %d exists", g.ID)
+	case op != v1.Update_INSERT && !exists:
+		return step{}, status.Errorf(codes.NotFound, "multicast group %d does not exist", g.ID)
+	case op == v1.Update_DELETE && users > 0:
+		return step{}, status.Errorf(codes.FailedPrecondition, "multicast group %d is used by %d clusters", g.ID, users)
+	case op == v1.Update_INSERT && st.groups.size >= s.groups:
+		return step{}, status.Errorf(codes.ResourceExhausted, "there are %d multicast groups, the limit", st.groups.size)
+	case op != v1.Update_DELETE && replicas > s.replicas:
+		return step{}, status.Errorf(codes.ResourceExhausted, "all multicast groups would have %d replicas together, limit %d", replicas, s.replicas)
+	}
+	switch op {
+	case v1.Update_DELETE:
+		return step{do: Change{Op: op, Group: old}, undo: Change{Op: v1.Update_INSERT, Group: old}}, nil
+	case v1.Update_INSERT:
+		return step{do: Change{Op: op, Group: g}, undo: Change{Op: v1.Update_DELETE, Group: g}}, nil
+	}
+	return step{do: Change{Op: op, Group: g}, undo: Change{Op: op, Group: old}}, nil
+}

@@ -1,0 +1,166 @@
+// Package p4 holds the P4 programs of the two VNP4 blocks and what P4Runtime needs to know about them: ids, sizes, and
+// the P4Info of the one logical device that both make up. The P4Info is written by hand, because the vendor's compiler
+// makes none; Lint checks that it agrees with the sources.
+package p4
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+	"google.golang.org/protobuf/encoding/prototext"
+	"google.golang.org/protobuf/proto"
+)
+
+//go:embed olaf.p4 vnp4_1.p4 vnp4_2.p4
+var sources embed.FS
+
+//go:embed olaf.p4info.txtpb
+var infoText []byte
+
+// Blocks are the two programs, in the order in which a packet meets them.
+var blocks = [...]string{"vnp4_1", "vnp4_2"}
+
+// DeviceID is the one logical device that both blocks make up.
+const DeviceID = 1
+
+// Ids of tables, actions, match fields and parameters, the same in the sources' @id annotations and in the P4Info.
+const (
+	TableServers       uint32 = 0x02000001 // vnp4_1.servers: address → set_server
+	TableWorkers       uint32 = 0x02000002 // vnp4_1.workers: address → set_worker
+	TableClusterGroups uint32 = 0x02000011 // vnp4_2.cluster_groups: cluster_id → set_group
+
+	ActionSetWorker uint32 = 0x01000001
+	ActionSetServer uint32 = 0x01000003
+	ActionSetGroup  uint32 = 0x01000011
+
+	FieldKey      uint32 = 1 // the only match field of every table
+	ParamCluster  uint32 = 1 // set_worker
+	ParamWorker   uint32 = 2 // set_worker
+	ParamGroup    uint32 = 1 // set_group
+	AddressBits          = 32
+	ClusterIDBits        = 16
+	WorkerIDBits         = 16
+	GroupIDBits          = 32
+)
+
+// Profile is one build of the blocks. Profiles differ in sizes only.
+type Profile struct {
+	Name     string `json:"name"`
+	Workers  int    `json:"workers"`  // entries of vnp4_1.workers, and replicas of all multicast groups together
+	Servers  int    `json:"servers"`  // entries of vnp4_1.servers
+	Clusters int    `json:"clusters"` // entries of vnp4_2.cluster_groups, and multicast groups
+}
+
+// Lab is what fits a card beside the queue.
+func Lab() Profile { return Profile{Name: "lab", Workers: 1024, Servers: 32, Clusters: 1024} }
+
+// Twin is what the identifiers can express.
+func Twin() Profile { return Profile{Name: "twin", Workers: 65536, Servers: 32, Clusters: 65536} }
+
+// ParseProfile finds a profile by name.
+func ParseProfile(name string) (Profile, error) {
+	for _, p := range []Profile{Lab(), Twin()} {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	return Profile{}, fmt.Errorf("unknown table profile %q: use lab or twin", name)
+}
+
+// Info is the P4Info of the profile; the caller owns it.
+func (p Profile) Info() *configv1.P4Info {
+	info := new(configv1.P4Info)
+	if err := prototext.Unmarshal(infoText, info); err != nil {
+		panic("p4: the embedded P4Info does not parse: " + err.Error())
+	}
+	for _, t := range info.Tables {
+		switch t.Preamble.Id {
+		case TableServers:
+			t.Size = int64(p.Servers)
+		case TableWorkers:
+			t.Size = int64(p.Workers)
+		case TableClusterGroups:
+			t.Size = int64(p.Clusters)
+		}
+	}
+	limits := info.PkgInfo.PlatformProperties
+	limits.MulticastGroupTableSize = int32(p.Clusters)
+	limits.MulticastGroupTableTotalReplicas = int32(p.Workers)
+	return info
+}
+
+// InfoText is the P4Info of the profile in the text form that other clients load.
+func (p Profile) InfoText() []byte {
+	text, err := prototext.MarshalOptions{Multiline: true}.Marshal(p.Info())
+	if err != nil {
+		panic("p4: P4Info does not print: " + err.Error())
+	}
+	// The library varies its spaces on purpose; a file that is compared must not.
+	return []byte(strings.ReplaceAll(string(text), ":  ", ": "))
+}
+
+// DeviceConfig is the p4_device_config of the profile: which build of which sources is meant.
+type DeviceConfig struct {
+	Schema  string            `json:"schema"`
+	Profile Profile           `json:"profile"`
+	Sources map[string]string `json:"sources"` // block → SHA-256 of its source and what it includes
+}
+
+// DeviceConfigSchema marks a device config of ours.
+const DeviceConfigSchema = "olafctl.p4-device-config/v1"
+
+// DeviceConfig is the profile's p4_device_config, as JSON.
+func (p Profile) DeviceConfig() []byte {
+	c := DeviceConfig{Schema: DeviceConfigSchema, Profile: p, Sources: make(map[string]string)}
+	for _, b := range blocks {
+		c.Sources[b] = sourceHash(b)
+	}
+	out, err := json.Marshal(c)
+	if err != nil {
+		panic("p4: device config: " + err.Error())
+	}
+	return out
+}
+
+func sourceHash(block string) string {
+	sum := sha256.New()
+	for _, name := range []string{"olaf.p4", block + ".p4"} {
+		sum.Write(source(name))
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// source is one embedded file; the name is one of ours.
+func source(name string) []byte {
+	text, err := sources.ReadFile(name)
+	if err != nil {
+		panic("p4: " + err.Error())
+	}
+	return text
+}
+
+// Source is the text of one file: olaf.p4, vnp4_1.p4 or vnp4_2.p4.
+func Source(name string) ([]byte, error) { return sources.ReadFile(name) }
+
+// Cookie marks a pipeline config: the first 64 bits of a hash over its two parts.
+func Cookie(info *configv1.P4Info, deviceConfig []byte) uint64 {
+	sum := sha256.Sum256(append([]byte(Hash(info)), deviceConfig...))
+	return binary.BigEndian.Uint64(sum[:8])
+}
+
+// Hash is the SHA-256 of a P4Info in its deterministic wire form: the same P4Info, the same hash, in one version of
+// this program.
+func Hash(info *configv1.P4Info) string {
+	wire, err := proto.MarshalOptions{Deterministic: true}.Marshal(info)
+	if err != nil {
+		return "invalid"
+	}
+	sum := sha256.Sum256(wire)
+	return hex.EncodeToString(sum[:])
+}

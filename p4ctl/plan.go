@@ -1,0 +1,111 @@
+package p4ctl
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+)
+
+// change is one write that a plan makes.
+type change struct {
+	op            v1.Update_Type
+	before, after object
+}
+
+// Plan is what has to be written to get from actual tables to desired ones, in an order in which no packet meets a
+// cluster whose group is missing: groups, clusters, servers, workers, then what is no longer needed in reverse.
+type Plan struct{ changes []change }
+
+// Diff compares two tables. Both must be valid.
+func Diff(actual, desired Tables) Plan {
+	have := actual.objects()
+	old := make(map[identity]object, len(have))
+	for _, o := range have {
+		old[o.identity()] = o
+	}
+	var p Plan
+	var workers []change // inserted after the deletions of workers, so that a full table can be replaced
+	for _, want := range desired.objects() {
+		was, exists := old[want.identity()]
+		delete(old, want.identity())
+		switch {
+		case exists && was.equal(want):
+		case exists:
+			p.changes = append(p.changes, change{v1.Update_MODIFY, was, want})
+		case want.kind == kindWorker:
+			workers = append(workers, change{op: v1.Update_INSERT, after: want})
+		default:
+			p.changes = append(p.changes, change{op: v1.Update_INSERT, after: want})
+		}
+	}
+	var leftovers []change
+	for i := len(have) - 1; i >= 0; i-- {
+		o, gone := old[have[i].identity()]
+		switch {
+		case !gone:
+		case o.kind == kindWorker:
+			p.changes = append(p.changes, change{op: v1.Update_DELETE, before: o})
+		default:
+			leftovers = append(leftovers, change{op: v1.Update_DELETE, before: o})
+		}
+	}
+	p.changes = append(p.changes, workers...)
+	p.changes = append(p.changes, leftovers...)
+	return p
+}
+
+// Empty says that nothing has to be written.
+func (p Plan) Empty() bool { return len(p.changes) == 0 }
+
+// Len is how many updates the plan has.
+func (p Plan) Len() int { return len(p.changes) }
+
+// Count is how many objects are added, changed and deleted.
+func (p Plan) Count() (added, changed, deleted int) {
+	for _, c := range p.changes {
+		switch c.op {
+		case v1.Update_INSERT:
+			added++
+		case v1.Update_MODIFY:
+			changed++
+		case v1.Update_DELETE:
+			deleted++
+		}
+	}
+	return added, changed, deleted
+}
+
+// String lists the changes, one a line: + added, ~ changed, - deleted.
+func (p Plan) String() string {
+	if p.Empty() {
+		return "no changes\n"
+	}
+	var b strings.Builder
+	for _, c := range p.changes {
+		switch c.op {
+		case v1.Update_INSERT:
+			b.WriteString(strings.TrimRight(fmt.Sprintf("+ %s  %s", c.after.name(), c.after.value()), " ") + "\n")
+		case v1.Update_MODIFY:
+			fmt.Fprintf(&b, "~ %s  %s -> %s\n", c.after.name(), c.before.value(), c.after.value())
+		case v1.Update_DELETE:
+			b.WriteString(strings.TrimRight(fmt.Sprintf("- %s  %s", c.before.name(), c.before.value()), " ") + "\n")
+		}
+	}
+	added, changed, deleted := p.Count()
+	fmt.Fprintf(&b, "%d to add, %d to change, %d to delete\n", added, changed, deleted)
+	return b.String()
+}
+
+// updates is the plan on the wire.
+func (p Plan) updates() []*v1.Update {
+	updates := make([]*v1.Update, len(p.changes))
+	for i, c := range p.changes {
+		o := c.after
+		if c.op == v1.Update_DELETE {
+			o = c.before
+		}
+		updates[i] = o.update(c.op)
+	}
+	return updates
+}

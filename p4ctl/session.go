@@ -1,0 +1,410 @@
+// Package p4ctl is the P4Runtime client: it holds the primary role of a device by an election id, pushes the pipeline,
+// and brings the tables from what they hold to what is desired.
+//
+// A Session owns one connection and one supervisor of its stream. The supervisor reconnects with the same election id;
+// whoever must know that another controller took over waits on Preempted.
+package p4ctl
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// State is where a session stands.
+type State uint8
+
+const (
+	Disconnected State = iota
+	Connecting
+	Backup  // connected; another controller writes, or nobody
+	Primary // this session writes
+	Closed  // for good
+)
+
+// String is the state in a word.
+func (s State) String() string {
+	if int(s) < len(stateNames) {
+		return stateNames[s]
+	}
+	return "unknown"
+}
+
+var stateNames = [...]string{"disconnected", "connecting", "backup", "primary", "closed"}
+
+// Event is a change of state.
+type Event struct {
+	State   State
+	Highest ElectionID // highest id that the server ever saw; zero when it told none
+	Err     error      // why, when the state got worse
+}
+
+// Options shape a session; the zero value is the default of each.
+type Options struct {
+	DeviceID   uint64      // p4.DeviceID
+	ElectionID ElectionID  // DefaultElectionID
+	Role       string      // the default role, the whole pipeline
+	ReadOnly   bool        // no election: the session can only read
+	TLS        *tls.Config // plain; only for unix sockets and loopback
+	// BackoffMin and BackoffMax bound the pause before a reconnect, which doubles and varies by a fifth.
+	BackoffMin, BackoffMax time.Duration // 500 ms, 30 s
+	// BatchSize is how many updates go into one Write, at most 100: larger batches lose their error details with some
+	// servers and clients.
+	BatchSize int
+}
+
+// maxBatch is the largest batch whose errors travel everywhere.
+const maxBatch = 100
+
+func (o Options) withDefaults() Options {
+	if o.DeviceID == 0 {
+		o.DeviceID = p4.DeviceID
+	}
+	if o.ElectionID == (ElectionID{}) {
+		o.ElectionID = DefaultElectionID()
+	}
+	if o.BackoffMin <= 0 {
+		o.BackoffMin = 500 * time.Millisecond
+	}
+	if o.BackoffMax < o.BackoffMin {
+		o.BackoffMax = max(30*time.Second, o.BackoffMin)
+	}
+	if o.BatchSize <= 0 || o.BatchSize > maxBatch {
+		o.BatchSize = maxBatch
+	}
+	return o
+}
+
+// Session is a controller's session with one device. It is safe for concurrent use.
+type Session struct {
+	target  string
+	options Options
+	conn    *grpc.ClientConn
+	client  v1.P4RuntimeClient
+
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	wait   sync.WaitGroup
+
+	announce  chan ElectionID // to the supervisor: take this id
+	events    chan Event
+	preempted chan struct{}
+
+	mu       sync.Mutex
+	state    State
+	id       ElectionID
+	highest  ElectionID
+	err      error         // why the state is what it is
+	changed  chan struct{} // closed and replaced at every change
+	wasFirst bool          // was primary at some time
+}
+
+// Dial connects to unix:PATH or HOST:PORT and waits for the first arbitration answer; whether the session is primary
+// then is in State and Err. A server that does not answer, an unknown device, or an election id that another live
+// controller has, are errors; afterwards the session reconnects by itself until Close.
+func Dial(ctx context.Context, target string, o Options) (*Session, error) {
+	o = o.withDefaults()
+	conn, err := grpc.NewClient(target, dialOptions(o)...)
+	if err != nil {
+		return nil, fmt.Errorf("P4Runtime target %q: %w", target, err)
+	}
+	s := &Session{
+		target: target, options: o, conn: conn, client: v1.NewP4RuntimeClient(conn),
+		announce: make(chan ElectionID), events: make(chan Event, 64), preempted: make(chan struct{}),
+		id: o.ElectionID, changed: make(chan struct{}),
+	}
+	s.ctx, s.cancel = context.WithCancelCause(context.Background())
+	if o.ReadOnly {
+		s.set(Backup, ElectionID{}, nil)
+		return s, nil
+	}
+	first := make(chan error, 1)
+	s.wait.Go(func() { s.supervise(first) })
+	select {
+	case err = <-first:
+	case <-ctx.Done():
+		err = fmt.Errorf("connect to %s: %w", target, context.Cause(ctx))
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func dialOptions(o Options) []grpc.DialOption {
+	creds := insecure.NewCredentials()
+	if o.TLS != nil {
+		creds = credentials.NewTLS(o.TLS)
+	}
+	return []grpc.DialOption{
+		grpc.WithTransportCredentials(creds),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64 << 20)),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
+		grpc.WithNoProxy(),
+	}
+}
+
+// Close ends the session; the server has no primary then.
+func (s *Session) Close() error {
+	s.cancel(ErrClosed)
+	s.wait.Wait()
+	s.set(Closed, s.highestSeen(), ErrClosed)
+	return s.conn.Close()
+}
+
+// State is where the session stands now.
+func (s *Session) State() State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.state
+}
+
+// Err says why the session is not primary; nil when it is.
+func (s *Session) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// ElectionID is what the session announces now.
+func (s *Session) ElectionID() ElectionID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.id
+}
+
+// Target is the address that was dialled.
+func (s *Session) Target() string { return s.target }
+
+// Events tells changes of state. Who does not read loses the newest ones; State is always right.
+func (s *Session) Events() <-chan Event { return s.events }
+
+// Preempted is closed once this session was primary and a higher election id took over.
+func (s *Session) Preempted() <-chan struct{} { return s.preempted }
+
+// Done is closed when the session ended for good.
+func (s *Session) Done() <-chan struct{} { return s.ctx.Done() }
+
+// Takeover announces an id above every other and waits until the session is primary.
+func (s *Session) Takeover(ctx context.Context) error {
+	if s.options.ReadOnly {
+		return fmt.Errorf("take over: %w: the session is read-only", ErrNotPrimary)
+	}
+	for {
+		s.mu.Lock()
+		state, next, changed := s.state, s.id, s.changed
+		if s.highest.Compare(next) >= 0 {
+			next = s.highest.Next()
+		}
+		s.mu.Unlock()
+		switch state {
+		case Primary:
+			return nil
+		case Closed:
+			return fmt.Errorf("take over: %w", ErrClosed)
+		case Backup:
+			select {
+			case s.announce <- next:
+			case <-changed:
+				continue
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// AwaitPrimary waits until the session is primary, through reconnects.
+func (s *Session) AwaitPrimary(ctx context.Context) error {
+	for {
+		s.mu.Lock()
+		state, changed, err := s.state, s.changed, s.err
+		s.mu.Unlock()
+		switch state {
+		case Primary:
+			return nil
+		case Closed:
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (s *Session) highestSeen() ElectionID {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.highest
+}
+
+// set changes the state and tells everybody who waits.
+func (s *Session) set(state State, highest ElectionID, err error) {
+	s.mu.Lock()
+	s.state, s.highest, s.err = state, highest, err
+	if state == Primary {
+		s.wasFirst = true
+	}
+	close(s.changed)
+	s.changed = make(chan struct{})
+	s.mu.Unlock()
+	select {
+	case s.events <- Event{State: state, Highest: highest, Err: err}:
+	default:
+	}
+}
+
+// supervise keeps a stream open until the session is closed or the server says that there is no point.
+func (s *Session) supervise(first chan<- error) {
+	pause := s.options.BackoffMin
+	answered := false
+	tell := func(err error) {
+		if !answered {
+			answered = true
+			first <- err
+		}
+	}
+	for {
+		s.set(Connecting, s.highestSeen(), ErrNotPrimary)
+		err := s.stream(func() { pause = s.options.BackoffMin; tell(nil) })
+		if s.ctx.Err() != nil {
+			tell(ErrClosed)
+			return
+		}
+		if !answered || permanent(err) {
+			s.set(Closed, s.highestSeen(), err)
+			s.cancel(err)
+			tell(err)
+			return
+		}
+		s.set(Disconnected, s.highestSeen(), err)
+		timer := time.NewTimer(pause*4/5 + rand.N(pause*2/5+1))
+		select {
+		case <-timer.C:
+		case <-s.ctx.Done():
+			timer.Stop()
+			return
+		}
+		pause = min(2*pause, s.options.BackoffMax)
+	}
+}
+
+// permanent says that the server will answer a new stream in the same way. An election id that is in use is not: it may
+// be this session's own, whose old stream the server has not yet seen die.
+func permanent(err error) bool {
+	switch status.Code(err) {
+	case codes.NotFound, codes.Unimplemented, codes.Unauthenticated, codes.PermissionDenied:
+		return true
+	}
+	return false
+}
+
+// stream runs one stream until it ends; arbitrated is called at every answer.
+func (s *Session) stream(arbitrated func()) error {
+	ctx, cancel := context.WithCancel(s.ctx)
+	defer cancel()
+	stream, err := s.client.StreamChannel(ctx)
+	if err != nil {
+		return s.streamError(err)
+	}
+	if err := stream.Send(s.arbitration(s.ElectionID())); err != nil && !errors.Is(err, io.EOF) {
+		return s.streamError(err)
+	}
+	received := make(chan error, 1)
+	s.wait.Go(func() {
+		for {
+			m, err := stream.Recv()
+			if err != nil {
+				received <- err
+				return
+			}
+			if a := m.GetArbitration(); a != nil {
+				s.answer(a)
+				arbitrated()
+			}
+		}
+	})
+	for {
+		select {
+		case id := <-s.announce:
+			s.mu.Lock()
+			s.id = id
+			s.mu.Unlock()
+			if err := stream.Send(s.arbitration(id)); err != nil && !errors.Is(err, io.EOF) {
+				return s.streamError(err)
+			}
+		case err := <-received:
+			return s.streamError(err)
+		}
+	}
+}
+
+func (s *Session) arbitration(id ElectionID) *v1.StreamMessageRequest {
+	m := &v1.MasterArbitrationUpdate{DeviceId: s.options.DeviceID, ElectionId: id.proto()}
+	if s.options.Role != "" {
+		m.Role = &v1.Role{Name: s.options.Role}
+	}
+	return &v1.StreamMessageRequest{Update: &v1.StreamMessageRequest_Arbitration{Arbitration: m}}
+}
+
+// answer takes in what the server says about who is primary.
+func (s *Session) answer(a *v1.MasterArbitrationUpdate) {
+	highest := fromProto(a.GetElectionId())
+	if codes.Code(a.GetStatus().GetCode()) == codes.OK {
+		s.set(Primary, highest, nil)
+		return
+	}
+	mine := s.ElectionID()
+	s.mu.Lock()
+	lost := s.wasFirst && highest.Compare(mine) > 0
+	s.mu.Unlock()
+	if !lost {
+		s.set(Backup, highest, fmt.Errorf("%w: election id %s, the highest so far is %s", ErrNotPrimary, mine, highest))
+		return
+	}
+	s.set(Backup, highest, fmt.Errorf("%w: %s took over from %s", ErrPreempted, highest, mine))
+	select {
+	case <-s.preempted:
+	default:
+		close(s.preempted)
+	}
+}
+
+func (s *Session) streamError(err error) error {
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s ended the stream", s.target)
+	}
+	st, ok := status.FromError(err)
+	if !ok {
+		return err
+	}
+	switch st.Code() {
+	case codes.InvalidArgument:
+		return &kinded{ErrElectionInUse, fmt.Sprintf("%s refused election id %s: %s", s.target, s.ElectionID(), st.Message()), err}
+	case codes.Unavailable:
+		return &kinded{ErrUnreachable, fmt.Sprintf("%v at %s: %s", ErrUnreachable, s.target, st.Message()), err}
+	}
+	return fmt.Errorf("P4Runtime stream with %s: %v: %s%w", s.target, st.Code(), st.Message(), silent{err})
+}

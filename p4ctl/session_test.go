@@ -1,0 +1,315 @@
+package p4ctl_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"pgregory.net/rapid"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/p4ctl"
+	"github.com/olafctl/olaf/p4ctl/agent"
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// serve starts an agent with memory behind it, and returns where it listens.
+func serve(t testing.TB, profile p4.Profile, address string) (*agent.Embedded, string) {
+	t.Helper()
+	backend := new(agent.Embedded)
+	a, err := agent.New(agent.Options{Backend: backend, Profile: profile})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := agent.Listen(address, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := a.Serve(l, nil)
+	t.Cleanup(func() { running.Close() })
+	return backend, running.Target()
+}
+
+func unixAddress(t testing.TB) string { return "unix:" + filepath.Join(t.TempDir(), "p4") }
+
+func dial(t testing.TB, target string, id p4ctl.ElectionID) *p4ctl.Session {
+	t.Helper()
+	s, err := p4ctl.Dial(t.Context(), target, p4ctl.Options{ElectionID: id})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func push(t testing.TB, s *p4ctl.Session, p p4.Profile) {
+	t.Helper()
+	if _, err := s.PushPipeline(t.Context(), p4ctl.PipelineConfig(p)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testbed is the paper's: workers of 10.0.0.0/8 in clusters by turns, one server.
+func testbed(workers, clusters int) p4ctl.Tables {
+	t := p4ctl.Tables{Servers: []netip.Addr{netip.MustParseAddr("192.168.0.1")}}
+	for i := range workers {
+		t.Workers = append(t.Workers, p4ctl.Worker{
+			Address: netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}),
+			Cluster: olaf.ClusterID(i % clusters), ID: olaf.WorkerID(i)})
+	}
+	return t.WithGroups(1)
+}
+
+// TestTablesReachTheDataPath goes the whole way of a bench: connect, push, write, and look up as the twin does.
+func TestTablesReachTheDataPath(t *testing.T) {
+	for _, address := range []string{unixAddress(t), "127.0.0.1:0"} {
+		backend, target := serve(t, p4.Lab(), address)
+		s := dial(t, target, p4ctl.ElectionID{})
+		if s.State() != p4ctl.Primary {
+			t.Fatalf("state %v (%v), want primary", s.State(), s.Err())
+		}
+		if backend.Tables() != nil {
+			t.Fatal("tables before a pipeline was committed")
+		}
+		push(t, s, p4.Lab())
+		plan, err := s.Sync(t.Context(), testbed(27, 9))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if added, changed, deleted := plan.Count(); added != 27+1+9+9 || changed+deleted != 0 {
+			t.Errorf("plan adds %d, changes %d, deletes %d", added, changed, deleted)
+		}
+		tables := backend.Tables()
+		if c, w, ok := tables.Worker(netip.MustParseAddr("10.0.0.13")); !ok || c != 4 || w != 13 {
+			t.Errorf("10.0.0.13 is cluster %d, worker %d, %v", c, w, ok)
+		}
+		if _, _, ok := tables.Worker(netip.MustParseAddr("10.0.0.27")); ok {
+			t.Error("an unknown address is a worker")
+		}
+		if !tables.Server(netip.MustParseAddr("192.168.0.1")) || tables.Server(netip.MustParseAddr("10.0.0.1")) {
+			t.Error("servers are wrong")
+		}
+		members, ok := tables.Group(4)
+		if want := []agent.Member{{Port: 1, Instance: 4}, {Port: 1, Instance: 13}, {Port: 1, Instance: 22}}; !ok || !cmp.Equal(members, want) {
+			t.Errorf("group of cluster 4: %v, %v; want %v", members, ok, want)
+		}
+		again, err := s.Sync(t.Context(), testbed(27, 9))
+		if err != nil || !again.Empty() {
+			t.Errorf("a second sync writes %v (%v)", again, err)
+		}
+	}
+}
+
+// TestRegroupIsOneAtomicBatch moves a worker to another cluster while a data path holds the old tables.
+func TestRegroupIsOneAtomicBatch(t *testing.T) {
+	backend, target := serve(t, p4.Lab(), unixAddress(t))
+	s := dial(t, target, p4ctl.ElectionID{})
+	push(t, s, p4.Lab())
+	before := testbed(6, 2)
+	if _, err := s.Sync(t.Context(), before); err != nil {
+		t.Fatal(err)
+	}
+	old := backend.Tables()
+	after := p4ctl.Tables{Servers: before.Servers, Workers: append([]p4ctl.Worker(nil), before.Workers...)}
+	after.Workers[0].Cluster = 1
+	after = after.WithGroups(1)
+	plan := p4ctl.Diff(before, after)
+	want := "~ group 1  members 1/0 1/2 1/4 -> members 1/2 1/4\n" +
+		"~ group 2  members 1/1 1/3 1/5 -> members 1/0 1/1 1/3 1/5\n" +
+		"~ worker 10.0.0.0  cluster 0 worker 0 -> cluster 1 worker 0\n" +
+		"0 to add, 3 to change, 0 to delete\n"
+	if diff := cmp.Diff(want, plan.String()); diff != "" {
+		t.Error(diff)
+	}
+	done, err := s.Apply(t.Context(), plan)
+	if err != nil || !done.Atomic || done.Updates != 3 || done.Batches != 1 {
+		t.Errorf("apply: %+v, %v", done, err)
+	}
+	now := backend.Tables()
+	if now.Version() != old.Version()+1 {
+		t.Errorf("version went from %d to %d in one batch", old.Version(), now.Version())
+	}
+	addr := netip.MustParseAddr("10.0.0.0")
+	if c, _, _ := old.Worker(addr); c != 0 {
+		t.Error("the old snapshot changed")
+	}
+	if c, _, _ := now.Worker(addr); c != 1 {
+		t.Error("the worker did not move")
+	}
+}
+
+// TestSecondController is the election as a bench meets it.
+func TestSecondController(t *testing.T) {
+	_, target := serve(t, p4.Lab(), unixAddress(t))
+	bench := dial(t, target, p4ctl.ElectionID{High: 1, Low: 5})
+	push(t, bench, p4.Lab())
+
+	_, err := p4ctl.Dial(t.Context(), target, p4ctl.Options{ElectionID: p4ctl.ElectionID{High: 1, Low: 5}})
+	if !errors.Is(err, p4ctl.ErrElectionInUse) {
+		t.Errorf("an equal id: %v", err)
+	}
+	lower := dial(t, target, p4ctl.ElectionID{High: 1, Low: 4})
+	if lower.State() != p4ctl.Backup || !errors.Is(lower.Err(), p4ctl.ErrNotPrimary) {
+		t.Errorf("a lower id: %v, %v", lower.State(), lower.Err())
+	}
+	if _, err := lower.Sync(t.Context(), testbed(3, 1)); !errors.Is(err, p4ctl.ErrNotPrimary) {
+		t.Errorf("a backup writes: %v", err)
+	}
+	select {
+	case <-bench.Preempted():
+		t.Fatal("pre-empted by a lower id")
+	default:
+	}
+	higher := dial(t, target, p4ctl.ElectionID{High: 2})
+	<-bench.Preempted()
+	if !errors.Is(bench.Err(), p4ctl.ErrPreempted) || bench.State() != p4ctl.Backup {
+		t.Errorf("after a higher id: %v, %v", bench.State(), bench.Err())
+	}
+	if _, err := bench.Sync(t.Context(), testbed(3, 1)); !errors.Is(err, p4ctl.ErrPreempted) {
+		t.Errorf("the pre-empted one writes: %v", err)
+	}
+	if _, err := higher.Sync(t.Context(), testbed(3, 1)); err != nil {
+		t.Errorf("the new primary can't write: %v", err)
+	}
+	if err := bench.Takeover(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-higher.Preempted()
+	if got, want := bench.ElectionID(), (p4ctl.ElectionID{High: 2, Low: 1}); got != want {
+		t.Errorf("took over with %v, want %v", got, want)
+	}
+}
+
+// TestMixedBatch wants each refused update by itself, and the others done.
+func TestMixedBatch(t *testing.T) {
+	backend, target := serve(t, p4.Lab(), unixAddress(t))
+	s := dial(t, target, p4ctl.ElectionID{})
+	push(t, s, p4.Lab())
+	update := func(op v1.Update_Type, address string) *v1.Update {
+		return p4ctl.WorkerUpdate(op, p4ctl.Worker{Address: netip.MustParseAddr(address), Cluster: 1, ID: 2})
+	}
+	batch := []*v1.Update{
+		update(v1.Update_INSERT, "10.0.0.1"), update(v1.Update_INSERT, "10.0.0.1"),
+		update(v1.Update_INSERT, "10.0.0.2"), update(v1.Update_DELETE, "10.0.0.9")}
+	err := s.Write(t.Context(), batch, v1.WriteRequest_CONTINUE_ON_ERROR)
+	var refused *p4ctl.BatchError
+	if !errors.As(err, &refused) || !errors.Is(err, p4ctl.ErrExists) || !errors.Is(err, p4ctl.ErrNotFound) {
+		t.Fatalf("error is %v", err)
+	}
+	var got []string
+	for _, f := range refused.Failed {
+		got = append(got, f.Error())
+	}
+	want := []string{
+		`update 1 (insert worker 10.0.0.1): AlreadyExists: "vnp4_1.workers" has an entry for 10.0.0.1`,
+		`update 3 (delete worker 10.0.0.9): NotFound: "vnp4_1.workers" has no entry for 10.0.0.9`}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	if workers, _, _, _ := backend.Tables().Count(); workers != 2 {
+		t.Errorf("%d workers, want the 2 good ones", workers)
+	}
+
+	version := backend.Tables().Version()
+	err = s.Write(t.Context(), append([]*v1.Update{update(v1.Update_INSERT, "10.0.0.3")}, batch...), v1.WriteRequest_ROLLBACK_ON_ERROR)
+	if !errors.As(err, &refused) || !refused.Rolled || len(refused.Failed) != 1 || refused.Failed[0].Index != 1 {
+		t.Errorf("rollback: %v", err)
+	}
+	if got := backend.Tables().Version(); got != version {
+		t.Errorf("a batch that was rolled back made version %d of %d", got, version)
+	}
+}
+
+// TestSyncReachesEveryTables checks from random tables to random tables that what is read is what was desired.
+func TestSyncReachesEveryTables(t *testing.T) {
+	_, target := serve(t, p4.Lab(), unixAddress(t))
+	s := dial(t, target, p4ctl.ElectionID{})
+	push(t, s, p4.Lab())
+	rapid.Check(t, func(r *rapid.T) {
+		var desired p4ctl.Tables
+		for _, i := range rapid.SliceOfNDistinct(rapid.Uint16Range(0, 300), 0, 250, rapid.ID).Draw(r, "workers") {
+			desired.Workers = append(desired.Workers, p4ctl.Worker{Address: netip.AddrFrom4([4]byte{10, 0, byte(i >> 8), byte(i)}),
+				Cluster: olaf.ClusterID(rapid.Uint16Range(0, 9).Draw(r, "cluster")), ID: olaf.WorkerID(i)})
+		}
+		desired = desired.WithGroups(rapid.Uint32().Draw(r, "port"))
+		for _, i := range rapid.SliceOfNDistinct(rapid.Byte(), 0, 5, rapid.ID).Draw(r, "servers") {
+			desired.Servers = append(desired.Servers, netip.AddrFrom4([4]byte{192, 168, 0, i}))
+		}
+		desired = desired.Canonical()
+		if _, err := s.Sync(t.Context(), desired); err != nil {
+			r.Fatal(err)
+		}
+		got, err := s.Read(t.Context())
+		if err != nil {
+			r.Fatal(err)
+		}
+		if got.Hash() != desired.Hash() || fmt.Sprint(got) != fmt.Sprint(desired) {
+			r.Fatalf("got %v, want %v", got, desired)
+		}
+	})
+}
+
+// TestReconnectKeepsElectionID kills the server under a session and starts another at the same place.
+func TestReconnectKeepsElectionID(t *testing.T) {
+	address := unixAddress(t)
+	a, err := agent.New(agent.Options{Backend: new(agent.Embedded), Profile: p4.Lab()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func() *agent.Running {
+		l, err := agent.Listen(address, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return a.Serve(l, nil)
+	}
+	running := start()
+	s, err := p4ctl.Dial(t.Context(), address, p4ctl.Options{BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	push(t, s, p4.Lab())
+	if err := running.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for e := range s.Events() {
+		if e.State == p4ctl.Disconnected {
+			break
+		}
+	}
+	running = start()
+	defer running.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := s.AwaitPrimary(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if pushed, err := s.PushPipeline(ctx, p4ctl.PipelineConfig(p4.Lab())); err != nil || pushed {
+		t.Errorf("the pipeline was pushed again: %v, %v", pushed, err)
+	}
+}
+
+// TestDialTellsWhatIsWrong wants one line that names the place.
+func TestDialTellsWhatIsWrong(t *testing.T) {
+	nobody := unixAddress(t)
+	if _, err := p4ctl.Dial(t.Context(), nobody, p4ctl.Options{}); !errors.Is(err, p4ctl.ErrUnreachable) {
+		t.Errorf("nobody there: %v", err)
+	}
+	_, target := serve(t, p4.Lab(), unixAddress(t))
+	_, err := p4ctl.Dial(t.Context(), target, p4ctl.Options{DeviceID: 7})
+	if err == nil || !cmp.Equal(codes.NotFound, p4ctl.Code(err)) {
+		t.Errorf("unknown device: %v", err)
+	}
+	s := dial(t, target, p4ctl.ElectionID{})
+	if _, err := s.Sync(t.Context(), testbed(1, 1)); !errors.Is(err, p4ctl.ErrNoPipeline) {
+		t.Errorf("no pipeline: %v", err)
+	}
+}

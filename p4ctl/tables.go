@@ -1,0 +1,269 @@
+package p4ctl
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+
+	"github.com/olafctl/olaf"
+)
+
+// ErrTables is the kind of every fault in desired tables.
+var ErrTables = errors.New("bad tables")
+
+// Worker is an entry of vnp4_1.workers: the identity that an IPv4 address has.
+type Worker struct {
+	Address netip.Addr
+	Cluster olaf.ClusterID
+	ID      olaf.WorkerID
+}
+
+// Cluster is an entry of vnp4_2.cluster_groups: where the ACKs of a cluster go.
+type Cluster struct {
+	ID    olaf.ClusterID
+	Group uint32 // of a Group
+}
+
+// Member is one copy that a multicast group makes.
+type Member struct {
+	Port     uint32
+	Instance uint16 // the worker's id
+}
+
+// Group is a multicast group; the order of its members means nothing.
+type Group struct {
+	ID      uint32 // from 1
+	Members []Member
+}
+
+// Tables is everything that a device's tables hold, or shall hold. The order within a list means nothing.
+type Tables struct {
+	Workers  []Worker
+	Servers  []netip.Addr // of parameter servers, IPv4
+	Clusters []Cluster
+	Groups   []Group
+}
+
+// WithGroups adds one multicast group per cluster with all the cluster's workers behind one port, in place of the
+// clusters and groups of t. Group ids are cluster ids plus one, because group 0 does not exist.
+func (t Tables) WithGroups(port uint32) Tables {
+	members := make(map[olaf.ClusterID][]Member)
+	for _, w := range t.Workers {
+		members[w.Cluster] = append(members[w.Cluster], Member{Port: port, Instance: uint16(w.ID)})
+	}
+	t.Clusters, t.Groups = nil, nil
+	for c, m := range members {
+		id := uint32(c) + 1
+		t.Clusters = append(t.Clusters, Cluster{ID: c, Group: id})
+		t.Groups = append(t.Groups, Group{ID: id, Members: m})
+	}
+	return t.Canonical()
+}
+
+// Canonical is t in the order of keys; t itself keeps its order.
+func (t Tables) Canonical() Tables {
+	t.Workers = slices.Clone(t.Workers)
+	slices.SortFunc(t.Workers, func(a, b Worker) int { return a.Address.Compare(b.Address) })
+	t.Servers = slices.Clone(t.Servers)
+	slices.SortFunc(t.Servers, netip.Addr.Compare)
+	t.Clusters = slices.Clone(t.Clusters)
+	slices.SortFunc(t.Clusters, func(a, b Cluster) int { return cmp.Compare(a.ID, b.ID) })
+	t.Groups = slices.Clone(t.Groups)
+	slices.SortFunc(t.Groups, func(a, b Group) int { return cmp.Compare(a.ID, b.ID) })
+	for i := range t.Groups {
+		t.Groups[i].Members = sortedMembers(t.Groups[i].Members)
+	}
+	return t
+}
+
+func sortedMembers(m []Member) []Member {
+	m = slices.Clone(m)
+	slices.SortFunc(m, func(a, b Member) int {
+		return cmp.Or(cmp.Compare(a.Port, b.Port), cmp.Compare(a.Instance, b.Instance))
+	})
+	return m
+}
+
+// Hash is a SHA-256 of what the tables say, whatever the order of their lists.
+func (t Tables) Hash() string {
+	sum := sha256.New()
+	var scratch []byte
+	for _, o := range t.objects() {
+		scratch = append(scratch[:0], byte(o.kind))
+		for _, n := range []uint32{o.key, o.a, o.b, uint32(len(o.members))} {
+			scratch = binary.BigEndian.AppendUint32(scratch, n)
+		}
+		for _, m := range o.members {
+			scratch = binary.BigEndian.AppendUint32(scratch, m.Port)
+			scratch = binary.BigEndian.AppendUint16(scratch, m.Instance)
+		}
+		sum.Write(scratch)
+	}
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// Fault is what is wrong with one element of desired tables.
+type Fault struct {
+	List  string // workers, servers, clusters, groups
+	Index int    // in that list, from 0
+	Field string
+	Text  string
+}
+
+// Error names the place as a path.
+func (f *Fault) Error() string {
+	return fmt.Sprintf("%s[%d].%s: %s", f.List, f.Index, f.Field, f.Text)
+}
+
+// Unwrap matches ErrTables.
+func (f *Fault) Unwrap() error { return ErrTables }
+
+// Validate checks what no device could hold: addresses that are no IPv4, the same thing twice, one identity for two
+// addresses, a cluster without its group. The error is the first *Fault, and matches ErrTables.
+func (t Tables) Validate() error {
+	addresses := make(map[netip.Addr]string, len(t.Workers)+len(t.Servers))
+	address := func(list string, i int, a netip.Addr) error {
+		a = a.Unmap()
+		here := fmt.Sprintf("%s[%d]", list, i)
+		switch {
+		case !a.Is4():
+			return &Fault{list, i, "address", fmt.Sprintf("%q is no IPv4 address", a)}
+		case a.IsUnspecified() || a.IsMulticast():
+			return &Fault{list, i, "address", fmt.Sprintf("%s can't be a source", a)}
+		case addresses[a] != "":
+			return &Fault{list, i, "address", fmt.Sprintf("%s is already %s", a, addresses[a])}
+		}
+		addresses[a] = here
+		return nil
+	}
+	for i, a := range t.Servers {
+		if err := address("servers", i, a); err != nil {
+			return err
+		}
+	}
+	identities := make(map[Worker]netip.Addr, len(t.Workers))
+	for i, w := range t.Workers {
+		if err := address("workers", i, w.Address); err != nil {
+			return err
+		}
+		identity := Worker{Cluster: w.Cluster, ID: w.ID}
+		if other, ok := identities[identity]; ok {
+			return &Fault{"workers", i, "worker", fmt.Sprintf("%s and %s are both worker %d of cluster %d", other, w.Address, w.ID, w.Cluster)}
+		}
+		identities[identity] = w.Address
+	}
+	return t.validateGroups()
+}
+
+func (t Tables) validateGroups() error {
+	groups := make(map[uint32]bool, len(t.Groups))
+	for i, g := range t.Groups {
+		switch {
+		case g.ID == 0:
+			return &Fault{"groups", i, "id", "group 0 does not exist; ids start at 1"}
+		case groups[g.ID]:
+			return &Fault{"groups", i, "id", fmt.Sprintf("group %d is there twice", g.ID)}
+		}
+		groups[g.ID] = true
+		members := make(map[Member]bool, len(g.Members))
+		for _, m := range g.Members {
+			if members[m] {
+				return &Fault{"groups", i, "members", fmt.Sprintf("port %d, instance %d is there twice", m.Port, m.Instance)}
+			}
+			members[m] = true
+		}
+	}
+	clusters := make(map[olaf.ClusterID]bool, len(t.Clusters))
+	for i, c := range t.Clusters {
+		switch {
+		case clusters[c.ID]:
+			return &Fault{"clusters", i, "cluster", fmt.Sprintf("cluster %d is there twice", c.ID)}
+		case !groups[c.Group]:
+			return &Fault{"clusters", i, "group", fmt.Sprintf("group %d is not among the groups", c.Group)}
+		}
+		clusters[c.ID] = true
+	}
+	return nil
+}
+
+// kind is what sort of object a device's tables hold, in the order in which they are written.
+type kind uint8
+
+const (
+	kindGroup kind = iota
+	kindCluster
+	kindServer
+	kindWorker
+)
+
+// object is one table entry or group in a form that can be compared.
+type object struct {
+	kind    kind
+	key     uint32 // address, cluster or group id
+	a, b    uint32 // the action's parameters
+	members []Member
+}
+
+// identity is what makes two objects the same one.
+type identity struct {
+	kind kind
+	key  uint32
+}
+
+func (o object) identity() identity { return identity{o.kind, o.key} }
+
+func (o object) equal(p object) bool {
+	return o.identity() == p.identity() && o.a == p.a && o.b == p.b && slices.Equal(o.members, p.members)
+}
+
+// objects lists the tables in the order of kind and key.
+func (t Tables) objects() []object {
+	all := make([]object, 0, len(t.Workers)+len(t.Servers)+len(t.Clusters)+len(t.Groups))
+	for _, g := range t.Groups {
+		all = append(all, object{kind: kindGroup, key: g.ID, members: sortedMembers(g.Members)})
+	}
+	for _, c := range t.Clusters {
+		all = append(all, object{kind: kindCluster, key: uint32(c.ID), a: c.Group})
+	}
+	for _, s := range t.Servers {
+		all = append(all, object{kind: kindServer, key: addressKey(s)})
+	}
+	for _, w := range t.Workers {
+		all = append(all, object{kind: kindWorker, key: addressKey(w.Address), a: uint32(w.Cluster), b: uint32(w.ID)})
+	}
+	slices.SortFunc(all, func(a, b object) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.key, b.key)) })
+	return all
+}
+
+func addressKey(a netip.Addr) uint32 {
+	if a = a.Unmap(); !a.Is4() {
+		return 0
+	}
+	b := a.As4()
+	return binary.BigEndian.Uint32(b[:])
+}
+
+func keyAddress(key uint32) netip.Addr {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], key)
+	return netip.AddrFrom4(b)
+}
+
+// add puts an object into the lists.
+func (t *Tables) add(o object) {
+	switch o.kind {
+	case kindGroup:
+		t.Groups = append(t.Groups, Group{ID: o.key, Members: o.members})
+	case kindCluster:
+		t.Clusters = append(t.Clusters, Cluster{ID: olaf.ClusterID(o.key), Group: o.a})
+	case kindServer:
+		t.Servers = append(t.Servers, keyAddress(o.key))
+	case kindWorker:
+		t.Workers = append(t.Workers, Worker{Address: keyAddress(o.key), Cluster: olaf.ClusterID(o.a), ID: olaf.WorkerID(o.b)})
+	}
+}

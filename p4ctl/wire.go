@@ -1,0 +1,216 @@
+package p4ctl
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// shape says how a kind of table entry is written: table, action and how many parameters.
+type shape struct {
+	table, action uint32
+	params        int
+}
+
+var shapes = map[kind]shape{
+	kindCluster: {p4.TableClusterGroups, p4.ActionSetGroup, 1},
+	kindServer:  {p4.TableServers, p4.ActionSetServer, 0},
+	kindWorker:  {p4.TableWorkers, p4.ActionSetWorker, 2},
+}
+
+// canonical is the shortest byte string of a number; zero is one byte.
+func canonical(n uint32) []byte {
+	var b [4]byte
+	binary.BigEndian.PutUint32(b[:], n)
+	i := 0
+	for i < 3 && b[i] == 0 {
+		i++
+	}
+	return append([]byte(nil), b[i:]...)
+}
+
+// number reads a byte string of at most 32 significant bits.
+func number(b []byte) (uint32, error) {
+	for len(b) > 0 && b[0] == 0 {
+		b = b[1:]
+	}
+	if len(b) > 4 {
+		return 0, fmt.Errorf("byte string 0x%x has more than 32 bits", b)
+	}
+	var n uint32
+	for _, x := range b {
+		n = n<<8 | uint32(x)
+	}
+	return n, nil
+}
+
+// update is the P4Runtime form of writing an object.
+func (o object) update(op v1.Update_Type) *v1.Update {
+	if o.kind == kindGroup {
+		m := &v1.MulticastGroupEntry{MulticastGroupId: o.key}
+		if op != v1.Update_DELETE {
+			for _, r := range o.members {
+				m.Replicas = append(m.Replicas, &v1.Replica{Instance: uint32(r.Instance), PortKind: &v1.Replica_Port{Port: canonical(r.Port)}})
+			}
+		}
+		return &v1.Update{Type: op, Entity: groupEntity(m)}
+	}
+	s := shapes[o.kind]
+	te := &v1.TableEntry{
+		TableId: s.table,
+		Match:   []*v1.FieldMatch{{FieldId: p4.FieldKey, FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: canonical(o.key)}}}},
+	}
+	if op != v1.Update_DELETE {
+		action := &v1.Action{ActionId: s.action}
+		for i, value := range []uint32{o.a, o.b}[:s.params] {
+			action.Params = append(action.Params, &v1.Action_Param{ParamId: uint32(i) + 1, Value: canonical(value)})
+		}
+		te.Action = &v1.TableAction{Type: &v1.TableAction_Action{Action: action}}
+	}
+	return &v1.Update{Type: op, Entity: &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: te}}}
+}
+
+func groupEntity(m *v1.MulticastGroupEntry) *v1.Entity {
+	return &v1.Entity{Entity: &v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: &v1.PacketReplicationEngineEntry{
+		Type: &v1.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: m}}}}
+}
+
+// everything is what a Read of all our tables and groups asks for.
+func everything() []*v1.Entity {
+	return []*v1.Entity{
+		{Entity: &v1.Entity_TableEntry{TableEntry: new(v1.TableEntry)}},
+		groupEntity(new(v1.MulticastGroupEntry)),
+	}
+}
+
+// toObject reads what a server sent; ok is false for an entity that is none of ours, such as a constant default.
+func toObject(e *v1.Entity) (o object, ok bool, err error) {
+	if te := e.GetTableEntry(); te != nil {
+		return entryObject(te)
+	}
+	m := e.GetPacketReplicationEngineEntry().GetMulticastGroupEntry()
+	if m == nil {
+		return o, false, nil
+	}
+	o = object{kind: kindGroup, key: m.GetMulticastGroupId()}
+	for _, r := range m.GetReplicas() {
+		member := Member{Instance: uint16(r.GetInstance())}
+		if r.GetInstance() > 0xffff {
+			return o, false, fmt.Errorf("multicast group %d has instance %d, above 65535", o.key, r.GetInstance())
+		}
+		member.Port, err = replicaPort(r)
+		if err != nil {
+			return o, false, err
+		}
+		o.members = append(o.members, member)
+	}
+	o.members = sortedMembers(o.members)
+	return o, true, nil
+}
+
+// replicaPort accepts the deprecated numeric port too, which is what most other controllers write.
+func replicaPort(r *v1.Replica) (uint32, error) {
+	if legacy, ok := r.GetPortKind().(*v1.Replica_EgressPort); ok {
+		//lint:ignore SA1019 it is deprecated and still what others write
+		return legacy.EgressPort, nil
+	}
+	return number(r.GetPort())
+}
+
+func entryObject(te *v1.TableEntry) (o object, ok bool, err error) {
+	for k, s := range shapes {
+		if s.table != te.GetTableId() || te.GetIsDefaultAction() || te.GetAction().GetAction().GetActionId() != s.action {
+			continue
+		}
+		o.kind = k
+		if len(te.GetMatch()) != 1 {
+			return o, false, fmt.Errorf("an entry of table 0x%08x has %d match fields, want 1", s.table, len(te.GetMatch()))
+		}
+		if o.key, err = number(te.GetMatch()[0].GetExact().GetValue()); err != nil {
+			return o, false, err
+		}
+		for _, p := range te.GetAction().GetAction().GetParams() {
+			value, err := number(p.GetValue())
+			if err != nil {
+				return o, false, err
+			}
+			switch p.GetParamId() {
+			case 1:
+				o.a = value
+			case 2:
+				o.b = value
+			}
+		}
+		return o, true, nil
+	}
+	return o, false, nil
+}
+
+// describe puts an update into words: insert worker 10.0.0.1.
+func describe(u *v1.Update) string {
+	verb := strings.ToLower(u.GetType().String())
+	if te := u.GetEntity().GetTableEntry(); te != nil {
+		for k, s := range shapes {
+			if s.table == te.GetTableId() && len(te.GetMatch()) == 1 {
+				if key, err := number(te.GetMatch()[0].GetExact().GetValue()); err == nil {
+					return verb + " " + object{kind: k, key: key}.name()
+				}
+			}
+		}
+		return fmt.Sprintf("%s entry of table 0x%08x", verb, te.GetTableId())
+	}
+	if m := u.GetEntity().GetPacketReplicationEngineEntry().GetMulticastGroupEntry(); m != nil {
+		return verb + " " + object{kind: kindGroup, key: m.GetMulticastGroupId()}.name()
+	}
+	return verb
+}
+
+// name says which object this is.
+func (o object) name() string {
+	switch o.kind {
+	case kindGroup:
+		return fmt.Sprintf("group %d", o.key)
+	case kindCluster:
+		return fmt.Sprintf("cluster %d", o.key)
+	case kindServer:
+		return "server " + keyAddress(o.key).String()
+	}
+	return "worker " + keyAddress(o.key).String()
+}
+
+// value says what an object is set to.
+func (o object) value() string {
+	switch o.kind {
+	case kindGroup:
+		return "members " + memberList(o.members)
+	case kindCluster:
+		return fmt.Sprintf("group %d", o.a)
+	case kindWorker:
+		return fmt.Sprintf("cluster %d worker %d", o.a, o.b)
+	}
+	return ""
+}
+
+// memberList prints members as port/instance.
+func memberList(members []Member) string {
+	if len(members) == 0 {
+		return "none"
+	}
+	var b strings.Builder
+	for i, m := range members {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		fmt.Fprintf(&b, "%d/%d", m.Port, m.Instance)
+	}
+	return b.String()
+}
+
+// WorkerUpdate is the P4Runtime form of writing one worker, for callers that make their own batches.
+func WorkerUpdate(op v1.Update_Type, w Worker) *v1.Update {
+	return object{kind: kindWorker, key: addressKey(w.Address), a: uint32(w.Cluster), b: uint32(w.ID)}.update(op)
+}

@@ -1,0 +1,164 @@
+package p4ctl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// PipelineConfig is what a device of this profile shall run. The cookie is derived from the rest, so that the same
+// pipeline is recognised whoever pushed it.
+func PipelineConfig(p p4.Profile) *v1.ForwardingPipelineConfig {
+	c := &v1.ForwardingPipelineConfig{P4Info: p.Info(), P4DeviceConfig: p.DeviceConfig()}
+	c.Cookie = &v1.ForwardingPipelineConfig_Cookie{Cookie: p4.Cookie(c.P4Info, c.P4DeviceConfig)}
+	return c
+}
+
+// Pipeline is the config that the device has, P4Info and cookie only; nil when it has none.
+func (s *Session) Pipeline(ctx context.Context) (*v1.ForwardingPipelineConfig, error) {
+	got, err := s.client.GetForwardingPipelineConfig(ctx, &v1.GetForwardingPipelineConfigRequest{
+		DeviceId: s.options.DeviceID, ResponseType: v1.GetForwardingPipelineConfigRequest_P4INFO_AND_COOKIE})
+	if err != nil {
+		return nil, rpcError("get pipeline", err)
+	}
+	return got.GetConfig(), nil
+}
+
+// PushPipeline makes the device run this config and says whether it had to be pushed, which clears the tables. A device
+// whose cookie is the same keeps what it has; a server that knows no pipelines is left alone.
+func (s *Session) PushPipeline(ctx context.Context, config *v1.ForwardingPipelineConfig) (pushed bool, err error) {
+	got, err := s.client.GetForwardingPipelineConfig(ctx, &v1.GetForwardingPipelineConfigRequest{
+		DeviceId: s.options.DeviceID, ResponseType: v1.GetForwardingPipelineConfigRequest_COOKIE_ONLY})
+	if err == nil && config.Cookie != nil && proto.Equal(got.GetConfig().GetCookie(), config.Cookie) {
+		return false, nil
+	}
+	_, err = s.client.SetForwardingPipelineConfig(ctx, &v1.SetForwardingPipelineConfigRequest{
+		DeviceId: s.options.DeviceID, Role: s.options.Role, ElectionId: s.ElectionID().proto(),
+		Action: v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, Config: config})
+	if status.Code(err) == codes.Unimplemented {
+		return false, nil
+	}
+	if err != nil {
+		return false, s.explain(rpcError("push pipeline", err))
+	}
+	return true, nil
+}
+
+// Read is what the device's tables hold, in canonical order. It needs no election.
+func (s *Session) Read(ctx context.Context) (Tables, error) {
+	var t Tables
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stream, err := s.client.Read(ctx, &v1.ReadRequest{DeviceId: s.options.DeviceID, Role: s.options.Role, Entities: everything()})
+	if err != nil {
+		return t, rpcError("read tables", err)
+	}
+	seen := make(map[identity]bool) // an answer may repeat itself
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return t.Canonical(), nil
+		}
+		if err != nil {
+			return t, rpcError("read tables", err)
+		}
+		for _, e := range m.GetEntities() {
+			o, ok, err := toObject(e)
+			if err != nil {
+				return t, fmt.Errorf("read tables: %w", err)
+			}
+			if ok && !seen[o.identity()] {
+				seen[o.identity()] = true
+				t.add(o)
+			}
+		}
+	}
+}
+
+// Applied says how a plan was written.
+type Applied struct {
+	Updates int  // that were done
+	Batches int  // sent
+	Atomic  bool // all of it as one batch, which would have been rolled back
+}
+
+// Apply writes a plan. When it fits one batch, it is done wholly or not at all, where the server can do that; otherwise
+// it stops after the first batch with a fault. A refused update is a *BatchError.
+func (s *Session) Apply(ctx context.Context, p Plan) (Applied, error) {
+	updates := p.updates()
+	if len(updates) == 0 {
+		return Applied{}, nil
+	}
+	if len(updates) <= s.options.BatchSize {
+		err := s.Write(ctx, updates, v1.WriteRequest_ROLLBACK_ON_ERROR)
+		if status.Code(err) != codes.Unimplemented {
+			return applied(Applied{Updates: len(updates), Batches: 1, Atomic: true}, err)
+		}
+	}
+	var done Applied
+	for at := 0; at < len(updates); at += s.options.BatchSize {
+		batch := updates[at:min(at+s.options.BatchSize, len(updates))]
+		err := s.write(ctx, batch, at, v1.WriteRequest_CONTINUE_ON_ERROR)
+		done.Batches++
+		if err != nil {
+			var refused *BatchError
+			if errors.As(err, &refused) {
+				done.Updates += len(batch) - len(refused.Failed)
+			}
+			return done, fmt.Errorf("%w (%d of %d updates were done)", err, done.Updates, len(updates))
+		}
+		done.Updates += len(batch)
+	}
+	return done, nil
+}
+
+func applied(a Applied, err error) (Applied, error) {
+	if err != nil {
+		return Applied{Batches: a.Batches, Atomic: true}, err
+	}
+	return a, nil
+}
+
+// Sync brings the tables from what they hold to what is desired and returns what that took.
+func (s *Session) Sync(ctx context.Context, desired Tables) (Plan, error) {
+	if err := desired.Validate(); err != nil {
+		return Plan{}, err
+	}
+	actual, err := s.Read(ctx)
+	if err != nil {
+		return Plan{}, err
+	}
+	p := Diff(actual, desired)
+	_, err = s.Apply(ctx, p)
+	return p, err
+}
+
+// Write sends one batch as it is; most callers want Apply. A refused update is a *BatchError.
+func (s *Session) Write(ctx context.Context, updates []*v1.Update, atomicity v1.WriteRequest_Atomicity) error {
+	return s.write(ctx, updates, 0, atomicity)
+}
+
+func (s *Session) write(ctx context.Context, updates []*v1.Update, offset int, atomicity v1.WriteRequest_Atomicity) error {
+	_, err := s.client.Write(ctx, &v1.WriteRequest{
+		DeviceId: s.options.DeviceID, Role: s.options.Role, ElectionId: s.ElectionID().proto(), Updates: updates, Atomicity: atomicity})
+	return s.explain(writeError(err, updates, offset, atomicity != v1.WriteRequest_CONTINUE_ON_ERROR))
+}
+
+// explain adds that the session was pre-empted, when that is why a request was refused.
+func (s *Session) explain(err error) error {
+	if !errors.Is(err, ErrNotPrimary) {
+		return err
+	}
+	if why := s.Err(); errors.Is(why, ErrPreempted) {
+		return &kinded{ErrPreempted, why.Error(), err}
+	}
+	return err
+}
