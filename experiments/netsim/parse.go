@@ -51,7 +51,7 @@ func Parse(name string, text []byte) (*Topology, error) {
 		return nil, &Error{File: name, Line: 1, What: "the file is empty; `olafctl topology show --preset multihop -o yaml` prints one to start from"}
 	}
 	d := decoder{file: name}
-	t := new(Topology)
+	t := &Topology{File: name}
 	d.value(doc.Content[0], reflect.ValueOf(t).Elem(), "topology")
 	if len(d.errs) > 0 {
 		return nil, errors.Join(d.errs...)

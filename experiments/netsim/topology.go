@@ -16,6 +16,7 @@ const TopologySchema = "olafctl.topology/v1"
 // yaml names are those of the file, and docs/experiments/multihop.md explains each field.
 type Topology struct {
 	Pos      `yaml:"-"`
+	File     string        `yaml:"-"` // where it was read, for messages
 	Schema   string        `yaml:"schema"`
 	Name     string        `yaml:"name"`
 	Duration olaf.Duration `yaml:"duration"`         // measured time, after the warm-up
@@ -25,8 +26,13 @@ type Topology struct {
 	Update   olaf.Size     `yaml:"update"` // L2 frame of an update
 	// Timing is exact (default): integer ps, remainders carried, departures before arrivals at equal instants; or ns3:
 	// each transmission time rounded to ns and equal instants in the order of their causes, as ns-3 does.
-	Timing     Timing       `yaml:"timing,omitempty"`
-	Control    Control      `yaml:"transmission_control,omitempty"`
+	Timing Timing `yaml:"timing,omitempty"`
+	// Acks are multicast to the cluster's workers (default), or none.
+	Acks    Acks    `yaml:"acks,omitempty"`
+	Control Control `yaml:"transmission_control,omitempty"`
+	// Sends is the path of a CSV time_ns,worker that replaces all arrivals; workers count from 0 over all clusters.
+	Sends      string `yaml:"sends,omitempty"`
+	sends      []Send
 	Switches   []Switch     `yaml:"switches"`
 	Servers    []Server     `yaml:"servers"`
 	Links      []Link       `yaml:"links"`
@@ -101,7 +107,7 @@ type Clusters struct {
 	At       Names         `yaml:"at"` // switches; workers are dealt to them in turn
 	Server   string        `yaml:"server,omitempty"`
 	Access   Access        `yaml:"access,omitempty"`
-	Arrivals Arrivals      `yaml:"arrivals,omitempty"` // periodic, poisson, or the path of a CSV time_ns,worker
+	Arrivals Arrivals      `yaml:"arrivals,omitempty"` // periodic (default) or poisson
 	Period   olaf.Duration `yaml:"period,omitempty"`
 	Phase    Span          `yaml:"phase,omitempty"`  // each worker's offset, fixed for the run; absent: anywhere in the period
 	Jitter   olaf.Duration `yaml:"jitter,omitempty"` // each send is late by less than this
@@ -140,6 +146,14 @@ const (
 	NS3   Timing = "ns3"
 )
 
+// Acks says who hears of a delivery.
+type Acks string
+
+const (
+	AcksMulticast Acks = "multicast"
+	AcksNone      Acks = "none"
+)
+
 // Count is what N in an ACK counts.
 type Count string
 
@@ -160,16 +174,13 @@ const (
 	LinkDown LinkState = "down"
 )
 
-// Arrivals is periodic, poisson, or the path of a CSV file.
+// Arrivals is how instants are spaced.
 type Arrivals string
 
 const (
 	Periodic Arrivals = "periodic"
 	Poisson  Arrivals = "poisson"
 )
-
-// FromFile says that a is a path.
-func (a Arrivals) FromFile() bool { return a != "" && a != Periodic && a != Poisson }
 
 // Names is one name or a list of them.
 type Names []string
@@ -245,6 +256,10 @@ func oneOf[T ~string](dst *T, what string, b []byte, values ...T) error {
 	return fmt.Errorf("%s %q is not one of %v", what, b, values)
 }
 
+func (a *Arrivals) UnmarshalText(b []byte) error {
+	return oneOf(a, "arrivals", b, Periodic, Poisson)
+}
+func (a *Acks) UnmarshalText(b []byte) error   { return oneOf(a, "acks", b, AcksMulticast, AcksNone) }
 func (t *Timing) UnmarshalText(b []byte) error { return oneOf(t, "timing", b, Exact, NS3) }
 func (c *Count) UnmarshalText(b []byte) error {
 	return oneOf(c, "count", b, CountClusters, CountSenders, CountInside)

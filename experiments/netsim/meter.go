@@ -1,0 +1,212 @@
+package netsim
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/results"
+)
+
+// ErrAccounting is the kind of a broken accounting identity.
+var ErrAccounting = results.ErrAccounting
+
+// tally counts updates of one cluster, or of all.
+type tally struct {
+	generated, withheld, sent uint64
+	aggregated, replaced      uint64
+	delivered, updates        uint64 // frames at the server and what they held
+	droppedFrames, dropped    uint64 // and what they held
+}
+
+// meter measures while a run goes on. Ages and counts cover the window only, total the whole run.
+type meter struct {
+	window   results.Window
+	from     int64
+	total    tally
+	clusters []clusterMeter
+	workers  []workerMeter
+
+	airborne                            int // sent without a decision, and not yet at the first switch
+	backgroundSent, backgroundDelivered uint64
+	acks, acksLost                      uint64
+	deliveries                          uint64
+	obs                                 olaf.Observation
+}
+
+type clusterMeter struct {
+	tally
+	age   results.Age
+	peaks float64 // sum, ns
+	peakN uint64
+}
+
+type workerMeter struct {
+	age      results.Age
+	last     uint64 // the delivery that last held this worker
+	sent     uint32
+	received uint32
+}
+
+func newMeter(t *Topology, n *network) meter {
+	m := meter{from: int64(t.Warmup), clusters: make([]clusterMeter, len(n.clusters)), workers: make([]workerMeter, n.workerCount)}
+	m.window = t.Window()
+	for i := range m.clusters {
+		m.clusters[i].age.Begin(m.window)
+	}
+	for i := range m.workers {
+		m.workers[i].age.Begin(m.window)
+	}
+	return m
+}
+
+// Window is the span over which t's ages are averaged: from the end of the warm-up to the end. With ns-3's timing every
+// age is 0 at 0, as in the ns-3 comparison; otherwise a sawtooth begins with its first delivery.
+func (t *Topology) Window() results.Window {
+	w := results.Window{From: olaf.Time(t.Warmup), To: olaf.Time(t.Warmup + t.Duration), InitialAge: results.UnknownAge}
+	if t.Timing == NS3 {
+		w.InitialAge = 0
+	}
+	return w
+}
+
+// sent notes that a worker sends an update generated at gen.
+func (m *meter) sent(worker, cluster int32, gen int64) {
+	m.total.generated++
+	m.total.sent++
+	if gen >= m.from {
+		m.clusters[cluster].generated++
+		m.clusters[cluster].sent++
+		m.workers[worker].sent++
+	}
+}
+
+func (m *meter) withheld(cluster int32, gen int64) {
+	m.total.generated++
+	m.total.withheld++
+	if gen >= m.from {
+		m.clusters[cluster].generated++
+		m.clusters[cluster].withheld++
+	}
+}
+
+func (m *meter) merged(cluster int32, class engine.Class, now int64) {
+	add := func(t *tally) {
+		if class == engine.Aggregated {
+			t.aggregated++
+		} else {
+			t.replaced++
+		}
+	}
+	add(&m.total)
+	if now >= m.from {
+		add(&m.clusters[cluster].tally)
+	}
+}
+
+func (m *meter) dropped(cluster int32, u *olaf.Update, now int64) {
+	m.total.droppedFrames++
+	m.total.dropped += uint64(u.Count)
+	if now >= m.from {
+		t := &m.clusters[cluster].tally
+		t.droppedFrames++
+		t.dropped += uint64(u.Count)
+	}
+}
+
+func (m *meter) deliver(s *sim, server, c int32, f *frame) {
+	u := &f.update
+	at := olaf.Time(s.now)
+	m.deliveries++
+	m.total.delivered++
+	m.total.updates += uint64(u.Count)
+	k := &m.clusters[c]
+	gen := generated(at, u.GenNS)
+	peak := k.age.Deliver(m.window, at, gen)
+	if s.now >= m.from {
+		k.delivered++
+		k.updates += uint64(u.Count)
+		if peak > 0 {
+			k.peaks += peak.NS()
+			k.peakN++
+		}
+	}
+	first := s.clusters[c].firstWorker
+	if len(f.inside) == 0 {
+		m.deliverWorker(first+int32(u.Worker), at, gen)
+	}
+	for i := range f.inside {
+		in := &f.inside[i]
+		m.deliverWorker(first+int32(in.Worker), at, generated(at, in.GenNS))
+	}
+	if s.opt.Observer == nil {
+		return
+	}
+	m.obs = olaf.Observation{At: at, Queued: at.Sub(f.appended), Update: *u, Contributors: f.inside}
+	s.opt.Observer.Deliver(int(server), int(first)+int(u.Worker), &m.obs)
+}
+
+func (m *meter) deliverWorker(i int32, at, gen olaf.Time) {
+	w := &m.workers[i]
+	if int64(at) >= m.from {
+		w.received++
+	}
+	if w.last == m.deliveries {
+		w.age.Renew(gen)
+		return
+	}
+	w.last = m.deliveries
+	w.age.Deliver(m.window, at, gen)
+}
+
+// check verifies that no update was made or lost by the simulator itself: every one that was sent was delivered, dropped
+// by an engine, taken out by a replacement, lost on a failed link, or is still inside; and every engine's own identities.
+func (s *sim) check() error {
+	m := &s.meter
+	var discarded, inside, lost, saturated uint64
+	for i := range s.ports {
+		p := &s.ports[i]
+		st := p.engine.Stats()
+		discarded += st.SumDiscarded
+		saturated += st.CountSaturations
+		lost += p.updatesLost
+		p.engine.Queued(func(slot engine.Slot, locked bool) bool {
+			if !locked {
+				inside += uint64(p.engine.Frame(slot).Update.Count)
+			}
+			return true
+		})
+		waiting := uint64(p.engine.Waiting(engine.ToServer))
+		leaving := uint64(0)
+		if p.phase == sending && !p.background {
+			leaving = 1
+		}
+		if st.In() != st.Offered {
+			return fmt.Errorf("%w: port %s: in = Σ classes: %d ≠ %d", ErrAccounting, s.portName(i), st.Offered, st.In())
+		}
+		if got := st.Released + leaving + waiting; got != st.Class[engine.Appended] {
+			return fmt.Errorf("%w: port %s: appended = delivered + queued: %d ≠ %d", ErrAccounting, s.portName(i), st.Class[engine.Appended], got)
+		}
+	}
+	flying := uint64(m.airborne)
+	for i := range s.frames.items {
+		flying += uint64(s.frames.items[i].update.Count)
+	}
+	for _, i := range s.frames.free {
+		flying -= uint64(s.frames.items[i].update.Count)
+	}
+	t := &m.total
+	right := t.updates + t.dropped + discarded + lost + inside + flying
+	if saturated == 0 && t.sent != right {
+		return fmt.Errorf("%w: sent = delivered + dropped + replaced + lost on links + inside + flying: %d ≠ %d + %d + %d + %d + %d + %d",
+			ErrAccounting, t.sent, t.updates, t.dropped, discarded, lost, inside, flying)
+	}
+	if t.generated != t.sent+t.withheld {
+		return fmt.Errorf("%w: generated = sent + withheld: %d ≠ %d + %d", ErrAccounting, t.generated, t.sent, t.withheld)
+	}
+	return nil
+}
+
+func (s *sim) portName(i int) string {
+	return s.names[s.ports[i].from] + "→" + s.names[s.ports[i].to]
+}

@@ -1,0 +1,406 @@
+package netsim
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/fpga/engine"
+)
+
+// network is a topology with every name resolved to an index. Switches come first among the nodes, servers after them.
+type network struct {
+	names    []string
+	switches int
+	ports    []port
+	// next[server*len(names)+node] is the port that leads there; -1 where no path is.
+	next        []int32
+	portOf      map[[2]int32]int32 // (from, to) → port
+	clusters    []cluster
+	groups      []string
+	workerCount int
+	listeners   int
+	trees       []tree
+}
+
+// port is an output of a switch onto a link.
+type port struct {
+	from, to int32
+	engine   engine.Engine
+	slots    uint32
+	rate     olaf.Rate
+	delay    int64 // ps
+	overhead olaf.Size
+	ackRate  olaf.Rate
+
+	dequeueCost, mergeCost int64 // ps
+
+	portState
+}
+
+// cluster is one training job as the simulator sees it.
+type cluster struct {
+	id          olaf.ClusterID
+	server      int32
+	group       int32
+	tree        int32
+	firstWorker int32 // dense index of its worker 0
+	workers     int32
+	listen      int32 // its first listener; one per leaf of the tree
+	spec        *Clusters
+	member      int32 // which of the run of like clusters
+	attached    []int32
+}
+
+// tree is the way of ACKs from a server down to the switches that a cluster's workers hang on.
+type tree struct {
+	hops   []hop
+	roots  []int32
+	leaves int32
+	leafOf []int32 // per entry of Clusters.At, its leaf
+}
+
+// hop is one switch of a tree.
+type hop struct {
+	uplink   int32 // the port whose link the ACK comes down and whose status it takes along
+	children []int32
+	leaf     int32 // -1: no worker hangs here
+}
+
+// Resolve checks t, finds its routes and reports the first thing that makes it unable to run.
+func (t *Topology) Resolve() error {
+	_, err := build(t)
+	return err
+}
+
+func build(t *Topology) (*network, error) {
+	if err := t.Check(); err != nil {
+		return nil, err
+	}
+	n := &network{switches: len(t.Switches), portOf: map[[2]int32]int32{}}
+	index := map[string]int32{}
+	for i := range t.Switches {
+		index[t.Switches[i].Name] = int32(len(n.names))
+		n.names = append(n.names, t.Switches[i].Name)
+	}
+	for i := range t.Servers {
+		index[t.Servers[i].Name] = int32(len(n.names))
+		n.names = append(n.names, t.Servers[i].Name)
+	}
+	n.addPorts(t, index)
+	n.addRoutes(t, index)
+	if err := n.addClusters(t, index); err != nil {
+		return nil, err
+	}
+	for i := range t.Background {
+		b := &t.Background[i]
+		if _, err := n.path(t, b.Pos, index[b.At], index[b.To]-int32(n.switches)); err != nil {
+			return nil, err
+		}
+	}
+	return n, n.addEngines(t)
+}
+
+func (n *network) addPorts(t *Topology, index map[string]int32) {
+	add := func(from, to int32, l *Link) {
+		if int(from) >= n.switches {
+			return
+		}
+		n.portOf[[2]int32{from, to}] = int32(len(n.ports))
+		n.ports = append(n.ports, port{
+			from: from, to: to, rate: l.Rate, delay: int64(l.Delay), overhead: l.Overhead, ackRate: l.AckRate,
+		})
+	}
+	for i := range t.Links {
+		l := &t.Links[i]
+		add(index[l.From], index[l.To], l)
+		add(index[l.To], index[l.From], l)
+	}
+}
+
+// addRoutes finds the shortest path by hops to every server, the first link of the file at equal length, and then lets
+// the stated routes override it.
+func (n *network) addRoutes(t *Topology, index map[string]int32) {
+	into := make([][]int32, len(n.names)) // ports that lead to a node
+	for i := range n.ports {
+		into[n.ports[i].to] = append(into[n.ports[i].to], int32(i))
+	}
+	n.next = make([]int32, len(t.Servers)*len(n.names))
+	for i := range n.next {
+		n.next[i] = -1
+	}
+	for s := range t.Servers {
+		next := n.next[s*len(n.names):][:len(n.names)]
+		root := int32(n.switches + s)
+		queue := []int32{root}
+		for len(queue) > 0 {
+			at := queue[0]
+			queue = queue[1:]
+			for _, p := range into[at] {
+				if from := n.ports[p].from; next[from] < 0 {
+					next[from] = p
+					queue = append(queue, from)
+				}
+			}
+		}
+	}
+	for i := range t.Routes {
+		r := &t.Routes[i]
+		server := int(index[r.To]) - n.switches
+		n.next[server*len(n.names)+int(index[r.At])] = n.portOf[[2]int32{index[r.At], index[r.Via]}]
+	}
+}
+
+// path lists the ports from a switch to a server.
+func (n *network) path(t *Topology, p Pos, from, server int32) ([]int32, error) {
+	var ports []int32
+	at := from
+	for int(at) != n.switches+int(server) {
+		next := n.next[int(server)*len(n.names)+int(at)]
+		target := n.names[n.switches+int(server)]
+		if next < 0 {
+			return nil, &Error{t.File, p.Of("at"), fmt.Sprintf("there is no path from %s to %s; add a link", n.names[at], target)}
+		}
+		ports = append(ports, next)
+		if len(ports) > n.switches {
+			return nil, &Error{t.File, n.routeLine(t, ports), fmt.Sprintf("the routes to %s go in a circle: %s; change one via", target, n.circle(ports))}
+		}
+		if at = n.ports[next].to; int(at) >= n.switches && int(at) != n.switches+int(server) {
+			return nil, &Error{t.File, n.routeLine(t, ports), fmt.Sprintf("the route to %s leads through the server %s, which does not forward", target, n.names[at])}
+		}
+	}
+	return ports, nil
+}
+
+// circle names the nodes of the loop at the end of a path that is longer than there are switches.
+func (n *network) circle(ports []int32) string {
+	last := n.ports[ports[len(ports)-1]].from
+	names := []string{n.names[last]}
+	for i := len(ports) - 2; i >= 0; i-- {
+		names = append([]string{n.names[n.ports[ports[i]].from]}, names...)
+		if n.ports[ports[i]].from == last {
+			break
+		}
+	}
+	return strings.Join(names, " → ")
+}
+
+// routeLine is the line of the last stated route that a path uses.
+func (n *network) routeLine(t *Topology, ports []int32) int {
+	for i := range t.Routes {
+		r := &t.Routes[i]
+		p := n.ports[ports[len(ports)-1]]
+		if r.At == n.names[p.from] {
+			return r.Line
+		}
+	}
+	if len(t.Routes) > 0 {
+		return t.Routes[len(t.Routes)-1].Line
+	}
+	return 0
+}
+
+func (n *network) addClusters(t *Topology, index map[string]int32) error {
+	groups := map[string]int32{}
+	for i := range t.Clusters {
+		spec := &t.Clusters[i]
+		server := int32(0)
+		if spec.Server != "" {
+			server = index[spec.Server] - int32(n.switches)
+		}
+		attached := make([]int32, len(spec.At))
+		for j, name := range spec.At {
+			attached[j] = index[name]
+		}
+		tr, err := n.treeOf(t, spec, attached, server)
+		if err != nil {
+			return err
+		}
+		n.trees = append(n.trees, tr)
+		name := spec.Group
+		if name == "" {
+			name = fmt.Sprintf("S%d", i+1)
+		}
+		group, ok := groups[name]
+		if !ok {
+			group = int32(len(n.groups))
+			groups[name] = group
+			n.groups = append(n.groups, name)
+		}
+		for j := range spec.count() {
+			n.clusters = append(n.clusters, cluster{
+				id: olaf.ClusterID(spec.ID + j), server: server, group: group, tree: int32(len(n.trees) - 1),
+				firstWorker: int32(n.workerCount), workers: int32(spec.Workers), listen: int32(n.listeners),
+				spec: spec, member: int32(j), attached: attached,
+			})
+			n.workerCount += spec.Workers
+			n.listeners += int(tr.leaves)
+		}
+	}
+	return nil
+}
+
+// treeOf joins the reverse paths from a server to some switches.
+func (n *network) treeOf(t *Topology, spec *Clusters, attached []int32, server int32) (tree, error) {
+	var tr tree
+	hopAt := map[int32]int32{}
+	for _, sw := range attached {
+		ports, err := n.path(t, spec.Pos, sw, server)
+		if err != nil {
+			return tr, err
+		}
+		parent := int32(-1)
+		for i := len(ports) - 1; i >= 0; i-- {
+			node := n.ports[ports[i]].from
+			h, ok := hopAt[node]
+			if !ok {
+				h = int32(len(tr.hops))
+				hopAt[node] = h
+				tr.hops = append(tr.hops, hop{uplink: ports[i], leaf: -1})
+				if parent < 0 {
+					tr.roots = append(tr.roots, h)
+				} else {
+					tr.hops[parent].children = append(tr.hops[parent].children, h)
+				}
+			}
+			parent = h
+		}
+		last := &tr.hops[parent]
+		if last.leaf < 0 {
+			last.leaf = tr.leaves
+			tr.leaves++
+		}
+		tr.leafOf = append(tr.leafOf, last.leaf)
+	}
+	return tr, nil
+}
+
+// addEngines gives an engine to every port that a cluster's path uses, sized for the highest cluster id that passes.
+func (n *network) addEngines(t *Topology) error {
+	highest := make([]int, len(n.ports))
+	for i := range n.clusters {
+		c := &n.clusters[i]
+		for h := range n.trees[c.tree].hops {
+			p := n.trees[c.tree].hops[h].uplink
+			highest[p] = max(highest[p], int(c.id)+1)
+		}
+	}
+	provenance := t.merges()
+	for i := range n.ports {
+		p := &n.ports[i]
+		sw := &t.Switches[p.from]
+		queue := sw.Queue
+		if queue == "" {
+			queue = t.Queue
+		}
+		e, err := engine.New(queue, engine.Config{
+			Slots: sw.Slots, Clusters: max(highest[i], 1), FreeSlotOnStart: !sw.HoldTx, Provenance: provenance,
+		})
+		if err != nil {
+			return &Error{t.File, sw.Of("slots"), err.Error()}
+		}
+		if sw.Profile != "" {
+			costs, err := engine.Profile(sw.Profile).Costs(queue)
+			if err != nil {
+				return &Error{t.File, sw.Of("profile"), err.Error()}
+			}
+			p.dequeueCost = int64(costs.DequeueCycles) * int64(olaf.Cycle)
+			p.mergeCost = int64(costs.MergeCycles) * int64(olaf.Cycle)
+		}
+		p.engine, p.slots = e, uint32(sw.Slots)
+		p.activity.last = make([]int64, max(highest[i], 1))
+		p.bypass.limit = sw.Bypass
+		if p.bypass.limit == 0 {
+			p.bypass.limit = defaultBypass
+		}
+		p.up = true
+	}
+	return nil
+}
+
+const defaultBypass = 64
+
+// merges says whether any queue can put several workers into one frame.
+func (t *Topology) merges() bool {
+	if t.Queue != "fifo" {
+		return true
+	}
+	for i := range t.Switches {
+		if q := t.Switches[i].Queue; q != "" && q != "fifo" {
+			return true
+		}
+	}
+	return false
+}
+
+// transmission is how long rate takes for size, in ps, with the remainder of an earlier one in parts of 1/rate of a ps,
+// and the new remainder. Both are exact: nothing is lost over a busy period.
+func transmission(size olaf.Size, rate olaf.Rate, carry uint64) (ps int64, rest uint64) {
+	parts := uint64(size.Bits())*uint64(olaf.Second) + carry
+	return int64(parts / uint64(rate)), parts % uint64(rate)
+}
+
+// transmissionNS3 is the same as ns-3 3.37 computes it, in ps: bits/rate in Q64.64 seconds, rounded down, times 10⁹,
+// rounded to the nearest ns.
+func transmissionNS3(size olaf.Size, rate olaf.Rate) int64 {
+	b, r := uint64(size.Bits()), uint64(rate)
+	fraction, _ := bits.Div64(b%r, 0, r)
+	high, low := bits.Mul64(fraction, 1e9)
+	ns := b/r*1e9 + high
+	if low > math.MaxInt64 {
+		ns++
+	}
+	return int64(ns) * int64(olaf.Nanosecond)
+}
+
+// activity counts the clusters, or their workers, that a port saw in this window or the one before.
+type activity struct {
+	window    int64 // ps
+	epoch     int64 // of the counts
+	last      []int64
+	now, past uint32
+}
+
+func (a *activity) roll(at int64) {
+	epoch := at/a.window + 2 // 0 and 1 mean never
+	switch {
+	case epoch == a.epoch:
+		return
+	case epoch == a.epoch+1:
+		a.past, a.now = a.now, 0
+	default:
+		a.past, a.now = 0, 0
+	}
+	a.epoch = epoch
+}
+
+// see notes an update of a cluster that counts for weight.
+func (a *activity) see(at int64, cluster olaf.ClusterID, weight uint32) {
+	a.roll(at)
+	last := &a.last[cluster]
+	switch *last {
+	case a.epoch:
+		return
+	case a.epoch - 1:
+		a.past -= weight
+	}
+	a.now += weight
+	*last = a.epoch
+}
+
+func (a *activity) count(at int64) uint32 {
+	a.roll(at)
+	return a.now + a.past
+}
+
+// status is what the port writes into an ACK.
+func (p *port) status(at int64, count Count) tc.Status {
+	active := uint32(p.engine.ActiveClusters())
+	if count != CountInside {
+		active = p.activity.count(at)
+	}
+	return tc.Status{Active: active, Slots: p.slots, Occupancy: uint32(p.engine.Occupancy())}
+}

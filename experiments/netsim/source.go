@@ -1,0 +1,126 @@
+package netsim
+
+import (
+	"math"
+
+	"github.com/olafctl/olaf"
+)
+
+// splitMix is one step of splitmix64 with its finaliser. All randomness of a run is this function of the seed, the
+// worker and the update's number, so that no draw depends on the order of events, and ns-3 can draw the same.
+func splitMix(x uint64) uint64 {
+	x += 0x9E3779B97F4A7C15
+	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
+	x = (x ^ x>>27) * 0x94D049BB133111EB
+	return x ^ x>>31
+}
+
+// uniform maps a draw to [0, 1).
+func uniform(x uint64) float64 { return float64(x>>11) / (1 << 53) }
+
+// Salts keep draws of different meaning apart.
+const (
+	saltControl = 0x5443
+	saltSpread  = 0x5350
+	saltGap     = 0x4741
+)
+
+// source is what workers of one entry of Clusters share.
+type source struct {
+	poisson    bool
+	jitter     uint64 // ns, 0 for none
+	start, end int64  // ps; no update is generated at or after end
+	transmit   int64  // ps on the access link
+	delay      int64
+}
+
+// worker is one sender. Its next update is always scheduled, so there is one event per worker.
+type worker struct {
+	base     uint64
+	period   int64
+	offset   int64  // start and phase
+	gen      int64  // of the scheduled update
+	free     int64  // its access link is free from here on
+	done     uint64 // the order of that instant, while the link is busy
+	seq      uint32
+	first    int32 // 1 + frame that waits for the link
+	last     int32
+	cluster  int32
+	source   int32
+	port     int32 // out of its switch
+	listener int32
+}
+
+// never is a generation time after every end.
+const never = math.MaxInt64
+
+// generation is when update w.seq is generated, given that the one before was at w.gen.
+func (s *source) generation(w *worker) int64 {
+	if s.poisson {
+		gap := -math.Log1p(-uniform(splitMix(w.base ^ saltGap + uint64(w.seq))))
+		return w.gen + int64(gap*float64(w.period)/1000)*1000
+	}
+	at := w.offset + int64(w.seq)*w.period
+	if s.jitter > 0 {
+		at += int64(splitMix(w.base+uint64(w.seq))%s.jitter) * 1000
+	}
+	return at
+}
+
+// newWorker fixes a worker's phase and period. index counts over the whole network.
+func (k *Clusters) newWorker(seed uint64, index int) worker {
+	w := worker{base: splitMix(seed*1000003 + uint64(index)), period: int64(k.Period), offset: int64(k.Start)}
+	w.gen = w.offset
+	if k.Spread > 0 {
+		u := 2*uniform(splitMix(w.base^saltSpread)) - 1
+		w.period += int64(math.Round(float64(u*float64(k.Spread)) * float64(k.Period)))
+	}
+	span := k.Phase
+	if span.IsZero() {
+		span.To = olaf.Duration(w.period)
+	}
+	w.offset += int64(span.From)
+	if width := uint64(span.To-span.From) / 1000; width > 0 {
+		w.offset += int64(w.base%width) * 1000
+	}
+	return w
+}
+
+// Send is one generation of an update, from a file.
+type Send struct {
+	At     olaf.Time
+	Worker int // dense index over all clusters
+}
+
+// script holds the sends of a file, per worker, in the order of the file.
+type script struct {
+	first []int32 // per worker, its first entry; one more than there are workers
+	at    []int64
+	line  []uint32 // from 1, for equal instants
+}
+
+func newScript(sends []Send, workers int) *script {
+	s := &script{first: make([]int32, workers+1), at: make([]int64, len(sends)), line: make([]uint32, len(sends))}
+	for _, x := range sends {
+		s.first[x.Worker+1]++
+	}
+	for w := range workers {
+		s.first[w+1] += s.first[w]
+	}
+	fill := append([]int32(nil), s.first...)
+	for i, x := range sends {
+		at := fill[x.Worker]
+		fill[x.Worker]++
+		s.at[at], s.line[at] = int64(x.At), uint32(i+1)
+	}
+	return s
+}
+
+// send is when worker w's update seq is generated and its place in the file, from 1.
+func (s *script) send(w int, seq uint32) (at int64, place uint64) {
+	i := int64(s.first[w]) + int64(seq)
+	if i >= int64(s.first[w+1]) {
+		return never, 0
+	}
+	return s.at[i], uint64(s.line[i])
+}
