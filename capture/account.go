@@ -1,0 +1,124 @@
+package capture
+
+import (
+	"errors"
+
+	"github.com/olafctl/olaf"
+)
+
+// Losses says what became of the packets of a capture. Packets = Updates + Acks + Bypassed + Malformed.
+type Losses struct {
+	Packets   int64 `json:"packets"`
+	Updates   int64 `json:"updates"`
+	Acks      int64 `json:"acks"`
+	Bypassed  int64 `json:"bypassed"`  // not OLAF
+	Malformed int64 `json:"malformed"` // OLAF and broken
+	// Truncated packets were kept only in part; they are in one of the classes above as well.
+	Truncated int64 `json:"truncated"`
+	// CaptureDropped is what the file says that its capture lost (pcapng interface statistics).
+	CaptureDropped int64 `json:"capture_dropped"`
+	// The next three follow the sequence numbers of each worker, from the oldest one seen: Missing never came up to the
+	// newest, Misordered came after a newer one, Duplicates came twice. Behind a queue that merges or replaces, missing
+	// numbers are no loss: a merged update shows only its newest contributor.
+	Missing    int64 `json:"missing"`
+	Misordered int64 `json:"misordered"`
+	Duplicates int64 `json:"duplicates"`
+}
+
+// Account counts what a capture holds. The zero value is empty.
+type Account struct {
+	losses  Losses
+	faults  [olaf.FrameFaults]int64
+	workers map[uint32]*sequence
+}
+
+// sequence follows one worker: the oldest and newest numbers and which of the 64 up to the newest were seen, bit 0 the
+// newest.
+type sequence struct {
+	oldest, newest uint32
+	seen           uint64
+}
+
+// Update accounts for an update.
+func (a *Account) Update(u *olaf.Update) {
+	a.losses.Packets++
+	a.losses.Updates++
+	key := uint32(u.Cluster)<<16 | uint32(u.Worker)
+	s := a.workers[key]
+	if s == nil {
+		if a.workers == nil {
+			a.workers = make(map[uint32]*sequence)
+		}
+		a.workers[key] = &sequence{u.Seq, u.Seq, 1}
+		return
+	}
+	a.follow(s, u.Seq)
+}
+
+func (a *Account) follow(s *sequence, seq uint32) {
+	ahead := int64(int32(seq - s.newest))
+	switch {
+	case ahead > 0:
+		a.losses.Missing += ahead - 1
+		s.newest = seq
+		s.seen = s.seen<<uint(min(ahead, 64)) | 1
+	case ahead > -64 && s.seen>>uint(-ahead)&1 != 0:
+		a.losses.Duplicates++
+	default:
+		a.losses.Misordered++
+		if ahead > -64 { // further back it cannot be told from a duplicate
+			s.seen |= 1 << uint(-ahead)
+			a.fill(s, seq)
+		}
+	}
+}
+
+// fill books a number below the newest that was not seen before.
+func (a *Account) fill(s *sequence, seq uint32) {
+	if below := int64(int32(s.oldest - seq)); below > 0 {
+		a.losses.Missing += below - 1
+		s.oldest = seq
+	} else {
+		a.losses.Missing--
+	}
+}
+
+// Ack accounts for an ACK.
+func (a *Account) Ack() {
+	a.losses.Packets++
+	a.losses.Acks++
+}
+
+// Fault accounts for a frame that olaf.ParseFrame refused with err.
+func (a *Account) Fault(err error) {
+	a.losses.Packets++
+	if errors.Is(err, olaf.ErrMalformed) {
+		a.losses.Malformed++
+	} else {
+		a.losses.Bypassed++
+	}
+	var fault olaf.FrameFault
+	if errors.As(err, &fault) && fault < olaf.FrameFaults {
+		a.faults[fault]++
+	}
+}
+
+// Losses is the account so far.
+func (a *Account) Losses() Losses { return a.losses }
+
+// FaultCount is one reason for which frames were bypassed or malformed.
+type FaultCount struct {
+	Fault olaf.FrameFault
+	Count int64
+}
+
+// Faults lists the reasons that occurred.
+func (a *Account) Faults() []FaultCount {
+	var list []FaultCount
+	for f, n := range a.faults {
+		if n > 0 {
+			list = append(list, FaultCount{olaf.FrameFault(f), n})
+		}
+	}
+	return list
+}

@@ -1,0 +1,89 @@
+// Package capture goes from packets to observations: it reads and writes pcap and pcapng files with nanosecond stamps,
+// finds the OLAF frames among the packets, and accounts for what is lost, broken, foreign or out of order on the way.
+// Taps that hand out observations directly, as the software twin's does, are accounted for in the same terms.
+//
+// Package capture/replay pushes a capture through a queue.
+package capture
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+)
+
+// Kinds of capture errors; match them with errors.Is.
+var (
+	// ErrFormat says that a file is no pcap or pcapng file, or is damaged.
+	ErrFormat = errors.New("not a readable capture")
+	// ErrCut says that a file ends inside a packet.
+	ErrCut = errors.New("the capture is cut")
+	// ErrLink says that packets were not captured from an Ethernet interface.
+	ErrLink = errors.New("not an Ethernet capture")
+	// ErrTime says that a packet has no time, or one that the run clock cannot hold.
+	ErrTime = errors.New("unusable packet time")
+	// ErrTimeBackwards says that a packet is older than its predecessor.
+	ErrTimeBackwards = errors.New("the capture goes backwards in time")
+	// ErrNoOLAF says that no packet was an OLAF frame.
+	ErrNoOLAF = errors.New("no OLAF frames")
+	// ErrExists says that an output file is already there.
+	ErrExists = errors.New("the file exists")
+)
+
+// Error says where reading went wrong. It wraps one of the kinds.
+type Error struct {
+	File   string
+	Packet int // from 1; 0 is the file's header
+	Kind   error
+	Advice string // what is wrong in detail, or what to do
+}
+
+// Error is one line: file, packet, kind, advice.
+func (e *Error) Error() string {
+	where := e.File
+	if e.Packet > 0 {
+		where = fmt.Sprintf("%s: packet %d", e.File, e.Packet)
+	}
+	if e.Advice == "" {
+		return fmt.Sprintf("%s: %v", where, e.Kind)
+	}
+	return fmt.Sprintf("%s: %v: %s", where, e.Kind, e.Advice)
+}
+
+// Unwrap is the kind.
+func (e *Error) Unwrap() error { return e.Kind }
+
+// Packet is one captured frame.
+type Packet struct {
+	Number int    // in its file, from 1
+	UnixNS int64  // when its last bit was seen, ns since 1970; captures of a twin count from when it was armed
+	Data   []byte // without FCS, as far as it was kept; valid until the next packet is read
+	Wire   int    // its length on the wire
+}
+
+// Tap hands out the updates that were delivered since the last call, in order of time. The twin is one.
+type Tap interface {
+	Drain(buf []olaf.Observation) []olaf.Observation
+}
+
+// Monitor drains a tap and accounts for what comes out.
+type Monitor struct {
+	tap     Tap
+	account Account
+}
+
+// NewMonitor watches tap.
+func NewMonitor(tap Tap) *Monitor { return &Monitor{tap: tap} }
+
+// Drain is the tap's, with every observation accounted for.
+func (m *Monitor) Drain(buf []olaf.Observation) []olaf.Observation {
+	from := len(buf)
+	buf = m.tap.Drain(buf)
+	for i := range buf[from:] {
+		m.account.Update(&buf[from+i].Update)
+	}
+	return buf
+}
+
+// Losses is the account so far.
+func (m *Monitor) Losses() Losses { return m.account.Losses() }

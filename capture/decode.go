@@ -1,0 +1,149 @@
+package capture
+
+import (
+	"io"
+	"math"
+
+	"github.com/olafctl/olaf"
+)
+
+// Source is a stream of packets in order of time; a Reader is one. Next returns io.EOF after the last.
+type Source interface {
+	Next(p *Packet) error
+}
+
+// Arrival is one OLAF frame of a capture.
+type Arrival struct {
+	Number int       // of the packet, from 1
+	At     olaf.Time // last bit seen, since the decoder's origin
+	Frame  olaf.Frame
+	Update olaf.Update
+	// GeneratedNS is the update's generation time without the wrap of 48 bits: the instant nearest to At, so that it can
+	// be negative where the capture's clock is not the generator's.
+	GeneratedNS int64
+	// Truncated says that the capture did not keep all lanes.
+	Truncated bool
+}
+
+// Observation is the arrival as the parameter server sees it; nobody measured how long it queued, nor who is inside.
+func (a *Arrival) Observation() olaf.Observation {
+	return olaf.Observation{At: a.At, Queued: -1, Update: a.Update}
+}
+
+// Decoder finds the OLAF frames in a stream of packets and accounts for the others. It allocates once per worker.
+type Decoder struct {
+	src     Source
+	name    string
+	account Account
+	origin  int64
+	known   bool // the origin is
+	virtual bool
+	packet  Packet // the newest one
+}
+
+// maxVirtualNS is how much time the run clock holds, 106 days. A capture whose first packet is younger than that after
+// 1970 was stamped by a run clock, not by a wall clock.
+const maxVirtualNS = math.MaxInt64 / int64(olaf.Nanosecond)
+
+// NewDecoder decodes src. Arrivals are timed on the run clock if the capture was stamped by one, as a twin's is; a
+// wall-clock capture is timed from its first packet.
+func NewDecoder(src Source) *Decoder {
+	d := &Decoder{src: src, name: "capture"}
+	if named, ok := src.(interface{ Name() string }); ok {
+		d.name = named.Name()
+	}
+	return d
+}
+
+// SetOrigin fixes the wall-clock time, in ns since 1970, at which the generator was armed, so that ages can be computed
+// from a wall-clock capture whose clock is the generator's. It must come before the first Next.
+func (d *Decoder) SetOrigin(unixNS int64) { d.origin, d.known, d.virtual = unixNS, true, true }
+
+// Origin is the time, in ns since 1970, from which arrivals are timed, and whether generation times count from there, too.
+// Without that, ages mean nothing.
+func (d *Decoder) Origin() (unixNS int64, sameClock bool) { return d.origin, d.virtual }
+
+// Next finds the next OLAF frame, an update or an ACK, and decodes it into a, whose frame is valid until the next call.
+// Everything else is counted and passed over. At the end it returns io.EOF, or an error that matches ErrNoOLAF when there
+// was not one OLAF frame. Other errors are those of the source, and ErrTime.
+func (d *Decoder) Next(a *Arrival) error {
+	p := &d.packet
+	for {
+		err := d.src.Next(p)
+		if err == io.EOF && d.account.losses.Updates+d.account.losses.Acks == 0 {
+			return d.nothing()
+		}
+		if err != nil {
+			return err
+		}
+		at, err := d.clock(p.UnixNS)
+		if err != nil {
+			return err
+		}
+		truncated := len(p.Data) < p.Wire
+		if truncated {
+			d.account.losses.Truncated++
+		}
+		f, err := olaf.ParseTruncated(p.Data, p.Wire)
+		if err != nil {
+			d.account.Fault(err)
+			continue
+		}
+		*a = Arrival{Number: p.Number, At: at, Frame: f, Update: f.Update(), Truncated: truncated}
+		a.GeneratedNS = unwrap(at.NS(), a.Update.GenNS)
+		if f.Kind() == olaf.KindAck {
+			d.account.Ack()
+		} else {
+			d.account.Update(&a.Update)
+		}
+		return nil
+	}
+}
+
+// clock is a packet's time on the run clock.
+func (d *Decoder) clock(unixNS int64) (olaf.Time, error) {
+	if !d.known {
+		d.known, d.virtual = true, unixNS <= maxVirtualNS
+		if !d.virtual {
+			d.origin = unixNS
+		}
+	}
+	ns := unixNS - d.origin
+	if ns < 0 || ns > maxVirtualNS {
+		return 0, &Error{d.name, d.packet.Number, ErrTime, "it lies before the origin, or more than 106 days after it"}
+	}
+	return olaf.Time(ns * int64(olaf.Nanosecond)), nil
+}
+
+func (d *Decoder) nothing() error {
+	l := d.account.losses
+	advice := "it is empty"
+	if l.Packets > 0 {
+		worst := FaultCount{}
+		for _, f := range d.account.Faults() {
+			if f.Count > worst.Count {
+				worst = f
+			}
+		}
+		advice = plural(l.Packets, "packet") + ", mostly " + worst.Fault.Error()
+	}
+	return &Error{d.name, 0, ErrNoOLAF, advice}
+}
+
+// Losses accounts for everything decoded so far.
+func (d *Decoder) Losses() Losses {
+	l := d.account.Losses()
+	if r, ok := d.src.(interface{ Dropped() int64 }); ok {
+		l.CaptureDropped = r.Dropped()
+	}
+	return l
+}
+
+// Faults lists why frames were bypassed or malformed.
+func (d *Decoder) Faults() []FaultCount { return d.account.Faults() }
+
+// unwrap is the instant, in ns, that is nearest to at and equal to gen modulo 2^48.
+func unwrap(atNS int64, gen uint64) int64 {
+	const shift = 64 - 48
+	return atNS - int64((uint64(atNS)-gen)<<shift)>>shift
+}

@@ -1,0 +1,175 @@
+package capture
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/olafctl/olaf"
+)
+
+// Format is a capture file format. Both keep nanoseconds.
+type Format uint8
+
+// The formats.
+const (
+	PCAPNG Format = iota
+	PCAP
+)
+
+// FormatOf tells the format by a file name: .pcap is PCAP, everything else PCAPNG.
+func FormatOf(path string) Format {
+	if strings.EqualFold(filepath.Ext(path), ".pcap") {
+		return PCAP
+	}
+	return PCAPNG
+}
+
+// Writer writes frames to a capture. Equal frames make equal files. It is not safe for concurrent use.
+type Writer struct {
+	classic *pcapgo.Writer
+	ng      *pcapgo.NgWriter
+	buf     *bufio.Writer // behind classic; ng brings its own
+	origin  int64
+	packets uint64
+	last    int64
+	frame   []byte
+}
+
+// NewWriter writes the header of a capture of the given format. The times of its packets are on the run clock, counted
+// from originNS after 1970; 0 keeps the run clock visible.
+func NewWriter(w io.Writer, format Format, originNS int64) (*Writer, error) {
+	out := &Writer{origin: originNS, frame: make([]byte, olaf.MaxFrame)}
+	if format == PCAP {
+		out.buf = bufio.NewWriterSize(w, 1<<16)
+		out.classic = pcapgo.NewWriterNanos(out.buf)
+		return out, out.classic.WriteFileHeader(uint32(olaf.MaxFrame), layers.LinkTypeEthernet)
+	}
+	// No operating system or hardware: the same run gives the same bytes on every machine.
+	ng, err := pcapgo.NewNgWriterInterface(w,
+		pcapgo.NgInterface{Name: "olaf", LinkType: layers.LinkTypeEthernet, SnapLength: uint32(olaf.MaxFrame), TimestampResolution: 9},
+		pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "olafctl"}})
+	out.ng = ng
+	return out, err
+}
+
+// WriteFrame writes a frame whose last bit was seen at the given time.
+func (w *Writer) WriteFrame(at olaf.Time, frame []byte) error {
+	return w.write(at, frame, len(frame))
+}
+
+// WriteUpdate encodes an update and writes it. nil lanes are written as zeros.
+func (w *Writer) WriteUpdate(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, lanes []int32) error {
+	n, err := olaf.EncodeUpdate(w.frame, addr, u, lanes)
+	if err != nil {
+		return err
+	}
+	return w.write(at, w.frame[:n], n)
+}
+
+// WriteAck encodes an ACK and writes it. nil lanes are written as zeros.
+func (w *Writer) WriteAck(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, status olaf.QueueStatus, lanes []int32) error {
+	n, err := olaf.EncodeAck(w.frame, addr, u, status, lanes)
+	if err != nil {
+		return err
+	}
+	return w.write(at, w.frame[:n], n)
+}
+
+func (w *Writer) write(at olaf.Time, kept []byte, wire int) error {
+	w.packets++
+	w.last = w.origin + at.NS()
+	ci := gopacket.CaptureInfo{Timestamp: time.Unix(0, w.last), CaptureLength: len(kept), Length: wire}
+	if w.classic != nil {
+		return w.classic.WritePacket(ci, kept)
+	}
+	return w.ng.WritePacket(ci, kept)
+}
+
+// Packets is how many were written.
+func (w *Writer) Packets() uint64 { return w.packets }
+
+// Finish writes what a capture ends with and what is still buffered. A pcapng file states how many packets there are and
+// that none was dropped.
+func (w *Writer) Finish() error {
+	if w.classic != nil {
+		return w.buf.Flush()
+	}
+	err := w.ng.WriteInterfaceStats(0, pcapgo.NgInterfaceStatistics{LastUpdate: time.Unix(0, w.last), PacketsReceived: w.packets})
+	if err != nil {
+		return err
+	}
+	return w.ng.Flush()
+}
+
+// File is a Writer to a file that appears under its name only when it is complete.
+type File struct {
+	*Writer
+	pending *renameio.PendingFile
+	path    string
+	force   bool
+}
+
+// Create prepares the file at path, in the format that its name tells, without touching what may be there. An existing
+// file matches ErrExists unless force is set.
+func Create(path string, force bool, originNS int64) (*File, error) {
+	if err := absent(path, force); err != nil {
+		return nil, err
+	}
+	pending, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
+	if err != nil {
+		return nil, fmt.Errorf("create %s: %w", path, err)
+	}
+	w, err := NewWriter(pending, FormatOf(path), originNS)
+	if err != nil {
+		return nil, errors.Join(err, pending.Cleanup())
+	}
+	return &File{w, pending, path, force}, nil
+}
+
+// Commit completes the file and puts it in its place.
+func (f *File) Commit() error {
+	if err := f.Finish(); err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", f.path, err), f.pending.Cleanup())
+	}
+	if err := absent(f.path, f.force); err != nil { // somebody else may have been quicker
+		return errors.Join(err, f.pending.Cleanup())
+	}
+	return f.pending.CloseAtomicallyReplace()
+}
+
+// Abandon drops the file; what was there before stays. After Commit it does nothing.
+func (f *File) Abandon() error { return f.pending.Cleanup() }
+
+func absent(path string, force bool) error {
+	if force {
+		return nil
+	}
+	_, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	}
+	return &Error{path, 0, ErrExists, "give --force to replace it, or another name"}
+}
+
+// plural counts things.
+func plural(n int64, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
