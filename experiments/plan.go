@@ -32,7 +32,7 @@ type Plan struct {
 	Seeds   []uint64 `json:"seeds"`   // one a run; every configuration runs under each, so that runs pair up
 }
 
-// NewPlan validates s and resolves it. The error matches ErrSpec.
+// NewPlan validates s and resolves it; its errors are those of Spec.Validate.
 func NewPlan(s Spec) (*Plan, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err

@@ -44,10 +44,11 @@ type Spec struct {
 // maxRuns bounds a specification; the device's own limits are checked against its registers.
 const maxRuns = 100_000
 
-// Validate says the first thing that is wrong with s, as a user would need to hear it. The error matches ErrSpec.
+// Validate says the first thing that is wrong with s, as a user would need to hear it. The error matches ErrSpec, or
+// pktgen.ErrWorkload for the traffic.
 func (s *Spec) Validate() error {
 	if err := s.Workload.Validate(); err != nil {
-		return fmt.Errorf("%w: %w", ErrSpec, err)
+		return err
 	}
 	checks := []struct {
 		bad bool

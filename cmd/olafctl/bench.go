@@ -119,6 +119,9 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 	}
 	started := env.now()
 	stream := experiments.NewStream()
+	if f.listen != "" {
+		stream = experiments.NewStream(&announcer{env, f.listen})
+	}
 	bar := startProgress(env, f.quiet, progressOf(stream))
 	report, err := experiments.Bench(cmd.Context(), f.spec, experiments.BenchOptions{Device: f.device, Listen: f.listen, Stream: stream})
 	bar.stop()
@@ -136,6 +139,19 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 		return err
 	}
 	return report.Err()
+}
+
+// announcer tells where a second controller can connect, once the tables are there.
+type announcer struct {
+	env    *environment
+	listen string
+}
+
+func (a *announcer) Event(e experiments.Event) error {
+	if _, ok := e.(experiments.Started); ok {
+		fmt.Fprintf(a.env.stderr, "P4Runtime: %s\n", a.listen)
+	}
+	return nil
 }
 
 // interrupted says in words that a signal ended the work.

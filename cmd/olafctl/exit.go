@@ -8,8 +8,12 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/p4ctl"
+	"github.com/olafctl/olaf/p4ctl/agent"
+	"github.com/olafctl/olaf/pktgen"
 )
 
 // Exit codes, stable for scripts (docs/output.md).
@@ -49,6 +53,17 @@ var codeOfKind = []struct {
 }{
 	{context.Canceled, exitInterrupted},
 	{context.DeadlineExceeded, exitUnknown},
+	{experiments.ErrSpec, exitUsage},
+	{experiments.ErrBackend, exitUsage},
+	{experiments.ErrUnknown, exitUsage},
+	{pktgen.ErrWorkload, exitUsage},
+	{capture.ErrExists, exitUsage},
+	{agent.ErrInsecure, exitUsage},
+	{pktgen.ErrLimit, exitDevice},
+	{pktgen.ErrState, exitDevice},
+	{pktgen.ErrImage, exitDevice},
+	{p4ctl.ErrUnreachable, exitDevice},
+	{p4ctl.ErrElectionInUse, exitDevice},
 	{p4ctl.ErrPreempted, exitDevice},
 	{p4ctl.ErrNotPrimary, exitDevice},
 	{fpga.ErrGone, exitDevice},

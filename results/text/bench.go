@@ -55,12 +55,12 @@ func (p *printer) paper(rows []results.PaperRow) {
 	if len(rows) == 0 {
 		return
 	}
-	lines := []string{"PAPER\t\tOURS\tPAPER\tDIFF\tVERDICT"}
+	lines := []string{"ARTEFACT\t\t\tOURS\tPAPER\tDIFF\tVERDICT"}
 	var notes footnotes
 	for i := range rows {
 		r := &rows[i]
 		lines = append(lines, strings.Join([]string{
-			r.Row, r.Column + unitSuffix(r.Unit), Interval(&r.Ours, 1), Number(r.Published, 1), percent(r.DeviationPct),
+			r.Artefact, r.Row, r.Column + unitSuffix(r.Unit), Interval(&r.Ours, 1), Number(r.Published, 1), percent(r.DeviationPct),
 			r.Verdict + notes.mark(r.Note),
 		}, "\t"))
 	}
@@ -260,6 +260,9 @@ func Nanoseconds(s *results.Statistic) string {
 func percent(f results.Float) string {
 	if !f.Known() {
 		return "–"
+	}
+	if math.Abs(float64(f)) < 0.05 {
+		return "0.0 %"
 	}
 	return fmt.Sprintf("%+.1f %%", float64(f))
 }

@@ -1,0 +1,85 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf/p4ctl"
+)
+
+// signalWriter closes seen at the first write that holds text, and keeps everything.
+type signalWriter struct {
+	text string
+	seen chan struct{}
+	all  bytes.Buffer
+}
+
+func (w *signalWriter) Write(b []byte) (int, error) {
+	w.all.Write(b)
+	if w.text != "" && strings.Contains(w.all.String(), w.text) {
+		w.text = ""
+		close(w.seen)
+	}
+	return len(b), nil
+}
+
+func testEnvironment(stdout, stderr io.Writer) *environment {
+	return &environment{
+		stdin: strings.NewReader(""), stdout: stdout, stderr: stderr,
+		getenv: func(string) string { return "" }, now: time.Now,
+		hostname: func() (string, error) { return "testhost", nil },
+	}
+}
+
+// TestSecondController holds that a running bench keeps its tables against lower and equal election ids, and stops with
+// exit code 3 when a higher one takes over.
+func TestSecondController(t *testing.T) {
+	socket := "unix:" + filepath.Join(t.TempDir(), "p4rt.sock")
+	stderr := &signalWriter{text: "P4Runtime: ", seen: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	code := make(chan int)
+	go func() {
+		code <- run(ctx, testEnvironment(io.Discard, stderr), []string{"bench", "--runs", "100000", "--quiet", "--p4rt", socket})
+	}()
+	<-stderr.seen
+
+	ours := p4ctl.DefaultElectionID()
+	if _, err := p4ctl.Dial(ctx, socket, p4ctl.Options{ElectionID: ours}); !errors.Is(err, p4ctl.ErrElectionInUse) {
+		t.Errorf("equal election id: %v, want ErrElectionInUse", err)
+	}
+	lower, err := p4ctl.Dial(ctx, socket, p4ctl.Options{ElectionID: p4ctl.ElectionID{Low: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lower.Close()
+	if lower.State() == p4ctl.Primary {
+		t.Error("a lower election id became primary")
+	}
+	if _, err := lower.Sync(ctx, p4ctl.Tables{}); !errors.Is(err, p4ctl.ErrNotPrimary) {
+		t.Errorf("a lower election id emptied the tables: %v", err)
+	}
+	select {
+	case c := <-code:
+		t.Fatalf("the bench ended with %d before it was pre-empted", c)
+	default:
+	}
+
+	higher, err := p4ctl.Dial(ctx, socket, p4ctl.Options{ElectionID: ours.Next()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer higher.Close()
+	if c := <-code; c != exitDevice {
+		t.Errorf("exit code %d, want %d", c, exitDevice)
+	}
+	if said := stderr.all.String(); !strings.Contains(said, "pre-empted") {
+		t.Errorf("stderr does not say why: %q", said)
+	}
+}
