@@ -1,0 +1,47 @@
+package rl
+
+// Blocks is the mean reward over all workers in successive blocks of iterations. A block counts as soon as one worker
+// has reached it.
+func Blocks(curves [][]Point, iterations int) []float64 {
+	var sums []float64
+	var counts []int
+	for _, curve := range curves {
+		for i, p := range curve {
+			b := i / iterations
+			for len(sums) <= b {
+				sums, counts = append(sums, 0), append(counts, 0)
+			}
+			sums[b] += p.Reward
+			counts[b]++
+		}
+	}
+	for b := range sums {
+		sums[b] /= float64(counts[b])
+	}
+	return sums
+}
+
+// Periods is the mean reward over all workers in n equal spans of time from 0 to endNS. A span without any update takes
+// over its predecessor's mean.
+func Periods(curves [][]Point, n int, endNS int64) []float64 {
+	sums, counts := make([]float64, n), make([]int, n)
+	for _, curve := range curves {
+		for _, p := range curve {
+			if p.AtNS > endNS || endNS <= 0 {
+				continue
+			}
+			b := min(int(float64(p.AtNS)/float64(endNS)*float64(n)), n-1)
+			sums[b] += p.Reward
+			counts[b]++
+		}
+	}
+	for b := range sums {
+		switch {
+		case counts[b] > 0:
+			sums[b] /= float64(counts[b])
+		case b > 0:
+			sums[b] = sums[b-1]
+		}
+	}
+	return sums
+}

@@ -1,0 +1,75 @@
+package rl
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/olafctl/olaf/pktgen/trace"
+)
+
+// record runs c into a file and returns its bytes.
+func record(t *testing.T, c Config, ctx context.Context, then Observer) ([]byte, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "run.trace")
+	h, err := Header(&c, trace.Virtual, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := trace.Create(path, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, trained := Train(ctx, c, &Recorder{File: f, Then: then})
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, closer, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closer.Close()
+	grad, err := os.Open(path + trace.PayloadSuffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer grad.Close()
+	p := trace.NewPayload(grad, r.Header())
+	var u trace.Update
+	for r.Next(&u) == nil {
+		if _, err := p.Next(&u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := p.End(); err != nil {
+		t.Error(err)
+	}
+	return data, trained
+}
+
+func TestSameSeedSameFile(t *testing.T) {
+	a, err := record(t, small(), context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := record(t, small(), context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(a) != string(b) {
+		t.Error("the same training gave two different files")
+	}
+}
+
+func TestInterruptedRecordingIsAWholeFile(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	if _, err := record(t, small(), ctx, &stopper{after: 5, stop: cancel}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}

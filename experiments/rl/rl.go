@@ -1,0 +1,208 @@
+// Package rl trains LunarLander pilots by asynchronous PPO with many workers and one parameter server per cluster, as
+// the paper's workloads do (§2.1, §8.2): it records real traces, and it trains through an emulated network.
+//
+// Workers fly and learn on their own goroutines; when their updates are ready is counted in virtual time by a cost
+// model, so that the same configuration gives the same bytes on any number of processors (of one GOARCH and GOAMD64).
+// A wall clock can be had too, for recordings of what a machine really does.
+package rl
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/pktgen"
+)
+
+// ErrConfig is the kind of every refused training.
+var ErrConfig = errors.New("cannot train")
+
+// Choices of Config, each with its names in the order in which help shows them.
+const (
+	// Async answers each update at once (paper §2.1).
+	Async = "async"
+	// Periodic averages Threshold updates and then tells everybody; nobody waits (iSwitch style).
+	Periodic = "periodic"
+	// Sync averages one update of everybody, and everybody waits for it (SwitchML style).
+	Sync = "sync"
+
+	// Delta reads the paper's g as (weights after local PPO − weights before)/γ, which learns.
+	Delta = "delta"
+	// Literal reads it as one PPO gradient, taken by plain SGD with γ: it does not learn in the paper's 200 iterations.
+	Literal = "literal"
+
+	// NoGate takes every update.
+	NoGate = "none"
+	// MaxGate takes an update only if its reward beats the best one taken: the literal reading, which stalls.
+	MaxGate = "max"
+	// EMAGate compares with a running mean of the rewards received.
+	EMAGate = "ema"
+	// BandGate is EMAGate with Config.Band below it.
+	BandGate = "band"
+
+	// Ideal delivers every update at once.
+	Ideal = "ideal"
+)
+
+var (
+	// Modes, Gradients and Gates are the names of the choices; Networks are Ideal and the engines.
+	modes     = []string{Async, Periodic, Sync}
+	gradients = []string{Delta, Literal}
+	gates     = []string{NoGate, MaxGate, EMAGate, BandGate}
+)
+
+// Networks lists what updates can travel through.
+func Networks() []string { return append([]string{Ideal}, engine.Names()...) }
+
+// Network is the bottleneck between workers and parameter server.
+type Network struct {
+	Kind    string    `json:"kind"`               // Ideal or an engine
+	OutRate olaf.Rate `json:"out_rate,omitempty"` // of the bottleneck
+	// Rate is what all workers offer together on average: their periods are normalised to it, because episodes grow
+	// fivefold during training and would turn an overload into idleness or back.
+	Rate  olaf.Rate `json:"rate,omitempty"`
+	Slots int       `json:"slots,omitempty"`
+	Frame olaf.Size `json:"frame,omitempty"` // 0 is as long as the network's weights need
+	// Profile is the engine's own cycles, engine.Calibrated or engine.Ideal.
+	Profile engine.Profile `json:"profile,omitempty"`
+}
+
+// Cost is the model of how long an iteration takes at speed 1.
+type Cost struct {
+	StepNS   int64 `json:"step_ns"`   // one step of the environment with inference
+	SampleNS int64 `json:"sample_ns"` // one sample in one epoch
+}
+
+// Config is a whole training.
+type Config struct {
+	pktgen.Placement
+	Iterations int     `json:"iterations"` // of every worker
+	Seed       uint64  `json:"seed"`
+	Mode       string  `json:"mode"`
+	Threshold  int     `json:"threshold,omitempty"` // of Periodic, updates of a cluster
+	Gradient   string  `json:"gradient"`
+	Gate       string  `json:"gate"`
+	Band       float64 `json:"band,omitempty"` // of BandGate, in reward
+	// Average mixes each gradient half and half with the running one (paper §2.1); without it the newest is used alone.
+	Average bool `json:"average"`
+	// WeighByCount takes a merged update as many steps long as it has updates inside. Not in the paper, where merging
+	// turns k steps into one.
+	WeighByCount bool       `json:"weigh_by_count,omitempty"`
+	StepSize     float32    `json:"step_size"`    // γ of the parameter server
+	Spread       float64    `json:"spread"`       // time of the slowest worker over that of the fastest, geometric
+	StepsSpread  float64    `json:"steps_spread"` // workers' PPO.Steps differ by up to this fraction either way
+	PPO          ppo.Config `json:"ppo"`
+	Cost         Cost       `json:"cost"`
+	Network      Network    `json:"network"`
+}
+
+// Defaults is eight workers of one job on an ideal network, which learns to land in 200 iterations.
+func Defaults() Config {
+	return Config{
+		Placement: pktgen.Placement{Workers: 8, Clusters: 1}, Iterations: 200, Seed: 1,
+		Mode: Async, Threshold: 4, Gradient: Delta, Gate: NoGate, Band: 50, Average: true, StepSize: 0.001,
+		Spread: 2.5, StepsSpread: 0.3, PPO: ppo.Defaults(), Cost: Cost{StepNS: 30_000, SampleNS: 3_000},
+		Network: Network{Kind: Ideal, OutRate: 20 * olaf.Gbps, Rate: 60 * olaf.Gbps, Slots: 8, Profile: engine.Calibrated},
+	}
+}
+
+// Check says what is wrong with c. The error matches ErrConfig.
+func (c *Config) Check() error {
+	for _, choice := range []struct {
+		what, value string
+		names       []string
+	}{{"mode", c.Mode, modes}, {"gradient", c.Gradient, gradients}, {"gate", c.Gate, gates}, {"network", c.Network.Kind, Networks()}} {
+		if !contains(choice.names, choice.value) {
+			return fmt.Errorf("%w: unknown %s %q; there are %s", ErrConfig, choice.what, choice.value, strings.Join(choice.names, ", "))
+		}
+	}
+	say := ""
+	switch {
+	case c.Workers < 1 || c.Workers > 1<<16:
+		say = fmt.Sprintf("%d workers; there are 1 to 65536", c.Workers)
+	case c.Clusters < 1 || c.Clusters > c.Workers:
+		say = fmt.Sprintf("%d clusters for %d workers; every cluster needs a worker", c.Clusters, c.Workers)
+	case c.Iterations < 1:
+		say = fmt.Sprintf("%d iterations; at least 1", c.Iterations)
+	case c.Mode == Periodic && c.Threshold < 1:
+		say = fmt.Sprintf("a threshold of %d updates; at least 1", c.Threshold)
+	case !(c.StepSize > 0) || math.IsInf(float64(c.StepSize), 0):
+		say = fmt.Sprintf("a step size of %g; it must be positive", c.StepSize)
+	case !(c.Spread >= 1 && c.Spread <= 1000):
+		say = fmt.Sprintf("a spread of %g; it is slowest over fastest, 1 to 1000", c.Spread)
+	case !(c.StepsSpread >= 0 && c.StepsSpread < 1):
+		say = fmt.Sprintf("a spread of steps of %g; it is a fraction, 0 to 1", c.StepsSpread)
+	case math.IsNaN(c.Band) || c.Band < 0:
+		say = fmt.Sprintf("a band of %g; it must not be negative", c.Band)
+	case c.Cost.StepNS < 1 || c.Cost.SampleNS < 0:
+		say = fmt.Sprintf("a cost of %d ns a step and %d ns a sample", c.Cost.StepNS, c.Cost.SampleNS)
+	}
+	if say != "" {
+		return fmt.Errorf("%w: %s", ErrConfig, say)
+	}
+	if err := c.PPO.Check(); err != nil {
+		return fmt.Errorf("%w: %v", ErrConfig, err)
+	}
+	return c.checkNetwork()
+}
+
+func (c *Config) checkNetwork() error {
+	n := &c.Network
+	if n.Frame != 0 {
+		if lanes := int(n.Frame-olaf.HeaderBytes) / olaf.LaneBytes; n.Frame > olaf.MaxFrame || lanes < ppo.Params {
+			return fmt.Errorf("%w: a frame of %v cannot hold the network's %d weights; the widest network for it has %d units a layer, %d need %v to %v",
+				ErrConfig, n.Frame, ppo.Params, ppo.WidestFor(min(lanes, olaf.MaxLanes)), ppo.Hidden, olaf.FrameSize(ppo.Params), olaf.MaxFrame)
+		}
+	}
+	if n.Kind == Ideal {
+		return nil
+	}
+	if c.Mode != Async {
+		return fmt.Errorf("%w: mode %s through a %s queue; only %s goes through one", ErrConfig, c.Mode, n.Kind, Async)
+	}
+	if n.Rate <= 0 || n.Rate > engine.Line.Rate() {
+		return fmt.Errorf("%w: an offered rate of %v; the link carries up to %v", ErrConfig, n.Rate, engine.Line.Rate())
+	}
+	return nil
+}
+
+func contains(names []string, name string) bool {
+	for _, n := range names {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// frame is how long an update is on the wire.
+func (n *Network) frame() olaf.Size {
+	if n.Frame != 0 {
+		return n.Frame
+	}
+	return olaf.FrameSize(ppo.Params)
+}
+
+// speed is worker k's time over that of the fastest.
+func (c *Config) speed(k int) float64 {
+	if c.Workers == 1 {
+		return 1
+	}
+	return roundTo30(math.Exp(math.Log(c.Spread) * float64(k) / float64(c.Workers-1)))
+}
+
+// roundTo30 hides the last bits, in which math.Exp differs between processors.
+func roundTo30(v float64) float64 { return math.Round(v*(1<<30)) / (1 << 30) }
+
+// steps is worker k's PPO.Steps; the order is another one than that of the speeds.
+func (c *Config) steps(k int) int {
+	if c.Workers == 1 {
+		return c.PPO.Steps
+	}
+	position := float64(k*5%c.Workers)/float64(c.Workers-1)*2 - 1
+	return max(1, int(math.Round(float64(c.PPO.Steps)*(1+c.StepsSpread*position))))
+}

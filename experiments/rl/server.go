@@ -1,0 +1,110 @@
+package rl
+
+import "github.com/olafctl/olaf/experiments/rl/ppo"
+
+// emaRate is how fast the running reward of a gate follows.
+const emaRate = 0.1
+
+// ServerStats counts what a parameter server did.
+type ServerStats struct {
+	Received uint64 `json:"received"` // frames, merged or not
+	Inside   uint64 `json:"inside"`   // updates inside them
+	Accepted uint64 `json:"accepted"` // frames that passed the gate
+	Versions uint64 `json:"versions"` // steps of the weights
+}
+
+// server is the parameter server of one cluster.
+type server struct {
+	config   *Config
+	weights  ppo.Weights
+	running  ppo.Weights // g_a
+	started  bool        // running holds something
+	bar      float64     // r_g
+	hasBar   bool
+	gathered int // updates in running, for Periodic and Sync
+	quorum   int // how many make a step there
+	stats    ServerStats
+}
+
+func newServer(c *Config, initial *ppo.Weights, members int) *server {
+	s := &server{config: c, weights: *initial, quorum: c.Threshold}
+	if c.Mode == Sync {
+		s.quorum = members
+	}
+	return s
+}
+
+// receive takes the mean gradient and reward of count updates. broadcast says that everybody is to hear of the new
+// weights; otherwise it is for the contributors only.
+func (s *server) receive(g *ppo.Weights, reward float64, count int) (broadcast bool) {
+	s.stats.Received++
+	s.stats.Inside += uint64(count)
+	if s.config.Mode == Async {
+		s.apply(g, reward, count)
+		return false
+	}
+	s.stats.Accepted++
+	for i, v := range g {
+		s.running[i] += v
+	}
+	s.gathered++
+	if s.gathered < s.quorum {
+		return false
+	}
+	s.step(&s.running, s.config.StepSize/float32(s.gathered))
+	s.running, s.gathered = ppo.Weights{}, 0
+	return true
+}
+
+func (s *server) apply(g *ppo.Weights, reward float64, count int) {
+	if !s.pass(reward) {
+		return
+	}
+	s.stats.Accepted++
+	if s.config.Average && s.started {
+		for i, v := range g {
+			s.running[i] = float32(0.5 * (s.running[i] + v))
+		}
+	} else {
+		s.running, s.started = *g, true
+	}
+	size := s.config.StepSize
+	if s.config.WeighByCount {
+		size *= float32(count)
+	}
+	s.step(&s.running, size)
+}
+
+// step moves the weights: the plus sign of the paper's w ← w + γ·g_a means that g ascends.
+func (s *server) step(g *ppo.Weights, size float32) {
+	for i, v := range g {
+		s.weights[i] += float32(size * v)
+	}
+	s.stats.Versions++
+}
+
+// pass asks the gate, and lets it learn from the reward.
+func (s *server) pass(reward float64) bool {
+	first := !s.hasBar
+	s.hasBar = true
+	switch s.config.Gate {
+	case MaxGate:
+		if first || reward > s.bar {
+			s.bar = reward
+			return true
+		}
+		return false
+	case EMAGate, BandGate:
+		bar := s.bar
+		if s.config.Gate == BandGate {
+			bar -= s.config.Band
+		}
+		if first {
+			s.bar = reward
+			return true
+		}
+		s.bar += emaRate * (reward - s.bar)
+		return reward > bar
+	}
+	return true
+}

@@ -1,0 +1,307 @@
+package rl
+
+import (
+	"context"
+	"errors"
+	"hash/fnv"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/pktgen/trace"
+)
+
+// small is a training that takes a fraction of a second.
+func small() Config {
+	c := Defaults()
+	c.Placement = pktgen.Placement{Workers: 6, Clusters: 1}
+	c.Iterations = 4
+	c.PPO.Steps, c.PPO.Epochs = 100, 2
+	return c
+}
+
+// rows keeps what was generated and checks what it says of the gradient.
+type rows struct {
+	t   testing.TB
+	all []trace.Update
+}
+
+func (r *rows) Generated(u *trace.Update, g *ppo.Weights) error {
+	if d := trace.Digest(g[:]); d != u.Digest {
+		r.t.Errorf("update %d has digest %x, its gradient %x", len(r.all), u.Digest, d)
+	}
+	r.all = append(r.all, *u)
+	return nil
+}
+
+func run(t testing.TB, c Config) (*Outcome, []trace.Update) {
+	t.Helper()
+	r := &rows{t: t}
+	out, err := Train(context.Background(), c, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, r.all
+}
+
+func digest(out *Outcome, all []trace.Update) uint64 {
+	h := fnv.New64a()
+	for i := range out.Weights {
+		d := trace.Digest(out.Weights[i][:])
+		h.Write([]byte{byte(d), byte(d >> 16), byte(d >> 32), byte(d >> 48)})
+	}
+	for _, u := range all {
+		for _, v := range []uint64{uint64(u.GenNS), u.Digest, uint64(u.Worker), u.BaseVersion} {
+			h.Write([]byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24), byte(v >> 40)})
+		}
+	}
+	return h.Sum64()
+}
+
+// configurations are the kinds of training that must each be deterministic and complete.
+func configurations() map[string]Config {
+	through := func(kind string, set func(*Config)) Config {
+		c := small()
+		c.Clusters = 3
+		c.Network.Kind, c.Network.Slots, c.Network.OutRate = kind, 2, 20*olaf.Gbps
+		set(&c)
+		return c
+	}
+	periodic, sync, literal, band := small(), small(), small(), small()
+	periodic.Mode, periodic.Threshold = Periodic, 3
+	sync.Mode = Sync
+	literal.Gradient, literal.Gate = Literal, MaxGate
+	band.Gate = BandGate
+	return map[string]Config{
+		"async": small(), "periodic": periodic, "sync": sync, "literal": literal, "band": band,
+		"fifo": through("fifo", func(*Config) {}), "olaf": through("olaf", func(c *Config) { c.WeighByCount = true }),
+	}
+}
+
+func TestSameSeedSameBytesOnAnyNumberOfProcessors(t *testing.T) {
+	for name, c := range configurations() {
+		t.Run(name, func(t *testing.T) {
+			var first uint64
+			for i, processors := range []int{1, 2} {
+				before := runtime.GOMAXPROCS(processors)
+				out, all := run(t, c)
+				runtime.GOMAXPROCS(before)
+				d := digest(out, all)
+				if i == 0 {
+					first = d
+				} else if d != first {
+					t.Errorf("digest %x on one processor and %x on two", first, d)
+				}
+				for w, curve := range out.Curves {
+					if len(curve) != c.Iterations {
+						t.Errorf("worker %d made %d of %d iterations", w, len(curve), c.Iterations)
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestEveryUpdateIsAccountedFor(t *testing.T) {
+	for _, kind := range engine.Names() {
+		c := configurations()[kind]
+		out, all := run(t, c)
+		n := out.Network
+		if n.In() != uint64(len(all)) {
+			t.Errorf("%s: %d updates generated, %d arrived", kind, len(all), n.In())
+		}
+		if n.Class[engine.Appended] != n.Released {
+			t.Errorf("%s: %d appended, %d left", kind, n.Class[engine.Appended], n.Released)
+		}
+		var received, inside uint64
+		for _, s := range out.Servers {
+			received += s.Received
+			inside += s.Inside
+		}
+		if received != n.Released || inside != n.SumReleased {
+			t.Errorf("%s: servers got %d frames with %d updates, the queue sent %d with %d", kind, received, inside, n.Released, n.SumReleased)
+		}
+		if n.In() == n.Class[engine.Appended] {
+			t.Errorf("%s: the bottleneck never bit", kind)
+		}
+	}
+}
+
+func TestRowsMakeAValidTrace(t *testing.T) {
+	c := small()
+	_, all := run(t, c)
+	w, err := trace.NewWriter(discard{}, trace.Header{Clock: trace.Virtual, Workers: c.Workers, Clusters: c.Clusters, Lanes: ppo.Params})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range all {
+		if err := w.Write(&all[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(all) != c.Workers*c.Iterations {
+		t.Errorf("%d updates, want %d", len(all), c.Workers*c.Iterations)
+	}
+}
+
+type discard struct{}
+
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+
+func TestModesStepAsTheySay(t *testing.T) {
+	for name, want := range map[string]uint64{"async": 24, "periodic": 8, "sync": 4} {
+		out, _ := run(t, configurations()[name])
+		if got := out.Servers[0].Versions; got != want {
+			t.Errorf("%s: %d versions of the weights from 24 updates, want %d", name, got, want)
+		}
+	}
+}
+
+func TestSlowWorkersAreSlower(t *testing.T) {
+	c := small()
+	c.Spread, c.StepsSpread = 4, 0
+	out, _ := run(t, c)
+	fast, slow := out.Curves[0][c.Iterations-1].AtNS, out.Curves[c.Workers-1][c.Iterations-1].AtNS
+	if ratio := float64(slow) / float64(fast); ratio < 2 || ratio > 8 {
+		t.Errorf("the slowest took %.1f times as long as the fastest, want about 4", ratio)
+	}
+}
+
+func TestGates(t *testing.T) {
+	rewards := []float64{-100, -50, -60, -20, -90}
+	for gate, want := range map[string][]bool{
+		NoGate:   {true, true, true, true, true},
+		MaxGate:  {true, true, false, true, false},
+		EMAGate:  {true, true, true, true, false},
+		BandGate: {true, true, true, true, true},
+	} {
+		c := Defaults()
+		c.Gate = gate
+		s := newServer(&c, c.Initial(0), 8)
+		for i, r := range rewards {
+			if got := s.pass(r); got != want[i] {
+				t.Errorf("%s: reward %v passed: %v", gate, r, got)
+			}
+		}
+	}
+	c := Defaults()
+	c.Gate = EMAGate
+	s := newServer(&c, c.Initial(0), 8)
+	s.pass(0)
+	if s.pass(-30) {
+		t.Error("ema: a reward below the running mean passed")
+	}
+	c.Gate = BandGate
+	if !s.pass(-30) || s.pass(-80) {
+		t.Error("band: the band of 50 below the running mean is not respected")
+	}
+}
+
+func TestServerFollowsTheFormula(t *testing.T) {
+	c := Defaults()
+	zero := &ppo.Weights{}
+	g := func(v float32) *ppo.Weights {
+		var w ppo.Weights
+		w[0] = v
+		return &w
+	}
+	s := newServer(&c, zero, 8)
+	s.receive(g(100), 0, 1)
+	s.receive(g(200), 0, 1)
+	// g_a is 100, then (100+200)/2; w is γ·100, then γ·250.
+	if got := s.weights[0]; got < 0.2499 || got > 0.2501 {
+		t.Errorf("w = %v, want 0.25", got)
+	}
+	c.WeighByCount, c.Average = true, false
+	s = newServer(&c, zero, 8)
+	s.receive(g(100), 0, 3)
+	if got := s.weights[0]; got < 0.2999 || got > 0.3001 {
+		t.Errorf("weighted by count: w = %v, want 0.3", got)
+	}
+	c.Mode, c.Threshold = Periodic, 2
+	s = newServer(&c, zero, 8)
+	if s.receive(g(100), 0, 1) || !s.receive(g(300), 0, 1) {
+		t.Error("periodic: the second of two updates completes the step, the first does not")
+	}
+	if got := s.weights[0]; got < 0.1999 || got > 0.2001 {
+		t.Errorf("periodic: w = %v, want the mean's 0.2", got)
+	}
+}
+
+func TestInterruptKeepsWhatWasDone(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &stopper{after: 10, stop: cancel}
+	out, err := Train(ctx, small(), r)
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v", err)
+	}
+	points := 0
+	for _, curve := range out.Curves {
+		points += len(curve)
+	}
+	if points != 10 || r.seen != 10 {
+		t.Errorf("%d points and %d updates, want 10", points, r.seen)
+	}
+}
+
+type stopper struct {
+	seen, after int
+	stop        func()
+}
+
+func (s *stopper) Generated(*trace.Update, *ppo.Weights) error {
+	if s.seen++; s.seen == s.after {
+		s.stop()
+	}
+	return nil
+}
+
+func TestBadTrainingsAreRefused(t *testing.T) {
+	for _, c := range []struct {
+		set func(*Config)
+		say string
+	}{
+		{func(c *Config) { c.Mode = "lazy" }, `unknown mode "lazy"; there are async, periodic, sync`},
+		{func(c *Config) { c.Gate = "open" }, "unknown gate"},
+		{func(c *Config) { c.Network.Kind = "carrier pigeon" }, "unknown network"},
+		{func(c *Config) { c.Workers = 0 }, "0 workers"},
+		{func(c *Config) { c.Clusters = 9 }, "9 clusters for 8 workers"},
+		{func(c *Config) { c.Network.Frame = 1500 }, "has 12 units a layer"},
+		{func(c *Config) { c.Network.Frame = 20000 }, "9036B"},
+		{func(c *Config) { c.Network.Kind = "fifo"; c.Network.Rate = 200 * olaf.Gbps }, "the link carries up to 128Gbps"},
+		{func(c *Config) { c.Network.Kind = "olaf"; c.Mode = Sync }, "only async"},
+		{func(c *Config) { c.Network.Kind = "olaf"; c.Network.Slots = 0 }, "slots"},
+		{func(c *Config) { c.PPO.LearnRate = -1 }, "learn rate"},
+	} {
+		config := Defaults()
+		c.set(&config)
+		if _, err := Train(context.Background(), config, nil); !errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("error %v, want %q", err, c.say)
+		}
+	}
+}
+
+// A training that is far from landing but clearly away from where it began; it takes a few seconds of CPU.
+func TestEightWorkersLearn(t *testing.T) {
+	c := Defaults()
+	c.Iterations = 30
+	c.PPO.LearnRate = 3e-4
+	out, _ := run(t, c)
+	blocks := Blocks(out.Curves, 10)
+	t.Logf("reward by ten iterations: %.0f", blocks)
+	if blocks[2] < blocks[0]+20 {
+		t.Errorf("reward went from %.0f to %.0f", blocks[0], blocks[2])
+	}
+}
+
+func BenchmarkTrainSmall(b *testing.B) {
+	for b.Loop() {
+		if _, err := Train(context.Background(), small(), nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
