@@ -1,0 +1,411 @@
+package p4
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"text/scanner"
+)
+
+// program is what the linter understands of a P4 source: its types, and the tables and actions of its controls.
+type program struct {
+	fields  map[string]map[string]string // type → field → type; a width for bit<W>
+	tables  []*table
+	actions map[string]*action // by control-qualified name
+	order   []string           // of actions
+}
+
+type table struct {
+	name, brief string
+	id          uint32
+	keys        []key
+	actions     []actionRef
+	defaultName string
+	constant    bool
+	size        int64
+	applied     int
+}
+
+type key struct {
+	id          uint32
+	name, match string
+	bits        int32
+	expression  string
+}
+
+type actionRef struct {
+	name        string
+	defaultOnly bool
+}
+
+type action struct {
+	name, brief string
+	id          uint32
+	params      []param
+	conditional bool // VNP4 has no conditions inside actions
+}
+
+type param struct {
+	id          uint32
+	name        string
+	bits        int32
+	annotations []string
+}
+
+// annotation is @name(text) in front of a declaration.
+type annotation struct{ name, text string }
+
+// find gives an annotation's text.
+func find(all []annotation, name string) (text string, ok bool) {
+	for _, a := range all {
+		if a.name == name {
+			return a.text, true
+		}
+	}
+	return "", false
+}
+
+// reader walks over the tokens of one source, after its #define lines were taken in.
+type reader struct {
+	tokens []token
+	at     int
+	macros map[string]string
+	err    error
+}
+
+type token struct {
+	text string
+	line int
+}
+
+// read parses a source whose includes of ours were already put in front.
+func read(text string, macros map[string]string) (*program, error) {
+	r := &reader{macros: macros}
+	r.tokenize(r.preprocess(text))
+	p := &program{fields: make(map[string]map[string]string), actions: make(map[string]*action)}
+	for r.err == nil && r.at < len(r.tokens) {
+		r.declaration(p)
+	}
+	return p, r.err
+}
+
+// preprocess takes #define and drops the other directives. A macro that the build defines wins, as with #ifndef.
+func (r *reader) preprocess(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		if !strings.HasPrefix(strings.TrimSpace(line), "#") {
+			continue
+		}
+		if words := strings.Fields(line); words[0] == "#define" && len(words) == 3 {
+			if _, set := r.macros[words[1]]; !set {
+				r.macros[words[1]] = words[2]
+			}
+		}
+		lines[i] = ""
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (r *reader) tokenize(text string) {
+	var s scanner.Scanner
+	s.Init(strings.NewReader(text))
+	s.Mode = scanner.ScanIdents | scanner.ScanInts | scanner.ScanStrings | scanner.ScanComments | scanner.SkipComments
+	s.Error = func(s *scanner.Scanner, message string) { r.fail(s.Line, "%s", message) }
+	for t := s.Scan(); t != scanner.EOF; t = s.Scan() {
+		r.tokens = append(r.tokens, token{s.TokenText(), s.Line})
+	}
+}
+
+func (r *reader) fail(line int, format string, args ...any) {
+	if r.err == nil {
+		r.err = fmt.Errorf("line %d: %s", line, fmt.Sprintf(format, args...))
+	}
+}
+
+// next takes a token; at the end, or after a fault, it is empty.
+func (r *reader) next() string {
+	if r.err != nil || r.at >= len(r.tokens) {
+		r.fail(0, "the source ends too early")
+		return ""
+	}
+	r.at++
+	return r.tokens[r.at-1].text
+}
+
+func (r *reader) peek() string {
+	if r.err != nil || r.at >= len(r.tokens) {
+		return ""
+	}
+	return r.tokens[r.at].text
+}
+
+func (r *reader) line() int { return r.tokens[max(r.at-1, 0)].line }
+
+func (r *reader) expect(text string) {
+	if got := r.next(); got != text && r.err == nil {
+		r.fail(r.line(), "%q where %q belongs", got, text)
+	}
+}
+
+// until takes tokens up to and without one of these, which stays; brackets inside are kept whole.
+func (r *reader) until(ends ...string) (taken []string) {
+	for depth := 0; r.err == nil; {
+		t := r.peek()
+		for _, end := range ends {
+			if t == end && depth == 0 {
+				return taken
+			}
+		}
+		switch t {
+		case "(", "{", "[":
+			depth++
+		case ")", "}", "]":
+			depth--
+		}
+		taken = append(taken, r.next())
+	}
+	return taken
+}
+
+// block takes a { … } with everything inside.
+func (r *reader) block() []string {
+	r.expect("{")
+	inside := r.until("}")
+	r.expect("}")
+	return inside
+}
+
+func (r *reader) annotations() (all []annotation) {
+	for r.peek() == "@" {
+		r.next()
+		a := annotation{name: r.next()}
+		if r.peek() == "(" {
+			r.next()
+			a.text = joined(r.until(")"))
+			r.expect(")")
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// joined puts an annotation's tokens together as P4Info writes them; one string loses its quotes.
+func joined(tokens []string) string {
+	if len(tokens) == 1 {
+		if text, err := strconv.Unquote(tokens[0]); err == nil {
+			return text
+		}
+	}
+	return strings.ReplaceAll(strings.Join(tokens, ""), ",", ", ")
+}
+
+func (r *reader) number(text string) int64 {
+	if value, ok := r.macros[text]; ok {
+		text = value
+	}
+	n, err := strconv.ParseInt(text, 0, 64)
+	if err != nil {
+		r.fail(r.line(), "%q is no number", text)
+	}
+	return n
+}
+
+func (r *reader) declaration(p *program) {
+	r.annotations()
+	switch word := r.next(); word {
+	case "header", "struct":
+		name := r.next()
+		p.fields[name] = r.fields()
+	case "control":
+		r.control(p)
+	case "parser":
+		r.until("{")
+		r.block()
+	default: // a constant, the package
+		r.until(";")
+		r.expect(";")
+	}
+}
+
+// fields reads the members of a header or struct.
+func (r *reader) fields() map[string]string {
+	fields := make(map[string]string)
+	r.expect("{")
+	for r.err == nil && r.peek() != "}" {
+		r.annotations()
+		kind := r.typeName()
+		fields[r.next()] = kind
+		r.expect(";")
+	}
+	r.expect("}")
+	return fields
+}
+
+// typeName is a type's name, or the width of bit<W>.
+func (r *reader) typeName() string {
+	name := r.next()
+	if name != "bit" {
+		return name
+	}
+	r.expect("<")
+	width := r.next()
+	r.expect(">")
+	return width
+}
+
+func (r *reader) control(p *program) {
+	name := r.next()
+	scope := make(map[string]string) // parameter → type
+	r.expect("(")
+	for r.err == nil && r.peek() != ")" {
+		words := r.until(",", ")")
+		if n := len(words); n >= 2 {
+			scope[words[n-1]] = words[n-2]
+		}
+		if r.peek() == "," {
+			r.next()
+		}
+	}
+	r.expect(")")
+	r.expect("{")
+	first := len(p.tables)
+	for r.err == nil && r.peek() != "}" {
+		notes := r.annotations()
+		switch r.peek() {
+		case "action":
+			r.next()
+			a := r.action(name, notes)
+			p.actions[a.name] = a
+			p.order = append(p.order, a.name)
+		case "table":
+			r.next()
+			p.tables = append(p.tables, r.table(p, name, notes, scope))
+		case "apply":
+			r.next()
+			count(r.block(), name, p.tables[first:])
+		default:
+			r.until(";")
+			r.expect(";")
+		}
+	}
+	r.expect("}")
+}
+
+// count notes how often each table is applied.
+func count(body []string, control string, tables []*table) {
+	for _, t := range tables {
+		for i := 0; i+2 < len(body); i++ {
+			if control+"."+body[i] == t.name && body[i+1] == "." && body[i+2] == "apply" {
+				t.applied++
+			}
+		}
+	}
+}
+
+func (r *reader) id(notes []annotation) uint32 {
+	text, ok := find(notes, "id")
+	if !ok {
+		r.fail(r.line(), "a declaration has no @id")
+		return 0
+	}
+	return uint32(r.number(text))
+}
+
+func (r *reader) action(control string, notes []annotation) *action {
+	a := &action{id: r.id(notes), name: control + "." + r.next()}
+	a.brief, _ = find(notes, "brief")
+	r.expect("(")
+	for r.err == nil && r.peek() != ")" {
+		notes := r.annotations()
+		p := param{id: r.id(notes)}
+		p.bits = int32(r.number(r.typeName()))
+		p.name = r.next()
+		for _, n := range notes {
+			if n.name != "id" {
+				p.annotations = append(p.annotations, "@"+n.name+"("+n.text+")")
+			}
+		}
+		a.params = append(a.params, p)
+		if r.peek() == "," {
+			r.next()
+		}
+	}
+	r.expect(")")
+	for _, t := range r.block() {
+		a.conditional = a.conditional || t == "if" || t == "?"
+	}
+	return a
+}
+
+func (r *reader) table(p *program, control string, notes []annotation, scope map[string]string) *table {
+	t := &table{id: r.id(notes), name: control + "." + r.next()}
+	t.brief, _ = find(notes, "brief")
+	r.expect("{")
+	for r.err == nil && r.peek() != "}" {
+		switch property := r.next(); property {
+		case "const":
+			t.constant = true
+		case "key":
+			r.expect("=")
+			r.keys(p, t, scope)
+		case "actions":
+			r.expect("=")
+			r.actionRefs(control, t)
+		case "default_action":
+			r.expect("=")
+			t.defaultName = control + "." + r.next()
+			r.until(";")
+			r.expect(";")
+		case "size":
+			r.expect("=")
+			t.size = r.number(r.next())
+			r.expect(";")
+		default:
+			r.fail(r.line(), "table property %q is not known here", property)
+		}
+	}
+	r.expect("}")
+	return t
+}
+
+func (r *reader) keys(p *program, t *table, scope map[string]string) {
+	r.expect("{")
+	for r.err == nil && r.peek() != "}" {
+		words := r.until(":")
+		r.expect(":")
+		k := key{match: strings.ToUpper(r.next()), expression: strings.Join(words, "")}
+		notes := r.annotations()
+		k.id = r.id(notes)
+		k.name = k.expression
+		if name, ok := find(notes, "name"); ok {
+			k.name = name
+		}
+		k.bits = r.width(p, scope, words)
+		t.keys = append(t.keys, k)
+		r.expect(";")
+	}
+	r.expect("}")
+}
+
+// width follows a path such as hdr.ipv4.src through the types.
+func (r *reader) width(p *program, scope map[string]string, path []string) int32 {
+	kind := scope[path[0]]
+	for i := 2; i < len(path); i += 2 {
+		kind = p.fields[kind][path[i]]
+	}
+	bits, err := strconv.ParseInt(kind, 10, 32)
+	if err != nil {
+		r.fail(r.line(), "%s has no known width", strings.Join(path, ""))
+	}
+	return int32(bits)
+}
+
+func (r *reader) actionRefs(control string, t *table) {
+	r.expect("{")
+	for r.err == nil && r.peek() != "}" {
+		_, only := find(r.annotations(), "defaultonly")
+		t.actions = append(t.actions, actionRef{name: control + "." + r.next(), defaultOnly: only})
+		r.expect(";")
+	}
+	r.expect("}")
+}
