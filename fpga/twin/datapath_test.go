@@ -202,6 +202,9 @@ func TestFlushAndClearKeepTheIdentities(t *testing.T) {
 	b.loadDescriptors(burst(16, 8, 50)...)
 	b.start()
 	b.sleep(420 * olaf.Cycle) // arrivals 0…8; one left, one leaves, six wait; the ninth found its cluster gone: appended
+	if p := b.read(regmap.QueuePeakOccupancy); p != 8 {
+		t.Errorf("peak %d before clear", p)
+	}
 	b.write(regmap.CommonCommand, regmap.CommonCommandClear)
 	c := b.count()
 	if c.CarriedFrames != 8 || c.QueuedFrames != 8 || c.In != 0 || c.OccupancyIntegral != 0 {
@@ -210,9 +213,12 @@ func TestFlushAndClearKeepTheIdentities(t *testing.T) {
 	if p := b.read(regmap.QueuePeakOccupancy); p != 8 {
 		t.Errorf("peak %d", p)
 	}
-	b.sleep(0)
+	b.sleep(10 * olaf.Cycle)
 	b.write(regmap.QueueCommand, regmap.QueueCommandFlush)
 	b.sleep(0)
+	if c = b.count(); c.OccupancyIntegral != 80 {
+		t.Errorf("eight updates for ten cycles are %d slot cycles", c.OccupancyIntegral)
+	}
 	if c = b.count(); c.FlushedFrames != 8 || c.FlushedUpdates != 8 || c.QueuedFrames != 0 {
 		t.Errorf("after flush: %+v", c)
 	}
@@ -347,6 +353,99 @@ func TestAcksCarryTheQueuesStatus(t *testing.T) {
 	}
 	if c := b.count(); c.AcksIn != 3 || c.AcksOut != 6 || c.AcksNoGroup != 0 {
 		t.Errorf("acks in %d, out %d, without group %d", c.AcksIn, c.AcksOut, c.AcksNoGroup)
+	}
+}
+
+// TestAcksPrecedeArrivals lets an update arrive in the very cycle in which an ACK passes VNP4-2.
+func TestAcksPrecedeArrivals(t *testing.T) {
+	b := newBench(t, Config{Tables: newTables(2, 1), Wire: true})
+	b.configure(smart, 8, 1)
+	b.write(regmap.ModelControl, regmap.ModelControlAck)
+	b.write(regmap.ModelAckDelay, 44)
+	b.loadFlows(2, 1, nil)
+	b.loadDescriptors(regmap.Descriptor{Time: 0, Flow: 0}, regmap.Descriptor{Time: 300, Flow: 1})
+	b.start()
+	b.finish()
+	for _, p := range b.DrainPackets(nil) {
+		if p.Kind == Ack && p.At == cycleTime(300) && p.Status.Occupancy != 0 {
+			t.Errorf("the ACK saw the later arrival: %+v", p.Status)
+		}
+	}
+}
+
+// TestManyAcksKeepTheirOrder has far more ACKs on the way than the ring first holds, and shortens the delay meanwhile.
+func TestManyAcksKeepTheirOrder(t *testing.T) {
+	b := newBench(t, Config{Tables: newTables(1, 1), Wire: true})
+	b.configure(fifo, 8, 64)
+	b.write(regmap.ModelControl, regmap.ModelControlAck)
+	b.write(regmap.ModelAckDelay, 500)
+	b.loadFlows(1, 1, nil)
+	b.loadDescriptors(burst(400, 1, 8)...)
+	b.start()
+	b.sleep(2500 * olaf.Cycle)
+	b.write(regmap.ModelAckDelay, 50)
+	b.finish()
+	next := uint32(0)
+	for _, p := range b.DrainPackets(nil) {
+		if p.Kind != Ack {
+			continue
+		}
+		sent := int64(8*next) + 4 // and four cycles on the way out
+		if due := max(sent+50, min(sent+500, 3000)); p.Update.Seq != next || cycleOf(p.At) < sent+50 || sent < 2000 && cycleOf(p.At) != due {
+			t.Fatalf("ack of %d at cycle %d, want %d at %d", p.Update.Seq, cycleOf(p.At), next, due)
+		}
+		next++
+	}
+	if next != 400 {
+		t.Errorf("%d ACKs", next)
+	}
+}
+
+// TestRearmingLeavesFramesInsideAlone loads other flows while an update of the old ones is still in the queue.
+func TestRearmingLeavesFramesInsideAlone(t *testing.T) {
+	b := newBench(t, Config{Tables: newTables(1, 1), Wire: true})
+	b.configure(fifo, 8, 1)
+	b.loadFlows(1, 1, func(_ int, f *regmap.Flow) { f.SourcePort = 1111 })
+	b.loadDescriptors(regmap.Descriptor{})
+	b.start()
+	b.sleep(100 * olaf.Cycle)
+	b.loadFlows(1, 1, func(_ int, f *regmap.Flow) { f.SourcePort = 2222 })
+	b.start()
+	b.finish()
+	var ports []uint16
+	for _, p := range b.DrainPackets(nil) {
+		ports = append(ports, p.Addresses.SourcePort)
+	}
+	if d := cmp.Diff([]uint16{1111, 2222}, ports); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestContributorsLiveUntilTheNextDrain(t *testing.T) {
+	b := newBench(t, Config{Tables: newTables(1, 2)})
+	b.configure(smart|regmap.QueueModeProvenance, 8, 1)
+	b.loadFlows(1, 2, nil)
+	b.loadDescriptors(burst(100, 2, 100)...)
+	b.start()
+	b.finish()
+	b.Drain(nil) // so that the arenas have room
+	b.start()
+	b.finish()
+	first := b.Drain(nil)
+	kept := copied(append([]olaf.Observation(nil), first...))
+	b.loadDescriptors(burst(100, 1, 90)...)
+	b.start()
+	b.finish()
+	if d := cmp.Diff(kept, first); d != "" {
+		t.Error(d)
+	}
+}
+
+func TestCyclesAreSixtyFourBits(t *testing.T) {
+	b := newBench(t, Config{})
+	b.sleep(20 * olaf.Second)
+	if got, err := regmap.Read64(b, regmap.CommonCycles); err != nil || got != 5_000_000_000 {
+		t.Errorf("%d cycles in 20 s, %v", got, err)
 	}
 }
 

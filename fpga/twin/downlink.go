@@ -33,11 +33,8 @@ func (s *server) due() int64 {
 	return s.pending[s.first].due
 }
 
-// answer queues an ACK. The way back keeps the order, also when the delay was shortened meanwhile.
+// answer queues an ACK. The way back keeps the order: one whose delay was shortened meanwhile waits for those before it.
 func (s *server) answer(due int64, f *flow, u *olaf.Update) {
-	if n := len(s.pending); s.first < n {
-		due = max(due, s.pending[n-1].due)
-	}
 	if s.first > 0 && len(s.pending) == cap(s.pending) {
 		n := copy(s.pending, s.pending[s.first:])
 		s.pending, s.first = s.pending[:n], 0

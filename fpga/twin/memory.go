@@ -73,7 +73,7 @@ func (m *memory) crc(n uint32) uint32 {
 		bytes [4096]byte
 	)
 	for at := uint32(0); at < n; {
-		part := min(n-at, uint32(len(bytes)/4), pageWords-at%pageWords)
+		part := min(n-at, uint32(len(bytes)/4)) // a divisor of pageWords
 		words := m.view(at, part)
 		for i := range part {
 			v := uint32(0)

@@ -204,28 +204,63 @@ func TestOneUpdateCrossesTheCard(t *testing.T) {
 	}
 }
 
+// BenchmarkRun is one micro-benchmark run of the paper's size: 13,500 updates loaded by WriteBurst, fired, drained.
 func BenchmarkRun(b *testing.B) {
-	const n = 13500
-	tw := newBench(b, Config{Tables: newTables(9, 3)})
-	tw.loadFlows(9, 3, nil)
-	ds := burst(n, 27, 6)
-	words := make([]uint32, n*regmap.DescriptorWords)
-	for i := range ds {
-		ds[i].Put(words[i*regmap.DescriptorWords:])
+	cases := []struct {
+		name              string
+		mode              uint32
+		clusters, workers int
+		acks, wire        bool
+	}{
+		{"olaf", smart, 9, 3, false, false},
+		{"olaf/provenance", smart | regmap.QueueModeProvenance, 9, 3, false, false},
+		{"fifo/provenance", fifo | regmap.QueueModeProvenance, 9, 3, false, false},
+		{"olaf/10000clusters", smart | regmap.QueueModeProvenance, 10000, 1, false, false},
+		{"olaf/acks", smart | regmap.QueueModeProvenance, 9, 3, true, false},
+		{"olaf/wire", smart | regmap.QueueModeProvenance, 9, 3, true, true},
 	}
-	tw.write(regmap.GeneratorDescriptors, n)
-	tw.configure(smart|regmap.QueueModeProvenance, 8, 20)
-	var obs []olaf.Observation
+	for _, c := range cases {
+		b.Run(c.name, func(b *testing.B) { benchmarkRun(b, c.mode, c.clusters, c.workers, c.acks, c.wire) })
+	}
+}
+
+func benchmarkRun(b *testing.B, mode uint32, clusters, workers int, acks, wire bool) {
+	const n = 13500
+	t := newBench(b, Config{Tables: newTables(clusters, workers), Wire: wire})
+	t.loadFlows(clusters, workers, nil)
+	words := make([]uint32, n*regmap.DescriptorWords)
+	for i, d := range burst(n, clusters*workers, 6) {
+		d.Put(words[i*regmap.DescriptorWords:])
+	}
+	t.write(regmap.GeneratorDescriptors, n)
+	t.configure(mode, 8, 20)
+	if acks {
+		t.write(regmap.ModelControl, regmap.ModelControlAck)
+	}
+	var (
+		obs     []olaf.Observation
+		packets []Packet
+	)
 	b.ReportAllocs()
 	for b.Loop() {
-		tw.write(regmap.CommonCommand, regmap.CommonCommandClear)
-		tw.write(regmap.GeneratorMemSelect, 0)
-		if err := tw.WriteBurst(regmap.GeneratorMemData, words); err != nil {
+		t.write(regmap.CommonCommand, regmap.CommonCommandClear)
+		t.write(regmap.GeneratorMemSelect, 0)
+		if err := t.WriteBurst(regmap.GeneratorMemData, words); err != nil {
 			b.Fatal(err)
 		}
-		tw.start()
-		tw.finish()
-		obs = tw.Drain(obs[:0])
+		t.start()
+		t.finish()
+		obs = t.Drain(obs[:0])
+		packets = t.DrainPackets(packets[:0])
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/update")
+}
+
+// BenchmarkReplica is the cost of one more card.
+func BenchmarkReplica(b *testing.B) {
+	t := newBench(b, Config{})
+	b.ReportAllocs()
+	for b.Loop() {
+		t.Replica()
+	}
 }
