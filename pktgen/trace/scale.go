@@ -208,6 +208,7 @@ type Scaler struct {
 	turns   int64
 	turnNS  float64 // length of a turn
 	heap    []*emulated
+	workers []emulated
 }
 
 // NewScaler prepares to make of r what s asks for. The error matches ErrScaling.
@@ -224,6 +225,7 @@ func NewScaler(r *Recording, s Scaling) (*Scaler, error) {
 		sc.begin(&workers[j], r, j)
 	}
 	frameNS := float64(s.Frame.Bits()) / float64(s.Rate) * 1e9
+	sc.workers = workers
 	sc.unitNS = frameNS * sc.perUnit(workers) / float64(sc.turns)
 	sc.turnNS = s.TurnUpdates * frameNS * float64(s.Workers) / float64(sc.turns)
 	for j := range workers {
@@ -304,6 +306,13 @@ func (sc *Scaler) timeOf(w *emulated) int64 {
 		ns += sc.turnNS * (whole*float64(sc.turns-1) + float64(w.turn))
 	}
 	return int64(ns + 0.5)
+}
+
+// Interval draws the next interval of one worker by itself, in picoseconds: what a worker that waits for answers needs,
+// whose instants are not those of the trace. It must not be mixed with Next.
+func (sc *Scaler) Interval(worker int) olaf.Duration {
+	w := &sc.workers[worker]
+	return olaf.Duration(w.next() * w.factor * sc.unitNS * float64(olaf.Nanosecond))
 }
 
 // Total is how many updates there will be, 0 if they do not end.
@@ -387,7 +396,7 @@ func (sc *Scaler) Report(source, scaled Statistics) ScaleReport {
 			}
 		}
 	}
-	report.Achieved = olaf.Rate(math.Round(perNS * 1e9 * float64(s.Frame.Bits())))
+	report.Achieved = olaf.Rate(math.Round(perNS*1e3*float64(s.Frame.Bits()))) * olaf.Mbps
 	if s.Drift {
 		report.Kept = keptOf("", source.Mean, scaled.Mean)
 	} else {

@@ -1,0 +1,95 @@
+package trace
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares v, as JSON, with a file in testdata.
+func golden(t *testing.T, name string, v any) {
+	t.Helper()
+	got, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := "testdata/" + name
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, append(got, '\n'), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(strings.TrimSpace(string(want)), string(got)); d != "" {
+		t.Errorf("%s: %s", name, d)
+	}
+}
+
+// The embedded recording is real: eight workers that learn to land. Its statistics are what scaling starts from.
+func TestStatisticsOfTheEmbeddedTrace(t *testing.T) {
+	r, closer, err := Open("builtin:lander8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closer.Close()
+	s, err := Measure(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Updates != 1600 || s.LateMean < s.EarlyMean+200 {
+		t.Errorf("%d updates, reward %.0f, later %.0f: not the recording of a training that learned", s.Updates, s.EarlyMean, s.LateMean)
+	}
+	golden(t, "lander8.json", s)
+}
+
+func TestScalingOfTheEmbeddedTraceIsPinned(t *testing.T) {
+	r, closer, err := Open("builtin:lander8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closer.Close()
+	recording, err := Load(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sc, err := NewScaler(recording, DefaultScaling())
+	if err != nil {
+		t.Fatal(err)
+	}
+	scaled, err := Measure(sc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, closer2, err := Open("builtin:lander8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closer2.Close()
+	source, err := Measure(again)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "lander8-27.json", struct {
+		Header *Header
+		Report ScaleReport
+	}{sc.Header(), sc.Report(source, scaled)})
+}
+
+func TestUnknownEmbeddedTrace(t *testing.T) {
+	if _, _, err := Open("builtin:pong"); err == nil || !strings.Contains(err.Error(), "builtin:lander8") {
+		t.Errorf("error %v", err)
+	}
+}
