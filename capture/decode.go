@@ -55,6 +55,9 @@ func NewDecoder(src Source) *Decoder {
 	return d
 }
 
+// Name is what the capture is called in errors.
+func (d *Decoder) Name() string { return d.name }
+
 // SetOrigin fixes the wall-clock time, in ns since 1970, at which the generator was armed, so that ages can be computed
 // from a wall-clock capture whose clock is the generator's. It must come before the first Next.
 func (d *Decoder) SetOrigin(unixNS int64) { d.origin, d.known, d.virtual = unixNS, true, true }

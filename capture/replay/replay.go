@@ -1,0 +1,279 @@
+// Package replay pushes a capture of OLAF frames through a queue, as if the queue had stood where the capture was taken:
+// timed arrivals in, timed deliveries and counters out.
+//
+// There are no tables in a replay: a frame's cluster and worker are what its header claims, any of the 65,536 clusters,
+// and nobody can be misidentified. Frames that are not OLAF, and ACKs, which never pass the queue, are bypassed; broken
+// frames are malformed; neither is delivered.
+package replay
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/results"
+)
+
+// Schema names the JSON form of a Result.
+const Schema = "olafctl.replay/v1"
+
+// ErrTruncated says that gradients are wanted from a capture that did not keep them.
+var ErrTruncated = errors.New("the capture did not keep whole frames")
+
+// Config shapes the queue.
+type Config struct {
+	Queue  string        // the discipline: one of engine.Names
+	Engine engine.Config // Clusters and LaneMemory are set by the replay
+	Output engine.Output // the serialiser and the engine's cycles
+	// Lanes merges gradients and hands them to the sink, which a sink that writes frames needs. It costs 9 kB a slot.
+	Lanes bool
+}
+
+// Delivery is one frame that left the queue. It is valid during the call that hands it out.
+type Delivery struct {
+	olaf.Observation                // At is on the decoder's run clock
+	Addresses        olaf.Addresses // of the newest contributor's frame
+	Lanes            []int32        // nil without Config.Lanes
+}
+
+// Sink takes deliveries in order of time. Its error ends the replay.
+type Sink interface {
+	Deliver(d *Delivery) error
+}
+
+// Result is what became of a capture's packets. The counters have the names and meanings of a bench row; sent is every
+// packet of the capture.
+type Result struct {
+	Schema        string `json:"schema"`
+	Queue         string `json:"queue"`
+	OutRateBPS    int64  `json:"out_rate_bps"` // what the limiter holds, nearest to what was asked for
+	Slots         int    `json:"slots"`
+	DequeueCycles int    `json:"dequeue_cycles"`
+	MergeCycles   int    `json:"merge_cycles"`
+	OverheadBytes int    `json:"overhead_bytes"`
+
+	results.Counters
+	Lost    int64         `json:"lost"`
+	LostPct results.Float `json:"lost_pct"` // of what was sent
+	// CountIn is the sum of the count field over arrivals that the queue took: more than their number where an earlier
+	// hop had merged.
+	CountIn int64 `json:"count_in"`
+
+	Clusters       int           `json:"clusters"` // distinct ones seen
+	Workers        int           `json:"workers"`  // distinct pairs of cluster and worker
+	FirstArrivalNS int64         `json:"first_arrival_ns"`
+	LastDeliveryNS int64         `json:"last_delivery_ns"`
+	Utilisation    results.Float `json:"utilisation"` // of the output, from the first arrival to the last delivery
+	// AggregationsCDF is the share of delivered frames with at most 0, 1, 2 … updates beside the newest one inside.
+	AggregationsCDF []float64 `json:"aggregations_cdf"`
+	// SameClock says that arrivals and generation times come from one clock, without which ages mean nothing.
+	SameClock bool `json:"same_clock"`
+	// MergedArrivals had been merged before they were captured; who is inside of them is unknown.
+	MergedArrivals int64          `json:"merged_arrivals"`
+	Capture        capture.Losses `json:"capture"`
+
+	// Valid says that the accounts balance and the capture admits no loss of its own; otherwise Reason says what is wrong.
+	Valid   bool   `json:"valid"`
+	Reason  string `json:"reason,omitempty"`
+	Partial bool   `json:"partial,omitempty"` // ended before the capture did
+}
+
+// checkEvery is how many arrivals pass between two looks at the context.
+const checkEvery = 4096
+
+// Run replays everything that src decodes and hands deliveries to sink, which may be nil. The queue is drained at the end
+// of the capture. When reading, the sink or the context fails, the result covers what came before and is partial, and the
+// error is theirs. Errors of the configuration match engine.ErrConfig and leave no result.
+func Run(ctx context.Context, src *capture.Decoder, cfg Config, sink Sink) (*Result, error) {
+	r, err := newRun(cfg, sink)
+	if err != nil {
+		return nil, err
+	}
+	err = r.play(ctx, src)
+	if err == nil {
+		r.queue.Drain()
+		err = r.failed
+	}
+	result := r.result(src, err != nil)
+	return result, err
+}
+
+// run is one replay under way.
+type run struct {
+	cfg       Config
+	queue     *engine.Queue
+	sink      Sink
+	delivery  Delivery
+	addresses []olaf.Addresses // by slot
+	lanes     []int32
+	failed    error // of the sink
+
+	merges         []int64 // delivered frames by aggregations inside
+	seen           map[uint32]struct{}
+	arrived        bool
+	first, last    olaf.Time
+	mergedArrivals int64
+	refused        int64 // updates that ended the replay
+}
+
+func newRun(cfg Config, sink Sink) (*run, error) {
+	cfg.Engine.Clusters, cfg.Engine.LaneMemory = engine.MaxClusters, 0
+	if cfg.Lanes {
+		cfg.Engine.LaneMemory = olaf.MaxLanes
+	}
+	e, err := engine.New(cfg.Queue, cfg.Engine)
+	if err != nil {
+		return nil, err
+	}
+	r := &run{
+		cfg: cfg, sink: sink, lanes: make([]int32, olaf.MaxLanes),
+		addresses: make([]olaf.Addresses, cfg.Engine.Slots+1), seen: make(map[uint32]struct{}),
+	}
+	r.queue, err = engine.NewQueue(e, cfg.Output, r)
+	return r, err
+}
+
+func (r *run) play(ctx context.Context, src *capture.Decoder) error {
+	var a capture.Arrival
+	for n := 0; ; n++ {
+		if n%checkEvery == 0 && ctx.Err() != nil {
+			return ctx.Err()
+		}
+		switch err := src.Next(&a); {
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		case a.Frame.Kind() != olaf.KindUpdate:
+			continue
+		}
+		if a.Truncated && r.cfg.Lanes {
+			r.refused++
+			return &capture.Error{File: src.Name(), Packet: a.Number, Kind: ErrTruncated, Advice: "capture with a snapshot length of 9036 or more, or replay without writing frames"}
+		}
+		r.offer(&a)
+		if r.failed != nil {
+			return r.failed
+		}
+	}
+}
+
+func (r *run) offer(a *capture.Arrival) {
+	var lanes []int32
+	if r.cfg.Lanes {
+		lanes = r.lanes[:a.Update.Lanes]
+		a.Frame.Lanes(lanes)
+	}
+	if !r.arrived {
+		r.arrived, r.first = true, a.At
+	}
+	r.seen[uint32(a.Update.Cluster)<<16|uint32(a.Update.Worker)] = struct{}{}
+	if a.Update.Count > 1 {
+		r.mergedArrivals++
+	}
+	r.queue.Offer(a.At, &a.Update, lanes)
+	if slot := r.queue.LastSlot(); slot != engine.NoSlot {
+		for int(slot) >= len(r.addresses) {
+			r.addresses = append(r.addresses, olaf.Addresses{})
+		}
+		r.addresses[slot] = a.Frame.Addresses()
+	}
+}
+
+// Deliver takes a frame from the queue.
+func (r *run) Deliver(d *engine.Departure) {
+	r.last = d.At
+	inside := int(d.Frame.Update.Count) - 1
+	for len(r.merges) <= inside {
+		r.merges = append(r.merges, 0)
+	}
+	r.merges[inside]++
+	if r.sink == nil || r.failed != nil {
+		return
+	}
+	r.delivery = Delivery{
+		Observation: olaf.Observation{At: d.At, Queued: d.Queued, Update: d.Frame.Update, Contributors: d.Frame.Contributors},
+		Addresses:   r.addresses[d.Slot],
+		Lanes:       d.Frame.Lanes,
+	}
+	if r.mergedArrivals > 0 {
+		r.delivery.Contributors = nil // one of them may stand for several
+	}
+	r.failed = r.sink.Deliver(&r.delivery)
+}
+
+func (r *run) result(src *capture.Decoder, partial bool) *Result {
+	e := r.queue.Engine()
+	out := r.queue.Output()
+	s, losses := e.Stats(), src.Losses()
+	frames, updates := e.QueuedCount()
+	res := &Result{
+		Schema: Schema, Queue: r.cfg.Queue, OutRateBPS: int64(out.Rate.Rate()), Slots: r.cfg.Engine.Slots,
+		DequeueCycles: out.DequeueCycles, MergeCycles: out.MergeCycles, OverheadBytes: out.OverheadBytes,
+		Counters: results.Counters{
+			Sent: losses.Packets, Bypassed: losses.Bypassed + losses.Acks, Malformed: losses.Malformed, LostBeforeEngine: r.refused,
+			In:       int64(s.Offered),
+			Appended: int64(s.Class[engine.Appended]), Aggregated: int64(s.Class[engine.Aggregated]),
+			Replaced: int64(s.Class[engine.Replaced]), ReplacedReward: int64(s.Class[engine.ReplacedReward]),
+			DroppedFull: int64(s.Class[engine.DroppedFull]), DroppedReward: int64(s.Class[engine.DroppedReward]),
+			DroppedMismatch: int64(s.Class[engine.DroppedMismatch]),
+			Delivered:       int64(s.Released), Received: int64(s.Released),
+			Queued: int64(frames), Flushed: int64(s.Flushed),
+			CountDelivered: int64(s.SumReleased), CountQueued: int64(updates), CountFlushed: int64(s.SumFlushed),
+			CountDiscarded: int64(s.SumDiscarded), CountSaturations: int64(s.CountSaturations),
+			LaneSaturations: int64(s.LaneSaturations), RewardSaturations: int64(s.RewardSaturations),
+		},
+		CountIn: int64(s.SumAccepted),
+		Workers: len(r.seen), MergedArrivals: r.mergedArrivals, Capture: losses,
+		Utilisation: results.Missing(), AggregationsCDF: cdf(r.merges, int64(s.Released)),
+		Partial: partial,
+	}
+	_, res.SameClock = src.Origin()
+	res.Lost, res.LostPct = res.Counters.Lost(), results.Float(res.Counters.LostPct())
+	clusters := make(map[uint32]struct{})
+	for key := range r.seen {
+		clusters[key>>16] = struct{}{}
+	}
+	res.Clusters = len(clusters)
+	if r.arrived {
+		res.FirstArrivalNS = r.first.NS()
+	}
+	if s.Released > 0 {
+		res.LastDeliveryNS = r.last.NS()
+		res.Utilisation = results.Float(float64(r.queue.Busy()) / float64(r.last.Sub(r.first)))
+	}
+	res.judge(e)
+	return res
+}
+
+// judge sets Valid and Reason.
+func (res *Result) judge(e engine.Engine) {
+	counters := res.Counters
+	// The identity over counts assumes that every arrival stands for one update; the engine's own does not.
+	counters.CountDelivered += res.In - res.lostIn() - res.CountIn
+	switch err := errors.Join(engine.Audit(e), counters.Check()); {
+	case err != nil:
+		res.Reason = err.Error()
+	case res.Capture.CaptureDropped > 0:
+		res.Reason = "the capture lost packets"
+	default:
+		res.Valid = true
+	}
+}
+
+// lostIn is how many arrivals the queue did not take.
+func (res *Result) lostIn() int64 { return res.DroppedFull + res.DroppedReward + res.DroppedMismatch }
+
+// cdf sums counts up to shares of total.
+func cdf(counts []int64, total int64) []float64 {
+	out := make([]float64, len(counts))
+	sum := int64(0)
+	for i, n := range counts {
+		sum += n
+		out[i] = float64(sum) / float64(total)
+	}
+	return out
+}
