@@ -1,0 +1,161 @@
+package aomcheck
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/aomcheck/smt"
+)
+
+// engine writes the queue of docs/semantics.md. Frames leave in the order in which they were appended, an update merges
+// into the frame of its cluster as long as that waits, and then shares its start of service. So
+//
+//	S(f) = max(A(f), S(g) + p/C over all frames g appended before f),   D = S + p/C,
+//
+// and only frames appended less than maxWait + p/C before f can matter, which the ranges decide.
+func (m *model) engine() {
+	m.maxWait = m.engineWait()
+	full := m.canFill()
+	starts := make([][]smt.Lin, len(m.streams)) // S(u,k), meaningful where k starts or joins a frame
+	last := make([][]smt.Lin, len(m.streams))   // S of the cluster's newest frame after k
+	for u := range m.streams {
+		starts[u], last[u] = m.chain(u, full)
+	}
+	for u := range m.streams {
+		for k := range m.streams[u].arrival {
+			m.start(u, k, starts, last)
+			if full {
+				m.fill(u, k, starts)
+			}
+		}
+	}
+}
+
+// engineWait is the longest wait before service. Each cluster has at most one update waiting, one more is leaving, and
+// at most Qmax−1 slots are taken when an update is appended. Where no cluster sends faster than all the others and itself
+// are served, no cluster ever has two updates inside, and the leaving one is among the F−1 others.
+func (m *model) engineWait() int64 {
+	ahead := len(m.streams)
+	if m.unhurried() {
+		ahead--
+	}
+	return int64(min(ahead, m.p.Slots-1)) * m.service
+}
+
+func (m *model) unhurried() bool {
+	round := olaf.Duration(len(m.p.Clusters)) * m.p.Service
+	for _, c := range m.p.Clusters {
+		if c.Interval-c.Jitter < round {
+			return false
+		}
+	}
+	return true
+}
+
+// canFill says whether an update can ever find all slots taken.
+func (m *model) canFill() bool {
+	inside := len(m.streams) // F−1 others waiting and one leaving
+	if m.unhurried() {
+		inside--
+	}
+	return inside >= m.p.Slots
+}
+
+// chain decides, along one cluster, which updates start a frame, which join the waiting one, and which are dropped.
+func (m *model) chain(u int, canFill bool) (starts, last []smt.Lin) {
+	st := &m.streams[u]
+	n := len(st.arrival)
+	// Before the first update: nothing inside that could matter, nothing delivered.
+	lastStart := st.arrival[0].Shift(-m.maxWait - 2*m.service)
+	gen := st.arrival[0]
+	some := smt.False
+	for k := range n {
+		s, a := m.s, st.arrival[k]
+		start := a.Plus(s.Real(name("W", u, k), 0, m.maxWait))
+		opens := m.let("A1 nothing of the cluster waits", "opens", u, k, s.Le(lastStart, a))
+		full := smt.False
+		if canFill {
+			full = s.Bool(name("full", u, k))
+		}
+		appends := m.let("A1 append", "app", u, k, smt.And(st.sent[k], opens, smt.Not(full)))
+		merges := smt.And(st.sent[k], smt.Not(opens))
+		accepted := m.let("A1 append or merge", "acc", u, k, smt.And(st.sent[k], smt.Or(smt.Not(opens), smt.Not(full))))
+		s.Assert(eq("A1 merge keeps the place", u, k), smt.Implies(merges, s.Eq(start, lastStart)))
+		st.merges = st.merges || merges != smt.False
+
+		st.frame = append(st.frame, appends)
+		st.depart = append(st.depart, start.Shift(m.service))
+		st.before = append(st.before, gen)
+		st.earlier = append(st.earlier, some)
+		st.lost = append(st.lost, smt.And(st.sent[k], opens, full))
+		starts = append(starts, start)
+
+		lastStart = m.carry("12.1 start of the newest frame", "S", u, k, accepted, start, lastStart)
+		gen = m.carry("6 generation time of the newest update inside", "G", u, k, accepted, a, gen)
+		some = m.let("6 something delivered before", "some", u, k, smt.Or(some, appends))
+		last = append(last, lastStart)
+	}
+	st.newest = gen
+	return starts, last
+}
+
+// start fixes S of a frame that update k of u starts.
+func (m *model) start(u, k int, starts, last [][]smt.Lin) {
+	st, s := &m.streams[u], m.s
+	appends, start := st.frame[k], starts[u][k]
+	tight := []smt.Bool{s.Eq(start, st.arrival[k])}
+	after := func(cond smt.Bool, free smt.Lin) {
+		matters := smt.And(cond, s.Lt(st.arrival[k], free))
+		if matters == smt.False {
+			return
+		}
+		s.Assert(eq("12.2 departures p/C apart, in order of arrival", u, k), smt.Implies(smt.And(appends, cond), s.Le(free, start)))
+		tight = append(tight, smt.And(cond, s.Eq(start, free)))
+	}
+	if k > 0 {
+		after(smt.True, last[u][k-1].Shift(m.service))
+	}
+	for v := range m.streams {
+		if v == u {
+			continue
+		}
+		for n := range m.streams[v].arrival {
+			after(smt.And(m.streams[v].frame[n], m.arrivedBefore(v, n, u, k)), starts[v][n].Shift(m.service))
+		}
+	}
+	s.Assert(eq("12.2 the output never idles while something waits", u, k), smt.Implies(appends, smt.Or(tight...)))
+}
+
+// fill says when update k of u, of whose cluster nothing waits, finds all slots taken. Each other cluster has at most one
+// frame waiting, and at most one frame in all is leaving, so that F terms are counted and not one per update.
+func (m *model) fill(u, k int, starts [][]smt.Lin) {
+	a := m.streams[u].arrival[k]
+	var taken, leaving []smt.Bool
+	for v := range m.streams {
+		var waiting []smt.Bool
+		for n := range m.streams[v].arrival {
+			if v == u && n >= k {
+				break
+			}
+			ahead := smt.And(m.streams[v].frame[n], m.arrivedBefore(v, n, u, k))
+			waiting = append(waiting, smt.And(ahead, m.s.Lt(a, starts[v][n])))
+			leaving = append(leaving, smt.And(ahead, m.s.Le(starts[v][n], a), m.s.Lt(a, starts[v][n].Shift(m.service))))
+		}
+		if v != u {
+			taken = append(taken, smt.Or(waiting...))
+		}
+	}
+	taken = append(taken, smt.Or(leaving...))
+	possible := taken[:0]
+	for i, t := range taken {
+		if t != smt.False {
+			possible = append(possible, m.s.Let(eq("12.2 share of Q(k)", u, k), fmt.Sprintf("Q.%d.%d.in.%d", u, k, i), t))
+		}
+	}
+	full := smt.False
+	if len(possible) >= m.p.Slots {
+		full = m.s.AtLeast(eq("12.2 Q(k)", u, k), name("Q", u, k), m.p.Slots, possible)
+	}
+	// Without the cluster's own frames waiting; an update that merges never asks.
+	m.s.Assert(eq("A1 the queue is full", u, k), smt.Iff(smt.Bool(name("full", u, k)), full))
+}

@@ -1,0 +1,154 @@
+package aomcheck
+
+import (
+	"fmt"
+	"math/big"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/olafctl/olaf"
+)
+
+// Path is one sample path: which updates reach the engine, and when. Times are integers of the path's own step, so that
+// any rational arrival time is exact.
+type Path struct {
+	// PerTick is how many steps make one tick of the problem.
+	PerTick int64
+	// Arrivals has one entry per cluster and update, in steps; Sent one decision each. Decisions are left out (nil) where
+	// the control decides along the path.
+	Arrivals [][]int64
+	Sent     [][]bool
+}
+
+// finest bounds how finely a path of p resolves a tick, so that its times and their sums stay inside 64 bits.
+func (p *Problem) finest() int64 {
+	span := int64(1)
+	for _, c := range p.Clusters {
+		span = max(span, int64((c.PhaseHigh+c.Jitter+olaf.Duration(c.Updates)*c.Interval)/p.tick()))
+	}
+	return max((1<<60)/span, 1)
+}
+
+// pathOf turns a solver's values, in the unit of the script, into a path.
+func (m *model) pathOf(values map[string]any) (*Path, error) {
+	perTick, finest := int64(1), m.p.finest()
+	rationals := make(map[string]*big.Rat)
+	for id, v := range values {
+		r, ok := v.(*big.Rat)
+		if !ok {
+			continue
+		}
+		rationals[id] = m.s.Ticks(r)
+		d := rationals[id].Denom()
+		if !d.IsInt64() || d.Int64() > finest || perTick/gcd(perTick, d.Int64()) > finest/d.Int64() {
+			return nil, fmt.Errorf("the arrival times need steps finer than 1/%d of %v", finest, m.p.tick())
+		}
+		perTick = perTick / gcd(perTick, d.Int64()) * d.Int64()
+	}
+	in := func(id string, otherwise int64) (int64, error) {
+		r, ok := rationals[id]
+		if !ok {
+			return otherwise * perTick, nil
+		}
+		n := new(big.Int).Mul(r.Num(), big.NewInt(perTick/r.Denom().Int64()))
+		if !n.IsInt64() || n.Int64() > 1<<60 || n.Sign() < 0 {
+			return 0, fmt.Errorf("%s = %s is out of range", id, r.RatString())
+		}
+		return n.Int64(), nil
+	}
+	path := &Path{PerTick: perTick}
+	for u, st := range m.streams {
+		phase, err := in(fmt.Sprintf("phase.%d", u), m.ticks(st.c.PhaseLow))
+		if err != nil {
+			return nil, err
+		}
+		times, sent := make([]int64, len(st.arrival)), make([]bool, len(st.arrival))
+		for k := range times {
+			jitter, err := in(name("jitter", u, k), 0)
+			if err != nil {
+				return nil, err
+			}
+			times[k] = phase + int64(k)*m.ticks(st.c.Interval)*perTick + jitter
+			sent[k] = m.sentIn(values, u, k)
+		}
+		path.Arrivals, path.Sent = append(path.Arrivals, times), append(path.Sent, sent)
+	}
+	return path, nil
+}
+
+func (m *model) sentIn(values map[string]any, u, k int) bool {
+	if v, ok := values[name("sent", u, k)].(bool); ok {
+		return v
+	}
+	return m.streams[u].sent[k] == "true"
+}
+
+// RandomPath draws a path that p allows, in steps of a thousandth of a tick: phases and jitter uniformly or, one time in
+// three each, at an end of their range, where the extremes of a verdict lie. Send decisions are left to Replay. It
+// returns nil when the draw breaks an assumption of p (order or separation), which the caller draws again.
+func (p *Problem) RandomPath(rng *rand.Rand) *Path { return p.randomPath(rng, min(1000, p.finest())) }
+
+func (p *Problem) randomPath(rng *rand.Rand, perTick int64) *Path {
+	tick := p.tick()
+	draw := func(lo, hi olaf.Duration, open bool) int64 {
+		a, b := int64(lo/tick)*perTick, int64(hi/tick)*perTick
+		if open {
+			b--
+		}
+		switch r := rng.IntN(6); {
+		case b <= a || r < 2:
+			return a
+		case r < 4:
+			return b
+		}
+		return a + rng.Int64N(b-a+1)
+	}
+	path := &Path{PerTick: perTick}
+	for _, c := range p.Clusters {
+		phase := draw(c.PhaseLow, c.PhaseHigh, c.EveryPhase)
+		times := make([]int64, c.Updates)
+		for k := range times {
+			times[k] = phase + int64(k)*int64(c.Interval/tick)*perTick + draw(0, c.Jitter, false)
+		}
+		path.Arrivals = append(path.Arrivals, times)
+	}
+	if !p.allows(path) {
+		return nil
+	}
+	return path
+}
+
+// allows checks the assumptions that tie arrivals to each other.
+func (p *Problem) allows(path *Path) bool {
+	for _, times := range path.Arrivals {
+		for k := 1; k < len(times); k++ {
+			if times[k] <= times[k-1] {
+				return false
+			}
+		}
+	}
+	gap := int64(p.Separation/p.tick()) * path.PerTick
+	for u, a := range path.Arrivals {
+		for _, b := range path.Arrivals[u+1:] {
+			if gap > 0 && nearest(a, b) < gap {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// nearest is the least distance between a member of a and one of b; both rise.
+func nearest(a, b []int64) int64 {
+	best := int64(1) << 62
+	for _, t := range a {
+		i, _ := slices.BinarySearch(b, t)
+		if i < len(b) {
+			best = min(best, b[i]-t)
+		}
+		if i > 0 {
+			best = min(best, t-b[i-1])
+		}
+	}
+	return best
+}

@@ -1,0 +1,322 @@
+package aomcheck
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
+)
+
+// ErrProblem is the kind of every refused problem; match it with errors.Is. The message names the field.
+var ErrProblem = errors.New("bad verification problem")
+
+// Model says which equations describe the queue.
+type Model string
+
+const (
+	// Engine is the queue of docs/semantics.md: an update that merges takes the place of the one that waits, own service
+	// included, and one that finds all slots taken is dropped.
+	Engine Model = "engine"
+	// Paper is §12.3 as printed: D = A + Q·p/C without own service, an update that is overtaken by its successor restarts
+	// the wait, and departures of different clusters are at least p/C apart by decree.
+	Paper Model = "paper"
+	// PaperService is Paper with the update's own service added, D = A + (Q+1)·p/C.
+	PaperService Model = "paper+service"
+)
+
+// Kind is what an objective bounds.
+type Kind string
+
+const (
+	Fairness   Kind = "fairness"    // means of the peak AoM of any two clusters differ by at most Bound
+	MaxPeak    Kind = "max-peak"    // no peak AoM exceeds Bound
+	MeanPeak   Kind = "mean"        // no cluster's mean peak AoM exceeds Bound
+	LossFree   Kind = "loss-free"   // no update finds the queue full
+	PerCluster Kind = "per-cluster" // each cluster keeps its own MaxPeak and Mean
+)
+
+// Mean says over what the mean of the peak AoM is taken.
+type Mean string
+
+const (
+	// Departed averages over the frames that were delivered.
+	Departed Mean = "departed"
+	// AllUpdates is the paper's literal mean: replaced and unsent updates count with a peak of 0. It makes clusters look
+	// alike however rarely they deliver.
+	AllUpdates Mean = "all"
+)
+
+// Objective is what must hold.
+type Objective struct {
+	Kind  Kind
+	Bound olaf.Duration // ε of Fairness, the bound of MaxPeak and MeanPeak
+	Mean  Mean          // Departed when empty
+}
+
+// Cluster is one job's stream of updates at the engine.
+type Cluster struct {
+	Name     string
+	Interval olaf.Duration // between sends, positive
+	// PhaseLow and PhaseHigh bound the first send; EveryPhase allows all of [0, Interval).
+	PhaseLow, PhaseHigh olaf.Duration
+	EveryPhase          bool
+	Jitter              olaf.Duration // each arrival is late by 0 … Jitter, independently
+	Updates             int           // this cluster's K; 0 takes the problem's horizon
+	Sends               []bool        // given send decisions, one per update; used with SendsGiven
+	MaxPeak, Mean       olaf.Duration // own bounds of a PerCluster objective; 0 is none
+}
+
+// Sends says where the send decisions of the transmission control come from.
+type Sends string
+
+const (
+	// SendsFree lets every decision with 0 < Ps < 1 fall either way. A verdict then covers all of them.
+	SendsFree Sends = "free"
+	// SendsSeeded draws one uniform number per update from a seed and sends where it is below Ps, whatever the arrivals
+	// make of Ps. A verdict covers all arrivals, but only these draws.
+	SendsSeeded Sends = "seeded"
+	// SendsGiven takes Cluster.Sends as they are.
+	SendsGiven Sends = "given"
+)
+
+// Control is the worker-side transmission control (paper §5); the zero value is off.
+type Control struct {
+	DeltaT   olaf.Duration // Δ̄T, positive switches the control on
+	Slope    tc.Slope      // v
+	Active   int           // N of Qmax/N; 0 takes the number of clusters
+	AckDelay olaf.Duration // R, from departure to the worker
+	Sends    Sends         // SendsFree when empty
+	Seed     uint64        // of SendsSeeded
+}
+
+// Problem is one question.
+type Problem struct {
+	Model      Model
+	Clusters   []Cluster
+	Service    olaf.Duration // p/C, one update's time on the output, positive
+	Slots      int           // Qmax
+	Separation olaf.Duration // assumption: arrivals of different clusters are at least this far apart
+	Horizon    int           // updates per cluster
+	Control    Control
+	Objective  Objective
+}
+
+// Limits on what is accepted; larger problems are refused with the limit named.
+const (
+	MaxClusters = 64
+	MaxUpdates  = 4000 // over all clusters
+	// FreeLimit is up to how many updates per cluster free send decisions are tried. Proofs double with every update.
+	FreeLimit = 14
+	// maxSpan keeps sums of times over all updates inside 64 bits.
+	maxSpan = olaf.Duration(1) << 50
+)
+
+// WithDefaults fills what may be left out.
+func (p Problem) WithDefaults() Problem {
+	setDefault(&p.Model, Engine)
+	setDefault(&p.Slots, 8)
+	setDefault(&p.Horizon, 20)
+	setDefault(&p.Objective.Mean, Departed)
+	setDefault(&p.Control.Slope, tc.Urgency)
+	setDefault(&p.Control.Sends, SendsFree)
+	setDefault(&p.Control.Active, len(p.Clusters))
+	p.Clusters = append([]Cluster(nil), p.Clusters...)
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		setDefault(&c.Name, fmt.Sprintf("c%d", i+1))
+		setDefault(&c.Updates, p.Horizon)
+		if c.EveryPhase {
+			c.PhaseLow, c.PhaseHigh = 0, c.Interval
+		}
+	}
+	return p
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Validate checks a problem with its defaults filled in. The error matches ErrProblem and names the field.
+func (p *Problem) Validate() error {
+	if err := p.validateQueue(); err != nil {
+		return err
+	}
+	total, span := 0, olaf.Duration(0)
+	for i := range p.Clusters {
+		c := &p.Clusters[i]
+		if err := c.validate(p); err != nil {
+			return bad(fmt.Sprintf("clusters[%d] (%s).%s", i, c.Name, err.field), err.why)
+		}
+		total += c.Updates
+		span = max(span, c.PhaseHigh+c.Jitter+olaf.Duration(min(c.Updates, MaxUpdates))*c.Interval)
+	}
+	if total > MaxUpdates {
+		return bad("horizon", fmt.Sprintf("%d updates in all; at most %d are supported", total, MaxUpdates))
+	}
+	if tick := p.tick(); span/tick > maxSpan/olaf.Duration(total) {
+		return bad("horizon", fmt.Sprintf("a path of %v in steps of %v is too long; use coarser times or fewer updates", span, tick))
+	}
+	return p.validateObjective()
+}
+
+func bad(field, why string) error { return fmt.Errorf("%w: %s: %s", ErrProblem, field, why) }
+
+func (p *Problem) validateQueue() error {
+	switch {
+	case p.Model != Engine && p.Model != Paper && p.Model != PaperService:
+		return bad("model", fmt.Sprintf("%q is not one of engine, paper, paper+service", p.Model))
+	case len(p.Clusters) == 0:
+		return bad("clusters", "there is none")
+	case len(p.Clusters) > MaxClusters:
+		return bad("clusters", fmt.Sprintf("%d; at most %d are supported", len(p.Clusters), MaxClusters))
+	case p.Service <= 0:
+		return bad("service", fmt.Sprintf("%v is not a positive time", p.Service))
+	case p.Service > olaf.Hour:
+		return bad("service", fmt.Sprintf("%v is above the limit of 1h", p.Service))
+	case p.Slots < 1 || p.Slots > 1<<16:
+		return bad("slots", fmt.Sprintf("%d is outside 1 … 65536", p.Slots))
+	case p.Separation < 0:
+		return bad("separation", fmt.Sprintf("%v is negative", p.Separation))
+	case p.Horizon < 2:
+		return bad("horizon", fmt.Sprintf("%d; a peak needs at least 2 updates", p.Horizon))
+	}
+	return p.Control.validate()
+}
+
+func (c *Control) validate() error {
+	switch {
+	case c.DeltaT < 0 || c.DeltaT > olaf.Hour:
+		return bad("control.delta-t", fmt.Sprintf("%v is outside 0 … 1h", c.DeltaT))
+	case c.AckDelay < 0 || c.AckDelay > olaf.Hour:
+		return bad("control.ack-delay", fmt.Sprintf("%v is outside 0 … 1h", c.AckDelay))
+	case c.Active < 1 || c.Active > 1<<16:
+		return bad("control.active", fmt.Sprintf("%d is outside 1 … 65536", c.Active))
+	case c.Slope != tc.Urgency && c.Slope != tc.Fairness:
+		return bad("control.slope", fmt.Sprintf("%q is not one of %s, %s", c.Slope, tc.Urgency, tc.Fairness))
+	case c.Sends != SendsFree && c.Sends != SendsSeeded && c.Sends != SendsGiven:
+		return bad("control.sends", fmt.Sprintf("%q is not one of free, seeded, given", c.Sends))
+	}
+	return nil
+}
+
+type fieldError struct{ field, why string }
+
+func (c *Cluster) validate(p *Problem) *fieldError {
+	switch {
+	case c.Interval <= 0:
+		return &fieldError{"interval", fmt.Sprintf("%v is not a positive time", c.Interval)}
+	case c.Interval > olaf.Hour:
+		return &fieldError{"interval", fmt.Sprintf("%v is above the limit of 1h", c.Interval)}
+	case c.Jitter < 0 || c.Jitter > olaf.Hour:
+		return &fieldError{"jitter", fmt.Sprintf("%v is outside 0 … 1h", c.Jitter)}
+	case c.PhaseLow < 0 || c.PhaseHigh > olaf.Hour:
+		return &fieldError{"phase", "it is outside 0 … 1h"}
+	case c.Updates < 2:
+		return &fieldError{"updates", fmt.Sprintf("%d; a peak needs at least 2", c.Updates)}
+	case c.Updates > p.Horizon:
+		return &fieldError{"updates", fmt.Sprintf("%d is more than the horizon of %d", c.Updates, p.Horizon)}
+	case len(c.Sends) > c.Updates:
+		return &fieldError{"sends", fmt.Sprintf("%d decisions for a horizon of %d updates", len(c.Sends), c.Updates)}
+	case p.Control.Sends == SendsGiven && len(c.Sends) < c.Updates:
+		return &fieldError{"sends", fmt.Sprintf("%d decisions given for %d updates", len(c.Sends), c.Updates)}
+	case c.MaxPeak < 0 || c.Mean < 0:
+		return &fieldError{"bounds", "a bound is negative"}
+	case strings.ContainsAny(c.Name, "|\\\n"):
+		return &fieldError{"name", "it holds a character that SMT-LIB cannot quote"}
+	}
+	return nil
+}
+
+func (p *Problem) validateObjective() error {
+	o := &p.Objective
+	if o.Mean != Departed && o.Mean != AllUpdates {
+		return bad("objective.mean", fmt.Sprintf("%q is not one of departed, all", o.Mean))
+	}
+	switch o.Kind {
+	case LossFree:
+		return nil
+	case Fairness:
+		if len(p.Clusters) < 2 {
+			return bad("clusters", "fairness compares at least two")
+		}
+		if o.Bound < 0 {
+			return bad("objective.epsilon", fmt.Sprintf("%v is negative", o.Bound))
+		}
+		return nil
+	case MaxPeak, MeanPeak:
+		if o.Bound <= 0 {
+			return bad("objective.bound", fmt.Sprintf("%v is not a positive time", o.Bound))
+		}
+		return nil
+	case PerCluster:
+		for _, c := range p.Clusters {
+			if c.MaxPeak > 0 || c.Mean > 0 {
+				return nil
+			}
+		}
+		return bad("clusters", "a per-cluster objective needs max-peak or mean on at least one of them")
+	case "":
+		return bad("objective.kind", "it is missing; one of fairness, max-peak, mean, loss-free, per-cluster")
+	}
+	return bad("objective.kind", fmt.Sprintf("unknown objective %q; one of fairness, max-peak, mean, loss-free, per-cluster", o.Kind))
+}
+
+// Throttles says whether the control ever keeps an update back: §5 lets workers send at will while Qmax ≥ N.
+func (p *Problem) Throttles() bool {
+	return p.Control.DeltaT > 0 && p.Slots < p.Control.Active
+}
+
+// decided says whether send decisions are constants of the problem.
+func (p *Problem) decided() bool { return p.Control.Sends == SendsGiven || !p.Throttles() }
+
+// tick is the largest step of which all times of the problem are multiples.
+func (p *Problem) tick() olaf.Duration {
+	t := gcd(p.Service, p.Separation)
+	t = gcd(t, gcd(p.Objective.Bound, p.Control.AckDelay))
+	for _, c := range p.Clusters {
+		for _, d := range []olaf.Duration{c.Interval, c.Jitter, c.PhaseLow, c.PhaseHigh, c.MaxPeak, c.Mean} {
+			t = gcd(t, d)
+		}
+	}
+	if !p.decided() {
+		t = gcd(t, gcd(p.Control.DeltaT, p.Control.step()))
+	}
+	return t
+}
+
+func gcd[T ~int64](a, b T) T {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// drawSteps is how finely Ps and the draws are resolved: a draw is i/1000, and the age of an ACK counts in steps of Δ̄T/1000.
+const drawSteps = 1000
+
+// certain is the draw that only Ps = 1 meets.
+const certain = drawSteps
+
+func (c *Control) step() olaf.Duration { return max(c.DeltaT/drawSteps, 1) }
+
+// sendsAfter is the age of the last ACK from which on an update is sent whose draw is draw/1000: the age at which
+// Ps = Qmax/N + v·(Δ̂ − Δ̄T) reaches it (paper §5), rounded up to a step. It is 0 where even a fresh ACK sends.
+func (c *Control) sendsAfter(slots, draw int) olaf.Duration {
+	missing := draw*c.Active - slots*drawSteps // of Ps, in parts of 1000·N
+	if missing < 0 {
+		return 0
+	}
+	late := float64(missing) / float64(drawSteps*c.Active) * float64(c.DeltaT)
+	if c.Slope == tc.Fairness {
+		perSecond := c.DeltaT.Seconds()
+		late = float64(missing) / float64(drawSteps*c.Active) / perSecond * float64(olaf.Second)
+	}
+	steps := math.Ceil(math.Min(late, float64(1000*olaf.Hour)) / float64(c.step()))
+	return c.DeltaT + olaf.Duration(steps)*c.step()
+}

@@ -1,0 +1,183 @@
+package aomcheck
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf/experiments/aomcheck/smt"
+)
+
+// violate asserts the negation of the objective: a satisfying assignment is a sample path that breaks it.
+func (m *model) violate() {
+	o := &m.p.Objective
+	var broken []smt.Bool
+	switch o.Kind {
+	case Fairness:
+		broken = m.unfair(m.ticks(o.Bound))
+	case MaxPeak:
+		for u := range m.streams {
+			broken = append(broken, m.peakAbove(u, m.ticks(o.Bound)))
+		}
+	case MeanPeak:
+		for u := range m.streams {
+			broken = append(broken, m.meanAbove(u, m.mean(u), m.ticks(o.Bound)))
+		}
+	case LossFree:
+		for _, st := range m.streams {
+			broken = append(broken, smt.Or(st.lost...))
+		}
+	case PerCluster:
+		for u, st := range m.streams {
+			if st.c.MaxPeak > 0 {
+				broken = append(broken, m.peakAbove(u, m.ticks(st.c.MaxPeak)))
+			}
+			if st.c.Mean > 0 {
+				broken = append(broken, m.meanAbove(u, m.mean(u), m.ticks(st.c.Mean)))
+			}
+		}
+	}
+	m.s.Assert("6 the objective is broken: "+o.String(), smt.Or(broken...))
+}
+
+// String says the objective in one phrase.
+func (o Objective) String() string {
+	switch o.Kind {
+	case Fairness:
+		return fmt.Sprintf("fairness within %v", o.Bound)
+	case MaxPeak:
+		return fmt.Sprintf("peak AoM at most %v", o.Bound)
+	case MeanPeak:
+		return fmt.Sprintf("mean peak AoM at most %v", o.Bound)
+	case LossFree:
+		return "loss-free"
+	}
+	return "bounds per cluster"
+}
+
+// peaks lists the updates of u whose frame has a peak.
+func (m *model) peaks(u int) []smt.Bool {
+	st := &m.streams[u]
+	if st.peaked == nil {
+		for k := range st.frame {
+			st.peaked = append(st.peaked, m.let("6 peak exists", "peak", u, k, smt.And(st.frame[k], st.earlier[k])))
+		}
+	}
+	return st.peaked
+}
+
+// peakAbove says that u is starved or has a peak AoM above bound.
+func (m *model) peakAbove(u int, bound int64) smt.Bool {
+	st := &m.streams[u]
+	exists := m.peaks(u)
+	broken := []smt.Bool{smt.Not(smt.Or(exists...))}
+	for k, peak := range exists {
+		broken = append(broken, smt.And(peak, m.s.Lt(smt.Ticks(bound), st.depart[k].Minus(st.before[k]))))
+	}
+	return smt.Or(broken...)
+}
+
+// meanPeak is the mean of a cluster's peaks as sum/count, where count is a number when it is the same on every path, and
+// else mean is a variable.
+type meanPeak struct {
+	sum     smt.Lin
+	count   int64 // 0 where it varies
+	value   smt.Lin
+	starved smt.Bool
+}
+
+// mean writes the mean peak of cluster u (§6). It is taken over departed frames, which are counted in unary with one
+// linear equation per count, or over all updates.
+func (m *model) mean(u int) meanPeak {
+	exists := m.peaks(u)
+	out := meanPeak{sum: m.peakSum(u, exists), starved: smt.Not(smt.Or(exists...))}
+	if m.p.Objective.Mean == AllUpdates {
+		out.count = int64(len(exists))
+		return out
+	}
+	certain, open := 0, []smt.Bool{}
+	for _, t := range exists {
+		switch t {
+		case smt.True:
+			certain++
+		case smt.False:
+		default:
+			open = append(open, t)
+		}
+	}
+	if len(open) == 0 {
+		out.count = int64(certain)
+		return out
+	}
+	_, hi := m.s.Range(out.sum)
+	id := fmt.Sprintf("mean.%d", u)
+	out.value = m.s.Real(id, 0, max(hi, 0))
+	counts := m.s.Counter(fmt.Sprintf("6 departed frames u=%d", u), fmt.Sprintf("count.%d", u), open, len(open))
+	counts = append(counts, smt.False)
+	for c := range len(open) + 1 {
+		if n := int64(certain + c); n > 0 {
+			exactly := smt.And(counts[c], smt.Not(counts[c+1]))
+			m.s.Assert(fmt.Sprintf("6 avg over %d departed u=%d", n, u), smt.Implies(exactly, m.s.Eq(out.value.Times(n), out.sum)))
+		}
+	}
+	return out
+}
+
+// peakSum is the sum of D(k) − A(l). Where no update shares a frame it telescopes to the time between the first and the
+// last generation delivered plus the delays of the frames, whose ranges are much tighter.
+func (m *model) peakSum(u int, exists []smt.Bool) smt.Lin {
+	st := &m.streams[u]
+	telescopes := !st.merges && st.frame[0] == smt.True
+	sum := smt.Ticks(0)
+	if telescopes {
+		sum = st.newest.Minus(st.arrival[0])
+	}
+	for k, there := range exists {
+		term := st.depart[k].Minus(st.before[k])
+		if telescopes {
+			term = st.depart[k].Minus(st.arrival[k])
+		}
+		sum = sum.Plus(m.s.Ite(eq("6 DP", u, k), name("DP", u, k), there, term, smt.Ticks(0)))
+	}
+	return sum
+}
+
+// meanAbove says that u is starved or its mean peak exceeds bound.
+func (m *model) meanAbove(u int, mean meanPeak, bound int64) smt.Bool {
+	if mean.count > 0 {
+		return smt.Or(mean.starved, m.s.Lt(smt.Ticks(bound*mean.count), mean.sum))
+	}
+	return smt.Or(mean.starved, m.s.Lt(smt.Ticks(bound), mean.value))
+}
+
+// unfair says that some cluster is starved or the means of some pair are more than epsilon apart.
+func (m *model) unfair(epsilon int64) []smt.Bool {
+	means := make([]meanPeak, len(m.streams))
+	var broken []smt.Bool
+	for u := range means {
+		means[u] = m.mean(u)
+		broken = append(broken, means[u].starved)
+	}
+	for u := range means {
+		for v := range means {
+			if u != v {
+				broken = append(broken, m.aheadBy(means[u], means[v], epsilon))
+			}
+		}
+	}
+	return broken
+}
+
+// aheadBy is a − b > epsilon. Known counts are multiplied out, so that nothing is divided.
+func (m *model) aheadBy(a, b meanPeak, epsilon int64) smt.Bool {
+	left, right, scale := a.value, b.value, int64(1)
+	switch {
+	case a.count > 0 && b.count > 0:
+		g := gcd(a.count, b.count)
+		left, right = a.sum.Times(b.count/g), b.sum.Times(a.count/g)
+		scale = a.count * b.count / g
+	case a.count > 0:
+		left, right, scale = a.sum, b.value.Times(a.count), a.count
+	case b.count > 0:
+		left, right, scale = a.value.Times(b.count), b.sum, b.count
+	}
+	return m.s.Lt(right.Shift(epsilon*scale), left)
+}

@@ -1,0 +1,210 @@
+package aomcheck
+
+import (
+	"cmp"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/fpga/engine"
+)
+
+// Fate is what became of one update on a path.
+type Fate uint8
+
+const (
+	Unsent Fate = iota // kept back by the transmission control
+	Queued             // started a frame
+	Merged             // joined the waiting frame of its cluster, or was overtaken (paper)
+	Lost               // found the queue full
+)
+
+var fateNames = [...]string{"unsent", "queued", "merged", "lost"}
+
+func (f Fate) String() string { return fateNames[f] }
+
+// Delivery is one frame that left, in steps of its path.
+type Delivery struct {
+	At, Generated int64 // departure, and generation time of the newest update inside
+	Update        int   // index of that newest update
+	Peak          int64 // AoM just before; of the first delivery, which has no peak, 0
+}
+
+// Run is what a path does in the queue.
+type Run struct {
+	Path       *Path
+	Deliveries [][]Delivery // by cluster
+	Fates      [][]Fate     // by cluster and update
+}
+
+// arrivalEvent is one update about to reach the engine.
+type arrivalEvent struct {
+	at   int64
+	u, k int
+}
+
+// events orders a path's arrivals by time, and by cluster where times are equal.
+func (path *Path) events() []arrivalEvent {
+	var out []arrivalEvent
+	for u, times := range path.Arrivals {
+		for k, at := range times {
+			out = append(out, arrivalEvent{at, u, k})
+		}
+	}
+	slices.SortFunc(out, func(a, b arrivalEvent) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.u, b.u), cmp.Compare(a.k, b.k))
+	})
+	return out
+}
+
+// Replay runs a path through fpga/engine's olaf discipline behind an output that takes p/C per frame. Decisions that the
+// path leaves open are taken along the way: by the seeded draws, or, where they are free, by rng. Decisions that the
+// control forbids are an error.
+func (p *Problem) Replay(path *Path, rng *rand.Rand) (*Run, error) {
+	e, err := engine.New("olaf", engine.Config{Slots: p.Slots, Clusters: len(p.Clusters)})
+	if err != nil {
+		return nil, err
+	}
+	decider := newDecider(p, path, rng)
+	q := &output{engine: e, service: int64(p.Service/p.tick()) * path.PerTick, path: path}
+	q.run = &Run{Path: path, Deliveries: make([][]Delivery, len(p.Clusters)), Fates: make([][]Fate, len(p.Clusters))}
+	q.deliver = func(u int, at int64) { decider.acked(u, at) }
+	for u, times := range path.Arrivals {
+		q.run.Fates[u] = make([]Fate, len(times))
+	}
+	for _, ev := range path.events() {
+		q.advance(ev.at)
+		send, err := decider.decide(ev)
+		if err != nil {
+			return nil, err
+		}
+		if send {
+			q.run.Fates[ev.u][ev.k] = q.offer(ev)
+		}
+	}
+	q.advance(1 << 62)
+	return q.run, nil
+}
+
+// output is an exact serialiser in front of which the engine queues. The one of fpga/engine counts in cycles of 4 ns,
+// which would round a counter-example that lives on a strict inequality.
+type output struct {
+	engine  engine.Engine
+	service int64
+	path    *Path
+	run     *Run
+	deliver func(u int, at int64)
+
+	busy  bool
+	until int64
+	slot  engine.Slot
+}
+
+// advance lets everything leave that does so at or before now; a departure precedes an arrival of the same instant.
+func (q *output) advance(now int64) {
+	for q.busy && q.until <= now {
+		q.finish()
+		q.start(q.until)
+	}
+}
+
+func (q *output) start(now int64) {
+	if q.slot, q.busy = q.engine.Lock(engine.ToServer); q.busy {
+		q.until = now + q.service
+	}
+}
+
+func (q *output) finish() {
+	update := q.engine.Frame(q.slot).Update
+	q.engine.Release(q.slot)
+	u, k := int(update.Cluster), int(update.Seq)
+	q.run.deliver(u, k, q.until)
+	q.deliver(u, q.until)
+}
+
+func (r *Run) deliver(u, k int, at int64) {
+	d := Delivery{At: at, Generated: r.Path.Arrivals[u][k], Update: k}
+	if n := len(r.Deliveries[u]); n > 0 {
+		d.Peak = at - r.Deliveries[u][n-1].Generated
+	}
+	r.Deliveries[u] = append(r.Deliveries[u], d)
+}
+
+func (q *output) offer(ev arrivalEvent) Fate {
+	update := olaf.Update{Cluster: olaf.ClusterID(ev.u), Seq: uint32(ev.k), GenNS: uint64(ev.k), Count: 1}
+	switch q.engine.Offer(olaf.Time(ev.at), &update, nil) {
+	case engine.Appended:
+		if !q.busy {
+			q.start(ev.at)
+		}
+		return Queued
+	case engine.DroppedFull:
+		return Lost
+	}
+	return Merged
+}
+
+// decider takes the send decisions of all clusters along a path.
+type decider struct {
+	p     *Problem
+	path  *Path
+	rng   *rand.Rand
+	delay int64
+	acks  [][]int64 // by cluster: when ACKs reach the workers
+	draws [][]int
+}
+
+func newDecider(p *Problem, path *Path, rng *rand.Rand) *decider {
+	d := &decider{p: p, path: path, rng: rng, delay: int64(p.Control.AckDelay/p.tick()) * path.PerTick, acks: make([][]int64, len(p.Clusters))}
+	for u := range p.Clusters {
+		d.draws = append(d.draws, p.Draws(u))
+	}
+	return d
+}
+
+func (d *decider) acked(u int, departed int64) { d.acks[u] = append(d.acks[u], departed+d.delay) }
+
+func (d *decider) decide(ev arrivalEvent) (bool, error) {
+	p := d.p
+	switch {
+	case p.Control.Sends == SendsGiven:
+		return p.Clusters[ev.u].Sends[ev.k], nil
+	case !p.Throttles():
+		return true, nil
+	}
+	age, heard := d.age(ev)
+	switch {
+	case d.draws[ev.u] != nil:
+		return !heard || age >= d.steps(p.Control.sendsAfter(p.Slots, d.draws[ev.u][ev.k])), nil
+	case d.path.Sent != nil:
+		send := d.path.Sent[ev.u][ev.k]
+		if !send && (!heard || age >= d.steps(p.Control.sendsAfter(p.Slots, certain))) {
+			return false, fmt.Errorf("cluster %s keeps update %d back although Ps is 1", p.Clusters[ev.u].Name, ev.k)
+		}
+		return send, nil
+	}
+	return !heard || d.draw(age), nil
+}
+
+// draw sends with the probability that the workers' own rule gives.
+func (d *decider) draw(age int64) bool {
+	cfg := tc.Config{Threshold: d.p.Control.DeltaT, Slope: d.p.Control.Slope}
+	status := tc.Status{Active: uint32(d.p.Control.Active), Slots: uint32(d.p.Slots)}
+	since := olaf.Duration(float64(age) / float64(d.path.PerTick) * float64(d.p.tick()))
+	return d.rng.Float64() < cfg.SendProbability(status, since)
+}
+
+func (d *decider) steps(span olaf.Duration) int64 { return int64(span/d.p.tick()) * d.path.PerTick }
+
+// age is how long ago the newest ACK came, as of the arrival.
+func (d *decider) age(ev arrivalEvent) (int64, bool) {
+	acks := d.acks[ev.u]
+	for i := len(acks) - 1; i >= 0; i-- {
+		if acks[i] <= ev.at {
+			return ev.at - acks[i], true
+		}
+	}
+	return 0, false
+}

@@ -1,0 +1,324 @@
+package smt
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Kinds of solver errors; match them with errors.Is.
+var (
+	// ErrAbsent says that the solver's program is not on PATH.
+	ErrAbsent = errors.New("solver not installed")
+	// ErrSolver says that a solver died or answered something that is no answer.
+	ErrSolver = errors.New("solver failed")
+	// ErrDisagree says that one solver found a script satisfiable and the other did not.
+	ErrDisagree = errors.New("solvers disagree")
+)
+
+// Status is a solver's answer.
+type Status int
+
+const (
+	// Unknown is no answer within the time limit, or the solver's own "unknown".
+	Unknown Status = iota
+	Sat
+	Unsat
+)
+
+func (s Status) String() string { return [...]string{"unknown", "sat", "unsat"}[s] }
+
+// Solver is a program that reads SMT-LIB 2 from a file named by its last argument or from standard input.
+type Solver struct {
+	Name    string   // z3 or cvc5, for messages
+	Program string   // looked up on PATH
+	Args    []string // so that it reads standard input
+	Package string   // Debian package
+}
+
+// Z3 and CVC5 are the two solvers the project is tested with.
+func Z3() Solver {
+	return Solver{Name: "z3", Program: "z3", Args: []string{"-smt2", "-in"}, Package: "z3"}
+}
+
+// CVC5 see Z3.
+func CVC5() Solver {
+	return Solver{Name: "cvc5", Program: "cvc5", Args: []string{"--lang=smt2", "--quiet"}, Package: "cvc5"}
+}
+
+// Answer is what one run of a solver gave.
+type Answer struct {
+	Status Status
+	Solver string
+	Wall   time.Duration
+	// Values holds the reported variables of a satisfiable script: *big.Rat in the script's unit, or bool.
+	Values map[string]any
+}
+
+// Find looks the program up and names its Debian package when it is missing.
+func (v Solver) Find() (string, error) {
+	path, err := exec.LookPath(v.Program)
+	if err != nil {
+		return "", fmt.Errorf("%w: no %s on PATH (Debian package %s)", ErrAbsent, v.Program, v.Package)
+	}
+	return path, nil
+}
+
+// Run asks the solver about the script text until ctx ends, which is the answer Unknown.
+// The error matches ErrAbsent or ErrSolver.
+func (v Solver) Run(ctx context.Context, script []byte) (Answer, error) {
+	answer := Answer{Solver: v.Name}
+	path, err := v.Find()
+	if err != nil {
+		return answer, err
+	}
+	start := time.Now()
+	cmd := exec.CommandContext(ctx, path, v.Args...)
+	cmd.WaitDelay = time.Second
+	cmd.Stdin = bytes.NewReader(script)
+	var stdout, stderr cappedBuffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	runErr := cmd.Run()
+	answer.Wall = time.Since(start)
+	if ctx.Err() != nil {
+		return answer, nil
+	}
+	status, rest, ok := verdict(stdout.String())
+	if !ok {
+		return answer, fmt.Errorf("%w: %s %s", ErrSolver, v.Name, complaint(stdout.String(), stderr.String(), runErr))
+	}
+	answer.Status = status
+	// After unsat the query for values is an error to both solvers, and so is their exit status; the verdict stands.
+	if status == Sat && strings.TrimSpace(rest) != "" {
+		if answer.Values, err = parseValues(rest); err != nil {
+			return answer, fmt.Errorf("%w: %s said sat, but %w", ErrSolver, v.Name, err)
+		}
+	}
+	return answer, nil
+}
+
+// verdict reads the first word of the output. Errors before it are not an answer.
+func verdict(out string) (Status, string, bool) {
+	word, rest, _ := strings.Cut(strings.TrimLeft(out, " \t\r\n"), "\n")
+	switch strings.TrimSpace(word) {
+	case "sat":
+		return Sat, rest, true
+	case "unsat":
+		return Unsat, rest, true
+	case "unknown", "timeout":
+		return Unknown, rest, true
+	}
+	return Unknown, "", false
+}
+
+func complaint(stdout, stderr string, runErr error) string {
+	said := strings.TrimSpace(stdout)
+	if said == "" {
+		said = strings.TrimSpace(stderr)
+	}
+	said, _, _ = strings.Cut(said, "\n")
+	if len(said) > 120 {
+		said = said[:120] + "…"
+	}
+	switch {
+	case runErr != nil && said != "":
+		return fmt.Sprintf("ended with %v and said %q", runErr, said)
+	case runErr != nil:
+		return fmt.Sprintf("ended with %v and said nothing", runErr)
+	}
+	return fmt.Sprintf("said %q instead of sat or unsat", said)
+}
+
+// cappedBuffer keeps what a model needs and drops the rest of a program that never stops talking.
+type cappedBuffer struct{ bytes.Buffer }
+
+const maxOutput = 64 << 20
+
+func (b *cappedBuffer) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxOutput {
+		return 0, io.ErrShortWrite
+	}
+	return b.Buffer.Write(p)
+}
+
+// First runs all solvers at once and returns the first definite answer; the others are stopped. A solver that fails
+// does not matter while another answers. Unknown comes back when all ran out of time, an error when none answered.
+func First(ctx context.Context, solvers []Solver, script []byte) (Answer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var unknown *Answer
+	var failed error
+	for r := range runAll(ctx, solvers, script) {
+		switch {
+		case r.err != nil:
+			failed = errors.Join(failed, r.err)
+		case r.answer.Status != Unknown:
+			return r.answer, nil
+		default:
+			unknown = &r.answer
+		}
+	}
+	if unknown != nil {
+		return *unknown, nil
+	}
+	return Answer{}, failed
+}
+
+// All runs all solvers to their end and requires that definite answers agree. The error matches ErrDisagree when they
+// do not.
+func All(ctx context.Context, solvers []Solver, script []byte) (Answer, error) {
+	var best Answer
+	for r := range runAll(ctx, solvers, script) {
+		if r.err != nil {
+			return Answer{}, r.err
+		}
+		if r.answer.Status == Unknown {
+			continue
+		}
+		if best.Status != Unknown && best.Status != r.answer.Status {
+			return Answer{}, fmt.Errorf("%w: %s says %v, %s says %v", ErrDisagree,
+				best.Solver, best.Status, r.answer.Solver, r.answer.Status)
+		}
+		if best.Status == Unknown {
+			best = r.answer
+		} else {
+			best.Solver += "+" + r.answer.Solver
+			best.Wall = max(best.Wall, r.answer.Wall)
+		}
+	}
+	return best, nil
+}
+
+type result struct {
+	answer Answer
+	err    error
+}
+
+func runAll(ctx context.Context, solvers []Solver, script []byte) <-chan result {
+	// The channel holds every result, so that a solver that is stopped never blocks.
+	results := make(chan result, len(solvers))
+	done := make(chan struct{}, len(solvers))
+	for _, v := range solvers {
+		go func() {
+			a, err := v.Run(ctx, script)
+			results <- result{a, err}
+			done <- struct{}{}
+		}()
+	}
+	go func() {
+		for range solvers {
+			<-done
+		}
+		close(results)
+	}()
+	return results
+}
+
+// parseValues reads ((name value) …), where a value is true, false, or a rational in any of the forms solvers print.
+func parseValues(text string) (map[string]any, error) {
+	e, rest, err := parseSexpr(tokens(text))
+	if err != nil {
+		return nil, fmt.Errorf("its values do not parse: %w", err)
+	}
+	if len(rest) > 0 || e.list == nil {
+		return nil, errors.New("its values do not parse: more than one list")
+	}
+	values := make(map[string]any, len(e.list))
+	for _, pair := range e.list {
+		if len(pair.list) != 2 || pair.list[0].atom == "" {
+			return nil, errors.New("its values do not parse: not a pair")
+		}
+		v, err := pair.list[1].value()
+		if err != nil {
+			return nil, fmt.Errorf("its value of %s does not parse: %w", pair.list[0].atom, err)
+		}
+		values[pair.list[0].atom] = v
+	}
+	return values, nil
+}
+
+type sexpr struct {
+	atom string
+	list []sexpr
+}
+
+func tokens(text string) []string {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "(", " ( "), ")", " ) ")
+	return strings.Fields(text)
+}
+
+// maxDepth bounds the nesting of what a solver may print; real values nest three deep.
+const maxDepth = 16
+
+func parseSexpr(t []string) (sexpr, []string, error) { return parseNested(t, maxDepth) }
+
+func parseNested(t []string, depth int) (sexpr, []string, error) {
+	if len(t) == 0 || depth == 0 {
+		return sexpr{}, nil, errors.New("unexpected end or too deep")
+	}
+	if t[0] == ")" {
+		return sexpr{}, nil, errors.New("stray parenthesis")
+	}
+	if t[0] != "(" {
+		return sexpr{atom: t[0]}, t[1:], nil
+	}
+	e := sexpr{list: []sexpr{}}
+	t = t[1:]
+	for len(t) > 0 && t[0] != ")" {
+		var item sexpr
+		var err error
+		if item, t, err = parseNested(t, depth-1); err != nil {
+			return sexpr{}, nil, err
+		}
+		e.list = append(e.list, item)
+	}
+	if len(t) == 0 {
+		return sexpr{}, nil, errors.New("missing parenthesis")
+	}
+	return e, t[1:], nil
+}
+
+func (e sexpr) value() (any, error) {
+	switch e.atom {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return e.rational()
+}
+
+func (e sexpr) rational() (*big.Rat, error) {
+	if e.list == nil {
+		// big.Rat would also read exponents and fractions; a solver's numeral has neither.
+		if e.atom == "" || strings.Trim(e.atom, "0123456789.") != "" {
+			return nil, fmt.Errorf("%q is no number", e.atom)
+		}
+		v, ok := new(big.Rat).SetString(e.atom)
+		if !ok {
+			return nil, fmt.Errorf("%q is no number", e.atom)
+		}
+		return v, nil
+	}
+	args := make([]*big.Rat, 0, 2)
+	for i := 1; i < len(e.list); i++ {
+		v, err := e.list[i].rational()
+		if err != nil {
+			return nil, err
+		}
+		args = append(args, v)
+	}
+	switch {
+	case len(args) == 1 && e.list[0].atom == "-":
+		return args[0].Neg(args[0]), nil
+	case len(args) == 2 && e.list[0].atom == "/" && args[1].Sign() != 0:
+		return args[0].Quo(args[0], args[1]), nil
+	}
+	return nil, errors.New("not a rational")
+}

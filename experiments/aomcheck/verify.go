@@ -1,0 +1,335 @@
+package aomcheck
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/olafctl/olaf/experiments/aomcheck/smt"
+)
+
+// Kinds of errors beside ErrProblem and those of package smt.
+var (
+	// ErrVacuous says that no sample path meets the problem's assumptions, so that any objective would hold.
+	ErrVacuous = errors.New("the assumptions contradict each other")
+	// ErrReplay says that the solver's counter-example does not break the objective when replayed. It is a bug here or
+	// in a solver, and never a verdict.
+	ErrReplay = errors.New("counter-example does not replay")
+)
+
+// Answer is what a verdict says.
+type Answer string
+
+const (
+	Holds    Answer = "holds"
+	Violated Answer = "violated"
+	Unknown  Answer = "unknown"
+)
+
+// Options say how to look for the answer.
+type Options struct {
+	Solvers []smt.Solver  // both when empty
+	Agree   bool          // run all solvers to their end and require that they agree, instead of taking the first
+	Limit   time.Duration // of the whole search; a minute when 0
+	// Simulate is how many random sample paths are tried on the engine before a solver is asked. A violation among them
+	// is an answer; none proves nothing.
+	Simulate int
+	// Dump takes the script's text before it is solved; nil to not keep it.
+	Dump func(script []byte) error
+	// Progress takes one line about each step; nil to be silent.
+	Progress func(line string)
+}
+
+// Verdict is the answer to a problem.
+type Verdict struct {
+	Answer  Answer
+	Problem Problem  // with defaults and fallbacks applied: what the answer is about
+	Notes   []string // what a reader must know to read the answer right
+	Solver  string   // who answered
+	Wall    time.Duration
+	Script  ScriptSize
+	// Counterexample and Judgement show the violation, in the model of the problem.
+	Counterexample *Run
+	Judgement      Judgement
+	// OnEngine is what the engine does on a counter-example of a paper model; nil otherwise.
+	OnEngine *EngineView
+}
+
+// ScriptSize is how large a problem became.
+type ScriptSize struct {
+	Variables  int `json:"variables"`
+	Assertions int `json:"assertions"`
+	Bytes      int `json:"bytes"`
+}
+
+// EngineView is a path of another model, run on the engine.
+type EngineView struct {
+	Run       *Run
+	Judgement Judgement
+}
+
+// Verify answers p. The error matches ErrProblem, ErrVacuous, ErrReplay, or one of package smt's; running out of time is
+// the answer Unknown.
+func Verify(ctx context.Context, p Problem, opt Options) (*Verdict, error) {
+	p = p.WithDefaults()
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	v := &Verdict{}
+	v.Problem, v.Notes = p.withinLimits()
+	opt = opt.withDefaults()
+	start := time.Now()
+	parent := ctx
+	ctx, cancel := context.WithTimeout(ctx, opt.Limit)
+	defer cancel()
+
+	m := build(&v.Problem)
+	query := m.fork()
+	query.violate()
+	text := query.text()
+	v.Script.Variables, v.Script.Assertions = query.s.Size()
+	v.Script.Bytes = len(text)
+	if opt.Dump != nil {
+		if err := opt.Dump(text); err != nil {
+			return nil, err
+		}
+	}
+	if opt.Simulate > 0 && v.Problem.Model == Engine {
+		run, err := v.search(ctx, opt.Simulate)
+		if err != nil {
+			return nil, err
+		}
+		if run != nil {
+			v.Answer, v.Solver, v.Counterexample, v.Judgement = Violated, "simulation", run, v.Problem.Judge(run)
+			v.Wall = time.Since(start)
+			return v, nil
+		}
+	}
+	opt.Progress(fmt.Sprintf("%d variables, %d assertions; asking %s", v.Script.Variables, v.Script.Assertions, names(opt.Solvers)))
+	answer, err := opt.ask(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	v.Solver = answer.Solver
+	switch answer.Status {
+	case smt.Sat:
+		err = v.violatedBy(query, answer.Values)
+	case smt.Unsat:
+		err = v.holds(ctx, m, opt)
+	default:
+		v.Answer, v.Solver = Unknown, ""
+		err = parent.Err()
+	}
+	v.Wall = time.Since(start)
+	return v, err
+}
+
+func (o Options) withDefaults() Options {
+	if len(o.Solvers) == 0 {
+		o.Solvers = []smt.Solver{smt.Z3(), smt.CVC5()}
+	}
+	if o.Limit == 0 {
+		o.Limit = time.Minute
+	}
+	if o.Progress == nil {
+		o.Progress = func(string) {}
+	}
+	return o
+}
+
+func (o Options) ask(ctx context.Context, script []byte) (smt.Answer, error) {
+	if o.Agree {
+		return smt.All(ctx, o.Solvers, script)
+	}
+	return smt.First(ctx, o.Solvers, script)
+}
+
+func names(solvers []smt.Solver) string {
+	out := ""
+	for i, s := range solvers {
+		if i > 0 {
+			out += " and "
+		}
+		out += s.Name
+	}
+	return out
+}
+
+func (m *model) fork() *model {
+	f := *m
+	f.s = m.s.Fork()
+	f.streams = append([]stream(nil), m.streams...)
+	return &f
+}
+
+func (m *model) text() []byte {
+	var b bytes.Buffer
+	m.s.WriteTo(&b) // a buffer takes everything
+	return b.Bytes()
+}
+
+// withinLimits replaces what cannot be decided at this size and says so.
+func (p Problem) withinLimits() (Problem, []string) {
+	var notes []string
+	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
+	if p.Control.DeltaT > 0 && !p.Throttles() {
+		note("transmission control never holds an update back here: %d slots serve %d active clusters (paper §5)", p.Slots, p.Control.Active)
+	}
+	longest := 0
+	for _, c := range p.Clusters {
+		longest = max(longest, c.Updates)
+	}
+	if p.Throttles() && p.Control.Sends == SendsFree {
+		if longest > FreeLimit {
+			p.Control.Sends = SendsSeeded
+			note("free send decisions are decided up to %d updates per cluster; for %d they are drawn from seed %d instead",
+				FreeLimit, longest, p.Control.Seed)
+		} else {
+			note("send decisions are free wherever 0 < Ps < 1: the verdict covers every outcome of the coin, however unlikely")
+		}
+	}
+	if p.Throttles() && p.Control.Sends == SendsSeeded {
+		note("send decisions follow the draws of seed %d: the verdict covers every arrival pattern, but only these draws", p.Control.Seed)
+	}
+	if p.Control.Sends == SendsGiven {
+		note("send decisions are given: the verdict covers only them")
+	}
+	if p.Objective.Mean == AllUpdates {
+		note("mean over all updates, as printed in the paper: replaced and unsent updates count as peaks of 0")
+	}
+	if p.Model != Engine {
+		note("model %s: paths whose departures are less than p/C apart are excluded by the equations, and with them most contention", p.Model)
+	}
+	return p, notes
+}
+
+// violatedBy replays a solver's path and keeps it if it breaks the objective.
+func (v *Verdict) violatedBy(m *model, values map[string]any) error {
+	path, err := m.pathOf(values)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrReplay, err)
+	}
+	if !v.Problem.allows(path) {
+		return fmt.Errorf("%w: its arrivals break an assumption", ErrReplay)
+	}
+	if v.Counterexample, err = v.Problem.run(path); err != nil {
+		return fmt.Errorf("%w: %w", ErrReplay, err)
+	}
+	v.Judgement = v.Problem.Judge(v.Counterexample)
+	if len(v.Judgement.Broken) == 0 {
+		return fmt.Errorf("%w: the objective holds on it", ErrReplay)
+	}
+	v.Answer = Violated
+	if v.Problem.Model != Engine {
+		return v.viewOnEngine(path)
+	}
+	return nil
+}
+
+// run executes a path in the problem's own model.
+func (p *Problem) run(path *Path) (*Run, error) {
+	if p.Model == Engine {
+		return p.Replay(path, nil)
+	}
+	return p.Evaluate(path)
+}
+
+// viewOnEngine runs the same arrivals and the same send decisions on the engine.
+func (v *Verdict) viewOnEngine(path *Path) error {
+	p := v.Problem
+	p.Model, p.Control.Sends = Engine, SendsGiven
+	p.Clusters = append([]Cluster(nil), p.Clusters...)
+	for u := range p.Clusters {
+		p.Clusters[u].Sends = path.Sent[u]
+	}
+	run, err := p.Replay(path, nil)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrReplay, err)
+	}
+	v.OnEngine = &EngineView{Run: run, Judgement: p.Judge(run)}
+	if len(v.OnEngine.Judgement.Broken) == 0 {
+		v.Notes = append(v.Notes, "on the engine the same arrivals keep the objective: this counter-example is one of the printed equations only")
+	}
+	return nil
+}
+
+// holds makes sure that what holds is not vacuous: at least one path meets the assumptions, and the equations have it.
+func (v *Verdict) holds(ctx context.Context, m *model, opt Options) error {
+	opt.Progress(v.Solver + " proved it; checking that the assumptions can be met")
+	witness := m.fork()
+	if v.Problem.Model == Engine {
+		if path := v.Problem.findPath(); path != nil {
+			run, err := v.Problem.Replay(path, rand.New(rand.NewPCG(1, 1)))
+			if err != nil {
+				return err
+			}
+			if j := v.Problem.Judge(run); len(j.Broken) > 0 {
+				return fmt.Errorf("%w: %s says that it holds, but a simulated path breaks it: %s", ErrReplay, v.Solver, j.Broken[0])
+			}
+			witness.pin(run)
+		}
+	}
+	answer, err := opt.ask(ctx, witness.text())
+	if err != nil {
+		return err
+	}
+	switch answer.Status {
+	case smt.Sat:
+		v.Answer = Holds
+	case smt.Unsat:
+		return fmt.Errorf("%w: no arrival pattern meets phases, jitter, separation and spacing together, so nothing was proved", ErrVacuous)
+	default:
+		v.Answer = Unknown
+		v.Notes = append(v.Notes, "the objective was proved, but not within the time that any path meets the assumptions at all")
+	}
+	return nil
+}
+
+// findPath draws an allowed path with whole ticks, nil when none is found soon.
+func (p *Problem) findPath() *Path {
+	rng := rand.New(rand.NewPCG(7, 7))
+	for range 200 {
+		if path := p.randomPath(rng, 1); path != nil {
+			return path
+		}
+	}
+	return nil
+}
+
+// pin restricts the model to the arrivals and decisions of a run in whole ticks.
+func (m *model) pin(run *Run) {
+	for u, st := range m.streams {
+		for k := range st.arrival {
+			at := smt.Ticks(run.Path.Arrivals[u][k])
+			m.s.Assert(eq("witness arrival", u, k), m.s.Eq(st.arrival[k], at))
+			if sent := st.sent[k]; sent != smt.True && sent != smt.False {
+				m.s.Assert(eq("witness decision", u, k), smt.Iff(sent, smt.Const(run.Fates[u][k] != Unsent)))
+			}
+		}
+	}
+}
+
+// search looks for a violation among random sample paths on the engine; nil when none of them breaks the objective.
+func (v *Verdict) search(ctx context.Context, paths int) (*Run, error) {
+	rng := rand.New(rand.NewPCG(v.Problem.Control.Seed, 2))
+	for range paths {
+		if ctx.Err() != nil {
+			return nil, nil
+		}
+		path := v.Problem.RandomPath(rng)
+		if path == nil {
+			continue
+		}
+		run, err := v.Problem.Replay(path, rng)
+		if err != nil {
+			return nil, err
+		}
+		if len(v.Problem.Judge(run).Broken) > 0 {
+			return run, nil
+		}
+	}
+	return nil, nil
+}
