@@ -1,0 +1,143 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Folder is a finished run.
+type Folder struct {
+	Manifest Manifest
+	Note     string
+	dir      string
+}
+
+// Load opens the finished run of exactly that id.
+func (s *Store) Load(id string) (*Folder, error) {
+	if filepath.Base(id) != id {
+		return nil, s.unknown(id)
+	}
+	if _, err := os.Stat(s.path(id)); err != nil {
+		if _, err := os.Stat(s.incompletePath(id)); err == nil {
+			return nil, fmt.Errorf("%w: %s; remove it with olafctl runs rm %s", ErrIncomplete, id, id)
+		}
+		return nil, s.unknown(id)
+	}
+	m, err := s.manifest(id)
+	if err != nil {
+		return nil, err
+	}
+	return &Folder{Manifest: *m, Note: s.entryOf(id).Note, dir: s.path(id)}, nil
+}
+
+func (s *Store) manifest(id string) (*Manifest, error) {
+	raw, err := os.ReadFile(filepath.Join(s.path(id), manifestName))
+	if err != nil {
+		return nil, damaged(id, err)
+	}
+	var m Manifest
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return nil, damaged(id, err)
+	}
+	if m.Schema != ManifestSchema {
+		return nil, fmt.Errorf("%w: the manifest of %s is %q, this one knows %q; update olafctl", ErrNewer, id, m.Schema, ManifestSchema)
+	}
+	if m.ID != id {
+		return nil, damaged(id, fmt.Errorf("its manifest is that of %s", m.ID))
+	}
+	return &m, nil
+}
+
+func damaged(id string, err error) error {
+	return fmt.Errorf("%w: %s: %w; run it again, or remove it with olafctl runs rm %s", ErrDamaged, id, err, id)
+}
+
+// ID is the run's name.
+func (f *Folder) ID() string { return f.Manifest.ID }
+
+// Path is where a file of the run is.
+func (f *Folder) Path(name string) string { return filepath.Join(f.dir, name) }
+
+// Open opens a file of the run. A file that is not there gives an error that matches fs.ErrNotExist.
+func (f *Folder) Open(name string) (*os.File, error) {
+	file, err := os.Open(f.Path(name))
+	if err != nil {
+		return nil, damaged(f.ID(), err)
+	}
+	return file, nil
+}
+
+// ReadJSON decodes a file of the run into v.
+func (f *Folder) ReadJSON(name string, v any) error {
+	raw, err := os.ReadFile(f.Path(name))
+	if err != nil {
+		return damaged(f.ID(), err)
+	}
+	if err := json.Unmarshal(raw, v); err != nil {
+		return damaged(f.ID(), fmt.Errorf("%s: %w", name, err))
+	}
+	return nil
+}
+
+// Digests lists what the files contained when the run was finished.
+func (f *Folder) Digests() ([]FileDigest, error) {
+	var digests []FileDigest
+	return digests, f.ReadJSON(digestsName, &digests)
+}
+
+// VerifyDigests compares every file with its digest: a changed, missing or extra one is an error that matches
+// ErrDamaged and names it.
+func (f *Folder) VerifyDigests() error {
+	digests, err := f.Digests()
+	if err != nil {
+		return err
+	}
+	names := []string{digestsName}
+	for _, d := range digests {
+		names = append(names, d.Name)
+		got, err := digestOf(f.Path(d.Name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return damaged(f.ID(), fmt.Errorf("%s is missing", d.Name))
+		}
+		if err != nil {
+			return damaged(f.ID(), err)
+		}
+		if got != d.SHA256 {
+			return damaged(f.ID(), fmt.Errorf("%s is not what was stored (SHA-256 %.12s…, stored %.12s…)", d.Name, got, d.SHA256))
+		}
+	}
+	if !slices.Contains(names, manifestName) {
+		return damaged(f.ID(), errors.New("its digests leave out the manifest"))
+	}
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		return damaged(f.ID(), err)
+	}
+	for _, e := range entries {
+		if !slices.Contains(names, e.Name()) {
+			return damaged(f.ID(), fmt.Errorf("%s was not stored with it", e.Name()))
+		}
+	}
+	return nil
+}
+
+func digestOf(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}

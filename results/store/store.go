@@ -1,0 +1,410 @@
+// Package store keeps runs: an immutable folder each, and an SQLite index that can be made again from the folders.
+//
+// A run is written into a hidden folder whose name ends in .incomplete and which its writer holds locked; finishing writes
+// the digests of all its files and renames it. So a killed process leaves a folder that says so, never half a run.
+// Several processes may write at once. What the files mean is up to the caller: the store knows the manifest's outline and
+// the digests. Notes live beside the runs and may change.
+//
+//	VERSION                        the layout's version
+//	index.db                       the index, a cache
+//	runs/<id>/                     a finished run: manifest.json, digests.json, and the caller's files
+//	runs/.<id>.incomplete/         one that is being written, or was when its process died
+//	notes/<id>                     a line of text
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/olafctl/olaf/results"
+)
+
+// Kinds of errors; match them with errors.Is.
+var (
+	ErrUnknown    = errors.New("no such run")
+	ErrIncomplete = errors.New("the run was never finished")
+	ErrDamaged    = errors.New("the run is damaged")
+	ErrNewer      = errors.New("the store was written by a newer olafctl")
+	ErrName       = errors.New("not a usable name")
+)
+
+const (
+	layoutVersion  = "olafctl.store/v1"
+	ManifestSchema = "olafctl.run/v1"
+	manifestName   = "manifest.json"
+	digestsName    = "digests.json"
+	lockName       = "lock"
+	incomplete     = ".incomplete"
+	idTime         = "20060102-150405"
+)
+
+// Manifest says what a run was. Deterministic holds what the result is a function of, Provenance who made it.
+type Manifest struct {
+	Schema     string `json:"schema"`
+	ID         string `json:"id"`
+	Experiment string `json:"experiment"`
+	// Deterministic is opaque to the store: seed, resolved spec, hashes of tables, trace and register map.
+	Deterministic json.RawMessage `json:"deterministic"`
+	// SpecSHA256 is the hash of the resolved spec; runs of equal hash and experiment may be compared.
+	SpecSHA256 string             `json:"spec_sha256"`
+	Provenance results.Provenance `json:"provenance"`
+	Valid      bool               `json:"valid"`
+	Reasons    []string           `json:"invalid_reasons,omitempty"`
+	Partial    bool               `json:"partial,omitempty"`
+}
+
+// State is how far a run's folder came.
+type State string
+
+const (
+	Complete   State = "complete"
+	Running    State = "running"    // its writer holds it
+	Incomplete State = "incomplete" // its writer is gone
+)
+
+// Entry is one line of a list.
+type Entry struct {
+	ID         string `json:"id"`
+	Experiment string `json:"experiment"`
+	Device     string `json:"device"`
+	Started    string `json:"started"` // RFC 3339
+	State      State  `json:"state"`
+	Valid      bool   `json:"valid"`
+	Partial    bool   `json:"partial"`
+	SpecSHA256 string `json:"spec_sha256"`
+	Bytes      int64  `json:"bytes"`
+	Note       string `json:"note"`
+}
+
+// Store is an open store. It is safe for concurrent use, by several processes too.
+type Store struct {
+	dir   string
+	index *index
+}
+
+// Open opens the store in dir and makes it when there is none. Close it after use.
+func Open(dir string) (*Store, error) {
+	for _, d := range []string{dir, filepath.Join(dir, "runs"), filepath.Join(dir, "notes")} {
+		if err := os.MkdirAll(d, 0o755); err != nil {
+			return nil, fmt.Errorf("the run store can't be made: %w; choose another place with --store", err)
+		}
+	}
+	if err := checkVersion(filepath.Join(dir, "VERSION")); err != nil {
+		return nil, err
+	}
+	ix, err := openIndex(filepath.Join(dir, "index.db"))
+	if err != nil {
+		return nil, err
+	}
+	return &Store{dir: dir, index: ix}, nil
+}
+
+func checkVersion(path string) error {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := renameio.WriteFile(path, []byte(layoutVersion+"\n"), 0o644); err != nil {
+			return fmt.Errorf("the run store can't be written: %w; choose another place with --store", err)
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("the run store can't be read: %w", err)
+	}
+	if version := strings.TrimSpace(string(raw)); version != layoutVersion {
+		return fmt.Errorf("%w: its layout is %q, this one knows %q; update olafctl or choose another place with --store", ErrNewer, version, layoutVersion)
+	}
+	return nil
+}
+
+// Close closes the index.
+func (s *Store) Close() error { return s.index.close() }
+
+// Dir is where the store is.
+func (s *Store) Dir() string { return s.dir }
+
+func (s *Store) path(id string) string { return filepath.Join(s.dir, "runs", id) }
+
+func (s *Store) incompletePath(id string) string {
+	return filepath.Join(s.dir, "runs", "."+id+incomplete)
+}
+
+func (s *Store) notePath(id string) string { return filepath.Join(s.dir, "notes", id) }
+
+// folders lists the ids of finished runs and of those that are not, each in ascending order.
+func (s *Store) folders() (finished, unfinished []string, err error) {
+	entries, err := os.ReadDir(filepath.Join(s.dir, "runs"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("the run store can't be read: %w", err)
+	}
+	for _, e := range entries {
+		name := e.Name()
+		id, hidden := strings.CutPrefix(name, ".")
+		if !e.IsDir() {
+			continue
+		}
+		if !hidden {
+			finished = append(finished, name)
+		} else if id, ok := strings.CutSuffix(id, incomplete); ok {
+			unfinished = append(unfinished, id)
+		}
+	}
+	return finished, unfinished, nil
+}
+
+// List lists all runs, newest first. Folders that the index does not know yet are taken in, those that are gone are
+// forgotten.
+func (s *Store) List() ([]Entry, error) {
+	finished, unfinished, err := s.folders()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := s.index.list()
+	if err != nil {
+		return nil, err
+	}
+	if entries, err = s.reconcile(entries, finished); err != nil {
+		return nil, err
+	}
+	for _, id := range unfinished {
+		entries = append(entries, s.unfinishedEntry(id))
+	}
+	slices.SortFunc(entries, func(a, b Entry) int {
+		if c := strings.Compare(b.Started, a.Started); c != 0 {
+			return c
+		}
+		return strings.Compare(b.ID, a.ID)
+	})
+	return entries, nil
+}
+
+// reconcile makes the index agree with the folders.
+func (s *Store) reconcile(entries []Entry, finished []string) ([]Entry, error) {
+	known := make(map[string]bool, len(entries))
+	there := make(map[string]bool, len(finished))
+	for i := range entries {
+		known[entries[i].ID] = true
+	}
+	var missing []Entry
+	for _, id := range finished {
+		if there[id] = true; !known[id] {
+			missing = append(missing, s.entryOf(id))
+		}
+	}
+	var gone []string
+	entries = slices.DeleteFunc(entries, func(e Entry) bool {
+		if there[e.ID] {
+			return false
+		}
+		gone = append(gone, e.ID)
+		return true
+	})
+	if len(missing) == 0 && len(gone) == 0 {
+		return entries, nil
+	}
+	return append(entries, missing...), s.index.change(missing, gone)
+}
+
+// entryOf reads the entry from the folder; a damaged one is listed as not valid.
+func (s *Store) entryOf(id string) Entry {
+	e := Entry{ID: id, State: Complete, Started: startedOf(id), Experiment: experimentOf(id)}
+	m, err := s.manifest(id)
+	if err == nil {
+		e = m.entry()
+	}
+	if note, err := os.ReadFile(s.notePath(id)); err == nil {
+		e.Note = strings.TrimSpace(string(note))
+	}
+	e.Bytes = sizeOf(s.path(id))
+	return e
+}
+
+func (m *Manifest) entry() Entry {
+	return Entry{ID: m.ID, Experiment: m.Experiment, Device: m.Provenance.Device, Started: m.Provenance.Started, State: Complete,
+		Valid: m.Valid, Partial: m.Partial, SpecSHA256: m.SpecSHA256}
+}
+
+func (s *Store) unfinishedEntry(id string) Entry {
+	e := Entry{ID: id, State: Incomplete, Started: startedOf(id), Experiment: experimentOf(id), Bytes: sizeOf(s.incompletePath(id))}
+	if locked(filepath.Join(s.incompletePath(id), lockName)) {
+		e.State = Running
+	}
+	return e
+}
+
+// startedOf and experimentOf read what an id says.
+func startedOf(id string) string {
+	if len(id) >= len(idTime) {
+		if t, err := time.Parse(idTime, id[:len(idTime)]); err == nil {
+			return t.Format(time.RFC3339)
+		}
+	}
+	return ""
+}
+
+func experimentOf(id string) string {
+	if len(id) > len(idTime) {
+		return id[len(idTime)+1:]
+	}
+	return ""
+}
+
+func sizeOf(dir string) (bytes int64) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return 0
+	}
+	for _, e := range entries {
+		if info, err := e.Info(); err == nil {
+			bytes += info.Size()
+		}
+	}
+	return bytes
+}
+
+// Reindex makes the index anew from the folders and returns how many runs it holds.
+func (s *Store) Reindex() (int, error) {
+	finished, _, err := s.folders()
+	if err != nil {
+		return 0, err
+	}
+	entries := make([]Entry, len(finished))
+	for i, id := range finished {
+		entries[i] = s.entryOf(id)
+	}
+	return len(entries), s.index.replace(entries)
+}
+
+// Note sets a run's note; an empty one removes it.
+func (s *Store) Note(id, note string) error {
+	if _, err := s.Load(id); err != nil {
+		return err
+	}
+	note = strings.Join(strings.Fields(note), " ")
+	if err := renameio.WriteFile(s.notePath(id), []byte(note+"\n"), 0o644); err != nil {
+		return fmt.Errorf("the note can't be written: %w", err)
+	}
+	return s.index.change([]Entry{s.entryOf(id)}, nil)
+}
+
+// Remove removes a run, finished or not, and its note. One that is being written is refused.
+func (s *Store) Remove(id string) error {
+	path := s.path(id)
+	if _, err := os.Stat(path); err != nil {
+		if path = s.incompletePath(id); locked(filepath.Join(path, lockName)) {
+			return fmt.Errorf("%s is still being written; stop the olafctl that writes it first", id)
+		}
+		if _, err := os.Stat(path); err != nil {
+			return s.unknown(id)
+		}
+	}
+	// Out of sight first, so that a removal that is cut short leaves no half run.
+	trash := filepath.Join(s.dir, "runs", "."+id+".removed")
+	if err := errors.Join(os.RemoveAll(trash), os.Rename(path, trash)); err != nil {
+		return fmt.Errorf("%s can't be removed: %w", id, err)
+	}
+	if err := errors.Join(os.RemoveAll(trash), s.index.change(nil, []string{id})); err != nil {
+		return fmt.Errorf("%s can't be removed: %w", id, err)
+	}
+	if err := os.Remove(s.notePath(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the note of %s can't be removed: %w", id, err)
+	}
+	return nil
+}
+
+// Older lists the runs that started before t and are not being written, oldest first: what prune removes.
+func (s *Store) Older(t time.Time) ([]Entry, error) {
+	entries, err := s.List()
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(entries)
+	return slices.DeleteFunc(entries, func(e Entry) bool {
+		started, err := time.Parse(time.RFC3339, e.Started)
+		return err != nil || e.State == Running || !started.Before(t)
+	}), nil
+}
+
+// Resolve finds the run that name means: an id, the beginning of just one, or "last" for the newest finished one.
+func (s *Store) Resolve(name string) (string, error) {
+	if name != "" && filepath.Base(name) == name {
+		if _, err := os.Stat(s.path(name)); err == nil {
+			return name, nil
+		}
+	}
+	finished, unfinished, err := s.folders()
+	if err != nil {
+		return "", err
+	}
+	if name == "last" && len(finished) > 0 {
+		entries, err := s.List()
+		if err != nil {
+			return "", err
+		}
+		return entries[slices.IndexFunc(entries, func(e Entry) bool { return e.State == Complete })].ID, nil
+	}
+	var matches []string
+	for _, id := range append(finished, unfinished...) {
+		if name != "" && strings.HasPrefix(id, name) {
+			matches = append(matches, id)
+		}
+	}
+	switch len(matches) {
+	case 1:
+		return matches[0], nil
+	case 0:
+		return "", s.unknown(name)
+	}
+	return "", fmt.Errorf("%w: %q begins %d ids, such as %s and %s; type more of it", ErrUnknown, name, len(matches), matches[0], matches[1])
+}
+
+// unknown is the error for an id that is not there, with the nearest ones that are.
+func (s *Store) unknown(id string) error {
+	finished, unfinished, err := s.folders()
+	if err != nil {
+		return err
+	}
+	near := nearest(id, append(finished, unfinished...), 3)
+	if len(near) == 0 {
+		return fmt.Errorf("%w: %q; the store in %s is empty, so make one with olafctl bench", ErrUnknown, id, s.dir)
+	}
+	return fmt.Errorf("%w: %q; near are %s; olafctl runs lists all", ErrUnknown, id, strings.Join(near, ", "))
+}
+
+// nearest are the n names with the smallest edit distance.
+func nearest(name string, names []string, n int) []string {
+	distance := make(map[string]int, len(names))
+	for _, other := range names {
+		distance[other] = editDistance(name, other)
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return distance[a] - distance[b] })
+	return names[:min(n, len(names))]
+}
+
+// editDistance is Levenshtein's.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for k := range row {
+		row[k] = k
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for k := range len(b) {
+			replaced := diagonal
+			if a[i] != b[k] {
+				replaced++
+			}
+			diagonal = row[k+1]
+			row[k+1] = min(replaced, diagonal+1, row[k]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,176 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+)
+
+// FileDigest is what a file of a run contained when the run was finished.
+type FileDigest struct {
+	Name   string `json:"name"`
+	Bytes  int64  `json:"bytes"`
+	SHA256 string `json:"sha256"`
+}
+
+// Writer writes one run. It is not safe for concurrent use.
+type Writer struct {
+	store   *Store
+	id      string
+	dir     string
+	lock    io.Closer
+	digests []FileDigest
+	open    *File
+}
+
+var experimentName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+
+// Create begins a run of the named experiment, which started at the given instant. Finish or Abort it.
+func (s *Store) Create(experiment string, started time.Time) (*Writer, error) {
+	if !experimentName.MatchString(experiment) {
+		return nil, fmt.Errorf("%w: the experiment %q: use small letters, digits, dots and dashes", ErrName, experiment)
+	}
+	base := started.UTC().Format(idTime) + "-" + experiment
+	for n := 1; ; n++ {
+		id := base
+		if n > 1 {
+			id = fmt.Sprintf("%s-%d", base, n)
+		}
+		if _, err := os.Stat(s.path(id)); err == nil {
+			continue
+		}
+		dir := s.incompletePath(id)
+		err := os.Mkdir(dir, 0o755)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("the run can't be stored: %w", err)
+		}
+		if _, err := os.Stat(s.path(id)); err == nil {
+			// Another process finished a run of that id in between.
+			if err := os.Remove(dir); err != nil {
+				return nil, fmt.Errorf("the run can't be stored: %w", err)
+			}
+			continue
+		}
+		lock, err := takeLock(filepath.Join(dir, lockName))
+		if err != nil {
+			return nil, fmt.Errorf("the run can't be stored: %w", err)
+		}
+		return &Writer{store: s, id: id, dir: dir, lock: lock}, nil
+	}
+}
+
+// ID is the run's name from now on.
+func (w *Writer) ID() string { return w.id }
+
+// File is one file of a run while it is written. Its digest is taken on the way.
+type File struct {
+	w     *Writer
+	name  string
+	f     *os.File
+	hash  hash.Hash
+	bytes int64
+}
+
+// File begins a file of the run; close it before the next one begins.
+func (w *Writer) File(name string) (*File, error) {
+	if name == "" || filepath.Base(name) != name || strings.HasPrefix(name, ".") || slices.Contains([]string{manifestName, digestsName, lockName}, name) {
+		return nil, fmt.Errorf("%w: file %q of a run", ErrName, name)
+	}
+	if w.open != nil {
+		return nil, fmt.Errorf("store: %s is still open", w.open.name)
+	}
+	return w.file(name)
+}
+
+func (w *Writer) file(name string) (*File, error) {
+	f, err := os.OpenFile(filepath.Join(w.dir, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("the run can't be stored: %w", err)
+	}
+	w.open = &File{w: w, name: name, f: f, hash: sha256.New()}
+	return w.open, nil
+}
+
+// Write appends to the file.
+func (f *File) Write(b []byte) (int, error) {
+	n, err := f.f.Write(b)
+	f.hash.Write(b[:n])
+	f.bytes += int64(n)
+	if err != nil {
+		return n, fmt.Errorf("the run can't be stored: %w; free space with olafctl runs prune, or choose another place with --store", err)
+	}
+	return n, nil
+}
+
+// Close ends the file and keeps its digest.
+func (f *File) Close() error {
+	f.w.open = nil
+	if err := f.f.Close(); err != nil {
+		return fmt.Errorf("the run can't be stored: %w", err)
+	}
+	f.w.digests = append(f.w.digests, FileDigest{f.name, f.bytes, hex.EncodeToString(f.hash.Sum(nil))})
+	return nil
+}
+
+// Put writes one whole file.
+func (w *Writer) Put(name string, data []byte) error {
+	f, err := w.File(name)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+// Finish writes the manifest and the digests and makes the run part of the store. The manifest's schema and id are
+// filled in.
+func (w *Writer) Finish(m Manifest) error {
+	m.Schema, m.ID = ManifestSchema, w.id
+	raw, err := json.MarshalIndent(&m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("the manifest can't be written: %w", err)
+	}
+	f, err := w.file(manifestName)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(append(raw, '\n'))
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	slices.SortFunc(w.digests, func(a, b FileDigest) int { return strings.Compare(a.Name, b.Name) })
+	if raw, err = json.MarshalIndent(w.digests, "", "  "); err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(filepath.Join(w.dir, digestsName), append(raw, '\n'), 0o644); err != nil {
+		return fmt.Errorf("the run can't be stored: %w", err)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(w.dir, lockName)), os.Rename(w.dir, w.store.path(w.id)), w.lock.Close()); err != nil {
+		return fmt.Errorf("the run can't be stored: %w", err)
+	}
+	return w.store.index.change([]Entry{w.store.entryOf(w.id)}, nil)
+}
+
+// Abort gives the run up and removes what was written.
+func (w *Writer) Abort() error {
+	if w.open != nil {
+		w.open.f.Close()
+	}
+	return errors.Join(os.RemoveAll(w.dir), w.lock.Close())
+}
