@@ -160,15 +160,15 @@ func (r *BenchReport) Table() (header []string, rows [][]string) {
 		cells := []string{row.Queue, strconv.FormatInt(row.OutRateBPS, 10), strconv.Itoa(row.Runs), strconv.Itoa(row.InvalidRuns)}
 		for _, s := range results.Scalars() {
 			stat := s.At(&row.Stats)
-			cells = append(cells, cell(stat.Mean), cell(stat.CI95))
+			cells = append(cells, exact(stat.Mean), exact(stat.CI95))
 		}
 		rows = append(rows, cells)
 	}
 	return header, rows
 }
 
-// cell is the shortest exact form, empty where the number is missing.
-func cell(f results.Float) string {
+// exact is the shortest exact form, empty where the number is missing.
+func exact(f results.Float) string {
 	if !f.Known() {
 		return ""
 	}

@@ -78,7 +78,7 @@ bytes on the twin.`,
 	addDeviceFlag(cmd, &f.device)
 	complete(cmd, "queue", engine.Names)
 	complete(cmd, "versus", func() []string { return append(engine.Names(), "none") })
-	complete(cmd, "profile", func() []string { return []string{string(engine.Calibrated), string(engine.Ideal)} })
+	complete(cmd, "profile", profileNames)
 	return cmd
 }
 

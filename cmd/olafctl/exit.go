@@ -9,8 +9,10 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/replay"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/pktgen"
@@ -57,7 +59,15 @@ var codeOfKind = []struct {
 	{experiments.ErrBackend, exitUsage},
 	{experiments.ErrUnknown, exitUsage},
 	{pktgen.ErrWorkload, exitUsage},
+	{engine.ErrConfig, exitUsage},
 	{capture.ErrExists, exitUsage},
+	{capture.ErrFormat, exitUsage},
+	{capture.ErrCut, exitUsage},
+	{capture.ErrLink, exitUsage},
+	{capture.ErrTime, exitUsage},
+	{capture.ErrTimeBackwards, exitUsage},
+	{capture.ErrNoOLAF, exitUsage},
+	{replay.ErrTruncated, exitUsage},
 	{agent.ErrInsecure, exitUsage},
 	{pktgen.ErrLimit, exitDevice},
 	{pktgen.ErrState, exitDevice},

@@ -67,6 +67,7 @@ var commands = []struct {
 	new   func(*environment) *cobra.Command
 }{
 	{"run", newBenchCmd},
+	{"run", newReplayCmd},
 	{"run", newExperimentCmd},
 	{"device", newDeviceCmd},
 	{"device", newTablesCmd},

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/replay"
+	"github.com/olafctl/olaf/fpga/engine"
+)
+
+// replayFlags are the flags of replay.
+type replayFlags struct {
+	queue     string
+	outRate   olaf.Rate
+	slots     int
+	overhead  olaf.Size
+	dequeue   int
+	merge     int
+	profile   string
+	filter    bool
+	threshold float64
+	to        string
+	force     bool
+	format    format
+}
+
+func newReplayCmd(env *environment) *cobra.Command {
+	f := &replayFlags{outRate: 40 * olaf.Gbps}
+	cmd := &cobra.Command{
+		Use:   "replay CAPTURE",
+		Short: "Push any capture of OLAF frames through a queue",
+		Long: `Read a pcap or pcapng file, push its OLAF frames through a queue as if the queue had stood where the capture was taken,
+and count what becomes of them. There are no tables here: a frame's cluster and worker are what its header claims.`,
+		Example: `  olafctl replay in.pcap --queue olaf --out-rate 40G -w delivered.pcap
+  olafctl replay in.pcapng --slots 64 --profile ideal -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args[0]) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.queue, "queue", "olaf", "queue discipline: "+strings.Join(engine.Names(), "|"))
+	flags.Var(&f.outRate, "out-rate", "output rate")
+	flags.IntVar(&f.slots, "slots", 8, "slots of the queue, the leaving update included")
+	flags.Var(&f.overhead, "overhead", "bytes that the limiter adds to a frame")
+	flags.StringVar(&f.profile, "profile", string(engine.Calibrated), "engine cycles: calibrated|ideal")
+	flags.IntVar(&f.dequeue, "dequeue-cycles", 0, "override: cycles of 4 ns per departure")
+	flags.IntVar(&f.merge, "merge-cycles", 0, "override: cycles per merge")
+	flags.BoolVar(&f.filter, "reward-filter", false, "compare rewards before merging (§3)")
+	flags.Float64Var(&f.threshold, "reward-threshold", 0, "threshold of the reward filter")
+	flags.StringVarP(&f.to, "write", "w", "", "write what leaves the queue to this file: .pcap or .pcapng")
+	flags.BoolVar(&f.force, "force", false, "replace an output file that exists")
+	addFormatFlag(cmd, &f.format)
+	complete(cmd, "queue", engine.Names)
+	complete(cmd, "profile", profileNames)
+	return cmd
+}
+
+func profileNames() []string { return []string{string(engine.Calibrated), string(engine.Ideal)} }
+
+// config turns the flags into the shape of the queue.
+func (f *replayFlags) config(cmd *cobra.Command) (replay.Config, error) {
+	c := replay.Config{
+		Queue: f.queue, Lanes: f.to != "",
+		Engine: engine.Config{Slots: f.slots, RewardFilter: f.filter, RewardThreshold: int32(f.threshold * 256)},
+	}
+	var err error
+	if c.Output, err = engine.Profile(f.profile).Costs(f.queue); err != nil {
+		return c, err
+	}
+	if c.Output.Rate, err = engine.FromRate(f.outRate); err != nil {
+		return c, err
+	}
+	c.Output.OverheadBytes = int(f.overhead)
+	if cmd.Flags().Changed("dequeue-cycles") {
+		c.Output.DequeueCycles = f.dequeue
+	}
+	if cmd.Flags().Changed("merge-cycles") {
+		c.Output.MergeCycles = f.merge
+	}
+	return c, nil
+}
+
+func (f *replayFlags) run(cmd *cobra.Command, env *environment, path string) (err error) {
+	config, err := f.config(cmd)
+	if err != nil {
+		return err
+	}
+	if err := sameFile(path, f.to); err != nil {
+		return err
+	}
+	reader, err := capture.Open(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, reader.Close()) }()
+	decoder := capture.NewDecoder(reader)
+	if f.to == "" {
+		result, err := replay.Run(cmd.Context(), decoder, config, nil)
+		return f.finish(env, path, result, err)
+	}
+	file, err := capture.Create(f.to, f.force, 0)
+	if err != nil {
+		return err
+	}
+	defer file.Abandon() // does nothing after the commit
+	result, err := replay.Run(cmd.Context(), decoder, config, &fileSink{file})
+	if err == nil {
+		err = file.Commit()
+	}
+	return f.finish(env, path, result, err)
+}
+
+// sameFile refuses to write over what is read.
+func sameFile(in, out string) error {
+	a, errA := os.Stat(in)
+	b, errB := os.Stat(out)
+	if out != "" && (filepath.Clean(in) == filepath.Clean(out) || errA == nil && errB == nil && os.SameFile(a, b)) {
+		return usageError("%s is both read and written; choose another output file", in)
+	}
+	return nil
+}
+
+// fileSink writes deliveries to a capture.
+type fileSink struct{ *capture.File }
+
+func (s *fileSink) Deliver(d *replay.Delivery) error {
+	return s.WriteUpdate(d.At, &d.Addresses, &d.Update, d.Lanes)
+}
+
+// finish prints what came out, partial or not.
+func (f *replayFlags) finish(env *environment, path string, r *replay.Result, err error) error {
+	if r == nil {
+		return err
+	}
+	if printErr := f.print(env, path, r); printErr != nil {
+		return errors.Join(err, printErr)
+	}
+	if err != nil {
+		return interrupted(err)
+	}
+	if f.to != "" {
+		fmt.Fprintf(env.stderr, "capture: %s (%d frames)\n", f.to, r.Delivered)
+	}
+	if !r.Valid {
+		return &exitError{exitFailed, fmt.Errorf("the replay is invalid: %s", r.Reason)}
+	}
+	return nil
+}
+
+func (f *replayFlags) print(env *environment, path string, r *replay.Result) error {
+	if f.format == formatJSON {
+		return writeJSON(env.stdout, r)
+	}
+	c := &r.Counters
+	list := grid{header: []string{"COUNTER", "VALUE", "MEANING"}}
+	for _, row := range []struct {
+		name  string
+		value int64
+		say   string
+	}{
+		{"sent", c.Sent, "packets in the capture"},
+		{"in", c.In, "updates that reached the queue"},
+		{"appended", c.Appended, "took a free slot"},
+		{"aggregated", c.Aggregated, "merged into a waiting update"},
+		{"replaced", c.Replaced, "replaced one of the same worker"},
+		{"replaced_reward", c.ReplacedReward, "replaced one by reward"},
+		{"dropped_full", c.DroppedFull, "found no free slot"},
+		{"dropped_reward", c.DroppedReward, "dropped by reward"},
+		{"dropped_mismatch", c.DroppedMismatch, "had another size than the waiting update"},
+		{"delivered", c.Delivered, "frames that left"},
+		{"queued", c.Queued, "frames still inside"},
+		{"bypassed", c.Bypassed, "not OLAF, or ACKs"},
+		{"malformed", c.Malformed, "broken OLAF frames"},
+		{"lost", r.Lost, "as the paper counts it: sent − delivered − aggregated"},
+	} {
+		list.add(row.name, fmt.Sprint(row.value), row.say)
+	}
+	if f.format == formatTable {
+		fmt.Fprintf(env.stdout, "%s through %s at %v, %d slots: %d workers in %d clusters\n\n", path, r.Queue, olaf.Rate(r.OutRateBPS), r.Slots, r.Workers, r.Clusters)
+	}
+	return list.write(env.stdout, f.format)
+}
