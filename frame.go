@@ -321,13 +321,14 @@ func (f Frame) Lanes(dst []int32) int {
 	b := f.b[f.laneOffset():]
 	n := min(len(dst), len(b)/LaneBytes)
 	dst, b = dst[:n], b[:n*LaneBytes]
-	for len(dst) >= 2 && len(b) >= 8 {
-		v := binary.BigEndian.Uint64(b)
+	for len(dst) >= 4 && len(b) >= 16 { // two loads and four lanes at a time
+		v, w := binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])
 		dst[0], dst[1] = int32(v>>32), int32(v)
-		dst, b = dst[2:], b[8:]
+		dst[2], dst[3] = int32(w>>32), int32(w)
+		dst, b = dst[4:], b[16:]
 	}
-	if len(dst) == 1 && len(b) >= LaneBytes {
-		dst[0] = int32(binary.BigEndian.Uint32(b))
+	for i := range dst {
+		dst[i] = int32(binary.BigEndian.Uint32(b[LaneBytes*i:]))
 	}
 	return n
 }
@@ -478,12 +479,13 @@ func putLanes(b []byte, lanes []int32) {
 		clear(b)
 		return
 	}
-	for len(lanes) >= 2 && len(b) >= 8 {
+	for len(lanes) >= 4 && len(b) >= 16 {
 		binary.BigEndian.PutUint64(b, uint64(uint32(lanes[0]))<<32|uint64(uint32(lanes[1])))
-		lanes, b = lanes[2:], b[8:]
+		binary.BigEndian.PutUint64(b[8:], uint64(uint32(lanes[2]))<<32|uint64(uint32(lanes[3])))
+		lanes, b = lanes[4:], b[16:]
 	}
-	if len(lanes) == 1 && len(b) >= LaneBytes {
-		binary.BigEndian.PutUint32(b, uint32(lanes[0]))
+	for i, v := range lanes {
+		binary.BigEndian.PutUint32(b[LaneBytes*i:], uint32(v))
 	}
 }
 
