@@ -1,0 +1,157 @@
+package experiments
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"text/tabwriter"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/paper"
+)
+
+// FigureSchema heads the document of a figure.
+const FigureSchema = "olafctl.figure/v1"
+
+// Series is one curve: a statistic over seeds at every x.
+type Series struct {
+	Name string              `json:"name"`
+	X    []float64           `json:"x"`
+	Y    []results.Statistic `json:"y"`
+}
+
+// Panel is one pair of axes.
+type Panel struct {
+	Name   string   `json:"name"`
+	XLabel string   `json:"x_label"` // with its unit
+	YLabel string   `json:"y_label"`
+	Series []Series `json:"series"`
+}
+
+// Figure is what an experiment that draws curves found.
+type Figure struct {
+	Schema     string             `json:"schema"`
+	Experiment string             `json:"experiment"`
+	Artefact   string             `json:"artefact"`
+	Config     any                `json:"config"`
+	Quick      bool               `json:"quick,omitempty"`
+	Partial    bool               `json:"partial,omitempty"`
+	Panels     []Panel            `json:"panels"`
+	Statements []string           `json:"statements"`
+	PaperRows  []results.PaperRow `json:"paper,omitempty"`
+	err        error
+}
+
+// newFigure starts the figure of an experiment.
+func newFigure(experiment, artefact string, o *Options, config any) *Figure {
+	return &Figure{Schema: FigureSchema, Experiment: experiment, Artefact: artefact, Config: config, Quick: o.Quick}
+}
+
+// say adds a statement.
+func (f *Figure) say(format string, args ...any) {
+	f.Statements = append(f.Statements, fmt.Sprintf(format, args...))
+}
+
+// compare sets ours beside what the paper says of this figure.
+func (f *Figure) compare(ours paper.Ours) { f.PaperRows = paper.Compare(ours, f.Experiment) }
+
+// Document is the JSON form.
+func (f *Figure) Document() any { return f }
+
+// Paper compares with the published statements.
+func (f *Figure) Paper() []results.PaperRow { return f.PaperRows }
+
+// Err is nil when every run was complete.
+func (f *Figure) Err() error { return f.err }
+
+// Table lists every point of every curve.
+func (f *Figure) Table() (header []string, rows [][]string) {
+	header = []string{"panel", "series", "x", "mean", "sd", "ci95", "min", "max", "n"}
+	number := func(v results.Float) string {
+		if !v.Known() {
+			return ""
+		}
+		return strconv.FormatFloat(float64(v), 'g', -1, 64)
+	}
+	for _, p := range f.Panels {
+		for _, s := range p.Series {
+			for i, y := range s.Y {
+				rows = append(rows, []string{p.Name, s.Name, strconv.FormatFloat(s.X[i], 'g', -1, 64),
+					number(y.Mean), number(y.SD), number(y.CI95), number(y.Min), number(y.Max), strconv.Itoa(y.N)})
+			}
+		}
+	}
+	return header, rows
+}
+
+// WriteText prints a table for each panel, then what can and cannot be said.
+func (f *Figure) WriteText(w io.Writer) error {
+	quick := ""
+	if f.Quick {
+		quick = " (quick: fewer or shorter runs than the figure's own)"
+	}
+	if _, err := fmt.Fprintf(w, "%s: %s%s\n", f.Experiment, f.Artefact, quick); err != nil {
+		return err
+	}
+	for i := range f.Panels {
+		if err := f.Panels[i].writeText(w); err != nil {
+			return err
+		}
+	}
+	for _, s := range f.Statements {
+		if _, err := fmt.Fprintf(w, "\n- %s", s); err != nil {
+			return err
+		}
+	}
+	fmt.Fprint(w, "\n\n")
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for i := range f.PaperRows {
+		r := &f.PaperRows[i]
+		fmt.Fprintf(tw, "paper\t%s, %s\tpublished %s\tours %s\t%s\n", r.Row, r.Column, meanCell(r.Published, math.NaN()), meanCell(r.Ours.Mean, float64(r.Ours.CI95)), r.Verdict)
+	}
+	return tw.Flush()
+}
+
+func (p *Panel) writeText(w io.Writer) error {
+	fmt.Fprintf(w, "\n%s: %s\n", p.Name, p.YLabel)
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(tw, "%s\t", p.XLabel)
+	for _, s := range p.Series {
+		fmt.Fprintf(tw, "%s\t", s.Name)
+	}
+	fmt.Fprintln(tw)
+	if len(p.Series) == 0 {
+		return tw.Flush()
+	}
+	for i, x := range p.Series[0].X {
+		fmt.Fprintf(tw, "%.4g\t", x)
+		for _, s := range p.Series {
+			if i < len(s.Y) {
+				fmt.Fprintf(tw, "%s\t", meanCell(s.Y[i].Mean, float64(s.Y[i].CI95)))
+			}
+		}
+		fmt.Fprintln(tw)
+	}
+	return tw.Flush()
+}
+
+// meanCell prints a mean with its half-width where there is one.
+func meanCell(mean results.Float, ci float64) string {
+	switch {
+	case !mean.Known():
+		return "–"
+	case math.IsNaN(ci):
+		return fmt.Sprintf("%.4g", float64(mean))
+	}
+	return fmt.Sprintf("%.4g ± %.2g", float64(mean), ci)
+}
+
+// describe is the statistic of plain numbers.
+func describe(values []float64) results.Statistic {
+	floats := make([]results.Float, len(values))
+	for i, v := range values {
+		floats[i] = results.Float(v)
+	}
+	return results.Describe(floats, "no run reached this point")
+}
