@@ -1,0 +1,299 @@
+package p4ctl
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// TablesSchema marks a file of desired tables.
+const TablesSchema = "olafctl.tables/v1"
+
+// FileError is a fault in a file of desired tables. It matches ErrTables.
+type FileError struct {
+	Line  int    // from 1; 0 when the file as a whole is meant
+	Field string // a path such as workers[2].cluster
+	Text  string
+}
+
+// Error names line and field.
+func (e *FileError) Error() string {
+	var b strings.Builder
+	if e.Line > 0 {
+		fmt.Fprintf(&b, "line %d: ", e.Line)
+	}
+	if e.Field != "" {
+		fmt.Fprintf(&b, "%s: ", e.Field)
+	}
+	return b.String() + e.Text
+}
+
+// Unwrap matches ErrTables.
+func (e *FileError) Unwrap() error { return ErrTables }
+
+// ParseTables reads desired tables from YAML (or JSON, which is YAML too):
+//
+//	schema: olafctl.tables/v1
+//	servers: [192.168.0.1]
+//	workers:
+//	  - {address: 10.0.0.1, cluster: 0, worker: 0}
+//	clusters:                       # both lists may be left out together: then every
+//	  - {cluster: 0, group: 1}      # cluster gets a group of all its workers behind
+//	groups:                         # multicast_port, 1 when that is left out too
+//	  - {id: 1, members: [{port: 1, instance: 0}]}
+//
+// Unknown fields and values outside their range are errors that name line and field: a *FileError.
+func ParseTables(text []byte) (Tables, error) {
+	var root yaml.Node
+	if err := yaml.Unmarshal(text, &root); err != nil {
+		return Tables{}, &FileError{Text: "no YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
+	}
+	if len(root.Content) == 0 {
+		return Tables{}, &FileError{Text: "the file is empty; start with schema: " + TablesSchema}
+	}
+	f := tablesFile{port: 1, lines: make(map[string]int)}
+	err := fields(root.Content[0], "", map[string]visitor{
+		"schema":         f.schema,
+		"servers":        list(f.server),
+		"workers":        list(f.worker),
+		"clusters":       list(f.cluster),
+		"groups":         list(f.group),
+		"multicast_port": func(n *yaml.Node, at string) error { return number32(n, at, &f.port) },
+	}, "schema")
+	if err != nil {
+		return Tables{}, err
+	}
+	if !mentions(root.Content[0], "clusters", "groups") {
+		f.tables = f.tables.WithGroups(f.port)
+	}
+	if err := f.tables.Validate(); err != nil {
+		return Tables{}, f.located(err)
+	}
+	return f.tables, nil
+}
+
+// tablesFile collects what a file says, and on which line each element stands.
+type tablesFile struct {
+	tables Tables
+	port   uint32
+	lines  map[string]int // of workers[2] and its like
+}
+
+// located gives a fault of the tables the line on which its element stands.
+func (f *tablesFile) located(err error) error {
+	var fault *Fault
+	if !errors.As(err, &fault) {
+		return err
+	}
+	element := fmt.Sprintf("%s[%d]", fault.List, fault.Index)
+	return &FileError{Line: f.lines[element], Field: element + "." + fault.Field, Text: fault.Text}
+}
+
+// visitor reads one value; at is its path.
+type visitor func(n *yaml.Node, at string) error
+
+// fields reads a mapping whose keys are all known; required ones must be there.
+func fields(n *yaml.Node, at string, known map[string]visitor, required ...string) error {
+	n = resolved(n)
+	if n.Kind != yaml.MappingNode {
+		return &FileError{n.Line, at, "want fields, got " + kindText(n)}
+	}
+	seen := make(map[string]bool)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		name := n.Content[i].Value
+		path := strings.TrimPrefix(at+"."+name, ".")
+		read, ok := known[name]
+		switch {
+		case !ok:
+			return &FileError{n.Content[i].Line, path, "unknown field"}
+		case seen[name]:
+			return &FileError{n.Content[i].Line, path, "is there twice"}
+		}
+		seen[name] = true
+		if err := read(n.Content[i+1], path); err != nil {
+			return err
+		}
+	}
+	for _, name := range required {
+		if !seen[name] {
+			return &FileError{n.Line, strings.TrimPrefix(at+"."+name, "."), "is missing"}
+		}
+	}
+	return nil
+}
+
+// list reads a sequence by its elements.
+func list(element visitor) visitor {
+	return func(n *yaml.Node, at string) error {
+		n = resolved(n)
+		if n.Kind == yaml.ScalarNode && n.Tag == "!!null" {
+			return nil
+		}
+		if n.Kind != yaml.SequenceNode {
+			return &FileError{n.Line, at, "want a list, got " + kindText(n)}
+		}
+		for i, e := range n.Content {
+			if err := element(e, fmt.Sprintf("%s[%d]", at, i)); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+}
+
+// resolved follows an alias to its anchor.
+func resolved(n *yaml.Node) *yaml.Node {
+	for n.Kind == yaml.AliasNode && n.Alias != nil {
+		n = n.Alias
+	}
+	return n
+}
+
+func kindText(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "fields"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	return strconv.Quote(n.Value)
+}
+
+func mentions(n *yaml.Node, names ...string) bool {
+	n = resolved(n)
+	for i := 0; i < len(n.Content); i += 2 {
+		for _, name := range names {
+			if n.Content[i].Value == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// unsigned reads a number from 0 of so many bits.
+func unsigned(n *yaml.Node, at string, bits int) (uint64, error) {
+	n = resolved(n)
+	v, err := strconv.ParseUint(n.Value, 0, bits)
+	if err != nil || n.Kind != yaml.ScalarNode {
+		return 0, &FileError{n.Line, at, fmt.Sprintf("want a number from 0 to %d, got %s", uint64(1)<<bits-1, kindText(n))}
+	}
+	return v, nil
+}
+
+func number16[T ~uint16](n *yaml.Node, at string, to *T) error {
+	v, err := unsigned(n, at, 16)
+	*to = T(v)
+	return err
+}
+
+func number32(n *yaml.Node, at string, to *uint32) error {
+	v, err := unsigned(n, at, 32)
+	*to = uint32(v)
+	return err
+}
+
+func address(n *yaml.Node, at string, to *netip.Addr) error {
+	n = resolved(n)
+	a, err := netip.ParseAddr(n.Value)
+	if err != nil || n.Kind != yaml.ScalarNode || !a.Is4() {
+		return &FileError{n.Line, at, "want an IPv4 address, got " + kindText(n)}
+	}
+	*to = a
+	return nil
+}
+
+func (f *tablesFile) schema(n *yaml.Node, at string) error {
+	if n = resolved(n); n.Value != TablesSchema {
+		return &FileError{n.Line, at, fmt.Sprintf("want %s, got %s", TablesSchema, kindText(n))}
+	}
+	return nil
+}
+
+func (f *tablesFile) server(n *yaml.Node, at string) error {
+	var a netip.Addr
+	f.lines[at] = n.Line
+	if err := address(n, at, &a); err != nil {
+		return err
+	}
+	f.tables.Servers = append(f.tables.Servers, a)
+	return nil
+}
+
+func (f *tablesFile) worker(n *yaml.Node, at string) error {
+	var w Worker
+	f.lines[at] = n.Line
+	err := fields(n, at, map[string]visitor{
+		"address": func(n *yaml.Node, at string) error { return address(n, at, &w.Address) },
+		"cluster": func(n *yaml.Node, at string) error { return number16(n, at, &w.Cluster) },
+		"worker":  func(n *yaml.Node, at string) error { return number16(n, at, &w.ID) },
+	}, "address", "cluster", "worker")
+	f.tables.Workers = append(f.tables.Workers, w)
+	return err
+}
+
+func (f *tablesFile) cluster(n *yaml.Node, at string) error {
+	var c Cluster
+	f.lines[at] = n.Line
+	err := fields(n, at, map[string]visitor{
+		"cluster": func(n *yaml.Node, at string) error { return number16(n, at, &c.ID) },
+		"group":   func(n *yaml.Node, at string) error { return number32(n, at, &c.Group) },
+	}, "cluster", "group")
+	f.tables.Clusters = append(f.tables.Clusters, c)
+	return err
+}
+
+func (f *tablesFile) group(n *yaml.Node, at string) error {
+	var g Group
+	f.lines[at] = n.Line
+	member := func(n *yaml.Node, at string) error {
+		var m Member
+		err := fields(n, at, map[string]visitor{
+			"port":     func(n *yaml.Node, at string) error { return number32(n, at, &m.Port) },
+			"instance": func(n *yaml.Node, at string) error { return number16(n, at, &m.Instance) },
+		}, "port", "instance")
+		g.Members = append(g.Members, m)
+		return err
+	}
+	err := fields(n, at, map[string]visitor{
+		"id":      func(n *yaml.Node, at string) error { return number32(n, at, &g.ID) },
+		"members": list(member),
+	}, "id", "members")
+	f.tables.Groups = append(f.tables.Groups, g)
+	return err
+}
+
+// AppendYAML appends the tables in the form that ParseTables reads, in canonical order.
+func (t Tables) AppendYAML(b []byte) []byte {
+	t = t.Canonical()
+	b = append(b, "schema: "+TablesSchema+"\n"...)
+	b = appendList(b, "servers", t.Servers, func(a netip.Addr) string { return a.String() })
+	b = appendList(b, "workers", t.Workers, func(w Worker) string {
+		return fmt.Sprintf("{address: %s, cluster: %d, worker: %d}", w.Address, w.Cluster, w.ID)
+	})
+	b = appendList(b, "clusters", t.Clusters, func(c Cluster) string {
+		return fmt.Sprintf("{cluster: %d, group: %d}", c.ID, c.Group)
+	})
+	return appendList(b, "groups", t.Groups, func(g Group) string {
+		members := make([]string, len(g.Members))
+		for i, m := range g.Members {
+			members[i] = fmt.Sprintf("{port: %d, instance: %d}", m.Port, m.Instance)
+		}
+		return fmt.Sprintf("{id: %d, members: [%s]}", g.ID, strings.Join(members, ", "))
+	})
+}
+
+func appendList[T any](b []byte, name string, elements []T, text func(T) string) []byte {
+	if len(elements) == 0 {
+		return append(b, name+": []\n"...)
+	}
+	b = append(b, name+":\n"...)
+	for _, e := range elements {
+		b = append(b, "  - "+text(e)+"\n"...)
+	}
+	return b
+}
