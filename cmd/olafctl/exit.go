@@ -74,6 +74,7 @@ var codeOfKind = []struct {
 	{pktgen.ErrImage, exitDevice},
 	{p4ctl.ErrUnreachable, exitDevice},
 	{p4ctl.ErrElectionInUse, exitDevice},
+	{experiments.ErrMissed, exitMissed},
 	{p4ctl.ErrPreempted, exitDevice},
 	{p4ctl.ErrNotPrimary, exitDevice},
 	{fpga.ErrGone, exitDevice},

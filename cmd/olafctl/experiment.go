@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
 
@@ -107,16 +106,7 @@ func runExperiment(cmd *cobra.Command, env *environment, e experiments.Experimen
 		return usageError("--runs %d is negative", o.Runs)
 	}
 	started := env.now()
-	o.Stream = experiments.NewStream()
-	var done, total atomic.Int64
-	o.Progress = func(d, t int) { done.Store(int64(d)); total.Store(int64(t)) }
-	stream := progressOf(o.Stream)
-	bar := startProgress(env, quiet, func() (int, int) {
-		if t := total.Load(); t > 0 {
-			return int(done.Load()), int(t)
-		}
-		return stream()
-	})
+	bar := startProgress(env, quiet, trackProgress(&o))
 	report, err := e.Run(cmd.Context(), o)
 	bar.stop()
 	if report == nil {

@@ -83,3 +83,26 @@ func TestSecondController(t *testing.T) {
 		t.Errorf("stderr does not say why: %q", said)
 	}
 }
+
+// TestInterrupt holds that a signal stops a bench, prints what there is, marked partial, and exits with 130.
+func TestInterrupt(t *testing.T) {
+	stderr := &signalWriter{text: "P4Runtime: ", seen: make(chan struct{})}
+	stdout := new(bytes.Buffer)
+	ctx, cancel := context.WithCancel(context.Background())
+	code := make(chan int)
+	socket := "unix:" + filepath.Join(t.TempDir(), "p4rt.sock")
+	go func() {
+		code <- run(ctx, testEnvironment(stdout, stderr), []string{"bench", "--runs", "100000", "--quiet", "--p4rt", socket})
+	}()
+	<-stderr.seen
+	cancel()
+	if c := <-code; c != exitInterrupted {
+		t.Errorf("exit code %d, want %d", c, exitInterrupted)
+	}
+	if !strings.Contains(stdout.String(), "PARTIAL") {
+		t.Error("the output is not marked partial")
+	}
+	if said := stderr.all.String(); !strings.Contains(said, "interrupted; the generator is stopped") {
+		t.Errorf("stderr does not say so: %q", said)
+	}
+}

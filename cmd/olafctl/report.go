@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/csv"
+	"io"
 	"runtime"
 	"time"
 
@@ -9,8 +10,15 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// printReport prints what an experiment found, in the format asked for.
-func printReport(env *environment, r experiments.Report, out format) error {
+// document is what can be printed in every format; experiments.Report is one.
+type document interface {
+	Document() any
+	WriteText(io.Writer) error
+	Table() (header []string, rows [][]string)
+}
+
+// printReport prints a document in the format asked for.
+func printReport(env *environment, r document, out format) error {
 	switch out {
 	case formatJSON:
 		return writeJSON(env.stdout, r.Document())
@@ -31,21 +39,26 @@ func stamp(env *environment, started time.Time, r experiments.Report) {
 	}
 }
 
-// provenance is the part of a document that says who made it, where and when.
-func provenance(env *environment, started time.Time, o *experiments.Outcome) results.Provenance {
+// madeBy says who made a document, where and when, but not on which device.
+func madeBy(env *environment, started time.Time) results.Provenance {
 	b := thisBuild()
 	host, err := env.hostname()
 	if err != nil {
 		host = "unknown"
 	}
-	p := results.Provenance{
+	return results.Provenance{
 		Tool: "olafctl", Version: b.Version, Go: b.Go, Commit: b.Revision, Dirty: b.Dirty,
 		Host: host, System: b.Platform, CPUs: runtime.GOMAXPROCS(0),
 		Command: append([]string{"olafctl"}, env.args...),
-		Device:  o.Device.Address + " " + o.Device.Build,
 		Started: started.UTC().Format(time.RFC3339Nano), Finished: env.now().UTC().Format(time.RFC3339Nano),
-		Digests: []results.Digest{{Name: "tables", SHA256: o.TablesHash}},
 	}
+}
+
+// provenance adds the device and the digests of what ran on it.
+func provenance(env *environment, started time.Time, o *experiments.Outcome) results.Provenance {
+	p := madeBy(env, started)
+	p.Device = o.Device.Address + " " + o.Device.Build
+	p.Digests = []results.Digest{{Name: "tables", SHA256: o.TablesHash}}
 	if hash, err := o.Plan.Hash(); err == nil {
 		p.Digests = append(p.Digests, results.Digest{Name: "plan", SHA256: hash})
 	}

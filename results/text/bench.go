@@ -27,6 +27,13 @@ func Bench(w io.Writer, b *results.Bench) error {
 	return p.err
 }
 
+// Paper prints published numbers beside ours, with a verdict each and footnotes.
+func Paper(w io.Writer, rows []results.PaperRow) error {
+	p := &printer{w: w}
+	p.paper(rows)
+	return p.err
+}
+
 // printer keeps the first error, so that a page reads as a list of lines.
 type printer struct {
 	w   io.Writer

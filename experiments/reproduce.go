@@ -1,0 +1,111 @@
+package experiments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// ErrMissed says that a published number came out worse than is known to be reachable.
+var ErrMissed = errors.New("an expectation was missed")
+
+// ReproduceSchema names the document of a Reproduction.
+const ReproduceSchema = "olafctl.reproduce/v1"
+
+// Reproduction is every published number of some experiments beside ours.
+type Reproduction struct {
+	Schema      string             `json:"schema"`
+	Provenance  results.Provenance `json:"provenance"`
+	Experiments []string           `json:"experiments"` // that were run, in order
+	Paper       []results.PaperRow `json:"paper"`
+	// Missed lists the ids whose verdict is worse than the reproduction study found reachable.
+	Missed []string `json:"missed"`
+	// Invalid lists the experiments with an invalid run, and why.
+	Invalid []string `json:"invalid"`
+}
+
+// Reproduce runs the experiments one after the other and sets every published number that they reach beside ours; with
+// all of them, also those that nothing here can reach. What was done before an error comes back with it.
+func Reproduce(ctx context.Context, chosen []Experiment, o Options) (*Reproduction, error) {
+	r := &Reproduction{Schema: ReproduceSchema, Missed: []string{}, Invalid: []string{}}
+	for _, e := range chosen {
+		report, err := e.Run(ctx, o)
+		if err != nil {
+			return r.judged(), fmt.Errorf("%s: %w", e.Name, err)
+		}
+		r.Experiments = append(r.Experiments, e.Name)
+		r.Paper = append(r.Paper, report.Paper()...)
+		if err := report.Err(); err != nil {
+			r.Invalid = append(r.Invalid, fmt.Sprintf("%s: %v", e.Name, err))
+		}
+	}
+	if len(chosen) == len(All()) {
+		r.addUnreached()
+	}
+	return r.judged(), nil
+}
+
+// addUnreached lists the claims that no experiment measured, so that nothing published is passed over in silence.
+func (r *Reproduction) addUnreached() {
+	for _, row := range paper.Compare(nil) {
+		if !slices.ContainsFunc(r.Paper, func(p results.PaperRow) bool { return p.ID == row.ID }) {
+			r.Paper = append(r.Paper, row)
+		}
+	}
+}
+
+func (r *Reproduction) judged() *Reproduction {
+	for _, row := range paper.Misses(r.Paper) {
+		r.Missed = append(r.Missed, row.ID)
+	}
+	return r
+}
+
+// Document is the JSON form, olafctl.reproduce/v1.
+func (r *Reproduction) Document() any { return r }
+
+// WriteText prints every number, then the tally.
+func (r *Reproduction) WriteText(w io.Writer) error {
+	if err := text.Paper(w, r.Paper); err != nil {
+		return err
+	}
+	tally := map[string]int{}
+	for i := range r.Paper {
+		tally[r.Paper[i].Verdict]++
+	}
+	var parts []string
+	for _, v := range []paper.Verdict{paper.Reproduced, paper.SameDirection, paper.Deviates, paper.NotTestable} {
+		parts = append(parts, fmt.Sprintf("%d %s", tally[string(v)], v))
+	}
+	_, err := fmt.Fprintf(w, "%d published numbers: %s\n", len(r.Paper), strings.Join(parts, ", "))
+	return err
+}
+
+// Table is one line a published number.
+func (r *Reproduction) Table() (header []string, rows [][]string) {
+	header = []string{"id", "artefact", "row", "column", "unit", "ours", "ours_ci95", "published", "deviation_pct", "tolerance_pct", "verdict", "source", "note"}
+	for i := range r.Paper {
+		p := &r.Paper[i]
+		rows = append(rows, []string{p.ID, p.Artefact, p.Row, p.Column, p.Unit, exact(p.Ours.Mean), exact(p.Ours.CI95),
+			exact(p.Published), exact(p.DeviationPct), exact(p.TolerancePct), p.Verdict, p.Source, p.Note})
+	}
+	return header, rows
+}
+
+// Err is nil when every run was valid and nothing was missed.
+func (r *Reproduction) Err() error {
+	switch {
+	case len(r.Invalid) > 0:
+		return fmt.Errorf("%w: %s", ErrInvalid, strings.Join(r.Invalid, "; "))
+	case len(r.Missed) > 0:
+		return fmt.Errorf("%w: %s", ErrMissed, strings.Join(r.Missed, ", "))
+	}
+	return nil
+}
