@@ -128,11 +128,15 @@ func TestProgram(t *testing.T) {
 	for _, burst := range []uint32{0, 1024, 7} {
 		c := newFakeCard()
 		c.burst = burst
+		c.regs[regmap.GeneratorStopAfter], c.regs[regmap.GeneratorStopAfter+4] = 5, 5 // somebody's leftovers
 		if err := NewGenerator(c).Program(context.Background(), testJob(t, w)); err != nil {
 			t.Fatal(err)
 		}
 		if c.regs[regmap.GeneratorFlows] != 27 || c.regs[regmap.GeneratorDescriptors] != 13500 {
 			t.Errorf("%d flows, %d descriptors", c.regs[regmap.GeneratorFlows], c.regs[regmap.GeneratorDescriptors])
+		}
+		if c.regs[regmap.GeneratorStopAfter]|c.regs[regmap.GeneratorStopAfter+4] != 0 {
+			t.Error("stop_after is left set")
 		}
 		for i := range want {
 			var d regmap.Descriptor
@@ -183,6 +187,7 @@ func TestProgramRefuses(t *testing.T) {
 		{"frame", ErrLimit, "max_packet_bytes is 1518", func(c *fakeCard, j *Job) { c.regs[regmap.CommonMaxPacketBytes], j.Size = 1518, 9036 }, true},
 		{"armed", ErrState, "it is armed", func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorState] = uint32(Armed) }, true},
 		{"running", ErrState, "it is running", func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorState] = uint32(Running) }, true},
+		{"stopping", ErrState, "it is stopping", func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorState] = uint32(Stopping) }, true},
 		{"server is a worker", ErrWorkload, "that of worker 5", func(_ *fakeCard, j *Job) { j.Addressing.Server = netip.MustParseAddr("10.1.0.5") }, true},
 		{"corrupt", ErrImage, "CRC-32", func(c *fakeCard, _ *Job) { c.corrupt = true }, false},
 		{"short source", ErrWorkload, "another number", func(_ *fakeCard, j *Job) { j.Source = short{j.Source} }, false},

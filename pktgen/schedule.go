@@ -219,7 +219,6 @@ type burstClock struct {
 	mean, line    uint64
 	bits, burst   int64 // bits of a packet, of a mean burst
 	m, p          int64 // bits counted at the mean and at the line rate
-	owed          float64
 	begun         bool
 	cycles, parts uint64 // m/mean in cycles and the rest in cycles·mean
 }
@@ -234,9 +233,7 @@ func (c *burstClock) start(gap float64) {
 	if c.begun {
 		w := c.burst
 		if gap != 1 {
-			exact := gap*float64(c.burst) + c.owed
-			w = int64(exact)
-			c.owed = exact - float64(w)
+			w = int64(math.Round(gap * float64(c.burst)))
 		}
 		c.m += w
 		c.p -= w

@@ -180,6 +180,35 @@ func TestTimesAreExact(t *testing.T) {
 	})
 }
 
+// The clock alone, over gaps of every length and rates whose fractions often add up to whole cycles.
+func TestBurstClock(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		line := rapid.SampledFrom([]int64{100e9, 128e9, 99_999_999_977, 1e6}).Draw(t, "line")
+		mean := line / rapid.Int64Range(1, 9).Draw(t, "divisor")
+		w := Burst{Size: 256, LineRate: olaf.Rate(line), MeanRate: olaf.Rate(mean), BurstPackets: rapid.IntRange(1, 9).Draw(t, "burst")}
+		c := newBurstClock(&w)
+		var m, p int64
+		for n := range 30 {
+			gap := rapid.SampledFrom([]float64{1, 0.5, 0.25, 2, 7, 100}).Draw(t, "gap")
+			c.start(gap)
+			if n > 0 {
+				m += int64(gap * float64(2048*w.BurstPackets))
+				p -= int64(gap * float64(2048*w.BurstPackets))
+			}
+			for range rapid.IntRange(1, 20).Draw(t, "packets") {
+				exact := big.NewRat(m, mean)
+				exact.Add(exact, big.NewRat(p, line))
+				exact.Mul(exact, big.NewRat(ClockHz, 1))
+				want := new(big.Int).Quo(exact.Num(), exact.Denom()).Uint64()
+				if got := c.next(); got != want {
+					t.Fatalf("cycle %d, want %d = floor %v", got, want, exact)
+				}
+				p += 2048
+			}
+		}
+	})
+}
+
 func TestTable1Bursts(t *testing.T) {
 	all := play(t, table1(t), 1)
 	for i, d := range all {
@@ -278,6 +307,13 @@ func TestActiveClustersAndRuns(t *testing.T) {
 	w := table1(t)
 	w.Workers, w.Clusters, w.ActiveClusters, w.BurstPackets = 300, 100, 20, 100
 	all := play(t, w, 1)
+	took := map[olaf.ClusterID]bool{}
+	for _, d := range all[:100*100] {
+		took[w.Cluster(int(d.Flow))] = true
+	}
+	if len(took) != 100 { // one is left out of 100 bursts with probability 0.8^100
+		t.Errorf("%d of 100 clusters took part in 100 bursts", len(took))
+	}
 	for b := range 500 { // well before clusters run out
 		seen := map[olaf.ClusterID]bool{}
 		for _, d := range all[b*100 : (b+1)*100] {
