@@ -3,8 +3,6 @@
 package sheets
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -81,7 +79,7 @@ func Readme(b *results.Bench) table.Sheet {
 	for _, d := range p.Digests {
 		add("SHA-256 of "+d.Name, d.SHA256)
 	}
-	for _, kv := range flattened(b.Config) {
+	for _, kv := range results.Leaves(b.Config) {
 		add("config "+kv[0], kv[1])
 	}
 	return s
@@ -101,41 +99,6 @@ func validity(b *results.Bench) string {
 		}
 	}
 	return "no: " + strings.Join(why, "; ")
-}
-
-// flattened lists the leaves of a JSON document as dotted paths, in the document's order.
-func flattened(raw json.RawMessage) (out [][2]string) {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	var walk func(path string) bool
-	walk = func(path string) bool {
-		token, err := d.Token()
-		if err != nil {
-			return false
-		}
-		switch token {
-		case json.Delim('{'):
-			for d.More() {
-				key, err := d.Token()
-				if err != nil || !walk(strings.TrimPrefix(fmt.Sprintf("%s.%v", path, key), ".")) {
-					return false
-				}
-			}
-		case json.Delim('['):
-			for i := 0; d.More(); i++ {
-				if !walk(fmt.Sprintf("%s[%d]", path, i)) {
-					return false
-				}
-			}
-		default:
-			out = append(out, [2]string{path, fmt.Sprint(token)})
-			return true
-		}
-		_, err = d.Token()
-		return err == nil
-	}
-	walk("")
-	return out
 }
 
 // Summary sets ours beside the paper's.

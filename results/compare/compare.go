@@ -1,0 +1,328 @@
+// Package compare sets two stored results of one experiment against each other: metric by metric, in pairs of equal seed
+// where there are such, with intervals, a test of significance, the size of the effect, and the verdict in words.
+package compare
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/table"
+	"golang.org/x/perf/benchmath"
+)
+
+// ErrDifferent says that two results have nothing to compare.
+var ErrDifferent = errors.New("nothing to compare")
+
+// Schema names the document.
+const Schema = "olafctl.compare/v1"
+
+const (
+	// MinRuns is how many runs a side needs before a 95 % statement about its median is possible at all.
+	MinRuns   = 6
+	alpha     = 0.05
+	resamples = 2000
+)
+
+// Side is one of the two results.
+type Side struct {
+	Name       string // its run id
+	Experiment string
+	Config     json.RawMessage
+	Runs       []results.Run
+}
+
+// Document is a comparison of B with A, the base.
+type Document struct {
+	Schema     string `json:"schema"`
+	Experiment string `json:"experiment"`
+	A          string `json:"a"`
+	B          string `json:"b"`
+	// Config lists what differs between the specifications.
+	Config   []Setting `json:"config"`
+	Lines    []Line    `json:"lines"`
+	Warnings []string  `json:"warnings"`
+}
+
+// Setting is one item of the specification that differs; empty where a side does not have it.
+type Setting struct {
+	Name string `json:"name"`
+	A    string `json:"a"`
+	B    string `json:"b"`
+}
+
+// Line is one metric of one configuration.
+type Line struct {
+	Queue      string            `json:"queue"`
+	OutRateBPS int64             `json:"out_rate_bps"`
+	Metric     string            `json:"metric"`
+	Title      string            `json:"title"`
+	Unit       string            `json:"unit"`
+	A          results.Statistic `json:"a"`
+	B          results.Statistic `json:"b"`
+	// Difference is B − A over pairs of equal index and seed, or missing without such pairs. Low and High are its
+	// bootstrap interval.
+	Difference Paired `json:"difference"`
+	// ChangePct is the difference of the means relative to A.
+	ChangePct results.Float `json:"change_pct"`
+	// P is Mann-Whitney's, Effect the rank-biserial correlation: 1 when every value of B lies above every one of A.
+	P       results.Float `json:"p"`
+	Effect  results.Float `json:"effect"`
+	Verdict string        `json:"verdict"` // higher, lower, not significant, identical, or why there is none
+}
+
+// Paired is the statistic of differences with a bootstrap interval of their mean.
+type Paired struct {
+	results.Statistic
+	Low  results.Float `json:"bootstrap_low"`
+	High results.Float `json:"bootstrap_high"`
+}
+
+// Results compares b with a. Runs that are not valid stay out, and the warnings say how many.
+func Results(a, b *Side) (*Document, error) {
+	if a.Experiment != b.Experiment {
+		return nil, fmt.Errorf("%w: %s is of %s, %s of %s; choose two of one experiment with olafctl runs", ErrDifferent, a.Name, a.Experiment, b.Name, b.Experiment)
+	}
+	doc := &Document{Schema: Schema, Experiment: a.Experiment, A: a.Name, B: b.Name, Config: settings(a.Config, b.Config)}
+	groupsA, groupsB := grouped(a.Runs), grouped(b.Runs)
+	for _, key := range keysOf(a.Runs) {
+		runsB, both := groupsB[key]
+		if !both {
+			doc.warn("%s only has %s at %s", a.Name, key.queue, olaf.Rate(key.rate))
+			continue
+		}
+		runsA := groupsA[key]
+		doc.warnRuns(key, a.Name, runsA)
+		doc.warnRuns(key, b.Name, runsB)
+		for _, scalar := range results.Scalars() {
+			if line, any := lineOf(key, &scalar, valid(runsA), valid(runsB)); any {
+				doc.Lines = append(doc.Lines, line)
+			}
+		}
+	}
+	for _, key := range keysOf(b.Runs) {
+		if _, both := groupsA[key]; !both {
+			doc.warn("%s only has %s at %s", b.Name, key.queue, olaf.Rate(key.rate))
+		}
+	}
+	if len(doc.Lines) == 0 {
+		return nil, fmt.Errorf("%w: %s and %s share no queue at the same output rate with valid runs", ErrDifferent, a.Name, b.Name)
+	}
+	return doc, nil
+}
+
+func (d *Document) warn(format string, args ...any) {
+	d.Warnings = append(d.Warnings, fmt.Sprintf(format, args...))
+}
+
+func (d *Document) warnRuns(key key, name string, runs []results.Run) {
+	n := len(valid(runs))
+	if left := len(runs) - n; left > 0 {
+		d.warn("%s, %s at %s: %d runs that are not valid are left out", name, key.queue, olaf.Rate(key.rate), left)
+	}
+	if n < MinRuns {
+		d.warn("%s, %s at %s: %d runs; fewer than %d can't show a significant difference reliably", name, key.queue, olaf.Rate(key.rate), n, MinRuns)
+	}
+}
+
+// key is one configuration.
+type key struct {
+	queue string
+	rate  int64
+}
+
+func keyOf(r *results.Run) key { return key{r.Queue, r.OutRateBPS} }
+
+func grouped(runs []results.Run) map[key][]results.Run {
+	groups := map[key][]results.Run{}
+	for i := range runs {
+		groups[keyOf(&runs[i])] = append(groups[keyOf(&runs[i])], runs[i])
+	}
+	return groups
+}
+
+// keysOf are the configurations in the order of their first run.
+func keysOf(runs []results.Run) (keys []key) {
+	for i := range runs {
+		if k := keyOf(&runs[i]); !slices.Contains(keys, k) {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+func valid(runs []results.Run) (out []*results.Run) {
+	for i := range runs {
+		if runs[i].Valid() {
+			out = append(out, &runs[i])
+		}
+	}
+	return out
+}
+
+// lineOf compares one metric; any is false when neither side has it, or it is zero throughout.
+func lineOf(key key, scalar *results.Scalar, a, b []*results.Run) (line Line, any bool) {
+	valuesA, valuesB := valuesOf(scalar, a), valuesOf(scalar, b)
+	line = Line{Queue: key.queue, OutRateBPS: key.rate, Metric: scalar.Name, Title: scalar.Title, Unit: scalar.Unit,
+		A: results.Describe(valuesA, reason(scalar, a)), B: results.Describe(valuesB, reason(scalar, b)),
+		Difference: pairedDifference(scalar, a, b), ChangePct: results.Missing(), P: results.Missing(), Effect: results.Missing()}
+	knownA, knownB := known(valuesA), known(valuesB)
+	if len(knownA)+len(knownB) == 0 || zeros(knownA) && zeros(knownB) {
+		return line, false
+	}
+	if line.A.Known() && line.B.Known() && line.A.Mean != 0 {
+		line.ChangePct = 100 * (line.B.Mean - line.A.Mean) / line.A.Mean
+	}
+	line.judge(knownA, knownB)
+	return line, true
+}
+
+// judge tests the two samples and says the outcome in words.
+func (l *Line) judge(a, b []float64) {
+	switch {
+	case len(a) == 0 || len(b) == 0:
+		l.Verdict = "only one side has it"
+		return
+	case slices.Equal(a, b):
+		l.P, l.Effect, l.Verdict = 1, 0, "identical"
+		return
+	}
+	thresholds := benchmath.DefaultThresholds
+	thresholds.CompareAlpha = alpha
+	test := benchmath.AssumeNothing.Compare(benchmath.NewSample(slices.Clone(a), &thresholds), benchmath.NewSample(slices.Clone(b), &thresholds))
+	l.P, l.Effect = results.Float(test.P), results.Float(effect(a, b))
+	switch {
+	case !(test.P < alpha):
+		l.Verdict = "not significant"
+	case l.Effect > 0:
+		l.Verdict = "higher"
+	default:
+		l.Verdict = "lower"
+	}
+}
+
+// effect is the rank-biserial correlation: the share of pairs in which b is above, less the share in which it is below.
+func effect(a, b []float64) float64 {
+	balance := 0
+	for _, x := range a {
+		for _, y := range b {
+			balance += cmp.Compare(y, x)
+		}
+	}
+	return float64(balance) / float64(len(a)*len(b))
+}
+
+// pairedDifference pairs runs of equal index and seed.
+func pairedDifference(scalar *results.Scalar, a, b []*results.Run) Paired {
+	type pairKey struct {
+		index int
+		seed  uint64
+	}
+	first := map[pairKey]*results.Run{}
+	for _, r := range a {
+		first[pairKey{r.Index, r.Seed}] = r
+	}
+	var differences []results.Float
+	for _, r := range b {
+		if other := first[pairKey{r.Index, r.Seed}]; other != nil {
+			differences = append(differences, scalar.Of(r)-scalar.Of(other))
+		}
+	}
+	p := Paired{Statistic: results.Describe(differences, "no runs of equal seed on both sides"), Low: results.Missing(), High: results.Missing()}
+	if low, high, ok := results.Bootstrap(known(differences), resamples, 1); ok {
+		p.Low, p.High = results.Float(low), results.Float(high)
+	}
+	return p
+}
+
+func valuesOf(scalar *results.Scalar, runs []*results.Run) []results.Float {
+	out := make([]results.Float, len(runs))
+	for i, r := range runs {
+		out[i] = scalar.Of(r)
+	}
+	return out
+}
+
+func reason(scalar *results.Scalar, runs []*results.Run) string {
+	for _, r := range runs {
+		if why := r.Missing[scalar.Name]; why != "" {
+			return why
+		}
+	}
+	return "no valid run"
+}
+
+func known(values []results.Float) (out []float64) {
+	for _, v := range values {
+		if v.Known() {
+			out = append(out, float64(v))
+		}
+	}
+	return out
+}
+
+func zeros(values []float64) bool {
+	return !slices.ContainsFunc(values, func(v float64) bool { return v != 0 })
+}
+
+// settings lists the leaves of the specifications that differ.
+func settings(a, b json.RawMessage) []Setting {
+	values := map[string]*Setting{}
+	var order []string
+	for side, raw := range []json.RawMessage{a, b} {
+		for _, leaf := range results.Leaves(raw) {
+			if values[leaf[0]] == nil {
+				values[leaf[0]] = &Setting{Name: leaf[0]}
+				order = append(order, leaf[0])
+			}
+			*[]*string{&values[leaf[0]].A, &values[leaf[0]].B}[side] = leaf[1]
+		}
+	}
+	out := []Setting{}
+	for _, name := range order {
+		if s := values[name]; s.A != s.B {
+			out = append(out, *s)
+		}
+	}
+	return out
+}
+
+// Sheet lays the comparison out for people.
+func (d *Document) Sheet() table.Sheet {
+	s := table.Sheet{Name: "Compare", Title: d.B + " against " + d.A, Columns: []table.Column{{Header: "queue"}, {Header: "output rate"}, {Header: "metric"}, {Header: "unit"},
+		{Header: "A", Format: table.General}, {Header: "±", Format: table.General}, {Header: "B", Format: table.General}, {Header: "±", Format: table.General},
+		{Header: "change", Unit: "%", Format: table.Fixed1}, {Header: "paired diff", Format: table.General}, {Header: "±", Format: table.General},
+		{Header: "p", Format: table.Fixed3}, {Header: "effect", Format: table.Fixed3}, {Header: "n"}, {Header: "verdict"}}}
+	cell := func(f results.Float) table.Cell { return table.N(float64(f)) }
+	for i := range d.Lines {
+		l := &d.Lines[i]
+		s.Rows = append(s.Rows, []table.Cell{table.S(l.Queue), table.S(olaf.Rate(l.OutRateBPS).String()), table.S(l.Title), table.S(l.Unit),
+			cell(l.A.Mean), cell(l.A.CI95), cell(l.B.Mean), cell(l.B.CI95), cell(l.ChangePct), cell(l.Difference.Mean), cell(l.Difference.CI95),
+			cell(l.P), cell(l.Effect), table.S(fmt.Sprintf("%d+%d", l.A.N, l.B.N)), table.S(l.Verdict)})
+	}
+	for _, c := range d.Config {
+		s.Notes = append(s.Notes, fmt.Sprintf("config %s: %s → %s", c.Name, orNone(c.A), orNone(c.B)))
+	}
+	for _, w := range d.Warnings {
+		s.Notes = append(s.Notes, "warning: "+w)
+	}
+	s.Notes = append(s.Notes, fmt.Sprintf("A is %s, B is %s; p by Mann-Whitney, significant below %v; ± is a 95 %% half-width", d.A, d.B, alpha))
+	return s
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "(none)"
+	}
+	return s
+}
+
+// Significant says whether any metric differs significantly.
+func (d *Document) Significant() bool {
+	return slices.ContainsFunc(d.Lines, func(l Line) bool { return float64(l.P) < alpha && !math.IsNaN(float64(l.P)) })
+}

@@ -1,0 +1,116 @@
+package compare
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/internal/example"
+)
+
+func side(name string, aom ...float64) *Side {
+	s := &Side{Name: name, Experiment: "table1", Config: json.RawMessage(`{"slots":8,"name":"` + name + `"}`)}
+	for i, v := range aom {
+		s.Runs = append(s.Runs, results.Run{Queue: "olaf", OutRateBPS: 40e9, Index: i, Seed: uint64(i), Metrics: results.Metrics{AoMCluster: results.Float(v), AoMWorker: results.Missing()}})
+	}
+	return s
+}
+
+func line(t *testing.T, d *Document, metric string) Line {
+	t.Helper()
+	for _, l := range d.Lines {
+		if l.Metric == metric {
+			return l
+		}
+	}
+	t.Fatalf("no line %s", metric)
+	return Line{}
+}
+
+func TestSeparatedSamplesAreSignificant(t *testing.T) {
+	d, err := Results(side("a", 10, 11, 12, 13, 14, 15, 16), side("b", 20, 21, 22, 23, 24, 25, 26))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Two samples of 7 that do not overlap: p = 2/C(14,7) = 2/3432.
+	l := line(t, d, "aom_cluster_ns")
+	if l.Verdict != "higher" || l.Effect != 1 || l.Difference.Mean != 10 || l.Difference.CI95 != 0 || l.Difference.N != 7 || float64(l.P) < 5e-4 || float64(l.P) > 7e-4 {
+		t.Errorf("%+v", l)
+	}
+	if len(d.Warnings) != 0 || !d.Significant() {
+		t.Error(d.Warnings)
+	}
+	if len(d.Config) != 1 || d.Config[0] != (Setting{"name", "a", "b"}) {
+		t.Errorf("%+v", d.Config)
+	}
+	back, err := Results(side("b", 20, 21, 22, 23, 24, 25, 26), side("a", 10, 11, 12, 13, 14, 15, 16))
+	if l := line(t, back, "aom_cluster_ns"); err != nil || l.Verdict != "lower" || l.Effect != -1 {
+		t.Errorf("%+v %v", l, err)
+	}
+}
+
+func TestMixedAndIdenticalSamples(t *testing.T) {
+	d, err := Results(side("a", 1, 2, 3, 4, 5, 6), side("b", 1.5, 2.5, 2.4, 4.4, 4.6, 6.1))
+	if l := line(t, d, "aom_cluster_ns"); err != nil || l.Verdict != "not significant" {
+		t.Errorf("%+v %v", l, err)
+	}
+	d, err = Results(side("a", 1, 2, 3, 4, 5, 6), side("b", 1, 2, 3, 4, 5, 6))
+	if l := line(t, d, "aom_cluster_ns"); err != nil || l.Verdict != "identical" || d.Significant() {
+		t.Errorf("%+v %v", l, err)
+	}
+}
+
+func TestFewAndInvalidRunsAreWarnedOf(t *testing.T) {
+	a, b := side("a", 1, 2, 3, 4, 5, 6, 7), side("b", 10, 20, 30)
+	a.Runs[0].Invalid = []string{"capture lost"}
+	b.Runs[1].Seed = 99
+	d, err := Results(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "1 runs that are not valid are left out") || !strings.Contains(text, "fewer than 6") {
+		t.Error(text)
+	}
+	if l := line(t, d, "aom_cluster_ns"); l.A.N != 6 || l.Difference.N != 1 {
+		t.Errorf("%+v", l)
+	}
+}
+
+func TestNothingToCompare(t *testing.T) {
+	other := side("b", 1, 2)
+	other.Experiment = "fig7"
+	if _, err := Results(side("a", 1, 2), other); !errors.Is(err, ErrDifferent) || !strings.Contains(err.Error(), "fig7") {
+		t.Error(err)
+	}
+	other = side("b", 1, 2)
+	for i := range other.Runs {
+		other.Runs[i].OutRateBPS = 1
+	}
+	if _, err := Results(side("a", 1, 2), other); !errors.Is(err, ErrDifferent) {
+		t.Error(err)
+	}
+}
+
+func TestWholeExample(t *testing.T) {
+	r := example.Result(6)
+	s := &Side{Name: "a", Experiment: "table1", Config: r.Bench.Config, Runs: r.Runs}
+	d, err := Results(s, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sheet := d.Sheet()
+	var b strings.Builder
+	if err := sheet.WriteText(&b); err != nil || !strings.Contains(b.String(), "identical") {
+		t.Error(b.String(), err)
+	}
+	if _, err := json.Marshal(d); err != nil {
+		t.Error(err)
+	}
+	for _, l := range d.Lines {
+		if l.Verdict != "identical" && l.Verdict != "only one side has it" {
+			t.Errorf("a result differs from itself: %+v", l)
+		}
+	}
+}
