@@ -286,6 +286,11 @@ func TestParseTruncated(t *testing.T) {
 	if n := f.Lanes(lanes); n != 8 || f.LaneCount() != 48 || f.Update().Lanes != 48 || f.Size() != 256 || lanes[7] != 6 {
 		t.Errorf("%d lanes of %d, size %v, %v", n, f.LaneCount(), f.Size(), lanes[:8])
 	}
+	withChecksum := bytes.Clone(whole)
+	setUDPChecksum(withChecksum)
+	if _, err := ParseTruncated(withChecksum[:64], len(whole)); err != nil {
+		t.Errorf("a checksum over missing bytes was verified: %v", err)
+	}
 	tests := []struct {
 		b    []byte
 		wire int

@@ -61,7 +61,7 @@ func (a *Account) follow(s *sequence, seq uint32) {
 	case ahead > 0:
 		a.losses.Missing += ahead - 1
 		s.newest = seq
-		s.seen = s.seen<<uint(min(ahead, 64)) | 1
+		s.seen = s.seen<<uint(ahead) | 1
 	case ahead > -64 && s.seen>>uint(-ahead)&1 != 0:
 		a.losses.Duplicates++
 	default:

@@ -217,6 +217,17 @@ func record(sec, nsec, kept, wire uint32, data []byte) []byte {
 	return append(b, data...)
 }
 
+// block is one pcapng block, made by hand so that it can be wrong.
+func block(kind uint32, body ...uint32) []byte {
+	b := binary.LittleEndian.AppendUint32(nil, kind)
+	length := uint32(12 + 4*len(body))
+	b = binary.LittleEndian.AppendUint32(b, length)
+	for _, v := range body {
+		b = binary.LittleEndian.AppendUint32(b, v)
+	}
+	return binary.LittleEndian.AppendUint32(b, length)
+}
+
 func TestBadFiles(t *testing.T) {
 	pcap, ng := sample(t, PCAP, 3), sample(t, PCAPNG, 3)
 	header := pcap[:24]
@@ -228,6 +239,9 @@ func TestBadFiles(t *testing.T) {
 	foreign[36] = 0 // another UDP port
 	broken := bytes.Clone(frame)
 	broken[24]++ // IPv4 checksum
+	section := block(0x0a0d0d0a, 0x1a2b3c4d, 1, 0xffffffff, 0xffffffff)
+	ethernet, cooked := block(1, 1, 0), block(1, 113, 0) // interfaces with stamps in µs
+	enhanced := func(high, low, kept, wire uint32) []byte { return block(6, 0, high, low, kept, wire, 0) }
 	tests := []struct {
 		name string
 		file []byte
@@ -248,6 +262,14 @@ func TestBadFiles(t *testing.T) {
 		{"backwards", join(header, record(1, 5, 256, 256, frame), record(1, 4, 256, 256, frame)), ErrTimeBackwards, "packet 2: the capture goes backwards in time: 1 ns"},
 		{"over 106 days", join(header, record(1, 0, 256, 256, frame), record(1e7, 0, 256, 256, frame)), ErrTime, "106 days"},
 		{"not Ethernet", linux, ErrLink, "link type"},
+		{"pcapng, no section", section[:20], ErrCut, "file's header"},
+		{"pcapng, not Ethernet", join(section, cooked, enhanced(0, 0, 4, 4)), ErrLink, "packet 1"},
+		{"pcapng, no interface", join(section, enhanced(0, 0, 4, 4)), ErrFormat, "packet 1"},
+		{"pcapng, kept more than there was", join(section, ethernet, enhanced(0, 0, 4, 3)), ErrFormat, "4 bytes were kept of a packet of 3"},
+		{"pcapng, giant length", join(section, ethernet, enhanced(0, 0, 1<<31, 1<<31)), ErrCut, "the packet's length is wrong"},
+		{"pcapng, far future", join(section, ethernet, enhanced(1<<30, 0, 4, 4)), ErrTime, "2261"},
+		{"pcapng, no time", join(section, ethernet, block(3, 4, 0)), ErrTime, "simple packet"},
+		{"pcapng, after its first packet", join(section, ethernet, enhanced(0, 1, 4, 4), []byte{6, 0}), ErrCut, "packet 2"},
 		{"no packets", header, ErrNoOLAF, "empty"},
 		{"foreign", join(header, record(0, 0, 256, 256, foreign)), ErrNoOLAF, "1 packet, mostly not an OLAF frame: UDP destination port"},
 		{"all malformed", join(header, record(0, 0, 256, 256, broken), record(0, 0, 256, 256, broken)), ErrNoOLAF, "2 packets, mostly malformed OLAF frame: wrong IPv4"},
@@ -402,6 +424,29 @@ func TestWallClock(t *testing.T) {
 	d.SetOrigin(armed + 2_000)
 	if err := d.Next(new(Arrival)); !errors.Is(err, ErrTime) {
 		t.Errorf("a packet before the origin: %v", err)
+	}
+}
+
+// A finished pcapng states how many packets it holds and that none was dropped.
+func TestClosingStatistics(t *testing.T) {
+	var got []pcapgo.NgInterfaceStatistics
+	r, err := pcapgo.NewNgReader(bytes.NewReader(sample(t, PCAPNG, 3)), pcapgo.NgReaderOptions{
+		StatisticsCallback: func(_ int, s pcapgo.NgInterfaceStatistics) { got = append(got, s) },
+	})
+	for err == nil {
+		_, _, err = r.ReadPacketData()
+	}
+	if err != io.EOF || len(got) != 1 || got[0].PacketsReceived != 4 || got[0].PacketsDropped != 0 || got[0].LastUpdate.UnixNano() != 3013 {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// Link types whose upper bits tell about an FCS are Ethernet all the same.
+func TestFCSBits(t *testing.T) {
+	b := sample(t, PCAP, 1)
+	b[23] = 0x14 // 4 bytes of FCS, and the bit that says so
+	if _, _, err := decodeAll(b); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -80,8 +80,8 @@ func (r *Reader) openClassic(in io.Reader) error {
 	if err != nil {
 		return r.wrap(err)
 	}
-	// Bits 26 to 31 of the link type tell about an FCS; the link type proper has 16 bits.
-	if r.link = p.LinkType() & 0xffff; r.link != layers.LinkTypeEthernet {
+	// The library drops the upper 16 bits, which tell about an FCS.
+	if r.link = p.LinkType(); r.link != layers.LinkTypeEthernet {
 		return r.wrongLink()
 	}
 	r.next = p.ZeroCopyReadPacketData
