@@ -13,8 +13,11 @@ func (f *fifo) Offer(now olaf.Time, u *olaf.Update, lanes []int32) Class {
 
 func (f *fifo) OfferMerged(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Class {
 	f.stats.Offered++
-	class := f.append(now, u, lanes, inside)
+	class := f.append(now, u, &f.clusters[u.Cluster])
 	f.stats.Class[class]++
+	if f.carries {
+		f.carry(class, u, lanes, inside)
+	}
 	return class
 }
 

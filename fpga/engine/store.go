@@ -12,11 +12,14 @@ type place struct {
 	appended olaf.Time
 	first    int32 // provenance: nodes of the oldest and the newest contributor
 	last     int32
-	// replaceable is R[u].flag. R[u] means something only while u has a waiting update, and while the flag is set that
-	// update's worker is R[u].worker; so one bit in the slot is all of R.
-	replaceable bool
-	_           [15]byte
+	// owner is R[u]: its worker, or nobody while the flag is not set. R[u] means something only while u has a waiting
+	// update, so it is kept there.
+	owner int32
+	_     [12]byte
 }
+
+// nobody is the owner of a slot in which updates of several arrivals are.
+const nobody = -1
 
 // cluster is what the queue knows about one cluster.
 type cluster struct {
@@ -34,6 +37,7 @@ type store struct {
 	clusters []cluster
 	lanes    []int32 // stride a slot
 	stride   int
+	carries  bool // gradients or provenance
 	log      provenance
 	inside   []olaf.Contributor // what Frame hands out
 
@@ -43,7 +47,8 @@ type store struct {
 	// leavingCluster is that of the locked frame, -1 without one, kept here so that an arrival need not look at the slot.
 	leavingCluster int32
 	last           int32 // place of the latest arrival, or NoSlot
-	inUse          int   // occupancy
+	held           int32 // slots that the frame on the wire occupies: 1, or 0 with FreeSlotOnStart or without one
+	holds          int32 // what held becomes when a frame starts
 	active         int   // clusters with an update inside
 	stats          Stats
 }
@@ -52,9 +57,10 @@ type store struct {
 const laneBlock = 64 / olaf.LaneBytes
 
 func newStore(cfg Config) store {
-	physical := cfg.Slots
+	physical, holds := cfg.Slots, int32(1)
 	if cfg.FreeSlotOnStart {
 		physical++ // the frame on the wire needs room but does not count
+		holds = 0
 	}
 	stride := (cfg.LaneMemory + laneBlock - 1) / laneBlock * laneBlock
 	return store{
@@ -63,7 +69,9 @@ func newStore(cfg Config) store {
 		clusters: make([]cluster, cfg.Clusters),
 		lanes:    make([]int32, stride*physical),
 		stride:   stride,
+		carries:  stride > 0 || cfg.Provenance,
 		log:      newProvenance(),
+		holds:    holds,
 		leaving:  int32(NoSlot),
 		last:     int32(NoSlot),
 
@@ -71,45 +79,54 @@ func newStore(cfg Config) store {
 	}
 }
 
-// append puts u behind the last waiting update, or says that there is no room.
-func (s *store) append(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Class {
-	c := &s.clusters[u.Cluster]
+// append puts u, of cluster c, behind the last waiting update, or says that there is no room. Like every decision it
+// moves only the update; gradients and provenance follow by carry, where somebody wants them.
+func (s *store) append(now olaf.Time, u *olaf.Update, c *cluster) Class {
 	if int32(u.Cluster) == s.leavingCluster && c.inside == 1 {
 		s.stats.LockedCollisions++
 	}
-	if s.inUse == s.cfg.Slots {
+	occupied := s.waiting + s.held
+	if int(occupied) == s.cfg.Slots {
 		s.last = int32(NoSlot)
 		return DroppedFull
 	}
 	i := s.wrap(s.head + s.waiting)
 	s.waiting++
-	s.inUse++
-	s.stats.PeakOccupancy = max(s.stats.PeakOccupancy, s.inUse)
+	s.stats.PeakOccupancy = max(s.stats.PeakOccupancy, int(occupied)+1)
 	s.active += isZero(c.inside)
 	c.inside++
 	p := &s.places[i]
 	p.appended = now
-	s.fill(i, p, u, lanes, inside)
+	p.update = *u
+	p.owner = int32(u.Worker)
+	s.stats.SumAccepted += uint64(u.Count)
+	s.last = i
 	return Appended
 }
 
-// fill makes u the only content of slot i.
-func (s *store) fill(i int32, p *place, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
-	p.update = *u
-	p.replaceable = true
-	s.stats.SumAccepted += uint64(u.Count)
-	s.last = i
-	if s.stride > 0 {
-		mine := s.lanesOf(i, u)
-		if lanes == nil {
-			clear(mine)
-		} else {
-			copy(mine, lanes)
-		}
+// carry moves what travels beside u, after the decision about it: its gradients and who is inside.
+func (s *store) carry(class Class, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
+	if class >= DroppedFull {
+		return
 	}
+	p := &s.places[s.last]
 	if s.cfg.Provenance {
-		s.log.drop(p)
+		if class != Aggregated {
+			s.log.drop(p)
+		}
 		s.log.add(p, u, inside)
+	}
+	if s.stride == 0 {
+		return
+	}
+	mine := s.lanesOf(s.last, u)
+	switch {
+	case class != Aggregated && lanes == nil:
+		clear(mine)
+	case class != Aggregated:
+		copy(mine, lanes)
+	case lanes != nil:
+		s.stats.LaneSaturations += addLanes(mine, lanes)
 	}
 }
 
@@ -154,9 +171,7 @@ func (s *store) lock(p Port) (Slot, bool) {
 	s.head = s.wrap(s.head + 1)
 	s.waiting--
 	s.stats.Locked++
-	if s.cfg.FreeSlotOnStart {
-		s.inUse--
-	}
+	s.held = s.holds
 	return Slot(s.leaving), true
 }
 
@@ -180,11 +195,9 @@ func (s *store) Release(slot Slot) {
 	p := &s.places[slot]
 	s.stats.Released++
 	s.stats.SumReleased += uint64(p.update.Count)
+	c := &s.clusters[s.leavingCluster]
 	s.leaving, s.leavingCluster = int32(NoSlot), -1
-	if !s.cfg.FreeSlotOnStart {
-		s.inUse--
-	}
-	c := &s.clusters[p.update.Cluster]
+	s.held = 0
 	c.inside--
 	s.active -= isZero(c.inside)
 	if s.cfg.Provenance {
@@ -214,7 +227,7 @@ func (s *store) empty() {
 	})
 	s.log.reset()
 	s.head, s.waiting, s.leaving, s.last = 0, 0, int32(NoSlot), int32(NoSlot)
-	s.inUse, s.active, s.leavingCluster = 0, 0, -1
+	s.held, s.active, s.leavingCluster = 0, 0, -1
 }
 
 func (s *store) Queued(visit func(slot Slot, locked bool) bool) {
@@ -237,7 +250,7 @@ func (s *store) QueuedCount() (frames, updates uint64) {
 	return frames, updates
 }
 
-func (s *store) Occupancy() int      { return s.inUse }
+func (s *store) Occupancy() int      { return int(s.waiting + s.held) }
 func (s *store) ActiveClusters() int { return s.active }
 func (s *store) Stats() Stats        { return s.stats }
 func (s *store) Config() Config      { return s.cfg }
