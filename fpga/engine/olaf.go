@@ -118,7 +118,7 @@ func (q *olafQueue) merge(w *place, u *olaf.Update, keep int32) {
 	m.Reward = int32(reward)
 	m.Count = uint16(count)
 	m.Flags = flags
-	w.owner = int32(u.Worker) | keep // all ones is nobody
+	w.owner = int32(u.Worker) | keep // -1 when kept: several are inside
 }
 
 // newest is the later of two generation times modulo 2^48: the one that is less than half the range ahead of the other.

@@ -12,14 +12,11 @@ type place struct {
 	appended olaf.Time
 	first    int32 // provenance: nodes of the oldest and the newest contributor
 	last     int32
-	// owner is R[u]: its worker, or nobody while the flag is not set. R[u] means something only while u has a waiting
+	// owner is R[u]: its worker, or -1 while the flag is not set. R[u] means something only while u has a waiting
 	// update, so it is kept there.
 	owner int32
 	_     [12]byte
 }
-
-// nobody is the owner of a slot in which updates of several arrivals are.
-const nobody = -1
 
 // cluster is what the queue knows about one cluster.
 type cluster struct {
