@@ -282,7 +282,7 @@ func TestPlanHash(t *testing.T) {
 	}
 	other := Table1()
 	other.Seed = 2
-	if hash(Table1()) != hash(Table1()) || hash(Table1()) == hash(other) {
+	if again := hash(Table1()); hash(Table1()) != again || again == hash(other) {
 		t.Error("the hash is not that of the plan")
 	}
 }
