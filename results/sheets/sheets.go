@@ -1,9 +1,10 @@
-// Package sheets lays a result out as a book of tables: README, Summary, Statistics, Comparisons, Loss, Runs, Clusters, CDF
-// and a sample of events, with their charts. It decides what stands where; exporters decide how it looks.
+// Package sheets lays a result out as a book of tables: README, Summary, Statistics, Comparisons, Loss, Runs, Clusters, CDF,
+// Speedup, Sawtooth and a sample of events, with their charts. It decides what stands where; exporters decide how it looks.
 package sheets
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf"
@@ -35,7 +36,7 @@ func Book(r *Result) *table.Book {
 	title := "olafctl " + r.Bench.Experiment
 	book := &table.Book{Title: title}
 	for _, s := range []table.Sheet{Readme(r.Bench), Summary(r.Bench), Statistics(r.Bench), Comparisons(r.Bench), Loss(r.Bench),
-		Runs(r.Runs), Clusters(r.Bench), CDF(r.Bench), events(r)} {
+		Runs(r.Runs), Clusters(r.Bench), CDF(r.Bench), Speedup(r.Bench), Sawtooths(r.Samples), events(r)} {
 		if len(s.Rows) > 0 {
 			s.Command = strings.Join(r.Bench.Provenance.Command, " ")
 			book.Sheets = append(book.Sheets, s)
@@ -364,4 +365,125 @@ func contributors(o *olaf.Observation) string {
 		names[i] = fmt.Sprint(c.Worker)
 	}
 	return strings.Join(names, " ")
+}
+
+// maxSawteeth bounds how many deliveries of a sawtooth are drawn.
+const maxSawteeth = 30
+
+// Sawtooths is the age of one cluster over time in the sampled frames, a pair of columns a configuration: the smallest
+// cluster that every configuration's sample delivers twice.
+func Sawtooths(samples []Sample) table.Sheet {
+	type config struct {
+		queue string
+		rate  int64
+		run   int
+	}
+	var order []config
+	frames := map[config][]olaf.Observation{}
+	for i := range samples {
+		m := &samples[i]
+		c := config{m.Queue, m.OutRateBPS, m.Run}
+		if frames[c] == nil {
+			order = append(order, c)
+		}
+		frames[c] = append(frames[c], m.Observation)
+	}
+	// One run of each configuration is enough to look at.
+	seen := map[string]bool{}
+	order = slices.DeleteFunc(order, func(c config) bool {
+		name := configuration(c.queue, c.rate)
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
+	cluster, ok := commonCluster(len(order), func(i int) []olaf.Observation { return frames[order[i]] })
+	if !ok {
+		return table.Sheet{}
+	}
+	s := table.Sheet{Name: "Sawtooth", Title: fmt.Sprintf("Age of Model of cluster %d over time, first run, first deliveries of the sample", cluster)}
+	charts := map[int64]int{} // one a rate, at this place of s.Charts
+	for _, c := range order {
+		name := configuration(c.queue, c.rate)
+		at := len(s.Columns)
+		s.Columns = append(s.Columns, table.Column{Header: name + " time", Unit: "ns", Format: table.Fixed1}, table.Column{Header: name + " age", Unit: "ns", Format: table.Fixed1})
+		vertices := results.Sawtooth(frames[c], cluster)
+		for k, v := range vertices[:min(len(vertices), 2*maxSawteeth)] {
+			for k >= len(s.Rows) {
+				s.Rows = append(s.Rows, nil)
+			}
+			s.Rows[k] = append(padded(s.Rows[k], at), table.N(olaf.Duration(v.At).NS()), table.N(v.Age.NS()))
+		}
+		if _, ok := charts[c.rate]; !ok {
+			charts[c.rate] = len(s.Charts)
+			s.Charts = append(s.Charts, table.Chart{Kind: table.Lines, Title: fmt.Sprintf("Age of Model of cluster %d over time at %s", cluster, olaf.Rate(c.rate)), XTitle: "time [ns]", YTitle: "age [ns]"})
+		}
+		chart := &s.Charts[charts[c.rate]]
+		chart.Series = append(chart.Series, table.Series{Name: c.queue, X: at, Column: at + 1})
+	}
+	for k := range s.Rows {
+		s.Rows[k] = padded(s.Rows[k], len(s.Columns))
+	}
+	return s
+}
+
+// padded adds empty cells up to n.
+func padded(cells []table.Cell, n int) []table.Cell {
+	for len(cells) < n {
+		cells = append(cells, table.Cell{})
+	}
+	return cells
+}
+
+// commonCluster is the smallest cluster that all n samples deliver at least twice.
+func commonCluster(n int, sample func(int) []olaf.Observation) (olaf.ClusterID, bool) {
+	delivered := map[olaf.ClusterID]int{}
+	for i := range n {
+		times := map[olaf.ClusterID]int{}
+		for _, o := range sample(i) {
+			if times[o.Update.Cluster]++; times[o.Update.Cluster] == 2 {
+				delivered[o.Update.Cluster]++
+			}
+		}
+	}
+	var common []olaf.ClusterID
+	for cluster, samples := range delivered {
+		if samples == n {
+			common = append(common, cluster)
+		}
+	}
+	if len(common) == 0 {
+		return 0, false
+	}
+	return slices.Min(common), true
+}
+
+// Speedup is the speed-up over the output rate (Fig. 7), a line a pair of queues.
+func Speedup(b *results.Bench) table.Sheet {
+	s := table.Sheet{Name: "Speedup", Title: "Speed-up to N updates per worker over the capacity of the output (Fig. 7)", Columns: []table.Column{
+		{Header: "output rate", Unit: "Gbps", Format: table.Fixed1}}}
+	chart := table.Chart{Kind: table.Lines, Title: "Speed-up over output capacity", XTitle: "output rate [Gbps]", YTitle: "speed-up"}
+	column := map[string]int{}
+	comparisons := slices.Clone(b.Comparisons)
+	slices.SortStableFunc(comparisons, func(x, y results.Comparison) int { return int(x.OutRateBPS/1e6 - y.OutRateBPS/1e6) })
+	for i := range comparisons {
+		c := &comparisons[i]
+		if !c.Speedup.Known() {
+			continue
+		}
+		name := c.Queue + " over " + c.Versus
+		if column[name] == 0 {
+			column[name] = len(s.Columns)
+			chart.Series = append(chart.Series, table.Series{Name: name, Column: len(s.Columns)})
+			s.Columns = append(s.Columns, table.Column{Header: name, Format: table.Fixed3}, table.Column{Header: name + " ±", Format: table.Fixed3})
+		}
+		row := append(padded([]table.Cell{table.N(float64(c.OutRateBPS) / 1e9)}, column[name]), number(c.Speedup.Mean, ""), number(c.Speedup.CI95, ""))
+		s.Rows = append(s.Rows, row)
+	}
+	for k := range s.Rows {
+		s.Rows[k] = padded(s.Rows[k], len(s.Columns))
+	}
+	if len(s.Rows) > 1 {
+		s.Charts = []table.Chart{chart}
+	}
+	return s
 }

@@ -101,7 +101,8 @@ type ChartKind uint8
 const (
 	Bars    ChartKind = iota // a group of bars per row
 	Stacked                  // bars on top of each other
-	Steps                    // a line over numeric x
+	Steps                    // a staircase over numeric x
+	Lines                    // a line over numeric x
 )
 
 // Chart draws columns of its sheet.
@@ -118,6 +119,7 @@ type Chart struct {
 type Series struct {
 	Name   string
 	Column int
+	X      int // column of its own x; 0 takes the chart's
 	// ErrorColumn holds half-widths of error bars; 0 when there are none, since column 0 is never a number of spread.
 	ErrorColumn int
 	Dashed      bool

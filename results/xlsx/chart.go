@@ -122,12 +122,15 @@ type pointModel struct {
 
 func chartXML(s *table.Sheet, c *table.Chart) (string, error) {
 	m := chartModel{Title: c.Title, XTitle: c.XTitle, YTitle: c.YTitle, Kind: "bar", Stacked: c.Kind == table.Stacked, YMax: c.YMax}
-	if c.Kind == table.Steps {
+	if c.Kind == table.Steps || c.Kind == table.Lines {
 		m.Kind = "scatter"
 	}
 	for i, series := range c.Series {
 		out := seriesModel{Index: i, Name: series.Name, Colour: palette[i%len(palette)], Dash: "solid",
 			X: rangeOf(s, c.X), Y: rangeOf(s, series.Column)}
+		if series.X > 0 {
+			out.X = rangeOf(s, series.X)
+		}
 		if series.Dashed {
 			out.Dash = "dash"
 		}

@@ -51,7 +51,7 @@ func Observations(merging bool, rate int64, seed uint64) ([]olaf.Observation, re
 			continue
 		}
 		for k := range Clusters {
-			id := (i + k*4) % Clusters
+			id := (i/leaveEvery + k*4) % Clusters
 			if list := waiting[id]; len(list) > 0 {
 				newest := list[len(list)-1]
 				out = append(out, olaf.Observation{At: olaf.Time((at + 500 + rand.New(rand.NewPCG(seed, uint64(i))).Int64N(30)) * 1000), Queued: olaf.Duration(500+10*k) * olaf.Nanosecond,

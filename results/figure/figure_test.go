@@ -1,0 +1,62 @@
+package figure_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"image/png"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/results/figure"
+	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/table"
+)
+
+func TestEveryChartDraws(t *testing.T) {
+	charts := 0
+	for _, s := range sheets.Book(example.Result(3)).Sheets {
+		for i := range s.Charts {
+			charts++
+			var svg, again, picture bytes.Buffer
+			if err := errors.Join(figure.SVG(&svg, &s, &s.Charts[i]), figure.SVG(&again, &s, &s.Charts[i]), figure.PNG(&picture, &s, &s.Charts[i])); err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(svg.Bytes(), again.Bytes()) {
+				t.Errorf("%s: two drawings differ", s.Name)
+			}
+			for d := xml.NewDecoder(&again); ; {
+				if _, err := d.Token(); err == io.EOF {
+					break
+				} else if err != nil {
+					t.Fatalf("%s: %v", s.Name, err)
+				}
+			}
+			if text := svg.String(); strings.Contains(text, "NaN") || strings.Contains(text, "#000000") || !strings.HasPrefix(text, "<svg role=") || !strings.Contains(text, s.Charts[i].YTitle) {
+				t.Errorf("%s: %.300s", s.Name, text)
+			}
+			if _, err := png.Decode(bytes.NewReader(picture.Bytes())); err != nil {
+				t.Error(err)
+			}
+			if keep := os.Getenv("OLAF_KEEP"); keep != "" {
+				if err := os.WriteFile(filepath.Join(keep, fmt.Sprintf("%s%d.png", s.Name, i)), picture.Bytes(), 0o600); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	if charts != 6 {
+		t.Errorf("%d charts, want 6", charts)
+	}
+}
+
+func TestEmptyChartIsAnError(t *testing.T) {
+	if err := figure.PNG(io.Discard, &table.Sheet{}, &table.Chart{Title: "x"}); !errors.Is(err, figure.ErrFigure) {
+		t.Error(err)
+	}
+}
