@@ -8,6 +8,7 @@ import (
 
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/p4ctl"
 )
 
@@ -35,6 +36,8 @@ type OpenOptions struct {
 	Lanes  int    // cards side by side, where the device can be copied; 0 is one
 	Listen string // also serve P4Runtime here; empty for a private socket
 	Wire   bool   // move gradients and record frames, for captures
+	// Observe gives every lane its observer, called with lanes from 0; nil for none. Only a twin can be observed.
+	Observe func(lane int) twin.Observer
 }
 
 // openers is the table of backends by the scheme of an address.

@@ -41,8 +41,12 @@ func (v *tableView) Group(c olaf.ClusterID) ([]olaf.WorkerID, bool) {
 func openTwin(ctx context.Context, _ string, o OpenOptions) (*Testbed, error) {
 	backend := new(agent.Embedded)
 	bed := new(Testbed)
-	for range o.Lanes {
-		t, err := twin.New(twin.Config{Tables: &tableView{backend: backend}, Wire: o.Wire})
+	for lane := range o.Lanes {
+		cfg := twin.Config{Tables: &tableView{backend: backend}, Wire: o.Wire}
+		if o.Observe != nil {
+			cfg.Observer = o.Observe(lane)
+		}
+		t, err := twin.New(cfg)
 		if err != nil {
 			return nil, err
 		}
