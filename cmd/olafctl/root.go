@@ -69,6 +69,7 @@ var commands = []struct {
 	{"run", newBenchCmd},
 	{"run", newReplayCmd},
 	{"run", newExperimentCmd},
+	{"run", newVerifyCmd},
 	{"run", newReproduceCmd},
 	{"device", newDeviceCmd},
 	{"device", newTablesCmd},

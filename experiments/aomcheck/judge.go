@@ -10,6 +10,7 @@ import (
 // ClusterResult is one cluster on one path.
 type ClusterResult struct {
 	Name      string         `json:"name"`
+	First     olaf.Duration  `json:"first_arrival"`
 	Sent      int            `json:"sent"`
 	Delivered int            `json:"delivered"`
 	Merged    int            `json:"merged"`
@@ -49,11 +50,11 @@ func (p *Problem) Judge(run *Run) Judgement {
 		}
 		if maxPeak > 0 {
 			if worst := run.worst(u); worst.Peak > p.inSteps(run, maxPeak) {
-				breaks("%s has a peak AoM of %v at %v, above %v", c.Name, p.span(run, worst.Peak), p.span(run, worst.At), maxPeak)
+				breaks("%s has a peak AoM of %v at %v, above %v", c.Name, tidy(p.span(run, worst.Peak)), tidy(p.span(run, worst.At)), maxPeak)
 			}
 		}
 		if meanBound > 0 && means[u].Cmp(new(big.Rat).SetInt64(p.inSteps(run, meanBound))) > 0 {
-			breaks("%s has a mean peak AoM of %v, above %v", c.Name, p.spanRat(run, means[u]), meanBound)
+			breaks("%s has a mean peak AoM of %v, above %v", c.Name, tidy(p.spanRat(run, means[u])), meanBound)
 		}
 	}
 	if p.Objective.Kind == Fairness && len(j.Broken) == 0 {
@@ -68,8 +69,8 @@ func (p *Problem) judgeFairness(run *Run, means []*big.Rat, breaks func(string, 
 		for v := range means[:u] {
 			apart := new(big.Rat).Sub(means[u], means[v])
 			if apart.Abs(apart).Cmp(epsilon) > 0 {
-				breaks("mean peak AoM of %s (%v) and %s (%v) are %v apart, more than %v", p.Clusters[v].Name, p.spanRat(run, means[v]),
-					p.Clusters[u].Name, p.spanRat(run, means[u]), p.spanRat(run, apart), p.Objective.Bound)
+				breaks("mean peak AoM of %s (%v) and %s (%v) are %v apart, more than %v", p.Clusters[v].Name, tidy(p.spanRat(run, means[v])),
+					p.Clusters[u].Name, tidy(p.spanRat(run, means[u])), tidy(p.spanRat(run, apart)), p.Objective.Bound)
 			}
 		}
 	}
@@ -115,7 +116,7 @@ func (r *Run) worst(u int) Delivery {
 }
 
 func (p *Problem) clusterResult(run *Run, u int, mean *big.Rat) ClusterResult {
-	out := ClusterResult{Name: p.Clusters[u].Name, Delivered: len(run.Deliveries[u])}
+	out := ClusterResult{Name: p.Clusters[u].Name, First: p.span(run, run.Path.Arrivals[u][0]), Delivered: len(run.Deliveries[u])}
 	for _, f := range run.Fates[u] {
 		switch f {
 		case Merged:

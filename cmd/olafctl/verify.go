@@ -1,0 +1,406 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/aomcheck"
+	"github.com/olafctl/olaf/experiments/aomcheck/smt"
+)
+
+func newVerifyCmd(env *environment) *cobra.Command {
+	f := &verifyFlags{}
+	var file string
+	cmd := &cobra.Command{
+		Use:   "verify",
+		Short: "Prove an Age-of-Model objective for every arrival pattern, or show one that breaks it",
+		Long: `Decide whether an objective on the Age of Model holds for every arrival pattern that a description of clusters allows.
+The question goes to the SMT solvers z3 and cvc5 (Debian packages of the same names) as linear arithmetic; the answer is
+holds, violated or unknown. A violation comes with arrivals that were replayed on the queue engine and really break it.
+
+Exit codes: 0 holds, 4 violated, 5 unknown within the time limit, 2 contradictory or wrong input.`,
+		Example: `  olafctl verify fairness --clusters 2 --interval 100ms,300ms --delta-t 400ms --service 2ms --epsilon 0.1ms --horizon 40
+  olafctl verify -f objective.yaml --dump model.smt2
+  olafctl verify admit -f running.yaml --add new-cluster.yaml
+  olafctl verify region --vary delta-t=100ms:1s --vary interval=50ms:500ms`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if file == "" {
+				return usageError("say what to verify: an objective (%s) or -f FILE; see 'olafctl verify --help'", strings.Join(objectiveNames(), ", "))
+			}
+			p, err := readProblem(file)
+			if err != nil {
+				return err
+			}
+			return f.verify(cmd.Context(), env, p)
+		},
+	}
+	cmd.Flags().StringVarP(&file, "file", "f", "", "problem in YAML (docs/verification.md)")
+	f.searchFlags(cmd)
+	f.verdictFlags(cmd)
+	for _, o := range objectives {
+		cmd.AddCommand(newObjectiveCmd(env, o.kind, o.short))
+	}
+	cmd.AddCommand(newAdmitCmd(env), newRegionCmd(env))
+	return cmd
+}
+
+// objectives that a command line can say; per-cluster bounds need a file.
+var objectives = []struct {
+	kind  aomcheck.Kind
+	short string
+}{
+	{aomcheck.Fairness, "Mean peak AoM of any two clusters differ by at most --epsilon"},
+	{aomcheck.MaxPeak, "No peak AoM exceeds --bound"},
+	{aomcheck.MeanPeak, "No cluster's mean peak AoM exceeds --bound"},
+	{aomcheck.LossFree, "No update finds the queue full"},
+}
+
+func objectiveNames() []string {
+	var names []string
+	for _, o := range objectives {
+		names = append(names, string(o.kind))
+	}
+	return names
+}
+
+// verifyFlags are the flags of all verify commands: what is asked, and how the answer is looked for and shown.
+type verifyFlags struct {
+	problem                  aomcheck.Problem
+	clusters                 int
+	interval, phase, jitter  string
+	objective, slope, sends  string
+	solver, dump, svg        string
+	limit                    time.Duration
+	simulate                 int
+	force, quiet, objectives bool
+	format                   format
+}
+
+func newObjectiveCmd(env *environment, kind aomcheck.Kind, short string) *cobra.Command {
+	f := &verifyFlags{objective: string(kind)}
+	cmd := &cobra.Command{
+		Use:   string(kind),
+		Short: short,
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p, err := f.resolve()
+			if err != nil {
+				return err
+			}
+			return f.verify(cmd.Context(), env, p)
+		},
+	}
+	f.problemFlags(cmd)
+	f.searchFlags(cmd)
+	f.verdictFlags(cmd)
+	return cmd
+}
+
+func (f *verifyFlags) problemFlags(cmd *cobra.Command) {
+	p, flags := &f.problem, cmd.Flags()
+	p.Service, p.Slots, p.Horizon = 2*olaf.Millisecond, 8, 20
+	p.Objective.Bound = 100 * olaf.Microsecond
+	flags.IntVar(&f.clusters, "clusters", 2, "clusters")
+	flags.StringVar(&f.interval, "interval", "100ms", "time between sends: one for all clusters, or one each, comma-separated")
+	flags.StringVar(&f.phase, "phase", "every", "first send: every, an instant such as 50ms, or a range such as 0ms..50ms; one for all or one each")
+	flags.StringVar(&f.jitter, "jitter", "0s", "each arrival is late by 0 to this much; one for all or one each")
+	flags.Var(&p.Service, "service", "time of one update on the output, p/C")
+	flags.IntVar(&p.Slots, "slots", p.Slots, "slots of the queue (Qmax), the leaving update included")
+	flags.IntVar(&p.Horizon, "horizon", p.Horizon, "updates per cluster")
+	flags.Var(&p.Separation, "separation", "assume that arrivals of different clusters are at least this far apart")
+	flags.StringVar((*string)(&p.Model), "model", string(aomcheck.Engine), "engine|paper|paper+service")
+	flags.StringVar((*string)(&p.Objective.Mean), "mean", string(aomcheck.Departed), "mean of the peak over departed updates, or over all (the paper's literal one): departed|all")
+	flags.Var(&p.Control.DeltaT, "delta-t", "threshold of the workers' transmission control; 0s switches it off")
+	flags.StringVar(&f.slope, "slope", "urgency", "slope v of the send probability: urgency (1/delta-t) or fairness (delta-t)")
+	flags.IntVar(&p.Control.Active, "active", 0, "active clusters N that ACKs report; 0 for the number of clusters")
+	flags.Var(&p.Control.AckDelay, "ack-delay", "from departure until the ACK is at the worker")
+	flags.StringVar(&f.sends, "sends", "free", "send decisions of the control: free, or seeded:N")
+	for _, name := range []string{"epsilon", "bound"} {
+		if (name == "epsilon") == (f.objective == string(aomcheck.Fairness)) || f.objectives {
+			flags.Var(&p.Objective.Bound, name, "what the objective allows")
+		}
+	}
+	complete(cmd, "model", func() []string { return []string{"engine", "paper", "paper+service"} })
+	complete(cmd, "mean", func() []string { return []string{"departed", "all"} })
+}
+
+func (f *verifyFlags) searchFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.solver, "solver", "portfolio", "portfolio (first answer wins)|both (must agree)|z3|cvc5")
+	flags.DurationVar(&f.limit, "time-limit", time.Minute, "give up with exit code 5 after this long")
+	flags.IntVar(&f.simulate, "simulate", 200, "random paths to try on the engine before a solver is asked; 0 for none")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	complete(cmd, "solver", func() []string { return []string{"portfolio", "both", "z3", "cvc5"} })
+}
+
+// verdictFlags are for commands with one verdict.
+func (f *verifyFlags) verdictFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.dump, "dump", "", "keep the question as SMT-LIB 2 in this file")
+	flags.StringVar(&f.svg, "svg", "", "draw the counter-example's AoM into this SVG file")
+	flags.BoolVar(&f.force, "force", false, "replace output files that exist")
+	addFormatFlag(cmd, &f.format, formatTable, formatJSON)
+}
+
+// resolve turns the flags into a problem.
+func (f *verifyFlags) resolve() (aomcheck.Problem, error) {
+	p := f.problem
+	p.Objective.Kind = aomcheck.Kind(f.objective)
+	if err := p.Control.SetSlope(f.slope); err != nil {
+		return p, usageError("--slope: %v", err)
+	}
+	if err := p.Control.SetSends(f.sends); err != nil {
+		return p, usageError("--sends: %v", err)
+	}
+	if f.clusters < 1 || f.clusters > aomcheck.MaxClusters {
+		return p, usageError("--clusters: %d is outside 1 … %d", f.clusters, aomcheck.MaxClusters)
+	}
+	p.Clusters = make([]aomcheck.Cluster, f.clusters)
+	lists := []struct {
+		flag, text string
+		set        func(*aomcheck.Cluster, string) error
+	}{
+		{"--interval", f.interval, func(c *aomcheck.Cluster, s string) error { return c.Interval.Set(s) }},
+		{"--jitter", f.jitter, func(c *aomcheck.Cluster, s string) error { return c.Jitter.Set(s) }},
+		{"--phase", f.phase, (*aomcheck.Cluster).SetPhase},
+	}
+	for _, l := range lists {
+		values := strings.Split(l.text, ",")
+		if len(values) != 1 && len(values) != f.clusters {
+			return p, usageError("%s: %d values for %d clusters; give one for all or one each", l.flag, len(values), f.clusters)
+		}
+		for i := range p.Clusters {
+			if err := l.set(&p.Clusters[i], strings.TrimSpace(values[i%len(values)])); err != nil {
+				return p, usageError("%s: %v", l.flag, err)
+			}
+		}
+	}
+	return p, nil
+}
+
+func readProblem(file string) (aomcheck.Problem, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return aomcheck.Problem{}, usageError("%v", err)
+	}
+	p, err := aomcheck.ParseFile(data)
+	return p, inFile(file, err)
+}
+
+func inFile(file string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return usageError("%s: %w", file, err)
+}
+
+// options are how the flags want the answer looked for.
+func (f *verifyFlags) options(env *environment) (aomcheck.Options, error) {
+	o := aomcheck.Options{Limit: f.limit, Simulate: f.simulate}
+	switch f.solver {
+	case "portfolio":
+	case "both":
+		o.Agree = true
+	case "z3":
+		o.Solvers = []smt.Solver{smt.Z3()}
+	case "cvc5":
+		o.Solvers = []smt.Solver{smt.CVC5()}
+	default:
+		return o, usageError("--solver: %q is not one of portfolio, both, z3, cvc5", f.solver)
+	}
+	if f.limit <= 0 {
+		return o, usageError("--time-limit: %v is not a positive time", f.limit)
+	}
+	for _, path := range []string{f.dump, f.svg} {
+		if err := refuseExisting(path, f.force); err != nil {
+			return o, err
+		}
+	}
+	if f.dump != "" {
+		o.Dump = func(script []byte) error { return renameio.WriteFile(f.dump, script, 0o644) }
+	}
+	if !f.quiet {
+		o.Progress = func(line string) { fmt.Fprintln(env.stderr, line) }
+	}
+	return o, nil
+}
+
+// verify answers one problem and prints the verdict.
+func (f *verifyFlags) verify(ctx context.Context, env *environment, p aomcheck.Problem) error {
+	o, err := f.options(env)
+	if err != nil {
+		return err
+	}
+	v, err := aomcheck.Verify(ctx, p, o)
+	if err != nil {
+		return verifyError(err)
+	}
+	if err := f.show(env, v); err != nil {
+		return err
+	}
+	return answerError(v.Answer)
+}
+
+// verifyError gives an error of the verifier its exit code.
+func verifyError(err error) error {
+	switch {
+	case errors.Is(err, aomcheck.ErrProblem), errors.Is(err, aomcheck.ErrFile), errors.Is(err, aomcheck.ErrVacuous):
+		return &exitError{exitUsage, err}
+	case errors.Is(err, smt.ErrAbsent), errors.Is(err, smt.ErrSolver), errors.Is(err, smt.ErrDisagree), errors.Is(err, aomcheck.ErrReplay):
+		return &exitError{exitFailed, err}
+	}
+	return err
+}
+
+func answerError(a aomcheck.Answer) error {
+	switch a {
+	case aomcheck.Violated:
+		return &exitError{code: exitMissed}
+	case aomcheck.Unknown:
+		return &exitError{code: exitUnknown}
+	}
+	return nil
+}
+
+func newAdmitCmd(env *environment) *cobra.Command {
+	f := &verifyFlags{}
+	var running, added string
+	cmd := &cobra.Command{
+		Use:   "admit",
+		Short: "Accept a new cluster if the objective is proved with it, or reject it with a counter-example",
+		Long: `Admission control: verify the running clusters together with the new ones. The new ones are accepted (exit 0) only if
+the objective is proved for all; otherwise they are rejected with a counter-example (exit 4), or nothing is decided in
+time (exit 5).`,
+		Example: "  olafctl verify admit -f running.yaml --add new-cluster.yaml",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if running == "" || added == "" {
+				return usageError("admit needs -f RUNNING and --add NEW")
+			}
+			return f.admit(cmd.Context(), env, running, added)
+		},
+	}
+	cmd.Flags().StringVarP(&running, "file", "f", "", "the running problem in YAML")
+	cmd.Flags().StringVar(&added, "add", "", "the new cluster, or a list under the key clusters, in YAML")
+	f.searchFlags(cmd)
+	f.verdictFlags(cmd)
+	return cmd
+}
+
+func (f *verifyFlags) admit(ctx context.Context, env *environment, running, added string) error {
+	p, err := readProblem(running)
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(added)
+	if err != nil {
+		return usageError("%v", err)
+	}
+	newcomers, err := aomcheck.ParseClusters(data)
+	if err != nil {
+		return inFile(added, err)
+	}
+	o, err := f.options(env)
+	if err != nil {
+		return err
+	}
+	a, err := aomcheck.Admit(ctx, p, newcomers, o)
+	if err != nil {
+		return verifyError(err)
+	}
+	if f.format != formatJSON {
+		fmt.Fprintln(env.stdout, admissionLine(a))
+	}
+	if err := f.show(env, a.Together); err != nil {
+		return err
+	}
+	return answerError(a.Together.Answer)
+}
+
+func admissionLine(a *aomcheck.Admission) string {
+	switch {
+	case a.Accepted():
+		return "ACCEPTED: the objective is proved with the new clusters"
+	case a.Together.Answer == aomcheck.Unknown:
+		return "UNDECIDED: no proof within the time limit"
+	case a.Running == nil || a.Running.Answer == aomcheck.Unknown:
+		return "REJECTED: the objective breaks with the new clusters"
+	case a.Running.Answer == aomcheck.Violated:
+		return "REJECTED: the objective breaks with the new clusters; it breaks without them, too"
+	}
+	return "REJECTED: the objective holds without the new clusters and breaks with them"
+}
+
+func newRegionCmd(env *environment) *cobra.Command {
+	f := &verifyFlags{objectives: true}
+	var file string
+	var vary []string
+	cmd := &cobra.Command{
+		Use:   "region",
+		Short: "Table and plot where an objective holds while one or two parameters vary",
+		Example: `  olafctl verify region --vary delta-t=100ms:1s --vary interval=50ms:500ms
+  olafctl verify region --objective max-peak --bound 120ms --vary interval=20ms:140ms:13
+  olafctl verify region -f objective.yaml --vary slots=1:8:8 -o csv`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var p aomcheck.Problem
+			var err error
+			if file != "" {
+				p, err = readProblem(file)
+			} else {
+				p, err = f.resolve()
+			}
+			if err != nil {
+				return err
+			}
+			return f.region(cmd.Context(), env, p, vary)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&file, "file", "f", "", "problem in YAML instead of flags")
+	flags.StringArrayVar(&vary, "vary", nil, "NAME=LOW:HIGH[:STEPS], once or twice; names: interval, interval.N, jitter, jitter.N, delta-t, ack-delay, service, separation, bound, slots")
+	flags.StringVar(&f.objective, "objective", string(aomcheck.Fairness), "what must hold: "+strings.Join(objectiveNames(), "|"))
+	f.problemFlags(cmd)
+	f.searchFlags(cmd)
+	addFormatFlag(cmd, &f.format)
+	complete(cmd, "objective", objectiveNames)
+	return cmd
+}
+
+func (f *verifyFlags) region(ctx context.Context, env *environment, p aomcheck.Problem, vary []string) error {
+	var axes []aomcheck.Axis
+	for _, text := range vary {
+		axis, err := aomcheck.ParseAxis(text)
+		if err != nil {
+			return verifyError(err)
+		}
+		axes = append(axes, axis)
+	}
+	o, err := f.options(env)
+	if err != nil {
+		return err
+	}
+	o.Progress = nil
+	var done, total int
+	report := func(n, of int) { done, total = n, of }
+	if !f.quiet && env.interactive {
+		report = func(n, of int) { fmt.Fprintf(env.stderr, "\r\x1b[K%d of %d points", n, of) }
+	}
+	r, err := aomcheck.Explore(ctx, p, axes, o, report)
+	if env.interactive && !f.quiet {
+		fmt.Fprint(env.stderr, "\r\x1b[K")
+	}
+	if err != nil {
+		return verifyError(fmt.Errorf("%w (%d of %d points done)", err, done, total))
+	}
+	return f.showRegion(env, r)
+}

@@ -1,0 +1,177 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/aomcheck"
+)
+
+// show prints a verdict and writes the drawing that was asked for.
+func (f *verifyFlags) show(env *environment, v *aomcheck.Verdict) error {
+	if f.svg != "" && v.Counterexample != nil {
+		var b bytes.Buffer
+		if err := v.Problem.SVG(&b, v.Counterexample); err != nil {
+			return err
+		}
+		if err := renameio.WriteFile(f.svg, b.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	if f.format == formatJSON {
+		return writeJSON(env.stdout, verdictDocument(v))
+	}
+	return printVerdict(env, v)
+}
+
+func printVerdict(env *environment, v *aomcheck.Verdict) error {
+	p, w := &v.Problem, env.stdout
+	by := v.Solver
+	if by == "" {
+		by = "no solver in time"
+	}
+	fmt.Fprintf(w, "%s: %s (%s, %.2f s)\n", p.Objective, strings.ToUpper(string(v.Answer)), by, v.Wall.Seconds())
+	fmt.Fprintf(w, "covers: %s\n", p.Scope())
+	for _, note := range v.Notes {
+		fmt.Fprintf(w, "note: %s\n", note)
+	}
+	if v.Counterexample == nil {
+		return nil
+	}
+	fmt.Fprintln(w, "\ncounter-example, replayed:")
+	for _, broken := range v.Judgement.Broken {
+		fmt.Fprintf(w, "  %s\n", broken)
+	}
+	fmt.Fprintln(w)
+	if err := clusterGrid(v.Judgement.Clusters).write(w, formatTable); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s", p.Plot(v.Counterexample))
+	return err
+}
+
+func clusterGrid(clusters []aomcheck.ClusterResult) *grid {
+	g := &grid{header: []string{"CLUSTER", "FIRST ARRIVAL", "SENT", "DELIVERED", "MERGED", "LOST", "MAX PEAK", "MEAN PEAK", "MEAN AOM"}}
+	text := func(d *olaf.Duration) string {
+		if d == nil {
+			return "-"
+		}
+		return aomcheck.Tidy(*d)
+	}
+	for _, c := range clusters {
+		g.add(c.Name, aomcheck.Tidy(c.First), fmt.Sprint(c.Sent), fmt.Sprint(c.Delivered), fmt.Sprint(c.Merged), fmt.Sprint(c.Lost),
+			text(c.MaxPeak), text(c.MeanPeak), text(c.MeanAoM))
+	}
+	return g
+}
+
+// verdictJSON is olafctl.verify/v1. Everything outside of provenance is the same for the same question, but for which of
+// several counter-examples is found.
+type verdictJSON struct {
+	schema
+	Answer         aomcheck.Answer     `json:"answer"`
+	Objective      string              `json:"objective"`
+	Covers         string              `json:"covers"`
+	Model          aomcheck.Model      `json:"model"`
+	Notes          []string            `json:"notes"`
+	Counterexample *counterexampleJSON `json:"counterexample"`
+	Provenance     verdictProvenance   `json:"provenance"`
+}
+
+type counterexampleJSON struct {
+	Broken   []string                 `json:"broken"`
+	Clusters []aomcheck.ClusterResult `json:"clusters"`
+	Paths    []aomcheck.ClusterTrace  `json:"paths"`
+	// BreaksEngine says, for a paper model, whether the same arrivals also break the objective on the engine.
+	BreaksEngine *bool `json:"breaks_engine,omitempty"`
+}
+
+type verdictProvenance struct {
+	Solver  string              `json:"solver"`
+	Seconds float64             `json:"seconds"`
+	Script  aomcheck.ScriptSize `json:"script"`
+}
+
+func verdictDocument(v *aomcheck.Verdict) *verdictJSON {
+	doc := &verdictJSON{
+		schema: schema{"olafctl.verify/v1"}, Answer: v.Answer, Objective: v.Problem.Objective.String(), Covers: v.Problem.Scope(),
+		Model: v.Problem.Model, Notes: append([]string{}, v.Notes...),
+		Provenance: verdictProvenance{v.Solver, v.Wall.Seconds(), v.Script},
+	}
+	if v.Counterexample != nil {
+		doc.Counterexample = &counterexampleJSON{
+			Broken: v.Judgement.Broken, Clusters: v.Judgement.Clusters, Paths: v.Problem.Trace(v.Counterexample),
+		}
+		if v.OnEngine != nil {
+			breaks := len(v.OnEngine.Judgement.Broken) > 0
+			doc.Counterexample.BreaksEngine = &breaks
+		}
+	}
+	return doc
+}
+
+func (f *verifyFlags) showRegion(env *environment, r *aomcheck.Region) error {
+	if f.format == formatJSON {
+		return writeJSON(env.stdout, regionDocument(r))
+	}
+	g := &grid{}
+	for _, axis := range r.Axes {
+		g.header = append(g.header, strings.ToUpper(axis.Name))
+	}
+	g.header = append(g.header, "ANSWER", "WHY")
+	for _, point := range r.Points {
+		var row []string
+		for i, v := range point.Values {
+			row = append(row, r.Axes[i].Text(v))
+		}
+		g.add(append(row, regionAnswer(point), point.Broken)...)
+	}
+	if err := g.write(env.stdout, f.format); err != nil || f.format == formatCSV {
+		return err
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(env.stdout, "note: %s\n", note)
+	}
+	_, err := fmt.Fprintf(env.stdout, "\n%s", r.Plot())
+	return err
+}
+
+func regionAnswer(point aomcheck.Point) string {
+	if point.Answer == "" {
+		return "vacuous"
+	}
+	return string(point.Answer)
+}
+
+// regionJSON is olafctl.verify-region/v1.
+type regionJSON struct {
+	schema
+	Axes   []string          `json:"axes"`
+	Notes  []string          `json:"notes"`
+	Points []regionPointJSON `json:"points"`
+}
+
+type regionPointJSON struct {
+	Values []string `json:"values"`
+	Answer string   `json:"answer"`
+	Why    string   `json:"why,omitempty"`
+}
+
+func regionDocument(r *aomcheck.Region) *regionJSON {
+	doc := &regionJSON{schema: schema{"olafctl.verify-region/v1"}, Notes: append([]string{}, r.Notes...)}
+	for _, axis := range r.Axes {
+		doc.Axes = append(doc.Axes, axis.Name)
+	}
+	for _, point := range r.Points {
+		item := regionPointJSON{Answer: regionAnswer(point), Why: point.Broken}
+		for i, v := range point.Values {
+			item.Values = append(item.Values, r.Axes[i].Text(v))
+		}
+		doc.Points = append(doc.Points, item)
+	}
+	return doc
+}

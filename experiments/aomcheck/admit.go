@@ -1,0 +1,56 @@
+package aomcheck
+
+import (
+	"context"
+	"fmt"
+)
+
+// Admission is the answer to whether clusters may join those that run.
+type Admission struct {
+	// Running is the verdict without the newcomers, nil when accepting or giving up needed none.
+	Running *Verdict
+	// Together is the verdict with them; it decides.
+	Together *Verdict
+}
+
+// Accepted says that the objective is proved with the newcomers.
+func (a *Admission) Accepted() bool { return a.Together.Answer == Holds }
+
+// Admit verifies the running problem with the newcomers added (paper §6: admission control). When the answer is no, it
+// also says whether the running clusters alone keep the objective, so that a rejection is not blamed on the newcomer.
+func Admit(ctx context.Context, running Problem, newcomers []Cluster, opt Options) (*Admission, error) {
+	if len(newcomers) == 0 {
+		return nil, bad("clusters", "there is no cluster to admit")
+	}
+	grown := running
+	grown.Clusters = append(append([]Cluster(nil), running.Clusters...), newcomers...)
+	if err := uniqueNames(grown.WithDefaults().Clusters); err != nil {
+		return nil, err
+	}
+	if running.Control.Active > 0 {
+		grown.Control.Active += len(newcomers)
+	}
+	together, err := Verify(ctx, grown, opt)
+	if err != nil {
+		return nil, err
+	}
+	a := &Admission{Together: together}
+	alone := running.Objective.Kind == Fairness && len(running.Clusters) < 2 // nothing to compare yet
+	if together.Answer != Violated || len(running.Clusters) == 0 || alone {
+		return a, nil
+	}
+	opt.Dump = nil
+	a.Running, err = Verify(ctx, running, opt)
+	return a, err
+}
+
+func uniqueNames(clusters []Cluster) error {
+	seen := make(map[string]bool)
+	for i, c := range clusters {
+		if seen[c.Name] {
+			return bad(fmt.Sprintf("clusters[%d].name", i), fmt.Sprintf("%q is there already", c.Name))
+		}
+		seen[c.Name] = true
+	}
+	return nil
+}

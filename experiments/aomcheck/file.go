@@ -1,0 +1,251 @@
+package aomcheck
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
+)
+
+// ErrFile is the kind of every refused file; the message names line and field.
+var ErrFile = errors.New("bad verification file")
+
+// ParseFile reads a problem from YAML. The keys are those of docs/verification.md; unknown ones are refused.
+// The error matches ErrFile or ErrProblem.
+func ParseFile(data []byte) (Problem, error) {
+	p := Problem{}
+	root, err := document(data)
+	if err != nil {
+		return p, err
+	}
+	return p, problemKeys(&p).decode("", root)
+}
+
+// ParseClusters reads the clusters that are to be admitted: a mapping with the key clusters, or one cluster alone.
+// The error matches ErrFile.
+func ParseClusters(data []byte) ([]Cluster, error) {
+	root, err := document(data)
+	if err != nil {
+		return nil, err
+	}
+	if root.Kind == yaml.MappingNode && len(root.Content) > 0 && root.Content[0].Value == "clusters" {
+		var list []Cluster
+		err := keys{"clusters": clusterList(&list)}.decode("", root)
+		return list, err
+	}
+	c := newCluster()
+	err = clusterKeys(&c).decode("", root)
+	return []Cluster{c}, err
+}
+
+func document(data []byte) (*yaml.Node, error) {
+	var doc yaml.Node
+	if err := yaml.Unmarshal(data, &doc); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFile, err)
+	}
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
+		return nil, fmt.Errorf("%w: it is empty", ErrFile)
+	}
+	return doc.Content[0], nil
+}
+
+// setter takes the value at a path of the document.
+type setter func(path string, value *yaml.Node) error
+
+// keys is what a mapping may hold.
+type keys map[string]setter
+
+func (k keys) decode(path string, node *yaml.Node) error {
+	if node.Kind != yaml.MappingNode {
+		return at(node, path, "a mapping of fields is expected")
+	}
+	seen := make(map[string]bool, len(k))
+	for i := 0; i+1 < len(node.Content); i += 2 {
+		key, value := node.Content[i], node.Content[i+1]
+		field := strings.TrimPrefix(path+"."+key.Value, ".")
+		set, ok := k[key.Value]
+		if !ok {
+			return at(key, field, "unknown field; there are "+strings.Join(slices.Sorted(maps.Keys(k)), ", "))
+		}
+		if seen[key.Value] {
+			return at(key, field, "given twice")
+		}
+		seen[key.Value] = true
+		if err := set(field, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func at(node *yaml.Node, path, why string) error {
+	if path == "" {
+		path = "document"
+	}
+	return fmt.Errorf("%w: line %d: %s: %s", ErrFile, node.Line, path, why)
+}
+
+// scalar makes a setter of a function that parses text.
+func scalar(parse func(string) error) setter {
+	return func(path string, value *yaml.Node) error {
+		if value.Kind != yaml.ScalarNode {
+			return at(value, path, "a single value is expected")
+		}
+		if err := parse(value.Value); err != nil {
+			return at(value, path, err.Error())
+		}
+		return nil
+	}
+}
+
+func whole(dst *int) setter {
+	return scalar(func(s string) error {
+		v, err := strconv.Atoi(s)
+		if err != nil {
+			return fmt.Errorf("%q is not a whole number", s)
+		}
+		*dst = v
+		return nil
+	})
+}
+
+func word[T ~string](dst *T) setter {
+	return scalar(func(s string) error {
+		*dst = T(s)
+		return nil
+	})
+}
+
+func problemKeys(p *Problem) keys {
+	return keys{
+		"model":      word(&p.Model),
+		"service":    scalar(p.Service.Set),
+		"slots":      whole(&p.Slots),
+		"separation": scalar(p.Separation.Set),
+		"horizon":    whole(&p.Horizon),
+		"clusters":   clusterList(&p.Clusters),
+		"control": keys{
+			"delta-t":   scalar(p.Control.DeltaT.Set),
+			"slope":     scalar(p.Control.SetSlope),
+			"active":    whole(&p.Control.Active),
+			"ack-delay": scalar(p.Control.AckDelay.Set),
+			"sends":     scalar(p.Control.SetSends),
+		}.decode,
+		"objective": keys{
+			"kind":    word(&p.Objective.Kind),
+			"epsilon": scalar(p.Objective.Bound.Set),
+			"bound":   scalar(p.Objective.Bound.Set),
+			"mean":    word(&p.Objective.Mean),
+		}.decode,
+	}
+}
+
+func newCluster() Cluster { return Cluster{EveryPhase: true} }
+
+func clusterList(dst *[]Cluster) setter {
+	return func(path string, value *yaml.Node) error {
+		if value.Kind != yaml.SequenceNode {
+			return at(value, path, "a list of clusters is expected")
+		}
+		for i, item := range value.Content {
+			c := newCluster()
+			if err := clusterKeys(&c).decode(fmt.Sprintf("%s[%d]", path, i), item); err != nil {
+				return err
+			}
+			*dst = append(*dst, c)
+		}
+		return nil
+	}
+}
+
+func clusterKeys(c *Cluster) keys {
+	return keys{
+		"name":     word(&c.Name),
+		"interval": scalar(c.Interval.Set),
+		"phase":    scalar(c.SetPhase),
+		"jitter":   scalar(c.Jitter.Set),
+		"updates":  whole(&c.Updates),
+		"sends":    scalar(c.setDecisions),
+		"max-peak": scalar(c.MaxPeak.Set),
+		"mean":     scalar(c.Mean.Set),
+	}
+}
+
+// SetPhase reads "every", one instant such as 10ms, or a range such as 0ms..50ms.
+func (c *Cluster) SetPhase(s string) error {
+	if s == "every" {
+		c.EveryPhase = true
+		return nil
+	}
+	low, high, ranged := strings.Cut(s, "..")
+	if !ranged {
+		high = low
+	}
+	if err := errors.Join(c.PhaseLow.Set(low), c.PhaseHigh.Set(high)); err != nil {
+		return fmt.Errorf("phase %q is none of every, an instant, a range such as 0ms..50ms: %w", s, err)
+	}
+	if c.PhaseHigh < c.PhaseLow {
+		return fmt.Errorf("phase %q ends before it begins", s)
+	}
+	c.EveryPhase = false
+	return nil
+}
+
+// setDecisions reads given send decisions as a word of 1 (sent) and 0 (kept back).
+func (c *Cluster) setDecisions(s string) error {
+	if strings.Trim(s, "01") != "" || s == "" {
+		return fmt.Errorf("send decisions %q are not a word of 0 and 1", s)
+	}
+	for _, bit := range s {
+		c.Sends = append(c.Sends, bit == '1')
+	}
+	return nil
+}
+
+// SetSends reads free, given, seeded, or seeded:N with the seed N.
+func (c *Control) SetSends(s string) error {
+	kind, seed, seeded := strings.Cut(s, ":")
+	c.Sends = Sends(kind)
+	if !seeded {
+		return nil
+	}
+	v, err := strconv.ParseUint(seed, 10, 64)
+	if err != nil || c.Sends != SendsSeeded {
+		return fmt.Errorf("send decisions %q are none of free, given, seeded:N", s)
+	}
+	c.Seed = v
+	return nil
+}
+
+// SetSlope reads urgency (v = 1/Δ̄T) or fairness (v = Δ̄T), or the names of package tc.
+func (c *Control) SetSlope(s string) error {
+	switch s {
+	case "urgency":
+		c.Slope = tc.Urgency
+		return nil
+	case "fairness":
+		c.Slope = tc.Fairness
+		return nil
+	}
+	return c.Slope.UnmarshalText([]byte(s))
+}
+
+// SplitDurations reads a list such as 100ms,300ms.
+func SplitDurations(s string) ([]olaf.Duration, error) {
+	var out []olaf.Duration
+	for _, part := range strings.Split(s, ",") {
+		d, err := olaf.ParseDuration(part)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, d)
+	}
+	return out, nil
+}

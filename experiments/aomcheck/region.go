@@ -1,0 +1,240 @@
+package aomcheck
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/olafctl/olaf"
+)
+
+// Axis is one parameter that Region varies.
+type Axis struct {
+	Name   string // delta-t, interval, interval.N, jitter, service, bound, separation, ack-delay, slots
+	Values []AxisValue
+	set    func(*Problem, AxisValue)
+}
+
+// AxisValue is a time, or a plain number for slots.
+type AxisValue int64
+
+// DefaultSteps is how many values an axis has when its text gives none.
+const DefaultSteps = 7
+
+// maxPoints bounds the size of a region.
+const maxPoints = 2500
+
+// ParseAxis reads name=low:high or name=low:high:steps.
+func ParseAxis(s string) (Axis, error) {
+	name, span, ok := strings.Cut(s, "=")
+	parts := strings.Split(span, ":")
+	if !ok || len(parts) < 2 || len(parts) > 3 {
+		return Axis{}, bad("vary", fmt.Sprintf("%q is not of the form name=low:high or name=low:high:steps", s))
+	}
+	axis := Axis{Name: name}
+	if err := axis.choose(); err != nil {
+		return axis, err
+	}
+	low, errLow := axis.parse(parts[0])
+	high, errHigh := axis.parse(parts[1])
+	if err := errors.Join(errLow, errHigh); err != nil {
+		return axis, bad("vary "+name, err.Error())
+	}
+	steps := DefaultSteps
+	if len(parts) == 3 {
+		var err error
+		if steps, err = strconv.Atoi(parts[2]); err != nil || steps < 2 || steps > maxPoints {
+			return axis, bad("vary "+name, fmt.Sprintf("%q is no number of steps from 2 to %d", parts[2], maxPoints))
+		}
+	}
+	if high <= low {
+		return axis, bad("vary "+name, fmt.Sprintf("the range %q is empty", span))
+	}
+	for i := range steps {
+		axis.add(axis.round(low + (high-low)*AxisValue(i)/AxisValue(steps-1)))
+	}
+	return axis, nil
+}
+
+// add drops values that rounding made equal.
+func (a *Axis) add(v AxisValue) {
+	if n := len(a.Values); n == 0 || a.Values[n-1] != v {
+		a.Values = append(a.Values, v)
+	}
+}
+
+// round keeps times short: whole microseconds where the range is in microseconds or more.
+func (a *Axis) round(v AxisValue) AxisValue {
+	if a.Name != "slots" && v >= AxisValue(100*olaf.Microsecond) {
+		return v / AxisValue(olaf.Microsecond) * AxisValue(olaf.Microsecond)
+	}
+	return v
+}
+
+func (a *Axis) parse(s string) (AxisValue, error) {
+	if a.Name == "slots" {
+		v, err := strconv.Atoi(s)
+		return AxisValue(v), err
+	}
+	d, err := olaf.ParseDuration(s)
+	return AxisValue(d), err
+}
+
+// Text is the value as a person writes it.
+func (a *Axis) Text(v AxisValue) string {
+	if a.Name == "slots" {
+		return strconv.FormatInt(int64(v), 10)
+	}
+	return olaf.Duration(v).String()
+}
+
+func (a *Axis) choose() error {
+	base, index, indexed := strings.Cut(a.Name, ".")
+	which := -1
+	if indexed {
+		n, err := strconv.Atoi(index)
+		if err != nil || n < 1 {
+			return bad("vary", fmt.Sprintf("%q: clusters are counted from 1", a.Name))
+		}
+		which = n - 1
+	}
+	perCluster := map[string]func(*Cluster) *olaf.Duration{
+		"interval": func(c *Cluster) *olaf.Duration { return &c.Interval },
+		"jitter":   func(c *Cluster) *olaf.Duration { return &c.Jitter },
+	}
+	if field, ok := perCluster[base]; ok {
+		a.set = func(p *Problem, v AxisValue) {
+			for i := range p.Clusters {
+				if which < 0 || which == i {
+					*field(&p.Clusters[i]) = olaf.Duration(v)
+				}
+			}
+		}
+		return nil
+	}
+	global := map[string]func(*Problem) *olaf.Duration{
+		"delta-t":    func(p *Problem) *olaf.Duration { return &p.Control.DeltaT },
+		"ack-delay":  func(p *Problem) *olaf.Duration { return &p.Control.AckDelay },
+		"service":    func(p *Problem) *olaf.Duration { return &p.Service },
+		"separation": func(p *Problem) *olaf.Duration { return &p.Separation },
+		"bound":      func(p *Problem) *olaf.Duration { return &p.Objective.Bound },
+		"epsilon":    func(p *Problem) *olaf.Duration { return &p.Objective.Bound },
+	}
+	field, ok := global[a.Name]
+	switch {
+	case a.Name == "slots":
+		a.set = func(p *Problem, v AxisValue) { p.Slots = int(v) }
+	case ok:
+		a.set = func(p *Problem, v AxisValue) { *field(p) = olaf.Duration(v) }
+	default:
+		return bad("vary", fmt.Sprintf("cannot vary %q; there are interval, interval.N, jitter, jitter.N, delta-t, ack-delay, service, separation, bound, slots", a.Name))
+	}
+	return nil
+}
+
+// Point is one verdict of a region.
+type Point struct {
+	Values []AxisValue // one per axis
+	Answer Answer      // empty where the assumptions contradict each other there
+	Solver string
+	Broken string // the first violation, where there is one
+}
+
+// Region is the admissible region of a problem over one or two axes.
+type Region struct {
+	Axes   []Axis
+	Points []Point // the first axis varies slowest
+	Notes  []string
+}
+
+// Explore verifies p at every point of the axes. done is called after each point; it may be nil.
+// The error matches those of Verify; a vacuous point is a point without an answer and no error.
+func Explore(ctx context.Context, p Problem, axes []Axis, opt Options, done func(n, of int)) (*Region, error) {
+	if len(axes) < 1 || len(axes) > 2 {
+		return nil, bad("vary", "one or two parameters can be varied at once")
+	}
+	total := 1
+	for _, a := range axes {
+		total *= len(a.Values)
+	}
+	if total > maxPoints {
+		return nil, bad("vary", fmt.Sprintf("%d points; at most %d are verified in one region", total, maxPoints))
+	}
+	region := &Region{Axes: axes}
+	notes := make(map[string]bool)
+	for n := range total {
+		point := Point{}
+		q := p
+		q.Clusters = append([]Cluster(nil), p.Clusters...)
+		index := n
+		for i := len(axes) - 1; i >= 0; i-- {
+			v := axes[i].Values[index%len(axes[i].Values)]
+			index /= len(axes[i].Values)
+			axes[i].set(&q, v)
+			point.Values = append([]AxisValue{v}, point.Values...)
+		}
+		v, err := Verify(ctx, q, opt)
+		switch {
+		case errors.Is(err, ErrVacuous):
+		case err != nil:
+			return nil, fmt.Errorf("at %s: %w", region.where(point), err)
+		default:
+			point.Answer, point.Solver = v.Answer, v.Solver
+			if len(v.Judgement.Broken) > 0 {
+				point.Broken = v.Judgement.Broken[0]
+			}
+			for _, note := range v.Notes {
+				if !notes[note] {
+					notes[note] = true
+					region.Notes = append(region.Notes, note)
+				}
+			}
+		}
+		region.Points = append(region.Points, point)
+		if done != nil {
+			done(n+1, total)
+		}
+	}
+	return region, nil
+}
+
+func (r *Region) where(point Point) string {
+	var parts []string
+	for i, v := range point.Values {
+		parts = append(parts, r.Axes[i].Name+"="+r.Axes[i].Text(v))
+	}
+	return strings.Join(parts, " ")
+}
+
+// marks are how a region draws its answers.
+var marks = map[Answer]string{Holds: "#", Violated: ".", Unknown: "?", "": "~"}
+
+// Plot draws the region as text: the first axis upwards, the second to the right.
+func (r *Region) Plot() string {
+	across := Axis{Values: []AxisValue{0}}
+	if len(r.Axes) == 2 {
+		across = r.Axes[1]
+	}
+	up := r.Axes[0]
+	width := len(up.Name)
+	for _, v := range up.Values {
+		width = max(width, len(up.Text(v)))
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%*s\n", width, up.Name)
+	for i := len(up.Values) - 1; i >= 0; i-- {
+		fmt.Fprintf(&b, "%*s |", width, up.Text(up.Values[i]))
+		for j := range across.Values {
+			b.WriteString("  " + marks[r.Points[i*len(across.Values)+j].Answer])
+		}
+		b.WriteString("\n")
+	}
+	if len(r.Axes) == 2 {
+		fmt.Fprintf(&b, "%*s +%s\n", width, "", strings.Repeat("---", len(across.Values)))
+		fmt.Fprintf(&b, "%*s  %s from %s to %s\n", width, "", across.Name, across.Text(across.Values[0]), across.Text(across.Values[len(across.Values)-1]))
+	}
+	b.WriteString("# holds   . violated   ? unknown   ~ assumptions contradict each other\n")
+	return b.String()
+}

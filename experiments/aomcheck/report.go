@@ -1,0 +1,91 @@
+package aomcheck
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/olafctl/olaf"
+)
+
+// Scope says in one sentence which sample paths an answer about p covers. p has its defaults.
+func (p *Problem) Scope() string {
+	parts := []string{fmt.Sprintf("%d clusters", len(p.Clusters)), fmt.Sprintf("first %d updates each", p.Horizon), p.phases()}
+	jitter := olaf.Duration(0)
+	for _, c := range p.Clusters {
+		jitter = max(jitter, c.Jitter)
+	}
+	if jitter > 0 {
+		parts = append(parts, fmt.Sprintf("every jitter up to %v", jitter))
+	}
+	if p.Separation > 0 {
+		parts = append(parts, fmt.Sprintf("arrivals of different clusters at least %v apart", p.Separation))
+	}
+	if p.Throttles() || p.Control.Sends == SendsGiven {
+		parts = append(parts, fmt.Sprintf("%s send decisions", p.Control.Sends))
+	}
+	return strings.Join(parts, ", ") + fmt.Sprintf(", model %s", p.Model)
+}
+
+func (p *Problem) phases() string {
+	every, fixed := 0, 0
+	for _, c := range p.Clusters {
+		switch {
+		case c.EveryPhase:
+			every++
+		case c.PhaseLow == c.PhaseHigh:
+			fixed++
+		}
+	}
+	switch len(p.Clusters) {
+	case every:
+		return "every phase"
+	case fixed:
+		return "this arrival progression"
+	}
+	return "phases within their ranges"
+}
+
+// ClusterTrace is one cluster of a run with times that people and programs read, rounded down to a picosecond.
+type ClusterTrace struct {
+	Cluster    string          `json:"cluster"`
+	Arrivals   []UpdateTrace   `json:"updates"`
+	Deliveries []DeliveryTrace `json:"deliveries"`
+}
+
+// UpdateTrace is one update's arrival and fate.
+type UpdateTrace struct {
+	At   olaf.Duration `json:"at"`
+	Fate string        `json:"fate"`
+}
+
+// DeliveryTrace is one frame that left; Peak is nil for a cluster's first.
+type DeliveryTrace struct {
+	At        olaf.Duration  `json:"at"`
+	Generated olaf.Duration  `json:"generated"`
+	Update    int            `json:"update"`
+	Peak      *olaf.Duration `json:"peak"`
+}
+
+// Trace lists a run.
+func (p *Problem) Trace(r *Run) []ClusterTrace {
+	var out []ClusterTrace
+	for u, c := range p.Clusters {
+		trace := ClusterTrace{Cluster: c.Name, Deliveries: []DeliveryTrace{}}
+		for k, at := range r.Path.Arrivals[u] {
+			trace.Arrivals = append(trace.Arrivals, UpdateTrace{p.span(r, at), r.Fates[u][k].String()})
+		}
+		for i, d := range r.Deliveries[u] {
+			item := DeliveryTrace{At: p.span(r, d.At), Generated: p.span(r, d.Generated), Update: d.Update}
+			if i > 0 {
+				peak := p.span(r, d.Peak)
+				item.Peak = &peak
+			}
+			trace.Deliveries = append(trace.Deliveries, item)
+		}
+		out = append(out, trace)
+	}
+	return out
+}
+
+// Tidy prints a time with at most five digits, for tables.
+func Tidy(d olaf.Duration) string { return tidy(d) }

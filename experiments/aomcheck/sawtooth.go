@@ -1,0 +1,194 @@
+package aomcheck
+
+import (
+	"fmt"
+	"image/color"
+	"io"
+	"strings"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	_ "gonum.org/v1/plot/vg/vgsvg" // the SVG canvas that plot looks up by name
+
+	"github.com/olafctl/olaf"
+)
+
+// corner is where a sawtooth changes direction: at a delivery it has two, the peak and the age it falls to.
+type corner struct{ at, age int64 }
+
+// corners is the AoM sawtooth of cluster u from its first delivery to its last, in steps.
+func (r *Run) corners(u int) []corner {
+	var out []corner
+	for i, d := range r.Deliveries[u] {
+		if i > 0 {
+			out = append(out, corner{d.At, d.Peak})
+		}
+		out = append(out, corner{d.At, d.At - d.Generated})
+	}
+	return out
+}
+
+// Size of the text sawtooth.
+const (
+	plotColumns = 72
+	plotRows    = 7
+)
+
+// window is the part of a run that Plot draws.
+type window struct{ from, to int64 }
+
+// plotTeeth is how many deliveries of one cluster fit into the text plot.
+const plotTeeth = 14
+
+// widest centres a window on the run's worst peak, so wide that no cluster delivers more than plotTeeth frames in it.
+func (r *Run) widest() window {
+	var all window
+	var worst Delivery
+	for u := range r.Deliveries {
+		for _, d := range r.Deliveries[u] {
+			all.to = max(all.to, d.At)
+			if d.Peak > worst.Peak {
+				worst = d
+			}
+		}
+	}
+	width := all.to
+	for u := range r.Deliveries {
+		if n := int64(len(r.Deliveries[u])); n > plotTeeth {
+			width = min(width, all.to/n*plotTeeth)
+		}
+	}
+	from := min(max(worst.At-width/2, 0), all.to-width)
+	return window{from, max(from+width, from+1)}
+}
+
+// Plot draws the sawtooth of every cluster as text on common axes: a slope is /, a delivery |, and the bound of the
+// objective, where it has one for the cluster's peak, a dashed line. Of a long run it shows the part around the worst
+// peak.
+func (p *Problem) Plot(r *Run) string {
+	shown := r.widest()
+	top := int64(1)
+	for u := range p.Clusters {
+		for _, c := range r.corners(u) {
+			if c.at >= shown.from && c.at <= shown.to {
+				top = max(top, c.age)
+			}
+		}
+	}
+	var b strings.Builder
+	for u, cluster := range p.Clusters {
+		fmt.Fprintf(&b, "AoM of %s\n", cluster.Name)
+		cells := newCells()
+		if bound, _ := p.boundsOf(u); bound > 0 {
+			cells.dash(float64(p.inSteps(r, bound)) / float64(top))
+		}
+		cells.sawtooth(r.corners(u), shown, float64(top))
+		for i, row := range cells {
+			label := ""
+			switch i {
+			case 0:
+				label = tidy(p.span(r, top))
+			case plotRows - 1:
+				label = "0"
+			}
+			fmt.Fprintf(&b, "%10s |%s\n", label, strings.TrimRight(string(row), " "))
+		}
+	}
+	from, to := tidy(p.span(r, shown.from)), tidy(p.span(r, shown.to))
+	fmt.Fprintf(&b, "%10s +%s\n%10s  %s%*s\n", "", strings.Repeat("-", plotColumns), "", from, plotColumns-len(from), to)
+	return b.String()
+}
+
+type cells [][]rune
+
+func newCells() cells {
+	c := make(cells, plotRows)
+	for i := range c {
+		c[i] = []rune(strings.Repeat(" ", plotColumns))
+	}
+	return c
+}
+
+// row is where a height from 0 to 1 lies, from the top.
+func row(height float64) int {
+	return min(max(plotRows-1-int(height*plotRows), 0), plotRows-1)
+}
+
+func (c cells) dash(height float64) {
+	if height > 1 {
+		return
+	}
+	for x := 0; x < plotColumns; x += 2 {
+		c[row(height)][x] = '-'
+	}
+}
+
+// sawtooth draws every column at the age in its middle, and every delivery from the age before it to the one after.
+func (c cells) sawtooth(corners []corner, shown window, top float64) {
+	width := float64(shown.to - shown.from)
+	column := func(at int64) int { return int(float64(at-shown.from) / width * plotColumns) }
+	for i := 1; i < len(corners); i++ {
+		from, to := corners[i-1], corners[i]
+		x := min(column(to.at), plotColumns-1)
+		if to.at < shown.from || from.at > shown.to {
+			continue
+		}
+		if from.at == to.at {
+			for y := row(float64(from.age) / top); y <= row(float64(to.age)/top); y++ {
+				c[y][x] = '|'
+			}
+			continue
+		}
+		for x := max(column(from.at), 0); x < min(column(to.at), plotColumns); x++ {
+			middle := (float64(x)+0.5)/plotColumns*width + float64(shown.from-from.at)
+			c[row((float64(from.age)+max(middle, 0))/top)][x] = '/'
+		}
+	}
+}
+
+// tidy prints a time with five digits at most, for eyes and not for sums.
+func tidy(d olaf.Duration) string {
+	step := olaf.Duration(1)
+	for d/step >= 100000 {
+		step *= 10
+	}
+	return (d / step * step).String()
+}
+
+// SVG draws the sawtooths of all clusters in one diagram. The error is the writer's.
+func (p *Problem) SVG(w io.Writer, r *Run) error {
+	chart := plot.New()
+	chart.Title.Text = "Age of Model: " + p.Objective.String()
+	chart.X.Label.Text, chart.Y.Label.Text = "time (ms)", "AoM (ms)"
+	chart.Legend.Top = true
+	for u, cluster := range p.Clusters {
+		var points plotter.XYs
+		for _, c := range r.corners(u) {
+			points = append(points, plotter.XY{X: p.span(r, c.at).Seconds() * 1e3, Y: p.span(r, c.age).Seconds() * 1e3})
+		}
+		if len(points) == 0 {
+			continue
+		}
+		line, err := plotter.NewLine(points)
+		if err != nil {
+			return err
+		}
+		line.Color = lineColors[u%len(lineColors)]
+		chart.Add(line)
+		chart.Legend.Add(cluster.Name, line)
+	}
+	canvas, err := chart.WriterTo(20*vg.Centimeter, 9*vg.Centimeter, "svg")
+	if err != nil {
+		return err
+	}
+	_, err = canvas.WriteTo(w)
+	return err
+}
+
+// lineColors tell clusters apart, also in print and for the colour-blind.
+var lineColors = []color.Color{
+	color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, color.RGBA{R: 0xd5, G: 0x5e, B: 0x00, A: 0xff},
+	color.RGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff}, color.RGBA{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff},
+	color.RGBA{A: 0xff},
+}
