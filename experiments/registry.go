@@ -28,6 +28,8 @@ type Options struct {
 	Runs   int
 	Seed   uint64
 	Quick  bool // fewer runs or shorter ones, for a first look; the report says so
+	// Keep is a folder in which experiments that train for long keep what is finished and find it again; empty for none.
+	Keep string
 	// Stream receives the events; nil for none.
 	Stream *Stream
 	// Progress is called as work is done, from any goroutine; nil for none.
@@ -56,7 +58,7 @@ type Report interface {
 
 // All lists the experiments in the paper's order.
 func All() []Experiment {
-	return []Experiment{table1, fig6, fig7}
+	return []Experiment{table1, fig6, fig2, fig3, fig7, fig8, table2, table3, fig10}
 }
 
 // Find returns the named experiment. The error matches ErrUnknown and lists what there is.

@@ -80,13 +80,15 @@ type Cost struct {
 // Config is a whole training.
 type Config struct {
 	pktgen.Placement
-	Iterations int     `json:"iterations"` // of every worker
-	Seed       uint64  `json:"seed"`
-	Mode       string  `json:"mode"`
-	Threshold  int     `json:"threshold,omitempty"` // of Periodic, updates of a cluster
-	Gradient   string  `json:"gradient"`
-	Gate       string  `json:"gate"`
-	Band       float64 `json:"band,omitempty"` // of BandGate, in reward
+	Iterations int `json:"iterations"` // of every worker
+	// Until ends the training at this instant of virtual time, so that slow workers make fewer iterations; 0 does not.
+	Until     olaf.Duration `json:"until,omitempty"`
+	Seed      uint64        `json:"seed"`
+	Mode      string        `json:"mode"`
+	Threshold int           `json:"threshold,omitempty"` // of Periodic, updates of a cluster
+	Gradient  string        `json:"gradient"`
+	Gate      string        `json:"gate"`
+	Band      float64       `json:"band,omitempty"` // of BandGate, in reward
 	// Average mixes each gradient half and half with the running one (paper §2.1); without it the newest is used alone.
 	Average bool `json:"average"`
 	// WeighByCount takes a merged update as many steps long as it has updates inside. Not in the paper, where merging
@@ -128,6 +130,8 @@ func (c *Config) Check() error {
 		say = fmt.Sprintf("%d clusters for %d workers; every cluster needs a worker", c.Clusters, c.Workers)
 	case c.Iterations < 1:
 		say = fmt.Sprintf("%d iterations; at least 1", c.Iterations)
+	case c.Until < 0:
+		say = fmt.Sprintf("until %v; an instant is not negative", c.Until)
 	case c.Mode == Periodic && c.Threshold < 1:
 		say = fmt.Sprintf("a threshold of %d updates; at least 1", c.Threshold)
 	case !(c.StepSize > 0) || math.IsInf(float64(c.StepSize), 0):

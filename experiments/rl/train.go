@@ -88,7 +88,7 @@ func Train(ctx context.Context, c Config, observer Observer) (*Outcome, error) {
 	}
 	for ctx.Err() == nil && t.failed == nil {
 		w := t.next()
-		if w == nil {
+		if w == nil || c.Until > 0 && virtual(w.finishNS) > olaf.Time(c.Until) {
 			break
 		}
 		t.finish(w)

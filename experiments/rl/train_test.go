@@ -171,6 +171,16 @@ func TestSlowWorkersAreSlower(t *testing.T) {
 	}
 }
 
+func TestUntilEndsInVirtualTime(t *testing.T) {
+	c := small()
+	whole, _ := run(t, c)
+	c.Until = olaf.Duration(whole.EndNS / 2 * int64(olaf.Nanosecond))
+	out, all := run(t, c)
+	if len(all) == 0 || len(all) >= c.Workers*c.Iterations || out.EndNS > whole.EndNS/2 {
+		t.Errorf("%d updates until %d of %d ns", len(all), out.EndNS, whole.EndNS)
+	}
+}
+
 func TestGates(t *testing.T) {
 	rewards := []float64{-100, -50, -60, -20, -90}
 	for gate, want := range map[string][]bool{

@@ -1,0 +1,111 @@
+package experiments
+
+import (
+	"context"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/paper"
+)
+
+// fig8 reproduces training through a congested network (§8.2, Fig. 8).
+var fig8 = Experiment{
+	Name:     "fig8",
+	Artefact: "Fig. 8",
+	About:    "reward over time through an ideal network, Olaf and FIFO at 40 and 20 Gbps",
+	Needs:    "30 min",
+	Run:      runFig8,
+}
+
+// fig8Periods is how long the trainings last, in mean periods of a worker.
+const fig8Periods = 100
+
+// Fig8 is 24 workers in 12 clusters, one model each, behind 8 slots, offering 60 Gbps; the networks of the figure, and
+// Olaf with a server that makes a merged update as many steps long as it has updates inside.
+func Fig8() []scheme {
+	base := rl.Defaults()
+	base.Placement = pktgen.Placement{Workers: 24, Clusters: 12}
+	base.PPO.Steps, base.PPO.LearnRate = 384, 3e-4
+	base.Iterations = 4 * fig8Periods // a cap; time ends the training
+	frame := olaf.FrameSize(2205)
+	period := olaf.Duration(float64(base.Workers) * float64(frame.Bits()) / float64(base.Network.Rate) * float64(olaf.Second))
+	base.Until = fig8Periods * period
+	through := func(name, kind string, rate olaf.Rate, weigh bool) scheme {
+		c := base
+		c.Network.Kind, c.Network.OutRate, c.WeighByCount = kind, rate, weigh
+		return scheme{name, c}
+	}
+	ideal := through("ideal", "fifo", engine.Line.Rate(), false)
+	ideal.Config.Network.Slots = 1024 // never full: the periods of the others, and no loss
+	return []scheme{
+		ideal,
+		through("olaf 40G", "olaf", 40*olaf.Gbps, false),
+		through("fifo 40G", "fifo", 40*olaf.Gbps, false),
+		through("olaf 20G", "olaf", 20*olaf.Gbps, false),
+		through("fifo 20G", "fifo", 20*olaf.Gbps, false),
+		through("olaf 20G weighted", "olaf", 20*olaf.Gbps, true),
+	}
+}
+
+func runFig8(ctx context.Context, o Options) (Report, error) {
+	runs, seed := defaultRuns(&o, 5, 1)
+	schemes := Fig8()
+	for i := range schemes {
+		if o.Quick {
+			schemes[i].Config.Until /= 5
+			schemes[i].Config.Iterations /= 5
+		}
+	}
+	f := newFigure("fig8", "Fig. 8", &o, struct {
+		Schemes []scheme `json:"schemes"`
+		Seed    uint64   `json:"seed"`
+		Runs    int      `json:"runs"`
+	}{schemes, seed, runs})
+	done, err := trainSchemes(ctx, &o, schemes, runs, seed)
+	if done == nil {
+		return nil, err
+	}
+	f.Partial = err != nil
+
+	const spans = 10
+	until := int64(schemes[0].Config.Until.NS())
+	periodNS := float64(until) / fig8Periods
+	if o.Quick {
+		periodNS *= 5
+	}
+	reward := Panel{Name: "over time", XLabel: "mean periods", YLabel: "mean reward of the workers"}
+	fate := Panel{Name: "fate of the updates", XLabel: "–", YLabel: "% of those sent"}
+	final := map[string]results.Statistic{}
+	for i, s := range schemes {
+		curve := overTime(s.Name, done[i], spans, until, periodNS)
+		reward.Series = append(reward.Series, curve)
+		final[s.Name] = curve.last()
+		var lost, merged []float64
+		for _, l := range done[i] {
+			if l != nil && l.Network.In() > 0 {
+				in, a, m := float64(l.Network.In()), float64(l.Network.Class[engine.Appended]), float64(l.Network.Class[engine.Aggregated])
+				lost, merged = append(lost, 100*(in-a-m)/in), append(merged, 100*m/in)
+			}
+		}
+		fate.Series = append(fate.Series,
+			Series{Name: s.Name + " lost", X: []float64{0}, Y: []results.Statistic{describe(lost)}},
+			Series{Name: s.Name + " merged", X: []float64{0}, Y: []results.Statistic{describe(merged)}})
+	}
+	f.Panels = []Panel{reward, fate}
+	ours := paper.Ours{}
+	for _, rate := range []struct{ id, name string }{{"40g", "40G"}, {"20g", "20G"}} {
+		ol, fi := final["olaf "+rate.name], final["fifo "+rate.name]
+		f.say("at %s Olaf ends at %s and FIFO at %s: a difference of %.0f in reward", rate.name,
+			meanCell(ol.Mean, float64(ol.CI95)), meanCell(fi.Mean, float64(fi.CI95)), float64(ol.Mean-fi.Mean))
+		if fi.Mean > 0 && ol.Mean > 0 {
+			ours["fig8.reward_over_fifo."+rate.id] = describe([]float64{100 * float64((ol.Mean-fi.Mean)/fi.Mean)})
+		}
+	}
+	f.compare(ours)
+	f.say("the paper's percentages need rewards above zero; where ours are below, a percentage of them means nothing and is not given")
+	f.say("merging k gradients in the queue makes one step of what would have been k, so Olaf learns more slowly than the ideal network even without loss; “weighted” lets the server multiply the step by the count, which the paper does not")
+	return f, err
+}
