@@ -644,3 +644,37 @@ func BenchmarkScaleAndSchedule(b *testing.B) {
 		s.Next(&d)
 	}
 }
+
+func TestCollectorSortsAndRenumbers(t *testing.T) {
+	var c Collector
+	for _, u := range []olaf.Update{
+		{Worker: 1, Seq: 7, Reward: 512, Count: 1, Lanes: 48},
+		{Worker: 0, Seq: 3, Cluster: 0, Count: 1, Lanes: 48},
+		{Worker: 1, Seq: 9, Count: 1, Flags: olaf.Retransmission},
+		{Worker: 1, Seq: 9, Count: 1},
+	} {
+		if err := c.Add(1000-int64(u.Seq), &u); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Add(5, &olaf.Update{Count: 2}); !errors.Is(err, ErrMerged) {
+		t.Errorf("a merged update: %v", err)
+	}
+	s, err := c.Source()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Update{{GenNS: 0, Worker: 1, Seq: 0}, {GenNS: 2, Worker: 1, Seq: 1, Reward: 2}, {GenNS: 6, Worker: 0}}
+	for i := range want {
+		var u Update
+		if err := s.Next(&u); err != nil || u != want[i] {
+			t.Errorf("%d: %+v, %v", i, u, err)
+		}
+	}
+	if h := s.Header(); h.Workers != 2 || h.Clusters != 1 || h.Lanes != 48 || c.Retransmissions() != 1 {
+		t.Errorf("%+v, %d retransmissions", h, c.Retransmissions())
+	}
+	if _, err := new(Collector).Source(); !errors.Is(err, ErrFormat) {
+		t.Errorf("nothing collected: %v", err)
+	}
+}

@@ -1,0 +1,80 @@
+package trace
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/olafctl/olaf"
+)
+
+// ErrMerged says that a captured update holds several workers' updates, which a trace tells one by one.
+var ErrMerged = errors.New("captured update is a merged one")
+
+// Collector makes a trace of captured updates, in any order: sorted by generation time, and numbered anew, because a
+// capture need not have seen them all. It holds them in memory.
+type Collector struct {
+	updates []Update
+	lanes   int
+	sent    int // retransmissions left out
+}
+
+// Add takes one captured update that was generated at generatedNS. The error matches ErrMerged for one that went through
+// a merging queue; it is not taken. Retransmissions are left out.
+func (c *Collector) Add(generatedNS int64, u *olaf.Update) error {
+	if u.Count != 1 {
+		return fmt.Errorf("%w: %d updates inside; capture in front of the queue", ErrMerged, u.Count)
+	}
+	if u.Flags&olaf.Retransmission != 0 {
+		c.sent++
+		return nil
+	}
+	c.lanes = max(c.lanes, int(u.Lanes))
+	c.updates = append(c.updates, Update{GenNS: generatedNS, Worker: u.Worker, Cluster: u.Cluster, Seq: u.Seq, Reward: float64(u.Reward) / 256})
+	return nil
+}
+
+// Retransmissions is how many were left out.
+func (c *Collector) Retransmissions() int { return c.sent }
+
+// Source is the trace of what was added; its time starts with the first update. The error matches ErrFormat when
+// nothing was added and ErrInvalid when a worker was seen in two clusters.
+func (c *Collector) Source() (Source, error) {
+	if len(c.updates) == 0 {
+		return nil, fmt.Errorf("%w: no update in it", ErrFormat)
+	}
+	slices.SortStableFunc(c.updates, func(a, b Update) int {
+		return cmp.Or(cmp.Compare(a.GenNS, b.GenNS), cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.Seq, b.Seq))
+	})
+	h := Header{Tool: "capture", Clock: Wall, Lanes: c.lanes, Network: "as captured"}
+	for _, u := range c.updates {
+		h.Workers, h.Clusters = max(h.Workers, int(u.Worker)+1), max(h.Clusters, int(u.Cluster)+1)
+	}
+	if err := h.Check(); err != nil {
+		return nil, err
+	}
+	s := &collected{header: h, updates: c.updates, order: newOrder(&h), start: c.updates[0].GenNS}
+	return s, nil
+}
+
+type collected struct {
+	header  Header
+	updates []Update
+	order   *order
+	start   int64
+}
+
+func (s *collected) Header() *Header { return &s.header }
+
+func (s *collected) Next(u *Update) error {
+	if len(s.updates) == 0 {
+		return io.EOF
+	}
+	*u = s.updates[0]
+	s.updates = s.updates[1:]
+	u.GenNS -= s.start
+	u.Seq = s.order.next[u.Worker]
+	return s.order.admit(u)
+}
