@@ -1,0 +1,26 @@
+// Package pcie drives a real card: it finds cards in sysfs, refuses what is not ours, and reads and writes registers
+// through a mapping of BAR2.
+//
+// It is the only importer of mmap and unsafe. Nothing is written before the card has proved what it is: vendor, device,
+// BAR size, memory decoding, shell canary, the magic and version of our register map, and a scratch register that holds
+// what it is given. A card that fails one of these is opened read-only at most. All accesses are aligned 32-bit loads and
+// stores under a lock that every olafctl process shares, because the shell answers a read that meets a write with stale
+// data. An answer of all ones is checked against the shell's canary; a card that is gone is an error that matches
+// fpga.ErrGone, and nothing is retried. docs/safety.md lists what the package never does, and why.
+package pcie
+
+import "errors"
+
+// Kinds of errors; match them with errors.Is. Errors of a card that stopped answering match fpga.ErrGone.
+var (
+	// ErrNoCard says that nothing usable is at an address.
+	ErrNoCard = errors.New("no OLAF card")
+	// ErrNotOurs says that the card runs another image; it can be read, not written.
+	ErrNotOurs = errors.New("the card does not run an OLAF image")
+	// ErrBusy says that another process holds the card.
+	ErrBusy = errors.New("the card is in use")
+	// ErrDenied says that an address must never be written.
+	ErrDenied = errors.New("this address is never written")
+	// ErrStale says that a register does not read back what was written.
+	ErrStale = errors.New("the register does not hold what was written")
+)
