@@ -237,6 +237,14 @@ func (t *training) next() *worker {
 
 // finish hands w's update over and lets it go on.
 func (t *training) finish(w *worker) {
+	t.hand(w)
+	if t.failed == nil && t.config.Mode != Sync && int(w.seq) < t.config.Iterations {
+		t.begin(w, t.now)
+	}
+}
+
+// hand gives w's update to the observer and the network at the instant it is finished.
+func (t *training) hand(w *worker) {
 	t.now = w.finishNS
 	t.network.advance(virtual(t.now))
 	w.running = false
@@ -252,9 +260,6 @@ func (t *training) finish(w *worker) {
 	update := olaf.Update{GenNS: uint64(t.now) % olaf.GenModulus, Seq: row.Seq, Reward: row.RewardQ248(), Cluster: w.cluster,
 		Worker: olaf.WorkerID(w.id), Count: 1}
 	t.network.send(virtual(t.now), &update, row.Reward, &w.gradient)
-	if t.config.Mode != Sync && int(w.seq) < t.config.Iterations {
-		t.begin(w, t.now)
-	}
 }
 
 func virtual(ns int64) olaf.Time { return olaf.Time(ns * int64(olaf.Nanosecond)) }

@@ -1,0 +1,84 @@
+package rl
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"sync"
+)
+
+// Clock is the time of a real machine.
+type Clock interface {
+	// NowNS is the time since some origin.
+	NowNS() int64
+	// ThreadCPUNS is the CPU time of the calling thread, or NowNS where that cannot be had.
+	ThreadCPUNS() int64
+	// Sleep waits that long or until the context ends.
+	Sleep(ctx context.Context, ns int64)
+}
+
+// TrainLive runs c on a wall clock: every worker is a thread, a worker slower than the fastest sleeps for the rest. It
+// records what a machine really does, its scheduler included; nothing about it is repeatable. Only an ideal network and
+// modes in which nobody waits can be had.
+func TrainLive(ctx context.Context, c Config, clock Clock, observer Observer) (*Outcome, error) {
+	if c.Mode == Sync || c.Network.Kind != Ideal {
+		return nil, fmt.Errorf("%w: on a wall clock there are the modes %s and %s on an %s network", ErrConfig, Async, Periodic, Ideal)
+	}
+	t, err := newTraining(&c, observer)
+	if err != nil {
+		return nil, err
+	}
+	live := &live{training: t, clock: clock, origin: clock.NowNS()}
+	var all sync.WaitGroup
+	for _, w := range t.workers {
+		all.Go(func() { live.work(ctx, w) })
+	}
+	all.Wait()
+	t.close()
+	if t.failed != nil {
+		return &t.out, t.failed
+	}
+	return &t.out, ctx.Err()
+}
+
+// live is a training on a wall clock; the mutex guards everything that workers share.
+type live struct {
+	*training
+	mu     sync.Mutex
+	clock  Clock
+	origin int64
+}
+
+func (l *live) work(ctx context.Context, w *worker) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for range l.config.Iterations {
+		if !l.takeUp(ctx, w) {
+			return
+		}
+		began, cpu := l.clock.NowNS(), l.clock.ThreadCPUNS()
+		w.fly(l.config)
+		w.cost = l.clock.ThreadCPUNS() - cpu
+		l.clock.Sleep(ctx, int64(float64(l.clock.NowNS()-began)*(w.speed-1)))
+		l.handOver(ctx, w)
+	}
+}
+
+// takeUp adopts the newest weights; it is false when the training is over.
+func (l *live) takeUp(ctx context.Context, w *worker) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w.start, w.base = w.received, w.version
+	over := l.config.Until > 0 && l.clock.NowNS()-l.origin > int64(l.config.Until.NS())
+	return !over && l.failed == nil && ctx.Err() == nil
+}
+
+func (l *live) handOver(ctx context.Context, w *worker) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if ctx.Err() != nil || l.failed != nil {
+		return
+	}
+	w.finishNS = max(l.clock.NowNS()-l.origin, l.now)
+	l.hand(w)
+}
