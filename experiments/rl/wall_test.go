@@ -13,8 +13,8 @@ import (
 // ticking is a clock that moves whenever somebody looks.
 type ticking struct{ now, slept atomic.Int64 }
 
-func (c *ticking) NowNS() int64                       { return c.now.Add(1000) }
-func (c *ticking) ThreadCPUNS() int64                 { return c.now.Add(10) }
+func (c *ticking) NowNS() int64                      { return c.now.Add(1000) }
+func (c *ticking) ThreadCPUNS() int64                { return c.now.Add(10) }
 func (c *ticking) Sleep(_ context.Context, ns int64) { c.slept.Add(ns); c.now.Add(ns) }
 
 func TestLiveTrainingMakesAValidTrace(t *testing.T) {
