@@ -9,10 +9,10 @@ import (
 // first takes a worker's update to the port of its switch.
 func (s *sim) first(i int32) {
 	w := &s.workers[i]
-	u := s.fresh(i)
+	s.update = s.fresh(i)
 	w.seq++
 	s.meter.airborne--
-	s.offer(w.port, w.cluster, &u, nil)
+	s.offer(w.port, w.cluster, &s.update, nil)
 	s.schedule(i)
 }
 
@@ -20,20 +20,21 @@ func (s *sim) first(i int32) {
 func (s *sim) send(i int32) {
 	w := &s.workers[i]
 	if s.decide(w) {
-		s.meter.sent(i, w.cluster, s.now)
+		s.meter.sent(w, s.now)
 		f := s.frames.take()
 		fr := &s.frames.items[f]
 		fr.update, fr.background, fr.lost, fr.next = s.fresh(i), false, false, 0
 		fr.inside = fr.inside[:0]
+		a := &s.waiting[i]
 		switch {
-		case w.first != 0:
-			s.frames.items[w.last-1].next = f + 1
-			w.last = f + 1
-		case s.now < w.free || s.now == w.free && s.order < w.done:
-			w.first, w.last = f+1, f+1
-			s.queue.push(event{w.free, w.done, kindAccess | uint64(i)})
+		case a.first != 0:
+			s.frames.items[a.last-1].next = f + 1
+			a.last = f + 1
+		case s.now < w.free || s.now == w.free && s.order < a.done:
+			a.first, a.last = f+1, f+1
+			s.queue.push(event{w.free, a.done, kindAccess | uint64(i)})
 		default:
-			s.transmit(w, f)
+			s.transmit(i, f)
 		}
 	} else {
 		s.meter.withheld(w.cluster, s.now)
@@ -51,21 +52,22 @@ func (s *sim) decide(w *worker) bool {
 }
 
 // transmit puts a frame on its worker's link, which is free.
-func (s *sim) transmit(w *worker, f int32) {
+func (s *sim) transmit(i, f int32) {
+	w := &s.workers[i]
 	src := &s.sources[w.source]
 	w.free = s.now + src.transmit
-	w.done = s.departure()
+	s.waiting[i].done = s.departure()
 	s.queue.push(event{w.free + src.delay, s.arrival(), kindArrive | uint64(w.port)<<32 | uint64(f)})
 }
 
 // access puts the next waiting frame on a worker's link.
 func (s *sim) access(i int32) {
-	w := &s.workers[i]
-	f := w.first - 1
-	w.first = s.frames.items[f].next
-	s.transmit(w, f)
-	if w.first != 0 {
-		s.queue.push(event{w.free, w.done, kindAccess | uint64(i)})
+	a := &s.waiting[i]
+	f := a.first - 1
+	a.first = s.frames.items[f].next
+	s.transmit(i, f)
+	if a.first != 0 {
+		s.queue.push(event{s.workers[i].free, a.done, kindAccess | uint64(i)})
 	}
 }
 

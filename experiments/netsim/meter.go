@@ -44,7 +44,6 @@ type clusterMeter struct {
 type workerMeter struct {
 	age      results.Age
 	last     uint64 // the delivery that last held this worker
-	sent     uint32
 	received uint32
 }
 
@@ -71,13 +70,13 @@ func (t *Topology) Window() results.Window {
 }
 
 // sent notes that a worker sends an update generated at gen.
-func (m *meter) sent(worker, cluster int32, gen int64) {
+func (m *meter) sent(w *worker, gen int64) {
 	m.total.generated++
 	m.total.sent++
 	if gen >= m.from {
-		m.clusters[cluster].generated++
-		m.clusters[cluster].sent++
-		m.workers[worker].sent++
+		m.clusters[w.cluster].generated++
+		m.clusters[w.cluster].sent++
+		w.sent++
 	}
 }
 

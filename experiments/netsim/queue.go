@@ -40,6 +40,9 @@ type eventQueue struct {
 
 	nodes []node
 	free  int32 // 1 + index of the first free node
+
+	batch   int    // buckets that are taken at once
+	touched uint64 // keeps the early loads of advance alive
 }
 
 type node struct {
@@ -53,14 +56,20 @@ const (
 	maxBuckets = 1 << 20
 )
 
+// manyPending is how many events no longer fit a second-level cache together with what they are about.
+const manyPending = 4096
+
 // newEventQueue makes a queue for about pending events that are scheduled up to horizon ps ahead. Both are advice on
 // speed, not limits.
 func newEventQueue(pending int, horizon int64) *eventQueue {
 	buckets := minBuckets
-	for buckets < maxBuckets && buckets < 2*pending {
+	for buckets < maxBuckets && buckets < 4*pending {
 		buckets *= 2
 	}
-	q := &eventQueue{mask: int64(buckets) - 1, now: -1}
+	q := &eventQueue{mask: int64(buckets) - 1, now: -1, batch: 1}
+	if pending >= manyPending {
+		q.batch = ahead
+	}
 	for int64(buckets)<<q.shift < horizon && q.shift < 40 {
 		q.shift++
 	}
@@ -115,22 +124,51 @@ func (q *eventQueue) pop() event {
 	return q.current.pop()
 }
 
-// advance moves to the next bucket that holds something and heaps its events.
+// advance moves to the next buckets that hold something and heaps their events: one while everything fits the cache,
+// several at once when their nodes have to be fetched from memory, so that the fetches overlap.
 func (q *eventQueue) advance() {
-	slot, ahead := q.nextUsed()
-	next := q.now + ahead
-	if len(q.far) > 0 && (slot < 0 || q.far[0].at>>q.shift <= next) {
-		next = q.far[0].at >> q.shift
-		if slot >= 0 && q.now+ahead != next {
-			slot = -1
+	var slots [ahead]int
+	n := 0
+	next := q.now
+	for n < q.batch {
+		slot, distance := q.nextUsed(next)
+		if slot < 0 || next+distance-q.now > q.mask {
+			break
 		}
+		next += distance
+		slots[n] = slot
+		n++
+	}
+	if len(q.far) > 0 && (n == 0 || q.far[0].at>>q.shift <= next) {
+		q.advanceFar(slots[:n])
+		return
+	}
+	q.now = next
+	for _, slot := range slots[:n] {
+		q.touched ^= q.nodes[q.heads[slot]-1].what
+	}
+	for _, slot := range slots[:n] {
+		q.drain(slot)
+	}
+}
+
+// ahead is the largest number of buckets that are taken at once.
+const ahead = 16
+
+// advanceFar is advance where the far heap has something to say: one bucket only.
+func (q *eventQueue) advanceFar(slots []int) {
+	next := q.far[0].at >> q.shift
+	if len(slots) > 0 {
+		first := q.now + q.distance(q.now, slots[0])
+		if first <= next {
+			q.now = first
+			q.drain(slots[0])
+		}
+		next = min(first, next)
 	}
 	q.now = next
 	for len(q.far) > 0 && q.far[0].at>>q.shift == next {
 		q.current.push(q.far.pop())
-	}
-	if slot >= 0 {
-		q.drain(slot)
 	}
 }
 
@@ -151,14 +189,14 @@ func (q *eventQueue) drain(slot int) {
 	}
 }
 
-// nextUsed finds the first bucket after the current one that is not empty, and how far ahead it is; slot is -1 if all
-// are empty.
-func (q *eventQueue) nextUsed() (slot int, ahead int64) {
-	start := int((q.now + 1) & q.mask)
+// nextUsed finds the first bucket after the given one that is not empty, and how far ahead it is; slot is -1 if all are
+// empty. It may come round to the given bucket itself.
+func (q *eventQueue) nextUsed(after int64) (slot int, distance int64) {
+	start := int((after + 1) & q.mask)
 	word := start >> 6
 	if w := q.used[word] >> (start & 63) << (start & 63); w != 0 {
 		slot = word<<6 + bits.TrailingZeros64(w)
-		return slot, q.distance(slot)
+		return slot, q.distance(after, slot)
 	}
 	for range len(q.groups) + 1 {
 		word++ // resume behind the word that was looked at
@@ -169,15 +207,15 @@ func (q *eventQueue) nextUsed() (slot int, ahead int64) {
 		if g := q.groups[group] >> (word & 63) << (word & 63); g != 0 {
 			word = group<<6 + bits.TrailingZeros64(g)
 			slot = word<<6 + bits.TrailingZeros64(q.used[word])
-			return slot, q.distance(slot)
+			return slot, q.distance(after, slot)
 		}
 		word = group<<6 | 63
 	}
 	return -1, 0
 }
 
-// distance is how many buckets slot lies ahead of the current one.
-func (q *eventQueue) distance(slot int) int64 { return (int64(slot)-q.now-1)&q.mask + 1 }
+// distance is how many buckets slot lies ahead of another.
+func (q *eventQueue) distance(after int64, slot int) int64 { return (int64(slot)-after-1)&q.mask + 1 }
 
 // heap is a 4-ary min-heap of events.
 type heap []event

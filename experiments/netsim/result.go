@@ -198,7 +198,7 @@ func (s *sim) clusterResult(i int, r *Result, workerAges *[]results.Float) Clust
 			if wk.period > 0 {
 				phase = olaf.Duration(wk.offset % wk.period)
 			}
-			r.Workers = append(r.Workers, WorkerResult{int(c.id), int(j - c.firstWorker), phase, wm.sent, wm.received, age})
+			r.Workers = append(r.Workers, WorkerResult{int(c.id), int(j - c.firstWorker), phase, wk.sent, wm.received, age})
 		}
 	}
 	out.Ages.Worker = mean(own)

@@ -79,6 +79,7 @@ type sim struct {
 
 	sources   []source
 	workers   []worker
+	waiting   []access // per worker; nil when updates are scheduled directly
 	listeners []tc.Controller
 	control   tc.Config
 	frames    pool[frame]
@@ -86,8 +87,10 @@ type sim struct {
 	extras    []extra
 	servers   []serverState
 
-	byID    []int32 // cluster id → index
+	byID    []int32     // cluster id → index
+	update  olaf.Update // that is offered at the moment, here so that it need not escape
 	ackSize olaf.Size
+	touched int64 // keeps the early loads of touch alive
 	meter   meter
 }
 
@@ -182,7 +185,9 @@ func newSim(t *Topology, n *network, opt Options) *sim {
 	s.addExtras()
 	s.queue = newEventQueue(len(s.workers)+len(s.extras)+4*len(n.ports), s.horizon())
 	// Without a decision at the generation, and without ns-3's order of equal instants, that event can be left out.
-	s.direct = !t.Control.Enabled && !s.ns3
+	if s.direct = !t.Control.Enabled && !s.ns3; !s.direct {
+		s.waiting = make([]access, len(s.workers))
+	}
 	if !s.ns3 {
 		s.late = 1 << 63
 	}
@@ -292,6 +297,10 @@ func (s *sim) arrival() uint64 {
 func (s *sim) run(ctx context.Context) error {
 	const often = 1 << 20
 	for s.queue.len() > 0 {
+		if len(s.queue.current) == 0 {
+			s.queue.advance()
+			s.touch(s.queue.current)
+		}
 		e := s.queue.pop()
 		if e.at >= s.end {
 			break
@@ -310,6 +319,18 @@ func (s *sim) run(ctx context.Context) error {
 	}
 	s.now = s.end
 	return nil
+}
+
+// touch loads the workers of the events that come next, all at once, so that their fetches from memory overlap.
+func (s *sim) touch(next []event) {
+	if s.queue.batch == 1 {
+		return
+	}
+	for i := range next {
+		if kind := next[i].what & kindMask; kind == kindFirst || kind == kindSend {
+			s.touched ^= s.workers[uint32(next[i].what)].gen
+		}
+	}
 }
 
 func (s *sim) handle(e *event) {
@@ -360,7 +381,7 @@ func (s *sim) schedule(i int32) {
 		s.queue.push(event{w.gen, order, kindSend | uint64(i)})
 		return
 	}
-	s.meter.sent(i, w.cluster, w.gen)
+	s.meter.sent(w, w.gen)
 	s.meter.airborne++
 	w.free = max(w.gen, w.free) + src.transmit
 	s.queue.push(event{w.free + src.delay, order, kindFirst | uint64(i)})

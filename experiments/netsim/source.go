@@ -34,21 +34,25 @@ type source struct {
 	delay      int64
 }
 
-// worker is one sender. Its next update is always scheduled, so there is one event per worker.
+// worker is one sender, in one cache line: with a hundred thousand of them, that line is what an update costs.
 type worker struct {
 	base     uint64
 	period   int64
-	offset   int64  // start and phase
-	gen      int64  // of the scheduled update
-	free     int64  // its access link is free from here on
-	done     uint64 // the order of that instant, while the link is busy
+	offset   int64 // start and phase
+	gen      int64 // of the scheduled update
+	free     int64 // its access link is free from here on
 	seq      uint32
-	first    int32 // 1 + frame that waits for the link
-	last     int32
+	sent     uint32 // within the window
 	cluster  int32
 	source   int32
 	port     int32 // out of its switch
 	listener int32
+}
+
+// access is what waits for a worker's link; only there where sends are events of their own.
+type access struct {
+	done        uint64 // the order of the instant at which the link is free again
+	first, last int32  // 1 + frame
 }
 
 // never is a generation time after every end.

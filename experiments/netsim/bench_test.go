@@ -1,0 +1,106 @@
+//go:build unix
+
+package netsim
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf"
+)
+
+func preset(b testing.TB, name string, scale Scale) *Topology {
+	b.Helper()
+	t, err := Preset(name, scale)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return t
+}
+
+// BenchmarkNS3Model is the model of docs/experiments/ns3, whole runs of 60 simulated seconds; packets/s is what
+// docs/experiments/ns3.md compares.
+func BenchmarkNS3Model(b *testing.B) {
+	for _, perCluster := range []int{10, 100} {
+		b.Run(fmt.Sprint(10*perCluster, "-workers"), func(b *testing.B) {
+			t := preset(b, "ns3-fifo", Scale{WorkersPerCluster: perCluster})
+			if perCluster > 10 {
+				for i := range t.Links {
+					t.Links[i].Rate *= 10
+				}
+			}
+			benchmarkRuns(b, t)
+		})
+	}
+}
+
+// BenchmarkOlaf runs Olaf engines with ACKs on the multi-hop topology at several sizes.
+func BenchmarkOlaf(b *testing.B) {
+	for _, size := range []struct{ clusters, workers, seconds int }{{10, 10, 60}, {100, 10, 20}, {100, 100, 5}, {1000, 100, 10}} {
+		for _, control := range []bool{false, true} {
+			b.Run(fmt.Sprintf("%d-workers/tc=%v", size.clusters*size.workers, control), func(b *testing.B) {
+				t := preset(b, "multihop", Scale{Clusters: size.clusters, WorkersPerCluster: size.workers})
+				t.Warmup, t.Duration = 0, olaf.Duration(size.seconds)*olaf.Second
+				t.Control.Enabled = control
+				benchmarkRuns(b, t)
+			})
+		}
+	}
+}
+
+// cpu is the user and system time that this process has used.
+func cpu(b *testing.B) time.Duration {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+// benchmarkRuns reports rates per second of CPU time, which hold on a machine that others use as well.
+func benchmarkRuns(b *testing.B, t *Topology) {
+	b.ReportAllocs()
+	var events, packets uint64
+	start := cpu(b)
+	for b.Loop() {
+		r, err := Run(context.Background(), t, Options{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		events += r.Events
+		packets += r.Sent
+	}
+	used := (cpu(b) - start).Seconds()
+	b.ReportMetric(float64(events)/used/1e6, "Mevents/cpu-s")
+	b.ReportMetric(float64(packets)/used/1e6, "Mpackets/cpu-s")
+	b.ReportMetric(used/float64(b.N), "cpu-s/run")
+}
+
+// BenchmarkSteadyState counts allocations per event once pools have grown.
+func BenchmarkSteadyState(b *testing.B) {
+	t := preset(b, "multihop", Scale{})
+	t.Control.Enabled = true
+	t.Duration = 30 * 24 * olaf.Hour
+	n, err := build(t)
+	if err != nil {
+		b.Fatal(err)
+	}
+	s := newSim(t, n, Options{})
+	step := func() {
+		e := s.queue.pop()
+		s.now, s.order = e.at, e.ord
+		s.handle(&e)
+	}
+	for range 1_000_000 {
+		step()
+	}
+	b.ReportAllocs()
+	start := cpu(b)
+	for b.Loop() {
+		step()
+	}
+	b.ReportMetric(float64(cpu(b)-start)/float64(b.N), "cpu-ns/event")
+}
