@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"testing"
 
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
@@ -62,6 +64,31 @@ func BenchmarkReconcile(b *testing.B) {
 			b.ReportMetric(float64(workers)*float64(b.N)/b.Elapsed().Seconds(), "entries/s")
 		})
 	}
+}
+
+// BenchmarkWritesOverTLS is the rate of a controller that sends batches of 100 over loopback with TLS.
+func BenchmarkWritesOverTLS(b *testing.B) {
+	server, client := certificates(b)
+	s, err := p4ctl.Dial(b.Context(), serveTLS(b, server), p4ctl.Options{TLS: client})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	push(b, s, p4.Twin())
+	const batch = 100
+	updates := make([][]*v1.Update, 2) // insert all, delete all
+	for _, w := range testbed(batch, 9).Workers {
+		updates[0] = append(updates[0], p4ctl.WorkerUpdate(v1.Update_INSERT, w))
+		updates[1] = append(updates[1], p4ctl.WorkerUpdate(v1.Update_DELETE, w))
+	}
+	i := 0
+	for b.Loop() {
+		if err := s.Write(b.Context(), updates[i&1], v1.WriteRequest_CONTINUE_ON_ERROR); err != nil {
+			b.Fatal(err)
+		}
+		i++
+	}
+	b.ReportMetric(batch*float64(b.N)/b.Elapsed().Seconds(), "writes/s")
 }
 
 // BenchmarkWorkerLookup is what the data path pays for a packet.

@@ -47,11 +47,12 @@ func (s State) String() string {
 
 var stateNames = [...]string{"disconnected", "connecting", "backup", "primary", "closed"}
 
-// Event is a change of state.
+// Event is a change of state, or the end of a restoration.
 type Event struct {
-	State   State
-	Highest ElectionID // highest id that the server ever saw; zero when it told none
-	Err     error      // why, when the state got worse
+	State    State
+	Highest  ElectionID // highest id that the server ever saw; zero when it told none
+	Err      error      // why, when the state got worse or a restoration failed
+	Restored *Plan      // what was missing on the device after a reconnect; nil for a change of state
 }
 
 // Options shape a session; the zero value is the default of each.
@@ -61,6 +62,9 @@ type Options struct {
 	Role       string      // the default role, the whole pipeline
 	ReadOnly   bool        // no election: the session can only read
 	TLS        *tls.Config // plain; only for unix sockets and loopback
+	// Restore brings back the last pipeline that was pushed and the last tables that were synced, when the session
+	// becomes primary again after a reconnect: the device may have restarted.
+	Restore bool
 	// BackoffMin and BackoffMax bound the pause before a reconnect, which doubles and varies by a fifth.
 	BackoffMin, BackoffMax time.Duration // 500 ms, 30 s
 	// BatchSize is how many updates go into one Write, at most 100: larger batches lose their error details with some
@@ -109,9 +113,11 @@ type Session struct {
 	state    State
 	id       ElectionID
 	highest  ElectionID
-	err      error         // why the state is what it is
-	changed  chan struct{} // closed and replaced at every change
-	wasFirst bool          // was primary at some time
+	err      error                        // why the state is what it is
+	changed  chan struct{}                // closed and replaced at every change
+	wasFirst bool                         // was primary at some time
+	config   *v1.ForwardingPipelineConfig // last pushed
+	desired  *Tables                      // last synced
 }
 
 // Dial connects to unix:PATH or HOST:PORT and waits for the first arbitration answer; whether the session is primary
@@ -270,10 +276,7 @@ func (s *Session) set(state State, highest ElectionID, err error) {
 	close(s.changed)
 	s.changed = make(chan struct{})
 	s.mu.Unlock()
-	select {
-	case s.events <- Event{State: state, Highest: highest, Err: err}:
-	default:
-	}
+	s.emit(Event{State: state, Highest: highest, Err: err})
 }
 
 // supervise keeps a stream open until the session is closed or the server says that there is no point.
@@ -288,7 +291,7 @@ func (s *Session) supervise(first chan<- error) {
 	}
 	for {
 		s.set(Connecting, s.highestSeen(), ErrNotPrimary)
-		err := s.stream(func() { pause = s.options.BackoffMin; tell(nil) })
+		err := s.stream(answered, func() { pause = s.options.BackoffMin; tell(nil) })
 		if s.ctx.Err() != nil {
 			tell(ErrClosed)
 			return
@@ -321,8 +324,8 @@ func permanent(err error) bool {
 	return false
 }
 
-// stream runs one stream until it ends; arbitrated is called at every answer.
-func (s *Session) stream(arbitrated func()) error {
+// stream runs one stream until it ends; again says that there was one before. arbitrated is called at every answer.
+func (s *Session) stream(again bool, arbitrated func()) error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
 	stream, err := s.client.StreamChannel(ctx)
@@ -341,7 +344,10 @@ func (s *Session) stream(arbitrated func()) error {
 				return
 			}
 			if a := m.GetArbitration(); a != nil {
-				s.answer(a)
+				if s.answer(a) && again && s.options.Restore {
+					again = false
+					s.wait.Go(s.restore)
+				}
 				arbitrated()
 			}
 		}
@@ -369,12 +375,12 @@ func (s *Session) arbitration(id ElectionID) *v1.StreamMessageRequest {
 	return &v1.StreamMessageRequest{Update: &v1.StreamMessageRequest_Arbitration{Arbitration: m}}
 }
 
-// answer takes in what the server says about who is primary.
-func (s *Session) answer(a *v1.MasterArbitrationUpdate) {
+// answer takes in what the server says about who is primary, and says whether this session is.
+func (s *Session) answer(a *v1.MasterArbitrationUpdate) bool {
 	highest := fromProto(a.GetElectionId())
 	if codes.Code(a.GetStatus().GetCode()) == codes.OK {
 		s.set(Primary, highest, nil)
-		return
+		return true
 	}
 	mine := s.ElectionID()
 	s.mu.Lock()
@@ -382,13 +388,38 @@ func (s *Session) answer(a *v1.MasterArbitrationUpdate) {
 	s.mu.Unlock()
 	if !lost {
 		s.set(Backup, highest, fmt.Errorf("%w: election id %s, the highest so far is %s", ErrNotPrimary, mine, highest))
-		return
+		return false
 	}
 	s.set(Backup, highest, fmt.Errorf("%w: %s took over from %s", ErrPreempted, highest, mine))
 	select {
 	case <-s.preempted:
 	default:
 		close(s.preempted)
+	}
+	return false
+}
+
+// restore brings back what the device may have lost, and tells how that went.
+func (s *Session) restore() {
+	s.mu.Lock()
+	config, desired := s.config, s.desired
+	s.mu.Unlock()
+	var plan Plan
+	var err error
+	if config != nil {
+		_, err = s.PushPipeline(s.ctx, config)
+	}
+	if err == nil && desired != nil {
+		plan, err = s.Sync(s.ctx, *desired)
+	}
+	s.emit(Event{State: s.State(), Highest: s.highestSeen(), Err: err, Restored: &plan})
+}
+
+// emit never waits for who does not listen.
+func (s *Session) emit(e Event) {
+	select {
+	case s.events <- e:
+	default:
 	}
 }
 

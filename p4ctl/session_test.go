@@ -2,8 +2,15 @@ package p4ctl_test
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
+	"math/big"
+	"net"
 	"net/netip"
 	"path/filepath"
 	"testing"
@@ -295,6 +302,105 @@ func TestReconnectKeepsElectionID(t *testing.T) {
 	if pushed, err := s.PushPipeline(ctx, p4ctl.PipelineConfig(p4.Lab())); err != nil || pushed {
 		t.Errorf("the pipeline was pushed again: %v, %v", pushed, err)
 	}
+}
+
+// TestRestoreAfterRestart replaces the agent by one that knows nothing.
+func TestRestoreAfterRestart(t *testing.T) {
+	address := unixAddress(t)
+	start := func() (*agent.Embedded, *agent.Running) {
+		backend := new(agent.Embedded)
+		a, err := agent.New(agent.Options{Backend: backend, Profile: p4.Lab()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := agent.Listen(address, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return backend, a.Serve(l, nil)
+	}
+	_, running := start()
+	s, err := p4ctl.Dial(t.Context(), address, p4ctl.Options{Restore: true, BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	push(t, s, p4.Lab())
+	if _, err := s.Sync(t.Context(), testbed(27, 9)); err != nil {
+		t.Fatal(err)
+	}
+	if err := running.Close(); err != nil {
+		t.Fatal(err)
+	}
+	backend, running := start()
+	defer running.Close()
+	for e := range s.Events() {
+		if e.Restored == nil {
+			continue
+		}
+		if e.Err != nil || e.Restored.Len() != 27+1+9+9 {
+			t.Errorf("restored %v, %v", e.Restored, e.Err)
+		}
+		break
+	}
+	if workers, _, _, _ := backend.Tables().Count(); workers != 27 {
+		t.Errorf("%d workers on the new agent", workers)
+	}
+}
+
+// TestTLS goes over TCP with certificates, and without the right one nobody gets in.
+func TestTLS(t *testing.T) {
+	server, client := certificates(t)
+	target := serveTLS(t, server)
+	s, err := p4ctl.Dial(t.Context(), target, p4ctl.Options{TLS: client})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	push(t, s, p4.Lab())
+	for _, wrong := range []*tls.Config{nil, {RootCAs: x509.NewCertPool()}} {
+		if other, err := p4ctl.Dial(t.Context(), target, p4ctl.Options{TLS: wrong, ElectionID: p4ctl.ElectionID{High: 9}}); !errors.Is(err, p4ctl.ErrUnreachable) {
+			t.Errorf("connected with %v: %v, %v", wrong, other, err)
+		}
+	}
+}
+
+func serveTLS(t testing.TB, config *tls.Config) (target string) {
+	t.Helper()
+	a, err := agent.New(agent.Options{Backend: new(agent.Embedded), Profile: p4.Twin()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := agent.Listen("127.0.0.1:0", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	running := a.Serve(l, config)
+	t.Cleanup(func() { running.Close() })
+	return running.Target()
+}
+
+// certificates makes a certificate for 127.0.0.1 that signs itself.
+func certificates(t testing.TB) (server, client *tls.Config) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pool := x509.NewCertPool()
+	pool.AddCert(certificate)
+	server = &tls.Config{Certificates: []tls.Certificate{{Certificate: [][]byte{der}, PrivateKey: key}}, MinVersion: tls.VersionTLS13}
+	return server, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS13}
 }
 
 // TestDialTellsWhatIsWrong wants one line that names the place.

@@ -35,6 +35,9 @@ func (s *Session) Pipeline(ctx context.Context) (*v1.ForwardingPipelineConfig, e
 // PushPipeline makes the device run this config and says whether it had to be pushed, which clears the tables. A device
 // whose cookie is the same keeps what it has; a server that knows no pipelines is left alone.
 func (s *Session) PushPipeline(ctx context.Context, config *v1.ForwardingPipelineConfig) (pushed bool, err error) {
+	s.mu.Lock()
+	s.config = config
+	s.mu.Unlock()
 	got, err := s.client.GetForwardingPipelineConfig(ctx, &v1.GetForwardingPipelineConfigRequest{
 		DeviceId: s.options.DeviceID, ResponseType: v1.GetForwardingPipelineConfigRequest_COOKIE_ONLY})
 	if err == nil && config.Cookie != nil && proto.Equal(got.GetConfig().GetCookie(), config.Cookie) {
@@ -132,6 +135,9 @@ func (s *Session) Sync(ctx context.Context, desired Tables) (Plan, error) {
 	if err := desired.Validate(); err != nil {
 		return Plan{}, err
 	}
+	s.mu.Lock()
+	s.desired = &desired
+	s.mu.Unlock()
 	actual, err := s.Read(ctx)
 	if err != nil {
 		return Plan{}, err
