@@ -26,8 +26,8 @@ var ErrFigure = errors.New("figure: the chart can't be drawn")
 
 // Size of a figure and of its letters, in points.
 const (
-	width      vg.Length = 460
-	height     vg.Length = 290
+	width      vg.Length = 400
+	height     vg.Length = 270
 	letters    vg.Length = 11
 	legendLine vg.Length = 16
 	pngDPI               = 192
@@ -236,7 +236,7 @@ func addBars(p *plot.Plot, s *table.Sheet, chart *table.Chart) error {
 	p.NominalX(names...)
 	p.X.Tick.Label.Font = face()
 	p.X.Min, p.X.Max = -0.6, float64(len(names))-0.4
-	p.Y.Min = min(p.Y.Min, 0)
+	p.Y.Min, p.Y.Max = min(p.Y.Min, 0), p.Y.Max*1.04
 	return nil
 }
 

@@ -1,5 +1,5 @@
-// Package sheets lays a result out as a book of tables: README, Summary, Statistics, Comparisons, Loss, Runs, Clusters, CDF,
-// Speedup, Sawtooth and a sample of events, with their charts. It decides what stands where; exporters decide how it looks.
+// Package sheets lays a result out as a book of tables: README, Summary, Statistics, Comparisons, Clusters, CDF, Loss,
+// Speedup, Sawtooth, Runs and a sample of events, with their charts. It decides what stands where; exporters decide how it looks.
 package sheets
 
 import (
@@ -35,8 +35,8 @@ type Sample struct {
 func Book(r *Result) *table.Book {
 	title := "olafctl " + r.Bench.Experiment
 	book := &table.Book{Title: title}
-	for _, s := range []table.Sheet{Readme(r.Bench), Summary(r.Bench), Statistics(r.Bench), Comparisons(r.Bench), Loss(r.Bench),
-		Runs(r.Runs), Clusters(r.Bench), CDF(r.Bench), Speedup(r.Bench), Sawtooths(r.Samples), events(r)} {
+	for _, s := range []table.Sheet{Readme(r.Bench), Summary(r.Bench), Statistics(r.Bench), Comparisons(r.Bench),
+		Clusters(r.Bench), CDF(r.Bench), Loss(r.Bench), Speedup(r.Bench), Sawtooths(r.Samples), Runs(r.Runs), events(r)} {
 		if len(s.Rows) > 0 {
 			s.Command = strings.Join(r.Bench.Provenance.Command, " ")
 			book.Sheets = append(book.Sheets, s)
@@ -60,7 +60,7 @@ func Readme(b *results.Bench) table.Sheet {
 	}
 	p := &b.Provenance
 	add("experiment", b.Experiment)
-	add("valid", validity(b))
+	add("valid", Validity(b))
 	for _, statement := range b.Statements {
 		add("note", statement)
 	}
@@ -86,7 +86,8 @@ func Readme(b *results.Bench) table.Sheet {
 	return s
 }
 
-func validity(b *results.Bench) string {
+// Validity says in words whether a result is valid, and why not.
+func Validity(b *results.Bench) string {
 	if b.Valid() {
 		return "yes: every run kept the accounting identities and lost nothing in the capture"
 	}

@@ -1,0 +1,191 @@
+// Package report writes a result as one self-contained HTML file: verdicts, figures with their data and the command that made
+// them, and where it came from. It needs no network and no script, follows the reader's light or dark setting, and prints.
+// The same result gives the same bytes.
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"strings"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/figure"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/table"
+)
+
+//go:embed report.html
+var page string
+
+// shownRows is how many rows of a table a page shows; the workbook and the exports hold all.
+const shownRows = 400
+
+type model struct {
+	Title, Experiment, Device, Started, Command string
+	Valid                                       bool
+	Validity                                    string
+	Statements                                  []string
+	Window                                      string
+	Paper                                       []claim
+	Counts                                      []count
+	Figures                                     []section
+	Tables                                      []section
+}
+
+// count is how many claims have a verdict.
+type count struct {
+	Verdict, Class string
+	N              int
+}
+
+type claim struct {
+	Where, What, Source, Note string
+	Ours, Half, Published     string
+	Difference                string
+	Verdict, Class            string
+}
+
+// section is a figure with its table, or a table alone.
+type section struct {
+	ID, Title, Caption string
+	Figures            []drawn
+	Table              *rendered
+	Open               bool
+}
+
+// drawn is one chart.
+type drawn struct {
+	Title string
+	SVG   template.HTML
+}
+
+type rendered struct {
+	Header []cell
+	Rows   [][]cell
+	Notes  []string
+}
+
+type cell struct {
+	Text   string
+	Number bool
+	Title  string // why it is missing
+}
+
+// Write writes the report of r.
+func Write(w io.Writer, r *sheets.Result) error {
+	t, err := template.New("report").Parse(page)
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	m, err := modelOf(r)
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return t.Execute(w, m)
+}
+
+func modelOf(r *sheets.Result) (*model, error) {
+	b := r.Bench
+	m := &model{Title: "olafctl " + b.Experiment, Experiment: b.Experiment, Device: b.Provenance.Device, Started: b.Provenance.Started,
+		Command: strings.Join(b.Provenance.Command, " "), Valid: b.Valid(), Statements: b.Statements, Window: b.Window}
+	_, m.Validity, _ = strings.Cut(sheets.Validity(b), ": ")
+	for i := range b.Paper {
+		m.Paper = append(m.Paper, claimOf(&b.Paper[i]))
+	}
+	m.Counts = countsOf(m.Paper)
+	for _, s := range sheets.Book(r).Sheets {
+		section, err := sectionOf(&s)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case s.Name == "Summary" || s.Name == "Events":
+			// The verdicts have a table of their own; frames belong into the workbook.
+		case len(section.Figures) > 0:
+			m.Figures = append(m.Figures, section)
+		default:
+			section.Open = s.Name == "Comparisons"
+			m.Tables = append(m.Tables, section)
+		}
+	}
+	return m, nil
+}
+
+// class is a verdict's style.
+func class(verdict string) string {
+	return map[string]string{"reproduced": "good", "same direction": "fair", "deviates": "bad"}[verdict]
+}
+
+func claimOf(p *results.PaperRow) claim {
+	general := table.Column{Format: table.General}
+	show := func(f results.Float) string {
+		if !f.Known() {
+			return ""
+		}
+		return general.Pretty(table.N(float64(f)))
+	}
+	c := claim{Where: p.Artefact, What: p.Row + ", " + p.Column, Source: p.Source, Note: p.Note, Ours: show(p.Ours.Mean), Half: show(p.Ours.CI95),
+		Published: show(p.Published), Verdict: p.Verdict, Class: class(p.Verdict)}
+	if p.Unit != "" {
+		c.What += " [" + p.Unit + "]"
+	}
+	if p.DeviationPct.Known() {
+		c.Difference = table.Column{Format: table.Fixed1}.Pretty(table.N(float64(p.DeviationPct))) + " %"
+	}
+	if !p.Published.Known() && p.Ours.Known() {
+		// An ordering or shape.
+		c.Ours = map[bool]string{true: "holds", false: "does not hold"}[p.Ours.Mean == 1]
+	}
+	return c
+}
+
+// countsOf counts the verdicts, in the order of their first claim.
+func countsOf(claims []claim) (counts []count) {
+	at := map[string]int{}
+	for _, c := range claims {
+		i, ok := at[c.Verdict]
+		if !ok {
+			i = len(counts)
+			at[c.Verdict] = i
+			counts = append(counts, count{Verdict: c.Verdict, Class: c.Class})
+		}
+		counts[i].N++
+	}
+	return counts
+}
+
+func sectionOf(s *table.Sheet) (section, error) {
+	out := section{ID: strings.ToLower(s.Name), Title: s.Name, Caption: s.Title, Table: renderedOf(s)}
+	for i := range s.Charts {
+		var svg strings.Builder
+		if err := figure.SVG(&svg, s, &s.Charts[i]); err != nil {
+			return out, err
+		}
+		// The figure escapes its own text.
+		out.Figures = append(out.Figures, drawn{s.Charts[i].Title, template.HTML(svg.String())})
+	}
+	return out, nil
+}
+
+func renderedOf(s *table.Sheet) *rendered {
+	out := &rendered{}
+	for _, c := range s.Columns {
+		out.Header = append(out.Header, cell{Text: c.Title(), Number: c.Format != table.Text})
+	}
+	for _, row := range s.Rows[:min(len(s.Rows), shownRows)] {
+		line := make([]cell, len(row))
+		for k, v := range row {
+			line[k] = cell{Text: s.Columns[k].Pretty(v), Number: s.Columns[k].Format != table.Text}
+			if v.Kind == table.Empty {
+				line[k].Title = v.Text
+			}
+		}
+		out.Rows = append(out.Rows, line)
+	}
+	if more := len(s.Rows) - shownRows; more > 0 {
+		out.Notes = append(out.Notes, fmt.Sprintf("%d more rows are in the workbook and in the exports.", more))
+	}
+	return out
+}
