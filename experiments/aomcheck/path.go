@@ -45,26 +45,26 @@ func (m *model) pathOf(values map[string]any) (*Path, error) {
 		}
 		perTick = perTick / gcd(perTick, d.Int64()) * d.Int64()
 	}
-	in := func(id string, otherwise int64) (int64, error) {
+	in := func(id string, lo, hi olaf.Duration) (int64, error) {
 		r, ok := rationals[id]
 		if !ok {
-			return otherwise * perTick, nil
+			return m.ticks(lo) * perTick, nil
 		}
 		n := new(big.Int).Mul(r.Num(), big.NewInt(perTick/r.Denom().Int64()))
-		if !n.IsInt64() || n.Int64() > 1<<60 || n.Sign() < 0 {
-			return 0, fmt.Errorf("%s = %s is out of range", id, r.RatString())
+		if !n.IsInt64() || n.Int64() < m.ticks(lo)*perTick || n.Int64() > m.ticks(hi)*perTick {
+			return 0, fmt.Errorf("%s = %s is out of its range", id, r.RatString())
 		}
 		return n.Int64(), nil
 	}
 	path := &Path{PerTick: perTick}
 	for u, st := range m.streams {
-		phase, err := in(fmt.Sprintf("phase.%d", u), m.ticks(st.c.PhaseLow))
+		phase, err := in(fmt.Sprintf("phase.%d", u), st.c.PhaseLow, st.c.PhaseHigh)
 		if err != nil {
 			return nil, err
 		}
 		times, sent := make([]int64, len(st.arrival)), make([]bool, len(st.arrival))
 		for k := range times {
-			jitter, err := in(name("jitter", u, k), 0)
+			jitter, err := in(name("jitter", u, k), 0, st.c.Jitter)
 			if err != nil {
 				return nil, err
 			}

@@ -35,7 +35,7 @@ func (m *model) violate() {
 			}
 		}
 	}
-	m.s.Assert("6 the objective is broken: "+o.String(), smt.Or(broken...))
+	m.s.State("6 the objective is broken: "+o.String(), smt.Or(broken...))
 }
 
 // String says the objective in one phrase.

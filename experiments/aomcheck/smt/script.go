@@ -60,8 +60,13 @@ func (s *Script) Report(name string) { s.report = append(s.report, name) }
 // script unsatisfiable.
 func (s *Script) Assert(name string, t Bool) {
 	if t != True {
-		s.assertions = append(s.assertions, assertion{name, t})
+		s.State(name, t)
 	}
+}
+
+// State is Assert for what a reader of the script must find there even when it is trivial.
+func (s *Script) State(name string, t Bool) {
+	s.assertions = append(s.assertions, assertion{name, t})
 }
 
 // Let gives the term a Boolean variable of that name, unless it is short already.
