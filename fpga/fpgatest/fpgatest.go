@@ -1,26 +1,19 @@
 // Package fpgatest is the conformance suite of cards: what every backend of fpga.Device must do, by the register map alone.
-// The twin passes it in its own tests; other backends call Run with a way to open theirs.
+// Backends call Run in their own tests; Check runs the same suite outside of go test, on a real card.
 package fpgatest
 
 import (
 	"context"
 	"errors"
 	"hash/crc32"
-	"testing"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Opener gives a device that nobody else uses; the suite resets it before each test and leaves closing to the opener.
-type Opener func(tb testing.TB) fpga.Device
-
 // cases is the suite, in the order in which a lab engineer wants to see failures.
-var cases = []struct {
-	name string
-	run  func(d *device)
-}{
+var cases = []testCase{
 	{"identity", testIdentity},
 	{"block_list", testBlockList},
 	{"scratch", testScratch},
@@ -43,22 +36,9 @@ var cases = []struct {
 	{"cycles_advance", testCyclesAdvance},
 }
 
-// Run runs the whole suite as subtests.
-func Run(t *testing.T, open Opener) {
-	for _, c := range cases {
-		t.Run(c.name, func(t *testing.T) {
-			d := &device{t, open(t)}
-			d.write(regmap.GeneratorCommand, regmap.GeneratorCommandAbort)
-			d.write(regmap.CommonCommand, regmap.CommonCommandReset)
-			d.sleep(olaf.Millisecond)
-			c.run(d)
-		})
-	}
-}
-
 // device is a Device whose accesses must succeed.
 type device struct {
-	testing.TB
+	T
 	fpga.Device
 }
 

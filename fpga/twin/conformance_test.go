@@ -9,7 +9,7 @@ import (
 )
 
 func TestConformance(t *testing.T) {
-	fpgatest.Run(t, func(tb testing.TB) fpga.Device {
+	fpgatest.Run(t, func(tb *testing.T) fpga.Device {
 		d, err := twin.New(twin.Config{})
 		if err != nil {
 			tb.Fatal(err)
