@@ -1,0 +1,413 @@
+package experiments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/twin"
+	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/results"
+)
+
+// LiveOptions say which run of a plan is watched.
+type LiveOptions struct {
+	Device string // an address as Open takes it
+	Rate   int    // which of the specification's output rates, from 0
+	Index  int    // which seed, from 0
+}
+
+// Live is one run of a plan that is watched while it happens: the queue under test and, with Spec.Versus, the other one
+// on the same input and one time axis. It is programmed exactly as Run does; device time passes only in Advance and Step.
+// It is not safe for concurrent use.
+type Live struct {
+	plan    *Plan
+	options LiveOptions
+	bed     *Testbed
+	lanes   []*liveLane
+	now     olaf.Time
+	end     olaf.Time
+	done    bool
+	sampled bool
+	watched olaf.ClusterID
+}
+
+// liveLane is one card with the queue that is watched on it.
+type liveLane struct {
+	Lane
+	config       *Config
+	rec          *liveRecord
+	generator    *pktgen.Generator
+	observations []olaf.Observation
+}
+
+// OpenLive opens a testbed for a plan, programs tables and generators, and stands at time 0 with everything armed.
+func OpenLive(ctx context.Context, plan *Plan, o LiveOptions) (*Live, error) {
+	queues := len(plan.Spec.Queues())
+	if o.Rate < 0 || o.Rate >= len(plan.Spec.OutRates) || o.Index < 0 || o.Index >= len(plan.Seeds) {
+		return nil, fmt.Errorf("%w: no run %d at output rate number %d", ErrSpec, o.Index, o.Rate)
+	}
+	l := &Live{plan: plan, options: o}
+	for i := range queues {
+		l.lanes = append(l.lanes, &liveLane{config: &plan.Configs[o.Rate*queues+i], rec: new(liveRecord)})
+	}
+	bed, err := Open(ctx, o.Device, OpenOptions{Lanes: queues, Observe: func(i int) twin.Observer { return l.lanes[i].rec }})
+	if err != nil {
+		return nil, err
+	}
+	l.bed = bed
+	l.lanes = l.lanes[:min(len(l.lanes), len(bed.Lanes))]
+	l.sampled = bed.Lanes[0].Device.Identity().Kind != "twin"
+	if err := l.program(ctx); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+// program writes tables and traffic, and rewinds.
+func (l *Live) program(ctx context.Context) error {
+	if _, err := l.bed.program(ctx, l.plan.tables()); err != nil {
+		return err
+	}
+	schedule, err := pktgen.NewSchedule(l.plan.Spec.Workload, 0)
+	if err != nil {
+		return err
+	}
+	for i, lane := range l.lanes {
+		lane.Lane = l.bed.Lanes[i]
+		lane.generator = pktgen.NewGenerator(lane.Device)
+		schedule.Reset(l.plan.Seeds[l.options.Index])
+		if err := lane.generator.Program(ctx, l.plan.job(schedule)); err != nil {
+			return fmt.Errorf("program the generator: %w", err)
+		}
+	}
+	return l.Rewind(ctx)
+}
+
+// Rewind starts the run over: empty queues, cleared counters, time 0.
+func (l *Live) Rewind(ctx context.Context) error {
+	w := &l.plan.Spec.Workload
+	length := olaf.Duration(w.Seconds() * float64(olaf.Second))
+	l.now, l.end, l.done = 0, olaf.Time(length), false
+	width := max(length/(seriesPoints*3/4)/olaf.Cycle, 1) * olaf.Cycle
+	burst := olaf.Duration(float64(w.Size.Bits()) * float64(w.BurstPackets) / float64(w.MeanRate) * float64(olaf.Second))
+	for _, lane := range l.lanes {
+		if err := lane.rewind(ctx, l.plan); err != nil {
+			return err
+		}
+		lane.rec.reset(w.Clusters, l.plan.Spec.Slots, width, max(2*burst, olaf.Microsecond))
+		if err := lane.start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *liveLane) rewind(ctx context.Context, plan *Plan) error {
+	if err := l.generator.Abort(); err != nil {
+		return err
+	}
+	if err := fpga.ConfigureQueue(ctx, l.Device, plan.queue(l.config)); err != nil {
+		return err
+	}
+	l.observations = l.Tap.Drain(l.observations[:0])
+	return fpga.ClearCounters(l.Device)
+}
+
+// start fires the generator; the run clock begins here.
+func (l *liveLane) start() error {
+	if err := l.generator.Arm(); err != nil {
+		return err
+	}
+	if err := l.generator.Start(); err != nil {
+		return err
+	}
+	cycle, err := regmap.Read64(l.Device, regmap.GeneratorStartCycle)
+	l.rec.zero = olaf.Time(cycle) * olaf.Time(olaf.Cycle)
+	return err
+}
+
+// Now is the run clock.
+func (l *Live) Now() olaf.Time { return l.now }
+
+// Done says that everything was sent and has left.
+func (l *Live) Done() bool { return l.done }
+
+// Advance lets d of device time pass on every lane, in whole cycles.
+func (l *Live) Advance(ctx context.Context, d olaf.Duration) error {
+	if l.done || d <= 0 {
+		return nil
+	}
+	d = (d + olaf.Cycle - 1) / olaf.Cycle * olaf.Cycle
+	for _, lane := range l.lanes {
+		if err := lane.advance(ctx, d, l.sampled); err != nil {
+			return err
+		}
+	}
+	l.now = l.now.Add(d)
+	return l.settle()
+}
+
+func (l *liveLane) advance(ctx context.Context, d olaf.Duration, sampled bool) error {
+	if err := l.Device.Sleep(ctx, d); err != nil {
+		return err
+	}
+	l.observations = l.Tap.Drain(l.observations[:0])
+	if sampled {
+		for i := range l.observations {
+			l.rec.Observe(&l.observations[i])
+		}
+	}
+	return nil
+}
+
+// settle finds out whether the run is over.
+func (l *Live) settle() error {
+	for _, lane := range l.lanes {
+		lane.rec.tick(l.now)
+	}
+	for _, lane := range l.lanes {
+		state, err := lane.generator.State()
+		if err != nil {
+			return err
+		}
+		switch state {
+		case pktgen.Running, pktgen.Stopping:
+			return nil
+		case pktgen.Done:
+		default:
+			return fmt.Errorf("%w: the generator is in state %v in the middle of a run", ErrRun, state)
+		}
+		status, err := lane.Device.Read32(regmap.QueueStatus)
+		if err != nil || status&regmap.QueueStatusEmpty == 0 {
+			return err
+		}
+	}
+	l.done, l.end = true, l.now
+	return nil
+}
+
+// stepLimit bounds how far Step looks for an event.
+const stepLimit = 1 << 22
+
+// Step advances cycle by cycle to the next event of either queue.
+func (l *Live) Step(ctx context.Context) error {
+	before := l.events()
+	for range stepLimit {
+		if err := l.Advance(ctx, olaf.Cycle); err != nil || l.done || l.events() != before {
+			return err
+		}
+	}
+	return nil
+}
+
+func (l *Live) events() int64 {
+	n := int64(0)
+	for _, lane := range l.lanes {
+		n += lane.rec.events.next
+	}
+	return n
+}
+
+// ErrNoRewind says that a device's past cannot be had again.
+var ErrNoRewind = errors.New("only a twin can go back in time")
+
+// Seek goes to an instant of the run. Going back repeats the run from its start, which on the twin gives the same events.
+func (l *Live) Seek(ctx context.Context, at olaf.Time) error {
+	at = max(at, 0)
+	if at < l.now {
+		if l.sampled {
+			return ErrNoRewind
+		}
+		if err := l.Rewind(ctx); err != nil {
+			return err
+		}
+	}
+	for l.now < at && !l.done {
+		if err := l.Advance(ctx, min(at.Sub(l.now), watchStep)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// StepBack goes to the instant of the event before the present one.
+func (l *Live) StepBack(ctx context.Context) error {
+	last := olaf.Time(0)
+	for _, lane := range l.lanes {
+		events := &lane.rec.events
+		for n := events.next - 1; n >= events.first(); n-- {
+			if at := events.at(n).At; at < l.now {
+				last = max(last, at)
+				break
+			}
+		}
+	}
+	return l.Seek(ctx, last)
+}
+
+// Snapshot copies what is to be seen. Speed and State are the player's to fill in.
+func (l *Live) Snapshot() (*LiveSnapshot, error) {
+	s := &LiveSnapshot{
+		Plan: l.plan, Device: l.bed.Lanes[0].Device.Identity(), Rate: l.options.Rate, Seed: l.plan.Seeds[l.options.Index],
+		Sampled: l.sampled, Watched: l.watched, Now: l.now, End: max(l.end, l.now), Total: int64(l.plan.Spec.Workload.Total()),
+	}
+	if l.done {
+		s.State = LiveDone
+	}
+	for _, lane := range l.lanes {
+		counters, err := fpga.Snapshot(lane.Device)
+		if err != nil {
+			return nil, err
+		}
+		q := QueueSnapshot{Name: lane.config.Queue, OutRate: lane.config.OutRate, Slots: l.plan.Spec.Slots}
+		lane.rec.snapshot(&q, func(size olaf.Size) olaf.Duration {
+			return lane.config.OutRate.TimeToSend(size + olaf.Size(lane.config.output.OverheadBytes))
+		})
+		q.Teeth = lane.rec.sawtooth(l.watched)
+		q.Counters = accountFrames(&counters, lane.rec.observed)
+		if l.done {
+			if err := q.Counters.Check(); err != nil {
+				q.Invalid = err.Error()
+			}
+		}
+		if l.sampled {
+			q.Occupancy = int(counters.Queue.QueuedFrames)
+		}
+		s.Sent = max(s.Sent, q.Counters.Sent)
+		s.Queues = append(s.Queues, q)
+	}
+	return s, nil
+}
+
+// Watch chooses the cluster whose single deliveries snapshots hold.
+func (l *Live) Watch(cluster olaf.ClusterID) { l.watched = cluster }
+
+// Life tells what became of an update of the queue with an index; false when nobody remembers.
+func (l *Live) Life(queue int, update int64) (Life, bool) {
+	if queue < 0 || queue >= len(l.lanes) {
+		return Life{}, false
+	}
+	life, ok := l.lanes[queue].rec.life(update)
+	life.Queue = l.lanes[queue].config.Queue
+	return life, ok
+}
+
+// Inspect reads tables, registers and devices.
+func (l *Live) Inspect(ctx context.Context) (*Inspection, error) {
+	session := l.bed.Tables
+	in := &Inspection{
+		Role: session.State().String(), ElectionID: session.ElectionID().String(), Target: session.Target(), RoleErr: session.Err(),
+	}
+	in.Tables, in.TablesError = session.Read(ctx)
+	var err error
+	if in.Registers, err = readable(l.lanes[0].Device); err != nil {
+		return nil, err
+	}
+	for _, lane := range l.lanes {
+		state, err := lane.state()
+		if err != nil {
+			return nil, err
+		}
+		in.Lanes = append(in.Lanes, state)
+	}
+	return in, nil
+}
+
+func (l *liveLane) state() (LaneState, error) {
+	limits, err := l.generator.Limits()
+	if err != nil {
+		return LaneState{}, err
+	}
+	state, err := l.generator.State()
+	if err != nil {
+		return LaneState{}, err
+	}
+	slots, err := l.Device.Read32(regmap.QueueBuiltSlots)
+	if err != nil {
+		return LaneState{}, err
+	}
+	clusters, err := l.Device.Read32(regmap.QueueBuiltClusters)
+	if err != nil {
+		return LaneState{}, err
+	}
+	counters, err := fpga.Snapshot(l.Device)
+	return LaneState{
+		Queue: l.config.Queue, Device: l.Device.Identity(), Generator: state.String(), Observed: l.rec.observed,
+		CaptureLost: int64(counters.Queue.DeliveredFrames) - l.rec.observed, Late: counters.Generator.LatePackets,
+		Slots: slots, Clusters: clusters, Flows: limits.Flows, Descriptors: limits.Descriptors,
+	}, err
+}
+
+// readable reads every register that can be read without changing anything.
+func readable(d fpga.Registers) ([]RegisterValue, error) {
+	var out []RegisterValue
+	blocks := regmap.Blocks()
+	for i := range blocks {
+		for j := range blocks[i].Registers {
+			ref := regmap.Ref{Block: &blocks[i], Register: &blocks[i].Registers[j]}
+			if ref.Register.Access == regmap.Command || movesOn(ref.Name()) {
+				continue
+			}
+			v, err := readRegister(d, ref)
+			if err != nil {
+				return nil, fmt.Errorf("read %s: %w", ref.Name(), err)
+			}
+			out = append(out, v)
+		}
+	}
+	return out, nil
+}
+
+// movesOn says that reading a register changes another one.
+func movesOn(name string) bool {
+	return strings.HasSuffix(name, ".mem_data") || strings.HasSuffix(name, ".member_data")
+}
+
+func readRegister(d fpga.Registers, ref regmap.Ref) (RegisterValue, error) {
+	r := ref.Register
+	v := RegisterValue{Name: ref.Name(), Address: ref.Address(), Wide: r.Wide, Doc: r.Doc}
+	var err error
+	if r.Wide {
+		v.Value, err = regmap.Read64(d, v.Address)
+	} else {
+		var word uint32
+		word, err = d.Read32(v.Address)
+		v.Value = uint64(word)
+	}
+	if len(r.Fields) == 0 || r.Wide {
+		v.Decoded = strings.TrimSpace(new(big.Int).SetUint64(v.Value).String() + " " + r.Unit)
+		return v, err
+	}
+	words := make([]string, 0, len(r.Fields))
+	for _, f := range r.Decode(uint32(v.Value)) {
+		words = append(words, f.Field.Name+"="+f.Text)
+	}
+	v.Decoded = strings.Join(words, " ")
+	return v, err
+}
+
+// Close stops the generators, empties the queues and gives the testbed back.
+func (l *Live) Close() error {
+	var errs []error
+	for _, lane := range l.lanes {
+		if lane.generator != nil {
+			errs = append(errs, lane.generator.Abort(), fpga.StopQueue(context.Background(), lane.Device))
+		}
+	}
+	return errors.Join(append(errs, l.bed.Close())...)
+}
+
+// accountFrames is account for a capture that only counted.
+func accountFrames(c *fpga.Counters, observed int64) results.Counters {
+	out := account(c, new(results.Collector))
+	out.Received, out.CaptureLost = observed, int64(c.Queue.DeliveredFrames)-observed
+	return out
+}
+
+var _ twin.Observer = (*liveRecord)(nil)
