@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"fmt"
 	"strconv"
 	"unicode/utf8"
 
@@ -19,13 +20,16 @@ const maxMessage = 160
 
 // batchStatus makes the answer to a batch: nil without faults, else UNKNOWN with exactly one p4.v1.Error per element.
 func batchStatus(what string, faults []error) error {
-	failed := 0
+	failed, first := 0, ""
 	st := &statuspb.Status{Code: int32(codes.Unknown)}
 	for _, fault := range faults {
 		detail := new(v1.Error)
 		if fault != nil {
 			failed++
 			detail = &v1.Error{CanonicalCode: int32(faultCode(fault)), Message: printable(status.Convert(fault).Message()), Space: errorSpace}
+			if failed == 1 {
+				first = faultCode(fault).String() + ": " + detail.Message
+			}
 		}
 		packed, err := anypb.New(detail)
 		if err != nil {
@@ -36,7 +40,8 @@ func batchStatus(what string, faults []error) error {
 	if failed == 0 {
 		return nil
 	}
-	st.Message = strconv.Itoa(failed) + " of " + strconv.Itoa(len(faults)) + " " + what + " failed; see the details"
+	// Many controllers print this line only, so it says why as well.
+	st.Message = fmt.Sprintf("%d of %d %s failed; the first with %s", failed, len(faults), what, first)
 	return status.ErrorProto(st)
 }
 

@@ -95,9 +95,12 @@ func (p Profile) Info() *configv1.P4Info {
 	return info
 }
 
-// InfoText is the P4Info of the profile in the text form that other clients load.
+// InfoText is the P4Info of the profile in the text form that other clients load. It leaves out the platform
+// properties, which clients older than P4Runtime 1.4 refuse to parse; the agent's own limits hold without them.
 func (p Profile) InfoText() []byte {
-	text, err := prototext.MarshalOptions{Multiline: true}.Marshal(p.Info())
+	info := p.Info()
+	info.PkgInfo.PlatformProperties = nil
+	text, err := prototext.MarshalOptions{Multiline: true}.Marshal(info)
 	if err != nil {
 		panic("p4: P4Info does not print: " + err.Error())
 	}
