@@ -33,6 +33,11 @@ func progressOf(s *experiments.Stream) func() (done, total int) {
 // startProgress shows what look returns until stop: a bar that redraws itself on a terminal, a line every ten seconds
 // elsewhere, nothing when quiet or when the work ends before the first interval.
 func startProgress(env *environment, quiet bool, look func() (done, total int)) *progress {
+	return startNotedProgress(env, quiet, look, func() string { return "" })
+}
+
+// startNotedProgress is startProgress with something more to say behind the bar.
+func startNotedProgress(env *environment, quiet bool, look func() (done, total int), note func() string) *progress {
 	p := &progress{quit: make(chan struct{})}
 	if quiet {
 		return p
@@ -55,6 +60,9 @@ func startProgress(env *environment, quiet bool, look func() (done, total int)) 
 			case <-ticker.C:
 				done, total := look()
 				line := progressLine(done, total, env.now().Sub(started))
+				if more := note(); more != "" {
+					line += "  " + more
+				}
 				if env.interactive {
 					fmt.Fprint(env.stderr, "\r\x1b[K"+line)
 					drawn = true

@@ -1,0 +1,596 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/pktgen/trace"
+	"github.com/olafctl/olaf/results/figure"
+	"github.com/olafctl/olaf/results/table"
+)
+
+func newTraceCmd(env *environment) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "trace",
+		Short: "Record, look at, convert and scale traces of real training",
+		Long: `A trace says which worker of a training had an update ready when, and what it was like (docs/trace-format.md). It does
+not depend on the network that it will be replayed through. builtin:lander8 is a recorded one.`,
+	}
+	cmd.AddCommand(newTraceRecordCmd(env), newTraceInfoCmd(env), newTraceConvertCmd(env), newTraceScaleCmd(env), newTracePlotCmd(env))
+	return cmd
+}
+
+// traceRecordFlags are the flags of trace record.
+type traceRecordFlags struct {
+	config  rl.Config
+	clock   string
+	to      string
+	payload bool
+	force   bool
+	quiet   bool
+}
+
+func newTraceRecordCmd(env *environment) *cobra.Command {
+	f := &traceRecordFlags{config: rl.Defaults()}
+	cmd := &cobra.Command{
+		Use:   "record -w FILE",
+		Short: "Train LunarLander with many workers and record their updates",
+		Long: `Train a LunarLander pilot by asynchronous PPO, for real, and record every worker's updates. In virtual time (the default)
+the same options give the same bytes; on the wall clock the recording holds what this machine did. An interrupt ends
+the recording early and leaves a complete file of what was done.`,
+		Example: `  olafctl trace record --workers 8 --iterations 200 --seed 1 -w lander.trace
+  olafctl trace record --iterations 50 --mode periodic --threshold 4 --payload -w iswitch.trace`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env) },
+	}
+	addTrainingFlags(cmd, &f.config)
+	flags := cmd.Flags()
+	flags.StringVar(&f.config.Mode, "mode", f.config.Mode, "async | periodic (average every --threshold updates) | sync (everybody waits for everybody)")
+	flags.IntVar(&f.config.Threshold, "threshold", f.config.Threshold, "updates that the periodic mode averages")
+	flags.StringVar(&f.clock, "clock", trace.Virtual, "virtual | wall")
+	flags.StringVarP(&f.to, "write", "w", "", "trace to write")
+	flags.BoolVar(&f.payload, "payload", false, "also write the gradients, to FILE.grad")
+	flags.BoolVar(&f.force, "force", false, "replace files that exist")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	complete(cmd, "mode", func() []string { return []string{rl.Async, rl.Periodic, rl.Sync} })
+	complete(cmd, "clock", func() []string { return []string{trace.Virtual, trace.Wall} })
+	return cmd
+}
+
+func (f *traceRecordFlags) run(ctx context.Context, env *environment) error {
+	if f.to == "" {
+		return usageError("no file to record into; use -w FILE")
+	}
+	if f.clock != trace.Virtual && f.clock != trace.Wall {
+		return usageError("unknown clock %q; use virtual or wall", f.clock)
+	}
+	if err := f.config.Check(); err != nil {
+		return err
+	}
+	if err := refuseExisting(f.to, f.force); err != nil {
+		return err
+	}
+	header, err := rl.Header(&f.config, f.clock, f.payload)
+	if err != nil {
+		return err
+	}
+	file, err := trace.Create(f.to, header)
+	if err != nil {
+		return err
+	}
+	live := &curve{total: f.config.Workers * f.config.Iterations}
+	bar := startNotedProgress(env, f.quiet, live.look, live.note)
+	_, trained := f.train(ctx, &rl.Recorder{File: file, Then: live})
+	bar.stop()
+	if err := file.Close(); err != nil {
+		return errors.Join(trained, err)
+	}
+	fmt.Fprintf(env.stderr, "%s: %d updates, %s\n", f.to, file.Rows(), live.note())
+	if errors.Is(trained, context.Canceled) {
+		return &exitError{exitInterrupted, fmt.Errorf("interrupted; %s holds the %d updates until then", f.to, file.Rows())}
+	}
+	return trained
+}
+
+func (f *traceRecordFlags) train(ctx context.Context, o rl.Observer) (*rl.Outcome, error) {
+	if f.clock == trace.Wall {
+		return rl.TrainLive(ctx, f.config, machineClock{time.Now()}, o)
+	}
+	return rl.Train(ctx, f.config, o)
+}
+
+// machineClock is the time of this machine.
+type machineClock struct{ origin time.Time }
+
+// NowNS is the time since the origin.
+func (c machineClock) NowNS() int64 { return int64(time.Since(c.origin)) }
+
+// Sleep waits, or ends with the context.
+func (c machineClock) Sleep(ctx context.Context, ns int64) {
+	if ns <= 0 {
+		return
+	}
+	timer := time.NewTimer(time.Duration(ns))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// traceInfo is the document of trace info.
+type traceInfo struct {
+	schema
+	Name       string           `json:"name"`
+	Header     *trace.Header    `json:"header"`
+	Statistics trace.Statistics `json:"statistics"`
+	Damage     string           `json:"damage,omitempty"`
+}
+
+func newTraceInfoCmd(env *environment) *cobra.Command {
+	var out format
+	cmd := &cobra.Command{
+		Use:     "info TRACE",
+		Short:   "Print where a trace comes from and its statistics",
+		Example: "  olafctl trace info builtin:lander8\n  olafctl trace info big.trace -o json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return printTraceInfo(env, args[0], out)
+		},
+	}
+	addFormatFlag(cmd, &out)
+	return cmd
+}
+
+// printTraceInfo prints what is good of a damaged trace as well, and then fails.
+func printTraceInfo(env *environment, name string, out format) (err error) {
+	source, closer, err := openTrace(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	statistics, damage := trace.Measure(source)
+	if damage == nil {
+		damage = checkPayload(name, source.Header())
+	}
+	info := traceInfo{schema{"olafctl.trace/v1"}, name, source.Header(), statistics, ""}
+	if damage != nil {
+		info.Damage = oneLine(damage)
+	}
+	if out == formatJSON {
+		return errors.Join(writeJSON(env.stdout, info), damage)
+	}
+	list := grid{header: []string{"WORKER", "CLUSTER", "UPDATES", "MEAN_MS", "CV", "LAG1", "BURSTINESS", "FLAT_CV", "FLAT_LAG1", "REWARD", "STEPS"}}
+	for _, w := range statistics.PerWork {
+		i, flat := w.Intervals, w.Detrended
+		list.add(fmt.Sprint(w.Worker), fmt.Sprint(w.Cluster), fmt.Sprint(w.Updates), fmt.Sprintf("%.4g", i.MeanNS/1e6), fmt.Sprintf("%.3f", i.CV),
+			fmt.Sprintf("%.3f", i.Lag1), fmt.Sprintf("%.3f", i.Burstiness), fmt.Sprintf("%.3f", flat.CV), fmt.Sprintf("%.3f", flat.Lag1),
+			fmt.Sprintf("%.1f", w.Reward), fmt.Sprintf("%.0f", w.EnvSteps))
+	}
+	if out == formatTable {
+		printTraceSummary(env.stdout, source.Header(), &statistics)
+		if len(list.rows) > 40 {
+			fmt.Fprintf(env.stdout, "the first 40 of %d workers; -o csv lists all\n", len(list.rows))
+			list.rows = list.rows[:40]
+		}
+	}
+	return errors.Join(list.write(env.stdout, out), damage)
+}
+
+func printTraceSummary(w io.Writer, h *trace.Header, s *trace.Statistics) {
+	fmt.Fprintf(w, "%s, seed %d, %s clock, %s/%s %s, box2d %s, network %s\n", h.Env, h.Seed, h.Clock, h.GOOS, h.GOARCH, h.GOAMD64, h.Box2D, h.Network)
+	fmt.Fprintf(w, "%d updates of %d workers in %d clusters, %d gradients each, over %v\n", s.Updates, h.Workers, h.Clusters, h.Lanes, time.Duration(s.SpanNS))
+	if c := h.Scaled; c != nil {
+		fmt.Fprintf(w, "scaled from %s… by %.4g to %v (%s), %s, blocks of %d\n", c.Source[:min(12, len(c.Source))], c.Compression, c.Rate, c.Averaging, c.Method, c.Block)
+	}
+	fmt.Fprintf(w, "reward %.0f in the first tenth, %.0f in the last\n", s.EarlyMean, s.LateMean)
+	moments := func(name string, m *trace.Moments) {
+		fmt.Fprintf(w, "%-28s CV %.3f, lag-1 autocorrelation %.3f, burstiness %.3f, max/mean %.2f\n", name, m.CV, m.Lag1, m.Burstiness, m.MaxOverAvg)
+	}
+	moments("intervals of a worker:", &s.Mean)
+	moments("  without their drift:", &s.MeanFlat)
+	moments("intervals of all together:", &s.Total)
+	var windows []int
+	for k := range s.Dispersion {
+		windows = append(windows, k)
+	}
+	sort.Ints(windows)
+	fmt.Fprint(w, "index of dispersion over     ")
+	for _, k := range windows {
+		fmt.Fprintf(w, "%d gaps: %.2f  ", k, s.Dispersion[k])
+	}
+	fmt.Fprint(w, "\n\n")
+}
+
+// checkPayload checks the payload file beside a trace that says it has one.
+func checkPayload(name string, h *trace.Header) (err error) {
+	if !h.Payload {
+		return nil
+	}
+	grad, err := os.Open(name + trace.PayloadSuffix)
+	if err != nil {
+		return fmt.Errorf("%w: %w", trace.ErrPayload, err)
+	}
+	defer grad.Close()
+	again, closer, err := trace.Open(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	payload := trace.NewPayload(grad, h)
+	var u trace.Update
+	for {
+		if err := again.Next(&u); err == io.EOF {
+			return payload.End()
+		} else if err != nil {
+			return err
+		}
+		if _, err := payload.Next(&u); err != nil {
+			return err
+		}
+	}
+}
+
+// openTrace reads a trace, a CSV or a capture, by the name's ending.
+func openTrace(name string) (trace.Source, io.Closer, error) {
+	switch strings.ToLower(filepath.Ext(name)) {
+	case ".csv":
+		return openCSV(name)
+	case ".pcap", ".pcapng":
+		source, err := collectCapture(name)
+		return source, io.NopCloser(nil), err
+	}
+	return trace.Open(name)
+}
+
+// openCSV reads a CSV; one without our header is read once before, to see how many workers and clusters there are.
+func openCSV(name string) (trace.Source, io.Closer, error) {
+	workers, clusters := 1<<16, 1<<16
+	for pass := 0; ; pass++ {
+		in, err := os.Open(name)
+		if err != nil {
+			return nil, nil, err
+		}
+		source, err := trace.NewCSVSource(in, workers, clusters)
+		if err != nil {
+			return nil, nil, errors.Join(fmt.Errorf("%s: %w", name, err), in.Close())
+		}
+		if pass > 0 || source.Header().Workers < 1<<16 {
+			return source, in, nil
+		}
+		workers, clusters = 1, 1
+		var u trace.Update
+		for source.Next(&u) == nil { // an error shows again in the second pass
+			workers, clusters = max(workers, int(u.Worker)+1), max(clusters, int(u.Cluster)+1)
+		}
+		if err := in.Close(); err != nil {
+			return nil, nil, err
+		}
+	}
+}
+
+// collectCapture makes a trace of the updates in a capture.
+func collectCapture(name string) (source trace.Source, err error) {
+	in, err := capture.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	var c trace.Collector
+	decoder := capture.NewDecoder(in)
+	var a capture.Arrival
+	for {
+		if err := decoder.Next(&a); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		if a.Frame.Kind() != olaf.KindUpdate {
+			continue
+		}
+		if err := c.Add(a.GeneratedNS, &a.Update); err != nil {
+			return nil, fmt.Errorf("%s: frame %d: %w", name, a.Number, err)
+		}
+	}
+	source, err = c.Source()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	return source, nil
+}
+
+func newTraceConvertCmd(env *environment) *cobra.Command {
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "convert FROM TO",
+		Short: "Convert between trace, CSV and capture, by the names' endings",
+		Long: `Read a .trace, .csv, .pcap or .pcapng and write a .trace or .csv. A CSV needs the columns gen_ns, worker, cluster and
+reward. Of a capture, taken in front of any merging queue, the updates' own generation times count.`,
+		Example: "  olafctl trace convert lander.trace lander.csv\n  olafctl trace convert testbed.pcapng testbed.trace",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if err := refuseExisting(args[1], force); err != nil {
+				return err
+			}
+			return convertTrace(env, args[0], args[1])
+		},
+	}
+	cmd.Flags().BoolVar(&force, "force", false, "replace the target if it exists")
+	return cmd
+}
+
+func convertTrace(env *environment, from, to string) (err error) {
+	source, closer, err := openTrace(from)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	if strings.EqualFold(filepath.Ext(to), ".csv") {
+		return writeAtomically(to, func(w io.Writer) error { return trace.WriteCSV(w, shrunk(source)) })
+	}
+	rows, err := writeTrace(to, shrunk(source), nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(env.stderr, "%s: %d updates\n", to, rows)
+	return nil
+}
+
+// shrunk drops what a converted file does not have: the payload.
+func shrunk(source trace.Source) trace.Source {
+	h := *source.Header()
+	h.Payload = false
+	return renamed{source, h}
+}
+
+type renamed struct {
+	trace.Source
+	header trace.Header
+}
+
+func (r renamed) Header() *trace.Header { return &r.header }
+
+// writeTrace writes all of source to path, which appears only when it is complete. see, when not nil, is shown every
+// update.
+func writeTrace(path string, source trace.Source, see func(*trace.Update) error) (rows uint64, err error) {
+	err = writeAtomically(path, func(w io.Writer) error {
+		out, err := trace.NewWriter(w, *source.Header())
+		if err != nil {
+			return err
+		}
+		var u trace.Update
+		for {
+			if err := source.Next(&u); err == io.EOF {
+				rows = out.Rows()
+				return out.Close()
+			} else if err != nil {
+				return err
+			}
+			if err := out.Write(&u); err != nil {
+				return err
+			}
+			if see != nil {
+				if err := see(&u); err != nil {
+					return err
+				}
+			}
+		}
+	})
+	return rows, err
+}
+
+// writeAtomically lets write fill a file that appears only when it is complete.
+func writeAtomically(path string, write func(io.Writer) error) (err error) {
+	pending, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
+	if err != nil {
+		return fmt.Errorf("create %s: %w", path, err)
+	}
+	defer func() { err = errors.Join(err, pending.Cleanup()) }()
+	if err := write(pending); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return pending.CloseAtomicallyReplace()
+}
+
+func newTraceScaleCmd(env *environment) *cobra.Command {
+	s := trace.DefaultScaling()
+	var (
+		out   format
+		to    string
+		force bool
+		quiet bool
+	)
+	cmd := &cobra.Command{
+		Use:   "scale TRACE -w FILE",
+		Short: "Scale a recording to any number of workers and any rate",
+		Long: `Make a trace of many workers out of a recording of a few: every emulated worker replays a recorded one in random blocks,
+which keeps the autocorrelation of its intervals, and one factor compresses all of time to the target rate. The report
+says which statistics were kept and how far they are off.`,
+		Example: `  olafctl trace scale builtin:lander8 --workers 300 --clusters 100 --rate 60G -w big.trace
+  olafctl trace scale lander.trace --averaging whole-run --spread 7 -w table1.trace`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if to == "" {
+				return usageError("no file to write; use -w FILE")
+			}
+			if err := refuseExisting(to, force); err != nil {
+				return err
+			}
+			return scaleTrace(cmd.Context(), env, args[0], to, s, out, quiet)
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&s.Workers, "workers", s.Workers, "workers of the scaled trace")
+	flags.IntVar(&s.Clusters, "clusters", s.Clusters, "their clusters")
+	flags.IntVar(&s.Updates, "updates", s.Updates, "updates that each worker makes")
+	flags.Var(&s.Rate, "rate", "rate that all workers offer together")
+	flags.Var(&s.Frame, "size", "size of an update's frame")
+	flags.Var(&s.Line, "line-rate", "what the link carries; --rate must not exceed it")
+	flags.StringVar(&s.Averaging, "averaging", s.Averaging, "over what the rate is met: stationary (while all send) | whole-run (first update to last)")
+	flags.IntVar(&s.Block, "block", s.Block, "updates replayed in a row; keeps their autocorrelation")
+	flags.BoolVar(&s.Drift, "drift", s.Drift, "keep how intervals grow as the policy learns")
+	flags.Float64Var(&s.Spread, "spread", s.Spread, "time of the slowest cluster over that of the fastest")
+	flags.Float64Var(&s.Jitter, "jitter", s.Jitter, "standard deviation of the log of a worker's own speed")
+	flags.IntVar(&s.ActiveClusters, "active-clusters", s.ActiveClusters, "clusters that send at once, in turns; 0 for all")
+	flags.Uint64Var(&s.Seed, "seed", s.Seed, "seed of the bootstrap")
+	flags.StringVarP(&to, "write", "w", "", "trace to write")
+	flags.BoolVar(&force, "force", false, "replace a file that exists")
+	flags.BoolVarP(&quiet, "quiet", "q", false, "no progress on stderr")
+	addFormatFlag(cmd, &out)
+	complete(cmd, "averaging", func() []string { return []string{trace.Stationary, trace.WholeRun} })
+	return cmd
+}
+
+func scaleTrace(ctx context.Context, env *environment, from, to string, s trace.Scaling, out format, quiet bool) error {
+	if err := s.Check(); err != nil {
+		return err
+	}
+	if s.Updates == 0 {
+		return usageError("--updates 0 would never end")
+	}
+	source, recording, err := measureAndLoad(from)
+	if err != nil {
+		return err
+	}
+	scaler, err := trace.NewScaler(recording, s)
+	if err != nil {
+		return err
+	}
+	measured := trace.NewStatistic(s.Workers)
+	live := &curve{total: scaler.Total()}
+	bar := startProgress(env, quiet, live.look)
+	_, err = writeTrace(to, scaler, func(u *trace.Update) error {
+		measured.Add(u)
+		return errors.Join(live.Generated(u, nil), ctx.Err())
+	})
+	bar.stop()
+	if err != nil {
+		return err
+	}
+	return printScaleReport(env, scaler.Report(source, measured.Result()), out)
+}
+
+// measureAndLoad reads a recording twice: once for its statistics, once into memory.
+func measureAndLoad(name string) (s trace.Statistics, r *trace.Recording, err error) {
+	for pass := range 2 {
+		source, closer, openErr := openTrace(name)
+		if openErr != nil {
+			return s, nil, openErr
+		}
+		if pass == 0 {
+			s, err = trace.Measure(source)
+		} else {
+			r, err = trace.Load(source)
+		}
+		if err = errors.Join(err, closer.Close()); err != nil {
+			return s, nil, fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return s, r, nil
+}
+
+func printScaleReport(env *environment, r trace.ScaleReport, out format) error {
+	if out == formatJSON {
+		return writeJSON(env.stdout, struct {
+			schema
+			trace.ScaleReport
+		}{schema{"olafctl.tracescale/v1"}, r})
+	}
+	list := grid{header: []string{"STATISTIC", "RECORDED", "SCALED", "OFF"}}
+	list.add("rate ("+r.Averaging+")", r.Target.String(), r.Achieved.String(), fmt.Sprintf("%+.2f%%", 100*(float64(r.Achieved)/float64(r.Target)-1)))
+	for _, k := range r.Kept {
+		list.add(k.Name, fmt.Sprintf("%.3f", k.Source), fmt.Sprintf("%.3f", k.Scaled), fmt.Sprintf("%+.3f", k.Scaled-k.Source))
+	}
+	if out == formatTable {
+		fmt.Fprintf(env.stdout, "%d updates, time compressed by %.5g\n", r.Updates, r.Compression)
+	}
+	return list.write(env.stdout, out)
+}
+
+func newTracePlotCmd(env *environment) *cobra.Command {
+	var (
+		to    string
+		force bool
+	)
+	cmd := &cobra.Command{
+		Use:     "plot TRACE -w FILE",
+		Short:   "Draw a trace's rewards over time as SVG or PNG",
+		Example: "  olafctl trace plot builtin:lander8 -w lander.svg",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if to == "" {
+				return usageError("no file to draw into; use -w FILE.svg or FILE.png")
+			}
+			if err := refuseExisting(to, force); err != nil {
+				return err
+			}
+			return plotTrace(args[0], to)
+		},
+	}
+	cmd.Flags().StringVarP(&to, "write", "w", "", "picture to write: .svg or .png")
+	cmd.Flags().BoolVar(&force, "force", false, "replace a file that exists")
+	return cmd
+}
+
+// plotSpans is how many points a plotted trace has.
+const plotSpans = 100
+
+func plotTrace(name, to string) (err error) {
+	statistics, _, err := measureAndLoad(name)
+	if err != nil {
+		return err
+	}
+	source, closer, err := openTrace(name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	var sums, counts [plotSpans]float64
+	var u trace.Update
+	first := int64(-1)
+	for source.Next(&u) == nil {
+		if first < 0 {
+			first = u.GenNS
+		}
+		at := min(int(float64(u.GenNS-first)/float64(max(statistics.SpanNS, 1))*plotSpans), plotSpans-1)
+		sums[at] += u.Reward
+		counts[at]++
+	}
+	sheet := table.Sheet{Name: "reward", Title: name, Columns: []table.Column{{Header: "time", Unit: "s"}, {Header: "reward"}, {Header: "updates"}}}
+	for i, n := range counts {
+		mean := table.Missing("no update")
+		if n > 0 {
+			mean = table.N(sums[i] / n)
+		}
+		x := float64(statistics.SpanNS) * (float64(i) + 0.5) / plotSpans / 1e9
+		sheet.Rows = append(sheet.Rows, []table.Cell{table.N(x), mean, table.N(n)})
+	}
+	chart := table.Chart{Kind: table.Lines, Title: name, XTitle: source.Header().Clock + " s", YTitle: "mean reward of the updates", Series: []table.Series{{Name: name, Column: 1}}}
+	return drawTo(to, &sheet, &chart)
+}
+
+// drawTo draws a chart as the file's name asks.
+func drawTo(path string, s *table.Sheet, c *table.Chart) error {
+	draw := figure.SVGFile
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".svg":
+	case ".png":
+		draw = figure.PNG
+	default:
+		return usageError("%s: pictures are .svg or .png", path)
+	}
+	return writeAtomically(path, func(w io.Writer) error { return draw(w, s, c) })
+}

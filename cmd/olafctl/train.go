@@ -1,0 +1,172 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"image/gif"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/rl/lander"
+	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/fpga/engine"
+)
+
+// trainFlags are the flags of train.
+type trainFlags struct {
+	config rl.Config
+	film   string
+	force  bool
+	quiet  bool
+	format format
+}
+
+func newTrainCmd(env *environment) *cobra.Command {
+	f := &trainFlags{config: rl.Defaults()}
+	f.config.Network.Kind = "olaf"
+	f.config.Workers, f.config.Clusters, f.config.Iterations = 24, 12, 100
+	f.config.PPO.Steps, f.config.PPO.LearnRate = 384, 3e-4
+	cmd := &cobra.Command{
+		Use:   "train",
+		Short: "Train LunarLander through an emulated network",
+		Long: `Train LunarLander pilots by asynchronous PPO whose updates travel through a congested queue: gradients as Q16.16 lanes
+of one frame, merged on the way under olaf, dropped under fifo. Everything happens in virtual time; workers' periods are
+normalised so that together they offer --rate. The same options give the same numbers.`,
+		Example: `  olafctl train --network olaf --out-rate 20G
+  olafctl train --network fifo --out-rate 20G --workers 24 --clusters 12
+  olafctl train --network ideal --workers 8 --clusters 1 --iterations 200 --learn-rate 1e-4 --film landing.gif`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env) },
+	}
+	addTrainingFlags(cmd, &f.config)
+	n, flags := &f.config.Network, cmd.Flags()
+	flags.StringVar(&n.Kind, "network", n.Kind, "what updates travel through: "+strings.Join(rl.Networks(), "|"))
+	flags.Var(&n.OutRate, "out-rate", "output rate of the queue")
+	flags.Var(&n.Rate, "rate", "rate that all workers offer together")
+	flags.IntVar(&n.Slots, "slots", n.Slots, "slots of the queue, the leaving update included")
+	flags.Var(&n.Frame, "size", "size of an update's frame; 0B for as long as the weights need")
+	flags.BoolVar(&f.config.WeighByCount, "weigh-by-count", false, "let the server take a merged update as many steps long as it has updates inside (not in the paper)")
+	profileFlag(cmd, &n.Profile)
+	flags.StringVar(&f.film, "film", "", "fly the trained policy of cluster 0 once and write it to this file: .gif")
+	flags.BoolVar(&f.force, "force", false, "replace an output file that exists")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	addFormatFlag(cmd, &f.format)
+	complete(cmd, "network", rl.Networks)
+	return cmd
+}
+
+// trainReport is the document of train.
+type trainReport struct {
+	schema
+	Config  rl.Config        `json:"config"`
+	Partial bool             `json:"partial,omitempty"`
+	EndNS   int64            `json:"end_ns"` // virtual
+	Rewards []float64        `json:"rewards"`
+	Network trainNetwork     `json:"network"`
+	Servers []rl.ServerStats `json:"servers"`
+	Greedy  float64          `json:"greedy_reward"` // of cluster 0's policy without exploring
+}
+
+// trainNetwork is what became of the updates.
+type trainNetwork struct {
+	Sent       uint64 `json:"sent"`
+	Delivered  uint64 `json:"delivered_frames"`
+	Aggregated uint64 `json:"aggregated"`
+	Replaced   uint64 `json:"replaced"`
+	Dropped    uint64 `json:"dropped"`
+	Saturated  uint64 `json:"lane_saturations"`
+}
+
+// trainTenths is in how many parts the learning curve is printed, trainFlights how many episodes judge the policy.
+const (
+	trainTenths  = 10
+	trainFlights = 20
+)
+
+func (f *trainFlags) run(ctx context.Context, env *environment) error {
+	if err := f.config.Check(); err != nil {
+		return err
+	}
+	if f.film != "" && !strings.HasSuffix(strings.ToLower(f.film), ".gif") {
+		return usageError("%s: films are .gif", f.film)
+	}
+	if err := refuseExisting(f.film, f.force); err != nil {
+		return err
+	}
+	live := &curve{total: f.config.Workers * f.config.Iterations}
+	bar := startNotedProgress(env, f.quiet, live.look, live.note)
+	out, err := rl.Train(ctx, f.config, live)
+	bar.stop()
+	if out == nil {
+		return err
+	}
+	stopped := errors.Is(err, context.Canceled)
+	if err != nil && !stopped {
+		return err
+	}
+	report := f.report(out, stopped)
+	if f.format == formatJSON {
+		err = writeJSON(env.stdout, report)
+	} else {
+		err = report.write(env.stdout, f.format)
+	}
+	if err == nil && stopped {
+		return &exitError{exitInterrupted, errors.New("interrupted; what is shown is what was done until then")}
+	}
+	if err != nil || f.film == "" {
+		return err
+	}
+	return writeFilm(env, f.film, &out.Weights[0], f.config.Seed)
+}
+
+func (f *trainFlags) report(out *rl.Outcome, stopped bool) *trainReport {
+	n := out.Network
+	r := &trainReport{schema: schema{"olafctl.train/v1"}, Config: f.config, Partial: stopped, EndNS: out.EndNS,
+		Rewards: rl.Blocks(out.Curves, max(1, f.config.Iterations/trainTenths)), Servers: out.Servers,
+		Network: trainNetwork{Sent: n.In(), Delivered: n.Released, Aggregated: n.Class[engine.Aggregated],
+			Replaced: n.Class[engine.Replaced] + n.Class[engine.ReplacedReward], Saturated: n.LaneSaturations,
+			Dropped: n.Class[engine.DroppedFull] + n.Class[engine.DroppedReward] + n.Class[engine.DroppedMismatch]}}
+	if !stopped {
+		r.Greedy = rl.Evaluate(&out.Weights[0], trainFlights)
+	}
+	return r
+}
+
+func (r *trainReport) write(w io.Writer, out format) error {
+	list := grid{header: []string{"ITERATIONS", "REWARD"}}
+	block := max(1, r.Config.Iterations/trainTenths)
+	for i, v := range r.Rewards {
+		list.add(fmt.Sprintf("%d-%d", i*block+1, min((i+1)*block, r.Config.Iterations)), fmt.Sprintf("%.1f", v))
+	}
+	if out == formatCSV {
+		return list.write(w, out)
+	}
+	c, n := &r.Config, &r.Network
+	fmt.Fprintf(w, "%d workers in %d clusters through %s", c.Workers, c.Clusters, c.Network.Kind)
+	if c.Network.Kind != rl.Ideal {
+		fmt.Fprintf(w, " at %v, %v offered, %d slots", c.Network.OutRate, c.Network.Rate, c.Network.Slots)
+	}
+	fmt.Fprintf(w, ", seed %d\n%d updates sent, %d frames delivered, %d aggregated, %d replaced, %d dropped; %d lanes saturated\n",
+		c.Seed, n.Sent, n.Delivered, n.Aggregated, n.Replaced, n.Dropped, n.Saturated)
+	if !r.Partial {
+		fmt.Fprintf(w, "cluster 0 without exploring: reward %.1f over %d flights\n", r.Greedy, trainFlights)
+	}
+	fmt.Fprintln(w)
+	return list.write(w, out)
+}
+
+// writeFilm flies a policy once and keeps what it looked like.
+func writeFilm(env *environment, path string, weights *ppo.Weights, seed uint64) error {
+	var policy ppo.Policy
+	policy.Load(weights)
+	film, reward := lander.Film(seed, policy.Greedy)
+	if err := writeAtomically(path, func(w io.Writer) error { return gif.EncodeAll(w, film) }); err != nil {
+		return err
+	}
+	fmt.Fprintf(env.stderr, "film: %s (seed %d, reward %.1f)\n", path, seed, reward)
+	return nil
+}

@@ -1,0 +1,110 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/pktgen/trace"
+)
+
+// addTrainingFlags are the options that recording and training share; the defaults are those that learn.
+func addTrainingFlags(cmd *cobra.Command, c *rl.Config) {
+	flags := cmd.Flags()
+	flags.IntVar(&c.Workers, "workers", c.Workers, "workers, spread evenly over the clusters")
+	flags.IntVar(&c.Clusters, "clusters", c.Clusters, "clusters (training jobs), each with a model of its own")
+	flags.IntVar(&c.Iterations, "iterations", c.Iterations, "iterations of every worker")
+	flags.Uint64Var(&c.Seed, "seed", c.Seed, "seed of worlds, choices and weights")
+	flags.StringVar(&c.Gradient, "gradient", c.Gradient, "what an update holds: delta (of local PPO) | literal (one gradient, which hardly learns)")
+	flags.StringVar(&c.Gate, "gate", c.Gate, "which updates the server takes: none | max (the paper's words, which stall) | ema | band")
+	flags.Float64Var(&c.Band, "band", c.Band, "how far below its running mean reward the band gate takes updates")
+	flags.BoolVar(&c.Average, "average", c.Average, "average each gradient half and half with the running one")
+	addFloat32(flags, &c.StepSize, "step-size", "γ of the parameter server")
+	addFloat32(flags, &c.PPO.LearnRate, "learn-rate", "step of the workers' own optimiser")
+	flags.IntVar(&c.PPO.Steps, "steps", c.PPO.Steps, "environment steps of an iteration, at least; whole episodes")
+	flags.IntVar(&c.PPO.Epochs, "epochs", c.PPO.Epochs, "passes over an iteration's samples")
+	flags.Float64Var(&c.Spread, "spread", c.Spread, "time of the slowest worker over that of the fastest")
+	complete(cmd, "gradient", func() []string { return []string{rl.Delta, rl.Literal} })
+	complete(cmd, "gate", func() []string { return []string{rl.NoGate, rl.MaxGate, rl.EMAGate, rl.BandGate} })
+}
+
+// float32Value is a flag of the type that the learner computes in.
+type float32Value struct{ value *float32 }
+
+func addFloat32(flags *pflag.FlagSet, value *float32, name, usage string) {
+	flags.Var(float32Value{value}, name, usage)
+}
+
+func (v float32Value) String() string {
+	if v.value == nil {
+		return ""
+	}
+	return fmt.Sprint(*v.value)
+}
+func (v float32Value) Type() string { return "float" }
+func (v float32Value) Set(s string) error {
+	_, err := fmt.Sscan(s, v.value)
+	return err
+}
+
+func profileFlag(cmd *cobra.Command, p *engine.Profile) {
+	cmd.Flags().StringVar((*string)(p), "profile", string(*p), "engine cycles: calibrated|ideal")
+	complete(cmd, "profile", profileNames)
+}
+
+// curve is the live reward curve of a training: the mean reward of successive twentieths of its updates.
+type curve struct {
+	mu     sync.Mutex
+	done   int
+	total  int
+	sums   [curvePoints]float64
+	counts [curvePoints]int
+}
+
+const curvePoints = 20
+
+// Generated takes one update's reward.
+func (c *curve) Generated(u *trace.Update, _ *ppo.Weights) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	at := min(c.done*curvePoints/max(c.total, 1), curvePoints-1)
+	c.sums[at] += u.Reward
+	c.counts[at]++
+	c.done++
+	return nil
+}
+
+// look is what a progress bar asks.
+func (c *curve) look() (done, total int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.done, c.total
+}
+
+// note draws the curve in one line, from crash to landing.
+func (c *curve) note() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	const bars, low, high = "▁▂▃▄▅▆▇█", -200.0, 250.0
+	var line strings.Builder
+	last := math.NaN()
+	for i, n := range c.counts {
+		if n == 0 {
+			continue
+		}
+		last = c.sums[i] / float64(n)
+		level := int((last - low) / (high - low) * 8)
+		line.WriteRune([]rune(bars)[min(max(level, 0), 7)])
+	}
+	if math.IsNaN(last) {
+		return ""
+	}
+	return fmt.Sprintf("reward %.0f %s", last, line.String())
+}
