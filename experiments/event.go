@@ -37,6 +37,10 @@ type (
 	RunDone struct {
 		Run    RunID
 		Result *results.Run
+		// Observations is how many frames were delivered and Digest the SHA-256 over all of them, by which a repetition
+		// is recognised.
+		Observations int64
+		Digest       string
 	}
 	// Finished closes the stream. Err is nil after a whole run; Partial says that runs are missing.
 	Finished struct {

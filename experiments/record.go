@@ -13,8 +13,8 @@ import (
 // ErrNoRecorder says that a device does not hand out the bytes of its frames.
 var ErrNoRecorder = errors.New("this device records no frames")
 
-// recorder hands out every frame that left the card; the twin is one when it was opened for it.
-type recorder interface {
+// frameRecorder hands out every frame that left the card; the twin is one when it was opened for it.
+type frameRecorder interface {
 	DrainPackets(buf []twin.Packet) []twin.Packet
 }
 
@@ -32,7 +32,7 @@ func Record(ctx context.Context, spec Spec, device, path string, force bool) (fr
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, bed.Close()) }()
-	from, ok := bed.Lanes[0].Device.(recorder)
+	from, ok := bed.Lanes[0].Device.(frameRecorder)
 	if !ok {
 		return 0, fmt.Errorf("%w: %s; capture on the parameter server's interface instead", ErrNoRecorder, device)
 	}
@@ -49,7 +49,7 @@ func Record(ctx context.Context, spec Spec, device, path string, force bool) (fr
 
 // recording writes packets as a run goes on, so that memory stays flat.
 type recording struct {
-	from    recorder
+	from    frameRecorder
 	to      *capture.Writer
 	packets []twin.Packet
 }

@@ -145,6 +145,7 @@ type bench struct {
 	schedule     *pktgen.Schedule
 	collector    *results.Collector
 	observations []olaf.Observation
+	digest       digest
 }
 
 // seed loads one seed's traffic once and measures every configuration under it.
@@ -160,7 +161,7 @@ func (b *bench) seed(ctx context.Context, index int) ([]results.Run, error) {
 			return nil, err
 		}
 		runs[config] = run
-		if err := b.stream.publish(RunDone{RunID{config, index}, &runs[config]}); err != nil {
+		if err := b.stream.publish(RunDone{RunID{config, index}, &runs[config], b.digest.n, b.digest.hex()}); err != nil {
 			return nil, err
 		}
 	}
@@ -181,6 +182,7 @@ func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err err
 		Clusters: spec.Workload.Clusters, Workers: spec.Workload.Workers,
 		OutRate: config.OutRate, OverheadBytes: spec.Overhead,
 	})
+	b.digest.reset()
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.generator.Abort())
@@ -245,6 +247,7 @@ func (b *bench) observe(id RunID) error {
 	b.observations = b.lane.Tap.Drain(b.observations[:0])
 	for i := range b.observations {
 		b.collector.Observe(&b.observations[i])
+		b.digest.add(&b.observations[i])
 	}
 	if len(b.observations) == 0 || !b.stream.lossless() {
 		return nil

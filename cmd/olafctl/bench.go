@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/results/store"
 )
 
 // benchFlags are the flags of bench, on top of the defaults of table1.
@@ -23,14 +25,16 @@ type benchFlags struct {
 	device   string
 	listen   string
 	format   format
-	xlsx     string
+	to       exports
 	pcap     string
-	force    bool
+	store    storeFlag
+	keep     bool
 	quiet    bool
 }
 
 func newBenchCmd(env *environment) *cobra.Command {
 	f := &benchFlags{spec: experiments.Table1()}
+	f.spec.Experiment = "bench"
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Run updates through the queue and print Table 1, ours beside the paper's",
@@ -70,10 +74,13 @@ bytes on the twin.`,
 	flags.BoolVar(&s.RewardFilter, "reward-filter", false, "compare rewards before merging (§3)")
 	flags.Float64Var(&s.RewardThreshold, "reward-threshold", 0, "threshold of the reward filter")
 	flags.StringVar(&f.listen, "p4rt", "", "also serve the tables' P4Runtime at this address, such as 127.0.0.1:9559 or unix:/path")
-	flags.StringVar(&f.xlsx, "xlsx", "", "write a workbook to this file")
+	flags.StringVar(&f.to.xlsx, "xlsx", "", "write a workbook to this file")
+	flags.StringVar(&f.to.report, "report", "", "write a self-contained HTML report to this file")
 	flags.StringVar(&f.pcap, "pcap", "", "write what reached the parameter server in the first run at the first output rate: .pcapng or .pcap")
-	flags.BoolVar(&f.force, "force", false, "replace output files that exist")
+	flags.BoolVar(&f.keep, "keep", true, "keep the run in the store; see 'olafctl runs'")
+	flags.BoolVar(&f.to.force, "force", false, "replace output files that exist")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	f.store.add(cmd)
 	addFormatFlag(cmd, &f.format)
 	addDeviceFlag(cmd, &f.device)
 	complete(cmd, "queue", engine.Names)
@@ -102,8 +109,8 @@ func (f *benchFlags) resolve(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("merge-cycles") {
 		f.spec.MergeCycles = &f.merge
 	}
-	for _, path := range []string{f.xlsx, f.pcap} {
-		if err := refuseExisting(path, f.force); err != nil {
+	for _, path := range []string{f.to.xlsx, f.to.report, f.pcap} {
+		if err := refuseExisting(path, f.to.force); err != nil {
 			return err
 		}
 	}
@@ -118,27 +125,67 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 		return err
 	}
 	started := env.now()
-	stream := experiments.NewStream()
+	var sinks []experiments.Sink
 	if f.listen != "" {
-		stream = experiments.NewStream(&announcer{env, f.listen})
+		sinks = append(sinks, &announcer{env, f.listen})
 	}
+	kept := f.keeper(env, started)
+	if kept != nil {
+		sinks = append(sinks, kept.sink)
+	}
+	stream := experiments.NewStream(sinks...)
 	bar := startProgress(env, f.quiet, progressOf(stream))
 	report, err := experiments.Bench(cmd.Context(), f.spec, experiments.BenchOptions{Device: f.device, Listen: f.listen, Stream: stream})
 	bar.stop()
 	if report == nil {
-		return err
+		return errors.Join(err, kept.abort())
 	}
 	stamp(env, started, report)
-	if printErr := printReport(env, report, f.format); printErr != nil {
-		return errors.Join(err, printErr)
-	}
-	if err != nil {
-		return interrupted(err)
+	if err := errors.Join(interrupted(err), kept.finish(env, report, f.quiet), printReport(env, report, f.format)); err != nil {
+		return err
 	}
 	if err := f.export(cmd.Context(), env, report); err != nil {
 		return err
 	}
 	return report.Err()
+}
+
+// keeping is a run on its way into the store; nil when it is not kept.
+type keeping struct {
+	store *store.Store
+	sink  *experiments.Keeper
+}
+
+// keeper opens the store. A store that nobody asked for by name does not stop a bench: where it cannot be opened, a
+// remark says why the run is not kept.
+func (f *benchFlags) keeper(env *environment, started time.Time) *keeping {
+	if !f.keep {
+		return nil
+	}
+	s, err := f.store.open(env)
+	if err != nil {
+		fmt.Fprintf(env.stderr, "not kept: %s; --keep=false says so beforehand\n", oneLine(err))
+		return nil
+	}
+	return &keeping{s, experiments.Keep(s, started)}
+}
+
+func (k *keeping) abort() error {
+	if k == nil {
+		return nil
+	}
+	return errors.Join(k.sink.Abort(), k.store.Close())
+}
+
+func (k *keeping) finish(env *environment, report *experiments.BenchReport, quiet bool) error {
+	if k == nil {
+		return nil
+	}
+	id, err := k.sink.Finish(report)
+	if err == nil && !quiet {
+		fmt.Fprintf(env.stderr, "kept as %s\n", id)
+	}
+	return errors.Join(err, k.store.Close())
 }
 
 // announcer tells where a second controller can connect, once the tables are there.
@@ -164,14 +211,11 @@ func interrupted(err error) error {
 
 // export writes the files that were asked for and says where they are.
 func (f *benchFlags) export(ctx context.Context, env *environment, report *experiments.BenchReport) error {
-	if f.xlsx != "" {
-		if err := writeWorkbook(f.xlsx, report); err != nil {
-			return err
-		}
-		fmt.Fprintf(env.stderr, "workbook: %s\n", f.xlsx)
+	if err := f.to.write(env, report.Result()); err != nil {
+		return err
 	}
 	if f.pcap != "" {
-		frames, err := experiments.Record(ctx, f.spec, f.device, f.pcap, f.force)
+		frames, err := experiments.Record(ctx, f.spec, f.device, f.pcap, f.to.force)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/results/compare"
+	"github.com/olafctl/olaf/results/store"
 )
 
 // Exit codes, stable for scripts (docs/output.md).
@@ -59,6 +61,12 @@ var codeOfKind = []struct {
 	{experiments.ErrBackend, exitUsage},
 	{experiments.ErrUnknown, exitUsage},
 	{pktgen.ErrWorkload, exitUsage},
+	{store.ErrUnknown, exitUsage},
+	{store.ErrIncomplete, exitUsage},
+	{store.ErrName, exitUsage},
+	{store.ErrNewer, exitUsage},
+	{compare.ErrDifferent, exitUsage},
+	{experiments.ErrDiffers, exitMissed},
 	{engine.ErrConfig, exitUsage},
 	{capture.ErrExists, exitUsage},
 	{capture.ErrFormat, exitUsage},

@@ -51,6 +51,7 @@ Without --device everything runs on the software twin, in virtual time at 250 MH
 	})
 	root.AddGroup(
 		&cobra.Group{ID: "run", Title: "Run:"},
+		&cobra.Group{ID: "results", Title: "Keep and hand on results:"},
 		&cobra.Group{ID: "device", Title: "Look at and drive a device:"},
 	)
 	for _, c := range commands {
@@ -71,6 +72,8 @@ var commands = []struct {
 	{"run", newExperimentCmd},
 	{"run", newVerifyCmd},
 	{"run", newReproduceCmd},
+	{"results", newRunsCmd},
+	{"results", newExportCmd},
 	{"device", newDeviceCmd},
 	{"device", newTablesCmd},
 	{"device", newRegCmd},

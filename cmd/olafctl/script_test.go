@@ -37,6 +37,10 @@ func TestScripts(t *testing.T) {
 			"exits": exits,
 		},
 		Condition: condition,
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("OLAFCTL_HOME", e.WorkDir+"/store")
+			return nil
+		},
 	})
 }
 

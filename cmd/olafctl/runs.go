@@ -1,0 +1,375 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/results/compare"
+	"github.com/olafctl/olaf/results/store"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// storeFlag says where runs are kept.
+type storeFlag struct{ dir string }
+
+func (f *storeFlag) add(cmd *cobra.Command) {
+	cmd.PersistentFlags().StringVar(&f.dir, "store", "", "folder of kept runs; default $OLAFCTL_HOME, else the user's data folder")
+}
+
+// path resolves the folder: flag, then environment, then the user's data folder.
+func (f *storeFlag) path(env *environment) (string, error) {
+	for _, dir := range []string{f.dir, env.getenv("OLAFCTL_HOME")} {
+		if dir != "" {
+			return dir, nil
+		}
+	}
+	if dir := env.getenv("XDG_DATA_HOME"); dir != "" {
+		return filepath.Join(dir, "olafctl"), nil
+	}
+	if home := env.getenv("HOME"); home != "" {
+		return filepath.Join(home, ".local", "share", "olafctl"), nil
+	}
+	return "", errors.New("no folder for kept runs: set OLAFCTL_HOME or give --store")
+}
+
+func (f *storeFlag) open(env *environment) (*store.Store, error) {
+	dir, err := f.path(env)
+	if err != nil {
+		return nil, err
+	}
+	return store.Open(dir)
+}
+
+// with opens the store for one piece of work.
+func (f *storeFlag) with(env *environment, work func(*store.Store) error) error {
+	s, err := f.open(env)
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(s), s.Close())
+}
+
+// withRun opens one kept run by its id or an unambiguous beginning of it.
+func (f *storeFlag) withRun(env *environment, name string, work func(*store.Store, *store.Folder) error) error {
+	return f.with(env, func(s *store.Store) error {
+		folder, err := loadRun(s, name)
+		if err != nil {
+			return err
+		}
+		return work(s, folder)
+	})
+}
+
+func loadRun(s *store.Store, name string) (*store.Folder, error) {
+	id, err := s.Resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	return s.Load(id)
+}
+
+func newRunsCmd(env *environment) *cobra.Command {
+	var (
+		where storeFlag
+		out   format
+	)
+	cmd := &cobra.Command{
+		Use:   "runs",
+		Short: "List, show, compare and verify kept runs",
+		Long: `Every bench is kept: an immutable folder with plan, numbers and digests, from which all can be computed again. Without a
+verb the kept runs are listed, newest first. A run is named by its id, an unambiguous beginning of it, or "last".`,
+		Example: `  olafctl runs
+  olafctl runs show last
+  olafctl runs compare 20260101-120000 last
+  olafctl runs verify last`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return where.with(env, func(s *store.Store) error { return listRuns(env, s, out) })
+		},
+	}
+	addFormatFlag(cmd, &out)
+	where.add(cmd)
+	cmd.AddCommand(
+		newRunsShowCmd(env, &where), newRunsCompareCmd(env, &where), newRunsVerifyCmd(env, &where),
+		newRunsNoteCmd(env, &where), newRunsRmCmd(env, &where), newRunsPruneCmd(env, &where), newRunsReindexCmd(env, &where),
+	)
+	return cmd
+}
+
+func listRuns(env *environment, s *store.Store, out format) error {
+	entries, err := s.List()
+	if err != nil {
+		return err
+	}
+	if out == formatJSON {
+		return writeJSON(env.stdout, struct {
+			schema
+			Runs []store.Entry `json:"runs"`
+		}{schema{"olafctl.runs/v1"}, entries})
+	}
+	list := grid{header: []string{"ID", "EXPERIMENT", "DEVICE", "STARTED", "STATE", "VALID", "NOTE"}}
+	for _, e := range entries {
+		valid := "–"
+		if e.State == store.Complete {
+			valid = map[bool]string{true: "yes", false: "no"}[e.Valid]
+		}
+		if e.Partial {
+			valid = "partial"
+		}
+		list.add(e.ID, e.Experiment, e.Device, e.Started, string(e.State), valid, e.Note)
+	}
+	if len(entries) == 0 {
+		fmt.Fprintf(env.stderr, "no runs in %s yet; olafctl bench makes one\n", s.Dir())
+	}
+	return list.write(env.stdout, out)
+}
+
+func newRunsShowCmd(env *environment, where *storeFlag) *cobra.Command {
+	var out format
+	cmd := &cobra.Command{
+		Use:     "show ID",
+		Short:   "Print a kept run as it was printed then",
+		Example: "  olafctl runs show last -o json",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return where.withRun(env, args[0], func(_ *store.Store, f *store.Folder) error {
+				r, err := experiments.Load(f)
+				if err != nil {
+					return err
+				}
+				if out == formatJSON {
+					return writeJSON(env.stdout, r.Bench)
+				}
+				fmt.Fprintf(env.stdout, "%s, %s on %s, started %s\n", f.ID(), f.Manifest.Experiment, f.Manifest.Provenance.Device, f.Manifest.Provenance.Started)
+				if f.Note != "" {
+					fmt.Fprintf(env.stdout, "note: %s\n", f.Note)
+				}
+				fmt.Fprintf(env.stdout, "command: %s\n\n", strings.Join(f.Manifest.Provenance.Command, " "))
+				return text.Bench(env.stdout, r.Bench)
+			})
+		},
+	}
+	addFormatFlag(cmd, &out, formatTable, formatJSON)
+	return cmd
+}
+
+func newRunsCompareCmd(env *environment, where *storeFlag) *cobra.Command {
+	var out format
+	cmd := &cobra.Command{
+		Use:   "compare A B",
+		Short: "Compare run B with run A, metric by metric",
+		Long: `Compare two kept runs: means with 95 % intervals, the difference over pairs of equal seed, Mann-Whitney's p with effect
+size, and a verdict in words. Below 6 runs a side nothing is called significant.`,
+		Example: "  olafctl runs compare 20260101-120000 last",
+		Args:    cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return where.with(env, func(s *store.Store) error {
+				var sides [2]*compare.Side
+				for i, name := range args {
+					side, err := sideOf(s, name)
+					if err != nil {
+						return err
+					}
+					sides[i] = side
+				}
+				d, err := compare.Results(sides[0], sides[1])
+				if err != nil {
+					return err
+				}
+				if out == formatJSON {
+					return writeJSON(env.stdout, d)
+				}
+				sheet := d.Sheet()
+				if out == formatCSV {
+					return sheet.WriteCSV(env.stdout)
+				}
+				return sheet.WriteText(env.stdout)
+			})
+		},
+	}
+	addFormatFlag(cmd, &out)
+	return cmd
+}
+
+func sideOf(s *store.Store, name string) (*compare.Side, error) {
+	f, err := loadRun(s, name)
+	if err != nil {
+		return nil, err
+	}
+	r, err := experiments.Load(f)
+	if err != nil {
+		return nil, err
+	}
+	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: r.Bench.Config, Runs: r.Runs}, nil
+}
+
+func newRunsVerifyCmd(env *environment, where *storeFlag) *cobra.Command {
+	return &cobra.Command{
+		Use:   "verify ID",
+		Short: "Compute a kept run again and compare",
+		Long: `Check every file of a kept run against its digest. A run of the twin is then repeated from its plan: the frames are
+compared by digest, the numbers exactly, workbook and report byte for byte.`,
+		Example: "  olafctl runs verify last",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return where.withRun(env, args[0], func(_ *store.Store, f *store.Folder) error {
+				stream := experiments.NewStream()
+				bar := startProgress(env, false, progressOf(stream))
+				err := experiments.Verify(cmd.Context(), f, stream)
+				bar.stop()
+				if err == nil {
+					fmt.Fprintf(env.stdout, "%s verified: files, frames, numbers, workbook and report are what they were\n", f.ID())
+				}
+				return err
+			})
+		},
+	}
+}
+
+func newRunsNoteCmd(env *environment, where *storeFlag) *cobra.Command {
+	return &cobra.Command{
+		Use:     "note ID TEXT",
+		Short:   "Write a note beside a kept run; an empty one removes it",
+		Example: `  olafctl runs note last "before the switch was replaced"`,
+		Args:    cobra.ExactArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return where.with(env, func(s *store.Store) error {
+				id, err := s.Resolve(args[0])
+				if err != nil {
+					return err
+				}
+				return s.Note(id, args[1])
+			})
+		},
+	}
+}
+
+func newRunsRmCmd(env *environment, where *storeFlag) *cobra.Command {
+	return &cobra.Command{
+		Use:     "rm ID…",
+		Short:   "Remove kept runs",
+		Example: "  olafctl runs rm 20260101-120000-table1",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return where.with(env, func(s *store.Store) error {
+				for _, name := range args {
+					id, err := s.Resolve(name)
+					if err != nil {
+						return err
+					}
+					if err := s.Remove(id); err != nil {
+						return err
+					}
+					fmt.Fprintf(env.stdout, "removed %s\n", id)
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func newRunsPruneCmd(env *environment, where *storeFlag) *cobra.Command {
+	var (
+		older string
+		dry   bool
+	)
+	cmd := &cobra.Command{
+		Use:     "prune --older AGE",
+		Short:   "Remove kept runs without a note that are older than an age",
+		Example: "  olafctl runs prune --older 30d --dry-run",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			age, err := parseAge(older)
+			if err != nil {
+				return err
+			}
+			return where.with(env, func(s *store.Store) error {
+				entries, err := s.Older(env.now().Add(-age))
+				if err != nil {
+					return err
+				}
+				for _, e := range entries {
+					if e.Note != "" {
+						continue
+					}
+					if !dry {
+						if err := s.Remove(e.ID); err != nil {
+							return err
+						}
+					}
+					fmt.Fprintf(env.stdout, "%s %s\n", map[bool]string{true: "would remove", false: "removed"}[dry], e.ID)
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&older, "older", "", "age, such as 30d or 12h")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "only say what would be removed")
+	if err := cmd.MarkFlagRequired("older"); err != nil {
+		panic(err) // the flag is declared above
+	}
+	return cmd
+}
+
+// parseAge reads Go's durations and days.
+func parseAge(s string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		hours, err := time.ParseDuration(days + "h")
+		if err == nil && hours > 0 {
+			return 24 * hours, nil
+		}
+	} else if age, err := time.ParseDuration(s); err == nil && age > 0 {
+		return age, nil
+	}
+	return 0, usageError("--older %q is no age; use for example 30d or 12h", s)
+}
+
+func newRunsReindexCmd(env *environment, where *storeFlag) *cobra.Command {
+	return &cobra.Command{
+		Use:     "reindex",
+		Short:   "Make the index again from the run folders",
+		Example: "  olafctl runs reindex",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return where.with(env, func(s *store.Store) error {
+				n, err := s.Reindex()
+				if err == nil {
+					fmt.Fprintf(env.stdout, "%d runs indexed\n", n)
+				}
+				return err
+			})
+		},
+	}
+}
+
+// writeFile writes a file through a temporary one, so that nothing half-written gets its name.
+func writeFile(path string, force bool, write func(io.Writer) error) (err error) {
+	if err := refuseExisting(path, force); err != nil {
+		return err
+	}
+	pending, err := newPendingFile(path)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, pending.Cleanup()) }()
+	if err := write(pending); err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	return pending.CloseAtomicallyReplace()
+}
+
+// makeDir makes a folder for several files.
+func makeDir(path string) error {
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		return fmt.Errorf("make the folder: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package experiments
+
+import (
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf/results/store"
+)
+
+// keep runs s into a fresh store.
+func keep(t *testing.T, s Spec) (*store.Store, *store.Folder) {
+	t.Helper()
+	st, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	k := Keep(st, time.Unix(1_700_000_000, 0))
+	report := mustBench(t, s, BenchOptions{Stream: NewStream(k)})
+	id, err := k.Finish(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := st.Load(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st, f
+}
+
+func TestKeptRunRepeats(t *testing.T) {
+	_, f := keep(t, small(t))
+	if err := Verify(t.Context(), f, NewStream()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Load(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Runs) != 4*5 || len(r.Samples) == 0 || r.Delivered == 0 {
+		t.Errorf("%d runs, %d samples, %d delivered", len(r.Runs), len(r.Samples), r.Delivered)
+	}
+	if !f.Manifest.Valid || f.Manifest.Partial {
+		t.Errorf("manifest says valid %v, partial %v", f.Manifest.Valid, f.Manifest.Partial)
+	}
+}
+
+// TestVerifySeesOneByte flips a byte in every file of a run in turn.
+func TestVerifySeesOneByte(t *testing.T) {
+	_, f := keep(t, small(t))
+	for _, name := range []string{planFile, benchFile, runsFile, eventsFile, samplesFile} {
+		raw, err := os.ReadFile(f.Path(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw[len(raw)/2] ^= 1
+		if err := os.WriteFile(f.Path(name), raw, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := Verify(t.Context(), f, NewStream()); !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s with a flipped byte: %v", name, err)
+		}
+		raw[len(raw)/2] ^= 1
+		if err := os.WriteFile(f.Path(name), raw, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestVerifySeesOtherFrames keeps digests of other frames than the plan gives, as a changed model would.
+func TestVerifySeesOtherFrames(t *testing.T) {
+	st, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	k := Keep(st, time.Unix(1_700_000_000, 0))
+	report := mustBench(t, small(t), BenchOptions{Stream: NewStream(k)})
+	id := RunID{Config: 1, Index: 2}
+	run := k.digests[id]
+	run.Digest = strings.Repeat("0", len(run.Digest))
+	k.digests[id] = run
+	name, err := k.Finish(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := st.Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := Verify(t.Context(), f, NewStream()); !errors.Is(err, ErrDiffers) {
+		t.Errorf("error %v, want ErrDiffers", err)
+	}
+}
+
+// TestUnfinishedRunIsMarked stands for a process that died: its folder says so, and the store goes on.
+func TestUnfinishedRunIsMarked(t *testing.T) {
+	dir := t.TempDir()
+	st, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	k := Keep(st, time.Unix(1_700_000_000, 0))
+	mustBench(t, small(t), BenchOptions{Stream: NewStream(k)})
+	entries, err := st.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 1 || entries[0].State == store.Complete {
+		t.Errorf("the list is %+v", entries)
+	}
+	if err := k.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err = st.List(); err != nil || len(entries) != 0 {
+		t.Errorf("after the abort: %+v, %v", entries, err)
+	}
+}
