@@ -9,13 +9,14 @@ import (
 // Config says what a Collector measures.
 type Config struct {
 	// Clusters and Workers are how many there should be. Ids beyond are measured all the same.
-	Clusters, Workers int
-	Window            Window
+	Clusters int    `json:"clusters"`
+	Workers  int    `json:"workers"`
+	Window   Window `json:"window"`
 	// OutRate is the output link's, for utilisation; 0 when unknown. OverheadBytes are added to every frame on it.
-	OutRate       olaf.Rate
-	OverheadBytes olaf.Size
+	OutRate       olaf.Rate `json:"out_rate"`
+	OverheadBytes olaf.Size `json:"overhead"`
 	// SpeedupUpdates is the N of T(N), updates that every worker must have had received; 0 leaves T(N) out.
-	SpeedupUpdates int
+	SpeedupUpdates int `json:"speedup_updates"`
 }
 
 // Collector streams the observations of one run into its metrics: constant memory per cluster and worker, and nothing

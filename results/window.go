@@ -12,10 +12,11 @@ const UnknownAge olaf.Duration = -1
 // Window is the span over which ages are averaged (docs/semantics.md, AoM window). The zero Window means from the first
 // to the last delivery of each sawtooth, the micro-benchmark's. A Window with a To is a fixed span of the run.
 type Window struct {
-	From, To olaf.Time
+	From olaf.Time `json:"from_ps"`
+	To   olaf.Time `json:"to_ps"`
 	// InitialAge is the age at From of whatever had nothing newer delivered before; UnknownAge starts its sawtooth at its
 	// first delivery.
-	InitialAge olaf.Duration
+	InitialAge olaf.Duration `json:"initial_age"`
 }
 
 // FirstToLast says whether the window is that of each sawtooth's own deliveries.

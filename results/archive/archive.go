@@ -1,0 +1,256 @@
+// Package archive says what the folder of a stored bench holds: the document, its runs with what they were measured by, and
+// every delivered frame. From these it loads a result again, and recomputes all numbers to prove that they are those of
+// the raw data.
+package archive
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"sync"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/columns"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// Files of a bench's folder.
+const (
+	BenchFile        = "bench.json"
+	RunsFile         = "runs.json"
+	ObservationsFile = "observations.olb"
+)
+
+// ErrMismatch says that stored numbers are not those of the stored raw data.
+var ErrMismatch = errors.New("stored numbers are not those of the raw data")
+
+// RunsSchema names the document of RunsFile.
+const RunsSchema = "olafctl.runs/v1"
+
+// Kept is one run with what it takes to compute it again.
+type Kept struct {
+	// Ordinal is the run's number among the observations. Runs that are looked at first, those of the first seed, should
+	// have the smallest.
+	Ordinal uint32         `json:"ordinal"`
+	Measure results.Config `json:"measure"`
+	Run     results.Run    `json:"run"`
+}
+
+type runsDocument struct {
+	Schema string `json:"schema"`
+	Runs   []Kept `json:"runs"`
+}
+
+// Recorder writes the observations of runs into a stored run's folder. Runs may come at the same time from several
+// goroutines, each run from one at a time; the file holds them by ordinal, whatever their order in time.
+type Recorder struct {
+	mu      sync.Mutex
+	file    *store.File
+	buffer  *bufio.Writer
+	free    []*columns.Encoder
+	open    map[uint32]*columns.Encoder
+	waiting map[uint32][]byte // ended runs whose turn has not come
+	next    uint32
+}
+
+// NewRecorder begins the file of observations. It keeps w busy until Close.
+func NewRecorder(w *store.Writer) (*Recorder, error) {
+	file, err := w.File(ObservationsFile)
+	if err != nil {
+		return nil, err
+	}
+	return &Recorder{file: file, buffer: bufio.NewWriterSize(file, 1<<16), open: map[uint32]*columns.Encoder{}, waiting: map[uint32][]byte{}}, nil
+}
+
+// Observe takes the next deliveries of a run. The slice is not kept.
+func (r *Recorder) Observe(ordinal uint32, observations []olaf.Observation) error {
+	e, err := r.encoder(ordinal)
+	if err != nil {
+		return err
+	}
+	for i := range observations {
+		e.Append(&observations[i])
+	}
+	return nil
+}
+
+func (r *Recorder) encoder(ordinal uint32) (*columns.Encoder, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if e := r.open[ordinal]; e != nil {
+		return e, nil
+	}
+	var e *columns.Encoder
+	if n := len(r.free); n > 0 {
+		e, r.free = r.free[n-1], r.free[:n-1]
+	} else {
+		var err error
+		if e, err = columns.NewEncoder(); err != nil {
+			return nil, err
+		}
+	}
+	e.Begin(ordinal)
+	r.open[ordinal] = e
+	return e, nil
+}
+
+// Done ends a run.
+func (r *Recorder) Done(ordinal uint32) error {
+	e, err := r.encoder(ordinal)
+	if err != nil {
+		return err
+	}
+	blocks := e.End() // the work, outside of the lock
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.open, ordinal)
+	r.free = append(r.free, e)
+	if ordinal != r.next {
+		r.waiting[ordinal] = slices.Clone(blocks)
+		return nil
+	}
+	if _, err := r.buffer.Write(blocks); err != nil {
+		return err
+	}
+	for r.next++; r.waiting[r.next] != nil; r.next++ {
+		if _, err := r.buffer.Write(r.waiting[r.next]); err != nil {
+			return err
+		}
+		delete(r.waiting, r.next)
+	}
+	return nil
+}
+
+// Close ends the file. Runs that were not ended are left out; those that waited for one that never came follow in their
+// order.
+func (r *Recorder) Close() error {
+	var ordinals []uint32
+	for ordinal := range r.waiting {
+		ordinals = append(ordinals, ordinal)
+	}
+	slices.Sort(ordinals)
+	var errs []error
+	for _, ordinal := range ordinals {
+		_, err := r.buffer.Write(r.waiting[ordinal])
+		errs = append(errs, err)
+	}
+	return errors.Join(append(errs, r.buffer.Flush(), r.file.Close())...)
+}
+
+// Save writes the document and the runs of a bench.
+func Save(w *store.Writer, bench *results.Bench, runs []Kept) error {
+	for name, document := range map[string]any{BenchFile: bench, RunsFile: runsDocument{RunsSchema, runs}} {
+		raw, err := json.Marshal(document)
+		if err != nil {
+			return fmt.Errorf("%s can't be written: %w", name, err)
+		}
+		if err := w.Put(name, append(raw, '\n')); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// samplesPerConfiguration is how many frames of each configuration's first run a loaded result shows.
+const samplesPerConfiguration = 500
+
+// Load reads a stored bench. The runs are in the order in which they were saved.
+func Load(f *store.Folder) (*sheets.Result, error) {
+	r := &sheets.Result{Bench: new(results.Bench), RawRows: "olafctl export " + f.ID() + " --parquet DIR"}
+	if err := f.ReadJSON(BenchFile, r.Bench); err != nil {
+		return nil, err
+	}
+	kept, err := Runs(f)
+	if err != nil {
+		return nil, err
+	}
+	first := map[uint32]*results.Run{}
+	seen := map[configuration]bool{}
+	for i := range kept {
+		run := &kept[i].Run
+		r.Runs = append(r.Runs, *run)
+		r.Delivered += run.Counters.Received
+		if c := configurationOf(run); !seen[c] {
+			seen[c] = true
+			first[kept[i].Ordinal] = run
+		}
+	}
+	r.Samples, err = samples(f, first)
+	return r, err
+}
+
+// Runs reads the runs of a stored bench.
+func Runs(f *store.Folder) ([]Kept, error) {
+	var document runsDocument
+	if err := f.ReadJSON(RunsFile, &document); err != nil {
+		return nil, err
+	}
+	if document.Schema != RunsSchema {
+		return nil, fmt.Errorf("%w: %s of %s is %q; update olafctl", store.ErrNewer, RunsFile, f.ID(), document.Schema)
+	}
+	return document.Runs, nil
+}
+
+type configuration struct {
+	queue string
+	rate  int64
+}
+
+func configurationOf(r *results.Run) configuration { return configuration{r.Queue, r.OutRateBPS} }
+
+// samples takes the first frames of the given runs.
+func samples(f *store.Folder, of map[uint32]*results.Run) (out []sheets.Sample, err error) {
+	taken := map[uint32]int{}
+	complete := 0
+	err = Observations(f, func(ordinal uint32, o *olaf.Observation) bool {
+		run := of[ordinal]
+		if run == nil || taken[ordinal] == samplesPerConfiguration {
+			return complete < len(of)
+		}
+		if taken[ordinal]++; taken[ordinal] == samplesPerConfiguration {
+			complete++
+		}
+		sample := sheets.Sample{Queue: run.Queue, OutRateBPS: run.OutRateBPS, Run: run.Index, Observation: *o}
+		sample.Observation.Contributors = slices.Clone(o.Contributors)
+		out = append(out, sample)
+		return true
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return out, err
+}
+
+// Observations calls visit with every stored frame, by run, until it returns false. Without a file of observations the
+// error matches fs.ErrNotExist.
+func Observations(f *store.Folder, visit func(ordinal uint32, o *olaf.Observation) bool) error {
+	file, err := f.Open(ObservationsFile)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	reader, err := columns.NewReader(bufio.NewReaderSize(file, 1<<16))
+	if err != nil {
+		return err
+	}
+	defer reader.Close()
+	var o olaf.Observation
+	for {
+		ordinal, err := reader.Next(&o)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%w: %s: %w", store.ErrDamaged, f.ID(), err)
+		}
+		if !visit(ordinal, &o) {
+			return nil
+		}
+	}
+}

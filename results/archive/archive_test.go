@@ -1,0 +1,280 @@
+package archive
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/store"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// keep stores the example with its frames; the runs are recorded at the same time.
+func keep(t testing.TB, s *store.Store, runs int) *store.Folder {
+	t.Helper()
+	r := example.Result(runs)
+	w, err := s.Create("table1", noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder, err := NewRecorder(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept := make([]Kept, len(r.Runs))
+	var wait sync.WaitGroup
+	for i := range r.Runs {
+		run := &r.Runs[i]
+		kept[i] = Kept{Ordinal: uint32(run.Index*4 + i/runs), Measure: example.Collect(run.OutRateBPS), Run: *run}
+		wait.Go(func() {
+			observations, _ := example.Observations(run.Queue == "olaf", run.OutRateBPS, run.Seed)
+			for half := range 2 {
+				part := observations[half*len(observations)/2 : (half+1)*len(observations)/2]
+				if err := recorder.Observe(kept[i].Ordinal, part); err != nil {
+					t.Error(err)
+				}
+			}
+			if err := recorder.Done(kept[i].Ordinal); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wait.Wait()
+	if err := errors.Join(recorder.Close(), Save(w, r.Bench, kept)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Finish(store.Manifest{Experiment: "table1", Provenance: r.Bench.Provenance, Valid: true}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Load(w.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func opened(t testing.TB) *store.Store {
+	t.Helper()
+	s, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+func TestKeepLoadVerify(t *testing.T) {
+	f := keep(t, opened(t), 3)
+	proof, err := Verify(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !proof.Raw || proof.Runs != 12 || proof.Rows != 4 || proof.Comparisons != 2 || proof.Paper != 17 || proof.Observations != 3*(2*1000+2*500) {
+		t.Errorf("%+v", proof)
+	}
+	loaded, err := Load(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	original := example.Result(3)
+	a, _ := json.Marshal([]any{original.Bench, original.Runs})
+	b, _ := json.Marshal([]any{loaded.Bench, loaded.Runs})
+	if !bytes.Equal(a, b) {
+		t.Error("what was loaded is not what was kept")
+	}
+	if len(loaded.Samples) != 4*samplesPerConfiguration || loaded.Samples[0].Observation.Contributors == nil {
+		t.Errorf("%d samples", len(loaded.Samples))
+	}
+	if s := sheets.Sawtooths(loaded.Samples); len(s.Rows) == 0 {
+		t.Error("no sawtooth")
+	}
+}
+
+func TestTheFileDoesNotDependOnTheOrderInTime(t *testing.T) {
+	digest := func() string {
+		raw, err := os.ReadFile(keep(t, opened(t), 3).Path(ObservationsFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(raw)
+		return hex.EncodeToString(sum[:])
+	}
+	if digest() != digest() {
+		t.Error("two recordings differ")
+	}
+}
+
+func TestOneFlippedByteIsFound(t *testing.T) {
+	f := keep(t, opened(t), 2)
+	for _, name := range []string{ObservationsFile, RunsFile, BenchFile, "manifest.json", "digests.json"} {
+		raw, err := os.ReadFile(f.Path(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		bad := bytes.Clone(raw)
+		bad[len(bad)/2] ^= 1
+		if err := os.WriteFile(f.Path(name), bad, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Verify(f); !errors.Is(err, store.ErrDamaged) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := os.WriteFile(f.Path(name), raw, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// reseal makes the digests those of the files, as somebody who meddles would.
+func reseal(t *testing.T, f *store.Folder) {
+	t.Helper()
+	digests, err := f.Digests()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range digests {
+		raw, err := os.ReadFile(f.Path(digests[i].Name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(raw)
+		digests[i].SHA256 = hex.EncodeToString(sum[:])
+	}
+	raw, err := json.Marshal(digests)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(f.Path("digests.json"), raw, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestNumbersThatAreNotThoseOfTheFramesAreFound(t *testing.T) {
+	for name, edit := range map[string]func(f *store.Folder) (file, old, new string){
+		"run": func(*store.Folder) (string, string, string) { return RunsFile, `"jain":0.`, `"jain":0.1` },
+		"row": func(*store.Folder) (string, string, string) {
+			return BenchFile, `"aom_cluster_ns":{"mean":`, `"aom_cluster_ns":{"mean":1`
+		},
+		"paper": func(*store.Folder) (string, string, string) { return BenchFile, `"ours":{"mean":`, `"ours":{"mean":1` },
+	} {
+		f := keep(t, opened(t), 2)
+		file, old, replacement := edit(f)
+		raw, err := os.ReadFile(f.Path(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(string(raw), old) {
+			t.Fatalf("%s: %s holds no %s", name, file, old)
+		}
+		if err := os.WriteFile(f.Path(file), []byte(strings.Replace(string(raw), old, replacement, 1)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		reseal(t, f)
+		if _, err := Verify(f); !errors.Is(err, ErrMismatch) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestStoredWithoutFrames(t *testing.T) {
+	s := opened(t)
+	r := example.Result(2)
+	w, err := s.Create("table1", noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var kept []Kept
+	for i, run := range r.Runs {
+		kept = append(kept, Kept{Ordinal: uint32(i), Run: run})
+	}
+	if err := errors.Join(Save(w, r.Bench, kept), w.Finish(store.Manifest{Experiment: "table1"})); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Load(w.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if proof, err := Verify(f); err != nil || proof.Raw || proof.Rows != 4 {
+		t.Errorf("%+v %v", proof, err)
+	}
+	if loaded, err := Load(f); err != nil || len(loaded.Samples) != 0 || len(loaded.Runs) != 8 {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestAnInterruptedRecordingKeepsWhatWasEnded(t *testing.T) {
+	s := opened(t)
+	w, err := s.Create("table1", noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder, err := NewRecorder(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := []olaf.Observation{{At: 1000}}
+	// Run 0 is never ended, 2 and 1 are.
+	for _, ordinal := range []uint32{0, 2, 1} {
+		if err := recorder.Observe(ordinal, one); err != nil {
+			t.Fatal(err)
+		}
+		if ordinal > 0 {
+			if err := recorder.Done(ordinal); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := errors.Join(recorder.Close(), Save(w, &results.Bench{}, nil), w.Finish(store.Manifest{Experiment: "table1"})); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Load(w.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []uint32
+	err = Observations(f, func(ordinal uint32, _ *olaf.Observation) bool { got = append(got, ordinal); return true })
+	if err != nil || len(got) != 2 || got[0] != 1 || got[1] != 2 {
+		t.Errorf("%v %v", got, err)
+	}
+}
+
+// BenchmarkKeep30Runs stores as many frames as the bare bench delivers: 30 runs of some 17,000 frames.
+func BenchmarkKeep30Runs(b *testing.B) {
+	s := opened(b)
+	observations, _ := example.Observations(true, 120e9, 1)
+	for b.Loop() {
+		w, err := s.Create("table1", noon)
+		if err != nil {
+			b.Fatal(err)
+		}
+		recorder, err := NewRecorder(w)
+		if err != nil {
+			b.Fatal(err)
+		}
+		for run := range uint32(120) {
+			for n := 0; n < 17000/4; n += len(observations) {
+				if err := recorder.Observe(run, observations); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := recorder.Done(run); err != nil {
+				b.Fatal(err)
+			}
+		}
+		if err := errors.Join(recorder.Close(), w.Finish(store.Manifest{Experiment: "table1"})); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
