@@ -113,23 +113,35 @@ func (m *meter) dropped(cluster int32, u *olaf.Update, now int64) {
 	}
 }
 
+// frame takes the delivery of a frame that holds count updates of a cluster, the newest of them generated at gen.
+func (m *meter) frame(c int32, at, gen olaf.Time, count uint16) {
+	m.deliveries++
+	m.total.delivered++
+	m.total.updates += uint64(count)
+	k := &m.clusters[c]
+	peak := k.age.Deliver(m.window, at, gen)
+	if int64(at) < m.from {
+		return
+	}
+	k.delivered++
+	k.updates += uint64(count)
+	if peak > 0 {
+		k.peaks += peak.NS()
+		k.peakN++
+	}
+}
+
+// receive takes the delivery of a single update, from a trace.
+func (m *meter) receive(c, worker int32, at, gen olaf.Time) {
+	m.frame(c, at, gen, 1)
+	m.deliverWorker(worker, at, gen)
+}
+
 func (m *meter) deliver(s *sim, server, c int32, f *frame) {
 	u := &f.update
 	at := olaf.Time(s.now)
-	m.deliveries++
-	m.total.delivered++
-	m.total.updates += uint64(u.Count)
-	k := &m.clusters[c]
 	gen := generated(at, u.GenNS)
-	peak := k.age.Deliver(m.window, at, gen)
-	if s.now >= m.from {
-		k.delivered++
-		k.updates += uint64(u.Count)
-		if peak > 0 {
-			k.peaks += peak.NS()
-			k.peakN++
-		}
-	}
+	m.frame(c, at, gen, u.Count)
 	first := s.clusters[c].firstWorker
 	if len(f.inside) == 0 {
 		m.deliverWorker(first+int32(u.Worker), at, gen)

@@ -245,3 +245,13 @@ func editDistance(a, b string) int {
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// Document is t as a JSON document would hold it: the fields of its file.
+func (t *Topology) Document() (map[string]any, error) {
+	text, err := t.Text()
+	if err != nil {
+		return nil, err
+	}
+	doc := map[string]any{}
+	return doc, yaml.Unmarshal(text, &doc)
+}

@@ -106,7 +106,7 @@ type PortResult struct {
 // WorkerResult is one worker.
 type WorkerResult struct {
 	Cluster, Worker int
-	Phase           olaf.Duration // offset within its period
+	Share           float64 // its phase as a share of its period, 0 to below 1
 	Sent, Received  uint32
 	AoM             results.Float // ns
 }
@@ -137,6 +137,15 @@ func (s *sim) result() (*Result, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
+	r := s.measure()
+	for i := range s.ports {
+		r.Ports = append(r.Ports, s.portResult(i))
+	}
+	return r, nil
+}
+
+// measure closes the window and takes everything but the ports.
+func (s *sim) measure() *Result {
 	m := &s.meter
 	r := &Result{Topology: s.t.Name, Queue: s.t.Queue, Control: s.t.Control.Enabled, Seed: s.t.Seed, Window: m.window.String(),
 		Time: olaf.Duration(s.end), Events: s.events, Acks: m.acks, AcksLost: m.acksLost,
@@ -159,10 +168,7 @@ func (s *sim) result() (*Result, error) {
 		results.Jain(pick(r.Clusters, func(c *ClusterResult) results.Float { return c.Ages.Worker })),
 		results.Jain(workerAges),
 	}
-	for i := range s.ports {
-		r.Ports = append(r.Ports, s.portResult(i))
-	}
-	return r, nil
+	return r
 }
 
 func (s *sim) clusterResult(i int, r *Result, workerAges *[]results.Float) ClusterResult {
@@ -194,11 +200,11 @@ func (s *sim) clusterResult(i int, r *Result, workerAges *[]results.Float) Clust
 			*workerAges = append(*workerAges, age)
 		}
 		if s.opt.Workers {
-			phase := olaf.Duration(0)
+			share := 0.0
 			if wk.period > 0 {
-				phase = olaf.Duration(wk.offset % wk.period)
+				share = float64(wk.offset%wk.period) / float64(wk.period)
 			}
-			r.Workers = append(r.Workers, WorkerResult{int(c.id), int(j - c.firstWorker), phase, wk.sent, wm.received, age})
+			r.Workers = append(r.Workers, WorkerResult{int(c.id), int(j - c.firstWorker), share, wk.sent, wm.received, age})
 		}
 	}
 	out.Ages.Worker = mean(own)

@@ -281,3 +281,27 @@ func (p Pos) Of(key string) int {
 	}
 	return p.Line
 }
+
+// ids is the range of cluster ids of an entry.
+func (k *Clusters) ids() string {
+	if k.count() == 1 {
+		return strconv.Itoa(k.ID)
+	}
+	return fmt.Sprintf("%d–%d", k.ID, k.ID+k.count()-1)
+}
+
+// label says what an entry is, in a few lines.
+func (k *Clusters) label() string {
+	arrivals := "every " + k.Period.String()
+	if k.Arrivals == Poisson {
+		arrivals = "Poisson, mean " + k.Period.String()
+	}
+	return fmt.Sprintf("clusters %s\n%s each, %s", k.ids(), plural(k.Workers, "worker"), arrivals)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return strconv.Itoa(n) + " " + what + "s"
+}

@@ -1,0 +1,411 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/pktgen"
+)
+
+// topologyFlags choose a network: a file or a preset, and what to change in it.
+type topologyFlags struct {
+	preset             string
+	clusters, workers  int
+	interval, second   olaf.Duration
+	jitter             olaf.Duration
+	x1                 olaf.Rate
+	queue, tc, tcCount string
+	duration, warmup   olaf.Duration
+	seed               uint64
+	sends              string
+}
+
+func (f *topologyFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.preset, "preset", "", "a topology that comes with the program: "+strings.Join(presetNames(), "|"))
+	flags.IntVar(&f.clusters, "clusters", 0, "number of clusters; rates and slots grow with them")
+	flags.IntVar(&f.workers, "workers-per-cluster", 0, "workers of each cluster; rates grow with them")
+	flags.Var(&f.interval, "interval", "period of all workers")
+	flags.Var(&f.second, "interval2", "period of the second half of the clusters")
+	flags.Var(&f.jitter, "jitter", "each send is late by less than this")
+	flags.Var(&f.x1, "x1", "rate out of the first cluster's switch")
+	flags.StringVar(&f.queue, "queue", "", "queue of every switch: "+strings.Join(engine.Names(), "|"))
+	flags.StringVar(&f.tc, "tc", "", "transmission control of the workers: on|off")
+	flags.StringVar(&f.tcCount, "tc-count", "", "what ACKs count as active: clusters|senders|inside")
+	flags.Var(&f.duration, "duration", "simulated time to measure")
+	flags.Var(&f.warmup, "warmup", "simulated time before that")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed of the arrivals")
+	flags.StringVar(&f.sends, "arrivals", "", "CSV time_ns,worker that replaces all arrivals")
+	complete(cmd, "preset", presetNames)
+	complete(cmd, "queue", engine.Names)
+	complete(cmd, "tc", func() []string { return []string{"on", "off"} })
+}
+
+func presetNames() []string {
+	var names []string
+	for _, p := range netsim.Presets() {
+		names = append(names, p[0])
+	}
+	return names
+}
+
+// load reads the file or makes the preset, and applies the flags that were given.
+func (f *topologyFlags) load(cmd *cobra.Command, args []string) (*netsim.Topology, error) {
+	given := cmd.Flags().Changed
+	if given("clusters") && f.clusters < 1 || given("workers-per-cluster") && f.workers < 1 {
+		return nil, usageError("--clusters and --workers-per-cluster must be at least 1")
+	}
+	for _, q := range []struct {
+		flag string
+		bad  bool
+	}{{"interval", f.interval <= 0}, {"interval2", f.second <= 0}, {"x1", f.x1 <= 0}} {
+		if given(q.flag) && q.bad {
+			return nil, usageError("--%s must be positive", q.flag)
+		}
+	}
+	t, err := f.base(args)
+	if err != nil {
+		return nil, err
+	}
+	scale := netsim.Scale{Clusters: f.clusters, WorkersPerCluster: f.workers, Interval: f.interval, Interval2: f.second, X1: f.x1}
+	if given("jitter") {
+		scale.Jitter = &f.jitter
+	}
+	if err := t.Rescale(scale); err != nil {
+		return nil, err
+	}
+	if err := f.override(given, t); err != nil {
+		return nil, err
+	}
+	if f.sends != "" {
+		t.Sends = f.sends
+	}
+	if t.Sends != "" {
+		if err := t.Check(); err != nil {
+			return nil, err
+		}
+		if err := loadSends(t, f.sends == ""); err != nil {
+			return nil, err
+		}
+	}
+	return t, t.Resolve()
+}
+
+func (f *topologyFlags) base(args []string) (*netsim.Topology, error) {
+	switch {
+	case len(args) == 1 && f.preset != "":
+		return nil, usageError("give a topology file or --preset, not both")
+	case len(args) == 1:
+		text, err := os.ReadFile(args[0])
+		if err != nil {
+			return nil, &exitError{exitUsage, err}
+		}
+		return netsim.Parse(args[0], text)
+	case f.preset != "":
+		return netsim.Preset(f.preset, netsim.Scale{})
+	}
+	return nil, usageError("say what to simulate: a topology file, or --preset %s", strings.Join(presetNames(), "|"))
+}
+
+func (f *topologyFlags) override(given func(string) bool, t *netsim.Topology) error {
+	if f.queue != "" {
+		t.Queue = f.queue
+		for i := range t.Switches {
+			t.Switches[i].Queue = ""
+		}
+	}
+	switch f.tc {
+	case "":
+	case "on", "off":
+		t.Control.Enabled = f.tc == "on"
+	default:
+		return usageError("--tc is on or off, not %q", f.tc)
+	}
+	if f.tcCount != "" {
+		if err := t.Control.Count.UnmarshalText([]byte(f.tcCount)); err != nil {
+			return usageError("--tc-count: %v", err)
+		}
+	}
+	if given("duration") {
+		t.Duration = f.duration
+	}
+	if given("warmup") {
+		t.Warmup = f.warmup
+	}
+	if given("seed") || t.Seed == 0 {
+		t.Seed = f.seed
+	}
+	return nil
+}
+
+// loadSends reads the arrivals; a path in a topology file is relative to that file.
+func loadSends(t *netsim.Topology, inFile bool) error {
+	path := t.Sends
+	if inFile && t.File != "" && !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(t.File), path)
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	defer file.Close() // only read
+	return t.SetSends(path, file)
+}
+
+// simulateFlags are the flags of simulate.
+type simulateFlags struct {
+	topologyFlags
+	runs              int
+	sweep             string
+	rxTrace, rxImport string
+	pcap              string
+	force, yes, quiet bool
+	format            format
+}
+
+func newSimulateCmd(env *environment) *cobra.Command {
+	f := &simulateFlags{}
+	cmd := &cobra.Command{
+		Use:   "simulate [TOPOLOGY.yaml]",
+		Short: "Simulate clusters of workers over a network of switches, with the queues of the card",
+		Long: `Simulate a network: workers that send updates, switches with one queue per output port, links, parameter servers,
+ACKs that carry the queues' status back, and the workers' transmission control. The queues are those of the twin; only
+the network around them is a model. The same topology and seed give the same bytes.
+
+With --sweep every value of a parameter is simulated: a phase map shows which phases drop-tail locks out.
+docs/experiments/multihop.md explains topology files, metrics and the experiments table2, table3 and fig10.`,
+		Example: `  olafctl simulate --preset multihop --queue olaf --tc on
+  olafctl simulate topology.yaml --queue fifo --duration 60s --seed 1 -o json
+  olafctl simulate --preset multihop --clusters 1000 --workers-per-cluster 100
+  olafctl simulate --preset multihop --queue fifo --sweep phase=0..100ms --runs 5
+  olafctl simulate --preset ns3-fifo --interval2 300ms --x1 2Mbps --rx-trace rx.csv`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args) },
+	}
+	f.topologyFlags.add(cmd)
+	flags := cmd.Flags()
+	flags.IntVar(&f.runs, "runs", 1, "seeds to simulate, from --seed on")
+	flags.StringVar(&f.sweep, "sweep", "", "simulate a range: phase|jitter|period=LOW..HIGH[/STEPS]")
+	flags.StringVar(&f.rxTrace, "rx-trace", "", "write one CSV line per received update: "+netsim.RxHeader)
+	flags.StringVar(&f.rxImport, "rx-import", "", "measure such a trace of another simulator instead of simulating")
+	flags.StringVar(&f.pcap, "pcap", "", "write what each server receives to this folder, one pcapng a server")
+	flags.BoolVar(&f.force, "force", false, "replace output files that exist")
+	flags.BoolVar(&f.yes, "yes", false, "start even what takes long")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	addFormatFlag(cmd, &f.format)
+	return cmd
+}
+
+func (f *simulateFlags) run(cmd *cobra.Command, env *environment, args []string) error {
+	t, err := f.load(cmd, args)
+	if err != nil {
+		return err
+	}
+	if f.runs < 1 || f.runs > 100_000 {
+		return usageError("--runs is %d; it must be 1 to 100000", f.runs)
+	}
+	files := f.rxTrace != "" || f.pcap != ""
+	if files && (f.runs > 1 || f.sweep != "" || f.rxImport != "") {
+		return usageError("--rx-trace and --pcap belong to a single run")
+	}
+	report := &simulation{Schema: simulateSchema, topology: t}
+	for i := range f.runs {
+		report.Seeds = append(report.Seeds, t.Seed+uint64(i))
+	}
+	if report.Config, err = t.Document(); err != nil {
+		return err
+	}
+	started := env.now()
+	switch {
+	case f.rxImport != "":
+		err = f.measure(report)
+	case f.sweep != "":
+		err = f.vary(cmd.Context(), env, report)
+	default:
+		err = f.simulate(cmd.Context(), env, report)
+	}
+	if errors.Is(err, context.Canceled) {
+		report.Partial = true
+		err = &exitError{exitInterrupted, errors.New("interrupted; what is shown is partial")}
+	}
+	report.Provenance = madeBy(env, started)
+	if len(report.Runs) == 0 && report.Sweep == nil {
+		return err
+	}
+	return errors.Join(err, printReport(env, report, f.format))
+}
+
+// patience refuses what takes long unless it was asked for.
+func (f *simulateFlags) patience(t *netsim.Topology, runs int) error {
+	if f.yes {
+		return nil
+	}
+	return t.Patience(runs)
+}
+
+func (f *simulateFlags) measure(report *simulation) error {
+	file, err := os.Open(f.rxImport)
+	if err != nil {
+		return &exitError{exitUsage, err}
+	}
+	defer file.Close() // only read
+	r, err := netsim.ImportRx(report.topology, f.rxImport, file)
+	if err == nil {
+		report.Runs = []*netsim.Result{r}
+	}
+	return err
+}
+
+func (f *simulateFlags) vary(ctx context.Context, env *environment, report *simulation) error {
+	sweep, err := netsim.ParseSweep(f.sweep)
+	if err != nil {
+		return err
+	}
+	total := len(sweep.Values) * f.runs
+	if err := f.patience(report.topology, total); err != nil {
+		return err
+	}
+	var done atomic.Int64
+	bar := startProgress(env, f.quiet, func() (int, int) { return int(done.Load()), total })
+	points, err := netsim.RunSweep(ctx, report.topology, sweep, report.Seeds, func() { done.Add(1) })
+	bar.stop()
+	if len(points) > 0 {
+		report.Sweep = &sweepDocument{Parameter: sweep.Parameter, Points: points}
+	}
+	return err
+}
+
+func (f *simulateFlags) simulate(ctx context.Context, env *environment, report *simulation) error {
+	if err := f.patience(report.topology, f.runs); err != nil {
+		return err
+	}
+	if f.runs > 1 {
+		var done atomic.Int64
+		bar := startProgress(env, f.quiet, func() (int, int) { return int(done.Load()), f.runs })
+		runs, err := netsim.RunSeeds(ctx, report.topology, report.Seeds, netsim.Options{}, func() { done.Add(1) })
+		bar.stop()
+		for _, r := range runs {
+			if r != nil {
+				report.Runs = append(report.Runs, r)
+			}
+		}
+		return err
+	}
+	out, err := f.open(report.topology)
+	if err != nil {
+		return err
+	}
+	defer out.abandon()
+	const parts = 1000
+	var share atomic.Int64
+	bar := startProgress(env, f.quiet, func() (int, int) { return int(share.Load()), parts })
+	started := env.now()
+	opt := netsim.Options{Progress: func(s float64) { share.Store(int64(s * parts)) }}
+	if !out.empty() {
+		opt.Observer = out
+	}
+	r, err := netsim.Run(ctx, report.topology, opt)
+	bar.stop()
+	if err != nil {
+		return err
+	}
+	report.Runs = []*netsim.Result{r}
+	if !f.quiet {
+		fmt.Fprintf(env.stderr, "%v simulated, %d events, %.2f s\n", r.Time, r.Events, env.now().Sub(started).Seconds())
+	}
+	return out.commit()
+}
+
+// deliveries writes what servers receive to the files that were asked for.
+type deliveries struct {
+	trace     *netsim.RxWriter
+	traceFile *renameio.PendingFile
+	captures  []*capture.File // by server
+	addresses pktgen.Addressing
+	err       error
+}
+
+func (f *simulateFlags) open(t *netsim.Topology) (*deliveries, error) {
+	d := &deliveries{addresses: pktgen.DefaultAddressing()}
+	if err := refuseExisting(f.rxTrace, f.force); err != nil {
+		return nil, err
+	}
+	if f.rxTrace != "" {
+		file, err := renameio.NewPendingFile(f.rxTrace, renameio.WithPermissions(0o644))
+		if err != nil {
+			return nil, fmt.Errorf("create %s: %w", f.rxTrace, err)
+		}
+		d.traceFile, d.trace = file, netsim.NewRxWriter(file)
+	}
+	if f.pcap == "" {
+		return d, nil
+	}
+	if err := os.MkdirAll(f.pcap, 0o755); err != nil {
+		return nil, errors.Join(err, d.abandon())
+	}
+	for i := range t.Servers {
+		file, err := capture.Create(filepath.Join(f.pcap, t.Servers[i].Name+".pcapng"), f.force, 0)
+		if err != nil {
+			return nil, errors.Join(err, d.abandon())
+		}
+		d.captures = append(d.captures, file)
+	}
+	return d, nil
+}
+
+func (d *deliveries) empty() bool { return d.trace == nil && len(d.captures) == 0 }
+
+// Deliver implements netsim.Observer; the first error is kept for commit.
+func (d *deliveries) Deliver(server, worker int, o *olaf.Observation) {
+	if d.trace != nil {
+		d.trace.Deliver(server, worker, o)
+	}
+	if len(d.captures) > 0 && d.err == nil {
+		address := d.addresses.Worker(worker)
+		d.err = d.captures[server].WriteUpdate(o.At, &address, &o.Update, nil)
+	}
+}
+
+func (d *deliveries) commit() error {
+	if d.err != nil {
+		return d.err
+	}
+	if d.trace != nil {
+		if err := d.trace.Flush(); err != nil {
+			return err
+		}
+		if err := d.traceFile.CloseAtomicallyReplace(); err != nil {
+			return err
+		}
+	}
+	for _, c := range d.captures {
+		if err := c.Commit(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// abandon removes what was not committed; after a commit it does nothing.
+func (d *deliveries) abandon() error {
+	var err error
+	if d.traceFile != nil {
+		err = d.traceFile.Cleanup()
+	}
+	for _, c := range d.captures {
+		err = errors.Join(err, c.Abandon())
+	}
+	return err
+}

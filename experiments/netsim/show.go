@@ -1,0 +1,72 @@
+package netsim
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// WriteText prints t for people: what is connected to what, which way updates go, and who sends.
+func (t *Topology) WriteText(w io.Writer) error {
+	n, err := build(t)
+	if err != nil {
+		return err
+	}
+	clusters, workers := t.size()
+	control := "off"
+	if t.Control.Enabled {
+		control = fmt.Sprintf("on, threshold %v, slope %s, N counts %s", t.Control.Threshold, t.Control.Slope, t.Control.Count)
+	}
+	fmt.Fprintf(w, "%s: %s, %s, updates of %v, %v after %v of warm-up, queue %s, transmission control %s\n\n",
+		t.Name, plural(clusters, "cluster"), plural(workers, "worker"), t.Update, t.Duration, t.Warmup, t.Queue, control)
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "LINK\tRATE\tDELAY\tSLOTS\tUPDATES/s AT MOST")
+	for i := range t.Links {
+		l := &t.Links[i]
+		slots := "–"
+		if p, ok := n.portOf[[2]int32{n.index(l.From), n.index(l.To)}]; ok {
+			slots = fmt.Sprint(n.ports[p].slots)
+		}
+		fmt.Fprintf(tw, "%s – %s\t%v\t%v\t%s\t%.4g\n", l.From, l.To, l.Rate, l.Delay, slots, float64(l.Rate)/float64((t.Update+l.Overhead).Bits()))
+	}
+	fmt.Fprintln(tw, "\nGROUP\tCLUSTERS\tWORKERS EACH\tPERIOD\tUPDATES/s\tPATH")
+	seen := map[*Clusters]bool{}
+	for i := range n.clusters {
+		c := &n.clusters[i]
+		if seen[c.spec] {
+			continue
+		}
+		seen[c.spec] = true
+		k := c.spec
+		offered := float64(k.count()*k.Workers) / k.Period.Seconds()
+		fmt.Fprintf(tw, "%s\t%s\t%d\t%v\t%.4g\t%s\n", n.groups[c.group], k.ids(), k.Workers, k.Period, offered, n.paths(t, c))
+	}
+	return tw.Flush()
+}
+
+func (n *network) index(name string) int32 {
+	for i := range n.names {
+		if n.names[i] == name {
+			return int32(i)
+		}
+	}
+	return -1
+}
+
+// paths lists the ways of a cluster's updates.
+func (n *network) paths(t *Topology, c *cluster) string {
+	var ways []string
+	for _, at := range c.attached {
+		ports, err := n.path(t, c.spec.Pos, at, c.server)
+		if err != nil {
+			continue // found when the network was built
+		}
+		way := n.names[at]
+		for _, p := range ports {
+			way += " → " + n.names[n.ports[p].to]
+		}
+		ways = append(ways, way)
+	}
+	return strings.Join(ways, ", ")
+}

@@ -1,0 +1,176 @@
+package netsim
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results"
+)
+
+// Sweep varies one parameter of all workers: phase (the width of the span over which they are spread), jitter or period.
+type Sweep struct {
+	Parameter string
+	Values    []olaf.Duration
+}
+
+// sweepable are the parameters and what setting them means. A phase of 0 puts all workers at the same instant.
+var sweepable = []struct {
+	name string
+	set  func(*Clusters, olaf.Duration)
+}{
+	{"phase", func(k *Clusters, v olaf.Duration) { k.Phase = Span{0, max(v, olaf.Nanosecond)} }},
+	{"jitter", func(k *Clusters, v olaf.Duration) { k.Jitter = v }},
+	{"period", func(k *Clusters, v olaf.Duration) { k.Period = v }},
+}
+
+const (
+	defaultSteps = 20
+	maxSteps     = 1000
+	// PhaseBins is how finely a period is cut in a phase map.
+	PhaseBins = 50
+)
+
+// ParseSweep reads parameter=low..high or parameter=low..high/steps, such as phase=0..100ms/20. Both ends are included.
+// The error matches ErrTopology.
+func ParseSweep(s string) (Sweep, error) {
+	bad := func(format string, args ...any) (Sweep, error) {
+		return Sweep{}, &Error{What: fmt.Sprintf("sweep %q: %s; write it as phase=0..100ms or phase=0..100ms/20", s, fmt.Sprintf(format, args...))}
+	}
+	name, values, ok := strings.Cut(s, "=")
+	if !ok {
+		return bad("there is no =")
+	}
+	var names []string
+	known := false
+	for _, p := range sweepable {
+		names = append(names, p.name)
+		known = known || p.name == name
+	}
+	if !known {
+		return bad("%q is not one of %s", name, strings.Join(names, ", "))
+	}
+	values, stepText, hasSteps := strings.Cut(values, "/")
+	steps := defaultSteps
+	if hasSteps {
+		n, err := strconv.Atoi(stepText)
+		if err != nil || n < 1 || n > maxSteps {
+			return bad("the number of steps is 1 to %d", maxSteps)
+		}
+		steps = n
+	}
+	var span Span
+	if !strings.Contains(values, "..") {
+		return bad("there is no range")
+	}
+	if err := span.UnmarshalText([]byte(values)); err != nil {
+		return bad("%v", err)
+	}
+	sweep := Sweep{Parameter: name}
+	for i := range steps + 1 {
+		sweep.Values = append(sweep.Values, span.From+(span.To-span.From)*olaf.Duration(i)/olaf.Duration(steps))
+	}
+	return sweep, nil
+}
+
+// SweepPoint is one value of a sweep over all its seeds.
+type SweepPoint struct {
+	Value          olaf.Duration     `json:"-"`
+	ValueNS        float64           `json:"value_ns"`
+	LossPct        results.Statistic `json:"loss_packets_pct"`
+	AoMCluster     results.Statistic `json:"aom_cluster_ns"`
+	AoMWorker      results.Statistic `json:"aom_worker_ns"`
+	AoMWorkerMax   results.Statistic `json:"aom_worker_max_ns"`
+	JainWorkers    results.Statistic `json:"jain_workers"`
+	NeverDelivered results.Statistic `json:"never_delivered"`
+	// Delivered is the share of updates that arrived, alone or merged, of the workers whose phase lies in each bin of
+	// their period; missing where there are none.
+	Delivered []results.Float `json:"delivered_by_phase"`
+}
+
+// Apply gives the topology with the parameter at a value.
+func (s *Sweep) apply(t *Topology, v olaf.Duration) *Topology {
+	one := *t
+	one.Clusters = append([]Clusters(nil), t.Clusters...)
+	for _, p := range sweepable {
+		if p.name != s.Parameter {
+			continue
+		}
+		for i := range one.Clusters {
+			p.set(&one.Clusters[i], v)
+		}
+	}
+	return &one
+}
+
+// Check says which value of the sweep t can't have, before anything runs.
+func (s *Sweep) Check(t *Topology) error {
+	for _, v := range s.Values {
+		if err := s.apply(t, v).Resolve(); err != nil {
+			return fmt.Errorf("%s = %v: %w", s.Parameter, v, err)
+		}
+	}
+	return nil
+}
+
+// RunSweep simulates every value under every seed.
+func RunSweep(ctx context.Context, t *Topology, s Sweep, seeds []uint64, done func()) ([]SweepPoint, error) {
+	if err := s.Check(t); err != nil {
+		return nil, err
+	}
+	var points []SweepPoint
+	for _, v := range s.Values {
+		runs, err := RunSeeds(ctx, s.apply(t, v), seeds, Options{Workers: true}, done)
+		if err != nil {
+			return points, err
+		}
+		points = append(points, sweepPoint(v, runs, t))
+	}
+	return points, nil
+}
+
+func sweepPoint(v olaf.Duration, runs []*Result, t *Topology) SweepPoint {
+	over := func(of func(*Result) results.Float) results.Statistic {
+		var values []results.Float
+		for _, r := range runs {
+			values = append(values, of(r))
+		}
+		return results.Describe(values, "no run had it")
+	}
+	p := SweepPoint{
+		Value: v, ValueNS: v.NS(),
+		LossPct:        over(func(r *Result) results.Float { return r.Loss.Packets }),
+		AoMCluster:     over(func(r *Result) results.Float { return r.Ages.Cluster }),
+		AoMWorker:      over(func(r *Result) results.Float { return r.Ages.Worker }),
+		JainWorkers:    over(func(r *Result) results.Float { return r.Fairness.Workers }),
+		NeverDelivered: over(func(r *Result) results.Float { return results.Float(r.NeverDelivered) }),
+	}
+	p.AoMWorkerMax = over(func(r *Result) results.Float {
+		oldest := results.Missing()
+		for i := range r.Workers {
+			if a := r.Workers[i].AoM; a.Known() && !(oldest >= a) {
+				oldest = a
+			}
+		}
+		return oldest
+	})
+	var sent, received [PhaseBins]uint64
+	for _, r := range runs {
+		for i := range r.Workers {
+			w := &r.Workers[i]
+			bin := min(int(w.Share*PhaseBins), PhaseBins-1)
+			sent[bin] += uint64(w.Sent)
+			received[bin] += uint64(w.Received)
+		}
+	}
+	for b := range sent {
+		share := results.Missing()
+		if sent[b] > 0 {
+			share = results.Float(float64(received[b]) / float64(sent[b]))
+		}
+		p.Delivered = append(p.Delivered, share)
+	}
+	return p
+}
