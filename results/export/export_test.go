@@ -1,0 +1,129 @@
+package export
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/parquet-go/parquet-go"
+)
+
+func TestFilesAreWholeOrNotThere(t *testing.T) {
+	dir := t.TempDir()
+	old := filepath.Join(dir, "old")
+	if err := os.WriteFile(old, []byte("kept"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	fine := func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }
+	fresh := filepath.Join(dir, "sub", "fresh")
+	targets := []Target{{fresh, fine}, {old, fine}}
+	if err := Files(targets, false); !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "--force") {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(fresh); err == nil {
+		t.Error("a file was written though another target exists")
+	}
+	boom := errors.New("disk full")
+	if err := Files([]Target{{old, func(w io.Writer) error { return errors.Join(fine(w), boom) }}}, true); !errors.Is(err, boom) {
+		t.Fatal(err)
+	}
+	if raw, _ := os.ReadFile(old); string(raw) != "kept" {
+		t.Errorf("a failed export left %q", raw)
+	}
+	if err := Files(targets, true); err != nil {
+		t.Fatal(err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
+		t.Errorf("something is left over: %v", entries)
+	}
+	if err := Files([]Target{{filepath.Join(old, "below"), fine}}, true); err == nil {
+		t.Error("a file below a file")
+	}
+}
+
+func TestEveryExport(t *testing.T) {
+	r := example.Result(3)
+	dir := t.TempDir()
+	svg, err := Figures(filepath.Join(dir, "svg"), "svg", r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Figures(dir, "jpg", r); err == nil {
+		t.Error("jpg")
+	}
+	targets := append(svg, Workbook(filepath.Join(dir, "o.xlsx"), r), Report(filepath.Join(dir, "o.html"), r), Document(filepath.Join(dir, "o.json"), r.Bench))
+	targets = append(append(targets, CSV(filepath.Join(dir, "csv"), r)...), Parquet(filepath.Join(dir, "parquet"), r)...)
+	targets = append(targets, Observations(filepath.Join(dir, "parquet"), func(each func(*Labelled) error) error {
+		for i := range r.Samples {
+			if err := each(&r.Samples[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}))
+	if err := Files(targets, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, target := range targets {
+		var again bytes.Buffer
+		if err := target.Write(&again); err != nil {
+			t.Fatal(err)
+		}
+		if raw, err := os.ReadFile(target.Path); err != nil || !bytes.Equal(raw, again.Bytes()) {
+			t.Errorf("%s: two writings differ (%v)", target.Path, err)
+		}
+	}
+	checkSheets(t, filepath.Join(dir, "parquet"), r)
+	rows, err := parquet.ReadFile[observation](filepath.Join(dir, "parquet", "observations.parquet"))
+	if err != nil || len(rows) != len(r.Samples) {
+		t.Fatal(len(rows), err)
+	}
+	for i, row := range rows {
+		o := &r.Samples[i].Observation
+		if row.AtPS != int64(o.At) || row.GenNS != int64(o.Update.GenNS) || len(row.Contributors) != len(o.Contributors) || *row.QueuedPS != int64(o.Queued) {
+			t.Fatalf("row %d: %+v", i, row)
+		}
+	}
+}
+
+// checkSheets reads every table back and compares cell by cell.
+func checkSheets(t *testing.T, dir string, r *sheets.Result) {
+	t.Helper()
+	for _, s := range sheets.Book(r).Sheets {
+		if s.Name == "Events" {
+			continue
+		}
+		raw, err := os.ReadFile(filepath.Join(dir, fileName(&s)+".parquet"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		file, err := parquet.OpenFile(bytes.NewReader(raw), int64(len(raw)))
+		if err != nil || file.NumRows() != int64(len(s.Rows)) {
+			t.Fatalf("%s: %v", s.Name, err)
+		}
+		for i, column := range file.Schema().Columns() {
+			if want := columnName(s.Columns[i]); !strings.HasPrefix(column[0], want) {
+				t.Errorf("%s: column %d is %s, want %s", s.Name, i, column[0], want)
+			}
+		}
+		reader := parquet.NewReader(file)
+		rows := make([]parquet.Row, len(s.Rows)+1)
+		n, err := reader.ReadRows(rows)
+		if n != len(s.Rows) || err != nil && err != io.EOF {
+			t.Fatal(n, err)
+		}
+		for i := range n {
+			for k, v := range rows[i] {
+				if want := valueOf(s.Rows[i][k], s.Columns[k]); v.IsNull() != want.IsNull() || !v.IsNull() && !parquet.Equal(v, want) {
+					t.Errorf("%s row %d column %d: %v, want %v", s.Name, i, k, v, want)
+				}
+			}
+		}
+	}
+}
