@@ -278,3 +278,34 @@ func BenchmarkKeep30Runs(b *testing.B) {
 		}
 	}
 }
+
+func TestExportsComeOutTheSame(t *testing.T) {
+	s := opened(t)
+	f := keep(t, s, 2)
+	for _, kind := range []string{KindWorkbook, KindReport} {
+		if err := Remember(s, f, kind, "v1"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Remember(s, f, "odt", "v1"); err == nil {
+		t.Error("odt")
+	}
+	if n, err := VerifyExports(s, f, "v1"); err != nil || n != 2 {
+		t.Error(n, err)
+	}
+	if n, err := VerifyExports(s, f, "v2"); err != nil || n != 0 {
+		t.Error("exports of another version were compared", n, err)
+	}
+	if err := s.SetExport(f.ID(), store.Export{Kind: KindReport, Tool: "v1", SHA256: "00"}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := VerifyExports(s, f, "v1"); !errors.Is(err, ErrMismatch) {
+		t.Error(err)
+	}
+	if err := s.Remove(f.ID()); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := s.Exports(f.ID()); err != nil || left != nil {
+		t.Error(left, err)
+	}
+}

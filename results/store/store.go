@@ -10,6 +10,7 @@
 //	runs/<id>/                     a finished run: manifest.json, digests.json, and the caller's files
 //	runs/.<id>.incomplete/         one that is being written, or was when its process died
 //	notes/<id>                     a line of text
+//	exports/<id>                   digests of what was exported from it
 package store
 
 import (
@@ -92,7 +93,7 @@ type Store struct {
 
 // Open opens the store in dir and makes it when there is none. Close it after use.
 func Open(dir string) (*Store, error) {
-	for _, d := range []string{dir, filepath.Join(dir, "runs"), filepath.Join(dir, "notes")} {
+	for _, d := range []string{dir, filepath.Join(dir, "runs"), filepath.Join(dir, "notes"), filepath.Join(dir, "exports")} {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return nil, fmt.Errorf("the run store can't be made: %w; choose another place with --store", err)
 		}
@@ -137,6 +138,48 @@ func (s *Store) incompletePath(id string) string {
 }
 
 func (s *Store) notePath(id string) string { return filepath.Join(s.dir, "notes", id) }
+
+func (s *Store) exportsPath(id string) string { return filepath.Join(s.dir, "exports", id) }
+
+// Export is what was once exported from a run.
+type Export struct {
+	Kind   string `json:"kind"` // xlsx, report
+	Tool   string `json:"tool"` // the version that made it
+	SHA256 string `json:"sha256"`
+}
+
+// Exports lists what was exported from a run.
+func (s *Store) Exports(id string) ([]Export, error) {
+	raw, err := os.ReadFile(s.exportsPath(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the exports of %s can't be read: %w", id, err)
+	}
+	var exports []Export
+	if err := json.Unmarshal(raw, &exports); err != nil {
+		return nil, damaged(id, fmt.Errorf("the list of its exports: %w", err))
+	}
+	return exports, nil
+}
+
+// SetExport remembers an export; one of the same kind and tool is replaced.
+func (s *Store) SetExport(id string, e Export) error {
+	exports, err := s.Exports(id)
+	if err != nil {
+		return err
+	}
+	exports = slices.DeleteFunc(exports, func(old Export) bool { return old.Kind == e.Kind && old.Tool == e.Tool })
+	raw, err := json.Marshal(append(exports, e))
+	if err != nil {
+		return err
+	}
+	if err := renameio.WriteFile(s.exportsPath(id), append(raw, '\n'), 0o644); err != nil {
+		return fmt.Errorf("the exports of %s can't be written: %w", id, err)
+	}
+	return nil
+}
 
 // folders lists the ids of finished runs and of those that are not, each in ascending order.
 func (s *Store) folders() (finished, unfinished []string, err error) {
@@ -313,8 +356,10 @@ func (s *Store) Remove(id string) error {
 	if err := errors.Join(os.RemoveAll(trash), s.index.change(nil, []string{id})); err != nil {
 		return fmt.Errorf("%s can't be removed: %w", id, err)
 	}
-	if err := os.Remove(s.notePath(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("the note of %s can't be removed: %w", id, err)
+	for _, beside := range []string{s.notePath(id), s.exportsPath(id)} {
+		if err := os.Remove(beside); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("what belongs to %s can't be removed: %w", id, err)
+		}
 	}
 	return nil
 }

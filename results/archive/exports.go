@@ -1,0 +1,81 @@
+package archive
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+
+	"github.com/olafctl/olaf/results/report"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/store"
+	"github.com/olafctl/olaf/results/xlsx"
+)
+
+// Kinds of exports that come out byte for byte the same.
+const (
+	KindWorkbook = "xlsx"
+	KindReport   = "report"
+)
+
+func exporter(kind string) (func(io.Writer, *sheets.Result) error, bool) {
+	write, ok := map[string]func(io.Writer, *sheets.Result) error{
+		KindWorkbook: func(w io.Writer, r *sheets.Result) error { return xlsx.Write(w, sheets.Book(r)) },
+		KindReport:   report.Write,
+	}[kind]
+	return write, ok
+}
+
+func digest(kind string, r *sheets.Result) (string, error) {
+	write, ok := exporter(kind)
+	if !ok {
+		return "", fmt.Errorf("no export of kind %q", kind)
+	}
+	h := sha256.New()
+	err := write(h, r)
+	return hex.EncodeToString(h.Sum(nil)), err
+}
+
+// Remember keeps the digest of an export of the given kind beside the stored run, so that VerifyExports can tell whether
+// it comes out the same again. tool is the version of the running program.
+func Remember(s *store.Store, f *store.Folder, kind, tool string) error {
+	r, err := Load(f)
+	if err != nil {
+		return err
+	}
+	sum, err := digest(kind, r)
+	if err != nil {
+		return err
+	}
+	return s.SetExport(f.ID(), store.Export{Kind: kind, Tool: tool, SHA256: sum})
+}
+
+// VerifyExports makes every remembered export of this tool version again and says how many there were. One that comes
+// out differently is an error that matches ErrMismatch.
+func VerifyExports(s *store.Store, f *store.Folder, tool string) (int, error) {
+	exports, err := s.Exports(f.ID())
+	if err != nil {
+		return 0, err
+	}
+	var r *sheets.Result
+	checked := 0
+	for _, e := range exports {
+		if e.Tool != tool {
+			continue
+		}
+		if r == nil {
+			if r, err = Load(f); err != nil {
+				return checked, err
+			}
+		}
+		sum, err := digest(e.Kind, r)
+		if err != nil {
+			return checked, err
+		}
+		if sum != e.SHA256 {
+			return checked, mismatch(f, "the %s comes out differently (SHA-256 %.12s…, was %.12s…)", e.Kind, sum, e.SHA256)
+		}
+		checked++
+	}
+	return checked, nil
+}
