@@ -11,11 +11,14 @@ import (
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/replay"
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results/compare"
 	"github.com/olafctl/olaf/results/store"
 )
@@ -60,7 +63,11 @@ var codeOfKind = []struct {
 	{experiments.ErrSpec, exitUsage},
 	{experiments.ErrBackend, exitUsage},
 	{experiments.ErrUnknown, exitUsage},
+	{netsim.ErrTopology, exitUsage},
+	{netsim.ErrLong, exitUsage},
 	{pktgen.ErrWorkload, exitUsage},
+	{rl.ErrConfig, exitUsage},
+	{trace.ErrScaling, exitUsage},
 	{store.ErrUnknown, exitUsage},
 	{store.ErrIncomplete, exitUsage},
 	{store.ErrName, exitUsage},
