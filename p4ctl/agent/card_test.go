@@ -111,7 +111,7 @@ func TestDeviceFollowsState(t *testing.T) {
 			for range rapid.IntRange(1, 8).Draw(r, "updates") {
 				req.Updates = append(req.Updates, randomUpdate(r))
 			}
-			state, faults, err := p.write(c, nil, req)
+			state, _, faults, err := p.write(c, nil, req)
 			if err != nil {
 				r.Fatal(err)
 			}
@@ -209,7 +209,7 @@ func FuzzWrite(f *testing.F) {
 		if err := p.commit(c, 1, nil); err != nil {
 			t.Fatal(err)
 		}
-		state, faults, err := p.write(c, nil, req)
+		state, _, faults, err := p.write(c, nil, req)
 		if err != nil {
 			return
 		}

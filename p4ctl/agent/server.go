@@ -8,6 +8,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"sync/atomic"
 
@@ -53,6 +54,9 @@ type Options struct {
 	DeviceID uint64
 	// Roles are the named roles; a name that is not here covers nothing.
 	Roles map[string]Role
+	// Journal is the file in which pipeline and tables survive the agent; empty keeps them in memory only. After a crash
+	// the device is reset and the journal replayed. Election ids are forgotten, as the specification wants.
+	Journal string
 	// MaxStreams bounds the controllers of one role; 0 means 64.
 	MaxStreams int
 }
@@ -68,6 +72,7 @@ type Agent struct {
 	writes  sync.Mutex
 	current atomic.Pointer[pipeline]
 	version uint64 // of the newest state; under writes
+	journal *journal
 
 	turns   sync.Mutex // one arbitration at a time, until everybody was told
 	guard   sync.Mutex // over the arbiter and outboxes
@@ -76,7 +81,8 @@ type Agent struct {
 	last    connection
 }
 
-// New makes an agent without a pipeline.
+// New makes an agent. It has no pipeline, unless the journal has one: then the device holds the journal's tables on
+// return. A journal that is damaged or does not fit the device is an error that matches ErrJournal, and stays as it is.
 func New(o Options) (*Agent, error) {
 	if o.Backend == nil || o.Profile.Name == "" {
 		return nil, errors.New("agent: a backend and a table profile are needed")
@@ -87,7 +93,40 @@ func New(o Options) (*Agent, error) {
 	if o.MaxStreams == 0 {
 		o.MaxStreams = 64
 	}
-	return &Agent{device: o.DeviceID, options: o, arbiter: newArbiter(o.DeviceID, o.MaxStreams), boxes: make(map[connection]*outbox)}, nil
+	a := &Agent{device: o.DeviceID, options: o, arbiter: newArbiter(o.DeviceID, o.MaxStreams), boxes: make(map[connection]*outbox)}
+	if o.Journal == "" {
+		return a, nil
+	}
+	return a, a.resume(o.Journal)
+}
+
+// resume puts the journal's tables on the device.
+func (a *Agent) resume(path string) error {
+	j, config, batches, err := openJournal(path)
+	if err != nil {
+		return err
+	}
+	a.journal = j
+	if config == nil {
+		return nil
+	}
+	p, err := replay(a.options.Backend, a.options, config, batches)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	a.version++
+	if err := p.commit(a.options.Backend, a.version, nil); err != nil {
+		return err
+	}
+	a.current.Store(p)
+	return j.rewrite(p)
+}
+
+// Close lets go of the journal; nothing may be written afterwards.
+func (a *Agent) Close() error {
+	a.writes.Lock()
+	defer a.writes.Unlock()
+	return a.journal.close()
 }
 
 // Capabilities says which P4Runtime this is; with a device id it also checks that.
@@ -113,12 +152,14 @@ func (a *Agent) Write(_ context.Context, req *v1.WriteRequest) (*v1.WriteRespons
 	if p == nil {
 		return nil, noPipeline()
 	}
-	state, faults, err := p.write(a.options.Backend, role, req)
-	if state != p.state && state != nil && len(req.Updates) > 0 {
-		a.publish(p, state)
-	}
+	state, changes, faults, err := p.write(a.options.Backend, role, req)
 	if err != nil {
 		return nil, err
+	}
+	if len(changes) > 0 {
+		if err := a.publish(p, state, changes); err != nil {
+			return nil, err
+		}
 	}
 	if err := batchStatus("updates", faults); err != nil {
 		return nil, err
@@ -126,16 +167,24 @@ func (a *Agent) Write(_ context.Context, req *v1.WriteRequest) (*v1.WriteRespons
 	return &v1.WriteResponse{}, nil
 }
 
-// publish makes a batch visible to reads and, when the pipeline is on the device, to the data path.
-func (a *Agent) publish(p *pipeline, state *State) {
+// publish makes a batch durable and visible to reads and, when the pipeline is on the device, to the data path. A batch
+// that can't be made durable is taken back.
+func (a *Agent) publish(p *pipeline, state *State, changes []Change) error {
 	next := *p
-	a.version++
-	state.version = a.version
+	state.version = a.version + 1
 	next.state = state
 	if next.committed {
+		if err := a.journal.add(&next, changes); err != nil {
+			if again := a.options.Backend.Commit(p.state); again != nil {
+				return status.Errorf(codes.DataLoss, "%v, and going back failed (%v): the device's tables are unknown", err, again)
+			}
+			return status.Errorf(codes.Internal, "nothing was written: %v", err)
+		}
 		a.options.Backend.Publish(state)
 	}
+	a.version++
 	a.current.Store(&next)
+	return nil
 }
 
 // mayWrite checks role and primacy, and says what the role covers.
@@ -221,9 +270,15 @@ func (a *Agent) SetForwardingPipelineConfig(_ context.Context, req *v1.SetForwar
 	if err != nil {
 		return nil, err
 	}
-	if next != nil {
-		a.version++
-		a.current.Store(next)
+	if next == nil {
+		return &v1.SetForwardingPipelineConfigResponse{}, nil
+	}
+	a.version++
+	a.current.Store(next)
+	if next.committed {
+		if err := a.journal.rewrite(next); err != nil {
+			return nil, status.Errorf(codes.Internal, "the pipeline is committed, but not durable: %v", err)
+		}
 	}
 	return &v1.SetForwardingPipelineConfigResponse{}, nil
 }

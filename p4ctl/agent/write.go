@@ -13,19 +13,19 @@ import (
 // step is one update that can be done, and how to undo it.
 type step struct{ do, undo Change }
 
-// write handles a Write after arbitration: it tries every update in order and returns the new state, with one error
-// per update when any failed. The state passed in stays as it is.
-func (p *pipeline) write(b Backend, role *Role, req *v1.WriteRequest) (*State, []error, error) {
+// write handles a Write after arbitration: it tries every update in order and returns the new state, the changes that
+// led there, and one error per update when any failed. The pipeline and its state stay as they are.
+func (p *pipeline) write(b Backend, role *Role, req *v1.WriteRequest) (next *State, changes []Change, faults []error, err error) {
 	stopAtFault, err := atomicity(b, req.Atomicity)
 	if err != nil {
-		return nil, nil, err
+		return p.state, nil, nil, err
 	}
-	next := *p.state
+	state := *p.state
+	next = &state
 	e := new(edit)
-	var done []step
-	var faults []error
+	var undo []Change
 	for i, u := range req.Updates {
-		s, err := p.prepare(&next, role, u)
+		s, err := p.prepare(next, role, u)
 		if err == nil && p.committed {
 			err = b.Do(s.do)
 		}
@@ -35,16 +35,15 @@ func (p *pipeline) write(b Backend, role *Role, req *v1.WriteRequest) (*State, [
 			}
 			faults[i] = err
 			if stopAtFault {
-				return p.state, aborted(faults, i), p.rollback(b, done)
+				return p.state, nil, aborted(faults, i), p.rollback(b, undo)
 			}
 			continue
 		}
 		next.apply(e, s.do)
-		if stopAtFault {
-			done = append(done, s)
-		}
+		changes = append(changes, s.do)
+		undo = append(undo, s.undo)
 	}
-	return &next, faults, nil
+	return next, changes, faults, nil
 }
 
 // atomicity says whether the batch ends at the first fault, and refuses what the backend can't promise.
@@ -75,13 +74,13 @@ func aborted(faults []error, at int) []error {
 	return faults
 }
 
-// rollback undoes the steps on the device, newest first. If the device refuses, it is reset to the state before.
-func (p *pipeline) rollback(b Backend, done []step) error {
+// rollback takes changes back on the device, newest first. If the device refuses, it is reset to the state before.
+func (p *pipeline) rollback(b Backend, undo []Change) error {
 	if !p.committed {
 		return nil
 	}
-	for i := len(done) - 1; i >= 0; i-- {
-		err := b.Do(done[i].undo)
+	for i := len(undo) - 1; i >= 0; i-- {
+		err := b.Do(undo[i])
 		if err == nil {
 			continue
 		}

@@ -1,0 +1,267 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// owner is an agent with a journal whose RPCs are called directly, as a primary of id 1.
+type owner struct {
+	*Agent
+	card *card
+}
+
+func newOwner(t *testing.T, path string, profile p4.Profile) (*owner, error) {
+	t.Helper()
+	c := newCard()
+	a, err := New(Options{Backend: c, Profile: profile, Journal: path})
+	if err != nil {
+		return nil, err
+	}
+	t.Cleanup(func() { a.Close() })
+	stream, _ := a.join()
+	return &owner{a, c}, a.announce(stream, &v1.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1}})
+}
+
+func (o *owner) push(action v1.SetForwardingPipelineConfigRequest_Action, config *v1.ForwardingPipelineConfig) error {
+	_, err := o.SetForwardingPipelineConfig(context.Background(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1}, Action: action, Config: config})
+	return err
+}
+
+func (o *owner) send(updates ...*v1.Update) error {
+	_, err := o.Write(context.Background(), &v1.WriteRequest{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1}, Updates: updates})
+	return err
+}
+
+func workerUpdate(op Op, key uint32) *v1.Update {
+	return &v1.Update{Type: op, Entity: entryOf(p4.TableWorkers, key, p4.ActionSetWorker, 1, key)}
+}
+
+// filled is an owner with a pipeline and a few batches behind it.
+func filled(t *testing.T, path string) *owner {
+	t.Helper()
+	o, err := newOwner(t, path, p4.Lab())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := o.push(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, labConfig()); err != nil {
+		t.Fatal(err)
+	}
+	group := &v1.Update{Type: v1.Update_INSERT, Entity: groupProto(&Group{ID: 1, Members: []Member{{1, 2}, {3, 4}}, Metadata: []byte("m"), legacy: []bool{true, false}})}
+	for _, batch := range [][]*v1.Update{
+		{workerUpdate(v1.Update_INSERT, 1), workerUpdate(v1.Update_INSERT, 2)},
+		{group, {Type: v1.Update_INSERT, Entity: entryOf(p4.TableClusterGroups, 1, p4.ActionSetGroup, 1)}},
+		{workerUpdate(v1.Update_DELETE, 1), workerUpdate(v1.Update_INSERT, 3)},
+	} {
+		if err := o.send(batch...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return o
+}
+
+// dump is everything that a controller can read.
+func dump(t *testing.T, p *pipeline) string {
+	t.Helper()
+	var b bytes.Buffer
+	emit := func(e *v1.Entity) error { fmt.Fprintln(&b, e); return nil }
+	if err := p.readTables(nil, nil, emit); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.readGroups(nil, 0, emit); err != nil {
+		t.Fatal(err)
+	}
+	wire, _ := proto.MarshalOptions{Deterministic: true}.Marshal(p.config)
+	fmt.Fprintf(&b, "%x", wire)
+	return b.String()
+}
+
+// TestJournalSurvivesCrash kills the agent (it just stops being used) and starts another with an empty card.
+func TestJournalSurvivesCrash(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tables")
+	before := filled(t, path)
+	if updates := before.send(workerUpdate(v1.Update_INSERT, 3), workerUpdate(v1.Update_INSERT, 4)); status.Code(updates) != codes.Unknown {
+		t.Fatal(updates)
+	}
+	for round := range 3 {
+		after, err := newOwner(t, path, p4.Lab())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := dump(t, after.current.Load()), dump(t, before.current.Load()); got != want {
+			t.Errorf("round %d: after a crash\n%s\nbefore\n%s", round, got, want)
+		}
+		if !after.card.holds(after.current.Load().state) || after.card.size() != 4 {
+			t.Errorf("round %d: the card holds %v", round, after.card.entries)
+		}
+		if err := after.send(workerUpdate(v1.Update_MODIFY, 2)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestJournalKeepsCommittedOnly checks what a saved pipeline and a new commit do.
+func TestJournalKeepsCommittedOnly(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tables")
+	o := filled(t, path)
+	if err := o.push(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_SAVE, labConfig()); err != nil {
+		t.Fatal(err)
+	}
+	if err := o.send(workerUpdate(v1.Update_INSERT, 9)); err != nil {
+		t.Fatal(err)
+	}
+	again, err := newOwner(t, path, p4.Lab())
+	if err != nil || again.card.size() != 3 {
+		t.Fatalf("a saved pipeline replaced the committed one: %v, %v", again.card.entries, err)
+	}
+	if err := o.push(v1.SetForwardingPipelineConfigRequest_COMMIT, nil); err != nil {
+		t.Fatal(err)
+	}
+	if again, err = newOwner(t, path, p4.Lab()); err != nil || again.card.size() != 1 {
+		t.Fatalf("after COMMIT: %v, %v", again.card.entries, err)
+	}
+}
+
+// TestJournalCutAnywhere cuts the file after every byte: either batches are missing from the end, or there is no
+// pipeline yet, which is an error.
+func TestJournalCutAnywhere(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tables")
+	filled(t, path)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, all, err := readJournal(bytes.NewReader(whole))
+	if err != nil || len(all) != 3 {
+		t.Fatalf("%d batches, %v", len(all), err)
+	}
+	last := 0
+	for n := range whole {
+		config, batches, err := readJournal(bytes.NewReader(whole[:n]))
+		if config == nil {
+			if !errors.Is(err, ErrJournal) {
+				t.Fatalf("cut at %d: %v", n, err)
+			}
+			continue
+		}
+		if err != nil || len(batches) < last || len(batches) > 2 {
+			t.Fatalf("cut at %d: %d batches after %d, %v", n, len(batches), last, err)
+		}
+		last = len(batches)
+	}
+	if last != 2 {
+		t.Errorf("the longest cut has %d batches", last)
+	}
+	if _, batches, err := readJournal(bytes.NewReader(append(bytes.Clone(whole), make([]byte, 4096)...))); err != nil || len(batches) != 3 {
+		t.Errorf("with zeros at the end: %d batches, %v", len(batches), err)
+	}
+	for n := len(journalMagic); n < len(whole)-200; n += 7 { // damage before the end is never passed over
+		bad := bytes.Clone(whole)
+		bad[n] ^= 0x10
+		config, batches, err := readJournal(bytes.NewReader(bad))
+		if err == nil && config != nil && len(batches) == 3 {
+			t.Fatalf("damage at %d went unnoticed", n)
+		}
+	}
+}
+
+// TestJournalRefuses wants an error, and the file as it was.
+func TestJournalRefuses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tables")
+	filled(t, path)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	small := p4.Lab()
+	small.Workers = 1
+	for name, c := range map[string]struct {
+		text    []byte
+		profile p4.Profile
+	}{
+		"another device":    {whole, small},
+		"a foreign file":    {[]byte("hello, this is not a journal"), p4.Lab()},
+		"a damaged file":    {append(bytes.Clone(whole[:200]), append([]byte{0xff}, whole[201:]...)...), p4.Lab()},
+		"a file with holes": {append(append(bytes.Clone(whole), make([]byte, 64)...), 1), p4.Lab()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if err := os.WriteFile(path, c.text, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := newOwner(t, path, c.profile); !errors.Is(err, ErrJournal) {
+				t.Errorf("got %v", err)
+			}
+			if now, _ := os.ReadFile(path); !bytes.Equal(now, c.text) {
+				t.Error("the file was changed")
+			}
+		})
+	}
+}
+
+// TestJournalFull takes the file away under the agent: a batch that can't be made durable does not happen.
+func TestJournalFull(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tables")
+	o := filled(t, path)
+	before := dump(t, o.current.Load())
+	o.journal.file.Close()
+	if err := o.send(workerUpdate(v1.Update_INSERT, 7)); status.Code(err) != codes.Internal {
+		t.Errorf("got %v", err)
+	}
+	if dump(t, o.current.Load()) != before || !o.card.holds(o.current.Load().state) {
+		t.Error("the batch is half there")
+	}
+}
+
+// FuzzReadJournal wants an error or a journal, never a panic or a giant allocation.
+func FuzzReadJournal(f *testing.F) {
+	b, err := appendRecord([]byte(journalMagic), recordPipeline, &v1.ForwardingPipelineConfig{P4DeviceConfig: []byte("x")})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	b, err = appendRecord(b, recordBatch, &v1.WriteRequest{Updates: []*v1.Update{workerUpdate(v1.Update_INSERT, 1)}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add(append(b, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 2))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		config, _, err := readJournal(bytes.NewReader(text))
+		if (err == nil) != (config != nil) {
+			t.Fatalf("config %v, error %v", config, err)
+		}
+	})
+}
+
+// BenchmarkDurableBatch is a batch of 100 with its synced append.
+func BenchmarkDurableBatch(b *testing.B) {
+	j := &journal{path: filepath.Join(b.TempDir(), "tables")}
+	p, err := verify(new(Embedded), p4.Twin(), &v1.ForwardingPipelineConfig{P4Info: p4.Twin().Info()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := j.rewrite(p); err != nil {
+		b.Fatal(err)
+	}
+	var changes []Change
+	for i := range uint32(100) {
+		changes = append(changes, Change{Op: v1.Update_INSERT, Entry: &Entry{Table: p4.TableWorkers, Key: i, Action: p4.ActionSetWorker}})
+	}
+	for b.Loop() {
+		if err := j.add(p, changes); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
