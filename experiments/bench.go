@@ -93,7 +93,7 @@ func NewBenchReport(o *Outcome) (*BenchReport, error) {
 // of runs and the seed.
 func (s *Spec) comparable() bool {
 	reference := Table1()
-	return s.Workload == reference.Workload && s.Slots == reference.Slots && s.Profile == reference.Profile &&
+	return s.Trace == nil && s.Workload == reference.Workload && s.Slots == reference.Slots && s.Profile == reference.Profile &&
 		s.DequeueCycles == nil && s.MergeCycles == nil && s.Overhead == 0 && !s.RewardFilter
 }
 

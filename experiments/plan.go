@@ -57,9 +57,9 @@ func NewPlan(s Spec) (*Plan, error) {
 func (p *Plan) addressing() pktgen.Addressing { return pktgen.DefaultAddressing() }
 
 // job is what the generator plays under one seed's schedule.
-func (p *Plan) job(schedule *pktgen.Schedule) pktgen.Job {
+func (p *Plan) job(source pktgen.Source) pktgen.Job {
 	w := &p.Spec.Workload
-	return pktgen.Job{Placement: w.Placement, Addressing: p.addressing(), Size: w.Size, Source: schedule}
+	return pktgen.Job{Placement: w.Placement, Addressing: p.addressing(), Size: w.Size, Source: source}
 }
 
 // queue is how the card shall work for one configuration. Provenance is always on where it costs nothing but memory:

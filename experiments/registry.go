@@ -58,7 +58,7 @@ type Report interface {
 
 // All lists the experiments in the paper's order.
 func All() []Experiment {
-	return []Experiment{table1, fig6, fig2, fig3, fig7, fig8, table2, table3, fig10}
+	return []Experiment{table1, table1Trace, fig6, fig2, fig3, fig7, fig8, table2, table3, fig10}
 }
 
 // Find returns the named experiment. The error matches ErrUnknown and lists what there is.

@@ -118,7 +118,7 @@ func (r *runner) take() (seed int, ok bool) {
 func (r *runner) work(ctx context.Context, lane Lane) error {
 	b := &bench{runner: r, lane: lane, collector: results.NewCollector(results.Config{})}
 	var err error
-	if b.schedule, err = pktgen.NewSchedule(r.plan.Spec.Workload, 0); err != nil {
+	if b.traffic, err = r.plan.Spec.newTraffic(); err != nil {
 		return err
 	}
 	b.generator = pktgen.NewGenerator(lane.Device)
@@ -142,7 +142,7 @@ type bench struct {
 	*runner
 	lane         Lane
 	generator    *pktgen.Generator
-	schedule     *pktgen.Schedule
+	traffic      traffic
 	collector    *results.Collector
 	observations []olaf.Observation
 	digest       digest
@@ -150,8 +150,11 @@ type bench struct {
 
 // seed loads one seed's traffic once and measures every configuration under it.
 func (b *bench) seed(ctx context.Context, index int) ([]results.Run, error) {
-	b.schedule.Reset(b.plan.Seeds[index])
-	if err := b.generator.Program(ctx, b.plan.job(b.schedule)); err != nil {
+	source, err := b.traffic.load(b.plan.Seeds[index])
+	if err != nil {
+		return nil, err
+	}
+	if err := b.generator.Program(ctx, b.plan.job(source)); err != nil {
 		return nil, fmt.Errorf("program the generator: %w", err)
 	}
 	runs := make([]results.Run, len(b.plan.Configs))
@@ -204,6 +207,7 @@ func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err err
 	run = b.collector.Finish(account(&counters, b.collector))
 	run.Queue, run.OutRateBPS = config.Queue, int64(config.OutRate)
 	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
+	run.Invalid = append(run.Invalid, b.traffic.faults(olaf.Duration(counters.Generator.LateCyclesMax)*olaf.Cycle)...)
 	if n := counters.Queue.Bypassed; n > 0 {
 		run.Invalid = append(run.Invalid, fmt.Sprintf("%d updates bypassed the queue: the tables do not know their workers", n))
 	}

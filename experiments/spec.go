@@ -26,8 +26,10 @@ type Spec struct {
 	Versus     string `json:"versus,omitempty"` // the one it is compared with; empty for none
 
 	Workload pktgen.Burst `json:"workload"`
-	OutRates []olaf.Rate  `json:"out_rates"`
-	Slots    int          `json:"slots"`
+	// Trace replaces the bursts by a recorded training; of Workload then count workers, clusters, updates, size and rates.
+	Trace    *TraceTraffic `json:"trace,omitempty"`
+	OutRates []olaf.Rate   `json:"out_rates"`
+	Slots    int           `json:"slots"`
 
 	Profile       engine.Profile `json:"profile"` // of engine cycles
 	DequeueCycles *int           `json:"dequeue_cycles,omitempty"`
@@ -49,6 +51,11 @@ const maxRuns = 100_000
 func (s *Spec) Validate() error {
 	if err := s.Workload.Validate(); err != nil {
 		return err
+	}
+	if s.Trace != nil {
+		if err := s.Trace.validate(&s.Workload); err != nil {
+			return err
+		}
 	}
 	checks := []struct {
 		bad bool

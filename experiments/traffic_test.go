@@ -1,0 +1,112 @@
+package experiments
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/pktgen/trace"
+)
+
+func tracedSpec(t *testing.T) Spec {
+	t.Helper()
+	s := Table1()
+	traffic, err := NewTraceTraffic("builtin:lander8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Trace, s.Runs, s.Workload.UpdatesPerWorker = traffic, 2, 50
+	return s
+}
+
+func TestBenchPlaysATrace(t *testing.T) {
+	s := tracedSpec(t)
+	var first string
+	for range 2 {
+		report, err := Bench(context.Background(), s, BenchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := report.Err(); err != nil {
+			t.Fatal(err)
+		}
+		for _, runs := range report.Outcome.Runs {
+			for _, run := range runs {
+				if run.Counters.Sent != 27*50 {
+					t.Errorf("%d updates sent, want %d", run.Counters.Sent, 27*50)
+				}
+			}
+		}
+		if len(report.Bench.Paper) > 0 {
+			t.Error("a trace is not the paper's traffic and must not be compared with its numbers")
+		}
+		rows, err := json.Marshal(report.Bench.Rows)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == "" {
+			first = string(rows)
+		} else if first != string(rows) {
+			t.Error("the same trace and seed gave other rows")
+		}
+	}
+}
+
+func TestLateDeparturesMakeARunInvalid(t *testing.T) {
+	s := tracedSpec(t)
+	s.Trace.MaxDeparture = olaf.Nanosecond
+	report, err := Bench(context.Background(), s, BenchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Err(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "departures") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// A specification that went through a document finds its recording again, and notices another one.
+func TestTraceOfAStoredSpecification(t *testing.T) {
+	doc, err := json.Marshal(tracedSpec(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s Spec
+	if err := json.Unmarshal(doc, &s); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.newTraffic(); err != nil {
+		t.Error(err)
+	}
+	s.Trace.Digest = "another"
+	if _, err := s.newTraffic(); !errors.Is(err, ErrSpec) {
+		t.Errorf("error %v", err)
+	}
+	s.Workload.MeanRate = 99 * olaf.Gbps
+	s.Trace.Spread = 0
+	if err := s.Validate(); !errors.Is(err, trace.ErrScaling) {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestTable1FromATrace(t *testing.T) {
+	report, err := table1Trace.Run(context.Background(), Options{Runs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Err(); err != nil {
+		t.Error(err)
+	}
+	for _, p := range report.(*Figure).Panels {
+		if len(p.Series) != 5 {
+			t.Fatalf("%s has %d series", p.Name, len(p.Series))
+		}
+		for _, s := range p.Series {
+			if len(s.Y) != 2 || !s.Y[0].Known() || !s.Y[1].Known() {
+				t.Errorf("%s, %s: %+v", p.Name, s.Name, s.Y)
+			}
+		}
+	}
+}
