@@ -18,7 +18,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"pgregory.net/rapid"
 
 	"github.com/olafctl/olaf"
@@ -345,6 +347,76 @@ func TestRestoreAfterRestart(t *testing.T) {
 	}
 	if workers, _, _, _ := backend.Tables().Count(); workers != 27 {
 		t.Errorf("%d workers on the new agent", workers)
+	}
+}
+
+// partial is a server as the field knows them: a fixed pipeline, batches that go on, no multicast groups.
+type partial struct {
+	*agent.Agent
+	wholeRead bool // a Read that mentions groups fails as a whole
+}
+
+func (p partial) Write(ctx context.Context, r *v1.WriteRequest) (*v1.WriteResponse, error) {
+	if r.Atomicity != v1.WriteRequest_CONTINUE_ON_ERROR {
+		return nil, status.Error(codes.Unimplemented, "no rollback")
+	}
+	return p.Agent.Write(ctx, r)
+}
+
+func (p partial) GetForwardingPipelineConfig(context.Context, *v1.GetForwardingPipelineConfigRequest) (*v1.GetForwardingPipelineConfigResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "fixed function")
+}
+
+func (p partial) SetForwardingPipelineConfig(context.Context, *v1.SetForwardingPipelineConfigRequest) (*v1.SetForwardingPipelineConfigResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "fixed function")
+}
+
+func (p partial) Read(r *v1.ReadRequest, stream v1.P4Runtime_ReadServer) error {
+	for i, e := range r.Entities {
+		if e.GetPacketReplicationEngineEntry() == nil {
+			continue
+		}
+		if p.wholeRead {
+			return status.Error(codes.Unimplemented, "no replication")
+		}
+		// A clone session, which the agent does not have either, fails by itself.
+		r.Entities[i] = &v1.Entity{Entity: &v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: &v1.PacketReplicationEngineEntry{
+			Type: &v1.PacketReplicationEngineEntry_CloneSessionEntry{CloneSessionEntry: new(v1.CloneSessionEntry)}}}}
+	}
+	return p.Agent.Read(r, stream)
+}
+
+// TestPartialServers wants the client to make do.
+func TestPartialServers(t *testing.T) {
+	for _, wholeRead := range []bool{false, true} {
+		a, err := agent.New(agent.Options{Backend: new(agent.Embedded), Profile: p4.Lab()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := agent.Listen(unixAddress(t), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := grpc.NewServer()
+		v1.RegisterP4RuntimeServer(server, partial{a, wholeRead})
+		go server.Serve(l)
+		t.Cleanup(server.Stop)
+		s := dial(t, "unix:"+l.Addr().String(), p4ctl.ElectionID{})
+		if _, err := a.SetForwardingPipelineConfig(t.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1, ElectionId: &v1.Uint128{High: 1, Low: 1},
+			Action: v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, Config: p4ctl.PipelineConfig(p4.Lab())}); err != nil {
+			t.Fatal(err) // the server's fixed pipeline
+		}
+		if pushed, err := s.PushPipeline(t.Context(), p4ctl.PipelineConfig(p4.Lab())); pushed || err != nil {
+			t.Errorf("push: %v, %v", pushed, err)
+		}
+		desired := p4ctl.Tables{Workers: testbed(27, 9).Workers}
+		plan, err := s.Sync(t.Context(), desired)
+		if err != nil || plan.Len() != 27 {
+			t.Errorf("sync: %d updates, %v", plan.Len(), err)
+		}
+		if got, err := s.Read(t.Context()); err != nil || got.Hash() != desired.Hash() {
+			t.Errorf("read back %v, %v", got, err)
+		}
 	}
 }
 

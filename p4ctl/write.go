@@ -55,19 +55,28 @@ func (s *Session) PushPipeline(ctx context.Context, config *v1.ForwardingPipelin
 	return true, nil
 }
 
-// Read is what the device's tables hold, in canonical order. It needs no election.
+// Read is what the device's tables hold, in canonical order. It needs no election. A server that knows no multicast
+// groups is taken to have none.
 func (s *Session) Read(ctx context.Context) (Tables, error) {
+	t, err := s.read(ctx, everything())
+	if status.Code(err) == codes.Unimplemented {
+		t, err = s.read(ctx, everything()[:1])
+	}
+	return t, err
+}
+
+func (s *Session) read(ctx context.Context, what []*v1.Entity) (Tables, error) {
 	var t Tables
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	stream, err := s.client.Read(ctx, &v1.ReadRequest{DeviceId: s.options.DeviceID, Role: s.options.Role, Entities: everything()})
+	stream, err := s.client.Read(ctx, &v1.ReadRequest{DeviceId: s.options.DeviceID, Role: s.options.Role, Entities: what})
 	if err != nil {
 		return t, rpcError("read tables", err)
 	}
 	seen := make(map[identity]bool) // an answer may repeat itself
 	for {
 		m, err := stream.Recv()
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || onlyUnimplemented(err) {
 			return t.Canonical(), nil
 		}
 		if err != nil {
@@ -84,6 +93,21 @@ func (s *Session) Read(ctx context.Context) (Tables, error) {
 			}
 		}
 	}
+}
+
+// onlyUnimplemented says that a Read went well but for kinds of entities that the server does not know.
+func onlyUnimplemented(err error) bool {
+	st, ok := status.FromError(err)
+	if !ok || st.Code() != codes.Unknown || len(st.Details()) == 0 {
+		return false
+	}
+	for _, detail := range st.Details() {
+		e, ok := detail.(*v1.Error)
+		if code := codes.Code(e.GetCanonicalCode()); !ok || code != codes.OK && code != codes.Unimplemented {
+			return false
+		}
+	}
+	return true
 }
 
 // Applied says how a plan was written.
