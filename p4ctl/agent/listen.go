@@ -51,8 +51,14 @@ func Listen(address string, secure bool) (net.Listener, error) {
 	return net.ListenTCP("tcp", tcp)
 }
 
+// maxUnixPath is what every system takes as a socket's address.
+const maxUnixPath = 103
+
 // listenUnix replaces a socket that a dead process left behind, and nothing else.
 func listenUnix(path string) (net.Listener, error) {
+	if len(path) > maxUnixPath {
+		return nil, fmt.Errorf("unix socket path %q has %d bytes; systems take %d, use a shorter one or 127.0.0.1:PORT", path, len(path), maxUnixPath)
+	}
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&os.ModeSocket == 0 {
 			return nil, fmt.Errorf("%s exists and is no socket", path)
