@@ -368,13 +368,14 @@ func (s *sim) schedule(i int32) {
 	order := uint64(0)
 	if s.script != nil {
 		w.gen, order = s.script.send(int(i), w.seq)
+		order |= s.late
 	} else {
 		w.gen = src.generation(w)
 	}
 	if w.gen >= src.end {
 		return
 	}
-	if order == 0 {
+	if s.script == nil {
 		order = s.arrival()
 	}
 	if !s.direct {
