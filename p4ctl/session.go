@@ -113,8 +113,9 @@ type Session struct {
 	state    State
 	id       ElectionID
 	highest  ElectionID
-	err      error                        // why the state is what it is
-	changed  chan struct{}                // closed and replaced at every change
+	err      error         // why the state is what it is
+	changed  chan struct{} // closed and replaced at every change
+	closing  bool
 	wasFirst bool                         // was primary at some time
 	config   *v1.ForwardingPipelineConfig // last pushed
 	desired  *Tables                      // last synced
@@ -165,8 +166,15 @@ func dialOptions(o Options) []grpc.DialOption {
 	}
 }
 
-// Close ends the session; the server has no primary then.
+// Close ends the session; the server has no primary then. Closing again does nothing.
 func (s *Session) Close() error {
+	s.mu.Lock()
+	again := s.closing
+	s.closing = true
+	s.mu.Unlock()
+	if again {
+		return nil
+	}
 	s.cancel(ErrClosed)
 	s.wait.Wait()
 	s.set(Closed, s.highestSeen(), ErrClosed)

@@ -88,6 +88,19 @@ func dump(t *testing.T, p *pipeline) string {
 	return b.String()
 }
 
+// TestNoGhosts announces for a stream that has left already, as a message that was read late would.
+func TestNoGhosts(t *testing.T) {
+	a, err := New(Options{Backend: newCard(), Profile: p4.Lab()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _ := a.join()
+	a.leave(c)
+	if err := a.announce(c, &v1.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &v1.Uint128{Low: 9}}); status.Code(err) != codes.Canceled || len(a.arbiter.streams) != 0 {
+		t.Errorf("%v, %d streams", err, len(a.arbiter.streams))
+	}
+}
+
 // TestJournalSurvivesCrash kills the agent (it just stops being used) and starts another with an empty card.
 func TestJournalSurvivesCrash(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")

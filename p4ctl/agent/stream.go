@@ -138,7 +138,12 @@ func (a *Agent) announce(c connection, m *v1.MasterArbitrationUpdate) error {
 	a.turns.Lock()
 	defer a.turns.Unlock()
 	a.guard.Lock()
-	v, err := a.arbiter.announce(c, m)
+	_, alive := a.boxes[c]
+	var v verdict
+	err := status.Error(codes.Canceled, "the stream has ended")
+	if alive { // a message may still be read after the stream has left; it must not come back as a ghost
+		v, err = a.arbiter.announce(c, m)
+	}
 	a.guard.Unlock()
 	if err != nil {
 		return err
