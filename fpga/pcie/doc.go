@@ -9,7 +9,12 @@
 // fpga.ErrGone, and nothing is retried. docs/safety.md lists what the package never does, and why.
 package pcie
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/olafctl/olaf/fpga"
+)
 
 // Kinds of errors; match them with errors.Is. Errors of a card that stopped answering match fpga.ErrGone.
 var (
@@ -19,8 +24,13 @@ var (
 	ErrNotOurs = errors.New("the card does not run an OLAF image")
 	// ErrBusy says that another process holds the card.
 	ErrBusy = errors.New("the card is in use")
-	// ErrDenied says that an address must never be written.
-	ErrDenied = errors.New("this address is never written")
+	// ErrDenied says that an address must never be read or written, or not in this session. It matches fpga.ErrAddress.
+	ErrDenied = fmt.Errorf("%w for this program", fpga.ErrAddress)
 	// ErrStale says that a register does not read back what was written.
 	ErrStale = errors.New("the register does not hold what was written")
+	// ErrChanged says that the card was reprogrammed while it was open. It matches fpga.ErrGone: what was known of the card
+	// holds no longer.
+	ErrChanged = fmt.Errorf("%w: another image answers", fpga.ErrGone)
+	// ErrForgot says that registers lost what was written, as after a reset by somebody else. It matches fpga.ErrGone.
+	ErrForgot = fmt.Errorf("%w: it lost its registers", fpga.ErrGone)
 )

@@ -3,6 +3,7 @@ package pcie
 import (
 	"fmt"
 	"os"
+	"runtime/debug"
 	"sync/atomic"
 	"unsafe"
 
@@ -35,11 +36,34 @@ func (m *mapping) word(offset uint32) *uint32 {
 	return (*uint32)(unsafe.Pointer(&m.bytes[offset]))
 }
 
-// Load32 reads one register.
-func (m *mapping) Load32(offset uint32) uint32 { return atomic.LoadUint32(m.word(offset)) }
+// Load32 reads one register. A card that was pulled out faults; that reads as all ones, like a dead link.
+func (m *mapping) Load32(offset uint32) (value uint32) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if isFault(recover()) {
+			value = allOnes
+		}
+	}()
+	return atomic.LoadUint32(m.word(offset))
+}
 
-// Store32 writes one register.
-func (m *mapping) Store32(offset uint32, value uint32) { atomic.StoreUint32(m.word(offset), value) }
+// Store32 writes one register. A write to a card that was pulled out is lost; the read that follows tells.
+func (m *mapping) Store32(offset uint32, value uint32) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() { isFault(recover()) }()
+	atomic.StoreUint32(m.word(offset), value)
+}
+
+// isFault tells a fault of the mapped memory from every other panic, which it lets pass.
+func isFault(r any) bool {
+	if r == nil {
+		return false
+	}
+	if _, ok := r.(interface{ Addr() uintptr }); !ok {
+		panic(r)
+	}
+	return true
+}
 
 // Close unmaps.
 func (m *mapping) Close() error {

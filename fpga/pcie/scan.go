@@ -63,12 +63,14 @@ type Bus struct {
 	Sysfs string
 	// Locks is the folder of per-card lock files, shared by all processes of the host.
 	Locks string
+	// Proc is the folder in which other processes' mappings are looked up; empty looks nowhere.
+	Proc string
 	// Map opens a card's BAR2; nil maps the file. Tests put a scripted card here.
 	Map func(path string, bytes int64, writable bool) (Window, error)
 }
 
 // System is this host's bus.
-func System() Bus { return Bus{Sysfs: "/sys/bus/pci/devices", Locks: "/run/lock"} }
+func System() Bus { return Bus{Sysfs: "/sys/bus/pci/devices", Locks: "/run/lock", Proc: "/proc"} }
 
 var bdfForm = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 

@@ -1,13 +1,8 @@
 package pcie
 
-import "errors"
-
 // Window is a mapping of BAR2. Offsets are multiples of 4 below its size; the device checks them before.
 type Window interface {
 	Load32(offset uint32) uint32
 	Store32(offset uint32, value uint32)
 	Close() error
 }
-
-// errNoMap says that this operating system cannot map a BAR.
-var errNoMap = errors.New("mapping a card's registers needs Linux")

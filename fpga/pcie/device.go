@@ -1,0 +1,536 @@
+package pcie
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// How often the card is asked again who it is.
+const (
+	verifyAccesses = 1 << 16
+	verifyInterval = 100 * time.Millisecond
+	resetWait      = olaf.Millisecond // a thousand times what a reset takes; the shell's status bits end too early to wait for
+)
+
+// refusalBits are those of common.errors that say that a write was declined. The device takes them over into its own copy
+// after every write, so that it notices the next one; users see both together.
+const refusalBits = regmap.CommonErrorsAddress | regmap.CommonErrorsReadOnly | regmap.CommonErrorsState | regmap.CommonErrorsValue
+
+// Our blocks lie side by side, so that one array finds the register of an address.
+const (
+	firstAddress = regmap.CommonBase
+	layoutWords  = (regmap.ModelBase + regmap.ModelBytes - firstAddress) / 4
+)
+
+// Device is an open card. It is not safe for concurrent use.
+type Device struct {
+	card    Card
+	options Options
+	window  Window
+	lock    *lock
+	clock   Clock
+
+	ours       bool   // the image is ours; else only the shell is readable
+	foreign    string // why it is not
+	mapVersion string
+	hash       uint32
+	clockHz    uint64
+	built      uint32 // the shell's build time, which changes when the card is reprogrammed
+
+	words    []word
+	steady   []uint32 // addresses whose content only writes through this device change
+	sticky   uint32   // refusal bits taken over from common.errors
+	failed   error    // the card is lost; every access gives this
+	accesses int      // since the last verification
+	verified time.Time
+	stale    int
+	ports    []port
+}
+
+var _ fpga.Device = (*Device)(nil)
+
+// word is one address of our blocks.
+type word struct {
+	register *regmap.Register // nil where nothing answers
+	block    *regmap.Block
+	kind     kind
+	written  bool
+	value    uint32 // that was written
+}
+
+// kind is what the device knows of a register's behaviour.
+type kind uint8
+
+const (
+	volatile kind = iota // changes by itself, or commands something
+	readback             // holds what was written, until something else is written
+	steady               // the same, and no other register changes it
+	window               // every access moves an index on
+)
+
+func (w *word) name() string { return w.block.Name + "." + w.register.Name }
+
+// windows are registers that read and write through an index; moved are registers that those accesses or others change.
+var (
+	windows = map[uint32]bool{regmap.GeneratorMemData: true, regmap.ReplicationMemberData: true}
+	moved   = map[uint32]bool{regmap.GeneratorMemAddress: true, regmap.ReplicationMemberIndex: true, regmap.ReplicationGroupSize: true}
+)
+
+// layout builds the table of our registers.
+func (d *Device) layout() {
+	d.words = make([]word, layoutWords)
+	blocks := regmap.Blocks()
+	for i := range blocks {
+		b := &blocks[i]
+		for j := range b.Registers {
+			r := &b.Registers[j]
+			for off := uint32(0); off < r.Bytes(); off += 4 {
+				addr := b.Base + r.Offset + off
+				w := word{register: r, block: b}
+				switch {
+				case windows[addr]:
+					w.kind = window
+				case r.Access != regmap.ReadWrite:
+				case moved[addr]:
+					w.kind = readback
+				default:
+					w.kind = steady
+					d.steady = append(d.steady, addr)
+				}
+				d.words[(addr-firstAddress)/4] = w
+			}
+		}
+	}
+}
+
+// find is the word of an address; nil outside of our blocks or where no register is.
+func (d *Device) find(addr uint32) *word {
+	i := (addr - firstAddress) / 4
+	if addr%4 != 0 || i >= layoutWords || d.words[i].register == nil {
+		return nil
+	}
+	return &d.words[i]
+}
+
+// nameOf is an address in words, for people.
+func (d *Device) nameOf(addr uint32) string {
+	if w := d.find(addr); w != nil {
+		return w.name()
+	}
+	return fmt.Sprintf("%#x", addr)
+}
+
+// Identity tells what the checks of Open found.
+func (d *Device) Identity() fpga.Identity {
+	id := fpga.Identity{Address: "pci:" + d.card.BDF, Kind: "pcie", MapVersion: d.mapVersion, ClockHz: d.clockHz, Build: fmt.Sprintf("%08x", d.hash)}
+	if !d.ours {
+		id.MapVersion, id.Build = "unknown", "not an OLAF image"
+	}
+	return id
+}
+
+// Card is what sysfs told when the card was opened.
+func (d *Device) Card() Card { return d.card }
+
+// StaleReads is how often a register had to be read again after a write, because the first answer was an older one.
+func (d *Device) StaleReads() int { return d.stale }
+
+// Read32 reads a register of the map, or of those ranges of the shell that are safe to read. An answer of all ones from a
+// card that is gone is an error that matches fpga.ErrGone.
+func (d *Device) Read32(addr uint32) (uint32, error) {
+	if d.failed != nil {
+		return 0, d.failed
+	}
+	w := d.find(addr)
+	if w == nil || !d.ours || d.options.ReadOnly {
+		if err := d.mayRead(addr, w); err != nil {
+			return 0, err
+		}
+	}
+	v := d.window.Load32(addr)
+	if v == allOnes || v == placeholder {
+		if err := d.suspect(addr, w, v); err != nil {
+			return v, err
+		}
+	}
+	if addr == regmap.CommonErrors {
+		v |= d.sticky
+	}
+	return v, d.count()
+}
+
+// mayRead refuses what must not be read.
+func (d *Device) mayRead(addr uint32, w *word) error {
+	a := areaOf(addr)
+	switch {
+	case addr%4 != 0:
+		return fmt.Errorf("%w at %#x: addresses are multiples of 4", fpga.ErrAddress, addr)
+	case a == nil:
+		return fmt.Errorf("%w at %#x", fpga.ErrAddress, addr)
+	case !a.read:
+		return fmt.Errorf("read %#x: %w: %s", addr, ErrDenied, a.why)
+	case addr < boxBase:
+		return nil
+	case !d.ours:
+		return fmt.Errorf("read %#x: %w: %s", addr, ErrNotOurs, d.foreign)
+	case w == nil:
+		return fmt.Errorf("%w at %#x", fpga.ErrAddress, addr)
+	case w.kind == window && d.options.ReadOnly:
+		return fmt.Errorf("read %s: %w: reading it moves an index on, and the session is read-only", w.name(), ErrDenied)
+	}
+	return nil
+}
+
+// suspect decides whether all ones or 0xDEADBEEF are a register's content.
+func (d *Device) suspect(addr uint32, w *word, v uint32) error {
+	if err := d.verify(); err != nil {
+		return fmt.Errorf("read %s: %w", d.nameOf(addr), err)
+	}
+	if addr == ShellStatus || addr == UserStatus || v == allOnes {
+		return nil
+	}
+	if w != nil && (w.kind != volatile || w.register.Counter || w.register.Wide || len(w.register.Fields) == 0) {
+		return nil
+	}
+	text, _ := Placeholder(v)
+	return fmt.Errorf("%w at %s: %s", fpga.ErrAddress, d.nameOf(addr), text)
+}
+
+// count verifies who the card is every so many accesses.
+func (d *Device) count() error {
+	if d.accesses++; d.accesses < verifyAccesses {
+		return nil
+	}
+	return d.verify()
+}
+
+// verify asks the card who it is, and whether it still holds what was written. What it finds wrong stays: no later access
+// reaches the card.
+func (d *Device) verify() error {
+	if d.failed != nil {
+		return d.failed
+	}
+	d.accesses, d.verified = 0, d.clock.Now()
+	if err := d.whoIsIt(); err != nil {
+		d.failed = fmt.Errorf("%s: %w", d.card.BDF, err)
+	}
+	return d.failed
+}
+
+func (d *Device) whoIsIt() error {
+	d.window.Load32(ShellCanary) // whatever was written before has arrived when these are back
+	d.window.Load32(regmap.CommonMagic)
+	canary, built := d.window.Load32(ShellCanary), d.window.Load32(ShellBuildTime)
+	switch {
+	case canary == allOnes || built == allOnes:
+		return fmt.Errorf("%w: it reads all ones; the link is down or the card was taken away", fpga.ErrGone)
+	case canary != canaryLive:
+		return fmt.Errorf("%w: 0x008 reads %#x; it is being reset", fpga.ErrGone, canary)
+	case built != d.built:
+		return fmt.Errorf("%w: the shell's build time changed from %08x to %08x; start again", ErrChanged, d.built, built)
+	case !d.ours:
+		return nil
+	}
+	if magic := d.window.Load32(regmap.CommonMagic); magic != regmap.CommonMagicResetValue {
+		text, _ := Placeholder(magic)
+		return fmt.Errorf("%w: the box answers %#08x %s", ErrChanged, magic, text)
+	}
+	for _, addr := range d.steady {
+		w := d.find(addr)
+		if !w.written {
+			continue
+		}
+		if got := d.window.Load32(addr); got != w.value {
+			if d.window.Load32(ShellCanary) == allOnes {
+				return fmt.Errorf("%w: it reads all ones; the link is down or the card was taken away", fpga.ErrGone)
+			}
+			return fmt.Errorf("%w: %s reads %#x, %#x was written; somebody reset the card, so that it must be configured again", ErrForgot, w.name(), got, w.value)
+		}
+	}
+	return nil
+}
+
+// Write32 writes a register, waits until it has arrived, and reads back what can be read back. A write that the card
+// declines matches fpga.ErrRefused, or fpga.ErrAddress when the register is read-only; the card's own error bits stay
+// readable. Nothing is ever written twice.
+func (d *Device) Write32(addr, value uint32) error {
+	if d.failed != nil {
+		return d.failed
+	}
+	w := d.find(addr)
+	if err := d.mayWrite(addr, w); err != nil {
+		return err
+	}
+	d.window.Store32(addr, value)
+	switch {
+	case w == nil:
+		return d.arrived(addr, value)
+	case addr == regmap.CommonErrors && value&^w.register.Writable() == 0:
+		d.sticky &^= value
+	case addr == regmap.CommonCommand && value&regmap.CommonCommandReset != 0 && value&^w.register.Writable() == 0:
+		if err := d.afterReset(resetWait); err != nil {
+			return fmt.Errorf("reset: %w", err)
+		}
+	}
+	return d.confirm(w, addr, value)
+}
+
+// mayWrite refuses what must not be written.
+func (d *Device) mayWrite(addr uint32, w *word) error {
+	if d.options.ReadOnly {
+		return fmt.Errorf("write %s: %w: the session is read-only", d.nameOf(addr), ErrDenied)
+	}
+	if w != nil {
+		return nil
+	}
+	a := areaOf(addr)
+	switch {
+	case addr%4 != 0:
+		return fmt.Errorf("%w at %#x: addresses are multiples of 4", fpga.ErrAddress, addr)
+	case a == nil || addr >= boxBase && a.write:
+		return fmt.Errorf("%w at %#x", fpga.ErrAddress, addr)
+	case !a.write:
+		return fmt.Errorf("write %#x: %w: %s", addr, ErrDenied, a.why)
+	case addr < boxBase && addr&(portStride-1) == tickRegister:
+		return fmt.Errorf("write %#x: %w: a tick clears the MAC's counters, which this program adds up; use 'olafctl device watch'", addr, ErrDenied)
+	}
+	return nil
+}
+
+// arrived waits for a write to a register that is none of ours.
+func (d *Device) arrived(addr, value uint32) error {
+	d.window.Load32(addr)
+	if got := d.window.Load32(addr); got != value {
+		if err := d.verify(); err != nil {
+			return fmt.Errorf("write %#x: %w", addr, err)
+		}
+		return fmt.Errorf("write %#x to %#x: %w: it reads %#x; it may be read-only or clear itself", value, addr, ErrStale, got)
+	}
+	return d.count()
+}
+
+// confirm waits for a write to one of our registers, asks whether it was declined, and reads it back. The first read goes
+// to the block that was written, because only its answer says that the write has arrived; what it returns may be old.
+func (d *Device) confirm(w *word, addr, value uint32) error {
+	flush := addr
+	if w.kind != readback && w.kind != steady {
+		flush = w.block.Base
+	}
+	first := d.window.Load32(flush)
+	if err := d.declined(w, value); err != nil {
+		return err
+	}
+	if flush == addr {
+		if first != value {
+			d.stale++
+			first = d.window.Load32(addr)
+		}
+		if first != value {
+			if err := d.verify(); err != nil {
+				return fmt.Errorf("write %s: %w", w.name(), err)
+			}
+			return fmt.Errorf("write %#x to %s: %w: it reads %#x", value, w.name(), ErrStale, first)
+		}
+		w.written, w.value = w.kind == steady, value
+	}
+	return d.count()
+}
+
+// declined asks the card whether it took the last write.
+func (d *Device) declined(w *word, value uint32) error {
+	bits := d.window.Load32(regmap.CommonErrors)
+	if bits == allOnes || bits == placeholder {
+		if err := d.verify(); err != nil {
+			return fmt.Errorf("write %s: %w", w.name(), err)
+		}
+	}
+	if bits&refusalBits == 0 || d.options.DryRun != nil {
+		return nil
+	}
+	if err := d.takeErrors(); err != nil {
+		return err
+	}
+	return refusal(w, value, bits)
+}
+
+// takeErrors moves the refusal bits of the card into our copy.
+func (d *Device) takeErrors() error {
+	bits := d.window.Load32(regmap.CommonErrors) & refusalBits
+	if bits == 0 {
+		return nil
+	}
+	d.sticky |= bits
+	d.window.Store32(regmap.CommonErrors, bits)
+	d.window.Load32(regmap.CommonMagic)
+	if left := d.window.Load32(regmap.CommonErrors); left&bits != 0 && d.options.DryRun == nil {
+		if err := d.verify(); err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: common.errors reads %#x after %#x was cleared", ErrStale, left, bits)
+	}
+	return nil
+}
+
+// refusal words why the card declined a write.
+func refusal(w *word, value, bits uint32) error {
+	why, kind := "its value is outside of what this build takes", fpga.ErrRefused
+	switch {
+	case bits&regmap.CommonErrorsAddress != 0:
+		why, kind = "the card has no register there, although its map version says so", fpga.ErrAddress
+	case bits&regmap.CommonErrorsReadOnly != 0:
+		why, kind = "the register is read-only", fpga.ErrAddress
+	case bits&regmap.CommonErrorsState != 0 && w.block.Name == "queue" && w.register.Idle:
+		why = "the queue must be disabled and empty first"
+	case bits&regmap.CommonErrorsState != 0 && w.block.Name == "generator":
+		why = "the generator's state does not allow it"
+	case bits&regmap.CommonErrorsState != 0:
+		why = "the block's state does not allow it"
+	}
+	return fmt.Errorf("write %#x to %s: %w: %s", value, w.name(), kind, why)
+}
+
+// afterReset waits and starts over: every register has its reset value again.
+func (d *Device) afterReset(wait olaf.Duration) error {
+	d.forget()
+	if err := d.clock.Wait(context.Background(), wait); err != nil {
+		return err
+	}
+	return d.verify()
+}
+
+func (d *Device) forget() {
+	d.sticky = 0
+	for i := range d.words {
+		d.words[i].written = false
+	}
+}
+
+// memoryEntries are the entries of the memories behind the generator's proxy, and how many words one has.
+var memoryEntries = [...]struct{ built, words uint32 }{
+	{regmap.GeneratorBuiltDescriptors, regmap.DescriptorWords},
+	{regmap.GeneratorBuiltFlows, regmap.FlowWords},
+	{regmap.GeneratorBuiltTemplates, regmap.TemplateWords},
+}
+
+// WriteBurst writes all words to one address, in order. A burst to the memory proxy that would not fit is refused whole.
+func (d *Device) WriteBurst(addr uint32, words []uint32) error {
+	if addr != regmap.GeneratorMemData || d.options.ReadOnly {
+		for _, v := range words {
+			if err := d.Write32(addr, v); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(words) == 0 {
+		return d.failed
+	}
+	if err := d.fits(len(words)); err != nil {
+		return err
+	}
+	chunk, err := d.Read32(regmap.GeneratorMemBurst)
+	if err != nil {
+		return err
+	}
+	if chunk == 0 {
+		chunk = uint32(len(words))
+	}
+	for len(words) > 0 {
+		n := min(int(chunk), len(words))
+		if err := d.burst(words[:n]); err != nil {
+			return err
+		}
+		words = words[n:]
+	}
+	return nil
+}
+
+// fits says whether the selected memory has room for n words from its address on.
+func (d *Device) fits(n int) error {
+	var values [2]uint32
+	for i, addr := range [...]uint32{regmap.GeneratorMemSelect, regmap.GeneratorMemAddress} {
+		var err error
+		if values[i], err = d.Read32(addr); err != nil {
+			return err
+		}
+	}
+	if int(values[0]) >= len(memoryEntries) {
+		return fmt.Errorf("%w: generator.mem_select is %d", fpga.ErrRefused, values[0])
+	}
+	m := memoryEntries[values[0]]
+	entries, err := d.Read32(m.built)
+	if err != nil {
+		return err
+	}
+	if limit := uint64(entries) * uint64(m.words); uint64(values[1])+uint64(n) > limit {
+		return fmt.Errorf("write %d words to generator.mem_data at word %d: %w: the memory ends at word %d", n, values[1], fpga.ErrRefused, limit)
+	}
+	return nil
+}
+
+// burst stores words back to back and asks once whether they were taken.
+func (d *Device) burst(words []uint32) error {
+	for _, v := range words {
+		d.window.Store32(regmap.GeneratorMemData, v)
+	}
+	w := d.find(regmap.GeneratorMemData)
+	d.window.Load32(w.block.Base)
+	if err := d.declined(w, words[0]); err != nil {
+		return err
+	}
+	d.accesses += len(words)
+	return d.idleMemory()
+}
+
+// idleMemory waits until the proxy has taken a burst.
+func (d *Device) idleMemory() error {
+	for waited := olaf.Duration(0); waited < olaf.Second; waited += resetWait {
+		status, err := d.Read32(regmap.GeneratorMemStatus)
+		if err != nil || status&regmap.GeneratorMemStatusBusy == 0 {
+			return err
+		}
+		if err := d.clock.Wait(context.Background(), resetWait); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w: generator.mem_status was busy for a second", fpga.ErrRefused)
+}
+
+// Sleep waits, and looks at who the card is from time to time.
+func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
+	if d.failed != nil {
+		return d.failed
+	}
+	if d.options.DryRun != nil {
+		fmt.Fprintf(d.options.DryRun, "wait  %v\n", t)
+		return ctx.Err()
+	}
+	if err := d.clock.Wait(ctx, t); err != nil {
+		return err
+	}
+	if d.clock.Now().Sub(d.verified) < verifyInterval {
+		return nil
+	}
+	return d.verify()
+}
+
+var errClosed = fmt.Errorf("%w: it was closed", fpga.ErrGone)
+
+// Close lets go of the card, which keeps what it was told. Closing twice does nothing.
+func (d *Device) Close() error {
+	if errors.Is(d.failed, errClosed) {
+		return nil
+	}
+	d.failed = errClosed
+	var err error
+	if d.window != nil {
+		err = d.window.Close()
+	}
+	return errors.Join(err, d.lock.release())
+}

@@ -1,0 +1,11 @@
+//go:build !linux
+
+package pcie
+
+type lock struct{}
+
+func takeLock(string, string, bool) (*lock, error) { return nil, errNoMap }
+
+func (*lock) release() error { return nil }
+
+func mappers(string, string) []int { return nil }

@@ -1,0 +1,225 @@
+package pcie
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/olafctl/olaf/fpga"
+)
+
+// Registers of a CMAC and of a packet adapter, as offsets from cmacBase and adapterBase plus the port's stride.
+const (
+	cmacTXStatus   = 0x0200
+	cmacRXStatus   = 0x0204
+	cmacTick       = 0x02B0
+	cmacTickCycles = 0x02B8 // RX clock cycles since the last tick
+	cmacFECStatus  = 0x1004
+	cmacFECEnable  = 0x107C
+	tickRegister   = cmacTick // offset of TICK within a port's 16 KiB; cmacBase and its sibling are multiples of it
+
+	rxClockHz = 322_265_625
+	rxHealthy = 0x3 // up and aligned, nothing else
+)
+
+// PortCounters are a port's totals since the card was opened, at the MAC. Bytes include the FCS.
+type PortCounters struct {
+	TXPackets, TXBytes, TXBadFCS uint64
+	RXPackets, RXBytes           uint64
+	RXBadFCS, RXOversize         uint64
+	RXTruncated, RXPause         uint64
+}
+
+// macCounters are the statistics that are added up: 48 bit each, low word first.
+var macCounters = []struct {
+	offset uint32
+	total  func(*PortCounters) *uint64
+}{
+	{0x0500, func(c *PortCounters) *uint64 { return &c.TXPackets }},
+	{0x0510, func(c *PortCounters) *uint64 { return &c.TXBytes }},
+	{0x05B8, func(c *PortCounters) *uint64 { return &c.TXBadFCS }},
+	{0x0608, func(c *PortCounters) *uint64 { return &c.RXPackets }},
+	{0x0618, func(c *PortCounters) *uint64 { return &c.RXBytes }},
+	{0x06C0, func(c *PortCounters) *uint64 { return &c.RXBadFCS }},
+	{0x06A8, func(c *PortCounters) *uint64 { return &c.RXOversize }},
+	{0x0710, func(c *PortCounters) *uint64 { return &c.RXTruncated }},
+	{0x06F8, func(c *PortCounters) *uint64 { return &c.RXPause }},
+}
+
+// AdapterCounters are a packet adapter's, between MAC and box, since its last reset. Where the box holds frames up for
+// longer than the adapter's small buffer lasts, they are lost here and nowhere else. The hardware has byte counters of
+// dropped frames too, which mean nothing and are left out.
+type AdapterCounters struct {
+	TXPackets, TXBytes     uint64
+	TXDropped              uint64 // no destination port was set
+	RXPackets, RXBytes     uint64
+	RXDropped, RXErroneous uint64 // buffer full or damaged; damaged alone
+}
+
+var adapterCounters = []struct {
+	offset uint32
+	value  func(*AdapterCounters) *uint64
+}{
+	{0x00, func(c *AdapterCounters) *uint64 { return &c.TXPackets }},
+	{0x08, func(c *AdapterCounters) *uint64 { return &c.TXBytes }},
+	{0x10, func(c *AdapterCounters) *uint64 { return &c.TXDropped }},
+	{0x20, func(c *AdapterCounters) *uint64 { return &c.RXPackets }},
+	{0x28, func(c *AdapterCounters) *uint64 { return &c.RXBytes }},
+	{0x30, func(c *AdapterCounters) *uint64 { return &c.RXDropped }},
+	{0x40, func(c *AdapterCounters) *uint64 { return &c.RXErroneous }},
+}
+
+// port is what is remembered of one port.
+type port struct {
+	base    uint32
+	totals  PortCounters
+	ticked  time.Time // of our last tick; zero before the first
+	foreign int       // ticks of somebody else, each of which took counts away
+}
+
+// restart forgets the time of the last tick: after a reset the next one starts a new span.
+func (p *port) restart() { p.ticked = time.Time{} }
+
+// Ports is how many MACs the image has.
+func (d *Device) Ports() int { return len(d.ports) }
+
+func (d *Device) port(i int) (*port, error) {
+	if i < 0 || i >= len(d.ports) {
+		return nil, fmt.Errorf("%w: port %d; this image has %d", fpga.ErrAddress, i, len(d.ports))
+	}
+	return &d.ports[i], nil
+}
+
+// Tick is the totals of a port's MAC. The hardware's counters clear whenever they are latched, so that they have exactly
+// one owner: a process that has the card alone. What the first tick finds was counted for somebody else and is dropped.
+// foreign says how many other ticks were noticed; each took counts away, so that the totals are then too small.
+func (d *Device) Tick(i int) (totals PortCounters, foreign int, err error) {
+	p, err := d.port(i)
+	if err != nil {
+		return totals, 0, err
+	}
+	if d.failed != nil {
+		return p.totals, p.foreign, d.failed
+	}
+	if d.options.ReadOnly || d.options.DryRun != nil {
+		return totals, 0, fmt.Errorf("latch the counters of port %d: %w: it clears them, and the session is read-only", i, ErrDenied)
+	}
+	base := cmacBase + p.base
+	since, first := d.window.Load32(base+cmacTickCycles), p.ticked.IsZero()
+	now := d.clock.Now()
+	if !first && stolen(since, now.Sub(p.ticked)) {
+		p.foreign++
+	}
+	d.window.Store32(base+cmacTick, 1)
+	d.window.Load32(base + cmacVersion) // the tick has arrived when this is back
+	p.ticked = now
+	for _, c := range macCounters {
+		low, err := d.Read32(base + c.offset)
+		if err != nil {
+			return p.totals, p.foreign, err
+		}
+		high, err := d.Read32(base + c.offset + 4)
+		if err != nil {
+			return p.totals, p.foreign, err
+		}
+		if !first {
+			*c.total(&p.totals) += uint64(high&0xFFFF)<<32 | uint64(low)
+		}
+	}
+	return p.totals, p.foreign, nil
+}
+
+// stolen says whether the MAC's clock counted clearly less since the last tick than passed for us. The register wraps
+// after 13 s, so that longer spans say nothing.
+func stolen(cycles uint32, passed time.Duration) bool {
+	want := passed.Seconds() * rxClockHz
+	return want < 1<<32 && float64(cycles) < want*0.98-1000
+}
+
+// Adapter is the counters of a port's packet adapter.
+func (d *Device) Adapter(i int) (c AdapterCounters, err error) {
+	p, err := d.port(i)
+	if err != nil {
+		return c, err
+	}
+	for _, a := range adapterCounters {
+		if *a.value(&c), err = d.unlatched64(adapterBase + p.base + a.offset); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+// unlatched64 reads a running 64-bit counter: high, low, high, until high held still.
+func (d *Device) unlatched64(addr uint32) (uint64, error) {
+	high, err := d.Read32(addr + 4)
+	for range 8 {
+		if err != nil {
+			return 0, err
+		}
+		low, err := d.Read32(addr)
+		if err != nil {
+			return 0, err
+		}
+		again, err := d.Read32(addr + 4)
+		if err != nil {
+			return 0, err
+		}
+		if again == high {
+			return uint64(high)<<32 | uint64(low), nil
+		}
+		high = again
+	}
+	return 0, fmt.Errorf("%w: %#x does not hold still", ErrStale, addr)
+}
+
+// Link is the state of a port's MAC.
+type Link struct {
+	Up       bool   `json:"up"`
+	RXStatus uint32 `json:"rx_status"` // latched history is read away first
+	TXStatus uint32 `json:"tx_status"`
+	FEC      bool   `json:"rs_fec"` // RS-FEC is enabled in both directions
+	Why      string `json:"why,omitempty"`
+}
+
+// rxFaults are bits of the receiver's status, worst first.
+var rxFaults = []struct {
+	bit  uint
+	text string
+}{
+	{7, "internal fault"}, {6, "local fault: no light, a wrong cable, or the far end uses another FEC"},
+	{5, "remote fault: the far end does not receive us"}, {4, "high bit error rate"}, {3, "alignment error"}, {2, "misaligned"},
+}
+
+// Link reads a port's state. The status registers keep history until they are read, so that each is read twice.
+func (d *Device) Link(i int) (l Link, err error) {
+	p, err := d.port(i)
+	if err != nil {
+		return l, err
+	}
+	base := cmacBase + p.base
+	reads := []struct {
+		offset uint32
+		to     *uint32
+	}{{cmacRXStatus, &l.RXStatus}, {cmacRXStatus, &l.RXStatus}, {cmacTXStatus, &l.TXStatus}, {cmacTXStatus, &l.TXStatus}}
+	for _, r := range reads {
+		if *r.to, err = d.Read32(base + r.offset); err != nil {
+			return l, err
+		}
+	}
+	fec, err := d.Read32(base + cmacFECEnable)
+	if err != nil {
+		return l, err
+	}
+	l.FEC = fec&3 == 3
+	l.Up = l.RXStatus == rxHealthy && l.TXStatus == 0
+	if !l.Up {
+		l.Why = fmt.Sprintf("RX status %#x, TX status %#x", l.RXStatus, l.TXStatus)
+		for _, f := range rxFaults {
+			if l.RXStatus>>f.bit&1 != 0 {
+				l.Why += ": " + f.text
+				break
+			}
+		}
+	}
+	return l, nil
+}

@@ -1,0 +1,119 @@
+package pcie_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/pcie"
+	"github.com/olafctl/olaf/fpga/pcie/pcietest"
+)
+
+func tick(t *testing.T, d *pcie.Device) (pcie.PortCounters, int) {
+	t.Helper()
+	c, foreign, err := d.Tick(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c, foreign
+}
+
+func TestTicksAddUpTo64Bits(t *testing.T) {
+	h := newHost(t, pcietest.OpenNIC())
+	d := h.mustOpen(t)
+	h.card.Ports[0].Running[0x608] = 99 // counted before us
+	tick(t, d)
+	const most = 1<<48 - 1
+	for range 3 {
+		h.card.Ports[0].Running[0x608] = most
+		_ = h.card.Wait(context.Background(), olaf.Second)
+		tick(t, d)
+	}
+	h.card.Ports[0].Running[0x6C0] = 7
+	c, foreign := tick(t, d)
+	if c.RXPackets != 3*most || c.RXBadFCS != 7 || foreign != 0 {
+		t.Errorf("%+v, %d foreign ticks", c, foreign)
+	}
+}
+
+func TestForeignTicksAreNoticed(t *testing.T) {
+	h := newHost(t, pcietest.OpenNIC())
+	d := h.mustOpen(t)
+	tick(t, d)
+	_ = h.card.Wait(context.Background(), olaf.Second)
+	h.card.Tick(0) // ethtool -S
+	_ = h.card.Wait(context.Background(), 100*olaf.Millisecond)
+	if _, foreign := tick(t, d); foreign != 1 {
+		t.Errorf("%d foreign ticks", foreign)
+	}
+	_ = h.card.Wait(context.Background(), olaf.Second)
+	if _, foreign := tick(t, d); foreign != 1 {
+		t.Errorf("%d foreign ticks after one of ours", foreign)
+	}
+}
+
+func TestTickNeedsTheCardAlone(t *testing.T) {
+	h := newHost(t, pcietest.OpenNIC())
+	d, err := h.open(pcie.Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if _, _, err := d.Tick(0); !errors.Is(err, pcie.ErrDenied) {
+		t.Error(err)
+	}
+}
+
+// TestAdapterCarry reads a counter whose low word overflows between two reads.
+func TestAdapterCarry(t *testing.T) {
+	h := newHost(t, pcietest.OpenNIC())
+	d := h.mustOpen(t)
+	low, high := uint32(0xFFFFFFFF), uint32(4)
+	h.card.OnLoad = func(_ int, offset, v uint32) uint32 {
+		switch offset {
+		case 0xB030:
+			v = low
+			low, high = low+1, 5 // the carry comes between low and high
+			return v
+		case 0xB034:
+			return high
+		}
+		return v
+	}
+	c, err := d.Adapter(0)
+	if err != nil || c.RXDropped != 5<<32 {
+		t.Errorf("%#x, %v", c.RXDropped, err)
+	}
+}
+
+func TestLink(t *testing.T) {
+	h := newHost(t, pcietest.OpenNIC())
+	d := h.mustOpen(t)
+	l, err := d.Link(0) // the first read of the status shows history
+	if err != nil || !l.Up || !l.FEC {
+		t.Errorf("%+v, %v", l, err)
+	}
+	h.card.Answer(0x8204, 0xC0)
+	if l, err = d.Link(0); err != nil || l.Up || l.Why == "" {
+		t.Errorf("%+v, %v", l, err)
+	}
+	if _, err := d.Link(2); err == nil {
+		t.Error("a port that is not there")
+	}
+}
+
+func TestSecondPortMissing(t *testing.T) {
+	h := newHost(t, pcietest.OpenNIC())
+	h.card.Shell[0xC024] = 0xC1000024
+	d := h.mustOpen(t)
+	if d.Ports() != 1 {
+		t.Errorf("%d ports", d.Ports())
+	}
+	if err := d.Reset("cmac1"); !errors.Is(err, pcie.ErrDenied) {
+		t.Error(err)
+	}
+	if err := d.Reset("cmac0"); err != nil {
+		t.Error(err)
+	}
+}
