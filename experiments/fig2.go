@@ -13,6 +13,7 @@ var fig2 = Experiment{
 	Artefact: "Fig. 2",
 	About:    "reward of 8 workers over 200 iterations: asynchronous, periodic aggregation, synchronous",
 	Needs:    "15 min",
+	Long:     true,
 	Run:      runFig2,
 }
 
@@ -69,7 +70,7 @@ func runFig2(ctx context.Context, o Options) (Report, error) {
 		"fig2.reward.async_over_periodic_aggregation": paper.Shape(async.Mean > periodic.Mean),
 		"fig2.reward.periodic_aggregation_over_sync":  paper.Shape(periodic.Mean > sync.Mean),
 	})
-	f.say("8 workers, slowest %.1f times as slow as the fastest, %d seeds; ± is the 95 %% half-width over seeds", schemes[0].Config.Spread, runs)
+	f.say("8 workers, slowest %.1f times as slow as the fastest, %s; ± is the 95 %% half-width over seeds", schemes[0].Config.Spread, plural(runs, "seed"))
 	f.say("per iteration of everybody, async makes 8 full steps, periodic 2 and sync 1, all of the same size: sync with 8 times the step ends at %s, async at %s, so the gap over iterations is mostly the number of steps, not freshness", meanCell(long.Mean, float64(long.CI95)), meanCell(async.Mean, float64(async.CI95)))
 	f.say("what async gains beyond that is time: nobody waits for the slowest")
 	return f, err

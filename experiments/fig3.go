@@ -14,6 +14,7 @@ var fig3 = Experiment{
 	Artefact: "Fig. 3",
 	About:    "reward over iterations and iterations to reward 0 with 1 to 16 asynchronous workers",
 	Needs:    "20 min",
+	Long:     true,
 	Run:      runFig3,
 }
 
@@ -79,7 +80,7 @@ func runFig3(ctx context.Context, o Options) (Report, error) {
 	f.Panels = []Panel{curves, {Name: "iterations to reward 0", XLabel: "workers", Series: []Series{reach, never},
 		YLabel: "iterations until a block of 10 has a mean above 0; a seed that never did counts with all its iterations"}}
 	f.compare(paper.Ours{"fig3.iterations.fewer_with_more_workers": paper.Shape(fewer)})
-	f.say("%d seeds; every worker adds full steps of the same size, so N is also N times the step: beyond 8 workers the rate of %.2g is too long for all of them together", runs, schemes[0].Config.PPO.LearnRate)
+	f.say("%s; every worker adds full steps of the same size, so N is also N times the step: beyond 8 workers the rate of %.2g is too long for all of them together", plural(runs, "seed"), schemes[0].Config.PPO.LearnRate)
 	return f, err
 }
 

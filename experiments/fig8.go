@@ -17,6 +17,7 @@ var fig8 = Experiment{
 	Artefact: "Fig. 8",
 	About:    "reward over time through an ideal network, Olaf and FIFO at 40 and 20 Gbps",
 	Needs:    "30 min",
+	Long:     true,
 	Run:      runFig8,
 }
 
@@ -77,7 +78,6 @@ func runFig8(ctx context.Context, o Options) (Report, error) {
 		periodNS *= 5
 	}
 	reward := Panel{Name: "over time", XLabel: "mean periods", YLabel: "mean reward of the workers"}
-	fate := Panel{Name: "fate of the updates", XLabel: "–", YLabel: "% of those sent"}
 	final := map[string]results.Statistic{}
 	for i, s := range schemes {
 		curve := overTime(s.Name, done[i], spans, until, periodNS)
@@ -90,11 +90,10 @@ func runFig8(ctx context.Context, o Options) (Report, error) {
 				lost, merged = append(lost, 100*(in-a-m)/in), append(merged, 100*m/in)
 			}
 		}
-		fate.Series = append(fate.Series,
-			Series{Name: s.Name + " lost", X: []float64{0}, Y: []results.Statistic{describe(lost)}},
-			Series{Name: s.Name + " merged", X: []float64{0}, Y: []results.Statistic{describe(merged)}})
+		l, m := describe(lost), describe(merged)
+		f.say("%s: lost %s %%, merged %s %% of the updates", s.Name, meanCell(l.Mean, float64(l.CI95)), meanCell(m.Mean, float64(m.CI95)))
 	}
-	f.Panels = []Panel{reward, fate}
+	f.Panels = []Panel{reward}
 	ours := paper.Ours{}
 	for _, rate := range []struct{ id, name string }{{"40g", "40G"}, {"20g", "20G"}} {
 		ol, fi := final["olaf "+rate.name], final["fifo "+rate.name]

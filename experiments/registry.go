@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf/results"
@@ -19,6 +20,7 @@ type Experiment struct {
 	Artefact string // what it stands beside: Table 1
 	About    string // one line
 	Needs    string // what it costs: wall time on two cores
+	Long     bool   // trains for many minutes: only run when named or asked for
 	Run      func(context.Context, Options) (Report, error)
 }
 
@@ -59,6 +61,11 @@ type Report interface {
 // All lists the experiments in the paper's order.
 func All() []Experiment {
 	return []Experiment{table1, table1Trace, fig6, fig2, fig3, fig7, fig8, table2, table3, fig10}
+}
+
+// Short lists those that are done in seconds.
+func Short() []Experiment {
+	return slices.DeleteFunc(All(), func(e Experiment) bool { return e.Long })
 }
 
 // Find returns the named experiment. The error matches ErrUnknown and lists what there is.

@@ -62,13 +62,16 @@ func newExperimentRunCmd(env *environment) *cobra.Command {
 	var (
 		out   format
 		o     experiments.Options
+		plots string
 		quiet bool
 	)
 	cmd := &cobra.Command{
 		Use:   "run NAME…",
 		Short: "Run experiments and print ours beside the paper's",
 		Example: `  olafctl experiment run table1
-  olafctl experiment run fig6 --runs 100 -o json`,
+  olafctl experiment run fig6 --runs 100 -o json
+  olafctl experiment run fig7 --plots pictures
+  olafctl experiment run fig2 fig3 fig8 --keep trainings   # an hour; goes on where it was interrupted`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeArgs(experimentNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -84,7 +87,7 @@ func newExperimentRunCmd(env *environment) *cobra.Command {
 				return usageError("CSV holds one table; run one experiment at a time, or use -o json")
 			}
 			for _, e := range chosen {
-				if err := runExperiment(cmd, env, e, o, out, quiet); err != nil {
+				if err := runExperiment(cmd, env, e, o, out, plots, quiet); err != nil {
 					return err
 				}
 			}
@@ -94,6 +97,8 @@ func newExperimentRunCmd(env *environment) *cobra.Command {
 	cmd.Flags().IntVar(&o.Runs, "runs", 0, "runs or seeds; 0 for the experiment's own number")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "first seed; 0 for the experiment's own")
 	cmd.Flags().BoolVar(&o.Quick, "quick", false, "fewer runs, for a first look")
+	cmd.Flags().StringVar(&o.Keep, "keep", "", "folder in which finished trainings of fig2, fig3 and fig8 are kept and found again")
+	cmd.Flags().StringVar(&plots, "plots", "", "draw the figures' panels into this folder, as SVG and PNG")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress on stderr")
 	addFormatFlag(cmd, &out)
 	addDeviceFlag(cmd, &o.Device)
@@ -101,7 +106,7 @@ func newExperimentRunCmd(env *environment) *cobra.Command {
 }
 
 // runExperiment prints what there is even when the experiment was stopped, and lets the cause decide the exit code.
-func runExperiment(cmd *cobra.Command, env *environment, e experiments.Experiment, o experiments.Options, out format, quiet bool) error {
+func runExperiment(cmd *cobra.Command, env *environment, e experiments.Experiment, o experiments.Options, out format, plots string, quiet bool) error {
 	if o.Runs < 0 {
 		return usageError("--runs %d is negative", o.Runs)
 	}
@@ -113,7 +118,7 @@ func runExperiment(cmd *cobra.Command, env *environment, e experiments.Experimen
 		return interrupted(err)
 	}
 	stamp(env, started, report)
-	if err := errors.Join(interrupted(err), printReport(env, report, out)); err != nil {
+	if err := errors.Join(interrupted(err), printReport(env, report, out), drawPanels(env, plots, report)); err != nil {
 		return err
 	}
 	return report.Err()

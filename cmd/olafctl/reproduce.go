@@ -14,17 +14,21 @@ func newReproduceCmd(env *environment) *cobra.Command {
 		out   format
 		o     experiments.Options
 		quiet bool
+		long  bool
 	)
 	cmd := &cobra.Command{
 		Use:   "reproduce [NAME…]",
 		Short: "Set every published number beside ours, with a verdict",
-		Long: `Run all experiments, or those that are named, and print every published number beside ours: difference, 95 % interval and
+		Long: `Run all experiments that take seconds, or those that are named, and print every published number beside ours: difference, 95 % interval and
 verdict. A verdict worse than what is known to be reachable is a miss, and the exit code is 4.`,
 		Example: `  olafctl reproduce table1 fig6
   olafctl reproduce --quick -o csv > numbers.csv`,
 		ValidArgsFunction: completeArgs(experimentNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			chosen := experiments.All()
+			chosen := experiments.Short()
+			if long {
+				chosen = experiments.All()
+			}
 			if len(args) > 0 {
 				chosen = nil
 			}
@@ -50,6 +54,8 @@ verdict. A verdict worse than what is known to be reachable is a miss, and the e
 	cmd.Flags().IntVar(&o.Runs, "runs", 0, "runs or seeds of each; 0 for the experiment's own number")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "first seed; 0 for the experiment's own")
 	cmd.Flags().BoolVar(&o.Quick, "quick", false, "fewer runs, for a first look")
+	cmd.Flags().BoolVar(&long, "long", false, "without names, also run those that train for many minutes")
+	cmd.Flags().StringVar(&o.Keep, "keep", "", "folder in which finished trainings are kept and found again")
 	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress on stderr")
 	addFormatFlag(cmd, &out)
 	addDeviceFlag(cmd, &o.Device)
