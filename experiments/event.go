@@ -37,10 +37,6 @@ type (
 	RunDone struct {
 		Run    RunID
 		Result *results.Run
-		// Observations is how many frames were delivered and Digest the SHA-256 over all of them, by which a repetition
-		// is recognised.
-		Observations int64
-		Digest       string
 	}
 	// Finished closes the stream. Err is nil after a whole run; Partial says that runs are missing.
 	Finished struct {
@@ -56,7 +52,8 @@ func (RunDone) event()    {}
 func (Finished) event()   {}
 
 // Sink takes every event, in the order of each run; runs that go side by side interleave. It may push back by taking
-// its time, and an error ends the experiment. Event is never called concurrently.
+// its time, and an error ends the experiment. Observed events of different runs come concurrently, so that keeping frames
+// does not make cores wait for each other; all other events come one at a time.
 type Sink interface {
 	Event(Event) error
 }
@@ -97,9 +94,11 @@ func (s *Stream) lossless() bool { return len(s.sinks) > 0 }
 
 // publish hands e to every sink and updates the board. It is safe for concurrent use.
 func (s *Stream) publish(e Event) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.note(e)
+	if _, frames := e.(Observed); !frames {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.note(e)
+	}
 	for _, sink := range s.sinks {
 		if err := sink.Event(e); err != nil {
 			return err

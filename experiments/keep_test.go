@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/store"
 )
 
@@ -33,10 +34,17 @@ func keep(t *testing.T, s Spec) (*store.Store, *store.Folder) {
 
 func TestKeptRunRepeats(t *testing.T) {
 	_, f := keep(t, small(t))
-	if err := Verify(t.Context(), f, NewStream()); err != nil {
+	proof, err := archive.Verify(f)
+	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Load(f)
+	if proof.Runs != 4*5 || !proof.Raw || proof.Rows != 4 || proof.Observations == 0 {
+		t.Errorf("proof %+v", proof)
+	}
+	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 4*5 {
+		t.Errorf("%d runs repeated: %v", n, err)
+	}
+	r, err := archive.Load(f)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +59,7 @@ func TestKeptRunRepeats(t *testing.T) {
 // TestVerifySeesOneByte flips a byte in every file of a run in turn.
 func TestVerifySeesOneByte(t *testing.T) {
 	_, f := keep(t, small(t))
-	for _, name := range []string{planFile, benchFile, runsFile, eventsFile, samplesFile} {
+	for _, name := range []string{planFile, eventsFile, archive.BenchFile, archive.RunsFile, archive.ObservationsFile} {
 		raw, err := os.ReadFile(f.Path(name))
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +68,7 @@ func TestVerifySeesOneByte(t *testing.T) {
 		if err := os.WriteFile(f.Path(name), raw, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if err := Verify(t.Context(), f, NewStream()); !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), name) {
+		if _, err := archive.Verify(f); !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s with a flipped byte: %v", name, err)
 		}
 		raw[len(raw)/2] ^= 1
@@ -70,8 +78,9 @@ func TestVerifySeesOneByte(t *testing.T) {
 	}
 }
 
-// TestVerifySeesOtherFrames keeps digests of other frames than the plan gives, as a changed model would.
-func TestVerifySeesOtherFrames(t *testing.T) {
+// TestOtherNumbersAreSeen keeps a number that neither its frames nor the plan give, as a meddled file with fresh digests
+// would.
+func TestOtherNumbersAreSeen(t *testing.T) {
 	st, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -79,10 +88,7 @@ func TestVerifySeesOtherFrames(t *testing.T) {
 	defer st.Close()
 	k := Keep(st, time.Unix(1_700_000_000, 0))
 	report := mustBench(t, small(t), BenchOptions{Stream: NewStream(k)})
-	id := RunID{Config: 1, Index: 2}
-	run := k.digests[id]
-	run.Digest = strings.Repeat("0", len(run.Digest))
-	k.digests[id] = run
+	report.Outcome.Runs[1][2].Metrics.AoMCluster++
 	name, err := k.Finish(report)
 	if err != nil {
 		t.Fatal(err)
@@ -91,7 +97,10 @@ func TestVerifySeesOtherFrames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Verify(t.Context(), f, NewStream()); !errors.Is(err, ErrDiffers) {
+	if _, err := archive.Verify(f); !errors.Is(err, archive.ErrMismatch) {
+		t.Errorf("error %v, want ErrMismatch", err)
+	}
+	if _, err := Repeat(t.Context(), f, NewStream()); !errors.Is(err, ErrDiffers) {
 		t.Errorf("error %v, want ErrDiffers", err)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/results"
 )
 
 // Config is one point that is measured: a discipline at an output rate.
@@ -70,6 +71,14 @@ func (p *Plan) queue(c *Config) fpga.QueueConfig {
 		RewardFilter:    p.Spec.RewardFilter && c.Queue != "fifo",
 		RewardThreshold: int32(math.Round(p.Spec.RewardThreshold * 256)),
 		Provenance:      true,
+	}
+}
+
+// measure is what the metrics of one configuration's runs need to know.
+func (p *Plan) measure(c *Config) results.Config {
+	return results.Config{
+		Clusters: p.Spec.Workload.Clusters, Workers: p.Spec.Workload.Workers,
+		OutRate: c.OutRate, OverheadBytes: p.Spec.Overhead,
 	}
 }
 

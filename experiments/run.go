@@ -145,7 +145,6 @@ type bench struct {
 	traffic      traffic
 	collector    *results.Collector
 	observations []olaf.Observation
-	digest       digest
 }
 
 // seed loads one seed's traffic once and measures every configuration under it.
@@ -164,7 +163,7 @@ func (b *bench) seed(ctx context.Context, index int) ([]results.Run, error) {
 			return nil, err
 		}
 		runs[config] = run
-		if err := b.stream.publish(RunDone{RunID{config, index}, &runs[config], b.digest.n, b.digest.hex()}); err != nil {
+		if err := b.stream.publish(RunDone{RunID{config, index}, &runs[config]}); err != nil {
 			return nil, err
 		}
 	}
@@ -173,7 +172,7 @@ func (b *bench) seed(ctx context.Context, index int) ([]results.Run, error) {
 
 // measure is one run: configure, clear, fire, watch, drain, count.
 func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err error) {
-	config, spec, dev := &b.plan.Configs[id.Config], &b.plan.Spec, b.lane.Device
+	config, dev := &b.plan.Configs[id.Config], b.lane.Device
 	if err := fpga.ConfigureQueue(ctx, dev, b.plan.queue(config)); err != nil {
 		return run, err
 	}
@@ -181,11 +180,7 @@ func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err err
 	if err := fpga.ClearCounters(dev); err != nil {
 		return run, err
 	}
-	b.collector.Reset(results.Config{
-		Clusters: spec.Workload.Clusters, Workers: spec.Workload.Workers,
-		OutRate: config.OutRate, OverheadBytes: spec.Overhead,
-	})
-	b.digest.reset()
+	b.collector.Reset(b.plan.measure(config))
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.generator.Abort())
@@ -251,7 +246,6 @@ func (b *bench) observe(id RunID) error {
 	b.observations = b.lane.Tap.Drain(b.observations[:0])
 	for i := range b.observations {
 		b.collector.Observe(&b.observations[i])
-		b.digest.add(&b.observations[i])
 	}
 	if len(b.observations) == 0 || !b.stream.lossless() {
 		return nil

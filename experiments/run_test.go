@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/olafctl/olaf"
@@ -105,11 +106,14 @@ func TestSameBytesOnAnyNumberOfLanes(t *testing.T) {
 
 // listener collects events and may end the experiment at one of them.
 type listener struct {
+	mu     sync.Mutex
 	at     func(Event) error
 	counts map[string]int
 }
 
 func (l *listener) Event(e Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	name := ""
 	switch e.(type) {
 	case Started:

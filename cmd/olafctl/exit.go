@@ -19,7 +19,9 @@ import (
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/pktgen/trace"
+	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/compare"
+	"github.com/olafctl/olaf/results/export"
 	"github.com/olafctl/olaf/results/store"
 )
 
@@ -74,6 +76,8 @@ var codeOfKind = []struct {
 	{store.ErrNewer, exitUsage},
 	{compare.ErrDifferent, exitUsage},
 	{experiments.ErrDiffers, exitMissed},
+	{archive.ErrMismatch, exitMissed},
+	{export.ErrExists, exitUsage},
 	{engine.ErrConfig, exitUsage},
 	{capture.ErrExists, exitUsage},
 	{capture.ErrFormat, exitUsage},

@@ -1,36 +1,22 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io"
-	"path/filepath"
-	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
-	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/results/report"
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/export"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/store"
-	"github.com/olafctl/olaf/results/table"
-	"github.com/olafctl/olaf/results/xlsx"
 )
 
-func newPendingFile(path string) (*renameio.PendingFile, error) {
-	pending, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
-	if err != nil {
-		return nil, fmt.Errorf("create %s: %w", path, err)
-	}
-	return pending, nil
-}
-
-// exports are the files that a result can be written to.
+// exports are the files that a result can be written to; csv, parquet, svg and png are folders.
 type exports struct {
-	xlsx, json, report string
-	csv                string // a folder
-	force              bool
+	xlsx, json, report     string
+	csv, parquet, svg, png string
+	force                  bool
 }
 
 func newExportCmd(env *environment) *cobra.Command {
@@ -40,77 +26,126 @@ func newExportCmd(env *environment) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:   "export ID",
-		Short: "Write a kept run as workbook, CSV, JSON or HTML report",
-		Long: `Write a kept run in forms that people can hand on: a workbook with charts, one CSV file a sheet, the JSON document, and a
-report in one HTML file that needs no network. The same run gives the same bytes.`,
+		Short: "Write a kept run as workbook, CSV, Parquet, JSON, HTML report or figures",
+		Long: `Write a kept run in forms that people can hand on: a workbook with charts, one CSV or Parquet file a sheet, the JSON
+document, a report in one HTML file that needs no network, and single figures. The same run gives the same bytes. A run
+is named by its id, an unambiguous beginning of it, or "last".`,
 		Example: `  olafctl export last --xlsx out.xlsx --report report.html
-  olafctl export last --csv tables/ --json out.json`,
+  olafctl export last --csv tables/ --parquet frames/ --json out.json --svg figures/`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if to == (exports{force: to.force}) {
-				return usageError("nothing to write: give --xlsx, --csv, --json or --report")
+				return usageError("nothing to write: give --xlsx, --csv, --parquet, --json, --report, --svg or --png")
 			}
-			return where.withRun(env, args[0], func(_ *store.Store, f *store.Folder) error {
-				r, err := experiments.Load(f)
+			return where.withRun(env, args[0], func(s *store.Store, f *store.Folder) error {
+				r, err := archive.Load(f)
 				if err != nil {
 					return err
 				}
-				return to.write(env, r)
+				if err := to.write(env, r, frames(f, to.parquet)...); err != nil {
+					return err
+				}
+				return to.remember(s, f)
 			})
 		},
 	}
-	cmd.Flags().StringVar(&to.xlsx, "xlsx", "", "workbook with charts")
-	cmd.Flags().StringVar(&to.csv, "csv", "", "folder for one CSV file a sheet")
-	cmd.Flags().StringVar(&to.json, "json", "", "JSON document")
-	cmd.Flags().StringVar(&to.report, "report", "", "self-contained HTML report")
-	cmd.Flags().BoolVar(&to.force, "force", false, "replace files that exist")
+	flags := cmd.Flags()
+	flags.StringVar(&to.xlsx, "xlsx", "", "workbook with charts")
+	flags.StringVar(&to.csv, "csv", "", "folder for one CSV file a sheet")
+	flags.StringVar(&to.parquet, "parquet", "", "folder for one Parquet file a sheet, and one with every frame")
+	flags.StringVar(&to.json, "json", "", "JSON document")
+	flags.StringVar(&to.report, "report", "", "self-contained HTML report")
+	flags.StringVar(&to.svg, "svg", "", "folder for the figures as SVG")
+	flags.StringVar(&to.png, "png", "", "folder for the figures as PNG")
+	flags.BoolVar(&to.force, "force", false, "replace files that exist")
 	where.add(cmd)
 	return cmd
 }
 
-// write writes every file that was asked for. All targets are checked before the first one is written.
-func (e *exports) write(env *environment, r *sheets.Result) error {
-	book := sheets.Book(r)
-	targets := []struct {
-		path  string
-		write func(io.Writer) error
+// targets lists the files that were asked for.
+func (e *exports) targets(r *sheets.Result) ([]export.Target, error) {
+	var targets []export.Target
+	for _, t := range []struct {
+		path string
+		of   func(path string) ([]export.Target, error)
 	}{
-		{e.xlsx, func(w io.Writer) error { return xlsx.Write(w, book) }},
-		{e.json, func(w io.Writer) error { return writeJSON(w, r.Bench) }},
-		{e.report, func(w io.Writer) error { return report.Write(w, r) }},
-	}
-	if e.csv != "" {
-		if err := makeDir(e.csv); err != nil {
-			return err
-		}
-		for i := range book.Sheets {
-			s := &book.Sheets[i]
-			targets = append(targets, struct {
-				path  string
-				write func(io.Writer) error
-			}{filepath.Join(e.csv, csvName(s)), s.WriteCSV})
-		}
-	}
-	for _, t := range targets {
-		if err := refuseExisting(t.path, e.force); err != nil {
-			return err
-		}
-	}
-	var errs []error
-	for _, t := range targets {
+		{e.xlsx, func(path string) ([]export.Target, error) { return []export.Target{export.Workbook(path, r)}, nil }},
+		{e.json, func(path string) ([]export.Target, error) {
+			return []export.Target{export.Document(path, r.Bench)}, nil
+		}},
+		{e.report, func(path string) ([]export.Target, error) { return []export.Target{export.Report(path, r)}, nil }},
+		{e.csv, func(path string) ([]export.Target, error) { return export.CSV(path, r), nil }},
+		{e.parquet, func(path string) ([]export.Target, error) { return export.Parquet(path, r), nil }},
+		{e.svg, func(path string) ([]export.Target, error) { return export.Figures(path, "svg", r) }},
+		{e.png, func(path string) ([]export.Target, error) { return export.Figures(path, "png", r) }},
+	} {
 		if t.path == "" {
 			continue
 		}
-		if err := writeFile(t.path, e.force, t.write); err != nil {
-			errs = append(errs, err)
-			continue
+		more, err := t.of(t.path)
+		if err != nil {
+			return nil, err
 		}
-		fmt.Fprintf(env.stderr, "wrote %s\n", t.path)
+		targets = append(targets, more...)
 	}
-	return errors.Join(errs...)
+	return targets, nil
 }
 
-// csvName is a sheet's file name.
-func csvName(s *table.Sheet) string {
-	return strings.ToLower(strings.ReplaceAll(s.Name, " ", "_")) + ".csv"
+// write writes every file that was asked for; all are checked before the first one is written.
+func (e *exports) write(env *environment, r *sheets.Result, more ...export.Target) error {
+	targets, err := e.targets(r)
+	if err != nil {
+		return err
+	}
+	targets = append(targets, more...)
+	if err := export.Files(targets, e.force); err != nil {
+		return err
+	}
+	for _, t := range targets {
+		fmt.Fprintf(env.stderr, "wrote %s\n", t.Path)
+	}
+	return nil
+}
+
+// remember notes which exports must come out the same again (olafctl runs verify).
+func (e *exports) remember(s *store.Store, f *store.Folder) error {
+	for kind, path := range map[string]string{archive.KindWorkbook: e.xlsx, archive.KindReport: e.report} {
+		if path == "" {
+			continue
+		}
+		if err := archive.Remember(s, f, kind, toolVersion()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// frames is the file with every kept frame, when a Parquet folder was asked for.
+func frames(f *store.Folder, dir string) []export.Target {
+	if dir == "" {
+		return nil
+	}
+	return []export.Target{export.Observations(dir, func(take func(*export.Labelled) error) error {
+		runs, err := archive.Runs(f)
+		if err != nil {
+			return err
+		}
+		labels := map[uint32]*archive.Kept{}
+		for i := range runs {
+			labels[runs[i].Ordinal] = &runs[i]
+		}
+		var failed error
+		err = archive.Observations(f, func(ordinal uint32, o *olaf.Observation) bool {
+			run := labels[ordinal]
+			if run == nil {
+				return true // of a run that the stop left without numbers
+			}
+			failed = take(&export.Labelled{Queue: run.Run.Queue, OutRateBPS: run.Run.OutRateBPS, Run: run.Run.Index, Observation: *o})
+			return failed == nil
+		})
+		if failed != nil {
+			return failed
+		}
+		return err
+	})}
 }

@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/compare"
 	"github.com/olafctl/olaf/results/store"
 	"github.com/olafctl/olaf/results/text"
@@ -141,7 +140,7 @@ func newRunsShowCmd(env *environment, where *storeFlag) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return where.withRun(env, args[0], func(_ *store.Store, f *store.Folder) error {
-				r, err := experiments.Load(f)
+				r, err := archive.Load(f)
 				if err != nil {
 					return err
 				}
@@ -204,7 +203,7 @@ func sideOf(s *store.Store, name string) (*compare.Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	r, err := experiments.Load(f)
+	r, err := archive.Load(f)
 	if err != nil {
 		return nil, err
 	}
@@ -215,20 +214,31 @@ func newRunsVerifyCmd(env *environment, where *storeFlag) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify ID",
 		Short: "Compute a kept run again and compare",
-		Long: `Check every file of a kept run against its digest. A run of the twin is then repeated from its plan: the frames are
-compared by digest, the numbers exactly, workbook and report byte for byte.`,
+		Long: `Check every file of a kept run against its digest, measure every run again from its kept frames, make the document again
+from the runs, make workbook and report again if this version exported them, and, on the twin, repeat everything from
+the plan. Numbers are compared exactly, files byte for byte.`,
 		Example: "  olafctl runs verify last",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return where.withRun(env, args[0], func(_ *store.Store, f *store.Folder) error {
+			return where.withRun(env, args[0], func(s *store.Store, f *store.Folder) error {
+				proof, err := archive.Verify(f)
+				if err != nil {
+					return err
+				}
+				exports, err := archive.VerifyExports(s, f, toolVersion())
+				if err != nil {
+					return err
+				}
 				stream := experiments.NewStream()
 				bar := startProgress(env, false, progressOf(stream))
-				err := experiments.Verify(cmd.Context(), f, stream)
+				repeated, err := experiments.Repeat(cmd.Context(), f, stream)
 				bar.stop()
-				if err == nil {
-					fmt.Fprintf(env.stdout, "%s verified: files, frames, numbers, workbook and report are what they were\n", f.ID())
+				if err != nil {
+					return err
 				}
-				return err
+				fmt.Fprintf(env.stdout, "%s verified: %d files, %d runs measured again from %d frames, %d repeated from the plan, %d exports made again; all as they were\n",
+					f.ID(), proof.Files, proof.Runs, proof.Observations, repeated, exports)
+				return nil
 			})
 		},
 	}
@@ -350,26 +360,8 @@ func newRunsReindexCmd(env *environment, where *storeFlag) *cobra.Command {
 	}
 }
 
-// writeFile writes a file through a temporary one, so that nothing half-written gets its name.
-func writeFile(path string, force bool, write func(io.Writer) error) (err error) {
-	if err := refuseExisting(path, force); err != nil {
-		return err
-	}
-	pending, err := newPendingFile(path)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, pending.Cleanup()) }()
-	if err := write(pending); err != nil {
-		return fmt.Errorf("write %s: %w", path, err)
-	}
-	return pending.CloseAtomicallyReplace()
-}
-
-// makeDir makes a folder for several files.
-func makeDir(path string) error {
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		return fmt.Errorf("make the folder: %w", err)
-	}
-	return nil
+// toolVersion names this build, for what only the same build makes the same.
+func toolVersion() string {
+	b := thisBuild()
+	return strings.TrimSpace(b.Version + " " + b.Revision)
 }
