@@ -46,6 +46,7 @@ Exit codes: 0 holds, 4 violated, 5 unknown within the time limit, 2 contradictor
 	cmd.Flags().StringVarP(&file, "file", "f", "", "problem in YAML (docs/verification.md)")
 	f.searchFlags(cmd)
 	f.verdictFlags(cmd)
+	f.tightenFlag(cmd)
 	for _, o := range objectives {
 		cmd.AddCommand(newObjectiveCmd(env, o.kind, o.short))
 	}
@@ -74,15 +75,16 @@ func objectiveNames() []string {
 
 // verifyFlags are the flags of all verify commands: what is asked, and how the answer is looked for and shown.
 type verifyFlags struct {
-	problem                  aomcheck.Problem
-	clusters                 int
-	interval, phase, jitter  string
-	objective, slope, sends  string
-	solver, dump, svg        string
-	limit                    time.Duration
-	simulate                 int
-	force, quiet, objectives bool
-	format                   format
+	problem                 aomcheck.Problem
+	clusters                int
+	interval, phase, jitter string
+	objective, slope, sends string
+	solver, dump, svg       string
+	limit                   time.Duration
+	simulate                int
+	force, quiet, tighten   bool
+	objectives              bool // any objective can be asked for, so that its bound has both names
+	format                  format
 }
 
 func newObjectiveCmd(env *environment, kind aomcheck.Kind, short string) *cobra.Command {
@@ -92,7 +94,7 @@ func newObjectiveCmd(env *environment, kind aomcheck.Kind, short string) *cobra.
 		Short: short,
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			p, err := f.resolve()
+			p, err := f.resolve(cmd)
 			if err != nil {
 				return err
 			}
@@ -102,13 +104,15 @@ func newObjectiveCmd(env *environment, kind aomcheck.Kind, short string) *cobra.
 	f.problemFlags(cmd)
 	f.searchFlags(cmd)
 	f.verdictFlags(cmd)
+	if kind != aomcheck.LossFree {
+		f.tightenFlag(cmd)
+	}
 	return cmd
 }
 
 func (f *verifyFlags) problemFlags(cmd *cobra.Command) {
 	p, flags := &f.problem, cmd.Flags()
 	p.Service, p.Slots, p.Horizon = 2*olaf.Millisecond, 8, 20
-	p.Objective.Bound = 100 * olaf.Microsecond
 	flags.IntVar(&f.clusters, "clusters", 2, "clusters")
 	flags.StringVar(&f.interval, "interval", "100ms", "time between sends: one for all clusters, or one each, comma-separated")
 	flags.StringVar(&f.phase, "phase", "every", "first send: every, an instant such as 50ms, or a range such as 0ms..50ms; one for all or one each")
@@ -125,8 +129,10 @@ func (f *verifyFlags) problemFlags(cmd *cobra.Command) {
 	flags.Var(&p.Control.AckDelay, "ack-delay", "from departure until the ACK is at the worker")
 	flags.StringVar(&f.sends, "sends", "free", "send decisions of the control: free, or seeded:N")
 	for _, name := range []string{"epsilon", "bound"} {
-		if (name == "epsilon") == (f.objective == string(aomcheck.Fairness)) || f.objectives {
-			flags.Var(&p.Objective.Bound, name, "what the objective allows")
+		if f.objectives || f.objective != string(aomcheck.LossFree) && (name == "epsilon") == (f.objective == string(aomcheck.Fairness)) {
+			flags.Var(&p.Objective.Bound, name, map[string]string{
+				"epsilon": "how far apart the means of two clusters may be (default 100us)", "bound": "what the objective allows, such as 120ms",
+			}[name])
 		}
 	}
 	complete(cmd, "model", func() []string { return []string{"engine", "paper", "paper+service"} })
@@ -151,10 +157,17 @@ func (f *verifyFlags) verdictFlags(cmd *cobra.Command) {
 	addFormatFlag(cmd, &f.format, formatTable, formatJSON)
 }
 
+func (f *verifyFlags) tightenFlag(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.tighten, "tighten", false, "when the objective holds, also look for the least bound that does")
+}
+
 // resolve turns the flags into a problem.
-func (f *verifyFlags) resolve() (aomcheck.Problem, error) {
+func (f *verifyFlags) resolve(cmd *cobra.Command) (aomcheck.Problem, error) {
 	p := f.problem
 	p.Objective.Kind = aomcheck.Kind(f.objective)
+	if p.Objective.Kind == aomcheck.Fairness && !cmd.Flags().Changed("epsilon") && !cmd.Flags().Changed("bound") {
+		p.Objective.Bound = 100 * olaf.Microsecond // the paper's ε, read as milliseconds (§6)
+	}
 	if err := p.Control.SetSlope(f.slope); err != nil {
 		return p, usageError("--slope: %v", err)
 	}
@@ -244,7 +257,15 @@ func (f *verifyFlags) verify(ctx context.Context, env *environment, p aomcheck.P
 	if err != nil {
 		return verifyError(err)
 	}
-	if err := f.show(env, v); err != nil {
+	if f.tighten && v.Answer == aomcheck.Holds {
+		o.Progress = nil
+		tight, err := aomcheck.Tighten(ctx, v.Problem, o)
+		if err != nil {
+			return verifyError(err)
+		}
+		v.Notes = append(v.Notes, tightNote(tight))
+	}
+	if err := errors.Join(f.show(env, v), f.draw(v)); err != nil {
 		return err
 	}
 	return answerError(v.Answer)
@@ -317,10 +338,13 @@ func (f *verifyFlags) admit(ctx context.Context, env *environment, running, adde
 	if err != nil {
 		return verifyError(err)
 	}
-	if f.format != formatJSON {
+	if f.format == formatJSON {
+		err = writeJSON(env.stdout, admissionDocument(a))
+	} else {
 		fmt.Fprintln(env.stdout, admissionLine(a))
+		err = printVerdict(env, a.Together)
 	}
-	if err := f.show(env, a.Together); err != nil {
+	if err := errors.Join(err, f.draw(a.Together)); err != nil {
 		return err
 	}
 	return answerError(a.Together.Answer)
@@ -357,7 +381,7 @@ func newRegionCmd(env *environment) *cobra.Command {
 			if file != "" {
 				p, err = readProblem(file)
 			} else {
-				p, err = f.resolve()
+				p, err = f.resolve(cmd)
 			}
 			if err != nil {
 				return err

@@ -11,21 +11,31 @@ import (
 	"github.com/olafctl/olaf/experiments/aomcheck"
 )
 
-// show prints a verdict and writes the drawing that was asked for.
+// show prints a verdict.
 func (f *verifyFlags) show(env *environment, v *aomcheck.Verdict) error {
-	if f.svg != "" && v.Counterexample != nil {
-		var b bytes.Buffer
-		if err := v.Problem.SVG(&b, v.Counterexample); err != nil {
-			return err
-		}
-		if err := renameio.WriteFile(f.svg, b.Bytes(), 0o644); err != nil {
-			return err
-		}
-	}
 	if f.format == formatJSON {
 		return writeJSON(env.stdout, verdictDocument(v))
 	}
 	return printVerdict(env, v)
+}
+
+// draw writes the drawing that was asked for.
+func (f *verifyFlags) draw(v *aomcheck.Verdict) error {
+	if f.svg == "" || v.Counterexample == nil {
+		return nil
+	}
+	var b bytes.Buffer
+	if err := v.Problem.SVG(&b, v.Counterexample); err != nil {
+		return err
+	}
+	return renameio.WriteFile(f.svg, b.Bytes(), 0o644)
+}
+
+func tightNote(t aomcheck.Tight) string {
+	if t.Violated < 0 {
+		return fmt.Sprintf("the least bound that was proved is %v", t.Proved)
+	}
+	return fmt.Sprintf("the least bound that was proved is %v; %v is violated", t.Proved, t.Violated)
 }
 
 func printVerdict(env *environment, v *aomcheck.Verdict) error {
@@ -110,6 +120,23 @@ func verdictDocument(v *aomcheck.Verdict) *verdictJSON {
 			breaks := len(v.OnEngine.Judgement.Broken) > 0
 			doc.Counterexample.BreaksEngine = &breaks
 		}
+	}
+	return doc
+}
+
+// admissionJSON is olafctl.verify-admit/v1.
+type admissionJSON struct {
+	schema
+	Accepted bool             `json:"accepted"`
+	Why      string           `json:"why"`
+	Running  *aomcheck.Answer `json:"running_alone"` // null where it was not asked
+	Together *verdictJSON     `json:"together"`
+}
+
+func admissionDocument(a *aomcheck.Admission) *admissionJSON {
+	doc := &admissionJSON{schema: schema{"olafctl.verify-admit/v1"}, Accepted: a.Accepted(), Why: admissionLine(a), Together: verdictDocument(a.Together)}
+	if a.Running != nil {
+		doc.Running = &a.Running.Answer
 	}
 	return doc
 }

@@ -352,3 +352,17 @@ func TestDrawings(t *testing.T) {
 		t.Errorf("%v, %d bytes", err, svg.Len())
 	}
 }
+
+// TestTighten finds the one service time by which two clusters can differ.
+func TestTighten(t *testing.T) {
+	needSolvers(t)
+	p := everyPhase(twoClusters(4, 100*ms, 100*ms))
+	p.Objective.Bound = 5 * ms
+	got, err := Tighten(t.Context(), p, Options{Simulate: 50})
+	if want := (Tight{2 * ms, 19 * ms / 10}); err != nil || got != want {
+		t.Errorf("%+v, %v; want %+v", got, err, want)
+	}
+	if _, err := Tighten(t.Context(), Problem{Objective: Objective{Kind: LossFree}}, Options{}); !errors.Is(err, ErrProblem) {
+		t.Error(err)
+	}
+}
