@@ -1,4 +1,4 @@
-// Package columns is the compact form in which delivered frames are kept: blocks of at most 65,536 observations, each field
+// Package columns is the compact form in which delivered frames are kept: blocks of at most 8,192 observations, each field
 // in a column of its own, as differences in variable-length integers, compressed with Zstandard. Writing costs a few
 // tens of nanoseconds an observation, reading needs no more memory than one block.
 //
@@ -11,9 +11,11 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"io"
+	"math"
 
-	"github.com/klauspost/compress/zstd"
+	"github.com/klauspost/compress/s2"
 	"github.com/olafctl/olaf"
 )
 
@@ -22,13 +24,15 @@ var ErrFormat = errors.New("columns: not a file of observations, or a damaged on
 
 const (
 	magic       = 0x31424c4f // "OLB1"
-	headerBytes = 20
+	headerBytes = 24
 	// A block ends at this many observations or contributors, whichever comes first.
-	maxObservations = 1 << 16
-	maxContributors = 1 << 18
+	maxObservations = 1 << 13
+	maxContributors = 1 << 15
 	// maxRaw bounds what a reader unpacks: far above what a block can take.
 	maxRaw = 64 << 20
 )
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // The columns of a block, in the order of the file.
 const (
@@ -42,33 +46,37 @@ const (
 	colCount
 	colLanes
 	colFlags
-	colInside // 0 without provenance, else contributors + 1
-	colInsideWorker
+	colInside // 0 without provenance, 1 for the update itself alone, else contributors + 2
+	rowColumns
+)
+
+// The columns of contributors, which follow those of updates.
+const (
+	colInsideWorker = iota
 	colInsideAge
 	colInsideSeq
-	columnCount
+	insideColumns
 )
+
+const columnCount = rowColumns + insideColumns
 
 // Encoder turns the observations of one run after the other into blocks. It keeps its memory and is not safe for
 // concurrent use.
 type Encoder struct {
-	zstd         *zstd.Encoder
-	column       [columnCount][]byte
-	raw, out     []byte
-	run          uint32
-	observations int
-	contributors int
-	last         olaf.Observation
+	// The open block, a row an observation and a row a contributor; signed values are folded so that small ones are small.
+	rows   [][rowColumns]uint64
+	inside [][insideColumns]uint64
+
+	column      []byte
+	raw, packed []byte
+	out         []byte
+	run         uint32
+	lastAt      olaf.Time
+	lastLanes   uint16
 }
 
 // NewEncoder makes an Encoder.
-func NewEncoder() (*Encoder, error) {
-	z, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(true), zstd.WithWindowSize(1<<20))
-	if err != nil {
-		return nil, fmt.Errorf("columns: %w", err)
-	}
-	return &Encoder{zstd: z}, nil
-}
+func NewEncoder() (*Encoder, error) { return new(Encoder), nil }
 
 // Begin starts a run, which the caller numbers.
 func (e *Encoder) Begin(run uint32) {
@@ -77,70 +85,99 @@ func (e *Encoder) Begin(run uint32) {
 }
 
 func (e *Encoder) clear() {
-	for i := range e.column {
-		e.column[i] = e.column[i][:0]
-	}
-	e.observations, e.contributors, e.last = 0, 0, olaf.Observation{}
+	e.rows, e.inside, e.lastAt, e.lastLanes = e.rows[:0], e.inside[:0], 0, 0
 }
 
-func (e *Encoder) unsigned(column int, v uint64) {
-	e.column[column] = binary.AppendUvarint(e.column[column], v)
-}
+// folded maps 0, −1, 1, −2, … to 0, 1, 2, 3, …
+func folded(v int64) uint64 { return uint64(v<<1 ^ v>>63) }
 
-func (e *Encoder) signed(column int, v int64) {
-	e.column[column] = binary.AppendVarint(e.column[column], v)
-}
+func unfolded(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
 // Append takes the next observation of the run. o is not kept.
 func (e *Encoder) Append(o *olaf.Observation) {
 	u := &o.Update
-	e.signed(colAt, int64(o.At-e.last.At))
-	e.signed(colQueued, int64(o.Queued))
-	e.unsigned(colAge, (uint64(o.At.NS())-u.GenNS)%olaf.GenModulus)
-	e.unsigned(colSeq, uint64(u.Seq))
-	e.signed(colReward, int64(u.Reward))
-	e.unsigned(colCluster, uint64(u.Cluster))
-	e.unsigned(colWorker, uint64(u.Worker))
-	e.unsigned(colCount, uint64(u.Count))
-	e.signed(colLanes, int64(u.Lanes)-int64(e.last.Update.Lanes))
-	e.unsigned(colFlags, uint64(u.Flags))
-	if o.Contributors == nil {
-		e.unsigned(colInside, 0)
-	} else {
-		e.unsigned(colInside, uint64(len(o.Contributors))+1)
-	}
-	for i := range o.Contributors {
-		c := &o.Contributors[i]
-		e.signed(colInsideWorker, int64(c.Worker)-int64(u.Worker))
-		e.unsigned(colInsideAge, (u.GenNS-c.GenNS)%olaf.GenModulus)
-		e.signed(colInsideSeq, int64(c.Seq)-int64(u.Seq))
-	}
-	e.last.At, e.last.Update.Lanes = o.At, u.Lanes
-	e.observations++
-	e.contributors += len(o.Contributors)
-	if e.observations == maxObservations || e.contributors >= maxContributors {
+	e.rows = append(e.rows, [rowColumns]uint64{
+		colAt:      folded(int64(o.At - e.lastAt)),
+		colQueued:  folded(int64(o.Queued)),
+		colAge:     (uint64(o.At.NS()) - u.GenNS) % olaf.GenModulus,
+		colSeq:     uint64(u.Seq),
+		colReward:  folded(int64(u.Reward)),
+		colCluster: uint64(u.Cluster),
+		colWorker:  uint64(u.Worker),
+		colCount:   uint64(u.Count),
+		colLanes:   folded(int64(u.Lanes) - int64(e.lastLanes)),
+		colFlags:   uint64(u.Flags),
+		colInside:  e.appendInside(o),
+	})
+	e.lastAt, e.lastLanes = o.At, u.Lanes
+	if len(e.rows) == maxObservations || len(e.inside) >= maxContributors {
 		e.flush()
 	}
 }
 
+// appendInside takes the contributors and returns their code in colInside.
+func (e *Encoder) appendInside(o *olaf.Observation) uint64 {
+	u := &o.Update
+	switch {
+	case o.Contributors == nil:
+		return 0
+	case len(o.Contributors) == 1 && o.Contributors[0] == olaf.Contributor{GenNS: u.GenNS, Seq: u.Seq, Worker: u.Worker}:
+		return 1
+	}
+	for i := range o.Contributors {
+		c := &o.Contributors[i]
+		e.inside = append(e.inside, [insideColumns]uint64{
+			colInsideWorker: folded(int64(c.Worker) - int64(u.Worker)),
+			colInsideAge:    (u.GenNS - c.GenNS) % olaf.GenModulus,
+			colInsideSeq:    folded(int64(c.Seq) - int64(u.Seq)),
+		})
+	}
+	return uint64(len(o.Contributors)) + 2
+}
+
+// appendNumber is binary.AppendUvarint with a short way for the many small numbers.
+func appendNumber(b []byte, v uint64) []byte {
+	if v < 0x80 {
+		return append(b, byte(v))
+	}
+	return binary.AppendUvarint(b, v)
+}
+
+func (e *Encoder) closeColumn(b []byte) {
+	e.raw = binary.AppendUvarint(e.raw, uint64(len(b)))
+	e.raw = append(e.raw, b...)
+	e.column = b
+}
+
 func (e *Encoder) flush() {
 	e.raw = e.raw[:0]
-	for _, c := range e.column {
-		e.raw = binary.AppendUvarint(e.raw, uint64(len(c)))
-		e.raw = append(e.raw, c...)
+	for k := range rowColumns {
+		b := e.column[:0]
+		for i := range e.rows {
+			b = appendNumber(b, e.rows[i][k])
+		}
+		e.closeColumn(b)
+	}
+	for k := range insideColumns {
+		b := e.column[:0]
+		for i := range e.inside {
+			b = appendNumber(b, e.inside[i][k])
+		}
+		e.closeColumn(b)
 	}
 	start := len(e.out)
-	for _, word := range []uint32{magic, e.run, uint32(e.observations), uint32(len(e.raw)), 0} {
+	for _, word := range []uint32{magic, e.run, uint32(len(e.rows)), uint32(len(e.raw)), 0, crc32.Checksum(e.raw, castagnoli)} {
 		e.out = binary.LittleEndian.AppendUint32(e.out, word)
 	}
-	e.out = e.zstd.EncodeAll(e.raw, e.out)
-	binary.LittleEndian.PutUint32(e.out[start+16:], uint32(len(e.out)-start-headerBytes))
+	e.packed = s2.Encode(e.packed[:cap(e.packed)], e.raw)
+	e.out = append(e.out, e.packed...)
+	binary.LittleEndian.PutUint32(e.out[start+16:], uint32(len(e.packed)))
 	e.clear()
 }
 
 // End ends the run and returns its blocks, which are valid until the next Begin.
 func (e *Encoder) End() []byte {
-	if e.observations > 0 {
+	if len(e.rows) > 0 {
 		e.flush()
 	}
 	return e.out
@@ -149,7 +186,6 @@ func (e *Encoder) End() []byte {
 // Reader reads observations back. It holds one block at a time.
 type Reader struct {
 	r            io.Reader
-	zstd         *zstd.Decoder
 	packed, raw  []byte
 	column       [columnCount][]byte
 	run          uint32
@@ -158,17 +194,11 @@ type Reader struct {
 	contributors []olaf.Contributor
 }
 
-// NewReader makes a Reader of blocks from r. Close it after use.
-func NewReader(r io.Reader) (*Reader, error) {
-	z, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(maxRaw), zstd.WithDecoderLowmem(true))
-	if err != nil {
-		return nil, fmt.Errorf("columns: %w", err)
-	}
-	return &Reader{r: r, zstd: z}, nil
-}
+// NewReader makes a Reader of blocks from r.
+func NewReader(r io.Reader) (*Reader, error) { return &Reader{r: r}, nil }
 
-// Close releases the decoder's memory.
-func (r *Reader) Close() { r.zstd.Close() }
+// Close gives the block's memory back.
+func (r *Reader) Close() { r.packed, r.raw, r.left = nil, nil, 0 }
 
 // Next fills o with the next observation and returns the number of its run. The contributors are reused by the next call.
 // It ends with io.EOF; a damaged or truncated file gives an error that matches ErrFormat.
@@ -200,19 +230,23 @@ func (r *Reader) Next(o *olaf.Observation) (run uint32, err error) {
 }
 
 func (r *Reader) inside(d *fields, u *olaf.Update) []olaf.Contributor {
-	n := d.unsigned(colInside, maxContributors+olaf.MaxCount)
-	if n == 0 {
+	code := d.unsigned(colInside, maxRaw)
+	if code == 0 {
 		return nil
 	}
 	if r.contributors == nil {
 		r.contributors = make([]olaf.Contributor, 0, 64)
 	}
 	r.contributors = r.contributors[:0]
-	for range n - 1 {
+	if code == 1 {
+		r.contributors = append(r.contributors, olaf.Contributor{GenNS: u.GenNS, Seq: u.Seq, Worker: u.Worker})
+		return r.contributors
+	}
+	for range code - 2 {
 		r.contributors = append(r.contributors, olaf.Contributor{
-			Worker: olaf.WorkerID(int64(u.Worker) + d.signed(colInsideWorker)),
-			GenNS:  (u.GenNS - d.unsigned(colInsideAge, olaf.GenModulus-1)) % olaf.GenModulus,
-			Seq:    uint32(int64(u.Seq) + d.signed(colInsideSeq)),
+			Worker: olaf.WorkerID(int64(u.Worker) + d.signed(rowColumns+colInsideWorker)),
+			GenNS:  (u.GenNS - d.unsigned(rowColumns+colInsideAge, olaf.GenModulus-1)) % olaf.GenModulus,
+			Seq:    uint32(int64(u.Seq) + d.signed(rowColumns+colInsideSeq)),
 		})
 		if d.damaged {
 			break
@@ -239,8 +273,12 @@ func (r *Reader) block() error {
 	if r.packed, err = readUpTo(r.r, r.packed[:0], int(packed)); err != nil {
 		return fmt.Errorf("%w: a block is cut (%w)", ErrFormat, err)
 	}
-	if r.raw, err = r.zstd.DecodeAll(r.packed, r.raw[:0]); err != nil || len(r.raw) != int(raw) {
+	// Only what passes for the claimed length is unpacked.
+	if n, err := s2.DecodedLen(r.packed); err != nil || n != int(raw) {
 		return fmt.Errorf("%w: a block does not unpack to the %d bytes it claims (%v)", ErrFormat, raw, err)
+	}
+	if r.raw, err = s2.Decode(r.raw[:cap(r.raw)], r.packed); err != nil || crc32.Checksum(r.raw, castagnoli) != word(5) {
+		return fmt.Errorf("%w: a block does not match its checksum (%v)", ErrFormat, err)
 	}
 	rest := r.raw
 	for i := range r.column {
@@ -285,12 +323,4 @@ func (d *fields) unsigned(column int, limit uint64) uint64 {
 	return v
 }
 
-func (d *fields) signed(column int) int64 {
-	v, n := binary.Varint(d.column[column])
-	if n <= 0 {
-		d.damaged = true
-		return 0
-	}
-	d.column[column] = d.column[column][n:]
-	return v
-}
+func (d *fields) signed(column int) int64 { return unfolded(d.unsigned(column, math.MaxUint64)) }
