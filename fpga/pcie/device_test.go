@@ -376,3 +376,19 @@ func TestClose(t *testing.T) {
 	}
 	h.mustOpen(t)
 }
+
+// TestIdentityIsAskedAgain notices within 65,536 accesses that another image answers, whatever is read.
+func TestIdentityIsAskedAgain(t *testing.T) {
+	h := newHost(t, pcietest.OpenNIC())
+	d := h.mustOpen(t)
+	h.card.Reprogram()
+	for range 1 << 16 {
+		if _, err := d.Read32(regmap.QueueDepth); err != nil {
+			if !errors.Is(err, pcie.ErrChanged) {
+				t.Error(err)
+			}
+			return
+		}
+	}
+	t.Error("65,536 reads of another image")
+}

@@ -1,0 +1,167 @@
+package playback
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+)
+
+// Recorder is a device whose every access is written down. Like the device it is not safe for concurrent use.
+type Recorder struct {
+	device  fpga.Device
+	out     *bufio.Writer
+	scratch []byte
+	err     error
+}
+
+var _ fpga.Device = (*Recorder)(nil)
+
+// Record writes what is done with d to w, which the caller closes after the device.
+func Record(d fpga.Device, w io.Writer) (*Recorder, error) {
+	r := &Recorder{device: d, out: bufio.NewWriter(w)}
+	identity, err := json.Marshal(d.Identity())
+	if err != nil {
+		return nil, fmt.Errorf("record a session: %w", err)
+	}
+	_, err = fmt.Fprintf(r.out, "%s\nidentity %s\n", Schema, identity)
+	return r, err
+}
+
+// note writes one access down. What cannot be written ends the session: an access that is missing would make it useless.
+func (r *Recorder) note(a access, err error) error {
+	a.fails = failureOf(err)
+	r.scratch = a.append(r.scratch[:0])
+	if _, writeErr := r.out.Write(r.scratch); writeErr != nil && r.err == nil {
+		r.err = fmt.Errorf("record a session: %w", writeErr)
+	}
+	return errors.Join(err, r.err)
+}
+
+// Identity is the device's.
+func (r *Recorder) Identity() fpga.Identity { return r.device.Identity() }
+
+// Read32 reads and records.
+func (r *Recorder) Read32(addr uint32) (uint32, error) {
+	v, err := r.device.Read32(addr)
+	return v, r.note(access{op: 'r', addr: addr, value: uint64(v)}, err)
+}
+
+// Write32 writes and records.
+func (r *Recorder) Write32(addr, value uint32) error {
+	err := r.device.Write32(addr, value)
+	return r.note(access{op: 'w', addr: addr, value: uint64(value)}, err)
+}
+
+// WriteBurst writes and records.
+func (r *Recorder) WriteBurst(addr uint32, words []uint32) error {
+	err := r.device.WriteBurst(addr, words)
+	return r.note(access{op: 'b', addr: addr, words: words}, err)
+}
+
+// Sleep sleeps and records.
+func (r *Recorder) Sleep(ctx context.Context, d olaf.Duration) error {
+	err := r.device.Sleep(ctx, d)
+	return r.note(access{op: 's', value: uint64(max(d, 0))}, err)
+}
+
+// Close closes the device and says whether the session is whole.
+func (r *Recorder) Close() error {
+	err := r.device.Close()
+	return errors.Join(err, r.err, r.out.Flush())
+}
+
+// Player is a device that answers as the recorded one did. It is not safe for concurrent use.
+type Player struct {
+	session *session
+	next    int
+	err     error
+}
+
+var _ fpga.Device = (*Player)(nil)
+
+// Play reads a session. The error matches ErrSession and names the line.
+func Play(r io.Reader) (*Player, error) {
+	s, err := parse(r)
+	if err != nil {
+		return nil, err
+	}
+	return &Player{session: s}, nil
+}
+
+// Left is how many accesses of the session were not asked for yet.
+func (p *Player) Left() int { return len(p.session.accesses) - p.next }
+
+// take goes one access on. The first that differs ends the play: every later one gives the same error.
+func (p *Player) take(asked access) (*access, error) {
+	if p.err != nil {
+		return nil, p.err
+	}
+	if p.Left() == 0 {
+		p.err = fmt.Errorf("%w: it ends before: %s", ErrDiverged, &asked)
+		return nil, p.err
+	}
+	recorded := &p.session.accesses[p.next]
+	if !recorded.same(&asked) {
+		p.err = fmt.Errorf("%w: line %d has: %s; this run asks: %s", ErrDiverged, recorded.line, recorded, &asked)
+		return nil, p.err
+	}
+	p.next++
+	return recorded, nil
+}
+
+// Identity is the recorded device's, with playback as its kind.
+func (p *Player) Identity() fpga.Identity {
+	id := p.session.identity
+	id.Kind = "playback"
+	return id
+}
+
+// Read32 answers what was read.
+func (p *Player) Read32(addr uint32) (uint32, error) {
+	a, err := p.take(access{op: 'r', addr: addr})
+	if err != nil {
+		return 0, err
+	}
+	return uint32(a.value), a.fails.err()
+}
+
+// Write32 ends as the write did.
+func (p *Player) Write32(addr, value uint32) error {
+	return p.done(access{op: 'w', addr: addr, value: uint64(value)})
+}
+
+// WriteBurst ends as the burst did.
+func (p *Player) WriteBurst(addr uint32, words []uint32) error {
+	return p.done(access{op: 'b', addr: addr, words: slices.Clone(words)})
+}
+
+// Sleep ends at once.
+func (p *Player) Sleep(ctx context.Context, d olaf.Duration) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return p.done(access{op: 's', value: uint64(max(d, 0))})
+}
+
+func (p *Player) done(asked access) error {
+	a, err := p.take(asked)
+	if err != nil {
+		return err
+	}
+	return a.fails.err()
+}
+
+// Close ends the play.
+func (p *Player) Close() error {
+	if p.err == nil {
+		p.err = fmt.Errorf("%w: it was closed", fpga.ErrGone)
+	}
+	return nil
+}
