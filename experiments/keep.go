@@ -23,12 +23,14 @@ const (
 // ErrDiffers says that a kept run does not come out again as it was.
 var ErrDiffers = errors.New("the run does not repeat")
 
-// Keeper is a sink that keeps an experiment in a store: plan, every delivered frame, every number. Until Finish its
-// folder is marked incomplete, whatever happens to the process.
+// Keeper is a sink that keeps an experiment in a store: plan, delivered frames, every number. A twin repeats its frames
+// from the plan, so that those of the first seed are enough; of a card all are kept. Until Finish the folder is marked
+// incomplete, whatever happens to the process.
 type Keeper struct {
 	store    *store.Store
 	started  time.Time
 	plan     *Plan
+	repeats  bool // the device gives the same frames again
 	writer   *store.Writer
 	recorder *archive.Recorder
 	events   []byte
@@ -41,14 +43,24 @@ func Keep(s *store.Store, started time.Time) *Keeper { return &Keeper{store: s, 
 func (k *Keeper) Event(e Event) error {
 	switch e := e.(type) {
 	case Started:
+		k.repeats = e.Device.Kind == repeatableKind
 		return k.begin(e.Plan)
 	case Observed:
+		if !k.frames(e.Run.Index) {
+			return nil
+		}
 		return k.recorder.Observe(k.plan.ordinal(e.Run), e.Observations)
 	case RunDone:
 		return k.done(e)
 	}
 	return nil
 }
+
+// repeatableKind is the kind of device that gives the same frames for the same plan.
+const repeatableKind = "twin"
+
+// frames says whether the frames of a seed's runs are kept.
+func (k *Keeper) frames(index int) bool { return !k.repeats || index == 0 }
 
 // ordinal numbers runs seed by seed, so that the first seed's frames stand first.
 func (p *Plan) ordinal(id RunID) uint32 { return uint32(id.Index*len(p.Configs) + id.Config) }
@@ -81,6 +93,9 @@ func (k *Keeper) done(e RunDone) error {
 		return err
 	}
 	k.events = append(append(k.events, line...), '\n')
+	if !k.frames(e.Run.Index) {
+		return nil
+	}
 	return k.recorder.Done(k.plan.ordinal(e.Run))
 }
 
@@ -96,7 +111,8 @@ func (k *Keeper) Finish(r *BenchReport) (id string, err error) {
 	for config, runs := range r.Outcome.Runs {
 		for i := range runs {
 			kept = append(kept, archive.Kept{
-				Ordinal: k.plan.ordinal(RunID{config, runs[i].Index}), Measure: k.plan.measure(&k.plan.Configs[config]), Run: runs[i]})
+				Ordinal: k.plan.ordinal(RunID{config, runs[i].Index}), Measure: k.plan.measure(&k.plan.Configs[config]),
+				Run: runs[i], NoFrames: !k.frames(runs[i].Index)})
 		}
 	}
 	if err := archive.Save(k.writer, r.Bench, kept); err != nil {
@@ -126,7 +142,7 @@ func (k *Keeper) manifest(r *BenchReport) (store.Manifest, error) {
 		return store.Manifest{}, err
 	}
 	device := &r.Outcome.Device
-	fixed, err := json.Marshal(essence{k.plan.Spec.Seed, hash, r.Outcome.TablesHash, device.MapVersion, device.Kind, device.Build, device.Kind == "twin"})
+	fixed, err := json.Marshal(essence{k.plan.Spec.Seed, hash, r.Outcome.TablesHash, device.MapVersion, device.Kind, device.Build, k.repeats})
 	if err != nil {
 		return store.Manifest{}, fmt.Errorf("write the manifest: %w", err)
 	}

@@ -40,6 +40,8 @@ type Kept struct {
 	Ordinal uint32         `json:"ordinal"`
 	Measure results.Config `json:"measure"`
 	Run     results.Run    `json:"run"`
+	// NoFrames says that its observations were not kept, because its owner can repeat it.
+	NoFrames bool `json:"no_frames,omitempty"`
 }
 
 type runsDocument struct {

@@ -95,7 +95,10 @@ func (p *Proof) runs(f *store.Folder, kept []Kept) error {
 	if err := finish(); err != nil {
 		return err
 	}
-	for _, k := range byOrdinal { // runs that delivered nothing
+	for _, k := range byOrdinal { // runs that delivered nothing, or whose frames were not kept
+		if k.NoFrames {
+			continue
+		}
 		collector.Reset(k.Measure)
 		p.Runs++
 		if err := sameRun(f, k, collector.Finish(k.Run.Counters)); err != nil {
