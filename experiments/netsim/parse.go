@@ -199,7 +199,7 @@ func fieldNames(t reflect.Type) []string {
 
 func fieldByName(v reflect.Value, name string) reflect.Value {
 	for i := range v.NumField() {
-		if n := yamlName(v.Type().Field(i)); n == name && n != "-" {
+		if n := yamlName(v.Type().Field(i)); n == name && n != "-" && n != "" {
 			return v.Field(i)
 		}
 	}

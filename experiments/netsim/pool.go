@@ -20,9 +20,6 @@ func (p *pool[T]) take() int32 {
 
 func (p *pool[T]) give(i int32) { p.free = append(p.free, i) }
 
-// live is how many items are out.
-func (p *pool[T]) live() int { return len(p.items) - len(p.free) }
-
 // ring is a bounded FIFO of frames: the background packets that wait at a port.
 type ring struct {
 	limit int

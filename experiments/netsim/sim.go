@@ -97,12 +97,11 @@ type sim struct {
 // portState is the part of a port that changes.
 type portState struct {
 	phase      phase
-	up, cut    bool  // the link works; it failed while the frame on it was leaving
+	up         bool  // the link works
 	background bool  // what leaves is a background packet
 	robin      bool  // the next turn is the bypass's
 	frame      int32 // leaving
 	slot       engine.Slot
-	cause      int64  // when it started to leave
 	until      int64  // of engine cycles
 	carry      uint64 // of the transmission time
 	merges     int64  // to be paid after the frame on the wire

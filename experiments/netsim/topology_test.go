@@ -1,0 +1,337 @@
+package netsim
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/olafctl/olaf"
+)
+
+const exampleFile = `schema: olafctl.topology/v1
+name: example
+duration: 10s
+warmup: 500ms
+seed: 7
+queue: olaf
+update: 1000B
+transmission_control:
+  enabled: true
+  threshold: 50ms
+  slope: 1/threshold
+  count: senders
+switches:
+  - {name: leaf1, slots: 5}
+  - {name: leaf2, slots: 5, queue: fifo, profile: calibrated}
+  - {name: core, slots: 8, slot_held_during_tx: true}
+servers:
+  - {name: ps, processing: 1ms}
+links:
+  - {from: leaf1, to: core, rate: 4Mbps, delay: 5ms}
+  - {from: leaf2, to: core, rate: 4Mbps, delay: 5ms}
+  - {from: core, to: ps, rate: 848kbps, delay: 5ms, ack_rate: 1Gbps}
+clusters:
+  - {group: a, id: 1, count: 3, workers: 10, at: leaf1, period: 100ms, phase: 54ms, jitter: 2ms, spread: 5%}
+  - group: b
+    id: 10
+    workers: 4
+    at: [leaf1, leaf2]
+    arrivals: poisson
+    period: 300ms
+    access: {rate: 100Mbps, delay: 1ms}
+    start: 1s
+    stop: 9s
+background:
+  - {at: leaf2, to: ps, rate: 100kbps, size: 500B, arrivals: poisson}
+schedule:
+  - {at: 3s, from: core, to: ps, rate: 400kbps}
+  - {at: 5s, from: leaf1, to: core, link: down}
+  - {at: 6s, from: leaf1, to: core, link: up}
+`
+
+func mustParse(t *testing.T, text string) *Topology {
+	t.Helper()
+	topology, err := Parse("example.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return topology
+}
+
+func TestParse(t *testing.T) {
+	topology := mustParse(t, exampleFile)
+	if k := topology.Clusters[0]; k.Phase.To != 54*olaf.Millisecond || k.Spread != 0.05 || k.At[0] != "leaf1" || k.Line != 24 {
+		t.Errorf("%+v", k)
+	}
+	if k := topology.Clusters[1]; len(k.At) != 2 || k.Access.Rate != 100*olaf.Mbps || k.Of("period") != 30 {
+		t.Errorf("%+v", k)
+	}
+	r := mustRun(t, topology, Options{})
+	if r.Groups[0].Group != "a" || r.Groups[1].Workers != 4 || r.DeliveredFrames == 0 || r.Withheld == 0 || r.Background[1] == 0 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// Every preset and the example survive being written and read.
+func TestTextRoundTrip(t *testing.T) {
+	topologies := []*Topology{mustParse(t, exampleFile)}
+	for _, p := range Presets() {
+		topologies = append(topologies, mustPreset(t, p[0], Scale{}))
+	}
+	for _, want := range topologies {
+		text, err := want.Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := mustParse(t, string(text))
+		ignore := []cmp.Option{cmpopts.IgnoreTypes(Pos{}), cmpopts.IgnoreFields(Topology{}, "File", "Schema"), cmpopts.IgnoreUnexported(Topology{}), cmpopts.EquateEmpty()}
+		if d := cmp.Diff(want, got, ignore...); d != "" {
+			t.Errorf("%s: %s", want.Name, d)
+		}
+	}
+}
+
+// change replaces a piece of the example.
+func change(t *testing.T, old, new string) string {
+	t.Helper()
+	if !strings.Contains(exampleFile, old) {
+		t.Fatalf("the example has no %q", old)
+	}
+	return strings.Replace(exampleFile, old, new, 1)
+}
+
+// Every mistake names file, line and fix.
+func TestMistakes(t *testing.T) {
+	route := exampleFile + "routes:\n  - {at: leaf1, to: ps, via: core}\n  - {at: core, to: ps, via: leaf1}\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"empty":              {"", "example.yaml:1: the file is empty"},
+		"not YAML":           {"a: [", "example.yaml: not YAML"},
+		"a list":             {"- 1", "example.yaml:1: topology must be a mapping"},
+		"unknown field":      {change(t, "warmup:", "warmpu:"), `example.yaml:4: topology has no field "warmpu"; did you mean "warmup"?`},
+		"field twice":        {exampleFile + "seed: 8\n", `has the field "seed" twice`},
+		"bare number":        {change(t, "duration: 10s", "duration: 10"), `example.yaml:3: topology.duration: bad quantity: duration "10" has no unit; did you mean 10ms?`},
+		"alias":              {change(t, "name: example", "name: &x example\nqueue: *x"), "aliases are not supported"},
+		"other schema":       {change(t, "topology/v1", "topology/v2"), `example.yaml:1: schema "olafctl.topology/v2" is not olafctl.topology/v1`},
+		"bad number":         {change(t, "slots: 5", "slots: many"), `example.yaml:14: topology.switches[0].slots: "many" is not a int`},
+		"bad choice":         {change(t, "count: senders", "count: workers"), `example.yaml:12: topology.transmission_control.count: count "workers" is not one of`},
+		"route circle":       {route, "example.yaml:42: the routes to ps go in a circle: core → leaf1 → core; change one via"},
+		"route nowhere":      {exampleFile + "routes:\n  - {at: leaf1, to: ps, via: leaf2}\n", "example.yaml:41: there is no link leaf1–leaf2"},
+		"no server":          {change(t, "servers:\n  - {name: ps, processing: 1ms}\n", ""), "there is no parameter server; add servers:"},
+		"no path":            {change(t, "  - {from: leaf2, to: core, rate: 4Mbps, delay: 5ms}\n", ""), "example.yaml:27: there is no path from leaf2 to ps; add a link"},
+		"zero rate":          {change(t, "rate: 848kbps", "rate: 0bps"), "example.yaml:22: rate is 0bps; it must be positive"},
+		"queue of 0":         {change(t, "leaf1, slots: 5", "leaf1, slots: 0"), `example.yaml:14: switch "leaf1" has 0 slots; a queue holds 1 to 65536`},
+		"unknown node":       {change(t, "from: leaf2, to: core", "from: leef2, to: core"), `example.yaml:21: from names the unknown node "leef2"; did you mean "leaf2"?`},
+		"unknown switch":     {change(t, "at: leaf1, period", "at: leaf9, period"), `at names the unknown node "leaf9"; did you mean "leaf1"?`},
+		"worker at a server": {change(t, "at: leaf1, period", "at: ps, period"), `at names "ps", which is a server; it must be a switch`},
+		"period too short":   {change(t, "period: 300ms", "period: 10us"), "example.yaml:30: period 10us is below one transmission on the access link, 80us"},
+		"no period":          {change(t, "    period: 300ms\n", ""), "example.yaml:25: period is 0ps; it must be positive"},
+		"jitter too long":    {change(t, "jitter: 2ms", "jitter: 200ms"), "jitter is 200ms; it must be 0s to the period, 100ms"},
+		"overlapping ids":    {change(t, "id: 10", "id: 3"), "example.yaml:26: cluster id 3 is already used by the clusters of line 24"},
+		"id too large":       {change(t, "id: 10", "id: 70000"), "cluster ids 70000 to 70000 do not fit 0 to 65535"},
+		"no workers":         {change(t, "workers: 4", "workers: 0"), "workers is 0; a cluster has 1 to 65536"},
+		"no duration":        {change(t, "duration: 10s", "duration: 0s"), "example.yaml:3: duration is 0ps; say how long"},
+		"endless":            {change(t, "duration: 10s", "duration: 2000h"), "is more than virtual time holds"},
+		"odd update":         {change(t, "update: 1000B", "update: 1001B"), "example.yaml:7: update is 1001B; a frame has 64 bytes of headers and whole lanes"},
+		"unknown queue":      {change(t, "queue: olaf", "queue: olav"), `example.yaml:6: queue "olav" is not known; did you mean "olaf"?`},
+		"name twice":         {change(t, "name: leaf2, slots", "name: leaf1, slots"), `example.yaml:15: the name "leaf1" is used twice`},
+		"link twice":         {change(t, "from: leaf2, to: core", "from: core, to: leaf1"), "example.yaml:21: the link core–leaf1 is there twice"},
+		"no threshold":       {change(t, "threshold: 50ms", "threshold: 0ms"), "example.yaml:10: transmission_control.threshold is 0ps"},
+		"stops first":        {change(t, "stop: 9s", "stop: 1s"), "example.yaml:33: start 1s and stop 1s"},
+		"change of no link":  {change(t, "at: 3s, from: core", "at: 3s, from: leaf1"), "example.yaml:37: there is no link leaf1–ps to change"},
+		"full share":         {change(t, "spread: 5%", "spread: 100%"), `share "100%" is not a percentage`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			topology, err := Parse("example.yaml", []byte(c.text))
+			if err == nil {
+				err = topology.Resolve()
+			}
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Fatalf("%v\nwant %s", err, c.want)
+			}
+			if !errors.Is(err, ErrTopology) {
+				t.Error("the error is not of ErrTopology")
+			}
+		})
+	}
+}
+
+// All mistakes of a file are told at once.
+func TestAllMistakesAtOnce(t *testing.T) {
+	topology := mustParse(t, strings.ReplaceAll(exampleFile, "slots: 5", "slots: 0"))
+	if err := topology.Resolve(); err == nil || strings.Count(err.Error(), "slots") < 2 {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestPatience(t *testing.T) {
+	topology := mustPreset(t, "multihop", Scale{})
+	if err := topology.Patience(100); err != nil {
+		t.Errorf("a hundred short runs: %v", err)
+	}
+	topology.Duration = 39 * 24 * olaf.Hour
+	err := topology.Patience(1)
+	if !errors.Is(err, ErrLong) || !strings.Contains(err.Error(), "--yes") {
+		t.Errorf("%v", err)
+	}
+	topology = mustPreset(t, "multihop", Scale{Clusters: 1000, WorkersPerCluster: 100})
+	topology.Duration = olaf.Hour
+	if err := topology.Patience(1); !errors.Is(err, ErrLong) || !strings.Contains(err.Error(), "hours") {
+		t.Errorf("%v", err)
+	}
+}
+
+// The estimate is of the size of what really happens.
+func TestEstimate(t *testing.T) {
+	for _, p := range Presets() {
+		topology := mustPreset(t, p[0], Scale{})
+		estimate, err := topology.Estimate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := float64(mustRun(t, topology, Options{}).Events); estimate < got/2 || estimate > 8*got {
+			t.Errorf("%s: estimated %.3g events, there are %.3g", p[0], estimate, got)
+		}
+	}
+}
+
+func TestPresetScale(t *testing.T) {
+	topology := mustPreset(t, "multihop", Scale{Clusters: 1000, WorkersPerCluster: 100})
+	if clusters, workers := topology.size(); clusters != 1000 || workers != 100_000 {
+		t.Errorf("%d clusters, %d workers", clusters, workers)
+	}
+	if err := topology.Resolve(); err != nil {
+		t.Error(err)
+	}
+	for _, p := range Presets() {
+		for _, clusters := range []int{1, 3, 17} {
+			if err := mustPreset(t, p[0], Scale{Clusters: clusters, WorkersPerCluster: 2}).Resolve(); err != nil {
+				t.Errorf("%s with %d clusters: %v", p[0], clusters, err)
+			}
+		}
+	}
+	if _, err := Preset("multihup", Scale{}); err == nil || !strings.Contains(err.Error(), `did you mean "multihop"?`) {
+		t.Errorf("%v", err)
+	}
+}
+
+// The schema describes exactly the fields that Parse knows, and accepts what it accepts.
+func TestSchema(t *testing.T) {
+	text, err := Schema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var schema struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if err := json.Unmarshal(text, &schema); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range fieldNames(reflect.TypeFor[Topology]()) {
+		if schema.Properties[name] == nil {
+			t.Errorf("the schema has no %s", name)
+		}
+	}
+	if !strings.Contains(string(text), `"slot_held_during_tx"`) || !strings.Contains(string(text), `"additionalProperties": false`) {
+		t.Errorf("%s", text)
+	}
+}
+
+func golden(t *testing.T, file, got string) {
+	t.Helper()
+	path := "testdata/" + file
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s (-update refreshes it):\n%s", file, d)
+	}
+}
+
+func TestShow(t *testing.T) {
+	topology := mustParse(t, exampleFile)
+	var text strings.Builder
+	if err := topology.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "example.txt", text.String())
+	golden(t, "example.dot", topology.Dot())
+}
+
+func TestParseSweep(t *testing.T) {
+	s, err := ParseSweep("phase=0..100ms/4")
+	if err != nil || len(s.Values) != 5 || s.Values[1] != 25*olaf.Millisecond || s.Values[4] != 100*olaf.Millisecond {
+		t.Errorf("%+v, %v", s, err)
+	}
+	for text, want := range map[string]string{
+		"phase": "there is no =", "speed=0..1ms": `"speed" is not one of phase, jitter, period`, "phase=1ms": "there is no range",
+		"phase=0..100": "has no unit", "phase=5ms..1ms": "must not decrease", "phase=0..1ms/0": "steps is 1 to 1000", "phase=0..1ms/x": "steps",
+	} {
+		if _, err := ParseSweep(text); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
+		}
+	}
+}
+
+// A sweep over phases shows that drop-tail serves whoever comes first in the period and starves the rest.
+func TestPhaseMap(t *testing.T) {
+	topology := mustPreset(t, "multihop", Scale{})
+	topology.Queue, topology.Duration = "fifo", 10*olaf.Second
+	for i := range topology.Clusters {
+		topology.Clusters[i].Jitter = 0
+	}
+	sweep, err := ParseSweep("phase=10ms..50ms/1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := 0
+	points, err := RunSweep(t.Context(), topology, sweep, []uint64{1}, func() { done++ })
+	if err != nil || len(points) != 2 || done != 2 {
+		t.Fatalf("%d points, %d runs, %v", len(points), done, err)
+	}
+	first, last := points[0].Delivered[0], points[0].Delivered[4]
+	if !(first > 5*last) {
+		t.Errorf("of the first workers of a period %v arrives, of the last %v", first, last)
+	}
+	if points[0].Delivered[5].Known() || !points[1].Delivered[24].Known() {
+		t.Error("bins beyond the phases in use must be missing, those within known")
+	}
+	if topology.Clusters[0].Phase.To != 54*olaf.Millisecond {
+		t.Error("the sweep changed the topology it was given")
+	}
+	if _, err := RunSweep(t.Context(), topology, Sweep{"period", []olaf.Duration{0}}, []uint64{1}, nil); !errors.Is(err, ErrTopology) {
+		t.Errorf("a period of 0: %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add(exampleFile)
+	f.Add("switches: [{name: a, slots: 1}]")
+	f.Add("clusters: [{at: [a, b], phase: 1ms..2ms, spread: 5%}]")
+	f.Fuzz(func(t *testing.T, text string) {
+		topology, err := Parse("f", []byte(text))
+		if err != nil {
+			if !errors.Is(err, ErrTopology) {
+				t.Fatalf("%v", err)
+			}
+			return
+		}
+		if err := topology.Resolve(); err != nil && !errors.Is(err, ErrTopology) {
+			t.Fatalf("%v", err)
+		}
+		if _, err := topology.Text(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
