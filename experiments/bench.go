@@ -77,6 +77,10 @@ func NewBenchReport(o *Outcome) (*BenchReport, error) {
 	for _, runs := range o.Runs {
 		b.Rows = append(b.Rows, results.Summarise(runs))
 	}
+	if t := o.Plan.Spec.Trace; t != nil {
+		d := &o.Departures
+		b.Statements = append(b.Statements, fmt.Sprintf("traffic of %s (%.12s…): frames leave within %v of its instants, %v on average; a run past %v is invalid", t.Name, t.Digest, d.Max, d.Mean, t.MaxDeparture))
+	}
 	for i := range b.Rows { // a configuration without a finished run has a row as well
 		b.Rows[i].Queue, b.Rows[i].OutRateBPS = o.Plan.Configs[i].Queue, int64(o.Plan.Configs[i].OutRate)
 	}
@@ -132,14 +136,22 @@ func (r *BenchReport) Document() any { return r.Bench }
 func (r *BenchReport) WriteText(w io.Writer) error {
 	s := &r.Outcome.Plan.Spec
 	load := &s.Workload
-	_, err := fmt.Fprintf(w, "%s on %s (%s), profile %s\n%d workers in %d clusters, %d updates of %v each, %v offered in bursts of %d at %v, %d slots, %s, seed %d\n\n",
+	_, err := fmt.Fprintf(w, "%s on %s (%s), profile %s\n%d workers in %d clusters, %d updates of %v each, %v offered %s, %d slots, %s, seed %d\n\n",
 		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.Profile,
-		load.Workers, load.Clusters, load.UpdatesPerWorker, load.Size, load.MeanRate, load.BurstPackets, load.LineRate,
+		load.Workers, load.Clusters, load.UpdatesPerWorker, load.Size, load.MeanRate, s.arrivals(),
 		s.Slots, plural(s.Runs, "run"), s.Seed)
 	if err != nil {
 		return err
 	}
 	return text.Bench(w, r.Bench)
+}
+
+// arrivals says how updates are spread over time.
+func (s *Spec) arrivals() string {
+	if s.Trace != nil {
+		return "as " + s.Trace.Name + " tells"
+	}
+	return fmt.Sprintf("in bursts of %d at %v", s.Workload.BurstPackets, s.Workload.LineRate)
 }
 
 func plural(n int, what string) string {

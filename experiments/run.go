@@ -9,6 +9,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -22,6 +23,8 @@ type Outcome struct {
 	TablesHash string
 	Runs       [][]results.Run // Runs[config] has one element a finished seed, in seed order
 	Partial    bool            // some seeds are missing
+	// Departures is how far frames left from the instants of Spec.Trace, over all seeds.
+	Departures trace.DepartureError
 }
 
 // Run carries plan out on bed and publishes what happens to stream. It writes and verifies the tables, then runs every
@@ -43,6 +46,7 @@ func Run(ctx context.Context, plan *Plan, bed *Testbed, stream *Stream) (*Outcom
 	}
 	err = cause(ctx, r.all(ctx, bed.Lanes))
 	out.collect(r.done)
+	out.Departures = r.departures
 	return out, errors.Join(err, stream.publish(Finished{err, out.Partial}))
 }
 
@@ -76,6 +80,8 @@ type runner struct {
 	mu   sync.Mutex
 	next int
 	done [][]results.Run // by seed; nil until all its configurations are done
+
+	departures trace.DepartureError
 }
 
 // all works the seeds off, one lane a card, until done or until one of them fails.
@@ -115,12 +121,12 @@ func (r *runner) take() (seed int, ok bool) {
 }
 
 // work runs seeds on one card until none is left.
-func (r *runner) work(ctx context.Context, lane Lane) error {
+func (r *runner) work(ctx context.Context, lane Lane) (err error) {
 	b := &bench{runner: r, lane: lane, collector: results.NewCollector(results.Config{})}
-	var err error
 	if b.traffic, err = r.plan.Spec.newTraffic(); err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, b.traffic.close()) }()
 	b.generator = pktgen.NewGenerator(lane.Device)
 	for {
 		seed, ok := r.take()
@@ -133,6 +139,7 @@ func (r *runner) work(ctx context.Context, lane Lane) error {
 		}
 		r.mu.Lock()
 		r.done[seed] = runs
+		r.departures.Merge(b.traffic.departures())
 		r.mu.Unlock()
 	}
 }

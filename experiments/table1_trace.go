@@ -76,7 +76,7 @@ func runTable1Trace(ctx context.Context, o Options) (Report, error) {
 	for i, v := range variants {
 		spec := base
 		if v.Averaging != "" {
-			t, err := NewTraceTraffic(trace.Builtin + "lander8")
+			t, err := NewTraceTraffic(trace.Builtin+"lander8", &spec.Workload)
 			if err != nil {
 				return nil, err
 			}

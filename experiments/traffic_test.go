@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -14,7 +15,7 @@ import (
 func tracedSpec(t *testing.T) Spec {
 	t.Helper()
 	s := Table1()
-	traffic, err := NewTraceTraffic("builtin:lander8")
+	traffic, err := NewTraceTraffic("builtin:lander8", &s.Workload)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,6 +108,51 @@ func TestTable1FromATrace(t *testing.T) {
 			if len(s.Y) != 2 || !s.Y[0].Known() || !s.Y[1].Known() {
 				t.Errorf("%s, %s: %+v", p.Name, s.Name, s.Y)
 			}
+		}
+	}
+}
+
+// A trace that was scaled before is played as it is, and decides the workload.
+func TestScaledTraceIsPlayedAsItIs(t *testing.T) {
+	recording, err := loadTrace("builtin:lander8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	scaling := trace.DefaultScaling()
+	scaling.Workers, scaling.Clusters, scaling.Updates, scaling.Rate = 12, 4, 30, 40*olaf.Gbps
+	scaler, err := trace.NewScaler(recording, scaling)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "scaled.trace")
+	file, err := trace.Create(path, *scaler.Header())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var u trace.Update
+	for scaler.Next(&u) == nil {
+		if err := file.Append(&u, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := Table1()
+	s.Runs = 2
+	if s.Trace, err = NewTraceTraffic(path, &s.Workload); err != nil {
+		t.Fatal(err)
+	}
+	if s.Workload.Workers != 12 || s.Workload.Clusters != 4 || s.Workload.MeanRate != 40*olaf.Gbps {
+		t.Errorf("workload %+v", s.Workload)
+	}
+	report, err := Bench(context.Background(), s, BenchOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, runs := range report.Outcome.Runs {
+		if runs[0].Counters != runs[1].Counters || runs[0].Counters.Sent != 360 {
+			t.Errorf("%+v, then %+v", runs[0].Counters, runs[1].Counters)
 		}
 	}
 }

@@ -27,9 +27,12 @@ type benchFlags struct {
 	format   format
 	to       exports
 	pcap     string
+	trace    traceTrafficFlags
 	store    storeFlag
 	keep     bool
 	quiet    bool
+	tui      bool
+	view     viewFlags
 }
 
 func newBenchCmd(env *environment) *cobra.Command {
@@ -47,32 +50,16 @@ bytes on the twin.`,
 		Example: `  olafctl bench --queue olaf --rate 60G
   olafctl bench --out-rate 5G --slots 16 --runs 100 -o json
   olafctl bench --clusters 100 --workers 300 --updates 200 --xlsx scale.xlsx
-  olafctl bench --runs 1 --out-rate 40G --pcap delivered.pcapng`,
+  olafctl bench --runs 1 --out-rate 40G --pcap delivered.pcapng
+  olafctl bench --trace builtin:lander8 --out-rate 20G`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
 	}
-	s, w, flags := &f.spec, &f.spec.Workload, cmd.Flags()
-	flags.StringVar(&s.Queue, "queue", s.Queue, "queue discipline under test: "+strings.Join(engine.Names(), "|"))
-	flags.StringVar(&f.versus, "versus", s.Versus, "discipline to compare with, or none")
-	flags.Var(&w.MeanRate, "rate", "mean rate that all workers offer together")
-	flags.Var(&w.LineRate, "line-rate", "rate inside a burst")
-	flags.StringSliceVar(&f.outRates, "out-rate", []string{"40G", "20G"}, "output rates, comma-separated")
-	flags.IntVar(&w.BurstPackets, "burst", w.BurstPackets, "packets in a burst; 1 for smooth traffic")
-	flags.IntVar(&s.Slots, "slots", s.Slots, "slots of the queue, the leaving update included")
-	flags.IntVar(&w.Clusters, "clusters", w.Clusters, "clusters (training jobs)")
-	flags.IntVar(&w.Workers, "workers", w.Workers, "workers, spread evenly over the clusters")
-	flags.IntVar(&w.UpdatesPerWorker, "updates", w.UpdatesPerWorker, "updates that each worker sends")
-	flags.Var(&w.Size, "size", "size of an update's frame, such as 256B or 2048b")
-	flags.Float64Var(&w.ClusterSigma, "cluster-sigma", w.ClusterSigma, "spread of the log-normal cluster weights; 0 for equal")
-	flags.IntVar(&w.ActiveClusters, "active-clusters", w.ActiveClusters, "clusters that take part in one burst; 0 for all")
-	flags.IntVar(&s.Runs, "runs", s.Runs, "runs, each with a seed of its own")
-	flags.Uint64Var(&s.Seed, "seed", s.Seed, "seed of the first run")
-	flags.StringVar((*string)(&s.Profile), "profile", string(s.Profile), "engine cycles: calibrated|ideal")
-	flags.IntVar(&f.dequeue, "dequeue-cycles", 0, "override: cycles of 4 ns per departure of the queue under test")
-	flags.IntVar(&f.merge, "merge-cycles", 0, "override: cycles per merge of the queue under test")
-	flags.Var(&s.Overhead, "overhead", "bytes that the limiter adds to a frame: 0B, or 24B for FCS, preamble and gap")
-	flags.BoolVar(&s.RewardFilter, "reward-filter", false, "compare rewards before merging (§3)")
-	flags.Float64Var(&s.RewardThreshold, "reward-threshold", 0, "threshold of the reward filter")
+	f.outRates = []string{"40G", "20G"}
+	f.addSpec(cmd)
+	f.view.add(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion while all runs are done beside it")
 	flags.StringVar(&f.listen, "p4rt", "", "also serve the tables' P4Runtime at this address, such as 127.0.0.1:9559 or unix:/path")
 	flags.StringVar(&f.to.xlsx, "xlsx", "", "write a workbook to this file")
 	flags.StringVar(&f.to.report, "report", "", "write a self-contained HTML report to this file")
@@ -83,10 +70,37 @@ bytes on the twin.`,
 	f.store.add(cmd)
 	addFormatFlag(cmd, &f.format)
 	addDeviceFlag(cmd, &f.device)
+	return cmd
+}
+
+// addSpec adds the flags of a specification, with f.spec and f.outRates as their defaults.
+func (f *benchFlags) addSpec(cmd *cobra.Command) {
+	s, w, flags := &f.spec, &f.spec.Workload, cmd.Flags()
+	flags.StringVar(&s.Queue, "queue", s.Queue, "queue discipline under test: "+strings.Join(engine.Names(), "|"))
+	flags.StringVar(&f.versus, "versus", s.Versus, "discipline to compare with, or none")
+	flags.Var(&w.MeanRate, "rate", "mean rate that all workers offer together")
+	flags.Var(&w.LineRate, "line-rate", "rate inside a burst")
+	flags.StringSliceVar(&f.outRates, "out-rate", f.outRates, "output rates, comma-separated")
+	flags.IntVar(&w.BurstPackets, "burst", w.BurstPackets, "packets in a burst; 1 for smooth traffic")
+	flags.IntVar(&s.Slots, "slots", s.Slots, "slots of the queue, the leaving update included")
+	flags.IntVar(&w.Clusters, "clusters", w.Clusters, "clusters (training jobs)")
+	flags.IntVar(&w.Workers, "workers", w.Workers, "workers, spread evenly over the clusters")
+	flags.IntVar(&w.UpdatesPerWorker, "updates", w.UpdatesPerWorker, "updates that each worker sends")
+	flags.Var(&w.Size, "size", "size of an update's frame, such as 256B or 2048b")
+	flags.Float64Var(&w.ClusterSigma, "cluster-sigma", w.ClusterSigma, "spread of the log-normal cluster weights; 0 for equal")
+	flags.IntVar(&w.ActiveClusters, "active-clusters", w.ActiveClusters, "clusters that take part in one burst; 0 for all")
+	f.trace.add(flags)
+	flags.IntVar(&s.Runs, "runs", s.Runs, "runs, each with a seed of its own")
+	flags.Uint64Var(&s.Seed, "seed", s.Seed, "seed of the first run")
+	flags.StringVar((*string)(&s.Profile), "profile", string(s.Profile), "engine cycles: calibrated|ideal")
+	flags.IntVar(&f.dequeue, "dequeue-cycles", 0, "override: cycles of 4 ns per departure of the queue under test")
+	flags.IntVar(&f.merge, "merge-cycles", 0, "override: cycles per merge of the queue under test")
+	flags.Var(&s.Overhead, "overhead", "bytes that the limiter adds to a frame: 0B, or 24B for FCS, preamble and gap")
+	flags.BoolVar(&s.RewardFilter, "reward-filter", false, "compare rewards before merging (§3)")
+	flags.Float64Var(&s.RewardThreshold, "reward-threshold", 0, "threshold of the reward filter")
 	complete(cmd, "queue", engine.Names)
 	complete(cmd, "versus", func() []string { return append(engine.Names(), "none") })
 	complete(cmd, "profile", profileNames)
-	return cmd
 }
 
 // resolve turns the flags into a specification.
@@ -114,7 +128,7 @@ func (f *benchFlags) resolve(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	return nil
+	return f.trace.resolve(&f.spec)
 }
 
 func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
@@ -126,7 +140,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 	}
 	started := env.now()
 	var sinks []experiments.Sink
-	if f.listen != "" {
+	if f.listen != "" && !f.tui {
 		sinks = append(sinks, &announcer{env, f.listen})
 	}
 	kept := f.keeper(env, started)
@@ -134,9 +148,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 		sinks = append(sinks, kept.sink)
 	}
 	stream := experiments.NewStream(sinks...)
-	bar := startProgress(env, f.quiet, progressOf(stream))
-	report, err := experiments.Bench(cmd.Context(), f.spec, experiments.BenchOptions{Device: f.device, Listen: f.listen, Stream: stream})
-	bar.stop()
+	report, err := f.carryOut(cmd.Context(), env, stream)
 	if report == nil {
 		return errors.Join(err, kept.abort())
 	}
@@ -148,6 +160,16 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 		return err
 	}
 	return report.Err()
+}
+
+// carryOut runs the specification beside a dashboard or a progress bar.
+func (f *benchFlags) carryOut(ctx context.Context, env *environment, stream *experiments.Stream) (*experiments.BenchReport, error) {
+	if f.tui {
+		return f.benchWithDashboard(ctx, env, stream)
+	}
+	bar := startProgress(env, f.quiet, progressOf(stream))
+	defer bar.stop()
+	return experiments.Bench(ctx, f.spec, experiments.BenchOptions{Device: f.device, Listen: f.listen, Stream: stream})
 }
 
 // keeping is a run on its way into the store; nil when it is not kept.

@@ -104,25 +104,11 @@ type recorded struct {
 func Load(source Source) (*Recording, error) {
 	r := &Recording{header: *source.Header()}
 	all := make([][]Update, r.header.Workers)
-	digest := sha256.New()
-	doc, err := json.Marshal(r.header)
+	digest, _, err := scan(source, func(u *Update) { all[u.Worker] = append(all[u.Worker], *u) })
 	if err != nil {
-		return nil, fmt.Errorf("trace header: %w", err)
+		return nil, err
 	}
-	digest.Write(doc)
-	var row []byte
-	for {
-		var u Update
-		if err := source.Next(&u); err == io.EOF {
-			break
-		} else if err != nil {
-			return nil, err
-		}
-		all[u.Worker] = append(all[u.Worker], u)
-		row = appendRow(row[:0], &u, 0)
-		digest.Write(row)
-	}
-	r.digest = hex.EncodeToString(digest.Sum(nil))
+	r.digest = digest
 	for _, updates := range all {
 		if len(updates) < 3 {
 			continue
@@ -136,6 +122,34 @@ func Load(source Source) (*Recording, error) {
 	}
 	r.span /= float64(len(r.workers))
 	return r, nil
+}
+
+// Identify reads all of source and returns the SHA-256 over its header and updates, and how many there are.
+func Identify(source Source) (digest string, updates uint64, err error) {
+	return scan(source, func(*Update) {})
+}
+
+// scan shows every update to see and identifies the whole.
+func scan(source Source, see func(*Update)) (digest string, updates uint64, err error) {
+	doc, err := json.Marshal(source.Header())
+	if err != nil {
+		return "", 0, fmt.Errorf("trace header: %w", err)
+	}
+	hash := sha256.New()
+	hash.Write(doc)
+	var u Update
+	var row []byte
+	for {
+		if err := source.Next(&u); err == io.EOF {
+			return hex.EncodeToString(hash.Sum(nil)), updates, nil
+		} else if err != nil {
+			return "", updates, err
+		}
+		updates++
+		see(&u)
+		row = appendRow(row[:0], &u, 0)
+		hash.Write(row)
+	}
 }
 
 func resample(updates []Update) recorded {

@@ -32,7 +32,18 @@ type DepartureError struct {
 	Late    uint64        `json:"late"` // more than a frame's time on the line
 	Mean    olaf.Duration `json:"mean"` // of the absolute error
 	Max     olaf.Duration `json:"max"`
-	sum     float64
+	sum     olaf.Duration
+}
+
+// Merge adds what another count holds, in any order.
+func (e *DepartureError) Merge(o DepartureError) {
+	e.Updates += o.Updates
+	e.Late += o.Late
+	e.sum += o.sum
+	e.Max = max(e.Max, o.Max)
+	if e.Updates > 0 {
+		e.Mean = e.sum / olaf.Duration(e.Updates)
+	}
 }
 
 // Add counts one departure.
@@ -41,13 +52,11 @@ func (e *DepartureError) Add(intended, actual olaf.Time, tolerance olaf.Duration
 	if d < 0 {
 		d = -d
 	}
-	e.Updates++
-	e.sum += float64(d)
-	e.Max = max(e.Max, d)
+	one := DepartureError{Updates: 1, Max: d, sum: d}
 	if d > tolerance {
-		e.Late++
+		one.Late = 1
 	}
-	e.Mean = olaf.Duration(e.sum / float64(e.Updates))
+	e.Merge(one)
 }
 
 // Check says whether the largest error is within limit. The error matches ErrDeparture.

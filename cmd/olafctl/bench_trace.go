@@ -1,0 +1,44 @@
+package main
+
+import (
+	"github.com/spf13/pflag"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/pktgen/trace"
+)
+
+// traceTrafficFlags let a bench play a recorded training.
+type traceTrafficFlags struct {
+	name      string
+	averaging string
+	spread    float64
+	limit     olaf.Duration
+}
+
+func (f *traceTrafficFlags) add(flags *pflag.FlagSet) {
+	f.limit = 2 * olaf.Microsecond
+	flags.StringVar(&f.name, "trace", "", "play a trace in place of bursts: a recording is scaled to --workers, --clusters, --updates and --rate, a scaled one is played as it is")
+	flags.StringVar(&f.averaging, "trace-averaging", trace.Stationary, "over what a recording meets --rate: stationary | whole-run")
+	flags.Float64Var(&f.spread, "trace-spread", 1, "time of a recording's slowest cluster over that of the fastest")
+	flags.Var(&f.limit, "trace-limit", "how far a frame may leave from its instant in the trace before the run is invalid")
+}
+
+// resolve puts the trace into the specification.
+func (f *traceTrafficFlags) resolve(s *experiments.Spec) error {
+	if f.name == "" {
+		return nil
+	}
+	t, err := experiments.NewTraceTraffic(f.name, &s.Workload)
+	if err != nil {
+		return err
+	}
+	t.MaxDeparture = f.limit
+	if t.Updates == 0 {
+		t.Averaging, t.Spread = f.averaging, f.spread
+	} else {
+		s.Runs = 1 // every run would be the same
+	}
+	s.Trace = t
+	return nil
+}
