@@ -328,6 +328,19 @@ func benchmarkCollector(b *testing.B, clusters, inside int) {
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/1e6obs")
 }
 
+// BenchmarkCollector10M measures what a run of ten million observations takes; B/op is all that it allocates.
+func BenchmarkCollector10M(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		c := NewCollector(Config{Clusters: 10_000, Workers: 30_000, OutRate: 40 * olaf.Gbps})
+		for i := range 10_000_000 {
+			o := one(int64(i)*51+400, int64(i)*51, i%10_000, i%30_000)
+			c.Observe(&o)
+		}
+		c.Finish(Counters{})
+	}
+}
+
 func BenchmarkCollectorFIFO(b *testing.B)        { benchmarkCollector(b, 9, 0) }
 func BenchmarkCollectorOlaf(b *testing.B)        { benchmarkCollector(b, 9, 3) }
 func BenchmarkCollector10kClusters(b *testing.B) { benchmarkCollector(b, 10_000, 0) }

@@ -87,7 +87,7 @@ var (
 // inline makes an SVG file an element of a page.
 func inline(svg, title string) string {
 	svg = svg[strings.Index(svg, "<svg"):]
-	svg = svgSize.ReplaceAllLiteralString(svg, `<svg role="img" aria-label="`+escaped(title)+`"`)
+	svg = svgSize.ReplaceAllLiteralString(svg, `<svg role="img" fill="currentColor" aria-label="`+escaped(title)+`"`)
 	svg = strings.ReplaceAll(svg, "#000000", "currentColor")
 	return svgFamily.ReplaceAllLiteralString(svg, "font-family:inherit")
 }

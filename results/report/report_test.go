@@ -93,6 +93,7 @@ window.addEventListener("load", () => {
   for (const svg of document.querySelectorAll("svg")) {
     const texts = [...svg.querySelectorAll("text")].map(t => [t.textContent, t.getBoundingClientRect()]);
     const area = svg.getBoundingClientRect();
+    for (const t of svg.querySelectorAll("text")) if (getComputedStyle(t).fill !== getComputedStyle(document.body).color) out.push(t.textContent + " is not in the text's colour");
     if (area.width < 250) out.push("a figure is only " + area.width + " px wide");
     for (let i = 0; i < texts.length; i++) {
       const [name, a] = texts[i];

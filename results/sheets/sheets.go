@@ -402,13 +402,23 @@ func Sawtooths(samples []Sample) table.Sheet {
 		return table.Sheet{}
 	}
 	s := table.Sheet{Name: "Sawtooth", Title: fmt.Sprintf("Age of Model of cluster %d over time, first run, first deliveries of the sample", cluster)}
-	charts := map[int64]int{} // one a rate, at this place of s.Charts
+	charts := map[int64]int{}     // one a rate, at this place of s.Charts
+	ends := map[int64]olaf.Time{} // charts of one rate end where the first of their lines does
+	for _, c := range order {
+		vertices := results.Sawtooth(frames[c], cluster)
+		last := vertices[min(len(vertices), 2*maxSawteeth)-1].At
+		if end, ok := ends[c.rate]; !ok || last < end {
+			ends[c.rate] = last
+		}
+	}
 	for _, c := range order {
 		name := configuration(c.queue, c.rate)
 		at := len(s.Columns)
 		s.Columns = append(s.Columns, table.Column{Header: name + " time", Unit: "ns", Format: table.Fixed1}, table.Column{Header: name + " age", Unit: "ns", Format: table.Fixed1})
-		vertices := results.Sawtooth(frames[c], cluster)
-		for k, v := range vertices[:min(len(vertices), 2*maxSawteeth)] {
+		for k, v := range results.Sawtooth(frames[c], cluster) {
+			if v.At > ends[c.rate] {
+				break
+			}
 			for k >= len(s.Rows) {
 				s.Rows = append(s.Rows, nil)
 			}
