@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sort"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/renameio/v2"
@@ -470,11 +471,14 @@ func scaleTrace(ctx context.Context, env *environment, from, to string, s trace.
 		return err
 	}
 	measured := trace.NewStatistic(s.Workers)
-	live := &curve{total: scaler.Total()}
-	bar := startProgress(env, quiet, live.look)
+	var written atomic.Int64
+	bar := startProgress(env, quiet, func() (int, int) { return int(written.Load()), scaler.Total() })
 	_, err = writeTrace(to, scaler, func(u *trace.Update) error {
 		measured.Add(u)
-		return errors.Join(live.Generated(u, nil), ctx.Err())
+		if n := written.Add(1); n%4096 == 0 {
+			return ctx.Err()
+		}
+		return nil
 	})
 	bar.stop()
 	if err != nil {

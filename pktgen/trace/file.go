@@ -57,7 +57,7 @@ func NewWriter(out io.Writer, h Header) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("trace header: %w", err)
 	}
-	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedDefault))
+	encoder, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithEncoderLevel(zstd.SpeedFastest))
 	if err != nil {
 		return nil, fmt.Errorf("trace compressor: %w", err)
 	}
