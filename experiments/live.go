@@ -2,6 +2,7 @@ package experiments
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
@@ -13,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/store"
 )
 
 // LiveOptions say which run of a plan is watched.
@@ -35,6 +37,7 @@ type Live struct {
 	done    bool
 	sampled bool
 	watched olaf.ClusterID
+	total   int64 // updates of the whole run
 }
 
 // liveLane is one card with the queue that is watched on it.
@@ -70,19 +73,24 @@ func OpenLive(ctx context.Context, plan *Plan, o LiveOptions) (*Live, error) {
 }
 
 // program writes tables and traffic, and rewinds.
-func (l *Live) program(ctx context.Context) error {
+func (l *Live) program(ctx context.Context) (err error) {
 	if _, err := l.bed.program(ctx, l.plan.tables()); err != nil {
 		return err
 	}
-	schedule, err := pktgen.NewSchedule(l.plan.Spec.Workload, 0)
+	traffic, err := l.plan.Spec.newTraffic()
 	if err != nil {
 		return err
 	}
+	defer func() { err = errors.Join(err, traffic.close()) }()
 	for i, lane := range l.lanes {
 		lane.Lane = l.bed.Lanes[i]
 		lane.generator = pktgen.NewGenerator(lane.Device)
-		schedule.Reset(l.plan.Seeds[l.options.Index])
-		if err := lane.generator.Program(ctx, l.plan.job(schedule)); err != nil {
+		source, err := traffic.load(l.plan.Seeds[l.options.Index])
+		if err != nil {
+			return err
+		}
+		l.total = int64(source.Total())
+		if err := lane.generator.Program(ctx, l.plan.job(source)); err != nil {
 			return fmt.Errorf("program the generator: %w", err)
 		}
 	}
@@ -255,7 +263,7 @@ func (l *Live) StepBack(ctx context.Context) error {
 func (l *Live) Snapshot() (*LiveSnapshot, error) {
 	s := &LiveSnapshot{
 		Plan: l.plan, Device: l.bed.Lanes[0].Device.Identity(), Rate: l.options.Rate, Seed: l.plan.Seeds[l.options.Index],
-		Sampled: l.sampled, Watched: l.watched, Now: l.now, End: max(l.end, l.now), Total: int64(l.plan.Spec.Workload.Total()),
+		Sampled: l.sampled, Watched: l.watched, Now: l.now, End: max(l.end, l.now), Total: l.total,
 	}
 	if l.done {
 		s.State = LiveDone
@@ -411,3 +419,20 @@ func accountFrames(c *fpga.Counters, observed int64) results.Counters {
 }
 
 var _ twin.Observer = (*liveRecord)(nil)
+
+// KeptSpec is the specification of a kept experiment, to be watched again. The error matches ErrNoRewind when it ran on
+// a device that cannot repeat it.
+func KeptSpec(f *store.Folder) (Spec, error) {
+	var plan Plan
+	if err := f.ReadJSON(planFile, &plan); err != nil {
+		return Spec{}, err
+	}
+	var fixed essence
+	if err := json.Unmarshal(f.Manifest.Deterministic, &fixed); err != nil {
+		return Spec{}, fmt.Errorf("read the manifest of %s: %w", f.ID(), err)
+	}
+	if !fixed.Repeatable {
+		return Spec{}, fmt.Errorf("%w: %s ran on a card", ErrNoRewind, f.ID())
+	}
+	return plan.Spec, plan.Spec.Validate()
+}

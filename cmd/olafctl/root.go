@@ -68,6 +68,7 @@ var commands = []struct {
 	new   func(*environment) *cobra.Command
 }{
 	{"run", newBenchCmd},
+	{"run", newTuiCmd},
 	{"run", newReplayCmd},
 	{"run", newExperimentCmd},
 	{"run", newTraceCmd},

@@ -1,0 +1,429 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/lipgloss"
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/compare"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/store"
+	"github.com/olafctl/olaf/results/text"
+	"github.com/olafctl/olaf/results/xlsx"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// viewFlags say how the dashboard looks and moves.
+type viewFlags struct {
+	speed  string
+	keys   string
+	ground string
+	paused bool
+	mouse  bool
+	plain  bool
+}
+
+func (v *viewFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&v.speed, "speed", "10us", "device time that passes in a second of watching, such as 500ns or 1s; or max")
+	flags.BoolVar(&v.paused, "paused", false, "stand at the start")
+	flags.StringVar(&v.keys, "keys", "", "YAML file with other key bindings; default olafctl/keys.yaml in the user's configuration folder")
+	flags.StringVar(&v.ground, "theme", "auto", "colours for a ground that is auto|dark|light")
+	flags.BoolVar(&v.mouse, "mouse", true, "take the mouse; without, the terminal selects text")
+	complete(cmd, "theme", func() []string { return []string{"auto", "dark", "light"} })
+}
+
+// tuiFlags are the flags of tui.
+type tuiFlags struct {
+	bench   benchFlags
+	view    viewFlags
+	demo    bool
+	record  string
+	run     string
+	against string
+	index   int
+}
+
+func newTuiCmd(env *environment) *cobra.Command {
+	f := &tuiFlags{bench: benchFlags{spec: experiments.Table1()}}
+	cmd := &cobra.Command{
+		Use:   "tui",
+		Short: "Watch a run live: the queue, the age of the models, losses, tables, registers",
+		Long: `Watch one run while it happens, in slow motion if you like: the slots of the queue in departure order, merges and
+drops, the Age of Model of every cluster, loss and aggregation, tables and registers. Pause, step from event to event,
+go back in time, press enter on an update to read its life. '?' lists the keys; docs/tui.md explains the rest.
+
+Without a terminal, or with --plain, the same is told as lines of text.`,
+		Example: `  olafctl tui --demo                       # the story in a minute
+  olafctl tui --speed 1us                  # a microsecond a second
+  olafctl tui --run last                   # a kept run again, with time travel
+  olafctl tui --out-rate 5G --slots 16 --versus none`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.execute(cmd, env) },
+	}
+	f.bench.outRates = []string{"20G"}
+	f.bench.addSpec(cmd)
+	f.bench.store.add(cmd)
+	f.view.add(cmd)
+	flags := cmd.Flags()
+	flags.BoolVar(&f.view.plain, "plain", false, "lines of text instead of a dashboard, for screen readers and logs")
+	flags.BoolVar(&f.demo, "demo", false, "a guided tour of a minute")
+	flags.StringVar(&f.record, "record", "", "with --demo: write the tour to this file as an animated SVG, and show nothing")
+	flags.StringVar(&f.run, "run", "", "watch a kept run again, by its id or 'last'")
+	flags.StringVar(&f.against, "against", "", "with --run: compare with this earlier run on the Results page")
+	flags.IntVar(&f.index, "index", 0, "which run of the specification, from 0")
+	addDeviceFlag(cmd, &f.bench.device)
+	return cmd
+}
+
+func (f *tuiFlags) execute(cmd *cobra.Command, env *environment) error {
+	if err := f.bench.resolve(cmd); err != nil {
+		return err
+	}
+	spec := f.bench.spec
+	d := &dashboard{env: env, view: f.view, device: f.bench.device, index: f.index}
+	if f.run != "" {
+		var err error
+		if spec, d.bench, err = f.kept(env); err != nil {
+			return err
+		}
+	} else if f.against != "" {
+		return usageError("--against compares with a kept run; add --run")
+	}
+	if f.demo {
+		spec.OutRates = []olaf.Rate{20 * olaf.Gbps}
+		d.story = tui.Demo()
+	}
+	plan, err := experiments.NewPlan(spec)
+	if err != nil {
+		return err
+	}
+	if f.record != "" {
+		if !f.demo {
+			return usageError("--record writes the tour; add --demo")
+		}
+		return d.film(cmd.Context(), plan, f.record)
+	}
+	return d.show(cmd.Context(), plan)
+}
+
+// kept is the specification of a kept run and its report for the Results page.
+func (f *tuiFlags) kept(env *environment) (spec experiments.Spec, bench func() *tui.Bench, err error) {
+	err = f.bench.store.withRun(env, f.run, func(s *store.Store, folder *store.Folder) error {
+		if spec, err = experiments.KeptSpec(folder); err != nil {
+			return err
+		}
+		r, err := archive.Load(folder)
+		if err != nil {
+			return err
+		}
+		var page bytes.Buffer
+		fmt.Fprintf(&page, "%s, %s, started %s\n\n", folder.ID(), folder.Manifest.Experiment, folder.Manifest.Provenance.Started)
+		if err := f.comparison(&page, s); err != nil {
+			return err
+		}
+		if err := text.Bench(&page, r.Bench); err != nil {
+			return err
+		}
+		state := &tui.Bench{Done: len(r.Runs), Total: len(r.Runs), Finished: true, Lines: lines(&page)}
+		bench = func() *tui.Bench { return state }
+		return nil
+	})
+	return spec, bench, err
+}
+
+func (f *tuiFlags) comparison(w io.Writer, s *store.Store) error {
+	if f.against == "" {
+		return nil
+	}
+	earlier, err := sideOf(s, f.against)
+	if err != nil {
+		return err
+	}
+	this, err := sideOf(s, f.run)
+	if err != nil {
+		return err
+	}
+	d, err := compare.Results(earlier, this)
+	if err != nil {
+		return err
+	}
+	sheet := d.Sheet()
+	return sheet.WriteText(w)
+}
+
+func lines(b *bytes.Buffer) []string { return strings.Split(strings.TrimRight(b.String(), "\n"), "\n") }
+
+// dashboard shows one plan's live session on the terminal.
+type dashboard struct {
+	env      *environment
+	view     viewFlags
+	device   string
+	index    int
+	story    []tui.Scene
+	bench    func() *tui.Bench
+	workbook func(context.Context) (string, error)
+}
+
+// wallClock is the pace of a session that people watch.
+type wallClock struct{ now func() time.Time }
+
+func (w wallClock) Now() time.Time { return w.now() }
+
+func (wallClock) Tick(d time.Duration) (<-chan time.Time, func()) {
+	t := time.NewTicker(d)
+	return t.C, t.Stop
+}
+
+// show opens a session and shows it until the person leaves or ctx ends; the device is given back in either case.
+func (d *dashboard) show(ctx context.Context, plan *experiments.Plan) (err error) {
+	bindings, err := d.bindings()
+	if err != nil {
+		return err
+	}
+	speed, err := d.speed()
+	if err != nil {
+		return err
+	}
+	look, err := d.theme()
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	player, err := experiments.NewLivePlayer(ctx, plan, experiments.LiveOptions{Device: d.device, Index: d.index}, speed, d.view.paused, wallClock{d.env.now})
+	if err != nil {
+		stop()
+		return err
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() { player.Run(ctx) })
+	defer func() {
+		stop()
+		wg.Wait()
+		err = errors.Join(err, player.Close())
+	}()
+	if d.isPlain() {
+		return interrupted(d.tell(ctx, player))
+	}
+	return d.run(ctx, tui.New(tui.Options{
+		Source: player, Bench: d.bench, Keys: bindings, Theme: look, Save: saveView, Workbook: d.workbook, Story: d.story, Mouse: d.view.mouse,
+	}))
+}
+
+func (d *dashboard) isPlain() bool { return d.view.plain || !d.env.terminal }
+
+// run is the terminal program. Bubble Tea restores the terminal when ctx ends and when something panics.
+func (d *dashboard) run(ctx context.Context, model tui.Model) error {
+	options := []tea.ProgramOption{tea.WithContext(ctx), tea.WithAltScreen(), tea.WithoutSignalHandler(), tea.WithFPS(30)}
+	if d.view.mouse {
+		options = append(options, tea.WithMouseCellMotion())
+	}
+	_, err := tea.NewProgram(model, options...).Run()
+	if ctx.Err() != nil {
+		return interrupted(context.Canceled)
+	}
+	return err
+}
+
+// plainInterval is how often the linear stream says how things are.
+const plainInterval = time.Second
+
+// tell writes the linear stream until the run is over.
+func (d *dashboard) tell(ctx context.Context, player *experiments.LivePlayer) error {
+	out := tui.NewPlain(d.env.stdout)
+	ticker := time.NewTicker(plainInterval / 10)
+	defer ticker.Stop()
+	for n := 0; ; n++ {
+		s := player.Snapshot()
+		over := s.State == experiments.LiveDone || s.State == experiments.LiveFailed
+		if n%10 == 0 || over {
+			if err := out.Show(s); err != nil {
+				return err
+			}
+		}
+		if over {
+			return s.Err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
+func (d *dashboard) speed() (experiments.LiveSpeed, error) {
+	if d.view.speed == "max" {
+		return experiments.AsFastAsPossible, nil
+	}
+	speed, err := olaf.ParseDuration(d.view.speed)
+	if err != nil {
+		return 0, usageError("--speed: %v", err)
+	}
+	if speed <= 0 || speed > olaf.Second {
+		return 0, usageError("--speed %v: use more than 0 and at most 1s, or max", speed)
+	}
+	return experiments.LiveSpeed(speed), nil
+}
+
+// bindings reads the user's keys, if there are any.
+func (d *dashboard) bindings() (*keys.Map, error) {
+	path := d.view.keys
+	if path == "" {
+		dir, err := os.UserConfigDir()
+		if err != nil {
+			return keys.Default(), nil
+		}
+		path = dir + "/olafctl/keys.yaml"
+		if _, err := os.Stat(path); err != nil {
+			return keys.Default(), nil
+		}
+	}
+	file, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usageError("--keys: %v", err)
+	}
+	m, err := keys.Load(file)
+	if err != nil {
+		return nil, usageError("%s: %v", path, err)
+	}
+	return m, nil
+}
+
+// theme asks the terminal for its ground where nobody says it.
+func (d *dashboard) theme() (*theme.Theme, error) {
+	o := theme.Options{Colour: d.env.getenv("NO_COLOR") == ""}
+	switch d.view.ground {
+	case "light":
+		o.Light = true
+	case "dark":
+	case "auto":
+		o.Light = !d.isPlain() && !lipgloss.HasDarkBackground()
+	default:
+		return nil, usageError("--theme %q: use auto, dark or light", d.view.ground)
+	}
+	return theme.New(o), nil
+}
+
+// saveView writes an exported view into the working folder, under a name that is free.
+func saveView(name string, data []byte) (string, error) {
+	base, kind := name[:strings.LastIndexByte(name, '.')], name[strings.LastIndexByte(name, '.'):]
+	for n := 2; ; n++ {
+		if _, err := os.Lstat(name); err != nil {
+			return name, renameio.WriteFile(name, data, 0o644)
+		}
+		name = fmt.Sprintf("%s-%d%s", base, n, kind)
+	}
+}
+
+// steppedSource carries commands out at once, so that a recording is the same every time.
+type steppedSource struct {
+	*experiments.LivePlayer
+	ctx context.Context
+}
+
+func (s steppedSource) Do(c experiments.LiveCommand) bool {
+	s.Obey(s.ctx, c)
+	return true
+}
+
+// film writes the tour as a picture.
+func (d *dashboard) film(ctx context.Context, plan *experiments.Plan, path string) error {
+	player, err := experiments.NewLivePlayer(ctx, plan, experiments.LiveOptions{}, experiments.RealTime, true, wallClock{d.env.now})
+	if err != nil {
+		return err
+	}
+	model := tui.New(tui.Options{Source: steppedSource{player, ctx}, Theme: theme.New(theme.Options{Colour: true}), Story: d.story})
+	film := tui.Film{Width: 110, Height: 34, Every: 60}
+	picture := film.Record(model, func() { player.Elapse(ctx, tui.FrameInterval) })
+	if err := player.Close(); err != nil {
+		return err
+	}
+	return renameio.WriteFile(path, []byte(picture), 0o644)
+}
+
+// benchWithDashboard runs a bench to its end while the terminal shows one of its runs in slow motion. Leaving the
+// dashboard before the bench is done ends it.
+func (f *benchFlags) benchWithDashboard(ctx context.Context, env *environment, stream *experiments.Stream) (*experiments.BenchReport, error) {
+	plan, err := experiments.NewPlan(f.spec)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	b := &background{stream: stream}
+	b.start(ctx, f)
+	d := &dashboard{env: env, view: f.view, bench: b.state, workbook: b.workbook}
+	shown := d.show(ctx, plan)
+	if !b.finished() {
+		stop()
+	}
+	b.wg.Wait()
+	return b.report, errors.Join(b.err, shown)
+}
+
+// background is a bench that runs beside the dashboard.
+type background struct {
+	stream *experiments.Stream
+	wg     sync.WaitGroup
+	result atomic.Pointer[tui.Bench]
+	report *experiments.BenchReport // after wg
+	err    error
+}
+
+func (b *background) start(ctx context.Context, f *benchFlags) {
+	b.wg.Go(func() {
+		b.report, b.err = experiments.Bench(ctx, f.spec, experiments.BenchOptions{Device: f.device, Listen: f.listen, Stream: b.stream})
+		p := b.stream.Progress()
+		final := &tui.Bench{Done: p.Done, Total: p.Total, Invalid: p.Invalid, Finished: true, Err: b.err}
+		if b.report != nil {
+			var page bytes.Buffer
+			if err := b.report.WriteText(&page); err == nil {
+				final.Lines = lines(&page)
+			}
+		}
+		b.result.Store(final)
+	})
+}
+
+func (b *background) finished() bool { return b.result.Load() != nil }
+
+func (b *background) state() *tui.Bench {
+	if final := b.result.Load(); final != nil {
+		return final
+	}
+	p := b.stream.Progress()
+	return &tui.Bench{Done: p.Done, Total: p.Total, Invalid: p.Invalid}
+}
+
+func (b *background) workbook(context.Context) (string, error) {
+	if !b.finished() {
+		return "", errors.New("the bench is still running")
+	}
+	b.wg.Wait()
+	if b.report == nil {
+		return "", b.err
+	}
+	var book bytes.Buffer
+	if err := xlsx.Write(&book, sheets.Book(b.report.Result())); err != nil {
+		return "", err
+	}
+	return saveView("olafctl-results.xlsx", book.Bytes())
+}

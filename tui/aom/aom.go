@@ -1,0 +1,141 @@
+// Package aom draws the Age of Model: the mean over clusters, and one cluster's sawtooth.
+package aom
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/tui/chart"
+	"github.com/olafctl/olaf/tui/num"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// Span is the part of the time axis that is shown.
+type Span struct{ From, To olaf.Time }
+
+// recent is which share of the run is shown when not the whole.
+const recent = 8
+
+// Window is the span to be shown of a run: the newest part, or all.
+func Window(s *experiments.LiveSnapshot, whole bool) Span {
+	length := s.End
+	if !whole {
+		length = max(s.End/recent, olaf.Time(olaf.Microsecond))
+	}
+	if whole || s.Now <= length {
+		return Span{0, max(length, 1)}
+	}
+	return Span{s.Now - length, s.Now}
+}
+
+// Top is the largest mean age that any queue shows in a span, so that queues share one axis.
+func Top(s *experiments.LiveSnapshot, span Span) float64 {
+	top := 0.0
+	for i := range s.Queues {
+		for _, p := range s.Queues[i].Series {
+			if p.At >= span.From && p.At <= span.To {
+				top = max(top, p.AoM)
+			}
+		}
+	}
+	return niceCeiling(top)
+}
+
+// SawTop is Top for sawtooths.
+func SawTop(s *experiments.LiveSnapshot, span Span) float64 {
+	top := 0.0
+	for i := range s.Queues {
+		teeth := s.Queues[i].Teeth
+		for _, t := range teeth {
+			if t.At >= span.From {
+				top = max(top, t.Before.NS())
+			}
+		}
+		if n := len(teeth); n > 0 {
+			top = max(top, (teeth[n-1].Age + s.Now.Sub(teeth[n-1].At)).NS())
+		}
+	}
+	return niceCeiling(top)
+}
+
+// niceCeiling rounds up to 1, 2 or 5 times a power of ten, so that an axis changes rarely.
+func niceCeiling(v float64) float64 {
+	if !(v > 0) || v > 1e18 {
+		return 1000
+	}
+	for step := 1.0; ; step *= 10 {
+		for _, m := range []float64{1, 2, 5} {
+			if v <= m*step {
+				return m * step
+			}
+		}
+	}
+}
+
+func axes(span Span, top float64) chart.Axes {
+	return chart.Axes{
+		X0: ns(span.From), X1: ns(span.To), Y0: 0, Y1: top,
+		X: func(v float64) string { return num.NS(v) }, Y: num.NS,
+	}
+}
+
+func ns(t olaf.Time) float64 { return float64(t) / float64(olaf.Nanosecond) }
+
+// Mean draws the age averaged over clusters against time.
+func Mean(r screen.Region, q *experiments.QueueSnapshot, span Span, top float64, style screen.Style) {
+	var points []chart.Point
+	for _, p := range q.Series {
+		if p.At >= span.From && p.At <= span.To && p.AoM > 0 {
+			points = append(points, chart.Point{X: ns(p.At), Y: p.AoM})
+		}
+	}
+	if len(points) == 0 {
+		r.Text(0, 0, theme.Dim, "no delivery yet")
+		return
+	}
+	chart.Lines(r, axes(span, top), chart.Line{Points: points, Style: style})
+}
+
+// Sawtooth draws one cluster's age: up by a second a second, down with every delivery.
+func Sawtooth(r screen.Region, q *experiments.QueueSnapshot, now olaf.Time, span Span, top float64, style screen.Style) {
+	var points []chart.Point
+	for i, t := range q.Teeth {
+		if t.At < span.From && i+1 < len(q.Teeth) && q.Teeth[i+1].At < span.From {
+			continue
+		}
+		if t.Before >= 0 {
+			points = append(points, chart.Point{X: ns(t.At), Y: t.Before.NS()})
+		}
+		points = append(points, chart.Point{X: ns(t.At), Y: t.Age.NS()})
+	}
+	if n := len(q.Teeth); n > 0 {
+		last := q.Teeth[n-1]
+		points = append(points, chart.Point{X: ns(now), Y: (last.Age + now.Sub(last.At)).NS()})
+	}
+	if len(points) == 0 {
+		r.Text(0, 0, theme.Dim, "no delivery of this cluster yet")
+		return
+	}
+	chart.Lines(r, axes(span, top), chart.Line{Points: clipped(points, ns(span.From)), Style: style})
+}
+
+// clipped lets a line begin at x.
+func clipped(p []chart.Point, x float64) []chart.Point {
+	for len(p) > 1 && p[1].X < x {
+		p = p[1:]
+	}
+	if len(p) > 1 && p[0].X < x && p[1].X > p[0].X {
+		share := (x - p[0].X) / (p[1].X - p[0].X)
+		p[0] = chart.Point{X: x, Y: p[0].Y + share*(p[1].Y-p[0].Y)}
+	}
+	return p
+}
+
+// Title says the age now and its time average.
+func Title(q *experiments.QueueSnapshot) string {
+	return fmt.Sprintf("AoM, mean over clusters: now %s, average %s", known(float64(q.AoMNow)), known(float64(q.MeanAoM)))
+}
+
+func known(v float64) string { return num.NS(v) }

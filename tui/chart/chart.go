@@ -1,0 +1,236 @@
+// Package chart draws lines, distributions and gauges into cells. Lines are braille patterns of ntcharts behind one door:
+// what is not finite is left out and sizes are clamped before the library sees them, because either makes it panic or
+// hang. Histogram and CDF are our own.
+package chart
+
+import (
+	"math"
+	"strings"
+
+	"github.com/NimbleMarkets/ntcharts/canvas"
+	"github.com/NimbleMarkets/ntcharts/canvas/graph"
+
+	"github.com/olafctl/olaf/tui/num"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// Point is one sample.
+type Point struct{ X, Y float64 }
+
+// Line is a run of samples in order of X.
+type Line struct {
+	Points []Point
+	Style  screen.Style
+}
+
+// Axes are a chart's ranges and labels. A range that is empty or not finite is widened.
+type Axes struct {
+	X0, X1, Y0, Y1 float64
+	X, Y           func(float64) string // labels; nil for none
+}
+
+const axisWidth = 8
+
+// limits of what the library is asked for.
+const (
+	minSide = 2
+	maxSide = 1000
+)
+
+func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) && math.Abs(v) < 1e300 }
+
+func widened(lo, hi float64) (float64, float64) {
+	if !finite(lo) {
+		lo = 0
+	}
+	if !finite(hi) || hi <= lo || hi-lo < 1e-9*math.Abs(lo) {
+		hi = lo + 1
+	}
+	return lo, hi
+}
+
+// Lines draws lines over labelled axes. Below 2 × 2 cells it draws nothing.
+func Lines(r screen.Region, a Axes, lines ...Line) {
+	a.X0, a.X1 = widened(a.X0, a.X1)
+	a.Y0, a.Y1 = widened(a.Y0, a.Y1)
+	plot := r
+	if a.Y != nil && r.W >= 3*axisWidth && r.H >= 2 {
+		plot = r.Sub(axisWidth, 0, r.W-axisWidth, r.H)
+		r.Right(axisWidth-1, 0, theme.Dim, a.Y(a.Y1))
+		bottom := r.H - 1
+		if a.X != nil && r.H >= 4 {
+			bottom--
+		}
+		if bottom >= 4 {
+			r.Right(axisWidth-1, bottom/2, theme.Dim, a.Y((a.Y0+a.Y1)/2))
+		}
+		r.Right(axisWidth-1, bottom, theme.Dim, a.Y(a.Y0))
+	}
+	if a.X != nil && plot.H >= 4 {
+		y := plot.H - 1
+		plot.Text(0, y, theme.Dim, a.X(a.X0))
+		plot.Right(plot.W, y, theme.Dim, a.X(a.X1))
+		plot = plot.Sub(0, 0, plot.W, y)
+	}
+	for _, line := range lines {
+		braille(plot, &a, line)
+	}
+}
+
+// braille draws one line; where it meets another one, its pattern is added and its style wins.
+func braille(r screen.Region, a *Axes, line Line) {
+	w, h := min(r.W, maxSide), min(r.H, maxSide)
+	if w < minSide || h < minSide || len(line.Points) == 0 {
+		return
+	}
+	grid := graph.NewBrailleGrid(w, h, a.X0, a.X1, a.Y0, a.Y1)
+	var last canvas.Point
+	joined := false
+	for _, p := range line.Points {
+		if !finite(p.X) || !finite(p.Y) {
+			joined = false
+			continue
+		}
+		at := grid.GridPoint(canvas.Float64Point{X: min(max(p.X, a.X0), a.X1), Y: min(max(p.Y, a.Y0), a.Y1)})
+		at.X, at.Y = min(max(at.X, 0), 2*w-1), min(max(at.Y, 0), 4*h-1)
+		if joined {
+			for _, q := range graph.GetLinePoints(last, at) {
+				grid.Set(q)
+			}
+		} else {
+			grid.Set(at)
+		}
+		last, joined = at, true
+	}
+	for y, row := range grid.BraillePatterns() {
+		for x, c := range row {
+			if c > brailleBlank && c <= brailleLast {
+				r.Set(x, y, c, line.Style)
+			}
+		}
+	}
+}
+
+const (
+	brailleBlank = 0x2800
+	brailleLast  = 0x28ff
+)
+
+var eighths = [...]rune{' ', '▏', '▎', '▍', '▌', '▋', '▊', '▉', '█'}
+
+// Bar draws share (0 … 1) of a row's width.
+func Bar(r screen.Region, share float64, style screen.Style) {
+	if !finite(share) {
+		share = 0
+	}
+	parts := int(math.Round(min(max(share, 0), 1) * float64(r.W) * 8))
+	for x := 0; x < r.W; x++ {
+		r.Set(x, 0, eighths[min(max(parts-8*x, 0), 8)], style)
+	}
+}
+
+// Gauge draws value of full as a bar with a track.
+func Gauge(r screen.Region, value, full float64, style screen.Style) {
+	share := 0.0
+	if finite(value) && finite(full) && full > 0 {
+		share = min(max(value/full, 0), 1)
+	}
+	filled := int(math.Round(share * float64(r.W)))
+	for x := 0; x < r.W; x++ {
+		if x < filled {
+			r.Set(x, 0, '█', style)
+		} else {
+			r.Set(x, 0, '░', theme.Dim)
+		}
+	}
+}
+
+// CDF draws a distribution over 0, 1, 2 … as one bar a value: how many are at most that. What does not fit is folded
+// into the last row.
+func CDF(r screen.Region, counts []int64, style screen.Style) {
+	total := sum(counts)
+	if total == 0 || r.H < 1 || r.W < 12 {
+		r.Text(0, 0, theme.Dim, "nothing delivered yet")
+		return
+	}
+	below, y := int64(0), 0
+	for k, n := range counts {
+		below += n
+		if y == r.H-1 && below < total { // the last row says where it ends
+			for k++; k < len(counts) && below < total; k++ {
+				below += counts[k]
+			}
+			k--
+		}
+		row(r.Sub(0, y, r.W, 1), "≤"+num.Count(int64(k)), float64(below)/float64(total), style)
+		if y++; y == r.H || below == total {
+			return
+		}
+	}
+}
+
+// Histogram draws a distribution over 0, 1, 2 … as one bar a value: which share is exactly that.
+func Histogram(r screen.Region, counts []int64, style screen.Style) {
+	total := sum(counts)
+	if total == 0 || r.W < 12 {
+		return
+	}
+	for k := 0; k < min(len(counts), r.H); k++ {
+		row(r.Sub(0, k, r.W, 1), num.Count(int64(k)), float64(counts[k])/float64(total), style)
+	}
+}
+
+// row is one labelled bar with its percentage.
+func row(r screen.Region, label string, share float64, style screen.Style) {
+	r.Right(4, 0, theme.Text, label)
+	Bar(r.Sub(5, 0, r.W-13, 1), share, style)
+	r.Right(r.W, 0, theme.Text, num.Percent(100*share))
+}
+
+func sum(counts []int64) int64 {
+	n := int64(0)
+	for _, c := range counts {
+		n += max(c, 0)
+	}
+	return n
+}
+
+var levels = []rune(" ▁▂▃▄▅▆▇█")
+
+// Spark draws values as one row of columns, the largest filling it.
+func Spark(r screen.Region, values []float64, style screen.Style) {
+	top := 0.0
+	for _, v := range values {
+		if finite(v) {
+			top = max(top, v)
+		}
+	}
+	for x := 0; x < min(r.W, len(values)); x++ {
+		v := values[x]
+		if !finite(v) || v <= 0 || top <= 0 {
+			continue
+		}
+		r.Set(x, 0, levels[min(1+int(v/top*7.99), 8)], style)
+	}
+}
+
+// Wrap breaks text at its blanks into lines of at most width characters, as far as words allow.
+func Wrap(text string, width int) []string {
+	var out []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		if line != "" && len([]rune(line))+1+len([]rune(word)) > width {
+			out = append(out, line)
+			line = ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	if line != "" {
+		out = append(out, line)
+	}
+	return out
+}

@@ -1,0 +1,69 @@
+// Package edit is one line of text that a person types.
+package edit
+
+import (
+	"slices"
+	"unicode"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// limit is how long a line may get.
+const limit = 64
+
+// Line is the text and the cursor in it. It is a value: Update returns the next one.
+type Line struct {
+	text []rune
+	at   int
+}
+
+// New starts with a text and the cursor behind it.
+func New(text string) Line { return Line{[]rune(text), len([]rune(text))} }
+
+// Value is the text.
+func (l Line) Value() string { return string(l.text) }
+
+// Update takes a key.
+func (l Line) Update(msg tea.KeyMsg) Line {
+	switch msg.Type {
+	case tea.KeyRunes, tea.KeySpace:
+		for _, r := range msg.Runes {
+			if unicode.IsPrint(r) && len(l.text) < limit {
+				l.text = slices.Insert(slices.Clone(l.text), l.at, r)
+				l.at++
+			}
+		}
+	case tea.KeyBackspace:
+		if l.at > 0 {
+			l.at--
+			l.text = slices.Delete(slices.Clone(l.text), l.at, l.at+1)
+		}
+	case tea.KeyDelete:
+		if l.at < len(l.text) {
+			l.text = slices.Delete(slices.Clone(l.text), l.at, l.at+1)
+		}
+	case tea.KeyLeft:
+		l.at = max(l.at-1, 0)
+	case tea.KeyRight:
+		l.at = min(l.at+1, len(l.text))
+	case tea.KeyHome, tea.KeyCtrlA:
+		l.at = 0
+	case tea.KeyEnd, tea.KeyCtrlE:
+		l.at = len(l.text)
+	case tea.KeyCtrlU:
+		l = Line{}
+	}
+	return l
+}
+
+// Draw draws the line, with the cursor while it is focused.
+func (l Line) Draw(r screen.Region, style screen.Style, focused bool) {
+	r.Text(0, 0, style, string(l.text))
+	if focused {
+		x := r.Text(0, 0, style, string(l.text[:l.at]))
+		r.Sub(x, 0, 1, 1).Restyle(theme.Selected)
+	}
+}

@@ -1,0 +1,123 @@
+// Package form asks for the settings of the next run.
+package form
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/tui/edit"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// field is one line of the form and how it changes a specification.
+type field struct {
+	name string
+	get  func(*experiments.Spec, int) string
+	set  func(*experiments.Spec, string) error
+}
+
+var fields = []field{
+	{"rate", func(s *experiments.Spec, _ int) string { return s.Workload.MeanRate.String() },
+		func(s *experiments.Spec, v string) error { return s.Workload.MeanRate.Set(v) }},
+	{"output rate", func(s *experiments.Spec, i int) string { return s.OutRates[i].String() },
+		func(s *experiments.Spec, v string) error {
+			rate, err := olaf.ParseRate(v)
+			s.OutRates = []olaf.Rate{rate}
+			return err
+		}},
+	{"slots", func(s *experiments.Spec, _ int) string { return strconv.Itoa(s.Slots) },
+		func(s *experiments.Spec, v string) error { return whole(&s.Slots, v) }},
+	{"queue", func(s *experiments.Spec, _ int) string { return s.Queue },
+		func(s *experiments.Spec, v string) error { s.Queue = v; return nil }},
+	{"versus", func(s *experiments.Spec, _ int) string { return s.Versus },
+		func(s *experiments.Spec, v string) error {
+			if v == "none" {
+				v = ""
+			}
+			s.Versus = v
+			return nil
+		}},
+	{"seed", func(s *experiments.Spec, _ int) string { return strconv.FormatUint(s.Seed, 10) },
+		func(s *experiments.Spec, v string) (err error) {
+			s.Seed, err = strconv.ParseUint(v, 10, 64)
+			return err
+		}},
+}
+
+func whole(dst *int, v string) error {
+	n, err := strconv.Atoi(v)
+	if err != nil {
+		return fmt.Errorf("%q is not a whole number", v)
+	}
+	*dst = n
+	return nil
+}
+
+// Form is the state of the dialogue.
+type Form struct {
+	base   experiments.Spec
+	inputs []edit.Line
+	at     int
+	Err    string
+}
+
+// New starts with the settings of a run.
+func New(spec experiments.Spec, rate int) Form {
+	f := Form{base: spec}
+	for _, field := range fields {
+		f.inputs = append(f.inputs, edit.New(field.get(&spec, min(max(rate, 0), len(spec.OutRates)-1))))
+	}
+	return f
+}
+
+// Update takes a key: up and down change the line, everything else edits it.
+func (f Form) Update(msg tea.KeyMsg) Form {
+	f.inputs = slices.Clone(f.inputs)
+	switch msg.String() {
+	case "up", "shift+tab":
+		f.at = (f.at + len(f.inputs) - 1) % len(f.inputs)
+	case "down", "tab":
+		f.at = (f.at + 1) % len(f.inputs)
+	default:
+		f.inputs[f.at] = f.inputs[f.at].Update(msg)
+	}
+	return f
+}
+
+// Spec is the specification that was asked for; the error says which line makes no sense.
+func (f *Form) Spec() (experiments.Spec, error) {
+	spec := f.base
+	for i, field := range fields {
+		if err := field.set(&spec, strings.TrimSpace(f.inputs[i].Value())); err != nil {
+			return spec, fmt.Errorf("%s: %w", field.name, err)
+		}
+	}
+	if err := spec.Validate(); err != nil {
+		return spec, err
+	}
+	return spec, nil
+}
+
+// Height is how many rows the form needs.
+const Height = 10
+
+// Draw draws the form.
+func (f *Form) Draw(r screen.Region) {
+	for i, field := range fields {
+		mark, style := "  ", theme.Text
+		if i == f.at {
+			mark, style = "▸ ", theme.Strong
+		}
+		r.Text(1, i, style, mark+field.name)
+		f.inputs[i].Draw(r.Sub(18, i, r.W-18, 1), style, i == f.at)
+	}
+	r.Text(1, len(fields)+1, theme.Dim, "↑↓ line   enter run   esc back")
+	r.Text(1, len(fields)+2, theme.Bad, f.Err)
+}

@@ -1,0 +1,276 @@
+// Package keys holds what keys do as data: the help, the matching and the file for other bindings come from one table.
+package keys
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/charmbracelet/bubbles/key"
+	tea "github.com/charmbracelet/bubbletea"
+	"go.yaml.in/yaml/v4"
+)
+
+// Action is what a key does, by the name that a file binds.
+type Action string
+
+// All actions.
+const (
+	Help         Action = "help"
+	Quit         Action = "quit"
+	NextTab      Action = "next-tab"
+	PreviousTab  Action = "previous-tab"
+	Tab1         Action = "tab-1"
+	Tab2         Action = "tab-2"
+	Tab3         Action = "tab-3"
+	Tab4         Action = "tab-4"
+	Tab5         Action = "tab-5"
+	Tab6         Action = "tab-6"
+	NextPanel    Action = "next-panel"
+	LastPanel    Action = "previous-panel"
+	Maximise     Action = "maximise"
+	Freeze       Action = "freeze"
+	Filter       Action = "filter"
+	Up           Action = "up"
+	Down         Action = "down"
+	PageUp       Action = "page-up"
+	PageDown     Action = "page-down"
+	Top          Action = "top"
+	Bottom       Action = "bottom"
+	Open         Action = "open"
+	Back         Action = "back"
+	SortBy       Action = "sort"
+	Watch        Action = "watch-cluster"
+	Window       Action = "window"
+	Pause        Action = "pause"
+	Faster       Action = "faster"
+	Slower       Action = "slower"
+	FullSpeed    Action = "full-speed"
+	RealTime     Action = "real-time"
+	Step         Action = "step"
+	StepBack     Action = "step-back"
+	SeekForward  Action = "seek-forward"
+	SeekBackward Action = "seek-backward"
+	Rewind       Action = "rewind"
+	Mark         Action = "mark"
+	NextMark     Action = "next-mark"
+	Rerun        Action = "rerun"
+	ExportText   Action = "export-text"
+	ExportSVG    Action = "export-svg"
+	Workbook     Action = "export-workbook"
+	Mouse        Action = "mouse"
+)
+
+// Binding is one action with its keys.
+type Binding struct {
+	Action Action
+	Keys   []string // as Bubble Tea names them
+	About  string
+	Group  string
+	Short  bool // shown in the footer
+}
+
+// table is the default of everything.
+var table = []Binding{
+	{Help, []string{"?"}, "help", "general", true},
+	{Quit, []string{"q", "ctrl+c"}, "quit; asks while a run is on", "general", true},
+	{NextTab, []string{"tab"}, "next tab", "general", true},
+	{PreviousTab, []string{"shift+tab"}, "previous tab", "general", false},
+	{Tab1, []string{"1"}, "Run", "general", false},
+	{Tab2, []string{"2"}, "Clusters", "general", false},
+	{Tab3, []string{"3"}, "Tables", "general", false},
+	{Tab4, []string{"4"}, "Registers", "general", false},
+	{Tab5, []string{"5"}, "Testbed", "general", false},
+	{Tab6, []string{"6"}, "Results", "general", false},
+	{Mouse, []string{"t"}, "mouse on or off; off lets you select text", "general", false},
+
+	{Pause, []string{" ", "space"}, "pause or go on", "time", true},
+	{Faster, []string{"+", "="}, "faster", "time", true},
+	{Slower, []string{"-"}, "slower", "time", false},
+	{FullSpeed, []string{"M"}, "as fast as possible", "time", false},
+	{RealTime, []string{"R"}, "the device's own speed", "time", false},
+	{Step, []string{"."}, "step to the next event of a queue", "time", true},
+	{StepBack, []string{","}, "step back", "time", false},
+	{SeekForward, []string{"right", "]"}, "go on by a fiftieth of the run", "time", false},
+	{SeekBackward, []string{"left", "["}, "go back by a fiftieth of the run", "time", false},
+	{Rewind, []string{"0"}, "back to the start", "time", false},
+	{Mark, []string{"m"}, "mark this instant", "time", false},
+	{NextMark, []string{"'"}, "go to the next mark", "time", false},
+	{Rerun, []string{"r"}, "run again with other settings", "time", true},
+
+	{NextPanel, []string{"p"}, "next panel", "view", true},
+	{LastPanel, []string{"P"}, "previous panel", "view", false},
+	{Maximise, []string{"z"}, "maximise the panel, or back", "view", true},
+	{Freeze, []string{"f"}, "freeze the view; the run goes on", "view", true},
+	{Filter, []string{"/"}, "filter the list", "view", false},
+	{SortBy, []string{"s"}, "sort by the next column", "view", false},
+	{Watch, []string{"c"}, "watch the next cluster's sawtooth", "view", false},
+	{Window, []string{"w"}, "newest part or whole run", "view", false},
+	{Up, []string{"up", "k"}, "up", "list", false},
+	{Down, []string{"down", "j"}, "down", "list", false},
+	{PageUp, []string{"pgup", "ctrl+b"}, "page up", "list", false},
+	{PageDown, []string{"pgdown", "ctrl+f"}, "page down", "list", false},
+	{Top, []string{"home", "g"}, "first line", "list", false},
+	{Bottom, []string{"end", "G"}, "last line", "list", false},
+	{Open, []string{"enter"}, "the life of the update; watch the cluster", "list", true},
+	{Back, []string{"esc"}, "close, or clear the filter", "list", false},
+
+	{ExportText, []string{"e"}, "write this view as text", "export", false},
+	{ExportSVG, []string{"E"}, "write this view as SVG", "export", false},
+	{Workbook, []string{"x"}, "write the results as a workbook", "export", false},
+}
+
+// Map is a set of bindings.
+type Map struct {
+	bindings []Binding
+	matchers []key.Binding
+}
+
+// Default is the bindings of the table.
+func Default() *Map { return newMap(slices.Clone(table)) }
+
+func newMap(bindings []Binding) *Map {
+	m := &Map{bindings: bindings}
+	for _, b := range bindings {
+		m.matchers = append(m.matchers, key.NewBinding(key.WithKeys(b.Keys...), key.WithHelp(Label(b.Keys), b.About)))
+	}
+	return m
+}
+
+// Bindings lists all in the order of the help.
+func (m *Map) Bindings() []Binding { return m.bindings }
+
+// Action is what a key does; false when nothing.
+func (m *Map) Action(msg tea.KeyMsg) (Action, bool) {
+	for i := range m.matchers {
+		if key.Matches(msg, m.matchers[i]) {
+			return m.bindings[i].Action, true
+		}
+	}
+	return "", false
+}
+
+// Key is how the help names an action's first key.
+func (m *Map) Key(a Action) string {
+	for _, b := range m.bindings {
+		if b.Action == a {
+			return Label(b.Keys[:1])
+		}
+	}
+	return ""
+}
+
+// Label names keys for people.
+func Label(keys []string) string {
+	var out []string
+	for _, k := range keys {
+		if k == " " {
+			continue
+		}
+		out = append(out, k)
+	}
+	if len(out) == 0 {
+		return "space"
+	}
+	return strings.Join(out, " ")
+}
+
+// ErrBindings is the kind of every refused file.
+var ErrBindings = errors.New("bad key bindings")
+
+// Load reads a YAML file of the form
+//
+//	keys:
+//	  pause: [p, space]
+//	  next-panel: n
+//
+// and returns the default bindings with those replaced. Unknown names, empty lists and keys that would do two things are
+// refused with an error that matches ErrBindings.
+func Load(file []byte) (*Map, error) {
+	var doc struct {
+		Keys map[string]yaml.Node `yaml:"keys"`
+	}
+	var top map[string]yaml.Node
+	if err := yaml.Unmarshal(file, &top); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBindings, err)
+	}
+	for name := range top {
+		if name != "keys" {
+			return nil, fmt.Errorf("%w: unknown section %q; the file has one, keys", ErrBindings, name)
+		}
+	}
+	if err := yaml.Unmarshal(file, &doc); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrBindings, err)
+	}
+	bindings := slices.Clone(table)
+	names := make([]string, 0, len(doc.Keys))
+	for name := range doc.Keys {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		i := slices.IndexFunc(bindings, func(b Binding) bool { return string(b.Action) == name })
+		if i < 0 {
+			return nil, fmt.Errorf("%w: unknown action %q%s", ErrBindings, name, near(name))
+		}
+		node := doc.Keys[name]
+		keys, err := list(&node)
+		if err != nil {
+			return nil, fmt.Errorf("%w: line %d: %s: %w", ErrBindings, node.Line, name, err)
+		}
+		bindings[i].Keys = keys
+	}
+	return newMap(bindings), unique(bindings)
+}
+
+// list reads one key or a list of keys.
+func list(node *yaml.Node) ([]string, error) {
+	var keys []string
+	if node.Kind == yaml.ScalarNode {
+		keys = []string{node.Value}
+	} else if err := node.Decode(&keys); err != nil {
+		return nil, err
+	}
+	out := keys[:0]
+	for _, k := range keys {
+		switch {
+		case k == "":
+		case k == "space":
+			out = append(out, " ", "space")
+		default:
+			out = append(out, k)
+		}
+	}
+	if len(out) == 0 {
+		return nil, errors.New("no key")
+	}
+	return out, nil
+}
+
+func unique(bindings []Binding) error {
+	owner := make(map[string]Action)
+	for _, b := range bindings {
+		for _, k := range b.Keys {
+			if other, taken := owner[k]; taken && other != b.Action {
+				return fmt.Errorf("%w: key %q would do both %s and %s", ErrBindings, k, other, b.Action)
+			}
+			owner[k] = b.Action
+		}
+	}
+	return nil
+}
+
+// near proposes actions that share a beginning with a mistyped one.
+func near(name string) string {
+	var out []string
+	for _, b := range table {
+		if len(name) >= 2 && strings.HasPrefix(string(b.Action), name[:2]) {
+			out = append(out, string(b.Action))
+		}
+	}
+	if len(out) == 0 {
+		return "; docs/tui.md lists them"
+	}
+	return "; did you mean " + strings.Join(out, ", ") + "?"
+}

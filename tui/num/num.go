@@ -1,0 +1,79 @@
+// Package num writes numbers for people who watch them change: three figures, always with their unit, in a width that
+// hardly varies.
+package num
+
+import (
+	"math"
+	"strconv"
+
+	"github.com/olafctl/olaf"
+)
+
+// Unknown stands for a number that is missing.
+const Unknown = "–"
+
+// scaled is v with three significant figures and the largest prefix that fits.
+func scaled(v float64, unit string, prefixes []prefix) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return Unknown
+	}
+	for _, p := range prefixes {
+		if math.Abs(v) >= p.worth*0.9995 {
+			return figures(v/p.worth) + p.name + unit
+		}
+	}
+	last := prefixes[len(prefixes)-1]
+	return figures(v/last.worth) + last.name + unit
+}
+
+type prefix struct {
+	worth float64
+	name  string
+}
+
+var (
+	times  = []prefix{{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}}
+	rates  = []prefix{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}}
+	counts = []prefix{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e4, "k"}}
+)
+
+func figures(v float64) string {
+	switch a := math.Abs(v); {
+	case a >= 99.95:
+		return strconv.FormatFloat(v, 'f', 0, 64)
+	case a >= 9.995:
+		return strconv.FormatFloat(v, 'f', 1, 64)
+	}
+	return strconv.FormatFloat(v, 'f', 2, 64)
+}
+
+// NS writes nanoseconds as 1.23us.
+func NS(ns float64) string { return scaled(ns, "", times) }
+
+// Duration writes a span.
+func Duration(d olaf.Duration) string { return NS(d.NS()) }
+
+// Time writes an instant of the run clock with nanoseconds.
+func Time(t olaf.Time) string {
+	ns := t.NS()
+	return strconv.FormatFloat(float64(ns)/1000, 'f', 3, 64) + "us"
+}
+
+// Rate writes bits per second as 59.9Gbps.
+func Rate(bps float64) string { return scaled(bps, "bps", rates) }
+
+// Percent writes 12.3 %.
+func Percent(v float64) string {
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return Unknown
+	}
+	return strconv.FormatFloat(v, 'f', 1, 64) + " %"
+}
+
+// Count writes a whole number; above 10,000 with three figures.
+func Count(n int64) string {
+	if n > -10_000 && n < 10_000 {
+		return strconv.FormatInt(n, 10)
+	}
+	return scaled(float64(n), "", append(counts[:3:3], prefix{1e3, "k"}))
+}

@@ -1,0 +1,161 @@
+// Package queue draws the inside of a queue: its slots in departure order, the leaving one first.
+package queue
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/tui/chart"
+	"github.com/olafctl/olaf/tui/num"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// Sizes of a slot that is drawn as a box.
+const (
+	boxHeight = 4
+	boxWidth  = 7
+	boxWidest = 11
+	cellWidth = 7 // of a slot that is not
+)
+
+// Draw draws q; selected is the slot under the cursor in departure order, -1 for none.
+func Draw(r screen.Region, q *experiments.QueueSnapshot, sampled bool, selected int) {
+	if r.H < 1 {
+		return
+	}
+	slots := r.Sub(0, 0, r.W, r.H-1)
+	switch {
+	case sampled:
+		sampledSlots(slots, q)
+	case slots.H >= boxHeight && q.Slots*boxWidth <= r.W:
+		boxes(slots, q, selected)
+	default:
+		cells(slots, q, selected)
+	}
+	summary(r.Sub(0, r.H-1, r.W, 1), q)
+}
+
+// sampledSlots shows what counters alone can tell.
+func sampledSlots(r screen.Region, q *experiments.QueueSnapshot) {
+	r.Text(0, 0, theme.Dim, "sampled: counters only, single slots unknown")
+	chart.Gauge(r.Sub(0, 1, r.W, 1), float64(q.Occupancy), float64(q.Slots), theme.Subject)
+}
+
+func boxes(r screen.Region, q *experiments.QueueSnapshot, selected int) {
+	w := min(r.W/q.Slots, boxWidest)
+	y := (r.H - boxHeight) / 2
+	for i := range q.Slots {
+		box := r.Sub(i*w, y, w, boxHeight)
+		if i >= len(q.Items) {
+			inside := box.Box(screen.Dotted, theme.Border, theme.Border, "")
+			inside.Text(max((inside.W-4)/2, 0), 0, theme.Dim, "free")
+			continue
+		}
+		s := &q.Items[i]
+		frame, border := screen.Thin, theme.Cluster(int(s.Cluster))
+		if s.Locked {
+			frame, border = screen.Heavy, theme.Locked
+		}
+		inside := box.Box(frame, border, border, "")
+		inside.Text(0, 0, theme.Cluster(int(s.Cluster)), label(s))
+		inside.Text(0, 1, theme.Text, age(s))
+		if s.Locked {
+			box.Text(1, 0, theme.Locked, "◀out")
+			progress(box.Sub(1, boxHeight-1, w-2, 1), s.Sent)
+		}
+		if i == selected {
+			inside.Restyle(theme.Selected)
+		}
+	}
+}
+
+// progress shows on the lower border how much of a frame has left.
+func progress(r screen.Region, sent float64) {
+	for x := range int(sent*float64(r.W) + 0.5) {
+		r.Set(x, 0, '▀', theme.Locked)
+	}
+}
+
+func cells(r screen.Region, q *experiments.QueueSnapshot, selected int) {
+	perRow := max(r.W/(cellWidth+1), 1)
+	lines := 1
+	if rows := (q.Slots + perRow - 1) / perRow; r.H >= 2*rows {
+		lines = 2
+	}
+	for i := range q.Slots {
+		x, y := i%perRow*(cellWidth+1), i/perRow*lines
+		if y+lines > r.H {
+			r.Right(r.W, r.H-1, theme.Warn, fmt.Sprintf(" +%d slots ", q.Slots-i))
+			return
+		}
+		cell := r.Sub(x, y, cellWidth, lines)
+		if i >= len(q.Items) {
+			cell.Text(0, 0, theme.Dim, "·······")
+			continue
+		}
+		s := &q.Items[i]
+		mark := " "
+		if s.Locked {
+			mark = "◀"
+		}
+		next := cell.Text(0, 0, theme.Locked, mark)
+		cell.Text(next, 0, theme.Cluster(int(s.Cluster)), label(s))
+		cell.Text(1, 1, theme.Dim, age(s))
+		if i == selected {
+			cell.Restyle(theme.Selected)
+		}
+	}
+}
+
+// label names the cluster and how many updates are merged inside.
+func label(s *experiments.SlotSnapshot) string {
+	if s.Count == 1 {
+		return fmt.Sprintf("c%d", s.Cluster)
+	}
+	return fmt.Sprintf("c%d×%d", s.Cluster, s.Count)
+}
+
+func age(s *experiments.SlotSnapshot) string { return num.Duration(s.Age) }
+
+// summary is one line: how full, and the last thing that went wrong or well.
+func summary(r screen.Region, q *experiments.QueueSnapshot) {
+	bar := min(max(q.Slots, 1), 16)
+	filled := (q.Occupancy*bar + q.Slots/2) / max(q.Slots, 1)
+	style := theme.Good
+	if q.Occupancy >= q.Slots {
+		style = theme.Bad
+	}
+	x := r.Text(0, 0, style, strings.Repeat("▮", min(filled, bar))+strings.Repeat("▯", max(bar-filled, 0)))
+	x = r.Text(x+1, 0, theme.Text, fmt.Sprintf("%d/%d", q.Occupancy, q.Slots))
+	if q.Occupancy >= q.Slots {
+		x = r.Text(x+1, 0, theme.Bad, "FULL")
+	}
+	for i := len(q.Log) - 1; i >= 0; i-- {
+		e := &q.Log[i]
+		if e.Kind < experiments.LiveStarted {
+			text, style := Fate(e)
+			r.Text(x+2, 0, style, text)
+			return
+		}
+	}
+}
+
+// Fate says in words and with a mark what became of an arrival.
+func Fate(e *experiments.LiveEvent) (string, screen.Style) {
+	who := fmt.Sprintf("c%d/w%d", e.Cluster, e.Worker)
+	switch {
+	case e.Kind.Dropped():
+		return "✗ " + who + " " + e.Kind.String(), theme.Bad
+	case e.Kind == experiments.LiveDelivered:
+		return fmt.Sprintf("◀ c%d ×%d delivered", e.Cluster, e.Count), theme.Strong
+	case e.Kind == experiments.LiveStarted:
+		return fmt.Sprintf("▶ c%d ×%d leaves", e.Cluster, e.Count), theme.Dim
+	case e.Count > 1:
+		return fmt.Sprintf("⊕ %s merged, ×%d", who, e.Count), theme.Good
+	case e.Kind.String() == "appended":
+		return "+ " + who + " appended", theme.Text
+	}
+	return "↻ " + who + " " + e.Kind.String(), theme.Warn
+}

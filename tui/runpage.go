@@ -1,0 +1,100 @@
+package tui
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/tui/aom"
+	"github.com/olafctl/olaf/tui/chart"
+	"github.com/olafctl/olaf/tui/eventlog"
+	"github.com/olafctl/olaf/tui/loss"
+	"github.com/olafctl/olaf/tui/num"
+	"github.com/olafctl/olaf/tui/queue"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// runPage draws one column a queue, or one panel of each when it is maximised. Columns share their axes.
+func (m *Model) runPage(r screen.Region) {
+	n, focus := m.columns(), 0
+	span := aom.Window(m.snapshot, m.whole)
+	shared := axes{span, aom.Top(m.snapshot, span), aom.SawTop(m.snapshot, span)}
+	for i := range m.snapshot.Queues {
+		column := r.Sub(i*r.W/n, 0, (i+1)*r.W/n-i*r.W/n, r.H)
+		if m.zoom {
+			p := m.focused().panel
+			m.panel(column, p, i, i*int(panels)+int(p), shared)
+			continue
+		}
+		y := 0
+		for _, row := range rows(r.W/n, r.H) {
+			for j, p := range row.panels {
+				from, to := j*column.W/len(row.panels), (j+1)*column.W/len(row.panels)
+				m.panel(column.Sub(from, y, to-from, row.height), p, i, focus, shared)
+				focus++
+			}
+			y += row.height
+		}
+	}
+}
+
+// axes are what the charts of all queues share.
+type axes struct {
+	span        aom.Span
+	top, sawTop float64
+}
+
+func (m *Model) panel(r screen.Region, p panel, i, focus int, a axes) {
+	q := &m.snapshot.Queues[i]
+	focused := m.focused() == slot{p, i}
+	frame, border, title := screen.Thin, theme.Border, theme.Queue(i)
+	if focused {
+		frame, border = screen.Heavy, theme.Focus
+	}
+	if p != panelQueue {
+		title = theme.Title
+	}
+	inside := r.Box(frame, border, title, m.title(p, q))
+	if p == panelLog {
+		m.list(r, inside, tabRun, i, eventlog.Columns, focused)
+		m.cache.hits[len(m.cache.hits)-1].focus = focus
+		return
+	}
+	m.cache.hits = append(m.cache.hits, hit{region: r, tab: tabRun, focus: focus})
+	switch p {
+	case panelQueue:
+		selected := -1
+		if focused && (m.frozen || m.snapshot.State != experiments.LiveRunning) {
+			selected = min(m.lists[tabRun].Selected, len(q.Items)-1)
+		}
+		queue.Draw(inside, q, m.snapshot.Sampled, selected)
+	case panelAoM:
+		aom.Mean(inside, q, a.span, a.top, theme.Queue(i))
+	case panelSaw:
+		aom.Sawtooth(inside, q, m.snapshot.Now, a.span, a.sawTop, theme.Cluster(int(m.snapshot.Watched)))
+	case panelLoss:
+		loss.Draw(inside, q)
+	case panelCDF:
+		chart.CDF(inside, q.Merges, theme.Queue(i))
+	case panelCounters:
+		loss.Counters(inside, q)
+	}
+}
+
+func (m *Model) title(p panel, q *experiments.QueueSnapshot) string {
+	switch p {
+	case panelQueue:
+		return fmt.Sprintf("%s, %d slots, out at %v", q.Name, q.Slots, q.OutRate)
+	case panelAoM:
+		return aom.Title(q)
+	case panelSaw:
+		return fmt.Sprintf("AoM of cluster %d", m.snapshot.Watched)
+	case panelLoss:
+		return fmt.Sprintf("fate of %s sent", num.Count(q.Counters.Sent))
+	case panelCDF:
+		return "aggregations per frame, CDF"
+	case panelCounters:
+		return "counters (registers)"
+	}
+	return fmt.Sprintf("events, newest first (%s)", num.Count(q.Events))
+}

@@ -1,0 +1,228 @@
+// Package screen is a grid of styled cells that panels draw into. A grid has exactly the terminal's size, so that no
+// panel can tear another one or the frame; it becomes terminal text, plain text or SVG without being drawn again.
+package screen
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/mattn/go-runewidth"
+)
+
+// Style is an index into a palette; the theme says what it looks like. 0 is plain text.
+type Style uint8
+
+// Cell is one character and how it looks. The second half of a wide character holds 0.
+type Cell struct {
+	Rune  rune
+	Style Style
+}
+
+// Screen is a grid of cells. The zero value is empty; Resize gives it a size.
+type Screen struct {
+	width, height int
+	cells         []Cell
+	out           strings.Builder
+}
+
+// limit bounds each side, so that absurd sizes cost nothing.
+const limit = 2000
+
+// Resize clears the grid to blanks of a size; sides below 0 count as 0.
+func (s *Screen) Resize(width, height int) {
+	s.width, s.height = min(max(width, 0), limit), min(max(height, 0), limit)
+	n := s.width * s.height
+	if cap(s.cells) < n {
+		s.cells = make([]Cell, n)
+	}
+	s.cells = s.cells[:n]
+	for i := range s.cells {
+		s.cells[i] = Cell{Rune: ' '}
+	}
+}
+
+// Size is the grid's columns and rows.
+func (s *Screen) Size() (width, height int) { return s.width, s.height }
+
+// All is the whole grid.
+func (s *Screen) All() Region { return Region{s, 0, 0, s.width, s.height} }
+
+// At is a cell; blank outside of the grid.
+func (s *Screen) At(x, y int) Cell {
+	if x < 0 || y < 0 || x >= s.width || y >= s.height {
+		return Cell{Rune: ' '}
+	}
+	return s.cells[y*s.width+x]
+}
+
+// reset ends every style.
+const reset = "\x1b[0m"
+
+// ANSI is the grid as terminal text: rows joined by newlines, each style begun by its sequence in palette (empty for
+// plain) and ended before the row does.
+func (s *Screen) ANSI(palette []string) string {
+	b := &s.out
+	b.Reset()
+	b.Grow(len(s.cells)*2 + 16*s.height)
+	for y := range s.height {
+		if y > 0 {
+			b.WriteByte('\n')
+		}
+		open := ""
+		row := s.cells[y*s.width : (y+1)*s.width]
+		for _, c := range row {
+			if c.Rune == 0 {
+				continue
+			}
+			code := ""
+			if int(c.Style) < len(palette) {
+				code = palette[c.Style]
+			}
+			if code != open {
+				if open != "" {
+					b.WriteString(reset)
+				}
+				b.WriteString(code)
+				open = code
+			}
+			b.WriteRune(c.Rune)
+		}
+		if open != "" {
+			b.WriteString(reset)
+		}
+	}
+	out := b.String()
+	b.Reset()
+	return out
+}
+
+// Text is the grid without styles or trailing blanks.
+func (s *Screen) Text() string {
+	var b strings.Builder
+	for y := range s.height {
+		var line strings.Builder
+		for _, c := range s.cells[y*s.width : (y+1)*s.width] {
+			if c.Rune != 0 {
+				line.WriteRune(c.Rune)
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " "))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// Region is a rectangle of a grid with its own origin. Whatever is drawn beyond its edges is cut off.
+type Region struct {
+	s    *Screen
+	X, Y int // of its origin, in the grid
+	W, H int
+}
+
+// Sub is the part of r at x, y with at most the given size.
+func (r Region) Sub(x, y, w, h int) Region {
+	x, y = min(max(x, 0), r.W), min(max(y, 0), r.H)
+	return Region{r.s, r.X + x, r.Y + y, min(max(w, 0), r.W-x), min(max(h, 0), r.H-y)}
+}
+
+// Contains says whether a cell of the grid is inside.
+func (r Region) Contains(x, y int) bool {
+	return x >= r.X && y >= r.Y && x < r.X+r.W && y < r.Y+r.H
+}
+
+// Set draws one narrow character.
+func (r Region) Set(x, y int, c rune, style Style) {
+	if r.s != nil && x >= 0 && y >= 0 && x < r.W && y < r.H {
+		r.s.cells[(r.Y+y)*r.s.width+r.X+x] = Cell{c, style}
+	}
+}
+
+// Text draws a line of text from x and returns the column after it. Control characters become blanks.
+func (r Region) Text(x, y int, style Style, text string) int {
+	for len(text) > 0 {
+		c, n := utf8.DecodeRuneInString(text)
+		text = text[n:]
+		wide := 1
+		switch {
+		case c < ' ' || c == 0x7f || c == utf8.RuneError:
+			c = ' '
+		case c >= 0x1100:
+			if wide = runewidth.RuneWidth(c); c >= 0x2190 && c < 0x2c00 {
+				wide = 1 // arrows, boxes, blocks, braille: one column, whatever the locale says
+			}
+		}
+		switch wide {
+		case 0:
+			continue
+		case 1:
+			r.Set(x, y, c, style)
+		default:
+			if x+1 >= r.W {
+				r.Set(x, y, ' ', style)
+				return x + 1
+			}
+			r.Set(x, y, c, style)
+			r.Set(x+1, y, 0, style)
+		}
+		x += wide
+	}
+	return x
+}
+
+// Right draws a line of text that ends before column x.
+func (r Region) Right(x, y int, style Style, text string) {
+	r.Text(x-runewidth.StringWidth(text), y, style, text)
+}
+
+// Fill sets every cell.
+func (r Region) Fill(c rune, style Style) {
+	for y := range r.H {
+		for x := range r.W {
+			r.Set(x, y, c, style)
+		}
+	}
+}
+
+// Restyle changes how what is drawn looks.
+func (r Region) Restyle(style Style) {
+	for y := range r.H {
+		for x := range r.W {
+			if r.s != nil {
+				r.s.cells[(r.Y+y)*r.s.width+r.X+x].Style = style
+			}
+		}
+	}
+}
+
+// Frame is the look of a box's border.
+type Frame [6]rune // ─ │ ┌ ┐ └ ┘
+
+// The borders in use.
+var (
+	Thin   = Frame{'─', '│', '┌', '┐', '└', '┘'}
+	Heavy  = Frame{'━', '┃', '┏', '┓', '┗', '┛'}
+	Dotted = Frame{'┄', '┆', '┌', '┐', '└', '┘'}
+)
+
+// Box draws a border with a title in it and returns the inside.
+func (r Region) Box(f Frame, border, title Style, name string) Region {
+	if r.W < 2 || r.H < 2 {
+		return r.Sub(0, 0, 0, 0)
+	}
+	for x := 1; x < r.W-1; x++ {
+		r.Set(x, 0, f[0], border)
+		r.Set(x, r.H-1, f[0], border)
+	}
+	for y := 1; y < r.H-1; y++ {
+		r.Set(0, y, f[1], border)
+		r.Set(r.W-1, y, f[1], border)
+	}
+	r.Set(0, 0, f[2], border)
+	r.Set(r.W-1, 0, f[3], border)
+	r.Set(0, r.H-1, f[4], border)
+	r.Set(r.W-1, r.H-1, f[5], border)
+	if name != "" {
+		r.Sub(2, 0, r.W-4, 1).Text(0, 0, title, " "+name+" ")
+	}
+	return r.Sub(1, 1, r.W-2, r.H-2)
+}
