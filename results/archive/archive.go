@@ -72,42 +72,31 @@ func NewRecorder(w *store.Writer) (*Recorder, error) {
 
 // Observe takes the next deliveries of a run. The slice is not kept.
 func (r *Recorder) Observe(ordinal uint32, observations []olaf.Observation) error {
-	e, err := r.encoder(ordinal)
-	if err != nil {
-		return err
-	}
+	e := r.encoder(ordinal)
 	for i := range observations {
 		e.Append(&observations[i])
 	}
 	return nil
 }
 
-func (r *Recorder) encoder(ordinal uint32) (*columns.Encoder, error) {
+func (r *Recorder) encoder(ordinal uint32) *columns.Encoder {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if e := r.open[ordinal]; e != nil {
-		return e, nil
+		return e
 	}
-	var e *columns.Encoder
+	e := new(columns.Encoder)
 	if n := len(r.free); n > 0 {
 		e, r.free = r.free[n-1], r.free[:n-1]
-	} else {
-		var err error
-		if e, err = columns.NewEncoder(); err != nil {
-			return nil, err
-		}
 	}
 	e.Begin(ordinal)
 	r.open[ordinal] = e
-	return e, nil
+	return e
 }
 
 // Done ends a run.
 func (r *Recorder) Done(ordinal uint32) error {
-	e, err := r.encoder(ordinal)
-	if err != nil {
-		return err
-	}
+	e := r.encoder(ordinal)
 	blocks := e.End() // the work, outside of the lock
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -237,11 +226,7 @@ func Observations(f *store.Folder, visit func(ordinal uint32, o *olaf.Observatio
 		return err
 	}
 	defer file.Close()
-	reader, err := columns.NewReader(bufio.NewReaderSize(file, 1<<16))
-	if err != nil {
-		return err
-	}
-	defer reader.Close()
+	reader := columns.NewReader(bufio.NewReaderSize(file, 1<<16))
 	var o olaf.Observation
 	for {
 		ordinal, err := reader.Next(&o)

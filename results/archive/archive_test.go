@@ -111,7 +111,8 @@ func TestTheFileDoesNotDependOnTheOrderInTime(t *testing.T) {
 		sum := sha256.Sum256(raw)
 		return hex.EncodeToString(sum[:])
 	}
-	if digest() != digest() {
+	first, second := digest(), digest()
+	if first != second {
 		t.Error("two recordings differ")
 	}
 }

@@ -61,7 +61,7 @@ const (
 const columnCount = rowColumns + insideColumns
 
 // Encoder turns the observations of one run after the other into blocks. It keeps its memory and is not safe for
-// concurrent use.
+// concurrent use. The zero Encoder is ready for Begin.
 type Encoder struct {
 	// The open block, a row an observation and a row a contributor; signed values are folded so that small ones are small.
 	rows   [][rowColumns]uint64
@@ -74,9 +74,6 @@ type Encoder struct {
 	lastAt      olaf.Time
 	lastLanes   uint16
 }
-
-// NewEncoder makes an Encoder.
-func NewEncoder() (*Encoder, error) { return new(Encoder), nil }
 
 // Begin starts a run, which the caller numbers.
 func (e *Encoder) Begin(run uint32) {
@@ -195,10 +192,7 @@ type Reader struct {
 }
 
 // NewReader makes a Reader of blocks from r.
-func NewReader(r io.Reader) (*Reader, error) { return &Reader{r: r}, nil }
-
-// Close gives the block's memory back.
-func (r *Reader) Close() { r.packed, r.raw, r.left = nil, nil, 0 }
+func NewReader(r io.Reader) *Reader { return &Reader{r: r} }
 
 // Next fills o with the next observation and returns the number of its run. The contributors are reused by the next call.
 // It ends with io.EOF; a damaged or truncated file gives an error that matches ErrFormat.

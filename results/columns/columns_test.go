@@ -32,11 +32,7 @@ type kept struct {
 }
 
 func readAll(raw []byte) (out []kept, err error) {
-	r, err := NewReader(bytes.NewReader(raw))
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
+	r := NewReader(bytes.NewReader(raw))
 	for {
 		var o olaf.Observation
 		run, err := r.Next(&o)
@@ -54,10 +50,7 @@ func readAll(raw []byte) (out []kept, err error) {
 }
 
 func TestRoundTrip(t *testing.T) {
-	e, err := NewEncoder()
-	if err != nil {
-		t.Fatal(err)
-	}
+	e := new(Encoder)
 	rapid.Check(t, func(t *rapid.T) {
 		var file []byte
 		var want []kept
@@ -96,7 +89,7 @@ func sample(e *Encoder, n int) []byte {
 }
 
 func TestBlocksAreBounded(t *testing.T) {
-	e, _ := NewEncoder()
+	e := new(Encoder)
 	raw := slices.Clone(sample(e, 3*maxObservations/2))
 	got, err := readAll(raw)
 	if err != nil || len(got) != 3*maxObservations/2 {
@@ -106,7 +99,7 @@ func TestBlocksAreBounded(t *testing.T) {
 }
 
 func TestDamageIsFound(t *testing.T) {
-	e, _ := NewEncoder()
+	e := new(Encoder)
 	raw := slices.Clone(sample(e, 1000))
 	for cut := 1; cut < len(raw); cut += 97 {
 		if _, err := readAll(raw[:cut]); !errors.Is(err, ErrFormat) {
@@ -123,7 +116,7 @@ func TestDamageIsFound(t *testing.T) {
 }
 
 func FuzzReader(f *testing.F) {
-	e, _ := NewEncoder()
+	e := new(Encoder)
 	f.Add(slices.Clone(sample(e, 3)))
 	f.Add([]byte("OLB1"))
 	f.Fuzz(func(t *testing.T, raw []byte) {
@@ -134,7 +127,7 @@ func FuzzReader(f *testing.F) {
 }
 
 func BenchmarkAppend(b *testing.B) {
-	e, _ := NewEncoder()
+	e := new(Encoder)
 	const n = 4800
 	b.ReportAllocs()
 	for b.Loop() {
@@ -144,19 +137,18 @@ func BenchmarkAppend(b *testing.B) {
 }
 
 func BenchmarkRead(b *testing.B) {
-	e, _ := NewEncoder()
+	e := new(Encoder)
 	const n = 50_000
 	raw := slices.Clone(sample(e, n))
 	b.ReportAllocs()
 	for b.Loop() {
-		r, _ := NewReader(bytes.NewReader(raw))
+		r := NewReader(bytes.NewReader(raw))
 		var o olaf.Observation
 		for {
 			if _, err := r.Next(&o); err != nil {
 				break
 			}
 		}
-		r.Close()
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/obs")
 }
