@@ -22,6 +22,9 @@ var ErrDifferent = errors.New("nothing to compare")
 // Schema names the document.
 const Schema = "olafctl.compare/v1"
 
+// identical is the verdict over two samples of the same values.
+const identical = "identical"
+
 const (
 	// MinRuns is how many runs a side needs before a 95 % statement about its median is possible at all.
 	MinRuns   = 6
@@ -189,7 +192,7 @@ func (l *Line) judge(a, b []float64) {
 		l.Verdict = "only one side has it"
 		return
 	case slices.Equal(a, b):
-		l.P, l.Effect, l.Verdict = 1, 0, "identical"
+		l.P, l.Effect, l.Verdict = 1, 0, identical
 		return
 	}
 	thresholds := benchmath.DefaultThresholds
@@ -311,8 +314,21 @@ func (d *Document) Sheet() table.Sheet {
 	for _, w := range d.Warnings {
 		s.Notes = append(s.Notes, "warning: "+w)
 	}
+	if tests := d.tests(); tests > 0 {
+		s.Notes = append(s.Notes, fmt.Sprintf("%d tests: about %.0f of them would come out significant by chance alone", tests, math.Ceil(alpha*float64(tests))))
+	}
 	s.Notes = append(s.Notes, fmt.Sprintf("A is %s, B is %s; p by Mann-Whitney, significant below %v; ± is a 95 %% half-width", d.A, d.B, alpha))
 	return s
+}
+
+// tests is how many samples that are not identical were tested.
+func (d *Document) tests() (n int) {
+	for i := range d.Lines {
+		if d.Lines[i].P.Known() && d.Lines[i].Verdict != identical {
+			n++
+		}
+	}
+	return n
 }
 
 func orNone(s string) string {
