@@ -341,8 +341,8 @@ func TestAcksCarryTheQueuesStatus(t *testing.T) {
 	for i, want := range []struct {
 		cycle  int64
 		worker olaf.WorkerID
-		status Status
-	}{{300, 0, Status{2, 2, 8}}, {300, 1, Status{2, 2, 8}}, {556, 2, Status{1, 1, 8}}, {556, 3, Status{1, 1, 8}}, {812, 0, Status{0, 0, 8}}, {812, 1, Status{0, 0, 8}}} {
+		status olaf.QueueStatus
+	}{{300, 0, olaf.QueueStatus{2, 2, 8}}, {300, 1, olaf.QueueStatus{2, 2, 8}}, {556, 2, olaf.QueueStatus{1, 1, 8}}, {556, 3, olaf.QueueStatus{1, 1, 8}}, {812, 0, olaf.QueueStatus{0, 0, 8}}, {812, 1, olaf.QueueStatus{0, 0, 8}}} {
 		a := acks[i]
 		if a.At != cycleTime(want.cycle) || a.Update.Worker != want.worker || a.Status != want.status {
 			t.Errorf("ack %d: at cycle %d to %d with %+v, want %+v", i, cycleOf(a.At), a.Update.Worker, a.Status, want)

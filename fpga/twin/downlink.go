@@ -87,10 +87,10 @@ func (t *Twin) recordAck(a *ack, to olaf.WorkerID, port uint8) {
 	u.Worker, u.Lanes, u.Count, u.Reward = to, 0, 0, 0
 	t.tap.packets = append(t.tap.packets, Packet{
 		At: t.runTime(cycleTime(t.now)), Queued: -1, Kind: Ack, Addresses: downlinkAddresses(a.flow), Update: u, Port: port,
-		Status: Status{
-			Occupancy: uint32(t.queue.Engine().Occupancy()),
-			Active:    uint16(min(t.queue.Engine().ActiveClusters(), 1<<16-1)),
-			Slots:     uint16(min(t.queue.config.engine.Slots, 1<<16-1)),
+		Status: olaf.QueueStatus{
+			Occupancy:      uint32(t.queue.Engine().Occupancy()),
+			ActiveClusters: uint16(min(t.queue.Engine().ActiveClusters(), 1<<16-1)),
+			Slots:          uint16(min(t.queue.config.engine.Slots, 1<<16-1)),
 		},
 	})
 }

@@ -26,14 +26,8 @@ const (
 	Bypassed
 )
 
-// Status is what VNP4-2 writes into an ACK.
-type Status struct {
-	Occupancy uint32 // 24 bits
-	Active    uint16 // clusters with an update inside
-	Slots     uint16 // depth in use
-}
-
-// Addresses are a frame's, in the order of sending.
+// Addresses are a frame's, in the order of sending. Unlike olaf.Addresses they name the destination port, which is another
+// one in frames that are not OLAF.
 type Addresses struct {
 	SourceMAC, DestMAC   [6]byte
 	SourceIP, DestIP     [4]byte
@@ -49,9 +43,9 @@ type Packet struct {
 	// Update is the header. An ACK's Worker is the copy's addressee, its Lanes 0; a bypassed frame's identity is what its
 	// header claims.
 	Update olaf.Update
-	Lanes  []int32 // valid until the next DrainPackets; nil for an ACK
-	Status Status  // of an ACK
-	Port   uint8   // egress port of an ACK
+	Lanes  []int32          // valid until the next DrainPackets; nil for an ACK
+	Status olaf.QueueStatus // of an ACK: what VNP4-2 wrote into it
+	Port   uint8            // egress port of an ACK
 }
 
 // tap is what was seen since the last drain. Arenas are swapped by a drain, so that what it handed out stays valid until
