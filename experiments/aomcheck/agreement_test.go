@@ -241,6 +241,9 @@ func TestEncodingFollowsTheEngine(t *testing.T) {
 		for u := range p.Clusters {
 			p.Clusters[u].Updates = 6
 		}
+		if i%3 == 0 {
+			calm(&p, rng)
+		}
 		path := p.randomPath(rng, 4)
 		if path == nil {
 			continue
@@ -263,6 +266,22 @@ func TestEncodingFollowsTheEngine(t *testing.T) {
 	}
 	if outcomes[true] < 10 || outcomes[false] < 10 {
 		t.Errorf("one-sided sample: %v", outcomes)
+	}
+}
+
+// calm turns p into one whose waits repeat with the common period of its intervals.
+func calm(p *Problem, rng *rand.Rand) {
+	p.Horizon, p.Slots, p.Control.DeltaT, p.Separation = 9, 8, 0, 0
+	for u := range p.Clusters {
+		c := &p.Clusters[u]
+		c.Jitter, c.Updates, c.Interval = 0, 7+rng.IntN(3), olaf.Duration(9+3*rng.IntN(3))*ms
+		c.PhaseLow, c.PhaseHigh = 0, []olaf.Duration{0, 2 * ms, 8 * ms}[rng.IntN(3)]
+		if c.EveryPhase {
+			c.PhaseHigh = c.Interval
+		}
+	}
+	if p.Objective.Kind != Fairness {
+		p.Objective.Bound += 9 * ms
 	}
 }
 
@@ -332,5 +351,37 @@ func TestHoldsIsNeverBroken(t *testing.T) {
 	t.Logf("%d proved regions, %d paths", proved, paths)
 	if proved < 10 {
 		t.Errorf("only %d of the random problems hold", proved)
+	}
+}
+
+// TestWaitsRepeat checks on the engine what lets one wait stand for many in the script: that twins wait equally long.
+func TestWaitsRepeat(t *testing.T) {
+	rng := rand.New(rand.NewPCG(6, 28))
+	twins := 0
+	for range 400 {
+		p := randomProblem(rng, Engine)
+		calm(&p, rng)
+		m := build(&p)
+		for range 20 {
+			path := p.randomPath(rng, 4)
+			run, err := p.Replay(path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for u, deliveries := range run.Deliveries {
+				for k := range deliveries {
+					early := m.twin(u, k)
+					if early < k {
+						twins++
+					}
+					if got, want := deliveries[k].At-deliveries[k].Generated, deliveries[early].At-deliveries[early].Generated; got != want {
+						t.Fatalf("update %d of %s waits %d steps, its twin %d waits %d\n%+v\n%v", k, p.Clusters[u].Name, got, early, want, p, path.Arrivals)
+					}
+				}
+			}
+		}
+	}
+	if twins < 10000 {
+		t.Errorf("only %d twins", twins)
 	}
 }

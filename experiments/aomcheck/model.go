@@ -16,6 +16,7 @@ type model struct {
 	service int64
 	// maxWait bounds the time between an update's arrival and the start of its frame's service.
 	maxWait int64
+	period  int64 // with which waits repeat, 0 when they do not
 	streams []stream
 }
 

@@ -16,6 +16,7 @@ import (
 func (m *model) engine() {
 	m.maxWait = m.engineWait()
 	full := m.canFill()
+	m.period = m.commonPeriod(full)
 	starts := make([][]smt.Lin, len(m.streams)) // S(u,k), meaningful where k starts or joins a frame
 	last := make([][]smt.Lin, len(m.streams))   // S of the cluster's newest frame after k
 	for u := range m.streams {
@@ -23,7 +24,9 @@ func (m *model) engine() {
 	}
 	for u := range m.streams {
 		for k := range m.streams[u].arrival {
-			m.start(u, k, starts, last)
+			if m.twin(u, k) == k {
+				m.start(u, k, starts, last)
+			}
 			if full {
 				m.fill(u, k, starts)
 			}
@@ -61,6 +64,50 @@ func (m *model) canFill() bool {
 	return inside >= m.p.Slots
 }
 
+// commonPeriod is the least common multiple of all intervals where waits repeat with it, and else 0. They do when nothing
+// is random and nobody is held back, dropped or merged: a busy period is then shorter than every interval, and what an
+// update waits for arrived at most F·p/C before it.
+func (m *model) commonPeriod(canFill bool) int64 {
+	if canFill || !m.unhurried() || m.p.Throttles() || m.p.Control.Sends == SendsGiven {
+		return 0
+	}
+	period := int64(1)
+	for _, c := range m.p.Clusters {
+		if c.Jitter > 0 || !c.EveryPhase && c.PhaseHigh >= c.Interval {
+			return 0
+		}
+		t := m.ticks(c.Interval)
+		period *= t / gcd(period, t)
+		if period > 1<<40 {
+			return 0
+		}
+	}
+	return period
+}
+
+// twin is the earlier update of cluster u that waits as long as update k, or k itself. One period before k the arrivals
+// look the same, as long as that is not before any cluster's first send, and k not after any cluster's last.
+func (m *model) twin(u, k int) int {
+	if m.period == 0 {
+		return k
+	}
+	interval := m.ticks(m.p.Clusters[u].Interval)
+	latest := m.ticks(m.p.Clusters[u].PhaseHigh) + int64(k)*interval
+	if !m.p.Clusters[u].EveryPhase {
+		latest++ // the phase may be PhaseHigh itself
+	}
+	for _, c := range m.p.Clusters {
+		if latest > int64(c.Updates)*m.ticks(c.Interval) {
+			return k
+		}
+	}
+	earlier := k - int(m.period/interval)
+	if earlier < 1 {
+		return k
+	}
+	return earlier
+}
+
 // chain decides, along one cluster, which updates start a frame, which join the waiting one, and which are dropped.
 func (m *model) chain(u int, canFill bool) (starts, last []smt.Lin) {
 	st := &m.streams[u]
@@ -69,9 +116,15 @@ func (m *model) chain(u int, canFill bool) (starts, last []smt.Lin) {
 	lastStart := st.arrival[0].Shift(-m.maxWait - 2*m.service)
 	gen := st.arrival[0]
 	some := smt.False
+	var waits []smt.Lin
 	for k := range n {
 		s, a := m.s, st.arrival[k]
-		start := a.Plus(s.Real(name("W", u, k), 0, m.maxWait))
+		if t := m.twin(u, k); t < k {
+			waits = append(waits, waits[t])
+		} else {
+			waits = append(waits, s.Real(name("W", u, k), 0, m.maxWait))
+		}
+		start := a.Plus(waits[k])
 		opens := m.let("A1 nothing of the cluster waits", "opens", u, k, s.Le(lastStart, a))
 		full := smt.False
 		if canFill {
