@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
@@ -71,5 +72,38 @@ func TestInterruptedRecordingIsAWholeFile(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	if _, err := record(t, small(), ctx, &stopper{after: 5, stop: cancel}); !errors.Is(err, context.Canceled) {
 		t.Errorf("error %v", err)
+	}
+}
+
+// The embedded recording can be made again, bit for bit, by a build of the same kind.
+func TestEmbeddedRecordingIsReproducible(t *testing.T) {
+	r, closer, err := trace.Open("builtin:lander8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closer.Close()
+	c := Defaults()
+	now, err := Header(&c, trace.Virtual, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if h := r.Header(); h.GOARCH != now.GOARCH || now.GOAMD64 != "" && h.GOAMD64 != now.GOAMD64 {
+		t.Skipf("recorded on %s %s, this is %s %s", h.GOARCH, h.GOAMD64, now.GOARCH, now.GOAMD64)
+	} else if h.Initial != now.Initial {
+		t.Fatal("the initial weights differ")
+	}
+	c.Until = olaf.Duration(200 * olaf.Millisecond)
+	_, all := run(t, c)
+	if len(all) < 20 {
+		t.Fatalf("only %d updates in 200 ms", len(all))
+	}
+	for i := range all {
+		var want trace.Update
+		if err := r.Next(&want); err != nil {
+			t.Fatal(err)
+		}
+		if all[i] != want {
+			t.Fatalf("update %d is %+v, was recorded as %+v", i, all[i], want)
+		}
 	}
 }

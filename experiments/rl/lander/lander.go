@@ -69,8 +69,8 @@ const (
 
 var hullOutline = [...][2]float64{{-14, 17}, {-17, 0}, {-17, -10}, {17, -10}, {17, 0}, {14, 17}}
 
-// World is one lander over one terrain. Its zero value is not ready; call Reset first. It shares nothing with other
-// worlds and is not safe for concurrent use.
+// World is one lander over one terrain. Its zero value is not ready; call Reset first. Worlds are independent of
+// each other (but see shared.go); one is not safe for concurrent use.
 type World struct {
 	random  *pcg64.Source
 	box     box2d.B2World
@@ -93,6 +93,7 @@ func (w *World) Reset() Observation {
 	if w.random == nil {
 		w.Seed(0)
 	}
+	fillContactTable()
 	w.box = box2d.MakeB2World(box2d.MakeB2Vec2(0, -10))
 	w.box.SetContactListener(touch{w})
 	w.contact, w.crashed, w.started, w.steps, w.last = [2]bool{}, false, false, 0, Coast
@@ -212,7 +213,7 @@ func (touch) PostSolve(box2d.B2ContactInterface, *box2d.B2ContactImpulse) {}
 func (w *World) Step(action Action) (observation Observation, reward float64, terminated, truncated bool) {
 	w.last = action
 	fuel := w.fire(action)
-	w.box.Step(1.0/fps, velocityIterations, positionIterations)
+	w.solve()
 	w.steps++
 
 	state := w.state()
