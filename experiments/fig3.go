@@ -80,7 +80,7 @@ func runFig3(ctx context.Context, o Options) (Report, error) {
 	f.Panels = []Panel{curves, {Name: "iterations to reward 0", XLabel: "workers", Series: []Series{reach, never},
 		YLabel: "iterations until a block of 10 has a mean above 0; a seed that never did counts with all its iterations"}}
 	f.compare(paper.Ours{"fig3.iterations.fewer_with_more_workers": paper.Shape(fewer)})
-	f.say("%s; every worker adds full steps of the same size, so N is also N times the step: beyond 8 workers the rate of %.2g is too long for all of them together", plural(runs, "seed"), schemes[0].Config.PPO.LearnRate)
+	f.say("%s; every worker adds full steps of the same size, so N workers also take N times as many steps an iteration, and part of the gain is that", plural(runs, "seed"))
 	return f, err
 }
 
