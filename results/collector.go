@@ -201,15 +201,13 @@ func (c *Collector) age(o *olaf.Observation, at int64) {
 	u.seen = true
 	c.ages.add(u.saw.advance(from, at))
 	u.saw.deliver(from, at, gen)
-	switch {
-	case c.lackProvenance:
-	case o.Contributors == nil:
+	if o.Contributors == nil {
+		// Of a merged frame this is not all; no metric of workers comes out of such a run.
 		c.ageWorker(o.Update.Worker, o.Update.Cluster, from, at, gen)
-	default:
-		for i := range o.Contributors {
-			k := &o.Contributors[i]
-			c.ageWorker(k.Worker, o.Update.Cluster, from, at, generated(o.At, k.GenNS))
-		}
+	}
+	for i := range o.Contributors {
+		k := &o.Contributors[i]
+		c.ageWorker(k.Worker, o.Update.Cluster, from, at, generated(o.At, k.GenNS))
 	}
 }
 

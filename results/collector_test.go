@@ -169,6 +169,15 @@ func TestAgeQuantilesAgainstSortedTeeth(t *testing.T) {
 			teeth[i] = tooth{age: rapid.Int64Range(0, 1<<rapid.IntRange(1, 50).Draw(t, "bits")).Draw(t, "age"), length: rapid.Int64Range(1, 1<<40).Draw(t, "length")}
 			h.add(teeth[i])
 		}
+		var inside, crossing int64
+		for i := range h.part {
+			_, width := ageBounds(i)
+			crossing += h.crossed[i]
+			inside += h.part[i] + crossing*width
+		}
+		if inside != h.total || crossing != 0 {
+			t.Fatalf("the buckets hold %d of %d ps, %d teeth do not end", inside, h.total, crossing)
+		}
 		var total float64
 		for _, k := range teeth {
 			total += float64(k.length)
@@ -236,7 +245,8 @@ func TestTimeToN(t *testing.T) {
 	merged := one(30, 25, 0, 1)
 	merged.Update.Count = 3
 	merged.Contributors = []olaf.Contributor{{GenNS: 20, Worker: 0}, {GenNS: 25, Worker: 1}, {GenNS: 24, Worker: 1}}
-	for _, o := range []olaf.Observation{one(10, 0, 0, 0), merged, one(60, 50, 0, 1)} {
+	// Worker 7 is none of the two that there should be: it does not count.
+	for _, o := range []olaf.Observation{one(10, 0, 0, 0), one(20, 9, 0, 7), one(21, 9, 0, 7), merged, one(60, 50, 0, 1)} {
 		c.Observe(&o)
 	}
 	if r := c.Finish(Counters{}); r.Metrics.TimeToN != 30 {

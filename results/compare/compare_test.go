@@ -56,6 +56,11 @@ func TestMixedAndIdenticalSamples(t *testing.T) {
 	if l := line(t, d, "aom_cluster_ns"); err != nil || l.Verdict != "not significant" {
 		t.Errorf("%+v %v", l, err)
 	}
+	// U = 6 of 36 pairs: p = 0.065, just not significant.
+	d, err = Results(side("a", 1, 2, 3, 4, 5, 6), side("b", 2.5, 4.5, 7, 8, 9, 10))
+	if l := line(t, d, "aom_cluster_ns"); err != nil || l.Verdict != "not significant" || l.P < 0.06 || l.P > 0.07 {
+		t.Errorf("%+v %v", l, err)
+	}
 	d, err = Results(side("a", 1, 2, 3, 4, 5, 6), side("b", 1, 2, 3, 4, 5, 6))
 	if l := line(t, d, "aom_cluster_ns"); err != nil || l.Verdict != "identical" || d.Significant() {
 		t.Errorf("%+v %v", l, err)

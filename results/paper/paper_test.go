@@ -61,6 +61,7 @@ func TestVerdicts(t *testing.T) {
 		{"table1.fifo_40g.received", Ours{"table1.fifo_40g.received": value(6109 * 1.025)}, Reproduced},
 		{"table1.fifo_40g.received", Ours{"table1.fifo_40g.received": value(6109 * 1.026), "table1.olaf_40g.received": value(4800)}, SameDirection},
 		{"table1.fifo_40g.received", Ours{"table1.fifo_40g.received": value(4000), "table1.olaf_40g.received": value(4800)}, Deviates},
+		{"table1.fifo_40g.received", Ours{"table1.fifo_40g.received": value(4000), "table1.olaf_40g.received": value(4000)}, Deviates},
 		{"table1.fifo_40g.received", Ours{"table1.fifo_40g.received": value(4000)}, Deviates},
 		{"table1.fifo_40g.received", nil, NotTestable},
 		{"aom.40g.reduction", Ours{"aom.40g.reduction": value(33)}, SameDirection},
