@@ -245,8 +245,8 @@ func TestTimeToN(t *testing.T) {
 	merged := one(30, 25, 0, 1)
 	merged.Update.Count = 3
 	merged.Contributors = []olaf.Contributor{{GenNS: 20, Worker: 0}, {GenNS: 25, Worker: 1}, {GenNS: 24, Worker: 1}}
-	// Worker 7 is none of the two that there should be: it does not count.
-	for _, o := range []olaf.Observation{one(10, 0, 0, 0), one(20, 9, 0, 7), one(21, 9, 0, 7), merged, one(60, 50, 0, 1)} {
+	// Workers 7 and 8 are none of the two that there should be: they do not count.
+	for _, o := range []olaf.Observation{one(10, 0, 0, 0), one(20, 9, 0, 7), one(21, 9, 0, 7), one(22, 9, 0, 8), one(23, 9, 0, 8), merged, one(60, 50, 0, 1)} {
 		c.Observe(&o)
 	}
 	if r := c.Finish(Counters{}); r.Metrics.TimeToN != 30 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/internal/example"
 	"github.com/olafctl/olaf/results/sheets"
@@ -98,6 +99,30 @@ func TestEveryRowHasACellPerColumn(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+func TestSawtoothsOfARateEndTogether(t *testing.T) {
+	var samples []sheets.Sample
+	for i := range 100 {
+		for queue, gap := range map[string]int64{"fifo": 30_000, "olaf": 10_000} {
+			at := int64(i+1) * gap
+			samples = append(samples, sheets.Sample{Queue: queue, OutRateBPS: 40e9, Observation: olaf.Observation{At: olaf.Time(at), Update: olaf.Update{GenNS: uint64(at/1000) - 5, Count: 1}}})
+		}
+	}
+	s := sheets.Sawtooths(samples)
+	if len(s.Charts) != 1 || len(s.Charts[0].Series) != 2 {
+		t.Fatalf("%+v", s.Charts)
+	}
+	var last float64
+	for _, row := range s.Rows {
+		for _, series := range s.Charts[0].Series {
+			last = max(last, row[series.X].Number)
+		}
+	}
+	// 60 corners are 30 falls and the first one's only corner: 31 deliveries, 10 ns apart.
+	if last != 300 && last != 310 {
+		t.Errorf("the slower line ends at %v ns, the faster one has its last delivery at 300 ns", last)
 	}
 }
 

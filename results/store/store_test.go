@@ -97,8 +97,8 @@ func list(t testing.TB, s *Store) []Entry {
 func TestStoreListLoadNoteRemove(t *testing.T) {
 	s := open(t, t.TempDir())
 	first, second := store(t, s, noon), store(t, s, noon.Add(time.Hour))
-	if again := store(t, s, noon); again == first {
-		t.Fatal("two runs have one id")
+	if again := store(t, s, noon); again != first+"-2" {
+		t.Fatalf("the second run of the same second is %s", again)
 	}
 	if err := s.Note(second, "  with the\nnew table "); err != nil {
 		t.Fatal(err)
