@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -121,6 +122,9 @@ func (f *topologyFlags) base(args []string) (*netsim.Topology, error) {
 
 func (f *topologyFlags) override(given func(string) bool, t *netsim.Topology) error {
 	if f.queue != "" {
+		if !slices.Contains(engine.Names(), f.queue) {
+			return usageError("--queue %q is not one of %s", f.queue, strings.Join(engine.Names(), ", "))
+		}
 		t.Queue = f.queue
 		for i := range t.Switches {
 			t.Switches[i].Queue = ""

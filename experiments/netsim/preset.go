@@ -2,7 +2,6 @@ package netsim
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
@@ -52,7 +51,7 @@ func Preset(name string, scale Scale) (*Topology, error) {
 		}
 		names = append(names, p.name)
 	}
-	return nil, &Error{What: fmt.Sprintf("there is no preset %q%s; there are %s", name, suggestion(name, names), strings.Join(names, ", "))}
+	return nil, &Error{What: fmt.Sprintf("there is no preset %q%s", name, suggestion(name, names))}
 }
 
 // Rescale applies s to t; see Preset.
@@ -88,7 +87,9 @@ func (t *Topology) Rescale(s Scale) error {
 			t.Links[i].Rate = olaf.Rate(float64(t.Links[i].Rate) * float64(nowWorkers) / float64(workers))
 		}
 		for i := range t.Switches {
-			t.Switches[i].Slots = max(1, t.Switches[i].Slots*nowClusters/clusters)
+			if was := t.Switches[i].Slots; was > 0 { // 0 is a mistake that is still to be told
+				t.Switches[i].Slots = max(1, was*nowClusters/clusters)
+			}
 		}
 	}
 	if s.X1 != 0 {
