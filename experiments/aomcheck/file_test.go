@@ -2,6 +2,7 @@ package aomcheck
 
 import (
 	"errors"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -109,5 +110,43 @@ func FuzzParseFile(f *testing.F) {
 		if err := p.Validate(); err != nil && !errors.Is(err, ErrProblem) {
 			t.Errorf("unclassified error %v", err)
 		}
+	})
+}
+
+// FuzzReplay runs whatever valid problem a file describes on the engine: no panic, no overflow, and the engine's own
+// bounds on every delivery.
+func FuzzReplay(f *testing.F) {
+	f.Add(fullFile, uint64(1))
+	f.Add("service: 1ms\nclusters:\n  - interval: 3ms\n    jitter: 9ms\n  - interval: 1h\nobjective: {kind: loss-free}\n", uint64(2))
+	f.Add("service: 3ps\nhorizon: 4\nclusters: [{interval: 2ps}, {interval: 5ps, phase: 1ps..3ps}]\nobjective: {kind: fairness, epsilon: 1ps}\ncontrol: {delta-t: 1us, active: 9, slope: fairness}\n", uint64(3))
+	f.Fuzz(func(t *testing.T, text string, seed uint64) {
+		p, err := ParseFile([]byte(text))
+		if err != nil {
+			return
+		}
+		p = p.WithDefaults()
+		if p.Model = Engine; p.Validate() != nil || len(p.Clusters)*p.Horizon > 40 {
+			return
+		}
+		rng := rand.New(rand.NewPCG(seed, 1))
+		path := p.RandomPath(rng)
+		if path == nil {
+			return
+		}
+		run, err := p.Replay(path, rng)
+		if err != nil {
+			t.Fatal(err)
+		}
+		service := p.inSteps(run, p.Service)
+		for u := range run.Deliveries {
+			for _, d := range run.Deliveries[u] {
+				if wait := d.At - d.Generated; wait < service || wait > int64(len(p.Clusters)+1)*service {
+					t.Errorf("delivered %d steps after its generation, at %d a service", wait, service)
+				}
+			}
+		}
+		p.Judge(run)
+		_ = p.Plot(run)
+		build(&p).violate()
 	})
 }

@@ -147,14 +147,17 @@ func (p *Problem) Validate() error {
 	if err := p.validateQueue(); err != nil {
 		return err
 	}
-	total, span := 0, olaf.Duration(0)
+	if p.Objective.Bound > olaf.Hour {
+		return bad("objective.bound", fmt.Sprintf("%v is above the limit of 1h", p.Objective.Bound))
+	}
+	total, span := 0, max(p.Objective.Bound, p.Separation, p.Control.AckDelay, p.Control.DeltaT)
 	for i := range p.Clusters {
 		c := &p.Clusters[i]
 		if err := c.validate(p); err != nil {
 			return bad(fmt.Sprintf("clusters[%d] (%s).%s", i, c.Name, err.field), err.why)
 		}
 		total += c.Updates
-		span = max(span, c.PhaseHigh+c.Jitter+olaf.Duration(min(c.Updates, MaxUpdates))*c.Interval)
+		span = max(span, c.MaxPeak, c.Mean, c.PhaseHigh+c.Jitter+olaf.Duration(min(c.Updates, MaxUpdates))*c.Interval)
 	}
 	if total > MaxUpdates {
 		return bad("horizon", fmt.Sprintf("%d updates in all; at most %d are supported", total, MaxUpdates))
@@ -181,8 +184,8 @@ func (p *Problem) validateQueue() error {
 		return bad("service", fmt.Sprintf("%v is above the limit of 1h", p.Service))
 	case p.Slots < 1 || p.Slots > 1<<16:
 		return bad("slots", fmt.Sprintf("%d is outside 1 … 65536", p.Slots))
-	case p.Separation < 0:
-		return bad("separation", fmt.Sprintf("%v is negative", p.Separation))
+	case p.Separation < 0 || p.Separation > olaf.Hour:
+		return bad("separation", fmt.Sprintf("%v is outside 0 … 1h", p.Separation))
 	case p.Horizon < 2:
 		return bad("horizon", fmt.Sprintf("%d; a peak needs at least 2 updates", p.Horizon))
 	}
@@ -225,8 +228,8 @@ func (c *Cluster) validate(p *Problem) *fieldError {
 		return &fieldError{"sends", fmt.Sprintf("%d decisions for a horizon of %d updates", len(c.Sends), c.Updates)}
 	case p.Control.Sends == SendsGiven && len(c.Sends) < c.Updates:
 		return &fieldError{"sends", fmt.Sprintf("%d decisions given for %d updates", len(c.Sends), c.Updates)}
-	case c.MaxPeak < 0 || c.Mean < 0:
-		return &fieldError{"bounds", "a bound is negative"}
+	case c.MaxPeak < 0 || c.Mean < 0 || c.MaxPeak > olaf.Hour || c.Mean > olaf.Hour:
+		return &fieldError{"bounds", "a bound is outside 0 … 1h"}
 	case strings.ContainsAny(c.Name, "|\\\n"):
 		return &fieldError{"name", "it holds a character that SMT-LIB cannot quote"}
 	}

@@ -196,7 +196,10 @@ func (d *decider) draw(age int64) bool {
 	return d.rng.Float64() < cfg.SendProbability(status, since)
 }
 
-func (d *decider) steps(span olaf.Duration) int64 { return int64(span/d.p.tick()) * d.path.PerTick }
+// steps saturates: a flat slope asks for ages that no path reaches.
+func (d *decider) steps(span olaf.Duration) int64 {
+	return min(int64(span/d.p.tick()), (1<<60)/d.path.PerTick) * d.path.PerTick
+}
 
 // age is how long ago the newest ACK came, as of the arrival.
 func (d *decider) age(ev arrivalEvent) (int64, bool) {
