@@ -43,6 +43,7 @@ type OpenOptions struct {
 // openers is the table of backends by the scheme of an address.
 var openers = map[string]func(context.Context, string, OpenOptions) (*Testbed, error){
 	"twin": openTwin,
+	"pci":  openCardTestbed,
 }
 
 // Addresses is the form that Open takes, for help texts.

@@ -2,12 +2,15 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/playback"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
@@ -15,12 +18,20 @@ import (
 type deviceFlags struct {
 	address string
 	after   string
+	record  string
 }
 
 func (f *deviceFlags) add(cmd *cobra.Command) {
-	addDeviceFlag(cmd, &f.address)
+	f.addAddress(cmd)
 	cmd.Flags().StringVar(&f.after, "after", "", "first let the device do one run of this experiment, such as table1")
 	complete(cmd, "after", benchNames)
+}
+
+// addAddress adds what commands take that look at registers alone.
+func (f *deviceFlags) addAddress(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.address, "device", "d", "twin:", "device address: "+experiments.DeviceAddresses)
+	cmd.Flags().StringVar(&f.record, "record", "", "write every access to this file, which -d playback:FILE plays back")
+	complete(cmd, "device", func() []string { return []string{"twin:", "pci:", "playback:"} })
 }
 
 func addDeviceFlag(cmd *cobra.Command, address *string) {
@@ -61,12 +72,51 @@ func (f *deviceFlags) with(ctx context.Context, env *environment, look func(*exp
 	return look(bed)
 }
 
+// registers opens the device for its registers alone, lets it do what --after asks for, and hands it to use.
+func (f *deviceFlags) registers(ctx context.Context, env *environment, o experiments.DeviceOptions, use func(fpga.Device) error) (err error) {
+	if f.after != "" && f.record != "" {
+		return usageError("--record and --after do not go together: an experiment has its own files; see 'olafctl runs'")
+	}
+	if f.after != "" {
+		return f.with(ctx, env, func(bed *experiments.Testbed) error { return use(bed.Lanes[0].Device) })
+	}
+	o.Bus, o.Clock = &env.bus, env.cardClock
+	dev, err := experiments.OpenDevice(ctx, f.address, o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dev.Close()) }()
+	if f.record == "" {
+		return use(dev)
+	}
+	return record(dev, f.record, use)
+}
+
+// record hands a device to use whose every access goes into a file, which stays when use fails: then it is needed most.
+func record(dev fpga.Device, path string, use func(fpga.Device) error) (err error) {
+	if err := refuseExisting(path, false); err != nil {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return fmt.Errorf("record the session: %w", err)
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	recorder, err := playback.Record(dev, file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(use(recorder), recorder.Close()) // which closes the device too
+}
+
 func newDeviceCmd(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "device",
-		Short: "Say what a device is and what it was built with",
+		Short: "Find cards, check them, and say what they were built with",
+		Long: `Find cards, check them, and say what they were built with. docs/bring-up.md leads through a first use of a card;
+docs/safety.md says what these commands never do to one.`,
 	}
-	cmd.AddCommand(newDeviceInfoCmd(env))
+	cmd.AddCommand(newDeviceListCmd(env), newDeviceInfoCmd(env), newDeviceDoctorCmd(env), newDeviceResetCmd(env), newDeviceWatchCmd(env))
 	return cmd
 }
 
@@ -89,13 +139,13 @@ func newDeviceInfoCmd(env *environment) *cobra.Command {
 		Example: "  olafctl device info\n  olafctl device info -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return device.with(cmd.Context(), env, func(bed *experiments.Testbed) error {
-				return printDevice(env, bed.Lanes[0].Device, out)
+			return device.registers(cmd.Context(), env, experiments.DeviceOptions{ReadOnly: true}, func(dev fpga.Device) error {
+				return printDevice(env, dev, out)
 			})
 		},
 	}
 	addFormatFlag(cmd, &out)
-	addDeviceFlag(cmd, &device.address)
+	device.addAddress(cmd)
 	return cmd
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"github.com/olafctl/olaf/fpga/pcie"
 )
 
 // environment is everything a command may touch of the world outside, so that tests can stand in for it.
@@ -20,6 +22,9 @@ type environment struct {
 	interactive bool
 	// terminal says that stdin and stdout are a terminal, so that a person can be shown a dashboard or asked.
 	terminal bool
+	// bus is where cards are found, and cardClock how time passes for them; nil is this host's clock.
+	bus       pcie.Bus
+	cardClock pcie.Clock
 }
 
 func osEnvironment() *environment {
@@ -28,5 +33,6 @@ func osEnvironment() *environment {
 		getenv: os.Getenv, now: time.Now, hostname: os.Hostname,
 		interactive: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb",
 		terminal:    term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
+		bus:         pcie.System(),
 	}
 }

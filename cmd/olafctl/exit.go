@@ -15,6 +15,8 @@ import (
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/pcie"
+	"github.com/olafctl/olaf/fpga/playback"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/pktgen"
@@ -96,6 +98,12 @@ var codeOfKind = []struct {
 	{experiments.ErrMissed, exitMissed},
 	{p4ctl.ErrPreempted, exitDevice},
 	{p4ctl.ErrNotPrimary, exitDevice},
+	{playback.ErrSession, exitUsage},
+	{playback.ErrDiverged, exitMissed},
+	{pcie.ErrNoCard, exitDevice},
+	{pcie.ErrNotOurs, exitDevice},
+	{pcie.ErrBusy, exitDevice},
+	{pcie.ErrStale, exitDevice},
 	{fpga.ErrGone, exitDevice},
 	{fpga.ErrRefused, exitDevice},
 	{fpga.ErrAddress, exitDevice},

@@ -14,10 +14,10 @@ import (
 func newRegCmd(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reg",
-		Short: "Read registers by name, decoded",
-		Long:  "Read registers by name, with their fields decoded. docs/registers.md describes every one.",
+		Short: "Read and write registers by name, decoded",
+		Long:  "Read and write registers by name, with their fields decoded. docs/registers.md describes every one.",
 	}
-	cmd.AddCommand(newRegListCmd(env), newRegDumpCmd(env), newRegReadCmd(env))
+	cmd.AddCommand(newRegListCmd(env), newRegDumpCmd(env), newRegReadCmd(env), newRegWriteCmd(env), newRegSnapshotCmd(env), newRegDiffCmd(env))
 	return cmd
 }
 
@@ -59,8 +59,9 @@ func newRegListCmd(env *environment) *cobra.Command {
 
 func newRegDumpCmd(env *environment) *cobra.Command {
 	var (
-		out    format
-		device deviceFlags
+		out     format
+		device  deviceFlags
+		noLatch bool
 	)
 	cmd := &cobra.Command{
 		Use:   "dump [BLOCK]",
@@ -84,15 +85,17 @@ A software twin starts fresh with every command; --after runs an experiment's fi
 			if len(refs) == 0 {
 				return usageError("no block is named %q; see 'olafctl reg list'", block)
 			}
-			return device.with(cmd.Context(), env, func(bed *experiments.Testbed) error {
-				dev := bed.Lanes[0].Device
-				if _, err := fpga.Snapshot(dev); err != nil {
-					return err
+			return device.registers(cmd.Context(), env, experiments.DeviceOptions{ReadOnly: noLatch}, func(dev fpga.Device) error {
+				if !noLatch {
+					if _, err := fpga.Snapshot(dev); err != nil {
+						return err
+					}
 				}
 				return printRegisters(env, dev, refs, out)
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&noLatch, "no-latch", false, "write nothing, not even the command that latches the counters")
 	addFormatFlag(cmd, &out)
 	device.add(cmd)
 	return cmd
@@ -102,12 +105,14 @@ func newRegReadCmd(env *environment) *cobra.Command {
 	var (
 		out    format
 		device deviceFlags
+		raw    bool
 	)
 	cmd := &cobra.Command{
-		Use:     "read NAME…",
-		Short:   "Read registers by name",
-		Example: "  olafctl reg read queue.mode queue.depth",
-		Args:    cobra.MinimumNArgs(1),
+		Use:   "read NAME…",
+		Short: "Read registers by name",
+		Example: `  olafctl reg read queue.mode queue.depth
+  olafctl reg read --raw 0x8204 -d pci:0000:3b:00.0       # receiver status of the first MAC`,
+		Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeArgs(func() []string {
 			var names []string
 			for _, ref := range registers("") {
@@ -116,6 +121,11 @@ func newRegReadCmd(env *environment) *cobra.Command {
 			return names
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if raw {
+				return device.registers(cmd.Context(), env, experiments.DeviceOptions{ReadOnly: true}, func(dev fpga.Device) error {
+					return readRaw(env, dev, args, out)
+				})
+			}
 			var refs []regmap.Ref
 			for _, name := range args {
 				ref, err := regmap.Lookup(name)
@@ -124,11 +134,12 @@ func newRegReadCmd(env *environment) *cobra.Command {
 				}
 				refs = append(refs, ref)
 			}
-			return device.with(cmd.Context(), env, func(bed *experiments.Testbed) error {
-				return printRegisters(env, bed.Lanes[0].Device, refs, out)
+			return device.registers(cmd.Context(), env, experiments.DeviceOptions{ReadOnly: true}, func(dev fpga.Device) error {
+				return printRegisters(env, dev, refs, out)
 			})
 		},
 	}
+	cmd.Flags().BoolVar(&raw, "raw", false, "arguments are BAR2 byte offsets; only ranges that are safe to read are read")
 	addFormatFlag(cmd, &out)
 	device.add(cmd)
 	return cmd
@@ -151,19 +162,24 @@ func registers(block string) []regmap.Ref {
 
 // registerValue is one register as it was read.
 type registerValue struct {
-	Name    string            `json:"name"`
+	Name    string            `json:"name,omitempty"` // empty for a raw address
 	Address uint32            `json:"address"`
 	Value   string            `json:"value"` // hexadecimal; 64-bit values do not fit a JSON number
 	Unit    string            `json:"unit,omitempty"`
 	Fields  map[string]string `json:"fields,omitempty"`
 }
 
+// quiet says that reading a register tells something and changes nothing.
+func quiet(ref regmap.Ref) bool {
+	return ref.Register.Access != regmap.Command && ref.Address() != regmap.GeneratorMemData && ref.Address() != regmap.ReplicationMemberData
+}
+
 func printRegisters(env *environment, dev fpga.Registers, refs []regmap.Ref, out format) error {
 	var values []registerValue
 	list := grid{header: []string{"NAME", "ADDRESS", "VALUE", "DECODED"}}
 	for _, ref := range refs {
-		if ref.Register.Access == regmap.Command {
-			continue // reads 0 by definition
+		if !quiet(ref) && len(refs) > 1 {
+			continue
 		}
 		v, decoded, err := readRegister(dev, ref)
 		if err != nil {
@@ -173,10 +189,7 @@ func printRegisters(env *environment, dev fpga.Registers, refs []regmap.Ref, out
 		list.add(v.Name, fmt.Sprintf("%#x", v.Address), v.Value, decoded)
 	}
 	if out == formatJSON {
-		return writeJSON(env.stdout, struct {
-			schema
-			Registers []registerValue `json:"registers"`
-		}{schema{"olafctl.register-values/v1"}, values})
+		return writeRegisterValues(env.stdout, values)
 	}
 	return list.write(env.stdout, out)
 }

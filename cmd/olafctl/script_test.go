@@ -21,7 +21,11 @@ func TestMain(m *testing.M) {
 		"olafctl": func() {
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 			defer stop()
-			os.Exit(run(ctx, osEnvironment(), os.Args[1:]))
+			env := osEnvironment()
+			if err := addFakeCard(env); err != nil {
+				panic(err)
+			}
+			os.Exit(run(ctx, env, os.Args[1:]))
 		},
 	})
 }

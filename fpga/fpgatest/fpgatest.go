@@ -23,6 +23,7 @@ var cases = []testCase{
 	{"undefined_bits", testUndefinedBits},
 	{"commands_read_zero", testCommandsReadZero},
 	{"idle_registers", testIdleRegisters},
+	{"configuration_holds", testConfigurationHolds},
 	{"built_limits", testBuiltLimits},
 	{"errors_clear_on_one", testErrorsClearOnOne},
 	{"inspector_needs_freeze", testInspectorNeedsFreeze},
@@ -225,6 +226,26 @@ func testIdleRegisters(d *device) {
 	d.write(regmap.QueueControl, 0)
 	d.write(regmap.QueueDepth, 3)
 	d.expect(regmap.QueueDepth, 3)
+}
+
+// testConfigurationHolds writes every bit of what configures the queue, one after the other.
+func testConfigurationHolds(d *device) {
+	bits := []struct{ addr, low, high uint32 }{ // high is the largest value allowed
+		{regmap.QueueDepth, 1, d.read(regmap.QueueBuiltSlots)},
+		{regmap.QueueMode, regmap.QueueModeRewardFilter, regmap.QueueModeRewardFilter},
+		{regmap.QueueRewardThreshold, 1, 1<<31 - 1},
+		{regmap.QueueLimiterIncrement, 1, 64 << 24},
+		{regmap.QueueLimiterOverhead, 1, 255},
+		{regmap.GeneratorFlows, 1, d.read(regmap.GeneratorBuiltFlows)},
+		{regmap.GeneratorDescriptors, 1, d.read(regmap.GeneratorBuiltDescriptors)},
+		{regmap.GeneratorStopAfter, 1, 1 << 31},
+	}
+	for _, b := range bits {
+		for v := uint64(b.low); v <= uint64(b.high); v <<= 1 {
+			d.write(b.addr, uint32(v))
+			d.expect(b.addr, uint32(v))
+		}
+	}
 }
 
 func testBuiltLimits(d *device) {

@@ -138,6 +138,9 @@ func (d *Device) Identity() fpga.Identity {
 // Card is what sysfs told when the card was opened.
 func (d *Device) Card() Card { return d.card }
 
+// Foreign says why the image is not ours; it is empty for one of ours. Only a read-only session has another one open.
+func (d *Device) Foreign() string { return d.foreign }
+
 // StaleReads is how often a register had to be read again after a write, because the first answer was an older one.
 func (d *Device) StaleReads() int { return d.stale }
 
@@ -266,6 +269,9 @@ func (d *Device) Write32(addr, value uint32) error {
 	w := d.find(addr)
 	if err := d.mayWrite(addr, w); err != nil {
 		return err
+	}
+	if w != nil {
+		w.written = false // until it was read back
 	}
 	d.window.Store32(addr, value)
 	switch {

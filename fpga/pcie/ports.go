@@ -181,12 +181,12 @@ type Link struct {
 	Why      string `json:"why,omitempty"`
 }
 
-// rxFaults are bits of the receiver's status, worst first.
+// rxFaults are bits of the receiver's status, the most telling first.
 var rxFaults = []struct {
 	bit  uint
 	text string
 }{
-	{7, "internal fault"}, {6, "local fault: no light, a wrong cable, or the far end uses another FEC"},
+	{6, "local fault: no light, a wrong cable, or the far end uses another FEC"}, {7, "internal fault"},
 	{5, "remote fault: the far end does not receive us"}, {4, "high bit error rate"}, {3, "alignment error"}, {2, "misaligned"},
 }
 

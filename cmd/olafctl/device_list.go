@@ -1,0 +1,102 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/fpga/pcie"
+)
+
+// listedCard is a PCI function with what its image says.
+type listedCard struct {
+	pcie.Card
+	Image string `json:"image,omitempty"`
+}
+
+func newDeviceListCmd(env *environment) *cobra.Command {
+	var (
+		out    format
+		asleep bool
+	)
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List Xilinx PCI functions: loaded, skipped or refused, and why",
+		Long: `List Xilinx PCI functions by what sysfs tells. Cards of the right shape are read (a few registers, nothing is written)
+to say which image they run; --sysfs leaves that out.`,
+		Example: "  olafctl device list\n  olafctl device list -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			found, err := env.bus.Scan()
+			if err != nil {
+				return err
+			}
+			cards := make([]listedCard, len(found))
+			for i, c := range found {
+				cards[i].Card = c
+				if !asleep && c.State == pcie.Loaded {
+					cards[i].look(env)
+				}
+			}
+			return printCards(env, cards, out)
+		},
+	}
+	cmd.Flags().BoolVar(&asleep, "sysfs", false, "do not read the cards")
+	addFormatFlag(cmd, &out)
+	return cmd
+}
+
+// look reads which image a card runs.
+func (c *listedCard) look(env *environment) {
+	d, err := pcie.Open(env.bus, c.BDF, pcie.Options{ReadOnly: true, Clock: env.cardClock})
+	switch {
+	case errors.Is(err, pcie.ErrBusy):
+		c.Why = oneLine(err)
+		return
+	case err != nil:
+		c.State, c.Why = pcie.Refused, oneLine(err)
+		return
+	}
+	defer d.Close()
+	if why := d.Foreign(); why != "" {
+		c.State, c.Why = pcie.Refused, why
+		return
+	}
+	id := d.Identity()
+	c.Image = fmt.Sprintf("OLAF, map %s, build %s", id.MapVersion, id.Build)
+}
+
+func printCards(env *environment, cards []listedCard, out format) error {
+	if out == formatJSON {
+		if cards == nil {
+			cards = []listedCard{}
+		}
+		return writeJSON(env.stdout, struct {
+			schema
+			Cards []listedCard `json:"cards"`
+		}{schema{"olafctl.cards/v1"}, cards})
+	}
+	list := grid{header: []string{"ADDRESS", "ID", "DRIVER", "LINK", "STATE", "IMAGE", "WHY"}}
+	for _, c := range cards {
+		list.add("pci:"+c.BDF, fmt.Sprintf("%04x:%04x", c.Vendor, c.Device), dash(c.Driver), dash(link(c.Card)), string(c.State), dash(c.Image), dash(c.Why))
+	}
+	if len(cards) == 0 {
+		fmt.Fprintln(env.stderr, "no Xilinx PCI function on this host; the twin is always there: -d twin:")
+	}
+	return list.write(env.stdout, out)
+}
+
+func link(c pcie.Card) string {
+	if c.LinkSpeed == "" {
+		return ""
+	}
+	return c.LinkSpeed + " x" + c.LinkWidth
+}
+
+func dash(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

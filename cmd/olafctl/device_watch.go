@@ -1,0 +1,156 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/pcie"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+func newDeviceWatchCmd(env *environment) *cobra.Command {
+	var (
+		out      format
+		device   deviceFlags
+		interval = olaf.Second
+		count    int
+	)
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "Print the counters of a device again and again",
+		Long: `Latch and print the counters of a device again and again, one line a look, until interrupted or --count is reached. On a
+card the counters of MACs and packet adapters stand beside the queue's: frames that the box held up for too long are lost
+in the adapter (rx_dropped) and nowhere else. Ticks of the MAC by somebody else, such as ethtool -S, are counted, because
+each took counts away.`,
+		Example: `  olafctl device watch -d pci:0000:3b:00.0
+  olafctl device watch --after table1 --count 2 --interval 1ms -o csv`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if interval <= 0 {
+				return usageError("--interval must be positive")
+			}
+			w := &watch{env: env, out: out}
+			err := device.registers(cmd.Context(), env, experiments.DeviceOptions{}, func(dev fpga.Device) error {
+				return w.run(cmd.Context(), dev, interval, count)
+			})
+			if errors.Is(err, context.Canceled) {
+				return nil // that is how a watch ends
+			}
+			return err
+		},
+	}
+	cmd.Flags().Var(&interval, "interval", "device time between two looks")
+	cmd.Flags().IntVar(&count, "count", 0, "how many looks; 0 for no end")
+	addFormatFlag(cmd, &out)
+	device.add(cmd)
+	return cmd
+}
+
+// watch prints looks as they are taken.
+type watch struct {
+	env    *environment
+	out    format
+	looks  int
+	values []sample
+}
+
+// sample is one number of a look.
+type sample struct {
+	name  string
+	value uint64
+}
+
+func (w *watch) run(ctx context.Context, dev fpga.Device, interval olaf.Duration, count int) error {
+	for {
+		if err := w.look(dev); err != nil {
+			return err
+		}
+		if err := w.print(); err != nil {
+			return err
+		}
+		if w.looks++; w.looks == count {
+			return nil
+		}
+		if err := dev.Sleep(ctx, interval); err != nil {
+			return err
+		}
+	}
+}
+
+// look takes all numbers.
+func (w *watch) look(dev fpga.Device) error {
+	c, err := fpga.Snapshot(dev)
+	if err != nil {
+		return err
+	}
+	occupancy, err := dev.Read32(regmap.QueueOccupancy)
+	if err != nil {
+		return err
+	}
+	q := &c.Queue
+	w.values = append(w.values[:0],
+		sample{"cycle", q.SnapshotCycle}, sample{"sent", c.Generator.SentPackets}, sample{"in", q.In}, sample{"aggregated", q.Aggregated},
+		sample{"replaced", q.Replaced + q.ReplacedReward}, sample{"dropped", q.DroppedFull + q.DroppedReward + q.DroppedMismatch},
+		sample{"delivered", q.DeliveredFrames}, sample{"occupancy", uint64(occupancy)},
+		sample{"bypassed", q.Bypassed}, sample{"malformed", q.Malformed}, sample{"lost_before", q.LostBeforeEngine})
+	card, ok := dev.(*pcie.Device)
+	if !ok {
+		return nil
+	}
+	for i := range card.Ports() {
+		if err := w.port(card, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (w *watch) port(card *pcie.Device, i int) error {
+	mac, foreign, err := card.Tick(i)
+	if err != nil {
+		return err
+	}
+	adapter, err := card.Adapter(i)
+	if err != nil {
+		return err
+	}
+	name := func(what string) string { return fmt.Sprintf("port%d_%s", i, what) }
+	w.values = append(w.values,
+		sample{name("rx"), mac.RXPackets}, sample{name("tx"), mac.TXPackets}, sample{name("rx_bad_fcs"), mac.RXBadFCS},
+		sample{name("rx_oversize"), mac.RXOversize}, sample{name("rx_dropped"), adapter.RXDropped}, sample{name("tx_dropped"), adapter.TXDropped},
+		sample{name("foreign_ticks"), uint64(foreign)})
+	return nil
+}
+
+// print writes one look: a line of JSON, or a row under headers that fit it.
+func (w *watch) print() error {
+	if w.out == formatJSON {
+		document := map[string]any{"schema": "olafctl.watch/v1"}
+		for _, s := range w.values {
+			document[s.name] = s.value
+		}
+		return json.NewEncoder(w.env.stdout).Encode(document)
+	}
+	header, row := make([]string, len(w.values)), make([]string, len(w.values))
+	for i, s := range w.values {
+		header[i], row[i] = s.name, fmt.Sprint(s.value)
+		if w.out == formatTable {
+			header[i] = fmt.Sprintf("%*s", max(len(s.name), 8), s.name)
+			row[i] = fmt.Sprintf("%*s", len(header[i]), row[i])
+		}
+	}
+	separator := map[bool]string{true: "  ", false: ","}[w.out == formatTable]
+	if w.looks%20 == 0 && (w.out == formatTable || w.looks == 0) {
+		fmt.Fprintln(w.env.stdout, strings.Join(header, separator))
+	}
+	_, err := fmt.Fprintln(w.env.stdout, strings.Join(row, separator))
+	return err
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+const registerValuesSchema = "olafctl.register-values/v1"
+
+// registerDocument is olafctl.register-values/v1.
+type registerDocument struct {
+	schema
+	Device    *fpga.Identity  `json:"device,omitempty"`
+	Registers []registerValue `json:"registers"`
+}
+
+func writeRegisterValues(w io.Writer, values []registerValue) error {
+	return writeJSON(w, registerDocument{schema{registerValuesSchema}, nil, values})
+}
+
+func newRegSnapshotCmd(env *environment) *cobra.Command {
+	var (
+		device deviceFlags
+		path   string
+		force  bool
+	)
+	cmd := &cobra.Command{
+		Use:   "snapshot",
+		Short: "Keep every register in a file, for 'reg diff'",
+		Long:  "Read every register that can be read without changing anything, after the counters were latched, and keep the values as JSON.",
+		Example: `  olafctl reg snapshot -w before.json -d pci:0000:3b:00.0
+  olafctl reg diff before.json -d pci:0000:3b:00.0`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := refuseExisting(path, force); err != nil {
+				return err
+			}
+			return device.registers(cmd.Context(), env, experiments.DeviceOptions{}, func(dev fpga.Device) error {
+				document, err := snapshot(dev)
+				if err != nil {
+					return err
+				}
+				if path == "" {
+					return writeJSON(env.stdout, document)
+				}
+				text, err := json.MarshalIndent(document, "", "  ")
+				if err != nil {
+					return err
+				}
+				return renameio.WriteFile(path, append(text, '\n'), 0o644)
+			})
+		},
+	}
+	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this file")
+	cmd.Flags().BoolVar(&force, "force", false, "replace the file")
+	device.add(cmd)
+	return cmd
+}
+
+// snapshot reads everything that can be read without a change.
+func snapshot(dev fpga.Device) (registerDocument, error) {
+	id := dev.Identity()
+	document := registerDocument{schema{registerValuesSchema}, &id, nil}
+	if _, err := fpga.Snapshot(dev); err != nil {
+		return document, err
+	}
+	for _, ref := range registers("") {
+		if !quiet(ref) {
+			continue
+		}
+		v, _, err := readRegister(dev, ref)
+		if err != nil {
+			return document, fmt.Errorf("read %s: %w", ref.Name(), err)
+		}
+		document.Registers = append(document.Registers, v)
+	}
+	return document, nil
+}
+
+func newRegDiffCmd(env *environment) *cobra.Command {
+	var (
+		out    format
+		device deviceFlags
+		code   bool
+	)
+	cmd := &cobra.Command{
+		Use:   "diff BEFORE.json [AFTER.json]",
+		Short: "Compare kept registers with another file, or with the device as it is now",
+		Example: `  olafctl reg diff before.json after.json
+  olafctl reg diff before.json --after table1 -o csv`,
+		Args: cobra.RangeArgs(1, 2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			before, err := loadSnapshot(args[0])
+			if err != nil {
+				return err
+			}
+			var changes []registerChange
+			if len(args) == 2 {
+				after, err := loadSnapshot(args[1])
+				if err != nil {
+					return err
+				}
+				changes = compareSnapshots(before, after)
+			} else {
+				err := device.registers(cmd.Context(), env, experiments.DeviceOptions{}, func(dev fpga.Device) error {
+					after, err := snapshot(dev)
+					changes = compareSnapshots(before, &after)
+					return err
+				})
+				if err != nil {
+					return err
+				}
+			}
+			if err := printChanges(env, changes, out); err != nil {
+				return err
+			}
+			if code && len(changes) > 0 {
+				return &exitError{code: exitMissed}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&code, "exit-code", false, "end with exit code 4 when something differs")
+	addFormatFlag(cmd, &out)
+	device.add(cmd)
+	return cmd
+}
+
+func loadSnapshot(path string) (*registerDocument, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usageError("%v", err)
+	}
+	document := new(registerDocument)
+	if err := json.Unmarshal(text, document); err != nil || document.Schema != registerValuesSchema {
+		return nil, usageError("%s is no %s document; 'olafctl reg snapshot -w FILE' makes one", path, registerValuesSchema)
+	}
+	return document, nil
+}
+
+// registerChange is one register that differs.
+type registerChange struct {
+	Name   string `json:"name"`
+	Before string `json:"before"` // empty where a file has it not
+	After  string `json:"after"`
+}
+
+// compareSnapshots lists what differs in the order of after, then what is gone. The clock always differs and is left out.
+func compareSnapshots(before, after *registerDocument) []registerChange {
+	old := map[string]string{}
+	for _, v := range before.Registers {
+		old[v.Name] = v.Value
+	}
+	changes := []registerChange{}
+	for _, v := range after.Registers {
+		was := old[v.Name]
+		delete(old, v.Name)
+		if was != v.Value && !clockRegisters[v.Name] {
+			changes = append(changes, registerChange{v.Name, was, v.Value})
+		}
+	}
+	for _, v := range before.Registers {
+		if was, left := old[v.Name]; left {
+			changes = append(changes, registerChange{v.Name, was, ""})
+		}
+	}
+	return changes
+}
+
+// clockRegisters count time.
+var clockRegisters = map[string]bool{"common.cycles": true, "queue.snapshot_cycle": true, "queue.covered_cycles": true}
+
+func printChanges(env *environment, changes []registerChange, out format) error {
+	if out == formatJSON {
+		return writeJSON(env.stdout, struct {
+			schema
+			Changes []registerChange `json:"changes"`
+		}{schema{"olafctl.register-diff/v1"}, changes})
+	}
+	list := grid{header: []string{"NAME", "BEFORE", "AFTER", "DECODED"}}
+	for _, c := range changes {
+		list.add(c.Name, dash(c.Before), dash(c.After), decoded(c.Name, c.After))
+	}
+	return list.write(env.stdout, out)
+}
+
+// decoded is a value's fields in words.
+func decoded(name, value string) string {
+	ref, err := regmap.Lookup(name)
+	var v uint32
+	if _, scanErr := fmt.Sscan(value, &v); err != nil || scanErr != nil || ref.Register.Wide {
+		return ""
+	}
+	var text string
+	for _, f := range ref.Register.Decode(v) {
+		text += f.Field.Name + "=" + f.Text + " "
+	}
+	return text
+}

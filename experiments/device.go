@@ -1,0 +1,95 @@
+package experiments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/pcie"
+	"github.com/olafctl/olaf/fpga/playback"
+	"github.com/olafctl/olaf/fpga/twin"
+)
+
+// DeviceOptions say how a device is opened for its registers alone.
+type DeviceOptions struct {
+	ReadOnly bool       // nothing will be written; a card can then be shared and may run another image
+	DryRun   io.Writer  // print every access and write nothing; nil does what it says
+	Force    bool       // see pcie.Options
+	Bus      *pcie.Bus  // where cards are found; nil is this host
+	Clock    pcie.Clock // of cards; nil is this host's
+}
+
+// deviceOpeners is the table of what has registers, by the scheme of an address.
+var deviceOpeners = map[string]func(context.Context, string, DeviceOptions) (fpga.Device, error){
+	"twin":     openTwinDevice,
+	"pci":      openCard,
+	"playback": openPlayback,
+}
+
+// DeviceAddresses is the form that OpenDevice takes, for help texts.
+const DeviceAddresses = Addresses + ", pci:0000:3b:00.0, playback:FILE"
+
+// OpenDevice opens a device for its registers alone, without tables and capture.
+func OpenDevice(ctx context.Context, address string, o DeviceOptions) (fpga.Device, error) {
+	if address == "" {
+		address = "twin:"
+	}
+	scheme, rest, _ := strings.Cut(address, ":")
+	open, ok := deviceOpeners[scheme]
+	if !ok {
+		return nil, fmt.Errorf("%w for %q; this build opens %s", ErrBackend, address, DeviceAddresses)
+	}
+	d, err := open(ctx, rest, o)
+	if err != nil {
+		return nil, err
+	}
+	if o.DryRun != nil && scheme != "pci" { // a card's own dry run shows its checks too
+		d = fpga.DryRun(d, o.DryRun)
+	}
+	return d, nil
+}
+
+func openTwinDevice(context.Context, string, DeviceOptions) (fpga.Device, error) {
+	return twin.New(twin.Config{})
+}
+
+func openCard(_ context.Context, bdf string, o DeviceOptions) (fpga.Device, error) {
+	return pcie.Open(o.bus(), bdf, o.card())
+}
+
+func (o *DeviceOptions) bus() pcie.Bus {
+	if o.Bus != nil {
+		return *o.Bus
+	}
+	return pcie.System()
+}
+
+func (o *DeviceOptions) card() pcie.Options {
+	return pcie.Options{ReadOnly: o.ReadOnly, DryRun: o.DryRun, Force: o.Force, Clock: o.Clock}
+}
+
+func openPlayback(_ context.Context, path string, _ DeviceOptions) (fpga.Device, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", playback.ErrSession, err)
+	}
+	defer file.Close()
+	p, err := playback.Play(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return p, nil
+}
+
+// errNoBench says what a card lacks for an experiment. Nothing is pretended.
+var errNoBench = errors.New("an experiment needs the card's tables and a capture at the parameter server, and this build drives neither on a card: " +
+	"look at it with 'olafctl device', 'olafctl reg', and try the experiment on the twin")
+
+// openCardTestbed refuses: registers alone make no testbed.
+func openCardTestbed(context.Context, string, OpenOptions) (*Testbed, error) {
+	return nil, fmt.Errorf("%w: %w", ErrBackend, errNoBench)
+}
