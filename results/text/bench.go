@@ -117,7 +117,7 @@ func (p *printer) rows(rows []results.Row) {
 		}, "\t"))
 	}
 	p.table(lines)
-	p.printf("\n")
+	p.printf("AoM is averaged over time, peak AoM over deliveries: traffic in bursts can make the peak the smaller one\n\n")
 }
 
 func (p *printer) comparisons(comparisons []results.Comparison) {
@@ -129,14 +129,20 @@ func (p *printer) comparisons(comparisons []results.Comparison) {
 		c := &comparisons[i]
 		lines = append(lines, strings.Join([]string{
 			c.Queue + " under " + c.Versus, olaf.Rate(c.OutRateBPS).String(),
-			Interval(&c.AoMReduction.WorkerCluster, 1) + " %",
-			Interval(&c.AoMReduction.ClusterCluster, 1) + " %",
-			Interval(&c.AoMReduction.WorkerWorker, 1) + " %",
+			share(&c.AoMReduction.WorkerCluster), share(&c.AoMReduction.ClusterCluster), share(&c.AoMReduction.WorkerWorker),
 		}, "\t"))
 	}
 	p.table(lines)
 	p.printf("* %s per worker, %s per cluster: the reading that fits the paper's figures\n\n",
 		comparisons[0].Versus, comparisons[0].Queue)
+}
+
+// share prints a statistic of per cents.
+func share(s *results.Statistic) string {
+	if !s.Known() {
+		return "–"
+	}
+	return Interval(s, 1) + " %"
 }
 
 // cdfSteps are the aggregation counts that the text plot shows.
@@ -161,11 +167,15 @@ func (p *printer) cdfs(rows []results.Row) {
 	p.printf("\n")
 	for _, n := range cdfSteps {
 		p.printf("%3d", n)
+		all := 1.0
 		for _, r := range merging {
-			share := At(r.CDF, n)
-			p.printf("  %-*s %.2f", cdfWidth, bar(share, cdfWidth), share)
+			p.printf("  %-*s %.2f", cdfWidth, bar(At(r.CDF, n), cdfWidth), At(r.CDF, n))
+			all = min(all, At(r.CDF, n))
 		}
 		p.printf("\n")
+		if all == 1 {
+			break
+		}
 	}
 	p.printf("\n")
 }
