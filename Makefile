@@ -7,7 +7,7 @@ LDFLAGS := -s -w
 export CGO_ENABLED := 0
 
 # Debian packages that the suites use as real peers, as package:program.
-PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soffice chromium:chromium tmux:tmux
+PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soffice chromium:chromium build-essential:gcc
 
 # Packages whose code runs on several goroutines; the race detector needs cgo and gcc.
 RACE := ./experiments ./p4ctl/... ./cmd/olafctl ./results/store
