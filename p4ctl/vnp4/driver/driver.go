@@ -1,0 +1,225 @@
+//go:build linux && (amd64 || arm64)
+
+package driver
+
+import (
+	"encoding/binary"
+	"encoding/gob"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+
+	"github.com/ebitengine/purego"
+	"golang.org/x/sys/unix"
+)
+
+// contextBytes is more than any release needs for a target context and its environment.
+const contextBytes = 64 << 10
+
+// library is the part of the vendor's interface that is used, of one shared object. Every function returns 0 for success.
+type library struct {
+	name       func(code int32) string
+	stub       func(env *byte) int32
+	init       func(target, env *byte, config uintptr) int32
+	table      func(target *byte, name string, table *uintptr) int32
+	reset      func(table uintptr) int32
+	insert     func(table uintptr, key *byte, mask uintptr, priority, action uint32, params *byte) int32
+	update     func(table uintptr, key *byte, mask uintptr, action uint32, params *byte) int32
+	remove     func(table uintptr, key *byte, mask uintptr) int32
+	action     func(table uintptr, name string, id *uint32) int32
+	keyBits    func(table uintptr, bits *uint32) int32
+	paramsBits func(table uintptr, bits *uint32) int32
+}
+
+// symbols are the exported names of the functions.
+func (l *library) symbols() map[string]any {
+	return map[string]any{
+		"XilVitisNetP4ReturnTypeToString":           &l.name,
+		"XilVitisNetP4StubEnvIf":                    &l.stub,
+		"XilVitisNetP4TargetInit":                   &l.init,
+		"XilVitisNetP4TargetGetTableByName":         &l.table,
+		"XilVitisNetP4TableReset":                   &l.reset,
+		"XilVitisNetP4TableInsert":                  &l.insert,
+		"XilVitisNetP4TableUpdate":                  &l.update,
+		"XilVitisNetP4TableDelete":                  &l.remove,
+		"XilVitisNetP4TableGetActionId":             &l.action,
+		"XilVitisNetP4TableGetKeySizeBits":          &l.keyBits,
+		"XilVitisNetP4TableGetActionParamsSizeBits": &l.paramsBits,
+	}
+}
+
+// block is one opened instance. Its memory is mapped outside of Go's heap, because the library keeps pointers to it.
+type block struct {
+	library
+	memory []byte
+}
+
+func (b *block) env() *byte    { return &b.memory[0] }
+func (b *block) target() *byte { return &b.memory[4096] }
+
+// child is the state of the process.
+type child struct {
+	calls   *gob.Decoder
+	answers *gob.Encoder
+	blocks  []*block
+	current int // block whose library is running
+
+	write, read, log uintptr // callbacks; made once, because they are never freed
+}
+
+// Main serves calls until the parent goes away. It is the whole of the child process.
+func Main() error {
+	runtime.LockOSThread()
+	return serve(os.NewFile(CallsFD, "calls"), os.NewFile(AnswersFD, "answers"))
+}
+
+func serve(calls io.Reader, answers io.Writer) error {
+	c := &child{calls: gob.NewDecoder(calls), answers: gob.NewEncoder(answers)}
+	c.write = purego.NewCallback(func(_, address uintptr, value uint32) uintptr {
+		return c.access(Answer{Kind: Write, Address: uint32(address), Value: value}, nil)
+	})
+	c.read = purego.NewCallback(func(_, address uintptr, value *uint32) uintptr {
+		return c.access(Answer{Kind: Read, Address: uint32(address)}, value)
+	})
+	c.log = purego.NewCallback(func(_, _ uintptr) uintptr { return 0 })
+	for {
+		var call Call
+		if err := c.calls.Decode(&call); err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+		answer := Answer{Kind: Done}
+		if err := c.handle(call, &answer); err != nil {
+			answer.Fault = err.Error()
+		}
+		if err := c.answers.Encode(answer); err != nil {
+			return err
+		}
+	}
+}
+
+// access asks the parent for a register. The library learns of a refusal by the code 1, which is no success in any
+// release.
+func (c *child) access(a Answer, value *uint32) uintptr {
+	a.Block = c.current
+	var reply Call
+	if c.answers.Encode(a) != nil || c.calls.Decode(&reply) != nil {
+		os.Exit(1) // the parent is gone, and there is nobody to tell
+	}
+	if reply.Fault != "" {
+		return 1
+	}
+	if value != nil {
+		*value = reply.Value
+	}
+	return 0
+}
+
+func (c *child) handle(call Call, answer *Answer) error {
+	if call.Op == Open {
+		return c.open(call)
+	}
+	if call.Block < 0 || call.Block >= len(c.blocks) {
+		return fmt.Errorf("block %d is not open", call.Block)
+	}
+	c.current = call.Block
+	b := c.blocks[call.Block]
+	var table uintptr
+	if err := b.fault(b.table(b.target(), call.Table, &table)); err != nil {
+		return fmt.Errorf("table %s: %w", call.Table, err)
+	}
+	if err := b.fault(b.keyBits(table, &answer.KeyBits)); err != nil {
+		return err
+	}
+	if err := b.fault(b.paramsBits(table, &answer.ParamBits)); err != nil {
+		return err
+	}
+	if call.Op == Reset {
+		return b.fault(b.reset(table))
+	}
+	return b.change(call, table, answer)
+}
+
+// change makes one change of a table. The mask is NULL: tables with exact keys insist on that.
+func (b *block) change(call Call, table uintptr, answer *Answer) error {
+	key, err := padded(call.Key, answer.KeyBits)
+	if err != nil {
+		return fmt.Errorf("key of %s: %w", call.Table, err)
+	}
+	if call.Op == Delete {
+		return b.fault(b.remove(table, &key[0], 0))
+	}
+	params, err := padded(call.Params, answer.ParamBits)
+	if err != nil {
+		return fmt.Errorf("parameters of %s: %w", call.Action, err)
+	}
+	var action uint32
+	if err := b.fault(b.action(table, call.Action, &action)); err != nil {
+		return fmt.Errorf("action %s: %w", call.Action, err)
+	}
+	switch call.Op {
+	case Insert:
+		return b.fault(b.insert(table, &key[0], 0, 0, action, &params[0]))
+	case Update:
+		return b.fault(b.update(table, &key[0], 0, action, &params[0]))
+	}
+	return fmt.Errorf("call %d is not known", call.Op)
+}
+
+// padded puts a value right-aligned into as many bytes as the library reads; never none, because it wants a pointer even
+// for an action without parameters.
+func padded(value []byte, bits uint32) ([]byte, error) {
+	n := max(int(bits+7)/8, 1)
+	if len(value) > n {
+		return nil, fmt.Errorf("%d bytes do not fit into the %d bits of the bitstream: P4 program and bitstream differ", len(value), bits)
+	}
+	out := make([]byte, n)
+	copy(out[n-len(value):], value)
+	return out, nil
+}
+
+func (c *child) open(call Call) error {
+	handle, err := purego.Dlopen(call.Library, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return err
+	}
+	b := new(block)
+	for symbol, function := range b.symbols() {
+		address, err := purego.Dlsym(handle, symbol)
+		if err != nil {
+			return fmt.Errorf("%s has no %s: it is no vitisnetp4 driver, or of an unknown release", call.Library, symbol)
+		}
+		purego.RegisterFunc(function, address)
+	}
+	config, err := purego.Dlsym(handle, call.Config)
+	if err != nil {
+		return fmt.Errorf("%s has no %s: which IP instance is it?", call.Library, call.Config)
+	}
+	if b.memory, err = unix.Mmap(-1, 0, contextBytes, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE); err != nil {
+		return err
+	}
+	if err := b.fault(b.stub(b.env())); err != nil {
+		return err
+	}
+	// The environment is five pointers: user context, write, read, log of errors, log of information.
+	for i, pointer := range []uintptr{1, c.write, c.read, c.log, c.log} {
+		binary.NativeEndian.PutUint64(b.memory[8*i:], uint64(pointer))
+	}
+	c.current = len(c.blocks)
+	if err := b.fault(b.init(b.target(), b.env(), config)); err != nil {
+		return fmt.Errorf("start %s: %w", call.Config, err)
+	}
+	c.blocks = append(c.blocks, b)
+	return nil
+}
+
+// fault names a return code.
+func (b *block) fault(code int32) error {
+	if code == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s", b.name(code))
+}

@@ -1,0 +1,415 @@
+// Package vnp4 is the table backend of a real card: it writes entries through AMD's vitisnetp4 driver, which a child
+// process loads (package driver), and multicast groups through the replication block.
+//
+// The driver keeps what it wrote in its own memory and can't be asked what the card holds. So this backend remembers
+// every entry itself; when the child dies, it starts another, resets the tables and writes them again.
+package vnp4
+
+import (
+	"encoding/binary"
+	"encoding/gob"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/olafctl/olaf/p4ctl/agent"
+	"github.com/olafctl/olaf/p4ctl/p4"
+	"github.com/olafctl/olaf/p4ctl/vnp4/driver"
+)
+
+// ErrDriver says that the vendor's driver could not be started, or died.
+var ErrDriver = errors.New("vitisnetp4 driver")
+
+// Registers is the card, as far as the driver may see it. Addresses are within BAR2.
+type Registers interface {
+	Read32(address uint32) (uint32, error)
+	Write32(address uint32, value uint32) error
+}
+
+// Replication keeps the multicast groups, which VNP4 does not know.
+type Replication interface {
+	SetGroup(id uint32, members []agent.Member) error
+	DeleteGroup(id uint32) error
+}
+
+// Instance is one VNP4 block on the card.
+type Instance struct {
+	Block   string // vnp4_1 or vnp4_2, as in table names
+	Library string // shared object that the operator built for the bitstream
+	Config  string // its data symbol, XilVitisNetP4TargetConfig_…
+	Base    uint32 // of its registers in BAR2
+	Size    uint32 // bytes; the driver may touch nothing outside
+}
+
+// Options shape a backend.
+type Options struct {
+	Instances   []Instance
+	Registers   Registers
+	Replication Replication
+	// Command makes the child process, which must run driver.Main.
+	Command func() *exec.Cmd
+	// Patience is how long the driver may be silent before it is taken for dead; 0 means 10 s.
+	Patience time.Duration
+}
+
+// Backend writes to a card. Like every agent.Backend it is used by one goroutine at a time.
+type Backend struct {
+	options Options
+	profile *configv1.P4Info
+	blocks  map[string]int // by name
+	names   map[uint32]string
+	child   *child
+
+	entries map[entryKey]*agent.Entry // what the card holds
+	groups  map[uint32]bool
+}
+
+type entryKey struct{ table, key uint32 }
+
+// New starts the driver. It changes nothing on the card before the first Commit.
+func New(o Options) (*Backend, error) {
+	if o.Patience == 0 {
+		o.Patience = 10 * time.Second
+	}
+	b := &Backend{options: o, blocks: make(map[string]int), names: make(map[uint32]string), entries: make(map[entryKey]*agent.Entry), groups: make(map[uint32]bool)}
+	b.profile = p4.Lab().Info() // profiles differ in sizes only
+	for i, instance := range o.Instances {
+		b.blocks[instance.Block] = i
+	}
+	for _, t := range b.profile.Tables {
+		b.names[t.Preamble.Id] = t.Preamble.Name
+		if _, ok := b.blocks[blockOf(t.Preamble.Name)]; !ok {
+			return nil, fmt.Errorf("%w: no instance is configured for block %s", ErrDriver, blockOf(t.Preamble.Name))
+		}
+	}
+	for _, a := range b.profile.Actions {
+		b.names[a.Preamble.Id] = a.Preamble.Name
+	}
+	return b, b.start()
+}
+
+func blockOf(name string) string {
+	block, _, _ := strings.Cut(name, ".")
+	return block
+}
+
+// bare is a name as the driver knows it, without its control.
+func bare(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
+
+// Close ends the driver; the card keeps its tables.
+func (b *Backend) Close() error {
+	if b.child == nil {
+		return nil
+	}
+	return b.child.close()
+}
+
+// Verify has nothing to add: the shape is checked by the agent, and the sizes were chosen when the bitstream was built.
+func (b *Backend) Verify(*configv1.P4Info, []byte) error { return nil }
+
+// AtomicBatches is false: a card takes one entry at a time.
+func (b *Backend) AtomicBatches() bool { return false }
+
+// Publish has nothing to do: every change is on the card already.
+func (b *Backend) Publish(*agent.State) {}
+
+// Commit empties all tables and groups and writes the state.
+func (b *Backend) Commit(s *agent.State) error {
+	if err := b.reset(); err != nil {
+		return err
+	}
+	var err error
+	s.Changes(func(c agent.Change) bool {
+		err = b.Do(c)
+		return err == nil
+	})
+	return err
+}
+
+func (b *Backend) reset() error {
+	if err := b.alive(); err != nil {
+		return err
+	}
+	for _, t := range b.profile.Tables {
+		if err := b.resetTable(t.Preamble.Name); err != nil {
+			return err
+		}
+	}
+	clear(b.entries)
+	for id := range b.groups {
+		if err := b.options.Replication.DeleteGroup(id); err != nil {
+			return err
+		}
+		delete(b.groups, id)
+	}
+	return nil
+}
+
+func (b *Backend) resetTable(name string) error {
+	_, err := b.call(driver.Call{Op: driver.Reset, Block: b.blocks[blockOf(name)], Table: bare(name)})
+	return err
+}
+
+// Do makes one change. When the driver dies over it, the card gets back what it held before.
+func (b *Backend) Do(c agent.Change) error {
+	if c.Group != nil {
+		return b.doGroup(c)
+	}
+	if err := b.alive(); err != nil {
+		return err
+	}
+	err := b.write(c.Op, c.Entry)
+	if errors.Is(err, ErrDriver) {
+		if again := b.revive(); again != nil {
+			return status.Errorf(codes.Unavailable, "%v; it could not be restarted: %v", err, again)
+		}
+		return status.Errorf(codes.Aborted, "%v; it was restarted and the tables written again, without this update", err)
+	}
+	if err != nil {
+		return err
+	}
+	key := entryKey{c.Entry.Table, c.Entry.Key}
+	if c.Op == v1.Update_DELETE {
+		delete(b.entries, key)
+	} else {
+		b.entries[key] = c.Entry
+	}
+	return nil
+}
+
+func (b *Backend) doGroup(c agent.Change) error {
+	if c.Op == v1.Update_DELETE {
+		if err := b.options.Replication.DeleteGroup(c.Group.ID); err != nil {
+			return err
+		}
+		delete(b.groups, c.Group.ID)
+		return nil
+	}
+	if err := b.options.Replication.SetGroup(c.Group.ID, c.Group.Members); err != nil {
+		return err
+	}
+	b.groups[c.Group.ID] = true
+	return nil
+}
+
+var operations = map[agent.Op]driver.Op{v1.Update_INSERT: driver.Insert, v1.Update_MODIFY: driver.Update, v1.Update_DELETE: driver.Delete}
+
+// write packs an entry as the driver wants it: key and parameters as big-endian numbers, in the order of the P4 program.
+func (b *Backend) write(op agent.Op, e *agent.Entry) error {
+	name := b.names[e.Table]
+	call := driver.Call{Op: operations[op], Block: b.blocks[blockOf(name)], Table: bare(name), Action: bare(b.names[e.Action])}
+	for _, t := range b.profile.Tables {
+		if t.Preamble.Id == e.Table {
+			call.Key = appendBits(nil, e.Key, t.MatchFields[0].Bitwidth)
+		}
+	}
+	for _, a := range b.profile.Actions {
+		if a.Preamble.Id != e.Action {
+			continue
+		}
+		for i, p := range a.Params {
+			call.Params = appendBits(call.Params, e.Params[i], p.Bitwidth)
+		}
+	}
+	_, err := b.call(call)
+	return err
+}
+
+// appendBits appends a number of 16 or 32 bits; all of ours are.
+func appendBits(b []byte, n uint32, bits int32) []byte {
+	if bits <= 16 {
+		return binary.BigEndian.AppendUint16(b, uint16(n))
+	}
+	return binary.BigEndian.AppendUint32(b, n)
+}
+
+// alive starts the driver again if it died.
+func (b *Backend) alive() error {
+	if b.child != nil {
+		return nil
+	}
+	if err := b.revive(); err != nil {
+		return status.Errorf(codes.Unavailable, "%v", err)
+	}
+	return nil
+}
+
+// revive starts a driver and makes the card hold what it held before: the new one knows nothing.
+func (b *Backend) revive() error {
+	if err := b.start(); err != nil {
+		return err
+	}
+	for _, t := range b.profile.Tables {
+		if err := b.resetTable(t.Preamble.Name); err != nil {
+			return err
+		}
+	}
+	for _, e := range b.entries {
+		if err := b.write(v1.Update_INSERT, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// child is a running driver process.
+type child struct {
+	command *exec.Cmd
+	input   *os.File
+	calls   *gob.Encoder
+	answers chan driver.Answer // closed when the child ended
+}
+
+func (b *Backend) start() error {
+	c, err := spawn(b.options.Command())
+	if err != nil {
+		return fmt.Errorf("%w: %v", ErrDriver, err)
+	}
+	b.child = c
+	for _, instance := range b.options.Instances {
+		if _, err := b.call(driver.Call{Op: driver.Open, Library: instance.Library, Config: instance.Config}); err != nil {
+			if b.child != nil {
+				err = errors.Join(err, b.child.close())
+				b.child = nil
+			}
+			return fmt.Errorf("%w: open %s: %w", ErrDriver, instance.Library, err)
+		}
+	}
+	return nil
+}
+
+func spawn(command *exec.Cmd) (*child, error) {
+	callsOut, callsIn, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	answersOut, answersIn, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, callsOut.Close(), callsIn.Close())
+	}
+	command.ExtraFiles = []*os.File{callsOut, answersIn} // descriptors 3 and 4
+	err = command.Start()
+	callsOut.Close()
+	answersIn.Close()
+	if err != nil {
+		return nil, errors.Join(err, callsIn.Close(), answersOut.Close())
+	}
+	c := &child{command: command, input: callsIn, calls: gob.NewEncoder(callsIn), answers: make(chan driver.Answer)}
+	go c.receive(answersOut)
+	return c, nil
+}
+
+func (c *child) receive(from io.ReadCloser) {
+	defer close(c.answers)
+	defer from.Close()
+	answers := gob.NewDecoder(from)
+	for {
+		var a driver.Answer
+		if answers.Decode(&a) != nil {
+			return
+		}
+		c.answers <- a
+	}
+}
+
+// close ends the child and waits for it.
+func (c *child) close() error {
+	c.input.Close()
+	if err := c.command.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return err
+	}
+	for range c.answers { // let receive end
+	}
+	c.command.Wait() // how it ended is known: it was killed
+	return nil
+}
+
+// call has one conversation with the child: it serves the registers that the driver asks for until the call is done.
+func (b *Backend) call(call driver.Call) (driver.Answer, error) {
+	if err := b.child.calls.Encode(call); err != nil {
+		return driver.Answer{}, b.bury("it does not listen")
+	}
+	timer := time.NewTimer(b.options.Patience)
+	defer timer.Stop()
+	var card error // why the driver did not get a register
+	for {
+		select {
+		case a, ok := <-b.child.answers:
+			switch {
+			case !ok:
+				return a, b.bury("it died")
+			case a.Kind == driver.Done && a.Fault != "":
+				return a, errors.Join(refused(call, a.Fault), card)
+			case a.Kind == driver.Done:
+				return a, nil
+			}
+			reply, err := b.access(a)
+			if card == nil {
+				card = err
+			}
+			if err := b.child.calls.Encode(reply); err != nil {
+				return a, b.bury("it does not listen")
+			}
+		case <-timer.C:
+			return driver.Answer{}, b.bury(fmt.Sprintf("it was silent for %v", b.options.Patience))
+		}
+	}
+}
+
+// bury gets rid of a child that is no use any more.
+func (b *Backend) bury(why string) error {
+	err := b.child.close()
+	b.child = nil
+	return errors.Join(fmt.Errorf("%w: %s", ErrDriver, why), err)
+}
+
+// access does what the driver wants with a register, within its instance.
+func (b *Backend) access(a driver.Answer) (reply driver.Call, err error) {
+	reply.Op = driver.Proceed
+	at := a.Block
+	if at < 0 || at >= len(b.options.Instances) || a.Address%4 != 0 || a.Address >= b.options.Instances[at].Size {
+		reply.Fault = "outside"
+		return reply, fmt.Errorf("the driver wants register 0x%x, outside of its instance", a.Address)
+	}
+	address := b.options.Instances[at].Base + a.Address
+	if a.Kind == driver.Write {
+		err = b.options.Registers.Write32(address, a.Value)
+	} else {
+		reply.Value, err = b.options.Registers.Read32(address)
+	}
+	if err != nil {
+		reply.Fault = err.Error()
+	}
+	return reply, err
+}
+
+// refusals are the names of the driver's codes, in part, with what they mean to a controller.
+var refusals = []struct {
+	part string
+	code codes.Code
+}{
+	{"DUPLICATE_FOUND", codes.AlreadyExists},
+	{"KEY_NOT_FOUND", codes.NotFound},
+	{"FULL", codes.ResourceExhausted},
+	{"INCOMPATIBLE", codes.FailedPrecondition},
+}
+
+func refused(call driver.Call, fault string) error {
+	code := codes.Internal
+	for _, r := range refusals {
+		if strings.Contains(fault, r.part) {
+			code = r.code
+			break
+		}
+	}
+	return status.Errorf(code, "driver: %s (%s)", fault, call.Table)
+}
