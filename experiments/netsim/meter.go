@@ -146,6 +146,9 @@ func (m *meter) deliver(s *sim, server, c int32, f *frame) {
 	if len(f.inside) == 0 {
 		m.deliverWorker(first+int32(u.Worker), at, gen)
 	}
+	for i := range f.inside { // load them all at once, so that the fetches from memory overlap
+		s.touched ^= int64(m.workers[first+int32(f.inside[i].Worker)].last)
+	}
 	for i := range f.inside {
 		in := &f.inside[i]
 		m.deliverWorker(first+int32(in.Worker), at, generated(at, in.GenNS))

@@ -41,8 +41,7 @@ type eventQueue struct {
 	nodes []node
 	free  int32 // 1 + index of the first free node
 
-	batch   int    // buckets that are taken at once
-	touched uint64 // keeps the early loads of advance alive
+	batch int // buckets that are taken at once
 }
 
 type node struct {
@@ -144,12 +143,7 @@ func (q *eventQueue) advance() {
 		return
 	}
 	q.now = next
-	for _, slot := range slots[:n] {
-		q.touched ^= q.nodes[q.heads[slot]-1].what
-	}
-	for _, slot := range slots[:n] {
-		q.drain(slot)
-	}
+	q.drain(slots[:n])
 }
 
 // ahead is the largest number of buckets that are taken at once.
@@ -162,7 +156,7 @@ func (q *eventQueue) advanceFar(slots []int) {
 		first := q.now + q.distance(q.now, slots[0])
 		if first <= next {
 			q.now = first
-			q.drain(slots[0])
+			q.drain(slots[:1])
 		}
 		next = min(first, next)
 	}
@@ -172,21 +166,34 @@ func (q *eventQueue) advanceFar(slots []int) {
 	}
 }
 
-func (q *eventQueue) drain(slot int) {
-	i := q.heads[slot]
-	q.heads[slot] = 0
-	q.used[slot>>6] &^= 1 << (slot & 63)
-	if q.used[slot>>6] == 0 {
-		q.groups[slot>>12] &^= 1 << (slot >> 6 & 63)
+// drain moves the events of some buckets to the current heap, which is empty, a node of every bucket in turn: those
+// fetches do not wait for one another.
+func (q *eventQueue) drain(slots []int) {
+	var lists [ahead]int32
+	for i, slot := range slots {
+		lists[i] = q.heads[slot]
+		q.heads[slot] = 0
+		q.used[slot>>6] &^= 1 << (slot & 63)
+		if q.used[slot>>6] == 0 {
+			q.groups[slot>>12] &^= 1 << (slot >> 6 & 63)
+		}
 	}
-	for i != 0 {
-		n := &q.nodes[i-1]
-		q.current.push(n.event)
-		next := n.next
-		n.next = q.free
-		q.free = i
-		i = next
+	for left := len(slots); left > 0; {
+		still := 0
+		for _, i := range lists[:left] {
+			n := &q.nodes[i-1]
+			q.current = append(q.current, n.event)
+			next := n.next
+			n.next = q.free
+			q.free = i
+			if next != 0 {
+				lists[still] = next
+				still++
+			}
+		}
+		left = still
 	}
+	q.current.order()
 }
 
 // nextUsed finds the first bucket after the given one that is not empty, and how far ahead it is; slot is -1 if all are
@@ -240,29 +247,38 @@ func (h *heap) pop() event {
 	top := s[0]
 	last := len(s) - 1
 	e := s[last]
-	s = s[:last]
-	*h = s
-	if last == 0 {
-		return top
+	*h = s[:last]
+	if last > 0 {
+		s[:last].sink(0, e)
 	}
-	i := 0
+	return top
+}
+
+// sink puts e in place i or below.
+func (h heap) sink(i int, e event) {
 	for {
 		child := 4*i + 1
-		if child >= last {
+		if child >= len(h) {
 			break
 		}
 		least := child
-		for c := child + 1; c < min(child+4, last); c++ {
-			if s[c].before(&s[least]) {
+		for c := child + 1; c < min(child+4, len(h)); c++ {
+			if h[c].before(&h[least]) {
 				least = c
 			}
 		}
-		if !s[least].before(&e) {
+		if !h[least].before(&e) {
 			break
 		}
-		s[i] = s[least]
+		h[i] = h[least]
 		i = least
 	}
-	s[i] = e
-	return top
+	h[i] = e
+}
+
+// order makes a heap of events in any order.
+func (h heap) order() {
+	for i := (len(h) - 2) / 4; i >= 0 && len(h) > 1; i-- {
+		h.sink(i, h[i])
+	}
 }

@@ -320,14 +320,26 @@ func (s *sim) run(ctx context.Context) error {
 	return nil
 }
 
-// touch loads the workers of the events that come next, all at once, so that their fetches from memory overlap.
+// touch loads what the next events are about, all at once, so that the fetches from memory overlap.
 func (s *sim) touch(next []event) {
 	if s.queue.batch == 1 {
 		return
 	}
 	for i := range next {
-		if kind := next[i].what & kindMask; kind == kindFirst || kind == kindSend {
-			s.touched ^= s.workers[uint32(next[i].what)].gen
+		low := uint32(next[i].what)
+		switch next[i].what & kindMask {
+		case kindFirst, kindSend:
+			s.touched ^= s.workers[low].gen
+		case kindArrive, kindDeliver:
+			f := &s.frames.items[low]
+			s.touched ^= int64(f.update.GenNS) ^ int64(f.next)
+		}
+	}
+	for i := range next {
+		if kind := next[i].what & kindMask; kind == kindArrive || kind == kindDeliver {
+			if f := &s.frames.items[uint32(next[i].what)]; len(f.inside) > 0 {
+				s.touched ^= int64(f.inside[0].GenNS)
+			}
 		}
 	}
 }
