@@ -67,7 +67,7 @@ func (b *Testbed) control(ctx context.Context, backend agent.Backend, listen str
 			return fmt.Errorf("make room for a P4Runtime socket: %w", err)
 		}
 		b.close = append(b.close, func() error { return os.RemoveAll(dir) })
-		listen = "unix:" + filepath.Join(dir, "p4rt.sock")
+		listen = privateAddress(filepath.Join(dir, "p4rt.sock"))
 	}
 	a, err := agent.New(agent.Options{Backend: backend, Profile: p4.Twin()})
 	if err != nil {
@@ -84,9 +84,22 @@ func (b *Testbed) control(ctx context.Context, backend agent.Backend, listen str
 		return err
 	}
 	b.close = append(b.close, session.Close)
-	if _, err := session.PushPipeline(ctx, p4ctl.PipelineConfig(p4.Twin())); err != nil {
+	pipeline := p4ctl.PipelineConfig(p4.Twin())
+	if _, err := session.PushPipeline(ctx, pipeline); err != nil {
 		return err
 	}
-	b.Tables = session
+	b.Tables, b.P4InfoHash = session, p4.Hash(pipeline.P4Info)
 	return nil
+}
+
+// maxSocketPath is the longest path that a unix socket's address holds.
+const maxSocketPath = 103
+
+// privateAddress is a socket that only this user can reach; where the temporary folder's path is too long for one, a free
+// port of the loopback interface.
+func privateAddress(path string) string {
+	if len(path) > maxSocketPath {
+		return "127.0.0.1:0"
+	}
+	return "unix:" + path
 }
