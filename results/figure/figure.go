@@ -8,6 +8,7 @@ import (
 	"image/color"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf/results/table"
@@ -173,6 +174,10 @@ func addSeries(p *plot.Plot, s *table.Sheet, chart *table.Chart) error {
 		line.LineStyle = lineOf(i)
 		if chart.Kind == table.Steps {
 			line.StepStyle = plotter.PostStep
+		} else if series.ErrorColumn > 0 {
+			if err := addBand(p, s, x, series, colourOf(i)); err != nil {
+				return err
+			}
 		}
 		p.Add(line)
 	}
@@ -237,6 +242,29 @@ func addBars(p *plot.Plot, s *table.Sheet, chart *table.Chart) error {
 	p.X.Tick.Label.Font = face()
 	p.X.Min, p.X.Max = -0.6, float64(len(names))-0.4
 	p.Y.Min, p.Y.Max = min(p.Y.Min, 0), p.Y.Max*1.04
+	return nil
+}
+
+// addBand shades a line's error to both sides, where there is one.
+func addBand(p *plot.Plot, s *table.Sheet, x int, series table.Series, colour color.RGBA) error {
+	var upper, lower plotter.XYs
+	for _, row := range s.Rows {
+		at, mean, half := row[x], row[series.Column], row[series.ErrorColumn]
+		if at.Kind == table.Number && mean.Kind == table.Number && half.Kind == table.Number {
+			upper = append(upper, plotter.XY{X: at.Number, Y: mean.Number + half.Number})
+			lower = append(lower, plotter.XY{X: at.Number, Y: mean.Number - half.Number})
+		}
+	}
+	if len(upper) < 2 {
+		return nil
+	}
+	slices.Reverse(lower)
+	band, err := plotter.NewPolygon(append(upper, lower...))
+	if err != nil {
+		return err
+	}
+	band.Color, band.LineStyle.Width = color.NRGBA{colour.R, colour.G, colour.B, 0x30}, 0
+	p.Add(band)
 	return nil
 }
 
