@@ -58,8 +58,8 @@ func runFig2(ctx context.Context, o Options) (Report, error) {
 	for _, seeds := range done {
 		end = max(end, longest(seeds))
 	}
-	iterations := Panel{Name: "over iterations", XLabel: "iteration", YLabel: "mean reward of the workers, blocks of 10 iterations"}
-	time := Panel{Name: "over time", XLabel: "virtual s", YLabel: "mean reward of the workers"}
+	iterations := Panel{Name: "over iterations", XLabel: "iteration", YLabel: "mean reward of 10 iterations"}
+	time := Panel{Name: "over time", XLabel: "virtual s", YLabel: "mean reward"}
 	for i, s := range schemes {
 		iterations.Series = append(iterations.Series, overIterations(s.Name, done[i], block))
 		time.Series = append(time.Series, overTime(s.Name, done[i], spans, end, 1e9))

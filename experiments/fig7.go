@@ -191,7 +191,7 @@ func (c *Fig7Config) draw(f *Figure, variants []fig7Variant, points [][][]fig7Po
 		return s
 	}
 	const x = "output Gbps"
-	speed := Panel{Name: "speed-up", XLabel: x, YLabel: fmt.Sprintf("T(%d) under FIFO over T(%d) under Olaf", c.Updates, c.Updates)}
+	speed := Panel{Name: "speed-up", XLabel: x, YLabel: fmt.Sprintf("T(%d) of FIFO over T(%d) of Olaf", c.Updates, c.Updates)}
 	half := Panel{Name: "speed-up of the median worker", XLabel: x, YLabel: "the same until half of the workers are there"}
 	var detail []Panel
 	for v, variant := range variants {

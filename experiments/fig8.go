@@ -77,7 +77,7 @@ func runFig8(ctx context.Context, o Options) (Report, error) {
 	if o.Quick {
 		periodNS *= 5
 	}
-	reward := Panel{Name: "over time", XLabel: "mean periods", YLabel: "mean reward of the workers"}
+	reward := Panel{Name: "over time", XLabel: "mean periods", YLabel: "mean reward"}
 	final := map[string]results.Statistic{}
 	for i, s := range schemes {
 		curve := overTime(s.Name, done[i], spans, until, periodNS)
