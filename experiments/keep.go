@@ -125,11 +125,26 @@ func (k *Keeper) Finish(r *BenchReport) (id string, err error) {
 	return k.writer.ID(), k.writer.Finish(manifest)
 }
 
+// Digests names what the outcome is a function of by what it contained: the plan, the device's P4Info and tables, and
+// the recording that was played, if one was.
+func (o *Outcome) Digests() []results.Digest {
+	digests := []results.Digest{{Name: "p4info", SHA256: o.P4InfoHash}, {Name: "tables", SHA256: o.TablesHash}}
+	if hash, err := o.Plan.Hash(); err == nil { // a plan that ran can be written
+		digests = append(digests, results.Digest{Name: "plan", SHA256: hash})
+	}
+	if trace := o.Plan.Spec.Trace.digest(); trace != "" {
+		digests = append(digests, results.Digest{Name: "trace", SHA256: trace})
+	}
+	return digests
+}
+
 // essence is the deterministic part of a manifest: what the result is a function of.
 type essence struct {
 	Seed       uint64 `json:"seed"`
 	Plan       string `json:"plan_sha256"`
+	P4Info     string `json:"p4info_sha256"`
 	Tables     string `json:"tables_sha256"`
+	Trace      string `json:"trace_sha256,omitempty"` // of the recording that was played, if one was
 	MapVersion string `json:"register_map"`
 	DeviceKind string `json:"device_kind"`
 	Build      string `json:"device_build"`
@@ -142,7 +157,8 @@ func (k *Keeper) manifest(r *BenchReport) (store.Manifest, error) {
 		return store.Manifest{}, err
 	}
 	device := &r.Outcome.Device
-	fixed, err := json.Marshal(essence{k.plan.Spec.Seed, hash, r.Outcome.TablesHash, device.MapVersion, device.Kind, device.Build, k.repeats})
+	fixed, err := json.Marshal(essence{k.plan.Spec.Seed, hash, r.Outcome.P4InfoHash, r.Outcome.TablesHash, k.plan.Spec.Trace.digest(),
+		device.MapVersion, device.Kind, device.Build, k.repeats})
 	if err != nil {
 		return store.Manifest{}, fmt.Errorf("write the manifest: %w", err)
 	}

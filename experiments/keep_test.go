@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"strings"
@@ -127,5 +128,28 @@ func TestUnfinishedRunIsMarked(t *testing.T) {
 	}
 	if entries, err = st.List(); err != nil || len(entries) != 0 {
 		t.Errorf("after the abort: %+v, %v", entries, err)
+	}
+}
+
+// TestManifestNamesAllInputs looks for everything that a result is a function of.
+func TestManifestNamesAllInputs(t *testing.T) {
+	s := small(t)
+	traffic, err := NewTraceTraffic("builtin:lander8", &s.Workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Trace = traffic
+	_, f := keep(t, s)
+	var fixed essence
+	if err := json.Unmarshal(f.Manifest.Deterministic, &fixed); err != nil {
+		t.Fatal(err)
+	}
+	if fixed.Seed != s.Seed || fixed.Trace != traffic.Digest || fixed.MapVersion == "" || fixed.Build == "" || fixed.DeviceKind != "twin" {
+		t.Errorf("the manifest says %+v", fixed)
+	}
+	for name, sum := range map[string]string{"plan": fixed.Plan, "P4Info": fixed.P4Info, "tables": fixed.Tables, "trace": fixed.Trace, "spec": f.Manifest.SpecSHA256} {
+		if len(sum) != 64 {
+			t.Errorf("the digest of %s is %q", name, sum)
+		}
 	}
 }

@@ -21,6 +21,7 @@ type Outcome struct {
 	Plan       *Plan
 	Device     fpga.Identity
 	TablesHash string
+	P4InfoHash string
 	Runs       [][]results.Run // Runs[config] has one element a finished seed, in seed order
 	Partial    bool            // some seeds are missing
 	// Departures is how far frames left from the instants of Spec.Trace, over all seeds.
@@ -40,7 +41,7 @@ func Run(ctx context.Context, plan *Plan, bed *Testbed, stream *Stream) (*Outcom
 		return nil, cause(ctx, err)
 	}
 	r := &runner{plan: plan, stream: stream, done: make([][]results.Run, len(plan.Seeds))}
-	out := &Outcome{Plan: plan, Device: bed.Lanes[0].Device.Identity(), TablesHash: hash}
+	out := &Outcome{Plan: plan, Device: bed.Lanes[0].Device.Identity(), TablesHash: hash, P4InfoHash: bed.P4InfoHash}
 	if err := stream.publish(Started{plan, out.Device, hash}); err != nil {
 		return nil, err
 	}

@@ -22,7 +22,9 @@ type Testbed struct {
 	Lanes []Lane
 	// Tables is the primary controller's session with the device that they all are copies of.
 	Tables *p4ctl.Session
-	close  []func() error
+	// P4InfoHash is the SHA-256 of the P4Info that the device forwards by.
+	P4InfoHash string
+	close      []func() error
 }
 
 // Lane is one card and what captures behind it.

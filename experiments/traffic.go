@@ -56,6 +56,14 @@ func NewTraceTraffic(name string, w *pktgen.Burst) (t *TraceTraffic, err error) 
 	return t, nil
 }
 
+// digest is that of the recording; empty where there is none.
+func (t *TraceTraffic) digest() string {
+	if t == nil {
+		return ""
+	}
+	return t.Digest
+}
+
 // scaling is what the workload asks of the recording under one seed.
 func (t *TraceTraffic) scaling(w *pktgen.Burst, seed uint64) trace.Scaling {
 	s := trace.DefaultScaling()

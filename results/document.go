@@ -37,19 +37,21 @@ func (b *Bench) Valid() bool {
 
 // Provenance says who made a result, where and when. It differs between two runs that are otherwise the same.
 type Provenance struct {
-	Tool     string   `json:"tool"`
-	Version  string   `json:"version"`
-	Go       string   `json:"go"`
-	Commit   string   `json:"commit,omitempty"`
-	Dirty    bool     `json:"dirty,omitempty"`
-	Host     string   `json:"host"`
-	System   string   `json:"system"` // operating system and architecture
-	CPUs     int      `json:"cpus,omitempty"`
-	Device   string   `json:"device"`
-	Command  []string `json:"command,omitempty"`
-	Started  string   `json:"started"`  // RFC 3339
-	Finished string   `json:"finished"` // RFC 3339
-	// Digests names inputs and tables by what they contained: spec, p4info, tables, trace, register map.
+	Tool    string `json:"tool"`
+	Version string `json:"version"`
+	Go      string `json:"go"`
+	Commit  string `json:"commit,omitempty"`
+	Dirty   bool   `json:"dirty,omitempty"`
+	Host    string `json:"host"`
+	System  string `json:"system"` // operating system and architecture
+	CPUs    int    `json:"cpus,omitempty"`
+	Device  string `json:"device"`
+	// RegisterMap is the version of the device's register map.
+	RegisterMap string   `json:"register_map,omitempty"`
+	Command     []string `json:"command,omitempty"`
+	Started     string   `json:"started"`  // RFC 3339
+	Finished    string   `json:"finished"` // RFC 3339
+	// Digests names inputs and tables by what they contained: plan, p4info, tables, trace.
 	Digests []Digest `json:"digests,omitempty"`
 }
 

@@ -58,9 +58,7 @@ func madeBy(env *environment, started time.Time) results.Provenance {
 func provenance(env *environment, started time.Time, o *experiments.Outcome) results.Provenance {
 	p := madeBy(env, started)
 	p.Device = o.Device.Address + " " + o.Device.Build
-	p.Digests = []results.Digest{{Name: "tables", SHA256: o.TablesHash}}
-	if hash, err := o.Plan.Hash(); err == nil {
-		p.Digests = append(p.Digests, results.Digest{Name: "plan", SHA256: hash})
-	}
+	p.RegisterMap = o.Device.MapVersion
+	p.Digests = o.Digests()
 	return p
 }

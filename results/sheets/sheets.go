@@ -67,6 +67,7 @@ func Readme(b *results.Bench) table.Sheet {
 	add("age of model averaged over", b.Window)
 	add("command", strings.Join(p.Command, " "))
 	add("device", p.Device)
+	add("register map", p.RegisterMap)
 	add("tool", strings.TrimSpace(p.Tool+" "+p.Version))
 	commit := p.Commit
 	if p.Dirty {
