@@ -197,7 +197,11 @@ func TestSolversAgreeWithEnumeration(t *testing.T) {
 	for _, model := range []Model{Engine, Paper, PaperService} {
 		rng := rand.New(rand.NewPCG(8, 20))
 		broken, holding, vacuous := 0, 0, 0
-		for i := range 30 {
+		cases := 30
+		if model != Engine {
+			cases = 15
+		}
+		for i := range cases {
 			p := randomProblem(rng, model)
 			if err := p.Validate(); err != nil {
 				t.Fatalf("case %d: %v", i, err)
@@ -222,7 +226,7 @@ func TestSolversAgreeWithEnumeration(t *testing.T) {
 				holding++
 			}
 		}
-		if broken < 5 || holding < 5 {
+		if broken < cases/6 || holding < cases/6 {
 			t.Errorf("%s: the sample is one-sided: %d broken, %d holding, %d vacuous", model, broken, holding, vacuous)
 		}
 		t.Logf("%s: %d broken, %d holding, %d vacuous", model, broken, holding, vacuous)
@@ -235,7 +239,7 @@ func TestEncodingFollowsTheEngine(t *testing.T) {
 	needSolvers(t)
 	rng := rand.New(rand.NewPCG(3, 14))
 	outcomes := map[bool]int{}
-	for i := range 60 {
+	for i := range 45 {
 		p := randomProblem(rng, Engine)
 		p.Horizon = 6
 		for u := range p.Clusters {
@@ -312,7 +316,7 @@ func TestHoldsIsNeverBroken(t *testing.T) {
 	needSolvers(t)
 	rng := rand.New(rand.NewPCG(2, 71))
 	proved, paths := 0, 0
-	for i := range 60 {
+	for i := range 40 {
 		p := randomProblem(rng, Engine)
 		p.Horizon = 5
 		for u := range p.Clusters {
@@ -349,7 +353,7 @@ func TestHoldsIsNeverBroken(t *testing.T) {
 		}
 	}
 	t.Logf("%d proved regions, %d paths", proved, paths)
-	if proved < 10 {
+	if proved < 8 {
 		t.Errorf("only %d of the random problems hold", proved)
 	}
 }

@@ -51,7 +51,7 @@ func questions() []question {
 		add(fmt.Sprintf("congested-5ms-peak15/F=%d,K=10", f), alike(f, 10, 5*ms, peak(15*ms)))
 	}
 	add("congested-5ms-peak15/F=4,K=20", alike(4, 20, 5*ms, peak(15*ms)))
-	for _, k := range []int{8, 12, 16, 20, 24} {
+	for _, k := range []int{8, 12, 16, FreeLimit} {
 		add(fmt.Sprintf("control-free-eps610/K=%d", k), controlled(alike(2, k, 100*ms, fair(610*ms))))
 		add(fmt.Sprintf("control-free-eps100/K=%d", k), controlled(alike(2, k, 100*ms, fair(100*ms))))
 	}

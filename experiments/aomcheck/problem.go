@@ -109,7 +109,7 @@ const (
 	MaxClusters = 64
 	MaxUpdates  = 4000 // over all clusters
 	// FreeLimit is up to how many updates per cluster free send decisions are tried. Proofs double with every update.
-	FreeLimit = 24
+	FreeLimit = 20
 	// maxSpan keeps sums of times over all updates inside 64 bits.
 	maxSpan = olaf.Duration(1) << 50
 )
