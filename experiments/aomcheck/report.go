@@ -9,7 +9,7 @@ import (
 
 // Scope says in one sentence which sample paths an answer about p covers. p has its defaults.
 func (p *Problem) Scope() string {
-	parts := []string{fmt.Sprintf("%d clusters", len(p.Clusters)), fmt.Sprintf("first %d updates each", p.Horizon), p.phases()}
+	parts := []string{fmt.Sprintf("%d clusters", len(p.Clusters)), p.lengths(), p.phases()}
 	jitter := olaf.Duration(0)
 	for _, c := range p.Clusters {
 		jitter = max(jitter, c.Jitter)
@@ -24,6 +24,17 @@ func (p *Problem) Scope() string {
 		parts = append(parts, fmt.Sprintf("%s send decisions", p.Control.Sends))
 	}
 	return strings.Join(parts, ", ") + fmt.Sprintf(", model %s", p.Model)
+}
+
+func (p *Problem) lengths() string {
+	least := p.Horizon
+	for _, c := range p.Clusters {
+		least = min(least, c.Updates)
+	}
+	if least < p.Horizon {
+		return fmt.Sprintf("first %d to %d updates each", least, p.Horizon)
+	}
+	return fmt.Sprintf("first %d updates each", p.Horizon)
 }
 
 func (p *Problem) phases() string {

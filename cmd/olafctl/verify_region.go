@@ -1,0 +1,138 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/experiments/aomcheck"
+)
+
+func newRegionCmd(env *environment) *cobra.Command {
+	f := &verifyFlags{objectives: true}
+	var file string
+	var vary []string
+	cmd := &cobra.Command{
+		Use:   "region",
+		Short: "Table and plot where an objective holds while one or two parameters vary",
+		Example: `  olafctl verify region --vary delta-t=100ms:1s --vary interval=50ms:500ms
+  olafctl verify region --objective max-peak --bound 120ms --vary interval=20ms:140ms:13
+  olafctl verify region -f objective.yaml --vary slots=1:8:8 -o csv`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var p aomcheck.Problem
+			var err error
+			if file != "" {
+				p, err = readProblem(file)
+			} else {
+				p, err = f.resolve(cmd)
+			}
+			if err != nil {
+				return err
+			}
+			return f.region(cmd.Context(), env, p, vary)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&file, "file", "f", "", "problem in YAML instead of flags")
+	flags.StringArrayVar(&vary, "vary", nil, "NAME=LOW:HIGH[:STEPS], once or twice; names: interval, interval.N, jitter, jitter.N, delta-t, ack-delay, service, separation, bound, slots")
+	flags.StringVar(&f.objective, "objective", string(aomcheck.Fairness), "what must hold: "+strings.Join(objectiveNames(), "|"))
+	f.problemFlags(cmd)
+	f.searchFlags(cmd)
+	addFormatFlag(cmd, &f.format)
+	complete(cmd, "objective", objectiveNames)
+	return cmd
+}
+
+func (f *verifyFlags) region(ctx context.Context, env *environment, p aomcheck.Problem, vary []string) error {
+	var axes []aomcheck.Axis
+	for _, text := range vary {
+		axis, err := aomcheck.ParseAxis(text)
+		if err != nil {
+			return verifyError(err)
+		}
+		axes = append(axes, axis)
+	}
+	o, err := f.options(env)
+	if err != nil {
+		return err
+	}
+	o.Progress = nil
+	var done, total int
+	report := func(n, of int) { done, total = n, of }
+	if !f.quiet && env.interactive {
+		report = func(n, of int) { fmt.Fprintf(env.stderr, "\r\x1b[K%d of %d points", n, of) }
+	}
+	r, err := aomcheck.Explore(ctx, p, axes, o, report)
+	if env.interactive && !f.quiet {
+		fmt.Fprint(env.stderr, "\r\x1b[K")
+	}
+	if err != nil {
+		return verifyError(fmt.Errorf("%w (%d of %d points done)", err, done, total))
+	}
+	return f.showRegion(env, r)
+}
+
+func (f *verifyFlags) showRegion(env *environment, r *aomcheck.Region) error {
+	if f.format == formatJSON {
+		return writeJSON(env.stdout, regionDocument(r))
+	}
+	g := &grid{}
+	for _, axis := range r.Axes {
+		g.header = append(g.header, strings.ToUpper(axis.Name))
+	}
+	g.header = append(g.header, "ANSWER", "WHY")
+	for _, point := range r.Points {
+		var row []string
+		for i, v := range point.Values {
+			row = append(row, r.Axes[i].Text(v))
+		}
+		g.add(append(row, regionAnswer(point), point.Broken)...)
+	}
+	if err := g.write(env.stdout, f.format); err != nil || f.format == formatCSV {
+		return err
+	}
+	for _, note := range r.Notes {
+		fmt.Fprintf(env.stdout, "note: %s\n", note)
+	}
+	_, err := fmt.Fprintf(env.stdout, "\n%s", r.Plot())
+	return err
+}
+
+func regionAnswer(point aomcheck.Point) string {
+	if point.Answer == "" {
+		return "vacuous"
+	}
+	return string(point.Answer)
+}
+
+// regionJSON is olafctl.verify-region/v1.
+type regionJSON struct {
+	schema
+	Axes   []string          `json:"axes"`
+	Notes  []string          `json:"notes"`
+	Points []regionPointJSON `json:"points"`
+}
+
+type regionPointJSON struct {
+	Values []string `json:"values"`
+	Answer string   `json:"answer"`
+	Why    string   `json:"why,omitempty"`
+}
+
+func regionDocument(r *aomcheck.Region) *regionJSON {
+	doc := &regionJSON{schema: schema{"olafctl.verify-region/v1"}, Notes: append([]string{}, r.Notes...)}
+	for _, axis := range r.Axes {
+		doc.Axes = append(doc.Axes, axis.Name)
+	}
+	for _, point := range r.Points {
+		item := regionPointJSON{Answer: regionAnswer(point), Why: point.Broken}
+		for i, v := range point.Values {
+			item.Values = append(item.Values, r.Axes[i].Text(v))
+		}
+		doc.Points = append(doc.Points, item)
+	}
+	return doc
+}
