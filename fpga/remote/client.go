@@ -1,0 +1,273 @@
+package remote
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// ErrUnreachable says that no agent answers at an address.
+var ErrUnreachable = errors.New("no device agent answers")
+
+// ErrInUse says that another client writes to the device.
+var ErrInUse = errors.New("the device is lent to somebody else")
+
+// Options shape a session.
+type Options struct {
+	ReadOnly bool
+	TLS      *tls.Config   // nil for unix sockets and loopback
+	Patience time.Duration // for one answer; 0 is 30 s
+}
+
+// Device is a device behind an agent. It is not safe for concurrent use.
+type Device struct {
+	conn     *grpc.ClientConn
+	stream   grpc.ClientStream
+	cancel   context.CancelFunc
+	watchdog *time.Timer
+	patience time.Duration
+	identity fpga.Identity
+	tap      bool
+
+	request, reply []byte
+	counters       map[uint32]uint32 // what the last snapshot latched; empty when it is not known
+	inside         [2][]olaf.Contributor
+	side           int
+	failed         error
+}
+
+var _ fpga.Device = (*Device)(nil)
+
+// Dial opens a session with the agent at HOST:PORT or unix:PATH. Errors match ErrUnreachable, ErrInUse or ErrProtocol.
+func Dial(ctx context.Context, target string, o Options) (*Device, error) {
+	if o.Patience == 0 {
+		o.Patience = 30 * time.Second
+	}
+	creds := insecure.NewCredentials()
+	if o.TLS != nil {
+		creds = credentials.NewTLS(o.TLS)
+	}
+	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(creds),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
+		grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{}), grpc.MaxCallRecvMsgSize(maxMessageBytes), grpc.MaxCallSendMsgSize(maxMessageBytes)))
+	if err != nil {
+		return nil, fmt.Errorf("device agent %q: %w", target, err)
+	}
+	d := &Device{conn: conn, patience: o.Patience, counters: make(map[uint32]uint32)}
+	if err := d.greet(ctx, target, o.ReadOnly); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return d, nil
+}
+
+func (d *Device) greet(ctx context.Context, target string, readOnly bool) (err error) {
+	session, cancel := context.WithCancel(context.Background())
+	d.cancel = cancel
+	defer context.AfterFunc(ctx, cancel)()
+	d.watchdog = time.AfterFunc(d.patience, cancel)
+	if d.stream, err = d.conn.NewStream(session, &streamDesc, "/"+serviceName+"/"+methodName); err != nil {
+		return dialError(ctx, target, err)
+	}
+	if d.request, err = json.Marshal(greeting{Version: Version, ReadOnly: readOnly}); err != nil {
+		return err
+	}
+	if err := d.exchange(); err != nil {
+		return dialError(ctx, target, err)
+	}
+	g, err := parseGreeting(d.reply)
+	if err != nil {
+		return fmt.Errorf("%s: %w", target, err)
+	}
+	if g.Identity == nil {
+		return fmt.Errorf("%s: %w: it does not say who it is", target, ErrProtocol)
+	}
+	d.identity, d.tap = *g.Identity, g.Tap
+	d.identity.Address, d.identity.Kind = "grpc://"+target, "remote"
+	return nil
+}
+
+func dialError(ctx context.Context, target string, err error) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case status.Code(err) == codes.ResourceExhausted:
+		return fmt.Errorf("%s: %w: %s", target, ErrInUse, status.Convert(err).Message())
+	case status.Code(err) == codes.Unimplemented || status.Code(err) == codes.FailedPrecondition:
+		return fmt.Errorf("%s: %w: %s", target, ErrProtocol, status.Convert(err).Message())
+	}
+	return fmt.Errorf("%s: %w: %s; 'olafctl serve' starts one", target, ErrUnreachable, status.Convert(err).Message())
+}
+
+// exchange sends d.request and waits for d.reply. An agent that is silent for too long is given up.
+func (d *Device) exchange() error {
+	d.watchdog.Reset(d.patience)
+	defer d.watchdog.Stop()
+	if err := d.stream.SendMsg(&d.request); err != nil && !errors.Is(err, io.EOF) { // the reason comes with the answer
+		return err
+	}
+	return d.stream.RecvMsg(&d.reply)
+}
+
+// ask does one request. A connection that broke is a device that is gone: what happened meanwhile cannot be known, so that
+// nothing is asked again.
+func (d *Device) ask() (reader, error) {
+	if d.failed != nil {
+		return reader{}, d.failed
+	}
+	if err := d.exchange(); err != nil {
+		d.failed = fmt.Errorf("%s: %w: %s", d.identity.Address, fpga.ErrGone, status.Convert(err).Message())
+		return reader{}, d.failed
+	}
+	r := reader{b: d.reply}
+	return r, r.status()
+}
+
+func (d *Device) begin(op byte) { d.request = append(d.request[:0], op) }
+
+func (d *Device) put(values ...uint32) {
+	for _, v := range values {
+		d.request = binary.LittleEndian.AppendUint32(d.request, v)
+	}
+}
+
+// Identity is the served device's, with its address here.
+func (d *Device) Identity() fpga.Identity { return d.identity }
+
+// HasTap says whether the agent hands out what reached the parameter server.
+func (d *Device) HasTap() bool { return d.tap }
+
+// Read32 reads a register. What the last snapshot latched came with it and is not asked for again.
+func (d *Device) Read32(addr uint32) (uint32, error) {
+	if v, ok := d.counters[addr]; ok && d.failed == nil {
+		return v, nil
+	}
+	d.begin(opRead)
+	d.put(addr)
+	r, err := d.ask()
+	if err != nil {
+		return 0, err
+	}
+	return r.u32(), r.whole()
+}
+
+// whole says that an answer held what it should.
+func (r *reader) whole() error {
+	if !r.done() {
+		return fmt.Errorf("%w: a broken answer", ErrProtocol)
+	}
+	return nil
+}
+
+// Write32 writes a register.
+func (d *Device) Write32(addr, value uint32) error {
+	if addr == regmap.CommonCommand {
+		clear(d.counters)
+	}
+	d.begin(opWrite)
+	d.put(addr, value)
+	r, err := d.ask()
+	if err != nil {
+		return err
+	}
+	for len(r.b) >= 8 {
+		addr, v := r.u32(), r.u32()
+		d.counters[addr] = v
+	}
+	return r.whole()
+}
+
+// WriteBurst writes words to one address, a million at most in one exchange.
+func (d *Device) WriteBurst(addr uint32, words []uint32) error {
+	for len(words) > 0 {
+		n := min(len(words), maxBurstWords)
+		d.begin(opBurst)
+		d.put(addr)
+		d.put(words[:n]...)
+		r, err := d.ask()
+		if err == nil {
+			err = r.whole()
+		}
+		if err != nil {
+			return err
+		}
+		words = words[n:]
+	}
+	return d.failed
+}
+
+// sleepSlice is the longest sleep of one exchange, so that a context that ends is noticed and the session stays usable.
+const sleepSlice = 100 * olaf.Millisecond
+
+// Sleep lets time of the device pass.
+func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
+	for first := true; first || t > 0; first = false {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		slice := min(max(t, 0), sleepSlice)
+		d.begin(opSleep)
+		d.request = binary.LittleEndian.AppendUint64(d.request, uint64(slice))
+		r, err := d.ask()
+		if err == nil {
+			err = r.whole()
+		}
+		if err != nil {
+			return err
+		}
+		t -= slice
+	}
+	return nil
+}
+
+// Drain appends the updates delivered since the last call. Contributors are valid until the next one. A connection that
+// breaks shows at the next access to a register.
+func (d *Device) Drain(buf []olaf.Observation) []olaf.Observation {
+	d.begin(opDrain)
+	r, err := d.ask()
+	if err != nil {
+		return buf
+	}
+	n := r.u32()
+	if uint64(n)*observationBytes > uint64(len(r.b)) {
+		d.failed = fmt.Errorf("%w: a broken answer", ErrProtocol)
+		return buf
+	}
+	d.side ^= 1
+	arena := d.inside[d.side][:0]
+	for range n {
+		var o olaf.Observation
+		r.observation(&o, &arena)
+		buf = append(buf, o)
+	}
+	d.inside[d.side] = arena
+	if !r.done() {
+		d.failed = fmt.Errorf("%w: a broken answer", ErrProtocol)
+	}
+	return buf
+}
+
+// Close ends the session; the device stays with the agent as it is.
+func (d *Device) Close() error {
+	if d.failed == nil {
+		d.failed = fmt.Errorf("%w: it was closed", fpga.ErrGone)
+	}
+	_ = d.stream.CloseSend()
+	d.cancel()
+	return d.conn.Close()
+}

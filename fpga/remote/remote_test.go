@@ -1,0 +1,281 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/fpgatest"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/twin"
+)
+
+// serve lends a twin over a unix socket.
+func serve(tb testing.TB, d fpga.Device, tap Tap) (target string, stop func()) {
+	tb.Helper()
+	l, err := net.Listen("unix", filepath.Join(tb.TempDir(), "s"))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	server := grpc.NewServer()
+	NewServer(d, tap).Register(server)
+	done := make(chan error, 1)
+	go func() { done <- server.Serve(l) }()
+	stop = func() {
+		server.Stop()
+		if err := <-done; err != nil {
+			tb.Error(err)
+		}
+		done <- nil
+	}
+	tb.Cleanup(stop)
+	return "unix:" + l.Addr().String(), stop
+}
+
+func newTwin(tb testing.TB) *twin.Twin {
+	tb.Helper()
+	d, err := twin.New(twin.Config{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return d
+}
+
+func dial(tb testing.TB, target string, o Options) *Device {
+	tb.Helper()
+	d, err := Dial(context.Background(), target, o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = d.Close() })
+	return d
+}
+
+func TestConformance(t *testing.T) {
+	target, _ := serve(t, newTwin(t), nil)
+	d := dial(t, target, Options{})
+	fpgatest.Run(t, func(*testing.T) fpga.Device { return d })
+	if id := d.Identity(); id.Kind != "remote" || id.Address != "grpc://"+target || id.Build != twin.ModelVersion {
+		t.Errorf("%+v", id)
+	}
+}
+
+// canned is a tap with fixed content.
+type canned []olaf.Observation
+
+func (c *canned) Drain(buf []olaf.Observation) []olaf.Observation {
+	buf = append(buf, *c...)
+	*c = nil
+	return buf
+}
+
+func TestObservationsTravelWhole(t *testing.T) {
+	want := []olaf.Observation{
+		{At: 1, Queued: -1, Update: olaf.Update{GenNS: 1<<48 - 1, Seq: 7, Reward: -5, Cluster: 65535, Worker: 3, Count: 2, Lanes: 48, Flags: olaf.Retransmission}},
+		{At: 2, Contributors: []olaf.Contributor{{GenNS: 4, Seq: 5, Worker: 6}, {GenNS: 7}}},
+		{At: 3, Contributors: []olaf.Contributor{}},
+	}
+	tap := canned(want)
+	target, _ := serve(t, newTwin(t), &tap)
+	d := dial(t, target, Options{})
+	got := d.Drain(nil)
+	if len(got) != len(want) || !d.HasTap() {
+		t.Fatalf("%d observations", len(got))
+	}
+	for i := range want {
+		a, b := appendObservation(nil, &want[i]), appendObservation(nil, &got[i])
+		if !bytes.Equal(a, b) {
+			t.Errorf("%d: %+v, want %+v", i, got[i], want[i])
+		}
+	}
+	if len(d.Drain(nil)) != 0 {
+		t.Error("drained twice")
+	}
+}
+
+func TestSnapshotsComeWhole(t *testing.T) {
+	local := newTwin(t)
+	target, _ := serve(t, local, nil)
+	d := dial(t, target, Options{})
+	if err := d.Sleep(context.Background(), 250*olaf.Millisecond); err != nil {
+		t.Fatal(err)
+	}
+	got, err := fpga.Snapshot(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Queue.SnapshotCycle != 62_500_000 {
+		t.Errorf("cycle %d after 250 ms", got.Queue.SnapshotCycle)
+	}
+	if err := d.Write32(regmap.CommonCommand, regmap.CommonCommandReset); err != nil {
+		t.Fatal(err)
+	}
+	want, _ := local.Read32(regmap.QueueSnapshotCycle)
+	if v, err := d.Read32(regmap.QueueSnapshotCycle); v != want || err != nil {
+		t.Errorf("a stale counter after a reset: %d, want %d (%v)", v, want, err)
+	}
+}
+
+func TestOneWriterManyReaders(t *testing.T) {
+	target, _ := serve(t, newTwin(t), nil)
+	writer := dial(t, target, Options{})
+	if _, err := Dial(context.Background(), target, Options{}); !errors.Is(err, ErrInUse) {
+		t.Errorf("a second writer: %v", err)
+	}
+	reader := dial(t, target, Options{ReadOnly: true})
+	if v, err := reader.Read32(regmap.QueueDepth); v != 8 || err != nil {
+		t.Errorf("%d, %v", v, err)
+	}
+	for name, err := range map[string]error{
+		"write": reader.Write32(regmap.QueueDepth, 1), "burst": reader.WriteBurst(regmap.GeneratorMemData, []uint32{1}),
+		"sleep": reader.Sleep(context.Background(), 1),
+	} {
+		if !errors.Is(err, fpga.ErrRefused) {
+			t.Errorf("%s by a reader: %v", name, err)
+		}
+	}
+	if _, err := reader.Read32(regmap.GeneratorMemData); !errors.Is(err, fpga.ErrRefused) {
+		t.Errorf("a read with an effect by a reader: %v", err)
+	}
+	if err := writer.Close(); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(5 * time.Second)
+	for {
+		next, err := Dial(context.Background(), target, Options{})
+		if err == nil {
+			next.Close()
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("the writer left, but: %v", err)
+		}
+	}
+}
+
+func TestAgentDies(t *testing.T) {
+	target, stop := serve(t, newTwin(t), nil)
+	d := dial(t, target, Options{})
+	stop()
+	for range 2 {
+		if _, err := d.Read32(regmap.QueueDepth); !errors.Is(err, fpga.ErrGone) {
+			t.Errorf("%v", err)
+		}
+		if err := d.WriteBurst(regmap.GeneratorMemData, nil); !errors.Is(err, fpga.ErrGone) {
+			t.Errorf("%v", err)
+		}
+	}
+	if _, err := Dial(context.Background(), target, Options{}); !errors.Is(err, ErrUnreachable) {
+		t.Errorf("%v", err)
+	}
+}
+
+// hung never wakes up.
+type hung struct{ *twin.Twin }
+
+func (h hung) Sleep(ctx context.Context, _ olaf.Duration) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+func TestSilentAgentIsGivenUp(t *testing.T) {
+	target, _ := serve(t, hung{newTwin(t)}, nil)
+	d := dial(t, target, Options{Patience: 50 * time.Millisecond})
+	if err := d.Sleep(context.Background(), 1); !errors.Is(err, fpga.ErrGone) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSleepEndsWithItsContext(t *testing.T) {
+	target, _ := serve(t, newTwin(t), nil)
+	d := dial(t, target, Options{})
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if err := d.Sleep(ctx, olaf.Second); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	if err := d.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandAbort); err != nil {
+		t.Errorf("the session did not survive: %v", err)
+	}
+}
+
+func TestOtherVersions(t *testing.T) {
+	for _, text := range []string{`{"version":2}`, `{}`, `x`, ``} {
+		if _, err := parseGreeting([]byte(text)); !errors.Is(err, ErrProtocol) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+// FuzzAnswer sends anything to a server; it answers every time, and the client understands the answer.
+func FuzzAnswer(f *testing.F) {
+	for _, seed := range []string{"", "r", "r\x34\x10\x10\x00", "w\x34\x10\x10\x00\x04\x00\x00\x00", "w\x38\x00\x10\x00\x01\x00\x00\x00",
+		"b\x88\x30\x10\x00\x01\x00\x00\x00", "s\x01\x00\x00\x00\x00\x00\x00\x00", "d", "dd", "z"} {
+		f.Add([]byte(seed))
+	}
+	d, err := twin.New(twin.Config{})
+	if err != nil {
+		f.Fatal(err)
+	}
+	tap := canned{{At: 1, Contributors: []olaf.Contributor{{}}}}
+	s := NewServer(d, &tap)
+	f.Fuzz(func(t *testing.T, request []byte) {
+		if len(request) == 9 && request[0] == opSleep && request[7]|request[8] != 0 {
+			return // hours of a twin's time
+		}
+		r := reader{b: s.answer(context.Background(), nil, request, false)}
+		var failed *remoteError
+		if err := r.status(); err != nil && !errors.As(err, &failed) {
+			t.Errorf("%q: %v", request, err)
+		}
+	})
+}
+
+// FuzzObservations reads anything as an answer to drain.
+func FuzzObservations(f *testing.F) {
+	f.Add(appendObservation(nil, &olaf.Observation{Contributors: []olaf.Contributor{{Seq: 1}}}))
+	f.Add([]byte{0xff})
+	f.Fuzz(func(t *testing.T, b []byte) {
+		r := reader{b: b}
+		var o olaf.Observation
+		var arena []olaf.Contributor
+		r.observation(&o, &arena)
+		if !r.short && !bytes.Equal(appendObservation(nil, &o), b[:len(b)-len(r.b)]) {
+			t.Errorf("%+v", o)
+		}
+	})
+}
+
+func BenchmarkRead32(b *testing.B) {
+	target, _ := serve(b, newTwin(b), nil)
+	d := dial(b, target, Options{})
+	for b.Loop() {
+		if _, err := d.Read32(regmap.QueueDepth); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkBurst moves the descriptors of the paper's micro-benchmark: 13,500 packets of 8 words.
+func BenchmarkBurst(b *testing.B) {
+	target, _ := serve(b, newTwin(b), nil)
+	d := dial(b, target, Options{})
+	words := make([]uint32, 13500*regmap.DescriptorWords)
+	b.SetBytes(int64(4 * len(words)))
+	for b.Loop() {
+		if err := d.Write32(regmap.GeneratorMemAddress, 0); err != nil {
+			b.Fatal(err)
+		}
+		if err := d.WriteBurst(regmap.GeneratorMemData, words); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

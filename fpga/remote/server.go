@@ -1,0 +1,202 @@
+package remote
+
+import (
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// Tap hands out the updates delivered since the last call; capture.Tap is one.
+type Tap interface {
+	Drain(buf []olaf.Observation) []olaf.Observation
+}
+
+// Server lends one device to clients. Accesses are done one at a time.
+type Server struct {
+	mu       sync.Mutex
+	device   fpga.Device
+	tap      Tap // nil where nothing captures
+	writer   string
+	counters []uint32 // addresses that a snapshot latches
+	seen     []olaf.Observation
+}
+
+// NewServer lends d, and what tap sees if it is not nil. Whoever uses d beside the server does so under Do.
+func NewServer(d fpga.Device, tap Tap) *Server {
+	s := &Server{device: d, tap: tap}
+	for _, b := range regmap.Blocks() {
+		for _, r := range b.Registers {
+			if r.Counter {
+				s.counters = append(s.counters, b.Base+r.Offset, b.Base+r.Offset+4)
+			}
+		}
+	}
+	return s
+}
+
+// Do runs f while no client uses the device.
+func (s *Server) Do(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+// Register offers the service on a gRPC server.
+func (s *Server) Register(r grpc.ServiceRegistrar) {
+	stream := streamDesc
+	stream.Handler = func(_ any, stream grpc.ServerStream) error { return s.session(stream) }
+	r.RegisterService(&grpc.ServiceDesc{ServiceName: serviceName, HandlerType: (*any)(nil), Streams: []grpc.StreamDesc{stream}}, s)
+}
+
+// session serves one client until it leaves.
+func (s *Server) session(stream grpc.ServerStream) error {
+	var request []byte
+	if err := stream.RecvMsg(&request); err != nil {
+		return err
+	}
+	hello, err := parseGreeting(request)
+	if err != nil {
+		return status.Error(codes.FailedPrecondition, err.Error())
+	}
+	who := clientName(stream.Context())
+	if !hello.ReadOnly {
+		if other := s.claim(who); other != "" {
+			return status.Errorf(codes.ResourceExhausted, "the device is in use by %s", other)
+		}
+		defer s.release()
+	}
+	id := s.device.Identity()
+	answer, err := json.Marshal(greeting{Version: Version, Identity: &id, Tap: s.tap != nil})
+	if err != nil {
+		return status.Error(codes.Internal, err.Error())
+	}
+	for {
+		if err := stream.SendMsg(&answer); err != nil {
+			return err
+		}
+		if err := stream.RecvMsg(&request); err != nil {
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			return err
+		}
+		s.Do(func() { answer = s.answer(stream.Context(), answer[:0], request, hello.ReadOnly) })
+	}
+}
+
+func clientName(ctx context.Context) string {
+	if p, ok := peer.FromContext(ctx); ok {
+		return p.Addr.Network() + " " + p.Addr.String()
+	}
+	return "somebody"
+}
+
+// claim takes the right to write, or says who has it.
+func (s *Server) claim(who string) (other string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.writer == "" {
+		s.writer = who
+		return ""
+	}
+	return s.writer
+}
+
+func (s *Server) release() { s.Do(func() { s.writer = "" }) }
+
+// errReadOnly is what a session gets that asked for reading alone.
+var errReadOnly = fmt.Errorf("%w: the session is read-only", fpga.ErrRefused)
+
+// answer does one request and appends its answer to b.
+func (s *Server) answer(ctx context.Context, b, request []byte, readOnly bool) []byte {
+	r := reader{b: request}
+	op := r.u8()
+	if readOnly && op != opRead || readOnly && moving(request) {
+		return appendStatus(b, errReadOnly)
+	}
+	switch op {
+	case opRead:
+		addr := r.u32()
+		if r.done() {
+			v, err := s.device.Read32(addr)
+			return binary.LittleEndian.AppendUint32(appendStatus(b, err), v)
+		}
+	case opWrite:
+		addr, value := r.u32(), r.u32()
+		if r.done() {
+			return s.write(b, addr, value)
+		}
+	case opBurst:
+		addr := r.u32()
+		if words := make([]uint32, len(r.b)/4); !r.short && len(r.b)%4 == 0 && len(words) <= maxBurstWords {
+			for i := range words {
+				words[i] = r.u32()
+			}
+			return appendStatus(b, s.device.WriteBurst(addr, words))
+		}
+	case opSleep:
+		t := olaf.Duration(r.u64())
+		if r.done() && t >= 0 {
+			return appendStatus(b, s.device.Sleep(ctx, t))
+		}
+	case opDrain:
+		if r.done() {
+			return s.drain(b)
+		}
+	}
+	return appendStatus(b, fmt.Errorf("%w: a broken request", ErrProtocol))
+}
+
+// done says that a request held what it should, and nothing more.
+func (r *reader) done() bool { return !r.short && len(r.b) == 0 }
+
+// moving says whether a read changes what the next one sees.
+func moving(request []byte) bool {
+	r := reader{b: request}
+	r.u8()
+	addr := r.u32()
+	return addr == regmap.GeneratorMemData || addr == regmap.ReplicationMemberData
+}
+
+// write answers a snapshot with all that it latched, so that the client need not ask.
+func (s *Server) write(b []byte, addr, value uint32) []byte {
+	from := len(b)
+	b = appendStatus(b, s.device.Write32(addr, value))
+	if b[from] != statusDone || addr != regmap.CommonCommand || value&regmap.CommonCommandSnapshot == 0 {
+		return b
+	}
+	for _, c := range s.counters {
+		v, err := s.device.Read32(c)
+		if err != nil {
+			return b[:from+1] // the client will ask, and be told
+		}
+		b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, c), v)
+	}
+	return b
+}
+
+func (s *Server) drain(b []byte) []byte {
+	b = appendStatus(b, nil)
+	if s.tap == nil {
+		return binary.LittleEndian.AppendUint32(b, 0)
+	}
+	s.seen = s.tap.Drain(s.seen[:0])
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(s.seen)))
+	for i := range s.seen {
+		b = appendObservation(b, &s.seen[i])
+	}
+	return b
+}

@@ -1,0 +1,225 @@
+// Package remote is a device on another process's hands: registers, time and the tap of a card or twin over gRPC.
+//
+// A session is one stream. Requests and answers are small byte strings in order, so that an access costs one exchange and
+// a burst, a snapshot of all counters or everything that a tap saw costs one as well. One session may write; sessions that
+// only read stand beside it. The messages are our own: no generated code, a version in the greeting, and every length is
+// checked.
+package remote
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/encoding"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+)
+
+// Version of the protocol. Client and server must agree.
+const Version = 1
+
+// Limits of one message.
+const (
+	maxMessageBytes = 64 << 20
+	maxBurstWords   = 1 << 20
+)
+
+// ErrProtocol says that the other side does not speak this protocol, or another version of it.
+var ErrProtocol = errors.New("not an olafctl device agent")
+
+const (
+	serviceName = "olafctl.device.v1.Device"
+	methodName  = "Session"
+)
+
+var streamDesc = grpc.StreamDesc{StreamName: methodName, ServerStreams: true, ClientStreams: true}
+
+// codec hands byte strings through.
+type codec struct{}
+
+const codecName = "olafctl-bytes"
+
+func init() { encoding.RegisterCodec(codec{}) }
+
+func (codec) Name() string { return codecName }
+
+func (codec) Marshal(v any) ([]byte, error) {
+	b, ok := v.(*[]byte)
+	if !ok {
+		return nil, fmt.Errorf("%w: %T", ErrProtocol, v)
+	}
+	return *b, nil
+}
+
+func (codec) Unmarshal(data []byte, v any) error {
+	b, ok := v.(*[]byte)
+	if !ok {
+		return fmt.Errorf("%w: %T", ErrProtocol, v)
+	}
+	*b = append((*b)[:0], data...)
+	return nil
+}
+
+// greeting is the first message in each direction, as JSON, so that other versions can at least be told apart.
+type greeting struct {
+	Version  int            `json:"version"`
+	ReadOnly bool           `json:"read_only,omitempty"` // asked for by a client
+	Identity *fpga.Identity `json:"identity,omitempty"`  // of the server's device
+	Tap      bool           `json:"tap,omitempty"`       // the server hands out observations
+}
+
+func parseGreeting(b []byte) (g greeting, err error) {
+	if err := json.Unmarshal(b, &g); err != nil {
+		return g, fmt.Errorf("%w: %w", ErrProtocol, err)
+	}
+	if g.Version != Version {
+		return g, fmt.Errorf("%w: the other side speaks version %d, this program %d; use the same olafctl on both", ErrProtocol, g.Version, Version)
+	}
+	return g, nil
+}
+
+// Requests start with one of these.
+const (
+	opRead  = 'r' // address; answer: value
+	opWrite = 'w' // address, value; answer: counters (address, value)… after a snapshot
+	opBurst = 'b' // address, words…
+	opSleep = 's' // ps, 64 bit
+	opDrain = 'd' // answer: observations
+)
+
+// Answers start with one of these; all but the first go on with words for people.
+var statuses = []struct {
+	code byte
+	kind error
+}{{'+', nil}, {'g', fpga.ErrGone}, {'a', fpga.ErrAddress}, {'r', fpga.ErrRefused}, {'e', nil}}
+
+const statusDone, statusError = '+', 'e'
+
+// appendStatus starts an answer. Words follow an error, after their length.
+func appendStatus(b []byte, err error) []byte {
+	if err == nil {
+		return append(b, statusDone)
+	}
+	code := byte(statusError)
+	for _, s := range statuses {
+		if s.kind != nil && errors.Is(err, s.kind) {
+			code = s.code
+			break
+		}
+	}
+	text := err.Error()
+	b = binary.LittleEndian.AppendUint32(append(b, code), uint32(len(text)))
+	return append(b, text...)
+}
+
+// remoteError is an error that happened on the other side.
+type remoteError struct {
+	text string
+	kind error
+}
+
+func (e *remoteError) Error() string { return e.text }
+func (e *remoteError) Unwrap() error { return e.kind }
+
+// reader takes numbers off a message. After the first one that is not there, all are 0 and short is set.
+type reader struct {
+	b     []byte
+	short bool
+}
+
+func (r *reader) bytes(n int) []byte {
+	if n > len(r.b) || n < 0 {
+		r.short, r.b = true, nil
+		return make([]byte, 8)[:min(max(n, 0), 8)]
+	}
+	out := r.b[:n]
+	r.b = r.b[n:]
+	return out
+}
+
+func (r *reader) u8() byte { return r.bytes(1)[0] }
+
+func (r *reader) u16() uint16 { return binary.LittleEndian.Uint16(r.bytes(2)) }
+
+func (r *reader) u32() uint32 { return binary.LittleEndian.Uint32(r.bytes(4)) }
+
+func (r *reader) u64() uint64 { return binary.LittleEndian.Uint64(r.bytes(8)) }
+
+// status reads how an answer starts.
+func (r *reader) status() error {
+	code := r.u8()
+	if code == statusDone && !r.short {
+		return nil
+	}
+	for _, s := range statuses {
+		if s.code == code && !r.short {
+			n := r.u32()
+			if uint64(n) > uint64(len(r.b)) {
+				break
+			}
+			return &remoteError{string(r.bytes(int(n))), s.kind}
+		}
+	}
+	return fmt.Errorf("%w: a broken answer", ErrProtocol)
+}
+
+// Observations and their contributors have fixed sizes.
+const (
+	observationBytes = 8 + 8 + 8 + 4 + 4 + 4*2 + 1 + 4
+	contributorBytes = 8 + 4 + 2
+	noContributors   = ^uint32(0) // no provenance log, which is something else than an empty one
+)
+
+func appendObservation(b []byte, o *olaf.Observation) []byte {
+	le := binary.LittleEndian
+	u := &o.Update
+	b = le.AppendUint64(b, uint64(o.At))
+	b = le.AppendUint64(b, uint64(o.Queued))
+	b = le.AppendUint64(b, u.GenNS)
+	b = le.AppendUint32(b, u.Seq)
+	b = le.AppendUint32(b, uint32(u.Reward))
+	for _, v := range [...]uint16{uint16(u.Cluster), uint16(u.Worker), u.Count, u.Lanes} {
+		b = le.AppendUint16(b, v)
+	}
+	b = append(b, byte(u.Flags))
+	if o.Contributors == nil {
+		return le.AppendUint32(b, noContributors)
+	}
+	b = le.AppendUint32(b, uint32(len(o.Contributors)))
+	for _, c := range o.Contributors {
+		b = le.AppendUint64(b, c.GenNS)
+		b = le.AppendUint32(b, c.Seq)
+		b = le.AppendUint16(b, uint16(c.Worker))
+	}
+	return b
+}
+
+// observation reads one; contributors are appended to arena.
+func (r *reader) observation(o *olaf.Observation, arena *[]olaf.Contributor) {
+	u := &o.Update
+	o.At, o.Queued = olaf.Time(r.u64()), olaf.Duration(r.u64())
+	u.GenNS, u.Seq, u.Reward = r.u64(), r.u32(), int32(r.u32())
+	u.Cluster, u.Worker = olaf.ClusterID(r.u16()), olaf.WorkerID(r.u16())
+	u.Count, u.Lanes, u.Flags = r.u16(), r.u16(), olaf.Flags(r.u8())
+	n := r.u32()
+	o.Contributors = nil
+	if n == noContributors || r.short {
+		return
+	}
+	if uint64(n)*contributorBytes > uint64(len(r.b)) {
+		r.short = true
+		return
+	}
+	from := len(*arena)
+	for range n {
+		*arena = append(*arena, olaf.Contributor{GenNS: r.u64(), Seq: r.u32(), Worker: olaf.WorkerID(r.u16())})
+	}
+	o.Contributors = (*arena)[from:len(*arena):len(*arena)]
+	if n == 0 {
+		o.Contributors = []olaf.Contributor{} // not nil, even where the arena is
+	}
+}
