@@ -102,7 +102,8 @@ func (l *Live) Rewind(ctx context.Context) error {
 	w := &l.plan.Spec.Workload
 	length := olaf.Duration(w.Seconds() * float64(olaf.Second))
 	l.now, l.end, l.done = 0, olaf.Time(length), false
-	width := max(length/(seriesPoints*3/4)/olaf.Cycle, 1) * olaf.Cycle
+	// Fine at first, for slow motion: the series doubles its width as often as the run needs.
+	width := max(length/(16*seriesPoints)/olaf.Cycle, 1) * olaf.Cycle
 	burst := olaf.Duration(float64(w.Size.Bits()) * float64(w.BurstPackets) / float64(w.MeanRate) * float64(olaf.Second))
 	for _, lane := range l.lanes {
 		if err := lane.rewind(ctx, l.plan); err != nil {

@@ -26,7 +26,7 @@ type shape struct {
 }
 
 var shapes = [panels]shape{
-	panelQueue:    {5, 8, 7},
+	panelQueue:    {5, 7, 7},
 	panelAoM:      {6, 14, 6},
 	panelLoss:     {5, 10, 5},
 	panelCDF:      {5, 10, 3},
@@ -74,6 +74,15 @@ func rows(width, height int) []row {
 	}
 	out := stacked(kept, width)
 	spare := height - total(out)
+	for _, p := range []panel{panelQueue, panelLog} { // first whole boxes, then a few lines of what happened
+		for i := range out {
+			if out[i].panels[0] == p {
+				more := min(max(min(out[i].good(), 7)-out[i].height, 0), max(spare, 0))
+				out[i].height += more
+				spare -= more
+			}
+		}
+	}
 	for grown := true; grown && spare > 0; {
 		grown = false
 		for i := range out {

@@ -18,7 +18,7 @@ type Film struct {
 // Record plays the model's tour and returns it as SVG. advance lets the source live through one tick.
 func (f Film) Record(m Model, advance func()) string {
 	next, _ := m.Update(tea.WindowSizeMsg{Width: f.Width, Height: f.Height})
-	var frames []string
+	rows := make([][]string, f.Height) // by row, then by frame
 	ticks := 0
 	for _, scene := range m.options.Story {
 		ticks += scene.Ticks
@@ -32,24 +32,60 @@ func (f Film) Record(m Model, advance func()) string {
 			model := next.(Model)
 			model.snapshot = model.options.Source.Snapshot()
 			model.draw()
-			frames = append(frames, model.cache.grid.SVGRows(looks))
+			for y := range rows {
+				rows[y] = append(rows[y], model.cache.grid.SVGRow(y, looks))
+			}
 		}
 	}
-	return f.picture(frames, fore, back, float64(ticks)/second)
+	return f.picture(rows, looks, fore, back, float64(ticks)/second)
 }
 
-// picture shows every frame for its share of the time, over and over.
-func (f Film) picture(frames []string, fore, back string, seconds float64) string {
-	var b strings.Builder
-	w, h := screen.SVGSize(f.Width, f.Height)
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f">`+"\n", w, h, w, h)
-	b.WriteString(screen.SVGStyle)
-	share := 100 / float64(max(len(frames), 1))
-	fmt.Fprintf(&b, "<style>.f{visibility:hidden;animation:f %.0fs step-end infinite}@keyframes f{0%%{visibility:visible}%.3f%%{visibility:hidden}}</style>\n", seconds, share)
-	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" rx="6" fill="%s"/>`+"\n", back)
-	for i, frame := range frames {
-		fmt.Fprintf(&b, `<g class="t f" fill="%s" style="animation-delay:%.2fs">`+"\n%s</g>\n", fore, seconds*float64(i)/float64(len(frames)), frame)
+// picture shows every frame for its share of the time, over and over. A row that stays the same for several frames is
+// in the picture once.
+func (f Film) picture(rows [][]string, looks []screen.Look, fore, back string, seconds float64) string {
+	var b, body strings.Builder
+	frames := len(rows[0])
+	spans := make(map[int]bool)
+	for _, row := range rows {
+		for from := 0; from < frames; {
+			to := from + 1
+			for to < frames && row[to] == row[from] {
+				to++
+			}
+			if row[from] != "" {
+				writeRow(&body, row[from], from, to, frames, seconds)
+				spans[to-from] = true
+			}
+			from = to
+		}
 	}
-	b.WriteString("</svg>\n")
+	w, h := screen.SVGSize(f.Width, f.Height)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" viewBox="0 0 %d %d" width="%d" height="%d">`+"\n", w, h, w, h)
+	b.WriteString(screen.SVGStyle(looks))
+	b.WriteString("<style>")
+	for n := 1; n < frames; n++ {
+		if spans[n] {
+			fmt.Fprintf(&b, ".f%d{visibility:hidden;animation:f%d %.0fs step-end infinite}@keyframes f%d{0%%{visibility:visible}%.3f%%{visibility:hidden}}", n, n, seconds, n, 100*float64(n)/float64(frames))
+		}
+	}
+	b.WriteString("</style>\n")
+	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" rx="6" fill="%s"/>`+"\n", back)
+	fmt.Fprintf(&b, `<g class="t" fill="%s">`+"\n", fore)
+	b.WriteString(body.String())
+	b.WriteString("</g>\n</svg>\n")
 	return b.String()
+}
+
+// writeRow writes a row that is shown from one frame up to another.
+func writeRow(b *strings.Builder, row string, from, to, frames int, seconds float64) {
+	if to-from == frames {
+		b.WriteString(row)
+		return
+	}
+	// A negative delay starts the animation somewhere in its round, so that nothing is hidden before its first turn.
+	delay := seconds * float64(from) / float64(frames)
+	if delay > 0 {
+		delay -= seconds
+	}
+	fmt.Fprintf(b, `<g class="f%d" style="animation-delay:%.2fs">%s</g>`+"\n", to-from, delay, strings.TrimSuffix(row, "\n"))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/olafctl/olaf/tui/aom"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/eventlog"
+	"github.com/olafctl/olaf/tui/keys"
 	"github.com/olafctl/olaf/tui/loss"
 	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/queue"
@@ -56,7 +57,7 @@ func (m *Model) panel(r screen.Region, p panel, i, focus int, a axes) {
 	}
 	inside := r.Box(frame, border, title, m.title(p, q))
 	if p == panelLog {
-		m.list(r, inside, tabRun, i, eventlog.Columns, focused)
+		m.list(r, inside, tabRun, i, eventlog.Columns(inside.W), focused)
 		m.cache.hits[len(m.cache.hits)-1].focus = focus
 		return
 	}
@@ -69,7 +70,7 @@ func (m *Model) panel(r screen.Region, p panel, i, focus int, a axes) {
 		}
 		queue.Draw(inside, q, m.snapshot.Sampled, selected)
 	case panelAoM:
-		aom.Mean(inside, q, a.span, a.top, theme.Queue(i))
+		aom.Mean(inside, q, m.snapshot.Now, a.span, a.top, theme.Queue(i))
 	case panelSaw:
 		aom.Sawtooth(inside, q, m.snapshot.Now, a.span, a.sawTop, theme.Cluster(int(m.snapshot.Watched)))
 	case panelLoss:
@@ -88,7 +89,7 @@ func (m *Model) title(p panel, q *experiments.QueueSnapshot) string {
 	case panelAoM:
 		return aom.Title(q)
 	case panelSaw:
-		return fmt.Sprintf("AoM of cluster %d", m.snapshot.Watched)
+		return fmt.Sprintf("AoM of cluster %d (%s: next)", m.snapshot.Watched, m.options.Keys.Key(keys.Watch))
 	case panelLoss:
 		return fmt.Sprintf("fate of %s sent", num.Count(q.Counters.Sent))
 	case panelCDF:

@@ -27,7 +27,7 @@ func Demo() []Scene {
 		{9 * second, "Olaf merges instead (⊕): an update whose cluster already waits is added to it. ×5 means five updates in one slot.", -1, speed(100 * olaf.Nanosecond), false},
 		{9 * second, "So a frame that leaves Olaf carries news of many workers, and the Age of Model stays low; under FIFO it grows.", us(4), speed(5 * olaf.Microsecond), false},
 		{10 * second, "Burst after burst: watch 'lost', 'merged', and the age of the models.", -1, speed(15 * olaf.Microsecond), false},
-		{8 * second, "The whole run: same traffic, same link, same number of slots. Try it: 'olafctl tui', then space, '.', enter and '?'.", us(440), speed(50 * olaf.Microsecond), true},
+		{8 * second, "The whole run: same traffic, same link, same number of slots. Try it: 'olafctl tui', then space, '.', enter and '?'.", us(330), speed(8 * olaf.Microsecond), true},
 	}
 }
 

@@ -100,6 +100,7 @@ type Model struct {
 	sortBy  int
 	lists   [tabs]list.State
 	over    overlay
+	helpTop int
 	form    form.Form
 	story   []life.Line
 	filter  edit.Line
@@ -241,7 +242,8 @@ func (m *Model) running() bool {
 	if m.bench != nil && !m.bench.Finished {
 		return true
 	}
-	return m.snapshot != nil && m.snapshot.State == experiments.LiveRunning
+	s := m.snapshot
+	return s != nil && s.Now > 0 && (s.State == experiments.LiveRunning || s.State == experiments.LivePaused)
 }
 
 // Quit says that the person has left.

@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/tui/clusters"
 	"github.com/olafctl/olaf/tui/edit"
 	"github.com/olafctl/olaf/tui/form"
+	"github.com/olafctl/olaf/tui/help"
 	"github.com/olafctl/olaf/tui/keys"
 	"github.com/olafctl/olaf/tui/list"
 )
@@ -33,7 +34,11 @@ func (m Model) key(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 		if action == keys.Quit {
 			break
 		}
-		m.over = none
+		if step, ok := scrolls[action]; ok && m.over == showHelp {
+			m.helpTop = min(max(m.helpTop+step, 0), help.Lines(m.options.Keys)-1)
+			return m, nil
+		}
+		m.over, m.helpTop = none, 0
 		return m, nil
 	}
 	if !bound {
@@ -44,8 +49,18 @@ func (m Model) key(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 	return m, cmd
 }
 
+// scrolls are the actions that move the help, in lines.
+var scrolls = map[keys.Action]int{keys.Up: -1, keys.Down: 1, keys.PageUp: -12, keys.PageDown: 12, keys.Top: -1 << 20, keys.Bottom: 1 << 20}
+
+// panStep is how far lines of the Results page are shifted at once.
+const panStep = 12
+
 // act carries an action out.
 func (m *Model) act(a keys.Action) tea.Cmd {
+	if pan, ok := map[keys.Action]int{keys.SeekForward: panStep, keys.SeekBackward: -panStep}[a]; ok && m.tab == tabResults {
+		m.lists[m.tab].Pan = min(max(m.lists[m.tab].Pan+pan, 0), 20*panStep)
+		return nil
+	}
 	if do, ok := moves[a]; ok {
 		do(m)
 		return nil
@@ -228,13 +243,26 @@ func (m Model) answered(msg tea.KeyMsg, action keys.Action) (tea.Model, tea.Cmd)
 
 // move changes the selection of the page's list. A log that grows is frozen first, so that its lines hold still.
 func (m *Model) move(n int) {
+	if p := m.focused().panel; m.tab == tabRun && p != panelQueue && p != panelLog {
+		m.focusLog()
+	}
 	rows := m.rows()
 	state := &m.lists[m.tab]
-	if m.tab == tabRun && m.running() && !m.frozen {
+	if m.tab == tabRun && m.snapshot != nil && m.snapshot.State == experiments.LiveRunning && !m.frozen {
 		m.frozen = true
 		m.status = "view frozen so that lines hold still; " + m.options.Keys.Key(keys.Freeze) + " goes on"
 	}
 	state.Move(n, len(rows))
+}
+
+// focusLog moves the focus to the log of the focused queue, where there is one.
+func (m *Model) focusLog() {
+	queue := m.focused().queue
+	for i, s := range m.slots() {
+		if s.panel == panelLog && s.queue == queue {
+			m.focus = i
+		}
+	}
 }
 
 // page is how many rows a page key moves.

@@ -95,6 +95,9 @@ func (m *Model) tabBar(r screen.Region) {
 	x := 1
 	for i, name := range tabNames {
 		label := fmt.Sprintf(" %d %s ", i+1, name)
+		if r.W < 100 {
+			label = fmt.Sprintf("%d %s", i+1, name)
+		}
 		style := theme.Dim
 		if tab(i) == m.tab {
 			style = theme.Selected
@@ -104,9 +107,11 @@ func (m *Model) tabBar(r screen.Region) {
 		x = next + 1
 	}
 	text, style := m.state()
-	if x+len([]rune(text)) < r.W {
-		r.Right(r.W-1, 0, style, text)
+	if x+len([]rune(text)) >= r.W {
+		text, _, _ = strings.Cut(text, " ")
+		text += " " + m.snapshot.Speed.String()
 	}
+	r.Right(r.W-1, 0, style, text)
 }
 
 // state is one mark and word for how time goes.
@@ -265,14 +270,40 @@ func (m *Model) inspectionPage(r screen.Region) {
 			head.Text(1, 0, theme.Bad, in.TablesError.Error())
 		}
 	case tabRegisters:
-		columns = registers.Columns
-		head.Text(1, 0, theme.Dim, "* changed since the last look (about twice a second); counters are latched by every look")
+		columns = registers.Columns(r.W)
+		head.Text(1, 0, theme.Dim, "* changed since the last look; a look latches the counters")
 	case tabTestbed:
 		columns = testbed.Columns
 		head.Text(1, 0, theme.Dim, fmt.Sprintf("%d device(s); tables over P4Runtime at %s", len(in.Lanes), in.Target))
 	}
 	inside := rest.Box(screen.Thin, theme.Border, theme.Title, tabNames[m.tab])
+	const aboutRows = 2
+	if inside.H > 3*aboutRows {
+		m.about(inside.Sub(0, inside.H-aboutRows, inside.W, aboutRows))
+		inside = inside.Sub(0, 0, inside.W, inside.H-aboutRows)
+	}
 	m.list(rest, inside, m.tab, 0, columns, true)
+}
+
+// about shows the whole of the selected line.
+func (m *Model) about(r screen.Region) {
+	rows := m.rows()
+	if len(rows) == 0 {
+		return
+	}
+	state := m.lists[m.tab]
+	state.Move(0, len(rows))
+	row := &rows[state.Selected]
+	text := ""
+	for _, c := range row.Cells {
+		text += strings.TrimSpace(c.Text) + "  "
+	}
+	if m.tab == tabRegisters {
+		text = registers.About(m.inspection, row.ID)
+	}
+	for y, line := range chart.Wrap(text, r.W-2) {
+		r.Text(1, y, theme.Dim, line)
+	}
 }
 
 // allRows are a page's lines, before the filter.
@@ -307,7 +338,7 @@ func (m *Model) list(outer, inside screen.Region, t tab, queue int, columns []li
 	list.Draw(inside, columns, rows, state, focused)
 	m.cache.hits = append(m.cache.hits, hit{
 		region: outer, tab: t, focus: m.focus,
-		rows: inside.Sub(0, 1, inside.W, inside.H-1), top: state.Top(len(rows), inside.H-1),
+		rows: list.Body(inside, columns), top: state.Top(len(rows), list.Body(inside, columns).H),
 	})
 	if state.Filter != "" {
 		outer.Right(outer.W-2, 0, theme.Warn, fmt.Sprintf(" /%s: %d ", state.Filter, len(rows)))
@@ -349,7 +380,7 @@ func (m *Model) resultRows() []list.Row {
 }
 
 func (m *Model) liveResults() []string {
-	out := []string{fmt.Sprintf("%-10s %-10s %10s %12s %12s %12s %14s", "queue", "out", "lost", "merged", "delivered", "dropped", "mean AoM")}
+	out := []string{fmt.Sprintf("%-8s %-9s %8s %9s %9s %9s %10s", "queue", "out", "lost", "merged", "delivered", "dropped", "mean AoM")}
 	for i := range m.snapshot.Queues {
 		q := &m.snapshot.Queues[i]
 		c := &q.Counters
@@ -357,9 +388,9 @@ func (m *Model) liveResults() []string {
 		if c.Sent > 0 {
 			lost = 100 * float64(c.Lost()-c.Queued) / float64(c.Sent)
 		}
-		out = append(out, fmt.Sprintf("%-10s %-10v %10s %12d %12d %12d %14s", q.Name, q.OutRate, num.Percent(lost), c.Aggregated, c.Delivered, c.DroppedFull, num.NS(float64(q.MeanAoM))))
+		out = append(out, fmt.Sprintf("%-8s %-9v %8s %9d %9d %9d %10s", q.Name, q.OutRate, num.Percent(lost), c.Aggregated, c.Delivered, c.DroppedFull, num.NS(float64(q.MeanAoM))))
 	}
-	return append(out, "", "Statistics over all runs and the comparison with the paper: 'olafctl bench --tui'.")
+	return append(out, "", "Statistics over all runs, and the paper beside them:", "olafctl bench --tui")
 }
 
 func (m *Model) drawCaption(r screen.Region, caption string) {
@@ -388,7 +419,7 @@ func (m *Model) footer(r screen.Region) {
 func (m *Model) overlay(r screen.Region) {
 	switch m.over {
 	case showHelp:
-		help.Draw(popup(r, r.W-4, r.H-2, "help: any key closes"), m.options.Keys)
+		help.Draw(popup(r, r.W-4, r.H-2, "help: ↑↓ scroll, any other key closes"), m.options.Keys, m.helpTop)
 	case showLife:
 		life.Draw(popup(r, 78, len(m.story)+2, "the life of an update: any key closes"), m.story)
 	case showForm:

@@ -15,14 +15,20 @@ import (
 // Span is the part of the time axis that is shown.
 type Span struct{ From, To olaf.Time }
 
-// recent is which share of the run is shown when not the whole.
-const recent = 8
+// Shares of the run that are shown when not the whole: a hundredth at its start, later an eighth.
+const (
+	recent  = 8
+	atStart = 128
+)
 
 // Window is the span to be shown of a run: the newest part, or all.
 func Window(s *experiments.LiveSnapshot, whole bool) Span {
 	length := s.End
 	if !whole {
-		length = max(s.End/recent, olaf.Time(olaf.Microsecond))
+		for length = s.End / recent; length > s.End/atStart && length > 2*s.Now; {
+			length /= 2
+		}
+		length = max(length, olaf.Time(olaf.Microsecond))
 	}
 	if whole || s.Now <= length {
 		return Span{0, max(length, 1)}
@@ -38,6 +44,9 @@ func Top(s *experiments.LiveSnapshot, span Span) float64 {
 			if p.At >= span.From && p.At <= span.To {
 				top = max(top, p.AoM)
 			}
+		}
+		if q := &s.Queues[i]; q.AoMNow.Known() {
+			top = max(top, float64(q.AoMNow))
 		}
 	}
 	return niceCeiling(top)
@@ -60,13 +69,13 @@ func SawTop(s *experiments.LiveSnapshot, span Span) float64 {
 	return niceCeiling(top)
 }
 
-// niceCeiling rounds up to 1, 2 or 5 times a power of ten, so that an axis changes rarely.
+// niceCeiling rounds up to one of a few figures times a power of ten, so that an axis changes rarely.
 func niceCeiling(v float64) float64 {
 	if !(v > 0) || v > 1e18 {
 		return 1000
 	}
 	for step := 1.0; ; step *= 10 {
-		for _, m := range []float64{1, 2, 5} {
+		for _, m := range []float64{1, 1.5, 2, 3, 4, 6, 8} {
 			if v <= m*step {
 				return m * step
 			}
@@ -84,12 +93,15 @@ func axes(span Span, top float64) chart.Axes {
 func ns(t olaf.Time) float64 { return float64(t) / float64(olaf.Nanosecond) }
 
 // Mean draws the age averaged over clusters against time.
-func Mean(r screen.Region, q *experiments.QueueSnapshot, span Span, top float64, style screen.Style) {
+func Mean(r screen.Region, q *experiments.QueueSnapshot, now olaf.Time, span Span, top float64, style screen.Style) {
 	var points []chart.Point
 	for _, p := range q.Series {
 		if p.At >= span.From && p.At <= span.To && p.AoM > 0 {
 			points = append(points, chart.Point{X: ns(p.At), Y: p.AoM})
 		}
+	}
+	if q.AoMNow.Known() {
+		points = append(points, chart.Point{X: ns(now), Y: float64(q.AoMNow)})
 	}
 	if len(points) == 0 {
 		r.Text(0, 0, theme.Dim, "no delivery yet")
@@ -135,7 +147,7 @@ func clipped(p []chart.Point, x float64) []chart.Point {
 
 // Title says the age now and its time average.
 func Title(q *experiments.QueueSnapshot) string {
-	return fmt.Sprintf("AoM, mean over clusters: now %s, average %s", known(float64(q.AoMNow)), known(float64(q.MeanAoM)))
+	return fmt.Sprintf("AoM now %s, mean %s", known(float64(q.AoMNow)), known(float64(q.MeanAoM)))
 }
 
 func known(v float64) string { return num.NS(v) }

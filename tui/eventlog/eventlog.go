@@ -12,8 +12,18 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Columns of the log.
-var Columns = []list.Column{{Name: "time", Width: 12, Right: true}, {Name: "what"}, {Name: "seq", Width: 5, Right: true}, {Name: "frame", Width: 6, Right: true}}
+// wideEnough is how wide a log must be for all columns.
+const wideEnough = 48
+
+// Columns of a log of a width: where room is short, the time and what happened.
+func Columns(width int) []list.Column {
+	if width < wideEnough {
+		return columns[:2]
+	}
+	return columns
+}
+
+var columns = []list.Column{{Name: "time", Width: 12, Right: true}, {Name: "what"}, {Name: "seq", Width: 5, Right: true}, {Name: "frame", Width: 6, Right: true}}
 
 // Rows are the log's lines, newest first; a row's id is the update's number.
 func Rows(q *experiments.QueueSnapshot) []list.Row {

@@ -9,32 +9,51 @@ import (
 
 const columnWidth = 56
 
-// Draw draws the bindings by group, in as many columns as fit.
-func Draw(r screen.Region, m *keys.Map) {
-	x, y, group := 0, 0, ""
+// line is one row of the help: a group's name, or a key and what it does.
+type line struct {
+	label, about string
+	group        bool
+}
+
+func all(m *keys.Map) []line {
+	var out []line
+	group := ""
 	for _, b := range m.Bindings() {
-		need := 1
 		if b.Group != group {
-			need = 3
-		}
-		if y+need > r.H {
-			if x, y = x+columnWidth, 0; x+columnWidth/2 > r.W {
-				r.Right(r.W, r.H-1, theme.Warn, "more on a larger terminal")
-				return
+			if group != "" {
+				out = append(out, line{})
 			}
-		}
-		column := r.Sub(x, 0, columnWidth-2, r.H)
-		if b.Group != group {
-			if y > 0 {
-				y++
-			}
-			column.Text(0, y, theme.Title, b.Group)
 			group = b.Group
-			y++
+			out = append(out, line{group, "", true})
 		}
-		column.Sub(0, 0, 18, r.H).Text(1, y, theme.Key, keys.Label(b.Keys))
-		column.Text(18, y, theme.Text, b.About)
-		y++
+		out = append(out, line{keys.Label(b.Keys), b.About, false})
+	}
+	return out
+}
+
+// Lines is how many rows the help has.
+func Lines(m *keys.Map) int { return len(all(m)) }
+
+// Draw draws the bindings by group from row top on, in as many columns as fit.
+func Draw(r screen.Region, m *keys.Map, top int) {
+	lines := all(m)
+	columns := max(r.W/columnWidth, 1)
+	if columns*r.H >= len(lines) {
+		top = 0
+	}
+	top = min(max(top, 0), max(len(lines)-r.H, 0))
+	for i, l := range lines[top:] {
+		x, y := i/max(r.H, 1), i%max(r.H, 1)
+		if x >= columns {
+			break
+		}
+		column := r.Sub(x*columnWidth, y, columnWidth-2, 1)
+		if l.group {
+			column.Text(0, 0, theme.Title, l.label)
+			continue
+		}
+		column.Sub(0, 0, 18, 1).Text(1, 0, theme.Key, l.label)
+		column.Text(18, 0, theme.Text, l.about)
 	}
 }
 
@@ -42,24 +61,14 @@ func Draw(r screen.Region, m *keys.Map) {
 func Footer(r screen.Region, m *keys.Map) {
 	x := 0
 	for _, b := range m.Bindings() {
-		if !b.Short {
+		if b.Brief == "" {
 			continue
 		}
-		label, about := keys.Label(b.Keys[:1]), short(b.About)
+		label, about := keys.Label(b.Keys[:1]), b.Brief
 		if x+len(label)+len(about)+3 > r.W {
 			return
 		}
 		x = r.Text(x, 0, theme.Key, label) + 1
 		x = r.Text(x, 0, theme.Dim, about) + 2
 	}
-}
-
-// short is the part of a description before its first comma or semicolon.
-func short(about string) string {
-	for i, c := range about {
-		if c == ';' || c == ',' {
-			return about[:i]
-		}
-	}
-	return about
 }

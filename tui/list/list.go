@@ -13,6 +13,7 @@ type State struct {
 	Selected int
 	Offset   int
 	Filter   string
+	Pan      int // columns that lines are shifted to the left
 }
 
 // Column is a heading; Width 0 takes what is left.
@@ -80,10 +81,13 @@ func Draw(r screen.Region, columns []Column, rows []Row, s State, focused bool) 
 		return
 	}
 	at := positions(columns, r.W)
-	for i, c := range columns {
-		put(r, at[i], at[i+1], 0, Cell{c.Name, theme.Strong}, c.Right)
+	body := r
+	if headed(columns) {
+		for i, c := range columns {
+			put(r, at[i], at[i+1], 0, Cell{c.Name, theme.Strong}, c.Right)
+		}
+		body = r.Sub(0, 1, r.W, r.H-1)
 	}
-	body := r.Sub(0, 1, r.W, r.H-1)
 	if len(rows) == 0 {
 		text := "nothing yet"
 		if s.Filter != "" {
@@ -98,7 +102,9 @@ func Draw(r screen.Region, columns []Column, rows []Row, s State, focused bool) 
 		row := &rows[top+y]
 		for i := range columns {
 			if i < len(row.Cells) {
-				put(body, at[i], at[i+1], y, row.Cells[i], columns[i].Right)
+				c := row.Cells[i]
+				c.Text = panned(c.Text, s.Pan)
+				put(body, at[i], at[i+1], y, c, columns[i].Right)
 			}
 		}
 		if focused && top+y == s.Selected {
@@ -109,6 +115,32 @@ func Draw(r screen.Region, columns []Column, rows []Row, s State, focused bool) 
 		thumb := top * (body.H - 1) / max(len(rows)-body.H, 1)
 		body.Set(body.W-1, thumb, '▐', theme.Dim)
 	}
+}
+
+// headed says whether any column has a heading.
+func headed(columns []Column) bool {
+	for _, c := range columns {
+		if c.Name != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Body is the part of a list's region that holds its rows.
+func Body(r screen.Region, columns []Column) screen.Region {
+	if headed(columns) {
+		return r.Sub(0, 1, r.W, r.H-1)
+	}
+	return r
+}
+
+func panned(text string, n int) string {
+	if n <= 0 {
+		return text
+	}
+	runes := []rune(text)
+	return string(runes[min(n, len(runes)):])
 }
 
 // positions is where each column starts, and where the last one ends.

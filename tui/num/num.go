@@ -48,7 +48,12 @@ func figures(v float64) string {
 }
 
 // NS writes nanoseconds as 1.23us.
-func NS(ns float64) string { return scaled(ns, "", times) }
+func NS(ns float64) string {
+	if ns == 0 {
+		return "0"
+	}
+	return scaled(ns, "", times)
+}
 
 // Duration writes a span.
 func Duration(d olaf.Duration) string { return NS(d.NS()) }

@@ -147,7 +147,7 @@ func Fate(e *experiments.LiveEvent) (string, screen.Style) {
 	who := fmt.Sprintf("c%d/w%d", e.Cluster, e.Worker)
 	switch {
 	case e.Kind.Dropped():
-		return "✗ " + who + " " + e.Kind.String(), theme.Bad
+		return "✗ " + who + " " + strings.ReplaceAll(e.Kind.String(), "_", " "), theme.Bad
 	case e.Kind == experiments.LiveDelivered:
 		return fmt.Sprintf("◀ c%d ×%d delivered", e.Cluster, e.Count), theme.Strong
 	case e.Kind == experiments.LiveStarted:
@@ -157,5 +157,5 @@ func Fate(e *experiments.LiveEvent) (string, screen.Style) {
 	case e.Kind.String() == "appended":
 		return "+ " + who + " appended", theme.Text
 	}
-	return "↻ " + who + " " + e.Kind.String(), theme.Warn
+	return "↻ " + who + " " + strings.ReplaceAll(e.Kind.String(), "_", " "), theme.Warn
 }

@@ -9,8 +9,15 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Columns of the list.
-var Columns = []list.Column{{Name: "register", Width: 32}, {Name: "address", Width: 9}, {Name: "value", Width: 19, Right: true}, {Name: "decoded"}}
+// Columns of a list of a width; every row has all cells, and a narrow list shows them shorter.
+func Columns(width int) []list.Column {
+	if width >= 110 {
+		return wide
+	}
+	return []list.Column{{Name: "register", Width: 26}, {Name: "address", Width: 8}, {Name: "value", Width: 18, Right: true}, {Name: "decoded"}}
+}
+
+var wide = []list.Column{{Name: "register", Width: 32}, {Name: "address", Width: 9}, {Name: "value", Width: 19, Right: true}, {Name: "decoded"}}
 
 // Changed is which registers differ between two looks, by address.
 func Changed(before, after *experiments.Inspection) map[uint32]bool {
@@ -29,6 +36,16 @@ func Changed(before, after *experiments.Inspection) map[uint32]bool {
 		}
 	}
 	return out
+}
+
+// About is what a register is for; empty for none of in.
+func About(in *experiments.Inspection, address int64) string {
+	for i := range in.Registers {
+		if r := &in.Registers[i]; int64(r.Address) == address {
+			return r.Name + ": " + r.Decoded + ". " + r.Doc
+		}
+	}
+	return ""
 }
 
 // Rows are the registers by address; a changed one is marked with a star.

@@ -2,6 +2,7 @@ package screen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -13,80 +14,101 @@ type Look struct {
 
 // Measures of a cell in a picture.
 const (
-	cellWidth  = 8.4
-	cellHeight = 17.0
-	margin     = 8.0
+	cellWidth  = 8
+	cellHeight = 16
+	margin     = 8
 )
 
 // SVGSize is how large a picture of w × h cells is.
-func SVGSize(w, h int) (width, height float64) {
-	return float64(w)*cellWidth + 2*margin, float64(h)*cellHeight + 2*margin
+func SVGSize(w, h int) (width, height int) {
+	return w*cellWidth + 2*margin, h*cellHeight + 2*margin
 }
 
 // SVG is the grid as a picture of text, which stays text: it can be searched and copied.
 func (s *Screen) SVG(looks []Look, fore, back string) string {
 	var b strings.Builder
 	w, h := SVGSize(s.width, s.height)
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %.0f %.0f" width="%.0f" height="%.0f">`+"\n", w, h, w, h)
-	b.WriteString(SVGStyle)
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" viewBox="0 0 %d %d" width="%d" height="%d">`+"\n", w, h, w, h)
+	b.WriteString(SVGStyle(looks))
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" rx="6" fill="%s"/>`+"\n", back)
 	fmt.Fprintf(&b, `<g class="t" fill="%s">`+"\n", fore)
-	b.WriteString(s.SVGRows(looks))
+	for y := range s.height {
+		b.WriteString(s.SVGRow(y, looks))
+	}
 	b.WriteString("</g>\n</svg>\n")
 	return b.String()
 }
 
-// SVGStyle is what the rows of SVGRows need in the picture around them.
-const SVGStyle = `<style>.t{font:14px ui-monospace,Menlo,Consolas,"DejaVu Sans Mono",monospace;white-space:pre}.b{font-weight:700}</style>` + "\n"
-
-// SVGRows is the inside of a picture: one text element a row, one span a style.
-func (s *Screen) SVGRows(looks []Look) string {
+// SVGStyle is what the rows of SVGRow need in the picture around them: one class a style.
+func SVGStyle(looks []Look) string {
 	var b strings.Builder
-	for y := range s.height {
-		s.svgRow(&b, y, looks)
+	b.WriteString("<style>.t{font:13.28px ui-monospace,Menlo,Consolas,\"DejaVu Sans Mono\",monospace;white-space:pre}")
+	for i, l := range looks {
+		if l.Fore != "" {
+			fmt.Fprintf(&b, ".s%d{fill:%s}", i, l.Fore)
+		}
+		if l.Bold {
+			fmt.Fprintf(&b, ".s%d{font-weight:700}", i)
+		}
 	}
+	b.WriteString("</style>\n")
 	return b.String()
 }
 
-func (s *Screen) svgRow(b *strings.Builder, y int, looks []Look) {
+// SVGRow is one row of the grid: the grounds of its cells, then its text with one span a style. It is empty for a blank
+// row.
+func (s *Screen) SVGRow(y int, looks []Look) string {
 	row := s.cells[y*s.width : (y+1)*s.width]
 	end := len(row)
 	for end > 0 && row[end-1].Rune == ' ' && look(looks, row[end-1].Style).Back == "" {
 		end--
 	}
-	base := margin + float64(y)*cellHeight
-	var text strings.Builder
+	var ground, text strings.Builder
 	for x := 0; x < end; {
 		from, style := x, row[x].Style
-		blank := true
+		blank, back := true, look(looks, style).Back
 		for ; x < end && row[x].Style == style; x++ {
+			if back == "" && row[x].Rune == ' ' && (x+1 == end || row[x+1].Rune == ' ') {
+				break // pictures need not keep blanks: what follows them has a place of its own
+			}
 			blank = blank && row[x].Rune == ' '
 		}
-		l := look(looks, style)
-		if l.Back != "" {
-			fmt.Fprintf(b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%.1f" fill="%s"/>`, margin+float64(from)*cellWidth, base, float64(x-from)*cellWidth, cellHeight, l.Back)
+		x = max(x, from+1)
+		if back != "" {
+			fmt.Fprintf(&ground, `<rect x="%d" y="%d" width="%d" height="%d" fill="%s"/>`, margin+from*cellWidth, margin+y*cellHeight, (x-from)*cellWidth, cellHeight, back)
 		}
-		if blank {
-			continue
+		if !blank {
+			writeSpan(&text, row[from:x], from, style, look(looks, style) != Look{})
 		}
-		first := from
-		for row[first].Rune == ' ' {
-			first++
-		}
-		fmt.Fprintf(&text, `<tspan x="%.1f"`, margin+float64(first)*cellWidth)
-		if l.Fore != "" {
-			fmt.Fprintf(&text, ` fill="%s"`, l.Fore)
-		}
-		if l.Bold {
-			text.WriteString(` class="b"`)
-		}
-		text.WriteByte('>')
-		writeEscaped(&text, row[first:x])
-		text.WriteString("</tspan>")
 	}
 	if text.Len() > 0 {
-		fmt.Fprintf(b, `<text y="%.1f">%s</text>`+"\n", base+13, text.String())
+		fmt.Fprintf(&ground, `<text y="%d">%s</text>`+"\n", margin+y*cellHeight+12, text.String())
 	}
+	return ground.String()
+}
+
+func braille(cells []Cell) bool {
+	return slices.ContainsFunc(cells, func(c Cell) bool { return c.Rune >= 0x2800 && c.Rune < 0x2900 })
+}
+
+// writeSpan writes cells of one style from column x on.
+func writeSpan(b *strings.Builder, cells []Cell, x int, style Style, styled bool) {
+	for cells[0].Rune == ' ' {
+		cells, x = cells[1:], x+1
+	}
+	for cells[len(cells)-1].Rune == ' ' {
+		cells = cells[:len(cells)-1]
+	}
+	fmt.Fprintf(b, `<tspan x="%d"`, margin+x*cellWidth)
+	if braille(cells) { // few fonts have these patterns, and fallbacks are wider
+		fmt.Fprintf(b, ` textLength="%d" lengthAdjust="spacingAndGlyphs"`, len(cells)*cellWidth)
+	}
+	if styled {
+		fmt.Fprintf(b, ` class="s%d"`, style)
+	}
+	b.WriteByte('>')
+	writeEscaped(b, cells)
+	b.WriteString("</tspan>")
 }
 
 func look(looks []Look, s Style) Look {

@@ -10,7 +10,7 @@ import (
 )
 
 // Columns of the list.
-var Columns = []list.Column{{Name: "table", Width: 22}, {Name: "key", Width: 24}, {Name: "action"}}
+var Columns = []list.Column{{Name: "table", Width: 22}, {Name: "key", Width: 15}, {Name: "action"}}
 
 // Rows are all entries, table by table.
 func Rows(in *experiments.Inspection) []list.Row {
