@@ -38,6 +38,9 @@ func tightNote(t aomcheck.Tight) string {
 	return fmt.Sprintf("the least bound that was proved is %v; %v is violated", t.Proved, t.Violated)
 }
 
+// maxBroken is how many violations of one path are printed.
+const maxBroken = 8
+
 func printVerdict(env *environment, v *aomcheck.Verdict) error {
 	p, w := &v.Problem, env.stdout
 	by := v.Solver
@@ -53,7 +56,11 @@ func printVerdict(env *environment, v *aomcheck.Verdict) error {
 		return nil
 	}
 	fmt.Fprintln(w, "\ncounter-example, replayed:")
-	for _, broken := range v.Judgement.Broken {
+	for i, broken := range v.Judgement.Broken {
+		if i == maxBroken {
+			fmt.Fprintf(w, "  … and %d more\n", len(v.Judgement.Broken)-i)
+			break
+		}
 		fmt.Fprintf(w, "  %s\n", broken)
 	}
 	fmt.Fprintln(w)

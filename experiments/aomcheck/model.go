@@ -3,6 +3,7 @@ package aomcheck
 import (
 	"fmt"
 	"math/rand/v2"
+	"sort"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/aomcheck/smt"
@@ -24,6 +25,7 @@ type model struct {
 type stream struct {
 	c       *Cluster
 	arrival []smt.Lin
+	lo, hi  []int64 // range of each arrival
 	jitter  []smt.Lin
 	phase   smt.Lin
 	sent    []smt.Bool
@@ -122,6 +124,8 @@ func (m *model) arrivals(u int) stream {
 		}
 		st.jitter = append(st.jitter, j)
 		st.arrival = append(st.arrival, a.Plus(j))
+		lo, hi := m.s.Range(st.arrival[k])
+		st.lo, st.hi = append(st.lo, lo), append(st.hi, hi)
 		if k > 0 {
 			m.s.Assert(eq("updates of a cluster arrive in order", u, k), m.s.Lt(st.arrival[k-1], st.arrival[k]))
 		}
@@ -135,24 +139,35 @@ func (m *model) separate() {
 	if gap == 0 {
 		return
 	}
-	m.pairs(func(u, k, v, n int) {
+	m.pairs(gap, func(u, k, v, n int) {
 		a, b := m.streams[u].arrival[k], m.streams[v].arrival[n]
 		m.s.Assert(fmt.Sprintf("assumed separation u=%d k=%d v=%d n=%d", u, k, v, n),
 			smt.Or(m.s.Le(a.Shift(gap), b), m.s.Le(b.Shift(gap), a)))
 	})
 }
 
-// pairs visits every pair of updates of different clusters once.
-func (m *model) pairs(visit func(u, k, v, n int)) {
+// pairs visits every pair of updates of different clusters once that may arrive within reach of each other.
+func (m *model) pairs(reach int64, visit func(u, k, v, n int)) {
 	for u := range m.streams {
 		for v := u + 1; v < len(m.streams); v++ {
 			for k := range m.streams[u].arrival {
-				for n := range m.streams[v].arrival {
+				from, to := m.near(v, u, k, reach, reach)
+				for n := from; n < to; n++ {
 					visit(u, k, v, n)
 				}
 			}
 		}
 	}
+}
+
+// near is the range of v's updates that may arrive from back before update k of u to ahead after it. It keeps the number of
+// pairs that are looked at all linear in the horizon.
+func (m *model) near(v, u, k int, back, ahead int64) (from, to int) {
+	st, lo, hi := &m.streams[v], m.streams[u].lo[k], m.streams[u].hi[k]
+	n := len(st.arrival)
+	from = sort.Search(n, func(i int) bool { return st.hi[i]+back >= lo })
+	to = sort.Search(n, func(i int) bool { return st.lo[i] > hi+ahead })
+	return from, max(from, to)
 }
 
 // arrivedBefore says that update n of v is ahead of update k of u: it came earlier, or at the same instant and from a

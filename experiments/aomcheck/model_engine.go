@@ -172,7 +172,8 @@ func (m *model) start(u, k int, starts, last [][]smt.Lin) {
 		if v == u {
 			continue
 		}
-		for n := range m.streams[v].arrival {
+		from, to := m.near(v, u, k, m.maxWait+m.service, 0)
+		for n := from; n < to; n++ {
 			after(smt.And(m.streams[v].frame[n], m.arrivedBefore(v, n, u, k)), starts[v][n].Shift(m.service))
 		}
 	}
@@ -186,7 +187,8 @@ func (m *model) fill(u, k int, starts [][]smt.Lin) {
 	var taken, leaving []smt.Bool
 	for v := range m.streams {
 		var waiting []smt.Bool
-		for n := range m.streams[v].arrival {
+		from, to := m.near(v, u, k, m.maxWait+m.service, 0)
+		for n := from; n < to; n++ {
 			if v == u && n >= k {
 				break
 			}

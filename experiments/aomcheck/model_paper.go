@@ -25,7 +25,7 @@ func (m *model) paper() {
 			m.paperQueue(u, k, waits[u][k], own)
 		}
 	}
-	m.pairs(func(u, k, v, n int) {
+	m.pairs(m.maxWait+m.service, func(u, k, v, n int) {
 		a, b := &m.streams[u], &m.streams[v]
 		apart := smt.Or(m.s.Le(a.depart[k].Shift(m.service), b.depart[n]), m.s.Le(b.depart[n].Shift(m.service), a.depart[k]))
 		m.s.Assert(fmt.Sprintf("12.3 departures p/C apart u=%d k=%d v=%d n=%d", u, k, v, n),
@@ -82,7 +82,8 @@ func (m *model) paperQueue(u, k int, wait smt.Lin, own int64) {
 		}
 		other := &m.streams[v]
 		var some []smt.Bool
-		for n := range other.arrival {
+		from, to := m.near(v, u, k, m.maxWait, 0)
+		for n := from; n < to; n++ {
 			some = append(some, smt.And(other.frame[n], m.s.Lt(other.arrival[n], a), m.s.Lt(a, other.depart[n])))
 		}
 		id := fmt.Sprintf("Q.%d.%d.%d", u, k, v)

@@ -1,9 +1,11 @@
 package aomcheck
 
 import (
+	"cmp"
 	"fmt"
 	"image/color"
 	"io"
+	"slices"
 	"strings"
 
 	"gonum.org/v1/plot"
@@ -33,6 +35,8 @@ func (r *Run) corners(u int) []corner {
 const (
 	plotColumns = 72
 	plotRows    = 7
+	// plotClusters is how many clusters are drawn: those with the worst peaks, and starved ones last.
+	plotClusters = 6
 )
 
 // window is the part of a run that Plot draws.
@@ -77,8 +81,9 @@ func (p *Problem) Plot(r *Run) string {
 		}
 	}
 	var b strings.Builder
-	for u, cluster := range p.Clusters {
-		fmt.Fprintf(&b, "AoM of %s\n", cluster.Name)
+	drawn := r.worstClusters()
+	for _, u := range drawn {
+		fmt.Fprintf(&b, "AoM of %s\n", p.Clusters[u].Name)
 		cells := newCells()
 		if bound, _ := p.boundsOf(u); bound > 0 {
 			cells.dash(float64(p.inSteps(r, bound)) / float64(top))
@@ -97,7 +102,28 @@ func (p *Problem) Plot(r *Run) string {
 	}
 	from, to := tidy(p.span(r, shown.from)), tidy(p.span(r, shown.to))
 	fmt.Fprintf(&b, "%10s +%s\n%10s  %s%*s\n", "", strings.Repeat("-", plotColumns), "", from, plotColumns-len(from), to)
+	if left := len(p.Clusters) - len(drawn); left > 0 {
+		fmt.Fprintf(&b, "(%d clusters with lower peaks are not drawn)\n", left)
+	}
 	return b.String()
+}
+
+// worstClusters are the plotClusters clusters with the highest peaks, by rising number.
+func (r *Run) worstClusters() []int {
+	all := make([]int, len(r.Deliveries))
+	for u := range all {
+		all[u] = u
+	}
+	peak := func(u int) int64 {
+		if len(r.Deliveries[u]) == 0 {
+			return 0
+		}
+		return r.worst(u).Peak
+	}
+	slices.SortStableFunc(all, func(a, b int) int { return cmp.Compare(peak(b), peak(a)) })
+	all = all[:min(len(all), plotClusters)]
+	slices.Sort(all)
+	return all
 }
 
 type cells [][]rune

@@ -86,6 +86,19 @@ func Verify(ctx context.Context, p Problem, opt Options) (*Verdict, error) {
 	ctx, cancel := context.WithTimeout(ctx, opt.Limit)
 	defer cancel()
 
+	if opt.Simulate > 0 && v.Problem.Model == Engine {
+		run, err := v.search(ctx, opt.Simulate)
+		if err != nil {
+			return nil, err
+		}
+		if run != nil {
+			v.Answer, v.Solver, v.Counterexample, v.Judgement = Violated, "simulation", run, v.Problem.Judge(run)
+			if opt.Dump == nil {
+				v.Wall = time.Since(start)
+				return v, nil
+			}
+		}
+	}
 	m := build(&v.Problem)
 	query := m.fork()
 	query.violate()
@@ -97,16 +110,9 @@ func Verify(ctx context.Context, p Problem, opt Options) (*Verdict, error) {
 			return nil, err
 		}
 	}
-	if opt.Simulate > 0 && v.Problem.Model == Engine {
-		run, err := v.search(ctx, opt.Simulate)
-		if err != nil {
-			return nil, err
-		}
-		if run != nil {
-			v.Answer, v.Solver, v.Counterexample, v.Judgement = Violated, "simulation", run, v.Problem.Judge(run)
-			v.Wall = time.Since(start)
-			return v, nil
-		}
+	if v.Answer != "" {
+		v.Wall = time.Since(start)
+		return v, nil
 	}
 	opt.Progress(fmt.Sprintf("%d variables, %d assertions; asking %s", v.Script.Variables, v.Script.Assertions, names(opt.Solvers)))
 	answer, err := opt.ask(ctx, text)
