@@ -99,9 +99,11 @@ func runFig8(ctx context.Context, o Options) (Report, error) {
 		ol, fi := final["olaf "+rate.name], final["fifo "+rate.name]
 		f.say("at %s Olaf ends at %s and FIFO at %s: a difference of %.0f in reward", rate.name,
 			meanCell(ol.Mean, float64(ol.CI95)), meanCell(fi.Mean, float64(fi.CI95)), float64(ol.Mean-fi.Mean))
+		gain := results.Describe(nil, "our rewards are below zero, where a percentage of them means nothing")
 		if fi.Mean > 0 && ol.Mean > 0 {
-			ours["fig8.reward_over_fifo."+rate.id] = describe([]float64{100 * float64((ol.Mean-fi.Mean)/fi.Mean)})
+			gain = describe([]float64{100 * float64((ol.Mean-fi.Mean)/fi.Mean)})
 		}
+		ours["fig8.reward_over_fifo."+rate.id] = gain
 	}
 	f.compare(ours)
 	f.say("the paper's percentages need rewards above zero; where ours are below, a percentage of them means nothing and is not given")

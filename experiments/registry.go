@@ -30,8 +30,9 @@ type Options struct {
 	Runs   int
 	Seed   uint64
 	Quick  bool // fewer runs or shorter ones, for a first look; the report says so
-	// Keep is a folder in which experiments that train for long keep what is finished and find it again; empty for none.
-	Keep string
+	// Trainings is a folder in which experiments that train for long keep what is finished and find it again; empty for
+	// none.
+	Trainings string
 	// Stream receives the events; nil for none.
 	Stream *Stream
 	// Progress is called as work is done, from any goroutine; nil for none.

@@ -31,12 +31,12 @@ type Reproduction struct {
 	Invalid []string `json:"invalid"`
 }
 
-// Reproduce runs the experiments one after the other and sets every published number that they reach beside ours; with
-// all short ones, also those that none of them reached. What was done before an error comes back with it.
-func Reproduce(ctx context.Context, chosen []Experiment, o Options) (*Reproduction, error) {
+// Reproduce runs the experiments one after the other, each by run, and sets every published number that they reach beside
+// ours; with all short ones, also those that none of them reached. What was done before an error comes back with it.
+func Reproduce(ctx context.Context, chosen []Experiment, run func(context.Context, Experiment) (Report, error)) (*Reproduction, error) {
 	r := &Reproduction{Schema: ReproduceSchema, Missed: []string{}, Invalid: []string{}}
 	for _, e := range chosen {
-		report, err := e.Run(ctx, o)
+		report, err := run(ctx, e)
 		if err != nil {
 			return r.judged(), fmt.Errorf("%s: %w", e.Name, err)
 		}
@@ -55,9 +55,13 @@ func Reproduce(ctx context.Context, chosen []Experiment, o Options) (*Reproducti
 // addUnreached lists the claims that no experiment measured, so that nothing published is passed over in silence.
 func (r *Reproduction) addUnreached() {
 	for _, row := range paper.Compare(nil) {
-		if !slices.ContainsFunc(r.Paper, func(p results.PaperRow) bool { return p.ID == row.ID }) {
-			r.Paper = append(r.Paper, row)
+		if slices.ContainsFunc(r.Paper, func(p results.PaperRow) bool { return p.ID == row.ID }) {
+			continue
 		}
+		if _, err := Find(row.Artefact); err == nil && !slices.Contains(r.Experiments, row.Artefact) {
+			row.Note = "its experiment was left out; run 'olafctl reproduce " + row.Artefact + "'"
+		}
+		r.Paper = append(r.Paper, row)
 	}
 }
 

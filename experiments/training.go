@@ -31,9 +31,9 @@ type learned struct {
 	Network engine.Stats `json:"network"`
 }
 
-// trainAll runs all trainings, one after the other, each on all processors. Finished ones are kept in o.Keep, if that
-// is set, and found there again: a run that was interrupted goes on where it was. The results are in order; after an
-// error or an interrupt those that are missing are nil.
+// trainAll runs all trainings, one after the other, each on all processors. Finished ones are kept in
+// o.Trainings, if that is set, and found there again: a run that was interrupted goes on where it was. The results are in
+// order; after an error or an interrupt those that are missing are nil.
 func trainAll(ctx context.Context, o *Options, jobs []rl.Config) ([]*learned, error) {
 	out := make([]*learned, len(jobs))
 	for i := range jobs {
@@ -70,7 +70,7 @@ func (s *share) Generated(u *trace.Update, _ *ppo.Weights) error {
 }
 
 func trainOne(ctx context.Context, o *Options, c rl.Config, progress *share) (*learned, error) {
-	path, err := keptPath(o.Keep, &c)
+	path, err := keptPath(o.Trainings, &c)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ func trainOne(ctx context.Context, o *Options, c rl.Config, progress *share) (*l
 	if err != nil {
 		return nil, fmt.Errorf("keep a training: %w", err)
 	}
-	if err := os.MkdirAll(o.Keep, 0o755); err != nil {
+	if err := os.MkdirAll(o.Trainings, 0o755); err != nil {
 		return nil, err
 	}
 	return l, renameio.WriteFile(path, doc, 0o644)

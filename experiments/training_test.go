@@ -27,7 +27,7 @@ func TestFinishedTrainingsAreKept(t *testing.T) {
 	keep := t.TempDir()
 	ctx, cancel := context.WithCancel(context.Background())
 	steps := 0
-	o := Options{Keep: keep, Progress: func(done, total int) {
+	o := Options{Trainings: keep, Progress: func(done, total int) {
 		if steps = done; done > perTraining { // in the second training
 			cancel()
 		}
@@ -68,7 +68,7 @@ func TestDamagedKeptTrainingIsSaid(t *testing.T) {
 	if err := os.WriteFile(path, []byte(`{"curves": [`), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := trainAll(context.Background(), &Options{Keep: keep}, []rl.Config{c}); err == nil || !strings.Contains(err.Error(), "delete it") {
+	if _, err := trainAll(context.Background(), &Options{Trainings: keep}, []rl.Config{c}); err == nil || !strings.Contains(err.Error(), "delete it") {
 		t.Errorf("error %v", err)
 	}
 }

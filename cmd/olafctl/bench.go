@@ -5,18 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/fpga/engine"
-	"github.com/olafctl/olaf/results/store"
 )
 
 // benchFlags are the flags of bench, on top of the defaults of table1.
 type benchFlags struct {
+	keepFlags
 	spec     experiments.Spec
 	outRates []string
 	versus   string
@@ -28,8 +27,6 @@ type benchFlags struct {
 	to       exports
 	pcap     string
 	trace    traceTrafficFlags
-	store    storeFlag
-	keep     bool
 	quiet    bool
 	tui      bool
 	view     viewFlags
@@ -64,10 +61,9 @@ bytes on the twin.`,
 	flags.StringVar(&f.to.xlsx, "xlsx", "", "write a workbook to this file")
 	flags.StringVar(&f.to.report, "report", "", "write a self-contained HTML report to this file")
 	flags.StringVar(&f.pcap, "pcap", "", "write what reached the parameter server in the first run at the first output rate: .pcapng or .pcap")
-	flags.BoolVar(&f.keep, "keep", true, "keep the run in the store; see 'olafctl runs'")
 	flags.BoolVar(&f.to.force, "force", false, "replace output files that exist")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
-	f.store.add(cmd)
+	f.keepFlags.add(cmd)
 	addFormatFlag(cmd, &f.format)
 	addDeviceFlag(cmd, &f.device)
 	return cmd
@@ -143,17 +139,14 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 	if f.listen != "" && !f.tui {
 		sinks = append(sinks, &announcer{env, f.listen})
 	}
-	kept := f.keeper(env, started)
-	if kept != nil {
-		sinks = append(sinks, kept.sink)
-	}
-	stream := experiments.NewStream(sinks...)
+	kept := f.bench(env, started)
+	stream := experiments.NewStream(append(sinks, kept.sinks()...)...)
 	report, err := f.carryOut(cmd.Context(), env, stream)
 	if report == nil {
 		return errors.Join(err, kept.abort())
 	}
 	stamp(env, started, report)
-	if err := errors.Join(interrupted(err), kept.finish(env, report, f.quiet), printReport(env, report, f.format)); err != nil {
+	if err := errors.Join(interrupted(err), kept.finish(env, report, report.Bench.Provenance, err != nil, f.quiet), printReport(env, report, f.format)); err != nil {
 		return err
 	}
 	if err := f.export(cmd.Context(), env, report); err != nil {
@@ -170,44 +163,6 @@ func (f *benchFlags) carryOut(ctx context.Context, env *environment, stream *exp
 	bar := startProgress(env, f.quiet, progressOf(stream))
 	defer bar.stop()
 	return experiments.Bench(ctx, f.spec, experiments.BenchOptions{Device: f.device, Listen: f.listen, Stream: stream})
-}
-
-// keeping is a run on its way into the store; nil when it is not kept.
-type keeping struct {
-	store *store.Store
-	sink  *experiments.Keeper
-}
-
-// keeper opens the store. A store that nobody asked for by name does not stop a bench: where it cannot be opened, a
-// remark says why the run is not kept.
-func (f *benchFlags) keeper(env *environment, started time.Time) *keeping {
-	if !f.keep {
-		return nil
-	}
-	s, err := f.store.open(env)
-	if err != nil {
-		fmt.Fprintf(env.stderr, "not kept: %s; --keep=false says so beforehand\n", oneLine(err))
-		return nil
-	}
-	return &keeping{s, experiments.Keep(s, started)}
-}
-
-func (k *keeping) abort() error {
-	if k == nil {
-		return nil
-	}
-	return errors.Join(k.sink.Abort(), k.store.Close())
-}
-
-func (k *keeping) finish(env *environment, report *experiments.BenchReport, quiet bool) error {
-	if k == nil {
-		return nil
-	}
-	id, err := k.sink.Finish(report)
-	if err == nil && !quiet {
-		fmt.Fprintf(env.stderr, "kept as %s\n", id)
-	}
-	return errors.Join(err, k.store.Close())
 }
 
 // announcer tells where a second controller can connect, once the tables are there.

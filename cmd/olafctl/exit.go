@@ -79,6 +79,7 @@ var codeOfKind = []struct {
 	{compare.ErrDifferent, exitUsage},
 	{experiments.ErrDiffers, exitMissed},
 	{archive.ErrMismatch, exitMissed},
+	{archive.ErrDocumentOnly, exitUsage},
 	{export.ErrExists, exitUsage},
 	{engine.ErrConfig, exitUsage},
 	{capture.ErrExists, exitUsage},

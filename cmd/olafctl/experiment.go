@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 
 	"github.com/spf13/cobra"
@@ -59,19 +60,14 @@ func experimentNames() []string {
 }
 
 func newExperimentRunCmd(env *environment) *cobra.Command {
-	var (
-		out   format
-		o     experiments.Options
-		plots string
-		quiet bool
-	)
+	f := new(experimentFlags)
 	cmd := &cobra.Command{
 		Use:   "run NAME…",
 		Short: "Run experiments and print ours beside the paper's",
 		Example: `  olafctl experiment run table1
   olafctl experiment run fig6 --runs 100 -o json
   olafctl experiment run fig7 --plots pictures
-  olafctl experiment run fig2 fig3 fig8 --keep trainings   # an hour; goes on where it was interrupted`,
+  olafctl experiment run fig2 fig3 fig8 --trainings finished   # an hour; goes on where it was interrupted`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeArgs(experimentNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -83,42 +79,60 @@ func newExperimentRunCmd(env *environment) *cobra.Command {
 				}
 				chosen = append(chosen, e)
 			}
-			if len(chosen) > 1 && out == formatCSV {
+			if len(chosen) > 1 && f.out == formatCSV {
 				return usageError("CSV holds one table; run one experiment at a time, or use -o json")
 			}
 			for _, e := range chosen {
-				if err := runExperiment(cmd, env, e, o, out, plots, quiet); err != nil {
+				if err := f.run(cmd.Context(), env, e); err != nil {
 					return err
 				}
 			}
 			return nil
 		},
 	}
-	cmd.Flags().IntVar(&o.Runs, "runs", 0, "runs or seeds; 0 for the experiment's own number")
-	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "first seed; 0 for the experiment's own")
-	cmd.Flags().BoolVar(&o.Quick, "quick", false, "fewer runs, for a first look")
-	cmd.Flags().StringVar(&o.Keep, "keep", "", "folder in which finished trainings of fig2, fig3 and fig8 are kept and found again")
-	cmd.Flags().StringVar(&plots, "plots", "", "draw the figures' panels into this folder, as SVG and PNG")
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress on stderr")
-	addFormatFlag(cmd, &out)
-	addDeviceFlag(cmd, &o.Device)
+	addOptions(cmd, &f.options)
+	cmd.Flags().StringVar(&f.plots, "plots", "", "draw the figures' panels into this folder, as SVG and PNG")
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	f.keep.add(cmd)
+	addFormatFlag(cmd, &f.out)
 	return cmd
 }
 
-// runExperiment prints what there is even when the experiment was stopped, and lets the cause decide the exit code.
-func runExperiment(cmd *cobra.Command, env *environment, e experiments.Experiment, o experiments.Options, out format, plots string, quiet bool) error {
+// addOptions adds the flags of what every experiment understands.
+func addOptions(cmd *cobra.Command, o *experiments.Options) {
+	cmd.Flags().IntVar(&o.Runs, "runs", 0, "runs or seeds of each; 0 for the experiment's own number")
+	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "first seed; 0 for the experiment's own")
+	cmd.Flags().BoolVar(&o.Quick, "quick", false, "fewer or shorter runs, for a first look")
+	cmd.Flags().StringVar(&o.Trainings, "trainings", "", "folder in which finished trainings of fig2, fig3 and fig8 are kept and found again")
+	addDeviceFlag(cmd, &o.Device)
+}
+
+// experimentFlags are the flags of experiment run.
+type experimentFlags struct {
+	options experiments.Options
+	out     format
+	plots   string
+	quiet   bool
+	keep    keepFlags
+}
+
+// run prints and keeps what there is even when the experiment was stopped, and lets the cause decide the exit code.
+func (f *experimentFlags) run(ctx context.Context, env *environment, e experiments.Experiment) error {
+	o, started := f.options, env.now()
 	if o.Runs < 0 {
 		return usageError("--runs %d is negative", o.Runs)
 	}
-	started := env.now()
-	bar := startProgress(env, quiet, trackProgress(&o))
-	report, err := e.Run(cmd.Context(), o)
+	kept := f.keep.experiment(env, e.Name, started)
+	bar := startProgress(env, f.quiet, trackProgress(&o, kept.sinks()...))
+	report, err := e.Run(ctx, o)
 	bar.stop()
 	if report == nil {
-		return interrupted(err)
+		return errors.Join(interrupted(err), kept.abort())
 	}
 	stamp(env, started, report)
-	if err := errors.Join(interrupted(err), printReport(env, report, out), drawPanels(env, plots, report)); err != nil {
+	err = errors.Join(interrupted(err), kept.finish(env, report, madeBy(env, started), err != nil, f.quiet),
+		printReport(env, report, f.out), drawPanels(env, f.plots, report))
+	if err != nil {
 		return err
 	}
 	return report.Err()

@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"io"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -38,6 +40,9 @@ is named by its id, an unambiguous beginning of it, or "last".`,
 				return usageError("nothing to write: give --xlsx, --csv, --parquet, --json, --report, --svg or --png")
 			}
 			return where.withRun(env, args[0], func(s *store.Store, f *store.Folder) error {
+				if archive.HasDocumentOnly(f) && to.documentOnly() {
+					return to.writeDocument(env, f)
+				}
 				r, err := archive.Load(f)
 				if err != nil {
 					return err
@@ -91,13 +96,40 @@ func (e *exports) targets(r *sheets.Result) ([]export.Target, error) {
 	return targets, nil
 }
 
+// documentOnly says whether nothing but JSON and CSV was asked for.
+func (e *exports) documentOnly() bool {
+	return *e == (exports{json: e.json, csv: e.csv, force: e.force})
+}
+
+// writeDocument writes an experiment that was kept with its document only.
+func (e *exports) writeDocument(env *environment, f *store.Folder) error {
+	d, err := archive.LoadDocument(f)
+	if err != nil {
+		return err
+	}
+	bytes := func(path string, content []byte) export.Target {
+		return export.Target{Path: path, Write: func(w io.Writer) error { _, err := w.Write(content); return err }}
+	}
+	var targets []export.Target
+	if e.json != "" {
+		targets = append(targets, bytes(e.json, d.JSON))
+	}
+	if e.csv != "" {
+		targets = append(targets, bytes(filepath.Join(e.csv, f.Manifest.Experiment+".csv"), d.Table))
+	}
+	return e.files(env, targets)
+}
+
 // write writes every file that was asked for; all are checked before the first one is written.
 func (e *exports) write(env *environment, r *sheets.Result, more ...export.Target) error {
 	targets, err := e.targets(r)
 	if err != nil {
 		return err
 	}
-	targets = append(targets, more...)
+	return e.files(env, append(targets, more...))
+}
+
+func (e *exports) files(env *environment, targets []export.Target) error {
 	if err := export.Files(targets, e.force); err != nil {
 		return err
 	}

@@ -1,70 +1,137 @@
 package main
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"sync/atomic"
+	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/results/paper"
 )
 
+// reproduceFlags are the flags of reproduce.
+type reproduceFlags struct {
+	options experiments.Options
+	out     format
+	short   bool
+	quiet   bool
+}
+
 func newReproduceCmd(env *environment) *cobra.Command {
-	var (
-		out   format
-		o     experiments.Options
-		quiet bool
-		long  bool
-	)
+	f := new(reproduceFlags)
 	cmd := &cobra.Command{
 		Use:   "reproduce [NAME…]",
 		Short: "Set every published number beside ours, with a verdict",
-		Long: `Run all experiments that take seconds, or those that are named, and print every published number beside ours: difference, 95 % interval and
-verdict. A verdict worse than what is known to be reachable is a miss, and the exit code is 4.`,
+		Long: `Run all experiments, or those that are named, and print every published number beside ours: difference, 95 % interval
+and verdict. A verdict worse than what is known to be reachable is a miss, and the exit code is 4. What cannot be
+measured is listed as well, with the reason.
+
+All of it takes more than an hour, nearly all for the figures that train; --short leaves those out, --quick shortens
+them and everything else to a few minutes. On two idle cores:
+
+` + durations(),
 		Example: `  olafctl reproduce table1 fig6
-  olafctl reproduce --quick -o csv > numbers.csv`,
+  olafctl reproduce --quick -o csv > numbers.csv
+  olafctl reproduce --trainings finished       # goes on where it was interrupted`,
 		ValidArgsFunction: completeArgs(experimentNames),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			chosen := experiments.Short()
-			if long {
-				chosen = experiments.All()
-			}
-			if len(args) > 0 {
-				chosen = nil
-			}
-			for _, name := range args {
-				e, err := experiments.Find(name)
-				if err != nil {
-					return err
-				}
-				chosen = append(chosen, e)
-			}
-			started := env.now()
-			tracker := trackProgress(&o)
-			bar := startProgress(env, quiet, tracker)
-			r, err := experiments.Reproduce(cmd.Context(), chosen, o)
-			bar.stop()
-			r.Provenance = madeBy(env, started)
-			if err := errors.Join(interrupted(err), printReport(env, r, out)); err != nil {
-				return err
-			}
-			return r.Err()
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), env, args) },
 	}
-	cmd.Flags().IntVar(&o.Runs, "runs", 0, "runs or seeds of each; 0 for the experiment's own number")
-	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "first seed; 0 for the experiment's own")
-	cmd.Flags().BoolVar(&o.Quick, "quick", false, "fewer runs, for a first look")
-	cmd.Flags().BoolVar(&long, "long", false, "without names, also run those that train for many minutes")
-	cmd.Flags().StringVar(&o.Keep, "keep", "", "folder in which finished trainings are kept and found again")
-	cmd.Flags().BoolVarP(&quiet, "quiet", "q", false, "no progress on stderr")
-	addFormatFlag(cmd, &out)
-	addDeviceFlag(cmd, &o.Device)
+	addOptions(cmd, &f.options)
+	cmd.Flags().BoolVar(&f.short, "short", false, "without names, leave out what trains for many minutes")
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	addFormatFlag(cmd, &f.out)
 	return cmd
 }
 
-// trackProgress makes an experiment report how far it is, whichever way it has, and returns where to look.
-func trackProgress(o *experiments.Options) func() (done, total int) {
-	o.Stream = experiments.NewStream()
+// durations lists how long each experiment takes.
+func durations() string {
+	var b strings.Builder
+	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	for _, e := range experiments.All() {
+		fmt.Fprintf(tw, "  %s\t%s\n", e.Name, e.Needs)
+	}
+	tw.Flush()
+	return strings.TrimRight(b.String(), "\n")
+}
+
+// chosen are the named experiments; without names all, or all short ones.
+func (f *reproduceFlags) chosen(names []string) ([]experiments.Experiment, error) {
+	switch {
+	case len(names) > 0 && f.short:
+		return nil, usageError("--short is about all experiments; leave out either it or the names")
+	case f.short:
+		return experiments.Short(), nil
+	case len(names) == 0:
+		return experiments.All(), nil
+	}
+	var chosen []experiments.Experiment
+	for i, name := range names {
+		e, err := experiments.Find(name)
+		if err != nil {
+			return nil, err
+		}
+		if !slices.Contains(names[:i], name) { // naming one twice is no reason to run it twice
+			chosen = append(chosen, e)
+		}
+	}
+	return chosen, nil
+}
+
+func (f *reproduceFlags) run(ctx context.Context, env *environment, names []string) error {
+	if f.options.Runs < 0 {
+		return usageError("--runs %d is negative", f.options.Runs)
+	}
+	chosen, err := f.chosen(names)
+	if err != nil {
+		return err
+	}
+	started, done := env.now(), 0
+	r, err := experiments.Reproduce(ctx, chosen, func(ctx context.Context, e experiments.Experiment) (experiments.Report, error) {
+		done++
+		return f.one(ctx, env, e, fmt.Sprintf("%d/%d %s", done, len(chosen), e.Name))
+	})
+	r.Provenance = madeBy(env, started)
+	if err := errors.Join(interrupted(err), printReport(env, r, f.out)); err != nil {
+		return err
+	}
+	return r.Err()
+}
+
+// one runs one experiment and says what came of it.
+func (f *reproduceFlags) one(ctx context.Context, env *environment, e experiments.Experiment, name string) (experiments.Report, error) {
+	o, started := f.options, env.now()
+	if !f.quiet {
+		fmt.Fprintf(env.stderr, "%s: %s\n", name, f.expect(&e))
+	}
+	bar := startProgress(env, f.quiet, trackProgress(&o))
+	report, err := e.Run(ctx, o)
+	bar.stop()
+	if err == nil && !f.quiet {
+		rows := report.Paper()
+		fmt.Fprintf(env.stderr, "%s: %d published numbers, %d missed, in %v\n", name, len(rows), len(paper.Misses(rows)), env.now().Sub(started).Round(100*time.Millisecond))
+	}
+	return report, err
+}
+
+// expect says how long an experiment takes.
+func (f *reproduceFlags) expect(e *experiments.Experiment) string {
+	if f.options.Quick {
+		return "shortened"
+	}
+	return "about " + e.Needs + " on two idle cores"
+}
+
+// trackProgress makes an experiment report how far it is, whichever way it has, and returns where to look. The sinks
+// hear every event of it.
+func trackProgress(o *experiments.Options, sinks ...experiments.Sink) func() (done, total int) {
+	o.Stream = experiments.NewStream(sinks...)
 	var done, total atomic.Int64
 	o.Progress = func(d, t int) { done.Store(int64(d)); total.Store(int64(t)) }
 	stream := progressOf(o.Stream)

@@ -83,8 +83,8 @@ func newRunsCmd(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs",
 		Short: "List, show, compare and verify kept runs",
-		Long: `Every bench is kept: an immutable folder with plan, numbers and digests, from which all can be computed again. Without a
-verb the kept runs are listed, newest first. A run is named by its id, an unambiguous beginning of it, or "last".`,
+		Long: `Every bench and every experiment is kept: an immutable folder with plan, numbers and digests, from which all can be
+computed again; experiments that run on no single-queue testbed are kept with their document only. Without a verb the kept runs are listed, newest first. A run is named by its id, an unambiguous beginning of it, or "last".`,
 		Example: `  olafctl runs
   olafctl runs show last
   olafctl runs compare 20260101-120000 last
@@ -123,7 +123,11 @@ func listRuns(env *environment, s *store.Store, out format) error {
 		if e.Partial {
 			valid = "partial"
 		}
-		list.add(e.ID, e.Experiment, e.Device, e.Started, string(e.State), valid, e.Note)
+		device := e.Device
+		if device == "" {
+			device = "–" // nothing but the simulator or a training
+		}
+		list.add(e.ID, e.Experiment, device, e.Started, string(e.State), valid, e.Note)
 	}
 	if len(entries) == 0 {
 		fmt.Fprintf(env.stderr, "no runs in %s yet; olafctl bench makes one\n", s.Dir())
@@ -140,6 +144,9 @@ func newRunsShowCmd(env *environment, where *storeFlag) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return where.withRun(env, args[0], func(_ *store.Store, f *store.Folder) error {
+				if archive.HasDocumentOnly(f) {
+					return showDocument(env, f, out)
+				}
 				r, err := archive.Load(f)
 				if err != nil {
 					return err
@@ -147,17 +154,42 @@ func newRunsShowCmd(env *environment, where *storeFlag) *cobra.Command {
 				if out == formatJSON {
 					return writeJSON(env.stdout, r.Bench)
 				}
-				fmt.Fprintf(env.stdout, "%s, %s on %s, started %s\n", f.ID(), f.Manifest.Experiment, f.Manifest.Provenance.Device, f.Manifest.Provenance.Started)
-				if f.Note != "" {
-					fmt.Fprintf(env.stdout, "note: %s\n", f.Note)
-				}
-				fmt.Fprintf(env.stdout, "command: %s\n\n", strings.Join(f.Manifest.Provenance.Command, " "))
+				showHead(env, f)
 				return text.Bench(env.stdout, r.Bench)
 			})
 		},
 	}
 	addFormatFlag(cmd, &out, formatTable, formatJSON)
 	return cmd
+}
+
+// showHead says which run is shown and what made it.
+func showHead(env *environment, f *store.Folder) {
+	by := &f.Manifest.Provenance
+	where := ""
+	if by.Device != "" {
+		where = " on " + by.Device
+	}
+	fmt.Fprintf(env.stdout, "%s, %s%s, started %s\n", f.ID(), f.Manifest.Experiment, where, by.Started)
+	if f.Note != "" {
+		fmt.Fprintf(env.stdout, "note: %s\n", f.Note)
+	}
+	fmt.Fprintf(env.stdout, "command: %s\n\n", strings.Join(by.Command, " "))
+}
+
+// showDocument prints an experiment that was kept with its document only.
+func showDocument(env *environment, f *store.Folder, out format) error {
+	d, err := archive.LoadDocument(f)
+	if err != nil {
+		return err
+	}
+	if out == formatJSON {
+		_, err := env.stdout.Write(d.JSON)
+		return err
+	}
+	showHead(env, f)
+	_, err = env.stdout.Write(d.Printed)
+	return err
 }
 
 func newRunsCompareCmd(env *environment, where *storeFlag) *cobra.Command {
@@ -235,6 +267,10 @@ the plan. Numbers are compared exactly, files byte for byte.`,
 				bar.stop()
 				if err != nil {
 					return err
+				}
+				if archive.HasDocumentOnly(f) {
+					fmt.Fprintf(env.stdout, "%s verified: %d files are as they were; it holds no single runs to compute it from again\n", f.ID(), proof.Files)
+					return nil
 				}
 				fmt.Fprintf(env.stdout, "%s verified: %d files, %d runs measured again from %d frames, %d repeated from the plan, %d exports made again; all as they were\n",
 					f.ID(), proof.Files, proof.Runs, proof.Observations, repeated, exports)

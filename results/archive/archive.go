@@ -151,8 +151,12 @@ func Save(w *store.Writer, bench *results.Bench, runs []Kept) error {
 // samplesPerConfiguration is how many frames of each configuration's first run a loaded result shows.
 const samplesPerConfiguration = 500
 
-// Load reads a stored bench. The runs are in the order in which they were saved.
+// Load reads a stored bench. The runs are in the order in which they were saved. The error matches ErrDocumentOnly where
+// there are none.
 func Load(f *store.Folder) (*sheets.Result, error) {
+	if HasDocumentOnly(f) {
+		return nil, documentOnly(f)
+	}
 	r := &sheets.Result{Bench: new(results.Bench), RawRows: "olafctl export " + f.ID() + " --parquet DIR"}
 	if err := f.ReadJSON(BenchFile, r.Bench); err != nil {
 		return nil, err

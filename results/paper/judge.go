@@ -106,6 +106,8 @@ func note(c *Claim, value *results.Statistic) string {
 	switch {
 	case c.Untestable != "":
 		parts = append(parts, c.Untestable)
+	case !value.Known() && c.Elsewhere != "":
+		parts = append(parts, "measured by "+c.Elsewhere)
 	case !value.Known() && value.Reason != "":
 		parts = append(parts, value.Reason)
 	}

@@ -75,11 +75,20 @@ func (f *Folder) Open(name string) (*os.File, error) {
 	return file, nil
 }
 
-// ReadJSON decodes a file of the run into v.
-func (f *Folder) ReadJSON(name string, v any) error {
+// ReadFile reads a whole file of the run.
+func (f *Folder) ReadFile(name string) ([]byte, error) {
 	raw, err := os.ReadFile(f.Path(name))
 	if err != nil {
-		return damaged(f.ID(), err)
+		return nil, damaged(f.ID(), err)
+	}
+	return raw, nil
+}
+
+// ReadJSON decodes a file of the run into v.
+func (f *Folder) ReadJSON(name string, v any) error {
+	raw, err := f.ReadFile(name)
+	if err != nil {
+		return err
 	}
 	if err := json.Unmarshal(raw, v); err != nil {
 		return damaged(f.ID(), fmt.Errorf("%s: %w", name, err))

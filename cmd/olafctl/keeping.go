@@ -1,0 +1,117 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// keepFlags say whether what runs is kept, and where.
+type keepFlags struct {
+	store storeFlag
+	keep  bool
+}
+
+func (f *keepFlags) add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.keep, "keep", true, "keep the run in the store; see 'olafctl runs'")
+	f.store.add(cmd)
+}
+
+// keeping is a run on its way into the store; nil when it is not kept.
+type keeping struct {
+	store    *store.Store
+	sink     *experiments.Keeper         // of a run on a single-queue testbed
+	document *experiments.DocumentKeeper // of every other
+}
+
+// open opens the store. A store that nobody asked for by name does not stop a run: where it cannot be opened, a remark
+// says why the run is not kept.
+func (f *keepFlags) open(env *environment) *store.Store {
+	if !f.keep {
+		return nil
+	}
+	s, err := f.store.open(env)
+	if err != nil {
+		f.refused(env, err)
+		return nil
+	}
+	return s
+}
+
+func (f *keepFlags) refused(env *environment, err error) {
+	fmt.Fprintf(env.stderr, "not kept: %s; --keep=false says so beforehand\n", oneLine(err))
+}
+
+// bench prepares to keep a run on a single-queue testbed.
+func (f *keepFlags) bench(env *environment, started time.Time) *keeping {
+	s := f.open(env)
+	if s == nil {
+		return nil
+	}
+	return &keeping{store: s, sink: experiments.Keep(s, started)}
+}
+
+// experiment prepares to keep the named experiment.
+func (f *keepFlags) experiment(env *environment, name string, started time.Time) *keeping {
+	if _, err := experiments.Preset(name); err == nil {
+		return f.bench(env, started)
+	}
+	s := f.open(env)
+	if s == nil {
+		return nil
+	}
+	document, err := experiments.KeepDocument(s, name, started)
+	if err != nil {
+		f.refused(env, errors.Join(err, s.Close()))
+		return nil
+	}
+	return &keeping{store: s, document: document}
+}
+
+// sinks are what must hear the events.
+func (k *keeping) sinks() []experiments.Sink {
+	if k == nil || k.sink == nil {
+		return nil
+	}
+	return []experiments.Sink{k.sink}
+}
+
+// abort leaves nothing behind.
+func (k *keeping) abort() error {
+	if k == nil {
+		return nil
+	}
+	if k.document != nil {
+		return errors.Join(k.document.Abort(), k.store.Close())
+	}
+	return errors.Join(k.sink.Abort(), k.store.Close())
+}
+
+// finish makes the report part of the store and says under which id.
+func (k *keeping) finish(env *environment, report experiments.Report, by results.Provenance, stopped, quiet bool) error {
+	if k == nil {
+		return nil
+	}
+	id, err := k.put(report, by, stopped)
+	if err == nil && !quiet {
+		fmt.Fprintf(env.stderr, "kept as %s\n", id)
+	}
+	return errors.Join(err, k.store.Close())
+}
+
+func (k *keeping) put(report experiments.Report, by results.Provenance, stopped bool) (id string, err error) {
+	if k.document != nil {
+		return k.document.Finish(report, by, stopped)
+	}
+	bench, ok := report.(*experiments.BenchReport)
+	if !ok {
+		return "", errors.Join(fmt.Errorf("a report of type %T is no bench", report), k.sink.Abort()) // a mistake in package experiments
+	}
+	return k.sink.Finish(bench)
+}

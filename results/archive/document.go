@@ -1,0 +1,52 @@
+package archive
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/olafctl/olaf/results/store"
+)
+
+// Files of an experiment that was kept with its document alone.
+const (
+	DocumentFile = "document.json"
+	PrintedFile  = "printed.txt"
+	TableFile    = "table.csv"
+)
+
+// ErrDocumentOnly says that an experiment was kept without single runs.
+var ErrDocumentOnly = errors.New("kept with its document only")
+
+// Document is an experiment that was kept without single runs and frames.
+type Document struct {
+	JSON    json.RawMessage
+	Printed []byte // as it was printed then
+	Table   []byte // CSV
+}
+
+// HasDocumentOnly says whether f is an experiment that was kept with its document alone.
+func HasDocumentOnly(f *store.Folder) bool {
+	_, err := os.Stat(f.Path(DocumentFile))
+	return err == nil
+}
+
+// LoadDocument reads an experiment that was kept with its document alone.
+func LoadDocument(f *store.Folder) (*Document, error) {
+	d := new(Document)
+	if err := f.ReadJSON(DocumentFile, &d.JSON); err != nil {
+		return nil, err
+	}
+	var err error
+	if d.Printed, err = f.ReadFile(PrintedFile); err != nil {
+		return nil, err
+	}
+	d.Table, err = f.ReadFile(TableFile)
+	return d, err
+}
+
+// documentOnly is the error for what needs single runs.
+func documentOnly(f *store.Folder) error {
+	return fmt.Errorf("%w: %s holds no single runs; olafctl runs show %s prints it, olafctl export writes it with --json or --csv", ErrDocumentOnly, f.ID(), f.ID())
+}
