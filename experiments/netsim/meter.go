@@ -30,7 +30,7 @@ type meter struct {
 	airborne                            int // sent without a decision, and not yet at the first switch
 	backgroundSent, backgroundDelivered uint64
 	acks, acksLost                      uint64
-	deliveries                          uint64
+	deliveries                          uint32 // only to tell one from the next
 	obs                                 olaf.Observation
 }
 
@@ -41,9 +41,10 @@ type clusterMeter struct {
 	peakN uint64
 }
 
+// workerMeter fits a cache line.
 type workerMeter struct {
 	age      results.Age
-	last     uint64 // the delivery that last held this worker
+	last     uint32 // the delivery that last held this worker
 	received uint32
 }
 

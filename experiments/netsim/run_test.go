@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"pgregory.net/rapid"
 
@@ -493,5 +494,15 @@ func TestActivity(t *testing.T) {
 	}
 	if got := a.count(5000); got != 0 {
 		t.Errorf("%d active after a long silence", got)
+	}
+}
+
+// With a hundred thousand workers each cache line is a fetch from memory.
+func TestHotStructsFitCacheLines(t *testing.T) {
+	if s := unsafe.Sizeof(worker{}); s > 64 {
+		t.Errorf("worker has %d bytes", s)
+	}
+	if s := unsafe.Sizeof(workerMeter{}); s > 64 {
+		t.Errorf("workerMeter has %d bytes", s)
 	}
 }
