@@ -21,18 +21,20 @@ const (
 // shape says how a panel of the Run page takes part in the layout. Heights include the border.
 type shape struct {
 	least, good int
+	// comfort is the height that a panel has before less important ones get any.
+	comfort int
 	// drop is the order in which panels give way when rows are short, smallest first; the queue never does.
 	drop int
 }
 
 var shapes = [panels]shape{
-	panelQueue:    {5, 7, 7},
-	panelAoM:      {6, 14, 6},
-	panelLoss:     {5, 10, 5},
-	panelCDF:      {5, 10, 3},
-	panelSaw:      {6, 11, 2},
-	panelLog:      {4, 7, 4},
-	panelCounters: {5, 8, 1},
+	panelQueue:    {5, 7, 7, 7},
+	panelAoM:      {6, 14, 6, 6},
+	panelLoss:     {5, 10, 5, 5},
+	panelCDF:      {5, 10, 5, 3},
+	panelSaw:      {6, 11, 6, 2},
+	panelLog:      {4, 7, 6, 4},
+	panelCounters: {5, 8, 5, 1},
 }
 
 // slot is one focusable place on the Run page.
@@ -60,14 +62,15 @@ func rows(width, height int) []row {
 	for i := range kept {
 		kept[i] = true
 	}
-	for total(stacked(kept, width)) > height {
+	// The last panels to give way take their comfort from those that are dropped before them.
+	for total(stacked(kept, width))+missing(kept) > height {
 		victim := panel(-1)
 		for p := range panels {
 			if kept[p] && p != panelQueue && (victim < 0 || shapes[p].drop < shapes[victim].drop) {
 				victim = p
 			}
 		}
-		if victim < 0 {
+		if victim < 0 || total(stacked(kept, width)) <= height && shapes[victim].drop > luxuries {
 			break
 		}
 		kept[victim] = false
@@ -77,7 +80,7 @@ func rows(width, height int) []row {
 	for _, p := range []panel{panelQueue, panelLog} { // first whole boxes, then a few lines of what happened
 		for i := range out {
 			if out[i].panels[0] == p {
-				more := min(max(min(out[i].good(), 7)-out[i].height, 0), max(spare, 0))
+				more := min(max(shapes[p].comfort-out[i].height, 0), max(spare, 0))
 				out[i].height += more
 				spare -= more
 			}
@@ -99,6 +102,20 @@ func rows(width, height int) []row {
 		out[0].height = max(out[0].height+spare, 0)
 	}
 	return out
+}
+
+// luxuries are the panels up to this place in the order of dropping: they are not shown before others have their comfort.
+const luxuries = 2
+
+// missing is how many rows the kept panels lack to their comfort.
+func missing(kept [panels]bool) int {
+	n := 0
+	for p := range panels {
+		if kept[p] {
+			n += shapes[p].comfort - shapes[p].least
+		}
+	}
+	return n
 }
 
 // stacked is the kept panels in rows of least height. Loss and CDF share a row where the column is wide enough.

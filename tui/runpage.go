@@ -93,7 +93,7 @@ func (m *Model) title(p panel, q *experiments.QueueSnapshot) string {
 	case panelLoss:
 		return fmt.Sprintf("fate of %s sent", num.Count(q.Counters.Sent))
 	case panelCDF:
-		return "aggregations per frame, CDF"
+		return "CDF of aggregations"
 	case panelCounters:
 		return "counters (registers)"
 	}

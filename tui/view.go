@@ -240,7 +240,7 @@ func (m *Model) clustersPage(r screen.Region) {
 		q := &m.snapshot.Queues[i]
 		title := fmt.Sprintf("%s at %v, by %s", q.Name, q.OutRate, clusters.Sorts[m.sortBy])
 		inside := part.Box(screen.Thin, theme.Border, theme.Queue(i), title)
-		m.list(part, inside, tabClusters, i, clusters.Columns, i == 0 || n > 1)
+		m.list(part, inside, tabClusters, i, clusters.Columns(inside.W), i == 0 || n > 1)
 	}
 }
 
@@ -425,7 +425,7 @@ func (m *Model) overlay(r screen.Region) {
 	case showForm:
 		m.form.Draw(popup(r, 60, form.Height+1, "run again"))
 	case askQuit:
-		inside := popup(r, 56, 5, "quit?")
+		inside := popup(r, 58, 5, "quit?")
 		inside.Text(1, 0, theme.Text, "A run is on. Quitting stops the generator and gives the")
 		inside.Text(1, 1, theme.Text, "device back.")
 		inside.Text(1, 2, theme.Key, "y or "+m.options.Keys.Key(keys.Quit)+" quits, any other key stays")

@@ -14,8 +14,18 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Columns of one queue's list.
-var Columns = []list.Column{
+// wideEnough is how wide a list must be for all columns.
+const wideEnough = 74
+
+// Columns of one queue's list of a width: where room is short, those that are compared first.
+func Columns(width int) []list.Column {
+	if width < wideEnough {
+		return columns[:6]
+	}
+	return columns
+}
+
+var columns = []list.Column{
 	{Name: "cluster", Width: 8}, {Name: "AoM now", Width: 8, Right: true}, {Name: "mean", Width: 8, Right: true}, {Name: "peak", Width: 8, Right: true},
 	{Name: "lost", Width: 7, Right: true}, {Name: "merged", Width: 7, Right: true}, {Name: "dropped", Width: 7, Right: true},
 	{Name: "sent", Width: 7, Right: true}, {Name: "delivered", Right: true},

@@ -52,8 +52,8 @@ func Draw(r screen.Region, m *keys.Map, top int) {
 			column.Text(0, 0, theme.Title, l.label)
 			continue
 		}
-		column.Sub(0, 0, 18, 1).Text(1, 0, theme.Key, l.label)
-		column.Text(18, 0, theme.Text, l.about)
+		column.Sub(0, 0, 17, 1).Text(1, 0, theme.Key, l.label)
+		column.Text(16, 0, theme.Text, l.about)
 	}
 }
 

@@ -83,7 +83,7 @@ var table = []Binding{
 	{Tab4, []string{"4"}, "Registers", "general", ""},
 	{Tab5, []string{"5"}, "Testbed", "general", ""},
 	{Tab6, []string{"6"}, "Results", "general", ""},
-	{Mouse, []string{"t"}, "mouse on or off; off lets you select text", "general", ""},
+	{Mouse, []string{"t"}, "mouse on or off (off: select text)", "general", ""},
 
 	{Pause, []string{" ", "space"}, "pause or go on", "time", "pause"},
 	{Faster, []string{"+", "="}, "faster", "time", "faster"},
@@ -113,7 +113,7 @@ var table = []Binding{
 	{PageDown, []string{"pgdown", "ctrl+f"}, "page down", "list", ""},
 	{Top, []string{"home", "g"}, "first line", "list", ""},
 	{Bottom, []string{"end", "G"}, "last line", "list", ""},
-	{Open, []string{"enter"}, "the life of the update; watch the cluster", "list", "life"},
+	{Open, []string{"enter"}, "life of the update; watch the cluster", "list", "life"},
 	{Back, []string{"esc"}, "close, or clear the filter", "list", ""},
 
 	{ExportText, []string{"e"}, "write this view as text", "export", ""},
