@@ -1,0 +1,109 @@
+package chart
+
+import (
+	"encoding/binary"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/tui/num"
+	"github.com/olafctl/olaf/tui/screen"
+)
+
+// FuzzLines draws any numbers at any size: ntcharts alone panics or hangs on some of them.
+func FuzzLines(f *testing.F) {
+	add := func(w, h int16, values ...float64) {
+		b := make([]byte, 8*len(values))
+		for i, v := range values {
+			binary.LittleEndian.PutUint64(b[8*i:], math.Float64bits(v))
+		}
+		f.Add(w, h, b)
+	}
+	add(40, 10, 0, 1, 2, 3, 1, 2, 0, 5)
+	add(0, 0, 0, 1, 0, 1)
+	add(1, 5, math.NaN(), math.NaN(), math.Inf(1), math.Inf(-1), 1, 1)
+	add(-3, 2000, 0, 1e308, -1e308, 1e308, 0, math.NaN(), math.Inf(1), 0)
+	f.Fuzz(func(t *testing.T, w, h int16, data []byte) {
+		var v []float64
+		for ; len(data) >= 8 && len(v) < 64; data = data[8:] {
+			v = append(v, math.Float64frombits(binary.LittleEndian.Uint64(data)))
+		}
+		if len(v) < 4 {
+			return
+		}
+		var points []Point
+		for i := 4; i+1 < len(v); i += 2 {
+			points = append(points, Point{v[i], v[i+1]})
+		}
+		var s screen.Screen
+		s.Resize(int(w)%300, int(h)%100)
+		Lines(s.All(), Axes{X0: v[0], X1: v[1], Y0: v[2], Y1: v[3], X: num.NS, Y: num.NS}, Line{Points: points})
+		Gauge(s.All(), v[0], v[1], 0)
+		Bar(s.All(), v[2], 0)
+		Spark(s.All(), v, 0)
+		counts := make([]int64, len(v))
+		for i := range v {
+			counts[i] = int64(math.Float64bits(v[i]) >> 12)
+		}
+		CDF(s.All(), counts, 0)
+		Histogram(s.All(), counts, 0)
+	})
+}
+
+func drawn(w, h int, draw func(screen.Region)) []string {
+	var s screen.Screen
+	s.Resize(w, h)
+	draw(s.All())
+	return strings.Split(strings.TrimSuffix(s.Text(), "\n"), "\n")
+}
+
+func TestCDF(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		counts []int64
+		height int
+		want   []string // beginnings and ends of the lines
+	}{
+		{"all", []int64{1, 1, 2}, 4, []string{"≤0 25.0 %", "≤1 50.0 %", "≤2 100.0 %", ""}},
+		{"folded into the last row", []int64{1, 0, 0, 0, 3}, 2, []string{"≤0 25.0 %", "≤4 100.0 %"}},
+		{"nothing", []int64{0, 0}, 1, []string{"nothing yet"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			lines := drawn(30, c.height, func(r screen.Region) { CDF(r, c.counts, 0) })
+			for i, want := range c.want {
+				fields := strings.Fields(lines[i])
+				got := ""
+				if n := len(fields); n >= 3 {
+					got = fields[0] + " " + fields[n-2] + " " + fields[n-1]
+				}
+				if c.name == "nothing" {
+					got, want = lines[0], "nothing delivered yet"
+				}
+				if got != want {
+					t.Errorf("line %d is %q, want %q", i, lines[i], want)
+				}
+			}
+		})
+	}
+}
+
+// TestLineGoesFromCornerToCorner checks direction and reach: Y grows upwards.
+func TestLineGoesFromCornerToCorner(t *testing.T) {
+	lines := drawn(20, 5, func(r screen.Region) {
+		Lines(r, Axes{X0: 0, X1: 1, Y0: 0, Y1: 1}, Line{Points: []Point{{0, 0}, {1, 1}}})
+	})
+	if !strings.HasPrefix(lines[4], "⡠") && !strings.HasPrefix(lines[4], "⡀") && lines[4][0] == ' ' || len([]rune(lines[0])) != 20 {
+		t.Errorf("the line does not go from the lower left to the upper right:\n%s", strings.Join(lines, "\n"))
+	}
+}
+
+func TestWrap(t *testing.T) {
+	for _, line := range Wrap("one two three four-and-a-long-one five", 9) {
+		if len(line) > 9 && strings.Contains(line, " ") {
+			t.Errorf("%q is too long", line)
+		}
+	}
+	if got := strings.Join(Wrap(" a  b ", 80), "|"); got != "a b" {
+		t.Errorf("%q", got)
+	}
+}
