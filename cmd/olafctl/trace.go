@@ -192,7 +192,7 @@ func printTraceInfo(env *environment, name string, out format) (err error) {
 }
 
 func printTraceSummary(w io.Writer, h *trace.Header, s *trace.Statistics) {
-	fmt.Fprintf(w, "%s, seed %d, %s clock, %s/%s %s, box2d %s, network %s\n", h.Env, h.Seed, h.Clock, h.GOOS, h.GOARCH, h.GOAMD64, h.Box2D, h.Network)
+	fmt.Fprintln(w, origin(h))
 	fmt.Fprintf(w, "%d updates of %d workers in %d clusters, %d gradients each, over %v\n", s.Updates, h.Workers, h.Clusters, h.Lanes, time.Duration(s.SpanNS))
 	if c := h.Scaled; c != nil {
 		fmt.Fprintf(w, "scaled from %s… by %.4g to %v (%s), %s, blocks of %d\n", c.Source[:min(12, len(c.Source))], c.Compression, c.Rate, c.Averaging, c.Method, c.Block)
@@ -214,6 +214,20 @@ func printTraceSummary(w io.Writer, h *trace.Header, s *trace.Statistics) {
 		fmt.Fprintf(w, "%d gaps: %.2f  ", k, s.Dispersion[k])
 	}
 	fmt.Fprint(w, "\n\n")
+}
+
+// origin says where a trace comes from, as far as it knows.
+func origin(h *trace.Header) string {
+	parts := []string{h.Clock + " clock"}
+	if h.Env != "" {
+		parts = append(parts, h.Env, fmt.Sprintf("seed %d", h.Seed), h.GOOS+"/"+h.GOARCH+" "+h.GOAMD64, "box2d "+h.Box2D)
+	} else {
+		parts = append(parts, "made by "+h.Tool)
+	}
+	if h.Network != "" {
+		parts = append(parts, "network "+h.Network)
+	}
+	return strings.Join(parts, ", ")
 }
 
 // checkPayload checks the payload file beside a trace that says it has one.
