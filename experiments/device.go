@@ -28,6 +28,7 @@ var deviceOpeners = map[string]func(context.Context, string, DeviceOptions) (fpg
 	"twin":     openTwinDevice,
 	"pci":      openCard,
 	"playback": openPlayback,
+	"grpc":     openAgentDevice,
 }
 
 // DeviceAddresses is the form that OpenDevice takes, for help texts.

@@ -46,10 +46,11 @@ type OpenOptions struct {
 var openers = map[string]func(context.Context, string, OpenOptions) (*Testbed, error){
 	"twin": openTwin,
 	"pci":  openCardTestbed,
+	"grpc": openAgent,
 }
 
 // Addresses is the form that Open takes, for help texts.
-const Addresses = "twin:"
+const Addresses = "twin:, grpc://HOST:PORT"
 
 // Open opens the device at an address. The error matches ErrBackend where this build has no way to it.
 func Open(ctx context.Context, address string, o OpenOptions) (*Testbed, error) {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/twin"
-	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
@@ -79,17 +78,7 @@ func (b *Testbed) control(ctx context.Context, backend agent.Backend, listen str
 	}
 	server := a.Serve(listener, nil)
 	b.close = append(b.close, server.Close)
-	session, err := p4ctl.Dial(ctx, server.Target(), p4ctl.Options{})
-	if err != nil {
-		return err
-	}
-	b.close = append(b.close, session.Close)
-	pipeline := p4ctl.PipelineConfig(p4.Twin())
-	if _, err := session.PushPipeline(ctx, pipeline); err != nil {
-		return err
-	}
-	b.Tables, b.P4InfoHash = session, p4.Hash(pipeline.P4Info)
-	return nil
+	return b.connect(ctx, server.Target())
 }
 
 // maxSocketPath is the longest path that a unix socket's address holds.

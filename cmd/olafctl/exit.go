@@ -17,6 +17,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/playback"
+	"github.com/olafctl/olaf/fpga/remote"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/pktgen"
@@ -99,6 +100,10 @@ var codeOfKind = []struct {
 	{experiments.ErrMissed, exitMissed},
 	{p4ctl.ErrPreempted, exitDevice},
 	{p4ctl.ErrNotPrimary, exitDevice},
+	{p4ctl.ErrTables, exitUsage},
+	{remote.ErrUnreachable, exitDevice},
+	{remote.ErrInUse, exitDevice},
+	{remote.ErrProtocol, exitDevice},
 	{playback.ErrSession, exitUsage},
 	{playback.ErrDiverged, exitMissed},
 	{pcie.ErrNoCard, exitDevice},

@@ -81,6 +81,8 @@ var commands = []struct {
 	{"results", newExportCmd},
 	{"device", newDeviceCmd},
 	{"device", newTablesCmd},
+	{"device", newClusterCmd},
 	{"device", newRegCmd},
+	{"device", newServeCmd},
 	{"", newVersionCmd},
 }

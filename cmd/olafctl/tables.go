@@ -14,9 +14,9 @@ import (
 func newTablesCmd(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tables",
-		Short: "Look at the match-action tables over P4Runtime",
+		Short: "Read, write and compare the match-action tables over P4Runtime",
 	}
-	cmd.AddCommand(newTablesShowCmd(env))
+	cmd.AddCommand(newTablesShowCmd(env), newTablesGetCmd(env), newTablesDiffCmd(env), newTablesApplyCmd(env), newTablesClearCmd(env), newTablesTakeoverCmd(env))
 	return cmd
 }
 
@@ -27,8 +27,9 @@ func newTablesShowCmd(env *environment) *cobra.Command {
 		target string
 	)
 	cmd := &cobra.Command{
-		Use:   "show",
-		Short: "Print workers, servers, clusters and multicast groups",
+		Use:     "show",
+		Aliases: []string{"list"},
+		Short:   "Print workers, servers, clusters and multicast groups",
 		Long: `Read the tables over a P4Runtime session and print them. Reading needs no election: a bench that serves its tables with
 --p4rt can be looked at with --target while it runs.
 

@@ -71,6 +71,7 @@ func Dial(ctx context.Context, target string, o Options) (*Device, error) {
 	}
 	d := &Device{conn: conn, patience: o.Patience, counters: make(map[uint32]uint32)}
 	if err := d.greet(ctx, target, o.ReadOnly); err != nil {
+		d.cancel()
 		return nil, errors.Join(err, conn.Close())
 	}
 	return d, nil
@@ -262,12 +263,19 @@ func (d *Device) Drain(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
+// closePatience is how long an agent has to say goodbye.
+const closePatience = time.Second
+
 // Close ends the session; the device stays with the agent as it is.
 func (d *Device) Close() error {
 	if d.failed == nil {
 		d.failed = fmt.Errorf("%w: it was closed", fpga.ErrGone)
+		d.watchdog.Reset(min(d.patience, closePatience))
+		if d.stream.CloseSend() == nil {
+			_ = d.stream.RecvMsg(&d.reply) // the end of the stream: somebody else may write now
+		}
 	}
-	_ = d.stream.CloseSend()
+	d.watchdog.Stop()
 	d.cancel()
 	return d.conn.Close()
 }

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/experiments"
+)
+
+func newServeCmd(env *environment) *cobra.Command {
+	var o experiments.ServeOptions
+	var device string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Lend a device to other processes: registers, tap, and tables over P4Runtime",
+		Long: `Own a device and lend it to other processes at one address, until interrupted: its registers, time and tap to olafctl (-d
+grpc://HOST:PORT), and its tables to every P4Runtime controller. One session at a time may write registers; the tables
+have P4Runtime's own election.
+
+Without TLS only a unix socket or a loopback address is listened on. A card's tables are not served by this command: they
+need the driver that was built with its bitstream (docs/p4runtime.md).`,
+		Example: `  olafctl serve --listen 127.0.0.1:9559
+  olafctl serve --listen unix:/run/olaf.sock --device pci:0000:3b:00.0
+  olafctl bench -d grpc://127.0.0.1:9559`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.Device = experiments.DeviceOptions{Bus: &env.bus, Clock: env.cardClock}
+			s, err := experiments.Serve(cmd.Context(), device, o)
+			if err != nil {
+				return err
+			}
+			what := "registers"
+			if s.Tables {
+				what = "registers, tap and P4Runtime"
+			}
+			fmt.Fprintf(env.stderr, "serving %s of %s at %s; Ctrl-C ends it\n", what, s.Identity.Address, s.Target)
+			<-cmd.Context().Done()
+			return s.Close() // being told to stop is how it ends
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&o.Listen, "listen", "127.0.0.1:9559", "unix:PATH or a loopback HOST:PORT")
+	flags.StringVar(&o.Journal, "journal", "", "keep the tables in this file, so that a restarted agent has them again")
+	flags.StringVarP(&device, "device", "d", "twin:", "device to lend: twin:, pci:0000:3b:00.0, playback:FILE")
+	return cmd
+}

@@ -1,0 +1,151 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// startServe runs 'olafctl serve' until the test ends and returns its address.
+func startServe(t *testing.T, args ...string) (target string) {
+	t.Helper()
+	target = "unix:" + filepath.Join(t.TempDir(), "s")
+	stderr := &signalWriter{text: "Ctrl-C", seen: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, testEnvironment(&bytes.Buffer{}, stderr), append([]string{"serve", "--listen", target}, args...))
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if c := <-code; c != exitDone {
+			t.Errorf("serve ended with %d: %s", c, stderr.all.String())
+		}
+	})
+	select {
+	case <-stderr.seen:
+	case <-ctx.Done():
+		t.Fatal("serve did not start")
+	}
+	return target
+}
+
+// step is one command of a story.
+type step struct {
+	args   string // TARGET and FILE are replaced
+	code   int
+	stdout string // a pattern; empty for anything
+	stderr string
+}
+
+func (s step) run(t *testing.T, replace *strings.Replacer) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	code := run(context.Background(), testEnvironment(&stdout, &stderr), strings.Fields(replace.Replace(s.args)))
+	if code != s.code {
+		t.Errorf("%s: exit code %d, want %d\n%s%s", s.args, code, s.code, &stdout, &stderr)
+	}
+	if !regexp.MustCompile(s.stdout).Match(stdout.Bytes()) || !regexp.MustCompile(s.stderr).Match(stderr.Bytes()) {
+		t.Errorf("%s: want %q and %q\n%s%s", s.args, s.stdout, s.stderr, &stdout, &stderr)
+	}
+}
+
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const storyTables = `schema: olafctl.tables/v1
+servers: [10.0.0.1]
+workers:
+  - {address: 10.1.0.0, cluster: 0, worker: 0}
+  - {address: 10.1.0.1, cluster: 0, worker: 1}
+  - {address: 10.1.0.2, cluster: 1, worker: 2}
+`
+
+// TestTablesAndClusters is a day with an agent: apply, compare, regroup, take over, clear.
+func TestTablesAndClusters(t *testing.T) {
+	target := startServe(t)
+	replace := strings.NewReplacer("TARGET", "--target "+target, "FILE", writeFile(t, "t.yaml", storyTables),
+		"BAD", writeFile(t, "bad.yaml", "schema: olafctl.tables/v1\nworkers:\n  - {address: 10.0.0.1, cluster: 70000, worker: 0}\n"))
+	for _, s := range []step{
+		{"tables list TARGET -o json", 0, `"workers": \[\]`, ""},
+		{"tables diff FILE TARGET --exit-code", 4, `(?m)^\+ `, "8 added, 0 changed, 0 deleted: not done"},
+		{"tables apply FILE TARGET --dry-run", 0, `(?m)^\+ `, "not done"},
+		{"tables diff FILE TARGET --exit-code", 4, "", ""},
+		{"tables apply FILE TARGET", 0, `(?m)^\+ `, "8 added, 0 changed, 0 deleted: done as one batch"},
+		{"tables diff FILE TARGET --exit-code", 0, "^$", "0 added"},
+		{"tables apply FILE TARGET -o json", 0, `"changes": \[\]`, ""},
+		{"tables get TARGET", 0, `\{address: 10.1.0.2, cluster: 1, worker: 2\}`, ""},
+		{"tables apply BAD TARGET", 2, "^$", "line 3: workers.0..cluster"},
+		{"tables apply /nowhere TARGET", 2, "^$", "no such file"},
+		{"cluster list TARGET", 0, `(?m)^0 +1 +0 1 +10.1.0.0 10.1.0.1$`, ""},
+		{"cluster move --to 1 10.1.0.1 TARGET --dry-run", 0, "10.1.0.1", "not done"},
+		{"cluster move --to 1 10.1.0.1 TARGET", 0, "10.1.0.1", "done as one batch"},
+		{"cluster list TARGET -o csv", 0, `(?m)^1,2,1 2,10.1.0.1 10.1.0.2$`, ""},
+		{"cluster add --cluster 5 10.1.0.9=9 TARGET", 0, "10.1.0.9", "3 added"},
+		{"cluster add --cluster 5 10.1.0.9=9 TARGET", 2, "^$", "already"},
+		{"cluster rm 10.1.0.9 TARGET", 0, "", "1 deleted"},
+		{"cluster rm --cluster 5 TARGET", 0, "", "2 deleted"},
+		{"cluster rm --cluster 5 TARGET", 2, "", "neither workers nor a group"},
+		{"cluster rm TARGET", 2, "", "name either"},
+		{"cluster move --to 1 nonsense TARGET", 2, "", "no IPv4"},
+		{"cluster move --to 1 10.9.9.9 TARGET", 2, "", "no worker has address"},
+		{"tables takeover TARGET", 0, "^1:2\n$", "go on with --election-id 1:2"},
+		{"tables clear TARGET", 3, "^$", "tables takeover"},
+		{"tables clear TARGET --election-id 1:2", 0, "(?m)^- ", "done as one batch"},
+		{"tables clear TARGET --election-id x", 2, "", "HIGH:LOW"},
+		{"tables list --target unix:/nowhere/s", 3, "", ""},
+	} {
+		s.run(t, replace)
+	}
+}
+
+// TestDeviceBehindAnAgent uses registers and runs a bench through grpc.
+func TestDeviceBehindAnAgent(t *testing.T) {
+	target := startServe(t)
+	replace := strings.NewReplacer("DEVICE", "-d grpc:"+target)
+	for _, s := range []step{
+		{"device info DEVICE", 0, `kind +remote`, ""},
+		{"reg write queue.depth=5 DEVICE", 0, "", ""},
+		{"reg read queue.depth DEVICE", 0, "5 slots", ""},
+		{"reg write queue.depth=6 --dry-run DEVICE", 0, "queue.depth = 0x6 .not done", ""},
+		{"reg read queue.depth DEVICE", 0, "5 slots", ""},
+		{"reg write queue.depth=0 DEVICE", 3, "", "refused"},
+		{"device doctor --full DEVICE -o csv", 0, "conformance cycles_advance,passed", ""},
+		{"bench --runs 1 --out-rate 40G --versus none --keep=false -q -o csv DEVICE", 0, "olaf", ""},
+		{"bench --p4rt unix:/x --keep=false DEVICE", 2, "", "serves its own P4Runtime"},
+		{"device info -d grpc:unix:/nowhere/s", 3, "", "olafctl serve"},
+	} {
+		s.run(t, replace)
+	}
+}
+
+// TestAgentOfACardHasNoTables lends registers alone and says so.
+func TestAgentOfACardHasNoTables(t *testing.T) {
+	session := writeFile(t, "card.session", "olafctl.register-session/v1\nidentity {\"kind\":\"pcie\"}\nr 101034 8\n")
+	target := startServe(t, "-d", "playback:"+session)
+	replace := strings.NewReplacer("TARGET", target)
+	for _, s := range []step{
+		{"reg read queue.depth -d grpc:TARGET", 0, "8 slots", ""},
+		{"bench --keep=false -q -d grpc:TARGET", 2, "", "captures nothing"},
+		{"tables list --target TARGET", 1, "", "unknown service"},
+	} {
+		s.run(t, replace)
+	}
+}
+
+// TestServeRefuses a network without TLS.
+func TestServeRefuses(t *testing.T) {
+	step{"serve --listen 0.0.0.0:9559", 2, "", "without TLS"}.run(t, strings.NewReplacer())
+	step{"serve --listen 127.0.0.1:0 -d pci:nowhere", 3, "", "an address looks like"}.run(t, strings.NewReplacer())
+}

@@ -1,0 +1,169 @@
+package experiments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc"
+
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/remote"
+	"github.com/olafctl/olaf/fpga/twin"
+	"github.com/olafctl/olaf/p4ctl"
+	"github.com/olafctl/olaf/p4ctl/agent"
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// ServeOptions say how a device is lent.
+type ServeOptions struct {
+	Listen  string // unix:PATH or a loopback HOST:PORT
+	Journal string // file that keeps the tables over a restart of the agent; empty for none
+	Device  DeviceOptions
+}
+
+// Service is a device that other processes use: its registers, time and tap, and, where this program drives them, its
+// tables over P4Runtime, all at one address.
+type Service struct {
+	// Target is the address in the form that clients dial.
+	Target string
+	// Identity is the device's.
+	Identity fpga.Identity
+	// Tables says whether P4Runtime is served too.
+	Tables bool
+
+	server *grpc.Server
+	done   chan error
+	close  []func() error
+}
+
+// Serve lends the device at an address until Close. One process owns a device; everybody else goes through its agent.
+func Serve(ctx context.Context, address string, o ServeOptions) (*Service, error) {
+	s := &Service{done: make(chan error, 1), server: grpc.NewServer(agent.ServerOptions(nil)...)}
+	if err := s.open(ctx, address, o); err != nil {
+		return nil, errors.Join(err, s.release())
+	}
+	listener, err := agent.Listen(o.Listen, false)
+	if err != nil {
+		return nil, errors.Join(err, s.release())
+	}
+	s.Target = listener.Addr().String()
+	if listener.Addr().Network() == "unix" {
+		s.Target = "unix:" + s.Target
+	}
+	go func() { s.done <- s.server.Serve(listener) }()
+	if s.Tables {
+		err = s.pushPipeline(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// open registers what the device has on the gRPC server.
+func (s *Service) open(ctx context.Context, address string, o ServeOptions) error {
+	if scheme, _, _ := strings.Cut(address, ":"); scheme != "twin" && address != "" {
+		d, err := OpenDevice(ctx, address, o.Device)
+		if err != nil {
+			return err
+		}
+		s.lend(d, nil)
+		return nil
+	}
+	backend := new(agent.Embedded)
+	d, err := twin.New(twin.Config{Tables: &tableView{backend: backend}})
+	if err != nil {
+		return err
+	}
+	s.lend(d, d)
+	a, err := agent.New(agent.Options{Backend: backend, Profile: p4.Twin(), Journal: o.Journal})
+	if err != nil {
+		return err
+	}
+	v1.RegisterP4RuntimeServer(s.server, a)
+	s.Tables = true
+	return nil
+}
+
+func (s *Service) lend(d fpga.Device, tap remote.Tap) {
+	s.Identity = d.Identity()
+	s.close = append(s.close, d.Close)
+	remote.NewServer(d, tap).Register(s.server)
+}
+
+// pushPipeline makes the tables usable from the first moment. It leaves a pipeline alone that the journal brought back.
+func (s *Service) pushPipeline(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	session, err := p4ctl.Dial(ctx, s.Target, p4ctl.Options{})
+	if err != nil {
+		return err
+	}
+	_, err = session.PushPipeline(ctx, p4ctl.PipelineConfig(p4.Twin()))
+	return errors.Join(err, session.Close())
+}
+
+// Close ends all sessions and gives the device back.
+func (s *Service) Close() error {
+	s.server.Stop()
+	return errors.Join(<-s.done, s.release())
+}
+
+func (s *Service) release() error {
+	var errs []error
+	for _, f := range s.close {
+		errs = append(errs, f())
+	}
+	s.close = nil
+	return errors.Join(errs...)
+}
+
+// agentTarget is the address of an agent without its scheme: grpc://HOST:PORT or grpc:unix:PATH.
+func agentTarget(rest string) string { return strings.TrimPrefix(rest, "//") }
+
+// openAgentDevice opens the registers behind an agent.
+func openAgentDevice(ctx context.Context, rest string, o DeviceOptions) (fpga.Device, error) {
+	return remote.Dial(ctx, agentTarget(rest), remote.Options{ReadOnly: o.ReadOnly || o.DryRun != nil})
+}
+
+// openAgent opens the testbed behind an agent: one lane, with the agent's tables and tap.
+func openAgent(ctx context.Context, rest string, o OpenOptions) (*Testbed, error) {
+	switch {
+	case o.Listen != "":
+		return nil, fmt.Errorf("%w: the agent at %s serves its own P4Runtime, at the same address", ErrBackend, rest)
+	case o.Wire || o.Observe != nil:
+		return nil, fmt.Errorf("%w: frames and the inside of the queue do not travel over grpc; use the twin itself", ErrBackend)
+	}
+	target := agentTarget(rest)
+	d, err := remote.Dial(ctx, target, remote.Options{})
+	if err != nil {
+		return nil, err
+	}
+	bed := &Testbed{Lanes: []Lane{{d, d}}, close: []func() error{d.Close}}
+	if !d.HasTap() {
+		return nil, errors.Join(fmt.Errorf("%w: the agent at %s captures nothing at the parameter server, so that nothing can be measured", ErrBackend, target), bed.Close())
+	}
+	if err := bed.connect(ctx, target); err != nil {
+		return nil, errors.Join(err, bed.Close())
+	}
+	return bed, nil
+}
+
+// connect makes this process the primary controller of the tables at target.
+func (b *Testbed) connect(ctx context.Context, target string) error {
+	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{})
+	if err != nil {
+		return err
+	}
+	b.close = append(b.close, session.Close)
+	pipeline := p4ctl.PipelineConfig(p4.Twin())
+	if _, err := session.PushPipeline(ctx, pipeline); err != nil {
+		return err
+	}
+	b.Tables, b.P4InfoHash = session, p4.Hash(pipeline.P4Info)
+	return nil
+}
