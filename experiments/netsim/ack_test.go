@@ -50,6 +50,33 @@ func TestAckTiming(t *testing.T) {
 	}
 }
 
+// An ACK waits for the one before it where the way down has a rate.
+func TestAcksTakeTurns(t *testing.T) {
+	const ms = olaf.Millisecond
+	topology := oneSwitch("olaf", 4, ms, Clusters{Count: 3, Workers: 1})
+	topology.Control = Control{Enabled: true, Threshold: ms}
+	topology.Links[0].AckRate = 1344 * olaf.Kbps // 1008 B in 6 ms
+	topology.sends = []Send{{0, 0}, {0, 1}, {0, 2}}
+	s := finished(t, topology)
+	for cluster, want := range []olaf.Duration{7 * ms, 13 * ms, 19 * ms} {
+		if _, age, _ := s.listeners[cluster].Last(0); -age != want {
+			t.Errorf("cluster %d heard at %v, want %v", cluster, -age, want)
+		}
+	}
+}
+
+// A frame that holds two updates of one worker is one delivery to it.
+func TestOneDeliveryPerFrame(t *testing.T) {
+	const ms = olaf.Time(olaf.Millisecond)
+	topology := oneSwitch("olaf", 4, 10*olaf.Millisecond, Clusters{Workers: 2})
+	topology.Duration = olaf.Second
+	topology.sends = []Send{{0, 0}, {1 * ms, 1}, {2 * ms, 0}, {3 * ms, 1}} // the first leaves, the others merge behind it
+	r := mustRun(t, topology, Options{Workers: true})
+	if r.DeliveredFrames != 2 || r.DeliveredUpdates != 4 || r.NeverDelivered != 1 || r.Workers[1].Received != 2 {
+		t.Errorf("%d frames, %d updates, %d never, %+v", r.DeliveredFrames, r.DeliveredUpdates, r.NeverDelivered, r.Workers)
+	}
+}
+
 // A cluster whose workers hang on two switches hears one copy at each, with the status of its own branch.
 func TestMulticastReachesBothBranches(t *testing.T) {
 	const ms = olaf.Millisecond

@@ -40,6 +40,7 @@ var ns3Cases = []ns3Case{
 	{seed: 8, interval: 50e6, interval2: 70e6, jitter: 1000, x1: 8_240_000},         //
 	{seed: 1, interval: 100e6, x1: 10e6, sends: collidingSends(100_000_000, 0)},     // all workers at once, every time
 	{seed: 1, interval: 100e6, x1: 10e6, sends: collidingSends(8_240_000, 824_000)}, // on the grid of the service times, unsorted
+	{seed: 1, interval: 100e6, x1: 10e6, sends: collidingSends(41_200_000, 82_400)}, // a send at the instant at which the access link gets free
 }
 
 // collidingSends writes sends on a grid, so that many fall on the same instant, also of the same worker.

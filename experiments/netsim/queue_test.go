@@ -41,6 +41,35 @@ func TestEventQueueOrder(t *testing.T) {
 	})
 }
 
+// Events at the very ends of the calendar and just beyond it come out like all others.
+func TestEventQueueEnds(t *testing.T) {
+	for _, pending := range []int{10, manyPending} {
+		q := newEventQueue(pending, 1<<30)
+		width := int64(1) << q.shift
+		q.push(event{at: 5 * width})
+		at := q.pop().at
+		var want []int64
+		distances := []int64{0, 1, q.mask - 1, q.mask, q.mask + 1, q.mask + 2, 2*q.mask + 2, 3 * q.mask}
+		for _, buckets := range distances { // each alone
+			at += buckets * width
+			q.push(event{at: at})
+			if got := q.pop().at; got != at {
+				t.Fatalf("popped %d, want %d", got, at)
+			}
+		}
+		for _, buckets := range distances { // and together
+			want = append(want, at+buckets*width)
+			q.push(event{at: at + buckets*width})
+		}
+		slices.Sort(want)
+		for _, w := range want {
+			if got := q.pop().at; got != w {
+				t.Fatalf("popped %d, want %d", got, w)
+			}
+		}
+	}
+}
+
 func TestEventQueueDrainsCompletely(t *testing.T) {
 	q := newEventQueue(10, 1000)
 	for i := range 100_000 {
