@@ -99,10 +99,13 @@ func (k *keeping) finish(env *environment, report experiments.Report, by results
 		return nil
 	}
 	id, err := k.put(report, by, stopped)
-	if err == nil && !quiet {
+	if err != nil {
+		return errors.Join(err, k.abort()) // a full disk gets its room back
+	}
+	if !quiet {
 		fmt.Fprintf(env.stderr, "kept as %s\n", id)
 	}
-	return errors.Join(err, k.store.Close())
+	return k.store.Close()
 }
 
 func (k *keeping) put(report experiments.Report, by results.Provenance, stopped bool) (id string, err error) {
@@ -111,7 +114,7 @@ func (k *keeping) put(report experiments.Report, by results.Provenance, stopped 
 	}
 	bench, ok := report.(*experiments.BenchReport)
 	if !ok {
-		return "", errors.Join(fmt.Errorf("a report of type %T is no bench", report), k.sink.Abort()) // a mistake in package experiments
+		return "", fmt.Errorf("a report of type %T is no bench", report) // a mistake in package experiments
 	}
 	return k.sink.Finish(bench)
 }

@@ -38,7 +38,10 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits,
+			"exits":     exits,
+			"find":      find,
+			"digest":    digest,
+			"smalldisk": smalldisk,
 		},
 		Condition: condition,
 		Setup: func(e *testscript.Env) error {
@@ -66,7 +69,11 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // condition says whether a real program that a script uses is there: [peer:tshark]. Under CI a missing one is a failure.
+// [mount] says whether file systems may be mounted.
 func condition(name string) (bool, error) {
+	if name == "mount" {
+		return canMount()
+	}
 	program, ok := strings.CutPrefix(name, "peer:")
 	if !ok {
 		return false, fmt.Errorf("unknown condition %q", name)

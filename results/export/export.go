@@ -35,12 +35,12 @@ func Files(targets []Target, force bool) error {
 		if _, err := os.Lstat(t.Path); !force && err == nil {
 			return fmt.Errorf("%w: %s; choose another name, or replace it with --force", ErrExists, t.Path)
 		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s can't be written: %w", t.Path, err)
+			return fmt.Errorf("%s can't be written: %w; choose another place", t.Path, err)
 		}
 	}
 	for _, t := range targets {
 		if err := write(t); err != nil {
-			return fmt.Errorf("%s can't be written: %w", t.Path, err)
+			return fmt.Errorf("%s can't be written: %w; choose another place", t.Path, err)
 		}
 	}
 	return nil

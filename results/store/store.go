@@ -20,6 +20,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -293,11 +294,14 @@ func startedOf(id string) string {
 }
 
 func experimentOf(id string) string {
-	if len(id) > len(idTime) {
-		return id[len(idTime)+1:]
+	if len(id) <= len(idTime) {
+		return ""
 	}
-	return ""
+	return sameSecond.ReplaceAllString(id[len(idTime)+1:], "")
 }
+
+// sameSecond ends the id of a run that was not the first of its second.
+var sameSecond = regexp.MustCompile(`-[0-9]+$`)
 
 func sizeOf(dir string) (bytes int64) {
 	entries, err := os.ReadDir(dir)

@@ -1,0 +1,82 @@
+package main
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// find GLOB VAR waits until just one path matches and sets VAR to its name, to the id where it is a run's folder.
+func find(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: find GLOB VAR")
+	}
+	deadline := time.Now().Add(time.Minute)
+	for {
+		found, err := filepath.Glob(ts.MkAbs(args[0]))
+		ts.Check(err)
+		if len(found) == 1 {
+			name := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(found[0]), ".incomplete"), ".")
+			ts.Setenv(args[1], name)
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s matches %v", args[0], found)
+		}
+		time.Sleep(time.Millisecond) // another process makes it
+	}
+}
+
+// digest DIR FILE writes name and SHA-256 of every file below DIR into FILE.
+func digest(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: digest DIR FILE")
+	}
+	var list strings.Builder
+	dir := ts.MkAbs(args[0])
+	ts.Check(filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		fmt.Fprintf(&list, "%x %s\n", sha256.Sum256(raw), strings.TrimPrefix(path, dir))
+		return err
+	}))
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte(list.String()), 0o644))
+}
+
+// smalldisk DIR makes DIR a file system with room for little more than an empty store.
+func smalldisk(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: smalldisk DIR")
+	}
+	ts.Check(mountSmall(ts.MkAbs(args[0])))
+	ts.Defer(func() { ts.Check(exec.Command("umount", ts.MkAbs(args[0])).Run()) })
+}
+
+func mountSmall(dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return exec.Command("mount", "-t", "tmpfs", "-o", "size=192k", "olafctl-test", dir).Run()
+}
+
+// canMount says whether this process may mount, by trying.
+func canMount() (bool, error) {
+	dir, err := os.MkdirTemp("", "olafctl-mount-")
+	if err != nil {
+		return false, err
+	}
+	defer os.Remove(dir)
+	if mountSmall(dir) != nil {
+		return false, nil
+	}
+	return true, exec.Command("umount", dir).Run()
+}
