@@ -157,12 +157,24 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 
 // carryOut runs the specification beside a dashboard or a progress bar.
 func (f *benchFlags) carryOut(ctx context.Context, env *environment, stream *experiments.Stream) (*experiments.BenchReport, error) {
-	if f.tui {
-		return f.benchWithDashboard(ctx, env, stream)
+	options := experiments.BenchOptions{Device: f.device, Listen: f.listen, Stream: stream}
+	if f.tui && env.terminal {
+		report, err := watchBeside(ctx, env, &dashboard{view: f.view, device: f.device}, f.spec, &background{
+			run: func(ctx context.Context) (experiments.Report, error) {
+				report, err := experiments.Bench(ctx, f.spec, options)
+				if report == nil {
+					return nil, err // not a Report that holds nothing
+				}
+				return report, err
+			},
+			look: progressOf(stream),
+		})
+		bench, _ := report.(*experiments.BenchReport)
+		return bench, err
 	}
 	bar := startProgress(env, f.quiet, progressOf(stream))
 	defer bar.stop()
-	return experiments.Bench(ctx, f.spec, experiments.BenchOptions{Device: f.device, Listen: f.listen, Stream: stream})
+	return experiments.Bench(ctx, f.spec, options)
 }
 
 // announcer tells where a second controller can connect, once the tables are there.

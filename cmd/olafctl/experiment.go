@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -93,6 +94,8 @@ func newExperimentRunCmd(env *environment) *cobra.Command {
 	addOptions(cmd, &f.options)
 	cmd.Flags().StringVar(&f.plots, "plots", "", "draw the figures' panels into this folder, as SVG and PNG")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion beside the experiment")
+	f.view.add(cmd)
 	f.keep.add(cmd)
 	addFormatFlag(cmd, &f.out)
 	return cmd
@@ -114,6 +117,8 @@ type experimentFlags struct {
 	plots   string
 	quiet   bool
 	keep    keepFlags
+	tui     bool
+	view    viewFlags
 }
 
 // run prints and keeps what there is even when the experiment was stopped, and lets the cause decide the exit code.
@@ -123,9 +128,7 @@ func (f *experimentFlags) run(ctx context.Context, env *environment, e experimen
 		return usageError("--runs %d is negative", o.Runs)
 	}
 	kept := f.keep.experiment(env, e.Name, started)
-	bar := startProgress(env, f.quiet, trackProgress(&o, kept.sinks()...))
-	report, err := e.Run(ctx, o)
-	bar.stop()
+	report, err := f.carryOut(ctx, env, e, o, kept.sinks())
 	if report == nil {
 		return errors.Join(interrupted(err), kept.abort())
 	}
@@ -136,4 +139,22 @@ func (f *experimentFlags) run(ctx context.Context, env *environment, e experimen
 		return err
 	}
 	return report.Err()
+}
+
+// carryOut runs an experiment beside a dashboard or a progress bar.
+func (f *experimentFlags) carryOut(ctx context.Context, env *environment, e experiments.Experiment, o experiments.Options, sinks []experiments.Sink) (experiments.Report, error) {
+	look := trackProgress(&o, sinks...)
+	if f.tui && env.terminal {
+		spec, err := experiments.Preset(e.Name)
+		if err != nil {
+			return nil, usageError("%s has no single queue to look at; --tui shows %s", e.Name, strings.Join(benchNames(), " and "))
+		}
+		return watchBeside(ctx, env, &dashboard{view: f.view, device: o.Device}, spec, &background{
+			run:  func(ctx context.Context) (experiments.Report, error) { return e.Run(ctx, o) },
+			look: look,
+		})
+	}
+	bar := startProgress(env, f.quiet, look)
+	defer bar.stop()
+	return e.Run(ctx, o)
 }

@@ -359,18 +359,20 @@ func (d *dashboard) film(ctx context.Context, plan *experiments.Plan, path strin
 	return renameio.WriteFile(path, []byte(picture), 0o644)
 }
 
-// benchWithDashboard runs a bench to its end while the terminal shows one of its runs in slow motion. Leaving the
-// dashboard before the bench is done ends it.
-func (f *benchFlags) benchWithDashboard(ctx context.Context, env *environment, stream *experiments.Stream) (*experiments.BenchReport, error) {
-	plan, err := experiments.NewPlan(f.spec)
+// watchBeside carries an experiment out while the terminal shows one of its runs in slow motion. Leaving the dashboard
+// before it is done ends it.
+func watchBeside(ctx context.Context, env *environment, d *dashboard, spec experiments.Spec, b *background) (experiments.Report, error) {
+	if d.device != "" && !strings.HasPrefix(d.device, "twin:") {
+		return nil, usageError("a card does one thing at a time: watch it with 'olafctl tui -d %s', or leave out --tui", d.device)
+	}
+	plan, err := experiments.NewPlan(spec)
 	if err != nil {
 		return nil, err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	b := &background{stream: stream}
-	b.start(ctx, f)
-	d := &dashboard{env: env, view: f.view, bench: b.state, workbook: b.workbook}
+	b.start(ctx)
+	d.env, d.bench, d.workbook = env, b.state, b.workbook
 	shown := d.show(ctx, plan)
 	if !b.finished() {
 		stop()
@@ -379,28 +381,37 @@ func (f *benchFlags) benchWithDashboard(ctx context.Context, env *environment, s
 	return b.report, errors.Join(b.err, shown)
 }
 
-// background is a bench that runs beside the dashboard.
+// background is an experiment that runs beside the dashboard.
 type background struct {
-	stream *experiments.Stream
+	run    func(context.Context) (experiments.Report, error)
+	look   func() (done, total int) // progress; never waits
 	wg     sync.WaitGroup
 	result atomic.Pointer[tui.Bench]
-	report *experiments.BenchReport // after wg
+	report experiments.Report // after wg
 	err    error
 }
 
-func (b *background) start(ctx context.Context, f *benchFlags) {
+func (b *background) start(ctx context.Context) {
 	b.wg.Go(func() {
-		b.report, b.err = experiments.Bench(ctx, f.spec, experiments.BenchOptions{Device: f.device, Listen: f.listen, Stream: b.stream})
-		p := b.stream.Progress()
-		final := &tui.Bench{Done: p.Done, Total: p.Total, Invalid: p.Invalid, Finished: true, Err: b.err}
+		b.report, b.err = b.run(ctx)
+		final := b.progress()
+		final.Finished, final.Err = true, b.err
 		if b.report != nil {
 			var page bytes.Buffer
 			if err := b.report.WriteText(&page); err == nil {
 				final.Lines = lines(&page)
 			}
+			if b.err == nil {
+				final.Err = b.report.Err()
+			}
 		}
 		b.result.Store(final)
 	})
+}
+
+func (b *background) progress() *tui.Bench {
+	done, total := b.look()
+	return &tui.Bench{Done: done, Total: total}
 }
 
 func (b *background) finished() bool { return b.result.Load() != nil }
@@ -409,20 +420,21 @@ func (b *background) state() *tui.Bench {
 	if final := b.result.Load(); final != nil {
 		return final
 	}
-	p := b.stream.Progress()
-	return &tui.Bench{Done: p.Done, Total: p.Total, Invalid: p.Invalid}
+	return b.progress()
 }
 
+// workbook writes the results of a finished experiment, if it has runs.
 func (b *background) workbook(context.Context) (string, error) {
 	if !b.finished() {
-		return "", errors.New("the bench is still running")
+		return "", errors.New("the experiment is still running")
 	}
 	b.wg.Wait()
-	if b.report == nil {
-		return "", b.err
+	result, ok := b.report.(interface{ Result() *sheets.Result })
+	if !ok {
+		return "", errors.New("this experiment has no workbook")
 	}
 	var book bytes.Buffer
-	if err := xlsx.Write(&book, sheets.Book(b.report.Result())); err != nil {
+	if err := xlsx.Write(&book, sheets.Book(result.Result())); err != nil {
 		return "", err
 	}
 	return saveView("olafctl-results.xlsx", book.Bytes())
