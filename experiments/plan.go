@@ -79,8 +79,12 @@ func (p *Plan) measure(c *Config) results.Config {
 	return results.Config{
 		Clusters: p.Spec.Workload.Clusters, Workers: p.Spec.Workload.Workers,
 		OutRate: c.OutRate, OverheadBytes: p.Spec.Overhead,
+		SpeedupUpdates: max(1, p.Spec.Workload.UpdatesPerWorker/speedupShare),
 	}
 }
+
+// speedupShare is which part of a worker's updates T(N) waits for: a tenth, which the losses of FIFO leave within reach.
+const speedupShare = 10
 
 // workerPort is the shell's port behind which all workers of a testbed are.
 const workerPort = 0

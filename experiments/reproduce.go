@@ -88,7 +88,11 @@ func (r *Reproduction) WriteText(w io.Writer) error {
 	for _, v := range []paper.Verdict{paper.Reproduced, paper.SameDirection, paper.Deviates, paper.NotTestable} {
 		parts = append(parts, fmt.Sprintf("%d %s", tally[string(v)], v))
 	}
-	_, err := fmt.Fprintf(w, "%d published numbers: %s\n", len(r.Paper), strings.Join(parts, ", "))
+	missed := "none missed"
+	if len(r.Missed) > 0 {
+		missed = fmt.Sprintf("%d missed: %s", len(r.Missed), strings.Join(r.Missed, ", "))
+	}
+	_, err := fmt.Fprintf(w, "%d published numbers: %s; %s\n", len(r.Paper), strings.Join(parts, ", "), missed)
 	return err
 }
 

@@ -122,6 +122,7 @@ func newPlot(chart *table.Chart) *plot.Plot {
 		style.Font = face()
 	}
 	p.X.Label.Padding, p.Y.Label.Padding = 4, 4
+	p.X.Tick.Marker, p.Y.Tick.Marker = ticks{}, ticks{}
 	grid := plotter.NewGrid()
 	grid.Vertical.Width = 0
 	grid.Horizontal.Color, grid.Horizontal.Width = color.NRGBA{0x80, 0x80, 0x80, 0x50}, vg.Points(0.5)

@@ -67,7 +67,7 @@ func (p *printer) paper(rows []results.PaperRow) {
 	for i := range rows {
 		r := &rows[i]
 		lines = append(lines, strings.Join([]string{
-			r.Artefact, r.Row, r.Column + unitSuffix(r.Unit), Interval(&r.Ours, 1), Number(r.Published, 1), percent(r.DeviationPct),
+			r.Artefact, r.Row, r.Column + unitSuffix(r.Unit), ours(r), Number(r.Published, decimals(r)), percent(r.DeviationPct),
 			r.Verdict + notes.mark(r.Note),
 		}, "\t"))
 	}
@@ -76,6 +76,25 @@ func (p *printer) paper(rows []results.PaperRow) {
 		p.printf("[%d] %s\n", i+1, note)
 	}
 	p.printf("\n")
+}
+
+// decimals shows three digits of what was published: 0.98, but 4823.0.
+func decimals(r *results.PaperRow) int {
+	if math.Abs(float64(r.Published)) < 10 {
+		return 2
+	}
+	return 1
+}
+
+// ours is our number, or in words whether an ordering held.
+func ours(r *results.PaperRow) string {
+	if r.Published.Known() || !r.Ours.Known() {
+		return Interval(&r.Ours, decimals(r))
+	}
+	if r.Ours.Mean == 1 {
+		return "holds"
+	}
+	return "does not hold"
 }
 
 // footnotes are remarks under a table, each said once.

@@ -1,0 +1,36 @@
+package figure
+
+import (
+	"math"
+	"strconv"
+
+	"gonum.org/v1/plot"
+)
+
+// ticks marks an axis at about five round numbers, with as many decimals as they need.
+type ticks struct{}
+
+// Ticks lists the marks from low to high.
+func (ticks) Ticks(low, high float64) (marks []plot.Tick) {
+	step := roundStep((high - low) / 5)
+	if !(step > 0) || math.IsInf(step, 0) {
+		return nil
+	}
+	decimals := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
+	// Adding nought turns −0, which would be printed, into 0.
+	for k := math.Ceil(low/step-1e-9) + 0; k*step <= high+step*1e-9; k++ {
+		marks = append(marks, plot.Tick{Value: k * step, Label: strconv.FormatFloat(k*step, 'f', decimals, 64)})
+	}
+	return marks
+}
+
+// roundStep is the nearest of 1, 2 and 5 times a power of ten that is not below about.
+func roundStep(about float64) float64 {
+	magnitude := math.Pow(10, math.Floor(math.Log10(about)))
+	for _, digit := range []float64{1, 2, 5} {
+		if digit*magnitude >= about*(1-1e-9) {
+			return digit * magnitude
+		}
+	}
+	return 10 * magnitude
+}
