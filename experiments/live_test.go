@@ -352,3 +352,12 @@ func BenchmarkLiveSnapshot(b *testing.B) {
 		}
 	}
 }
+
+// TestPlayerSurvivesPanics turns a panic inside into an error that is shown, so that the device can be given back.
+func TestPlayerSurvivesPanics(t *testing.T) {
+	p := newPlayer(t, RealTime, nil)
+	p.guarded(func() error { panic("a fault") })
+	if s := p.Snapshot(); s.State != LiveFailed || !errors.Is(s.Err, ErrRun) || len(s.Queues) != 2 {
+		t.Errorf("%v, %v", s.State, s.Err)
+	}
+}

@@ -574,3 +574,36 @@ func (wall) Tick(d time.Duration) (<-chan time.Time, func()) {
 	t := time.NewTicker(d)
 	return t.C, t.Stop
 }
+
+// broken is a source that fails in the middle of a frame.
+type broken struct{ still }
+
+func (*broken) Snapshot() *experiments.LiveSnapshot { panic("a fault in the middle of a frame") }
+
+// TestPanicRestoresTheTerminal lets the program panic: the alternate screen must be left and the cursor shown.
+func TestPanicRestoresTheTerminal(t *testing.T) {
+	source := at(t, instant, nil)
+	m := shown(source, 80, 24, nil)
+	m.options.Source = new(broken)
+	var out strings.Builder
+	_, err := tea.NewProgram(m, tea.WithInput(nil), tea.WithOutput(&out), tea.WithAltScreen(), tea.WithoutSignalHandler()).Run()
+	if !errors.Is(err, tea.ErrProgramPanic) {
+		t.Errorf("the program ended with %v", err)
+	}
+	for _, want := range []string{"\x1b[?1049l", "\x1b[?25h"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q was not sent", want)
+		}
+	}
+}
+
+// TestEndOfContextRestoresTheTerminal ends the program from outside, as a signal does.
+func TestEndOfContextRestoresTheTerminal(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	time.AfterFunc(50*time.Millisecond, stop)
+	var out strings.Builder
+	_, err := tea.NewProgram(shown(at(t, instant, nil), 80, 24, nil), tea.WithContext(ctx), tea.WithInput(nil), tea.WithOutput(&out), tea.WithAltScreen(), tea.WithoutSignalHandler()).Run()
+	if !errors.Is(err, context.Canceled) || !strings.Contains(out.String(), "\x1b[?1049l") {
+		t.Errorf("the program ended with %v", err)
+	}
+}
