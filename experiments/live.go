@@ -147,32 +147,65 @@ func (l *Live) Now() olaf.Time { return l.now }
 // Done says that everything was sent and has left.
 func (l *Live) Done() bool { return l.done }
 
-// Advance lets d of device time pass on every lane, in whole cycles.
+// ErrOwnTime says that a device's time passes by itself: it cannot be held, scaled or stepped.
+var ErrOwnTime = errors.New("a card's time passes by itself; only a twin can be paused, stepped and slowed down")
+
+// Sampled says that the device is looked at from outside while its time passes by itself; Sample looks.
+func (l *Live) Sampled() bool { return l.sampled }
+
+// Sample takes what the capture delivered and where the device's clock is.
+func (l *Live) Sample() error {
+	if l.done {
+		return nil
+	}
+	for _, lane := range l.lanes {
+		cycle, err := regmap.Read64(lane.Device, regmap.CommonCycles)
+		if err != nil {
+			return err
+		}
+		l.now = max(l.now, olaf.Time(cycle)*olaf.Time(olaf.Cycle)-lane.rec.zero)
+		lane.drain(true)
+	}
+	return l.settle()
+}
+
+// Advance lets d of device time pass on every lane, in whole cycles. The error matches ErrOwnTime on a card.
 func (l *Live) Advance(ctx context.Context, d olaf.Duration) error {
+	if l.sampled {
+		return ErrOwnTime
+	}
 	if l.done || d <= 0 {
 		return nil
 	}
 	d = (d + olaf.Cycle - 1) / olaf.Cycle * olaf.Cycle
 	for _, lane := range l.lanes {
-		if err := lane.advance(ctx, d, l.sampled); err != nil {
+		if err := lane.Device.Sleep(ctx, d); err != nil {
 			return err
 		}
+		lane.drain(false)
 	}
 	l.now = l.now.Add(d)
 	return l.settle()
 }
 
-func (l *liveLane) advance(ctx context.Context, d olaf.Duration, sampled bool) error {
-	if err := l.Device.Sleep(ctx, d); err != nil {
-		return err
-	}
+// drain empties the capture. Where nobody observes the queue itself, deliveries are all that is recorded.
+func (l *liveLane) drain(record bool) {
 	l.observations = l.Tap.Drain(l.observations[:0])
-	if sampled {
-		for i := range l.observations {
-			l.rec.Observe(&l.observations[i])
-		}
+	if !record {
+		return
 	}
-	return nil
+	for i := range l.observations {
+		l.rec.Observe(&l.observations[i])
+	}
+}
+
+// Stop ends the traffic; what is inside the queues still leaves.
+func (l *Live) Stop() error {
+	var errs []error
+	for _, lane := range l.lanes {
+		errs = append(errs, lane.generator.Stop())
+	}
+	return errors.Join(errs...)
 }
 
 // settle finds out whether the run is over.
@@ -223,16 +256,16 @@ func (l *Live) events() int64 {
 	return n
 }
 
-// ErrNoRewind says that a device's past cannot be had again.
-var ErrNoRewind = errors.New("only a twin can go back in time")
+// ErrNoRewind says that what a card did cannot be had again.
+var ErrNoRewind = errors.New("only what ran on a twin can be watched again")
 
 // Seek goes to an instant of the run. Going back repeats the run from its start, which on the twin gives the same events.
 func (l *Live) Seek(ctx context.Context, at olaf.Time) error {
 	at = max(at, 0)
+	if l.sampled {
+		return ErrOwnTime
+	}
 	if at < l.now {
-		if l.sampled {
-			return ErrNoRewind
-		}
 		if err := l.Rewind(ctx); err != nil {
 			return err
 		}

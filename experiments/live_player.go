@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/pktgen"
 )
 
 // LiveSpeed is how much device time passes in a second of wall time; 0 is as fast as possible.
@@ -80,6 +81,8 @@ type (
 	LiveStep struct{ Back bool }
 	// LiveSeek goes to an instant.
 	LiveSeek struct{ To olaf.Time }
+	// LiveStop ends the traffic; what is inside the queues still leaves.
+	LiveStop struct{}
 	// LiveWatch chooses the cluster whose deliveries are shown one by one.
 	LiveWatch struct{ Cluster olaf.ClusterID }
 	// LiveRerun starts another run: of another specification, rate or seed.
@@ -94,6 +97,7 @@ func (LivePause) live()    {}
 func (LiveSetSpeed) live() {}
 func (LiveStep) live()     {}
 func (LiveSeek) live()     {}
+func (LiveStop) live()     {}
 func (LiveWatch) live()    {}
 func (LiveRerun) live()    {}
 
@@ -128,6 +132,10 @@ func NewLivePlayer(ctx context.Context, plan *Plan, o LiveOptions, speed LiveSpe
 	p := &LivePlayer{device: o.Device, pace: pace, session: session, speed: speed, state: LiveRunning, commands: make(chan LiveCommand, 64)}
 	if paused {
 		p.state = LivePaused
+	}
+	if session.Sampled() {
+		p.state = LiveRunning
+		p.speed = RealTime
 	}
 	p.publish()
 	return p, nil
@@ -168,6 +176,9 @@ func (p *LivePlayer) Run(ctx context.Context) {
 // Elapse lets the device time pass that belongs to a span of wall time, and publishes.
 func (p *LivePlayer) Elapse(ctx context.Context, wall time.Duration) {
 	p.guarded(func() error {
+		if p.session.Sampled() {
+			return p.session.Sample()
+		}
 		if p.state != LiveRunning {
 			return nil
 		}
@@ -207,7 +218,13 @@ func (p *LivePlayer) rush(ctx context.Context) error {
 // Obey carries out one command, and publishes.
 func (p *LivePlayer) Obey(ctx context.Context, c LiveCommand) {
 	p.guarded(func() error {
+		p.err = nil // what was wrong is shown until the next command
+		if p.session.Sampled() && !fitsCards(c) {
+			return ErrOwnTime
+		}
 		switch c := c.(type) {
+		case LiveStop:
+			return p.session.Stop()
 		case LivePause:
 			p.hold(c.On)
 		case LiveSetSpeed:
@@ -227,6 +244,15 @@ func (p *LivePlayer) Obey(ctx context.Context, c LiveCommand) {
 		}
 		return nil
 	})
+}
+
+// fitsCards says that a command makes sense where time passes by itself.
+func fitsCards(c LiveCommand) bool {
+	switch c.(type) {
+	case LiveWatch, LiveRerun, LiveStop:
+		return true
+	}
+	return false
 }
 
 func (p *LivePlayer) hold(on bool) {
@@ -270,15 +296,18 @@ func (p *LivePlayer) guarded(f func() error) {
 			p.fail()
 		}
 	}()
-	if p.err = f(); p.err != nil && !recoverable(p.err) {
-		p.state = LiveFailed
+	if err := f(); err != nil {
+		p.err = err
+		if !recoverable(err) {
+			p.state = LiveFailed
+		}
 	}
 	p.publish()
 }
 
 // recoverable errors leave the session as it was.
 func recoverable(err error) bool {
-	return errors.Is(err, ErrSpec) || errors.Is(err, ErrNoRewind) || errors.Is(err, context.Canceled)
+	return errors.Is(err, ErrSpec) || errors.Is(err, ErrOwnTime) || errors.Is(err, pktgen.ErrState) || errors.Is(err, context.Canceled)
 }
 
 func (p *LivePlayer) publish() {

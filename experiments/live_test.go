@@ -9,6 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
 )
 
 // livePlan is a small Table 1: one run at 20G, Olaf beside FIFO.
@@ -295,6 +297,7 @@ func TestPlayerReruns(t *testing.T) {
 	}
 	spec.Slots = 0
 	p.Obey(t.Context(), LiveRerun{Spec: spec})
+	p.Elapse(t.Context(), 0) // the error stays in sight
 	if s := p.Snapshot(); !errors.Is(s.Err, ErrSpec) || s.State == LiveFailed || s.Queues[0].Slots != 3 {
 		t.Errorf("a bad specification: %v, %v, %d slots", s.Err, s.State, s.Queues[0].Slots)
 	}
@@ -359,5 +362,67 @@ func TestPlayerSurvivesPanics(t *testing.T) {
 	p.guarded(func() error { panic("a fault") })
 	if s := p.Snapshot(); s.State != LiveFailed || !errors.Is(s.Err, ErrRun) || len(s.Queues) != 2 {
 		t.Errorf("%v, %v", s.State, s.Err)
+	}
+}
+
+// TestStopEndsTheTraffic stops in the middle: what was sent still leaves, and the books are right.
+func TestStopEndsTheTraffic(t *testing.T) {
+	p := newPlayer(t, AsFastAsPossible, nil)
+	p.Obey(t.Context(), LiveSeek{To: olaf.Time(10 * olaf.Microsecond)})
+	p.Obey(t.Context(), LiveStop{})
+	p.Elapse(t.Context(), time.Second)
+	s := p.Snapshot()
+	if s.State != LiveDone || s.Sent == 0 || s.Sent == s.Total || s.Queues[0].Invalid != "" || s.Queues[0].Occupancy != 0 {
+		t.Errorf("%v after %d of %d, %d inside, %s, %v", s.State, s.Sent, s.Total, s.Queues[0].Occupancy, s.Queues[0].Invalid, s.Err)
+	}
+}
+
+// ownTime is a twin that looks like a card: its time passes whenever somebody looks at its clock.
+type ownTime struct{ fpga.Device }
+
+func (d ownTime) Identity() fpga.Identity {
+	id := d.Device.Identity()
+	id.Kind = "pcie"
+	return id
+}
+
+func (d ownTime) Read32(addr uint32) (uint32, error) {
+	if addr == regmap.CommonCycles {
+		if err := d.Device.Sleep(context.Background(), 5*olaf.Microsecond); err != nil {
+			return 0, err
+		}
+	}
+	return d.Device.Read32(addr)
+}
+
+// TestSampledSession watches a card through counters and capture, and refuses what a card cannot do.
+func TestSampledSession(t *testing.T) {
+	plan := livePlan(t, func(s *Spec) { s.Versus = "" })
+	bed, err := Open(t.Context(), "", OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bed.Lanes[0].Device = ownTime{bed.Lanes[0].Device}
+	l := &Live{plan: plan, bed: bed, sampled: true, lanes: []*liveLane{{config: &plan.Configs[0], rec: new(liveRecord)}}}
+	if err := l.program(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p := &LivePlayer{pace: new(stillPace), session: l, state: LiveRunning}
+	defer p.Close()
+	p.Elapse(t.Context(), time.Second)
+	p.Obey(t.Context(), LivePause{true})
+	if s := p.Snapshot(); !errors.Is(s.Err, ErrOwnTime) || s.State != LiveRunning || !s.Sampled {
+		t.Errorf("pausing a card: %v, %v", s.Err, s.State)
+	}
+	for range 100 {
+		p.Elapse(t.Context(), time.Second)
+	}
+	s := p.Snapshot()
+	q := &s.Queues[0]
+	if s.State != LiveDone || s.Sent != s.Total || q.Invalid != "" || q.Counters.Received != q.Counters.Delivered || !q.MeanAoM.Known() {
+		t.Errorf("%v, %d of %d, %q, %d of %d received, AoM %v", s.State, s.Sent, s.Total, q.Invalid, q.Counters.Received, q.Counters.Delivered, q.MeanAoM)
+	}
+	if len(q.Items) != 0 || len(q.Log) == 0 || q.Log[len(q.Log)-1].Update >= 0 {
+		t.Errorf("a card's single slots or updates are shown: %d slots, %d events", len(q.Items), len(q.Log))
 	}
 }

@@ -107,6 +107,7 @@ type Model struct {
 	marks   []olaf.Time
 	mouse   bool
 	status  string
+	last    keys.Action
 	ticks   int
 	scene   int
 	quit    bool

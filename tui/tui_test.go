@@ -260,6 +260,7 @@ func TestEveryBinding(t *testing.T) {
 		keys.Rewind:       {nil, asked(experiments.LiveSeek{})},
 		keys.Mark:         {nil, func(m Model) bool { return len(m.marks) == 1 && m.marks[0] == s.Now }},
 		keys.NextMark:     {[]string{"m"}, asked(experiments.LiveSeek{To: s.Now})},
+		keys.Stop:         {[]string{"S"}, asked(experiments.LiveStop{})},
 		keys.Rerun:        {nil, func(m Model) bool { return m.over == showForm }},
 		keys.ExportText:   {nil, func(Model) bool { return len(saved) == 1 && strings.HasPrefix(saved[0], "olafctl-Run.txt:") }},
 		keys.ExportSVG:    {nil, func(Model) bool { return len(saved) == 1 && strings.Contains(saved[0], "<svg") }},

@@ -46,6 +46,7 @@ func (m Model) key(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 	}
 	m.status = ""
 	cmd := m.act(action)
+	m.last = action
 	return m, cmd
 }
 
@@ -101,6 +102,7 @@ var moves = map[keys.Action]func(*Model){
 	keys.Top:         func(m *Model) { m.move(-1 << 30) },
 	keys.Bottom:      func(m *Model) { m.move(1 << 30) },
 	keys.Back:        func(m *Model) { m.lists[m.tab].Filter, m.zoom = "", false },
+	keys.Stop:        (*Model).stop,
 	keys.Mark:        (*Model).mark,
 	keys.Rerun:       (*Model).askSettings,
 }
@@ -153,6 +155,16 @@ func (m *Model) command(a keys.Action) experiments.LiveCommand {
 func (m *Model) turn(to tab) {
 	m.tab = to % tabs
 	m.zoom = false
+}
+
+// stop ends the traffic when it is asked for twice in a row.
+func (m *Model) stop() {
+	if m.last != keys.Stop {
+		m.status = m.options.Keys.Key(keys.Stop) + " again stops the generator"
+		return
+	}
+	m.options.Source.Do(experiments.LiveStop{})
+	m.status = "the traffic is stopped; what is inside still leaves"
 }
 
 func (m *Model) mark() {

@@ -56,6 +56,7 @@ const (
 	Mark         Action = "mark"
 	NextMark     Action = "next-mark"
 	Rerun        Action = "rerun"
+	Stop         Action = "stop"
 	ExportText   Action = "export-text"
 	ExportSVG    Action = "export-svg"
 	Workbook     Action = "export-workbook"
@@ -98,6 +99,7 @@ var table = []Binding{
 	{Mark, []string{"m"}, "mark this instant", "time", ""},
 	{NextMark, []string{"'"}, "go to the next mark", "time", ""},
 	{Rerun, []string{"r"}, "run again with other settings", "time", "re-run"},
+	{Stop, []string{"S"}, "stop the traffic; press twice", "time", ""},
 
 	{NextPanel, []string{"p"}, "next panel", "view", "panel"},
 	{LastPanel, []string{"P"}, "previous panel", "view", ""},
