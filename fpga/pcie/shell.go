@@ -83,7 +83,7 @@ var areas = []area{
 	{adapterBase + portStride, adapterBase + portStride + adapterBytes, true, false, "the adapter's counters are read-only"},
 	{sysmonBase, sysmonBase + sysmonBytes, true, false, "the system monitor is only read"},
 	{regmap.CommonBase, regmap.ModelBase + regmap.ModelBytes, true, true, ""},
-	{boxBase + 0x40000, boxBase + 0xC0000, false, false, "the VitisNetP4 windows belong to the tables' driver; use 'olafctl tables'"},
+	{TablesBase, TablesBase + TablesBytes, false, false, "the VitisNetP4 windows belong to the tables' driver; use 'olafctl tables'"},
 	{box322Base, flashBase, false, false, "the 322 MHz box is not ours"},
 	{flashBase, 0x340000, false, false, "the satellite controller runs the card's power and fans"},
 	{0x340000, 0x341000, false, false, "it reaches the configuration flash"},

@@ -95,6 +95,9 @@ func (c *Card) Load32(offset uint32) uint32 {
 }
 
 func (c *Card) load(offset uint32) uint32 {
+	if offset >= pcie.TablesBase && offset < pcie.TablesBase+pcie.TablesBytes {
+		return c.Shell[offset] // plain memory
+	}
 	if offset >= regmap.CommonBase {
 		v, err := c.Twin.Read32(offset)
 		if err != nil {
@@ -154,6 +157,10 @@ func (c *Card) Tick(port int) {
 func (c *Card) Store32(offset, value uint32) {
 	c.Stores++
 	if c.OnStore != nil && c.OnStore(c.Stores, offset, value) {
+		return
+	}
+	if offset >= pcie.TablesBase && offset < pcie.TablesBase+pcie.TablesBytes {
+		c.Shell[offset] = value
 		return
 	}
 	if offset >= regmap.CommonBase {

@@ -1,0 +1,57 @@
+package pcie
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf/fpga"
+)
+
+// The AXI-Lite windows of VNP4-1 and VNP4-2.
+const (
+	TablesBase  = boxBase + 0x40000
+	TablesBytes = 0x80000
+)
+
+// Tables is access to the windows of the two VitisNetP4 blocks, for the driver that was built with the bitstream. What
+// their registers mean is the driver's business: nothing is read back.
+type Tables struct{ device *Device }
+
+// Tables lends the windows. They belong to the device, so that the same goroutine must use both.
+func (d *Device) Tables() Tables { return Tables{d} }
+
+func (t Tables) check(addr uint32, write bool) error {
+	switch d := t.device; {
+	case d.failed != nil:
+		return d.failed
+	case addr%4 != 0 || addr < TablesBase || addr-TablesBase >= TablesBytes:
+		return fmt.Errorf("%w: %#x is outside of the table windows", fpga.ErrAddress, addr)
+	case !d.ours:
+		return fmt.Errorf("%w: %s", ErrNotOurs, d.foreign)
+	case write && (d.options.ReadOnly || d.options.DryRun != nil):
+		return fmt.Errorf("write %#x: %w: the session is read-only", addr, ErrDenied)
+	}
+	return nil
+}
+
+// Read32 reads a register of a window. An answer of all ones from a card that is gone matches fpga.ErrGone.
+func (t Tables) Read32(addr uint32) (uint32, error) {
+	if err := t.check(addr, false); err != nil {
+		return 0, err
+	}
+	v := t.device.window.Load32(addr)
+	if v == allOnes {
+		if err := t.device.verify(); err != nil {
+			return v, err
+		}
+	}
+	return v, t.device.count()
+}
+
+// Write32 writes a register of a window.
+func (t Tables) Write32(addr, value uint32) error {
+	if err := t.check(addr, true); err != nil {
+		return err
+	}
+	t.device.window.Store32(addr, value)
+	return t.device.count()
+}
