@@ -342,7 +342,7 @@ func TestAcksCarryTheQueuesStatus(t *testing.T) {
 		cycle  int64
 		worker olaf.WorkerID
 		status olaf.QueueStatus
-	}{{300, 0, olaf.QueueStatus{2, 2, 8}}, {300, 1, olaf.QueueStatus{2, 2, 8}}, {556, 2, olaf.QueueStatus{1, 1, 8}}, {556, 3, olaf.QueueStatus{1, 1, 8}}, {812, 0, olaf.QueueStatus{0, 0, 8}}, {812, 1, olaf.QueueStatus{0, 0, 8}}} {
+	}{{300, 0, olaf.QueueStatus{Occupancy: 2, ActiveClusters: 2, Slots: 8}}, {300, 1, olaf.QueueStatus{Occupancy: 2, ActiveClusters: 2, Slots: 8}}, {556, 2, olaf.QueueStatus{Occupancy: 1, ActiveClusters: 1, Slots: 8}}, {556, 3, olaf.QueueStatus{Occupancy: 1, ActiveClusters: 1, Slots: 8}}, {812, 0, olaf.QueueStatus{Occupancy: 0, ActiveClusters: 0, Slots: 8}}, {812, 1, olaf.QueueStatus{Occupancy: 0, ActiveClusters: 0, Slots: 8}}} {
 		a := acks[i]
 		if a.At != cycleTime(want.cycle) || a.Update.Worker != want.worker || a.Status != want.status {
 			t.Errorf("ack %d: at cycle %d to %d with %+v, want %+v", i, cycleOf(a.At), a.Update.Worker, a.Status, want)
