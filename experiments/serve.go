@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/remote"
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/p4ctl"
@@ -23,6 +24,9 @@ type ServeOptions struct {
 	Listen  string // unix:PATH or a loopback HOST:PORT
 	Journal string // file that keeps the tables over a restart of the agent; empty for none
 	Device  DeviceOptions
+	// CardTables starts the driver of a card's tables; nil serves a card without P4Runtime. What it returns besides the
+	// backend is called at the end.
+	CardTables func(*CardTables) (agent.Backend, func() error, error)
 }
 
 // Service is a device that other processes use: its registers, time and tap, and, where this program drives them, its
@@ -35,9 +39,10 @@ type Service struct {
 	// Tables says whether P4Runtime is served too.
 	Tables bool
 
-	server *grpc.Server
-	done   chan error
-	close  []func() error
+	profile p4.Profile
+	server  *grpc.Server
+	done    chan error
+	close   []func() error
 }
 
 // Serve lends the device at an address until Close. One process owns a device; everybody else goes through its agent.
@@ -67,12 +72,7 @@ func Serve(ctx context.Context, address string, o ServeOptions) (*Service, error
 // open registers what the device has on the gRPC server.
 func (s *Service) open(ctx context.Context, address string, o ServeOptions) error {
 	if scheme, _, _ := strings.Cut(address, ":"); scheme != "twin" && address != "" {
-		d, err := OpenDevice(ctx, address, o.Device)
-		if err != nil {
-			return err
-		}
-		s.lend(d, nil)
-		return nil
+		return s.openDevice(ctx, address, o)
 	}
 	backend := new(agent.Embedded)
 	d, err := twin.New(twin.Config{Tables: &tableView{backend: backend}})
@@ -80,19 +80,45 @@ func (s *Service) open(ctx context.Context, address string, o ServeOptions) erro
 		return err
 	}
 	s.lend(d, d)
-	a, err := agent.New(agent.Options{Backend: backend, Profile: p4.Twin(), Journal: o.Journal})
+	return s.control(backend, p4.Twin(), o.Journal)
+}
+
+// openDevice lends what has registers; a card also its tables, where there is a driver for them.
+func (s *Service) openDevice(ctx context.Context, address string, o ServeOptions) error {
+	d, err := OpenDevice(ctx, address, o.Device)
+	if err != nil {
+		return err
+	}
+	server := s.lend(d, nil)
+	card, ok := d.(*pcie.Device)
+	if !ok || o.CardTables == nil {
+		return nil
+	}
+	backend, stop, err := o.CardTables(&CardTables{server, card})
+	if err != nil {
+		return fmt.Errorf("the tables' driver: %w", err)
+	}
+	s.close = append([]func() error{stop}, s.close...) // before the card
+	return s.control(backend, p4.Lab(), o.Journal)
+}
+
+// control puts a P4Runtime agent in front of the tables.
+func (s *Service) control(backend agent.Backend, profile p4.Profile, journal string) error {
+	a, err := agent.New(agent.Options{Backend: backend, Profile: profile, Journal: journal})
 	if err != nil {
 		return err
 	}
 	v1.RegisterP4RuntimeServer(s.server, a)
-	s.Tables = true
+	s.Tables, s.profile = true, profile
 	return nil
 }
 
-func (s *Service) lend(d fpga.Device, tap remote.Tap) {
+func (s *Service) lend(d fpga.Device, tap remote.Tap) *remote.Server {
 	s.Identity = d.Identity()
 	s.close = append(s.close, d.Close)
-	remote.NewServer(d, tap).Register(s.server)
+	server := remote.NewServer(d, tap)
+	server.Register(s.server)
+	return server
 }
 
 // pushPipeline makes the tables usable from the first moment. It leaves a pipeline alone that the journal brought back.
@@ -103,7 +129,7 @@ func (s *Service) pushPipeline(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = session.PushPipeline(ctx, p4ctl.PipelineConfig(p4.Twin()))
+	_, err = session.PushPipeline(ctx, p4ctl.PipelineConfig(s.profile))
 	return errors.Join(err, session.Close())
 }
 
