@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image/color"
 	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,8 +35,8 @@ const (
 	pngDPI               = 192
 )
 
-// palette tells series apart in print and for colour-blind readers (from Okabe and Ito's set, without its yellow).
-var palette = []color.RGBA{{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x88, 0x88, 0x88, 0xff}}
+// palette tells series apart in print and for colour-blind readers (from Okabe and Ito's set, without its yellow, with Tol's olive).
+var palette = []color.RGBA{{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x88, 0x88, 0x88, 0xff}, {0x99, 0x99, 0x33, 0xff}}
 
 var dashes = [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 3, 2, 3}}
 
@@ -241,9 +242,37 @@ func addBars(p *plot.Plot, s *table.Sheet, chart *table.Chart) error {
 	}
 	p.NominalX(names...)
 	p.X.Tick.Label.Font = face()
+	fitNames(p, names, room*vg.Length(every))
 	p.X.Min, p.X.Max = -0.6, float64(len(names))-0.4
 	p.Y.Min, p.Y.Max = min(p.Y.Min, 0), p.Y.Max*1.04
 	return nil
+}
+
+// fitNames keeps the names below bars apart: on lines of their words where they are wider than their room, upright where
+// the words are too.
+func fitNames(p *plot.Plot, names []string, room vg.Length) {
+	label := &p.X.Tick.Label
+	widest := func() (w vg.Length) {
+		for _, name := range names {
+			for line := range strings.Lines(name) {
+				w = max(w, label.Width(strings.TrimSpace(line)))
+			}
+		}
+		return w + 2
+	}
+	if widest() <= room {
+		return
+	}
+	for i, name := range names {
+		names[i] = strings.ReplaceAll(name, " ", "\n")
+	}
+	if widest() > room {
+		for i, name := range names {
+			names[i] = strings.ReplaceAll(name, "\n", " ")
+		}
+		label.Rotation, label.XAlign, label.YAlign = math.Pi/2, text.XRight, text.YCenter
+	}
+	p.NominalX(names...)
 }
 
 // addBand shades a line's error to both sides, where there is one.

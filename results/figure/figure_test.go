@@ -60,3 +60,21 @@ func TestEmptyChartIsAnError(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestNamesStayApart draws ever more bars: names on one line, on two, upright.
+func TestNamesStayApart(t *testing.T) {
+	for bars, want := range map[int]string{3: ">olaf 40Gbps<", 8: ">40Gbps<", 18: "rotate("} {
+		s := table.Sheet{Columns: []table.Column{{Header: "configuration"}, {Header: "lost", Format: table.Fixed1}}}
+		for range bars {
+			s.Rows = append(s.Rows, []table.Cell{table.S("olaf 40Gbps"), table.N(10)})
+		}
+		var svg strings.Builder
+		c := table.Chart{Kind: table.Stacked, Title: "loss", Series: []table.Series{{Name: "lost", Column: 1}}}
+		if err := figure.SVG(&svg, &s, &c); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(svg.String(), want) {
+			t.Errorf("%d bars: no %s", bars, want)
+		}
+	}
+}

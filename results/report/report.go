@@ -59,6 +59,7 @@ type section struct {
 type drawn struct {
 	Title string
 	SVG   template.HTML
+	Data  *rendered
 }
 
 type rendered struct {
@@ -164,9 +165,46 @@ func sectionOf(s *table.Sheet) (section, error) {
 			return out, err
 		}
 		// The figure escapes its own text.
-		out.Figures = append(out.Figures, drawn{s.Charts[i].Title, template.HTML(svg.String())})
+		out.Figures = append(out.Figures, drawn{s.Charts[i].Title, template.HTML(svg.String()), dataOf(s, &s.Charts[i])})
 	}
 	return out, nil
+}
+
+// dataOf is the table behind one figure: the whole sheet, or of a sheet with several figures the columns of this one.
+func dataOf(s *table.Sheet, chart *table.Chart) *rendered {
+	if len(s.Charts) == 1 {
+		return renderedOf(s)
+	}
+	drawn := map[int]bool{}
+	for _, series := range chart.Series {
+		x := chart.X
+		if series.X > 0 {
+			x = series.X
+		}
+		drawn[x], drawn[series.Column] = true, true
+		if series.ErrorColumn > 0 {
+			drawn[series.ErrorColumn] = true
+		}
+	}
+	part := table.Sheet{}
+	for k, column := range s.Columns {
+		if drawn[k] {
+			part.Columns = append(part.Columns, column)
+		}
+	}
+	for _, row := range s.Rows {
+		var cells []table.Cell
+		known := false
+		for k, cell := range row {
+			if drawn[k] {
+				cells, known = append(cells, cell), known || cell.Kind != table.Empty
+			}
+		}
+		if known {
+			part.Rows = append(part.Rows, cells)
+		}
+	}
+	return renderedOf(&part)
 }
 
 func renderedOf(s *table.Sheet) *rendered {

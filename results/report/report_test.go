@@ -50,6 +50,11 @@ func TestSelfContainedAndDeterministic(t *testing.T) {
 			t.Errorf("the report lacks %q", want)
 		}
 	}
+	for _, each := range []string{"<summary>data</summary>", "made by <code>olafctl bench"} {
+		if n := strings.Count(html, each); n < 6 {
+			t.Errorf("%d of 6 figures have a %s", n, each)
+		}
+	}
 	if n := strings.Count(html, "<svg"); n != 6 {
 		t.Errorf("%d figures, want 6", n)
 	}
