@@ -106,6 +106,8 @@ type Session struct {
 	wait   sync.WaitGroup
 
 	announce  chan ElectionID // to the supervisor: take this id
+	leaving   chan struct{}   // closed when the session is to end
+	left      chan struct{}   // closed when the supervisor is done
 	events    chan Event
 	preempted chan struct{}
 
@@ -132,16 +134,20 @@ func Dial(ctx context.Context, target string, o Options) (*Session, error) {
 	}
 	s := &Session{
 		target: target, options: o, conn: conn, client: v1.NewP4RuntimeClient(conn),
-		announce: make(chan ElectionID), events: make(chan Event, 64), preempted: make(chan struct{}),
+		announce: make(chan ElectionID), leaving: make(chan struct{}), left: make(chan struct{}), events: make(chan Event, 64), preempted: make(chan struct{}),
 		id: o.ElectionID, changed: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
 	if o.ReadOnly {
+		close(s.left)
 		s.set(Backup, ElectionID{}, nil)
 		return s, nil
 	}
 	first := make(chan error, 1)
-	s.wait.Go(func() { s.supervise(first) })
+	s.wait.Go(func() {
+		defer close(s.left)
+		s.supervise(first)
+	})
 	select {
 	case err = <-first:
 	case <-ctx.Done():
@@ -166,7 +172,11 @@ func dialOptions(o Options) []grpc.DialOption {
 	}
 }
 
-// Close ends the session; the server has no primary then. Closing again does nothing.
+// leavePatience is how long Close waits for the server to see the stream end.
+const leavePatience = time.Second
+
+// Close ends the session; the server has no primary then, and the election id is free for the next one. Closing again
+// does nothing.
 func (s *Session) Close() error {
 	s.mu.Lock()
 	again := s.closing
@@ -174,6 +184,13 @@ func (s *Session) Close() error {
 	s.mu.Unlock()
 	if again {
 		return nil
+	}
+	close(s.leaving)
+	patience := time.NewTimer(leavePatience)
+	defer patience.Stop()
+	select {
+	case <-s.left:
+	case <-patience.C:
 	}
 	s.cancel(ErrClosed)
 	s.wait.Wait()
@@ -300,7 +317,7 @@ func (s *Session) supervise(first chan<- error) {
 	for {
 		s.set(Connecting, s.highestSeen(), ErrNotPrimary)
 		err := s.stream(answered, func() { pause = s.options.BackoffMin; tell(nil) })
-		if s.ctx.Err() != nil {
+		if s.ctx.Err() != nil || s.isLeaving() {
 			tell(ErrClosed)
 			return
 		}
@@ -314,11 +331,23 @@ func (s *Session) supervise(first chan<- error) {
 		timer := time.NewTimer(pause*4/5 + rand.N(pause*2/5+1))
 		select {
 		case <-timer.C:
+		case <-s.leaving:
+			timer.Stop()
+			return
 		case <-s.ctx.Done():
 			timer.Stop()
 			return
 		}
 		pause = min(2*pause, s.options.BackoffMax)
+	}
+}
+
+func (s *Session) isLeaving() bool {
+	select {
+	case <-s.leaving:
+		return true
+	default:
+		return false
 	}
 }
 
@@ -362,6 +391,12 @@ func (s *Session) stream(again bool, arbitrated func()) error {
 	})
 	for {
 		select {
+		case <-s.leaving:
+			// The server ends the stream when it has forgotten this controller.
+			if err := stream.CloseSend(); err != nil {
+				return s.streamError(err)
+			}
+			return s.streamError(<-received)
 		case id := <-s.announce:
 			s.mu.Lock()
 			s.id = id

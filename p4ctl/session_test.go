@@ -266,6 +266,24 @@ func TestSyncReachesEveryTables(t *testing.T) {
 }
 
 // TestReconnectKeepsElectionID kills the server under a session and starts another at the same place.
+// TestCloseFreesTheElectionID holds that a session which follows another at once may use its election id, as commands in
+// a script do.
+func TestCloseFreesTheElectionID(t *testing.T) {
+	_, target := serve(t, p4.Twin(), "127.0.0.1:0")
+	for i := range 100 {
+		s, err := p4ctl.Dial(t.Context(), target, p4ctl.Options{})
+		if err != nil {
+			t.Fatalf("session %d: %v", i, err)
+		}
+		if s.State() != p4ctl.Primary {
+			t.Fatalf("session %d is %v: %v", i, s.State(), s.Err())
+		}
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func TestReconnectKeepsElectionID(t *testing.T) {
 	address := unixAddress(t)
 	a, err := agent.New(agent.Options{Backend: new(agent.Embedded), Profile: p4.Lab()})
