@@ -21,9 +21,9 @@ func Demo() []Scene {
 	us := func(n int64) olaf.Time { return olaf.Time(n) * olaf.Time(olaf.Microsecond) }
 	speed := func(d olaf.Duration) experiments.LiveSpeed { return experiments.LiveSpeed(d) }
 	return []Scene{
-		{7 * second, "27 workers train 9 models and send their updates through one switch. Left, Olaf; right, a FIFO queue. Both get the same input.", 0, speed(200 * olaf.Nanosecond), false},
-		{8 * second, "A burst arrives at 100 Gbps, but only 20 Gbps leave. Both queues have 8 slots, and both fill up within half a microsecond.", -1, speed(200 * olaf.Nanosecond), false},
-		{9 * second, "FIFO is FULL: every further update is dropped (✗), and the gradients in it are lost.", -1, speed(100 * olaf.Nanosecond), false},
+		{7 * second, "27 workers train 9 models and send their updates through one switch. Left, Olaf; right, a FIFO queue. Both get the same input.", 0, speed(100 * olaf.Nanosecond), false},
+		{8 * second, "A burst arrives at 100 Gbps, but only 20 Gbps leave. Both queues have 8 slots; FIFO's are taken within half a microsecond.", -1, speed(50 * olaf.Nanosecond), false},
+		{9 * second, "FIFO is FULL: every further update is dropped (✗), and the gradients in it are lost.", -1, speed(50 * olaf.Nanosecond), false},
 		{9 * second, "Olaf merges instead (⊕): an update whose cluster already waits is added to it. ×5 means five updates in one slot.", -1, speed(100 * olaf.Nanosecond), false},
 		{9 * second, "So a frame that leaves Olaf carries news of many workers, and the Age of Model stays low; under FIFO it grows.", us(4), speed(5 * olaf.Microsecond), false},
 		{10 * second, "Burst after burst: watch 'lost', 'merged', and the age of the models.", -1, speed(15 * olaf.Microsecond), false},

@@ -351,7 +351,7 @@ func (d *dashboard) film(ctx context.Context, plan *experiments.Plan, path strin
 		return err
 	}
 	model := tui.New(tui.Options{Source: steppedSource{player, ctx}, Theme: theme.New(theme.Options{Colour: true}), Story: d.story})
-	film := tui.Film{Width: 118, Height: 32, Every: 75}
+	film := tui.Film{Width: 118, Height: 32, Every: 100}
 	picture := film.Record(model, func() { player.Elapse(ctx, tui.FrameInterval) })
 	if err := player.Close(); err != nil {
 		return err

@@ -2,6 +2,7 @@ package keys
 
 import (
 	"errors"
+	"os"
 	"strings"
 	"testing"
 
@@ -59,4 +60,17 @@ func FuzzLoad(f *testing.F) {
 			t.Errorf("%d bindings", len(m.Bindings()))
 		}
 	})
+}
+
+// TestDocumented checks that docs/tui.md names every action with its keys.
+func TestDocumented(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/tui.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, b := range table {
+		if !strings.Contains(string(doc), "| `"+string(b.Action)+"` | ") || !strings.Contains(string(doc), " | "+b.About+" |") {
+			t.Errorf("%s (%s) is not in docs/tui.md", b.Action, b.About)
+		}
+	}
 }

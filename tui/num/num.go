@@ -55,6 +55,23 @@ func NS(ns float64) string {
 	return scaled(ns, "", times)
 }
 
+// Short writes a span in at most five characters: two figures where the third would be a decimal.
+func Short(d olaf.Duration) string {
+	ns := d.NS()
+	if ns == 0 || math.Abs(ns) >= 1e12 {
+		return NS(ns)
+	}
+	for _, p := range times {
+		if v := ns / p.worth; math.Abs(v) >= 0.9995 || p.worth == 1 {
+			if math.Abs(v) >= 9.95 {
+				return strconv.FormatFloat(v, 'f', 0, 64) + p.name
+			}
+			return strconv.FormatFloat(v, 'f', 1, 64) + p.name
+		}
+	}
+	return NS(ns)
+}
+
 // Duration writes a span.
 func Duration(d olaf.Duration) string { return NS(d.NS()) }
 

@@ -117,7 +117,7 @@ func label(s *experiments.SlotSnapshot) string {
 	return fmt.Sprintf("c%d×%d", s.Cluster, s.Count)
 }
 
-func age(s *experiments.SlotSnapshot) string { return num.Duration(s.Age) }
+func age(s *experiments.SlotSnapshot) string { return num.Short(s.Age) }
 
 // summary is one line: how full, and the last thing that went wrong or well.
 func summary(r screen.Region, q *experiments.QueueSnapshot) {
