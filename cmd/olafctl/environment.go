@@ -18,6 +18,7 @@ type environment struct {
 	getenv         func(string) string
 	now            func() time.Time
 	hostname       func() (string, error)
+	executable     func() (string, error) // this program, for child processes
 	// interactive says that stderr is a terminal that can redraw a line.
 	interactive bool
 	// terminal says that stdin and stdout are a terminal, so that a person can be shown a dashboard or asked.
@@ -30,7 +31,7 @@ type environment struct {
 func osEnvironment() *environment {
 	return &environment{
 		stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr,
-		getenv: os.Getenv, now: time.Now, hostname: os.Hostname,
+		getenv: os.Getenv, now: time.Now, hostname: os.Hostname, executable: os.Executable,
 		interactive: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb",
 		terminal:    term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
 		bus:         pcie.System(),

@@ -9,8 +9,11 @@ import (
 )
 
 func newServeCmd(env *environment) *cobra.Command {
-	var o experiments.ServeOptions
-	var device string
+	var (
+		o      experiments.ServeOptions
+		device string
+		driver cardDriver
+	)
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Lend a device to other processes: registers, tap, and tables over P4Runtime",
@@ -18,21 +21,25 @@ func newServeCmd(env *environment) *cobra.Command {
 grpc://HOST:PORT), and its tables to every P4Runtime controller. One session at a time may write registers; the tables
 have P4Runtime's own election.
 
-Without TLS only a unix socket or a loopback address is listened on. A card's tables are not served by this command: they
-need the driver that was built with its bitstream (docs/p4runtime.md).`,
+Without TLS only a unix socket or a loopback address is listened on. A card's tables need the driver that was built with its
+bitstream; an olafctl built with -tags vnp4 loads it (docs/p4runtime.md), any other lends the registers alone.`,
 		Example: `  olafctl serve --listen 127.0.0.1:9559
   olafctl serve --listen unix:/run/olaf.sock --device pci:0000:3b:00.0
   olafctl bench -d grpc://127.0.0.1:9559`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.Device = experiments.DeviceOptions{Bus: &env.bus, Clock: env.cardClock}
+			var err error
+			if o.CardTables, err = driver.backend(env); err != nil {
+				return err
+			}
 			s, err := experiments.Serve(cmd.Context(), device, o)
 			if err != nil {
 				return err
 			}
 			what := "registers"
 			if s.Tables {
-				what = "registers, tap and P4Runtime"
+				what = "registers and P4Runtime"
 			}
 			fmt.Fprintf(env.stderr, "serving %s of %s at %s; Ctrl-C ends it\n", what, s.Identity.Address, s.Target)
 			<-cmd.Context().Done()
@@ -43,5 +50,6 @@ need the driver that was built with its bitstream (docs/p4runtime.md).`,
 	flags.StringVar(&o.Listen, "listen", "127.0.0.1:9559", "unix:PATH or a loopback HOST:PORT")
 	flags.StringVar(&o.Journal, "journal", "", "keep the tables in this file, so that a restarted agent has them again")
 	flags.StringVarP(&device, "device", "d", "twin:", "device to lend: twin:, pci:0000:3b:00.0, playback:FILE")
+	driver.add(cmd, env)
 	return cmd
 }

@@ -1,0 +1,60 @@
+//go:build vnp4 && linux
+
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/fpga/pcie"
+	"github.com/olafctl/olaf/p4ctl/agent"
+	"github.com/olafctl/olaf/p4ctl/vnp4"
+	"github.com/olafctl/olaf/p4ctl/vnp4/driver"
+)
+
+// driverCommand is the hidden verb that runs the child process.
+const driverCommand = "vnp4-driver"
+
+// cardDriver is where the vendor's driver for each table block is: LIBRARY:SYMBOL.
+type cardDriver struct{ blocks [2]string }
+
+func (c *cardDriver) add(cmd *cobra.Command, env *environment) {
+	for i := range c.blocks {
+		cmd.Flags().StringVar(&c.blocks[i], fmt.Sprintf("vnp4-%d", i+1), "",
+			fmt.Sprintf("driver of block VNP4-%d as LIBRARY:SYMBOL: the shared object built with the bitstream, and its configuration", i+1))
+	}
+	cmd.MarkFlagsRequiredTogether("vnp4-1", "vnp4-2")
+	cmd.AddCommand(&cobra.Command{Use: driverCommand, Hidden: true, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return driver.Main() }})
+}
+
+// backend starts the driver in a child process, or is nil when none was asked for.
+func (c *cardDriver) backend(env *environment) (func(*experiments.CardTables) (agent.Backend, func() error, error), error) {
+	if c.blocks[0] == "" {
+		return nil, nil
+	}
+	program, err := env.executable()
+	if err != nil {
+		return nil, err
+	}
+	o := vnp4.Options{Command: func() *exec.Cmd { return exec.Command(program, "serve", driverCommand) }}
+	for i, text := range c.blocks {
+		library, symbol, ok := strings.Cut(text, ":")
+		if !ok {
+			return nil, usageError("--vnp4-%d: %q is not LIBRARY:SYMBOL", i+1, text)
+		}
+		o.Instances = append(o.Instances, vnp4.Instance{Block: fmt.Sprintf("vnp4_%d", i+1), Library: library, Config: symbol,
+			Base: pcie.TablesBase + uint32(i)*pcie.TablesBytes/2, Size: pcie.TablesBytes / 2})
+	}
+	return func(card *experiments.CardTables) (agent.Backend, func() error, error) {
+		o.Registers, o.Replication = card, card
+		b, err := vnp4.New(o)
+		if err != nil {
+			return nil, nil, err
+		}
+		return b, b.Close, nil
+	}, nil
+}
