@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/olafctl/olaf/results/table"
@@ -83,7 +84,7 @@ func pack(w io.Writer, parts map[string]string) error {
 	return z.Close()
 }
 
-type styles struct{ header, note, missing, text *xlsx.Style }
+type styles struct{ header, note, missing, text, number *xlsx.Style }
 
 func newStyles() styles {
 	plain := func() *xlsx.Style {
@@ -91,12 +92,13 @@ func newStyles() styles {
 		s.Font.Name, s.Font.Size, s.ApplyFont = "Calibri", 11, true
 		return s
 	}
-	s := styles{plain(), plain(), plain(), plain()}
+	s := styles{plain(), plain(), plain(), plain(), plain()}
 	s.header.Font.Bold = true
 	s.header.Fill, s.header.ApplyFill = *xlsx.NewFill("solid", headerFill, headerFill), true
 	s.header.Alignment.WrapText, s.header.Alignment.Vertical, s.header.ApplyAlignment = true, "top", true
 	s.note.Font.Color = noteGrey
 	s.missing.Font.Color, s.missing.Font.Italic = missingFg, true
+	s.number.Alignment.Vertical, s.number.ApplyAlignment = "top", true
 	s.text.Alignment.WrapText, s.text.Alignment.Vertical, s.text.ApplyAlignment = true, "top", true
 	return s
 }
@@ -128,8 +130,13 @@ func addSheet(file *xlsx.File, s *table.Sheet, styles styles) error {
 		cell.SetString(clipped(note))
 		cell.SetStyle(styles.note)
 	}
+	widths := make([]float64, len(s.Columns))
 	for k := range s.Columns {
-		sheet.SetColWidth(k+1, k+1, width(s, rows, k))
+		widths[k] = width(s, rows, k)
+		sheet.SetColWidth(k+1, k+1, widths[k])
+	}
+	if err := fitHeights(sheet, s, rows, widths); err != nil {
+		return fmt.Errorf("%w: sheet %q: %w", ErrBook, s.Name, err)
 	}
 	return nil
 }
@@ -161,6 +168,7 @@ func setCell(cell *xlsx.Cell, v table.Cell, format table.Format, styles styles) 
 	switch {
 	case v.Kind == table.Number:
 		cell.SetFloatWithFormat(v.Number, formats[format])
+		cell.SetStyle(styles.number)
 	case v.Kind == table.String:
 		cell.SetString(clipped(v.Text))
 		cell.SetStyle(styles.text)
@@ -178,13 +186,77 @@ func clipped(s string) string {
 	return string([]rune(s)[:maxText-1]) + "…"
 }
 
-// width fits the widest cell and half of the header, which may wrap.
+// headerWidth is how wide a column gets for its header alone; longer ones wrap.
+const headerWidth = 22.0
+
+// Bold letters are wider than the digits that column widths are counted in; lineHeight is that of a row, in points.
+const (
+	boldWidth  = 1.2
+	lineHeight = 15.0
+	mostLines  = 12
+)
+
+// width fits the widest cell, the header as far as headerWidth, and in any case the header's longest word.
 func width(s *table.Sheet, rows [][]table.Cell, k int) float64 {
-	widest := float64(utf8.RuneCountInString(s.Columns[k].Title()))/2 + 3
+	title := s.Columns[k].Title()
+	widest := min(boldWidth*float64(utf8.RuneCountInString(title))+1, headerWidth)
+	for word := range strings.FieldsSeq(title) {
+		widest = max(widest, boldWidth*float64(utf8.RuneCountInString(word))+1)
+	}
 	for _, row := range rows {
 		if row[k].Kind != table.Empty {
 			widest = max(widest, float64(utf8.RuneCountInString(s.Columns[k].Pretty(row[k])))+2)
 		}
 	}
 	return min(max(widest, minWidth), maxWidth)
+}
+
+// linesOf is on how many lines text stands in a column that is so many letters wide.
+func linesOf(text string, letters float64) int {
+	lines, used := 1, 0.0
+	for word := range strings.FieldsSeq(text) {
+		n := float64(utf8.RuneCountInString(word))
+		if used > 0 {
+			used++ // the space
+		}
+		if used > 0 && used+n > letters {
+			lines, used = lines+1, 0
+		}
+		lines += int((n - 1) / letters) // a word that is wider than the column is broken
+		used += n
+	}
+	return min(lines, mostLines)
+}
+
+// fitHeights makes rows as high as their wrapped text; programs do not all do so on their own.
+func fitHeights(sheet *xlsx.Sheet, s *table.Sheet, rows [][]table.Cell, widths []float64) error {
+	fit := func(at, lines int) error {
+		if lines < 2 {
+			return nil
+		}
+		row, err := sheet.Row(at)
+		if err == nil {
+			row.SetHeight(float64(lines) * lineHeight)
+		}
+		return err
+	}
+	header := 1
+	for k, c := range s.Columns {
+		header = max(header, linesOf(c.Title(), (widths[k]-1)/boldWidth))
+	}
+	if err := fit(0, header); err != nil {
+		return err
+	}
+	for i, row := range rows {
+		lines := 1
+		for k, v := range row {
+			if v.Kind == table.String {
+				lines = max(lines, linesOf(v.Text, widths[k]-1))
+			}
+		}
+		if err := fit(i+1, lines); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -198,3 +198,26 @@ func TestLibreOfficeDrawsIt(t *testing.T) {
 		}
 	}
 }
+
+// TestWrappedTextIsSeen holds widths and heights against headers that wrap and words that must not be cut.
+func TestWrappedTextIsSeen(t *testing.T) {
+	for _, c := range []struct {
+		text    string
+		letters float64
+		want    int
+	}{
+		{"", 9, 1}, {"aggregations", 14, 1}, {"olaf 40Gbps per worker", 12, 2}, {"a b c d", 3, 2},
+		{strings.Repeat("x", 25), 10, 3}, {strings.Repeat("word ", 500), 20, mostLines},
+	} {
+		if got := linesOf(c.text, c.letters); got != c.want {
+			t.Errorf("%.20q on %v letters: %d lines, want %d", c.text, c.letters, got, c.want)
+		}
+	}
+	s := table.Sheet{Columns: []table.Column{{Header: "aggregations"}, {Header: "olaf 40Gbps per worker over all of its runs"}}}
+	if w := width(&s, nil, 0); w < 12*boldWidth {
+		t.Errorf("a word of 12 letters in a column of %v", w)
+	}
+	if w := width(&s, nil, 1); w != headerWidth {
+		t.Errorf("a long header makes its column %v wide, want %v", w, headerWidth)
+	}
+}
