@@ -392,3 +392,69 @@ func TestIdentityIsAskedAgain(t *testing.T) {
 	}
 	t.Error("65,536 reads of another image")
 }
+
+func TestResetOfTheQDMANeedsForce(t *testing.T) {
+	h := newHost(t, pcietest.OpenNIC())
+	var resets []uint32
+	h.card.OnStore = func(_ int, offset, value uint32) bool {
+		if offset == pcie.ShellReset {
+			resets = append(resets, value)
+		}
+		return false
+	}
+	d := h.mustOpen(t)
+	if err := d.Reset(pcie.ResetQDMA); !errors.Is(err, pcie.ErrDenied) || len(resets) != 0 {
+		t.Errorf("unforced: %v, %v", err, resets)
+	}
+	if err := d.Close(); err != nil {
+		t.Fatal(err)
+	}
+	forced, err := h.open(pcie.Options{Force: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer forced.Close()
+	if err := forced.Reset(pcie.ResetQDMA); err != nil || len(resets) != 1 || resets[0] != 1 {
+		t.Errorf("forced: %v, %v", err, resets)
+	}
+}
+
+// TestDryRunMovesNoIndex reads the data windows without reaching the card.
+func TestDryRunMovesNoIndex(t *testing.T) {
+	h := newHost(t, pcietest.OpenNIC())
+	h.card.OnLoad = func(_ int, offset, v uint32) uint32 {
+		if offset == regmap.GeneratorMemData || offset == regmap.ReplicationMemberData {
+			t.Errorf("a dry run read %#x", offset)
+		}
+		return v
+	}
+	d, err := h.open(pcie.Options{DryRun: new(bytes.Buffer)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	for _, addr := range []uint32{regmap.GeneratorMemData, regmap.ReplicationMemberData} {
+		if _, err := d.Read32(addr); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := d.WriteBurst(regmap.GeneratorMemData, make([]uint32, 8)); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestBurstsCountAsAccesses notices another image within 65,536 words, however long the bursts are.
+func TestBurstsCountAsAccesses(t *testing.T) {
+	h := newHost(t, pcietest.OpenNIC())
+	d := h.mustOpen(t)
+	h.card.Reprogram()
+	for range 17 {
+		if err := d.WriteBurst(regmap.GeneratorMemData, make([]uint32, 4096)); err != nil {
+			if !errors.Is(err, pcie.ErrChanged) {
+				t.Error(err)
+			}
+			return
+		}
+	}
+	t.Error("69,632 words to another image")
+}
