@@ -153,3 +153,24 @@ func TestManifestNamesAllInputs(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkBenchKept is BenchmarkBench with every run kept, to be compared with it.
+func BenchmarkBenchKept(b *testing.B) {
+	st, err := store.Open(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer st.Close()
+	for b.Loop() {
+		k := Keep(st, time.Unix(1_700_000_000, 0))
+		report, err := Bench(b.Context(), Table1(), BenchOptions{Stream: NewStream(k)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := k.Finish(report); err != nil {
+			b.Fatal(err)
+		}
+	}
+	updates := 4 * 30 * 13_500
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(updates), "ns/update")
+}
