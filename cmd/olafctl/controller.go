@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
 
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/p4ctl"
@@ -44,13 +45,21 @@ func (f *controllerFlags) dial(ctx context.Context, readOnly bool) (*p4ctl.Sessi
 	}
 	session, err := p4ctl.Dial(ctx, f.target, p4ctl.Options{ElectionID: id})
 	if err != nil {
-		return nil, err
+		return nil, explainAgent(f.target, err)
 	}
 	if session.State() != p4ctl.Primary {
 		err := fmt.Errorf("%w with election id %s; 'olafctl tables takeover' says which one would do, and ends the other controller's run", p4ctl.ErrNotPrimary, id)
 		return nil, errors.Join(err, session.Close())
 	}
 	return session, nil
+}
+
+// explainAgent says what is missing where an agent lends registers alone.
+func explainAgent(target string, err error) error {
+	if p4ctl.Code(err) != codes.Unimplemented {
+		return err
+	}
+	return &exitError{exitDevice, fmt.Errorf("%s serves no tables: %w; its agent has no driver for them (docs/bring-up.md, step 7)", target, err)}
 }
 
 // change reads the tables, lets edit say what they shall be, and writes the difference, as one batch where it fits.
@@ -67,7 +76,7 @@ func (f *controllerFlags) change(ctx context.Context, env *environment, edit fun
 	}
 	actual, err := session.Read(ctx)
 	if err != nil {
-		return err
+		return explainAgent(f.target, err)
 	}
 	desired, err := edit(actual)
 	if err != nil {

@@ -138,7 +138,9 @@ func TestAgentOfACardHasNoTables(t *testing.T) {
 	for _, s := range []step{
 		{"reg read queue.depth -d grpc:TARGET", 0, "8 slots", ""},
 		{"bench --keep=false -q -d grpc:TARGET", 2, "", "captures nothing"},
-		{"tables list --target TARGET", 1, "", "unknown service"},
+		{"tables list --target TARGET", 3, "", "serves no tables"},
+		{"tables clear --target TARGET", 3, "", "serves no tables"},
+		{"cluster list --target TARGET", 3, "", "serves no tables"},
 	} {
 		s.run(t, replace)
 	}

@@ -68,7 +68,8 @@ func readTarget(ctx context.Context, target string) (p4ctl.Tables, error) {
 		return p4ctl.Tables{}, err
 	}
 	defer session.Close()
-	return session.Read(ctx)
+	tables, err := session.Read(ctx)
+	return tables, explainAgent(target, err)
 }
 
 // tableDocument is olafctl.tables/v1.
