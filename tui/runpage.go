@@ -74,12 +74,38 @@ func (m *Model) panel(r screen.Region, p panel, i, focus int, a axes) {
 	case panelSaw:
 		aom.Sawtooth(inside, q, m.snapshot.Now, a.span, a.sawTop, theme.Cluster(int(m.snapshot.Watched)))
 	case panelLoss:
-		loss.Draw(inside, q)
+		m.fates(inside, q, a.span)
 	case panelCDF:
-		chart.CDF(inside, q.Merges, theme.Queue(i))
+		m.aggregations(inside, q, theme.Queue(i))
 	case panelCounters:
 		loss.Counters(inside, q)
 	}
+}
+
+// overTime is how tall the panel of fates must be to show the drops against time as well.
+const overTime = 8
+
+func (m *Model) fates(r screen.Region, q *experiments.QueueSnapshot, span aom.Span) {
+	if r.H < overTime {
+		loss.Draw(r, q)
+		return
+	}
+	loss.Draw(r.Sub(0, 0, r.W, r.H-2), q)
+	r.Text(0, r.H-2, theme.Dim, "dropped, against the time axis of the age")
+	chart.Spark(r.Sub(0, r.H-1, r.W, 1), loss.Drops(q, span.From, span.To, r.W), theme.Bad)
+}
+
+// aggregations draws the CDF, and the histogram beside it where the panel is maximised.
+func (m *Model) aggregations(r screen.Region, q *experiments.QueueSnapshot, style screen.Style) {
+	if !m.zoom || r.H < 3 {
+		chart.CDF(r, q.Merges, style)
+		return
+	}
+	left, right := r.Sub(0, 0, r.W/2, r.H), r.Sub(r.W/2+1, 0, r.W-r.W/2-1, r.H)
+	left.Text(0, 0, theme.Dim, "at most so many")
+	chart.CDF(left.Sub(0, 1, left.W, left.H-1), q.Merges, style)
+	right.Text(0, 0, theme.Dim, "exactly so many")
+	chart.Histogram(right.Sub(0, 1, right.W, right.H-1), q.Merges, style)
 }
 
 func (m *Model) title(p panel, q *experiments.QueueSnapshot) string {

@@ -63,7 +63,8 @@ func (m *Model) draw() {
 	body := all.Sub(0, top, all.W, m.height-m.chrome())
 	m.body(body)
 	if caption := m.caption(); caption != "" {
-		m.drawCaption(all.Sub(0, m.height-1-captionRows, all.W, captionRows), caption)
+		n := m.captionRows()
+		m.drawCaption(all.Sub(0, m.height-1-n, all.W, n), caption)
 	}
 	m.footer(all.Sub(0, m.height-1, all.W, 1))
 	m.overlay(all)
@@ -75,13 +76,19 @@ func (m *Model) chrome() int {
 	if m.gauges() {
 		n++
 	}
-	if m.caption() != "" {
-		n += captionRows
-	}
-	return n
+	return n + m.captionRows()
 }
 
-const captionRows = 2
+// captionRows is how many rows the tour's words take; at least two, so that the page moves rarely.
+func (m *Model) captionRows() int {
+	caption := m.caption()
+	if caption == "" {
+		return 0
+	}
+	return min(max(len(chart.Wrap(caption, m.width-captionMargin)), 2), 4)
+}
+
+const captionMargin = 4
 
 func (m *Model) gauges() bool { return m.tab == tabRun }
 
@@ -159,7 +166,11 @@ func (m *Model) header(r screen.Region) {
 	}
 	r.Right(r.W-1, 0, theme.Dim, right)
 	if room := r.W - 2 - len([]rune(right)) - x - 2; room >= 6 {
-		chart.Gauge(r.Sub(x+1, 0, min(room, 40), 1), float64(s.Now), float64(s.End), theme.Good)
+		bar := r.Sub(x+1, 0, min(room, 40), 1)
+		chart.Gauge(bar, float64(s.Now), float64(s.End), theme.Good)
+		for _, at := range m.marks {
+			bar.Set(int(float64(at)/float64(max(s.End, 1))*float64(bar.W-1)), 0, '◆', theme.Changed)
+		}
 	}
 }
 
@@ -395,7 +406,7 @@ func (m *Model) liveResults() []string {
 
 func (m *Model) drawCaption(r screen.Region, caption string) {
 	r.Fill(' ', theme.Caption)
-	for y, line := range chart.Wrap(caption, r.W-4) {
+	for y, line := range chart.Wrap(caption, r.W-captionMargin) {
 		r.Text(2, y, theme.Caption, line)
 	}
 }

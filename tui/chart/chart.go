@@ -170,11 +170,15 @@ func CDF(r screen.Region, counts []int64, style screen.Style) {
 	}
 }
 
-// Histogram draws a distribution over 0, 1, 2 … as one bar a value: which share is exactly that.
+// Histogram draws a distribution over 0, 1, 2 … as one bar a value, up to the largest that occurs: which share is exactly
+// that.
 func Histogram(r screen.Region, counts []int64, style screen.Style) {
 	total := sum(counts)
 	if total == 0 || r.W < 12 {
 		return
+	}
+	for len(counts) > 0 && counts[len(counts)-1] == 0 {
+		counts = counts[:len(counts)-1]
 	}
 	for k := 0; k < min(len(counts), r.H); k++ {
 		row(r.Sub(0, k, r.W, 1), num.Count(int64(k)), float64(counts[k])/float64(total), style)

@@ -107,3 +107,16 @@ func TestWrap(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 }
+
+func TestHistogramEndsWithTheLargest(t *testing.T) {
+	lines := drawn(30, 5, func(r screen.Region) { Histogram(r, []int64{3, 0, 1, 0, 0}, 0) })
+	if !strings.Contains(lines[0], "75.0 %") || !strings.Contains(lines[2], "25.0 %") || lines[3] != "" {
+		t.Errorf("%q", lines)
+	}
+}
+
+func TestSparkScalesToTheLargest(t *testing.T) {
+	if got := drawn(4, 1, func(r screen.Region) { Spark(r, []float64{0, 1, 2, math.NaN()}, 0) })[0]; got != "  ▄█" && got != " ▄█" {
+		t.Errorf("%q", got)
+	}
+}

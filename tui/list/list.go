@@ -11,7 +11,6 @@ import (
 // State is where a list stands. Selected counts rows that pass the filter.
 type State struct {
 	Selected int
-	Offset   int
 	Filter   string
 	Pan      int // columns that lines are shifted to the left
 }
@@ -71,8 +70,7 @@ func (s *State) Move(n, count int) {
 
 // Top is the first row to be drawn so that the selected one is visible in height rows.
 func (s *State) Top(count, height int) int {
-	top := min(max(s.Offset, s.Selected-height+1), max(s.Selected, 0))
-	return min(max(top, 0), max(count-height, 0))
+	return min(max(s.Selected-height+1, 0), max(count-height, 0))
 }
 
 // Draw draws headings and the rows around the selection. Rows must be filtered already.

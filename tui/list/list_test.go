@@ -9,7 +9,7 @@ import (
 // TestSelectionStaysVisible moves at random: the selected row is always inside the list and on the page.
 func TestSelectionStaysVisible(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		s := State{Offset: rapid.IntRange(-5, 50).Draw(t, "offset")}
+		var s State
 		count := rapid.IntRange(0, 40).Draw(t, "count")
 		height := rapid.IntRange(1, 20).Draw(t, "height")
 		for range rapid.IntRange(0, 10).Draw(t, "moves") {

@@ -2,6 +2,7 @@
 package loss
 
 import (
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/num"
@@ -49,6 +50,18 @@ func Draw(r screen.Region, q *experiments.QueueSnapshot) {
 		row.Right(row.W-8, 0, theme.Text, " "+num.Count(l.count))
 		row.Right(row.W, 0, l.style, " "+num.Percent(100*share))
 	}
+}
+
+// Drops is how many updates were dropped in each of n equal parts of a span.
+func Drops(q *experiments.QueueSnapshot, from, to olaf.Time, n int) []float64 {
+	out := make([]float64, max(n, 0))
+	for _, p := range q.Series {
+		if p.At > from && p.At <= to && n > 0 {
+			part := int(float64(p.At-from) / float64(to-from) * float64(n))
+			out[min(part, n-1)] += float64(p.Dropped)
+		}
+	}
+	return out
 }
 
 // Counters draws the queue's counters by their register names, in columns.
