@@ -227,7 +227,9 @@ func (d *dashboard) show(ctx context.Context, plan *experiments.Plan) (err error
 	}))
 }
 
-func (d *dashboard) isPlain() bool { return d.view.plain || !d.env.terminal }
+func (d *dashboard) isPlain() bool {
+	return d.view.plain || !d.env.terminal || d.env.getenv("TERM") == "dumb"
+}
 
 // run is the terminal program. Bubble Tea restores the terminal when ctx ends and when something panics.
 func (d *dashboard) run(ctx context.Context, model tui.Model) error {
