@@ -112,7 +112,7 @@ func listRuns(env *environment, s *store.Store, out format) error {
 		return writeJSON(env.stdout, struct {
 			schema
 			Runs []store.Entry `json:"runs"`
-		}{schema{"olafctl.runs/v1"}, entries})
+		}{schema{"olafctl.run-list/v1"}, entries})
 	}
 	list := grid{header: []string{"ID", "EXPERIMENT", "DEVICE", "STARTED", "STATE", "VALID", "NOTE"}}
 	for _, e := range entries {
