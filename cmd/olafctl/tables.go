@@ -72,7 +72,7 @@ func readTarget(ctx context.Context, target string) (p4ctl.Tables, error) {
 	return tables, explainAgent(target, err)
 }
 
-// tableDocument is olafctl.tables/v1.
+// tableDocument is olafctl.table-list/v1, a list to read; olafctl.tables/v1 is the file that tables apply takes.
 type tableDocument struct {
 	schema
 	Hash     string         `json:"sha256"`
@@ -94,7 +94,7 @@ type clusterEntry struct {
 }
 
 func describeTables(t p4ctl.Tables) tableDocument {
-	d := tableDocument{schema: schema{"olafctl.tables/v1"}, Hash: t.Hash(), Workers: []workerEntry{}, Servers: []string{}, Clusters: []clusterEntry{}}
+	d := tableDocument{schema: schema{"olafctl.table-list/v1"}, Hash: t.Hash(), Workers: []workerEntry{}, Servers: []string{}, Clusters: []clusterEntry{}}
 	for _, w := range t.Workers {
 		d.Workers = append(d.Workers, workerEntry{w.Address.String(), int(w.Cluster), int(w.ID)})
 	}
