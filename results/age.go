@@ -36,6 +36,11 @@ func (a *Age) Close(w Window) {
 	}
 }
 
+// At is the age at an instant that is not before the latest delivery; false before the first one, unless Begin gave it.
+func (a *Age) At(at olaf.Time) (age olaf.Duration, known bool) {
+	return olaf.Duration(int64(at) - a.saw.newest), a.saw.running
+}
+
 // MeanNS is the time average in ns; missing when nothing was integrated.
 func (a *Age) MeanNS() Float { return a.saw.meanNS() }
 
