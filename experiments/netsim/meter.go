@@ -178,19 +178,11 @@ func (m *meter) deliverWorker(i int32, at, gen olaf.Time) {
 // by an engine, taken out by a replacement, lost on a failed link, or is still inside; and every engine's own identities.
 func (s *sim) check() error {
 	m := &s.meter
-	var discarded, inside, lost, saturated uint64
+	var saturated uint64
 	for i := range s.ports {
 		p := &s.ports[i]
 		st := p.engine.Stats()
-		discarded += st.SumDiscarded
 		saturated += st.CountSaturations
-		lost += p.updatesLost
-		p.engine.Queued(func(slot engine.Slot, locked bool) bool {
-			if !locked {
-				inside += uint64(p.engine.Frame(slot).Update.Count)
-			}
-			return true
-		})
 		waiting := uint64(p.engine.Waiting(engine.ToServer))
 		leaving := uint64(0)
 		if p.phase == sending && !p.background {
@@ -203,18 +195,11 @@ func (s *sim) check() error {
 			return fmt.Errorf("%w: port %s: appended = delivered + queued: %d ≠ %d", ErrAccounting, s.portName(i), st.Class[engine.Appended], got)
 		}
 	}
-	flying := uint64(m.airborne)
-	for i := range s.frames.items {
-		flying += uint64(s.frames.items[i].update.Count)
-	}
-	for _, i := range s.frames.free {
-		flying -= uint64(s.frames.items[i].update.Count)
-	}
+	f := s.fate()
 	t := &m.total
-	right := t.updates + t.dropped + discarded + lost + inside + flying
-	if saturated == 0 && t.sent != right {
+	if saturated == 0 && f.Sent != f.accounted() {
 		return fmt.Errorf("%w: sent = delivered + dropped + replaced + lost on links + inside + flying: %d ≠ %d + %d + %d + %d + %d + %d",
-			ErrAccounting, t.sent, t.updates, t.dropped, discarded, lost, inside, flying)
+			ErrAccounting, f.Sent, f.Delivered, f.Dropped, f.Replaced, f.LostOnLinks, f.Queued, f.Flying)
 	}
 	if t.generated != t.sent+t.withheld {
 		return fmt.Errorf("%w: generated = sent + withheld: %d ≠ %d + %d", ErrAccounting, t.generated, t.sent, t.withheld)

@@ -139,7 +139,7 @@ func (s *sim) result() (*Result, error) {
 	}
 	r := s.measure()
 	for i := range s.ports {
-		r.Ports = append(r.Ports, s.portResult(i))
+		r.Ports = append(r.Ports, s.portResult(i, s.end))
 	}
 	return r, nil
 }
@@ -223,7 +223,8 @@ func (s *sim) groupResult(name string, g int, clusters []ClusterResult) GroupRes
 	return out
 }
 
-func (s *sim) portResult(i int) PortResult {
+// portResult is a port up to an instant.
+func (s *sim) portResult(i int, now int64) PortResult {
 	p := &s.ports[i]
 	st := p.engine.Stats()
 	sw := &s.t.Switches[p.from]
@@ -235,7 +236,7 @@ func (s *sim) portResult(i int) PortResult {
 		Port: s.portName(i), Queue: queue, Slots: sw.Slots, In: st.In(), Appended: st.Class[engine.Appended],
 		Aggregated: st.Class[engine.Aggregated], Replaced: st.Class[engine.Replaced] + st.Class[engine.ReplacedReward],
 		Dropped: st.Class[engine.DroppedFull] + st.Class[engine.DroppedReward] + st.Class[engine.DroppedMismatch],
-		Left:    st.Released, Peak: st.PeakOccupancy, Utilisation: results.Float(float64(p.busy) / float64(s.end)),
+		Left:    st.Released, Peak: st.PeakOccupancy, Utilisation: results.Float(float64(p.busy) / float64(now)),
 		LostOnLink: p.framesLost, Bypass: p.bypassDropped,
 	}
 }

@@ -19,7 +19,9 @@ type Observer interface {
 type Options struct {
 	Observer Observer
 	Workers  bool // list every worker in the Result
-	// Progress is told the share of simulated time that is done, about every million events.
+	// Watcher sees, slows and ends the run; nil lets it pass.
+	Watcher Watcher
+	// Progress is told the share of simulated time that is done, at least every million events.
 	Progress func(share float64)
 }
 
@@ -68,7 +70,9 @@ type sim struct {
 	now    int64
 	order  uint64 // of the event at hand, among those of its instant
 	end    int64
+	limit  int64 // no event from here on happens without a pause
 	events uint64
+	rest   uint64 // number of events after which there is a pause
 	number uint64 // of the latest scheduled event
 	late   uint64 // the bit that puts arrivals behind departures
 	ns3    bool
@@ -158,6 +162,10 @@ type serverState struct {
 func newSim(t *Topology, n *network, opt Options) *sim {
 	s := &sim{network: n, t: t, opt: opt, end: int64(t.Warmup + t.Duration), ns3: t.Timing == NS3,
 		acks: t.Acks != AcksNone, control: tc.Config{Threshold: t.Control.Threshold, Slope: t.Control.Slope}}
+	s.limit, s.rest = s.end, seldom
+	if opt.Watcher != nil {
+		s.limit = 0 // it is asked before anything happens
+	}
 	s.active = s.acks && t.Control.Enabled
 	s.listeners = make([]tc.Controller, n.listeners)
 	s.servers = make([]serverState, len(t.Servers))
@@ -294,30 +302,53 @@ func (s *sim) arrival() uint64 {
 }
 
 func (s *sim) run(ctx context.Context) error {
-	const often = 1 << 20
 	for s.queue.len() > 0 {
 		if len(s.queue.current) == 0 {
 			s.queue.advance()
 			s.touch(s.queue.current)
 		}
 		e := s.queue.pop()
-		if e.at >= s.end {
-			break
+		if e.at >= s.limit || s.events >= s.rest {
+			if on, err := s.pause(ctx, e.at); !on || err != nil {
+				return err
+			}
 		}
 		s.now, s.order = e.at, e.ord
 		s.events++
-		if s.events%often == 0 {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			if s.opt.Progress != nil {
-				s.opt.Progress(float64(s.now) / float64(s.end))
-			}
-		}
 		s.handle(&e)
 	}
-	s.now = s.end
-	return nil
+	_, err := s.pause(ctx, s.end)
+	return err
+}
+
+// The longest a run goes on without a pause, in events: seldom unless somebody watches.
+const (
+	seldom = 1 << 20
+	often  = 1 << 14
+)
+
+// pause is what happens between events now and then, before the one at the instant next; on says to go on with that.
+func (s *sim) pause(ctx context.Context, next int64) (on bool, err error) {
+	next = min(next, s.end)
+	interval := uint64(seldom)
+	if s.opt.Watcher != nil {
+		interval = often
+		if err := s.watch(next); err != nil {
+			return false, err
+		}
+	}
+	if next >= s.end {
+		s.now = s.end
+		return false, nil
+	}
+	s.rest = s.events + interval
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	if s.opt.Progress != nil && s.events > 0 {
+		s.opt.Progress(float64(next) / float64(s.end))
+	}
+	return true, nil
 }
 
 // touch loads what the next events are about, all at once, so that the fetches from memory overlap.

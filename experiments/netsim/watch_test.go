@@ -1,0 +1,209 @@
+//go:build unix
+
+package netsim
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/olafctl/olaf"
+)
+
+// glance takes a picture at every step, and ends the run at stop unless that is 0.
+type glance struct {
+	step, stop olaf.Time
+	calls      int
+	pictures   []*Snapshot
+}
+
+func (g *glance) Before(next olaf.Time, look func(at olaf.Time) *Snapshot) (olaf.Time, bool) {
+	g.calls++
+	if g.stop > 0 && next >= g.stop {
+		g.pictures = append(g.pictures, look(g.stop))
+		return g.stop, false
+	}
+	g.pictures = append(g.pictures, look(next))
+	until := next + g.step
+	if g.stop > 0 {
+		until = min(until, g.stop)
+	}
+	return until, true
+}
+
+// watched lists topologies with and without the shortcut for updates without a decision.
+func watched(t testing.TB) map[string]*Topology {
+	topologies := map[string]*Topology{}
+	for _, name := range []string{"single", "multihop", "ns3-fifo"} {
+		topologies[name] = mustPreset(t, name, Scale{})
+	}
+	topologies["controlled"] = mustPreset(t, "multihop", Scale{})
+	topologies["controlled"].Control.Enabled = true
+	failing := mustPreset(t, "multihop", Scale{})
+	failing.Schedule = []Change{
+		{At: 7 * olaf.Second, From: "sw1", To: "sw3", Link: LinkDown}, {At: 9 * olaf.Second, From: "sw1", To: "sw3", Link: LinkUp},
+	}
+	topologies["failing"] = failing
+	for _, topology := range topologies {
+		if topology.Duration > 20*olaf.Second {
+			topology.Duration = 20 * olaf.Second
+		}
+	}
+	return topologies
+}
+
+func document(t *testing.T, r *Result) string {
+	t.Helper()
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// TestWatchingChangesNothing holds a watched run against one that is not: result and every delivery.
+func TestWatchingChangesNothing(t *testing.T) {
+	for name, topology := range watched(t) {
+		t.Run(name, func(t *testing.T) {
+			run := func(w Watcher) (string, string) {
+				var trace bytes.Buffer
+				out := NewRxWriter(&trace)
+				r := mustRun(t, topology, Options{Observer: out, Watcher: w})
+				if err := out.Flush(); err != nil {
+					t.Fatal(err)
+				}
+				return document(t, r), trace.String()
+			}
+			end := olaf.Time(topology.Warmup + topology.Duration)
+			g := &glance{step: end / 997}
+			alone, arrivals := run(nil)
+			seen, arrivalsSeen := run(g)
+			if alone != seen {
+				t.Errorf("watched:\n%s\nalone:\n%s", seen, alone)
+			}
+			if arrivals != arrivalsSeen {
+				t.Error("the deliveries differ")
+			}
+			if g.calls < 100 {
+				t.Errorf("asked only %d times", g.calls)
+			}
+			for _, v := range g.pictures {
+				if v.Fate.Sent != v.Fate.accounted() {
+					t.Fatalf("at %v: sent %d, accounted for %d: %+v", v.Now, v.Fate.Sent, v.Fate.accounted(), v.Fate)
+				}
+			}
+		})
+	}
+}
+
+// TestLastPictureIsTheResult compares what a viewer sees at the end with what is reported.
+func TestLastPictureIsTheResult(t *testing.T) {
+	for name, topology := range watched(t) {
+		t.Run(name, func(t *testing.T) {
+			g := &glance{step: olaf.Time(olaf.Second)}
+			r := mustRun(t, topology, Options{Watcher: g})
+			v := g.pictures[len(g.pictures)-1]
+			if v.Now != v.End || v.Events != r.Events {
+				t.Errorf("last picture at %v of %v, %d of %d events", v.Now, v.End, v.Events, r.Events)
+			}
+			for i := range v.Clusters {
+				c, want := &v.Clusters[i], &r.Clusters[i]
+				if c.Counts != want.Counts || c.MeanAoM.Known() != want.Ages.Cluster.Known() || c.MeanAoM.Known() && c.MeanAoM != want.Ages.Cluster {
+					t.Errorf("cluster %d: %+v, %v; reported %+v, %v", c.Cluster, c.Counts, c.MeanAoM, want.Counts, want.Ages.Cluster)
+				}
+			}
+			for _, p := range v.Ports {
+				for _, want := range r.Ports {
+					if p.Port == want.Port && (p.In != want.In || p.Left != want.Left || p.Dropped != want.Dropped) {
+						t.Errorf("port %+v; reported %+v", p.PortResult, want)
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestStoppedRunIsAShorterRun ends runs at odd instants, in the warm-up too, and runs them again with that length.
+func TestStoppedRunIsAShorterRun(t *testing.T) {
+	for name, topology := range watched(t) {
+		for _, share := range []float64{0.31, 0.777} {
+			end := olaf.Time(topology.Warmup + topology.Duration)
+			stop := olaf.Time(float64(end)*share) | 1
+			if stop <= olaf.Time(topology.Warmup) {
+				t.Fatalf("%s: %v is in the warm-up", name, stop)
+			}
+			short := *topology
+			short.Duration = olaf.Duration(stop) - topology.Warmup
+			want := mustRun(t, &short, Options{})
+			got := mustRun(t, topology, Options{Watcher: &glance{step: end / 50, stop: stop}})
+			if document(t, got) != document(t, want) {
+				t.Errorf("%s stopped at %v:\n%s\nshorter:\n%s", name, stop, document(t, got), document(t, want))
+			}
+		}
+	}
+}
+
+// TestStoppedInTheWarmUp has nothing measured and still adds up.
+func TestStoppedInTheWarmUp(t *testing.T) {
+	topology := mustPreset(t, "multihop", Scale{})
+	g := &glance{step: olaf.Time(olaf.Second), stop: olaf.Time(topology.Warmup) - olaf.Time(olaf.Millisecond)}
+	r := mustRun(t, topology, Options{Watcher: g})
+	if r.Sent != 0 || r.Ages.Cluster.Known() || r.Events == 0 {
+		t.Errorf("sent %d, age %v, %d events", r.Sent, r.Ages.Cluster, r.Events)
+	}
+}
+
+// TestWatchedRunEndsWithItsContext does not leave the end to the watcher.
+func TestWatchedRunEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Run(ctx, mustPreset(t, "multihop", Scale{}), Options{Watcher: &glance{step: olaf.Time(olaf.Second)}}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v", err)
+	}
+}
+
+// passing lets a run pass without a picture.
+type passing struct{}
+
+func (passing) Before(olaf.Time, func(olaf.Time) *Snapshot) (olaf.Time, bool) { return 1 << 62, true }
+
+// BenchmarkWatcher compares runs without a watcher, with one that never looks, and the price of a picture.
+func BenchmarkWatcher(b *testing.B) {
+	t := preset(b, "multihop", Scale{})
+	for _, c := range []struct {
+		name string
+		w    Watcher
+	}{{"none", nil}, {"passing", passing{}}} {
+		b.Run(c.name, func(b *testing.B) {
+			b.ReportAllocs()
+			start, events := cpu(b), uint64(0)
+			for b.Loop() {
+				r, err := Run(context.Background(), t, Options{Watcher: c.w})
+				if err != nil {
+					b.Fatal(err)
+				}
+				events += r.Events
+			}
+			b.ReportMetric(float64(cpu(b)-start)/float64(events), "cpu-ns/event")
+		})
+	}
+	b.Run("picture-100000-workers", func(b *testing.B) {
+		t := preset(b, "multihop", Scale{Clusters: 1000, WorkersPerCluster: 100})
+		n, err := build(t)
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := newSim(t, n, Options{})
+		for range 1_000_000 {
+			e := s.queue.pop()
+			s.now, s.order = e.at, e.ord
+			s.handle(&e)
+		}
+		b.ReportAllocs()
+		for b.Loop() {
+			s.look(olaf.Time(s.now))
+		}
+	})
+}
