@@ -194,6 +194,10 @@ func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err err
 			err = errors.Join(err, b.generator.Abort())
 		}
 	}()
+	dropsBefore, err := adapterDrops(dev)
+	if err != nil {
+		return run, err
+	}
 	if err := b.fire(ctx, id); err != nil {
 		return run, err
 	}
@@ -207,7 +211,13 @@ func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err err
 	if err != nil {
 		return run, err
 	}
-	run = b.collector.Finish(account(&counters, b.collector))
+	drops, err := adapterDrops(dev)
+	if err != nil {
+		return run, err
+	}
+	totals := account(&counters, b.collector)
+	totals.LostBeforeEngine += int64(drops - dropsBefore)
+	run = b.collector.Finish(totals)
 	run.Queue, run.OutRateBPS = config.Queue, int64(config.OutRate)
 	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
 	run.Invalid = append(run.Invalid, b.traffic.faults(olaf.Duration(counters.Generator.LateCyclesMax)*olaf.Cycle)...)
@@ -215,6 +225,14 @@ func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err err
 		run.Invalid = append(run.Invalid, fmt.Sprintf("%d updates bypassed the queue: the tables do not know their workers", n))
 	}
 	return run, nil
+}
+
+// adapterDrops is what the device's network adapters lost before any block of ours saw it; 0 where there are none.
+func adapterDrops(dev fpga.Device) (uint64, error) {
+	if d, ok := dev.(fpga.AdapterDropper); ok {
+		return d.AdapterDrops()
+	}
+	return 0, nil
 }
 
 // watchStep is how much device time passes between two looks at the generator.

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/results"
 )
@@ -243,6 +244,40 @@ func TestMissingWorkerIsSeen(t *testing.T) {
 	}
 	if !errors.Is(report.Err(), ErrInvalid) || report.Bench.Rows[0].Runs != 0 {
 		t.Errorf("the report says %v and averages %d runs", report.Err(), report.Bench.Rows[0].Runs)
+	}
+}
+
+// leaky is a card whose network adapters claim to lose three frames in every run.
+type leaky struct {
+	fpga.Device
+	drops uint64
+}
+
+func (l *leaky) AdapterDrops() (uint64, error) {
+	l.drops += 3
+	return l.drops, nil
+}
+
+// TestAdapterDropsAreAccountedFor holds that frames which a card's adapters lost are in the accounts. Here they are lost
+// beside frames that all arrived, so that the accounts must not balance.
+func TestAdapterDropsAreAccountedFor(t *testing.T) {
+	plan, err := NewPlan(small(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bed, err := Open(t.Context(), "twin:", OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bed.Close()
+	bed.Lanes[0].Device = &leaky{Device: bed.Lanes[0].Device}
+	out, err := Run(t.Context(), plan, bed, NewStream())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := out.Runs[0][0]
+	if run.Counters.LostBeforeEngine != 3 || run.Valid() || !strings.Contains(run.Invalid[0], "lost_before_engine") {
+		t.Errorf("%d lost before the engine, invalid for %q", run.Counters.LostBeforeEngine, run.Invalid)
 	}
 }
 

@@ -39,6 +39,13 @@ type Device interface {
 	Close() error
 }
 
+// AdapterDropper is a Device that can tell how many frames its network adapters lost on their way to the box: for want of
+// buffer while the box held them up, or damaged. They appear in no counter of ours; loss accounting must add them.
+type AdapterDropper interface {
+	// AdapterDrops counts since the adapters' last reset, over all ports.
+	AdapterDrops() (uint64, error)
+}
+
 // Identity tells one device and what it was built as.
 type Identity struct {
 	Address    string `json:"address"` // the form that opens it again: twin:, pci:0000:3b:00.0

@@ -149,6 +149,21 @@ func (d *Device) Adapter(i int) (c AdapterCounters, err error) {
 	return c, nil
 }
 
+var _ fpga.AdapterDropper = (*Device)(nil)
+
+// AdapterDrops is how many received frames the packet adapters of all ports lost; RXDropped counts damaged ones too.
+func (d *Device) AdapterDrops() (uint64, error) {
+	var sum uint64
+	for i := range d.ports {
+		c, err := d.Adapter(i)
+		if err != nil {
+			return 0, err
+		}
+		sum += c.RXDropped
+	}
+	return sum, nil
+}
+
 // unlatched64 reads a running 64-bit counter: high, low, high, until high held still.
 func (d *Device) unlatched64(addr uint32) (uint64, error) {
 	high, err := d.Read32(addr + 4)
