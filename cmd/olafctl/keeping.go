@@ -104,8 +104,9 @@ func (k *keeping) finish(env *environment, report experiments.Report, by results
 	}
 	if !quiet {
 		fmt.Fprintf(env.stderr, "kept as %s\n", id)
+		err = remarkAbandoned(env, k.store)
 	}
-	return k.store.Close()
+	return errors.Join(err, k.store.Close())
 }
 
 func (k *keeping) put(report experiments.Report, by results.Provenance, stopped bool) (id string, err error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,7 +133,19 @@ func listRuns(env *environment, s *store.Store, out format) error {
 	if len(entries) == 0 {
 		fmt.Fprintf(env.stderr, "no runs in %s yet; olafctl bench makes one\n", s.Dir())
 	}
+	if err := remarkAbandoned(env, s); err != nil {
+		return err
+	}
 	return list.write(env.stdout, out)
+}
+
+// remarkAbandoned says which runs a killed process left behind.
+func remarkAbandoned(env *environment, s *store.Store) error {
+	left, err := s.Abandoned()
+	if len(left) > 0 {
+		fmt.Fprintf(env.stderr, "never finished, because olafctl was killed: remove with olafctl runs rm %s\n", strings.Join(left, " "))
+	}
+	return err
 }
 
 func newRunsShowCmd(env *environment, where *storeFlag) *cobra.Command {
@@ -306,11 +319,15 @@ func newRunsRmCmd(env *environment, where *storeFlag) *cobra.Command {
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return where.with(env, func(s *store.Store) error {
-				for _, name := range args {
-					id, err := s.Resolve(name)
-					if err != nil {
+				ids := make([]string, len(args))
+				for i, name := range args { // all must be there before one goes
+					var err error
+					if ids[i], err = s.Resolve(name); err != nil {
 						return err
 					}
+				}
+				slices.Sort(ids)
+				for _, id := range slices.Compact(ids) {
 					if err := s.Remove(id); err != nil {
 						return err
 					}

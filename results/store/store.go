@@ -229,6 +229,12 @@ func (s *Store) List() ([]Entry, error) {
 	return entries, nil
 }
 
+// Abandoned lists the runs that were never finished and whose writer is gone, oldest first.
+func (s *Store) Abandoned() ([]string, error) {
+	_, unfinished, err := s.folders()
+	return slices.DeleteFunc(unfinished, func(id string) bool { return locked(filepath.Join(s.incompletePath(id), lockName)) }), err
+}
+
 // reconcile makes the index agree with the folders.
 func (s *Store) reconcile(entries []Entry, finished []string) ([]Entry, error) {
 	known := make(map[string]bool, len(entries))
