@@ -3,6 +3,7 @@ package experiments
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 	"time"
 
@@ -424,5 +425,80 @@ func TestSampledSession(t *testing.T) {
 	}
 	if len(q.Items) != 0 || len(q.Log) == 0 || q.Log[len(q.Log)-1].Update >= 0 {
 		t.Errorf("a card's single slots or updates are shown: %d slots, %d events", len(q.Items), len(q.Log))
+	}
+}
+
+// TestSnapshotsAddUp looks in the middle of a run and recomputes what is shown from single updates and deliveries.
+func TestSnapshotsAddUp(t *testing.T) {
+	l := openLive(t, livePlan(t, nil))
+	for _, at := range []olaf.Duration{2, 9, 14, 23, 31} {
+		if err := l.Seek(t.Context(), olaf.Time(at*olaf.Microsecond)); err != nil {
+			t.Fatal(err)
+		}
+		for c := range 9 {
+			l.Watch(olaf.ClusterID(c))
+			s := snapshot(t, l)
+			for i := range s.Queues {
+				checkCluster(t, s.Now, &s.Queues[i], c)
+				if c == 0 {
+					checkInside(t, l, i, s)
+				}
+			}
+		}
+	}
+}
+
+// checkInside holds slots and sums of one queue against single updates and the registers.
+func checkInside(t *testing.T, l *Live, i int, s *LiveSnapshot) {
+	t.Helper()
+	q := &s.Queues[i]
+	var sent, merged, gone, inside int64
+	for _, c := range q.Clusters {
+		sent, merged, gone = sent+c.Sent, merged+c.Merged, gone+c.Dropped+c.Replaced
+	}
+	k := &q.Counters
+	for _, item := range q.Items {
+		inside += int64(item.Count)
+		life, _ := l.Life(i, item.Update)
+		newest := life.Created
+		for _, m := range life.With {
+			newest = max(newest, m.Created)
+		}
+		if item.Age != s.Now.Sub(newest) || item.Count != 1+len(life.With) || item.Locked != (life.Started >= 0) {
+			t.Errorf("%s at %v: slot %+v holds %d, the newest of %v", q.Name, s.Now, item, 1+len(life.With), newest)
+		}
+	}
+	if sent != k.In || merged != k.Aggregated || gone != k.DroppedFull+k.Replaced || inside != k.CountQueued {
+		t.Errorf("%s at %v: sent %d, merged %d, gone %d, inside %d; registers %+v", q.Name, s.Now, sent, merged, gone, inside, k)
+	}
+}
+
+// checkCluster recomputes a cluster's age from its deliveries.
+func checkCluster(t *testing.T, now olaf.Time, q *QueueSnapshot, id int) {
+	t.Helper()
+	c := &q.Clusters[id]
+	if int64(len(q.Teeth)) != c.Delivered {
+		t.Fatalf("%s cluster %d: %d teeth of %d deliveries", q.Name, id, len(q.Teeth), c.Delivered)
+	}
+	if len(q.Teeth) == 0 {
+		return
+	}
+	peak, area := olaf.Duration(0), 0.0
+	for n, tooth := range q.Teeth {
+		end := now
+		if n+1 < len(q.Teeth) {
+			end = q.Teeth[n+1].At
+		}
+		length := end.Sub(tooth.At)
+		peak = max(peak, tooth.Before, tooth.Age+length)
+		area += float64(length) * (float64(tooth.Age) + float64(length)/2)
+	}
+	if got := float64(c.Peak); math.Abs(got-peak.NS()) > 1e-6 {
+		t.Errorf("%s cluster %d at %v: peak %v ns, deliveries say %v", q.Name, id, now, got, peak.NS())
+	}
+	if span := now.Sub(q.Teeth[0].At); span > 0 {
+		if want := area / float64(span) / 1000; math.Abs(float64(c.Mean)-want) > 1e-6*want {
+			t.Errorf("%s cluster %d at %v: mean %v ns, deliveries say %v", q.Name, id, now, c.Mean, want)
+		}
 	}
 }
