@@ -2,6 +2,7 @@ package paper
 
 import (
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/olafctl/olaf/results"
@@ -119,6 +120,24 @@ func TestFromBench(t *testing.T) {
 	} {
 		if verdicts[id] != string(want) {
 			t.Errorf("%s: %s, want %s", id, verdicts[id], want)
+		}
+	}
+}
+
+// TestNothingIsPassedOver asks that every claim without a value of ours has a verdict and a reason.
+func TestNothingIsPassedOver(t *testing.T) {
+	rows := Compare(nil)
+	if len(rows) != len(Claims()) {
+		t.Errorf("%d rows for %d claims", len(rows), len(Claims()))
+	}
+	for _, r := range rows {
+		if r.Verdict != string(NotTestable) || r.Note == "" {
+			t.Errorf("%s: %s, %q", r.ID, r.Verdict, r.Note)
+		}
+	}
+	for _, c := range Claims() {
+		if c.Elsewhere != "" && !strings.Contains(note(&c, &results.Statistic{}), "measured by "+c.Elsewhere) {
+			t.Errorf("%s does not say what measures it", c.ID)
 		}
 	}
 }
