@@ -102,7 +102,10 @@ func (m *Model) tabBar(r screen.Region) {
 	x := 1
 	for i, name := range tabNames {
 		label := fmt.Sprintf(" %d %s ", i+1, name)
-		if r.W < 100 {
+		switch {
+		case r.W < 80 && tab(i) != m.tab:
+			label = fmt.Sprintf("%d %.4s", i+1, name)
+		case r.W < 100:
 			label = fmt.Sprintf("%d %s", i+1, name)
 		}
 		style := theme.Dim
@@ -164,6 +167,11 @@ func (m *Model) header(r screen.Region) {
 			right += " ✓"
 		}
 	}
+	for _, short := range []string{right, num.Percent(m.percent())} {
+		if right = short; x+1+len([]rune(right)) < r.W {
+			break
+		}
+	}
 	r.Right(r.W-1, 0, theme.Dim, right)
 	if room := r.W - 2 - len([]rune(right)) - x - 2; room >= 6 {
 		bar := r.Sub(x+1, 0, min(room, 40), 1)
@@ -190,13 +198,17 @@ func (m *Model) validity() (string, screen.Style) {
 	return "✓ valid", theme.Good
 }
 
+// percent is how much of the traffic was sent.
+func (m *Model) percent() float64 {
+	if m.snapshot.Total <= 0 {
+		return 100
+	}
+	return 100 * float64(m.snapshot.Sent) / float64(m.snapshot.Total)
+}
+
 func (m *Model) eta() string {
 	s := m.snapshot
-	percent := 100.0
-	if s.Total > 0 {
-		percent = 100 * float64(s.Sent) / float64(s.Total)
-	}
-	text := fmt.Sprintf("sent %s", num.Percent(percent))
+	text := fmt.Sprintf("sent %s", num.Percent(m.percent()))
 	if s.State == experiments.LiveRunning && s.Speed > 0 && s.End > s.Now {
 		text += fmt.Sprintf(", %s left", num.NS(float64(s.End-s.Now)/float64(s.Speed)*1e9))
 	}

@@ -84,6 +84,9 @@ func Time(t olaf.Time) string {
 // Rate writes bits per second as 59.9Gbps.
 func Rate(bps float64) string { return scaled(bps, "bps", rates) }
 
+// Hertz writes a frequency as 250MHz.
+func Hertz(hz uint64) string { return scaled(float64(hz), "Hz", rates) }
+
 // Percent writes 12.3 %.
 func Percent(v float64) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {

@@ -27,7 +27,7 @@ func Rows(in *experiments.Inspection) []list.Row {
 			rows = append(rows, list.Row{ID: int64(len(rows)), Cells: []list.Cell{{Text: name, Style: theme.Queue(i)}, {Text: what, Style: theme.Dim}, {Text: value, Style: style}}})
 		}
 		add("kind, build", fmt.Sprintf("%s, %s, register map %s", l.Device.Kind, l.Device.Build, l.Device.MapVersion), true)
-		add("clock", num.Rate(float64(l.Device.ClockHz))[:max(len(num.Rate(float64(l.Device.ClockHz)))-3, 0)]+"Hz", true)
+		add("clock", num.Hertz(l.Device.ClockHz), true)
 		add("links", link(l), true)
 		add("generator", l.Generator, l.Generator != "failed" && l.Generator != "error")
 		add("late packets", num.Count(int64(l.Late)), l.Late == 0)
