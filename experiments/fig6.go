@@ -8,6 +8,7 @@ var fig6 = Experiment{
 	Artefact: "Fig. 6",
 	About:    "aggregations per outgoing update under Olaf at 40, 20 and 5 Gbps",
 	Needs:    "1 s",
+	OnDevice: true,
 	Run:      runPreset("fig6"),
 }
 

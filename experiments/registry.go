@@ -20,6 +20,7 @@ type Experiment struct {
 	Artefact string // what it stands beside: Table 1
 	About    string // one line
 	Needs    string // what it costs: wall time on two cores
+	OnDevice bool   // runs on a device; the others simulate, replay or train
 	Long     bool   // trains for many minutes: only run when named or asked for
 	Run      func(context.Context, Options) (Report, error)
 }
@@ -67,6 +68,14 @@ func All() []Experiment {
 // Short lists those that are done in seconds.
 func Short() []Experiment {
 	return slices.DeleteFunc(All(), func(e Experiment) bool { return e.Long })
+}
+
+// CheckDevice says that e runs on no device, when one other than the twin is asked for. The error matches ErrBackend.
+func (e *Experiment) CheckDevice(address string) error {
+	if e.OnDevice || address == "" || address == "twin:" {
+		return nil
+	}
+	return fmt.Errorf("%w for %s: it simulates, so leave out --device %s", ErrBackend, e.Name, address)
 }
 
 // Find returns the named experiment. The error matches ErrUnknown and lists what there is.

@@ -15,6 +15,7 @@ var table1 = Experiment{
 	Artefact: "Table 1 and the AoM reductions of §8.1",
 	About:    "27 workers in 9 clusters at 60 Gbps through 8 slots, FIFO and Olaf at 40 and 20 Gbps",
 	Needs:    "1 s",
+	OnDevice: true,
 	Run:      runPreset("table1"),
 }
 

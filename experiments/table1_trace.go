@@ -16,6 +16,7 @@ var table1Trace = Experiment{
 	Artefact: "Table 1 from recorded training",
 	About:    "Table 1's testbed under traffic scaled from a real recording, beside the fitted bursts and the paper",
 	Needs:    "10 s",
+	OnDevice: true,
 	Run:      runTable1Trace,
 }
 

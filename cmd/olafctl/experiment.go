@@ -127,6 +127,9 @@ func (f *experimentFlags) run(ctx context.Context, env *environment, e experimen
 	if o.Runs < 0 {
 		return usageError("--runs %d is negative", o.Runs)
 	}
+	if err := e.CheckDevice(o.Device); err != nil {
+		return err
+	}
 	kept := f.keep.experiment(env, e.Name, started)
 	report, err := f.carryOut(ctx, env, e, o, kept.sinks())
 	if report == nil {

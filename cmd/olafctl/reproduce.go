@@ -92,6 +92,11 @@ func (f *reproduceFlags) run(ctx context.Context, env *environment, names []stri
 	if err != nil {
 		return err
 	}
+	for i := range chosen {
+		if err := chosen[i].CheckDevice(f.options.Device); err != nil {
+			return err
+		}
+	}
 	started, done := env.now(), 0
 	r, err := experiments.Reproduce(ctx, chosen, func(ctx context.Context, e experiments.Experiment) (experiments.Report, error) {
 		done++
