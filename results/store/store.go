@@ -398,6 +398,9 @@ func (s *Store) Resolve(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if slices.Contains(unfinished, name) { // however many others begin with it
+		return name, nil
+	}
 	if name == "last" && len(finished) > 0 {
 		entries, err := s.List()
 		if err != nil {

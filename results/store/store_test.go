@@ -148,6 +148,20 @@ func TestResolve(t *testing.T) {
 			t.Errorf("%q: %v", name, err)
 		}
 	}
+	// An unfinished run is found by its id, whatever else begins with it.
+	left, err := s.Create("table1", noon.Add(2*time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if next := store(t, s, noon.Add(2*time.Hour)); !strings.HasPrefix(next, left.ID()) {
+		t.Fatalf("%s does not begin with %s", next, left.ID())
+	}
+	if got, err := s.Resolve(left.ID()); err != nil || got != left.ID() {
+		t.Errorf("%s, %v", got, err)
+	}
+	if err := left.Abort(); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.Load("../runs/" + first); !errors.Is(err, ErrUnknown) {
 		t.Error(err)
 	}
