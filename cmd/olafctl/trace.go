@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"sync/atomic"
@@ -81,8 +82,13 @@ func (f *traceRecordFlags) run(ctx context.Context, env *environment) error {
 	if err := f.config.Check(); err != nil {
 		return err
 	}
-	if err := refuseExisting(f.to, f.force); err != nil {
+	if err := checkEnding(f.to, "traces", ".trace"); err != nil {
 		return err
+	}
+	for _, path := range f.targets() {
+		if err := refuseExisting(path, f.force); err != nil {
+			return err
+		}
 	}
 	header, err := rl.Header(&f.config, f.clock, f.payload)
 	if err != nil {
@@ -99,11 +105,30 @@ func (f *traceRecordFlags) run(ctx context.Context, env *environment) error {
 	if err := file.Close(); err != nil {
 		return errors.Join(trained, err)
 	}
-	fmt.Fprintf(env.stderr, "%s: %d updates, %s\n", f.to, file.Rows(), live.note())
+	fmt.Fprintf(env.stderr, "wrote %s: %s, %s\n", f.to, plural(file.Rows(), "update"), live.note())
 	if errors.Is(trained, context.Canceled) {
-		return &exitError{exitInterrupted, fmt.Errorf("interrupted; %s holds the %d updates until then", f.to, file.Rows())}
+		return &exitError{exitInterrupted, fmt.Errorf("interrupted; %s holds the %s until then", f.to, plural(file.Rows(), "update"))}
 	}
 	return trained
+}
+
+// targets are the files of a recording.
+func (f *traceRecordFlags) targets() []string {
+	if f.payload {
+		return []string{f.to, f.to + trace.PayloadSuffix}
+	}
+	return []string{f.to}
+}
+
+// checkEnding refuses a target whose ending says that it holds something else, and the name of an embedded trace.
+func checkEnding(path, what string, endings ...string) error {
+	if strings.HasPrefix(path, trace.Builtin) {
+		return usageError("%s is embedded in olafctl and can't be written; give a file", path)
+	}
+	if !slices.Contains(endings, strings.ToLower(filepath.Ext(path))) {
+		return usageError("%s: %s are %s", path, what, strings.Join(endings, " or "))
+	}
+	return nil
 }
 
 func (f *traceRecordFlags) train(ctx context.Context, o rl.Observer) (*rl.Outcome, error) {
@@ -193,7 +218,8 @@ func printTraceInfo(env *environment, name string, out format) (err error) {
 
 func printTraceSummary(w io.Writer, h *trace.Header, s *trace.Statistics) {
 	fmt.Fprintln(w, origin(h))
-	fmt.Fprintf(w, "%d updates of %d workers in %d clusters, %d gradients each, over %v\n", s.Updates, h.Workers, h.Clusters, h.Lanes, time.Duration(s.SpanNS))
+	fmt.Fprintf(w, "%s of %s in %s, %s each, over %v\n", plural(s.Updates, "update"), plural(h.Workers, "worker"),
+		plural(h.Clusters, "cluster"), plural(h.Lanes, "gradient"), time.Duration(s.SpanNS))
 	if c := h.Scaled; c != nil {
 		fmt.Fprintf(w, "scaled from %s… by %.4g to %v (%s), %s, blocks of %d\n", c.Source[:min(12, len(c.Source))], c.Compression, c.Rate, c.Averaging, c.Method, c.Block)
 	}
@@ -261,6 +287,9 @@ func checkPayload(name string, h *trace.Header) (err error) {
 
 // openTrace reads a trace, a CSV or a capture, by the name's ending.
 func openTrace(name string) (trace.Source, io.Closer, error) {
+	if about, err := os.Stat(name); err == nil && about.IsDir() {
+		return nil, nil, usageError("%s is a directory; give a trace, a CSV or a capture", name)
+	}
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".csv":
 		return openCSV(name)
@@ -333,10 +362,16 @@ func newTraceConvertCmd(env *environment) *cobra.Command {
 		Use:   "convert FROM TO",
 		Short: "Convert between trace, CSV and capture, by the names' endings",
 		Long: `Read a .trace, .csv, .pcap or .pcapng and write a .trace or .csv. A CSV needs the columns gen_ns, worker, cluster and
-reward. Of a capture, taken in front of any merging queue, the updates' own generation times count.`,
+reward. Of a capture, taken in front of any merging queue, the updates' own generation times count.
+
+Of a trace that is cut off, such as the .partial of a recording that was killed, the updates before the cut are written;
+the exit code is 1 then.`,
 		Example: "  olafctl trace convert lander.trace lander.csv\n  olafctl trace convert testbed.pcapng testbed.trace",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if err := checkEnding(args[1], "traces", ".trace", ".csv"); err != nil {
+				return err
+			}
 			if err := refuseExisting(args[1], force); err != nil {
 				return err
 			}
@@ -353,30 +388,57 @@ func convertTrace(env *environment, from, to string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
+	good := newConvertible(source)
 	if strings.EqualFold(filepath.Ext(to), ".csv") {
-		return writeAtomically(to, func(w io.Writer) error { return trace.WriteCSV(w, shrunk(source)) })
+		err = writeAtomically(to, func(w io.Writer) error { return trace.WriteCSV(w, good) })
+	} else {
+		_, err = writeTrace(to, good, nil)
 	}
-	rows, err := writeTrace(to, shrunk(source), nil)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(env.stderr, "%s: %d updates\n", to, rows)
+	fmt.Fprintf(env.stderr, "wrote %s: %s\n", to, plural(good.rows, "update"))
+	if good.cut != nil {
+		return fmt.Errorf("%s: %w; %s holds those", from, good.cut, to)
+	}
 	return nil
 }
 
-// shrunk drops what a converted file does not have: the payload.
-func shrunk(source trace.Source) trace.Source {
-	h := *source.Header()
-	h.Payload = false
-	return renamed{source, h}
-}
-
-type renamed struct {
+// convertible is a source without what a converted file does not have, the payload, and up to where it is cut off.
+type convertible struct {
 	trace.Source
 	header trace.Header
+	rows   uint64
+	cut    error
 }
 
-func (r renamed) Header() *trace.Header { return &r.header }
+func newConvertible(source trace.Source) *convertible {
+	c := &convertible{Source: source, header: *source.Header()}
+	c.header.Payload = false
+	return c
+}
+
+func (c *convertible) Header() *trace.Header { return &c.header }
+
+func (c *convertible) Next(u *trace.Update) error {
+	err := c.Source.Next(u)
+	switch {
+	case err == nil:
+		c.rows++
+	case errors.Is(err, trace.ErrTruncated):
+		c.cut = err
+		return io.EOF
+	}
+	return err
+}
+
+// plural is a number with its noun.
+func plural[N int | uint64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
 
 // writeTrace writes all of source to path, which appears only when it is complete. see, when not nil, is shown every
 // update.
@@ -441,6 +503,9 @@ says which statistics were kept and how far they are off.`,
 			if to == "" {
 				return usageError("no file to write; use -w FILE")
 			}
+			if err := checkEnding(to, "traces", ".trace"); err != nil {
+				return err
+			}
 			if err := refuseExisting(to, force); err != nil {
 				return err
 			}
@@ -495,9 +560,13 @@ func scaleTrace(ctx context.Context, env *environment, from, to string, s trace.
 		return nil
 	})
 	bar.stop()
+	if errors.Is(err, context.Canceled) {
+		return &exitError{exitInterrupted, fmt.Errorf("interrupted; %s was not written", to)}
+	}
 	if err != nil {
 		return err
 	}
+	fmt.Fprintf(env.stderr, "wrote %s: %s\n", to, plural(measured.Result().Updates, "update"))
 	return printScaleReport(env, scaler.Report(source, measured.Result()), out)
 }
 
@@ -533,7 +602,7 @@ func printScaleReport(env *environment, r trace.ScaleReport, out format) error {
 		list.add(k.Name, fmt.Sprintf("%.3f", k.Source), fmt.Sprintf("%.3f", k.Scaled), fmt.Sprintf("%+.3f", k.Scaled-k.Source))
 	}
 	if out == formatTable {
-		fmt.Fprintf(env.stdout, "%d updates, time compressed by %.5g\n", r.Updates, r.Compression)
+		fmt.Fprintf(env.stdout, "%s, time compressed by %.5g\n", plural(r.Updates, "update"), r.Compression)
 	}
 	return list.write(env.stdout, out)
 }
@@ -552,10 +621,17 @@ func newTracePlotCmd(env *environment) *cobra.Command {
 			if to == "" {
 				return usageError("no file to draw into; use -w FILE.svg or FILE.png")
 			}
+			if err := checkEnding(to, "pictures", ".svg", ".png"); err != nil {
+				return err
+			}
 			if err := refuseExisting(to, force); err != nil {
 				return err
 			}
-			return plotTrace(args[0], to)
+			if err := plotTrace(args[0], to); err != nil {
+				return err
+			}
+			fmt.Fprintf(env.stderr, "wrote %s\n", to)
+			return nil
 		},
 	}
 	cmd.Flags().StringVarP(&to, "write", "w", "", "picture to write: .svg or .png")

@@ -3,10 +3,12 @@ package trace
 import (
 	"bytes"
 	"embed"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"syscall"
 )
 
 // Builtin in front of a name means an embedded trace: builtin:lander8.
@@ -21,11 +23,27 @@ var builtin embed.FS
 func open(path string) (io.ReadCloser, error) {
 	name, ok := strings.CutPrefix(path, Builtin)
 	if !ok {
-		return os.Open(path)
+		return openFile(path)
 	}
 	data, err := builtin.ReadFile("builtin/" + name + ".trace")
 	if err != nil {
 		return nil, fmt.Errorf("there is no embedded trace %q; there is %slander8", path, Builtin)
 	}
 	return io.NopCloser(bytes.NewReader(data)), nil
+}
+
+// openFile refuses a folder here, where a read from it would be called a damaged trace.
+func openFile(path string) (io.ReadCloser, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	about, err := in.Stat()
+	if err == nil && about.IsDir() {
+		err = &os.PathError{Op: "open", Path: path, Err: syscall.EISDIR}
+	}
+	if err != nil {
+		return nil, errors.Join(err, in.Close())
+	}
+	return in, nil
 }

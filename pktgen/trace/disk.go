@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -24,9 +25,10 @@ type File struct {
 	pay  *bufio.Writer
 }
 
-// Create starts a trace at path, with a payload file beside it if the header says so.
+// Create starts a trace at path, with a payload file beside it if the header says so. A part that is there already stays
+// as it is, because another recording may be writing it; the error matches fs.ErrExist.
 func Create(path string, h Header) (*File, error) {
-	out, err := os.Create(path + PartialSuffix)
+	out, err := createPart(path + PartialSuffix)
 	if err != nil {
 		return nil, err
 	}
@@ -37,11 +39,20 @@ func Create(path string, h Header) (*File, error) {
 	if !h.Payload {
 		return f, nil
 	}
-	if f.grad, err = os.Create(path + PayloadSuffix + PartialSuffix); err != nil {
+	if f.grad, err = createPart(path + PayloadSuffix + PartialSuffix); err != nil {
 		return nil, errors.Join(err, out.Close(), os.Remove(out.Name()))
 	}
 	f.pay = bufio.NewWriterSize(f.grad, 1<<16)
 	return f, nil
+}
+
+// createPart creates a file that nobody else has.
+func createPart(name string) (*os.File, error) {
+	out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("%w: %s belongs to a recording that still runs or was killed; choose another name, or convert what it holds to a trace and remove it", fs.ErrExist, name)
+	}
+	return out, err
 }
 
 // Append writes one update, and its gradients when there is a payload file. gradients is not kept.

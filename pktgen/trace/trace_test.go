@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -223,6 +224,9 @@ func TestKilledRecordingIsReadable(t *testing.T) {
 			}
 		}
 	}
+	if _, err := Create(path, l.header); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "convert what it holds") {
+		t.Errorf("a second recording of the same name: %v", err)
+	}
 	part, err := os.Open(path + PartialSuffix)
 	if err != nil {
 		t.Fatal(err)
@@ -244,6 +248,31 @@ func TestKilledRecordingIsReadable(t *testing.T) {
 	defer closer.Close()
 	if s, err := Measure(r); err != nil || s.Updates != 40 {
 		t.Errorf("the whole holds %d updates, %v", s.Updates, err)
+	}
+}
+
+// A payload's part that is in the way leaves no part of the trace behind.
+func TestForeignPayloadPartStays(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.trace")
+	part := path + PayloadSuffix + PartialSuffix
+	if err := os.WriteFile(part, []byte("another's"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	h := Header{Clock: Virtual, Workers: 1, Clusters: 1, Lanes: 3, Payload: true}
+	if _, err := Create(path, h); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("error %v", err)
+	}
+	if kept, _ := os.ReadFile(part); string(kept) != "another's" {
+		t.Errorf("the part holds %q", kept)
+	}
+	if _, err := os.Stat(path + PartialSuffix); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the trace's own part is left: %v", err)
+	}
+}
+
+func TestFolderIsNoTrace(t *testing.T) {
+	if _, _, err := Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is a directory") {
+		t.Errorf("error %v", err)
 	}
 }
 
