@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"strings"
+	"syscall"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
@@ -23,6 +24,7 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/columns"
 	"github.com/olafctl/olaf/results/compare"
 	"github.com/olafctl/olaf/results/export"
 	"github.com/olafctl/olaf/results/store"
@@ -73,6 +75,8 @@ var codeOfKind = []struct {
 	{pktgen.ErrWorkload, exitUsage},
 	{rl.ErrConfig, exitUsage},
 	{trace.ErrScaling, exitUsage},
+	{columns.ErrFormat, exitFailed}, // of a kept run
+	{store.ErrDamaged, exitFailed},
 	{store.ErrUnknown, exitUsage},
 	{store.ErrIncomplete, exitUsage},
 	{store.ErrName, exitUsage},
@@ -115,6 +119,10 @@ var codeOfKind = []struct {
 	{fpga.ErrAddress, exitDevice},
 	{olaf.ErrUnit, exitUsage},
 	{fs.ErrExist, exitUsage},
+	{fs.ErrNotExist, exitUsage}, // a file that the user named
+	{fs.ErrPermission, exitUsage},
+	{syscall.EISDIR, exitUsage},
+	{syscall.ENOTDIR, exitUsage},
 }
 
 func exitCode(err error) int {

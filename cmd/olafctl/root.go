@@ -2,9 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/olafctl/olaf"
 )
 
 // run executes one command line and returns its exit code. Everything it prints goes through env.
@@ -12,7 +19,7 @@ func run(ctx context.Context, env *environment, args []string) int {
 	started := false
 	env.args = args
 	root := newRootCmd(env)
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	onStart(root, func() { started = true })
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
@@ -47,7 +54,7 @@ Without --device everything runs on the software twin, in virtual time at 250 MH
 	root.SetOut(env.stdout)
 	root.SetErr(env.stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError("%v; see '%s --help'", err, cmd.CommandPath())
+		return usageError("%s; see '%s --help'", flagMistake(err), cmd.CommandPath())
 	})
 	root.AddGroup(
 		&cobra.Group{ID: "run", Title: "Run:"},
@@ -59,7 +66,92 @@ Without --device everything runs on the software twin, in virtual time at 250 MH
 		cmd.GroupID = c.group
 		root.AddCommand(cmd)
 	}
+	completeTree(root)
 	return root
+}
+
+// completeTree gives every command what holds for all of them: a command that only groups others refuses what it does
+// not know, wrong arguments are answered with the form of the command, and a default of nothing is not shown.
+func completeTree(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(hideZero)
+	cmd.PersistentFlags().VisitAll(hideZero)
+	if args := cmd.Args; args != nil {
+		cmd.Args = func(cmd *cobra.Command, given []string) error {
+			if err := args(cmd, given); err != nil {
+				return usageError("%s takes %s; see '%s --help'", cmd.CommandPath(), argumentMistake(cmd, given), cmd.CommandPath())
+			}
+			return nil
+		}
+	}
+	if !cmd.Runnable() && cmd.HasSubCommands() {
+		cmd.DisableFlagsInUseLine = true
+		cmd.Args = knownCommand
+		cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	}
+	for _, c := range cmd.Commands() {
+		completeTree(c)
+	}
+}
+
+// onStart calls started before any command does its work, when flags and arguments were accepted.
+func onStart(cmd *cobra.Command, started func()) {
+	if work := cmd.RunE; work != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			started()
+			return work(cmd, args)
+		}
+	}
+	for _, c := range cmd.Commands() {
+		onStart(c, started)
+	}
+}
+
+// hideZero keeps "(default 0ps)" out of the help; flags of plain numbers do so by themselves.
+func hideZero(f *pflag.Flag) {
+	if slices.Contains([]string{olaf.Rate(0).String(), olaf.Size(0).String(), olaf.Duration(0).String()}, f.DefValue) {
+		f.DefValue = ""
+	}
+}
+
+// knownCommand refuses the arguments of a command that only groups others.
+func knownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	near := ""
+	if cmd.SuggestionsMinimumDistance == 0 {
+		cmd.SuggestionsMinimumDistance = 2
+	}
+	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
+		near = fmt.Sprintf("; did you mean %s?", strings.Join(names, " or "))
+	}
+	return usageError("unknown command %q for %s%s; see '%s --help'", args[0], cmd.CommandPath(), near, cmd.CommandPath())
+}
+
+// argumentMistake says what arguments a command takes, and what it was given.
+func argumentMistake(cmd *cobra.Command, given []string) string {
+	_, form, some := strings.Cut(cmd.Use, " ")
+	switch {
+	case !some && cmd.HasSubCommands():
+		return fmt.Sprintf("no argument, and has no command %q", given[0])
+	case !some:
+		return fmt.Sprintf("no argument, but was given %q", given)
+	}
+	return fmt.Sprintf("%s, but was given %d of them", form, len(given))
+}
+
+// flagMistake says a flag's mistake in words that name no function of a library.
+func flagMistake(err error) string {
+	var value *pflag.InvalidValueError
+	var number *strconv.NumError
+	if !errors.As(err, &value) || !errors.As(err, &number) {
+		return err.Error()
+	}
+	want := map[string]string{"uint64": "a whole number from 0", "int": "a whole number", "float64": "a number", "bool": "true or false"}[value.GetFlag().Value.Type()]
+	if want == "" || errors.Is(number, strconv.ErrRange) {
+		want = "a number in range"
+	}
+	return fmt.Sprintf("--%s %q: want %s", value.GetFlag().Name, value.GetValue(), want)
 }
 
 // commands is the table of nouns and verbs, in the order of the help.
