@@ -78,10 +78,13 @@ func newExperimentRunCmd(env *environment) *cobra.Command {
 				if err != nil {
 					return usageError("%v", err)
 				}
+				if err := refusePlots(f.plots, e.Name, f.force); err != nil {
+					return err
+				}
 				chosen = append(chosen, e)
 			}
-			if len(chosen) > 1 && f.out == formatCSV {
-				return usageError("CSV holds one table; run one experiment at a time, or use -o json")
+			if len(chosen) > 1 && f.out != formatTable {
+				return usageError("-o %s is one document; run one experiment at a time", f.out)
 			}
 			for _, e := range chosen {
 				if err := f.run(cmd.Context(), env, e); err != nil {
@@ -93,6 +96,7 @@ func newExperimentRunCmd(env *environment) *cobra.Command {
 	}
 	addOptions(cmd, &f.options)
 	cmd.Flags().StringVar(&f.plots, "plots", "", "draw the figures' panels into this folder, as SVG and PNG")
+	cmd.Flags().BoolVar(&f.force, "force", false, "replace plots that exist")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion beside the experiment")
 	f.view.add(cmd)
@@ -115,6 +119,7 @@ type experimentFlags struct {
 	options experiments.Options
 	out     format
 	plots   string
+	force   bool
 	quiet   bool
 	keep    keepFlags
 	tui     bool
@@ -137,7 +142,7 @@ func (f *experimentFlags) run(ctx context.Context, env *environment, e experimen
 	}
 	stamp(env, started, report)
 	err = errors.Join(interrupted(err), kept.finish(env, report, madeBy(env, started), err != nil, f.quiet),
-		printReport(env, report, f.out), drawPanels(env, f.plots, report))
+		printReport(env, report, f.out), drawPanels(env, f.plots, f.force, report))
 	if err != nil {
 		return err
 	}

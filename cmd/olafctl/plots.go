@@ -6,31 +6,52 @@ import (
 	"path/filepath"
 
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/results/table"
 )
 
-// drawPanels draws every panel of a figure into a folder, as SVG and PNG. Without a folder, or of a report without
-// panels, it draws nothing.
-func drawPanels(env *environment, folder string, r experiments.Report) error {
-	f, ok := r.(interface{ Sheets() []table.Sheet })
-	if folder == "" || !ok {
+// drawPanels draws every panel of a figure into a folder, as SVG and PNG. Without a folder it draws nothing; of a
+// report without panels it says so.
+func drawPanels(env *environment, folder string, force bool, r experiments.Report) error {
+	if folder == "" {
+		return nil
+	}
+	f, ok := r.(*experiments.Figure)
+	if !ok {
+		fmt.Fprintln(env.stderr, "nothing drawn: this experiment has no panels for --plots; a kept run has figures (olafctl export last --svg FOLDER)")
 		return nil
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err
 	}
-	name := "figure"
-	if figure, ok := r.(*experiments.Figure); ok {
-		name = figure.Experiment
-	}
 	for i, s := range f.Sheets() {
-		for _, ending := range []string{".svg", ".png"} {
-			path := filepath.Join(folder, fmt.Sprintf("%s-%d%s", name, i+1, ending))
+		for _, ending := range plotEndings {
+			path := filepath.Join(folder, fmt.Sprintf("%s-%d%s", f.Experiment, i+1, ending))
+			if err := refuseExisting(path, force); err != nil {
+				return err
+			}
 			if err := drawTo(path, &s, &s.Charts[0]); err != nil {
 				return err
 			}
+			fmt.Fprintf(env.stderr, "wrote %s (%s)\n", path, s.Name)
 		}
-		fmt.Fprintf(env.stderr, "plot: %s (%s)\n", filepath.Join(folder, fmt.Sprintf("%s-%d", name, i+1)), s.Name)
+	}
+	return nil
+}
+
+var plotEndings = []string{".svg", ".png"}
+
+// refusePlots refuses a folder with panels of an experiment before it runs; how many it will draw nobody knows yet.
+func refusePlots(folder, experiment string, force bool) error {
+	if folder == "" {
+		return nil
+	}
+	for _, ending := range plotEndings {
+		names, err := filepath.Glob(filepath.Join(folder, experiment+"-[0-9]*"+ending))
+		if err != nil {
+			return usageError("--plots %s: %v", folder, err)
+		}
+		if len(names) > 0 {
+			return refuseExisting(names[0], force)
+		}
 	}
 	return nil
 }

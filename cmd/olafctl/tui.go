@@ -56,6 +56,7 @@ type tuiFlags struct {
 	view    viewFlags
 	demo    bool
 	record  string
+	force   bool
 	run     string
 	against string
 	index   int
@@ -86,6 +87,7 @@ Without a terminal, or with --plain, the same is told as lines of text.`,
 	flags.BoolVar(&f.view.plain, "plain", false, "lines of text instead of a dashboard, for screen readers and logs")
 	flags.BoolVar(&f.demo, "demo", false, "a guided tour of a minute")
 	flags.StringVar(&f.record, "record", "", "with --demo: write the tour to this file as an animated SVG, and show nothing")
+	flags.BoolVar(&f.force, "force", false, "with --record: replace a file that exists")
 	flags.StringVar(&f.run, "run", "", "watch a kept run again, by its id or 'last'")
 	flags.StringVar(&f.against, "against", "", "with --run: compare with this earlier run on the Results page")
 	flags.IntVar(&f.index, "index", 0, "which run of the specification, from 0")
@@ -118,6 +120,12 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *environment) error {
 	if f.record != "" {
 		if !f.demo {
 			return usageError("--record writes the tour; add --demo")
+		}
+		if err := checkEnding(f.record, "tours", ".svg"); err != nil {
+			return err
+		}
+		if err := refuseExisting(f.record, f.force); err != nil {
+			return err
 		}
 		return d.film(cmd.Context(), plan, f.record)
 	}
@@ -358,7 +366,14 @@ func (d *dashboard) film(ctx context.Context, plan *experiments.Plan, path strin
 	if err := player.Close(); err != nil {
 		return err
 	}
-	return renameio.WriteFile(path, []byte(picture), 0o644)
+	if ctx.Err() != nil {
+		return &exitError{exitInterrupted, fmt.Errorf("interrupted; %s was not written", path)}
+	}
+	if err := renameio.WriteFile(path, []byte(picture), 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(d.env.stderr, "wrote %s\n", path)
+	return nil
 }
 
 // watchBeside carries an experiment out while the terminal shows one of its runs in slow motion. Leaving the dashboard

@@ -1,0 +1,50 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/results"
+)
+
+func TestPlotsReplaceNothingWithoutForce(t *testing.T) {
+	line := experiments.Series{Name: "olaf", X: []float64{1, 2}, Y: []results.Statistic{{Mean: 1, N: 1}, {Mean: 2, N: 1}}}
+	figure := &experiments.Figure{Experiment: "fig7", Panels: []experiments.Panel{{Name: "a", XLabel: "x", YLabel: "y", Series: []experiments.Series{line}}}}
+	var said bytes.Buffer
+	env := &environment{stderr: &said}
+	folder := filepath.Join(t.TempDir(), "new")
+	if err := refusePlots(folder, "fig7", false); err != nil {
+		t.Errorf("a folder that does not exist: %v", err)
+	}
+	if err := drawPanels(env, folder, false, figure); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(said.String(), "fig7-1.svg") || !strings.Contains(said.String(), "fig7-1.png") {
+		t.Errorf("it says %q", said.String())
+	}
+	old := filepath.Join(folder, "fig7-1.svg")
+	if err := os.WriteFile(old, []byte("edited"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{"before": refusePlots(folder, "fig7", false), "after": drawPanels(env, folder, false, figure)} {
+		if exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--force") {
+			t.Errorf("%s the run: %v", name, err)
+		}
+	}
+	if kept, _ := os.ReadFile(old); string(kept) != "edited" {
+		t.Error("a plot was replaced")
+	}
+	if err := refusePlots(folder, "fig1", false); err != nil {
+		t.Errorf("another experiment's plots: %v", err)
+	}
+	if err := drawPanels(env, folder, true, figure); err != nil || refusePlots(folder, "fig7", true) != nil {
+		t.Errorf("with --force: %v", err)
+	}
+	if kept, _ := os.ReadFile(old); string(kept) == "edited" {
+		t.Error("--force replaced nothing")
+	}
+}
