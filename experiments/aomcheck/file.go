@@ -10,9 +10,11 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
-	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 )
+
+// FileSchema is what a file may name as its schema; it need not.
+const FileSchema = "olafctl.verify-problem/v1"
 
 // ErrFile is the kind of every refused file; the message names line and field.
 var ErrFile = errors.New("bad verification file")
@@ -35,14 +37,25 @@ func ParseClusters(data []byte) ([]Cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	if root.Kind == yaml.MappingNode && len(root.Content) > 0 && root.Content[0].Value == "clusters" {
+	if has(root, "clusters") {
 		var list []Cluster
-		err := keys{"clusters": clusterList(&list)}.decode("", root)
+		err := keys{"schema": ours, "clusters": clusterList(&list)}.decode("", root)
 		return list, err
 	}
 	c := newCluster()
-	err = clusterKeys(&c).decode("", root)
+	fields := clusterKeys(&c)
+	fields["schema"] = ours
+	err = fields.decode("", root)
 	return []Cluster{c}, err
+}
+
+func has(mapping *yaml.Node, key string) bool {
+	for i := 0; mapping.Kind == yaml.MappingNode && i < len(mapping.Content); i += 2 {
+		if mapping.Content[i].Value == key {
+			return true
+		}
+	}
+	return false
 }
 
 func document(data []byte) (*yaml.Node, error) {
@@ -116,6 +129,26 @@ func whole(dst *int) setter {
 	})
 }
 
+// positive refuses 0, which would stand for the default.
+func positive(dst *int) setter {
+	return scalar(func(s string) error {
+		v, err := strconv.Atoi(s)
+		if err != nil || v < 1 {
+			return fmt.Errorf("%q is not a positive whole number", s)
+		}
+		*dst = v
+		return nil
+	})
+}
+
+// ours accepts the name of this file format and no other.
+func ours(path string, value *yaml.Node) error {
+	if value.Kind != yaml.ScalarNode || value.Value != FileSchema {
+		return at(value, path, "it is not "+FileSchema)
+	}
+	return nil
+}
+
 func word[T ~string](dst *T) setter {
 	return scalar(func(s string) error {
 		*dst = T(s)
@@ -125,11 +158,12 @@ func word[T ~string](dst *T) setter {
 
 func problemKeys(p *Problem) keys {
 	return keys{
+		"schema":     ours,
 		"model":      word(&p.Model),
 		"service":    scalar(p.Service.Set),
-		"slots":      whole(&p.Slots),
+		"slots":      positive(&p.Slots),
 		"separation": scalar(p.Separation.Set),
-		"horizon":    whole(&p.Horizon),
+		"horizon":    positive(&p.Horizon),
 		"clusters":   clusterList(&p.Clusters),
 		"control": keys{
 			"delta-t":   scalar(p.Control.DeltaT.Set),
@@ -171,7 +205,7 @@ func clusterKeys(c *Cluster) keys {
 		"interval": scalar(c.Interval.Set),
 		"phase":    scalar(c.SetPhase),
 		"jitter":   scalar(c.Jitter.Set),
-		"updates":  whole(&c.Updates),
+		"updates":  positive(&c.Updates),
 		"sends":    scalar(c.setDecisions),
 		"max-peak": scalar(c.MaxPeak.Set),
 		"mean":     scalar(c.Mean.Set),
@@ -234,18 +268,8 @@ func (c *Control) SetSlope(s string) error {
 		c.Slope = tc.Fairness
 		return nil
 	}
-	return c.Slope.UnmarshalText([]byte(s))
-}
-
-// SplitDurations reads a list such as 100ms,300ms.
-func SplitDurations(s string) ([]olaf.Duration, error) {
-	var out []olaf.Duration
-	for _, part := range strings.Split(s, ",") {
-		d, err := olaf.ParseDuration(part)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, d)
+	if c.Slope.UnmarshalText([]byte(s)) != nil {
+		return fmt.Errorf("%q is not one of urgency, fairness", s)
 	}
-	return out, nil
+	return nil
 }

@@ -68,7 +68,9 @@ func TestBadFilesNameLineAndField(t *testing.T) {
 		{"clusters: 7\n", "line 1: clusters: a list of clusters is expected"},
 		{"control:\n  sends: free:1\n", "line 2: control.sends"},
 		{"control:\n  slope: steep\n", "line 2: control.slope"},
-		{"slots: many\n", `line 1: slots: "many" is not a whole number`},
+		{"slots: many\n", `line 1: slots: "many" is not a positive whole number`},
+		{"slots: 0\n", `line 1: slots: "0" is not a positive whole number`},
+		{"schema: olafctl.topology/v1\n", "line 1: schema: it is not olafctl.verify-problem/v1"},
 		{"slots: 1\nslots: 2\n", "slots"},
 		{"objective: {kind: [a]}\n", "objective.kind: a single value is expected"},
 		{"a: b: c\n", "bad verification file"},
@@ -85,7 +87,7 @@ func TestParseClusters(t *testing.T) {
 	if err != nil || len(one) != 1 || one[0].Interval != 70*olaf.Millisecond || !one[0].EveryPhase {
 		t.Errorf("%+v, %v", one, err)
 	}
-	two, err := ParseClusters([]byte("clusters:\n  - interval: 70ms\n  - interval: 80ms\n"))
+	two, err := ParseClusters([]byte("schema: olafctl.verify-problem/v1\nclusters:\n  - interval: 70ms\n  - interval: 80ms\n"))
 	if err != nil || len(two) != 2 {
 		t.Errorf("%+v, %v", two, err)
 	}

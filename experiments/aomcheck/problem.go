@@ -10,8 +10,20 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 )
 
-// ErrProblem is the kind of every refused problem; match it with errors.Is. The message names the field.
+// ErrProblem is the kind of every refused problem; match it with errors.Is. It is a *FieldError then.
 var ErrProblem = errors.New("bad verification problem")
+
+// FieldError says which field of a problem is wrong. It matches ErrProblem.
+type FieldError struct {
+	Field string // as in a file: objective.bound, clusters[0] (vision).interval
+	Why   string
+}
+
+// Error names the field as a file does.
+func (e *FieldError) Error() string { return fmt.Sprintf("%v: %s: %s", ErrProblem, e.Field, e.Why) }
+
+// Unwrap matches ErrProblem.
+func (e *FieldError) Unwrap() error { return ErrProblem }
 
 // Model says which equations describe the queue.
 type Model string
@@ -168,7 +180,7 @@ func (p *Problem) Validate() error {
 	return p.validateObjective()
 }
 
-func bad(field, why string) error { return fmt.Errorf("%w: %s: %s", ErrProblem, field, why) }
+func bad(field, why string) error { return &FieldError{field, why} }
 
 func (p *Problem) validateQueue() error {
 	switch {
@@ -201,7 +213,7 @@ func (c *Control) validate() error {
 	case c.Active < 1 || c.Active > 1<<16:
 		return bad("control.active", fmt.Sprintf("%d is outside 1 … 65536", c.Active))
 	case c.Slope != tc.Urgency && c.Slope != tc.Fairness:
-		return bad("control.slope", fmt.Sprintf("%q is not one of %s, %s", c.Slope, tc.Urgency, tc.Fairness))
+		return bad("control.slope", fmt.Sprintf("%q is not one of urgency, fairness", c.Slope))
 	case c.Sends != SendsFree && c.Sends != SendsSeeded && c.Sends != SendsGiven:
 		return bad("control.sends", fmt.Sprintf("%q is not one of free, seeded, given", c.Sends))
 	}

@@ -14,6 +14,7 @@ import (
 type Axis struct {
 	Name   string // delta-t, interval, interval.N, jitter, service, bound, separation, ack-delay, slots
 	Values []AxisValue
+	which  int // the cluster of interval.N and jitter.N, from 0; -1 for all
 	set    func(*Problem, AxisValue)
 }
 
@@ -76,7 +77,10 @@ func (a *Axis) round(v AxisValue) AxisValue {
 func (a *Axis) parse(s string) (AxisValue, error) {
 	if a.Name == "slots" {
 		v, err := strconv.Atoi(s)
-		return AxisValue(v), err
+		if err != nil || v < 1 {
+			return 0, fmt.Errorf("%q is not a positive whole number", s)
+		}
+		return AxisValue(v), nil
 	}
 	d, err := olaf.ParseDuration(s)
 	return AxisValue(d), err
@@ -92,19 +96,20 @@ func (a *Axis) Text(v AxisValue) string {
 
 func (a *Axis) choose() error {
 	base, index, indexed := strings.Cut(a.Name, ".")
-	which := -1
+	a.which = -1
 	if indexed {
 		n, err := strconv.Atoi(index)
 		if err != nil || n < 1 {
 			return bad("vary", fmt.Sprintf("%q: clusters are counted from 1", a.Name))
 		}
-		which = n - 1
+		a.which = n - 1
 	}
 	perCluster := map[string]func(*Cluster) *olaf.Duration{
 		"interval": func(c *Cluster) *olaf.Duration { return &c.Interval },
 		"jitter":   func(c *Cluster) *olaf.Duration { return &c.Jitter },
 	}
 	if field, ok := perCluster[base]; ok {
+		which := a.which
 		a.set = func(p *Problem, v AxisValue) {
 			for i := range p.Clusters {
 				if which < 0 || which == i {
@@ -157,6 +162,9 @@ func Explore(ctx context.Context, p Problem, axes []Axis, opt Options, done func
 	}
 	total := 1
 	for _, a := range axes {
+		if a.which >= len(p.Clusters) {
+			return nil, bad("vary "+a.Name, fmt.Sprintf("there are %s", count(len(p.Clusters))))
+		}
 		total *= len(a.Values)
 	}
 	if total > maxPoints {

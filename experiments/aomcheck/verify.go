@@ -288,6 +288,9 @@ func (v *Verdict) holds(ctx context.Context, m *model, opt Options) error {
 	case smt.Unsat:
 		return fmt.Errorf("%w: no arrival pattern meets phases, jitter, separation and spacing together, so nothing was proved", ErrVacuous)
 	default:
+		if errors.Is(ctx.Err(), context.Canceled) {
+			return ctx.Err() // stopped, not out of time
+		}
 		v.Answer = Unknown
 		v.Notes = append(v.Notes, "the objective was proved, but not within the time that any path meets the assumptions at all")
 	}
