@@ -20,9 +20,10 @@ func newTopologyCmd(env *environment) *cobra.Command {
 func newTopologyListCmd(env *environment) *cobra.Command {
 	var out format
 	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the topologies that come with the program",
-		Args:  cobra.NoArgs,
+		Use:     "list",
+		Short:   "List the topologies that come with the program",
+		Example: "  olafctl topology list",
+		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			type entry struct {
 				Name  string `json:"name"`

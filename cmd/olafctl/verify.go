@@ -40,7 +40,7 @@ Exit codes: 0 holds, 4 violated, 5 unknown within the time limit, 2 contradictor
 			if err != nil {
 				return err
 			}
-			return f.verify(cmd.Context(), env, p)
+			return inFile(file, f.verify(cmd.Context(), env, p))
 		},
 	}
 	cmd.Flags().StringVarP(&file, "file", "f", "", "problem in YAML (docs/verification.md)")
@@ -48,7 +48,7 @@ Exit codes: 0 holds, 4 violated, 5 unknown within the time limit, 2 contradictor
 	f.verdictFlags(cmd)
 	f.tightenFlag(cmd)
 	for _, o := range objectives {
-		cmd.AddCommand(newObjectiveCmd(env, o.kind, o.short))
+		cmd.AddCommand(newObjectiveCmd(env, o.kind, o.short, o.example))
 	}
 	cmd.AddCommand(newAdmitCmd(env), newRegionCmd(env))
 	return cmd
@@ -56,13 +56,15 @@ Exit codes: 0 holds, 4 violated, 5 unknown within the time limit, 2 contradictor
 
 // objectives that a command line can say; per-cluster bounds need a file.
 var objectives = []struct {
-	kind  aomcheck.Kind
-	short string
+	kind           aomcheck.Kind
+	short, example string
 }{
-	{aomcheck.Fairness, "Mean peak AoM of any two clusters differ by at most --epsilon"},
-	{aomcheck.MaxPeak, "No peak AoM exceeds --bound"},
-	{aomcheck.MeanPeak, "No cluster's mean peak AoM exceeds --bound"},
-	{aomcheck.LossFree, "No update finds the queue full"},
+	{aomcheck.Fairness, "Mean peak AoM of any two clusters differ by at most --epsilon", `  olafctl verify fairness --interval 100ms --phase 0ms,50ms --epsilon 0.1ms
+  olafctl verify fairness --interval 100ms,300ms --delta-t 400ms --epsilon 0.1ms --horizon 40`},
+	{aomcheck.MaxPeak, "No peak AoM exceeds --bound", `  olafctl verify max-peak --clusters 4 --interval 24ms --bound 30ms --horizon 8
+  olafctl verify max-peak --bound 103ms --horizon 4 --dump question.smt2 --svg age.svg`},
+	{aomcheck.MeanPeak, "No cluster's mean peak AoM exceeds --bound", `  olafctl verify mean --clusters 3 --interval 100ms,110ms,120ms --bound 130ms --horizon 10 --tighten`},
+	{aomcheck.LossFree, "No update finds the queue full", `  olafctl verify loss-free --clusters 9 --interval 20ms --slots 8 --horizon 4`},
 }
 
 func objectiveNames() []string {
@@ -87,18 +89,22 @@ type verifyFlags struct {
 	format                  format
 }
 
-func newObjectiveCmd(env *environment, kind aomcheck.Kind, short string) *cobra.Command {
+func newObjectiveCmd(env *environment, kind aomcheck.Kind, short, example string) *cobra.Command {
 	f := &verifyFlags{objective: string(kind)}
 	cmd := &cobra.Command{
-		Use:   string(kind),
-		Short: short,
-		Args:  cobra.NoArgs,
+		Use:     string(kind),
+		Short:   short,
+		Example: example,
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := f.resolve(cmd)
 			if err != nil {
 				return err
 			}
-			return f.verify(cmd.Context(), env, p)
+			if bound := cmd.Flags().Lookup("bound"); bound != nil && !bound.Changed {
+				return usageError("give --bound, what the objective allows, such as --bound 120ms")
+			}
+			return inFlags(f.verify(cmd.Context(), env, p))
 		},
 	}
 	f.problemFlags(cmd)
@@ -174,6 +180,15 @@ func (f *verifyFlags) resolve(cmd *cobra.Command) (aomcheck.Problem, error) {
 	if err := p.Control.SetSends(f.sends); err != nil {
 		return p, usageError("--sends: %v", err)
 	}
+	if p.Control.Sends != aomcheck.SendsFree && p.Control.Sends != aomcheck.SendsSeeded {
+		return p, usageError("--sends: %q is not one of free, seeded:N; decisions that are given stand in a file", f.sends)
+	}
+	if p.Slots < 1 {
+		return p, usageError("--slots: %d is not a positive number", p.Slots)
+	}
+	if p.Horizon < 2 {
+		return p, usageError("--horizon: %d; a peak needs at least 2 updates", p.Horizon)
+	}
 	if f.clusters < 1 || f.clusters > aomcheck.MaxClusters {
 		return p, usageError("--clusters: %d is outside 1 … %d", f.clusters, aomcheck.MaxClusters)
 	}
@@ -209,12 +224,43 @@ func readProblem(file string) (aomcheck.Problem, error) {
 	return p, inFile(file, err)
 }
 
+// inFile names the file in what is said of its contents.
 func inFile(file string, err error) error {
-	if err == nil {
-		return nil
+	var fault *aomcheck.FieldError
+	switch {
+	case errors.As(err, &fault) && varied(fault):
+		return inFlags(err)
+	case !errors.Is(err, aomcheck.ErrProblem) && !errors.Is(err, aomcheck.ErrFile):
+		return err
 	}
 	return usageError("%s: %w", file, err)
 }
+
+// inFlags names the flag that is meant where a fault is in a field.
+func inFlags(err error) error {
+	var fault *aomcheck.FieldError
+	if !errors.As(err, &fault) {
+		return err
+	}
+	where, field := "", fault.Field[strings.LastIndex(fault.Field, ".")+1:]
+	if _, cluster, ok := strings.Cut(fault.Field, "("); ok {
+		where, _, _ = strings.Cut(cluster, ")")
+		where += ": "
+	}
+	switch {
+	case varied(fault):
+		field, where = "vary", strings.TrimPrefix(fault.Field, "vary")+": "
+		where = strings.TrimPrefix(strings.TrimPrefix(where, " "), ": ")
+	case fault.Field == "objective.kind":
+		field = "objective"
+	case field == "updates":
+		field = "horizon"
+	}
+	return usageError("--%s: %s%s", field, where, fault.Why)
+}
+
+// varied says that a fault is in an axis of a region, which only a flag can give.
+func varied(fault *aomcheck.FieldError) bool { return strings.HasPrefix(fault.Field, "vary") }
 
 // options are how the flags want the answer looked for.
 func (f *verifyFlags) options(env *environment) (aomcheck.Options, error) {
@@ -233,13 +279,16 @@ func (f *verifyFlags) options(env *environment) (aomcheck.Options, error) {
 	if f.limit <= 0 {
 		return o, usageError("--time-limit: %v is not a positive time", f.limit)
 	}
+	if f.simulate < 0 {
+		return o, usageError("--simulate: %d is negative; 0 is for none", f.simulate)
+	}
 	for _, path := range []string{f.dump, f.svg} {
 		if err := refuseExisting(path, f.force); err != nil {
 			return o, err
 		}
 	}
 	if f.dump != "" {
-		o.Dump = func(script []byte) error { return renameio.WriteFile(f.dump, script, 0o644) }
+		o.Dump = func(script []byte) error { return f.write(env, f.dump, script) }
 	}
 	if !f.quiet {
 		o.Progress = func(line string) { fmt.Fprintln(env.stderr, line) }
@@ -257,23 +306,40 @@ func (f *verifyFlags) verify(ctx context.Context, env *environment, p aomcheck.P
 	if err != nil {
 		return verifyError(err)
 	}
+	stopped := false
 	if f.tighten && v.Answer == aomcheck.Holds {
 		o.Progress = nil
 		tight, err := aomcheck.Tighten(ctx, v.Problem, o)
-		if err != nil {
+		if stopped = errors.Is(err, context.Canceled); err != nil && !stopped {
 			return verifyError(err)
 		}
 		v.Notes = append(v.Notes, tightNote(tight))
 	}
-	if err := errors.Join(f.show(env, v), f.draw(v)); err != nil {
+	if err := errors.Join(f.show(env, v), f.draw(env, v)); err != nil {
 		return err
 	}
+	if stopped {
+		return &exitError{exitInterrupted, errors.New("interrupted; a lower bound may hold, too")}
+	}
 	return answerError(v.Answer)
+}
+
+// write puts a file that was asked for and says so.
+func (f *verifyFlags) write(env *environment, path string, data []byte) error {
+	if err := renameio.WriteFile(path, data, 0o644); err != nil {
+		return err
+	}
+	if !f.quiet {
+		fmt.Fprintf(env.stderr, "wrote %s\n", path)
+	}
+	return nil
 }
 
 // verifyError gives an error of the verifier its exit code.
 func verifyError(err error) error {
 	switch {
+	case errors.Is(err, context.Canceled):
+		return &exitError{exitInterrupted, errors.New("interrupted; no answer")}
 	case errors.Is(err, aomcheck.ErrProblem), errors.Is(err, aomcheck.ErrFile), errors.Is(err, aomcheck.ErrVacuous):
 		return &exitError{exitUsage, err}
 	case errors.Is(err, smt.ErrAbsent), errors.Is(err, smt.ErrSolver), errors.Is(err, smt.ErrDisagree), errors.Is(err, aomcheck.ErrReplay):
@@ -336,15 +402,14 @@ func (f *verifyFlags) admit(ctx context.Context, env *environment, running, adde
 	}
 	a, err := aomcheck.Admit(ctx, p, newcomers, o)
 	if err != nil {
-		return verifyError(err)
+		return inFile(running+" with "+added, verifyError(err))
 	}
 	if f.format == formatJSON {
 		err = writeJSON(env.stdout, admissionDocument(a))
 	} else {
-		fmt.Fprintln(env.stdout, admissionLine(a))
-		err = printVerdict(env, a.Together)
+		err = printVerdict(env.stdout, admissionLine(a)+"\n", a.Together)
 	}
-	if err := errors.Join(err, f.draw(a.Together)); err != nil {
+	if err := errors.Join(err, f.draw(env, a.Together)); err != nil {
 		return err
 	}
 	return answerError(a.Together.Answer)

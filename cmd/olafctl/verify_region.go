@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -32,7 +33,10 @@ func newRegionCmd(env *environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.region(cmd.Context(), env, p, vary)
+			if err = f.region(cmd.Context(), env, p, vary); file != "" {
+				return inFile(file, err)
+			}
+			return inFlags(err)
 		},
 	}
 	flags := cmd.Flags()
@@ -70,7 +74,10 @@ func (f *verifyFlags) region(ctx context.Context, env *environment, p aomcheck.P
 		fmt.Fprint(env.stderr, "\r\x1b[K")
 	}
 	if err != nil {
-		return verifyError(fmt.Errorf("%w (%d of %d points done)", err, done, total))
+		if errors.Is(err, context.Canceled) {
+			return &exitError{exitInterrupted, fmt.Errorf("interrupted after %d of %d points; none is shown", done, total)}
+		}
+		return verifyError(err)
 	}
 	return f.showRegion(env, r)
 }

@@ -3,9 +3,8 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
-
-	"github.com/google/renameio/v2"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/aomcheck"
@@ -16,11 +15,11 @@ func (f *verifyFlags) show(env *environment, v *aomcheck.Verdict) error {
 	if f.format == formatJSON {
 		return writeJSON(env.stdout, verdictDocument(v))
 	}
-	return printVerdict(env, v)
+	return printVerdict(env.stdout, "", v)
 }
 
 // draw writes the drawing that was asked for.
-func (f *verifyFlags) draw(v *aomcheck.Verdict) error {
+func (f *verifyFlags) draw(env *environment, v *aomcheck.Verdict) error {
 	if f.svg == "" || v.Counterexample == nil {
 		return nil
 	}
@@ -28,7 +27,7 @@ func (f *verifyFlags) draw(v *aomcheck.Verdict) error {
 	if err := v.Problem.SVG(&b, v.Counterexample); err != nil {
 		return err
 	}
-	return renameio.WriteFile(f.svg, b.Bytes(), 0o644)
+	return f.write(env, f.svg, b.Bytes())
 }
 
 func tightNote(t aomcheck.Tight) string {
@@ -41,8 +40,9 @@ func tightNote(t aomcheck.Tight) string {
 // maxBroken is how many violations of one path are printed.
 const maxBroken = 8
 
-func printVerdict(env *environment, v *aomcheck.Verdict) error {
-	p, w := &v.Problem, env.stdout
+// printVerdict prints a verdict under a headline, which may be empty.
+func printVerdict(out io.Writer, headline string, v *aomcheck.Verdict) error {
+	p, w := &v.Problem, bytes.NewBufferString(headline)
 	by := v.Solver
 	if by == "" {
 		by = "no solver in time"
@@ -53,7 +53,8 @@ func printVerdict(env *environment, v *aomcheck.Verdict) error {
 		fmt.Fprintf(w, "note: %s\n", note)
 	}
 	if v.Counterexample == nil {
-		return nil
+		_, err := w.WriteTo(out)
+		return err
 	}
 	fmt.Fprintln(w, "\ncounter-example, replayed:")
 	for i, broken := range v.Judgement.Broken {
@@ -67,7 +68,8 @@ func printVerdict(env *environment, v *aomcheck.Verdict) error {
 	if err := clusterGrid(v.Judgement.Clusters).write(w, formatTable); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s", p.Plot(v.Counterexample))
+	fmt.Fprintf(w, "\n%s", p.Plot(v.Counterexample))
+	_, err := w.WriteTo(out)
 	return err
 }
 
