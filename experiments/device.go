@@ -54,8 +54,19 @@ func OpenDevice(ctx context.Context, address string, o DeviceOptions) (fpga.Devi
 	return d, nil
 }
 
-func openTwinDevice(context.Context, string, DeviceOptions) (fpga.Device, error) {
+func openTwinDevice(_ context.Context, name string, _ DeviceOptions) (fpga.Device, error) {
+	if err := unnamed(name); err != nil {
+		return nil, err
+	}
 	return twin.New(twin.Config{})
+}
+
+// unnamed refuses a name after twin: so that a typing error is not taken for the twin.
+func unnamed(name string) error {
+	if name == "" {
+		return nil
+	}
+	return fmt.Errorf("%w for %q; the twin has no name: use twin:", ErrBackend, "twin:"+name)
 }
 
 func openCard(_ context.Context, bdf string, o DeviceOptions) (fpga.Device, error) {

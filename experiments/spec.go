@@ -8,6 +8,7 @@ package experiments
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/olafctl/olaf"
@@ -65,7 +66,6 @@ func (s *Spec) Validate() error {
 		{s.Versus != "" && !slices.Contains(engine.Names(), s.Versus), fmt.Sprintf("unknown queue %q to compare with; use one of %v, or none", s.Versus, engine.Names())},
 		{len(s.OutRates) == 0, "no output rate given"},
 		{s.Slots < 1 || s.Slots > engine.MaxSlots, fmt.Sprintf("%d slots; the queue holds 1 to %d", s.Slots, engine.MaxSlots)},
-		{s.RewardThreshold < 0, fmt.Sprintf("reward threshold %v is negative", s.RewardThreshold)},
 		{s.Runs < 1 || s.Runs > maxRuns, fmt.Sprintf("%d runs; use 1 to %d", s.Runs, maxRuns)},
 	}
 	for _, c := range checks {
@@ -73,12 +73,27 @@ func (s *Spec) Validate() error {
 			return fmt.Errorf("%w: %s", ErrSpec, c.say)
 		}
 	}
-	for _, r := range s.OutRates {
+	if _, err := FixedReward(s.RewardThreshold); err != nil {
+		return err
+	}
+	for i, r := range s.OutRates {
+		if slices.Contains(s.OutRates[:i], r) {
+			return fmt.Errorf("%w: output rate %v is given twice", ErrSpec, r)
+		}
 		if r <= 0 || r > s.Workload.LineRate {
 			return fmt.Errorf("%w: output rate %v must be above 0 and at most the line rate %v", ErrSpec, r, s.Workload.LineRate)
 		}
 	}
 	return nil
+}
+
+// FixedReward is a threshold of the reward filter as the register holds it, in Q24.8. The error matches ErrSpec.
+func FixedReward(threshold float64) (int32, error) {
+	fixed := math.Round(threshold * 256)
+	if !(fixed >= 0 && fixed <= math.MaxInt32) { // not a number is neither
+		return 0, fmt.Errorf("%w: reward threshold %v; use 0 to below %d", ErrSpec, threshold, (math.MaxInt32+1)/256)
+	}
+	return int32(fixed), nil
 }
 
 // Queues are the disciplines that run, the one under test first.

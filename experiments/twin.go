@@ -37,7 +37,10 @@ func (v *tableView) Group(c olaf.ClusterID) ([]olaf.WorkerID, bool) {
 }
 
 // openTwin builds twins that share the tables of one P4Runtime agent, and connects to it over a real socket.
-func openTwin(ctx context.Context, _ string, o OpenOptions) (*Testbed, error) {
+func openTwin(ctx context.Context, name string, o OpenOptions) (*Testbed, error) {
+	if err := unnamed(name); err != nil {
+		return nil, err
+	}
 	backend := new(agent.Embedded)
 	bed := new(Testbed)
 	for lane := range o.Lanes {

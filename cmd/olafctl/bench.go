@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -119,6 +120,9 @@ func (f *benchFlags) resolve(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("merge-cycles") {
 		f.spec.MergeCycles = &f.merge
 	}
+	if f.trace.name != "" && cmd.Flags().Changed("burst") {
+		return usageError("--burst and --trace do not go together: a trace says by itself when updates leave")
+	}
 	for _, path := range []string{f.to.xlsx, f.to.report, f.pcap} {
 		if err := refuseExisting(path, f.to.force); err != nil {
 			return err
@@ -127,7 +131,28 @@ func (f *benchFlags) resolve(cmd *cobra.Command) error {
 	return f.trace.resolve(&f.spec)
 }
 
+// consistent refuses flags that would do nothing and an address that nobody can listen at.
+func (f *benchFlags) consistent(cmd *cobra.Command) error {
+	if !f.tui {
+		for _, name := range []string{"speed", "paused", "keys", "theme", "mouse"} {
+			if cmd.Flags().Changed(name) {
+				return usageError("--%s is about the dashboard; add --tui", name)
+			}
+		}
+	}
+	if f.listen == "" || strings.HasPrefix(f.listen, "unix:") {
+		return nil
+	}
+	if _, _, err := net.SplitHostPort(f.listen); err != nil {
+		return usageError("--p4rt %q: use HOST:PORT or unix:PATH", f.listen)
+	}
+	return nil
+}
+
 func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
+	if err := f.consistent(cmd); err != nil {
+		return err
+	}
 	if err := f.resolve(cmd); err != nil {
 		return err
 	}

@@ -29,9 +29,12 @@ func (f *traceTrafficFlags) resolve(s *experiments.Spec) error {
 	if f.name == "" {
 		return nil
 	}
+	if f.limit < 0 {
+		return usageError("--trace-limit %v is negative", f.limit)
+	}
 	t, err := experiments.NewTraceTraffic(f.name, &s.Workload)
 	if err != nil {
-		return err
+		return &exitError{exitUsage, err}
 	}
 	t.MaxDeparture = f.limit
 	if t.Updates == 0 {

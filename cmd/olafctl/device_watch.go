@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,13 +30,19 @@ func newDeviceWatchCmd(env *environment) *cobra.Command {
 		Long: `Latch and print the counters of a device again and again, one line a look, until interrupted or --count is reached. On a
 card the counters of MACs and packet adapters stand beside the queue's: frames that the box held up for too long are lost
 in the adapter (rx_dropped) and nowhere else. Ticks of the MAC by somebody else, such as ethtool -S, are counted, because
-each took counts away.`,
+each took counts away.
+
+Interrupting a watch is its normal end and gives exit code 0. Without --count the software twin, whose time is its own, is
+looked at no more often than once in an interval of the host's time.`,
 		Example: `  olafctl device watch -d pci:0000:3b:00.0
   olafctl device watch --after table1 --count 2 --interval 1ms -o csv`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if interval <= 0 {
 				return usageError("--interval must be positive")
+			}
+			if count < 0 {
+				return usageError("--count %d is negative; 0 is for no end", count)
 			}
 			w := &watch{env: env, out: out}
 			err := device.registers(cmd.Context(), env, experiments.DeviceOptions{}, func(dev fpga.Device) error {
@@ -79,9 +86,31 @@ func (w *watch) run(ctx context.Context, dev fpga.Device, interval olaf.Duration
 		if w.looks++; w.looks == count {
 			return nil
 		}
+		before := w.env.now()
 		if err := dev.Sleep(ctx, interval); err != nil {
 			return err
 		}
+		if count > 0 {
+			continue
+		}
+		if err := pause(ctx, time.Duration(interval/olaf.Nanosecond)-w.env.now().Sub(before)); err != nil {
+			return err
+		}
+	}
+}
+
+// pause waits for the rest of an interval that a device with a time of its own has passed already.
+func pause(ctx context.Context, rest time.Duration) error {
+	if rest <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(rest)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
 	}
 }
 

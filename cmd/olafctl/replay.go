@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/replay"
+	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
@@ -67,9 +68,12 @@ func profileNames() []string { return []string{string(engine.Calibrated), string
 func (f *replayFlags) config(cmd *cobra.Command) (replay.Config, error) {
 	c := replay.Config{
 		Queue: f.queue, Lanes: f.to != "",
-		Engine: engine.Config{Slots: f.slots, RewardFilter: f.filter, RewardThreshold: int32(f.threshold * 256)},
+		Engine: engine.Config{Slots: f.slots, RewardFilter: f.filter},
 	}
 	var err error
+	if c.Engine.RewardThreshold, err = experiments.FixedReward(f.threshold); err != nil {
+		return c, err
+	}
 	if c.Output, err = engine.Profile(f.profile).Costs(f.queue); err != nil {
 		return c, err
 	}
