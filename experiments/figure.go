@@ -4,12 +4,15 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/table"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // FigureSchema heads the document of a figure.
@@ -105,13 +108,28 @@ func (f *Figure) WriteText(w io.Writer) error {
 			return err
 		}
 	}
-	fmt.Fprint(w, "\n\n")
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for i := range f.PaperRows {
-		r := &f.PaperRows[i]
-		fmt.Fprintf(tw, "paper\t%s, %s\tpublished %s\tours %s\t%s\n", r.Row, r.Column, meanCell(r.Published, math.NaN()), meanCell(r.Ours.Mean, float64(r.Ours.CI95)), r.Verdict)
+	if _, err := fmt.Fprint(w, "\n\n"); err != nil {
+		return err
 	}
-	return tw.Flush()
+	return writePaper(w, f.PaperRows)
+}
+
+// writePaper prints published numbers beside ours. A footnote of each verdict says how far a reproduced number may lie
+// and why that far: some tolerances are wide, and a verdict alone hides it.
+func writePaper(w io.Writer, rows []results.PaperRow) error {
+	shown := slices.Clone(rows)
+	for i := range shown {
+		r := &shown[i]
+		if !r.TolerancePct.Known() {
+			continue
+		}
+		parts := []string{fmt.Sprintf("counts as reproduced within ±%g %%", float64(r.TolerancePct))}
+		if r.Note != "" {
+			parts = append(parts, r.Note)
+		}
+		r.Note = strings.Join(parts, ": ")
+	}
+	return text.Paper(w, shown)
 }
 
 func (p *Panel) writeText(w io.Writer) error {

@@ -245,7 +245,7 @@ func (r *MultiHopReport) WriteText(w io.Writer) error {
 	if r.Quick {
 		quick = " (quick: fewer seeds than the table's own)"
 	}
-	fmt.Fprintf(w, "%s: %s, %d seeds%s\n\n", r.Experiment, r.Artefact, len(r.Config.Seeds), quick)
+	fmt.Fprintf(w, "%s: %s, %s%s\n\n", r.Experiment, r.Artefact, plural(len(r.Config.Seeds), "seed"), quick)
 	cell := func(s results.Statistic) string { return meanCell(s.Mean, float64(s.CI95)) }
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "QUEUE\tLOSS % PACKETS\tUPDATES\tREPLACED %\tAOM ms PER\tS1\tS2\tJAIN\tNEVER DELIVERED")
@@ -259,27 +259,15 @@ func (r *MultiHopReport) WriteText(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintln(w)
-	fmt.Fprintln(tw, "PAPER\t\tOURS\tPAPER\tDIFF\tVERDICT")
-	for i := range r.PaperRows {
-		p := &r.PaperRows[i]
-		diff := "–"
-		if p.DeviationPct.Known() {
-			diff = fmt.Sprintf("%+.1f %%", float64(p.DeviationPct))
-		}
-		published := "–"
-		if p.Published.Known() {
-			published = fmt.Sprintf("%g %s", float64(p.Published), p.Unit)
-		}
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Row, p.Column, cell(p.Ours), published, diff, p.Verdict)
-	}
-	if err := tw.Flush(); err != nil {
+	if err := writePaper(w, r.PaperRows); err != nil {
 		return err
 	}
 	for _, s := range r.Statements {
-		fmt.Fprintf(w, "\n- %s", s)
+		if _, err := fmt.Fprintf(w, "- %s\n", s); err != nil {
+			return err
+		}
 	}
-	_, err := fmt.Fprintln(w)
-	return err
+	return nil
 }
 
 // runVariants fills the rows of a report, with progress over all runs. After an interrupt it holds the whole rows.

@@ -37,6 +37,9 @@ func TestMultiHopTables(t *testing.T) {
 		if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "olaf tc (N = senders)") {
 			t.Errorf("%v\n%s", err, text.String())
 		}
+		if !strings.Contains(text.String(), "counts as reproduced within ±100 %: packets or constituents") {
+			t.Errorf("a wide tolerance is not told\n%s", text.String())
+		}
 		if header, rows := report.Table(); len(rows) != 4*(10+2*3) || len(rows[0]) != len(header) {
 			t.Errorf("%s: %d rows of CSV", e.Name, len(rows))
 		}
