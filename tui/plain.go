@@ -3,6 +3,7 @@ package tui
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf/experiments"
@@ -27,8 +28,8 @@ func (p *Plain) Show(s *experiments.LiveSnapshot) error {
 	if !p.started {
 		p.started = true
 		w := &s.Plan.Spec.Workload
-		fmt.Fprintf(&b, "%s on %s %s: %d workers in %d clusters offer %v, %d slots, seed %d, %s\n",
-			s.Plan.Spec.Experiment, s.Device.Address, s.Device.Build, w.Workers, w.Clusters, w.MeanRate, s.Plan.Spec.Slots, s.Seed, sampled(s))
+		fmt.Fprintf(&b, "%s on %s %s: %d workers in %d clusters offer %v, %d slots, run %d of seed %d, %s\n",
+			s.Plan.Spec.Experiment, s.Device.Address, s.Device.Build, w.Workers, w.Clusters, w.MeanRate, s.Plan.Spec.Slots, slices.Index(s.Plan.Seeds, s.Seed), s.Plan.Spec.Seed, sampled(s))
 	}
 	fmt.Fprintf(&b, "%s of %s, %s, sent %d of %d\n", num.Time(s.Now), num.Duration(s.End.Sub(0)), s.State, s.Sent, s.Total)
 	for i := range s.Queues {
