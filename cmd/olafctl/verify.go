@@ -314,12 +314,15 @@ func (f *verifyFlags) verify(ctx context.Context, env *environment, p aomcheck.P
 			return verifyError(err)
 		}
 		v.Notes = append(v.Notes, tightNote(tight))
+		if stopped {
+			v.Notes = append(v.Notes, "interrupted: a lower bound may hold, too")
+		}
 	}
 	if err := errors.Join(f.show(env, v), f.draw(env, v)); err != nil {
 		return err
 	}
 	if stopped {
-		return &exitError{exitInterrupted, errors.New("interrupted; a lower bound may hold, too")}
+		return &exitError{exitInterrupted, errors.New("interrupted; what is shown is what was done until then")}
 	}
 	return answerError(v.Answer)
 }
