@@ -176,6 +176,8 @@ type simulateFlags struct {
 	rxTrace, rxImport string
 	pcap              string
 	force, yes, quiet bool
+	tui               bool
+	view              viewFlags
 	format            format
 }
 
@@ -189,9 +191,11 @@ ACKs that carry the queues' status back, and the workers' transmission control. 
 the network around them is a model. The same topology and seed give the same bytes.
 
 With --sweep every value of a parameter is simulated: a phase map shows which phases drop-tail locks out.
+With --tui the first seed is shown while it runs; '?' lists the keys, and the report is printed afterwards.
 docs/experiments/multihop.md explains topology files, metrics and the experiments table2, table3 and fig10.`,
 		Example: `  olafctl simulate --preset multihop --queue olaf --tc on
   olafctl simulate topology.yaml --queue fifo --duration 60s --seed 1 -o json
+  olafctl simulate --preset multihop --tc on --tui
   olafctl simulate --preset multihop --clusters 1000 --workers-per-cluster 100
   olafctl simulate --preset multihop --queue fifo --sweep phase=0..100ms --runs 5
   olafctl simulate --preset ns3-fifo --interval2 300ms --x1 2Mbps --rx-trace rx.csv`,
@@ -208,6 +212,10 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 	flags.BoolVar(&f.force, "force", false, "replace output files that exist")
 	flags.BoolVar(&f.yes, "yes", false, "start even what takes long")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	flags.BoolVar(&f.tui, "tui", false, "watch the first seed live; without a terminal, plain progress")
+	flags.StringVar(&f.view.speed, "speed", "", "with --tui: simulated time that passes in a second of watching, such as 1ms or 2s; or max; default: the run takes a minute or two")
+	flags.BoolVar(&f.view.paused, "paused", false, "with --tui: stand at the start")
+	f.view.ground = "auto"
 	addFormatFlag(cmd, &f.format)
 	return cmd
 }
@@ -223,6 +231,9 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *environment, args []string)
 	files := f.rxTrace != "" || f.pcap != ""
 	if files && (f.runs > 1 || f.sweep != "" || f.rxImport != "") {
 		return usageError("--rx-trace and --pcap belong to a single run")
+	}
+	if f.tui && (f.sweep != "" || f.rxImport != "") {
+		return usageError("--tui shows a run; leave out --sweep and --rx-import")
 	}
 	report := &simulation{Schema: simulateSchema, topology: t}
 	for i := range f.runs {
@@ -295,7 +306,7 @@ func (f *simulateFlags) simulate(ctx context.Context, env *environment, report *
 	if err := f.patience(report.topology, f.runs); err != nil {
 		return err
 	}
-	if f.runs > 1 {
+	if f.runs > 1 && !f.watched(env) {
 		var done atomic.Int64
 		bar := startProgress(env, f.quiet, func() (int, int) { return int(done.Load()), f.runs })
 		runs, err := netsim.RunSeeds(ctx, report.topology, report.Seeds, netsim.Options{}, func() { done.Add(1) })
@@ -312,6 +323,9 @@ func (f *simulateFlags) simulate(ctx context.Context, env *environment, report *
 		return err
 	}
 	defer out.abandon()
+	if f.watched(env) {
+		return f.watch(ctx, env, report, out)
+	}
 	const parts = 1000
 	var share atomic.Int64
 	bar := startProgress(env, f.quiet, func() (int, int) { return int(share.Load()), parts })
@@ -328,6 +342,22 @@ func (f *simulateFlags) simulate(ctx context.Context, env *environment, report *
 	report.Runs = []*netsim.Result{r}
 	if !f.quiet {
 		fmt.Fprintf(env.stderr, "%v simulated, %d events, %.2f s\n", r.Time, r.Events, env.now().Sub(started).Seconds())
+	}
+	return out.commit()
+}
+
+// watched says that a person is there to watch.
+func (f *simulateFlags) watched(env *environment) bool { return f.tui && env.terminal }
+
+func (f *simulateFlags) watch(ctx context.Context, env *environment, report *simulation, out *deliveries) error {
+	var opt netsim.Options
+	if !out.empty() {
+		opt.Observer = out
+	}
+	w := watchedRuns{env: env, view: f.view, topology: report.topology, seeds: report.Seeds}
+	var err error
+	if report.Runs, err = w.run(ctx, opt); err != nil {
+		return err
 	}
 	return out.commit()
 }

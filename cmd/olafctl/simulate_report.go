@@ -46,7 +46,11 @@ func (s *simulation) WriteText(w io.Writer) error {
 	if len(s.Seeds) > 1 {
 		fmt.Fprintf(&b, " to %d", s.Seeds[len(s.Seeds)-1])
 	}
-	fmt.Fprintf(&b, ", ages over %s\n\n", s.topology.Window())
+	window := s.topology.Window().String()
+	if s.Partial && len(s.Runs) == 1 {
+		window = s.Runs[0].Window // it may have ended early
+	}
+	fmt.Fprintf(&b, ", ages over %s\n\n", window)
 	switch {
 	case s.Sweep != nil:
 		s.Sweep.write(&b)

@@ -10,10 +10,11 @@ import (
 // wants it slower waits before it answers. What it does changes no result, unless it ends the run.
 type Watcher interface {
 	// Before is asked between two events: before the first, whenever the instant of the latest answer is reached, every
-	// some thousand events, and once when the run is over, with its end as next. next is the instant of the next event;
-	// nothing happens until then. look takes a picture at an instant between the latest event and next, during the call
-	// only. With on, the run need not ask again before until; without, it ends there and is measured up to there.
-	Before(next olaf.Time, look func(at olaf.Time) *Snapshot) (until olaf.Time, on bool)
+	// some thousand events, and once when the run is over, with its end as next. last and next are the instants of the
+	// latest event and of the next one; nothing happens between them. look takes a picture at an instant from last to
+	// next, during the call only. With on, the run need not ask again before until; without, it ends there, or at the
+	// nearest instant from last to next, and is measured up to there.
+	Before(last, next olaf.Time, look func(at olaf.Time) *Snapshot) (until olaf.Time, on bool)
 }
 
 // Snapshot is a run at an instant. It does not change, whatever the run does next.
@@ -67,7 +68,7 @@ type ClusterSnapshot struct {
 
 // watch asks the watcher what to do before the event at next.
 func (s *sim) watch(next int64) error {
-	until, on := s.opt.Watcher.Before(olaf.Time(next), s.look)
+	until, on := s.opt.Watcher.Before(olaf.Time(s.now), olaf.Time(next), s.look)
 	if !on {
 		s.stop(min(max(int64(until), s.now), next))
 		return nil

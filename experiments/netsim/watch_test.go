@@ -19,7 +19,7 @@ type glance struct {
 	pictures   []*Snapshot
 }
 
-func (g *glance) Before(next olaf.Time, look func(at olaf.Time) *Snapshot) (olaf.Time, bool) {
+func (g *glance) Before(_, next olaf.Time, look func(at olaf.Time) *Snapshot) (olaf.Time, bool) {
 	g.calls++
 	if g.stop > 0 && next >= g.stop {
 		g.pictures = append(g.pictures, look(g.stop))
@@ -167,7 +167,7 @@ func TestWatchedRunEndsWithItsContext(t *testing.T) {
 // passing lets a run pass without a picture.
 type passing struct{}
 
-func (passing) Before(olaf.Time, func(olaf.Time) *Snapshot) (olaf.Time, bool) { return 1 << 62, true }
+func (passing) Before(_, _ olaf.Time, _ func(olaf.Time) *Snapshot) (olaf.Time, bool) { return 1 << 62, true }
 
 // BenchmarkWatcher compares runs without a watcher, with one that never looks, and the price of a picture.
 func BenchmarkWatcher(b *testing.B) {

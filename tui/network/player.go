@@ -29,13 +29,13 @@ const (
 	fastest Speed = 1e6
 )
 
-// AboutAMinute is the speed, one that keys reach, at which a run of some length takes a minute or a bit more.
-func AboutAMinute(run olaf.Duration) Speed { return Speed(run.NS() / 60e9 * 1.0000001).slower() }
+// AboutAMinute is the fastest speed that keys reach at which a run takes a minute or more.
+func AboutAMinute(run olaf.Duration) Speed { return Speed(run.NS() / 60e9 * 1.00001).slower() }
 
 var steps = [...]float64{1, 2, 5}
 
-// at is the i-th speed that keys reach; 0 is 1.
-func at(i int) Speed {
+// nthSpeed is the i-th speed that keys reach; 0 is 1.
+func nthSpeed(i int) Speed {
 	decade := int(math.Floor(float64(i) / float64(len(steps))))
 	return Speed(steps[i-decade*len(steps)] * math.Pow10(decade))
 }
@@ -43,22 +43,25 @@ func at(i int) Speed {
 // faster is the next speed above s.
 func (s Speed) faster() Speed {
 	i := int(math.Floor(math.Log10(float64(max(s, slowest))))) * len(steps)
-	for at(i) <= s*1.000001 {
+	for nthSpeed(i) <= s*1.000001 {
 		i++
 	}
-	if at(i) > fastest {
+	if nthSpeed(i) > fastest {
 		return Full
 	}
-	return max(at(i), slowest)
+	return max(nthSpeed(i), slowest)
 }
 
 // slower is the next speed below s.
 func (s Speed) slower() Speed {
+	if !(s > slowest) {
+		return slowest
+	}
 	i := int(math.Floor(math.Log10(float64(min(max(s, slowest), 10*fastest)))))*len(steps) + len(steps)
-	for at(i)*1.000001 >= s {
+	for nthSpeed(i)*1.000001 >= s {
 		i--
 	}
-	return min(max(at(i), slowest), fastest)
+	return min(max(nthSpeed(i), slowest), fastest)
 }
 
 // Pace is what a person asked of a run.
@@ -71,6 +74,7 @@ type Pace struct {
 // for other goroutines, and none of those waits.
 type Player struct {
 	clock  Clock
+	end    olaf.Time
 	latest atomic.Pointer[netsim.Snapshot]
 	wanted atomic.Bool
 	wake   chan struct{}
@@ -87,9 +91,9 @@ type Player struct {
 	now  olaf.Time
 }
 
-// NewPlayer makes a player for one run.
-func NewPlayer(p Pace, c Clock) *Player {
-	player := &Player{clock: c, wake: make(chan struct{}, 1), pace: p, changes: 1}
+// NewPlayer makes a player for a run with an end.
+func NewPlayer(end olaf.Time, p Pace, c Clock) *Player {
+	player := &Player{clock: c, end: end, wake: make(chan struct{}, 1), pace: p, changes: 1}
 	player.wanted.Store(true)
 	return player
 }
@@ -154,18 +158,13 @@ func (p *Player) Before(last, next olaf.Time, look func(at olaf.Time) *netsim.Sn
 		}
 		due := p.due(pace, wall, next)
 		p.now = min(max(p.now, due), next)
-		over := p.now == next && look != nil
-		if p.wanted.Swap(false) || stopped {
+		if p.wanted.Swap(false) || stopped || p.now >= p.end {
 			p.latest.Store(look(p.now))
 		}
-		if stopped {
+		switch {
+		case stopped:
 			return p.now, false
-		}
-		if over && !pace.Paused {
-			v := p.latest.Load()
-			if v != nil && next >= v.End && v.Now < v.End {
-				p.latest.Store(look(next))
-			}
+		case p.now == next && !pace.Paused:
 			return max(due+pace.span(ahead), next), true
 		}
 		p.wait(pace, next)
