@@ -27,7 +27,7 @@ var (
 	// ErrNoOLAF says that no packet was an OLAF frame.
 	ErrNoOLAF = errors.New("no OLAF frames")
 	// ErrExists says that an output file is already there.
-	ErrExists = errors.New("the file exists")
+	ErrExists = errors.New("exists")
 )
 
 // Error says where reading went wrong. It wraps one of the kinds.

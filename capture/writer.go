@@ -127,6 +127,10 @@ func Create(path string, force bool, originNS int64) (*File, error) {
 	if err := absent(path, force); err != nil {
 		return nil, err
 	}
+	folder := filepath.Dir(path)
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s can't be written: the folder %s does not exist: %w", path, folder, fs.ErrNotExist)
+	}
 	pending, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", path, err)
@@ -163,7 +167,7 @@ func absent(path string, force bool) error {
 	case err != nil:
 		return err
 	}
-	return &Error{path, 0, ErrExists, "give --force to replace it, or another name"}
+	return fmt.Errorf("%s %w; add --force to replace it, or choose another name", path, ErrExists)
 }
 
 // plural counts things.

@@ -123,6 +123,11 @@ func (f *benchFlags) resolve(cmd *cobra.Command) error {
 	if f.trace.name != "" && cmd.Flags().Changed("burst") {
 		return usageError("--burst and --trace do not go together: a trace says by itself when updates leave")
 	}
+	for _, err := range []error{f.to.check(), endsIn("--pcap", f.pcap, ".pcap", ".pcapng"), distinct(f.to.xlsx, f.to.report, f.pcap)} {
+		if err != nil {
+			return err
+		}
+	}
 	for _, path := range []string{f.to.xlsx, f.to.report, f.pcap} {
 		if err := refuseExisting(path, f.to.force); err != nil {
 			return err

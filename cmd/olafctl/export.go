@@ -39,6 +39,9 @@ is named by its id, an unambiguous beginning of it, or "last".`,
 			if to == (exports{force: to.force}) {
 				return usageError("nothing to write: give --xlsx, --csv, --parquet, --json, --report, --svg or --png")
 			}
+			if err := to.check(); err != nil {
+				return err
+			}
 			return where.withRun(env, args[0], func(s *store.Store, f *store.Folder) error {
 				if archive.HasDocumentOnly(f) && to.documentOnly() {
 					return to.writeDocument(env, f)
@@ -65,6 +68,18 @@ is named by its id, an unambiguous beginning of it, or "last".`,
 	flags.BoolVar(&to.force, "force", false, "replace files that exist")
 	where.add(cmd)
 	return cmd
+}
+
+// check refuses names that other programs would not know what to do with, and one name for two files.
+func (e *exports) check() error {
+	for _, err := range []error{
+		endsIn("--xlsx", e.xlsx, ".xlsx"), endsIn("--report", e.report, ".html", ".htm"), distinct(e.xlsx, e.json, e.report),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // targets lists the files that were asked for.
@@ -107,15 +122,15 @@ func (e *exports) writeDocument(env *environment, f *store.Folder) error {
 	if err != nil {
 		return err
 	}
-	bytes := func(path string, content []byte) export.Target {
-		return export.Target{Path: path, Write: func(w io.Writer) error { _, err := w.Write(content); return err }}
+	bytes := func(path, folder string, content []byte) export.Target {
+		return export.Target{Path: path, Folder: folder, Write: func(w io.Writer) error { _, err := w.Write(content); return err }}
 	}
 	var targets []export.Target
 	if e.json != "" {
-		targets = append(targets, bytes(e.json, d.JSON))
+		targets = append(targets, bytes(e.json, "", d.JSON))
 	}
 	if e.csv != "" {
-		targets = append(targets, bytes(filepath.Join(e.csv, f.Manifest.Experiment+".csv"), d.Table))
+		targets = append(targets, bytes(filepath.Join(e.csv, f.Manifest.Experiment+".csv"), e.csv, d.Table))
 	}
 	return e.files(env, targets)
 }

@@ -3,9 +3,12 @@ package main
 import (
 	"encoding/csv"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -114,13 +117,41 @@ func (g *grid) write(w io.Writer, f format) error {
 	return tw.Flush()
 }
 
-// refuseExisting says what to do about a target that is there already.
+// refuseExisting says what to do about a target that is there already, or whose folder is not.
 func refuseExisting(path string, force bool) error {
-	if path == "" || force {
+	if path == "" {
 		return nil
 	}
-	if _, err := os.Lstat(path); err == nil {
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return usageError("%s is a directory; name a file", path)
+	}
+	folder := filepath.Dir(path)
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return usageError("%s can't be written: the folder %s does not exist", path, folder)
+	}
+	if _, err := os.Lstat(path); err == nil && !force {
 		return usageError("%s exists; add --force to replace it, or choose another name", path)
+	}
+	return nil
+}
+
+// endsIn refuses a file name that says another format than the one that is written.
+func endsIn(flag, path string, endings ...string) error {
+	if path == "" || slices.Contains(endings, strings.ToLower(filepath.Ext(path))) {
+		return nil
+	}
+	return usageError("%s %s: the name must end in %s", flag, path, strings.Join(endings, " or "))
+}
+
+// distinct refuses one name for two files; empty names stand for none.
+func distinct(paths ...string) error {
+	for i, path := range paths {
+		for _, other := range paths[:i] {
+			if path != "" && other != "" && filepath.Clean(path) == filepath.Clean(other) {
+				return usageError("%s would be written twice; choose two names", path)
+			}
+		}
 	}
 	return nil
 }

@@ -98,6 +98,12 @@ func (f *replayFlags) run(cmd *cobra.Command, env *environment, path string) (er
 	if err := sameFile(path, f.to); err != nil {
 		return err
 	}
+	if err := endsIn("-w", f.to, ".pcap", ".pcapng"); err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return usageError("%s is a directory; name a capture", path)
+	}
 	reader, err := capture.Open(path)
 	if err != nil {
 		return err

@@ -21,34 +21,60 @@ import (
 )
 
 // ErrExists says that a target is there already.
-var ErrExists = errors.New("the file exists")
+var ErrExists = errors.New("exists")
 
 // Target is one file to be written.
 type Target struct {
-	Path  string
-	Write func(io.Writer) error
+	Path   string
+	Write  func(io.Writer) error
+	Folder string // made when it is not there; the folder of any other file must be
 }
 
 // Files writes all targets. Unless force is set it refuses, before it writes anything, when one of them is there.
 func Files(targets []Target, force bool) error {
 	for _, t := range targets {
-		if _, err := os.Lstat(t.Path); !force && err == nil {
-			return fmt.Errorf("%w: %s; choose another name, or replace it with --force", ErrExists, t.Path)
-		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return fmt.Errorf("%s can't be written: %w; choose another place", t.Path, err)
+		if err := t.check(force); err != nil {
+			return err
 		}
 	}
 	for _, t := range targets {
-		if err := write(t); err != nil {
+		if err := t.write(force); errors.Is(err, ErrExists) {
+			return err
+		} else if err != nil {
 			return fmt.Errorf("%s can't be written: %w; choose another place", t.Path, err)
 		}
 	}
 	return nil
 }
 
-func write(t Target) (err error) {
-	if err := os.MkdirAll(filepath.Dir(t.Path), 0o755); err != nil {
+func (t *Target) check(force bool) error {
+	if err := absent(t.Path, force); err != nil {
 		return err
+	}
+	folder := filepath.Dir(t.Path)
+	if _, err := os.Stat(folder); t.Folder == "" && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%s can't be written: the folder %s does not exist: %w", t.Path, folder, fs.ErrNotExist)
+	}
+	return nil
+}
+
+// absent refuses a path where something is, unless it may be replaced.
+func absent(path string, force bool) error {
+	_, err := os.Lstat(path)
+	switch {
+	case err == nil && !force:
+		return fmt.Errorf("%s %w; add --force to replace it, or choose another name", path, ErrExists)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("%s can't be written: %w; choose another place", path, err)
+	}
+	return nil
+}
+
+func (t *Target) write(force bool) (err error) {
+	if t.Folder != "" {
+		if err := os.MkdirAll(t.Folder, 0o755); err != nil {
+			return err
+		}
 	}
 	file, err := renameio.NewPendingFile(t.Path, renameio.WithPermissions(0o644))
 	if err != nil {
@@ -58,22 +84,25 @@ func write(t Target) (err error) {
 	if err := t.Write(file); err != nil {
 		return err
 	}
+	if err := absent(t.Path, force); err != nil { // somebody else may have been quicker
+		return err
+	}
 	return file.CloseAtomicallyReplace()
 }
 
 // Workbook is r as an Excel workbook.
 func Workbook(path string, r *sheets.Result) Target {
-	return Target{path, func(w io.Writer) error { return xlsx.Write(w, sheets.Book(r)) }}
+	return Target{Path: path, Write: func(w io.Writer) error { return xlsx.Write(w, sheets.Book(r)) }}
 }
 
 // Report is r as an HTML page.
 func Report(path string, r *sheets.Result) Target {
-	return Target{path, func(w io.Writer) error { return report.Write(w, r) }}
+	return Target{Path: path, Write: func(w io.Writer) error { return report.Write(w, r) }}
 }
 
 // Document is a JSON document, indented.
 func Document(path string, document any) Target {
-	return Target{path, func(w io.Writer) error {
+	return Target{Path: path, Write: func(w io.Writer) error {
 		e := json.NewEncoder(w)
 		e.SetIndent("", "  ")
 		return e.Encode(document)
@@ -84,7 +113,7 @@ func Document(path string, document any) Target {
 func CSV(dir string, r *sheets.Result) []Target {
 	var targets []Target
 	for _, s := range sheets.Book(r).Sheets {
-		targets = append(targets, Target{filepath.Join(dir, fileName(&s)+".csv"), s.WriteCSV})
+		targets = append(targets, Target{filepath.Join(dir, fileName(&s)+".csv"), s.WriteCSV, dir})
 	}
 	return targets
 }
@@ -102,7 +131,7 @@ func Figures(dir, format string, r *sheets.Result) ([]Target, error) {
 			if len(s.Charts) > 1 {
 				name = fmt.Sprintf("%s-%d", name, i+1)
 			}
-			targets = append(targets, Target{filepath.Join(dir, name+"."+format), func(w io.Writer) error { return draw(w, &s, &s.Charts[i]) }})
+			targets = append(targets, Target{filepath.Join(dir, name+"."+format), func(w io.Writer) error { return draw(w, &s, &s.Charts[i]) }, dir})
 		}
 	}
 	return targets, nil

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -22,7 +23,7 @@ func TestFilesAreWholeOrNotThere(t *testing.T) {
 	}
 	fine := func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }
 	fresh := filepath.Join(dir, "sub", "fresh")
-	targets := []Target{{fresh, fine}, {old, fine}}
+	targets := []Target{{fresh, fine, filepath.Dir(fresh)}, {Path: old, Write: fine}}
 	if err := Files(targets, false); !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), "--force") {
 		t.Fatal(err)
 	}
@@ -30,7 +31,7 @@ func TestFilesAreWholeOrNotThere(t *testing.T) {
 		t.Error("a file was written though another target exists")
 	}
 	boom := errors.New("disk full")
-	if err := Files([]Target{{old, func(w io.Writer) error { return errors.Join(fine(w), boom) }}}, true); !errors.Is(err, boom) {
+	if err := Files([]Target{{Path: old, Write: func(w io.Writer) error { return errors.Join(fine(w), boom) }}}, true); !errors.Is(err, boom) {
 		t.Fatal(err)
 	}
 	if raw, _ := os.ReadFile(old); string(raw) != "kept" {
@@ -42,8 +43,16 @@ func TestFilesAreWholeOrNotThere(t *testing.T) {
 	if entries, _ := os.ReadDir(dir); len(entries) != 2 {
 		t.Errorf("something is left over: %v", entries)
 	}
-	if err := Files([]Target{{filepath.Join(old, "below"), fine}}, true); err == nil {
+	if err := Files([]Target{{Path: filepath.Join(old, "below"), Write: fine}}, true); err == nil {
 		t.Error("a file below a file")
+	}
+	if err := Files([]Target{{Path: filepath.Join(dir, "none", "file"), Write: fine}}, true); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a folder was made for a single file: %v", err)
+	}
+	raced := filepath.Join(dir, "raced")
+	quicker := func(io.Writer) error { return os.WriteFile(raced, []byte("kept"), 0o644) }
+	if err := Files([]Target{{Path: raced, Write: quicker}}, false); !errors.Is(err, ErrExists) {
+		t.Errorf("somebody else was quicker: %v", err)
 	}
 }
 

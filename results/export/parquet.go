@@ -22,7 +22,7 @@ func Parquet(dir string, r *sheets.Result) []Target {
 		if s.Name == "Events" {
 			continue
 		}
-		targets = append(targets, Target{filepath.Join(dir, fileName(&s)+".parquet"), func(w io.Writer) error { return writeSheet(w, &s) }})
+		targets = append(targets, Target{filepath.Join(dir, fileName(&s)+".parquet"), func(w io.Writer) error { return writeSheet(w, &s) }, dir})
 	}
 	return targets
 }
@@ -105,7 +105,7 @@ type Labelled = sheets.Sample
 // Observations is the file observations.parquet in dir with every frame that each hands to its callback. The frames need
 // only be valid during the callback.
 func Observations(dir string, each func(func(*Labelled) error) error) Target {
-	return Target{filepath.Join(dir, "observations.parquet"), func(w io.Writer) error {
+	return Target{Path: filepath.Join(dir, "observations.parquet"), Folder: dir, Write: func(w io.Writer) error {
 		out := parquet.NewGenericWriter[observation](w, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("olafctl", "", ""))
 		const batch = 4096
 		rows := make([]observation, 0, batch)
