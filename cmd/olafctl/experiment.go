@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -138,7 +139,10 @@ func (f *experimentFlags) run(ctx context.Context, env *environment, e experimen
 	kept := f.keep.experiment(env, e.Name, started)
 	report, err := f.carryOut(ctx, env, e, o, kept.sinks())
 	if report == nil {
-		return errors.Join(interrupted(err), kept.abort())
+		if errors.Is(err, context.Canceled) {
+			err = &exitError{exitInterrupted, fmt.Errorf("interrupted before a run of %s was complete; there is nothing to show", e.Name)}
+		}
+		return errors.Join(err, kept.abort())
 	}
 	stamp(env, started, report)
 	err = errors.Join(interrupted(err), kept.finish(env, report, madeBy(env, started), err != nil, f.quiet),

@@ -173,8 +173,8 @@ func newTraceInfoCmd(env *environment) *cobra.Command {
 		Short:   "Print where a trace comes from and its statistics",
 		Example: "  olafctl trace info builtin:lander8\n  olafctl trace info big.trace -o json",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
-			return printTraceInfo(env, args[0], out)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return printTraceInfo(cmd.Context(), env, args[0], out)
 		},
 	}
 	addFormatFlag(cmd, &out)
@@ -182,8 +182,8 @@ func newTraceInfoCmd(env *environment) *cobra.Command {
 }
 
 // printTraceInfo prints what is good of a damaged trace as well, and then fails.
-func printTraceInfo(env *environment, name string, out format) (err error) {
-	source, closer, err := openTrace(name)
+func printTraceInfo(ctx context.Context, env *environment, name string, out format) (err error) {
+	source, closer, err := openTrace(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -286,7 +286,30 @@ func checkPayload(name string, h *trace.Header) (err error) {
 }
 
 // openTrace reads a trace, a CSV or a capture, by the name's ending.
-func openTrace(name string) (trace.Source, io.Closer, error) {
+func openTrace(ctx context.Context, name string) (trace.Source, io.Closer, error) {
+	source, closer, err := openSource(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	return &watched{Source: source, ctx: ctx}, closer, nil
+}
+
+// watched ends a source when its context does: a trace may have a hundred million updates.
+type watched struct {
+	trace.Source
+	ctx  context.Context
+	rows uint64
+}
+
+func (w *watched) Next(u *trace.Update) error {
+	if w.rows%4096 == 0 && w.ctx.Err() != nil {
+		return &exitError{exitInterrupted, fmt.Errorf("interrupted after %s of the trace", plural(w.rows, "update"))}
+	}
+	w.rows++
+	return w.Source.Next(u)
+}
+
+func openSource(name string) (trace.Source, io.Closer, error) {
 	if about, err := os.Stat(name); err == nil && about.IsDir() {
 		return nil, nil, usageError("%s is a directory; give a trace, a CSV or a capture", name)
 	}
@@ -368,22 +391,22 @@ Of a trace that is cut off, such as the .partial of a recording that was killed,
 the exit code is 1 then.`,
 		Example: "  olafctl trace convert lander.trace lander.csv\n  olafctl trace convert testbed.pcapng testbed.trace",
 		Args:    cobra.ExactArgs(2),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkEnding(args[1], "traces", ".trace", ".csv"); err != nil {
 				return err
 			}
 			if err := refuseExisting(args[1], force); err != nil {
 				return err
 			}
-			return convertTrace(env, args[0], args[1])
+			return convertTrace(cmd.Context(), env, args[0], args[1])
 		},
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "replace the target if it exists")
 	return cmd
 }
 
-func convertTrace(env *environment, from, to string) (err error) {
-	source, closer, err := openTrace(from)
+func convertTrace(ctx context.Context, env *environment, from, to string) (err error) {
+	source, closer, err := openTrace(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -541,7 +564,7 @@ func scaleTrace(ctx context.Context, env *environment, from, to string, s trace.
 	if s.Updates == 0 {
 		return usageError("--updates 0 would never end")
 	}
-	source, recording, err := measureAndLoad(from)
+	source, recording, err := measureAndLoad(ctx, from)
 	if err != nil {
 		return err
 	}
@@ -571,9 +594,9 @@ func scaleTrace(ctx context.Context, env *environment, from, to string, s trace.
 }
 
 // measureAndLoad reads a recording twice: once for its statistics, once into memory.
-func measureAndLoad(name string) (s trace.Statistics, r *trace.Recording, err error) {
+func measureAndLoad(ctx context.Context, name string) (s trace.Statistics, r *trace.Recording, err error) {
 	for pass := range 2 {
-		source, closer, openErr := openTrace(name)
+		source, closer, openErr := openTrace(ctx, name)
 		if openErr != nil {
 			return s, nil, openErr
 		}
@@ -617,7 +640,7 @@ func newTracePlotCmd(env *environment) *cobra.Command {
 		Short:   "Draw a trace's rewards over time as SVG or PNG",
 		Example: "  olafctl trace plot builtin:lander8 -w lander.svg",
 		Args:    cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if to == "" {
 				return usageError("no file to draw into; use -w FILE.svg or FILE.png")
 			}
@@ -627,7 +650,7 @@ func newTracePlotCmd(env *environment) *cobra.Command {
 			if err := refuseExisting(to, force); err != nil {
 				return err
 			}
-			if err := plotTrace(args[0], to); err != nil {
+			if err := plotTrace(cmd.Context(), args[0], to); err != nil {
 				return err
 			}
 			fmt.Fprintf(env.stderr, "wrote %s\n", to)
@@ -642,12 +665,12 @@ func newTracePlotCmd(env *environment) *cobra.Command {
 // plotSpans is how many points a plotted trace has.
 const plotSpans = 100
 
-func plotTrace(name, to string) (err error) {
-	statistics, _, err := measureAndLoad(name)
+func plotTrace(ctx context.Context, name, to string) (err error) {
+	statistics, _, err := measureAndLoad(ctx, name)
 	if err != nil {
 		return err
 	}
-	source, closer, err := openTrace(name)
+	source, closer, err := openTrace(ctx, name)
 	if err != nil {
 		return err
 	}

@@ -115,7 +115,11 @@ func (f *trainFlags) run(ctx context.Context, env *environment) error {
 		err = report.write(env.stdout, f.format)
 	}
 	if err == nil && stopped {
-		return &exitError{exitInterrupted, errors.New("interrupted; what is shown is what was done until then")}
+		said := "interrupted; what is shown is what was done until then"
+		if f.film != "" {
+			said += ", and " + f.film + " was not written"
+		}
+		return &exitError{exitInterrupted, errors.New(said)}
 	}
 	if err != nil || f.film == "" {
 		return err
@@ -146,12 +150,12 @@ func (r *trainReport) write(w io.Writer, out format) error {
 		return list.write(w, out)
 	}
 	c, n := &r.Config, &r.Network
-	fmt.Fprintf(w, "%d workers in %d clusters through %s", c.Workers, c.Clusters, c.Network.Kind)
+	fmt.Fprintf(w, "%s in %s through %s", plural(c.Workers, "worker"), plural(c.Clusters, "cluster"), c.Network.Kind)
 	if c.Network.Kind != rl.Ideal {
-		fmt.Fprintf(w, " at %v, %v offered, %d slots", c.Network.OutRate, c.Network.Rate, c.Network.Slots)
+		fmt.Fprintf(w, " at %v, %v offered, %s", c.Network.OutRate, c.Network.Rate, plural(c.Network.Slots, "slot"))
 	}
-	fmt.Fprintf(w, ", seed %d\n%d updates sent, %d frames delivered, %d aggregated, %d replaced, %d dropped; %d lanes saturated\n",
-		c.Seed, n.Sent, n.Delivered, n.Aggregated, n.Replaced, n.Dropped, n.Saturated)
+	fmt.Fprintf(w, ", seed %d\n%s sent, %s delivered, %d aggregated, %d replaced, %d dropped; %s saturated\n",
+		c.Seed, plural(n.Sent, "update"), plural(n.Delivered, "frame"), n.Aggregated, n.Replaced, n.Dropped, plural(n.Saturated, "lane"))
 	if !r.Partial {
 		fmt.Fprintf(w, "cluster 0 without exploring: reward %.1f over %d flights\n", r.Greedy, trainFlights)
 	}
@@ -167,6 +171,6 @@ func writeFilm(env *environment, path string, weights *ppo.Weights, seed uint64)
 	if err := writeAtomically(path, func(w io.Writer) error { return gif.EncodeAll(w, film) }); err != nil {
 		return err
 	}
-	fmt.Fprintf(env.stderr, "film: %s (seed %d, reward %.1f)\n", path, seed, reward)
+	fmt.Fprintf(env.stderr, "wrote %s (seed %d, reward %.1f)\n", path, seed, reward)
 	return nil
 }
