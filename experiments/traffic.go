@@ -72,8 +72,11 @@ func (t *TraceTraffic) scaling(w *pktgen.Burst, seed uint64) trace.Scaling {
 	return s
 }
 
-// validate says what is wrong. The error matches trace.ErrScaling.
+// validate says what is wrong. The error matches ErrSpec or trace.ErrScaling.
 func (t *TraceTraffic) validate(w *pktgen.Burst) error {
+	if t.MaxDeparture < 0 {
+		return fmt.Errorf("%w: a frame can't leave within %v of its instant; the limit is 0 or more", ErrSpec, t.MaxDeparture)
+	}
 	if t.Updates > 0 {
 		return nil
 	}

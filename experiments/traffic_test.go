@@ -85,6 +85,11 @@ func TestTraceOfAStoredSpecification(t *testing.T) {
 	if _, err := s.newTraffic(); !errors.Is(err, ErrSpec) {
 		t.Errorf("error %v", err)
 	}
+	s.Trace.MaxDeparture = -1
+	if err := s.Validate(); !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), "the limit is 0 or more") {
+		t.Errorf("a negative limit: %v", err)
+	}
+	s.Trace.MaxDeparture = 0
 	s.Workload.MeanRate = 99 * olaf.Gbps
 	s.Trace.Spread = 0
 	if err := s.Validate(); !errors.Is(err, trace.ErrScaling) {
