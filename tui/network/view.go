@@ -173,7 +173,7 @@ func (m *Model) drawPorts(r screen.Region) {
 	state.Move(0, len(ports))
 	top := state.Top(len(ports), body.H)
 	gauge := min(max((in.W-fillWidth-3*countWidth-percentWidth-portName)/3, 0), 30)
-	name := in.W - fillWidth - 3*countWidth - percentWidth - 2*gauge
+	name := max(in.W-fillWidth-3*countWidth-percentWidth-2*gauge, portName)
 	in.Text(0, 0, theme.Strong, "PORT")
 	x := name
 	in.Text(x, 0, theme.Strong, "WAITING")
@@ -217,6 +217,9 @@ func drawPort(r screen.Region, p *netsim.PortSnapshot, name, gauge int) {
 	if p.Down {
 		r.Text(x+1, 0, theme.Bad, "link down")
 		return
+	}
+	if x+percentWidth > r.W {
+		return // too narrow for more
 	}
 	chart.Gauge(r.Sub(x+1, 0, gauge-1, 1), float64(p.Utilisation), 1, theme.Subject)
 	r.Right(r.W, 0, theme.Text, num.Percent(100*float64(p.Utilisation)))
