@@ -41,6 +41,10 @@ func (f *keepFlags) open(env *environment) *store.Store {
 		f.refused(env, err)
 		return nil
 	}
+	if s.ReadOnly() {
+		f.refused(env, errors.Join(fmt.Errorf("the run store %s can't be written", s.Dir()), s.Close()))
+		return nil
+	}
 	return s
 }
 

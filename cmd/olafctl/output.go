@@ -13,6 +13,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 )
 
@@ -133,6 +134,15 @@ func refuseExisting(path string, force bool) error {
 	if _, err := os.Lstat(path); err == nil && !force {
 		return usageError("%s exists; add --force to replace it, or choose another name", path)
 	}
+	return nil
+}
+
+// writeWhole makes a whole file and says so.
+func writeWhole(env *environment, path string, text []byte) error {
+	if err := renameio.WriteFile(path, text, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(env.stderr, "wrote %s\n", path)
 	return nil
 }
 

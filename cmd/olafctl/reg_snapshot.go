@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/experiments"
@@ -56,7 +55,7 @@ func newRegSnapshotCmd(env *environment) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return renameio.WriteFile(path, append(text, '\n'), 0o644)
+				return writeWhole(env, path, append(text, '\n'))
 			})
 		},
 	}

@@ -128,7 +128,7 @@ func listRuns(env *environment, s *store.Store, out format) error {
 		if device == "" {
 			device = "–" // nothing but the simulator or a training
 		}
-		list.add(e.ID, e.Experiment, device, e.Started, string(e.State), valid, e.Note)
+		list.add(e.ID, e.Experiment, device, toSecond(e.Started), string(e.State), valid, e.Note)
 	}
 	if len(entries) == 0 {
 		fmt.Fprintf(env.stderr, "no runs in %s yet; olafctl bench makes one\n", s.Dir())
@@ -137,6 +137,15 @@ func listRuns(env *environment, s *store.Store, out format) error {
 		return err
 	}
 	return list.write(env.stdout, out)
+}
+
+// toSecond cuts a time for people; documents keep all of it.
+func toSecond(started string) string {
+	t, err := time.Parse(time.RFC3339, started)
+	if err != nil {
+		return started
+	}
+	return t.Format(time.RFC3339)
 }
 
 // remarkAbandoned says which runs a killed process left behind.
@@ -305,7 +314,11 @@ func newRunsNoteCmd(env *environment, where *storeFlag) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return s.Note(id, args[1])
+				if err := s.Note(id, args[1]); err != nil {
+					return err
+				}
+				fmt.Fprintf(env.stderr, "%s the note of %s\n", map[bool]string{true: "removed", false: "wrote"}[args[1] == ""], id)
+				return nil
 			})
 		},
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/p4ctl"
@@ -32,7 +31,7 @@ func newTablesGetCmd(env *environment) *cobra.Command {
 				return err
 			}
 			if path != "" {
-				return renameio.WriteFile(path, tables.AppendYAML(nil), 0o644)
+				return writeWhole(env, path, tables.AppendYAML(nil))
 			}
 			_, err = env.stdout.Write(tables.AppendYAML(nil))
 			return err

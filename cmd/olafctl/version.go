@@ -59,8 +59,8 @@ func newVersionCmd(env *environment) *cobra.Command {
 			if b.Dirty {
 				revision += " (with local changes)"
 			}
-			fmt.Fprintf(env.stdout, "olafctl %s, %s, %s %s\n", b.Version, revision, b.Go, b.Platform)
-			return nil
+			_, err := fmt.Fprintf(env.stdout, "olafctl %s, %s, %s %s\n", b.Version, revision, b.Go, b.Platform)
+			return err
 		},
 	}
 	addFormatFlag(cmd, &format, formatTable, formatJSON)

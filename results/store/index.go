@@ -17,7 +17,10 @@ type index struct {
 	path string
 }
 
-const indexVersion = 1
+const (
+	indexVersion = 1
+	inMemory     = ":memory:"
+)
 
 func openIndex(path string) (*index, error) {
 	ix := &index{path: path}
@@ -26,6 +29,14 @@ func openIndex(path string) (*index, error) {
 		return ix, nil
 	}
 	ix.close()
+	if readOnly(err) {
+		// What others keep can be looked at: the folders fill an index that is forgotten.
+		ix.path = inMemory
+		if err := ix.open(); err != nil {
+			return nil, fmt.Errorf("the index of the run store can't be opened: %w", err)
+		}
+		return ix, nil
+	}
 	if !worthless(err) {
 		return nil, fmt.Errorf("the index of the run store can't be opened: %w; choose another place with --store", err)
 	}
@@ -75,6 +86,16 @@ func worthless(err error) bool {
 		return kind == sqlite3.SQLITE_NOTADB || kind == sqlite3.SQLITE_CORRUPT
 	}
 	return errors.Is(err, errIndexVersion)
+}
+
+// readOnly says whether err means that the index can be neither made nor written.
+func readOnly(err error) bool {
+	var code *sqlite.Error
+	if !errors.As(err, &code) {
+		return false
+	}
+	kind := code.Code() & 0xff
+	return kind == sqlite3.SQLITE_CANTOPEN || kind == sqlite3.SQLITE_READONLY || kind == sqlite3.SQLITE_PERM
 }
 
 func (ix *index) close() error {

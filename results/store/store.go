@@ -129,6 +129,9 @@ func checkVersion(path string) error {
 // Close closes the index.
 func (s *Store) Close() error { return s.index.close() }
 
+// ReadOnly says that the store can be looked at and no more, because its index is not ours to write.
+func (s *Store) ReadOnly() bool { return s.index.path == inMemory }
+
 // Dir is where the store is.
 func (s *Store) Dir() string { return s.dir }
 

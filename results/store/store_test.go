@@ -223,6 +223,27 @@ func TestIndexIsOnlyACache(t *testing.T) {
 	}
 }
 
+// A folder in place of the index stands for a store of somebody else's, whose index root could write after all.
+func TestStoreIsListedWithoutAnIndexOfItsOwn(t *testing.T) {
+	dir := t.TempDir()
+	if err := child(dir, false); err != nil {
+		t.Fatal(err)
+	}
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.RemoveAll(filepath.Join(dir, "index.db"+suffix)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "index.db"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, dir)
+	entries, err := s.List()
+	if err != nil || len(entries) != 20 || !s.ReadOnly() {
+		t.Fatalf("%d runs, read-only %t: %v", len(entries), s.ReadOnly(), err)
+	}
+}
+
 func TestNewerStoreIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "VERSION"), []byte("olafctl.store/v9\n"), 0o644); err != nil {
