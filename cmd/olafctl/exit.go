@@ -75,6 +75,11 @@ var codeOfKind = []struct {
 	{pktgen.ErrWorkload, exitUsage},
 	{rl.ErrConfig, exitUsage},
 	{trace.ErrScaling, exitUsage},
+	{trace.ErrFormat, exitUsage},
+	{trace.ErrVersion, exitUsage},
+	{trace.ErrTruncated, exitUsage},
+	{trace.ErrInvalid, exitUsage},
+	{trace.ErrPayload, exitUsage},
 	{columns.ErrFormat, exitFailed}, // of a kept run
 	{store.ErrDamaged, exitFailed},
 	{store.ErrUnknown, exitUsage},
