@@ -73,6 +73,11 @@ func newExperimentRunCmd(env *environment) *cobra.Command {
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: completeArgs(experimentNames),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if !f.tui {
+				if err := refuseViewFlags(cmd); err != nil {
+					return err
+				}
+			}
 			var chosen []experiments.Experiment
 			for _, name := range args {
 				e, err := experiments.Find(name)

@@ -44,6 +44,9 @@ func refusePlots(folder, experiment string, force bool) error {
 	if folder == "" {
 		return nil
 	}
+	if about, err := os.Stat(folder); err == nil && !about.IsDir() {
+		return usageError("--plots %s: it is a file; give a folder", folder)
+	}
 	for _, ending := range plotEndings {
 		names, err := filepath.Glob(filepath.Join(folder, experiment+"-[0-9]*"+ending))
 		if err != nil {

@@ -35,6 +35,9 @@ func TestPlotsReplaceNothingWithoutForce(t *testing.T) {
 			t.Errorf("%s the run: %v", name, err)
 		}
 	}
+	if err := refusePlots(old, "fig7", false); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "give a folder") {
+		t.Errorf("a file as the folder: %v", err)
+	}
 	if kept, _ := os.ReadFile(old); string(kept) != "edited" {
 		t.Error("a plot was replaced")
 	}

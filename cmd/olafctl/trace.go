@@ -388,7 +388,7 @@ func newTraceConvertCmd(env *environment) *cobra.Command {
 reward. Of a capture, taken in front of any merging queue, the updates' own generation times count.
 
 Of a trace that is cut off, such as the .partial of a recording that was killed, the updates before the cut are written;
-the exit code is 1 then.`,
+the exit code is then 2, as for any damaged trace.`,
 		Example: "  olafctl trace convert lander.trace lander.csv\n  olafctl trace convert testbed.pcapng testbed.trace",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {

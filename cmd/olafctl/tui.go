@@ -50,6 +50,16 @@ func (v *viewFlags) add(cmd *cobra.Command) {
 	complete(cmd, "theme", func() []string { return []string{"auto", "dark", "light"} })
 }
 
+// refuseViewFlags refuses flags about a dashboard that is not shown.
+func refuseViewFlags(cmd *cobra.Command) error {
+	for _, name := range []string{"speed", "paused", "keys", "theme", "mouse"} {
+		if cmd.Flags().Changed(name) {
+			return usageError("--%s is about the dashboard; add --tui", name)
+		}
+	}
+	return nil
+}
+
 // tuiFlags are the flags of tui.
 type tuiFlags struct {
 	bench   benchFlags

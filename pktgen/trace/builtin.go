@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"strings"
 	"syscall"
@@ -27,7 +28,7 @@ func open(path string) (io.ReadCloser, error) {
 	}
 	data, err := builtin.ReadFile("builtin/" + name + ".trace")
 	if err != nil {
-		return nil, fmt.Errorf("there is no embedded trace %q; there is %slander8", path, Builtin)
+		return nil, fmt.Errorf("%w: no embedded trace is called %q; there is %slander8", fs.ErrNotExist, name, Builtin)
 	}
 	return io.NopCloser(bytes.NewReader(data)), nil
 }
