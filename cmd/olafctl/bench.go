@@ -177,6 +177,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 	}
 	stamp(env, started, report)
 	if err := errors.Join(interrupted(err), kept.finish(env, report, report.Bench.Provenance, err != nil, f.quiet), printReport(env, report, f.format)); err != nil {
+		f.notWritten(env)
 		return err
 	}
 	if err := f.export(cmd.Context(), env, report); err != nil {
@@ -226,6 +227,15 @@ func interrupted(err error) error {
 		return &exitError{exitInterrupted, errors.New("interrupted; the generator is stopped, and what is shown is partial")}
 	}
 	return err
+}
+
+// notWritten names the files that were asked for and that an unfinished run does not get.
+func (f *benchFlags) notWritten(env *environment) {
+	for _, path := range []string{f.to.xlsx, f.to.report, f.pcap} {
+		if path != "" {
+			fmt.Fprintf(env.stderr, "not written: %s\n", path)
+		}
+	}
 }
 
 // export writes the files that were asked for and says where they are.

@@ -84,15 +84,17 @@ func TestSecondController(t *testing.T) {
 	}
 }
 
-// TestInterrupt holds that a signal stops a bench, prints what there is, marked partial, and exits with 130.
+// TestInterrupt holds that a signal stops a bench, prints what there is, marked partial, names the files that were not
+// written, and exits with 130.
 func TestInterrupt(t *testing.T) {
 	stderr := &signalWriter{text: "P4Runtime: ", seen: make(chan struct{})}
 	stdout := new(bytes.Buffer)
 	ctx, cancel := context.WithCancel(context.Background())
 	code := make(chan int)
-	socket := "unix:" + filepath.Join(t.TempDir(), "p4rt.sock")
+	dir := t.TempDir()
+	socket, book := "unix:"+filepath.Join(dir, "p4rt.sock"), filepath.Join(dir, "a.xlsx")
 	go func() {
-		code <- run(ctx, testEnvironment(stdout, stderr), []string{"bench", "--runs", "100000", "--quiet", "--p4rt", socket})
+		code <- run(ctx, testEnvironment(stdout, stderr), []string{"bench", "--runs", "100000", "--quiet", "--p4rt", socket, "--xlsx", book})
 	}()
 	<-stderr.seen
 	cancel()
@@ -104,5 +106,7 @@ func TestInterrupt(t *testing.T) {
 	}
 	if said := stderr.all.String(); !strings.Contains(said, "interrupted; the generator is stopped") {
 		t.Errorf("stderr does not say so: %q", said)
+	} else if !strings.Contains(said, "not written: "+book) {
+		t.Errorf("stderr does not say what is missing: %q", said)
 	}
 }
