@@ -155,7 +155,7 @@ func (f *replayFlags) finish(env *environment, path string, r *replay.Result, er
 		return interrupted(err)
 	}
 	if f.to != "" {
-		fmt.Fprintf(env.stderr, "capture: %s (%d frames)\n", f.to, r.Delivered)
+		fmt.Fprintf(env.stderr, "capture: %s (%s)\n", f.to, plural(int(r.Delivered), "frame"))
 	}
 	if !r.Valid {
 		return &exitError{exitFailed, fmt.Errorf("the replay is invalid: %s", r.Reason)}
@@ -192,7 +192,8 @@ func (f *replayFlags) print(env *environment, path string, r *replay.Result) err
 		list.add(row.name, fmt.Sprint(row.value), row.say)
 	}
 	if f.format == formatTable {
-		fmt.Fprintf(env.stdout, "%s through %s at %v, %d slots: %d workers in %d clusters\n\n", path, r.Queue, olaf.Rate(r.OutRateBPS), r.Slots, r.Workers, r.Clusters)
+		fmt.Fprintf(env.stdout, "%s through %s at %v, %s: %s in %s\n\n", path, r.Queue, olaf.Rate(r.OutRateBPS),
+			plural(r.Slots, "slot"), plural(r.Workers, "worker"), plural(r.Clusters, "cluster"))
 	}
 	return list.write(env.stdout, f.format)
 }

@@ -418,7 +418,7 @@ func newRunsReindexCmd(env *environment, where *storeFlag) *cobra.Command {
 			return where.with(env, func(s *store.Store) error {
 				n, err := s.Reindex()
 				if err == nil {
-					fmt.Fprintf(env.stdout, "%d runs indexed\n", n)
+					fmt.Fprintf(env.stdout, "%s indexed\n", plural(n, "run"))
 				}
 				return err
 			})
