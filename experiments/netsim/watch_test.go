@@ -167,7 +167,9 @@ func TestWatchedRunEndsWithItsContext(t *testing.T) {
 // passing lets a run pass without a picture.
 type passing struct{}
 
-func (passing) Before(_, _ olaf.Time, _ func(olaf.Time) *Snapshot) (olaf.Time, bool) { return 1 << 62, true }
+func (passing) Before(_, _ olaf.Time, _ func(olaf.Time) *Snapshot) (olaf.Time, bool) {
+	return 1 << 62, true
+}
 
 // BenchmarkWatcher compares runs without a watcher, with one that never looks, and the price of a picture.
 func BenchmarkWatcher(b *testing.B) {

@@ -94,8 +94,13 @@ func within(c *Claim, v float64) bool {
 	case Holds:
 		return v == 1
 	}
+	room := c.TolerancePct / 100 * abs(c.Value)
+	if below := abs(v) < abs(c.Value); below && c.TolerancePct >= 100 {
+		// So wide a tolerance means a factor, and a factor of 2 below is half, not nothing.
+		room = abs(c.Value) - abs(c.Value)/(1+c.TolerancePct/100)
+	}
 	// A hair of room, so that a value at the very edge does not depend on rounding.
-	return abs(v-c.Value) <= c.TolerancePct/100*abs(c.Value)*(1+1e-12)
+	return abs(v-c.Value) <= room*(1+1e-12)
 }
 
 func abs(v float64) float64 { return max(v, -v) }

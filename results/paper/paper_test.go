@@ -71,6 +71,9 @@ func TestVerdicts(t *testing.T) {
 		{"smt.fairness_query.solver_time", Ours{"smt.fairness_query.solver_time": value(3)}, Reproduced},
 		{"fig6.aggregations.20g_right_of_40g", Ours{"fig6.aggregations.20g_right_of_40g": Shape(true)}, Reproduced},
 		{"fig6.aggregations.20g_right_of_40g", Ours{"fig6.aggregations.20g_right_of_40g": Shape(false)}, Deviates},
+		{"table2.olaf.loss_pct", Ours{"table2.olaf.loss_pct": value(8.9)}, Reproduced},
+		{"table2.olaf.loss_pct", Ours{"table2.olaf.loss_pct": value(2.3)}, Reproduced},
+		{"table2.olaf.loss_pct", Ours{"table2.olaf.loss_pct": value(2.2)}, Deviates}, // below half
 		{"hardware.utilisation.lut", nil, NotTestable},
 	} {
 		for _, row := range Compare(test.ours) {
