@@ -66,7 +66,7 @@ func unnamed(name string) error {
 	if name == "" {
 		return nil
 	}
-	return fmt.Errorf("%w for %q; the twin has no name: use twin:", ErrBackend, "twin:"+name)
+	return fmt.Errorf("%w for %q; the twin has no name, so write just its scheme", ErrBackend, "twin:"+name)
 }
 
 func openCard(_ context.Context, bdf string, o DeviceOptions) (fpga.Device, error) {
