@@ -139,10 +139,8 @@ func (f *benchFlags) resolve(cmd *cobra.Command) error {
 // consistent refuses flags that would do nothing and an address that nobody can listen at.
 func (f *benchFlags) consistent(cmd *cobra.Command) error {
 	if !f.tui {
-		for _, name := range []string{"speed", "paused", "keys", "theme", "mouse"} {
-			if cmd.Flags().Changed(name) {
-				return usageError("--%s is about the dashboard; add --tui", name)
-			}
+		if err := refuseViewFlags(cmd); err != nil {
+			return err
 		}
 	}
 	if f.listen == "" || strings.HasPrefix(f.listen, "unix:") {
