@@ -6,30 +6,20 @@ import "github.com/olafctl/olaf"
 // the rules is docs/semantics.md, Enqueue).
 type olafQueue struct{ store }
 
-func newOlaf(cfg Config) Engine { return &olafQueue{newStore(cfg)} }
-
-func (q *olafQueue) Offer(now olaf.Time, u *olaf.Update, lanes []int32) Class {
+func newOlaf(cfg Config) Engine {
+	q := olafQueue{newStore(cfg)}
 	if q.carries {
-		return q.OfferMerged(now, u, lanes, nil)
+		return &carryingOlaf{q}
 	}
-	return q.decide(now, u)
+	return &q
 }
 
-func (q *olafQueue) OfferMerged(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Class {
-	class := q.decide(now, u)
-	if q.carries {
-		q.carry(class, u, lanes, inside)
-	}
-	return class
-}
-
-// decide finds the class of u and moves the update accordingly.
-func (q *olafQueue) decide(now olaf.Time, u *olaf.Update) (class Class) {
+// Offer finds the class of u and moves the update accordingly. Gradients are not kept here.
+func (q *olafQueue) Offer(now olaf.Time, u *olaf.Update, _ []int32) (class Class) {
 	q.stats.Offered++
 	c := &q.clusters[u.Cluster]
 	if c.waiting == 0 {
 		class = q.append(now, u, c)
-		c.waiting = q.last + 1 // NoSlot is -1: still none
 	} else {
 		class = q.meet(c.waiting-1, u)
 	}
@@ -37,11 +27,28 @@ func (q *olafQueue) decide(now olaf.Time, u *olaf.Update) (class Class) {
 	return class
 }
 
+func (q *olafQueue) OfferMerged(now olaf.Time, u *olaf.Update, _ []int32, _ []olaf.Contributor) Class {
+	return q.Offer(now, u, nil)
+}
+
+// carryingOlaf is an olafQueue that also moves gradients or provenance.
+type carryingOlaf struct{ olafQueue }
+
+func (q *carryingOlaf) Offer(now olaf.Time, u *olaf.Update, lanes []int32) Class {
+	return q.OfferMerged(now, u, lanes, nil)
+}
+
+func (q *carryingOlaf) OfferMerged(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Class {
+	class := q.olafQueue.Offer(now, u, nil)
+	q.carry(class, u, lanes, inside)
+	return class
+}
+
 // Lock also ends the head's time as its cluster's waiting update.
 func (q *olafQueue) Lock(p Port) (Slot, bool) {
 	slot, ok := q.lock(p)
 	if ok {
-		q.clusters[q.places[slot].update.Cluster].waiting = 0
+		q.clusters[q.leavingCluster].waiting = 0
 	}
 	return slot, ok
 }

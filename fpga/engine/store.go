@@ -20,7 +20,7 @@ type place struct {
 
 // cluster is what the queue knows about one cluster.
 type cluster struct {
-	waiting int32 // olaf: slot of the waiting update plus one, 0 for none
+	waiting int32 // slot of the waiting update plus one, 0 for none; fifo, which merges into none, does not look
 	inside  int32 // updates inside, waiting or leaving
 }
 
@@ -89,9 +89,11 @@ func (s *store) append(now olaf.Time, u *olaf.Update, c *cluster) Class {
 	}
 	i := s.wrap(s.head + s.waiting)
 	s.waiting++
-	s.stats.PeakOccupancy = max(s.stats.PeakOccupancy, int(occupied)+1)
+	if int(occupied) >= s.stats.PeakOccupancy {
+		s.stats.PeakOccupancy = int(occupied) + 1
+	}
 	s.active += isZero(c.inside)
-	c.inside++
+	*c = cluster{i + 1, c.inside + 1}
 	p := &s.places[i]
 	p.appended = now
 	p.update = *u
@@ -163,13 +165,14 @@ func (s *store) lock(p Port) (Slot, bool) {
 	if p != ToServer || s.waiting == 0 || s.leaving >= 0 {
 		return NoSlot, false
 	}
-	s.leaving = s.head
-	s.leavingCluster = int32(s.places[s.head].update.Cluster)
-	s.head = s.wrap(s.head + 1)
+	head := s.head
+	s.leaving = head
+	s.leavingCluster = int32(s.places[head].update.Cluster)
+	s.head = s.wrap(head + 1)
 	s.waiting--
 	s.stats.Locked++
 	s.held = s.holds
-	return Slot(s.leaving), true
+	return Slot(head), true
 }
 
 func (s *store) Frame(slot Slot) Frame {
@@ -187,7 +190,7 @@ func (s *store) Frame(slot Slot) Frame {
 
 func (s *store) Release(slot Slot) {
 	if slot == NoSlot || int32(slot) != s.leaving {
-		panic(fmt.Sprintf("engine: slot %d is released but not leaving", slot))
+		panic(notLeaving(slot))
 	}
 	p := &s.places[slot]
 	s.stats.Released++
@@ -201,6 +204,9 @@ func (s *store) Release(slot Slot) {
 		s.log.drop(p)
 	}
 }
+
+// notLeaving is apart so that Release stays small.
+func notLeaving(slot Slot) string { return fmt.Sprintf("engine: slot %d is released but not leaving", slot) }
 
 func (s *store) Flush() {
 	frames, updates := s.QueuedCount()
