@@ -15,10 +15,10 @@ func (a *Age) Begin(w Window) {
 }
 
 // Deliver lets the age fall at the instant at to that of an update generated at gen, if that is newer, and returns the
-// peak before it. Calls must come in the order of their instants.
+// peak before it, 0 at the first delivery. Calls must come in the order of their instants.
 func (a *Age) Deliver(w Window, at, gen olaf.Time) (peak olaf.Duration) {
 	from := int64(w.From)
-	if a.saw.running {
+	if a.saw.delivered {
 		peak = olaf.Duration(int64(at) - a.saw.newest)
 	}
 	a.saw.advance(from, int64(at))

@@ -17,12 +17,24 @@ type Config struct {
 	OverheadBytes olaf.Size `json:"overhead"`
 	// SpeedupUpdates is the N of T(N), updates that every worker must have had received; 0 leaves T(N) out.
 	SpeedupUpdates int `json:"speedup_updates"`
+	// Jobs says which clusters there are and how many workers each has, where workers are numbered within their cluster
+	// (a simulated network). Clusters and Workers follow from it, and no other ids may be observed. Without it the ids of
+	// workers are numbered over all clusters.
+	Jobs []Job `json:"jobs,omitempty"`
+}
+
+// Job is a run of clusters that are alike, with consecutive ids.
+type Job struct {
+	Cluster  olaf.ClusterID `json:"cluster"`  // the first
+	Clusters int            `json:"clusters"` // how many
+	Workers  int            `json:"workers"`  // of each, with ids from 0
 }
 
 // Collector streams the observations of one run into its metrics: constant memory per cluster and worker, and nothing
 // allocated per observation. Observations must come in the order of their times. It is not safe for concurrent use.
 type Collector struct {
 	cfg      Config
+	places   places
 	clusters []clusterState
 	workers  []workerState
 	merges   []int64
@@ -40,6 +52,7 @@ type Collector struct {
 	countSum        int64
 	backwards       int64
 	fromFuture      int64
+	strays          int64
 	lackProvenance  bool
 	countsSaturated bool
 }
@@ -48,14 +61,13 @@ type clusterState struct {
 	saw   saw
 	peaks sum128
 	peakN int64
-	seen  bool // something was delivered, within the window or before it
 }
 
 type workerState struct {
 	saw      saw
 	lastSeen int64 // the observation that last held this worker, from 1
 	received int64
-	cluster  olaf.ClusterID
+	cluster  int // index into the clusters
 }
 
 // NewCollector makes a Collector for one run.
@@ -67,14 +79,20 @@ func NewCollector(cfg Config) *Collector {
 
 // Reset readies the Collector for another run and keeps its memory.
 func (c *Collector) Reset(cfg Config) {
-	clusters, workers, merges := c.clusters[:0], c.workers[:0], c.merges
+	clusters, workers, merges, places := c.clusters[:0], c.workers[:0], c.merges, c.places
 	clear(merges)
-	*c = Collector{cfg: cfg, timeToN: -1, workersBehind: cfg.Workers, merges: merges}
+	places.lay(&cfg)
+	*c = Collector{cfg: cfg, places: places, timeToN: -1, workersBehind: cfg.Workers, merges: merges}
 	if merges == nil {
 		c.merges = make([]int64, 64)
 	}
 	c.clusters = grown(clusters, max(cfg.Clusters, 1))
 	c.workers = grown(workers, max(cfg.Workers, 1))
+	for i := range c.places.first {
+		for w := c.places.first[i]; w < c.places.end(i); w++ {
+			c.workers[w].cluster = i
+		}
+	}
 	c.initialise(0, 0)
 }
 
@@ -123,7 +141,12 @@ func (c *Collector) Observe(o *olaf.Observation) {
 		c.queuedMax = max(c.queuedMax, o.Queued)
 		c.queuedMeasured++
 	}
-	c.progress(o, at)
+	place, known := c.places.of(o)
+	if !known {
+		c.strays++
+		return
+	}
+	c.progress(o, place, at)
 	w := c.cfg.Window
 	if !w.FirstToLast() && at > int64(w.To) {
 		return
@@ -131,7 +154,7 @@ func (c *Collector) Observe(o *olaf.Observation) {
 	if at >= int64(w.From) {
 		c.windowBytes += int64(o.Update.Size() + c.cfg.OverheadBytes)
 	}
-	c.age(o, at)
+	c.age(o, place, at)
 }
 
 // merged counts an outgoing update that carried n aggregations.
@@ -144,75 +167,74 @@ func (c *Collector) merged(n int) {
 }
 
 // progress counts what every worker has had received, for T(N).
-func (c *Collector) progress(o *olaf.Observation, at int64) {
+func (c *Collector) progress(o *olaf.Observation, place place, at int64) {
 	if o.Contributors == nil {
 		if o.Update.Count > 1 {
 			c.lackProvenance = true
 			return
 		}
-		c.received(o.Update.Worker, at)
+		c.received(place.worker(o.Update.Worker), at)
 		return
 	}
 	for i := range o.Contributors {
-		c.received(o.Contributors[i].Worker, at)
+		c.received(place.worker(o.Contributors[i].Worker), at)
 	}
 }
 
-func (c *Collector) received(id olaf.WorkerID, at int64) {
-	w := c.worker(id)
+func (c *Collector) received(i int, at int64) {
+	w := c.worker(i)
 	w.received++
-	if int(id) < c.cfg.Workers && w.received == int64(c.cfg.SpeedupUpdates) {
+	if i < c.cfg.Workers && w.received == int64(c.cfg.SpeedupUpdates) {
 		if c.workersBehind--; c.workersBehind == 0 {
 			c.timeToN = at
 		}
 	}
 }
 
-func (c *Collector) worker(id olaf.WorkerID) *workerState {
-	if int(id) >= len(c.workers) {
+func (c *Collector) worker(i int) *workerState {
+	if i >= len(c.workers) {
 		have := len(c.workers)
-		c.workers = grown(c.workers, int(id)+1-have)
+		c.workers = grown(c.workers, i+1-have)
 		c.initialise(len(c.clusters), have)
 	}
-	return &c.workers[id]
+	return &c.workers[i]
 }
 
-func (c *Collector) cluster(id olaf.ClusterID) *clusterState {
-	if int(id) >= len(c.clusters) {
+func (c *Collector) cluster(i int) *clusterState {
+	if i >= len(c.clusters) {
 		have := len(c.clusters)
-		c.clusters = grown(c.clusters, int(id)+1-have)
+		c.clusters = grown(c.clusters, i+1-have)
 		c.initialise(have, len(c.workers))
 	}
-	return &c.clusters[id]
+	return &c.clusters[i]
 }
 
 // age moves the sawtooths of the frame's cluster and of the workers inside.
-func (c *Collector) age(o *olaf.Observation, at int64) {
+func (c *Collector) age(o *olaf.Observation, place place, at int64) {
 	from := int64(c.cfg.Window.From)
 	gen := generated(o.At, o.Update.GenNS)
 	if gen > at+int64(olaf.Nanosecond) {
 		c.fromFuture++
 	}
-	u := c.cluster(o.Update.Cluster)
-	if u.seen && at >= from {
+	u := c.cluster(place.cluster)
+	if u.saw.delivered && at >= from {
 		u.peaks.addInt(at - u.saw.newest)
 		u.peakN++
 	}
-	u.seen = true
 	c.ages.add(u.saw.advance(from, at))
 	u.saw.deliver(from, at, gen)
 	if o.Contributors == nil {
 		// Of a merged frame this is not all; no metric of workers comes out of such a run.
-		c.ageWorker(o.Update.Worker, o.Update.Cluster, from, at, gen)
+		c.ageWorker(place.worker(o.Update.Worker), place.cluster, from, at, gen)
 	}
 	for i := range o.Contributors {
 		k := &o.Contributors[i]
-		c.ageWorker(k.Worker, o.Update.Cluster, from, at, generated(o.At, k.GenNS))
+		c.ageWorker(place.worker(k.Worker), place.cluster, from, at, generated(o.At, k.GenNS))
 	}
 }
 
-func (c *Collector) ageWorker(id olaf.WorkerID, cluster olaf.ClusterID, from, at, gen int64) {
-	w := c.worker(id)
+func (c *Collector) ageWorker(i, cluster int, from, at, gen int64) {
+	w := c.worker(i)
 	w.cluster = cluster
 	if w.lastSeen == c.observed {
 		// The same frame held an earlier update of this worker: one delivery, the newest counts.
@@ -280,9 +302,9 @@ func (c *Collector) counts(s *saw) bool {
 
 func (c *Collector) clusterMetrics(r *Run) {
 	var aom, peak series
-	for id := range c.clusters {
-		u := &c.clusters[id]
-		m := ClusterMetric{Cluster: id, Deliveries: u.saw.deliveries, AoM: Missing(), PeakAoM: Missing(), AoMWorker: Missing()}
+	for i := range c.clusters {
+		u := &c.clusters[i]
+		m := ClusterMetric{Cluster: c.places.id(i), Deliveries: u.saw.deliveries, AoM: Missing(), PeakAoM: Missing(), AoMWorker: Missing()}
 		if c.counts(&u.saw) {
 			m.AoM = u.saw.meanNS()
 			aom.add(m.AoM)
@@ -291,7 +313,7 @@ func (c *Collector) clusterMetrics(r *Run) {
 			m.PeakAoM = Float(u.peaks.float() / float64(u.peakN) / 1000)
 			peak.add(m.PeakAoM)
 		}
-		if id < c.cfg.Clusters || u.saw.deliveries > 0 {
+		if i < c.cfg.Clusters || u.saw.deliveries > 0 {
 			r.Clusters = append(r.Clusters, m)
 		}
 	}
@@ -319,7 +341,11 @@ func (c *Collector) workerMetrics(r *Run) {
 		}
 	}
 	for i := range r.Clusters {
-		r.Clusters[i].AoMWorker = byCluster[r.Clusters[i].Cluster].mean()
+		at := i // those of jobs are all there, in their order
+		if len(c.cfg.Jobs) == 0 {
+			at = r.Clusters[i].Cluster
+		}
+		r.Clusters[i].AoMWorker = byCluster[at].mean()
 		means.add(r.Clusters[i].AoMWorker)
 	}
 	m.AoMWorker, m.JainWorkerMeans, m.JainWorkers, m.NeverDelivered = means.mean(), means.jain(), all.jain(), Float(never)
@@ -394,6 +420,9 @@ func (c *Collector) validate(r *Run) {
 	}
 	if c.fromFuture > 0 {
 		say("%d updates were generated after they were delivered", c.fromFuture)
+	}
+	if c.strays > 0 {
+		say("%d frames are of clusters or workers that no job has", c.strays)
 	}
 }
 

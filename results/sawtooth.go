@@ -54,6 +54,7 @@ type saw struct {
 	deliveries int64 // within the window
 	twiceArea  sum128
 	running    bool // newest and since hold
+	delivered  bool // something was delivered, within the window or before it
 }
 
 // tooth is one straight piece of a sawtooth: the age grows from age for length.
@@ -80,7 +81,7 @@ func (s *saw) deliver(from, at, gen int64) {
 	if !s.running {
 		*s = saw{newest: gen, since: at, start: max(at, from), running: true, deliveries: s.deliveries}
 	}
-	s.newest = max(s.newest, gen)
+	s.newest, s.delivered = max(s.newest, gen), true
 	if at >= from {
 		s.deliveries++
 	}

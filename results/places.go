@@ -1,0 +1,71 @@
+package results
+
+import "github.com/olafctl/olaf"
+
+// places numbers clusters and workers without gaps, in the order of their jobs. The zero places leave ids as they are.
+type places struct {
+	byID    []int32 // index of a cluster by its id, -1 where there is none; nil without jobs
+	ids     []int
+	first   []int // index of worker 0, by cluster
+	workers int
+}
+
+// place is where a frame belongs: its cluster's index and that of the cluster's worker 0.
+type place struct{ cluster, first int }
+
+func (p place) worker(id olaf.WorkerID) int { return p.first + int(id) }
+
+// lay numbers the jobs of a configuration, which then says how many clusters and workers there are.
+func (p *places) lay(cfg *Config) {
+	*p = places{byID: p.byID[:0], ids: p.ids[:0], first: p.first[:0]}
+	if len(cfg.Jobs) == 0 {
+		p.byID = nil
+		return
+	}
+	for _, job := range cfg.Jobs {
+		for i := range job.Clusters {
+			id := int(job.Cluster) + i
+			for len(p.byID) <= id {
+				p.byID = append(p.byID, -1)
+			}
+			p.byID[id] = int32(len(p.ids))
+			p.ids, p.first = append(p.ids, id), append(p.first, p.workers)
+			p.workers += job.Workers
+		}
+	}
+	cfg.Clusters, cfg.Workers = len(p.ids), p.workers
+}
+
+// end is the index after the last worker of the cluster at i.
+func (p *places) end(i int) int {
+	if i+1 < len(p.first) {
+		return p.first[i+1]
+	}
+	return p.workers
+}
+
+// id is that of the cluster at an index.
+func (p *places) id(i int) int {
+	if p.byID == nil {
+		return i
+	}
+	return p.ids[i]
+}
+
+// of is where a frame belongs; false where no job has its cluster or one of the workers inside.
+func (p *places) of(o *olaf.Observation) (place, bool) {
+	if p.byID == nil {
+		return place{cluster: int(o.Update.Cluster)}, true
+	}
+	id := int(o.Update.Cluster)
+	if id >= len(p.byID) || p.byID[id] < 0 {
+		return place{}, false
+	}
+	at := place{int(p.byID[id]), p.first[p.byID[id]]}
+	workers := p.end(at.cluster) - at.first
+	known := int(o.Update.Worker) < workers
+	for i := range o.Contributors {
+		known = known && int(o.Contributors[i].Worker) < workers
+	}
+	return at, known
+}

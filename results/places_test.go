@@ -1,0 +1,82 @@
+package results
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"pgregory.net/rapid"
+)
+
+// TestJobsAreRenumbering holds that workers numbered within their clusters give what they give when numbered over all.
+func TestJobsAreRenumbering(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const perCluster = 3
+		jobs := []Job{{Cluster: 40, Clusters: 2, Workers: perCluster}, {Cluster: 7, Clusters: 1, Workers: perCluster}}
+		ids := []olaf.ClusterID{40, 41, 7}
+		window := Window{From: 1000, To: 1 << 50, InitialAge: UnknownAge}
+		plain := NewCollector(Config{Clusters: 3, Workers: 9, Window: window, SpeedupUpdates: 2})
+		local := NewCollector(Config{Jobs: jobs, Window: window, SpeedupUpdates: 2})
+		at := olaf.Time(0)
+		for range rapid.IntRange(0, 60).Draw(t, "frames") {
+			at += olaf.Time(rapid.IntRange(0, 1<<40).Draw(t, "gap"))
+			cluster := rapid.IntRange(0, 2).Draw(t, "cluster")
+			o := olaf.Observation{At: at, Update: olaf.Update{GenNS: uint64(at.NS()), Cluster: ids[cluster]}}
+			for range rapid.IntRange(1, 3).Draw(t, "inside") {
+				w := olaf.WorkerID(rapid.IntRange(0, perCluster-1).Draw(t, "worker"))
+				o.Contributors = append(o.Contributors, olaf.Contributor{GenNS: o.Update.GenNS, Worker: w})
+				o.Update.Worker = w
+				o.Update.Count++
+			}
+			local.Observe(&o)
+			o.Update.Cluster = olaf.ClusterID(cluster)
+			o.Update.Worker += olaf.WorkerID(cluster * perCluster)
+			for i := range o.Contributors {
+				o.Contributors[i].Worker += olaf.WorkerID(cluster * perCluster)
+			}
+			plain.Observe(&o)
+		}
+		counters := Counters{Received: plain.Observed()}
+		a, b := plain.Finish(counters), local.Finish(counters)
+		for i := range a.Clusters {
+			a.Clusters[i].Cluster = int(ids[i])
+		}
+		if !sameRuns(a, b) {
+			t.Fatalf("numbered over all:\n%+v\nwithin clusters:\n%+v", a, b)
+		}
+	})
+}
+
+// sameRuns compares as printed, in which missing numbers are equal.
+func sameRuns(a, b Run) bool {
+	return fmt.Sprint(a) == fmt.Sprint(b)
+}
+
+func TestStraysMakeARunInvalid(t *testing.T) {
+	for name, u := range map[string]olaf.Update{
+		"cluster below":  {Cluster: 4, Count: 1},
+		"cluster beyond": {Cluster: 6, Count: 1},
+		"worker":         {Cluster: 5, Worker: 2, Count: 1},
+	} {
+		c := NewCollector(Config{Jobs: []Job{{Cluster: 5, Clusters: 1, Workers: 2}}})
+		c.Observe(&olaf.Observation{Update: u})
+		if r := c.Finish(Counters{Received: 1}); r.Valid() || !strings.Contains(r.Invalid[len(r.Invalid)-1], "no job") {
+			t.Errorf("%s: %q", name, r.Invalid)
+		}
+	}
+}
+
+// TestAWorkerNeverHeardOfBelongsToItsCluster has an initial age count for silent workers where they are.
+func TestAWorkerNeverHeardOfBelongsToItsCluster(t *testing.T) {
+	c := NewCollector(Config{Jobs: []Job{{Cluster: 1, Clusters: 2, Workers: 1}}, Window: Window{To: olaf.Time(2 * olaf.Second)}})
+	r := c.Finish(Counters{})
+	for _, m := range r.Clusters {
+		if m.AoMWorker != 1e9 || m.AoM != 1e9 {
+			t.Errorf("cluster %d: %v per worker, %v", m.Cluster, m.AoMWorker, m.AoM)
+		}
+	}
+	if len(r.Clusters) != 2 || r.Metrics.NeverDelivered != 2 || r.Metrics.PeakAoM.Known() {
+		t.Errorf("%+v", r)
+	}
+}
