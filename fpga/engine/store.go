@@ -206,7 +206,9 @@ func (s *store) Release(slot Slot) {
 }
 
 // notLeaving is apart so that Release stays small.
-func notLeaving(slot Slot) string { return fmt.Sprintf("engine: slot %d is released but not leaving", slot) }
+func notLeaving(slot Slot) string {
+	return fmt.Sprintf("engine: slot %d is released but not leaving", slot)
+}
 
 func (s *store) Flush() {
 	frames, updates := s.QueuedCount()
