@@ -26,6 +26,8 @@ var (
 	ErrTimeBackwards = errors.New("the capture goes backwards in time")
 	// ErrNoOLAF says that no packet was an OLAF frame.
 	ErrNoOLAF = errors.New("no OLAF frames")
+	// ErrIdle says that a live capture has no packet at the moment: wait, and ask again.
+	ErrIdle = errors.New("no packet waits")
 	// ErrExists says that an output file is already there.
 	ErrExists = errors.New("exists")
 )

@@ -7,7 +7,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Source is a stream of packets in order of time; a Reader is one. Next returns io.EOF after the last.
+// Source is a stream of packets in order of time; a Reader is one. Next returns io.EOF after the last, and ErrIdle when a
+// live capture has no packet at the moment.
 type Source interface {
 	Next(p *Packet) error
 }
@@ -68,7 +69,7 @@ func (d *Decoder) Origin() (unixNS int64, sameClock bool) { return d.origin, d.v
 
 // Next finds the next OLAF frame, an update or an ACK, and decodes it into a, whose frame is valid until the next call.
 // Everything else is counted and passed over. At the end it returns io.EOF, or an error that matches ErrNoOLAF when there
-// was not one OLAF frame. Other errors are those of the source, and ErrTime.
+// was not one OLAF frame. Other errors are ErrTime and those of the source; after its ErrIdle Next may be called again.
 func (d *Decoder) Next(a *Arrival) error {
 	p := &d.packet
 	for {

@@ -1,0 +1,95 @@
+package live
+
+import (
+	"encoding/binary"
+	"errors"
+
+	"golang.org/x/sys/unix"
+)
+
+// errControl says that the kernel handed over something that is no list of control messages.
+var errControl = errors.New("malformed control messages beside a packet")
+
+// control is what the kernel says beside a packet.
+type control struct {
+	kernelNS   int64 // 0 without a stamp
+	hardwareNS int64
+	wire       int // the packet's length before it was cut, without a VLAN tag; 0 if it is not told
+	status     uint32
+	tci, tpid  uint16
+}
+
+// parseControl reads the control messages of one packet. Unknown ones are passed over.
+func parseControl(b []byte) (control, error) {
+	var c control
+	for len(b) > 0 {
+		if len(b) < unix.CmsgLen(0) {
+			return control{}, errControl
+		}
+		header, data, rest, err := unix.ParseOneSocketControlMessage(b)
+		if err != nil {
+			return control{}, errControl
+		}
+		b = rest
+		switch {
+		case header.Level == unix.SOL_SOCKET && header.Type == unix.SCM_TIMESTAMPING:
+			err = c.stamps(data)
+		case header.Level == unix.SOL_PACKET && header.Type == unix.PACKET_AUXDATA:
+			err = c.auxiliary(data)
+		}
+		if err != nil {
+			return control{}, err
+		}
+	}
+	return c, nil
+}
+
+// stamps reads three times of seconds and nanoseconds: the kernel's, an unused one, the card's.
+func (c *control) stamps(b []byte) error {
+	var err error
+	if c.kernelNS, err = stampNS(b, 0); err != nil {
+		return err
+	}
+	c.hardwareNS, err = stampNS(b, 2)
+	return err
+}
+
+// stampNS reads the i-th of three times, whose words are as wide as the machine's.
+func stampNS(b []byte, i int) (int64, error) {
+	var sec, nsec int64
+	switch len(b) {
+	case 3 * 16:
+		sec, nsec = int64(binary.NativeEndian.Uint64(b[16*i:])), int64(binary.NativeEndian.Uint64(b[16*i+8:]))
+	case 3 * 8:
+		sec, nsec = int64(int32(binary.NativeEndian.Uint32(b[8*i:]))), int64(int32(binary.NativeEndian.Uint32(b[8*i+4:])))
+	default:
+		return 0, errControl
+	}
+	const second, lastSecond = 1_000_000_000, 9_223_372_035 // the last whole one that 64 bits of ns hold
+	if sec < 0 || sec > lastSecond || nsec < 0 || nsec >= second {
+		return 0, errControl
+	}
+	return sec*second + nsec, nil
+}
+
+// auxiliary reads a struct tpacket_auxdata: status, length, kept length, two offsets, VLAN TCI and TPID.
+func (c *control) auxiliary(b []byte) error {
+	if len(b) < 20 {
+		return errControl
+	}
+	length := binary.NativeEndian.Uint32(b[4:])
+	if length > maxWire {
+		return errControl
+	}
+	c.status, c.wire = binary.NativeEndian.Uint32(b), int(length)
+	if c.status&unix.TP_STATUS_VLAN_VALID != 0 {
+		c.tci, c.tpid = binary.NativeEndian.Uint16(b[16:]), unix.ETH_P_8021Q
+	}
+	if c.tpid != 0 && c.status&unix.TP_STATUS_VLAN_TPID_VALID != 0 {
+		c.tpid = binary.NativeEndian.Uint16(b[18:])
+	}
+	return nil
+}
+
+// maxWire is longer than any packet: the kernel joins TCP segments up to half a MiB.
+const maxWire = 1 << 24

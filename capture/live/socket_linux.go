@@ -1,0 +1,347 @@
+package live
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/olafctl/olaf/capture"
+)
+
+// Socket captures from one interface. It is a capture.Source that never ends and never waits. One goroutine at a time may
+// use it.
+type Socket struct {
+	fd      int
+	file    *os.File        // owns fd
+	raw     syscall.RawConn // of file
+	link    *link
+	info    Info
+	restore *unix.HwTstampConfig // what the card's stamping was before; nil if it was left alone
+
+	frame   []byte // vlanBytes of room, then the packet
+	control []byte
+	packets int
+	lastNS  int64
+	stamped Stamped
+	drops   Drops
+	seen    Drops // the interface's counters when they were last looked at
+	down    bool  // the interface went down
+}
+
+// Open starts to capture. The errors match ErrInterface, ErrPermission and ErrUnsupported.
+func Open(o Options) (*Socket, error) {
+	o, err := o.resolve()
+	if err != nil {
+		return nil, err
+	}
+	index, err := find(o.Interface)
+	if err != nil {
+		return nil, err
+	}
+	// Protocol 0 receives nothing until bind, so that the filter and the stamps are there before the first packet.
+	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	switch {
+	case errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES):
+		return nil, fmt.Errorf("%w: it needs the capability CAP_NET_RAW; use sudo, or once: sudo setcap cap_net_raw,cap_net_admin=ep $(command -v olafctl)", ErrPermission)
+	case err != nil:
+		return nil, fmt.Errorf("%w: open a packet socket: %w", ErrUnsupported, err)
+	}
+	s := &Socket{
+		fd: fd, file: os.NewFile(uintptr(fd), o.Interface),
+		info:  Info{Interface: o.Interface, SnapBytes: o.SnapBytes},
+		frame: make([]byte, vlanBytes+o.SnapBytes), control: make([]byte, 256),
+	}
+	if err := s.open(o, index); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Socket) open(o Options, index int) error {
+	var err error
+	if s.raw, err = s.file.SyscallConn(); err != nil {
+		return err
+	}
+	if s.link, err = openLink(index); err != nil {
+		return err
+	}
+	state, err := s.link.look()
+	switch {
+	case errors.Is(err, unix.ENODEV):
+		return fmt.Errorf("%w: %q has just vanished", ErrInterface, o.Interface)
+	case err != nil:
+		return err
+	case state.hardware != unix.ARPHRD_ETHER && state.hardware != unix.ARPHRD_LOOPBACK:
+		return fmt.Errorf("%w: %s carries no Ethernet frames (link type %d)", ErrInterface, o.Interface, state.hardware)
+	case state.flags&unix.IFF_UP == 0:
+		return fmt.Errorf("%w: %s is down; sudo ip link set %s up", ErrInterface, o.Interface, o.Interface)
+	}
+	s.seen = state.drops
+	if err := s.configure(o, index); err != nil {
+		return err
+	}
+	err = unix.Bind(s.fd, &unix.SockaddrLinklayer{Protocol: networkOrder(unix.ETH_P_ALL), Ifindex: index})
+	if err != nil {
+		return fmt.Errorf("%w: bind to %s: %w", ErrInterface, o.Interface, err)
+	}
+	return nil
+}
+
+// networkOrder is v as its bytes lie in a big-endian word.
+func networkOrder(v uint16) uint16 {
+	return binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, v))
+}
+
+// configure sets everything that must hold before the first packet.
+func (s *Socket) configure(o Options, index int) error {
+	if err := s.buffer(o.BufferBytes); err != nil {
+		return err
+	}
+	if err := s.stamp(o.Stamps); err != nil {
+		return err
+	}
+	program := filter(o)
+	if err := unix.SetsockoptSockFprog(s.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}); err != nil {
+		return fmt.Errorf("attach the filter: %w", err)
+	}
+	if err := unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1); err != nil {
+		return fmt.Errorf("ask for packet lengths: %w", err)
+	}
+	// Linux 4.20 and newer; older ones hand sent packets over, and Next passes over them.
+	_ = unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)
+	if o.Promiscuous {
+		join := &unix.PacketMreq{Ifindex: int32(index), Type: unix.PACKET_MR_PROMISC}
+		if err := unix.SetsockoptPacketMreq(s.fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, join); err != nil {
+			return fmt.Errorf("make %s promiscuous: %w", o.Interface, err)
+		}
+	}
+	return nil
+}
+
+// buffer asks for room, beyond the system's limit where that is allowed.
+func (s *Socket) buffer(want int) error {
+	err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, want)
+	if err != nil {
+		err = unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, want)
+	}
+	if err != nil {
+		return fmt.Errorf("ask for a buffer of %d bytes: %w", want, err)
+	}
+	doubled, err := unix.GetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUF) // the kernel doubles what it is asked for
+	if err != nil {
+		return fmt.Errorf("ask for the size of the buffer: %w", err)
+	}
+	if s.info.BufferBytes = doubled / 2; s.info.BufferBytes < want {
+		s.note("the buffer holds %d bytes instead of %d: raise net.core.rmem_max, or grant CAP_NET_ADMIN", s.info.BufferBytes, want)
+	}
+	return nil
+}
+
+func (s *Socket) note(format string, args ...any) {
+	s.info.Notes = append(s.info.Notes, fmt.Sprintf(format, args...))
+}
+
+// stamp asks for stamps: the kernel's always, the card's where they are wanted and to be had.
+func (s *Socket) stamp(want Stamps) error {
+	s.info.Stamps = Kernel
+	flags := unix.SOF_TIMESTAMPING_RX_SOFTWARE | unix.SOF_TIMESTAMPING_SOFTWARE
+	if want != Kernel {
+		err := s.stampInHardware()
+		switch {
+		case err == nil:
+			s.info.Stamps = Hardware
+			flags |= unix.SOF_TIMESTAMPING_RX_HARDWARE | unix.SOF_TIMESTAMPING_RAW_HARDWARE
+		case want == Hardware:
+			return fmt.Errorf("%w: hardware stamps on %s: %w; use --stamps kernel", ErrUnsupported, s.info.Interface, err)
+		default:
+			s.note("the kernel stamps the packets, not the network card: %v", err)
+		}
+	}
+	if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, flags); err != nil {
+		return fmt.Errorf("ask for stamps: %w", err)
+	}
+	return nil
+}
+
+// stampInHardware makes the card stamp every packet, or says why it cannot.
+func (s *Socket) stampInHardware() error {
+	const need = unix.SOF_TIMESTAMPING_RX_HARDWARE | unix.SOF_TIMESTAMPING_RAW_HARDWARE
+	can, err := unix.IoctlGetEthtoolTsInfo(s.fd, s.info.Interface)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the driver does not say what it can stamp (%w)", err)
+	case can.So_timestamping&need != need:
+		return errors.New("it has no hardware stamps")
+	case can.Rx_filters&(1<<unix.HWTSTAMP_FILTER_ALL) == 0:
+		return errors.New("it stamps only some packets in hardware")
+	}
+	now, err := unix.IoctlGetHwTstamp(s.fd, s.info.Interface)
+	if err != nil {
+		now = &unix.HwTstampConfig{}
+	}
+	if now.Rx_filter == unix.HWTSTAMP_FILTER_ALL {
+		return nil
+	}
+	before := *now
+	now.Rx_filter = unix.HWTSTAMP_FILTER_ALL
+	if err := unix.IoctlSetHwTstamp(s.fd, s.info.Interface, now); err != nil {
+		return fmt.Errorf("the driver refuses to stamp every packet (%w; it needs CAP_NET_ADMIN)", err)
+	}
+	s.restore = &before
+	return nil
+}
+
+// Name is the interface's, for errors of a decoder.
+func (s *Socket) Name() string { return s.info.Interface }
+
+// Info says what the socket was given.
+func (s *Socket) Info() Info { return s.info }
+
+// Stamped counts the packets so far by who timed them.
+func (s *Socket) Stamped() Stamped { return s.stamped }
+
+// Next takes the next packet out of the buffer. It never waits: with nothing there it returns capture.ErrIdle, and may be
+// called again. Every other error is final; ErrGone comes after everything that was captured before.
+func (s *Socket) Next(p *capture.Packet) error {
+	for {
+		n, controls, flags, from, err := unix.Recvmsg(s.fd, s.frame[vlanBytes:], s.control, unix.MSG_TRUNC)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == unix.EAGAIN && s.down:
+			return s.gone()
+		case err == unix.EAGAIN:
+			return capture.ErrIdle
+		case err == unix.ENETDOWN || err == unix.ENODEV || err == unix.ENXIO:
+			s.down = true // what it captured before is still in the buffer
+			continue
+		case err != nil:
+			return fmt.Errorf("capture from %s: %w", s.info.Interface, err)
+		case flags&unix.MSG_CTRUNC != 0:
+			return fmt.Errorf("capture from %s: %w", s.info.Interface, errControl)
+		}
+		if sender, ok := from.(*unix.SockaddrLinklayer); ok && sender.Pkttype == unix.PACKET_OUTGOING {
+			continue
+		}
+		c, err := parseControl(s.control[:controls])
+		if err != nil {
+			return fmt.Errorf("capture from %s: %w", s.info.Interface, err)
+		}
+		s.take(p, n, &c)
+		return nil
+	}
+}
+
+// take makes a packet of what was received.
+func (s *Socket) take(p *capture.Packet, n int, c *control) {
+	s.packets++
+	wire := max(n, c.wire)
+	data := s.frame[vlanBytes : vlanBytes+min(n, s.info.SnapBytes)]
+	if c.status&unix.TP_STATUS_CSUMNOTREADY != 0 && len(data) == wire {
+		finishChecksum(data)
+	}
+	if c.tpid != 0 && len(data) >= 2*macBytes {
+		data = restoreTag(s.frame[:vlanBytes+len(data)], c.tpid, c.tci)
+		data, wire = data[:min(len(data), s.info.SnapBytes)], wire+vlanBytes
+	}
+	*p = capture.Packet{Number: s.packets, UnixNS: s.time(c), Data: data, Wire: wire}
+}
+
+// time chooses the packet's stamp and counts whose it is.
+func (s *Socket) time(c *control) int64 {
+	var at int64
+	switch {
+	case s.info.Stamps == Hardware && c.hardwareNS != 0:
+		at = c.hardwareNS
+		s.stamped.Hardware++
+	case c.kernelNS != 0:
+		at = c.kernelNS
+		s.stamped.Kernel++
+	default:
+		at = time.Now().UnixNano()
+		s.stamped.Late++
+	}
+	if at < s.lastNS {
+		s.stamped.Backwards++
+	}
+	s.lastNS = at
+	return at
+}
+
+// gone says what became of the interface.
+func (s *Socket) gone() error {
+	if _, err := s.link.look(); errors.Is(err, unix.ENODEV) {
+		return fmt.Errorf("%w: %s was removed", ErrGone, s.info.Interface)
+	}
+	return fmt.Errorf("%w: %s went down", ErrGone, s.info.Interface)
+}
+
+// Wait returns nil when a packet waits, or something else that Next must tell, and the context's error when that is over.
+func (s *Socket) Wait(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = s.file.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	for {
+		err := s.raw.Read(func(uintptr) bool { return s.ready() })
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return err
+		}
+		if ctx.Err() != nil {
+			return errors.Join(ctx.Err(), s.file.SetReadDeadline(time.Time{}))
+		}
+		if err := s.file.SetReadDeadline(time.Time{}); err != nil { // of an earlier context
+			return err
+		}
+	}
+}
+
+func (s *Socket) ready() bool {
+	poll := [1]unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(poll[:], 0)
+	return s.down || n > 0 && err == nil
+}
+
+// Drops is what was lost since Open. An error leaves the counts as they were last known; ErrGone says that the interface
+// can no longer be asked.
+func (s *Socket) Drops() (Drops, error) {
+	stats, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+	if err != nil {
+		return s.drops, fmt.Errorf("ask for the socket's drops: %w", err)
+	}
+	s.drops.Socket += int64(stats.Drops) // reading resets them
+	state, err := s.link.look()
+	if errors.Is(err, unix.ENODEV) {
+		return s.drops, fmt.Errorf("%w: %s was removed, and its counters with it", ErrGone, s.info.Interface)
+	}
+	if err != nil {
+		return s.drops, err
+	}
+	s.drops.add(&s.seen, &state.drops)
+	s.seen = state.drops
+	return s.drops, nil
+}
+
+// Dropped is the total of Drops, as a capture's decoder books it.
+func (s *Socket) Dropped() int64 {
+	d, _ := s.Drops() // what is known is told; Drops itself says what is not
+	return d.Total()
+}
+
+// Close ends the capture and gives the card its earlier way of stamping back.
+func (s *Socket) Close() error {
+	var errs []error
+	if s.restore != nil {
+		errs = append(errs, unix.IoctlSetHwTstamp(s.fd, s.info.Interface, s.restore))
+		s.restore = nil
+	}
+	if s.link != nil {
+		errs = append(errs, s.link.close())
+		s.link = nil
+	}
+	return errors.Join(append(errs, s.file.Close())...)
+}
