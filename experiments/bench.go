@@ -22,6 +22,7 @@ var ErrInvalid = errors.New("invalid run")
 // BenchOptions say where a single-queue experiment runs.
 type BenchOptions struct {
 	Device string // an address as Open takes it; empty for the twin
+	Access Access
 	Listen string // where a second controller can reach the tables; empty for a private socket
 	Lanes  int    // cards side by side; 0 for one a core
 	Stream *Stream
@@ -45,7 +46,7 @@ func Bench(ctx context.Context, spec Spec, o BenchOptions) (*BenchReport, error)
 	if o.Stream == nil {
 		o.Stream = NewStream()
 	}
-	bed, err := Open(ctx, o.Device, OpenOptions{Lanes: o.Lanes, Listen: o.Listen})
+	bed, err := Open(ctx, o.Device, OpenOptions{Access: o.Access, Lanes: o.Lanes, Listen: o.Listen})
 	if err != nil {
 		return nil, err
 	}

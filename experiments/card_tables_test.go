@@ -48,7 +48,7 @@ func TestCardBehindAnAgent(t *testing.T) {
 	must(t, err)
 	stopped := false
 	s, err := Serve(context.Background(), "pci:"+pcietest.BDF, ServeOptions{
-		Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: DeviceOptions{Bus: &bus, Clock: card},
+		Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: DeviceOptions{Access: Access{Bus: &bus, Clock: card}},
 		CardTables: func(c *CardTables) (agent.Backend, func() error, error) {
 			return &keyWriter{c}, func() error { stopped = true; return nil }, nil
 		}})

@@ -2,6 +2,7 @@ package experiments
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -14,13 +15,19 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
+// Access is what reaching a device takes of the world around. The zero value is this host, and agents without TLS.
+type Access struct {
+	TLS   *tls.Config // towards an agent; nil for a unix socket, loopback, or a network that somebody else secures
+	Bus   *pcie.Bus   // where cards are found; nil is this host
+	Clock pcie.Clock  // of cards; nil is this host's
+}
+
 // DeviceOptions say how a device is opened for its registers alone.
 type DeviceOptions struct {
-	ReadOnly bool       // nothing will be written; a card can then be shared and may run another image
-	DryRun   io.Writer  // print every access and write nothing; nil does what it says
-	Force    bool       // see pcie.Options
-	Bus      *pcie.Bus  // where cards are found; nil is this host
-	Clock    pcie.Clock // of cards; nil is this host's
+	Access
+	ReadOnly bool      // nothing will be written; a card can then be shared and may run another image
+	DryRun   io.Writer // print every access and write nothing; nil does what it says
+	Force    bool      // see pcie.Options
 }
 
 // deviceOpeners is the table of what has registers, by the scheme of an address.

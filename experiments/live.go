@@ -20,8 +20,9 @@ import (
 // LiveOptions say which run of a plan is watched.
 type LiveOptions struct {
 	Device string // an address as Open takes it
-	Rate   int    // which of the specification's output rates, from 0
-	Index  int    // which seed, from 0
+	Access Access
+	Rate   int // which of the specification's output rates, from 0
+	Index  int // which seed, from 0
 }
 
 // Live is one run of a plan that is watched while it happens: the queue under test and, with Spec.Versus, the other one
@@ -59,7 +60,7 @@ func OpenLive(ctx context.Context, plan *Plan, o LiveOptions) (*Live, error) {
 	for i := range queues {
 		l.lanes = append(l.lanes, &liveLane{config: &plan.Configs[o.Rate*queues+i], rec: new(liveRecord)})
 	}
-	bed, err := Open(ctx, o.Device, OpenOptions{Lanes: queues, Observe: func(i int) twin.Observer { return l.lanes[i].rec }})
+	bed, err := Open(ctx, o.Device, OpenOptions{Access: o.Access, Lanes: queues, Observe: func(i int) twin.Observer { return l.lanes[i].rec }})
 	if err != nil {
 		return nil, err
 	}

@@ -110,8 +110,7 @@ const busyShare = 40 * time.Millisecond
 // LivePlayer owns a Live session, paces it by the wall clock, obeys commands, and publishes snapshots. Readers pull the
 // newest snapshot and never wait; nothing that they do slows the session.
 type LivePlayer struct {
-	device string
-	pace   Pace
+	pace Pace
 
 	mu       sync.Mutex // guards the session
 	session  *Live
@@ -129,7 +128,7 @@ func NewLivePlayer(ctx context.Context, plan *Plan, o LiveOptions, speed LiveSpe
 	if err != nil {
 		return nil, err
 	}
-	p := &LivePlayer{device: o.Device, pace: pace, session: session, speed: speed, state: LiveRunning, commands: make(chan LiveCommand, 64)}
+	p := &LivePlayer{pace: pace, session: session, speed: speed, state: LiveRunning, commands: make(chan LiveCommand, 64)}
 	if paused {
 		p.state = LivePaused
 	}
@@ -268,7 +267,8 @@ func (p *LivePlayer) rerun(ctx context.Context, c LiveRerun) error {
 	if err != nil {
 		return err
 	}
-	o := LiveOptions{Device: p.device, Rate: c.Rate, Index: c.Index}
+	o := p.session.options
+	o.Rate, o.Index = c.Rate, c.Index
 	if p.session.sampled { // one card, one session
 		if err := p.session.Close(); err != nil {
 			return err

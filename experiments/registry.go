@@ -28,6 +28,7 @@ type Experiment struct {
 // Options are the choices that every experiment understands. Zero values stand for the experiment's own defaults.
 type Options struct {
 	Device string
+	Access Access
 	Runs   int
 	Seed   uint64
 	Quick  bool // fewer runs or shorter ones, for a first look; the report says so

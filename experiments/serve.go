@@ -2,6 +2,7 @@ package experiments
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,8 +22,9 @@ import (
 
 // ServeOptions say how a device is lent.
 type ServeOptions struct {
-	Listen  string // unix:PATH or a loopback HOST:PORT
-	Journal string // file that keeps the tables over a restart of the agent; empty for none
+	Listen  string      // unix:PATH or HOST:PORT; without TLS a loopback one
+	TLS     *tls.Config // what clients must speak; nil for plain connections
+	Journal string      // file that keeps the tables over a restart of the agent; empty for none
 	Device  DeviceOptions
 	// CardTables starts the driver of a card's tables; nil serves a card without P4Runtime. What it returns besides the
 	// backend is called at the end.
@@ -39,6 +41,7 @@ type Service struct {
 	// Tables says whether P4Runtime is served too.
 	Tables bool
 
+	agent   *agent.Agent // nil without tables
 	profile p4.Profile
 	server  *grpc.Server
 	done    chan error
@@ -47,25 +50,22 @@ type Service struct {
 
 // Serve lends the device at an address until Close. One process owns a device; everybody else goes through its agent.
 func Serve(ctx context.Context, address string, o ServeOptions) (*Service, error) {
-	s := &Service{done: make(chan error, 1), server: grpc.NewServer(agent.ServerOptions(nil)...)}
+	s := &Service{done: make(chan error, 1), server: grpc.NewServer(agent.ServerOptions(o.TLS)...)}
 	if err := s.open(ctx, address, o); err != nil {
 		return nil, errors.Join(err, s.release())
 	}
-	listener, err := agent.Listen(o.Listen, false)
+	listener, err := agent.Listen(o.Listen, o.TLS != nil)
 	if err != nil {
 		return nil, errors.Join(err, s.release())
+	}
+	if err := s.pushPipeline(ctx); err != nil {
+		return nil, errors.Join(err, listener.Close(), s.release())
 	}
 	s.Target = listener.Addr().String()
 	if listener.Addr().Network() == "unix" {
 		s.Target = "unix:" + s.Target
 	}
 	go func() { s.done <- s.server.Serve(listener) }()
-	if s.Tables {
-		err = s.pushPipeline(ctx)
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
 	return s, nil
 }
 
@@ -109,7 +109,7 @@ func (s *Service) control(backend agent.Backend, profile p4.Profile, journal str
 		return err
 	}
 	v1.RegisterP4RuntimeServer(s.server, a)
-	s.Tables, s.profile = true, profile
+	s.Tables, s.agent, s.profile = true, a, profile
 	return nil
 }
 
@@ -121,11 +121,26 @@ func (s *Service) lend(d fpga.Device, tap remote.Tap) *remote.Server {
 	return server
 }
 
-// pushPipeline makes the tables usable from the first moment. It leaves a pipeline alone that the journal brought back.
-func (s *Service) pushPipeline(ctx context.Context) error {
+// pushPipeline makes the tables usable from the first moment, over a socket of this process alone: whoever is let in by
+// TLS, the agent itself need not be. It leaves a pipeline alone that the journal brought back.
+func (s *Service) pushPipeline(ctx context.Context) (err error) {
+	if s.agent == nil {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	session, err := p4ctl.Dial(ctx, s.Target, p4ctl.Options{})
+	address, remove, err := privateAddress()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	listener, err := agent.Listen(address, false)
+	if err != nil {
+		return err
+	}
+	server := s.agent.Serve(listener, nil)
+	defer func() { err = errors.Join(err, server.Close()) }()
+	session, err := p4ctl.Dial(ctx, server.Target(), p4ctl.Options{})
 	if err != nil {
 		return err
 	}
@@ -153,7 +168,7 @@ func agentTarget(rest string) string { return strings.TrimPrefix(rest, "//") }
 
 // openAgentDevice opens the registers behind an agent.
 func openAgentDevice(ctx context.Context, rest string, o DeviceOptions) (fpga.Device, error) {
-	return remote.Dial(ctx, agentTarget(rest), remote.Options{ReadOnly: o.ReadOnly || o.DryRun != nil})
+	return remote.Dial(ctx, agentTarget(rest), remote.Options{ReadOnly: o.ReadOnly || o.DryRun != nil, TLS: o.TLS})
 }
 
 // openAgent opens the testbed behind an agent: one lane, with the agent's tables and tap.
@@ -165,7 +180,7 @@ func openAgent(ctx context.Context, rest string, o OpenOptions) (*Testbed, error
 		return nil, fmt.Errorf("%w: frames and the inside of the queue do not travel over grpc; use the twin itself", ErrBackend)
 	}
 	target := agentTarget(rest)
-	d, err := remote.Dial(ctx, target, remote.Options{})
+	d, err := remote.Dial(ctx, target, remote.Options{TLS: o.TLS})
 	if err != nil {
 		return nil, err
 	}
@@ -173,15 +188,15 @@ func openAgent(ctx context.Context, rest string, o OpenOptions) (*Testbed, error
 	if !d.HasTap() {
 		return nil, errors.Join(fmt.Errorf("%w: the agent at %s captures nothing at the parameter server, so that nothing can be measured", ErrBackend, target), bed.Close())
 	}
-	if err := bed.connect(ctx, target); err != nil {
+	if err := bed.connect(ctx, target, o.TLS); err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
 	return bed, nil
 }
 
 // connect makes this process the primary controller of the tables at target.
-func (b *Testbed) connect(ctx context.Context, target string) error {
-	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{})
+func (b *Testbed) connect(ctx context.Context, target string, secure *tls.Config) error {
+	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{TLS: secure})
 	if err != nil {
 		return err
 	}

@@ -66,7 +66,7 @@ func runPreset(name string) func(context.Context, Options) (Report, error) {
 		if o.Seed > 0 {
 			spec.Seed = o.Seed
 		}
-		report, err := Bench(ctx, spec, BenchOptions{Device: o.Device, Stream: o.Stream})
+		report, err := Bench(ctx, spec, BenchOptions{Device: o.Device, Access: o.Access, Stream: o.Stream})
 		if report == nil {
 			return nil, err // not a Report that holds nothing
 		}

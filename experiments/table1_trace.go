@@ -84,7 +84,7 @@ func runTable1Trace(ctx context.Context, o Options) (Report, error) {
 			t.Averaging, t.Spread, t.MaxDeparture = v.Averaging, v.Spread, v.MaxDeparture
 			spec.Trace = t
 		}
-		report, err := Bench(ctx, spec, BenchOptions{Device: o.Device})
+		report, err := Bench(ctx, spec, BenchOptions{Device: o.Device, Access: o.Access})
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.Name, err)
 		}

@@ -35,6 +35,7 @@ type Lane struct {
 
 // OpenOptions say what a testbed is opened for.
 type OpenOptions struct {
+	Access
 	Lanes  int    // cards side by side, where the device can be copied; 0 is one
 	Listen string // also serve P4Runtime here; empty for a private socket
 	Wire   bool   // move gradients and record frames, for captures

@@ -64,12 +64,12 @@ func openTwin(ctx context.Context, name string, o OpenOptions) (*Testbed, error)
 // control starts the agent in front of backend and makes this process its primary controller.
 func (b *Testbed) control(ctx context.Context, backend agent.Backend, listen string) error {
 	if listen == "" {
-		dir, err := os.MkdirTemp("", "olafctl-")
+		address, remove, err := privateAddress()
 		if err != nil {
-			return fmt.Errorf("make room for a P4Runtime socket: %w", err)
+			return err
 		}
-		b.close = append(b.close, func() error { return os.RemoveAll(dir) })
-		listen = privateAddress(filepath.Join(dir, "p4rt.sock"))
+		b.close = append(b.close, remove)
+		listen = address
 	}
 	a, err := agent.New(agent.Options{Backend: backend, Profile: p4.Twin()})
 	if err != nil {
@@ -81,15 +81,23 @@ func (b *Testbed) control(ctx context.Context, backend agent.Backend, listen str
 	}
 	server := a.Serve(listener, nil)
 	b.close = append(b.close, server.Close)
-	return b.connect(ctx, server.Target())
+	return b.connect(ctx, server.Target(), nil)
 }
 
 // maxSocketPath is the longest path that a unix socket's address holds.
 const maxSocketPath = 103
 
-// privateAddress is a socket that only this user can reach; where the temporary folder's path is too long for one, a free
-// port of the loopback interface.
-func privateAddress(path string) string {
+// privateAddress makes room for a socket that only this user can reach, until remove is called; where the temporary
+// folder's path is too long for one, it is a free port of the loopback interface.
+func privateAddress() (address string, remove func() error, err error) {
+	dir, err := os.MkdirTemp("", "olafctl-")
+	if err != nil {
+		return "", nil, fmt.Errorf("make room for a private socket: %w", err)
+	}
+	return socketAddress(filepath.Join(dir, "s")), func() error { return os.RemoveAll(dir) }, nil
+}
+
+func socketAddress(path string) string {
 	if len(path) > maxSocketPath {
 		return "127.0.0.1:0"
 	}

@@ -186,7 +186,11 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 
 // carryOut runs the specification beside a dashboard or a progress bar.
 func (f *benchFlags) carryOut(ctx context.Context, env *environment, stream *experiments.Stream) (*experiments.BenchReport, error) {
-	options := experiments.BenchOptions{Device: f.device, Listen: f.listen, Stream: stream}
+	access, err := env.access()
+	if err != nil {
+		return nil, err
+	}
+	options := experiments.BenchOptions{Device: f.device, Access: access, Listen: f.listen, Stream: stream}
 	if f.tui && env.terminal {
 		report, err := watchBeside(ctx, env, &dashboard{view: f.view, device: f.device}, f.spec, &background{
 			run: func(ctx context.Context) (experiments.Report, error) {

@@ -33,7 +33,7 @@ func newClusterListCmd(env *environment) *cobra.Command {
 		Example: "  olafctl cluster list --target 127.0.0.1:9559",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			tables, err := readTarget(cmd.Context(), f.target)
+			tables, err := readTarget(cmd.Context(), env, f.target)
 			if err != nil {
 				return err
 			}

@@ -35,15 +35,19 @@ func (f *controllerFlags) addWrite(cmd *cobra.Command) {
 }
 
 // dial opens a session. One that shall write must be primary.
-func (f *controllerFlags) dial(ctx context.Context, readOnly bool) (*p4ctl.Session, error) {
+func (f *controllerFlags) dial(ctx context.Context, env *environment, readOnly bool) (*p4ctl.Session, error) {
+	secure, err := env.tls.config()
+	if err != nil {
+		return nil, err
+	}
 	if readOnly {
-		return p4ctl.Dial(ctx, f.target, p4ctl.Options{ReadOnly: true})
+		return p4ctl.Dial(ctx, f.target, p4ctl.Options{ReadOnly: true, TLS: secure})
 	}
 	id, err := p4ctl.ParseElectionID(f.id)
 	if err != nil {
 		return nil, usageError("--election-id: %v", err)
 	}
-	session, err := p4ctl.Dial(ctx, f.target, p4ctl.Options{ElectionID: id})
+	session, err := p4ctl.Dial(ctx, f.target, p4ctl.Options{ElectionID: id, TLS: secure})
 	if err != nil {
 		return nil, explainAgent(f.target, err)
 	}
@@ -64,7 +68,7 @@ func explainAgent(target string, err error) error {
 
 // change reads the tables, lets edit say what they shall be, and writes the difference, as one batch where it fits.
 func (f *controllerFlags) change(ctx context.Context, env *environment, edit func(p4ctl.Tables) (p4ctl.Tables, error)) (err error) {
-	session, err := f.dial(ctx, f.dryRun)
+	session, err := f.dial(ctx, env, f.dryRun)
 	if err != nil {
 		return err
 	}

@@ -50,7 +50,11 @@ func benchNames() []string {
 
 // with opens the device, lets it do what --after asks for, and hands it to look.
 func (f *deviceFlags) with(ctx context.Context, env *environment, look func(*experiments.Testbed) error) error {
-	bed, err := experiments.Open(ctx, f.address, experiments.OpenOptions{})
+	access, err := env.access()
+	if err != nil {
+		return err
+	}
+	bed, err := experiments.Open(ctx, f.address, experiments.OpenOptions{Access: access})
 	if err != nil {
 		return err
 	}
@@ -80,7 +84,9 @@ func (f *deviceFlags) registers(ctx context.Context, env *environment, o experim
 	if f.after != "" {
 		return f.with(ctx, env, func(bed *experiments.Testbed) error { return use(bed.Lanes[0].Device) })
 	}
-	o.Bus, o.Clock = &env.bus, env.cardClock
+	if o.Access, err = env.access(); err != nil {
+		return err
+	}
 	dev, err := experiments.OpenDevice(ctx, f.address, o)
 	if err != nil {
 		return err

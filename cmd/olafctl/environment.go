@@ -26,6 +26,8 @@ type environment struct {
 	// bus is where cards are found, and cardClock how time passes for them; nil is this host's clock.
 	bus       pcie.Bus
 	cardClock pcie.Clock
+	// tls is what a command's flags say about agents over a network.
+	tls clientTLS
 }
 
 func osEnvironment() *environment {

@@ -141,6 +141,10 @@ func (f *experimentFlags) run(ctx context.Context, env *environment, e experimen
 	if err := e.CheckDevice(o.Device); err != nil {
 		return err
 	}
+	var err error
+	if o.Access, err = env.access(); err != nil {
+		return err
+	}
 	kept := f.keep.experiment(env, e.Name, started)
 	report, err := f.carryOut(ctx, env, e, o, kept.sinks())
 	if report == nil {

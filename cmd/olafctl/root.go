@@ -25,6 +25,7 @@ func run(ctx context.Context, env *environment, args []string) int {
 	if err == nil {
 		return exitDone
 	}
+	err = env.tls.advise(err)
 	code := exitCode(err)
 	if !started && code == exitFailed {
 		code = exitUsage // cobra's own complaints: unknown command, missing argument
@@ -66,6 +67,7 @@ Without --device everything runs on the software twin, in virtual time at 250 MH
 		cmd.GroupID = c.group
 		root.AddCommand(cmd)
 	}
+	addClientTLS(root, &env.tls)
 	completeTree(root)
 	return root
 }

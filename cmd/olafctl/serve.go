@@ -13,6 +13,7 @@ func newServeCmd(env *environment) *cobra.Command {
 		o      experiments.ServeOptions
 		device string
 		driver cardDriver
+		secure serverTLS
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -21,15 +22,22 @@ func newServeCmd(env *environment) *cobra.Command {
 grpc://HOST:PORT), and its tables to every P4Runtime controller. One session at a time may write registers; the tables
 have P4Runtime's own election.
 
-Without TLS only a unix socket or a loopback address is listened on. A card's tables need the driver that was built with its
+Without TLS only a unix socket or a loopback address is listened on; --tls-cert and --tls-key open other addresses to
+clients with --tls-ca, and --tls-client-ca shuts out those without a certificate (docs/p4runtime.md). A card's tables need the driver that was built with its
 bitstream; an olafctl built with -tags vnp4 loads it (docs/p4runtime.md), any other lends the registers alone.`,
 		Example: `  olafctl serve --listen 127.0.0.1:9559
   olafctl serve --listen unix:/run/olaf.sock --device pci:0000:3b:00.0
+  olafctl serve --listen :9559 --tls-cert agent.pem --tls-key agent.key --tls-client-ca lab.pem
   olafctl bench -d grpc://127.0.0.1:9559`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o.Device = experiments.DeviceOptions{Bus: &env.bus, Clock: env.cardClock}
 			var err error
+			if o.Device.Access, err = env.access(); err != nil {
+				return err
+			}
+			if o.TLS, err = secure.config(); err != nil {
+				return err
+			}
 			if o.CardTables, err = driver.backend(env); err != nil {
 				return err
 			}
@@ -41,15 +49,16 @@ bitstream; an olafctl built with -tags vnp4 loads it (docs/p4runtime.md), any ot
 			if s.Tables {
 				what = "registers and P4Runtime"
 			}
-			fmt.Fprintf(env.stderr, "serving %s of %s at %s; Ctrl-C ends it\n", what, s.Identity.Address, s.Target)
+			fmt.Fprintf(env.stderr, "serving %s of %s at %s%s; Ctrl-C ends it\n", what, s.Identity.Address, s.Target, secure.describe())
 			<-cmd.Context().Done()
 			return s.Close() // being told to stop is how it ends
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Listen, "listen", "127.0.0.1:9559", "unix:PATH or a loopback HOST:PORT")
+	flags.StringVar(&o.Listen, "listen", "127.0.0.1:9559", "unix:PATH or HOST:PORT; without TLS a loopback one")
 	flags.StringVar(&o.Journal, "journal", "", "keep the tables in this file, so that a restarted agent has them again")
 	flags.StringVarP(&device, "device", "d", "twin:", "device to lend: twin:, pci:0000:3b:00.0, playback:FILE")
+	secure.add(flags)
 	driver.add(cmd, env)
 	return cmd
 }

@@ -39,7 +39,7 @@ A software twin starts with empty tables; --after runs an experiment's first run
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if target != "" {
-				tables, err := readTarget(cmd.Context(), target)
+				tables, err := readTarget(cmd.Context(), env, target)
 				if err != nil {
 					return err
 				}
@@ -62,8 +62,12 @@ A software twin starts with empty tables; --after runs an experiment's first run
 }
 
 // readTarget reads a running server's tables without taking part in its election.
-func readTarget(ctx context.Context, target string) (p4ctl.Tables, error) {
-	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{ReadOnly: true})
+func readTarget(ctx context.Context, env *environment, target string) (p4ctl.Tables, error) {
+	secure, err := env.tls.config()
+	if err != nil {
+		return p4ctl.Tables{}, err
+	}
+	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{ReadOnly: true, TLS: secure})
 	if err != nil {
 		return p4ctl.Tables{}, err
 	}

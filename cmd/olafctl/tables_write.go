@@ -26,7 +26,7 @@ func newTablesGetCmd(env *environment) *cobra.Command {
 			if err := refuseExisting(path, force); err != nil {
 				return err
 			}
-			tables, err := readTarget(cmd.Context(), f.target)
+			tables, err := readTarget(cmd.Context(), env, f.target)
 			if err != nil {
 				return err
 			}
@@ -93,7 +93,7 @@ func newTablesDiffCmd(env *environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			actual, err := readTarget(cmd.Context(), f.target)
+			actual, err := readTarget(cmd.Context(), env, f.target)
 			if err != nil {
 				return err
 			}
@@ -140,7 +140,11 @@ it with --election-id.`,
 		Example: "  olafctl tables takeover --target 127.0.0.1:9559",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			session, err := p4ctl.Dial(cmd.Context(), f.target, p4ctl.Options{ElectionID: p4ctl.ElectionID{Low: 1}})
+			secure, err := env.tls.config()
+			if err != nil {
+				return err
+			}
+			session, err := p4ctl.Dial(cmd.Context(), f.target, p4ctl.Options{ElectionID: p4ctl.ElectionID{Low: 1}, TLS: secure})
 			if err != nil {
 				return err
 			}

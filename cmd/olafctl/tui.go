@@ -224,8 +224,12 @@ func (d *dashboard) show(ctx context.Context, plan *experiments.Plan) (err error
 	if err != nil {
 		return err
 	}
+	access, err := d.env.access()
+	if err != nil {
+		return err
+	}
 	ctx, stop := context.WithCancel(ctx)
-	player, err := experiments.NewLivePlayer(ctx, plan, experiments.LiveOptions{Device: d.device, Index: d.index}, speed, d.view.paused, wallClock{d.env.now})
+	player, err := experiments.NewLivePlayer(ctx, plan, experiments.LiveOptions{Device: d.device, Access: access, Index: d.index}, speed, d.view.paused, wallClock{d.env.now})
 	if err != nil {
 		stop()
 		return err

@@ -1,0 +1,157 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/fpga/remote"
+	"github.com/olafctl/olaf/p4ctl"
+)
+
+// systemRoots stands for the authorities that the host trusts.
+const systemRoots = "system"
+
+// clientTLS is how an agent over a network is trusted, and how it is to trust us.
+type clientTLS struct{ authority, cert, key, name string }
+
+// addClientTLS gives every command that reaches an agent, by a device address or as a P4Runtime target, the flags for TLS.
+func addClientTLS(cmd *cobra.Command, c *clientTLS) {
+	flags := cmd.Flags()
+	if cmd.Runnable() && flags.Lookup("tls-cert") == nil && (flags.Lookup("device") != nil || flags.Lookup("target") != nil) {
+		flags.StringVar(&c.authority, "tls-ca", "", "speak TLS with the agent, whose certificate this PEM file or 'system' vouches for")
+		flags.StringVar(&c.cert, "tls-cert", "", "our certificate, for an agent that wants one: a PEM file")
+		flags.StringVar(&c.key, "tls-key", "", "the private key of --tls-cert")
+		flags.StringVar(&c.name, "tls-server-name", "", "the name in the agent's certificate, where it is not the host's")
+	}
+	for _, sub := range cmd.Commands() {
+		addClientTLS(sub, c)
+	}
+}
+
+// config is nil where no TLS was asked for.
+func (c *clientTLS) config() (*tls.Config, error) {
+	switch {
+	case c.authority == "" && (c.cert != "" || c.key != "" || c.name != ""):
+		return nil, usageError("--tls-cert, --tls-key and --tls-server-name need --tls-ca, which turns TLS on; --tls-ca %s takes the host's authorities", systemRoots)
+	case c.authority == "":
+		return nil, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS13, ServerName: c.name}
+	var err error
+	if c.authority != systemRoots {
+		if config.RootCAs, err = authorities("--tls-ca", c.authority); err != nil {
+			return nil, err
+		}
+	}
+	if c.cert != "" || c.key != "" {
+		config.Certificates, err = keyPair(c.cert, c.key)
+	}
+	return config, err
+}
+
+// authorities reads the certificates that vouch for the other side.
+func authorities(flag, path string) (*x509.CertPool, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, usageError("%s: %v", flag, err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(text) {
+		return nil, usageError("%s: %s holds no certificate in PEM form", flag, path)
+	}
+	return pool, nil
+}
+
+func keyPair(cert, key string) ([]tls.Certificate, error) {
+	if cert == "" || key == "" {
+		return nil, usageError("--tls-cert and --tls-key go together")
+	}
+	pair, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		return nil, usageError("--tls-cert %s, --tls-key %s: %v", cert, key, err)
+	}
+	return []tls.Certificate{pair}, nil
+}
+
+// serverTLS is how an agent proves who it is, and whom it lets in.
+type serverTLS struct{ cert, key, clients string }
+
+func (s *serverTLS) add(flags *pflag.FlagSet) {
+	flags.StringVar(&s.cert, "tls-cert", "", "speak TLS with this certificate, and its chain if it has one: a PEM file")
+	flags.StringVar(&s.key, "tls-key", "", "the private key of --tls-cert")
+	flags.StringVar(&s.clients, "tls-client-ca", "", "let in only clients with a certificate that this PEM file vouches for")
+}
+
+// config is nil where no TLS was asked for.
+func (s *serverTLS) config() (*tls.Config, error) {
+	if s.cert == "" && s.key == "" {
+		if s.clients != "" {
+			return nil, usageError("--tls-client-ca needs --tls-cert and --tls-key")
+		}
+		return nil, nil
+	}
+	pair, err := keyPair(s.cert, s.key)
+	if err != nil {
+		return nil, err
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS13, Certificates: pair}
+	if s.clients != "" {
+		config.ClientAuth = tls.RequireAndVerifyClientCert
+		config.ClientCAs, err = authorities("--tls-client-ca", s.clients)
+	}
+	return config, err
+}
+
+// describe says how connections are secured.
+func (s *serverTLS) describe() string {
+	switch {
+	case s.cert == "":
+		return ""
+	case s.clients == "":
+		return " over TLS"
+	}
+	return " over TLS, to clients with a certificate"
+}
+
+// dropped is how a connection ends that the other side gave up in the middle: what it had to say about that, it says in
+// another tongue, or too late for gRPC to read.
+var dropped = []string{"error reading server preface", "broken pipe", "connection reset by peer"}
+
+// advise adds what to do where an agent cannot be reached because the two sides disagree about TLS.
+func (c *clientTLS) advise(err error) error {
+	if !errors.Is(err, remote.ErrUnreachable) && !errors.Is(err, p4ctl.ErrUnreachable) {
+		return err
+	}
+	text := err.Error()
+	lost := slices.ContainsFunc(dropped, func(s string) bool { return strings.Contains(text, s) })
+	for _, m := range []struct {
+		seen   bool
+		advice string
+	}{
+		{strings.Contains(text, "first record does not look like a TLS handshake"), "the agent speaks no TLS: leave out --tls-ca, or give it a certificate with 'serve --tls-cert'"},
+		{strings.Contains(text, "certificate signed by unknown authority"), "--tls-ca does not vouch for the agent's certificate"},
+		{lost && c.authority == "", "the agent seems to speak TLS: add --tls-ca"},
+		{lost && c.cert == "", "the agent seems to want a certificate of ours: add --tls-cert and --tls-key"},
+		{lost, "the agent seems not to trust our certificate: --tls-cert must be of an authority that its --tls-client-ca names"},
+	} {
+		if m.seen {
+			return fmt.Errorf("%w; %s", err, m.advice)
+		}
+	}
+	return err
+}
+
+// access is how this process reaches devices: cards of its host, and agents with or without TLS.
+func (e *environment) access() (experiments.Access, error) {
+	config, err := e.tls.config()
+	return experiments.Access{TLS: config, Bus: &e.bus, Clock: e.cardClock}, err
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// signer is an authority of a test.
+type signer struct {
+	certificate *x509.Certificate
+	key         crypto.Signer
+}
+
+// issue makes a certificate for a name and writes dir/name.pem and dir/name.key. Without an authority it signs itself and
+// is one.
+func (a *signer) issue(t *testing.T, dir, name string) *signer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(int64(len(name))), Subject: pkix.Name{CommonName: name},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, DNSNames: []string{name}}
+	parent, by := template, crypto.Signer(key)
+	if a == nil {
+		template.IsCA, template.BasicConstraintsValid = true, true
+	} else {
+		parent, by = a.certificate, a.key
+	}
+	if name == "agent" {
+		template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key.Public(), by)
+	if err != nil {
+		t.Fatal(err)
+	}
+	private, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, block := range map[string]*pem.Block{".pem": {Type: "CERTIFICATE", Bytes: der}, ".key": {Type: "PRIVATE KEY", Bytes: private}} {
+		if err := os.WriteFile(filepath.Join(dir, name+file), pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	made, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &signer{made, key}
+}
+
+// laboratory is a folder with the certificates of an authority, an agent, a client, and of a stranger.
+func laboratory(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	lab := (*signer)(nil).issue(t, dir, "lab")
+	lab.issue(t, dir, "agent")
+	lab.issue(t, dir, "client")
+	(*signer)(nil).issue(t, dir, "stranger")
+	return dir
+}
+
+// startNetwork runs 'olafctl serve' on a free port of the loopback interface and returns the address.
+func startNetwork(t *testing.T, args ...string) string {
+	t.Helper()
+	stderr := &signalWriter{text: "Ctrl-C", seen: make(chan struct{})}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	code := make(chan int, 1)
+	go func() {
+		code <- run(ctx, testEnvironment(&bytes.Buffer{}, stderr), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...))
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if c := <-code; c != exitDone {
+			t.Errorf("serve ended with %d: %s", c, stderr.all.String())
+		}
+	})
+	select {
+	case <-stderr.seen:
+	case <-ctx.Done():
+		t.Fatal("serve did not start")
+	}
+	return regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(stderr.all.String())
+}
+
+// TestTLS uses an agent that shows a certificate, one that wants one too, and one that speaks no TLS.
+func TestTLS(t *testing.T) {
+	dir := laboratory(t)
+	in := func(name string) string { return filepath.Join(dir, name) }
+	agent := []string{"--tls-cert", in("agent.pem"), "--tls-key", in("agent.key")}
+	replace := strings.NewReplacer(
+		"OPEN", startNetwork(t, agent...), "CLOSED", startNetwork(t, append(agent, "--tls-client-ca", in("lab.pem"))...), "PLAIN", startNetwork(t),
+		"TRUST", "--tls-ca "+in("lab.pem"), "OURS", "--tls-cert "+in("client.pem")+" --tls-key "+in("client.key"), "DIR", dir,
+		"FILE", writeFile(t, "t.yaml", storyTables), "BENCH", "bench --runs 1 --out-rate 40G --versus none --keep=false -q -o csv")
+	for _, s := range []step{
+		{"reg read queue.depth -d grpc://OPEN TRUST", 0, "slots", ""},
+		{"tables apply FILE --target OPEN TRUST", 0, "", "8 added"},
+		{"cluster move --to 1 10.1.0.1 --target OPEN TRUST", 0, "", "done as one batch"},
+		{"tables takeover --target OPEN TRUST", 0, "", "primary"},
+		{"BENCH -d grpc://CLOSED TRUST OURS", 0, "olaf", ""},
+		{"tables show --target CLOSED TRUST OURS", 0, "workers", ""},
+		{"reg read queue.depth -d grpc://OPEN TRUST --tls-server-name agent", 0, "slots", ""},
+
+		{"reg read queue.depth -d grpc://OPEN TRUST --tls-server-name other", 3, "^$", "not other"},
+		{"reg read queue.depth -d grpc://OPEN --tls-ca DIR/stranger.pem", 3, "^$", "does not vouch for the agent"},
+		{"reg read queue.depth -d grpc://OPEN --tls-ca system", 3, "^$", "does not vouch for the agent"},
+		{"tables get --target OPEN --tls-ca DIR/stranger.pem", 3, "^$", "does not vouch for the agent"},
+		{"reg read queue.depth -d grpc://OPEN", 3, "^$", "seems to speak TLS: add --tls-ca"},
+		{"tables apply FILE --target OPEN", 3, "^$", "seems to speak TLS: add --tls-ca"},
+		{"reg read queue.depth -d grpc://PLAIN TRUST", 3, "^$", "speaks no TLS"},
+		{"tables apply FILE --target PLAIN TRUST", 3, "^$", "speaks no TLS"},
+		{"reg read queue.depth -d grpc://CLOSED TRUST", 3, "^$", "wants? a certificate of ours"},
+		{"tables apply FILE --target CLOSED TRUST", 3, "^$", "wants? a certificate of ours"},
+		{"reg read queue.depth -d grpc://CLOSED TRUST --tls-cert DIR/stranger.pem --tls-key DIR/stranger.key", 3, "^$", "seems not to trust our certificate"},
+
+		{"reg read queue.depth -d grpc://OPEN OURS", 2, "^$", "need --tls-ca"},
+		{"reg read queue.depth -d grpc://OPEN TRUST --tls-cert DIR/client.pem", 2, "^$", "go together"},
+		{"reg read queue.depth -d grpc://OPEN --tls-ca DIR/nothing.pem", 2, "^$", "no such file"},
+		{"reg read queue.depth -d grpc://OPEN --tls-ca DIR/lab.key", 2, "^$", "no certificate in PEM form"},
+		{"serve --tls-cert DIR/agent.pem --tls-key DIR/client.key", 2, "^$", "private key does not match"},
+		{"serve --tls-cert DIR/agent.pem --tls-key DIR/nothing.key", 2, "^$", "no such file"},
+		{"serve --tls-cert DIR/agent.pem", 2, "^$", "go together"},
+		{"serve --tls-client-ca DIR/lab.pem", 2, "^$", "needs --tls-cert"},
+		{"serve --tls-cert DIR/agent.pem --tls-key DIR/agent.key --tls-client-ca DIR/lab.key", 2, "^$", "no certificate in PEM form"},
+	} {
+		s.run(t, replace)
+	}
+}
