@@ -46,3 +46,23 @@ func (a *Age) MeanNS() Float { return a.saw.meanNS() }
 
 // Deliveries is how many fell into the window.
 func (a *Age) Deliveries() int64 { return a.saw.deliveries }
+
+// Peaks averages the peaks of one sawtooth.
+type Peaks struct {
+	sum sum128
+	n   int64
+}
+
+// Add takes the next peak.
+func (p *Peaks) Add(peak olaf.Duration) {
+	p.sum.addInt(int64(peak))
+	p.n++
+}
+
+// MeanNS is their mean in ns; missing when there were none.
+func (p *Peaks) MeanNS() Float {
+	if p.n == 0 {
+		return Missing()
+	}
+	return Float(p.sum.float() / float64(p.n) / 1000)
+}

@@ -59,8 +59,7 @@ type Collector struct {
 
 type clusterState struct {
 	saw   saw
-	peaks sum128
-	peakN int64
+	peaks Peaks
 }
 
 type workerState struct {
@@ -218,8 +217,7 @@ func (c *Collector) age(o *olaf.Observation, place place, at int64) {
 	}
 	u := c.cluster(place.cluster)
 	if u.saw.delivered && at >= from {
-		u.peaks.addInt(at - u.saw.newest)
-		u.peakN++
+		u.peaks.Add(olaf.Duration(at - u.saw.newest))
 	}
 	c.ages.add(u.saw.advance(from, at))
 	u.saw.deliver(from, at, gen)
@@ -309,10 +307,8 @@ func (c *Collector) clusterMetrics(r *Run) {
 			m.AoM = u.saw.meanNS()
 			aom.add(m.AoM)
 		}
-		if u.peakN > 0 {
-			m.PeakAoM = Float(u.peaks.float() / float64(u.peakN) / 1000)
-			peak.add(m.PeakAoM)
-		}
+		m.PeakAoM = u.peaks.MeanNS()
+		peak.add(m.PeakAoM)
 		if i < c.cfg.Clusters || u.saw.deliveries > 0 {
 			r.Clusters = append(r.Clusters, m)
 		}

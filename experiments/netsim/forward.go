@@ -201,6 +201,7 @@ func (s *sim) lose(p *port) {
 	f.lost = true
 	p.framesLost++
 	if !f.background {
+		p.updateFramesLost++
 		p.updatesLost += uint64(f.update.Count)
 		f.update.Count = 0 // it is accounted for
 	}

@@ -37,8 +37,7 @@ type meter struct {
 type clusterMeter struct {
 	tally
 	age   results.Age
-	peaks float64 // sum, ns
-	peakN uint64
+	peaks results.Peaks
 }
 
 // workerMeter fits a cache line.
@@ -127,8 +126,7 @@ func (m *meter) frame(c int32, at, gen olaf.Time, count uint16) {
 	k.delivered++
 	k.updates += uint64(count)
 	if peak > 0 {
-		k.peaks += peak.NS()
-		k.peakN++
+		k.peaks.Add(peak)
 	}
 }
 

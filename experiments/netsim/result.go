@@ -131,6 +131,9 @@ type Result struct {
 	Clusters   []ClusterResult `json:"clusters"`
 	Ports      []PortResult    `json:"ports"`
 	Workers    []WorkerResult  `json:"-"`
+	// Totals is the account of the whole run, warm-up included, in which everything balances; the Counts above are those
+	// of the window.
+	Totals results.Counters `json:"-"`
 }
 
 func (s *sim) result() (*Result, error) {
@@ -138,6 +141,10 @@ func (s *sim) result() (*Result, error) {
 		return nil, err
 	}
 	r := s.measure()
+	r.Totals = s.totals()
+	if err := r.Totals.Check(); err != nil {
+		return nil, err
+	}
 	for i := range s.ports {
 		r.Ports = append(r.Ports, s.portResult(i, s.end))
 	}
@@ -179,12 +186,9 @@ func (s *sim) clusterResult(i int, r *Result, workerAges *[]results.Float) Clust
 	out.Loss = out.Counts.loss()
 	w := s.meter.window
 	k.age.Close(w)
-	out.Ages.Cluster, out.Peak = results.Missing(), results.Missing()
+	out.Ages.Cluster, out.Peak = results.Missing(), k.peaks.MeanNS()
 	if k.age.Deliveries() >= 2 || w.InitialAge >= 0 {
 		out.Ages.Cluster = k.age.MeanNS()
-	}
-	if k.peakN > 0 {
-		out.Peak = results.Float(k.peaks / float64(k.peakN))
 	}
 	var own []results.Float
 	for j := c.firstWorker; j < c.firstWorker+c.workers; j++ {

@@ -114,9 +114,10 @@ type portState struct {
 	activity activity
 	bypass   ring
 
-	busy                    int64  // ps that frames took
-	framesLost, updatesLost uint64 // on the failed link
-	bypassDropped           uint64
+	busy                          int64  // ps that frames took
+	framesLost                    uint64 // on the failed link
+	updateFramesLost, updatesLost uint64 // of these, without background
+	bypassDropped                 uint64
 }
 
 type phase uint8

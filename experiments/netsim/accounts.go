@@ -1,0 +1,115 @@
+package netsim
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/results"
+)
+
+// totals is what became of every update of the whole run, warm-up included, with the network taken as one queue: what
+// merged or was lost at any hop counts, what went on to the next one does not. Updates that are on their way at the end
+// are queued; frames that a failed link lost are flushed.
+func (s *sim) totals() results.Counters {
+	t, f := &s.meter.total, s.fate()
+	c := results.Counters{
+		Sent: int64(t.sent), In: int64(t.sent), Delivered: int64(t.delivered), Received: int64(t.delivered), Queued: s.inside(),
+		CountDelivered: int64(f.Delivered), CountQueued: int64(f.Queued + f.Flying), CountFlushed: int64(f.LostOnLinks),
+		// What a dropped frame held beside itself is lost with it.
+		CountDiscarded: int64(f.Replaced + t.dropped - t.droppedFrames),
+	}
+	for i := range s.ports {
+		p := &s.ports[i]
+		st := p.engine.Stats()
+		c.Aggregated += int64(st.Class[engine.Aggregated])
+		c.Replaced += int64(st.Class[engine.Replaced])
+		c.ReplacedReward += int64(st.Class[engine.ReplacedReward])
+		c.DroppedFull += int64(st.Class[engine.DroppedFull])
+		c.DroppedReward += int64(st.Class[engine.DroppedReward])
+		c.DroppedMismatch += int64(st.Class[engine.DroppedMismatch])
+		c.Flushed += int64(p.updateFramesLost)
+		c.CountSaturations += int64(st.CountSaturations)
+		c.RewardSaturations += int64(st.RewardSaturations)
+	}
+	c.Appended = c.In - c.Aggregated - c.Replaced - c.ReplacedReward - c.DroppedFull - c.DroppedReward - c.DroppedMismatch
+	return c
+}
+
+// inside counts the frames that are in slots or on links.
+func (s *sim) inside() int64 {
+	n := int64(s.meter.airborne)
+	for i := range s.ports {
+		n += int64(s.ports[i].engine.Waiting(engine.ToServer))
+	}
+	free := make([]bool, len(s.frames.items))
+	for _, i := range s.frames.free {
+		free[i] = true
+	}
+	for i := range s.frames.items {
+		if f := &s.frames.items[i]; !free[i] && !f.background && !f.lost {
+			n++
+		}
+	}
+	return n
+}
+
+// Measure is what a results.Collector must know to measure the deliveries of a run of t. The output is all links into
+// servers together, at the rates they begin with.
+func (t *Topology) Measure() results.Config {
+	m := results.Config{Window: t.Window()}
+	for i := range t.Clusters {
+		k := &t.Clusters[i]
+		m.Jobs = append(m.Jobs, results.Job{Cluster: olaf.ClusterID(k.ID), Clusters: k.count(), Workers: k.Workers})
+	}
+	for _, l := range t.outputs() {
+		m.OutRate += l.Rate
+		m.OverheadBytes = max(m.OverheadBytes, l.Overhead)
+	}
+	return m
+}
+
+// outputs are the links that end at a server.
+func (t *Topology) outputs() (links []*Link) {
+	for i := range t.Links {
+		l := &t.Links[i]
+		for s := range t.Servers {
+			if l.From == t.Servers[s].Name || l.To == t.Servers[s].Name {
+				links = append(links, l)
+				break
+			}
+		}
+	}
+	return links
+}
+
+// Deliveries is about how many frames a run of t delivers at most: what workers send, or what the links into servers
+// carry.
+func (t *Topology) Deliveries() float64 {
+	span := (t.Warmup + t.Duration).Seconds()
+	sent, carried := float64(len(t.sends)), 0.0
+	if t.sends == nil {
+		for i := range t.Clusters {
+			k := &t.Clusters[i]
+			sent += float64(k.count()*k.Workers) * span / k.Period.Seconds()
+		}
+	}
+	for _, l := range t.outputs() {
+		carried += float64(l.Rate) / float64((t.Update + l.Overhead).Bits()) * span
+	}
+	return min(sent, carried)
+}
+
+// SendsDigest identifies the arrivals that SetSends gave, which Document only names; empty without.
+func (t *Topology) SendsDigest() string {
+	if t.sends == nil {
+		return ""
+	}
+	h := sha256.New()
+	for _, s := range t.sends {
+		fmt.Fprintf(h, "%d,%d\n", s.At.NS(), s.Worker)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
