@@ -13,7 +13,11 @@ func (f *fifo) Offer(now olaf.Time, u *olaf.Update, lanes []int32) Class {
 
 func (f *fifo) OfferMerged(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Class {
 	f.stats.Offered++
-	class := f.append(now, u, &f.clusters[u.Cluster])
+	c := &f.clusters[u.Cluster]
+	if f.leaving >= 0 && c.inside == 1 && f.places[f.leaving].update.Cluster == u.Cluster {
+		f.stats.LockedCollisions++
+	}
+	class := f.append(now, u, c)
 	f.stats.Class[class]++
 	if f.carries {
 		f.carry(class, u, lanes, inside)

@@ -19,6 +19,9 @@ func (q *olafQueue) Offer(now olaf.Time, u *olaf.Update, _ []int32) (class Class
 	q.stats.Offered++
 	c := &q.clusters[u.Cluster]
 	if c.waiting == 0 {
+		if c.inside != 0 { // the one that is leaving
+			q.stats.LockedCollisions++
+		}
 		class = q.append(now, u, c)
 	} else {
 		class = q.meet(c.waiting-1, u)
@@ -48,7 +51,7 @@ func (q *carryingOlaf) OfferMerged(now olaf.Time, u *olaf.Update, lanes []int32,
 func (q *olafQueue) Lock(p Port) (Slot, bool) {
 	slot, ok := q.lock(p)
 	if ok {
-		q.clusters[q.leavingCluster].waiting = 0
+		q.clusters[q.places[slot].update.Cluster].waiting = 0
 	}
 	return slot, ok
 }

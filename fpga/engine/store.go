@@ -41,13 +41,10 @@ type store struct {
 	head    int32 // place of the next frame to leave
 	waiting int32 // frames from head on
 	leaving int32 // place of the locked frame, or NoSlot
-	// leavingCluster is that of the locked frame, -1 without one, kept here so that an arrival need not look at the slot.
-	leavingCluster int32
-	last           int32 // place of the latest arrival, or NoSlot
-	held           int32 // slots that the frame on the wire occupies: 1, or 0 with FreeSlotOnStart or without one
-	holds          int32 // what held becomes when a frame starts
-	active         int   // clusters with an update inside
-	stats          Stats
+	last    int32 // place of the latest arrival, or NoSlot
+	holds   int32 // slots that a frame on the wire occupies: 1, or 0 with FreeSlotOnStart
+	active  int   // clusters with an update inside
+	stats   Stats
 }
 
 // laneBlock is the number of lanes in a cache line, to which slots are aligned.
@@ -71,18 +68,13 @@ func newStore(cfg Config) store {
 		holds:    holds,
 		leaving:  int32(NoSlot),
 		last:     int32(NoSlot),
-
-		leavingCluster: -1,
 	}
 }
 
 // append puts u, of cluster c, behind the last waiting update, or says that there is no room. Like every decision it
 // moves only the update; gradients and provenance follow by carry, where somebody wants them.
 func (s *store) append(now olaf.Time, u *olaf.Update, c *cluster) Class {
-	if int32(u.Cluster) == s.leavingCluster && c.inside == 1 {
-		s.stats.LockedCollisions++
-	}
-	occupied := s.waiting + s.held
+	occupied := s.occupied()
 	if int(occupied) == s.cfg.Slots {
 		s.last = int32(NoSlot)
 		return DroppedFull
@@ -143,6 +135,9 @@ func (s *store) wrap(i int32) int32 {
 	return i
 }
 
+// occupied is how many slots are in use. Without a frame on the wire leaving is -1, and the shift a mask of all ones.
+func (s *store) occupied() int32 { return s.waiting + s.holds&^(s.leaving>>31) }
+
 // isZero is 1 for 0, else 0. Clusters come in random order; a branch on one would be mispredicted every other time.
 func isZero(n int32) (one int) {
 	if n == 0 {
@@ -167,11 +162,9 @@ func (s *store) lock(p Port) (Slot, bool) {
 	}
 	head := s.head
 	s.leaving = head
-	s.leavingCluster = int32(s.places[head].update.Cluster)
 	s.head = s.wrap(head + 1)
 	s.waiting--
 	s.stats.Locked++
-	s.held = s.holds
 	return Slot(head), true
 }
 
@@ -195,9 +188,8 @@ func (s *store) Release(slot Slot) {
 	p := &s.places[slot]
 	s.stats.Released++
 	s.stats.SumReleased += uint64(p.update.Count)
-	c := &s.clusters[s.leavingCluster]
-	s.leaving, s.leavingCluster = int32(NoSlot), -1
-	s.held = 0
+	c := &s.clusters[p.update.Cluster]
+	s.leaving = int32(NoSlot)
 	c.inside--
 	s.active -= isZero(c.inside)
 	if s.cfg.Provenance {
@@ -232,7 +224,7 @@ func (s *store) empty() {
 	})
 	s.log.reset()
 	s.head, s.waiting, s.leaving, s.last = 0, 0, int32(NoSlot), int32(NoSlot)
-	s.held, s.active, s.leavingCluster = 0, 0, -1
+	s.active = 0
 }
 
 func (s *store) Queued(visit func(slot Slot, locked bool) bool) {
@@ -255,7 +247,7 @@ func (s *store) QueuedCount() (frames, updates uint64) {
 	return frames, updates
 }
 
-func (s *store) Occupancy() int      { return int(s.waiting + s.held) }
+func (s *store) Occupancy() int      { return int(s.occupied()) }
 func (s *store) ActiveClusters() int { return s.active }
 func (s *store) Stats() Stats        { return s.stats }
 func (s *store) Config() Config      { return s.cfg }
