@@ -15,7 +15,7 @@ type Losses struct {
 	Malformed int64 `json:"malformed"` // OLAF and broken
 	// Truncated packets were kept only in part; they are in one of the classes above as well.
 	Truncated int64 `json:"truncated"`
-	// CaptureDropped is what the file says that its capture lost (pcapng interface statistics).
+	// CaptureDropped is what the capture lost: a file says so in its interface statistics (pcapng), a live one counts.
 	CaptureDropped int64 `json:"capture_dropped"`
 	// The next three follow the sequence numbers of each worker, from the oldest one seen: Missing never came up to the
 	// newest, Misordered came after a newer one, Duplicates came twice. Behind a queue that merges or replaces, missing
@@ -37,6 +37,26 @@ type Account struct {
 type sequence struct {
 	oldest, newest uint32
 	seen           uint64
+}
+
+// Packet judges a captured packet and accounts for it. The view is valid as long as the packet's data; the error is an
+// olaf.FrameFault.
+func (a *Account) Packet(p *Packet) (olaf.Frame, error) {
+	if len(p.Data) < p.Wire {
+		a.losses.Truncated++
+	}
+	f, err := olaf.ParseTruncated(p.Data, p.Wire)
+	if err != nil {
+		a.Fault(err)
+		return f, err
+	}
+	if f.Kind() == olaf.KindAck {
+		a.Ack()
+	} else {
+		u := f.Update()
+		a.Update(&u)
+	}
+	return f, nil
 }
 
 // Update accounts for an update.

@@ -84,22 +84,12 @@ func (d *Decoder) Next(a *Arrival) error {
 		if err != nil {
 			return err
 		}
-		truncated := len(p.Data) < p.Wire
-		if truncated {
-			d.account.losses.Truncated++
-		}
-		f, err := olaf.ParseTruncated(p.Data, p.Wire)
+		f, err := d.account.Packet(p)
 		if err != nil {
-			d.account.Fault(err)
 			continue
 		}
-		*a = Arrival{Number: p.Number, At: at, Frame: f, Update: f.Update(), Truncated: truncated}
+		*a = Arrival{Number: p.Number, At: at, Frame: f, Update: f.Update(), Truncated: len(p.Data) < p.Wire}
 		a.GeneratedNS = unwrap(at.NS(), a.Update.GenNS)
-		if f.Kind() == olaf.KindAck {
-			d.account.Ack()
-		} else {
-			d.account.Update(&a.Update)
-		}
 		return nil
 	}
 }

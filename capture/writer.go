@@ -36,6 +36,18 @@ func FormatOf(path string) Format {
 	return PCAPNG
 }
 
+// Interface is what a pcapng file says about the interface that its packets came from.
+type Interface struct {
+	Name      string
+	Comment   string // may be empty
+	Filter    string // in tcpdump's words; may be empty
+	SnapBytes int    // no packet was kept beyond
+}
+
+// queueOutput stands for the place between a queue and its receiver, where no interface is. No operating system or
+// hardware is named: the same run gives the same bytes on every machine.
+var queueOutput = Interface{Name: "olaf", SnapBytes: int(olaf.MaxFrame)}
+
 // Writer writes frames to a capture. Equal frames make equal files. It is not safe for concurrent use.
 type Writer struct {
 	classic *pcapgo.Writer
@@ -43,6 +55,7 @@ type Writer struct {
 	buf     *bufio.Writer // behind classic; ng brings its own
 	origin  int64
 	packets uint64
+	dropped uint64
 	last    int64
 	frame   []byte
 }
@@ -50,15 +63,21 @@ type Writer struct {
 // NewWriter writes the header of a capture of the given format. The times of its packets are on the run clock, counted
 // from originNS after 1970; 0 keeps the run clock visible.
 func NewWriter(w io.Writer, format Format, originNS int64) (*Writer, error) {
+	return newWriter(w, format, queueOutput, originNS)
+}
+
+func newWriter(w io.Writer, format Format, from Interface, originNS int64) (*Writer, error) {
 	out := &Writer{origin: originNS, frame: make([]byte, olaf.MaxFrame)}
 	if format == PCAP {
 		out.buf = bufio.NewWriterSize(w, 1<<16)
 		out.classic = pcapgo.NewWriterNanos(out.buf)
-		return out, out.classic.WriteFileHeader(uint32(olaf.MaxFrame), layers.LinkTypeEthernet)
+		return out, out.classic.WriteFileHeader(uint32(from.SnapBytes), layers.LinkTypeEthernet)
 	}
-	// No operating system or hardware: the same run gives the same bytes on every machine.
 	ng, err := pcapgo.NewNgWriterInterface(w,
-		pcapgo.NgInterface{Name: "olaf", LinkType: layers.LinkTypeEthernet, SnapLength: uint32(olaf.MaxFrame), TimestampResolution: 9},
+		pcapgo.NgInterface{
+			Name: from.Name, Comment: from.Comment, Filter: from.Filter,
+			LinkType: layers.LinkTypeEthernet, SnapLength: uint32(from.SnapBytes), TimestampResolution: 9,
+		},
 		pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "olafctl"}})
 	out.ng = ng
 	return out, err
@@ -66,8 +85,14 @@ func NewWriter(w io.Writer, format Format, originNS int64) (*Writer, error) {
 
 // WriteFrame writes a frame whose last bit was seen at the given time.
 func (w *Writer) WriteFrame(at olaf.Time, frame []byte) error {
-	return w.write(at, frame, len(frame))
+	return w.write(w.origin+at.NS(), frame, len(frame))
 }
+
+// WritePacket writes a packet as it was captured, at its own time, whatever the origin is.
+func (w *Writer) WritePacket(p *Packet) error { return w.write(p.UnixNS, p.Data, p.Wire) }
+
+// SetDropped is how many packets the capture lost, for a pcapng file to say at its end; nothing was lost without.
+func (w *Writer) SetDropped(n int64) { w.dropped = uint64(n) }
 
 // WriteUpdate encodes an update and writes it. nil lanes are written as zeros.
 func (w *Writer) WriteUpdate(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, lanes []int32) error {
@@ -75,7 +100,7 @@ func (w *Writer) WriteUpdate(at olaf.Time, addr *olaf.Addresses, u *olaf.Update,
 	if err != nil {
 		return err
 	}
-	return w.write(at, w.frame[:n], n)
+	return w.write(w.origin+at.NS(), w.frame[:n], n)
 }
 
 // WriteAck encodes an ACK and writes it. nil lanes are written as zeros.
@@ -84,12 +109,12 @@ func (w *Writer) WriteAck(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, st
 	if err != nil {
 		return err
 	}
-	return w.write(at, w.frame[:n], n)
+	return w.write(w.origin+at.NS(), w.frame[:n], n)
 }
 
-func (w *Writer) write(at olaf.Time, kept []byte, wire int) error {
+func (w *Writer) write(unixNS int64, kept []byte, wire int) error {
 	w.packets++
-	w.last = w.origin + at.NS()
+	w.last = unixNS
 	ci := gopacket.CaptureInfo{Timestamp: time.Unix(0, w.last), CaptureLength: len(kept), Length: wire}
 	if w.classic != nil {
 		return w.classic.WritePacket(ci, kept)
@@ -100,13 +125,15 @@ func (w *Writer) write(at olaf.Time, kept []byte, wire int) error {
 // Packets is how many were written.
 func (w *Writer) Packets() uint64 { return w.packets }
 
-// Finish writes what a capture ends with and what is still buffered. A pcapng file states how many packets there are and
-// that none was dropped.
+// Finish writes what a capture ends with and what is still buffered. A pcapng file states how many packets were received,
+// and how many of them were dropped.
 func (w *Writer) Finish() error {
 	if w.classic != nil {
 		return w.buf.Flush()
 	}
-	err := w.ng.WriteInterfaceStats(0, pcapgo.NgInterfaceStatistics{LastUpdate: time.Unix(0, w.last), PacketsReceived: w.packets})
+	err := w.ng.WriteInterfaceStats(0, pcapgo.NgInterfaceStatistics{
+		LastUpdate: time.Unix(0, w.last), PacketsReceived: w.packets + w.dropped, PacketsDropped: w.dropped,
+	})
 	if err != nil {
 		return err
 	}
@@ -124,6 +151,15 @@ type File struct {
 // Create prepares the file at path, in the format that its name tells, without touching what may be there. An existing
 // file matches ErrExists unless force is set.
 func Create(path string, force bool, originNS int64) (*File, error) {
+	return create(path, force, queueOutput, originNS)
+}
+
+// CreateFrom is Create for packets that were captured from an interface.
+func CreateFrom(path string, force bool, from Interface) (*File, error) {
+	return create(path, force, from, 0)
+}
+
+func create(path string, force bool, from Interface, originNS int64) (*File, error) {
 	if err := absent(path, force); err != nil {
 		return nil, err
 	}
@@ -135,7 +171,7 @@ func Create(path string, force bool, originNS int64) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", path, err)
 	}
-	w, err := NewWriter(pending, FormatOf(path), originNS)
+	w, err := newWriter(pending, FormatOf(path), from, originNS)
 	if err != nil {
 		return nil, errors.Join(err, pending.Cleanup())
 	}
