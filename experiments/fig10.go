@@ -3,20 +3,19 @@ package experiments
 import (
 	"context"
 	"fmt"
-	"sync/atomic"
 
-	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 )
 
 // fig10 reproduces the ages behind a switch whose output shrinks (§8.3, Fig. 10).
 var fig10 = Experiment{
-	Name:     "fig10",
-	Artefact: "Fig. 10",
-	About:    "age of both cluster groups as SW1's output falls to a tenth of SW2's: FIFO and Olaf with transmission control",
-	Needs:    "30 s",
-	Run:      runFig10,
+	Name:      "fig10",
+	Artefact:  "Fig. 10",
+	About:     "age of both cluster groups as SW1's output falls to a tenth of SW2's: FIFO and Olaf with transmission control",
+	Needs:     "30 s",
+	Simulates: true,
+	Run:       runFig10,
 }
 
 // alphas are the points of the figure: SW1's output over SW2's.
@@ -27,22 +26,23 @@ func runFig10(ctx context.Context, o Options) (Report, error) {
 	c := MultiHop(runs, seed)
 	f := newFigure("fig10", "Fig. 10", &o, &c)
 	variants := []variant{fifoPlain, olafN, olafSenders}
-	total := len(alphas) * len(variants) * len(c.Seeds)
-	var done atomic.Int64
-	rows := make([][]MultiHopRow, len(variants)) // by variant and α
-	var err error
-	for v := range variants {
+	var points []point
+	for _, v := range variants {
 		for _, alpha := range alphas {
-			var results []*netsim.Result
-			c.Alpha = alpha
-			if results, err = c.run(ctx, variants[v], func() { o.progress(int(done.Add(1)), total) }); err != nil {
-				f.Partial = true
-				break
-			}
-			rows[v] = append(rows[v], summarise(variants[v], results))
+			at := c
+			at.Alpha = alpha
+			points = append(points, point{fmt.Sprintf("%s, α = %v", v.name, alpha), v, at})
 		}
 	}
-	c.Alpha = 1
+	simulated, all, err := simulateVariants(ctx, "fig10", &o, c.Seeds, points)
+	if len(all) == 0 {
+		return nil, err
+	}
+	f.simulated, f.Partial = simulated, simulated.Partial
+	rows := make([][]MultiHopRow, len(variants)) // by variant and α
+	for v := range variants {
+		rows[v] = all[v*len(alphas) : (v+1)*len(alphas)]
+	}
 	drawFig10(f, variants, rows)
 	if err != nil {
 		return f, err

@@ -45,6 +45,7 @@ type Figure struct {
 	Statements []string           `json:"statements"`
 	PaperRows  []results.PaperRow `json:"paper,omitempty"`
 	err        error
+	simulated  *Simulated // nil of a figure of anything else
 }
 
 // newFigure starts the figure of an experiment.
@@ -66,8 +67,16 @@ func (f *Figure) Document() any { return f }
 // Paper compares with the published statements.
 func (f *Figure) Paper() []results.PaperRow { return f.PaperRows }
 
-// Err is nil when every run was complete.
-func (f *Figure) Err() error { return f.err }
+// Err is nil when every run was complete, and, of a simulation, valid.
+func (f *Figure) Err() error {
+	if f.simulated != nil {
+		return f.simulated.Err()
+	}
+	return f.err
+}
+
+// Simulated is what a figure of simulations is over; nil of any other.
+func (f *Figure) Simulated() *Simulated { return f.simulated }
 
 // Table lists every point of every curve.
 func (f *Figure) Table() (header []string, rows [][]string) {
@@ -100,6 +109,11 @@ func (f *Figure) WriteText(w io.Writer) error {
 	}
 	for i := range f.Panels {
 		if err := f.Panels[i].writeText(w); err != nil {
+			return err
+		}
+	}
+	if f.simulated != nil {
+		if _, err := fmt.Fprintf(w, "\n%s\n", f.simulated.validity()); err != nil {
 			return err
 		}
 	}

@@ -23,14 +23,15 @@ const (
 // ErrDiffers says that a kept run does not come out again as it was.
 var ErrDiffers = errors.New("the run does not repeat")
 
-// Keeper is a sink that keeps an experiment in a store: plan, delivered frames, every number. A twin repeats its frames
-// from the plan, so that those of the first seed are enough; of a card all are kept. Until Finish the folder is marked
-// incomplete, whatever happens to the process.
+// Keeper is a sink that keeps an experiment in a store: what ran, delivered frames, every number. A twin and a simulation
+// repeat their frames from the plan, so that those of the first seed are enough; of a card all are kept. Until it is
+// finished the folder is marked incomplete, whatever happens to the process.
 type Keeper struct {
 	store    *store.Store
 	started  time.Time
-	plan     *Plan
-	repeats  bool // the device gives the same frames again
+	numbers  bool // keep no frames of what repeats
+	outline  *Outline
+	repeats  bool // the same work gives the same frames again
 	writer   *store.Writer
 	recorder *archive.Recorder
 	events   []byte
@@ -39,17 +40,24 @@ type Keeper struct {
 // Keep prepares to keep the experiment that starts now.
 func Keep(s *store.Store, started time.Time) *Keeper { return &Keeper{store: s, started: started} }
 
+// NumbersOnly leaves out the frames of what can be repeated without them.
+func (k *Keeper) NumbersOnly() { k.numbers = true }
+
 // Event takes what happens as it happens.
 func (k *Keeper) Event(e Event) error {
 	switch e := e.(type) {
 	case Started:
-		k.repeats = e.Device.Kind == repeatableKind
-		return k.begin(e.Plan)
+		o, err := e.Work.Outline()
+		if err != nil {
+			return err
+		}
+		k.repeats = o.Repeats || e.Device.Kind == repeatableKind
+		return k.begin(o)
 	case Observed:
-		if !k.frames(e.Run.Index) {
+		if !k.Wants(e.Run) {
 			return nil
 		}
-		return k.recorder.Observe(k.plan.ordinal(e.Run), e.Observations)
+		return k.recorder.Observe(k.outline.ordinal(e.Run), e.Observations)
 	case RunDone:
 		return k.done(e)
 	}
@@ -59,22 +67,19 @@ func (k *Keeper) Event(e Event) error {
 // repeatableKind is the kind of device that gives the same frames for the same plan.
 const repeatableKind = "twin"
 
-// frames says whether the frames of a seed's runs are kept.
-func (k *Keeper) frames(index int) bool { return !k.repeats || index == 0 }
+// Wants says whether the frames of a run are kept.
+func (k *Keeper) Wants(id RunID) bool { return !k.repeats || id.Index == 0 && !k.numbers }
 
-// ordinal numbers runs seed by seed, so that the first seed's frames stand first.
-func (p *Plan) ordinal(id RunID) uint32 { return uint32(id.Index*len(p.Configs) + id.Config) }
-
-func (k *Keeper) begin(p *Plan) (err error) {
-	k.plan = p
-	if k.writer, err = k.store.Create(p.Spec.Experiment, k.started); err != nil {
+func (k *Keeper) begin(o *Outline) (err error) {
+	k.outline = o
+	if k.writer, err = k.store.Create(o.Experiment, k.started); err != nil {
 		return err
 	}
-	doc, err := json.MarshalIndent(p, "", "  ")
-	if err != nil {
+	var plan bytes.Buffer
+	if err := json.Indent(&plan, o.Config, "", "  "); err != nil {
 		return fmt.Errorf("keep the plan: %w", err)
 	}
-	if err := k.writer.Put(planFile, doc); err != nil {
+	if err := k.writer.Put(planFile, plan.Bytes()); err != nil {
 		return err
 	}
 	k.recorder, err = archive.NewRecorder(k.writer)
@@ -93,36 +98,68 @@ func (k *Keeper) done(e RunDone) error {
 		return err
 	}
 	k.events = append(append(k.events, line...), '\n')
-	if !k.frames(e.Run.Index) {
+	if !k.Wants(e.Run) {
 		return nil
 	}
-	return k.recorder.Done(k.plan.ordinal(e.Run))
+	return k.recorder.Done(k.outline.ordinal(e.Run))
 }
 
-// Finish makes the experiment part of the store and returns its id. The report must carry its provenance.
+// Finish makes a bench part of the store and returns its id. The report must carry its provenance.
 func (k *Keeper) Finish(r *BenchReport) (id string, err error) {
+	device := &r.Outcome.Device
+	return k.finish(r, r.Bench, r.Outcome.Runs, essence{
+		Seed: r.Outcome.Plan.Spec.Seed, P4Info: r.Outcome.P4InfoHash, Tables: r.Outcome.TablesHash, Trace: r.Outcome.Plan.Spec.Trace.digest(),
+		MapVersion: device.MapVersion, DeviceKind: device.Kind, Build: device.Build})
+}
+
+// SimulationReport is a report over the runs of a Simulation.
+type SimulationReport interface {
+	Report
+	Simulated() *Simulated
+}
+
+// FinishSimulation makes a simulation part of the store, with the document and the table that its report prints, and
+// returns its id.
+func (k *Keeper) FinishSimulation(r SimulationReport, by results.Provenance) (id string, err error) {
+	s := r.Simulated()
+	b := s.bench(k.outline)
+	b.Provenance, b.Paper = by, r.Paper()
+	return k.finish(r, b, s.Runs, essence{Seed: s.Simulation.Seeds[0], Simulated: true})
+}
+
+// finish writes what can only be written at the end: b beside the report's own document, unless it is that.
+func (k *Keeper) finish(r Report, b *results.Bench, runs [][]results.Run, fixed essence) (id string, err error) {
 	if err := k.recorder.Close(); err != nil {
 		return "", err
+	}
+	if r.Document() != any(b) {
+		if _, err := putDocument(k.writer, r); err != nil {
+			return "", err
+		}
 	}
 	if err := k.writer.Put(eventsFile, k.events); err != nil {
 		return "", err
 	}
 	var kept []archive.Kept
-	for config, runs := range r.Outcome.Runs {
-		for i := range runs {
-			kept = append(kept, archive.Kept{
-				Ordinal: k.plan.ordinal(RunID{config, runs[i].Index}), Measure: k.plan.measure(&k.plan.Configs[config]),
-				Run: runs[i], NoFrames: !k.frames(runs[i].Index)})
+	for config := range runs {
+		for i := range runs[config] {
+			run := RunID{config, runs[config][i].Index}
+			kept = append(kept, archive.Kept{Ordinal: k.outline.ordinal(run), Measure: k.outline.Configurations[config].Measure,
+				Run: runs[config][i], NoFrames: !k.Wants(run)})
 		}
 	}
-	if err := archive.Save(k.writer, r.Bench, kept); err != nil {
+	if err := archive.Save(k.writer, b, kept); err != nil {
 		return "", err
 	}
-	manifest, err := k.manifest(r)
-	if err != nil {
-		return "", err
+	fixed.Plan, fixed.Repeatable = k.outline.hash(), k.repeats
+	m := store.Manifest{Experiment: k.outline.Experiment, SpecSHA256: fixed.Plan, Provenance: b.Provenance, Valid: true, Partial: b.Partial}
+	if fault := r.Err(); fault != nil {
+		m.Valid, m.Reasons = false, []string{fault.Error()}
 	}
-	return k.writer.ID(), k.writer.Finish(manifest)
+	if m.Deterministic, err = json.Marshal(fixed); err != nil {
+		return "", fmt.Errorf("write the manifest: %w", err)
+	}
+	return k.writer.ID(), k.writer.Finish(m)
 }
 
 // Digests names what the outcome is a function of by what it contained: the plan, the device's P4Info and tables, and
@@ -142,34 +179,14 @@ func (o *Outcome) Digests() []results.Digest {
 type essence struct {
 	Seed       uint64 `json:"seed"`
 	Plan       string `json:"plan_sha256"`
-	P4Info     string `json:"p4info_sha256"`
-	Tables     string `json:"tables_sha256"`
+	P4Info     string `json:"p4info_sha256,omitempty"`
+	Tables     string `json:"tables_sha256,omitempty"`
 	Trace      string `json:"trace_sha256,omitempty"` // of the recording that was played, if one was
-	MapVersion string `json:"register_map"`
-	DeviceKind string `json:"device_kind"`
-	Build      string `json:"device_build"`
-	Repeatable bool   `json:"repeatable"` // the plan alone gives the same frames
-}
-
-func (k *Keeper) manifest(r *BenchReport) (store.Manifest, error) {
-	hash, err := k.plan.Hash()
-	if err != nil {
-		return store.Manifest{}, err
-	}
-	device := &r.Outcome.Device
-	fixed, err := json.Marshal(essence{k.plan.Spec.Seed, hash, r.Outcome.P4InfoHash, r.Outcome.TablesHash, k.plan.Spec.Trace.digest(),
-		device.MapVersion, device.Kind, device.Build, k.repeats})
-	if err != nil {
-		return store.Manifest{}, fmt.Errorf("write the manifest: %w", err)
-	}
-	m := store.Manifest{
-		Experiment: k.plan.Spec.Experiment, Deterministic: fixed, SpecSHA256: hash,
-		Provenance: r.Bench.Provenance, Valid: r.Err() == nil, Partial: r.Bench.Partial,
-	}
-	if err := r.Err(); err != nil {
-		m.Reasons = []string{err.Error()}
-	}
-	return m, nil
+	MapVersion string `json:"register_map,omitempty"`
+	DeviceKind string `json:"device_kind,omitempty"`
+	Build      string `json:"device_build,omitempty"`
+	Simulated  bool   `json:"simulated,omitempty"` // on no device
+	Repeatable bool   `json:"repeatable"`          // the plan alone gives the same frames
 }
 
 // Abort gives the experiment up; nothing of it stays in the store.
@@ -180,9 +197,9 @@ func (k *Keeper) Abort() error {
 	return k.writer.Abort()
 }
 
-// Repeat runs a kept experiment of the twin again from its plan alone and compares every run's numbers exactly. It says
-// how many runs there were; none where a card was measured, which does not repeat. A difference matches ErrDiffers and
-// names the run.
+// Repeat runs a kept experiment of the twin or of the simulator again from its plan alone and compares every run's numbers
+// exactly. It says how many runs there were; none where the plan is not all, as of a card. A difference matches
+// ErrDiffers and names the run.
 func Repeat(ctx context.Context, f *store.Folder, stream *Stream) (runs int, err error) {
 	var fixed essence
 	if err := json.Unmarshal(f.Manifest.Deterministic, &fixed); err != nil {
@@ -191,31 +208,65 @@ func Repeat(ctx context.Context, f *store.Folder, stream *Stream) (runs int, err
 	if !fixed.Repeatable {
 		return 0, nil
 	}
-	var plan Plan
-	if err := f.ReadJSON(planFile, &plan); err != nil {
-		return 0, err
-	}
 	kept, err := archive.Runs(f)
 	if err != nil {
 		return 0, err
 	}
-	made, err := Bench(ctx, plan.Spec, BenchOptions{Stream: stream})
+	again := &ordinals{runs: map[uint32]*results.Run{}}
+	stream.add(again)
+	if fixed.Simulated {
+		err = repeatSimulation(ctx, f, stream)
+	} else {
+		err = repeatBench(ctx, f, stream)
+	}
 	if err != nil {
 		return 0, err
 	}
-	again := map[uint32]*results.Run{}
-	for config, runs := range made.Outcome.Runs {
-		for i := range runs {
-			again[plan.ordinal(RunID{config, runs[i].Index})] = &runs[i]
-		}
-	}
 	for i := range kept {
-		if err := repeated(&kept[i].Run, again[kept[i].Ordinal]); err != nil {
+		if err := repeated(&kept[i].Run, again.runs[kept[i].Ordinal]); err != nil {
 			return i, fmt.Errorf("%s: %w", f.ID(), err)
 		}
 	}
 	return len(kept), nil
 }
+
+func repeatBench(ctx context.Context, f *store.Folder, stream *Stream) error {
+	var plan Plan
+	if err := f.ReadJSON(planFile, &plan); err != nil {
+		return err
+	}
+	_, err := Bench(ctx, plan.Spec, BenchOptions{Stream: stream})
+	return err
+}
+
+func repeatSimulation(ctx context.Context, f *store.Folder, stream *Stream) error {
+	var s Simulation
+	if err := f.ReadJSON(planFile, &s); err != nil {
+		return err
+	}
+	_, err := Simulate(ctx, &s, SimulateOptions{Stream: stream})
+	return err
+}
+
+// ordinals gathers runs by their number.
+type ordinals struct {
+	outline *Outline
+	runs    map[uint32]*results.Run
+}
+
+func (o *ordinals) Event(e Event) (err error) {
+	switch e := e.(type) {
+	case Started:
+		o.outline, err = e.Work.Outline()
+	case RunDone:
+		run := *e.Result
+		o.runs[o.outline.ordinal(e.Run)] = &run
+	}
+	return err
+}
+
+// Wants says that numbers are enough.
+func (o *ordinals) Wants(RunID) bool { return false }
 
 // repeated compares two runs by their documents, which hold every number in full.
 func repeated(kept, made *results.Run) error {

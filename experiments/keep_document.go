@@ -14,8 +14,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// DocumentKeeper keeps an experiment that does not run on a single-queue testbed: its document, its table, and what was
-// printed. Single runs and frames of it are not kept. Until Finish the folder is marked incomplete.
+// DocumentKeeper keeps an experiment that publishes no events: its document, its table, and what was printed. Single runs and frames of it are not kept. Until Finish the folder is marked incomplete.
 type DocumentKeeper struct {
 	writer     *store.Writer
 	experiment string
@@ -35,25 +34,9 @@ func (k *DocumentKeeper) Abort() error { return k.writer.Abort() }
 
 // Finish makes the experiment part of the store and returns its id; stopped says that it did not come to its end.
 func (k *DocumentKeeper) Finish(r Report, by results.Provenance, stopped bool) (id string, err error) {
-	document, err := json.MarshalIndent(r.Document(), "", "  ")
+	document, err := putDocument(k.writer, r)
 	if err != nil {
-		return "", fmt.Errorf("keep the document of %s: %w", k.experiment, err)
-	}
-	var printed, list bytes.Buffer
-	if err := r.WriteText(&printed); err != nil {
 		return "", err
-	}
-	header, rows := r.Table()
-	if err := csv.NewWriter(&list).WriteAll(append([][]string{header}, rows...)); err != nil {
-		return "", err
-	}
-	for _, file := range []struct {
-		name    string
-		content []byte
-	}{{archive.DocumentFile, append(document, '\n')}, {archive.PrintedFile, printed.Bytes()}, {archive.TableFile, list.Bytes()}} {
-		if err := k.writer.Put(file.name, file.content); err != nil {
-			return "", err
-		}
 	}
 	m, err := k.manifest(document)
 	if err != nil {
@@ -64,6 +47,30 @@ func (k *DocumentKeeper) Finish(r Report, by results.Provenance, stopped bool) (
 		m.Valid, m.Reasons = false, append(m.Reasons, err.Error())
 	}
 	return k.writer.ID(), k.writer.Finish(m)
+}
+
+// putDocument writes what a report is in every form that it prints, and returns the first.
+func putDocument(w *store.Writer, r Report) (document []byte, err error) {
+	if document, err = json.MarshalIndent(r.Document(), "", "  "); err != nil {
+		return nil, fmt.Errorf("keep the document of an experiment: %w", err)
+	}
+	var printed, list bytes.Buffer
+	if err := r.WriteText(&printed); err != nil {
+		return nil, err
+	}
+	header, rows := r.Table()
+	if err := csv.NewWriter(&list).WriteAll(append([][]string{header}, rows...)); err != nil {
+		return nil, err
+	}
+	for _, file := range []struct {
+		name    string
+		content []byte
+	}{{archive.DocumentFile, append(document, '\n')}, {archive.PrintedFile, printed.Bytes()}, {archive.TableFile, list.Bytes()}} {
+		if err := w.Put(file.name, file.content); err != nil {
+			return nil, err
+		}
+	}
+	return document, nil
 }
 
 // manifest takes what decides the result from the document, which states it under config.

@@ -2,10 +2,10 @@ package experiments
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
-	"sync/atomic"
 	"text/tabwriter"
 
 	"github.com/olafctl/olaf"
@@ -85,18 +85,6 @@ func (c *MultiHopConfig) topology(v variant) (*netsim.Topology, error) {
 	return t, nil
 }
 
-func (c *MultiHopConfig) run(ctx context.Context, v variant, done func()) ([]*netsim.Result, error) {
-	t, err := c.topology(v)
-	if err != nil {
-		return nil, err
-	}
-	runs, err := netsim.RunSeeds(ctx, t, c.Seeds, netsim.Options{}, done)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", v.name, err)
-	}
-	return runs, nil
-}
-
 // GroupRow is one group of clusters under both readings of its age, ms.
 type GroupRow struct {
 	Group          string            `json:"group"`
@@ -110,7 +98,8 @@ type MultiHopRow struct {
 	Name            string            `json:"name"`
 	Queue           string            `json:"queue"`
 	Counts          netsim.Count      `json:"tc_counts,omitempty"` // empty without transmission control
-	Runs            int               `json:"runs"`
+	Runs            int               `json:"runs"`                // valid ones, which the statistics are over
+	InvalidRuns     int               `json:"invalid_runs,omitempty"`
 	Sent            results.Statistic `json:"sent"`
 	WithheldPct     results.Statistic `json:"withheld_pct"`
 	Delivered       results.Statistic `json:"delivered_frames"`
@@ -133,9 +122,10 @@ func over(runs []*netsim.Result, of func(*netsim.Result) float64) results.Statis
 	return describe(values)
 }
 
-func summarise(v variant, runs []*netsim.Result) MultiHopRow {
+// summarise makes the row of a variant from its valid runs, of which there is at least one.
+func summarise(v variant, runs []*netsim.Result, invalid int) MultiHopRow {
 	row := MultiHopRow{
-		Name: v.name, Queue: v.queue, Counts: v.control, Runs: len(runs),
+		Name: v.name, Queue: v.queue, Counts: v.control, Runs: len(runs), InvalidRuns: invalid,
 		Sent:            over(runs, func(r *netsim.Result) float64 { return float64(r.Sent) }),
 		WithheldPct:     over(runs, func(r *netsim.Result) float64 { return 100 * float64(r.Withheld) / float64(max(r.Generated, 1)) }),
 		Delivered:       over(runs, func(r *netsim.Result) float64 { return float64(r.DeliveredFrames) }),
@@ -185,16 +175,28 @@ type MultiHopReport struct {
 	Rows       []MultiHopRow      `json:"rows"`
 	Statements []string           `json:"statements"`
 	PaperRows  []results.PaperRow `json:"paper"`
+	simulated  *Simulated
 }
 
 // Document is the JSON form.
 func (r *MultiHopReport) Document() any { return r }
 
+// report is r, or nothing where an interrupt came before every variant had finished a seed.
+func (r *MultiHopReport) report() Report {
+	if len(r.Rows) == 0 {
+		return nil
+	}
+	return r
+}
+
+// Simulated is what the report is over.
+func (r *MultiHopReport) Simulated() *Simulated { return r.simulated }
+
 // Paper compares with the published table.
 func (r *MultiHopReport) Paper() []results.PaperRow { return r.PaperRows }
 
-// Err is nil: a run that breaks an accounting identity ends the experiment.
-func (r *MultiHopReport) Err() error { return nil }
+// Err is nil when every run was valid and none is missing.
+func (r *MultiHopReport) Err() error { return r.simulated.Err() }
 
 func (r *MultiHopReport) say(format string, args ...any) {
 	r.Statements = append(r.Statements, fmt.Sprintf(format, args...))
@@ -258,7 +260,7 @@ func (r *MultiHopReport) WriteText(w io.Writer) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintln(w)
+	fmt.Fprintf(w, "\n%s\n\n", r.simulated.validity())
 	if err := writePaper(w, r.PaperRows); err != nil {
 		return err
 	}
@@ -270,19 +272,48 @@ func (r *MultiHopReport) WriteText(w io.Writer) error {
 	return nil
 }
 
-// runVariants fills the rows of a report, with progress over all runs. After an interrupt it holds the whole rows.
-func (r *MultiHopReport) runVariants(ctx context.Context, o *Options, variants ...variant) error {
-	var done atomic.Int64
-	total := len(variants) * len(r.Config.Seeds)
-	for _, v := range variants {
-		runs, err := r.Config.run(ctx, v, func() { o.progress(int(done.Add(1)), total) })
+// simulateVariants runs some variants, each under a configuration of its own, and makes their rows; of variants without
+// a valid run there are none. After an interrupt the rows are over the seeds that all have finished.
+func simulateVariants(ctx context.Context, experiment string, o *Options, seeds []uint64, points []point) (*Simulated, []MultiHopRow, error) {
+	s := &Simulation{Experiment: experiment, Seeds: seeds}
+	for _, p := range points {
+		t, err := p.config.topology(p.variant)
 		if err != nil {
-			r.Partial = true
-			return err
+			return nil, nil, err
 		}
-		r.Rows = append(r.Rows, summarise(v, runs))
+		s.Networks = append(s.Networks, Network{p.name, t})
 	}
-	return nil
+	out, err := Simulate(ctx, s, SimulateOptions{Stream: o.Stream})
+	if out == nil {
+		return nil, nil, err
+	}
+	var rows []MultiHopRow
+	for i, valid := range out.Results {
+		if len(valid) == 0 {
+			return out, nil, errors.Join(err, out.Err())
+		}
+		rows = append(rows, summarise(points[i].variant, valid, len(out.Runs[i])-len(valid)))
+	}
+	return out, rows, err
+}
+
+// point is one network of an experiment.
+type point struct {
+	name    string
+	variant variant
+	config  MultiHopConfig
+}
+
+// runVariants fills the rows of a report.
+func (r *MultiHopReport) runVariants(ctx context.Context, o *Options, variants ...variant) (err error) {
+	var points []point
+	for _, v := range variants {
+		points = append(points, point{v.name, v, r.Config})
+	}
+	if r.simulated, r.Rows, err = simulateVariants(ctx, r.Experiment, o, r.Config.Seeds, points); r.simulated != nil {
+		r.Partial = r.simulated.Partial
+	}
+	return err
 }
 
 // ours takes the cells that every row of the tables has.

@@ -87,12 +87,20 @@ func TestMultiHopDeterminism(t *testing.T) {
 		t.Error("one and two cores differ")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	report, err := table2.Run(ctx, Options{Runs: 2, Progress: func(done, _ int) {
-		if done == 2 {
+	l := &listener{counts: map[string]int{}, at: func(e Event) error {
+		if d, ok := e.(RunDone); ok && d.Run.Index == 2 {
 			cancel()
 		}
-	}})
-	if r := report.(*MultiHopReport); err == nil || !r.Partial || len(r.Rows) > 2 {
+		return nil
+	}}
+	report, err := table2.Run(ctx, Options{Runs: 30, Stream: NewStream(l)})
+	r := report.(*MultiHopReport)
+	if err == nil || !r.Partial || len(r.Rows) != 4 || r.Err() == nil {
 		t.Errorf("%v, partial %v, %d rows", err, r.Partial, len(r.Rows))
+	}
+	for _, row := range r.Rows {
+		if row.Runs != r.Rows[0].Runs || row.Runs >= 30 {
+			t.Errorf("%s is over %d seeds", row.Name, row.Runs)
+		}
 	}
 }

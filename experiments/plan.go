@@ -1,8 +1,6 @@
 package experiments
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -102,14 +100,27 @@ func (p *Plan) tables() p4ctl.Tables {
 // Runs is how many single runs the plan has.
 func (p *Plan) Runs() int { return len(p.Configs) * len(p.Seeds) }
 
+// Outline tells what runs, for those who follow the events.
+func (p *Plan) Outline() (*Outline, error) {
+	config, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("write the plan: %w", err)
+	}
+	o := &Outline{Experiment: p.Spec.Experiment, Config: config, Seeds: p.Seeds}
+	for i := range p.Configs {
+		c := &p.Configs[i]
+		o.Configurations = append(o.Configurations, Configuration{fmt.Sprintf("%s at %v", c.Queue, c.OutRate), p.measure(c)})
+	}
+	return o, nil
+}
+
 // Hash is the SHA-256 of the plan's canonical JSON: equal plans, equal hashes.
 func (p *Plan) Hash() (string, error) {
-	doc, err := json.Marshal(p)
+	o, err := p.Outline()
 	if err != nil {
-		return "", fmt.Errorf("hash the plan: %w", err)
+		return "", err
 	}
-	sum := sha256.Sum256(doc)
-	return hex.EncodeToString(sum[:]), nil
+	return o.hash(), nil
 }
 
 // splitmix64 spreads neighbouring run numbers over the whole seed space.

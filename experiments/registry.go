@@ -21,8 +21,10 @@ type Experiment struct {
 	About    string // one line
 	Needs    string // what it costs: wall time on two cores
 	OnDevice bool   // runs on a device; the others simulate, replay or train
-	Long     bool   // trains for many minutes: only run when named or asked for
-	Run      func(context.Context, Options) (Report, error)
+	// Simulates says that its runs are those of a Simulation, which can be kept one by one.
+	Simulates bool
+	Long      bool // trains for many minutes: only run when named or asked for
+	Run       func(context.Context, Options) (Report, error)
 }
 
 // Options are the choices that every experiment understands. Zero values stand for the experiment's own defaults.

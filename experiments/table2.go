@@ -9,16 +9,17 @@ import (
 
 // table2 reproduces loss, age and fairness over two levels of switches with equal workers (§8.3, Table 2).
 var table2 = Experiment{
-	Name:     "table2",
-	Artefact: "Table 2",
-	About:    "two levels of switches, ten clusters that all send every 100 ms: FIFO and Olaf",
-	Needs:    "10 s",
+	Name:      "table2",
+	Artefact:  "Table 2",
+	About:     "two levels of switches, ten clusters that all send every 100 ms: FIFO and Olaf",
+	Needs:     "10 s",
+	Simulates: true,
 	Run: func(ctx context.Context, o Options) (Report, error) {
 		runs, seed := defaultRuns(&o, 100, 10)
 		r := &MultiHopReport{Schema: MultiHopSchema, Experiment: "table2", Artefact: "Table 2", Config: MultiHop(runs, seed), Quick: o.Quick}
 		r.sayReadings()
 		if err := r.runVariants(ctx, &o, fifoPlain, olafPlain, olafN, olafSenders); err != nil {
-			return r, err
+			return r.report(), err
 		}
 		ours := r.ours("fifo", "olaf")
 		ours["table2.olaf.as_with_control"] = paper.Shape(r.Rows[1].near(&r.Rows[2]))

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Files of an experiment that was kept with its document alone.
+// Files of an experiment whose report has a document of its own.
 const (
 	DocumentFile = "document.json"
 	PrintedFile  = "printed.txt"
@@ -19,7 +19,7 @@ const (
 // ErrDocumentOnly says that an experiment was kept without single runs.
 var ErrDocumentOnly = errors.New("kept with its document only")
 
-// Document is an experiment that was kept without single runs and frames.
+// Document is a report of its own, in every form that it was printed in.
 type Document struct {
 	JSON    json.RawMessage
 	Printed []byte // as it was printed then
@@ -27,12 +27,17 @@ type Document struct {
 }
 
 // HasDocumentOnly says whether f is an experiment that was kept with its document alone.
-func HasDocumentOnly(f *store.Folder) bool {
-	_, err := os.Stat(f.Path(DocumentFile))
+func HasDocumentOnly(f *store.Folder) bool { return HasDocument(f) && !has(f, RunsFile) }
+
+// HasDocument says whether f holds a report of its own, beside single runs or alone. Without it the bench is the document.
+func HasDocument(f *store.Folder) bool { return has(f, DocumentFile) }
+
+func has(f *store.Folder, name string) bool {
+	_, err := os.Stat(f.Path(name))
 	return err == nil
 }
 
-// LoadDocument reads an experiment that was kept with its document alone.
+// LoadDocument reads a report of its own.
 func LoadDocument(f *store.Folder) (*Document, error) {
 	d := new(Document)
 	if err := f.ReadJSON(DocumentFile, &d.JSON); err != nil {
