@@ -16,6 +16,8 @@ import (
 var (
 	// ErrInterface says that an interface does not exist or cannot be captured from.
 	ErrInterface = errors.New("not an interface to capture from")
+	// ErrOptions says that an option is out of its range.
+	ErrOptions = errors.New("unusable option")
 	// ErrPermission says that the process may not capture.
 	ErrPermission = errors.New("capturing is not permitted")
 	// ErrUnsupported says that the system or the network card cannot do what was asked for.
@@ -63,6 +65,8 @@ func (s *Stamps) Set(text string) error {
 const (
 	// DefaultBufferBytes is the socket's buffer when nothing is asked for.
 	DefaultBufferBytes = 64 << 20
+	// DefaultSnapBytes keeps the longest OLAF frame, even behind a VLAN tag.
+	DefaultSnapBytes = int(olaf.MaxFrame) + vlanBytes
 	// minSnapBytes keeps the headers of an update and of an ACK.
 	minSnapBytes = olaf.HeaderBytes + olaf.AckStatusBytes
 	vlanBytes    = 4
@@ -75,7 +79,7 @@ type Options struct {
 	// BufferBytes is what the socket may hold before it drops packets; 0 is DefaultBufferBytes. The kernel charges
 	// more than a packet's bytes for each (docs/capture.md).
 	BufferBytes int
-	// SnapBytes is how much of each packet is kept, 72 to 262,144; 0 is the longest OLAF frame.
+	// SnapBytes is how much of each packet is kept, 72 to 262,144; 0 is DefaultSnapBytes.
 	SnapBytes int
 	Stamps    Stamps // zero is Auto
 	// Promiscuous takes frames to any MAC address, as the card's generator may send them.
@@ -90,7 +94,7 @@ func (o Options) resolve() (Options, error) {
 		o.BufferBytes = DefaultBufferBytes
 	}
 	if o.SnapBytes == 0 {
-		o.SnapBytes = int(olaf.MaxFrame) + vlanBytes
+		o.SnapBytes = DefaultSnapBytes
 	}
 	if o.Stamps == "" {
 		o.Stamps = Auto
@@ -99,11 +103,14 @@ func (o Options) resolve() (Options, error) {
 	case o.Interface == "":
 		return o, fmt.Errorf("%w: no name", ErrInterface)
 	case o.BufferBytes < 0 || o.BufferBytes > 1<<30:
-		return o, fmt.Errorf("a buffer of %d bytes; use 0 to 1 GiB", o.BufferBytes)
+		return o, fmt.Errorf("%w: a buffer of %d bytes; use 0 to 1 GiB", ErrOptions, o.BufferBytes)
 	case o.SnapBytes < minSnapBytes || o.SnapBytes > maxSnapBytes:
-		return o, fmt.Errorf("%d bytes of each packet; use %d to %d", o.SnapBytes, minSnapBytes, maxSnapBytes)
+		return o, fmt.Errorf("%w: %d bytes of each packet; use %d to %d", ErrOptions, o.SnapBytes, minSnapBytes, maxSnapBytes)
 	}
-	return o, o.Stamps.Set(string(o.Stamps))
+	if err := o.Stamps.Set(string(o.Stamps)); err != nil {
+		return o, fmt.Errorf("%w: %w", ErrOptions, err)
+	}
+	return o, nil
 }
 
 // Info says what a socket was given of what was asked for.

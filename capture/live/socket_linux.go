@@ -106,9 +106,8 @@ func (s *Socket) configure(o Options, index int) error {
 	if err := s.stamp(o.Stamps); err != nil {
 		return err
 	}
-	program := filter(o)
-	if err := unix.SetsockoptSockFprog(s.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}); err != nil {
-		return fmt.Errorf("attach the filter: %w", err)
+	if err := s.attach(filter(o)); err != nil {
+		return err
 	}
 	if err := unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1); err != nil {
 		return fmt.Errorf("ask for packet lengths: %w", err)
@@ -280,6 +279,20 @@ func (s *Socket) gone() error {
 		return fmt.Errorf("%w: %s was removed", ErrGone, s.info.Interface)
 	}
 	return fmt.Errorf("%w: %s went down", ErrGone, s.info.Interface)
+}
+
+// Stop ends the capture at once; what is in the buffer can still be read, until Next returns capture.ErrIdle.
+func (s *Socket) Stop() error {
+	nothing := unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: 0}
+	return s.attach([]unix.SockFilter{nothing})
+}
+
+func (s *Socket) attach(program []unix.SockFilter) error {
+	err := unix.SetsockoptSockFprog(s.fd, unix.SOL_SOCKET, unix.SO_ATTACH_FILTER, &unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]})
+	if err != nil {
+		return fmt.Errorf("attach a filter: %w", err)
+	}
+	return nil
 }
 
 // Wait returns nil when a packet waits, or something else that Next must tell, and the context's error when that is over.

@@ -33,6 +33,9 @@ func (*Socket) Next(*capture.Packet) error { return ErrUnsupported }
 // Wait matches ErrUnsupported.
 func (*Socket) Wait(context.Context) error { return ErrUnsupported }
 
+// Stop matches ErrUnsupported.
+func (*Socket) Stop() error { return ErrUnsupported }
+
 // Drops matches ErrUnsupported.
 func (*Socket) Drops() (Drops, error) { return Drops{}, ErrUnsupported }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/capture/replay"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/netsim"
@@ -99,6 +100,11 @@ var codeOfKind = []struct {
 	{capture.ErrTime, exitUsage},
 	{capture.ErrTimeBackwards, exitUsage},
 	{capture.ErrNoOLAF, exitUsage},
+	{live.ErrInterface, exitUsage},
+	{live.ErrOptions, exitUsage},
+	{live.ErrPermission, exitUsage},
+	{live.ErrUnsupported, exitUsage},
+	{live.ErrGone, exitDevice},
 	{replay.ErrTruncated, exitUsage},
 	{agent.ErrInsecure, exitUsage},
 	{pktgen.ErrLimit, exitDevice},

@@ -163,6 +163,7 @@ var commands = []struct {
 }{
 	{"run", newBenchCmd},
 	{"run", newTuiCmd},
+	{"run", newCaptureCmd},
 	{"run", newReplayCmd},
 	{"run", newExperimentCmd},
 	{"run", newTraceCmd},

@@ -1,0 +1,59 @@
+package capture
+
+// maxHeld bounds what an Order holds.
+const maxHeld = 1 << 16
+
+// Order passes packets on in the order of their stamps. An interface with several receive queues, or a host with several
+// processors, hands packets over a little out of order; an Order holds each until one comes that is WindowNS younger. The
+// zero value of everything else is empty.
+type Order struct {
+	WindowNS int64
+
+	held   []Packet // oldest first, from head on
+	head   int
+	newest int64
+	free   [][]byte
+	out    []byte // of the packet that was passed on last
+}
+
+// Push takes a copy of p.
+func (o *Order) Push(p *Packet) {
+	kept := *p
+	kept.Data = append(o.buffer(), p.Data...)
+	o.newest = max(o.newest, p.UnixNS)
+	if o.head > len(o.held)/2 && len(o.held) == cap(o.held) { // move down instead of growing
+		o.held, o.head = o.held[:copy(o.held, o.held[o.head:])], 0
+	}
+	o.held = append(o.held, kept)
+	for i := len(o.held) - 1; i > o.head && o.held[i-1].UnixNS > kept.UnixNS; i-- {
+		o.held[i-1], o.held[i] = o.held[i], o.held[i-1]
+	}
+}
+
+func (o *Order) buffer() []byte {
+	if n := len(o.free); n > 0 {
+		b := o.free[n-1]
+		o.free = o.free[:n-1]
+		return b[:0]
+	}
+	return nil
+}
+
+// Pop passes the oldest packet on if nothing older is to be expected, or any that is there when all is set. The packet is
+// valid until the next Pop.
+func (o *Order) Pop(p *Packet, all bool) bool {
+	if o.out != nil {
+		o.free = append(o.free, o.out)
+		o.out = nil
+	}
+	n := len(o.held) - o.head
+	if n == 0 || !all && n < maxHeld && o.newest-o.held[o.head].UnixNS < o.WindowNS {
+		return false
+	}
+	*p = o.held[o.head]
+	o.out = p.Data
+	if o.head++; o.head == len(o.held) {
+		o.held, o.head = o.held[:0], 0
+	}
+	return true
+}

@@ -1,0 +1,329 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/live"
+)
+
+// captureFlags are the flags of capture.
+type captureFlags struct {
+	from        string
+	to          string
+	force       bool
+	duration    olaf.Duration
+	count       int
+	all         bool
+	promiscuous bool
+	stamps      live.Stamps
+	buffer      olaf.Size
+	snap        olaf.Size
+	quiet       bool
+	format      format
+}
+
+func newCaptureCmd(env *environment) *cobra.Command {
+	f := &captureFlags{stamps: live.Auto, buffer: live.DefaultBufferBytes, snap: olaf.Size(live.DefaultSnapBytes)}
+	cmd := &cobra.Command{
+		Use:   "capture",
+		Short: "Capture OLAF frames from a network interface, with every loss counted",
+		Long: `Capture what arrives at a network interface, as the parameter server's, until Ctrl-C, --duration or --count, and account for
+it: updates, ACKs, broken and foreign frames, gaps in sequence numbers, and what the socket and the network card dropped. A
+capture that lost packets gives exit code 1, because no age or loss that is computed from it would be true.
+
+Only frames to OLAF's UDP port enter the buffer, unless --all is given. Times are the network card's where it stamps every
+packet, else the kernel's. It needs Linux and the capability CAP_NET_RAW: use sudo. docs/capture.md tells how to prepare a
+server. Ctrl-C is the normal end of a capture without --duration and --count; with one of them the result is marked partial.`,
+		Example: `  sudo olafctl capture -i eth0 -w run.pcapng
+  sudo olafctl capture -i eth0 --duration 10s --stamps hardware -o json
+  sudo olafctl capture -i eth0 --all --count 100 -w everything.pcapng
+  olafctl replay run.pcapng --queue olaf --out-rate 20G`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.from, "interface", "i", "", "interface to capture from")
+	flags.StringVarP(&f.to, "write", "w", "", "write the packets to this file: .pcap or .pcapng")
+	flags.BoolVar(&f.force, "force", false, "replace an output file that exists")
+	flags.Var(&f.duration, "duration", "end after this time")
+	flags.IntVar(&f.count, "count", 0, "end after so many packets")
+	flags.BoolVar(&f.all, "all", false, "capture everything, not only OLAF's UDP port")
+	flags.BoolVar(&f.promiscuous, "promiscuous", true, "take frames to any MAC address")
+	flags.Var(&f.stamps, "stamps", "clock that times packets: "+strings.Join(live.Choices(), "|"))
+	flags.Var(&f.buffer, "buffer", "what the socket may hold before it drops")
+	flags.Lookup("buffer").DefValue = "64MiB"
+	flags.Var(&f.snap, "snap", "how much of each packet is kept")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress and no remarks on stderr")
+	addFormatFlag(cmd, &f.format)
+	complete(cmd, "interface", interfaceNames)
+	complete(cmd, "stamps", live.Choices)
+	return cmd
+}
+
+// interfaceNames are those that a frame can arrive at.
+func interfaceNames() []string {
+	all, _ := net.Interfaces() // only for the shell's completion
+	var names []string
+	for _, i := range all {
+		if i.Flags&net.FlagUp != 0 {
+			names = append(names, i.Name)
+		}
+	}
+	return names
+}
+
+func (f *captureFlags) check() error {
+	switch {
+	case f.from == "":
+		return usageError("name an interface with -i: %s", strings.Join(interfaceNames(), ", "))
+	case f.count < 0:
+		return usageError("--count %d is negative; 0 is for no end", f.count)
+	case f.duration < 0:
+		return usageError("--duration %v is negative", f.duration)
+	}
+	return errors.Join(endsIn("-w", f.to, ".pcap", ".pcapng"), refuseExisting(f.to, f.force))
+}
+
+func (f *captureFlags) run(ctx context.Context, env *environment) (err error) {
+	if err := f.check(); err != nil {
+		return err
+	}
+	socket, err := live.Open(live.Options{
+		Interface: f.from, BufferBytes: int(f.buffer), SnapBytes: int(f.snap), Stamps: f.stamps, Promiscuous: f.promiscuous, All: f.all,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, socket.Close()) }()
+	s := &session{env: env, socket: socket, flags: f, order: capture.Order{WindowNS: reorderNS}}
+	if f.to != "" {
+		if s.file, err = capture.CreateFrom(f.to, f.force, s.origin()); err != nil {
+			return err
+		}
+		defer s.file.Abandon() // does nothing after the commit
+	}
+	if !f.quiet {
+		s.announce()
+	}
+	return s.finish(s.capture(ctx))
+}
+
+// reorderNS is how much later than a younger packet one may come and still find its place: more than a network card or a
+// processor sits on packets.
+const reorderNS = int64(10 * time.Millisecond)
+
+// session is one live capture.
+type session struct {
+	env     *environment
+	socket  *live.Socket
+	flags   *captureFlags
+	file    *capture.File // nil without -w
+	order   capture.Order
+	account capture.Account
+	drops   live.Drops
+	packets int   // taken from the socket
+	firstNS int64 // stamps of the oldest and newest packet
+	lastNS  int64
+	started time.Time
+	read    time.Time // of the socket
+	drawn   time.Time // the progress line
+	line    bool      // it stands on the terminal
+	blind   error     // why the drop counters could not be read
+}
+
+// origin describes the interface in the file.
+func (s *session) origin() capture.Interface {
+	info := s.socket.Info()
+	from := capture.Interface{Name: info.Interface, SnapBytes: info.SnapBytes, Comment: "stamped by the " + stampedBy(info.Stamps)}
+	if !s.flags.all {
+		from.Filter = fmt.Sprintf("ip and udp dst port %d", olaf.UDPPort)
+	}
+	return from
+}
+
+func stampedBy(clock live.Stamps) string {
+	if clock == live.Hardware {
+		return "network card's clock"
+	}
+	return "kernel's clock"
+}
+
+func (s *session) announce() {
+	info := s.socket.Info()
+	for _, note := range info.Notes {
+		fmt.Fprintf(s.env.stderr, "note: %s\n", note)
+	}
+	end := "Ctrl-C ends it"
+	if s.flags.duration > 0 {
+		end = fmt.Sprintf("for %v; %s earlier", s.flags.duration, end)
+	}
+	fmt.Fprintf(s.env.stderr, "capturing from %s, %s, buffer %v; %s\n", info.Interface, stampedBy(info.Stamps), olaf.Size(info.BufferBytes), end)
+}
+
+// capture reads until the end that was asked for. The error is the context's when that came first, and that of the capture
+// when it broke.
+func (s *session) capture(ctx context.Context) error {
+	s.started = s.env.now()
+	s.drawn = s.started
+	until := ctx
+	if s.flags.duration > 0 {
+		var cancel context.CancelFunc
+		until, cancel = context.WithTimeout(ctx, time.Duration(s.flags.duration/olaf.Nanosecond))
+		defer cancel()
+	}
+	for until.Err() == nil && !s.enough() {
+		if err := s.wait(until); err != nil {
+			return err
+		}
+		if err := s.drain(until); err != nil {
+			return err
+		}
+		if err := s.look(); err != nil {
+			return err
+		}
+	}
+	if err := s.socket.Stop(); err != nil {
+		return err
+	}
+	return errors.Join(s.drain(context.WithoutCancel(ctx)), ctx.Err())
+}
+
+func (s *session) enough() bool { return s.flags.count > 0 && s.packets >= s.flags.count }
+
+// wait returns when packets wait, or when it is time for another look at the counters.
+func (s *session) wait(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.interval())
+	defer cancel()
+	if err := s.socket.Wait(ctx); err != nil && ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+func (s *session) interval() time.Duration {
+	if s.env.interactive {
+		return barInterval
+	}
+	return logInterval
+}
+
+// drain empties the socket's buffer.
+func (s *session) drain(ctx context.Context) error {
+	var p capture.Packet
+	for !s.enough() {
+		err := s.socket.Next(&p)
+		if errors.Is(err, capture.ErrIdle) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		s.packets++
+		s.order.Push(&p)
+		if err := s.passOn(false); err != nil {
+			return err
+		}
+		if s.packets%1024 == 0 { // under load the buffer is never empty
+			s.read = s.env.now()
+			if err := s.look(); err != nil || ctx.Err() != nil {
+				return err
+			}
+		}
+	}
+	s.read = s.env.now()
+	return nil
+}
+
+// passOn accounts for the packets whose place is known, and writes them.
+func (s *session) passOn(all bool) error {
+	var p capture.Packet
+	for s.order.Pop(&p, all) {
+		if s.lastNS == 0 {
+			s.firstNS = p.UnixNS
+		}
+		s.lastNS = p.UnixNS
+		_, _ = s.account.Packet(&p) // its fault is in the account
+		if s.file == nil {
+			continue
+		}
+		if err := s.file.WritePacket(&p); err != nil {
+			return fmt.Errorf("write %s: %w", s.flags.to, err)
+		}
+	}
+	return nil
+}
+
+// look reads the drop counters and shows how far the capture is, when it is time to.
+func (s *session) look() error {
+	now := s.env.now()
+	if s.flags.quiet || now.Sub(s.drawn) < s.interval() {
+		return nil
+	}
+	if err := s.passOn(now.Sub(s.read) > time.Duration(reorderNS)); err != nil {
+		return err
+	}
+	s.drawn = now
+	s.count()
+	l := s.account.Losses()
+	line := fmt.Sprintf("%v  %s, %s, dropped %d (socket %d, interface %d)", now.Sub(s.started).Round(time.Second),
+		plural(s.packets, "packet"), plural(int(l.Updates), "update"), s.drops.Total(), s.drops.Socket, s.drops.Interface())
+	if s.env.interactive {
+		fmt.Fprint(s.env.stderr, "\r\x1b[K"+line)
+		s.line = true
+	} else {
+		fmt.Fprintln(s.env.stderr, line)
+	}
+	return nil
+}
+
+// count reads the drop counters. Where that fails the interface is gone, which Next tells after the last packet.
+func (s *session) count() { s.drops, s.blind = s.socket.Drops() }
+
+// finish keeps and prints what was captured, whatever ended the capture.
+func (s *session) finish(ended error) error {
+	if s.line {
+		fmt.Fprint(s.env.stderr, "\r\x1b[K")
+	}
+	s.count()
+	if err := s.passOn(true); err != nil { // the disk is full, for one
+		return errors.Join(ended, err)
+	}
+	limited := s.flags.duration > 0 || s.flags.count > 0
+	if errors.Is(ended, context.Canceled) && !limited {
+		ended = nil // that is how such a capture ends
+	}
+	if s.file != nil {
+		s.file.SetDropped(s.drops.Total())
+		if err := s.file.Commit(); err != nil {
+			return errors.Join(ended, err)
+		}
+	}
+	r := s.report(ended)
+	if err := r.print(s.env, s.flags.format); err != nil {
+		return errors.Join(ended, err)
+	}
+	if s.file != nil && !s.flags.quiet {
+		fmt.Fprintf(s.env.stderr, "capture: %s (%s)\n", s.flags.to, plural(s.packets, "packet"))
+	}
+	switch {
+	case errors.Is(ended, context.Canceled):
+		return &exitError{exitInterrupted, errors.New("interrupted; what is shown is partial")}
+	case ended != nil:
+		return ended
+	case !r.Valid:
+		return &exitError{exitFailed, errors.New(r.Reason)}
+	}
+	if r.Capture.Updates+r.Capture.Acks == 0 && !s.flags.quiet {
+		fmt.Fprintf(s.env.stderr, "note: not one OLAF frame came; docs/capture.md tells what to look at\n")
+	}
+	return nil
+}

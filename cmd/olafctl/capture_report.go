@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/live"
+)
+
+// captureReport says what a live capture took and what it lost.
+type captureReport struct {
+	schema
+	Interface   string         `json:"interface"`
+	File        string         `json:"file"` // empty without -w
+	All         bool           `json:"all"`
+	Clock       live.Stamps    `json:"clock"`
+	BufferBytes int            `json:"buffer_bytes"`
+	SnapBytes   int            `json:"snap_bytes"`
+	ElapsedNS   int64          `json:"elapsed_ns"`
+	FirstUnixNS int64          `json:"first_unix_ns"` // 0 without packets
+	LastUnixNS  int64          `json:"last_unix_ns"`
+	Capture     capture.Losses `json:"capture"`
+	Faults      []captureFault `json:"faults"`
+	Drops       live.Drops     `json:"drops"`
+	Dropped     int64          `json:"dropped"`
+	Stamped     live.Stamped   `json:"stamped"`
+	Notes       []string       `json:"notes"`
+	Valid       bool           `json:"valid"`
+	Reason      string         `json:"reason"`
+	Partial     bool           `json:"partial,omitempty"`
+}
+
+// captureFault is a reason for which frames were bypassed or malformed.
+type captureFault struct {
+	Fault  string `json:"fault"`
+	Frames int64  `json:"frames"`
+}
+
+// report sums the capture up; ended is what cut it short.
+func (s *session) report(ended error) *captureReport {
+	info := s.socket.Info()
+	r := &captureReport{
+		schema: schema{"olafctl.capture/v1"}, Interface: info.Interface, File: s.flags.to, All: s.flags.all, Clock: info.Stamps,
+		BufferBytes: info.BufferBytes, SnapBytes: info.SnapBytes, ElapsedNS: s.env.now().Sub(s.started).Nanoseconds(),
+		FirstUnixNS: s.firstNS, LastUnixNS: s.lastNS, Capture: s.account.Losses(), Faults: []captureFault{},
+		Drops: s.drops, Dropped: s.drops.Total(), Stamped: s.socket.Stamped(), Notes: append([]string{}, info.Notes...),
+		Partial: ended != nil,
+	}
+	r.Capture.CaptureDropped = r.Dropped
+	for _, f := range s.account.Faults() {
+		r.Faults = append(r.Faults, captureFault{f.Fault.Error(), f.Count})
+	}
+	r.Reason = s.invalid(ended)
+	r.Valid = r.Reason == ""
+	return r
+}
+
+// invalid says in one line why nothing may be computed from the capture; empty if it may.
+func (s *session) invalid(ended error) string {
+	stamped := s.socket.Stamped()
+	switch {
+	case ended != nil && !errors.Is(ended, context.Canceled):
+		return ended.Error()
+	case s.drops.Total() > 0:
+		return fmt.Sprintf("the capture lost %s: the socket %d, the interface %d; docs/capture.md tells what to do",
+			plural(int(s.drops.Total()), "packet"), s.drops.Socket, s.drops.Interface())
+	case s.blind != nil:
+		return "nobody knows what was lost: " + s.blind.Error()
+	case stamped.Err() != nil:
+		return stamped.Err().Error()
+	}
+	return ""
+}
+
+// print prints the report in the format asked for.
+func (r *captureReport) print(env *environment, out format) error {
+	if out == formatJSON {
+		return writeJSON(env.stdout, r)
+	}
+	if out == formatTable {
+		fmt.Fprintf(env.stdout, "%s for %v, %s, buffer %v\n\n", r.Interface,
+			time.Duration(r.ElapsedNS).Round(time.Millisecond), stampedBy(r.Clock), olaf.Size(r.BufferBytes))
+	}
+	list := grid{header: []string{"COUNTER", "VALUE", "MEANING"}}
+	add := func(name string, value int64, meaning string) { list.add(name, fmt.Sprint(value), meaning) }
+	c, d := &r.Capture, &r.Drops
+	add("packets", c.Packets, "captured")
+	add("updates", c.Updates, "alone or merged")
+	add("acks", c.Acks, "answers to updates")
+	add("bypassed", c.Bypassed, "not OLAF")
+	add("malformed", c.Malformed, "broken OLAF frames")
+	add("truncated", c.Truncated, "kept only in part; also in one of the classes above")
+	add("missing", c.Missing, "sequence numbers that never came; no loss behind a queue that merges")
+	add("misordered", c.Misordered, "came after a newer one of the same worker")
+	add("duplicates", c.Duplicates, "came twice")
+	add("stamped_hardware", r.Stamped.Hardware, "by the network card")
+	add("stamped_kernel", r.Stamped.Kernel, "by the kernel")
+	add("stamped_late", r.Stamped.Late, "when they were read, for want of a stamp")
+	add("stamped_backwards", r.Stamped.Backwards, "before their predecessor; put into order")
+	add("dropped", r.Dropped, "lost, all of the following")
+	add("socket", d.Socket, "the socket's buffer was full")
+	add("rx_dropped", d.RXDropped, "the host had no room")
+	add("rx_missed_errors", d.RXMissed, "the card's ring was full")
+	add("rx_fifo_errors", d.RXFIFO, "the card's memory was full")
+	add("rx_over_errors", d.RXOver, "the same, with some drivers")
+	add("rx_crc_errors", d.RXCRC, "damaged on the wire")
+	add("rx_frame_errors", d.RXFrame, "damaged on the wire")
+	add("rx_length_errors", d.RXLength, "too long or too short")
+	if err := list.write(env.stdout, out); err != nil {
+		return err
+	}
+	if out == formatTable {
+		for _, f := range r.Faults {
+			fmt.Fprintf(env.stdout, "%d × %s\n", f.Frames, f.Fault)
+		}
+	}
+	return nil
+}
