@@ -82,6 +82,7 @@ func NewBenchReport(o *Outcome) (*BenchReport, error) {
 		d := &o.Departures
 		b.Statements = append(b.Statements, fmt.Sprintf("traffic of %s (%.12s…): frames leave within %v of its instants, %v on average; a run past %v is invalid", t.Name, t.Digest, d.Max, d.Mean, t.MaxDeparture))
 	}
+	b.Statements = append(b.Statements, o.captured.statements()...)
 	for i := range b.Rows { // a configuration without a finished run has a row as well
 		b.Rows[i].Queue, b.Rows[i].OutRateBPS = o.Plan.Configs[i].Queue, int64(o.Plan.Configs[i].OutRate)
 	}

@@ -48,10 +48,10 @@ func TestCardBehindAnAgent(t *testing.T) {
 	must(t, err)
 	stopped := false
 	s, err := Serve(context.Background(), "pci:"+pcietest.BDF, ServeOptions{
-		Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: DeviceOptions{Access: Access{Bus: &bus, Clock: card}},
-		CardTables: func(c *CardTables) (agent.Backend, func() error, error) {
-			return &keyWriter{c}, func() error { stopped = true; return nil }, nil
-		}})
+		Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: DeviceOptions{Access: Access{Bus: &bus, Clock: card, Card: CardAccess{
+			Tables: func(c *CardTables) (agent.Backend, func() error, error) {
+				return &keyWriter{c}, func() error { stopped = true; return nil }, nil
+			}}}}})
 	must(t, err)
 	session, err := p4ctl.Dial(context.Background(), s.Target, p4ctl.Options{})
 	must(t, err)

@@ -3,7 +3,6 @@ package experiments
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -20,6 +19,7 @@ type Access struct {
 	TLS   *tls.Config // towards an agent; nil for a unix socket, loopback, or a network that somebody else secures
 	Bus   *pcie.Bus   // where cards are found; nil is this host
 	Clock pcie.Clock  // of cards; nil is this host's
+	Card  CardAccess
 }
 
 // DeviceOptions say how a device is opened for its registers alone.
@@ -39,7 +39,7 @@ var deviceOpeners = map[string]func(context.Context, string, DeviceOptions) (fpg
 }
 
 // DeviceAddresses is the form that OpenDevice takes, for help texts.
-const DeviceAddresses = Addresses + ", pci:0000:3b:00.0, playback:FILE"
+const DeviceAddresses = Addresses + ", playback:FILE"
 
 // OpenDevice opens a device for its registers alone, without tables and capture.
 func OpenDevice(ctx context.Context, address string, o DeviceOptions) (fpga.Device, error) {
@@ -102,13 +102,4 @@ func openPlayback(_ context.Context, path string, _ DeviceOptions) (fpga.Device,
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return p, nil
-}
-
-// errNoBench says what a card lacks for an experiment. Nothing is pretended.
-var errNoBench = errors.New("an experiment needs the card's tables and a capture at the parameter server, and this build drives neither on a card: " +
-	"look at it with 'olafctl device', 'olafctl reg', and try the experiment on the twin")
-
-// openCardTestbed refuses: registers alone make no testbed.
-func openCardTestbed(context.Context, string, OpenOptions) (*Testbed, error) {
-	return nil, fmt.Errorf("%w: %w", ErrBackend, errNoBench)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results"
@@ -26,6 +27,8 @@ type Outcome struct {
 	Partial    bool            // some seeds are missing
 	// Departures is how far frames left from the instants of Spec.Trace, over all seeds.
 	Departures trace.DepartureError
+	// captured is how well the runs were captured, where something beside the device captures.
+	captured captured
 }
 
 // Run carries plan out on bed and publishes what happens to stream. It writes and verifies the tables, then runs every
@@ -47,7 +50,7 @@ func Run(ctx context.Context, plan *Plan, bed *Testbed, stream *Stream) (*Outcom
 	}
 	err = cause(ctx, r.all(ctx, bed.Lanes))
 	out.collect(r.done)
-	out.Departures = r.departures
+	out.Departures, out.captured = r.departures, r.captured
 	return out, errors.Join(err, stream.publish(Finished{err, out.Partial}))
 }
 
@@ -83,6 +86,7 @@ type runner struct {
 	done [][]results.Run // by seed; nil until all its configurations are done
 
 	departures trace.DepartureError
+	captured   captured
 }
 
 // all works the seeds off, one lane a card, until done or until one of them fails.
@@ -129,6 +133,11 @@ func (r *runner) work(ctx context.Context, lane Lane) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.traffic.close()) }()
 	b.generator = pktgen.NewGenerator(lane.Device)
+	capabilities, err := lane.Device.Read32(regmap.CommonCapabilities)
+	if err != nil {
+		return err
+	}
+	b.provenance = capabilities&regmap.CommonCapabilitiesProvenance != 0
 	for {
 		seed, ok := r.take()
 		if !ok {
@@ -152,6 +161,7 @@ type bench struct {
 	generator    *pktgen.Generator
 	traffic      traffic
 	collector    *results.Collector
+	provenance   bool // the card can log who is inside an update
 	observations []olaf.Observation
 }
 
@@ -181,7 +191,9 @@ func (b *bench) seed(ctx context.Context, index int) ([]results.Run, error) {
 // measure is one run: configure, clear, fire, watch, drain, count.
 func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err error) {
 	config, dev := &b.plan.Configs[id.Config], b.lane.Device
-	if err := fpga.ConfigureQueue(ctx, dev, b.plan.queue(config)); err != nil {
+	queue := b.plan.queue(config)
+	queue.Provenance = b.provenance
+	if err := fpga.ConfigureQueue(ctx, dev, queue); err != nil {
 		return run, err
 	}
 	b.observations = b.lane.Tap.Drain(b.observations[:0]) // what an earlier run left behind
@@ -194,7 +206,7 @@ func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err err
 			err = errors.Join(err, b.generator.Abort())
 		}
 	}()
-	dropsBefore, err := adapterDrops(dev)
+	portsBefore, err := portCounts(dev)
 	if err != nil {
 		return run, err
 	}
@@ -211,13 +223,24 @@ func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err err
 	if err != nil {
 		return run, err
 	}
-	drops, err := adapterDrops(dev)
+	if err := b.settle(ctx, id, int64(counters.Queue.DeliveredFrames)); err != nil {
+		return run, err
+	}
+	ports, err := portCounts(dev)
+	if err != nil {
+		return run, err
+	}
+	ports = countedSince(portsBefore, ports)
+	seen, err := b.captured()
 	if err != nil {
 		return run, err
 	}
 	totals := account(&counters, b.collector)
-	totals.LostBeforeEngine += int64(drops - dropsBefore)
+	for i := range ports {
+		totals.LostBeforeEngine += int64(ports[i].Dropped)
+	}
 	run = b.collector.Finish(totals)
+	run.Invalid = append(doubts(&run, ports, seen), run.Invalid...) // they say more than the collector can
 	run.Queue, run.OutRateBPS = config.Queue, int64(config.OutRate)
 	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
 	run.Invalid = append(run.Invalid, b.traffic.faults(olaf.Duration(counters.Generator.LateCyclesMax)*olaf.Cycle)...)
@@ -227,12 +250,34 @@ func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err err
 	return run, nil
 }
 
-// adapterDrops is what the device's network adapters lost before any block of ours saw it; 0 where there are none.
-func adapterDrops(dev fpga.Device) (uint64, error) {
-	if d, ok := dev.(fpga.AdapterDropper); ok {
-		return d.AdapterDrops()
+// What the queue delivered last may be on the wire or in the kernel for a while.
+const (
+	settleStep = olaf.Millisecond
+	settleTime = 200 * olaf.Millisecond
+)
+
+// settle waits until as many frames were observed as the card says it delivered, or until nothing more can be expected.
+func (b *bench) settle(ctx context.Context, id RunID, delivered int64) error {
+	for waited := olaf.Duration(0); waited < settleTime && b.collector.Observed() < delivered; waited += settleStep {
+		if err := b.lane.Device.Sleep(ctx, settleStep); err != nil {
+			return err
+		}
+		if err := b.observe(id); err != nil {
+			return err
+		}
 	}
-	return 0, nil
+	return nil
+}
+
+// captured asks a tap that captures how it went, and books it for the experiment.
+func (b *bench) captured() (*fpga.Capture, error) {
+	seen, err := captureOf(b.lane.Tap)
+	if seen != nil {
+		b.mu.Lock()
+		b.runner.captured.add(seen)
+		b.mu.Unlock()
+	}
+	return seen, err
 }
 
 // watchStep is how much device time passes between two looks at the generator.

@@ -253,9 +253,9 @@ type leaky struct {
 	drops uint64
 }
 
-func (l *leaky) AdapterDrops() (uint64, error) {
+func (l *leaky) PortCounts() ([]fpga.Port, error) {
 	l.drops += 3
-	return l.drops, nil
+	return []fpga.Port{{}, {Dropped: l.drops}}, nil
 }
 
 // TestAdapterDropsAreAccountedFor holds that frames which a card's adapters lost are in the accounts. Here they are lost

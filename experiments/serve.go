@@ -26,9 +26,6 @@ type ServeOptions struct {
 	TLS     *tls.Config // what clients must speak; nil for plain connections
 	Journal string      // file that keeps the tables over a restart of the agent; empty for none
 	Device  DeviceOptions
-	// CardTables starts the driver of a card's tables; nil serves a card without P4Runtime. What it returns besides the
-	// backend is called at the end.
-	CardTables func(*CardTables) (agent.Backend, func() error, error)
 }
 
 // Service is a device that other processes use: its registers, time and tap, and, where this program drives them, its
@@ -38,8 +35,8 @@ type Service struct {
 	Target string
 	// Identity is the device's.
 	Identity fpga.Identity
-	// Tables says whether P4Runtime is served too.
-	Tables bool
+	// Tables says whether P4Runtime is served too, and Captures whether what reaches the parameter server is handed out.
+	Tables, Captures bool
 
 	agent   *agent.Agent // nil without tables
 	profile p4.Profile
@@ -79,6 +76,7 @@ func (s *Service) open(ctx context.Context, address string, o ServeOptions) erro
 	if err != nil {
 		return err
 	}
+	s.close = append(s.close, d.Close)
 	s.lend(d, d)
 	return s.control(backend, p4.Twin(), o.Journal)
 }
@@ -89,12 +87,31 @@ func (s *Service) openDevice(ctx context.Context, address string, o ServeOptions
 	if err != nil {
 		return err
 	}
-	server := s.lend(d, nil)
 	card, ok := d.(*pcie.Device)
-	if !ok || o.CardTables == nil {
+	if !ok {
+		s.close = append(s.close, d.Close)
+		s.lend(d, nil)
 		return nil
 	}
-	backend, stop, err := o.CardTables(&CardTables{server, card})
+	return s.openCard(card, o)
+}
+
+// openCard lends a card, with a tap where something captures behind it, and with its tables where there is a driver.
+func (s *Service) openCard(card *pcie.Device, o ServeOptions) error {
+	s.close = append(s.close, card.Close)
+	var tap remote.Tap
+	if o.Device.Card.Capture != nil {
+		t, err := s.captureBehind(card, o.Device.Access)
+		if err != nil {
+			return err
+		}
+		tap = t
+	}
+	server := s.lend(card, tap)
+	if o.Device.Card.Tables == nil {
+		return nil
+	}
+	backend, stop, err := o.Device.Card.Tables(&CardTables{server, card})
 	if err != nil {
 		return fmt.Errorf("the tables' driver: %w", err)
 	}
@@ -113,9 +130,9 @@ func (s *Service) control(backend agent.Backend, profile p4.Profile, journal str
 	return nil
 }
 
+// lend registers a device and its tap, if it has one, on the gRPC server.
 func (s *Service) lend(d fpga.Device, tap remote.Tap) *remote.Server {
-	s.Identity = d.Identity()
-	s.close = append(s.close, d.Close)
+	s.Identity, s.Captures = d.Identity(), tap != nil
 	server := remote.NewServer(d, tap)
 	server.Register(s.server)
 	return server
@@ -179,19 +196,25 @@ func openAgent(ctx context.Context, rest string, o OpenOptions) (*Testbed, error
 	case o.Wire || o.Observe != nil:
 		return nil, fmt.Errorf("%w: frames and the inside of the queue do not travel over grpc; use the twin itself", ErrBackend)
 	}
-	target := agentTarget(rest)
-	d, err := remote.Dial(ctx, target, remote.Options{TLS: o.TLS})
-	if err != nil {
-		return nil, err
-	}
-	bed := &Testbed{Lanes: []Lane{{d, d}}, close: []func() error{d.Close}}
-	if !d.HasTap() {
-		return nil, errors.Join(fmt.Errorf("%w: the agent at %s captures nothing at the parameter server, so that nothing can be measured", ErrBackend, target), bed.Close())
-	}
-	if err := bed.connect(ctx, target, o.TLS); err != nil {
+	bed := new(Testbed)
+	if err := bed.attach(ctx, agentTarget(rest), o.Access, false); err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
 	return bed, nil
+}
+
+// attach makes the device of an agent, which may be part of this process, the testbed's only card.
+func (b *Testbed) attach(ctx context.Context, target string, o Access, local bool) error {
+	d, err := remote.Dial(ctx, target, remote.Options{TLS: o.TLS, Local: local})
+	if err != nil {
+		return err
+	}
+	b.Lanes = []Lane{{d, d}}
+	b.close = append(b.close, d.Close)
+	if !d.HasTap() {
+		return fmt.Errorf("%w: the agent at %s captures nothing at the parameter server, so that nothing can be measured; on a card start it with --capture INTERFACE", ErrBackend, target)
+	}
+	return b.connect(ctx, target, o.TLS)
 }
 
 // connect makes this process the primary controller of the tables at target.
@@ -201,10 +224,20 @@ func (b *Testbed) connect(ctx context.Context, target string, secure *tls.Config
 		return err
 	}
 	b.close = append(b.close, session.Close)
-	pipeline := p4ctl.PipelineConfig(p4.Twin())
+	pipeline := pipelineOf(ctx, session)
 	if _, err := session.PushPipeline(ctx, pipeline); err != nil {
 		return err
 	}
 	b.Tables, b.P4InfoHash = session, p4.Hash(pipeline.P4Info)
 	return nil
+}
+
+// pipelineOf is our pipeline in the size that a device has already; a card has smaller tables than the twin.
+func pipelineOf(ctx context.Context, session *p4ctl.Session) *v1.ForwardingPipelineConfig {
+	lab := p4ctl.PipelineConfig(p4.Lab())
+	has, err := session.Pipeline(ctx)
+	if err == nil && has.GetCookie().GetCookie() == lab.Cookie.Cookie {
+		return lab
+	}
+	return p4ctl.PipelineConfig(p4.Twin()) // whatever kept a device from telling, it keeps it from taking this too
 }

@@ -51,7 +51,7 @@ var openers = map[string]func(context.Context, string, OpenOptions) (*Testbed, e
 }
 
 // Addresses is the form that Open takes, for help texts.
-const Addresses = "twin:, grpc://HOST:PORT"
+const Addresses = "twin:, pci:0000:3b:00.0, grpc://HOST:PORT"
 
 // Open opens the device at an address. The error matches ErrBackend where this build has no way to it.
 func Open(ctx context.Context, address string, o OpenOptions) (*Testbed, error) {

@@ -39,11 +39,27 @@ type Device interface {
 	Close() error
 }
 
-// AdapterDropper is a Device that can tell how many frames its network adapters lost on their way to the box: for want of
-// buffer while the box held them up, or damaged. They appear in no counter of ours; loss accounting must add them.
-type AdapterDropper interface {
-	// AdapterDrops counts since the adapters' last reset, over all ports.
-	AdapterDrops() (uint64, error)
+// Port is what a network port of a card counted, at the MAC and in the adapter between MAC and box. Only differences mean
+// something: the counts start at some time before the first look.
+type Port struct {
+	Sent     uint64 `json:"sent"`     // frames that left the MAC
+	Received uint64 `json:"received"` // frames that came to the MAC
+	// SentDamaged left with a wrong FCS, ReceivedDamaged came with one, too long or cut.
+	SentDamaged     uint64 `json:"sent_damaged"`
+	ReceivedDamaged uint64 `json:"received_damaged"`
+	// Dropped frames were received and lost on their way to the box: for want of buffer while the box held them up, or
+	// damaged. They appear in no counter of ours; loss accounting must add them.
+	Dropped uint64 `json:"dropped"`
+	// Stray frames came out of the box without a port to go to.
+	Stray uint64 `json:"stray"`
+	// ForeignTicks is how often somebody else took counts of the MAC away, so that its four above are too small.
+	ForeignTicks uint64 `json:"foreign_ticks"`
+}
+
+// PortCounter is a Device with network ports of its own.
+type PortCounter interface {
+	// PortCounts are all ports', by number; none where the device turns out to have no ports.
+	PortCounts() ([]Port, error)
 }
 
 // Identity tells one device and what it was built as.

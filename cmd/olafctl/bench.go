@@ -31,6 +31,7 @@ type benchFlags struct {
 	quiet    bool
 	tui      bool
 	view     viewFlags
+	card     cardFlags
 }
 
 func newBenchCmd(env *environment) *cobra.Command {
@@ -44,12 +45,16 @@ fired, updates cross the OlafQueue with cycle-accurate times, and what reaches t
 and aggregation CDFs beside the published numbers.
 
 Every option has the paper's value as its default, so the bare command reproduces Table 1. The same seed gives the same
-bytes on the twin.`,
+bytes on the twin.
+
+On a card (-d pci:…) the bench needs the driver of its tables and, with --capture, the parameter server's interface on this
+host; docs/bring-up.md leads through it. What a capture lost, or could not time, makes a run invalid and is said.`,
 		Example: `  olafctl bench --queue olaf --rate 60G
   olafctl bench --out-rate 5G --slots 16 --runs 100 -o json
   olafctl bench --clusters 100 --workers 300 --updates 200 --xlsx scale.xlsx
   olafctl bench --runs 1 --out-rate 40G --pcap delivered.pcapng
-  olafctl bench --trace builtin:lander8 --out-rate 20G`,
+  olafctl bench --trace builtin:lander8 --out-rate 20G
+  olafctl bench -d grpc://127.0.0.1:9559`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
 	}
@@ -65,6 +70,7 @@ bytes on the twin.`,
 	flags.BoolVar(&f.to.force, "force", false, "replace output files that exist")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	f.keepFlags.add(cmd)
+	f.card.add(cmd)
 	addFormatFlag(cmd, &f.format)
 	addDeviceFlag(cmd, &f.device)
 	return cmd
@@ -120,6 +126,9 @@ func (f *benchFlags) resolve(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("merge-cycles") {
 		f.spec.MergeCycles = &f.merge
 	}
+	if f.pcap != "" && f.device != "" && f.device != "twin:" {
+		return usageError("--pcap writes what the twin delivers; elsewhere capture at the parameter server's interface")
+	}
 	if f.trace.name != "" && cmd.Flags().Changed("burst") {
 		return usageError("--burst and --trace do not go together: a trace says by itself when updates leave")
 	}
@@ -162,6 +171,10 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 	if _, err := experiments.NewPlan(f.spec); err != nil {
 		return err
 	}
+	access, err := f.card.access(cmd, env, f.device)
+	if err != nil {
+		return err
+	}
 	started := env.now()
 	var sinks []experiments.Sink
 	if f.listen != "" && !f.tui {
@@ -169,7 +182,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 	}
 	kept := f.bench(env, started)
 	stream := experiments.NewStream(append(sinks, kept.sinks()...)...)
-	report, err := f.carryOut(cmd.Context(), env, stream)
+	report, err := f.carryOut(cmd.Context(), env, access, stream)
 	if report == nil {
 		return errors.Join(err, kept.abort())
 	}
@@ -185,11 +198,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 }
 
 // carryOut runs the specification beside a dashboard or a progress bar.
-func (f *benchFlags) carryOut(ctx context.Context, env *environment, stream *experiments.Stream) (*experiments.BenchReport, error) {
-	access, err := env.access()
-	if err != nil {
-		return nil, err
-	}
+func (f *benchFlags) carryOut(ctx context.Context, env *environment, access experiments.Access, stream *experiments.Stream) (*experiments.BenchReport, error) {
 	options := experiments.BenchOptions{Device: f.device, Access: access, Listen: f.listen, Stream: stream}
 	if f.tui && env.terminal {
 		report, err := watchBeside(ctx, env, &dashboard{view: f.view, device: f.device}, f.spec, &background{

@@ -36,7 +36,7 @@ func (f *deviceFlags) addAddress(cmd *cobra.Command) {
 
 func addDeviceFlag(cmd *cobra.Command, address *string) {
 	cmd.Flags().StringVarP(address, "device", "d", "twin:", "device address: "+experiments.Addresses)
-	complete(cmd, "device", func() []string { return []string{"twin:"} })
+	complete(cmd, "device", func() []string { return []string{"twin:", "pci:", "grpc://"} })
 }
 
 // benchNames are the experiments that run on a single-queue testbed.

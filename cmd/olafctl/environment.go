@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/fpga/pcie"
 )
 
@@ -26,6 +28,8 @@ type environment struct {
 	// bus is where cards are found, and cardClock how time passes for them; nil is this host's clock.
 	bus       pcie.Bus
 	cardClock pcie.Clock
+	// openCapture starts to capture from an interface.
+	openCapture func(live.Options) (experiments.Frames, error)
 	// tls is what a command's flags say about agents over a network.
 	tls clientTLS
 }
@@ -37,5 +41,6 @@ func osEnvironment() *environment {
 		interactive: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb",
 		terminal:    term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
 		bus:         pcie.System(),
+		openCapture: openLive,
 	}
 }

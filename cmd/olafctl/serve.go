@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -12,7 +13,7 @@ func newServeCmd(env *environment) *cobra.Command {
 	var (
 		o      experiments.ServeOptions
 		device string
-		driver cardDriver
+		card   cardFlags
 		secure serverTLS
 	)
 	cmd := &cobra.Command{
@@ -23,33 +24,36 @@ grpc://HOST:PORT), and its tables to every P4Runtime controller. One session at 
 have P4Runtime's own election.
 
 Without TLS only a unix socket or a loopback address is listened on; --tls-cert and --tls-key open other addresses to
-clients with --tls-ca, and --tls-client-ca shuts out those without a certificate (docs/p4runtime.md). A card's tables need the driver that was built with its
-bitstream; an olafctl built with -tags vnp4 loads it (docs/p4runtime.md), any other lends the registers alone.`,
+clients with --tls-ca, and --tls-client-ca shuts out those without a certificate (docs/p4runtime.md).
+
+Of a card the registers are lent alone, unless there is more: --capture names the interface at the parameter server, which
+makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tables that was built with the bitstream
+(docs/bring-up.md). A bench needs all three.`,
 		Example: `  olafctl serve --listen 127.0.0.1:9559
-  olafctl serve --listen unix:/run/olaf.sock --device pci:0000:3b:00.0
+  olafctl serve --listen unix:/run/olaf.sock --device pci:0000:3b:00.0 --capture enp1s0f0
   olafctl serve --listen :9559 --tls-cert agent.pem --tls-key agent.key --tls-client-ca lab.pem
   olafctl bench -d grpc://127.0.0.1:9559`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if o.Device.Access, err = env.access(); err != nil {
+			if o.Device.Access, err = card.access(cmd, env, device); err != nil {
 				return err
 			}
 			if o.TLS, err = secure.config(); err != nil {
-				return err
-			}
-			if o.CardTables, err = driver.backend(env); err != nil {
 				return err
 			}
 			s, err := experiments.Serve(cmd.Context(), device, o)
 			if err != nil {
 				return err
 			}
-			what := "registers"
-			if s.Tables {
-				what = "registers and P4Runtime"
+			what := []string{"registers"}
+			if s.Captures {
+				what = append(what, "tap")
 			}
-			fmt.Fprintf(env.stderr, "serving %s of %s at %s%s; Ctrl-C ends it\n", what, s.Identity.Address, s.Target, secure.describe())
+			if s.Tables {
+				what = append(what, "P4Runtime")
+			}
+			fmt.Fprintf(env.stderr, "serving %s of %s at %s%s; Ctrl-C ends it\n", strings.Join(what, ", "), s.Identity.Address, s.Target, secure.describe())
 			<-cmd.Context().Done()
 			return s.Close() // being told to stop is how it ends
 		},
@@ -59,6 +63,7 @@ bitstream; an olafctl built with -tags vnp4 loads it (docs/p4runtime.md), any ot
 	flags.StringVar(&o.Journal, "journal", "", "keep the tables in this file, so that a restarted agent has them again")
 	flags.StringVarP(&device, "device", "d", "twin:", "device to lend: twin:, pci:0000:3b:00.0, playback:FILE")
 	secure.add(flags)
-	driver.add(cmd, env)
+	card.add(cmd)
+	addDriverCommand(cmd)
 	return cmd
 }

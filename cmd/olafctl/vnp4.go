@@ -22,13 +22,17 @@ const driverCommand = "vnp4-driver"
 // cardDriver is where the vendor's driver for each table block is: LIBRARY:SYMBOL.
 type cardDriver struct{ blocks [2]string }
 
-func (c *cardDriver) add(cmd *cobra.Command, env *environment) {
+func (c *cardDriver) add(cmd *cobra.Command) {
 	for i := range c.blocks {
 		cmd.Flags().StringVar(&c.blocks[i], fmt.Sprintf("vnp4-%d", i+1), "",
 			fmt.Sprintf("driver of block VNP4-%d as LIBRARY:SYMBOL: the shared object built with the bitstream, and its configuration", i+1))
 	}
 	cmd.MarkFlagsRequiredTogether("vnp4-1", "vnp4-2")
-	cmd.AddCommand(&cobra.Command{Use: driverCommand, Hidden: true, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return driver.Main() }})
+}
+
+// addDriverCommand adds the hidden verb below 'serve', which every command that needs the driver starts.
+func addDriverCommand(serve *cobra.Command) {
+	serve.AddCommand(&cobra.Command{Use: driverCommand, Hidden: true, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return driver.Main() }})
 }
 
 // backend starts the driver in a child process, or is nil when none was asked for.

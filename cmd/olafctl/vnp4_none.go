@@ -11,10 +11,23 @@ import (
 
 // cardDriver is left out of the common build: loading a shared object makes the program depend on the system's loader and
 // C library, and whoever has no card needs neither. Build with -tags vnp4 for a card's host.
-type cardDriver struct{}
+type cardDriver struct{ blocks [2]string }
 
-func (*cardDriver) add(*cobra.Command, *environment) {}
+// add takes the flags of the other build, so that they can be refused in words.
+func (c *cardDriver) add(cmd *cobra.Command) {
+	for i, name := range []string{"vnp4-1", "vnp4-2"} {
+		cmd.Flags().StringVar(&c.blocks[i], name, "", "driver of a table block; needs a build with -tags vnp4")
+		if err := cmd.Flags().MarkHidden(name); err != nil {
+			panic(err) // the flag was added above
+		}
+	}
+}
 
-func (*cardDriver) backend(*environment) (func(*experiments.CardTables) (agent.Backend, func() error, error), error) {
+func addDriverCommand(*cobra.Command) {}
+
+func (c *cardDriver) backend(*environment) (func(*experiments.CardTables) (agent.Backend, func() error, error), error) {
+	if c.blocks != [2]string{} {
+		return nil, usageError("--vnp4-1, --vnp4-2: this olafctl was built without the tables' driver; on Linux, go build -tags vnp4 ./cmd/olafctl")
+	}
 	return nil, nil
 }

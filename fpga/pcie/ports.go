@@ -149,19 +149,27 @@ func (d *Device) Adapter(i int) (c AdapterCounters, err error) {
 	return c, nil
 }
 
-var _ fpga.AdapterDropper = (*Device)(nil)
+var _ fpga.PortCounter = (*Device)(nil)
 
-// AdapterDrops is how many received frames the packet adapters of all ports lost; RXDropped counts damaged ones too.
-func (d *Device) AdapterDrops() (uint64, error) {
-	var sum uint64
-	for i := range d.ports {
-		c, err := d.Adapter(i)
+// PortCounts ticks every MAC and reads every adapter; RXDropped counts damaged frames too. The MACs' counts begin with the
+// first tick.
+func (d *Device) PortCounts() ([]fpga.Port, error) {
+	counts := make([]fpga.Port, len(d.ports))
+	for i := range counts {
+		mac, foreign, err := d.Tick(i)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		sum += c.RXDropped
+		adapter, err := d.Adapter(i)
+		if err != nil {
+			return nil, err
+		}
+		counts[i] = fpga.Port{
+			Sent: mac.TXPackets, SentDamaged: mac.TXBadFCS, Received: mac.RXPackets, ReceivedDamaged: mac.RXBadFCS + mac.RXOversize + mac.RXTruncated,
+			Dropped: adapter.RXDropped, Stray: adapter.TXDropped, ForeignTicks: uint64(foreign),
+		}
 	}
-	return sum, nil
+	return counts, nil
 }
 
 // unlatched64 reads a running 64-bit counter: high, low, high, until high held still.

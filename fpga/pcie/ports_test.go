@@ -3,9 +3,11 @@ package pcie_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/pcie/pcietest"
 )
@@ -115,5 +117,23 @@ func TestSecondPortMissing(t *testing.T) {
 	}
 	if err := d.Reset("cmac0"); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestPortCounts(t *testing.T) {
+	h := newHost(t, pcietest.OpenNIC())
+	d := h.mustOpen(t)
+	if _, err := d.PortCounts(); err != nil { // the first tick is nobody's
+		t.Fatal(err)
+	}
+	h.card.Ports[1].Running[0x500], h.card.Ports[1].Running[0x5B8] = 9, 1
+	h.card.Ports[0].Running[0x608], h.card.Ports[0].Running[0x6C0], h.card.Ports[0].Running[0x710] = 8, 2, 3
+	h.card.Shell[0xB030], h.card.Shell[0xF010] = 4, 5
+	_ = h.card.Wait(context.Background(), olaf.Second)
+	h.card.Tick(0) // ethtool -S
+	got, err := d.PortCounts()
+	want := []fpga.Port{{Dropped: 4, ForeignTicks: 1}, {Sent: 9, SentDamaged: 1, Stray: 5}}
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

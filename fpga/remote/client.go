@@ -31,6 +31,7 @@ var ErrInUse = errors.New("the device is lent to somebody else")
 // Options shape a session.
 type Options struct {
 	ReadOnly bool
+	Local    bool          // the agent is part of this process: the device keeps its own address and kind
 	TLS      *tls.Config   // nil for unix sockets and loopback
 	Patience time.Duration // for one answer; 0 is 30 s
 }
@@ -43,7 +44,7 @@ type Device struct {
 	watchdog *time.Timer
 	patience time.Duration
 	identity fpga.Identity
-	tap      bool
+	offers   greeting // of the server
 
 	request, reply []byte
 	counters       map[uint32]uint32 // what the last snapshot latched; empty when it is not known
@@ -52,7 +53,11 @@ type Device struct {
 	failed         error
 }
 
-var _ fpga.Device = (*Device)(nil)
+var (
+	_ fpga.Device      = (*Device)(nil)
+	_ fpga.PortCounter = (*Device)(nil)
+	_ fpga.Capturer    = (*Device)(nil)
+)
 
 // Dial opens a session with the agent at HOST:PORT or unix:PATH. Errors match ErrUnreachable, ErrInUse or ErrProtocol.
 func Dial(ctx context.Context, target string, o Options) (*Device, error) {
@@ -70,14 +75,14 @@ func Dial(ctx context.Context, target string, o Options) (*Device, error) {
 		return nil, fmt.Errorf("device agent %q: %w", target, err)
 	}
 	d := &Device{conn: conn, patience: o.Patience, counters: make(map[uint32]uint32)}
-	if err := d.greet(ctx, target, o.ReadOnly); err != nil {
+	if err := d.greet(ctx, target, o); err != nil {
 		d.cancel()
 		return nil, errors.Join(err, conn.Close())
 	}
 	return d, nil
 }
 
-func (d *Device) greet(ctx context.Context, target string, readOnly bool) (err error) {
+func (d *Device) greet(ctx context.Context, target string, o Options) (err error) {
 	session, cancel := context.WithCancel(context.Background())
 	d.cancel = cancel
 	defer context.AfterFunc(ctx, cancel)()
@@ -85,7 +90,7 @@ func (d *Device) greet(ctx context.Context, target string, readOnly bool) (err e
 	if d.stream, err = d.conn.NewStream(session, &streamDesc, "/"+serviceName+"/"+methodName); err != nil {
 		return dialError(ctx, target, err)
 	}
-	if d.request, err = json.Marshal(greeting{Version: Version, ReadOnly: readOnly}); err != nil {
+	if d.request, err = json.Marshal(greeting{Version: Version, ReadOnly: o.ReadOnly}); err != nil {
 		return err
 	}
 	if err := d.exchange(); err != nil {
@@ -98,8 +103,10 @@ func (d *Device) greet(ctx context.Context, target string, readOnly bool) (err e
 	if g.Identity == nil {
 		return fmt.Errorf("%s: %w: it does not say who it is", target, ErrProtocol)
 	}
-	d.identity, d.tap = *g.Identity, g.Tap
-	d.identity.Address, d.identity.Kind = "grpc://"+target, "remote"
+	d.identity, d.offers = *g.Identity, g
+	if !o.Local {
+		d.identity.Address, d.identity.Kind = "grpc://"+target, "remote"
+	}
 	return nil
 }
 
@@ -151,7 +158,7 @@ func (d *Device) put(values ...uint32) {
 func (d *Device) Identity() fpga.Identity { return d.identity }
 
 // HasTap says whether the agent hands out what reached the parameter server.
-func (d *Device) HasTap() bool { return d.tap }
+func (d *Device) HasTap() bool { return d.offers.Tap }
 
 // Read32 reads a register. What the last snapshot latched came with it and is not asked for again.
 func (d *Device) Read32(addr uint32) (uint32, error) {
@@ -261,6 +268,37 @@ func (d *Device) Drain(buf []olaf.Observation) []olaf.Observation {
 		d.failed = fmt.Errorf("%w: a broken answer", ErrProtocol)
 	}
 	return buf
+}
+
+// Capture is what the agent's tap says of the last run; nil where it captures nothing by itself.
+func (d *Device) Capture() (*fpga.Capture, error) {
+	if !d.offers.Captures {
+		return nil, d.failed
+	}
+	c := new(fpga.Capture)
+	return c, d.document(opCapture, c)
+}
+
+// PortCounts are those of the agent's device; none where it has no ports.
+func (d *Device) PortCounts() (counts []fpga.Port, err error) {
+	if !d.offers.Ports {
+		return nil, d.failed
+	}
+	err = d.document(opPorts, &counts)
+	return counts, err
+}
+
+// document asks for something that comes as JSON.
+func (d *Device) document(op byte, into any) error {
+	d.begin(op)
+	r, err := d.ask()
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(r.b, into); err != nil {
+		return fmt.Errorf("%w: a broken answer: %w", ErrProtocol, err)
+	}
+	return nil
 }
 
 // closePatience is how long an agent has to say goodbye.

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"path/filepath"
+	"slices"
 	"testing"
 	"time"
 
@@ -275,5 +277,63 @@ func BenchmarkBurst(b *testing.B) {
 		if err := d.WriteBurst(regmap.GeneratorMemData, words); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// wired is a twin that claims network ports, and a tap that tells how it captured.
+type wired struct {
+	*twin.Twin
+	canned
+	failing bool
+}
+
+func (w *wired) Drain(buf []olaf.Observation) []olaf.Observation { return w.canned.Drain(buf) }
+
+func (w *wired) PortCounts() ([]fpga.Port, error) {
+	if w.failing {
+		return nil, fmt.Errorf("port 1: %w", fpga.ErrGone)
+	}
+	return []fpga.Port{{Sent: 1 << 60}, {Received: 2, ForeignTicks: 3}}, nil
+}
+
+func (w *wired) Capture() (*fpga.Capture, error) {
+	return &fpga.Capture{Interface: "enp1s0f0", DriftNS: -5, Faults: []string{"one"}}, nil
+}
+
+func TestPortsAndCaptureTravel(t *testing.T) {
+	local := &wired{Twin: newTwin(t)}
+	target, _ := serve(t, local, local)
+	d := dial(t, target, Options{Local: true})
+	if id := d.Identity(); id != local.Identity() {
+		t.Errorf("an agent of this process is called %+v", id)
+	}
+	ports, err := d.PortCounts()
+	want, _ := local.PortCounts()
+	if err != nil || !slices.Equal(ports, want) {
+		t.Errorf("%+v, %v", ports, err)
+	}
+	c, err := d.Capture()
+	if err != nil || c.Interface != "enp1s0f0" || c.DriftNS != -5 || len(c.Faults) != 1 {
+		t.Errorf("%+v, %v", c, err)
+	}
+	local.failing = true
+	if _, err := d.PortCounts(); !errors.Is(err, fpga.ErrGone) {
+		t.Errorf("a card that is gone: %v", err)
+	}
+	reader := dial(t, target, Options{ReadOnly: true})
+	if _, err := reader.PortCounts(); !errors.Is(err, fpga.ErrRefused) {
+		t.Errorf("ticks of a session that only reads: %v", err)
+	}
+}
+
+// TestNothingIsAskedThatIsNotOffered as an older agent offers neither.
+func TestNothingIsAskedThatIsNotOffered(t *testing.T) {
+	target, _ := serve(t, newTwin(t), new(canned))
+	d := dial(t, target, Options{})
+	if ports, err := d.PortCounts(); ports != nil || err != nil {
+		t.Errorf("%v, %v", ports, err)
+	}
+	if c, err := d.Capture(); c != nil || err != nil {
+		t.Errorf("%v, %v", c, err)
 	}
 }

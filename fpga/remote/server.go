@@ -79,7 +79,9 @@ func (s *Server) session(stream grpc.ServerStream) error {
 		defer s.release()
 	}
 	id := s.device.Identity()
-	answer, err := json.Marshal(greeting{Version: Version, Identity: &id, Tap: s.tap != nil})
+	_, captures := s.tap.(fpga.Capturer)
+	_, ports := s.device.(fpga.PortCounter)
+	answer, err := json.Marshal(greeting{Version: Version, Identity: &id, Tap: s.tap != nil, Captures: captures, Ports: ports})
 	if err != nil {
 		return status.Error(codes.Internal, err.Error())
 	}
@@ -156,6 +158,16 @@ func (s *Server) answer(ctx context.Context, b, request []byte, readOnly bool) [
 		if r.done() {
 			return s.drain(b)
 		}
+	case opCapture:
+		if c, ok := s.tap.(fpga.Capturer); ok && r.done() {
+			v, err := c.Capture()
+			return appendJSON(b, v, err)
+		}
+	case opPorts:
+		if p, ok := s.device.(fpga.PortCounter); ok && r.done() {
+			v, err := p.PortCounts()
+			return appendJSON(b, v, err)
+		}
 	}
 	return appendStatus(b, fmt.Errorf("%w: a broken request", ErrProtocol))
 }
@@ -186,6 +198,15 @@ func (s *Server) write(b []byte, addr, value uint32) []byte {
 		b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, c), v)
 	}
 	return b
+}
+
+// appendJSON answers with a document, or with the error of who should have made it.
+func appendJSON(b []byte, document any, err error) []byte {
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(document)
+	}
+	return append(appendStatus(b, err), text...)
 }
 
 func (s *Server) drain(b []byte) []byte {

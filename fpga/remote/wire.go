@@ -70,6 +70,8 @@ type greeting struct {
 	ReadOnly bool           `json:"read_only,omitempty"` // asked for by a client
 	Identity *fpga.Identity `json:"identity,omitempty"`  // of the server's device
 	Tap      bool           `json:"tap,omitempty"`       // the server hands out observations
+	Captures bool           `json:"captures,omitempty"`  // the tap tells how well it captured
+	Ports    bool           `json:"ports,omitempty"`     // the device counts at network ports
 }
 
 func parseGreeting(b []byte) (g greeting, err error) {
@@ -89,6 +91,9 @@ const (
 	opBurst = 'b' // address, words…
 	opSleep = 's' // ps, 64 bit
 	opDrain = 'd' // answer: observations
+	// Asked only of a server whose greeting offers them.
+	opCapture = 'c' // answer: fpga.Capture as JSON
+	opPorts   = 'p' // answer: list of fpga.Port as JSON
 )
 
 // Answers start with one of these; all but the first go on with words for people.

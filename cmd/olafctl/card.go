@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/experiments"
+)
+
+// cardFlags are what measuring on a card needs beside the card: who captures at the parameter server, and the driver of
+// the tables.
+type cardFlags struct {
+	driver cardDriver
+	live   live.Options
+	stamps string
+	port   int
+}
+
+// add adds the flags to a command.
+func (f *cardFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.live.Interface, "capture", "", "of a card: the parameter server's network interface on this host, such as enp1s0f0")
+	flags.StringVar(&f.stamps, "stamps", string(live.Kernel), "with --capture: who times arrivals, kernel|hardware; hardware says that you synchronise the network card's clock with the system's")
+	flags.IntVar(&f.port, "server-port", 1, "with --capture: the card's port towards that interface, 0 or 1")
+	complete(cmd, "stamps", func() []string { return []string{string(live.Kernel), string(live.Hardware)} })
+	f.driver.add(cmd)
+}
+
+// access is how the device at an address is reached, with what a card needs.
+func (f *cardFlags) access(cmd *cobra.Command, env *environment, address string) (experiments.Access, error) {
+	a, err := env.access()
+	if err != nil {
+		return a, err
+	}
+	if err := f.check(cmd, address); err != nil {
+		return a, err
+	}
+	if a.Card.Tables, err = f.driver.backend(env); err != nil {
+		return a, err
+	}
+	a.Card.ServerPort = f.port
+	if f.live.Interface != "" {
+		a.Card.Capture = func() (experiments.Frames, error) { return f.capture(env) }
+	}
+	return a, nil
+}
+
+// notCards says why a device takes no flags of a card.
+var notCards = map[string]string{
+	"twin":     "the twin sees by itself what reaches the parameter server, and has tables of its own",
+	"grpc":     "they belong to whoever owns the card; give them to its 'olafctl serve'",
+	"playback": "a recorded session has registers alone",
+}
+
+// check refuses flags that would do nothing, or not what they seem to.
+func (f *cardFlags) check(cmd *cobra.Command, address string) error {
+	flags := cmd.Flags()
+	scheme, _, _ := strings.Cut(address, ":")
+	for _, name := range []string{"capture", "stamps", "server-port", "vnp4-1", "vnp4-2"} {
+		if flag := flags.Lookup(name); flag == nil || !flag.Changed {
+			continue
+		}
+		if why, ok := notCards[scheme]; ok {
+			return usageError("--%s is for a card: %s", name, why)
+		}
+		if f.live.Interface == "" && (name == "stamps" || name == "server-port") {
+			return usageError("--%s says how to capture: add --capture INTERFACE", name)
+		}
+	}
+	if f.stamps != string(live.Kernel) && f.stamps != string(live.Hardware) {
+		return usageError("--stamps %q: use kernel or hardware", f.stamps)
+	}
+	return nil
+}
+
+// capture opens the interface and says what it gives less than it was asked for.
+func (f *cardFlags) capture(env *environment) (experiments.Frames, error) {
+	o := f.live
+	o.Stamps, o.Promiscuous = live.Stamps(f.stamps), true
+	frames, err := env.openCapture(o)
+	if err != nil {
+		return nil, fmt.Errorf("--capture %s: %w", o.Interface, err)
+	}
+	for _, note := range frames.Info().Notes {
+		fmt.Fprintf(env.stderr, "olafctl: %s: %s\n", o.Interface, note)
+	}
+	return frames, nil
+}
+
+// openLive captures from an interface of this host.
+func openLive(o live.Options) (experiments.Frames, error) {
+	s, err := live.Open(o)
+	if err != nil {
+		return nil, err // not a Frames that holds nothing
+	}
+	return s, nil
+}

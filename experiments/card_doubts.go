@@ -1,0 +1,174 @@
+package experiments
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/results"
+)
+
+// portCounts are what the device's network ports counted; none where it has none.
+func portCounts(dev fpga.Device) ([]fpga.Port, error) {
+	if d, ok := dev.(fpga.PortCounter); ok {
+		return d.PortCounts()
+	}
+	return nil, nil
+}
+
+// countedSince is what ports counted from one look to the next.
+func countedSince(before, after []fpga.Port) []fpga.Port {
+	rose := make([]fpga.Port, min(len(before), len(after)))
+	for i := range rose {
+		a, b := &after[i], &before[i]
+		rose[i] = fpga.Port{
+			Sent: a.Sent - b.Sent, Received: a.Received - b.Received,
+			SentDamaged: a.SentDamaged - b.SentDamaged, ReceivedDamaged: a.ReceivedDamaged - b.ReceivedDamaged,
+			Dropped: a.Dropped - b.Dropped, Stray: a.Stray - b.Stray, ForeignTicks: a.ForeignTicks - b.ForeignTicks,
+		}
+	}
+	return rose
+}
+
+// captureOf is what a tap says of the run that it has just watched; nil for one that sees everything by itself.
+func captureOf(tap any) (*fpga.Capture, error) {
+	if c, ok := tap.(fpga.Capturer); ok {
+		return c.Capture()
+	}
+	return nil, nil
+}
+
+// doubts are the reasons for which a run on a card must not be used, as far as ports and capture know them.
+func doubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
+	var why []string
+	say := func(format string, a ...any) { why = append(why, fmt.Sprintf(format, a...)) }
+	if c != nil {
+		if r.Counters.CaptureLost > 0 {
+			say("%s", placeLoss(&r.Counters, ports, c))
+		}
+		why = append(why, c.Faults...)
+		captureDoubts(r, c, say)
+	}
+	for i := range ports {
+		for _, d := range []struct {
+			n   uint64
+			how string
+		}{
+			{ports[i].SentDamaged, "with a wrong FCS left"},
+			{ports[i].ReceivedDamaged, "with a wrong FCS, too long or cut came to"},
+			{ports[i].Stray, "without a port to go to were dropped by the adapter of"},
+		} {
+			if d.n > 0 {
+				say("%s %s port %d", plural(int(d.n), "frame"), d.how, i)
+			}
+		}
+	}
+	return why
+}
+
+// captureDoubts is what the numbers of a capture give reason for.
+func captureDoubts(r *results.Run, c *fpga.Capture, say func(string, ...any)) {
+	if more := -r.Counters.CaptureLost; more > 0 {
+		say("%s handed over %s more than the queue delivered: something else sends OLAF frames there", c.Interface, plural(int(more), "frame"))
+	}
+	if c.Duplicates > 0 {
+		say("%s handed over %s twice", c.Interface, plural(int(c.Duplicates), "frame"))
+	}
+	if c.Malformed > 0 {
+		say("%s were damaged between the card and %s", plural(int(c.Malformed), "OLAF frame"), c.Interface)
+	}
+	if c.SocketLost > 0 && r.Counters.CaptureLost <= 0 {
+		say("the socket at %s lost %s", c.Interface, plural(int(c.SocketLost), "OLAF frame"))
+	}
+	if aom := float64(r.Metrics.AoMCluster); r.Metrics.AoMCluster.Known() && float64(clockErrorNS(c)) > maxClockShare*aom {
+		say("ages are known to ±%v only, more than %g %% of the mean AoM of %v: the clocks of card and host could not be matched better",
+			time.Duration(clockErrorNS(c)), 100*maxClockShare, time.Duration(aom))
+	}
+}
+
+// maxClockShare is the part of a run's mean AoM by which its ages may be wrong.
+const maxClockShare = 0.05
+
+// clockErrorNS is how far an age of the run may be off because two clocks measure it.
+func clockErrorNS(c *fpga.Capture) int64 { return c.UncertaintyNS + max(c.DriftNS, -c.DriftNS) }
+
+// placeLoss says where frames were lost that the queue delivered and nobody handed over: the first place on their way at
+// which they are missing, or that says it lost some.
+func placeLoss(n *results.Counters, ports []fpga.Port, c *fpga.Capture) string {
+	mac, counted := "the MAC's counts are not known", false
+	var sent uint64
+	if c.ServerPort < len(ports) {
+		p := &ports[c.ServerPort]
+		sent, counted = p.Sent, p.ForeignTicks == 0
+		mac = fmt.Sprintf("the MAC of port %d sent %d", c.ServerPort, sent)
+		if !counted {
+			mac += " or more, as somebody else took counts away"
+		}
+	}
+	where := "between the card and " + c.Interface
+	switch {
+	case counted && sent < uint64(n.Delivered):
+		where = "inside the card, behind the queue"
+	case c.SocketLost > 0:
+		where = "in the socket's buffer at " + c.Interface
+	case c.InterfaceLost > 0:
+		where = "by the network card of " + c.Interface + " or its driver"
+	}
+	left := ""
+	if c.LeftOver > 0 {
+		left = fmt.Sprintf("; %s stamped before the run were passed over%s", plural(int(c.LeftOver), "frame"), hardwareAdvice(c))
+	}
+	return fmt.Sprintf("%s lost %s: the queue delivered %d, %s, %s handed over %d (its socket dropped %d, its network card or driver %d)%s",
+		wereLost(n.CaptureLost), where, n.Delivered, mac, c.Interface, n.Received, c.SocketLost, c.InterfaceLost, left)
+}
+
+func wereLost(n int64) string {
+	if n == 1 {
+		return "1 frame was"
+	}
+	return plural(int(n), "frame") + " were"
+}
+
+// captured is how well an experiment's runs were captured: the worst of each.
+type captured struct {
+	runs  int
+	worst fpga.Capture // sums of counts, the largest errors, the least age
+}
+
+func (s *captured) add(c *fpga.Capture) {
+	w := &s.worst
+	if s.runs == 0 || c.YoungestNS < w.YoungestNS {
+		w.YoungestNS = c.YoungestNS
+	}
+	s.runs++
+	w.Interface, w.Hardware = c.Interface, c.Hardware
+	w.UncertaintyNS = max(w.UncertaintyNS, c.UncertaintyNS)
+	w.DriftNS = max(w.DriftNS, c.DriftNS, -c.DriftNS)
+	w.LeftOver += c.LeftOver
+	w.InterfaceLost += c.InterfaceLost
+}
+
+// statements say what the numbers of a captured experiment rest on; none where nothing was captured.
+func (s *captured) statements() []string {
+	if s.runs == 0 {
+		return nil
+	}
+	w := &s.worst
+	stamps := "by the kernel on the system's clock, when it took them from the network card: the time until then is part of every age"
+	if w.Hardware {
+		stamps = "by the network card, whose clock is taken to be the system's; nothing checks that"
+	}
+	out := []string{
+		fmt.Sprintf("arrivals at %s are stamped %s; the youngest update of all runs was %v old on arrival, and no delay that is common to all can be longer",
+			w.Interface, stamps, time.Duration(w.YoungestNS)),
+		fmt.Sprintf("the card's clock was matched with the system's within ±%v at worst, and drifted by %v at most during a run; a run whose ages can be off by more than %g %% of its mean AoM is invalid",
+			time.Duration(w.UncertaintyNS), time.Duration(w.DriftNS), 100*maxClockShare),
+	}
+	if w.InterfaceLost > 0 {
+		out = append(out, fmt.Sprintf("the network card of %s or its driver dropped %s of some kind", w.Interface, plural(int(w.InterfaceLost), "frame")))
+	}
+	if w.LeftOver > 0 {
+		out = append(out, fmt.Sprintf("%s of an earlier run came too late and were passed over", plural(int(w.LeftOver), "frame")))
+	}
+	return out
+}

@@ -1,0 +1,194 @@
+package experiments
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// Frames is a capture at the parameter server that goes on by itself; a live.Socket is one. Next never waits: with nothing
+// there it returns capture.ErrIdle.
+type Frames interface {
+	capture.Source
+	Info() live.Info
+	Stamped() live.Stamped
+	Drops() (live.Drops, error)
+	Close() error
+}
+
+// cardTap hands out what reached the parameter server behind a card, timed on the generator's run clock: it finds where
+// that began on the clock that stamps the frames. Whoever uses the card beside it takes turns with it.
+type cardTap struct {
+	card   fpga.Registers
+	frames Frames
+	now    func() time.Time
+	port   int // of the card, towards the server
+
+	start uint64     // generator.start_cycle when it was last looked at
+	drops live.Drops // of the capture at the end of the last look
+	run   cardRun
+}
+
+// cardRun is what is known of the run that was started last.
+type cardRun struct {
+	clock    clockPair // soon after its start
+	originNS int64     // its start, on the host's clock
+	known    bool      // the two above are
+	before   live.Drops
+	decoder  *capture.Decoder
+	leftOver int64
+	ahead    int64 // frames stamped later than they were read
+	updates  int64
+	youngest int64
+	broken   error // what ended the capture, or kept the clocks from being paired
+}
+
+var (
+	_ capture.Tap   = (*cardTap)(nil)
+	_ fpga.Capturer = (*cardTap)(nil)
+)
+
+// newCardTap starts to watch. Frames of a run that goes on belong to nobody.
+func newCardTap(card fpga.Registers, frames Frames, now func() time.Time, port int) (*cardTap, error) {
+	t := &cardTap{card: card, frames: frames, now: now, port: port}
+	var err error
+	if t.start, err = regmap.Read64(card, regmap.GeneratorStartCycle); err != nil {
+		return nil, err
+	}
+	if t.drops, err = frames.Drops(); err != nil {
+		return nil, err
+	}
+	t.begin(cardRun{})
+	return t, nil
+}
+
+// begin forgets the last run.
+func (t *cardTap) begin(r cardRun) {
+	t.run = r
+	t.run.decoder = capture.NewDecoder(t)
+	t.run.decoder.SetOrigin(0) // Next hands out the time since the run's start
+}
+
+// Drain hands out what arrived since the last call. A card that is gone shows at the next access to a register.
+func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
+	start, err := regmap.Read64(t.card, regmap.GeneratorStartCycle)
+	if err != nil {
+		return buf
+	}
+	if start != t.start {
+		t.start = start
+		clock, err := pairClocks(t.card, t.now)
+		t.begin(cardRun{clock: clock, originNS: clock.at(start), known: err == nil, broken: err, before: t.drops})
+	}
+	from := len(buf)
+	buf = t.take(buf)
+	// Packets of several receive queues can come out of order.
+	slices.SortStableFunc(buf[from:], func(a, b olaf.Observation) int { return cmp.Compare(a.At, b.At) })
+	drops, err := t.frames.Drops()
+	t.drops, t.run.broken = drops, errors.Join(t.run.broken, err)
+	return buf
+}
+
+// take decodes what is there.
+func (t *cardTap) take(buf []olaf.Observation) []olaf.Observation {
+	r := &t.run
+	for r.broken == nil {
+		var a capture.Arrival
+		err := r.decoder.Next(&a)
+		if errors.Is(err, capture.ErrIdle) {
+			break
+		}
+		if err != nil {
+			r.broken = err
+			break
+		}
+		if a.Frame.Kind() == olaf.KindAck {
+			continue
+		}
+		if age := a.At.NS() - a.GeneratedNS; r.updates == 0 || age < r.youngest {
+			r.youngest = age
+		}
+		r.updates++
+		buf = append(buf, a.Observation())
+	}
+	return buf
+}
+
+// aheadNS is how much later than the host's clock a stamp may be before it cannot be of that clock.
+const aheadNS = int64(time.Millisecond)
+
+// Next is the next frame of the run, timed from its start. What was stamped before belongs to an earlier run. What lies
+// before by less than the clocks are known is taken to be of the first instant.
+func (t *cardTap) Next(p *capture.Packet) error {
+	for {
+		if err := t.frames.Next(p); err != nil {
+			return err
+		}
+		ns := p.UnixNS - t.run.originNS
+		switch {
+		case !t.run.known || ns < -t.run.clock.halfNS:
+			t.run.leftOver++
+		case p.UnixNS > t.now().UnixNano()+aheadNS:
+			t.run.ahead++
+		default:
+			p.UnixNS = max(ns, 0)
+			return nil
+		}
+	}
+}
+
+// Name is the interface, for errors of the decoder.
+func (t *cardTap) Name() string { return t.frames.Info().Interface }
+
+// Capture pairs the clocks again and tells how the run was captured.
+func (t *cardTap) Capture() (*fpga.Capture, error) {
+	r, info, losses := &t.run, t.frames.Info(), t.run.decoder.Losses()
+	c := &fpga.Capture{
+		Interface: info.Interface, ServerPort: t.port, Hardware: info.Stamps == live.Hardware,
+		Updates: r.updates, YoungestNS: r.youngest, LeftOver: r.leftOver,
+		SocketLost: t.drops.Socket - r.before.Socket, InterfaceLost: t.drops.Interface() - r.before.Interface(),
+		Malformed: losses.Malformed, Duplicates: losses.Duplicates,
+	}
+	say := func(format string, a ...any) { c.Faults = append(c.Faults, fmt.Sprintf(format, a...)) }
+	if r.broken != nil {
+		say("the capture broke off: %v", r.broken)
+	}
+	if err := t.frames.Stamped().Err(); err != nil {
+		say("%v", err)
+	}
+	if r.ahead > 0 {
+		say("%d frames are stamped later than they were read: the stamps are not of the system's clock%s", r.ahead, hardwareAdvice(c))
+	}
+	if !r.known {
+		if r.broken == nil {
+			say("no run was started since the capture began")
+		}
+		return c, nil
+	}
+	end, err := pairClocks(t.card, t.now)
+	if err != nil {
+		return nil, err
+	}
+	c.UncertaintyNS = max(r.clock.halfNS, end.halfNS)
+	c.SpanNS, c.DriftNS = end.since(r.clock)
+	if stepped(r.clock, end) {
+		say("a clock was set during the run: the host's moved %v against the card's in %v", time.Duration(c.DriftNS), time.Duration(c.SpanNS))
+	}
+	return c, nil
+}
+
+// hardwareAdvice is for stamps of a network card whose clock goes by itself.
+func hardwareAdvice(c *fpga.Capture) string {
+	if !c.Hardware {
+		return ""
+	}
+	return "; synchronise the network card's clock with the system's (phc2sys), or use --stamps kernel"
+}
