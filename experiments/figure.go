@@ -113,7 +113,7 @@ func (f *Figure) WriteText(w io.Writer) error {
 		}
 	}
 	if f.simulated != nil {
-		if _, err := fmt.Fprintf(w, "\n%s\n", f.simulated.validity()); err != nil {
+		if _, err := fmt.Fprintf(w, "\n%s\n", f.simulated.Validity()); err != nil {
 			return err
 		}
 	}

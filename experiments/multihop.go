@@ -260,7 +260,7 @@ func (r *MultiHopReport) WriteText(w io.Writer) error {
 	if err := tw.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\n%s\n\n", r.simulated.validity())
+	fmt.Fprintf(w, "\n%s\n\n", r.simulated.Validity())
 	if err := writePaper(w, r.PaperRows); err != nil {
 		return err
 	}

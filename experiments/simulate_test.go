@@ -43,7 +43,7 @@ type simulatedReport struct{ of *Simulated }
 
 func (r simulatedReport) Document() any { return map[string]any{"runs": r.of.Runs} }
 func (r simulatedReport) WriteText(w io.Writer) error {
-	_, err := fmt.Fprintln(w, r.of.validity())
+	_, err := fmt.Fprintln(w, r.of.Validity())
 	return err
 }
 func (r simulatedReport) Table() ([]string, [][]string) { return []string{"runs"}, nil }
@@ -300,5 +300,85 @@ func TestASinkEndsASimulation(t *testing.T) {
 	out, err := Simulate(t.Context(), twoNetworks(t, 4), SimulateOptions{Stream: NewStream(l)})
 	if !errors.Is(err, full) || len(out.Runs[0]) != 0 {
 		t.Errorf("%v", err)
+	}
+}
+
+// counting is a sink that takes numbers, and frames if wanted.
+type counting struct{ frames bool }
+
+func (counting) Event(Event) error  { return nil }
+func (c counting) Wants(RunID) bool { return c.frames }
+
+// BenchmarkSimulate says what measuring and keeping cost beside the simulation itself, per delivered frame.
+func BenchmarkSimulate(b *testing.B) {
+	large := func() *Simulation {
+		topology, err := netsim.Preset("multihop", netsim.Scale{Clusters: 1000, WorkersPerCluster: 100})
+		if err != nil {
+			b.Fatal(err)
+		}
+		topology.Warmup, topology.Duration = 0, 2*olaf.Second
+		return &Simulation{Experiment: "simulate", Networks: []Network{{"olaf", topology}}, Seeds: []uint64{1}}
+	}
+	small := func() *Simulation {
+		s := large()
+		topology, err := netsim.Preset("multihop", netsim.Scale{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		topology.Duration = 600 * olaf.Second
+		s.Networks[0].Topology = topology
+		return s
+	}
+	for _, size := range []struct {
+		name string
+		make func() *Simulation
+	}{{"100", small}, {"100000", large}} {
+		for _, mode := range []string{"alone", "measured", "published", "kept"} {
+			b.Run(size.name+"/"+mode, func(b *testing.B) {
+				s := size.make()
+				frames, bytes := int64(0), int64(0)
+				for b.Loop() {
+					stream := NewStream()
+					var k *Keeper
+					switch mode {
+					case "measured", "published":
+						stream.add(counting{mode == "published"})
+					case "kept":
+						st, err := store.Open(b.TempDir())
+						if err != nil {
+							b.Fatal(err)
+						}
+						defer st.Close()
+						k = Keep(st, time.Unix(1_700_000_000, 0))
+						stream.add(k)
+					}
+					out, err := Simulate(b.Context(), s, SimulateOptions{Stream: stream})
+					if err != nil {
+						b.Fatal(err)
+					}
+					frames += out.Runs[0][0].Counters.Delivered
+					if k == nil {
+						continue
+					}
+					id, err := k.FinishSimulation(simulatedReport{out}, results.Provenance{})
+					if err != nil {
+						b.Fatal(err)
+					}
+					f, err := k.store.Load(id)
+					if err != nil {
+						b.Fatal(err)
+					}
+					about, err := os.Stat(f.Path(archive.ObservationsFile))
+					if err != nil {
+						b.Fatal(err)
+					}
+					bytes += about.Size()
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(frames), "ns/frame")
+				if bytes > 0 {
+					b.ReportMetric(float64(bytes)/float64(frames), "B/frame")
+				}
+			})
+		}
 	}
 }

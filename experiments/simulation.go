@@ -89,12 +89,22 @@ func (s *Simulation) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Deliveries is about how many frames one seed of all networks delivers at most.
-func (s *Simulation) Deliveries() (frames float64) {
+// What a kept frame takes, and an update inside a merged one, rounded up from BenchmarkSimulate.
+const (
+	frameBytes  = 14
+	insideBytes = 6
+)
+
+// FrameBytes is about how much the frames of one seed take in a store: at most, by the rates of workers and links.
+func (s *Simulation) FrameBytes() (bytes float64) {
 	for i := range s.Networks {
-		frames += s.Networks[i].Topology.Deliveries()
+		sent, delivered := s.Networks[i].Topology.Traffic()
+		bytes += frameBytes * delivered
+		if s.Networks[i].Topology.Merges() {
+			bytes += insideBytes * sent
+		}
 	}
-	return frames
+	return bytes
 }
 
 // Simulated is what a Simulation yielded.
@@ -124,8 +134,8 @@ func (s *Simulated) Err() error {
 	return nil
 }
 
-// validity says in words which runs count.
-func (s *Simulated) validity() string {
+// Validity says in words which runs count.
+func (s *Simulated) Validity() string {
 	valid, total, why := 0, 0, ""
 	for i := range s.Runs {
 		for k := range s.Runs[i] {

@@ -85,11 +85,11 @@ func (t *Topology) outputs() (links []*Link) {
 	return links
 }
 
-// Deliveries is about how many frames a run of t delivers at most: what workers send, or what the links into servers
-// carry.
-func (t *Topology) Deliveries() float64 {
+// Traffic is about how many updates the workers of t send in a run at most, and how many frames the links into servers
+// carry of these at most.
+func (t *Topology) Traffic() (sent, delivered float64) {
 	span := (t.Warmup + t.Duration).Seconds()
-	sent, carried := float64(len(t.sends)), 0.0
+	sent = float64(len(t.sends))
 	if t.sends == nil {
 		for i := range t.Clusters {
 			k := &t.Clusters[i]
@@ -97,9 +97,9 @@ func (t *Topology) Deliveries() float64 {
 		}
 	}
 	for _, l := range t.outputs() {
-		carried += float64(l.Rate) / float64((t.Update + l.Overhead).Bits()) * span
+		delivered += float64(l.Rate) / float64((t.Update + l.Overhead).Bits()) * span
 	}
-	return min(sent, carried)
+	return sent, min(sent, delivered)
 }
 
 // SendsDigest identifies the arrivals that SetSends gave, which Document only names; empty without.

@@ -288,7 +288,7 @@ func (n *network) addEngines(t *Topology) error {
 			highest[p] = max(highest[p], int(c.id)+1)
 		}
 	}
-	provenance := t.merges()
+	provenance := t.Merges()
 	for i := range n.ports {
 		p := &n.ports[i]
 		sw := &t.Switches[p.from]
@@ -323,8 +323,8 @@ func (n *network) addEngines(t *Topology) error {
 
 const defaultBypass = 64
 
-// merges says whether any queue can put several workers into one frame.
-func (t *Topology) merges() bool {
+// Merges says whether any queue can put several workers into one frame.
+func (t *Topology) Merges() bool {
 	if t.Queue != "fifo" {
 		return true
 	}
