@@ -146,56 +146,6 @@ func (s *Socket) note(format string, args ...any) {
 	s.info.Notes = append(s.info.Notes, fmt.Sprintf(format, args...))
 }
 
-// stamp asks for stamps: the kernel's always, the card's where they are wanted and to be had.
-func (s *Socket) stamp(want Stamps) error {
-	s.info.Stamps = Kernel
-	flags := unix.SOF_TIMESTAMPING_RX_SOFTWARE | unix.SOF_TIMESTAMPING_SOFTWARE
-	if want != Kernel {
-		err := s.stampInHardware()
-		switch {
-		case err == nil:
-			s.info.Stamps = Hardware
-			flags |= unix.SOF_TIMESTAMPING_RX_HARDWARE | unix.SOF_TIMESTAMPING_RAW_HARDWARE
-		case want == Hardware:
-			return fmt.Errorf("%w: hardware stamps on %s: %w; use --stamps kernel", ErrUnsupported, s.info.Interface, err)
-		default:
-			s.note("the kernel stamps the packets, not the network card: %v", err)
-		}
-	}
-	if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, flags); err != nil {
-		return fmt.Errorf("ask for stamps: %w", err)
-	}
-	return nil
-}
-
-// stampInHardware makes the card stamp every packet, or says why it cannot.
-func (s *Socket) stampInHardware() error {
-	const need = unix.SOF_TIMESTAMPING_RX_HARDWARE | unix.SOF_TIMESTAMPING_RAW_HARDWARE
-	can, err := unix.IoctlGetEthtoolTsInfo(s.fd, s.info.Interface)
-	switch {
-	case err != nil:
-		return fmt.Errorf("the driver does not say what it can stamp (%w)", err)
-	case can.So_timestamping&need != need:
-		return errors.New("it has no hardware stamps")
-	case can.Rx_filters&(1<<unix.HWTSTAMP_FILTER_ALL) == 0:
-		return errors.New("it stamps only some packets in hardware")
-	}
-	now, err := unix.IoctlGetHwTstamp(s.fd, s.info.Interface)
-	if err != nil {
-		now = &unix.HwTstampConfig{}
-	}
-	if now.Rx_filter == unix.HWTSTAMP_FILTER_ALL {
-		return nil
-	}
-	before := *now
-	now.Rx_filter = unix.HWTSTAMP_FILTER_ALL
-	if err := unix.IoctlSetHwTstamp(s.fd, s.info.Interface, now); err != nil {
-		return fmt.Errorf("the driver refuses to stamp every packet (%w; it needs CAP_NET_ADMIN)", err)
-	}
-	s.restore = &before
-	return nil
-}
-
 // Name is the interface's, for errors of a decoder.
 func (s *Socket) Name() string { return s.info.Interface }
 

@@ -1,11 +1,14 @@
 //go:build linux
 
-package live_test
+// Package livetest gives tests real network interfaces, in a network namespace that ends with the test, and puts frames on
+// them. Tests are skipped where the kernel refuses, as it does without root.
+package livetest
 
 import (
 	"encoding/binary"
 	"errors"
 	"net"
+	"os"
 	"runtime"
 	"testing"
 
@@ -14,20 +17,24 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// inNamespace moves the test's goroutine, on a thread of its own, into a network namespace that nobody else uses. The
+// Namespace moves the test's goroutine, on a thread of its own, into a network namespace that nobody else uses. The
 // thread ends with the goroutine, and the namespace with it.
-func inNamespace(t testing.TB) {
+func Namespace(t testing.TB) {
 	t.Helper()
 	runtime.LockOSThread() // for good: the thread must not be used again
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		runtime.UnlockOSThread()
 		t.Skipf("this needs root and network namespaces; unshare: %v", err)
 	}
+	// An interface is silent until a test sends: no neighbour discovery. A kernel without IPv6 has no such file.
+	_ = os.WriteFile("/proc/sys/net/ipv6/conf/default/disable_ipv6", []byte("1"), 0)
 }
 
-// up and down switch an interface.
-func up(t testing.TB, name string)   { t.Helper(); setFlag(t, name, unix.IFF_UP, 0) }
-func down(t testing.TB, name string) { t.Helper(); setFlag(t, name, 0, unix.IFF_UP) }
+// Up switches an interface on.
+func Up(t testing.TB, name string) { t.Helper(); setFlag(t, name, unix.IFF_UP, 0) }
+
+// Down switches an interface off.
+func Down(t testing.TB, name string) { t.Helper(); setFlag(t, name, 0, unix.IFF_UP) }
 
 func setFlag(t testing.TB, name string, set, clear uint16) {
 	t.Helper()
@@ -63,19 +70,19 @@ func attribute(kind uint16, values ...[]byte) []byte {
 	return b
 }
 
-// newVeth makes a pair of interfaces that are each other's cable, and switches both on.
-func newVeth(t testing.TB, a, b string) {
+// Veth makes a pair of interfaces that are each other's cable, and switches both on.
+func Veth(t testing.TB, a, b string) {
 	t.Helper()
 	body := make([]byte, unix.SizeofIfInfomsg)
 	peer := attribute(1 /* VETH_INFO_PEER */, body, attribute(unix.IFLA_IFNAME, []byte(b+"\x00")))
 	netlink(t, unix.RTM_NEWLINK, unix.NLM_F_CREATE|unix.NLM_F_EXCL, body, attribute(unix.IFLA_IFNAME, []byte(a+"\x00")),
 		attribute(unix.IFLA_LINKINFO, attribute(unix.IFLA_INFO_KIND, []byte("veth")), attribute(unix.IFLA_INFO_DATA, peer)))
-	up(t, a)
-	up(t, b)
+	Up(t, a)
+	Up(t, b)
 }
 
-// remove deletes an interface.
-func remove(t testing.TB, name string) {
+// Remove deletes an interface.
+func Remove(t testing.TB, name string) {
 	t.Helper()
 	body := make([]byte, unix.SizeofIfInfomsg)
 	binary.NativeEndian.PutUint32(body[4:], uint32(indexOf(t, name)))
@@ -122,43 +129,50 @@ func netlink(t testing.TB, kind, flags uint16, parts ...[]byte) {
 	}
 }
 
-// transmitter puts frames on an interface as they are.
-type transmitter struct {
+// Transmitter puts frames on an interface as they are.
+type Transmitter struct {
 	fd    int
 	to    unix.SockaddrLinklayer
 	frame []byte
 }
 
-func sender(t testing.TB, name string) *transmitter {
+// Sender sends from the named interface until the test ends, from whatever thread.
+func Sender(t testing.TB, name string) *Transmitter {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Close(fd) })
-	return &transmitter{fd, unix.SockaddrLinklayer{Ifindex: indexOf(t, name)}, make([]byte, olaf.MaxFrame)}
+	// A new interface's queue throws everything away until the kernel gets round to it.
+	if err := unix.SetsockoptInt(fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1); err != nil {
+		t.Fatal(err)
+	}
+	return &Transmitter{fd, unix.SockaddrLinklayer{Ifindex: indexOf(t, name)}, make([]byte, olaf.MaxFrame)}
 }
 
-func (tx *transmitter) send(t testing.TB, frame []byte) {
+// Send sends one Ethernet frame.
+func (tx *Transmitter) Send(t testing.TB, frame []byte) {
 	t.Helper()
 	if err := unix.Sendto(tx.fd, frame, 0, &tx.to); err != nil {
 		t.Fatal(err)
 	}
 }
 
-var addresses = olaf.Addresses{
+// Addresses are those of every frame that Update makes.
+var Addresses = olaf.Addresses{
 	SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2},
 	SrcIP: [4]byte{10, 0, 0, 1}, DstIP: [4]byte{10, 0, 0, 2}, SrcPort: 20301,
 }
 
-// update sends an update of worker 1 and returns it.
-func (tx *transmitter) update(t testing.TB, seq uint32) olaf.Update {
+// Update sends an update of 48 lanes and returns it.
+func (tx *Transmitter) Update(t testing.TB, worker olaf.WorkerID, seq uint32) olaf.Update {
 	t.Helper()
-	u := olaf.Update{Cluster: 3, Worker: 1, Seq: seq, Count: 1, GenNS: 1000 * uint64(seq), Reward: -5, Lanes: 48}
-	n, err := olaf.EncodeUpdate(tx.frame, &addresses, &u, nil)
+	u := olaf.Update{Cluster: 3, Worker: worker, Seq: seq, Count: 1, GenNS: 1000 * uint64(seq), Reward: -5, Lanes: 48}
+	n, err := olaf.EncodeUpdate(tx.frame, &Addresses, &u, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	tx.send(t, tx.frame[:n])
+	tx.Send(t, tx.frame[:n])
 	return u
 }

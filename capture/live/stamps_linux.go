@@ -1,0 +1,110 @@
+package live
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// softwareStamps asks for the kernel's time of arrival.
+const softwareStamps = unix.SOF_TIMESTAMPING_RX_SOFTWARE | unix.SOF_TIMESTAMPING_SOFTWARE
+
+// stamp asks for stamps: the kernel's always, the card's where they are wanted and to be had.
+func (s *Socket) stamp(want Stamps) error {
+	s.info.Stamps = Kernel
+	flags := softwareStamps
+	if want != Kernel {
+		err := s.stampInHardware()
+		switch {
+		case err == nil:
+			s.info.Stamps = Hardware
+			flags |= unix.SOF_TIMESTAMPING_RX_HARDWARE | unix.SOF_TIMESTAMPING_RAW_HARDWARE
+		case want == Hardware:
+			return fmt.Errorf("%w: hardware stamps on %s: %w; use --stamps kernel", ErrUnsupported, s.info.Interface, err)
+		default:
+			s.note("the kernel stamps the packets, not the network card: %v", err)
+		}
+	}
+	if err := unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, flags); err != nil {
+		return fmt.Errorf("ask for stamps: %w", err)
+	}
+	awaitStamps()
+	return nil
+}
+
+// stampInHardware makes the card stamp every packet, or says why it cannot.
+func (s *Socket) stampInHardware() error {
+	const need = unix.SOF_TIMESTAMPING_RX_HARDWARE | unix.SOF_TIMESTAMPING_RAW_HARDWARE
+	can, err := unix.IoctlGetEthtoolTsInfo(s.fd, s.info.Interface)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the driver does not say what it can stamp (%w)", err)
+	case can.So_timestamping&need != need:
+		return errors.New("it has no hardware stamps")
+	case can.Rx_filters&(1<<unix.HWTSTAMP_FILTER_ALL) == 0:
+		return errors.New("it stamps only some packets in hardware")
+	}
+	now, err := unix.IoctlGetHwTstamp(s.fd, s.info.Interface)
+	if err != nil {
+		now = &unix.HwTstampConfig{}
+	}
+	if now.Rx_filter == unix.HWTSTAMP_FILTER_ALL {
+		return nil
+	}
+	before := *now
+	now.Rx_filter = unix.HWTSTAMP_FILTER_ALL
+	if err := unix.IoctlSetHwTstamp(s.fd, s.info.Interface, now); err != nil {
+		return fmt.Errorf("the driver refuses to stamp every packet (%w; it needs CAP_NET_ADMIN)", err)
+	}
+	s.restore = &before
+	return nil
+}
+
+// awaitStamps waits, a tenth of a second at most, until the kernel stamps arrivals: the first socket that wants stamps
+// switches them on for the whole system, and the kernel does so when it gets round to it. A datagram from this host to
+// itself tells. Where it does not arrive, as without a loopback interface, nothing can be told, and Stamped counts what
+// came too early.
+func awaitStamps() {
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return
+	}
+	defer unix.Close(fd)
+	if unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_TIMESTAMPING, softwareStamps) != nil ||
+		unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}) != nil {
+		return
+	}
+	self, err := unix.Getsockname(fd)
+	if err != nil {
+		return
+	}
+	for range 100 {
+		if stamped, err := probe(fd, self); stamped || err != nil {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+var errSilent = errors.New("the datagram did not arrive")
+
+// probe sends a datagram to its own socket and says whether it came with a stamp.
+func probe(fd int, self unix.Sockaddr) (bool, error) {
+	if err := unix.Sendto(fd, []byte{0}, 0, self); err != nil {
+		return false, err
+	}
+	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	if n, err := unix.Poll(poll, 10); n == 0 || err != nil {
+		return false, errors.Join(errSilent, err)
+	}
+	var data [1]byte
+	var controls [128]byte
+	_, n, _, _, err := unix.Recvmsg(fd, data[:], controls[:], unix.MSG_DONTWAIT)
+	if err != nil {
+		return false, err
+	}
+	c, err := parseControl(controls[:n])
+	return c.kernelNS != 0, err
+}
