@@ -1,0 +1,244 @@
+//go:build linux
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/capture/live/livetest"
+)
+
+// cable is a pair of interfaces, worker and server, and somebody who sees what arrives after the command did.
+type cable struct {
+	t       *testing.T
+	tx      *livetest.Transmitter
+	witness *live.Socket
+	stdout  bytes.Buffer
+	stderr  *signalWriter
+}
+
+func newCable(t *testing.T) *cable {
+	livetest.Namespace(t)
+	livetest.Up(t, "lo")
+	livetest.Veth(t, "worker", "server")
+	witness, err := live.Open(live.Options{Interface: "server", All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { witness.Close() })
+	return &cable{t: t, tx: livetest.Sender(t, "worker"), witness: witness}
+}
+
+// arrived returns when n more packets arrived.
+func (c *cable) arrived(n int) {
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	var p capture.Packet
+	for n > 0 {
+		err := c.witness.Next(&p)
+		if errors.Is(err, capture.ErrIdle) {
+			if err = c.witness.Wait(ctx); err == nil {
+				continue
+			}
+		}
+		if err != nil {
+			c.t.Errorf("%d packets are missing: %v", n, err)
+			return
+		}
+		n--
+	}
+}
+
+// run runs the command on this thread; traffic flows once it captures, with a way to interrupt it.
+func (c *cable) run(traffic func(interrupt func()), args ...string) (code int, report captureReport) {
+	c.stdout.Reset()
+	c.stderr = &signalWriter{text: "capturing from", seen: make(chan struct{})}
+	ctx, cancel := context.WithCancel(c.t.Context())
+	defer cancel()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-c.stderr.seen:
+			traffic(cancel)
+		case <-ctx.Done():
+		}
+	}()
+	code = run(ctx, testEnvironment(&c.stdout, c.stderr), append([]string{"capture", "-i", "server", "-o", "json"}, args...))
+	cancel()
+	<-ended
+	if err := json.Unmarshal(c.stdout.Bytes(), &report); err != nil {
+		c.t.Fatalf("%v: %s%s", err, c.stdout.String(), c.stderr.all.String())
+	}
+	return code, report
+}
+
+// send sends n updates of worker 5 and something that is not OLAF.
+func (c *cable) send(n int) {
+	c.tx.Send(c.t, append(bytes.Repeat([]byte{0xff}, 12), 0x88, 0xb5, 1, 2))
+	for i := range n {
+		c.tx.Update(c.t, 5, uint32(i))
+	}
+	c.arrived(n + 1)
+}
+
+func TestCaptureUntilInterrupted(t *testing.T) {
+	c := newCable(t)
+	for _, name := range []string{"run.pcapng", "run.pcap"} {
+		file := filepath.Join(t.TempDir(), name)
+		code, r := c.run(func(interrupt func()) { c.send(500); interrupt() }, "-w", file)
+		if code != exitDone || !r.Valid || r.Partial || r.Dropped != 0 || r.Clock != live.Kernel || r.File != file {
+			t.Errorf("exit code %d, %+v\n%s", code, r, c.stderr.all.String())
+		}
+		if want := (capture.Losses{Packets: 500, Updates: 500}); r.Capture != want || r.Stamped.Kernel != 500 {
+			t.Errorf("%+v, want %+v", r, want)
+		}
+		var out, stderr bytes.Buffer
+		if code := run(t.Context(), testEnvironment(&out, &stderr), []string{"replay", file, "-o", "csv"}); code != exitDone || !strings.Contains(out.String(), "\nsent,500,") {
+			t.Errorf("replay: exit code %d\n%s%s", code, out.String(), stderr.String())
+		}
+	}
+}
+
+func TestCaptureLimits(t *testing.T) {
+	c := newCable(t)
+	file := filepath.Join(t.TempDir(), "run.pcapng")
+	code, r := c.run(func(func()) { c.send(50) }, "--count", "20", "--all", "-w", file)
+	if code != exitDone || r.Partial || !r.All || r.Capture.Packets != 20 || r.Capture.Updates != 19 || r.Capture.Bypassed != 1 || len(r.Faults) != 1 {
+		t.Errorf("exit code %d, %+v", code, r)
+	}
+	code, r = c.run(func(interrupt func()) { c.send(50); interrupt() }, "--duration", "1h", "--force", "-w", file)
+	if code != exitInterrupted || !r.Partial || r.Capture.Updates != 50 || !r.Valid || !strings.Contains(c.stderr.all.String(), "interrupted; what is shown is partial") {
+		t.Errorf("exit code %d, %+v\n%s", code, r, c.stderr.all.String())
+	}
+	if r, err := capture.Open(file); err != nil {
+		t.Error("an interrupted capture keeps its file:", err)
+	} else {
+		r.Close()
+	}
+	code, r = c.run(func(func()) {}, "--duration", "20ms")
+	if code != exitDone || r.Partial || r.Capture.Packets != 0 || !strings.Contains(c.stderr.all.String(), "not one OLAF frame came") {
+		t.Errorf("exit code %d, %+v\n%s", code, r, c.stderr.all.String())
+	}
+}
+
+// TestCaptureThatLost holds that losses are counted to the packet, stand in the file, and decide the exit code.
+func TestCaptureThatLost(t *testing.T) {
+	c := newCable(t)
+	const sent = 20_000
+	file := filepath.Join(t.TempDir(), "run.pcapng")
+	code, r := c.run(func(interrupt func()) { c.send(sent); interrupt() }, "--buffer", "2304B", "-w", file)
+	if code != exitFailed || r.Valid || r.Partial || r.Drops.Socket == 0 || r.Dropped != r.Drops.Socket || r.Capture.CaptureDropped != r.Dropped {
+		t.Errorf("exit code %d, %+v", code, r)
+	}
+	if r.Capture.Updates+r.Drops.Socket != sent {
+		t.Errorf("%d captured and %d dropped of %d", r.Capture.Updates, r.Drops.Socket, sent)
+	}
+	if want := fmt.Sprintf("olafctl: the capture lost %d packets: the socket %d, the interface 0;", r.Dropped, r.Dropped); !strings.Contains(c.stderr.all.String(), want) {
+		t.Errorf("%s, want %s", c.stderr.all.String(), want)
+	}
+	if got := dropsIn(t, file); got != r.Dropped {
+		t.Errorf("the file says that %d were dropped, not %d", got, r.Dropped)
+	}
+	for _, words := range [][]string{
+		{"-r", file, "-T", "fields", "-e", "frame.interface_name", "-c", "1"},
+		{"-r", file, "-X", `read_format:MIME Files Format`, "-V"}, // the file as what it is made of
+	} {
+		text := tshark(t, words...)
+		if want := fmt.Sprintf("Number of Dropped Packets: %d", r.Dropped); !strings.Contains(text, "server") || len(words) == 5 && !strings.Contains(text, want) {
+			t.Errorf("tshark does not say %q:\n%s", want, text[max(0, len(text)-2000):])
+		}
+	}
+}
+
+// dropsIn is what a capture file says was lost.
+func dropsIn(t *testing.T, file string) int64 {
+	t.Helper()
+	r, err := capture.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	d := capture.NewDecoder(r)
+	for a := (capture.Arrival{}); d.Next(&a) == nil; {
+	}
+	return d.Losses().CaptureDropped
+}
+
+func tshark(t *testing.T, args ...string) string {
+	t.Helper()
+	if _, err := exec.LookPath("tshark"); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip("tshark is not installed")
+	}
+	out, err := exec.Command("tshark", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return string(out)
+}
+
+// TestCaptureInterfaceVanishes holds that what came before is kept.
+func TestCaptureInterfaceVanishes(t *testing.T) {
+	c := newCable(t)
+	file := filepath.Join(t.TempDir(), "run.pcapng")
+	// The thread of the traffic is in another namespace than the command's; the command's own thread must remove the interface.
+	env, stdout := testEnvironment(&c.stdout, &removing{t: t, c: c}), &c.stdout
+	code := run(t.Context(), env, []string{"capture", "-i", "server", "-o", "json", "-w", file})
+	var r captureReport
+	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	if code != exitDevice || r.Valid || !r.Partial || r.Capture.Updates != 7 || !strings.Contains(r.Reason, "server was removed") {
+		t.Errorf("exit code %d, %+v", code, r)
+	}
+	if got := tshark(t, "-r", file, "-T", "fields", "-e", "frame.number"); strings.Count(got, "\n") < 7 {
+		t.Errorf("kept: %s", got)
+	}
+}
+
+// removing sends and removes the interface when the command says that it captures.
+type removing struct {
+	t    *testing.T
+	c    *cable
+	done bool
+}
+
+func (w *removing) Write(b []byte) (int, error) {
+	if !w.done && strings.Contains(string(b), "capturing from") {
+		w.done = true
+		w.c.send(7)
+		livetest.Remove(w.t, "server")
+	}
+	return len(b), nil
+}
+
+func TestCaptureProgress(t *testing.T) {
+	newCable(t)
+	var stdout, stderr bytes.Buffer
+	env := testEnvironment(&stdout, &stderr)
+	env.interactive = true
+	if code := run(t.Context(), env, []string{"capture", "-i", "server", "--duration", "350ms"}); code != exitDone {
+		t.Errorf("exit code %d: %s", code, stderr.String())
+	}
+	if text := stderr.String(); !strings.Contains(text, "0 packets, 0 updates, dropped 0 (socket 0, interface 0)\r\x1b[K") {
+		t.Errorf("%q", text)
+	}
+	if text := stdout.String(); !strings.Contains(text, "\nrx_missed_errors   0      the card's ring was full\n") {
+		t.Error(text)
+	}
+}
