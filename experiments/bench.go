@@ -25,7 +25,9 @@ type BenchOptions struct {
 	Access Access
 	Listen string // where a second controller can reach the tables; empty for a private socket
 	Lanes  int    // cards side by side; 0 for one a core
-	Stream *Stream
+	// AgeErrorPct is by how much of a run's mean AoM its ages may be wrong; see Testbed.
+	AgeErrorPct float64
+	Stream      *Stream
 }
 
 // BenchReport is the result of a single-queue experiment.
@@ -50,6 +52,7 @@ func Bench(ctx context.Context, spec Spec, o BenchOptions) (*BenchReport, error)
 	if err != nil {
 		return nil, err
 	}
+	bed.AgeErrorPct = o.AgeErrorPct
 	outcome, err := Run(ctx, plan, bed, o.Stream)
 	err = errors.Join(err, bed.Close())
 	if outcome == nil {

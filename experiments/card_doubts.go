@@ -80,17 +80,40 @@ func captureDoubts(r *results.Run, c *fpga.Capture, say func(string, ...any)) {
 	if c.SocketLost > 0 && r.Counters.CaptureLost <= 0 {
 		say("the socket at %s lost %s", c.Interface, plural(int(c.SocketLost), "OLAF frame"))
 	}
-	if aom := float64(r.Metrics.AoMCluster); r.Metrics.AoMCluster.Known() && float64(clockErrorNS(c)) > maxClockShare*aom {
-		say("ages are known to ±%v only, more than %g %% of the mean AoM of %v: the clocks of card and host could not be matched better",
-			time.Duration(clockErrorNS(c)), 100*maxClockShare, time.Duration(aom))
-	}
 }
 
-// maxClockShare is the part of a run's mean AoM by which its ages may be wrong.
-const maxClockShare = 0.05
+// clockErrorNS is how far an age of the run may be off because of clocks and stamps, as far as that is known.
+func clockErrorNS(c *fpga.Capture) int64 {
+	return c.UncertaintyNS + max(c.DriftNS, -c.DriftNS) + c.LateNS
+}
 
-// clockErrorNS is how far an age of the run may be off because two clocks measure it.
-func clockErrorNS(c *fpga.Capture) int64 { return c.UncertaintyNS + max(c.DriftNS, -c.DriftNS) }
+// withholdAges takes the ages out of a run that may be wrong by more than a share of its mean AoM, and says whether it did.
+// What was counted stays.
+func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
+	m, off := &r.Metrics, clockErrorNS(c)
+	if !m.AoMCluster.Known() || float64(off) <= percent/100*float64(m.AoMCluster) {
+		return false
+	}
+	why := fmt.Sprintf("ages may be off by %v, which is more than %g %% of their mean of %v (--age-error)", time.Duration(off), percent, time.Duration(m.AoMCluster))
+	missing := results.Missing()
+	for _, age := range []struct {
+		name  string
+		value *results.Float
+	}{
+		{"aom_cluster_ns", &m.AoMCluster}, {"aom_worker_ns", &m.AoMWorker}, {"peak_aom_ns", &m.PeakAoM},
+		{"aom_p50_ns", &m.AoMP50}, {"aom_p95_ns", &m.AoMP95}, {"aom_p99_ns", &m.AoMP99},
+		{"jain", &m.Jain}, {"jain_worker_means", &m.JainWorkerMeans}, {"jain_workers", &m.JainWorkers},
+	} {
+		if age.value.Known() {
+			*age.value, r.Missing[age.name] = missing, why
+		}
+	}
+	for i := range r.Clusters {
+		k := &r.Clusters[i]
+		k.AoM, k.PeakAoM, k.AoMWorker = missing, missing, missing
+	}
+	return true
+}
 
 // placeLoss says where frames were lost that the queue delivered and nobody handed over: the first place on their way at
 // which they are missing, or that says it lost some.
@@ -131,12 +154,17 @@ func wereLost(n int64) string {
 
 // captured is how well an experiment's runs were captured: the worst of each.
 type captured struct {
-	runs  int
-	worst fpga.Capture // sums of counts, the largest errors, the least age
+	runs     int
+	withheld int // runs whose ages are not told
+	percent  float64
+	worst    fpga.Capture // sums of counts, the largest errors, the least age
 }
 
-func (s *captured) add(c *fpga.Capture) {
+func (s *captured) add(c *fpga.Capture, withheld bool) {
 	w := &s.worst
+	if withheld {
+		s.withheld++
+	}
 	if s.runs == 0 || c.YoungestNS < w.YoungestNS {
 		w.YoungestNS = c.YoungestNS
 	}
@@ -144,6 +172,7 @@ func (s *captured) add(c *fpga.Capture) {
 	w.Interface, w.Hardware = c.Interface, c.Hardware
 	w.UncertaintyNS = max(w.UncertaintyNS, c.UncertaintyNS)
 	w.DriftNS = max(w.DriftNS, c.DriftNS, -c.DriftNS)
+	w.LateNS = max(w.LateNS, c.LateNS)
 	w.LeftOver += c.LeftOver
 	w.InterfaceLost += c.InterfaceLost
 }
@@ -161,8 +190,11 @@ func (s *captured) statements() []string {
 	out := []string{
 		fmt.Sprintf("arrivals at %s are stamped %s; the youngest update of all runs was %v old on arrival, and no delay that is common to all can be longer",
 			w.Interface, stamps, time.Duration(w.YoungestNS)),
-		fmt.Sprintf("the card's clock was matched with the system's within ±%v at worst, and drifted by %v at most during a run; a run whose ages can be off by more than %g %% of its mean AoM is invalid",
-			time.Duration(w.UncertaintyNS), time.Duration(w.DriftNS), 100*maxClockShare),
+		fmt.Sprintf("of the ages up to %v may be the clocks' (%v in pairing the card's with the system's, %v of drift, %v by which stamps were late for certain)",
+			time.Duration(w.UncertaintyNS+w.DriftNS+w.LateNS), time.Duration(w.UncertaintyNS), time.Duration(w.DriftNS), time.Duration(w.LateNS)),
+	}
+	if s.withheld > 0 {
+		out = append(out, fmt.Sprintf("the ages of %s are withheld, because that may be more than %g %% of their mean AoM (--age-error); what was counted stands", plural(s.withheld, "run"), s.percent))
 	}
 	if w.InterfaceLost > 0 {
 		out = append(out, fmt.Sprintf("the network card of %s or its driver dropped %s of some kind", w.Interface, plural(int(w.InterfaceLost), "frame")))

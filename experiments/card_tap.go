@@ -48,6 +48,8 @@ type cardRun struct {
 	ahead    int64 // frames stamped later than they were read
 	updates  int64
 	youngest int64
+	last     olaf.Time // arrival of the newest update
+	late     olaf.Duration
 	broken   error // what ended the capture, or kept the clocks from being paired
 }
 
@@ -92,6 +94,7 @@ func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
 	buf = t.take(buf)
 	// Packets of several receive queues can come out of order.
 	slices.SortStableFunc(buf[from:], func(a, b olaf.Observation) int { return cmp.Compare(a.At, b.At) })
+	t.run.late = max(t.run.late, lateAtLeast(buf[from:]))
 	drops, err := t.frames.Drops()
 	t.drops, t.run.broken = drops, errors.Join(t.run.broken, err)
 	return buf
@@ -117,6 +120,7 @@ func (t *cardTap) take(buf []olaf.Observation) []olaf.Observation {
 			r.youngest = age
 		}
 		r.updates++
+		r.last = max(r.last, a.At)
 		buf = append(buf, a.Observation())
 	}
 	return buf
@@ -125,8 +129,7 @@ func (t *cardTap) take(buf []olaf.Observation) []olaf.Observation {
 // aheadNS is how much later than the host's clock a stamp may be before it cannot be of that clock.
 const aheadNS = int64(time.Millisecond)
 
-// Next is the next frame of the run, timed from its start. What was stamped before belongs to an earlier run. What lies
-// before by less than the clocks are known is taken to be of the first instant.
+// Next is the next frame of the run, timed from its start. What was stamped before belongs to an earlier run.
 func (t *cardTap) Next(p *capture.Packet) error {
 	for {
 		if err := t.frames.Next(p); err != nil {
@@ -134,12 +137,12 @@ func (t *cardTap) Next(p *capture.Packet) error {
 		}
 		ns := p.UnixNS - t.run.originNS
 		switch {
-		case !t.run.known || ns < -t.run.clock.halfNS:
+		case !t.run.known || ns < 0:
 			t.run.leftOver++
 		case p.UnixNS > t.now().UnixNano()+aheadNS:
 			t.run.ahead++
 		default:
-			p.UnixNS = max(ns, 0)
+			p.UnixNS = ns
 			return nil
 		}
 	}
@@ -153,7 +156,7 @@ func (t *cardTap) Capture() (*fpga.Capture, error) {
 	r, info, losses := &t.run, t.frames.Info(), t.run.decoder.Losses()
 	c := &fpga.Capture{
 		Interface: info.Interface, ServerPort: t.port, Hardware: info.Stamps == live.Hardware,
-		Updates: r.updates, YoungestNS: r.youngest, LeftOver: r.leftOver,
+		Updates: r.updates, YoungestNS: r.youngest, LateNS: int64(r.late / olaf.Nanosecond), LeftOver: r.leftOver,
 		SocketLost: t.drops.Socket - r.before.Socket, InterfaceLost: t.drops.Interface() - r.before.Interface(),
 		Malformed: losses.Malformed, Duplicates: losses.Duplicates,
 	}
@@ -177,10 +180,14 @@ func (t *cardTap) Capture() (*fpga.Capture, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.UncertaintyNS = max(r.clock.halfNS, end.halfNS)
-	c.SpanNS, c.DriftNS = end.since(r.clock)
+	c.UncertaintyNS = r.clock.widthNS
+	span, drift := end.since(r.clock)
 	if stepped(r.clock, end) {
-		say("a clock was set during the run: the host's moved %v against the card's in %v", time.Duration(c.DriftNS), time.Duration(c.SpanNS))
+		say("a clock was set during the run: the host's moved %v against the card's in %v", time.Duration(drift), time.Duration(span))
+	}
+	c.SpanNS, c.DriftNS = r.last.NS(), drift
+	if span > c.SpanNS { // the last look came long after the last update
+		c.DriftNS = int64(float64(drift) * float64(c.SpanNS) / float64(span))
 	}
 	return c, nil
 }

@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +44,7 @@ func Run(ctx context.Context, plan *Plan, bed *Testbed, stream *Stream) (*Outcom
 	if err != nil {
 		return nil, cause(ctx, err)
 	}
-	r := &runner{plan: plan, stream: stream, done: make([][]results.Run, len(plan.Seeds))}
+	r := &runner{plan: plan, stream: stream, ageError: cmp.Or(bed.AgeErrorPct, defaultAgeErrorPct), done: make([][]results.Run, len(plan.Seeds))}
 	out := &Outcome{Plan: plan, Device: bed.Lanes[0].Device.Identity(), TablesHash: hash, P4InfoHash: bed.P4InfoHash}
 	if err := stream.publish(Started{plan, out.Device, hash}); err != nil {
 		return nil, err
@@ -51,6 +52,7 @@ func Run(ctx context.Context, plan *Plan, bed *Testbed, stream *Stream) (*Outcom
 	err = cause(ctx, r.all(ctx, bed.Lanes))
 	out.collect(r.done)
 	out.Departures, out.captured = r.departures, r.captured
+	out.captured.percent = r.ageError
 	return out, errors.Join(err, stream.publish(Finished{err, out.Partial}))
 }
 
@@ -87,6 +89,7 @@ type runner struct {
 
 	departures trace.DepartureError
 	captured   captured
+	ageError   float64 // per cent
 }
 
 // all works the seeds off, one lane a card, until done or until one of them fails.
@@ -231,7 +234,7 @@ func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err err
 		return run, err
 	}
 	ports = countedSince(portsBefore, ports)
-	seen, err := b.captured()
+	seen, err := captureOf(b.lane.Tap)
 	if err != nil {
 		return run, err
 	}
@@ -241,6 +244,7 @@ func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err err
 	}
 	run = b.collector.Finish(totals)
 	run.Invalid = append(doubts(&run, ports, seen), run.Invalid...) // they say more than the collector can
+	b.book(&run, seen)
 	run.Queue, run.OutRateBPS = config.Queue, int64(config.OutRate)
 	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
 	run.Invalid = append(run.Invalid, b.traffic.faults(olaf.Duration(counters.Generator.LateCyclesMax)*olaf.Cycle)...)
@@ -269,15 +273,15 @@ func (b *bench) settle(ctx context.Context, id RunID, delivered int64) error {
 	return nil
 }
 
-// captured asks a tap that captures how it went, and books it for the experiment.
-func (b *bench) captured() (*fpga.Capture, error) {
-	seen, err := captureOf(b.lane.Tap)
-	if seen != nil {
-		b.mu.Lock()
-		b.runner.captured.add(seen)
-		b.mu.Unlock()
+// book takes down how a run was captured, for the experiment, and withholds what that leaves in doubt.
+func (b *bench) book(run *results.Run, seen *fpga.Capture) {
+	if seen == nil {
+		return
 	}
-	return seen, err
+	withheld := withholdAges(run, seen, b.ageError)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.captured.add(seen, withheld)
 }
 
 // watchStep is how much device time passes between two looks at the generator.

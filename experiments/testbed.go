@@ -24,7 +24,10 @@ type Testbed struct {
 	Tables *p4ctl.Session
 	// P4InfoHash is the SHA-256 of the P4Info that the device forwards by.
 	P4InfoHash string
-	close      []func() error
+	// AgeErrorPct is by how much of a run's mean AoM its ages may be wrong where two clocks measure them; beyond that they
+	// are withheld. 0 is 10 %.
+	AgeErrorPct float64
+	close       []func() error
 }
 
 // Lane is one card and what captures behind it.
@@ -32,6 +35,8 @@ type Lane struct {
 	Device fpga.Device
 	Tap    capture.Tap
 }
+
+const defaultAgeErrorPct = 10
 
 // OpenOptions say what a testbed is opened for.
 type OpenOptions struct {

@@ -9,16 +9,19 @@ type Capture struct {
 	// Hardware says that the network card stamped the frames, on a clock that is only taken to be the system's; otherwise
 	// the kernel did, on the system's, when it took them from the network card.
 	Hardware bool `json:"hardware"`
-	// UncertaintyNS is how far the start of the run clock may lie from where it was put on the system's clock.
+	// UncertaintyNS is how much later than it was put on the system's clock the start of the run may have been: so much too
+	// long is every age at most.
 	UncertaintyNS int64 `json:"uncertainty_ns"`
-	// DriftNS is how far the two clocks moved apart over SpanNS, from the start of the run to its end. It holds up to the
-	// uncertainties of both ends.
+	// DriftNS is how far the two clocks moved apart over SpanNS, from the start of the run to its last update, as far as
+	// looks with such an uncertainty can tell.
 	DriftNS int64 `json:"drift_ns"`
 	SpanNS  int64 `json:"span_ns"`
 	// Updates were handed out. YoungestNS is the least age that one had on arrival: no delay that all have in common,
 	// that of interrupts included, can be longer.
 	Updates    int64 `json:"updates"`
 	YoungestNS int64 `json:"youngest_ns"`
+	// LateNS is how late some stamp was for certain, because frames cannot have come as close together as they are stamped.
+	LateNS int64 `json:"late_ns"`
 	// LeftOver frames were stamped before the run began; they belong to an earlier one and were passed over.
 	LeftOver int64 `json:"left_over"`
 	// SocketLost OLAF frames found no room in the socket's buffer. InterfaceLost counts frames of any kind that the network

@@ -32,6 +32,7 @@ type benchFlags struct {
 	tui      bool
 	view     viewFlags
 	card     cardFlags
+	ageError float64
 }
 
 func newBenchCmd(env *environment) *cobra.Command {
@@ -71,6 +72,7 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	f.keepFlags.add(cmd)
 	f.card.add(cmd)
+	flags.Float64Var(&f.ageError, "age-error", 10, "of a card: withhold the ages of a run whose clocks may be off by more than so many per cent of its mean AoM")
 	addFormatFlag(cmd, &f.format)
 	addDeviceFlag(cmd, &f.device)
 	return cmd
@@ -126,9 +128,6 @@ func (f *benchFlags) resolve(cmd *cobra.Command) error {
 	if cmd.Flags().Changed("merge-cycles") {
 		f.spec.MergeCycles = &f.merge
 	}
-	if f.pcap != "" && f.device != "" && f.device != "twin:" {
-		return usageError("--pcap writes what the twin delivers; elsewhere capture at the parameter server's interface")
-	}
 	if f.trace.name != "" && cmd.Flags().Changed("burst") {
 		return usageError("--burst and --trace do not go together: a trace says by itself when updates leave")
 	}
@@ -151,6 +150,15 @@ func (f *benchFlags) consistent(cmd *cobra.Command) error {
 		if err := refuseViewFlags(cmd); err != nil {
 			return err
 		}
+	}
+	onTwin := f.device == "" || f.device == "twin:"
+	switch {
+	case f.pcap != "" && !onTwin:
+		return usageError("--pcap writes what the twin delivers; elsewhere capture at the parameter server's interface")
+	case cmd.Flags().Changed("age-error") && onTwin:
+		return usageError("--age-error is for a card: the twin's ages are exact")
+	case !(f.ageError > 0):
+		return usageError("--age-error %g: want a number above 0", f.ageError)
 	}
 	if f.listen == "" || strings.HasPrefix(f.listen, "unix:") {
 		return nil
@@ -180,7 +188,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 	if f.listen != "" && !f.tui {
 		sinks = append(sinks, &announcer{env, f.listen})
 	}
-	kept := f.bench(env, started)
+	kept := f.events(env, started)
 	stream := experiments.NewStream(append(sinks, kept.sinks()...)...)
 	report, err := f.carryOut(cmd.Context(), env, access, stream)
 	if report == nil {
@@ -199,7 +207,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 
 // carryOut runs the specification beside a dashboard or a progress bar.
 func (f *benchFlags) carryOut(ctx context.Context, env *environment, access experiments.Access, stream *experiments.Stream) (*experiments.BenchReport, error) {
-	options := experiments.BenchOptions{Device: f.device, Access: access, Listen: f.listen, Stream: stream}
+	options := experiments.BenchOptions{Device: f.device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError, Stream: stream}
 	if f.tui && env.terminal {
 		report, err := watchBeside(ctx, env, &dashboard{view: f.view, device: f.device}, f.spec, &background{
 			run: func(ctx context.Context) (experiments.Report, error) {

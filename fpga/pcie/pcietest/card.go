@@ -42,7 +42,8 @@ type Card struct {
 	Loads, Stores int
 	Ports         [2]Port
 
-	now time.Time
+	booted, now time.Time
+	packets     []twin.Packet
 }
 
 // Port is one MAC's model: what was counted since the last tick, and what the last tick latched.
@@ -58,7 +59,8 @@ func New(cfg twin.Config) (*Card, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Card{Twin: t, now: time.Unix(1_700_000_000, 0), Shell: map[uint32]uint32{
+	const boot = 1_700_000_000
+	c := &Card{Twin: t, booted: time.Unix(boot, 0), now: time.Unix(boot, 0), Shell: map[uint32]uint32{
 		pcie.ShellBuildTime: buildTime, pcie.ShellCanary: 1, pcie.ShellStatus: allOnes, pcie.UserStatus: allOnes,
 	}}
 	for i := range c.Ports {

@@ -1,0 +1,389 @@
+package experiments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/fpga/pcie/pcietest"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/twin"
+	"github.com/olafctl/olaf/p4ctl/agent"
+)
+
+// rig is a laboratory made of software: a fake card, a host whose clock is not the card's, and an interface at which the
+// card's frames arrive.
+type rig struct {
+	card   *pcietest.Card
+	tables *agent.Embedded
+	boot   time.Time
+	// The host's clock is off by offset and drifts; once step has passed on the card it jumps by a second.
+	offset time.Duration
+	ppm    float64
+	step   time.Duration
+	wire   *fakeInterface
+	access Access
+}
+
+const fakePort = 1
+
+// newRig is a rig on which every read of the card's clock takes a while.
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{tables: new(agent.Embedded), offset: 37 * time.Hour, ppm: 40}
+	var err error
+	r.card, err = pcietest.New(twin.Config{Tables: &tableView{backend: r.tables}, Wire: true})
+	must(t, err)
+	r.boot = r.card.Now()
+	must(t, r.card.Wait(t.Context(), olaf.Millisecond)) // it has been on for a while
+	r.slow(800 * olaf.Nanosecond)
+	bus, err := r.card.Bus(t.TempDir(), pcietest.OpenNIC())
+	must(t, err)
+	r.wire = &fakeInterface{rig: r, stamps: live.Kernel}
+	r.access = Access{Bus: &bus, Clock: r, Card: CardAccess{
+		Tables: func(*CardTables) (agent.Backend, func() error, error) {
+			return r.tables, func() error { return nil }, nil
+		},
+		Capture:    func() (Frames, error) { return r.wire, nil },
+		ServerPort: fakePort,
+	}}
+	return r
+}
+
+// slow makes a read of the card's clock take d, half of it until the card answers.
+func (r *rig) slow(d olaf.Duration) {
+	r.card.OnLoad = func(_ int, offset, value uint32) uint32 {
+		if offset == regmap.CommonCycles {
+			_ = r.card.Wait(context.Background(), d/2)
+			value, _ = r.card.Twin.Read32(offset)
+			_ = r.card.Wait(context.Background(), d/2)
+		}
+		return value
+	}
+}
+
+// host is the host's clock at an instant of the card's.
+func (r *rig) host(at time.Time) time.Time {
+	passed := at.Sub(r.boot)
+	host := at.Add(r.offset + time.Duration(float64(passed)*r.ppm/1e6))
+	if r.step > 0 && passed > r.step {
+		host = host.Add(time.Second)
+	}
+	return host
+}
+
+func (r *rig) Now() time.Time                                  { return r.host(r.card.Now()) }
+func (r *rig) Wait(ctx context.Context, d olaf.Duration) error { return r.card.Wait(ctx, d) }
+
+// arrival is one frame at the interface.
+type arrival struct {
+	at   time.Time // when it is there, on the card's clock
+	ns   int64     // its stamp
+	data []byte
+}
+
+// fakeInterface stamps the frames of the card by the host's clock.
+type fakeInterface struct {
+	rig     *rig
+	stamps  live.Stamps
+	ahead   time.Duration // of the stamps before the host's clock
+	latency time.Duration // from the wire to the reader
+	// edit changes the nth frame, or says how often it arrives; nil lets all arrive once.
+	edit   func(n int, a *arrival) (times int)
+	drops  live.Drops
+	broken error
+
+	frames []arrival
+	seen   int
+	number int
+}
+
+func (w *fakeInterface) Info() live.Info            { return live.Info{Interface: "fake0", Stamps: w.stamps} }
+func (w *fakeInterface) Stamped() live.Stamped      { return live.Stamped{} }
+func (w *fakeInterface) Drops() (live.Drops, error) { return w.drops, nil }
+func (w *fakeInterface) Close() error               { return nil }
+
+func (w *fakeInterface) Next(p *capture.Packet) error {
+	if err := w.poll(); err != nil {
+		return err
+	}
+	if w.broken != nil && w.number > 5 {
+		return w.broken
+	}
+	if len(w.frames) == 0 || w.frames[0].at.After(w.rig.card.Now()) {
+		return capture.ErrIdle
+	}
+	a := w.frames[0]
+	w.frames = w.frames[1:]
+	w.number++
+	*p = capture.Packet{Number: w.number, UnixNS: a.ns, Data: a.data, Wire: len(a.data)}
+	return nil
+}
+
+// poll moves what the card sent to the interface.
+func (w *fakeInterface) poll() error {
+	sent, err := w.rig.card.Sent(fakePort)
+	if err != nil {
+		return err
+	}
+	for _, f := range sent {
+		a := arrival{at: f.At.Add(w.latency), ns: w.rig.host(f.At).Add(w.ahead).UnixNano(), data: f.Data}
+		w.seen++
+		times := 1
+		if w.edit != nil {
+			times = w.edit(w.seen, &a)
+		}
+		for range times {
+			w.frames = append(w.frames, a)
+		}
+	}
+	return nil
+}
+
+func cardSpec() Spec {
+	spec := Table1()
+	spec.Runs, spec.Workload.UpdatesPerWorker = 2, 60
+	return spec
+}
+
+const pciAddress = "pci:" + pcietest.BDF
+
+// sameRuns wants equal counters, and ages that differ by no more than the clocks are known.
+func sameRuns(t *testing.T, got, want *Outcome) {
+	t.Helper()
+	off := float64(clockErrorNS(&got.captured.worst)) + 2 // stamps are whole ns
+	for c := range want.Runs {
+		for i := range want.Runs[c] {
+			g, w := &got.Runs[c][i], &want.Runs[c][i]
+			if g.Counters != w.Counters || !g.Valid() {
+				t.Errorf("configuration %d, run %d: invalid for %q\n%+v, want\n%+v", c, i, g.Invalid, g.Counters, w.Counters)
+			}
+			if a, b := float64(g.Metrics.AoMCluster), float64(w.Metrics.AoMCluster); a == b || !(math.Abs(a-b) <= off) {
+				t.Errorf("configuration %d, run %d: AoM %v ns on the card, %v on the twin; the clocks are known to ±%v", c, i, a, b, off)
+			}
+		}
+	}
+}
+
+// TestBenchOnACard holds that a card is measured as the twin is: the same counters, and the same ages within what is known
+// of the clocks, whether this process owns the card or an agent does.
+func TestBenchOnACard(t *testing.T) {
+	want := mustBench(t, cardSpec(), BenchOptions{})
+	t.Run("own", func(t *testing.T) {
+		r := newRig(t)
+		got := mustBench(t, cardSpec(), BenchOptions{Device: pciAddress, Access: r.access, AgeErrorPct: 200})
+		must(t, got.Err())
+		sameRuns(t, got.Outcome, want.Outcome)
+		if d := got.Outcome.Device; d.Address != pciAddress || d.Kind != "pcie" {
+			t.Errorf("it ran on %+v", d)
+		}
+		if c := &got.Outcome.captured.worst; c.UncertaintyNS != 800 || c.DriftNS > 10 || c.LateNS != 0 || c.YoungestNS <= 0 {
+			t.Errorf("%+v", c)
+		}
+		said := strings.Join(got.Bench.Statements, "\n")
+		for _, words := range []string{"fake0 are stamped by the kernel", "800ns in pairing", "old on arrival"} {
+			if !strings.Contains(said, words) {
+				t.Errorf("%q is not said in\n%s", words, said)
+			}
+		}
+	})
+	t.Run("agent", func(t *testing.T) {
+		r := newRig(t)
+		s, err := Serve(t.Context(), pciAddress, ServeOptions{Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: DeviceOptions{Access: r.access}})
+		must(t, err)
+		for range 2 { // the second bench finds what the first left
+			got := mustBench(t, cardSpec(), BenchOptions{Device: "grpc:" + s.Target, AgeErrorPct: 200})
+			must(t, got.Err())
+			sameRuns(t, got.Outcome, want.Outcome)
+		}
+		must(t, s.Close())
+	})
+}
+
+// TestWhatACardLeavesInDoubt holds what happens to frames and clocks on the way, and what is made of it.
+func TestWhatACardLeavesInDoubt(t *testing.T) {
+	spec := cardSpec()
+	spec.Runs, spec.Versus, spec.OutRates = 2, "", spec.OutRates[:1]
+	spec.Workload.UpdatesPerWorker = 300 // a run of 0.3 ms is looked at several times
+	every := func(k int, times int) func(int, *arrival) int {
+		return func(n int, _ *arrival) int {
+			if n%k == 0 {
+				return times
+			}
+			return 1
+		}
+	}
+	for name, c := range map[string]struct {
+		spoil func(*rig)
+		why   string // a part of the first reason; empty for a run that is valid
+	}{
+		"nothing":          {func(*rig) {}, ""},
+		"late frames":      {func(r *rig) { r.wire.latency = 5 * time.Millisecond }, ""},
+		"frames too late":  {func(r *rig) { r.wire.latency = 2 * time.Second }, "lost between the card and fake0"},
+		"lost on the wire": {func(r *rig) { r.wire.edit = every(100, 0) }, "lost between the card and fake0"},
+		"lost in the card": {func(r *rig) {
+			r.wire.edit = func(int, *arrival) int { r.card.Ports[fakePort].Running[0x500]--; return 0 }
+		}, "lost inside the card, behind the queue"},
+		"twice":             {func(r *rig) { r.wire.edit = every(100, 2) }, "more than the queue delivered"},
+		"damaged":           {func(r *rig) { r.wire.edit = func(_ int, a *arrival) int { a.data[17] ^= 1; return 1 } }, "OLAF frames were damaged between the card and fake0"},
+		"unsynchronised":    {func(r *rig) { r.wire.stamps, r.wire.ahead = live.Hardware, -37*time.Second }, "phc2sys"},
+		"stamps ahead":      {func(r *rig) { r.wire.stamps, r.wire.ahead = live.Hardware, 37*time.Second }, "stamped later than they were read"},
+		"clock step":        {func(r *rig) { r.step = 1300 * time.Microsecond }, "a clock was set during the run"},
+		"interface removed": {func(r *rig) { r.wire.broken = live.ErrGone }, "the capture broke off: the interface is gone"},
+		"lost in the socket": {func(r *rig) {
+			r.wire.edit = func(n int, _ *arrival) int {
+				if n%100 != 0 {
+					return 1
+				}
+				r.wire.drops.Socket++
+				return 0
+			}
+		}, "lost in the socket's buffer at fake0"},
+		"lost in the network card": {func(r *rig) {
+			r.wire.edit = func(n int, _ *arrival) int {
+				if n%100 != 0 {
+					return 1
+				}
+				r.wire.drops.RXMissed++
+				return 0
+			}
+		}, "lost by the network card of fake0 or its driver"},
+		"others' frames lost": {func(r *rig) { r.wire.edit = func(int, *arrival) int { r.wire.drops.RXDropped++; return 1 } }, ""},
+		"wrong FCS": {func(r *rig) {
+			r.wire.edit = func(int, *arrival) int { r.card.Ports[fakePort].Running[0x5B8]++; return 1 }
+		}, "with a wrong FCS left port 1"},
+		"damaged at the other port": {func(r *rig) {
+			r.wire.edit = func(int, *arrival) int { r.card.Ports[0].Running[0x6C0]++; return 1 }
+		}, "with a wrong FCS, too long or cut came to port 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			c.spoil(r)
+			report := mustBench(t, spec, BenchOptions{Device: pciAddress, Access: r.access})
+			run := &report.Outcome.Runs[0][0]
+			if c.why == "" {
+				if !run.Valid() {
+					t.Fatalf("invalid for %q", run.Invalid)
+				}
+				return
+			}
+			if run.Valid() || !slices.ContainsFunc(run.Invalid, func(s string) bool { return strings.Contains(s, c.why) }) {
+				t.Errorf("invalid for %q, want %q", run.Invalid, c.why)
+			}
+			if err := report.Err(); !errors.Is(err, ErrInvalid) {
+				t.Errorf("the report says %v", err)
+			}
+		})
+	}
+}
+
+// TestAgesThatClocksLeaveOpen holds that ages are withheld where the clocks may be wrong by more than is asked for, and that
+// what was counted stays.
+func TestAgesThatClocksLeaveOpen(t *testing.T) {
+	spec := cardSpec()
+	spec.Runs, spec.Versus, spec.OutRates = 1, "", spec.OutRates[:1]
+	batched := func(r *rig) { // an interrupt for 64 frames
+		var at time.Time
+		r.wire.edit = func(n int, a *arrival) int {
+			if n%64 == 1 {
+				at = a.at.Add(10 * time.Microsecond)
+			}
+			a.at, a.ns = at, r.host(at).UnixNano()
+			return 1
+		}
+	}
+	for name, c := range map[string]struct {
+		spoil    func(*rig)
+		percent  float64
+		withheld bool
+	}{
+		"a quick card":                          {func(r *rig) { r.slow(40 * olaf.Nanosecond) }, 0, false},
+		"a card as slow as PCIe":                {func(*rig) {}, 0, true},
+		"the same, and it is accepted":          {func(*rig) {}, 200, false},
+		"late stamps that give themselves away": {func(r *rig) { r.slow(40 * olaf.Nanosecond); batched(r) }, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t)
+			c.spoil(r)
+			report := mustBench(t, spec, BenchOptions{Device: pciAddress, Access: r.access, AgeErrorPct: c.percent})
+			must(t, report.Err())
+			run, said := &report.Outcome.Runs[0][0], strings.Join(report.Bench.Statements, "\n")
+			if run.Counters.Received == 0 || run.Metrics.AoMCluster.Known() == c.withheld || run.Clusters[0].PeakAoM.Known() == c.withheld {
+				t.Errorf("AoM %v\n%s", run.Metrics.AoMCluster, said)
+			}
+			if c.withheld != strings.Contains(said, "withheld") || c.withheld != strings.Contains(run.Missing["peak_aom_ns"], "ages may be off") {
+				t.Errorf("%q\n%s", run.Missing, said)
+			}
+		})
+	}
+}
+
+// TestFramesOfAnEarlierRun holds that what comes after the end of its run is counted to no other.
+func TestFramesOfAnEarlierRun(t *testing.T) {
+	spec := cardSpec()
+	spec.Runs, spec.Versus, spec.OutRates = 2, "", spec.OutRates[:1]
+	r := newRig(t)
+	var held *arrival
+	r.wire.edit = func(n int, a *arrival) int {
+		if n == 5 {
+			held = &arrival{ns: a.ns, data: slices.Clone(a.data)}
+			return 0
+		}
+		if n == 700 {
+			again := *held
+			again.at = a.at
+			held, r.wire.frames = nil, append(r.wire.frames, again)
+		}
+		return 1
+	}
+	report := mustBench(t, spec, BenchOptions{Device: pciAddress, Access: r.access})
+	first, second := &report.Outcome.Runs[0][0], &report.Outcome.Runs[0][1]
+	if held != nil || first.Valid() || first.Counters.CaptureLost != 1 {
+		t.Errorf("the first run: %+v, %q", first.Counters, first.Invalid)
+	}
+	if !second.Valid() || report.Outcome.captured.worst.LeftOver != 1 {
+		t.Errorf("the second run: %q, %d left over", second.Invalid, report.Outcome.captured.worst.LeftOver)
+	}
+	if said := fmt.Sprint(report.Bench.Statements); !strings.Contains(said, "1 frame of an earlier run") {
+		t.Error(said)
+	}
+}
+
+// TestCardsThatAreNoTestbed says what is missing.
+func TestCardsThatAreNoTestbed(t *testing.T) {
+	r := newRig(t)
+	for name, c := range map[string]struct {
+		spoil func(*Access)
+		kind  error
+		says  string
+	}{
+		"no driver":  {func(a *Access) { a.Card.Tables = nil }, ErrIncomplete, "add the tables' driver (--vnp4-1"},
+		"no capture": {func(a *Access) { a.Card.Capture = nil }, ErrIncomplete, "add the parameter server's network interface (--capture"},
+		"no such interface": {func(a *Access) {
+			a.Card.Capture = func() (Frames, error) { return nil, live.ErrInterface }
+		}, live.ErrInterface, ""},
+		"driver fails": {func(a *Access) {
+			a.Card.Tables = func(*CardTables) (agent.Backend, func() error, error) { return nil, nil, errors.New("no library") }
+		}, nil, "the tables' driver: no library"},
+		"no such port": {func(a *Access) { a.Card.ServerPort = 2 }, nil, "no port 2"},
+	} {
+		a := r.access
+		c.spoil(&a)
+		_, err := Open(t.Context(), pciAddress, OpenOptions{Access: a})
+		if err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	bed, err := Open(t.Context(), pciAddress, OpenOptions{Access: r.access}) // nothing was left locked
+	must(t, err)
+	must(t, bed.Close())
+}

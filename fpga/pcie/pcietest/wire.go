@@ -1,0 +1,44 @@
+package pcietest
+
+import (
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/twin"
+)
+
+// Frame is one frame that left the card.
+type Frame struct {
+	At   time.Time // last bit out, on the card's clock
+	Data []byte    // without FCS
+}
+
+const txPackets = 0x500 // a MAC's counter of sent frames
+
+// Sent hands out the frames that left for the parameter server since the last call, and counts them at the MAC of a port.
+// The twin must have been built with Wire.
+func (c *Card) Sent(port int) ([]Frame, error) {
+	start, err := regmap.Read64(c.Twin, regmap.GeneratorStartCycle)
+	if err != nil {
+		return nil, err
+	}
+	c.packets = c.Twin.DrainPackets(c.packets[:0])
+	var frames []Frame
+	for i := range c.packets {
+		p := &c.packets[i]
+		if p.Kind == twin.Ack {
+			continue
+		}
+		data := make([]byte, olaf.MaxFrame)
+		a := &p.Addresses
+		n, err := olaf.EncodeUpdate(data, &olaf.Addresses{SrcMAC: a.SourceMAC, DstMAC: a.DestMAC, SrcIP: a.SourceIP, DstIP: a.DestIP, SrcPort: a.SourcePort}, &p.Update, p.Lanes)
+		if err != nil {
+			return nil, err
+		}
+		began := c.booted.Add(time.Duration(int64(start) * int64(olaf.Cycle/olaf.Nanosecond)))
+		frames = append(frames, Frame{began.Add(time.Duration(p.At.NS())), data[:n]})
+		c.Ports[port].Running[txPackets]++
+	}
+	return frames, nil
+}
