@@ -94,24 +94,7 @@ func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
 	if !m.AoMCluster.Known() || float64(off) <= percent/100*float64(m.AoMCluster) {
 		return false
 	}
-	why := fmt.Sprintf("ages may be off by %v, which is more than %g %% of their mean of %v (--age-error)", time.Duration(off), percent, time.Duration(m.AoMCluster))
-	missing := results.Missing()
-	for _, age := range []struct {
-		name  string
-		value *results.Float
-	}{
-		{"aom_cluster_ns", &m.AoMCluster}, {"aom_worker_ns", &m.AoMWorker}, {"peak_aom_ns", &m.PeakAoM},
-		{"aom_p50_ns", &m.AoMP50}, {"aom_p95_ns", &m.AoMP95}, {"aom_p99_ns", &m.AoMP99},
-		{"jain", &m.Jain}, {"jain_worker_means", &m.JainWorkerMeans}, {"jain_workers", &m.JainWorkers},
-	} {
-		if age.value.Known() {
-			*age.value, r.Missing[age.name] = missing, why
-		}
-	}
-	for i := range r.Clusters {
-		k := &r.Clusters[i]
-		k.AoM, k.PeakAoM, k.AoMWorker = missing, missing, missing
-	}
+	r.Withhold(fmt.Sprintf("ages may be off by %v, which is more than %g %% of their mean of %v (--age-error)", time.Duration(off), percent, time.Duration(m.AoMCluster)))
 	return true
 }
 

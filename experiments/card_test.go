@@ -18,6 +18,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/p4ctl/agent"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/store"
 )
 
 // rig is a laboratory made of software: a fake card, a host whose clock is not the card's, and an interface at which the
@@ -386,4 +388,25 @@ func TestCardsThatAreNoTestbed(t *testing.T) {
 	bed, err := Open(t.Context(), pciAddress, OpenOptions{Access: r.access}) // nothing was left locked
 	must(t, err)
 	must(t, bed.Close())
+}
+
+// TestKeptRunOfACard holds that a kept run of a card can be computed again from its frames, all of which are kept, and that
+// ages which were withheld do not come back that way.
+func TestKeptRunOfACard(t *testing.T) {
+	for _, percent := range []float64{0, 200} {
+		st, err := store.Open(t.TempDir())
+		must(t, err)
+		k := Keep(st, time.Unix(1_700_000_000, 0))
+		r := newRig(t)
+		report := mustBench(t, cardSpec(), BenchOptions{Device: pciAddress, Access: r.access, AgeErrorPct: percent, Stream: NewStream(k)})
+		id, err := k.Finish(report)
+		must(t, err)
+		f, err := st.Load(id)
+		must(t, err)
+		proof, err := archive.Verify(f)
+		if err != nil || proof.Runs != 8 {
+			t.Errorf("%+v, %v", proof, err)
+		}
+		must(t, st.Close())
+	}
 }

@@ -187,6 +187,8 @@ type Run struct {
 	Clusters     []ClusterMetric `json:"clusters,omitempty"`
 	// Missing says why a metric of that name is missing.
 	Missing map[string]string `json:"missing,omitempty"`
+	// Withheld says why the run's ages are not told, though frames were timed; see Withhold.
+	Withheld string `json:"withheld,omitempty"`
 	// Invalid lists why the run must not enter a mean; empty when it may.
 	Invalid []string `json:"invalid,omitempty"`
 }

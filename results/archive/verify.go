@@ -111,8 +111,8 @@ func (p *Proof) runs(f *store.Folder, kept []Kept) error {
 	return nil
 }
 
-// sameRun compares what was measured again. What the collector can't know is taken from the stored run: its names, and
-// why the testbed called it invalid.
+// sameRun compares what was measured again. What the collector can't know is taken from the stored run: its names, why the
+// testbed called it invalid, and why it withheld the ages.
 func sameRun(f *store.Folder, k *Kept, again results.Run) error {
 	stored := k.Run
 	again.Queue, again.OutRateBPS, again.Index, again.Seed = stored.Queue, stored.OutRateBPS, stored.Index, stored.Seed
@@ -122,6 +122,9 @@ func sameRun(f *store.Folder, k *Kept, again results.Run) error {
 		}
 	}
 	again.Invalid = stored.Invalid
+	if stored.Withheld != "" {
+		again.Withhold(stored.Withheld)
+	}
 	return same(f, fmt.Sprintf("run %d of %s at %s", stored.Index, stored.Queue, olaf.Rate(stored.OutRateBPS)), stored, again)
 }
 
