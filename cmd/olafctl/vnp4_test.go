@@ -5,6 +5,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,42 +19,170 @@ import (
 	"testing"
 	"time"
 
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/pcie/pcietest"
 	"github.com/olafctl/olaf/fpga/twin"
+	"github.com/olafctl/olaf/results"
 )
 
-// TestCardWithStandInDriver serves a fake card whose tables a stand-in driver writes in a child process.
-func TestCardWithStandInDriver(t *testing.T) {
+// builtStandIn is what the tests compile.
+type builtStandIn struct {
+	program string   // this command, for the driver's child process
+	flags   []string // that name the driver
+}
+
+// standIn is a card whose tables are what the stand-in driver wrote into its windows.
+type standIn struct {
+	*pcietest.Card
+	builtStandIn
+	workers   map[uint32]uint32
+	clusters  map[uint32]bool
+	servers   map[uint32]bool
+	version   uint64
+	newFrames []pcietest.Frame
+}
+
+// The registers of a window, and what the stand-in writes into the last of them.
+const (
+	windowKey, windowParams, windowCommand, windowCanary = 0x0, 0x4, 0x8, 0x10
+	insertEntry, updateEntry, deleteEntry, resetTable    = 1, 2, 3, 4
+	serversTable, workersTable, clustersTable            = 1, 2, 3
+	knownCard                                            = 0x1AF
+)
+
+func buildStandIn(t *testing.T) (b builtStandIn) {
+	t.Helper()
 	dir := t.TempDir()
 	build := func(name string, args ...string) {
 		if text, err := exec.Command(name, args...).CombinedOutput(); err != nil {
 			t.Fatalf("%s: %v\n%s", name, err, text)
 		}
 	}
-	program := filepath.Join(dir, "olafctl")
-	build("go", "build", "-tags", "vnp4", "-o", program, ".")
-	serve := []string{"serve", "--listen", "unix:" + filepath.Join(dir, "s"), "-d", "pci:" + pcietest.BDF}
+	b.program = filepath.Join(dir, "olafctl")
+	build("go", "build", "-tags", "vnp4", "-o", b.program, ".")
 	for _, n := range []string{"1", "2"} { // one shared object has one set of tables
 		library := filepath.Join(dir, "driver"+n+".so")
 		build("gcc", "-shared", "-fPIC", "-o", library, "../../p4ctl/vnp4/testdata/standin.c")
-		serve = append(serve, "--vnp4-"+n, library+":XilVitisNetP4TargetConfig_standin")
+		b.flags = append(b.flags, "--vnp4-"+n, library+":XilVitisNetP4TargetConfig_standin")
 	}
-	card, err := pcietest.New(twin.Config{})
-	if err != nil {
+	return b
+}
+
+func newStandIn(t *testing.T, b builtStandIn) *standIn {
+	t.Helper()
+	s := &standIn{builtStandIn: b, workers: map[uint32]uint32{}, clusters: map[uint32]bool{}, servers: map[uint32]bool{}}
+	var err error
+	if s.Card, err = pcietest.New(twin.Config{Tables: s, Wire: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Wait(t.Context(), olaf.Millisecond); err != nil { // it has been on for a while
 		t.Fatal(err)
 	}
 	for _, base := range []uint32{pcie.TablesBase, pcie.TablesBase + pcie.TablesBytes/2} {
-		card.Shell[base+0x10] = 0x1AF // what the stand-in knows its card by
+		s.Shell[base+windowCanary] = knownCard
 	}
-	stderr := &signalWriter{text: "P4Runtime", seen: make(chan struct{})}
-	env := testEnvironment(&bytes.Buffer{}, stderr)
-	env.executable = func() (string, error) { return program, nil }
-	env.cardClock = card
-	if env.bus, err = card.Bus(dir, pcietest.OpenNIC()); err != nil {
+	s.OnStore = func(_ int, offset, value uint32) bool {
+		if offset >= pcie.TablesBase && offset < pcie.TablesBase+pcie.TablesBytes && offset%(pcie.TablesBytes/2) == windowCommand {
+			s.command(offset-windowCommand, value)
+		}
+		return false
+	}
+	return s
+}
+
+// command does what the driver wrote.
+func (s *standIn) command(base, value uint32) {
+	s.version++
+	key, params, table := s.Shell[base+windowKey], s.Shell[base+windowParams], value>>8
+	there := value&0xFF == insertEntry || value&0xFF == updateEntry
+	switch {
+	case value&0xFF == resetTable && table == workersTable:
+		clear(s.workers)
+	case value&0xFF == resetTable && table == serversTable:
+		clear(s.servers)
+	case table == workersTable && there:
+		s.workers[key] = params
+	case table == workersTable:
+		delete(s.workers, key)
+	case table == serversTable:
+		s.servers[key] = there
+	case table == clustersTable:
+		s.clusters[key] = there
+	}
+}
+
+func number(a netip.Addr) uint32 {
+	b := a.As4()
+	return binary.BigEndian.Uint32(b[:])
+}
+
+func (s *standIn) Version() uint64             { return s.version }
+func (s *standIn) Server(addr netip.Addr) bool { return s.servers[number(addr)] }
+func (s *standIn) Worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
+	params, ok := s.workers[number(source)]
+	return olaf.ClusterID(params >> 16), olaf.WorkerID(params), ok
+}
+
+// Group knows no members: they are in the replication block, and nothing here is multicast.
+func (s *standIn) Group(c olaf.ClusterID) ([]olaf.WorkerID, bool) { return nil, s.clusters[uint32(c)] }
+
+// The interface behind port 1, on a host that has the card's clock.
+func (s *standIn) Info() live.Info            { return live.Info{Interface: "fake0", Stamps: live.Kernel} }
+func (s *standIn) Stamped() live.Stamped      { return live.Stamped{} }
+func (s *standIn) Drops() (live.Drops, error) { return live.Drops{}, nil }
+func (s *standIn) Next(p *capture.Packet) error {
+	sent, err := s.Sent(1)
+	if err != nil {
+		return err
+	}
+	if s.newFrames = append(s.newFrames, sent...); len(s.newFrames) == 0 {
+		return capture.ErrIdle
+	}
+	f := s.newFrames[0]
+	s.newFrames = s.newFrames[1:]
+	*p = capture.Packet{UnixNS: f.At.UnixNano(), Data: f.Data, Wire: len(f.Data)}
+	return nil
+}
+
+// environment is a host with this card in it.
+func (s *standIn) environment(t *testing.T, dir string, stdout, stderr io.Writer) *environment {
+	t.Helper()
+	env := testEnvironment(stdout, stderr)
+	env.executable = func() (string, error) { return s.program, nil }
+	env.cardClock = s.Card
+	env.openCapture = func(o live.Options) (experiments.Frames, error) {
+		if o.Interface != "fake0" || o.Stamps != live.Kernel {
+			return nil, fmt.Errorf("%w: %+v", live.ErrInterface, o)
+		}
+		return s, nil
+	}
+	var err error
+	if env.bus, err = s.Bus(dir, pcietest.OpenNIC()); err != nil {
 		t.Fatal(err)
 	}
+	return env
+}
+
+// TestCardWithStandInDriver uses a fake card whose tables a stand-in driver writes in a child process.
+func TestCardWithStandInDriver(t *testing.T) {
+	built := buildStandIn(t)
+	t.Run("lent", func(t *testing.T) { lendStandIn(t, newStandIn(t, built)) })
+	t.Run("bench", func(t *testing.T) { benchStandIn(t, newStandIn(t, built)) })
+}
+
+// lendStandIn serves the card to other processes.
+func lendStandIn(t *testing.T, card *standIn) {
+	dir := t.TempDir()
+	socket := "unix:" + filepath.Join(dir, "s")
+	stderr := &signalWriter{text: "P4Runtime", seen: make(chan struct{})}
+	env := card.environment(t, dir, &bytes.Buffer{}, stderr)
+	serve := append([]string{"serve", "--listen", socket, "-d", "pci:" + pcietest.BDF, "--capture", "fake0"}, card.flags...)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
 	code := make(chan int, 1)
 	go func() { code <- run(ctx, env, serve) }()
 	select {
@@ -55,11 +190,12 @@ func TestCardWithStandInDriver(t *testing.T) {
 	case c := <-code:
 		t.Fatalf("serve ended with %d: %s", c, stderr.all.String())
 	}
-	replace := strings.NewReplacer("TARGET", "--target unix:"+filepath.Join(dir, "s"), "FILE", writeFile(t, "t.yaml", storyTables))
+	replace := strings.NewReplacer("TARGET", "--target "+socket, "DEVICE", "-d grpc:"+socket, "FILE", writeFile(t, "t.yaml", storyTables), "BENCH", standInBench)
 	for _, s := range []step{
 		{"tables apply FILE TARGET", 0, "", "8 added"},
 		{"cluster move --to 1 10.1.0.1 TARGET", 0, "10.1.0.1", ""},
 		{"tables clear TARGET", 0, "", "8 deleted"},
+		{"BENCH DEVICE", 0, `"received": \{[^}]*"mean": [1-9]`, ""},
 	} {
 		s.run(t, replace)
 	}
@@ -70,7 +206,41 @@ func TestCardWithStandInDriver(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "s")); err == nil {
 		t.Error("the socket is still there")
 	}
-	if card.Shell[pcie.TablesBase+8] == 0 {
-		t.Error("nothing reached the card")
+	if len(card.workers) != 6 {
+		t.Errorf("%d workers reached the card", len(card.workers))
+	}
+}
+
+// standInBench fits into the stand-in's tables.
+const standInBench = "bench --runs 2 --out-rate 40G --clusters 3 --workers 6 --updates 100 --keep=false -q -o json"
+
+// benchStandIn is the whole way from a command line to a card: tables through a driver in a child
+// process, and frames through a capture. What is counted is what the twin counts.
+func benchStandIn(t *testing.T, card *standIn) {
+	dir := t.TempDir()
+	bench := func(env *environment, args ...string) {
+		t.Helper()
+		if code := run(t.Context(), env, append(strings.Fields(standInBench), args...)); code != exitDone {
+			t.Fatalf("exit code %d: %s", code, env.stderr)
+		}
+	}
+	var onCard, onTwin, stderr bytes.Buffer
+	bench(card.environment(t, dir, &onCard, &stderr), append([]string{"-d", "pci:" + pcietest.BDF, "--capture", "fake0"}, card.flags...)...)
+	bench(testEnvironment(&onTwin, &stderr))
+	var got, want results.Bench
+	if err := errors.Join(json.Unmarshal(onCard.Bytes(), &got), json.Unmarshal(onTwin.Bytes(), &want)); err != nil {
+		t.Fatal(err)
+	}
+	for i := range want.Rows {
+		g, w := &got.Rows[i].Stats, &want.Rows[i].Stats
+		if g.Received != w.Received || g.Aggregated != w.Aggregated || got.Rows[i].Runs != 2 {
+			t.Errorf("%s: %+v, want %+v", want.Rows[i].Queue, g.Received, w.Received)
+		}
+		if off := math.Abs(float64(g.AoMCluster.Mean - w.AoMCluster.Mean)); !(off <= 1) { // ns; both have one clock
+			t.Errorf("%s: AoM %v, want %v", want.Rows[i].Queue, g.AoMCluster.Mean, w.AoMCluster.Mean)
+		}
+	}
+	if said := strings.Join(got.Statements, " "); !strings.Contains(said, "fake0 are stamped by the kernel") {
+		t.Errorf("it says %s", said)
 	}
 }
