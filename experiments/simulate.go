@@ -21,6 +21,8 @@ type SimulateOptions struct {
 	// First belongs to the first network under the first seed. A watcher of it decides when it ends, whatever becomes of
 	// the context, and has a core of its own beside the others.
 	First netsim.Options
+	// Failed is told of the first run that fails, beside which one that is watched still goes on; nil for nobody.
+	Failed func(error)
 	// run simulates one; nil for netsim.Run.
 	run func(context.Context, *netsim.Topology, netsim.Options) (*netsim.Result, error)
 }
@@ -43,7 +45,7 @@ func Simulate(ctx context.Context, s *Simulation, o SimulateOptions) (*Simulated
 	}
 	r := &simulator{Simulation: s, SimulateOptions: o, outline: outline, done: make([]finished, s.Runs())}
 	err = r.all(ctx)
-	if err != nil && ctx.Err() != nil {
+	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	out := r.collect()
@@ -73,11 +75,16 @@ func (r *simulator) all(ctx context.Context) error {
 	cores := runtime.GOMAXPROCS(0)
 	errs := make([]error, cores+1)
 	var wg sync.WaitGroup
+	var once sync.Once
 	work := func(i int, do func() error) {
 		wg.Go(func() {
-			if errs[i] = do(); errs[i] != nil {
-				stop()
+			if errs[i] = do(); errs[i] == nil {
+				return
 			}
+			if r.Failed != nil && ctx.Err() == nil {
+				once.Do(func() { r.Failed(errs[i]) })
+			}
+			stop()
 		})
 	}
 	if r.First.Watcher != nil {
@@ -144,13 +151,17 @@ func (r *simulator) one(ctx context.Context, c *results.Collector, ordinal int) 
 		return nil
 	}
 	done := &r.done[ordinal]
-	done.run, done.result, done.there = r.account(c, result, err), result, true
+	done.run, done.result = r.account(c, result, err), result
 	done.run.Queue, done.run.OutRateBPS = network.Name, int64(r.outline.Configurations[id.Config].Measure.OutRate)
 	done.run.Index, done.run.Seed = id.Index, seed
 	if !done.run.Valid() {
 		done.result = nil
 	}
-	return r.Stream.publish(RunDone{id, &done.run})
+	if err := r.Stream.publish(RunDone{id, &done.run}); err != nil {
+		return err
+	}
+	done.there = true
+	return nil
 }
 
 // account measures a run by what the tap saw, or, where nobody wants its metrics, only says whether it is valid.

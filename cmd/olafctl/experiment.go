@@ -145,7 +145,7 @@ func (f *experimentFlags) run(ctx context.Context, env *environment, e experimen
 	if o.Access, err = env.access(); err != nil {
 		return err
 	}
-	kept := f.keep.experiment(env, e.Name, started)
+	kept := f.keep.experiment(env, &e, started)
 	report, err := f.carryOut(ctx, env, e, o, kept.sinks())
 	if report == nil {
 		if errors.Is(err, context.Canceled) {

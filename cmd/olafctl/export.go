@@ -43,14 +43,22 @@ is named by its id, an unambiguous beginning of it, or "last".`,
 				return err
 			}
 			return where.withRun(env, args[0], func(s *store.Store, f *store.Folder) error {
+				own, err := to.document(f)
+				if err != nil {
+					return err
+				}
 				if archive.HasDocumentOnly(f) && to.documentOnly() {
-					return to.writeDocument(env, f)
+					return to.files(env, own)
 				}
 				r, err := archive.Load(f)
 				if err != nil {
 					return err
 				}
-				if err := to.write(env, r, frames(f, to.parquet)...); err != nil {
+				rest := to
+				if archive.HasDocument(f) {
+					rest.json = "" // that document is the report's own
+				}
+				if err := rest.write(env, r, append(own, frames(f, to.parquet)...)...); err != nil {
 					return err
 				}
 				return to.remember(s, f)
@@ -116,23 +124,25 @@ func (e *exports) documentOnly() bool {
 	return *e == (exports{json: e.json, csv: e.csv, force: e.force})
 }
 
-// writeDocument writes an experiment that was kept with its document only.
-func (e *exports) writeDocument(env *environment, f *store.Folder) error {
+// document is the JSON document and the table of a kept report that has its own, where they were asked for.
+func (e *exports) document(f *store.Folder) (targets []export.Target, err error) {
+	if !archive.HasDocument(f) {
+		return nil, nil
+	}
 	d, err := archive.LoadDocument(f)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	bytes := func(path, folder string, content []byte) export.Target {
 		return export.Target{Path: path, Folder: folder, Write: func(w io.Writer) error { _, err := w.Write(content); return err }}
 	}
-	var targets []export.Target
 	if e.json != "" {
 		targets = append(targets, bytes(e.json, "", d.JSON))
 	}
 	if e.csv != "" {
 		targets = append(targets, bytes(filepath.Join(e.csv, f.Manifest.Experiment+".csv"), e.csv, d.Table))
 	}
-	return e.files(env, targets)
+	return targets, nil
 }
 
 // write writes every file that was asked for; all are checked before the first one is written.

@@ -26,8 +26,8 @@ func (f *keepFlags) add(cmd *cobra.Command) {
 // keeping is a run on its way into the store; nil when it is not kept.
 type keeping struct {
 	store    *store.Store
-	sink     *experiments.Keeper         // of a run on a single-queue testbed
-	document *experiments.DocumentKeeper // of every other
+	sink     *experiments.Keeper         // of what publishes events
+	document *experiments.DocumentKeeper // of everything else
 }
 
 // open opens the store. A store that nobody asked for by name does not stop a run: where it cannot be opened, a remark
@@ -52,8 +52,8 @@ func (f *keepFlags) refused(env *environment, err error) {
 	fmt.Fprintf(env.stderr, "not kept: %s; --keep=false says so beforehand\n", oneLine(err))
 }
 
-// bench prepares to keep a run on a single-queue testbed.
-func (f *keepFlags) bench(env *environment, started time.Time) *keeping {
+// events prepares to keep what publishes events: benches and simulations.
+func (f *keepFlags) events(env *environment, started time.Time) *keeping {
 	s := f.open(env)
 	if s == nil {
 		return nil
@@ -61,11 +61,8 @@ func (f *keepFlags) bench(env *environment, started time.Time) *keeping {
 	return &keeping{store: s, sink: experiments.Keep(s, started)}
 }
 
-// experiment prepares to keep the named experiment.
-func (f *keepFlags) experiment(env *environment, name string, started time.Time) *keeping {
-	if _, err := experiments.Preset(name); err == nil {
-		return f.bench(env, started)
-	}
+// documents prepares to keep what has nothing but a document.
+func (f *keepFlags) documents(env *environment, name string, started time.Time) *keeping {
 	s := f.open(env)
 	if s == nil {
 		return nil
@@ -76,6 +73,14 @@ func (f *keepFlags) experiment(env *environment, name string, started time.Time)
 		return nil
 	}
 	return &keeping{store: s, document: document}
+}
+
+// experiment prepares to keep an experiment.
+func (f *keepFlags) experiment(env *environment, e *experiments.Experiment, started time.Time) *keeping {
+	if _, err := experiments.Preset(e.Name); err == nil || e.Simulates {
+		return f.events(env, started)
+	}
+	return f.documents(env, e.Name, started)
 }
 
 // sinks are what must hear the events.
@@ -117,9 +122,11 @@ func (k *keeping) put(report experiments.Report, by results.Provenance, stopped 
 	if k.document != nil {
 		return k.document.Finish(report, by, stopped)
 	}
-	bench, ok := report.(*experiments.BenchReport)
-	if !ok {
-		return "", fmt.Errorf("a report of type %T is no bench", report) // a mistake in package experiments
+	switch r := report.(type) {
+	case *experiments.BenchReport:
+		return k.sink.Finish(r)
+	case experiments.SimulationReport:
+		return k.sink.FinishSimulation(r, by)
 	}
-	return k.sink.Finish(bench)
+	return "", fmt.Errorf("a report of type %T has no runs", report) // a mistake in package experiments
 }

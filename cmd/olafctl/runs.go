@@ -84,8 +84,9 @@ func newRunsCmd(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "runs",
 		Short: "List, show, compare and verify kept runs",
-		Long: `Every bench and every experiment is kept: an immutable folder with plan, numbers and digests, from which all can be
-computed again; experiments that run on no single-queue testbed are kept with their document only. Without a verb the kept runs are listed, newest first. A run is named by its id, an unambiguous beginning of it, or "last".`,
+		Long: `Every bench, simulation and experiment is kept: an immutable folder with plan, numbers and digests, from which all can be
+computed again; trainings, sweeps and imported traces are kept with their document only. Without a verb the kept runs are
+listed, newest first. A run is named by its id, an unambiguous beginning of it, or "last".`,
 		Example: `  olafctl runs
   olafctl runs show last
   olafctl runs compare 20260101-120000 last
@@ -166,7 +167,7 @@ func newRunsShowCmd(env *environment, where *storeFlag) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return where.withRun(env, args[0], func(_ *store.Store, f *store.Folder) error {
-				if archive.HasDocumentOnly(f) {
+				if archive.HasDocument(f) {
 					return showDocument(env, f, out)
 				}
 				r, err := archive.Load(f)
@@ -199,7 +200,7 @@ func showHead(env *environment, f *store.Folder) {
 	fmt.Fprintf(env.stdout, "command: %s\n\n", strings.Join(by.Command, " "))
 }
 
-// showDocument prints an experiment that was kept with its document only.
+// showDocument prints a report that has a document of its own.
 func showDocument(env *environment, f *store.Folder, out format) error {
 	d, err := archive.LoadDocument(f)
 	if err != nil {
@@ -220,7 +221,9 @@ func newRunsCompareCmd(env *environment, where *storeFlag) *cobra.Command {
 		Use:   "compare A B",
 		Short: "Compare run B with run A, metric by metric",
 		Long: `Compare two kept runs: means with 95 % intervals, the difference over pairs of equal seed, Mann-Whitney's p with effect
-size, and a verdict in words. Below 6 runs a side nothing is called significant.`,
+size, and a verdict in words. Below 6 runs a side nothing is called significant. Configurations of one name are set
+against each other; where each side has just one at the same output rate, these two whatever their names, such as two
+simulated networks.`,
 		Example: "  olafctl runs compare 20260101-120000 last",
 		Args:    cobra.ExactArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -269,8 +272,8 @@ func newRunsVerifyCmd(env *environment, where *storeFlag) *cobra.Command {
 		Use:   "verify ID",
 		Short: "Compute a kept run again and compare",
 		Long: `Check every file of a kept run against its digest, measure every run again from its kept frames, make the document again
-from the runs, make workbook and report again if this version exported them, and, on the twin, repeat everything from
-the plan. Numbers are compared exactly, files byte for byte.`,
+from the runs, make workbook and report again if this version exported them, and, of twin and simulator, repeat everything
+from the plan. Numbers are compared exactly, files byte for byte.`,
 		Example: "  olafctl runs verify last",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -9,12 +9,14 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
@@ -171,6 +173,8 @@ func loadSends(t *netsim.Topology, inFile bool) error {
 // simulateFlags are the flags of simulate.
 type simulateFlags struct {
 	topologyFlags
+	keepFlags
+	keepAsked         bool // --keep was given
 	runs              int
 	sweep             string
 	rxTrace, rxImport string
@@ -190,12 +194,16 @@ func newSimulateCmd(env *environment) *cobra.Command {
 ACKs that carry the queues' status back, and the workers' transmission control. The queues are those of the twin; only
 the network around them is a model. The same topology and seed give the same bytes.
 
+Every run is kept in the store like those of a bench ('olafctl runs'), the frames of the first seed with it; where these
+would take more than 250 MB, only with --keep. --keep=false leaves it out, and saves what measuring for it costs.
+
 With --sweep every value of a parameter is simulated: a phase map shows which phases drop-tail locks out.
 With --tui the first seed is shown while it runs; '?' lists the keys, and the report is printed afterwards.
 docs/experiments/multihop.md explains topology files, metrics and the experiments table2, table3 and fig10.`,
 		Example: `  olafctl simulate --preset multihop --queue olaf --tc on
   olafctl simulate topology.yaml --queue fifo --duration 60s --seed 1 -o json
   olafctl simulate --preset multihop --tc on --tui
+  olafctl simulate --preset multihop --tc on --runs 30 && olafctl simulate --preset multihop --runs 30
   olafctl simulate --preset multihop --clusters 1000 --workers-per-cluster 100
   olafctl simulate --preset multihop --queue fifo --sweep phase=0..100ms --runs 5
   olafctl simulate --preset ns3-fifo --interval2 300ms --x1 2Mbps --rx-trace rx.csv`,
@@ -216,6 +224,7 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 	flags.StringVar(&f.view.speed, "speed", "", "with --tui: simulated time that passes in a second of watching, such as 1ms or 2s; or max; default: the run takes a minute or two")
 	flags.BoolVar(&f.view.paused, "paused", false, "with --tui: stand at the start")
 	f.view.ground = "auto"
+	f.keepFlags.add(cmd)
 	addFormatFlag(cmd, &f.format)
 	return cmd
 }
@@ -242,24 +251,74 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *environment, args []string)
 	if report.Config, err = t.Document(); err != nil {
 		return err
 	}
+	f.keepAsked = cmd.Flags().Changed("keep")
 	started := env.now()
-	switch {
-	case f.rxImport != "":
-		err = f.measure(report)
-	case f.sweep != "":
-		err = f.vary(cmd.Context(), env, report)
-	default:
-		err = f.simulate(cmd.Context(), env, report)
-	}
+	kept, err := f.carryOut(cmd.Context(), env, report, started)
 	if errors.Is(err, context.Canceled) {
 		report.Partial = true
 		err = &exitError{exitInterrupted, errors.New("interrupted; what is shown is partial")}
 	}
 	report.Provenance = madeBy(env, started)
+	if !report.whole() {
+		err = errors.Join(err, kept.abort())
+	} else {
+		err = errors.Join(err, kept.finish(env, report, report.Provenance, report.Partial, f.quiet))
+	}
 	if len(report.Runs) == 0 && report.Sweep == nil {
+		return errors.Join(err, report.Err())
+	}
+	if err := errors.Join(err, printReport(env, report, f.format)); err != nil {
 		return err
 	}
-	return errors.Join(err, printReport(env, report, f.format))
+	return report.Err()
+}
+
+// carryOut measures, varies or simulates, and returns what keeps the outcome.
+func (f *simulateFlags) carryOut(ctx context.Context, env *environment, report *simulation, started time.Time) (kept *keeping, err error) {
+	switch {
+	case f.rxImport != "":
+		return f.documents(env, simulateName, started), f.measure(report)
+	case f.sweep != "":
+		return f.documents(env, simulateName, started), f.vary(ctx, env, report)
+	}
+	work := &experiments.Simulation{Experiment: simulateName, Seeds: report.Seeds,
+		Networks: []experiments.Network{{Name: experiments.NetworkName(report.topology), Topology: report.topology}}}
+	if err := f.patience(report.topology, f.runs); err != nil {
+		return nil, err
+	}
+	out, err := f.open(report.topology)
+	if err != nil {
+		return nil, err
+	}
+	defer out.abandon()
+	kept = f.events(env, started)
+	if kept != nil && !f.keepsFrames(env, work) {
+		kept.sink.NumbersOnly()
+	}
+	if err := f.simulate(ctx, env, report, work, out, experiments.NewStream(kept.sinks()...)); err != nil {
+		return kept, err
+	}
+	return kept, out.commit()
+}
+
+// simulateName is what a simulation is called in the store.
+const simulateName = "simulate"
+
+// manyBytes is how much frames may take without having been asked for.
+const manyBytes = 250e6
+
+// keepsFrames says whether frames are kept, and of many what they take.
+func (f *simulateFlags) keepsFrames(env *environment, work *experiments.Simulation) bool {
+	size := work.FrameBytes()
+	if size < manyBytes || work.Networks[0].Topology.SendsDigest() != "" { // which nothing repeats
+		return true
+	}
+	if f.keepAsked {
+		fmt.Fprintf(env.stderr, "the first seed's frames take up to %.0f MB, in memory too until its run ends\n", size/1e6)
+		return true
+	}
+	fmt.Fprintf(env.stderr, "the first seed's frames would take up to %.0f MB: without --keep only numbers are kept, and 'olafctl runs verify' repeats the run\n", size/1e6)
+	return false
 }
 
 // patience refuses what takes long unless it was asked for.
@@ -302,64 +361,35 @@ func (f *simulateFlags) vary(ctx context.Context, env *environment, report *simu
 	return err
 }
 
-func (f *simulateFlags) simulate(ctx context.Context, env *environment, report *simulation) error {
-	if err := f.patience(report.topology, f.runs); err != nil {
-		return err
-	}
-	if f.runs > 1 && !f.watched(env) {
-		var done atomic.Int64
-		bar := startProgress(env, f.quiet, func() (int, int) { return int(done.Load()), f.runs })
-		runs, err := netsim.RunSeeds(ctx, report.topology, report.Seeds, netsim.Options{}, func() { done.Add(1) })
-		bar.stop()
-		for _, r := range runs {
-			if r != nil {
-				report.Runs = append(report.Runs, r)
-			}
-		}
-		return err
-	}
-	out, err := f.open(report.topology)
-	if err != nil {
-		return err
-	}
-	defer out.abandon()
-	if f.watched(env) {
-		return f.watch(ctx, env, report, out)
-	}
-	const parts = 1000
-	var share atomic.Int64
-	bar := startProgress(env, f.quiet, func() (int, int) { return int(share.Load()), parts })
-	started := env.now()
-	opt := netsim.Options{Progress: func(s float64) { share.Store(int64(s * parts)) }}
+// simulate carries out all runs beside a dashboard or a progress bar.
+func (f *simulateFlags) simulate(ctx context.Context, env *environment, report *simulation, work *experiments.Simulation, out *deliveries, stream *experiments.Stream) (err error) {
+	o := experiments.SimulateOptions{Stream: stream}
 	if !out.empty() {
-		opt.Observer = out
+		o.First.Observer = out
 	}
-	r, err := netsim.Run(ctx, report.topology, opt)
-	bar.stop()
-	if err != nil {
+	if f.tui && env.terminal {
+		w := watchedRuns{env: env, view: f.view, simulation: work, options: o}
+		simulated, err := w.run(ctx)
+		report.take(simulated)
 		return err
 	}
-	report.Runs = []*netsim.Result{r}
-	if !f.quiet {
+	look := progressOf(stream)
+	if f.runs == 1 {
+		const parts = 1000
+		var share atomic.Int64
+		o.First.Progress = func(s float64) { share.Store(int64(s * parts)) }
+		look = func() (int, int) { return int(share.Load()), parts }
+	}
+	bar := startProgress(env, f.quiet, look)
+	started := env.now()
+	simulated, err := experiments.Simulate(ctx, work, o)
+	bar.stop()
+	report.take(simulated)
+	if err == nil && len(report.Runs) == 1 && !f.quiet {
+		r := report.Runs[0]
 		fmt.Fprintf(env.stderr, "%v simulated, %d events, %.2f s\n", r.Time, r.Events, env.now().Sub(started).Seconds())
 	}
-	return out.commit()
-}
-
-// watched says that a person is there to watch.
-func (f *simulateFlags) watched(env *environment) bool { return f.tui && env.terminal }
-
-func (f *simulateFlags) watch(ctx context.Context, env *environment, report *simulation, out *deliveries) error {
-	var opt netsim.Options
-	if !out.empty() {
-		opt.Observer = out
-	}
-	w := watchedRuns{env: env, view: f.view, topology: report.topology, seeds: report.Seeds}
-	var err error
-	if report.Runs, err = w.run(ctx, opt); err != nil {
-		return err
-	}
-	return out.commit()
+	return err
 }
 
 // deliveries writes what servers receive to the files that were asked for.

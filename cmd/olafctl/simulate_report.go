@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
 )
@@ -22,9 +23,12 @@ type simulation struct {
 	Seeds      []uint64           `json:"seeds"`
 	Runs       []*netsim.Result   `json:"runs,omitempty"`
 	Sweep      *sweepDocument     `json:"sweep,omitempty"`
-	Partial    bool               `json:"partial"`
+	// Invalid says why runs were left out.
+	Invalid []string `json:"invalid,omitempty"`
+	Partial bool     `json:"partial"`
 
-	topology *netsim.Topology
+	topology  *netsim.Topology
+	simulated *experiments.Simulated // nil of a sweep and of an imported trace
 }
 
 type sweepDocument struct {
@@ -32,8 +36,47 @@ type sweepDocument struct {
 	Points    []netsim.SweepPoint `json:"points"`
 }
 
+// take takes the runs of what was simulated, which may be nil. Of a first run that was ended early there is something to
+// show where there is nothing else.
+func (s *simulation) take(of *experiments.Simulated) {
+	if s.simulated = of; of == nil {
+		return
+	}
+	s.Runs, s.Partial = of.Results[0], of.Partial
+	if len(s.Runs) == 0 && of.Stopped != nil {
+		s.Runs = []*netsim.Result{of.Stopped}
+	}
+	for i := range of.Runs[0] {
+		if r := &of.Runs[0][i]; !r.Valid() {
+			s.Invalid = append(s.Invalid, fmt.Sprintf("seed %d: %s", r.Seed, r.Invalid[0]))
+		}
+	}
+}
+
+// whole says that there is something worth keeping: a run that came to its end, or what has no runs.
+func (s *simulation) whole() bool {
+	if s.simulated == nil {
+		return s.Sweep != nil || len(s.Runs) > 0
+	}
+	return len(s.simulated.Runs[0]) > 0
+}
+
 // Document is the JSON form.
 func (s *simulation) Document() any { return s }
+
+// Simulated is what the document is over.
+func (s *simulation) Simulated() *experiments.Simulated { return s.simulated }
+
+// Paper is empty: nothing was published for just any network.
+func (s *simulation) Paper() []results.PaperRow { return nil }
+
+// Err is nil when every run was valid and none is missing.
+func (s *simulation) Err() error {
+	if s.simulated == nil {
+		return nil
+	}
+	return s.simulated.Err()
+}
 
 // WriteText prints one run in full, several as a list with their means, a sweep as table and map.
 func (s *simulation) WriteText(w io.Writer) error {
@@ -59,7 +102,9 @@ func (s *simulation) WriteText(w io.Writer) error {
 	default:
 		writeRuns(&b, s.Runs)
 	}
-	if s.Partial {
+	if s.simulated != nil && s.whole() {
+		fmt.Fprintf(&b, "\n%s\n", s.simulated.Validity())
+	} else if s.Partial {
 		b.WriteString("\npartial: interrupted before the end\n")
 	}
 	_, err := io.WriteString(w, b.String())

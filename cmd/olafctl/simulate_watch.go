@@ -3,27 +3,22 @@ package main
 import (
 	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/tui/network"
 )
 
 // watchedRuns simulates the first seed before the eyes of a person, and the others beside it. Leaving the dashboard, or
 // a signal, ends the first where it stands and keeps of the others those that were done.
 type watchedRuns struct {
-	env      *environment
-	view     viewFlags
-	topology *netsim.Topology
-	seeds    []uint64
-	done     atomic.Int64
-	first    *netsim.Result
-	rest     []*netsim.Result
-	err      error // of either
+	env        *environment
+	view       viewFlags
+	simulation *experiments.Simulation
+	options    experiments.SimulateOptions
 }
 
 // watchClock is the clock of whoever watches.
@@ -32,9 +27,10 @@ type watchClock struct{ now func() time.Time }
 func (c watchClock) Now() time.Time                         { return c.now() }
 func (c watchClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
-// run shows the runs until the person leaves, and returns those that count: complete ones, or what there is of the first.
-func (w *watchedRuns) run(ctx context.Context, opt netsim.Options) ([]*netsim.Result, error) {
-	length := w.topology.Warmup + w.topology.Duration
+// run shows the runs until the person leaves, and returns what there is of them.
+func (w *watchedRuns) run(ctx context.Context) (*experiments.Simulated, error) {
+	topology := w.simulation.Networks[0].Topology
+	length := topology.Warmup + topology.Duration
 	pace, err := w.pace(length)
 	if err != nil {
 		return nil, err
@@ -49,76 +45,29 @@ func (w *watchedRuns) run(ctx context.Context, opt netsim.Options) ([]*netsim.Re
 		return nil, err
 	}
 	player := network.NewPlayer(olaf.Time(length), pace, watchClock{w.env.now})
-	opt.Watcher = player
+	w.options.First.Watcher = player
 	model := network.New(network.Options{Source: player, Keys: bindings, Theme: look, Seeds: func() network.Seeds {
-		return network.Seeds{Done: int(w.done.Load()), Total: len(w.seeds)}
+		return network.Seeds{Done: w.options.Stream.Progress().Done, Total: w.simulation.Runs()}
 	}})
-	program := tea.NewProgram(model, tea.WithContext(ctx), tea.WithAltScreen(), tea.WithoutSignalHandler(), tea.WithFPS(30))
+	program := tea.NewProgram(model, tea.WithInput(w.env.stdin), tea.WithOutput(w.env.stdout), tea.WithAltScreen(), tea.WithContext(ctx),
+		tea.WithoutSignalHandler(), tea.WithFPS(30))
 
 	working, stop := context.WithCancel(ctx)
 	player.StopWith(working)
+	var out *experiments.Simulated
 	var wg sync.WaitGroup
-	wg.Go(func() { w.simulate(working, opt, program.Kill) })
+	w.options.Failed = func(error) { program.Kill() } // and the dashboard that closes ends the run it shows
+	wg.Go(func() { out, err = experiments.Simulate(working, w.simulation, w.options) })
 	_, shown := program.Run()
 	stop()
 	wg.Wait()
 	switch {
-	case w.err != nil:
-		return w.results(), w.err
-	case ctx.Err() != nil:
-		return w.results(), context.Canceled
-	case shown != nil:
-		return w.results(), shown
-	case !w.complete():
-		return w.results(), context.Canceled
+	case err != nil:
+		return out, err
+	case ctx.Err() != nil || out.Partial:
+		return out, context.Canceled
 	}
-	return w.results(), nil
-}
-
-// simulate carries out all runs; a run that fails closes the dashboard.
-func (w *watchedRuns) simulate(ctx context.Context, opt netsim.Options, fail func()) {
-	var wg sync.WaitGroup
-	var restErr error
-	wg.Go(func() {
-		w.rest, restErr = netsim.RunSeeds(ctx, w.topology, w.seeds[1:], netsim.Options{}, func() { w.done.Add(1) })
-	})
-	one := *w.topology
-	one.Seed = w.seeds[0]
-	// The player ends this run, so that what was done can be measured; the context would throw it away.
-	first, err := netsim.Run(context.WithoutCancel(ctx), &one, opt)
-	w.first = first
-	w.done.Add(1)
-	if err != nil {
-		w.err = err
-		fail()
-	}
-	wg.Wait()
-	if restErr != nil && ctx.Err() == nil && w.err == nil {
-		w.err = restErr
-		fail()
-	}
-}
-
-func (w *watchedRuns) whole() bool {
-	return w.first != nil && w.first.Time == w.topology.Warmup+w.topology.Duration
-}
-
-func (w *watchedRuns) complete() bool { return w.whole() && len(w.results()) == len(w.seeds) }
-
-func (w *watchedRuns) results() []*netsim.Result {
-	var out []*netsim.Result
-	if w.whole() {
-		out = append(out, w.first)
-	}
-	for _, r := range w.rest {
-		if r != nil {
-			out = append(out, r)
-		}
-	}
-	if len(out) == 0 && w.first != nil {
-		out = append(out, w.first)
-	}
-	return out
+	return out, shown
 }
 
 // pace is what --speed says; without it the run takes about a minute.

@@ -61,7 +61,7 @@ type Setting struct {
 
 // Line is one metric of one configuration.
 type Line struct {
-	Queue      string            `json:"queue"`
+	Queue      string            `json:"queue"` // or "A's → B's", where these are compared with each other
 	OutRateBPS int64             `json:"out_rate_bps"`
 	Metric     string            `json:"metric"`
 	Title      string            `json:"title"`
@@ -93,24 +93,14 @@ func Results(a, b *Side) (*Document, error) {
 	}
 	doc := &Document{Schema: Schema, Experiment: a.Experiment, A: a.Name, B: b.Name, Config: settings(a.Config, b.Config)}
 	groupsA, groupsB := grouped(a.Runs), grouped(b.Runs)
-	for _, key := range keysOf(a.Runs) {
-		runsB, both := groupsB[key]
-		if !both {
-			doc.warn("%s only has %s at %s", a.Name, key.queue, olaf.Rate(key.rate))
-			continue
-		}
-		runsA := groupsA[key]
-		doc.warnRuns(key, a.Name, runsA)
-		doc.warnRuns(key, b.Name, runsB)
+	for _, pair := range doc.pairs(keysOf(a.Runs), keysOf(b.Runs)) {
+		runsA, runsB := groupsA[pair.a], groupsB[pair.b]
+		doc.warnRuns(pair.a, a.Name, runsA)
+		doc.warnRuns(pair.b, b.Name, runsB)
 		for _, scalar := range results.Scalars() {
-			if line, any := lineOf(key, &scalar, valid(runsA), valid(runsB)); any {
+			if line, any := lineOf(pair, &scalar, valid(runsA), valid(runsB)); any {
 				doc.Lines = append(doc.Lines, line)
 			}
-		}
-	}
-	for _, key := range keysOf(b.Runs) {
-		if _, both := groupsA[key]; !both {
-			doc.warn("%s only has %s at %s", b.Name, key.queue, olaf.Rate(key.rate))
 		}
 	}
 	if len(doc.Lines) == 0 {
@@ -137,6 +127,38 @@ func (d *Document) warnRuns(key key, name string, runs []results.Run) {
 type key struct {
 	queue string
 	rate  int64
+}
+
+// pair is a configuration of each side.
+type pair struct{ a, b key }
+
+// name says what is compared: a configuration, or one with another.
+func (p pair) name() string {
+	if p.a == p.b {
+		return p.a.queue
+	}
+	return p.a.queue + " → " + p.b.queue
+}
+
+// pairs sets equal configurations against each other, and warns of those that only one side has. Where each side has just
+// one at the same output rate, these are meant, whatever their names.
+func (d *Document) pairs(a, b []key) (pairs []pair) {
+	if len(a) == 1 && len(b) == 1 && a[0].rate == b[0].rate {
+		return []pair{{a[0], b[0]}}
+	}
+	for _, k := range a {
+		if slices.Contains(b, k) {
+			pairs = append(pairs, pair{k, k})
+		} else {
+			d.warn("%s only has %s at %s", d.A, k.queue, olaf.Rate(k.rate))
+		}
+	}
+	for _, k := range b {
+		if !slices.Contains(a, k) {
+			d.warn("%s only has %s at %s", d.B, k.queue, olaf.Rate(k.rate))
+		}
+	}
+	return pairs
 }
 
 func keyOf(r *results.Run) key { return key{r.Queue, r.OutRateBPS} }
@@ -169,9 +191,9 @@ func valid(runs []results.Run) (out []*results.Run) {
 }
 
 // lineOf compares one metric; any is false when neither side has it, or it is zero throughout.
-func lineOf(key key, scalar *results.Scalar, a, b []*results.Run) (line Line, any bool) {
+func lineOf(of pair, scalar *results.Scalar, a, b []*results.Run) (line Line, any bool) {
 	valuesA, valuesB := valuesOf(scalar, a), valuesOf(scalar, b)
-	line = Line{Queue: key.queue, OutRateBPS: key.rate, Metric: scalar.Name, Title: scalar.Title, Unit: scalar.Unit,
+	line = Line{Queue: of.name(), OutRateBPS: of.a.rate, Metric: scalar.Name, Title: scalar.Title, Unit: scalar.Unit,
 		A: results.Describe(valuesA, reason(scalar, a)), B: results.Describe(valuesB, reason(scalar, b)),
 		Difference: pairedDifference(scalar, a, b), ChangePct: results.Missing(), P: results.Missing(), Effect: results.Missing()}
 	knownA, knownB := known(valuesA), known(valuesB)

@@ -98,6 +98,28 @@ func TestNothingToCompare(t *testing.T) {
 	}
 }
 
+// TestSingleConfigurationsAreSetAgainstEachOther compares runs that have one queue each, such as simulations.
+func TestSingleConfigurationsAreSetAgainstEachOther(t *testing.T) {
+	named := func(s *Side, queue string) *Side {
+		for i := range s.Runs {
+			s.Runs[i].Queue = queue
+		}
+		return s
+	}
+	d, err := Results(named(side("a", 1, 2, 3, 4, 5, 6), "fifo"), named(side("b", 11, 12, 13, 14, 15, 16), "olaf tc"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := line(t, d, "aom_cluster_ns"); l.Queue != "fifo → olaf tc" || l.Verdict != "higher" || l.Difference.Mean != 10 || l.Difference.N != 6 || len(d.Warnings) != 0 {
+		t.Errorf("%+v %q", l, d.Warnings)
+	}
+	two := named(side("b", 1, 2), "fifo")
+	two.Runs[1].Queue = "olaf"
+	if d, err = Results(two, named(side("a", 1, 2), "olaf tc")); !errors.Is(err, ErrDifferent) {
+		t.Errorf("%+v %v", d, err)
+	}
+}
+
 func TestWholeExample(t *testing.T) {
 	r := example.Result(6)
 	s := &Side{Name: "a", Experiment: "table1", Config: r.Bench.Config, Runs: r.Runs}
