@@ -166,7 +166,7 @@ func (s *session) announce() {
 	if s.flags.duration > 0 {
 		end = fmt.Sprintf("for %v; %s earlier", s.flags.duration, end)
 	}
-	fmt.Fprintf(s.env.stderr, "capturing from %s, %s, buffer %v; %s\n", info.Interface, stampedBy(info.Stamps), olaf.Size(info.BufferBytes), end)
+	fmt.Fprintf(s.env.stderr, "capturing from %s, %s, buffer %s; %s\n", info.Interface, stampedBy(info.Stamps), mebibytes(info.BufferBytes), end)
 }
 
 // capture reads until the end that was asked for. The error is the context's when that came first, and that of the capture

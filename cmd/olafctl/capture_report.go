@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/live"
 )
@@ -82,8 +81,8 @@ func (r *captureReport) print(env *environment, out format) error {
 		return writeJSON(env.stdout, r)
 	}
 	if out == formatTable {
-		fmt.Fprintf(env.stdout, "%s for %v, %s, buffer %v\n\n", r.Interface,
-			time.Duration(r.ElapsedNS).Round(time.Millisecond), stampedBy(r.Clock), olaf.Size(r.BufferBytes))
+		fmt.Fprintf(env.stdout, "%s for %v, %s, buffer %s\n\n", r.Interface,
+			time.Duration(r.ElapsedNS).Round(time.Millisecond), stampedBy(r.Clock), mebibytes(r.BufferBytes))
 	}
 	list := grid{header: []string{"COUNTER", "VALUE", "MEANING"}}
 	add := func(name string, value int64, meaning string) { list.add(name, fmt.Sprint(value), meaning) }
@@ -120,3 +119,5 @@ func (r *captureReport) print(env *environment, out format) error {
 	}
 	return nil
 }
+
+func mebibytes(n int) string { return fmt.Sprintf("%.4gMiB", float64(n)/(1<<20)) }

@@ -140,13 +140,13 @@ func TestCaptureThatLost(t *testing.T) {
 	const sent = 20_000
 	file := filepath.Join(t.TempDir(), "run.pcapng")
 	code, r := c.run(func(interrupt func()) { c.send(sent); interrupt() }, "--buffer", "2304B", "-w", file)
-	if code != exitFailed || r.Valid || r.Partial || r.Drops.Socket == 0 || r.Dropped != r.Drops.Socket || r.Capture.CaptureDropped != r.Dropped {
+	if code != exitFailed || r.Valid || r.Partial || r.Drops.Socket == 0 || r.Dropped != r.Drops.Total() || r.Capture.CaptureDropped != r.Dropped {
 		t.Errorf("exit code %d, %+v", code, r)
 	}
-	if r.Capture.Updates+r.Drops.Socket != sent {
-		t.Errorf("%d captured and %d dropped of %d", r.Capture.Updates, r.Drops.Socket, sent)
+	if r.Capture.Updates+r.Dropped != sent {
+		t.Errorf("%d captured and %d dropped of %d", r.Capture.Updates, r.Dropped, sent)
 	}
-	if want := fmt.Sprintf("olafctl: the capture lost %d packets: the socket %d, the interface 0;", r.Dropped, r.Dropped); !strings.Contains(c.stderr.all.String(), want) {
+	if want := fmt.Sprintf("olafctl: the capture lost %d packets: the socket %d, the interface %d;", r.Dropped, r.Drops.Socket, r.Drops.Interface()); !strings.Contains(c.stderr.all.String(), want) {
 		t.Errorf("%s, want %s", c.stderr.all.String(), want)
 	}
 	if got := dropsIn(t, file); got != r.Dropped {
