@@ -100,10 +100,13 @@ func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
+// takenAtMost bounds one look, so that a flood of frames does not keep everybody else from the card.
+const takenAtMost = 1 << 16
+
 // take decodes what is there.
 func (t *cardTap) take(buf []olaf.Observation) []olaf.Observation {
 	r := &t.run
-	for r.broken == nil {
+	for taken := 0; taken < takenAtMost && r.broken == nil; taken++ {
 		var a capture.Arrival
 		err := r.decoder.Next(&a)
 		if errors.Is(err, capture.ErrIdle) {

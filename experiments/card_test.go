@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/pcie/pcietest"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/fpga/twin"
@@ -388,6 +389,18 @@ func TestCardsThatAreNoTestbed(t *testing.T) {
 	bed, err := Open(t.Context(), pciAddress, OpenOptions{Access: r.access}) // nothing was left locked
 	must(t, err)
 	must(t, bed.Close())
+}
+
+// TestCardThatVanishes ends a bench with the error of the device, wherever it happens.
+func TestCardThatVanishes(t *testing.T) {
+	for _, after := range []int{300, 1_000, 2_000} {
+		r := newRig(t)
+		r.card.OnLoad = nil
+		r.card.AllOnesFrom(after)
+		if _, err := Bench(t.Context(), cardSpec(), BenchOptions{Device: pciAddress, Access: r.access}); !errors.Is(err, fpga.ErrGone) {
+			t.Errorf("after %d reads: %v", after, err)
+		}
+	}
 }
 
 // TestKeptRunOfACard holds that a kept run of a card can be computed again from its frames, all of which are kept, and that
