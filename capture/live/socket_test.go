@@ -372,10 +372,12 @@ func TestWait(t *testing.T) {
 			t.Fatal(err)
 		}
 		<-ended
-		go tx.Update(t, 1, 1)
+		sent := make(chan struct{})
+		go func() { defer close(sent); tx.Update(t, 1, 1) }()
 		if err := s.Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		<-sent
 		if err := s.Next(&capture.Packet{}); err != nil {
 			t.Fatal(err)
 		}

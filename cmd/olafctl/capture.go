@@ -138,6 +138,8 @@ type session struct {
 	drawn   time.Time // the progress line
 	line    bool      // it stands on the terminal
 	blind   error     // why the drop counters could not be read
+
+	unwritten error // why the file cannot be written
 }
 
 // origin describes the interface in the file.
@@ -256,7 +258,8 @@ func (s *session) passOn(all bool) error {
 			continue
 		}
 		if err := s.file.WritePacket(&p); err != nil {
-			return fmt.Errorf("write %s: %w", s.flags.to, err)
+			s.unwritten = fmt.Errorf("write %s: %w", s.flags.to, err)
+			return s.unwritten
 		}
 	}
 	return nil
@@ -294,8 +297,11 @@ func (s *session) finish(ended error) error {
 		fmt.Fprint(s.env.stderr, "\r\x1b[K")
 	}
 	s.count()
-	if err := s.passOn(true); err != nil { // the disk is full, for one
-		return errors.Join(ended, err)
+	if s.unwritten == nil {
+		_ = s.passOn(true) // its error is the same
+	}
+	if s.unwritten != nil { // the disk is full, for one
+		return s.unwritten
 	}
 	limited := s.flags.duration > 0 || s.flags.count > 0
 	if errors.Is(ended, context.Canceled) && !limited {

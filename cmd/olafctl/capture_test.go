@@ -79,6 +79,9 @@ func (c *cable) run(traffic func(interrupt func()), args ...string) (code int, r
 	code = run(ctx, testEnvironment(&c.stdout, c.stderr), append([]string{"capture", "-i", "server", "-o", "json"}, args...))
 	cancel()
 	<-ended
+	if c.stdout.Len() == 0 {
+		return code, report
+	}
 	if err := json.Unmarshal(c.stdout.Bytes(), &report); err != nil {
 		c.t.Fatalf("%v: %s%s", err, c.stdout.String(), c.stderr.all.String())
 	}
@@ -160,6 +163,32 @@ func TestCaptureThatLost(t *testing.T) {
 		if want := fmt.Sprintf("Number of Dropped Packets: %d", r.Dropped); !strings.Contains(text, "server") || len(words) == 5 && !strings.Contains(text, want) {
 			t.Errorf("tshark does not say %q:\n%s", want, text[max(0, len(text)-2000):])
 		}
+	}
+}
+
+// TestCaptureFullDisk holds that a file that cannot be written leaves what was there, and says so once.
+func TestCaptureFullDisk(t *testing.T) {
+	c := newCable(t)
+	dir := t.TempDir()
+	if mountSmall(dir) != nil {
+		t.Skip("needs the right to mount a small file system")
+	}
+	defer func() {
+		if err := exec.Command("umount", dir).Run(); err != nil {
+			t.Error(err)
+		}
+	}()
+	file := filepath.Join(dir, "run.pcapng")
+	if err := os.WriteFile(file, []byte("old"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, _ := c.run(func(interrupt func()) { c.send(2000); interrupt() }, "--force", "-w", file)
+	if text := c.stderr.all.String(); code != exitFailed || strings.Count(text, "no space left") != 1 {
+		t.Errorf("exit code %d, %s", code, text)
+	}
+	left, err := os.ReadDir(dir)
+	if text, _ := os.ReadFile(file); string(text) != "old" || len(left) != 1 || err != nil {
+		t.Errorf("%q, %v, %v", text, left, err)
 	}
 }
 
