@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -31,6 +30,10 @@ type cardTap struct {
 	frames Frames
 	now    func() time.Time
 	port   int // of the card, towards the server
+
+	order  capture.Order
+	newest int64 // stamp
+	ended  error // of the frames; what came before may still be in order
 
 	start uint64     // generator.start_cycle when it was last looked at
 	drops live.Drops // of the capture at the end of the last look
@@ -60,7 +63,7 @@ var (
 
 // newCardTap starts to watch. Frames of a run that goes on belong to nobody.
 func newCardTap(card fpga.Registers, frames Frames, now func() time.Time, port int) (*cardTap, error) {
-	t := &cardTap{card: card, frames: frames, now: now, port: port}
+	t := &cardTap{card: card, frames: frames, now: now, port: port, order: capture.Order{WindowNS: reorderNS}}
 	var err error
 	if t.start, err = regmap.Read64(card, regmap.GeneratorStartCycle); err != nil {
 		return nil, err
@@ -92,8 +95,6 @@ func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
 	}
 	from := len(buf)
 	buf = t.take(buf)
-	// Packets of several receive queues can come out of order.
-	slices.SortStableFunc(buf[from:], func(a, b olaf.Observation) int { return cmp.Compare(a.At, b.At) })
 	t.run.late = max(t.run.late, lateAtLeast(buf[from:]))
 	drops, err := t.frames.Drops()
 	t.drops, t.run.broken = drops, errors.Join(t.run.broken, err)
@@ -129,13 +130,44 @@ func (t *cardTap) take(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
+// reorderNS is how much later than a younger one a packet of another receive queue may come. It is also how long the last
+// frames of a run wait for more.
+const reorderNS = int64(time.Millisecond)
+
+// inOrder is the next packet in the order of stamps.
+func (t *cardTap) inOrder(p *capture.Packet) error {
+	quiet := false
+	for !t.order.Pop(p, quiet) {
+		if quiet {
+			return cmp.Or(t.ended, capture.ErrIdle)
+		}
+		err := t.ended
+		if err == nil {
+			err = t.frames.Next(p)
+		}
+		switch {
+		case err == nil:
+			t.newest = max(t.newest, p.UnixNS)
+			t.order.Push(p)
+		case !errors.Is(err, capture.ErrIdle):
+			t.ended, quiet = err, true
+		default:
+			age := t.now().UnixNano() - t.newest
+			if quiet = max(age, -age) >= reorderNS; !quiet {
+				return capture.ErrIdle
+			}
+		}
+	}
+	return nil
+}
+
 // aheadNS is how much later than the host's clock a stamp may be before it cannot be of that clock.
 const aheadNS = int64(time.Millisecond)
 
 // Next is the next frame of the run, timed from its start. What was stamped before belongs to an earlier run.
 func (t *cardTap) Next(p *capture.Packet) error {
 	for {
-		if err := t.frames.Next(p); err != nil {
+		if err := t.inOrder(p); err != nil {
 			return err
 		}
 		ns := p.UnixNS - t.run.originNS

@@ -233,6 +233,20 @@ func TestWhatACardLeavesInDoubt(t *testing.T) {
 		"late frames":      {func(r *rig) { r.wire.latency = 5 * time.Millisecond }, ""},
 		"frames too late":  {func(r *rig) { r.wire.latency = 2 * time.Second }, "lost between the card and fake0"},
 		"lost on the wire": {func(r *rig) { r.wire.edit = every(100, 0) }, "lost between the card and fake0"},
+		"two receive queues": {func(r *rig) {
+			var held arrival
+			r.wire.edit = func(n int, a *arrival) int {
+				switch n % 100 {
+				case 1:
+					held = *a
+				case 2:
+					r.wire.frames = append(r.wire.frames, *a, held)
+				default:
+					return 1
+				}
+				return 0
+			}
+		}, ""},
 		"lost in the card": {func(r *rig) {
 			r.wire.edit = func(int, *arrival) int { r.card.Ports[fakePort].Running[0x500]--; return 0 }
 		}, "lost inside the card, behind the queue"},
