@@ -92,7 +92,7 @@ func (s *Simulation) UnmarshalJSON(text []byte) error {
 // What a kept frame takes, and an update inside a merged one, rounded up from BenchmarkSimulate.
 const (
 	frameBytes  = 14
-	insideBytes = 6
+	insideBytes = 5
 )
 
 // FrameBytes is about how much the frames of one seed take in a store: at most, by the rates of workers and links.

@@ -314,7 +314,7 @@ func (f *simulateFlags) keepsFrames(env *environment, work *experiments.Simulati
 		return true
 	}
 	if f.keepAsked {
-		fmt.Fprintf(env.stderr, "the first seed's frames take up to %.0f MB, in memory too until its run ends\n", size/1e6)
+		fmt.Fprintf(env.stderr, "the first seed's frames take up to %.0f MB\n", size/1e6)
 		return true
 	}
 	fmt.Fprintf(env.stderr, "the first seed's frames would take up to %.0f MB: without --keep only numbers are kept, and 'olafctl runs verify' repeats the run\n", size/1e6)

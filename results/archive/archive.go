@@ -59,7 +59,11 @@ type Recorder struct {
 	open    map[uint32]*columns.Encoder
 	waiting map[uint32][]byte // ended runs whose turn has not come
 	next    uint32
+	begun   *store.Mark // where the next run begins, once part of it is written
 }
+
+// chunk is how much of a run is written at once while it goes on.
+const chunk = 1 << 20
 
 // NewRecorder begins the file of observations. It keeps w busy until Close.
 func NewRecorder(w *store.Writer) (*Recorder, error) {
@@ -76,7 +80,31 @@ func (r *Recorder) Observe(ordinal uint32, observations []olaf.Observation) erro
 	for i := range observations {
 		e.Append(&observations[i])
 	}
-	return nil
+	if e.Whole() < chunk {
+		return nil
+	}
+	return r.write(ordinal, e)
+}
+
+// write writes what there is of a run whose turn it is, so that memory stays flat however long it goes on.
+func (r *Recorder) write(ordinal uint32, e *columns.Encoder) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if ordinal != r.next {
+		return nil
+	}
+	if r.begun == nil {
+		if err := r.buffer.Flush(); err != nil {
+			return err
+		}
+		mark, err := r.file.Mark()
+		if err != nil {
+			return err
+		}
+		r.begun = &mark
+	}
+	_, err := r.buffer.Write(e.Take())
+	return err
 }
 
 func (r *Recorder) encoder(ordinal uint32) *columns.Encoder {
@@ -109,6 +137,7 @@ func (r *Recorder) Done(ordinal uint32) error {
 	if _, err := r.buffer.Write(blocks); err != nil {
 		return err
 	}
+	r.begun = nil
 	for r.next++; r.waiting[r.next] != nil; r.next++ {
 		if _, err := r.buffer.Write(r.waiting[r.next]); err != nil {
 			return err
@@ -121,6 +150,9 @@ func (r *Recorder) Done(ordinal uint32) error {
 // Close ends the file. Runs that were not ended are left out; those that waited for one that never came follow in their
 // order.
 func (r *Recorder) Close() error {
+	if err := r.takeBack(); err != nil {
+		return errors.Join(err, r.file.Close())
+	}
 	var ordinals []uint32
 	for ordinal := range r.waiting {
 		ordinals = append(ordinals, ordinal)
@@ -132,6 +164,17 @@ func (r *Recorder) Close() error {
 		errs = append(errs, err)
 	}
 	return errors.Join(append(errs, r.buffer.Flush(), r.file.Close())...)
+}
+
+// takeBack removes the part of a run that was not ended.
+func (r *Recorder) takeBack() error {
+	if r.begun == nil {
+		return nil
+	}
+	if err := r.buffer.Flush(); err != nil {
+		return err
+	}
+	return r.file.Rewind(*r.begun)
 }
 
 // Save writes the document and the runs of a bench.

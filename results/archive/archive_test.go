@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -248,6 +250,75 @@ func TestAnInterruptedRecordingKeepsWhatWasEnded(t *testing.T) {
 	err = Observations(f, func(ordinal uint32, _ *olaf.Observation) bool { got = append(got, ordinal); return true })
 	if err != nil || len(got) != 2 || got[0] != 1 || got[1] != 2 {
 		t.Errorf("%v %v", got, err)
+	}
+}
+
+// TestALongRunIsWrittenWhileItGoesOn keeps memory flat, and takes back a run that is not ended.
+func TestALongRunIsWrittenWhileItGoesOn(t *testing.T) {
+	const frames = 600_000
+	record := func(end bool) *store.Folder {
+		s := opened(t)
+		w, err := s.Create("table1", noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorder, err := NewRecorder(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		one := []olaf.Observation{{At: 1000}}
+		if err := errors.Join(recorder.Observe(0, one), recorder.Done(0), recorder.Observe(2, one), recorder.Done(2)); err != nil {
+			t.Fatal(err)
+		}
+		batch := make([]olaf.Observation, 1000)
+		for n := 0; n < frames; n += len(batch) {
+			for i := range batch {
+				x := uint64(n+i) * 0x9e3779b97f4a7c15 // nothing to pack
+				batch[i] = olaf.Observation{At: olaf.Time(n + i), Update: olaf.Update{Seq: uint32(x >> 32), Reward: int32(x >> 16), GenNS: x >> 16}}
+			}
+			if err := recorder.Observe(1, batch); err != nil {
+				t.Fatal(err)
+			}
+		}
+		about, err := os.Stat(filepath.Join(s.Dir(), "runs", "."+w.ID()+".incomplete", ObservationsFile))
+		if err != nil || about.Size() < 2*chunk {
+			t.Errorf("%d bytes are written while the run goes on: %v", about.Size(), err)
+		}
+		if end {
+			if err := recorder.Done(1); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := errors.Join(recorder.Close(), Save(w, &results.Bench{}, nil), w.Finish(store.Manifest{Experiment: "table1"})); err != nil {
+			t.Fatal(err)
+		}
+		f, err := s.Load(w.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.VerifyDigests(); err != nil {
+			t.Error(err)
+		}
+		return f
+	}
+	for _, end := range []bool{true, false} {
+		want := map[uint32]int{0: 1, 2: 1}
+		if end {
+			want[1] = frames
+		}
+		got := map[uint32]int{}
+		last := uint32(0)
+		err := Observations(record(end), func(ordinal uint32, o *olaf.Observation) bool {
+			if ordinal == 1 && o.At != olaf.Time(got[1]) || ordinal < last {
+				t.Fatalf("run %d at %v after run %d", ordinal, o.At, last)
+			}
+			got[ordinal]++
+			last = ordinal
+			return true
+		})
+		if err != nil || !maps.Equal(got, want) {
+			t.Errorf("ended %v: %v, want %v: %v", end, got, want, err)
+		}
 	}
 }
 

@@ -172,7 +172,17 @@ func (e *Encoder) flush() {
 	e.clear()
 }
 
-// End ends the run and returns its blocks, which are valid until the next Begin.
+// Take returns the blocks that are whole, which are valid until the next call, and forgets them.
+func (e *Encoder) Take() []byte {
+	whole := e.out
+	e.out = e.out[:0]
+	return whole
+}
+
+// Whole is how many bytes Take would return.
+func (e *Encoder) Whole() int { return len(e.out) }
+
+// End ends the run and returns its blocks, without those that were taken; they are valid until the next Begin.
 func (e *Encoder) End() []byte {
 	if len(e.rows) > 0 {
 		e.flush()

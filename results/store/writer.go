@@ -2,6 +2,7 @@ package store
 
 import (
 	"crypto/sha256"
+	"encoding"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -116,6 +117,28 @@ func (f *File) Write(b []byte) (int, error) {
 		return n, fmt.Errorf("the run can't be stored: %w; free space with olafctl runs prune, or choose another place with --store", err)
 	}
 	return n, nil
+}
+
+// Mark is a place in a file to go back to.
+type Mark struct {
+	bytes int64
+	hash  []byte
+}
+
+// Mark is the end of what was written so far.
+func (f *File) Mark() (Mark, error) {
+	state, err := f.hash.(encoding.BinaryMarshaler).MarshalBinary()
+	return Mark{f.bytes, state}, err
+}
+
+// Rewind takes back what was written after m.
+func (f *File) Rewind(m Mark) error {
+	_, seek := f.f.Seek(m.bytes, io.SeekStart)
+	if err := errors.Join(f.f.Truncate(m.bytes), seek, f.hash.(encoding.BinaryUnmarshaler).UnmarshalBinary(m.hash)); err != nil {
+		return fmt.Errorf("the run can't be stored: %w", err)
+	}
+	f.bytes = m.bytes
+	return nil
 }
 
 // Close ends the file and keeps its digest.
