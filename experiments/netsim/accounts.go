@@ -42,17 +42,18 @@ func (s *sim) totals() results.Counters {
 func (s *sim) inside() int64 {
 	n := int64(s.meter.airborne)
 	for i := range s.ports {
-		n += int64(s.ports[i].engine.Waiting(engine.ToServer))
-	}
-	free := make([]bool, len(s.frames.items))
-	for _, i := range s.frames.free {
-		free[i] = true
-	}
-	for i := range s.frames.items {
-		if f := &s.frames.items[i]; !free[i] && !f.background && !f.lost {
-			n++
+		p := &s.ports[i]
+		n += int64(p.engine.Waiting(engine.ToServer))
+		for k := range p.link.len() {
+			if p.link.at(k).update.Count > 0 {
+				n++
+			}
 		}
 	}
+	for i := range s.sources {
+		n += int64(s.sources[i].sent.len())
+	}
+	n += int64(s.held.len())
 	return n
 }
 

@@ -21,20 +21,19 @@ func (s *sim) send(i int32) {
 	w := &s.workers[i]
 	if s.decide(w) {
 		s.meter.sent(w, s.now)
-		f := s.frames.take()
-		fr := &s.frames.items[f]
-		fr.update, fr.background, fr.lost, fr.next = s.fresh(i), false, false, 0
-		fr.inside = fr.inside[:0]
+		u := s.fresh(i)
 		a := &s.waiting[i]
 		switch {
 		case a.first != 0:
-			s.frames.items[a.last-1].next = f + 1
-			a.last = f + 1
+			h := s.hold(u)
+			s.held.items[a.last-1].next = h
+			a.last = h
 		case s.now < w.free || s.now == w.free && s.order < a.done:
-			a.first, a.last = f+1, f+1
+			a.first = s.hold(u)
+			a.last = a.first
 			s.queue.push(event{w.free, a.done, kindAccess | uint64(i)})
 		default:
-			s.transmit(i, f)
+			s.transmit(i, &u)
 		}
 	} else {
 		s.meter.withheld(w.cluster, s.now)
@@ -51,43 +50,75 @@ func (s *sim) decide(w *worker) bool {
 	return s.listeners[w.listener].Decide(s.control, olaf.Time(s.now), draw)
 }
 
-// transmit puts a frame on its worker's link, which is free.
-func (s *sim) transmit(i, f int32) {
+// hold keeps an update that must wait for its worker's link; it gives 1 + its index.
+func (s *sim) hold(u olaf.Update) int32 {
+	h := s.held.take()
+	s.held.items[h] = heldUpdate{update: u}
+	return h + 1
+}
+
+// transmit puts an update on its worker's link, which is free.
+func (s *sim) transmit(i int32, u *olaf.Update) {
 	w := &s.workers[i]
 	src := &s.sources[w.source]
 	w.free = s.now + src.transmit
 	s.waiting[i].done = s.departure()
-	s.queue.push(event{w.free + src.delay, s.arrival(), kindArrive | uint64(w.port)<<32 | uint64(f)})
+	x := src.sent.push()
+	*x = entering{w.free + src.delay, s.arrival(), *u, w.cluster, w.port}
+	if src.sent.len() == 1 {
+		s.queue.push(event{x.at, x.ord, kindEnter | uint64(w.source)})
+	}
 }
 
-// access puts the next waiting frame on a worker's link.
+// access puts the next waiting update on a worker's link.
 func (s *sim) access(i int32) {
 	a := &s.waiting[i]
-	f := a.first - 1
-	a.first = s.frames.items[f].next
-	s.transmit(i, f)
+	h := a.first - 1
+	a.first = s.held.items[h].next
+	s.transmit(i, &s.held.items[h].update)
+	s.held.give(h)
 	if a.first != 0 {
 		s.queue.push(event{s.workers[i].free, a.done, kindAccess | uint64(i)})
 	}
 }
 
-// arrive takes a frame to a port.
-func (s *sim) arrive(to, f int32) {
-	fr := &s.frames.items[f]
-	if fr.lost {
-		s.frames.give(f)
-		return
+// enter takes the first update on a source's links to the port of its switch.
+func (s *sim) enter(i int32) {
+	sent := &s.sources[i].sent
+	x := sent.at(0)
+	s.offer(x.port, x.cluster, &x.update, nil)
+	sent.drop()
+	if sent.len() > 0 {
+		x = sent.at(0)
+		s.queue.push(event{x.at, x.ord, kindEnter | uint64(i)})
 	}
-	if fr.background {
-		s.offerBackground(to, f)
-		return
+}
+
+// arrive takes the first frame on the link behind a port to what is at its end.
+func (s *sim) arrive(i int32) {
+	p := &s.ports[i]
+	f := p.link.at(0)
+	switch {
+	case f.place == lost:
+	case int(p.to) >= s.switches:
+		s.deliver(p, f)
+	case f.update.Count == 0:
+		x := f.place
+		s.offerBackground(s.toward(s.extras[x].server, p.to), x)
+	default:
+		c := s.byID[f.update.Cluster]
+		s.offer(s.toward(s.clusters[c].server, p.to), c, &f.update, p.link.contributors(f))
 	}
-	var inside []olaf.Contributor
-	if len(fr.inside) > 0 {
-		inside = fr.inside
+	p.link.drop()
+	if p.link.len() > 0 {
+		f = p.link.at(0)
+		s.queue.push(event{f.at, f.ord, kindArrive | uint64(i)})
 	}
-	s.offer(to, s.byID[fr.update.Cluster], &fr.update, inside)
-	s.frames.give(f)
+}
+
+// toward is the port of a node that leads to a server.
+func (s *sim) toward(server, node int32) int32 {
+	return s.next[int(server)*len(s.names)+int(node)]
 }
 
 // offer presents an update to a port's engine.
@@ -118,13 +149,14 @@ func (s *sim) offer(to, c int32, u *olaf.Update, inside []olaf.Contributor) {
 	}
 }
 
-func (s *sim) offerBackground(to, f int32) {
+// offerBackground presents a packet of a background source to a port.
+func (s *sim) offerBackground(to, x int32) {
 	p := &s.ports[to]
-	if !p.bypass.push(f) {
+	if p.bypass.len() >= p.bypassLimit {
 		p.bypassDropped++
-		s.frames.give(f)
 		return
 	}
+	*p.bypass.push() = x
 	if p.phase == idle {
 		s.start(to)
 	}
@@ -134,6 +166,7 @@ func (s *sim) offerBackground(to, f int32) {
 func (s *sim) start(i int32) {
 	p := &s.ports[i]
 	background := p.bypass.len() > 0 && (p.robin || p.engine.Waiting(engine.ToServer) == 0)
+	var f *frame
 	var size olaf.Size
 	switch {
 	case !p.up:
@@ -141,8 +174,10 @@ func (s *sim) start(i int32) {
 		return
 	case background:
 		p.robin = false
-		p.frame = p.bypass.pop()
-		size = s.frames.items[p.frame].size
+		f = p.link.push(nil)
+		f.update, f.place = olaf.Update{}, *p.bypass.at(0)
+		p.bypass.drop()
+		size = s.extras[f.place].size
 	default:
 		slot, ok := p.engine.Lock(engine.ToServer)
 		if !ok {
@@ -150,12 +185,10 @@ func (s *sim) start(i int32) {
 			return
 		}
 		p.robin = true
-		p.slot, p.frame = slot, s.frames.take()
-		f := &s.frames.items[p.frame]
+		p.slot = slot
 		view := p.engine.Frame(slot)
-		f.update, f.appended, f.background, f.lost = view.Update, view.AppendedAt, false, false
-		f.server = s.clusters[s.byID[view.Update.Cluster]].server
-		f.inside = append(f.inside[:0], view.Contributors...)
+		f = p.link.push(view.Contributors)
+		f.update, f.appended = view.Update, view.AppendedAt
 		size = view.Update.Size()
 	}
 	p.background, p.phase = background, sending
@@ -168,12 +201,10 @@ func (s *sim) start(i int32) {
 	p.busy += took
 	out := s.now + took
 	s.queue.push(event{out, s.departure(), kindDepart | uint64(i)})
-	server := s.frames.items[p.frame].server
-	what := kindDeliver | uint64(server)<<32
-	if int(p.to) < s.switches {
-		what = kindArrive | uint64(s.next[int(server)*len(s.names)+int(p.to)])<<32
+	f.at, f.ord = out+p.delay, s.arrival()
+	if p.link.len() == 1 {
+		s.queue.push(event{f.at, f.ord, kindArrive | uint64(i)})
 	}
-	s.queue.push(event{out + p.delay, s.arrival(), what | uint64(p.frame)})
 }
 
 // depart ends a transmission, whose frame is on its way, and starts the next.
@@ -192,19 +223,19 @@ func (s *sim) depart(i int32) {
 	s.queue.push(event{p.until, s.departure(), kindPaid | uint64(i)})
 }
 
-// lose marks the frame that was on a link when it failed; it will not arrive.
+// lose marks the frame that was leaving when its link failed; it will not arrive.
 func (s *sim) lose(p *port) {
-	f := &s.frames.items[p.frame]
-	if f.lost {
+	f := p.link.at(p.link.len() - 1)
+	if f.place == lost {
 		return
 	}
-	f.lost = true
 	p.framesLost++
-	if !f.background {
+	if f.update.Count > 0 {
 		p.updateFramesLost++
 		p.updatesLost += uint64(f.update.Count)
 		f.update.Count = 0 // it is accounted for
 	}
+	f.inside, f.place = 0, lost
 }
 
 // paid ends the engine cycles, unless merges meanwhile made them longer.
@@ -217,21 +248,15 @@ func (s *sim) paid(i int32) {
 	s.start(i)
 }
 
-// deliver is the reception of a frame by its server, which answers.
-func (s *sim) deliver(server, i int32) {
-	f := &s.frames.items[i]
-	if f.lost {
-		s.frames.give(i)
-		return
-	}
-	if f.background {
+// deliver is the reception of a frame by the server at the end of p's link, which answers.
+func (s *sim) deliver(p *port, f *frame) {
+	if f.update.Count == 0 {
 		s.meter.backgroundDelivered++
-		s.frames.give(i)
 		return
 	}
+	server := p.to - int32(s.switches)
 	c := s.byID[f.update.Cluster]
-	s.meter.deliver(s, server, c, f)
-	s.frames.give(i)
+	s.meter.deliver(s, server, c, f, p.link.contributors(f))
 	if !s.acks {
 		return
 	}
@@ -243,9 +268,11 @@ func (s *sim) deliver(server, i int32) {
 	}
 }
 
-// sendAck sends one copy of an ACK down to a hop, at an instant that is not before now.
+// sendAck sends one copy of an ACK down to a hop, at an instant that is not before now, nor before that of an earlier
+// one to the same hop.
 func (s *sim) sendAck(c int32, tr *tree, h int32, at int64, status tc.Status) {
-	p := &s.ports[tr.hops[h].uplink]
+	i := tr.hops[h].uplink
+	p := &s.ports[i]
 	if !p.up {
 		s.meter.acksLost++
 		return
@@ -254,37 +281,53 @@ func (s *sim) sendAck(c int32, tr *tree, h int32, at int64, status tc.Status) {
 		at = max(at, p.ackFree) + s.transmission(s.ackSize+p.overhead, p.ackRate)
 		p.ackFree = at
 	}
-	m := s.messages.take()
-	s.messages.items[m] = ack{c, h, status}
-	s.queue.push(event{at + p.delay, s.arrival(), kindAck | uint64(m)})
+	s.pushAck(&p.acks, kindAck|uint64(i), ack{at + p.delay, s.arrival(), c, h, status})
 }
 
-// passAck writes a hop's status into an ACK and multicasts it onwards.
+// pushAck adds an ACK to those on a link, whose first has an event.
+func (s *sim) pushAck(acks *line[ack], what uint64, a ack) {
+	*acks.push() = a
+	if acks.len() == 1 {
+		s.queue.push(event{a.at, a.ord, what})
+	}
+}
+
+// popAck takes the first ACK off a link.
+func (s *sim) popAck(acks *line[ack], what uint64) ack {
+	a := *acks.at(0)
+	acks.drop()
+	if acks.len() > 0 {
+		next := acks.at(0)
+		s.queue.push(event{next.at, next.ord, what})
+	}
+	return a
+}
+
+// passAck writes the status of port i into an ACK that came towards it, and multicasts it onwards.
 func (s *sim) passAck(i int32) {
-	a := s.messages.items[i]
+	p := &s.ports[i]
+	a := s.popAck(&p.acks, kindAck|uint64(i))
 	c := &s.clusters[a.cluster]
 	tr := &s.trees[c.tree]
 	h := &tr.hops[a.hop]
-	status := a.status.Pass(s.ports[h.uplink].status(s.now, s.t.Control.Count))
+	status := a.status.Pass(p.status(s.now, s.t.Control.Count))
 	for _, child := range h.children {
 		s.sendAck(a.cluster, tr, child, s.now, status)
 	}
 	if h.leaf < 0 {
-		s.messages.give(i)
 		return
 	}
-	s.messages.items[i] = ack{a.cluster, c.listen + h.leaf, status}
-	src := &s.sources[s.workers[c.firstWorker].source]
-	s.queue.push(event{s.now + src.transmit + src.delay, s.arrival(), kindHeard | uint64(i)})
+	source := s.workers[c.firstWorker].source
+	src := &s.sources[source]
+	s.pushAck(&src.acks, kindHeard|uint64(source), ack{s.now + src.transmit + src.delay, s.arrival(), a.cluster, c.listen + h.leaf, status})
 }
 
 // hear gives an ACK to all workers of a cluster behind one switch at once: their links are alike, so they share what
 // they know.
 func (s *sim) hear(i int32) {
-	a := &s.messages.items[i]
+	a := s.popAck(&s.sources[i].acks, kindHeard|uint64(i))
 	s.listeners[a.hop].OnAck(olaf.Time(s.now), a.status)
 	s.meter.acks++
-	s.messages.give(i)
 }
 
 // scheduleExtra plans a source's next background packet.
@@ -299,11 +342,8 @@ func (s *sim) scheduleExtra(i int) {
 func (s *sim) extra(i int32) {
 	x := &s.extras[i]
 	x.w.seq++
-	f := s.frames.take()
-	fr := &s.frames.items[f]
-	fr.update, fr.background, fr.lost, fr.size, fr.server = olaf.Update{}, true, false, x.size, x.server
 	s.meter.backgroundSent++
-	s.offerBackground(x.w.port, f)
+	s.offerBackground(x.w.port, i)
 	s.scheduleExtra(int(i))
 }
 

@@ -136,26 +136,26 @@ func (m *meter) receive(c, worker int32, at, gen olaf.Time) {
 	m.deliverWorker(worker, at, gen)
 }
 
-func (m *meter) deliver(s *sim, server, c int32, f *frame) {
+func (m *meter) deliver(s *sim, server, c int32, f *frame, inside []olaf.Contributor) {
 	u := &f.update
 	at := olaf.Time(s.now)
 	gen := generated(at, u.GenNS)
 	m.frame(c, at, gen, u.Count)
 	first := s.clusters[c].firstWorker
-	if len(f.inside) == 0 {
+	if len(inside) == 0 {
 		m.deliverWorker(first+int32(u.Worker), at, gen)
 	}
-	for i := range f.inside { // load them all at once, so that the fetches from memory overlap
-		s.touched ^= int64(m.workers[first+int32(f.inside[i].Worker)].last)
+	for i := range inside { // load them all at once, so that the fetches from memory overlap
+		s.touched ^= int64(m.workers[first+int32(inside[i].Worker)].last)
 	}
-	for i := range f.inside {
-		in := &f.inside[i]
+	for i := range inside {
+		in := &inside[i]
 		m.deliverWorker(first+int32(in.Worker), at, generated(at, in.GenNS))
 	}
 	if s.opt.Observer == nil {
 		return
 	}
-	m.obs = olaf.Observation{At: at, Queued: at.Sub(f.appended), Update: *u, Contributors: f.inside}
+	m.obs = olaf.Observation{At: at, Queued: at.Sub(f.appended), Update: *u, Contributors: inside}
 	s.opt.Observer.Deliver(int(server), int(first)+int(u.Worker), &m.obs)
 }
 

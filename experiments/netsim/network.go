@@ -37,6 +37,7 @@ type port struct {
 	ackRate  olaf.Rate
 
 	dequeueCost, mergeCost int64 // ps
+	bypassLimit            int
 
 	portState
 }
@@ -312,9 +313,9 @@ func (n *network) addEngines(t *Topology) error {
 		}
 		p.engine, p.slots = e, uint32(sw.Slots)
 		p.activity.last = make([]int64, max(highest[i], 1))
-		p.bypass.limit = sw.Bypass
-		if p.bypass.limit == 0 {
-			p.bypass.limit = defaultBypass
+		p.bypassLimit = sw.Bypass
+		if p.bypassLimit == 0 {
+			p.bypassLimit = defaultBypass
 		}
 		p.up = true
 	}

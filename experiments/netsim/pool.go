@@ -20,33 +20,42 @@ func (p *pool[T]) take() int32 {
 
 func (p *pool[T]) give(i int32) { p.free = append(p.free, i) }
 
-// ring is a bounded FIFO of frames: the background packets that wait at a port.
-type ring struct {
-	limit int
-	items []int32
-	head  int
+// len is how many are taken.
+func (p *pool[T]) len() int { return len(p.items) - len(p.free) }
+
+// line is a first-in-first-out queue in a ring that grows.
+type line[T any] struct {
+	items []T // as many as a power of two
+	head  uint32
+	tail  uint32
 }
 
-func (r *ring) len() int { return len(r.items) - r.head }
+func (l *line[T]) len() int { return int(l.tail - l.head) }
 
-// push is refused when the ring is full.
-func (r *ring) push(i int32) bool {
-	if r.len() >= r.limit {
-		return false
+// at is the item with i before it.
+func (l *line[T]) at(i int) *T {
+	return &l.items[int(l.head+uint32(i))&(len(l.items)-1)]
+}
+
+// push makes room at the end, for the caller to fill: what was there before is still there.
+func (l *line[T]) push() *T {
+	if l.len() == len(l.items) {
+		l.grow()
 	}
-	if r.head > 0 && len(r.items) == cap(r.items) {
-		r.items = r.items[:copy(r.items, r.items[r.head:])]
-		r.head = 0
-	}
-	r.items = append(r.items, i)
-	return true
+	l.tail++
+	return l.at(l.len() - 1)
 }
 
-func (r *ring) pop() int32 {
-	i := r.items[r.head]
-	r.head++
-	return i
+func (l *line[T]) grow() {
+	items := make([]T, max(4, 2*len(l.items)))
+	for i := range l.len() {
+		items[i] = *l.at(i)
+	}
+	l.items, l.head, l.tail = items, 0, uint32(l.len())
 }
+
+// drop takes the first item away.
+func (l *line[T]) drop() { l.head++ }
 
 // generated unwraps a stamp that is modulo 2^48 ns, given that it is not after at.
 func generated(at olaf.Time, genNS uint64) olaf.Time {

@@ -1,6 +1,9 @@
 package netsim
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // event is one entry of the future. Events are totally ordered by their three words, so a run never depends on how the
 // queue stores them: at is the instant in ps, ord settles equal instants (see order in sim.go), what says what happens.
@@ -20,28 +23,38 @@ func (e *event) before(f *event) bool {
 	return e.what < f.what
 }
 
-// eventQueue is a calendar in front of two heaps. The near future is cut into buckets of equal width; the bucket that
-// time has reached is kept in a small heap, and what lies beyond the calendar waits in a large one. With a calendar that
-// fits the traffic an event costs the same with a hundred pending as with a million; with one that does not fit, the
-// heaps bound the cost at O(log n).
+// eventQueue is a calendar in two steps in front of a heap. The near future, two blocks of time, is cut into buckets of
+// equal width, and the bucket that time has reached is kept in a small heap. What lies beyond those two blocks is written
+// down block by block, unordered, in chunks of memory that are filled and read from front to back: with a hundred
+// thousand pending events nothing else is kind to caches. When time enters a block, the one behind it is opened: its
+// events are dealt to buckets. What lies beyond all blocks waits in a large heap.
 //
-// Nothing is allocated once the pools have grown to the largest number of pending events.
+// With a calendar that fits the traffic an event costs the same with a hundred pending as with a million; with one that
+// does not fit, the heaps bound the cost at O(log n). Nothing is allocated once the pools have grown to the largest
+// number of pending events.
 type eventQueue struct {
 	current heap
-	far     heap
 	size    int
 
-	shift  uint    // a bucket is 2^shift ps wide
-	mask   int64   // buckets - 1
-	now    int64   // number of the current bucket: at >> shift
-	heads  []int32 // per bucket, 1 + index of its first node; 0 is empty
-	used   []uint64
-	groups []uint64 // one bit per word of used that is not zero
+	shift uint  // a bucket is 2^shift ps wide
+	block uint  // a block is 2^block buckets wide
+	now   int64 // number of the current bucket: at >> shift
 
+	heads []int32 // per bucket of two blocks, 1 + index of its first node; 0 is empty
+	used  bitset  // of heads
 	nodes []node
 	free  int32 // 1 + index of the first free node
 
-	batch int // buckets that are taken at once
+	opened     int64   // number of the last block that was dealt to buckets
+	blocks     []int32 // per block behind it, 1 + index of the chunk that is being filled; 0 is empty
+	usedBlocks bitset
+	chunks     []chunk
+	freeChunk  int32 // 1 + index of the first free chunk
+
+	far heap
+
+	// opening, unless nil, sees the events of a block before they are due: a chance to fetch what they are about.
+	opening func([]event)
 }
 
 type node struct {
@@ -49,14 +62,22 @@ type node struct {
 	next int32
 }
 
-// Bounds of the calendar: below minBuckets nothing is won, above maxBuckets the buckets themselves leave the cache.
+// chunk holds events of one block; it fills whole cache lines.
+type chunk struct {
+	events [chunkEvents]event
+	count  int32
+	next   int32 // 1 + index of a full chunk of the same block
+}
+
+const chunkEvents = 21
+
+// Bounds of the calendar: with fewer than minBuckets nothing is won, and maxBuckets make as many blocks as fit a bitset.
+// The events of two blocks, and what they are about, should fit a second-level cache, better the first.
 const (
 	minBuckets = 1 << 10
 	maxBuckets = 1 << 20
+	maxBlock   = 8 // log2 of the buckets of a block
 )
-
-// manyPending is how many events no longer fit a second-level cache together with what they are about.
-const manyPending = 4096
 
 // newEventQueue makes a queue for about pending events that are scheduled up to horizon ps ahead. Both are advice on
 // speed, not limits.
@@ -65,17 +86,12 @@ func newEventQueue(pending int, horizon int64) *eventQueue {
 	for buckets < maxBuckets && buckets < 4*pending {
 		buckets *= 2
 	}
-	q := &eventQueue{mask: int64(buckets) - 1, now: -1, batch: 1}
-	if pending >= manyPending {
-		q.batch = ahead
-	}
+	q := &eventQueue{now: -1, opened: 1, block: min(maxBlock, uint(bits.TrailingZeros(uint(buckets))))}
 	for int64(buckets)<<q.shift < horizon && q.shift < 40 {
 		q.shift++
 	}
-	q.heads = make([]int32, buckets)
-	q.used = make([]uint64, buckets/64)
-	q.groups = make([]uint64, (len(q.used)+63)/64)
-	q.nodes = make([]node, 0, pending+64)
+	q.heads = make([]int32, 2<<q.block)
+	q.blocks = make([]int32, buckets>>q.block)
 	return q
 }
 
@@ -85,17 +101,23 @@ func (q *eventQueue) len() int { return q.size }
 func (q *eventQueue) push(e event) {
 	q.size++
 	bucket := e.at >> q.shift
-	switch {
-	case bucket <= q.now:
+	if bucket <= q.now {
 		q.current.push(e)
-	case bucket-q.now > q.mask:
-		q.far.push(e)
+		return
+	}
+	ahead := bucket>>q.block - q.opened
+	switch {
+	case ahead <= 0:
+		q.put(bucket, e)
+	case ahead <= int64(len(q.blocks)):
+		q.write(bucket>>q.block, e)
 	default:
-		q.put(int(bucket&q.mask), e)
+		q.far.push(e)
 	}
 }
 
-func (q *eventQueue) put(slot int, e event) {
+// put adds e to a bucket of the open blocks.
+func (q *eventQueue) put(bucket int64, e event) {
 	var i int32
 	if q.free != 0 {
 		i = q.free - 1
@@ -104,14 +126,39 @@ func (q *eventQueue) put(slot int, e event) {
 		i = int32(len(q.nodes))
 		q.nodes = append(q.nodes, node{})
 	}
+	slot := int(bucket) & (len(q.heads) - 1)
 	n := &q.nodes[i]
 	n.event = e
 	n.next = q.heads[slot]
 	q.heads[slot] = i + 1
-	if n.next == 0 {
-		q.used[slot>>6] |= 1 << (slot & 63)
-		q.groups[slot>>12] |= 1 << (slot >> 6 & 63)
+	q.used.set(slot)
+}
+
+// write adds e to a block that is not open yet.
+func (q *eventQueue) write(block int64, e event) {
+	slot := int(block) & (len(q.blocks) - 1)
+	i := q.blocks[slot]
+	if i == 0 || q.chunks[i-1].count == chunkEvents {
+		i = q.newChunk(i)
+		q.blocks[slot] = i
+		q.usedBlocks.set(slot)
 	}
+	c := &q.chunks[i-1]
+	c.events[c.count] = e
+	c.count++
+}
+
+// newChunk gives 1 + the index of an empty chunk in front of next.
+func (q *eventQueue) newChunk(next int32) int32 {
+	i := q.freeChunk
+	if i != 0 {
+		q.freeChunk = q.chunks[i-1].next
+	} else {
+		q.chunks = append(q.chunks, chunk{})
+		i = int32(len(q.chunks))
+	}
+	q.chunks[i-1].count, q.chunks[i-1].next = 0, next
+	return i
 }
 
 // pop takes the earliest event; the queue must not be empty.
@@ -123,106 +170,108 @@ func (q *eventQueue) pop() event {
 	return q.current.pop()
 }
 
-// advance moves to the next buckets that hold something and heaps their events: one while everything fits the cache,
-// several at once when their nodes have to be fetched from memory, so that the fetches overlap.
+// advance moves to the next bucket that holds something and heaps its events.
 func (q *eventQueue) advance() {
-	var slots [ahead]int
-	n := 0
-	next := q.now
-	for n < q.batch {
-		slot, distance := q.nextUsed(next)
-		if slot < 0 || next+distance-q.now > q.mask {
-			break
-		}
-		next += distance
-		slots[n] = slot
-		n++
+	mask := len(q.heads) - 1
+	start := int(q.now+1) & mask
+	slot := q.used.next(start)
+	for slot < 0 { // both open blocks are empty
+		next := q.nextBlock()
+		q.now = next<<q.block - 1
+		q.open(next)
+		start = int(q.now+1) & mask
+		slot = q.used.next(start)
 	}
-	if len(q.far) > 0 && (n == 0 || q.far[0].at>>q.shift <= next) {
-		q.advanceFar(slots[:n])
-		return
-	}
-	q.now = next
-	q.drain(slots[:n])
-}
-
-// ahead is the largest number of buckets that are taken at once.
-const ahead = 16
-
-// advanceFar is advance where the far heap has something to say: one bucket only.
-func (q *eventQueue) advanceFar(slots []int) {
-	next := q.far[0].at >> q.shift
-	if len(slots) > 0 {
-		first := q.now + q.distance(q.now, slots[0])
-		if first <= next {
-			q.now = first
-			q.drain(slots[:1])
-		}
-		next = min(first, next)
-	}
-	q.now = next
-	for len(q.far) > 0 && q.far[0].at>>q.shift == next {
-		q.current.push(q.far.pop())
+	q.now += int64((slot-start)&mask) + 1
+	q.drain(slot)
+	if q.now>>q.block == q.opened {
+		q.open(q.opened + 1)
 	}
 }
 
-// drain moves the events of some buckets to the current heap, which is empty, a node of every bucket in turn: those
-// fetches do not wait for one another.
-func (q *eventQueue) drain(slots []int) {
-	var lists [ahead]int32
-	for i, slot := range slots {
-		lists[i] = q.heads[slot]
-		q.heads[slot] = 0
-		q.used[slot>>6] &^= 1 << (slot & 63)
-		if q.used[slot>>6] == 0 {
-			q.groups[slot>>12] &^= 1 << (slot >> 6 & 63)
-		}
+// nextBlock is the first that holds something behind those that are open.
+func (q *eventQueue) nextBlock() int64 {
+	mask := len(q.blocks) - 1
+	start := int(q.opened+1) & mask
+	next := int64(math.MaxInt64)
+	if slot := q.usedBlocks.next(start); slot >= 0 {
+		next = q.opened + 1 + int64((slot-start)&mask)
 	}
-	for left := len(slots); left > 0; {
-		still := 0
-		for _, i := range lists[:left] {
-			n := &q.nodes[i-1]
-			q.current = append(q.current, n.event)
-			next := n.next
-			n.next = q.free
-			q.free = i
-			if next != 0 {
-				lists[still] = next
-				still++
-			}
-		}
-		left = still
+	if len(q.far) > 0 {
+		next = min(next, q.far[0].at>>q.shift>>q.block)
 	}
+	return next
+}
+
+// open deals the events of a block to buckets.
+func (q *eventQueue) open(block int64) {
+	q.opened = block
+	slot := int(block) & (len(q.blocks) - 1)
+	for i := q.blocks[slot]; i != 0; {
+		c := &q.chunks[i-1]
+		if q.opening != nil {
+			q.opening(c.events[:c.count])
+		}
+		for k := range c.events[:c.count] {
+			q.put(c.events[k].at>>q.shift, c.events[k])
+		}
+		i, c.next, q.freeChunk = c.next, q.freeChunk, i
+	}
+	q.blocks[slot] = 0
+	q.usedBlocks.clear(slot)
+	for len(q.far) > 0 && q.far[0].at>>q.shift>>q.block == block {
+		e := q.far.pop()
+		q.put(e.at>>q.shift, e)
+	}
+}
+
+// drain moves the events of a bucket to the current heap, which is empty.
+func (q *eventQueue) drain(slot int) {
+	for i := q.heads[slot]; i != 0; {
+		n := &q.nodes[i-1]
+		q.current = append(q.current, n.event)
+		i, n.next, q.free = n.next, q.free, i
+	}
+	q.heads[slot] = 0
+	q.used.clear(slot)
 	q.current.order()
 }
 
-// nextUsed finds the first bucket after the given one that is not empty, and how far ahead it is; slot is -1 if all are
-// empty. It may come round to the given bucket itself.
-func (q *eventQueue) nextUsed(after int64) (slot int, distance int64) {
-	start := int((after + 1) & q.mask)
-	word := start >> 6
-	if w := q.used[word] >> (start & 63) << (start & 63); w != 0 {
-		slot = word<<6 + bits.TrailingZeros64(w)
-		return slot, q.distance(after, slot)
-	}
-	for range len(q.groups) + 1 {
-		word++ // resume behind the word that was looked at
-		if word >= len(q.used) {
-			word = 0
-		}
-		group := word >> 6
-		if g := q.groups[group] >> (word & 63) << (word & 63); g != 0 {
-			word = group<<6 + bits.TrailingZeros64(g)
-			slot = word<<6 + bits.TrailingZeros64(q.used[word])
-			return slot, q.distance(after, slot)
-		}
-		word = group<<6 | 63
-	}
-	return -1, 0
+// bitset marks some of 4096 places.
+type bitset struct {
+	words [64]uint64
+	any   uint64 // one bit per word that is not zero
 }
 
-// distance is how many buckets slot lies ahead of another.
-func (q *eventQueue) distance(after int64, slot int) int64 { return (int64(slot)-after-1)&q.mask + 1 }
+func (b *bitset) set(i int) {
+	b.words[i>>6&63] |= 1 << (i & 63)
+	b.any |= 1 << (i >> 6 & 63)
+}
+
+func (b *bitset) clear(i int) {
+	w := &b.words[i>>6&63]
+	*w &^= 1 << (i & 63)
+	if *w == 0 {
+		b.any &^= 1 << (i >> 6 & 63)
+	}
+}
+
+// next is the first marked place from i on, or else the first of all; -1 when none is.
+func (b *bitset) next(i int) int {
+	word := i >> 6 & 63
+	if w := b.words[word] >> (i & 63); w != 0 {
+		return i + bits.TrailingZeros64(w)
+	}
+	rest := b.any &^ (2<<word - 1) // the words behind that one
+	if rest == 0 {
+		rest = b.any
+	}
+	if rest == 0 {
+		return -1
+	}
+	word = bits.TrailingZeros64(rest)
+	return word<<6 + bits.TrailingZeros64(b.words[word])
+}
 
 // heap is a 4-ary min-heap of events.
 type heap []event

@@ -41,15 +41,19 @@ func TestEventQueueOrder(t *testing.T) {
 	})
 }
 
-// Events at the very ends of the calendar and just beyond it come out like all others.
+// Events at the very ends of buckets, blocks and calendar, and just beyond them, come out like all others.
 func TestEventQueueEnds(t *testing.T) {
-	for _, pending := range []int{10, manyPending} {
-		q := newEventQueue(pending, 1<<30)
+	for _, pending := range []int{10, 2000, 100_000} {
+		q := newEventQueue(pending, 1<<40)
 		width := int64(1) << q.shift
+		block := int64(1) << q.block
+		all := block * int64(len(q.blocks))
 		q.push(event{at: 5 * width})
 		at := q.pop().at
-		var want []int64
-		distances := []int64{0, 1, q.mask - 1, q.mask, q.mask + 1, q.mask + 2, 2*q.mask + 2, 3 * q.mask}
+		var distances []int64
+		for _, edge := range []int64{1, block, 2 * block, all, all + block, all + 2*block, 2 * all, 3 * all} {
+			distances = append(distances, edge-1, edge, edge+1)
+		}
 		for _, buckets := range distances { // each alone
 			at += buckets * width
 			q.push(event{at: at})
@@ -57,6 +61,7 @@ func TestEventQueueEnds(t *testing.T) {
 				t.Fatalf("popped %d, want %d", got, at)
 			}
 		}
+		var want []int64
 		for _, buckets := range distances { // and together
 			want = append(want, at+buckets*width)
 			q.push(event{at: at + buckets*width})

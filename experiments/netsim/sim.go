@@ -45,17 +45,17 @@ func Run(ctx context.Context, t *Topology, opt Options) (*Result, error) {
 
 // The kinds of events, in the order in which they happen at one instant with one cause.
 const (
-	kindChange  uint64 = iota << 56
-	kindDepart         // port: the last bit is out
-	kindPaid           // port: engine cycles are over
-	kindFirst          // worker: its update is at the first switch
-	kindSend           // worker: an update was generated
-	kindAccess         // worker: its link is free and another update waits for it
-	kindArrive         // port, frame: at a switch
-	kindDeliver        // server, frame
-	kindAck            // ack: at a switch
-	kindHeard          // ack: at the workers
-	kindExtra          // background source: a packet is at its first switch
+	kindChange uint64 = iota << 56
+	kindDepart        // port: the last bit is out
+	kindPaid          // port: engine cycles are over
+	kindFirst         // worker: its update is at the first switch
+	kindSend          // worker: an update was generated
+	kindAccess        // worker: its link is free and another update waits for it
+	kindEnter         // source: the first update on its workers' links is at its switch
+	kindArrive        // port: the first frame on its link is at the other end
+	kindAck           // port: the first ACK that comes towards it is there
+	kindHeard         // source: the first ACK on its workers' links is with them
+	kindExtra         // background source: a packet is at its first switch
 
 	kindMask = uint64(0xff) << 56
 )
@@ -86,8 +86,7 @@ type sim struct {
 	waiting   []access // per worker; nil when updates are scheduled directly
 	listeners []tc.Controller
 	control   tc.Config
-	frames    pool[frame]
-	messages  pool[ack]
+	held      pool[heldUpdate]
 	extras    []extra
 	servers   []serverState
 
@@ -101,18 +100,20 @@ type sim struct {
 // portState is the part of a port that changes.
 type portState struct {
 	phase      phase
-	up         bool  // the link works
-	background bool  // what leaves is a background packet
-	robin      bool  // the next turn is the bypass's
-	frame      int32 // leaving
+	up         bool // the link works
+	background bool // what leaves is a background packet
+	robin      bool // the next turn is the bypass's
 	slot       engine.Slot
 	until      int64  // of engine cycles
 	carry      uint64 // of the transmission time
 	merges     int64  // to be paid after the frame on the wire
 	ackFree    int64  // the ACKs' direction is free from here on
 
+	link link      // towards the server
+	acks line[ack] // the other way
+
 	activity activity
-	bypass   ring
+	bypass   line[int32] // sources of the background packets that wait
 
 	busy                          int64  // ps that frames took
 	framesLost                    uint64 // on the failed link
@@ -128,22 +129,18 @@ const (
 	paying
 )
 
-// frame is an update, or a background packet, between two queues.
-type frame struct {
-	update     olaf.Update
-	appended   olaf.Time
-	inside     []olaf.Contributor
-	size       olaf.Size
-	server     int32
-	next       int32 // 1 + the frame that waits behind it for an access link
-	background bool
-	lost       bool // its link failed while it was leaving
+// heldUpdate waits for its worker's link.
+type heldUpdate struct {
+	update olaf.Update
+	next   int32 // 1 + the one behind it
 }
 
 // ack is one copy of an ACK on its way.
 type ack struct {
+	at      int64
+	ord     uint64
 	cluster int32
-	hop     int32 // of the cluster's tree; afterwards the listener
+	hop     int32 // of the cluster's tree; on the workers' links the listener
 	status  tc.Status
 }
 
@@ -192,6 +189,7 @@ func newSim(t *Topology, n *network, opt Options) *sim {
 	s.addWorkers()
 	s.addExtras()
 	s.queue = newEventQueue(len(s.workers)+len(s.extras)+4*len(n.ports), s.horizon())
+	s.queue.opening = s.touch
 	// Without a decision at the generation, and without ns-3's order of equal instants, that event can be left out.
 	if s.direct = !t.Control.Enabled && !s.ns3; !s.direct {
 		s.waiting = make([]access, len(s.workers))
@@ -304,10 +302,6 @@ func (s *sim) arrival() uint64 {
 
 func (s *sim) run(ctx context.Context) error {
 	for s.queue.len() > 0 {
-		if len(s.queue.current) == 0 {
-			s.queue.advance()
-			s.touch(s.queue.current)
-		}
 		e := s.queue.pop()
 		if e.at >= s.limit || s.events >= s.rest {
 			if on, err := s.pause(ctx, e.at); !on || err != nil {
@@ -352,43 +346,29 @@ func (s *sim) pause(ctx context.Context, next int64) (on bool, err error) {
 	return true, nil
 }
 
-// touch loads what the next events are about, all at once, so that the fetches from memory overlap.
+// touch loads the workers that events are about, all at once, so that the fetches from memory overlap.
 func (s *sim) touch(next []event) {
-	if s.queue.batch == 1 {
-		return
-	}
 	for i := range next {
-		low := uint32(next[i].what)
 		switch next[i].what & kindMask {
 		case kindFirst, kindSend:
-			s.touched ^= s.workers[low].gen
-		case kindArrive, kindDeliver:
-			f := &s.frames.items[low]
-			s.touched ^= int64(f.update.GenNS) ^ int64(f.next)
-		}
-	}
-	for i := range next {
-		if kind := next[i].what & kindMask; kind == kindArrive || kind == kindDeliver {
-			if f := &s.frames.items[uint32(next[i].what)]; len(f.inside) > 0 {
-				s.touched ^= int64(f.inside[0].GenNS)
-			}
+			s.touched ^= s.workers[uint32(next[i].what)].gen
 		}
 	}
 }
 
 func (s *sim) handle(e *event) {
-	low, high := int32(uint32(e.what)), int32(e.what>>32&0xffffff)
+	low := int32(uint32(e.what))
 	switch e.what & kindMask {
 	case kindFirst:
 		s.first(low)
 	case kindDepart:
 		s.depart(low)
 	case kindArrive:
-		s.arrive(high, low)
-	case kindDeliver:
-		s.deliver(high, low)
+		s.arrive(low)
 	case kindSend:
 		s.send(low)
+	case kindEnter:
+		s.enter(low)
 	case kindAccess:
 		s.access(low)
 	case kindAck:

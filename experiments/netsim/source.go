@@ -32,6 +32,19 @@ type source struct {
 	start, end int64  // ps; no update is generated at or after end
 	transmit   int64  // ps on the access link
 	delay      int64
+
+	// What is on the workers' links; they are alike, so that they need only one line either way.
+	sent line[entering]
+	acks line[ack]
+}
+
+// entering is an update on a worker's link.
+type entering struct {
+	at      int64 // when it is at its switch, and
+	ord     uint64
+	update  olaf.Update
+	cluster int32
+	port    int32 // out of that switch
 }
 
 // worker is one sender, in one cache line: with a hundred thousand of them, that line is what an update costs.
@@ -52,7 +65,7 @@ type worker struct {
 // access is what waits for a worker's link; only there where sends are events of their own.
 type access struct {
 	done        uint64 // the order of the instant at which the link is free again
-	first, last int32  // 1 + frame
+	first, last int32  // 1 + held update
 }
 
 // never is a generation time after every end.

@@ -112,6 +112,9 @@ func (s *sim) fate() Fate {
 		p := &s.ports[i]
 		f.Replaced += p.engine.Stats().SumDiscarded
 		f.LostOnLinks += p.updatesLost
+		for i := range p.link.len() {
+			f.Flying += uint64(p.link.at(i).update.Count)
+		}
 		p.engine.Queued(func(slot engine.Slot, locked bool) bool {
 			if !locked {
 				f.Queued += uint64(p.engine.Frame(slot).Update.Count)
@@ -119,12 +122,10 @@ func (s *sim) fate() Fate {
 			return true
 		})
 	}
-	for i := range s.frames.items {
-		f.Flying += uint64(s.frames.items[i].update.Count)
+	for i := range s.sources {
+		f.Flying += uint64(s.sources[i].sent.len())
 	}
-	for _, i := range s.frames.free {
-		f.Flying -= uint64(s.frames.items[i].update.Count)
-	}
+	f.Flying += uint64(s.held.len())
 	return f
 }
 
