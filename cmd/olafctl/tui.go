@@ -145,6 +145,9 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *environment) error {
 // kept is the specification of a kept run and its report for the Results page.
 func (f *tuiFlags) kept(env *environment) (spec experiments.Spec, bench func() *tui.Bench, err error) {
 	err = f.bench.store.withRun(env, f.run, func(s *store.Store, folder *store.Folder) error {
+		if archive.HasDocument(folder) { // a simulation or a training
+			return usageError("%s has no single queue to look at; 'olafctl runs show %s' prints it, and 'olafctl simulate --tui' shows a network", folder.ID(), folder.ID())
+		}
 		if spec, err = experiments.KeptSpec(folder); err != nil {
 			return err
 		}
