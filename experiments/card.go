@@ -9,6 +9,7 @@ import (
 
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/pcie"
+	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
@@ -48,9 +49,9 @@ func (a *CardAccess) lacks() string {
 func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, error) {
 	switch lacks := o.Card.lacks(); {
 	case lacks != "":
-		return nil, fmt.Errorf("%w: add %s; 'olafctl bench' and 'olafctl serve' take them, and -d grpc:… uses what serve lends", ErrIncomplete, lacks)
-	case o.Wire || o.Observe != nil:
-		return nil, fmt.Errorf("%w: a card hands out neither frames nor the inside of its queue; use 'olafctl capture' at the parameter server, or the twin", ErrBackend)
+		return nil, fmt.Errorf("%w: add %s; 'olafctl bench', 'tui' and 'serve' take them, and -d grpc:… uses what serve lends", ErrIncomplete, lacks)
+	case o.Wire:
+		return nil, fmt.Errorf("%w: a card hands out no frames; use 'olafctl capture' at the parameter server's interface", ErrBackend)
 	}
 	listen, bed := o.Listen, new(Testbed)
 	if listen == "" {
@@ -70,6 +71,14 @@ func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, 
 		return nil, errors.Join(err, bed.Close())
 	}
 	return bed, nil
+}
+
+// queueOn is how a device shall work for one configuration: a card need not be able to log who is inside an update.
+func (p *Plan) queueOn(dev fpga.Device, c *Config) (fpga.QueueConfig, error) {
+	queue := p.queue(c)
+	capabilities, err := dev.Read32(regmap.CommonCapabilities)
+	queue.Provenance = queue.Provenance && capabilities&regmap.CommonCapabilitiesProvenance != 0
+	return queue, err
 }
 
 // captureBehind starts to capture what a card sends to the parameter server.

@@ -98,6 +98,27 @@ func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
 	return true
 }
 
+// doubt leaves the ages out of a view of a captured run, as nobody knows before its end what the clocks leave open, and says
+// what was lost when it is over.
+func (q *QueueSnapshot) doubt(c *fpga.Capture, over bool) {
+	switch {
+	case c == nil:
+		return
+	case over && len(c.Faults) > 0:
+		q.Invalid = c.Faults[0]
+	case over && q.Counters.CaptureLost > 0:
+		q.Invalid = placeLoss(&q.Counters, nil, c)
+	}
+	q.MeanAoM, q.AoMNow, q.Teeth = results.Missing(), results.Missing(), nil
+	for i := range q.Clusters {
+		k := &q.Clusters[i]
+		k.AoM, k.Mean, k.Peak = results.Missing(), results.Missing(), results.Missing()
+	}
+	for i := range q.Series {
+		q.Series[i].AoM = 0
+	}
+}
+
 // placeLoss says where frames were lost that the queue delivered and nobody handed over: the first place on their way at
 // which they are missing, or that says it lost some.
 func placeLoss(n *results.Counters, ports []fpga.Port, c *fpga.Capture) string {
@@ -148,9 +169,10 @@ func (s *captured) add(c *fpga.Capture, withheld bool) {
 	if withheld {
 		s.withheld++
 	}
-	if s.runs == 0 || c.YoungestNS < w.YoungestNS {
+	if c.Updates > 0 && (w.Updates == 0 || c.YoungestNS < w.YoungestNS) {
 		w.YoungestNS = c.YoungestNS
 	}
+	w.Updates += c.Updates
 	s.runs++
 	w.Interface, w.Hardware = c.Interface, c.Hardware
 	w.UncertaintyNS = max(w.UncertaintyNS, c.UncertaintyNS)
@@ -171,10 +193,12 @@ func (s *captured) statements() []string {
 		stamps = "by the network card, whose clock is taken to be the system's; nothing checks that"
 	}
 	out := []string{
-		fmt.Sprintf("arrivals at %s are stamped %s; the youngest update of all runs was %v old on arrival, and no delay that is common to all can be longer",
-			w.Interface, stamps, time.Duration(w.YoungestNS)),
+		fmt.Sprintf("arrivals at %s are stamped %s", w.Interface, stamps),
 		fmt.Sprintf("of the ages up to %v may be the clocks' (%v in pairing the card's with the system's, %v of drift, %v by which stamps were late for certain)",
 			time.Duration(w.UncertaintyNS+w.DriftNS+w.LateNS), time.Duration(w.UncertaintyNS), time.Duration(w.DriftNS), time.Duration(w.LateNS)),
+	}
+	if w.Updates > 0 {
+		out = append(out, fmt.Sprintf("the youngest update of all runs was %v old on arrival; no delay that is common to all can be longer", time.Duration(w.YoungestNS)))
 	}
 	if s.withheld > 0 {
 		out = append(out, fmt.Sprintf("the ages of %s are withheld, because that may be more than %g %% of their mean AoM (--age-error); what was counted stands", plural(s.withheld, "run"), s.percent))

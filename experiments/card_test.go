@@ -437,3 +437,43 @@ func TestKeptRunOfACard(t *testing.T) {
 		must(t, st.Close())
 	}
 }
+
+// TestCardIsWatched holds that a run on a card, or on a twin behind an agent, can be looked at until every frame has arrived.
+func TestCardIsWatched(t *testing.T) {
+	plan, err := NewPlan(cardSpec())
+	must(t, err)
+	r := newRig(t)
+	r.wire.latency = time.Millisecond
+	for _, o := range []LiveOptions{{Device: pciAddress, Access: r.access}, {Device: startService(t, ServeOptions{})}} {
+		l, err := OpenLive(t.Context(), plan, o)
+		must(t, err)
+		for n := 0; !l.Done() && n < 1000; n++ {
+			must(t, l.Sample(t.Context()))
+		}
+		s, err := l.Snapshot()
+		must(t, err)
+		q := &s.Queues[0]
+		if !s.Sampled || s.State != LiveDone || len(s.Queues) != 1 || q.Counters.Received == 0 || q.Counters.Received != q.Counters.Delivered || q.Invalid != "" {
+			t.Errorf("%s: done %v, %+v, %q", o.Device, l.Done(), q.Counters, q.Invalid)
+		}
+		if shown := o.Device != pciAddress; q.MeanAoM.Known() != shown || q.Clusters[0].Peak.Known() != shown {
+			t.Errorf("%s: AoM %v; of a card no ages are shown", o.Device, q.MeanAoM)
+		}
+		must(t, l.Close())
+	}
+}
+
+// TestCardWithoutProvenance holds that a card which cannot log who is inside an update is not asked to.
+func TestCardWithoutProvenance(t *testing.T) {
+	r := newRig(t)
+	r.card.OnLoad = func(_ int, offset, value uint32) uint32 {
+		if offset == regmap.CommonCapabilities {
+			value &^= regmap.CommonCapabilitiesProvenance
+		}
+		return value
+	}
+	must(t, mustBench(t, cardSpec(), BenchOptions{Device: pciAddress, Access: r.access}).Err())
+	if mode, err := r.card.Twin.Read32(regmap.QueueMode); err != nil || mode&regmap.QueueModeProvenance != 0 {
+		t.Errorf("queue.mode is %#x, %v", mode, err)
+	}
+}

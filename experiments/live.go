@@ -38,7 +38,8 @@ type Live struct {
 	done    bool
 	sampled bool
 	watched olaf.ClusterID
-	total   int64 // updates of the whole run
+	total   int64     // updates of the whole run
+	left    olaf.Time // when the last update was first seen to have left
 }
 
 // liveLane is one card with the queue that is watched on it.
@@ -102,7 +103,7 @@ func (l *Live) program(ctx context.Context) (err error) {
 func (l *Live) Rewind(ctx context.Context) error {
 	w := &l.plan.Spec.Workload
 	length := olaf.Duration(w.Seconds() * float64(olaf.Second))
-	l.now, l.end, l.done = 0, olaf.Time(length), false
+	l.now, l.end, l.done, l.left = 0, olaf.Time(length), false, 0
 	// Fine at first, for slow motion: the series doubles its width as often as the run needs.
 	width := max(length/(16*seriesPoints)/olaf.Cycle, 1) * olaf.Cycle
 	burst := olaf.Duration(float64(w.Size.Bits()) * float64(w.BurstPackets) / float64(w.MeanRate) * float64(olaf.Second))
@@ -122,7 +123,11 @@ func (l *liveLane) rewind(ctx context.Context, plan *Plan) error {
 	if err := l.generator.Abort(); err != nil {
 		return err
 	}
-	if err := fpga.ConfigureQueue(ctx, l.Device, plan.queue(l.config)); err != nil {
+	queue, err := plan.queueOn(l.Device, l.config)
+	if err != nil {
+		return err
+	}
+	if err := fpga.ConfigureQueue(ctx, l.Device, queue); err != nil {
 		return err
 	}
 	l.observations = l.Tap.Drain(l.observations[:0])
@@ -154,12 +159,18 @@ var ErrOwnTime = errors.New("a card's time passes by itself; only a twin can be 
 // Sampled says that the device is looked at from outside while its time passes by itself; Sample looks.
 func (l *Live) Sampled() bool { return l.sampled }
 
+// sampleStep is how much device time passes at least from one look to the next: a twin behind an agent has no other.
+const sampleStep = 10 * olaf.Microsecond
+
 // Sample takes what the capture delivered and where the device's clock is.
-func (l *Live) Sample() error {
+func (l *Live) Sample(ctx context.Context) error {
 	if l.done {
 		return nil
 	}
 	for _, lane := range l.lanes {
+		if err := lane.Device.Sleep(ctx, sampleStep); err != nil {
+			return err
+		}
 		cycle, err := regmap.Read64(lane.Device, regmap.CommonCycles)
 		if err != nil {
 			return err
@@ -231,8 +242,30 @@ func (l *Live) settle() error {
 			return err
 		}
 	}
+	if l.sampled {
+		if late, err := l.late(); err != nil || late {
+			return err
+		}
+	}
 	l.done, l.end = true, l.now
 	return nil
+}
+
+// late says whether frames that left are still to be expected at a capture.
+func (l *Live) late() (bool, error) {
+	if l.left == 0 {
+		l.left = l.now
+	}
+	if l.now.Sub(l.left) > settleTime {
+		return false, nil
+	}
+	for _, lane := range l.lanes {
+		counters, err := fpga.Snapshot(lane.Device)
+		if err != nil || lane.rec.observed < int64(counters.Queue.DeliveredFrames) {
+			return true, err
+		}
+	}
+	return false, nil
 }
 
 // stepLimit bounds how far Step looks for an event.
@@ -321,6 +354,11 @@ func (l *Live) Snapshot() (*LiveSnapshot, error) {
 		}
 		if l.sampled {
 			q.Occupancy = int(counters.Queue.QueuedFrames)
+			seen, err := captureOf(lane.Tap)
+			if err != nil {
+				return nil, err
+			}
+			q.doubt(seen, l.done)
 		}
 		s.Sent = max(s.Sent, q.Counters.Sent)
 		s.Queues = append(s.Queues, q)

@@ -176,7 +176,7 @@ func (p *LivePlayer) Run(ctx context.Context) {
 func (p *LivePlayer) Elapse(ctx context.Context, wall time.Duration) {
 	p.guarded(func() error {
 		if p.session.Sampled() {
-			return p.session.Sample()
+			return p.session.Sample(ctx)
 		}
 		if p.state != LiveRunning {
 			return nil

@@ -9,7 +9,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
-	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results"
@@ -136,11 +135,6 @@ func (r *runner) work(ctx context.Context, lane Lane) (err error) {
 	}
 	defer func() { err = errors.Join(err, b.traffic.close()) }()
 	b.generator = pktgen.NewGenerator(lane.Device)
-	capabilities, err := lane.Device.Read32(regmap.CommonCapabilities)
-	if err != nil {
-		return err
-	}
-	b.provenance = capabilities&regmap.CommonCapabilitiesProvenance != 0
 	for {
 		seed, ok := r.take()
 		if !ok {
@@ -164,7 +158,6 @@ type bench struct {
 	generator    *pktgen.Generator
 	traffic      traffic
 	collector    *results.Collector
-	provenance   bool // the card can log who is inside an update
 	observations []olaf.Observation
 }
 
@@ -194,8 +187,10 @@ func (b *bench) seed(ctx context.Context, index int) ([]results.Run, error) {
 // measure is one run: configure, clear, fire, watch, drain, count.
 func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err error) {
 	config, dev := &b.plan.Configs[id.Config], b.lane.Device
-	queue := b.plan.queue(config)
-	queue.Provenance = b.provenance
+	queue, err := b.plan.queueOn(dev, config)
+	if err != nil {
+		return run, err
+	}
 	if err := fpga.ConfigureQueue(ctx, dev, queue); err != nil {
 		return run, err
 	}

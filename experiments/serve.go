@@ -193,8 +193,8 @@ func openAgent(ctx context.Context, rest string, o OpenOptions) (*Testbed, error
 	switch {
 	case o.Listen != "":
 		return nil, fmt.Errorf("%w: the agent at %s serves its own P4Runtime, at the same address", ErrBackend, rest)
-	case o.Wire || o.Observe != nil:
-		return nil, fmt.Errorf("%w: frames and the inside of the queue do not travel over grpc; use the twin itself", ErrBackend)
+	case o.Wire:
+		return nil, fmt.Errorf("%w: frames do not travel over grpc; use the twin itself, or capture at the parameter server's interface", ErrBackend)
 	}
 	bed := new(Testbed)
 	if err := bed.attach(ctx, agentTarget(rest), o.Access, false); err != nil {

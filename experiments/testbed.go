@@ -44,7 +44,8 @@ type OpenOptions struct {
 	Lanes  int    // cards side by side, where the device can be copied; 0 is one
 	Listen string // also serve P4Runtime here; empty for a private socket
 	Wire   bool   // move gradients and record frames, for captures
-	// Observe gives every lane its observer, called with lanes from 0; nil for none. Only a twin can be observed.
+	// Observe gives every lane its observer, called with lanes from 0; nil for none. Only a twin of this process can be
+	// observed; elsewhere nobody is asked.
 	Observe func(lane int) twin.Observer
 }
 

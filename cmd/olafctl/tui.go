@@ -101,6 +101,7 @@ Without a terminal, or with --plain, the same is told as lines of text.`,
 	flags.StringVar(&f.run, "run", "", "watch a kept run again, by its id or 'last'")
 	flags.StringVar(&f.against, "against", "", "with --run: compare with this earlier run on the Results page")
 	flags.IntVar(&f.index, "index", 0, "which run of the specification, from 0")
+	f.bench.card.add(cmd)
 	addDeviceFlag(cmd, &f.bench.device)
 	return cmd
 }
@@ -110,9 +111,12 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *environment) error {
 		return err
 	}
 	spec := f.bench.spec
-	d := &dashboard{env: env, view: f.view, device: f.bench.device, index: f.index}
+	access, err := f.bench.card.access(cmd, env, f.bench.device)
+	if err != nil {
+		return err
+	}
+	d := &dashboard{env: env, view: f.view, device: f.bench.device, access: access, index: f.index}
 	if f.run != "" {
-		var err error
 		if spec, d.bench, err = f.kept(env); err != nil {
 			return err
 		}
@@ -197,6 +201,7 @@ type dashboard struct {
 	env      *environment
 	view     viewFlags
 	device   string
+	access   experiments.Access // to the device
 	index    int
 	story    []tui.Scene
 	bench    func() *tui.Bench
@@ -227,12 +232,8 @@ func (d *dashboard) show(ctx context.Context, plan *experiments.Plan) (err error
 	if err != nil {
 		return err
 	}
-	access, err := d.env.access()
-	if err != nil {
-		return err
-	}
 	ctx, stop := context.WithCancel(ctx)
-	player, err := experiments.NewLivePlayer(ctx, plan, experiments.LiveOptions{Device: d.device, Access: access, Index: d.index}, speed, d.view.paused, wallClock{d.env.now})
+	player, err := experiments.NewLivePlayer(ctx, plan, experiments.LiveOptions{Device: d.device, Access: d.access, Index: d.index}, speed, d.view.paused, wallClock{d.env.now})
 	if err != nil {
 		stop()
 		return err
