@@ -7,6 +7,7 @@ import (
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
+	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
@@ -98,6 +99,28 @@ func startNetwork(t *testing.T, args ...string) string {
 		t.Fatal("serve did not start")
 	}
 	return regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(stderr.all.String())
+}
+
+// TestOldTLSIsRefused holds the least version that is spoken.
+func TestOldTLSIsRefused(t *testing.T) {
+	dir := laboratory(t)
+	address := startNetwork(t, "--tls-cert", filepath.Join(dir, "agent.pem"), "--tls-key", filepath.Join(dir, "agent.key"))
+	roots, err := authorities("--tls-ca", filepath.Join(dir, "lab.pem"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for version, works := range map[uint16]bool{tls.VersionTLS12: false, tls.VersionTLS13: true} {
+		c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: roots, MinVersion: version, MaxVersion: version, NextProtos: []string{"h2"}})
+		if (err == nil) != works {
+			t.Errorf("%s: %v", tls.VersionName(version), err)
+		}
+		if err == nil && c.ConnectionState().NegotiatedProtocol != "h2" {
+			t.Error("no HTTP/2 was agreed on, which other P4Runtime clients need")
+		}
+		if err == nil {
+			_ = c.Close()
+		}
+	}
 }
 
 // TestTLS uses an agent that shows a certificate, one that wants one too, and one that speaks no TLS.
