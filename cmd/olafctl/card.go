@@ -25,6 +25,7 @@ func (f *cardFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.live.Interface, "capture", "", "of a card: the parameter server's network interface on this host, such as enp1s0f0")
 	flags.StringVar(&f.stamps, "stamps", string(live.Kernel), "with --capture: who times arrivals, kernel|hardware; hardware says that you synchronise the network card's clock with the system's")
 	flags.IntVar(&f.port, "server-port", 1, "with --capture: the card's port towards that interface, 0 or 1")
+	complete(cmd, "capture", interfaceNames)
 	complete(cmd, "stamps", func() []string { return []string{string(live.Kernel), string(live.Hardware)} })
 	f.driver.add(cmd)
 }

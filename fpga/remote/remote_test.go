@@ -208,7 +208,7 @@ func TestSleepEndsWithItsContext(t *testing.T) {
 }
 
 func TestOtherVersions(t *testing.T) {
-	for _, text := range []string{`{"version":2}`, `{}`, `x`, ``} {
+	for _, text := range []string{`{"version":1}`, `{"version":3}`, `{}`, `x`, ``} {
 		if _, err := parseGreeting([]byte(text)); !errors.Is(err, ErrProtocol) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -218,15 +218,15 @@ func TestOtherVersions(t *testing.T) {
 // FuzzAnswer sends anything to a server; it answers every time, and the client understands the answer.
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{"", "r", "r\x34\x10\x10\x00", "w\x34\x10\x10\x00\x04\x00\x00\x00", "w\x38\x00\x10\x00\x01\x00\x00\x00",
-		"b\x88\x30\x10\x00\x01\x00\x00\x00", "s\x01\x00\x00\x00\x00\x00\x00\x00", "d", "dd", "z"} {
+		"b\x88\x30\x10\x00\x01\x00\x00\x00", "s\x01\x00\x00\x00\x00\x00\x00\x00", "d", "dd", "c", "p", "pp", "z"} {
 		f.Add([]byte(seed))
 	}
 	d, err := twin.New(twin.Config{})
 	if err != nil {
 		f.Fatal(err)
 	}
-	tap := canned{{At: 1, Contributors: []olaf.Contributor{{}}}}
-	s := NewServer(d, &tap)
+	local := &wired{Twin: d, canned: canned{{At: 1, Contributors: []olaf.Contributor{{}}}}}
+	s := NewServer(local, local)
 	f.Fuzz(func(t *testing.T, request []byte) {
 		if len(request) == 9 && request[0] == opSleep && request[7]|request[8] != 0 {
 			return // hours of a twin's time
@@ -326,7 +326,7 @@ func TestPortsAndCaptureTravel(t *testing.T) {
 	}
 }
 
-// TestNothingIsAskedThatIsNotOffered as an older agent offers neither.
+// TestNothingIsAskedThatIsNotOffered holds that a device without ports and capture costs no exchange for them.
 func TestNothingIsAskedThatIsNotOffered(t *testing.T) {
 	target, _ := serve(t, newTwin(t), new(canned))
 	d := dial(t, target, Options{})

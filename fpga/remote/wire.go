@@ -19,8 +19,9 @@ import (
 	"github.com/olafctl/olaf/fpga"
 )
 
-// Version of the protocol. Client and server must agree.
-const Version = 1
+// Version of the protocol. Client and server must agree: a client that does not ask how well an agent captured would take
+// its numbers for better than they are.
+const Version = 2
 
 // Limits of one message.
 const (
@@ -91,7 +92,7 @@ const (
 	opBurst = 'b' // address, words…
 	opSleep = 's' // ps, 64 bit
 	opDrain = 'd' // answer: observations
-	// Asked only of a server whose greeting offers them.
+	// Asked only of a server whose greeting offers them, as few devices have either.
 	opCapture = 'c' // answer: fpga.Capture as JSON
 	opPorts   = 'p' // answer: list of fpga.Port as JSON
 )
