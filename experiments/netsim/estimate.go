@@ -28,7 +28,7 @@ func (t *Topology) Estimate() (float64, error) {
 		c := &n.clusters[i]
 		if t.sends == nil {
 			life := (t.Warmup + t.Duration).Seconds()
-			events += 2 * float64(c.workers) * life / c.spec.Period.Seconds()
+			events += 2 * float64(c.workers) * life / n.trees[c.tree].spec.Period.Seconds()
 		}
 	}
 	for i := range t.Background {

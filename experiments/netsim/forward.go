@@ -12,7 +12,7 @@ func (s *sim) first(i int32) {
 	s.update = s.fresh(i)
 	w.seq++
 	s.meter.airborne--
-	s.offer(w.port, w.cluster, &s.update, nil)
+	s.offer(w.port, int32(w.cluster), &s.update, nil)
 	s.schedule(i)
 }
 
@@ -36,7 +36,7 @@ func (s *sim) send(i int32) {
 			s.transmit(i, &u)
 		}
 	} else {
-		s.meter.withheld(w.cluster, s.now)
+		s.meter.withheld(int32(w.cluster), s.now)
 	}
 	w.seq++
 	s.schedule(i)
@@ -64,7 +64,7 @@ func (s *sim) transmit(i int32, u *olaf.Update) {
 	w.free = s.now + src.transmit
 	s.waiting[i].done = s.departure()
 	x := src.sent.push()
-	*x = entering{w.free + src.delay, s.arrival(), *u, w.cluster, w.port}
+	*x = entering{w.free + src.delay, s.arrival(), *u, int32(w.cluster), w.port}
 	if src.sent.len() == 1 {
 		s.queue.push(event{x.at, x.ord, kindEnter | uint64(w.source)})
 	}
@@ -317,9 +317,8 @@ func (s *sim) passAck(i int32) {
 	if h.leaf < 0 {
 		return
 	}
-	source := s.workers[c.firstWorker].source
-	src := &s.sources[source]
-	s.pushAck(&src.acks, kindHeard|uint64(source), ack{s.now + src.transmit + src.delay, s.arrival(), a.cluster, c.listen + h.leaf, status})
+	src := &s.sources[c.source]
+	s.pushAck(&src.acks, kindHeard|uint64(c.source), ack{s.now + src.transmit + src.delay, s.arrival(), a.cluster, c.listen + h.leaf, status})
 }
 
 // hear gives an ACK to all workers of a cluster behind one switch at once: their links are alike, so they share what

@@ -69,14 +69,28 @@ func (t *Topology) Window() results.Window {
 	return w
 }
 
-// sent notes that a worker sends an update generated at gen.
+// sent notes that a worker sends an update generated at gen. Its cluster's count is left to sumSent: a worker is at hand
+// here, its cluster would have to be fetched.
 func (m *meter) sent(w *worker, gen int64) {
 	m.total.generated++
 	m.total.sent++
 	if gen >= m.from {
-		m.clusters[w.cluster].generated++
-		m.clusters[w.cluster].sent++
 		w.sent++
+	}
+}
+
+// sumSent counts what clusters sent and generated.
+func (s *sim) sumSent() {
+	clusters := s.meter.clusters
+	for i := range clusters {
+		clusters[i].sent = 0
+	}
+	for i := range s.workers {
+		w := &s.workers[i]
+		clusters[w.cluster].sent += uint64(w.sent)
+	}
+	for i := range clusters {
+		clusters[i].generated = clusters[i].sent + clusters[i].withheld
 	}
 }
 
@@ -84,7 +98,6 @@ func (m *meter) withheld(cluster int32, gen int64) {
 	m.total.generated++
 	m.total.withheld++
 	if gen >= m.from {
-		m.clusters[cluster].generated++
 		m.clusters[cluster].withheld++
 	}
 }

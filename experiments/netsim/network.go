@@ -42,22 +42,23 @@ type port struct {
 	portState
 }
 
-// cluster is one training job as the simulator sees it.
+// cluster is one training job as the simulator sees it, in half a cache line.
 type cluster struct {
 	id          olaf.ClusterID
 	server      int32
 	group       int32
 	tree        int32
+	source      int32
 	firstWorker int32 // dense index of its worker 0
 	workers     int32
 	listen      int32 // its first listener; one per leaf of the tree
-	spec        *Clusters
-	member      int32 // which of the run of like clusters
-	attached    []int32
 }
 
-// tree is the way of ACKs from a server down to the switches that a cluster's workers hang on.
+// tree is the way of ACKs from a server down to the switches that the workers of clusters of one entry hang on.
 type tree struct {
+	spec     *Clusters
+	attached []int32 // switches, as in spec.At
+
 	hops   []hop
 	roots  []int32
 	leaves int32
@@ -235,7 +236,6 @@ func (n *network) addClusters(t *Topology, index map[string]int32) error {
 			n.clusters = append(n.clusters, cluster{
 				id: olaf.ClusterID(spec.ID + j), server: server, group: group, tree: int32(len(n.trees) - 1),
 				firstWorker: int32(n.workerCount), workers: int32(spec.Workers), listen: int32(n.listeners),
-				spec: spec, member: int32(j), attached: attached,
 			})
 			n.workerCount += spec.Workers
 			n.listeners += int(tr.leaves)
@@ -246,7 +246,7 @@ func (n *network) addClusters(t *Topology, index map[string]int32) error {
 
 // treeOf joins the reverse paths from a server to some switches.
 func (n *network) treeOf(t *Topology, spec *Clusters, attached []int32, server int32) (tree, error) {
-	var tr tree
+	tr := tree{spec: spec, attached: attached}
 	hopAt := map[int32]int32{}
 	for _, sw := range attached {
 		ports, err := n.path(t, spec.Pos, sw, server)

@@ -153,6 +153,7 @@ func (s *sim) result() (*Result, error) {
 
 // measure closes the window and takes everything but the ports.
 func (s *sim) measure() *Result {
+	s.sumSent()
 	m := &s.meter
 	r := &Result{Topology: s.t.Name, Queue: s.t.Queue, Control: s.t.Control.Enabled, Seed: s.t.Seed, Window: m.window.String(),
 		Time: olaf.Duration(s.end), Events: s.events, Acks: m.acks, AcksLost: m.acksLost,

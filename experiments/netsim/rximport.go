@@ -22,7 +22,7 @@ func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 	s.addWorkers()
 	owner := make([]int32, n.workerCount)
 	for w := range s.workers {
-		owner[w] = s.workers[w].cluster
+		owner[w] = int32(s.workers[w].cluster)
 	}
 	sc := bufio.NewScanner(r)
 	sc.Buffer(make([]byte, 0, 1<<16), 1<<16)

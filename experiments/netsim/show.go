@@ -34,11 +34,11 @@ func (t *Topology) WriteText(w io.Writer) error {
 	seen := map[*Clusters]bool{}
 	for i := range n.clusters {
 		c := &n.clusters[i]
-		if seen[c.spec] {
+		k := n.trees[c.tree].spec
+		if seen[k] {
 			continue
 		}
-		seen[c.spec] = true
-		k := c.spec
+		seen[k] = true
 		offered := float64(k.count()*k.Workers) / k.Period.Seconds()
 		fmt.Fprintf(tw, "%s\t%s\t%d\t%v\t%.4g\t%s\n", n.groups[c.group], k.ids(), k.Workers, k.Period, offered, n.paths(t, c))
 	}
@@ -57,8 +57,9 @@ func (n *network) index(name string) int32 {
 // paths lists the ways of a cluster's updates.
 func (n *network) paths(t *Topology, c *cluster) string {
 	var ways []string
-	for _, at := range c.attached {
-		ports, err := n.path(t, c.spec.Pos, at, c.server)
+	tr := &n.trees[c.tree]
+	for _, at := range tr.attached {
+		ports, err := n.path(t, tr.spec.Pos, at, c.server)
 		if err != nil {
 			continue // found when the network was built
 		}

@@ -217,18 +217,19 @@ func (s *sim) addWorkers() {
 	s.workers = make([]worker, 0, s.workerCount)
 	for c := range s.clusters {
 		k := &s.clusters[c]
-		src, ok := byEntry[k.spec]
+		tr := &s.trees[k.tree]
+		src, ok := byEntry[tr.spec]
 		if !ok {
 			src = int32(len(s.sources))
-			byEntry[k.spec] = src
-			s.sources = append(s.sources, s.newSource(k.spec))
+			byEntry[tr.spec] = src
+			s.sources = append(s.sources, s.newSource(tr.spec))
 		}
-		tr := &s.trees[k.tree]
+		k.source = src
 		for i := range int(k.workers) {
-			w := k.spec.newWorker(s.t.Seed, len(s.workers))
-			at := i % len(k.attached)
-			w.cluster, w.source = int32(c), src
-			w.port = s.next[int(k.server)*len(s.names)+int(k.attached[at])]
+			w := tr.spec.newWorker(s.t.Seed, len(s.workers))
+			at := i % len(tr.attached)
+			w.cluster, w.source, w.id, w.number = uint16(c), uint16(src), k.id, olaf.WorkerID(i)
+			w.port = s.toward(k.server, tr.attached[at])
 			w.listener = k.listen + tr.leafOf[at]
 			s.workers = append(s.workers, w)
 		}
@@ -414,9 +415,8 @@ func (s *sim) schedule(i int32) {
 // fresh is the update that worker i generated last.
 func (s *sim) fresh(i int32) olaf.Update {
 	w := &s.workers[i]
-	c := &s.clusters[w.cluster]
 	return olaf.Update{
-		GenNS: uint64(w.gen/int64(olaf.Nanosecond)) % olaf.GenModulus, Seq: w.seq, Cluster: c.id, Worker: olaf.WorkerID(i - c.firstWorker),
+		GenNS: uint64(w.gen/int64(olaf.Nanosecond)) % olaf.GenModulus, Seq: w.seq, Cluster: w.id, Worker: w.number,
 		Count: 1, Lanes: uint16((s.t.Update - olaf.HeaderBytes) / olaf.LaneBytes),
 	}
 }

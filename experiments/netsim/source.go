@@ -56,10 +56,12 @@ type worker struct {
 	free     int64 // its access link is free from here on
 	seq      uint32
 	sent     uint32 // within the window
-	cluster  int32
-	source   int32
-	port     int32 // out of its switch
+	port     int32  // out of its switch
 	listener int32
+	cluster  uint16 // index; there are no more of them than ids
+	source   uint16
+	id       olaf.ClusterID
+	number   olaf.WorkerID
 }
 
 // access is what waits for a worker's link; only there where sends are events of their own.

@@ -88,9 +88,6 @@ func (s *sim) stop(at int64) {
 		s.meter.total.sent--
 		s.meter.airborne--
 		if w.gen >= s.meter.from {
-			c := &s.meter.clusters[w.cluster].tally
-			c.generated--
-			c.sent--
 			w.sent--
 		}
 	}
@@ -137,6 +134,7 @@ func (s *sim) look(at olaf.Time) *Snapshot {
 		Withheld: s.meter.total.withheld, Fate: s.fate(),
 		Clusters: make([]ClusterSnapshot, 0, len(s.clusters)),
 	}
+	s.sumSent()
 	early := make([]uint64, len(s.clusters)) // of what the clusters count
 	for i := range s.workers {
 		w := &s.workers[i]
