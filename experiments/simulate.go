@@ -249,14 +249,11 @@ func (t *tap) Deliver(server, worker int, o *olaf.Observation) {
 	if t.collector == nil {
 		return
 	}
-	seen := *o
-	if len(seen.Contributors) == 0 {
-		seen.Contributors = nil // the update itself alone, which needs no list
-	}
-	t.collector.Observe(&seen)
+	t.collector.Observe(o)
 	if t.stream == nil {
 		return
 	}
+	seen := *o
 	// The list is the simulator's own; growing inside leaves earlier frames with the memory that they have.
 	from := len(t.inside)
 	if seen.Contributors != nil {

@@ -54,13 +54,14 @@ func sameRuns(a, b Run) bool {
 }
 
 func TestStraysMakeARunInvalid(t *testing.T) {
-	for name, u := range map[string]olaf.Update{
-		"cluster below":  {Cluster: 4, Count: 1},
-		"cluster beyond": {Cluster: 6, Count: 1},
-		"worker":         {Cluster: 5, Worker: 2, Count: 1},
+	for name, o := range map[string]olaf.Observation{
+		"cluster below":  {Update: olaf.Update{Cluster: 4, Count: 1}},
+		"cluster beyond": {Update: olaf.Update{Cluster: 6, Count: 1}},
+		"worker":         {Update: olaf.Update{Cluster: 5, Worker: 2, Count: 1}},
+		"contributor":    {Update: olaf.Update{Cluster: 5, Count: 2}, Contributors: []olaf.Contributor{{Worker: 1}, {Worker: 2}, {Worker: 0}}},
 	} {
 		c := NewCollector(Config{Jobs: []Job{{Cluster: 5, Clusters: 1, Workers: 2}}})
-		c.Observe(&olaf.Observation{Update: u})
+		c.Observe(&o)
 		if r := c.Finish(Counters{Received: 1}); r.Valid() || !strings.Contains(r.Invalid[len(r.Invalid)-1], "no job") {
 			t.Errorf("%s: %q", name, r.Invalid)
 		}

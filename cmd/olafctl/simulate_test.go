@@ -90,9 +90,13 @@ func deaf(experiments.Event) error { return nil }
 // runs shows the runs, ends a test that hangs, and holds that the terminal is given back as it was.
 func (s *shown) runs(ctx context.Context, t *testing.T) (*experiments.Simulated, error) {
 	t.Helper()
-	ctx, stop := context.WithTimeoutCause(ctx, 20*time.Second, errors.New("the dashboard did not close"))
+	hung := errors.New("the dashboard did not close")
+	ctx, stop := context.WithTimeoutCause(ctx, 20*time.Second, hung)
 	defer stop()
 	out, err := s.run(ctx)
+	if errors.Is(context.Cause(ctx), hung) {
+		t.Error(hung)
+	}
 	taken, given := strings.Count(s.page.String(), "\x1b[?1049h"), strings.Count(s.page.String(), "\x1b[?1049l")
 	if taken != given {
 		t.Errorf("the terminal was taken %d times and given back %d times", taken, given)

@@ -299,6 +299,15 @@ func TestALongRunIsWrittenWhileItGoesOn(t *testing.T) {
 		if err := f.VerifyDigests(); err != nil {
 			t.Error(err)
 		}
+		digests, err := f.Digests()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range digests {
+			if about, err := os.Stat(f.Path(d.Name)); err != nil || about.Size() != d.Bytes {
+				t.Errorf("%s has %d bytes, %d by its digest: %v", d.Name, about.Size(), d.Bytes, err)
+			}
+		}
 		return f
 	}
 	for _, end := range []bool{true, false} {
