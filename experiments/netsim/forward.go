@@ -101,6 +101,7 @@ func (s *sim) arrive(i int32) {
 	switch {
 	case f.place == lost:
 	case int(p.to) >= s.switches:
+		s.touchInside(&p.link)
 		s.deliver(p, f)
 	case f.update.Count == 0:
 		x := f.place

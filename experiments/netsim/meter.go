@@ -158,9 +158,6 @@ func (m *meter) deliver(s *sim, server, c int32, f *frame, inside []olaf.Contrib
 	if len(inside) == 0 {
 		m.deliverWorker(first+int32(u.Worker), at, gen)
 	}
-	for i := range inside { // load them all at once, so that the fetches from memory overlap
-		s.touched ^= int64(m.workers[first+int32(inside[i].Worker)].last)
-	}
 	for i := range inside {
 		in := &inside[i]
 		m.deliverWorker(first+int32(in.Worker), at, generated(at, in.GenNS))

@@ -72,11 +72,12 @@ type chunk struct {
 const chunkEvents = 21
 
 // Bounds of the calendar: with fewer than minBuckets nothing is won, and maxBuckets make as many blocks as fit a bitset.
-// The events of two blocks, and what they are about, should fit a second-level cache, better the first.
+// minBuckets are one block, so that small networks have all in buckets. Otherwise blocks are small enough for the events
+// of two of them, and the workers they are about, to stay in the first-level cache or near it.
 const (
 	minBuckets = 1 << 10
 	maxBuckets = 1 << 20
-	maxBlock   = 8 // log2 of the buckets of a block
+	blockBits  = 8 // log2 of the buckets of a block
 )
 
 // newEventQueue makes a queue for about pending events that are scheduled up to horizon ps ahead. Both are advice on
@@ -86,7 +87,10 @@ func newEventQueue(pending int, horizon int64) *eventQueue {
 	for buckets < maxBuckets && buckets < 4*pending {
 		buckets *= 2
 	}
-	q := &eventQueue{now: -1, opened: 1, block: min(maxBlock, uint(bits.TrailingZeros(uint(buckets))))}
+	q := &eventQueue{now: -1, opened: 1, block: blockBits}
+	if buckets == minBuckets {
+		q.block = uint(bits.TrailingZeros(minBuckets))
+	}
 	for int64(buckets)<<q.shift < horizon && q.shift < 40 {
 		q.shift++
 	}

@@ -93,7 +93,7 @@ type sim struct {
 	byID    []int32     // cluster id → index
 	update  olaf.Update // that is offered at the moment, here so that it need not escape
 	ackSize olaf.Size
-	touched int64 // keeps the early loads of touch alive
+	touched int64 // keeps early loads alive
 	meter   meter
 }
 
@@ -349,12 +349,37 @@ func (s *sim) pause(ctx context.Context, next int64) (on bool, err error) {
 
 // touch loads the workers that events are about, all at once, so that the fetches from memory overlap.
 func (s *sim) touch(next []event) {
+	touched := int64(0)
 	for i := range next {
 		switch next[i].what & kindMask {
 		case kindFirst, kindSend:
-			s.touched ^= s.workers[uint32(next[i].what)].gen
+			touched ^= s.workers[uint32(next[i].what)].gen
 		}
 	}
+	s.touched ^= touched
+}
+
+// touchInside loads the measurements of the workers inside the next few frames on a link, all at once as well. It acts
+// once per few frames and only where many are on their way.
+func (s *sim) touchInside(l *link) {
+	const few = 8
+	if l.line.head%few != 0 || l.len() < 2*few {
+		return
+	}
+	touched := uint32(0)
+	for i := few; i < 2*few; i++ { // first who they are
+		if inside := l.contributors(l.at(i)); len(inside) > 0 {
+			touched ^= inside[0].Seq ^ inside[len(inside)-1].Seq
+		}
+	}
+	for i := few; i < 2*few; i++ {
+		f := l.at(i)
+		first := s.clusters[s.byID[f.update.Cluster]].firstWorker
+		for _, in := range l.contributors(f) {
+			touched ^= s.meter.workers[first+int32(in.Worker)].last
+		}
+	}
+	s.touched ^= int64(touched)
 }
 
 func (s *sim) handle(e *event) {
