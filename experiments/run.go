@@ -186,67 +186,82 @@ func (b *bench) seed(ctx context.Context, index int) ([]results.Run, error) {
 
 // measure is one run: configure, clear, fire, watch, drain, count.
 func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err error) {
-	config, dev := &b.plan.Configs[id.Config], b.lane.Device
-	queue, err := b.plan.queueOn(dev, config)
+	portsBefore, err := b.prepare(ctx, id)
 	if err != nil {
 		return run, err
 	}
-	if err := fpga.ConfigureQueue(ctx, dev, queue); err != nil {
-		return run, err
-	}
-	b.observations = b.lane.Tap.Drain(b.observations[:0]) // what an earlier run left behind
-	if err := fpga.ClearCounters(dev); err != nil {
-		return run, err
-	}
-	b.collector.Reset(b.plan.measure(config))
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, b.generator.Abort())
 		}
 	}()
-	portsBefore, err := portCounts(dev)
+	counters, err := b.watch(ctx, id)
 	if err != nil {
 		return run, err
 	}
-	if err := b.fire(ctx, id); err != nil {
-		return run, err
-	}
-	if err := fpga.DrainQueue(ctx, dev); err != nil {
-		return run, err
-	}
-	if err := b.observe(id); err != nil {
-		return run, err
-	}
-	counters, err := fpga.Snapshot(dev)
+	ports, err := portCounts(b.lane.Device)
 	if err != nil {
 		return run, err
 	}
-	if err := b.settle(ctx, id, int64(counters.Queue.DeliveredFrames)); err != nil {
-		return run, err
-	}
-	ports, err := portCounts(dev)
-	if err != nil {
-		return run, err
-	}
-	ports = countedSince(portsBefore, ports)
 	seen, err := captureOf(b.lane.Tap)
 	if err != nil {
 		return run, err
 	}
-	totals := account(&counters, b.collector)
+	return b.judge(id, &counters, countedSince(portsBefore, ports), seen), nil
+}
+
+// prepare configures the queue, forgets what an earlier run left behind, and says where the network ports' counts stand.
+func (b *bench) prepare(ctx context.Context, id RunID) ([]fpga.Port, error) {
+	dev := b.lane.Device
+	queue, err := b.plan.queueOn(dev, &b.plan.Configs[id.Config])
+	if err != nil {
+		return nil, err
+	}
+	if err := fpga.ConfigureQueue(ctx, dev, queue); err != nil {
+		return nil, err
+	}
+	b.observations = b.lane.Tap.Drain(b.observations[:0])
+	if err := fpga.ClearCounters(dev); err != nil {
+		return nil, err
+	}
+	b.collector.Reset(b.plan.measure(&b.plan.Configs[id.Config]))
+	return portCounts(dev)
+}
+
+// watch fires the generator and stays until everything that was sent has arrived, or can't any more.
+func (b *bench) watch(ctx context.Context, id RunID) (counters fpga.Counters, err error) {
+	if err := b.fire(ctx, id); err != nil {
+		return counters, err
+	}
+	if err := fpga.DrainQueue(ctx, b.lane.Device); err != nil {
+		return counters, err
+	}
+	if err := b.observe(id); err != nil {
+		return counters, err
+	}
+	if counters, err = fpga.Snapshot(b.lane.Device); err != nil {
+		return counters, err
+	}
+	return counters, b.settle(ctx, id, int64(counters.Queue.DeliveredFrames))
+}
+
+// judge makes the run of what was counted, and says whether it may be used.
+func (b *bench) judge(id RunID, counters *fpga.Counters, ports []fpga.Port, seen *fpga.Capture) results.Run {
+	totals := account(counters, b.collector)
 	for i := range ports {
 		totals.LostBeforeEngine += int64(ports[i].Dropped)
 	}
-	run = b.collector.Finish(totals)
-	run.Invalid = append(doubts(&run, ports, seen), run.Invalid...) // they say more than the collector can
-	b.book(&run, seen)
+	run := b.collector.Finish(totals)
+	config := &b.plan.Configs[id.Config]
 	run.Queue, run.OutRateBPS = config.Queue, int64(config.OutRate)
 	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
+	run.Invalid = append(doubts(&run, ports, seen), run.Invalid...) // they say more than the collector can
+	b.book(&run, seen)
 	run.Invalid = append(run.Invalid, b.traffic.faults(olaf.Duration(counters.Generator.LateCyclesMax)*olaf.Cycle)...)
 	if n := counters.Queue.Bypassed; n > 0 {
 		run.Invalid = append(run.Invalid, fmt.Sprintf("%d updates bypassed the queue: the tables do not know their workers", n))
 	}
-	return run, nil
+	return run
 }
 
 // What the queue delivered last may be on the wire or in the kernel for a while.
