@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/url"
 	"os"
+	"slices"
 
 	"modernc.org/sqlite" // also the driver "sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -29,8 +30,8 @@ func openIndex(path string) (*index, error) {
 		return ix, nil
 	}
 	ix.close()
-	if readOnly(err) {
-		// What others keep can be looked at: the folders fill an index that is forgotten.
+	if unwritable(err) {
+		// What others keep can be looked at, and a full disk can be cleared: the folders fill an index that is forgotten.
 		ix.path = inMemory
 		if err := ix.open(); err != nil {
 			return nil, fmt.Errorf("the index of the run store can't be opened: %w", err)
@@ -88,14 +89,15 @@ func worthless(err error) bool {
 	return errors.Is(err, errIndexVersion)
 }
 
-// readOnly says whether err means that the index can be neither made nor written.
-func readOnly(err error) bool {
+// unwritable says whether err means that the index can be neither made nor written: it is another user's, or the disk is
+// full.
+func unwritable(err error) bool {
 	var code *sqlite.Error
 	if !errors.As(err, &code) {
 		return false
 	}
 	kind := code.Code() & 0xff
-	return kind == sqlite3.SQLITE_CANTOPEN || kind == sqlite3.SQLITE_READONLY || kind == sqlite3.SQLITE_PERM
+	return slices.Contains([]int{sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR}, kind)
 }
 
 func (ix *index) close() error {

@@ -129,7 +129,7 @@ func checkVersion(path string) error {
 // Close closes the index.
 func (s *Store) Close() error { return s.index.close() }
 
-// ReadOnly says that the store can be looked at and no more, because its index is not ours to write.
+// ReadOnly says that the store can be looked at and no more, because its index can't be written.
 func (s *Store) ReadOnly() bool { return s.index.path == inMemory }
 
 // Dir is where the store is.
@@ -262,7 +262,10 @@ func (s *Store) reconcile(entries []Entry, finished []string) ([]Entry, error) {
 	if len(missing) == 0 && len(gone) == 0 {
 		return entries, nil
 	}
-	return append(entries, missing...), s.index.change(missing, gone)
+	if err := s.index.change(missing, gone); err != nil && !unwritable(err) { // the next list tries again
+		return nil, err
+	}
+	return append(entries, missing...), nil
 }
 
 // entryOf reads the entry from the folder; a damaged one is listed as not valid.
