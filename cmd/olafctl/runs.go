@@ -82,11 +82,12 @@ func newRunsCmd(env *environment) *cobra.Command {
 		out   format
 	)
 	cmd := &cobra.Command{
-		Use:   "runs",
-		Short: "List, show, compare and verify kept runs",
+		Use:        "runs",
+		SuggestFor: []string{"compare", "show", "ls"},
+		Short:      "List, show, compare and verify kept runs",
 		Long: `Every bench, simulation and experiment is kept: an immutable folder with plan, numbers and digests, from which all can be
-computed again; trainings, sweeps and imported traces are kept with their document only. Without a verb the kept runs are
-listed, newest first. A run is named by its id, an unambiguous beginning of it, or "last".`,
+computed again; trainings, sweeps and imported traces are kept with their document only. Without a verb, or with list, the
+kept runs are listed, newest first. A run is named by its id, an unambiguous beginning of it, or "last".`,
 		Example: `  olafctl runs
   olafctl runs show last
   olafctl runs compare 20260101-120000 last
@@ -99,9 +100,26 @@ listed, newest first. A run is named by its id, an unambiguous beginning of it, 
 	addFormatFlag(cmd, &out)
 	where.add(cmd)
 	cmd.AddCommand(
-		newRunsShowCmd(env, &where), newRunsCompareCmd(env, &where), newRunsVerifyCmd(env, &where),
+		newRunsListCmd(env, &where), newRunsShowCmd(env, &where), newRunsCompareCmd(env, &where), newRunsVerifyCmd(env, &where),
 		newRunsNoteCmd(env, &where), newRunsRmCmd(env, &where), newRunsPruneCmd(env, &where), newRunsReindexCmd(env, &where),
 	)
+	return cmd
+}
+
+// newRunsListCmd is what runs does without a verb.
+func newRunsListCmd(env *environment, where *storeFlag) *cobra.Command {
+	var out format
+	cmd := &cobra.Command{
+		Use:     "list",
+		Aliases: []string{"ls"},
+		Short:   "List kept runs, newest first",
+		Example: "  olafctl runs list -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return where.with(env, func(s *store.Store) error { return listRuns(env, s, out) })
+		},
+	}
+	addFormatFlag(cmd, &out)
 	return cmd
 }
 

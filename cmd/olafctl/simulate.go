@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -112,6 +113,9 @@ func (f *topologyFlags) base(args []string) (*netsim.Topology, error) {
 		return nil, usageError("give a topology file or --preset, not both")
 	case len(args) == 1:
 		text, err := os.ReadFile(args[0])
+		if errors.Is(err, fs.ErrNotExist) && slices.Contains(presetNames(), args[0]) {
+			return nil, usageError("there is no file %s; for the topology that comes with the program give --preset %s", args[0], args[0])
+		}
 		if err != nil {
 			return nil, &exitError{exitUsage, err}
 		}
