@@ -10,7 +10,7 @@ export CGO_ENABLED := 0
 PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soffice chromium:chromium build-essential:gcc
 
 # Packages whose code runs on several goroutines; the race detector needs cgo and gcc.
-RACE := ./experiments ./p4ctl/... ./cmd/olafctl ./results/store ./results/archive ./fpga/remote ./tui
+RACE := ./capture/live ./experiments ./p4ctl/... ./cmd/olafctl ./results/store ./results/archive ./fpga/remote ./tui
 
 .PHONY: build test unit race lint generate bench fuzz peers clean
 
