@@ -67,6 +67,7 @@ Without --device everything runs on the software twin, in virtual time at 250 MH
 		cmd.GroupID = c.group
 		root.AddCommand(cmd)
 	}
+	root.InitDefaultCompletionCmd() // cobra's own would come too late to be made like the others
 	addClientTLS(root, &env.tls)
 	completeTree(root)
 	return root
