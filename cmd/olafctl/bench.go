@@ -195,7 +195,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 		return errors.Join(err, kept.abort())
 	}
 	stamp(env, started, report)
-	if err := errors.Join(interrupted(err), kept.finish(env, report, report.Bench.Provenance, err != nil, f.quiet), printReport(env, report, f.format)); err != nil {
+	if err := errors.Join(generatorInterrupted(err), kept.finish(env, report, report.Bench.Provenance, err != nil, f.quiet), printReport(env, report, f.format)); err != nil {
 		f.notWritten(env)
 		return err
 	}
@@ -242,8 +242,17 @@ func (a *announcer) Event(e experiments.Event) error {
 
 // interrupted says in words that a signal ended the work.
 func interrupted(err error) error {
+	return interruptedAs(err, "interrupted; what is shown is partial")
+}
+
+// generatorInterrupted is interrupted of work in which a generator played on a device.
+func generatorInterrupted(err error) error {
+	return interruptedAs(err, "interrupted; the generator is stopped, and what is shown is partial")
+}
+
+func interruptedAs(err error, said string) error {
 	if errors.Is(err, context.Canceled) {
-		return &exitError{exitInterrupted, errors.New("interrupted; the generator is stopped, and what is shown is partial")}
+		return &exitError{exitInterrupted, errors.New(said)}
 	}
 	return err
 }

@@ -154,7 +154,11 @@ func (f *experimentFlags) run(ctx context.Context, env *environment, e experimen
 		return errors.Join(err, kept.abort())
 	}
 	stamp(env, started, report)
-	err = errors.Join(interrupted(err), kept.finish(env, report, madeBy(env, started), err != nil, f.quiet),
+	stopped := interrupted
+	if _, none := experiments.Preset(e.Name); none == nil { // a bench
+		stopped = generatorInterrupted
+	}
+	err = errors.Join(stopped(err), kept.finish(env, report, madeBy(env, started), err != nil, f.quiet),
 		printReport(env, report, f.out), drawPanels(env, f.plots, f.force, report))
 	if err != nil {
 		return err

@@ -246,7 +246,7 @@ func (d *dashboard) show(ctx context.Context, plan *experiments.Plan) (err error
 		err = errors.Join(err, player.Close())
 	}()
 	if d.isPlain() {
-		return interrupted(d.tell(ctx, player))
+		return generatorInterrupted(d.tell(ctx, player))
 	}
 	return d.run(ctx, tui.New(tui.Options{
 		Source: player, Bench: d.bench, Keys: bindings, Theme: look, Save: saveView, Workbook: d.workbook, Story: d.story, Mouse: d.view.mouse,
@@ -265,7 +265,7 @@ func (d *dashboard) run(ctx context.Context, model tui.Model) error {
 	}
 	_, err := tea.NewProgram(model, options...).Run()
 	if ctx.Err() != nil {
-		return interrupted(context.Canceled)
+		return generatorInterrupted(context.Canceled)
 	}
 	return err
 }
