@@ -260,7 +260,10 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *environment, args []string)
 	kept, err := f.carryOut(cmd.Context(), env, report, started)
 	if errors.Is(err, context.Canceled) {
 		report.Partial = true
-		err = &exitError{exitInterrupted, errors.New("interrupted; what is shown is partial")}
+		f.notWritten(env)
+		if err = interrupted(err); report.empty() {
+			err = &exitError{exitInterrupted, errors.New("interrupted before a run was complete; there is nothing to show")}
+		}
 	}
 	report.Provenance = madeBy(env, started)
 	if !report.whole() {
@@ -268,13 +271,22 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *environment, args []string)
 	} else {
 		err = errors.Join(err, kept.finish(env, report, report.Provenance, report.Partial, f.quiet))
 	}
-	if len(report.Runs) == 0 && report.Sweep == nil {
-		return errors.Join(err, report.Err())
+	if !report.empty() {
+		err = errors.Join(err, printReport(env, report, f.format))
 	}
-	if err := errors.Join(err, printReport(env, report, f.format)); err != nil {
+	if err != nil {
 		return err
 	}
 	return report.Err()
+}
+
+// notWritten names the files that were asked for and that an interrupted run does not get.
+func (f *simulateFlags) notWritten(env *environment) {
+	for _, path := range []string{f.rxTrace, f.pcap} {
+		if path != "" {
+			fmt.Fprintf(env.stderr, "not written: %s\n", path)
+		}
+	}
 }
 
 // carryOut measures, varies or simulates, and returns what keeps the outcome.
@@ -401,6 +413,7 @@ type deliveries struct {
 	trace     *netsim.RxWriter
 	traceFile *renameio.PendingFile
 	captures  []*capture.File // by server
+	folder    string          // of the captures, if it was made for them
 	addresses pktgen.Addressing
 	err       error
 }
@@ -419,6 +432,9 @@ func (f *simulateFlags) open(t *netsim.Topology) (*deliveries, error) {
 	}
 	if f.pcap == "" {
 		return d, nil
+	}
+	if _, err := os.Stat(f.pcap); errors.Is(err, fs.ErrNotExist) {
+		d.folder = f.pcap
 	}
 	if err := os.MkdirAll(f.pcap, 0o755); err != nil {
 		return nil, errors.Join(err, d.abandon())
@@ -474,6 +490,9 @@ func (d *deliveries) abandon() error {
 	}
 	for _, c := range d.captures {
 		err = errors.Join(err, c.Abandon())
+	}
+	if d.folder != "" {
+		_ = os.Remove(d.folder) // fails where captures are in it, which stay
 	}
 	return err
 }

@@ -61,6 +61,9 @@ func (s *simulation) whole() bool {
 	return len(s.simulated.Runs[0]) > 0
 }
 
+// empty says that there is nothing to print.
+func (s *simulation) empty() bool { return len(s.Runs) == 0 && s.Sweep == nil }
+
 // Document is the JSON form.
 func (s *simulation) Document() any { return s }
 

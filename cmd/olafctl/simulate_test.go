@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -227,5 +230,30 @@ func TestManyFramesAreAskedFor(t *testing.T) {
 		if !strings.HasPrefix(said.String(), c.say) || (c.say == "") != (said.Len() == 0) {
 			t.Errorf("%d workers, asked %v: %q", c.workers, c.asked, said.String())
 		}
+	}
+}
+
+// TestInterruptedBeforeARunWasDone holds that nothing is called partial where nothing is shown, and that no folder is left
+// for captures that do not come.
+func TestInterruptedBeforeARunWasDone(t *testing.T) {
+	ctx, interrupt := context.WithCancel(t.Context())
+	interrupt()
+	folder := filepath.Join(t.TempDir(), "captures")
+	var stdout, stderr bytes.Buffer
+	code := run(ctx, testEnvironment(&stdout, &stderr), []string{"simulate", "--preset", "multihop", "--keep=false", "-q", "--pcap", folder})
+	want := "not written: " + folder + "\nolafctl: interrupted before a run was complete; there is nothing to show\n"
+	if code != exitInterrupted || stdout.Len() > 0 || stderr.String() != want {
+		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout.String(), stderr.String())
+	}
+	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the folder is left: %v", err)
+	}
+}
+
+// TestOneLineSaysOnce folds what two steps failed of.
+func TestOneLineSaysOnce(t *testing.T) {
+	full := errors.New("disk full")
+	if said := oneLine(errors.Join(full, errors.New("two\nlines"), full)); said != "disk full; two; lines" {
+		t.Error(said)
 	}
 }
