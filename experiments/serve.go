@@ -125,6 +125,7 @@ func (s *Service) control(backend agent.Backend, profile p4.Profile, journal str
 	if err != nil {
 		return err
 	}
+	s.close = append([]func() error{a.Close}, s.close...)
 	v1.RegisterP4RuntimeServer(s.server, a)
 	s.Tables, s.agent, s.profile = true, a, profile
 	return nil

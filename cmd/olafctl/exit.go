@@ -108,6 +108,7 @@ var codeOfKind = []struct {
 	{live.ErrGone, exitDevice},
 	{replay.ErrTruncated, exitUsage},
 	{agent.ErrInsecure, exitUsage},
+	{agent.ErrJournal, exitUsage},
 	{pktgen.ErrLimit, exitDevice},
 	{pktgen.ErrState, exitDevice},
 	{pktgen.ErrImage, exitDevice},

@@ -146,8 +146,20 @@ func TestAgentOfACardHasNoTables(t *testing.T) {
 	}
 }
 
-// TestServeRefuses a network without TLS.
+// TestServeRefuses what cannot be lent, or not there.
 func TestServeRefuses(t *testing.T) {
-	step{"serve --listen 0.0.0.0:9559", 2, "", "without TLS"}.run(t, strings.NewReplacer())
-	step{"serve --listen 127.0.0.1:0 -d pci:nowhere", 3, "", "an address looks like"}.run(t, strings.NewReplacer())
+	dir := t.TempDir()
+	journal := filepath.Join(dir, "journal")
+	startServe(t, "--journal", journal)
+	replace := strings.NewReplacer("DIR", dir, "JOURNAL", journal, "FILE", writeFile(t, "f", "something else"))
+	for _, s := range []step{
+		{"serve --listen 0.0.0.0:9559", 2, "", "without TLS"},
+		{"serve --listen 127.0.0.1:0 -d pci:nowhere", 3, "", "an address looks like"},
+		{"serve --listen unix:DIR/s --journal JOURNAL", 2, "", "journal is kept by another agent; end that one"},
+		{"serve --listen unix:DIR/s --journal FILE", 2, "", "move the file away"},
+		{"serve --listen unix:DIR/s --journal DIR", 2, "", "is a directory; name a file"},
+		{"serve --listen unix:DIR/s --journal DIR/nowhere/j", 2, "", "nowhere/j cannot be kept: .*no such file"},
+	} {
+		s.run(t, replace)
+	}
 }

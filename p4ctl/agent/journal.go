@@ -25,6 +25,7 @@ var ErrJournal = errors.New("agent: journal")
 // (4), kind (1), payload (protobuf).
 type journal struct {
 	path string
+	lock io.Closer
 	file *os.File
 	// size and base are the file's length now and when it was last rewritten.
 	size, base int64
@@ -145,22 +146,39 @@ func endOfFile(err error) error {
 	return err
 }
 
-// openJournal reads the journal at path; without a file it is empty and config is nil.
-func openJournal(path string) (j *journal, config *v1.ForwardingPipelineConfig, batches []*v1.WriteRequest, err error) {
-	j = &journal{path: path}
-	f, err := os.Open(path)
-	if errors.Is(err, os.ErrNotExist) {
-		return j, nil, nil, nil
+// openJournal takes the journal at path for this agent alone, until close.
+func openJournal(path string) (*journal, error) {
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%w: %s is a directory; name a file", ErrJournal, path)
+	}
+	lock, err := takeLock(path + ".lock") // not the journal itself, which a rewrite replaces
+	if errors.Is(err, errLocked) {
+		return nil, fmt.Errorf("%w: %s is kept by another agent; end that one, or name another file", ErrJournal, path)
 	}
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("%w: %v", ErrJournal, err)
+		return nil, fmt.Errorf("%w: %s cannot be kept: %w", ErrJournal, path, err)
+	}
+	return &journal{path: path, lock: lock}, nil
+}
+
+// errLocked says that a living process holds a lock.
+var errLocked = errors.New("locked")
+
+// read reads the journal; without a file it is empty and config is nil.
+func (j *journal) read() (config *v1.ForwardingPipelineConfig, batches []*v1.WriteRequest, err error) {
+	f, err := os.Open(j.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	defer f.Close()
 	config, batches, err = readJournal(f)
 	if err != nil {
-		return nil, nil, nil, fmt.Errorf("%s: %w; move the file away to start with empty tables", path, err)
+		return nil, nil, fmt.Errorf("%s: %w; move the file away to start with empty tables", j.path, err)
 	}
-	return j, config, batches, nil
+	return config, batches, nil
 }
 
 // rewrite replaces the file by one that holds the pipeline and its state, and goes on appending to that.
@@ -227,10 +245,14 @@ func (j *journal) add(next *pipeline, changes []Change) error {
 }
 
 func (j *journal) close() error {
-	if j == nil || j.file == nil {
+	if j == nil {
 		return nil
 	}
-	return j.file.Close()
+	var err error
+	if j.file != nil {
+		err = j.file.Close()
+	}
+	return errors.Join(err, j.lock.Close())
 }
 
 // updateProto is a change as a controller would have sent it.

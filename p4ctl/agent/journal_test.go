@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -16,6 +17,9 @@ import (
 
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
+
+// crash ends the process that an agent lives in, as far as the next one can see.
+func (o *owner) crash() { o.journal.lock.Close() }
 
 // owner is an agent with a journal whose RPCs are called directly, as a primary of id 1.
 type owner struct {
@@ -108,6 +112,7 @@ func TestJournalSurvivesCrash(t *testing.T) {
 	if updates := before.send(workerUpdate(v1.Update_INSERT, 3), workerUpdate(v1.Update_INSERT, 4)); status.Code(updates) != codes.Unknown {
 		t.Fatal(updates)
 	}
+	before.crash()
 	for round := range 3 {
 		after, err := newOwner(t, path, p4.Lab())
 		if err != nil {
@@ -122,6 +127,7 @@ func TestJournalSurvivesCrash(t *testing.T) {
 		if err := after.send(workerUpdate(v1.Update_MODIFY, 2)); err != nil {
 			t.Error(err)
 		}
+		after.crash()
 	}
 }
 
@@ -135,10 +141,12 @@ func TestJournalKeepsCommittedOnly(t *testing.T) {
 	if err := o.send(workerUpdate(v1.Update_INSERT, 9)); err != nil {
 		t.Fatal(err)
 	}
+	o.crash()
 	again, err := newOwner(t, path, p4.Lab())
 	if err != nil || again.card.size() != 3 {
 		t.Fatalf("a saved pipeline replaced the committed one: %v, %v", again.card.entries, err)
 	}
+	again.crash() // and o goes on, which crashed for the others alone
 	if err := o.push(v1.SetForwardingPipelineConfigRequest_COMMIT, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +201,7 @@ func TestJournalCutAnywhere(t *testing.T) {
 // TestJournalRefuses wants an error, and the file as it was.
 func TestJournalRefuses(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
-	filled(t, path)
+	filled(t, path).crash()
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -220,6 +228,26 @@ func TestJournalRefuses(t *testing.T) {
 				t.Error("the file was changed")
 			}
 		})
+	}
+}
+
+// TestJournalHasOneAgent starts a second agent beside a living one, and again when that has ended.
+func TestJournalHasOneAgent(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tables")
+	first := filled(t, path)
+	for range 2 { // being refused leaves the lock to who has it
+		if _, err := newOwner(t, path, p4.Lab()); !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(), "is kept by another agent") {
+			t.Errorf("got %v", err)
+		}
+	}
+	if err := first.send(workerUpdate(v1.Update_INSERT, 7)); err != nil {
+		t.Error(err)
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	if second, err := newOwner(t, path, p4.Lab()); err != nil || second.card.size() != 4 {
+		t.Errorf("got %v", err)
 	}
 }
 

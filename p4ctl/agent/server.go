@@ -82,7 +82,8 @@ type Agent struct {
 }
 
 // New makes an agent. It has no pipeline, unless the journal has one: then the device holds the journal's tables on
-// return. A journal that is damaged or does not fit the device is an error that matches ErrJournal, and stays as it is.
+// return. A journal that is damaged, does not fit the device or is another agent's is an error that matches ErrJournal, and
+// stays as it is.
 func New(o Options) (*Agent, error) {
 	if o.Backend == nil || o.Profile.Name == "" {
 		return nil, errors.New("agent: a backend and a table profile are needed")
@@ -97,29 +98,32 @@ func New(o Options) (*Agent, error) {
 	if o.Journal == "" {
 		return a, nil
 	}
-	return a, a.resume(o.Journal)
+	var err error
+	if a.journal, err = openJournal(o.Journal); err != nil {
+		return nil, err
+	}
+	if err := a.resume(); err != nil {
+		return nil, errors.Join(err, a.journal.close())
+	}
+	return a, nil
 }
 
 // resume puts the journal's tables on the device.
-func (a *Agent) resume(path string) error {
-	j, config, batches, err := openJournal(path)
-	if err != nil {
+func (a *Agent) resume() error {
+	config, batches, err := a.journal.read()
+	if config == nil || err != nil {
 		return err
-	}
-	a.journal = j
-	if config == nil {
-		return nil
 	}
 	p, err := replay(a.options.Backend, a.options, config, batches)
 	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return fmt.Errorf("%s: %w", a.journal.path, err)
 	}
 	a.version++
 	if err := p.commit(a.options.Backend, a.version, nil); err != nil {
 		return err
 	}
 	a.current.Store(p)
-	return j.rewrite(p)
+	return a.journal.rewrite(p)
 }
 
 // Close lets go of the journal; nothing may be written afterwards.

@@ -223,8 +223,10 @@ func TestNoDriver(t *testing.T) {
 func TestSessionToCard(t *testing.T) {
 	b, s := open(t)
 	dir := t.TempDir()
+	var a *agent.Agent
 	serve := func(b *Backend) (*p4ctl.Session, *agent.Running) {
-		a, err := agent.New(agent.Options{Backend: b, Profile: p4.Lab(), Journal: filepath.Join(dir, "journal")})
+		var err error
+		a, err = agent.New(agent.Options{Backend: b, Profile: p4.Lab(), Journal: filepath.Join(dir, "journal")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -264,6 +266,7 @@ func TestSessionToCard(t *testing.T) {
 	}
 	session.Close()
 	running.Close() // the agent dies without a word
+	a.Close()       // which frees its journal
 	b.Close()
 
 	s.entries[[3]uint32{0x10000, 2, 99}] = 1 // and somebody else writes
@@ -273,7 +276,7 @@ func TestSessionToCard(t *testing.T) {
 	}
 	defer again.Close()
 	session, running = serve(again)
-	defer running.Close()
+	defer func() { running.Close(); a.Close() }()
 	defer session.Close()
 	if !maps.Equal(s.entries, before) {
 		t.Errorf("after a restart the card holds %x, before %x", s.entries, before)
