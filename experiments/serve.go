@@ -47,15 +47,15 @@ type Service struct {
 
 // Serve lends the device at an address until Close. One process owns a device; everybody else goes through its agent.
 func Serve(ctx context.Context, address string, o ServeOptions) (*Service, error) {
-	s := &Service{done: make(chan error, 1), server: grpc.NewServer(agent.ServerOptions(o.TLS)...)}
-	if err := s.open(ctx, address, o); err != nil {
-		return nil, errors.Join(err, s.release())
-	}
-	listener, err := agent.Listen(o.Listen, o.TLS != nil)
+	listener, err := agent.Listen(o.Listen, o.TLS != nil) // first: to open a card's tables is to empty them
 	if err != nil {
-		return nil, errors.Join(err, s.release())
+		return nil, err
 	}
-	if err := s.pushPipeline(ctx); err != nil {
+	s := &Service{done: make(chan error, 1), server: grpc.NewServer(agent.ServerOptions(o.TLS)...)}
+	if err = s.open(ctx, address, o); err == nil {
+		err = s.pushPipeline(ctx)
+	}
+	if err != nil {
 		return nil, errors.Join(err, listener.Close(), s.release())
 	}
 	s.Target = listener.Addr().String()

@@ -108,6 +108,7 @@ var codeOfKind = []struct {
 	{live.ErrGone, exitDevice},
 	{replay.ErrTruncated, exitUsage},
 	{agent.ErrInsecure, exitUsage},
+	{agent.ErrListen, exitUsage},
 	{agent.ErrJournal, exitUsage},
 	{pktgen.ErrLimit, exitDevice},
 	{pktgen.ErrState, exitDevice},

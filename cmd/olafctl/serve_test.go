@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -150,10 +151,22 @@ func TestAgentOfACardHasNoTables(t *testing.T) {
 func TestServeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	journal := filepath.Join(dir, "journal")
-	startServe(t, "--journal", journal)
-	replace := strings.NewReplacer("DIR", dir, "JOURNAL", journal, "FILE", writeFile(t, "f", "something else"))
+	busy := startServe(t, "--journal", journal)
+	port, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer port.Close()
+	replace := strings.NewReplacer("BUSY", busy, "PORT", port.Addr().String(), "DIR", dir, "JOURNAL", journal, "FILE", writeFile(t, "f", "something else"))
 	for _, s := range []step{
 		{"serve --listen 0.0.0.0:9559", 2, "", "without TLS"},
+		{"serve --listen PORT", 2, "", "cannot listen at 127.0.0.1:[0-9]+: another program listens there"},
+		{"serve --listen BUSY", 2, "", "in use by another agent"},
+		{"serve --listen unix:FILE", 2, "", "exists and is no socket"},
+		{"serve --listen unix:", 2, "", "needs a path"},
+		{"serve --listen unix:DIR/nowhere/s", 2, "", "no such file"},
+		{"serve --listen bogus", 2, "", "use unix:PATH or HOST:PORT"},
+		{"serve --listen 127.0.0.1:99999", 2, "", "use unix:PATH or HOST:PORT"},
 		{"serve --listen 127.0.0.1:0 -d pci:nowhere", 3, "", "an address looks like"},
 		{"serve --listen unix:DIR/s --journal JOURNAL", 2, "", "journal is kept by another agent; end that one"},
 		{"serve --listen unix:DIR/s --journal FILE", 2, "", "move the file away"},

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -17,6 +18,9 @@ import (
 
 // ErrInsecure says that an address other machines can reach was asked for without TLS.
 var ErrInsecure = errors.New("refusing to listen on a network without TLS")
+
+// ErrListen says that an address cannot be listened on.
+var ErrListen = errors.New("cannot listen")
 
 // maxMessageBytes fits the largest device config and a batch of a whole table.
 const maxMessageBytes = 64 << 20
@@ -36,19 +40,34 @@ func ServerOptions(t *tls.Config) []grpc.ServerOption {
 }
 
 // Listen opens unix:PATH or HOST:PORT. Without TLS only a unix socket, which it makes private to the user, or a loopback
-// address is allowed; otherwise the error matches ErrInsecure.
+// address is allowed; otherwise the error matches ErrInsecure. All other errors match ErrListen.
 func Listen(address string, secure bool) (net.Listener, error) {
+	l, err := listen(address, secure)
+	if err != nil && !errors.Is(err, ErrInsecure) {
+		err = fmt.Errorf("%w at %s: %w", ErrListen, address, err)
+	}
+	return l, err
+}
+
+func listen(address string, secure bool) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		return listenUnix(path)
 	}
 	tcp, err := net.ResolveTCPAddr("tcp", address)
 	if err != nil {
-		return nil, fmt.Errorf("listen address %q: %w; use unix:PATH or HOST:PORT", address, err)
+		return nil, fmt.Errorf("%w; use unix:PATH or HOST:PORT", err)
 	}
 	if !secure && !tcp.IP.IsLoopback() {
-		return nil, fmt.Errorf("%w: %s; use 127.0.0.1, a unix socket, or configure a certificate", ErrInsecure, address)
+		return nil, fmt.Errorf("%w: %s; use 127.0.0.1, a unix socket, or 'olafctl serve' with --tls-cert", ErrInsecure, address)
 	}
-	return net.ListenTCP("tcp", tcp)
+	l, err := net.ListenTCP("tcp", tcp)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, errors.New("another program listens there; end that one, or use another port")
+	case err != nil:
+		return nil, err
+	}
+	return l, nil
 }
 
 // maxUnixPath is what every system takes as a socket's address.
@@ -56,16 +75,19 @@ const maxUnixPath = 103
 
 // listenUnix replaces a socket that a dead process left behind, and nothing else.
 func listenUnix(path string) (net.Listener, error) {
-	if len(path) > maxUnixPath {
-		return nil, fmt.Errorf("unix socket path %q has %d bytes; systems take %d, use a shorter one or 127.0.0.1:PORT", path, len(path), maxUnixPath)
+	switch {
+	case path == "":
+		return nil, errors.New("a unix socket needs a path; use unix:PATH")
+	case len(path) > maxUnixPath:
+		return nil, fmt.Errorf("the path has %d bytes; systems take %d, use a shorter one or 127.0.0.1:PORT", len(path), maxUnixPath)
 	}
 	if info, err := os.Lstat(path); err == nil {
 		if info.Mode()&os.ModeSocket == 0 {
-			return nil, fmt.Errorf("%s exists and is no socket", path)
+			return nil, errors.New("the file exists and is no socket; use another path")
 		}
 		if c, err := net.Dial("unix", path); err == nil {
 			c.Close()
-			return nil, fmt.Errorf("%s is in use by another agent", path)
+			return nil, errors.New("it is in use by another agent; end that one, or use another path")
 		}
 		if err := os.Remove(path); err != nil {
 			return nil, err
