@@ -190,8 +190,7 @@ func (f *tuiFlags) comparison(w io.Writer, s *store.Store) error {
 	if err != nil {
 		return err
 	}
-	sheet := d.Sheet()
-	return sheet.WriteText(w)
+	return d.WriteText(w)
 }
 
 func lines(b *bytes.Buffer) []string { return strings.Split(strings.TrimRight(b.String(), "\n"), "\n") }

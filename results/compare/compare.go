@@ -68,7 +68,7 @@ type Line struct {
 	Unit       string            `json:"unit"`
 	A          results.Statistic `json:"a"`
 	B          results.Statistic `json:"b"`
-	// Difference is B − A over pairs of equal index and seed, or missing without such pairs. Low and High are its
+	// Difference is B − A over pairs of equal seed, or missing without such pairs. Low and High are its
 	// bootstrap interval.
 	Difference Paired `json:"difference"`
 	// ChangePct is the difference of the means relative to A.
@@ -97,6 +97,9 @@ func Results(a, b *Side) (*Document, error) {
 		runsA, runsB := groupsA[pair.a], groupsB[pair.b]
 		doc.warnRuns(pair.a, a.Name, runsA)
 		doc.warnRuns(pair.b, b.Name, runsB)
+		if len(valid(runsA)) > 0 && len(valid(runsB)) > 0 && !shareSeed(valid(runsA), valid(runsB)) {
+			doc.warn("%s at %s: no seed is on both sides, so nothing is paired", pair.name(), olaf.Rate(pair.a.rate))
+		}
 		for _, scalar := range results.Scalars() {
 			if line, any := lineOf(pair, &scalar, valid(runsA), valid(runsB)); any {
 				doc.Lines = append(doc.Lines, line)
@@ -116,10 +119,10 @@ func (d *Document) warn(format string, args ...any) {
 func (d *Document) warnRuns(key key, name string, runs []results.Run) {
 	n := len(valid(runs))
 	if left := len(runs) - n; left > 0 {
-		d.warn("%s, %s at %s: %d runs that are not valid are left out", name, key.queue, olaf.Rate(key.rate), left)
+		d.warn("%s, %s at %s: left out as not valid: %d of %d runs", name, key.queue, olaf.Rate(key.rate), left, len(runs))
 	}
 	if n < MinRuns {
-		d.warn("%s, %s at %s: %d runs; fewer than %d can't show a significant difference reliably", name, key.queue, olaf.Rate(key.rate), n, MinRuns)
+		d.warn("%s, %s at %s: valid runs: %d; fewer than %d can't show a significant difference reliably", name, key.queue, olaf.Rate(key.rate), n, MinRuns)
 	}
 }
 
@@ -242,19 +245,15 @@ func effect(a, b []float64) float64 {
 	return float64(balance) / float64(len(a)*len(b))
 }
 
-// pairedDifference pairs runs of equal index and seed.
+// pairedDifference pairs runs of equal seed, whatever seed their side began with.
 func pairedDifference(scalar *results.Scalar, a, b []*results.Run) Paired {
-	type pairKey struct {
-		index int
-		seed  uint64
-	}
-	first := map[pairKey]*results.Run{}
+	first := map[uint64]*results.Run{}
 	for _, r := range a {
-		first[pairKey{r.Index, r.Seed}] = r
+		first[r.Seed] = r
 	}
 	var differences []results.Float
 	for _, r := range b {
-		if other := first[pairKey{r.Index, r.Seed}]; other != nil {
+		if other := first[r.Seed]; other != nil {
 			differences = append(differences, scalar.Of(r)-scalar.Of(other))
 		}
 	}
@@ -263,6 +262,12 @@ func pairedDifference(scalar *results.Scalar, a, b []*results.Run) Paired {
 		p.Low, p.High = results.Float(low), results.Float(high)
 	}
 	return p
+}
+
+func shareSeed(a, b []*results.Run) bool {
+	return slices.ContainsFunc(a, func(r *results.Run) bool {
+		return slices.ContainsFunc(b, func(other *results.Run) bool { return other.Seed == r.Seed })
+	})
 }
 
 func valuesOf(scalar *results.Scalar, runs []*results.Run) []results.Float {
@@ -317,7 +322,7 @@ func settings(a, b json.RawMessage) []Setting {
 	return out
 }
 
-// Sheet lays the comparison out for people.
+// Sheet lays the comparison out with every digit.
 func (d *Document) Sheet() table.Sheet {
 	s := table.Sheet{Name: "Compare", Title: d.B + " against " + d.A, Columns: []table.Column{{Header: "queue"}, {Header: "output rate"}, {Header: "metric"}, {Header: "unit"},
 		{Header: "A", Format: table.General}, {Header: "±", Format: table.General}, {Header: "B", Format: table.General}, {Header: "±", Format: table.General},
@@ -330,17 +335,28 @@ func (d *Document) Sheet() table.Sheet {
 			cell(l.A.Mean), cell(l.A.CI95), cell(l.B.Mean), cell(l.B.CI95), cell(l.ChangePct), cell(l.Difference.Mean), cell(l.Difference.CI95),
 			cell(l.P), cell(l.Effect), table.S(fmt.Sprintf("%d+%d", l.A.N, l.B.N)), table.S(l.Verdict)})
 	}
-	for _, c := range d.Config {
-		s.Notes = append(s.Notes, fmt.Sprintf("config %s: %s → %s", c.Name, orNone(c.A), orNone(c.B)))
+	s.Notes = d.notes()
+	return s
+}
+
+// maxSettings is how many settings that differ are told to people; each seed that only one side has is one.
+const maxSettings = 12
+
+// notes are what must be known beside the lines.
+func (d *Document) notes() (notes []string) {
+	for _, c := range d.Config[:min(len(d.Config), maxSettings)] {
+		notes = append(notes, fmt.Sprintf("config %s: %s → %s", c.Name, orNone(c.A), orNone(c.B)))
+	}
+	if more := len(d.Config) - maxSettings; more > 0 {
+		notes = append(notes, fmt.Sprintf("%d more settings differ; -o json lists all", more))
 	}
 	for _, w := range d.Warnings {
-		s.Notes = append(s.Notes, "warning: "+w)
+		notes = append(notes, "warning: "+w)
 	}
 	if tests := d.tests(); tests > 0 {
-		s.Notes = append(s.Notes, fmt.Sprintf("%d tests: about %.0f of them would come out significant by chance alone", tests, math.Ceil(alpha*float64(tests))))
+		notes = append(notes, fmt.Sprintf("%d tests: about %.0f of them would come out significant by chance alone", tests, math.Ceil(alpha*float64(tests))))
 	}
-	s.Notes = append(s.Notes, fmt.Sprintf("A is %s, B is %s; p by Mann-Whitney, significant below %v; ± is a 95 %% half-width", d.A, d.B, alpha))
-	return s
+	return append(notes, fmt.Sprintf("A is %s, B is %s; p by Mann-Whitney, significant below %v; ± is a 95 %% half-width", d.A, d.B, alpha))
 }
 
 // tests is how many samples that are not identical were tested.

@@ -75,11 +75,92 @@ func TestFewAndInvalidRunsAreWarnedOf(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "1 runs that are not valid are left out") || !strings.Contains(text, "fewer than 6") {
+	if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "left out as not valid: 1 of 7 runs") || !strings.Contains(text, "fewer than 6") {
 		t.Error(text)
 	}
 	if l := line(t, d, "aom_cluster_ns"); l.A.N != 6 || l.Difference.N != 1 {
 		t.Errorf("%+v", l)
+	}
+}
+
+// TestPairsAreOfEqualSeed compares seeds 0 to 6 with seeds 2 to 8, and with none of them.
+func TestPairsAreOfEqualSeed(t *testing.T) {
+	a, b := side("a", 0, 1, 2, 3, 4, 5, 6), side("b", 12, 13, 14, 15, 16, 17, 18)
+	for i := range b.Runs {
+		b.Runs[i].Seed += 2
+	}
+	d, err := Results(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l := line(t, d, "aom_cluster_ns"); l.Difference.N != 5 || l.Difference.Mean != 10 || len(d.Warnings) != 0 {
+		t.Errorf("%+v %q", l.Difference, d.Warnings)
+	}
+	for i := range b.Runs {
+		b.Runs[i].Seed += 10
+	}
+	if d, err = Results(a, b); err != nil || !strings.Contains(strings.Join(d.Warnings, "\n"), "olaf at 40Gbps: no seed is on both sides") {
+		t.Errorf("%q %v", d.Warnings, err)
+	}
+}
+
+// TestTextIsShort holds that a terminal of 120 columns shows the table, in units and digits for people, and that the sheet
+// keeps every digit.
+func TestTextIsShort(t *testing.T) {
+	d, err := Results(side("a", 349362686.6, 351e6, 347e6, 352e6, 344e6, 349e6), side("b", 253248302.1, 254e6, 252e6, 251e6, 256e6, 250e6))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := d.WriteText(&b); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"olaf at 40Gbps\n", "AoM per cluster, ms  348.7 ± 3.0  252.7 ± 2.3  −27.5 %    −96.0 ± 4.7  0.002   −1.00  lower\n"}
+	for _, text := range want {
+		if !strings.Contains(b.String(), text) {
+			t.Errorf("no %q in\n%s", text, b.String())
+		}
+	}
+	sheet := d.Sheet()
+	b.Reset()
+	if err := sheet.WriteCSV(&b); err != nil || !strings.Contains(b.String(), ",348727114.43333") {
+		t.Errorf("%s %v", b.String(), err)
+	}
+}
+
+// TestManySettingsAreCutShort compares 1 run with 100.
+func TestManySettingsAreCutShort(t *testing.T) {
+	a, b := side("a", 1), side("b", 2)
+	b.Config = json.RawMessage(`{"name":"b","seeds":[` + strings.Repeat("1,", 99) + `1]}`)
+	d, err := Results(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	notes := strings.Join(d.notes(), "\n")
+	if strings.Count(notes, "config ") != maxSettings || !strings.Contains(notes, "\n90 more settings differ; -o json lists all\n") || len(d.Config) != 102 {
+		t.Errorf("%d settings differ:\n%s", len(d.Config), notes)
+	}
+}
+
+func TestDigitsForPeople(t *testing.T) {
+	for _, c := range []struct {
+		mean, half results.Float
+		want       string
+	}{
+		{7000, 0, "7000 ± 0"}, {0.51, 0, "0.5100 ± 0"}, {45.9, 5.4003, "45.9 ± 5.4"}, {-8.68e-6, 4.7e-5, "−0.000009 ± 0.000047"},
+		{907.678, 153.04, "908 ± 153"}, {42, results.Missing(), "42"}, {4.25, results.Missing(), "4.250"}, {results.Missing(), results.Missing(), "–"},
+	} {
+		if got := interval(&results.Statistic{Mean: c.mean, CI95: c.half, N: 2}, 1); got != c.want {
+			t.Errorf("%v ± %v prints as %q, want %q", c.mean, c.half, got, c.want)
+		}
+	}
+	for pct, want := range map[results.Float]string{12.34: "+12.3 %", -0.01: "0.0 %", -99.96: "−100.0 %"} {
+		if got := change(pct); got != want {
+			t.Errorf("%v prints as %q", pct, got)
+		}
+	}
+	if got := probability(1e-9); got != "<0.001" {
+		t.Error(got)
 	}
 }
 
@@ -127,9 +208,8 @@ func TestWholeExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sheet := d.Sheet()
 	var b strings.Builder
-	if err := sheet.WriteText(&b); err != nil || !strings.Contains(b.String(), "identical") {
+	if err := d.WriteText(&b); err != nil || !strings.Contains(b.String(), "identical") {
 		t.Error(b.String(), err)
 	}
 	if _, err := json.Marshal(d); err != nil {
