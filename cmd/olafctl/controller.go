@@ -36,7 +36,7 @@ func (f *controllerFlags) addWrite(cmd *cobra.Command) {
 
 // dial opens a session. One that shall write must be primary.
 func (f *controllerFlags) dial(ctx context.Context, env *environment, readOnly bool) (*p4ctl.Session, error) {
-	secure, err := env.tls.config()
+	secure, err := env.tls.config(env.now())
 	if err != nil {
 		return nil, err
 	}

@@ -39,7 +39,7 @@ makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tabl
 			if o.Device.Access, err = card.access(cmd, env, device); err != nil {
 				return err
 			}
-			if o.TLS, err = secure.config(); err != nil {
+			if o.TLS, err = secure.config(env.now()); err != nil {
 				return err
 			}
 			s, err := experiments.Serve(cmd.Context(), device, o)

@@ -63,7 +63,7 @@ A software twin starts with empty tables; --after runs an experiment's first run
 
 // readTarget reads a running server's tables without taking part in its election.
 func readTarget(ctx context.Context, env *environment, target string) (p4ctl.Tables, error) {
-	secure, err := env.tls.config()
+	secure, err := env.tls.config(env.now())
 	if err != nil {
 		return p4ctl.Tables{}, err
 	}

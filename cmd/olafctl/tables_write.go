@@ -140,7 +140,7 @@ it with --election-id.`,
 		Example: "  olafctl tables takeover --target 127.0.0.1:9559",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			secure, err := env.tls.config()
+			secure, err := env.tls.config(env.now())
 			if err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -31,14 +32,27 @@ func addClientTLS(cmd *cobra.Command, c *clientTLS) {
 		flags.StringVar(&c.cert, "tls-cert", "", "our certificate, for an agent that wants one: a PEM file")
 		flags.StringVar(&c.key, "tls-key", "", "the private key of --tls-cert")
 		flags.StringVar(&c.name, "tls-server-name", "", "the name in the agent's certificate, where it is not the host's")
+		run := cmd.RunE
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			if c.authority != "" && !reachesAgent(cmd.Flags()) {
+				return usageError("--tls-ca is for an agent: add -d grpc://HOST:PORT or --target HOST:PORT, as the command takes it")
+			}
+			return run(cmd, args)
+		}
 	}
 	for _, sub := range cmd.Commands() {
 		addClientTLS(sub, c)
 	}
 }
 
+// reachesAgent says whether a command is going to talk to an agent.
+func reachesAgent(flags *pflag.FlagSet) bool {
+	device, target := flags.Lookup("device"), flags.Lookup("target")
+	return device != nil && strings.HasPrefix(device.Value.String(), "grpc:") || target != nil && target.Value.String() != ""
+}
+
 // config is nil where no TLS was asked for.
-func (c *clientTLS) config() (*tls.Config, error) {
+func (c *clientTLS) config(now time.Time) (*tls.Config, error) {
 	switch {
 	case c.authority == "" && (c.cert != "" || c.key != "" || c.name != ""):
 		return nil, usageError("--tls-cert, --tls-key and --tls-server-name need --tls-ca, which turns TLS on; --tls-ca %s takes the host's authorities", systemRoots)
@@ -53,7 +67,7 @@ func (c *clientTLS) config() (*tls.Config, error) {
 		}
 	}
 	if c.cert != "" || c.key != "" {
-		config.Certificates, err = keyPair(c.cert, c.key)
+		config.Certificates, err = keyPair(c.cert, c.key, now)
 	}
 	return config, err
 }
@@ -71,13 +85,18 @@ func authorities(flag, path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-func keyPair(cert, key string) ([]tls.Certificate, error) {
+// keyPair reads a certificate that holds now, with its key.
+func keyPair(cert, key string, now time.Time) ([]tls.Certificate, error) {
 	if cert == "" || key == "" {
 		return nil, usageError("--tls-cert and --tls-key go together")
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
 		return nil, usageError("--tls-cert %s, --tls-key %s: %v", cert, key, err)
+	}
+	if from, to := pair.Leaf.NotBefore, pair.Leaf.NotAfter; now.Before(from) || now.After(to) {
+		return nil, usageError("--tls-cert %s: it holds from %s to %s, and now is %s; renew it, or set the clock",
+			cert, from.Format(time.RFC3339), to.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	return []tls.Certificate{pair}, nil
 }
@@ -92,14 +111,14 @@ func (s *serverTLS) add(flags *pflag.FlagSet) {
 }
 
 // config is nil where no TLS was asked for.
-func (s *serverTLS) config() (*tls.Config, error) {
+func (s *serverTLS) config(now time.Time) (*tls.Config, error) {
 	if s.cert == "" && s.key == "" {
 		if s.clients != "" {
 			return nil, usageError("--tls-client-ca needs --tls-cert and --tls-key")
 		}
 		return nil, nil
 	}
-	pair, err := keyPair(s.cert, s.key)
+	pair, err := keyPair(s.cert, s.key, now)
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +145,7 @@ func (s *serverTLS) describe() string {
 // another tongue, or too late for gRPC to read.
 var dropped = []string{"error reading server preface", "broken pipe", "connection reset by peer"}
 
-// advise adds what to do where an agent cannot be reached because the two sides disagree about TLS.
+// advise adds what to do where an agent cannot be reached, as nobody is there or the two sides disagree about TLS.
 func (c *clientTLS) advise(err error) error {
 	if !errors.Is(err, remote.ErrUnreachable) && !errors.Is(err, p4ctl.ErrUnreachable) {
 		return err
@@ -139,6 +158,8 @@ func (c *clientTLS) advise(err error) error {
 	}{
 		{strings.Contains(text, "first record does not look like a TLS handshake"), "the agent speaks no TLS: leave out --tls-ca, or give it a certificate with 'serve --tls-cert'"},
 		{strings.Contains(text, "certificate signed by unknown authority"), "--tls-ca does not vouch for the agent's certificate"},
+		{strings.Contains(text, "certificate has expired or is not yet valid"), "renew the agent's certificate and start it again, or set the clock"},
+		{strings.Contains(text, "certificate is valid for"), "reach the agent by that name, or give it with --tls-server-name"},
 		{lost && c.authority == "", "the agent seems to speak TLS: add --tls-ca"},
 		{lost && c.cert == "", "the agent seems to want a certificate of ours: add --tls-cert and --tls-key"},
 		{lost, "the agent seems not to trust our certificate: --tls-cert must be of an authority that its --tls-client-ca names"},
@@ -147,11 +168,14 @@ func (c *clientTLS) advise(err error) error {
 			return fmt.Errorf("%w; %s", err, m.advice)
 		}
 	}
+	if errors.Is(err, p4ctl.ErrUnreachable) { // the other error says so itself
+		return fmt.Errorf("%w; 'olafctl serve' starts one", err)
+	}
 	return err
 }
 
 // access is how this process reaches devices: cards of its host, and agents with or without TLS.
 func (e *environment) access() (experiments.Access, error) {
-	config, err := e.tls.config()
+	config, err := e.tls.config(e.now())
 	return experiments.Access{TLS: config, Bus: &e.bus, Clock: e.cardClock}, err
 }

@@ -19,6 +19,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/olafctl/olaf/experiments"
 )
 
 // signer is an authority of a test.
@@ -26,6 +28,9 @@ type signer struct {
 	certificate *x509.Certificate
 	key         crypto.Signer
 }
+
+// lasts says how long certificates hold.
+var lasts = map[string]time.Duration{"lab": time.Hour, "agent": time.Hour, "client": time.Hour, "stranger": time.Hour, "late": -time.Minute}
 
 // issue makes a certificate for a name and writes dir/name.pem and dir/name.key. Without an authority it signs itself and
 // is one.
@@ -36,7 +41,7 @@ func (a *signer) issue(t *testing.T, dir, name string) *signer {
 		t.Fatal(err)
 	}
 	template := &x509.Certificate{SerialNumber: big.NewInt(int64(len(name))), Subject: pkix.Name{CommonName: name},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(lasts[name]),
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, DNSNames: []string{name}}
 	parent, by := template, crypto.Signer(key)
 	if a == nil {
@@ -74,6 +79,7 @@ func laboratory(t *testing.T) string {
 	lab := (*signer)(nil).issue(t, dir, "lab")
 	lab.issue(t, dir, "agent")
 	lab.issue(t, dir, "client")
+	lab.issue(t, dir, "late")
 	(*signer)(nil).issue(t, dir, "stranger")
 	return dir
 }
@@ -123,6 +129,21 @@ func TestOldTLSIsRefused(t *testing.T) {
 	}
 }
 
+// TestCertificateRunsOut holds what is said of an agent whose certificate ran out while it was up.
+func TestCertificateRunsOut(t *testing.T) {
+	dir := laboratory(t)
+	late, err := tls.LoadX509KeyPair(filepath.Join(dir, "late.pem"), filepath.Join(dir, "late.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := experiments.Serve(t.Context(), "twin:", experiments.ServeOptions{Listen: "127.0.0.1:0", TLS: &tls.Config{Certificates: []tls.Certificate{late}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	step{"reg read queue.depth -d grpc://OPEN --tls-ca DIR/lab.pem", 3, "^$", "renew the agent's certificate"}.run(t, strings.NewReplacer("OPEN", s.Target, "DIR", dir))
+}
+
 // TestTLS uses an agent that shows a certificate, one that wants one too, and one that speaks no TLS.
 func TestTLS(t *testing.T) {
 	dir := laboratory(t)
@@ -141,7 +162,7 @@ func TestTLS(t *testing.T) {
 		{"tables show --target CLOSED TRUST OURS", 0, "workers", ""},
 		{"reg read queue.depth -d grpc://OPEN TRUST --tls-server-name agent", 0, "slots", ""},
 
-		{"reg read queue.depth -d grpc://OPEN TRUST --tls-server-name other", 3, "^$", "not other"},
+		{"reg read queue.depth -d grpc://OPEN TRUST --tls-server-name other", 3, "^$", "not other.*reach the agent by that name"},
 		{"reg read queue.depth -d grpc://OPEN --tls-ca DIR/stranger.pem", 3, "^$", "does not vouch for the agent"},
 		{"reg read queue.depth -d grpc://OPEN --tls-ca system", 3, "^$", "does not vouch for the agent"},
 		{"tables get --target OPEN --tls-ca DIR/stranger.pem", 3, "^$", "does not vouch for the agent"},
@@ -157,6 +178,11 @@ func TestTLS(t *testing.T) {
 		{"reg read queue.depth -d grpc://OPEN TRUST --tls-cert DIR/client.pem", 2, "^$", "go together"},
 		{"reg read queue.depth -d grpc://OPEN --tls-ca DIR/nothing.pem", 2, "^$", "no such file"},
 		{"reg read queue.depth -d grpc://OPEN --tls-ca DIR/lab.key", 2, "^$", "no certificate in PEM form"},
+		{"reg read queue.depth -d grpc://OPEN TRUST --tls-cert DIR/late.pem --tls-key DIR/late.key", 2, "^$", "late.pem: it holds from .*; renew it"},
+		{"reg read queue.depth TRUST", 2, "^$", "--tls-ca is for an agent"},
+		{"bench TRUST", 2, "^$", "--tls-ca is for an agent"},
+		{"tables show TRUST", 2, "^$", "--tls-ca is for an agent"},
+		{"serve --tls-cert DIR/late.pem --tls-key DIR/late.key", 2, "^$", "late.pem: it holds from .*; renew it"},
 		{"serve --tls-cert DIR/agent.pem --tls-key DIR/client.key", 2, "^$", "private key does not match"},
 		{"serve --tls-cert DIR/agent.pem --tls-key DIR/nothing.key", 2, "^$", "no such file"},
 		{"serve --tls-cert DIR/agent.pem", 2, "^$", "go together"},
