@@ -10,8 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"google.golang.org/grpc/codes"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/p4ctl"
 )
 
 // run executes one command line and returns its exit code. Everything it prints goes through env.
@@ -25,7 +27,7 @@ func run(ctx context.Context, env *environment, args []string) int {
 	if err == nil {
 		return exitDone
 	}
-	err = env.tls.advise(err)
+	err = env.tls.advise(stopped(ctx, err))
 	code := exitCode(err)
 	if !started && code == exitFailed {
 		code = exitUsage // cobra's own complaints: unknown command, missing argument
@@ -34,6 +36,15 @@ func run(ctx context.Context, env *environment, args []string) int {
 		fmt.Fprintf(env.stderr, "olafctl: %s\n", oneLine(err))
 	}
 	return code
+}
+
+// stopped says in one word what a signal ended before there was anything to tell of.
+func stopped(ctx context.Context, err error) error {
+	var told *exitError
+	if ctx.Err() == nil || errors.As(err, &told) || !errors.Is(err, context.Canceled) && p4ctl.Code(err) != codes.Canceled {
+		return err
+	}
+	return &exitError{exitInterrupted, errors.New("interrupted")}
 }
 
 func newRootCmd(env *environment) *cobra.Command {
