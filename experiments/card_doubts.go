@@ -8,14 +8,6 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// portCounts are what the device's network ports counted; none where it has none.
-func portCounts(dev fpga.Device) ([]fpga.Port, error) {
-	if d, ok := dev.(fpga.PortCounter); ok {
-		return d.PortCounts()
-	}
-	return nil, nil
-}
-
 // countedSince is what ports counted from one look to the next.
 func countedSince(before, after []fpga.Port) []fpga.Port {
 	rose := make([]fpga.Port, min(len(before), len(after)))
@@ -24,6 +16,7 @@ func countedSince(before, after []fpga.Port) []fpga.Port {
 		rose[i] = fpga.Port{
 			Sent: a.Sent - b.Sent, Received: a.Received - b.Received,
 			SentDamaged: a.SentDamaged - b.SentDamaged, ReceivedDamaged: a.ReceivedDamaged - b.ReceivedDamaged,
+			ReceivedBadFCS: a.ReceivedBadFCS - b.ReceivedBadFCS, ReceivedOversize: a.ReceivedOversize - b.ReceivedOversize,
 			Dropped: a.Dropped - b.Dropped, Stray: a.Stray - b.Stray, ForeignTicks: a.ForeignTicks - b.ForeignTicks,
 		}
 	}

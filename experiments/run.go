@@ -199,7 +199,7 @@ func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err err
 	if err != nil {
 		return run, err
 	}
-	ports, err := portCounts(b.lane.Device)
+	ports, err := fpga.PortCounts(b.lane.Device)
 	if err != nil {
 		return run, err
 	}
@@ -225,7 +225,7 @@ func (b *bench) prepare(ctx context.Context, id RunID) ([]fpga.Port, error) {
 		return nil, err
 	}
 	b.collector.Reset(b.plan.measure(&b.plan.Configs[id.Config]))
-	return portCounts(dev)
+	return fpga.PortCounts(dev)
 }
 
 // watch fires the generator and stays until everything that was sent has arrived, or can't any more.

@@ -47,12 +47,15 @@ type Port struct {
 	// SentDamaged left with a wrong FCS, ReceivedDamaged came with one, too long or cut.
 	SentDamaged     uint64 `json:"sent_damaged"`
 	ReceivedDamaged uint64 `json:"received_damaged"`
+	// ReceivedBadFCS and ReceivedOversize are the first two of these.
+	ReceivedBadFCS   uint64 `json:"received_bad_fcs"`
+	ReceivedOversize uint64 `json:"received_oversize"`
 	// Dropped frames were received and lost on their way to the box: for want of buffer while the box held them up, or
 	// damaged. They appear in no counter of ours; loss accounting must add them.
 	Dropped uint64 `json:"dropped"`
 	// Stray frames came out of the box without a port to go to.
 	Stray uint64 `json:"stray"`
-	// ForeignTicks is how often somebody else took counts of the MAC away, so that its four above are too small.
+	// ForeignTicks is how often somebody else took counts of the MAC away, so that its counts above are too small.
 	ForeignTicks uint64 `json:"foreign_ticks"`
 }
 
@@ -60,6 +63,14 @@ type Port struct {
 type PortCounter interface {
 	// PortCounts are all ports', by number; none where the device turns out to have no ports.
 	PortCounts() ([]Port, error)
+}
+
+// PortCounts are what the device's network ports counted; none where it has none.
+func PortCounts(dev Device) ([]Port, error) {
+	if d, ok := dev.(PortCounter); ok {
+		return d.PortCounts()
+	}
+	return nil, nil
 }
 
 // Identity tells one device and what it was built as.

@@ -13,7 +13,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/fpga"
-	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
@@ -28,7 +27,7 @@ func newDeviceWatchCmd(env *environment) *cobra.Command {
 		Use:   "watch",
 		Short: "Print the counters of a device again and again",
 		Long: `Latch and print the counters of a device again and again, one line a look, until interrupted or --count is reached. On a
-card the counters of MACs and packet adapters stand beside the queue's: frames that the box held up for too long are lost
+card, one behind an agent too, the counters of MACs and packet adapters stand beside the queue's: frames that the box held up for too long are lost
 in the adapter (rx_dropped) and nowhere else. Ticks of the MAC by somebody else, such as ethtool -S, are counted, because
 each took counts away.
 
@@ -130,33 +129,19 @@ func (w *watch) look(dev fpga.Device) error {
 		sample{"replaced", q.Replaced + q.ReplacedReward}, sample{"dropped", q.DroppedFull + q.DroppedReward + q.DroppedMismatch},
 		sample{"delivered", q.DeliveredFrames}, sample{"occupancy", uint64(occupancy)},
 		sample{"bypassed", q.Bypassed}, sample{"malformed", q.Malformed}, sample{"lost_before", q.LostBeforeEngine})
-	card, ok := dev.(*pcie.Device)
-	if !ok {
-		return nil
+	ports, err := fpga.PortCounts(dev)
+	for i := range ports {
+		w.port(i, &ports[i])
 	}
-	for i := range card.Ports() {
-		if err := w.port(card, i); err != nil {
-			return err
-		}
-	}
-	return nil
+	return err
 }
 
-func (w *watch) port(card *pcie.Device, i int) error {
-	mac, foreign, err := card.Tick(i)
-	if err != nil {
-		return err
-	}
-	adapter, err := card.Adapter(i)
-	if err != nil {
-		return err
-	}
+func (w *watch) port(i int, p *fpga.Port) {
 	name := func(what string) string { return fmt.Sprintf("port%d_%s", i, what) }
 	w.values = append(w.values,
-		sample{name("rx"), mac.RXPackets}, sample{name("tx"), mac.TXPackets}, sample{name("rx_bad_fcs"), mac.RXBadFCS},
-		sample{name("rx_oversize"), mac.RXOversize}, sample{name("rx_dropped"), adapter.RXDropped}, sample{name("tx_dropped"), adapter.TXDropped},
-		sample{name("foreign_ticks"), uint64(foreign)})
-	return nil
+		sample{name("rx"), p.Received}, sample{name("tx"), p.Sent}, sample{name("rx_bad_fcs"), p.ReceivedBadFCS},
+		sample{name("rx_oversize"), p.ReceivedOversize}, sample{name("rx_dropped"), p.Dropped}, sample{name("tx_dropped"), p.Stray},
+		sample{name("foreign_ticks"), p.ForeignTicks})
 }
 
 // print writes one look: a line of JSON, or a row under headers that fit it.

@@ -10,18 +10,28 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/olafctl/olaf/fpga/pcie/pcietest"
+	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// startServe runs 'olafctl serve' until the test ends and returns its address.
+// startServe runs 'olafctl serve' on a socket of its own until the test ends and returns its address.
 func startServe(t *testing.T, args ...string) (target string) {
 	t.Helper()
 	target = "unix:" + filepath.Join(t.TempDir(), "s")
+	serveIn(t, func(*environment) {}, append([]string{"--listen", target}, args...)...)
+	return target
+}
+
+// serveIn runs 'olafctl serve' until the test ends, and returns what it said when it was ready.
+func serveIn(t *testing.T, prepare func(*environment), args ...string) string {
+	t.Helper()
 	stderr := &signalWriter{text: "Ctrl-C", seen: make(chan struct{})}
+	env := testEnvironment(&bytes.Buffer{}, stderr)
+	prepare(env)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	code := make(chan int, 1)
-	go func() {
-		code <- run(ctx, testEnvironment(&bytes.Buffer{}, stderr), append([]string{"serve", "--listen", target}, args...))
-	}()
+	go func() { code <- run(ctx, env, append([]string{"serve"}, args...)) }()
 	t.Cleanup(func() {
 		cancel()
 		if c := <-code; c != exitDone {
@@ -33,7 +43,7 @@ func startServe(t *testing.T, args ...string) (target string) {
 	case <-ctx.Done():
 		t.Fatal("serve did not start")
 	}
-	return target
+	return stderr.all.String()
 }
 
 // step is one command of a story.
@@ -131,6 +141,24 @@ func TestDeviceBehindAnAgent(t *testing.T) {
 	}
 }
 
+// TestWatchACardBehindAnAgent holds that its ports are counted there as they are here.
+func TestWatchACardBehindAnAgent(t *testing.T) {
+	card, err := pcietest.New(twin.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	card.Shell[0xB030] = 4 // dropped in the adapter of port 0
+	dir := t.TempDir()
+	target := "unix:" + filepath.Join(dir, "s")
+	serveIn(t, func(env *environment) {
+		env.cardClock = card
+		if env.bus, err = card.Bus(dir, pcietest.OpenNIC()); err != nil {
+			t.Fatal(err)
+		}
+	}, "--listen", target, "-d", "pci:"+pcietest.BDF)
+	step{"device watch --count 1 -o csv -d grpc:" + target, 0, `,port0_rx_dropped,.*,port1_foreign_ticks\n.*,4,0,0,0,0,0,0,0,0,0\n$`, ""}.run(t, strings.NewReplacer())
+}
+
 // TestAgentOfACardHasNoTables lends registers alone and says so.
 func TestAgentOfACardHasNoTables(t *testing.T) {
 	session := writeFile(t, "card.session", "olafctl.register-session/v1\nidentity {\"kind\":\"pcie\"}\nr 101034 8\n")
@@ -144,6 +172,19 @@ func TestAgentOfACardHasNoTables(t *testing.T) {
 		{"cluster list --target TARGET", 3, "", "serves no tables"},
 	} {
 		s.run(t, replace)
+	}
+}
+
+// TestInterruptedInOneWord holds what Ctrl-C says of commands that were waiting for an agent.
+func TestInterruptedInOneWord(t *testing.T) {
+	target := startServe(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, args := range [][]string{{"device", "info", "-d", "grpc:" + target}, {"tables", "list", "--target", target}} {
+		var stdout, stderr bytes.Buffer
+		if code := run(ctx, testEnvironment(&stdout, &stderr), args); code != exitInterrupted || stderr.String() != "olafctl: interrupted\n" {
+			t.Errorf("%v: exit code %d, %s", args, code, &stderr)
+		}
 	}
 }
 

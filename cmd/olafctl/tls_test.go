@@ -1,8 +1,6 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"crypto"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -87,24 +85,8 @@ func laboratory(t *testing.T) string {
 // startNetwork runs 'olafctl serve' on a free port of the loopback interface and returns the address.
 func startNetwork(t *testing.T, args ...string) string {
 	t.Helper()
-	stderr := &signalWriter{text: "Ctrl-C", seen: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	code := make(chan int, 1)
-	go func() {
-		code <- run(ctx, testEnvironment(&bytes.Buffer{}, stderr), append([]string{"serve", "--listen", "127.0.0.1:0"}, args...))
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if c := <-code; c != exitDone {
-			t.Errorf("serve ended with %d: %s", c, stderr.all.String())
-		}
-	})
-	select {
-	case <-stderr.seen:
-	case <-ctx.Done():
-		t.Fatal("serve did not start")
-	}
-	return regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(stderr.all.String())
+	said := serveIn(t, func(*environment) {}, append([]string{"--listen", "127.0.0.1:0"}, args...)...)
+	return regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(said)
 }
 
 // TestOldTLSIsRefused holds the least version that is spoken.

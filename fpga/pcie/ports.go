@@ -166,7 +166,7 @@ func (d *Device) PortCounts() ([]fpga.Port, error) {
 		}
 		counts[i] = fpga.Port{
 			Sent: mac.TXPackets, SentDamaged: mac.TXBadFCS, Received: mac.RXPackets, ReceivedDamaged: mac.RXBadFCS + mac.RXOversize + mac.RXTruncated,
-			Dropped: adapter.RXDropped, Stray: adapter.TXDropped, ForeignTicks: uint64(foreign),
+			ReceivedBadFCS: mac.RXBadFCS, ReceivedOversize: mac.RXOversize, Dropped: adapter.RXDropped, Stray: adapter.TXDropped, ForeignTicks: uint64(foreign),
 		}
 	}
 	return counts, nil

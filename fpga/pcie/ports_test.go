@@ -136,4 +136,11 @@ func TestPortCounts(t *testing.T) {
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%+v, %v", got, err)
 	}
+	h.card.Ports[0].Running[0x6C0], h.card.Ports[0].Running[0x6A8], h.card.Ports[0].Running[0x710] = 2, 3, 4
+	_ = h.card.Wait(context.Background(), olaf.Second)
+	got, err = d.PortCounts()
+	want[0].ReceivedDamaged, want[0].ReceivedBadFCS, want[0].ReceivedOversize = 9, 2, 3
+	if err != nil || !slices.Equal(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
 }
