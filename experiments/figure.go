@@ -4,9 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"slices"
 	"strconv"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/olafctl/olaf/results"
@@ -125,25 +123,7 @@ func (f *Figure) WriteText(w io.Writer) error {
 	if _, err := fmt.Fprint(w, "\n\n"); err != nil {
 		return err
 	}
-	return writePaper(w, f.PaperRows)
-}
-
-// writePaper prints published numbers beside ours. A footnote of each verdict says how far a reproduced number may lie
-// and why that far: some tolerances are wide, and a verdict alone hides it.
-func writePaper(w io.Writer, rows []results.PaperRow) error {
-	shown := slices.Clone(rows)
-	for i := range shown {
-		r := &shown[i]
-		if !r.TolerancePct.Known() {
-			continue
-		}
-		parts := []string{fmt.Sprintf("counts as reproduced within ±%g %%", float64(r.TolerancePct))}
-		if r.Note != "" {
-			parts = append(parts, r.Note)
-		}
-		r.Note = strings.Join(parts, ": ")
-	}
-	return text.Paper(w, shown)
+	return text.Paper(w, f.PaperRows)
 }
 
 func (p *Panel) writeText(w io.Writer) error {

@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // MultiHopSchema heads the document of a multi-hop table.
@@ -248,7 +249,7 @@ func (r *MultiHopReport) WriteText(w io.Writer) error {
 		quick = " (quick: fewer seeds than the table's own)"
 	}
 	fmt.Fprintf(w, "%s: %s, %s%s\n\n", r.Experiment, r.Artefact, plural(len(r.Config.Seeds), "seed"), quick)
-	cell := func(s results.Statistic) string { return meanCell(s.Mean, float64(s.CI95)) }
+	cell := func(s results.Statistic) string { return text.Rounded(&s, 1) }
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "QUEUE\tLOSS % PACKETS\tUPDATES\tREPLACED %\tAOM ms PER\tS1\tS2\tJAIN\tNEVER DELIVERED")
 	for i := range r.Rows {
@@ -261,7 +262,7 @@ func (r *MultiHopReport) WriteText(w io.Writer) error {
 		return err
 	}
 	fmt.Fprintf(w, "\n%s\n\n", r.simulated.Validity())
-	if err := writePaper(w, r.PaperRows); err != nil {
+	if err := text.Paper(w, r.PaperRows); err != nil {
 		return err
 	}
 	for _, s := range r.Statements {

@@ -143,17 +143,6 @@ func TestManySettingsAreCutShort(t *testing.T) {
 }
 
 func TestDigitsForPeople(t *testing.T) {
-	for _, c := range []struct {
-		mean, half results.Float
-		want       string
-	}{
-		{7000, 0, "7000 ± 0"}, {0.51, 0, "0.5100 ± 0"}, {45.9, 5.4003, "45.9 ± 5.4"}, {-8.68e-6, 4.7e-5, "−0.000009 ± 0.000047"},
-		{907.678, 153.04, "908 ± 153"}, {42, results.Missing(), "42"}, {4.25, results.Missing(), "4.250"}, {results.Missing(), results.Missing(), "–"},
-	} {
-		if got := interval(&results.Statistic{Mean: c.mean, CI95: c.half, N: 2}, 1); got != c.want {
-			t.Errorf("%v ± %v prints as %q, want %q", c.mean, c.half, got, c.want)
-		}
-	}
 	for pct, want := range map[results.Float]string{12.34: "+12.3 %", -0.01: "0.0 %", -99.96: "−100.0 %"} {
 		if got := change(pct); got != want {
 			t.Errorf("%v prints as %q", pct, got)

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"strconv"
 	"strings"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/table"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // WriteText prints the comparison for people at a terminal: a table for each configuration, with as many digits as can be
@@ -44,8 +44,8 @@ func writeConfiguration(w io.Writer, lines []Line) error {
 			title += ", " + unit
 		}
 		var row []table.Cell
-		for _, text := range []string{title, interval(&l.A, by), interval(&l.B, by), change(l.ChangePct), interval(&l.Difference.Statistic, by), probability(l.P), fixed(l.Effect, 2), l.Verdict} {
-			row = append(row, table.S(text))
+		for _, content := range []string{title, text.Rounded(&l.A, by), text.Rounded(&l.B, by), change(l.ChangePct), text.Rounded(&l.Difference.Statistic, by), probability(l.P), fixed(l.Effect, 2), l.Verdict} {
+			row = append(row, table.S(content))
 		}
 		s.Rows = append(s.Rows, row)
 	}
@@ -76,34 +76,6 @@ func (l *Line) scale() (by float64, unit string) {
 	return 1, "ns"
 }
 
-// interval prints a half-width with two digits and its mean as far as that goes, or with four where there is none.
-func interval(s *results.Statistic, by float64) string {
-	if !s.Known() {
-		return "–"
-	}
-	mean, half := float64(s.Mean)*by, float64(s.CI95)*by
-	switch {
-	case !s.CI95.Known():
-		return decimal(mean, decimals(mean, 4))
-	case half == 0:
-		return decimal(mean, decimals(mean, 4)) + " ± 0"
-	}
-	n := decimals(half, 2)
-	return decimal(mean, n) + " ± " + decimal(half, n)
-}
-
-// decimals is how many decimals show v with so many significant digits: none of a whole number.
-func decimals(v float64, significant int) int {
-	if v == math.Trunc(v) {
-		return 0
-	}
-	return max(0, significant-1-int(math.Floor(math.Log10(math.Abs(v)))))
-}
-
-func decimal(v float64, decimals int) string {
-	return strings.Replace(strconv.FormatFloat(v, 'f', decimals, 64), "-", "−", 1)
-}
-
 func change(pct results.Float) string {
 	switch {
 	case !pct.Known():
@@ -111,16 +83,16 @@ func change(pct results.Float) string {
 	case math.Abs(float64(pct)) < 0.05:
 		return "0.0 %"
 	case pct > 0:
-		return "+" + decimal(float64(pct), 1) + " %"
+		return "+" + text.Decimal(float64(pct), 1) + " %"
 	}
-	return decimal(float64(pct), 1) + " %"
+	return text.Decimal(float64(pct), 1) + " %"
 }
 
 func fixed(f results.Float, decimals int) string {
 	if !f.Known() {
 		return "–"
 	}
-	return decimal(float64(f), decimals)
+	return text.Decimal(float64(f), decimals)
 }
 
 // probability never prints a p of nought, which no test gives.

@@ -27,7 +27,7 @@ func Bench(w io.Writer, b *results.Bench) error {
 	return p.err
 }
 
-// Paper prints published numbers beside ours, with a verdict each and footnotes.
+// Paper prints published numbers beside ours, with a verdict each, and its tolerance in a footnote.
 func Paper(w io.Writer, rows []results.PaperRow) error {
 	p := &printer{w: w}
 	p.paper(rows)
@@ -68,7 +68,7 @@ func (p *printer) paper(rows []results.PaperRow) {
 		r := &rows[i]
 		lines = append(lines, strings.Join([]string{
 			r.Artefact, r.Row, r.Column + unitSuffix(r.Unit), ours(r), Number(r.Published, decimals(r)), percent(r.DeviationPct),
-			r.Verdict + notes.mark(r.Note),
+			r.Verdict + notes.mark(note(r)),
 		}, "\t"))
 	}
 	p.table(lines)
@@ -76,6 +76,18 @@ func (p *printer) paper(rows []results.PaperRow) {
 		p.printf("[%d] %s\n", i+1, note)
 	}
 	p.printf("\n")
+}
+
+// note says how far a reproduced number may lie, and why that far: some tolerances are wide, and a verdict alone hides it.
+func note(r *results.PaperRow) string {
+	if !r.TolerancePct.Known() || !r.Ours.Known() {
+		return r.Note
+	}
+	within := fmt.Sprintf("counts as reproduced within ±%g %%", float64(r.TolerancePct))
+	if r.Note == "" {
+		return within
+	}
+	return within + ": " + r.Note
 }
 
 // decimals shows three digits of what was published: 0.98, but 4823.0.
@@ -274,6 +286,39 @@ func Interval(s *results.Statistic, decimals int) string {
 		return Number(s.Mean, decimals)
 	}
 	return Number(s.Mean, decimals) + " ± " + Number(s.CI95, decimals)
+}
+
+// Rounded prints a mean, times by, as far as two digits of its half-width go and no further than five of its own; without a
+// half-width, four.
+func Rounded(s *results.Statistic, by float64) string {
+	if !s.Known() {
+		return "–"
+	}
+	mean, half := float64(s.Mean)*by, float64(s.CI95)*by
+	switch {
+	case !s.CI95.Known():
+		return Decimal(mean, decimalsOf(mean, 4))
+	case half == 0:
+		return Decimal(mean, decimalsOf(mean, 4)) + " ± 0"
+	}
+	n := decimalsOf(half, 2)
+	if mean != math.Trunc(mean) {
+		n = min(n, decimalsOf(mean, 5))
+	}
+	return Decimal(mean, n) + " ± " + Decimal(half, n)
+}
+
+// decimalsOf is how many decimals show v with so many significant digits: none of a whole number.
+func decimalsOf(v float64, significant int) int {
+	if v == math.Trunc(v) {
+		return 0
+	}
+	return max(0, significant-1-int(math.Floor(math.Log10(math.Abs(v)))))
+}
+
+// Decimal prints v with the given decimals and a true minus sign.
+func Decimal(v float64, decimals int) string {
+	return strings.Replace(strconv.FormatFloat(v, 'f', decimals, 64), "-", "−", 1)
 }
 
 // Nanoseconds prints a statistic of ns as the mean in a unit that suits it.
