@@ -64,8 +64,7 @@ func (f *verifyFlags) region(ctx context.Context, env *environment, p aomcheck.P
 		return err
 	}
 	o.Progress = nil
-	var done, total int
-	report := func(n, of int) { done, total = n, of }
+	var report func(n, of int)
 	if !f.quiet && env.interactive {
 		report = func(n, of int) { fmt.Fprintf(env.stderr, "\r\x1b[K%d of %d points", n, of) }
 	}
@@ -73,13 +72,22 @@ func (f *verifyFlags) region(ctx context.Context, env *environment, p aomcheck.P
 	if env.interactive && !f.quiet {
 		fmt.Fprint(env.stderr, "\r\x1b[K")
 	}
+	if errors.Is(err, context.Canceled) {
+		return f.interruptedRegion(env, r)
+	}
 	if err != nil {
-		if errors.Is(err, context.Canceled) {
-			return &exitError{exitInterrupted, fmt.Errorf("interrupted after %d of %d points; none is shown", done, total)}
-		}
 		return verifyError(err)
 	}
 	return f.showRegion(env, r)
+}
+
+// interruptedRegion shows the points that were done.
+func (f *verifyFlags) interruptedRegion(env *environment, r *aomcheck.Region) error {
+	if r == nil || len(r.Points) == 0 {
+		return &exitError{exitInterrupted, errors.New("interrupted before a point was done; there is nothing to show")}
+	}
+	err := f.showRegion(env, r)
+	return errors.Join(&exitError{exitInterrupted, fmt.Errorf("interrupted after %s; what is shown is partial", plural(len(r.Points), "point"))}, err)
 }
 
 func (f *verifyFlags) showRegion(env *environment, r *aomcheck.Region) error {
@@ -121,6 +129,8 @@ type regionJSON struct {
 	Axes   []string          `json:"axes"`
 	Notes  []string          `json:"notes"`
 	Points []regionPointJSON `json:"points"`
+	// Partial says that points are missing.
+	Partial bool `json:"partial,omitempty"`
 }
 
 type regionPointJSON struct {
@@ -130,7 +140,7 @@ type regionPointJSON struct {
 }
 
 func regionDocument(r *aomcheck.Region) *regionJSON {
-	doc := &regionJSON{schema: schema{"olafctl.verify-region/v1"}, Notes: append([]string{}, r.Notes...)}
+	doc := &regionJSON{schema: schema{"olafctl.verify-region/v1"}, Notes: append([]string{}, r.Notes...), Partial: r.Partial}
 	for _, axis := range r.Axes {
 		doc.Axes = append(doc.Axes, axis.Name)
 	}

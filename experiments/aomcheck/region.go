@@ -152,10 +152,13 @@ type Region struct {
 	Axes   []Axis
 	Points []Point // the first axis varies slowest
 	Notes  []string
+	// Partial says that the last points are missing, because the search was interrupted.
+	Partial bool
 }
 
 // Explore verifies p at every point of the axes. done is called after each point; it may be nil.
-// The error matches those of Verify; a vacuous point is a point without an answer and no error.
+// The error matches those of Verify; a vacuous point is a point without an answer and no error. When ctx is cancelled, the
+// points that were done come back beside the error.
 func Explore(ctx context.Context, p Problem, axes []Axis, opt Options, done func(n, of int)) (*Region, error) {
 	if len(axes) < 1 || len(axes) > 2 {
 		return nil, bad("vary", "one or two parameters can be varied at once")
@@ -186,6 +189,9 @@ func Explore(ctx context.Context, p Problem, axes []Axis, opt Options, done func
 		v, err := Verify(ctx, q, opt)
 		switch {
 		case errors.Is(err, ErrVacuous):
+		case errors.Is(err, context.Canceled):
+			region.Partial = true
+			return region, err
 		case err != nil:
 			return nil, fmt.Errorf("at %s: %w", region.where(point), err)
 		default:
@@ -235,7 +241,11 @@ func (r *Region) Plot() string {
 	for i := len(up.Values) - 1; i >= 0; i-- {
 		fmt.Fprintf(&b, "%*s |", width, up.Text(up.Values[i]))
 		for j := range across.Values {
-			b.WriteString("  " + marks[r.Points[i*len(across.Values)+j].Answer])
+			mark := " " // not verified
+			if n := i*len(across.Values) + j; n < len(r.Points) {
+				mark = marks[r.Points[n].Answer]
+			}
+			b.WriteString("  " + mark)
 		}
 		b.WriteString("\n")
 	}
@@ -244,5 +254,8 @@ func (r *Region) Plot() string {
 		fmt.Fprintf(&b, "%*s  %s from %s to %s\n", width, "", across.Name, across.Text(across.Values[0]), across.Text(across.Values[len(across.Values)-1]))
 	}
 	b.WriteString("# holds   . violated   ? unknown   ~ assumptions contradict each other\n")
+	if r.Partial {
+		b.WriteString("blank: not verified, because it was interrupted\n")
+	}
 	return b.String()
 }

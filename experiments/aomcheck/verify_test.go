@@ -2,6 +2,7 @@ package aomcheck
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"math/rand/v2"
 	"os"
@@ -305,6 +306,19 @@ func TestRegion(t *testing.T) {
        service from 1ms to 3ms
 # holds   . violated   ? unknown   ~ assumptions contradict each other
 `
+	if diff := cmp.Diff(want, r.Plot()); diff != "" {
+		t.Error(diff)
+	}
+	ctx, interrupt := context.WithCancel(t.Context())
+	r, err = Explore(ctx, p, []Axis{axis("bound=102ms:106ms:3"), axis("service=1ms:3ms:3")}, Options{}, func(n, _ int) {
+		if n == 5 {
+			interrupt()
+		}
+	})
+	if !errors.Is(err, context.Canceled) || !r.Partial || len(r.Points) != 5 {
+		t.Fatalf("%+v, %v", r, err)
+	}
+	want = strings.NewReplacer("106ms |  #  #  #", "106ms |         ", "#  #  .", "#  #   ").Replace(want) + "blank: not verified, because it was interrupted\n"
 	if diff := cmp.Diff(want, r.Plot()); diff != "" {
 		t.Error(diff)
 	}
