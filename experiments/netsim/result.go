@@ -193,7 +193,7 @@ func (s *sim) clusterResult(i int, r *Result, workerAges *[]results.Float) Clust
 	}
 	var own []results.Float
 	for j := c.firstWorker; j < c.firstWorker+c.workers; j++ {
-		wm, wk := &s.meter.workers[j], &s.workers[j]
+		wm, wk := &s.meter.workers[j], &s.workers[s.places[j]]
 		wm.age.Close(w)
 		age := results.Missing()
 		if wm.age.Deliveries() < 2 {

@@ -21,8 +21,8 @@ func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 	s := &sim{network: n, t: t, end: int64(t.Warmup + t.Duration), meter: newMeter(t, n)}
 	s.addWorkers()
 	owner := make([]int32, n.workerCount)
-	for w := range s.workers {
-		owner[w] = int32(s.workers[w].cluster)
+	for w, place := range s.places {
+		owner[w] = int32(s.workers[place].cluster)
 	}
 	sc := bufio.NewScanner(r)
 	sc.Buffer(make([]byte, 0, 1<<16), 1<<16)

@@ -1,8 +1,10 @@
 package netsim
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
@@ -83,6 +85,7 @@ type sim struct {
 
 	sources   []source
 	workers   []worker
+	places    []int32  // of workers, by their dense index over all clusters
 	waiting   []access // per worker; nil when updates are scheduled directly
 	listeners []tc.Controller
 	control   tc.Config
@@ -200,8 +203,8 @@ func newSim(t *Topology, n *network, opt Options) *sim {
 	if s.script != nil {
 		s.number = uint64(len(t.sends))
 	}
-	for w := range s.workers {
-		s.schedule(int32(w))
+	for _, w := range s.places {
+		s.schedule(w)
 	}
 	for i := range s.extras {
 		s.scheduleExtra(i)
@@ -234,6 +237,24 @@ func (s *sim) addWorkers() {
 			s.workers = append(s.workers, w)
 		}
 	}
+	s.sortWorkers()
+}
+
+// sortWorkers puts workers whose turns come one after the other side by side, so that time walks through memory. Where
+// a worker is found is in places.
+func (s *sim) sortWorkers() {
+	order := make([]int32, len(s.workers))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(s.workers[a].offset, s.workers[b].offset) })
+	sorted := make([]worker, len(s.workers))
+	s.places = make([]int32, len(s.workers))
+	for place, i := range order {
+		sorted[place] = s.workers[i]
+		s.places[i] = int32(place)
+	}
+	s.workers = sorted
 }
 
 func (s *sim) newSource(k *Clusters) source {
@@ -416,7 +437,7 @@ func (s *sim) schedule(i int32) {
 	src := &s.sources[w.source]
 	order := uint64(0)
 	if s.script != nil {
-		w.gen, order = s.script.send(int(i), w.seq)
+		w.gen, order = s.script.send(int(s.clusters[w.cluster].firstWorker)+int(w.number), w.seq)
 		order |= s.late
 	} else {
 		w.gen = src.generation(w)
