@@ -4,6 +4,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"os/exec"
 	"strings"
 
@@ -27,7 +28,6 @@ func (c *cardDriver) add(cmd *cobra.Command) {
 		cmd.Flags().StringVar(&c.blocks[i], fmt.Sprintf("vnp4-%d", i+1), "",
 			fmt.Sprintf("driver of block VNP4-%d as LIBRARY:SYMBOL: the shared object built with the bitstream, and its configuration", i+1))
 	}
-	cmd.MarkFlagsRequiredTogether("vnp4-1", "vnp4-2")
 }
 
 // addDriverCommand adds the hidden verb below 'serve', which every command that needs the driver starts.
@@ -37,8 +37,11 @@ func addDriverCommand(serve *cobra.Command) {
 
 // backend starts the driver in a child process, or is nil when none was asked for.
 func (c *cardDriver) backend(env *environment) (func(*experiments.CardTables) (agent.Backend, func() error, error), error) {
-	if c.blocks[0] == "" {
+	switch {
+	case c.blocks == [2]string{}:
 		return nil, nil
+	case c.blocks[0] == "" || c.blocks[1] == "":
+		return nil, usageError("--vnp4-1 and --vnp4-2 go together")
 	}
 	program, err := env.executable()
 	if err != nil {
@@ -50,6 +53,9 @@ func (c *cardDriver) backend(env *environment) (func(*experiments.CardTables) (a
 		if !ok {
 			return nil, usageError("--vnp4-%d: %q is not LIBRARY:SYMBOL", i+1, text)
 		}
+		if _, err := os.Stat(library); strings.Contains(library, "/") && err != nil { // others the system's loader looks for
+			return nil, usageError("--vnp4-%d: %v", i+1, err)
+		}
 		o.Instances = append(o.Instances, vnp4.Instance{Block: fmt.Sprintf("vnp4_%d", i+1), Library: library, Config: symbol,
 			Base: pcie.TablesBase + uint32(i)*pcie.TablesBytes/2, Size: pcie.TablesBytes / 2})
 	}
@@ -57,7 +63,7 @@ func (c *cardDriver) backend(env *environment) (func(*experiments.CardTables) (a
 		o.Registers, o.Replication = card, card
 		b, err := vnp4.New(o)
 		if err != nil {
-			return nil, nil, err
+			return nil, nil, &exitError{exitDevice, err}
 		}
 		return b, b.Close, nil
 	}, nil

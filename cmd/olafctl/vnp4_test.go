@@ -172,6 +172,30 @@ func TestCardWithStandInDriver(t *testing.T) {
 	built := buildStandIn(t)
 	t.Run("lent", func(t *testing.T) { lendStandIn(t, newStandIn(t, built)) })
 	t.Run("bench", func(t *testing.T) { benchStandIn(t, newStandIn(t, built)) })
+	t.Run("refused", func(t *testing.T) { refuseStandIn(t, newStandIn(t, built)) })
+}
+
+// refuseStandIn names drivers that are none, or not this card's.
+func refuseStandIn(t *testing.T, card *standIn) {
+	library := strings.TrimSuffix(card.flags[1], ":XilVitisNetP4TargetConfig_standin")
+	for _, c := range []struct {
+		flags string
+		code  int
+		want  string
+	}{
+		{"--vnp4-1 " + library + ":x", exitUsage, "--vnp4-1 and --vnp4-2 go together"},
+		{"--vnp4-1 " + library + " --vnp4-2 x:y", exitUsage, "is not LIBRARY:SYMBOL"},
+		{"--vnp4-1 /nowhere/d.so:x --vnp4-2 /nowhere/d.so:x", exitUsage, "--vnp4-1: stat /nowhere/d.so: no such file"},
+		{"--vnp4-1 nowhere.so:x --vnp4-2 nowhere.so:x", exitDevice, "driver: open nowhere.so: driver: nowhere.so: cannot open shared object file: No such file or directory\n"},
+		{"--vnp4-1 " + library + ":x --vnp4-2 " + library + ":x", exitDevice, "driver1.so has no x: which IP instance is it?\n"},
+	} {
+		var stdout, stderr bytes.Buffer
+		env := card.environment(t, t.TempDir(), &stdout, &stderr)
+		args := append(strings.Fields(standInBench), append(strings.Fields(c.flags), "-d", "pci:"+pcietest.BDF, "--capture", "fake0")...)
+		if code := run(t.Context(), env, args); code != c.code || !strings.Contains(stderr.String(), c.want) {
+			t.Errorf("%s: exit code %d: %s", c.flags, code, &stderr)
+		}
+	}
 }
 
 // lendStandIn serves the card to other processes.

@@ -277,11 +277,12 @@ func (b *Backend) start() error {
 	b.child = c
 	for _, instance := range b.options.Instances {
 		if _, err := b.call(driver.Call{Op: driver.Open, Library: instance.Library, Config: instance.Config}); err != nil {
+			err = fmt.Errorf("%w: open %s: %s", ErrDriver, instance.Library, status.Convert(err).Message())
 			if b.child != nil {
 				err = errors.Join(err, b.child.close())
 				b.child = nil
 			}
-			return fmt.Errorf("%w: open %s: %w", ErrDriver, instance.Library, err)
+			return err
 		}
 	}
 	return nil
@@ -348,6 +349,9 @@ func (b *Backend) call(call driver.Call) (driver.Answer, error) {
 			case !ok:
 				return a, b.bury("it died")
 			case a.Kind == driver.Done && a.Fault != "":
+				if card == nil {
+					return a, refused(call, a.Fault)
+				}
 				return a, errors.Join(refused(call, a.Fault), card)
 			case a.Kind == driver.Done:
 				return a, nil
@@ -411,5 +415,8 @@ func refused(call driver.Call, fault string) error {
 			break
 		}
 	}
-	return status.Errorf(code, "driver: %s (%s)", fault, call.Table)
+	if call.Table != "" {
+		fault += " (" + call.Table + ")"
+	}
+	return status.Errorf(code, "driver: %s", fault)
 }
