@@ -110,6 +110,8 @@ func drawOn(c draw.Canvas, s *table.Sheet, chart *table.Chart, background color.
 	if err := addSeries(p, s, chart); err != nil {
 		return fmt.Errorf("%w: %q: %w", ErrFigure, chart.Title, err)
 	}
+	inUnits(&p.X)
+	inUnits(&p.Y)
 	used := drawLegend(c, chart)
 	p.Draw(draw.Crop(c, 0, -6, 4, -used))
 	return nil
@@ -123,7 +125,7 @@ func newPlot(chart *table.Chart) *plot.Plot {
 		style.Font = face()
 	}
 	p.X.Label.Padding, p.Y.Label.Padding = 4, 4
-	p.X.Tick.Marker, p.Y.Tick.Marker = ticks{}, ticks{}
+	p.X.Tick.Marker, p.Y.Tick.Marker = ticks{1}, ticks{1}
 	grid := plotter.NewGrid()
 	grid.Vertical.Width = 0
 	grid.Horizontal.Color, grid.Horizontal.Width = color.NRGBA{0x80, 0x80, 0x80, 0x50}, vg.Points(0.5)

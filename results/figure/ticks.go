@@ -3,15 +3,17 @@ package figure
 import (
 	"math"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/plot"
 )
 
-// ticks marks an axis at about five round numbers, with as many decimals as they need.
-type ticks struct{}
+// ticks marks an axis at about five round numbers, with as many decimals as they need, counted in units of the axis's own.
+type ticks struct{ unit float64 }
 
 // Ticks lists the marks from low to high.
-func (ticks) Ticks(low, high float64) (marks []plot.Tick) {
+func (t ticks) Ticks(low, high float64) (marks []plot.Tick) {
+	low, high = low/t.unit, high/t.unit
 	step := roundStep((high - low) / 5)
 	if !(step > 0) || math.IsInf(step, 0) {
 		return nil
@@ -19,7 +21,7 @@ func (ticks) Ticks(low, high float64) (marks []plot.Tick) {
 	decimals := max(0, int(-math.Floor(math.Log10(step)+1e-9)))
 	// Adding nought turns −0, which would be printed, into 0.
 	for k := math.Ceil(low/step-1e-9) + 0; k*step <= high+step*1e-9; k++ {
-		marks = append(marks, plot.Tick{Value: k * step, Label: strconv.FormatFloat(k*step, 'f', decimals, 64)})
+		marks = append(marks, plot.Tick{Value: k * step * t.unit, Label: strconv.FormatFloat(k*step, 'f', decimals, 64)})
 	}
 	return marks
 }
@@ -33,4 +35,21 @@ func roundStep(about float64) float64 {
 		}
 	}
 	return 10 * magnitude
+}
+
+// inUnits marks an axis of ns in a larger unit where its numbers would be long.
+func inUnits(axis *plot.Axis) {
+	title, ns := strings.CutSuffix(axis.Label.Text, " [ns]")
+	if !ns {
+		return
+	}
+	for _, u := range []struct {
+		from, unit float64
+		name       string
+	}{{1e10, 1e9, "s"}, {1e7, 1e6, "ms"}, {1e5, 1e3, "µs"}} {
+		if axis.Max >= u.from {
+			axis.Label.Text, axis.Tick.Marker = title+" ["+u.name+"]", ticks{u.unit}
+			return
+		}
+	}
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"gonum.org/v1/plot"
 )
 
 func TestTicks(t *testing.T) {
@@ -22,11 +24,33 @@ func TestTicks(t *testing.T) {
 		{math.NaN(), 1, ""},
 	} {
 		var labels []string
-		for _, m := range (ticks{}).Ticks(c.low, c.high) {
+		for _, m := range (ticks{1}).Ticks(c.low, c.high) {
 			labels = append(labels, m.Label)
 		}
 		if got := strings.Join(labels, " "); got != c.want {
 			t.Errorf("from %v to %v: %s, want %s", c.low, c.high, got, c.want)
+		}
+	}
+}
+
+// TestLongNumbersOfNanoseconds are told in the unit in which they have at most five digits.
+func TestLongNumbersOfNanoseconds(t *testing.T) {
+	for _, c := range []struct {
+		title string
+		high  float64
+		want  string
+		label string
+	}{
+		{"AoM [ns]", 9999, "AoM [ns]", "8000"}, {"AoM [ns]", 4e5, "AoM [µs]", "400"}, {"AoM [ns]", 4e8, "AoM [ms]", "400"}, {"time [ns]", 3e10, "time [s]", "30"},
+		{"updates", 4e8, "updates", "400000000"},
+	} {
+		axis := plot.New().Y
+		axis.Label.Text, axis.Max, axis.Tick.Marker = c.title, c.high, ticks{1}
+		inUnits(&axis)
+		marks := axis.Tick.Marker.Ticks(0, c.high)
+		last := marks[len(marks)-1]
+		if axis.Label.Text != c.want || last.Label != c.label || last.Value > c.high*(1+1e-9) || last.Value < 0.8*c.high {
+			t.Errorf("%s to %v: %s, last mark %+v", c.title, c.high, axis.Label.Text, last)
 		}
 	}
 }

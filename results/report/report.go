@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/results/figure"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/table"
+	"github.com/olafctl/olaf/results/text"
 )
 
 //go:embed report.html
@@ -127,7 +128,7 @@ func claimOf(p *results.PaperRow) claim {
 		}
 		return general.Pretty(table.N(float64(f)))
 	}
-	c := claim{Where: p.Artefact, What: p.Row + ", " + p.Column, Source: p.Source, Note: p.Note, Ours: show(p.Ours.Mean), Half: show(p.Ours.CI95),
+	c := claim{Where: p.Artefact, What: p.Row + ", " + p.Column, Source: p.Source, Note: text.Note(p), Ours: show(p.Ours.Mean), Half: show(p.Ours.CI95),
 		Published: show(p.Published), Verdict: p.Verdict, Class: class(p.Verdict)}
 	if p.Unit != "" {
 		c.What += " [" + p.Unit + "]"

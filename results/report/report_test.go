@@ -81,6 +81,22 @@ func TestInvalidAndEmptyResults(t *testing.T) {
 	written(t, &sheets.Result{Bench: &results.Bench{}})
 }
 
+// TestReportOfASimulation holds that nothing is said of a device or a capture where there was none.
+func TestReportOfASimulation(t *testing.T) {
+	r := example.Result(2)
+	r.Bench.Provenance.Device, r.Bench.Provenance.Started = "", "2026-01-02T03:04:05Z"
+	for i := range r.Bench.Rows {
+		r.Bench.Rows[i].Valid = true
+	}
+	html := written(t, r)
+	if !strings.Contains(html, `<p class="soft">2026-01-02T03:04:05Z`) || !strings.Contains(html, "every run kept the accounting identities<") {
+		t.Error(html[:min(len(html), 4000)])
+	}
+	if !strings.Contains(html, "counts as reproduced within ±") {
+		t.Error("the tolerances are not told")
+	}
+}
+
 // probe is put into a copy of the page: it reports what a reader would trip over through its title.
 const probe = `<script>
 window.addEventListener("error", e => document.title = "ERROR " + e.message);

@@ -68,7 +68,7 @@ func (p *printer) paper(rows []results.PaperRow) {
 		r := &rows[i]
 		lines = append(lines, strings.Join([]string{
 			r.Artefact, r.Row, r.Column + unitSuffix(r.Unit), ours(r), Number(r.Published, decimals(r)), percent(r.DeviationPct),
-			r.Verdict + notes.mark(note(r)),
+			r.Verdict + notes.mark(Note(r)),
 		}, "\t"))
 	}
 	p.table(lines)
@@ -78,8 +78,8 @@ func (p *printer) paper(rows []results.PaperRow) {
 	p.printf("\n")
 }
 
-// note says how far a reproduced number may lie, and why that far: some tolerances are wide, and a verdict alone hides it.
-func note(r *results.PaperRow) string {
+// Note says how far a reproduced number may lie, and why that far: some tolerances are wide, and a verdict alone hides it.
+func Note(r *results.PaperRow) string {
 	if !r.TolerancePct.Known() || !r.Ours.Known() {
 		return r.Note
 	}
