@@ -84,7 +84,7 @@ func (p *Plan) queueOn(dev fpga.Device, c *Config) (fpga.QueueConfig, error) {
 // captureBehind starts to capture what a card sends to the parameter server.
 func (s *Service) captureBehind(card *pcie.Device, o Access) (*cardTap, error) {
 	if p := o.Card.ServerPort; p < 0 || p >= card.Ports() {
-		return nil, fmt.Errorf("%w: the card has no port %d towards the parameter server; it has %d, from 0 (--server-port)", fpga.ErrAddress, p, card.Ports())
+		return nil, fmt.Errorf("%w: the card's image has no port %d towards the parameter server, but %s from 0 (--server-port)", fpga.ErrRefused, p, plural(card.Ports(), "port"))
 	}
 	frames, err := o.Card.Capture()
 	if err != nil {

@@ -52,7 +52,7 @@ func (f *cardFlags) access(cmd *cobra.Command, env *environment, address string)
 // notCards says why a device takes no flags of a card.
 var notCards = map[string]string{
 	"twin":     "the twin sees by itself what reaches the parameter server, and has tables of its own",
-	"grpc":     "they belong to whoever owns the card; give them to its 'olafctl serve'",
+	"grpc":     "it belongs to whoever owns the card; give it to the 'olafctl serve' there",
 	"playback": "a recorded session has registers alone",
 }
 
@@ -70,6 +70,9 @@ func (f *cardFlags) check(cmd *cobra.Command, address string) error {
 		if f.live.Interface == "" && (name == "stamps" || name == "server-port") {
 			return usageError("--%s says how to capture: add --capture INTERFACE", name)
 		}
+	}
+	if f.port < 0 || f.port > 1 {
+		return usageError("--server-port %d: a card has the ports 0 and 1", f.port)
 	}
 	if f.stamps != string(live.Kernel) && f.stamps != string(live.Hardware) {
 		return usageError("--stamps %q: use kernel or hardware", f.stamps)

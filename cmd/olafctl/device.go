@@ -31,7 +31,7 @@ func (f *deviceFlags) add(cmd *cobra.Command) {
 func (f *deviceFlags) addAddress(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&f.address, "device", "d", "twin:", "device address: "+experiments.DeviceAddresses)
 	cmd.Flags().StringVar(&f.record, "record", "", "write every access to this file, which -d playback:FILE plays back")
-	complete(cmd, "device", func() []string { return []string{"twin:", "pci:", "playback:"} })
+	complete(cmd, "device", func() []string { return []string{"twin:", "pci:", "grpc://", "playback:"} })
 }
 
 func addDeviceFlag(cmd *cobra.Command, address *string) {

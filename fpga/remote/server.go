@@ -74,7 +74,7 @@ func (s *Server) session(stream grpc.ServerStream) error {
 	who := clientName(stream.Context())
 	if !hello.ReadOnly {
 		if other := s.claim(who); other != "" {
-			return status.Errorf(codes.ResourceExhausted, "the device is in use by %s", other)
+			return status.Errorf(codes.ResourceExhausted, "%s writes to it; wait until that has ended", other)
 		}
 		defer s.release()
 	}
@@ -100,10 +100,14 @@ func (s *Server) session(stream grpc.ServerStream) error {
 }
 
 func clientName(ctx context.Context) string {
-	if p, ok := peer.FromContext(ctx); ok {
-		return p.Addr.Network() + " " + p.Addr.String()
+	p, ok := peer.FromContext(ctx)
+	switch {
+	case !ok:
+		return "somebody"
+	case p.Addr.Network() == "unix": // whose clients have no address
+		return "another program on its host"
 	}
-	return "somebody"
+	return p.Addr.String()
 }
 
 // claim takes the right to write, or says who has it.
