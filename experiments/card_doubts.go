@@ -185,13 +185,12 @@ func (s *captured) statements() []string {
 	if w.Hardware {
 		stamps = "by the network card, whose clock is taken to be the system's; nothing checks that"
 	}
-	out := []string{
-		fmt.Sprintf("arrivals at %s are stamped %s", w.Interface, stamps),
-		fmt.Sprintf("of the ages up to %v may be the clocks' (%v in pairing the card's with the system's, %v of drift, %v by which stamps were late for certain)",
-			time.Duration(w.UncertaintyNS+w.DriftNS+w.LateNS), time.Duration(w.UncertaintyNS), time.Duration(w.DriftNS), time.Duration(w.LateNS)),
-	}
+	out := []string{fmt.Sprintf("arrivals at %s are stamped %s", w.Interface, stamps)}
 	if w.Updates > 0 {
-		out = append(out, fmt.Sprintf("the youngest update of all runs was %v old on arrival; no delay that is common to all can be longer", time.Duration(w.YoungestNS)))
+		out = append(out,
+			fmt.Sprintf("of the ages up to %v may be the clocks' (%v in pairing the card's with the system's, %v of drift, %v by which stamps were late for certain)",
+				time.Duration(w.UncertaintyNS+w.DriftNS+w.LateNS), time.Duration(w.UncertaintyNS), time.Duration(w.DriftNS), time.Duration(w.LateNS)),
+			fmt.Sprintf("the youngest update of all runs was %v old on arrival; no delay that is common to all can be longer", time.Duration(w.YoungestNS)))
 	}
 	if s.withheld > 0 {
 		out = append(out, fmt.Sprintf("the ages of %s are withheld, because that may be more than %g %% of their mean AoM (--age-error); what was counted stands", plural(s.withheld, "run"), s.percent))

@@ -477,3 +477,13 @@ func TestCardWithoutProvenance(t *testing.T) {
 		t.Errorf("queue.mode is %#x, %v", mode, err)
 	}
 }
+
+// TestNoUpdateNoAge holds that nothing is said of ages where no update came.
+func TestNoUpdateNoAge(t *testing.T) {
+	var none, some captured
+	none.add(&fpga.Capture{Interface: "fake0", UncertaintyNS: 5}, false)
+	some.add(&fpga.Capture{Interface: "fake0", UncertaintyNS: 5, Updates: 1, YoungestNS: 9}, false)
+	if n, s := len(none.statements()), len(some.statements()); n != 1 || s != 3 {
+		t.Errorf("%d and %d statements: %q", n, s, none.statements())
+	}
+}
