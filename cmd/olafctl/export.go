@@ -34,7 +34,8 @@ document, a report in one HTML file that needs no network, and single figures. T
 is named by its id, an unambiguous beginning of it, or "last".`,
 		Example: `  olafctl export last --xlsx out.xlsx --report report.html
   olafctl export last --csv tables/ --parquet frames/ --json out.json --svg figures/`,
-		Args: cobra.ExactArgs(1),
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: where.completeRuns(env, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if to == (exports{force: to.force}) {
 				return usageError("nothing to write: give --xlsx, --csv, --parquet, --json, --report, --svg or --png")

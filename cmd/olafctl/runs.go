@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -179,10 +180,11 @@ func remarkAbandoned(env *environment, s *store.Store) error {
 func newRunsShowCmd(env *environment, where *storeFlag) *cobra.Command {
 	var out format
 	cmd := &cobra.Command{
-		Use:     "show ID",
-		Short:   "Print a kept run as it was printed then",
-		Example: "  olafctl runs show last -o json",
-		Args:    cobra.ExactArgs(1),
+		Use:               "show ID",
+		Short:             "Print a kept run as it was printed then",
+		Example:           "  olafctl runs show last -o json",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: where.completeRuns(env, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return where.withRun(env, args[0], func(_ *store.Store, f *store.Folder) error {
 				if archive.HasDocument(f) {
@@ -242,8 +244,9 @@ func newRunsCompareCmd(env *environment, where *storeFlag) *cobra.Command {
 size, and a verdict in words. With fewer than 6 runs a side a warning says that the verdict is weak. Configurations of one
 name are set against each other; where each side has just one at the same output rate, these two whatever their names,
 such as two simulated networks. -o csv and -o json have every digit.`,
-		Example: "  olafctl runs compare 20260101-120000 last",
-		Args:    cobra.ExactArgs(2),
+		Example:           "  olafctl runs compare 20260101-120000 last",
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: where.completeRuns(env, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return where.with(env, func(s *store.Store) error {
 				var sides [2]*compare.Side
@@ -292,8 +295,9 @@ func newRunsVerifyCmd(env *environment, where *storeFlag) *cobra.Command {
 		Long: `Check every file of a kept run against its digest, measure every run again from its kept frames, make the document again
 from the runs, make workbook and report again if this version exported them, and, of twin and simulator, repeat everything
 from the plan. Numbers are compared exactly, files byte for byte.`,
-		Example: "  olafctl runs verify last",
-		Args:    cobra.ExactArgs(1),
+		Example:           "  olafctl runs verify last",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: where.completeRuns(env, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return where.withRun(env, args[0], func(s *store.Store, f *store.Folder) error {
 				proof, err := archive.Verify(f)
@@ -325,10 +329,11 @@ from the plan. Numbers are compared exactly, files byte for byte.`,
 
 func newRunsNoteCmd(env *environment, where *storeFlag) *cobra.Command {
 	return &cobra.Command{
-		Use:     "note ID TEXT",
-		Short:   "Write a note beside a kept run; an empty one removes it",
-		Example: `  olafctl runs note last "before the switch was replaced"`,
-		Args:    cobra.ExactArgs(2),
+		Use:               "note ID TEXT",
+		Short:             "Write a note beside a kept run; an empty one removes it",
+		Example:           `  olafctl runs note last "before the switch was replaced"`,
+		Args:              cobra.ExactArgs(2),
+		ValidArgsFunction: where.completeRuns(env, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return where.with(env, func(s *store.Store) error {
 				id, err := s.Resolve(args[0])
@@ -347,10 +352,11 @@ func newRunsNoteCmd(env *environment, where *storeFlag) *cobra.Command {
 
 func newRunsRmCmd(env *environment, where *storeFlag) *cobra.Command {
 	return &cobra.Command{
-		Use:     "rm ID…",
-		Short:   "Remove kept runs",
-		Example: "  olafctl runs rm 20260101-120000-table1",
-		Args:    cobra.MinimumNArgs(1),
+		Use:               "rm ID…",
+		Short:             "Remove kept runs",
+		Example:           "  olafctl runs rm 20260101-120000-table1",
+		Args:              cobra.MinimumNArgs(1),
+		ValidArgsFunction: where.completeRuns(env, math.MaxInt),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return where.with(env, func(s *store.Store) error {
 				ids := make([]string, len(args))
