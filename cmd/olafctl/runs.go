@@ -213,7 +213,7 @@ func showHead(env *environment, f *store.Folder) {
 	if by.Device != "" {
 		where = " on " + by.Device
 	}
-	fmt.Fprintf(env.stdout, "%s, %s%s, started %s\n", f.ID(), f.Manifest.Experiment, where, by.Started)
+	fmt.Fprintf(env.stdout, "%s, %s%s, started %s\n", f.ID(), f.Manifest.Experiment, where, toSecond(by.Started))
 	if f.Note != "" {
 		fmt.Fprintf(env.stdout, "note: %s\n", f.Note)
 	}
@@ -319,8 +319,8 @@ from the plan. Numbers are compared exactly, files byte for byte.`,
 					fmt.Fprintf(env.stdout, "%s verified: %d files are as they were; it holds no single runs to compute it from again\n", f.ID(), proof.Files)
 					return nil
 				}
-				fmt.Fprintf(env.stdout, "%s verified: %d files, %d runs measured again from %d frames, %d repeated from the plan, %d exports made again; all as they were\n",
-					f.ID(), proof.Files, proof.Runs, proof.Observations, repeated, exports)
+				fmt.Fprintf(env.stdout, "%s verified: %s, %s measured again from %s, %d repeated from the plan, %s made again; all as they were\n",
+					f.ID(), plural(proof.Files, "file"), plural(proof.Runs, "run"), plural(int(proof.Observations), "frame"), repeated, plural(exports, "export"))
 				return nil
 			})
 		},
