@@ -525,18 +525,27 @@ func TestCreate(t *testing.T) {
 	if err := NewDecoder(r).Next(new(Arrival)); err != nil {
 		t.Fatal(err)
 	}
-	late, err := Create(path+"2", false, 0)
+	dir := t.TempDir()
+	path = filepath.Join(dir, "run.pcapng")
+	late, err := Create(path, false, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path+"2", nil, 0o644); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"run.pcapng", "run-2.pcapng"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err := late.Commit(); !errors.Is(err, ErrExists) {
+	beside := filepath.Join(dir, "run-3.pcapng")
+	if err := late.Commit(); !errors.Is(err, ErrExists) || !strings.HasSuffix(err.Error(), "this one is now "+beside) {
 		t.Errorf("somebody else was quicker: %v", err)
 	}
-	left, err := filepath.Glob(filepath.Join(filepath.Dir(path), "*"))
-	if err != nil || len(left) != 2 {
+	kept, err := Open(beside)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept.Close()
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 3 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
 }

@@ -178,15 +178,48 @@ func create(path string, force bool, from Interface, originNS int64) (*File, err
 	return &File{w, pending, path, force}, nil
 }
 
-// Commit completes the file and puts it in its place.
+// WritePacket is the Writer's, with an error that names the file.
+func (f *File) WritePacket(p *Packet) error { return f.named(f.Writer.WritePacket(p)) }
+
+// named puts a file's own name in place of the one that it has until it is complete.
+func (f *File) named(err error) error {
+	if err == nil {
+		return nil
+	}
+	var at *fs.PathError
+	if errors.As(err, &at) {
+		err = at.Err
+	}
+	return fmt.Errorf("write %s: %w", f.path, err)
+}
+
+// Commit completes the file and puts it in its place. If another file has come to that place meanwhile, it puts this one
+// beside that, and returns an error that matches ErrExists and says where.
 func (f *File) Commit() error {
 	if err := f.Finish(); err != nil {
-		return errors.Join(fmt.Errorf("write %s: %w", f.path, err), f.pending.Cleanup())
+		return errors.Join(f.named(err), f.pending.Cleanup())
 	}
-	if err := absent(f.path, f.force); err != nil { // somebody else may have been quicker
-		return errors.Join(err, f.pending.Cleanup())
+	if absent(f.path, f.force) == nil {
+		return f.pending.CloseAtomicallyReplace()
 	}
-	return f.pending.CloseAtomicallyReplace()
+	err := fmt.Errorf("%s %w since a moment ago", f.path, ErrExists)
+	other, linked := f.beside()
+	if linked == nil {
+		err = fmt.Errorf("%w; this one is now %s", err, other)
+	}
+	return errors.Join(err, linked, f.pending.Cleanup())
+}
+
+// beside gives the file a name that nobody has.
+func (f *File) beside() (path string, err error) {
+	ending := filepath.Ext(f.path)
+	for n := 2; n < 100; n++ {
+		path = fmt.Sprintf("%s-%d%s", strings.TrimSuffix(f.path, ending), n, ending)
+		if err = os.Link(f.pending.Name(), path); !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	return path, err
 }
 
 // Abandon drops the file; what was there before stays. After Commit it does nothing.

@@ -257,8 +257,7 @@ func (s *session) passOn(all bool) error {
 		if s.file == nil {
 			continue
 		}
-		if err := s.file.WritePacket(&p); err != nil {
-			s.unwritten = fmt.Errorf("write %s: %w", s.flags.to, err)
+		if s.unwritten = s.file.WritePacket(&p); s.unwritten != nil {
 			return s.unwritten
 		}
 	}
@@ -291,6 +290,18 @@ func (s *session) look() error {
 // count reads the drop counters. Where that fails the interface is gone, which Next tells after the last packet.
 func (s *session) count() { s.drops, s.blind = s.socket.Drops() }
 
+// keep completes the file.
+func (s *session) keep() error {
+	switch {
+	case s.unwritten != nil:
+		return fmt.Errorf("%w; nothing of the file was kept", s.unwritten)
+	case s.file == nil:
+		return nil
+	}
+	s.file.SetDropped(s.drops.Total())
+	return s.file.Commit()
+}
+
 // finish keeps and prints what was captured, whatever ended the capture.
 func (s *session) finish(ended error) error {
 	if s.line {
@@ -300,18 +311,12 @@ func (s *session) finish(ended error) error {
 	if s.unwritten == nil {
 		_ = s.passOn(true) // its error is the same
 	}
-	if s.unwritten != nil { // the disk is full, for one
-		return s.unwritten
-	}
 	limited := s.flags.duration > 0 || s.flags.count > 0
 	if errors.Is(ended, context.Canceled) && !limited {
 		ended = nil // that is how such a capture ends
 	}
-	if s.file != nil {
-		s.file.SetDropped(s.drops.Total())
-		if err := s.file.Commit(); err != nil {
-			return errors.Join(ended, err)
-		}
+	if err := s.keep(); err != nil { // the disk is full, for one
+		ended, s.file = err, nil
 	}
 	r := s.report(ended)
 	if err := r.print(s.env, s.flags.format); err != nil {

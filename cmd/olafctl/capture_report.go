@@ -14,7 +14,7 @@ import (
 type captureReport struct {
 	schema
 	Interface   string         `json:"interface"`
-	File        string         `json:"file"` // empty without -w
+	File        string         `json:"file"` // empty where none was written
 	All         bool           `json:"all"`
 	Clock       live.Stamps    `json:"clock"`
 	BufferBytes int            `json:"buffer_bytes"`
@@ -43,11 +43,14 @@ type captureFault struct {
 func (s *session) report(ended error) *captureReport {
 	info := s.socket.Info()
 	r := &captureReport{
-		schema: schema{"olafctl.capture/v1"}, Interface: info.Interface, File: s.flags.to, All: s.flags.all, Clock: info.Stamps,
+		schema: schema{"olafctl.capture/v1"}, Interface: info.Interface, All: s.flags.all, Clock: info.Stamps,
 		BufferBytes: info.BufferBytes, SnapBytes: info.SnapBytes, ElapsedNS: s.env.now().Sub(s.started).Nanoseconds(),
 		FirstUnixNS: s.firstNS, LastUnixNS: s.lastNS, Capture: s.account.Losses(), Faults: []captureFault{},
 		Drops: s.drops, Dropped: s.drops.Total(), Stamped: s.socket.Stamped(), Notes: append([]string{}, info.Notes...),
 		Partial: ended != nil,
+	}
+	if s.file != nil {
+		r.File = s.flags.to
 	}
 	r.Capture.CaptureDropped = r.Dropped
 	for _, f := range s.account.Faults() {

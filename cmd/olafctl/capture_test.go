@@ -182,13 +182,36 @@ func TestCaptureFullDisk(t *testing.T) {
 	if err := os.WriteFile(file, []byte("old"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	code, _ := c.run(func(interrupt func()) { c.send(2000); interrupt() }, "--force", "-w", file)
-	if text := c.stderr.all.String(); code != exitFailed || strings.Count(text, "no space left") != 1 {
+	code, r := c.run(func(interrupt func()) { c.send(2000); interrupt() }, "--force", "-w", file)
+	if text := c.stderr.all.String(); code != exitFailed || !strings.HasSuffix(text, "olafctl: write "+file+": no space left on device; nothing of the file was kept\n") {
 		t.Errorf("exit code %d, %s", code, text)
+	}
+	if r.Valid || !r.Partial || r.File != "" || r.Capture.Updates == 0 || !strings.Contains(r.Reason, "no space left") {
+		t.Errorf("%+v", r)
 	}
 	left, err := os.ReadDir(dir)
 	if text, _ := os.ReadFile(file); string(text) != "old" || len(left) != 1 || err != nil {
 		t.Errorf("%q, %v, %v", text, left, err)
+	}
+}
+
+// TestCaptureIsKeptBesideAnother holds that a file that came to the same place meanwhile costs nothing.
+func TestCaptureIsKeptBesideAnother(t *testing.T) {
+	c := newCable(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "run.pcapng")
+	code, r := c.run(func(interrupt func()) {
+		c.send(5)
+		if err := os.WriteFile(file, []byte("theirs"), 0o644); err != nil {
+			t.Error(err)
+		}
+		interrupt()
+	}, "-w", file)
+	if text := c.stderr.all.String(); code != exitUsage || r.Capture.Updates != 5 || !strings.Contains(text, "this one is now "+filepath.Join(dir, "run-2.pcapng")) {
+		t.Errorf("exit code %d, %+v, %s", code, r, text)
+	}
+	if text, _ := os.ReadFile(file); string(text) != "theirs" || dropsIn(t, filepath.Join(dir, "run-2.pcapng")) != 0 {
+		t.Errorf("%q", text)
 	}
 }
 
