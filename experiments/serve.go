@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"time"
 
@@ -181,12 +182,29 @@ func (s *Service) release() error {
 	return errors.Join(errs...)
 }
 
-// agentTarget is the address of an agent without its scheme: grpc://HOST:PORT or grpc:unix:PATH.
-func agentTarget(rest string) string { return strings.TrimPrefix(rest, "//") }
+// AgentTarget is what is dialled for an agent's address: grpc://HOST:PORT, grpc:unix:PATH, or either without the scheme.
+func AgentTarget(address string) (string, error) {
+	target := strings.TrimPrefix(strings.TrimPrefix(address, "grpc:"), "//")
+	if path, ok := strings.CutPrefix(target, "unix:"); ok && path != "" {
+		return target, nil
+	}
+	if _, port, err := net.SplitHostPort(target); err == nil && port != "" {
+		return target, nil
+	}
+	return "", fmt.Errorf("%w for agent %q: want HOST:PORT or unix:PATH, such as 127.0.0.1:9559", ErrBackend, target)
+}
 
 // openAgentDevice opens the registers behind an agent.
 func openAgentDevice(ctx context.Context, rest string, o DeviceOptions) (fpga.Device, error) {
-	return remote.Dial(ctx, agentTarget(rest), remote.Options{ReadOnly: o.ReadOnly || o.DryRun != nil, TLS: o.TLS})
+	target, err := AgentTarget(rest)
+	if err != nil {
+		return nil, err
+	}
+	d, err := remote.Dial(ctx, target, remote.Options{ReadOnly: o.ReadOnly || o.DryRun != nil, TLS: o.TLS})
+	if err != nil {
+		return nil, err // not a Device that holds nothing
+	}
+	return d, nil
 }
 
 // openAgent opens the testbed behind an agent: one lane, with the agent's tables and tap.
@@ -197,8 +215,12 @@ func openAgent(ctx context.Context, rest string, o OpenOptions) (*Testbed, error
 	case o.Wire:
 		return nil, fmt.Errorf("%w: frames do not travel over grpc; use the twin itself, or capture at the parameter server's interface", ErrBackend)
 	}
+	target, err := AgentTarget(rest)
+	if err != nil {
+		return nil, err
+	}
 	bed := new(Testbed)
-	if err := bed.attach(ctx, agentTarget(rest), o.Access, false); err != nil {
+	if err := bed.attach(ctx, target, o.Access, false); err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
 	return bed, nil

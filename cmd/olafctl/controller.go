@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 
+	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/p4"
@@ -23,7 +24,19 @@ type controllerFlags struct {
 }
 
 func (f *controllerFlags) addTarget(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.target, "target", "127.0.0.1:9559", "P4Runtime server: HOST:PORT or unix:PATH; 'olafctl serve' starts one")
+	f.target = "127.0.0.1:9559"
+	cmd.Flags().Var((*targetFlag)(&f.target), "target", "P4Runtime server: HOST:PORT or unix:PATH; 'olafctl serve' starts one")
+}
+
+// targetFlag is the value of --target, in the form of -d, too.
+type targetFlag string
+
+func (f *targetFlag) String() string { return string(*f) }
+func (f *targetFlag) Type() string   { return "address" }
+func (f *targetFlag) Set(s string) error {
+	target, err := experiments.AgentTarget(s)
+	*f = targetFlag(target)
+	return err
 }
 
 // addWrite adds what writing needs too.

@@ -86,7 +86,7 @@ workers:
 // TestTablesAndClusters is a day with an agent: apply, compare, regroup, take over, clear.
 func TestTablesAndClusters(t *testing.T) {
 	target := startServe(t)
-	replace := strings.NewReplacer("TARGET", "--target "+target, "FILE", writeFile(t, "t.yaml", storyTables),
+	replace := strings.NewReplacer("TARGET2", target, "TARGET", "--target "+target, "FILE", writeFile(t, "t.yaml", storyTables),
 		"BAD", writeFile(t, "bad.yaml", "schema: olafctl.tables/v1\nworkers:\n  - {address: 10.0.0.1, cluster: 70000, worker: 0}\n"))
 	for _, s := range []step{
 		{"tables list TARGET -o json", 0, `"workers": \[\]`, ""},
@@ -115,6 +115,12 @@ func TestTablesAndClusters(t *testing.T) {
 		{"tables clear TARGET", 3, "^$", "tables takeover"},
 		{"tables clear TARGET --election-id 1:2", 0, "(?m)^- ", "done as one batch"},
 		{"tables clear TARGET --election-id x", 2, "", "HIGH:LOW"},
+		{"tables list --target grpc:TARGET2", 0, "", ""},
+		{"tables list --target localhost", 2, "^$", "want HOST:PORT or unix:PATH"},
+		{"tables list --target=", 2, "^$", "want HOST:PORT or unix:PATH"},
+		{"cluster list --target unix:", 2, "^$", "want HOST:PORT or unix:PATH"},
+		{"device info -d grpc://localhost", 2, "^$", "agent \"localhost\": want HOST:PORT"},
+		{"bench -d grpc:", 2, "^$", "want HOST:PORT or unix:PATH"},
 		{"tables list --target unix:/nowhere/s", 3, "", "no such file.*; 'olafctl serve' starts one"},
 	} {
 		s.run(t, replace)

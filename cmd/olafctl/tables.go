@@ -54,7 +54,7 @@ A software twin starts with empty tables; --after runs an experiment's first run
 			})
 		},
 	}
-	cmd.Flags().StringVar(&target, "target", "", "read this P4Runtime server instead of a device: HOST:PORT or unix:PATH")
+	cmd.Flags().Var((*targetFlag)(&target), "target", "read this P4Runtime server instead of a device: HOST:PORT or unix:PATH")
 	addFormatFlag(cmd, &out)
 	device.add(cmd)
 	cmd.MarkFlagsMutuallyExclusive("target", "after")
