@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"os"
 	"slices"
+	"time"
 
 	"modernc.org/sqlite" // also the driver "sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
@@ -25,7 +26,7 @@ const (
 
 func openIndex(path string) (*index, error) {
 	ix := &index{path: path}
-	err := ix.open()
+	err := ix.openPatiently()
 	if err == nil {
 		return ix, nil
 	}
@@ -47,12 +48,27 @@ func openIndex(path string) (*index, error) {
 			return nil, fmt.Errorf("the index of the run store can't be written: %w; choose another place with --store", err)
 		}
 	}
-	if err := ix.open(); err != nil {
+	if err := ix.openPatiently(); err != nil {
 		ix.close()
 		return nil, fmt.Errorf("the index of the run store can't be opened: %w; choose another place with --store", err)
 	}
 	return ix, nil
 }
+
+// openPatiently opens while another process makes the same index, of which SQLite does not wait for every step.
+func (ix *index) openPatiently() error {
+	for wait := time.Millisecond; ; wait *= 2 {
+		err := ix.open()
+		if !busy(err) || wait > patience {
+			return err
+		}
+		ix.close()
+		time.Sleep(wait)
+	}
+}
+
+// patience is the longest wait between two attempts; together they take twice as long.
+const patience = 5 * time.Second
 
 func (ix *index) open() error {
 	options := url.Values{"_pragma": {"busy_timeout(10000)", "journal_mode(wal)", "synchronous(normal)"}, "_txlock": {"immediate"}}
@@ -87,6 +103,12 @@ func worthless(err error) bool {
 		return kind == sqlite3.SQLITE_NOTADB || kind == sqlite3.SQLITE_CORRUPT
 	}
 	return errors.Is(err, errIndexVersion)
+}
+
+// busy says whether err means that another process holds the index.
+func busy(err error) bool {
+	var code *sqlite.Error
+	return errors.As(err, &code) && slices.Contains([]int{sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}, code.Code()&0xff)
 }
 
 // unwritable says whether err means that the index can be neither made nor written: it is another user's, or the disk is
