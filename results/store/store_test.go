@@ -244,6 +244,22 @@ func TestStoreIsListedWithoutAnIndexOfItsOwn(t *testing.T) {
 	}
 }
 
+// TestARunIsKeptThoughItsIndexFails finishes a run after its index can no longer be written.
+func TestARunIsKeptThoughItsIndexFails(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	w, err := s.Create("table1", noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Put("data", []byte("some")), s.index.close(), w.Finish(manifest())); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := open(t, dir).List(); err != nil || len(entries) != 1 || !entries[0].Valid {
+		t.Errorf("%+v %v", entries, err)
+	}
+}
+
 func TestNewerStoreIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "VERSION"), []byte("olafctl.store/v9\n"), 0o644); err != nil {
