@@ -86,14 +86,14 @@ func (s *Service) captureBehind(card *pcie.Device, o Access) (*cardTap, error) {
 	if p := o.Card.ServerPort; p < 0 || p >= card.Ports() {
 		return nil, fmt.Errorf("%w: the card's image has no port %d towards the parameter server, but %s from 0 (--server-port)", fpga.ErrRefused, p, plural(card.Ports(), "port"))
 	}
-	frames, err := o.Card.Capture()
-	if err != nil {
-		return nil, err
-	}
-	s.close = append([]func() error{frames.Close}, s.close...)
 	now := time.Now
 	if o.Clock != nil {
 		now = o.Clock.Now
 	}
-	return newCardTap(card, frames, now, o.Card.ServerPort)
+	tap, err := newCardTap(card, o.Card.Capture, now, o.Card.ServerPort)
+	if err != nil {
+		return nil, err
+	}
+	s.close = append([]func() error{tap.Close}, s.close...)
+	return tap, nil
 }

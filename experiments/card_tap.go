@@ -27,6 +27,7 @@ type Frames interface {
 // that began on the clock that stamps the frames. Whoever uses the card beside it takes turns with it.
 type cardTap struct {
 	card   fpga.Registers
+	open   func() (Frames, error)
 	frames Frames
 	now    func() time.Time
 	port   int // of the card, towards the server
@@ -34,6 +35,7 @@ type cardTap struct {
 	order  capture.Order
 	newest int64 // stamp
 	ended  error // of the frames; what came before may still be in order
+	told   bool  // Capture has said so
 
 	start uint64     // generator.start_cycle when it was last looked at
 	drops live.Drops // of the capture at the end of the last look
@@ -62,18 +64,61 @@ var (
 )
 
 // newCardTap starts to watch. Frames of a run that goes on belong to nobody.
-func newCardTap(card fpga.Registers, frames Frames, now func() time.Time, port int) (*cardTap, error) {
-	t := &cardTap{card: card, frames: frames, now: now, port: port, order: capture.Order{WindowNS: reorderNS}}
-	var err error
-	if t.start, err = regmap.Read64(card, regmap.GeneratorStartCycle); err != nil {
+func newCardTap(card fpga.Registers, open func() (Frames, error), now func() time.Time, port int) (*cardTap, error) {
+	t := &cardTap{card: card, open: open, now: now, port: port}
+	if err := t.capture(); err != nil {
 		return nil, err
 	}
-	if t.drops, err = frames.Drops(); err != nil {
-		return nil, err
+	var err error
+	if t.start, err = regmap.Read64(card, regmap.GeneratorStartCycle); err != nil {
+		return nil, errors.Join(err, t.Close())
 	}
 	t.begin(cardRun{})
 	return t, nil
 }
+
+// capture starts to capture.
+func (t *cardTap) capture() error {
+	frames, err := t.open()
+	if err != nil {
+		return err
+	}
+	drops, err := frames.Drops()
+	if err != nil {
+		return errors.Join(err, frames.Close())
+	}
+	t.frames, t.drops, t.order = frames, drops, capture.Order{WindowNS: reorderNS}
+	return nil
+}
+
+// resume captures anew after a capture that broke off, when that was told: an interface that went down comes back, and who
+// lends a card lends it for long.
+func (t *cardTap) resume() {
+	if !t.told {
+		return
+	}
+	t.told, t.ended = false, nil
+	info := t.frames.Info()
+	_ = t.frames.Close() // first, as it gives the network card's way of stamping back
+	if err := t.capture(); err != nil {
+		t.frames = noFrames{info, err}
+	}
+}
+
+// noFrames is a capture that could not be started again.
+type noFrames struct {
+	info live.Info
+	why  error
+}
+
+func (n noFrames) Next(*capture.Packet) error { return n.why }
+func (n noFrames) Info() live.Info            { return n.info }
+func (n noFrames) Stamped() live.Stamped      { return live.Stamped{} }
+func (n noFrames) Drops() (live.Drops, error) { return live.Drops{}, nil }
+func (n noFrames) Close() error               { return nil }
+
+// Close ends the capture.
+func (t *cardTap) Close() error { return t.frames.Close() }
 
 // begin forgets the last run.
 func (t *cardTap) begin(r cardRun) {
@@ -84,6 +129,7 @@ func (t *cardTap) begin(r cardRun) {
 
 // Drain hands out what arrived since the last call. A card that is gone shows at the next access to a register.
 func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
+	t.resume()
 	start, err := regmap.Read64(t.card, regmap.GeneratorStartCycle)
 	if err != nil {
 		return buf
@@ -198,6 +244,7 @@ func (t *cardTap) Capture() (*fpga.Capture, error) {
 	say := func(format string, a ...any) { c.Faults = append(c.Faults, fmt.Sprintf(format, a...)) }
 	if r.broken != nil {
 		say("the capture broke off: %v", r.broken)
+		t.told = t.ended != nil
 	}
 	if err := t.frames.Stamped().Err(); err != nil {
 		say("%v", err)

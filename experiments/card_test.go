@@ -375,6 +375,37 @@ func TestFramesOfAnEarlierRun(t *testing.T) {
 	}
 }
 
+// TestInterfaceComesBack holds that a capture that broke off costs the run that it broke off in, and the runs until it can
+// be started again.
+func TestInterfaceComesBack(t *testing.T) {
+	spec := cardSpec()
+	spec.Runs, spec.Versus, spec.OutRates = 4, "", spec.OutRates[:1]
+	r := newRig(t)
+	r.wire.broken = live.ErrGone
+	opened := 0
+	r.access.Card.Capture = func() (Frames, error) {
+		switch opened++; opened {
+		case 1:
+			return r.wire, nil
+		case 2:
+			return nil, live.ErrInterface // it is still down
+		}
+		must(t, r.wire.poll())
+		r.wire.broken, r.wire.frames = nil, nil // what came before nobody caught
+		return r.wire, nil
+	}
+	report := mustBench(t, spec, BenchOptions{Device: pciAddress, Access: r.access})
+	for i, want := range []string{live.ErrGone.Error(), live.ErrInterface.Error(), "", ""} {
+		run := &report.Outcome.Runs[0][i]
+		if run.Valid() != (want == "") || !strings.Contains(fmt.Sprint(run.Invalid), want) {
+			t.Errorf("run %d: %q, want %q", i, run.Invalid, want)
+		}
+	}
+	if opened != 3 {
+		t.Errorf("it was started %d times", opened)
+	}
+}
+
 // TestCardsThatAreNoTestbed says what is missing.
 func TestCardsThatAreNoTestbed(t *testing.T) {
 	r := newRig(t)
