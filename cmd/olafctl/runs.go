@@ -285,7 +285,7 @@ func sideOf(s *store.Store, name string) (*compare.Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: r.Bench.Config, Runs: r.Runs}, nil
+	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: r.Bench.Config, Runs: r.Runs, Partial: r.Bench.Partial}, nil
 }
 
 func newRunsVerifyCmd(env *environment, where *storeFlag) *cobra.Command {

@@ -38,6 +38,7 @@ type Side struct {
 	Experiment string
 	Config     json.RawMessage
 	Runs       []results.Run
+	Partial    bool // it was interrupted, so that runs of its plan are missing
 }
 
 // Document is a comparison of B with A, the base.
@@ -92,6 +93,11 @@ func Results(a, b *Side) (*Document, error) {
 		return nil, fmt.Errorf("%w: %s is of %s, %s of %s; choose two of one experiment with olafctl runs", ErrDifferent, a.Name, a.Experiment, b.Name, b.Experiment)
 	}
 	doc := &Document{Schema: Schema, Experiment: a.Experiment, A: a.Name, B: b.Name, Config: settings(a.Config, b.Config)}
+	for _, side := range []*Side{a, b} {
+		if side.Partial {
+			doc.warn("%s was interrupted: runs of its plan are missing", side.Name)
+		}
+	}
 	groupsA, groupsB := grouped(a.Runs), grouped(b.Runs)
 	for _, pair := range doc.pairs(keysOf(a.Runs), keysOf(b.Runs)) {
 		runsA, runsB := groupsA[pair.a], groupsB[pair.b]

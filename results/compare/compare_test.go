@@ -71,9 +71,13 @@ func TestFewAndInvalidRunsAreWarnedOf(t *testing.T) {
 	a, b := side("a", 1, 2, 3, 4, 5, 6, 7), side("b", 10, 20, 30)
 	a.Runs[0].Invalid = []string{"capture lost"}
 	b.Runs[1].Seed = 99
+	b.Partial = true
 	d, err := Results(a, b)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "b was interrupted") || strings.Contains(text, "a was interrupted") {
+		t.Error(text)
 	}
 	if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "left out as not valid: 1 of 7 runs") || !strings.Contains(text, "fewer than 6") {
 		t.Error(text)
@@ -115,7 +119,7 @@ func TestTextIsShort(t *testing.T) {
 	if err := d.WriteText(&b); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"olaf at 40Gbps\n", "AoM per cluster, ms  348.7 ± 3.0  252.7 ± 2.3  −27.5 %    −96.0 ± 4.7  0.002   −1.00  lower\n"}
+	want := []string{"olaf at 40Gbps, runs: 6 of A, 6 of B\n", "AoM per cluster, ms  348.7 ± 3.0  252.7 ± 2.3  −27.5 %    −96.0 ± 4.7  0.002   −1.00  lower\n"}
 	for _, text := range want {
 		if !strings.Contains(b.String(), text) {
 			t.Errorf("no %q in\n%s", text, b.String())

@@ -30,7 +30,11 @@ func (d *Document) WriteText(w io.Writer) error {
 }
 
 func writeConfiguration(w io.Writer, lines []Line) error {
-	if _, err := fmt.Fprintf(w, "%s at %v\n", lines[0].Queue, olaf.Rate(lines[0].OutRateBPS)); err != nil {
+	a, b := 0, 0
+	for i := range lines {
+		a, b = max(a, lines[i].A.N), max(b, lines[i].B.N)
+	}
+	if _, err := fmt.Fprintf(w, "%s at %v, runs: %d of A, %d of B\n", lines[0].Queue, olaf.Rate(lines[0].OutRateBPS), a, b); err != nil {
 		return err
 	}
 	number := table.General
