@@ -209,15 +209,14 @@ func openAgentDevice(ctx context.Context, rest string, o DeviceOptions) (fpga.De
 
 // openAgent opens the testbed behind an agent: one lane, with the agent's tables and tap.
 func openAgent(ctx context.Context, rest string, o OpenOptions) (*Testbed, error) {
+	target, err := AgentTarget(rest)
 	switch {
+	case err != nil:
+		return nil, err
 	case o.Listen != "":
-		return nil, fmt.Errorf("%w: the agent at %s serves its own P4Runtime, at the same address", ErrBackend, rest)
+		return nil, fmt.Errorf("%w: the agent at %s serves its own P4Runtime, at the same address", ErrBackend, target)
 	case o.Wire:
 		return nil, fmt.Errorf("%w: frames do not travel over grpc; use the twin itself, or capture at the parameter server's interface", ErrBackend)
-	}
-	target, err := AgentTarget(rest)
-	if err != nil {
-		return nil, err
 	}
 	bed := new(Testbed)
 	if err := bed.attach(ctx, target, o.Access, false); err != nil {

@@ -62,6 +62,7 @@ makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tabl
 	flags.StringVar(&o.Listen, "listen", "127.0.0.1:9559", "unix:PATH or HOST:PORT; without TLS a loopback one")
 	flags.StringVar(&o.Journal, "journal", "", "keep the tables in this file, so that a restarted agent has them again")
 	flags.StringVarP(&device, "device", "d", "twin:", "device to lend: twin:, pci:0000:3b:00.0, playback:FILE")
+	complete(cmd, "device", func() []string { return []string{"twin:", "pci:", "playback:"} })
 	secure.add(flags)
 	card.add(cmd)
 	addDriverCommand(cmd)

@@ -130,7 +130,7 @@ func TestTablesAndClusters(t *testing.T) {
 // TestDeviceBehindAnAgent uses registers and runs a bench through grpc.
 func TestDeviceBehindAnAgent(t *testing.T) {
 	target := startServe(t)
-	replace := strings.NewReplacer("DEVICE", "-d grpc:"+target)
+	replace := strings.NewReplacer("DEVICE", "-d grpc:"+target, "RECORD", filepath.Join(t.TempDir(), "session"))
 	for _, s := range []step{
 		{"device info DEVICE", 0, `kind +remote`, ""},
 		{"reg write queue.depth=5 DEVICE", 0, "", ""},
@@ -140,6 +140,9 @@ func TestDeviceBehindAnAgent(t *testing.T) {
 		{"reg write queue.depth=0 DEVICE", 3, "", "refused"},
 		{"device doctor --full DEVICE -o csv", 0, "conformance cycles_advance,passed", ""},
 		{"bench --runs 1 --out-rate 40G --versus none --keep=false -q -o csv DEVICE", 0, "olaf", ""},
+		{"device watch --count 1 --record RECORD DEVICE", 0, "cycle", "^$"},
+		{"device watch --count 1 -d playback:RECORD", 0, "cycle", "^$"},
+		{"tables show --target unix:/x DEVICE", 2, "^$", "target"},
 		{"bench --p4rt unix:/x --keep=false DEVICE", 2, "", "serves its own P4Runtime"},
 		{"device info -d grpc:unix:/nowhere/s", 3, "", "olafctl serve"},
 	} {

@@ -58,6 +58,7 @@ A software twin starts with empty tables; --after runs an experiment's first run
 	addFormatFlag(cmd, &out)
 	device.add(cmd)
 	cmd.MarkFlagsMutuallyExclusive("target", "after")
+	cmd.MarkFlagsMutuallyExclusive("target", "device")
 	return cmd
 }
 
@@ -134,7 +135,7 @@ func printTables(env *environment, t p4ctl.Tables, out format) error {
 		list.add("vnp4_2.cluster_groups", fmt.Sprintf("cluster %d", c.Cluster), fmt.Sprintf("set_group(%d) to workers %s", c.Group, workers))
 	}
 	if len(list.rows) == 0 {
-		fmt.Fprintln(env.stderr, "the tables are empty; add --after table1 to see what a bench writes")
+		fmt.Fprintln(env.stderr, "the tables are empty; 'olafctl tables show --after table1' shows what a bench writes")
 	}
 	return list.write(env.stdout, out)
 }

@@ -51,6 +51,7 @@ type Device struct {
 	inside         [2][]olaf.Contributor
 	side           int
 	failed         error
+	closed         bool
 }
 
 var (
@@ -304,8 +305,12 @@ func (d *Device) document(op byte, into any) error {
 // closePatience is how long an agent has to say goodbye.
 const closePatience = time.Second
 
-// Close ends the session; the device stays with the agent as it is.
+// Close ends the session; the device stays with the agent as it is. A second Close does nothing.
 func (d *Device) Close() error {
+	if d.closed {
+		return nil
+	}
+	d.closed = true
 	if d.failed == nil {
 		d.failed = fmt.Errorf("%w: it was closed", fpga.ErrGone)
 		d.watchdog.Reset(min(d.patience, closePatience))
