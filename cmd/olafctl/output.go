@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
@@ -77,6 +78,17 @@ func completeArgs(values func() []string) cobra.CompletionFunc {
 	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return values(), cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// onTerminal is somebody's text on a single line, without characters that would move or colour what stands beside it.
+func onTerminal(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // schema heads every JSON document (docs/output.md).

@@ -340,7 +340,7 @@ func newRunsNoteCmd(env *environment, where *storeFlag) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := s.Note(id, args[1]); err != nil {
+				if err := s.Note(id, onTerminal(args[1])); err != nil {
 					return err
 				}
 				fmt.Fprintf(env.stderr, "%s the note of %s\n", map[bool]string{true: "removed", false: "wrote"}[args[1] == ""], id)

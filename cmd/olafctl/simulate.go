@@ -245,6 +245,11 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *environment, args []string)
 	if files && (f.runs > 1 || f.sweep != "" || f.rxImport != "") {
 		return usageError("--rx-trace and --pcap belong to a single run")
 	}
+	if !f.tui {
+		if err := refuseViewFlags(cmd); err != nil {
+			return err
+		}
+	}
 	if f.tui && (f.sweep != "" || f.rxImport != "") {
 		return usageError("--tui shows a run; leave out --sweep and --rx-import")
 	}

@@ -88,7 +88,11 @@ func (s *simulation) WriteText(w io.Writer) error {
 	if s.topology.Control.Enabled {
 		control = "on"
 	}
-	fmt.Fprintf(&b, "%s: queue %s, transmission control %s, seed %d", s.topology.Name, s.topology.Queue, control, s.Seeds[0])
+	name := s.topology.Name
+	if name == "" {
+		name = "network without a name"
+	}
+	fmt.Fprintf(&b, "%s: queue %s, transmission control %s, seed %d", onTerminal(name), s.topology.Queue, control, s.Seeds[0])
 	if len(s.Seeds) > 1 {
 		fmt.Fprintf(&b, " to %d", s.Seeds[len(s.Seeds)-1])
 	}

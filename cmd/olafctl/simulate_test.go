@@ -257,3 +257,18 @@ func TestOneLineSaysOnce(t *testing.T) {
 		t.Error(said)
 	}
 }
+
+// TestNamesStayOnTheirLine prints a topology whose name would colour the terminal, and one without a name.
+func TestNamesStayOnTheirLine(t *testing.T) {
+	topology, err := netsim.Preset("multihop", netsim.Scale{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"a\nb\x1b[31m": "a b[31m: queue olaf", "": "network without a name: queue olaf"} {
+		topology.Name = name
+		var b strings.Builder
+		if err := (&simulation{topology: topology, Seeds: []uint64{1}}).WriteText(&b); err != nil || !strings.HasPrefix(b.String(), want) {
+			t.Errorf("%q prints as %q (%v)", name, b.String(), err)
+		}
+	}
+}
