@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
@@ -113,9 +114,23 @@ func Results(a, b *Side) (*Document, error) {
 		}
 	}
 	if len(doc.Lines) == 0 {
-		return nil, fmt.Errorf("%w: %s and %s share no queue at the same output rate with valid runs", ErrDifferent, a.Name, b.Name)
+		return nil, fmt.Errorf("%w: no queue at one output rate has valid runs on both sides; %s, %s", ErrDifferent, a.holds(), b.holds())
 	}
 	return doc, nil
+}
+
+// holds says which configurations have valid runs.
+func (s *Side) holds() string {
+	var names []string
+	for _, r := range valid(s.Runs) {
+		if name := fmt.Sprintf("%s at %v", r.Queue, olaf.Rate(r.OutRateBPS)); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return s.Name + " has no valid run"
+	}
+	return s.Name + " has " + strings.Join(names, " and ")
 }
 
 func (d *Document) warn(format string, args ...any) {

@@ -165,9 +165,9 @@ func TestNothingToCompare(t *testing.T) {
 	}
 	other = side("b", 1, 2)
 	for i := range other.Runs {
-		other.Runs[i].OutRateBPS = 1
+		other.Runs[i].OutRateBPS = 1e6
 	}
-	if _, err := Results(side("a", 1, 2), other); !errors.Is(err, ErrDifferent) {
+	if _, err := Results(side("a", 1, 2), other); !errors.Is(err, ErrDifferent) || !strings.HasSuffix(err.Error(), "a has olaf at 40Gbps, b has olaf at 1Mbps") {
 		t.Error(err)
 	}
 }
