@@ -526,6 +526,9 @@ func TestCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
+	if _, err := Create(filepath.Join(dir, strings.Repeat("n", 255)+".pcap"), false, 0); err == nil || strings.Contains(err.Error(), "/.n") {
+		t.Errorf("a name that cannot be: %v", err)
+	}
 	path = filepath.Join(dir, "run.pcapng")
 	late, err := Create(path, false, 0)
 	if err != nil {

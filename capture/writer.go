@@ -169,7 +169,7 @@ func create(path string, force bool, from Interface, originNS int64) (*File, err
 	}
 	pending, err := renameio.NewPendingFile(path, renameio.WithPermissions(0o644))
 	if err != nil {
-		return nil, fmt.Errorf("create %s: %w", path, err)
+		return nil, fmt.Errorf("create %s: %w", path, unnamed(err))
 	}
 	w, err := newWriter(pending, FormatOf(path), from, originNS)
 	if err != nil {
@@ -181,16 +181,20 @@ func create(path string, force bool, from Interface, originNS int64) (*File, err
 // WritePacket is the Writer's, with an error that names the file.
 func (f *File) WritePacket(p *Packet) error { return f.named(f.Writer.WritePacket(p)) }
 
-// named puts a file's own name in place of the one that it has until it is complete.
 func (f *File) named(err error) error {
 	if err == nil {
 		return nil
 	}
+	return fmt.Errorf("write %s: %w", f.path, unnamed(err))
+}
+
+// unnamed takes the name out of an error that the file has until it is complete.
+func unnamed(err error) error {
 	var at *fs.PathError
 	if errors.As(err, &at) {
-		err = at.Err
+		return at.Err
 	}
-	return fmt.Errorf("write %s: %w", f.path, err)
+	return err
 }
 
 // Commit completes the file and puts it in its place. If another file has come to that place meanwhile, it puts this one

@@ -136,7 +136,7 @@ func (s *Socket) buffer(want int) error {
 	if err != nil {
 		return fmt.Errorf("ask for the size of the buffer: %w", err)
 	}
-	if s.info.BufferBytes = doubled / 2; s.info.BufferBytes < want {
+	if s.info.BufferBytes = doubled / 2; s.info.BufferBytes < want-1 { // the largest that it takes is a byte less than 1 GiB
 		s.note("the buffer holds %d bytes instead of %d: raise net.core.rmem_max, or grant CAP_NET_ADMIN", s.info.BufferBytes, want)
 	}
 	return nil

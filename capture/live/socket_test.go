@@ -522,3 +522,16 @@ func BenchmarkCapacity(b *testing.B) {
 		})
 	}
 }
+
+func TestLargestBuffer(t *testing.T) {
+	livetest.Namespace(t)
+	livetest.Up(t, "lo")
+	s, err := live.Open(live.Options{Interface: "lo", BufferBytes: 1 << 30, Stamps: live.Kernel})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if notes := s.Info().Notes; len(notes) != 0 {
+		t.Errorf("%q", notes)
+	}
+}
