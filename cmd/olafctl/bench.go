@@ -195,11 +195,13 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 		return errors.Join(err, kept.abort())
 	}
 	stamp(env, started, report)
-	if err := errors.Join(generatorInterrupted(err), kept.finish(env, report, report.Bench.Provenance, err != nil, f.quiet), printReport(env, report, f.format)); err != nil {
+	err = errors.Join(generatorInterrupted(err), kept.finish(env, report, report.Bench.Provenance, err != nil, f.quiet))
+	if err == nil { // before the report is printed, to a reader who may leave early, such as head
+		err = f.export(cmd.Context(), env, report)
+	} else {
 		f.notWritten(env)
-		return err
 	}
-	if err := f.export(cmd.Context(), env, report); err != nil {
+	if err := errors.Join(err, printReport(env, report, f.format)); err != nil {
 		return err
 	}
 	return report.Err()
