@@ -181,6 +181,7 @@ func create(path string, force bool, from Interface, originNS int64) (*File, err
 // WritePacket is the Writer's, with an error that names the file.
 func (f *File) WritePacket(p *Packet) error { return f.named(f.Writer.WritePacket(p)) }
 
+// named says which file could not be written.
 func (f *File) named(err error) error {
 	if err == nil {
 		return nil
@@ -203,7 +204,16 @@ func (f *File) Commit() error {
 	if err := f.Finish(); err != nil {
 		return errors.Join(f.named(err), f.pending.Cleanup())
 	}
-	if absent(f.path, f.force) == nil {
+	if f.force {
+		return f.pending.CloseAtomicallyReplace()
+	}
+	if err := f.pending.Sync(); err != nil {
+		return errors.Join(f.named(err), f.pending.Cleanup())
+	}
+	switch err := os.Link(f.pending.Name(), f.path); { // unlike a renaming, it takes the name from no other file
+	case err == nil:
+		return f.pending.Cleanup()
+	case absent(f.path, false) == nil: // a file system without links
 		return f.pending.CloseAtomicallyReplace()
 	}
 	err := fmt.Errorf("%s %w since a moment ago", f.path, ErrExists)
