@@ -179,6 +179,9 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 	if _, err := experiments.NewPlan(f.spec); err != nil {
 		return err
 	}
+	if err := f.check(env); err != nil {
+		return err
+	}
 	access, err := f.card.access(cmd, env, f.device)
 	if err != nil {
 		return err

@@ -138,7 +138,7 @@ func (f *experimentFlags) run(ctx context.Context, env *environment, e experimen
 	if o.Runs < 0 {
 		return usageError("--runs %d is negative", o.Runs)
 	}
-	if err := e.CheckDevice(o.Device); err != nil {
+	if err := errors.Join(e.CheckDevice(o.Device), f.keep.check(env)); err != nil {
 		return err
 	}
 	var err error

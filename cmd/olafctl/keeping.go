@@ -30,6 +30,23 @@ type keeping struct {
 	document *experiments.DocumentKeeper // of everything else
 }
 
+// check refuses a store that was asked for by name and can't be written, before anything runs for it.
+func (f *keepFlags) check(env *environment) error {
+	if !f.keep || f.store.dir == "" {
+		return nil
+	}
+	return f.store.with(env, func(s *store.Store) error {
+		if s.ReadOnly() {
+			return unwritable(s)
+		}
+		return nil
+	})
+}
+
+func unwritable(s *store.Store) error {
+	return fmt.Errorf("the run store %s can't be written", s.Dir())
+}
+
 // open opens the store. A store that nobody asked for by name does not stop a run: where it cannot be opened, a remark
 // says why the run is not kept.
 func (f *keepFlags) open(env *environment) *store.Store {
@@ -42,7 +59,7 @@ func (f *keepFlags) open(env *environment) *store.Store {
 		return nil
 	}
 	if s.ReadOnly() {
-		f.refused(env, errors.Join(fmt.Errorf("the run store %s can't be written", s.Dir()), s.Close()))
+		f.refused(env, errors.Join(unwritable(s), s.Close()))
 		return nil
 	}
 	return s

@@ -38,7 +38,7 @@ func (f *storeFlag) path(env *environment) (string, error) {
 	if home := env.getenv("HOME"); home != "" {
 		return filepath.Join(home, ".local", "share", "olafctl"), nil
 	}
-	return "", errors.New("no folder for kept runs: set OLAFCTL_HOME or give --store")
+	return "", usageError("no folder for kept runs: set OLAFCTL_HOME or give --store")
 }
 
 func (f *storeFlag) open(env *environment) (*store.Store, error) {

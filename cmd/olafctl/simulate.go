@@ -253,6 +253,9 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *environment, args []string)
 	if f.tui && (f.sweep != "" || f.rxImport != "") {
 		return usageError("--tui shows a run; leave out --sweep and --rx-import")
 	}
+	if err := f.check(env); err != nil {
+		return err
+	}
 	report := &simulation{Schema: simulateSchema, topology: t}
 	for i := range f.runs {
 		report.Seeds = append(report.Seeds, t.Seed+uint64(i))
