@@ -142,7 +142,10 @@ func scaled(f results.Float, by float64, digits int) string {
 }
 
 func writeRun(b *strings.Builder, r *netsim.Result) {
-	rows := [][]string{{"GROUP", "CLUSTERS", "WORKERS", "SENT", "DELIVERED", "AGGREGATED", "LOSS % PACKETS", "UPDATES", "REPLACED %", "AOM ms CLUSTER", "WORKER", "PEAK", "NEVER"}}
+	rows := [][]string{
+		{"", "", "", "", "", "", "LOSS %", "", "REPLACED", "AOM ms", "", "", "NEVER"},
+		{"GROUP", "CLUSTERS", "WORKERS", "SENT", "DELIVERED", "AGGREGATED", "PACKETS", "UPDATES", "%", "CLUSTER", "WORKER", "PEAK", "DELIVERED"},
+	}
 	row := func(name string, clusters, workers int, c *netsim.Counts, l *netsim.Loss, a *netsim.Ages) {
 		rows = append(rows, []string{name, strconv.Itoa(clusters), strconv.Itoa(workers), strconv.FormatUint(c.Sent, 10), strconv.FormatUint(c.DeliveredFrames, 10),
 			strconv.FormatUint(c.Aggregated, 10), scaled(l.Packets, 1, 2), scaled(l.Updates, 1, 2), scaled(l.Replaced, 1, 2),
