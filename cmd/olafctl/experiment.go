@@ -159,7 +159,7 @@ func (f *experimentFlags) run(ctx context.Context, env *environment, e experimen
 		stopped = generatorInterrupted
 	}
 	err = errors.Join(stopped(err), kept.finish(env, report, madeBy(env, started), err != nil, f.quiet),
-		printReport(env, report, f.out), drawPanels(env, f.plots, f.force, report))
+		drawPanels(env, f.plots, f.force, report), printReport(env, report, f.out))
 	if err != nil {
 		return err
 	}
