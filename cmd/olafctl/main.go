@@ -8,9 +8,12 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/olafctl/olaf/cmd/olafctl/mute"
 )
 
 func main() {
+	mute.End()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	code := run(ctx, osEnvironment(), os.Args[1:])
 	stop()

@@ -12,11 +12,14 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/olafctl/olaf/cmd/olafctl/mute"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden output of the scripts")
 
 func TestMain(m *testing.M) {
+	mute.End()
 	testscript.Main(m, map[string]func(){
 		"olafctl": func() {
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

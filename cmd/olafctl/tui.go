@@ -13,8 +13,8 @@ import (
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
-	"github.com/charmbracelet/lipgloss"
 	"github.com/google/renameio/v2"
+	"github.com/muesli/termenv"
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
@@ -342,7 +342,7 @@ func (d *dashboard) theme() (*theme.Theme, error) {
 		o.Light = true
 	case "dark":
 	case "auto":
-		o.Light = !d.isPlain() && !lipgloss.HasDarkBackground()
+		o.Light = !d.isPlain() && !termenv.NewOutput(os.Stdout).HasDarkBackground()
 	default:
 		return nil, usageError("--theme %q: use auto, dark or light", d.view.ground)
 	}
