@@ -132,14 +132,17 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	near := ""
-	if cmd.SuggestionsMinimumDistance == 0 {
-		cmd.SuggestionsMinimumDistance = 2
+	return usageError("unknown command %q for %s%s; see '%s --help'", args[0], cmd.CommandPath(), meant(cmd, args[0]), cmd.CommandPath())
+}
+
+// meant names the commands of cmd that a mistyped one may stand for.
+func meant(cmd *cobra.Command, typed string) string {
+	cmd.SuggestionsMinimumDistance = max(cmd.SuggestionsMinimumDistance, 2)
+	names := cmd.SuggestionsFor(typed)
+	if len(names) == 0 {
+		return ""
 	}
-	if names := cmd.SuggestionsFor(args[0]); len(names) > 0 {
-		near = fmt.Sprintf("; did you mean %s?", strings.Join(names, " or "))
-	}
-	return usageError("unknown command %q for %s%s; see '%s --help'", args[0], cmd.CommandPath(), near, cmd.CommandPath())
+	return fmt.Sprintf("; did you mean %s?", strings.Join(names, " or "))
 }
 
 // argumentMistake says what arguments a command takes, and what it was given.
@@ -147,7 +150,7 @@ func argumentMistake(cmd *cobra.Command, given []string) string {
 	_, form, some := strings.Cut(cmd.Use, " ")
 	switch {
 	case !some && cmd.HasSubCommands():
-		return fmt.Sprintf("no argument, and has no command %q", given[0])
+		return fmt.Sprintf("no argument, and has no command %q%s", given[0], meant(cmd, given[0]))
 	case !some:
 		return fmt.Sprintf("no argument, but was given %q", given)
 	}
