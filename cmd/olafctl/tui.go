@@ -101,6 +101,11 @@ Without a terminal, or with --plain, the same is told as lines of text.`,
 	flags.StringVar(&f.run, "run", "", "watch a kept run again, by its id or 'last'")
 	flags.StringVar(&f.against, "against", "", "with --run: compare with this earlier run on the Results page")
 	flags.IntVar(&f.index, "index", 0, "which run of the specification, from 0")
+	for _, name := range []string{"run", "against"} {
+		if err := cmd.RegisterFlagCompletionFunc(name, f.bench.store.completeRuns(env, 1)); err != nil {
+			panic(err) // a flag that was not declared: a mistake in this package
+		}
+	}
 	f.bench.card.add(cmd)
 	addDeviceFlag(cmd, &f.bench.device)
 	return cmd
