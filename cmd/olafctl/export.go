@@ -79,8 +79,16 @@ is named by its id, an unambiguous beginning of it, or "last".`,
 	return cmd
 }
 
-// check refuses names that other programs would not know what to do with, and one name for two files.
+// check refuses names that other programs would not know what to do with, one name for two files, and standard output,
+// which has no second file, no --force, and a command of its own.
 func (e *exports) check() error {
+	for _, to := range []struct{ flag, path string }{
+		{"--xlsx", e.xlsx}, {"--csv", e.csv}, {"--parquet", e.parquet}, {"--json", e.json}, {"--report", e.report}, {"--svg", e.svg}, {"--png", e.png},
+	} {
+		if to.path == "-" {
+			return usageError("%s -: export writes files, not standard output; give a name ('olafctl runs show ID -o json' prints a run's document)", to.flag)
+		}
+	}
 	for _, err := range []error{
 		endsIn("--xlsx", e.xlsx, ".xlsx"), endsIn("--report", e.report, ".html", ".htm"), distinct(e.xlsx, e.json, e.report),
 	} {
