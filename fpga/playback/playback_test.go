@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -190,4 +191,24 @@ func FuzzPlay(f *testing.F) {
 		_ = use(p)
 		_ = p.Close()
 	})
+}
+
+// portedTwin is a device with a network port.
+type portedTwin struct{ fpga.Device }
+
+func (portedTwin) PortCounts() ([]fpga.Port, error) { return []fpga.Port{{Sent: 7}}, nil }
+
+// TestRecordingShowsPorts holds that a session being recorded looks like the device, ports included.
+func TestRecordingShowsPorts(t *testing.T) {
+	d, err := twin.New(twin.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := playback.Record(portedTwin{d}, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ports, err := fpga.PortCounts(r); err != nil || len(ports) != 1 || ports[0].Sent != 7 {
+		t.Errorf("ports %+v, %v", ports, err)
+	}
 }

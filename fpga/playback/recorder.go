@@ -21,7 +21,10 @@ type Recorder struct {
 	err     error
 }
 
-var _ fpga.Device = (*Recorder)(nil)
+var (
+	_ fpga.Device      = (*Recorder)(nil)
+	_ fpga.PortCounter = (*Recorder)(nil)
+)
 
 // Record writes what is done with d to w, which the caller closes after the device.
 func Record(d fpga.Device, w io.Writer) (*Recorder, error) {
@@ -46,6 +49,9 @@ func (r *Recorder) note(a access, err error) error {
 
 // Identity is the device's.
 func (r *Recorder) Identity() fpga.Identity { return r.device.Identity() }
+
+// PortCounts are the device's. They are not recorded, since they lie outside the register map: a playback has no ports.
+func (r *Recorder) PortCounts() ([]fpga.Port, error) { return fpga.PortCounts(r.device) }
 
 // Read32 reads and records.
 func (r *Recorder) Read32(addr uint32) (uint32, error) {
