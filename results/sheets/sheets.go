@@ -101,7 +101,7 @@ func Validity(b *results.Bench) string {
 	}
 	for i := range b.Rows {
 		if r := &b.Rows[i]; !r.Valid {
-			why = append(why, fmt.Sprintf("%s: %d runs left out (%s)", configuration(r.Queue, r.OutRateBPS), r.InvalidRuns, strings.Join(r.Reasons, "; ")))
+			why = append(why, fmt.Sprintf("%s: %d runs left out (%s)", configuration(r.Queue, r.OutRateBPS), r.InvalidRuns, strings.Join(r.Why(), "; ")))
 		}
 	}
 	return "no: " + strings.Join(why, "; ")

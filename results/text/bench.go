@@ -253,19 +253,25 @@ func (p *printer) validity(b *results.Bench) {
 		p.printf("note: %s\n", s)
 	}
 	valid, total := 0, 0
-	var reasons []string
 	for i := range b.Rows {
 		valid += b.Rows[i].Runs
 		total += b.Rows[i].Runs + b.Rows[i].InvalidRuns
-		reasons = append(reasons, b.Rows[i].Reasons...)
 	}
 	switch {
 	case b.Partial:
 		p.printf("PARTIAL: stopped after %d runs; every number above is over what was done\n", total)
 	case valid == total:
 		p.printf("valid: %d of %d runs, accounting identities exact in every run\n", valid, total)
-	default:
-		p.printf("INVALID: %d of %d runs are left out: %s\n", total-valid, total, strings.Join(reasons, "; "))
+	}
+	if valid == total {
+		return
+	}
+	p.printf("INVALID: %d of %d runs are left out:\n", total-valid, total)
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		for _, why := range r.Why() {
+			p.printf("  %s %s, %s\n", r.Queue, olaf.Rate(r.OutRateBPS), why)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -37,6 +38,26 @@ func TestPaperTellsItsTolerance(t *testing.T) {
 	for _, want := range []string{"[1] counts as reproduced within ±100 %: packets or constituents\n", "[2] counts as reproduced within ±5 %\n", "[3] measured by fig6\n"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+}
+
+// TestInvalidRunsAreToldOnce holds that many runs with one fault do not fill the screen.
+func TestInvalidRunsAreToldOnce(t *testing.T) {
+	row := results.Row{Queue: "olaf", OutRateBPS: 40e9, InvalidRuns: 300}
+	for i := range row.InvalidRuns {
+		row.Reasons = append(row.Reasons, fmt.Sprintf("run %d: no frame came back", i))
+	}
+	b := &results.Bench{Rows: []results.Row{row, {Queue: "fifo", OutRateBPS: 40e9, Runs: 300, Valid: true}}}
+	const invalid = "INVALID: 300 of 600 runs are left out:\n  olaf 40Gbps, runs 0, 1, 2 and 297 more: no frame came back\n"
+	for _, partial := range []bool{false, true} {
+		b.Partial = partial
+		var out strings.Builder
+		if err := Bench(&out, b); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(out.String(), invalid) || strings.Contains(out.String(), "PARTIAL") != partial {
+			t.Error(out.String())
 		}
 	}
 }

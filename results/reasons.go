@@ -1,0 +1,58 @@
+package results
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// shownReasons and shownRuns bound what Why lists; the document's invalid_reasons have them all.
+const (
+	shownReasons = 3
+	shownRuns    = 3
+)
+
+// Why says in words why runs of the row are left out: each of the first few reasons once, with the runs it was given for. It reads
+// what Summarise wrote before a reason, which also a kept document holds.
+func (r *Row) Why() []string {
+	var order []string
+	runs := map[string][]string{}
+	for _, s := range r.Reasons {
+		run, why := "", s
+		if index, rest, ok := strings.Cut(strings.TrimPrefix(s, "run "), ": "); ok {
+			if _, err := strconv.Atoi(index); err == nil {
+				run, why = index, rest
+			}
+		}
+		if runs[why] == nil {
+			order = append(order, why)
+		}
+		runs[why] = append(runs[why], run)
+	}
+	var lines []string
+	rest := 0
+	for i, why := range order {
+		if i >= shownReasons {
+			rest += len(runs[why])
+			continue
+		}
+		lines = append(lines, named(runs[why])+why)
+	}
+	if rest > 0 {
+		lines = append(lines, fmt.Sprintf("%d more for %d other reasons, which the JSON document lists", rest, len(order)-shownReasons))
+	}
+	return lines
+}
+
+// named lists the first few runs before a reason.
+func named(runs []string) string {
+	switch {
+	case runs[0] == "":
+		return ""
+	case len(runs) == 1:
+		return "run " + runs[0] + ": "
+	case len(runs) <= shownRuns:
+		return "runs " + strings.Join(runs, ", ") + ": "
+	}
+	return fmt.Sprintf("runs %s and %d more: ", strings.Join(runs[:shownRuns], ", "), len(runs)-shownRuns)
+}
