@@ -169,13 +169,14 @@ func plural(n int, what string) string {
 // Table is one line a configuration, with every statistic's mean and interval.
 func (r *BenchReport) Table() (header []string, rows [][]string) {
 	header = []string{"queue", "out_rate_bps", "runs", "invalid_runs"}
-	for _, s := range results.Scalars() {
+	scalars := results.ScalarsOf(slices.Concat(r.Outcome.Runs...))
+	for _, s := range scalars {
 		header = append(header, s.Name, s.Name+"_ci95")
 	}
 	for i := range r.Bench.Rows {
 		row := &r.Bench.Rows[i]
 		cells := []string{row.Queue, strconv.FormatInt(row.OutRateBPS, 10), strconv.Itoa(row.Runs), strconv.Itoa(row.InvalidRuns)}
-		for _, s := range results.Scalars() {
+		for _, s := range scalars {
 			stat := s.At(&row.Stats)
 			cells = append(cells, exact(stat.Mean), exact(stat.CI95))
 		}

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/store"
 )
@@ -54,6 +56,21 @@ func TestKeptRunRepeats(t *testing.T) {
 	}
 	if !f.Manifest.Valid || f.Manifest.Partial {
 		t.Errorf("manifest says valid %v, partial %v", f.Manifest.Valid, f.Manifest.Partial)
+	}
+}
+
+// TestBenchSaysNothingOfWithholding looks for what only simulated workers do in all that a bench writes.
+func TestBenchSaysNothingOfWithholding(t *testing.T) {
+	_, f := keep(t, small(t))
+	for _, name := range []string{archive.BenchFile, archive.RunsFile} {
+		raw, err := f.ReadFile(name)
+		if err != nil || !strings.Contains(string(raw), "dropped_full") || strings.Contains(string(raw), "tc_withheld") {
+			t.Errorf("%s: %s %v", name, raw, err)
+		}
+	}
+	header, rows := mustBench(t, small(t), BenchOptions{}).Table()
+	if columns := 4 + 2*(len(results.Scalars())-1); len(header) != columns || len(rows[0]) != columns || slices.Contains(header, "tc_withheld") {
+		t.Errorf("%d columns: %q", len(rows[0]), header)
 	}
 }
 

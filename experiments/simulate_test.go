@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"runtime"
 	"strings"
@@ -101,6 +102,13 @@ func TestKeptSimulationIsComputedAgain(t *testing.T) {
 		if err := repeated(&r.Runs[i], &run); err != nil {
 			t.Error(err)
 		}
+	}
+	withheld := results.Float(0)
+	for i := range out.Runs[1] {
+		withheld += results.Float(out.Runs[1][i].Counters.TCWithheld) / 3
+	}
+	if rows := r.Bench.Rows; withheld == 0 || math.Abs(float64(rows[1].TCWithheld.Mean-withheld)) > 1e-9 || rows[0].TCWithheld.N != 0 {
+		t.Errorf("%v withheld with control, rows %+v and %+v", withheld, rows[0].TCWithheld, rows[1].TCWithheld)
 	}
 	if !f.Manifest.Valid || archive.HasDocumentOnly(f) || !archive.HasDocument(f) {
 		t.Errorf("manifest %+v", f.Manifest)

@@ -11,7 +11,10 @@ var ErrAccounting = errors.New("accounting identity broken")
 // Counters is what became of every update of one run, in updates unless a name says frames or count. The names and the
 // identities between them are those of docs/semantics.md, Accounting identities.
 type Counters struct {
-	Sent             int64 `json:"sent"`
+	Sent int64 `json:"sent"`
+	// TCWithheld counts what transmission control kept from being sent, beside Sent and in no identity. Only simulated
+	// workers control themselves.
+	TCWithheld       int64 `json:"tc_withheld,omitempty"`
 	LostBeforeEngine int64 `json:"lost_before_engine"`
 	Bypassed         int64 `json:"bypassed"`
 	Malformed        int64 `json:"malformed"`

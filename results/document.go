@@ -79,7 +79,9 @@ func (s *Statistic) Known() bool { return s.N > 0 && s.Mean.Known() }
 
 // Stats are a row's statistics. Times are ns, rates and shares are as the names say; docs/metrics.md defines each.
 type Stats struct {
-	Sent            Statistic `json:"sent"`
+	Sent Statistic `json:"sent"`
+	// TCWithheld is the zero Statistic where no run withheld anything.
+	TCWithheld      Statistic `json:"tc_withheld,omitzero"`
 	Received        Statistic `json:"received"`
 	Aggregated      Statistic `json:"aggregated"`
 	Replaced        Statistic `json:"replaced"`

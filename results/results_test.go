@@ -126,7 +126,7 @@ func TestCompareRunsPairsByIndex(t *testing.T) {
 }
 
 func TestScalarsHaveUniqueNamesOfTheDocument(t *testing.T) {
-	document := mustJSON(t, Row{})
+	document := mustJSON(t, Row{Stats: Stats{TCWithheld: Statistic{N: 1}}})
 	seen := map[string]bool{}
 	for _, s := range Scalars() {
 		if seen[s.Name] || !strings.Contains(document, `"`+s.Name+`":`) {
@@ -137,6 +137,37 @@ func TestScalarsHaveUniqueNamesOfTheDocument(t *testing.T) {
 		s.At(&stats).N = 1
 		if !strings.Contains(mustJSON(t, stats), `"`+s.Name+`":{"mean":0,"sd":0,"ci95":0,"min":0,"max":0,"n":1}`) {
 			t.Errorf("%s writes to another name", s.Name)
+		}
+	}
+}
+
+// TestNothingWithheldIsNotShown holds that documents and tables of what has no transmission control are as they would be
+// without that scalar.
+func TestNothingWithheldIsNotShown(t *testing.T) {
+	off, on := []Run{aRun(0, 10, 10), aRun(1, 20, 20)}, []Run{aRun(0, 10, 10), aRun(1, 20, 20)}
+	on[1].Counters.TCWithheld = 8
+	for name, runs := range map[string][]Run{"off": off, "invalid": {aRun(0, 1, 1, "bad")}, "none": nil} {
+		row := Summarise(runs)
+		if strings.Contains(mustJSON(t, row)+mustJSON(t, runs), tcWithheld) || len(ScalarsOf(runs)) != len(Scalars())-1 {
+			t.Errorf("%s: %+v", name, row.TCWithheld)
+		}
+		for _, s := range Scalars() {
+			if s.In(&row.Stats) == (s.Name == tcWithheld) {
+				t.Errorf("%s: %s is in the row: %v", name, s.Name, s.In(&row.Stats))
+			}
+		}
+	}
+	row := Summarise(on)
+	var back Row
+	if err := json.Unmarshal([]byte(mustJSON(t, row)), &back); err != nil || back.TCWithheld != row.TCWithheld {
+		t.Errorf("%+v reads back as %+v: %v", row.TCWithheld, back.TCWithheld, err)
+	}
+	if row.TCWithheld.Mean != 4 || row.TCWithheld.N != 2 || len(ScalarsOf(on)) != len(Scalars()) {
+		t.Errorf("%+v", row.TCWithheld)
+	}
+	for _, s := range Scalars() {
+		if !s.In(&row.Stats) {
+			t.Errorf("%s is not in the row", s.Name)
 		}
 	}
 }

@@ -15,6 +15,22 @@ type Scalar struct {
 	At    func(*Stats) *Statistic
 }
 
+// tcWithheld is the one scalar that most experiments can't have.
+const tcWithheld = "tc_withheld"
+
+// In says whether a row with these statistics shows s: all but what transmission control withheld, where that is nothing.
+func (s *Scalar) In(stats *Stats) bool { return s.Name != tcWithheld || *s.At(stats) != (Statistic{}) }
+
+// ScalarsOf lists the scalars that a table of these runs shows, by the same rule.
+func ScalarsOf(runs []Run) []Scalar {
+	if slices.ContainsFunc(runs, withholds) {
+		return Scalars()
+	}
+	return slices.DeleteFunc(Scalars(), func(s Scalar) bool { return s.Name == tcWithheld })
+}
+
+func withholds(r Run) bool { return r.Counters.TCWithheld != 0 }
+
 // Scalars lists every scalar, in the order of documents.
 func Scalars() []Scalar {
 	counter := func(of func(*Counters) int64) func(*Run) Float {
@@ -22,6 +38,7 @@ func Scalars() []Scalar {
 	}
 	return []Scalar{
 		{"sent", "Sent", "updates", counter(func(c *Counters) int64 { return c.Sent }), func(s *Stats) *Statistic { return &s.Sent }},
+		{tcWithheld, "Withheld by transmission control", "updates", counter(func(c *Counters) int64 { return c.TCWithheld }), func(s *Stats) *Statistic { return &s.TCWithheld }},
 		{"received", "Received", "frames", counter(func(c *Counters) int64 { return c.Received }), func(s *Stats) *Statistic { return &s.Received }},
 		{"aggregated", "Aggregated", "updates", counter(func(c *Counters) int64 { return c.Aggregated }), func(s *Stats) *Statistic { return &s.Aggregated }},
 		{"replaced", "Replaced", "updates", counter(func(c *Counters) int64 { return c.Replaced }), func(s *Stats) *Statistic { return &s.Replaced }},
@@ -68,6 +85,9 @@ func Summarise(runs []Run) Row {
 	row.Runs = len(valid)
 	for _, scalar := range Scalars() {
 		*scalar.At(&row.Stats) = over(valid, scalar.Name, scalar.Of)
+	}
+	if !(row.TCWithheld.Max > 0) { // nor without a valid run
+		row.TCWithheld = Statistic{}
 	}
 	row.CDF = pooledCDF(valid)
 	row.Clusters = clusterRows(valid)

@@ -16,7 +16,7 @@ import (
 func (s *sim) totals() results.Counters {
 	t, f := &s.meter.total, s.fate()
 	c := results.Counters{
-		Sent: int64(t.sent), In: int64(t.sent), Delivered: int64(t.delivered), Received: int64(t.delivered), Queued: s.inside(),
+		Sent: int64(t.sent), TCWithheld: int64(t.withheld), In: int64(t.sent), Delivered: int64(t.delivered), Received: int64(t.delivered), Queued: s.inside(),
 		CountDelivered: int64(f.Delivered), CountQueued: int64(f.Queued + f.Flying), CountFlushed: int64(f.LostOnLinks),
 		// What a dropped frame held beside itself is lost with it.
 		CountDiscarded: int64(f.Replaced + t.dropped - t.droppedFrames),

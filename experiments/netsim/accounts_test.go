@@ -57,3 +57,20 @@ func TestCollectorAgrees(t *testing.T) {
 		})
 	}
 }
+
+// TestTotalsCountWithheldFromTheStart measures one run with and without a warm-up: what was withheld in it counts in the
+// totals and not in the window.
+func TestTotalsCountWithheldFromTheStart(t *testing.T) {
+	topology := watched(t)["controlled"]
+	topology.Warmup, topology.Duration = 5*olaf.Second, 10*olaf.Second
+	late := mustRun(t, topology, Options{})
+	topology.Warmup, topology.Duration = 0, 15*olaf.Second
+	whole := mustRun(t, topology, Options{})
+	if n := late.Totals.TCWithheld; n == 0 || n != whole.Totals.TCWithheld || uint64(n) != whole.Withheld || uint64(n) <= late.Withheld {
+		t.Errorf("withheld in all %d and %d, in the window %d and %d", n, whole.Totals.TCWithheld, late.Withheld, whole.Withheld)
+	}
+	topology.Control.Enabled = false
+	if off := mustRun(t, topology, Options{}); off.Totals.TCWithheld != 0 {
+		t.Errorf("%d withheld without control", off.Totals.TCWithheld)
+	}
+}

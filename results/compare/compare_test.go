@@ -194,6 +194,34 @@ func TestSingleConfigurationsAreSetAgainstEachOther(t *testing.T) {
 	}
 }
 
+// TestWithheldIsComparedWithNothing sets runs with transmission control against those without, and these against each other.
+func TestWithheldIsComparedWithNothing(t *testing.T) {
+	off, on := side("off", 1, 2, 3, 4, 5, 6), side("on", 1, 2, 3, 4, 5, 6)
+	for i := range on.Runs {
+		on.Runs[i].Counters.TCWithheld = 6230 + int64(i)
+	}
+	d, err := Results(off, on)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := line(t, d, "tc_withheld")
+	if l.Title != "Withheld by transmission control" || l.A.Mean != 0 || l.B.Mean != 6232.5 || l.Difference.Mean != 6232.5 || l.ChangePct.Known() || l.Verdict != "higher" {
+		t.Errorf("%+v", l)
+	}
+	var b strings.Builder
+	if err := d.WriteText(&b); err != nil || !strings.Contains(b.String(), "\nWithheld by control, updates      0 ± 0  6232.5 ± 2.0       –   6232.5 ± 2.0  0.002    1.00  higher\n") {
+		t.Errorf("%s %v", b.String(), err)
+	}
+	if d, err = Results(off, off); err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range d.Lines {
+		if l.Metric == "tc_withheld" {
+			t.Errorf("compared where neither side withheld anything: %+v", l)
+		}
+	}
+}
+
 func TestWholeExample(t *testing.T) {
 	r := example.Result(6)
 	s := &Side{Name: "a", Experiment: "table1", Config: r.Bench.Config, Runs: r.Runs}

@@ -38,12 +38,13 @@ func writeConfiguration(w io.Writer, lines []Line) error {
 		return err
 	}
 	number := table.General
+	short := strings.NewReplacer("Jain's index, ", "Jain, ", "transmission control", "control")
 	s := table.Sheet{Columns: []table.Column{{Header: "METRIC"}, {Header: "A", Format: number}, {Header: "B", Format: number}, {Header: "CHANGE", Format: number},
 		{Header: "B − A, PAIRED", Format: number}, {Header: "P", Format: number}, {Header: "EFFECT", Format: number}, {Header: "VERDICT"}}}
 	for i := range lines {
 		l := &lines[i]
 		by, unit := l.scale()
-		title := strings.ReplaceAll(l.Title, "Jain's index, ", "Jain, ")
+		title := short.Replace(l.Title)
 		if unit != "" && !strings.HasPrefix(strings.ToLower(title), unit) {
 			title += ", " + unit
 		}

@@ -148,6 +148,9 @@ func Statistics(b *results.Bench) table.Sheet {
 	for i := range b.Rows {
 		r := &b.Rows[i]
 		for _, scalar := range results.Scalars() {
+			if !scalar.In(&r.Stats) {
+				continue
+			}
 			cells := []table.Cell{table.S(r.Queue), table.S(olaf.Rate(r.OutRateBPS).String()), table.S(scalar.Title), table.S(scalar.Name), table.S(scalar.Unit)}
 			s.Rows = append(s.Rows, append(cells, statisticCells(scalar.At(&r.Stats))...))
 		}
@@ -238,7 +241,7 @@ func dropZero(s *table.Sheet, series []table.Series) []table.Series {
 func Runs(runs []results.Run) table.Sheet {
 	s := table.Sheet{Name: "Runs", Title: "One row a run", Columns: []table.Column{{Header: "queue"}, {Header: "output rate"},
 		{Header: "run", Format: table.Integer}, {Header: "seed"}, {Header: "valid"}}}
-	scalars := results.Scalars()
+	scalars := results.ScalarsOf(runs)
 	for _, scalar := range scalars {
 		s.Columns = append(s.Columns, table.Column{Header: scalar.Title, Unit: scalar.Unit, Format: formatOf(scalar.Unit)})
 	}
