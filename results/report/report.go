@@ -128,8 +128,11 @@ func claimOf(p *results.PaperRow) claim {
 		}
 		return general.Pretty(table.N(float64(f)))
 	}
-	c := claim{Where: p.Artefact, What: p.Row + ", " + p.Column, Source: p.Source, Note: text.Note(p), Ours: show(p.Ours.Mean), Half: show(p.Ours.CI95),
+	c := claim{Where: p.Artefact, What: p.Row + ", " + p.Column, Source: p.Source, Note: text.Note(p),
 		Published: show(p.Published), Verdict: p.Verdict, Class: class(p.Verdict)}
+	if p.Ours.Known() {
+		c.Ours, c.Half = text.RoundedParts(&p.Ours, 1)
+	}
 	if p.Unit != "" {
 		c.What += " [" + p.Unit + "]"
 	}

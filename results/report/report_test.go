@@ -97,6 +97,18 @@ func TestReportOfASimulation(t *testing.T) {
 	}
 }
 
+// TestClaimsAreRoundedAsTheirIntervalTells holds that no digit is shown that the interval makes meaningless.
+func TestClaimsAreRoundedAsTheirIntervalTells(t *testing.T) {
+	c := claimOf(&results.PaperRow{Ours: results.Statistic{Mean: 2131.91, CI95: 439.147, N: 10}, Published: 1714})
+	if c.Ours != "2132" || c.Half != "439" || c.Published != "1714" {
+		t.Errorf("%+v", c)
+	}
+	c = claimOf(&results.PaperRow{Ours: results.Describe(nil, "not measured"), Published: 82})
+	if c.Ours != "" || c.Half != "" {
+		t.Errorf("%+v", c)
+	}
+}
+
 // probe is put into a copy of the page: it reports what a reader would trip over through its title.
 const probe = `<script>
 window.addEventListener("error", e => document.title = "ERROR " + e.message);

@@ -297,21 +297,30 @@ func Interval(s *results.Statistic, decimals int) string {
 // Rounded prints a mean, times by, as far as two digits of its half-width go and no further than five of its own; without a
 // half-width, four.
 func Rounded(s *results.Statistic, by float64) string {
-	if !s.Known() {
-		return "–"
+	mean, half := RoundedParts(s, by)
+	if half == "" {
+		return mean
 	}
-	mean, half := float64(s.Mean)*by, float64(s.CI95)*by
+	return mean + " ± " + half
+}
+
+// RoundedParts is Rounded in two columns; the half-width is empty where there is none.
+func RoundedParts(s *results.Statistic, by float64) (mean, half string) {
+	if !s.Known() {
+		return "–", ""
+	}
+	m, h := float64(s.Mean)*by, float64(s.CI95)*by
 	switch {
 	case !s.CI95.Known():
-		return Decimal(mean, decimalsOf(mean, 4))
-	case half == 0:
-		return Decimal(mean, decimalsOf(mean, 4)) + " ± 0"
+		return Decimal(m, decimalsOf(m, 4)), ""
+	case h == 0:
+		return Decimal(m, decimalsOf(m, 4)), "0"
 	}
-	n := decimalsOf(half, 2)
-	if mean != math.Trunc(mean) {
-		n = min(n, decimalsOf(mean, 5))
+	n := decimalsOf(h, 2)
+	if m != math.Trunc(m) {
+		n = min(n, decimalsOf(m, 5))
 	}
-	return Decimal(mean, n) + " ± " + Decimal(half, n)
+	return Decimal(m, n), Decimal(h, n)
 }
 
 // decimalsOf is how many decimals show v with so many significant digits: none of a whole number.
