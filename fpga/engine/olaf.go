@@ -17,14 +17,18 @@ func newOlaf(cfg Config) Engine {
 // Offer finds the class of u and moves the update accordingly. Gradients are not kept here.
 func (q *olafQueue) Offer(now olaf.Time, u *olaf.Update, _ []int32) (class Class) {
 	q.stats.Offered++
-	c := &q.clusters[u.Cluster]
-	if c.waiting == 0 {
-		if c.inside != 0 { // the one that is leaving
+	waiting := &q.clusters[u.Cluster] // its place plus one, 0 for none
+	if *waiting == 0 {
+		if q.isLeaving(u) {
 			q.stats.LockedCollisions++
 		}
-		class = q.append(now, u, c)
+		i := q.append(now, u)
+		*waiting = i + 1 // NoSlot is -1: still none
+		if i < 0 {
+			class = DroppedFull
+		}
 	} else {
-		class = q.meet(c.waiting-1, u)
+		class = q.meet(*waiting-1, u)
 	}
 	q.stats.Class[class]++
 	return class
@@ -51,9 +55,18 @@ func (q *carryingOlaf) OfferMerged(now olaf.Time, u *olaf.Update, lanes []int32,
 func (q *olafQueue) Lock(p Port) (Slot, bool) {
 	slot, ok := q.lock(p)
 	if ok {
-		q.clusters[q.places[slot].update.Cluster].waiting = 0
+		q.clusters[q.places[slot].update.Cluster] = 0
 	}
 	return slot, ok
+}
+
+// ActiveClusters counts the waiting updates, which are of one cluster each, and the leaving one if it is its cluster's only.
+func (q *olafQueue) ActiveClusters() int {
+	n := int(q.waiting)
+	if q.leaving >= 0 && q.clusters[q.places[q.leaving].update.Cluster] == 0 {
+		n++
+	}
+	return n
 }
 
 // meet brings u together with the waiting update of its cluster, in slot i.

@@ -18,12 +18,6 @@ type place struct {
 	_     [12]byte
 }
 
-// cluster is what the queue knows about one cluster.
-type cluster struct {
-	waiting int32 // slot of the waiting update plus one, 0 for none; fifo, which merges into none, does not look
-	inside  int32 // updates inside, waiting or leaving
-}
-
 // store is what the disciplines share: slots, departure order, lanes, provenance and counters.
 //
 // Updates enter at the tail, keep their place, and leave at the head one at a time. So the departure ring can hold the
@@ -31,7 +25,7 @@ type cluster struct {
 type store struct {
 	cfg      Config
 	places   []place
-	clusters []cluster
+	clusters []int32 // what the discipline remembers of each cluster, 0 for one with nothing inside
 	lanes    []int32 // stride a slot
 	stride   int
 	carries  bool // gradients or provenance
@@ -43,7 +37,6 @@ type store struct {
 	leaving int32 // place of the locked frame, or NoSlot
 	last    int32 // place of the latest arrival, or NoSlot
 	holds   int32 // slots that a frame on the wire occupies: 1, or 0 with FreeSlotOnStart
-	active  int   // clusters with an update inside
 	stats   Stats
 }
 
@@ -60,7 +53,7 @@ func newStore(cfg Config) store {
 	return store{
 		cfg:      cfg,
 		places:   make([]place, physical),
-		clusters: make([]cluster, cfg.Clusters),
+		clusters: make([]int32, cfg.Clusters),
 		lanes:    make([]int32, stride*physical),
 		stride:   stride,
 		carries:  stride > 0 || cfg.Provenance,
@@ -71,28 +64,31 @@ func newStore(cfg Config) store {
 	}
 }
 
-// append puts u, of cluster c, behind the last waiting update, or says that there is no room. Like every decision it
-// moves only the update; gradients and provenance follow by carry, where somebody wants them.
-func (s *store) append(now olaf.Time, u *olaf.Update, c *cluster) Class {
+// append puts u behind the last waiting update and returns its place, or NoSlot when there is no room. Like every decision
+// it moves only the update; gradients and provenance follow by carry, where somebody wants them.
+func (s *store) append(now olaf.Time, u *olaf.Update) int32 {
 	occupied := s.occupied()
 	if int(occupied) == s.cfg.Slots {
 		s.last = int32(NoSlot)
-		return DroppedFull
+		return int32(NoSlot)
 	}
 	i := s.wrap(s.head + s.waiting)
 	s.waiting++
 	if int(occupied) >= s.stats.PeakOccupancy {
 		s.stats.PeakOccupancy = int(occupied) + 1
 	}
-	s.active += isZero(c.inside)
-	*c = cluster{i + 1, c.inside + 1}
 	p := &s.places[i]
 	p.appended = now
 	p.update = *u
 	p.owner = int32(u.Worker)
 	s.stats.SumAccepted += uint64(u.Count)
 	s.last = i
-	return Appended
+	return i
+}
+
+// isLeaving says whether the frame on the wire is of u's cluster.
+func (s *store) isLeaving(u *olaf.Update) bool {
+	return s.leaving >= 0 && s.places[s.leaving].update.Cluster == u.Cluster
 }
 
 // carry moves what travels beside u, after the decision about it: its gradients and who is inside.
@@ -188,10 +184,7 @@ func (s *store) Release(slot Slot) {
 	p := &s.places[slot]
 	s.stats.Released++
 	s.stats.SumReleased += uint64(p.update.Count)
-	c := &s.clusters[p.update.Cluster]
 	s.leaving = int32(NoSlot)
-	c.inside--
-	s.active -= isZero(c.inside)
 	if s.cfg.Provenance {
 		s.log.drop(p)
 	}
@@ -218,13 +211,12 @@ func (s *store) Reset() {
 func (s *store) empty() {
 	s.Queued(func(slot Slot, _ bool) bool {
 		p := &s.places[slot]
-		s.clusters[p.update.Cluster] = cluster{}
+		s.clusters[p.update.Cluster] = 0
 		p.first, p.last = 0, 0
 		return true
 	})
 	s.log.reset()
 	s.head, s.waiting, s.leaving, s.last = 0, 0, int32(NoSlot), int32(NoSlot)
-	s.active = 0
 }
 
 func (s *store) Queued(visit func(slot Slot, locked bool) bool) {
@@ -247,7 +239,6 @@ func (s *store) QueuedCount() (frames, updates uint64) {
 	return frames, updates
 }
 
-func (s *store) Occupancy() int      { return int(s.occupied()) }
-func (s *store) ActiveClusters() int { return s.active }
-func (s *store) Stats() Stats        { return s.stats }
-func (s *store) Config() Config      { return s.cfg }
+func (s *store) Occupancy() int { return int(s.occupied()) }
+func (s *store) Stats() Stats   { return s.stats }
+func (s *store) Config() Config { return s.cfg }
