@@ -67,7 +67,7 @@ func (p *printer) paper(rows []results.PaperRow) {
 	for i := range rows {
 		r := &rows[i]
 		lines = append(lines, strings.Join([]string{
-			r.Artefact, r.Row, r.Column + unitSuffix(r.Unit), ours(r), Number(r.Published, decimals(r)), percent(r.DeviationPct),
+			r.Artefact, r.Row, r.Column + unitSuffix(r.Unit), ours(r), Number(r.Published, -1), percent(r.DeviationPct),
 			r.Verdict + notes.mark(Note(r)),
 		}, "\t"))
 	}
@@ -90,18 +90,10 @@ func Note(r *results.PaperRow) string {
 	return within + ": " + r.Note
 }
 
-// decimals shows three digits of what was published: 0.98, but 4823.0.
-func decimals(r *results.PaperRow) int {
-	if math.Abs(float64(r.Published)) < 10 {
-		return 2
-	}
-	return 1
-}
-
 // ours is our number, or in words whether an ordering held.
 func ours(r *results.PaperRow) string {
 	if r.Published.Known() || !r.Ours.Known() {
-		return Interval(&r.Ours, decimals(r))
+		return Rounded(&r.Ours, 1)
 	}
 	if r.Ours.Mean == 1 {
 		return "holds"
@@ -275,7 +267,7 @@ func (p *printer) validity(b *results.Bench) {
 	}
 }
 
-// Number prints f with the given decimals, a dash where it is missing.
+// Number prints f with the given decimals, as many as it has when they are negative, a dash where it is missing.
 func Number(f results.Float, decimals int) string {
 	if !f.Known() {
 		return "–"
