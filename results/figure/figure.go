@@ -35,6 +35,9 @@ const (
 	pngDPI               = 192
 )
 
+// widened is how much wider than in Liberation Sans a text may come out in the font that a reader of an SVG has instead.
+const widened = 1.15
+
 // palette tells series apart in print and for colour-blind readers (from Okabe and Ito's set, without its yellow, with Tol's olive).
 var palette = []color.RGBA{{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x88, 0x88, 0x88, 0xff}, {0x99, 0x99, 0x33, 0xff}}
 
@@ -139,19 +142,23 @@ func face() font.Font { return font.Font{Typeface: "Liberation", Variant: "Sans"
 func drawLegend(c draw.Canvas, chart *table.Chart) vg.Length {
 	style := text.Style{Color: color.Black, Font: face(), Handler: plot.DefaultTextHandler, YAlign: text.YCenter}
 	x, y := c.Min.X+4, c.Max.Y-legendLine/2
-	const swatch, gap = 18, 14
+	bars := chart.Kind == table.Bars || chart.Kind == table.Stacked
+	swatch, gap := vg.Length(18), vg.Length(10)
+	if bars {
+		swatch = 12 // a line has to show its dashes, a bar its colour alone
+	}
 	for i, series := range chart.Series {
-		needed := swatch + 5 + style.Width(series.Name) + gap
+		needed := swatch + 4 + widened*style.Width(series.Name)
 		if i > 0 && x+needed > c.Max.X {
 			x, y = c.Min.X+4, y-legendLine
 		}
-		if chart.Kind == table.Bars || chart.Kind == table.Stacked {
+		if bars {
 			c.FillPolygon(colourOf(i), []vg.Point{{X: x, Y: y - 4}, {X: x + swatch, Y: y - 4}, {X: x + swatch, Y: y + 4}, {X: x, Y: y + 4}})
 		} else {
 			c.StrokeLine2(lineOf(i), x, y, x+swatch, y)
 		}
-		c.FillText(style, vg.Point{X: x + swatch + 5, Y: y}, series.Name)
-		x += needed
+		c.FillText(style, vg.Point{X: x + swatch + 4, Y: y}, series.Name)
+		x += needed + gap
 	}
 	return c.Max.Y - y + legendLine/2 + 4
 }
@@ -257,7 +264,7 @@ func fitNames(p *plot.Plot, names []string, room vg.Length) {
 	widest := func() (w vg.Length) {
 		for _, name := range names {
 			for line := range strings.Lines(name) {
-				w = max(w, label.Width(strings.TrimSpace(line)))
+				w = max(w, widened*label.Width(strings.TrimSpace(line)))
 			}
 		}
 		return w + 2

@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -61,9 +63,40 @@ func TestEmptyChartIsAnError(t *testing.T) {
 	}
 }
 
+// TestLegendStandsInOtherFonts holds that a name does not run into the next swatch where the reader's font is wider than
+// Liberation Sans: in DejaVu Sans this name takes 66 points.
+func TestLegendStandsInOtherFonts(t *testing.T) {
+	s := table.Sheet{Columns: make([]table.Column, 5), Rows: [][]table.Cell{{table.S("0"), table.N(1), table.N(2), table.N(3), table.N(4)}}}
+	c := table.Chart{Kind: table.Bars, Title: "ages"}
+	for i := range 4 {
+		c.Series = append(c.Series, table.Series{Name: "olaf 40Gbps", Column: 1 + i})
+	}
+	var svg strings.Builder
+	if err := figure.SVG(&svg, &s, &c); err != nil {
+		t.Fatal(err)
+	}
+	entries := regexp.MustCompile(`<path d="M([0-9.]+),258[^>]*>\s*<text x="([0-9.]+)"`).FindAllStringSubmatch(svg.String(), -1)
+	if len(entries) != 4 {
+		t.Fatalf("%d names on the first line, want 4: %s", len(entries), svg.String())
+	}
+	for i, e := range entries {
+		name, err := strconv.ParseFloat(e[2], 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		next := 400.0
+		if i < 3 {
+			next, err = strconv.ParseFloat(entries[i+1][1], 64)
+		}
+		if err != nil || next-name < 66+6 {
+			t.Errorf("name %d has %v points, %v", i, next-name, err)
+		}
+	}
+}
+
 // TestNamesStayApart draws ever more bars: names on one line, on two, upright.
 func TestNamesStayApart(t *testing.T) {
-	for bars, want := range map[int]string{3: ">olaf 40Gbps<", 8: ">40Gbps<", 18: "rotate("} {
+	for bars, want := range map[int]string{3: ">olaf 40Gbps<", 7: ">40Gbps<", 18: "rotate("} {
 		s := table.Sheet{Columns: []table.Column{{Header: "configuration"}, {Header: "lost", Format: table.Fixed1}}}
 		for range bars {
 			s.Rows = append(s.Rows, []table.Cell{table.S("olaf 40Gbps"), table.N(10)})
