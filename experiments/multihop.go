@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/olafctl/olaf"
@@ -251,16 +252,19 @@ func (r *MultiHopReport) WriteText(w io.Writer) error {
 	fmt.Fprintf(w, "%s: %s, %s%s\n\n", r.Experiment, r.Artefact, plural(len(r.Config.Seeds), "seed"), quick)
 	cell := func(s results.Statistic) string { return text.Rounded(&s, 1) }
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "QUEUE\tLOSS % PACKETS\tUPDATES\tREPLACED %\tAOM ms PER\tS1\tS2\tJAIN\tNEVER DELIVERED")
+	fmt.Fprintln(tw, "QUEUE\tLOSS %\tREPLACED %\tNEVER OF 100\tAOM ms\tS1\tS2\tJAIN")
 	for i := range r.Rows {
 		m := &r.Rows[i]
-		fmt.Fprintf(tw, "%s\t%s\t%s\t%s\tcluster\t%s\t%s\t%s\t%s of 100 workers\n", m.Name, cell(m.LossPackets), cell(m.LossUpdates), cell(m.Replaced),
-			cell(m.Groups[0].AoMCluster), cell(m.Groups[1].AoMCluster), cell(m.Jain), cell(m.NeverDelivered))
-		fmt.Fprintf(tw, "\t\t\t\tworker\t%s\t%s\t%s\t\n", cell(m.Groups[0].AoMWorker), cell(m.Groups[1].AoMWorker), cell(m.JainWorkerMeans))
+		queue, control, _ := strings.Cut(strings.TrimSuffix(m.Name, ")"), " (")
+		fmt.Fprintf(tw, "%s\t%s packets\t%s\t%s\tcluster\t%s\t%s\t%s\n", queue, cell(m.LossPackets), cell(m.Replaced), cell(m.NeverDelivered),
+			cell(m.Groups[0].AoMCluster), cell(m.Groups[1].AoMCluster), cell(m.Jain))
+		fmt.Fprintf(tw, "%s\t%s updates\t\t\tworker\t%s\t%s\t%s\n", control, cell(m.LossUpdates),
+			cell(m.Groups[0].AoMWorker), cell(m.Groups[1].AoMWorker), cell(m.JainWorkerMeans))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
 	}
+	fmt.Fprintf(w, "never: workers of whom nothing arrived; ages and Jain's index are per cluster and per worker\n")
 	fmt.Fprintf(w, "\n%s\n\n", r.simulated.Validity())
 	if err := text.Paper(w, r.PaperRows); err != nil {
 		return err

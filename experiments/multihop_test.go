@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/olafctl/olaf/results/paper"
 )
@@ -34,8 +35,14 @@ func TestMultiHopTables(t *testing.T) {
 			}
 		}
 		var text strings.Builder
-		if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "olaf tc (N = senders)") {
+		if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "\nN = senders ") {
 			t.Errorf("%v\n%s", err, text.String())
+		}
+		above, _, _ := strings.Cut(text.String(), "\nvalid: ")
+		for line := range strings.Lines(above) {
+			if n := utf8.RuneCountInString(line); n > 121 { // with its end
+				t.Errorf("%d columns: %s", n, line)
+			}
 		}
 		if !strings.Contains(text.String(), "counts as reproduced within ±100 %: packets or constituents") {
 			t.Errorf("a wide tolerance is not told\n%s", text.String())
