@@ -1,4 +1,5 @@
-// Package text prints result documents for people at a terminal: plain characters, no colour, at most 110 columns.
+// Package text prints result documents for people at a terminal: plain characters, no colour. The tables of the paper's
+// experiments fit into 110 columns; a note below a table is one line, however long.
 package text
 
 import (
