@@ -130,10 +130,13 @@ func (g *grid) write(w io.Writer, f format) error {
 	return tw.Flush()
 }
 
-// refuseExisting says what to do about a target that is there already, or whose folder is not.
+// refuseExisting says what to do about a target that is there already, whose folder is not, or that is no file.
 func refuseExisting(path string, force bool) error {
 	if path == "" {
 		return nil
+	}
+	if path == "-" {
+		return usageError("- names no file; what a command prints goes to standard output by itself")
 	}
 	info, err := os.Stat(path)
 	if err == nil && info.IsDir() {
