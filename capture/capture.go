@@ -67,25 +67,3 @@ type Packet struct {
 type Tap interface {
 	Drain(buf []olaf.Observation) []olaf.Observation
 }
-
-// Monitor drains a tap and accounts for what comes out.
-type Monitor struct {
-	tap     Tap
-	account Account
-}
-
-// NewMonitor watches tap.
-func NewMonitor(tap Tap) *Monitor { return &Monitor{tap: tap} }
-
-// Drain is the tap's, with every observation accounted for.
-func (m *Monitor) Drain(buf []olaf.Observation) []olaf.Observation {
-	from := len(buf)
-	buf = m.tap.Drain(buf)
-	for i := range buf[from:] {
-		m.account.Update(&buf[from+i].Update)
-	}
-	return buf
-}
-
-// Losses is the account so far.
-func (m *Monitor) Losses() Losses { return m.account.Losses() }

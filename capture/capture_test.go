@@ -562,17 +562,6 @@ func (f *fakeTap) Drain(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
-func TestMonitor(t *testing.T) {
-	tap := &fakeTap{{Update: *update(0, 0)}, {Update: *update(0, 2)}}
-	m := NewMonitor(tap)
-	buf := m.Drain(nil)
-	*tap = fakeTap{{Update: *update(0, 1)}}
-	buf = m.Drain(buf)
-	if want := (Losses{Packets: 3, Updates: 3, Misordered: 1}); len(buf) != 3 || m.Losses() != want {
-		t.Errorf("%d observations, %+v", len(buf), m.Losses())
-	}
-}
-
 // Whatever the bytes: no panic, typed errors, balanced accounts, times in order.
 func FuzzReader(f *testing.F) {
 	f.Add(sample(f, PCAP, 3))

@@ -104,12 +104,15 @@ func (f *captureFlags) run(ctx context.Context, env *environment) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, socket.Close()) }()
-	s := &session{env: env, socket: socket, flags: f, order: capture.Order{WindowNS: reorderNS}}
+	s := &session{env: env, socket: socket, flags: f}
+	s.Source, s.Order.WindowNS = socket, reorderNS
 	if f.to != "" {
-		if s.file, err = capture.CreateFrom(f.to, f.force, s.origin()); err != nil {
+		file, err := capture.CreateFrom(f.to, f.force, s.origin())
+		if err != nil {
 			return err
 		}
-		defer s.file.Abandon() // does nothing after the commit
+		defer file.Abandon() // does nothing after the commit
+		s.File = file
 	}
 	if !f.quiet {
 		s.announce()
@@ -121,25 +124,18 @@ func (f *captureFlags) run(ctx context.Context, env *environment) (err error) {
 // processor sits on packets.
 const reorderNS = int64(10 * time.Millisecond)
 
-// session is one live capture.
+// session is one live capture before the eyes of its user.
 type session struct {
+	capture.Recording
 	env     *environment
 	socket  *live.Socket
 	flags   *captureFlags
-	file    *capture.File // nil without -w
-	order   capture.Order
-	account capture.Account
 	drops   live.Drops
-	packets int   // taken from the socket
-	firstNS int64 // stamps of the oldest and newest packet
-	lastNS  int64
 	started time.Time
 	read    time.Time // of the socket
 	drawn   time.Time // the progress line
 	line    bool      // it stands on the terminal
 	blind   error     // why the drop counters could not be read
-
-	unwritten error // why the file cannot be written
 }
 
 // origin describes the interface in the file.
@@ -199,7 +195,7 @@ func (s *session) capture(ctx context.Context) error {
 	return errors.Join(s.drain(context.WithoutCancel(ctx)), ctx.Err())
 }
 
-func (s *session) enough() bool { return s.flags.count > 0 && s.packets >= s.flags.count }
+func (s *session) enough() bool { return s.flags.count > 0 && s.Taken >= s.flags.count }
 
 // wait returns when packets wait, or when it is time for another look at the counters.
 func (s *session) wait(ctx context.Context) error {
@@ -218,47 +214,26 @@ func (s *session) interval() time.Duration {
 	return logInterval
 }
 
+// takenAtOnce is how many packets are taken before another look at the counters: under load the buffer is never empty.
+const takenAtOnce = 1024
+
 // drain empties the socket's buffer.
 func (s *session) drain(ctx context.Context) error {
-	var p capture.Packet
 	for !s.enough() {
-		err := s.socket.Next(&p)
-		if errors.Is(err, capture.ErrIdle) {
-			break
+		n := takenAtOnce
+		if s.flags.count > 0 {
+			n = min(n, s.flags.count-s.Taken)
 		}
+		idle, err := s.Take(n)
 		if err != nil {
 			return err
 		}
-		s.packets++
-		s.order.Push(&p)
-		if err := s.passOn(false); err != nil {
+		s.read = s.env.now()
+		if idle {
+			return nil
+		}
+		if err := s.look(); err != nil || ctx.Err() != nil {
 			return err
-		}
-		if s.packets%1024 == 0 { // under load the buffer is never empty
-			s.read = s.env.now()
-			if err := s.look(); err != nil || ctx.Err() != nil {
-				return err
-			}
-		}
-	}
-	s.read = s.env.now()
-	return nil
-}
-
-// passOn accounts for the packets whose place is known, and writes them.
-func (s *session) passOn(all bool) error {
-	var p capture.Packet
-	for s.order.Pop(&p, all) {
-		if s.lastNS == 0 {
-			s.firstNS = p.UnixNS
-		}
-		s.lastNS = p.UnixNS
-		_, _ = s.account.Packet(&p) // its fault is in the account
-		if s.file == nil {
-			continue
-		}
-		if s.unwritten = s.file.WritePacket(&p); s.unwritten != nil {
-			return s.unwritten
 		}
 	}
 	return nil
@@ -270,14 +245,16 @@ func (s *session) look() error {
 	if s.flags.quiet || now.Sub(s.drawn) < s.interval() {
 		return nil
 	}
-	if err := s.passOn(now.Sub(s.read) > time.Duration(reorderNS)); err != nil {
-		return err
+	if now.Sub(s.read) > time.Duration(reorderNS) {
+		if err := s.Flush(); err != nil {
+			return err
+		}
 	}
 	s.drawn = now
 	s.count()
-	l := s.account.Losses()
+	l := s.Account.Losses()
 	line := fmt.Sprintf("%v  %s, %s, dropped %d (socket %d, interface %d)", now.Sub(s.started).Round(time.Second),
-		plural(s.packets, "packet"), plural(int(l.Updates), "update"), s.drops.Total(), s.drops.Socket, s.drops.Interface())
+		plural(s.Taken, "packet"), plural(int(l.Updates), "update"), s.drops.Total(), s.drops.Socket, s.drops.Interface())
 	if s.env.interactive {
 		fmt.Fprint(s.env.stderr, "\r\x1b[K"+line)
 		s.line = true
@@ -293,13 +270,13 @@ func (s *session) count() { s.drops, s.blind = s.socket.Drops() }
 // keep completes the file.
 func (s *session) keep() error {
 	switch {
-	case s.unwritten != nil:
-		return fmt.Errorf("%w; nothing of the file was kept", s.unwritten)
-	case s.file == nil:
+	case s.Unwritten != nil:
+		return fmt.Errorf("%w; nothing of the file was kept", s.Unwritten)
+	case s.File == nil:
 		return nil
 	}
-	s.file.SetDropped(s.drops.Total())
-	return s.file.Commit()
+	s.File.SetDropped(s.drops.Total())
+	return s.File.Commit()
 }
 
 // finish keeps and prints what was captured, whatever ended the capture.
@@ -308,22 +285,20 @@ func (s *session) finish(ended error) error {
 		fmt.Fprint(s.env.stderr, "\r\x1b[K")
 	}
 	s.count()
-	if s.unwritten == nil {
-		_ = s.passOn(true) // its error is the same
-	}
+	_ = s.Flush() // keep tells its error
 	limited := s.flags.duration > 0 || s.flags.count > 0
 	if errors.Is(ended, context.Canceled) && !limited {
 		ended = nil // that is how such a capture ends
 	}
 	if err := s.keep(); err != nil { // the disk is full, for one
-		ended, s.file = err, nil
+		ended, s.File = err, nil
 	}
 	r := s.report(ended)
 	if err := r.print(s.env, s.flags.format); err != nil {
 		return errors.Join(ended, err)
 	}
-	if s.file != nil && !s.flags.quiet {
-		fmt.Fprintf(s.env.stderr, "capture: %s (%s)\n", s.flags.to, plural(s.packets, "packet"))
+	if s.File != nil && !s.flags.quiet {
+		fmt.Fprintf(s.env.stderr, "capture: %s (%s)\n", s.flags.to, plural(s.Taken, "packet"))
 	}
 	switch {
 	case errors.Is(ended, context.Canceled):

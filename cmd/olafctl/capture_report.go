@@ -45,15 +45,15 @@ func (s *session) report(ended error) *captureReport {
 	r := &captureReport{
 		schema: schema{"olafctl.capture/v1"}, Interface: info.Interface, All: s.flags.all, Clock: info.Stamps,
 		BufferBytes: info.BufferBytes, SnapBytes: info.SnapBytes, ElapsedNS: s.env.now().Sub(s.started).Nanoseconds(),
-		FirstUnixNS: s.firstNS, LastUnixNS: s.lastNS, Capture: s.account.Losses(), Faults: []captureFault{},
+		FirstUnixNS: s.FirstNS, LastUnixNS: s.LastNS, Capture: s.Account.Losses(), Faults: []captureFault{},
 		Drops: s.drops, Dropped: s.drops.Total(), Stamped: s.socket.Stamped(), Notes: append([]string{}, info.Notes...),
 		Partial: ended != nil,
 	}
-	if s.file != nil {
+	if s.File != nil {
 		r.File = s.flags.to
 	}
 	r.Capture.CaptureDropped = r.Dropped
-	for _, f := range s.account.Faults() {
+	for _, f := range s.Account.Faults() {
 		r.Faults = append(r.Faults, captureFault{f.Fault.Error(), f.Count})
 	}
 	r.Reason = s.invalid(ended)
