@@ -142,8 +142,9 @@ func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
 	from := len(buf)
 	buf = t.take(buf)
 	t.run.late = max(t.run.late, lateAtLeast(buf[from:]))
-	drops, err := t.frames.Drops()
-	t.drops, t.run.broken = drops, errors.Join(t.run.broken, err)
+	if t.drops, err = t.frames.Drops(); t.run.broken == nil {
+		t.run.broken = err
+	}
 	return buf
 }
 
