@@ -1,6 +1,6 @@
 // Package capture goes from packets to observations: it reads and writes pcap and pcapng files with nanosecond stamps,
 // finds the OLAF frames among the packets, and accounts for what is lost, broken, foreign or out of order on the way.
-// Taps that hand out observations directly, as the software twin's does, are accounted for in the same terms.
+// A Recording does so while packets arrive; package capture/live is where they arrive from.
 //
 // Package capture/replay pushes a capture through a queue.
 package capture

@@ -553,15 +553,6 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// fakeTap is a tap with a queue of observations.
-type fakeTap []olaf.Observation
-
-func (f *fakeTap) Drain(buf []olaf.Observation) []olaf.Observation {
-	buf = append(buf, *f...)
-	*f = nil
-	return buf
-}
-
 // Whatever the bytes: no panic, typed errors, balanced accounts, times in order.
 func FuzzReader(f *testing.F) {
 	f.Add(sample(f, PCAP, 3))
