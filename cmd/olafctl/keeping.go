@@ -44,7 +44,7 @@ func (f *keepFlags) check(env *environment) error {
 }
 
 func unwritable(s *store.Store) error {
-	return fmt.Errorf("the run store %s can't be written", s.Dir())
+	return fmt.Errorf("the run store %s can't be written; make room ('olafctl runs prune') or choose another place with --store", s.Dir())
 }
 
 // open opens the store. A store that nobody asked for by name does not stop a run: where it cannot be opened, a remark
