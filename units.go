@@ -1,7 +1,6 @@
 package olaf
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -10,7 +9,7 @@ import (
 )
 
 // ErrUnit is the kind of every parsing error of a quantity: a missing or unknown unit, or a value outside the type.
-var ErrUnit = errors.New("bad quantity")
+var ErrUnit = NewError(Usage, "bad quantity")
 
 // Rate is bits per second of L2 frame. 60G, 2.5Gbps and 100M parse; a bare number does not.
 type Rate int64

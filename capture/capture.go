@@ -15,21 +15,21 @@ import (
 // Kinds of capture errors; match them with errors.Is.
 var (
 	// ErrFormat says that a file is no pcap or pcapng file, or is damaged.
-	ErrFormat = errors.New("not a readable capture")
+	ErrFormat = olaf.NewError(olaf.Usage, "not a readable capture")
 	// ErrCut says that a file ends inside a packet.
-	ErrCut = errors.New("the capture is cut")
+	ErrCut = olaf.NewError(olaf.Usage, "the capture is cut")
 	// ErrLink says that packets were not captured from an Ethernet interface.
-	ErrLink = errors.New("not an Ethernet capture")
+	ErrLink = olaf.NewError(olaf.Usage, "not an Ethernet capture")
 	// ErrTime says that a packet has no time, or one that the run clock cannot hold.
-	ErrTime = errors.New("unusable packet time")
+	ErrTime = olaf.NewError(olaf.Usage, "unusable packet time")
 	// ErrTimeBackwards says that a packet is older than its predecessor.
-	ErrTimeBackwards = errors.New("the capture goes backwards in time")
+	ErrTimeBackwards = olaf.NewError(olaf.Usage, "the capture goes backwards in time")
 	// ErrNoOLAF says that no packet was an OLAF frame.
-	ErrNoOLAF = errors.New("no OLAF frames")
+	ErrNoOLAF = olaf.NewError(olaf.Usage, "no OLAF frames")
 	// ErrIdle says that a live capture has no packet at the moment: wait, and ask again.
 	ErrIdle = errors.New("no packet waits")
 	// ErrExists says that an output file is already there.
-	ErrExists = errors.New("exists")
+	ErrExists = olaf.NewError(olaf.Usage, "exists")
 )
 
 // Error says where reading went wrong. It wraps one of the kinds.

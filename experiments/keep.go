@@ -21,7 +21,7 @@ const (
 )
 
 // ErrDiffers says that a kept run does not come out again as it was.
-var ErrDiffers = errors.New("the run does not repeat")
+var ErrDiffers = olaf.NewError(olaf.Missed, "the run does not repeat")
 
 // Keeper is a sink that keeps an experiment in a store: what ran, delivered frames, every number. A twin and a simulation
 // repeat their frames from the plan, so that those of the first seed are enough; of a card all are kept. Until it is

@@ -2,17 +2,17 @@ package experiments
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 )
 
 // ErrUnknown says that no experiment has a name.
-var ErrUnknown = errors.New("unknown experiment")
+var ErrUnknown = olaf.NewError(olaf.Usage, "unknown experiment")
 
 // Experiment reproduces one artefact of the paper.
 type Experiment struct {

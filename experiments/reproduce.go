@@ -2,19 +2,19 @@ package experiments
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/text"
 )
 
 // ErrMissed says that a published number came out worse than is known to be reachable.
-var ErrMissed = errors.New("an expectation was missed")
+var ErrMissed = olaf.NewError(olaf.Missed, "an expectation was missed")
 
 // ReproduceSchema names the document of a Reproduction.
 const ReproduceSchema = "olafctl.reproduce/v1"

@@ -6,7 +6,6 @@
 package experiments
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -17,7 +16,7 @@ import (
 )
 
 // ErrSpec is the kind of every refused specification.
-var ErrSpec = errors.New("bad specification")
+var ErrSpec = olaf.NewError(olaf.Usage, "bad specification")
 
 // Spec is what to run on a single-queue testbed, before anything is resolved. Zero values of optional fields stand for
 // the defaults of Table1.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/twin"
@@ -13,7 +14,7 @@ import (
 )
 
 // ErrBackend says that this build cannot open a device of that kind.
-var ErrBackend = errors.New("no such device backend")
+var ErrBackend = olaf.NewError(olaf.Usage, "no such device backend")
 
 // Testbed is one device to program, tables to fill, generators to fire, captures to read. Whether a card or the twin is
 // behind it makes no difference to a run.

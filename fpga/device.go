@@ -4,7 +4,6 @@ package fpga
 
 import (
 	"context"
-	"errors"
 
 	"github.com/olafctl/olaf"
 )
@@ -12,11 +11,11 @@ import (
 // Kinds of device errors; match them with errors.Is.
 var (
 	// ErrGone says that the device stopped answering: a PCIe read of all ones, a closed connection.
-	ErrGone = errors.New("device is gone")
+	ErrGone = olaf.NewError(olaf.Device, "device is gone")
 	// ErrAddress says that no register answers at an address, or that access there is not allowed.
-	ErrAddress = errors.New("no such register")
+	ErrAddress = olaf.NewError(olaf.Device, "no such register")
 	// ErrRefused says that the device declined a write, for example of a mode while it runs.
-	ErrRefused = errors.New("device refused")
+	ErrRefused = olaf.NewError(olaf.Device, "device refused")
 )
 
 // Registers is access to the register space of one card. Addresses are byte offsets within BAR2, multiples of 4;

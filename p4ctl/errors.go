@@ -8,18 +8,20 @@ import (
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/olafctl/olaf"
 )
 
 // Kinds of errors; match them with errors.Is. Errors that a server sent also unwrap to their gRPC status.
 var (
 	// ErrUnreachable says that no P4Runtime server answers.
-	ErrUnreachable = errors.New("no P4Runtime server answers")
+	ErrUnreachable = olaf.NewError(olaf.Device, "no P4Runtime server answers")
 	// ErrElectionInUse says that another live controller has the same election id.
-	ErrElectionInUse = errors.New("election id is in use by another controller")
+	ErrElectionInUse = olaf.NewError(olaf.Device, "election id is in use by another controller")
 	// ErrNotPrimary says that another controller writes the tables.
-	ErrNotPrimary = errors.New("not primary")
+	ErrNotPrimary = olaf.NewError(olaf.Device, "not primary")
 	// ErrPreempted says that this session was primary until a higher election id came.
-	ErrPreempted = errors.New("pre-empted by a higher election id")
+	ErrPreempted = olaf.NewError(olaf.Device, "pre-empted by a higher election id")
 	// ErrClosed says that the session was closed or ended for good.
 	ErrClosed = errors.New("P4Runtime session is closed")
 	// ErrNoPipeline says that the device has no pipeline config yet.

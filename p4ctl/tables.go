@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -14,7 +13,7 @@ import (
 )
 
 // ErrTables is the kind of every fault in desired tables.
-var ErrTables = errors.New("bad tables")
+var ErrTables = olaf.NewError(olaf.Usage, "bad tables")
 
 // Worker is an entry of vnp4_1.workers: the identity that an IPv4 address has.
 type Worker struct {

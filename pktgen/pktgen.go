@@ -7,20 +7,18 @@
 package pktgen
 
 import (
-	"errors"
-
 	"github.com/olafctl/olaf"
 )
 
 var (
 	// ErrWorkload is the kind of every refused workload.
-	ErrWorkload = errors.New("bad workload")
+	ErrWorkload = olaf.NewError(olaf.Usage, "bad workload")
 	// ErrLimit says that a job exceeds what the generator was built for; the message names the limit.
-	ErrLimit = errors.New("the job does not fit the generator")
+	ErrLimit = olaf.NewError(olaf.Device, "the job does not fit the generator")
 	// ErrState says that the generator declined a command or write because of its state.
-	ErrState = errors.New("generator refused")
+	ErrState = olaf.NewError(olaf.Device, "generator refused")
 	// ErrImage says that what the generator holds is not what was written.
-	ErrImage = errors.New("the generator's memory differs from what was loaded")
+	ErrImage = olaf.NewError(olaf.Device, "the generator's memory differs from what was loaded")
 )
 
 // ClockHz is the clock of the data path: descriptor times count its cycles.

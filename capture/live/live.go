@@ -15,15 +15,15 @@ import (
 // Kinds of errors; match them with errors.Is.
 var (
 	// ErrInterface says that an interface does not exist or cannot be captured from.
-	ErrInterface = errors.New("not an interface to capture from")
+	ErrInterface = olaf.NewError(olaf.Usage, "not an interface to capture from")
 	// ErrOptions says that an option is out of its range.
-	ErrOptions = errors.New("unusable option")
+	ErrOptions = olaf.NewError(olaf.Usage, "unusable option")
 	// ErrPermission says that the process may not capture.
-	ErrPermission = errors.New("capturing is not permitted")
+	ErrPermission = olaf.NewError(olaf.Usage, "capturing is not permitted")
 	// ErrUnsupported says that the system or the network card cannot do what was asked for.
-	ErrUnsupported = errors.New("not supported")
+	ErrUnsupported = olaf.NewError(olaf.Usage, "not supported")
 	// ErrGone says that the interface vanished or went down during a capture.
-	ErrGone = errors.New("the interface is gone")
+	ErrGone = olaf.NewError(olaf.Device, "the interface is gone")
 	// ErrClocks says that the packets of one capture were stamped by different clocks.
 	ErrClocks = errors.New("packets were stamped by different clocks")
 )

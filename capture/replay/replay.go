@@ -21,7 +21,7 @@ import (
 const Schema = "olafctl.replay/v1"
 
 // ErrTruncated says that gradients are wanted from a capture that did not keep them.
-var ErrTruncated = errors.New("the capture did not keep whole frames")
+var ErrTruncated = olaf.NewError(olaf.Usage, "the capture did not keep whole frames")
 
 // Config shapes the queue.
 type Config struct {

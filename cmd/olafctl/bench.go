@@ -257,7 +257,7 @@ func generatorInterrupted(err error) error {
 
 func interruptedAs(err error, said string) error {
 	if errors.Is(err, context.Canceled) {
-		return &exitError{exitInterrupted, errors.New(said)}
+		return &exitError{olaf.Interrupted, errors.New(said)}
 	}
 	return err
 }

@@ -34,7 +34,7 @@ func (f *traceTrafficFlags) resolve(s *experiments.Spec) error {
 	}
 	t, err := experiments.NewTraceTraffic(f.name, &s.Workload)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return &exitError{olaf.Usage, err}
 	}
 	t.MaxDeparture = f.limit
 	if t.Updates == 0 {

@@ -302,11 +302,11 @@ func (s *session) finish(ended error) error {
 	}
 	switch {
 	case errors.Is(ended, context.Canceled):
-		return &exitError{exitInterrupted, errors.New("interrupted; what is shown is partial")}
+		return &exitError{olaf.Interrupted, errors.New("interrupted; what is shown is partial")}
 	case ended != nil:
 		return ended
 	case !r.Valid:
-		return &exitError{exitFailed, errors.New(r.Reason)}
+		return &exitError{olaf.Failed, errors.New(r.Reason)}
 	}
 	if r.Capture.Updates+r.Capture.Acks == 0 && !s.flags.quiet {
 		fmt.Fprintf(s.env.stderr, "note: not one OLAF frame came; docs/capture.md tells what to look at\n")

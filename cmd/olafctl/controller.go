@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/p4ctl"
@@ -76,7 +77,7 @@ func explainAgent(target string, err error) error {
 	if p4ctl.Code(err) != codes.Unimplemented {
 		return err
 	}
-	return &exitError{exitDevice, fmt.Errorf("%s serves no tables: %w; its agent has no driver for them (docs/bring-up.md, step 7)", target, err)}
+	return &exitError{olaf.Device, fmt.Errorf("%s serves no tables: %w; its agent has no driver for them (docs/bring-up.md, step 7)", target, err)}
 }
 
 // change reads the tables, lets edit say what they shall be, and writes the difference, as one batch where it fits.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/fpgatest"
@@ -149,9 +150,9 @@ func (x *doctor) print(env *environment, out format) error {
 func (x *doctor) verdict() error {
 	switch {
 	case x.failed:
-		return &exitError{exitDevice, errors.New("the device cannot be used as it is; the failed check says what to do")}
+		return &exitError{olaf.Device, errors.New("the device cannot be used as it is; the failed check says what to do")}
 	case x.missed:
-		return &exitError{exitMissed, errors.New("the device does not conform")}
+		return &exitError{olaf.Missed, errors.New("the device does not conform")}
 	}
 	return nil
 }

@@ -10,26 +10,6 @@ import (
 	"syscall"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/capture"
-	"github.com/olafctl/olaf/capture/live"
-	"github.com/olafctl/olaf/capture/replay"
-	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/netsim"
-	"github.com/olafctl/olaf/experiments/rl"
-	"github.com/olafctl/olaf/fpga"
-	"github.com/olafctl/olaf/fpga/engine"
-	"github.com/olafctl/olaf/fpga/pcie"
-	"github.com/olafctl/olaf/fpga/playback"
-	"github.com/olafctl/olaf/fpga/remote"
-	"github.com/olafctl/olaf/p4ctl"
-	"github.com/olafctl/olaf/p4ctl/agent"
-	"github.com/olafctl/olaf/pktgen"
-	"github.com/olafctl/olaf/pktgen/trace"
-	"github.com/olafctl/olaf/results/archive"
-	"github.com/olafctl/olaf/results/columns"
-	"github.com/olafctl/olaf/results/compare"
-	"github.com/olafctl/olaf/results/export"
-	"github.com/olafctl/olaf/results/store"
 )
 
 // Exit codes, stable for scripts (docs/output.md).
@@ -43,15 +23,25 @@ const (
 	exitInterrupted = 130 // Ctrl-C or a signal
 )
 
-// exitError carries the code of a command that has already said what is to be said when err is nil.
+// exitCodes gives every kind of failure its exit code.
+var exitCodes = map[olaf.Kind]int{
+	olaf.Failed:      exitFailed,
+	olaf.Usage:       exitUsage,
+	olaf.Device:      exitDevice,
+	olaf.Missed:      exitMissed,
+	olaf.Unknown:     exitUnknown,
+	olaf.Interrupted: exitInterrupted,
+}
+
+// exitError is a command's own verdict, above all kinds of the errors in it. Without err the command has already said why.
 type exitError struct {
-	code int
+	kind olaf.Kind
 	err  error
 }
 
 func (e *exitError) Error() string {
 	if e.err == nil {
-		return fmt.Sprintf("exit %d", e.code)
+		return fmt.Sprintf("exit %d", exitCodes[e.kind])
 	}
 	return e.err.Error()
 }
@@ -59,100 +49,37 @@ func (e *exitError) Error() string {
 func (e *exitError) Unwrap() error { return e.err }
 
 func usageError(format string, args ...any) error {
-	return &exitError{exitUsage, fmt.Errorf(format, args...)}
+	return &exitError{olaf.Usage, fmt.Errorf(format, args...)}
 }
 
-// codeOfKind maps kinds of errors to exit codes; the first match wins.
-var codeOfKind = []struct {
-	kind error
-	code int
-}{
-	{context.Canceled, exitInterrupted},
-	{context.DeadlineExceeded, exitUnknown},
-	{experiments.ErrSpec, exitUsage},
-	{experiments.ErrBackend, exitUsage},
-	{experiments.ErrUnknown, exitUsage},
-	{netsim.ErrTopology, exitUsage},
-	{netsim.ErrLong, exitUsage},
-	{pktgen.ErrWorkload, exitUsage},
-	{rl.ErrConfig, exitUsage},
-	{trace.ErrScaling, exitUsage},
-	{trace.ErrFormat, exitUsage},
-	{trace.ErrVersion, exitUsage},
-	{trace.ErrTruncated, exitUsage},
-	{trace.ErrInvalid, exitUsage},
-	{trace.ErrPayload, exitUsage},
-	{columns.ErrFormat, exitFailed}, // of a kept run
-	{store.ErrDamaged, exitFailed},
-	{store.ErrUnknown, exitUsage},
-	{store.ErrIncomplete, exitUsage},
-	{store.ErrName, exitUsage},
-	{store.ErrNewer, exitUsage},
-	{compare.ErrDifferent, exitUsage},
-	{experiments.ErrDiffers, exitMissed},
-	{archive.ErrMismatch, exitMissed},
-	{archive.ErrDocumentOnly, exitUsage},
-	{export.ErrExists, exitUsage},
-	{engine.ErrConfig, exitUsage},
-	{capture.ErrExists, exitUsage},
-	{capture.ErrFormat, exitUsage},
-	{capture.ErrCut, exitUsage},
-	{capture.ErrLink, exitUsage},
-	{capture.ErrTime, exitUsage},
-	{capture.ErrTimeBackwards, exitUsage},
-	{capture.ErrNoOLAF, exitUsage},
-	{live.ErrInterface, exitUsage},
-	{live.ErrOptions, exitUsage},
-	{live.ErrPermission, exitUsage},
-	{live.ErrUnsupported, exitUsage},
-	{live.ErrGone, exitDevice},
-	{replay.ErrTruncated, exitUsage},
-	{agent.ErrInsecure, exitUsage},
-	{agent.ErrListen, exitUsage},
-	{agent.ErrJournal, exitUsage},
-	{pktgen.ErrLimit, exitDevice},
-	{pktgen.ErrState, exitDevice},
-	{pktgen.ErrImage, exitDevice},
-	{p4ctl.ErrUnreachable, exitDevice},
-	{p4ctl.ErrElectionInUse, exitDevice},
-	{experiments.ErrMissed, exitMissed},
-	{p4ctl.ErrPreempted, exitDevice},
-	{p4ctl.ErrNotPrimary, exitDevice},
-	{p4ctl.ErrTables, exitUsage},
-	{remote.ErrUnreachable, exitDevice},
-	{remote.ErrInUse, exitDevice},
-	{remote.ErrProtocol, exitDevice},
-	{playback.ErrSession, exitUsage},
-	{playback.ErrDiverged, exitMissed},
-	{pcie.ErrNoCard, exitDevice},
-	{pcie.ErrNotOurs, exitDevice},
-	{pcie.ErrBusy, exitDevice},
-	{pcie.ErrStale, exitDevice},
-	{fpga.ErrGone, exitDevice},
-	{fpga.ErrRefused, exitDevice},
-	{fpga.ErrAddress, exitDevice},
-	{olaf.ErrUnit, exitUsage},
-	{fs.ErrExist, exitUsage},
-	{fs.ErrNotExist, exitUsage}, // a file that the user named
-	{fs.ErrPermission, exitUsage},
-	{syscall.EISDIR, exitUsage},
-	{syscall.ENOTDIR, exitUsage},
+// named are failures of the system that concern a file which the user named.
+var named = []error{fs.ErrExist, fs.ErrNotExist, fs.ErrPermission, syscall.EISDIR, syscall.ENOTDIR}
+
+// kindOf looks for what ended the work first, then for what an error says itself, and only then at what the system said.
+func kindOf(err error) olaf.Kind {
+	var exit *exitError
+	switch {
+	case errors.As(err, &exit):
+		return exit.kind
+	case errors.Is(err, context.Canceled):
+		return olaf.Interrupted
+	case errors.Is(err, context.DeadlineExceeded):
+		return olaf.Unknown
+	}
+	if kind, declared := olaf.KindOf(err); declared {
+		return kind
+	}
+	if slices.ContainsFunc(named, func(kind error) bool { return errors.Is(err, kind) }) {
+		return olaf.Usage
+	}
+	return olaf.Failed
 }
 
 func exitCode(err error) int {
 	if err == nil {
 		return exitDone
 	}
-	var exit *exitError
-	if errors.As(err, &exit) {
-		return exit.code
-	}
-	for _, k := range codeOfKind {
-		if errors.Is(err, k.kind) {
-			return k.code
-		}
-	}
-	return exitFailed
+	return exitCodes[kindOf(err)]
 }
 
 // oneLine folds an error into a single line for people. What several steps failed of is said once.

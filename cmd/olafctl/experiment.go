@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 )
 
@@ -149,7 +150,7 @@ func (f *experimentFlags) run(ctx context.Context, env *environment, e experimen
 	report, err := f.carryOut(ctx, env, e, o, kept.sinks())
 	if report == nil {
 		if errors.Is(err, context.Canceled) {
-			err = &exitError{exitInterrupted, fmt.Errorf("interrupted before a run of %s was complete; there is nothing to show", e.Name)}
+			err = &exitError{olaf.Interrupted, fmt.Errorf("interrupted before a run of %s was complete; there is nothing to show", e.Name)}
 		}
 		return errors.Join(err, kept.abort())
 	}

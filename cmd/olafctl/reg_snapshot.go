@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
@@ -123,7 +124,7 @@ func newRegDiffCmd(env *environment) *cobra.Command {
 				return err
 			}
 			if code && len(changes) > 0 {
-				return &exitError{code: exitMissed}
+				return &exitError{kind: olaf.Missed}
 			}
 			return nil
 		},

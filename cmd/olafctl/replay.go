@@ -158,7 +158,7 @@ func (f *replayFlags) finish(env *environment, path string, r *replay.Result, er
 		fmt.Fprintf(env.stderr, "capture: %s (%s)\n", f.to, plural(int(r.Delivered), "frame"))
 	}
 	if !r.Valid {
-		return &exitError{exitFailed, fmt.Errorf("the replay is invalid: %s", r.Reason)}
+		return &exitError{olaf.Failed, fmt.Errorf("the replay is invalid: %s", r.Reason)}
 	}
 	return nil
 }

@@ -44,7 +44,7 @@ func stopped(ctx context.Context, err error) error {
 	if ctx.Err() == nil || errors.As(err, &told) || !errors.Is(err, context.Canceled) && p4ctl.Code(err) != codes.Canceled {
 		return err
 	}
-	return &exitError{exitInterrupted, errors.New("interrupted")}
+	return &exitError{olaf.Interrupted, errors.New("interrupted")}
 }
 
 func newRootCmd(env *environment) *cobra.Command {

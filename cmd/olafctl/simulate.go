@@ -117,7 +117,7 @@ func (f *topologyFlags) base(args []string) (*netsim.Topology, error) {
 			return nil, usageError("there is no file %s; for the topology that comes with the program give --preset %s", args[0], args[0])
 		}
 		if err != nil {
-			return nil, &exitError{exitUsage, err}
+			return nil, &exitError{olaf.Usage, err}
 		}
 		return netsim.Parse(args[0], text)
 	case f.preset != "":
@@ -168,7 +168,7 @@ func loadSends(t *netsim.Topology, inFile bool) error {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return &exitError{olaf.Usage, err}
 	}
 	defer file.Close() // only read
 	return t.SetSends(path, file)
@@ -270,7 +270,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *environment, args []string)
 		report.Partial = true
 		f.notWritten(env)
 		if err = interrupted(err); report.empty() {
-			err = &exitError{exitInterrupted, errors.New("interrupted before a run was complete; there is nothing to show")}
+			err = &exitError{olaf.Interrupted, errors.New("interrupted before a run was complete; there is nothing to show")}
 		}
 	}
 	report.Provenance = madeBy(env, started)
@@ -356,7 +356,7 @@ func (f *simulateFlags) patience(t *netsim.Topology, runs int) error {
 func (f *simulateFlags) measure(report *simulation) error {
 	file, err := os.Open(f.rxImport)
 	if err != nil {
-		return &exitError{exitUsage, err}
+		return &exitError{olaf.Usage, err}
 	}
 	defer file.Close() // only read
 	r, err := netsim.ImportRx(report.topology, f.rxImport, file)

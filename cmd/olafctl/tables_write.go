@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/p4ctl"
 )
 
@@ -103,7 +104,7 @@ func newTablesDiffCmd(env *environment) *cobra.Command {
 				return err
 			}
 			if code && !plan.Empty() {
-				return &exitError{code: exitMissed}
+				return &exitError{kind: olaf.Missed}
 			}
 			return nil
 		},

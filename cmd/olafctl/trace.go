@@ -107,7 +107,7 @@ func (f *traceRecordFlags) run(ctx context.Context, env *environment) error {
 	}
 	fmt.Fprintf(env.stderr, "wrote %s: %s, %s\n", f.to, plural(file.Rows(), "update"), live.note())
 	if errors.Is(trained, context.Canceled) {
-		return &exitError{exitInterrupted, fmt.Errorf("interrupted; %s holds the %s until then", f.to, plural(file.Rows(), "update"))}
+		return &exitError{olaf.Interrupted, fmt.Errorf("interrupted; %s holds the %s until then", f.to, plural(file.Rows(), "update"))}
 	}
 	return trained
 }
@@ -303,7 +303,7 @@ type watched struct {
 
 func (w *watched) Next(u *trace.Update) error {
 	if w.rows%4096 == 0 && w.ctx.Err() != nil {
-		return &exitError{exitInterrupted, fmt.Errorf("interrupted after %s of the trace", plural(w.rows, "update"))}
+		return &exitError{olaf.Interrupted, fmt.Errorf("interrupted after %s of the trace", plural(w.rows, "update"))}
 	}
 	w.rows++
 	return w.Source.Next(u)
@@ -584,7 +584,7 @@ func scaleTrace(ctx context.Context, env *environment, from, to string, s trace.
 	})
 	bar.stop()
 	if errors.Is(err, context.Canceled) {
-		return &exitError{exitInterrupted, fmt.Errorf("interrupted; %s was not written", to)}
+		return &exitError{olaf.Interrupted, fmt.Errorf("interrupted; %s was not written", to)}
 	}
 	if err != nil {
 		return err

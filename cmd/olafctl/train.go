@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/lander"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
@@ -119,7 +120,7 @@ func (f *trainFlags) run(ctx context.Context, env *environment) error {
 		if f.film != "" {
 			said += ", and " + f.film + " was not written"
 		}
-		return &exitError{exitInterrupted, errors.New(said)}
+		return &exitError{olaf.Interrupted, errors.New(said)}
 	}
 	if err != nil || f.film == "" {
 		return err

@@ -389,7 +389,7 @@ func (d *dashboard) film(ctx context.Context, plan *experiments.Plan, path strin
 		return err
 	}
 	if ctx.Err() != nil {
-		return &exitError{exitInterrupted, fmt.Errorf("interrupted; %s was not written", path)}
+		return &exitError{olaf.Interrupted, fmt.Errorf("interrupted; %s was not written", path)}
 	}
 	if err := renameio.WriteFile(path, []byte(picture), 0o644); err != nil {
 		return err

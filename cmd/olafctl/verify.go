@@ -322,7 +322,7 @@ func (f *verifyFlags) verify(ctx context.Context, env *environment, p aomcheck.P
 		return err
 	}
 	if stopped {
-		return &exitError{exitInterrupted, errors.New("interrupted; what is shown is what was done until then")}
+		return &exitError{olaf.Interrupted, errors.New("interrupted; what is shown is what was done until then")}
 	}
 	return answerError(v.Answer)
 }
@@ -338,15 +338,10 @@ func (f *verifyFlags) write(env *environment, path string, data []byte) error {
 	return nil
 }
 
-// verifyError gives an error of the verifier its exit code.
+// verifyError says in one word what a signal ended before there was an answer.
 func verifyError(err error) error {
-	switch {
-	case errors.Is(err, context.Canceled):
-		return &exitError{exitInterrupted, errors.New("interrupted; no answer")}
-	case errors.Is(err, aomcheck.ErrProblem), errors.Is(err, aomcheck.ErrFile), errors.Is(err, aomcheck.ErrVacuous):
-		return &exitError{exitUsage, err}
-	case errors.Is(err, smt.ErrAbsent), errors.Is(err, smt.ErrSolver), errors.Is(err, smt.ErrDisagree), errors.Is(err, aomcheck.ErrReplay):
-		return &exitError{exitFailed, err}
+	if errors.Is(err, context.Canceled) {
+		return &exitError{olaf.Interrupted, errors.New("interrupted; no answer")}
 	}
 	return err
 }
@@ -354,9 +349,9 @@ func verifyError(err error) error {
 func answerError(a aomcheck.Answer) error {
 	switch a {
 	case aomcheck.Violated:
-		return &exitError{code: exitMissed}
+		return &exitError{kind: olaf.Missed}
 	case aomcheck.Unknown:
-		return &exitError{code: exitUnknown}
+		return &exitError{kind: olaf.Unknown}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/aomcheck"
 )
 
@@ -84,10 +85,10 @@ func (f *verifyFlags) region(ctx context.Context, env *environment, p aomcheck.P
 // interruptedRegion shows the points that were done.
 func (f *verifyFlags) interruptedRegion(env *environment, r *aomcheck.Region) error {
 	if r == nil || len(r.Points) == 0 {
-		return &exitError{exitInterrupted, errors.New("interrupted before a point was done; there is nothing to show")}
+		return &exitError{olaf.Interrupted, errors.New("interrupted before a point was done; there is nothing to show")}
 	}
 	err := f.showRegion(env, r)
-	return errors.Join(&exitError{exitInterrupted, fmt.Errorf("interrupted after %s; what is shown is partial", plural(len(r.Points), "point"))}, err)
+	return errors.Join(&exitError{olaf.Interrupted, fmt.Errorf("interrupted after %s; what is shown is partial", plural(len(r.Points), "point"))}, err)
 }
 
 func (f *verifyFlags) showRegion(env *environment, r *aomcheck.Region) error {

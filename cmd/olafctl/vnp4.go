@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/p4ctl/agent"
@@ -63,7 +64,7 @@ func (c *cardDriver) backend(env *environment) (func(*experiments.CardTables) (a
 		o.Registers, o.Replication = card, card
 		b, err := vnp4.New(o)
 		if err != nil {
-			return nil, nil, &exitError{exitDevice, err}
+			return nil, nil, &exitError{olaf.Device, err}
 		}
 		return b, b.Close, nil
 	}, nil

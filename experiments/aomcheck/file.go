@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v4"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 )
 
@@ -17,7 +18,7 @@ import (
 const FileSchema = "olafctl.verify-problem/v1"
 
 // ErrFile is the kind of every refused file; the message names line and field.
-var ErrFile = errors.New("bad verification file")
+var ErrFile = olaf.NewError(olaf.Usage, "bad verification file")
 
 // ParseFile reads a problem from YAML. The keys are those of docs/verification.md; unknown ones are refused.
 // The error matches ErrFile or ErrProblem.

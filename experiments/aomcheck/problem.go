@@ -1,7 +1,6 @@
 package aomcheck
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -11,7 +10,7 @@ import (
 )
 
 // ErrProblem is the kind of every refused problem; match it with errors.Is. It is a *FieldError then.
-var ErrProblem = errors.New("bad verification problem")
+var ErrProblem = olaf.NewError(olaf.Usage, "bad verification problem")
 
 // FieldError says which field of a problem is wrong. It matches ErrProblem.
 type FieldError struct {

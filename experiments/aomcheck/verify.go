@@ -8,16 +8,17 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/aomcheck/smt"
 )
 
 // Kinds of errors beside ErrProblem and those of package smt.
 var (
 	// ErrVacuous says that no sample path meets the problem's assumptions, so that any objective would hold.
-	ErrVacuous = errors.New("the assumptions contradict each other")
+	ErrVacuous = olaf.NewError(olaf.Usage, "the assumptions contradict each other")
 	// ErrReplay says that the solver's counter-example does not break the objective when replayed. It is a bug here or
 	// in a solver, and never a verdict.
-	ErrReplay = errors.New("counter-example does not replay")
+	ErrReplay = olaf.NewError(olaf.Failed, "counter-example does not replay")
 )
 
 // Answer is what a verdict says.

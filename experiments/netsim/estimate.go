@@ -1,14 +1,15 @@
 package netsim
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/olafctl/olaf"
 )
 
 // ErrLong is the kind of a refusal to start what would take too long without being asked.
-var ErrLong = errors.New("this would take long")
+var ErrLong = olaf.NewError(olaf.Usage, "this would take long")
 
 const (
 	// eventsPerSecond is what one core does with a few thousand workers, rounded down.

@@ -9,10 +9,12 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/olafctl/olaf"
 )
 
 // ErrTopology is the kind of every refused topology. The message names file and line where there is one, and the fix.
-var ErrTopology = errors.New("bad topology")
+var ErrTopology = olaf.NewError(olaf.Usage, "bad topology")
 
 // Error is one thing that is wrong with a topology.
 type Error struct {
@@ -31,8 +33,8 @@ func (e *Error) Error() string {
 	return e.File + ":" + strconv.Itoa(e.Line) + ": " + e.What
 }
 
-// Is makes every Error match ErrTopology.
-func (e *Error) Is(target error) bool { return target == ErrTopology }
+// Unwrap makes every Error match ErrTopology.
+func (e *Error) Unwrap() error { return ErrTopology }
 
 // maxFile bounds a topology file; nobody writes 16 MB by hand, and aliases can blow up.
 const maxFile = 16 << 20

@@ -7,7 +7,6 @@
 package rl
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"strings"
@@ -19,7 +18,7 @@ import (
 )
 
 // ErrConfig is the kind of every refused training.
-var ErrConfig = errors.New("cannot train")
+var ErrConfig = olaf.NewError(olaf.Usage, "cannot train")
 
 // Choices of Config, each with its names in the order in which help shows them.
 const (

@@ -6,14 +6,13 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/olafctl/olaf"
 )
 
 // ErrConfig is the kind of every refused configuration.
-var ErrConfig = errors.New("engine: bad configuration")
+var ErrConfig = olaf.NewError(olaf.Usage, "engine: bad configuration")
 
 // Class is what became of an arriving update; every arrival is in exactly one class (docs/semantics.md, Enqueue).
 type Class uint8

@@ -10,24 +10,24 @@
 package pcie
 
 import (
-	"errors"
 	"fmt"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 )
 
 // Kinds of errors; match them with errors.Is. Errors of a card that stopped answering match fpga.ErrGone.
 var (
 	// ErrNoCard says that nothing usable is at an address.
-	ErrNoCard = errors.New("no OLAF card")
+	ErrNoCard = olaf.NewError(olaf.Device, "no OLAF card")
 	// ErrNotOurs says that the card runs another image; it can be read, not written.
-	ErrNotOurs = errors.New("the card does not run an OLAF image")
+	ErrNotOurs = olaf.NewError(olaf.Device, "the card does not run an OLAF image")
 	// ErrBusy says that another process holds the card.
-	ErrBusy = errors.New("the card is in use")
+	ErrBusy = olaf.NewError(olaf.Device, "the card is in use")
 	// ErrDenied says that an address must never be read or written, or not in this session. It matches fpga.ErrAddress.
 	ErrDenied = fmt.Errorf("%w for this program", fpga.ErrAddress)
 	// ErrStale says that a register does not read back what was written.
-	ErrStale = errors.New("the register does not hold what was written")
+	ErrStale = olaf.NewError(olaf.Device, "the register does not hold what was written")
 	// ErrChanged says that the card was reprogrammed while it was open. It matches fpga.ErrGone: what was known of the card
 	// holds no longer.
 	ErrChanged = fmt.Errorf("%w: another image answers", fpga.ErrGone)

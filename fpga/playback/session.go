@@ -22,6 +22,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 )
 
@@ -31,9 +32,9 @@ const Schema = "olafctl.register-session/v1"
 // Kinds of errors; match them with errors.Is.
 var (
 	// ErrSession says that a text is no session.
-	ErrSession = errors.New("not a register session")
+	ErrSession = olaf.NewError(olaf.Usage, "not a register session")
 	// ErrDiverged says that a program did something else than the recorded one.
-	ErrDiverged = errors.New("the session went another way")
+	ErrDiverged = olaf.NewError(olaf.Missed, "the session went another way")
 )
 
 // wordsPerLine is how much of a burst stands on one line.

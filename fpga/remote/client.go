@@ -23,10 +23,10 @@ import (
 )
 
 // ErrUnreachable says that no agent answers at an address.
-var ErrUnreachable = errors.New("no device agent answers")
+var ErrUnreachable = olaf.NewError(olaf.Device, "no device agent answers")
 
 // ErrInUse says that another client writes to the device.
-var ErrInUse = errors.New("the device is lent to somebody else")
+var ErrInUse = olaf.NewError(olaf.Device, "the device is lent to somebody else")
 
 // Options shape a session.
 type Options struct {

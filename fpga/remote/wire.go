@@ -30,7 +30,7 @@ const (
 )
 
 // ErrProtocol says that the other side does not speak this protocol, or another version of it.
-var ErrProtocol = errors.New("not an olafctl device agent")
+var ErrProtocol = olaf.NewError(olaf.Device, "not an olafctl device agent")
 
 const (
 	serviceName = "olafctl.device.v1.Device"

@@ -13,10 +13,12 @@ import (
 	"github.com/google/renameio/v2"
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/olafctl/olaf"
 )
 
 // ErrJournal is the kind of every fault of a journal.
-var ErrJournal = errors.New("agent: journal")
+var ErrJournal = olaf.NewError(olaf.Usage, "agent: journal")
 
 // A journal is the durable memory of the device's tables: the committed pipeline config, then every batch that was
 // accepted. A commit replaces the file; a batch is appended and synced before its answer goes out.

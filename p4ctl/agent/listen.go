@@ -14,13 +14,15 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/keepalive"
+
+	"github.com/olafctl/olaf"
 )
 
 // ErrInsecure says that an address other machines can reach was asked for without TLS.
-var ErrInsecure = errors.New("refusing to listen on a network without TLS")
+var ErrInsecure = olaf.NewError(olaf.Usage, "refusing to listen on a network without TLS")
 
 // ErrListen says that an address cannot be listened on.
-var ErrListen = errors.New("cannot listen")
+var ErrListen = olaf.NewError(olaf.Usage, "cannot listen")
 
 // maxMessageBytes fits the largest device config and a batch of a whole table.
 const maxMessageBytes = 64 << 20

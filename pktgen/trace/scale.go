@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -15,7 +14,7 @@ import (
 )
 
 // ErrScaling is the kind of every refused scaling.
-var ErrScaling = errors.New("cannot scale the trace")
+var ErrScaling = olaf.NewError(olaf.Usage, "cannot scale the trace")
 
 // Averagings: over what the target rate is met.
 const (

@@ -8,7 +8,6 @@ package trace
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 
@@ -18,15 +17,15 @@ import (
 // Kinds of errors; match them with errors.Is.
 var (
 	// ErrFormat says that something is no trace, or a damaged one.
-	ErrFormat = errors.New("not a readable trace")
+	ErrFormat = olaf.NewError(olaf.Usage, "not a readable trace")
 	// ErrVersion says that a trace was written by a newer olafctl.
-	ErrVersion = errors.New("trace is from a newer version")
+	ErrVersion = olaf.NewError(olaf.Usage, "trace is from a newer version")
 	// ErrTruncated says that a trace ends before its end mark; what came before is good.
-	ErrTruncated = errors.New("trace is cut off")
+	ErrTruncated = olaf.NewError(olaf.Usage, "trace is cut off")
 	// ErrInvalid says that an update breaks a rule of the format.
-	ErrInvalid = errors.New("invalid update in trace")
+	ErrInvalid = olaf.NewError(olaf.Usage, "invalid update in trace")
 	// ErrPayload says that a payload file does not belong to its trace.
-	ErrPayload = errors.New("payload does not match the trace")
+	ErrPayload = olaf.NewError(olaf.Usage, "payload does not match the trace")
 )
 
 // Update is one update as a worker finished it. It is network-independent.

@@ -28,7 +28,7 @@ const (
 )
 
 // ErrMismatch says that stored numbers are not those of the stored raw data.
-var ErrMismatch = errors.New("stored numbers are not those of the raw data")
+var ErrMismatch = olaf.NewError(olaf.Missed, "stored numbers are not those of the raw data")
 
 // RunsSchema names the document of RunsFile.
 const RunsSchema = "olafctl.runs/v1"

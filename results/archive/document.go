@@ -2,10 +2,10 @@ package archive
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results/store"
 )
 
@@ -17,7 +17,7 @@ const (
 )
 
 // ErrDocumentOnly says that an experiment was kept without single runs.
-var ErrDocumentOnly = errors.New("kept with its document only")
+var ErrDocumentOnly = olaf.NewError(olaf.Usage, "kept with its document only")
 
 // Document is a report of its own, in every form that it was printed in.
 type Document struct {

@@ -9,7 +9,6 @@ package columns
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -20,7 +19,7 @@ import (
 )
 
 // ErrFormat is the kind of every file that is not whole blocks of observations.
-var ErrFormat = errors.New("columns: not a file of observations, or a damaged one")
+var ErrFormat = olaf.NewError(olaf.Failed, "columns: not a file of observations, or a damaged one")
 
 const (
 	magic       = 0x31424c4f // "OLB1"

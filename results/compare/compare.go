@@ -5,7 +5,6 @@ package compare
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -18,7 +17,7 @@ import (
 )
 
 // ErrDifferent says that two results have nothing to compare.
-var ErrDifferent = errors.New("nothing to compare")
+var ErrDifferent = olaf.NewError(olaf.Usage, "nothing to compare")
 
 // Schema names the document.
 const Schema = "olafctl.compare/v1"

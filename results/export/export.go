@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/google/renameio/v2"
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results/figure"
 	"github.com/olafctl/olaf/results/report"
 	"github.com/olafctl/olaf/results/sheets"
@@ -21,7 +22,7 @@ import (
 )
 
 // ErrExists says that a target is there already.
-var ErrExists = errors.New("exists")
+var ErrExists = olaf.NewError(olaf.Usage, "exists")
 
 // Target is one file to be written.
 type Target struct {

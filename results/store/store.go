@@ -26,16 +26,17 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 )
 
 // Kinds of errors; match them with errors.Is.
 var (
-	ErrUnknown    = errors.New("no such run")
-	ErrIncomplete = errors.New("the run was never finished")
-	ErrDamaged    = errors.New("the run is damaged")
-	ErrNewer      = errors.New("the store was written by a newer olafctl")
-	ErrName       = errors.New("not a usable name")
+	ErrUnknown    = olaf.NewError(olaf.Usage, "no such run")
+	ErrIncomplete = olaf.NewError(olaf.Usage, "the run was never finished")
+	ErrDamaged    = olaf.NewError(olaf.Failed, "the run is damaged")
+	ErrNewer      = olaf.NewError(olaf.Usage, "the store was written by a newer olafctl")
+	ErrName       = olaf.NewError(olaf.Usage, "not a usable name")
 )
 
 const (

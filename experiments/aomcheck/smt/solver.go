@@ -9,16 +9,18 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/olafctl/olaf"
 )
 
 // Kinds of solver errors; match them with errors.Is.
 var (
 	// ErrAbsent says that the solver's program is not on PATH.
-	ErrAbsent = errors.New("solver not installed")
+	ErrAbsent = olaf.NewError(olaf.Failed, "solver not installed")
 	// ErrSolver says that a solver died or answered something that is no answer.
-	ErrSolver = errors.New("solver failed")
+	ErrSolver = olaf.NewError(olaf.Failed, "solver failed")
 	// ErrDisagree says that one solver found a script satisfiable and the other did not.
-	ErrDisagree = errors.New("solvers disagree")
+	ErrDisagree = olaf.NewError(olaf.Failed, "solvers disagree")
 )
 
 // Status is a solver's answer.

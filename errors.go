@@ -1,0 +1,49 @@
+package olaf
+
+// Kind says what a failure means to whoever started the program: whether another command line, another device, or nothing
+// at all would help. cmd/olafctl makes it the exit code.
+type Kind uint8
+
+// Kinds of failures.
+const (
+	Failed      Kind = iota // the work itself failed, or its result is invalid
+	Usage                   // what was asked for makes no sense: flags, files, names
+	Device                  // a device or its agent refused, is gone, or belongs to another controller
+	Missed                  // an expectation was missed or a property violated
+	Unknown                 // no answer within the time limit
+	Interrupted             // the user ended it
+)
+
+// kindError is a sentinel: compared by address, as those of package errors.
+type kindError struct {
+	kind Kind
+	text string
+}
+
+func (e *kindError) Error() string { return e.text }
+
+// NewError is errors.New with a kind. Whatever wraps the error has the same kind, unless it has one of its own.
+func NewError(k Kind, text string) error { return &kindError{k, text} }
+
+// KindOf gives the kind of the outermost error that declares one, and false where none does. An error that wraps several
+// is searched in their order, each to its end, as errors.Is does. A declared Failed counts: it hides the kinds below it.
+func KindOf(err error) (k Kind, declared bool) {
+	for err != nil {
+		switch e := err.(type) {
+		case *kindError:
+			return e.kind, true
+		case interface{ Unwrap() error }:
+			err = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, err := range e.Unwrap() {
+				if k, declared := KindOf(err); declared {
+					return k, true
+				}
+			}
+			return Failed, false
+		default:
+			return Failed, false
+		}
+	}
+	return Failed, false
+}
