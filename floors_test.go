@@ -21,8 +21,8 @@ var rooms = []struct {
 }{
 	{"fpga/regmap", 1}, {"fpga/engine", 1}, {"results", 1},
 	{"fpga", 2}, {"p4ctl", 2}, {"pktgen", 2}, {"capture", 2},
-	{"experiments/netsim/tc", 3},
-	{"experiments/netsim", 4}, {"experiments/rl", 4}, {"experiments/aomcheck", 4},
+	{"experiments/netsim/tc", 3}, {"experiments/yamlfile", 3},
+	{"experiments/netsim", 4}, {"experiments/rl", 4}, {"experiments/aomcheck", 4}, {"experiments/sched", 4},
 	{"experiments", 5},
 	{"tui", 6},
 	{"cmd", 7}, {"docs", 7},

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/yamlfile"
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
@@ -28,7 +29,7 @@ type checker struct {
 }
 
 func (c *checker) fail(p Pos, key, format string, args ...any) {
-	if len(c.errs) < maxErrors {
+	if len(c.errs) < yamlfile.MaxErrors {
 		c.errs = append(c.errs, &Error{c.t.File, p.Of(key), fmt.Sprintf(format, args...)})
 	}
 }
@@ -76,7 +77,7 @@ func (c *checker) queue(p Pos, name string, needed bool) {
 	if name == "" && !needed || slices.Contains(engine.Names(), name) {
 		return
 	}
-	c.fail(p, "queue", "queue %q is not known%s", name, suggestion(name, engine.Names()))
+	c.fail(p, "queue", "queue %q is not known%s", name, yamlfile.Suggest(name, engine.Names()))
 }
 
 func (c *checker) nodes() {
@@ -132,7 +133,7 @@ func (c *checker) node(p Pos, key, name, kind string) {
 			names = append(names, n)
 		}
 		slices.Sort(names)
-		c.fail(p, key, "%s names the unknown node %q%s", key, name, suggestion(name, names))
+		c.fail(p, key, "%s names the unknown node %q%s", key, name, yamlfile.Suggest(name, names))
 	} else if kind != "" && have != kind {
 		c.fail(p, key, "%s names %q, which is a %s; it must be a %s", key, name, have, kind)
 	}

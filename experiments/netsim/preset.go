@@ -5,6 +5,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/experiments/yamlfile"
 )
 
 // Scale changes the size and the timing of a preset; zero values keep the preset's own.
@@ -51,7 +52,7 @@ func Preset(name string, scale Scale) (*Topology, error) {
 		}
 		names = append(names, p.name)
 	}
-	return nil, &Error{What: fmt.Sprintf("there is no preset %q%s", name, suggestion(name, names))}
+	return nil, &Error{What: fmt.Sprintf("there is no preset %q%s", name, yamlfile.Suggest(name, names))}
 }
 
 // Rescale applies s to t; see Preset.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/experiments/yamlfile"
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
@@ -61,7 +62,7 @@ func schemaOf(t reflect.Type) map[string]any {
 		properties := map[string]any{}
 		for i := range t.NumField() {
 			f := t.Field(i)
-			if name := yamlName(f); name != "" && name != "-" {
+			if name := yamlfile.FieldName(f); name != "" && name != "-" {
 				properties[name] = schemaOfField(f, name)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/experiments/yamlfile"
 )
 
 // TopologySchema names the file format that Parse reads.
@@ -268,19 +269,8 @@ func (l *LinkState) UnmarshalText(b []byte) error {
 	return oneOf(l, "link state", b, LinkUp, LinkDown)
 }
 
-// Pos says where in a file something stood; the zero Pos is no file.
-type Pos struct {
-	Line int
-	keys map[string]int
-}
-
-// Of is the line of the named field, or of the whole where the field is absent.
-func (p Pos) Of(key string) int {
-	if line, ok := p.keys[key]; ok {
-		return line
-	}
-	return p.Line
-}
+// Pos says where in a file something stood.
+type Pos = yamlfile.Pos
 
 // ids is the range of cluster ids of an entry.
 func (k *Clusters) ids() string {

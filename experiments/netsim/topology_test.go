@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/yamlfile"
 )
 
 const exampleFile = `schema: olafctl.topology/v1
@@ -118,7 +119,7 @@ func TestMistakes(t *testing.T) {
 		"bare number":        {change(t, "duration: 10s", "duration: 10"), `example.yaml:3: topology.duration: bad quantity: duration "10" has no unit; did you mean 10ms?`},
 		"alias":              {change(t, "name: example", "name: &x example\nqueue: *x"), "aliases are not supported"},
 		"other schema":       {change(t, "topology/v1", "topology/v2"), `example.yaml:1: schema "olafctl.topology/v2" is not olafctl.topology/v1`},
-		"bad number":         {change(t, "slots: 5", "slots: many"), `example.yaml:14: topology.switches[0].slots: "many" is not a int`},
+		"bad number":         {change(t, "slots: 5", "slots: many"), `example.yaml:14: topology.switches[0].slots: "many" is not a whole number`},
 		"bad choice":         {change(t, "count: senders", "count: workers"), `example.yaml:12: topology.transmission_control.count: count "workers" is not one of`},
 		"route circle":       {route, "example.yaml:42: the routes to ps go in a circle: core → leaf1 → core; change one via"},
 		"route nowhere":      {exampleFile + "routes:\n  - {at: leaf1, to: ps, via: leaf2}\n", "example.yaml:41: there is no link leaf1–leaf2"},
@@ -232,7 +233,7 @@ func TestSchema(t *testing.T) {
 	if err := json.Unmarshal(text, &schema); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range fieldNames(reflect.TypeFor[Topology]()) {
+	for _, name := range yamlfile.FieldNames(reflect.TypeFor[Topology]()) {
 		if schema.Properties[name] == nil {
 			t.Errorf("the schema has no %s", name)
 		}

@@ -1,0 +1,257 @@
+// Package yamlfile reads the files that people write: topologies, jobs. Unknown fields, fields given twice, wrong types
+// and bad units are refused with their line, several at once, and what was read remembers its lines, so that a mistake in
+// what the fields mean together can be shown in its place, too.
+package yamlfile
+
+import (
+	"encoding"
+	"errors"
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// maxSize bounds a file; nobody writes 16 MB by hand, and aliases can blow up.
+const maxSize = 16 << 20
+
+// MaxErrors is how many mistakes are listed before the rest is left for the next try.
+const MaxErrors = 10
+
+// Pos says where in a file something stood; the zero Pos is no file. A struct that embeds one remembers its lines.
+type Pos struct {
+	Line int
+	keys map[string]int
+}
+
+// Of is the line of the named field, or of the whole where the field is absent.
+func (p Pos) Of(key string) int {
+	if line, ok := p.keys[key]; ok {
+		return line
+	}
+	return p.Line
+}
+
+// Format is how a kind of file calls itself and its mistakes.
+type Format struct {
+	Name string // the whole document in messages: topology
+	Hint string // what to do about an empty file
+	// Fail makes the error of a mistake in a line, 0 where there is none.
+	Fail func(line int, what string) error
+}
+
+// Decode fills the struct that into points to. Fields are named by their yaml tags; texts with a unit, and all other types
+// that read themselves, by encoding.TextUnmarshaler.
+func (f Format) Decode(text []byte, into any) error {
+	if len(text) > maxSize {
+		return f.Fail(0, fmt.Sprintf("the file has %d bytes; a %s has at most %d", len(text), f.Name, maxSize))
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil {
+		return f.Fail(0, "not YAML: "+strings.Join(strings.Fields(err.Error()), " "))
+	}
+	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
+		return f.Fail(1, "the file is empty; "+f.Hint)
+	}
+	d := decoder{fail: f.Fail}
+	d.value(doc.Content[0], reflect.ValueOf(into).Elem(), f.Name)
+	return errors.Join(d.errs...)
+}
+
+// decoder fills structs from nodes, strictly, and remembers lines.
+type decoder struct {
+	fail func(line int, what string) error
+	errs []error
+}
+
+func (d *decoder) refuse(n *yaml.Node, format string, args ...any) {
+	if len(d.errs) < MaxErrors {
+		d.errs = append(d.errs, d.fail(n.Line, fmt.Sprintf(format, args...)))
+	}
+}
+
+var posType = reflect.TypeFor[Pos]()
+
+func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind == yaml.AliasNode {
+		d.refuse(n, "%s: aliases are not supported; write it out", path)
+		return
+	}
+	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		if n.Kind != yaml.ScalarNode {
+			d.refuse(n, "%s must be a single value", path)
+		} else if err := u.UnmarshalText([]byte(n.Value)); err != nil {
+			d.refuse(n, "%s: %v", path, err)
+		}
+		return
+	}
+	switch v.Kind() {
+	case reflect.Struct:
+		d.structure(n, v, path)
+	case reflect.Map:
+		d.mapping(n, v, path)
+	case reflect.Slice:
+		d.sequence(n, v, path)
+	default:
+		d.scalar(n, v, path)
+	}
+}
+
+// fields visits the fields of a mapping once each and gives their lines.
+func (d *decoder) fields(n *yaml.Node, path string, visit func(key, value *yaml.Node)) map[string]int {
+	lines := map[string]int{}
+	if n.Kind != yaml.MappingNode {
+		d.refuse(n, "%s must be a mapping of fields", path)
+		return lines
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, value := n.Content[i], n.Content[i+1]
+		if _, twice := lines[key.Value]; twice {
+			d.refuse(key, "%s has the field %q twice", path, key.Value)
+			continue
+		}
+		lines[key.Value] = key.Line
+		visit(key, value)
+	}
+	return lines
+}
+
+func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
+	lines := d.fields(n, path, func(key, value *yaml.Node) {
+		f := fieldByName(v, key.Value)
+		if !f.IsValid() {
+			d.refuse(key, "%s has no field %q%s", path, key.Value, Suggest(key.Value, FieldNames(v.Type())))
+			return
+		}
+		d.value(value, f, path+"."+key.Value)
+	})
+	for i := range v.NumField() {
+		if v.Type().Field(i).Type == posType {
+			v.Field(i).Set(reflect.ValueOf(Pos{Line: n.Line, keys: lines}))
+		}
+	}
+}
+
+// mapping fills a map from names.
+func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
+	v.Set(reflect.MakeMap(v.Type()))
+	d.fields(n, path, func(key, value *yaml.Node) {
+		item := reflect.New(v.Type().Elem()).Elem()
+		d.value(value, item, path+"."+key.Value)
+		v.SetMapIndex(reflect.ValueOf(key.Value), item)
+	})
+}
+
+func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
+	items := []*yaml.Node{n}
+	switch {
+	case n.Kind == yaml.SequenceNode:
+		items = n.Content
+	case v.Type().Elem().Kind() != reflect.String:
+		d.refuse(n, "%s must be a list", path)
+		return
+	}
+	s := reflect.MakeSlice(v.Type(), len(items), len(items))
+	for i, item := range items {
+		d.value(item, s.Index(i), fmt.Sprintf("%s[%d]", path, i))
+	}
+	v.Set(s)
+}
+
+func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
+	if n.Kind != yaml.ScalarNode {
+		d.refuse(n, "%s must be a single value", path)
+		return
+	}
+	var err error
+	want := "a whole number"
+	switch v.Kind() {
+	case reflect.String:
+		v.SetString(n.Value)
+	case reflect.Bool:
+		var b bool
+		want = "true or false"
+		if b, err = strconv.ParseBool(n.Value); err == nil {
+			v.SetBool(b)
+		}
+	case reflect.Int:
+		var i int64
+		if i, err = strconv.ParseInt(n.Value, 10, 64); err == nil {
+			v.SetInt(i)
+		}
+	case reflect.Uint64:
+		var u uint64
+		if u, err = strconv.ParseUint(n.Value, 10, 64); err == nil {
+			v.SetUint(u)
+		}
+	}
+	if err != nil {
+		d.refuse(n, "%s: %q is not %s", path, n.Value, want)
+	}
+}
+
+// FieldName is what a struct's field is called in a file; "" or "-" for one that isn't in it.
+func FieldName(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	return name
+}
+
+// FieldNames lists what a struct's fields are called in a file.
+func FieldNames(t reflect.Type) []string {
+	var names []string
+	for i := range t.NumField() {
+		if name := FieldName(t.Field(i)); name != "" && name != "-" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func fieldByName(v reflect.Value, name string) reflect.Value {
+	for i := range v.NumField() {
+		if n := FieldName(v.Type().Field(i)); n == name && n != "-" && n != "" {
+			return v.Field(i)
+		}
+	}
+	return reflect.Value{}
+}
+
+// Suggest proposes the nearest of names, or lists them all, as the end of a message.
+func Suggest(got string, names []string) string {
+	best, least := "", len(got)/2+1
+	for _, name := range names {
+		if d := editDistance(got, name); d < least {
+			best, least = name, d
+		}
+	}
+	if best != "" {
+		return fmt.Sprintf("; did you mean %q?", best)
+	}
+	if len(names) == 0 || len(names) > 20 {
+		return ""
+	}
+	return "; there are " + strings.Join(names, ", ")
+}
+
+// editDistance is Levenshtein's.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}
