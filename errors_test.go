@@ -47,15 +47,15 @@ func TestKindOf(t *testing.T) {
 
 // plainErrors declare no kind: they fail, unless what they wrap knows better.
 var plainErrors = []string{
-	"ErrEncode", "ErrMalformed", "ErrNotOLAF",
+	"ErrAccounting", "ErrEncode", "ErrMalformed", "ErrNotOLAF",
 	"capture.ErrIdle", "capture/live.ErrClocks",
 	"experiments.ErrIncomplete", // of the kind that it unwraps to
 	"experiments.ErrInvalid", "experiments.ErrNoRecorder", "experiments.ErrNoRewind", "experiments.ErrOwnTime", "experiments.ErrRun",
 	"experiments/rl/speedup.ErrUnfinished",
-	"fpga/engine.ErrAccounting", "fpga/engine/vector.ErrFormat",
+	"fpga/engine/vector.ErrFormat",
 	"p4ctl.ErrClosed", "p4ctl.ErrExists", "p4ctl.ErrFull", "p4ctl.ErrNoPipeline", "p4ctl.ErrNotFound", "p4ctl/vnp4.ErrDriver",
 	"pktgen/trace.ErrDeparture", "pktgen/trace.ErrMerged",
-	"results.ErrAccounting", "results/figure.ErrFigure", "results/xlsx.ErrBook",
+	"results/figure.ErrFigure", "results/xlsx.ErrBook",
 	"tui/keys.ErrBindings",
 }
 

@@ -1,12 +1,13 @@
 package results
 
 import (
-	"errors"
 	"fmt"
+
+	"github.com/olafctl/olaf"
 )
 
 // ErrAccounting is the kind of every broken accounting identity; such a run is invalid.
-var ErrAccounting = errors.New("accounting identity broken")
+var ErrAccounting = olaf.ErrAccounting
 
 // Counters is what became of every update of one run, in updates unless a name says frames or count. The names and the
 // identities between them are those of docs/semantics.md, Accounting identities.

@@ -1,40 +1,47 @@
 package engine
 
 import (
-	"errors"
 	"fmt"
+
+	"github.com/olafctl/olaf"
 )
 
-// ErrAccounting is the kind of a broken accounting identity. A run that breaks one is invalid.
-var ErrAccounting = errors.New("engine: the accounts do not balance")
+// account is a queue's own.
+var account = olaf.JoinLedgers(Flow(), Sums())
 
-// Check verifies the engine's identities of docs/semantics.md, Accounting: every arrival has one class, every frame that
-// was appended has left, waits or was flushed, and no update inside a frame was lost or made up. queuedFrames and
-// queuedUpdates are what QueuedCount said at the same instant. The identity over updates is void after a count
-// saturated; Stats.CountSaturations tells. The error matches ErrAccounting and shows both sides.
+// Check verifies the queue's identities: every arrival has one class, every frame that was appended has left, waits or was
+// flushed, and no update inside a frame was lost or made up. queuedFrames and queuedUpdates are what QueuedCount said at
+// the same instant. The error matches olaf.ErrAccounting and shows both sides.
 func Check(s Stats, queuedFrames, queuedUpdates uint64) error {
-	accepted := s.Class[Appended] + s.Class[Aggregated] + s.Class[Replaced] + s.Class[ReplacedReward]
-	identities := []struct {
-		what        string
-		left, right uint64
-		void        bool
-	}{
-		{"arrivals = sum of the classes", s.Offered, s.In(), false},
-		{"appended = delivered + queued + flushed frames", s.Class[Appended], s.Released + queuedFrames + s.Flushed, false},
-		{"updates delivered + queued + flushed + discarded = updates accepted",
-			s.SumReleased + queuedUpdates + s.SumFlushed + s.SumDiscarded, s.SumAccepted, s.CountSaturations > 0},
-		{"updates accepted are at least the arrivals accepted", max(s.SumAccepted, accepted), s.SumAccepted, false},
+	c := olaf.NewCounts(account)
+	s.AddTo(c, queuedFrames, queuedUpdates)
+	if n := c.Of(premerged.Name); n < 0 {
+		return fmt.Errorf("%w: the accepted arrivals held %d updates, fewer than they are", olaf.ErrAccounting, s.SumAccepted)
 	}
-	for _, id := range identities {
-		if id.left != id.right && !id.void {
-			return fmt.Errorf("%w: %s: %d ≠ %d", ErrAccounting, id.what, id.left, id.right)
-		}
-	}
-	return nil
+	return c.Balance()
 }
 
 // Audit checks e as it stands.
 func Audit(e Engine) error {
 	frames, updates := e.QueuedCount()
 	return Check(e.Stats(), frames, updates)
+}
+
+// AddTo adds what was counted, and what QueuedCount says is still inside, to the counters of c that have the names of Flow
+// and Sums.
+func (s *Stats) AddTo(c olaf.Counts, queuedFrames, queuedUpdates uint64) {
+	add := func(name string, n int64) {
+		if i := c.Index(name); i >= 0 {
+			c.SetAt(i, c.At(i)+n)
+		}
+	}
+	for i := range rows {
+		if rows[i].Name != "" {
+			add(rows[i].Name, int64(rows[i].Of(s)))
+		}
+	}
+	accepted := s.Class[Appended] + s.Class[Aggregated] + s.Class[Replaced] + s.Class[ReplacedReward]
+	add(queued.Name, int64(queuedFrames))
+	add(countQueued.Name, int64(queuedUpdates))
+	add(premerged.Name, int64(s.SumAccepted)-int64(accepted))
 }

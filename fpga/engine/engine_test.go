@@ -132,14 +132,14 @@ func TestCheckTellsEveryIdentity(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, edit := range map[string]func(*engine.Stats){
-		"arrivals":                 func(s *engine.Stats) { s.Offered++ },
-		"appended":                 func(s *engine.Stats) { s.Released++ },
-		"updates delivered":        func(s *engine.Stats) { s.SumDiscarded-- },
-		"updates accepted are at ": func(s *engine.Stats) { s.SumAccepted--; s.SumDiscarded-- },
+		"in = ":                                 func(s *engine.Stats) { s.Offered++ },
+		"appended = ":                           func(s *engine.Stats) { s.Released++ },
+		"Σcount(":                               func(s *engine.Stats) { s.SumDiscarded-- },
+		"the accepted arrivals held 11 updates": func(s *engine.Stats) { s.SumAccepted, s.SumDiscarded = 11, 0 },
 	} {
 		s := balanced()
 		edit(&s)
-		if err := engine.Check(s, 1, 1); !errors.Is(err, engine.ErrAccounting) || !strings.Contains(err.Error(), ": "+name) {
+		if err := engine.Check(s, 1, 1); !errors.Is(err, olaf.ErrAccounting) || !strings.Contains(err.Error(), ": "+name) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

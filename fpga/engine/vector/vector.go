@@ -102,24 +102,12 @@ func (r *recorder) Deliver(d *engine.Departure) {
 
 // Counters lists s under the names that vectors use.
 func Counters(s engine.Stats) []Stat {
-	list := []Stat{{"offered", s.Offered}}
-	for c := range engine.Classes {
-		list = append(list, Stat{c.String(), s.Class[c]})
+	rows := engine.Rows()
+	list := make([]Stat, len(rows))
+	for i := range rows {
+		list[i] = Stat{rows[i].Vector, rows[i].Of(&s)}
 	}
-	return append(list,
-		Stat{"locked", s.Locked},
-		Stat{"delivered", s.Released},
-		Stat{"flushed", s.Flushed},
-		Stat{"sum_accepted", s.SumAccepted},
-		Stat{"sum_delivered", s.SumReleased},
-		Stat{"sum_flushed", s.SumFlushed},
-		Stat{"sum_discarded", s.SumDiscarded},
-		Stat{"lane_saturations", s.LaneSaturations},
-		Stat{"reward_saturations", s.RewardSaturations},
-		Stat{"count_saturations", s.CountSaturations},
-		Stat{"locked_collisions", s.LockedCollisions},
-		Stat{"peak_occupancy", uint64(s.PeakOccupancy)},
-	)
+	return list
 }
 
 // Write prints v in the canonical form, which Parse reads back unchanged.

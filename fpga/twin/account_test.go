@@ -1,0 +1,53 @@
+package twin
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/results/metric"
+)
+
+// Check says which accounting identity does not hold since the counters were cleared.
+func (t *Twin) Check() error {
+	account, err := fpga.NewAccount(olaf.JoinLedgers(metric.Sending(), engine.Flow(), engine.Sums()))
+	if err != nil {
+		return err
+	}
+	total := t.total()
+	counts := account.Of(&fpga.Counters{Queue: total, Generator: t.counters.generator})
+	// What was inside at the last clear was appended before it.
+	counts.Add("queued", -int64(total.CarriedFrames))
+	counts.Add("count_queued", -int64(total.CarriedUpdates))
+	var clusters uint64
+	for i := range t.counters.clusters {
+		clusters += t.counters.clusters[i].in()
+	}
+	if total.In != clusters {
+		return fmt.Errorf("twin: %d updates reached the queue, %d by cluster", total.In, clusters)
+	}
+	return counts.Balance()
+}
+
+// TestEveryCounterHasItsRegister holds the rows of the engine against the register map.
+func TestEveryCounterHasItsRegister(t *testing.T) {
+	for _, row := range engine.Rows() {
+		if row.Register == "" {
+			continue
+		}
+		ref, err := regmap.Lookup(row.Register)
+		if err != nil || !ref.Register.Counter {
+			t.Errorf("%s: %v", row.Vector, err)
+		}
+	}
+	seen := map[uint32]bool{}
+	for class, at := range classRegisters {
+		if ref, _, ok := regmap.At(at); !ok || ref.Register.Name != "cluster_"+engine.Class(class).String() || seen[at] {
+			t.Errorf("class %v is at %#x", engine.Class(class), at)
+		}
+		seen[at] = true
+	}
+}
