@@ -52,7 +52,7 @@ var plainErrors = []string{
 	"experiments.ErrIncomplete", // of the kind that it unwraps to
 	"experiments.ErrInvalid", "experiments.ErrNoRecorder", "experiments.ErrNoRewind", "experiments.ErrOwnTime", "experiments.ErrRun",
 	"experiments/rl/speedup.ErrUnfinished",
-	"fpga/engine/vector.ErrFormat",
+	"fpga/engine/enginetest.ErrFormat",
 	"p4ctl.ErrClosed", "p4ctl.ErrExists", "p4ctl.ErrFull", "p4ctl.ErrNoPipeline", "p4ctl.ErrNotFound", "p4ctl/vnp4.ErrDriver",
 	"pktgen/trace.ErrDeparture", "pktgen/trace.ErrMerged",
 	"results/figure.ErrFigure", "results/xlsx.ErrBook",

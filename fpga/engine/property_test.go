@@ -8,16 +8,16 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
-	"github.com/olafctl/olaf/fpga/engine/vector"
+	"github.com/olafctl/olaf/fpga/engine/enginetest"
 	"pgregory.net/rapid"
 )
 
 // collector keeps what left, in the words of vectors.
-type collector struct{ gone []vector.Event }
+type collector struct{ gone []enginetest.Event }
 
 func (c *collector) Deliver(d *engine.Departure) {
-	c.gone = append(c.gone, vector.Event{
-		Kind: vector.Out, Cycle: cyclesOf(d.At), Queued: int64(d.Queued) / int64(olaf.Cycle), Update: d.Frame.Update,
+	c.gone = append(c.gone, enginetest.Event{
+		Kind: enginetest.Out, Cycle: cyclesOf(d.At), Queued: int64(d.Queued) / int64(olaf.Cycle), Update: d.Frame.Update,
 		Data: append([]int32(nil), d.Frame.Lanes...), Inside: append([]olaf.Contributor(nil), d.Frame.Contributors...),
 	})
 }
@@ -84,7 +84,7 @@ func TestQueueIsTheReference(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		ref := newReference(name, cfg, out)
+		ref := enginetest.NewReference(name, cfg, out)
 		cycle := int64(0)
 		for range rapid.IntRange(1, 60).Draw(t, "events") {
 			cycle += int64(rapid.SampledFrom([]int{0, 0, 1, 2, 4, 7, 13, 30}).Draw(t, "gap"))
@@ -94,32 +94,32 @@ func TestQueueIsTheReference(t *testing.T) {
 				offerBoth(t, q, ref, cycle, u, lanes, inside)
 			case "look":
 				q.Advance(at(cycle))
-				ref.runTo(cycle)
+				ref.RunTo(cycle)
 			case "next":
 				if next, ok := q.Next(); ok {
 					cycle = max(cycle, cyclesOf(next))
 				}
 				q.Advance(at(cycle))
-				ref.runTo(cycle)
+				ref.RunTo(cycle)
 			case "flush":
 				q.Flush(at(cycle))
-				ref.flush(cycle)
+				ref.Flush(cycle)
 			}
 			compare(t, q, ref, sink.gone)
 		}
 		idle := q.Drain()
-		ref.drain()
+		ref.Drain()
 		compare(t, q, ref, sink.gone)
-		if ref.idleAt > 0 && max(cyclesOf(idle), cycle) != max(ref.idleAt, cycle) {
-			t.Fatalf("idle at %d, reference %d", cyclesOf(idle), ref.idleAt)
+		if ref.IdleAt() > 0 && max(cyclesOf(idle), cycle) != max(ref.IdleAt(), cycle) {
+			t.Fatalf("idle at %d, reference %d", cyclesOf(idle), ref.IdleAt())
 		}
 	})
 }
 
 // offerBoth offers an update and holds the class and the slot against the reference.
-func offerBoth(t *rapid.T, q *engine.Queue, ref *reference, cycle int64, u olaf.Update, lanes []int32, inside []olaf.Contributor) {
+func offerBoth(t *rapid.T, q *engine.Queue, ref *enginetest.Reference, cycle int64, u olaf.Update, lanes []int32, inside []olaf.Contributor) {
 	got := q.OfferMerged(at(cycle), &u, lanes, inside)
-	want := ref.offer(cycle, u, lanes, inside)
+	want := ref.Offer(cycle, u, lanes, inside)
 	if got != want {
 		t.Fatalf("cycle %d: %+v is %v, reference %v", cycle, u, got, want)
 	}
@@ -134,20 +134,20 @@ func offerBoth(t *rapid.T, q *engine.Queue, ref *reference, cycle int64, u olaf.
 	}
 }
 
-func compare(t *rapid.T, q *engine.Queue, ref *reference, gone []vector.Event) {
+func compare(t *rapid.T, q *engine.Queue, ref *enginetest.Reference, gone []enginetest.Event) {
 	e := q.Engine()
-	if d := cmp.Diff(ref.gone, gone, equateEmpty); d != "" {
+	if d := cmp.Diff(ref.Gone(), gone, equateEmpty); d != "" {
 		t.Fatalf("departures (-reference +queue):\n%s", d)
 	}
-	if d := cmp.Diff(ref.stats, e.Stats()); d != "" {
+	if d := cmp.Diff(ref.Stats(), e.Stats()); d != "" {
 		t.Fatalf("counters (-reference +queue):\n%s", d)
 	}
-	if q.StallCycles() != ref.stall {
-		t.Fatalf("%d stall cycles, reference %d", q.StallCycles(), ref.stall)
+	if q.StallCycles() != ref.StallCycles() {
+		t.Fatalf("%d stall cycles, reference %d", q.StallCycles(), ref.StallCycles())
 	}
-	if e.Occupancy() != ref.occupancy() || e.ActiveClusters() != ref.activeClusters() {
+	if e.Occupancy() != ref.Occupancy() || e.ActiveClusters() != ref.ActiveClusters() {
 		t.Fatalf("occupancy %d and %d active clusters, reference %d and %d",
-			e.Occupancy(), e.ActiveClusters(), ref.occupancy(), ref.activeClusters())
+			e.Occupancy(), e.ActiveClusters(), ref.Occupancy(), ref.ActiveClusters())
 	}
 	var queued []olaf.Update
 	e.Queued(func(s engine.Slot, locked bool) bool {
@@ -157,11 +157,7 @@ func compare(t *rapid.T, q *engine.Queue, ref *reference, gone []vector.Event) {
 		queued = append(queued, e.Frame(s).Update)
 		return true
 	})
-	var want []olaf.Update
-	for _, h := range ref.list {
-		want = append(want, h.u)
-	}
-	if d := cmp.Diff(want, queued); d != "" {
+	if d := cmp.Diff(ref.Inside(), queued); d != "" {
 		t.Fatalf("inside (-reference +queue):\n%s", d)
 	}
 	if err := engine.Audit(e); err != nil {
@@ -191,7 +187,7 @@ func TestResetForgets(t *testing.T) {
 			t.Fatal("something is left after Reset")
 		}
 		sink.gone = nil
-		ref := newReference(name, cfg, out)
+		ref := enginetest.NewReference(name, cfg, out)
 		for i := range 20 {
 			u, lanes, inside := drawArrival(t, cfg)
 			offerBoth(t, q, ref, int64(3*i), u, lanes, inside)

@@ -9,15 +9,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/olafctl/olaf/fpga/engine/vector"
+	"github.com/olafctl/olaf/fpga/engine/enginetest"
 )
 
 var update = flag.Bool("update", false, "write what comes out into the golden vectors; read the difference before committing it")
 
-func text(t *testing.T, v *vector.Vector) string {
+func text(t *testing.T, v *enginetest.Vector) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := vector.Write(&b, v); err != nil {
+	if err := enginetest.Write(&b, v); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -37,18 +37,18 @@ func TestGoldenVectors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			v, err := vector.Parse(bytes.NewReader(want))
+			v, err := enginetest.Parse(bytes.NewReader(want))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if v.Name != name {
 				t.Fatalf("the vector is called %q", v.Name)
 			}
-			got, err := vector.Replay(v)
+			got, err := enginetest.Replay(v)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if d := cmp.Diff(text(t, replayReference(v)), text(t, got)); d != "" {
+			if d := cmp.Diff(text(t, enginetest.ReplayReference(v)), text(t, got)); d != "" {
 				t.Fatalf("-reference +queue:\n%s", d)
 			}
 			if *update {

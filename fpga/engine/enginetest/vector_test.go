@@ -1,4 +1,4 @@
-package vector_test
+package enginetest_test
 
 import (
 	"bytes"
@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/olafctl/olaf/fpga/engine/vector"
+	"github.com/olafctl/olaf/fpga/engine/enginetest"
 )
 
 const top = "vector x\nqueue olaf slots=2 clusters=3\noutput\n"
@@ -49,10 +49,10 @@ func TestBadVectors(t *testing.T) {
 		{top + "stat a\n", "a stat has a name and a value"},
 		{top + "end\nin 0\n", `line 5: "in" after "end"`},
 		{top + "wait 3\n", `unknown word "wait"`},
-		{strings.Repeat("#", vector.MaxLine+1), "line 1: bufio.Scanner: token too long"},
+		{strings.Repeat("#", enginetest.MaxLine+1), "line 1: bufio.Scanner: token too long"},
 	} {
-		_, err := vector.Parse(strings.NewReader(c.text))
-		if !errors.Is(err, vector.ErrFormat) || !strings.Contains(err.Error(), c.want) {
+		_, err := enginetest.Parse(strings.NewReader(c.text))
+		if !errors.Is(err, enginetest.ErrFormat) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%.40q: %v; want %q", c.text, err, c.want)
 		}
 	}
@@ -69,11 +69,11 @@ func TestPageExample(t *testing.T) {
 		t.Fatal("the page has no example")
 	}
 	example, _, _ = strings.Cut("vector "+example, "```")
-	v, err := vector.Parse(strings.NewReader(example))
+	v, err := enginetest.Parse(strings.NewReader(example))
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := vector.Replay(v)
+	got, err := enginetest.Replay(v)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,22 +96,22 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Add([]byte("vector a\n#x\nqueue fifo slots=1 clusters=1\noutput\nin 0 flags=count_saturated+retransmission inside=1:2:3\nflush 2\nend"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		v, err := vector.Parse(bytes.NewReader(text))
+		v, err := enginetest.Parse(bytes.NewReader(text))
 		if err != nil {
-			if !errors.Is(err, vector.ErrFormat) {
+			if !errors.Is(err, enginetest.ErrFormat) {
 				t.Fatalf("%v is not ErrFormat", err)
 			}
 			return
 		}
 		var first, second bytes.Buffer
-		if err := vector.Write(&first, v); err != nil {
+		if err := enginetest.Write(&first, v); err != nil {
 			t.Fatal(err)
 		}
-		again, err := vector.Parse(bytes.NewReader(first.Bytes()))
+		again, err := enginetest.Parse(bytes.NewReader(first.Bytes()))
 		if err != nil {
 			t.Fatalf("what was written does not parse: %v\n%s", err, &first)
 		}
-		if err := vector.Write(&second, again); err != nil {
+		if err := enginetest.Write(&second, again); err != nil {
 			t.Fatal(err)
 		}
 		if !bytes.Equal(first.Bytes(), second.Bytes()) {

@@ -1,7 +1,7 @@
-// Package vector reads, writes and replays golden vectors: what goes into a queue and exactly what must come out, with
-// times in cycles. The text form is described in docs/semantics.md, Golden vectors; Go tests, the RTL bench and other
-// implementations of the page read the same files.
-package vector
+// Package enginetest holds what a queue is tested against: golden vectors, which it reads, writes and replays, and a slow
+// and obvious reference. A vector is what goes into a queue and exactly what must come out, with times in cycles; its text
+// is described in docs/semantics.md, Golden vectors.
+package enginetest
 
 import (
 	"errors"

@@ -1,4 +1,4 @@
-package engine_test
+package enginetest
 
 import (
 	"math"
@@ -7,12 +7,11 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
-	"github.com/olafctl/olaf/fpga/engine/vector"
 )
 
-// reference is docs/semantics.md written down the slow and obvious way: lists that are searched, exact fractions, and
+// Reference is docs/semantics.md written down the slow and obvious way: lists that are searched, exact fractions, and
 // one step for every cycle. It shares nothing with the engine but the words.
-type reference struct {
+type Reference struct {
 	olaf bool
 	cfg  engine.Config
 	out  engine.Output
@@ -28,7 +27,7 @@ type reference struct {
 	stats  engine.Stats
 	stall  uint64
 	idleAt int64
-	gone   []vector.Event
+	gone   []Event
 }
 
 type owner struct {
@@ -43,21 +42,45 @@ type held struct {
 	appended int64
 }
 
-func newReference(name string, cfg engine.Config, out engine.Output) *reference {
+// NewReference makes the reference of a queue. Its options are those of engine.New and engine.NewQueue, unchecked.
+func NewReference(name string, cfg engine.Config, out engine.Output) *Reference {
 	if out.Rate == 0 {
 		out.Rate = 64 << 24
 	}
-	return &reference{olaf: name == "olaf", cfg: cfg, out: out, state: "idle", free: new(big.Rat), r: map[olaf.ClusterID]owner{}}
+	return &Reference{olaf: name == "olaf", cfg: cfg, out: out, state: "idle", free: new(big.Rat), r: map[olaf.ClusterID]owner{}}
 }
 
-func (r *reference) occupancy() int {
+// Gone is every frame that left.
+func (r *Reference) Gone() []Event { return r.gone }
+
+// Stats counts as the engine does.
+func (r *Reference) Stats() engine.Stats { return r.stats }
+
+// StallCycles is how long the line waited for the engine.
+func (r *Reference) StallCycles() uint64 { return r.stall }
+
+// IdleAt is the cycle since which nothing is inside; 0 before the first frame left.
+func (r *Reference) IdleAt() int64 { return r.idleAt }
+
+// Inside is what waits or leaves, in departure order.
+func (r *Reference) Inside() []olaf.Update {
+	var all []olaf.Update
+	for _, h := range r.list {
+		all = append(all, h.u)
+	}
+	return all
+}
+
+// Occupancy counts the slots that are taken.
+func (r *Reference) Occupancy() int {
 	if r.leaving != nil && r.cfg.FreeSlotOnStart {
 		return len(r.list) - 1
 	}
 	return len(r.list)
 }
 
-func (r *reference) activeClusters() int {
+// ActiveClusters counts the clusters that have something inside.
+func (r *Reference) ActiveClusters() int {
 	seen := map[olaf.ClusterID]bool{}
 	for _, h := range r.list {
 		seen[h.u.Cluster] = true
@@ -65,7 +88,7 @@ func (r *reference) activeClusters() int {
 	return len(seen)
 }
 
-func (r *reference) waiting(u olaf.ClusterID) *held {
+func (r *Reference) waiting(u olaf.ClusterID) *held {
 	for _, h := range r.list {
 		if h != r.leaving && h.u.Cluster == u {
 			return h
@@ -74,12 +97,13 @@ func (r *reference) waiting(u olaf.ClusterID) *held {
 	return nil
 }
 
-func (r *reference) offer(cycle int64, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class {
-	r.runTo(cycle)
+// Offer brings an update at a cycle, after what happens by itself until then.
+func (r *Reference) Offer(cycle int64, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class {
+	r.RunTo(cycle)
 	class := r.decide(cycle, a, lanes, inside)
 	r.stats.Offered++
 	r.stats.Class[class]++
-	r.stats.PeakOccupancy = max(r.stats.PeakOccupancy, r.occupancy())
+	r.stats.PeakOccupancy = max(r.stats.PeakOccupancy, r.Occupancy())
 	switch class {
 	case engine.Appended, engine.Aggregated, engine.Replaced, engine.ReplacedReward:
 		r.stats.SumAccepted += uint64(a.Count)
@@ -98,7 +122,7 @@ func (r *reference) offer(cycle int64, a olaf.Update, lanes []int32, inside []ol
 	return class
 }
 
-func (r *reference) decide(cycle int64, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class {
+func (r *Reference) decide(cycle int64, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class {
 	if r.cfg.LaneMemory > 0 && lanes == nil {
 		lanes = make([]int32, a.Lanes)
 	}
@@ -113,7 +137,7 @@ func (r *reference) decide(cycle int64, a olaf.Update, lanes []int32, inside []o
 	if r.olaf && w != nil {
 		return r.meet(w, a, lanes, inside)
 	}
-	if r.occupancy() == r.cfg.Slots {
+	if r.Occupancy() == r.cfg.Slots {
 		return engine.DroppedFull
 	}
 	r.list = append(r.list, &held{u: a, lanes: lanes, inside: slices.Clone(inside), appended: cycle})
@@ -121,7 +145,7 @@ func (r *reference) decide(cycle int64, a olaf.Update, lanes []int32, inside []o
 	return engine.Appended
 }
 
-func (r *reference) meet(w *held, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class {
+func (r *Reference) meet(w *held, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class {
 	if w.u.Lanes != a.Lanes {
 		return engine.DroppedMismatch
 	}
@@ -168,7 +192,7 @@ func (r *reference) meet(w *held, a olaf.Update, lanes []int32, inside []olaf.Co
 	return engine.Aggregated
 }
 
-func (r *reference) clip(v int64, saturations *uint64) int32 {
+func (r *Reference) clip(v int64, saturations *uint64) int32 {
 	switch {
 	case v > math.MaxInt32:
 		*saturations++
@@ -180,8 +204,8 @@ func (r *reference) clip(v int64, saturations *uint64) int32 {
 	return int32(v)
 }
 
-// runTo lives through every cycle up to the given one.
-func (r *reference) runTo(cycle int64) {
+// RunTo lives through every cycle up to the given one.
+func (r *Reference) RunTo(cycle int64) {
 	for ; r.cycle < cycle; r.cycle++ {
 		r.settle()
 	}
@@ -189,14 +213,14 @@ func (r *reference) runTo(cycle int64) {
 }
 
 // settle does what happens by itself in the present cycle.
-func (r *reference) settle() {
+func (r *Reference) settle() {
 	for r.state != "idle" && r.free.Cmp(new(big.Rat).SetInt64(r.cycle)) <= 0 {
 		if r.state == "paying" {
 			r.start()
 			continue
 		}
 		h := r.leaving
-		ev := vector.Event{Kind: vector.Out, Cycle: r.cycle, Queued: r.cycle - h.appended, Update: h.u}
+		ev := Event{Kind: Out, Cycle: r.cycle, Queued: r.cycle - h.appended, Update: h.u}
 		if r.cfg.LaneMemory > 0 {
 			ev.Data = append([]int32(nil), h.lanes...)
 		}
@@ -214,12 +238,12 @@ func (r *reference) settle() {
 	}
 }
 
-func (r *reference) pay(cycles int) {
+func (r *Reference) pay(cycles int) {
 	r.free.Add(r.free, new(big.Rat).SetInt64(int64(cycles)))
 	r.stall += uint64(cycles)
 }
 
-func (r *reference) start() {
+func (r *Reference) start() {
 	if len(r.list) == 0 {
 		r.state = "idle"
 		r.idleAt = r.cycle
@@ -234,8 +258,9 @@ func (r *reference) start() {
 	r.state = "sending"
 }
 
-func (r *reference) flush(cycle int64) {
-	r.runTo(cycle)
+// Flush discards everything inside.
+func (r *Reference) Flush(cycle int64) {
+	r.RunTo(cycle)
 	for _, h := range r.list {
 		r.stats.Flushed++
 		r.stats.SumFlushed += uint64(h.u.Count)
@@ -246,35 +271,36 @@ func (r *reference) flush(cycle int64) {
 	r.idleAt = cycle
 }
 
-func (r *reference) drain() {
+// Drain runs until nothing is inside.
+func (r *Reference) Drain() {
 	for r.state != "idle" {
-		r.runTo(r.cycle + 1)
+		r.RunTo(r.cycle + 1)
 	}
 }
 
-// replayReference is vector.Replay on the reference.
-func replayReference(v *vector.Vector) *vector.Vector {
-	r := newReference(v.Engine, v.Config, v.Output)
-	got := &vector.Vector{Name: v.Name, About: v.About, Engine: v.Engine, Config: v.Config, Output: v.Output}
+// ReplayReference is Replay on the Reference.
+func ReplayReference(v *Vector) *Vector {
+	r := NewReference(v.Engine, v.Config, v.Output)
+	got := &Vector{Name: v.Name, About: v.About, Engine: v.Engine, Config: v.Config, Output: v.Output}
 	take := func() {
 		got.Events = append(got.Events, r.gone...)
 		r.gone = nil
 	}
 	for _, ev := range v.Events {
-		if ev.Kind == vector.Out {
+		if ev.Kind == Out {
 			continue
 		}
-		r.runTo(ev.Cycle)
+		r.RunTo(ev.Cycle)
 		take()
-		if ev.Kind == vector.In {
-			ev.Class = r.offer(ev.Cycle, ev.Update, ev.Data, ev.Inside)
+		if ev.Kind == In {
+			ev.Class = r.Offer(ev.Cycle, ev.Update, ev.Data, ev.Inside)
 		} else {
-			r.flush(ev.Cycle)
+			r.Flush(ev.Cycle)
 		}
 		got.Events = append(got.Events, ev)
 	}
-	r.drain()
+	r.Drain()
 	take()
-	got.Stats = append(vector.Counters(r.stats), vector.Stat{Name: "stall_cycles", Value: r.stall}, vector.Stat{Name: "idle_at", Value: uint64(r.idleAt)})
+	got.Stats = append(Counters(r.stats), Stat{Name: "stall_cycles", Value: r.stall}, Stat{Name: "idle_at", Value: uint64(r.idleAt)})
 	return got
 }
