@@ -1,6 +1,6 @@
 // Package p4 holds the P4 programs of the two VNP4 blocks and what P4Runtime needs to know about them: ids, sizes, and
 // the P4Info of the one logical device that both make up. The P4Info is written by hand, because the vendor's compiler
-// makes none; Lint checks that it agrees with the sources.
+// makes none.
 package p4
 
 import (
@@ -23,8 +23,8 @@ var sources embed.FS
 //go:embed olaf.p4info.txtpb
 var infoText []byte
 
-// Blocks are the two programs, in the order in which a packet meets them.
-var blocks = [...]string{"vnp4_1", "vnp4_2"}
+// Blocks names the two programs, in the order in which a packet meets them.
+func Blocks() []string { return []string{"vnp4_1", "vnp4_2"} }
 
 // DeviceID is the one logical device that both blocks make up.
 const DeviceID = 1
@@ -121,7 +121,7 @@ const DeviceConfigSchema = "olafctl.p4-device-config/v1"
 // DeviceConfig is the profile's p4_device_config, as JSON.
 func (p Profile) DeviceConfig() []byte {
 	c := DeviceConfig{Schema: DeviceConfigSchema, Profile: p, Sources: make(map[string]string)}
-	for _, b := range blocks {
+	for _, b := range Blocks() {
 		c.Sources[b] = sourceHash(b)
 	}
 	out, err := json.Marshal(c)

@@ -1,4 +1,4 @@
-package p4
+package p4test
 
 import (
 	"fmt"
@@ -389,6 +389,10 @@ func (r *reader) keys(p *program, t *table, scope map[string]string) {
 
 // width follows a path such as hdr.ipv4.src through the types.
 func (r *reader) width(p *program, scope map[string]string, path []string) int32 {
+	if len(path) == 0 {
+		r.fail(r.line(), "a key without an expression")
+		return 0
+	}
 	kind := scope[path[0]]
 	for i := 2; i < len(path); i += 2 {
 		kind = p.fields[kind][path[i]]

@@ -1,4 +1,6 @@
-package p4
+// Package p4test reads the P4 sources of package p4 as far as they declare something, and checks them against the P4Info
+// that is written by hand.
+package p4test
 
 import (
 	"fmt"
@@ -8,15 +10,17 @@ import (
 	"strings"
 
 	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+
+	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
 // Lint checks that sources and P4Info of a profile say the same: tables, keys, widths, actions, parameters, ids, sizes;
 // that ids are unique and have the prefix of their kind; and that the sources keep to what VNP4 can do: no conditions
 // inside actions, one lookup per table. It returns one line per fault, in a fixed order.
-func Lint(p Profile, text func(name string) ([]byte, error), info *configv1.P4Info) []string {
+func Lint(p p4.Profile, text func(name string) ([]byte, error), info *configv1.P4Info) []string {
 	said := make(map[string]string)
 	var faults []string
-	for _, block := range blocks {
+	for _, block := range p4.Blocks() {
 		shared, err := text("olaf.p4")
 		if err != nil {
 			return []string{err.Error()}
@@ -25,7 +29,7 @@ func Lint(p Profile, text func(name string) ([]byte, error), info *configv1.P4In
 		if err != nil {
 			return []string{err.Error()}
 		}
-		source, err := read(string(shared)+string(own), p.macros())
+		source, err := read(string(shared)+string(own), macros(p))
 		if err != nil {
 			return []string{block + ".p4: " + err.Error()}
 		}
@@ -37,7 +41,7 @@ func Lint(p Profile, text func(name string) ([]byte, error), info *configv1.P4In
 }
 
 // macros are what a build of the profile defines.
-func (p Profile) macros() map[string]string {
+func macros(p p4.Profile) map[string]string {
 	return map[string]string{"WORKERS": strconv.Itoa(p.Workers), "SERVERS": strconv.Itoa(p.Servers), "CLUSTERS": strconv.Itoa(p.Clusters)}
 }
 
