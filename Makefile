@@ -5,6 +5,10 @@ BIN   := bin/olafctl
 LDFLAGS := -s -w
 # Releases and all tools build without cgo, and share one build cache; only race tests need it.
 export CGO_ENABLED := 0
+# Property tests draw other cases in every run; in CI the same ones, so that only a change can break it (0 is at random).
+ifeq ($(CI),true)
+export RAPID_SEED ?= 1
+endif
 
 # Debian packages that the suites use as real peers, as package:program.
 PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soffice chromium:chromium build-essential:gcc
