@@ -1,5 +1,5 @@
 // Package fpga is what one card can do: registers, identity, reset, and letting its time pass. Backends live below it
-// (twin, pcie, rtl); fpga/regmap says what the registers mean.
+// (twin, pcie, remote, playback); fpga/regmap says what the registers mean.
 package fpga
 
 import (
@@ -75,7 +75,7 @@ func PortCounts(dev Device) ([]Port, error) {
 // Identity tells one device and what it was built as.
 type Identity struct {
 	Address    string `json:"address"` // the form that opens it again: twin:, pci:0000:3b:00.0
-	Kind       string `json:"kind"`    // twin, pcie, rtl, remote
+	Kind       string `json:"kind"`    // twin, pcie, remote, playback
 	MapVersion string `json:"map_version"`
 	Build      string `json:"build"` // bitstream hash, or the twin's model version
 	ClockHz    uint64 `json:"clock_hz"`

@@ -64,7 +64,7 @@ func newNetwork(c *Config, deliver func(*arrival)) (network, error) {
 	if c.Network.Kind == Ideal {
 		return &direct{deliver: deliver}, nil
 	}
-	n := &queued{deliver: deliver, lanes: make([]int32, ppo.Params)}
+	n := &queued{deliver: deliver}
 	lanes := int(c.Network.frame()-olaf.HeaderBytes) / olaf.LaneBytes
 	n.lanes = make([]int32, lanes)
 	e, err := engine.New(c.Network.Kind, engine.Config{Slots: c.Network.Slots, Clusters: c.Clusters, LaneMemory: lanes, Provenance: true})

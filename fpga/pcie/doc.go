@@ -1,12 +1,12 @@
 // Package pcie drives a real card: it finds cards in sysfs, refuses what is not ours, and reads and writes registers
 // through a mapping of BAR2.
 //
-// It is the only importer of mmap and unsafe. Nothing is written before the card has proved what it is: vendor, device,
-// BAR size, memory decoding, shell canary, the magic and version of our register map, and a scratch register that holds
-// what it is given. A card that fails one of these is opened read-only at most. All accesses are aligned 32-bit loads and
-// stores under a lock that every olafctl process shares, because the shell answers a read that meets a write with stale
-// data. An answer of all ones is checked against the shell's canary; a card that is gone is an error that matches
-// fpga.ErrGone, and nothing is retried. docs/safety.md lists what the package never does, and why.
+// Nothing is written before the card has proved what it is: vendor, device, BAR size, memory decoding, shell canary, the
+// magic and version of our register map, and a scratch register that holds what it is given. A card that fails one of
+// these is opened read-only at most. All accesses are aligned 32-bit loads and stores under a lock that every olafctl
+// process shares, because the shell answers a read that meets a write with stale data. An answer of all ones is checked
+// against the shell's canary; a card that is gone is an error that matches fpga.ErrGone, and nothing is retried.
+// docs/safety.md lists what the package never does, and why.
 package pcie
 
 import (

@@ -1,9 +1,9 @@
 // Package columns is the compact form in which delivered frames are kept: blocks of at most 8,192 observations, each field
-// in a column of its own, as differences in variable-length integers, compressed with Zstandard. Writing costs a few
+// in a column of its own, as differences in variable-length integers, compressed with S2. Writing costs a few
 // tens of nanoseconds an observation, reading needs no more memory than one block.
 //
-// A block is a header of five little-endian 32-bit words (magic "OLB1", run, observations, bytes of columns, bytes
-// compressed), then the compressed columns, each preceded by its length. Blocks stand on their own; a file is blocks one
+// A block is a header of six little-endian 32-bit words (magic "OLB1", run, observations, bytes of columns, bytes
+// compressed, CRC-32C of the columns), then the compressed columns, each preceded by its length. Blocks stand on their own; a file is blocks one
 // after the other, and those of one run follow each other.
 package columns
 
