@@ -4,9 +4,11 @@ import (
 	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -44,7 +46,9 @@ func child(dir string, hang bool) error {
 		}
 		if hang {
 			fmt.Println(w.ID())
-			select {}
+			_, err := io.Copy(io.Discard, os.Stdin) // until it is killed, or its parent is
+			runtime.KeepAlive(w)                    // with the lock
+			return err
 		}
 		if err := w.Finish(manifest()); err != nil {
 			return err
@@ -314,6 +318,11 @@ func TestKilledProcessLeavesAnIncompleteRun(t *testing.T) {
 	s := open(t, dir)
 	before := store(t, s, noon.Add(-time.Hour))
 	cmd := command(t, dir, "STORE_TEST_HANG=1")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
