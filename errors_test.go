@@ -53,6 +53,7 @@ var plainErrors = []string{
 	"experiments.ErrInvalid", "experiments.ErrNoRecorder", "experiments.ErrNoRewind", "experiments.ErrOwnTime", "experiments.ErrRun",
 	"experiments/rl/speedup.ErrUnfinished",
 	"fpga/engine/enginetest.ErrFormat",
+	"internal/lockfile.ErrHeld",
 	"p4ctl.ErrClosed", "p4ctl.ErrExists", "p4ctl.ErrFull", "p4ctl.ErrNoPipeline", "p4ctl.ErrNotFound", "p4ctl/vnp4.ErrDriver",
 	"pktgen/trace.ErrDeparture", "pktgen/trace.ErrMerged",
 	"results/figure.ErrFigure", "results/xlsx.ErrBook",

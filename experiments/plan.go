@@ -9,6 +9,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/internal/splitmix"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/results"
@@ -47,7 +48,8 @@ func NewPlan(s Spec) (*Plan, error) {
 		}
 	}
 	for i := range p.Seeds {
-		p.Seeds[i] = splitmix64(s.Seed*1_000_003 + uint64(i))
+		// Neighbouring run numbers are spread over the whole seed space.
+		p.Seeds[i] = splitmix.Mix(s.Seed*1_000_003 + uint64(i))
 	}
 	return p, nil
 }
@@ -121,12 +123,4 @@ func (p *Plan) Hash() (string, error) {
 		return "", err
 	}
 	return o.hash(), nil
-}
-
-// splitmix64 spreads neighbouring run numbers over the whole seed space.
-func splitmix64(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }

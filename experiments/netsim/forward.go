@@ -4,6 +4,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/internal/splitmix"
 )
 
 // first takes a worker's update to the port of its switch.
@@ -46,7 +47,7 @@ func (s *sim) decide(w *worker) bool {
 	if !s.t.Control.Enabled {
 		return true
 	}
-	draw := uniform(splitMix(w.base ^ saltControl + uint64(w.seq)))
+	draw := uniform(splitmix.Mix(w.base ^ saltControl + uint64(w.seq)))
 	return s.listeners[w.listener].Decide(s.control, olaf.Time(s.now), draw)
 }
 

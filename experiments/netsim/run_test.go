@@ -17,6 +17,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/internal/splitmix"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -288,7 +289,7 @@ func compareWithQueue(t *testing.T, queue string, profile engine.Profile, seed u
 	var sends []Send
 	state := seed
 	for at := olaf.Time(0); at < olaf.Time(end); {
-		state = splitMix(state)
+		state = splitmix.Mix(state)
 		at += olaf.Time(state%24) * olaf.Time(olaf.Cycle) // 4 ns … 96 ns, mean 44; several at once too
 		sends = append(sends, Send{at, int(state >> 32 % (clusters * perCluster))})
 	}

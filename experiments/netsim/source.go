@@ -4,18 +4,11 @@ import (
 	"math"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// splitMix is one step of splitmix64 with its finaliser. All randomness of a run is this function of the seed, the
-// worker and the update's number, so that no draw depends on the order of events, and ns-3 can draw the same.
-func splitMix(x uint64) uint64 {
-	x += 0x9E3779B97F4A7C15
-	x = (x ^ x>>30) * 0xBF58476D1CE4E5B9
-	x = (x ^ x>>27) * 0x94D049BB133111EB
-	return x ^ x>>31
-}
-
-// uniform maps a draw to [0, 1).
+// uniform maps a draw to [0, 1). All randomness of a run is splitmix of the seed, the worker and the update's number, so
+// that no draw depends on the order of events, and ns-3 can draw the same.
 func uniform(x uint64) float64 { return float64(x>>11) / (1 << 53) }
 
 // Salts keep draws of different meaning apart.
@@ -76,22 +69,22 @@ const never = math.MaxInt64
 // generation is when update w.seq is generated, given that the one before was at w.gen.
 func (s *source) generation(w *worker) int64 {
 	if s.poisson {
-		gap := -math.Log1p(-uniform(splitMix(w.base ^ saltGap + uint64(w.seq))))
+		gap := -math.Log1p(-uniform(splitmix.Mix(w.base ^ saltGap + uint64(w.seq))))
 		return w.gen + int64(gap*float64(w.period)/1000)*1000
 	}
 	at := w.offset + int64(w.seq)*w.period
 	if s.jitter > 0 {
-		at += int64(splitMix(w.base+uint64(w.seq))%s.jitter) * 1000
+		at += int64(splitmix.Mix(w.base+uint64(w.seq))%s.jitter) * 1000
 	}
 	return at
 }
 
 // newWorker fixes a worker's phase and period. index counts over the whole network.
 func (k *Clusters) newWorker(seed uint64, index int) worker {
-	w := worker{base: splitMix(seed*1000003 + uint64(index)), period: int64(k.Period), offset: int64(k.Start)}
+	w := worker{base: splitmix.Mix(seed*1000003 + uint64(index)), period: int64(k.Period), offset: int64(k.Start)}
 	w.gen = w.offset
 	if k.Spread > 0 {
-		u := 2*uniform(splitMix(w.base^saltSpread)) - 1
+		u := 2*uniform(splitmix.Mix(w.base^saltSpread)) - 1
 		w.period += int64(math.Round(float64(u*float64(k.Spread)) * float64(k.Period)))
 	}
 	span := k.Phase

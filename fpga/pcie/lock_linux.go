@@ -9,11 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/olafctl/olaf/internal/lockfile"
 )
 
-// lock is this process's hold on a card. The kernel lets go of it when the process dies, so that no lock is ever left
-// behind.
+// lock is this process's hold on a card.
 type lock struct{ file *os.File }
 
 // takeLock holds the card bdf: alone for writing, together with other readers otherwise. The error matches ErrBusy and
@@ -27,14 +26,10 @@ func takeLock(dir, bdf string, alone bool) (*lock, error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock file of the card: %w", err)
 	}
-	how := unix.LOCK_SH
-	if alone {
-		how = unix.LOCK_EX
-	}
-	if err := unix.Flock(int(file.Fd()), how|unix.LOCK_NB); err != nil {
+	if err := lockfile.Lock(file, alone); err != nil {
 		holder := readHolder(file)
 		file.Close()
-		if errors.Is(err, unix.EWOULDBLOCK) {
+		if errors.Is(err, lockfile.ErrHeld) {
 			return nil, fmt.Errorf("%w: %s; wait for it, or go through its agent with -d grpc://", ErrBusy, holder)
 		}
 		return nil, fmt.Errorf("lock %s: %w", path, err)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/lockfile"
 )
 
 // ErrJournal is the kind of every fault of a journal.
@@ -153,8 +154,8 @@ func openJournal(path string) (*journal, error) {
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return nil, fmt.Errorf("%w: %s is a directory; name a file", ErrJournal, path)
 	}
-	lock, err := takeLock(path + ".lock") // not the journal itself, which a rewrite replaces
-	if errors.Is(err, errLocked) {
+	lock, err := lockfile.Take(path+".lock", 0o600) // not the journal itself, which a rewrite replaces
+	if errors.Is(err, lockfile.ErrHeld) {
 		return nil, fmt.Errorf("%w: %s is kept by another agent; end that one, or name another file", ErrJournal, path)
 	}
 	if err != nil {
@@ -162,9 +163,6 @@ func openJournal(path string) (*journal, error) {
 	}
 	return &journal{path: path, lock: lock}, nil
 }
-
-// errLocked says that a living process holds a lock.
-var errLocked = errors.New("locked")
 
 // read reads the journal; without a file it is empty and config is nil.
 func (j *journal) read() (config *v1.ForwardingPipelineConfig, batches []*v1.WriteRequest, err error) {

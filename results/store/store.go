@@ -27,6 +27,7 @@ import (
 
 	"github.com/google/renameio/v2"
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/lockfile"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -236,7 +237,7 @@ func (s *Store) List() ([]Entry, error) {
 // Abandoned lists the runs that were never finished and whose writer is gone, oldest first.
 func (s *Store) Abandoned() ([]string, error) {
 	_, unfinished, err := s.folders()
-	return slices.DeleteFunc(unfinished, func(id string) bool { return locked(filepath.Join(s.incompletePath(id), lockName)) }), err
+	return slices.DeleteFunc(unfinished, func(id string) bool { return lockfile.Held(filepath.Join(s.incompletePath(id), lockName)) }), err
 }
 
 // reconcile makes the index agree with the folders.
@@ -290,7 +291,7 @@ func (m *Manifest) entry() Entry {
 
 func (s *Store) unfinishedEntry(id string) Entry {
 	e := Entry{ID: id, State: Incomplete, Started: startedOf(id), Experiment: experimentOf(id), Bytes: sizeOf(s.incompletePath(id))}
-	if locked(filepath.Join(s.incompletePath(id), lockName)) {
+	if lockfile.Held(filepath.Join(s.incompletePath(id), lockName)) {
 		e.State = Running
 	}
 	return e
@@ -358,7 +359,7 @@ func (s *Store) Note(id, note string) error {
 func (s *Store) Remove(id string) error {
 	path := s.path(id)
 	if _, err := os.Stat(path); err != nil {
-		if path = s.incompletePath(id); locked(filepath.Join(path, lockName)) {
+		if path = s.incompletePath(id); lockfile.Held(filepath.Join(path, lockName)) {
 			return fmt.Errorf("%s is still being written; stop the olafctl that writes it first", id)
 		}
 		if _, err := os.Stat(path); err != nil {

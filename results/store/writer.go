@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/google/renameio/v2"
+
+	"github.com/olafctl/olaf/internal/lockfile"
 )
 
 // FileDigest is what a file of a run contained when the run was finished.
@@ -68,7 +70,7 @@ func (s *Store) Create(experiment string, started time.Time) (*Writer, error) {
 			}
 			continue
 		}
-		lock, err := takeLock(filepath.Join(dir, lockName))
+		lock, err := lockfile.Take(filepath.Join(dir, lockName), 0o644)
 		if err != nil {
 			return nil, fmt.Errorf("the run can't be stored: %w", err)
 		}

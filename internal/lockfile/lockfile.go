@@ -1,0 +1,37 @@
+// Package lockfile holds files locked against other processes. The kernel lets go of a lock when its process ends in
+// whatever way, so that none is left behind. Where files can't be locked, everybody gets every lock.
+package lockfile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+)
+
+// ErrHeld says that another process holds the lock.
+var ErrHeld = errors.New("locked")
+
+// Take makes the file where it is missing and holds it until it is closed. The file stays: whoever removed it could take it
+// from under a third process. A symbolic link is refused, as it may have been laid by somebody else. The error matches
+// ErrHeld or is of the file.
+func Take(path string, mode fs.FileMode) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|noFollow, mode)
+	if err != nil {
+		return nil, err
+	}
+	if err := Lock(f, true); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// Held says whether another process, or another Take of this one, holds the lock.
+func Held(path string) bool {
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return Lock(f, true) != nil
+}
