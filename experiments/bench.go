@@ -11,7 +11,6 @@ import (
 	"strconv"
 
 	"github.com/olafctl/olaf/results"
-	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/text"
 )
@@ -28,7 +27,12 @@ type BenchOptions struct {
 	// AgeErrorPct is by how much of a run's mean AoM its ages may be wrong; see Testbed.
 	AgeErrorPct float64
 	Stream      *Stream
+	Beside      Beside // what was published of such a specification; nil for nothing
 }
+
+// Beside sets what a specification measured beside what was published of it, and says what the comparison must be read
+// with; nothing where no paper has run such a specification.
+type Beside func(*Spec, *results.Bench) (rows []results.PaperRow, statements []string)
 
 // BenchReport is the result of a single-queue experiment.
 type BenchReport struct {
@@ -58,15 +62,12 @@ func Bench(ctx context.Context, spec Spec, o BenchOptions) (*BenchReport, error)
 	if outcome == nil {
 		return nil, err
 	}
-	report, reportErr := NewBenchReport(outcome)
+	report, reportErr := NewBenchReport(outcome, o.Beside)
 	return report, errors.Join(err, reportErr)
 }
 
-// calibrated is said beside every comparison with the paper whose traffic was found by fitting.
-const calibrated = "the burst length, cluster weights and engine cycles were calibrated on the published numbers, so agreement is a fit, not a prediction"
-
-// NewBenchReport makes the document of an outcome.
-func NewBenchReport(o *Outcome) (*BenchReport, error) {
+// NewBenchReport makes the document of an outcome; beside may be nil.
+func NewBenchReport(o *Outcome, beside Beside) (*BenchReport, error) {
 	config, err := json.Marshal(o.Plan)
 	if err != nil {
 		return nil, fmt.Errorf("write the plan: %w", err)
@@ -90,28 +91,11 @@ func NewBenchReport(o *Outcome) (*BenchReport, error) {
 		b.Rows[i].Queue, b.Rows[i].OutRateBPS = o.Plan.Configs[i].Queue, int64(o.Plan.Configs[i].OutRate)
 	}
 	b.Comparisons = o.comparisons()
-	if o.Plan.Spec.comparable() {
-		b.Paper = slices.DeleteFunc(paper.Compare(paper.FromBench(b), o.Plan.Spec.artefacts()...),
-			func(r results.PaperRow) bool { return !r.Ours.Known() }) // published for another rate or queue
-		b.Statements = append(b.Statements, calibrated)
+	if beside != nil {
+		rows, statements := beside(&o.Plan.Spec, b)
+		b.Paper, b.Statements = rows, append(b.Statements, statements...)
 	}
 	return &BenchReport{Bench: b, Outcome: o}, nil
-}
-
-// comparable says whether the paper published numbers for this traffic: Table1's workload and queue, whatever the number
-// of runs and the seed.
-func (s *Spec) comparable() bool {
-	reference := Table1()
-	return s.Trace == nil && s.Workload == reference.Workload && s.Slots == reference.Slots && s.Profile == reference.Profile &&
-		s.DequeueCycles == nil && s.MergeCycles == nil && s.Overhead == 0 && !s.RewardFilter
-}
-
-// artefacts are the parts of the paper that this specification's configurations stand beside.
-func (s *Spec) artefacts() []string {
-	if s.Versus == "" {
-		return []string{"fig6"}
-	}
-	return []string{"table1", "aom"}
 }
 
 // comparisons sets the queue under test against the other one at every output rate.
@@ -144,7 +128,7 @@ func (r *BenchReport) WriteText(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s on %s (%s), profile %s\n%d workers in %d clusters, %d updates of %v each, %v offered %s, %d slots, %s, seed %d\n\n",
 		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.Profile,
 		load.Workers, load.Clusters, load.UpdatesPerWorker, load.Size, load.MeanRate, s.arrivals(),
-		s.Slots, plural(s.Runs, "run"), s.Seed)
+		s.Slots, text.Plural(s.Runs, "run"), s.Seed)
 	if err != nil {
 		return err
 	}
@@ -159,13 +143,6 @@ func (s *Spec) arrivals() string {
 	return fmt.Sprintf("in bursts of %d at %v", s.Workload.BurstPackets, s.Workload.LineRate)
 }
 
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
-}
-
 // Table is one line a configuration, with every statistic's mean and interval.
 func (r *BenchReport) Table() (header []string, rows [][]string) {
 	header = []string{"queue", "out_rate_bps", "runs", "invalid_runs"}
@@ -178,19 +155,11 @@ func (r *BenchReport) Table() (header []string, rows [][]string) {
 		cells := []string{row.Queue, strconv.FormatInt(row.OutRateBPS, 10), strconv.Itoa(row.Runs), strconv.Itoa(row.InvalidRuns)}
 		for _, s := range scalars {
 			stat := s.At(&row.Stats)
-			cells = append(cells, exact(stat.Mean), exact(stat.CI95))
+			cells = append(cells, text.Exact(stat.Mean), text.Exact(stat.CI95))
 		}
 		rows = append(rows, cells)
 	}
 	return header, rows
-}
-
-// exact is the shortest exact form, empty where the number is missing.
-func exact(f results.Float) string {
-	if !f.Known() {
-		return ""
-	}
-	return strconv.FormatFloat(float64(f), 'g', -1, 64)
 }
 
 // Paper compares with the published numbers that this experiment reaches.

@@ -9,8 +9,8 @@ import (
 
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/pcie"
-	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/p4ctl/agent"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // CardAccess is what a testbed on a card needs beside the card.
@@ -73,18 +73,10 @@ func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, 
 	return bed, nil
 }
 
-// queueOn is how a device shall work for one configuration: a card need not be able to log who is inside an update.
-func (p *Plan) queueOn(dev fpga.Device, c *Config) (fpga.QueueConfig, error) {
-	queue := p.queue(c)
-	capabilities, err := dev.Read32(regmap.CommonCapabilities)
-	queue.Provenance = queue.Provenance && capabilities&regmap.CommonCapabilitiesProvenance != 0
-	return queue, err
-}
-
 // captureBehind starts to capture what a card sends to the parameter server.
 func (s *Service) captureBehind(card *pcie.Device, o Access) (*cardTap, error) {
 	if p := o.Card.ServerPort; p < 0 || p >= card.Ports() {
-		return nil, fmt.Errorf("%w: the card's image has no port %d towards the parameter server, but %s from 0 (--server-port)", fpga.ErrRefused, p, plural(card.Ports(), "port"))
+		return nil, fmt.Errorf("%w: the card's image has no port %d towards the parameter server, but %s from 0 (--server-port)", fpga.ErrRefused, p, text.Plural(card.Ports(), "port"))
 	}
 	now := time.Now
 	if o.Clock != nil {

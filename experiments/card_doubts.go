@@ -6,6 +6,7 @@ import (
 
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // countedSince is what ports counted from one look to the next.
@@ -21,14 +22,6 @@ func countedSince(before, after []fpga.Port) []fpga.Port {
 		}
 	}
 	return rose
-}
-
-// captureOf is what a tap says of the run that it has just watched; nil for one that sees everything by itself.
-func captureOf(tap any) (*fpga.Capture, error) {
-	if c, ok := tap.(fpga.Capturer); ok {
-		return c.Capture()
-	}
-	return nil, nil
 }
 
 // doubts are the reasons for which a run on a card must not be used, as far as ports and capture know them.
@@ -52,7 +45,7 @@ func doubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 			{ports[i].Stray, "without a port to go to were dropped by the adapter of"},
 		} {
 			if d.n > 0 {
-				say("%s %s port %d", plural(int(d.n), "frame"), d.how, i)
+				say("%s %s port %d", text.Plural(int(d.n), "frame"), d.how, i)
 			}
 		}
 	}
@@ -62,16 +55,16 @@ func doubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 // captureDoubts is what the numbers of a capture give reason for.
 func captureDoubts(r *results.Run, c *fpga.Capture, say func(string, ...any)) {
 	if more := -r.Counters.CaptureLost; more > 0 {
-		say("%s handed over %s more than the queue delivered: something else sends OLAF frames there", c.Interface, plural(int(more), "frame"))
+		say("%s handed over %s more than the queue delivered: something else sends OLAF frames there", c.Interface, text.Plural(int(more), "frame"))
 	}
 	if c.Duplicates > 0 {
-		say("%s handed over %s twice", c.Interface, plural(int(c.Duplicates), "frame"))
+		say("%s handed over %s twice", c.Interface, text.Plural(int(c.Duplicates), "frame"))
 	}
 	if c.Malformed > 0 {
-		say("%s were damaged between the card and %s", plural(int(c.Malformed), "OLAF frame"), c.Interface)
+		say("%s were damaged between the card and %s", text.Plural(int(c.Malformed), "OLAF frame"), c.Interface)
 	}
 	if c.SocketLost > 0 && r.Counters.CaptureLost <= 0 {
-		say("the socket at %s lost %s", c.Interface, plural(int(c.SocketLost), "OLAF frame"))
+		say("the socket at %s lost %s", c.Interface, text.Plural(int(c.SocketLost), "OLAF frame"))
 	}
 }
 
@@ -89,27 +82,6 @@ func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
 	}
 	r.Withhold(fmt.Sprintf("ages may be off by %v, which is more than %g %% of their mean of %v (--age-error)", time.Duration(off), percent, time.Duration(m.AoMCluster)))
 	return true
-}
-
-// doubt leaves the ages out of a view of a captured run, as nobody knows before its end what the clocks leave open, and says
-// what was lost when it is over.
-func (q *QueueSnapshot) doubt(c *fpga.Capture, over bool) {
-	switch {
-	case c == nil:
-		return
-	case over && len(c.Faults) > 0:
-		q.Invalid = c.Faults[0]
-	case over && q.Counters.CaptureLost > 0:
-		q.Invalid = placeLoss(&q.Counters, nil, c)
-	}
-	q.MeanAoM, q.AoMNow, q.Teeth = results.Missing(), results.Missing(), nil
-	for i := range q.Clusters {
-		k := &q.Clusters[i]
-		k.AoM, k.Mean, k.Peak = results.Missing(), results.Missing(), results.Missing()
-	}
-	for i := range q.Series {
-		q.Series[i].AoM = 0
-	}
 }
 
 // placeLoss says where frames were lost that the queue delivered and nobody handed over: the first place on their way at
@@ -136,7 +108,7 @@ func placeLoss(n *results.Counters, ports []fpga.Port, c *fpga.Capture) string {
 	}
 	left := ""
 	if c.LeftOver > 0 {
-		left = fmt.Sprintf("; %s stamped before the run were passed over%s", plural(int(c.LeftOver), "frame"), hardwareAdvice(c))
+		left = fmt.Sprintf("; %s stamped before the run were passed over%s", text.Plural(int(c.LeftOver), "frame"), hardwareAdvice(c))
 	}
 	return fmt.Sprintf("%s lost %s: the queue delivered %d, %s, %s handed over %d (its socket dropped %d, its network card or driver %d)%s",
 		wereLost(n.CaptureLost), where, n.Delivered, mac, c.Interface, n.Received, c.SocketLost, c.InterfaceLost, left)
@@ -146,7 +118,7 @@ func wereLost(n int64) string {
 	if n == 1 {
 		return "1 frame was"
 	}
-	return plural(int(n), "frame") + " were"
+	return text.Plural(int(n), "frame") + " were"
 }
 
 // captured is how well an experiment's runs were captured: the worst of each.
@@ -193,13 +165,13 @@ func (s *captured) statements() []string {
 			fmt.Sprintf("the youngest update of all runs was %v old on arrival; no delay that is common to all can be longer", time.Duration(w.YoungestNS)))
 	}
 	if s.withheld > 0 {
-		out = append(out, fmt.Sprintf("the ages of %s are withheld, because that may be more than %g %% of their mean AoM (--age-error); what was counted stands", plural(s.withheld, "run"), s.percent))
+		out = append(out, fmt.Sprintf("the ages of %s are withheld, because that may be more than %g %% of their mean AoM (--age-error); what was counted stands", text.Plural(s.withheld, "run"), s.percent))
 	}
 	if w.InterfaceLost > 0 {
-		out = append(out, fmt.Sprintf("the network card of %s or its driver dropped %s of some kind", w.Interface, plural(int(w.InterfaceLost), "frame")))
+		out = append(out, fmt.Sprintf("the network card of %s or its driver dropped %s of some kind", w.Interface, text.Plural(int(w.InterfaceLost), "frame")))
 	}
 	if w.LeftOver > 0 {
-		out = append(out, fmt.Sprintf("%s of an earlier run came too late and were passed over", plural(int(w.LeftOver), "frame")))
+		out = append(out, fmt.Sprintf("%s of an earlier run came too late and were passed over", text.Plural(int(w.LeftOver), "frame")))
 	}
 	return out
 }

@@ -60,7 +60,7 @@ func (k *keepUp) Wait(ctx context.Context, d olaf.Duration) error {
 // catchUp lets the card live until now.
 func (k *keepUp) catchUp() {
 	behind := time.Since(k.boot) - k.card.Now().Sub(k.rig.boot)
-	if cycles := int64(behind) / cycleNS; cycles > 0 {
+	if cycles := int64(behind) / int64(olaf.Cycle/olaf.Nanosecond); cycles > 0 {
 		_ = k.card.Wait(context.Background(), olaf.Duration(cycles)*olaf.Cycle)
 	}
 	if err := k.wire.poll(); err != nil {

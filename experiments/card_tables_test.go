@@ -43,24 +43,24 @@ func (k *keyWriter) Do(c agent.Change) error {
 // registers can be used beside.
 func TestCardBehindAnAgent(t *testing.T) {
 	card, err := pcietest.New(twin.Config{})
-	must(t, err)
+	want(t, err)
 	bus, err := card.Bus(t.TempDir(), pcietest.OpenNIC())
-	must(t, err)
+	want(t, err)
 	stopped := false
 	s, err := Serve(context.Background(), "pci:"+pcietest.BDF, ServeOptions{
 		Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: DeviceOptions{Access: Access{Bus: &bus, Clock: card, Card: CardAccess{
 			Tables: func(c *CardTables) (agent.Backend, func() error, error) {
 				return &keyWriter{c}, func() error { stopped = true; return nil }, nil
 			}}}}})
-	must(t, err)
+	want(t, err)
 	session, err := p4ctl.Dial(context.Background(), s.Target, p4ctl.Options{})
-	must(t, err)
+	want(t, err)
 	tables := p4ctl.Tables{Workers: []p4ctl.Worker{{Address: netip.MustParseAddr("10.0.0.7"), Cluster: 2, ID: 7}}}.WithGroups(3)
 	_, err = session.Sync(context.Background(), tables)
-	must(t, err)
+	want(t, err)
 	d, err := OpenDevice(context.Background(), "grpc:"+s.Target, DeviceOptions{})
-	must(t, err)
-	must(t, d.Write32(regmap.ReplicationGroupIndex, 3))
+	want(t, err)
+	want(t, d.Write32(regmap.ReplicationGroupIndex, 3))
 	if v, err := d.Read32(regmap.ReplicationMemberData); v != 3<<16|7 || err != nil {
 		t.Errorf("the member of group 3 is %#x, %v", v, err)
 	}
@@ -75,11 +75,18 @@ func TestCardBehindAnAgent(t *testing.T) {
 	if _, err := session.Sync(context.Background(), tables); !errors.As(err, &refused) {
 		t.Errorf("a port that the card's field does not hold: %v", err)
 	}
-	must(t, errors.Join(d.Close(), session.Close(), s.Close()))
+	want(t, errors.Join(d.Close(), session.Close(), s.Close()))
 	if !stopped {
 		t.Error("the driver was not ended")
 	}
 	again, err := pcie.Open(bus, pcietest.BDF, pcie.Options{Clock: card}) // the lock is free
-	must(t, err)
-	must(t, again.Close())
+	want(t, err)
+	want(t, again.Close())
+}
+
+func want(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }

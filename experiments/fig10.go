@@ -22,7 +22,7 @@ var fig10 = Experiment{
 var alphas = []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
 
 func runFig10(ctx context.Context, o Options) (Report, error) {
-	runs, seed := defaultRuns(&o, 100, 10)
+	runs, seed := o.Seeds(100, 10)
 	c := MultiHop(runs, seed)
 	f := newFigure("fig10", "Fig. 10", &o, &c)
 	variants := []variant{fifoPlain, olafN, olafSenders}
@@ -38,7 +38,7 @@ func runFig10(ctx context.Context, o Options) (Report, error) {
 	if len(all) == 0 {
 		return nil, err
 	}
-	f.simulated, f.Partial = simulated, simulated.Partial
+	f.Over(simulated)
 	rows := make([][]MultiHopRow, len(variants)) // by variant and α
 	for v := range variants {
 		rows[v] = all[v*len(alphas) : (v+1)*len(alphas)]

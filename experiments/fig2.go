@@ -5,6 +5,7 @@ import (
 
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // fig2 reproduces how three ways of aggregation learn (§2.1, Fig. 2).
@@ -35,7 +36,7 @@ func Fig2() []scheme {
 }
 
 func runFig2(ctx context.Context, o Options) (Report, error) {
-	runs, seed := defaultRuns(&o, 5, 2)
+	runs, seed := o.Seeds(5, 2)
 	schemes := Fig2()
 	for i := range schemes {
 		if o.Quick {
@@ -70,7 +71,7 @@ func runFig2(ctx context.Context, o Options) (Report, error) {
 		"fig2.reward.async_over_periodic_aggregation": paper.Shape(async.Mean > periodic.Mean),
 		"fig2.reward.periodic_aggregation_over_sync":  paper.Shape(periodic.Mean > sync.Mean),
 	})
-	f.say("8 workers, slowest %.1f times as slow as the fastest, %s; ± is the 95 %% half-width over seeds", schemes[0].Config.Spread, plural(runs, "seed"))
+	f.say("8 workers, slowest %.1f times as slow as the fastest, %s; ± is the 95 %% half-width over seeds", schemes[0].Config.Spread, text.Plural(runs, "seed"))
 	f.say("per iteration of everybody, async makes 8 full steps, periodic 2 and sync 1, all of the same size: sync with 8 times the step ends at %s, async at %s, so the gap over iterations is mostly the number of steps, not freshness", meanCell(long.Mean, float64(long.CI95)), meanCell(async.Mean, float64(async.CI95)))
 	f.say("what async gains beyond that is time: nobody waits for the slowest")
 	return f, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // fig3 reproduces that more workers need fewer iterations (§2.1, Fig. 3).
@@ -33,7 +34,7 @@ func Fig3() []scheme {
 }
 
 func runFig3(ctx context.Context, o Options) (Report, error) {
-	runs, seed := defaultRuns(&o, 5, 2)
+	runs, seed := o.Seeds(5, 2)
 	schemes := Fig3()
 	for i := range schemes {
 		if o.Quick {
@@ -81,7 +82,7 @@ func runFig3(ctx context.Context, o Options) (Report, error) {
 		YLabel: "until 10 have a mean above 0"}}
 	f.compare(paper.Ours{"fig3.iterations.fewer_with_more_workers": paper.Shape(fewer)})
 	f.say("a seed that never has ten iterations with a mean reward above %d counts with all its iterations", fig3Reward)
-	f.say("%s; every worker adds full steps of the same size, so N workers also take N times as many steps an iteration, and part of the gain is that", plural(runs, "seed"))
+	f.say("%s; every worker adds full steps of the same size, so N workers also take N times as many steps an iteration, and part of the gain is that", text.Plural(runs, "seed"))
 	return f, err
 }
 

@@ -63,7 +63,7 @@ type fig7Point struct {
 }
 
 func runFig7(ctx context.Context, o Options) (Report, error) {
-	runs, seed := defaultRuns(&o, 5, 2)
+	runs, seed := o.Seeds(5, 2)
 	c := Fig7(runs, seed)
 	if o.Quick {
 		c.Updates = 50
@@ -95,28 +95,13 @@ func runFig7(ctx context.Context, o Options) (Report, error) {
 				}
 				points[v][r] = append(points[v][r], p)
 				done++
-				o.progress(done, total)
+				o.Tell(done, total)
 			}
 		}
 	}
 	c.draw(f, variants, points)
 	c.judge(f, points[0])
 	return f, nil
-}
-
-// defaultRuns resolves how many seeds to run and the first of them.
-func defaultRuns(o *Options, full, quick int) (runs int, seed uint64) {
-	runs, seed = full, 1
-	if o.Quick {
-		runs = quick
-	}
-	if o.Runs > 0 {
-		runs = o.Runs
-	}
-	if o.Seed > 0 {
-		seed = o.Seed
-	}
-	return runs, seed
 }
 
 func loadTrace(name string) (r *trace.Recording, err error) {

@@ -53,7 +53,7 @@ func Fig8() []scheme {
 }
 
 func runFig8(ctx context.Context, o Options) (Report, error) {
-	runs, seed := defaultRuns(&o, 5, 1)
+	runs, seed := o.Seeds(5, 1)
 	schemes := Fig8()
 	for i := range schemes {
 		if o.Quick {

@@ -59,6 +59,12 @@ func (f *Figure) say(format string, args ...any) {
 // compare sets ours beside what the paper says of this figure.
 func (f *Figure) compare(ours paper.Ours) { f.PaperRows = paper.Compare(ours, f.Experiment) }
 
+// Fail says that the figure rests on a run that must not be used.
+func (f *Figure) Fail(err error) { f.err = err }
+
+// Over says which simulations the figure is over; it is as partial and as valid as they are.
+func (f *Figure) Over(s *Simulated) { f.simulated, f.Partial = s, s.Partial }
+
 // Document is the JSON form.
 func (f *Figure) Document() any { return f }
 
@@ -79,17 +85,11 @@ func (f *Figure) Simulated() *Simulated { return f.simulated }
 // Table lists every point of every curve.
 func (f *Figure) Table() (header []string, rows [][]string) {
 	header = []string{"panel", "series", "x", "mean", "sd", "ci95", "min", "max", "n"}
-	number := func(v results.Float) string {
-		if !v.Known() {
-			return ""
-		}
-		return strconv.FormatFloat(float64(v), 'g', -1, 64)
-	}
 	for _, p := range f.Panels {
 		for _, s := range p.Series {
 			for i, y := range s.Y {
 				rows = append(rows, []string{p.Name, s.Name, strconv.FormatFloat(s.X[i], 'g', -1, 64),
-					number(y.Mean), number(y.SD), number(y.CI95), number(y.Min), number(y.Max), strconv.Itoa(y.N)})
+					text.Exact(y.Mean), text.Exact(y.SD), text.Exact(y.CI95), text.Exact(y.Min), text.Exact(y.Max), strconv.Itoa(y.N)})
 			}
 		}
 	}

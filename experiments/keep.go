@@ -280,3 +280,23 @@ func repeated(kept, made *results.Run) error {
 	}
 	return nil
 }
+
+// ErrNoRewind says that what a card did cannot be had again.
+var ErrNoRewind = errors.New("only what ran on a twin can be watched again")
+
+// KeptSpec is the specification of a kept experiment, to be watched again. The error matches ErrNoRewind when it ran on
+// a device that cannot repeat it.
+func KeptSpec(f *store.Folder) (Spec, error) {
+	var plan Plan
+	if err := f.ReadJSON(planFile, &plan); err != nil {
+		return Spec{}, err
+	}
+	var fixed essence
+	if err := json.Unmarshal(f.Manifest.Deterministic, &fixed); err != nil {
+		return Spec{}, fmt.Errorf("read the manifest of %s: %w", f.ID(), err)
+	}
+	if !fixed.Repeatable {
+		return Spec{}, fmt.Errorf("%w: %s ran on a card", ErrNoRewind, f.ID())
+	}
+	return plan.Spec, plan.Spec.Validate()
+}

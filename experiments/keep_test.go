@@ -180,7 +180,7 @@ func BenchmarkBenchKept(b *testing.B) {
 	defer st.Close()
 	for b.Loop() {
 		k := Keep(st, time.Unix(1_700_000_000, 0))
-		report, err := Bench(b.Context(), Table1(), BenchOptions{Stream: NewStream(k)})
+		report, err := Bench(b.Context(), DefaultSpec(), BenchOptions{Stream: NewStream(k)})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -2,7 +2,6 @@ package experiments
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
@@ -14,7 +13,6 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/results"
-	"github.com/olafctl/olaf/results/store"
 )
 
 // LiveOptions say which run of a plan is watched.
@@ -44,10 +42,10 @@ type Live struct {
 
 // liveLane is one card with the queue that is watched on it.
 type liveLane struct {
-	Lane
+	*Rig
+	index        int // of the plan's configurations
 	config       *Config
 	rec          *liveRecord
-	generator    *pktgen.Generator
 	observations []olaf.Observation
 }
 
@@ -59,7 +57,8 @@ func OpenLive(ctx context.Context, plan *Plan, o LiveOptions) (*Live, error) {
 	}
 	l := &Live{plan: plan, options: o}
 	for i := range queues {
-		l.lanes = append(l.lanes, &liveLane{config: &plan.Configs[o.Rate*queues+i], rec: new(liveRecord)})
+		index := o.Rate*queues + i
+		l.lanes = append(l.lanes, &liveLane{index: index, config: &plan.Configs[index], rec: new(liveRecord)})
 	}
 	bed, err := Open(ctx, o.Device, OpenOptions{Access: o.Access, Lanes: queues, Observe: func(i int) twin.Observer { return l.lanes[i].rec }})
 	if err != nil {
@@ -79,21 +78,12 @@ func (l *Live) program(ctx context.Context) (err error) {
 	if _, err := l.bed.program(ctx, l.plan.tables()); err != nil {
 		return err
 	}
-	traffic, err := l.plan.Spec.newTraffic()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, traffic.close()) }()
 	for i, lane := range l.lanes {
-		lane.Lane = l.bed.Lanes[i]
-		lane.generator = pktgen.NewGenerator(lane.Device)
-		source, err := traffic.load(l.plan.Seeds[l.options.Index])
-		if err != nil {
+		if lane.Rig, err = l.plan.Rig(l.bed.Lanes[i]); err != nil {
 			return err
 		}
-		l.total = int64(source.Total())
-		if err := lane.generator.Program(ctx, l.plan.job(source)); err != nil {
-			return fmt.Errorf("program the generator: %w", err)
+		if l.total, err = lane.Load(ctx, l.options.Index); err != nil {
+			return err
 		}
 	}
 	return l.Rewind(ctx)
@@ -108,7 +98,7 @@ func (l *Live) Rewind(ctx context.Context) error {
 	width := max(length/(16*seriesPoints)/olaf.Cycle, 1) * olaf.Cycle
 	burst := olaf.Duration(float64(w.Size.Bits()) * float64(w.BurstPackets) / float64(w.MeanRate) * float64(olaf.Second))
 	for _, lane := range l.lanes {
-		if err := lane.rewind(ctx, l.plan); err != nil {
+		if err := lane.rewind(ctx); err != nil {
 			return err
 		}
 		lane.rec.reset(w.Clusters, l.plan.Spec.Slots, width, max(2*burst, olaf.Microsecond))
@@ -119,27 +109,19 @@ func (l *Live) Rewind(ctx context.Context) error {
 	return nil
 }
 
-func (l *liveLane) rewind(ctx context.Context, plan *Plan) error {
-	if err := l.generator.Abort(); err != nil {
+func (l *liveLane) rewind(ctx context.Context) error {
+	if err := l.Generator.Abort(); err != nil {
 		return err
 	}
-	queue, err := plan.queueOn(l.Device, l.config)
-	if err != nil {
-		return err
-	}
-	if err := fpga.ConfigureQueue(ctx, l.Device, queue); err != nil {
-		return err
-	}
-	l.observations = l.Tap.Drain(l.observations[:0])
-	return fpga.ClearCounters(l.Device)
+	return l.Prepare(ctx, l.index)
 }
 
 // start fires the generator; the run clock begins here.
 func (l *liveLane) start() error {
-	if err := l.generator.Arm(); err != nil {
+	if err := l.Generator.Arm(); err != nil {
 		return err
 	}
-	if err := l.generator.Start(); err != nil {
+	if err := l.Generator.Start(); err != nil {
 		return err
 	}
 	cycle, err := regmap.Read64(l.Device, regmap.GeneratorStartCycle)
@@ -215,7 +197,7 @@ func (l *liveLane) drain(record bool) {
 func (l *Live) Stop() error {
 	var errs []error
 	for _, lane := range l.lanes {
-		errs = append(errs, lane.generator.Stop())
+		errs = append(errs, lane.Generator.Stop())
 	}
 	return errors.Join(errs...)
 }
@@ -226,7 +208,7 @@ func (l *Live) settle() error {
 		lane.rec.tick(l.now)
 	}
 	for _, lane := range l.lanes {
-		state, err := lane.generator.State()
+		state, err := lane.Generator.State()
 		if err != nil {
 			return err
 		}
@@ -290,9 +272,6 @@ func (l *Live) events() int64 {
 	return n
 }
 
-// ErrNoRewind says that what a card did cannot be had again.
-var ErrNoRewind = errors.New("only what ran on a twin can be watched again")
-
 // Seek goes to an instant of the run. Going back repeats the run from its start, which on the twin gives the same events.
 func (l *Live) Seek(ctx context.Context, at olaf.Time) error {
 	at = max(at, 0)
@@ -343,10 +322,10 @@ func (l *Live) Snapshot() (*LiveSnapshot, error) {
 		}
 		q := QueueSnapshot{Name: lane.config.Queue, OutRate: lane.config.OutRate, Slots: l.plan.Spec.Slots}
 		lane.rec.snapshot(&q, func(size olaf.Size) olaf.Duration {
-			return lane.config.OutRate.TimeToSend(size + olaf.Size(lane.config.output.OverheadBytes))
+			return lane.config.OutRate.TimeToSend(size + l.plan.Spec.Overhead)
 		})
 		q.Teeth = lane.rec.sawtooth(l.watched)
-		q.Counters = accountFrames(&counters, lane.rec.observed)
+		q.Counters = Account(&counters, lane.rec.observed)
 		if l.done {
 			if err := q.Counters.Check(); err != nil {
 				q.Invalid = err.Error()
@@ -354,7 +333,7 @@ func (l *Live) Snapshot() (*LiveSnapshot, error) {
 		}
 		if l.sampled {
 			q.Occupancy = int(counters.Queue.QueuedFrames)
-			seen, err := captureOf(lane.Tap)
+			seen, err := lane.Capture()
 			if err != nil {
 				return nil, err
 			}
@@ -401,11 +380,11 @@ func (l *Live) Inspect(ctx context.Context) (*Inspection, error) {
 }
 
 func (l *liveLane) state() (LaneState, error) {
-	limits, err := l.generator.Limits()
+	limits, err := l.Generator.Limits()
 	if err != nil {
 		return LaneState{}, err
 	}
-	state, err := l.generator.State()
+	state, err := l.Generator.State()
 	if err != nil {
 		return LaneState{}, err
 	}
@@ -477,35 +456,32 @@ func readRegister(d fpga.Registers, ref regmap.Ref) (RegisterValue, error) {
 func (l *Live) Close() error {
 	var errs []error
 	for _, lane := range l.lanes {
-		if lane.generator != nil {
-			errs = append(errs, lane.generator.Abort(), fpga.StopQueue(context.Background(), lane.Device))
+		if lane.Rig != nil {
+			errs = append(errs, lane.Generator.Abort(), fpga.StopQueue(context.Background(), lane.Device), lane.Rig.Close())
 		}
 	}
 	return errors.Join(append(errs, l.bed.Close())...)
 }
 
-// accountFrames is account for a capture that only counted.
-func accountFrames(c *fpga.Counters, observed int64) results.Counters {
-	out := account(c, new(results.Collector))
-	out.Received, out.CaptureLost = observed, int64(c.Queue.DeliveredFrames)-observed
-	return out
-}
-
 var _ twin.Observer = (*liveRecord)(nil)
 
-// KeptSpec is the specification of a kept experiment, to be watched again. The error matches ErrNoRewind when it ran on
-// a device that cannot repeat it.
-func KeptSpec(f *store.Folder) (Spec, error) {
-	var plan Plan
-	if err := f.ReadJSON(planFile, &plan); err != nil {
-		return Spec{}, err
+// doubt leaves the ages out of a view of a captured run, as nobody knows before its end what the clocks leave open, and says
+// what was lost when it is over.
+func (q *QueueSnapshot) doubt(c *fpga.Capture, over bool) {
+	switch {
+	case c == nil:
+		return
+	case over && len(c.Faults) > 0:
+		q.Invalid = c.Faults[0]
+	case over && q.Counters.CaptureLost > 0:
+		q.Invalid = placeLoss(&q.Counters, nil, c)
 	}
-	var fixed essence
-	if err := json.Unmarshal(f.Manifest.Deterministic, &fixed); err != nil {
-		return Spec{}, fmt.Errorf("read the manifest of %s: %w", f.ID(), err)
+	q.MeanAoM, q.AoMNow, q.Teeth = results.Missing(), results.Missing(), nil
+	for i := range q.Clusters {
+		k := &q.Clusters[i]
+		k.AoM, k.Mean, k.Peak = results.Missing(), results.Missing(), results.Missing()
 	}
-	if !fixed.Repeatable {
-		return Spec{}, fmt.Errorf("%w: %s ran on a card", ErrNoRewind, f.ID())
+	for i := range q.Series {
+		q.Series[i].AoM = 0
 	}
-	return plan.Spec, plan.Spec.Validate()
 }

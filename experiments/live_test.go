@@ -17,7 +17,7 @@ import (
 // livePlan is a small Table 1: one run at 20G, Olaf beside FIFO.
 func livePlan(t testing.TB, edit func(*Spec)) *Plan {
 	t.Helper()
-	spec := Table1()
+	spec := DefaultSpec()
 	spec.Runs, spec.OutRates = 2, []olaf.Rate{20 * olaf.Gbps}
 	spec.Workload.UpdatesPerWorker = 40
 	if edit != nil {

@@ -208,13 +208,7 @@ func (r *MultiHopReport) say(format string, args ...any) {
 func (r *MultiHopReport) Table() (header []string, rows [][]string) {
 	header = []string{"row", "group", "metric", "mean", "ci95", "min", "max", "runs"}
 	add := func(row, group, metric string, s results.Statistic) {
-		number := func(v results.Float) string {
-			if !v.Known() {
-				return ""
-			}
-			return strconv.FormatFloat(float64(v), 'g', -1, 64)
-		}
-		rows = append(rows, []string{row, group, metric, number(s.Mean), number(s.CI95), number(s.Min), number(s.Max), strconv.Itoa(s.N)})
+		rows = append(rows, []string{row, group, metric, text.Exact(s.Mean), text.Exact(s.CI95), text.Exact(s.Min), text.Exact(s.Max), strconv.Itoa(s.N)})
 	}
 	for i := range r.Rows {
 		m := &r.Rows[i]
@@ -249,7 +243,7 @@ func (r *MultiHopReport) WriteText(w io.Writer) error {
 	if r.Quick {
 		quick = " (quick: fewer seeds than the table's own)"
 	}
-	fmt.Fprintf(w, "%s: %s, %s%s\n\n", r.Experiment, r.Artefact, plural(len(r.Config.Seeds), "seed"), quick)
+	fmt.Fprintf(w, "%s: %s, %s%s\n\n", r.Experiment, r.Artefact, text.Plural(len(r.Config.Seeds), "seed"), quick)
 	cell := func(s results.Statistic) string { return text.Rounded(&s, 1) }
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "QUEUE\tLOSS %\tREPLACED %\tNEVER OF 100\tAOM ms\tS1\tS2\tJAIN")

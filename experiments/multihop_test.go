@@ -94,12 +94,11 @@ func TestMultiHopDeterminism(t *testing.T) {
 		t.Error("one and two cores differ")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	l := &listener{counts: map[string]int{}, at: func(e Event) error {
+	l := heard(func(e Event) {
 		if d, ok := e.(RunDone); ok && d.Run.Index == 2 {
 			cancel()
 		}
-		return nil
-	}}
+	})
 	report, err := table2.Run(ctx, Options{Runs: 30, Stream: NewStream(l)})
 	r := report.(*MultiHopReport)
 	if err == nil || !r.Partial || len(r.Rows) != 4 || r.Err() == nil {
@@ -110,4 +109,12 @@ func TestMultiHopDeterminism(t *testing.T) {
 			t.Errorf("%s is over %d seeds", row.Name, row.Runs)
 		}
 	}
+}
+
+// heard is a sink that does something at every event.
+type heard func(Event)
+
+func (h heard) Event(e Event) error {
+	h(e)
+	return nil
 }

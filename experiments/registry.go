@@ -3,12 +3,10 @@ package experiments
 import (
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/results"
 )
 
 // ErrUnknown says that no experiment has a name.
@@ -43,52 +41,51 @@ type Options struct {
 	Progress func(done, total int)
 }
 
-func (o Options) progress(done, total int) {
+// Tell reports progress to whoever asked for it.
+func (o *Options) Tell(done, total int) {
 	if o.Progress != nil {
 		o.Progress(done, total)
 	}
 }
 
-// Report is what an experiment found, ready to be printed, exported and compared with the paper.
-type Report interface {
-	// Document is the JSON form, with its schema.
-	Document() any
-	// WriteText prints it for people.
-	WriteText(io.Writer) error
-	// Table is the list for CSV: a header row, then rows.
-	Table() (header []string, rows [][]string)
-	// Paper compares with every published number the experiment reaches.
-	Paper() []results.PaperRow
-	// Err is nil when every run was valid and complete.
-	Err() error
-}
-
-// All lists the experiments in the paper's order.
-func All() []Experiment {
-	return []Experiment{table1, table1Trace, fig6, fig2, fig3, fig7, fig8, table2, table3, fig10}
-}
-
-// Short lists those that are done in seconds.
-func Short() []Experiment {
-	return slices.DeleteFunc(All(), func(e Experiment) bool { return e.Long })
-}
-
-// CheckDevice says that e runs on no device, when one other than the twin is asked for. The error matches ErrBackend.
-func (e *Experiment) CheckDevice(address string) error {
-	if e.OnDevice || address == "" || address == "twin:" {
-		return nil
-	}
-	return fmt.Errorf("%w for %s: it simulates, so leave out --device %s", ErrBackend, e.Name, address)
-}
+// Set is the experiments that there are, in the papers' order.
+type Set []Experiment
 
 // Find returns the named experiment. The error matches ErrUnknown and lists what there is.
-func Find(name string) (Experiment, error) {
-	var names []string
-	for _, e := range All() {
+func (s Set) Find(name string) (Experiment, error) {
+	for _, e := range s {
 		if e.Name == name {
 			return e, nil
 		}
-		names = append(names, e.Name)
 	}
-	return Experiment{}, fmt.Errorf("%w %q; there are %s", ErrUnknown, name, strings.Join(names, ", "))
+	return Experiment{}, fmt.Errorf("%w %q; there are %s", ErrUnknown, name, strings.Join(s.Names(), ", "))
+}
+
+// Names are what people type.
+func (s Set) Names() []string {
+	var names []string
+	for i := range s {
+		names = append(names, s[i].Name)
+	}
+	return names
+}
+
+// Short lists those that are done in seconds.
+func (s Set) Short() Set {
+	return slices.DeleteFunc(slices.Clone(s), func(e Experiment) bool { return e.Long })
+}
+
+// Seeds resolves how many seeds to run and the first of them; full and quick are the experiment's own numbers.
+func (o *Options) Seeds(full, quick int) (runs int, seed uint64) {
+	runs, seed = full, 1
+	if o.Quick {
+		runs = quick
+	}
+	if o.Runs > 0 {
+		runs = o.Runs
+	}
+	if o.Seed > 0 {
+		seed = o.Seed
+	}
+	return runs, seed
 }

@@ -32,7 +32,7 @@ type move struct {
 func regroupUnderLoad(t *testing.T, device string, config int) {
 	t.Helper()
 	ctx := context.Background()
-	spec := Table1()
+	spec := DefaultSpec()
 	spec.Runs = 1
 	plan, err := NewPlan(spec)
 	must(t, err)
@@ -70,7 +70,7 @@ func regroupUnderLoad(t *testing.T, device string, config int) {
 	counters, err := fpga.Snapshot(dev)
 	must(t, err)
 
-	got := results.Counters(accountFrames(&counters, int64(len(seen))))
+	got := results.Counters(Account(&counters, int64(len(seen))))
 	if err := got.Check(); err != nil {
 		t.Errorf("%s config %d: %v", device, config, err)
 	}

@@ -33,7 +33,7 @@ type Reproduction struct {
 
 // Reproduce runs the experiments one after the other, each by run, and sets every published number that they reach beside
 // ours; with all short ones, also those that none of them reached. What was done before an error comes back with it.
-func Reproduce(ctx context.Context, chosen []Experiment, run func(context.Context, Experiment) (Report, error)) (*Reproduction, error) {
+func (s Set) Reproduce(ctx context.Context, chosen Set, run func(context.Context, Experiment) (Report, error)) (*Reproduction, error) {
 	r := &Reproduction{Schema: ReproduceSchema, Missed: []string{}, Invalid: []string{}}
 	for _, e := range chosen {
 		report, err := run(ctx, e)
@@ -46,19 +46,19 @@ func Reproduce(ctx context.Context, chosen []Experiment, run func(context.Contex
 			r.Invalid = append(r.Invalid, fmt.Sprintf("%s: %v", e.Name, err))
 		}
 	}
-	if len(chosen) >= len(Short()) {
-		r.addUnreached()
+	if len(chosen) >= len(s.Short()) {
+		r.addUnreached(s)
 	}
 	return r.judged(), nil
 }
 
 // addUnreached lists the claims that no experiment measured, so that nothing published is passed over in silence.
-func (r *Reproduction) addUnreached() {
+func (r *Reproduction) addUnreached(all Set) {
 	for _, row := range paper.Compare(nil) {
 		if slices.ContainsFunc(r.Paper, func(p results.PaperRow) bool { return p.ID == row.ID }) {
 			continue
 		}
-		if _, err := Find(row.Artefact); err == nil && !slices.Contains(r.Experiments, row.Artefact) {
+		if _, err := all.Find(row.Artefact); err == nil && !slices.Contains(r.Experiments, row.Artefact) {
 			row.Note = "its experiment was left out; run 'olafctl reproduce " + row.Artefact + "'"
 		}
 		r.Paper = append(r.Paper, row)
@@ -101,8 +101,8 @@ func (r *Reproduction) Table() (header []string, rows [][]string) {
 	header = []string{"id", "artefact", "row", "column", "unit", "ours", "ours_ci95", "published", "deviation_pct", "tolerance_pct", "verdict", "source", "note"}
 	for i := range r.Paper {
 		p := &r.Paper[i]
-		rows = append(rows, []string{p.ID, p.Artefact, p.Row, p.Column, p.Unit, exact(p.Ours.Mean), exact(p.Ours.CI95),
-			exact(p.Published), exact(p.DeviationPct), exact(p.TolerancePct), p.Verdict, p.Source, p.Note})
+		rows = append(rows, []string{p.ID, p.Artefact, p.Row, p.Column, p.Unit, text.Exact(p.Ours.Mean), text.Exact(p.Ours.CI95),
+			text.Exact(p.Published), text.Exact(p.DeviationPct), text.Exact(p.TolerancePct), p.Verdict, p.Source, p.Note})
 	}
 	return header, rows
 }

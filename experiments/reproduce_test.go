@@ -25,9 +25,9 @@ func (c claimed) Err() error                       { return c.err }
 func claims(o paper.Ours, artefact string) claimed { return claimed{rows: paper.Compare(o, artefact)} }
 
 // reproduced runs experiments that claim what the table says, without running anything.
-func reproduced(t *testing.T, chosen []Experiment, reports map[string]claimed) (*Reproduction, string, error) {
+func reproduced(t *testing.T, chosen Set, reports map[string]claimed) (*Reproduction, string, error) {
 	t.Helper()
-	r, err := Reproduce(t.Context(), chosen, func(_ context.Context, e Experiment) (Report, error) {
+	r, err := Experiments().Reproduce(t.Context(), chosen, func(_ context.Context, e Experiment) (Report, error) {
 		if c, ok := reports[e.Name]; ok {
 			return c, c.err
 		}
@@ -41,7 +41,7 @@ func reproduced(t *testing.T, chosen []Experiment, reports map[string]claimed) (
 }
 
 func TestEveryClaimHasAVerdict(t *testing.T) {
-	for name, chosen := range map[string][]Experiment{"all": All(), "short": Short()} {
+	for name, chosen := range map[string]Set{"all": Experiments(), "short": Experiments().Short()} {
 		r, text, err := reproduced(t, chosen, nil)
 		if err != nil || r.Err() != nil {
 			t.Errorf("%s: %v, %v", name, err, r.Err())
@@ -66,20 +66,20 @@ func TestEveryClaimHasAVerdict(t *testing.T) {
 }
 
 func TestMissesAndStops(t *testing.T) {
-	fig6, err := Find("fig6")
+	fig6, err := Experiments().Find("fig6")
 	if err != nil {
 		t.Fatal(err)
 	}
 	missing := claims(paper.Ours{"fig6.aggregations.20g_right_of_40g": paper.Shape(false)}, "fig6")
-	r, text, err := reproduced(t, []Experiment{fig6}, map[string]claimed{"fig6": missing})
+	r, text, err := reproduced(t, Set{fig6}, map[string]claimed{"fig6": missing})
 	if err != nil || !errors.Is(r.Err(), ErrMissed) || len(r.Paper) != 2 || !strings.Contains(text, "1 missed: fig6.aggregations.20g_right_of_40g") {
 		t.Errorf("%v, %v, %d rows, %q", err, r.Err(), len(r.Paper), text)
 	}
-	table1, err := Find("table1")
+	table1, err := Experiments().Find("table1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, _, err = reproduced(t, []Experiment{table1, fig6}, map[string]claimed{"fig6": {err: context.Canceled}})
+	r, _, err = reproduced(t, Set{table1, fig6}, map[string]claimed{"fig6": {err: context.Canceled}})
 	if !errors.Is(err, context.Canceled) || len(r.Experiments) != 1 {
 		t.Errorf("stopped in fig6: %v, %v", r.Experiments, err)
 	}

@@ -1,7 +1,6 @@
 package experiments
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,7 +42,7 @@ func Run(ctx context.Context, plan *Plan, bed *Testbed, stream *Stream) (*Outcom
 	if err != nil {
 		return nil, cause(ctx, err)
 	}
-	r := &runner{plan: plan, stream: stream, ageError: cmp.Or(bed.AgeErrorPct, defaultAgeErrorPct), done: make([][]results.Run, len(plan.Seeds))}
+	r := &runner{plan: plan, stream: stream, ageError: bed.ageError(), done: make([][]results.Run, len(plan.Seeds))}
 	out := &Outcome{Plan: plan, Device: bed.Lanes[0].Device.Identity(), TablesHash: hash, P4InfoHash: bed.P4InfoHash}
 	if err := stream.publish(Started{plan, out.Device, hash}); err != nil {
 		return nil, err
@@ -129,12 +128,12 @@ func (r *runner) take() (seed int, ok bool) {
 
 // work runs seeds on one card until none is left.
 func (r *runner) work(ctx context.Context, lane Lane) (err error) {
-	b := &bench{runner: r, lane: lane, collector: results.NewCollector(results.Config{})}
-	if b.traffic, err = r.plan.Spec.newTraffic(); err != nil {
+	rig, err := r.plan.Rig(lane)
+	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, b.traffic.close()) }()
-	b.generator = pktgen.NewGenerator(lane.Device)
+	defer func() { err = errors.Join(err, rig.Close()) }()
+	b := &bench{runner: r, Rig: rig, collector: results.NewCollector(results.Config{})}
 	for {
 		seed, ok := r.take()
 		if !ok {
@@ -154,21 +153,15 @@ func (r *runner) work(ctx context.Context, lane Lane) (err error) {
 // bench is one card and what is reused from run to run on it.
 type bench struct {
 	*runner
-	lane         Lane
-	generator    *pktgen.Generator
-	traffic      traffic
+	*Rig
 	collector    *results.Collector
 	observations []olaf.Observation
 }
 
 // seed loads one seed's traffic once and measures every configuration under it.
 func (b *bench) seed(ctx context.Context, index int) ([]results.Run, error) {
-	source, err := b.traffic.load(b.plan.Seeds[index])
-	if err != nil {
+	if _, err := b.Load(ctx, index); err != nil {
 		return nil, err
-	}
-	if err := b.generator.Program(ctx, b.plan.job(source)); err != nil {
-		return nil, fmt.Errorf("program the generator: %w", err)
 	}
 	runs := make([]results.Run, len(b.plan.Configs))
 	for config := range b.plan.Configs {
@@ -192,18 +185,18 @@ func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err err
 	}
 	defer func() {
 		if err != nil {
-			err = errors.Join(err, b.generator.Abort())
+			err = errors.Join(err, b.Generator.Abort())
 		}
 	}()
 	counters, err := b.watch(ctx, id)
 	if err != nil {
 		return run, err
 	}
-	ports, err := fpga.PortCounts(b.lane.Device)
+	ports, err := fpga.PortCounts(b.Device)
 	if err != nil {
 		return run, err
 	}
-	seen, err := captureOf(b.lane.Tap)
+	seen, err := b.Capture()
 	if err != nil {
 		return run, err
 	}
@@ -212,20 +205,11 @@ func (b *bench) measure(ctx context.Context, id RunID) (run results.Run, err err
 
 // prepare configures the queue, forgets what an earlier run left behind, and says where the network ports' counts stand.
 func (b *bench) prepare(ctx context.Context, id RunID) ([]fpga.Port, error) {
-	dev := b.lane.Device
-	queue, err := b.plan.queueOn(dev, &b.plan.Configs[id.Config])
-	if err != nil {
-		return nil, err
-	}
-	if err := fpga.ConfigureQueue(ctx, dev, queue); err != nil {
-		return nil, err
-	}
-	b.observations = b.lane.Tap.Drain(b.observations[:0])
-	if err := fpga.ClearCounters(dev); err != nil {
+	if err := b.Prepare(ctx, id.Config); err != nil {
 		return nil, err
 	}
 	b.collector.Reset(b.plan.measure(&b.plan.Configs[id.Config]))
-	return fpga.PortCounts(dev)
+	return fpga.PortCounts(b.Device)
 }
 
 // watch fires the generator and stays until everything that was sent has arrived, or can't any more.
@@ -233,13 +217,13 @@ func (b *bench) watch(ctx context.Context, id RunID) (counters fpga.Counters, er
 	if err := b.fire(ctx, id); err != nil {
 		return counters, err
 	}
-	if err := fpga.DrainQueue(ctx, b.lane.Device); err != nil {
+	if err := fpga.DrainQueue(ctx, b.Device); err != nil {
 		return counters, err
 	}
 	if err := b.observe(id); err != nil {
 		return counters, err
 	}
-	if counters, err = fpga.Snapshot(b.lane.Device); err != nil {
+	if counters, err = fpga.Snapshot(b.Device); err != nil {
 		return counters, err
 	}
 	return counters, b.settle(ctx, id, int64(counters.Queue.DeliveredFrames))
@@ -247,7 +231,7 @@ func (b *bench) watch(ctx context.Context, id RunID) (counters fpga.Counters, er
 
 // judge makes the run of what was counted, and says whether it may be used.
 func (b *bench) judge(id RunID, counters *fpga.Counters, ports []fpga.Port, seen *fpga.Capture) results.Run {
-	totals := account(counters, b.collector)
+	totals := Account(counters, b.collector.Observed())
 	for i := range ports {
 		totals.LostBeforeEngine += int64(ports[i].Dropped)
 	}
@@ -273,7 +257,7 @@ const (
 // settle waits until as many frames were observed as the card says it delivered, or until nothing more can be expected.
 func (b *bench) settle(ctx context.Context, id RunID, delivered int64) error {
 	for waited := olaf.Duration(0); waited < settleTime && b.collector.Observed() < delivered; waited += settleStep {
-		if err := b.lane.Device.Sleep(ctx, settleStep); err != nil {
+		if err := b.Device.Sleep(ctx, settleStep); err != nil {
 			return err
 		}
 		if err := b.observe(id); err != nil {
@@ -299,23 +283,23 @@ const watchStep = 100 * olaf.Microsecond
 
 // fire starts the generator and collects what arrives until everything was sent.
 func (b *bench) fire(ctx context.Context, id RunID) error {
-	if err := b.generator.Arm(); err != nil {
+	if err := b.Generator.Arm(); err != nil {
 		return err
 	}
 	if err := b.stream.publish(RunStarted{id}); err != nil {
 		return err
 	}
-	if err := b.generator.Start(); err != nil {
+	if err := b.Generator.Start(); err != nil {
 		return err
 	}
 	for {
-		if err := b.lane.Device.Sleep(ctx, watchStep); err != nil {
+		if err := b.Device.Sleep(ctx, watchStep); err != nil {
 			return err
 		}
 		if err := b.observe(id); err != nil {
 			return err
 		}
-		switch state, err := b.generator.State(); {
+		switch state, err := b.Generator.State(); {
 		case err != nil:
 			return err
 		case state == pktgen.Done:
@@ -328,7 +312,7 @@ func (b *bench) fire(ctx context.Context, id RunID) error {
 
 // observe takes what reached the parameter server since the last look.
 func (b *bench) observe(id RunID) error {
-	b.observations = b.lane.Tap.Drain(b.observations[:0])
+	b.observations = b.Tap.Drain(b.observations[:0])
 	for i := range b.observations {
 		b.collector.Observe(&b.observations[i])
 	}
@@ -338,8 +322,8 @@ func (b *bench) observe(id RunID) error {
 	return b.stream.publish(Observed{id, b.observations})
 }
 
-// account puts the card's counters and the capture's side by side.
-func account(c *fpga.Counters, seen *results.Collector) results.Counters {
+// Account puts the card's counters beside what a capture observed.
+func Account(c *fpga.Counters, observed int64) results.Counters {
 	q := &c.Queue
 	return results.Counters{
 		Sent:             int64(c.Generator.SentPackets),
@@ -360,8 +344,8 @@ func account(c *fpga.Counters, seen *results.Collector) results.Counters {
 		Delivered:   int64(q.DeliveredFrames),
 		Queued:      int64(q.QueuedFrames),
 		Flushed:     int64(q.FlushedFrames),
-		Received:    seen.Observed(),
-		CaptureLost: int64(q.DeliveredFrames) - seen.Observed(),
+		Received:    observed,
+		CaptureLost: int64(q.DeliveredFrames) - observed,
 
 		CountDelivered:    int64(q.DeliveredUpdates),
 		CountQueued:       int64(q.QueuedUpdates),

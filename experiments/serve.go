@@ -73,7 +73,7 @@ func (s *Service) open(ctx context.Context, address string, o ServeOptions) erro
 		return s.openDevice(ctx, address, o)
 	}
 	backend := new(agent.Embedded)
-	d, err := twin.New(twin.Config{Tables: &tableView{backend: backend}})
+	d, err := twin.New(twin.Config{Tables: TablesOf(backend)})
 	if err != nil {
 		return err
 	}

@@ -13,24 +13,8 @@ import (
 	"github.com/olafctl/olaf/fpga/playback"
 )
 
-// startService lends a twin for the length of a test and returns the address that opens it.
-func startService(tb testing.TB, o ServeOptions) string {
-	tb.Helper()
-	o.Listen = "unix:" + filepath.Join(tb.TempDir(), "s")
-	s, err := Serve(context.Background(), "twin:", o)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	tb.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			tb.Error(err)
-		}
-	})
-	return "grpc:" + s.Target
-}
-
 func smallSpec() Spec {
-	spec := Table1()
+	spec := DefaultSpec()
 	spec.Runs = 2
 	return spec
 }
@@ -114,7 +98,7 @@ func TestDevicesThatCannotBeOpened(t *testing.T) {
 
 // BenchmarkBenchThroughAgent is Table 1's four configurations for five seeds, in this process and through an agent.
 func BenchmarkBenchThroughAgent(b *testing.B) {
-	spec := Table1()
+	spec := DefaultSpec()
 	spec.Runs = 5
 	for name, address := range map[string]string{"twin": "twin:", "agent": startService(b, ServeOptions{})} {
 		b.Run(name, func(b *testing.B) {

@@ -127,3 +127,21 @@ func (s *Spec) output(queue string, rate olaf.Rate) (engine.Output, error) {
 	}
 	return out, nil
 }
+
+// DefaultSpec is the lab testbed with the traffic that was found to fit what the OLAF paper published of it.
+func DefaultSpec() Spec {
+	workload, err := pktgen.PresetBurst("olaf-table1")
+	if err != nil {
+		panic(err) // the preset is part of this build
+	}
+	return Spec{
+		Experiment: "bench",
+		Queue:      "olaf", Versus: "fifo",
+		Workload: workload,
+		OutRates: []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps},
+		Slots:    8,
+		Profile:  engine.Calibrated,
+		Runs:     30,
+		Seed:     1,
+	}
+}

@@ -3,10 +3,6 @@ package experiments
 import (
 	"context"
 	"fmt"
-
-	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/fpga/engine"
-	"github.com/olafctl/olaf/pktgen"
 )
 
 // table1 reproduces the micro-benchmark: FIFO and Olaf at 40 and 20 Gbps (§8.1, Table 1, and the AoM reductions beside it).
@@ -21,20 +17,9 @@ var table1 = Experiment{
 
 // Table1 is the specification of the paper's micro-benchmark with the traffic that was found to fit it.
 func Table1() Spec {
-	workload, err := pktgen.PresetBurst("olaf-table1")
-	if err != nil {
-		panic(err) // the preset is part of this build
-	}
-	return Spec{
-		Experiment: "table1",
-		Queue:      "olaf", Versus: "fifo",
-		Workload: workload,
-		OutRates: []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps},
-		Slots:    8,
-		Profile:  engine.Calibrated,
-		Runs:     30,
-		Seed:     1,
-	}
+	s := DefaultSpec()
+	s.Experiment = "table1"
+	return s
 }
 
 // Presets are the specifications that run on a single-queue testbed.
@@ -66,7 +51,7 @@ func runPreset(name string) func(context.Context, Options) (Report, error) {
 		if o.Seed > 0 {
 			spec.Seed = o.Seed
 		}
-		report, err := Bench(ctx, spec, BenchOptions{Device: o.Device, Access: o.Access, Stream: o.Stream})
+		report, err := Bench(ctx, spec, BenchOptions{Device: o.Device, Access: o.Access, Stream: o.Stream, Beside: BesidePaper})
 		if report == nil {
 			return nil, err // not a Report that holds nothing
 		}

@@ -61,7 +61,7 @@ func same(v float64) float64                   { return v }
 func ofSent(v float64) float64 { return v / 135 }
 
 func runTable1Trace(ctx context.Context, o Options) (Report, error) {
-	runs, seed := defaultRuns(&o, 30, 6)
+	runs, seed := o.Seeds(30, 6)
 	base := Table1()
 	base.Runs, base.Seed = runs, seed
 	variants := traceVariants()
@@ -89,12 +89,12 @@ func runTable1Trace(ctx context.Context, o Options) (Report, error) {
 			return nil, fmt.Errorf("%s: %w", v.Name, err)
 		}
 		if err := report.Err(); err != nil {
-			f.err = fmt.Errorf("%s: %w", v.Name, err)
+			f.Fail(fmt.Errorf("%s: %w", v.Name, err))
 		}
 		for c := range table1Cells {
 			f.Panels[c].Series = append(f.Panels[c].Series, measuredCells(v.Name, c, report.Outcome))
 		}
-		o.progress(i+1, len(variants))
+		o.Tell(i+1, len(variants))
 	}
 	f.say("27 workers in 9 clusters, 500 updates each, 60 Gbps offered, %d seeds; lost = sent − delivered − aggregated, as the paper prints it", runs)
 	f.say("a recorded training, resampled, offers smooth traffic: while 60 Gbps are held FIFO loses about 1 − output/60, less than the paper printed; averaged over a run whose fast workers end early it loses more")

@@ -15,7 +15,7 @@ var table2 = Experiment{
 	Needs:     "10 s",
 	Simulates: true,
 	Run: func(ctx context.Context, o Options) (Report, error) {
-		runs, seed := defaultRuns(&o, 100, 10)
+		runs, seed := o.Seeds(100, 10)
 		r := &MultiHopReport{Schema: MultiHopSchema, Experiment: "table2", Artefact: "Table 2", Config: MultiHop(runs, seed), Quick: o.Quick}
 		r.sayReadings()
 		if err := r.runVariants(ctx, &o, fifoPlain, olafPlain, olafN, olafSenders); err != nil {

@@ -16,7 +16,7 @@ var table3 = Experiment{
 	Needs:     "10 s",
 	Simulates: true,
 	Run: func(ctx context.Context, o Options) (Report, error) {
-		runs, seed := defaultRuns(&o, 100, 10)
+		runs, seed := o.Seeds(100, 10)
 		r := &MultiHopReport{Schema: MultiHopSchema, Experiment: "table3", Artefact: "Table 3", Config: MultiHop(runs, seed), Quick: o.Quick}
 		r.Config.Period2 = 300 * olaf.Millisecond
 		r.sayReadings()

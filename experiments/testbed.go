@@ -1,6 +1,7 @@
 package experiments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -37,7 +38,8 @@ type Lane struct {
 	Tap    capture.Tap
 }
 
-const defaultAgeErrorPct = 10
+// AgeError is AgeErrorPct, or what stands for 0.
+func (b *Testbed) ageError() float64 { return cmp.Or(b.AgeErrorPct, 10) }
 
 // OpenOptions say what a testbed is opened for.
 type OpenOptions struct {
@@ -114,4 +116,12 @@ func (b *Testbed) program(ctx context.Context, want p4ctl.Tables) (hash string, 
 		return "", fmt.Errorf("%w: the tables read back differ from what was written", fpga.ErrRefused)
 	}
 	return want.Hash(), nil
+}
+
+// Capture is what the card's tap says of the run that it has just watched; nil for one that sees everything by itself.
+func (l *Lane) Capture() (*fpga.Capture, error) {
+	if c, ok := l.Tap.(fpga.Capturer); ok {
+		return c.Capture()
+	}
+	return nil, nil
 }

@@ -14,7 +14,7 @@ import (
 
 func tracedSpec(t *testing.T) Spec {
 	t.Helper()
-	s := Table1()
+	s := DefaultSpec()
 	traffic, err := NewTraceTraffic("builtin:lander8", &s.Workload)
 	if err != nil {
 		t.Fatal(err)
@@ -97,32 +97,12 @@ func TestTraceOfAStoredSpecification(t *testing.T) {
 	}
 }
 
-func TestTable1FromATrace(t *testing.T) {
-	report, err := table1Trace.Run(context.Background(), Options{Runs: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := report.Err(); err != nil {
-		t.Error(err)
-	}
-	for _, p := range report.(*Figure).Panels {
-		if len(p.Series) != 5 {
-			t.Fatalf("%s has %d series", p.Name, len(p.Series))
-		}
-		for _, s := range p.Series {
-			if len(s.Y) != 2 || !s.Y[0].Known() || !s.Y[1].Known() {
-				t.Errorf("%s, %s: %+v", p.Name, s.Name, s.Y)
-			}
-		}
-	}
-}
-
 // A trace that was scaled before is played as it is, and decides the workload.
 func TestScaledTraceIsPlayedAsItIs(t *testing.T) {
-	recording, err := loadTrace("builtin:lander8")
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader, closer, err := trace.Open("builtin:lander8")
+	must(t, err)
+	recording, err := trace.Load(reader)
+	must(t, errors.Join(err, closer.Close()))
 	scaling := trace.DefaultScaling()
 	scaling.Workers, scaling.Clusters, scaling.Updates, scaling.Rate = 12, 4, 30, 40*olaf.Gbps
 	scaler, err := trace.NewScaler(recording, scaling)
@@ -143,7 +123,7 @@ func TestScaledTraceIsPlayedAsItIs(t *testing.T) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s := Table1()
+	s := DefaultSpec()
 	s.Runs = 2
 	if s.Trace, err = NewTraceTraffic(path, &s.Workload); err != nil {
 		t.Fatal(err)

@@ -42,7 +42,7 @@ func trainAll(ctx context.Context, o *Options, jobs []rl.Config) ([]*learned, er
 			return out, err
 		}
 		out[i] = l
-		o.progress((i+1)*perTraining, len(jobs)*perTraining)
+		o.Tell((i+1)*perTraining, len(jobs)*perTraining)
 	}
 	return out, nil
 }
@@ -65,7 +65,7 @@ func (s *share) Generated(u *trace.Update, _ *ppo.Weights) error {
 	if s.config.Until > 0 {
 		part = float64(u.GenNS) / s.config.Until.NS()
 	}
-	s.o.progress(s.before*perTraining+int(part*perTraining), s.jobs*perTraining)
+	s.o.Tell(s.before*perTraining+int(part*perTraining), s.jobs*perTraining)
 	return nil
 }
 

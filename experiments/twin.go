@@ -13,7 +13,9 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// tableView is what one twin sees of the agent's tables.
+// TablesOf is what one twin sees of an agent's tables; every twin has a view of its own.
+func TablesOf(backend *agent.Embedded) twin.TableLookup { return &tableView{backend: backend} }
+
 type tableView struct {
 	backend *agent.Embedded
 	*agent.State
@@ -44,7 +46,7 @@ func openTwin(ctx context.Context, name string, o OpenOptions) (*Testbed, error)
 	backend := new(agent.Embedded)
 	bed := new(Testbed)
 	for lane := range o.Lanes {
-		cfg := twin.Config{Tables: &tableView{backend: backend}, Wire: o.Wire}
+		cfg := twin.Config{Tables: TablesOf(backend), Wire: o.Wire}
 		if o.Observe != nil {
 			cfg.Observer = o.Observe(lane)
 		}

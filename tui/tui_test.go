@@ -58,7 +58,8 @@ func (s *still) Inspect(context.Context) (*experiments.Inspection, error) {
 // at opens a real session of a specification and stands it at an instant.
 func at(t testing.TB, now olaf.Time, edit func(*experiments.Spec)) *still {
 	t.Helper()
-	spec := experiments.Table1()
+	spec := experiments.DefaultSpec()
+	spec.Experiment = "table1"
 	spec.OutRates = []olaf.Rate{20 * olaf.Gbps}
 	if edit != nil {
 		edit(&spec)
@@ -519,7 +520,8 @@ func BenchmarkFrame(b *testing.B) {
 
 // BenchmarkBench runs the whole of Table 1 alone, and beside a dashboard that draws fifteen frames a second.
 func BenchmarkBench(b *testing.B) {
-	spec := experiments.Table1()
+	spec := experiments.DefaultSpec()
+	spec.Experiment = "table1"
 	spec.Runs = 60
 	run := func(b *testing.B) {
 		if _, err := experiments.Bench(context.Background(), spec, experiments.BenchOptions{}); err != nil {

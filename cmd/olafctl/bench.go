@@ -36,8 +36,7 @@ type benchFlags struct {
 }
 
 func newBenchCmd(env *environment) *cobra.Command {
-	f := &benchFlags{spec: experiments.Table1()}
-	f.spec.Experiment = "bench"
+	f := &benchFlags{spec: experiments.DefaultSpec()}
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Run updates through the queue and print Table 1, ours beside the paper's",
@@ -212,7 +211,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 
 // carryOut runs the specification beside a dashboard or a progress bar.
 func (f *benchFlags) carryOut(ctx context.Context, env *environment, access experiments.Access, stream *experiments.Stream) (*experiments.BenchReport, error) {
-	options := experiments.BenchOptions{Device: f.device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError, Stream: stream}
+	options := experiments.BenchOptions{Device: f.device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError, Stream: stream, Beside: experiments.BesidePaper}
 	if f.tui && env.terminal {
 		report, err := watchBeside(ctx, env, &dashboard{view: f.view, device: f.device}, f.spec, &background{
 			run: func(ctx context.Context) (experiments.Report, error) {

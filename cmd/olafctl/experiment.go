@@ -37,7 +37,7 @@ func newExperimentListCmd(env *environment) *cobra.Command {
 			}
 			var entries []entry
 			list := grid{header: []string{"NAME", "ARTEFACT", "TAKES", "ABOUT"}}
-			for _, e := range experiments.All() {
+			for _, e := range published() {
 				entries = append(entries, entry{e.Name, e.Artefact, e.About, e.Needs})
 				list.add(e.Name, e.Artefact, e.Needs, e.About)
 			}
@@ -54,14 +54,6 @@ func newExperimentListCmd(env *environment) *cobra.Command {
 	return cmd
 }
 
-func experimentNames() []string {
-	var names []string
-	for _, e := range experiments.All() {
-		names = append(names, e.Name)
-	}
-	return names
-}
-
 func newExperimentRunCmd(env *environment) *cobra.Command {
 	f := new(experimentFlags)
 	cmd := &cobra.Command{
@@ -72,16 +64,16 @@ func newExperimentRunCmd(env *environment) *cobra.Command {
   olafctl experiment run fig7 --plots pictures
   olafctl experiment run fig2 fig3 fig8 --trainings finished   # an hour; goes on where it was interrupted`,
 		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: completeArgs(experimentNames),
+		ValidArgsFunction: completeArgs(published().Names),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !f.tui {
 				if err := refuseViewFlags(cmd); err != nil {
 					return err
 				}
 			}
-			var chosen []experiments.Experiment
+			var chosen experiments.Set
 			for _, name := range args {
-				e, err := experiments.Find(name)
+				e, err := published().Find(name)
 				if err != nil {
 					return usageError("%v", err)
 				}

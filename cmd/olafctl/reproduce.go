@@ -40,7 +40,7 @@ them and everything else to a few minutes. On two idle cores:
 		Example: `  olafctl reproduce table1 fig6
   olafctl reproduce --quick -o csv > numbers.csv
   olafctl reproduce --trainings finished       # goes on where it was interrupted`,
-		ValidArgsFunction: completeArgs(experimentNames),
+		ValidArgsFunction: completeArgs(published().Names),
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), env, args) },
 	}
 	addOptions(cmd, &f.options)
@@ -54,7 +54,7 @@ them and everything else to a few minutes. On two idle cores:
 func durations() string {
 	var b strings.Builder
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, e := range experiments.All() {
+	for _, e := range published() {
 		fmt.Fprintf(tw, "  %s\t%s\n", e.Name, e.Needs)
 	}
 	tw.Flush()
@@ -62,18 +62,18 @@ func durations() string {
 }
 
 // chosen are the named experiments; without names all, or all short ones.
-func (f *reproduceFlags) chosen(names []string) ([]experiments.Experiment, error) {
+func (f *reproduceFlags) chosen(names []string) (experiments.Set, error) {
 	switch {
 	case len(names) > 0 && f.short:
 		return nil, usageError("--short is about all experiments; leave out either it or the names")
 	case f.short:
-		return experiments.Short(), nil
+		return published().Short(), nil
 	case len(names) == 0:
-		return experiments.All(), nil
+		return published(), nil
 	}
-	var chosen []experiments.Experiment
+	var chosen experiments.Set
 	for i, name := range names {
-		e, err := experiments.Find(name)
+		e, err := published().Find(name)
 		if err != nil {
 			return nil, err
 		}
@@ -98,7 +98,7 @@ func (f *reproduceFlags) run(ctx context.Context, env *environment, names []stri
 		}
 	}
 	started, done := env.now(), 0
-	r, err := experiments.Reproduce(ctx, chosen, func(ctx context.Context, e experiments.Experiment) (experiments.Report, error) {
+	r, err := published().Reproduce(ctx, chosen, func(ctx context.Context, e experiments.Experiment) (experiments.Report, error) {
 		done++
 		return f.one(ctx, env, e, fmt.Sprintf("%d/%d %s", done, len(chosen), e.Name))
 	})
