@@ -49,8 +49,9 @@ func TestKindOf(t *testing.T) {
 var plainErrors = []string{
 	"ErrAccounting", "ErrEncode", "ErrMalformed", "ErrNotOLAF",
 	"capture.ErrIdle", "capture/live.ErrClocks",
-	"experiments.ErrIncomplete", // of the kind that it unwraps to
-	"experiments.ErrInvalid", "experiments.ErrNoRecorder", "experiments.ErrNoRewind", "experiments.ErrOwnTime", "experiments.ErrRun",
+	"experiments/bench.ErrInvalid", "experiments/bench.ErrNoRecorder", "experiments/bench.ErrNoRewind", "experiments/bench.ErrRun",
+	"experiments/live.ErrOwnTime",
+	"experiments/testbed.ErrIncomplete", // of the kind that it unwraps to
 	"experiments/rl/speedup.ErrUnfinished",
 	"fpga/engine/enginetest.ErrFormat",
 	"internal/lockfile.ErrHeld",

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"text/tabwriter"
 
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/table"
@@ -21,6 +22,14 @@ type Series struct {
 	Name string              `json:"name"`
 	X    []float64           `json:"x"`
 	Y    []results.Statistic `json:"y"`
+}
+
+// Last is the statistic at the end of a curve.
+func (s *Series) Last() results.Statistic {
+	if len(s.Y) == 0 {
+		return Describe(nil)
+	}
+	return s.Y[len(s.Y)-1]
 }
 
 // Panel is one pair of axes.
@@ -43,27 +52,27 @@ type Figure struct {
 	Statements []string           `json:"statements"`
 	PaperRows  []results.PaperRow `json:"paper,omitempty"`
 	err        error
-	simulated  *Simulated // nil of a figure of anything else
+	simulated  *bench.Simulated // nil of a figure of anything else
 }
 
-// newFigure starts the figure of an experiment.
-func newFigure(experiment, artefact string, o *Options, config any) *Figure {
+// NewFigure starts the figure of an experiment.
+func NewFigure(experiment, artefact string, o *Options, config any) *Figure {
 	return &Figure{Schema: FigureSchema, Experiment: experiment, Artefact: artefact, Config: config, Quick: o.Quick}
 }
 
 // say adds a statement.
-func (f *Figure) say(format string, args ...any) {
+func (f *Figure) Say(format string, args ...any) {
 	f.Statements = append(f.Statements, fmt.Sprintf(format, args...))
 }
 
 // compare sets ours beside what the paper says of this figure.
-func (f *Figure) compare(ours paper.Ours) { f.PaperRows = paper.Compare(ours, f.Experiment) }
+func (f *Figure) Compare(ours paper.Ours) { f.PaperRows = paper.Compare(ours, f.Experiment) }
 
 // Fail says that the figure rests on a run that must not be used.
 func (f *Figure) Fail(err error) { f.err = err }
 
 // Over says which simulations the figure is over; it is as partial and as valid as they are.
-func (f *Figure) Over(s *Simulated) { f.simulated, f.Partial = s, s.Partial }
+func (f *Figure) Over(s *bench.Simulated) { f.simulated, f.Partial = s, s.Partial }
 
 // Document is the JSON form.
 func (f *Figure) Document() any { return f }
@@ -80,7 +89,7 @@ func (f *Figure) Err() error {
 }
 
 // Simulated is what a figure of simulations is over; nil of any other.
-func (f *Figure) Simulated() *Simulated { return f.simulated }
+func (f *Figure) Simulated() *bench.Simulated { return f.simulated }
 
 // Table lists every point of every curve.
 func (f *Figure) Table() (header []string, rows [][]string) {
@@ -141,7 +150,7 @@ func (p *Panel) writeText(w io.Writer) error {
 		fmt.Fprintf(tw, "%.4g\t", x)
 		for _, s := range p.Series {
 			if i < len(s.Y) {
-				fmt.Fprintf(tw, "%s\t", meanCell(s.Y[i].Mean, float64(s.Y[i].CI95)))
+				fmt.Fprintf(tw, "%s\t", MeanCell(s.Y[i].Mean, float64(s.Y[i].CI95)))
 			}
 		}
 		fmt.Fprintln(tw)
@@ -150,7 +159,7 @@ func (p *Panel) writeText(w io.Writer) error {
 }
 
 // meanCell prints a mean with its half-width where there is one.
-func meanCell(mean results.Float, ci float64) string {
+func MeanCell(mean results.Float, ci float64) string {
 	switch {
 	case !mean.Known():
 		return "–"
@@ -161,7 +170,7 @@ func meanCell(mean results.Float, ci float64) string {
 }
 
 // describe is the statistic of plain numbers.
-func describe(values []float64) results.Statistic {
+func Describe(values []float64) results.Statistic {
 	floats := make([]results.Float, len(values))
 	for i, v := range values {
 		floats[i] = results.Float(v)

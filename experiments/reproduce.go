@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/text"
@@ -33,7 +34,7 @@ type Reproduction struct {
 
 // Reproduce runs the experiments one after the other, each by run, and sets every published number that they reach beside
 // ours; with all short ones, also those that none of them reached. What was done before an error comes back with it.
-func (s Set) Reproduce(ctx context.Context, chosen Set, run func(context.Context, Experiment) (Report, error)) (*Reproduction, error) {
+func (s Set) Reproduce(ctx context.Context, chosen Set, run func(context.Context, Experiment) (bench.Report, error)) (*Reproduction, error) {
 	r := &Reproduction{Schema: ReproduceSchema, Missed: []string{}, Invalid: []string{}}
 	for _, e := range chosen {
 		report, err := run(ctx, e)
@@ -111,7 +112,7 @@ func (r *Reproduction) Table() (header []string, rows [][]string) {
 func (r *Reproduction) Err() error {
 	switch {
 	case len(r.Invalid) > 0:
-		return fmt.Errorf("%w: %s", ErrInvalid, strings.Join(r.Invalid, "; "))
+		return fmt.Errorf("%w: %s", bench.ErrInvalid, strings.Join(r.Invalid, "; "))
 	case len(r.Missed) > 0:
 		return fmt.Errorf("%w: %s", ErrMissed, strings.Join(r.Missed, ", "))
 	}

@@ -1,7 +1,7 @@
 package tui
 
 import (
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/live"
 )
 
 // panel is one box of the Run page.
@@ -193,7 +193,7 @@ func (m *Model) focused() slot {
 	return slots[m.focus]
 }
 
-func (m *Model) queue(i int) *experiments.QueueSnapshot {
+func (m *Model) queue(i int) *live.QueueSnapshot {
 	if m.snapshot == nil || i < 0 || i >= len(m.snapshot.Queues) {
 		return nil
 	}

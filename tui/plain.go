@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui/num"
 )
 
@@ -16,14 +16,14 @@ type Plain struct {
 	out     io.Writer
 	started bool
 	full    map[int]bool
-	state   experiments.LiveState
+	state   live.State
 }
 
 // NewPlain makes a stream that writes to out.
 func NewPlain(out io.Writer) *Plain { return &Plain{out: out, full: make(map[int]bool)} }
 
 // Show writes what is new in s: a heading once, one line a queue, and changes of state in words.
-func (p *Plain) Show(s *experiments.LiveSnapshot) error {
+func (p *Plain) Show(s *live.Snapshot) error {
 	var b strings.Builder
 	if !p.started {
 		p.started = true
@@ -43,14 +43,14 @@ func (p *Plain) Show(s *experiments.LiveSnapshot) error {
 	return err
 }
 
-func sampled(s *experiments.LiveSnapshot) string {
+func sampled(s *live.Snapshot) string {
 	if s.Sampled {
 		return "sampled counters"
 	}
 	return "every event observed"
 }
 
-func (p *Plain) queue(b *strings.Builder, i int, q *experiments.QueueSnapshot) {
+func (p *Plain) queue(b *strings.Builder, i int, q *live.QueueSnapshot) {
 	c := &q.Counters
 	fmt.Fprintf(b, "  %s out at %v: %d of %d slots used, merged %d, delivered %d, lost %d, age of model now %s, average %s\n",
 		q.Name, q.OutRate, q.Occupancy, q.Slots, c.Aggregated, c.Delivered, c.Lost()-c.Queued, num.NS(float64(q.AoMNow)), num.NS(float64(q.MeanAoM)))

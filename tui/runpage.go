@@ -3,7 +3,7 @@ package tui
 import (
 	"fmt"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui/aom"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/eventlog"
@@ -65,7 +65,7 @@ func (m *Model) panel(r screen.Region, p panel, i, focus int, a axes) {
 	switch p {
 	case panelQueue:
 		selected := -1
-		if focused && (m.frozen || m.snapshot.State != experiments.LiveRunning) {
+		if focused && (m.frozen || m.snapshot.State != live.Running) {
 			selected = min(m.lists[tabRun].Selected, len(q.Items)-1)
 		}
 		queue.Draw(inside, q, m.snapshot.Sampled, selected)
@@ -85,7 +85,7 @@ func (m *Model) panel(r screen.Region, p panel, i, focus int, a axes) {
 // overTime is how tall the panel of fates must be to show the drops against time as well.
 const overTime = 8
 
-func (m *Model) fates(r screen.Region, q *experiments.QueueSnapshot, span aom.Span) {
+func (m *Model) fates(r screen.Region, q *live.QueueSnapshot, span aom.Span) {
 	if r.H < overTime {
 		loss.Draw(r, q)
 		return
@@ -96,7 +96,7 @@ func (m *Model) fates(r screen.Region, q *experiments.QueueSnapshot, span aom.Sp
 }
 
 // aggregations draws the CDF, and the histogram beside it where the panel is maximised.
-func (m *Model) aggregations(r screen.Region, q *experiments.QueueSnapshot, style screen.Style) {
+func (m *Model) aggregations(r screen.Region, q *live.QueueSnapshot, style screen.Style) {
 	if !m.zoom || r.H < 3 {
 		chart.CDF(r, q.Merges, style)
 		return
@@ -108,7 +108,7 @@ func (m *Model) aggregations(r screen.Region, q *experiments.QueueSnapshot, styl
 	chart.Histogram(right.Sub(0, 1, right.W, right.H-1), q.Merges, style)
 }
 
-func (m *Model) title(p panel, q *experiments.QueueSnapshot) string {
+func (m *Model) title(p panel, q *live.QueueSnapshot) string {
 	switch p {
 	case panelQueue:
 		return fmt.Sprintf("%s, %d slots, out at %v", q.Name, q.Slots, q.OutRate)

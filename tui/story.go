@@ -2,7 +2,7 @@ package tui
 
 import (
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/live"
 )
 
 // Scene is one part of a guided tour: a caption, and what is to be seen meanwhile.
@@ -10,7 +10,7 @@ type Scene struct {
 	Ticks   int // how long, in frames
 	Caption string
 	Seek    olaf.Time // where the run is set to at the beginning; negative leaves it
-	Speed   experiments.LiveSpeed
+	Speed   live.Speed
 	Whole   bool // show the whole run
 }
 
@@ -19,7 +19,7 @@ const second = 15 // ticks
 // Demo is the story of OLAF in a minute.
 func Demo() []Scene {
 	us := func(n int64) olaf.Time { return olaf.Time(n) * olaf.Time(olaf.Microsecond) }
-	speed := func(d olaf.Duration) experiments.LiveSpeed { return experiments.LiveSpeed(d) }
+	speed := func(d olaf.Duration) live.Speed { return live.Speed(d) }
 	return []Scene{
 		{7 * second, "27 workers train 9 models and send their updates through one switch. Left, Olaf; right, a FIFO queue. Both get the same input.", 0, speed(100 * olaf.Nanosecond), false},
 		{8 * second, "A burst arrives at 100 Gbps, but only 20 Gbps leave. Both queues have 8 slots; FIFO's are taken within half a microsecond.", -1, speed(50 * olaf.Nanosecond), false},
@@ -49,10 +49,10 @@ func (m *Model) tell() {
 	if at == 0 {
 		m.whole = scene.Whole
 		if scene.Seek >= 0 {
-			m.options.Source.Do(experiments.LiveSeek{To: scene.Seek})
+			m.options.Source.Do(live.Seek{To: scene.Seek})
 		}
-		m.options.Source.Do(experiments.LiveSetSpeed{Speed: scene.Speed})
-		m.options.Source.Do(experiments.LivePause{On: false})
+		m.options.Source.Do(live.SetSpeed{Speed: scene.Speed})
+		m.options.Source.Do(live.Pause{On: false})
 	}
 }
 

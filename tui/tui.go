@@ -10,7 +10,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui/edit"
 	"github.com/olafctl/olaf/tui/form"
 	"github.com/olafctl/olaf/tui/keys"
@@ -21,12 +21,12 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Source is what the dashboard looks at; experiments.LivePlayer is one.
+// Source is what the dashboard looks at; live.Player is one.
 type Source interface {
-	Snapshot() *experiments.LiveSnapshot // the newest; never waits
-	Do(experiments.LiveCommand) bool     // never waits
-	Life(queue int, update int64) (experiments.Life, bool)
-	Inspect(context.Context) (*experiments.Inspection, error)
+	Snapshot() *live.Snapshot // the newest; never waits
+	Do(live.Command) bool     // never waits
+	Life(queue int, update int64) (live.Life, bool)
+	Inspect(context.Context) (*live.Inspection, error)
 }
 
 // Bench is how far a whole experiment is that runs beside the live view, and what came out.
@@ -85,10 +85,10 @@ type Model struct {
 	width   int
 	height  int
 
-	snapshot   *experiments.LiveSnapshot
+	snapshot   *live.Snapshot
 	bench      *Bench
 	frozen     bool
-	inspection *experiments.Inspection
+	inspection *live.Inspection
 	changed    map[uint32]bool
 	inspecting bool
 	inspectErr string
@@ -148,11 +148,11 @@ func New(o Options) Model {
 type (
 	tickMsg    struct{}
 	inspectMsg struct {
-		in  *experiments.Inspection
+		in  *live.Inspection
 		err error
 	}
 	lifeMsg struct {
-		life experiments.Life
+		life live.Life
 		ok   bool
 	}
 	savedMsg struct {
@@ -244,7 +244,7 @@ func (m *Model) running() bool {
 		return true
 	}
 	s := m.snapshot
-	return s != nil && s.Now > 0 && (s.State == experiments.LiveRunning || s.State == experiments.LivePaused)
+	return s != nil && s.Now > 0 && (s.State == live.Running || s.State == live.Paused)
 }
 
 // Quit says that the person has left.

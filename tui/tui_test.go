@@ -16,7 +16,8 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/tui/keys"
 	"github.com/olafctl/olaf/tui/theme"
@@ -25,30 +26,30 @@ import (
 // still is a source that stands at one instant and notes what it is asked.
 type still struct {
 	mu       sync.Mutex
-	snapshot *experiments.LiveSnapshot
-	life     map[int64]experiments.Life
-	in       *experiments.Inspection
-	asked    []experiments.LiveCommand
+	snapshot *live.Snapshot
+	life     map[int64]live.Life
+	in       *live.Inspection
+	asked    []live.Command
 	busy     bool
 }
 
-func (s *still) Snapshot() *experiments.LiveSnapshot {
+func (s *still) Snapshot() *live.Snapshot {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.snapshot
 }
 
-func (s *still) Do(c experiments.LiveCommand) bool {
+func (s *still) Do(c live.Command) bool {
 	s.asked = append(s.asked, c)
 	return !s.busy
 }
 
-func (s *still) Life(_ int, update int64) (experiments.Life, bool) {
+func (s *still) Life(_ int, update int64) (live.Life, bool) {
 	l, ok := s.life[update]
 	return l, ok
 }
 
-func (s *still) Inspect(context.Context) (*experiments.Inspection, error) {
+func (s *still) Inspect(context.Context) (*live.Inspection, error) {
 	if s.in == nil {
 		return nil, errors.New("the device does not answer")
 	}
@@ -56,35 +57,35 @@ func (s *still) Inspect(context.Context) (*experiments.Inspection, error) {
 }
 
 // at opens a real session of a specification and stands it at an instant.
-func at(t testing.TB, now olaf.Time, edit func(*experiments.Spec)) *still {
+func at(t testing.TB, now olaf.Time, edit func(*bench.Spec)) *still {
 	t.Helper()
-	spec := experiments.DefaultSpec()
+	spec := bench.DefaultSpec()
 	spec.Experiment = "table1"
 	spec.OutRates = []olaf.Rate{20 * olaf.Gbps}
 	if edit != nil {
 		edit(&spec)
 	}
-	plan, err := experiments.NewPlan(spec)
+	plan, err := bench.NewPlan(spec)
 	if err != nil {
 		t.Fatal(err)
 	}
-	live, err := experiments.OpenLive(context.Background(), plan, experiments.LiveOptions{})
+	session, err := live.Open(context.Background(), plan, live.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer live.Close()
-	if err := live.Seek(context.Background(), now); err != nil {
+	defer session.Close()
+	if err := session.Seek(context.Background(), now); err != nil {
 		t.Fatal(err)
 	}
-	s := &still{life: map[int64]experiments.Life{}}
-	if s.snapshot, err = live.Snapshot(); err != nil {
+	s := &still{life: map[int64]live.Life{}}
+	if s.snapshot, err = session.Snapshot(); err != nil {
 		t.Fatal(err)
 	}
-	s.snapshot.State, s.snapshot.Speed = experiments.LiveRunning, experiments.LiveSpeed(10*olaf.Microsecond)
+	s.snapshot.State, s.snapshot.Speed = live.Running, live.Speed(10*olaf.Microsecond)
 	for n := range s.snapshot.Queues[0].Counters.In {
-		s.life[n], _ = live.Life(0, n)
+		s.life[n], _ = session.Life(0, n)
 	}
-	if s.in, err = live.Inspect(context.Background()); err != nil {
+	if s.in, err = session.Inspect(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	s.in.Target, s.in.ElectionID = "unix:/run/p4rt.sock", "1:1"
@@ -213,7 +214,7 @@ func TestEveryBinding(t *testing.T) {
 			o.Workbook = func(context.Context) (string, error) { return "book.xlsx", nil }
 		})
 	}
-	asked := func(want experiments.LiveCommand) func(Model) bool {
+	asked := func(want live.Command) func(Model) bool {
 		return func(Model) bool { return len(source.asked) == 1 && source.asked[0] == want }
 	}
 	page := func(want tab) func(Model) bool { return func(m Model) bool { return m.tab == want } }
@@ -247,21 +248,21 @@ func TestEveryBinding(t *testing.T) {
 		keys.Open:         {nil, func(m Model) bool { return m.over == showLife }},
 		keys.Back:         {[]string{"2", "/", "c", "3", "enter"}, func(m Model) bool { return m.lists[tabClusters].Filter == "" }},
 		keys.SortBy:       {nil, func(m Model) bool { return m.sortBy == 1 }},
-		keys.Watch:        {nil, asked(experiments.LiveWatch{Cluster: 1})},
+		keys.Watch:        {nil, asked(live.Watch{Cluster: 1})},
 		keys.Window:       {nil, func(m Model) bool { return m.whole }},
-		keys.Pause:        {nil, asked(experiments.LivePause{On: true})},
-		keys.Faster:       {nil, asked(experiments.LiveSetSpeed{Speed: experiments.LiveSpeed(20 * olaf.Microsecond)})},
-		keys.Slower:       {nil, asked(experiments.LiveSetSpeed{Speed: experiments.LiveSpeed(5 * olaf.Microsecond)})},
-		keys.FullSpeed:    {nil, asked(experiments.LiveSetSpeed{})},
-		keys.RealTime:     {nil, asked(experiments.LiveSetSpeed{Speed: experiments.RealTime})},
-		keys.Step:         {nil, asked(experiments.LiveStep{})},
-		keys.StepBack:     {nil, asked(experiments.LiveStep{Back: true})},
-		keys.SeekForward:  {nil, asked(experiments.LiveSeek{To: s.Now + step})},
-		keys.SeekBackward: {nil, asked(experiments.LiveSeek{To: s.Now - step})},
-		keys.Rewind:       {nil, asked(experiments.LiveSeek{})},
+		keys.Pause:        {nil, asked(live.Pause{On: true})},
+		keys.Faster:       {nil, asked(live.SetSpeed{Speed: live.Speed(20 * olaf.Microsecond)})},
+		keys.Slower:       {nil, asked(live.SetSpeed{Speed: live.Speed(5 * olaf.Microsecond)})},
+		keys.FullSpeed:    {nil, asked(live.SetSpeed{})},
+		keys.RealTime:     {nil, asked(live.SetSpeed{Speed: live.RealTime})},
+		keys.Step:         {nil, asked(live.Step{})},
+		keys.StepBack:     {nil, asked(live.Step{Back: true})},
+		keys.SeekForward:  {nil, asked(live.Seek{To: s.Now + step})},
+		keys.SeekBackward: {nil, asked(live.Seek{To: s.Now - step})},
+		keys.Rewind:       {nil, asked(live.Seek{})},
 		keys.Mark:         {nil, func(m Model) bool { return len(m.marks) == 1 && m.marks[0] == s.Now }},
-		keys.NextMark:     {[]string{"m"}, asked(experiments.LiveSeek{To: s.Now})},
-		keys.Stop:         {[]string{"S"}, asked(experiments.LiveStop{})},
+		keys.NextMark:     {[]string{"m"}, asked(live.Seek{To: s.Now})},
+		keys.Stop:         {[]string{"S"}, asked(live.Stop{})},
 		keys.Rerun:        {nil, func(m Model) bool { return m.over == showForm }},
 		keys.ExportText:   {nil, func(Model) bool { return len(saved) == 1 && strings.HasPrefix(saved[0], "olafctl-Run.txt:") }},
 		keys.ExportSVG:    {nil, func(Model) bool { return len(saved) == 1 && strings.Contains(saved[0], "<svg") }},
@@ -297,7 +298,7 @@ func TestRerunByForm(t *testing.T) {
 	if m.over != none || len(source.asked) != 1 {
 		t.Fatalf("overlay %v, asked %v, error %q", m.over, source.asked, m.form.Err)
 	}
-	rerun := source.asked[0].(experiments.LiveRerun)
+	rerun := source.asked[0].(live.Rerun)
 	if rerun.Spec.Slots != 16 || rerun.Spec.Seed != 7 || rerun.Spec.Queue != "olaf" {
 		t.Errorf("slots %d, seed %d, queue %q", rerun.Spec.Slots, rerun.Spec.Seed, rerun.Spec.Queue)
 	}
@@ -323,7 +324,7 @@ func TestQuitAsksWhileARunIsOn(t *testing.T) {
 		t.Error("yes does not quit")
 	}
 	done := *source.snapshot
-	done.State = experiments.LiveDone
+	done.State = live.Done
 	if m = press(shown(&still{snapshot: &done}, 80, 24, nil), "q"); !m.Quit() {
 		t.Error("asked although the run is over")
 	}
@@ -426,9 +427,9 @@ func TestPlainTellsTheSame(t *testing.T) {
 }
 
 // wrong makes a snapshot that no session would: numbers that are none, and lists that do not fit.
-func wrong(s *experiments.LiveSnapshot, b byte) *experiments.LiveSnapshot {
+func wrong(s *live.Snapshot, b byte) *live.Snapshot {
 	c := *s
-	c.Queues = append([]experiments.QueueSnapshot(nil), s.Queues...)
+	c.Queues = append([]live.QueueSnapshot(nil), s.Queues...)
 	for i := range c.Queues {
 		q := &c.Queues[i]
 		switch b % 8 {
@@ -443,12 +444,12 @@ func wrong(s *experiments.LiveSnapshot, b byte) *experiments.LiveSnapshot {
 		case 4:
 			c.Sampled = true
 		case 5:
-			q.Series = []experiments.SeriesPoint{{At: c.Now, AoM: math.Inf(1)}, {At: c.Now, AoM: math.NaN()}, {At: math.MaxInt64, AoM: -1e308}}
+			q.Series = []live.SeriesPoint{{At: c.Now, AoM: math.Inf(1)}, {At: c.Now, AoM: math.NaN()}, {At: math.MaxInt64, AoM: -1e308}}
 		case 6:
 			q.Clusters, c.Err = nil, errors.New("a very long error "+strings.Repeat("of many words ", 50))
 		case 7:
 			q.Counters = results.Counters{Sent: -1, Delivered: math.MaxInt64}
-			c.State = experiments.LiveFailed
+			c.State = live.Failed
 		}
 	}
 	if b%16 == 9 {
@@ -507,7 +508,7 @@ func sized(t *testing.T, m Model) {
 
 // BenchmarkFrame draws the full Run page at 200 × 60 with 100 clusters.
 func BenchmarkFrame(b *testing.B) {
-	source := at(b, olaf.Time(60*olaf.Microsecond), func(s *experiments.Spec) {
+	source := at(b, olaf.Time(60*olaf.Microsecond), func(s *bench.Spec) {
 		s.Workload.Clusters, s.Workload.Workers, s.Slots = 100, 300, 32
 	})
 	m := shown(source, 200, 60, nil)
@@ -520,11 +521,11 @@ func BenchmarkFrame(b *testing.B) {
 
 // BenchmarkBench runs the whole of Table 1 alone, and beside a dashboard that draws fifteen frames a second.
 func BenchmarkBench(b *testing.B) {
-	spec := experiments.DefaultSpec()
+	spec := bench.DefaultSpec()
 	spec.Experiment = "table1"
 	spec.Runs = 60
 	run := func(b *testing.B) {
-		if _, err := experiments.Bench(context.Background(), spec, experiments.BenchOptions{}); err != nil {
+		if _, err := bench.Measure(context.Background(), spec, bench.Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -534,12 +535,12 @@ func BenchmarkBench(b *testing.B) {
 		}
 	})
 	b.Run("beside", func(b *testing.B) {
-		plan, err := experiments.NewPlan(spec)
+		plan, err := bench.NewPlan(spec)
 		if err != nil {
 			b.Fatal(err)
 		}
 		ctx, stop := context.WithCancel(context.Background())
-		player, err := experiments.NewLivePlayer(ctx, plan, experiments.LiveOptions{}, experiments.LiveSpeed(olaf.Microsecond), false, wall{})
+		player, err := live.NewPlayer(ctx, plan, live.Options{}, live.Speed(olaf.Microsecond), false, wall{})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -581,7 +582,7 @@ func (wall) Tick(d time.Duration) (<-chan time.Time, func()) {
 // broken is a source that fails in the middle of a frame.
 type broken struct{ still }
 
-func (*broken) Snapshot() *experiments.LiveSnapshot { panic("a fault in the middle of a frame") }
+func (*broken) Snapshot() *live.Snapshot { panic("a fault in the middle of a frame") }
 
 // TestPanicRestoresTheTerminal lets the program panic: the alternate screen must be left and the cursor shown.
 func TestPanicRestoresTheTerminal(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui/clusters"
 	"github.com/olafctl/olaf/tui/edit"
 	"github.com/olafctl/olaf/tui/form"
@@ -118,36 +118,36 @@ var commands = map[keys.Action]func(*Model) tea.Cmd{
 }
 
 // command is what an action asks of the session; nil for nothing.
-func (m *Model) command(a keys.Action) experiments.LiveCommand {
+func (m *Model) command(a keys.Action) live.Command {
 	s := m.snapshot
 	if s == nil {
 		return nil
 	}
 	switch a {
 	case keys.Pause:
-		return experiments.LivePause{On: s.State == experiments.LiveRunning}
+		return live.Pause{On: s.State == live.Running}
 	case keys.Faster:
-		return experiments.LiveSetSpeed{Speed: s.Speed.Faster()}
+		return live.SetSpeed{Speed: s.Speed.Faster()}
 	case keys.Slower:
-		return experiments.LiveSetSpeed{Speed: s.Speed.Slower()}
+		return live.SetSpeed{Speed: s.Speed.Slower()}
 	case keys.FullSpeed:
-		return experiments.LiveSetSpeed{Speed: experiments.AsFastAsPossible}
+		return live.SetSpeed{Speed: live.AsFastAsPossible}
 	case keys.RealTime:
-		return experiments.LiveSetSpeed{Speed: experiments.RealTime}
+		return live.SetSpeed{Speed: live.RealTime}
 	case keys.Step:
-		return experiments.LiveStep{}
+		return live.Step{}
 	case keys.StepBack:
-		return experiments.LiveStep{Back: true}
+		return live.Step{Back: true}
 	case keys.SeekForward:
-		return experiments.LiveSeek{To: s.Now + max(s.End/50, 1)}
+		return live.Seek{To: s.Now + max(s.End/50, 1)}
 	case keys.SeekBackward:
-		return experiments.LiveSeek{To: s.Now - max(s.End/50, 1)}
+		return live.Seek{To: s.Now - max(s.End/50, 1)}
 	case keys.Rewind:
-		return experiments.LiveSeek{To: 0}
+		return live.Seek{To: 0}
 	case keys.NextMark:
 		return m.nextMark()
 	case keys.Watch:
-		return experiments.LiveWatch{Cluster: olaf.ClusterID((int(s.Watched) + 1) % max(s.Plan.Spec.Workload.Clusters, 1))}
+		return live.Watch{Cluster: olaf.ClusterID((int(s.Watched) + 1) % max(s.Plan.Spec.Workload.Clusters, 1))}
 	}
 	return nil
 }
@@ -163,7 +163,7 @@ func (m *Model) stop() {
 		m.status = m.options.Keys.Key(keys.Stop) + " again stops the generator"
 		return
 	}
-	m.options.Source.Do(experiments.LiveStop{})
+	m.options.Source.Do(live.Stop{})
 	m.status = "the traffic is stopped; what is inside still leaves"
 }
 
@@ -178,17 +178,17 @@ func (m *Model) mark() {
 	m.status = fmt.Sprintf("%d marked; %s goes to the next mark", len(m.marks), m.options.Keys.Key(keys.NextMark))
 }
 
-func (m *Model) nextMark() experiments.LiveCommand {
+func (m *Model) nextMark() live.Command {
 	if len(m.marks) == 0 {
 		m.status = "no marks; " + m.options.Keys.Key(keys.Mark) + " sets one"
 		return nil
 	}
 	for _, at := range m.marks {
 		if at > m.snapshot.Now {
-			return experiments.LiveSeek{To: at}
+			return live.Seek{To: at}
 		}
 	}
-	return experiments.LiveSeek{To: m.marks[0]}
+	return live.Seek{To: m.marks[0]}
 }
 
 func (m *Model) askSettings() {
@@ -212,7 +212,7 @@ func (m *Model) filled(msg tea.KeyMsg) tea.Cmd {
 			return nil
 		}
 		m.over, m.frozen, m.marks = none, false, nil
-		m.options.Source.Do(experiments.LiveRerun{Spec: spec})
+		m.options.Source.Do(live.Rerun{Spec: spec})
 	default:
 		m.form = m.form.Update(msg)
 		m.form.Err = ""
@@ -260,7 +260,7 @@ func (m *Model) move(n int) {
 	}
 	rows := m.rows()
 	state := &m.lists[m.tab]
-	if m.tab == tabRun && m.snapshot != nil && m.snapshot.State == experiments.LiveRunning && !m.frozen {
+	if m.tab == tabRun && m.snapshot != nil && m.snapshot.State == live.Running && !m.frozen {
 		m.frozen = true
 		m.status = "view frozen so that lines hold still; " + m.options.Keys.Key(keys.Freeze) + " goes on"
 	}
@@ -313,7 +313,7 @@ func (m *Model) open() tea.Cmd {
 			return lifeMsg{life, ok}
 		}
 	case tabClusters:
-		m.options.Source.Do(experiments.LiveWatch{Cluster: olaf.ClusterID(id)})
+		m.options.Source.Do(live.Watch{Cluster: olaf.ClusterID(id)})
 		m.status = fmt.Sprintf("the Run page shows the sawtooth of cluster %d", id)
 	}
 	return nil

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/clusters"
 	"github.com/olafctl/olaf/tui/eventlog"
@@ -132,13 +132,13 @@ func (m *Model) state() (string, screen.Style) {
 	}
 	speed := s.Speed.String()
 	switch {
-	case s.State == experiments.LiveFailed:
+	case s.State == live.Failed:
 		return "✗ FAILED", theme.Bad
 	case m.frozen:
 		return "❄ VIEW FROZEN, run " + s.State.String() + " at " + speed, theme.Warn
-	case s.State == experiments.LivePaused:
+	case s.State == live.Paused:
 		return "‖ PAUSED, speed " + speed, theme.Warn
-	case s.State == experiments.LiveDone:
+	case s.State == live.Done:
 		return "■ DONE", theme.Good
 	}
 	return "▶ running at " + speed, theme.Good
@@ -184,7 +184,7 @@ func (m *Model) header(r screen.Region) {
 
 func (m *Model) validity() (string, screen.Style) {
 	s := m.snapshot
-	if s.Err != nil && s.State == experiments.LiveFailed {
+	if s.Err != nil && s.State == live.Failed {
 		return "✗ FAILED", theme.Bad
 	}
 	for i := range s.Queues {
@@ -209,7 +209,7 @@ func (m *Model) percent() float64 {
 func (m *Model) eta() string {
 	s := m.snapshot
 	text := fmt.Sprintf("sent %s", num.Percent(m.percent()))
-	if s.State == experiments.LiveRunning && s.Speed > 0 && s.End > s.Now {
+	if s.State == live.Running && s.Speed > 0 && s.End > s.Now {
 		text += fmt.Sprintf(", %s left", num.NS(float64(s.End-s.Now)/float64(s.Speed)*1e9))
 	}
 	return text
@@ -297,7 +297,7 @@ func (m *Model) inspectionPage(r screen.Region) {
 		head.Text(1, 0, theme.Dim, "* changed since the last look; a look latches the counters")
 	case tabTestbed:
 		columns = testbed.Columns
-		head.Text(1, 0, theme.Dim, fmt.Sprintf("%d device(s); tables over P4Runtime at %s", len(in.Lanes), in.Target))
+		head.Text(1, 0, theme.Dim, fmt.Sprintf("%d device(s); tables over P4Runtime at %s", len(in.Cards), in.Target))
 	}
 	inside := rest.Box(screen.Thin, theme.Border, theme.Title, tabNames[m.tab])
 	const aboutRows = 2

@@ -10,14 +10,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
 // benchFlags are the flags of bench, on top of the defaults of table1.
 type benchFlags struct {
 	keepFlags
-	spec     experiments.Spec
+	spec     bench.Spec
 	outRates []string
 	versus   string
 	dequeue  int
@@ -36,7 +37,7 @@ type benchFlags struct {
 }
 
 func newBenchCmd(env *environment) *cobra.Command {
-	f := &benchFlags{spec: experiments.DefaultSpec()}
+	f := &benchFlags{spec: bench.DefaultSpec()}
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Run updates through the queue and print Table 1, ours beside the paper's",
@@ -175,7 +176,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 	if err := f.resolve(cmd); err != nil {
 		return err
 	}
-	if _, err := experiments.NewPlan(f.spec); err != nil {
+	if _, err := bench.NewPlan(f.spec); err != nil {
 		return err
 	}
 	if err := f.check(env); err != nil {
@@ -186,12 +187,12 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 		return err
 	}
 	started := env.now()
-	var sinks []experiments.Sink
+	var sinks []bench.Sink
 	if f.listen != "" && !f.tui {
 		sinks = append(sinks, &announcer{env, f.listen})
 	}
 	kept := f.events(env, started)
-	stream := experiments.NewStream(append(sinks, kept.sinks()...)...)
+	stream := bench.NewStream(append(sinks, kept.sinks()...)...)
 	report, err := f.carryOut(cmd.Context(), env, access, stream)
 	if report == nil {
 		return errors.Join(err, kept.abort())
@@ -210,12 +211,12 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 }
 
 // carryOut runs the specification beside a dashboard or a progress bar.
-func (f *benchFlags) carryOut(ctx context.Context, env *environment, access experiments.Access, stream *experiments.Stream) (*experiments.BenchReport, error) {
-	options := experiments.BenchOptions{Device: f.device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError, Stream: stream, Beside: experiments.BesidePaper}
+func (f *benchFlags) carryOut(ctx context.Context, env *environment, access testbed.Access, stream *bench.Stream) (*bench.Measurement, error) {
+	options := bench.Options{Device: f.device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError, Stream: stream, Beside: published().Beside}
 	if f.tui && env.terminal {
 		report, err := watchBeside(ctx, env, &dashboard{view: f.view, device: f.device}, f.spec, &background{
-			run: func(ctx context.Context) (experiments.Report, error) {
-				report, err := experiments.Bench(ctx, f.spec, options)
+			run: func(ctx context.Context) (bench.Report, error) {
+				report, err := bench.Measure(ctx, f.spec, options)
 				if report == nil {
 					return nil, err // not a Report that holds nothing
 				}
@@ -223,12 +224,12 @@ func (f *benchFlags) carryOut(ctx context.Context, env *environment, access expe
 			},
 			look: progressOf(stream),
 		})
-		bench, _ := report.(*experiments.BenchReport)
+		bench, _ := report.(*bench.Measurement)
 		return bench, err
 	}
 	bar := startProgress(env, f.quiet, progressOf(stream))
 	defer bar.stop()
-	return experiments.Bench(ctx, f.spec, options)
+	return bench.Measure(ctx, f.spec, options)
 }
 
 // announcer tells where a second controller can connect, once the tables are there.
@@ -237,8 +238,8 @@ type announcer struct {
 	listen string
 }
 
-func (a *announcer) Event(e experiments.Event) error {
-	if _, ok := e.(experiments.Started); ok {
+func (a *announcer) Event(e bench.Event) error {
+	if _, ok := e.(bench.Started); ok {
 		fmt.Fprintf(a.env.stderr, "P4Runtime: %s\n", a.listen)
 	}
 	return nil
@@ -271,12 +272,12 @@ func (f *benchFlags) notWritten(env *environment) {
 }
 
 // export writes the files that were asked for and says where they are.
-func (f *benchFlags) export(ctx context.Context, env *environment, report *experiments.BenchReport) error {
+func (f *benchFlags) export(ctx context.Context, env *environment, report *bench.Measurement) error {
 	if err := f.to.write(env, report.Result()); err != nil {
 		return err
 	}
 	if f.pcap != "" {
-		frames, err := experiments.Record(ctx, f.spec, f.device, f.pcap, f.to.force)
+		frames, err := bench.Record(ctx, f.spec, f.device, f.pcap, f.to.force)
 		if err != nil {
 			return err
 		}

@@ -4,7 +4,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
@@ -25,14 +25,14 @@ func (f *traceTrafficFlags) add(flags *pflag.FlagSet) {
 }
 
 // resolve puts the trace into the specification.
-func (f *traceTrafficFlags) resolve(s *experiments.Spec) error {
+func (f *traceTrafficFlags) resolve(s *bench.Spec) error {
 	if f.name == "" {
 		return nil
 	}
 	if f.limit < 0 {
 		return usageError("--trace-limit %v is negative", f.limit)
 	}
-	t, err := experiments.NewTraceTraffic(f.name, &s.Workload)
+	t, err := bench.NewTraceTraffic(f.name, &s.Workload)
 	if err != nil {
 		return &exitError{olaf.Usage, err}
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/capture/live"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/testbed"
 )
 
 // cardFlags are what measuring on a card needs beside the card: who captures at the parameter server, and the driver of
@@ -31,7 +31,7 @@ func (f *cardFlags) add(cmd *cobra.Command) {
 }
 
 // access is how the device at an address is reached, with what a card needs.
-func (f *cardFlags) access(cmd *cobra.Command, env *environment, address string) (experiments.Access, error) {
+func (f *cardFlags) access(cmd *cobra.Command, env *environment, address string) (testbed.Access, error) {
 	a, err := env.access()
 	if err != nil {
 		return a, err
@@ -44,7 +44,7 @@ func (f *cardFlags) access(cmd *cobra.Command, env *environment, address string)
 	}
 	a.Card.ServerPort = f.port
 	if f.live.Interface != "" {
-		a.Card.Capture = func() (experiments.Frames, error) { return f.capture(env) }
+		a.Card.Capture = func() (testbed.Frames, error) { return f.capture(env) }
 	}
 	return a, nil
 }
@@ -81,7 +81,7 @@ func (f *cardFlags) check(cmd *cobra.Command, address string) error {
 }
 
 // capture opens the interface and says what it gives less than it was asked for.
-func (f *cardFlags) capture(env *environment) (experiments.Frames, error) {
+func (f *cardFlags) capture(env *environment) (testbed.Frames, error) {
 	o := f.live
 	o.Stamps, o.Promiscuous = live.Stamps(f.stamps), true
 	frames, err := env.openCapture(o)
@@ -95,7 +95,7 @@ func (f *cardFlags) capture(env *environment) (experiments.Frames, error) {
 }
 
 // openLive captures from an interface of this host.
-func openLive(o live.Options) (experiments.Frames, error) {
+func openLive(o live.Options) (testbed.Frames, error) {
 	s, err := live.Open(o)
 	if err != nil {
 		return nil, err // not a Frames that holds nothing

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/p4"
@@ -35,7 +35,7 @@ type targetFlag string
 func (f *targetFlag) String() string { return string(*f) }
 func (f *targetFlag) Type() string   { return "address" }
 func (f *targetFlag) Set(s string) error {
-	target, err := experiments.AgentTarget(s)
+	target, err := testbed.AgentTarget(s)
 	*f = targetFlag(target)
 	return err
 }

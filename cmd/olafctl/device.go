@@ -8,7 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/playback"
 	"github.com/olafctl/olaf/fpga/regmap"
@@ -24,52 +25,43 @@ type deviceFlags struct {
 func (f *deviceFlags) add(cmd *cobra.Command) {
 	f.addAddress(cmd)
 	cmd.Flags().StringVar(&f.after, "after", "", "first let the device do one run of this experiment, such as table1")
-	complete(cmd, "after", benchNames)
+	complete(cmd, "after", published().Benches().Names)
 }
 
 // addAddress adds what commands take that look at registers alone.
 func (f *deviceFlags) addAddress(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.address, "device", "d", "twin:", "device address: "+experiments.DeviceAddresses)
+	cmd.Flags().StringVarP(&f.address, "device", "d", "twin:", "device address: "+testbed.DeviceAddresses)
 	cmd.Flags().StringVar(&f.record, "record", "", "write every access to this file, which -d playback:FILE plays back")
 	complete(cmd, "device", func() []string { return []string{"twin:", "pci:", "grpc://", "playback:"} })
 }
 
 func addDeviceFlag(cmd *cobra.Command, address *string) {
-	cmd.Flags().StringVarP(address, "device", "d", "twin:", "device address: "+experiments.Addresses)
+	cmd.Flags().StringVarP(address, "device", "d", "twin:", "device address: "+testbed.Addresses)
 	complete(cmd, "device", func() []string { return []string{"twin:", "pci:", "grpc://"} })
 }
 
-// benchNames are the experiments that run on a single-queue testbed.
-func benchNames() []string {
-	var names []string
-	for _, p := range experiments.Presets() {
-		names = append(names, p.Experiment)
-	}
-	return names
-}
-
 // with opens the device, lets it do what --after asks for, and hands it to look.
-func (f *deviceFlags) with(ctx context.Context, env *environment, look func(*experiments.Testbed) error) error {
+func (f *deviceFlags) with(ctx context.Context, env *environment, look func(*testbed.Testbed) error) error {
 	access, err := env.access()
 	if err != nil {
 		return err
 	}
-	bed, err := experiments.Open(ctx, f.address, experiments.OpenOptions{Access: access})
+	bed, err := testbed.Open(ctx, f.address, testbed.OpenOptions{Access: access})
 	if err != nil {
 		return err
 	}
 	defer bed.Close()
 	if f.after != "" {
-		spec, err := experiments.Preset(f.after)
+		spec, err := published().Spec(f.after)
 		if err != nil {
 			return usageError("%v", err)
 		}
 		spec.Runs, spec.Versus, spec.OutRates = 1, "", spec.OutRates[:1]
-		plan, err := experiments.NewPlan(spec)
+		plan, err := bench.NewPlan(spec)
 		if err != nil {
 			return err
 		}
-		if _, err := experiments.Run(ctx, plan, bed, experiments.NewStream()); err != nil {
+		if _, err := bench.Run(ctx, plan, bed, bench.NewStream()); err != nil {
 			return err
 		}
 	}
@@ -77,17 +69,17 @@ func (f *deviceFlags) with(ctx context.Context, env *environment, look func(*exp
 }
 
 // registers opens the device for its registers alone, lets it do what --after asks for, and hands it to use.
-func (f *deviceFlags) registers(ctx context.Context, env *environment, o experiments.DeviceOptions, use func(fpga.Device) error) (err error) {
+func (f *deviceFlags) registers(ctx context.Context, env *environment, o testbed.DeviceOptions, use func(fpga.Device) error) (err error) {
 	if f.after != "" && f.record != "" {
 		return usageError("--record and --after do not go together: an experiment has its own files; see 'olafctl runs'")
 	}
 	if f.after != "" {
-		return f.with(ctx, env, func(bed *experiments.Testbed) error { return use(bed.Lanes[0].Device) })
+		return f.with(ctx, env, func(bed *testbed.Testbed) error { return use(bed.Cards[0].Device) })
 	}
 	if o.Access, err = env.access(); err != nil {
 		return err
 	}
-	dev, err := experiments.OpenDevice(ctx, f.address, o)
+	dev, err := testbed.OpenDevice(ctx, f.address, o)
 	if err != nil {
 		return err
 	}
@@ -145,7 +137,7 @@ func newDeviceInfoCmd(env *environment) *cobra.Command {
 		Example: "  olafctl device info\n  olafctl device info -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return device.registers(cmd.Context(), env, experiments.DeviceOptions{ReadOnly: true}, func(dev fpga.Device) error {
+			return device.registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: true}, func(dev fpga.Device) error {
 				return printDevice(env, dev, out)
 			})
 		},

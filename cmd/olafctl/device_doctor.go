@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/fpgatest"
 	"github.com/olafctl/olaf/fpga/pcie"
@@ -71,7 +71,7 @@ func (x *doctor) examine(ctx context.Context, env *environment, device *deviceFl
 			return err
 		}
 	}
-	err := device.registers(ctx, env, experiments.DeviceOptions{}, func(dev fpga.Device) error {
+	err := device.registers(ctx, env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
 		x.registers(dev)
 		if full {
 			fpgatest.Check(dev, x.result)

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/regmap"
@@ -44,7 +44,7 @@ The shell's system reset is not offered: it takes the host's DMA with it.`,
 			if !slices.Contains(pcie.Targets(), part) {
 				return usageError("nothing is named %q; use --part %s", part, strings.Join(pcie.Targets(), "|"))
 			}
-			o := experiments.DeviceOptions{Force: force}
+			o := testbed.DeviceOptions{Force: force}
 			if dryRun {
 				o.DryRun = env.stdout
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
@@ -44,7 +44,7 @@ looked at no more often than once in an interval of the host's time.`,
 				return usageError("--count %d is negative; 0 is for no end", count)
 			}
 			w := &watch{env: env, out: out}
-			err := device.registers(cmd.Context(), env, experiments.DeviceOptions{}, func(dev fpga.Device) error {
+			err := device.registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
 				return w.run(cmd.Context(), dev, interval, count)
 			})
 			if errors.Is(err, context.Canceled) {

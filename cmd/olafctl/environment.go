@@ -8,7 +8,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/olafctl/olaf/capture/live"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/pcie"
 )
 
@@ -29,7 +29,7 @@ type environment struct {
 	bus       pcie.Bus
 	cardClock pcie.Clock
 	// openCapture starts to capture from an interface.
-	openCapture func(live.Options) (experiments.Frames, error)
+	openCapture func(live.Options) (testbed.Frames, error)
 	// tls is what a command's flags say about agents over a network.
 	tls clientTLS
 }

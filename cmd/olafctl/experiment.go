@@ -10,6 +10,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
 )
 
 func newExperimentCmd(env *environment) *cobra.Command {
@@ -148,7 +149,7 @@ func (f *experimentFlags) run(ctx context.Context, env *environment, e experimen
 	}
 	stamp(env, started, report)
 	stopped := interrupted
-	if _, none := experiments.Preset(e.Name); none == nil { // a bench
+	if e.Spec != nil {
 		stopped = generatorInterrupted
 	}
 	err = errors.Join(stopped(err), kept.finish(env, report, madeBy(env, started), err != nil, f.quiet),
@@ -160,15 +161,14 @@ func (f *experimentFlags) run(ctx context.Context, env *environment, e experimen
 }
 
 // carryOut runs an experiment beside a dashboard or a progress bar.
-func (f *experimentFlags) carryOut(ctx context.Context, env *environment, e experiments.Experiment, o experiments.Options, sinks []experiments.Sink) (experiments.Report, error) {
+func (f *experimentFlags) carryOut(ctx context.Context, env *environment, e experiments.Experiment, o experiments.Options, sinks []bench.Sink) (bench.Report, error) {
 	look := trackProgress(&o, sinks...)
 	if f.tui && env.terminal {
-		spec, err := experiments.Preset(e.Name)
-		if err != nil {
-			return nil, usageError("%s has no single queue to look at; --tui shows %s", e.Name, strings.Join(benchNames(), " and "))
+		if e.Spec == nil {
+			return nil, usageError("%s has no single queue to look at; --tui shows %s", e.Name, strings.Join(published().Benches().Names(), " and "))
 		}
-		return watchBeside(ctx, env, &dashboard{view: f.view, device: o.Device}, spec, &background{
-			run:  func(ctx context.Context) (experiments.Report, error) { return e.Run(ctx, o) },
+		return watchBeside(ctx, env, &dashboard{view: f.view, device: o.Device}, e.Spec(), &background{
+			run:  func(ctx context.Context) (bench.Report, error) { return e.Run(ctx, o) },
 			look: look,
 		})
 	}

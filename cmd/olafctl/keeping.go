@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/store"
 )
@@ -26,8 +27,8 @@ func (f *keepFlags) add(cmd *cobra.Command) {
 // keeping is a run on its way into the store; nil when it is not kept.
 type keeping struct {
 	store    *store.Store
-	sink     *experiments.Keeper         // of what publishes events
-	document *experiments.DocumentKeeper // of everything else
+	sink     *bench.Keeper         // of what publishes events
+	document *bench.DocumentKeeper // of everything else
 }
 
 // check refuses a store that was asked for by name and can't be written, before anything runs for it.
@@ -75,7 +76,7 @@ func (f *keepFlags) events(env *environment, started time.Time) *keeping {
 	if s == nil {
 		return nil
 	}
-	return &keeping{store: s, sink: experiments.Keep(s, started)}
+	return &keeping{store: s, sink: bench.Keep(s, started)}
 }
 
 // documents prepares to keep what has nothing but a document.
@@ -84,7 +85,7 @@ func (f *keepFlags) documents(env *environment, name string, started time.Time) 
 	if s == nil {
 		return nil
 	}
-	document, err := experiments.KeepDocument(s, name, started)
+	document, err := bench.KeepDocument(s, name, started)
 	if err != nil {
 		f.refused(env, errors.Join(err, s.Close()))
 		return nil
@@ -94,18 +95,18 @@ func (f *keepFlags) documents(env *environment, name string, started time.Time) 
 
 // experiment prepares to keep an experiment.
 func (f *keepFlags) experiment(env *environment, e *experiments.Experiment, started time.Time) *keeping {
-	if _, err := experiments.Preset(e.Name); err == nil || e.Simulates {
+	if e.Spec != nil || e.Simulates {
 		return f.events(env, started)
 	}
 	return f.documents(env, e.Name, started)
 }
 
 // sinks are what must hear the events.
-func (k *keeping) sinks() []experiments.Sink {
+func (k *keeping) sinks() []bench.Sink {
 	if k == nil || k.sink == nil {
 		return nil
 	}
-	return []experiments.Sink{k.sink}
+	return []bench.Sink{k.sink}
 }
 
 // abort leaves nothing behind.
@@ -120,7 +121,7 @@ func (k *keeping) abort() error {
 }
 
 // finish makes the report part of the store and says under which id.
-func (k *keeping) finish(env *environment, report experiments.Report, by results.Provenance, stopped, quiet bool) error {
+func (k *keeping) finish(env *environment, report bench.Report, by results.Provenance, stopped, quiet bool) error {
 	if k == nil {
 		return nil
 	}
@@ -135,14 +136,14 @@ func (k *keeping) finish(env *environment, report experiments.Report, by results
 	return errors.Join(err, k.store.Close())
 }
 
-func (k *keeping) put(report experiments.Report, by results.Provenance, stopped bool) (id string, err error) {
+func (k *keeping) put(report bench.Report, by results.Provenance, stopped bool) (id string, err error) {
 	if k.document != nil {
 		return k.document.Finish(report, by, stopped)
 	}
 	switch r := report.(type) {
-	case *experiments.BenchReport:
+	case *bench.Measurement:
 		return k.sink.Finish(r)
-	case experiments.SimulationReport:
+	case bench.SimulationReport:
 		return k.sink.FinishSimulation(r, by)
 	}
 	return "", fmt.Errorf("a report of type %T has no runs", report) // a mistake in package experiments

@@ -6,11 +6,12 @@ import (
 	"path/filepath"
 
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
 )
 
 // drawPanels draws every panel of a figure into a folder, as SVG and PNG. Without a folder it draws nothing; of a
 // report without panels it says so.
-func drawPanels(env *environment, folder string, force bool, r experiments.Report) error {
+func drawPanels(env *environment, folder string, force bool, r bench.Report) error {
 	if folder == "" {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
 )
 
 // How often progress is looked at: a terminal sees a bar move, a log gets a line now and then.
@@ -23,7 +23,7 @@ type progress struct {
 }
 
 // progressOf looks at a stream's newest state.
-func progressOf(s *experiments.Stream) func() (done, total int) {
+func progressOf(s *bench.Stream) func() (done, total int) {
 	return func() (int, int) {
 		p := s.Progress()
 		return p.Done, p.Total

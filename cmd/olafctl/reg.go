@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
@@ -85,7 +85,7 @@ A software twin starts fresh with every command; --after runs an experiment's fi
 			if len(refs) == 0 {
 				return usageError("no block is named %q; see 'olafctl reg list'", block)
 			}
-			return device.registers(cmd.Context(), env, experiments.DeviceOptions{ReadOnly: noLatch}, func(dev fpga.Device) error {
+			return device.registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: noLatch}, func(dev fpga.Device) error {
 				if !noLatch {
 					if _, err := fpga.Snapshot(dev); err != nil {
 						return err
@@ -122,7 +122,7 @@ func newRegReadCmd(env *environment) *cobra.Command {
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if raw {
-				return device.registers(cmd.Context(), env, experiments.DeviceOptions{ReadOnly: true}, func(dev fpga.Device) error {
+				return device.registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: true}, func(dev fpga.Device) error {
 					return readRaw(env, dev, args, out)
 				})
 			}
@@ -134,7 +134,7 @@ func newRegReadCmd(env *environment) *cobra.Command {
 				}
 				refs = append(refs, ref)
 			}
-			return device.registers(cmd.Context(), env, experiments.DeviceOptions{ReadOnly: true}, func(dev fpga.Device) error {
+			return device.registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: true}, func(dev fpga.Device) error {
 				return printRegisters(env, dev, refs, out)
 			})
 		},

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
@@ -44,7 +44,7 @@ func newRegSnapshotCmd(env *environment) *cobra.Command {
 			if err := refuseExisting(path, force); err != nil {
 				return err
 			}
-			return device.registers(cmd.Context(), env, experiments.DeviceOptions{}, func(dev fpga.Device) error {
+			return device.registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
 				document, err := snapshot(dev)
 				if err != nil {
 					return err
@@ -111,7 +111,7 @@ func newRegDiffCmd(env *environment) *cobra.Command {
 				}
 				changes = compareSnapshots(before, after)
 			} else {
-				err := device.registers(cmd.Context(), env, experiments.DeviceOptions{}, func(dev fpga.Device) error {
+				err := device.registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
 					after, err := snapshot(dev)
 					changes = compareSnapshots(before, &after)
 					return err

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
@@ -39,7 +39,7 @@ the first write. What the device refuses changes nothing and ends the command wi
 			if err != nil {
 				return err
 			}
-			var o experiments.DeviceOptions
+			var o testbed.DeviceOptions
 			if dryRun {
 				o.DryRun = env.stdout
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/replay"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
@@ -71,7 +71,7 @@ func (f *replayFlags) config(cmd *cobra.Command) (replay.Config, error) {
 		Engine: engine.Config{Slots: f.slots, RewardFilter: f.filter},
 	}
 	var err error
-	if c.Engine.RewardThreshold, err = experiments.FixedReward(f.threshold); err != nil {
+	if c.Engine.RewardThreshold, err = bench.FixedReward(f.threshold); err != nil {
 		return c, err
 	}
 	if c.Output, err = engine.Profile(f.profile).Costs(f.queue); err != nil {

@@ -6,11 +6,11 @@ import (
 	"runtime"
 	"time"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 )
 
-// document is what can be printed in every format; experiments.Report is one.
+// document is what can be printed in every format; bench.Report is one.
 type document interface {
 	Document() any
 	WriteText(io.Writer) error
@@ -33,8 +33,8 @@ func printReport(env *environment, r document, out format) error {
 }
 
 // stamp writes who made a document, where and when, into those that have a place for it.
-func stamp(env *environment, started time.Time, r experiments.Report) {
-	if b, ok := r.(*experiments.BenchReport); ok {
+func stamp(env *environment, started time.Time, r bench.Report) {
+	if b, ok := r.(*bench.Measurement); ok {
 		b.Bench.Provenance = provenance(env, started, b.Outcome)
 	}
 }
@@ -55,7 +55,7 @@ func madeBy(env *environment, started time.Time) results.Provenance {
 }
 
 // provenance adds the device and the digests of what ran on it.
-func provenance(env *environment, started time.Time, o *experiments.Outcome) results.Provenance {
+func provenance(env *environment, started time.Time, o *bench.Outcome) results.Provenance {
 	p := madeBy(env, started)
 	p.Device = o.Device.Address + " " + o.Device.Build
 	p.RegisterMap = o.Device.MapVersion

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results/paper"
 )
 
@@ -98,7 +99,7 @@ func (f *reproduceFlags) run(ctx context.Context, env *environment, names []stri
 		}
 	}
 	started, done := env.now(), 0
-	r, err := published().Reproduce(ctx, chosen, func(ctx context.Context, e experiments.Experiment) (experiments.Report, error) {
+	r, err := published().Reproduce(ctx, chosen, func(ctx context.Context, e experiments.Experiment) (bench.Report, error) {
 		done++
 		return f.one(ctx, env, e, fmt.Sprintf("%d/%d %s", done, len(chosen), e.Name))
 	})
@@ -110,7 +111,7 @@ func (f *reproduceFlags) run(ctx context.Context, env *environment, names []stri
 }
 
 // one runs one experiment and says what came of it.
-func (f *reproduceFlags) one(ctx context.Context, env *environment, e experiments.Experiment, name string) (experiments.Report, error) {
+func (f *reproduceFlags) one(ctx context.Context, env *environment, e experiments.Experiment, name string) (bench.Report, error) {
 	o, started := f.options, env.now()
 	if !f.quiet {
 		fmt.Fprintf(env.stderr, "%s: %s\n", name, f.expect(&e))
@@ -135,8 +136,8 @@ func (f *reproduceFlags) expect(e *experiments.Experiment) string {
 
 // trackProgress makes an experiment report how far it is, whichever way it has, and returns where to look. The sinks
 // hear every event of it.
-func trackProgress(o *experiments.Options, sinks ...experiments.Sink) func() (done, total int) {
-	o.Stream = experiments.NewStream(sinks...)
+func trackProgress(o *experiments.Options, sinks ...bench.Sink) func() (done, total int) {
+	o.Stream = bench.NewStream(sinks...)
 	var done, total atomic.Int64
 	o.Progress = func(d, t int) { done.Store(int64(d)); total.Store(int64(t)) }
 	stream := progressOf(o.Stream)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/compare"
 	"github.com/olafctl/olaf/results/store"
@@ -308,9 +308,9 @@ from the plan. Numbers are compared exactly, files byte for byte.`,
 				if err != nil {
 					return err
 				}
-				stream := experiments.NewStream()
+				stream := bench.NewStream()
 				bar := startProgress(env, false, progressOf(stream))
-				repeated, err := experiments.Repeat(cmd.Context(), f, stream)
+				repeated, err := bench.Repeat(cmd.Context(), f, stream)
 				bar.stop()
 				if err != nil {
 					return err

@@ -6,12 +6,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/testbed"
 )
 
 func newServeCmd(env *environment) *cobra.Command {
 	var (
-		o      experiments.ServeOptions
+		o      testbed.ServeOptions
 		device string
 		card   cardFlags
 		secure serverTLS
@@ -42,7 +42,7 @@ makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tabl
 			if o.TLS, err = secure.config(env.now()); err != nil {
 				return err
 			}
-			s, err := experiments.Serve(cmd.Context(), device, o)
+			s, err := testbed.Serve(cmd.Context(), device, o)
 			if err != nil {
 				return err
 			}

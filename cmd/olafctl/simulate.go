@@ -17,7 +17,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
@@ -305,8 +305,8 @@ func (f *simulateFlags) carryOut(ctx context.Context, env *environment, report *
 	case f.sweep != "":
 		return f.documents(env, simulateName, started), f.vary(ctx, env, report)
 	}
-	work := &experiments.Simulation{Experiment: simulateName, Seeds: report.Seeds,
-		Networks: []experiments.Network{{Name: experiments.NetworkName(report.topology), Topology: report.topology}}}
+	work := &bench.Simulation{Experiment: simulateName, Seeds: report.Seeds,
+		Networks: []bench.Network{{Name: bench.NetworkName(report.topology), Topology: report.topology}}}
 	if err := f.patience(report.topology, f.runs); err != nil {
 		return nil, err
 	}
@@ -319,7 +319,7 @@ func (f *simulateFlags) carryOut(ctx context.Context, env *environment, report *
 	if kept != nil && !f.keepsFrames(env, work) {
 		kept.sink.NumbersOnly()
 	}
-	if err := f.simulate(ctx, env, report, work, out, experiments.NewStream(kept.sinks()...)); err != nil {
+	if err := f.simulate(ctx, env, report, work, out, bench.NewStream(kept.sinks()...)); err != nil {
 		return kept, err
 	}
 	return kept, out.commit()
@@ -332,7 +332,7 @@ const simulateName = "simulate"
 const manyBytes = 250e6
 
 // keepsFrames says whether frames are kept, and of many what they take.
-func (f *simulateFlags) keepsFrames(env *environment, work *experiments.Simulation) bool {
+func (f *simulateFlags) keepsFrames(env *environment, work *bench.Simulation) bool {
 	size := work.FrameBytes()
 	if size < manyBytes || work.Networks[0].Topology.SendsDigest() != "" { // which nothing repeats
 		return true
@@ -386,8 +386,8 @@ func (f *simulateFlags) vary(ctx context.Context, env *environment, report *simu
 }
 
 // simulate carries out all runs beside a dashboard or a progress bar.
-func (f *simulateFlags) simulate(ctx context.Context, env *environment, report *simulation, work *experiments.Simulation, out *deliveries, stream *experiments.Stream) (err error) {
-	o := experiments.SimulateOptions{Stream: stream}
+func (f *simulateFlags) simulate(ctx context.Context, env *environment, report *simulation, work *bench.Simulation, out *deliveries, stream *bench.Stream) (err error) {
+	o := bench.SimulateOptions{Stream: stream}
 	if !out.empty() {
 		o.First.Observer = out
 	}
@@ -406,7 +406,7 @@ func (f *simulateFlags) simulate(ctx context.Context, env *environment, report *
 	}
 	bar := startProgress(env, f.quiet, look)
 	started := env.now()
-	simulated, err := experiments.Simulate(ctx, work, o)
+	simulated, err := bench.Simulate(ctx, work, o)
 	bar.stop()
 	report.take(simulated)
 	if err == nil && len(report.Runs) == 1 && !f.quiet {

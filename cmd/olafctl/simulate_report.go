@@ -8,7 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
 )
@@ -28,7 +28,7 @@ type simulation struct {
 	Partial bool     `json:"partial"`
 
 	topology  *netsim.Topology
-	simulated *experiments.Simulated // nil of a sweep and of an imported trace
+	simulated *bench.Simulated // nil of a sweep and of an imported trace
 }
 
 type sweepDocument struct {
@@ -38,7 +38,7 @@ type sweepDocument struct {
 
 // take takes the runs of what was simulated, which may be nil. Of a first run that was ended early there is something to
 // show where there is nothing else.
-func (s *simulation) take(of *experiments.Simulated) {
+func (s *simulation) take(of *bench.Simulated) {
 	if s.simulated = of; of == nil {
 		return
 	}
@@ -68,7 +68,7 @@ func (s *simulation) empty() bool { return len(s.Runs) == 0 && s.Sweep == nil }
 func (s *simulation) Document() any { return s }
 
 // Simulated is what the document is over.
-func (s *simulation) Simulated() *experiments.Simulated { return s.simulated }
+func (s *simulation) Simulated() *bench.Simulated { return s.simulated }
 
 // Paper is empty: nothing was published for just any network.
 func (s *simulation) Paper() []results.PaperRow { return nil }

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
 )
@@ -58,9 +58,9 @@ func (p *page) String() string {
 }
 
 // at calls do with every event.
-type at func(experiments.Event) error
+type at func(bench.Event) error
 
-func (f at) Event(e experiments.Event) error { return f(e) }
+func (f at) Event(e bench.Event) error { return f(e) }
 
 // shown is a simulation of some seeds with somebody who watches.
 type shown struct {
@@ -80,18 +80,18 @@ func watching(t *testing.T, runs int, heard at) *shown {
 	t.Cleanup(func() { close(s.person.types) })
 	s.env = &environment{stdin: s.person, stdout: s.page, stderr: io.Discard, getenv: func(string) string { return "" }, now: time.Now}
 	s.view = viewFlags{speed: "max", ground: "dark"}
-	s.simulation = &experiments.Simulation{Experiment: simulateName, Networks: []experiments.Network{{Name: "olaf", Topology: topology}}}
+	s.simulation = &bench.Simulation{Experiment: simulateName, Networks: []bench.Network{{Name: "olaf", Topology: topology}}}
 	for i := range runs {
 		s.simulation.Seeds = append(s.simulation.Seeds, uint64(i)+1)
 	}
-	s.options.Stream = experiments.NewStream(heard)
+	s.options.Stream = bench.NewStream(heard)
 	return s
 }
 
-func deaf(experiments.Event) error { return nil }
+func deaf(bench.Event) error { return nil }
 
 // runs shows the runs, ends a test that hangs, and holds that the terminal is given back as it was.
-func (s *shown) runs(ctx context.Context, t *testing.T) (*experiments.Simulated, error) {
+func (s *shown) runs(ctx context.Context, t *testing.T) (*bench.Simulated, error) {
 	t.Helper()
 	hung := errors.New("the dashboard did not close")
 	ctx, stop := context.WithTimeoutCause(ctx, 20*time.Second, hung)
@@ -110,8 +110,8 @@ func (s *shown) runs(ctx context.Context, t *testing.T) (*experiments.Simulated,
 // TestWatchedRunsAreTheSame lets all runs come to their end before the person leaves.
 func TestWatchedRunsAreTheSame(t *testing.T) {
 	var s *shown
-	s = watching(t, 3, func(e experiments.Event) error {
-		if _, over := e.(experiments.Finished); over {
+	s = watching(t, 3, func(e bench.Event) error {
+		if _, over := e.(bench.Finished); over {
 			s.person.types <- "q"
 		}
 		return nil
@@ -135,8 +135,8 @@ func TestWatchedRunsAreTheSame(t *testing.T) {
 func TestLeavingEndsTheFirstRunWhereItStands(t *testing.T) {
 	var s *shown
 	done := 0
-	s = watching(t, 3, func(e experiments.Event) error {
-		if _, ok := e.(experiments.RunDone); ok {
+	s = watching(t, 3, func(e bench.Event) error {
+		if _, ok := e.(bench.RunDone); ok {
 			if done++; done == 2 {
 				s.person.types <- "q"
 			}
@@ -167,8 +167,8 @@ func TestLeavingEndsTheFirstRunWhereItStands(t *testing.T) {
 // TestASignalClosesTheDashboard ends the context from outside.
 func TestASignalClosesTheDashboard(t *testing.T) {
 	ctx, signal := context.WithCancel(t.Context())
-	s := watching(t, 1, func(e experiments.Event) error {
-		if _, ok := e.(experiments.RunStarted); ok {
+	s := watching(t, 1, func(e bench.Event) error {
+		if _, ok := e.(bench.RunStarted); ok {
 			signal()
 		}
 		return nil
@@ -182,8 +182,8 @@ func TestASignalClosesTheDashboard(t *testing.T) {
 // TestAFailureClosesTheDashboard has a full disk end the runs before anybody leaves.
 func TestAFailureClosesTheDashboard(t *testing.T) {
 	full := errors.New("disk full")
-	s := watching(t, 2, func(e experiments.Event) error {
-		if d, ok := e.(experiments.RunDone); ok && d.Run.Index == 1 {
+	s := watching(t, 2, func(e bench.Event) error {
+		if d, ok := e.(bench.RunDone); ok && d.Run.Index == 1 {
 			return full
 		}
 		return nil
@@ -223,7 +223,7 @@ func TestManyFramesAreAskedFor(t *testing.T) {
 		}
 		var said bytes.Buffer
 		f := &simulateFlags{keepAsked: c.asked}
-		work := &experiments.Simulation{Networks: []experiments.Network{{Topology: topology}}}
+		work := &bench.Simulation{Networks: []bench.Network{{Topology: topology}}}
 		if kept := f.keepsFrames(&environment{stderr: &said}, work); kept != c.kept {
 			t.Errorf("%d workers, asked %v: frames kept %v", c.workers, c.asked, kept)
 		}

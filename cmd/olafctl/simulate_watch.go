@@ -8,7 +8,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/tui/network"
 )
 
@@ -17,8 +17,8 @@ import (
 type watchedRuns struct {
 	env        *environment
 	view       viewFlags
-	simulation *experiments.Simulation
-	options    experiments.SimulateOptions
+	simulation *bench.Simulation
+	options    bench.SimulateOptions
 }
 
 // watchClock is the clock of whoever watches.
@@ -28,7 +28,7 @@ func (c watchClock) Now() time.Time                         { return c.now() }
 func (c watchClock) After(d time.Duration) <-chan time.Time { return time.After(d) }
 
 // run shows the runs until the person leaves, and returns what there is of them.
-func (w *watchedRuns) run(ctx context.Context) (*experiments.Simulated, error) {
+func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 	topology := w.simulation.Networks[0].Topology
 	length := topology.Warmup + topology.Duration
 	pace, err := w.pace(length)
@@ -54,10 +54,10 @@ func (w *watchedRuns) run(ctx context.Context) (*experiments.Simulated, error) {
 
 	working, stop := context.WithCancel(ctx)
 	player.StopWith(working)
-	var out *experiments.Simulated
+	var out *bench.Simulated
 	var wg sync.WaitGroup
 	w.options.Failed = func(error) { program.Kill() } // and the dashboard that closes ends the run it shows
-	wg.Go(func() { out, err = experiments.Simulate(working, w.simulation, w.options) })
+	wg.Go(func() { out, err = bench.Simulate(working, w.simulation, w.options) })
 	_, shown := program.Run()
 	stop()
 	wg.Wait()

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/p4ctl"
 )
 
@@ -45,7 +45,7 @@ A software twin starts with empty tables; --after runs an experiment's first run
 				}
 				return printTables(env, tables, out)
 			}
-			return device.with(cmd.Context(), env, func(bed *experiments.Testbed) error {
+			return device.with(cmd.Context(), env, func(bed *testbed.Testbed) error {
 				tables, err := bed.Tables.Read(cmd.Context())
 				if err != nil {
 					return err

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/remote"
 	"github.com/olafctl/olaf/p4ctl"
 )
@@ -175,7 +175,7 @@ func (c *clientTLS) advise(err error) error {
 }
 
 // access is how this process reaches devices: cards of its host, and agents with or without TLS.
-func (e *environment) access() (experiments.Access, error) {
+func (e *environment) access() (testbed.Access, error) {
 	config, err := e.tls.config(e.now())
-	return experiments.Access{TLS: config, Bus: &e.bus, Clock: e.cardClock}, err
+	return testbed.Access{TLS: config, Bus: &e.bus, Clock: e.cardClock}, err
 }

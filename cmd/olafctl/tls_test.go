@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/testbed"
 )
 
 // signer is an authority of a test.
@@ -118,7 +118,7 @@ func TestCertificateRunsOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := experiments.Serve(t.Context(), "twin:", experiments.ServeOptions{Listen: "127.0.0.1:0", TLS: &tls.Config{Certificates: []tls.Certificate{late}}})
+	s, err := testbed.Serve(t.Context(), "twin:", testbed.ServeOptions{Listen: "127.0.0.1:0", TLS: &tls.Config{Certificates: []tls.Certificate{late}}})
 	if err != nil {
 		t.Fatal(err)
 	}

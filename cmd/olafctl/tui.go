@@ -18,7 +18,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/compare"
 	"github.com/olafctl/olaf/results/sheets"
@@ -73,7 +75,8 @@ type tuiFlags struct {
 }
 
 func newTuiCmd(env *environment) *cobra.Command {
-	f := &tuiFlags{bench: benchFlags{spec: experiments.Table1()}}
+	f := &tuiFlags{bench: benchFlags{spec: bench.DefaultSpec()}}
+	f.bench.spec.Experiment = "table1"
 	cmd := &cobra.Command{
 		Use:   "tui",
 		Short: "Watch a run live: the queue, the age of the models, losses, tables, registers",
@@ -132,7 +135,7 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *environment) error {
 		spec.OutRates = []olaf.Rate{20 * olaf.Gbps}
 		d.story = tui.Demo()
 	}
-	plan, err := experiments.NewPlan(spec)
+	plan, err := bench.NewPlan(spec)
 	if err != nil {
 		return err
 	}
@@ -152,12 +155,12 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *environment) error {
 }
 
 // kept is the specification of a kept run and its report for the Results page.
-func (f *tuiFlags) kept(env *environment) (spec experiments.Spec, bench func() *tui.Bench, err error) {
+func (f *tuiFlags) kept(env *environment) (spec bench.Spec, shown func() *tui.Bench, err error) {
 	err = f.bench.store.withRun(env, f.run, func(s *store.Store, folder *store.Folder) error {
 		if archive.HasDocument(folder) { // a simulation or a training
 			return usageError("%s has no single queue to look at; 'olafctl runs show %s' prints it, and 'olafctl simulate --tui' shows a network", folder.ID(), folder.ID())
 		}
-		if spec, err = experiments.KeptSpec(folder); err != nil {
+		if spec, err = bench.KeptSpec(folder); err != nil {
 			return err
 		}
 		r, err := archive.Load(folder)
@@ -173,10 +176,10 @@ func (f *tuiFlags) kept(env *environment) (spec experiments.Spec, bench func() *
 			return err
 		}
 		state := &tui.Bench{Done: len(r.Runs), Total: len(r.Runs), Finished: true, Lines: lines(&page)}
-		bench = func() *tui.Bench { return state }
+		shown = func() *tui.Bench { return state }
 		return nil
 	})
-	return spec, bench, err
+	return spec, shown, err
 }
 
 func (f *tuiFlags) comparison(w io.Writer, s *store.Store) error {
@@ -205,7 +208,7 @@ type dashboard struct {
 	env      *environment
 	view     viewFlags
 	device   string
-	access   experiments.Access // to the device
+	access   testbed.Access // to the device
 	index    int
 	story    []tui.Scene
 	bench    func() *tui.Bench
@@ -223,7 +226,7 @@ func (wallClock) Tick(d time.Duration) (<-chan time.Time, func()) {
 }
 
 // show opens a session and shows it until the person leaves or ctx ends; the device is given back in either case.
-func (d *dashboard) show(ctx context.Context, plan *experiments.Plan) (err error) {
+func (d *dashboard) show(ctx context.Context, plan *bench.Plan) (err error) {
 	bindings, err := d.bindings()
 	if err != nil {
 		return err
@@ -237,7 +240,7 @@ func (d *dashboard) show(ctx context.Context, plan *experiments.Plan) (err error
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	player, err := experiments.NewLivePlayer(ctx, plan, experiments.LiveOptions{Device: d.device, Access: d.access, Index: d.index}, speed, d.view.paused, wallClock{d.env.now})
+	player, err := live.NewPlayer(ctx, plan, live.Options{Device: d.device, Access: d.access, Index: d.index}, speed, d.view.paused, wallClock{d.env.now})
 	if err != nil {
 		stop()
 		return err
@@ -278,13 +281,13 @@ func (d *dashboard) run(ctx context.Context, model tui.Model) error {
 const plainInterval = time.Second
 
 // tell writes the linear stream until the run is over.
-func (d *dashboard) tell(ctx context.Context, player *experiments.LivePlayer) error {
+func (d *dashboard) tell(ctx context.Context, player *live.Player) error {
 	out := tui.NewPlain(d.env.stdout)
 	ticker := time.NewTicker(plainInterval / 10)
 	defer ticker.Stop()
 	for n := 0; ; n++ {
 		s := player.Snapshot()
-		over := s.State == experiments.LiveDone || s.State == experiments.LiveFailed
+		over := s.State == live.Done || s.State == live.Failed
 		if n%10 == 0 || over {
 			if err := out.Show(s); err != nil {
 				return err
@@ -301,9 +304,9 @@ func (d *dashboard) tell(ctx context.Context, player *experiments.LivePlayer) er
 	}
 }
 
-func (d *dashboard) speed() (experiments.LiveSpeed, error) {
+func (d *dashboard) speed() (live.Speed, error) {
 	if d.view.speed == "max" {
-		return experiments.AsFastAsPossible, nil
+		return live.AsFastAsPossible, nil
 	}
 	speed, err := olaf.ParseDuration(d.view.speed)
 	if err != nil {
@@ -312,7 +315,7 @@ func (d *dashboard) speed() (experiments.LiveSpeed, error) {
 	if speed <= 0 || speed > olaf.Second {
 		return 0, usageError("--speed %v: use more than 0 and at most 1s, or max", speed)
 	}
-	return experiments.LiveSpeed(speed), nil
+	return live.Speed(speed), nil
 }
 
 // bindings reads the user's keys, if there are any.
@@ -367,18 +370,18 @@ func saveView(name string, data []byte) (string, error) {
 
 // steppedSource carries commands out at once, so that a recording is the same every time.
 type steppedSource struct {
-	*experiments.LivePlayer
+	*live.Player
 	ctx context.Context
 }
 
-func (s steppedSource) Do(c experiments.LiveCommand) bool {
+func (s steppedSource) Do(c live.Command) bool {
 	s.Obey(s.ctx, c)
 	return true
 }
 
 // film writes the tour as a picture.
-func (d *dashboard) film(ctx context.Context, plan *experiments.Plan, path string) error {
-	player, err := experiments.NewLivePlayer(ctx, plan, experiments.LiveOptions{}, experiments.RealTime, true, wallClock{d.env.now})
+func (d *dashboard) film(ctx context.Context, plan *bench.Plan, path string) error {
+	player, err := live.NewPlayer(ctx, plan, live.Options{}, live.RealTime, true, wallClock{d.env.now})
 	if err != nil {
 		return err
 	}
@@ -400,11 +403,11 @@ func (d *dashboard) film(ctx context.Context, plan *experiments.Plan, path strin
 
 // watchBeside carries an experiment out while the terminal shows one of its runs in slow motion. Leaving the dashboard
 // before it is done ends it.
-func watchBeside(ctx context.Context, env *environment, d *dashboard, spec experiments.Spec, b *background) (experiments.Report, error) {
+func watchBeside(ctx context.Context, env *environment, d *dashboard, spec bench.Spec, b *background) (bench.Report, error) {
 	if d.device != "" && !strings.HasPrefix(d.device, "twin:") {
 		return nil, usageError("a card does one thing at a time: watch it with 'olafctl tui -d %s', or leave out --tui", d.device)
 	}
-	plan, err := experiments.NewPlan(spec)
+	plan, err := bench.NewPlan(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -422,11 +425,11 @@ func watchBeside(ctx context.Context, env *environment, d *dashboard, spec exper
 
 // background is an experiment that runs beside the dashboard.
 type background struct {
-	run    func(context.Context) (experiments.Report, error)
+	run    func(context.Context) (bench.Report, error)
 	look   func() (done, total int) // progress; never waits
 	wg     sync.WaitGroup
 	result atomic.Pointer[tui.Bench]
-	report experiments.Report // after wg
+	report bench.Report // after wg
 	err    error
 }
 

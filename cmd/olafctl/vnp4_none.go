@@ -5,7 +5,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
@@ -25,7 +25,7 @@ func (c *cardDriver) add(cmd *cobra.Command) {
 
 func addDriverCommand(*cobra.Command) {}
 
-func (c *cardDriver) backend(*environment) (func(*experiments.CardTables) (agent.Backend, func() error, error), error) {
+func (c *cardDriver) backend(*environment) (func(*testbed.CardTables) (agent.Backend, func() error, error), error) {
 	if c.blocks != [2]string{} {
 		return nil, usageError("--vnp4-1, --vnp4-2: this olafctl was built without the tables' driver; on Linux, go build -tags vnp4 ./cmd/olafctl")
 	}

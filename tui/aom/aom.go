@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/screen"
@@ -22,7 +22,7 @@ const (
 )
 
 // Window is the span to be shown of a run: the newest part, or all.
-func Window(s *experiments.LiveSnapshot, whole bool) Span {
+func Window(s *live.Snapshot, whole bool) Span {
 	length := s.End
 	if !whole {
 		for length = s.End / recent; length > s.End/atStart && length > 2*s.Now; {
@@ -37,7 +37,7 @@ func Window(s *experiments.LiveSnapshot, whole bool) Span {
 }
 
 // Top is the largest mean age that any queue shows in a span, so that queues share one axis.
-func Top(s *experiments.LiveSnapshot, span Span) float64 {
+func Top(s *live.Snapshot, span Span) float64 {
 	top := 0.0
 	for i := range s.Queues {
 		for _, p := range s.Queues[i].Series {
@@ -53,7 +53,7 @@ func Top(s *experiments.LiveSnapshot, span Span) float64 {
 }
 
 // SawTop is Top for sawtooths.
-func SawTop(s *experiments.LiveSnapshot, span Span) float64 {
+func SawTop(s *live.Snapshot, span Span) float64 {
 	top := 0.0
 	for i := range s.Queues {
 		teeth := s.Queues[i].Teeth
@@ -93,7 +93,7 @@ func axes(span Span, top float64) chart.Axes {
 func ns(t olaf.Time) float64 { return float64(t) / float64(olaf.Nanosecond) }
 
 // Mean draws the age averaged over clusters against time.
-func Mean(r screen.Region, q *experiments.QueueSnapshot, now olaf.Time, span Span, top float64, style screen.Style) {
+func Mean(r screen.Region, q *live.QueueSnapshot, now olaf.Time, span Span, top float64, style screen.Style) {
 	var points []chart.Point
 	for _, p := range q.Series {
 		if p.At >= span.From && p.At <= span.To && p.AoM > 0 {
@@ -111,7 +111,7 @@ func Mean(r screen.Region, q *experiments.QueueSnapshot, now olaf.Time, span Spa
 }
 
 // Sawtooth draws one cluster's age: up by a second a second, down with every delivery.
-func Sawtooth(r screen.Region, q *experiments.QueueSnapshot, now olaf.Time, span Span, top float64, style screen.Style) {
+func Sawtooth(r screen.Region, q *live.QueueSnapshot, now olaf.Time, span Span, top float64, style screen.Style) {
 	var points []chart.Point
 	for i, t := range q.Teeth {
 		if t.At < span.From && i+1 < len(q.Teeth) && q.Teeth[i+1].At < span.From {
@@ -146,7 +146,7 @@ func clipped(p []chart.Point, x float64) []chart.Point {
 }
 
 // Title says the age now and its time average.
-func Title(q *experiments.QueueSnapshot) string {
+func Title(q *live.QueueSnapshot) string {
 	return fmt.Sprintf("AoM now %s, mean %s", known(float64(q.AoMNow)), known(float64(q.MeanAoM)))
 }
 

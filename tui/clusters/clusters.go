@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/tui/list"
 	"github.com/olafctl/olaf/tui/num"
@@ -34,7 +34,7 @@ var columns = []list.Column{
 // Sorts are the names of what the list can be sorted by.
 var Sorts = []string{"cluster", "AoM now", "mean AoM", "peak AoM", "lost", "merged"}
 
-func value(c *experiments.ClusterSnapshot, by int) float64 {
+func value(c *live.ClusterSnapshot, by int) float64 {
 	switch by {
 	case 1:
 		return known(c.AoM)
@@ -59,7 +59,7 @@ func known(f results.Float) float64 {
 
 // Rows are the clusters of the queue with an index, largest first by the chosen column; a row's id is the cluster.
 // Clusters of every queue come in the order of the first one's, so that lines stand side by side.
-func Rows(s *experiments.LiveSnapshot, queue, by int) []list.Row {
+func Rows(s *live.Snapshot, queue, by int) []list.Row {
 	if len(s.Queues) == 0 || queue >= len(s.Queues) {
 		return nil
 	}
@@ -78,7 +78,7 @@ func Rows(s *experiments.LiveSnapshot, queue, by int) []list.Row {
 	return rows
 }
 
-func row(c *experiments.ClusterSnapshot, watched int) list.Row {
+func row(c *live.ClusterSnapshot, watched int) list.Row {
 	name := fmt.Sprintf("c%d", c.ID)
 	if int(c.ID) == watched {
 		name += " ◎"

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strconv"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui/list"
 	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/queue"
@@ -26,7 +26,7 @@ func Columns(width int) []list.Column {
 var columns = []list.Column{{Name: "time", Width: 12, Right: true}, {Name: "what"}, {Name: "seq", Width: 5, Right: true}, {Name: "frame", Width: 6, Right: true}}
 
 // Rows are the log's lines, newest first; a row's id is the update's number.
-func Rows(q *experiments.QueueSnapshot) []list.Row {
+func Rows(q *live.QueueSnapshot) []list.Row {
 	rows := make([]list.Row, 0, len(q.Log))
 	for i := len(q.Log) - 1; i >= 0; i-- {
 		rows = append(rows, row(&q.Log[i]))
@@ -34,7 +34,7 @@ func Rows(q *experiments.QueueSnapshot) []list.Row {
 	return rows
 }
 
-func row(e *experiments.LiveEvent) list.Row {
+func row(e *live.Event) list.Row {
 	text, style := queue.Fate(e)
 	frame := num.Unknown
 	if e.Frame >= 0 {
@@ -46,7 +46,7 @@ func row(e *experiments.LiveEvent) list.Row {
 }
 
 // Line is one event for the linear stream: time, queue, and what happened in words.
-func Line(name string, e *experiments.LiveEvent) string {
+func Line(name string, e *live.Event) string {
 	line := fmt.Sprintf("%s %s: %s, cluster %d, worker %d, update %d", num.Time(e.At), name, e.Kind, e.Cluster, e.Worker, e.Seq)
 	if e.Frame >= 0 {
 		line += fmt.Sprintf(", frame %d holds %d", e.Frame, e.Count)

@@ -10,7 +10,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/tui/edit"
 	"github.com/olafctl/olaf/tui/screen"
 	"github.com/olafctl/olaf/tui/theme"
@@ -19,33 +19,33 @@ import (
 // field is one line of the form and how it changes a specification.
 type field struct {
 	name string
-	get  func(*experiments.Spec, int) string
-	set  func(*experiments.Spec, string) error
+	get  func(*bench.Spec, int) string
+	set  func(*bench.Spec, string) error
 }
 
 var fields = []field{
-	{"rate", func(s *experiments.Spec, _ int) string { return s.Workload.MeanRate.String() },
-		func(s *experiments.Spec, v string) error { return s.Workload.MeanRate.Set(v) }},
-	{"output rate", func(s *experiments.Spec, i int) string { return s.OutRates[i].String() },
-		func(s *experiments.Spec, v string) error {
+	{"rate", func(s *bench.Spec, _ int) string { return s.Workload.MeanRate.String() },
+		func(s *bench.Spec, v string) error { return s.Workload.MeanRate.Set(v) }},
+	{"output rate", func(s *bench.Spec, i int) string { return s.OutRates[i].String() },
+		func(s *bench.Spec, v string) error {
 			rate, err := olaf.ParseRate(v)
 			s.OutRates = []olaf.Rate{rate}
 			return err
 		}},
-	{"slots", func(s *experiments.Spec, _ int) string { return strconv.Itoa(s.Slots) },
-		func(s *experiments.Spec, v string) error { return whole(&s.Slots, v) }},
-	{"queue", func(s *experiments.Spec, _ int) string { return s.Queue },
-		func(s *experiments.Spec, v string) error { s.Queue = v; return nil }},
-	{"versus", func(s *experiments.Spec, _ int) string { return s.Versus },
-		func(s *experiments.Spec, v string) error {
+	{"slots", func(s *bench.Spec, _ int) string { return strconv.Itoa(s.Slots) },
+		func(s *bench.Spec, v string) error { return whole(&s.Slots, v) }},
+	{"queue", func(s *bench.Spec, _ int) string { return s.Queue },
+		func(s *bench.Spec, v string) error { s.Queue = v; return nil }},
+	{"versus", func(s *bench.Spec, _ int) string { return s.Versus },
+		func(s *bench.Spec, v string) error {
 			if v == "none" {
 				v = ""
 			}
 			s.Versus = v
 			return nil
 		}},
-	{"seed", func(s *experiments.Spec, _ int) string { return strconv.FormatUint(s.Seed, 10) },
-		func(s *experiments.Spec, v string) (err error) {
+	{"seed", func(s *bench.Spec, _ int) string { return strconv.FormatUint(s.Seed, 10) },
+		func(s *bench.Spec, v string) (err error) {
 			s.Seed, err = strconv.ParseUint(v, 10, 64)
 			return err
 		}},
@@ -62,14 +62,14 @@ func whole(dst *int, v string) error {
 
 // Form is the state of the dialogue.
 type Form struct {
-	base   experiments.Spec
+	base   bench.Spec
 	inputs []edit.Line
 	at     int
 	Err    string
 }
 
 // New starts with the settings of a run.
-func New(spec experiments.Spec, rate int) Form {
+func New(spec bench.Spec, rate int) Form {
 	f := Form{base: spec}
 	for _, field := range fields {
 		f.inputs = append(f.inputs, edit.New(field.get(&spec, min(max(rate, 0), len(spec.OutRates)-1))))
@@ -92,7 +92,7 @@ func (f Form) Update(msg tea.KeyMsg) Form {
 }
 
 // Spec is the specification that was asked for; the error says which line makes no sense.
-func (f *Form) Spec() (experiments.Spec, error) {
+func (f *Form) Spec() (bench.Spec, error) {
 	spec := f.base
 	for i, field := range fields {
 		if err := field.set(&spec, strings.TrimSpace(f.inputs[i].Value())); err != nil {

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/screen"
 	"github.com/olafctl/olaf/tui/theme"
@@ -19,7 +19,7 @@ type Line struct {
 }
 
 // Story is the life in sentences.
-func Story(l *experiments.Life) []Line {
+func Story(l *live.Life) []Line {
 	out := []Line{
 		{fmt.Sprintf("update %d of worker %d, cluster %d, through %s", l.Seq, l.Worker, l.Cluster, l.Queue), theme.Strong},
 		{"", 0},
@@ -47,7 +47,7 @@ func Story(l *experiments.Life) []Line {
 	return append(out, leaving(l)...)
 }
 
-func leaving(l *experiments.Life) []Line {
+func leaving(l *live.Life) []Line {
 	var out []Line
 	if l.Started >= 0 {
 		out = append(out, Line{at(l.Started) + fmt.Sprintf("the frame began to leave, %s after the update came", num.Duration(l.Started.Sub(l.Arrived))), theme.Text})
@@ -64,7 +64,7 @@ func leaving(l *experiments.Life) []Line {
 	return out
 }
 
-func effect(l *experiments.Life) string {
+func effect(l *live.Life) string {
 	switch {
 	case l.AoMBefore < 0:
 		return fmt.Sprintf("The cluster's first delivery: its Age of Model starts at %s.", num.Duration(l.AoMAfter))
@@ -76,7 +76,7 @@ func effect(l *experiments.Life) string {
 
 func at(t olaf.Time) string { return fmt.Sprintf("%14s ", num.Time(t)) }
 
-func arrival(l *experiments.Life) string {
+func arrival(l *live.Life) string {
 	switch {
 	case l.Kind.Dropped():
 		return "arrived at the queue: " + l.Kind.String()
@@ -88,7 +88,7 @@ func arrival(l *experiments.Life) string {
 	return fmt.Sprintf("took the place of what was in frame #%d (%s)", l.Frame, l.Kind)
 }
 
-func arrivalStyle(l *experiments.Life) screen.Style {
+func arrivalStyle(l *live.Life) screen.Style {
 	if l.Kind.Dropped() {
 		return theme.Bad
 	}

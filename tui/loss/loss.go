@@ -3,7 +3,7 @@ package loss
 
 import (
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/screen"
@@ -18,7 +18,7 @@ type line struct {
 }
 
 // Draw draws one bar a fate, as shares of what was sent; fates that did not happen are left out where room is short.
-func Draw(r screen.Region, q *experiments.QueueSnapshot) {
+func Draw(r screen.Region, q *live.QueueSnapshot) {
 	c := &q.Counters
 	lines := []line{
 		{"✗", "lost", c.Lost() - c.Queued, theme.Bad, true},
@@ -53,7 +53,7 @@ func Draw(r screen.Region, q *experiments.QueueSnapshot) {
 }
 
 // Drops is how many updates were dropped in each of n equal parts of a span.
-func Drops(q *experiments.QueueSnapshot, from, to olaf.Time, n int) []float64 {
+func Drops(q *live.QueueSnapshot, from, to olaf.Time, n int) []float64 {
 	out := make([]float64, max(n, 0))
 	for _, p := range q.Series {
 		if p.At > from && p.At <= to && n > 0 {
@@ -65,7 +65,7 @@ func Drops(q *experiments.QueueSnapshot, from, to olaf.Time, n int) []float64 {
 }
 
 // Counters draws the queue's counters by their register names, in columns.
-func Counters(r screen.Region, q *experiments.QueueSnapshot) {
+func Counters(r screen.Region, q *live.QueueSnapshot) {
 	c := &q.Counters
 	entries := []struct {
 		name  string

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/screen"
@@ -21,7 +21,7 @@ const (
 )
 
 // Draw draws q; selected is the slot under the cursor in departure order, -1 for none.
-func Draw(r screen.Region, q *experiments.QueueSnapshot, sampled bool, selected int) {
+func Draw(r screen.Region, q *live.QueueSnapshot, sampled bool, selected int) {
 	if r.H < 1 {
 		return
 	}
@@ -38,12 +38,12 @@ func Draw(r screen.Region, q *experiments.QueueSnapshot, sampled bool, selected 
 }
 
 // sampledSlots shows what counters alone can tell.
-func sampledSlots(r screen.Region, q *experiments.QueueSnapshot) {
+func sampledSlots(r screen.Region, q *live.QueueSnapshot) {
 	r.Text(0, 0, theme.Dim, "sampled: counters only, single slots unknown")
 	chart.Gauge(r.Sub(0, 1, r.W, 1), float64(q.Occupancy), float64(q.Slots), theme.Subject)
 }
 
-func boxes(r screen.Region, q *experiments.QueueSnapshot, selected int) {
+func boxes(r screen.Region, q *live.QueueSnapshot, selected int) {
 	w := min(r.W/q.Slots, boxWidest)
 	y := (r.H - boxHeight) / 2
 	for i := range q.Slots {
@@ -78,7 +78,7 @@ func progress(r screen.Region, sent float64) {
 	}
 }
 
-func cells(r screen.Region, q *experiments.QueueSnapshot, selected int) {
+func cells(r screen.Region, q *live.QueueSnapshot, selected int) {
 	perRow := max(r.W/(cellWidth+1), 1)
 	lines := 1
 	if rows := (q.Slots + perRow - 1) / perRow; r.H >= 2*rows {
@@ -110,17 +110,17 @@ func cells(r screen.Region, q *experiments.QueueSnapshot, selected int) {
 }
 
 // label names the cluster and how many updates are merged inside.
-func label(s *experiments.SlotSnapshot) string {
+func label(s *live.SlotSnapshot) string {
 	if s.Count == 1 {
 		return fmt.Sprintf("c%d", s.Cluster)
 	}
 	return fmt.Sprintf("c%d×%d", s.Cluster, s.Count)
 }
 
-func age(s *experiments.SlotSnapshot) string { return num.Short(s.Age) }
+func age(s *live.SlotSnapshot) string { return num.Short(s.Age) }
 
 // summary is one line: how full, and the last thing that went wrong or well.
-func summary(r screen.Region, q *experiments.QueueSnapshot) {
+func summary(r screen.Region, q *live.QueueSnapshot) {
 	bar := min(max(q.Slots, 1), 16)
 	filled := (q.Occupancy*bar + q.Slots/2) / max(q.Slots, 1)
 	style := theme.Good
@@ -134,7 +134,7 @@ func summary(r screen.Region, q *experiments.QueueSnapshot) {
 	}
 	for i := len(q.Log) - 1; i >= 0; i-- {
 		e := &q.Log[i]
-		if e.Kind < experiments.LiveStarted {
+		if e.Kind < live.Started {
 			text, style := Fate(e)
 			r.Text(x+2, 0, style, text)
 			return
@@ -143,14 +143,14 @@ func summary(r screen.Region, q *experiments.QueueSnapshot) {
 }
 
 // Fate says in words and with a mark what became of an arrival.
-func Fate(e *experiments.LiveEvent) (string, screen.Style) {
+func Fate(e *live.Event) (string, screen.Style) {
 	who := fmt.Sprintf("c%d/w%d", e.Cluster, e.Worker)
 	switch {
 	case e.Kind.Dropped():
 		return "✗ " + who + " " + strings.ReplaceAll(e.Kind.String(), "_", " "), theme.Bad
-	case e.Kind == experiments.LiveDelivered:
+	case e.Kind == live.Delivered:
 		return fmt.Sprintf("◀ c%d ×%d delivered", e.Cluster, e.Count), theme.Strong
-	case e.Kind == experiments.LiveStarted:
+	case e.Kind == live.Started:
 		return fmt.Sprintf("▶ c%d ×%d leaves", e.Cluster, e.Count), theme.Dim
 	case e.Count > 1:
 		return fmt.Sprintf("⊕ %s merged, ×%d", who, e.Count), theme.Good

@@ -4,7 +4,7 @@ package registers
 import (
 	"fmt"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui/list"
 	"github.com/olafctl/olaf/tui/theme"
 )
@@ -20,7 +20,7 @@ func Columns(width int) []list.Column {
 var wide = []list.Column{{Name: "register", Width: 32}, {Name: "address", Width: 9}, {Name: "value", Width: 19, Right: true}, {Name: "decoded"}}
 
 // Changed is which registers differ between two looks, by address.
-func Changed(before, after *experiments.Inspection) map[uint32]bool {
+func Changed(before, after *live.Inspection) map[uint32]bool {
 	if before == nil || after == nil {
 		return nil
 	}
@@ -39,7 +39,7 @@ func Changed(before, after *experiments.Inspection) map[uint32]bool {
 }
 
 // About is what a register is for; empty for none of in.
-func About(in *experiments.Inspection, address int64) string {
+func About(in *live.Inspection, address int64) string {
 	for i := range in.Registers {
 		if r := &in.Registers[i]; int64(r.Address) == address {
 			return r.Name + ": " + r.Decoded + ". " + r.Doc
@@ -49,7 +49,7 @@ func About(in *experiments.Inspection, address int64) string {
 }
 
 // Rows are the registers by address; a changed one is marked with a star.
-func Rows(in *experiments.Inspection, changed map[uint32]bool) []list.Row {
+func Rows(in *live.Inspection, changed map[uint32]bool) []list.Row {
 	rows := make([]list.Row, 0, len(in.Registers))
 	for i := range in.Registers {
 		r := &in.Registers[i]

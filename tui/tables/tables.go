@@ -4,7 +4,7 @@ package tables
 import (
 	"fmt"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui/list"
 	"github.com/olafctl/olaf/tui/theme"
 )
@@ -13,7 +13,7 @@ import (
 var Columns = []list.Column{{Name: "table", Width: 22}, {Name: "key", Width: 15}, {Name: "action"}}
 
 // Rows are all entries, table by table.
-func Rows(in *experiments.Inspection) []list.Row {
+func Rows(in *live.Inspection) []list.Row {
 	var rows []list.Row
 	add := func(table, key, action string, cluster int) {
 		style := theme.Text
@@ -43,7 +43,7 @@ func Rows(in *experiments.Inspection) []list.Row {
 }
 
 // Role says in one line who is primary.
-func Role(in *experiments.Inspection) (string, bool) {
+func Role(in *live.Inspection) (string, bool) {
 	text := fmt.Sprintf("this session is %s, election id %s, at %s", in.Role, in.ElectionID, in.Target)
 	if in.RoleErr != nil {
 		text += ": " + in.RoleErr.Error()

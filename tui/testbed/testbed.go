@@ -4,7 +4,7 @@ package testbed
 import (
 	"fmt"
 
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui/list"
 	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/theme"
@@ -14,10 +14,10 @@ import (
 var Columns = []list.Column{{Name: "device", Width: 20}, {Name: "what", Width: 24}, {Name: "value"}}
 
 // Rows are every device's facts.
-func Rows(in *experiments.Inspection) []list.Row {
+func Rows(in *live.Inspection) []list.Row {
 	var rows []list.Row
-	for i := range in.Lanes {
-		l := &in.Lanes[i]
+	for i := range in.Cards {
+		l := &in.Cards[i]
 		name := fmt.Sprintf("%s (%s)", l.Device.Address, l.Queue)
 		add := func(what, value string, good bool) {
 			style := theme.Text
@@ -37,7 +37,7 @@ func Rows(in *experiments.Inspection) []list.Row {
 	return rows
 }
 
-func link(l *experiments.LaneState) string {
+func link(l *live.CardState) string {
 	if l.Device.Kind == "twin" {
 		return "virtual, always up"
 	}

@@ -1,0 +1,368 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/p4ctl/agent"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/store"
+)
+
+func cardSpec() Spec {
+	spec := DefaultSpec()
+	spec.Runs, spec.Workload.UpdatesPerWorker = 2, 60
+	return spec
+}
+
+// sameRuns wants equal counters, and ages that differ by no more than the clocks are known.
+func sameRuns(t *testing.T, got, want *Outcome) {
+	t.Helper()
+	off := float64(clockErrorNS(&got.captured.worst)) + 2 // stamps are whole ns
+	for c := range want.Runs {
+		for i := range want.Runs[c] {
+			g, w := &got.Runs[c][i], &want.Runs[c][i]
+			if g.Counters != w.Counters || !g.Valid() {
+				t.Errorf("configuration %d, run %d: invalid for %q\n%+v, want\n%+v", c, i, g.Invalid, g.Counters, w.Counters)
+			}
+			if a, b := float64(g.Metrics.AoMCluster), float64(w.Metrics.AoMCluster); a == b || !(math.Abs(a-b) <= off) {
+				t.Errorf("configuration %d, run %d: AoM %v ns on the card, %v on the twin; the clocks are known to ±%v", c, i, a, b, off)
+			}
+		}
+	}
+}
+
+// TestBenchOnACard holds that a card is measured as the twin is: the same counters, and the same ages within what is known
+// of the clocks, whether this process owns the card or an agent does.
+func TestBenchOnACard(t *testing.T) {
+	want := mustBench(t, cardSpec(), Options{})
+	t.Run("own", func(t *testing.T) {
+		r := testbedtest.New(t)
+		got := mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: 200})
+		must(t, got.Err())
+		sameRuns(t, got.Outcome, want.Outcome)
+		if d := got.Outcome.Device; d.Address != testbedtest.CardAddress || d.Kind != "pcie" {
+			t.Errorf("it ran on %+v", d)
+		}
+		if c := &got.Outcome.captured.worst; c.UncertaintyNS != 800 || c.DriftNS > 10 || c.LateNS != 0 || c.YoungestNS <= 0 {
+			t.Errorf("%+v", c)
+		}
+		said := strings.Join(got.Bench.Statements, "\n")
+		for _, words := range []string{"fake0 are stamped by the kernel", "800ns in pairing", "old on arrival"} {
+			if !strings.Contains(said, words) {
+				t.Errorf("%q is not said in\n%s", words, said)
+			}
+		}
+	})
+	t.Run("agent", func(t *testing.T) {
+		r := testbedtest.New(t)
+		s, err := testbed.Serve(t.Context(), testbedtest.CardAddress, testbed.ServeOptions{Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: testbed.DeviceOptions{Access: r.Access}})
+		must(t, err)
+		for range 2 { // the second bench finds what the first left
+			got := mustBench(t, cardSpec(), Options{Device: "grpc:" + s.Target, AgeErrorPct: 200})
+			must(t, got.Err())
+			sameRuns(t, got.Outcome, want.Outcome)
+		}
+		must(t, s.Close())
+	})
+}
+
+// TestWhatACardLeavesInDoubt holds what happens to frames and clocks on the way, and what is made of it.
+func TestWhatACardLeavesInDoubt(t *testing.T) {
+	spec := cardSpec()
+	spec.Runs, spec.Versus, spec.OutRates = 2, "", spec.OutRates[:1]
+	spec.Workload.UpdatesPerWorker = 300 // a run of 0.3 ms is looked at several times
+	every := func(k int, times int) func(int, *testbedtest.Arrival) int {
+		return func(n int, _ *testbedtest.Arrival) int {
+			if n%k == 0 {
+				return times
+			}
+			return 1
+		}
+	}
+	for name, c := range map[string]struct {
+		spoil func(*testbedtest.Lab)
+		why   string // a part of the first reason; empty for a run that is valid
+	}{
+		"nothing":          {func(*testbedtest.Lab) {}, ""},
+		"late frames":      {func(r *testbedtest.Lab) { r.Wire.Latency = 5 * time.Millisecond }, ""},
+		"frames too late":  {func(r *testbedtest.Lab) { r.Wire.Latency = 2 * time.Second }, "lost between the card and fake0"},
+		"lost on the wire": {func(r *testbedtest.Lab) { r.Wire.Edit = every(100, 0) }, "lost between the card and fake0"},
+		"two receive queues": {func(r *testbedtest.Lab) {
+			var held testbedtest.Arrival
+			r.Wire.Edit = func(n int, a *testbedtest.Arrival) int {
+				switch n % 100 {
+				case 1:
+					held = *a
+				case 2:
+					r.Wire.Frames = append(r.Wire.Frames, *a, held)
+				default:
+					return 1
+				}
+				return 0
+			}
+		}, ""},
+		"lost in the card": {func(r *testbedtest.Lab) {
+			r.Wire.Edit = func(int, *testbedtest.Arrival) int { r.Card.Ports[testbedtest.ServerPort].Running[0x500]--; return 0 }
+		}, "lost inside the card, behind the queue"},
+		"twice": {func(r *testbedtest.Lab) { r.Wire.Edit = every(100, 2) }, "more than the queue delivered"},
+		"damaged": {func(r *testbedtest.Lab) {
+			r.Wire.Edit = func(_ int, a *testbedtest.Arrival) int { a.Data[17] ^= 1; return 1 }
+		}, "OLAF frames were damaged between the card and fake0"},
+		"unsynchronised":    {func(r *testbedtest.Lab) { r.Wire.Stamps, r.Wire.Ahead = live.Hardware, -37*time.Second }, "phc2sys"},
+		"stamps ahead":      {func(r *testbedtest.Lab) { r.Wire.Stamps, r.Wire.Ahead = live.Hardware, 37*time.Second }, "stamped later than they were read"},
+		"clock step":        {func(r *testbedtest.Lab) { r.Step = 1300 * time.Microsecond }, "a clock was set during the run"},
+		"interface removed": {func(r *testbedtest.Lab) { r.Wire.Broken = live.ErrGone }, "the capture broke off: the interface is gone"},
+		"lost in the socket": {func(r *testbedtest.Lab) {
+			r.Wire.Edit = func(n int, _ *testbedtest.Arrival) int {
+				if n%100 != 0 {
+					return 1
+				}
+				r.Wire.Lost.Socket++
+				return 0
+			}
+		}, "lost in the socket's buffer at fake0"},
+		"lost in the network card": {func(r *testbedtest.Lab) {
+			r.Wire.Edit = func(n int, _ *testbedtest.Arrival) int {
+				if n%100 != 0 {
+					return 1
+				}
+				r.Wire.Lost.RXMissed++
+				return 0
+			}
+		}, "lost by the network card of fake0 or its driver"},
+		"others' frames lost": {func(r *testbedtest.Lab) {
+			r.Wire.Edit = func(int, *testbedtest.Arrival) int { r.Wire.Lost.RXDropped++; return 1 }
+		}, ""},
+		"wrong FCS": {func(r *testbedtest.Lab) {
+			r.Wire.Edit = func(int, *testbedtest.Arrival) int { r.Card.Ports[testbedtest.ServerPort].Running[0x5B8]++; return 1 }
+		}, "with a wrong FCS left port 1"},
+		"damaged at the other port": {func(r *testbedtest.Lab) {
+			r.Wire.Edit = func(int, *testbedtest.Arrival) int { r.Card.Ports[0].Running[0x6C0]++; return 1 }
+		}, "with a wrong FCS, too long or cut came to port 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := testbedtest.New(t)
+			c.spoil(r)
+			report := mustBench(t, spec, Options{Device: testbedtest.CardAddress, Access: r.Access})
+			run := &report.Outcome.Runs[0][0]
+			if c.why == "" {
+				if !run.Valid() {
+					t.Fatalf("invalid for %q", run.Invalid)
+				}
+				return
+			}
+			if run.Valid() || !slices.ContainsFunc(run.Invalid, func(s string) bool { return strings.Contains(s, c.why) }) {
+				t.Errorf("invalid for %q, want %q", run.Invalid, c.why)
+			}
+			if err := report.Err(); !errors.Is(err, ErrInvalid) {
+				t.Errorf("the report says %v", err)
+			}
+		})
+	}
+}
+
+// TestAgesThatClocksLeaveOpen holds that ages are withheld where the clocks may be wrong by more than is asked for, and that
+// what was counted stays.
+func TestAgesThatClocksLeaveOpen(t *testing.T) {
+	spec := cardSpec()
+	spec.Runs, spec.Versus, spec.OutRates = 1, "", spec.OutRates[:1]
+	batched := func(r *testbedtest.Lab) { // an interrupt for 64 frames
+		var at time.Time
+		r.Wire.Edit = func(n int, a *testbedtest.Arrival) int {
+			if n%64 == 1 {
+				at = a.At.Add(10 * time.Microsecond)
+			}
+			a.At, a.Ns = at, r.Host(at).UnixNano()
+			return 1
+		}
+	}
+	for name, c := range map[string]struct {
+		spoil    func(*testbedtest.Lab)
+		percent  float64
+		withheld bool
+	}{
+		"a quick card":                          {func(r *testbedtest.Lab) { r.Slow(40 * olaf.Nanosecond) }, 0, false},
+		"a card as slow as PCIe":                {func(*testbedtest.Lab) {}, 0, true},
+		"the same, and it is accepted":          {func(*testbedtest.Lab) {}, 200, false},
+		"late stamps that give themselves away": {func(r *testbedtest.Lab) { r.Slow(40 * olaf.Nanosecond); batched(r) }, 0, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := testbedtest.New(t)
+			c.spoil(r)
+			report := mustBench(t, spec, Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: c.percent})
+			must(t, report.Err())
+			run, said := &report.Outcome.Runs[0][0], strings.Join(report.Bench.Statements, "\n")
+			if run.Counters.Received == 0 || run.Metrics.AoMCluster.Known() == c.withheld || run.Clusters[0].PeakAoM.Known() == c.withheld {
+				t.Errorf("AoM %v\n%s", run.Metrics.AoMCluster, said)
+			}
+			if c.withheld != strings.Contains(said, "withheld") || c.withheld != strings.Contains(run.Missing["peak_aom_ns"], "ages may be off") {
+				t.Errorf("%q\n%s", run.Missing, said)
+			}
+		})
+	}
+}
+
+// TestFramesOfAnEarlierRun holds that what comes after the end of its run is counted to no other.
+func TestFramesOfAnEarlierRun(t *testing.T) {
+	spec := cardSpec()
+	spec.Runs, spec.Versus, spec.OutRates = 2, "", spec.OutRates[:1]
+	r := testbedtest.New(t)
+	var held *testbedtest.Arrival
+	r.Wire.Edit = func(n int, a *testbedtest.Arrival) int {
+		if n == 5 {
+			held = &testbedtest.Arrival{Ns: a.Ns, Data: slices.Clone(a.Data)}
+			return 0
+		}
+		if n == 700 {
+			again := *held
+			again.At = a.At
+			held, r.Wire.Frames = nil, append(r.Wire.Frames, again)
+		}
+		return 1
+	}
+	report := mustBench(t, spec, Options{Device: testbedtest.CardAddress, Access: r.Access})
+	first, second := &report.Outcome.Runs[0][0], &report.Outcome.Runs[0][1]
+	if held != nil || first.Valid() || first.Counters.CaptureLost != 1 {
+		t.Errorf("the first run: %+v, %q", first.Counters, first.Invalid)
+	}
+	if !second.Valid() || report.Outcome.captured.worst.LeftOver != 1 {
+		t.Errorf("the second run: %q, %d left over", second.Invalid, report.Outcome.captured.worst.LeftOver)
+	}
+	if said := fmt.Sprint(report.Bench.Statements); !strings.Contains(said, "1 frame of an earlier run") {
+		t.Error(said)
+	}
+}
+
+// TestInterfaceComesBack holds that a capture that broke off costs the run that it broke off in, and the runs until it can
+// be started again.
+func TestInterfaceComesBack(t *testing.T) {
+	spec := cardSpec()
+	spec.Runs, spec.Versus, spec.OutRates = 4, "", spec.OutRates[:1]
+	r := testbedtest.New(t)
+	r.Wire.Broken = live.ErrGone
+	opened := 0
+	r.Access.Card.Capture = func() (testbed.Frames, error) {
+		switch opened++; opened {
+		case 1:
+			return r.Wire, nil
+		case 2:
+			return nil, live.ErrInterface // it is still down
+		}
+		must(t, r.Wire.Poll())
+		r.Wire.Broken, r.Wire.Frames = nil, nil // what came before nobody caught
+		return r.Wire, nil
+	}
+	report := mustBench(t, spec, Options{Device: testbedtest.CardAddress, Access: r.Access})
+	for i, want := range []string{live.ErrGone.Error(), live.ErrInterface.Error(), "", ""} {
+		run := &report.Outcome.Runs[0][i]
+		if run.Valid() != (want == "") || !strings.Contains(fmt.Sprint(run.Invalid), want) {
+			t.Errorf("run %d: %q, want %q", i, run.Invalid, want)
+		}
+	}
+	if opened != 3 {
+		t.Errorf("it was started %d times", opened)
+	}
+}
+
+// TestCardsThatAreNoTestbed says what is missing.
+func TestCardsThatAreNoTestbed(t *testing.T) {
+	r := testbedtest.New(t)
+	for name, c := range map[string]struct {
+		spoil func(*testbed.Access)
+		kind  error
+		says  string
+	}{
+		"no driver":  {func(a *testbed.Access) { a.Card.Tables = nil }, testbed.ErrIncomplete, "add the tables' driver (--vnp4-1"},
+		"no capture": {func(a *testbed.Access) { a.Card.Capture = nil }, testbed.ErrIncomplete, "add the parameter server's network interface (--capture"},
+		"no such interface": {func(a *testbed.Access) {
+			a.Card.Capture = func() (testbed.Frames, error) { return nil, live.ErrInterface }
+		}, live.ErrInterface, ""},
+		"driver fails": {func(a *testbed.Access) {
+			a.Card.Tables = func(*testbed.CardTables) (agent.Backend, func() error, error) {
+				return nil, nil, errors.New("no library")
+			}
+		}, nil, "the tables' driver: no library"},
+		"no such port": {func(a *testbed.Access) { a.Card.ServerPort = 2 }, nil, "no port 2"},
+	} {
+		a := r.Access
+		c.spoil(&a)
+		_, err := testbed.Open(t.Context(), testbedtest.CardAddress, testbed.OpenOptions{Access: a})
+		if err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	bed, err := testbed.Open(t.Context(), testbedtest.CardAddress, testbed.OpenOptions{Access: r.Access}) // nothing was left locked
+	must(t, err)
+	must(t, bed.Close())
+}
+
+// TestCardThatVanishes ends a bench with the error of the device, wherever it happens.
+func TestCardThatVanishes(t *testing.T) {
+	for _, after := range []int{300, 1_000, 2_000} {
+		r := testbedtest.New(t)
+		r.Card.OnLoad = nil
+		r.Card.AllOnesFrom(after)
+		if _, err := Measure(t.Context(), cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access}); !errors.Is(err, fpga.ErrGone) {
+			t.Errorf("after %d reads: %v", after, err)
+		}
+	}
+}
+
+// TestKeptRunOfACard holds that a kept run of a card can be computed again from its frames, all of which are kept, and that
+// ages which were withheld do not come back that way.
+func TestKeptRunOfACard(t *testing.T) {
+	for _, percent := range []float64{0, 200} {
+		st, err := store.Open(t.TempDir())
+		must(t, err)
+		k := Keep(st, time.Unix(1_700_000_000, 0))
+		r := testbedtest.New(t)
+		report := mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: percent, Stream: NewStream(k)})
+		id, err := k.Finish(report)
+		must(t, err)
+		f, err := st.Load(id)
+		must(t, err)
+		proof, err := archive.Verify(f)
+		if err != nil || proof.Runs != 8 {
+			t.Errorf("%+v, %v", proof, err)
+		}
+		must(t, st.Close())
+	}
+}
+
+// TestCardWithoutProvenance holds that a card which cannot log who is inside an update is not asked to.
+func TestCardWithoutProvenance(t *testing.T) {
+	r := testbedtest.New(t)
+	r.Card.OnLoad = func(_ int, offset, value uint32) uint32 {
+		if offset == regmap.CommonCapabilities {
+			value &^= regmap.CommonCapabilitiesProvenance
+		}
+		return value
+	}
+	must(t, mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access}).Err())
+	if mode, err := r.Card.Twin.Read32(regmap.QueueMode); err != nil || mode&regmap.QueueModeProvenance != 0 {
+		t.Errorf("queue.mode is %#x, %v", mode, err)
+	}
+}
+
+// TestNoUpdateNoAge holds that nothing is said of ages where no update came.
+func TestNoUpdateNoAge(t *testing.T) {
+	var none, some captured
+	none.add(&fpga.Capture{Interface: "fake0", UncertaintyNS: 5}, false)
+	some.add(&fpga.Capture{Interface: "fake0", UncertaintyNS: 5, Updates: 1, YoungestNS: 9}, false)
+	if n, s := len(none.statements()), len(some.statements()); n != 1 || s != 3 {
+		t.Errorf("%d and %d statements: %q", n, s, none.statements())
+	}
+}

@@ -1,0 +1,178 @@
+package bench
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// countedSince is what ports counted from one look to the next.
+func countedSince(before, after []fpga.Port) []fpga.Port {
+	rose := make([]fpga.Port, min(len(before), len(after)))
+	for i := range rose {
+		a, b := &after[i], &before[i]
+		rose[i] = fpga.Port{
+			Sent: a.Sent - b.Sent, Received: a.Received - b.Received,
+			SentDamaged: a.SentDamaged - b.SentDamaged, ReceivedDamaged: a.ReceivedDamaged - b.ReceivedDamaged,
+			ReceivedBadFCS: a.ReceivedBadFCS - b.ReceivedBadFCS, ReceivedOversize: a.ReceivedOversize - b.ReceivedOversize,
+			Dropped: a.Dropped - b.Dropped, Stray: a.Stray - b.Stray, ForeignTicks: a.ForeignTicks - b.ForeignTicks,
+		}
+	}
+	return rose
+}
+
+// doubts are the reasons for which a run on a card must not be used, as far as ports and capture know them.
+func doubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
+	var why []string
+	say := func(format string, a ...any) { why = append(why, fmt.Sprintf(format, a...)) }
+	if c != nil {
+		if r.Counters.CaptureLost > 0 {
+			say("%s", PlaceLoss(&r.Counters, ports, c))
+		}
+		why = append(why, c.Faults...)
+		captureDoubts(r, c, say)
+	}
+	for i := range ports {
+		for _, d := range []struct {
+			n   uint64
+			how string
+		}{
+			{ports[i].SentDamaged, "with a wrong FCS left"},
+			{ports[i].ReceivedDamaged, "with a wrong FCS, too long or cut came to"},
+			{ports[i].Stray, "without a port to go to were dropped by the adapter of"},
+		} {
+			if d.n > 0 {
+				say("%s %s port %d", text.Plural(int(d.n), "frame"), d.how, i)
+			}
+		}
+	}
+	return why
+}
+
+// captureDoubts is what the numbers of a capture give reason for.
+func captureDoubts(r *results.Run, c *fpga.Capture, say func(string, ...any)) {
+	if more := -r.Counters.CaptureLost; more > 0 {
+		say("%s handed over %s more than the queue delivered: something else sends OLAF frames there", c.Interface, text.Plural(int(more), "frame"))
+	}
+	if c.Duplicates > 0 {
+		say("%s handed over %s twice", c.Interface, text.Plural(int(c.Duplicates), "frame"))
+	}
+	if c.Malformed > 0 {
+		say("%s were damaged between the card and %s", text.Plural(int(c.Malformed), "OLAF frame"), c.Interface)
+	}
+	if c.SocketLost > 0 && r.Counters.CaptureLost <= 0 {
+		say("the socket at %s lost %s", c.Interface, text.Plural(int(c.SocketLost), "OLAF frame"))
+	}
+}
+
+// clockErrorNS is how far an age of the run may be off because of clocks and stamps, as far as that is known.
+func clockErrorNS(c *fpga.Capture) int64 {
+	return c.UncertaintyNS + max(c.DriftNS, -c.DriftNS) + c.LateNS
+}
+
+// withholdAges takes the ages out of a run that may be wrong by more than a share of its mean AoM, and says whether it did.
+// What was counted stays.
+func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
+	m, off := &r.Metrics, clockErrorNS(c)
+	if !m.AoMCluster.Known() || float64(off) <= percent/100*float64(m.AoMCluster) {
+		return false
+	}
+	r.Withhold(fmt.Sprintf("ages may be off by %v, which is more than %g %% of their mean of %v (--age-error)", time.Duration(off), percent, time.Duration(m.AoMCluster)))
+	return true
+}
+
+// PlaceLoss says where frames were lost that the queue delivered and nobody handed over: the first place on their way at
+// which they are missing, or that says it lost some.
+func PlaceLoss(n *results.Counters, ports []fpga.Port, c *fpga.Capture) string {
+	mac, counted := "the MAC's counts are not known", false
+	var sent uint64
+	if c.ServerPort < len(ports) {
+		p := &ports[c.ServerPort]
+		sent, counted = p.Sent, p.ForeignTicks == 0
+		mac = fmt.Sprintf("the MAC of port %d sent %d", c.ServerPort, sent)
+		if !counted {
+			mac += " or more, as somebody else took counts away"
+		}
+	}
+	where := "between the card and " + c.Interface
+	switch {
+	case counted && sent < uint64(n.Delivered):
+		where = "inside the card, behind the queue"
+	case c.SocketLost > 0:
+		where = "in the socket's buffer at " + c.Interface
+	case c.InterfaceLost > 0:
+		where = "by the network card of " + c.Interface + " or its driver"
+	}
+	left := ""
+	if c.LeftOver > 0 {
+		left = fmt.Sprintf("; %s stamped before the run were passed over%s", text.Plural(int(c.LeftOver), "frame"), testbed.HardwareAdvice(c))
+	}
+	return fmt.Sprintf("%s lost %s: the queue delivered %d, %s, %s handed over %d (its socket dropped %d, its network card or driver %d)%s",
+		wereLost(n.CaptureLost), where, n.Delivered, mac, c.Interface, n.Received, c.SocketLost, c.InterfaceLost, left)
+}
+
+func wereLost(n int64) string {
+	if n == 1 {
+		return "1 frame was"
+	}
+	return text.Plural(int(n), "frame") + " were"
+}
+
+// captured is how well an experiment's runs were captured: the worst of each.
+type captured struct {
+	runs     int
+	withheld int // runs whose ages are not told
+	percent  float64
+	worst    fpga.Capture // sums of counts, the largest errors, the least age
+}
+
+func (s *captured) add(c *fpga.Capture, withheld bool) {
+	w := &s.worst
+	if withheld {
+		s.withheld++
+	}
+	if c.Updates > 0 && (w.Updates == 0 || c.YoungestNS < w.YoungestNS) {
+		w.YoungestNS = c.YoungestNS
+	}
+	w.Updates += c.Updates
+	s.runs++
+	w.Interface, w.Hardware = c.Interface, c.Hardware
+	w.UncertaintyNS = max(w.UncertaintyNS, c.UncertaintyNS)
+	w.DriftNS = max(w.DriftNS, c.DriftNS, -c.DriftNS)
+	w.LateNS = max(w.LateNS, c.LateNS)
+	w.LeftOver += c.LeftOver
+	w.InterfaceLost += c.InterfaceLost
+}
+
+// statements say what the numbers of a captured experiment rest on; none where nothing was captured.
+func (s *captured) statements() []string {
+	if s.runs == 0 {
+		return nil
+	}
+	w := &s.worst
+	stamps := "by the kernel on the system's clock, when it took them from the network card: the time until then is part of every age"
+	if w.Hardware {
+		stamps = "by the network card, whose clock is taken to be the system's; nothing checks that"
+	}
+	out := []string{fmt.Sprintf("arrivals at %s are stamped %s", w.Interface, stamps)}
+	if w.Updates > 0 {
+		out = append(out,
+			fmt.Sprintf("of the ages up to %v may be the clocks' (%v in pairing the card's with the system's, %v of drift, %v by which stamps were late for certain)",
+				time.Duration(w.UncertaintyNS+w.DriftNS+w.LateNS), time.Duration(w.UncertaintyNS), time.Duration(w.DriftNS), time.Duration(w.LateNS)),
+			fmt.Sprintf("the youngest update of all runs was %v old on arrival; no delay that is common to all can be longer", time.Duration(w.YoungestNS)))
+	}
+	if s.withheld > 0 {
+		out = append(out, fmt.Sprintf("the ages of %s are withheld, because that may be more than %g %% of their mean AoM (--age-error); what was counted stands", text.Plural(s.withheld, "run"), s.percent))
+	}
+	if w.InterfaceLost > 0 {
+		out = append(out, fmt.Sprintf("the network card of %s or its driver dropped %s of some kind", w.Interface, text.Plural(int(w.InterfaceLost), "frame")))
+	}
+	if w.LeftOver > 0 {
+		out = append(out, fmt.Sprintf("%s of an earlier run came too late and were passed over", text.Plural(int(w.LeftOver), "frame")))
+	}
+	return out
+}

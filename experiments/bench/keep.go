@@ -1,0 +1,302 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// Files of a kept experiment beside those of package archive.
+const (
+	planFile   = "plan.json"    // the Plan: what to run again
+	eventsFile = "events.jsonl" // the order in which runs ended, one line each
+)
+
+// ErrDiffers says that a kept run does not come out again as it was.
+var ErrDiffers = olaf.NewError(olaf.Missed, "the run does not repeat")
+
+// Keeper is a sink that keeps an experiment in a store: what ran, delivered frames, every number. A twin and a simulation
+// repeat their frames from the plan, so that those of the first seed are enough; of a card all are kept. Until it is
+// finished the folder is marked incomplete, whatever happens to the process.
+type Keeper struct {
+	store    *store.Store
+	started  time.Time
+	numbers  bool // keep no frames of what repeats
+	outline  *Outline
+	repeats  bool // the same work gives the same frames again
+	writer   *store.Writer
+	recorder *archive.Recorder
+	events   []byte
+}
+
+// Keep prepares to keep the experiment that starts now.
+func Keep(s *store.Store, started time.Time) *Keeper { return &Keeper{store: s, started: started} }
+
+// NumbersOnly leaves out the frames of what can be repeated without them.
+func (k *Keeper) NumbersOnly() { k.numbers = true }
+
+// Event takes what happens as it happens.
+func (k *Keeper) Event(e Event) error {
+	switch e := e.(type) {
+	case Started:
+		o, err := e.Work.Outline()
+		if err != nil {
+			return err
+		}
+		k.repeats = o.Repeats || e.Device.Kind == repeatableKind
+		return k.begin(o)
+	case Observed:
+		if !k.Wants(e.Run) {
+			return nil
+		}
+		return k.recorder.Observe(k.outline.ordinal(e.Run), e.Observations)
+	case RunDone:
+		return k.done(e)
+	}
+	return nil
+}
+
+// repeatableKind is the kind of device that gives the same frames for the same plan.
+const repeatableKind = "twin"
+
+// Wants says whether the frames of a run are kept.
+func (k *Keeper) Wants(id RunID) bool { return !k.repeats || id.Index == 0 && !k.numbers }
+
+func (k *Keeper) begin(o *Outline) (err error) {
+	k.outline = o
+	if k.writer, err = k.store.Create(o.Experiment, k.started); err != nil {
+		return err
+	}
+	var plan bytes.Buffer
+	if err := json.Indent(&plan, o.Config, "", "  "); err != nil {
+		return fmt.Errorf("keep the plan: %w", err)
+	}
+	if err := k.writer.Put(planFile, plan.Bytes()); err != nil {
+		return err
+	}
+	k.recorder, err = archive.NewRecorder(k.writer)
+	return err
+}
+
+func (k *Keeper) done(e RunDone) error {
+	line, err := json.Marshal(struct {
+		Event   string   `json:"event"`
+		Config  int      `json:"config"`
+		Index   int      `json:"index"`
+		Frames  int64    `json:"frames"`
+		Invalid []string `json:"invalid,omitempty"`
+	}{"run_done", e.Run.Config, e.Run.Index, e.Result.Counters.Received, e.Result.Invalid})
+	if err != nil {
+		return err
+	}
+	k.events = append(append(k.events, line...), '\n')
+	if !k.Wants(e.Run) {
+		return nil
+	}
+	return k.recorder.Done(k.outline.ordinal(e.Run))
+}
+
+// Finish makes a bench part of the store and returns its id. The report must carry its provenance.
+func (k *Keeper) Finish(r *Measurement) (id string, err error) {
+	device := &r.Outcome.Device
+	return k.finish(r, r.Bench, r.Outcome.Runs, essence{
+		Seed: r.Outcome.Plan.Spec.Seed, P4Info: r.Outcome.P4InfoHash, Tables: r.Outcome.TablesHash, Trace: r.Outcome.Plan.Spec.Trace.digest(),
+		MapVersion: device.MapVersion, DeviceKind: device.Kind, Build: device.Build})
+}
+
+// SimulationReport is a report over the runs of a Simulation.
+type SimulationReport interface {
+	Report
+	Simulated() *Simulated
+}
+
+// FinishSimulation makes a simulation part of the store, with the document and the table that its report prints, and
+// returns its id.
+func (k *Keeper) FinishSimulation(r SimulationReport, by results.Provenance) (id string, err error) {
+	s := r.Simulated()
+	b := s.bench(k.outline)
+	b.Provenance, b.Paper = by, r.Paper()
+	return k.finish(r, b, s.Runs, essence{Seed: s.Simulation.Seeds[0], Simulated: true})
+}
+
+// finish writes what can only be written at the end: b beside the report's own document, unless it is that.
+func (k *Keeper) finish(r Report, b *results.Bench, runs [][]results.Run, fixed essence) (id string, err error) {
+	if err := k.recorder.Close(); err != nil {
+		return "", err
+	}
+	if r.Document() != any(b) {
+		if _, err := putDocument(k.writer, r); err != nil {
+			return "", err
+		}
+	}
+	if err := k.writer.Put(eventsFile, k.events); err != nil {
+		return "", err
+	}
+	var kept []archive.Kept
+	for config := range runs {
+		for i := range runs[config] {
+			run := RunID{config, runs[config][i].Index}
+			kept = append(kept, archive.Kept{Ordinal: k.outline.ordinal(run), Measure: k.outline.Configurations[config].Measure,
+				Run: runs[config][i], NoFrames: !k.Wants(run)})
+		}
+	}
+	if err := archive.Save(k.writer, b, kept); err != nil {
+		return "", err
+	}
+	fixed.Plan, fixed.Repeatable = k.outline.hash(), k.repeats
+	m := store.Manifest{Experiment: k.outline.Experiment, SpecSHA256: fixed.Plan, Provenance: b.Provenance, Valid: true, Partial: b.Partial}
+	if fault := r.Err(); fault != nil {
+		m.Valid, m.Reasons = false, []string{fault.Error()}
+	}
+	if m.Deterministic, err = json.Marshal(fixed); err != nil {
+		return "", fmt.Errorf("write the manifest: %w", err)
+	}
+	return k.writer.ID(), k.writer.Finish(m)
+}
+
+// Digests names what the outcome is a function of by what it contained: the plan, the device's P4Info and tables, and
+// the recording that was played, if one was.
+func (o *Outcome) Digests() []results.Digest {
+	digests := []results.Digest{{Name: "p4info", SHA256: o.P4InfoHash}, {Name: "tables", SHA256: o.TablesHash}}
+	if hash, err := o.Plan.Hash(); err == nil { // a plan that ran can be written
+		digests = append(digests, results.Digest{Name: "plan", SHA256: hash})
+	}
+	if trace := o.Plan.Spec.Trace.digest(); trace != "" {
+		digests = append(digests, results.Digest{Name: "trace", SHA256: trace})
+	}
+	return digests
+}
+
+// essence is the deterministic part of a manifest: what the result is a function of.
+type essence struct {
+	Seed       uint64 `json:"seed"`
+	Plan       string `json:"plan_sha256"`
+	P4Info     string `json:"p4info_sha256,omitempty"`
+	Tables     string `json:"tables_sha256,omitempty"`
+	Trace      string `json:"trace_sha256,omitempty"` // of the recording that was played, if one was
+	MapVersion string `json:"register_map,omitempty"`
+	DeviceKind string `json:"device_kind,omitempty"`
+	Build      string `json:"device_build,omitempty"`
+	Simulated  bool   `json:"simulated,omitempty"` // on no device
+	Repeatable bool   `json:"repeatable"`          // the plan alone gives the same frames
+}
+
+// Abort gives the experiment up; nothing of it stays in the store.
+func (k *Keeper) Abort() error {
+	if k.writer == nil {
+		return nil
+	}
+	return k.writer.Abort()
+}
+
+// Repeat runs a kept experiment of the twin or of the simulator again from its plan alone and compares every run's numbers
+// exactly. It says how many runs there were; none where the plan is not all, as of a card. A difference matches
+// ErrDiffers and names the run.
+func Repeat(ctx context.Context, f *store.Folder, stream *Stream) (runs int, err error) {
+	var fixed essence
+	if err := json.Unmarshal(f.Manifest.Deterministic, &fixed); err != nil {
+		return 0, fmt.Errorf("%w: %s: %w", store.ErrDamaged, f.ID(), err)
+	}
+	if !fixed.Repeatable {
+		return 0, nil
+	}
+	kept, err := archive.Runs(f)
+	if err != nil {
+		return 0, err
+	}
+	again := &ordinals{runs: map[uint32]*results.Run{}}
+	stream.add(again)
+	if fixed.Simulated {
+		err = repeatSimulation(ctx, f, stream)
+	} else {
+		err = repeatBench(ctx, f, stream)
+	}
+	if err != nil {
+		return 0, err
+	}
+	for i := range kept {
+		if err := repeated(&kept[i].Run, again.runs[kept[i].Ordinal]); err != nil {
+			return i, fmt.Errorf("%s: %w", f.ID(), err)
+		}
+	}
+	return len(kept), nil
+}
+
+func repeatBench(ctx context.Context, f *store.Folder, stream *Stream) error {
+	var plan Plan
+	if err := f.ReadJSON(planFile, &plan); err != nil {
+		return err
+	}
+	_, err := Measure(ctx, plan.Spec, Options{Stream: stream})
+	return err
+}
+
+func repeatSimulation(ctx context.Context, f *store.Folder, stream *Stream) error {
+	var s Simulation
+	if err := f.ReadJSON(planFile, &s); err != nil {
+		return err
+	}
+	_, err := Simulate(ctx, &s, SimulateOptions{Stream: stream})
+	return err
+}
+
+// ordinals gathers runs by their number.
+type ordinals struct {
+	outline *Outline
+	runs    map[uint32]*results.Run
+}
+
+func (o *ordinals) Event(e Event) (err error) {
+	switch e := e.(type) {
+	case Started:
+		o.outline, err = e.Work.Outline()
+	case RunDone:
+		run := *e.Result
+		o.runs[o.outline.ordinal(e.Run)] = &run
+	}
+	return err
+}
+
+// Wants says that numbers are enough.
+func (o *ordinals) Wants(RunID) bool { return false }
+
+// repeated compares two runs by their documents, which hold every number in full.
+func repeated(kept, made *results.Run) error {
+	a, errA := json.Marshal(kept)
+	b, errB := json.Marshal(made)
+	if err := errors.Join(errA, errB); err != nil {
+		return err
+	}
+	if !bytes.Equal(a, b) {
+		return fmt.Errorf("%w: %s at %v, run %d; was it kept by another version of olafctl?", ErrDiffers, kept.Queue, olaf.Rate(kept.OutRateBPS), kept.Index)
+	}
+	return nil
+}
+
+// ErrNoRewind says that what a card did cannot be had again.
+var ErrNoRewind = errors.New("only what ran on a twin can be watched again")
+
+// KeptSpec is the specification of a kept experiment, to be watched again. The error matches ErrNoRewind when it ran on
+// a device that cannot repeat it.
+func KeptSpec(f *store.Folder) (Spec, error) {
+	var plan Plan
+	if err := f.ReadJSON(planFile, &plan); err != nil {
+		return Spec{}, err
+	}
+	var fixed essence
+	if err := json.Unmarshal(f.Manifest.Deterministic, &fixed); err != nil {
+		return Spec{}, fmt.Errorf("read the manifest of %s: %w", f.ID(), err)
+	}
+	if !fixed.Repeatable {
+		return Spec{}, fmt.Errorf("%w: %s ran on a card", ErrNoRewind, f.ID())
+	}
+	return plan.Spec, plan.Spec.Validate()
+}

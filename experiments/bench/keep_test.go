@@ -1,0 +1,193 @@
+package bench
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// keep runs s into a fresh store.
+func keep(t *testing.T, s Spec) (*store.Store, *store.Folder) {
+	t.Helper()
+	st, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	k := Keep(st, time.Unix(1_700_000_000, 0))
+	report := mustBench(t, s, Options{Stream: NewStream(k)})
+	id, err := k.Finish(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := st.Load(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st, f
+}
+
+func TestKeptRunRepeats(t *testing.T) {
+	_, f := keep(t, small(t))
+	proof, err := archive.Verify(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if proof.Runs != 4 || !proof.Raw || proof.Rows != 4 || proof.Observations == 0 {
+		t.Errorf("proof %+v", proof)
+	}
+	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 4*5 {
+		t.Errorf("%d runs repeated: %v", n, err)
+	}
+	r, err := archive.Load(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Runs) != 4*5 || len(r.Samples) == 0 || r.Delivered == 0 {
+		t.Errorf("%d runs, %d samples, %d delivered", len(r.Runs), len(r.Samples), r.Delivered)
+	}
+	if !f.Manifest.Valid || f.Manifest.Partial {
+		t.Errorf("manifest says valid %v, partial %v", f.Manifest.Valid, f.Manifest.Partial)
+	}
+}
+
+// TestBenchSaysNothingOfWithholding looks for what only simulated workers do in all that a bench writes.
+func TestBenchSaysNothingOfWithholding(t *testing.T) {
+	_, f := keep(t, small(t))
+	for _, name := range []string{archive.BenchFile, archive.RunsFile} {
+		raw, err := f.ReadFile(name)
+		if err != nil || !strings.Contains(string(raw), "dropped_full") || strings.Contains(string(raw), "tc_withheld") {
+			t.Errorf("%s: %s %v", name, raw, err)
+		}
+	}
+	header, rows := mustBench(t, small(t), Options{}).Table()
+	if columns := 4 + 2*(len(results.Scalars())-1); len(header) != columns || len(rows[0]) != columns || slices.Contains(header, "tc_withheld") {
+		t.Errorf("%d columns: %q", len(rows[0]), header)
+	}
+}
+
+// TestVerifySeesOneByte flips a byte in every file of a run in turn.
+func TestVerifySeesOneByte(t *testing.T) {
+	_, f := keep(t, small(t))
+	for _, name := range []string{planFile, eventsFile, archive.BenchFile, archive.RunsFile, archive.ObservationsFile} {
+		raw, err := os.ReadFile(f.Path(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw[len(raw)/2] ^= 1
+		if err := os.WriteFile(f.Path(name), raw, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := archive.Verify(f); !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s with a flipped byte: %v", name, err)
+		}
+		raw[len(raw)/2] ^= 1
+		if err := os.WriteFile(f.Path(name), raw, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestOtherNumbersAreSeen keeps a number that neither its frames nor the plan give, as a meddled file with fresh digests
+// would.
+func TestOtherNumbersAreSeen(t *testing.T) {
+	st, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	k := Keep(st, time.Unix(1_700_000_000, 0))
+	report := mustBench(t, small(t), Options{Stream: NewStream(k)})
+	report.Outcome.Runs[1][0].Metrics.AoMCluster++
+	name, err := k.Finish(report)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := st.Load(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := archive.Verify(f); !errors.Is(err, archive.ErrMismatch) {
+		t.Errorf("error %v, want ErrMismatch", err)
+	}
+	if _, err := Repeat(t.Context(), f, NewStream()); !errors.Is(err, ErrDiffers) {
+		t.Errorf("error %v, want ErrDiffers", err)
+	}
+}
+
+// TestUnfinishedRunIsMarked stands for a process that died: its folder says so, and the store goes on.
+func TestUnfinishedRunIsMarked(t *testing.T) {
+	dir := t.TempDir()
+	st, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	k := Keep(st, time.Unix(1_700_000_000, 0))
+	mustBench(t, small(t), Options{Stream: NewStream(k)})
+	entries, err := st.List()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != 1 || entries[0].State == store.Complete {
+		t.Errorf("the list is %+v", entries)
+	}
+	if err := k.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err = st.List(); err != nil || len(entries) != 0 {
+		t.Errorf("after the abort: %+v, %v", entries, err)
+	}
+}
+
+// TestManifestNamesAllInputs looks for everything that a result is a function of.
+func TestManifestNamesAllInputs(t *testing.T) {
+	s := small(t)
+	traffic, err := NewTraceTraffic("builtin:lander8", &s.Workload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Trace = traffic
+	_, f := keep(t, s)
+	var fixed essence
+	if err := json.Unmarshal(f.Manifest.Deterministic, &fixed); err != nil {
+		t.Fatal(err)
+	}
+	if fixed.Seed != s.Seed || fixed.Trace != traffic.Digest || fixed.MapVersion == "" || fixed.Build == "" || fixed.DeviceKind != "twin" {
+		t.Errorf("the manifest says %+v", fixed)
+	}
+	for name, sum := range map[string]string{"plan": fixed.Plan, "P4Info": fixed.P4Info, "tables": fixed.Tables, "trace": fixed.Trace, "spec": f.Manifest.SpecSHA256} {
+		if len(sum) != 64 {
+			t.Errorf("the digest of %s is %q", name, sum)
+		}
+	}
+}
+
+// BenchmarkBenchKept is BenchmarkBench with every run kept, to be compared with it.
+func BenchmarkBenchKept(b *testing.B) {
+	st, err := store.Open(b.TempDir())
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer st.Close()
+	for b.Loop() {
+		k := Keep(st, time.Unix(1_700_000_000, 0))
+		report, err := Measure(b.Context(), DefaultSpec(), Options{Stream: NewStream(k)})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := k.Finish(report); err != nil {
+			b.Fatal(err)
+		}
+	}
+	updates := 4 * 30 * 13_500
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(updates), "ns/update")
+}

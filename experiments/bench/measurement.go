@@ -1,0 +1,180 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"strconv"
+
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// ErrInvalid says that at least one run must not be used.
+var ErrInvalid = errors.New("invalid run")
+
+// Options say where a single-queue experiment runs.
+type Options struct {
+	Device string // an address as Open takes it; empty for the twin
+	Access testbed.Access
+	Listen string // where a second controller can reach the tables; empty for a private socket
+	Cards  int    // cards side by side; 0 for one a core
+	// AgeErrorPct is by how much of a run's mean AoM its ages may be wrong; see Testbed.
+	AgeErrorPct float64
+	Stream      *Stream
+	Beside      Beside // what was published of such a specification; nil for nothing
+}
+
+// Beside sets what a specification measured beside what was published of it, and says what the comparison must be read
+// with; nothing where no paper has run such a specification.
+type Beside func(*Spec, *results.Bench) (rows []results.PaperRow, statements []string)
+
+// Measurement is the result of a single-queue experiment.
+type Measurement struct {
+	Bench   *results.Bench
+	Outcome *Outcome
+}
+
+// Bench runs spec to its end. When it is stopped early the report holds the runs that were done, beside the error.
+func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
+	plan, err := NewPlan(spec)
+	if err != nil {
+		return nil, err
+	}
+	if o.Cards == 0 {
+		o.Cards = min(runtime.GOMAXPROCS(0), len(plan.Seeds))
+	}
+	if o.Stream == nil {
+		o.Stream = NewStream()
+	}
+	bed, err := testbed.Open(ctx, o.Device, testbed.OpenOptions{Access: o.Access, Cards: o.Cards, Listen: o.Listen})
+	if err != nil {
+		return nil, err
+	}
+	bed.AgeErrorPct = o.AgeErrorPct
+	outcome, err := Run(ctx, plan, bed, o.Stream)
+	err = errors.Join(err, bed.Close())
+	if outcome == nil {
+		return nil, err
+	}
+	report, reportErr := NewMeasurement(outcome, o.Beside)
+	return report, errors.Join(err, reportErr)
+}
+
+// NewMeasurement makes the document of an outcome; beside may be nil.
+func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
+	config, err := json.Marshal(o.Plan)
+	if err != nil {
+		return nil, fmt.Errorf("write the plan: %w", err)
+	}
+	b := &results.Bench{
+		Schema:     results.BenchSchema,
+		Experiment: o.Plan.Spec.Experiment,
+		Config:     config,
+		Window:     results.Window{}.String(),
+		Partial:    o.Partial,
+	}
+	for _, runs := range o.Runs {
+		b.Rows = append(b.Rows, results.Summarise(runs))
+	}
+	if t := o.Plan.Spec.Trace; t != nil {
+		d := &o.Departures
+		b.Statements = append(b.Statements, fmt.Sprintf("traffic of %s (%.12s…): frames leave within %v of its instants, %v on average; a run past %v is invalid", t.Name, t.Digest, d.Max, d.Mean, t.MaxDeparture))
+	}
+	b.Statements = append(b.Statements, o.captured.statements()...)
+	for i := range b.Rows { // a configuration without a finished run has a row as well
+		b.Rows[i].Queue, b.Rows[i].OutRateBPS = o.Plan.Configs[i].Queue, int64(o.Plan.Configs[i].OutRate)
+	}
+	b.Comparisons = o.comparisons()
+	if beside != nil {
+		rows, statements := beside(&o.Plan.Spec, b)
+		b.Paper, b.Statements = rows, append(b.Statements, statements...)
+	}
+	return &Measurement{Bench: b, Outcome: o}, nil
+}
+
+// comparisons sets the queue under test against the other one at every output rate.
+func (o *Outcome) comparisons() []results.Comparison {
+	queues := o.Plan.Spec.Queues()
+	if len(queues) < 2 {
+		return nil
+	}
+	var out []results.Comparison
+	for i := 0; i < len(o.Runs); i += len(queues) {
+		if len(o.Runs[i]) > 0 {
+			out = append(out, results.CompareRuns(o.Runs[i], o.Runs[i+1]))
+		}
+	}
+	return out
+}
+
+// Result is the report with all its runs, as workbook and store take it.
+func (r *Measurement) Result() *sheets.Result {
+	return &sheets.Result{Bench: r.Bench, Runs: slices.Concat(r.Outcome.Runs...)}
+}
+
+// Document is the JSON form, olafctl.bench/v1.
+func (r *Measurement) Document() any { return r.Bench }
+
+// WriteText prints what was run and what came out.
+func (r *Measurement) WriteText(w io.Writer) error {
+	s := &r.Outcome.Plan.Spec
+	load := &s.Workload
+	_, err := fmt.Fprintf(w, "%s on %s (%s), profile %s\n%d workers in %d clusters, %d updates of %v each, %v offered %s, %d slots, %s, seed %d\n\n",
+		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.Profile,
+		load.Workers, load.Clusters, load.UpdatesPerWorker, load.Size, load.MeanRate, s.arrivals(),
+		s.Slots, text.Plural(s.Runs, "run"), s.Seed)
+	if err != nil {
+		return err
+	}
+	return text.Bench(w, r.Bench)
+}
+
+// arrivals says how updates are spread over time.
+func (s *Spec) arrivals() string {
+	if s.Trace != nil {
+		return "as " + s.Trace.Name + " tells"
+	}
+	return fmt.Sprintf("in bursts of %d at %v", s.Workload.BurstPackets, s.Workload.LineRate)
+}
+
+// Table is one line a configuration, with every statistic's mean and interval.
+func (r *Measurement) Table() (header []string, rows [][]string) {
+	header = []string{"queue", "out_rate_bps", "runs", "invalid_runs"}
+	scalars := results.ScalarsOf(slices.Concat(r.Outcome.Runs...))
+	for _, s := range scalars {
+		header = append(header, s.Name, s.Name+"_ci95")
+	}
+	for i := range r.Bench.Rows {
+		row := &r.Bench.Rows[i]
+		cells := []string{row.Queue, strconv.FormatInt(row.OutRateBPS, 10), strconv.Itoa(row.Runs), strconv.Itoa(row.InvalidRuns)}
+		for _, s := range scalars {
+			stat := s.At(&row.Stats)
+			cells = append(cells, text.Exact(stat.Mean), text.Exact(stat.CI95))
+		}
+		rows = append(rows, cells)
+	}
+	return header, rows
+}
+
+// Paper compares with the published numbers that this experiment reaches.
+func (r *Measurement) Paper() []results.PaperRow { return r.Bench.Paper }
+
+// Err is nil when every run was valid and none is missing.
+func (r *Measurement) Err() error {
+	for i := range r.Bench.Rows {
+		if row := &r.Bench.Rows[i]; row.InvalidRuns > 0 {
+			return fmt.Errorf("%w: %s at %v: %s", ErrInvalid, row.Queue, r.Outcome.Plan.Configs[i].OutRate, row.Reasons[0])
+		}
+	}
+	if r.Bench.Partial {
+		return fmt.Errorf("%w: stopped before all runs were done", ErrRun)
+	}
+	return nil
+}

@@ -1,0 +1,126 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/netip"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/internal/splitmix"
+	"github.com/olafctl/olaf/p4ctl"
+	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/results"
+)
+
+// Config is one point that is measured: a discipline at an output rate.
+type Config struct {
+	Queue   string    `json:"queue"`
+	OutRate olaf.Rate `json:"out_rate"`
+	// Engine cycles of 4 ns on the output (docs/semantics.md, Engine cycles).
+	DequeueCycles int `json:"dequeue_cycles"`
+	MergeCycles   int `json:"merge_cycles"`
+	output        engine.Output
+}
+
+// Plan is a specification with everything resolved. Two equal plans give the same numbers on the twin, bit for bit.
+type Plan struct {
+	Spec    Spec     `json:"spec"`
+	Configs []Config `json:"configs"` // by output rate, the queue under test first
+	Seeds   []uint64 `json:"seeds"`   // one a run; every configuration runs under each, so that runs pair up
+}
+
+// NewPlan validates s and resolves it; its errors are those of Spec.Validate.
+func NewPlan(s Spec) (*Plan, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	p := &Plan{Spec: s, Seeds: make([]uint64, s.Runs)}
+	for _, rate := range s.OutRates {
+		for _, queue := range s.Queues() {
+			out, err := s.output(queue, rate)
+			if err != nil {
+				return nil, err
+			}
+			p.Configs = append(p.Configs, Config{queue, rate, out.DequeueCycles, out.MergeCycles, out})
+		}
+	}
+	for i := range p.Seeds {
+		// Neighbouring run numbers are spread over the whole seed space.
+		p.Seeds[i] = splitmix.Mix(s.Seed*1_000_003 + uint64(i))
+	}
+	return p, nil
+}
+
+// addressing is the same on every testbed, so that captures of different runs compare.
+func (p *Plan) addressing() pktgen.Addressing { return pktgen.DefaultAddressing() }
+
+// job is what the generator plays under one seed's schedule.
+func (p *Plan) job(source pktgen.Source) pktgen.Job {
+	w := &p.Spec.Workload
+	return pktgen.Job{Placement: w.Placement, Addressing: p.addressing(), Size: w.Size, Source: source}
+}
+
+// queue is how the card shall work for one configuration. Provenance is always on where it costs nothing but memory:
+// without it the per-worker age of merged updates is not known.
+func (p *Plan) queue(c *Config) fpga.QueueConfig {
+	return fpga.QueueConfig{
+		Discipline: c.Queue, Depth: p.Spec.Slots, Output: c.output,
+		RewardFilter:    p.Spec.RewardFilter && c.Queue != "fifo",
+		RewardThreshold: int32(math.Round(p.Spec.RewardThreshold * 256)),
+		Provenance:      true,
+	}
+}
+
+// measure is what the metrics of one configuration's runs need to know.
+func (p *Plan) measure(c *Config) results.Config {
+	return results.Config{
+		Clusters: p.Spec.Workload.Clusters, Workers: p.Spec.Workload.Workers,
+		OutRate: c.OutRate, OverheadBytes: p.Spec.Overhead,
+		SpeedupUpdates: max(1, p.Spec.Workload.UpdatesPerWorker/speedupShare),
+	}
+}
+
+// speedupShare is which part of a worker's updates T(N) waits for: a tenth, which the losses of FIFO leave within reach.
+const speedupShare = 10
+
+// workerPort is the shell's port behind which all workers of a testbed are.
+const workerPort = 0
+
+// tables are what VNP4-1 and VNP4-2 must hold: every worker's identity, the parameter server, a multicast group a cluster.
+func (p *Plan) Tables() p4ctl.Tables {
+	w, a := &p.Spec.Workload, p.addressing()
+	t := p4ctl.Tables{Servers: []netip.Addr{a.Server}}
+	for i := range w.Workers {
+		t.Workers = append(t.Workers, p4ctl.Worker{Address: netip.AddrFrom4(a.Worker(i).SrcIP), Cluster: w.Cluster(i), ID: olaf.WorkerID(i)})
+	}
+	return t.WithGroups(workerPort)
+}
+
+// Runs is how many single runs the plan has.
+func (p *Plan) Runs() int { return len(p.Configs) * len(p.Seeds) }
+
+// Outline tells what runs, for those who follow the events.
+func (p *Plan) Outline() (*Outline, error) {
+	config, err := json.Marshal(p)
+	if err != nil {
+		return nil, fmt.Errorf("write the plan: %w", err)
+	}
+	o := &Outline{Experiment: p.Spec.Experiment, Config: config, Seeds: p.Seeds}
+	for i := range p.Configs {
+		c := &p.Configs[i]
+		o.Configurations = append(o.Configurations, Configuration{fmt.Sprintf("%s at %v", c.Queue, c.OutRate), p.measure(c)})
+	}
+	return o, nil
+}
+
+// Hash is the SHA-256 of the plan's canonical JSON: equal plans, equal hashes.
+func (p *Plan) Hash() (string, error) {
+	o, err := p.Outline()
+	if err != nil {
+		return "", err
+	}
+	return o.hash(), nil
+}

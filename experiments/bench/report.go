@@ -1,0 +1,21 @@
+package bench
+
+import (
+	"io"
+
+	"github.com/olafctl/olaf/results"
+)
+
+// Report is what an experiment found, ready to be printed, exported and compared with the paper.
+type Report interface {
+	// Document is the JSON form, with its schema.
+	Document() any
+	// WriteText prints it for people.
+	WriteText(io.Writer) error
+	// Table is the list for CSV: a header row, then rows.
+	Table() (header []string, rows [][]string)
+	// Paper compares with every published number the experiment reaches.
+	Paper() []results.PaperRow
+	// Err is nil when every run was valid and complete.
+	Err() error
+}

@@ -1,0 +1,67 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/pktgen"
+)
+
+// Rig is one card of a testbed, made ready for the runs of a plan. It is not safe for concurrent use.
+type Rig struct {
+	testbed.Card
+	Generator *pktgen.Generator
+	Plan      *Plan
+	traffic   traffic
+	discarded []olaf.Observation
+}
+
+// Rig makes a card ready for the plan's runs; Close gives back what their traffic holds, and leaves the card open.
+func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
+	t, err := p.Spec.newTraffic()
+	if err != nil {
+		return nil, err
+	}
+	return &Rig{Card: card, Generator: pktgen.NewGenerator(card.Device), Plan: p, traffic: t}, nil
+}
+
+// Close ends the traffic.
+func (r *Rig) Close() error { return r.traffic.close() }
+
+// Load programs the generator with the traffic of a seed and says how many updates that is.
+func (r *Rig) Load(ctx context.Context, seed int) (updates int64, err error) {
+	source, err := r.traffic.load(r.Plan.Seeds[seed])
+	if err != nil {
+		return 0, err
+	}
+	if err := r.Generator.Program(ctx, r.Plan.job(source)); err != nil {
+		return 0, fmt.Errorf("program the generator: %w", err)
+	}
+	return int64(source.Total()), nil
+}
+
+// Prepare configures the queue for one of the plan's configurations, empties the capture and clears all counters, so that
+// nothing of an earlier run is left.
+func (r *Rig) Prepare(ctx context.Context, config int) error {
+	queue, err := r.Plan.queueOn(r.Device, &r.Plan.Configs[config])
+	if err != nil {
+		return err
+	}
+	if err := fpga.ConfigureQueue(ctx, r.Device, queue); err != nil {
+		return err
+	}
+	r.discarded = r.Tap.Drain(r.discarded[:0])
+	return fpga.ClearCounters(r.Device)
+}
+
+// queueOn is how a device shall work for one configuration: a card need not be able to log who is inside an update.
+func (p *Plan) queueOn(dev fpga.Device, c *Config) (fpga.QueueConfig, error) {
+	queue := p.queue(c)
+	capabilities, err := dev.Read32(regmap.CommonCapabilities)
+	queue.Provenance = queue.Provenance && capabilities&regmap.CommonCapabilitiesProvenance != 0
+	return queue, err
+}

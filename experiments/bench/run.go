@@ -1,0 +1,359 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/pktgen/trace"
+	"github.com/olafctl/olaf/results"
+)
+
+// ErrRun says that a run could not be carried out to its end.
+var ErrRun = errors.New("run failed")
+
+// Outcome is what a plan yielded: the runs that were done, by configuration and then by seed.
+type Outcome struct {
+	Plan       *Plan
+	Device     fpga.Identity
+	TablesHash string
+	P4InfoHash string
+	Runs       [][]results.Run // Runs[config] has one element a finished seed, in seed order
+	Partial    bool            // some seeds are missing
+	// Departures is how far frames left from the instants of Spec.Trace, over all seeds.
+	Departures trace.DepartureError
+	// captured is how well the runs were captured, where something beside the device captures.
+	captured captured
+}
+
+// Run carries plan out on bed and publishes what happens to stream. It writes and verifies the tables, then runs every
+// seed on every configuration, side by side on the testbed's cards; what comes back is the same whatever their number.
+//
+// When ctx ends or another controller takes the tables, the generators are stopped, and the runs done so far come back
+// as a partial outcome together with the cause.
+func Run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream) (*Outcome, error) {
+	ctx, stop := bed.Guard(ctx)
+	defer stop()
+	hash, err := bed.Program(ctx, plan.Tables())
+	if err != nil {
+		return nil, cause(ctx, err)
+	}
+	r := &runner{plan: plan, stream: stream, ageError: bed.AgeError(), done: make([][]results.Run, len(plan.Seeds))}
+	out := &Outcome{Plan: plan, Device: bed.Cards[0].Device.Identity(), TablesHash: hash, P4InfoHash: bed.P4InfoHash}
+	if err := stream.publish(Started{plan, out.Device, hash}); err != nil {
+		return nil, err
+	}
+	err = cause(ctx, r.all(ctx, bed.Cards))
+	out.collect(r.done)
+	out.Departures, out.captured = r.departures, r.captured
+	out.captured.percent = r.ageError
+	return out, errors.Join(err, stream.publish(Finished{err, out.Partial}))
+}
+
+// cause prefers why a context ended over the error that its end provoked.
+func cause(ctx context.Context, err error) error {
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
+}
+
+// collect sorts finished seeds by configuration.
+func (o *Outcome) collect(done [][]results.Run) {
+	o.Runs = make([][]results.Run, len(o.Plan.Configs))
+	for _, seed := range done {
+		if seed == nil {
+			o.Partial = true
+			continue
+		}
+		for config := range seed {
+			o.Runs[config] = append(o.Runs[config], seed[config])
+		}
+	}
+}
+
+// runner hands seeds to cards.
+type runner struct {
+	plan   *Plan
+	stream *Stream
+
+	mu   sync.Mutex
+	next int
+	done [][]results.Run // by seed; nil until all its configurations are done
+
+	departures trace.DepartureError
+	captured   captured
+	ageError   float64 // per cent
+}
+
+// all works the seeds off, every card by itself, until done or until one of them fails.
+func (r *runner) all(ctx context.Context, cards []testbed.Card) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	errs := make([]error, len(cards))
+	var wg sync.WaitGroup
+	for i := range cards {
+		wg.Go(func() {
+			if errs[i] = r.work(ctx, cards[i]); errs[i] != nil {
+				stop()
+			}
+		})
+	}
+	wg.Wait()
+	return firstCause(errs)
+}
+
+// firstCause picks the error that made the others stop: one that is not the end of the common context.
+func firstCause(errs []error) error {
+	var first error
+	for _, err := range errs {
+		if err != nil && (first == nil || errors.Is(first, context.Canceled)) {
+			first = err
+		}
+	}
+	return first
+}
+
+func (r *runner) take() (seed int, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	seed = r.next
+	r.next++
+	return seed, seed < len(r.plan.Seeds)
+}
+
+// work runs seeds on one card until none is left.
+func (r *runner) work(ctx context.Context, card testbed.Card) (err error) {
+	rig, err := r.plan.Rig(card)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rig.Close()) }()
+	b := &station{runner: r, Rig: rig, collector: results.NewCollector(results.Config{})}
+	for {
+		seed, ok := r.take()
+		if !ok {
+			return nil
+		}
+		runs, err := b.seed(ctx, seed)
+		if err != nil {
+			return err
+		}
+		r.mu.Lock()
+		r.done[seed] = runs
+		r.departures.Merge(b.traffic.departures())
+		r.mu.Unlock()
+	}
+}
+
+// bench is one card and what is reused from run to run on it.
+type station struct {
+	*runner
+	*Rig
+	collector    *results.Collector
+	observations []olaf.Observation
+}
+
+// seed loads one seed's traffic once and measures every configuration under it.
+func (b *station) seed(ctx context.Context, index int) ([]results.Run, error) {
+	if _, err := b.Load(ctx, index); err != nil {
+		return nil, err
+	}
+	runs := make([]results.Run, len(b.plan.Configs))
+	for config := range b.plan.Configs {
+		run, err := b.measure(ctx, RunID{config, index})
+		if err != nil {
+			return nil, err
+		}
+		runs[config] = run
+		if err := b.stream.publish(RunDone{RunID{config, index}, &runs[config]}); err != nil {
+			return nil, err
+		}
+	}
+	return runs, nil
+}
+
+// measure is one run: configure, clear, fire, watch, drain, count.
+func (b *station) measure(ctx context.Context, id RunID) (run results.Run, err error) {
+	portsBefore, err := b.prepare(ctx, id)
+	if err != nil {
+		return run, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, b.Generator.Abort())
+		}
+	}()
+	counters, err := b.watch(ctx, id)
+	if err != nil {
+		return run, err
+	}
+	ports, err := fpga.PortCounts(b.Device)
+	if err != nil {
+		return run, err
+	}
+	seen, err := b.Capture()
+	if err != nil {
+		return run, err
+	}
+	return b.judge(id, &counters, countedSince(portsBefore, ports), seen), nil
+}
+
+// prepare configures the queue, forgets what an earlier run left behind, and says where the network ports' counts stand.
+func (b *station) prepare(ctx context.Context, id RunID) ([]fpga.Port, error) {
+	if err := b.Prepare(ctx, id.Config); err != nil {
+		return nil, err
+	}
+	b.collector.Reset(b.plan.measure(&b.plan.Configs[id.Config]))
+	return fpga.PortCounts(b.Device)
+}
+
+// watch fires the generator and stays until everything that was sent has arrived, or can't any more.
+func (b *station) watch(ctx context.Context, id RunID) (counters fpga.Counters, err error) {
+	if err := b.fire(ctx, id); err != nil {
+		return counters, err
+	}
+	if err := fpga.DrainQueue(ctx, b.Device); err != nil {
+		return counters, err
+	}
+	if err := b.observe(id); err != nil {
+		return counters, err
+	}
+	if counters, err = fpga.Snapshot(b.Device); err != nil {
+		return counters, err
+	}
+	return counters, b.settle(ctx, id, int64(counters.Queue.DeliveredFrames))
+}
+
+// judge makes the run of what was counted, and says whether it may be used.
+func (b *station) judge(id RunID, counters *fpga.Counters, ports []fpga.Port, seen *fpga.Capture) results.Run {
+	totals := Account(counters, b.collector.Observed())
+	for i := range ports {
+		totals.LostBeforeEngine += int64(ports[i].Dropped)
+	}
+	run := b.collector.Finish(totals)
+	config := &b.plan.Configs[id.Config]
+	run.Queue, run.OutRateBPS = config.Queue, int64(config.OutRate)
+	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
+	run.Invalid = append(doubts(&run, ports, seen), run.Invalid...) // they say more than the collector can
+	b.book(&run, seen)
+	run.Invalid = append(run.Invalid, b.traffic.faults(olaf.Duration(counters.Generator.LateCyclesMax)*olaf.Cycle)...)
+	if n := counters.Queue.Bypassed; n > 0 {
+		run.Invalid = append(run.Invalid, fmt.Sprintf("%d updates bypassed the queue: the tables do not know their workers", n))
+	}
+	return run
+}
+
+// What the queue delivered last may be on the wire or in the kernel for a while.
+const (
+	settleStep = olaf.Millisecond
+	SettleTime = 200 * olaf.Millisecond
+)
+
+// settle waits until as many frames were observed as the card says it delivered, or until nothing more can be expected.
+func (b *station) settle(ctx context.Context, id RunID, delivered int64) error {
+	for waited := olaf.Duration(0); waited < SettleTime && b.collector.Observed() < delivered; waited += settleStep {
+		if err := b.Device.Sleep(ctx, settleStep); err != nil {
+			return err
+		}
+		if err := b.observe(id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// book takes down how a run was captured, for the experiment, and withholds what that leaves in doubt.
+func (b *station) book(run *results.Run, seen *fpga.Capture) {
+	if seen == nil {
+		return
+	}
+	withheld := withholdAges(run, seen, b.ageError)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.captured.add(seen, withheld)
+}
+
+// WatchStep is how much device time passes between two looks at the generator.
+const WatchStep = 100 * olaf.Microsecond
+
+// fire starts the generator and collects what arrives until everything was sent.
+func (b *station) fire(ctx context.Context, id RunID) error {
+	if err := b.Generator.Arm(); err != nil {
+		return err
+	}
+	if err := b.stream.publish(RunStarted{id}); err != nil {
+		return err
+	}
+	if err := b.Generator.Start(); err != nil {
+		return err
+	}
+	for {
+		if err := b.Device.Sleep(ctx, WatchStep); err != nil {
+			return err
+		}
+		if err := b.observe(id); err != nil {
+			return err
+		}
+		switch state, err := b.Generator.State(); {
+		case err != nil:
+			return err
+		case state == pktgen.Done:
+			return nil
+		case state != pktgen.Running && state != pktgen.Stopping:
+			return fmt.Errorf("%w: the generator is in state %v in the middle of a run; 'olafctl reg read generator.events' says why", ErrRun, state)
+		}
+	}
+}
+
+// observe takes what reached the parameter server since the last look.
+func (b *station) observe(id RunID) error {
+	b.observations = b.Tap.Drain(b.observations[:0])
+	for i := range b.observations {
+		b.collector.Observe(&b.observations[i])
+	}
+	if len(b.observations) == 0 || !b.stream.lossless() {
+		return nil
+	}
+	return b.stream.publish(Observed{id, b.observations})
+}
+
+// Account puts the card's counters beside what a capture observed.
+func Account(c *fpga.Counters, observed int64) results.Counters {
+	q := &c.Queue
+	return results.Counters{
+		Sent:             int64(c.Generator.SentPackets),
+		LostBeforeEngine: int64(q.LostBeforeEngine),
+		Bypassed:         int64(q.Bypassed),
+		Malformed:        int64(q.Malformed),
+		Misidentified:    int64(q.Misidentified),
+
+		In:              int64(q.In),
+		Appended:        int64(q.Appended),
+		Aggregated:      int64(q.Aggregated),
+		Replaced:        int64(q.Replaced),
+		ReplacedReward:  int64(q.ReplacedReward),
+		DroppedFull:     int64(q.DroppedFull),
+		DroppedReward:   int64(q.DroppedReward),
+		DroppedMismatch: int64(q.DroppedMismatch),
+
+		Delivered:   int64(q.DeliveredFrames),
+		Queued:      int64(q.QueuedFrames),
+		Flushed:     int64(q.FlushedFrames),
+		Received:    observed,
+		CaptureLost: int64(q.DeliveredFrames) - observed,
+
+		CountDelivered:    int64(q.DeliveredUpdates),
+		CountQueued:       int64(q.QueuedUpdates),
+		CountFlushed:      int64(q.FlushedUpdates),
+		CountDiscarded:    int64(q.DiscardedUpdates),
+		CountSaturations:  int64(q.CountSaturations),
+		LaneSaturations:   int64(q.LaneSaturations),
+		RewardSaturations: int64(q.RewardSaturations),
+	}
+}

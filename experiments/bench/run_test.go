@@ -1,0 +1,314 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/p4ctl"
+)
+
+// small is Table1 cut down to what a test can afford.
+func small(t *testing.T) Spec {
+	t.Helper()
+	s := DefaultSpec()
+	s.Workload.UpdatesPerWorker, s.Runs = 60, 5
+	return s
+}
+
+func mustBench(t *testing.T, s Spec, o Options) *Measurement {
+	t.Helper()
+	report, err := Measure(t.Context(), s, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// TestSameBytesOnAnyNumberOfCards holds the promise of determinism.
+func TestSameBytesOnAnyNumberOfCards(t *testing.T) {
+	var first []byte
+	for _, cards := range []int{1, 2, 5} {
+		doc, err := json.Marshal(mustBench(t, small(t), Options{Cards: cards}).Document())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = doc
+		}
+		if !bytes.Equal(doc, first) {
+			t.Errorf("%d cards give other bytes than 1", cards)
+		}
+	}
+}
+
+// listener collects events and may end the experiment at one of them.
+type listener struct {
+	mu     sync.Mutex
+	at     func(Event) error
+	counts map[string]int
+}
+
+func (l *listener) Event(e Event) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	name := ""
+	switch e.(type) {
+	case Started:
+		name = "started"
+	case RunStarted:
+		name = "run"
+	case Observed:
+		name = "observed"
+	case RunDone:
+		name = "done"
+	case Finished:
+		name = "finished"
+	}
+	l.counts[name]++
+	if l.at != nil {
+		return l.at(e)
+	}
+	return nil
+}
+
+func TestStreamTellsEverything(t *testing.T) {
+	l := &listener{counts: map[string]int{}}
+	seen := 0
+	l.at = func(e Event) error {
+		if o, ok := e.(Observed); ok {
+			seen += len(o.Observations)
+		}
+		return nil
+	}
+	stream := NewStream(l)
+	report := mustBench(t, small(t), Options{Stream: stream})
+	runs := report.Outcome.Plan.Runs()
+	want := map[string]int{"started": 1, "run": runs, "done": runs, "finished": 1}
+	for name, n := range want {
+		if l.counts[name] != n {
+			t.Errorf("%d events %q, want %d", l.counts[name], name, n)
+		}
+	}
+	received := 0
+	for _, config := range report.Outcome.Runs {
+		for _, r := range config {
+			received += int(r.Counters.Received)
+		}
+	}
+	if seen != received {
+		t.Errorf("the stream carried %d observations, the runs counted %d", seen, received)
+	}
+	if p := stream.Progress(); p.Done != runs || p.Total != runs || !p.Finished || p.Invalid != 0 {
+		t.Errorf("progress at the end: %+v", p)
+	}
+}
+
+// TestInterruptLeavesAPartialReport stops after some runs: what was done comes back, marked, with the reason.
+func TestInterruptLeavesAPartialReport(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	done := 0
+	l := &listener{counts: map[string]int{}, at: func(e Event) error {
+		if _, ok := e.(RunDone); ok {
+			if done++; done == 6 {
+				cancel()
+			}
+		}
+		return nil
+	}}
+	report, err := Measure(ctx, small(t), Options{Cards: 1, Stream: NewStream(l)})
+	if !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want the context's", err)
+	}
+	if report == nil || !report.Bench.Partial {
+		t.Fatal("no partial report")
+	}
+	for _, row := range report.Bench.Rows {
+		if row.Runs != 1 {
+			t.Errorf("%s at %d has %d runs, want the one that was finished everywhere", row.Queue, row.OutRateBPS, row.Runs)
+		}
+	}
+	if !errors.Is(report.Err(), ErrRun) {
+		t.Errorf("a partial report says %v", report.Err())
+	}
+}
+
+func TestASinkThatFailsEndsTheExperiment(t *testing.T) {
+	full := errors.New("disk full")
+	l := &listener{counts: map[string]int{}, at: func(e Event) error {
+		if _, ok := e.(Observed); ok {
+			return full
+		}
+		return nil
+	}}
+	if _, err := Measure(t.Context(), small(t), Options{Stream: NewStream(l)}); !errors.Is(err, full) {
+		t.Errorf("error %v, want the sink's", err)
+	}
+}
+
+// TestMissingWorkerIsSeen holds that a mistake in the tables is not averaged away: the worker's updates bypass the queue,
+// and the run says so and is invalid.
+func TestMissingWorkerIsSeen(t *testing.T) {
+	plan, err := NewPlan(small(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bed, err := testbed.Open(t.Context(), "twin:", testbed.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bed.Close()
+	l := &listener{counts: map[string]int{}, at: func(e Event) error {
+		if _, ok := e.(Started); !ok {
+			return nil
+		}
+		wrong := plan.Tables()
+		wrong.Workers = wrong.Workers[1:]
+		_, err := bed.Tables.Sync(t.Context(), wrong)
+		return err
+	}}
+	out, err := Run(t.Context(), plan, bed, NewStream(l))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := out.Runs[0][0]
+	if run.Valid() || run.Counters.Bypassed != 60 {
+		t.Errorf("valid %v with %d bypassed, want an invalid run with 60", run.Valid(), run.Counters.Bypassed)
+	}
+	report, err := NewMeasurement(out, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(report.Err(), ErrInvalid) || report.Bench.Rows[0].Runs != 0 {
+		t.Errorf("the report says %v and averages %d runs", report.Err(), report.Bench.Rows[0].Runs)
+	}
+}
+
+// leaky is a card whose network adapters claim to lose three frames in every run.
+type leaky struct {
+	fpga.Device
+	drops uint64
+}
+
+func (l *leaky) PortCounts() ([]fpga.Port, error) {
+	l.drops += 3
+	return []fpga.Port{{}, {Dropped: l.drops}}, nil
+}
+
+// TestAdapterDropsAreAccountedFor holds that frames which a card's adapters lost are in the accounts. Here they are lost
+// beside frames that all arrived, so that the accounts must not balance.
+func TestAdapterDropsAreAccountedFor(t *testing.T) {
+	plan, err := NewPlan(small(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bed, err := testbed.Open(t.Context(), "twin:", testbed.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bed.Close()
+	bed.Cards[0].Device = &leaky{Device: bed.Cards[0].Device}
+	out, err := Run(t.Context(), plan, bed, NewStream())
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := out.Runs[0][0]
+	if run.Counters.LostBeforeEngine != 3 || run.Valid() || !strings.Contains(run.Invalid[0], "lost_before_engine") {
+		t.Errorf("%d lost before the engine, invalid for %q", run.Counters.LostBeforeEngine, run.Invalid)
+	}
+}
+
+func TestRefusedSpecs(t *testing.T) {
+	for name, spoil := range map[string]func(*Spec){
+		"queue":      func(s *Spec) { s.Queue = "red" },
+		"versus":     func(s *Spec) { s.Versus = "red" },
+		"no rate":    func(s *Spec) { s.OutRates = nil },
+		"rate":       func(s *Spec) { s.OutRates[0] = 101 * olaf.Gbps },
+		"slots":      func(s *Spec) { s.Slots = 0 },
+		"runs":       func(s *Spec) { s.Runs = maxRuns + 1 },
+		"threshold":  func(s *Spec) { s.RewardThreshold = -1 },
+		"profile":    func(s *Spec) { s.Profile = "fast" },
+		"cycles":     func(s *Spec) { n := 1000; s.DequeueCycles = &n },
+		"overhead":   func(s *Spec) { s.Overhead = 256 },
+		"slow limit": func(s *Spec) { s.OutRates[0] = 1 },
+	} {
+		s := DefaultSpec()
+		spoil(&s)
+		if _, err := NewPlan(s); !errors.Is(err, ErrSpec) {
+			t.Errorf("%s: %v, want ErrSpec", name, err)
+		}
+	}
+	if _, err := testbed.Open(t.Context(), "pci:0000:3b:00.0", testbed.OpenOptions{}); err == nil {
+		t.Error("a card opened where there is none")
+	}
+}
+
+// TestPlanHash holds that the hash tells plans apart and nothing else.
+func TestPlanHash(t *testing.T) {
+	hash := func(s Spec) string {
+		p, err := NewPlan(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := p.Hash()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	other := DefaultSpec()
+	other.Seed = 2
+	if again := hash(DefaultSpec()); hash(DefaultSpec()) != again || again == hash(other) {
+		t.Error("the hash is not that of the plan")
+	}
+}
+
+// TestTablesArePreempted holds that losing the tables ends a run with the reason.
+func TestTablesArePreempted(t *testing.T) {
+	plan, err := NewPlan(small(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bed, err := testbed.Open(t.Context(), "twin:", testbed.OpenOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bed.Close()
+	var other *p4ctl.Session
+	l := &listener{counts: map[string]int{}, at: func(e Event) error {
+		if _, ok := e.(RunStarted); !ok || other != nil {
+			return nil
+		}
+		if other, err = p4ctl.Dial(t.Context(), bed.Tables.Target(), p4ctl.Options{ElectionID: p4ctl.DefaultElectionID().Next()}); err != nil {
+			return err
+		}
+		<-bed.Tables.Preempted()
+		return nil
+	}}
+	_, err = Run(t.Context(), plan, bed, NewStream(l))
+	if other != nil {
+		defer other.Close()
+	}
+	if !errors.Is(err, p4ctl.ErrPreempted) {
+		t.Errorf("error %v, want ErrPreempted", err)
+	}
+}
+
+// BenchmarkBench is the bare command's work: 4 configurations × 30 runs × 13,500 updates.
+func BenchmarkBench(b *testing.B) {
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := Measure(b.Context(), DefaultSpec(), Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	updates := 4 * 30 * 13_500
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(updates), "ns/update")
+}

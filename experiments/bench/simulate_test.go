@@ -1,0 +1,392 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// twoNetworks is two short networks, one with transmission control.
+func twoNetworks(t testing.TB, runs int) *Simulation {
+	t.Helper()
+	s := &Simulation{Experiment: "simulate"}
+	for _, control := range []bool{false, true} {
+		topology, err := netsim.Preset("multihop", netsim.Scale{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		topology.Warmup, topology.Duration, topology.Control.Enabled = olaf.Second, 3*olaf.Second, control
+		s.Networks = append(s.Networks, Network{NetworkName(topology), topology})
+	}
+	for i := range runs {
+		s.Seeds = append(s.Seeds, uint64(i)+1)
+	}
+	return s
+}
+
+// simulatedReport is the least report over a Simulation.
+type simulatedReport struct{ of *Simulated }
+
+func (r simulatedReport) Document() any { return map[string]any{"runs": r.of.Runs} }
+func (r simulatedReport) WriteText(w io.Writer) error {
+	_, err := fmt.Fprintln(w, r.of.Validity())
+	return err
+}
+func (r simulatedReport) Table() ([]string, [][]string) { return []string{"runs"}, nil }
+func (r simulatedReport) Paper() []results.PaperRow     { return nil }
+func (r simulatedReport) Err() error                    { return r.of.Err() }
+func (r simulatedReport) Simulated() *Simulated         { return r.of }
+
+// keepSimulation runs s into a fresh store.
+func keepSimulation(t *testing.T, s *Simulation, prepare func(*Keeper)) (*Simulated, *store.Folder) {
+	t.Helper()
+	st, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { st.Close() })
+	k := Keep(st, time.Unix(1_700_000_000, 0))
+	prepare(k)
+	out, err := Simulate(t.Context(), s, SimulateOptions{Stream: NewStream(k)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := k.FinishSimulation(simulatedReport{out}, results.Provenance{Tool: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := st.Load(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out, f
+}
+
+func asIs(*Keeper) {}
+
+// TestKeptSimulationIsComputedAgain measures kept frames by the Collector of the bench and repeats all from the plan: the
+// same bits every time.
+func TestKeptSimulationIsComputedAgain(t *testing.T) {
+	out, f := keepSimulation(t, twoNetworks(t, 3), asIs)
+	proof, err := archive.Verify(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	frames := out.Runs[0][0].Counters.Delivered + out.Runs[1][0].Counters.Delivered
+	if !proof.Raw || proof.Runs != 2 || proof.Rows != 2 || proof.Observations != frames {
+		t.Errorf("proof %+v of %d frames", proof, frames)
+	}
+	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 6 {
+		t.Errorf("%d runs repeated: %v", n, err)
+	}
+	r, err := archive.Load(f)
+	if err != nil || len(r.Runs) != 6 || len(r.Samples) == 0 {
+		t.Fatalf("%d runs, %d samples: %v", len(r.Runs), len(r.Samples), err)
+	}
+	for i, run := range append(out.Runs[0], out.Runs[1]...) {
+		if err := repeated(&r.Runs[i], &run); err != nil {
+			t.Error(err)
+		}
+	}
+	withheld := results.Float(0)
+	for i := range out.Runs[1] {
+		withheld += results.Float(out.Runs[1][i].Counters.TCWithheld) / 3
+	}
+	if rows := r.Bench.Rows; withheld == 0 || math.Abs(float64(rows[1].TCWithheld.Mean-withheld)) > 1e-9 || rows[0].TCWithheld.N != 0 {
+		t.Errorf("%v withheld with control, rows %+v and %+v", withheld, rows[0].TCWithheld, rows[1].TCWithheld)
+	}
+	if !f.Manifest.Valid || archive.HasDocumentOnly(f) || !archive.HasDocument(f) {
+		t.Errorf("manifest %+v", f.Manifest)
+	}
+}
+
+// TestSimulatorsMeterIsTheCollector holds what is printed of a simulation against what is kept of it.
+func TestSimulatorsMeterIsTheCollector(t *testing.T) {
+	out, _ := keepSimulation(t, twoNetworks(t, 2), asIs)
+	for i := range out.Runs {
+		for k := range out.Runs[i] {
+			run, r := &out.Runs[i][k], out.Results[i][k]
+			m := &run.Metrics
+			if m.AoMCluster != r.Ages.Cluster || m.AoMWorker != r.Ages.Worker || m.PeakAoM != r.Ages.Peak || m.Jain != r.Fairness.Cluster ||
+				m.JainWorkers != r.Fairness.Workers || m.JainWorkerMeans != r.Fairness.WorkerMeans || m.NeverDelivered != results.Float(r.NeverDelivered) {
+				t.Errorf("%s, seed %d: kept %+v, printed %+v %+v", run.Queue, run.Seed, m, r.Ages, r.Fairness)
+			}
+			if run.Queue != out.Simulation.Networks[i].Name || run.Index != k || run.Seed != r.Seed || !run.Valid() {
+				t.Errorf("run %+v of seed %d", run, r.Seed)
+			}
+		}
+	}
+}
+
+// TestSimulationWithoutFrames keeps numbers alone; they repeat all the same.
+func TestSimulationWithoutFrames(t *testing.T) {
+	_, f := keepSimulation(t, twoNetworks(t, 2), (*Keeper).NumbersOnly)
+	if proof, err := archive.Verify(f); err != nil || proof.Observations != 0 || proof.Rows != 2 {
+		t.Errorf("%+v %v", proof, err)
+	}
+	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 4 {
+		t.Errorf("%d %v", n, err)
+	}
+}
+
+// TestGivenArrivalsKeepAllFrames cannot be repeated from the topology, which only names the file.
+func TestGivenArrivalsKeepAllFrames(t *testing.T) {
+	s := twoNetworks(t, 2)
+	s.Networks = s.Networks[:1]
+	if err := s.Networks[0].Topology.SetSends("sends.csv", strings.NewReader("1000000,7\n2000000000,1\n")); err != nil {
+		t.Fatal(err)
+	}
+	_, f := keepSimulation(t, s, (*Keeper).NumbersOnly)
+	if proof, err := archive.Verify(f); err != nil || proof.Runs != 2 || proof.Observations != 4 {
+		t.Errorf("%+v %v", proof, err)
+	}
+	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 0 {
+		t.Errorf("%d %v", n, err)
+	}
+}
+
+// TestSimulationFilesDoNotDependOnCores compares whole folders.
+func TestSimulationFilesDoNotDependOnCores(t *testing.T) {
+	var first map[string][]byte
+	for _, procs := range []int{1, 2, 5} {
+		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
+		_, f := keepSimulation(t, twoNetworks(t, 3), asIs)
+		files := map[string][]byte{}
+		for _, name := range []string{planFile, archive.BenchFile, archive.RunsFile, archive.ObservationsFile, archive.DocumentFile} {
+			raw, err := os.ReadFile(f.Path(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			files[name] = raw
+		}
+		if first == nil {
+			first = files
+		}
+		for name, raw := range files {
+			if !bytes.Equal(raw, first[name]) {
+				t.Errorf("%s on %d cores is not that on one", name, procs)
+			}
+		}
+	}
+}
+
+// TestASimulationReadsBackAsItWas repeats from text what was made in memory.
+func TestASimulationReadsBackAsItWas(t *testing.T) {
+	s := twoNetworks(t, 2)
+	a, err := s.Outline()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again Simulation
+	if err := json.Unmarshal(a.Config, &again); err != nil {
+		t.Fatal(err)
+	}
+	b, err := again.Outline()
+	if err != nil || !bytes.Equal(a.Config, b.Config) || a.hash() != b.hash() {
+		t.Errorf("%v\n%s\n%s", err, a.Config, b.Config)
+	}
+}
+
+// TestEventsOfASimulation counts what sinks and the board see.
+func TestEventsOfASimulation(t *testing.T) {
+	s := twoNetworks(t, 2)
+	l := &listener{counts: map[string]int{}}
+	stream := NewStream(l)
+	out, err := Simulate(t.Context(), s, SimulateOptions{Stream: stream})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if l.counts["started"] != 1 || l.counts["run"] != 4 || l.counts["done"] != 4 || l.counts["finished"] != 1 || l.counts["observed"] < 4 {
+		t.Errorf("events %v", l.counts)
+	}
+	p := stream.Progress()
+	if p.Work != Work(s) || p.Done != 4 || p.Total != 4 || p.Invalid != 0 || !p.Finished {
+		t.Errorf("board %+v", p)
+	}
+	// Without a sink the simulator's own results are the same.
+	bare, err := Simulate(t.Context(), s, SimulateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ := json.Marshal(out.Results)
+	b, _ := json.Marshal(bare.Results)
+	if !bytes.Equal(a, b) || bare.Err() != nil {
+		t.Errorf("listening changes results: %v", bare.Err())
+	}
+}
+
+// TestInvalidSimulationIsNeverAveraged lets the simulator break an identity under one seed.
+func TestInvalidSimulationIsNeverAveraged(t *testing.T) {
+	s := twoNetworks(t, 3)
+	broken := func(ctx context.Context, topology *netsim.Topology, opt netsim.Options) (*netsim.Result, error) {
+		r, err := netsim.Run(ctx, topology, opt)
+		if err == nil && topology.Seed == 2 && topology.Control.Enabled {
+			return nil, fmt.Errorf("%w: 1 ≠ 2", netsim.ErrAccounting)
+		}
+		return r, err
+	}
+	st, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	k := Keep(st, time.Unix(1_700_000_000, 0))
+	stream := NewStream(k)
+	out, err := Simulate(t.Context(), s, SimulateOptions{Stream: stream, run: broken})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out.Results[0]) != 3 || len(out.Results[1]) != 2 || len(out.Runs[1]) != 3 || stream.Progress().Invalid != 1 {
+		t.Errorf("%d and %d results of %d runs", len(out.Results[0]), len(out.Results[1]), len(out.Runs[1]))
+	}
+	if err := out.Err(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "olaf tc, seed 2") {
+		t.Error(err)
+	}
+	id, err := k.FinishSimulation(simulatedReport{out}, results.Provenance{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := st.Load(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := archive.Load(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if row := &r.Bench.Rows[1]; row.Runs != 2 || row.InvalidRuns != 1 || row.AoMCluster.N != 2 || f.Manifest.Valid {
+		t.Errorf("%+v", row)
+	}
+	if _, err := archive.Verify(f); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestInterruptedSimulation keeps the seeds that every network finished.
+func TestInterruptedSimulation(t *testing.T) {
+	s := twoNetworks(t, 40)
+	ctx, cancel := context.WithCancel(t.Context())
+	l := &listener{counts: map[string]int{}, at: func(e Event) error {
+		if d, ok := e.(RunDone); ok && d.Run.Index == 3 {
+			cancel()
+		}
+		return nil
+	}}
+	out, err := Simulate(ctx, s, SimulateOptions{Stream: NewStream(l)})
+	if !errors.Is(err, context.Canceled) || out == nil || !out.Partial || !errors.Is(out.Err(), ErrRun) {
+		t.Fatalf("%v %v", err, out)
+	}
+	if n := len(out.Runs[0]); n == 0 || n == 40 || n != len(out.Runs[1]) || n != len(out.Results[0]) {
+		t.Errorf("%d and %d runs", len(out.Runs[0]), len(out.Runs[1]))
+	}
+}
+
+// TestASinkEndsASimulation has a full disk stop it in the middle of a run.
+func TestASinkEndsASimulation(t *testing.T) {
+	full := errors.New("disk full")
+	l := &listener{counts: map[string]int{}, at: func(e Event) error {
+		if _, ok := e.(Observed); ok {
+			return full
+		}
+		return nil
+	}}
+	out, err := Simulate(t.Context(), twoNetworks(t, 4), SimulateOptions{Stream: NewStream(l)})
+	if !errors.Is(err, full) || len(out.Runs[0]) != 0 {
+		t.Errorf("%v", err)
+	}
+}
+
+// counting is a sink that takes numbers, and frames if wanted.
+type counting struct{ frames bool }
+
+func (counting) Event(Event) error  { return nil }
+func (c counting) Wants(RunID) bool { return c.frames }
+
+// BenchmarkSimulate says what measuring and keeping cost beside the simulation itself, per delivered frame.
+func BenchmarkSimulate(b *testing.B) {
+	large := func() *Simulation {
+		topology, err := netsim.Preset("multihop", netsim.Scale{Clusters: 1000, WorkersPerCluster: 100})
+		if err != nil {
+			b.Fatal(err)
+		}
+		topology.Warmup, topology.Duration = 0, 2*olaf.Second
+		return &Simulation{Experiment: "simulate", Networks: []Network{{"olaf", topology}}, Seeds: []uint64{1}}
+	}
+	small := func() *Simulation {
+		s := large()
+		topology, err := netsim.Preset("multihop", netsim.Scale{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		topology.Duration = 600 * olaf.Second
+		s.Networks[0].Topology = topology
+		return s
+	}
+	for _, size := range []struct {
+		name string
+		make func() *Simulation
+	}{{"100", small}, {"100000", large}} {
+		for _, mode := range []string{"alone", "measured", "published", "kept"} {
+			b.Run(size.name+"/"+mode, func(b *testing.B) {
+				s := size.make()
+				frames, bytes := int64(0), int64(0)
+				for b.Loop() {
+					stream := NewStream()
+					var k *Keeper
+					switch mode {
+					case "measured", "published":
+						stream.add(counting{mode == "published"})
+					case "kept":
+						st, err := store.Open(b.TempDir())
+						if err != nil {
+							b.Fatal(err)
+						}
+						defer st.Close()
+						k = Keep(st, time.Unix(1_700_000_000, 0))
+						stream.add(k)
+					}
+					out, err := Simulate(b.Context(), s, SimulateOptions{Stream: stream})
+					if err != nil {
+						b.Fatal(err)
+					}
+					frames += out.Runs[0][0].Counters.Delivered
+					if k == nil {
+						continue
+					}
+					id, err := k.FinishSimulation(simulatedReport{out}, results.Provenance{})
+					if err != nil {
+						b.Fatal(err)
+					}
+					f, err := k.store.Load(id)
+					if err != nil {
+						b.Fatal(err)
+					}
+					about, err := os.Stat(f.Path(archive.ObservationsFile))
+					if err != nil {
+						b.Fatal(err)
+					}
+					bytes += about.Size()
+				}
+				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(frames), "ns/frame")
+				if bytes > 0 {
+					b.ReportMetric(float64(bytes)/float64(frames), "B/frame")
+				}
+			})
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package bench
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/results"
+)
+
+// Simulation is work for the simulator: networks, each under every seed.
+type Simulation struct {
+	Experiment string
+	Networks   []Network
+	Seeds      []uint64
+}
+
+// Network is one configuration of a Simulation.
+type Network struct {
+	Name     string // unlike any other of the Simulation: queue, and whether workers control themselves
+	Topology *netsim.Topology
+}
+
+// NetworkName names a network by what people compare: its queue, and whether its workers control themselves.
+func NetworkName(t *netsim.Topology) string {
+	if t.Control.Enabled {
+		return t.Queue + " tc"
+	}
+	return t.Queue
+}
+
+// Runs is how many single runs there are.
+func (s *Simulation) Runs() int { return len(s.Networks) * len(s.Seeds) }
+
+// simulationFile is the JSON form of a Simulation, which its kept runs are repeated from.
+type simulationFile struct {
+	Experiment string        `json:"experiment"`
+	Networks   []networkFile `json:"networks"`
+	Seeds      []uint64      `json:"seeds"`
+}
+
+type networkFile struct {
+	Name     string          `json:"name"`
+	Topology json.RawMessage `json:"topology"`
+	// Sends is the digest of arrivals that were read from a file, which the topology only names.
+	Sends string `json:"sends_sha256,omitempty"`
+}
+
+// Outline tells what is simulated, for those who follow the events.
+func (s *Simulation) Outline() (*Outline, error) {
+	file := simulationFile{Experiment: s.Experiment, Seeds: s.Seeds}
+	o := &Outline{Experiment: s.Experiment, Seeds: s.Seeds, Repeats: true}
+	for i := range s.Networks {
+		n := &s.Networks[i]
+		document, err := n.Topology.Document()
+		if err != nil {
+			return nil, fmt.Errorf("write the topology of %s: %w", n.Name, err)
+		}
+		topology, err := json.Marshal(document)
+		if err != nil {
+			return nil, fmt.Errorf("write the topology of %s: %w", n.Name, err)
+		}
+		sends := n.Topology.SendsDigest()
+		o.Repeats = o.Repeats && sends == ""
+		file.Networks = append(file.Networks, networkFile{n.Name, topology, sends})
+		o.Configurations = append(o.Configurations, Configuration{n.Name, n.Topology.Measure()})
+	}
+	var err error
+	if o.Config, err = json.Marshal(&file); err != nil {
+		return nil, fmt.Errorf("write the simulation: %w", err)
+	}
+	return o, nil
+}
+
+// UnmarshalJSON reads what Outline wrote. Networks whose arrivals were read from a file come without them and cannot run.
+func (s *Simulation) UnmarshalJSON(text []byte) error {
+	var file simulationFile
+	if err := json.Unmarshal(text, &file); err != nil {
+		return err
+	}
+	*s = Simulation{Experiment: file.Experiment, Seeds: file.Seeds}
+	for _, n := range file.Networks {
+		t, err := netsim.Parse(n.Name, n.Topology)
+		if err != nil {
+			return err
+		}
+		s.Networks = append(s.Networks, Network{n.Name, t})
+	}
+	return nil
+}
+
+// What a kept frame takes, and an update inside a merged one, rounded up from BenchmarkSimulate.
+const (
+	frameBytes  = 14
+	insideBytes = 5
+)
+
+// FrameBytes is about how much the frames of one seed take in a store: at most, by the rates of workers and links.
+func (s *Simulation) FrameBytes() (bytes float64) {
+	for i := range s.Networks {
+		sent, delivered := s.Networks[i].Topology.Traffic()
+		bytes += frameBytes * delivered
+		if s.Networks[i].Topology.Merges() {
+			bytes += insideBytes * sent
+		}
+	}
+	return bytes
+}
+
+// Simulated is what a Simulation yielded.
+type Simulated struct {
+	Simulation *Simulation
+	// Runs and Results are by network, in the order of the seeds that every network has finished. A run that breaks an
+	// accounting identity is invalid: it is among the Runs, and not among the Results.
+	Runs    [][]results.Run
+	Results [][]*netsim.Result
+	// Stopped is the first run where its watcher ended it early; it belongs to neither list.
+	Stopped *netsim.Result
+	Partial bool // some seeds are missing
+}
+
+// Err is nil when every run was valid and none is missing.
+func (s *Simulated) Err() error {
+	for i := range s.Runs {
+		for k := range s.Runs[i] {
+			if r := &s.Runs[i][k]; !r.Valid() {
+				return fmt.Errorf("%w: %s, seed %d: %s", ErrInvalid, r.Queue, r.Seed, r.Invalid[0])
+			}
+		}
+	}
+	if s.Partial {
+		return fmt.Errorf("%w: stopped before all runs were done", ErrRun)
+	}
+	return nil
+}
+
+// Validity says in words which runs count.
+func (s *Simulated) Validity() string {
+	valid, total, why := 0, 0, ""
+	for i := range s.Runs {
+		for k := range s.Runs[i] {
+			total++
+			if r := &s.Runs[i][k]; r.Valid() {
+				valid++
+			} else if why == "" {
+				why = fmt.Sprintf("%s, seed %d: %s", r.Queue, r.Seed, r.Invalid[0])
+			}
+		}
+	}
+	switch {
+	case valid < total:
+		return fmt.Sprintf("INVALID: %d of %d runs are left out: %s", total-valid, total, why)
+	case s.Partial:
+		return fmt.Sprintf("PARTIAL: stopped after %d of %d runs; every number is over what was done", total, s.Simulation.Runs())
+	}
+	return fmt.Sprintf("valid: %d of %d runs, accounting identities exact in every run", valid, total)
+}
+
+// simulatedCounts is said beside the numbers of every kept simulation.
+const simulatedCounts = "counts are over the whole run, warm-up included, with the network taken as one queue, because only these balance; " +
+	"ages are over the window, and workers are numbered within their cluster"
+
+// bench is the outcome in the form of a bench: one row a network.
+func (s *Simulated) bench(o *Outline) *results.Bench {
+	b := &results.Bench{
+		Schema: results.BenchSchema, Experiment: o.Experiment, Config: o.Config, Partial: s.Partial,
+		Window: o.Configurations[0].Measure.Window.String(), Statements: []string{simulatedCounts},
+	}
+	for i, runs := range s.Runs {
+		row := results.Summarise(runs)
+		row.Queue, row.OutRateBPS = o.Configurations[i].Name, int64(o.Configurations[i].Measure.OutRate)
+		b.Rows = append(b.Rows, row)
+	}
+	return b
+}

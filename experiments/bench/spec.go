@@ -1,0 +1,145 @@
+// Package bench measures: a Spec says what to run, a Plan fixes every seed and setting, a testbed (a card or its twin)
+// carries it out, or a Simulation of networks does, and a stream of Events tells what happened. What came out is a Report,
+// and a Keeper puts it into the run store, from which it can be run again.
+package bench
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/pktgen"
+)
+
+// ErrSpec is the kind of every refused specification.
+var ErrSpec = olaf.NewError(olaf.Usage, "bad specification")
+
+// Spec is what to run on a single-queue testbed, before anything is resolved. Zero values of optional fields stand for
+// the defaults of Table1.
+type Spec struct {
+	Experiment string `json:"experiment"`
+	Queue      string `json:"queue"`            // the discipline under test
+	Versus     string `json:"versus,omitempty"` // the one it is compared with; empty for none
+
+	Workload pktgen.Burst `json:"workload"`
+	// Trace replaces the bursts by a recorded training; of Workload then count workers, clusters, updates, size and rates.
+	Trace    *TraceTraffic `json:"trace,omitempty"`
+	OutRates []olaf.Rate   `json:"out_rates"`
+	Slots    int           `json:"slots"`
+
+	Profile       engine.Profile `json:"profile"` // of engine cycles
+	DequeueCycles *int           `json:"dequeue_cycles,omitempty"`
+	MergeCycles   *int           `json:"merge_cycles,omitempty"`
+	Overhead      olaf.Size      `json:"overhead"` // bytes the limiter adds to every frame
+
+	RewardFilter    bool    `json:"reward_filter"`
+	RewardThreshold float64 `json:"reward_threshold"`
+
+	Runs int    `json:"runs"`
+	Seed uint64 `json:"seed"`
+}
+
+// maxRuns bounds a specification; the device's own limits are checked against its registers.
+const maxRuns = 100_000
+
+// Validate says the first thing that is wrong with s, as a user would need to hear it. The error matches ErrSpec, or
+// pktgen.ErrWorkload for the traffic.
+func (s *Spec) Validate() error {
+	if err := s.Workload.Validate(); err != nil {
+		return err
+	}
+	if s.Trace != nil {
+		if err := s.Trace.validate(&s.Workload); err != nil {
+			return err
+		}
+	}
+	checks := []struct {
+		bad bool
+		say string
+	}{
+		{!slices.Contains(engine.Names(), s.Queue), fmt.Sprintf("unknown queue %q; use one of %v", s.Queue, engine.Names())},
+		{s.Versus != "" && !slices.Contains(engine.Names(), s.Versus), fmt.Sprintf("unknown queue %q to compare with; use one of %v, or none", s.Versus, engine.Names())},
+		{len(s.OutRates) == 0, "no output rate given"},
+		{s.Slots < 1 || s.Slots > engine.MaxSlots, fmt.Sprintf("%d slots; the queue holds 1 to %d", s.Slots, engine.MaxSlots)},
+		{s.Runs < 1 || s.Runs > maxRuns, fmt.Sprintf("%d runs; use 1 to %d", s.Runs, maxRuns)},
+	}
+	for _, c := range checks {
+		if c.bad {
+			return fmt.Errorf("%w: %s", ErrSpec, c.say)
+		}
+	}
+	if _, err := FixedReward(s.RewardThreshold); err != nil {
+		return err
+	}
+	for i, r := range s.OutRates {
+		if slices.Contains(s.OutRates[:i], r) {
+			return fmt.Errorf("%w: output rate %v is given twice", ErrSpec, r)
+		}
+		if r <= 0 || r > s.Workload.LineRate {
+			return fmt.Errorf("%w: output rate %v must be above 0 and at most the line rate %v", ErrSpec, r, s.Workload.LineRate)
+		}
+	}
+	return nil
+}
+
+// FixedReward is a threshold of the reward filter as the register holds it, in Q24.8. The error matches ErrSpec.
+func FixedReward(threshold float64) (int32, error) {
+	fixed := math.Round(threshold * 256)
+	if !(fixed >= 0 && fixed <= math.MaxInt32) { // not a number is neither
+		return 0, fmt.Errorf("%w: reward threshold %v; use 0 to below %d", ErrSpec, threshold, (math.MaxInt32+1)/256)
+	}
+	return int32(fixed), nil
+}
+
+// Queues are the disciplines that run, the one under test first.
+func (s *Spec) Queues() []string {
+	if s.Versus == "" || s.Versus == s.Queue {
+		return []string{s.Queue}
+	}
+	return []string{s.Queue, s.Versus}
+}
+
+// output resolves the serialiser behind one discipline: the profile's cycles, unless the specification overrides those of
+// the queue under test.
+func (s *Spec) output(queue string, rate olaf.Rate) (engine.Output, error) {
+	out, err := s.Profile.Costs(queue)
+	if err != nil {
+		return out, fmt.Errorf("%w: %w", ErrSpec, err)
+	}
+	if out.Rate, err = engine.FromRate(rate); err != nil {
+		return out, fmt.Errorf("%w: %w", ErrSpec, err)
+	}
+	out.OverheadBytes = int(s.Overhead)
+	if queue == s.Queue {
+		if s.DequeueCycles != nil {
+			out.DequeueCycles = *s.DequeueCycles
+		}
+		if s.MergeCycles != nil {
+			out.MergeCycles = *s.MergeCycles
+		}
+	}
+	if err := out.Validate(); err != nil {
+		return out, fmt.Errorf("%w: %w", ErrSpec, err)
+	}
+	return out, nil
+}
+
+// DefaultSpec is the lab testbed with the traffic that was found to fit what the OLAF paper published of it.
+func DefaultSpec() Spec {
+	workload, err := pktgen.PresetBurst("olaf-table1")
+	if err != nil {
+		panic(err) // the preset is part of this build
+	}
+	return Spec{
+		Experiment: "bench",
+		Queue:      "olaf", Versus: "fifo",
+		Workload: workload,
+		OutRates: []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps},
+		Slots:    8,
+		Profile:  engine.Calibrated,
+		Runs:     30,
+		Seed:     1,
+	}
+}

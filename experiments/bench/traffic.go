@@ -1,0 +1,195 @@
+package bench
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/pktgen/trace"
+)
+
+// TraceTraffic is a recorded training in place of a workload's bursts. A recording is scaled to the workload's workers,
+// clusters, updates, frame and mean rate, anew for every run under its seed. A trace that was scaled before is played as
+// it is, the same in every run.
+type TraceTraffic struct {
+	Name      string  `json:"name"`
+	Digest    string  `json:"sha256"` // of the recording
+	Averaging string  `json:"averaging"`
+	Block     int     `json:"block"`
+	Spread    float64 `json:"spread"` // slowest over fastest cluster
+	Jitter    float64 `json:"jitter"`
+	// MaxDeparture is how far any frame may leave from its instant in the trace before a run counts as invalid.
+	MaxDeparture olaf.Duration `json:"max_departure"`
+	// Updates is how many a trace that is played as it is has; 0 for a recording that is scaled.
+	Updates uint64 `json:"updates,omitempty"`
+
+	recording *trace.Recording
+}
+
+// NewTraceTraffic loads the trace at a path, or an embedded one. Where it is played as it is, w becomes what it says:
+// workers, clusters, frame, rate and updates.
+func NewTraceTraffic(name string, w *pktgen.Burst) (t *TraceTraffic, err error) {
+	d := trace.DefaultScaling()
+	t = &TraceTraffic{Name: name, Averaging: d.Averaging, Block: d.Block, Spread: d.Spread, Jitter: d.Jitter, MaxDeparture: 2 * olaf.Microsecond}
+	reader, closer, err := trace.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	h := reader.Header()
+	if h.Scaled == nil {
+		if t.recording, err = trace.Load(reader); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		t.Digest = t.recording.Digest()
+		return t, nil
+	}
+	if t.Digest, t.Updates, err = trace.Identify(reader); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	w.Placement = pktgen.Placement{Workers: h.Workers, Clusters: h.Clusters}
+	w.Size, w.MeanRate = h.Scaled.FrameBytes, h.Scaled.Rate
+	w.UpdatesPerWorker = max(1, int((t.Updates+uint64(h.Workers)-1)/uint64(h.Workers)))
+	t.Averaging, t.Block, t.Spread, t.Jitter = h.Scaled.Averaging, h.Scaled.Block, h.Scaled.Spread, h.Scaled.Jitter
+	return t, nil
+}
+
+// digest is that of the recording; empty where there is none.
+func (t *TraceTraffic) digest() string {
+	if t == nil {
+		return ""
+	}
+	return t.Digest
+}
+
+// scaling is what the workload asks of the recording under one seed.
+func (t *TraceTraffic) scaling(w *pktgen.Burst, seed uint64) trace.Scaling {
+	s := trace.DefaultScaling()
+	s.Placement, s.Updates, s.Rate, s.Frame, s.Line = w.Placement, w.UpdatesPerWorker, w.MeanRate, w.Size, w.LineRate
+	s.Averaging, s.Block, s.Spread, s.Jitter, s.ActiveClusters, s.Seed = t.Averaging, t.Block, t.Spread, t.Jitter, w.ActiveClusters, seed
+	return s
+}
+
+// validate says what is wrong. The error matches ErrSpec or trace.ErrScaling.
+func (t *TraceTraffic) validate(w *pktgen.Burst) error {
+	if t.MaxDeparture < 0 {
+		return fmt.Errorf("%w: a frame can't leave within %v of its instant; the limit is 0 or more", ErrSpec, t.MaxDeparture)
+	}
+	if t.Updates > 0 {
+		return nil
+	}
+	s := t.scaling(w, 1)
+	return s.Check()
+}
+
+// find loads the recording of a specification that was read from a document, and checks that it is the same one.
+func (t *TraceTraffic) find() error {
+	if t.recording != nil {
+		return nil
+	}
+	var w pktgen.Burst
+	now, err := NewTraceTraffic(t.Name, &w)
+	if err != nil {
+		return err
+	}
+	if now.Digest != t.Digest || now.Updates != t.Updates {
+		return fmt.Errorf("%w: %s has the digest %s now, the specification was made with %s", ErrSpec, t.Name, now.Digest, t.Digest)
+	}
+	t.recording = now.recording
+	return nil
+}
+
+// traffic is what a generator plays, seed after seed.
+type traffic interface {
+	// load starts the stream of a seed.
+	load(seed uint64) (pktgen.Source, error)
+	// faults says why what was loaded must not be used, given how late the generator was at most; empty if it may be.
+	faults(late olaf.Duration) []string
+	// departures is how far what was loaded last is from the instants it was recorded at.
+	departures() trace.DepartureError
+	close() error
+}
+
+// newTraffic is the traffic of a specification.
+func (s *Spec) newTraffic() (traffic, error) {
+	if s.Trace != nil {
+		t := *s.Trace
+		if err := t.find(); err != nil {
+			return nil, err
+		}
+		return &traceTraffic{TraceTraffic: &t, workload: &s.Workload}, nil
+	}
+	schedule, err := pktgen.NewSchedule(s.Workload, 0)
+	return burstTraffic{schedule}, err
+}
+
+type burstTraffic struct{ schedule *pktgen.Schedule }
+
+func (b burstTraffic) load(seed uint64) (pktgen.Source, error) {
+	b.schedule.Reset(seed)
+	return b.schedule, nil
+}
+
+func (burstTraffic) faults(olaf.Duration) []string    { return nil }
+func (burstTraffic) departures() trace.DepartureError { return trace.DepartureError{} }
+func (burstTraffic) close() error                     { return nil }
+
+type traceTraffic struct {
+	*TraceTraffic
+	workload *pktgen.Burst
+	schedule *trace.Schedule
+	file     io.Closer // of a trace that is played as it is
+}
+
+func (t *traceTraffic) load(seed uint64) (pktgen.Source, error) {
+	if t.Updates > 0 {
+		return t.open()
+	}
+	scaler, err := trace.NewScaler(t.recording, t.scaling(t.workload, seed))
+	if err != nil {
+		return nil, err
+	}
+	t.schedule, err = trace.NewSchedule(scaler, scaler.Total(), t.workload.LineRate, t.workload.Size)
+	return t.schedule, err
+}
+
+// open plays the file from its beginning.
+func (t *traceTraffic) open() (pktgen.Source, error) {
+	if err := t.close(); err != nil {
+		return nil, err
+	}
+	reader, closer, err := trace.Open(t.Name)
+	if err != nil {
+		return nil, err
+	}
+	t.file = closer
+	t.schedule, err = trace.NewSchedule(reader, int(t.Updates), t.workload.LineRate, t.workload.Size)
+	return t.schedule, err
+}
+
+func (t *traceTraffic) close() error {
+	if t.file == nil {
+		return nil
+	}
+	err := t.file.Close()
+	t.file = nil
+	return err
+}
+
+func (t *traceTraffic) departures() trace.DepartureError { return t.schedule.Departures() }
+
+func (t *traceTraffic) faults(late olaf.Duration) []string {
+	var out []string
+	if err := t.schedule.Err(); err != nil {
+		out = append(out, err.Error())
+	}
+	planned := t.departures()
+	achieved := planned
+	achieved.Max += late
+	if err := achieved.Check(t.MaxDeparture); errors.Is(err, trace.ErrDeparture) {
+		out = append(out, fmt.Sprintf("%v (planned within %v, the generator up to %v late)", err, planned.Max, late))
+	}
+	return out
+}

@@ -1,0 +1,100 @@
+package olaf
+
+import (
+	"context"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// fig2 reproduces how three ways of aggregation learn (§2.1, Fig. 2).
+var fig2 = experiments.Experiment{
+	Name:     "fig2",
+	Artefact: "Fig. 2",
+	About:    "reward of 8 workers over 200 iterations: asynchronous, periodic aggregation, synchronous",
+	Needs:    "15 min",
+	Long:     true,
+	Run:      runFig2,
+}
+
+// scheme is one curve of Fig. 2.
+type scheme struct {
+	Name   string    `json:"name"`
+	Config rl.Config `json:"config"`
+}
+
+// Fig2 is the figure's own schemes: the paper's three, and synchronous training with steps eight times as long, which
+// shows how much of the difference is the number of steps.
+func Fig2() []scheme {
+	async, periodic, sync := rl.Defaults(), rl.Defaults(), rl.Defaults()
+	periodic.Mode = rl.Periodic
+	sync.Mode = rl.Sync
+	long := sync
+	long.PPO.LearnRate *= float32(long.Workers)
+	return []scheme{{"async", async}, {"periodic", periodic}, {"sync", sync}, {"sync, 8 x step", long}}
+}
+
+func runFig2(ctx context.Context, o experiments.Options) (bench.Report, error) {
+	runs, seed := o.Seeds(5, 2)
+	schemes := Fig2()
+	for i := range schemes {
+		if o.Quick {
+			schemes[i].Config.Iterations = 40
+		}
+	}
+	f := experiments.NewFigure("fig2", "Fig. 2", &o, struct {
+		Schemes []scheme `json:"schemes"`
+		Seed    uint64   `json:"seed"`
+		Runs    int      `json:"runs"`
+	}{schemes, seed, runs})
+	done, err := trainSchemes(ctx, &o, schemes, runs, seed)
+	if done == nil {
+		return nil, err
+	}
+	f.Partial = err != nil
+
+	const spans, block = 20, 10
+	end := int64(0)
+	for _, seeds := range done {
+		end = max(end, longest(seeds))
+	}
+	iterations := experiments.Panel{Name: "over iterations", XLabel: "iteration", YLabel: "mean reward of 10 iterations"}
+	time := experiments.Panel{Name: "over time", XLabel: "virtual s", YLabel: "mean reward"}
+	for i, s := range schemes {
+		iterations.Series = append(iterations.Series, overIterations(s.Name, done[i], block))
+		time.Series = append(time.Series, overTime(s.Name, done[i], spans, end, 1e9))
+	}
+	f.Panels = []experiments.Panel{iterations, time}
+	async, periodic, sync, long := iterations.Series[0].Last(), iterations.Series[1].Last(), iterations.Series[2].Last(), iterations.Series[3].Last()
+	f.Compare(paper.Ours{
+		"fig2.reward.async_over_periodic_aggregation": paper.Shape(async.Mean > periodic.Mean),
+		"fig2.reward.periodic_aggregation_over_sync":  paper.Shape(periodic.Mean > sync.Mean),
+	})
+	f.Say("8 workers, slowest %.1f times as slow as the fastest, %s; ± is the 95 %% half-width over seeds", schemes[0].Config.Spread, text.Plural(runs, "seed"))
+	f.Say("per iteration of everybody, async makes 8 full steps, periodic 2 and sync 1, all of the same size: sync with 8 times the step ends at %s, async at %s, so the gap over iterations is mostly the number of steps, not freshness", experiments.MeanCell(long.Mean, float64(long.CI95)), experiments.MeanCell(async.Mean, float64(async.CI95)))
+	f.Say("what async gains beyond that is time: nobody waits for the slowest")
+	return f, err
+}
+
+// trainSchemes runs every scheme under every seed; by scheme, then seed. It is nil when nothing was done.
+func trainSchemes(ctx context.Context, o *experiments.Options, schemes []scheme, runs int, seed uint64) ([][]*learned, error) {
+	var jobs []rl.Config
+	for i := range runs { // seed by seed, so that an interrupted figure has all schemes of the first seeds
+		for _, s := range schemes {
+			s.Config.Seed = seed + uint64(i)
+			jobs = append(jobs, s.Config)
+		}
+	}
+	flat, err := trainAll(ctx, o, jobs)
+	if len(flat) == 0 || flat[0] == nil {
+		return nil, err
+	}
+	done := make([][]*learned, len(schemes))
+	for i, l := range flat {
+		done[i%len(schemes)] = append(done[i%len(schemes)], l)
+	}
+	return done, err
+}

@@ -1,0 +1,99 @@
+package olaf
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// fig3 reproduces that more workers need fewer iterations (§2.1, Fig. 3).
+var fig3 = experiments.Experiment{
+	Name:     "fig3",
+	Artefact: "Fig. 3",
+	About:    "reward over iterations and iterations to reward 0 with 1 to 16 asynchronous workers",
+	Needs:    "20 min",
+	Long:     true,
+	Run:      runFig3,
+}
+
+// fig3Reward is the reward whose first crossing is timed: half-way between crashing and landing.
+const fig3Reward = 0
+
+// Fig3 is asynchronous training with different numbers of workers and nothing else changed.
+func Fig3() []scheme {
+	var schemes []scheme
+	for _, n := range []int{1, 2, 4, 8, 16} {
+		c := rl.Defaults()
+		c.Workers = n
+		schemes = append(schemes, scheme{fmt.Sprintf("N=%d", n), c})
+	}
+	return schemes
+}
+
+func runFig3(ctx context.Context, o experiments.Options) (bench.Report, error) {
+	runs, seed := o.Seeds(5, 2)
+	schemes := Fig3()
+	for i := range schemes {
+		if o.Quick {
+			schemes[i].Config.Iterations = 40
+		}
+	}
+	f := experiments.NewFigure("fig3", "Fig. 3", &o, struct {
+		Schemes []scheme `json:"schemes"`
+		Seed    uint64   `json:"seed"`
+		Runs    int      `json:"runs"`
+	}{schemes, seed, runs})
+	done, err := trainSchemes(ctx, &o, schemes, runs, seed)
+	if done == nil {
+		return nil, err
+	}
+	f.Partial = err != nil
+
+	const block = 10
+	curves := experiments.Panel{Name: "over iterations", XLabel: "iteration", YLabel: "mean reward of 10 iterations"}
+	reach := experiments.Series{Name: "iterations"}
+	never := experiments.Series{Name: "seeds that never did"}
+	fewer := true
+	for i, s := range schemes {
+		curves.Series = append(curves.Series, overIterations(s.Name, done[i], block))
+		var needed []float64
+		missed := 0.0
+		for _, l := range done[i] {
+			if l == nil {
+				continue
+			}
+			at, ok := crossing(rl.Blocks(l.Curves, block), fig3Reward)
+			if !ok {
+				missed++
+			}
+			needed = append(needed, float64(at*block))
+		}
+		x := float64(s.Config.Workers)
+		reach.X, reach.Y = append(reach.X, x), append(reach.Y, experiments.Describe(needed))
+		never.X, never.Y = append(never.X, x), append(never.Y, experiments.Describe([]float64{missed}))
+		if i > 0 && reach.Y[i].Mean > reach.Y[i-1].Mean {
+			fewer = false
+		}
+	}
+	f.Panels = []experiments.Panel{curves, {Name: "iterations to reward 0", XLabel: "workers", Series: []experiments.Series{reach, never},
+		YLabel: "until 10 have a mean above 0"}}
+	f.Compare(paper.Ours{"fig3.iterations.fewer_with_more_workers": paper.Shape(fewer)})
+	f.Say("a seed that never has ten iterations with a mean reward above %d counts with all its iterations", fig3Reward)
+	f.Say("%s; every worker adds full steps of the same size, so N workers also take N times as many steps an iteration, and part of the gain is that", text.Plural(runs, "seed"))
+	return f, err
+}
+
+// crossing is the number of blocks until the mean first exceeds the reward, all of them if it never does.
+func crossing(blocks []float64, reward float64) (n int, ok bool) {
+	for i, v := range blocks {
+		if v > reward {
+			return i + 1, true
+		}
+	}
+	return len(blocks), false
+}

@@ -1,0 +1,27 @@
+package olaf
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+)
+
+// fig6 reproduces the distribution of aggregations per outgoing update (§8.1, Fig. 6).
+var fig6 = experiments.Experiment{
+	Name:     "fig6",
+	Artefact: "Fig. 6",
+	About:    "aggregations per outgoing update under Olaf at 40, 20 and 5 Gbps",
+	Needs:    "1 s",
+	OnDevice: true,
+	Spec:     Fig6,
+	Beside:   besideFig6,
+	Run:      experiments.RunSpec(Fig6, besideFig6),
+}
+
+// Fig6 is Table1's traffic through Olaf alone, at the three output rates of the figure.
+func Fig6() bench.Spec {
+	s := Table1()
+	s.Experiment, s.Versus = "fig6", ""
+	s.OutRates = []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps, 5 * olaf.Gbps}
+	return s
+}

@@ -1,0 +1,225 @@
+package olaf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/rl/speedup"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/pktgen/trace"
+	"github.com/olafctl/olaf/results/paper"
+)
+
+// fig7 reproduces the speed-up of Olaf over FIFO by output rate (§8.2, Fig. 7).
+var fig7 = experiments.Experiment{
+	Name:     "fig7",
+	Artefact: "Fig. 7",
+	About:    "time until 200 updates of each of 300 workers are through, FIFO over Olaf, by output rate",
+	Needs:    "10 s",
+	Run:      runFig7,
+}
+
+// Fig7Config is everything that decides Fig. 7. What the paper does not say is stated in docs/experiments/fig7.md.
+type Fig7Config struct {
+	Trace string `json:"trace"`
+	pktgen.Placement
+	Updates  int            `json:"updates"` // N, of each worker
+	Slots    int            `json:"slots"`
+	Frame    olaf.Size      `json:"frame"`
+	Rate     olaf.Rate      `json:"rate"` // offered by all workers together
+	OutRates []olaf.Rate    `json:"out_rates"`
+	Active   []int          `json:"active_clusters"` // clusters that send at once; 0 is all
+	Profile  engine.Profile `json:"profile"`
+	Jitter   float64        `json:"jitter"`
+	// AckDelay and Timeout are of the closed loop.
+	AckDelay olaf.Duration `json:"ack_delay"`
+	Timeout  olaf.Duration `json:"timeout"`
+	Seeds    []uint64      `json:"seeds"`
+}
+
+// Fig7 is the figure's own configuration.
+func Fig7(runs int, seed uint64) Fig7Config {
+	c := Fig7Config{Trace: trace.Builtin + "lander8", Placement: pktgen.Placement{Workers: 300, Clusters: 100}, Updates: 200, Slots: 8,
+		Frame: 256, Rate: 60 * olaf.Gbps, Active: []int{0, 20, 9}, Profile: engine.Calibrated, Jitter: 0.1,
+		AckDelay: olaf.Microsecond, Timeout: 20 * olaf.Microsecond}
+	for _, gbps := range []olaf.Rate{5, 10, 20, 30, 40, 50} {
+		c.OutRates = append(c.OutRates, gbps*olaf.Gbps)
+	}
+	for i := range runs {
+		c.Seeds = append(c.Seeds, seed+uint64(i))
+	}
+	return c
+}
+
+// fig7Point is what one pair of replays gives.
+type fig7Point struct {
+	speedup, half          float64
+	tFIFO, tOlaf           float64 // µs
+	lostFIFO, lostOlaf     float64
+	resentFIFO, resentOlaf float64 // of those sent
+}
+
+func runFig7(ctx context.Context, o experiments.Options) (bench.Report, error) {
+	runs, seed := o.Seeds(5, 2)
+	c := Fig7(runs, seed)
+	if o.Quick {
+		c.Updates = 50
+	}
+	recording, err := loadTrace(c.Trace)
+	if err != nil {
+		return nil, err
+	}
+	f := experiments.NewFigure("fig7", "Fig. 7", &o, &c)
+	variants := []fig7Variant{}
+	for _, active := range c.Active {
+		variants = append(variants, fig7Variant{active: active})
+	}
+	variants = append(variants, fig7Variant{closed: true})
+	total, done := len(variants)*len(c.OutRates)*len(c.Seeds), 0
+	points := make([][][]fig7Point, len(variants)) // by variant, output rate, seed
+	for v, variant := range variants {
+		points[v] = make([][]fig7Point, len(c.OutRates))
+		for r, rate := range c.OutRates {
+			for _, s := range c.Seeds {
+				if err := ctx.Err(); err != nil {
+					f.Partial = true
+					c.draw(f, variants[:v], points[:v])
+					return f, err
+				}
+				p, err := c.replay(recording, variant, rate, s)
+				if err != nil {
+					return nil, fmt.Errorf("fig7, %s, %v out, seed %d: %w", c.name(variant), rate, s, err)
+				}
+				points[v][r] = append(points[v][r], p)
+				done++
+				o.Tell(done, total)
+			}
+		}
+	}
+	c.draw(f, variants, points)
+	c.judge(f, points[0])
+	return f, nil
+}
+
+func loadTrace(name string) (r *trace.Recording, err error) {
+	reader, closer, err := trace.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	return trace.Load(reader)
+}
+
+// fig7Variant is one curve: how many clusters send at once, or the closed loop.
+type fig7Variant struct {
+	active int
+	closed bool
+}
+
+func (c *Fig7Config) name(v fig7Variant) string {
+	switch {
+	case v.closed:
+		return "closed loop"
+	case v.active == 0:
+		return fmt.Sprintf("all %d active", c.Clusters)
+	}
+	return fmt.Sprintf("%d active", v.active)
+}
+
+// replay runs both queues over the same traffic.
+func (c *Fig7Config) replay(recording *trace.Recording, v fig7Variant, rate olaf.Rate, seed uint64) (fig7Point, error) {
+	one := func(queue string) (*speedup.Result, error) {
+		s := trace.DefaultScaling()
+		s.Placement, s.Updates, s.Rate, s.Frame, s.Jitter, s.Seed = c.Placement, 0, c.Rate, c.Frame, c.Jitter, seed
+		s.ActiveClusters = v.active
+		scaler, err := trace.NewScaler(recording, s)
+		if err != nil {
+			return nil, err
+		}
+		b := speedup.Bottleneck{Queue: queue, Slots: c.Slots, OutRate: rate, Profile: c.Profile, Frame: c.Frame}
+		if v.closed {
+			return speedup.Closed(scaler, b, speedup.Loop{AckDelay: c.AckDelay, Timeout: c.Timeout, Limit: 1e9}, c.Updates)
+		}
+		return speedup.Open(scaler, b, c.Updates)
+	}
+	fifo, err := one("fifo")
+	if err != nil {
+		return fig7Point{}, err
+	}
+	merged, err := one("olaf")
+	if err != nil {
+		return fig7Point{}, err
+	}
+	return fig7Point{
+		speedup: fifo.T.Seconds() / merged.T.Seconds(), half: fifo.Half.Seconds() / merged.Half.Seconds(),
+		tFIFO: fifo.T.Seconds() * 1e6, tOlaf: merged.T.Seconds() * 1e6,
+		lostFIFO: 100 * fifo.Lost(), lostOlaf: 100 * merged.Lost(),
+		resentFIFO: 100 * float64(fifo.Resent) / float64(fifo.Sent), resentOlaf: 100 * float64(merged.Resent) / float64(merged.Sent),
+	}, nil
+}
+
+// draw makes the panels.
+func (c *Fig7Config) draw(f *experiments.Figure, variants []fig7Variant, points [][][]fig7Point) {
+	curve := func(name string, v int, of func(*fig7Point) float64) experiments.Series {
+		s := experiments.Series{Name: name}
+		for r, rate := range c.OutRates {
+			var values []float64
+			for i := range points[v][r] {
+				values = append(values, of(&points[v][r][i]))
+			}
+			s.X = append(s.X, float64(rate)/1e9)
+			s.Y = append(s.Y, experiments.Describe(values))
+		}
+		return s
+	}
+	const x = "output Gbps"
+	speed := experiments.Panel{Name: "speed-up", XLabel: x, YLabel: fmt.Sprintf("T(%d) of FIFO over T(%d) of Olaf", c.Updates, c.Updates)}
+	half := experiments.Panel{Name: "speed-up of the median worker", XLabel: x, YLabel: "the same until half of the workers are there"}
+	var detail []experiments.Panel
+	for v, variant := range variants {
+		name := c.name(variant)
+		speed.Series = append(speed.Series, curve(name, v, func(p *fig7Point) float64 { return p.speedup }))
+		half.Series = append(half.Series, curve(name, v, func(p *fig7Point) float64 { return p.half }))
+		series := []experiments.Series{
+			curve("FIFO T µs", v, func(p *fig7Point) float64 { return p.tFIFO }),
+			curve("Olaf T µs", v, func(p *fig7Point) float64 { return p.tOlaf }),
+			curve("FIFO lost %", v, func(p *fig7Point) float64 { return p.lostFIFO }),
+			curve("Olaf lost %", v, func(p *fig7Point) float64 { return p.lostOlaf }),
+		}
+		if variant.closed {
+			series = append(series, curve("FIFO resent %", v, func(p *fig7Point) float64 { return p.resentFIFO }),
+				curve("Olaf resent %", v, func(p *fig7Point) float64 { return p.resentOlaf }))
+		}
+		detail = append(detail, experiments.Panel{Name: name, XLabel: x, YLabel: "times and losses", Series: series})
+	}
+	f.Panels = append([]experiments.Panel{speed, half}, detail...)
+	f.Say("%d clusters × %d workers at %v offered through %d slots, traces of %s, %d seeds; a merged update counts for everybody inside, a replaced one for nobody",
+		c.Clusters, c.Workers/c.Clusters, c.Rate, c.Slots, c.Trace, len(c.Seeds))
+	f.Say("how many clusters send at once decides the size of the speed-up; the paper does not say it")
+}
+
+// judge checks the published shape on the curve with all clusters active.
+func (c *Fig7Config) judge(f *experiments.Figure, all [][]fig7Point) {
+	falls, least := true, experiments.Describe(nil)
+	last := 0.0
+	for r := range c.OutRates {
+		var values []float64
+		for _, p := range all[r] {
+			values = append(values, p.speedup)
+		}
+		s := experiments.Describe(values)
+		if r > 0 && float64(s.Mean) > last {
+			falls = false
+		}
+		last = float64(s.Mean)
+		if !least.Known() || s.Mean < least.Mean {
+			least = s
+		}
+	}
+	f.Compare(paper.Ours{"fig7.speedup.grows_as_capacity_shrinks": paper.Shape(falls), "fig7.speedup.smallest": least})
+}

@@ -1,0 +1,339 @@
+package olaf
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// MultiHopSchema heads the document of a multi-hop table.
+const MultiHopSchema = "olafctl.multihop/v1"
+
+// MultiHopConfig is everything that decides Tables 2 and 3 and Fig. 10. The paper gives the topology, the periods and the
+// queues; docs/experiments/multihop.md says where the rest comes from and what it moves.
+type MultiHopConfig struct {
+	Period1   olaf.Duration `json:"period_s1"`
+	Period2   olaf.Duration `json:"period_s2"`
+	SW3       olaf.Rate     `json:"sw3_rate"`
+	Beta      float64       `json:"beta"`  // rates of SW1 and SW2 over SW3's
+	Alpha     float64       `json:"alpha"` // rate of SW1 over SW2's
+	Slots     [3]int        `json:"slots"`
+	Update    olaf.Size     `json:"update"`
+	Phase     netsim.Span   `json:"phase"`
+	Jitter    olaf.Duration `json:"jitter"`
+	HopDelay  olaf.Duration `json:"hop_delay"`
+	Threshold olaf.Duration `json:"tc_threshold"`
+	Slope     tc.Slope      `json:"tc_slope"`
+	Warmup    olaf.Duration `json:"warmup"`
+	Duration  olaf.Duration `json:"duration"`
+	Seeds     []uint64      `json:"seeds"`
+}
+
+// MultiHop is the configuration of Table 2; the others change one field each.
+func MultiHop(runs int, seed uint64) MultiHopConfig {
+	const ms = olaf.Millisecond
+	c := MultiHopConfig{
+		Period1: 100 * ms, Period2: 100 * ms, SW3: 848 * olaf.Kbps, Beta: 4.5, Alpha: 1, Slots: [3]int{5, 5, 8}, Update: 1000,
+		Phase: netsim.Span{To: 54 * ms}, Jitter: 2 * ms, HopDelay: 50 * ms, Threshold: 50 * ms, Slope: tc.Urgency,
+		Warmup: 5 * olaf.Second, Duration: 60 * olaf.Second,
+	}
+	for i := range runs {
+		c.Seeds = append(c.Seeds, seed+uint64(i))
+	}
+	return c
+}
+
+// variant is one row: a queue, and whether and how its workers control themselves.
+type variant struct {
+	name    string
+	queue   string
+	control netsim.Count // empty: off
+}
+
+var (
+	fifoPlain   = variant{"fifo", "fifo", ""}
+	olafPlain   = variant{"olaf", "olaf", ""}
+	olafSenders = variant{"olaf tc (N = senders)", "olaf", netsim.CountSenders}
+	olafN       = variant{"olaf tc (N = clusters)", "olaf", netsim.CountClusters}
+)
+
+func (c *MultiHopConfig) topology(v variant) (*netsim.Topology, error) {
+	t, err := netsim.Preset("multihop", netsim.Scale{Interval: c.Period1, Interval2: c.Period2, Jitter: &c.Jitter})
+	if err != nil {
+		return nil, err
+	}
+	t.Queue, t.Update, t.Warmup, t.Duration = v.queue, c.Update, c.Warmup, c.Duration
+	t.Control = netsim.Control{Enabled: v.control != "", Threshold: c.Threshold, Slope: c.Slope, Count: v.control, Window: t.Control.Window}
+	x2 := c.Beta * float64(c.SW3)
+	for i, rate := range []olaf.Rate{olaf.Rate(c.Alpha * x2), olaf.Rate(x2), c.SW3} {
+		t.Switches[i].Slots = c.Slots[i]
+		t.Links[i].Rate, t.Links[i].Delay = rate, c.HopDelay
+	}
+	for i := range t.Clusters {
+		t.Clusters[i].Phase = c.Phase
+		t.Clusters[i].Access.Delay = c.HopDelay
+	}
+	return t, nil
+}
+
+// GroupRow is one group of clusters under both readings of its age, ms.
+type GroupRow struct {
+	Group          string            `json:"group"`
+	AoMCluster     results.Statistic `json:"aom_cluster_ms"`
+	AoMWorker      results.Statistic `json:"aom_worker_ms"`
+	NeverDelivered results.Statistic `json:"never_delivered"`
+}
+
+// MultiHopRow is one variant over all seeds.
+type MultiHopRow struct {
+	Name            string            `json:"name"`
+	Queue           string            `json:"queue"`
+	Counts          netsim.Count      `json:"tc_counts,omitempty"` // empty without transmission control
+	Runs            int               `json:"runs"`                // valid ones, which the statistics are over
+	InvalidRuns     int               `json:"invalid_runs,omitempty"`
+	Sent            results.Statistic `json:"sent"`
+	WithheldPct     results.Statistic `json:"withheld_pct"`
+	Delivered       results.Statistic `json:"delivered_frames"`
+	LossPackets     results.Statistic `json:"loss_packets_pct"`
+	LossUpdates     results.Statistic `json:"loss_updates_pct"`
+	Replaced        results.Statistic `json:"replaced_pct"`
+	Jain            results.Statistic `json:"jain"`
+	JainWorkerMeans results.Statistic `json:"jain_worker_means"`
+	JainWorkers     results.Statistic `json:"jain_workers"`
+	NeverDelivered  results.Statistic `json:"never_delivered"`
+	Groups          []GroupRow        `json:"groups"`
+}
+
+// over describes one number of every run.
+func over(runs []*netsim.Result, of func(*netsim.Result) float64) results.Statistic {
+	values := make([]float64, 0, len(runs))
+	for _, r := range runs {
+		values = append(values, of(r))
+	}
+	return experiments.Describe(values)
+}
+
+// summarise makes the row of a variant from its valid runs, of which there is at least one.
+func summarise(v variant, runs []*netsim.Result, invalid int) MultiHopRow {
+	row := MultiHopRow{
+		Name: v.name, Queue: v.queue, Counts: v.control, Runs: len(runs), InvalidRuns: invalid,
+		Sent:            over(runs, func(r *netsim.Result) float64 { return float64(r.Sent) }),
+		WithheldPct:     over(runs, func(r *netsim.Result) float64 { return 100 * float64(r.Withheld) / float64(max(r.Generated, 1)) }),
+		Delivered:       over(runs, func(r *netsim.Result) float64 { return float64(r.DeliveredFrames) }),
+		LossPackets:     over(runs, func(r *netsim.Result) float64 { return float64(r.Loss.Packets) }),
+		LossUpdates:     over(runs, func(r *netsim.Result) float64 { return float64(r.Loss.Updates) }),
+		Replaced:        over(runs, func(r *netsim.Result) float64 { return float64(r.Loss.Replaced) }),
+		Jain:            over(runs, func(r *netsim.Result) float64 { return float64(r.Fairness.Cluster) }),
+		JainWorkerMeans: over(runs, func(r *netsim.Result) float64 { return float64(r.Fairness.WorkerMeans) }),
+		JainWorkers:     over(runs, func(r *netsim.Result) float64 { return float64(r.Fairness.Workers) }),
+		NeverDelivered:  over(runs, func(r *netsim.Result) float64 { return float64(r.Ages.NeverDelivered) }),
+	}
+	for g := range runs[0].Groups {
+		row.Groups = append(row.Groups, GroupRow{
+			Group:          runs[0].Groups[g].Group,
+			AoMCluster:     over(runs, func(r *netsim.Result) float64 { return float64(r.Groups[g].Ages.Cluster) / 1e6 }),
+			AoMWorker:      over(runs, func(r *netsim.Result) float64 { return float64(r.Groups[g].Ages.Worker) / 1e6 }),
+			NeverDelivered: over(runs, func(r *netsim.Result) float64 { return float64(r.Groups[g].Ages.NeverDelivered) }),
+		})
+	}
+	return row
+}
+
+// published picks the reading that the paper's numbers fit: FIFO's ages per worker, Olaf's per cluster.
+func (r *MultiHopRow) published(group int) results.Statistic {
+	if r.Queue == "fifo" {
+		return r.Groups[group].AoMWorker
+	}
+	return r.Groups[group].AoMCluster
+}
+
+// jain is the fairness over the ages of published.
+func (r *MultiHopRow) jain() results.Statistic {
+	if r.Queue == "fifo" {
+		return r.JainWorkerMeans
+	}
+	return r.Jain
+}
+
+// MultiHopReport is Table 2 or 3.
+type MultiHopReport struct {
+	Schema     string             `json:"schema"`
+	Experiment string             `json:"experiment"`
+	Artefact   string             `json:"artefact"`
+	Config     MultiHopConfig     `json:"config"`
+	Quick      bool               `json:"quick,omitempty"`
+	Partial    bool               `json:"partial,omitempty"`
+	Rows       []MultiHopRow      `json:"rows"`
+	Statements []string           `json:"statements"`
+	PaperRows  []results.PaperRow `json:"paper"`
+	simulated  *bench.Simulated
+}
+
+// Document is the JSON form.
+func (r *MultiHopReport) Document() any { return r }
+
+// report is r, or nothing where an interrupt came before every variant had finished a seed.
+func (r *MultiHopReport) report() bench.Report {
+	if len(r.Rows) == 0 {
+		return nil
+	}
+	return r
+}
+
+// Simulated is what the report is over.
+func (r *MultiHopReport) Simulated() *bench.Simulated { return r.simulated }
+
+// Paper compares with the published table.
+func (r *MultiHopReport) Paper() []results.PaperRow { return r.PaperRows }
+
+// Err is nil when every run was valid and none is missing.
+func (r *MultiHopReport) Err() error { return r.simulated.Err() }
+
+func (r *MultiHopReport) say(format string, args ...any) {
+	r.Statements = append(r.Statements, fmt.Sprintf(format, args...))
+}
+
+// Table lists every statistic of every row.
+func (r *MultiHopReport) Table() (header []string, rows [][]string) {
+	header = []string{"row", "group", "metric", "mean", "ci95", "min", "max", "runs"}
+	add := func(row, group, metric string, s results.Statistic) {
+		rows = append(rows, []string{row, group, metric, text.Exact(s.Mean), text.Exact(s.CI95), text.Exact(s.Min), text.Exact(s.Max), strconv.Itoa(s.N)})
+	}
+	for i := range r.Rows {
+		m := &r.Rows[i]
+		for _, cell := range m.scalars() {
+			add(m.Name, "", cell.name, cell.value)
+		}
+		for _, g := range m.Groups {
+			add(m.Name, g.Group, "aom_cluster_ms", g.AoMCluster)
+			add(m.Name, g.Group, "aom_worker_ms", g.AoMWorker)
+			add(m.Name, g.Group, "never_delivered", g.NeverDelivered)
+		}
+	}
+	return header, rows
+}
+
+type namedStatistic struct {
+	name  string
+	value results.Statistic
+}
+
+func (r *MultiHopRow) scalars() []namedStatistic {
+	return []namedStatistic{
+		{"sent", r.Sent}, {"withheld_pct", r.WithheldPct}, {"delivered_frames", r.Delivered}, {"loss_packets_pct", r.LossPackets},
+		{"loss_updates_pct", r.LossUpdates}, {"replaced_pct", r.Replaced}, {"jain", r.Jain}, {"jain_worker_means", r.JainWorkerMeans},
+		{"jain_workers", r.JainWorkers}, {"never_delivered", r.NeverDelivered},
+	}
+}
+
+// WriteText prints the table, both readings, and every published cell beside ours.
+func (r *MultiHopReport) WriteText(w io.Writer) error {
+	quick := ""
+	if r.Quick {
+		quick = " (quick: fewer seeds than the table's own)"
+	}
+	fmt.Fprintf(w, "%s: %s, %s%s\n\n", r.Experiment, r.Artefact, text.Plural(len(r.Config.Seeds), "seed"), quick)
+	cell := func(s results.Statistic) string { return text.Rounded(&s, 1) }
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(tw, "QUEUE\tLOSS %\tREPLACED %\tNEVER OF 100\tAOM ms\tS1\tS2\tJAIN")
+	for i := range r.Rows {
+		m := &r.Rows[i]
+		queue, control, _ := strings.Cut(strings.TrimSuffix(m.Name, ")"), " (")
+		fmt.Fprintf(tw, "%s\t%s packets\t%s\t%s\tcluster\t%s\t%s\t%s\n", queue, cell(m.LossPackets), cell(m.Replaced), cell(m.NeverDelivered),
+			cell(m.Groups[0].AoMCluster), cell(m.Groups[1].AoMCluster), cell(m.Jain))
+		fmt.Fprintf(tw, "%s\t%s updates\t\t\tworker\t%s\t%s\t%s\n", control, cell(m.LossUpdates),
+			cell(m.Groups[0].AoMWorker), cell(m.Groups[1].AoMWorker), cell(m.JainWorkerMeans))
+	}
+	if err := tw.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprintf(w, "never: workers of whom nothing arrived; ages and Jain's index are per cluster and per worker\n")
+	fmt.Fprintf(w, "\n%s\n\n", r.simulated.Validity())
+	if err := text.Paper(w, r.PaperRows); err != nil {
+		return err
+	}
+	for _, s := range r.Statements {
+		if _, err := fmt.Fprintf(w, "- %s\n", s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// simulateVariants runs some variants, each under a configuration of its own, and makes their rows; of variants without
+// a valid run there are none. After an interrupt the rows are over the seeds that all have finished.
+func simulateVariants(ctx context.Context, experiment string, o *experiments.Options, seeds []uint64, points []point) (*bench.Simulated, []MultiHopRow, error) {
+	s := &bench.Simulation{Experiment: experiment, Seeds: seeds}
+	for _, p := range points {
+		t, err := p.config.topology(p.variant)
+		if err != nil {
+			return nil, nil, err
+		}
+		s.Networks = append(s.Networks, bench.Network{Name: p.name, Topology: t})
+	}
+	out, err := bench.Simulate(ctx, s, bench.SimulateOptions{Stream: o.Stream})
+	if out == nil {
+		return nil, nil, err
+	}
+	var rows []MultiHopRow
+	for i, valid := range out.Results {
+		if len(valid) == 0 {
+			return out, nil, errors.Join(err, out.Err())
+		}
+		rows = append(rows, summarise(points[i].variant, valid, len(out.Runs[i])-len(valid)))
+	}
+	return out, rows, err
+}
+
+// point is one network of an experiment.
+type point struct {
+	name    string
+	variant variant
+	config  MultiHopConfig
+}
+
+// runVariants fills the rows of a report.
+func (r *MultiHopReport) runVariants(ctx context.Context, o *experiments.Options, variants ...variant) (err error) {
+	var points []point
+	for _, v := range variants {
+		points = append(points, point{v.name, v, r.Config})
+	}
+	if r.simulated, r.Rows, err = simulateVariants(ctx, r.Experiment, o, r.Config.Seeds, points); r.simulated != nil {
+		r.Partial = r.simulated.Partial
+	}
+	return err
+}
+
+// ours takes the cells that every row of the tables has.
+func (r *MultiHopReport) ours(names ...string) paper.Ours {
+	ours := paper.Ours{}
+	for i, name := range names {
+		m := &r.Rows[i]
+		prefix := r.Experiment + "." + name + "."
+		ours[prefix+"loss_pct"] = m.LossPackets
+		ours[prefix+"aom_s1"], ours[prefix+"aom_s2"] = m.published(0), m.published(1)
+		ours[prefix+"jain"] = m.jain()
+	}
+	return ours
+}
+
+// sayReadings states what every multi-hop table must be read with.
+func (r *MultiHopReport) sayReadings() {
+	r.say("the parameters that the paper does not give were fitted to these numbers (docs/experiments/multihop.md): agreement is a fit, not a prediction")
+	r.say("the comparison takes FIFO's age per worker and Olaf's per cluster, the only reading that fits; the table shows both")
+	r.say("loss counts dropped packets over updates sent; by updates, a dropped packet counts for everything merged into it; replaced updates are neither")
+	r.say("drop-tail locks the phases of periodic senders: FIFO's ages depend on the seed, so the interval belongs to the number")
+}

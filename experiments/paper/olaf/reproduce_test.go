@@ -1,0 +1,88 @@
+package olaf
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/paper"
+)
+
+// claimed is a report of nothing but published numbers.
+type claimed struct {
+	rows []results.PaperRow
+	err  error
+}
+
+func (c claimed) Document() any                    { return c.rows }
+func (c claimed) WriteText(io.Writer) error        { return nil }
+func (c claimed) Table() ([]string, [][]string)    { return nil, nil }
+func (c claimed) Paper() []results.PaperRow        { return c.rows }
+func (c claimed) Err() error                       { return c.err }
+func claims(o paper.Ours, artefact string) claimed { return claimed{rows: paper.Compare(o, artefact)} }
+
+// reproduced runs experiments that claim what the table says, without running anything.
+func reproduced(t *testing.T, chosen experiments.Set, reports map[string]claimed) (*experiments.Reproduction, string, error) {
+	t.Helper()
+	r, err := Experiments().Reproduce(t.Context(), chosen, func(_ context.Context, e experiments.Experiment) (bench.Report, error) {
+		if c, ok := reports[e.Name]; ok {
+			return c, c.err
+		}
+		return claims(nil, e.Name), nil
+	})
+	var text strings.Builder
+	if err := r.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	return r, text.String(), err
+}
+
+func TestEveryClaimHasAVerdict(t *testing.T) {
+	for name, chosen := range map[string]experiments.Set{"all": Experiments(), "short": Experiments().Short()} {
+		r, text, err := reproduced(t, chosen, nil)
+		if err != nil || r.Err() != nil {
+			t.Errorf("%s: %v, %v", name, err, r.Err())
+		}
+		seen := map[string]bool{}
+		for _, row := range r.Paper {
+			if seen[row.ID] || row.Verdict == "" || row.Note == "" {
+				t.Errorf("%s: %s twice, or without verdict or reason: %q %q", name, row.ID, row.Verdict, row.Note)
+			}
+			seen[row.ID] = true
+		}
+		if len(seen) != len(paper.Claims()) {
+			t.Errorf("%s: %d of %d claims", name, len(seen), len(paper.Claims()))
+		}
+		if !strings.Contains(text, "none missed") {
+			t.Errorf("%s: no tally in %q", name, text)
+		}
+		if left := strings.Contains(text, "olafctl reproduce fig2"); left != (name == "short") {
+			t.Errorf("%s: told that fig2 was left out: %v", name, left)
+		}
+	}
+}
+
+func TestMissesAndStops(t *testing.T) {
+	fig6, err := Experiments().Find("fig6")
+	if err != nil {
+		t.Fatal(err)
+	}
+	missing := claims(paper.Ours{"fig6.aggregations.20g_right_of_40g": paper.Shape(false)}, "fig6")
+	r, text, err := reproduced(t, experiments.Set{fig6}, map[string]claimed{"fig6": missing})
+	if err != nil || !errors.Is(r.Err(), experiments.ErrMissed) || len(r.Paper) != 2 || !strings.Contains(text, "1 missed: fig6.aggregations.20g_right_of_40g") {
+		t.Errorf("%v, %v, %d rows, %q", err, r.Err(), len(r.Paper), text)
+	}
+	table1, err := Experiments().Find("table1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _, err = reproduced(t, experiments.Set{table1, fig6}, map[string]claimed{"fig6": {err: context.Canceled}})
+	if !errors.Is(err, context.Canceled) || len(r.Experiments) != 1 {
+		t.Errorf("stopped in fig6: %v, %v", r.Experiments, err)
+	}
+}

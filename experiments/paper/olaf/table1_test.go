@@ -1,0 +1,74 @@
+package olaf
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/results"
+)
+
+func measured(t *testing.T, s bench.Spec) *bench.Measurement {
+	t.Helper()
+	report, err := bench.Measure(t.Context(), s, bench.Options{Beside: Experiments().Beside})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report
+}
+
+// TestTable1 holds the numbers that the project promises (README): FIFO received within 2.5 %, Olaf received and
+// aggregated within 8 %, lost within 10 %, reductions within 6 %.
+func TestTable1(t *testing.T) {
+	report := measured(t, Table1())
+	if err := report.Err(); err != nil {
+		t.Fatal(err)
+	}
+	limits := map[string]float64{"received": 8, "aggregated": 8, "lost": 10, "lost_pct": 10, "reduction": 6}
+	checked := 0
+	for _, row := range report.Paper() {
+		limit, ok := limits[row.Column]
+		if !ok {
+			continue
+		}
+		if strings.HasPrefix(row.Row, "fifo") {
+			limit = 2.5
+		}
+		checked++
+		if off := math.Abs(float64(row.DeviationPct)); !(off <= limit) {
+			t.Errorf("%s: ours %.1f, paper %.1f: %.1f %% off, at most %.1f %% promised", row.ID, row.Ours.Mean, row.Published, off, limit)
+		}
+		if row.Ours.N != 30 || !row.Ours.CI95.Known() {
+			t.Errorf("%s has no 95 %% interval over 30 runs", row.ID)
+		}
+	}
+	if checked != 14 {
+		t.Errorf("%d published numbers compared, want 14", checked)
+	}
+	literal := report.Bench.Comparisons[0].AoMReduction.ClusterCluster.Mean
+	if literal > 50 {
+		t.Errorf("the literal reading gives %.0f %%; it is known to stay far below the paper's 69 %%", literal)
+	}
+}
+
+// TestFig6Order holds that the distribution of aggregations moves right as the output shrinks.
+func TestFig6Order(t *testing.T) {
+	s := Fig6()
+	s.Runs = 6
+	rows := measured(t, s).Bench.Rows
+	share := func(r *results.Row, n int) float64 {
+		p := 1.0
+		if n < len(r.CDF) {
+			p = float64(r.CDF[n].P)
+		}
+		return p
+	}
+	for i := 1; i < len(rows); i++ {
+		for n := range 20 {
+			if slow, fast := share(&rows[i], n), share(&rows[i-1], n); slow > fast {
+				t.Errorf("at most %d aggregations: %.3f at %d bps, %.3f at %d bps", n, slow, rows[i].OutRateBPS, fast, rows[i-1].OutRateBPS)
+			}
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package olaf
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/google/renameio/v2"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/pktgen/trace"
+)
+
+// keptVersion goes into the name of a kept training; a change of what trainings compute must change it.
+const keptVersion = "1"
+
+// learned is what the figures need of one training.
+type learned struct {
+	Curves  [][]rl.Point `json:"curves"` // by worker
+	EndNS   int64        `json:"end_ns"`
+	Network engine.Stats `json:"network"`
+}
+
+// trainAll runs all trainings, one after the other, each on all processors. Finished ones are kept in
+// o.Trainings, if that is set, and found there again: a run that was interrupted goes on where it was. The results are in
+// order; after an error or an interrupt those that are missing are nil.
+func trainAll(ctx context.Context, o *experiments.Options, jobs []rl.Config) ([]*learned, error) {
+	out := make([]*learned, len(jobs))
+	for i := range jobs {
+		l, err := trainOne(ctx, o, jobs[i], &share{o: o, config: &jobs[i], before: i, jobs: len(jobs)})
+		if err != nil {
+			return out, err
+		}
+		out[i] = l
+		o.Tell((i+1)*perTraining, len(jobs)*perTraining)
+	}
+	return out, nil
+}
+
+// perTraining is how finely the progress of one training is told.
+const perTraining = 100
+
+// share tells the progress within one training of several.
+type share struct {
+	o            *experiments.Options
+	config       *rl.Config
+	before, jobs int
+	done         int
+}
+
+// Generated counts one iteration.
+func (s *share) Generated(u *trace.Update, _ *ppo.Weights) error {
+	s.done++
+	part := float64(s.done) / float64(s.config.Workers*s.config.Iterations)
+	if s.config.Until > 0 {
+		part = float64(u.GenNS) / s.config.Until.NS()
+	}
+	s.o.Tell(s.before*perTraining+int(part*perTraining), s.jobs*perTraining)
+	return nil
+}
+
+func trainOne(ctx context.Context, o *experiments.Options, c rl.Config, progress *share) (*learned, error) {
+	path, err := keptPath(o.Trainings, &c)
+	if err != nil {
+		return nil, err
+	}
+	if l, err := readKept(path); l != nil || err != nil {
+		return l, err
+	}
+	outcome, err := rl.Train(ctx, c, progress)
+	if err != nil {
+		return nil, err
+	}
+	l := &learned{Curves: outcome.Curves, EndNS: outcome.EndNS, Network: outcome.Network}
+	if path == "" {
+		return l, nil
+	}
+	doc, err := json.Marshal(l)
+	if err != nil {
+		return nil, fmt.Errorf("keep a training: %w", err)
+	}
+	if err := os.MkdirAll(o.Trainings, 0o755); err != nil {
+		return nil, err
+	}
+	return l, renameio.WriteFile(path, doc, 0o644)
+}
+
+// keptPath names a training by everything that decides it.
+func keptPath(folder string, c *rl.Config) (string, error) {
+	if folder == "" {
+		return "", nil
+	}
+	doc, err := json.Marshal(c)
+	if err != nil {
+		return "", fmt.Errorf("name a training: %w", err)
+	}
+	sum := sha256.Sum256(append(doc, keptVersion+runtime.GOARCH...))
+	return filepath.Join(folder, "training-"+hex.EncodeToString(sum[:8])+".json"), nil
+}
+
+// readKept finds a training that was finished before, nil if there is none.
+func readKept(path string) (*learned, error) {
+	if path == "" {
+		return nil, nil
+	}
+	doc, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var l learned
+	if err := json.Unmarshal(doc, &l); err != nil {
+		return nil, fmt.Errorf("%s is no finished training (%v); delete it to run it again", path, err)
+	}
+	return &l, nil
+}
+
+// overIterations is the mean reward in blocks of so many iterations, over seeds.
+func overIterations(name string, seeds []*learned, block int) experiments.Series {
+	var columns [][]float64
+	for _, l := range seeds {
+		if l != nil {
+			columns = append(columns, rl.Blocks(l.Curves, block))
+		}
+	}
+	s := experiments.Series{Name: name}
+	for b := 0; ; b++ {
+		var values []float64
+		for _, c := range columns {
+			if b < len(c) {
+				values = append(values, c[b])
+			}
+		}
+		if len(values) == 0 {
+			return s
+		}
+		s.X = append(s.X, float64((b+1)*block))
+		s.Y = append(s.Y, experiments.Describe(values))
+	}
+}
+
+// overTime is the mean reward in n equal spans until endNS, over seeds; spans after a training's own end have no value.
+func overTime(name string, seeds []*learned, n int, endNS int64, unitNS float64) experiments.Series {
+	s := experiments.Series{Name: name}
+	values := make([][]float64, n)
+	for _, l := range seeds {
+		if l == nil {
+			continue
+		}
+		for b, v := range rl.Periods(l.Curves, n, endNS) {
+			if float64(b)*float64(endNS)/float64(n) < float64(l.EndNS) {
+				values[b] = append(values[b], v)
+			}
+		}
+	}
+	for b := range values {
+		s.X = append(s.X, float64(endNS)*float64(b+1)/float64(n)/unitNS)
+		s.Y = append(s.Y, experiments.Describe(values[b]))
+	}
+	return s
+}
+
+func longest(all []*learned) (endNS int64) {
+	for _, l := range all {
+		if l != nil {
+			endNS = max(endNS, l.EndNS)
+		}
+	}
+	return endNS
+}

@@ -1,0 +1,106 @@
+package olaf
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/rl"
+)
+
+// tiny is two schemes that train in a moment.
+func tiny() []scheme {
+	a := rl.Defaults()
+	a.Workers, a.Iterations = 3, 2
+	a.PPO.Steps, a.PPO.Epochs = 60, 1
+	b := a
+	b.Mode = rl.Sync
+	return []scheme{{"async", a}, {"sync", b}}
+}
+
+func TestFinishedTrainingsAreKept(t *testing.T) {
+	keep := t.TempDir()
+	ctx, cancel := context.WithCancel(context.Background())
+	steps := 0
+	o := experiments.Options{Trainings: keep, Progress: func(done, total int) {
+		if steps = done; done > perTraining { // in the second training
+			cancel()
+		}
+	}}
+	partial, err := trainSchemes(ctx, &o, tiny(), 2, 1)
+	if !errors.Is(err, context.Canceled) || len(partial) != 2 || partial[0][0] == nil || partial[1][1] != nil {
+		t.Fatalf("interrupted: %v, error %v", partial, err)
+	}
+	kept, _ := filepath.Glob(filepath.Join(keep, "training-*.json"))
+	if len(kept) != 1 {
+		t.Fatalf("%d trainings are kept, want the one that finished", len(kept))
+	}
+	o.Progress = func(done, total int) {
+		if steps = done; total != 4*perTraining {
+			t.Errorf("%d of %d", done, total)
+		}
+	}
+	resumed, err := trainSchemes(context.Background(), &o, tiny(), 2, 1)
+	if err != nil || steps != 4*perTraining {
+		t.Fatalf("error %v at step %d", err, steps)
+	}
+	fresh, err := trainSchemes(context.Background(), &experiments.Options{}, tiny(), 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(fresh, resumed); d != "" {
+		t.Errorf("resumed differs from fresh: %s", d)
+	}
+}
+
+func TestDamagedKeptTrainingIsSaid(t *testing.T) {
+	keep := t.TempDir()
+	c := tiny()[0].Config
+	path, err := keptPath(keep, &c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(`{"curves": [`), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := trainAll(context.Background(), &experiments.Options{Trainings: keep}, []rl.Config{c}); err == nil || !strings.Contains(err.Error(), "delete it") {
+		t.Errorf("error %v", err)
+	}
+}
+
+func TestCurvesOverTimeEndWithTheirTraining(t *testing.T) {
+	l := &learned{Curves: [][]rl.Point{{{AtNS: 10, Reward: 1}, {AtNS: 40, Reward: 3}}, {{AtNS: 20, Reward: 5}}}, EndNS: 40}
+	s := overTime("a", []*learned{l, nil}, 4, 100, 1)
+	if !s.Y[0].Known() || float64(s.Y[0].Mean) != 3 || float64(s.Y[1].Mean) != 3 || s.Y[2].Known() {
+		t.Errorf("%+v", s.Y)
+	}
+	if s := overIterations("a", []*learned{l}, 1); len(s.Y) != 2 || float64(s.Y[0].Mean) != 3 || float64(s.Y[1].Mean) != 3 {
+		t.Errorf("%+v", s.Y)
+	}
+}
+
+func TestCrossing(t *testing.T) {
+	if n, ok := crossing([]float64{-3, -1, 2, -1}, 0); n != 3 || !ok {
+		t.Errorf("%d %v", n, ok)
+	}
+	if n, ok := crossing([]float64{-3, -1}, 0); n != 2 || ok {
+		t.Errorf("%d %v", n, ok)
+	}
+}
+
+// Every scheme of the figures is one that trains.
+func TestSchemesOfTheFiguresAreValid(t *testing.T) {
+	for _, schemes := range [][]scheme{Fig2(), Fig3(), Fig8()} {
+		for _, s := range schemes {
+			if err := s.Config.Check(); err != nil {
+				t.Errorf("%s: %v", s.Name, err)
+			}
+		}
+	}
+}

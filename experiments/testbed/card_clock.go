@@ -1,0 +1,82 @@
+package testbed
+
+import (
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// clockPair is one instant on two clocks: a cycle of the card's common.cycles began at hostNS or up to widthNS later.
+type clockPair struct {
+	hostNS  int64 // ns since 1970, just before the card was asked
+	widthNS int64 // until its answer was there
+	cycle   uint64
+}
+
+// pairTries is how often the card is read for one pair; the quickest reading counts, as the others waited for something.
+const pairTries = 16
+
+// pairClocks reads the card's clock between two readings of the host's. The pair takes the first of them and not the
+// middle, so that no frame can seem to arrive before it was sent: ages come out too long, by the width at most.
+func pairClocks(card fpga.Registers, now func() time.Time) (best clockPair, err error) {
+	for try := range pairTries {
+		before := now().UnixNano()
+		low, err := card.Read32(regmap.CommonCycles) // which latches the high word
+		if err != nil {
+			return best, err
+		}
+		width := now().UnixNano() - before
+		high, err := card.Read32(regmap.CommonCycles + 4)
+		if err != nil {
+			return best, err
+		}
+		if try == 0 || width < best.widthNS {
+			best = clockPair{before, width, uint64(high)<<32 | uint64(low)}
+		}
+	}
+	return best, nil
+}
+
+const cycleNS = int64(olaf.Cycle / olaf.Nanosecond)
+
+// at is the host's time of a card's cycle, which may lie before the pair.
+func (p clockPair) at(cycle uint64) int64 { return p.hostNS - int64(p.cycle-cycle)*cycleNS }
+
+// since says how much time passed on the card from an earlier pair to p, and how much more passed on the host.
+func (p clockPair) since(earlier clockPair) (spanNS, driftNS int64) {
+	spanNS = int64(p.cycle-earlier.cycle) * cycleNS
+	return spanNS, p.hostNS - earlier.hostNS - spanNS
+}
+
+// maxDriftPPM is more than two clocks part by themselves: crystals are good to 50 ppm, and whoever disciplines the host's
+// clock turns it by 500 ppm at most. What is more was a step.
+const maxDriftPPM = 1000
+
+// stepped says that one of the clocks was set between two pairs.
+func stepped(from, to clockPair) bool {
+	span, drift := to.since(from)
+	return max(drift, -drift) > from.widthNS+to.widthNS+span*maxDriftPPM/1_000_000
+}
+
+// lateAtLeast is how late the worst of some stamps is for certain. Stamps are never early, and frames follow each other no
+// faster than the line carries them: a frame left before all that came after it had time to.
+func lateAtLeast(seen []olaf.Observation) (worst olaf.Duration) {
+	if len(seen) == 0 {
+		return 0
+	}
+	latest := seen[len(seen)-1].At
+	for i := len(seen) - 1; i >= 0; i-- {
+		latest = min(latest, seen[i].At)
+		worst = max(worst, olaf.Duration(seen[i].At-latest))
+		latest = latest.Add(-lineTime(&seen[i].Update))
+	}
+	return worst
+}
+
+// lineTime is how long the card's line is busy with an update, with FCS, preamble and the gap behind it.
+func lineTime(u *olaf.Update) olaf.Duration {
+	const around, line = 4 + 8 + 12, 100 * olaf.Gbps
+	return line.TimeToSend(olaf.FrameSize(int(u.Lanes)) + around)
+}

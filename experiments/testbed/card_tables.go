@@ -1,0 +1,67 @@
+package testbed
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/pcie"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/remote"
+	"github.com/olafctl/olaf/p4ctl/agent"
+)
+
+// CardTables is what a driver of a card's tables may touch: the windows of the VitisNetP4 blocks, and the replication
+// block that keeps the multicast groups. It takes turns with everybody else who uses the card.
+type CardTables struct {
+	server *remote.Server
+	device *pcie.Device
+}
+
+// Read32 reads a register of the table windows.
+func (c *CardTables) Read32(addr uint32) (v uint32, err error) {
+	c.server.Do(func() { v, err = c.device.Tables().Read32(addr) })
+	return v, err
+}
+
+// Write32 writes a register of the table windows.
+func (c *CardTables) Write32(addr, value uint32) (err error) {
+	c.server.Do(func() { err = c.device.Tables().Write32(addr, value) })
+	return err
+}
+
+// SetGroup makes a multicast group hold exactly these members. A group that failed half-way is removed.
+func (c *CardTables) SetGroup(id uint32, members []agent.Member) (err error) {
+	c.server.Do(func() { err = setGroup(c.device, id, members) })
+	return err
+}
+
+// DeleteGroup removes a multicast group.
+func (c *CardTables) DeleteGroup(id uint32) (err error) {
+	c.server.Do(func() { err = setGroup(c.device, id, nil) })
+	return err
+}
+
+// maxPort is the largest port that a member's field holds.
+const maxPort = regmap.ReplicationMemberDataPortMask >> regmap.ReplicationMemberDataPortShift
+
+func setGroup(d fpga.Registers, id uint32, members []agent.Member) error {
+	for _, m := range members {
+		if m.Port > maxPort || m.Instance > regmap.ReplicationMemberDataWorkerMask {
+			return fmt.Errorf("%w: port %d, instance %d of group %d; ports are 0 to %d, instances 0 to %d", fpga.ErrRefused,
+				m.Port, m.Instance, id, maxPort, regmap.ReplicationMemberDataWorkerMask)
+		}
+	}
+	if err := d.Write32(regmap.ReplicationGroupIndex, id); err != nil {
+		return err
+	}
+	if err := d.Write32(regmap.ReplicationGroupSize, uint32(len(members))); err != nil {
+		return err
+	}
+	for _, m := range members {
+		if err := d.Write32(regmap.ReplicationMemberData, m.Port<<regmap.ReplicationMemberDataPortShift|m.Instance); err != nil {
+			_ = d.Write32(regmap.ReplicationGroupSize, 0) // the first error says what happened
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,92 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"path/filepath"
+	"testing"
+
+	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/pcie"
+	"github.com/olafctl/olaf/fpga/pcie/pcietest"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/twin"
+	"github.com/olafctl/olaf/p4ctl"
+	"github.com/olafctl/olaf/p4ctl/agent"
+)
+
+// keyWriter is a driver that writes the key of every entry into the first table window.
+type keyWriter struct{ card *CardTables }
+
+func (*keyWriter) Verify(*configv1.P4Info, []byte) error { return nil }
+func (*keyWriter) AtomicBatches() bool                   { return false }
+func (*keyWriter) Publish(*agent.State)                  {}
+func (k *keyWriter) Commit(s *agent.State) (err error) {
+	s.Changes(func(c agent.Change) bool {
+		err = k.Do(c)
+		return err == nil
+	})
+	return err
+}
+
+func (k *keyWriter) Do(c agent.Change) error {
+	if c.Group != nil {
+		return k.card.SetGroup(c.Group.ID, c.Group.Members)
+	}
+	return k.card.Write32(pcie.TablesBase, c.Entry.Key)
+}
+
+// TestCardBehindAnAgent lends a fake card with its tables: entries reach the windows, groups the replication block, and
+// registers can be used beside.
+func TestCardBehindAnAgent(t *testing.T) {
+	card, err := pcietest.New(twin.Config{})
+	want(t, err)
+	bus, err := card.Bus(t.TempDir(), pcietest.OpenNIC())
+	want(t, err)
+	stopped := false
+	s, err := Serve(context.Background(), "pci:"+pcietest.BDF, ServeOptions{
+		Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: DeviceOptions{Access: Access{Bus: &bus, Clock: card, Card: CardAccess{
+			Tables: func(c *CardTables) (agent.Backend, func() error, error) {
+				return &keyWriter{c}, func() error { stopped = true; return nil }, nil
+			}}}}})
+	want(t, err)
+	session, err := p4ctl.Dial(context.Background(), s.Target, p4ctl.Options{})
+	want(t, err)
+	tables := p4ctl.Tables{Workers: []p4ctl.Worker{{Address: netip.MustParseAddr("10.0.0.7"), Cluster: 2, ID: 7}}}.WithGroups(3)
+	_, err = session.Sync(context.Background(), tables)
+	want(t, err)
+	d, err := OpenDevice(context.Background(), "grpc:"+s.Target, DeviceOptions{})
+	want(t, err)
+	want(t, d.Write32(regmap.ReplicationGroupIndex, 3))
+	if v, err := d.Read32(regmap.ReplicationMemberData); v != 3<<16|7 || err != nil {
+		t.Errorf("the member of group 3 is %#x, %v", v, err)
+	}
+	if key := card.Load32(pcie.TablesBase); key != 0x0A000007 {
+		t.Errorf("the window holds %#x", key)
+	}
+	if _, err := d.Read32(pcie.TablesBase); !errors.Is(err, fpga.ErrAddress) {
+		t.Errorf("the driver's window through the register service: %v", err)
+	}
+	tables.Groups[0].Members[0].Port = 256
+	var refused *p4ctl.BatchError
+	if _, err := session.Sync(context.Background(), tables); !errors.As(err, &refused) {
+		t.Errorf("a port that the card's field does not hold: %v", err)
+	}
+	want(t, errors.Join(d.Close(), session.Close(), s.Close()))
+	if !stopped {
+		t.Error("the driver was not ended")
+	}
+	again, err := pcie.Open(bus, pcietest.BDF, pcie.Options{Clock: card}) // the lock is free
+	want(t, err)
+	want(t, again.Close())
+}
+
+func want(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

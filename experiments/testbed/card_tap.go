@@ -1,0 +1,284 @@
+package testbed
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// Frames is a capture at the parameter server that goes on by itself; a live.Socket is one. Next never waits: with nothing
+// there it returns capture.ErrIdle.
+type Frames interface {
+	capture.Source
+	Info() live.Info
+	Stamped() live.Stamped
+	Drops() (live.Drops, error)
+	Close() error
+}
+
+// cardTap hands out what reached the parameter server behind a card, timed on the generator's run clock: it finds where
+// that began on the clock that stamps the frames. Whoever uses the card beside it takes turns with it.
+type cardTap struct {
+	card   fpga.Registers
+	open   func() (Frames, error)
+	frames Frames
+	now    func() time.Time
+	port   int // of the card, towards the server
+
+	order  capture.Order
+	newest int64 // stamp
+	ended  error // of the frames; what came before may still be in order
+	told   bool  // Capture has said so
+
+	start uint64     // generator.start_cycle when it was last looked at
+	drops live.Drops // of the capture at the end of the last look
+	run   cardRun
+}
+
+// cardRun is what is known of the run that was started last.
+type cardRun struct {
+	clock    clockPair // soon after its start
+	originNS int64     // its start, on the host's clock
+	known    bool      // the two above are
+	before   live.Drops
+	decoder  *capture.Decoder
+	leftOver int64
+	ahead    int64 // frames stamped later than they were read
+	updates  int64
+	youngest int64
+	last     olaf.Time // arrival of the newest update
+	late     olaf.Duration
+	broken   error // what ended the capture, or kept the clocks from being paired
+}
+
+var (
+	_ capture.Tap   = (*cardTap)(nil)
+	_ fpga.Capturer = (*cardTap)(nil)
+)
+
+// newCardTap starts to watch. Frames of a run that goes on belong to nobody.
+func newCardTap(card fpga.Registers, open func() (Frames, error), now func() time.Time, port int) (*cardTap, error) {
+	t := &cardTap{card: card, open: open, now: now, port: port}
+	if err := t.capture(); err != nil {
+		return nil, err
+	}
+	var err error
+	if t.start, err = regmap.Read64(card, regmap.GeneratorStartCycle); err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	t.begin(cardRun{})
+	return t, nil
+}
+
+// capture starts to capture.
+func (t *cardTap) capture() error {
+	frames, err := t.open()
+	if err != nil {
+		return err
+	}
+	drops, err := frames.Drops()
+	if err != nil {
+		return errors.Join(err, frames.Close())
+	}
+	t.frames, t.drops, t.order = frames, drops, capture.Order{WindowNS: reorderNS}
+	return nil
+}
+
+// resume captures anew after a capture that broke off, when that was told: an interface that went down comes back, and who
+// lends a card lends it for long.
+func (t *cardTap) resume() {
+	if !t.told {
+		return
+	}
+	t.told, t.ended = false, nil
+	info := t.frames.Info()
+	_ = t.frames.Close() // first, as it gives the network card's way of stamping back
+	if err := t.capture(); err != nil {
+		t.frames = noFrames{info, err}
+	}
+}
+
+// noFrames is a capture that could not be started again.
+type noFrames struct {
+	info live.Info
+	why  error
+}
+
+func (n noFrames) Next(*capture.Packet) error { return n.why }
+func (n noFrames) Info() live.Info            { return n.info }
+func (n noFrames) Stamped() live.Stamped      { return live.Stamped{} }
+func (n noFrames) Drops() (live.Drops, error) { return live.Drops{}, nil }
+func (n noFrames) Close() error               { return nil }
+
+// Close ends the capture.
+func (t *cardTap) Close() error { return t.frames.Close() }
+
+// begin forgets the last run.
+func (t *cardTap) begin(r cardRun) {
+	t.run = r
+	t.run.decoder = capture.NewDecoder(t)
+	t.run.decoder.SetOrigin(0) // Next hands out the time since the run's start
+}
+
+// Drain hands out what arrived since the last call. A card that is gone shows at the next access to a register.
+func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
+	t.resume()
+	start, err := regmap.Read64(t.card, regmap.GeneratorStartCycle)
+	if err != nil {
+		return buf
+	}
+	if start != t.start {
+		t.start = start
+		clock, err := pairClocks(t.card, t.now)
+		t.begin(cardRun{clock: clock, originNS: clock.at(start), known: err == nil, broken: err, before: t.drops})
+	}
+	from := len(buf)
+	buf = t.take(buf)
+	t.run.late = max(t.run.late, lateAtLeast(buf[from:]))
+	if t.drops, err = t.frames.Drops(); t.run.broken == nil {
+		t.run.broken = err
+	}
+	return buf
+}
+
+// takenAtMost bounds one look, so that a flood of frames does not keep everybody else from the card.
+const takenAtMost = 1 << 16
+
+// take decodes what is there.
+func (t *cardTap) take(buf []olaf.Observation) []olaf.Observation {
+	r := &t.run
+	for taken := 0; taken < takenAtMost && r.broken == nil; taken++ {
+		var a capture.Arrival
+		err := r.decoder.Next(&a)
+		if errors.Is(err, capture.ErrIdle) {
+			break
+		}
+		if err != nil {
+			r.broken = err
+			break
+		}
+		if a.Frame.Kind() == olaf.KindAck {
+			continue
+		}
+		if age := a.At.NS() - a.GeneratedNS; r.updates == 0 || age < r.youngest {
+			r.youngest = age
+		}
+		r.updates++
+		r.last = max(r.last, a.At)
+		buf = append(buf, a.Observation())
+	}
+	return buf
+}
+
+// reorderNS is how much later than a younger one a packet of another receive queue may come. It is also how long the last
+// frames of a run wait for more.
+const reorderNS = int64(time.Millisecond)
+
+// inOrder is the next packet in the order of stamps.
+func (t *cardTap) inOrder(p *capture.Packet) error {
+	quiet := false
+	for !t.order.Pop(p, quiet) {
+		if quiet {
+			return cmp.Or(t.ended, capture.ErrIdle)
+		}
+		err := t.ended
+		if err == nil {
+			err = t.frames.Next(p)
+		}
+		switch {
+		case err == nil:
+			t.newest = max(t.newest, p.UnixNS)
+			t.order.Push(p)
+		case !errors.Is(err, capture.ErrIdle):
+			t.ended, quiet = err, true
+		default:
+			age := t.now().UnixNano() - t.newest
+			if quiet = max(age, -age) >= reorderNS; !quiet {
+				return capture.ErrIdle
+			}
+		}
+	}
+	return nil
+}
+
+// aheadNS is how much later than the host's clock a stamp may be before it cannot be of that clock.
+const aheadNS = int64(time.Millisecond)
+
+// Next is the next frame of the run, timed from its start. What was stamped before belongs to an earlier run.
+func (t *cardTap) Next(p *capture.Packet) error {
+	for {
+		if err := t.inOrder(p); err != nil {
+			return err
+		}
+		ns := p.UnixNS - t.run.originNS
+		switch {
+		case !t.run.known || ns < 0:
+			t.run.leftOver++
+		case p.UnixNS > t.now().UnixNano()+aheadNS:
+			t.run.ahead++
+		default:
+			p.UnixNS = ns
+			return nil
+		}
+	}
+}
+
+// Name is the interface, for errors of the decoder.
+func (t *cardTap) Name() string { return t.frames.Info().Interface }
+
+// Capture pairs the clocks again and tells how the run was captured.
+func (t *cardTap) Capture() (*fpga.Capture, error) {
+	r, info, losses := &t.run, t.frames.Info(), t.run.decoder.Losses()
+	c := &fpga.Capture{
+		Interface: info.Interface, ServerPort: t.port, Hardware: info.Stamps == live.Hardware,
+		Updates: r.updates, YoungestNS: r.youngest, LateNS: int64(r.late / olaf.Nanosecond), LeftOver: r.leftOver,
+		SocketLost: t.drops.Socket - r.before.Socket, InterfaceLost: t.drops.Interface() - r.before.Interface(),
+		Malformed: losses.Malformed, Duplicates: losses.Duplicates,
+	}
+	say := func(format string, a ...any) { c.Faults = append(c.Faults, fmt.Sprintf(format, a...)) }
+	if r.broken != nil {
+		say("the capture broke off: %v", r.broken)
+		t.told = t.ended != nil
+	}
+	if err := t.frames.Stamped().Err(); err != nil {
+		say("%v", err)
+	}
+	if r.ahead > 0 {
+		say("%d frames are stamped later than they were read: the stamps are not of the system's clock%s", r.ahead, HardwareAdvice(c))
+	}
+	if !r.known {
+		if r.broken == nil {
+			say("no run was started since the capture began")
+		}
+		return c, nil
+	}
+	end, err := pairClocks(t.card, t.now)
+	if err != nil {
+		return nil, err
+	}
+	c.UncertaintyNS = r.clock.widthNS
+	span, drift := end.since(r.clock)
+	if stepped(r.clock, end) {
+		say("a clock was set during the run: the host's moved %v against the card's in %v", time.Duration(drift), time.Duration(span))
+	}
+	c.SpanNS, c.DriftNS = r.last.NS(), drift
+	if span > c.SpanNS { // the last look came long after the last update
+		c.DriftNS = int64(float64(drift) * float64(c.SpanNS) / float64(span))
+	}
+	return c, nil
+}
+
+// HardwareAdvice is for stamps of a network card whose clock goes by itself.
+func HardwareAdvice(c *fpga.Capture) string {
+	if !c.Hardware {
+		return ""
+	}
+	return "; synchronise the network card's clock with the system's (phc2sys), or use --stamps kernel"
+}

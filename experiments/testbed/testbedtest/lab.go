@@ -1,0 +1,173 @@
+// Package testbedtest has a testbed made of software for tests: a fake card, a host whose clock is not the card's, and an
+// interface at which the card's frames arrive.
+package testbedtest
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/pcie/pcietest"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/twin"
+	"github.com/olafctl/olaf/p4ctl/agent"
+)
+
+// rig is a laboratory made of software: a fake card, a host whose clock is not the card's, and an interface at which the
+// card's frames arrive.
+type Lab struct {
+	Card   *pcietest.Card
+	tables *agent.Embedded
+	Boot   time.Time
+	// The host's clock is off by offset and drifts; once step has passed on the card it jumps by a second.
+	offset time.Duration
+	ppm    float64
+	Step   time.Duration
+	Wire   *Wire
+	Access testbed.Access
+}
+
+const ServerPort = 1
+
+// New is a laboratory on which every read of the card's clock takes a while.
+func New(t *testing.T) *Lab {
+	t.Helper()
+	r := &Lab{tables: new(agent.Embedded), offset: 37 * time.Hour, ppm: 40}
+	var err error
+	r.Card, err = pcietest.New(twin.Config{Tables: testbed.TablesOf(r.tables), Wire: true})
+	ok(t, err)
+	r.Boot = r.Card.Now()
+	ok(t, r.Card.Wait(t.Context(), olaf.Millisecond)) // it has been on for a while
+	r.Slow(800 * olaf.Nanosecond)
+	bus, err := r.Card.Bus(t.TempDir(), pcietest.OpenNIC())
+	ok(t, err)
+	r.Wire = &Wire{rig: r, Stamps: live.Kernel}
+	r.Access = testbed.Access{Bus: &bus, Clock: r, Card: testbed.CardAccess{
+		Tables: func(*testbed.CardTables) (agent.Backend, func() error, error) {
+			return r.tables, func() error { return nil }, nil
+		},
+		Capture:    func() (testbed.Frames, error) { return r.Wire, nil },
+		ServerPort: ServerPort,
+	}}
+	return r
+}
+
+// slow makes a read of the card's clock take d, half of it until the card answers.
+func (r *Lab) Slow(d olaf.Duration) {
+	r.Card.OnLoad = func(_ int, offset, value uint32) uint32 {
+		if offset == regmap.CommonCycles {
+			_ = r.Card.Wait(context.Background(), d/2)
+			value, _ = r.Card.Twin.Read32(offset)
+			_ = r.Card.Wait(context.Background(), d/2)
+		}
+		return value
+	}
+}
+
+// host is the host's clock at an instant of the card's.
+func (r *Lab) Host(at time.Time) time.Time {
+	passed := at.Sub(r.Boot)
+	host := at.Add(r.offset + time.Duration(float64(passed)*r.ppm/1e6))
+	if r.Step > 0 && passed > r.Step {
+		host = host.Add(time.Second)
+	}
+	return host
+}
+
+func (r *Lab) Now() time.Time                                  { return r.Host(r.Card.Now()) }
+func (r *Lab) Wait(ctx context.Context, d olaf.Duration) error { return r.Card.Wait(ctx, d) }
+
+// arrival is one frame at the interface.
+type Arrival struct {
+	At   time.Time // when it is there, on the card's clock
+	Ns   int64     // its stamp
+	Data []byte
+}
+
+// fakeInterface stamps the frames of the card by the host's clock.
+type Wire struct {
+	rig     *Lab
+	Stamps  live.Stamps
+	Ahead   time.Duration // of the stamps before the host's clock
+	Latency time.Duration // from the wire to the reader
+	// edit changes the nth frame, or says how often it arrives; nil lets all arrive once.
+	Edit   func(n int, a *Arrival) (times int)
+	Lost   live.Drops
+	Broken error
+
+	Frames []Arrival
+	seen   int
+	number int
+}
+
+func (w *Wire) Info() live.Info            { return live.Info{Interface: "fake0", Stamps: w.Stamps} }
+func (w *Wire) Stamped() live.Stamped      { return live.Stamped{} }
+func (w *Wire) Drops() (live.Drops, error) { return w.Lost, nil }
+func (w *Wire) Close() error               { return nil }
+
+func (w *Wire) Next(p *capture.Packet) error {
+	if err := w.Poll(); err != nil {
+		return err
+	}
+	if w.Broken != nil && w.number > 5 {
+		return w.Broken
+	}
+	if len(w.Frames) == 0 || w.Frames[0].At.After(w.rig.Card.Now()) {
+		return capture.ErrIdle
+	}
+	a := w.Frames[0]
+	w.Frames = w.Frames[1:]
+	w.number++
+	*p = capture.Packet{Number: w.number, UnixNS: a.Ns, Data: a.Data, Wire: len(a.Data)}
+	return nil
+}
+
+// poll moves what the card sent to the interface.
+func (w *Wire) Poll() error {
+	sent, err := w.rig.Card.Sent(ServerPort)
+	if err != nil {
+		return err
+	}
+	for _, f := range sent {
+		a := Arrival{At: f.At.Add(w.Latency), Ns: w.rig.Host(f.At).Add(w.Ahead).UnixNano(), Data: f.Data}
+		w.seen++
+		times := 1
+		if w.Edit != nil {
+			times = w.Edit(w.seen, &a)
+		}
+		for range times {
+			w.Frames = append(w.Frames, a)
+		}
+	}
+	return nil
+}
+
+const CardAddress = "pci:" + pcietest.BDF
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startService lends a twin for the length of a test and returns the address that opens it.
+func Serve(tb testing.TB, o testbed.ServeOptions) string {
+	tb.Helper()
+	o.Listen = "unix:" + filepath.Join(tb.TempDir(), "s")
+	s, err := testbed.Serve(context.Background(), "twin:", o)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			tb.Error(err)
+		}
+	})
+	return "grpc:" + s.Target
+}
