@@ -209,8 +209,3 @@ func memberList(members []Member) string {
 	}
 	return b.String()
 }
-
-// WorkerUpdate is the P4Runtime form of writing one worker, for callers that make their own batches.
-func WorkerUpdate(op v1.Update_Type, w Worker) *v1.Update {
-	return object{kind: kindWorker, key: addressKey(w.Address), a: uint32(w.Cluster), b: uint32(w.ID)}.update(op)
-}

@@ -9,7 +9,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
@@ -62,16 +61,6 @@ func Lab() Profile { return Profile{Name: "lab", Workers: 1024, Servers: 32, Clu
 
 // Twin is what the identifiers can express.
 func Twin() Profile { return Profile{Name: "twin", Workers: 65536, Servers: 32, Clusters: 65536} }
-
-// ParseProfile finds a profile by name.
-func ParseProfile(name string) (Profile, error) {
-	for _, p := range []Profile{Lab(), Twin()} {
-		if p.Name == name {
-			return p, nil
-		}
-	}
-	return Profile{}, fmt.Errorf("unknown table profile %q: use lab or twin", name)
-}
 
 // Info is the P4Info of the profile; the caller owns it.
 func (p Profile) Info() *configv1.P4Info {

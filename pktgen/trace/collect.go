@@ -18,7 +18,6 @@ var ErrMerged = errors.New("captured update is a merged one")
 type Collector struct {
 	updates []Update
 	lanes   int
-	sent    int // retransmissions left out
 }
 
 // Add takes one captured update that was generated at generatedNS. The error matches ErrMerged for one that went through
@@ -28,16 +27,12 @@ func (c *Collector) Add(generatedNS int64, u *olaf.Update) error {
 		return fmt.Errorf("%w: %d updates inside; capture in front of the queue", ErrMerged, u.Count)
 	}
 	if u.Flags&olaf.Retransmission != 0 {
-		c.sent++
 		return nil
 	}
 	c.lanes = max(c.lanes, int(u.Lanes))
 	c.updates = append(c.updates, Update{GenNS: generatedNS, Worker: u.Worker, Cluster: u.Cluster, Seq: u.Seq, Reward: float64(u.Reward) / 256})
 	return nil
 }
-
-// Retransmissions is how many were left out.
-func (c *Collector) Retransmissions() int { return c.sent }
 
 // Source is the trace of what was added; its time starts with the first update. The error matches ErrFormat when
 // nothing was added and ErrInvalid when a worker was seen in two clusters.

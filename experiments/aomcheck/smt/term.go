@@ -120,9 +120,6 @@ func (a Lin) Shift(n int64) Lin {
 // Times is n·a.
 func (a Lin) Times(n int64) Lin { return combine(Lin{}, a, n) }
 
-// Constant returns the expression's value when it holds no variable.
-func (a Lin) Constant() (int64, bool) { return a.constant, len(a.terms) == 0 }
-
 func combine(a, b Lin, factor int64) Lin {
 	out := Lin{constant: a.constant + factor*b.constant, terms: make([]monomial, 0, len(a.terms)+len(b.terms))}
 	add := func(m monomial) {

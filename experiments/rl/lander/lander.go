@@ -292,23 +292,3 @@ func boolean(b bool) float64 {
 	}
 	return 0
 }
-
-// Autopilot is a proportional-derivative controller that lands most of the time: it leans towards the pad, keeps a
-// height in proportion to the distance from it, and only brakes once a leg is down.
-func Autopilot(s Observation) Action {
-	lean := min(max(0.5*s[0]+s[2], -0.4), 0.4)
-	turn := 0.5*(lean-s[4]) - s[5]
-	climb := 0.5*(0.55*float32(math.Abs(float64(s[0])))-s[1]) - 0.5*s[3]
-	if s[6] != 0 || s[7] != 0 {
-		turn, climb = 0, -0.5*s[3]
-	}
-	switch {
-	case climb > max(turn, -turn) && climb > 0.05:
-		return FireMain
-	case turn < -0.05:
-		return FireRight
-	case turn > 0.05:
-		return FireLeft
-	}
-	return Coast
-}

@@ -45,7 +45,7 @@ func TestAutopilotLands(t *testing.T) {
 	var sum float64
 	good := 0
 	for seed := range uint64(100) {
-		total, _, _ := fly(seed, Autopilot)
+		total, _, _ := fly(seed, autopilot)
 		sum += total
 		if total > 200 {
 			good++
@@ -79,8 +79,8 @@ func TestDoingNothingCrashes(t *testing.T) {
 
 func TestSameSeedSameBits(t *testing.T) {
 	for seed := range uint64(5) {
-		_, n1, d1 := fly(seed, Autopilot)
-		_, n2, d2 := fly(seed, Autopilot)
+		_, n1, d1 := fly(seed, autopilot)
+		_, n2, d2 := fly(seed, autopilot)
 		if n1 != n2 || d1 != d2 {
 			t.Errorf("seed %d: %d steps %x, then %d steps %x", seed, n1, d1, n2, d2)
 		}
@@ -92,7 +92,7 @@ func TestLongHoverIsTruncatedNotTerminated(t *testing.T) {
 	w.Seed(3)
 	s := w.Reset()
 	for range MaxSteps {
-		action := Autopilot(s)
+		action := autopilot(s)
 		if s[1] < 0.8 && s[3] < 0 {
 			action = FireMain
 		}
@@ -118,9 +118,29 @@ func BenchmarkStep(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		var terminated, truncated bool
-		s, _, terminated, truncated = w.Step(Autopilot(s))
+		s, _, terminated, truncated = w.Step(autopilot(s))
 		if terminated || truncated {
 			s = w.Reset()
 		}
 	}
+}
+
+// autopilot is a proportional-derivative controller that lands most of the time: it leans towards the pad, keeps a
+// height in proportion to the distance from it, and only brakes once a leg is down.
+func autopilot(s Observation) Action {
+	lean := min(max(0.5*s[0]+s[2], -0.4), 0.4)
+	turn := 0.5*(lean-s[4]) - s[5]
+	climb := 0.5*(0.55*float32(math.Abs(float64(s[0])))-s[1]) - 0.5*s[3]
+	if s[6] != 0 || s[7] != 0 {
+		turn, climb = 0, -0.5*s[3]
+	}
+	switch {
+	case climb > max(turn, -turn) && climb > 0.05:
+		return FireMain
+	case turn < -0.05:
+		return FireRight
+	case turn > 0.05:
+		return FireLeft
+	}
+	return Coast
 }
