@@ -242,3 +242,11 @@ func set[T any](dst *T, s string, parse func(string) (T, error)) error {
 	}
 	return err
 }
+
+// Plural counts things in words: 1 run, 2 runs.
+func Plural[N ~int | ~int64 | ~uint64](n N, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

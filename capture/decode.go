@@ -119,7 +119,7 @@ func (d *Decoder) nothing() error {
 				worst = f
 			}
 		}
-		advice = plural(l.Packets, "packet") + ", mostly " + worst.Fault.Error()
+		advice = olaf.Plural(l.Packets, "packet") + ", mostly " + worst.Fault.Error()
 	}
 	return &Error{d.name, 0, ErrNoOLAF, advice}
 }

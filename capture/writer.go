@@ -252,11 +252,3 @@ func absent(path string, force bool) error {
 	}
 	return fmt.Errorf("%s %w; add --force to replace it, or choose another name", path, ErrExists)
 }
-
-// plural counts things.
-func plural(n int64, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}

@@ -281,7 +281,7 @@ func (f *benchFlags) export(ctx context.Context, env *environment, report *bench
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(env.stderr, "capture: %s (%s: run 1 of %s at %v)\n", f.pcap, plural(frames, "frame"), f.spec.Queue, f.spec.OutRates[0])
+		fmt.Fprintf(env.stderr, "capture: %s (%s: run 1 of %s at %v)\n", f.pcap, olaf.Plural(frames, "frame"), f.spec.Queue, f.spec.OutRates[0])
 	}
 	return nil
 }

@@ -254,7 +254,7 @@ func (s *session) look() error {
 	s.count()
 	l := s.Account.Losses()
 	line := fmt.Sprintf("%v  %s, %s, dropped %d (socket %d, interface %d)", now.Sub(s.started).Round(time.Second),
-		plural(s.Taken, "packet"), plural(int(l.Updates), "update"), s.drops.Total(), s.drops.Socket, s.drops.Interface())
+		olaf.Plural(s.Taken, "packet"), olaf.Plural(l.Updates, "update"), s.drops.Total(), s.drops.Socket, s.drops.Interface())
 	if s.env.interactive {
 		fmt.Fprint(s.env.stderr, "\r\x1b[K"+line)
 		s.line = true
@@ -298,7 +298,7 @@ func (s *session) finish(ended error) error {
 		return errors.Join(ended, err)
 	}
 	if s.File != nil && !s.flags.quiet {
-		fmt.Fprintf(s.env.stderr, "capture: %s (%s)\n", s.flags.to, plural(s.Taken, "packet"))
+		fmt.Fprintf(s.env.stderr, "capture: %s (%s)\n", s.flags.to, olaf.Plural(s.Taken, "packet"))
 	}
 	switch {
 	case errors.Is(ended, context.Canceled):

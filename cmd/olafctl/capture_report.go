@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/live"
 )
@@ -69,7 +70,7 @@ func (s *session) invalid(ended error) string {
 		return ended.Error()
 	case s.drops.Total() > 0:
 		return fmt.Sprintf("the capture lost %s: the socket %d, the interface %d; docs/capture.md tells what to do",
-			plural(int(s.drops.Total()), "packet"), s.drops.Socket, s.drops.Interface())
+			olaf.Plural(s.drops.Total(), "packet"), s.drops.Socket, s.drops.Interface())
 	case s.blind != nil:
 		return "nobody knows what was lost: " + s.blind.Error()
 	case stamped.Err() != nil:

@@ -80,7 +80,7 @@ func completeArgs(values func() []string) cobra.CompletionFunc {
 	}
 }
 
-// onTerminal is somebody's text on a single line, without characters that would move or colour what stands beside it.
+// onTerminal puts foreign text on a single line, without characters that would move or colour what stands beside it.
 func onTerminal(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	return strings.Map(func(r rune) rune {

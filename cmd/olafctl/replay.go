@@ -155,7 +155,7 @@ func (f *replayFlags) finish(env *environment, path string, r *replay.Result, er
 		return interrupted(err)
 	}
 	if f.to != "" {
-		fmt.Fprintf(env.stderr, "capture: %s (%s)\n", f.to, plural(int(r.Delivered), "frame"))
+		fmt.Fprintf(env.stderr, "capture: %s (%s)\n", f.to, olaf.Plural(r.Delivered, "frame"))
 	}
 	if !r.Valid {
 		return &exitError{olaf.Failed, fmt.Errorf("the replay is invalid: %s", r.Reason)}
@@ -193,7 +193,7 @@ func (f *replayFlags) print(env *environment, path string, r *replay.Result) err
 	}
 	if f.format == formatTable {
 		fmt.Fprintf(env.stdout, "%s through %s at %v, %s: %s in %s\n\n", path, r.Queue, olaf.Rate(r.OutRateBPS),
-			plural(r.Slots, "slot"), plural(r.Workers, "worker"), plural(r.Clusters, "cluster"))
+			olaf.Plural(r.Slots, "slot"), olaf.Plural(r.Workers, "worker"), olaf.Plural(r.Clusters, "cluster"))
 	}
 	return list.write(env.stdout, f.format)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/compare"
@@ -320,7 +321,7 @@ from the plan. Numbers are compared exactly, files byte for byte.`,
 					return nil
 				}
 				fmt.Fprintf(env.stdout, "%s verified: %s, %s measured again from %s, %d repeated from the plan, %s made again; all as they were\n",
-					f.ID(), plural(proof.Files, "file"), plural(proof.Runs, "run"), plural(int(proof.Observations), "frame"), repeated, plural(exports, "export"))
+					f.ID(), olaf.Plural(proof.Files, "file"), olaf.Plural(proof.Runs, "run"), olaf.Plural(proof.Observations, "frame"), repeated, olaf.Plural(exports, "export"))
 				return nil
 			})
 		},
@@ -445,7 +446,7 @@ func newRunsReindexCmd(env *environment, where *storeFlag) *cobra.Command {
 			return where.with(env, func(s *store.Store) error {
 				n, err := s.Reindex()
 				if err == nil {
-					fmt.Fprintf(env.stdout, "%s indexed\n", plural(n, "run"))
+					fmt.Fprintf(env.stdout, "%s indexed\n", olaf.Plural(n, "run"))
 				}
 				return err
 			})

@@ -260,7 +260,7 @@ func plusMinus(f results.Float, by float64) string {
 	return " ± " + scaled(f, by, 1)
 }
 
-// shade is visible wherever there is somebody: the first visible shade is a share of nought.
+// shade is blank where no worker has the phase; a share of 0 is visible.
 func shade(share results.Float) byte {
 	if !share.Known() {
 		return shades[0]

@@ -105,9 +105,9 @@ func (f *traceRecordFlags) run(ctx context.Context, env *environment) error {
 	if err := file.Close(); err != nil {
 		return errors.Join(trained, err)
 	}
-	fmt.Fprintf(env.stderr, "wrote %s: %s, %s\n", f.to, plural(file.Rows(), "update"), live.note())
+	fmt.Fprintf(env.stderr, "wrote %s: %s, %s\n", f.to, olaf.Plural(file.Rows(), "update"), live.note())
 	if errors.Is(trained, context.Canceled) {
-		return &exitError{olaf.Interrupted, fmt.Errorf("interrupted; %s holds the %s until then", f.to, plural(file.Rows(), "update"))}
+		return &exitError{olaf.Interrupted, fmt.Errorf("interrupted; %s holds the %s until then", f.to, olaf.Plural(file.Rows(), "update"))}
 	}
 	return trained
 }
@@ -218,8 +218,8 @@ func printTraceInfo(ctx context.Context, env *environment, name string, out form
 
 func printTraceSummary(w io.Writer, h *trace.Header, s *trace.Statistics) {
 	fmt.Fprintln(w, origin(h))
-	fmt.Fprintf(w, "%s of %s in %s, %s each, over %v\n", plural(s.Updates, "update"), plural(h.Workers, "worker"),
-		plural(h.Clusters, "cluster"), plural(h.Lanes, "gradient"), time.Duration(s.SpanNS))
+	fmt.Fprintf(w, "%s of %s in %s, %s each, over %v\n", olaf.Plural(s.Updates, "update"), olaf.Plural(h.Workers, "worker"),
+		olaf.Plural(h.Clusters, "cluster"), olaf.Plural(h.Lanes, "gradient"), time.Duration(s.SpanNS))
 	if c := h.Scaled; c != nil {
 		fmt.Fprintf(w, "scaled from %s… by %.4g to %v (%s), %s, blocks of %d\n", c.Source[:min(12, len(c.Source))], c.Compression, c.Rate, c.Averaging, c.Method, c.Block)
 	}
@@ -303,7 +303,7 @@ type watched struct {
 
 func (w *watched) Next(u *trace.Update) error {
 	if w.rows%4096 == 0 && w.ctx.Err() != nil {
-		return &exitError{olaf.Interrupted, fmt.Errorf("interrupted after %s of the trace", plural(w.rows, "update"))}
+		return &exitError{olaf.Interrupted, fmt.Errorf("interrupted after %s of the trace", olaf.Plural(w.rows, "update"))}
 	}
 	w.rows++
 	return w.Source.Next(u)
@@ -420,7 +420,7 @@ func convertTrace(ctx context.Context, env *environment, from, to string) (err e
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(env.stderr, "wrote %s: %s\n", to, plural(good.rows, "update"))
+	fmt.Fprintf(env.stderr, "wrote %s: %s\n", to, olaf.Plural(good.rows, "update"))
 	if good.cut != nil {
 		return fmt.Errorf("%s: %w; %s holds those", from, good.cut, to)
 	}
@@ -453,14 +453,6 @@ func (c *convertible) Next(u *trace.Update) error {
 		return io.EOF
 	}
 	return err
-}
-
-// plural is a number with its noun.
-func plural[N int | uint64](n N, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // writeTrace writes all of source to path, which appears only when it is complete. see, when not nil, is shown every
@@ -589,7 +581,7 @@ func scaleTrace(ctx context.Context, env *environment, from, to string, s trace.
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(env.stderr, "wrote %s: %s\n", to, plural(measured.Result().Updates, "update"))
+	fmt.Fprintf(env.stderr, "wrote %s: %s\n", to, olaf.Plural(measured.Result().Updates, "update"))
 	return printScaleReport(env, scaler.Report(source, measured.Result()), out)
 }
 
@@ -625,7 +617,7 @@ func printScaleReport(env *environment, r trace.ScaleReport, out format) error {
 		list.add(k.Name, fmt.Sprintf("%.3f", k.Source), fmt.Sprintf("%.3f", k.Scaled), fmt.Sprintf("%+.3f", k.Scaled-k.Source))
 	}
 	if out == formatTable {
-		fmt.Fprintf(env.stdout, "%s, time compressed by %.5g\n", plural(r.Updates, "update"), r.Compression)
+		fmt.Fprintf(env.stdout, "%s, time compressed by %.5g\n", olaf.Plural(r.Updates, "update"), r.Compression)
 	}
 	return list.write(env.stdout, out)
 }

@@ -151,12 +151,12 @@ func (r *trainReport) write(w io.Writer, out format) error {
 		return list.write(w, out)
 	}
 	c, n := &r.Config, &r.Network
-	fmt.Fprintf(w, "%s in %s through %s", plural(c.Workers, "worker"), plural(c.Clusters, "cluster"), c.Network.Kind)
+	fmt.Fprintf(w, "%s in %s through %s", olaf.Plural(c.Workers, "worker"), olaf.Plural(c.Clusters, "cluster"), c.Network.Kind)
 	if c.Network.Kind != rl.Ideal {
-		fmt.Fprintf(w, " at %v, %v offered, %s", c.Network.OutRate, c.Network.Rate, plural(c.Network.Slots, "slot"))
+		fmt.Fprintf(w, " at %v, %v offered, %s", c.Network.OutRate, c.Network.Rate, olaf.Plural(c.Network.Slots, "slot"))
 	}
 	fmt.Fprintf(w, ", seed %d\n%s sent, %s delivered, %d aggregated, %d replaced, %d dropped; %s saturated\n",
-		c.Seed, plural(n.Sent, "update"), plural(n.Delivered, "frame"), n.Aggregated, n.Replaced, n.Dropped, plural(n.Saturated, "lane"))
+		c.Seed, olaf.Plural(n.Sent, "update"), olaf.Plural(n.Delivered, "frame"), n.Aggregated, n.Replaced, n.Dropped, olaf.Plural(n.Saturated, "lane"))
 	if !r.Partial {
 		fmt.Fprintf(w, "cluster 0 without exploring: reward %.1f over %d flights\n", r.Greedy, trainFlights)
 	}

@@ -88,7 +88,7 @@ func (f *verifyFlags) interruptedRegion(env *environment, r *aomcheck.Region) er
 		return &exitError{olaf.Interrupted, errors.New("interrupted before a point was done; there is nothing to show")}
 	}
 	err := f.showRegion(env, r)
-	return errors.Join(&exitError{olaf.Interrupted, fmt.Errorf("interrupted after %s; what is shown is partial", plural(len(r.Points), "point"))}, err)
+	return errors.Join(&exitError{olaf.Interrupted, fmt.Errorf("interrupted after %s; what is shown is partial", olaf.Plural(len(r.Points), "point"))}, err)
 }
 
 func (f *verifyFlags) showRegion(env *environment, r *aomcheck.Region) error {

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/results"
-	"github.com/olafctl/olaf/results/text"
 )
 
 // countedSince is what ports counted from one look to the next.
@@ -46,26 +46,26 @@ func doubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 			{ports[i].Stray, "without a port to go to were dropped by the adapter of"},
 		} {
 			if d.n > 0 {
-				say("%s %s port %d", text.Plural(int(d.n), "frame"), d.how, i)
+				say("%s %s port %d", olaf.Plural(d.n, "frame"), d.how, i)
 			}
 		}
 	}
 	return why
 }
 
-// captureDoubts is what the numbers of a capture give reason for.
+// captureDoubts says what a capture's own counts speak against.
 func captureDoubts(r *results.Run, c *fpga.Capture, say func(string, ...any)) {
 	if more := -r.Counters.CaptureLost; more > 0 {
-		say("%s handed over %s more than the queue delivered: something else sends OLAF frames there", c.Interface, text.Plural(int(more), "frame"))
+		say("%s handed over %s more than the queue delivered: something else sends OLAF frames there", c.Interface, olaf.Plural(more, "frame"))
 	}
 	if c.Duplicates > 0 {
-		say("%s handed over %s twice", c.Interface, text.Plural(int(c.Duplicates), "frame"))
+		say("%s handed over %s twice", c.Interface, olaf.Plural(c.Duplicates, "frame"))
 	}
 	if c.Malformed > 0 {
-		say("%s were damaged between the card and %s", text.Plural(int(c.Malformed), "OLAF frame"), c.Interface)
+		say("%s were damaged between the card and %s", olaf.Plural(c.Malformed, "OLAF frame"), c.Interface)
 	}
 	if c.SocketLost > 0 && r.Counters.CaptureLost <= 0 {
-		say("the socket at %s lost %s", c.Interface, text.Plural(int(c.SocketLost), "OLAF frame"))
+		say("the socket at %s lost %s", c.Interface, olaf.Plural(c.SocketLost, "OLAF frame"))
 	}
 }
 
@@ -109,7 +109,7 @@ func PlaceLoss(n *results.Counters, ports []fpga.Port, c *fpga.Capture) string {
 	}
 	left := ""
 	if c.LeftOver > 0 {
-		left = fmt.Sprintf("; %s stamped before the run were passed over%s", text.Plural(int(c.LeftOver), "frame"), testbed.HardwareAdvice(c))
+		left = fmt.Sprintf("; %s stamped before the run were passed over%s", olaf.Plural(c.LeftOver, "frame"), testbed.HardwareAdvice(c))
 	}
 	return fmt.Sprintf("%s lost %s: the queue delivered %d, %s, %s handed over %d (its socket dropped %d, its network card or driver %d)%s",
 		wereLost(n.CaptureLost), where, n.Delivered, mac, c.Interface, n.Received, c.SocketLost, c.InterfaceLost, left)
@@ -119,7 +119,7 @@ func wereLost(n int64) string {
 	if n == 1 {
 		return "1 frame was"
 	}
-	return text.Plural(int(n), "frame") + " were"
+	return olaf.Plural(n, "frame") + " were"
 }
 
 // captured is how well an experiment's runs were captured: the worst of each.
@@ -166,13 +166,13 @@ func (s *captured) statements() []string {
 			fmt.Sprintf("the youngest update of all runs was %v old on arrival; no delay that is common to all can be longer", time.Duration(w.YoungestNS)))
 	}
 	if s.withheld > 0 {
-		out = append(out, fmt.Sprintf("the ages of %s are withheld, because that may be more than %g %% of their mean AoM (--age-error); what was counted stands", text.Plural(s.withheld, "run"), s.percent))
+		out = append(out, fmt.Sprintf("the ages of %s are withheld, because that may be more than %g %% of their mean AoM (--age-error); what was counted stands", olaf.Plural(s.withheld, "run"), s.percent))
 	}
 	if w.InterfaceLost > 0 {
-		out = append(out, fmt.Sprintf("the network card of %s or its driver dropped %s of some kind", w.Interface, text.Plural(int(w.InterfaceLost), "frame")))
+		out = append(out, fmt.Sprintf("the network card of %s or its driver dropped %s of some kind", w.Interface, olaf.Plural(w.InterfaceLost, "frame")))
 	}
 	if w.LeftOver > 0 {
-		out = append(out, fmt.Sprintf("%s of an earlier run came too late and were passed over", text.Plural(int(w.LeftOver), "frame")))
+		out = append(out, fmt.Sprintf("%s of an earlier run came too late and were passed over", olaf.Plural(w.LeftOver, "frame")))
 	}
 	return out
 }

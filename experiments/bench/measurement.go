@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/sheets"
@@ -129,7 +130,7 @@ func (r *Measurement) WriteText(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "%s on %s (%s), profile %s\n%d workers in %d clusters, %d updates of %v each, %v offered %s, %d slots, %s, seed %d\n\n",
 		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.Profile,
 		load.Workers, load.Clusters, load.UpdatesPerWorker, load.Size, load.MeanRate, s.arrivals(),
-		s.Slots, text.Plural(s.Runs, "run"), s.Seed)
+		s.Slots, olaf.Plural(s.Runs, "run"), s.Seed)
 	if err != nil {
 		return err
 	}

@@ -230,7 +230,7 @@ func (b *station) watch(ctx context.Context, id RunID) (counters fpga.Counters, 
 	return counters, b.settle(ctx, id, int64(counters.Queue.DeliveredFrames))
 }
 
-// judge makes the run of what was counted, and says whether it may be used.
+// judge turns counters and observations into a run, with the reasons why it may not be used.
 func (b *station) judge(id RunID, counters *fpga.Counters, ports []fpga.Port, seen *fpga.Capture) results.Run {
 	totals := Account(counters, b.collector.Observed())
 	for i := range ports {

@@ -18,8 +18,8 @@ type SimulateOptions struct {
 	// Stream hears of everything; nil for nobody. Without a sink nobody can use the Collector's metrics, so that runs are
 	// only accounted for: Simulated.Runs then hold counters, and a simulation costs no more than its Results.
 	Stream *Stream
-	// First belongs to the first network under the first seed. A watcher of it decides when it ends, whatever becomes of
-	// the context, and has a core of its own beside the others.
+	// First belongs to the first network under the first seed. Where it has a watcher, that one ends the run and
+	// not the context, and the run comes on top of those that fill the cores.
 	First netsim.Options
 	// Failed is told of the first run that fails, beside which one that is watched still goes on; nil for nobody.
 	Failed func(error)

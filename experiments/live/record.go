@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Bounds of what a live session remembers. Everything older is had again by seeking: the twin repeats itself.
+// Bounds of what a live session remembers. What is older is not lost: seeking replays the run, and the twin repeats itself.
 const (
 	rememberedUpdates = 1 << 16
 	rememberedEvents  = 1 << 12

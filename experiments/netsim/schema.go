@@ -111,7 +111,7 @@ func (t *Topology) Dot() string {
 		if queue == "" {
 			queue = t.Queue
 		}
-		b.WriteString("  " + quote(s.Name) + " [shape=box, label=" + quote(s.Name+"\n"+queue+", "+plural(s.Slots, "slot")) + "];\n")
+		b.WriteString("  " + quote(s.Name) + " [shape=box, label=" + quote(s.Name+"\n"+queue+", "+olaf.Plural(s.Slots, "slot")) + "];\n")
 	}
 	for i := range t.Servers {
 		b.WriteString("  " + quote(t.Servers[i].Name) + " [shape=doublecircle];\n")

@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+
+	"github.com/olafctl/olaf"
 )
 
 // WriteText prints t for people: what is connected to what, which way updates go, and who sends.
@@ -19,7 +21,7 @@ func (t *Topology) WriteText(w io.Writer) error {
 		control = fmt.Sprintf("on, threshold %v, slope %s, N counts %s", t.Control.Threshold, t.Control.Slope, t.Control.Count)
 	}
 	fmt.Fprintf(w, "%s: %s, %s, updates of %v, %v after %v of warm-up, queue %s, transmission control %s\n\n",
-		t.Name, plural(clusters, "cluster"), plural(workers, "worker"), t.Update, t.Duration, t.Warmup, t.Queue, control)
+		t.Name, olaf.Plural(clusters, "cluster"), olaf.Plural(workers, "worker"), t.Update, t.Duration, t.Warmup, t.Queue, control)
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "LINK\tRATE\tDELAY\tSLOTS\tUPDATES/s AT MOST")
 	for i := range t.Links {

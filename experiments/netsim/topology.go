@@ -286,12 +286,5 @@ func (k *Clusters) label() string {
 	if k.Arrivals == Poisson {
 		arrivals = "Poisson, mean " + k.Period.String()
 	}
-	return fmt.Sprintf("clusters %s\n%s each, %s", k.ids(), plural(k.Workers, "worker"), arrivals)
-}
-
-func plural(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return strconv.Itoa(n) + " " + what + "s"
+	return fmt.Sprintf("clusters %s\n%s each, %s", k.ids(), olaf.Plural(k.Workers, "worker"), arrivals)
 }

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/p4ctl/agent"
-	"github.com/olafctl/olaf/results/text"
 )
 
 // CardAccess is what a testbed on a card needs beside the card.
@@ -76,7 +76,7 @@ func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, 
 // captureBehind starts to capture what a card sends to the parameter server.
 func (s *Service) captureBehind(card *pcie.Device, o Access) (*cardTap, error) {
 	if p := o.Card.ServerPort; p < 0 || p >= card.Ports() {
-		return nil, fmt.Errorf("%w: the card's image has no port %d towards the parameter server, but %s from 0 (--server-port)", fpga.ErrRefused, p, text.Plural(card.Ports(), "port"))
+		return nil, fmt.Errorf("%w: the card's image has no port %d towards the parameter server, but %s from 0 (--server-port)", fpga.ErrRefused, p, olaf.Plural(card.Ports(), "port"))
 	}
 	now := time.Now
 	if o.Clock != nil {

@@ -77,7 +77,7 @@ func newCardTap(card fpga.Registers, open func() (Frames, error), now func() tim
 	return t, nil
 }
 
-// capture starts to capture.
+// capture opens the interface; what it dropped before does not count.
 func (t *cardTap) capture() error {
 	frames, err := t.open()
 	if err != nil {

@@ -90,7 +90,7 @@ func (d *Device) port(i int) (*port, error) {
 }
 
 // Tick is the totals of a port's MAC. The hardware's counters clear whenever they are latched, so that they have exactly
-// one owner: a process that has the card alone. What the first tick finds was counted for somebody else and is dropped.
+// one owner, the process that holds the card's lock alone. What the first tick finds was counted before, and is dropped.
 // foreign says how many other ticks were noticed; each took counts away, so that the totals are then too small.
 func (d *Device) Tick(i int) (totals PortCounters, foreign int, err error) {
 	p, err := d.port(i)

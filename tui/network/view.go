@@ -305,7 +305,7 @@ func (m *Model) drawClusters(r screen.Region) {
 }
 
 func clusterRow(c *netsim.ClusterSnapshot, oldest float64, width int) list.Row {
-	loss := list.Cell{Text: percent(c.Loss.Updates)}
+	loss := list.Cell{Text: num.Percent(float64(c.Loss.Updates))}
 	if c.DroppedUpdates > 0 {
 		loss.Style = theme.Bad
 	}
@@ -328,13 +328,6 @@ func age(f results.Float) string {
 		return num.Unknown
 	}
 	return num.NS(float64(f))
-}
-
-func percent(f results.Float) string {
-	if !f.Known() {
-		return num.Unknown
-	}
-	return num.Percent(float64(f))
 }
 
 // bindings are the actions that this dashboard knows, with what they do here.

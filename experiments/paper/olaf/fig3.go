@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/results/paper"
-	"github.com/olafctl/olaf/results/text"
 )
 
 // fig3 reproduces that more workers need fewer iterations (§2.1, Fig. 3).
@@ -84,7 +84,7 @@ func runFig3(ctx context.Context, o experiments.Options) (bench.Report, error) {
 		YLabel: "until 10 have a mean above 0"}}
 	f.Compare(paper.Ours{"fig3.iterations.fewer_with_more_workers": paper.Shape(fewer)})
 	f.Say("a seed that never has ten iterations with a mean reward above %d counts with all its iterations", fig3Reward)
-	f.Say("%s; every worker adds full steps of the same size, so N workers also take N times as many steps an iteration, and part of the gain is that", text.Plural(runs, "seed"))
+	f.Say("%s; every worker adds full steps of the same size, so N workers also take N times as many steps an iteration, and part of the gain is that", olaf.Plural(runs, "seed"))
 	return f, err
 }
 

@@ -245,7 +245,7 @@ func (r *MultiHopReport) WriteText(w io.Writer) error {
 	if r.Quick {
 		quick = " (quick: fewer seeds than the table's own)"
 	}
-	fmt.Fprintf(w, "%s: %s, %s%s\n\n", r.Experiment, r.Artefact, text.Plural(len(r.Config.Seeds), "seed"), quick)
+	fmt.Fprintf(w, "%s: %s, %s%s\n\n", r.Experiment, r.Artefact, olaf.Plural(len(r.Config.Seeds), "seed"), quick)
 	cell := func(s results.Statistic) string { return text.Rounded(&s, 1) }
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "QUEUE\tLOSS %\tREPLACED %\tNEVER OF 100\tAOM ms\tS1\tS2\tJAIN")
