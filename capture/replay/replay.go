@@ -104,7 +104,7 @@ func Run(ctx context.Context, src *capture.Decoder, cfg Config, sink Sink) (*Res
 // run is one replay under way.
 type run struct {
 	cfg       Config
-	queue     *engine.Queue
+	queue     *engine.Port
 	sink      Sink
 	delivery  Delivery
 	addresses []olaf.Addresses // by slot
@@ -124,15 +124,12 @@ func newRun(cfg Config, sink Sink) (*run, error) {
 	if cfg.Lanes {
 		cfg.Engine.LaneMemory = olaf.MaxLanes
 	}
-	e, err := engine.New(cfg.Queue, cfg.Engine)
-	if err != nil {
-		return nil, err
-	}
 	r := &run{
 		cfg: cfg, sink: sink, lanes: make([]int32, olaf.MaxLanes),
 		addresses: make([]olaf.Addresses, cfg.Engine.Slots+1), seen: make(map[uint32]struct{}),
 	}
-	r.queue, err = engine.NewQueue(e, cfg.Output, r)
+	var err error
+	r.queue, err = engine.NewPort(cfg.Queue, cfg.Engine, cfg.Output, r)
 	return r, err
 }
 
@@ -174,12 +171,11 @@ func (r *run) offer(a *capture.Arrival) {
 	if a.Update.Count > 1 {
 		r.mergedArrivals++
 	}
-	r.queue.Offer(a.At, &a.Update, lanes)
-	if slot := r.queue.LastSlot(); slot != engine.NoSlot {
-		for int(slot) >= len(r.addresses) {
+	if o := r.queue.Offer(a.At, &a.Update, lanes); o.Slot != engine.NoSlot {
+		for int(o.Slot) >= len(r.addresses) {
 			r.addresses = append(r.addresses, olaf.Addresses{})
 		}
-		r.addresses[slot] = a.Frame.Addresses()
+		r.addresses[o.Slot] = a.Frame.Addresses()
 	}
 }
 
@@ -206,10 +202,10 @@ func (r *run) Deliver(d *engine.Departure) {
 }
 
 func (r *run) result(src *capture.Decoder, partial bool) *Result {
-	e := r.queue.Engine()
+	d := r.queue.Discipline()
 	out := r.queue.Output()
-	s, losses := e.Stats(), src.Losses()
-	frames, updates := e.QueuedCount()
+	s, losses := d.Stats(), src.Losses()
+	frames, updates := d.QueuedCount()
 	res := &Result{
 		Schema: Schema, Queue: r.cfg.Queue, OutRateBPS: int64(out.Rate.Rate()), Slots: r.cfg.Engine.Slots,
 		DequeueCycles: out.DequeueCycles, MergeCycles: out.MergeCycles, OverheadBytes: out.OverheadBytes,
@@ -245,16 +241,16 @@ func (r *run) result(src *capture.Decoder, partial bool) *Result {
 		res.LastDeliveryNS = r.last.NS()
 		res.Utilisation = results.Float(float64(r.queue.Busy()) / float64(r.last.Sub(r.first)))
 	}
-	res.judge(e)
+	res.judge(d)
 	return res
 }
 
 // judge sets Valid and Reason.
-func (res *Result) judge(e engine.Engine) {
+func (res *Result) judge(d engine.Discipline) {
 	counters := res.Counters
 	// The identity over counts assumes that every arrival stands for one update; the engine's own does not.
 	counters.CountDelivered += res.In - res.lostIn() - res.CountIn
-	switch err := errors.Join(engine.Audit(e), counters.Check()); {
+	switch err := errors.Join(engine.Audit(d), counters.Check()); {
 	case err != nil:
 		res.Reason = err.Error()
 	case res.Capture.CaptureDropped > 0:

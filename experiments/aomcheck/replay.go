@@ -91,7 +91,7 @@ func (p *Problem) Replay(path *Path, rng *rand.Rand) (*Run, error) {
 // output is an exact serialiser in front of which the engine queues. The one of fpga/engine counts in cycles of 4 ns,
 // which would round a counter-example that lives on a strict inequality.
 type output struct {
-	engine  engine.Engine
+	engine  engine.Discipline
 	service int64
 	path    *Path
 	run     *Run
@@ -111,13 +111,15 @@ func (q *output) advance(now int64) {
 }
 
 func (q *output) start(now int64) {
-	if q.slot, q.busy = q.engine.Lock(engine.ToServer); q.busy {
+	if q.slot, _, q.busy = q.engine.Lock(); q.busy {
 		q.until = now + q.service
 	}
 }
 
 func (q *output) finish() {
-	update := q.engine.Frame(q.slot).Update
+	var frame engine.Frame
+	q.engine.View(q.slot, &frame)
+	update := &frame.Update
 	q.engine.Release(q.slot)
 	u, k := int(update.Cluster), int(update.Seq)
 	q.run.deliver(u, k, q.until)
@@ -134,7 +136,7 @@ func (r *Run) deliver(u, k int, at int64) {
 
 func (q *output) offer(ev arrivalEvent) Fate {
 	update := olaf.Update{Cluster: olaf.ClusterID(ev.u), Seq: uint32(ev.k), GenNS: uint64(ev.k), Count: 1}
-	switch q.engine.Offer(olaf.Time(ev.at), &update, nil) {
+	switch q.engine.Offer(olaf.Time(ev.at), &update, nil, nil).Class {
 	case engine.Appended:
 		if !q.busy {
 			q.start(ev.at)

@@ -135,12 +135,8 @@ func (d *deliveries) Deliver(f *engine.Departure) {
 
 func queueDeliveries(t *testing.T, p *Problem, path *Path, frame int) [][]Delivery {
 	t.Helper()
-	e, err := engine.New("olaf", engine.Config{Slots: p.Slots, Clusters: len(p.Clusters)})
-	if err != nil {
-		t.Fatal(err)
-	}
 	sink := &deliveries{p.tick(), &Run{Path: path, Deliveries: make([][]Delivery, len(p.Clusters))}}
-	q, err := engine.NewQueue(e, engine.Output{}, sink)
+	q, err := engine.NewPort("olaf", engine.Config{Slots: p.Slots, Clusters: len(p.Clusters)}, engine.Output{}, sink)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,7 @@ func (s *sim) inside() int64 {
 	n := int64(s.meter.airborne)
 	for i := range s.ports {
 		p := &s.ports[i]
-		n += int64(p.engine.Waiting(engine.ToServer))
+		n += int64(p.engine.Waiting())
 		for k := range p.link.len() {
 			if p.link.at(k).update.Count > 0 {
 				n++

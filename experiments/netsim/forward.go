@@ -133,7 +133,7 @@ func (s *sim) offer(to, c int32, u *olaf.Update, inside []olaf.Contributor) {
 		}
 		p.activity.see(s.now, u.Cluster, weight)
 	}
-	class := p.engine.OfferMerged(olaf.Time(s.now), u, nil, inside)
+	class := p.engine.Offer(olaf.Time(s.now), u, nil, inside).Class
 	switch class {
 	case engine.Appended:
 		if p.phase == idle {
@@ -167,7 +167,7 @@ func (s *sim) offerBackground(to, x int32) {
 // start puts the next frame of an idle port on the wire. Bypass and engine take turns when both have one.
 func (s *sim) start(i int32) {
 	p := &s.ports[i]
-	background := p.bypass.len() > 0 && (p.robin || p.engine.Waiting(engine.ToServer) == 0)
+	background := p.bypass.len() > 0 && (p.robin || p.engine.Waiting() == 0)
 	var f *frame
 	var size olaf.Size
 	switch {
@@ -181,14 +181,15 @@ func (s *sim) start(i int32) {
 		p.bypass.drop()
 		size = s.extras[f.place].size
 	default:
-		slot, ok := p.engine.Lock(engine.ToServer)
+		slot, _, ok := p.engine.Lock()
 		if !ok {
 			p.phase, p.carry = idle, 0
 			return
 		}
 		p.robin = true
 		p.slot = slot
-		view := p.engine.Frame(slot)
+		view := &s.view
+		p.engine.View(slot, view)
 		f = p.link.push(view.Contributors)
 		f.update, f.appended = view.Update, view.AppendedAt
 		size = view.Update.Size()

@@ -191,7 +191,7 @@ func (s *sim) check() error {
 		p := &s.ports[i]
 		st := p.engine.Stats()
 		saturated += st.CountSaturations
-		waiting := uint64(p.engine.Waiting(engine.ToServer))
+		waiting := uint64(p.engine.Waiting())
 		leaving := uint64(0)
 		if p.phase == sending && !p.background {
 			leaving = 1

@@ -29,7 +29,7 @@ type network struct {
 // port is an output of a switch onto a link.
 type port struct {
 	from, to int32
-	engine   engine.Engine
+	engine   engine.Discipline
 	slots    uint32
 	rate     olaf.Rate
 	delay    int64 // ps

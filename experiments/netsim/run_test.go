@@ -256,7 +256,7 @@ func TestRunStopsWithItsContext(t *testing.T) {
 	}
 }
 
-// offers feeds an engine.Queue what a simulated switch was offered, and compares what leaves.
+// offers feeds an engine.Port what a simulated switch was offered, and compares what leaves.
 type departures []string
 
 func (d *departures) Deliver(_, worker int, o *olaf.Observation) {
@@ -304,19 +304,12 @@ func compareWithQueue(t *testing.T, queue string, profile engine.Profile, seed u
 	var got departures
 	r := mustRun(t, topology, Options{Observer: &got})
 
-	e, err := engine.New(queue, engine.Config{Slots: 8, Clusters: clusters})
+	out, err := profile.Output(queue, 32*olaf.Gbps)
 	if err != nil {
-		t.Fatal(err)
-	}
-	costs, err := profile.Costs(queue)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if costs.Rate, err = engine.FromRate(32 * olaf.Gbps); err != nil {
 		t.Fatal(err)
 	}
 	var want queueSink
-	q, err := engine.NewQueue(e, costs, &want)
+	q, err := engine.NewPort(queue, engine.Config{Slots: 8, Clusters: clusters}, out, &want)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +329,7 @@ func compareWithQueue(t *testing.T, queue string, profile engine.Profile, seed u
 		}
 		t.Fatalf("%s %s seed %d: %d departures here, %d from the queue", queue, profile, seed, len(got), len(want.out))
 	}
-	st := e.Stats()
+	st := q.Discipline().Stats()
 	if r.Aggregated != st.Class[engine.Aggregated] || r.Counts.Replaced != st.Class[engine.Replaced] || r.DroppedFrames != st.Class[engine.DroppedFull] {
 		t.Errorf("%s %s seed %d: counts %+v, the queue's %+v", queue, profile, seed, r.Counts, st.Class)
 	}

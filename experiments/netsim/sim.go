@@ -93,8 +93,9 @@ type sim struct {
 	extras    []extra
 	servers   []serverState
 
-	byID    []int32     // cluster id → index
-	update  olaf.Update // that is offered at the moment, here so that it need not escape
+	byID    []int32      // cluster id → index
+	update  olaf.Update  // that is offered at the moment, here so that it need not escape
+	view    engine.Frame // that starts at the moment, here for the same reason
 	ackSize olaf.Size
 	touched int64 // keeps early loads alive
 	meter   meter

@@ -112,9 +112,11 @@ func (s *sim) fate() Fate {
 		for i := range p.link.len() {
 			f.Flying += uint64(p.link.at(i).update.Count)
 		}
+		var frame engine.Frame
 		p.engine.Queued(func(slot engine.Slot, locked bool) bool {
 			if !locked {
-				f.Queued += uint64(p.engine.Frame(slot).Update.Count)
+				p.engine.View(slot, &frame)
+				f.Queued += uint64(frame.Update.Count)
 			}
 			return true
 		})

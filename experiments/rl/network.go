@@ -52,9 +52,9 @@ func (d *direct) advance(olaf.Time)   {}
 func (d *direct) drain()              {}
 func (d *direct) stats() engine.Stats { return d.counts }
 
-// queued is a bottleneck with an engine: gradients travel as Q16.16 lanes and merge on the way.
+// queued is a bottleneck with a queue: gradients travel as Q16.16 lanes and merge on the way.
 type queued struct {
-	queue    *engine.Queue
+	port     *engine.Port
 	deliver  func(*arrival)
 	lanes    []int32
 	gradient ppo.Weights
@@ -64,21 +64,15 @@ func newNetwork(c *Config, deliver func(*arrival)) (network, error) {
 	if c.Network.Kind == Ideal {
 		return &direct{deliver: deliver}, nil
 	}
-	n := &queued{deliver: deliver}
 	lanes := int(c.Network.frame()-olaf.HeaderBytes) / olaf.LaneBytes
-	n.lanes = make([]int32, lanes)
-	e, err := engine.New(c.Network.Kind, engine.Config{Slots: c.Network.Slots, Clusters: c.Clusters, LaneMemory: lanes, Provenance: true})
+	n := &queued{deliver: deliver, lanes: make([]int32, lanes)}
+	out, err := c.Network.Profile.Output(c.Network.Kind, c.Network.OutRate)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	out, err := c.Network.Profile.Costs(c.Network.Kind)
+	n.port, err = engine.NewPort(c.Network.Kind,
+		engine.Config{Slots: c.Network.Slots, Clusters: c.Clusters, LaneMemory: lanes, Provenance: true}, out, n)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
-	}
-	if out.Rate, err = engine.FromRate(c.Network.OutRate); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
-	}
-	if n.queue, err = engine.NewQueue(e, out, n); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	return n, nil
@@ -89,7 +83,7 @@ func (n *queued) send(now olaf.Time, u *olaf.Update, _ float64, g *ppo.Weights) 
 		n.lanes[i] = toFixed(v)
 	}
 	u.Lanes = uint16(len(n.lanes))
-	n.queue.Offer(now, u, n.lanes)
+	n.port.Offer(now, u, n.lanes)
 }
 
 // toFixed rounds to Q16.16 and saturates; a gradient that is no number counts as none.
@@ -101,7 +95,7 @@ func toFixed(v float32) int32 {
 	return int32(min(max(f, math.MinInt32), math.MaxInt32))
 }
 
-// Deliver makes n the sink of its queue.
+// Deliver makes n the sink of its port.
 func (n *queued) Deliver(d *engine.Departure) {
 	u := &d.Frame.Update
 	scale := 1 / (float64(u.Count) * (1 << fractionBits))
@@ -112,6 +106,6 @@ func (n *queued) Deliver(d *engine.Departure) {
 		reward: float64(u.Reward) / 256 / float64(u.Count), inside: d.Frame.Contributors})
 }
 
-func (n *queued) advance(now olaf.Time) { n.queue.Advance(now) }
-func (n *queued) drain()                { n.queue.Drain() }
-func (n *queued) stats() engine.Stats   { return n.queue.Engine().Stats() }
+func (n *queued) advance(now olaf.Time) { n.port.Advance(now) }
+func (n *queued) drain()                { n.port.Drain() }
+func (n *queued) stats() engine.Stats   { return n.port.Discipline().Stats() }

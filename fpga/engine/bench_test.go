@@ -50,10 +50,10 @@ func benchmarkMix(b *testing.B, name string, cfg Config, m mix, lanes int) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
-		e.Offer(olaf.Time(i), &updates[i&(len(updates)-1)], payload[i&63])
+		e.Offer(olaf.Time(i), &updates[i&(len(updates)-1)], payload[i&63], nil)
 		if credit += m.out; credit >= m.of {
 			credit -= m.of
-			if s, ok := e.Lock(ToServer); ok {
+			if s, _, ok := e.Lock(); ok {
 				e.Release(s)
 			}
 		}
@@ -93,23 +93,16 @@ func BenchmarkMerge48(b *testing.B) {
 	}
 }
 
-// BenchmarkQueue is an update at 60 Gbps through engine and serialiser at 40 and 5 Gbps, to a sink that looks at it.
-func BenchmarkQueue(b *testing.B) {
+// BenchmarkPort is an update at 60 Gbps through a port at 40 and 5 Gbps, to a sink that looks at it.
+func BenchmarkPort(b *testing.B) {
 	for _, rate := range []olaf.Rate{40 * olaf.Gbps, 5 * olaf.Gbps} {
 		b.Run(rate.String(), func(b *testing.B) {
-			e, err := New("olaf", Config{Slots: 8, Clusters: 9})
+			out, err := Calibrated.Output("olaf", rate)
 			if err != nil {
-				b.Fatal(err)
-			}
-			out, err := Calibrated.Costs("olaf")
-			if err != nil {
-				b.Fatal(err)
-			}
-			if out.Rate, err = FromRate(rate); err != nil {
 				b.Fatal(err)
 			}
 			var counted countingSink
-			q, err := NewQueue(e, out, &counted)
+			p, err := NewPort("olaf", Config{Slots: 8, Clusters: 9}, out, &counted)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -117,7 +110,7 @@ func BenchmarkQueue(b *testing.B) {
 			b.ReportAllocs()
 			b.ResetTimer()
 			for i := range b.N {
-				q.Offer(olaf.Time(i)*34133, &updates[i&(len(updates)-1)], nil)
+				p.Offer(olaf.Time(i)*34133, &updates[i&(len(updates)-1)], nil)
 			}
 		})
 	}
@@ -140,7 +133,7 @@ func BenchmarkReset(b *testing.B) {
 	b.ReportAllocs()
 	for i := range b.N {
 		for k := range 8 {
-			e.Offer(0, &updates[(8*i+k)&(len(updates)-1)], nil)
+			e.Offer(0, &updates[(8*i+k)&(len(updates)-1)], nil, nil)
 		}
 		e.Reset()
 	}

@@ -21,10 +21,10 @@ func Check(s Stats, queuedFrames, queuedUpdates uint64) error {
 	return c.Balance()
 }
 
-// Audit checks e as it stands.
-func Audit(e Engine) error {
-	frames, updates := e.QueuedCount()
-	return Check(e.Stats(), frames, updates)
+// Audit checks d as it stands.
+func Audit(d Discipline) error {
+	frames, updates := d.QueuedCount()
+	return Check(d.Stats(), frames, updates)
 }
 
 // AddTo adds what was counted, and what QueuedCount says is still inside, to the counters of c that have the names of Flow

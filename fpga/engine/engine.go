@@ -1,7 +1,7 @@
 // Package engine holds the queue disciplines of the data path as pure algorithms over abstract time: fifo and olaf.
 //
-// docs/semantics.md is normative; this package, the twin, the simulator and the RTL obey the same page. An Engine
-// decides what becomes of an arriving update and in which order frames leave; a Queue puts the output serialiser behind
+// docs/semantics.md is normative; this package, the twin, the simulator and the RTL obey the same page. A Discipline
+// decides what becomes of an arriving update and in which order frames leave; a Port puts the output serialiser behind
 // it. There are no registers, goroutines, clocks or files here, and nothing allocates per update.
 package engine
 
@@ -39,18 +39,15 @@ func (c Class) String() string {
 	return fmt.Sprintf("class(%d)", uint8(c))
 }
 
-// Port is a direction in which frames leave. FIFO and Olaf only know ToServer; disciplines that answer workers
-// themselves also fill ToWorkers, so that one arrival may yield no, one or many frames either way.
-type Port uint8
+// Outcome is what an arrival means to those who count it and to the output that its frame waits for.
+type Outcome struct {
+	Slot   Slot  // where the update landed; NoSlot when it was dropped
+	Class  Class // for the accounts
+	Ready  bool  // a frame can leave that could not before, so an idle output has to start
+	Merged bool  // it met a frame that waits, which costs the output engine cycles
+}
 
-const (
-	ToServer Port = iota
-	ToWorkers
-	// Ports is how many directions there are.
-	Ports
-)
-
-// Config shapes an engine. The zero value of an option is its off state.
+// Config shapes a discipline. The zero value of an option is its off state.
 type Config struct {
 	Slots    int // updates the queue holds, 1 … MaxSlots
 	Clusters int // cluster ids run from 0 to Clusters-1, at most 65,536
@@ -71,7 +68,7 @@ const (
 	MaxClusters = 1 << 16 // of Config.Clusters: all that a ClusterID names
 )
 
-// Stats counts since the engine was made or reset. Updates are counted once by class, frames once when they leave.
+// Stats counts since the discipline was made or reset. Updates are counted once by class, frames once when they leave.
 type Stats struct {
 	Offered     uint64 // arrivals, counted on entry and apart from Class, so that "every arrival has a class" can be checked
 	Class       [Classes]uint64
@@ -106,7 +103,7 @@ type Slot int32
 const NoSlot Slot = -1
 
 // Frame is a view of one slot. Lanes is valid until the slot is released or another arrival merges into it; a locked slot
-// never changes. Contributors is valid until the next call of Frame.
+// never changes. Contributors is valid until the next call of View.
 type Frame struct {
 	Update     olaf.Update
 	AppendedAt olaf.Time // when the slot was filled; merges and replacements keep it
@@ -115,30 +112,29 @@ type Frame struct {
 	Contributors []olaf.Contributor
 }
 
-// Engine is one queue discipline. It is not safe for concurrent use, and the same calls always give the same results.
-type Engine interface {
-	// Offer presents u, which arrives at now, with its gradients, and says what became of it. u and lanes are not kept.
-	// u.Cluster must be below Config.Clusters, u.Count at least 1, u.GenNS below olaf.GenModulus, and lanes nil, which
-	// counts as zeros, or u.Lanes long.
-	Offer(now olaf.Time, u *olaf.Update, lanes []int32) Class
-	// OfferMerged is Offer for an update that an earlier hop merged: inside lists its contributors for the provenance
-	// log, oldest first. A nil inside stands for u itself. It is not kept.
-	OfferMerged(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Class
-	// LastSlot is the slot in which the latest arrival landed, NoSlot when it was dropped.
-	LastSlot() Slot
-	// Waiting is how many frames wait to leave on p; one that is leaving does not count.
-	Waiting(p Port) int
-	// Lock takes the head of p's departure order. From now on nothing merges into it; its cluster has no waiting update.
-	// It is refused while nothing waits on p or another frame of p is still leaving.
-	Lock(p Port) (Slot, bool)
-	// Frame views a waiting or locked slot.
-	Frame(s Slot) Frame
+// Discipline is what a port does with the frames that wait for it. It is not safe for concurrent use, and the same calls
+// always give the same results.
+type Discipline interface {
+	// Offer presents u, which arrives at now, with its gradients, and says what became of it. inside lists the
+	// contributors of an update that an earlier hop merged, oldest first, for the provenance log; nil stands for u itself.
+	// Nothing is kept of the arguments. u.Cluster must be below Config.Clusters, u.Count at least 1, u.GenNS below
+	// olaf.GenModulus, and lanes nil, which counts as zeros, or u.Lanes long.
+	Offer(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Outcome
+
+	// Lock takes the head of the departure order, which is size long on the wire. From now on nothing merges into it; its
+	// cluster has no waiting update. It is refused while nothing waits or another frame is still leaving.
+	Lock() (s Slot, size olaf.Size, ok bool)
 	// Release says that the locked slot's last bit has left. It panics for a slot that is not leaving.
 	Release(s Slot)
 	// Flush discards everything inside, waiting or locked, and counts it as flushed.
 	Flush()
-	// Reset empties the engine and its counters without counting anything, and keeps its memory.
+	// Reset empties the discipline and its counters without counting anything, and keeps its memory.
 	Reset()
+
+	// View shows a waiting or locked slot in f.
+	View(s Slot, f *Frame)
+	// Waiting is how many frames wait to leave; one that is leaving does not count.
+	Waiting() int
 	// Occupancy is the number of slots in use, which with FreeSlotOnStart leaves out the frame on the wire. ActiveClusters
 	// is how many clusters have an update inside, waiting or leaving.
 	Occupancy() int
@@ -148,5 +144,4 @@ type Engine interface {
 	// QueuedCount is how many frames are inside, waiting or leaving, and Σ count over them, for the accounting identities.
 	QueuedCount() (frames, updates uint64)
 	Stats() Stats
-	Config() Config
 }

@@ -16,8 +16,7 @@ func TestNames(t *testing.T) {
 		t.Errorf("names %v", got)
 	}
 	for _, name := range engine.Names() {
-		e, err := engine.New(name, engine.Config{Slots: 8, Clusters: 9})
-		if err != nil || e.Config().Slots != 8 || e.LastSlot() != engine.NoSlot {
+		if _, err := engine.New(name, engine.Config{Slots: 8, Clusters: 9}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -56,12 +55,10 @@ func TestBadOutput(t *testing.T) {
 		{engine.Output{OverheadBytes: -1}, "overhead bytes is -1; it must be 0 to 255"},
 		{engine.Output{DequeueCycles: 256}, "dequeue cycles is 256; it must be 0 to 255"},
 		{engine.Output{MergeCycles: -2}, "merge cycles is -2; it must be 0 to 255"},
+		{engine.Output{BypassSlots: -3}, "bypass slots is -3; it must be 0 to 1048576"},
 	} {
-		e, err := engine.New("olaf", engine.Config{Slots: 1, Clusters: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := engine.NewQueue(e, c.out, nil); !errors.Is(err, engine.ErrConfig) || !strings.Contains(err.Error(), c.want) {
+		_, err := engine.NewPort("olaf", engine.Config{Slots: 1, Clusters: 1}, c.out, nil)
+		if !errors.Is(err, engine.ErrConfig) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: %v; want %q", c.out, err, c.want)
 		}
 	}
@@ -151,33 +148,29 @@ func TestCheckTellsEveryIdentity(t *testing.T) {
 	}
 }
 
-// lineQueue is an olaf queue of two slots at 20 bytes a cycle: 256 bytes take 12.8.
-func lineQueue(t *testing.T, sink engine.Sink) *engine.Queue {
+// linePort is an olaf port of two slots at 20 bytes a cycle: 256 bytes take 12.8.
+func linePort(t *testing.T, sink engine.Sink) *engine.Port {
 	t.Helper()
-	e, err := engine.New("olaf", engine.Config{Slots: 2, Clusters: 4})
+	p, err := engine.NewPort("olaf", engine.Config{Slots: 2, Clusters: 4}, engine.Output{Rate: 20 << 24, DequeueCycles: 2}, sink)
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := engine.NewQueue(e, engine.Output{Rate: 20 << 24, DequeueCycles: 2}, sink)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return q
+	return p
 }
 
 func TestArrivalBetweenCycles(t *testing.T) {
 	var sink collector
-	q := lineQueue(t, &sink)
+	p := linePort(t, &sink)
 	u := olaf.Update{Count: 1, Lanes: 48}
-	q.Offer(at(10)+1, &u, nil)
-	if next, ok := q.Next(); !ok || next != at(24) {
+	p.Offer(at(10)+1, &u, nil)
+	if next, ok := p.Next(); !ok || next != at(24) {
 		t.Errorf("an arrival just after cycle 10 leaves at %v; want cycle 24", next)
 	}
-	q.Advance(at(24) - 1)
+	p.Advance(at(24) - 1)
 	if len(sink.gone) != 0 {
 		t.Error("it left before its last bit was out")
 	}
-	q.Advance(at(24) + 1)
+	p.Advance(at(24) + 1)
 	if len(sink.gone) != 1 || sink.gone[0].Queued != 13 {
 		t.Errorf("departures %+v", sink.gone)
 	}
@@ -185,57 +178,53 @@ func TestArrivalBetweenCycles(t *testing.T) {
 
 func TestTimeNeverRunsBackwards(t *testing.T) {
 	var sink collector
-	q := lineQueue(t, &sink)
+	p := linePort(t, &sink)
 	u := olaf.Update{Count: 1, Lanes: 48}
-	q.Advance(at(100))
-	q.Offer(at(50), &u, nil)
-	if next, _ := q.Next(); next != at(113) {
+	p.Advance(at(100))
+	p.Offer(at(50), &u, nil)
+	if next, _ := p.Next(); next != at(113) {
 		t.Errorf("next is %v; want cycle 113", next)
 	}
 }
 
 func TestNextBusyAndStall(t *testing.T) {
 	var sink collector
-	q := lineQueue(t, &sink)
-	if _, ok := q.Next(); ok {
+	p := linePort(t, &sink)
+	if _, ok := p.Next(); ok {
 		t.Error("an idle output has something to come")
 	}
 	for c := range 2 {
-		q.Offer(0, &olaf.Update{Cluster: olaf.ClusterID(c), Count: 1, Lanes: 48}, nil)
+		p.Offer(0, &olaf.Update{Cluster: olaf.ClusterID(c), Count: 1, Lanes: 48}, nil)
 	}
 	var seen []int64
-	for next, ok := q.Next(); ok; next, ok = q.Next() {
+	for next, ok := p.Next(); ok; next, ok = p.Next() {
 		seen = append(seen, cyclesOf(next))
-		q.Advance(next)
+		p.Advance(next)
 	}
 	// last bit at 12.8, engine cycles until 14.8, last bit at 27.6, engine cycles until 29.6
 	if want := []int64{13, 15, 28, 30}; !slices.Equal(seen, want) {
 		t.Errorf("instants %v; want %v", seen, want)
 	}
-	if want := 256 * olaf.Duration(2*olaf.Cycle) / 20; q.Busy() != want {
-		t.Errorf("busy %v; want %v", q.Busy(), want)
+	if want := 256 * olaf.Duration(2*olaf.Cycle) / 20; p.Busy() != want {
+		t.Errorf("busy %v; want %v", p.Busy(), want)
 	}
-	if q.StallCycles() != 4 {
-		t.Errorf("%d stall cycles; want 4", q.StallCycles())
+	if p.StallCycles() != 4 {
+		t.Errorf("%d stall cycles; want 4", p.StallCycles())
 	}
 }
 
 // TestSaturatedOutputRunsAtItsRate sends 10,000 frames back to back at a rate that divides nothing.
 func TestSaturatedOutputRunsAtItsRate(t *testing.T) {
-	e, err := engine.New("fifo", engine.Config{Slots: 10000, Clusters: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
 	const rate = 123456789
-	q, err := engine.NewQueue(e, engine.Output{Rate: rate}, &collector{})
+	p, err := engine.NewPort("fifo", engine.Config{Slots: 10000, Clusters: 1}, engine.Output{Rate: rate}, &collector{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 10000 {
-		q.Offer(0, &olaf.Update{Count: 1, Lanes: 48}, nil)
+		p.Offer(0, &olaf.Update{Count: 1, Lanes: 48}, nil)
 	}
 	want := (int64(256*10000)<<24 + rate - 1) / rate
-	if got := cyclesOf(q.Drain()); got != want {
+	if got := cyclesOf(p.Drain()); got != want {
 		t.Errorf("idle at cycle %d; want %d", got, want)
 	}
 }
@@ -246,16 +235,13 @@ func TestLockHoldsOneFrame(t *testing.T) {
 		t.Fatal(err)
 	}
 	for c := range 2 {
-		e.Offer(0, &olaf.Update{Cluster: olaf.ClusterID(c), Count: 1}, nil)
+		e.Offer(0, &olaf.Update{Cluster: olaf.ClusterID(c), Count: 1, Lanes: 48}, nil, nil)
 	}
-	if _, ok := e.Lock(engine.ToWorkers); ok || e.Waiting(engine.ToWorkers) != 0 {
-		t.Error("something leaves towards the workers")
+	slot, size, ok := e.Lock()
+	if !ok || size != 256 || e.Waiting() != 1 {
+		t.Fatalf("the head does not leave: %v, %v, %d waiting", ok, size, e.Waiting())
 	}
-	slot, ok := e.Lock(engine.ToServer)
-	if !ok || e.Waiting(engine.ToServer) != 1 {
-		t.Fatal("the head does not leave")
-	}
-	if _, ok := e.Lock(engine.ToServer); ok {
+	if _, _, ok := e.Lock(); ok {
 		t.Error("a second frame leaves beside the first")
 	}
 	e.Release(slot)
@@ -275,11 +261,8 @@ func (discard) Deliver(*engine.Departure) {}
 // TestNothingAllocates runs the longest path there is: gradients, provenance and a serialiser, after a warm-up.
 func TestNothingAllocates(t *testing.T) {
 	for _, name := range engine.Names() {
-		e, err := engine.New(name, engine.Config{Slots: 8, Clusters: 9, LaneMemory: 48, Provenance: true})
-		if err != nil {
-			t.Fatal(err)
-		}
-		q, err := engine.NewQueue(e, engine.Output{Rate: 10 << 24, DequeueCycles: 2, MergeCycles: 1}, discard{})
+		p, err := engine.NewPort(name, engine.Config{Slots: 8, Clusters: 9, LaneMemory: 48, Provenance: true},
+			engine.Output{Rate: 10 << 24, DequeueCycles: 2, MergeCycles: 1}, discard{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -288,10 +271,10 @@ func TestNothingAllocates(t *testing.T) {
 		run := func() {
 			for i := range 1000 {
 				u = olaf.Update{Cluster: olaf.ClusterID(i * 7 % 9), Worker: olaf.WorkerID(i % 4), Count: 1, Lanes: 48}
-				q.Offer(at(int64(5*i)), &u, lanes)
+				p.Offer(at(int64(5*i)), &u, lanes)
 			}
-			q.Drain()
-			q.Reset()
+			p.Drain()
+			p.Reset()
 		}
 		run()
 		if n := testing.AllocsPerRun(10, run); n > 0 {

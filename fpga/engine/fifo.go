@@ -9,32 +9,29 @@ type fifo struct {
 	active int // clusters with an update inside
 }
 
-func newFIFO(cfg Config) Engine { return &fifo{store: newStore(cfg)} }
+func newFIFO(cfg Config) Discipline { return &fifo{store: newStore(cfg)} }
 
-func (f *fifo) Offer(now olaf.Time, u *olaf.Update, lanes []int32) Class {
-	return f.OfferMerged(now, u, lanes, nil)
-}
-
-func (f *fifo) OfferMerged(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) (class Class) {
+func (f *fifo) Offer(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Outcome {
 	f.stats.Offered++
 	c := &f.clusters[u.Cluster]
 	if f.isLeaving(u) && *c == 1 {
 		f.stats.LockedCollisions++
 	}
-	if f.append(now, u) >= 0 {
+	o := Outcome{Slot: f.append(now, u), Class: Appended, Ready: true}
+	if o.Slot == NoSlot {
+		o.Class, o.Ready = DroppedFull, false
+	} else {
 		f.active += isZero(*c)
 		*c++
-	} else {
-		class = DroppedFull
 	}
-	f.stats.Class[class]++
+	f.stats.Class[o.Class]++
 	if f.carries {
-		f.carry(class, u, lanes, inside)
+		f.carry(o, u, lanes, inside)
 	}
-	return class
+	return o
 }
 
-func (f *fifo) Lock(p Port) (Slot, bool) { return f.lock(p) }
+func (f *fifo) Lock() (Slot, olaf.Size, bool) { return f.lock() }
 
 func (f *fifo) Release(slot Slot) {
 	f.store.Release(slot)

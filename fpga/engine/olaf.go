@@ -6,7 +6,7 @@ import "github.com/olafctl/olaf"
 // the rules is docs/semantics.md, Enqueue).
 type olafQueue struct{ store }
 
-func newOlaf(cfg Config) Engine {
+func newOlaf(cfg Config) Discipline {
 	q := olafQueue{newStore(cfg)}
 	if q.carries {
 		return &carryingOlaf{q}
@@ -14,50 +14,42 @@ func newOlaf(cfg Config) Engine {
 	return &q
 }
 
-// Offer finds the class of u and moves the update accordingly. Gradients are not kept here.
-func (q *olafQueue) Offer(now olaf.Time, u *olaf.Update, _ []int32) (class Class) {
+// Offer finds the class of u and moves the update accordingly. Gradients and provenance are not kept here.
+func (q *olafQueue) Offer(now olaf.Time, u *olaf.Update, _ []int32, _ []olaf.Contributor) (o Outcome) {
 	q.stats.Offered++
 	waiting := &q.clusters[u.Cluster] // its place plus one, 0 for none
 	if *waiting == 0 {
 		if q.isLeaving(u) {
 			q.stats.LockedCollisions++
 		}
-		i := q.append(now, u)
-		*waiting = i + 1 // NoSlot is -1: still none
-		if i < 0 {
-			class = DroppedFull
+		o.Slot = q.append(now, u)
+		*waiting = int32(o.Slot) + 1 // NoSlot is -1: still none
+		if o.Ready = o.Slot != NoSlot; !o.Ready {
+			o.Class = DroppedFull
 		}
 	} else {
-		class = q.meet(*waiting-1, u)
+		o = q.meet(Slot(*waiting-1), u)
 	}
-	q.stats.Class[class]++
-	return class
-}
-
-func (q *olafQueue) OfferMerged(now olaf.Time, u *olaf.Update, _ []int32, _ []olaf.Contributor) Class {
-	return q.Offer(now, u, nil)
+	q.stats.Class[o.Class]++
+	return o
 }
 
 // carryingOlaf is an olafQueue that also moves gradients or provenance.
 type carryingOlaf struct{ olafQueue }
 
-func (q *carryingOlaf) Offer(now olaf.Time, u *olaf.Update, lanes []int32) Class {
-	return q.OfferMerged(now, u, lanes, nil)
-}
-
-func (q *carryingOlaf) OfferMerged(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Class {
-	class := q.olafQueue.Offer(now, u, nil)
-	q.carry(class, u, lanes, inside)
-	return class
+func (q *carryingOlaf) Offer(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Outcome {
+	o := q.olafQueue.Offer(now, u, nil, nil)
+	q.carry(o, u, lanes, inside)
+	return o
 }
 
 // Lock also ends the head's time as its cluster's waiting update.
-func (q *olafQueue) Lock(p Port) (Slot, bool) {
-	slot, ok := q.lock(p)
+func (q *olafQueue) Lock() (Slot, olaf.Size, bool) {
+	slot, size, ok := q.lock()
 	if ok {
 		q.clusters[q.places[slot].update.Cluster] = 0
 	}
-	return slot, ok
+	return slot, size, ok
 }
 
 // ActiveClusters counts the waiting updates, which are of one cluster each, and the leaving one if it is its cluster's only.
@@ -70,13 +62,11 @@ func (q *olafQueue) ActiveClusters() int {
 }
 
 // meet brings u together with the waiting update of its cluster, in slot i.
-func (q *olafQueue) meet(i int32, u *olaf.Update) Class {
+func (q *olafQueue) meet(i Slot, u *olaf.Update) Outcome {
 	w := &q.places[i]
 	if w.update.Lanes != u.Lanes {
-		q.last = int32(NoSlot)
-		return DroppedMismatch
+		return Outcome{Slot: NoSlot, Class: DroppedMismatch}
 	}
-	q.last = i
 	replace := isZero(w.owner ^ int32(u.Worker))
 	class := Aggregated + Class(replace) // Replaced is the next one
 	if q.cfg.RewardFilter && class == Aggregated {
@@ -84,12 +74,11 @@ func (q *olafQueue) meet(i int32, u *olaf.Update) Class {
 		case better:
 			replace, class = 1, ReplacedReward
 		case worse:
-			q.last = int32(NoSlot)
-			return DroppedReward
+			return Outcome{Slot: NoSlot, Class: DroppedReward}
 		}
 	}
 	q.merge(w, u, int32(replace)-1)
-	return class
+	return Outcome{Slot: i, Class: class, Merged: true}
 }
 
 // verdict is what the reward filter says about an arrival.

@@ -3,6 +3,8 @@ package engine
 import (
 	"fmt"
 	"math/big"
+	"slices"
+	"strings"
 
 	"github.com/olafctl/olaf"
 )
@@ -47,18 +49,20 @@ func (i Increment) Exactly(r olaf.Rate) bool {
 	return have.Cmp(want) == 0
 }
 
-// Output shapes the serialiser behind an engine. The zero value is the line itself without any cost.
+// Output shapes the serialiser behind a discipline. The zero value is the line itself without any cost.
 type Output struct {
 	Rate          Increment // 0 is unlimited: Line
 	OverheadBytes int       // counted on top of the L2 frame, 0 … MaxOverheadBytes; 24 is FCS, preamble and gap
 	DequeueCycles int       // engine cycles after every departure, 0 … MaxCostCycles
 	MergeCycles   int       // engine cycles for every merge or replacement, 0 … MaxCostCycles
+	BypassSlots   int       // frames that may wait beside the discipline, 0 … MaxBypassSlots
 }
 
 // Limits of Output.
 const (
 	MaxOverheadBytes = 255
 	MaxCostCycles    = 255
+	MaxBypassSlots   = 1 << 20
 )
 
 // Validate says what is out of range. The error matches ErrConfig.
@@ -72,30 +76,57 @@ func (o *Output) Validate() error {
 	if err := within("dequeue cycles", o.DequeueCycles, 0, MaxCostCycles); err != nil {
 		return err
 	}
-	return within("merge cycles", o.MergeCycles, 0, MaxCostCycles)
+	if err := within("merge cycles", o.MergeCycles, 0, MaxCostCycles); err != nil {
+		return err
+	}
+	return within("bypass slots", o.BypassSlots, 0, MaxBypassSlots)
 }
 
 // Profile names a set of engine cycles.
 type Profile string
 
 const (
-	// Calibrated is what reproduces the paper's Table 1: 2 cycles a departure and 1 a merge for olaf, none for fifo.
+	// Calibrated is what reproduces the paper's Table 1 (docs/semantics.md, Engine cycles).
 	Calibrated Profile = "calibrated"
 	// Ideal costs nothing.
 	Ideal Profile = "ideal"
 )
 
-// costs holds the engines that cost something; all others are free.
-var costs = map[Profile]map[string]Output{
-	Calibrated: {"olaf": {DequeueCycles: 2, MergeCycles: 1}},
-	Ideal:      {},
+var profiles = []Profile{Calibrated, Ideal}
+
+// Profiles lists the names of all profiles, the default first.
+func Profiles() []string {
+	names := make([]string, len(profiles))
+	for i, p := range profiles {
+		names[i] = string(p)
+	}
+	return names
 }
 
-// Costs is an Output with only the engine cycles that the profile gives the named engine. The error matches ErrConfig.
-func (p Profile) Costs(engine string) (Output, error) {
-	byEngine, ok := costs[p]
-	if !ok {
-		return Output{}, fmt.Errorf("%w: unknown cycle profile %q; there are %s, %s", ErrConfig, string(p), Calibrated, Ideal)
+// Validate says whether there is such a profile. The error matches ErrConfig.
+func (p Profile) Validate() error {
+	if !slices.Contains(profiles, p) {
+		return fmt.Errorf("%w: unknown cycle profile %q; there are %s", ErrConfig, string(p), strings.Join(Profiles(), ", "))
 	}
-	return byEngine[engine], nil
+	return nil
+}
+
+// Costs is an Output with only the engine cycles that the profile gives the named discipline. The error matches ErrConfig.
+func (p Profile) Costs(discipline string) (Output, error) {
+	if err := p.Validate(); err != nil {
+		return Output{}, err
+	}
+	k, _ := Describe(discipline) // New refuses a name that is not known
+	return k.costs[p], nil
+}
+
+// Output is the serialiser of the named discipline at the increment nearest to rate, with the profile's engine cycles. The
+// error matches ErrConfig.
+func (p Profile) Output(discipline string, rate olaf.Rate) (Output, error) {
+	out, err := p.Costs(discipline)
+	if err != nil {
+		return out, err
+	}
+	out.Rate, err = FromRate(rate)
+	return out, err
 }

@@ -70,17 +70,13 @@ func drawArrival(t *rapid.T, cfg engine.Config) (u olaf.Update, lanes []int32, i
 	return u, lanes, inside
 }
 
-// TestQueueIsTheReference drives a queue and the list-based reference with the same random traffic and compares all that
+// TestPortIsTheReference drives a port and the list-based reference with the same random traffic and compares all that
 // can be seen of them after every event, the accounting identities included.
-func TestQueueIsTheReference(t *testing.T) {
+func TestPortIsTheReference(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name, cfg, out := drawSetup(t)
-		e, err := engine.New(name, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var sink collector
-		q, err := engine.NewQueue(e, out, &sink)
+		p, err := engine.NewPort(name, cfg, out, &sink)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,25 +87,25 @@ func TestQueueIsTheReference(t *testing.T) {
 			switch rapid.SampledFrom([]string{"in", "in", "in", "in", "in", "in", "in", "look", "next", "flush"}).Draw(t, "what") {
 			case "in":
 				u, lanes, inside := drawArrival(t, cfg)
-				offerBoth(t, q, ref, cycle, u, lanes, inside)
+				offerBoth(t, p, ref, cycle, u, lanes, inside)
 			case "look":
-				q.Advance(at(cycle))
+				p.Advance(at(cycle))
 				ref.RunTo(cycle)
 			case "next":
-				if next, ok := q.Next(); ok {
+				if next, ok := p.Next(); ok {
 					cycle = max(cycle, cyclesOf(next))
 				}
-				q.Advance(at(cycle))
+				p.Advance(at(cycle))
 				ref.RunTo(cycle)
 			case "flush":
-				q.Flush(at(cycle))
+				p.Flush(at(cycle))
 				ref.Flush(cycle)
 			}
-			compare(t, q, ref, sink.gone)
+			compare(t, p, ref, sink.gone)
 		}
-		idle := q.Drain()
+		idle := p.Drain()
 		ref.Drain()
-		compare(t, q, ref, sink.gone)
+		compare(t, p, ref, sink.gone)
 		if ref.IdleAt() > 0 && max(cyclesOf(idle), cycle) != max(ref.IdleAt(), cycle) {
 			t.Fatalf("idle at %d, reference %d", cyclesOf(idle), ref.IdleAt())
 		}
@@ -117,81 +113,80 @@ func TestQueueIsTheReference(t *testing.T) {
 }
 
 // offerBoth offers an update and holds the class and the slot against the reference.
-func offerBoth(t *rapid.T, q *engine.Queue, ref *enginetest.Reference, cycle int64, u olaf.Update, lanes []int32, inside []olaf.Contributor) {
-	got := q.OfferMerged(at(cycle), &u, lanes, inside)
+func offerBoth(t *rapid.T, p *engine.Port, ref *enginetest.Reference, cycle int64, u olaf.Update, lanes []int32, inside []olaf.Contributor) {
+	got := p.OfferMerged(at(cycle), &u, lanes, inside)
 	want := ref.Offer(cycle, u, lanes, inside)
-	if got != want {
-		t.Fatalf("cycle %d: %+v is %v, reference %v", cycle, u, got, want)
+	if got.Class != want {
+		t.Fatalf("cycle %d: %+v is %v, reference %v", cycle, u, got.Class, want)
 	}
-	slot := q.LastSlot()
-	if dropped := got >= engine.DroppedFull; dropped != (slot == engine.NoSlot) {
-		t.Fatalf("cycle %d: %v in slot %d", cycle, got, slot)
+	slot := got.Slot
+	if dropped := want >= engine.DroppedFull; dropped != (slot == engine.NoSlot) {
+		t.Fatalf("cycle %d: %v in slot %d", cycle, want, slot)
 	}
 	if slot != engine.NoSlot {
-		if f := q.Engine().Frame(slot); f.Update.Worker != u.Worker || f.Update.Seq != u.Seq || f.Update.Cluster != u.Cluster {
+		var f engine.Frame
+		if p.Discipline().View(slot, &f); f.Update.Worker != u.Worker || f.Update.Seq != u.Seq || f.Update.Cluster != u.Cluster {
 			t.Fatalf("cycle %d: slot %d holds %+v", cycle, slot, f.Update)
 		}
 	}
 }
 
-func compare(t *rapid.T, q *engine.Queue, ref *enginetest.Reference, gone []enginetest.Event) {
-	e := q.Engine()
-	if d := cmp.Diff(ref.Gone(), gone, equateEmpty); d != "" {
-		t.Fatalf("departures (-reference +queue):\n%s", d)
+func compare(t *rapid.T, p *engine.Port, ref *enginetest.Reference, gone []enginetest.Event) {
+	d := p.Discipline()
+	if diff := cmp.Diff(ref.Gone(), gone, equateEmpty); diff != "" {
+		t.Fatalf("departures (-reference +port):\n%s", diff)
 	}
-	if d := cmp.Diff(ref.Stats(), e.Stats()); d != "" {
-		t.Fatalf("counters (-reference +queue):\n%s", d)
+	if diff := cmp.Diff(ref.Stats(), d.Stats()); diff != "" {
+		t.Fatalf("counters (-reference +port):\n%s", diff)
 	}
-	if q.StallCycles() != ref.StallCycles() {
-		t.Fatalf("%d stall cycles, reference %d", q.StallCycles(), ref.StallCycles())
+	if p.StallCycles() != ref.StallCycles() {
+		t.Fatalf("%d stall cycles, reference %d", p.StallCycles(), ref.StallCycles())
 	}
-	if e.Occupancy() != ref.Occupancy() || e.ActiveClusters() != ref.ActiveClusters() {
+	if d.Occupancy() != ref.Occupancy() || d.ActiveClusters() != ref.ActiveClusters() {
 		t.Fatalf("occupancy %d and %d active clusters, reference %d and %d",
-			e.Occupancy(), e.ActiveClusters(), ref.Occupancy(), ref.ActiveClusters())
+			d.Occupancy(), d.ActiveClusters(), ref.Occupancy(), ref.ActiveClusters())
 	}
 	var queued []olaf.Update
-	e.Queued(func(s engine.Slot, locked bool) bool {
-		if on, sending := q.Sending(); locked != (sending && on == s) {
+	d.Queued(func(s engine.Slot, locked bool) bool {
+		if on, sending := p.Sending(); locked != (sending && on == s) {
 			t.Fatalf("slot %d is locked: %v, sending: %v", s, locked, sending)
 		}
-		queued = append(queued, e.Frame(s).Update)
+		var f engine.Frame
+		d.View(s, &f)
+		queued = append(queued, f.Update)
 		return true
 	})
-	if d := cmp.Diff(ref.Inside(), queued); d != "" {
-		t.Fatalf("inside (-reference +queue):\n%s", d)
+	if diff := cmp.Diff(ref.Inside(), queued); diff != "" {
+		t.Fatalf("inside (-reference +port):\n%s", diff)
 	}
-	if err := engine.Audit(e); err != nil {
+	if err := engine.Audit(d); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// TestResetForgets runs the same traffic after Reset as on a new queue, and expects the same.
+// TestResetForgets runs the same traffic after Reset as on a new port, and expects the same.
 func TestResetForgets(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		name, cfg, out := drawSetup(t)
-		e, err := engine.New(name, cfg)
-		if err != nil {
-			t.Fatal(err)
-		}
 		var sink collector
-		q, err := engine.NewQueue(e, out, &sink)
+		p, err := engine.NewPort(name, cfg, out, &sink)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for i := range rapid.IntRange(0, 20).Draw(t, "before") {
 			u, lanes, inside := drawArrival(t, cfg)
-			q.OfferMerged(at(int64(3*i)), &u, lanes, inside)
+			p.OfferMerged(at(int64(3*i)), &u, lanes, inside)
 		}
-		q.Reset()
-		if q.Busy() != 0 || q.StallCycles() != 0 || q.Engine().LastSlot() != engine.NoSlot {
+		p.Reset()
+		if p.Busy() != 0 || p.StallCycles() != 0 {
 			t.Fatal("something is left after Reset")
 		}
 		sink.gone = nil
 		ref := enginetest.NewReference(name, cfg, out)
 		for i := range 20 {
 			u, lanes, inside := drawArrival(t, cfg)
-			offerBoth(t, q, ref, int64(3*i), u, lanes, inside)
-			compare(t, q, ref, sink.gone)
+			offerBoth(t, p, ref, int64(3*i), u, lanes, inside)
+			compare(t, p, ref, sink.gone)
 		}
 	})
 }

@@ -30,12 +30,11 @@ type store struct {
 	stride   int
 	carries  bool // gradients or provenance
 	log      provenance
-	inside   []olaf.Contributor // what Frame hands out
+	inside   []olaf.Contributor // what View hands out
 
 	head    int32 // place of the next frame to leave
 	waiting int32 // frames from head on
 	leaving int32 // place of the locked frame, or NoSlot
-	last    int32 // place of the latest arrival, or NoSlot
 	holds   int32 // slots that a frame on the wire occupies: 1, or 0 with FreeSlotOnStart
 	stats   Stats
 }
@@ -60,17 +59,15 @@ func newStore(cfg Config) store {
 		log:      newProvenance(),
 		holds:    holds,
 		leaving:  int32(NoSlot),
-		last:     int32(NoSlot),
 	}
 }
 
-// append puts u behind the last waiting update and returns its place, or NoSlot when there is no room. Like every decision
-// it moves only the update; gradients and provenance follow by carry, where somebody wants them.
-func (s *store) append(now olaf.Time, u *olaf.Update) int32 {
+// append puts u behind the last waiting update and returns its slot, or NoSlot when there is no room. Like every decision
+// it moves only the update; gradients and provenance follow by carry, where they are kept.
+func (s *store) append(now olaf.Time, u *olaf.Update) Slot {
 	occupied := s.occupied()
 	if int(occupied) == s.cfg.Slots {
-		s.last = int32(NoSlot)
-		return int32(NoSlot)
+		return NoSlot
 	}
 	i := s.wrap(s.head + s.waiting)
 	s.waiting++
@@ -82,8 +79,7 @@ func (s *store) append(now olaf.Time, u *olaf.Update) int32 {
 	p.update = *u
 	p.owner = int32(u.Worker)
 	s.stats.SumAccepted += uint64(u.Count)
-	s.last = i
-	return i
+	return Slot(i)
 }
 
 // isLeaving says whether the frame on the wire is of u's cluster.
@@ -92,13 +88,14 @@ func (s *store) isLeaving(u *olaf.Update) bool {
 }
 
 // carry moves what travels beside u, after the decision about it: its gradients and who is inside.
-func (s *store) carry(class Class, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
-	if class >= DroppedFull {
+func (s *store) carry(o Outcome, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
+	if o.Slot == NoSlot {
 		return
 	}
-	p := &s.places[s.last]
+	p := &s.places[o.Slot]
+	joins := o.Class == Aggregated
 	if s.cfg.Provenance {
-		if class != Aggregated {
+		if !joins {
 			s.log.drop(p)
 		}
 		s.log.add(p, u, inside)
@@ -106,19 +103,21 @@ func (s *store) carry(class Class, u *olaf.Update, lanes []int32, inside []olaf.
 	if s.stride == 0 {
 		return
 	}
-	mine := s.lanesOf(s.last, u)
+	mine := s.lanesOf(o.Slot, u)
 	switch {
-	case class != Aggregated && lanes == nil:
+	case joins:
+		if lanes != nil {
+			s.stats.LaneSaturations += addLanes(mine, lanes)
+		}
+	case lanes == nil:
 		clear(mine)
-	case class != Aggregated:
+	default:
 		copy(mine, lanes)
-	case lanes != nil:
-		s.stats.LaneSaturations += addLanes(mine, lanes)
 	}
 }
 
 // lanesOf is the gradient memory of slot i, as long as u's frame needs and the memory has.
-func (s *store) lanesOf(i int32, u *olaf.Update) []int32 {
+func (s *store) lanesOf(i Slot, u *olaf.Update) []int32 {
 	at := int(i) * s.stride
 	return s.lanes[at : at+min(int(u.Lanes), s.cfg.LaneMemory)]
 }
@@ -142,39 +141,32 @@ func isZero(n int32) (one int) {
 	return one
 }
 
-func (s *store) LastSlot() Slot { return Slot(s.last) }
-
-func (s *store) Waiting(p Port) int {
-	if p != ToServer {
-		return 0
-	}
-	return int(s.waiting)
-}
+func (s *store) Waiting() int { return int(s.waiting) }
 
 // lock takes the head out of the waiting ones.
-func (s *store) lock(p Port) (Slot, bool) {
-	if p != ToServer || s.waiting == 0 || s.leaving >= 0 {
-		return NoSlot, false
+func (s *store) lock() (Slot, olaf.Size, bool) {
+	if s.waiting == 0 || s.leaving >= 0 {
+		return NoSlot, 0, false
 	}
 	head := s.head
 	s.leaving = head
 	s.head = s.wrap(head + 1)
 	s.waiting--
 	s.stats.Locked++
-	return Slot(head), true
+	return Slot(head), s.places[head].update.Size(), true
 }
 
-func (s *store) Frame(slot Slot) Frame {
+func (s *store) View(slot Slot, f *Frame) {
 	p := &s.places[slot]
-	f := Frame{Update: p.update, AppendedAt: p.appended}
+	f.Update, f.AppendedAt = p.update, p.appended
+	f.Lanes, f.Contributors = nil, nil
 	if s.stride > 0 {
-		f.Lanes = s.lanesOf(int32(slot), &p.update)
+		f.Lanes = s.lanesOf(slot, &p.update)
 	}
 	if s.cfg.Provenance {
 		s.inside = s.log.list(p, s.inside[:0])
 		f.Contributors = s.inside
 	}
-	return f
 }
 
 func (s *store) Release(slot Slot) {
@@ -216,7 +208,7 @@ func (s *store) empty() {
 		return true
 	})
 	s.log.reset()
-	s.head, s.waiting, s.leaving, s.last = 0, 0, int32(NoSlot), int32(NoSlot)
+	s.head, s.waiting, s.leaving = 0, 0, int32(NoSlot)
 }
 
 func (s *store) Queued(visit func(slot Slot, locked bool) bool) {
@@ -241,4 +233,3 @@ func (s *store) QueuedCount() (frames, updates uint64) {
 
 func (s *store) Occupancy() int { return int(s.occupied()) }
 func (s *store) Stats() Stats   { return s.stats }
-func (s *store) Config() Config { return s.cfg }

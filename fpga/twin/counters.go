@@ -63,7 +63,7 @@ func registered(rows []engine.Row) (out []counted) {
 
 // fromEngine is what the present engine and serialiser have counted.
 func (t *Twin) fromEngine() (q regmap.QueueCounters) {
-	s := t.queue.Engine().Stats()
+	s := t.queue.Discipline().Stats()
 	for _, c := range fromStats {
 		*q.At(c.address) = c.of(&s)
 	}
@@ -79,7 +79,7 @@ func (t *Twin) total() regmap.QueueCounters {
 	c.Add(t.fromEngine())
 	c.SnapshotCycle = uint64(t.now)
 	c.CoveredCycles = uint64(t.now - t.counters.clearedAt)
-	c.QueuedFrames, c.QueuedUpdates = t.queue.Engine().QueuedCount()
+	c.QueuedFrames, c.QueuedUpdates = t.queue.Discipline().QueuedCount()
 	return c
 }
 
@@ -103,8 +103,8 @@ func (t *Twin) clearCounters() {
 	t.counters.reset(t.now)
 	c := &t.counters.own
 	c.Sub(t.fromEngine())
-	c.CarriedFrames, c.CarriedUpdates = t.queue.Engine().QueuedCount()
-	t.counters.peak = t.queue.Engine().Occupancy()
+	c.CarriedFrames, c.CarriedUpdates = t.queue.Discipline().QueuedCount()
+	t.counters.peak = t.queue.Discipline().Occupancy()
 }
 
 // classRegisters are where the cluster bank has each class.

@@ -10,24 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
-	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
-
-func TestDisciplinesAreThoseOfTheMap(t *testing.T) {
-	ref, err := regmap.Lookup("queue.mode")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(ref.Register.Fields[0].Values, disciplines[:]); d != "" {
-		t.Error(d)
-	}
-	for _, name := range disciplines {
-		if _, err := engine.New(name, engine.Config{Slots: 1, Clusters: 1}); err != nil {
-			t.Error(err)
-		}
-	}
-}
 
 // TestFramesFindTheirWay sends one frame of each kind and looks in which counter it ends.
 func TestFramesFindTheirWay(t *testing.T) {

@@ -88,8 +88,8 @@ func (t *Twin) recordAck(a *ack, to olaf.WorkerID, port uint8) {
 	t.tap.packets = append(t.tap.packets, Packet{
 		At: t.runTime(cycleTime(t.now)), Queued: -1, Kind: Ack, Addresses: downlinkAddresses(a.flow), Update: u, Port: port,
 		Status: olaf.QueueStatus{
-			Occupancy:      uint32(t.queue.Engine().Occupancy()),
-			ActiveClusters: uint16(min(t.queue.Engine().ActiveClusters(), 1<<16-1)),
+			Occupancy:      uint32(t.queue.Discipline().Occupancy()),
+			ActiveClusters: uint16(min(t.queue.Discipline().ActiveClusters(), 1<<16-1)),
 			Slots:          uint16(min(t.queue.config.engine.Slots, 1<<16-1)),
 		},
 	})

@@ -105,16 +105,12 @@ func (c *collector) Deliver(d *engine.Departure) {
 
 // reference plays c through the queue alone, by a plain loop over the descriptors.
 func (c *traffic) reference(t *rapid.T) []olaf.Observation {
-	q := queueConfig{discipline: disciplines[c.mode&0xFF], engine: engine.Config{
+	sink := new(collector)
+	kind, _ := engine.Coded(c.mode & regmap.QueueModeDisciplineMask)
+	out, err := engine.NewPort(kind.Name, engine.Config{
 		Slots: int(c.depth), Clusters: 64, FreeSlotOnStart: c.mode&regmap.QueueModeFreeOnStart != 0, RewardFilter: c.mode&regmap.QueueModeRewardFilter != 0,
 		RewardThreshold: int32(c.threshold), Provenance: c.mode&regmap.QueueModeProvenance != 0,
-	}, output: engine.Output{Rate: engine.Increment(c.increment), OverheadBytes: int(c.overhead), DequeueCycles: int(c.dequeue), MergeCycles: int(c.merge)}}
-	e, err := engine.New(q.discipline, q.engine)
-	if err != nil {
-		t.Fatal(err)
-	}
-	sink := new(collector)
-	out, err := engine.NewQueue(e, q.output, sink)
+	}, engine.Output{Rate: engine.Increment(c.increment), OverheadBytes: int(c.overhead), DequeueCycles: int(c.dequeue), MergeCycles: int(c.merge)}, sink)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,21 +6,18 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// disciplines are the engines behind queue.mode.discipline, by value.
-var disciplines = [...]string{"fifo", "olaf"}
-
 // queueConfig is what the idle registers of the queue say.
 type queueConfig struct {
-	discipline string
+	discipline uint32 // as in the register
 	engine     engine.Config
 	output     engine.Output
 }
 
-// queue is OlafQueue: engine and output limiter behind control, freeze and inspector.
+// queue is OlafQueue: a port behind control, freeze and inspector.
 //
 // Freezing stops the queue's own clock, so queue time lags device time by all that it was frozen.
 type queue struct {
-	*engine.Queue
+	*engine.Port
 	config   queueConfig
 	enabled  bool
 	frozen   bool
@@ -73,7 +70,7 @@ func (q *queue) advance(now int64) {
 }
 
 func (q *queue) empty() bool {
-	frames, _ := q.Engine().QueuedCount()
+	frames, _ := q.Discipline().QueuedCount()
 	return frames == 0
 }
 
@@ -81,7 +78,7 @@ func (q *queue) empty() bool {
 func (t *Twin) configured() queueConfig {
 	mode := t.reg(regmap.QueueMode)
 	c := queueConfig{
-		discipline: disciplines[mode&regmap.QueueModeDisciplineMask],
+		discipline: mode & regmap.QueueModeDisciplineMask,
 		engine: engine.Config{
 			Slots:           int(t.reg(regmap.QueueDepth)),
 			Clusters:        t.cfg.Clusters,
@@ -108,22 +105,21 @@ func (t *Twin) configured() queueConfig {
 // rebuild makes an empty queue for what the registers say, and keeps the memory of one that fits.
 func (q *queue) rebuild(t *Twin) error {
 	c := t.configured()
-	if q.Queue != nil && q.config == c {
+	if q.Port != nil && q.config == c {
 		q.Reset()
 	} else {
-		e, err := engine.New(c.discipline, c.engine)
+		kind, _ := engine.Coded(c.discipline) // the register takes no other
+		port, err := engine.NewPort(kind.Name, c.engine, c.output, (*uplink)(t))
 		if err != nil {
 			return err
 		}
-		if q.Queue, err = engine.NewQueue(e, c.output, (*uplink)(t)); err != nil {
-			return err
-		}
+		q.Port = port
 	}
 	slots := c.engine.Slots + 1 // a frame whose slot was freed at its start still lies somewhere
 	if cap(q.slotFlow) < slots {
 		q.slotFlow = make([]*flow, slots)
 	}
-	*q = queue{Queue: q.Queue, config: c, slotFlow: q.slotFlow[:slots], freezes: q.freezes[:0]}
+	*q = queue{Port: q.Port, config: c, slotFlow: q.slotFlow[:slots], freezes: q.freezes[:0]}
 	return nil
 }
 
@@ -166,18 +162,15 @@ func (t *Twin) admit(f *flow) {
 	if t.cfg.Wire {
 		lanes = t.generator.templates[f.Template][:u.Lanes]
 	}
-	class := q.Offer(q.time(t.now), u, lanes)
+	o := q.Offer(q.time(t.now), u, lanes)
 	t.counters.own.InBytes += uint64(u.Size())
-	t.counters.clusters[u.Cluster].class[class]++
-	slot := q.LastSlot()
-	if slot != engine.NoSlot {
-		q.slotFlow[slot] = f
-	}
-	if class == engine.Appended {
-		t.counters.peak = max(t.counters.peak, q.Engine().Occupancy())
+	t.counters.clusters[u.Cluster].class[o.Class]++
+	if o.Slot != engine.NoSlot {
+		q.slotFlow[o.Slot] = f
+		t.counters.peak = max(t.counters.peak, q.Discipline().Occupancy())
 	}
 	if t.cfg.Observer != nil {
-		t.cfg.Observer.Arrival(cycleTime(t.now), class, slot, u)
+		t.cfg.Observer.Arrival(cycleTime(t.now), o.Class, o.Slot, u)
 		t.watchStart()
 	}
 }
@@ -237,10 +230,14 @@ func (t *Twin) flush() {
 
 // insideCycles is how long the updates inside have been there, summed.
 func (t *Twin) insideCycles() uint64 {
-	var sum uint64
-	e := t.queue.Engine()
-	e.Queued(func(s engine.Slot, _ bool) bool {
-		sum += uint64(t.now - cycleOf(t.queue.device(e.Frame(s).AppendedAt)))
+	var (
+		sum   uint64
+		frame engine.Frame
+		d     = t.queue.Discipline()
+	)
+	d.Queued(func(s engine.Slot, _ bool) bool {
+		d.View(s, &frame)
+		sum += uint64(t.now - cycleOf(t.queue.device(frame.AppendedAt)))
 		return true
 	})
 	return sum
@@ -249,16 +246,16 @@ func (t *Twin) insideCycles() uint64 {
 // inspect fills the inspector's registers with the slot at index in departure order.
 func (t *Twin) inspect(index uint32) {
 	var (
-		e     = t.queue.Engine()
+		d     = t.queue.Discipline()
 		frame engine.Frame
 		state uint32
 		k     uint32
 	)
-	e.Queued(func(s engine.Slot, locked bool) bool {
+	d.Queued(func(s engine.Slot, locked bool) bool {
 		if k++; k <= index {
 			return true
 		}
-		frame = e.Frame(s)
+		d.View(s, &frame)
 		state = regmap.QueueInspectStateValid
 		if locked {
 			state |= regmap.QueueInspectStateLeaving

@@ -101,8 +101,8 @@ var live = map[uint32]func(*Twin) uint32{
 	},
 	regmap.CommonErrorAddress:   func(t *Twin) uint32 { return t.errorAddress },
 	regmap.QueueStatus:          (*Twin).queueStatus,
-	regmap.QueueOccupancy:       func(t *Twin) uint32 { return uint32(t.queue.Engine().Occupancy()) },
-	regmap.QueueActiveClusters:  func(t *Twin) uint32 { return uint32(t.queue.Engine().ActiveClusters()) },
+	regmap.QueueOccupancy:       func(t *Twin) uint32 { return uint32(t.queue.Discipline().Occupancy()) },
+	regmap.QueueActiveClusters:  func(t *Twin) uint32 { return uint32(t.queue.Discipline().ActiveClusters()) },
 	regmap.QueuePeakOccupancy:   func(t *Twin) uint32 { return uint32(t.counters.peak) },
 	regmap.GeneratorState:       func(t *Twin) uint32 { return uint32(t.generator.state) },
 	regmap.GeneratorMemData:     (*Twin).readMemory,
@@ -279,7 +279,7 @@ func (t *Twin) write(e *entry, addr, value uint32) *reason {
 // effects are what writing a register does beside storing the value; a reason means that nothing was done.
 var effects = map[uint32]func(*Twin, uint32) *reason{
 	regmap.QueueMode: func(_ *Twin, v uint32) *reason {
-		if v&regmap.QueueModeDisciplineMask >= uint32(len(disciplines)) {
+		if _, known := engine.Coded(v & regmap.QueueModeDisciplineMask); !known {
 			return badValue("there is no such discipline")
 		}
 		return nil

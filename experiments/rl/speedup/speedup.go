@@ -21,7 +21,7 @@ var ErrUnfinished = errors.New("the replay ended too early")
 
 // Bottleneck is the queue that updates go through.
 type Bottleneck struct {
-	Queue   string // fifo or olaf
+	Queue   string // one of engine.Names
 	Slots   int
 	OutRate olaf.Rate
 	Profile engine.Profile
@@ -78,23 +78,16 @@ func (c *counter) Deliver(d *engine.Departure) {
 	}
 }
 
-func (b *Bottleneck) queue(clusters int, sink engine.Sink) (*engine.Queue, error) {
-	e, err := engine.New(b.Queue, engine.Config{Slots: b.Slots, Clusters: clusters, Provenance: true})
+func (b *Bottleneck) port(clusters int, sink engine.Sink) (*engine.Port, error) {
+	out, err := b.Profile.Output(b.Queue, b.OutRate)
 	if err != nil {
 		return nil, err
 	}
-	out, err := b.Profile.Costs(b.Queue)
-	if err != nil {
-		return nil, err
-	}
-	if out.Rate, err = engine.FromRate(b.OutRate); err != nil {
-		return nil, err
-	}
-	return engine.NewQueue(e, out, sink)
+	return engine.NewPort(b.Queue, engine.Config{Slots: b.Slots, Clusters: clusters, Provenance: true}, out, sink)
 }
 
-func (c *counter) result(q *engine.Queue, sent uint64) *Result {
-	return &Result{T: c.t.Sub(0), Half: c.tHalf.Sub(0), Sent: sent, Stats: q.Engine().Stats(), Complete: c.left == 0}
+func (c *counter) result(p *engine.Port, sent uint64) *Result {
+	return &Result{T: c.t.Sub(0), Half: c.tHalf.Sub(0), Sent: sent, Stats: p.Discipline().Stats(), Complete: c.left == 0}
 }
 
 // Open replays source until n updates of each worker have got through. Nobody retransmits: a worker simply sends its
@@ -103,7 +96,7 @@ func (c *counter) result(q *engine.Queue, sent uint64) *Result {
 func Open(source trace.Source, b Bottleneck, n int) (*Result, error) {
 	h := source.Header()
 	c := newCounter(h.Workers, uint32(n))
-	q, err := b.queue(h.Clusters, c)
+	p, err := b.port(h.Clusters, c)
 	if err != nil {
 		return nil, err
 	}
@@ -112,17 +105,17 @@ func Open(source trace.Source, b Bottleneck, n int) (*Result, error) {
 	var sent uint64
 	for c.left > 0 {
 		if err := source.Next(&u); err == io.EOF {
-			q.Drain()
+			p.Drain()
 			break
 		} else if err != nil {
 			return nil, err
 		}
 		frame.GenNS, frame.Seq, frame.Reward = uint64(u.GenNS)%olaf.GenModulus, u.Seq, u.RewardQ248()
 		frame.Cluster, frame.Worker = u.Cluster, u.Worker
-		q.Offer(olaf.Time(u.GenNS*int64(olaf.Nanosecond)), &frame, nil)
+		p.Offer(olaf.Time(u.GenNS*int64(olaf.Nanosecond)), &frame, nil)
 		sent++
 	}
-	r := c.result(q, sent)
+	r := c.result(p, sent)
 	if !r.Complete {
 		return r, fmt.Errorf("%w: %d of %d workers have %d updates through after %d were sent", ErrUnfinished, h.Workers-c.left, h.Workers, n, sent)
 	}
@@ -161,7 +154,7 @@ type closed struct {
 func Closed(scaler *trace.Scaler, b Bottleneck, loop Loop, n int) (*Result, error) {
 	h := scaler.Header()
 	c := newCounter(h.Workers, uint32(n))
-	q, err := b.queue(h.Clusters, c)
+	p, err := b.port(h.Clusters, c)
 	if err != nil {
 		return nil, err
 	}
@@ -180,13 +173,13 @@ func Closed(scaler *trace.Scaler, b Bottleneck, loop Loop, n int) (*Result, erro
 	frame := olaf.Update{Lanes: uint16((b.Frame - olaf.HeaderBytes) / olaf.LaneBytes), Count: 1}
 	for c.left > 0 && r.sent < loop.Limit {
 		first := r.heap[0]
-		if leave, busy := q.Next(); busy && leave <= r.workers[first].at {
-			q.Advance(leave)
+		if leave, busy := p.Next(); busy && leave <= r.workers[first].at {
+			p.Advance(leave)
 			continue
 		}
-		r.send(first, q, &frame, h)
+		r.send(first, p, &frame, h)
 	}
-	result := c.result(q, r.sent)
+	result := c.result(p, r.sent)
 	result.Resent = r.resent
 	if !result.Complete {
 		return result, fmt.Errorf("%w: %d of %d workers have %d updates through after %d were sent", ErrUnfinished, h.Workers-c.left, h.Workers, n, r.sent)
@@ -195,7 +188,7 @@ func Closed(scaler *trace.Scaler, b Bottleneck, loop Loop, n int) (*Result, erro
 }
 
 // send offers the worker's update, for the first time or again.
-func (r *closed) send(k int32, q *engine.Queue, frame *olaf.Update, h *trace.Header) {
+func (r *closed) send(k int32, p *engine.Port, frame *olaf.Update, h *trace.Header) {
 	w := &r.workers[k]
 	frame.Flags = 0
 	if w.waits {
@@ -207,7 +200,7 @@ func (r *closed) send(k int32, q *engine.Queue, frame *olaf.Update, h *trace.Hea
 	now := w.at
 	w.waits = true
 	r.move(k, now.Add(r.loop.Timeout))
-	q.Offer(now, frame, nil)
+	p.Offer(now, frame, nil)
 	r.sent++
 }
 

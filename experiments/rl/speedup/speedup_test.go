@@ -154,7 +154,7 @@ func BenchmarkReplay(b *testing.B) {
 			sc := scaler(b, func(s *trace.Scaling) { s.Workers, s.Clusters = 300, 100 })
 			c := newCounter(300, 1<<31)
 			bn := bottleneck(queue, 20*olaf.Gbps)
-			q, err := bn.queue(100, c)
+			q, err := bn.port(100, c)
 			if err != nil {
 				b.Fatal(err)
 			}

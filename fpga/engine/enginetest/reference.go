@@ -12,7 +12,7 @@ import (
 // Reference is docs/semantics.md written down the slow and obvious way: lists that are searched, exact fractions, and
 // one step for every cycle. It shares nothing with the engine but the words.
 type Reference struct {
-	olaf bool
+	meet rule // nil for a discipline in which frames do not meet
 	cfg  engine.Config
 	out  engine.Output
 
@@ -30,6 +30,12 @@ type Reference struct {
 	gone   []Event
 }
 
+// rule is what a discipline does with an arrival that finds an update of its cluster waiting.
+type rule func(r *Reference, w *held, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class
+
+// rules has a row for every discipline.
+var rules = map[string]rule{"fifo": nil, "olaf": olafRule}
+
 type owner struct {
 	flag   bool
 	worker olaf.WorkerID
@@ -42,12 +48,16 @@ type held struct {
 	appended int64
 }
 
-// NewReference makes the reference of a queue. Its options are those of engine.New and engine.NewQueue, unchecked.
+// NewReference makes the reference of a port. Its options are those of engine.NewPort, unchecked.
 func NewReference(name string, cfg engine.Config, out engine.Output) *Reference {
 	if out.Rate == 0 {
 		out.Rate = 64 << 24
 	}
-	return &Reference{olaf: name == "olaf", cfg: cfg, out: out, state: "idle", free: new(big.Rat), r: map[olaf.ClusterID]owner{}}
+	meet, known := rules[name]
+	if !known {
+		panic("enginetest: no rule for the discipline " + name)
+	}
+	return &Reference{meet: meet, cfg: cfg, out: out, state: "idle", free: new(big.Rat), r: map[olaf.ClusterID]owner{}}
 }
 
 // Gone is every frame that left.
@@ -56,7 +66,7 @@ func (r *Reference) Gone() []Event { return r.gone }
 // Stats counts as the engine does.
 func (r *Reference) Stats() engine.Stats { return r.stats }
 
-// StallCycles is how long the line waited for the engine.
+// StallCycles is how many engine cycles were booked.
 func (r *Reference) StallCycles() uint64 { return r.stall }
 
 // IdleAt is the cycle since which nothing is inside; 0 before the first frame left.
@@ -134,8 +144,8 @@ func (r *Reference) decide(cycle int64, a olaf.Update, lanes []int32, inside []o
 	if w == nil && r.leaving != nil && r.leaving.u.Cluster == a.Cluster {
 		r.stats.LockedCollisions++
 	}
-	if r.olaf && w != nil {
-		return r.meet(w, a, lanes, inside)
+	if r.meet != nil && w != nil {
+		return r.meet(r, w, a, lanes, inside)
 	}
 	if r.Occupancy() == r.cfg.Slots {
 		return engine.DroppedFull
@@ -143,53 +153,6 @@ func (r *Reference) decide(cycle int64, a olaf.Update, lanes []int32, inside []o
 	r.list = append(r.list, &held{u: a, lanes: lanes, inside: slices.Clone(inside), appended: cycle})
 	r.r[a.Cluster] = owner{true, a.Worker}
 	return engine.Appended
-}
-
-func (r *Reference) meet(w *held, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class {
-	if w.u.Lanes != a.Lanes {
-		return engine.DroppedMismatch
-	}
-	replace := func(class engine.Class) engine.Class {
-		r.stats.SumDiscarded += uint64(w.u.Count)
-		w.u, w.lanes, w.inside = a, lanes, slices.Clone(inside)
-		r.r[a.Cluster] = owner{true, a.Worker}
-		return class
-	}
-	if r.r[a.Cluster] == (owner{true, a.Worker}) {
-		return replace(engine.Replaced)
-	}
-	if r.cfg.RewardFilter {
-		big64 := func(v int64) *big.Int { return big.NewInt(v) }
-		d := new(big.Int).Sub(new(big.Int).Mul(big64(int64(a.Reward)), big64(int64(w.u.Count))), big64(int64(w.u.Reward)))
-		limit := new(big.Int).Mul(big64(int64(r.cfg.RewardThreshold)), big64(int64(w.u.Count)))
-		if d.Cmp(limit) > 0 {
-			return replace(engine.ReplacedReward)
-		}
-		if d.Cmp(new(big.Int).Neg(limit)) < 0 {
-			return engine.DroppedReward
-		}
-	}
-	for i := range w.lanes {
-		w.lanes[i] = r.clip(int64(w.lanes[i])+int64(lanes[i]), &r.stats.LaneSaturations)
-	}
-	old := w.u
-	w.u = a
-	w.u.Reward = r.clip(int64(old.Reward)+int64(a.Reward), &r.stats.RewardSaturations)
-	w.u.Flags = old.Flags | a.Flags
-	if sum := int(old.Count) + int(a.Count); sum <= 65535 {
-		w.u.Count = uint16(sum)
-	} else {
-		w.u.Count = 65535
-		w.u.Flags |= olaf.CountSaturated
-		r.stats.CountSaturations++
-	}
-	ahead := (a.GenNS + 1<<48 - old.GenNS) % (1 << 48)
-	if ahead >= 1<<47 {
-		w.u.GenNS = old.GenNS
-	}
-	w.inside = append(w.inside, inside...)
-	r.r[a.Cluster] = owner{}
-	return engine.Aggregated
 }
 
 func (r *Reference) clip(v int64, saturations *uint64) int32 {

@@ -58,12 +58,8 @@ type Stat struct {
 // Replay runs the arrivals and flushes of v and returns v with what came out instead of what was expected. The error
 // matches engine.ErrConfig.
 func Replay(v *Vector) (*Vector, error) {
-	e, err := engine.New(v.Engine, v.Config)
-	if err != nil {
-		return nil, err
-	}
 	got := &Vector{Name: v.Name, About: v.About, Engine: v.Engine, Config: v.Config, Output: v.Output}
-	q, err := engine.NewQueue(e, v.Output, (*recorder)(got))
+	p, err := engine.NewPort(v.Engine, v.Config, v.Output, (*recorder)(got))
 	if err != nil {
 		return nil, err
 	}
@@ -71,17 +67,17 @@ func Replay(v *Vector) (*Vector, error) {
 		at := olaf.Time(ev.Cycle) * olaf.Time(olaf.Cycle)
 		switch ev.Kind {
 		case In:
-			q.Advance(at) // so that what leaves at this instant is recorded before the arrival
-			ev.Class = q.OfferMerged(at, &ev.Update, ev.Data, ev.Inside)
+			p.Advance(at) // so that what leaves at this instant is recorded before the arrival
+			ev.Class = p.OfferMerged(at, &ev.Update, ev.Data, ev.Inside).Class
 			got.Events = append(got.Events, ev)
 		case Flush:
-			q.Flush(at)
+			p.Flush(at)
 			got.Events = append(got.Events, ev)
 		}
 	}
-	idle := q.Drain()
-	got.Stats = append(Counters(e.Stats()),
-		Stat{"stall_cycles", q.StallCycles()},
+	idle := p.Drain()
+	got.Stats = append(Counters(p.Discipline().Stats()),
+		Stat{"stall_cycles", p.StallCycles()},
 		Stat{"idle_at", uint64(idle) / uint64(olaf.Cycle)})
 	return got, nil
 }
