@@ -20,15 +20,6 @@ type QueueConfig struct {
 	Provenance      bool  // log who is inside every update; needs the capability
 }
 
-// disciplines are the values of queue.mode.discipline, from 0.
-func disciplines() []string {
-	ref, err := regmap.Lookup("queue.mode")
-	if err != nil {
-		panic(err) // the map is part of this build
-	}
-	return ref.Register.Fields[0].Values
-}
-
 // ConfigureQueue disables the queue, lets it drain, writes c, reads everything back, and enables it again. It refuses
 // what the card was not built for with an error that matches ErrRefused and names the limit.
 func ConfigureQueue(ctx context.Context, d Device, c QueueConfig) error {
@@ -67,7 +58,7 @@ func (c *QueueConfig) fits(d Device) error {
 		bad bool
 		say string
 	}{
-		{!slices.Contains(disciplines(), c.Discipline), fmt.Sprintf("this register map knows no queue %q; it has %v", c.Discipline, disciplines())},
+		{!slices.Contains(engine.Names(), c.Discipline), fmt.Sprintf("there is no queue %q; there are %v", c.Discipline, engine.Names())},
 		{c.Depth < 1 || uint32(c.Depth) > slots, fmt.Sprintf("%d slots asked for; %s was built with %d", c.Depth, d.Identity().Address, slots)},
 		{c.Provenance && capabilities&regmap.CommonCapabilitiesProvenance == 0, "this build has no provenance log"},
 	}
@@ -88,7 +79,8 @@ type write struct {
 // writes lists the registers in the order of their addresses. Engine cycles are only written where they are a model's
 // parameters; a card states its own.
 func (c *QueueConfig) writes(d Device) []write {
-	mode := uint32(slices.Index(disciplines(), c.Discipline))
+	discipline, _ := engine.Describe(c.Discipline)
+	mode := discipline.Code
 	if c.RewardFilter {
 		mode |= regmap.QueueModeRewardFilter
 	}

@@ -105,7 +105,7 @@ func (f *benchFlags) addSpec(cmd *cobra.Command) {
 	flags.Float64Var(&s.RewardThreshold, "reward-threshold", 0, "threshold of the reward filter")
 	complete(cmd, "queue", engine.Names)
 	complete(cmd, "versus", func() []string { return append(engine.Names(), "none") })
-	complete(cmd, "profile", profileNames)
+	complete(cmd, "profile", engine.Profiles)
 }
 
 // resolve turns the flags into a specification.

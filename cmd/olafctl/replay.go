@@ -58,11 +58,9 @@ and count what becomes of them. There are no tables here: a frame's cluster and 
 	flags.BoolVar(&f.force, "force", false, "replace an output file that exists")
 	addFormatFlag(cmd, &f.format)
 	complete(cmd, "queue", engine.Names)
-	complete(cmd, "profile", profileNames)
+	complete(cmd, "profile", engine.Profiles)
 	return cmd
 }
-
-func profileNames() []string { return []string{string(engine.Calibrated), string(engine.Ideal)} }
 
 // config turns the flags into the shape of the queue.
 func (f *replayFlags) config(cmd *cobra.Command) (replay.Config, error) {
@@ -74,10 +72,7 @@ func (f *replayFlags) config(cmd *cobra.Command) (replay.Config, error) {
 	if c.Engine.RewardThreshold, err = bench.FixedReward(f.threshold); err != nil {
 		return c, err
 	}
-	if c.Output, err = engine.Profile(f.profile).Costs(f.queue); err != nil {
-		return c, err
-	}
-	if c.Output.Rate, err = engine.FromRate(f.outRate); err != nil {
+	if c.Output, err = engine.Profile(f.profile).Output(f.queue, f.outRate); err != nil {
 		return c, err
 	}
 	c.Output.OverheadBytes = int(f.overhead)

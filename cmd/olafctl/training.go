@@ -56,7 +56,7 @@ func (v float32Value) Set(s string) error {
 
 func profileFlag(cmd *cobra.Command, p *engine.Profile) {
 	cmd.Flags().StringVar((*string)(p), "profile", string(*p), "engine cycles: calibrated|ideal")
-	complete(cmd, "profile", profileNames)
+	complete(cmd, "profile", engine.Profiles)
 }
 
 // curve is the live reward curve of a training: the mean reward of successive twentieths of its updates.

@@ -66,9 +66,10 @@ func (p *Plan) job(source pktgen.Source) pktgen.Job {
 // queue is how the card shall work for one configuration. Provenance is always on where it costs nothing but memory:
 // without it the per-worker age of merged updates is not known.
 func (p *Plan) queue(c *Config) fpga.QueueConfig {
+	discipline, _ := engine.Describe(c.Queue) // Spec.Validate knows it
 	return fpga.QueueConfig{
 		Discipline: c.Queue, Depth: p.Spec.Slots, Output: c.output,
-		RewardFilter:    p.Spec.RewardFilter && c.Queue != "fifo",
+		RewardFilter:    p.Spec.RewardFilter && discipline.FiltersReward,
 		RewardThreshold: int32(math.Round(p.Spec.RewardThreshold * 256)),
 		Provenance:      true,
 	}

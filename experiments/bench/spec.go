@@ -104,11 +104,8 @@ func (s *Spec) Queues() []string {
 // output resolves the serialiser behind one discipline: the profile's cycles, unless the specification overrides those of
 // the queue under test.
 func (s *Spec) output(queue string, rate olaf.Rate) (engine.Output, error) {
-	out, err := s.Profile.Costs(queue)
+	out, err := s.Profile.Output(queue, rate)
 	if err != nil {
-		return out, fmt.Errorf("%w: %w", ErrSpec, err)
-	}
-	if out.Rate, err = engine.FromRate(rate); err != nil {
 		return out, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
 	out.OverheadBytes = int(s.Overhead)

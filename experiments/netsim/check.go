@@ -101,7 +101,7 @@ func (c *checker) nodes() {
 			c.fail(s.Pos, "bypass_slots", "switch %q has bypass_slots %d; 0 (64) to %d", s.Name, s.Bypass, 1<<20)
 		}
 		if s.Profile != "" {
-			if _, err := engine.Profile(s.Profile).Costs(engine.Names()[0]); err != nil {
+			if err := engine.Profile(s.Profile).Validate(); err != nil {
 				c.fail(s.Pos, "profile", "switch %q: %v", s.Name, err)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf"
@@ -326,15 +327,11 @@ const defaultBypass = 64
 
 // Merges says whether any queue can put several workers into one frame.
 func (t *Topology) Merges() bool {
-	if t.Queue != "fifo" {
-		return true
+	merges := func(queue string) bool {
+		k, _ := engine.Describe(queue)
+		return k.Merges
 	}
-	for i := range t.Switches {
-		if q := t.Switches[i].Queue; q != "" && q != "fifo" {
-			return true
-		}
-	}
-	return false
+	return merges(t.Queue) || slices.ContainsFunc(t.Switches, func(sw Switch) bool { return merges(sw.Queue) })
 }
 
 // transmission is how long rate takes for size, in ps, with the remainder of an earlier one in parts of 1/rate of a ps,

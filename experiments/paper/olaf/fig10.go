@@ -72,12 +72,7 @@ func drawFig10(f *experiments.Figure, variants []variant, rows [][]MultiHopRow) 
 		for g := range 2 {
 			group := fmt.Sprintf("%s S%d", name, g+1)
 			add(&age, group, func(r *MultiHopRow) results.Statistic { return r.published(g) })
-			add(&other, group, func(r *MultiHopRow) results.Statistic {
-				if r.Queue == "fifo" {
-					return r.Groups[g].AoMCluster
-				}
-				return r.Groups[g].AoMWorker
-			})
+			add(&other, group, func(r *MultiHopRow) results.Statistic { return r.other(g) })
 		}
 		add(&loss, name+" %", func(r *MultiHopRow) results.Statistic { return r.LossPackets })
 		add(&loss, name+" never", func(r *MultiHopRow) results.Statistic { return r.NeverDelivered })

@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/text"
@@ -152,9 +153,23 @@ func summarise(v variant, runs []*netsim.Result, invalid int) MultiHopRow {
 	return row
 }
 
+// merges says whether a frame may hold updates of several workers, as Olaf's do and FIFO's do not.
+func (r *MultiHopRow) merges() bool {
+	discipline, _ := engine.Describe(r.Queue)
+	return discipline.Merges
+}
+
 // published picks the reading that the paper's numbers fit: FIFO's ages per worker, Olaf's per cluster.
 func (r *MultiHopRow) published(group int) results.Statistic {
-	if r.Queue == "fifo" {
+	if r.merges() {
+		return r.Groups[group].AoMCluster
+	}
+	return r.Groups[group].AoMWorker
+}
+
+// other is the reading that published does not pick.
+func (r *MultiHopRow) other(group int) results.Statistic {
+	if r.merges() {
 		return r.Groups[group].AoMWorker
 	}
 	return r.Groups[group].AoMCluster
@@ -162,10 +177,10 @@ func (r *MultiHopRow) published(group int) results.Statistic {
 
 // jain is the fairness over the ages of published.
 func (r *MultiHopRow) jain() results.Statistic {
-	if r.Queue == "fifo" {
-		return r.JainWorkerMeans
+	if r.merges() {
+		return r.Jain
 	}
-	return r.Jain
+	return r.JainWorkerMeans
 }
 
 // MultiHopReport is Table 2 or 3.
