@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -155,82 +154,6 @@ func TestJournalKeepsCommittedOnly(t *testing.T) {
 	}
 }
 
-// TestJournalCutAnywhere cuts the file after every byte: either batches are missing from the end, or there is no
-// pipeline yet, which is an error.
-func TestJournalCutAnywhere(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "tables")
-	filled(t, path)
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, all, err := readJournal(bytes.NewReader(whole))
-	if err != nil || len(all) != 3 {
-		t.Fatalf("%d batches, %v", len(all), err)
-	}
-	last := 0
-	for n := range whole {
-		config, batches, err := readJournal(bytes.NewReader(whole[:n]))
-		if config == nil {
-			if !errors.Is(err, ErrJournal) {
-				t.Fatalf("cut at %d: %v", n, err)
-			}
-			continue
-		}
-		if err != nil || len(batches) < last || len(batches) > 2 {
-			t.Fatalf("cut at %d: %d batches after %d, %v", n, len(batches), last, err)
-		}
-		last = len(batches)
-	}
-	if last != 2 {
-		t.Errorf("the longest cut has %d batches", last)
-	}
-	if _, batches, err := readJournal(bytes.NewReader(append(bytes.Clone(whole), make([]byte, 4096)...))); err != nil || len(batches) != 3 {
-		t.Errorf("with zeros at the end: %d batches, %v", len(batches), err)
-	}
-	for n := len(journalMagic); n < len(whole)-200; n += 7 { // damage before the end is never passed over
-		bad := bytes.Clone(whole)
-		bad[n] ^= 0x10
-		config, batches, err := readJournal(bytes.NewReader(bad))
-		if err == nil && config != nil && len(batches) == 3 {
-			t.Fatalf("damage at %d went unnoticed", n)
-		}
-	}
-}
-
-// TestJournalRefuses wants an error, and the file as it was.
-func TestJournalRefuses(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "tables")
-	filled(t, path).crash()
-	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	small := p4.Lab()
-	small.Workers = 1
-	for name, c := range map[string]struct {
-		text    []byte
-		profile p4.Profile
-	}{
-		"another device":    {whole, small},
-		"a foreign file":    {[]byte("hello, this is not a journal"), p4.Lab()},
-		"a damaged file":    {append(bytes.Clone(whole[:200]), append([]byte{0xff}, whole[201:]...)...), p4.Lab()},
-		"a file with holes": {append(append(bytes.Clone(whole), make([]byte, 64)...), 1), p4.Lab()},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if err := os.WriteFile(path, c.text, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := newOwner(t, path, c.profile); !errors.Is(err, ErrJournal) {
-				t.Errorf("got %v", err)
-			}
-			if now, _ := os.ReadFile(path); !bytes.Equal(now, c.text) {
-				t.Error("the file was changed")
-			}
-		})
-	}
-}
-
 // TestJournalHasOneAgent starts a second agent beside a living one, and again when that has ended.
 func TestJournalHasOneAgent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "tables")
@@ -251,23 +174,9 @@ func TestJournalHasOneAgent(t *testing.T) {
 	}
 }
 
-// TestJournalFull takes the file away under the agent: a batch that can't be made durable does not happen.
-func TestJournalFull(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "tables")
-	o := filled(t, path)
-	before := dump(t, o.current.Load())
-	o.journal.file.Close()
-	if err := o.send(workerUpdate(v1.Update_INSERT, 7)); status.Code(err) != codes.Internal {
-		t.Errorf("got %v", err)
-	}
-	if dump(t, o.current.Load()) != before || !o.card.holds(o.current.Load().state) {
-		t.Error("the batch is half there")
-	}
-}
-
 // FuzzReadJournal wants an error or a journal, never a panic or a giant allocation.
 func FuzzReadJournal(f *testing.F) {
-	b, err := appendRecord([]byte(journalMagic), recordPipeline, &v1.ForwardingPipelineConfig{P4DeviceConfig: []byte("x")})
+	b, err := appendRecord(header(1), recordPipeline, &v1.ForwardingPipelineConfig{P4DeviceConfig: []byte("x")})
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -279,21 +188,40 @@ func FuzzReadJournal(f *testing.F) {
 	f.Add(b)
 	f.Add(append(b, 0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 2))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		config, _, err := readJournal(bytes.NewReader(text))
-		if (err == nil) != (config != nil) {
-			t.Fatalf("config %v, error %v", config, err)
+		s := scan(text)
+		if s.version == 0 && s.fault == nil {
+			t.Fatal("no journal and no fault")
+		}
+		for n := range s.records {
+			if c, err := s.content(n + 1); err == nil && c.config == nil {
+				t.Fatal("records without a pipeline")
+			}
 		}
 	})
 }
 
-// BenchmarkDurableBatch is a batch of 100 with its synced append.
+// FuzzSidecar wants an acknowledgement that was written, or none.
+func FuzzSidecar(f *testing.F) {
+	f.Add(acknowledged{1, 2, chain{3}}.bytes())
+	f.Fuzz(func(t *testing.T, b []byte) {
+		if a, state := parseSlot(b); state == slotWhole && !bytes.HasPrefix(b, a.bytes()) {
+			t.Fatalf("%+v from %x", a, b)
+		}
+	})
+}
+
+// BenchmarkDurableBatch is a batch of 100 with its synced append and acknowledgement.
 func BenchmarkDurableBatch(b *testing.B) {
-	j := &journal{path: filepath.Join(b.TempDir(), "tables")}
+	j, err := openJournal(disk{}, filepath.Join(b.TempDir(), "tables"), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer j.close()
 	p, err := verify(new(Embedded), p4.Twin(), &v1.ForwardingPipelineConfig{P4Info: p4.Twin().Info()})
 	if err != nil {
 		b.Fatal(err)
 	}
-	if err := j.rewrite(p); err != nil {
+	if err := j.commit(p); err != nil {
 		b.Fatal(err)
 	}
 	var changes []Change

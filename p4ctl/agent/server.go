@@ -57,8 +57,20 @@ type Options struct {
 	// Journal is the file in which pipeline and tables survive the agent; empty keeps them in memory only. After a crash
 	// the device is reset and the journal replayed. Election ids are forgotten, as the specification wants.
 	Journal string
+	// Warn is told, in a sentence, what a person should know of a journal that was taken all the same; nil tells nobody.
+	Warn func(string)
 	// MaxStreams bounds the controllers of one role; 0 means 64.
 	MaxStreams int
+
+	// disk is the file system of the journal; nil is the operating system's.
+	disk fileSystem
+}
+
+func (o *Options) files() fileSystem {
+	if o.disk != nil {
+		return o.disk
+	}
+	return disk{}
 }
 
 // Agent is a P4Runtime server. It is safe for concurrent use.
@@ -99,7 +111,7 @@ func New(o Options) (*Agent, error) {
 		return a, nil
 	}
 	var err error
-	if a.journal, err = openJournal(o.Journal); err != nil {
+	if a.journal, err = openJournal(o.files(), o.Journal, o.Warn); err != nil {
 		return nil, err
 	}
 	if err := a.resume(); err != nil {
@@ -110,11 +122,14 @@ func New(o Options) (*Agent, error) {
 
 // resume puts the journal's tables on the device.
 func (a *Agent) resume() error {
-	config, batches, err := a.journal.read()
-	if config == nil || err != nil {
+	c, err := a.journal.read()
+	if err != nil {
 		return err
 	}
-	p, err := replay(a.options.Backend, a.options, config, batches)
+	if c.config == nil {
+		return a.journal.settle(nil)
+	}
+	p, err := replay(a.options.Backend, a.options, c)
 	if err != nil {
 		return fmt.Errorf("%s: %w", a.journal.path, err)
 	}
@@ -123,7 +138,7 @@ func (a *Agent) resume() error {
 		return err
 	}
 	a.current.Store(p)
-	return a.journal.rewrite(p)
+	return a.journal.settle(p)
 }
 
 // Close lets go of the journal; nothing may be written afterwards.
@@ -280,7 +295,7 @@ func (a *Agent) SetForwardingPipelineConfig(_ context.Context, req *v1.SetForwar
 	a.version++
 	a.current.Store(next)
 	if next.committed {
-		if err := a.journal.rewrite(next); err != nil {
+		if err := a.journal.commit(next); err != nil {
 			return nil, status.Errorf(codes.Internal, "the pipeline is committed, but not durable: %v", err)
 		}
 	}
