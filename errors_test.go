@@ -52,7 +52,7 @@ var plainErrors = []string{
 	"experiments/bench.ErrInvalid", "experiments/bench.ErrNoRecorder", "experiments/bench.ErrNoRewind", "experiments/bench.ErrRun",
 	"experiments/live.ErrOwnTime",
 	"experiments/testbed.ErrIncomplete", // of the kind that it unwraps to
-	"experiments/rl/speedup.ErrUnfinished",
+	"experiments/speedup.ErrUnfinished",
 	"fpga/engine/enginetest.ErrFormat",
 	"internal/lockfile.ErrHeld",
 	"p4ctl.ErrClosed", "p4ctl.ErrExists", "p4ctl.ErrFull", "p4ctl.ErrNoPipeline", "p4ctl.ErrNotFound", "p4ctl/vnp4.ErrDriver",

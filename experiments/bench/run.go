@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
@@ -93,30 +95,11 @@ type runner struct {
 
 // all works the seeds off, every card by itself, until done or until one of them fails.
 func (r *runner) all(ctx context.Context, cards []testbed.Card) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	errs := make([]error, len(cards))
-	var wg sync.WaitGroup
-	for i := range cards {
-		wg.Go(func() {
-			if errs[i] = r.work(ctx, cards[i]); errs[i] != nil {
-				stop()
-			}
-		})
+	g, ctx := errgroup.WithContext(ctx)
+	for _, card := range cards {
+		g.Go(func() error { return r.work(ctx, card) })
 	}
-	wg.Wait()
-	return firstCause(errs)
-}
-
-// firstCause picks the error that made the others stop: one that is not the end of the common context.
-func firstCause(errs []error) error {
-	var first error
-	for _, err := range errs {
-		if err != nil && (first == nil || errors.Is(first, context.Canceled)) {
-			first = err
-		}
-	}
-	return first
+	return g.Wait()
 }
 
 func (r *runner) take() (seed int, ok bool) {

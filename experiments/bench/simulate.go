@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
@@ -70,35 +72,28 @@ type finished struct {
 }
 
 func (r *simulator) all(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	cores := runtime.GOMAXPROCS(0)
-	errs := make([]error, cores+1)
-	var wg sync.WaitGroup
+	g, ctx := errgroup.WithContext(ctx)
 	var once sync.Once
-	work := func(i int, do func() error) {
-		wg.Go(func() {
-			if errs[i] = do(); errs[i] == nil {
-				return
+	work := func(do func(context.Context) error) {
+		g.Go(func() error {
+			err := do(ctx)
+			if err != nil && r.Failed != nil && ctx.Err() == nil {
+				once.Do(func() { r.Failed(err) })
 			}
-			if r.Failed != nil && ctx.Err() == nil {
-				once.Do(func() { r.Failed(errs[i]) })
-			}
-			stop()
+			return err
 		})
 	}
 	if r.First.Watcher != nil {
 		r.next.Store(1)
 		// Its watcher ends this run, so that what was done can be measured; the context would throw it away.
-		work(cores, func() error {
+		work(func(ctx context.Context) error {
 			return r.one(context.WithoutCancel(ctx), results.NewCollector(results.Config{}), 0)
 		})
 	}
-	for i := range cores {
-		work(i, func() error { return r.many(ctx) })
+	for range runtime.GOMAXPROCS(0) {
+		work(r.many)
 	}
-	wg.Wait()
-	return firstCause(errs)
+	return g.Wait()
 }
 
 // many simulates what is left, on one core.
