@@ -71,9 +71,10 @@ func (o *Options) Tell(done, total int) {
 	}
 }
 
-// CheckDevice says that e runs on no device, when one other than the twin is asked for. The error matches ErrBackend.
-func (e *Experiment) CheckDevice(address string) error {
-	if e.OnDevice || address == "" || address == "twin:" {
+// CheckDevice says that e runs on no device, when another one is asked for than where nothing is said. The error matches
+// testbed.ErrBackend.
+func (e *Experiment) CheckDevice(devices testbed.Devices, address string) error {
+	if e.OnDevice || address == "" || address == devices.Default() {
 		return nil
 	}
 	return fmt.Errorf("%w for %s: it simulates, so leave out --device %s", testbed.ErrBackend, e.Name, address)

@@ -74,7 +74,7 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
 	f.card.add(cmd)
 	flags.Float64Var(&f.ageError, "age-error", 10, "of a card: withhold the ages of a run whose clocks may be off by more than so many per cent of its mean AoM")
 	addFormatFlag(cmd, &f.format)
-	addDeviceFlag(cmd, &f.device)
+	addDeviceFlag(cmd, env, &f.device)
 	return cmd
 }
 
@@ -145,18 +145,24 @@ func (f *benchFlags) resolve(cmd *cobra.Command) error {
 }
 
 // consistent refuses flags that would do nothing and an address that nobody can listen at.
-func (f *benchFlags) consistent(cmd *cobra.Command) error {
+func (f *benchFlags) consistent(cmd *cobra.Command, env *environment) error {
 	if !f.tui {
 		if err := refuseViewFlags(cmd); err != nil {
 			return err
 		}
 	}
-	onTwin := f.device == "" || f.device == "twin:"
+	device, _, err := env.devices.Of(f.device)
+	if err != nil {
+		return err
+	}
+	if f.pcap != "" {
+		if err := env.devices.Check(f.device, testbed.Records); err != nil {
+			return fmt.Errorf("--pcap: %w; elsewhere capture at the parameter server's interface", err)
+		}
+	}
 	switch {
-	case f.pcap != "" && !onTwin:
-		return usageError("--pcap writes what the twin delivers; elsewhere capture at the parameter server's interface")
-	case cmd.Flags().Changed("age-error") && onTwin:
-		return usageError("--age-error is for a card: the twin's ages are exact")
+	case cmd.Flags().Changed("age-error") && device.Can(testbed.VirtualTime):
+		return usageError("--age-error is for a card: ages in virtual time are exact")
 	case !(f.ageError > 0):
 		return usageError("--age-error %g: want a number above 0", f.ageError)
 	}
@@ -170,7 +176,7 @@ func (f *benchFlags) consistent(cmd *cobra.Command) error {
 }
 
 func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
-	if err := f.consistent(cmd); err != nil {
+	if err := f.consistent(cmd, env); err != nil {
 		return err
 	}
 	if err := f.resolve(cmd); err != nil {

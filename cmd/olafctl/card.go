@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -36,7 +35,7 @@ func (f *cardFlags) access(cmd *cobra.Command, env *environment, address string)
 	if err != nil {
 		return a, err
 	}
-	if err := f.check(cmd, address); err != nil {
+	if err := f.check(cmd, env, address); err != nil {
 		return a, err
 	}
 	if a.Card.Tables, err = f.driver.backend(env); err != nil {
@@ -49,23 +48,19 @@ func (f *cardFlags) access(cmd *cobra.Command, env *environment, address string)
 	return a, nil
 }
 
-// notCards says why a device takes no flags of a card.
-var notCards = map[string]string{
-	"twin":     "the twin sees by itself what reaches the parameter server, and has tables of its own",
-	"grpc":     "it belongs to whoever owns the card; give it to the 'olafctl serve' there",
-	"playback": "a recorded session has registers alone",
-}
-
 // check refuses flags that would do nothing, or not what they seem to.
-func (f *cardFlags) check(cmd *cobra.Command, address string) error {
+func (f *cardFlags) check(cmd *cobra.Command, env *environment, address string) error {
 	flags := cmd.Flags()
-	scheme, _, _ := strings.Cut(address, ":")
+	row, _, err := env.devices.Of(address)
+	if err != nil {
+		return err
+	}
 	for _, name := range []string{"capture", "stamps", "server-port", "vnp4-1", "vnp4-2"} {
 		if flag := flags.Lookup(name); flag == nil || !flag.Changed {
 			continue
 		}
-		if why, ok := notCards[scheme]; ok {
-			return usageError("--%s is for a card: %s", name, why)
+		if row.NotCard != "" {
+			return usageError("--%s is for a card: %s", name, row.NotCard)
 		}
 		if f.live.Interface == "" && (name == "stamps" || name == "server-port") {
 			return usageError("--%s says how to capture: add --capture INTERFACE", name)

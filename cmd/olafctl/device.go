@@ -22,22 +22,27 @@ type deviceFlags struct {
 	record  string
 }
 
-func (f *deviceFlags) add(cmd *cobra.Command) {
-	f.addAddress(cmd)
+func (f *deviceFlags) add(cmd *cobra.Command, env *environment) {
+	f.addAddress(cmd, env)
 	cmd.Flags().StringVar(&f.after, "after", "", "first let the device do one run of this experiment, such as table1")
 	complete(cmd, "after", published().Benches().Names)
 }
 
 // addAddress adds what commands take that look at registers alone.
-func (f *deviceFlags) addAddress(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.address, "device", "d", "twin:", "device address: "+testbed.DeviceAddresses)
+func (f *deviceFlags) addAddress(cmd *cobra.Command, env *environment) {
+	addAddress(cmd, &f.address, env.devices, "device address")
 	cmd.Flags().StringVar(&f.record, "record", "", "write every access to this file, which -d playback:FILE plays back")
-	complete(cmd, "device", func() []string { return []string{"twin:", "pci:", "grpc://", "playback:"} })
 }
 
-func addDeviceFlag(cmd *cobra.Command, address *string) {
-	cmd.Flags().StringVarP(address, "device", "d", "twin:", "device address: "+testbed.Addresses)
-	complete(cmd, "device", func() []string { return []string{"twin:", "pci:", "grpc://"} })
+// addDeviceFlag adds what commands take that need a testbed.
+func addDeviceFlag(cmd *cobra.Command, env *environment, address *string) {
+	addAddress(cmd, address, env.devices.With(testbed.HasTables), "device address")
+}
+
+// addAddress adds the flag for the address of one of some devices.
+func addAddress(cmd *cobra.Command, address *string, devices testbed.Devices, what string) {
+	cmd.Flags().StringVarP(address, "device", "d", devices.Default(), what+": "+devices.Forms())
+	complete(cmd, "device", devices.Prefixes)
 }
 
 // with opens the device, lets it do what --after asks for, and hands it to look.
@@ -143,7 +148,7 @@ func newDeviceInfoCmd(env *environment) *cobra.Command {
 		},
 	}
 	addFormatFlag(cmd, &out)
-	device.addAddress(cmd)
+	device.addAddress(cmd, env)
 	return cmd
 }
 

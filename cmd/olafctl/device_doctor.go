@@ -45,7 +45,7 @@ that nothing else may use it. Exit code 3 when a check failed, 4 when only the s
 	}
 	cmd.Flags().BoolVar(&full, "full", false, "run the conformance suite too; it resets the OLAF blocks")
 	addFormatFlag(cmd, &out)
-	device.addAddress(cmd)
+	device.addAddress(cmd, env)
 	return cmd
 }
 
@@ -58,8 +58,16 @@ type doctor struct {
 
 // examine goes through what a card must show, and then what every device must.
 func (x *doctor) examine(ctx context.Context, env *environment, device *deviceFlags, full bool) error {
-	if bdf, card := strings.CutPrefix(device.address, "pci:"); card {
-		d, checks, err := pcie.Examine(env.bus, bdf, pcie.Options{Clock: env.cardClock})
+	row, name, err := env.devices.Of(device.address)
+	if err != nil {
+		return err
+	}
+	if row.Examine != nil {
+		access, err := env.access()
+		if err != nil {
+			return err
+		}
+		d, checks, err := row.Examine(name, access)
 		x.checks = checks
 		x.failed = err != nil
 		if err != nil {
@@ -71,7 +79,7 @@ func (x *doctor) examine(ctx context.Context, env *environment, device *deviceFl
 			return err
 		}
 	}
-	err := device.registers(ctx, env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
+	err = device.registers(ctx, env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
 		x.registers(dev)
 		if full {
 			fpgatest.Check(dev, x.result)

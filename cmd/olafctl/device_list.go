@@ -82,7 +82,7 @@ func printCards(env *environment, cards []listedCard, out format) error {
 		list.add("pci:"+c.BDF, fmt.Sprintf("%04x:%04x", c.Vendor, c.Device), dash(c.Driver), dash(link(c.Card)), string(c.State), dash(c.Image), dash(c.Why))
 	}
 	if len(cards) == 0 {
-		fmt.Fprintln(env.stderr, "no Xilinx PCI function on this host; the twin is always there: -d twin:")
+		fmt.Fprintf(env.stderr, "no Xilinx PCI function on this host; the twin is always there: -d %s\n", env.devices.Default())
 	}
 	return list.write(env.stdout, out)
 }

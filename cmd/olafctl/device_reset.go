@@ -63,7 +63,7 @@ The shell's system reset is not offered: it takes the host's DMA with it.`,
 	cmd.Flags().BoolVar(&force, "force", false, "allow what stops the host's DMA")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print every access and write nothing")
 	complete(cmd, "part", pcie.Targets)
-	device.addAddress(cmd)
+	device.addAddress(cmd, env)
 	return cmd
 }
 

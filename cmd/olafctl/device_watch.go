@@ -56,7 +56,7 @@ looked at no more often than once in an interval of the host's time.`,
 	cmd.Flags().Var(&interval, "interval", "device time between two looks")
 	cmd.Flags().IntVar(&count, "count", 0, "how many looks; 0 for no end")
 	addFormatFlag(cmd, &out)
-	device.add(cmd)
+	device.add(cmd, env)
 	return cmd
 }
 

@@ -25,6 +25,7 @@ type environment struct {
 	interactive bool
 	// terminal says that stdin and stdout are a terminal, so that a person can be shown a dashboard or asked.
 	terminal bool
+	devices  testbed.Devices // that can be opened
 	// bus is where cards are found, and cardClock how time passes for them; nil is this host's clock.
 	bus       pcie.Bus
 	cardClock pcie.Clock
@@ -40,6 +41,7 @@ func osEnvironment() *environment {
 		getenv: os.Getenv, now: time.Now, hostname: os.Hostname, executable: os.Executable,
 		interactive: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb",
 		terminal:    term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
+		devices:     devices(),
 		bus:         pcie.System(),
 		openCapture: openLive,
 	}

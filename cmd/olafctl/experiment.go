@@ -94,7 +94,7 @@ func newExperimentRunCmd(env *environment) *cobra.Command {
 			return nil
 		},
 	}
-	addOptions(cmd, &f.options)
+	addOptions(cmd, env, &f.options)
 	cmd.Flags().StringVar(&f.plots, "plots", "", "draw the figures' panels into this folder, as SVG and PNG")
 	cmd.Flags().BoolVar(&f.force, "force", false, "replace plots that exist")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
@@ -106,12 +106,12 @@ func newExperimentRunCmd(env *environment) *cobra.Command {
 }
 
 // addOptions adds the flags of what every experiment understands.
-func addOptions(cmd *cobra.Command, o *experiments.Options) {
+func addOptions(cmd *cobra.Command, env *environment, o *experiments.Options) {
 	cmd.Flags().IntVar(&o.Runs, "runs", 0, "runs or seeds of each; 0 for the experiment's own number")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "first seed; 0 for the experiment's own")
 	cmd.Flags().BoolVar(&o.Quick, "quick", false, "fewer or shorter runs, for a first look")
 	cmd.Flags().StringVar(&o.Trainings, "trainings", "", "folder in which finished trainings of fig2, fig3 and fig8 are kept and found again")
-	addDeviceFlag(cmd, &o.Device)
+	addDeviceFlag(cmd, env, &o.Device)
 }
 
 // experimentFlags are the flags of experiment run.
@@ -132,7 +132,7 @@ func (f *experimentFlags) run(ctx context.Context, env *environment, e experimen
 	if o.Runs < 0 {
 		return usageError("--runs %d is negative", o.Runs)
 	}
-	if err := errors.Join(e.CheckDevice(o.Device), f.keep.check(env)); err != nil {
+	if err := errors.Join(e.CheckDevice(env.devices, o.Device), f.keep.check(env)); err != nil {
 		return err
 	}
 	var err error

@@ -31,7 +31,7 @@ func (w *signalWriter) Write(b []byte) (int, error) {
 
 func testEnvironment(stdout, stderr io.Writer) *environment {
 	return &environment{
-		stdin: strings.NewReader(""), stdout: stdout, stderr: stderr,
+		stdin: strings.NewReader(""), stdout: stdout, stderr: stderr, devices: devices(),
 		getenv: func(string) string { return "" }, now: time.Now,
 		hostname: func() (string, error) { return "testhost", nil },
 	}

@@ -97,7 +97,7 @@ A software twin starts fresh with every command; --after runs an experiment's fi
 	}
 	cmd.Flags().BoolVar(&noLatch, "no-latch", false, "write nothing, not even the command that latches the counters")
 	addFormatFlag(cmd, &out)
-	device.add(cmd)
+	device.add(cmd, env)
 	return cmd
 }
 
@@ -141,7 +141,7 @@ func newRegReadCmd(env *environment) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "arguments are BAR2 byte offsets; only ranges that are safe to read are read")
 	addFormatFlag(cmd, &out)
-	device.add(cmd)
+	device.add(cmd, env)
 	return cmd
 }
 

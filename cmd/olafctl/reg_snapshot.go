@@ -62,7 +62,7 @@ func newRegSnapshotCmd(env *environment) *cobra.Command {
 	}
 	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this file")
 	cmd.Flags().BoolVar(&force, "force", false, "replace the file")
-	device.add(cmd)
+	device.add(cmd, env)
 	return cmd
 }
 
@@ -131,7 +131,7 @@ func newRegDiffCmd(env *environment) *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&code, "exit-code", false, "end with exit code 4 when something differs")
 	addFormatFlag(cmd, &out)
-	device.add(cmd)
+	device.add(cmd, env)
 	return cmd
 }
 

@@ -55,7 +55,7 @@ the first write. What the device refuses changes nothing and ends the command wi
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "names are BAR2 byte offsets")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print every access and write nothing")
-	device.add(cmd)
+	device.add(cmd, env)
 	return cmd
 }
 

@@ -44,7 +44,7 @@ them and everything else to a few minutes. On two idle cores:
 		ValidArgsFunction: completeArgs(published().Names),
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), env, args) },
 	}
-	addOptions(cmd, &f.options)
+	addOptions(cmd, env, &f.options)
 	cmd.Flags().BoolVar(&f.short, "short", false, "without names, leave out what trains for many minutes")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	addFormatFlag(cmd, &f.out)
@@ -94,7 +94,7 @@ func (f *reproduceFlags) run(ctx context.Context, env *environment, names []stri
 		return err
 	}
 	for i := range chosen {
-		if err := chosen[i].CheckDevice(f.options.Device); err != nil {
+		if err := chosen[i].CheckDevice(env.devices, f.options.Device); err != nil {
 			return err
 		}
 	}

@@ -56,7 +56,7 @@ A software twin starts with empty tables; --after runs an experiment's first run
 	}
 	cmd.Flags().Var((*targetFlag)(&target), "target", "read this P4Runtime server instead of a device: HOST:PORT or unix:PATH")
 	addFormatFlag(cmd, &out)
-	device.add(cmd)
+	device.add(cmd, env)
 	cmd.MarkFlagsMutuallyExclusive("target", "after")
 	cmd.MarkFlagsMutuallyExclusive("target", "device")
 	return cmd

@@ -177,5 +177,5 @@ func (c *clientTLS) advise(err error) error {
 // access is how this process reaches devices: cards of its host, and agents with or without TLS.
 func (e *environment) access() (testbed.Access, error) {
 	config, err := e.tls.config(e.now())
-	return testbed.Access{TLS: config, Bus: &e.bus, Clock: e.cardClock}, err
+	return testbed.Access{Devices: e.devices, TLS: config, Bus: &e.bus, Clock: e.cardClock}, err
 }

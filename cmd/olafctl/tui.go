@@ -110,7 +110,7 @@ Without a terminal, or with --plain, the same is told as lines of text.`,
 		}
 	}
 	f.bench.card.add(cmd)
-	addDeviceFlag(cmd, &f.bench.device)
+	addDeviceFlag(cmd, env, &f.bench.device)
 	return cmd
 }
 
@@ -404,8 +404,8 @@ func (d *dashboard) film(ctx context.Context, plan *bench.Plan, path string) err
 // watchBeside carries an experiment out while the terminal shows one of its runs in slow motion. Leaving the dashboard
 // before it is done ends it.
 func watchBeside(ctx context.Context, env *environment, d *dashboard, spec bench.Spec, b *background) (bench.Report, error) {
-	if d.device != "" && !strings.HasPrefix(d.device, "twin:") {
-		return nil, usageError("a card does one thing at a time: watch it with 'olafctl tui -d %s', or leave out --tui", d.device)
+	if err := env.devices.Check(d.device, testbed.Copies); err != nil {
+		return nil, fmt.Errorf("--tui: %w; watch it with 'olafctl tui -d %s', or leave out --tui", err, d.device)
 	}
 	plan, err := bench.NewPlan(spec)
 	if err != nil {

@@ -71,7 +71,7 @@ func TestBenchOnACard(t *testing.T) {
 		s, err := testbed.Serve(t.Context(), testbedtest.CardAddress, testbed.ServeOptions{Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: testbed.DeviceOptions{Access: r.Access}})
 		must(t, err)
 		for range 2 { // the second bench finds what the first left
-			got := mustBench(t, cardSpec(), Options{Device: "grpc:" + s.Target, AgeErrorPct: 200})
+			got := mustBench(t, cardSpec(), Options{Device: "grpc:" + s.Target, Access: testbedtest.Access(), AgeErrorPct: 200})
 			must(t, got.Err())
 			sameRuns(t, got.Outcome, want.Outcome)
 		}

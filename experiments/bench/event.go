@@ -61,6 +61,7 @@ type (
 		Work       Work
 		Device     fpga.Identity // none of a simulation
 		TablesHash string
+		Repeats    bool // the same work gives the same frames again on this device
 	}
 	// RunStarted says that a run begins: on a testbed, that its generator was armed.
 	RunStarted struct{ Run RunID }

@@ -51,7 +51,7 @@ func (k *Keeper) Event(e Event) error {
 		if err != nil {
 			return err
 		}
-		k.repeats = o.Repeats || e.Device.Kind == repeatableKind
+		k.repeats = o.Repeats || e.Repeats
 		return k.begin(o)
 	case Observed:
 		if !k.Wants(e.Run) {
@@ -63,9 +63,6 @@ func (k *Keeper) Event(e Event) error {
 	}
 	return nil
 }
-
-// repeatableKind is the kind of device that gives the same frames for the same plan.
-const repeatableKind = "twin"
 
 // Wants says whether the frames of a run are kept.
 func (k *Keeper) Wants(id RunID) bool { return !k.repeats || id.Index == 0 && !k.numbers }

@@ -38,7 +38,7 @@ func regroupUnderLoad(t *testing.T, device string, config int) {
 	spec.Runs = 1
 	plan, err := NewPlan(spec)
 	must(t, err)
-	bed, err := testbed.Open(ctx, device, testbed.OpenOptions{})
+	bed, err := testbed.Open(ctx, device, testbed.OpenOptions{Access: testbedtest.Access()})
 	must(t, err)
 	defer bed.Close()
 	_, err = bed.Program(ctx, plan.Tables())

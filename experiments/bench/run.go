@@ -47,7 +47,7 @@ func Run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream) 
 	}
 	r := &runner{plan: plan, stream: stream, ageError: bed.AgeError(), done: make([][]results.Run, len(plan.Seeds))}
 	out := &Outcome{Plan: plan, Device: bed.Cards[0].Device.Identity(), TablesHash: hash, P4InfoHash: bed.P4InfoHash}
-	if err := stream.publish(Started{plan, out.Device, hash}); err != nil {
+	if err := stream.publish(Started{plan, out.Device, hash, bed.Can(testbed.Repeats)}); err != nil {
 		return nil, err
 	}
 	err = cause(ctx, r.all(ctx, bed.Cards))

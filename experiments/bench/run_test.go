@@ -11,6 +11,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/p4ctl"
 )
@@ -245,7 +246,7 @@ func TestRefusedSpecs(t *testing.T) {
 			t.Errorf("%s: %v, want ErrSpec", name, err)
 		}
 	}
-	if _, err := testbed.Open(t.Context(), "pci:0000:3b:00.0", testbed.OpenOptions{}); err == nil {
+	if _, err := testbed.Open(t.Context(), "pci:0000:3b:00.0", testbed.OpenOptions{Access: testbedtest.Access()}); err == nil {
 		t.Error("a card opened where there is none")
 	}
 }

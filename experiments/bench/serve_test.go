@@ -29,7 +29,7 @@ func TestBenchThroughAnAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range 2 { // the second bench finds what the first left
-		there, err := Measure(context.Background(), smallSpec(), Options{Device: address})
+		there, err := Measure(context.Background(), smallSpec(), Options{Device: address, Access: testbedtest.Access()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,11 +54,11 @@ func TestJournalOutlivesTheAgent(t *testing.T) {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			if _, err := Measure(context.Background(), smallSpec(), Options{Device: "grpc:" + s.Target}); err != nil {
+			if _, err := Measure(context.Background(), smallSpec(), Options{Device: "grpc:" + s.Target, Access: testbedtest.Access()}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		bed, err := testbed.Open(context.Background(), "grpc:"+s.Target, testbed.OpenOptions{})
+		bed, err := testbed.Open(context.Background(), "grpc:"+s.Target, testbed.OpenOptions{Access: testbedtest.Access()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,6 +80,7 @@ func TestJournalOutlivesTheAgent(t *testing.T) {
 }
 
 func TestDevicesThatCannotBeOpened(t *testing.T) {
+	access := testbed.Access{Devices: append(testbedtest.Devices(), testbed.Playback())}
 	for address, want := range map[string]struct {
 		kind error
 		says string
@@ -88,12 +89,12 @@ func TestDevicesThatCannotBeOpened(t *testing.T) {
 		"playback:/nowhere":  {playback.ErrSession, "no such file"},
 		"grpc:unix:/nowhere": {nil, "olafctl serve"},
 	} {
-		_, err := testbed.OpenDevice(context.Background(), address, testbed.DeviceOptions{})
+		_, err := testbed.OpenDevice(context.Background(), address, testbed.DeviceOptions{Access: access})
 		if err == nil || want.kind != nil && !errors.Is(err, want.kind) || !strings.Contains(err.Error(), want.says) {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	if _, err := testbed.Open(context.Background(), "pci:0000:3b:00.0", testbed.OpenOptions{}); !errors.Is(err, testbed.ErrBackend) {
+	if _, err := testbed.Open(context.Background(), "pci:0000:3b:00.0", testbed.OpenOptions{Access: access}); !errors.Is(err, testbed.ErrBackend) {
 		t.Errorf("a bench on a card: %v", err)
 	}
 }
@@ -105,7 +106,7 @@ func BenchmarkBenchThroughAgent(b *testing.B) {
 	for name, address := range map[string]string{"twin": "twin:", "agent": testbedtest.Serve(b, testbed.ServeOptions{})} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := Measure(context.Background(), spec, Options{Device: address, Cards: 1}); err != nil {
+				if _, err := Measure(context.Background(), spec, Options{Device: address, Access: testbedtest.Access(), Cards: 1}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -24,7 +24,7 @@ func TestCardIsWatched(t *testing.T) {
 	okay(t, err)
 	r := testbedtest.New(t)
 	r.Wire.Latency = time.Millisecond
-	for _, o := range []Options{{Device: testbedtest.CardAddress, Access: r.Access}, {Device: testbedtest.Serve(t, testbed.ServeOptions{})}} {
+	for _, o := range []Options{{Device: testbedtest.CardAddress, Access: r.Access}, {Device: testbedtest.Serve(t, testbed.ServeOptions{}), Access: testbedtest.Access()}} {
 		l, err := Open(t.Context(), plan, o)
 		okay(t, err)
 		for n := 0; !l.Done() && n < 1000; n++ {

@@ -70,7 +70,7 @@ func Open(ctx context.Context, plan *bench.Plan, o Options) (*Session, error) {
 	}
 	l.bed = bed
 	l.cards = l.cards[:min(len(l.cards), len(bed.Cards))]
-	l.sampled = bed.Cards[0].Device.Identity().Kind != "twin"
+	l.sampled = !bed.Can(testbed.VirtualTime | testbed.Observable)
 	if err := l.program(ctx); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
@@ -378,6 +378,7 @@ func (l *Session) Inspect(ctx context.Context) (*Inspection, error) {
 		if err != nil {
 			return nil, err
 		}
+		state.Virtual = l.bed.Can(testbed.VirtualTime)
 		in.Cards = append(in.Cards, state)
 	}
 	return in, nil

@@ -215,6 +215,7 @@ type RegisterValue struct {
 type CardState struct {
 	Queue       string
 	Device      fpga.Identity
+	Virtual     bool   // its links are, as its time is
 	Generator   string // its state
 	Observed    int64  // updates that the capture handed over
 	CaptureLost int64

@@ -10,7 +10,9 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/pcie"
+	"github.com/olafctl/olaf/fpga/remote"
 	"github.com/olafctl/olaf/p4ctl/agent"
+	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
 // CardAccess is what a testbed on a card needs beside the card.
@@ -44,14 +46,27 @@ func (a *CardAccess) lacks() string {
 	return strings.Join(add, ", and ")
 }
 
+// PCI is a card of this host.
+func PCI() Device {
+	return Device{
+		Prefix: "pci:", Name: "0000:3b:00.0", Abilities: HasTables, OwnDryRun: true,
+		Registers: openCard, Testbed: openCardTestbed, Lend: lendCard, Examine: examineCard,
+	}
+}
+
+func openCard(_ context.Context, bdf string, o DeviceOptions) (fpga.Device, error) {
+	return pcie.Open(o.bus(), bdf, o.card())
+}
+
+func (o *DeviceOptions) card() pcie.Options {
+	return pcie.Options{ReadOnly: o.ReadOnly, DryRun: o.DryRun, Force: o.Force, Clock: o.Clock}
+}
+
 // openCardTestbed opens a card with its tables and a capture. It lends them to itself, as Serve lends them to others, so that
 // there is one way to use a card.
 func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, error) {
-	switch lacks := o.Card.lacks(); {
-	case lacks != "":
+	if lacks := o.Card.lacks(); lacks != "" {
 		return nil, fmt.Errorf("%w: add %s; 'olafctl bench', 'tui' and 'serve' take them, and -d grpc:… uses what serve lends", ErrIncomplete, lacks)
-	case o.Wire:
-		return nil, fmt.Errorf("%w: a card hands out no frames; use 'olafctl capture' at the parameter server's interface", ErrBackend)
 	}
 	listen, bed := o.Listen, new(Testbed)
 	if listen == "" {
@@ -62,7 +77,8 @@ func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, 
 		listen = address
 		bed.close = append(bed.close, remove)
 	}
-	s, err := Serve(ctx, "pci:"+bdf, ServeOptions{Listen: listen, Device: DeviceOptions{Access: o.Access}})
+	lent := ServeOptions{Listen: listen, Device: DeviceOptions{Access: o.Access}}
+	s, err := serve(ctx, lent, func(s *Service) error { return lendCard(ctx, s, bdf, lent) })
 	if err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
@@ -71,6 +87,38 @@ func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, 
 		return nil, errors.Join(err, bed.Close())
 	}
 	return bed, nil
+}
+
+// lendCard lends a card, with a tap where something captures behind it, and with its tables where there is a driver.
+func lendCard(_ context.Context, s *Service, bdf string, o ServeOptions) error {
+	card, err := pcie.Open(o.Device.bus(), bdf, o.Device.card())
+	if err != nil {
+		return err
+	}
+	s.close = append(s.close, card.Close)
+	var tap remote.Tap
+	if o.Device.Card.Capture != nil {
+		t, err := s.captureBehind(card, o.Device.Access)
+		if err != nil {
+			return err
+		}
+		tap = t
+	}
+	server := s.lend(card, tap)
+	if o.Device.Card.Tables == nil {
+		return nil
+	}
+	backend, stop, err := o.Device.Card.Tables(&CardTables{server, card})
+	if err != nil {
+		return fmt.Errorf("the tables' driver: %w", err)
+	}
+	s.close = append([]func() error{stop}, s.close...) // before the card
+	return s.control(backend, p4.Lab(), o.Journal)
+}
+
+// examineCard goes through what a card must show before it is used.
+func examineCard(bdf string, a Access) (*pcie.Device, []pcie.Check, error) {
+	return pcie.Examine(a.bus(), bdf, pcie.Options{Clock: a.Clock})
 }
 
 // captureBehind starts to capture what a card sends to the parameter server.

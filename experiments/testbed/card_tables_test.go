@@ -48,7 +48,7 @@ func TestCardBehindAnAgent(t *testing.T) {
 	want(t, err)
 	stopped := false
 	s, err := Serve(context.Background(), "pci:"+pcietest.BDF, ServeOptions{
-		Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: DeviceOptions{Access: Access{Bus: &bus, Clock: card, Card: CardAccess{
+		Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: DeviceOptions{Access: Access{Devices: Devices{PCI()}, Bus: &bus, Clock: card, Card: CardAccess{
 			Tables: func(c *CardTables) (agent.Backend, func() error, error) {
 				return &keyWriter{c}, func() error { stopped = true; return nil }, nil
 			}}}}})
@@ -58,7 +58,7 @@ func TestCardBehindAnAgent(t *testing.T) {
 	tables := p4ctl.Tables{Workers: []p4ctl.Worker{{Address: netip.MustParseAddr("10.0.0.7"), Cluster: 2, ID: 7}}}.WithGroups(3)
 	_, err = session.Sync(context.Background(), tables)
 	want(t, err)
-	d, err := OpenDevice(context.Background(), "grpc:"+s.Target, DeviceOptions{})
+	d, err := OpenDevice(context.Background(), "grpc:"+s.Target, DeviceOptions{Access: Access{Devices: Devices{Agent()}}})
 	want(t, err)
 	want(t, d.Write32(regmap.ReplicationGroupIndex, 3))
 	if v, err := d.Read32(regmap.ReplicationMemberData); v != 3<<16|7 || err != nil {

@@ -5,17 +5,13 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
-	"strings"
 	"time"
 
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
 
 	"github.com/olafctl/olaf/fpga"
-	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/remote"
-	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/p4ctl/p4"
@@ -48,12 +44,24 @@ type Service struct {
 
 // Serve lends the device at an address until Close. One process owns a device; everybody else goes through its agent.
 func Serve(ctx context.Context, address string, o ServeOptions) (*Service, error) {
+	row, name, err := o.Device.devices().Of(address)
+	switch {
+	case err != nil:
+		return nil, err
+	case row.Lend == nil:
+		return nil, fmt.Errorf("%w to lend for %q; this build lends %s", ErrBackend, address, o.Device.devices().Lent().Forms())
+	}
+	return serve(ctx, o, func(s *Service) error { return row.Lend(ctx, s, name, o) })
+}
+
+// serve listens and offers what lend registers.
+func serve(ctx context.Context, o ServeOptions, lend func(*Service) error) (*Service, error) {
 	listener, err := agent.Listen(o.Listen, o.TLS != nil) // first: to open a card's tables is to empty them
 	if err != nil {
 		return nil, err
 	}
 	s := &Service{done: make(chan error, 1), server: grpc.NewServer(agent.ServerOptions(o.TLS)...)}
-	if err = s.open(ctx, address, o); err == nil {
+	if err = lend(s); err == nil {
 		err = s.pushPipeline(ctx)
 	}
 	if err != nil {
@@ -65,59 +73,6 @@ func Serve(ctx context.Context, address string, o ServeOptions) (*Service, error
 	}
 	go func() { s.done <- s.server.Serve(listener) }()
 	return s, nil
-}
-
-// open registers what the device has on the gRPC server.
-func (s *Service) open(ctx context.Context, address string, o ServeOptions) error {
-	if scheme, _, _ := strings.Cut(address, ":"); scheme != "twin" && address != "" {
-		return s.openDevice(ctx, address, o)
-	}
-	backend := new(agent.Embedded)
-	d, err := twin.New(twin.Config{Tables: TablesOf(backend)})
-	if err != nil {
-		return err
-	}
-	s.close = append(s.close, d.Close)
-	s.lend(d, d)
-	return s.control(backend, p4.Twin(), o.Journal)
-}
-
-// openDevice lends what has registers; a card also its tables, where there is a driver for them.
-func (s *Service) openDevice(ctx context.Context, address string, o ServeOptions) error {
-	d, err := OpenDevice(ctx, address, o.Device)
-	if err != nil {
-		return err
-	}
-	card, ok := d.(*pcie.Device)
-	if !ok {
-		s.close = append(s.close, d.Close)
-		s.lend(d, nil)
-		return nil
-	}
-	return s.openCard(card, o)
-}
-
-// openCard lends a card, with a tap where something captures behind it, and with its tables where there is a driver.
-func (s *Service) openCard(card *pcie.Device, o ServeOptions) error {
-	s.close = append(s.close, card.Close)
-	var tap remote.Tap
-	if o.Device.Card.Capture != nil {
-		t, err := s.captureBehind(card, o.Device.Access)
-		if err != nil {
-			return err
-		}
-		tap = t
-	}
-	server := s.lend(card, tap)
-	if o.Device.Card.Tables == nil {
-		return nil
-	}
-	backend, stop, err := o.Device.Card.Tables(&CardTables{server, card})
-	if err != nil {
-		return fmt.Errorf("the tables' driver: %w", err)
-	}
-	s.close = append([]func() error{stop}, s.close...) // before the card
-	return s.control(backend, p4.Lab(), o.Journal)
 }
 
 // control puts a P4Runtime agent in front of the tables.
@@ -180,86 +135,4 @@ func (s *Service) release() error {
 	}
 	s.close = nil
 	return errors.Join(errs...)
-}
-
-// AgentTarget is what is dialled for an agent's address: grpc://HOST:PORT, grpc:unix:PATH, or either without the scheme.
-func AgentTarget(address string) (string, error) {
-	target := strings.TrimPrefix(strings.TrimPrefix(address, "grpc:"), "//")
-	if path, ok := strings.CutPrefix(target, "unix:"); ok && path != "" {
-		return target, nil
-	}
-	if _, port, err := net.SplitHostPort(target); err == nil && port != "" {
-		return target, nil
-	}
-	return "", fmt.Errorf("%w for agent %q: want HOST:PORT or unix:PATH, such as 127.0.0.1:9559", ErrBackend, target)
-}
-
-// openAgentDevice opens the registers behind an agent.
-func openAgentDevice(ctx context.Context, rest string, o DeviceOptions) (fpga.Device, error) {
-	target, err := AgentTarget(rest)
-	if err != nil {
-		return nil, err
-	}
-	d, err := remote.Dial(ctx, target, remote.Options{ReadOnly: o.ReadOnly || o.DryRun != nil, TLS: o.TLS})
-	if err != nil {
-		return nil, err // not a Device that holds nothing
-	}
-	return d, nil
-}
-
-// openAgent opens the testbed behind an agent: one card, with the agent's tables and tap.
-func openAgent(ctx context.Context, rest string, o OpenOptions) (*Testbed, error) {
-	target, err := AgentTarget(rest)
-	switch {
-	case err != nil:
-		return nil, err
-	case o.Listen != "":
-		return nil, fmt.Errorf("%w: the agent at %s serves its own P4Runtime, at the same address", ErrBackend, target)
-	case o.Wire:
-		return nil, fmt.Errorf("%w: frames do not travel over grpc; use the twin itself, or capture at the parameter server's interface", ErrBackend)
-	}
-	bed := new(Testbed)
-	if err := bed.attach(ctx, target, o.Access, false); err != nil {
-		return nil, errors.Join(err, bed.Close())
-	}
-	return bed, nil
-}
-
-// attach makes the device of an agent, which may be part of this process, the testbed's only card.
-func (b *Testbed) attach(ctx context.Context, target string, o Access, local bool) error {
-	d, err := remote.Dial(ctx, target, remote.Options{TLS: o.TLS, Local: local})
-	if err != nil {
-		return err
-	}
-	b.Cards = []Card{{d, d}}
-	b.close = append(b.close, d.Close)
-	if !d.HasTap() {
-		return fmt.Errorf("%w: the agent at %s captures nothing at the parameter server, so that nothing can be measured; on a card start it with --capture INTERFACE", ErrBackend, target)
-	}
-	return b.connect(ctx, target, o.TLS)
-}
-
-// connect makes this process the primary controller of the tables at target.
-func (b *Testbed) connect(ctx context.Context, target string, secure *tls.Config) error {
-	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{TLS: secure})
-	if err != nil {
-		return err
-	}
-	b.close = append(b.close, session.Close)
-	pipeline := pipelineOf(ctx, session)
-	if _, err := session.PushPipeline(ctx, pipeline); err != nil {
-		return err
-	}
-	b.Tables, b.P4InfoHash = session, p4.Hash(pipeline.P4Info)
-	return nil
-}
-
-// pipelineOf is our pipeline in the size that a device has already; a card has smaller tables than the twin.
-func pipelineOf(ctx context.Context, session *p4ctl.Session) *v1.ForwardingPipelineConfig {
-	lab := p4ctl.PipelineConfig(p4.Lab())
-	has, err := session.Pipeline(ctx)
-	if err == nil && has.GetCookie().GetCookie() == lab.Cookie.Cookie {
-		return lab
-	}
-	return p4ctl.PipelineConfig(p4.Twin()) // whatever kept a device from telling, it keeps it from taking this too
 }

@@ -7,13 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/p4ctl"
+	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
 // ErrBackend says that this build cannot open a device of that kind.
@@ -31,6 +31,7 @@ type Testbed struct {
 	// AgeErrorPct is by how much of a run's mean AoM its ages may be wrong where two clocks measure them; beyond that they
 	// are withheld. 0 is 10 %.
 	AgeErrorPct float64
+	Abilities   Ability // of the device
 	close       []func() error
 }
 
@@ -49,34 +50,40 @@ type OpenOptions struct {
 	Cards  int    // cards side by side, where the device can be copied; 0 is one
 	Listen string // also serve P4Runtime here; empty for a private socket
 	Wire   bool   // move gradients and record frames, for captures
-	// Observe gives every card its observer, called with their numbers from 0; nil for none. Only a twin of this process can be
-	// observed; elsewhere nobody is asked.
-	Observe func(lane int) twin.Observer
+	// Observe gives every card its observer, called with their numbers from 0; nil for none. Of a device that is not Observable
+	// nobody is asked.
+	Observe func(card int) twin.Observer
 }
 
-// openers is the table of backends by the scheme of an address.
-var openers = map[string]func(context.Context, string, OpenOptions) (*Testbed, error){
-	"twin": openTwin,
-	"pci":  openCardTestbed,
-	"grpc": openAgent,
-}
-
-// Addresses is the form that Open takes, for help texts.
-const Addresses = "twin:, pci:0000:3b:00.0, grpc://HOST:PORT"
-
-// Open opens the device at an address. The error matches ErrBackend where this build has no way to it.
+// Open opens the device at an address with its tables and a capture; an empty address is the default one. The error matches
+// ErrBackend where there is no way to it, and is an *Unsupported where it can't do what it is opened for.
 func Open(ctx context.Context, address string, o OpenOptions) (*Testbed, error) {
-	if address == "" {
-		address = "twin:"
-	}
 	o.Cards = max(o.Cards, 1)
-	scheme, rest, _ := strings.Cut(address, ":")
-	open, ok := openers[scheme]
-	if !ok {
-		return nil, fmt.Errorf("%w for %q; this build opens %s", ErrBackend, address, Addresses)
+	devices := o.devices()
+	needs := HasTables
+	if o.Wire {
+		needs |= Records
 	}
-	return open(ctx, rest, o)
+	if err := devices.Check(address, needs); err != nil {
+		return nil, err
+	}
+	row, name, err := devices.Of(address)
+	if err != nil {
+		return nil, err
+	}
+	bed, err := row.Testbed(ctx, name, o)
+	if err != nil {
+		return nil, err
+	}
+	bed.Abilities = row.Abilities
+	return bed, nil
 }
+
+// Can says whether the device has all of some abilities.
+func (b *Testbed) Can(a Ability) bool { return b.Abilities&a == a }
+
+// closing gives back what was opened before an error.
+func closing(err error, b *Testbed) error { return errors.Join(err, b.Close()) }
 
 // Close gives everything back, last opened first.
 func (b *Testbed) Close() error {
@@ -88,7 +95,7 @@ func (b *Testbed) Close() error {
 	return errors.Join(errs...)
 }
 
-// guard ends the context when the tables are lost, with the reason as its cause.
+// Guard ends the context when the tables are lost, with the reason as its cause.
 func (b *Testbed) Guard(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stopped := make(chan struct{})
@@ -105,7 +112,7 @@ func (b *Testbed) Guard(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// program makes the tables hold want, reads them back, and returns the hash of their content.
+// Program makes the tables hold want, reads them back, and returns the hash of their content.
 func (b *Testbed) Program(ctx context.Context, want p4ctl.Tables) (hash string, err error) {
 	if _, err := b.Tables.Sync(ctx, want); err != nil {
 		return "", fmt.Errorf("write the tables: %w", err)
@@ -121,9 +128,32 @@ func (b *Testbed) Program(ctx context.Context, want p4ctl.Tables) (hash string, 
 }
 
 // Capture is what the card's tap says of the run that it has just watched; nil for one that sees everything by itself.
-func (l *Card) Capture() (*fpga.Capture, error) {
-	if c, ok := l.Tap.(fpga.Capturer); ok {
-		return c.Capture()
+func (c *Card) Capture() (*fpga.Capture, error) {
+	if tap, ok := c.Tap.(fpga.Capturer); ok {
+		return tap.Capture()
 	}
 	return nil, nil
+}
+
+// control starts an agent in front of the tables and makes this process its primary controller.
+func (b *Testbed) control(ctx context.Context, parts *Parts, listen string) error {
+	if listen == "" {
+		address, remove, err := privateAddress()
+		if err != nil {
+			return err
+		}
+		b.close = append(b.close, remove)
+		listen = address
+	}
+	a, err := agent.New(agent.Options{Backend: parts.Tables, Profile: parts.Profile})
+	if err != nil {
+		return err
+	}
+	listener, err := agent.Listen(listen, false)
+	if err != nil {
+		return err
+	}
+	server := a.Serve(listener, nil)
+	b.close = append(b.close, server.Close)
+	return b.connect(ctx, server.Target(), nil)
 }

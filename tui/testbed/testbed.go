@@ -38,7 +38,7 @@ func Rows(in *live.Inspection) []list.Row {
 }
 
 func link(l *live.CardState) string {
-	if l.Device.Kind == "twin" {
+	if l.Virtual {
 		return "virtual, always up"
 	}
 	return "not reported by this device"

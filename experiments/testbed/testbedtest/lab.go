@@ -47,7 +47,7 @@ func New(t *testing.T) *Lab {
 	bus, err := r.Card.Bus(t.TempDir(), pcietest.OpenNIC())
 	ok(t, err)
 	r.Wire = &Wire{rig: r, Stamps: live.Kernel}
-	r.Access = testbed.Access{Bus: &bus, Clock: r, Card: testbed.CardAccess{
+	r.Access = testbed.Access{Devices: Devices(), Bus: &bus, Clock: r, Card: testbed.CardAccess{
 		Tables: func(*testbed.CardTables) (agent.Backend, func() error, error) {
 			return r.tables, func() error { return nil }, nil
 		},
@@ -171,3 +171,11 @@ func Serve(tb testing.TB, o testbed.ServeOptions) string {
 	})
 	return "grpc:" + s.Target
 }
+
+// Devices are all that a testbed can be on.
+func Devices() testbed.Devices {
+	return testbed.Devices{testbed.Twin(), testbed.PCI(), testbed.Agent()}
+}
+
+// Access reaches them on this host.
+func Access() testbed.Access { return testbed.Access{Devices: Devices()} }

@@ -1,0 +1,106 @@
+package testbed
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/remote"
+	"github.com/olafctl/olaf/p4ctl"
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// Agent is a device that another process lends.
+func Agent() Device {
+	return Device{
+		Prefix: "grpc://", Name: "HOST:PORT", Abilities: HasTables,
+		NotCard:   "it belongs to whoever owns the card; give it to the 'olafctl serve' there",
+		Registers: openAgentDevice, Testbed: openAgent,
+	}
+}
+
+// AgentTarget is what is dialled for an agent's address: grpc://HOST:PORT, grpc:unix:PATH, or either without the scheme.
+func AgentTarget(address string) (string, error) {
+	target := strings.TrimPrefix(strings.TrimPrefix(address, "grpc:"), "//")
+	if path, ok := strings.CutPrefix(target, "unix:"); ok && path != "" {
+		return target, nil
+	}
+	if _, port, err := net.SplitHostPort(target); err == nil && port != "" {
+		return target, nil
+	}
+	return "", fmt.Errorf("%w for agent %q: want HOST:PORT or unix:PATH, such as 127.0.0.1:9559", ErrBackend, target)
+}
+
+// openAgentDevice opens the registers behind an agent.
+func openAgentDevice(ctx context.Context, rest string, o DeviceOptions) (fpga.Device, error) {
+	target, err := AgentTarget(rest)
+	if err != nil {
+		return nil, err
+	}
+	d, err := remote.Dial(ctx, target, remote.Options{ReadOnly: o.ReadOnly || o.DryRun != nil, TLS: o.TLS})
+	if err != nil {
+		return nil, err // not a Device that holds nothing
+	}
+	return d, nil
+}
+
+// openAgent opens the testbed behind an agent: one card, with the agent's tables and tap.
+func openAgent(ctx context.Context, rest string, o OpenOptions) (*Testbed, error) {
+	target, err := AgentTarget(rest)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Listen != "":
+		return nil, fmt.Errorf("%w: the agent at %s serves its own P4Runtime, at the same address", ErrBackend, target)
+	}
+	bed := new(Testbed)
+	if err := bed.attach(ctx, target, o.Access, false); err != nil {
+		return nil, errors.Join(err, bed.Close())
+	}
+	return bed, nil
+}
+
+// attach makes the device of an agent, which may be part of this process, the testbed's only card.
+func (b *Testbed) attach(ctx context.Context, target string, o Access, local bool) error {
+	d, err := remote.Dial(ctx, target, remote.Options{TLS: o.TLS, Local: local})
+	if err != nil {
+		return err
+	}
+	b.Cards = []Card{{d, d}}
+	b.close = append(b.close, d.Close)
+	if !d.HasTap() {
+		return fmt.Errorf("%w: the agent at %s captures nothing at the parameter server, so that nothing can be measured; on a card start it with --capture INTERFACE", ErrBackend, target)
+	}
+	return b.connect(ctx, target, o.TLS)
+}
+
+// connect makes this process the primary controller of the tables at target.
+func (b *Testbed) connect(ctx context.Context, target string, secure *tls.Config) error {
+	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{TLS: secure})
+	if err != nil {
+		return err
+	}
+	b.close = append(b.close, session.Close)
+	pipeline := pipelineOf(ctx, session)
+	if _, err := session.PushPipeline(ctx, pipeline); err != nil {
+		return err
+	}
+	b.Tables, b.P4InfoHash = session, p4.Hash(pipeline.P4Info)
+	return nil
+}
+
+// pipelineOf is our pipeline in the size that a device has already; a card has smaller tables than the twin.
+func pipelineOf(ctx context.Context, session *p4ctl.Session) *v1.ForwardingPipelineConfig {
+	lab := p4ctl.PipelineConfig(p4.Lab())
+	has, err := session.Pipeline(ctx)
+	if err == nil && has.GetCookie().GetCookie() == lab.Cookie.Cookie {
+		return lab
+	}
+	return p4ctl.PipelineConfig(p4.Twin()) // whatever kept a device from telling, it keeps it from taking this too
+}

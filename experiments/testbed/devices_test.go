@@ -1,0 +1,123 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/twin"
+	"github.com/olafctl/olaf/p4ctl/agent"
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+var all = Devices{Twin(), PCI(), Agent(), Playback()}
+
+func TestAddresses(t *testing.T) {
+	for _, c := range []struct{ address, prefix, name, says string }{
+		{"", "twin:", "", ""},
+		{"twin:", "twin:", "", ""},
+		{"twin", "twin:", "", ""},
+		{"pci:0000:3b:00.0", "pci:", "0000:3b:00.0", ""},
+		{"grpc://h:1", "grpc://", "//h:1", ""},
+		{"grpc:unix:/s", "grpc://", "unix:/s", ""},
+		{"twin:0", "", "", "no such device backend for \"twin:0\"; twin: has no name, so write just its scheme"},
+		{"rtx:", "", "", "no such device backend for \"rtx:\"; this build opens twin:, pci:0000:3b:00.0, grpc://HOST:PORT, playback:FILE"},
+	} {
+		row, name, err := all.Of(c.address)
+		switch {
+		case c.says != "":
+			if !errors.Is(err, ErrBackend) || err.Error() != c.says {
+				t.Errorf("%q: %v", c.address, err)
+			}
+		case err != nil || row.Prefix != c.prefix || name != c.name:
+			t.Errorf("%q: %+v, %q, %v", c.address, row, name, err)
+		}
+	}
+	if got := all.Lent().Forms(); got != "twin:, pci:0000:3b:00.0, playback:FILE" {
+		t.Errorf("lent: %s", got)
+	}
+	if got := all.With(HasTables).Prefixes(); !slices.Equal(got, []string{"twin:", "pci:", "grpc://"}) {
+		t.Errorf("testbeds: %q", got)
+	}
+}
+
+// TestRowsAreWhole holds that what a row says it can do is there, and the other way round.
+func TestRowsAreWhole(t *testing.T) {
+	for _, d := range all {
+		if d.Registers == nil || d.Can(HasTables) != (d.Testbed != nil) || d.Lend == nil && d.NotCard == "" {
+			t.Errorf("%s: %+v", d.Prefix, d)
+		}
+	}
+	if len(abilities) != 7 || ClosesLoop != 1<<(len(abilities)-1) {
+		t.Error("an ability has no words")
+	}
+}
+
+// TestMissingAbility holds that a device which lacks an ability says so before it is touched, and names those that have it.
+func TestMissingAbility(t *testing.T) {
+	_, err := Open(t.Context(), "grpc://127.0.0.1:1", OpenOptions{Access: Access{Devices: all}, Wire: true})
+	var lacks *Unsupported
+	if kind, _ := olaf.KindOf(err); !errors.As(err, &lacks) || !errors.Is(err, ErrUnsupported) || kind != olaf.Device {
+		t.Fatalf("%v", err)
+	}
+	if err.Error() != "grpc://127.0.0.1:1 can't hand out frames; twin: can" {
+		t.Errorf("%v", err)
+	}
+	if err := all.Check("playback:x", HasTables|Copies); err == nil || !strings.HasPrefix(err.Error(), "playback:x can't be a testbed, as it has no tables, or do several things at a time; twin: can") {
+		t.Errorf("%v", err)
+	}
+	if err := all[1:2].Check("pci:x", Records); err == nil || err.Error() != "pci:x can't hand out frames; nothing that this build opens can" {
+		t.Errorf("%v", err)
+	}
+	if err := all.Check("", VirtualTime|Repeats|Observable|Records|Copies|ClosesLoop); err != nil {
+		t.Errorf("the twin: %v", err)
+	}
+}
+
+// TestALocalDevice holds that one function makes a device of this process a testbed, something to lend, and registers.
+func TestALocalDevice(t *testing.T) {
+	opened := 0
+	row := Local(Device{Prefix: "mine:", Name: "NUMBER", Abilities: HasTables}, func(_ context.Context, name string, o OpenOptions) (*Parts, error) {
+		opened++
+		backend := new(agent.Embedded)
+		d, err := twin.New(twin.Config{Tables: TablesOf(backend)})
+		if name != "7" || err != nil {
+			return nil, errors.Join(err, fpga.ErrGone)
+		}
+		return &Parts{Cards: []Card{{d, d}}, Tables: backend, Profile: p4.Twin()}, nil
+	})
+	access := Access{Devices: Devices{row, Agent()}}
+	bed, err := Open(t.Context(), "mine:7", OpenOptions{Access: access})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bed.Tables == nil || bed.Can(VirtualTime) || !bed.Can(HasTables) {
+		t.Errorf("%+v", bed)
+	}
+	if _, err := Open(t.Context(), "mine:8", OpenOptions{Access: access}); !errors.Is(err, fpga.ErrGone) {
+		t.Errorf("a device that is not there: %v", err)
+	}
+	s, err := Serve(t.Context(), "mine:7", ServeOptions{Listen: "127.0.0.1:0", Device: DeviceOptions{Access: access}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	far, err := OpenDevice(t.Context(), "grpc://"+s.Target, DeviceOptions{Access: access})
+	if err != nil || !s.Tables || !s.Captures {
+		t.Fatalf("lent: %+v, %v", s, err)
+	}
+	near, err := OpenDevice(t.Context(), "mine:7", DeviceOptions{Access: access, DryRun: io.Discard})
+	if err := errors.Join(err, near.Close(), far.Close(), s.Close(), bed.Close()); err != nil {
+		t.Error(err)
+	}
+	if opened != 4 {
+		t.Errorf("opened %d times", opened)
+	}
+	if _, err := Serve(t.Context(), "grpc://h:1", ServeOptions{Listen: "127.0.0.1:0", Device: DeviceOptions{Access: access}}); !errors.Is(err, ErrBackend) {
+		t.Errorf("lending what another process lends: %v", err)
+	}
+}
