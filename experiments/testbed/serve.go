@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"time"
 
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
@@ -62,7 +61,7 @@ func serve(ctx context.Context, o ServeOptions, lend func(*Service) error) (*Ser
 	}
 	s := &Service{done: make(chan error, 1), server: grpc.NewServer(agent.ServerOptions(o.TLS)...)}
 	if err = lend(s); err == nil {
-		err = s.pushPipeline(ctx)
+		err = s.install()
 	}
 	if err != nil {
 		return nil, errors.Join(err, listener.Close(), s.release())
@@ -95,31 +94,12 @@ func (s *Service) lend(d fpga.Device, tap remote.Tap) *remote.Server {
 	return server
 }
 
-// pushPipeline makes the tables usable from the first moment, over a socket of this process alone: whoever is let in by
-// TLS, the agent itself need not be. It leaves a pipeline alone that the journal brought back.
-func (s *Service) pushPipeline(ctx context.Context) (err error) {
+// install makes the tables usable from the first moment, and leaves a pipeline alone that the journal brought back.
+func (s *Service) install() error {
 	if s.agent == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
-	defer cancel()
-	address, remove, err := privateAddress()
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, remove()) }()
-	listener, err := agent.Listen(address, false)
-	if err != nil {
-		return err
-	}
-	server := s.agent.Serve(listener, nil)
-	defer func() { err = errors.Join(err, server.Close()) }()
-	session, err := p4ctl.Dial(ctx, server.Target(), p4ctl.Options{})
-	if err != nil {
-		return err
-	}
-	_, err = session.PushPipeline(ctx, p4ctl.PipelineConfig(s.profile))
-	return errors.Join(err, session.Close())
+	return s.agent.Install(p4ctl.PipelineConfig(s.profile))
 }
 
 // Close ends all sessions and gives the device back.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
@@ -148,7 +149,7 @@ func (b *bench) updateCodes(err error, want ...codes.Code) {
 		if e.CanonicalCode == 0 && (e.Message != "" || e.Space != "") {
 			b.Errorf("a success carries %v", e)
 		}
-		if e.CanonicalCode != 0 && (e.Message == "" || e.Space == "") {
+		if e.CanonicalCode != 0 && e.Message == "" {
 			b.Errorf("a failure says nothing: %v", e)
 		}
 	}
@@ -811,4 +812,111 @@ type card struct {
 
 func newCard() *card {
 	return &card{entries: make(map[[2]uint32]Entry), groups: make(map[uint32][]Member)}
+}
+
+// TestErrorDetailsFit refuses batches of every size in the most talkative way: the trailer stays within what clients take,
+// and every code arrives.
+func TestErrorDetailsFit(t *testing.T) {
+	for _, n := range []int{1, 2, 20, 60, 100, 129, 130, 200, 1000, 10000} {
+		for _, text := range []string{"x", strings.Repeat("wide key ", 30)} {
+			faults := make([]error, n)
+			for i := range faults {
+				faults[i] = status.Error(codes.NotFound, text)
+			}
+			st := status.Convert(batchStatus("updates", faults)).Proto()
+			wire, err := proto.Marshal(st)
+			if err != nil {
+				t.Fatal(err)
+			}
+			trailer := base64.StdEncoding.EncodedLen(len(wire)) + len(st.Message)
+			if limit := 8192 + 100*n; trailer > limit || n <= 100 && trailer > 8192 {
+				t.Errorf("%d faults of %d bytes: %d bytes of trailer", n, len(text), trailer)
+			}
+			for i, d := range status.FromProto(st).Details() {
+				if d.(*v1.Error).CanonicalCode != int32(codes.NotFound) {
+					t.Fatalf("%d faults: element %d is %v", n, i, d)
+				}
+			}
+			if len(st.Details) != n {
+				t.Errorf("%d faults have %d details", n, len(st.Details))
+			}
+			if first := st.Details[0]; n <= 60 && len(text) > 1 && len(first.Value) < 20 {
+				t.Errorf("%d faults: a text of %d bytes is left", n, len(first.Value))
+			}
+		}
+	}
+}
+
+// TestStrangersLeaveRoom fills the arbiter with roles that nobody configured; a configured one still finds room, and what
+// strangers left is forgotten.
+func TestStrangersLeaveRoom(t *testing.T) {
+	a := newArbiter(1, 64, "workers")
+	announce := func(c int, role string) error {
+		_, err := a.announce(connection(c), &v1.MasterArbitrationUpdate{DeviceId: 1, Role: &v1.Role{Name: role}, ElectionId: &v1.Uint128{Low: uint64(c)}})
+		return err
+	}
+	for i := range maxRoles {
+		if err := announce(i+1, fmt.Sprintf("stranger %d", i)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := announce(1000, "one more"); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("got %v", err)
+	}
+	if err := announce(1001, "workers"); err != nil {
+		t.Errorf("a configured role: %v", err)
+	}
+	a.leave(1)
+	if err := announce(1002, "one more"); err != nil {
+		t.Errorf("after a stranger left: %v", err)
+	}
+}
+
+// TestSaveThenReconcile keeps the entries that the device forwards by.
+func TestSaveThenReconcile(t *testing.T) {
+	o, err := newOwner(t, "", p4.Lab())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []func() error{
+		func() error {
+			return o.push(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, labConfig())
+		},
+		func() error { return o.send(workerUpdate(v1.Update_INSERT, 1), workerUpdate(v1.Update_INSERT, 2)) },
+		func() error { return o.push(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_SAVE, labConfig()) },
+		func() error {
+			return o.push(v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT, labConfig())
+		},
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := o.card.size(); n != 2 {
+		t.Errorf("%d entries are left of 2", n)
+	}
+	if workers, _, _, _ := o.current.Load().state.Count(); workers != 2 {
+		t.Errorf("the controller reads %d entries of 2", workers)
+	}
+}
+
+// TestInstalledPipelineLeavesNoID wants the election open after the device's owner pushed a pipeline.
+func TestInstalledPipelineLeavesNoID(t *testing.T) {
+	a, err := New(Options{Backend: newCard(), Profile: p4.Lab()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Install(labConfig()); err != nil {
+		t.Fatal(err)
+	}
+	c, _ := a.join()
+	if err := a.announce(c, &v1.MasterArbitrationUpdate{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	if !a.arbiter.isPrimary(c) {
+		t.Error("the first controller with the lowest id is not primary")
+	}
+	if err := a.Install(nil); err != nil {
+		t.Errorf("a pipeline that is there stays: %v", err)
+	}
 }

@@ -54,7 +54,7 @@ type notice struct {
 // does), tell others, then wait for writes in flight, then tell the primary.
 type verdict struct{ others, primary []notice }
 
-// maxRoles bounds what strangers can make the arbiter remember.
+// maxRoles bounds the names beside the configured ones that are in use at one time.
 const maxRoles = 256
 
 // arbiter decides who is primary for one device, by role. It knows streams only by number and sends nothing itself, so
@@ -63,11 +63,18 @@ type arbiter struct {
 	device     uint64
 	maxStreams int // per role
 	streams    map[connection]*controller
+	// roles are the configured ones, the default role among them, and those that strangers are in. A stranger's role covers
+	// nothing, so it is forgotten with its last stream.
 	roles      map[string]*roleState
+	configured map[string]bool
 }
 
-func newArbiter(device uint64, maxStreams int) *arbiter {
-	return &arbiter{device: device, maxStreams: maxStreams, streams: make(map[connection]*controller), roles: make(map[string]*roleState)}
+func newArbiter(device uint64, maxStreams int, roles ...string) *arbiter {
+	a := &arbiter{device: device, maxStreams: maxStreams, streams: make(map[connection]*controller), roles: make(map[string]*roleState), configured: map[string]bool{"": true}}
+	for _, name := range roles {
+		a.configured[name] = true
+	}
+	return a
 }
 
 // announce handles a MasterArbitrationUpdate. An error ends the stream.
@@ -118,13 +125,23 @@ func (a *arbiter) check(c connection, self *controller, m *v1.MasterArbitrationU
 			}
 		}
 	}
-	if _, ok := a.roles[role]; !ok && len(a.roles) >= maxRoles {
-		return status.Errorf(codes.ResourceExhausted, "%d roles exist already, the limit", maxRoles)
+	if _, ok := a.roles[role]; !ok && !a.configured[role] && a.strangers() >= maxRoles {
+		return status.Errorf(codes.ResourceExhausted, "%d roles that are not configured are in use, the limit", maxRoles)
 	}
 	if self == nil && a.population(role) >= a.maxStreams {
 		return status.Errorf(codes.ResourceExhausted, "role %q has %d streams already, the limit", role, a.maxStreams)
 	}
 	return nil
+}
+
+// strangers is how many roles are in use that nobody configured.
+func (a *arbiter) strangers() (n int) {
+	for name := range a.roles {
+		if !a.configured[name] {
+			n++
+		}
+	}
+	return n
 }
 
 func (a *arbiter) population(role string) (n int) {
@@ -143,11 +160,25 @@ func (a *arbiter) leave(c connection) verdict {
 		return verdict{}
 	}
 	delete(a.streams, c)
+	if !a.configured[self.role] && a.population(self.role) == 0 {
+		delete(a.roles, self.role)
+		return verdict{}
+	}
 	if r := a.role(self.role); r.occupied && r.primary == c {
 		r.occupied = false
 		return a.tellAll(self.role)
 	}
 	return verdict{}
+}
+
+// isPrimary says whether a stream is its role's primary.
+func (a *arbiter) isPrimary(c connection) bool {
+	self, known := a.streams[c]
+	if !known {
+		return false
+	}
+	r := a.role(self.role)
+	return r.occupied && r.primary == c
 }
 
 // allow says whether a request of this role and election id may write now.

@@ -70,7 +70,7 @@ func (j *journal) read() (content, error) {
 	}
 	c, err := j.judge(b)
 	if err != nil {
-		return content{}, fmt.Errorf("%s: %w; nothing was changed: put a copy back, or move it and %s away to start with empty tables", j.path, err, j.beside.path)
+		return content{}, fmt.Errorf("%s: %w; nothing was changed: put a copy back, or move the file away, with its .ack, to start with empty tables", j.path, err)
 	}
 	return c, nil
 }

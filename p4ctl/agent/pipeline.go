@@ -70,11 +70,11 @@ func setPipeline(b Backend, built p4.Profile, now *pipeline, version uint64, req
 		next.onDevice = now.forwarding()
 		return next, nil
 	case v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT:
-		if now != nil {
-			if err := next.schema.fits(now.state); err != nil {
+		if forwarding := now.forwarding(); forwarding != nil {
+			if err := next.schema.fits(forwarding); err != nil {
 				return nil, err
 			}
-			next.state = now.state
+			next.state = forwarding
 		}
 	}
 	return next, next.commit(b, version, now.forwarding())

@@ -51,6 +51,8 @@ func isWildcard(e *v1.Entity) bool {
 		return entity.DigestEntry.GetDigestId() == 0
 	case *v1.Entity_ValueSetEntry:
 		return entity.ValueSetEntry.GetValueSetId() == 0
+	case *v1.Entity_ExternEntry:
+		return entity.ExternEntry.GetExternTypeId() == 0
 	}
 	return false
 }
@@ -59,8 +61,8 @@ func (p *pipeline) readTables(role *Role, filter *v1.TableEntry, emit func(*v1.E
 	if filter.GetTableId() != 0 {
 		return p.readTable(role, filter, emit)
 	}
-	if len(filter.GetMatch()) > 0 {
-		return status.Error(codes.InvalidArgument, "a match needs a table_id: field ids mean nothing without one")
+	if !unfiltered(filter) {
+		return status.Error(codes.InvalidArgument, "table_id 0 takes no other filter: name the table")
 	}
 	for _, t := range p.config.P4Info.Tables {
 		if err := p.readTable(role, &v1.TableEntry{TableId: t.Preamble.Id}, emit); err != nil {
@@ -68,6 +70,13 @@ func (p *pipeline) readTables(role *Role, filter *v1.TableEntry, emit func(*v1.E
 		}
 	}
 	return nil
+}
+
+// unfiltered says whether a filter asks for all entries of all tables. What only asks for more to be told of each entry is
+// no filter.
+func unfiltered(f *v1.TableEntry) bool {
+	return f == nil || len(f.GetMatch()) == 0 && f.GetAction() == nil && f.GetPriority() == 0 && !f.GetIsDefaultAction() &&
+		len(f.GetMetadata()) == 0 && legacyMetadata(f) == 0
 }
 
 func (p *pipeline) readTable(role *Role, filter *v1.TableEntry, emit func(*v1.Entity) error) error {

@@ -67,8 +67,8 @@ func (s *schema) checkObjects(info, ours *configv1.P4Info) error {
 		if !ok {
 			return status.Errorf(codes.InvalidArgument, "p4info lacks table %s (id 0x%08x)", want.Preamble.Name, want.Preamble.Id)
 		}
-		if got.Size < 0 || got.Size > want.Size {
-			return status.Errorf(codes.InvalidArgument, "p4info asks for %d entries of %s; the device was built with %d", got.Size, want.Preamble.Name, want.Size)
+		if got.Size < 1 || got.Size > want.Size {
+			return status.Errorf(codes.InvalidArgument, "p4info asks for %d entries of %s; it must be 1 to %d, what the device was built with", got.Size, want.Preamble.Name, want.Size)
 		}
 		if !proto.Equal(tableShape(got), tableShape(want)) {
 			return status.Errorf(codes.InvalidArgument, "table %s differs from the device's in its name, keys or actions", want.Preamble.Name)

@@ -9,6 +9,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -106,7 +108,7 @@ func New(o Options) (*Agent, error) {
 	if o.MaxStreams == 0 {
 		o.MaxStreams = 64
 	}
-	a := &Agent{device: o.DeviceID, options: o, arbiter: newArbiter(o.DeviceID, o.MaxStreams), boxes: make(map[connection]*outbox)}
+	a := &Agent{device: o.DeviceID, options: o, arbiter: newArbiter(o.DeviceID, o.MaxStreams, slices.Collect(maps.Keys(o.Roles))...), boxes: make(map[connection]*outbox)}
 	if o.Journal == "" {
 		return a, nil
 	}
@@ -285,21 +287,39 @@ func (a *Agent) SetForwardingPipelineConfig(_ context.Context, req *v1.SetForwar
 	if !role.allowsPipeline() {
 		return nil, status.Errorf(codes.PermissionDenied, "role %q may not push a pipeline", req.GetRole())
 	}
-	next, err := setPipeline(a.options.Backend, a.options.Profile, a.current.Load(), a.version+1, req)
-	if err != nil {
+	if err := a.pipeline(req); err != nil {
 		return nil, err
 	}
-	if next == nil {
-		return &v1.SetForwardingPipelineConfigResponse{}, nil
+	return &v1.SetForwardingPipelineConfigResponse{}, nil
+}
+
+// Install commits a pipeline where the journal brought none, before any controller is there. It leaves no election id
+// behind, so that the first controller can be primary with whatever id it has.
+func (a *Agent) Install(config *v1.ForwardingPipelineConfig) error {
+	a.writes.Lock()
+	defer a.writes.Unlock()
+	if a.current.Load() != nil {
+		return nil
+	}
+	return a.pipeline(&v1.SetForwardingPipelineConfigRequest{
+		DeviceId: a.device, Action: v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, Config: config,
+	})
+}
+
+// pipeline carries out one action; the caller holds writes.
+func (a *Agent) pipeline(req *v1.SetForwardingPipelineConfigRequest) error {
+	next, err := setPipeline(a.options.Backend, a.options.Profile, a.current.Load(), a.version+1, req)
+	if err != nil || next == nil {
+		return err
 	}
 	a.version++
 	a.current.Store(next)
 	if next.committed {
 		if err := a.journal.commit(next); err != nil {
-			return nil, status.Errorf(codes.Internal, "the pipeline is committed, but not durable: %v", err)
+			return status.Errorf(codes.Internal, "the pipeline is committed, but not durable: %v", err)
 		}
 	}
-	return &v1.SetForwardingPipelineConfigResponse{}, nil
+	return nil
 }
 
 // GetForwardingPipelineConfig returns the pushed configuration, or an empty answer before the first.

@@ -12,37 +12,75 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 )
 
-// errorSpace says whose vendor codes an error carries, as target-architecture-vendor.
+// errorSpace says whose codes an error carries, as target-architecture-vendor.
 const errorSpace = "olaf-xsa-olafctl"
 
-// maxMessage keeps the details of a full batch below what small clients take as trailer.
-const maxMessage = 160
+// Limits on what the details of a failed batch take as gRPC trailer, in base64. Clients take 8 KB of it by default, and by
+// the specification's rule of thumb 100 bytes more for every update of a batch.
+const (
+	maxMessage       = 160 // bytes of one text
+	trailerBytes     = 8 << 10
+	trailerPerUpdate = 100
+	trailerReserve   = 1 << 10 // for the other headers and the status' own message, which stands there twice
+)
 
-// batchStatus makes the answer to a batch: nil without faults, else UNKNOWN with exactly one p4.v1.Error per element.
+// batchStatus makes the answer to a batch: nil without faults, else UNKNOWN with exactly one p4.v1.Error per element. The
+// codes of all elements come first; texts are as long as small clients can take.
 func batchStatus(what string, faults []error) error {
-	failed, first := 0, ""
-	st := &statuspb.Status{Code: int32(codes.Unknown)}
-	for _, fault := range faults {
-		detail := new(v1.Error)
-		if fault != nil {
-			failed++
-			detail = &v1.Error{CanonicalCode: int32(faultCode(fault)), Message: printable(status.Convert(fault).Message()), Space: errorSpace}
-			if failed == 1 {
-				first = faultCode(fault).String() + ": " + detail.Message
-			}
+	details := make([]*v1.Error, len(faults))
+	first := ""
+	var texts []int // lengths
+	for i, fault := range faults {
+		details[i] = new(v1.Error)
+		if fault == nil {
+			continue
 		}
+		details[i].CanonicalCode = int32(faultCode(fault))
+		details[i].Message = printable(status.Convert(fault).Message(), maxMessage)
+		if texts = append(texts, len(details[i].Message)); len(texts) == 1 {
+			first = faultCode(fault).String() + ": " + details[i].Message
+		}
+	}
+	if len(texts) == 0 {
+		return nil
+	}
+	longest := longestText(texts, len(faults))
+	// Many controllers print this line only, so it says why as well.
+	st := &statuspb.Status{Code: int32(codes.Unknown), Message: fmt.Sprintf("%d of %d %s failed; the first with %s", len(texts), len(faults), what, first)}
+	for _, detail := range details {
+		detail.Message = printable(detail.Message, longest)
 		packed, err := anypb.New(detail)
 		if err != nil {
 			return status.Errorf(codes.Internal, "packing error details: %v", err)
 		}
 		st.Details = append(st.Details, packed)
 	}
-	if failed == 0 {
-		return nil
-	}
-	// Many controllers print this line only, so it says why as well.
-	st.Message = fmt.Sprintf("%d of %d %s failed; the first with %s", failed, len(faults), what, first)
 	return status.ErrorProto(st)
+}
+
+// longestText is how long a text may be so that the details of n updates fit: into what every client takes, as long as the
+// codes alone do, else into what the specification asks of clients.
+func longestText(texts []int, n int) int {
+	const packed = 48 // bytes of a detail without its text, type URL included
+	room := func(trailer int) int { return (trailer-trailerReserve)*3/4 - packed*n }
+	if small := room(trailerBytes); small >= 0 {
+		return fitting(texts, small)
+	}
+	return fitting(texts, room(trailerBytes+trailerPerUpdate*n))
+}
+
+// fitting is the greatest length at which all texts, cut to it, take no more than room.
+func fitting(texts []int, room int) int {
+	for longest := maxMessage; longest > 0; longest-- {
+		sum := 0
+		for _, t := range texts {
+			sum += min(t, longest)
+		}
+		if sum <= room {
+			return longest
+		}
+	}
+	return 0
 }
 
 // faultCode is the code of one element; an error of a backend that is no status is INTERNAL.
@@ -53,17 +91,21 @@ func faultCode(err error) codes.Code {
 	return codes.Internal
 }
 
-// printable makes text that a protobuf string may hold, and not too long.
-func printable(s string) string {
+// printable makes text that a protobuf string may hold, of at most longest bytes.
+func printable(s string, longest int) string {
+	const more = "…"
 	if !utf8.ValidString(s) {
 		s = strconv.QuoteToASCII(s)
 	}
-	if len(s) <= maxMessage {
+	if len(s) <= longest {
 		return s
 	}
-	cut := maxMessage
-	for !utf8.RuneStart(s[cut]) {
+	cut := max(0, longest-len(more))
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
 		cut--
 	}
-	return s[:cut] + "…"
+	if cut == 0 {
+		return ""
+	}
+	return s[:cut] + more
 }

@@ -36,23 +36,43 @@ func (o *outbox) put(m *v1.StreamMessageResponse) {
 	}
 }
 
-// StreamChannel carries one controller's arbitration. Its end is the controller's end.
+// StreamChannel carries one controller's arbitration. Its end is the controller's end. Sending has a goroutine of its own:
+// it blocks while the controller does not read, and the stream's end ends it.
 func (a *Agent) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
 	c, box := a.join()
 	defer a.leave(c)
-	received := make(chan error, 1)
+	received, sent, stop := make(chan error, 1), make(chan error, 1), make(chan struct{})
 	go func() { received <- a.receive(c, box, stream) }()
+	go func() { sent <- box.sendAll(stream, stop) }()
+	select {
+	case err := <-sent:
+		return err
+	case <-box.overflow:
+		return status.Error(codes.ResourceExhausted, "the controller does not read its stream")
+	case err := <-received:
+		close(stop)
+		select {
+		case <-sent:
+			return err
+		case <-box.overflow:
+			return err
+		case <-stream.Context().Done():
+			return err
+		}
+	}
+}
+
+// sendAll sends what is put into the box, until stop, and then what is still there.
+func (o *outbox) sendAll(stream v1.P4Runtime_StreamChannelServer, stop <-chan struct{}) error {
 	for {
 		select {
-		case m := <-box.messages:
+		case m := <-o.messages:
 			if err := stream.Send(m); err != nil {
 				return err
 			}
-		case <-box.overflow:
-			return status.Error(codes.ResourceExhausted, "the controller does not read its stream")
-		case err := <-received:
-			drain(box, stream)
-			return err
+		case <-stop:
+			drain(o, stream)
+			return nil
 		}
 	}
 }
@@ -129,7 +149,7 @@ func (a *Agent) receive(c connection, box *outbox, stream v1.P4Runtime_StreamCha
 				return err
 			}
 		default:
-			a.refuse(box, m)
+			a.refuse(c, box, m)
 		}
 	}
 }
@@ -152,8 +172,11 @@ func (a *Agent) announce(c connection, m *v1.MasterArbitrationUpdate) error {
 	return nil
 }
 
-// refuse answers a stream message that this pipeline has no use for; the stream goes on.
-func (a *Agent) refuse(box *outbox, m *v1.StreamMessageRequest) {
+// refuse answers a stream message that this pipeline has no use for; the stream goes on. Who is not primary hears that
+// first.
+func (a *Agent) refuse(c connection, box *outbox, m *v1.StreamMessageRequest) {
+	a.guard.Lock()
+	defer a.guard.Unlock()
 	e := &v1.StreamError{CanonicalCode: int32(codes.InvalidArgument), Space: errorSpace}
 	switch update := m.GetUpdate().(type) {
 	case *v1.StreamMessageRequest_Packet:
@@ -166,7 +189,8 @@ func (a *Agent) refuse(box *outbox, m *v1.StreamMessageRequest) {
 		e.Message = "stream message of an unknown kind"
 		e.Details = &v1.StreamError_Other{Other: &v1.StreamOtherError{}}
 	}
-	a.guard.Lock()
-	defer a.guard.Unlock()
+	if !a.arbiter.isPrimary(c) {
+		e.CanonicalCode, e.Message = int32(codes.PermissionDenied), "only the primary controller may send this"
+	}
 	box.put(&v1.StreamMessageResponse{Update: &v1.StreamMessageResponse_Error{Error: e}})
 }
