@@ -42,6 +42,7 @@ makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tabl
 			if o.TLS, err = secure.config(env.now()); err != nil {
 				return err
 			}
+			o.Warn = func(what string) { fmt.Fprintf(env.stderr, "journal: %s\n", what) }
 			s, err := testbed.Serve(cmd.Context(), device, o)
 			if err != nil {
 				return err

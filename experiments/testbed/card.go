@@ -113,7 +113,7 @@ func lendCard(_ context.Context, s *Service, bdf string, o ServeOptions) error {
 		return fmt.Errorf("the tables' driver: %w", err)
 	}
 	s.close = append([]func() error{stop}, s.close...) // before the card
-	return s.control(backend, p4.Lab(), o.Journal)
+	return s.control(backend, p4.Lab(), o)
 }
 
 // examineCard goes through what a card must show before it is used.

@@ -21,7 +21,9 @@ type ServeOptions struct {
 	Listen  string      // unix:PATH or HOST:PORT; without TLS a loopback one
 	TLS     *tls.Config // what clients must speak; nil for plain connections
 	Journal string      // file that keeps the tables over a restart of the agent; empty for none
-	Device  DeviceOptions
+	// Warn is told what a person should know of a journal that was taken all the same; nil tells nobody.
+	Warn   func(string)
+	Device DeviceOptions
 }
 
 // Service is a device that other processes use: its registers, time and tap, and, where this program drives them, its
@@ -75,8 +77,8 @@ func serve(ctx context.Context, o ServeOptions, lend func(*Service) error) (*Ser
 }
 
 // control puts a P4Runtime agent in front of the tables.
-func (s *Service) control(backend agent.Backend, profile p4.Profile, journal string) error {
-	a, err := agent.New(agent.Options{Backend: backend, Profile: profile, Journal: journal})
+func (s *Service) control(backend agent.Backend, profile p4.Profile, o ServeOptions) error {
+	a, err := agent.New(agent.Options{Backend: backend, Profile: profile, Journal: o.Journal, Warn: o.Warn})
 	if err != nil {
 		return err
 	}
