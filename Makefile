@@ -14,7 +14,7 @@ endif
 PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soffice chromium:chromium build-essential:gcc
 
 # Packages whose code runs on several goroutines; the race detector needs cgo and gcc.
-RACE := ./capture/live ./experiments/testbed ./experiments/bench ./experiments/live ./p4ctl/... ./cmd/olafctl ./results/store ./results/archive ./fpga/remote ./tui
+RACE := ./capture/live ./experiments/testbed ./experiments/bench ./experiments/live ./p4ctl/... ./cmd/olafctl ./results/store ./results/archive ./fpga/remote ./tui/...
 # Shapes of figures, and stories that hold nothing concurrent which others do not: they run without the detector, which makes
 # them many times as slow.
 UNRACED := TestFig(7|10).*|TestMultiHopTables|TestTable1.*|TestScripts/(deterministic|files|fulldisk|look|registers|replay|reproduce|runs|trace|train|usage|verify)$$

@@ -1,195 +1,305 @@
-package tui
+package tui_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"sync"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/exp/teatest"
-	"github.com/mattn/go-runewidth"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/live"
-	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/list"
+	"github.com/olafctl/olaf/tui/screen"
 	"github.com/olafctl/olaf/tui/theme"
+	"github.com/olafctl/olaf/tui/tuitest"
 )
 
-// still is a source that stands at one instant and notes what it is asked.
-type still struct {
-	mu       sync.Mutex
-	snapshot *live.Snapshot
-	life     map[int64]live.Life
-	in       *live.Inspection
-	asked    []live.Command
-	busy     bool
+// toy is a run that counts how often it is looked at.
+type toy struct {
+	status tui.Status
+	looks  int
+	sought []olaf.Time
+	refuse string
+	opened []int64
 }
 
-func (s *still) Snapshot() *live.Snapshot {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.snapshot
+func newToy() *toy {
+	us := func(n olaf.Duration) olaf.Time { return olaf.Time(n * olaf.Microsecond) }
+	return &toy{status: tui.Status{
+		State: tui.Running, Speed: "1.00 µs/s", Now: us(100), End: us(400), Progress: "sent 25.0 %", Left: 5 * time.Minute, Busy: true,
+		Head: []screen.Phrase{{Text: "toy", Style: theme.Strong}, {Text: "on nothing", Style: theme.Dim}},
+	}}
 }
 
-func (s *still) Do(c live.Command) bool {
-	s.asked = append(s.asked, c)
-	return !s.busy
+func (t *toy) Look(time.Time) tea.Cmd { t.looks++; return nil }
+func (t *toy) Status() tui.Status     { return t.status }
+func (t *toy) Seek(to olaf.Time) string {
+	t.sought = append(t.sought, to)
+	return t.refuse
 }
 
-func (s *still) Life(_ int, update int64) (live.Life, bool) {
-	l, ok := s.life[update]
-	return l, ok
+// dashboard has two pages: all that it takes is a value each.
+func (t *toy) dashboard() tui.Dashboard {
+	rows := func() list.Rows {
+		return list.Rows{Len: 20, Row: func(i int) list.Row {
+			return list.Row{ID: int64(100 + i), Cells: []list.Cell{{Text: fmt.Sprintf("row %d", i)}, {Text: fmt.Sprint(1000 * i)}}}
+		}}
+	}
+	columns := []list.Column{{Name: "name"}, {Name: "number", Width: 6, Right: true}}
+	first := tui.Page{
+		Title: "Rows", About: "Twenty rows of a toy.", Rows: rows, Caption: func() string { return "Twenty rows & <more>" },
+		Draw: func(f *tui.Frame, r screen.Region) {
+			f.List(r, r.Box(screen.Thin, theme.Border, theme.Title, "rows"), tui.Listing{Columns: columns, Rows: rows(), Focused: true})
+		},
+		Open: func(f *tui.Frame, id int64) tea.Cmd {
+			t.opened = append(t.opened, id)
+			return func() tea.Msg {
+				return tui.Then(func(f *tui.Frame) {
+					f.Open(&tui.Reading{Title: "a row", Lines: []screen.Phrase{{Text: fmt.Sprintf("this is row %d", id)}}})
+				})
+			}
+		},
+	}
+	second := tui.Page{
+		Title: "Words", About: "Nothing but words.",
+		Draw: func(_ *tui.Frame, r screen.Region) { r.Text(0, 0, theme.Text, "words") },
+		Keys: tui.Acts{keys.SortBy: tui.Do(func(f *tui.Frame) { f.Say("sorted") })},
+	}
+	return tui.Dashboard{
+		Subject: t, Pages: []tui.Page{first, second}, Keys: tui.Acts{keys.Step: tui.Do(func(f *tui.Frame) { f.Say("stepped") })},
+		Without: map[keys.Action]string{keys.StepBack: "a toy goes forward only"},
+		Leaving: "Quitting breaks the toy.", Instead: "paper works anywhere",
+	}
 }
 
-func (s *still) Inspect(context.Context) (*live.Inspection, error) {
-	if s.in == nil {
-		return nil, errors.New("the device does not answer")
-	}
-	return s.in, nil
+// frame is a frame of a size around the toy, with what it has saved.
+func (t *toy) frame(width, height int) (f *tui.Frame, clock *tuitest.Clock, saved *[]string) {
+	clock, saved = new(tuitest.Clock), new([]string)
+	f = tui.New(t.dashboard(), tui.Options{Tick: clock.Tick, Theme: theme.New(theme.Options{}), Save: func(name string, data []byte) (string, error) {
+		*saved = append(*saved, name+": "+string(data))
+		return name, nil
+	}})
+	tuitest.Send(f, tea.WindowSizeMsg{Width: width, Height: height})
+	clock.Advance(f, tui.FrameInterval)
+	return f, clock, saved
 }
 
-// at opens a real session of a specification and stands it at an instant.
-func at(t testing.TB, now olaf.Time, edit func(*bench.Spec)) *still {
-	t.Helper()
-	spec := bench.DefaultSpec()
-	spec.Experiment = "table1"
-	spec.OutRates = []olaf.Rate{20 * olaf.Gbps}
-	if edit != nil {
-		edit(&spec)
-	}
-	plan, err := bench.NewPlan(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
-	session, err := live.Open(context.Background(), plan, live.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer session.Close()
-	if err := session.Seek(context.Background(), now); err != nil {
-		t.Fatal(err)
-	}
-	s := &still{life: map[int64]live.Life{}}
-	if s.snapshot, err = session.Snapshot(); err != nil {
-		t.Fatal(err)
-	}
-	s.snapshot.State, s.snapshot.Speed = live.Running, live.Speed(10*olaf.Microsecond)
-	for n := range s.snapshot.Queues[0].Counters.In {
-		s.life[n], _ = session.Life(0, n)
-	}
-	if s.in, err = session.Inspect(context.Background()); err != nil {
-		t.Fatal(err)
-	}
-	s.in.Target, s.in.ElectionID = "unix:/run/p4rt.sock", "1:1"
-	return s
-}
-
-const instant = olaf.Time(14 * olaf.Microsecond)
-
-// shown is a model of a size that has seen its source.
-func shown(s *still, width, height int, edit func(*Options)) Model {
-	o := Options{Source: s}
-	if edit != nil {
-		edit(&o)
-	}
-	m := send(New(o), tea.WindowSizeMsg{Width: width, Height: height})
-	return send(m, tickMsg{})
-}
-
-// send carries a message out, and what it asks for but the next tick.
-func send(m Model, msg tea.Msg) Model {
-	next, cmd := m.Update(msg)
-	m = next.(Model)
-	if cmd == nil {
-		return m
-	}
-	if _, ticking := msg.(tickMsg); ticking {
-		return m
-	}
-	if answer := cmd(); answer != nil {
-		if _, quit := answer.(tea.QuitMsg); !quit {
-			next, _ = m.Update(answer)
-			m = next.(Model)
-		}
-	}
-	return m
-}
-
-func press(m Model, names ...string) Model {
-	for _, name := range names {
-		m = send(m, keyMsg(name))
-	}
-	return m
-}
-
-var special = map[string]tea.KeyType{
-	"tab": tea.KeyTab, "shift+tab": tea.KeyShiftTab, "enter": tea.KeyEnter, "esc": tea.KeyEsc, "up": tea.KeyUp, "down": tea.KeyDown,
-	"left": tea.KeyLeft, "right": tea.KeyRight, "pgup": tea.KeyPgUp, "pgdown": tea.KeyPgDown, "home": tea.KeyHome, "end": tea.KeyEnd,
-	"ctrl+c": tea.KeyCtrlC, "ctrl+b": tea.KeyCtrlB, "ctrl+f": tea.KeyCtrlF, "backspace": tea.KeyBackspace, "space": tea.KeySpace, " ": tea.KeySpace,
-}
-
-func keyMsg(name string) tea.KeyMsg {
-	if t, ok := special[name]; ok {
-		if t == tea.KeySpace {
-			return tea.KeyMsg{Type: t, Runes: []rune{' '}}
-		}
-		return tea.KeyMsg{Type: t}
-	}
-	return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(name)}
-}
-
-// TestFrames holds whole frames of the program, as teatest's terminal gets them, against the golden files.
-func TestFrames(t *testing.T) {
-	source := at(t, instant, nil)
+// TestFrame holds the tab bar, head, footer, help and the frame's own dialogues against the golden files, around a toy.
+func TestFrame(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		width, height int
 		keys          []string
 	}{
-		{"run", 80, 24, nil}, {"run", 120, 40, nil}, {"run", 200, 60, nil}, {"run", 40, 12, nil},
-		{"clusters", 80, 24, []string{"2"}}, {"clusters", 120, 40, []string{"2"}},
-		{"tables", 120, 40, []string{"3"}}, {"registers", 120, 40, []string{"4"}}, {"testbed", 120, 40, []string{"5"}},
-		{"results", 80, 24, []string{"6"}},
-		{"help", 80, 24, []string{"?"}}, {"help", 120, 40, []string{"?"}},
-		{"form", 80, 24, []string{"r"}}, {"quit", 80, 24, []string{"q"}},
-		{"maximised", 80, 24, []string{"p", "z"}},
+		{"bar", 120, 18, nil}, {"bar", 80, 18, nil}, {"bar", 60, 16, []string{"2"}}, {"small", 59, 16, nil}, {"small", 120, 15, nil},
+		{"help", 80, 24, []string{"?"}}, {"help", 120, 40, []string{"2", "?"}}, {"quit", 80, 18, []string{"q"}}, {"filter", 80, 18, []string{"/", "row 1"}},
+		{"filtered", 80, 18, []string{"/", "row 1", "enter"}}, {"frozen", 80, 18, []string{"f"}}, {"marked", 80, 18, []string{"m"}}, {"reading", 80, 18, []string{"down", "enter"}},
 	} {
 		t.Run(fmt.Sprintf("%s-%dx%d", c.name, c.width, c.height), func(t *testing.T) {
-			program := teatest.NewTestModel(t, shown(source, c.width, c.height, nil), teatest.WithInitialTermSize(c.width, c.height))
-			for _, k := range c.keys {
-				program.Send(keyMsg(k))
-			}
-			if c.name == "tables" || c.name == "registers" || c.name == "testbed" {
-				program.Send(inspectMsg{source.in, nil})
-			}
-			if err := program.Quit(); err != nil {
-				t.Fatal(err)
-			}
-			final := program.FinalModel(t, teatest.WithFinalTimeout(5*time.Second)).(Model)
-			final.changed = nil
-			teatest.RequireEqualOutput(t, []byte(final.Text()))
+			f, _, _ := newToy().frame(c.width, c.height)
+			tuitest.Press(f, c.keys...)
+			teatest.RequireEqualOutput(t, []byte(f.Text()))
 		})
+	}
+}
+
+// TestStates has a word for every state of a run.
+func TestStates(t *testing.T) {
+	for state, want := range map[tui.State]string{
+		tui.Starting: "… starting", tui.Running: "▶ running at 1.00 µs/s", tui.Paused: "‖ PAUSED, speed 1.00 µs/s", tui.Done: "■ DONE", tui.Failed: "✗ FAILED",
+	} {
+		y := newToy()
+		y.status.State = state
+		f, _, _ := y.frame(120, 20)
+		if bar, _, _ := strings.Cut(f.Text(), "\n"); !strings.HasSuffix(bar, want) {
+			t.Errorf("state %d: %q", state, bar)
+		}
+	}
+}
+
+// TestOwnBindings presses every key of what the frame does by itself.
+func TestOwnBindings(t *testing.T) {
+	var y *toy
+	var saved *[]string
+	step := newToy().status.End / 50
+	now := newToy().status.Now
+	sought := func(want olaf.Time) func(*tui.Frame) bool {
+		return func(*tui.Frame) bool { return len(y.sought) == 1 && y.sought[0] == want }
+	}
+	at := func(row int) func(*tui.Frame) bool {
+		return func(f *tui.Frame) bool { return f.Cursor().Selected == row }
+	}
+	page := func(n int) func(*tui.Frame) bool { return func(f *tui.Frame) bool { return f.Page() == n } }
+	says := func(text string) func(*tui.Frame) bool {
+		return func(f *tui.Frame) bool { return strings.Contains(f.Text(), text) }
+	}
+	checks := map[keys.Action]struct {
+		before []string
+		holds  func(*tui.Frame) bool
+	}{
+		keys.Help: {nil, says("help: ↑↓")}, keys.Quit: {nil, says("quit?")},
+		keys.NextTab: {nil, page(1)}, keys.PreviousTab: {nil, page(1)}, keys.Tabs[0]: {[]string{"2"}, page(0)}, keys.Tabs[1]: {nil, page(1)},
+		keys.Mouse: {nil, says("mouse on")}, keys.Freeze: {nil, (*tui.Frame).Frozen}, keys.Filter: {nil, says("!word leaves out")},
+		keys.Up: {[]string{"end"}, at(18)}, keys.Down: {nil, at(1)}, keys.PageUp: {[]string{"end"}, at(9)}, keys.PageDown: {nil, at(10)},
+		keys.Top: {[]string{"end"}, at(0)}, keys.Bottom: {nil, at(19)}, keys.Open: {[]string{"down"}, says("this is row 101")},
+		keys.Back:        {[]string{"/", "x", "enter"}, func(f *tui.Frame) bool { return f.Cursor().Filter == "" }},
+		keys.SeekForward: {nil, sought(now + step)}, keys.SeekBackward: {nil, sought(now - step)}, keys.Rewind: {nil, sought(0)},
+		keys.Mark: {nil, says("1 marked")}, keys.NextMark: {[]string{"m"}, sought(now)},
+		keys.ExportText: {nil, func(*tui.Frame) bool {
+			return len(*saved) == 1 && strings.HasPrefix((*saved)[0], "olafctl-Rows.txt:") && strings.Contains((*saved)[0], "\nTwenty rows & <more>\n")
+		}},
+		keys.ExportSVG: {nil, func(*tui.Frame) bool {
+			return len(*saved) == 1 && strings.Contains((*saved)[0], "<title>Twenty rows &amp; &lt;more&gt;</title>")
+		}},
+	}
+	for _, b := range keys.Default().Bindings() {
+		check, ok := checks[b.Action]
+		for _, k := range b.Keys {
+			y = newToy()
+			var f *tui.Frame
+			f, _, saved = y.frame(100, 20)
+			tuitest.Press(f, check.before...)
+			if ok {
+				if tuitest.Press(f, k); !check.holds(f) {
+					t.Errorf("%s by %q does not:\n%s", b.Action, k, f.Text())
+				}
+			}
+		}
+	}
+}
+
+// TestKeysThatDoNothingSaySo presses keys that this dashboard, or this page, has no use for.
+func TestKeysThatDoNothingSaySo(t *testing.T) {
+	f, _, _ := newToy().frame(100, 20)
+	for key, want := range map[string]string{",": "a toy goes forward only", "s": "s works on Words", ".": "stepped"} {
+		if tuitest.Press(f, key); !strings.Contains(f.Text(), want) {
+			t.Errorf("%q does not say %q", key, want)
+		}
+	}
+	tuitest.Press(f, "?")
+	if text := f.Text(); strings.Contains(text, "step back") || !strings.Contains(text, "Twenty rows of a toy.") {
+		t.Errorf("the help lists what does not work, or says nothing of the page:\n%s", text)
+	}
+}
+
+// TestQuitAsksWhileARunIsOn quits at once only when nothing would end.
+func TestQuitAsksWhileARunIsOn(t *testing.T) {
+	y := newToy()
+	f, _, _ := y.frame(80, 20)
+	tuitest.Press(f, "q")
+	if f.Quit() {
+		t.Fatal("quit without asking")
+	}
+	if tuitest.Press(f, "n"); f.Quit() || strings.Contains(f.Text(), "quit?") {
+		t.Fatal("no does not stay")
+	}
+	if tuitest.Press(f, "qy"); !f.Quit() {
+		t.Error("yes, typed at once, does not quit")
+	}
+	f, _, _ = y.frame(80, 20)
+	y.status.Busy = false // and nobody has looked since
+	if tuitest.Press(f, "q"); !f.Quit() {
+		t.Error("asked although the run is over")
+	}
+}
+
+// TestFreezeHoldsTheViewOnly freezes, and the run is not looked at.
+func TestFreezeHoldsTheViewOnly(t *testing.T) {
+	y := newToy()
+	f, clock, _ := y.frame(80, 20)
+	tuitest.Press(f, "f")
+	frozen, looks := f.Text(), y.looks
+	y.status.Now++
+	clock.Advance(f, time.Second)
+	if f.Text() != frozen || y.looks != looks {
+		t.Error("a frozen view changed")
+	}
+	tuitest.Press(f, "f")
+	if clock.Advance(f, time.Second); y.looks == looks {
+		t.Error("the view does not go on")
+	}
+}
+
+// TestMouse clicks on a tab, on a row, and again on that, and turns the wheel.
+func TestMouse(t *testing.T) {
+	y := newToy()
+	f, _, _ := y.frame(80, 20)
+	f.View()
+	if tuitest.Click(f, 10, 0); f.Page() != 1 {
+		t.Fatal("a click on the second tab does not lead there")
+	}
+	tuitest.Press(f, "1")
+	f.View()
+	tuitest.Click(f, 5, 6)
+	if f.Cursor().Selected != 2 || len(y.opened) > 0 {
+		t.Fatalf("a click on the third row selects %d, opens %v", f.Cursor().Selected, y.opened)
+	}
+	f.View()
+	if tuitest.Click(f, 5, 6); len(y.opened) != 1 || y.opened[0] != 102 {
+		t.Errorf("a second click opens %v", y.opened)
+	}
+	tuitest.Click(f, 5, 6) // closes
+	tuitest.Send(f, tea.MouseMsg{Button: tea.MouseButtonWheelDown, Action: tea.MouseActionPress})
+	if f.Cursor().Selected != 5 {
+		t.Errorf("the wheel leads to %d", f.Cursor().Selected)
+	}
+}
+
+// TestTour tells a story scene by scene, says how long it takes, and ends with a key.
+func TestTour(t *testing.T) {
+	y := newToy()
+	begun := 0
+	d := y.dashboard()
+	for _, seconds := range []int{2, 3} {
+		d.Story = append(d.Story, tui.Scene{Length: time.Duration(seconds) * time.Second, Caption: fmt.Sprintf("scene of %d", seconds), Begin: func() { begun++ }})
+	}
+	play := func() (*tui.Frame, *tuitest.Clock) {
+		clock := new(tuitest.Clock)
+		f := tui.New(d, tui.Options{Tick: clock.Tick})
+		tuitest.Send(f, tea.WindowSizeMsg{Width: 100, Height: 20})
+		return f, clock
+	}
+	f, clock := play()
+	var told []string
+	for n := range 80 {
+		clock.Advance(f, tui.FrameInterval)
+		text := f.Text()
+		for _, caption := range []string{"scene of 2", "scene of 3"} {
+			if strings.Contains(text, caption) && (len(told) == 0 || told[len(told)-1] != caption) {
+				told = append(told, caption)
+			}
+		}
+		if n == 0 && !strings.Contains(text, "0:05 of the tour left") || n == 45 && !strings.Contains(text, "0:02 of the tour left") {
+			t.Errorf("after %d frames:\n%s", n, text)
+		}
+	}
+	if text := f.Text(); len(told) != 2 || begun != 2 || strings.Contains(text, "scene") || !strings.Contains(text, "5:00 left") {
+		t.Errorf("told %v, begun %d, at the end:\n%s", told, begun, text)
+	}
+	f, clock = play()
+	clock.Advance(f, tui.FrameInterval)
+	if tuitest.Press(f, "2"); strings.Contains(f.Text(), "scene") {
+		t.Error("a key does not end the tour")
 	}
 }
 
 // TestColourIsNeverTheOnlySignal draws with and without colours: the characters must be the same, and without there must
 // be no colour sequence at all.
 func TestColourIsNeverTheOnlySignal(t *testing.T) {
-	source := at(t, instant, nil)
 	var texts []string
 	for _, o := range []theme.Options{{}, {Colour: true}, {Colour: true, Light: true}} {
-		m := shown(source, 120, 40, func(p *Options) { p.Theme = theme.New(o) })
-		texts = append(texts, m.Text())
+		f := tui.New(newToy().dashboard(), tui.Options{Theme: theme.New(o)})
+		tuitest.Send(f, tea.WindowSizeMsg{Width: 100, Height: 20})
+		texts = append(texts, f.Text())
 		for _, n := range []string{"\x1b[3", "\x1b[9", "\x1b[4", ";3", ";9"} {
-			if found := strings.Contains(m.View(), n); !o.Colour && found {
+			if !o.Colour && strings.Contains(f.View(), n) {
 				t.Errorf("without colours the frame holds %q", n)
 			}
 		}
@@ -199,415 +309,57 @@ func TestColourIsNeverTheOnlySignal(t *testing.T) {
 	}
 }
 
-// TestEveryBinding presses every key of every binding and checks what it did.
-func TestEveryBinding(t *testing.T) {
-	source := at(t, instant, nil)
-	var saved []string
-	plain := func() Model {
-		source.asked = nil
-		saved = nil
-		return shown(source, 120, 40, func(o *Options) {
-			o.Save = func(name string, data []byte) (string, error) {
-				saved = append(saved, name+": "+string(data))
-				return name, nil
-			}
-			o.Workbook = func(context.Context) (string, error) { return "book.xlsx", nil }
-		})
-	}
-	asked := func(want live.Command) func(Model) bool {
-		return func(Model) bool { return len(source.asked) == 1 && source.asked[0] == want }
-	}
-	page := func(want tab) func(Model) bool { return func(m Model) bool { return m.tab == want } }
-	s := source.snapshot
-	step := s.End / 50
-	checks := map[keys.Action]struct {
-		before []string
-		holds  func(Model) bool
-	}{
-		keys.Help:         {nil, func(m Model) bool { return m.over == showHelp }},
-		keys.Quit:         {nil, func(m Model) bool { return m.over == askQuit }},
-		keys.NextTab:      {nil, page(tabClusters)},
-		keys.PreviousTab:  {nil, page(tabResults)},
-		keys.Tab1:         {[]string{"3"}, page(tabRun)},
-		keys.Tab2:         {nil, page(tabClusters)},
-		keys.Tab3:         {nil, page(tabTables)},
-		keys.Tab4:         {nil, page(tabRegisters)},
-		keys.Tab5:         {nil, page(tabTestbed)},
-		keys.Tab6:         {nil, page(tabResults)},
-		keys.NextPanel:    {nil, func(m Model) bool { return m.focused().panel == panelAoM }},
-		keys.LastPanel:    {nil, func(m Model) bool { return m.focused().queue == 1 }},
-		keys.Maximise:     {nil, func(m Model) bool { return m.zoom }},
-		keys.Freeze:       {nil, func(m Model) bool { return m.frozen }},
-		keys.Filter:       {nil, func(m Model) bool { return m.over == typeFilter }},
-		keys.Up:           {[]string{"2", "end"}, func(m Model) bool { return m.lists[tabClusters].Selected == 7 }},
-		keys.Down:         {[]string{"2"}, func(m Model) bool { return m.lists[tabClusters].Selected == 1 }},
-		keys.PageUp:       {[]string{"3", "end"}, func(m Model) bool { return m.lists[tabTables].Selected == 45-20 }},
-		keys.PageDown:     {[]string{"3"}, func(m Model) bool { return m.lists[tabTables].Selected == 20 }},
-		keys.Top:          {[]string{"2", "down"}, func(m Model) bool { return m.lists[tabClusters].Selected == 0 }},
-		keys.Bottom:       {[]string{"2"}, func(m Model) bool { return m.lists[tabClusters].Selected == 8 }},
-		keys.Open:         {nil, func(m Model) bool { return m.over == showLife }},
-		keys.Back:         {[]string{"2", "/", "c", "3", "enter"}, func(m Model) bool { return m.lists[tabClusters].Filter == "" }},
-		keys.SortBy:       {nil, func(m Model) bool { return m.sortBy == 1 }},
-		keys.Watch:        {nil, asked(live.Watch{Cluster: 1})},
-		keys.Window:       {nil, func(m Model) bool { return m.whole }},
-		keys.Pause:        {nil, asked(live.Pause{On: true})},
-		keys.Faster:       {nil, asked(live.SetSpeed{Speed: live.Speed(20 * olaf.Microsecond)})},
-		keys.Slower:       {nil, asked(live.SetSpeed{Speed: live.Speed(5 * olaf.Microsecond)})},
-		keys.FullSpeed:    {nil, asked(live.SetSpeed{})},
-		keys.RealTime:     {nil, asked(live.SetSpeed{Speed: live.RealTime})},
-		keys.Step:         {nil, asked(live.Step{})},
-		keys.StepBack:     {nil, asked(live.Step{Back: true})},
-		keys.SeekForward:  {nil, asked(live.Seek{To: s.Now + step})},
-		keys.SeekBackward: {nil, asked(live.Seek{To: s.Now - step})},
-		keys.Rewind:       {nil, asked(live.Seek{})},
-		keys.Mark:         {nil, func(m Model) bool { return len(m.marks) == 1 && m.marks[0] == s.Now }},
-		keys.NextMark:     {[]string{"m"}, asked(live.Seek{To: s.Now})},
-		keys.Stop:         {[]string{"S"}, asked(live.Stop{})},
-		keys.Rerun:        {nil, func(m Model) bool { return m.over == showForm }},
-		keys.ExportText:   {nil, func(Model) bool { return len(saved) == 1 && strings.HasPrefix(saved[0], "olafctl-Run.txt:") }},
-		keys.ExportSVG:    {nil, func(Model) bool { return len(saved) == 1 && strings.Contains(saved[0], "<svg") }},
-		keys.Workbook:     {nil, func(m Model) bool { return strings.Contains(m.status, "book.xlsx") }},
-		keys.Mouse:        {nil, func(m Model) bool { return m.mouse }},
-	}
-	for _, b := range keys.Default().Bindings() {
-		check, ok := checks[b.Action]
-		if !ok {
-			t.Errorf("nobody checks %s", b.Action)
-			continue
-		}
-		for _, k := range b.Keys {
-			m := plain()
-			for _, before := range check.before {
-				m = press(m, before)
-				m = send(m, inspectMsg{source.in, nil})
-			}
-			source.asked = nil
-			if b.Action == keys.PageDown || b.Action == keys.Rerun {
-				m = send(m, inspectMsg{source.in, nil})
-			}
-			if m = press(m, k); !check.holds(m) {
-				t.Errorf("%s by %q: tab %v, overlay %v, asked %v, status %q, lists %+v", b.Action, k, m.tab, m.over, source.asked, m.status, m.lists[m.tab])
-			}
-		}
-	}
+// terminal is what a program writes to; drawn is closed with the first frame.
+type terminal struct {
+	mu    sync.Mutex
+	text  strings.Builder
+	drawn chan struct{}
+	once  sync.Once
 }
 
-func TestRerunByForm(t *testing.T) {
-	source := at(t, instant, nil)
-	m := press(shown(source, 120, 40, nil), "r", "down", "down", "backspace", "1", "6", "down", "down", "down", "backspace", "7", "enter")
-	if m.over != none || len(source.asked) != 1 {
-		t.Fatalf("overlay %v, asked %v, error %q", m.over, source.asked, m.form.Err)
+func (w *terminal) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if strings.Contains(string(b), "Rows") {
+		w.once.Do(func() { close(w.drawn) })
 	}
-	rerun := source.asked[0].(live.Rerun)
-	if rerun.Spec.Slots != 16 || rerun.Spec.Seed != 7 || rerun.Spec.Queue != "olaf" {
-		t.Errorf("slots %d, seed %d, queue %q", rerun.Spec.Slots, rerun.Spec.Seed, rerun.Spec.Queue)
-	}
-	m = press(shown(source, 120, 40, nil), "r", "backspace", "enter")
-	if m.over != showForm || m.form.Err == "" {
-		t.Errorf("a rate without its unit was taken: overlay %v, %q", m.over, m.form.Err)
-	}
-	if m = press(m, "esc"); m.over != none {
-		t.Error("escape does not close the form")
-	}
+	return w.text.Write(b)
 }
 
-func TestQuitAsksWhileARunIsOn(t *testing.T) {
-	source := at(t, instant, nil)
-	m := press(shown(source, 80, 24, nil), "q")
-	if m.Quit() {
-		t.Fatal("quit without asking")
-	}
-	if m = press(m, "n"); m.Quit() || m.over != none {
-		t.Fatal("no does not stay")
-	}
-	if m = press(m, "q", "y"); !m.Quit() {
-		t.Error("yes does not quit")
-	}
-	done := *source.snapshot
-	done.State = live.Done
-	if m = press(shown(&still{snapshot: &done}, 80, 24, nil), "q"); !m.Quit() {
-		t.Error("asked although the run is over")
-	}
+// program runs the toy on a terminal.
+func (w *terminal) program(ctx context.Context, f *tui.Frame) error {
+	_, err := tea.NewProgram(f, tea.WithContext(ctx), tea.WithInput(nil), tea.WithOutput(w), tea.WithAltScreen(), tea.WithoutSignalHandler()).Run()
+	return err
 }
 
-func TestFreezeHoldsTheViewOnly(t *testing.T) {
-	source := at(t, instant, nil)
-	m := press(shown(source, 120, 40, nil), "f")
-	frozen := m.Text()
-	later := *source.snapshot
-	later.Now += olaf.Time(olaf.Microsecond)
-	source.snapshot = &later
-	m = send(m, tickMsg{})
-	if m.Text() != frozen {
-		t.Error("a frozen view changed")
-	}
-	if m = send(press(m, "f"), tickMsg{}); m.snapshot != &later {
-		t.Error("the view does not go on")
-	}
+// given says that the terminal was given back: the alternate screen left, the cursor shown.
+func (w *terminal) given() bool {
+	text := w.text.String()
+	return strings.Contains(text, "\x1b[?1049l") && strings.Contains(text, "\x1b[?25h")
 }
 
-func TestFilterAndLife(t *testing.T) {
-	source := at(t, instant, nil)
-	m := shown(source, 120, 40, nil)
-	m.focusLog()
-	m = press(m, "/", "m", "e", "r", "g", "e", "enter", "enter")
-	if m.over != showLife {
-		t.Fatalf("overlay %v, status %q", m.over, m.status)
-	}
-	if text := m.Text(); !strings.Contains(text, "together with") {
-		t.Errorf("no company in the life of a merged update:\n%s", text)
-	}
-}
-
-func TestMouse(t *testing.T) {
-	m := shown(at(t, instant, nil), 120, 40, nil)
-	m.View()
-	click := func(m Model, x, y int) Model {
-		return send(m, tea.MouseMsg{X: x, Y: y, Button: tea.MouseButtonLeft, Action: tea.MouseActionPress})
-	}
-	if m = click(m, 14, 0); m.tab != tabClusters {
-		t.Fatalf("a click on Clusters leads to %v", m.tab)
-	}
-	m.View()
-	if m = click(m, 10, 6); m.lists[tabClusters].Selected != 2 {
-		t.Errorf("a click on the third row selects %d", m.lists[tabClusters].Selected)
-	}
-	m.View()
-	if m = send(m, tea.MouseMsg{Button: tea.MouseButtonWheelDown, Action: tea.MouseActionPress}); m.lists[tabClusters].Selected != 5 {
-		t.Errorf("the wheel leads to %d", m.lists[tabClusters].Selected)
-	}
-}
-
-// TestTour plays the demo's scenes and checks that a key ends it.
-func TestTour(t *testing.T) {
-	source := at(t, instant, nil)
-	m := shown(source, 120, 40, func(o *Options) { o.Story = Demo() })
-	if m.caption() == "" || len(source.asked) == 0 {
-		t.Fatal("the tour does not begin")
-	}
-	ticks := 0
-	for _, s := range Demo() {
-		ticks += s.Ticks
-	}
-	if ticks != 60*second {
-		t.Errorf("the tour takes %d ticks, not a minute", ticks)
-	}
-	seen := map[string]bool{}
-	for range ticks {
-		seen[m.caption()] = true
-		m = send(m, tickMsg{})
-	}
-	if len(seen) != len(Demo()) || m.caption() != "" {
-		t.Errorf("%d captions of %d; at the end %q", len(seen), len(Demo()), m.caption())
-	}
-	m = press(shown(source, 120, 40, func(o *Options) { o.Story = Demo() }), "p")
-	if m.caption() != "" {
-		t.Error("a key does not end the tour")
-	}
-}
-
-func TestPlainTellsTheSame(t *testing.T) {
-	var out strings.Builder
-	p := NewPlain(&out)
-	s := at(t, instant, nil).snapshot
-	for range 2 {
-		if err := p.Show(s); err != nil {
-			t.Fatal(err)
-		}
-	}
-	text := out.String()
-	for _, want := range []string{"table1 on twin:", "27 workers in 9 clusters", "olaf out at 20Gbps", "fifo out at 20Gbps", "merged", "age of model now"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is not in:\n%s", want, text)
-		}
-	}
-	if strings.Count(text, "27 workers") != 1 || strings.Contains(text, "\x1b") {
-		t.Errorf("the heading repeats, or there are control sequences:\n%s", text)
-	}
-}
-
-// wrong makes a snapshot that no session would: numbers that are none, and lists that do not fit.
-func wrong(s *live.Snapshot, b byte) *live.Snapshot {
-	c := *s
-	c.Queues = append([]live.QueueSnapshot(nil), s.Queues...)
-	for i := range c.Queues {
-		q := &c.Queues[i]
-		switch b % 8 {
-		case 0:
-			q.MeanAoM, q.AoMNow, q.InRate, q.OutputRate = results.Float(math.NaN()), results.Float(math.Inf(1)), math.Inf(-1), math.NaN()
-		case 1:
-			q.Items, q.Log, q.Series, q.Teeth, q.Merges = nil, nil, nil, nil, nil
-		case 2:
-			q.Slots, q.Occupancy = 65536, 70000
-		case 3:
-			c.Now, c.End = -5, 0
-		case 4:
-			c.Sampled = true
-		case 5:
-			q.Series = []live.SeriesPoint{{At: c.Now, AoM: math.Inf(1)}, {At: c.Now, AoM: math.NaN()}, {At: math.MaxInt64, AoM: -1e308}}
-		case 6:
-			q.Clusters, c.Err = nil, errors.New("a very long error "+strings.Repeat("of many words ", 50))
-		case 7:
-			q.Counters = results.Counters{Sent: -1, Delivered: math.MaxInt64}
-			c.State = live.Failed
-		}
-	}
-	if b%16 == 9 {
-		c.Queues = c.Queues[:1]
-	}
-	return &c
-}
-
-// FuzzModel feeds sizes, keys, clicks and odd snapshots: nothing may panic, and every frame has the terminal's size.
-func FuzzModel(f *testing.F) {
-	source := at(f, instant, nil)
-	var all []string
-	for _, b := range keys.Default().Bindings() {
-		all = append(all, b.Keys...)
-	}
-	all = append(all, "x", "enter", "esc", "é", "漢", "backspace")
-	f.Add([]byte{0, 80, 24, 1, 3, 2, 1, 1, 9})
-	f.Add([]byte{0, 200, 60, 3, 5, 0, 1, 30, 4, 20, 20, 1, 41})
-	f.Add([]byte{0, 10, 1, 1, 0, 0, 255, 255, 3, 6})
-	f.Fuzz(func(t *testing.T, data []byte) {
-		m := shown(&still{snapshot: source.snapshot, life: source.life, in: source.in}, 100, 30, nil)
-		for len(data) >= 3 {
-			op, a, b := data[0], data[1], data[2]
-			data = data[3:]
-			switch op % 5 {
-			case 0:
-				m = send(m, tea.WindowSizeMsg{Width: int(a), Height: int(b)})
-			case 1:
-				m = press(m, all[int(a)%len(all)], all[int(b)%len(all)])
-			case 2:
-				m = send(m, tickMsg{})
-			case 3:
-				m.options.Source = &still{snapshot: wrong(source.snapshot, a), life: source.life, in: source.in}
-				m = send(m, tickMsg{})
-			case 4:
-				m = send(m, tea.MouseMsg{X: int(a), Y: int(b), Button: tea.MouseButtonLeft, Action: tea.MouseActionPress})
-			}
-			sized(t, m)
-		}
-	})
-}
-
-func sized(t *testing.T, m Model) {
-	t.Helper()
-	m.View()
-	lines := strings.Split(strings.TrimSuffix(m.Text(), "\n"), "\n")
-	if m.height > 0 && m.width > 0 && len(lines) != m.height {
-		t.Fatalf("%d lines on a terminal of %d", len(lines), m.height)
-	}
-	for _, l := range lines {
-		if n := utf8.RuneCountInString(l); n > m.width && runewidth.StringWidth(l) > m.width {
-			t.Fatalf("%d columns on a terminal of %d: %q", n, m.width, l)
-		}
-	}
-}
-
-// BenchmarkFrame draws the full Run page at 200 × 60 with 100 clusters.
-func BenchmarkFrame(b *testing.B) {
-	source := at(b, olaf.Time(60*olaf.Microsecond), func(s *bench.Spec) {
-		s.Workload.Clusters, s.Workload.Workers, s.Slots = 100, 300, 32
-	})
-	m := shown(source, 200, 60, nil)
-	b.ReportAllocs()
-	for b.Loop() {
-		m = send(m, tickMsg{})
-		m.View()
-	}
-}
-
-// BenchmarkBench runs the whole of Table 1 alone, and beside a dashboard that draws fifteen frames a second.
-func BenchmarkBench(b *testing.B) {
-	spec := bench.DefaultSpec()
-	spec.Experiment = "table1"
-	spec.Runs = 60
-	run := func(b *testing.B) {
-		if _, err := bench.Measure(context.Background(), spec, bench.Options{}); err != nil {
-			b.Fatal(err)
-		}
-	}
-	b.Run("alone", func(b *testing.B) {
-		for b.Loop() {
-			run(b)
-		}
-	})
-	b.Run("beside", func(b *testing.B) {
-		plan, err := bench.NewPlan(spec)
-		if err != nil {
-			b.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(context.Background())
-		player, err := live.NewPlayer(ctx, plan, live.Options{}, live.Speed(olaf.Microsecond), false, wall{})
-		if err != nil {
-			b.Fatal(err)
-		}
-		var wg sync.WaitGroup
-		wg.Go(func() { player.Run(ctx) })
-		wg.Go(func() {
-			m := send(New(Options{Source: player}), tea.WindowSizeMsg{Width: 200, Height: 60})
-			ticker := time.NewTicker(FrameInterval)
-			defer ticker.Stop()
-			for {
-				select {
-				case <-ctx.Done():
-					return
-				case <-ticker.C:
-					m = send(m, tickMsg{})
-					m.View()
-				}
-			}
-		})
-		for b.Loop() {
-			run(b)
-		}
-		stop()
-		wg.Wait()
-		if err := player.Close(); err != nil {
-			b.Fatal(err)
-		}
-	})
-}
-
-type wall struct{}
-
-func (wall) Now() time.Time { return time.Now() }
-func (wall) Tick(d time.Duration) (<-chan time.Time, func()) {
-	t := time.NewTicker(d)
-	return t.C, t.Stop
-}
-
-// broken is a source that fails in the middle of a frame.
-type broken struct{ still }
-
-func (*broken) Snapshot() *live.Snapshot { panic("a fault in the middle of a frame") }
-
-// TestPanicRestoresTheTerminal lets the program panic: the alternate screen must be left and the cursor shown.
+// TestPanicRestoresTheTerminal lets the program panic in the middle of a frame.
 func TestPanicRestoresTheTerminal(t *testing.T) {
-	source := at(t, instant, nil)
-	m := shown(source, 80, 24, nil)
-	m.options.Source = new(broken)
-	var out strings.Builder
-	_, err := tea.NewProgram(m, tea.WithInput(nil), tea.WithOutput(&out), tea.WithAltScreen(), tea.WithoutSignalHandler()).Run()
-	if !errors.Is(err, tea.ErrProgramPanic) {
+	d := newToy().dashboard()
+	d.Pages[0].Draw = func(*tui.Frame, screen.Region) { panic("a fault in the middle of a frame") }
+	f := tui.New(d, tui.Options{})
+	f.Update(tea.WindowSizeMsg{Width: 80, Height: 24})
+	w := &terminal{drawn: make(chan struct{})}
+	if err := w.program(t.Context(), f); !errors.Is(err, tea.ErrProgramPanic) || !w.given() {
 		t.Errorf("the program ended with %v", err)
 	}
-	for _, want := range []string{"\x1b[?1049l", "\x1b[?25h"} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q was not sent", want)
-		}
-	}
 }
 
-// TestEndOfContextRestoresTheTerminal ends the program from outside, as a signal does.
+// TestEndOfContextRestoresTheTerminal ends the program from outside once it has drawn, as a signal does.
 func TestEndOfContextRestoresTheTerminal(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
-	time.AfterFunc(50*time.Millisecond, stop)
-	var out strings.Builder
-	_, err := tea.NewProgram(shown(at(t, instant, nil), 80, 24, nil), tea.WithContext(ctx), tea.WithInput(nil), tea.WithOutput(&out), tea.WithAltScreen(), tea.WithoutSignalHandler()).Run()
-	if !errors.Is(err, context.Canceled) || !strings.Contains(out.String(), "\x1b[?1049l") {
+	w := &terminal{drawn: make(chan struct{})}
+	go func() {
+		<-w.drawn
+		stop()
+	}()
+	f, _, _ := newToy().frame(80, 24)
+	if err := w.program(ctx, f); !errors.Is(err, context.Canceled) || !w.given() {
 		t.Errorf("the program ended with %v", err)
 	}
 }

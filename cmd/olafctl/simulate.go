@@ -392,7 +392,7 @@ func (f *simulateFlags) simulate(ctx context.Context, env *environment, report *
 		o.First.Observer = out
 	}
 	if f.tui && env.terminal {
-		w := watchedRuns{env: env, view: f.view, simulation: work, options: o}
+		w := watchedRuns{env: env, view: f.view, simulation: work, options: o, text: report.linesOf}
 		simulated, err := w.run(ctx)
 		report.take(simulated)
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -51,6 +52,15 @@ func (s *simulation) take(of *bench.Simulated) {
 			s.Invalid = append(s.Invalid, fmt.Sprintf("seed %d: %s", r.Seed, r.Invalid[0]))
 		}
 	}
+}
+
+// linesOf is the text of the report over what was simulated.
+func (s *simulation) linesOf(of *bench.Simulated) []string {
+	report := *s
+	report.take(of)
+	var page bytes.Buffer
+	_ = report.WriteText(&page) // a buffer takes everything
+	return lines(&page)
 }
 
 // whole says that there is something worth keeping: a run that came to its end, or what has no runs.

@@ -112,7 +112,7 @@ func TestWatchedRunsAreTheSame(t *testing.T) {
 	var s *shown
 	s = watching(t, 3, func(e bench.Event) error {
 		if _, over := e.(bench.Finished); over {
-			s.person.types <- "q"
+			s.person.types <- "qy"
 		}
 		return nil
 	})
@@ -138,7 +138,7 @@ func TestLeavingEndsTheFirstRunWhereItStands(t *testing.T) {
 	s = watching(t, 3, func(e bench.Event) error {
 		if _, ok := e.(bench.RunDone); ok {
 			if done++; done == 2 {
-				s.person.types <- "q"
+				s.person.types <- "qy"
 			}
 		}
 		return nil

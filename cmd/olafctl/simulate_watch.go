@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/network"
 )
 
@@ -19,6 +21,7 @@ type watchedRuns struct {
 	view       viewFlags
 	simulation *bench.Simulation
 	options    bench.SimulateOptions
+	text       func(*bench.Simulated) []string // the report
 }
 
 // watchClock is the clock of whoever watches.
@@ -46,18 +49,33 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 	}
 	player := network.NewPlayer(olaf.Time(length), pace, watchClock{w.env.now})
 	w.options.First.Watcher = player
-	model := network.New(network.Options{Source: player, Keys: bindings, Theme: look, Seeds: func() network.Seeds {
-		return network.Seeds{Done: w.options.Stream.Progress().Done, Total: w.simulation.Runs()}
-	}})
-	program := tea.NewProgram(model, tea.WithInput(w.env.stdin), tea.WithOutput(w.env.stdout), tea.WithAltScreen(), tea.WithContext(ctx),
-		tea.WithoutSignalHandler(), tea.WithFPS(30))
+	var report atomic.Pointer[[]string]
+	pages := network.New(network.Options{
+		Source: player,
+		Seeds: func() network.Seeds {
+			return network.Seeds{Done: w.options.Stream.Progress().Done, Total: w.simulation.Runs()}
+		},
+		Report: func() []string {
+			if lines := report.Load(); lines != nil {
+				return *lines
+			}
+			return nil
+		},
+	})
+	frame := tui.New(pages, tui.Options{Keys: bindings, Theme: look, Save: saveView, Mouse: w.view.mouse})
+	program := d.program(ctx, frame, tea.WithInput(w.env.stdin), tea.WithOutput(w.env.stdout))
 
 	working, stop := context.WithCancel(ctx)
 	player.StopWith(working)
 	var out *bench.Simulated
 	var wg sync.WaitGroup
 	w.options.Failed = func(error) { program.Kill() } // and the dashboard that closes ends the run it shows
-	wg.Go(func() { out, err = bench.Simulate(working, w.simulation, w.options) })
+	wg.Go(func() {
+		if out, err = bench.Simulate(working, w.simulation, w.options); err == nil && w.text != nil {
+			lines := w.text(out)
+			report.Store(&lines)
+		}
+	})
 	_, shown := program.Run()
 	stop()
 	wg.Wait()

@@ -29,6 +29,7 @@ import (
 	"github.com/olafctl/olaf/results/xlsx"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/queues"
 	"github.com/olafctl/olaf/tui/theme"
 )
 
@@ -133,7 +134,7 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *environment) error {
 	}
 	if f.demo {
 		spec.OutRates = []olaf.Rate{20 * olaf.Gbps}
-		d.story = tui.Demo()
+		d.demo = true
 	}
 	plan, err := bench.NewPlan(spec)
 	if err != nil {
@@ -155,7 +156,7 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *environment) error {
 }
 
 // kept is the specification of a kept run and its report for the Results page.
-func (f *tuiFlags) kept(env *environment) (spec bench.Spec, shown func() *tui.Bench, err error) {
+func (f *tuiFlags) kept(env *environment) (spec bench.Spec, shown func() *queues.Bench, err error) {
 	err = f.bench.store.withRun(env, f.run, func(s *store.Store, folder *store.Folder) error {
 		if archive.HasDocument(folder) { // a simulation or a training
 			return usageError("%s has no single queue to look at; 'olafctl runs show %s' prints it, and 'olafctl simulate --tui' shows a network", folder.ID(), folder.ID())
@@ -175,8 +176,8 @@ func (f *tuiFlags) kept(env *environment) (spec bench.Spec, shown func() *tui.Be
 		if err := text.Bench(&page, r.Bench); err != nil {
 			return err
 		}
-		state := &tui.Bench{Done: len(r.Runs), Total: len(r.Runs), Finished: true, Lines: lines(&page)}
-		shown = func() *tui.Bench { return state }
+		state := &queues.Bench{Done: len(r.Runs), Total: len(r.Runs), Finished: true, Lines: lines(&page)}
+		shown = func() *queues.Bench { return state }
 		return nil
 	})
 	return spec, shown, err
@@ -210,8 +211,8 @@ type dashboard struct {
 	device   string
 	access   testbed.Access // to the device
 	index    int
-	story    []tui.Scene
-	bench    func() *tui.Bench
+	demo     bool
+	bench    func() *queues.Bench
 	workbook func(context.Context) (string, error)
 }
 
@@ -255,22 +256,25 @@ func (d *dashboard) show(ctx context.Context, plan *bench.Plan) (err error) {
 	if d.isPlain() {
 		return generatorInterrupted(d.tell(ctx, player))
 	}
-	return d.run(ctx, tui.New(tui.Options{
-		Source: player, Bench: d.bench, Keys: bindings, Theme: look, Save: saveView, Workbook: d.workbook, Story: d.story, Mouse: d.view.mouse,
-	}))
+	pages := queues.New(queues.Options{Source: player, Bench: d.bench, Workbook: d.workbook, Demo: d.demo})
+	return d.run(ctx, tui.New(pages, tui.Options{Keys: bindings, Theme: look, Save: saveView, Mouse: d.view.mouse}))
 }
 
 func (d *dashboard) isPlain() bool {
 	return d.view.plain || !d.env.terminal || d.env.getenv("TERM") == "dumb"
 }
 
-// run is the terminal program. Bubble Tea restores the terminal when ctx ends and when something panics.
-func (d *dashboard) run(ctx context.Context, model tui.Model) error {
-	options := []tea.ProgramOption{tea.WithContext(ctx), tea.WithAltScreen(), tea.WithoutSignalHandler(), tea.WithFPS(30)}
+// program is a dashboard on the terminal. Bubble Tea restores the terminal when ctx ends and when something panics.
+func (d *dashboard) program(ctx context.Context, f *tui.Frame, o ...tea.ProgramOption) *tea.Program {
+	o = append(o, tea.WithContext(ctx), tea.WithAltScreen(), tea.WithoutSignalHandler(), tea.WithFPS(30))
 	if d.view.mouse {
-		options = append(options, tea.WithMouseCellMotion())
+		o = append(o, tea.WithMouseCellMotion())
 	}
-	_, err := tea.NewProgram(model, options...).Run()
+	return tea.NewProgram(f, o...)
+}
+
+func (d *dashboard) run(ctx context.Context, f *tui.Frame) error {
+	_, err := d.program(ctx, f).Run()
 	if ctx.Err() != nil {
 		return generatorInterrupted(context.Canceled)
 	}
@@ -282,7 +286,7 @@ const plainInterval = time.Second
 
 // tell writes the linear stream until the run is over.
 func (d *dashboard) tell(ctx context.Context, player *live.Player) error {
-	out := tui.NewPlain(d.env.stdout)
+	out := queues.NewPlain(d.env.stdout)
 	ticker := time.NewTicker(plainInterval / 10)
 	defer ticker.Stop()
 	for n := 0; ; n++ {
@@ -385,9 +389,9 @@ func (d *dashboard) film(ctx context.Context, plan *bench.Plan, path string) err
 	if err != nil {
 		return err
 	}
-	model := tui.New(tui.Options{Source: steppedSource{player, ctx}, Theme: theme.New(theme.Options{Colour: true}), Story: d.story})
+	pages := queues.New(queues.Options{Source: steppedSource{player, ctx}, Demo: true})
 	film := tui.Film{Width: 118, Height: 32, Every: 100}
-	picture := film.Record(model, func() { player.Elapse(ctx, tui.FrameInterval) })
+	picture := film.Record(tui.New(pages, tui.Options{}), func() { player.Elapse(ctx, tui.FrameInterval) })
 	if err := player.Close(); err != nil {
 		return err
 	}
@@ -428,7 +432,7 @@ type background struct {
 	run    func(context.Context) (bench.Report, error)
 	look   func() (done, total int) // progress; never waits
 	wg     sync.WaitGroup
-	result atomic.Pointer[tui.Bench]
+	result atomic.Pointer[queues.Bench]
 	report bench.Report // after wg
 	err    error
 }
@@ -451,14 +455,14 @@ func (b *background) start(ctx context.Context) {
 	})
 }
 
-func (b *background) progress() *tui.Bench {
+func (b *background) progress() *queues.Bench {
 	done, total := b.look()
-	return &tui.Bench{Done: done, Total: total}
+	return &queues.Bench{Done: done, Total: total}
 }
 
 func (b *background) finished() bool { return b.result.Load() != nil }
 
-func (b *background) state() *tui.Bench {
+func (b *background) state() *queues.Bench {
 	if final := b.result.Load(); final != nil {
 		return final
 	}

@@ -202,23 +202,6 @@ func sum(counts []int64) int64 {
 
 var levels = []rune(" ▁▂▃▄▅▆▇█")
 
-// Spark draws values as one row of columns, the largest filling it.
-func Spark(r screen.Region, values []float64, style screen.Style) {
-	top := 0.0
-	for _, v := range values {
-		if finite(v) {
-			top = max(top, v)
-		}
-	}
-	for x := 0; x < min(r.W, len(values)); x++ {
-		v := values[x]
-		if !finite(v) || v <= 0 || top <= 0 {
-			continue
-		}
-		r.Set(x, 0, levels[min(1+int(v/top*7.99), 8)], style)
-	}
-}
-
 // Wrap breaks text at its blanks into lines of at most width characters, as far as words allow.
 func Wrap(text string, width int) []string {
 	var out []string

@@ -2,10 +2,12 @@ package chart
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/screen"
 )
@@ -40,7 +42,9 @@ func FuzzLines(f *testing.F) {
 		Lines(s.All(), Axes{X0: v[0], X1: v[1], Y0: v[2], Y1: v[3], X: num.NS, Y: num.NS}, Line{Points: points})
 		Gauge(s.All(), v[0], v[1], 0)
 		Bar(s.All(), v[2], 0)
-		Spark(s.All(), v, 0)
+		Columns(s.All(), v, v[3], 0)
+		span := Span{olaf.Time(math.Float64bits(v[0])), olaf.Time(math.Float64bits(v[1]))}
+		span.Sparkline(s.All(), points, Ceiling(v[2]), 0)
 		counts := make([]int64, len(v))
 		for i := range v {
 			counts[i] = int64(math.Float64bits(v[i]) >> 12)
@@ -115,8 +119,43 @@ func TestHistogramEndsWithTheLargest(t *testing.T) {
 	}
 }
 
-func TestSparkScalesToTheLargest(t *testing.T) {
-	if got := drawn(4, 1, func(r screen.Region) { Spark(r, []float64{0, 1, 2, math.NaN()}, 0) })[0]; got != "  ▄█" && got != " ▄█" {
-		t.Errorf("%q", got)
+func TestColumns(t *testing.T) {
+	for _, c := range []struct {
+		height int
+		want   string
+	}{{1, "▁▄█"}, {2, "  █|▁██"}} {
+		got := strings.Join(drawn(5, c.height, func(r screen.Region) { Columns(r, []float64{0, 1, 2, math.NaN(), -1}, 2, 0) }), "|")
+		if got != c.want {
+			t.Errorf("in %d lines %q, want %q", c.height, got, c.want)
+		}
+	}
+}
+
+// TestCells puts points into cells: means where there are several, the last value between, nothing before and after.
+func TestCells(t *testing.T) {
+	span := Span{0, olaf.Time(6 * olaf.Microsecond)}
+	us := func(n float64) float64 { return n * 1000 }
+	got := fmt.Sprint(span.Cells([]Point{{us(1.1), 4}, {us(1.9), 6}, {us(3.5), 8}}, 6))
+	if want := "[NaN 5 6 8 NaN NaN]"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	if got := fmt.Sprint(span.Cells([]Point{{us(-1), 4}, {us(6), 6}}, 2)); got != "[4 6]" {
+		t.Errorf("a line that began before: %s", got)
+	}
+}
+
+// TestWindowHoldsNow slides along a run: the newest part holds the present, and grows with what has passed at first.
+func TestWindowHoldsNow(t *testing.T) {
+	end := olaf.Time(400 * olaf.Microsecond)
+	for now := olaf.Time(0); now <= end; now += end / 100 {
+		for _, whole := range []bool{false, true} {
+			s := Window(now, end, whole)
+			if !s.Contains(now) || s.From < 0 || s.To <= s.From || whole && s != (Span{0, end}) || !whole && s.To-s.From > end/8 {
+				t.Errorf("at %v, whole %v: %v", now, whole, s)
+			}
+		}
+	}
+	if s := Window(0, 0, true); s.To <= s.From {
+		t.Errorf("a run without a length: %v", s)
 	}
 }

@@ -7,37 +7,38 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-const columnWidth = 56
+// ColumnWidth is how wide a column of the help is, with the blank between two.
+const ColumnWidth = 56
 
-// line is one row of the help: a group's name, or a key and what it does.
-type line struct {
-	label, about string
-	group        bool
+// Line is one row of the help: words, or a key and what it does.
+type Line struct {
+	Label, Text string
+	Title       bool
 }
 
-func all(m *keys.Map) []line {
-	var out []line
+// Lines are bindings by group, each below its name.
+func Lines(bindings []keys.Binding) []Line {
+	var out []Line
 	group := ""
-	for _, b := range m.Bindings() {
+	for _, b := range bindings {
 		if b.Group != group {
 			if group != "" {
-				out = append(out, line{})
+				out = append(out, Line{})
 			}
 			group = b.Group
-			out = append(out, line{group, "", true})
+			out = append(out, Line{Text: group, Title: true})
 		}
-		out = append(out, line{keys.Label(b.Keys), b.About, false})
+		out = append(out, Line{Label: keys.Label(b.Keys), Text: b.About})
 	}
 	return out
 }
 
-// Lines is how many rows the help has.
-func Lines(m *keys.Map) int { return len(all(m)) }
+// labelWidth is how wide the keys of a line are.
+const labelWidth = 16
 
-// Draw draws the bindings by group from row top on, in as many columns as fit.
-func Draw(r screen.Region, m *keys.Map, top int) {
-	lines := all(m)
-	columns := max(r.W/columnWidth, 1)
+// Draw draws lines from row top on, in as many columns as fit.
+func Draw(r screen.Region, lines []Line, top int) {
+	columns := max(r.W/ColumnWidth, 1)
 	if columns*r.H >= len(lines) {
 		top = 0
 	}
@@ -47,28 +48,31 @@ func Draw(r screen.Region, m *keys.Map, top int) {
 		if x >= columns {
 			break
 		}
-		column := r.Sub(x*columnWidth, y, columnWidth-2, 1)
-		if l.group {
-			column.Text(0, 0, theme.Title, l.label)
-			continue
+		column := r.Sub(x*ColumnWidth, y, ColumnWidth-1, 1)
+		switch {
+		case l.Title:
+			column.Text(0, 0, theme.Title, l.Text)
+		case l.Label == "":
+			column.Text(0, 0, theme.Text, l.Text)
+		default:
+			column.Sub(0, 0, labelWidth+1, 1).Text(1, 0, theme.Key, l.Label)
+			column.Text(labelWidth, 0, theme.Text, l.Text)
 		}
-		column.Sub(0, 0, 17, 1).Text(1, 0, theme.Key, l.label)
-		column.Text(16, 0, theme.Text, l.about)
 	}
 }
 
-// Footer draws the bindings that matter most in one line.
-func Footer(r screen.Region, m *keys.Map) {
+// Footer draws bindings with a brief name in one line, as many as fit.
+func Footer(r screen.Region, bindings []keys.Binding) {
 	x := 0
-	for _, b := range m.Bindings() {
+	for _, b := range bindings {
 		if b.Brief == "" {
 			continue
 		}
-		label, about := keys.Label(b.Keys[:1]), b.Brief
-		if x+len(label)+len(about)+3 > r.W {
+		label := keys.Label(b.Keys[:1])
+		if x+screen.Width(label)+screen.Width(b.Brief)+3 > r.W {
 			return
 		}
 		x = r.Text(x, 0, theme.Key, label) + 1
-		x = r.Text(x, 0, theme.Dim, about) + 2
+		x = r.Text(x, 0, theme.Dim, b.Brief) + 2
 	}
 }

@@ -21,12 +21,6 @@ const (
 	Quit         Action = "quit"
 	NextTab      Action = "next-tab"
 	PreviousTab  Action = "previous-tab"
-	Tab1         Action = "tab-1"
-	Tab2         Action = "tab-2"
-	Tab3         Action = "tab-3"
-	Tab4         Action = "tab-4"
-	Tab5         Action = "tab-5"
-	Tab6         Action = "tab-6"
 	NextPanel    Action = "next-panel"
 	LastPanel    Action = "previous-panel"
 	Maximise     Action = "maximise"
@@ -63,6 +57,9 @@ const (
 	Mouse        Action = "mouse"
 )
 
+// Tabs are the actions that lead to a page by its place.
+var Tabs = []Action{"tab-1", "tab-2", "tab-3", "tab-4", "tab-5", "tab-6", "tab-7", "tab-8", "tab-9"}
+
 // Binding is one action with its keys.
 type Binding struct {
 	Action Action
@@ -76,22 +73,25 @@ type Binding struct {
 var table = []Binding{
 	{Help, []string{"?"}, "help", "general", "help"},
 	{Quit, []string{"q", "ctrl+c"}, "quit; asks while a run is on", "general", "quit"},
-	{NextTab, []string{"tab"}, "next tab", "general", "next"},
-	{PreviousTab, []string{"shift+tab"}, "previous tab", "general", ""},
-	{Tab1, []string{"1"}, "Run", "general", ""},
-	{Tab2, []string{"2"}, "Clusters", "general", ""},
-	{Tab3, []string{"3"}, "Tables", "general", ""},
-	{Tab4, []string{"4"}, "Registers", "general", ""},
-	{Tab5, []string{"5"}, "Testbed", "general", ""},
-	{Tab6, []string{"6"}, "Results", "general", ""},
+	{NextTab, []string{"tab"}, "next page", "general", "next"},
+	{PreviousTab, []string{"shift+tab"}, "previous page", "general", ""},
+	{Tabs[0], []string{"1"}, "page 1", "general", ""},
+	{Tabs[1], []string{"2"}, "page 2", "general", ""},
+	{Tabs[2], []string{"3"}, "page 3", "general", ""},
+	{Tabs[3], []string{"4"}, "page 4", "general", ""},
+	{Tabs[4], []string{"5"}, "page 5", "general", ""},
+	{Tabs[5], []string{"6"}, "page 6", "general", ""},
+	{Tabs[6], []string{"7"}, "page 7", "general", ""},
+	{Tabs[7], []string{"8"}, "page 8", "general", ""},
+	{Tabs[8], []string{"9"}, "page 9", "general", ""},
 	{Mouse, []string{"t"}, "mouse on or off (off: select text)", "general", ""},
 
 	{Pause, []string{" ", "space"}, "pause or go on", "time", "pause"},
 	{Faster, []string{"+", "="}, "faster", "time", "faster"},
 	{Slower, []string{"-"}, "slower", "time", "slower"},
 	{FullSpeed, []string{"M"}, "as fast as possible", "time", ""},
-	{RealTime, []string{"R"}, "the device's own speed", "time", ""},
-	{Step, []string{"."}, "step to the next event of a queue", "time", "step"},
+	{RealTime, []string{"R"}, "a second a second", "time", ""},
+	{Step, []string{"."}, "step to the next event", "time", "step"},
 	{StepBack, []string{","}, "step back", "time", ""},
 	{SeekForward, []string{"right", "]"}, "go on by a fiftieth of the run", "time", ""},
 	{SeekBackward, []string{"left", "["}, "go back by a fiftieth of the run", "time", ""},
@@ -107,7 +107,7 @@ var table = []Binding{
 	{Freeze, []string{"f"}, "freeze the view; the run goes on", "view", "freeze"},
 	{Filter, []string{"/"}, "filter the list", "view", "filter"},
 	{SortBy, []string{"s"}, "sort by the next column", "view", ""},
-	{Watch, []string{"c"}, "watch the next cluster's sawtooth", "view", "cluster"},
+	{Watch, []string{"c"}, "watch the next cluster", "view", "cluster"},
 	{Window, []string{"w"}, "newest part or whole run", "view", ""},
 	{Up, []string{"up", "k"}, "up", "list", ""},
 	{Down, []string{"down", "j"}, "down", "list", ""},
@@ -115,7 +115,7 @@ var table = []Binding{
 	{PageDown, []string{"pgdown", "ctrl+f"}, "page down", "list", ""},
 	{Top, []string{"home", "g"}, "first line", "list", ""},
 	{Bottom, []string{"end", "G"}, "last line", "list", ""},
-	{Open, []string{"enter"}, "life of the update; watch the cluster", "list", "life"},
+	{Open, []string{"enter"}, "more about the line; watch the cluster", "list", "more"},
 	{Back, []string{"esc"}, "close, or clear the filter", "list", ""},
 
 	{ExportText, []string{"e"}, "write this view as text", "export", ""},

@@ -12,56 +12,78 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Line is one sentence of a story with its look.
-type Line struct {
-	Text  string
-	Style screen.Style
+// company is how many of those in the same frame are named.
+const company = 12
+
+// story is told line by line.
+type story struct {
+	lines []screen.Phrase
+	end   olaf.Time // of the run, for how instants are written
 }
 
-// Story is the life in sentences.
-func Story(l *live.Life) []Line {
-	out := []Line{
-		{fmt.Sprintf("update %d of worker %d, cluster %d, through %s", l.Seq, l.Worker, l.Cluster, l.Queue), theme.Strong},
-		{"", 0},
-		{at(l.Created) + "created and sent by the worker", theme.Text},
-		{at(l.Arrived) + arrival(l), arrivalStyle(l)},
-	}
+func (s *story) say(style screen.Style, format string, args ...any) {
+	s.lines = append(s.lines, screen.Phrase{Text: fmt.Sprintf(format, args...), Style: style})
+}
+
+// at tells what happened at an instant.
+func (s *story) at(t olaf.Time, style screen.Style, format string, args ...any) {
+	s.say(style, "%14s "+format, append([]any{num.Instant(t, s.end)}, args...)...)
+}
+
+// Story is a life in a run that ends at end, in sentences.
+func Story(l *live.Life, end olaf.Time) []screen.Phrase {
+	s := &story{end: end}
+	s.say(theme.Strong, "update %d of worker %d, cluster %d, through %s", l.Seq, l.Worker, l.Cluster, l.Queue)
+	s.say(theme.Text, "")
+	s.at(l.Created, theme.Text, "created and sent by the worker")
+	words, style := arrival(l)
+	s.at(l.Arrived, style, "%s", words)
 	if l.Frame < 0 {
-		return append(out, Line{"", 0}, Line{"It never reached the parameter server; the cluster's age went on growing.", theme.Bad})
+		s.say(theme.Text, "")
+		s.say(theme.Bad, "It never reached the parameter server; the cluster's age went on growing.")
+		return s.lines
 	}
-	if len(l.With) > 0 {
-		out = append(out, Line{fmt.Sprintf("               together with %d more:", len(l.With)), theme.Text})
-		for i, m := range l.With {
-			if i == 12 {
-				out = append(out, Line{fmt.Sprintf("                 … and %d more", len(l.With)-i), theme.Dim})
-				break
-			}
-			out = append(out, Line{fmt.Sprintf("                 worker %d, update %d, arrived %s", m.Worker, m.Seq, num.Time(m.Arrived)), theme.Cluster(int(l.Cluster))})
-		}
-	}
+	s.company(l)
 	if by := l.ReplacedBy; by != nil {
-		return append(out,
-			Line{at(by.Arrived) + fmt.Sprintf("replaced by update %d of worker %d, which is newer", by.Seq, by.Worker), theme.Warn},
-			Line{"", 0}, Line{"Its gradients were superseded; the newer update went on in its place.", theme.Warn})
+		s.at(by.Arrived, theme.Warn, "replaced by update %d of worker %d, which is newer", by.Seq, by.Worker)
+		s.say(theme.Text, "")
+		s.say(theme.Warn, "Its gradients were superseded; the newer update went on in its place.")
+		return s.lines
 	}
-	return append(out, leaving(l)...)
+	s.leaving(l)
+	return s.lines
 }
 
-func leaving(l *live.Life) []Line {
-	var out []Line
-	if l.Started >= 0 {
-		out = append(out, Line{at(l.Started) + fmt.Sprintf("the frame began to leave, %s after the update came", num.Duration(l.Started.Sub(l.Arrived))), theme.Text})
+// company tells who else is in the frame.
+func (s *story) company(l *live.Life) {
+	if len(l.With) == 0 {
+		return
 	}
-	switch {
-	case l.Delivered < 0:
-		out = append(out, Line{"", 0}, Line{"It is still in the queue.", theme.Dim})
-	default:
-		out = append(out, Line{at(l.Delivered) + fmt.Sprintf("delivered, %s old", num.Duration(l.Delivered.Sub(l.Created))), theme.Good}, Line{"", 0}, Line{effect(l), theme.Good})
+	s.say(theme.Text, "               together with %d more:", len(l.With))
+	for i, m := range l.With {
+		if i == company {
+			s.say(theme.Dim, "                 … and %d more", len(l.With)-i)
+			return
+		}
+		s.say(theme.Cluster(int(l.Cluster)), "                 worker %d, update %d, arrived %s", m.Worker, m.Seq, num.Instant(m.Arrived, s.end))
+	}
+}
+
+func (s *story) leaving(l *live.Life) {
+	if l.Started >= 0 {
+		s.at(l.Started, theme.Text, "the frame began to leave, %s after the update came", num.Duration(l.Started.Sub(l.Arrived)))
+	}
+	if l.Delivered < 0 {
+		s.say(theme.Text, "")
+		s.say(theme.Dim, "It is still in the queue.")
+	} else {
+		s.at(l.Delivered, theme.Good, "delivered, %s old", num.Duration(l.Delivered.Sub(l.Created)))
+		s.say(theme.Text, "")
+		s.say(theme.Good, "%s", effect(l))
 	}
 	if l.Forgotten {
-		out = append(out, Line{"(older members of its frame are no longer remembered)", theme.Dim})
+		s.say(theme.Dim, "(older members of its frame are no longer remembered)")
 	}
-	return out
 }
 
 func effect(l *live.Life) string {
@@ -74,33 +96,14 @@ func effect(l *live.Life) string {
 	return fmt.Sprintf("The cluster's Age of Model fell from %s to %s.", num.Duration(l.AoMBefore), num.Duration(l.AoMAfter))
 }
 
-func at(t olaf.Time) string { return fmt.Sprintf("%14s ", num.Time(t)) }
-
-func arrival(l *live.Life) string {
+func arrival(l *live.Life) (string, screen.Style) {
 	switch {
 	case l.Kind.Dropped():
-		return "arrived at the queue: " + l.Kind.String()
+		return "arrived at the queue: " + l.Kind.String(), theme.Bad
 	case l.Kind.String() == "appended":
-		return fmt.Sprintf("entered the queue, as frame #%d", l.Frame)
+		return fmt.Sprintf("entered the queue, as frame #%d", l.Frame), theme.Text
 	case l.Kind.String() == "aggregated":
-		return fmt.Sprintf("merged into frame #%d, which was waiting", l.Frame)
+		return fmt.Sprintf("merged into frame #%d, which was waiting", l.Frame), theme.Good
 	}
-	return fmt.Sprintf("took the place of what was in frame #%d (%s)", l.Frame, l.Kind)
-}
-
-func arrivalStyle(l *live.Life) screen.Style {
-	if l.Kind.Dropped() {
-		return theme.Bad
-	}
-	if l.Kind.String() == "aggregated" {
-		return theme.Good
-	}
-	return theme.Text
-}
-
-// Draw draws a story.
-func Draw(r screen.Region, story []Line) {
-	for y, l := range story {
-		r.Text(1, y, l.Style, l.Text)
-	}
+	return fmt.Sprintf("took the place of what was in frame #%d (%s)", l.Frame, l.Kind), theme.Text
 }

@@ -10,46 +10,59 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-type line struct {
-	mark, name string
-	count      int64
-	style      screen.Style
-	always     bool
+// Fate is what became of some updates.
+type Fate struct {
+	Mark, Name string
+	Count      int64
+	Style      screen.Style
+	Part       bool // of the fate above it
 }
 
-// Draw draws one bar a fate, as shares of what was sent; fates that did not happen are left out where room is short.
+// The widths of what stands beside a bar.
+const (
+	nameWidth   = 12
+	partWidth   = 18
+	numberWidth = 15
+	shareWidth  = 8
+)
+
+// Bars draws one bar a fate, as shares of what was sent; those that do not fit are left out.
+func Bars(r screen.Region, sent int64, fates []Fate) {
+	for y, l := range fates[:min(len(fates), r.H)] {
+		row := r.Sub(0, y, r.W, 1)
+		name := nameWidth
+		if l.Part {
+			name = partWidth
+		}
+		x := row.Text(0, 0, l.Style, l.Mark+" ")
+		row.Sub(x, 0, name-x, 1).Text(0, 0, theme.Text, l.Name)
+		share := 0.0
+		if sent > 0 {
+			share = float64(l.Count) / float64(sent)
+		}
+		if bar := row.Sub(name, 0, row.W-name-numberWidth, 1); bar.W > 2 {
+			chart.Bar(bar, share, l.Style)
+		}
+		row.Right(row.W-shareWidth, 0, theme.Text, " "+num.Count(l.Count))
+		row.Right(row.W, 0, l.Style, " "+num.Percent(100*share))
+	}
+}
+
+// Draw draws the fates of a queue's updates, which add up to what was sent, and below them of what the lost consist.
 func Draw(r screen.Region, q *live.QueueSnapshot) {
 	c := &q.Counters
-	lines := []line{
-		{"✗", "lost", c.Lost() - c.Queued, theme.Bad, true},
-		{"⊕", "merged", c.Aggregated, theme.Good, true},
-		{"◀", "delivered", c.Delivered, theme.Strong, true},
-		{"▮", "in queue", c.Queued, theme.Dim, true},
+	fates := []Fate{
+		{Mark: "✗", Name: "lost", Count: c.Lost() - c.Queued, Style: theme.Bad},
+		{Mark: "⊕", Name: "merged", Count: c.Aggregated, Style: theme.Good},
+		{Mark: "◀", Name: "delivered", Count: c.Delivered, Style: theme.Strong},
+		{Mark: "▮", Name: "in queue", Count: c.Queued, Style: theme.Dim},
 	}
 	for _, p := range c.LostParts() {
 		if p.Name != "queued" && p.Count > 0 {
-			lines = append(lines, line{" ", p.Name, p.Count, theme.Bad, false})
+			fates = append(fates, Fate{Mark: " ", Name: p.Name, Count: p.Count, Style: theme.Bad, Part: true})
 		}
 	}
-	for y, l := range lines[:min(len(lines), r.H)] {
-		row := r.Sub(0, y, r.W, 1)
-		x := row.Text(0, 0, l.style, l.mark+" ")
-		row.Sub(x, 0, 16, 1).Text(0, 0, theme.Text, l.name)
-		share := 0.0
-		if c.Sent > 0 {
-			share = float64(l.count) / float64(c.Sent)
-		}
-		name := 12
-		if !l.always {
-			name = 18
-		}
-		bar := row.Sub(name, 0, row.W-name-15, 1)
-		if bar.W > 2 {
-			chart.Bar(bar, share, l.style)
-		}
-		row.Right(row.W-8, 0, theme.Text, " "+num.Count(l.count))
-		row.Right(row.W, 0, l.style, " "+num.Percent(100*share))
-	}
+	Bars(r, c.Sent, fates)
 }
 
 // Drops is how many updates were dropped in each of n equal parts of a span.

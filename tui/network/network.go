@@ -1,12 +1,10 @@
-// Package network is the dashboard of a simulated network: its ports, what becomes of its updates, and the ages of its
-// clusters, while one run goes on at the pace that a person chooses.
+// Package network has the pages of a simulated network: its ports, what becomes of its updates, and the ages of its
+// clusters, while one run goes on at the pace that a person chooses. A page is a file here and a row in pages.
 package network
 
 import (
-	"cmp"
-	"math"
+	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -14,272 +12,267 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
-	"github.com/olafctl/olaf/tui/edit"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/keys"
-	"github.com/olafctl/olaf/tui/list"
+	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/screen"
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// FrameInterval is the time between two looks at the run.
-const FrameInterval = 50 * time.Millisecond
-
 // Source is the run that is shown. Nothing in it waits; Player is one.
 type Source interface {
 	Snapshot() *netsim.Snapshot // nil before the first
+	History() *History
 	Pace() Pace
 	SetPace(Pace)
+	Step()
+	Advance(to olaf.Time)
 }
 
 // Seeds is how far the runs of all seeds are, the one shown among them.
 type Seeds struct{ Done, Total int }
 
-// Options say what to show and how.
+// Options say what is to be seen. Source is needed.
 type Options struct {
 	Source Source
-	Seeds  func() Seeds // nil: the run shown is the only one
-	Keys   *keys.Map    // nil: the default bindings
-	Theme  *theme.Theme // nil: colours on a dark ground
+	Seeds  func() Seeds    // nil: the run shown is the only one
+	Report func() []string // the report of all runs, nil until they are over; nil: there is none
 }
 
-type focus int
+// session is what the pages show: one look at the source, and how it is to be seen.
+type session struct {
+	options  Options
+	snapshot *netsim.Snapshot
+	history  *History
+	pace     Pace
+	seeds    Seeds
+	speed    meter
+	report   []string
 
-const (
-	onClusters focus = iota
-	onPorts
-	places
-)
-
-type overlay int
-
-const (
-	nothing overlay = iota
-	showHelp
-	typeFilter
-)
-
-// Model is the state of the dashboard, a tea.Model.
-type Model struct {
-	options       Options
-	width, height int
-	snapshot      *netsim.Snapshot
-	pace          Pace
-	seeds         Seeds
-	speed         meter
-
-	focus  focus
-	lists  [places]list.State
-	sort   int // of sortings
-	over   overlay
-	filter edit.Line
-	grid   *screen.Screen
+	whole   bool // time axes show the whole run
+	watched int  // the cluster whose age is drawn, by its place in the snapshot
+	order   int  // of the clusters, by sortings
+	sorted  sorted
 }
 
-// New makes the model.
-func New(o Options) Model {
-	if o.Keys == nil {
-		o.Keys = keys.Default()
+// New makes a dashboard.
+func New(o Options) tui.Dashboard {
+	s := &session{options: o, pace: o.Source.Pace(), seeds: Seeds{0, 1}, history: new(History)}
+	const forward, panels = "a simulation goes forward only", "no panels here; every page is one"
+	return tui.Dashboard{
+		Subject: s, Pages: s.pages(), Keys: s.keys(),
+		Without: map[keys.Action]string{
+			keys.StepBack: forward, keys.Rerun: "simulate again for other settings", keys.Stop: "quit ends a simulation where it stands",
+			keys.NextPanel: panels, keys.LastPanel: panels, keys.Maximise: panels,
+			keys.Workbook: "export a kept run as a workbook: 'olafctl export last --xlsx'",
+		},
+		Leaving: "Quitting ends it where it stands; what was simulated up to there is printed.",
+		Instead: "without --tui, a simulation prints its progress",
 	}
-	if o.Theme == nil {
-		o.Theme = theme.New(theme.Options{Colour: true})
-	}
-	return Model{options: o, pace: o.Source.Pace(), seeds: Seeds{0, 1}, grid: new(screen.Screen)}
 }
 
-// tickMsg is the time at which to look again.
-type tickMsg time.Time
-
-func tick() tea.Cmd { return tea.Tick(FrameInterval, func(t time.Time) tea.Msg { return tickMsg(t) }) }
-
-// Init starts the ticking.
-func (m Model) Init() tea.Cmd { return tick() }
-
-// Update is one message's effect.
-func (m Model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
-	switch msg := msg.(type) {
-	case tea.WindowSizeMsg:
-		m.width, m.height = msg.Width, msg.Height
-	case tickMsg:
-		m.look(time.Time(msg))
-		return m, tick()
-	case tea.KeyMsg:
-		return m.key(msg)
-	}
-	return m, nil
+func (s *session) pages() []tui.Page {
+	return []tui.Page{s.runPage(), s.clustersPage(), s.portsPage(), s.resultsPage()}
 }
 
-func (m *Model) look(wall time.Time) {
-	m.snapshot, m.pace = m.options.Source.Snapshot(), m.options.Source.Pace()
-	if m.options.Seeds != nil {
-		m.seeds = m.options.Seeds()
+func (s *session) keys() tui.Acts {
+	return tui.Acts{
+		keys.Pause:     s.change(func(p *Pace) { p.Paused = !p.Paused }),
+		keys.Faster:    s.change(func(p *Pace) { p.Speed = p.Speed.faster() }),
+		keys.Slower:    s.change(s.slower),
+		keys.FullSpeed: s.change(func(p *Pace) { p.Speed = Full }),
+		keys.RealTime:  s.change(func(p *Pace) { p.Speed = 1 }),
+		keys.Step: tui.Do(func(*tui.Frame) {
+			s.setPace(Pace{Speed: s.pace.Speed, Paused: true})
+			s.options.Source.Step()
+		}),
+		keys.Watch: tui.Do(func(*tui.Frame) {
+			if v := s.snapshot; v != nil {
+				s.watched = (s.watched + 1) % max(len(v.Clusters), 1)
+			}
+		}),
+		keys.Window: tui.Do(func(*tui.Frame) { s.whole = !s.whole }),
 	}
-	if m.snapshot != nil {
-		m.speed.note(wall, m.snapshot.Now, m.pace)
+}
+
+// change makes an act of a change of pace.
+func (s *session) change(do func(*Pace)) func(*tui.Frame) tea.Cmd {
+	return tui.Do(func(*tui.Frame) {
+		p := s.options.Source.Pace()
+		do(&p)
+		s.setPace(p)
+	})
+}
+
+func (s *session) setPace(p Pace) {
+	s.options.Source.SetPace(p)
+	s.pace, s.speed = p, meter{}
+}
+
+// slower begins, at full speed, with what the machine can.
+func (s *session) slower(p *Pace) {
+	if now, known := s.speed.rate(); p.Speed == Full && known {
+		p.Speed = now
 	}
+	p.Speed = p.Speed.slower()
+}
+
+// Look implements tui.Subject.
+func (s *session) Look(wall time.Time) tea.Cmd {
+	s.snapshot, s.pace, s.history = s.options.Source.Snapshot(), s.options.Source.Pace(), s.options.Source.History()
+	if s.options.Seeds != nil {
+		s.seeds = s.options.Seeds()
+	}
+	if s.options.Report != nil {
+		s.report = s.options.Report()
+	}
+	if s.snapshot != nil {
+		s.speed.note(wall, s.snapshot.Now, s.pace)
+	}
+	return nil
+}
+
+// Seek implements tui.Subject.
+func (s *session) Seek(to olaf.Time) string {
+	if s.snapshot == nil || to < s.snapshot.Now {
+		return "a simulation goes forward only"
+	}
+	s.options.Source.Advance(to)
+	return ""
 }
 
 // ended says that the run shown has reached its end.
-func (m *Model) ended() bool { return m.snapshot != nil && m.snapshot.Now >= m.snapshot.End }
+func (s *session) ended() bool { return s.snapshot.Now >= s.snapshot.End }
 
 // done says that nothing is left to be simulated.
-func (m *Model) done() bool {
-	return m.ended() && (m.options.Seeds == nil || m.seeds.Done >= m.seeds.Total)
+func (s *session) done() bool {
+	return s.ended() && (s.options.Seeds == nil || s.seeds.Done >= s.seeds.Total)
 }
 
-func (m Model) key(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
-	if m.over == typeFilter {
-		m.typed(msg)
-		return m, nil
+// Status implements tui.Subject.
+func (s *session) Status() tui.Status {
+	v := s.snapshot
+	if v == nil {
+		return tui.Status{Busy: true}
 	}
-	if len(msg.Runes) > 1 && !msg.Paste { // keys that were pressed fast come together
-		return m.each(msg)
+	out := tui.Status{
+		State: tui.Running, Speed: s.speedText(), Head: s.head(), Now: v.Now, End: v.End, Left: s.left(), Busy: !s.done(),
+		Progress: num.Percent(100 * float64(v.Now) / float64(max(v.End, 1))),
 	}
-	action, bound := m.options.Keys.Action(msg)
-	if action == keys.Quit {
-		return m, tea.Quit
+	if v.Now < v.Warmup {
+		out.Word = "warm-up"
 	}
-	if m.over == showHelp {
-		m.over = nothing
-		return m, nil
+	if s.seeds.Total > 1 {
+		out.Beside = fmt.Sprintf("%d/%d seeds done", s.seeds.Done, s.seeds.Total)
 	}
-	if bound {
-		m.act(action)
-	}
-	return m, nil
-}
-
-// each takes the keys of a message one by one.
-func (m Model) each(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
-	for _, r := range msg.Runes {
-		one := msg
-		one.Runes = []rune{r}
-		next, cmd := m.key(one)
-		if cmd != nil {
-			return next, cmd
-		}
-		m = next.(Model)
-	}
-	return m, nil
-}
-
-// typed takes a key of the filter; what is typed holds at once.
-func (m *Model) typed(msg tea.KeyMsg) {
-	state := &m.lists[onClusters]
-	switch msg.Type {
-	case tea.KeyEnter:
-		m.over = nothing
-		return
-	case tea.KeyEsc, tea.KeyCtrlC:
-		m.over, m.filter = nothing, edit.Line{}
-	default:
-		m.filter = m.filter.Update(msg)
-	}
-	state.Filter, state.Selected = m.filter.Value(), 0
-}
-
-// act carries an action out.
-func (m *Model) act(a keys.Action) {
-	if n, ok := m.steps()[a]; ok {
-		m.lists[m.focus].Move(n, m.rows())
-		return
-	}
-	switch a {
-	case keys.Help:
-		m.over = showHelp
-	case keys.NextTab, keys.PreviousTab, keys.NextPanel, keys.LastPanel:
-		m.focus = (m.focus + 1) % places
-	case keys.Filter:
-		m.focus, m.over, m.filter = onClusters, typeFilter, edit.New(m.lists[onClusters].Filter)
-	case keys.Back:
-		m.lists[onClusters].Filter = ""
-	case keys.SortBy:
-		m.sort = (m.sort + 1) % len(sortings)
-		m.lists[onClusters].Selected = 0
-	default:
-		m.hasten(a)
-	}
-}
-
-// hasten changes the pace.
-func (m *Model) hasten(a keys.Action) {
-	p := m.options.Source.Pace()
-	switch a {
-	case keys.Pause:
-		p.Paused = !p.Paused
-	case keys.Faster:
-		p.Speed = p.Speed.faster()
-	case keys.Slower:
-		if now, known := m.speed.rate(); p.Speed == Full && known {
-			p.Speed = now // what the machine can is where slowing down begins
-		}
-		p.Speed = p.Speed.slower()
-	case keys.FullSpeed:
-		p.Speed = Full
-	case keys.RealTime:
-		p.Speed = 1
-	default:
-		return
-	}
-	m.options.Source.SetPace(p)
-	m.pace = p
-	m.speed = meter{}
-}
-
-// steps are the actions that move in a list, in rows.
-func (m *Model) steps() map[keys.Action]int {
-	page := max(m.height/2, 1)
-	return map[keys.Action]int{
-		keys.Up: -1, keys.Down: 1, keys.PageUp: -page, keys.PageDown: page, keys.Top: math.MinInt32, keys.Bottom: math.MaxInt32,
-	}
-}
-
-// rows is how many the list in focus has.
-func (m *Model) rows() int {
 	switch {
-	case m.snapshot == nil:
-		return 0
-	case m.focus == onPorts:
-		return len(m.snapshot.Ports)
+	case s.done():
+		out.State, out.Hint = tui.Done, "all is simulated; quit prints the report"
+	case s.ended():
+		out.State = tui.Done
+	case s.pace.Paused:
+		out.State = tui.Paused
 	}
-	return len(m.shownClusters())
+	return out
 }
 
-// sortings are the orders of the clusters, each with the column that it follows.
-var sortings = []struct {
-	column int
-	key    func(*netsim.ClusterSnapshot) float64 // largest first; nil is the order of ids
-}{
-	{columnID, nil},
-	{columnNow, func(c *netsim.ClusterSnapshot) float64 { return known(c.AoM) }},
-	{columnMean, func(c *netsim.ClusterSnapshot) float64 { return known(c.MeanAoM) }},
-	{columnLoss, func(c *netsim.ClusterSnapshot) float64 { return known(c.Loss.Updates) }},
-	{columnSent, func(c *netsim.ClusterSnapshot) float64 { return float64(c.Sent) }},
-}
-
-// known puts what is missing last.
-func known(f results.Float) float64 {
-	if !f.Known() {
-		return math.Inf(-1)
+// speedText is the pace; of full speed, what comes of it.
+func (s *session) speedText() string {
+	if s.pace.Speed != Full {
+		return num.Speed(float64(s.pace.Speed))
 	}
-	return float64(f)
+	if now, known := s.speed.rate(); known {
+		return "full speed, " + num.Speed(float64(now))
+	}
+	return "full speed"
 }
 
-// shownClusters is the clusters that pass the filter, in order, as indices.
-func (m *Model) shownClusters() []int {
-	all := m.snapshot.Clusters
-	state := &m.lists[onClusters]
-	shown := make([]int, 0, len(all))
-	for i := range all {
-		row := list.Row{Cells: []list.Cell{{Text: strconv.Itoa(all[i].Cluster)}, {Text: all[i].Group}}}
-		if state.Filter == "" || state.Passes(&row) {
-			shown = append(shown, i)
+// left is how long the run still takes at the speed it was seen to have.
+func (s *session) left() time.Duration {
+	const ever = 1e9 // seconds: more is as good as for ever, and no time.Duration
+	speed, known := s.speed.rate()
+	seconds := s.snapshot.End.Sub(s.snapshot.Now).Seconds() / float64(speed)
+	if !known || !(seconds < ever) {
+		return -1
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// head says what network it is.
+func (s *session) head() []screen.Phrase {
+	v := s.snapshot
+	control := "off"
+	if v.Control {
+		control = "on"
+	}
+	name := v.Topology
+	if name == "" {
+		name = "network"
+	}
+	return []screen.Phrase{{Text: name, Style: theme.Strong}, {Text: fmt.Sprintf("queue %s, tc %s, seed %d", v.Queue, control, v.Seed), Style: theme.Text}}
+}
+
+// caption says what a view of the run shows.
+func (s *session) caption(what string) string {
+	v := s.snapshot
+	if v == nil {
+		return what
+	}
+	return fmt.Sprintf("%s of %s, queue %s, seed %d, at %s of %s: %d workers in %d clusters.", what, v.Topology, v.Queue, v.Seed,
+		num.Instant(v.Now, v.End), num.Duration(v.End.Sub(0)), v.Workers, len(v.Clusters))
+}
+
+// span is the part of the time axis that all charts show.
+func (s *session) span() chart.Span { return chart.Window(s.snapshot.Now, s.snapshot.End, s.whole) }
+
+// ageLine is an age against time, up to now: of the cluster at a place, or of the mean.
+func (s *session) ageLine(span chart.Span, of func(*Instant) float64, now results.Float) []chart.Point {
+	points := make([]chart.Point, 0, len(s.history.Instants)+1)
+	for i := range s.history.Instants {
+		if p := &s.history.Instants[i]; span.Contains(p.At) && p.At < s.snapshot.Now {
+			points = append(points, chart.At(p.At, of(p)))
 		}
 	}
-	if key := sortings[m.sort].key; key != nil {
-		slices.SortStableFunc(shown, func(a, b int) int { return cmp.Compare(key(&all[b]), key(&all[a])) })
+	if now.Known() {
+		points = append(points, chart.At(s.snapshot.Now, float64(now)))
 	}
-	return shown
+	return points
 }
+
+// topAge is the oldest that any cluster was in a span.
+func (s *session) topAge(span chart.Span) float64 {
+	top := 0.0
+	for i := range s.history.Instants {
+		if p := &s.history.Instants[i]; span.Contains(p.At) && p.Oldest == p.Oldest {
+			top = max(top, float64(p.Oldest))
+		}
+	}
+	for i := range s.snapshot.Clusters {
+		if age := s.snapshot.Clusters[i].AoM; age.Known() {
+			top = max(top, float64(age))
+		}
+	}
+	return chart.Ceiling(top)
+}
+
+// meanAge averages an age over the clusters that have one.
+func meanAge(clusters []netsim.ClusterSnapshot, of func(*netsim.ClusterSnapshot) results.Float) results.Float {
+	sum, n := 0.0, 0
+	for i := range clusters {
+		if age := of(&clusters[i]); age.Known() {
+			sum += float64(age)
+			n++
+		}
+	}
+	if n == 0 {
+		return results.Missing()
+	}
+	return results.Float(sum / float64(n))
+}
+
+func ageNow(c *netsim.ClusterSnapshot) results.Float  { return c.AoM }
+func ageMean(c *netsim.ClusterSnapshot) results.Float { return c.MeanAoM }
 
 // meter measures the speed of a run over the last seconds.
 type meter struct {

@@ -4,179 +4,192 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
-	"unicode/utf8"
 
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/charmbracelet/x/exp/teatest"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/screen"
 	"github.com/olafctl/olaf/tui/theme"
+	"github.com/olafctl/olaf/tui/tuitest"
 )
 
-// still is a run that stands at one picture.
+// still is a run that stands at one picture, and notes what it is asked.
 type still struct {
 	snapshot *netsim.Snapshot
+	history  *History
 	pace     Pace
+	steps    int
+	goal     olaf.Time
 }
 
 func (s *still) Snapshot() *netsim.Snapshot { return s.snapshot }
+func (s *still) History() *History          { return s.history }
 func (s *still) Pace() Pace                 { return s.pace }
 func (s *still) SetPace(p Pace)             { s.pace = p }
+func (s *still) Step()                      { s.steps++ }
+func (s *still) Advance(to olaf.Time)       { s.goal = to }
 
-// glance ends a run at an instant with a picture of it.
+// glance ends a run at an instant with a picture of it, and its history up to there.
 type glance struct {
+	*Player
 	at      olaf.Time
 	picture *netsim.Snapshot
 }
 
-func (g *glance) Before(_, next olaf.Time, look func(at olaf.Time) *netsim.Snapshot) (olaf.Time, bool) {
+func (g *glance) Before(last, next olaf.Time, look func(at olaf.Time) *netsim.Snapshot) (olaf.Time, bool) {
 	if next < g.at {
-		return g.at, true
+		until, on := g.Player.Before(last, next, look)
+		return min(until, g.at), on
 	}
+	g.remember(g.at, look)
 	g.picture = look(g.at)
 	return g.at, false
 }
 
 // at is a source that shows a real run at an instant.
-func at(t testing.TB, topology *netsim.Topology, instant olaf.Time) *still {
-	t.Helper()
-	g := &glance{at: instant}
+func at(topology *netsim.Topology, instant olaf.Time) *still {
+	g := &glance{Player: NewPlayer(end(topology), Pace{Speed: Full}, &jumping{}), at: instant}
 	if _, err := netsim.Run(context.Background(), topology, netsim.Options{Watcher: g}); err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	return &still{g.picture, Pace{Speed: 1}}
+	return &still{snapshot: g.picture, history: g.History(), pace: Pace{Speed: 1}}
 }
 
-var start = time.Unix(1000, 0)
+// scenes are the runs that pages are of, each made when it is first looked at.
+var scenes = map[string]func() *still{
+	"plain": sync.OnceValue(func() *still {
+		return at(preset("multihop", netsim.Scale{}), olaf.Time(12*olaf.Second+345*olaf.Millisecond))
+	}),
+	"warmup": sync.OnceValue(func() *still { return at(preset("multihop", netsim.Scale{}), olaf.Time(800*olaf.Millisecond)) }),
+	"over": sync.OnceValue(func() *still {
+		topology := preset("multihop", netsim.Scale{})
+		return at(topology, end(topology))
+	}),
+	"failing": sync.OnceValue(func() *still {
+		topology := preset("multihop", netsim.Scale{})
+		topology.Control.Enabled, topology.Queue = true, "fifo"
+		topology.Schedule = []netsim.Change{{At: 6 * olaf.Second, From: "sw1", To: "sw3", Link: netsim.LinkDown}}
+		return at(topology, olaf.Time(10*olaf.Second))
+	}),
+	"many":    sync.OnceValue(func() *still { return at(preset("multihop", netsim.Scale{Clusters: 200}), olaf.Time(6*olaf.Second)) }),
+	"rack":    sync.OnceValue(func() *still { return at(preset("rack", netsim.Scale{}), olaf.Time(500*olaf.Millisecond)) }),
+	"nothing": func() *still { return &still{history: new(History), pace: Pace{Speed: 1}} },
+}
 
-// shown is a model of a size that has watched its source for a second.
-func shown(s *still, width, height int) Model {
-	m := New(Options{Source: s, Theme: theme.New(theme.Options{})})
-	m = send(m, tea.WindowSizeMsg{Width: width, Height: height})
-	if s.snapshot == nil {
-		return send(m, tickMsg(start))
+// dash is a dashboard of a size that has watched its source for a second.
+type dash struct {
+	*tui.Frame
+	clock   *tuitest.Clock
+	session *session
+	source  *still
+	pages   []tui.Page
+}
+
+func shown(scene string, width, height int, edit func(*Options)) *dash {
+	source := *scenes[scene]()
+	o := Options{Source: &source}
+	if edit != nil {
+		edit(&o)
 	}
-	earlier := *s.snapshot
-	earlier.Now -= min(earlier.Now, olaf.Time(olaf.Second))
-	now := s.snapshot
-	s.snapshot = &earlier
-	m = send(m, tickMsg(start))
-	s.snapshot = now
-	return send(m, tickMsg(start.Add(time.Second)))
-}
-
-func send(m Model, msg tea.Msg) Model {
-	next, _ := m.Update(msg)
-	return next.(Model)
-}
-
-var special = map[string]tea.KeyType{
-	"tab": tea.KeyTab, "enter": tea.KeyEnter, "esc": tea.KeyEsc, "up": tea.KeyUp, "down": tea.KeyDown, "pgdown": tea.KeyPgDown,
-	"end": tea.KeyEnd, "home": tea.KeyHome, "ctrl+c": tea.KeyCtrlC, "space": tea.KeySpace,
-}
-
-func keyMsg(name string) tea.KeyMsg {
-	if t, ok := special[name]; ok {
-		if t == tea.KeySpace {
-			return tea.KeyMsg{Type: t, Runes: []rune{' '}}
-		}
-		return tea.KeyMsg{Type: t}
+	pages := New(o)
+	d := &dash{clock: &tuitest.Clock{Now: time.Unix(1000, 0)}, session: pages.Subject.(*session), source: &source, pages: pages.Pages}
+	d.Frame = tui.New(pages, tui.Options{Tick: d.clock.Tick, Theme: theme.New(theme.Options{})})
+	tuitest.Send(d.Frame, tea.WindowSizeMsg{Width: width, Height: height})
+	now := source.snapshot
+	if now != nil {
+		earlier := *now
+		earlier.Now -= min(earlier.Now, olaf.Time(olaf.Second))
+		source.snapshot = &earlier
 	}
-	return tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune(name)}
+	d.clock.Advance(d.Frame, 0)
+	source.snapshot = now
+	d.clock.Advance(d.Frame, time.Second)
+	return d
 }
 
-func press(m Model, names ...string) Model {
-	for _, name := range names {
-		m = send(m, keyMsg(name))
-	}
-	return m
-}
-
-// scenes are the runs that frames are of.
-func scenes(t testing.TB) map[string]*still {
-	out := map[string]*still{}
-	plain := multihop(t, netsim.Scale{})
-	out["plain"] = at(t, plain, olaf.Time(12*olaf.Second+345*olaf.Millisecond))
-	out["warmup"] = at(t, plain, olaf.Time(800*olaf.Millisecond))
-	out["over"] = at(t, plain, end(plain))
-	failing := multihop(t, netsim.Scale{})
-	failing.Control.Enabled, failing.Queue = true, "fifo"
-	failing.Schedule = []netsim.Change{{At: 6 * olaf.Second, From: "sw1", To: "sw3", Link: netsim.LinkDown}}
-	out["failing"] = at(t, failing, olaf.Time(10*olaf.Second))
-	out["thousand"] = at(t, multihop(t, netsim.Scale{Clusters: 1000}), olaf.Time(6*olaf.Second))
-	rack, err := netsim.Preset("rack", netsim.Scale{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	out["rack"] = at(t, rack, olaf.Time(500*olaf.Millisecond))
-	out["nothing"] = &still{}
-	return out
-}
-
-// TestFrames holds whole frames against the golden files.
-func TestFrames(t *testing.T) {
-	all := scenes(t)
+// TestPages holds the bodies of the pages against the golden files.
+func TestPages(t *testing.T) {
 	for _, c := range []struct {
 		name, scene   string
 		width, height int
 		keys          []string
 	}{
-		{"run", "plain", 80, 24, nil}, {"run", "plain", 120, 40, nil}, {"small", "plain", 40, 12, nil},
-		{"warmup", "warmup", 80, 24, nil}, {"done", "over", 80, 24, nil}, {"starting", "nothing", 80, 24, nil},
-		{"failing", "failing", 80, 24, nil}, {"paused", "plain", 80, 24, []string{"space"}}, {"full", "plain", 80, 24, []string{"M"}},
-		{"rack", "rack", 80, 24, []string{"tab", "end"}}, {"rack", "rack", 120, 40, nil},
-		{"thousand", "thousand", 80, 24, []string{"end"}}, {"filtered", "thousand", 120, 40, []string{"/", "S2 99", "enter", "s"}},
-		{"help", "plain", 80, 24, []string{"?"}}, {"filtering", "plain", 80, 24, []string{"/", "nope"}},
+		{"run", "plain", 80, 21, nil}, {"run", "plain", 120, 37, nil}, {"run-failing", "failing", 100, 27, nil}, {"run-rack", "rack", 120, 37, nil},
+		{"clusters", "plain", 80, 21, []string{"2"}}, {"clusters", "plain", 120, 37, []string{"2"}}, {"clusters-warmup", "warmup", 90, 27, []string{"2"}},
+		{"clusters-many", "many", 80, 21, []string{"2", "end"}}, {"clusters-filtered", "many", 120, 37, []string{"2", "/", "S2 19", "enter", "s"}},
+		{"ports", "plain", 120, 37, []string{"3"}}, {"ports", "plain", 80, 21, []string{"3"}}, {"ports-rack", "rack", 100, 27, []string{"3", "end"}},
+		{"results", "plain", 120, 37, []string{"4"}}, {"results", "over", 80, 21, []string{"4"}},
 	} {
 		t.Run(fmt.Sprintf("%s-%dx%d", c.name, c.width, c.height), func(t *testing.T) {
-			s := *all[c.scene]
-			m := press(shown(&s, c.width, c.height), c.keys...)
-			teatest.RequireEqualOutput(t, []byte(m.Text()))
+			d := shown(c.scene, c.width, c.height+3, nil)
+			tuitest.Press(d.Frame, c.keys...)
+			teatest.RequireEqualOutput(t, []byte(tuitest.Body(d.Frame, &d.pages[d.Page()], c.width, c.height)))
 		})
+	}
+}
+
+// TestStatus holds what the frame says of runs in all states.
+func TestStatus(t *testing.T) {
+	for _, c := range []struct {
+		scene string
+		pace  Pace
+		seeds Seeds
+		want  string
+	}{
+		{"nothing", Pace{Speed: 1}, Seeds{0, 1}, "… starting"},
+		{"plain", Pace{Speed: 1}, Seeds{0, 1}, "▶ running at 1.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
+		{"plain", Pace{Speed: 1}, Seeds{2, 8}, "▶ running at 1.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left, 2/8 seeds done"},
+		{"plain", Pace{Speed: Full}, Seeds{0, 1}, "▶ running at full speed, 1.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
+		{"plain", Pace{Speed: 2, Paused: true}, Seeds{0, 1}, "‖ PAUSED, speed 2.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %"},
+		{"warmup", Pace{Speed: 1}, Seeds{0, 1}, "▶ warm-up at 1.00 s/s | multihop queue olaf, tc off, seed 1  0.800 s of 20.0 s GAUGE 4.0 %, 0:24 left"},
+		{"over", Pace{Speed: 1}, Seeds{1, 1}, "■ DONE | multihop queue olaf, tc off, seed 1  20.000 s of 20.0 s GAUGE 100.0 %"},
+	} {
+		d := shown(c.scene, 140, 20, func(o *Options) {
+			o.Source.(*still).pace = c.pace
+			o.Seeds = func() Seeds { return c.seeds }
+		})
+		lines := strings.Split(d.Text(), "\n")
+		head := strings.Join(strings.FieldsFunc(lines[1], func(r rune) bool { return r == '█' || r == '░' }), "GAUGE")
+		_, state, _ := strings.Cut(lines[0], "4 Results")
+		got := strings.TrimSpace(state)
+		if words := strings.Fields(strings.ReplaceAll(head, "GAUGE", " GAUGE ")); len(words) > 0 {
+			got += " | " + strings.Join(words, " ")
+		}
+		if got != strings.Join(strings.Fields(c.want), " ") {
+			t.Errorf("%s: %q, want %q", c.scene, got, c.want)
+		}
 	}
 }
 
 // TestEverySize draws at all sorts of sizes: exactly that many rows and columns, and no panic.
 func TestEverySize(t *testing.T) {
-	all := scenes(t)
 	for _, scene := range []string{"plain", "rack", "nothing"} {
-		for _, keys := range [][]string{nil, {"?"}, {"/"}, {"tab", "end"}} {
+		for _, pressed := range [][]string{nil, {"?"}, {"2", "/"}, {"3", "end"}, {"4"}} {
 			for width := 0; width <= 130; width += 13 {
-				for height := range 31 {
-					s := *all[scene]
-					m := press(shown(&s, width, height), keys...)
-					lines := strings.Split(strings.TrimSuffix(m.Text(), "\n"), "\n")
+				for height := 0; height <= 30; height += 3 {
+					d := shown(scene, width, height, nil)
+					tuitest.Press(d.Frame, pressed...)
+					lines := strings.Split(strings.TrimSuffix(d.Text(), "\n"), "\n")
 					if height > 0 && len(lines) != height {
 						t.Fatalf("%s %d×%d: %d lines", scene, width, height, len(lines))
 					}
 					for _, l := range lines {
-						if n := utf8.RuneCountInString(l); n > width {
+						if n := screen.Width(l); n > width {
 							t.Fatalf("%s %d×%d: a line of %d", scene, width, height, n)
 						}
 					}
 				}
 			}
 		}
-	}
-}
-
-// TestColourIsNeverTheOnlySignal has the same characters with and without colours, and no colour sequence without.
-func TestColourIsNeverTheOnlySignal(t *testing.T) {
-	s := scenes(t)["failing"]
-	m := shown(s, 120, 40)
-	plain := m.Text()
-	for _, n := range []string{"\x1b[3", "\x1b[9", ";3", ";9"} {
-		if strings.Contains(m.View(), n) {
-			t.Errorf("without colours the frame holds %q", n)
-		}
-	}
-	m.options.Theme = theme.New(theme.Options{Colour: true})
-	if m.Text() != plain || !strings.Contains(m.View(), "\x1b[9") {
-		t.Error("colours change the characters, or are missing")
 	}
 }
 
@@ -189,65 +202,134 @@ func TestPaceKeys(t *testing.T) {
 	}{
 		{" ", Pace{Speed: 1}, Pace{Speed: 1, Paused: true}}, {" ", Pace{1, true}, Pace{Speed: 1}},
 		{"+", Pace{Speed: 1}, Pace{Speed: 2}}, {"+++", Pace{Speed: 1}, Pace{Speed: 10}}, {"-", Pace{Speed: 1}, Pace{Speed: 0.5}},
-		{"M", Pace{Speed: 1}, Pace{Speed: Full}}, {"R", Pace{Speed: 5}, Pace{Speed: 1}},
+		{"M", Pace{Speed: 1}, Pace{Speed: Full}}, {"R", Pace{Speed: 5}, Pace{Speed: 1}}, {".", Pace{Speed: 5}, Pace{Speed: 5, Paused: true}},
 		{"-", Pace{Speed: Full}, Pace{Speed: 0.5}}, // slower than the simulated second a second that was seen
 	} {
-		s := *scenes(t)["plain"]
-		s.pace = c.from
-		press(shown(&s, 80, 24), c.keys)
-		if math.Abs(float64(s.pace.Speed/c.want.Speed)-1) > 1e-9 && s.pace.Speed != c.want.Speed || s.pace.Paused != c.want.Paused {
-			t.Errorf("%q from %v gives %v, want %v", c.keys, c.from, s.pace, c.want)
+		d := shown("plain", 80, 24, func(o *Options) { o.Source.(*still).pace = c.from })
+		tuitest.Press(d.Frame, c.keys)
+		got := d.source.pace
+		if math.Abs(float64(got.Speed/c.want.Speed)-1) > 1e-9 && got.Speed != c.want.Speed || got.Paused != c.want.Paused {
+			t.Errorf("%q from %v gives %v, want %v", c.keys, c.from, got, c.want)
 		}
 	}
 }
 
-// TestQuit leaves at once, and not while a filter is typed.
-func TestQuit(t *testing.T) {
-	s := scenes(t)["plain"]
-	for _, keys := range [][]string{{"q"}, {"ctrl+c"}, {"?", "q"}, {"+q"}} {
-		m := press(shown(s, 80, 24), keys[:len(keys)-1]...)
-		_, cmd := m.Update(keyMsg(keys[len(keys)-1]))
-		if cmd == nil {
-			t.Fatalf("%q does not quit", keys)
+// TestEveryBinding has every action of the keys do something that is to be seen, or say why not.
+func TestEveryBinding(t *testing.T) {
+	before := map[keys.Action]string{
+		keys.Tabs[0]: "2", keys.Up: "end", keys.PageUp: "end", keys.Top: "end", keys.Back: "/", keys.NextMark: "m", keys.Open: "down", keys.RealTime: "+",
+	}
+	for _, b := range keys.Default().Bindings() {
+		if n, err := strconv.Atoi(b.Keys[0]); err == nil && n > 4 {
+			continue // pages that there are not
 		}
-		if _, ok := cmd().(tea.QuitMsg); !ok {
-			t.Errorf("%q does not quit", keys)
+		d := shown("rack", 100, 30, nil)
+		if tuitest.Press(d.Frame, "2"); before[b.Action] == "/" {
+			tuitest.Press(d.Frame, "/", "x", "enter")
+		} else if before[b.Action] != "" {
+			tuitest.Press(d.Frame, before[b.Action])
+		}
+		if b.Action == keys.Tabs[1] {
+			tuitest.Press(d.Frame, "1")
+		}
+		seen := d.View() + fmt.Sprint(d.source)
+		if tuitest.Press(d.Frame, b.Keys[0]); d.View()+fmt.Sprint(d.source) == seen {
+			t.Errorf("%s (%q) does nothing and says nothing", b.Action, b.Keys[0])
 		}
 	}
-	m := press(shown(s, 80, 24), "/")
-	if next, cmd := m.Update(keyMsg("q")); cmd != nil || next.(Model).filter.Value() != "q" {
-		t.Error("q in the filter quits")
+}
+
+// TestSeeks goes forward only.
+func TestSeeks(t *testing.T) {
+	d := shown("plain", 100, 30, nil)
+	tuitest.Press(d.Frame, "right")
+	if want := d.source.snapshot.Now + d.source.snapshot.End/50; d.source.goal != want {
+		t.Errorf("a step forward leads to %v, want %v", d.source.goal, want)
+	}
+	for _, k := range []string{"left", "0", ","} {
+		d := shown("plain", 100, 30, nil)
+		if tuitest.Press(d.Frame, k); d.source.goal != 0 || !strings.Contains(d.Text(), "forward only") {
+			t.Errorf("%q: goal %v, and it is not said why not", k, d.source.goal)
+		}
+	}
+	if tuitest.Press(d.Frame, "."); d.source.steps != 1 {
+		t.Errorf("%d steps", d.source.steps)
+	}
+}
+
+// TestReport shows the report of all seeds when it is there, and how to leave.
+func TestReport(t *testing.T) {
+	var report []string
+	d := shown("over", 100, 30, func(o *Options) {
+		o.Seeds = func() Seeds { return Seeds{3, 3} }
+		o.Report = func() []string { return report }
+	})
+	tuitest.Press(d.Frame, "4")
+	if text := d.Text(); !strings.Contains(text, "so far") || !strings.Contains(text, "quit prints the report") {
+		t.Errorf("before the report:\n%s", text)
+	}
+	report = []string{"twelve chars and the report"}
+	d.clock.Advance(d.Frame, time.Second)
+	if tuitest.Press(d.Frame, "right"); !strings.Contains(d.Text(), "│ and the report") || !strings.Contains(d.Text(), "Results of 3 seed(s)") {
+		t.Errorf("the report:\n%s", d.Text())
+	}
+	if tuitest.Press(d.Frame, "q"); !d.Quit() {
+		t.Error("asked although all is simulated")
 	}
 }
 
 // TestSortings sorts by every column, the largest first, and loses no cluster.
 func TestSortings(t *testing.T) {
-	m := shown(scenes(t)["plain"], 80, 24)
-	m.snapshot.Clusters[3].AoM = -1
+	d := shown("plain", 80, 24, nil)
+	s := d.session
+	missing := *s.snapshot
+	missing.Clusters = append([]netsim.ClusterSnapshot(nil), missing.Clusters...)
+	missing.Clusters[3].AoM = -1
+	d.source.snapshot = &missing
+	d.clock.Advance(d.Frame, time.Second)
+	tuitest.Press(d.Frame, "2")
 	for i := range sortings {
-		shown := m.shownClusters()
-		if len(shown) != len(m.snapshot.Clusters) {
-			t.Fatalf("sorting %d loses clusters", i)
+		places := s.places()
+		if len(places) != len(s.snapshot.Clusters) || s.order != i {
+			t.Fatalf("sorting %d is %d and has %d clusters", i, s.order, len(places))
 		}
-		if key := sortings[m.sort].key; key != nil {
-			for j := 1; j < len(shown); j++ {
-				if key(&m.snapshot.Clusters[shown[j-1]]) < key(&m.snapshot.Clusters[shown[j]]) {
+		if key := sortings[s.order].key; key != nil {
+			for j := 1; j < len(places); j++ {
+				if key(&s.snapshot.Clusters[places[j-1]]) < key(&s.snapshot.Clusters[places[j]]) {
 					t.Errorf("sorting %d: row %d is above a larger one", i, j-1)
 				}
 			}
 		}
-		m = press(m, "s")
+		tuitest.Press(d.Frame, "s")
 	}
-	if m.sort != 0 {
+	if s.order != 0 {
 		t.Error("sorting does not come round")
 	}
 }
 
-// BenchmarkFrame draws a thousand clusters.
+// TestWatchedCluster is chosen by enter and by the next one's key, whatever the order.
+func TestWatchedCluster(t *testing.T) {
+	d := shown("plain", 100, 30, nil)
+	tuitest.Press(d.Frame, "2", "s", "s", "down", "enter")
+	row := d.session.places()[1]
+	if d.session.watched != row || !strings.Contains(d.Text(), fmt.Sprintf("%d ◎", d.session.snapshot.Clusters[row].Cluster)) {
+		t.Errorf("watches %d, want %d", d.session.watched, row)
+	}
+	for range len(d.session.snapshot.Clusters) {
+		tuitest.Press(d.Frame, "c")
+	}
+	if d.session.watched != row {
+		t.Error("the next clusters do not come round")
+	}
+}
+
+// BenchmarkFrame draws two hundred clusters.
 func BenchmarkFrame(b *testing.B) {
-	m := press(shown(scenes(b)["thousand"], 120, 40), "s")
+	d := shown("many", 120, 40, nil)
+	tuitest.Press(d.Frame, "2", "s")
 	b.ReportAllocs()
 	for b.Loop() {
-		_ = m.View()
+		d.clock.Advance(d.Frame, tui.FrameInterval)
+		_ = d.View()
 	}
 }

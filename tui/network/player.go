@@ -79,21 +79,28 @@ type Player struct {
 	wanted atomic.Bool
 	wake   chan struct{}
 
+	past atomic.Pointer[History]
+
 	mu      sync.Mutex
 	pace    Pace
 	changes int
 	stopped bool
+	goal    olaf.Time // goes there as fast as it can
+	steps   int       // events to go on by while it is paused
 
 	// The run's own: since which instants it keeps the pace of which change.
 	kept int
 	wall time.Time
 	from olaf.Time
 	now  olaf.Time
+	log  chronicle
 }
 
 // NewPlayer makes a player for a run with an end.
 func NewPlayer(end olaf.Time, p Pace, c Clock) *Player {
 	player := &Player{clock: c, end: end, wake: make(chan struct{}, 1), pace: p, changes: 1}
+	player.log = newChronicle(end)
+	player.past.Store(player.log.history)
 	player.wanted.Store(true)
 	return player
 }
@@ -103,6 +110,26 @@ func (p *Player) Snapshot() *netsim.Snapshot {
 	p.wanted.Store(true)
 	p.rouse()
 	return p.latest.Load()
+}
+
+// History is what is remembered of the run.
+func (p *Player) History() *History { return p.past.Load() }
+
+// Step lets a paused run go on to its next event.
+func (p *Player) Step() {
+	p.mu.Lock()
+	p.steps++
+	p.mu.Unlock()
+	p.rouse()
+}
+
+// Advance lets the run go on to an instant as fast as it can, and then at its pace again.
+func (p *Player) Advance(to olaf.Time) {
+	p.mu.Lock()
+	p.goal = max(p.goal, to)
+	p.changes++
+	p.mu.Unlock()
+	p.rouse()
 }
 
 // Pace is what holds.
@@ -145,42 +172,78 @@ const (
 	nap    = time.Second            // the longest wait for a clock
 )
 
+// wish is what people want of the run at a moment.
+type wish struct {
+	pace    Pace
+	changes int
+	stopped bool
+	goal    olaf.Time
+	step    bool
+}
+
+// ask takes what is wanted, and a step with it.
+func (p *Player) ask() wish {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := wish{p.pace, p.changes, p.stopped, p.goal, p.steps > 0}
+	p.steps = max(p.steps-1, 0)
+	return w
+}
+
 // Before implements netsim.Watcher.
 func (p *Player) Before(last, next olaf.Time, look func(at olaf.Time) *netsim.Snapshot) (until olaf.Time, on bool) {
 	for {
-		wall := p.clock.Now()
-		p.mu.Lock()
-		pace, changes, stopped := p.pace, p.changes, p.stopped
-		p.mu.Unlock()
+		wall, w := p.clock.Now(), p.ask()
 		p.now = min(max(p.now, last), next)
-		if changes != p.kept {
-			p.kept, p.wall, p.from = changes, wall, p.now
+		if w.changes != p.kept {
+			p.kept, p.wall, p.from = w.changes, wall, p.now
 		}
-		due := p.due(pace, wall, next)
+		due := p.due(&w, wall, next)
+		p.remember(min(due, next), look)
 		p.now = min(max(p.now, due), next)
-		if p.wanted.Swap(false) || stopped || p.now >= p.end {
+		if p.wanted.Swap(false) || w.stopped || p.now >= p.end {
 			p.latest.Store(look(p.now))
 		}
 		switch {
-		case stopped:
+		case w.stopped:
 			return p.now, false
-		case p.now == next && !pace.Paused:
-			return max(due+pace.span(ahead), next), true
+		case w.step && p.now == next:
+			return next, true
+		case p.now == next && w.goal > next:
+			return min(w.goal, max(p.log.next, next)), true
+		case p.now == next && !w.pace.Paused:
+			return max(min(due+w.pace.span(ahead), p.log.next), next), true
 		}
-		p.wait(pace, next)
+		p.wait(w.pace, next)
 	}
 }
 
+// remember takes the instants of the history up to one that the run has come to.
+func (p *Player) remember(to olaf.Time, look func(at olaf.Time) *netsim.Snapshot) {
+	if p.log.next > to {
+		return
+	}
+	for p.log.next <= to {
+		p.log.take(look(p.log.next))
+	}
+	p.past.Store(p.log.history)
+}
+
 // due is the instant that the run should have reached.
-func (p *Player) due(pace Pace, wall time.Time, next olaf.Time) olaf.Time {
+func (p *Player) due(w *wish, wall time.Time, next olaf.Time) olaf.Time {
 	switch {
-	case pace.Paused:
+	case w.step:
+		return next
+	case p.now < w.goal:
+		p.wall, p.from = wall, min(w.goal, next)
+		return p.from
+	case w.pace.Paused:
 		return p.now
-	case pace.Speed >= fastest*10:
+	case w.pace.Speed >= fastest*10:
 		return next
 	}
-	due := p.from + pace.span(wall.Sub(p.wall))
-	if due > next+pace.span(behind) {
+	due := p.from + w.pace.span(wall.Sub(p.wall))
+	if due > next+w.pace.span(behind) {
 		p.wall, p.from, due = wall, next, next
 	}
 	return due

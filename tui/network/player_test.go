@@ -3,6 +3,7 @@ package network
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -34,13 +35,15 @@ func (c *jumping) After(d time.Duration) <-chan time.Time {
 	return ch
 }
 
-func multihop(t testing.TB, scale netsim.Scale) *netsim.Topology {
-	t.Helper()
-	topology, err := netsim.Preset("multihop", scale)
+// preset is a network that comes with the program, for 15 s; it panics where there is none.
+func preset(name string, scale netsim.Scale) *netsim.Topology {
+	topology, err := netsim.Preset(name, scale)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
-	topology.Duration = 15 * olaf.Second
+	if name == "multihop" {
+		topology.Duration = 15 * olaf.Second
+	}
 	return topology
 }
 
@@ -61,7 +64,7 @@ func simulate(t testing.TB, topology *netsim.Topology, w netsim.Watcher) (*netsi
 
 // TestPaceTakesItsTime runs 20 simulated seconds at several speeds against a clock of its own.
 func TestPaceTakesItsTime(t *testing.T) {
-	topology := multihop(t, netsim.Scale{})
+	topology := preset("multihop", netsim.Scale{})
 	_, alone := simulate(t, topology, nil)
 	for _, speed := range []Speed{0.5, 1, 20} {
 		clock := &jumping{now: time.Unix(0, 0)}
@@ -80,9 +83,9 @@ func TestPaceTakesItsTime(t *testing.T) {
 	}
 }
 
-// TestMeddlingChangesNothing lets somebody pause, hurry and look at random while the run goes on.
+// TestMeddlingChangesNothing lets somebody pause, hurry, step and look at random while the run goes on.
 func TestMeddlingChangesNothing(t *testing.T) {
-	topology := multihop(t, netsim.Scale{})
+	topology := preset("multihop", netsim.Scale{})
 	topology.Control.Enabled = true
 	_, alone := simulate(t, topology, nil)
 	for seed := range uint64(3) {
@@ -103,7 +106,14 @@ func TestMeddlingChangesNothing(t *testing.T) {
 				} else if v != nil {
 					before = v.Now
 				}
-				p.SetPace(Pace{Speed: []Speed{0.1, 3, 700, Full}[r.IntN(4)], Paused: r.IntN(3) == 0})
+				switch r.IntN(4) {
+				case 0:
+					p.Step()
+				case 1:
+					p.Advance(before + olaf.Time(r.Int64N(int64(olaf.Second))))
+				default:
+					p.SetPace(Pace{Speed: []Speed{0.1, 3, 700, Full}[r.IntN(4)], Paused: r.IntN(3) == 0})
+				}
 			}
 		})
 		_, watched := simulate(t, topology, p)
@@ -117,7 +127,7 @@ func TestMeddlingChangesNothing(t *testing.T) {
 
 // TestStop ends a paused run, which is measured up to where it stood.
 func TestStop(t *testing.T) {
-	topology := multihop(t, netsim.Scale{})
+	topology := preset("multihop", netsim.Scale{})
 	ctx, cancel := context.WithCancel(context.Background())
 	p := NewPlayer(end(topology), Pace{Speed: 1, Paused: true}, &jumping{})
 	p.StopWith(ctx)
@@ -153,5 +163,95 @@ func TestSpeeds(t *testing.T) {
 		if got := AboutAMinute(length); got < want*0.999 || got > want*1.001 {
 			t.Errorf("a run of %v is shown at %v, want %v", length, got, want)
 		}
+	}
+}
+
+// scripted looks at a player between two events and does what the script says, in turn.
+type scripted struct {
+	*Player
+	script []func(last, next olaf.Time)
+}
+
+func (s *scripted) Before(last, next olaf.Time, look func(at olaf.Time) *netsim.Snapshot) (olaf.Time, bool) {
+	if len(s.script) > 0 {
+		s.script[0](last, next)
+		s.script = s.script[1:]
+	}
+	return s.Player.Before(last, next, look)
+}
+
+// TestSteps takes a paused run from event to event.
+func TestSteps(t *testing.T) {
+	topology := preset("multihop", netsim.Scale{})
+	p := NewPlayer(end(topology), Pace{Speed: 1, Paused: true}, &jumping{})
+	var events []olaf.Time
+	step := func(last, next olaf.Time) {
+		events = append(events, next)
+		p.Step()
+	}
+	s := &scripted{Player: p}
+	for range 50 {
+		s.script = append(s.script, step)
+	}
+	s.script = append(s.script, func(last, _ olaf.Time) {
+		events = append(events, last)
+		p.Stop()
+	})
+	r, _ := simulate(t, topology, s)
+	for i := 1; i < 50; i++ {
+		if events[i] <= events[i-1] {
+			t.Errorf("step %d leads from %v to %v", i, events[i-1], events[i])
+		}
+	}
+	if events[50] != events[49] || r.Time.Seconds() > 1 {
+		t.Errorf("after 50 steps at %v, the run stopped at %v; the last event was at %v", events[50], r.Time, events[49])
+	}
+}
+
+// TestAdvance takes a paused run to an instant between two events, where it is then stopped.
+func TestAdvance(t *testing.T) {
+	p := NewPlayer(olaf.Time(20*olaf.Second), Pace{Speed: 1, Paused: true}, &jumping{})
+	look := func(at olaf.Time) *netsim.Snapshot { return &netsim.Snapshot{Now: at} }
+	goal := olaf.Time(olaf.Millisecond)
+	p.Advance(goal)
+	if until, on := p.Before(0, goal/2, look); !on || until < goal/2 || until > goal {
+		t.Errorf("half-way it may go on to %v, %v", until, on)
+	}
+	p.Stop()
+	if until, on := p.Before(goal/2, 3*goal, look); on || until != goal || p.Snapshot().Now != goal {
+		t.Errorf("it stands at %v, want %v", until, goal)
+	}
+}
+
+// TestHistory is the same at every pace, lies on a grid up to the end, and agrees with pictures taken there.
+func TestHistory(t *testing.T) {
+	topology := preset("multihop", netsim.Scale{})
+	var first *History
+	for _, pace := range []Pace{{Speed: Full}, {Speed: 3}} {
+		p := NewPlayer(end(topology), pace, &jumping{now: time.Unix(0, 0)})
+		simulate(t, topology, p)
+		h := p.History()
+		n := len(h.Instants)
+		if n < mostInstants/2 || n > mostInstants || h.Instants[0].At != 0 {
+			t.Fatalf("%d instants from %v on", n, h.Instants[0].At)
+		}
+		for i := 1; i < n; i++ {
+			if h.Instants[i].At-h.Instants[i-1].At != h.Instants[1].At {
+				t.Fatalf("instant %d at %v, the one before at %v", i, h.Instants[i].At, h.Instants[i-1].At)
+			}
+		}
+		if last := h.Instants[n-1].At; last+h.Instants[1].At < end(topology) {
+			t.Errorf("the last instant is at %v", last)
+		}
+		if first == nil {
+			first = h
+		} else if fmt.Sprint(first.Instants[1:]) != fmt.Sprint(h.Instants[1:]) {
+			t.Error("another pace, another history")
+		}
+	}
+	mid := first.Instants[len(first.Instants)/2]
+	seen := at(topology, mid.At).snapshot
+	if got := fmt.Sprint(instantOf(seen)); got != fmt.Sprint(mid) {
+		t.Errorf("in the history %v, seen %v", mid, got)
 	}
 }

@@ -3,8 +3,11 @@
 package num
 
 import (
+	"fmt"
 	"math"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/olafctl/olaf"
 )
@@ -12,7 +15,7 @@ import (
 // Unknown stands for a number that is missing.
 const Unknown = "–"
 
-// scaled is v with three significant figures and the largest prefix that fits.
+// scaled is v with three significant figures and the largest prefix that fits, which may bring its own blank.
 func scaled(v float64, unit string, prefixes []prefix) string {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return Unknown
@@ -32,7 +35,7 @@ type prefix struct {
 }
 
 var (
-	times  = []prefix{{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}}
+	times  = []prefix{{1e9, " s"}, {1e6, " ms"}, {1e3, " µs"}, {1, " ns"}}
 	rates  = []prefix{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e3, "k"}, {1, ""}}
 	counts = []prefix{{1e12, "T"}, {1e9, "G"}, {1e6, "M"}, {1e4, "k"}}
 )
@@ -47,7 +50,7 @@ func figures(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// NS writes nanoseconds as 1.23us.
+// NS writes nanoseconds as 1.23 µs, as the tables of a bench do.
 func NS(ns float64) string {
 	if ns == 0 {
 		return "0"
@@ -55,7 +58,7 @@ func NS(ns float64) string {
 	return scaled(ns, "", times)
 }
 
-// Short writes a span in at most five characters: two figures where the third would be a decimal.
+// Short writes a span in at most five characters: two figures where the third would be a decimal, and no blank.
 func Short(d olaf.Duration) string {
 	ns := d.NS()
 	if ns == 0 || math.Abs(ns) >= 1e12 {
@@ -63,10 +66,11 @@ func Short(d olaf.Duration) string {
 	}
 	for _, p := range times {
 		if v := ns / p.worth; math.Abs(v) >= 0.9995 || p.worth == 1 {
+			decimals := 1
 			if math.Abs(v) >= 9.95 {
-				return strconv.FormatFloat(v, 'f', 0, 64) + p.name
+				decimals = 0
 			}
-			return strconv.FormatFloat(v, 'f', 1, 64) + p.name
+			return strconv.FormatFloat(v, 'f', decimals, 64) + strings.TrimSpace(p.name)
 		}
 	}
 	return NS(ns)
@@ -75,10 +79,33 @@ func Short(d olaf.Duration) string {
 // Duration writes a span.
 func Duration(d olaf.Duration) string { return NS(d.NS()) }
 
-// Time writes an instant of the run clock with nanoseconds.
-func Time(t olaf.Time) string {
-	ns := t.NS()
-	return strconv.FormatFloat(float64(ns)/1000, 'f', 3, 64) + "us"
+// Instant writes an instant of a run clock with three decimals of the unit that fits the run's end, so that it does not
+// jump about.
+func Instant(t, end olaf.Time) string {
+	unit := times[len(times)-2]
+	for _, u := range times[:len(times)-2] {
+		if float64(end) >= 10*u.worth*float64(olaf.Nanosecond) {
+			unit = u
+			break
+		}
+	}
+	thousandths := math.Floor(float64(t) / unit.worth) // picoseconds are thousandths of what worth counts
+	return strconv.FormatFloat(thousandths/1000, 'f', 3, 64) + unit.name
+}
+
+// Speed writes a scale of time, in seconds of a run that pass in a second of watching, as 10.0 µs/s.
+func Speed(scale float64) string { return NS(scale*1e9) + "/s" }
+
+// Wait writes how long a person has to wait: 1:02, or 1:02 h from an hour on.
+func Wait(d time.Duration) string {
+	if d < 0 {
+		return Unknown
+	}
+	s := int(math.Ceil(d.Seconds()))
+	if s >= 3600 {
+		return fmt.Sprintf("%d:%02d h", s/3600, s/60%60)
+	}
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
 }
 
 // Rate writes bits per second as 59.9Gbps.

@@ -18,6 +18,12 @@ type Cell struct {
 	Style Style
 }
 
+// Phrase is a few words and how they look.
+type Phrase struct {
+	Text  string
+	Style Style
+}
+
 // Screen is a grid of cells. The zero value is empty; Resize gives it a size.
 type Screen struct {
 	width, height int
@@ -125,6 +131,11 @@ func (r Region) Sub(x, y, w, h int) Region {
 	return Region{r.s, r.X + x, r.Y + y, min(max(w, 0), r.W-x), min(max(h, 0), r.H-y)}
 }
 
+// Column is one of n parts side by side.
+func (r Region) Column(i, n int) Region {
+	return r.Sub(i*r.W/n, 0, (i+1)*r.W/n-i*r.W/n, r.H)
+}
+
 // Contains says whether a cell of the grid is inside.
 func (r Region) Contains(x, y int) bool {
 	return x >= r.X && y >= r.Y && x < r.X+r.W && y < r.Y+r.H
@@ -139,19 +150,11 @@ func (r Region) Set(x, y int, c rune, style Style) {
 
 // Text draws a line of text from x and returns the column after it. Control characters become blanks.
 func (r Region) Text(x, y int, style Style, text string) int {
-	for len(text) > 0 {
-		c, n := utf8.DecodeRuneInString(text)
-		text = text[n:]
-		wide := 1
-		switch {
-		case c < ' ' || c == 0x7f || c == utf8.RuneError:
+	for _, c := range text {
+		if c < ' ' || c == 0x7f || c == utf8.RuneError {
 			c = ' '
-		case c >= 0x1100:
-			if wide = runewidth.RuneWidth(c); c >= 0x2190 && c < 0x2c00 {
-				wide = 1 // arrows, boxes, blocks, braille: one column, whatever the locale says
-			}
 		}
-		switch wide {
+		switch columns(c) {
 		case 0:
 			continue
 		case 1:
@@ -163,15 +166,47 @@ func (r Region) Text(x, y int, style Style, text string) int {
 			}
 			r.Set(x, y, c, style)
 			r.Set(x+1, y, 0, style)
+			x++
 		}
-		x += wide
+		x++
 	}
 	return x
 }
 
+// columns is how many cells a character takes. Latin, arrows, boxes, blocks and braille take one, whatever the locale says.
+func columns(c rune) int {
+	if c < 0x1100 || c >= 0x2190 && c < 0x2c00 {
+		return 1
+	}
+	return runewidth.RuneWidth(c)
+}
+
+// Width is how many columns Text takes for a text.
+func Width(text string) int {
+	n := 0
+	for _, c := range text {
+		n += columns(c)
+	}
+	return n
+}
+
 // Right draws a line of text that ends before column x.
 func (r Region) Right(x, y int, style Style, text string) {
-	r.Text(x-runewidth.StringWidth(text), y, style, text)
+	r.Text(x-Width(text), y, style, text)
+}
+
+// Cut is as much of a text as fits into a width; where something is missing, it ends in …
+func Cut(text string, width int) string {
+	if Width(text) <= width {
+		return text
+	}
+	n := 0
+	for i, c := range text {
+		if n += columns(c); n >= width {
+			return text[:i] + "…"[:3*min(max(width, 0), 1)]
+		}
+	}
+	return text
 }
 
 // Fill sets every cell.

@@ -42,7 +42,7 @@ func TestSVGIsXMLAndKeepsTheText(t *testing.T) {
 	s.Resize(30, 2)
 	s.All().Text(0, 0, 1, "a <b> & c   far")
 	s.All().Box(Thin, 1, 0, "")
-	picture := s.SVG([]Look{{}, {Fore: "#fff", Bold: true}, {Back: "#000"}}, "#111", "#222")
+	picture := s.SVG("a < b", []Look{{}, {Fore: "#fff", Bold: true}, {Back: "#000"}}, "#111", "#222")
 	d := xml.NewDecoder(strings.NewReader(picture))
 	for {
 		if _, err := d.Token(); err == io.EOF {
@@ -67,6 +67,6 @@ func FuzzDraw(f *testing.F) {
 			t.Errorf("%d lines of %d", n, h%200)
 		}
 		s.ANSI(nil)
-		s.SVG(nil, "", "")
+		s.SVG("", nil, "", "")
 	})
 }

@@ -24,11 +24,14 @@ func SVGSize(w, h int) (width, height int) {
 	return w*cellWidth + 2*margin, h*cellHeight + 2*margin
 }
 
-// SVG is the grid as a picture of text, which stays text: it can be searched and copied.
-func (s *Screen) SVG(looks []Look, fore, back string) string {
+// SVG is the grid as a picture of text, which stays text: it can be searched and copied. The title says what it shows.
+func (s *Screen) SVG(title string, looks []Look, fore, back string) string {
 	var b strings.Builder
 	w, h := SVGSize(s.width, s.height)
 	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" xml:space="preserve" viewBox="0 0 %d %d" width="%d" height="%d">`+"\n", w, h, w, h)
+	b.WriteString("<title>")
+	writeEscaped(&b, title)
+	b.WriteString("</title>\n")
 	b.WriteString(SVGStyle(looks))
 	fmt.Fprintf(&b, `<rect width="100%%" height="100%%" rx="6" fill="%s"/>`+"\n", back)
 	fmt.Fprintf(&b, `<g class="t" fill="%s">`+"\n", fore)
@@ -107,7 +110,11 @@ func writeSpan(b *strings.Builder, cells []Cell, x int, style Style, styled bool
 		fmt.Fprintf(b, ` class="s%d"`, style)
 	}
 	b.WriteByte('>')
-	writeEscaped(b, cells)
+	text := make([]rune, len(cells))
+	for i, c := range cells {
+		text[i] = c.Rune
+	}
+	writeEscaped(b, string(text))
 	b.WriteString("</tspan>")
 }
 
@@ -118,18 +125,18 @@ func look(looks []Look, s Style) Look {
 	return Look{}
 }
 
-func writeEscaped(b *strings.Builder, cells []Cell) {
-	for _, c := range cells {
-		switch c.Rune {
-		case 0:
-		case '<':
+func writeEscaped(b *strings.Builder, text string) {
+	for _, c := range text {
+		switch {
+		case c < ' ': // the second half of a wide character, or nothing that XML knows
+		case c == '<':
 			b.WriteString("&lt;")
-		case '>':
+		case c == '>':
 			b.WriteString("&gt;")
-		case '&':
+		case c == '&':
 			b.WriteString("&amp;")
 		default:
-			b.WriteRune(c.Rune)
+			b.WriteRune(c)
 		}
 	}
 }

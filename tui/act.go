@@ -1,0 +1,263 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/tui/edit"
+	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/list"
+)
+
+// key is one key's effect: on what lies above the page first, then by the bindings.
+func (f *Frame) key(msg tea.KeyMsg) tea.Cmd {
+	f.touched = true
+	if f.filtering {
+		f.typed(msg)
+		return nil
+	}
+	action, bound := f.options.Keys.Action(msg)
+	if f.over != nil {
+		return f.over.Key(f, msg, action)
+	}
+	if !bound && len(msg.Runes) > 1 && !msg.Paste { // keys that were pressed fast come together
+		return f.each(msg)
+	}
+	if !bound {
+		return nil
+	}
+	f.said = ""
+	cmd := f.act(action)
+	f.last = action
+	return cmd
+}
+
+// each takes the keys of a message one by one.
+func (f *Frame) each(msg tea.KeyMsg) tea.Cmd {
+	var cmds []tea.Cmd
+	for _, r := range msg.Runes {
+		one := msg
+		one.Runes = []rune{r}
+		cmds = append(cmds, f.key(one))
+	}
+	return tea.Batch(cmds...)
+}
+
+// act carries an action out, or says why not.
+func (f *Frame) act(a keys.Action) tea.Cmd {
+	if do := f.handler(a); do != nil {
+		return do(f)
+	}
+	why, known := f.dashboard.Without[a]
+	switch titles := f.pagesWith(a); {
+	case len(titles) > 0:
+		f.Say(fmt.Sprintf("%s works on %s", f.Key(a), strings.Join(titles, ", ")))
+	case known:
+		f.Say(why)
+	}
+	return nil
+}
+
+// handler is what an action does now: by the page, the dashboard or the frame; nil for nothing.
+func (f *Frame) handler(a keys.Action) func(*Frame) tea.Cmd {
+	for _, acts := range []Acts{f.shown().Keys, f.dashboard.Keys, f.own} {
+		if do := acts[a]; do != nil {
+			return do
+		}
+	}
+	if n := slices.Index(keys.Tabs, a); n >= 0 && n < len(f.dashboard.Pages) {
+		return func(f *Frame) tea.Cmd { f.turn(n); return nil }
+	}
+	return nil
+}
+
+// Own does what the frame itself does for an action: for a page that has taken its key.
+func (f *Frame) Own(a keys.Action) tea.Cmd {
+	if do := f.own[a]; do != nil {
+		return do(f)
+	}
+	return nil
+}
+
+// pagesWith are the titles of pages on which an action does something of its own.
+func (f *Frame) pagesWith(a keys.Action) []string {
+	var out []string
+	for i := range f.dashboard.Pages {
+		if p := &f.dashboard.Pages[i]; p.Keys[a] != nil {
+			out = append(out, p.Title)
+		}
+	}
+	return out
+}
+
+// works says that an action does something, here or on another page.
+func (f *Frame) works(a keys.Action) bool {
+	return f.handler(a) != nil || len(f.pagesWith(a)) > 0
+}
+
+// Do makes an act of what asks for nothing.
+func Do(do func(*Frame)) func(*Frame) tea.Cmd {
+	return func(f *Frame) tea.Cmd { do(f); return nil }
+}
+
+// ownActs are what the frame itself does.
+func ownActs() Acts {
+	return Acts{
+		keys.Help:         Do(func(f *Frame) { f.Open(new(helpText)) }),
+		keys.Quit:         (*Frame).Leave,
+		keys.NextTab:      Do(func(f *Frame) { f.turn(f.page + 1) }),
+		keys.PreviousTab:  Do(func(f *Frame) { f.turn(f.page - 1) }),
+		keys.Mouse:        (*Frame).toggleMouse,
+		keys.Freeze:       Do(func(f *Frame) { f.frozen = !f.frozen }),
+		keys.Filter:       Do((*Frame).startFilter),
+		keys.Up:           Do(func(f *Frame) { f.Move(-1) }),
+		keys.Down:         Do(func(f *Frame) { f.Move(1) }),
+		keys.PageUp:       Do(func(f *Frame) { f.Move(-f.screenful()) }),
+		keys.PageDown:     Do(func(f *Frame) { f.Move(f.screenful()) }),
+		keys.Top:          Do(func(f *Frame) { f.Move(-1 << 30) }),
+		keys.Bottom:       Do(func(f *Frame) { f.Move(1 << 30) }),
+		keys.Open:         (*Frame).enter,
+		keys.Back:         Do(func(f *Frame) { f.Cursor().Filter = "" }),
+		keys.SeekForward:  Do(func(f *Frame) { f.seekBy(1) }),
+		keys.SeekBackward: Do(func(f *Frame) { f.seekBy(-1) }),
+		keys.Rewind:       Do(func(f *Frame) { f.seek(0) }),
+		keys.Mark:         Do((*Frame).mark),
+		keys.NextMark:     Do((*Frame).nextMark),
+		keys.ExportText:   func(f *Frame) tea.Cmd { return f.export("txt") },
+		keys.ExportSVG:    func(f *Frame) tea.Cmd { return f.export("svg") },
+	}
+}
+
+// seekParts is how many steps of seeking a run has.
+const seekParts = 50
+
+func (f *Frame) seek(to olaf.Time) {
+	if refusal := f.dashboard.Subject.Seek(to); refusal != "" {
+		f.Say(refusal)
+	}
+}
+
+func (f *Frame) seekBy(sign olaf.Time) {
+	f.seek(f.status.Now + sign*max(f.status.End/seekParts, 1))
+}
+
+func (f *Frame) turn(to int) {
+	n := len(f.dashboard.Pages)
+	f.page = ((to % n) + n) % n
+}
+
+func (f *Frame) mark() {
+	if at := f.status.Now; !slices.Contains(f.marks, at) {
+		f.marks = append(f.marks, at)
+		slices.Sort(f.marks)
+	}
+	f.Say(fmt.Sprintf("%d marked; %s goes to the next mark", len(f.marks), f.Key(keys.NextMark)))
+}
+
+func (f *Frame) nextMark() {
+	if len(f.marks) == 0 {
+		f.Say("no marks; " + f.Key(keys.Mark) + " sets one")
+		return
+	}
+	to := f.marks[0]
+	for _, at := range f.marks {
+		if at > f.status.Now {
+			to = at
+			break
+		}
+	}
+	f.seek(to)
+}
+
+// Again says that the action that is carried out is that of the key before as well.
+func (f *Frame) Again(a keys.Action) bool { return f.last == a }
+
+// Leave quits, after a question while a run is on.
+func (f *Frame) Leave() tea.Cmd {
+	if f.dashboard.Subject.Status().Busy {
+		f.Open(&question{})
+		return nil
+	}
+	return f.exit()
+}
+
+func (f *Frame) exit() tea.Cmd {
+	f.quit = true
+	return tea.Quit
+}
+
+// rows are the lines that the cursor moves in, as filtered.
+func (f *Frame) rows() list.Rows {
+	if p := f.shown(); p.Rows != nil {
+		return f.Cursor().Filtered(p.Rows())
+	}
+	return list.Rows{}
+}
+
+// Move moves the cursor of the shown page by n rows.
+func (f *Frame) Move(n int) {
+	if settle := f.shown().Settle; settle != nil {
+		settle(f)
+	}
+	f.Cursor().Move(n, f.rows().Len)
+}
+
+// screenful is how many rows a page key moves.
+func (f *Frame) screenful() int { return max(f.height/2, 1) }
+
+// Selected is the row under the cursor; false where there is none.
+func (f *Frame) Selected() (list.Row, bool) {
+	rows := f.rows()
+	if rows.Len == 0 {
+		return list.Row{}, false
+	}
+	state := *f.Cursor()
+	state.Move(0, rows.Len)
+	return rows.Row(state.Selected), true
+}
+
+// enter does what the page does with the row under the cursor.
+func (f *Frame) enter() tea.Cmd {
+	row, ok := f.Selected()
+	if open := f.shown().Open; ok && open != nil {
+		return open(f, row.ID)
+	}
+	return nil
+}
+
+// startFilter lets a filter be typed.
+func (f *Frame) startFilter() {
+	if f.shown().Rows == nil {
+		f.Say("there is no list on this page")
+		return
+	}
+	f.filtering, f.filter = true, edit.New(f.Cursor().Filter)
+}
+
+// typed takes a key of the filter; the list follows every key.
+func (f *Frame) typed(msg tea.KeyMsg) {
+	state := f.Cursor()
+	switch msg.Type {
+	case tea.KeyEnter:
+		f.filtering = false
+	case tea.KeyEsc, tea.KeyCtrlC:
+		f.filtering, state.Filter = false, ""
+	default:
+		f.filter = f.filter.Update(msg)
+		state.Filter, state.Selected = f.filter.Value(), 0
+	}
+}
+
+func (f *Frame) toggleMouse() tea.Cmd {
+	f.mouse = !f.mouse
+	if f.mouse {
+		f.Say("mouse on")
+		return tea.EnableMouseCellMotion
+	}
+	f.Say("mouse off: the terminal selects text")
+	return tea.DisableMouse
+}

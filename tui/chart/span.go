@@ -1,0 +1,111 @@
+package chart
+
+import (
+	"math"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/tui/num"
+	"github.com/olafctl/olaf/tui/screen"
+)
+
+// Span is the part of a run's time axis that is shown.
+type Span struct{ From, To olaf.Time }
+
+// Shares of a run that are shown when not the whole: a hundredth at its start, later an eighth.
+const (
+	recent  = 8
+	atStart = 128
+)
+
+// Window is the span to be shown of a run that ends at end: the newest part, or all.
+func Window(now, end olaf.Time, whole bool) Span {
+	length := end
+	if !whole {
+		for length = end / recent; length > end/atStart && length > 2*now; {
+			length /= 2
+		}
+		length = max(length, olaf.Time(olaf.Microsecond))
+	}
+	if whole || now <= length {
+		return Span{0, max(length, 1)}
+	}
+	return Span{now - length, now}
+}
+
+// Contains says whether an instant is shown.
+func (s Span) Contains(t olaf.Time) bool { return t >= s.From && t <= s.To }
+
+// Axes are those of values of 0 … top, in ns, against the span.
+func (s Span) Axes(top float64) Axes {
+	return Axes{X0: ns(s.From), X1: ns(s.To), Y0: 0, Y1: top, X: num.NS, Y: num.NS}
+}
+
+// Label says what a sparkline over the span shows.
+func (s Span) Label() string { return num.NS(ns(s.From)) + " … " + num.NS(ns(s.To)) }
+
+// At is a value, in ns, at an instant, as a point of a span's axes.
+func At(t olaf.Time, value float64) Point { return Point{ns(t), value} }
+
+func ns(t olaf.Time) float64 { return float64(t) / float64(olaf.Nanosecond) }
+
+// Ceiling rounds up to one of a few figures times a power of ten, so that an axis changes rarely.
+func Ceiling(v float64) float64 {
+	if !(v > 0) || v > 1e18 {
+		return 1000
+	}
+	for step := 1.0; ; step *= 10 {
+		for _, m := range []float64{1, 1.5, 2, 3, 4, 6, 8} {
+			if v <= m*step {
+				return m * step
+			}
+		}
+	}
+}
+
+// Cells is what a line of points, in order of X, is in each of n cells of a span: the mean of the points there, or what
+// the line was before; NaN before it begins and behind its end.
+func (s Span) Cells(points []Point, n int) []float64 {
+	out := make([]float64, max(n, 0))
+	width := (ns(s.To) - ns(s.From)) / float64(max(n, 1))
+	last, i := math.NaN(), 0
+	for ; i < len(points) && points[i].X < ns(s.From); i++ {
+		last = points[i].Y
+	}
+	for x := range out {
+		end := ns(s.From) + width*float64(x+1)
+		sum, count := 0.0, 0
+		for ; i < len(points) && (points[i].X < end || x == n-1); i++ {
+			last = points[i].Y
+			sum += last
+			count++
+		}
+		switch {
+		case count > 0:
+			out[x] = sum / float64(count)
+		case i < len(points):
+			out[x] = last
+		default:
+			out[x] = math.NaN()
+		}
+	}
+	return out
+}
+
+// Sparkline draws a line of points into a region without axes; top fills it.
+func (s Span) Sparkline(r screen.Region, points []Point, top float64, style screen.Style) {
+	Columns(r, s.Cells(points, r.W), top, style)
+}
+
+// Columns draws values as columns over a baseline; top fills the region.
+func Columns(r screen.Region, values []float64, top float64, style screen.Style) {
+	for x := 0; x < min(r.W, len(values)); x++ {
+		v := values[x]
+		if !finite(v) || v < 0 || !(top > 0) {
+			continue
+		}
+		parts := max(int(math.Round(min(v/top, 1)*float64(8*r.H))), 1)
+		for y := range r.H {
+			r.Set(x, r.H-1-y, levels[min(max(parts-8*y, 0), 8)], style)
+		}
+	}
+}

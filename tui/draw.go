@@ -1,0 +1,280 @@
+package tui
+
+import (
+	"fmt"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/olafctl/olaf/tui/chart"
+	"github.com/olafctl/olaf/tui/help"
+	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/list"
+	"github.com/olafctl/olaf/tui/num"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// The smallest terminal that shows anything.
+const (
+	minWidth  = 60
+	minHeight = 16
+)
+
+// hit is where something was drawn that a click concerns, and what it does.
+type hit struct {
+	region screen.Region
+	do     func(x, y int) tea.Cmd
+}
+
+// View is the frame as terminal text. It is drawn again only after something changed.
+func (f *Frame) View() string {
+	if !f.fresh {
+		f.draw()
+		f.view = f.grid.ANSI(f.options.Theme.Palette())
+		f.fresh = true
+	}
+	return f.view
+}
+
+// Text is the frame without styles.
+func (f *Frame) Text() string {
+	f.draw()
+	return f.grid.Text()
+}
+
+func (f *Frame) draw() {
+	f.grid.Resize(f.width, f.height)
+	f.hits = f.hits[:0]
+	all := f.grid.All()
+	if f.width < minWidth || f.height < minHeight {
+		f.tooSmall(all)
+		return
+	}
+	f.tabBar(all.Sub(0, 0, all.W, 1))
+	f.head(all.Sub(0, 1, all.W, 1))
+	caption := f.caption()
+	rows := captionRows(caption, all.W)
+	body := all.Sub(0, headRows, all.W, all.H-headRows-footRows-rows)
+	if f.status.State == Starting {
+		body.Text(1, 0, theme.Dim, "starting…")
+	} else {
+		f.shown().Draw(f, body)
+	}
+	drawCaption(all.Sub(0, all.H-footRows-rows, all.W, rows), caption)
+	f.footer(all.Sub(0, all.H-footRows, all.W, footRows))
+	if f.over != nil {
+		title, w, h := f.over.Size(f, all.W, all.H)
+		f.over.Draw(f, popup(all, w, h, title))
+	}
+}
+
+const (
+	headRows = 2
+	footRows = 1
+)
+
+func (f *Frame) tooSmall(r screen.Region) {
+	text := fmt.Sprintf("The terminal is too small: %d×%d. The dashboard needs %d×%d; %s.", r.W, r.H, minWidth, minHeight, f.dashboard.Instead)
+	for y, line := range chart.Wrap(text, max(r.W, 1)) {
+		r.Text(0, y, theme.Warn, line)
+	}
+}
+
+func (f *Frame) tabBar(r screen.Region) {
+	x := 1
+	for i := range f.dashboard.Pages {
+		title := f.dashboard.Pages[i].Title
+		label := fmt.Sprintf(" %d %s ", i+1, title)
+		switch {
+		case r.W < 80 && i != f.page:
+			label = fmt.Sprintf("%d %.4s", i+1, title)
+		case r.W < 100:
+			label = fmt.Sprintf("%d %s", i+1, title)
+		}
+		style := theme.Dim
+		if i == f.page {
+			style = theme.Selected
+		}
+		next := r.Text(x, 0, style, label)
+		f.Hit(r.Sub(x, 0, next-x, 1), func(int, int) tea.Cmd { f.turn(i); return nil })
+		x = next + 1
+	}
+	full, brief, style := f.state()
+	if x+screen.Width(full) >= r.W {
+		full = brief
+	}
+	r.Right(r.W-1, 0, style, full)
+}
+
+// state is how time goes: a mark and words, and fewer of them.
+func (f *Frame) state() (full, brief string, style screen.Style) {
+	s := &f.status
+	word := s.Word
+	if word == "" {
+		word = "running"
+	}
+	switch {
+	case s.State == Starting:
+		return "… starting", "…", theme.Dim
+	case s.State == Failed:
+		return "✗ FAILED", "✗", theme.Bad
+	case f.frozen:
+		return "❄ VIEW FROZEN, the run " + [...]string{"", "goes on at " + s.Speed, "is paused", "is over", ""}[s.State], "❄ FROZEN", theme.Warn
+	case s.State == Paused:
+		return "‖ PAUSED, speed " + s.Speed, "‖ " + s.Speed, theme.Warn
+	case s.State == Done:
+		return "■ DONE", "■", theme.Good
+	}
+	return "▶ " + word + " at " + s.Speed, "▶ " + s.Speed, theme.Good
+}
+
+// gaugeWidth is how wide the progress of a run gets, and least what it needs.
+const (
+	gaugeWidth = 40
+	gaugeLeast = 6
+)
+
+// head says what runs where, whether it counts, and how far it is.
+func (f *Frame) head(r screen.Region) {
+	s := &f.status
+	x := 0
+	for _, p := range s.Head {
+		x = r.Text(x+1, 0, p.Style, p.Text)
+	}
+	if s.State == Starting {
+		return
+	}
+	x = r.Text(x+2, 0, theme.Text, num.Instant(s.Now, s.End))
+	x = r.Text(x+1, 0, theme.Dim, "of "+num.Duration(s.End.Sub(0)))
+	right := s.Progress
+	for _, more := range []string{f.left(), s.Beside} {
+		if more != "" && x+4+screen.Width(right+more) < r.W {
+			right += ", " + more
+		}
+	}
+	if x+1+screen.Width(right) >= r.W {
+		return
+	}
+	r.Right(r.W-1, 0, theme.Dim, right)
+	if room := r.W - 2 - screen.Width(right) - x - 2; room >= gaugeLeast {
+		bar := r.Sub(x+1, 0, min(room, gaugeWidth), 1)
+		chart.Gauge(bar, float64(s.Now), float64(s.End), theme.Good)
+		for _, at := range f.marks {
+			bar.Set(int(float64(at)/float64(max(s.End, 1))*float64(bar.W-1)), 0, '◆', theme.Changed)
+		}
+	}
+}
+
+// left is how long it still takes: the tour while one is told, else the run as it goes now.
+func (f *Frame) left() string {
+	if ticks := f.toTell(); ticks > 0 {
+		return num.Wait(time.Duration(ticks)*FrameInterval) + " of the tour left"
+	}
+	if f.status.State != Running || f.status.Left < 0 {
+		return ""
+	}
+	return num.Wait(f.status.Left) + " left"
+}
+
+func (f *Frame) footer(r screen.Region) {
+	switch {
+	case f.filtering:
+		x := r.Text(1, 0, theme.Key, "/")
+		f.filter.Draw(r.Sub(x, 0, r.W-x, 1), theme.Text, true)
+		r.Right(r.W-1, 0, theme.Dim, "words; !word leaves out; enter keeps, esc clears")
+		return
+	case f.said != "":
+		r.Text(1, 0, theme.Warn, f.said)
+		return
+	case f.status.Err != nil:
+		r.Text(1, 0, theme.Bad, "✗ "+f.status.Err.Error())
+		return
+	}
+	x := 1
+	if f.status.Hint != "" {
+		x = r.Text(x, 0, theme.Good, f.status.Hint) + 2
+	}
+	var works []keys.Binding
+	for _, b := range f.options.Keys.Bindings() {
+		if b.Brief != "" && f.handler(b.Action) != nil {
+			works = append(works, b)
+		}
+	}
+	help.Footer(r.Sub(x, 0, r.W-x, 1), works)
+}
+
+// Hit lets a click into a region do something.
+func (f *Frame) Hit(r screen.Region, do func(x, y int) tea.Cmd) {
+	f.hits = append(f.hits, hit{r, do})
+}
+
+// Listing is a list on a page.
+type Listing struct {
+	Columns []list.Column
+	Rows    list.Rows // before the filter
+	Focused bool
+	Click   func() // before the cursor moves there by mouse; nil for nothing
+}
+
+// List draws lines where the page's cursor stands into the inside of a box, whose border tells what a filter leaves.
+func (f *Frame) List(box, inside screen.Region, l Listing) {
+	state := f.Cursor()
+	rows := state.Filtered(l.Rows)
+	placed := list.Draw(inside, l.Columns, rows, *state, l.Focused)
+	if state.Filter != "" {
+		of := l.Rows.Of
+		if of == "" {
+			of = num.Count(int64(l.Rows.Len))
+		}
+		box.Right(box.W-2, 0, theme.Warn, fmt.Sprintf(" /%s: %d of %s ", state.Filter, rows.Len, of))
+	}
+	f.Hit(box, func(x, y int) tea.Cmd {
+		if l.Click != nil {
+			l.Click()
+		}
+		row, ok := placed.At(x, y)
+		if !ok {
+			return nil
+		}
+		again := row == state.Selected
+		state.Selected = row
+		f.Move(0)
+		if again {
+			return f.enter()
+		}
+		return nil
+	})
+}
+
+// mouseEvent focuses, selects, opens and scrolls.
+func (f *Frame) mouseEvent(msg tea.MouseMsg) tea.Cmd {
+	if f.over != nil {
+		if _, asks := f.over.(*question); msg.Action == tea.MouseActionPress && !asks {
+			f.Close()
+		}
+		return nil
+	}
+	switch msg.Button {
+	case tea.MouseButtonWheelUp:
+		f.Move(-wheelRows)
+	case tea.MouseButtonWheelDown:
+		f.Move(wheelRows)
+	case tea.MouseButtonLeft:
+		if msg.Action == tea.MouseActionPress {
+			return f.click(msg.X, msg.Y)
+		}
+	}
+	return nil
+}
+
+const wheelRows = 3
+
+func (f *Frame) click(x, y int) tea.Cmd {
+	for _, h := range f.hits {
+		if h.region.Contains(x, y) {
+			return h.do(x, y)
+		}
+	}
+	return nil
+}

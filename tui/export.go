@@ -1,0 +1,40 @@
+package tui
+
+import (
+	tea "github.com/charmbracelet/bubbletea"
+)
+
+// export writes what is to be seen, with the page's caption.
+func (f *Frame) export(kind string) tea.Cmd {
+	if f.options.Save == nil {
+		f.Say("nowhere to write to")
+		return nil
+	}
+	page := f.shown()
+	caption := page.Title
+	if page.Caption != nil {
+		caption = page.Caption()
+	}
+	f.draw()
+	data := f.grid.Text() + "\n" + caption + "\n"
+	if kind == "svg" {
+		looks, fore, back := f.options.Theme.Looks()
+		data = f.grid.SVG(caption, looks, fore, back)
+	}
+	save, name := f.options.Save, "olafctl-"+page.Title+"."+kind
+	return func() tea.Msg {
+		path, err := save(name, []byte(data))
+		return Saved("view", path, err)
+	}
+}
+
+// Saved is the answer of a command that wrote a file.
+func Saved(what, path string, err error) Then {
+	return func(f *Frame) {
+		if err != nil {
+			f.Say(what + " failed: " + err.Error())
+			return
+		}
+		f.Say(what + ": " + path)
+	}
+}

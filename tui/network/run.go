@@ -1,0 +1,97 @@
+package network
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/chart"
+	"github.com/olafctl/olaf/tui/list"
+	"github.com/olafctl/olaf/tui/loss"
+	"github.com/olafctl/olaf/tui/num"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// runPage shows ports, the fate of updates and the mean age, on one page.
+func (s *session) runPage() tui.Page {
+	return tui.Page{
+		Title: "Run",
+		About: "Every port that something can pass: slots in use now and over time, how much of the time its link was sending. " +
+			"Below, what became of all updates, and the Age of Model averaged over clusters. Ports and updates count from the start.",
+		Draw:    s.drawRun,
+		Rows:    func() list.Rows { return s.portRows(chart.Span{}) },
+		Caption: func() string { return s.caption("Ports, fate and age") },
+	}
+}
+
+// Heights with borders.
+const (
+	fateRows  = 7
+	portsMost = 3 // how many lines a port takes at most
+	chartRows = 6
+)
+
+func (s *session) drawRun(f *tui.Frame, r screen.Region) {
+	span, ports := s.span(), len(s.snapshot.Ports)
+	high := min(headings+borders+ports, max(r.H-fateRows-chartRows, headings+borders+1))
+	if more := r.H - fateRows - 2*chartRows - headings - borders; more >= 2*ports {
+		high = min(more/max(ports, 1), portsMost)*ports + headings + borders
+	}
+	box := r.Sub(0, 0, r.W, high)
+	inside := box.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%d ports", ports))
+	f.List(box, inside, tui.Listing{Columns: portColumns(span), Rows: s.portRows(span), Focused: true})
+	s.drawFate(r.Sub(0, high, r.W, fateRows))
+	if rest := r.Sub(0, high+fateRows, r.W, r.H-high-fateRows); rest.H >= chartRows {
+		s.drawAge(rest)
+	}
+}
+
+// drawFate shows what became of all updates.
+func (s *session) drawFate(r screen.Region) {
+	v := s.snapshot
+	title := "fate of " + num.Count(int64(v.Fate.Sent)) + " sent"
+	if v.Control {
+		title += ", " + num.Count(int64(v.Withheld)) + " more withheld by transmission control"
+	}
+	loss.Bars(r.Box(screen.Thin, theme.Border, theme.Title, title), int64(v.Fate.Sent), []loss.Fate{
+		{Mark: "◀", Name: "delivered", Count: int64(v.Fate.Delivered), Style: theme.Good},
+		{Mark: "✗", Name: "dropped", Count: int64(v.Fate.Dropped), Style: theme.Bad},
+		{Mark: "↻", Name: "replaced", Count: int64(v.Fate.Replaced), Style: theme.Warn},
+		{Mark: "✗", Name: "on links", Count: int64(v.Fate.LostOnLinks), Style: theme.Bad},
+		{Mark: "▮", Name: "moving", Count: int64(v.Fate.Queued + v.Fate.Flying), Style: theme.Dim},
+	})
+}
+
+// drawAge draws the age averaged over clusters.
+func (s *session) drawAge(r screen.Region) {
+	span, now := s.span(), meanAge(s.snapshot.Clusters, ageNow)
+	points := s.ageLine(span, func(p *Instant) float64 { return float64(p.Mean) }, now)
+	top := 0.0
+	for _, p := range points {
+		if p.Y == p.Y {
+			top = max(top, p.Y)
+		}
+	}
+	inside := r.Box(screen.Thin, theme.Border, theme.Title, s.ageTitle(fmt.Sprintf("AoM of %d clusters", len(s.snapshot.Clusters)), num.NS(float64(now)), num.NS(float64(meanAge(s.snapshot.Clusters, ageMean)))))
+	drawLine(inside, span, chart.Ceiling(top), points, theme.Subject)
+}
+
+// ageTitle says an age now and on average, and from when on it is averaged.
+func (s *session) ageTitle(of, now, mean string) string {
+	v := s.snapshot
+	switch {
+	case v.Now < v.Warmup:
+		return fmt.Sprintf("%s now %s, averaged from %s on", of, now, num.Instant(v.Warmup, v.End))
+	case v.Warmup > 0:
+		return fmt.Sprintf("%s now %s, mean since %s %s", of, now, num.Instant(v.Warmup, v.End), mean)
+	}
+	return fmt.Sprintf("%s now %s, mean %s", of, now, mean)
+}
+
+func drawLine(r screen.Region, span chart.Span, top float64, points []chart.Point, style screen.Style) {
+	if len(points) == 0 {
+		r.Text(0, 0, theme.Dim, "no delivery yet")
+		return
+	}
+	chart.Lines(r, span.Axes(top), chart.Line{Points: points, Style: style})
+}

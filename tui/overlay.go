@@ -1,0 +1,142 @@
+package tui
+
+import (
+	"unicode"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/olafctl/olaf/tui/chart"
+	"github.com/olafctl/olaf/tui/help"
+	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// Overlay lies above the page and takes all keys until it is closed.
+type Overlay interface {
+	// Size is what it needs on a terminal of a size, the border not counted, with the title of its border.
+	Size(f *Frame, width, height int) (title string, w, h int)
+	Draw(f *Frame, inside screen.Region)
+	Key(f *Frame, msg tea.KeyMsg, a keys.Action) tea.Cmd
+}
+
+// Open lays an overlay above the page.
+func (f *Frame) Open(o Overlay) { f.over = o }
+
+// Close takes the overlay away.
+func (f *Frame) Close() { f.over = nil }
+
+// Over is the overlay above the page; nil for none.
+func (f *Frame) Over() Overlay { return f.over }
+
+// popup clears the middle of r and frames it.
+func popup(r screen.Region, w, h int, title string) screen.Region {
+	w, h = min(w+2, r.W), min(h+2, r.H)
+	box := r.Sub((r.W-w)/2, (r.H-h)/2, w, h)
+	box.Fill(' ', theme.Text)
+	return box.Box(screen.Heavy, theme.Focus, theme.Title, title)
+}
+
+// Reading is an overlay of lines that any key closes.
+type Reading struct {
+	Title string
+	Lines []screen.Phrase
+}
+
+const readingWidth = 76
+
+// Size implements Overlay.
+func (o *Reading) Size(*Frame, int, int) (title string, w, h int) {
+	return o.Title + ": any key closes", readingWidth, len(o.Lines)
+}
+
+// Draw implements Overlay.
+func (o *Reading) Draw(_ *Frame, r screen.Region) {
+	for y, l := range o.Lines {
+		r.Text(1, y, l.Style, l.Text)
+	}
+}
+
+// Key implements Overlay.
+func (o *Reading) Key(f *Frame, _ tea.KeyMsg, a keys.Action) tea.Cmd {
+	f.Close()
+	if a == keys.Quit {
+		return f.Leave()
+	}
+	return nil
+}
+
+// helpText is the help: what the page shows, and what every key does.
+type helpText struct{ top int }
+
+func (o *helpText) Size(_ *Frame, width, height int) (title string, w, h int) {
+	return "help: ↑↓ scroll, any other key closes", width - 6, height - 4
+}
+
+func (o *helpText) Draw(f *Frame, r screen.Region) { help.Draw(r, f.helpLines(r.W), o.top) }
+
+// scrolls are the actions that move the help, in lines.
+var scrolls = map[keys.Action]int{keys.Up: -1, keys.Down: 1, keys.PageUp: -12, keys.PageDown: 12, keys.Top: -1 << 20, keys.Bottom: 1 << 20}
+
+func (o *helpText) Key(f *Frame, _ tea.KeyMsg, a keys.Action) tea.Cmd {
+	if step, ok := scrolls[a]; ok {
+		o.top = min(max(o.top+step, 0), len(f.helpLines(f.width))-1)
+		return nil
+	}
+	f.Close()
+	if a == keys.Quit {
+		return f.Leave()
+	}
+	return nil
+}
+
+// helpLines are the page's words and the bindings that do something here, by group.
+func (f *Frame) helpLines(width int) []help.Line {
+	var out []help.Line
+	for i, line := range chart.Wrap(f.shown().Title+": "+f.shown().About, min(width, help.ColumnWidth)-1) {
+		out = append(out, help.Line{Text: line, Title: i == 0})
+	}
+	out = append(out, help.Line{})
+	var works []keys.Binding
+	for _, b := range f.options.Keys.Bindings() {
+		if !f.works(b.Action) {
+			continue
+		}
+		for i, tab := range keys.Tabs {
+			if b.Action == tab {
+				b.About = f.dashboard.Pages[i].Title
+			}
+		}
+		works = append(works, b)
+	}
+	return append(out, help.Lines(works)...)
+}
+
+// question asks whether to quit while a run is on.
+type question struct{}
+
+const questionWidth = 58
+
+func (*question) words(f *Frame) []string {
+	return chart.Wrap("A run is on. "+f.dashboard.Leaving, questionWidth-2)
+}
+
+func (o *question) Size(f *Frame, _, _ int) (title string, w, h int) {
+	return "quit?", questionWidth, len(o.words(f)) + 1
+}
+
+func (o *question) Draw(f *Frame, r screen.Region) {
+	words := o.words(f)
+	for y, line := range words {
+		r.Text(1, y, theme.Text, line)
+	}
+	r.Text(1, len(words), theme.Key, "y or "+f.Key(keys.Quit)+" quits, any other key stays")
+}
+
+func (*question) Key(f *Frame, msg tea.KeyMsg, a keys.Action) tea.Cmd {
+	if a == keys.Quit || msg.Type == tea.KeyEnter || len(msg.Runes) == 1 && unicode.ToLower(msg.Runes[0]) == 'y' {
+		return f.exit()
+	}
+	f.Close()
+	return nil
+}

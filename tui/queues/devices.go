@@ -1,0 +1,96 @@
+package queues
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/chart"
+	"github.com/olafctl/olaf/tui/list"
+	"github.com/olafctl/olaf/tui/num"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// devicesPage shows the devices, what they were built with, their links, and what captures lost.
+func (s *session) devicesPage() tui.Page {
+	return s.page(inspection{
+		title: "Testbed",
+		head: func(in *live.Inspection) screen.Phrase {
+			return screen.Phrase{Text: fmt.Sprintf("%d device(s); tables over P4Runtime at %s", len(in.Cards), in.Target), Style: theme.Dim}
+		},
+		columns: []list.Column{{Name: "device", Width: 20}, {Name: "what", Width: 14}, {Name: "value"}},
+		rows:    deviceRows, below: s.drawRates,
+	}, "The devices, what they were built with, their generators, and what captures lost. Below, what came into every queue and what left it.")
+}
+
+func deviceRows(in *live.Inspection) list.Rows {
+	var rows []list.Row
+	for i := range in.Cards {
+		l := &in.Cards[i]
+		name := fmt.Sprintf("%s (%s)", l.Device.Address, l.Queue)
+		add := func(what, value string, good bool) {
+			style := theme.Text
+			if !good {
+				style = theme.Bad
+			}
+			rows = append(rows, list.Row{ID: int64(len(rows)), Cells: []list.Cell{{Text: name, Style: theme.Queue(i)}, {Text: what, Style: theme.Dim}, {Text: value, Style: style}}})
+		}
+		add("kind, build", fmt.Sprintf("%s, %s, register map %s", l.Device.Kind, l.Device.Build, l.Device.MapVersion), true)
+		add("clock", num.Hertz(l.Device.ClockHz), true)
+		add("links", link(l), true)
+		add("generator", l.Generator, l.Generator != "failed" && l.Generator != "error")
+		add("late packets", num.Count(int64(l.Late)), l.Late == 0)
+		add("capture", fmt.Sprintf("%d updates seen, %d lost", l.Observed, l.CaptureLost), l.CaptureLost == 0)
+		add("built with", fmt.Sprintf("%d slots, %d clusters, %d flows, %d descriptors", l.Slots, l.Clusters, l.Flows, l.Descriptors), true)
+	}
+	return list.Lines(rows)
+}
+
+func link(l *live.CardState) string {
+	if l.Virtual {
+		return "virtual, always up"
+	}
+	return "not reported by this device"
+}
+
+// drawRates draws what came in and what left against time, a queue a column, all to one scale.
+func (s *session) drawRates(r screen.Region) {
+	span, top := s.span(), 0.0
+	type flow struct {
+		name   string
+		points []chart.Point
+		style  screen.Style
+	}
+	flows := make([][]flow, len(s.snapshot.Queues))
+	for i := range flows {
+		in, out := rates(s.snapshot.Queues[i].Series, span)
+		flows[i] = []flow{{"in", in, theme.Text}, {"out", out, theme.Queue(i)}}
+		for _, p := range append(in[:len(in):len(in)], out...) {
+			top = max(top, p.Y)
+		}
+	}
+	top = chart.Ceiling(top)
+	for i := range flows {
+		inside := r.Column(i, len(flows)).Box(screen.Thin, theme.Border, theme.Queue(i), s.snapshot.Queues[i].Name)
+		for j, fl := range flows[i] {
+			y, h := j*inside.H/2, inside.H/2
+			inside.Text(0, y, theme.Dim, fmt.Sprintf("%s, up to %s, %s", fl.name, num.Rate(top), span.Label()))
+			span.Sparkline(inside.Sub(0, y+1, inside.W, h-1), fl.points, top, fl.style)
+		}
+	}
+}
+
+// rates are the bits per second that came in and that left, interval by interval.
+func rates(series []live.SeriesPoint, span chart.Span) (in, out []chart.Point) {
+	last := olaf.Time(0)
+	for _, p := range series {
+		if seconds := p.At.Sub(last).Seconds(); seconds > 0 && span.Contains(p.At) {
+			in = append(in, chart.At(p.At, float64(p.InBits)/seconds))
+			out = append(out, chart.At(p.At, float64(p.OutBits)/seconds))
+		}
+		last = p.At
+	}
+	return in, out
+}

@@ -1,0 +1,109 @@
+package queues
+
+import (
+	"context"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/chart"
+	"github.com/olafctl/olaf/tui/list"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// inspecting is what was last seen of tables, registers and devices, which cost more than a snapshot.
+type inspecting struct {
+	seen    *live.Inspection
+	changed map[uint32]bool // registers, by address
+	wanted  bool            // a page showed it since the last look
+	asking  bool
+	err     string
+}
+
+// inspectEvery is how many looks lie between two inspections.
+const inspectEvery = 8
+
+// inspect asks for tables, registers and devices while a page shows them.
+func (s *session) inspect() tea.Cmd {
+	in := &s.inspects
+	if !in.wanted || in.asking || in.seen != nil && s.looks%inspectEvery != 0 {
+		return nil
+	}
+	in.wanted, in.asking = false, true
+	source := s.options.Source
+	return func() tea.Msg {
+		seen, err := source.Inspect(context.Background())
+		return tui.Then(func(*tui.Frame) { s.inspected(seen, err) })
+	}
+}
+
+func (s *session) inspected(seen *live.Inspection, err error) {
+	in := &s.inspects
+	in.asking = false
+	if err != nil {
+		in.err = err.Error()
+		return
+	}
+	in.err, in.changed, in.seen = "", changedRegisters(in.seen, seen), seen
+}
+
+// inspection is what a page of an inspection has to say.
+type inspection struct {
+	title   string
+	head    func(*live.Inspection) screen.Phrase
+	columns []list.Column
+	rows    func(*live.Inspection) list.Rows
+	about   func(*live.Inspection, list.Row) string // the whole of a line, below the list; nil for none
+	below   func(screen.Region)                     // charts, where rows are left over; nil for none
+}
+
+// page makes a page of it.
+func (s *session) page(i inspection, about string) tui.Page {
+	rows := func() list.Rows {
+		if s.inspects.seen == nil {
+			return list.Rows{}
+		}
+		return i.rows(s.inspects.seen)
+	}
+	return tui.Page{
+		Title: i.title, About: about, Rows: rows,
+		Draw:    func(f *tui.Frame, r screen.Region) { s.drawInspection(f, r, &i, rows()) },
+		Caption: func() string { return s.caption(i.title) },
+	}
+}
+
+// aboutRows is how many rows the whole of a line may take.
+const aboutRows = 2
+
+func (s *session) drawInspection(f *tui.Frame, r screen.Region, i *inspection, rows list.Rows) {
+	s.inspects.wanted = true
+	in := s.inspects.seen
+	if in == nil {
+		text := "asking the device…"
+		if s.inspects.err != "" {
+			text = s.inspects.err
+		}
+		r.Text(1, 0, theme.Dim, text)
+		return
+	}
+	head := i.head(in)
+	r.Text(1, 0, head.Style, head.Text)
+	box := r.Sub(0, 1, r.W, r.H-1)
+	if i.below != nil {
+		var rest screen.Region
+		if box, rest = list.Split(box, rows.Len+headings+borders); rest.H > 0 {
+			i.below(rest)
+		}
+	}
+	inside := box.Box(screen.Thin, theme.Border, theme.Title, i.title)
+	if row, ok := f.Selected(); ok && i.about != nil && inside.H > 3*aboutRows {
+		words := inside.Sub(0, inside.H-aboutRows, inside.W, aboutRows)
+		for y, line := range chart.Wrap(i.about(in, row), words.W-2) {
+			words.Text(1, y, theme.Dim, line)
+		}
+		inside.H -= aboutRows
+	}
+	f.List(box, inside, tui.Listing{Columns: i.columns, Rows: rows, Focused: true})
+}

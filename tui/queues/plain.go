@@ -1,0 +1,68 @@
+package queues
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/tui/num"
+)
+
+// Plain tells the same as the dashboard as lines of text, for screen readers, logs and pipes. It is a function of the
+// snapshots that it is shown; the caller decides how often.
+type Plain struct {
+	out     io.Writer
+	started bool
+	full    map[int]bool
+	state   live.State
+}
+
+// NewPlain makes a stream that writes to out.
+func NewPlain(out io.Writer) *Plain { return &Plain{out: out, full: make(map[int]bool)} }
+
+// Show writes what is new in s: a heading once, one line a queue, and changes of state in words.
+func (p *Plain) Show(s *live.Snapshot) error {
+	var b strings.Builder
+	if !p.started {
+		p.started = true
+		w := &s.Plan.Spec.Workload
+		fmt.Fprintf(&b, "%s on %s %s: %d workers in %d clusters offer %v, %d slots, run %d of seed %d, %s\n",
+			s.Plan.Spec.Experiment, s.Device.Address, s.Device.Build, w.Workers, w.Clusters, w.MeanRate, s.Plan.Spec.Slots, slices.Index(s.Plan.Seeds, s.Seed), s.Plan.Spec.Seed, sampled(s))
+	}
+	fmt.Fprintf(&b, "%s of %s, %s, sent %d of %d\n", num.Instant(s.Now, s.End), num.Duration(s.End.Sub(0)), s.State, s.Sent, s.Total)
+	for i := range s.Queues {
+		p.queue(&b, i, &s.Queues[i])
+	}
+	if s.State != p.state && s.Err != nil {
+		fmt.Fprintf(&b, "error: %v\n", s.Err)
+	}
+	p.state = s.State
+	_, err := io.WriteString(p.out, b.String())
+	return err
+}
+
+func sampled(s *live.Snapshot) string {
+	if s.Sampled {
+		return "sampled counters"
+	}
+	return "every event observed"
+}
+
+func (p *Plain) queue(b *strings.Builder, i int, q *live.QueueSnapshot) {
+	c := &q.Counters
+	fmt.Fprintf(b, "  %s out at %v: %d of %d slots used, merged %d, delivered %d, lost %d, age of model now %s, average %s\n",
+		q.Name, q.OutRate, q.Occupancy, q.Slots, c.Aggregated, c.Delivered, c.Lost()-c.Queued, num.NS(float64(q.AoMNow)), num.NS(float64(q.MeanAoM)))
+	if full := q.Occupancy >= q.Slots; full != p.full[i] {
+		p.full[i] = full
+		word := "has free slots again"
+		if full {
+			word = "is full"
+		}
+		fmt.Fprintf(b, "  %s %s\n", q.Name, word)
+	}
+	if q.Invalid != "" {
+		fmt.Fprintf(b, "  %s is invalid: %s\n", q.Name, q.Invalid)
+	}
+}

@@ -1,0 +1,313 @@
+// Package queues has the pages of one run on a testbed: the queue under test and, beside it, the other one on the same
+// input. A page is a file here and a row in pages.
+package queues
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/form"
+	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/life"
+	"github.com/olafctl/olaf/tui/num"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// Source is the run that is looked at; live.Player is one.
+type Source interface {
+	Snapshot() *live.Snapshot // the newest; never waits
+	Do(live.Command) bool     // never waits
+	Life(queue int, update int64) (live.Life, bool)
+	Inspect(context.Context) (*live.Inspection, error)
+}
+
+// Bench is how far a whole experiment is that runs beside the live view, and what came out.
+type Bench struct {
+	Done, Total, Invalid int
+	Finished             bool
+	Err                  error
+	Lines                []string // the report, as text
+}
+
+// Options say what is to be seen. Source is needed; nil functions switch off what needs them.
+type Options struct {
+	Source   Source
+	Bench    func() *Bench // newest state; never waits
+	Workbook func(context.Context) (path string, err error)
+	Demo     bool // a guided tour of a minute
+}
+
+// session is what the pages show: one look at the source, and how it is to be seen.
+type session struct {
+	options  Options
+	snapshot *live.Snapshot
+	bench    *Bench
+	looks    int
+
+	whole    bool // time axes show the whole run
+	order    int  // of the clusters, by sortings
+	run      panels
+	inspects inspecting
+}
+
+// New makes a dashboard.
+func New(o Options) tui.Dashboard {
+	s := &session{options: o, snapshot: o.Source.Snapshot()}
+	d := tui.Dashboard{
+		Subject: s, Pages: s.pages(), Keys: s.keys(),
+		Leaving: "Quitting stops the generator and gives the device back.",
+		Instead: "'olafctl tui --plain' works anywhere",
+	}
+	if o.Demo {
+		d.Story = s.demo()
+	}
+	return d
+}
+
+func (s *session) pages() []tui.Page {
+	return []tui.Page{s.runPage(), s.clustersPage(), s.tablesPage(), s.registersPage(), s.devicesPage(), s.resultsPage()}
+}
+
+func (s *session) keys() tui.Acts {
+	return tui.Acts{
+		keys.Pause: s.ask(func(v *live.Snapshot) live.Command {
+			return live.Pause{On: v.State == live.Running}
+		}),
+		keys.Faster: s.ask(func(v *live.Snapshot) live.Command {
+			return live.SetSpeed{Speed: v.Speed.Faster()}
+		}),
+		keys.Slower: s.ask(func(v *live.Snapshot) live.Command {
+			return live.SetSpeed{Speed: v.Speed.Slower()}
+		}),
+		keys.FullSpeed: s.ask(func(*live.Snapshot) live.Command {
+			return live.SetSpeed{Speed: live.AsFastAsPossible}
+		}),
+		keys.RealTime: s.ask(func(*live.Snapshot) live.Command {
+			return live.SetSpeed{Speed: live.RealTime}
+		}),
+		keys.Step:     s.ask(func(*live.Snapshot) live.Command { return live.Step{} }),
+		keys.StepBack: s.ask(func(*live.Snapshot) live.Command { return live.Step{Back: true} }),
+		keys.Watch: s.ask(func(v *live.Snapshot) live.Command {
+			return live.Watch{Cluster: olaf.ClusterID((int(v.Watched) + 1) % max(v.Plan.Spec.Workload.Clusters, 1))}
+		}),
+		keys.Window:   tui.Do(func(*tui.Frame) { s.whole = !s.whole }),
+		keys.Stop:     tui.Do(s.stop),
+		keys.Rerun:    tui.Do(s.askSettings),
+		keys.Workbook: s.workbook,
+	}
+}
+
+// ask makes an act of a command.
+func (s *session) ask(command func(*live.Snapshot) live.Command) func(*tui.Frame) tea.Cmd {
+	return tui.Do(func(f *tui.Frame) {
+		if s.snapshot != nil && !s.options.Source.Do(command(s.snapshot)) {
+			f.Say(busy)
+		}
+	})
+}
+
+const busy = "busy; try again"
+
+// Look implements tui.Subject.
+func (s *session) Look(time.Time) tea.Cmd {
+	s.looks++
+	if s.options.Bench != nil {
+		s.bench = s.options.Bench()
+	}
+	s.snapshot = s.options.Source.Snapshot()
+	return s.inspect()
+}
+
+// Seek implements tui.Subject.
+func (s *session) Seek(to olaf.Time) string {
+	if s.snapshot != nil && !s.options.Source.Do(live.Seek{To: to}) {
+		return busy
+	}
+	return ""
+}
+
+// Status implements tui.Subject.
+func (s *session) Status() tui.Status {
+	v := s.snapshot
+	if v == nil {
+		return tui.Status{}
+	}
+	out := tui.Status{
+		State: map[live.State]tui.State{
+			live.Paused: tui.Paused, live.Running: tui.Running, live.Done: tui.Done, live.Failed: tui.Failed,
+		}[v.State],
+		Speed: speed(v.Speed), Head: s.head(), Now: v.Now, End: v.End, Progress: "sent " + num.Percent(sentPct(v)), Left: left(v), Err: v.Err,
+		Busy: v.Now > 0 && (v.State == live.Running || v.State == live.Paused),
+	}
+	if b := s.bench; b != nil {
+		out.Beside = fmt.Sprintf("bench %d/%d", b.Done, b.Total)
+		out.Busy = out.Busy || !b.Finished
+		if b.Finished {
+			out.Beside += " ✓"
+		}
+	}
+	return out
+}
+
+func speed(s live.Speed) string {
+	if s == live.AsFastAsPossible {
+		return "full speed"
+	}
+	return num.Speed(olaf.Duration(s).Seconds())
+}
+
+// sentPct is how much of the traffic was sent.
+func sentPct(v *live.Snapshot) float64 {
+	if v.Total <= 0 {
+		return 100
+	}
+	return 100 * float64(v.Sent) / float64(v.Total)
+}
+
+// left is how long the run still takes at its speed.
+func left(v *live.Snapshot) time.Duration {
+	if v.Speed <= 0 || v.End < v.Now {
+		return -1
+	}
+	return time.Duration(float64(v.End-v.Now) / float64(v.Speed) * float64(time.Second))
+}
+
+// head says what runs on which device, and whether it counts.
+func (s *session) head() []screen.Phrase {
+	v := s.snapshot
+	out := []screen.Phrase{
+		{Text: v.Plan.Spec.Experiment, Style: theme.Strong}, {Text: "on", Style: theme.Dim}, {Text: v.Device.Address + " " + v.Device.Build, Style: theme.Text},
+	}
+	if v.Sampled {
+		out = append(out, screen.Phrase{Text: "sampled", Style: theme.Warn})
+	}
+	word, style := s.validity()
+	return append(out, screen.Phrase{Text: " " + word, Style: style})
+}
+
+func (s *session) validity() (string, screen.Style) {
+	v := s.snapshot
+	if v.Err != nil && v.State == live.Failed {
+		return "✗ FAILED", theme.Bad
+	}
+	for i := range v.Queues {
+		if v.Queues[i].Invalid != "" {
+			return "✗ INVALID", theme.Bad
+		}
+	}
+	if s.bench != nil && s.bench.Invalid > 0 {
+		return fmt.Sprintf("✗ %d INVALID", s.bench.Invalid), theme.Bad
+	}
+	return "✓ valid", theme.Good
+}
+
+// caption says what a view of the run shows.
+func (s *session) caption(what string) string {
+	v := s.snapshot
+	if v == nil {
+		return what
+	}
+	w := &v.Plan.Spec.Workload
+	return fmt.Sprintf("%s of %s on %s, seed %d, at %s of %s: %d workers in %d clusters offer %v to %d slots.", what, v.Plan.Spec.Experiment,
+		v.Device.Address, v.Seed, num.Instant(v.Now, v.End), num.Duration(v.End.Sub(0)), w.Workers, w.Clusters, w.MeanRate, v.Plan.Spec.Slots)
+}
+
+// stop ends the traffic when it is asked for twice in a row.
+func (s *session) stop(f *tui.Frame) {
+	if !f.Again(keys.Stop) {
+		f.Say(f.Key(keys.Stop) + " again stops the generator")
+		return
+	}
+	s.options.Source.Do(live.Stop{})
+	f.Say("the traffic is stopped; what is inside still leaves")
+}
+
+// workbook writes the results of the experiment.
+func (s *session) workbook(f *tui.Frame) tea.Cmd {
+	if s.options.Workbook == nil {
+		f.Say("no results to write: start with 'olafctl bench --tui'")
+		return nil
+	}
+	f.Say("writing the workbook…")
+	write := s.options.Workbook
+	return func() tea.Msg {
+		path, err := write(context.Background())
+		return tui.Saved("workbook", path, err)
+	}
+}
+
+// askSettings opens the form for another run.
+func (s *session) askSettings(f *tui.Frame) {
+	if v := s.snapshot; v != nil {
+		f.Open(&settings{s, form.New(v.Plan.Spec, v.Rate)})
+	}
+}
+
+// settings is the form above the page.
+type settings struct {
+	session *session
+	form    form.Form
+}
+
+// Size implements tui.Overlay.
+func (o *settings) Size(*tui.Frame, int, int) (title string, w, h int) {
+	return "run again", 58, form.Height
+}
+
+// Draw implements tui.Overlay.
+func (o *settings) Draw(_ *tui.Frame, r screen.Region) { o.form.Draw(r) }
+
+// Key implements tui.Overlay.
+func (o *settings) Key(f *tui.Frame, msg tea.KeyMsg, _ keys.Action) tea.Cmd {
+	switch msg.Type {
+	case tea.KeyEsc:
+		f.Close()
+	case tea.KeyCtrlC:
+		f.Close()
+		return f.Leave()
+	case tea.KeyEnter:
+		spec, err := o.form.Spec()
+		if err != nil {
+			o.form.Err = err.Error()
+			return nil
+		}
+		f.Close()
+		f.Freeze(false)
+		f.Forget()
+		o.session.options.Source.Do(live.Rerun{Spec: spec})
+	default:
+		o.form = o.form.Update(msg)
+		o.form.Err = ""
+	}
+	return nil
+}
+
+// tellLife fetches the life of an update and shows it.
+func (s *session) tellLife(queue int, update int64) tea.Cmd {
+	source, end := s.options.Source, s.snapshot.End
+	return func() tea.Msg {
+		l, ok := source.Life(queue, update)
+		return tui.Then(func(f *tui.Frame) {
+			if !ok {
+				f.Say("that update is no longer remembered; go back in time to see it")
+				return
+			}
+			f.Open(&tui.Reading{Title: "the life of an update", Lines: life.Story(&l, end)})
+		})
+	}
+}
+
+// queue is the queue with an index; nil where there is none.
+func (s *session) queue(i int) *live.QueueSnapshot {
+	if s.snapshot == nil || i < 0 || i >= len(s.snapshot.Queues) {
+		return nil
+	}
+	return &s.snapshot.Queues[i]
+}

@@ -1,0 +1,530 @@
+package queues
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+	"unicode/utf8"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/exp/teatest"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/tuitest"
+)
+
+// still is a source that stands at one instant and notes what it is asked.
+type still struct {
+	mu       sync.Mutex
+	snapshot *live.Snapshot
+	life     map[int64]live.Life
+	in       *live.Inspection
+	asked    []live.Command
+	busy     bool
+}
+
+func (s *still) Snapshot() *live.Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.snapshot
+}
+
+func (s *still) Do(c live.Command) bool {
+	s.asked = append(s.asked, c)
+	return !s.busy
+}
+
+func (s *still) Life(_ int, update int64) (live.Life, bool) {
+	l, ok := s.life[update]
+	return l, ok
+}
+
+func (s *still) Inspect(context.Context) (*live.Inspection, error) {
+	if s.in == nil {
+		return nil, errors.New("the device does not answer")
+	}
+	return s.in, nil
+}
+
+// at opens a real session of a specification and stands it at an instant.
+func at(t testing.TB, now olaf.Time, edit func(*bench.Spec)) *still {
+	t.Helper()
+	spec := bench.DefaultSpec()
+	spec.Experiment = "table1"
+	spec.OutRates = []olaf.Rate{20 * olaf.Gbps}
+	if edit != nil {
+		edit(&spec)
+	}
+	plan, err := bench.NewPlan(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := live.Open(context.Background(), plan, live.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if err := session.Seek(context.Background(), now); err != nil {
+		t.Fatal(err)
+	}
+	s := &still{life: map[int64]live.Life{}}
+	if s.snapshot, err = session.Snapshot(); err != nil {
+		t.Fatal(err)
+	}
+	s.snapshot.State, s.snapshot.Speed = live.Running, live.Speed(10*olaf.Microsecond)
+	for n := range s.snapshot.Queues[0].Counters.In {
+		s.life[n], _ = session.Life(0, n)
+	}
+	if s.in, err = session.Inspect(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	s.in.Target, s.in.ElectionID = "unix:/run/p4rt.sock", "1:1"
+	return s
+}
+
+const instant = olaf.Time(14 * olaf.Microsecond)
+
+// dash is a dashboard of a size that has seen its source.
+type dash struct {
+	*tui.Frame
+	clock   *tuitest.Clock
+	session *session
+	pages   []tui.Page
+	saved   []string
+}
+
+func shown(s Source, width, height int, edit func(*Options)) *dash {
+	o := Options{Source: s}
+	if edit != nil {
+		edit(&o)
+	}
+	pages := New(o)
+	d := &dash{clock: new(tuitest.Clock), session: pages.Subject.(*session), pages: pages.Pages}
+	d.Frame = tui.New(pages, tui.Options{Tick: d.clock.Tick, Save: func(name string, data []byte) (string, error) {
+		d.saved = append(d.saved, name+": "+string(data))
+		return name, nil
+	}})
+	tuitest.Send(d.Frame, tea.WindowSizeMsg{Width: width, Height: height})
+	d.clock.Advance(d.Frame, tui.FrameInterval)
+	d.View()
+	return d
+}
+
+// press presses keys, lets the page draw, and lets the frame look again, so that inspections arrive.
+func (d *dash) press(names ...string) *dash {
+	for _, name := range names {
+		tuitest.Press(d.Frame, name)
+		d.View()
+		d.clock.Advance(d.Frame, tui.FrameInterval)
+	}
+	return d
+}
+
+// sizes are of a page on terminals of 80×24, 90×30, 100×30, 120×40 and 200×60.
+var sizes = [][2]int{{80, 21}, {90, 27}, {100, 27}, {120, 37}, {200, 57}}
+
+// TestPages holds the bodies of the pages against the golden files.
+func TestPages(t *testing.T) {
+	source := at(t, instant, nil)
+	for i, name := range []string{"run", "clusters", "tables", "registers", "testbed", "results"} {
+		for _, size := range sizes {
+			if name != "run" && name != "clusters" && size[0] != 120 && size[0] != 80 {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s-%dx%d", name, size[0], size[1]), func(t *testing.T) {
+				d := shown(source, size[0], size[1]+3, nil).press(strconv.Itoa(i + 1))
+				d.session.inspects.changed = nil
+				teatest.RequireEqualOutput(t, []byte(tuitest.Body(d.Frame, &d.pages[i], size[0], size[1])))
+			})
+		}
+	}
+	for _, c := range []struct {
+		name string
+		keys []string
+	}{{"maximised", []string{"p", "z"}}, {"filtered", []string{"/", "dropped", "enter"}}, {"sorted", []string{"2", "s", "s", "down", "down", "enter"}}} {
+		t.Run(c.name, func(t *testing.T) {
+			d := shown(source, 100, 30, nil).press(c.keys...)
+			teatest.RequireEqualOutput(t, []byte(tuitest.Body(d.Frame, &d.pages[d.Page()], 100, 27)))
+		})
+	}
+	t.Run("form", func(t *testing.T) {
+		teatest.RequireEqualOutput(t, []byte(shown(source, 80, 24, nil).press("r").Text()))
+	})
+}
+
+// TestEveryBinding presses every key of every binding of this dashboard, and checks what it did. The frame's own are
+// tested there.
+func TestEveryBinding(t *testing.T) {
+	source := at(t, instant, nil)
+	asked := func(want live.Command) func(*dash) bool {
+		return func(*dash) bool { return len(source.asked) == 1 && source.asked[0] == want }
+	}
+	says := func(text string) func(*dash) bool {
+		return func(d *dash) bool { return strings.Contains(d.Text(), text) }
+	}
+	checks := map[keys.Action]struct {
+		before []string
+		holds  func(*dash) bool
+	}{
+		keys.NextPanel: {nil, func(d *dash) bool { return d.session.focused().panel == panelAoM }},
+		keys.LastPanel: {nil, func(d *dash) bool { return d.session.focused().queue == 1 }},
+		keys.Maximise:  {nil, func(d *dash) bool { return d.session.run.zoom }},
+		keys.Back:      {[]string{"z"}, func(d *dash) bool { return !d.session.run.zoom }},
+		keys.Open:      {nil, says("the life of an update")},
+		keys.SortBy:    {[]string{"2"}, func(d *dash) bool { return d.session.order == 1 }},
+		keys.Watch:     {nil, asked(live.Watch{Cluster: 1})},
+		keys.Window:    {nil, func(d *dash) bool { return d.session.whole }},
+		keys.Pause:     {nil, asked(live.Pause{On: true})},
+		keys.Faster:    {nil, asked(live.SetSpeed{Speed: live.Speed(20 * olaf.Microsecond)})},
+		keys.Slower:    {nil, asked(live.SetSpeed{Speed: live.Speed(5 * olaf.Microsecond)})},
+		keys.FullSpeed: {nil, asked(live.SetSpeed{})},
+		keys.RealTime:  {nil, asked(live.SetSpeed{Speed: live.RealTime})},
+		keys.Step:      {nil, asked(live.Step{})},
+		keys.StepBack:  {nil, asked(live.Step{Back: true})},
+		keys.Rewind:    {nil, asked(live.Seek{})},
+		keys.Stop:      {[]string{"S"}, asked(live.Stop{})},
+		keys.Rerun:     {nil, says("run again")},
+		keys.Workbook:  {nil, says("workbook: book.xlsx")},
+	}
+	own := map[keys.Action]bool{}
+	for _, a := range []keys.Action{
+		keys.Help, keys.Quit, keys.NextTab, keys.PreviousTab, keys.Mouse, keys.Freeze, keys.Filter, keys.Up, keys.Down, keys.PageUp, keys.PageDown, keys.Top,
+		keys.Bottom, keys.SeekForward, keys.SeekBackward, keys.Mark, keys.NextMark, keys.ExportText, keys.ExportSVG,
+	} {
+		own[a] = true
+	}
+	for _, b := range keys.Default().Bindings() {
+		check, ok := checks[b.Action]
+		if !ok && !own[b.Action] && !slices.Contains(keys.Tabs, b.Action) {
+			t.Errorf("nobody checks %s", b.Action)
+		}
+		for _, k := range b.Keys {
+			if !ok {
+				continue
+			}
+			d := shown(source, 120, 40, func(o *Options) { o.Workbook = func(context.Context) (string, error) { return "book.xlsx", nil } })
+			d.press(check.before...)
+			source.asked = nil
+			tuitest.Press(d.Frame, k)
+			if !check.holds(d) {
+				t.Errorf("%s by %q: asked %v:\n%s", b.Action, k, source.asked, d.Text())
+			}
+		}
+	}
+}
+
+func TestRerunByForm(t *testing.T) {
+	source := at(t, instant, nil)
+	d := shown(source, 120, 40, nil)
+	tuitest.Press(d.Frame, "r", "down", "down", "backspace", "16", "down", "down", "down", "backspace", "7", "enter")
+	if d.Over() != nil || len(source.asked) != 1 {
+		t.Fatalf("asked %v:\n%s", source.asked, d.Text())
+	}
+	rerun := source.asked[0].(live.Rerun)
+	if rerun.Spec.Slots != 16 || rerun.Spec.Seed != 7 || rerun.Spec.Queue != "olaf" {
+		t.Errorf("slots %d, seed %d, queue %q", rerun.Spec.Slots, rerun.Spec.Seed, rerun.Spec.Queue)
+	}
+	d = shown(source, 120, 40, nil)
+	if tuitest.Press(d.Frame, "r", "backspace", "enter"); d.Over() == nil || d.Over().(*settings).form.Err == "" {
+		t.Errorf("a rate without its unit was taken:\n%s", d.Text())
+	}
+	if tuitest.Press(d.Frame, "esc"); d.Over() != nil {
+		t.Error("escape does not close the form")
+	}
+}
+
+// TestBusyIsSaid asks a session that takes no more commands.
+func TestBusyIsSaid(t *testing.T) {
+	source := at(t, instant, nil)
+	source.busy = true
+	for _, k := range []string{"space", "right"} {
+		d := shown(source, 100, 30, nil)
+		if tuitest.Press(d.Frame, k); !strings.Contains(d.Text(), busy) {
+			t.Errorf("%q is not said to be in vain", k)
+		}
+	}
+}
+
+func TestFilterAndLife(t *testing.T) {
+	d := shown(at(t, instant, nil), 120, 40, nil).press("/", "merge", "enter")
+	if text := d.Text(); !strings.Contains(text, "of the newest 256 events") {
+		t.Errorf("the filter does not say what it looks at:\n%s", text)
+	}
+	if text := d.press("enter").Text(); !strings.Contains(text, "together with") {
+		t.Errorf("no company in the life of a merged update:\n%s", text)
+	}
+}
+
+// TestFatesAddUp reads the shares that the panel of fates shows, at the smallest size and at others.
+func TestFatesAddUp(t *testing.T) {
+	source := at(t, instant, nil)
+	for _, size := range sizes {
+		d := shown(source, size[0], size[1]+3, nil)
+		sum := make([]float64, 2)
+		for _, line := range strings.Split(d.Text(), "\n") {
+			for i, half := range []string{string([]rune(line)[:min(size[0]/2, utf8.RuneCountInString(line))]), string([]rune(line)[min(size[0]/2, utf8.RuneCountInString(line)):])} {
+				for _, name := range []string{"✗ lost ", "⊕ merged ", "◀ delivered ", "▮ in queue "} {
+					if _, after, ok := strings.Cut(half, name); ok && strings.Contains(after, "%") {
+						fields := strings.Fields(strings.SplitN(after, "%", 2)[0])
+						share, err := strconv.ParseFloat(fields[len(fields)-1], 64)
+						if err != nil {
+							t.Fatalf("%q: %v", line, err)
+						}
+						sum[i] += share
+					}
+				}
+			}
+		}
+		for i := range sum {
+			if math.Abs(sum[i]-100) > 0.25 {
+				t.Errorf("%v, queue %d: the fates add up to %.1f %%:\n%s", size, i, sum[i], d.Text())
+			}
+		}
+	}
+}
+
+// TestResultsPage shows the report of a bench once there is one, and shifts its lines.
+func TestResultsPage(t *testing.T) {
+	bench := &Bench{Done: 3, Total: 8}
+	d := shown(at(t, instant, nil), 100, 30, func(o *Options) { o.Bench = func() *Bench { return bench } }).press("6")
+	if text := d.Text(); !strings.Contains(text, "bench 3/8") || !strings.Contains(text, "3 of 8 runs") || !strings.Contains(text, "mean AoM") {
+		t.Errorf("while it runs:\n%s", text)
+	}
+	bench = &Bench{Done: 8, Total: 8, Finished: true, Err: errors.New("two missed"), Lines: []string{"the report that is a bit long"}}
+	d.clock.Advance(d.Frame, time.Second)
+	text := d.press("right").Text()
+	if !strings.Contains(text, "│hat is a bit long") || !strings.Contains(text, "bench 8/8 ✓") || d.Cursor().Pan == 0 {
+		t.Errorf("at the end:\n%s", text)
+	}
+}
+
+// TestInspectionFails shows why a page has nothing to show.
+func TestInspectionFails(t *testing.T) {
+	source := at(t, instant, nil)
+	source.in = nil
+	if text := shown(source, 100, 30, nil).press("3").Text(); !strings.Contains(text, "the device does not answer") {
+		t.Errorf("it does not say why:\n%s", text)
+	}
+}
+
+// TestTour plays the demo's scenes: a minute, in which the session is asked for other instants and speeds.
+func TestTour(t *testing.T) {
+	source := at(t, instant, nil)
+	d := shown(source, 120, 40, func(o *Options) { o.Demo = true })
+	story := d.session.demo()
+	if n := tui.Ticks(story); n != 60*15 {
+		t.Errorf("the tour takes %d frames, not a minute", n)
+	}
+	if text := d.Text(); !strings.Contains(text, "27 workers train 9 models") || !strings.Contains(text, "1:00 of the tour left") || len(source.asked) != 3 {
+		t.Errorf("the tour begins by asking %v:\n%s", source.asked, text)
+	}
+	for range tui.Ticks(story) {
+		d.clock.Advance(d.Frame, tui.FrameInterval)
+	}
+	seeks := 0
+	for _, c := range source.asked {
+		if _, ok := c.(live.Seek); ok {
+			seeks++
+		}
+	}
+	if seeks != 3 || len(source.asked) != 3+2*len(story) || strings.Contains(d.Text(), "tour") {
+		t.Errorf("the tour asked for %d instants in %d commands", seeks, len(source.asked))
+	}
+}
+
+func TestPlainTellsTheSame(t *testing.T) {
+	var out strings.Builder
+	p := NewPlain(&out)
+	s := at(t, instant, nil).snapshot
+	for range 2 {
+		if err := p.Show(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text := out.String()
+	for _, want := range []string{"table1 on twin:", "27 workers in 9 clusters", "olaf out at 20Gbps", "fifo out at 20Gbps", "merged", "age of model now"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in:\n%s", want, text)
+		}
+	}
+	if strings.Count(text, "27 workers") != 1 || strings.Contains(text, "\x1b") {
+		t.Errorf("the heading repeats, or there are control sequences:\n%s", text)
+	}
+}
+
+// TestUnits looks for the unit that is written in two ways.
+func TestUnits(t *testing.T) {
+	source := at(t, instant, nil)
+	for i := range 6 {
+		if text := shown(source, 120, 40, nil).press(strconv.Itoa(i + 1)).Text(); i != 3 && strings.Contains(strings.NewReplacer("status", "", "cluster", "", "bus", "").Replace(text), "us ") {
+			t.Errorf("page %d writes us:\n%s", i+1, text)
+		}
+	}
+}
+
+// wrong makes a snapshot that no session would: numbers that are none, and lists that do not fit.
+func wrong(s *live.Snapshot, b byte) *live.Snapshot {
+	c := *s
+	c.Queues = append([]live.QueueSnapshot(nil), s.Queues...)
+	for i := range c.Queues {
+		q := &c.Queues[i]
+		switch b % 8 {
+		case 0:
+			q.MeanAoM, q.AoMNow, q.InRate, q.OutputRate = results.Float(math.NaN()), results.Float(math.Inf(1)), math.Inf(-1), math.NaN()
+		case 1:
+			q.Items, q.Log, q.Series, q.Teeth, q.Merges = nil, nil, nil, nil, nil
+		case 2:
+			q.Slots, q.Occupancy = 65536, 70000
+		case 3:
+			c.Now, c.End = -5, 0
+		case 4:
+			c.Sampled = true
+		case 5:
+			q.Series = []live.SeriesPoint{{At: c.Now, AoM: math.Inf(1)}, {At: c.Now, AoM: math.NaN()}, {At: math.MaxInt64, AoM: -1e308}}
+		case 6:
+			q.Clusters, c.Err = nil, errors.New("a very long error "+strings.Repeat("of many words ", 50))
+		case 7:
+			q.Counters = results.Counters{Sent: -1, Delivered: math.MaxInt64}
+			c.State = live.Failed
+		}
+	}
+	if b%16 == 9 {
+		c.Queues = c.Queues[:1]
+	}
+	return &c
+}
+
+// FuzzDashboard feeds sizes, keys, clicks and odd snapshots: nothing may panic, and every frame has the terminal's size.
+func FuzzDashboard(f *testing.F) {
+	source := at(f, instant, nil)
+	var all []string
+	for _, b := range keys.Default().Bindings() {
+		all = append(all, b.Keys...)
+	}
+	all = append(all, "x", "enter", "esc", "é", "漢", "backspace")
+	f.Add([]byte{0, 80, 24, 1, 3, 2, 1, 1, 9})
+	f.Add([]byte{0, 200, 60, 3, 5, 0, 1, 30, 4, 20, 20, 1, 41})
+	f.Add([]byte{0, 10, 1, 1, 0, 0, 255, 255, 3, 6})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		d := shown(&still{snapshot: source.snapshot, life: source.life, in: source.in}, 100, 30, nil)
+		width, height := 100, 30
+		for len(data) >= 3 {
+			op, a, b := data[0], data[1], data[2]
+			data = data[3:]
+			switch op % 5 {
+			case 0:
+				width, height = int(a), int(b)
+				tuitest.Send(d.Frame, tea.WindowSizeMsg{Width: width, Height: height})
+			case 1:
+				tuitest.Press(d.Frame, all[int(a)%len(all)], all[int(b)%len(all)])
+			case 2:
+				d.clock.Advance(d.Frame, tui.FrameInterval)
+			case 3:
+				d.session.options.Source = &still{snapshot: wrong(source.snapshot, a), life: source.life, in: source.in}
+				d.clock.Advance(d.Frame, tui.FrameInterval)
+			case 4:
+				tuitest.Click(d.Frame, int(a), int(b))
+			}
+			sized(t, d, width, height)
+		}
+	})
+}
+
+func sized(t *testing.T, d *dash, width, height int) {
+	t.Helper()
+	d.View()
+	lines := strings.Split(strings.TrimSuffix(d.Text(), "\n"), "\n")
+	if height > 0 && width > 0 && len(lines) != height {
+		t.Fatalf("%d lines on a terminal of %d", len(lines), height)
+	}
+	for _, l := range lines {
+		if screen.Width(l) > width {
+			t.Fatalf("%d columns on a terminal of %d: %q", screen.Width(l), width, l)
+		}
+	}
+}
+
+// BenchmarkFrame draws the full Run page at 200 × 60 with 100 clusters.
+func BenchmarkFrame(b *testing.B) {
+	d := shown(at(b, olaf.Time(60*olaf.Microsecond), func(s *bench.Spec) {
+		s.Workload.Clusters, s.Workload.Workers, s.Slots = 100, 300, 32
+	}), 200, 60, nil)
+	b.ReportAllocs()
+	for b.Loop() {
+		d.clock.Advance(d.Frame, tui.FrameInterval)
+		d.View()
+	}
+}
+
+// BenchmarkBench runs the whole of Table 1 alone, and beside a dashboard that draws fifteen frames a second.
+func BenchmarkBench(b *testing.B) {
+	spec := bench.DefaultSpec()
+	spec.Experiment = "table1"
+	spec.Runs = 60
+	run := func(b *testing.B) {
+		if _, err := bench.Measure(context.Background(), spec, bench.Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.Run("alone", func(b *testing.B) {
+		for b.Loop() {
+			run(b)
+		}
+	})
+	b.Run("beside", func(b *testing.B) {
+		plan, err := bench.NewPlan(spec)
+		if err != nil {
+			b.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(context.Background())
+		player, err := live.NewPlayer(ctx, plan, live.Options{}, live.Speed(olaf.Microsecond), false, wall{})
+		if err != nil {
+			b.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() { player.Run(ctx) })
+		wg.Go(func() {
+			d := shown(player, 200, 60, nil)
+			ticker := time.NewTicker(tui.FrameInterval)
+			defer ticker.Stop()
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case <-ticker.C:
+					d.clock.Advance(d.Frame, tui.FrameInterval)
+					d.View()
+				}
+			}
+		})
+		for b.Loop() {
+			run(b)
+		}
+		stop()
+		wg.Wait()
+		if err := player.Close(); err != nil {
+			b.Fatal(err)
+		}
+	})
+}
+
+type wall struct{}
+
+func (wall) Now() time.Time { return time.Now() }
+func (wall) Tick(d time.Duration) (<-chan time.Time, func()) {
+	t := time.NewTicker(d)
+	return t.C, t.Stop
+}

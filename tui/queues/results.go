@@ -1,0 +1,131 @@
+package queues
+
+import (
+	"fmt"
+	"strings"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/aom"
+	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/list"
+	"github.com/olafctl/olaf/tui/num"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// resultsPage is the report of the whole experiment, or what the live run shows so far.
+func (s *session) resultsPage() tui.Page {
+	return tui.Page{
+		Title:   "Results",
+		About:   "The report of the whole experiment once it is there, else what this one run shows so far. left and right shift long lines.",
+		Draw:    s.drawResults,
+		Rows:    s.resultRows,
+		Keys:    tui.Acts{keys.SeekForward: s.pan(keys.SeekForward, 1), keys.SeekBackward: s.pan(keys.SeekBackward, -1)},
+		Caption: func() string { return s.caption("Results") },
+	}
+}
+
+// pan shifts the lines of a report; where there is none, time goes on instead.
+func (s *session) pan(a keys.Action, by int) func(*tui.Frame) tea.Cmd {
+	return func(f *tui.Frame) tea.Cmd {
+		if s.report() == nil {
+			return f.Own(a)
+		}
+		f.Pan(by)
+		return nil
+	}
+}
+
+// report is the lines of the experiment's report, or what went wrong; nil while it is not there.
+func (s *session) report() []string {
+	switch {
+	case s.bench == nil:
+		return nil
+	case s.bench.Err != nil:
+		return append([]string{"✗ " + s.bench.Err.Error(), ""}, s.bench.Lines...)
+	case len(s.bench.Lines) == 0:
+		return nil
+	}
+	return s.bench.Lines
+}
+
+func (s *session) drawResults(f *tui.Frame, r screen.Region) {
+	title := "Results of this run so far"
+	if s.bench != nil {
+		title = fmt.Sprintf("Results of the whole experiment, %d of %d runs", s.bench.Done, s.bench.Total)
+	}
+	listing := r
+	columns := []list.Column{{}}
+	if s.report() == nil {
+		var below screen.Region
+		columns = resultColumns
+		listing, below = list.Split(r, len(s.snapshot.Queues)+headings+borders)
+		s.drawCurves(below)
+	}
+	f.List(listing, listing.Box(screen.Thin, theme.Border, theme.Title, title), tui.Listing{Columns: columns, Rows: s.resultRows()})
+}
+
+// drawCurves draws the ages of all queues, one below the other on the same axes, and says what they are good for.
+func (s *session) drawCurves(r screen.Region) {
+	if r.H == 0 {
+		return
+	}
+	r.Text(1, r.H-1, theme.Dim, "Statistics over all runs, and the paper beside them: olafctl bench --tui")
+	r.H--
+	span, n := s.span(), len(s.snapshot.Queues)
+	top := aom.Top(s.snapshot, span)
+	for i := range n {
+		q := &s.snapshot.Queues[i]
+		part := r.Sub(0, i*r.H/n, r.W, (i+1)*r.H/n-i*r.H/n)
+		aom.Mean(part.Box(screen.Thin, theme.Border, theme.Queue(i), q.Name+": "+aom.Title(q)), q, s.snapshot.Now, span, top, theme.Queue(i))
+	}
+}
+
+var resultColumns = []list.Column{
+	{Name: "queue", Width: 8}, {Name: "out", Width: 7, Right: true}, {Name: "lost", Width: 7, Right: true}, {Name: "merged", Width: 7, Right: true},
+	{Name: "delivered", Width: 7, Right: true}, {Name: "dropped", Width: 7, Right: true, Drop: 1}, {Name: "mean AoM", Width: 8, Right: true}, {},
+}
+
+func (s *session) resultRows() list.Rows {
+	lines := s.report()
+	if lines == nil {
+		return s.liveResults()
+	}
+	return list.Rows{Len: len(lines), Row: func(i int) list.Row { return reportLine(i, lines[i]) }}
+}
+
+func reportLine(i int, line string) list.Row {
+	style := theme.Text
+	switch {
+	case strings.Contains(line, "deviates") || strings.HasPrefix(line, "✗"):
+		style = theme.Bad
+	case strings.Contains(line, "reproduced"):
+		style = theme.Good
+	}
+	return list.Row{ID: int64(i), Cells: []list.Cell{{Text: line, Style: style}}}
+}
+
+func (s *session) liveResults() list.Rows {
+	if s.snapshot == nil {
+		return list.Rows{}
+	}
+	return list.Rows{Len: len(s.snapshot.Queues), Row: func(i int) list.Row {
+		q := &s.snapshot.Queues[i]
+		c := &q.Counters
+		return list.Row{ID: int64(i), Cells: []list.Cell{
+			{Text: q.Name, Style: theme.Queue(i)}, {Text: q.OutRate.String()}, {Text: num.Percent(lostPct(q))}, {Text: num.Count(c.Aggregated)},
+			{Text: num.Count(c.Delivered)}, {Text: num.Count(c.DroppedFull)}, {Text: num.NS(float64(q.MeanAoM)), Style: theme.Strong},
+		}}
+	}}
+}
+
+// lostPct is the share of what was sent that is lost so far, as the paper counts it.
+func lostPct(q *live.QueueSnapshot) float64 {
+	if q.Counters.Sent == 0 {
+		return 0
+	}
+	return 100 * float64(q.Counters.Lost()-q.Counters.Queued) / float64(q.Counters.Sent)
+}

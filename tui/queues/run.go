@@ -1,0 +1,223 @@
+package queues
+
+import (
+	"fmt"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/aom"
+	"github.com/olafctl/olaf/tui/chart"
+	"github.com/olafctl/olaf/tui/eventlog"
+	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/list"
+	"github.com/olafctl/olaf/tui/loss"
+	"github.com/olafctl/olaf/tui/num"
+	"github.com/olafctl/olaf/tui/queue"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// panels is where the Run page stands: which of its boxes keys concern, and whether that fills the page.
+type panels struct {
+	focus int // index into places
+	zoom  bool
+	area  screen.Region // where the page was last drawn
+}
+
+// runPage shows both queues side by side while they work.
+func (s *session) runPage() tui.Page {
+	focus := func(step int) func(*tui.Frame) tea.Cmd {
+		return tui.Do(func(*tui.Frame) { s.run.focus = (s.run.focus + step + len(s.places())) % len(s.places()) })
+	}
+	return tui.Page{
+		Title: "Run",
+		About: "Both queues on the same input: rates, slots in departure order (◀ is leaving, c7×22 is cluster 7 with 22 updates merged), " +
+			"the Age of Model, the fate of all updates, and the events. enter on an event or a slot tells the life of that update.",
+		Draw: s.drawRun,
+		Rows: s.runRows,
+		Open: func(_ *tui.Frame, id int64) tea.Cmd { return s.tellLife(s.focused().queue, id) },
+		Keys: tui.Acts{
+			keys.NextPanel: focus(1),
+			keys.LastPanel: focus(-1),
+			keys.Maximise:  tui.Do(func(*tui.Frame) { s.run.zoom = !s.run.zoom }),
+			keys.Filter:    func(f *tui.Frame) tea.Cmd { s.focusLog(); return f.Own(keys.Filter) },
+			keys.Back:      tui.Do(func(f *tui.Frame) { f.Cursor().Filter, s.run.zoom = "", false }),
+		},
+		Settle:  s.settle,
+		Caption: func() string { return s.caption("Queues") },
+	}
+}
+
+// settle moves the focus to a list, and freezes a log that grows, so that its lines hold still.
+func (s *session) settle(f *tui.Frame) {
+	if s.focused().panel != panelQueue {
+		s.focusLog()
+	}
+	if s.snapshot != nil && s.snapshot.State == live.Running && !f.Frozen() {
+		f.Freeze(true)
+		f.Say("view frozen so that lines hold still; " + f.Key(keys.Freeze) + " goes on")
+	}
+}
+
+// focusLog moves the focus to the log of the focused queue, where there is one.
+func (s *session) focusLog() {
+	queue := s.focused().queue
+	for i, p := range s.places() {
+		if p.panel == panelLog && p.queue == queue {
+			s.run.focus = i
+		}
+	}
+}
+
+// runRows are the events of the focused queue, or its slots when these have the focus.
+func (s *session) runRows() list.Rows {
+	p := s.focused()
+	q := s.queue(p.queue)
+	switch {
+	case q == nil:
+		return list.Rows{}
+	case p.panel == panelQueue:
+		return list.Rows{Len: len(q.Items), Row: func(i int) list.Row { return list.Row{ID: q.Items[i].Update} }}
+	}
+	return eventlog.Rows(q, s.snapshot.End)
+}
+
+// ratesRows is the line above the panels.
+const ratesRows = 1
+
+// drawRun draws one column a queue, or one panel of each when it is maximised. Columns share their axes.
+func (s *session) drawRun(f *tui.Frame, r screen.Region) {
+	s.drawGauges(r.Sub(0, 0, r.W, ratesRows))
+	r = r.Sub(0, ratesRows, r.W, r.H-ratesRows)
+	s.run.area = r
+	span := s.span()
+	shared := axes{span, aom.Top(s.snapshot, span), aom.SawTop(s.snapshot, span)}
+	focus, n := 0, len(s.snapshot.Queues)
+	for i := range n {
+		part := r.Column(i, n)
+		if s.run.zoom {
+			p := s.focused().panel
+			s.drawPanel(f, part, place{p, i}, i*int(panelKinds)+int(p), shared)
+			continue
+		}
+		y := 0
+		for _, row := range rows(r.W/n, r.H) {
+			for j, p := range row.panels {
+				box := part.Sub(0, y, part.W, row.height).Column(j, len(row.panels))
+				s.drawPanel(f, box, place{p, i}, focus, shared)
+				focus++
+			}
+			y += row.height
+		}
+	}
+}
+
+// drawGauges draws the rates of what comes in and what goes out, one queue a column.
+func (s *session) drawGauges(r screen.Region) {
+	n := len(s.snapshot.Queues)
+	line := float64(s.snapshot.Plan.Spec.Workload.LineRate)
+	for i := range n {
+		q, c := &s.snapshot.Queues[i], r.Column(i, n)
+		bar := max((c.W-34)/2, 0)
+		x := c.Text(1, 0, theme.Dim, "in ")
+		chart.Gauge(c.Sub(x, 0, bar, 1), q.InRate, line, theme.Text)
+		x = c.Text(x+bar, 0, theme.Text, fmt.Sprintf(" %-9s", num.Rate(q.InRate)))
+		x = c.Text(x+1, 0, theme.Dim, "out ")
+		chart.Gauge(c.Sub(x, 0, bar, 1), q.OutputRate, float64(q.OutRate), theme.Queue(i))
+		c.Text(x+bar, 0, theme.Text, " "+num.Rate(q.OutputRate))
+	}
+}
+
+// axes are what the charts of all queues share.
+type axes struct {
+	span        chart.Span
+	top, sawTop float64
+}
+
+func (s *session) drawPanel(f *tui.Frame, r screen.Region, p place, focus int, a axes) {
+	q := &s.snapshot.Queues[p.queue]
+	focused := s.focused() == p
+	frame, border, title := screen.Thin, theme.Border, theme.Queue(p.queue)
+	if focused {
+		frame, border = screen.Heavy, theme.Focus
+	}
+	if p.panel != panelQueue {
+		title = theme.Title
+	}
+	inside := r.Box(frame, border, title, s.panelTitle(f, p.panel, q))
+	click := func() { s.run.focus = focus }
+	if p.panel == panelLog {
+		f.List(r, inside, tui.Listing{Columns: eventlog.Columns(inside.H), Rows: eventlog.Rows(q, s.snapshot.End), Focused: focused, Click: click})
+		return
+	}
+	f.Hit(r, func(int, int) tea.Cmd { click(); return nil })
+	switch p.panel {
+	case panelQueue:
+		selected := -1
+		if focused && (f.Frozen() || s.snapshot.State != live.Running) {
+			selected = min(f.Cursor().Selected, len(q.Items)-1)
+		}
+		queue.Draw(inside, q, s.snapshot.Sampled, selected)
+	case panelAoM:
+		aom.Mean(inside, q, s.snapshot.Now, a.span, a.top, theme.Queue(p.queue))
+	case panelSaw:
+		aom.Sawtooth(inside, q, s.snapshot.Now, a.span, a.sawTop, theme.Cluster(int(s.snapshot.Watched)))
+	case panelLoss:
+		drawFates(inside, q, a.span)
+	case panelCDF:
+		s.drawAggregations(inside, q, theme.Queue(p.queue))
+	case panelCounters:
+		loss.Counters(inside, q)
+	}
+}
+
+// overTime is how tall the panel of fates must be to show the drops against time as well.
+const overTime = 8
+
+func drawFates(r screen.Region, q *live.QueueSnapshot, span chart.Span) {
+	if r.H < overTime {
+		loss.Draw(r, q)
+		return
+	}
+	loss.Draw(r.Sub(0, 0, r.W, r.H-2), q)
+	drops := loss.Drops(q, span.From, span.To, r.W)
+	most := 0.0
+	for _, n := range drops {
+		most = max(most, n)
+	}
+	r.Text(0, r.H-2, theme.Dim, fmt.Sprintf("dropped, at most %s a column, %s", num.Count(int64(most)), span.Label()))
+	chart.Columns(r.Sub(0, r.H-1, r.W, 1), drops, most, theme.Bad)
+}
+
+// drawAggregations draws the CDF, and the histogram beside it where the panel is maximised.
+func (s *session) drawAggregations(r screen.Region, q *live.QueueSnapshot, style screen.Style) {
+	if !s.run.zoom || r.H < 3 {
+		chart.CDF(r, q.Merges, style)
+		return
+	}
+	left, right := r.Column(0, 2), r.Column(1, 2)
+	left.Text(0, 0, theme.Dim, "at most so many")
+	chart.CDF(left.Sub(0, 1, left.W-1, left.H-1), q.Merges, style)
+	right.Text(0, 0, theme.Dim, "exactly so many")
+	chart.Histogram(right.Sub(0, 1, right.W, right.H-1), q.Merges, style)
+}
+
+func (s *session) panelTitle(f *tui.Frame, p panel, q *live.QueueSnapshot) string {
+	switch p {
+	case panelQueue:
+		return fmt.Sprintf("%s, %d slots, out at %v", q.Name, q.Slots, q.OutRate)
+	case panelAoM:
+		return aom.Title(q)
+	case panelSaw:
+		return fmt.Sprintf("AoM of cluster %d (%s: next)", s.snapshot.Watched, f.Key(keys.Watch))
+	case panelLoss:
+		return fmt.Sprintf("fate of %s sent", num.Count(q.Counters.Sent))
+	case panelCDF:
+		return "CDF of aggregations"
+	case panelCounters:
+		return "counters (registers)"
+	}
+	return fmt.Sprintf("events, newest first (%s)", num.Count(q.Events))
+}
