@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/engine"
@@ -17,7 +18,7 @@ import (
 
 // benchFlags are the flags of bench, on top of the defaults of table1.
 type benchFlags struct {
-	keepFlags
+	cli.KeepFlags
 	spec     bench.Spec
 	outRates []string
 	versus   string
@@ -25,18 +26,18 @@ type benchFlags struct {
 	merge    int
 	device   string
 	listen   string
-	format   format
+	format   cli.Format
 	to       exports
 	pcap     string
 	trace    traceTrafficFlags
 	quiet    bool
 	tui      bool
 	view     viewFlags
-	card     cardFlags
+	card     cli.CardFlags
 	ageError float64
 }
 
-func newBenchCmd(env *environment) *cobra.Command {
+func newBenchCmd(env *cli.Env) *cobra.Command {
 	f := &benchFlags{spec: bench.DefaultSpec()}
 	cmd := &cobra.Command{
 		Use:   "bench",
@@ -70,11 +71,11 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
 	flags.StringVar(&f.pcap, "pcap", "", "write what reached the parameter server in the first run at the first output rate: .pcapng or .pcap")
 	flags.BoolVar(&f.to.force, "force", false, "replace output files that exist")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
-	f.keepFlags.add(cmd)
-	f.card.add(cmd)
+	f.KeepFlags.Add(cmd)
+	f.card.Add(cmd)
 	flags.Float64Var(&f.ageError, "age-error", 10, "of a card: withhold the ages of a run whose clocks may be off by more than so many per cent of its mean AoM")
-	addFormatFlag(cmd, &f.format)
-	addDeviceFlag(cmd, env, &f.device)
+	cli.AddFormatFlag(cmd, &f.format)
+	cli.AddDeviceFlag(cmd, env, &f.device)
 	return cmd
 }
 
@@ -103,9 +104,9 @@ func (f *benchFlags) addSpec(cmd *cobra.Command) {
 	flags.Var(&s.Overhead, "overhead", "bytes that the limiter adds to a frame: 0B, or 24B for FCS, preamble and gap")
 	flags.BoolVar(&s.RewardFilter, "reward-filter", false, "compare rewards before merging (§3)")
 	flags.Float64Var(&s.RewardThreshold, "reward-threshold", 0, "threshold of the reward filter")
-	complete(cmd, "queue", engine.Names)
-	complete(cmd, "versus", func() []string { return append(engine.Names(), "none") })
-	complete(cmd, "profile", engine.Profiles)
+	cli.Complete(cmd, "queue", engine.Names)
+	cli.Complete(cmd, "versus", func() []string { return append(engine.Names(), "none") })
+	cli.Complete(cmd, "profile", engine.Profiles)
 }
 
 // resolve turns the flags into a specification.
@@ -114,7 +115,7 @@ func (f *benchFlags) resolve(cmd *cobra.Command) error {
 	for _, text := range f.outRates {
 		rate, err := olaf.ParseRate(text)
 		if err != nil {
-			return usageError("--out-rate: %v", err)
+			return cli.UsageError("--out-rate: %v", err)
 		}
 		f.spec.OutRates = append(f.spec.OutRates, rate)
 	}
@@ -129,15 +130,15 @@ func (f *benchFlags) resolve(cmd *cobra.Command) error {
 		f.spec.MergeCycles = &f.merge
 	}
 	if f.trace.name != "" && cmd.Flags().Changed("burst") {
-		return usageError("--burst and --trace do not go together: a trace says by itself when updates leave")
+		return cli.UsageError("--burst and --trace do not go together: a trace says by itself when updates leave")
 	}
-	for _, err := range []error{f.to.check(), endsIn("--pcap", f.pcap, ".pcap", ".pcapng"), distinct(f.to.xlsx, f.to.report, f.pcap)} {
+	for _, err := range []error{f.to.check(), cli.EndsIn("--pcap", f.pcap, ".pcap", ".pcapng"), cli.Distinct(f.to.xlsx, f.to.report, f.pcap)} {
 		if err != nil {
 			return err
 		}
 	}
 	for _, path := range []string{f.to.xlsx, f.to.report, f.pcap} {
-		if err := refuseExisting(path, f.to.force); err != nil {
+		if err := cli.RefuseExisting(path, f.to.force); err != nil {
 			return err
 		}
 	}
@@ -145,37 +146,37 @@ func (f *benchFlags) resolve(cmd *cobra.Command) error {
 }
 
 // consistent refuses flags that would do nothing and an address that nobody can listen at.
-func (f *benchFlags) consistent(cmd *cobra.Command, env *environment) error {
+func (f *benchFlags) consistent(cmd *cobra.Command, env *cli.Env) error {
 	if !f.tui {
 		if err := refuseViewFlags(cmd); err != nil {
 			return err
 		}
 	}
-	device, _, err := env.devices.Of(f.device)
+	device, _, err := env.Devices.Of(f.device)
 	if err != nil {
 		return err
 	}
 	if f.pcap != "" {
-		if err := env.devices.Check(f.device, testbed.Records); err != nil {
+		if err := env.Devices.Check(f.device, testbed.Records); err != nil {
 			return fmt.Errorf("--pcap: %w; elsewhere capture at the parameter server's interface", err)
 		}
 	}
 	switch {
 	case cmd.Flags().Changed("age-error") && device.Can(testbed.VirtualTime):
-		return usageError("--age-error is for a card: ages in virtual time are exact")
+		return cli.UsageError("--age-error is for a card: ages in virtual time are exact")
 	case !(f.ageError > 0):
-		return usageError("--age-error %g: want a number above 0", f.ageError)
+		return cli.UsageError("--age-error %g: want a number above 0", f.ageError)
 	}
 	if f.listen == "" || strings.HasPrefix(f.listen, "unix:") {
 		return nil
 	}
 	if _, _, err := net.SplitHostPort(f.listen); err != nil {
-		return usageError("--p4rt %q: use HOST:PORT or unix:PATH", f.listen)
+		return cli.UsageError("--p4rt %q: use HOST:PORT or unix:PATH", f.listen)
 	}
 	return nil
 }
 
-func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
+func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.consistent(cmd, env); err != nil {
 		return err
 	}
@@ -185,41 +186,41 @@ func (f *benchFlags) run(cmd *cobra.Command, env *environment) error {
 	if _, err := bench.NewPlan(f.spec); err != nil {
 		return err
 	}
-	if err := f.check(env); err != nil {
+	if err := f.Check(env); err != nil {
 		return err
 	}
-	access, err := f.card.access(cmd, env, f.device)
+	access, err := f.card.Access(cmd, env, f.device)
 	if err != nil {
 		return err
 	}
-	started := env.now()
+	started := env.Now()
 	var sinks []bench.Sink
 	if f.listen != "" && !f.tui {
 		sinks = append(sinks, &announcer{env, f.listen})
 	}
-	kept := f.events(env, started)
-	stream := bench.NewStream(append(sinks, kept.sinks()...)...)
+	kept := f.Events(env, started)
+	stream := bench.NewStream(append(sinks, kept.Sinks()...)...)
 	report, err := f.carryOut(cmd.Context(), env, access, stream)
 	if report == nil {
-		return errors.Join(err, kept.abort())
+		return errors.Join(err, kept.Abort())
 	}
-	stamp(env, started, report)
-	err = errors.Join(generatorInterrupted(err), kept.finish(env, report, report.Bench.Provenance, err != nil, f.quiet))
+	cli.Stamp(env, started, report)
+	err = errors.Join(cli.GeneratorInterrupted(err), kept.Finish(env, report, report.Bench.Provenance, err != nil, f.quiet))
 	if err == nil { // before the report is printed, to a reader who may leave early, such as head
 		err = f.export(cmd.Context(), env, report)
 	} else {
 		f.notWritten(env)
 	}
-	if err := errors.Join(err, printReport(env, report, f.format)); err != nil {
+	if err := errors.Join(err, cli.PrintReport(env, report, f.format)); err != nil {
 		return err
 	}
 	return report.Err()
 }
 
 // carryOut runs the specification beside a dashboard or a progress bar.
-func (f *benchFlags) carryOut(ctx context.Context, env *environment, access testbed.Access, stream *bench.Stream) (*bench.Measurement, error) {
-	options := bench.Options{Device: f.device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError, Stream: stream, Beside: published().Beside}
-	if f.tui && env.terminal {
+func (f *benchFlags) carryOut(ctx context.Context, env *cli.Env, access testbed.Access, stream *bench.Stream) (*bench.Measurement, error) {
+	options := bench.Options{Device: f.device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError, Stream: stream, Beside: env.Published.Beside}
+	if f.tui && env.Terminal {
 		report, err := watchBeside(ctx, env, &dashboard{view: f.view, device: f.device}, f.spec, &background{
 			run: func(ctx context.Context) (bench.Report, error) {
 				report, err := bench.Measure(ctx, f.spec, options)
@@ -228,57 +229,40 @@ func (f *benchFlags) carryOut(ctx context.Context, env *environment, access test
 				}
 				return report, err
 			},
-			look: progressOf(stream),
+			look: cli.ProgressOf(stream),
 		})
 		bench, _ := report.(*bench.Measurement)
 		return bench, err
 	}
-	bar := startProgress(env, f.quiet, progressOf(stream))
-	defer bar.stop()
+	bar := cli.StartProgress(env, f.quiet, cli.ProgressOf(stream))
+	defer bar.Stop()
 	return bench.Measure(ctx, f.spec, options)
 }
 
 // announcer tells where a second controller can connect, once the tables are there.
 type announcer struct {
-	env    *environment
+	env    *cli.Env
 	listen string
 }
 
 func (a *announcer) Event(e bench.Event) error {
 	if _, ok := e.(bench.Started); ok {
-		fmt.Fprintf(a.env.stderr, "P4Runtime: %s\n", a.listen)
+		fmt.Fprintf(a.env.Stderr, "P4Runtime: %s\n", a.listen)
 	}
 	return nil
 }
 
-// interrupted says in words that a signal ended the work.
-func interrupted(err error) error {
-	return interruptedAs(err, "interrupted; what is shown is partial")
-}
-
-// generatorInterrupted is interrupted of work in which a generator played on a device.
-func generatorInterrupted(err error) error {
-	return interruptedAs(err, "interrupted; the generator is stopped, and what is shown is partial")
-}
-
-func interruptedAs(err error, said string) error {
-	if errors.Is(err, context.Canceled) {
-		return &exitError{olaf.Interrupted, errors.New(said)}
-	}
-	return err
-}
-
 // notWritten names the files that were asked for and that an unfinished run does not get.
-func (f *benchFlags) notWritten(env *environment) {
+func (f *benchFlags) notWritten(env *cli.Env) {
 	for _, path := range []string{f.to.xlsx, f.to.report, f.pcap} {
 		if path != "" {
-			fmt.Fprintf(env.stderr, "not written: %s\n", path)
+			fmt.Fprintf(env.Stderr, "not written: %s\n", path)
 		}
 	}
 }
 
 // export writes the files that were asked for and says where they are.
-func (f *benchFlags) export(ctx context.Context, env *environment, report *bench.Measurement) error {
+func (f *benchFlags) export(ctx context.Context, env *cli.Env, report *bench.Measurement) error {
 	if err := f.to.write(env, report.Result()); err != nil {
 		return err
 	}
@@ -287,7 +271,7 @@ func (f *benchFlags) export(ctx context.Context, env *environment, report *bench
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(env.stderr, "capture: %s (%s: run 1 of %s at %v)\n", f.pcap, olaf.Plural(frames, "frame"), f.spec.Queue, f.spec.OutRates[0])
+		fmt.Fprintf(env.Stderr, "capture: %s (%s: run 1 of %s at %v)\n", f.pcap, olaf.Plural(frames, "frame"), f.spec.Queue, f.spec.OutRates[0])
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/pktgen/trace"
 )
@@ -30,11 +31,11 @@ func (f *traceTrafficFlags) resolve(s *bench.Spec) error {
 		return nil
 	}
 	if f.limit < 0 {
-		return usageError("--trace-limit %v is negative", f.limit)
+		return cli.UsageError("--trace-limit %v is negative", f.limit)
 	}
 	t, err := bench.NewTraceTraffic(f.name, &s.Workload)
 	if err != nil {
-		return &exitError{olaf.Usage, err}
+		return &cli.Exit{Kind: olaf.Usage, Err: err}
 	}
 	t.MaxDeparture = f.limit
 	if t.Updates == 0 {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
 // captureFlags are the flags of capture.
@@ -28,10 +28,10 @@ type captureFlags struct {
 	buffer      olaf.Size
 	snap        olaf.Size
 	quiet       bool
-	format      format
+	format      cli.Format
 }
 
-func newCaptureCmd(env *environment) *cobra.Command {
+func newCaptureCmd(env *cli.Env) *cobra.Command {
 	f := &captureFlags{stamps: live.Auto, buffer: live.DefaultBufferBytes, snap: olaf.Size(live.DefaultSnapBytes)}
 	cmd := &cobra.Command{
 		Use:   "capture",
@@ -63,37 +63,25 @@ server. Ctrl-C is the normal end of a capture without --duration and --count; wi
 	flags.Lookup("buffer").DefValue = "64MiB"
 	flags.Var(&f.snap, "snap", "how much of each packet is kept")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress and no remarks on stderr")
-	addFormatFlag(cmd, &f.format)
-	complete(cmd, "interface", interfaceNames)
-	complete(cmd, "stamps", live.Choices)
+	cli.AddFormatFlag(cmd, &f.format)
+	cli.Complete(cmd, "interface", cli.InterfaceNames)
+	cli.Complete(cmd, "stamps", live.Choices)
 	return cmd
-}
-
-// interfaceNames are those that a frame can arrive at.
-func interfaceNames() []string {
-	all, _ := net.Interfaces() // only for the shell's completion
-	var names []string
-	for _, i := range all {
-		if i.Flags&net.FlagUp != 0 {
-			names = append(names, i.Name)
-		}
-	}
-	return names
 }
 
 func (f *captureFlags) check() error {
 	switch {
 	case f.from == "":
-		return usageError("name an interface with -i: %s", strings.Join(interfaceNames(), ", "))
+		return cli.UsageError("name an interface with -i: %s", strings.Join(cli.InterfaceNames(), ", "))
 	case f.count < 0:
-		return usageError("--count %d is negative; 0 is for no end", f.count)
+		return cli.UsageError("--count %d is negative; 0 is for no end", f.count)
 	case f.duration < 0:
-		return usageError("--duration %v is negative", f.duration)
+		return cli.UsageError("--duration %v is negative", f.duration)
 	}
-	return errors.Join(endsIn("-w", f.to, ".pcap", ".pcapng"), refuseExisting(f.to, f.force))
+	return errors.Join(cli.EndsIn("-w", f.to, ".pcap", ".pcapng"), cli.RefuseExisting(f.to, f.force))
 }
 
-func (f *captureFlags) run(ctx context.Context, env *environment) (err error) {
+func (f *captureFlags) run(ctx context.Context, env *cli.Env) (err error) {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -127,7 +115,7 @@ const reorderNS = int64(10 * time.Millisecond)
 // session is one live capture before the eyes of its user.
 type session struct {
 	capture.Recording
-	env     *environment
+	env     *cli.Env
 	socket  *live.Socket
 	flags   *captureFlags
 	drops   live.Drops
@@ -158,19 +146,19 @@ func stampedBy(clock live.Stamps) string {
 func (s *session) announce() {
 	info := s.socket.Info()
 	for _, note := range info.Notes {
-		fmt.Fprintf(s.env.stderr, "note: %s\n", note)
+		fmt.Fprintf(s.env.Stderr, "note: %s\n", note)
 	}
 	end := "Ctrl-C ends it"
 	if s.flags.duration > 0 {
 		end = fmt.Sprintf("for %v; %s earlier", s.flags.duration, end)
 	}
-	fmt.Fprintf(s.env.stderr, "capturing from %s, %s, buffer %s; %s\n", info.Interface, stampedBy(info.Stamps), mebibytes(info.BufferBytes), end)
+	fmt.Fprintf(s.env.Stderr, "capturing from %s, %s, buffer %s; %s\n", info.Interface, stampedBy(info.Stamps), mebibytes(info.BufferBytes), end)
 }
 
 // capture reads until the end that was asked for. The error is the context's when that came first, and that of the capture
 // when it broke.
 func (s *session) capture(ctx context.Context) error {
-	s.started = s.env.now()
+	s.started = s.env.Now()
 	s.drawn = s.started
 	until := ctx
 	if s.flags.duration > 0 {
@@ -208,10 +196,10 @@ func (s *session) wait(ctx context.Context) error {
 }
 
 func (s *session) interval() time.Duration {
-	if s.env.interactive {
-		return barInterval
+	if s.env.Interactive {
+		return cli.BarInterval
 	}
-	return logInterval
+	return cli.LogInterval
 }
 
 // takenAtOnce is how many packets are taken before another look at the counters: under load the buffer is never empty.
@@ -228,7 +216,7 @@ func (s *session) drain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.read = s.env.now()
+		s.read = s.env.Now()
 		if idle {
 			return nil
 		}
@@ -241,7 +229,7 @@ func (s *session) drain(ctx context.Context) error {
 
 // look reads the drop counters and shows how far the capture is, when it is time to.
 func (s *session) look() error {
-	now := s.env.now()
+	now := s.env.Now()
 	if s.flags.quiet || now.Sub(s.drawn) < s.interval() {
 		return nil
 	}
@@ -255,11 +243,11 @@ func (s *session) look() error {
 	l := s.Account.Losses()
 	line := fmt.Sprintf("%v  %s, %s, dropped %d (socket %d, interface %d)", now.Sub(s.started).Round(time.Second),
 		olaf.Plural(s.Taken, "packet"), olaf.Plural(l.Updates, "update"), s.drops.Total(), s.drops.Socket, s.drops.Interface())
-	if s.env.interactive {
-		fmt.Fprint(s.env.stderr, "\r\x1b[K"+line)
+	if s.env.Interactive {
+		fmt.Fprint(s.env.Stderr, "\r\x1b[K"+line)
 		s.line = true
 	} else {
-		fmt.Fprintln(s.env.stderr, line)
+		fmt.Fprintln(s.env.Stderr, line)
 	}
 	return nil
 }
@@ -282,7 +270,7 @@ func (s *session) keep() error {
 // finish keeps and prints what was captured, whatever ended the capture.
 func (s *session) finish(ended error) error {
 	if s.line {
-		fmt.Fprint(s.env.stderr, "\r\x1b[K")
+		fmt.Fprint(s.env.Stderr, "\r\x1b[K")
 	}
 	s.count()
 	_ = s.Flush() // keep tells its error
@@ -298,18 +286,18 @@ func (s *session) finish(ended error) error {
 		return errors.Join(ended, err)
 	}
 	if s.File != nil && !s.flags.quiet {
-		fmt.Fprintf(s.env.stderr, "capture: %s (%s)\n", s.flags.to, olaf.Plural(s.Taken, "packet"))
+		fmt.Fprintf(s.env.Stderr, "capture: %s (%s)\n", s.flags.to, olaf.Plural(s.Taken, "packet"))
 	}
 	switch {
 	case errors.Is(ended, context.Canceled):
-		return &exitError{olaf.Interrupted, errors.New("interrupted; what is shown is partial")}
+		return &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted; what is shown is partial")}
 	case ended != nil:
 		return ended
 	case !r.Valid:
-		return &exitError{olaf.Failed, errors.New(r.Reason)}
+		return &cli.Exit{Kind: olaf.Failed, Err: errors.New(r.Reason)}
 	}
 	if r.Capture.Updates+r.Capture.Acks == 0 && !s.flags.quiet {
-		fmt.Fprintf(s.env.stderr, "note: not one OLAF frame came; docs/capture.md tells what to look at\n")
+		fmt.Fprintf(s.env.Stderr, "note: not one OLAF frame came; docs/capture.md tells what to look at\n")
 	}
 	return nil
 }

@@ -9,11 +9,12 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
 // captureReport says what a live capture took and what it lost.
 type captureReport struct {
-	schema
+	cli.Head
 	Interface   string         `json:"interface"`
 	File        string         `json:"file"` // empty where none was written
 	All         bool           `json:"all"`
@@ -44,8 +45,8 @@ type captureFault struct {
 func (s *session) report(ended error) *captureReport {
 	info := s.socket.Info()
 	r := &captureReport{
-		schema: schema{"olafctl.capture/v1"}, Interface: info.Interface, All: s.flags.all, Clock: info.Stamps,
-		BufferBytes: info.BufferBytes, SnapBytes: info.SnapBytes, ElapsedNS: s.env.now().Sub(s.started).Nanoseconds(),
+		Head: cli.Head{Schema: "olafctl.capture/v1"}, Interface: info.Interface, All: s.flags.all, Clock: info.Stamps,
+		BufferBytes: info.BufferBytes, SnapBytes: info.SnapBytes, ElapsedNS: s.env.Now().Sub(s.started).Nanoseconds(),
 		FirstUnixNS: s.FirstNS, LastUnixNS: s.LastNS, Capture: s.Account.Losses(), Faults: []captureFault{},
 		Drops: s.drops, Dropped: s.drops.Total(), Stamped: s.socket.Stamped(), Notes: append([]string{}, info.Notes...),
 		Partial: ended != nil,
@@ -80,16 +81,16 @@ func (s *session) invalid(ended error) string {
 }
 
 // print prints the report in the format asked for.
-func (r *captureReport) print(env *environment, out format) error {
-	if out == formatJSON {
-		return writeJSON(env.stdout, r)
+func (r *captureReport) print(env *cli.Env, out cli.Format) error {
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, r)
 	}
-	if out == formatTable {
-		fmt.Fprintf(env.stdout, "%s for %v, %s, buffer %s\n\n", r.Interface,
+	if out == cli.Table {
+		fmt.Fprintf(env.Stdout, "%s for %v, %s, buffer %s\n\n", r.Interface,
 			time.Duration(r.ElapsedNS).Round(time.Millisecond), stampedBy(r.Clock), mebibytes(r.BufferBytes))
 	}
-	list := grid{header: []string{"COUNTER", "VALUE", "MEANING"}}
-	add := func(name string, value int64, meaning string) { list.add(name, fmt.Sprint(value), meaning) }
+	list := cli.Grid{Header: []string{"COUNTER", "VALUE", "MEANING"}}
+	add := func(name string, value int64, meaning string) { list.Add(name, fmt.Sprint(value), meaning) }
 	c, d := &r.Capture, &r.Drops
 	add("packets", c.Packets, "captured")
 	add("updates", c.Updates, "alone or merged")
@@ -113,12 +114,12 @@ func (r *captureReport) print(env *environment, out format) error {
 	add("rx_crc_errors", d.RXCRC, "damaged on the wire")
 	add("rx_frame_errors", d.RXFrame, "damaged on the wire")
 	add("rx_length_errors", d.RXLength, "too long or too short")
-	if err := list.write(env.stdout, out); err != nil {
+	if err := list.Write(env.Stdout, out); err != nil {
 		return err
 	}
-	if out == formatTable {
+	if out == cli.Table {
 		for _, f := range r.Faults {
-			fmt.Fprintf(env.stdout, "%d × %s\n", f.Frames, f.Fault)
+			fmt.Fprintf(env.Stdout, "%d × %s\n", f.Frames, f.Fault)
 		}
 	}
 	return nil

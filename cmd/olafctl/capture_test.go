@@ -18,6 +18,7 @@ import (
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/capture/live/livetest"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
 // cable is a pair of interfaces, worker and server, and somebody who sees what arrives after the command did.
@@ -102,14 +103,14 @@ func TestCaptureUntilInterrupted(t *testing.T) {
 	for _, name := range []string{"run.pcapng", "run.pcap"} {
 		file := filepath.Join(t.TempDir(), name)
 		code, r := c.run(func(interrupt func()) { c.send(500); interrupt() }, "-w", file)
-		if code != exitDone || !r.Valid || r.Partial || r.Dropped != 0 || r.Clock != live.Kernel || r.File != file {
+		if code != cli.ExitDone || !r.Valid || r.Partial || r.Dropped != 0 || r.Clock != live.Kernel || r.File != file {
 			t.Errorf("exit code %d, %+v\n%s", code, r, c.stderr.all.String())
 		}
 		if want := (capture.Losses{Packets: 500, Updates: 500}); r.Capture != want || r.Stamped.Kernel != 500 {
 			t.Errorf("%+v, want %+v", r, want)
 		}
 		var out, stderr bytes.Buffer
-		if code := run(t.Context(), testEnvironment(&out, &stderr), []string{"replay", file, "-o", "csv"}); code != exitDone || !strings.Contains(out.String(), "\nsent,500,") {
+		if code := run(t.Context(), testEnvironment(&out, &stderr), []string{"replay", file, "-o", "csv"}); code != cli.ExitDone || !strings.Contains(out.String(), "\nsent,500,") {
 			t.Errorf("replay: exit code %d\n%s%s", code, out.String(), stderr.String())
 		}
 	}
@@ -119,11 +120,11 @@ func TestCaptureLimits(t *testing.T) {
 	c := newCable(t)
 	file := filepath.Join(t.TempDir(), "run.pcapng")
 	code, r := c.run(func(func()) { c.send(50) }, "--count", "20", "--all", "-w", file)
-	if code != exitDone || r.Partial || !r.All || r.Capture.Packets != 20 || r.Capture.Updates != 19 || r.Capture.Bypassed != 1 || len(r.Faults) != 1 {
+	if code != cli.ExitDone || r.Partial || !r.All || r.Capture.Packets != 20 || r.Capture.Updates != 19 || r.Capture.Bypassed != 1 || len(r.Faults) != 1 {
 		t.Errorf("exit code %d, %+v", code, r)
 	}
 	code, r = c.run(func(interrupt func()) { c.send(50); interrupt() }, "--duration", "1h", "--force", "-w", file)
-	if code != exitInterrupted || !r.Partial || r.Capture.Updates != 50 || !r.Valid || !strings.Contains(c.stderr.all.String(), "interrupted; what is shown is partial") {
+	if code != cli.ExitInterrupted || !r.Partial || r.Capture.Updates != 50 || !r.Valid || !strings.Contains(c.stderr.all.String(), "interrupted; what is shown is partial") {
 		t.Errorf("exit code %d, %+v\n%s", code, r, c.stderr.all.String())
 	}
 	if r, err := capture.Open(file); err != nil {
@@ -132,7 +133,7 @@ func TestCaptureLimits(t *testing.T) {
 		r.Close()
 	}
 	code, r = c.run(func(func()) {}, "--duration", "20ms")
-	if code != exitDone || r.Partial || r.Capture.Packets != 0 || !strings.Contains(c.stderr.all.String(), "not one OLAF frame came") {
+	if code != cli.ExitDone || r.Partial || r.Capture.Packets != 0 || !strings.Contains(c.stderr.all.String(), "not one OLAF frame came") {
 		t.Errorf("exit code %d, %+v\n%s", code, r, c.stderr.all.String())
 	}
 }
@@ -143,7 +144,7 @@ func TestCaptureThatLost(t *testing.T) {
 	const sent = 20_000
 	file := filepath.Join(t.TempDir(), "run.pcapng")
 	code, r := c.run(func(interrupt func()) { c.send(sent); interrupt() }, "--buffer", "2304B", "-w", file)
-	if code != exitFailed || r.Valid || r.Partial || r.Drops.Socket == 0 || r.Dropped != r.Drops.Total() || r.Capture.CaptureDropped != r.Dropped {
+	if code != cli.ExitFailed || r.Valid || r.Partial || r.Drops.Socket == 0 || r.Dropped != r.Drops.Total() || r.Capture.CaptureDropped != r.Dropped {
 		t.Errorf("exit code %d, %+v", code, r)
 	}
 	if r.Capture.Updates+r.Dropped != sent {
@@ -183,7 +184,7 @@ func TestCaptureFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, r := c.run(func(interrupt func()) { c.send(2000); interrupt() }, "--force", "-w", file)
-	if text := c.stderr.all.String(); code != exitFailed || !strings.HasSuffix(text, "olafctl: write "+file+": no space left on device; nothing of the file was kept\n") {
+	if text := c.stderr.all.String(); code != cli.ExitFailed || !strings.HasSuffix(text, "olafctl: write "+file+": no space left on device; nothing of the file was kept\n") {
 		t.Errorf("exit code %d, %s", code, text)
 	}
 	if r.Valid || !r.Partial || r.File != "" || r.Capture.Updates == 0 || !strings.Contains(r.Reason, "no space left") {
@@ -207,7 +208,7 @@ func TestCaptureIsKeptBesideAnother(t *testing.T) {
 		}
 		interrupt()
 	}, "-w", file)
-	if text := c.stderr.all.String(); code != exitUsage || r.Capture.Updates != 5 || !strings.Contains(text, "this one is now "+filepath.Join(dir, "run-2.pcapng")) {
+	if text := c.stderr.all.String(); code != cli.ExitUsage || r.Capture.Updates != 5 || !strings.Contains(text, "this one is now "+filepath.Join(dir, "run-2.pcapng")) {
 		t.Errorf("exit code %d, %+v, %s", code, r, text)
 	}
 	if text, _ := os.ReadFile(file); string(text) != "theirs" || dropsIn(t, filepath.Join(dir, "run-2.pcapng")) != 0 {
@@ -255,7 +256,7 @@ func TestCaptureInterfaceVanishes(t *testing.T) {
 	if err := json.Unmarshal(stdout.Bytes(), &r); err != nil {
 		t.Fatal(err)
 	}
-	if code != exitDevice || r.Valid || !r.Partial || r.Capture.Updates != 7 || !strings.Contains(r.Reason, "server was removed") {
+	if code != cli.ExitDevice || r.Valid || !r.Partial || r.Capture.Updates != 7 || !strings.Contains(r.Reason, "server was removed") {
 		t.Errorf("exit code %d, %+v", code, r)
 	}
 	if got := tshark(t, "-r", file, "-T", "fields", "-e", "frame.number"); strings.Count(got, "\n") < 7 {
@@ -283,8 +284,8 @@ func TestCaptureProgress(t *testing.T) {
 	newCable(t)
 	var stdout, stderr bytes.Buffer
 	env := testEnvironment(&stdout, &stderr)
-	env.interactive = true
-	if code := run(t.Context(), env, []string{"capture", "-i", "server", "--duration", "350ms"}); code != exitDone {
+	env.Interactive = true
+	if code := run(t.Context(), env, []string{"capture", "-i", "server", "--duration", "350ms"}); code != cli.ExitDone {
 		t.Errorf("exit code %d: %s", code, stderr.String())
 	}
 	if text := stderr.String(); !strings.Contains(text, "0 packets, 0 updates, dropped 0 (socket 0, interface 0)\r\x1b[K") {

@@ -10,10 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-func newClusterCmd(env *environment) *cobra.Command {
+func newClusterCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
 		Short: "Group workers into clusters while traffic runs",
@@ -25,23 +26,23 @@ old grouping or the new one and nothing is lost in the accounting.`,
 	return cmd
 }
 
-func newClusterListCmd(env *environment) *cobra.Command {
-	var f controllerFlags
+func newClusterListCmd(env *cli.Env) *cobra.Command {
+	var f cli.ControllerFlags
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List clusters and their workers",
 		Example: "  olafctl cluster list --target 127.0.0.1:9559",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			tables, err := readTarget(cmd.Context(), env, f.target)
+			tables, err := readTarget(cmd.Context(), env, f.Target)
 			if err != nil {
 				return err
 			}
-			return printClusters(env, tables, f.out)
+			return printClusters(env, tables, f.Out)
 		},
 	}
-	f.addTarget(cmd)
-	addFormatFlag(cmd, &f.out)
+	f.AddTarget(cmd)
+	cli.AddFormatFlag(cmd, &f.Out)
 	return cmd
 }
 
@@ -75,28 +76,28 @@ func clustersOf(t p4ctl.Tables) []listedCluster {
 	return list
 }
 
-func printClusters(env *environment, t p4ctl.Tables, out format) error {
+func printClusters(env *cli.Env, t p4ctl.Tables, out cli.Format) error {
 	clusters := clustersOf(t)
-	if out == formatJSON {
-		return writeJSON(env.stdout, struct {
-			schema
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
 			Clusters []listedCluster `json:"clusters"`
-		}{schema{"olafctl.clusters/v1"}, clusters})
+		}{cli.Head{Schema: "olafctl.clusters/v1"}, clusters})
 	}
-	list := grid{header: []string{"CLUSTER", "GROUP", "WORKERS", "ADDRESSES"}}
+	list := cli.Grid{Header: []string{"CLUSTER", "GROUP", "WORKERS", "ADDRESSES"}}
 	for _, c := range clusters {
 		var ids, addresses []string
 		for _, w := range c.Workers {
 			ids, addresses = append(ids, fmt.Sprint(w.Worker)), append(addresses, w.Address)
 		}
-		list.add(fmt.Sprint(c.Cluster), fmt.Sprint(c.Group), dash(strings.Join(ids, " ")), dash(strings.Join(addresses, " ")))
+		list.Add(fmt.Sprint(c.Cluster), fmt.Sprint(c.Group), dash(strings.Join(ids, " ")), dash(strings.Join(addresses, " ")))
 	}
-	return list.write(env.stdout, out)
+	return list.Write(env.Stdout, out)
 }
 
-func newClusterAddCmd(env *environment) *cobra.Command {
+func newClusterAddCmd(env *cli.Env) *cobra.Command {
 	var (
-		f       controllerFlags
+		f       cli.ControllerFlags
 		cluster uint16
 		port    uint32
 	)
@@ -115,24 +116,24 @@ func newClusterAddCmd(env *environment) *cobra.Command {
 				}
 				n, err := strconv.ParseUint(id, 10, 16)
 				if err != nil {
-					return usageError("%q: write ADDRESS=WORKER, such as 10.1.0.27=27", arg)
+					return cli.UsageError("%q: write ADDRESS=WORKER, such as 10.1.0.27=27", arg)
 				}
 				workers[i] = p4ctl.Worker{Address: a, Cluster: olaf.ClusterID(cluster), ID: olaf.WorkerID(n)}
 			}
-			return f.change(cmd.Context(), env, func(t p4ctl.Tables) (p4ctl.Tables, error) { return t.Add(port, workers...) })
+			return f.Change(cmd.Context(), env, func(t p4ctl.Tables) (p4ctl.Tables, error) { return t.Add(port, workers...) })
 		},
 	}
 	cmd.Flags().Uint16Var(&cluster, "cluster", 0, "cluster that the workers join")
 	cmd.Flags().Uint32Var(&port, "port", 1, "port of the shell behind which they are")
 	_ = cmd.MarkFlagRequired("cluster")
-	f.addWrite(cmd)
+	f.AddWrite(cmd)
 	return cmd
 }
 
 func parseAddress(text string) (netip.Addr, error) {
 	a, err := netip.ParseAddr(text)
 	if err != nil || !a.Is4() {
-		return a, usageError("%q is no IPv4 address", text)
+		return a, cli.UsageError("%q is no IPv4 address", text)
 	}
 	return a, nil
 }
@@ -148,9 +149,9 @@ func parseAddresses(args []string) ([]netip.Addr, error) {
 	return addresses, nil
 }
 
-func newClusterMoveCmd(env *environment) *cobra.Command {
+func newClusterMoveCmd(env *cli.Env) *cobra.Command {
 	var (
-		f  controllerFlags
+		f  cli.ControllerFlags
 		to uint16
 	)
 	cmd := &cobra.Command{
@@ -164,18 +165,18 @@ func newClusterMoveCmd(env *environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return f.change(cmd.Context(), env, func(t p4ctl.Tables) (p4ctl.Tables, error) { return t.Move(olaf.ClusterID(to), addresses...) })
+			return f.Change(cmd.Context(), env, func(t p4ctl.Tables) (p4ctl.Tables, error) { return t.Move(olaf.ClusterID(to), addresses...) })
 		},
 	}
 	cmd.Flags().Uint16Var(&to, "to", 0, "cluster that the workers join")
 	_ = cmd.MarkFlagRequired("to")
-	f.addWrite(cmd)
+	f.AddWrite(cmd)
 	return cmd
 }
 
-func newClusterRemoveCmd(env *environment) *cobra.Command {
+func newClusterRemoveCmd(env *cli.Env) *cobra.Command {
 	var (
-		f       controllerFlags
+		f       cli.ControllerFlags
 		cluster int
 	)
 	cmd := &cobra.Command{
@@ -189,9 +190,9 @@ func newClusterRemoveCmd(env *environment) *cobra.Command {
 				return err
 			}
 			if (cluster < 0) == (len(args) == 0) || cluster > 65535 {
-				return usageError("name either workers by their addresses or a cluster of 0 to 65535 with --cluster")
+				return cli.UsageError("name either workers by their addresses or a cluster of 0 to 65535 with --cluster")
 			}
-			return f.change(cmd.Context(), env, func(t p4ctl.Tables) (p4ctl.Tables, error) {
+			return f.Change(cmd.Context(), env, func(t p4ctl.Tables) (p4ctl.Tables, error) {
 				if cluster >= 0 {
 					return t.RemoveCluster(olaf.ClusterID(cluster))
 				}
@@ -200,6 +201,6 @@ func newClusterRemoveCmd(env *environment) *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&cluster, "cluster", -1, "remove this cluster with all its workers")
-	f.addWrite(cmd)
+	f.AddWrite(cmd)
 	return cmd
 }

@@ -9,16 +9,17 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/fpgatest"
 	"github.com/olafctl/olaf/fpga/pcie"
 )
 
-func newDeviceDoctorCmd(env *environment) *cobra.Command {
+func newDeviceDoctorCmd(env *cli.Env) *cobra.Command {
 	var (
-		out    format
-		device deviceFlags
+		out    cli.Format
+		device cli.DeviceFlags
 		full   bool
 	)
 	cmd := &cobra.Command{
@@ -44,8 +45,8 @@ that nothing else may use it. Exit code 3 when a check failed, 4 when only the s
 		},
 	}
 	cmd.Flags().BoolVar(&full, "full", false, "run the conformance suite too; it resets the OLAF blocks")
-	addFormatFlag(cmd, &out)
-	device.addAddress(cmd, env)
+	cli.AddFormatFlag(cmd, &out)
+	device.AddAddress(cmd, env)
 	return cmd
 }
 
@@ -57,13 +58,13 @@ type doctor struct {
 }
 
 // examine goes through what a card must show, and then what every device must.
-func (x *doctor) examine(ctx context.Context, env *environment, device *deviceFlags, full bool) error {
-	row, name, err := env.devices.Of(device.address)
+func (x *doctor) examine(ctx context.Context, env *cli.Env, device *cli.DeviceFlags, full bool) error {
+	row, name, err := env.Devices.Of(device.Address)
 	if err != nil {
 		return err
 	}
 	if row.Examine != nil {
-		access, err := env.access()
+		access, err := env.Access()
 		if err != nil {
 			return err
 		}
@@ -79,7 +80,7 @@ func (x *doctor) examine(ctx context.Context, env *environment, device *deviceFl
 			return err
 		}
 	}
-	err = device.registers(ctx, env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
+	err = device.Registers(ctx, env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
 		x.registers(dev)
 		if full {
 			fpgatest.Check(dev, x.result)
@@ -92,7 +93,7 @@ func (x *doctor) examine(ctx context.Context, env *environment, device *deviceFl
 		return err
 	}
 	if err != nil {
-		x.add("close", pcie.Failed, oneLine(err), "")
+		x.add("close", pcie.Failed, cli.OneLine(err), "")
 	}
 	return nil
 }
@@ -109,7 +110,7 @@ func (x *doctor) ports(d *pcie.Device) {
 		link, err := d.Link(i)
 		switch {
 		case err != nil:
-			x.add(name, pcie.Failed, oneLine(err), "")
+			x.add(name, pcie.Failed, cli.OneLine(err), "")
 		case link.Up:
 			x.add(name, pcie.Passed, fmt.Sprintf("up, RS-FEC %t", link.FEC), "")
 		default:
@@ -123,7 +124,7 @@ func (x *doctor) registers(dev fpga.Device) {
 	id := dev.Identity()
 	x.add("identity", pcie.Passed, fmt.Sprintf("%s, register map %s, build %s, %g MHz", id.Kind, id.MapVersion, id.Build, float64(id.ClockHz)/1e6), "")
 	if _, err := fpga.Snapshot(dev); err != nil {
-		x.add("counters", pcie.Failed, oneLine(err), "")
+		x.add("counters", pcie.Failed, cli.OneLine(err), "")
 		return
 	}
 	x.add("counters", pcie.Passed, "all banks latch and read", "")
@@ -139,28 +140,28 @@ func (x *doctor) result(r fpgatest.Result) {
 		Next: "the image does not do what docs/registers.md says"})
 }
 
-func (x *doctor) print(env *environment, out format) error {
-	if out == formatJSON {
-		return writeJSON(env.stdout, struct {
-			schema
+func (x *doctor) print(env *cli.Env, out cli.Format) error {
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
 			Healthy bool         `json:"healthy"`
 			Checks  []pcie.Check `json:"checks"`
-		}{schema{"olafctl.doctor/v1"}, !x.failed && !x.missed, x.checks})
+		}{cli.Head{Schema: "olafctl.doctor/v1"}, !x.failed && !x.missed, x.checks})
 	}
-	list := grid{header: []string{"CHECK", "RESULT", "SEEN", "NEXT STEP"}}
+	list := cli.Grid{Header: []string{"CHECK", "RESULT", "SEEN", "NEXT STEP"}}
 	for _, c := range x.checks {
-		list.add(c.Name, string(c.Outcome), c.Seen, c.Next)
+		list.Add(c.Name, string(c.Outcome), c.Seen, c.Next)
 	}
-	return list.write(env.stdout, out)
+	return list.Write(env.Stdout, out)
 }
 
 // verdict is the exit code.
 func (x *doctor) verdict() error {
 	switch {
 	case x.failed:
-		return &exitError{olaf.Device, errors.New("the device cannot be used as it is; the failed check says what to do")}
+		return &cli.Exit{Kind: olaf.Device, Err: errors.New("the device cannot be used as it is; the failed check says what to do")}
 	case x.missed:
-		return &exitError{olaf.Missed, errors.New("the device does not conform")}
+		return &cli.Exit{Kind: olaf.Missed, Err: errors.New("the device does not conform")}
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/fpga/pcie"
 )
 
@@ -15,9 +16,9 @@ type listedCard struct {
 	Image string `json:"image,omitempty"`
 }
 
-func newDeviceListCmd(env *environment) *cobra.Command {
+func newDeviceListCmd(env *cli.Env) *cobra.Command {
 	var (
-		out    format
+		out    cli.Format
 		asleep bool
 	)
 	cmd := &cobra.Command{
@@ -28,7 +29,7 @@ to say which image they run; --sysfs leaves that out.`,
 		Example: "  olafctl device list\n  olafctl device list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			found, err := env.bus.Scan()
+			found, err := env.Bus.Scan()
 			if err != nil {
 				return err
 			}
@@ -43,19 +44,19 @@ to say which image they run; --sysfs leaves that out.`,
 		},
 	}
 	cmd.Flags().BoolVar(&asleep, "sysfs", false, "do not read the cards")
-	addFormatFlag(cmd, &out)
+	cli.AddFormatFlag(cmd, &out)
 	return cmd
 }
 
 // look reads which image a card runs.
-func (c *listedCard) look(env *environment) {
-	d, err := pcie.Open(env.bus, c.BDF, pcie.Options{ReadOnly: true, Clock: env.cardClock})
+func (c *listedCard) look(env *cli.Env) {
+	d, err := pcie.Open(env.Bus, c.BDF, pcie.Options{ReadOnly: true, Clock: env.CardClock})
 	switch {
 	case errors.Is(err, pcie.ErrBusy):
-		c.Why = oneLine(err)
+		c.Why = cli.OneLine(err)
 		return
 	case err != nil:
-		c.State, c.Why = pcie.Refused, oneLine(err)
+		c.State, c.Why = pcie.Refused, cli.OneLine(err)
 		return
 	}
 	defer d.Close()
@@ -67,24 +68,24 @@ func (c *listedCard) look(env *environment) {
 	c.Image = fmt.Sprintf("OLAF, map %s, build %s", id.MapVersion, id.Build)
 }
 
-func printCards(env *environment, cards []listedCard, out format) error {
-	if out == formatJSON {
+func printCards(env *cli.Env, cards []listedCard, out cli.Format) error {
+	if out == cli.JSON {
 		if cards == nil {
 			cards = []listedCard{}
 		}
-		return writeJSON(env.stdout, struct {
-			schema
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
 			Cards []listedCard `json:"cards"`
-		}{schema{"olafctl.cards/v1"}, cards})
+		}{cli.Head{Schema: "olafctl.cards/v1"}, cards})
 	}
-	list := grid{header: []string{"ADDRESS", "ID", "DRIVER", "LINK", "STATE", "IMAGE", "WHY"}}
+	list := cli.Grid{Header: []string{"ADDRESS", "ID", "DRIVER", "LINK", "STATE", "IMAGE", "WHY"}}
 	for _, c := range cards {
-		list.add("pci:"+c.BDF, fmt.Sprintf("%04x:%04x", c.Vendor, c.Device), dash(c.Driver), dash(link(c.Card)), string(c.State), dash(c.Image), dash(c.Why))
+		list.Add("pci:"+c.BDF, fmt.Sprintf("%04x:%04x", c.Vendor, c.Device), dash(c.Driver), dash(link(c.Card)), string(c.State), dash(c.Image), dash(c.Why))
 	}
 	if len(cards) == 0 {
-		fmt.Fprintf(env.stderr, "no Xilinx PCI function on this host; the twin is always there: -d %s\n", env.devices.Default())
+		fmt.Fprintf(env.Stderr, "no Xilinx PCI function on this host; the twin is always there: -d %s\n", env.Devices.Default())
 	}
-	return list.write(env.stdout, out)
+	return list.Write(env.Stdout, out)
 }
 
 func link(c pcie.Card) string {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/pcie"
@@ -18,9 +19,9 @@ type resetter interface {
 	Reset(pcie.Target) error
 }
 
-func newDeviceResetCmd(env *environment) *cobra.Command {
+func newDeviceResetCmd(env *cli.Env) *cobra.Command {
 	var (
-		device deviceFlags
+		device cli.DeviceFlags
 		part   string
 		force  bool
 		dryRun bool
@@ -42,18 +43,18 @@ The shell's system reset is not offered: it takes the host's DMA with it.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if !slices.Contains(pcie.Targets(), part) {
-				return usageError("nothing is named %q; use --part %s", part, strings.Join(pcie.Targets(), "|"))
+				return cli.UsageError("nothing is named %q; use --part %s", part, strings.Join(pcie.Targets(), "|"))
 			}
 			o := testbed.DeviceOptions{Force: force}
 			if dryRun {
-				o.DryRun = env.stdout
+				o.DryRun = env.Stdout
 			}
-			return device.registers(cmd.Context(), env, o, func(dev fpga.Device) error {
+			return device.Registers(cmd.Context(), env, o, func(dev fpga.Device) error {
 				if err := resetPart(dev, pcie.Target(part)); err != nil {
 					return err
 				}
 				if !dryRun {
-					fmt.Fprintf(env.stderr, "reset %s of %s; it must be configured again\n", part, dev.Identity().Address)
+					fmt.Fprintf(env.Stderr, "reset %s of %s; it must be configured again\n", part, dev.Identity().Address)
 				}
 				return nil
 			})
@@ -62,8 +63,8 @@ The shell's system reset is not offered: it takes the host's DMA with it.`,
 	cmd.Flags().StringVar(&part, "part", string(pcie.ResetOlaf), "what to reset: "+strings.Join(pcie.Targets(), "|"))
 	cmd.Flags().BoolVar(&force, "force", false, "allow what stops the host's DMA")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print every access and write nothing")
-	complete(cmd, "part", pcie.Targets)
-	device.addAddress(cmd, env)
+	cli.Complete(cmd, "part", pcie.Targets)
+	device.AddAddress(cmd, env)
 	return cmd
 }
 

@@ -11,15 +11,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-func newDeviceWatchCmd(env *environment) *cobra.Command {
+func newDeviceWatchCmd(env *cli.Env) *cobra.Command {
 	var (
-		out      format
-		device   deviceFlags
+		out      cli.Format
+		device   cli.DeviceFlags
 		interval = olaf.Second
 		count    int
 	)
@@ -38,13 +39,13 @@ looked at no more often than once in an interval of the host's time.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if interval <= 0 {
-				return usageError("--interval must be positive")
+				return cli.UsageError("--interval must be positive")
 			}
 			if count < 0 {
-				return usageError("--count %d is negative; 0 is for no end", count)
+				return cli.UsageError("--count %d is negative; 0 is for no end", count)
 			}
 			w := &watch{env: env, out: out}
-			err := device.registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
+			err := device.Registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
 				return w.run(cmd.Context(), dev, interval, count)
 			})
 			if errors.Is(err, context.Canceled) {
@@ -55,15 +56,15 @@ looked at no more often than once in an interval of the host's time.`,
 	}
 	cmd.Flags().Var(&interval, "interval", "device time between two looks")
 	cmd.Flags().IntVar(&count, "count", 0, "how many looks; 0 for no end")
-	addFormatFlag(cmd, &out)
-	device.add(cmd, env)
+	cli.AddFormatFlag(cmd, &out)
+	device.Add(cmd, env)
 	return cmd
 }
 
 // watch prints looks as they are taken.
 type watch struct {
-	env    *environment
-	out    format
+	env    *cli.Env
+	out    cli.Format
 	looks  int
 	values []sample
 }
@@ -85,14 +86,14 @@ func (w *watch) run(ctx context.Context, dev fpga.Device, interval olaf.Duration
 		if w.looks++; w.looks == count {
 			return nil
 		}
-		before := w.env.now()
+		before := w.env.Now()
 		if err := dev.Sleep(ctx, interval); err != nil {
 			return err
 		}
 		if count > 0 {
 			continue
 		}
-		if err := pause(ctx, time.Duration(interval/olaf.Nanosecond)-w.env.now().Sub(before)); err != nil {
+		if err := pause(ctx, time.Duration(interval/olaf.Nanosecond)-w.env.Now().Sub(before)); err != nil {
 			return err
 		}
 	}
@@ -146,25 +147,25 @@ func (w *watch) port(i int, p *fpga.Port) {
 
 // print writes one look: a line of JSON, or a row under headers that fit it.
 func (w *watch) print() error {
-	if w.out == formatJSON {
+	if w.out == cli.JSON {
 		document := map[string]any{"schema": "olafctl.watch/v1"}
 		for _, s := range w.values {
 			document[s.name] = s.value
 		}
-		return json.NewEncoder(w.env.stdout).Encode(document)
+		return json.NewEncoder(w.env.Stdout).Encode(document)
 	}
 	header, row := make([]string, len(w.values)), make([]string, len(w.values))
 	for i, s := range w.values {
 		header[i], row[i] = s.name, fmt.Sprint(s.value)
-		if w.out == formatTable {
+		if w.out == cli.Table {
 			header[i] = fmt.Sprintf("%*s", max(len(s.name), 8), s.name)
 			row[i] = fmt.Sprintf("%*s", len(header[i]), row[i])
 		}
 	}
-	separator := map[bool]string{true: "  ", false: ","}[w.out == formatTable]
-	if w.looks%20 == 0 && (w.out == formatTable || w.looks == 0) {
-		fmt.Fprintln(w.env.stdout, strings.Join(header, separator))
+	separator := map[bool]string{true: "  ", false: ","}[w.out == cli.Table]
+	if w.looks%20 == 0 && (w.out == cli.Table || w.looks == 0) {
+		fmt.Fprintln(w.env.Stdout, strings.Join(header, separator))
 	}
-	_, err := fmt.Fprintln(w.env.stdout, strings.Join(row, separator))
+	_, err := fmt.Fprintln(w.env.Stdout, strings.Join(row, separator))
 	return err
 }

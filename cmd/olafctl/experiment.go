@@ -9,11 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 )
 
-func newExperimentCmd(env *environment) *cobra.Command {
+func newExperimentCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "experiment",
 		Short: "List and run what the paper published",
@@ -22,8 +23,8 @@ func newExperimentCmd(env *environment) *cobra.Command {
 	return cmd
 }
 
-func newExperimentListCmd(env *environment) *cobra.Command {
-	var out format
+func newExperimentListCmd(env *cli.Env) *cobra.Command {
+	var out cli.Format
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the experiments",
@@ -37,25 +38,25 @@ func newExperimentListCmd(env *environment) *cobra.Command {
 				Needs    string `json:"needs"`
 			}
 			var entries []entry
-			list := grid{header: []string{"NAME", "ARTEFACT", "TAKES", "ABOUT"}}
-			for _, e := range published() {
+			list := cli.Grid{Header: []string{"NAME", "ARTEFACT", "TAKES", "ABOUT"}}
+			for _, e := range env.Published {
 				entries = append(entries, entry{e.Name, e.Artefact, e.About, e.Needs})
-				list.add(e.Name, e.Artefact, e.Needs, e.About)
+				list.Add(e.Name, e.Artefact, e.Needs, e.About)
 			}
-			if out == formatJSON {
-				return writeJSON(env.stdout, struct {
-					schema
+			if out == cli.JSON {
+				return cli.WriteJSON(env.Stdout, struct {
+					cli.Head
 					Experiments []entry `json:"experiments"`
-				}{schema{"olafctl.experiments/v1"}, entries})
+				}{cli.Head{Schema: "olafctl.experiments/v1"}, entries})
 			}
-			return list.write(env.stdout, out)
+			return list.Write(env.Stdout, out)
 		},
 	}
-	addFormatFlag(cmd, &out)
+	cli.AddFormatFlag(cmd, &out)
 	return cmd
 }
 
-func newExperimentRunCmd(env *environment) *cobra.Command {
+func newExperimentRunCmd(env *cli.Env) *cobra.Command {
 	f := new(experimentFlags)
 	cmd := &cobra.Command{
 		Use:   "run NAME…",
@@ -65,7 +66,7 @@ func newExperimentRunCmd(env *environment) *cobra.Command {
   olafctl experiment run fig7 --plots pictures
   olafctl experiment run fig2 fig3 fig8 --trainings finished   # an hour; goes on where it was interrupted`,
 		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: completeArgs(published().Names),
+		ValidArgsFunction: cli.CompleteArgs(env.Published.Names),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !f.tui {
 				if err := refuseViewFlags(cmd); err != nil {
@@ -74,17 +75,17 @@ func newExperimentRunCmd(env *environment) *cobra.Command {
 			}
 			var chosen experiments.Set
 			for _, name := range args {
-				e, err := published().Find(name)
+				e, err := env.Published.Find(name)
 				if err != nil {
-					return usageError("%v", err)
+					return cli.UsageError("%v", err)
 				}
 				if err := refusePlots(f.plots, e.Name, f.force); err != nil {
 					return err
 				}
 				chosen = append(chosen, e)
 			}
-			if len(chosen) > 1 && f.out != formatTable {
-				return usageError("-o %s is one document; run one experiment at a time", f.out)
+			if len(chosen) > 1 && f.out != cli.Table {
+				return cli.UsageError("-o %s is one document; run one experiment at a time", f.out)
 			}
 			for _, e := range chosen {
 				if err := f.run(cmd.Context(), env, e); err != nil {
@@ -100,60 +101,60 @@ func newExperimentRunCmd(env *environment) *cobra.Command {
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion beside the experiment")
 	f.view.add(cmd)
-	f.keep.add(cmd)
-	addFormatFlag(cmd, &f.out)
+	f.keep.Add(cmd)
+	cli.AddFormatFlag(cmd, &f.out)
 	return cmd
 }
 
 // addOptions adds the flags of what every experiment understands.
-func addOptions(cmd *cobra.Command, env *environment, o *experiments.Options) {
+func addOptions(cmd *cobra.Command, env *cli.Env, o *experiments.Options) {
 	cmd.Flags().IntVar(&o.Runs, "runs", 0, "runs or seeds of each; 0 for the experiment's own number")
 	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "first seed; 0 for the experiment's own")
 	cmd.Flags().BoolVar(&o.Quick, "quick", false, "fewer or shorter runs, for a first look")
 	cmd.Flags().StringVar(&o.Trainings, "trainings", "", "folder in which finished trainings of fig2, fig3 and fig8 are kept and found again")
-	addDeviceFlag(cmd, env, &o.Device)
+	cli.AddDeviceFlag(cmd, env, &o.Device)
 }
 
 // experimentFlags are the flags of experiment run.
 type experimentFlags struct {
 	options experiments.Options
-	out     format
+	out     cli.Format
 	plots   string
 	force   bool
 	quiet   bool
-	keep    keepFlags
+	keep    cli.KeepFlags
 	tui     bool
 	view    viewFlags
 }
 
 // run prints and keeps what there is even when the experiment was stopped, and lets the cause decide the exit code.
-func (f *experimentFlags) run(ctx context.Context, env *environment, e experiments.Experiment) error {
-	o, started := f.options, env.now()
+func (f *experimentFlags) run(ctx context.Context, env *cli.Env, e experiments.Experiment) error {
+	o, started := f.options, env.Now()
 	if o.Runs < 0 {
-		return usageError("--runs %d is negative", o.Runs)
+		return cli.UsageError("--runs %d is negative", o.Runs)
 	}
-	if err := errors.Join(e.CheckDevice(env.devices, o.Device), f.keep.check(env)); err != nil {
+	if err := errors.Join(e.CheckDevice(env.Devices, o.Device), f.keep.Check(env)); err != nil {
 		return err
 	}
 	var err error
-	if o.Access, err = env.access(); err != nil {
+	if o.Access, err = env.Access(); err != nil {
 		return err
 	}
-	kept := f.keep.experiment(env, &e, started)
-	report, err := f.carryOut(ctx, env, e, o, kept.sinks())
+	kept := f.keep.Experiment(env, &e, started)
+	report, err := f.carryOut(ctx, env, e, o, kept.Sinks())
 	if report == nil {
 		if errors.Is(err, context.Canceled) {
-			err = &exitError{olaf.Interrupted, fmt.Errorf("interrupted before a run of %s was complete; there is nothing to show", e.Name)}
+			err = &cli.Exit{Kind: olaf.Interrupted, Err: fmt.Errorf("interrupted before a run of %s was complete; there is nothing to show", e.Name)}
 		}
-		return errors.Join(err, kept.abort())
+		return errors.Join(err, kept.Abort())
 	}
-	stamp(env, started, report)
-	stopped := interrupted
+	cli.Stamp(env, started, report)
+	stopped := cli.Interrupted
 	if e.Spec != nil {
-		stopped = generatorInterrupted
+		stopped = cli.GeneratorInterrupted
 	}
-	err = errors.Join(stopped(err), kept.finish(env, report, madeBy(env, started), err != nil, f.quiet),
-		drawPanels(env, f.plots, f.force, report), printReport(env, report, f.out))
+	err = errors.Join(stopped(err), kept.Finish(env, report, cli.MadeBy(env, started), err != nil, f.quiet),
+		drawPanels(env, f.plots, f.force, report), cli.PrintReport(env, report, f.out))
 	if err != nil {
 		return err
 	}
@@ -161,18 +162,18 @@ func (f *experimentFlags) run(ctx context.Context, env *environment, e experimen
 }
 
 // carryOut runs an experiment beside a dashboard or a progress bar.
-func (f *experimentFlags) carryOut(ctx context.Context, env *environment, e experiments.Experiment, o experiments.Options, sinks []bench.Sink) (bench.Report, error) {
+func (f *experimentFlags) carryOut(ctx context.Context, env *cli.Env, e experiments.Experiment, o experiments.Options, sinks []bench.Sink) (bench.Report, error) {
 	look := trackProgress(&o, sinks...)
-	if f.tui && env.terminal {
+	if f.tui && env.Terminal {
 		if e.Spec == nil {
-			return nil, usageError("%s has no single queue to look at; --tui shows %s", e.Name, strings.Join(published().Benches().Names(), " and "))
+			return nil, cli.UsageError("%s has no single queue to look at; --tui shows %s", e.Name, strings.Join(env.Published.Benches().Names(), " and "))
 		}
 		return watchBeside(ctx, env, &dashboard{view: f.view, device: o.Device}, e.Spec(), &background{
 			run:  func(ctx context.Context) (bench.Report, error) { return e.Run(ctx, o) },
 			look: look,
 		})
 	}
-	bar := startProgress(env, f.quiet, look)
-	defer bar.stop()
+	bar := cli.StartProgress(env, f.quiet, look)
+	defer bar.Stop()
 	return e.Run(ctx, o)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/export"
 	"github.com/olafctl/olaf/results/sheets"
@@ -21,9 +22,9 @@ type exports struct {
 	force                  bool
 }
 
-func newExportCmd(env *environment) *cobra.Command {
+func newExportCmd(env *cli.Env) *cobra.Command {
 	var (
-		where storeFlag
+		where cli.StoreFlag
 		to    exports
 	)
 	cmd := &cobra.Command{
@@ -35,15 +36,15 @@ is named by its id, an unambiguous beginning of it, or "last".`,
 		Example: `  olafctl export last --xlsx out.xlsx --report report.html
   olafctl export last --csv tables/ --parquet frames/ --json out.json --svg figures/`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: where.completeRuns(env, 1),
+		ValidArgsFunction: where.CompleteRuns(env, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if to == (exports{force: to.force}) {
-				return usageError("nothing to write: give --xlsx, --csv, --parquet, --json, --report, --svg or --png")
+				return cli.UsageError("nothing to write: give --xlsx, --csv, --parquet, --json, --report, --svg or --png")
 			}
 			if err := to.check(); err != nil {
 				return err
 			}
-			return where.withRun(env, args[0], func(s *store.Store, f *store.Folder) error {
+			return where.WithRun(env, args[0], func(s *store.Store, f *store.Folder) error {
 				own, err := to.document(f)
 				if err != nil {
 					return err
@@ -75,7 +76,7 @@ is named by its id, an unambiguous beginning of it, or "last".`,
 	flags.StringVar(&to.svg, "svg", "", "folder for the figures as SVG")
 	flags.StringVar(&to.png, "png", "", "folder for the figures as PNG")
 	flags.BoolVar(&to.force, "force", false, "replace files that exist")
-	where.add(cmd)
+	where.Add(cmd)
 	return cmd
 }
 
@@ -86,11 +87,11 @@ func (e *exports) check() error {
 		{"--xlsx", e.xlsx}, {"--csv", e.csv}, {"--parquet", e.parquet}, {"--json", e.json}, {"--report", e.report}, {"--svg", e.svg}, {"--png", e.png},
 	} {
 		if to.path == "-" {
-			return usageError("%s -: export writes files, not standard output; give a name ('olafctl runs show ID -o json' prints a run's document)", to.flag)
+			return cli.UsageError("%s -: export writes files, not standard output; give a name ('olafctl runs show ID -o json' prints a run's document)", to.flag)
 		}
 	}
 	for _, err := range []error{
-		endsIn("--xlsx", e.xlsx, ".xlsx"), endsIn("--report", e.report, ".html", ".htm"), distinct(e.xlsx, e.json, e.report),
+		cli.EndsIn("--xlsx", e.xlsx, ".xlsx"), cli.EndsIn("--report", e.report, ".html", ".htm"), cli.Distinct(e.xlsx, e.json, e.report),
 	} {
 		if err != nil {
 			return err
@@ -155,7 +156,7 @@ func (e *exports) document(f *store.Folder) (targets []export.Target, err error)
 }
 
 // write writes every file that was asked for; all are checked before the first one is written.
-func (e *exports) write(env *environment, r *sheets.Result, more ...export.Target) error {
+func (e *exports) write(env *cli.Env, r *sheets.Result, more ...export.Target) error {
 	targets, err := e.targets(r)
 	if err != nil {
 		return err
@@ -163,12 +164,12 @@ func (e *exports) write(env *environment, r *sheets.Result, more ...export.Targe
 	return e.files(env, append(targets, more...))
 }
 
-func (e *exports) files(env *environment, targets []export.Target) error {
+func (e *exports) files(env *cli.Env, targets []export.Target) error {
 	if err := export.Files(targets, e.force); err != nil {
 		return err
 	}
 	for _, t := range targets {
-		fmt.Fprintf(env.stderr, "wrote %s\n", t.Path)
+		fmt.Fprintf(env.Stderr, "wrote %s\n", t.Path)
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/fpga/pcie/pcietest"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/fpga/twin"
@@ -21,7 +22,7 @@ var fakeFaults = map[string]func(*pcietest.Card, *pcietest.Function){
 }
 
 // addFakeCard puts the card that a script asks for into the environment, beside functions that are none of ours.
-func addFakeCard(env *environment) error {
+func addFakeCard(env *cli.Env) error {
 	fault, ok := fakeFaults[os.Getenv("OLAFCTL_TEST_CARD")]
 	if !ok {
 		return nil
@@ -36,8 +37,8 @@ func addFakeCard(env *environment) error {
 	if err != nil {
 		return err
 	}
-	env.bus, err = card.Bus(dir, function)
-	env.cardClock = card
+	env.Bus, err = card.Bus(dir, function)
+	env.CardClock = card
 	if err != nil {
 		return err
 	}

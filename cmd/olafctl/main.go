@@ -9,13 +9,21 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/cmd/olafctl/mute"
 )
 
 func main() {
 	mute.End()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code := run(ctx, osEnvironment(), os.Args[1:])
+	code := run(ctx, system(), os.Args[1:])
 	stop()
 	os.Exit(code)
+}
+
+// system is the world of this process, and what the program was built of.
+func system() *cli.Env {
+	env := cli.System()
+	env.Devices, env.Published = devices(), published()
+	return env
 }

@@ -5,19 +5,20 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 )
 
 // drawPanels draws every panel of a figure into a folder, as SVG and PNG. Without a folder it draws nothing; of a
 // report without panels it says so.
-func drawPanels(env *environment, folder string, force bool, r bench.Report) error {
+func drawPanels(env *cli.Env, folder string, force bool, r bench.Report) error {
 	if folder == "" {
 		return nil
 	}
 	f, ok := r.(*experiments.Figure)
 	if !ok {
-		fmt.Fprintln(env.stderr, "nothing drawn: this experiment has no panels for --plots; a kept run has figures (olafctl export last --svg FOLDER)")
+		fmt.Fprintln(env.Stderr, "nothing drawn: this experiment has no panels for --plots; a kept run has figures (olafctl export last --svg FOLDER)")
 		return nil
 	}
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -26,13 +27,13 @@ func drawPanels(env *environment, folder string, force bool, r bench.Report) err
 	for i, s := range f.Sheets() {
 		for _, ending := range plotEndings {
 			path := filepath.Join(folder, fmt.Sprintf("%s-%d%s", f.Experiment, i+1, ending))
-			if err := refuseExisting(path, force); err != nil {
+			if err := cli.RefuseExisting(path, force); err != nil {
 				return err
 			}
 			if err := drawTo(path, &s, &s.Charts[0]); err != nil {
 				return err
 			}
-			fmt.Fprintf(env.stderr, "wrote %s (%s)\n", path, s.Name)
+			fmt.Fprintf(env.Stderr, "wrote %s (%s)\n", path, s.Name)
 		}
 	}
 	return nil
@@ -46,15 +47,15 @@ func refusePlots(folder, experiment string, force bool) error {
 		return nil
 	}
 	if about, err := os.Stat(folder); err == nil && !about.IsDir() {
-		return usageError("--plots %s: it is a file; give a folder", folder)
+		return cli.UsageError("--plots %s: it is a file; give a folder", folder)
 	}
 	for _, ending := range plotEndings {
 		names, err := filepath.Glob(filepath.Join(folder, experiment+"-[0-9]*"+ending))
 		if err != nil {
-			return usageError("--plots %s: %v", folder, err)
+			return cli.UsageError("--plots %s: %v", folder, err)
 		}
 		if len(names) > 0 {
-			return refuseExisting(names[0], force)
+			return cli.RefuseExisting(names[0], force)
 		}
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/results"
 )
@@ -15,7 +16,7 @@ func TestPlotsReplaceNothingWithoutForce(t *testing.T) {
 	line := experiments.Series{Name: "olaf", X: []float64{1, 2}, Y: []results.Statistic{{Mean: 1, N: 1}, {Mean: 2, N: 1}}}
 	figure := &experiments.Figure{Experiment: "fig7", Panels: []experiments.Panel{{Name: "a", XLabel: "x", YLabel: "y", Series: []experiments.Series{line}}}}
 	var said bytes.Buffer
-	env := &environment{stderr: &said}
+	env := &cli.Env{Stderr: &said}
 	folder := filepath.Join(t.TempDir(), "new")
 	if err := refusePlots(folder, "fig7", false); err != nil {
 		t.Errorf("a folder that does not exist: %v", err)
@@ -31,11 +32,11 @@ func TestPlotsReplaceNothingWithoutForce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, err := range map[string]error{"before": refusePlots(folder, "fig7", false), "after": drawPanels(env, folder, false, figure)} {
-		if exitCode(err) != exitUsage || !strings.Contains(err.Error(), "--force") {
+		if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "--force") {
 			t.Errorf("%s the run: %v", name, err)
 		}
 	}
-	if err := refusePlots(old, "fig7", false); exitCode(err) != exitUsage || !strings.Contains(err.Error(), "give a folder") {
+	if err := refusePlots(old, "fig7", false); cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "give a folder") {
 		t.Errorf("a file as the folder: %v", err)
 	}
 	if kept, _ := os.ReadFile(old); string(kept) != "edited" {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/p4ctl"
 )
 
@@ -29,11 +30,11 @@ func (w *signalWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func testEnvironment(stdout, stderr io.Writer) *environment {
-	return &environment{
-		stdin: strings.NewReader(""), stdout: stdout, stderr: stderr, devices: devices(),
-		getenv: func(string) string { return "" }, now: time.Now,
-		hostname: func() (string, error) { return "testhost", nil },
+func testEnvironment(stdout, stderr io.Writer) *cli.Env {
+	return &cli.Env{
+		Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Devices: devices(), Published: published(),
+		Getenv: func(string) string { return "" }, Now: time.Now,
+		Hostname: func() (string, error) { return "testhost", nil },
 	}
 }
 
@@ -76,8 +77,8 @@ func TestSecondController(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer higher.Close()
-	if c := <-code; c != exitDevice {
-		t.Errorf("exit code %d, want %d", c, exitDevice)
+	if c := <-code; c != cli.ExitDevice {
+		t.Errorf("exit code %d, want %d", c, cli.ExitDevice)
 	}
 	if said := stderr.all.String(); !strings.Contains(said, "pre-empted") {
 		t.Errorf("stderr does not say why: %q", said)
@@ -98,8 +99,8 @@ func TestInterrupt(t *testing.T) {
 	}()
 	<-stderr.seen
 	cancel()
-	if c := <-code; c != exitInterrupted {
-		t.Errorf("exit code %d, want %d", c, exitInterrupted)
+	if c := <-code; c != cli.ExitInterrupted {
+		t.Errorf("exit code %d, want %d", c, cli.ExitInterrupted)
 	}
 	if !strings.Contains(stdout.String(), "PARTIAL") {
 		t.Error("the output is not marked partial")

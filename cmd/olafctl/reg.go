@@ -6,12 +6,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-func newRegCmd(env *environment) *cobra.Command {
+func newRegCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reg",
 		Short: "Read and write registers by name, decoded",
@@ -21,8 +22,8 @@ func newRegCmd(env *environment) *cobra.Command {
 	return cmd
 }
 
-func newRegListCmd(env *environment) *cobra.Command {
-	var out format
+func newRegListCmd(env *cli.Env) *cobra.Command {
+	var out cli.Format
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List every register of the map",
@@ -38,29 +39,29 @@ func newRegListCmd(env *environment) *cobra.Command {
 				Doc     string `json:"doc"`
 			}
 			var entries []entry
-			list := grid{header: []string{"NAME", "ADDRESS", "BITS", "ACCESS", "UNIT", "MEANING"}}
+			list := cli.Grid{Header: []string{"NAME", "ADDRESS", "BITS", "ACCESS", "UNIT", "MEANING"}}
 			for _, ref := range registers("") {
 				e := entry{ref.Name(), ref.Address(), 8 * int(ref.Register.Bytes()), ref.Register.Access.String(), ref.Register.Unit, ref.Register.Doc}
 				entries = append(entries, e)
-				list.add(e.Name, fmt.Sprintf("%#x", e.Address), fmt.Sprint(e.Bits), e.Access, e.Unit, e.Doc)
+				list.Add(e.Name, fmt.Sprintf("%#x", e.Address), fmt.Sprint(e.Bits), e.Access, e.Unit, e.Doc)
 			}
-			if out == formatJSON {
-				return writeJSON(env.stdout, struct {
-					schema
+			if out == cli.JSON {
+				return cli.WriteJSON(env.Stdout, struct {
+					cli.Head
 					Registers []entry `json:"registers"`
-				}{schema{"olafctl.registers/v1"}, entries})
+				}{cli.Head{Schema: "olafctl.registers/v1"}, entries})
 			}
-			return list.write(env.stdout, out)
+			return list.Write(env.Stdout, out)
 		},
 	}
-	addFormatFlag(cmd, &out)
+	cli.AddFormatFlag(cmd, &out)
 	return cmd
 }
 
-func newRegDumpCmd(env *environment) *cobra.Command {
+func newRegDumpCmd(env *cli.Env) *cobra.Command {
 	var (
-		out     format
-		device  deviceFlags
+		out     cli.Format
+		device  cli.DeviceFlags
 		noLatch bool
 	)
 	cmd := &cobra.Command{
@@ -72,7 +73,7 @@ A software twin starts fresh with every command; --after runs an experiment's fi
 		Example: `  olafctl reg dump queue
   olafctl reg dump queue --after table1 -o json`,
 		Args: cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeArgs(func() []string {
+		ValidArgsFunction: cli.CompleteArgs(func() []string {
 			var names []string
 			for _, b := range regmap.Blocks() {
 				names = append(names, b.Name)
@@ -83,9 +84,9 @@ A software twin starts fresh with every command; --after runs an experiment's fi
 			block := strings.Join(args, "")
 			refs := registers(block)
 			if len(refs) == 0 {
-				return usageError("no block is named %q; see 'olafctl reg list'", block)
+				return cli.UsageError("no block is named %q; see 'olafctl reg list'", block)
 			}
-			return device.registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: noLatch}, func(dev fpga.Device) error {
+			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: noLatch}, func(dev fpga.Device) error {
 				if !noLatch {
 					if _, err := fpga.Snapshot(dev); err != nil {
 						return err
@@ -96,15 +97,15 @@ A software twin starts fresh with every command; --after runs an experiment's fi
 		},
 	}
 	cmd.Flags().BoolVar(&noLatch, "no-latch", false, "write nothing, not even the command that latches the counters")
-	addFormatFlag(cmd, &out)
-	device.add(cmd, env)
+	cli.AddFormatFlag(cmd, &out)
+	device.Add(cmd, env)
 	return cmd
 }
 
-func newRegReadCmd(env *environment) *cobra.Command {
+func newRegReadCmd(env *cli.Env) *cobra.Command {
 	var (
-		out    format
-		device deviceFlags
+		out    cli.Format
+		device cli.DeviceFlags
 		raw    bool
 	)
 	cmd := &cobra.Command{
@@ -113,7 +114,7 @@ func newRegReadCmd(env *environment) *cobra.Command {
 		Example: `  olafctl reg read queue.mode queue.depth
   olafctl reg read --raw 0x8204 -d pci:0000:3b:00.0       # receiver status of the first MAC`,
 		Args: cobra.MinimumNArgs(1),
-		ValidArgsFunction: completeArgs(func() []string {
+		ValidArgsFunction: cli.CompleteArgs(func() []string {
 			var names []string
 			for _, ref := range registers("") {
 				names = append(names, ref.Name())
@@ -122,7 +123,7 @@ func newRegReadCmd(env *environment) *cobra.Command {
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if raw {
-				return device.registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: true}, func(dev fpga.Device) error {
+				return device.Registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: true}, func(dev fpga.Device) error {
 					return readRaw(env, dev, args, out)
 				})
 			}
@@ -130,18 +131,18 @@ func newRegReadCmd(env *environment) *cobra.Command {
 			for _, name := range args {
 				ref, err := regmap.Lookup(name)
 				if err != nil {
-					return usageError("%v", err)
+					return cli.UsageError("%v", err)
 				}
 				refs = append(refs, ref)
 			}
-			return device.registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: true}, func(dev fpga.Device) error {
+			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: true}, func(dev fpga.Device) error {
 				return printRegisters(env, dev, refs, out)
 			})
 		},
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "arguments are BAR2 byte offsets; only ranges that are safe to read are read")
-	addFormatFlag(cmd, &out)
-	device.add(cmd, env)
+	cli.AddFormatFlag(cmd, &out)
+	device.Add(cmd, env)
 	return cmd
 }
 
@@ -174,9 +175,9 @@ func quiet(ref regmap.Ref) bool {
 	return ref.Register.Access != regmap.Command && ref.Address() != regmap.GeneratorMemData && ref.Address() != regmap.ReplicationMemberData
 }
 
-func printRegisters(env *environment, dev fpga.Registers, refs []regmap.Ref, out format) error {
+func printRegisters(env *cli.Env, dev fpga.Registers, refs []regmap.Ref, out cli.Format) error {
 	var values []registerValue
-	list := grid{header: []string{"NAME", "ADDRESS", "VALUE", "DECODED"}}
+	list := cli.Grid{Header: []string{"NAME", "ADDRESS", "VALUE", "DECODED"}}
 	for _, ref := range refs {
 		if !quiet(ref) && len(refs) > 1 {
 			continue
@@ -186,12 +187,12 @@ func printRegisters(env *environment, dev fpga.Registers, refs []regmap.Ref, out
 			return fmt.Errorf("read %s: %w", ref.Name(), err)
 		}
 		values = append(values, v)
-		list.add(v.Name, fmt.Sprintf("%#x", v.Address), v.Value, decoded)
+		list.Add(v.Name, fmt.Sprintf("%#x", v.Address), v.Value, decoded)
 	}
-	if out == formatJSON {
-		return writeRegisterValues(env.stdout, values)
+	if out == cli.JSON {
+		return writeRegisterValues(env.Stdout, values)
 	}
-	return list.write(env.stdout, out)
+	return list.Write(env.Stdout, out)
 }
 
 func readRegister(dev fpga.Registers, ref regmap.Ref) (registerValue, string, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
@@ -18,18 +19,18 @@ const registerValuesSchema = "olafctl.register-values/v1"
 
 // registerDocument is olafctl.register-values/v1.
 type registerDocument struct {
-	schema
+	cli.Head
 	Device    *fpga.Identity  `json:"device,omitempty"`
 	Registers []registerValue `json:"registers"`
 }
 
 func writeRegisterValues(w io.Writer, values []registerValue) error {
-	return writeJSON(w, registerDocument{schema{registerValuesSchema}, nil, values})
+	return cli.WriteJSON(w, registerDocument{cli.Head{Schema: registerValuesSchema}, nil, values})
 }
 
-func newRegSnapshotCmd(env *environment) *cobra.Command {
+func newRegSnapshotCmd(env *cli.Env) *cobra.Command {
 	var (
-		device deviceFlags
+		device cli.DeviceFlags
 		path   string
 		force  bool
 	)
@@ -41,35 +42,35 @@ func newRegSnapshotCmd(env *environment) *cobra.Command {
   olafctl reg diff before.json -d pci:0000:3b:00.0`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := refuseExisting(path, force); err != nil {
+			if err := cli.RefuseExisting(path, force); err != nil {
 				return err
 			}
-			return device.registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
+			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
 				document, err := snapshot(dev)
 				if err != nil {
 					return err
 				}
 				if path == "" {
-					return writeJSON(env.stdout, document)
+					return cli.WriteJSON(env.Stdout, document)
 				}
 				text, err := json.MarshalIndent(document, "", "  ")
 				if err != nil {
 					return err
 				}
-				return writeWhole(env, path, append(text, '\n'))
+				return cli.WriteWhole(env, path, append(text, '\n'))
 			})
 		},
 	}
 	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this file")
 	cmd.Flags().BoolVar(&force, "force", false, "replace the file")
-	device.add(cmd, env)
+	device.Add(cmd, env)
 	return cmd
 }
 
 // snapshot reads everything that can be read without a change.
 func snapshot(dev fpga.Device) (registerDocument, error) {
 	id := dev.Identity()
-	document := registerDocument{schema{registerValuesSchema}, &id, nil}
+	document := registerDocument{cli.Head{Schema: registerValuesSchema}, &id, nil}
 	if _, err := fpga.Snapshot(dev); err != nil {
 		return document, err
 	}
@@ -86,10 +87,10 @@ func snapshot(dev fpga.Device) (registerDocument, error) {
 	return document, nil
 }
 
-func newRegDiffCmd(env *environment) *cobra.Command {
+func newRegDiffCmd(env *cli.Env) *cobra.Command {
 	var (
-		out    format
-		device deviceFlags
+		out    cli.Format
+		device cli.DeviceFlags
 		code   bool
 	)
 	cmd := &cobra.Command{
@@ -111,7 +112,7 @@ func newRegDiffCmd(env *environment) *cobra.Command {
 				}
 				changes = compareSnapshots(before, after)
 			} else {
-				err := device.registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
+				err := device.Registers(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
 					after, err := snapshot(dev)
 					changes = compareSnapshots(before, &after)
 					return err
@@ -124,25 +125,25 @@ func newRegDiffCmd(env *environment) *cobra.Command {
 				return err
 			}
 			if code && len(changes) > 0 {
-				return &exitError{kind: olaf.Missed}
+				return &cli.Exit{Kind: olaf.Missed}
 			}
 			return nil
 		},
 	}
 	cmd.Flags().BoolVar(&code, "exit-code", false, "end with exit code 4 when something differs")
-	addFormatFlag(cmd, &out)
-	device.add(cmd, env)
+	cli.AddFormatFlag(cmd, &out)
+	device.Add(cmd, env)
 	return cmd
 }
 
 func loadSnapshot(path string) (*registerDocument, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, usageError("%v", err)
+		return nil, cli.UsageError("%v", err)
 	}
 	document := new(registerDocument)
 	if err := json.Unmarshal(text, document); err != nil || document.Schema != registerValuesSchema {
-		return nil, usageError("%s is no %s document; 'olafctl reg snapshot -w FILE' makes one", path, registerValuesSchema)
+		return nil, cli.UsageError("%s is no %s document; 'olafctl reg snapshot -w FILE' makes one", path, registerValuesSchema)
 	}
 	return document, nil
 }
@@ -179,18 +180,18 @@ func compareSnapshots(before, after *registerDocument) []registerChange {
 // clockRegisters count time.
 var clockRegisters = map[string]bool{"common.cycles": true, "queue.snapshot_cycle": true, "queue.covered_cycles": true}
 
-func printChanges(env *environment, changes []registerChange, out format) error {
-	if out == formatJSON {
-		return writeJSON(env.stdout, struct {
-			schema
+func printChanges(env *cli.Env, changes []registerChange, out cli.Format) error {
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
 			Changes []registerChange `json:"changes"`
-		}{schema{"olafctl.register-diff/v1"}, changes})
+		}{cli.Head{Schema: "olafctl.register-diff/v1"}, changes})
 	}
-	list := grid{header: []string{"NAME", "BEFORE", "AFTER", "DECODED"}}
+	list := cli.Grid{Header: []string{"NAME", "BEFORE", "AFTER", "DECODED"}}
 	for _, c := range changes {
-		list.add(c.Name, dash(c.Before), dash(c.After), decoded(c.Name, c.After))
+		list.Add(c.Name, dash(c.Before), dash(c.After), decoded(c.Name, c.After))
 	}
-	return list.write(env.stdout, out)
+	return list.Write(env.Stdout, out)
 }
 
 // decoded is a value's fields in words.

@@ -7,14 +7,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-func newRegWriteCmd(env *environment) *cobra.Command {
+func newRegWriteCmd(env *cli.Env) *cobra.Command {
 	var (
-		device deviceFlags
+		device cli.DeviceFlags
 		raw    bool
 		dryRun bool
 	)
@@ -41,9 +42,9 @@ the first write. What the device refuses changes nothing and ends the command wi
 			}
 			var o testbed.DeviceOptions
 			if dryRun {
-				o.DryRun = env.stdout
+				o.DryRun = env.Stdout
 			}
-			return device.registers(cmd.Context(), env, o, func(dev fpga.Device) error {
+			return device.Registers(cmd.Context(), env, o, func(dev fpga.Device) error {
 				for i, w := range writes {
 					if err := w.do(dev); err != nil {
 						return fmt.Errorf("%w (%d of %d writes were done)", err, i, len(writes))
@@ -55,7 +56,7 @@ the first write. What the device refuses changes nothing and ends the command wi
 	}
 	cmd.Flags().BoolVar(&raw, "raw", false, "names are BAR2 byte offsets")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print every access and write nothing")
-	device.add(cmd, env)
+	device.Add(cmd, env)
 	return cmd
 }
 
@@ -104,12 +105,12 @@ func parseAssignments(args []string) ([]assignment, error) {
 func parseAssignment(arg string) (a assignment, err error) {
 	name, text, ok := strings.Cut(arg, "=")
 	if !ok {
-		return a, usageError("%q: write NAME=VALUE or NAME.FIELD=VALUE", arg)
+		return a, cli.UsageError("%q: write NAME=VALUE or NAME.FIELD=VALUE", arg)
 	}
 	parts := strings.Split(name, ".")
 	ref, err := regmap.Lookup(strings.Join(parts[:min(2, len(parts))], "."))
 	if err != nil {
-		return a, usageError("%v", err)
+		return a, cli.UsageError("%v", err)
 	}
 	r := ref.Register
 	a = assignment{name: ref.Name(), addr: ref.Address(), wide: r.Wide, mask: ^uint32(0)}
@@ -119,7 +120,7 @@ func parseAssignment(arg string) (a assignment, err error) {
 			bits = 64
 		}
 		if a.value, err = strconv.ParseUint(text, 0, bits); err != nil {
-			return a, usageError("%s=%q: want a number of %d bits", name, text, bits)
+			return a, cli.UsageError("%s=%q: want a number of %d bits", name, text, bits)
 		}
 		return a, nil
 	}
@@ -130,7 +131,7 @@ func parseAssignment(arg string) (a assignment, err error) {
 			return a, err
 		}
 	}
-	return a, usageError("%s has no field %q; see 'olafctl reg read %s'", ref.Name(), strings.Join(parts[2:], "."), ref.Name())
+	return a, cli.UsageError("%s has no field %q; see 'olafctl reg read %s'", ref.Name(), strings.Join(parts[2:], "."), ref.Name())
 }
 
 // fieldValue reads a number or the name of an enumerated value.
@@ -143,10 +144,10 @@ func fieldValue(f *regmap.Field, text string) (uint32, error) {
 	width := int(f.Hi-f.Lo) + 1
 	v, err := strconv.ParseUint(text, 0, width)
 	if err != nil && len(f.Values) > 0 {
-		return 0, usageError("field %s=%q: want one of %s, or a number of %d bits", f.Name, text, strings.Join(f.Values, ", "), width)
+		return 0, cli.UsageError("field %s=%q: want one of %s, or a number of %d bits", f.Name, text, strings.Join(f.Values, ", "), width)
 	}
 	if err != nil {
-		return 0, usageError("field %s=%q: want a number of %d bits", f.Name, text, width)
+		return 0, cli.UsageError("field %s=%q: want a number of %d bits", f.Name, text, width)
 	}
 	return uint32(v), nil
 }
@@ -162,7 +163,7 @@ func parseRawAssignments(args []string) ([]assignment, error) {
 		}
 		value, err := strconv.ParseUint(text, 0, 32)
 		if err != nil {
-			return nil, usageError("%q: write OFFSET=VALUE, both 32 bit", arg)
+			return nil, cli.UsageError("%q: write OFFSET=VALUE, both 32 bit", arg)
 		}
 		writes[i] = assignment{name: name, addr: addr, mask: ^uint32(0), value: value}
 	}
@@ -172,13 +173,13 @@ func parseRawAssignments(args []string) ([]assignment, error) {
 func parseOffset(text string) (uint32, error) {
 	addr, err := strconv.ParseUint(text, 0, 32)
 	if err != nil || addr%4 != 0 {
-		return 0, usageError("%q is no BAR2 byte offset; it is a multiple of 4, such as 0x8204", text)
+		return 0, cli.UsageError("%q is no BAR2 byte offset; it is a multiple of 4, such as 0x8204", text)
 	}
 	return uint32(addr), nil
 }
 
 // readRaw prints words by their offsets.
-func readRaw(env *environment, dev fpga.Registers, offsets []string, out format) error {
+func readRaw(env *cli.Env, dev fpga.Registers, offsets []string, out cli.Format) error {
 	addrs := make([]uint32, len(offsets))
 	for i, text := range offsets {
 		var err error
@@ -187,17 +188,17 @@ func readRaw(env *environment, dev fpga.Registers, offsets []string, out format)
 		}
 	}
 	var values []registerValue
-	list := grid{header: []string{"ADDRESS", "VALUE"}}
+	list := cli.Grid{Header: []string{"ADDRESS", "VALUE"}}
 	for _, addr := range addrs {
 		v, err := dev.Read32(addr)
 		if err != nil {
 			return err
 		}
 		values = append(values, registerValue{Address: addr, Value: fmt.Sprintf("%#x", v)})
-		list.add(fmt.Sprintf("%#x", addr), fmt.Sprintf("%#x", v))
+		list.Add(fmt.Sprintf("%#x", addr), fmt.Sprintf("%#x", v))
 	}
-	if out == formatJSON {
-		return writeRegisterValues(env.stdout, values)
+	if out == cli.JSON {
+		return writeRegisterValues(env.Stdout, values)
 	}
-	return list.write(env.stdout, out)
+	return list.Write(env.Stdout, out)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/replay"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/fpga/engine"
 )
@@ -29,10 +30,10 @@ type replayFlags struct {
 	threshold float64
 	to        string
 	force     bool
-	format    format
+	format    cli.Format
 }
 
-func newReplayCmd(env *environment) *cobra.Command {
+func newReplayCmd(env *cli.Env) *cobra.Command {
 	f := &replayFlags{outRate: 40 * olaf.Gbps}
 	cmd := &cobra.Command{
 		Use:   "replay CAPTURE",
@@ -56,9 +57,9 @@ and count what becomes of them. There are no tables here: a frame's cluster and 
 	flags.Float64Var(&f.threshold, "reward-threshold", 0, "threshold of the reward filter")
 	flags.StringVarP(&f.to, "write", "w", "", "write what leaves the queue to this file: .pcap or .pcapng")
 	flags.BoolVar(&f.force, "force", false, "replace an output file that exists")
-	addFormatFlag(cmd, &f.format)
-	complete(cmd, "queue", engine.Names)
-	complete(cmd, "profile", engine.Profiles)
+	cli.AddFormatFlag(cmd, &f.format)
+	cli.Complete(cmd, "queue", engine.Names)
+	cli.Complete(cmd, "profile", engine.Profiles)
 	return cmd
 }
 
@@ -85,7 +86,7 @@ func (f *replayFlags) config(cmd *cobra.Command) (replay.Config, error) {
 	return c, nil
 }
 
-func (f *replayFlags) run(cmd *cobra.Command, env *environment, path string) (err error) {
+func (f *replayFlags) run(cmd *cobra.Command, env *cli.Env, path string) (err error) {
 	config, err := f.config(cmd)
 	if err != nil {
 		return err
@@ -93,11 +94,11 @@ func (f *replayFlags) run(cmd *cobra.Command, env *environment, path string) (er
 	if err := sameFile(path, f.to); err != nil {
 		return err
 	}
-	if err := endsIn("-w", f.to, ".pcap", ".pcapng"); err != nil {
+	if err := cli.EndsIn("-w", f.to, ".pcap", ".pcapng"); err != nil {
 		return err
 	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return usageError("%s is a directory; name a capture", path)
+		return cli.UsageError("%s is a directory; name a capture", path)
 	}
 	reader, err := capture.Open(path)
 	if err != nil {
@@ -126,7 +127,7 @@ func sameFile(in, out string) error {
 	a, errA := os.Stat(in)
 	b, errB := os.Stat(out)
 	if out != "" && (filepath.Clean(in) == filepath.Clean(out) || errA == nil && errB == nil && os.SameFile(a, b)) {
-		return usageError("%s is both read and written; choose another output file", in)
+		return cli.UsageError("%s is both read and written; choose another output file", in)
 	}
 	return nil
 }
@@ -139,7 +140,7 @@ func (s *fileSink) Deliver(d *replay.Delivery) error {
 }
 
 // finish prints what came out, partial or not.
-func (f *replayFlags) finish(env *environment, path string, r *replay.Result, err error) error {
+func (f *replayFlags) finish(env *cli.Env, path string, r *replay.Result, err error) error {
 	if r == nil {
 		return err
 	}
@@ -147,23 +148,23 @@ func (f *replayFlags) finish(env *environment, path string, r *replay.Result, er
 		return errors.Join(err, printErr)
 	}
 	if err != nil {
-		return interrupted(err)
+		return cli.Interrupted(err)
 	}
 	if f.to != "" {
-		fmt.Fprintf(env.stderr, "capture: %s (%s)\n", f.to, olaf.Plural(r.Delivered, "frame"))
+		fmt.Fprintf(env.Stderr, "capture: %s (%s)\n", f.to, olaf.Plural(r.Delivered, "frame"))
 	}
 	if !r.Valid {
-		return &exitError{olaf.Failed, fmt.Errorf("the replay is invalid: %s", r.Reason)}
+		return &cli.Exit{Kind: olaf.Failed, Err: fmt.Errorf("the replay is invalid: %s", r.Reason)}
 	}
 	return nil
 }
 
-func (f *replayFlags) print(env *environment, path string, r *replay.Result) error {
-	if f.format == formatJSON {
-		return writeJSON(env.stdout, r)
+func (f *replayFlags) print(env *cli.Env, path string, r *replay.Result) error {
+	if f.format == cli.JSON {
+		return cli.WriteJSON(env.Stdout, r)
 	}
 	c := &r.Counters
-	list := grid{header: []string{"COUNTER", "VALUE", "MEANING"}}
+	list := cli.Grid{Header: []string{"COUNTER", "VALUE", "MEANING"}}
 	for _, row := range []struct {
 		name  string
 		value int64
@@ -184,11 +185,11 @@ func (f *replayFlags) print(env *environment, path string, r *replay.Result) err
 		{"malformed", c.Malformed, "broken OLAF frames"},
 		{"lost", r.Lost, "as the paper counts it: sent − delivered − aggregated"},
 	} {
-		list.add(row.name, fmt.Sprint(row.value), row.say)
+		list.Add(row.name, fmt.Sprint(row.value), row.say)
 	}
-	if f.format == formatTable {
-		fmt.Fprintf(env.stdout, "%s through %s at %v, %s: %s in %s\n\n", path, r.Queue, olaf.Rate(r.OutRateBPS),
+	if f.format == cli.Table {
+		fmt.Fprintf(env.Stdout, "%s through %s at %v, %s: %s in %s\n\n", path, r.Queue, olaf.Rate(r.OutRateBPS),
 			olaf.Plural(r.Slots, "slot"), olaf.Plural(r.Workers, "worker"), olaf.Plural(r.Clusters, "cluster"))
 	}
-	return list.write(env.stdout, f.format)
+	return list.Write(env.Stdout, f.format)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results/paper"
@@ -20,12 +21,12 @@ import (
 // reproduceFlags are the flags of reproduce.
 type reproduceFlags struct {
 	options experiments.Options
-	out     format
+	out     cli.Format
 	short   bool
 	quiet   bool
 }
 
-func newReproduceCmd(env *environment) *cobra.Command {
+func newReproduceCmd(env *cli.Env) *cobra.Command {
 	f := new(reproduceFlags)
 	cmd := &cobra.Command{
 		Use:   "reproduce [NAME…]",
@@ -37,25 +38,25 @@ measured is listed as well, with the reason.
 All of it takes more than an hour, nearly all for the figures that train; --short leaves those out, --quick shortens
 them and everything else to a few minutes. On two idle cores:
 
-` + durations(),
+` + durations(env.Published),
 		Example: `  olafctl reproduce table1 fig6
   olafctl reproduce --quick -o csv > numbers.csv
   olafctl reproduce --trainings finished       # goes on where it was interrupted`,
-		ValidArgsFunction: completeArgs(published().Names),
+		ValidArgsFunction: cli.CompleteArgs(env.Published.Names),
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), env, args) },
 	}
 	addOptions(cmd, env, &f.options)
 	cmd.Flags().BoolVar(&f.short, "short", false, "without names, leave out what trains for many minutes")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
-	addFormatFlag(cmd, &f.out)
+	cli.AddFormatFlag(cmd, &f.out)
 	return cmd
 }
 
 // durations lists how long each experiment takes.
-func durations() string {
+func durations(published experiments.Set) string {
 	var b strings.Builder
 	tw := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, e := range published() {
+	for _, e := range published {
 		fmt.Fprintf(tw, "  %s\t%s\n", e.Name, e.Needs)
 	}
 	tw.Flush()
@@ -63,18 +64,18 @@ func durations() string {
 }
 
 // chosen are the named experiments; without names all, or all short ones.
-func (f *reproduceFlags) chosen(names []string) (experiments.Set, error) {
+func (f *reproduceFlags) chosen(published experiments.Set, names []string) (experiments.Set, error) {
 	switch {
 	case len(names) > 0 && f.short:
-		return nil, usageError("--short is about all experiments; leave out either it or the names")
+		return nil, cli.UsageError("--short is about all experiments; leave out either it or the names")
 	case f.short:
-		return published().Short(), nil
+		return published.Short(), nil
 	case len(names) == 0:
-		return published(), nil
+		return published, nil
 	}
 	var chosen experiments.Set
 	for i, name := range names {
-		e, err := published().Find(name)
+		e, err := published.Find(name)
 		if err != nil {
 			return nil, err
 		}
@@ -85,43 +86,43 @@ func (f *reproduceFlags) chosen(names []string) (experiments.Set, error) {
 	return chosen, nil
 }
 
-func (f *reproduceFlags) run(ctx context.Context, env *environment, names []string) error {
+func (f *reproduceFlags) run(ctx context.Context, env *cli.Env, names []string) error {
 	if f.options.Runs < 0 {
-		return usageError("--runs %d is negative", f.options.Runs)
+		return cli.UsageError("--runs %d is negative", f.options.Runs)
 	}
-	chosen, err := f.chosen(names)
+	chosen, err := f.chosen(env.Published, names)
 	if err != nil {
 		return err
 	}
 	for i := range chosen {
-		if err := chosen[i].CheckDevice(env.devices, f.options.Device); err != nil {
+		if err := chosen[i].CheckDevice(env.Devices, f.options.Device); err != nil {
 			return err
 		}
 	}
-	started, done := env.now(), 0
-	r, err := published().Reproduce(ctx, chosen, func(ctx context.Context, e experiments.Experiment) (bench.Report, error) {
+	started, done := env.Now(), 0
+	r, err := env.Published.Reproduce(ctx, chosen, func(ctx context.Context, e experiments.Experiment) (bench.Report, error) {
 		done++
 		return f.one(ctx, env, e, fmt.Sprintf("%d/%d %s", done, len(chosen), e.Name))
 	})
-	r.Provenance = madeBy(env, started)
-	if err := errors.Join(interrupted(err), printReport(env, r, f.out)); err != nil {
+	r.Provenance = cli.MadeBy(env, started)
+	if err := errors.Join(cli.Interrupted(err), cli.PrintReport(env, r, f.out)); err != nil {
 		return err
 	}
 	return r.Err()
 }
 
 // one runs one experiment and says what came of it.
-func (f *reproduceFlags) one(ctx context.Context, env *environment, e experiments.Experiment, name string) (bench.Report, error) {
-	o, started := f.options, env.now()
+func (f *reproduceFlags) one(ctx context.Context, env *cli.Env, e experiments.Experiment, name string) (bench.Report, error) {
+	o, started := f.options, env.Now()
 	if !f.quiet {
-		fmt.Fprintf(env.stderr, "%s: %s\n", name, f.expect(&e))
+		fmt.Fprintf(env.Stderr, "%s: %s\n", name, f.expect(&e))
 	}
-	bar := startProgress(env, f.quiet, trackProgress(&o))
+	bar := cli.StartProgress(env, f.quiet, trackProgress(&o))
 	report, err := e.Run(ctx, o)
-	bar.stop()
+	bar.Stop()
 	if err == nil && !f.quiet {
 		rows := report.Paper()
-		fmt.Fprintf(env.stderr, "%s: %d published numbers, %d missed, in %v\n", name, len(rows), len(paper.Misses(rows)), env.now().Sub(started).Round(100*time.Millisecond))
+		fmt.Fprintf(env.Stderr, "%s: %d published numbers, %d missed, in %v\n", name, len(rows), len(paper.Misses(rows)), env.Now().Sub(started).Round(100*time.Millisecond))
 	}
 	return report, err
 }
@@ -140,7 +141,7 @@ func trackProgress(o *experiments.Options, sinks ...bench.Sink) func() (done, to
 	o.Stream = bench.NewStream(sinks...)
 	var done, total atomic.Int64
 	o.Progress = func(d, t int) { done.Store(int64(d)); total.Store(int64(t)) }
-	stream := progressOf(o.Stream)
+	stream := cli.ProgressOf(o.Stream)
 	return func() (int, int) {
 		if t := total.Load(); t > 0 {
 			return int(done.Load()), int(t)

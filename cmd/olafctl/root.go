@@ -10,44 +10,34 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"google.golang.org/grpc/codes"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/p4ctl"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
 // run executes one command line and returns its exit code. Everything it prints goes through env.
-func run(ctx context.Context, env *environment, args []string) int {
+func run(ctx context.Context, env *cli.Env, args []string) int {
 	started := false
-	env.args = args
+	env.Args = args
 	root := newRootCmd(env)
 	onStart(root, func() { started = true })
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		return exitDone
+		return cli.ExitDone
 	}
-	err = env.tls.advise(stopped(ctx, err))
-	code := exitCode(err)
-	if !started && code == exitFailed {
-		code = exitUsage // cobra's own complaints: unknown command, missing argument
+	err = env.TLS.Advise(cli.Stopped(ctx, err))
+	code := cli.ExitCode(err)
+	if !started && code == cli.ExitFailed {
+		code = cli.ExitUsage // cobra's own complaints: unknown command, missing argument
 	}
-	if exit, ok := err.(*exitError); !ok || exit.err != nil {
-		fmt.Fprintf(env.stderr, "olafctl: %s\n", oneLine(err))
+	if exit, ok := err.(*cli.Exit); !ok || exit.Err != nil {
+		fmt.Fprintf(env.Stderr, "olafctl: %s\n", cli.OneLine(err))
 	}
 	return code
 }
 
-// stopped says in one word what a signal ended before there was anything to tell of.
-func stopped(ctx context.Context, err error) error {
-	var told *exitError
-	if ctx.Err() == nil || errors.As(err, &told) || !errors.Is(err, context.Canceled) && p4ctl.Code(err) != codes.Canceled {
-		return err
-	}
-	return &exitError{olaf.Interrupted, errors.New("interrupted")}
-}
-
-func newRootCmd(env *environment) *cobra.Command {
+func newRootCmd(env *cli.Env) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "olafctl",
 		Short: "Run an in-network-aggregation testbed: card or software twin, tables, generator, capture, AoM",
@@ -62,11 +52,11 @@ Without --device everything runs on the software twin, in virtual time at 250 MH
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.SetIn(env.stdin)
-	root.SetOut(env.stdout)
-	root.SetErr(env.stderr)
+	root.SetIn(env.Stdin)
+	root.SetOut(env.Stdout)
+	root.SetErr(env.Stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usageError("%s; see '%s --help'", flagMistake(err), cmd.CommandPath())
+		return cli.UsageError("%s; see '%s --help'", flagMistake(err), cmd.CommandPath())
 	})
 	root.AddGroup(
 		&cobra.Group{ID: "run", Title: "Run:"},
@@ -79,7 +69,7 @@ Without --device everything runs on the software twin, in virtual time at 250 MH
 		root.AddCommand(cmd)
 	}
 	root.InitDefaultCompletionCmd() // cobra's own would come too late to be made like the others
-	addClientTLS(root, &env.tls)
+	cli.AddClientTLS(root, &env.TLS)
 	completeTree(root)
 	return root
 }
@@ -92,7 +82,7 @@ func completeTree(cmd *cobra.Command) {
 	if args := cmd.Args; args != nil {
 		cmd.Args = func(cmd *cobra.Command, given []string) error {
 			if err := args(cmd, given); err != nil {
-				return usageError("%s takes %s; see '%s --help'", cmd.CommandPath(), argumentMistake(cmd, given), cmd.CommandPath())
+				return cli.UsageError("%s takes %s; see '%s --help'", cmd.CommandPath(), argumentMistake(cmd, given), cmd.CommandPath())
 			}
 			return nil
 		}
@@ -132,7 +122,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usageError("unknown command %q for %s%s; see '%s --help'", args[0], cmd.CommandPath(), meant(cmd, args[0]), cmd.CommandPath())
+	return cli.UsageError("unknown command %q for %s%s; see '%s --help'", args[0], cmd.CommandPath(), meant(cmd, args[0]), cmd.CommandPath())
 }
 
 // meant names the commands of cmd that a mistyped one may stand for.
@@ -174,7 +164,7 @@ func flagMistake(err error) string {
 // commands is the table of nouns and verbs, in the order of the help.
 var commands = []struct {
 	group string
-	new   func(*environment) *cobra.Command
+	new   func(*cli.Env) *cobra.Command
 }{
 	{"run", newBenchCmd},
 	{"run", newTuiCmd},

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -12,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/compare"
@@ -19,69 +18,10 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// storeFlag says where runs are kept.
-type storeFlag struct{ dir string }
-
-func (f *storeFlag) add(cmd *cobra.Command) {
-	cmd.PersistentFlags().StringVar(&f.dir, "store", "", "folder of kept runs; default $OLAFCTL_HOME, else the user's data folder")
-}
-
-// path resolves the folder: flag, then environment, then the user's data folder.
-func (f *storeFlag) path(env *environment) (string, error) {
-	for _, dir := range []string{f.dir, env.getenv("OLAFCTL_HOME")} {
-		if dir != "" {
-			return dir, nil
-		}
-	}
-	if dir := env.getenv("XDG_DATA_HOME"); dir != "" {
-		return filepath.Join(dir, "olafctl"), nil
-	}
-	if home := env.getenv("HOME"); home != "" {
-		return filepath.Join(home, ".local", "share", "olafctl"), nil
-	}
-	return "", usageError("no folder for kept runs: set OLAFCTL_HOME or give --store")
-}
-
-func (f *storeFlag) open(env *environment) (*store.Store, error) {
-	dir, err := f.path(env)
-	if err != nil {
-		return nil, err
-	}
-	return store.Open(dir)
-}
-
-// with opens the store for one piece of work.
-func (f *storeFlag) with(env *environment, work func(*store.Store) error) error {
-	s, err := f.open(env)
-	if err != nil {
-		return err
-	}
-	return errors.Join(work(s), s.Close())
-}
-
-// withRun opens one kept run by its id or an unambiguous beginning of it.
-func (f *storeFlag) withRun(env *environment, name string, work func(*store.Store, *store.Folder) error) error {
-	return f.with(env, func(s *store.Store) error {
-		folder, err := loadRun(s, name)
-		if err != nil {
-			return err
-		}
-		return work(s, folder)
-	})
-}
-
-func loadRun(s *store.Store, name string) (*store.Folder, error) {
-	id, err := s.Resolve(name)
-	if err != nil {
-		return nil, err
-	}
-	return s.Load(id)
-}
-
-func newRunsCmd(env *environment) *cobra.Command {
+func newRunsCmd(env *cli.Env) *cobra.Command {
 	var (
-		where storeFlag
-		out   format
+		where cli.StoreFlag
+		out   cli.Format
 	)
 	cmd := &cobra.Command{
 		Use:        "runs",
@@ -96,11 +36,11 @@ kept runs are listed, newest first. A run is named by its id, an unambiguous beg
   olafctl runs verify last`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return where.with(env, func(s *store.Store) error { return listRuns(env, s, out) })
+			return where.With(env, func(s *store.Store) error { return listRuns(env, s, out) })
 		},
 	}
-	addFormatFlag(cmd, &out)
-	where.add(cmd)
+	cli.AddFormatFlag(cmd, &out)
+	where.Add(cmd)
 	cmd.AddCommand(
 		newRunsListCmd(env, &where), newRunsShowCmd(env, &where), newRunsCompareCmd(env, &where), newRunsVerifyCmd(env, &where),
 		newRunsNoteCmd(env, &where), newRunsRmCmd(env, &where), newRunsPruneCmd(env, &where), newRunsReindexCmd(env, &where),
@@ -109,8 +49,8 @@ kept runs are listed, newest first. A run is named by its id, an unambiguous beg
 }
 
 // newRunsListCmd is what runs does without a verb.
-func newRunsListCmd(env *environment, where *storeFlag) *cobra.Command {
-	var out format
+func newRunsListCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
+	var out cli.Format
 	cmd := &cobra.Command{
 		Use:     "list",
 		Aliases: []string{"ls"},
@@ -118,25 +58,25 @@ func newRunsListCmd(env *environment, where *storeFlag) *cobra.Command {
 		Example: "  olafctl runs list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return where.with(env, func(s *store.Store) error { return listRuns(env, s, out) })
+			return where.With(env, func(s *store.Store) error { return listRuns(env, s, out) })
 		},
 	}
-	addFormatFlag(cmd, &out)
+	cli.AddFormatFlag(cmd, &out)
 	return cmd
 }
 
-func listRuns(env *environment, s *store.Store, out format) error {
+func listRuns(env *cli.Env, s *store.Store, out cli.Format) error {
 	entries, err := s.List()
 	if err != nil {
 		return err
 	}
-	if out == formatJSON {
-		return writeJSON(env.stdout, struct {
-			schema
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
 			Runs []store.Entry `json:"runs"`
-		}{schema{"olafctl.run-list/v1"}, entries})
+		}{cli.Head{Schema: "olafctl.run-list/v1"}, entries})
 	}
-	list := grid{header: []string{"ID", "EXPERIMENT", "DEVICE", "STARTED", "STATE", "VALID", "NOTE"}}
+	list := cli.Grid{Header: []string{"ID", "EXPERIMENT", "DEVICE", "STARTED", "STATE", "VALID", "NOTE"}}
 	for _, e := range entries {
 		valid := "–"
 		if e.State == store.Complete {
@@ -149,15 +89,15 @@ func listRuns(env *environment, s *store.Store, out format) error {
 		if device == "" {
 			device = "–" // nothing but the simulator or a training
 		}
-		list.add(e.ID, e.Experiment, device, toSecond(e.Started), string(e.State), valid, e.Note)
+		list.Add(e.ID, e.Experiment, device, toSecond(e.Started), string(e.State), valid, e.Note)
 	}
 	if len(entries) == 0 {
-		fmt.Fprintf(env.stderr, "no runs in %s yet; olafctl bench makes one\n", s.Dir())
+		fmt.Fprintf(env.Stderr, "no runs in %s yet; olafctl bench makes one\n", s.Dir())
 	}
-	if err := remarkAbandoned(env, s); err != nil {
+	if err := cli.RemarkAbandoned(env, s); err != nil {
 		return err
 	}
-	return list.write(env.stdout, out)
+	return list.Write(env.Stdout, out)
 }
 
 // toSecond cuts a time for people; documents keep all of it.
@@ -170,24 +110,17 @@ func toSecond(started string) string {
 }
 
 // remarkAbandoned says which runs a killed process left behind.
-func remarkAbandoned(env *environment, s *store.Store) error {
-	left, err := s.Abandoned()
-	if len(left) > 0 {
-		fmt.Fprintf(env.stderr, "never finished, because olafctl was killed: remove with olafctl runs rm %s\n", strings.Join(left, " "))
-	}
-	return err
-}
 
-func newRunsShowCmd(env *environment, where *storeFlag) *cobra.Command {
-	var out format
+func newRunsShowCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
+	var out cli.Format
 	cmd := &cobra.Command{
 		Use:               "show ID",
 		Short:             "Print a kept run as it was printed then",
 		Example:           "  olafctl runs show last -o json",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: where.completeRuns(env, 1),
+		ValidArgsFunction: where.CompleteRuns(env, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return where.withRun(env, args[0], func(_ *store.Store, f *store.Folder) error {
+			return where.WithRun(env, args[0], func(_ *store.Store, f *store.Folder) error {
 				if archive.HasDocument(f) {
 					return showDocument(env, f, out)
 				}
@@ -195,49 +128,49 @@ func newRunsShowCmd(env *environment, where *storeFlag) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if out == formatJSON {
-					return writeJSON(env.stdout, r.Bench)
+				if out == cli.JSON {
+					return cli.WriteJSON(env.Stdout, r.Bench)
 				}
 				showHead(env, f)
-				return text.Bench(env.stdout, r.Bench)
+				return text.Bench(env.Stdout, r.Bench)
 			})
 		},
 	}
-	addFormatFlag(cmd, &out, formatTable, formatJSON)
+	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
 	return cmd
 }
 
 // showHead says which run is shown and what made it.
-func showHead(env *environment, f *store.Folder) {
+func showHead(env *cli.Env, f *store.Folder) {
 	by := &f.Manifest.Provenance
 	where := ""
 	if by.Device != "" {
 		where = " on " + by.Device
 	}
-	fmt.Fprintf(env.stdout, "%s, %s%s, started %s\n", f.ID(), f.Manifest.Experiment, where, toSecond(by.Started))
+	fmt.Fprintf(env.Stdout, "%s, %s%s, started %s\n", f.ID(), f.Manifest.Experiment, where, toSecond(by.Started))
 	if f.Note != "" {
-		fmt.Fprintf(env.stdout, "note: %s\n", f.Note)
+		fmt.Fprintf(env.Stdout, "note: %s\n", f.Note)
 	}
-	fmt.Fprintf(env.stdout, "command: %s\n\n", strings.Join(by.Command, " "))
+	fmt.Fprintf(env.Stdout, "command: %s\n\n", strings.Join(by.Command, " "))
 }
 
 // showDocument prints a report that has a document of its own.
-func showDocument(env *environment, f *store.Folder, out format) error {
+func showDocument(env *cli.Env, f *store.Folder, out cli.Format) error {
 	d, err := archive.LoadDocument(f)
 	if err != nil {
 		return err
 	}
-	if out == formatJSON {
-		_, err := env.stdout.Write(d.JSON)
+	if out == cli.JSON {
+		_, err := env.Stdout.Write(d.JSON)
 		return err
 	}
 	showHead(env, f)
-	_, err = env.stdout.Write(d.Printed)
+	_, err = env.Stdout.Write(d.Printed)
 	return err
 }
 
-func newRunsCompareCmd(env *environment, where *storeFlag) *cobra.Command {
-	var out format
+func newRunsCompareCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
+	var out cli.Format
 	cmd := &cobra.Command{
 		Use:   "compare A B",
 		Short: "Compare run B with run A, metric by metric",
@@ -247,9 +180,9 @@ name are set against each other; where each side has just one at the same output
 such as two simulated networks. -o csv and -o json have every digit.`,
 		Example:           "  olafctl runs compare 20260101-120000 last",
 		Args:              cobra.ExactArgs(2),
-		ValidArgsFunction: where.completeRuns(env, 2),
+		ValidArgsFunction: where.CompleteRuns(env, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return where.with(env, func(s *store.Store) error {
+			return where.With(env, func(s *store.Store) error {
 				var sides [2]*compare.Side
 				for i, name := range args {
 					side, err := sideOf(s, name)
@@ -262,23 +195,23 @@ such as two simulated networks. -o csv and -o json have every digit.`,
 				if err != nil {
 					return err
 				}
-				if out == formatJSON {
-					return writeJSON(env.stdout, d)
+				if out == cli.JSON {
+					return cli.WriteJSON(env.Stdout, d)
 				}
-				if out == formatCSV {
+				if out == cli.CSV {
 					sheet := d.Sheet()
-					return sheet.WriteCSV(env.stdout)
+					return sheet.WriteCSV(env.Stdout)
 				}
-				return d.WriteText(env.stdout)
+				return d.WriteText(env.Stdout)
 			})
 		},
 	}
-	addFormatFlag(cmd, &out)
+	cli.AddFormatFlag(cmd, &out)
 	return cmd
 }
 
 func sideOf(s *store.Store, name string) (*compare.Side, error) {
-	f, err := loadRun(s, name)
+	f, err := cli.LoadRun(s, name)
 	if err != nil {
 		return nil, err
 	}
@@ -289,7 +222,7 @@ func sideOf(s *store.Store, name string) (*compare.Side, error) {
 	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: r.Bench.Config, Runs: r.Runs, Partial: r.Bench.Partial}, nil
 }
 
-func newRunsVerifyCmd(env *environment, where *storeFlag) *cobra.Command {
+func newRunsVerifyCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	return &cobra.Command{
 		Use:   "verify ID",
 		Short: "Compute a kept run again and compare",
@@ -298,9 +231,9 @@ from the runs, make workbook and report again if this version exported them, and
 from the plan. Numbers are compared exactly, files byte for byte.`,
 		Example:           "  olafctl runs verify last",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: where.completeRuns(env, 1),
+		ValidArgsFunction: where.CompleteRuns(env, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return where.withRun(env, args[0], func(s *store.Store, f *store.Folder) error {
+			return where.WithRun(env, args[0], func(s *store.Store, f *store.Folder) error {
 				proof, err := archive.Verify(f)
 				if err != nil {
 					return err
@@ -310,17 +243,17 @@ from the plan. Numbers are compared exactly, files byte for byte.`,
 					return err
 				}
 				stream := bench.NewStream()
-				bar := startProgress(env, false, progressOf(stream))
+				bar := cli.StartProgress(env, false, cli.ProgressOf(stream))
 				repeated, err := bench.Repeat(cmd.Context(), f, stream)
-				bar.stop()
+				bar.Stop()
 				if err != nil {
 					return err
 				}
 				if archive.HasDocumentOnly(f) {
-					fmt.Fprintf(env.stdout, "%s verified: %d files are as they were; it holds no single runs to compute it from again\n", f.ID(), proof.Files)
+					fmt.Fprintf(env.Stdout, "%s verified: %d files are as they were; it holds no single runs to compute it from again\n", f.ID(), proof.Files)
 					return nil
 				}
-				fmt.Fprintf(env.stdout, "%s verified: %s, %s measured again from %s, %d repeated from the plan, %s made again; all as they were\n",
+				fmt.Fprintf(env.Stdout, "%s verified: %s, %s measured again from %s, %d repeated from the plan, %s made again; all as they were\n",
 					f.ID(), olaf.Plural(proof.Files, "file"), olaf.Plural(proof.Runs, "run"), olaf.Plural(proof.Observations, "frame"), repeated, olaf.Plural(exports, "export"))
 				return nil
 			})
@@ -328,38 +261,38 @@ from the plan. Numbers are compared exactly, files byte for byte.`,
 	}
 }
 
-func newRunsNoteCmd(env *environment, where *storeFlag) *cobra.Command {
+func newRunsNoteCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	return &cobra.Command{
 		Use:               "note ID TEXT",
 		Short:             "Write a note beside a kept run; an empty one removes it",
 		Example:           `  olafctl runs note last "before the switch was replaced"`,
 		Args:              cobra.ExactArgs(2),
-		ValidArgsFunction: where.completeRuns(env, 1),
+		ValidArgsFunction: where.CompleteRuns(env, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return where.with(env, func(s *store.Store) error {
+			return where.With(env, func(s *store.Store) error {
 				id, err := s.Resolve(args[0])
 				if err != nil {
 					return err
 				}
-				if err := s.Note(id, onTerminal(args[1])); err != nil {
+				if err := s.Note(id, cli.OnTerminal(args[1])); err != nil {
 					return err
 				}
-				fmt.Fprintf(env.stderr, "%s the note of %s\n", map[bool]string{true: "removed", false: "wrote"}[args[1] == ""], id)
+				fmt.Fprintf(env.Stderr, "%s the note of %s\n", map[bool]string{true: "removed", false: "wrote"}[args[1] == ""], id)
 				return nil
 			})
 		},
 	}
 }
 
-func newRunsRmCmd(env *environment, where *storeFlag) *cobra.Command {
+func newRunsRmCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	return &cobra.Command{
 		Use:               "rm ID…",
 		Short:             "Remove kept runs",
 		Example:           "  olafctl runs rm 20260101-120000-table1",
 		Args:              cobra.MinimumNArgs(1),
-		ValidArgsFunction: where.completeRuns(env, math.MaxInt),
+		ValidArgsFunction: where.CompleteRuns(env, math.MaxInt),
 		RunE: func(_ *cobra.Command, args []string) error {
-			return where.with(env, func(s *store.Store) error {
+			return where.With(env, func(s *store.Store) error {
 				ids := make([]string, len(args))
 				for i, name := range args { // all must be there before one goes
 					var err error
@@ -372,7 +305,7 @@ func newRunsRmCmd(env *environment, where *storeFlag) *cobra.Command {
 					if err := s.Remove(id); err != nil {
 						return err
 					}
-					fmt.Fprintf(env.stdout, "removed %s\n", id)
+					fmt.Fprintf(env.Stdout, "removed %s\n", id)
 				}
 				return nil
 			})
@@ -380,7 +313,7 @@ func newRunsRmCmd(env *environment, where *storeFlag) *cobra.Command {
 	}
 }
 
-func newRunsPruneCmd(env *environment, where *storeFlag) *cobra.Command {
+func newRunsPruneCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	var (
 		older string
 		dry   bool
@@ -395,8 +328,8 @@ func newRunsPruneCmd(env *environment, where *storeFlag) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return where.with(env, func(s *store.Store) error {
-				entries, err := s.Older(env.now().Add(-age))
+			return where.With(env, func(s *store.Store) error {
+				entries, err := s.Older(env.Now().Add(-age))
 				if err != nil {
 					return err
 				}
@@ -409,7 +342,7 @@ func newRunsPruneCmd(env *environment, where *storeFlag) *cobra.Command {
 							return err
 						}
 					}
-					fmt.Fprintf(env.stdout, "%s %s\n", map[bool]string{true: "would remove", false: "removed"}[dry], e.ID)
+					fmt.Fprintf(env.Stdout, "%s %s\n", map[bool]string{true: "would remove", false: "removed"}[dry], e.ID)
 				}
 				return nil
 			})
@@ -433,20 +366,20 @@ func parseAge(s string) (time.Duration, error) {
 	} else if age, err := time.ParseDuration(s); err == nil && age > 0 {
 		return age, nil
 	}
-	return 0, usageError("--older %q is no age; use for example 30d or 12h", s)
+	return 0, cli.UsageError("--older %q is no age; use for example 30d or 12h", s)
 }
 
-func newRunsReindexCmd(env *environment, where *storeFlag) *cobra.Command {
+func newRunsReindexCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	return &cobra.Command{
 		Use:     "reindex",
 		Short:   "Make the index again from the run folders",
 		Example: "  olafctl runs reindex",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return where.with(env, func(s *store.Store) error {
+			return where.With(env, func(s *store.Store) error {
 				n, err := s.Reindex()
 				if err == nil {
-					fmt.Fprintf(env.stdout, "%s indexed\n", olaf.Plural(n, "run"))
+					fmt.Fprintf(env.Stdout, "%s indexed\n", olaf.Plural(n, "run"))
 				}
 				return err
 			})
@@ -456,6 +389,6 @@ func newRunsReindexCmd(env *environment, where *storeFlag) *cobra.Command {
 
 // toolVersion names this build, for what only the same build makes the same.
 func toolVersion() string {
-	b := thisBuild()
+	b := cli.ThisBuild()
 	return strings.TrimSpace(b.Version + " " + b.Revision)
 }

@@ -6,15 +6,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-func newServeCmd(env *environment) *cobra.Command {
+func newServeCmd(env *cli.Env) *cobra.Command {
 	var (
 		o      testbed.ServeOptions
 		device string
-		card   cardFlags
-		secure serverTLS
+		card   cli.CardFlags
+		secure cli.ServerTLS
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -36,13 +37,13 @@ makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tabl
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if o.Device.Access, err = card.access(cmd, env, device); err != nil {
+			if o.Device.Access, err = card.Access(cmd, env, device); err != nil {
 				return err
 			}
-			if o.TLS, err = secure.config(env.now()); err != nil {
+			if o.TLS, err = secure.Config(env.Now()); err != nil {
 				return err
 			}
-			o.Warn = func(what string) { fmt.Fprintf(env.stderr, "journal: %s\n", what) }
+			o.Warn = func(what string) { fmt.Fprintf(env.Stderr, "journal: %s\n", what) }
 			s, err := testbed.Serve(cmd.Context(), device, o)
 			if err != nil {
 				return err
@@ -54,7 +55,7 @@ makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tabl
 			if s.Tables {
 				what = append(what, "P4Runtime")
 			}
-			fmt.Fprintf(env.stderr, "serving %s of %s at %s%s; Ctrl-C ends it\n", strings.Join(what, ", "), s.Identity.Address, s.Target, secure.describe())
+			fmt.Fprintf(env.Stderr, "serving %s of %s at %s%s; Ctrl-C ends it\n", strings.Join(what, ", "), s.Identity.Address, s.Target, secure.Describe())
 			<-cmd.Context().Done()
 			return s.Close() // being told to stop is how it ends
 		},
@@ -62,9 +63,9 @@ makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tabl
 	flags := cmd.Flags()
 	flags.StringVar(&o.Listen, "listen", "127.0.0.1:9559", "unix:PATH or HOST:PORT; without TLS a loopback one")
 	flags.StringVar(&o.Journal, "journal", "", "keep the tables in this file, so that a restarted agent has them again")
-	addAddress(cmd, &device, env.devices.Lent(), "device to lend")
-	secure.add(flags)
-	card.add(cmd)
-	addDriverCommand(cmd)
+	cli.AddAddress(cmd, &device, env.Devices.Lent(), "device to lend")
+	secure.Add(flags)
+	card.Add(cmd)
+	cli.AddDriverCommand(cmd)
 	return cmd
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/fpga/pcie/pcietest"
 	"github.com/olafctl/olaf/fpga/twin"
 )
@@ -19,12 +20,12 @@ import (
 func startServe(t *testing.T, args ...string) (target string) {
 	t.Helper()
 	target = "unix:" + filepath.Join(t.TempDir(), "s")
-	serveIn(t, func(*environment) {}, append([]string{"--listen", target}, args...)...)
+	serveIn(t, func(*cli.Env) {}, append([]string{"--listen", target}, args...)...)
 	return target
 }
 
 // serveIn runs 'olafctl serve' until the test ends, and returns what it said when it was ready.
-func serveIn(t *testing.T, prepare func(*environment), args ...string) string {
+func serveIn(t *testing.T, prepare func(*cli.Env), args ...string) string {
 	t.Helper()
 	stderr := &signalWriter{text: "Ctrl-C", seen: make(chan struct{})}
 	env := testEnvironment(&bytes.Buffer{}, stderr)
@@ -34,7 +35,7 @@ func serveIn(t *testing.T, prepare func(*environment), args ...string) string {
 	go func() { code <- run(ctx, env, append([]string{"serve"}, args...)) }()
 	t.Cleanup(func() {
 		cancel()
-		if c := <-code; c != exitDone {
+		if c := <-code; c != cli.ExitDone {
 			t.Errorf("serve ended with %d: %s", c, stderr.all.String())
 		}
 	})
@@ -159,9 +160,9 @@ func TestWatchACardBehindAnAgent(t *testing.T) {
 	card.Shell[0xB030] = 4 // dropped in the adapter of port 0
 	dir := t.TempDir()
 	target := "unix:" + filepath.Join(dir, "s")
-	serveIn(t, func(env *environment) {
-		env.cardClock = card
-		if env.bus, err = card.Bus(dir, pcietest.OpenNIC()); err != nil {
+	serveIn(t, func(env *cli.Env) {
+		env.CardClock = card
+		if env.Bus, err = card.Bus(dir, pcietest.OpenNIC()); err != nil {
 			t.Fatal(err)
 		}
 	}, "--listen", target, "-d", "pci:"+pcietest.BDF)
@@ -191,7 +192,7 @@ func TestInterruptedInOneWord(t *testing.T) {
 	cancel()
 	for _, args := range [][]string{{"device", "info", "-d", "grpc:" + target}, {"tables", "list", "--target", target}} {
 		var stdout, stderr bytes.Buffer
-		if code := run(ctx, testEnvironment(&stdout, &stderr), args); code != exitInterrupted || stderr.String() != "olafctl: interrupted\n" {
+		if code := run(ctx, testEnvironment(&stdout, &stderr), args); code != cli.ExitInterrupted || stderr.String() != "olafctl: interrupted\n" {
 			t.Errorf("%v: exit code %d, %s", args, code, &stderr)
 		}
 	}

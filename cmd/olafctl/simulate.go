@@ -17,6 +17,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/fpga/engine"
@@ -52,9 +53,9 @@ func (f *topologyFlags) add(cmd *cobra.Command) {
 	flags.Var(&f.warmup, "warmup", "simulated time before that")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the arrivals")
 	flags.StringVar(&f.sends, "arrivals", "", "CSV time_ns,worker that replaces all arrivals")
-	complete(cmd, "preset", presetNames)
-	complete(cmd, "queue", engine.Names)
-	complete(cmd, "tc", func() []string { return []string{"on", "off"} })
+	cli.Complete(cmd, "preset", presetNames)
+	cli.Complete(cmd, "queue", engine.Names)
+	cli.Complete(cmd, "tc", func() []string { return []string{"on", "off"} })
 }
 
 func presetNames() []string {
@@ -69,14 +70,14 @@ func presetNames() []string {
 func (f *topologyFlags) load(cmd *cobra.Command, args []string) (*netsim.Topology, error) {
 	given := cmd.Flags().Changed
 	if given("clusters") && f.clusters < 1 || given("workers-per-cluster") && f.workers < 1 {
-		return nil, usageError("--clusters and --workers-per-cluster must be at least 1")
+		return nil, cli.UsageError("--clusters and --workers-per-cluster must be at least 1")
 	}
 	for _, q := range []struct {
 		flag string
 		bad  bool
 	}{{"interval", f.interval <= 0}, {"interval2", f.second <= 0}, {"x1", f.x1 <= 0}} {
 		if given(q.flag) && q.bad {
-			return nil, usageError("--%s must be positive", q.flag)
+			return nil, cli.UsageError("--%s must be positive", q.flag)
 		}
 	}
 	t, err := f.base(args)
@@ -110,26 +111,26 @@ func (f *topologyFlags) load(cmd *cobra.Command, args []string) (*netsim.Topolog
 func (f *topologyFlags) base(args []string) (*netsim.Topology, error) {
 	switch {
 	case len(args) == 1 && f.preset != "":
-		return nil, usageError("give a topology file or --preset, not both")
+		return nil, cli.UsageError("give a topology file or --preset, not both")
 	case len(args) == 1:
 		text, err := os.ReadFile(args[0])
 		if errors.Is(err, fs.ErrNotExist) && slices.Contains(presetNames(), args[0]) {
-			return nil, usageError("there is no file %s; for the topology that comes with the program give --preset %s", args[0], args[0])
+			return nil, cli.UsageError("there is no file %s; for the topology that comes with the program give --preset %s", args[0], args[0])
 		}
 		if err != nil {
-			return nil, &exitError{olaf.Usage, err}
+			return nil, &cli.Exit{Kind: olaf.Usage, Err: err}
 		}
 		return netsim.Parse(args[0], text)
 	case f.preset != "":
 		return netsim.Preset(f.preset, netsim.Scale{})
 	}
-	return nil, usageError("say what to simulate: a topology file, or --preset %s", strings.Join(presetNames(), "|"))
+	return nil, cli.UsageError("say what to simulate: a topology file, or --preset %s", strings.Join(presetNames(), "|"))
 }
 
 func (f *topologyFlags) override(given func(string) bool, t *netsim.Topology) error {
 	if f.queue != "" {
 		if !slices.Contains(engine.Names(), f.queue) {
-			return usageError("--queue %q is not one of %s", f.queue, strings.Join(engine.Names(), ", "))
+			return cli.UsageError("--queue %q is not one of %s", f.queue, strings.Join(engine.Names(), ", "))
 		}
 		t.Queue = f.queue
 		for i := range t.Switches {
@@ -141,11 +142,11 @@ func (f *topologyFlags) override(given func(string) bool, t *netsim.Topology) er
 	case "on", "off":
 		t.Control.Enabled = f.tc == "on"
 	default:
-		return usageError("--tc is on or off, not %q", f.tc)
+		return cli.UsageError("--tc is on or off, not %q", f.tc)
 	}
 	if f.tcCount != "" {
 		if err := t.Control.Count.UnmarshalText([]byte(f.tcCount)); err != nil {
-			return usageError("--tc-count: %v", err)
+			return cli.UsageError("--tc-count: %v", err)
 		}
 	}
 	if given("duration") {
@@ -168,7 +169,7 @@ func loadSends(t *netsim.Topology, inFile bool) error {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return &exitError{olaf.Usage, err}
+		return &cli.Exit{Kind: olaf.Usage, Err: err}
 	}
 	defer file.Close() // only read
 	return t.SetSends(path, file)
@@ -177,7 +178,7 @@ func loadSends(t *netsim.Topology, inFile bool) error {
 // simulateFlags are the flags of simulate.
 type simulateFlags struct {
 	topologyFlags
-	keepFlags
+	cli.KeepFlags
 	keepAsked         bool // --keep was given
 	runs              int
 	sweep             string
@@ -186,10 +187,10 @@ type simulateFlags struct {
 	force, yes, quiet bool
 	tui               bool
 	view              viewFlags
-	format            format
+	format            cli.Format
 }
 
-func newSimulateCmd(env *environment) *cobra.Command {
+func newSimulateCmd(env *cli.Env) *cobra.Command {
 	f := &simulateFlags{}
 	cmd := &cobra.Command{
 		Use:   "simulate [TOPOLOGY.yaml]",
@@ -228,22 +229,22 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 	flags.StringVar(&f.view.speed, "speed", "", "with --tui: simulated time that passes in a second of watching, such as 1ms or 2s; or max; default: the run takes a minute or two")
 	flags.BoolVar(&f.view.paused, "paused", false, "with --tui: stand at the start")
 	f.view.ground = "auto"
-	f.keepFlags.add(cmd)
-	addFormatFlag(cmd, &f.format)
+	f.KeepFlags.Add(cmd)
+	cli.AddFormatFlag(cmd, &f.format)
 	return cmd
 }
 
-func (f *simulateFlags) run(cmd *cobra.Command, env *environment, args []string) error {
+func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) error {
 	t, err := f.load(cmd, args)
 	if err != nil {
 		return err
 	}
 	if f.runs < 1 || f.runs > 100_000 {
-		return usageError("--runs is %d; it must be 1 to 100000", f.runs)
+		return cli.UsageError("--runs is %d; it must be 1 to 100000", f.runs)
 	}
 	files := f.rxTrace != "" || f.pcap != ""
 	if files && (f.runs > 1 || f.sweep != "" || f.rxImport != "") {
-		return usageError("--rx-trace and --pcap belong to a single run")
+		return cli.UsageError("--rx-trace and --pcap belong to a single run")
 	}
 	if !f.tui {
 		if err := refuseViewFlags(cmd); err != nil {
@@ -251,9 +252,9 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *environment, args []string)
 		}
 	}
 	if f.tui && (f.sweep != "" || f.rxImport != "") {
-		return usageError("--tui shows a run; leave out --sweep and --rx-import")
+		return cli.UsageError("--tui shows a run; leave out --sweep and --rx-import")
 	}
-	if err := f.check(env); err != nil {
+	if err := f.Check(env); err != nil {
 		return err
 	}
 	report := &simulation{Schema: simulateSchema, topology: t}
@@ -264,23 +265,23 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *environment, args []string)
 		return err
 	}
 	f.keepAsked = cmd.Flags().Changed("keep")
-	started := env.now()
+	started := env.Now()
 	kept, err := f.carryOut(cmd.Context(), env, report, started)
 	if errors.Is(err, context.Canceled) {
 		report.Partial = true
 		f.notWritten(env)
-		if err = interrupted(err); report.empty() {
-			err = &exitError{olaf.Interrupted, errors.New("interrupted before a run was complete; there is nothing to show")}
+		if err = cli.Interrupted(err); report.empty() {
+			err = &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted before a run was complete; there is nothing to show")}
 		}
 	}
-	report.Provenance = madeBy(env, started)
+	report.Provenance = cli.MadeBy(env, started)
 	if !report.whole() {
-		err = errors.Join(err, kept.abort())
+		err = errors.Join(err, kept.Abort())
 	} else {
-		err = errors.Join(err, kept.finish(env, report, report.Provenance, report.Partial, f.quiet))
+		err = errors.Join(err, kept.Finish(env, report, report.Provenance, report.Partial, f.quiet))
 	}
 	if !report.empty() {
-		err = errors.Join(err, printReport(env, report, f.format))
+		err = errors.Join(err, cli.PrintReport(env, report, f.format))
 	}
 	if err != nil {
 		return err
@@ -289,21 +290,21 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *environment, args []string)
 }
 
 // notWritten names the files that were asked for and that an interrupted run does not get.
-func (f *simulateFlags) notWritten(env *environment) {
+func (f *simulateFlags) notWritten(env *cli.Env) {
 	for _, path := range []string{f.rxTrace, f.pcap} {
 		if path != "" {
-			fmt.Fprintf(env.stderr, "not written: %s\n", path)
+			fmt.Fprintf(env.Stderr, "not written: %s\n", path)
 		}
 	}
 }
 
 // carryOut measures, varies or simulates, and returns what keeps the outcome.
-func (f *simulateFlags) carryOut(ctx context.Context, env *environment, report *simulation, started time.Time) (kept *keeping, err error) {
+func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simulation, started time.Time) (kept *cli.Keeping, err error) {
 	switch {
 	case f.rxImport != "":
-		return f.documents(env, simulateName, started), f.measure(report)
+		return f.Documents(env, simulateName, started), f.measure(report)
 	case f.sweep != "":
-		return f.documents(env, simulateName, started), f.vary(ctx, env, report)
+		return f.Documents(env, simulateName, started), f.vary(ctx, env, report)
 	}
 	work := &bench.Simulation{Experiment: simulateName, Seeds: report.Seeds,
 		Networks: []bench.Network{{Name: bench.NetworkName(report.topology), Topology: report.topology}}}
@@ -315,11 +316,11 @@ func (f *simulateFlags) carryOut(ctx context.Context, env *environment, report *
 		return nil, err
 	}
 	defer out.abandon()
-	kept = f.events(env, started)
+	kept = f.Events(env, started)
 	if kept != nil && !f.keepsFrames(env, work) {
-		kept.sink.NumbersOnly()
+		kept.Sink.NumbersOnly()
 	}
-	if err := f.simulate(ctx, env, report, work, out, bench.NewStream(kept.sinks()...)); err != nil {
+	if err := f.simulate(ctx, env, report, work, out, bench.NewStream(kept.Sinks()...)); err != nil {
 		return kept, err
 	}
 	return kept, out.commit()
@@ -332,16 +333,16 @@ const simulateName = "simulate"
 const manyBytes = 250e6
 
 // keepsFrames says whether frames are kept, and of many what they take.
-func (f *simulateFlags) keepsFrames(env *environment, work *bench.Simulation) bool {
+func (f *simulateFlags) keepsFrames(env *cli.Env, work *bench.Simulation) bool {
 	size := work.FrameBytes()
 	if size < manyBytes || work.Networks[0].Topology.SendsDigest() != "" { // which nothing repeats
 		return true
 	}
 	if f.keepAsked {
-		fmt.Fprintf(env.stderr, "the first seed's frames take up to %.0f MB\n", size/1e6)
+		fmt.Fprintf(env.Stderr, "the first seed's frames take up to %.0f MB\n", size/1e6)
 		return true
 	}
-	fmt.Fprintf(env.stderr, "the first seed's frames would take up to %.0f MB: without --keep only numbers are kept, and 'olafctl runs verify' repeats the run\n", size/1e6)
+	fmt.Fprintf(env.Stderr, "the first seed's frames would take up to %.0f MB: without --keep only numbers are kept, and 'olafctl runs verify' repeats the run\n", size/1e6)
 	return false
 }
 
@@ -356,7 +357,7 @@ func (f *simulateFlags) patience(t *netsim.Topology, runs int) error {
 func (f *simulateFlags) measure(report *simulation) error {
 	file, err := os.Open(f.rxImport)
 	if err != nil {
-		return &exitError{olaf.Usage, err}
+		return &cli.Exit{Kind: olaf.Usage, Err: err}
 	}
 	defer file.Close() // only read
 	r, err := netsim.ImportRx(report.topology, f.rxImport, file)
@@ -366,7 +367,7 @@ func (f *simulateFlags) measure(report *simulation) error {
 	return err
 }
 
-func (f *simulateFlags) vary(ctx context.Context, env *environment, report *simulation) error {
+func (f *simulateFlags) vary(ctx context.Context, env *cli.Env, report *simulation) error {
 	sweep, err := netsim.ParseSweep(f.sweep)
 	if err != nil {
 		return err
@@ -376,9 +377,9 @@ func (f *simulateFlags) vary(ctx context.Context, env *environment, report *simu
 		return err
 	}
 	var done atomic.Int64
-	bar := startProgress(env, f.quiet, func() (int, int) { return int(done.Load()), total })
+	bar := cli.StartProgress(env, f.quiet, func() (int, int) { return int(done.Load()), total })
 	points, err := netsim.RunSweep(ctx, report.topology, sweep, report.Seeds, func() { done.Add(1) })
-	bar.stop()
+	bar.Stop()
 	if len(points) > 0 {
 		report.Sweep = &sweepDocument{Parameter: sweep.Parameter, Points: points}
 	}
@@ -386,32 +387,32 @@ func (f *simulateFlags) vary(ctx context.Context, env *environment, report *simu
 }
 
 // simulate carries out all runs beside a dashboard or a progress bar.
-func (f *simulateFlags) simulate(ctx context.Context, env *environment, report *simulation, work *bench.Simulation, out *deliveries, stream *bench.Stream) (err error) {
+func (f *simulateFlags) simulate(ctx context.Context, env *cli.Env, report *simulation, work *bench.Simulation, out *deliveries, stream *bench.Stream) (err error) {
 	o := bench.SimulateOptions{Stream: stream}
 	if !out.empty() {
 		o.First.Observer = out
 	}
-	if f.tui && env.terminal {
+	if f.tui && env.Terminal {
 		w := watchedRuns{env: env, view: f.view, simulation: work, options: o, text: report.linesOf}
 		simulated, err := w.run(ctx)
 		report.take(simulated)
 		return err
 	}
-	look := progressOf(stream)
+	look := cli.ProgressOf(stream)
 	if f.runs == 1 {
 		const parts = 1000
 		var share atomic.Int64
 		o.First.Progress = func(s float64) { share.Store(int64(s * parts)) }
 		look = func() (int, int) { return int(share.Load()), parts }
 	}
-	bar := startProgress(env, f.quiet, look)
-	started := env.now()
+	bar := cli.StartProgress(env, f.quiet, look)
+	started := env.Now()
 	simulated, err := bench.Simulate(ctx, work, o)
-	bar.stop()
+	bar.Stop()
 	report.take(simulated)
 	if err == nil && len(report.Runs) == 1 && !f.quiet {
 		r := report.Runs[0]
-		fmt.Fprintf(env.stderr, "%v simulated, %d events, %.2f s\n", r.Time, r.Events, env.now().Sub(started).Seconds())
+		fmt.Fprintf(env.Stderr, "%v simulated, %d events, %.2f s\n", r.Time, r.Events, env.Now().Sub(started).Seconds())
 	}
 	return err
 }
@@ -428,7 +429,7 @@ type deliveries struct {
 
 func (f *simulateFlags) open(t *netsim.Topology) (*deliveries, error) {
 	d := &deliveries{addresses: pktgen.DefaultAddressing()}
-	if err := refuseExisting(f.rxTrace, f.force); err != nil {
+	if err := cli.RefuseExisting(f.rxTrace, f.force); err != nil {
 		return nil, err
 	}
 	if f.rxTrace != "" {

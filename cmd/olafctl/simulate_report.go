@@ -9,6 +9,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
@@ -102,7 +103,7 @@ func (s *simulation) WriteText(w io.Writer) error {
 	if name == "" {
 		name = "network without a name"
 	}
-	fmt.Fprintf(&b, "%s: queue %s, transmission control %s, seed %d", onTerminal(name), s.topology.Queue, control, s.Seeds[0])
+	fmt.Fprintf(&b, "%s: queue %s, transmission control %s, seed %d", cli.OnTerminal(name), s.topology.Queue, control, s.Seeds[0])
 	if len(s.Seeds) > 1 {
 		fmt.Fprintf(&b, " to %d", s.Seeds[len(s.Seeds)-1])
 	}

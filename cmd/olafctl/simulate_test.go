@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
@@ -78,7 +79,7 @@ func watching(t *testing.T, runs int, heard at) *shown {
 	topology.Duration = 5 * olaf.Second
 	s := &shown{person: &person{types: make(chan string, 10)}, page: new(page)}
 	t.Cleanup(func() { close(s.person.types) })
-	s.env = &environment{stdin: s.person, stdout: s.page, stderr: io.Discard, getenv: func(string) string { return "" }, now: time.Now}
+	s.env = &cli.Env{Stdin: s.person, Stdout: s.page, Stderr: io.Discard, Getenv: func(string) string { return "" }, Now: time.Now}
 	s.view = viewFlags{speed: "max", ground: "dark"}
 	s.simulation = &bench.Simulation{Experiment: simulateName, Networks: []bench.Network{{Name: "olaf", Topology: topology}}}
 	for i := range runs {
@@ -224,7 +225,7 @@ func TestManyFramesAreAskedFor(t *testing.T) {
 		var said bytes.Buffer
 		f := &simulateFlags{keepAsked: c.asked}
 		work := &bench.Simulation{Networks: []bench.Network{{Topology: topology}}}
-		if kept := f.keepsFrames(&environment{stderr: &said}, work); kept != c.kept {
+		if kept := f.keepsFrames(&cli.Env{Stderr: &said}, work); kept != c.kept {
 			t.Errorf("%d workers, asked %v: frames kept %v", c.workers, c.asked, kept)
 		}
 		if !strings.HasPrefix(said.String(), c.say) || (c.say == "") != (said.Len() == 0) {
@@ -242,7 +243,7 @@ func TestInterruptedBeforeARunWasDone(t *testing.T) {
 	var stdout, stderr bytes.Buffer
 	code := run(ctx, testEnvironment(&stdout, &stderr), []string{"simulate", "--preset", "multihop", "--keep=false", "-q", "--pcap", folder})
 	want := "not written: " + folder + "\nolafctl: interrupted before a run was complete; there is nothing to show\n"
-	if code != exitInterrupted || stdout.Len() > 0 || stderr.String() != want {
+	if code != cli.ExitInterrupted || stdout.Len() > 0 || stderr.String() != want {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, stdout.String(), stderr.String())
 	}
 	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
@@ -253,7 +254,7 @@ func TestInterruptedBeforeARunWasDone(t *testing.T) {
 // TestOneLineSaysOnce folds what two steps failed of.
 func TestOneLineSaysOnce(t *testing.T) {
 	full := errors.New("disk full")
-	if said := oneLine(errors.Join(full, errors.New("two\nlines"), full)); said != "disk full; two; lines" {
+	if said := cli.OneLine(errors.Join(full, errors.New("two\nlines"), full)); said != "disk full; two; lines" {
 		t.Error(said)
 	}
 }

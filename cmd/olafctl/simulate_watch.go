@@ -9,6 +9,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/network"
@@ -17,7 +18,7 @@ import (
 // watchedRuns simulates the first seed before the eyes of a person, and the others beside it. Leaving the dashboard, or
 // a signal, ends the first where it stands and keeps of the others those that were done.
 type watchedRuns struct {
-	env        *environment
+	env        *cli.Env
 	view       viewFlags
 	simulation *bench.Simulation
 	options    bench.SimulateOptions
@@ -47,7 +48,7 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 	if err != nil {
 		return nil, err
 	}
-	player := network.NewPlayer(olaf.Time(length), pace, watchClock{w.env.now})
+	player := network.NewPlayer(olaf.Time(length), pace, watchClock{w.env.Now})
 	w.options.First.Watcher = player
 	var report atomic.Pointer[[]string]
 	pages := network.New(network.Options{
@@ -63,7 +64,7 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 		},
 	})
 	frame := tui.New(pages, tui.Options{Keys: bindings, Theme: look, Save: saveView, Mouse: w.view.mouse})
-	program := d.program(ctx, frame, tea.WithInput(w.env.stdin), tea.WithOutput(w.env.stdout))
+	program := d.program(ctx, frame, tea.WithInput(w.env.Stdin), tea.WithOutput(w.env.Stdout))
 
 	working, stop := context.WithCancel(ctx)
 	player.StopWith(working)
@@ -98,10 +99,10 @@ func (w *watchedRuns) pace(length olaf.Duration) (network.Pace, error) {
 	}
 	speed, err := olaf.ParseDuration(w.view.speed)
 	if err != nil {
-		return network.Pace{}, usageError("--speed: %v", err)
+		return network.Pace{}, cli.UsageError("--speed: %v", err)
 	}
 	if speed < olaf.Nanosecond {
-		return network.Pace{}, usageError("--speed %v: use 1ns or more, or max", speed)
+		return network.Pace{}, cli.UsageError("--speed %v: use 1ns or more, or max", speed)
 	}
 	return network.Pace{Speed: network.Speed(speed.NS() / 1e9), Paused: w.view.paused}, nil
 }

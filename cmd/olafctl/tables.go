@@ -7,11 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-func newTablesCmd(env *environment) *cobra.Command {
+func newTablesCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tables",
 		Short: "Read, write and compare the match-action tables over P4Runtime",
@@ -20,10 +21,10 @@ func newTablesCmd(env *environment) *cobra.Command {
 	return cmd
 }
 
-func newTablesShowCmd(env *environment) *cobra.Command {
+func newTablesShowCmd(env *cli.Env) *cobra.Command {
 	var (
-		out    format
-		device deviceFlags
+		out    cli.Format
+		device cli.DeviceFlags
 		target string
 	)
 	cmd := &cobra.Command{
@@ -45,7 +46,7 @@ A software twin starts with empty tables; --after runs an experiment's first run
 				}
 				return printTables(env, tables, out)
 			}
-			return device.with(cmd.Context(), env, func(bed *testbed.Testbed) error {
+			return device.With(cmd.Context(), env, func(bed *testbed.Testbed) error {
 				tables, err := bed.Tables.Read(cmd.Context())
 				if err != nil {
 					return err
@@ -54,17 +55,17 @@ A software twin starts with empty tables; --after runs an experiment's first run
 			})
 		},
 	}
-	cmd.Flags().Var((*targetFlag)(&target), "target", "read this P4Runtime server instead of a device: HOST:PORT or unix:PATH")
-	addFormatFlag(cmd, &out)
-	device.add(cmd, env)
+	cmd.Flags().Var((*cli.TargetFlag)(&target), "target", "read this P4Runtime server instead of a device: HOST:PORT or unix:PATH")
+	cli.AddFormatFlag(cmd, &out)
+	device.Add(cmd, env)
 	cmd.MarkFlagsMutuallyExclusive("target", "after")
 	cmd.MarkFlagsMutuallyExclusive("target", "device")
 	return cmd
 }
 
 // readTarget reads a running server's tables without taking part in its election.
-func readTarget(ctx context.Context, env *environment, target string) (p4ctl.Tables, error) {
-	secure, err := env.tls.config(env.now())
+func readTarget(ctx context.Context, env *cli.Env, target string) (p4ctl.Tables, error) {
+	secure, err := env.TLS.Config(env.Now())
 	if err != nil {
 		return p4ctl.Tables{}, err
 	}
@@ -74,12 +75,12 @@ func readTarget(ctx context.Context, env *environment, target string) (p4ctl.Tab
 	}
 	defer session.Close()
 	tables, err := session.Read(ctx)
-	return tables, explainAgent(target, err)
+	return tables, cli.ExplainAgent(target, err)
 }
 
 // tableDocument is olafctl.table-list/v1, a list to read; olafctl.tables/v1 is the file that tables apply takes.
 type tableDocument struct {
-	schema
+	cli.Head
 	Hash     string         `json:"sha256"`
 	Workers  []workerEntry  `json:"workers"`
 	Servers  []string       `json:"servers"`
@@ -99,7 +100,7 @@ type clusterEntry struct {
 }
 
 func describeTables(t p4ctl.Tables) tableDocument {
-	d := tableDocument{schema: schema{"olafctl.table-list/v1"}, Hash: t.Hash(), Workers: []workerEntry{}, Servers: []string{}, Clusters: []clusterEntry{}}
+	d := tableDocument{Head: cli.Head{Schema: "olafctl.table-list/v1"}, Hash: t.Hash(), Workers: []workerEntry{}, Servers: []string{}, Clusters: []clusterEntry{}}
 	for _, w := range t.Workers {
 		d.Workers = append(d.Workers, workerEntry{w.Address.String(), int(w.Cluster), int(w.ID)})
 	}
@@ -118,24 +119,24 @@ func describeTables(t p4ctl.Tables) tableDocument {
 	return d
 }
 
-func printTables(env *environment, t p4ctl.Tables, out format) error {
+func printTables(env *cli.Env, t p4ctl.Tables, out cli.Format) error {
 	d := describeTables(t)
-	if out == formatJSON {
-		return writeJSON(env.stdout, d)
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, d)
 	}
-	list := grid{header: []string{"TABLE", "KEY", "ACTION"}}
+	list := cli.Grid{Header: []string{"TABLE", "KEY", "ACTION"}}
 	for _, s := range d.Servers {
-		list.add("vnp4_1.servers", s, "set_server()")
+		list.Add("vnp4_1.servers", s, "set_server()")
 	}
 	for _, w := range d.Workers {
-		list.add("vnp4_1.workers", w.Address, fmt.Sprintf("set_worker(cluster=%d, worker=%d)", w.Cluster, w.Worker))
+		list.Add("vnp4_1.workers", w.Address, fmt.Sprintf("set_worker(cluster=%d, worker=%d)", w.Cluster, w.Worker))
 	}
 	for _, c := range d.Clusters {
 		workers := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.Workers), "[]")), ",")
-		list.add("vnp4_2.cluster_groups", fmt.Sprintf("cluster %d", c.Cluster), fmt.Sprintf("set_group(%d) to workers %s", c.Group, workers))
+		list.Add("vnp4_2.cluster_groups", fmt.Sprintf("cluster %d", c.Cluster), fmt.Sprintf("set_group(%d) to workers %s", c.Group, workers))
 	}
-	if len(list.rows) == 0 {
-		fmt.Fprintln(env.stderr, "the tables are empty; 'olafctl tables show --after table1' shows what a bench writes")
+	if len(list.Rows) == 0 {
+		fmt.Fprintln(env.Stderr, "the tables are empty; 'olafctl tables show --after table1' shows what a bench writes")
 	}
-	return list.write(env.stdout, out)
+	return list.Write(env.Stdout, out)
 }

@@ -8,12 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-func newTablesGetCmd(env *environment) *cobra.Command {
+func newTablesGetCmd(env *cli.Env) *cobra.Command {
 	var (
-		f     controllerFlags
+		f     cli.ControllerFlags
 		path  string
 		force bool
 	)
@@ -24,21 +25,21 @@ func newTablesGetCmd(env *environment) *cobra.Command {
   olafctl tables get --target unix:/run/olaf.sock`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := refuseExisting(path, force); err != nil {
+			if err := cli.RefuseExisting(path, force); err != nil {
 				return err
 			}
-			tables, err := readTarget(cmd.Context(), env, f.target)
+			tables, err := readTarget(cmd.Context(), env, f.Target)
 			if err != nil {
 				return err
 			}
 			if path != "" {
-				return writeWhole(env, path, tables.AppendYAML(nil))
+				return cli.WriteWhole(env, path, tables.AppendYAML(nil))
 			}
-			_, err = env.stdout.Write(tables.AppendYAML(nil))
+			_, err = env.Stdout.Write(tables.AppendYAML(nil))
 			return err
 		},
 	}
-	f.addTarget(cmd)
+	f.AddTarget(cmd)
 	cmd.Flags().StringVarP(&path, "write", "w", "", "write to this file")
 	cmd.Flags().BoolVar(&force, "force", false, "replace the file")
 	return cmd
@@ -48,17 +49,17 @@ func newTablesGetCmd(env *environment) *cobra.Command {
 func loadTables(path string) (p4ctl.Tables, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return p4ctl.Tables{}, usageError("%v", err)
+		return p4ctl.Tables{}, cli.UsageError("%v", err)
 	}
 	t, err := p4ctl.ParseTables(text)
 	if err != nil {
-		return t, usageError("%s: %v", path, err)
+		return t, cli.UsageError("%s: %v", path, err)
 	}
 	return t, nil
 }
 
-func newTablesApplyCmd(env *environment) *cobra.Command {
-	var f controllerFlags
+func newTablesApplyCmd(env *cli.Env) *cobra.Command {
+	var f cli.ControllerFlags
 	cmd := &cobra.Command{
 		Use:   "apply FILE",
 		Short: "Make a server's tables what a file says",
@@ -72,16 +73,16 @@ is done wholly or not at all; more go in batches of 100, groups before clusters 
 			if err != nil {
 				return err
 			}
-			return f.change(cmd.Context(), env, func(p4ctl.Tables) (p4ctl.Tables, error) { return desired, nil })
+			return f.Change(cmd.Context(), env, func(p4ctl.Tables) (p4ctl.Tables, error) { return desired, nil })
 		},
 	}
-	f.addWrite(cmd)
+	f.AddWrite(cmd)
 	return cmd
 }
 
-func newTablesDiffCmd(env *environment) *cobra.Command {
+func newTablesDiffCmd(env *cli.Env) *cobra.Command {
 	var (
-		f    controllerFlags
+		f    cli.ControllerFlags
 		code bool
 	)
 	cmd := &cobra.Command{
@@ -94,44 +95,44 @@ func newTablesDiffCmd(env *environment) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			actual, err := readTarget(cmd.Context(), env, f.target)
+			actual, err := readTarget(cmd.Context(), env, f.Target)
 			if err != nil {
 				return err
 			}
 			plan := p4ctl.Diff(actual, desired)
-			f.dryRun = true
-			if err := f.print(env, plan, p4ctl.Applied{}, desired); err != nil {
+			f.DryRun = true
+			if err := f.Print(env, plan, p4ctl.Applied{}, desired); err != nil {
 				return err
 			}
 			if code && !plan.Empty() {
-				return &exitError{kind: olaf.Missed}
+				return &cli.Exit{Kind: olaf.Missed}
 			}
 			return nil
 		},
 	}
-	f.addTarget(cmd)
-	addFormatFlag(cmd, &f.out, formatTable, formatJSON)
+	f.AddTarget(cmd)
+	cli.AddFormatFlag(cmd, &f.Out, cli.Table, cli.JSON)
 	cmd.Flags().BoolVar(&code, "exit-code", false, "end with exit code 4 when something differs")
 	return cmd
 }
 
-func newTablesClearCmd(env *environment) *cobra.Command {
-	var f controllerFlags
+func newTablesClearCmd(env *cli.Env) *cobra.Command {
+	var f cli.ControllerFlags
 	cmd := &cobra.Command{
 		Use:     "clear",
 		Short:   "Empty a server's tables and groups",
 		Example: "  olafctl tables clear --dry-run",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return f.change(cmd.Context(), env, func(p4ctl.Tables) (p4ctl.Tables, error) { return p4ctl.Tables{}, nil })
+			return f.Change(cmd.Context(), env, func(p4ctl.Tables) (p4ctl.Tables, error) { return p4ctl.Tables{}, nil })
 		},
 	}
-	f.addWrite(cmd)
+	f.AddWrite(cmd)
 	return cmd
 }
 
-func newTablesTakeoverCmd(env *environment) *cobra.Command {
-	var f controllerFlags
+func newTablesTakeoverCmd(env *cli.Env) *cobra.Command {
+	var f cli.ControllerFlags
 	cmd := &cobra.Command{
 		Use:   "takeover",
 		Short: "Become a server's primary controller, whoever is it now",
@@ -141,11 +142,11 @@ it with --election-id.`,
 		Example: "  olafctl tables takeover --target 127.0.0.1:9559",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			secure, err := env.tls.config(env.now())
+			secure, err := env.TLS.Config(env.Now())
 			if err != nil {
 				return err
 			}
-			session, err := p4ctl.Dial(cmd.Context(), f.target, p4ctl.Options{ElectionID: p4ctl.ElectionID{Low: 1}, TLS: secure})
+			session, err := p4ctl.Dial(cmd.Context(), f.Target, p4ctl.Options{ElectionID: p4ctl.ElectionID{Low: 1}, TLS: secure})
 			if err != nil {
 				return err
 			}
@@ -153,11 +154,11 @@ it with --election-id.`,
 			if err := session.Takeover(cmd.Context()); err != nil {
 				return err
 			}
-			fmt.Fprintf(env.stdout, "%s\n", session.ElectionID())
-			fmt.Fprintf(env.stderr, "primary at %s; go on with --election-id %s\n", f.target, session.ElectionID())
+			fmt.Fprintf(env.Stdout, "%s\n", session.ElectionID())
+			fmt.Fprintf(env.Stderr, "primary at %s; go on with --election-id %s\n", f.Target, session.ElectionID())
 			return nil
 		},
 	}
-	f.addTarget(cmd)
+	f.AddTarget(cmd)
 	return cmd
 }

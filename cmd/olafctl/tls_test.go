@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
@@ -85,7 +86,7 @@ func laboratory(t *testing.T) string {
 // startNetwork runs 'olafctl serve' on a free port of the loopback interface and returns the address.
 func startNetwork(t *testing.T, args ...string) string {
 	t.Helper()
-	said := serveIn(t, func(*environment) {}, append([]string{"--listen", "127.0.0.1:0"}, args...)...)
+	said := serveIn(t, func(*cli.Env) {}, append([]string{"--listen", "127.0.0.1:0"}, args...)...)
 	return regexp.MustCompile(`127\.0\.0\.1:\d+`).FindString(said)
 }
 
@@ -93,10 +94,12 @@ func startNetwork(t *testing.T, args ...string) string {
 func TestOldTLSIsRefused(t *testing.T) {
 	dir := laboratory(t)
 	address := startNetwork(t, "--tls-cert", filepath.Join(dir, "agent.pem"), "--tls-key", filepath.Join(dir, "agent.key"))
-	roots, err := authorities("--tls-ca", filepath.Join(dir, "lab.pem"))
+	text, err := os.ReadFile(filepath.Join(dir, "lab.pem"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(text)
 	for version, works := range map[uint16]bool{tls.VersionTLS12: false, tls.VersionTLS13: true} {
 		c, err := tls.Dial("tcp", address, &tls.Config{RootCAs: roots, MinVersion: version, MaxVersion: version, NextProtos: []string{"h2"}})
 		if (err == nil) != works {

@@ -5,10 +5,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/netsim"
 )
 
-func newTopologyCmd(env *environment) *cobra.Command {
+func newTopologyCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "topology",
 		Short: "Look at networks to simulate",
@@ -17,8 +18,8 @@ func newTopologyCmd(env *environment) *cobra.Command {
 	return cmd
 }
 
-func newTopologyListCmd(env *environment) *cobra.Command {
-	var out format
+func newTopologyListCmd(env *cli.Env) *cobra.Command {
+	var out cli.Format
 	cmd := &cobra.Command{
 		Use:     "list",
 		Short:   "List the topologies that come with the program",
@@ -30,29 +31,29 @@ func newTopologyListCmd(env *environment) *cobra.Command {
 				About string `json:"about"`
 			}
 			var entries []entry
-			list := grid{header: []string{"NAME", "ABOUT"}}
+			list := cli.Grid{Header: []string{"NAME", "ABOUT"}}
 			for _, p := range netsim.Presets() {
 				entries = append(entries, entry{p[0], p[1]})
-				list.add(p[0], p[1])
+				list.Add(p[0], p[1])
 			}
-			if out == formatJSON {
-				return writeJSON(env.stdout, struct {
-					schema
+			if out == cli.JSON {
+				return cli.WriteJSON(env.Stdout, struct {
+					cli.Head
 					Topologies []entry `json:"topologies"`
-				}{schema{"olafctl.topologies/v1"}, entries})
+				}{cli.Head{Schema: "olafctl.topologies/v1"}, entries})
 			}
-			return list.write(env.stdout, out)
+			return list.Write(env.Stdout, out)
 		},
 	}
-	addFormatFlag(cmd, &out)
+	cli.AddFormatFlag(cmd, &out)
 	return cmd
 }
 
-func newTopologyShowCmd(env *environment) *cobra.Command {
-	const formatYAML format = "yaml"
+func newTopologyShowCmd(env *cli.Env) *cobra.Command {
+	const formatYAML cli.Format = "yaml"
 	var (
 		f   topologyFlags
-		out format
+		out cli.Format
 		dot bool
 	)
 	cmd := &cobra.Command{
@@ -69,30 +70,30 @@ func newTopologyShowCmd(env *environment) *cobra.Command {
 			}
 			switch {
 			case dot:
-				_, err = fmt.Fprint(env.stdout, t.Dot())
+				_, err = fmt.Fprint(env.Stdout, t.Dot())
 			case out == formatYAML:
 				var text []byte
 				if text, err = t.Text(); err == nil {
-					_, err = env.stdout.Write(text)
+					_, err = env.Stdout.Write(text)
 				}
-			case out == formatJSON:
+			case out == cli.JSON:
 				var doc any
 				if doc, err = t.Document(); err == nil {
-					err = writeJSON(env.stdout, doc)
+					err = cli.WriteJSON(env.Stdout, doc)
 				}
 			default:
-				err = t.WriteText(env.stdout)
+				err = t.WriteText(env.Stdout)
 			}
 			return err
 		},
 	}
 	f.add(cmd)
 	cmd.Flags().BoolVar(&dot, "dot", false, "draw it for Graphviz")
-	addFormatFlag(cmd, &out, formatTable, formatJSON, formatYAML)
+	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON, formatYAML)
 	return cmd
 }
 
-func newTopologySchemaCmd(env *environment) *cobra.Command {
+func newTopologySchemaCmd(env *cli.Env) *cobra.Command {
 	return &cobra.Command{
 		Use:     "schema",
 		Short:   "Print the JSON schema of topology files, for editors",
@@ -101,7 +102,7 @@ func newTopologySchemaCmd(env *environment) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			text, err := netsim.Schema()
 			if err == nil {
-				_, err = fmt.Fprintf(env.stdout, "%s\n", text)
+				_, err = fmt.Fprintf(env.Stdout, "%s\n", text)
 			}
 			return err
 		},

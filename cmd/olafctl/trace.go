@@ -18,13 +18,14 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results/figure"
 	"github.com/olafctl/olaf/results/table"
 )
 
-func newTraceCmd(env *environment) *cobra.Command {
+func newTraceCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace",
 		Short: "Record, look at, convert and scale traces of real training",
@@ -45,7 +46,7 @@ type traceRecordFlags struct {
 	quiet   bool
 }
 
-func newTraceRecordCmd(env *environment) *cobra.Command {
+func newTraceRecordCmd(env *cli.Env) *cobra.Command {
 	f := &traceRecordFlags{config: rl.Defaults()}
 	cmd := &cobra.Command{
 		Use:   "record -w FILE",
@@ -67,17 +68,17 @@ the recording early and leaves a complete file of what was done.`,
 	flags.BoolVar(&f.payload, "payload", false, "also write the gradients, to FILE.grad")
 	flags.BoolVar(&f.force, "force", false, "replace files that exist")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
-	complete(cmd, "mode", func() []string { return []string{rl.Async, rl.Periodic, rl.Sync} })
-	complete(cmd, "clock", func() []string { return []string{trace.Virtual, trace.Wall} })
+	cli.Complete(cmd, "mode", func() []string { return []string{rl.Async, rl.Periodic, rl.Sync} })
+	cli.Complete(cmd, "clock", func() []string { return []string{trace.Virtual, trace.Wall} })
 	return cmd
 }
 
-func (f *traceRecordFlags) run(ctx context.Context, env *environment) error {
+func (f *traceRecordFlags) run(ctx context.Context, env *cli.Env) error {
 	if f.to == "" {
-		return usageError("no file to record into; use -w FILE")
+		return cli.UsageError("no file to record into; use -w FILE")
 	}
 	if f.clock != trace.Virtual && f.clock != trace.Wall {
-		return usageError("unknown clock %q; use virtual or wall", f.clock)
+		return cli.UsageError("unknown clock %q; use virtual or wall", f.clock)
 	}
 	if err := f.config.Check(); err != nil {
 		return err
@@ -86,7 +87,7 @@ func (f *traceRecordFlags) run(ctx context.Context, env *environment) error {
 		return err
 	}
 	for _, path := range f.targets() {
-		if err := refuseExisting(path, f.force); err != nil {
+		if err := cli.RefuseExisting(path, f.force); err != nil {
 			return err
 		}
 	}
@@ -99,15 +100,15 @@ func (f *traceRecordFlags) run(ctx context.Context, env *environment) error {
 		return err
 	}
 	live := &curve{total: f.config.Workers * f.config.Iterations}
-	bar := startNotedProgress(env, f.quiet, live.look, live.note)
+	bar := cli.StartNotedProgress(env, f.quiet, live.look, live.note)
 	_, trained := f.train(ctx, &rl.Recorder{File: file, Then: live})
-	bar.stop()
+	bar.Stop()
 	if err := file.Close(); err != nil {
 		return errors.Join(trained, err)
 	}
-	fmt.Fprintf(env.stderr, "wrote %s: %s, %s\n", f.to, olaf.Plural(file.Rows(), "update"), live.note())
+	fmt.Fprintf(env.Stderr, "wrote %s: %s, %s\n", f.to, olaf.Plural(file.Rows(), "update"), live.note())
 	if errors.Is(trained, context.Canceled) {
-		return &exitError{olaf.Interrupted, fmt.Errorf("interrupted; %s holds the %s until then", f.to, olaf.Plural(file.Rows(), "update"))}
+		return &cli.Exit{Kind: olaf.Interrupted, Err: fmt.Errorf("interrupted; %s holds the %s until then", f.to, olaf.Plural(file.Rows(), "update"))}
 	}
 	return trained
 }
@@ -123,10 +124,10 @@ func (f *traceRecordFlags) targets() []string {
 // checkEnding refuses a target whose ending says that it holds something else, and the name of an embedded trace.
 func checkEnding(path, what string, endings ...string) error {
 	if strings.HasPrefix(path, trace.Builtin) {
-		return usageError("%s is embedded in olafctl and can't be written; give a file", path)
+		return cli.UsageError("%s is embedded in olafctl and can't be written; give a file", path)
 	}
 	if !slices.Contains(endings, strings.ToLower(filepath.Ext(path))) {
-		return usageError("%s: %s are %s", path, what, strings.Join(endings, " or "))
+		return cli.UsageError("%s: %s are %s", path, what, strings.Join(endings, " or "))
 	}
 	return nil
 }
@@ -159,15 +160,15 @@ func (c machineClock) Sleep(ctx context.Context, ns int64) {
 
 // traceInfo is the document of trace info.
 type traceInfo struct {
-	schema
+	cli.Head
 	Name       string           `json:"name"`
 	Header     *trace.Header    `json:"header"`
 	Statistics trace.Statistics `json:"statistics"`
 	Damage     string           `json:"damage,omitempty"`
 }
 
-func newTraceInfoCmd(env *environment) *cobra.Command {
-	var out format
+func newTraceInfoCmd(env *cli.Env) *cobra.Command {
+	var out cli.Format
 	cmd := &cobra.Command{
 		Use:     "info TRACE",
 		Short:   "Print where a trace comes from and its statistics",
@@ -177,12 +178,12 @@ func newTraceInfoCmd(env *environment) *cobra.Command {
 			return printTraceInfo(cmd.Context(), env, args[0], out)
 		},
 	}
-	addFormatFlag(cmd, &out)
+	cli.AddFormatFlag(cmd, &out)
 	return cmd
 }
 
 // printTraceInfo prints what is good of a damaged trace as well, and then fails.
-func printTraceInfo(ctx context.Context, env *environment, name string, out format) (err error) {
+func printTraceInfo(ctx context.Context, env *cli.Env, name string, out cli.Format) (err error) {
 	source, closer, err := openTrace(ctx, name)
 	if err != nil {
 		return err
@@ -192,28 +193,28 @@ func printTraceInfo(ctx context.Context, env *environment, name string, out form
 	if damage == nil {
 		damage = checkPayload(name, source.Header())
 	}
-	info := traceInfo{schema{"olafctl.trace/v1"}, name, source.Header(), statistics, ""}
+	info := traceInfo{cli.Head{Schema: "olafctl.trace/v1"}, name, source.Header(), statistics, ""}
 	if damage != nil {
-		info.Damage = oneLine(damage)
+		info.Damage = cli.OneLine(damage)
 	}
-	if out == formatJSON {
-		return errors.Join(writeJSON(env.stdout, info), damage)
+	if out == cli.JSON {
+		return errors.Join(cli.WriteJSON(env.Stdout, info), damage)
 	}
-	list := grid{header: []string{"WORKER", "CLUSTER", "UPDATES", "MEAN_MS", "CV", "LAG1", "BURSTINESS", "FLAT_CV", "FLAT_LAG1", "REWARD", "STEPS"}}
+	list := cli.Grid{Header: []string{"WORKER", "CLUSTER", "UPDATES", "MEAN_MS", "CV", "LAG1", "BURSTINESS", "FLAT_CV", "FLAT_LAG1", "REWARD", "STEPS"}}
 	for _, w := range statistics.PerWork {
 		i, flat := w.Intervals, w.Detrended
-		list.add(fmt.Sprint(w.Worker), fmt.Sprint(w.Cluster), fmt.Sprint(w.Updates), fmt.Sprintf("%.4g", i.MeanNS/1e6), fmt.Sprintf("%.3f", i.CV),
+		list.Add(fmt.Sprint(w.Worker), fmt.Sprint(w.Cluster), fmt.Sprint(w.Updates), fmt.Sprintf("%.4g", i.MeanNS/1e6), fmt.Sprintf("%.3f", i.CV),
 			fmt.Sprintf("%.3f", i.Lag1), fmt.Sprintf("%.3f", i.Burstiness), fmt.Sprintf("%.3f", flat.CV), fmt.Sprintf("%.3f", flat.Lag1),
 			fmt.Sprintf("%.1f", w.Reward), fmt.Sprintf("%.0f", w.EnvSteps))
 	}
-	if out == formatTable {
-		printTraceSummary(env.stdout, source.Header(), &statistics)
-		if len(list.rows) > 40 {
-			fmt.Fprintf(env.stdout, "the first 40 of %d workers; -o csv lists all\n", len(list.rows))
-			list.rows = list.rows[:40]
+	if out == cli.Table {
+		printTraceSummary(env.Stdout, source.Header(), &statistics)
+		if len(list.Rows) > 40 {
+			fmt.Fprintf(env.Stdout, "the first 40 of %d workers; -o csv lists all\n", len(list.Rows))
+			list.Rows = list.Rows[:40]
 		}
 	}
-	return errors.Join(list.write(env.stdout, out), damage)
+	return errors.Join(list.Write(env.Stdout, out), damage)
 }
 
 func printTraceSummary(w io.Writer, h *trace.Header, s *trace.Statistics) {
@@ -303,7 +304,7 @@ type watched struct {
 
 func (w *watched) Next(u *trace.Update) error {
 	if w.rows%4096 == 0 && w.ctx.Err() != nil {
-		return &exitError{olaf.Interrupted, fmt.Errorf("interrupted after %s of the trace", olaf.Plural(w.rows, "update"))}
+		return &cli.Exit{Kind: olaf.Interrupted, Err: fmt.Errorf("interrupted after %s of the trace", olaf.Plural(w.rows, "update"))}
 	}
 	w.rows++
 	return w.Source.Next(u)
@@ -311,7 +312,7 @@ func (w *watched) Next(u *trace.Update) error {
 
 func openSource(name string) (trace.Source, io.Closer, error) {
 	if about, err := os.Stat(name); err == nil && about.IsDir() {
-		return nil, nil, usageError("%s is a directory; give a trace, a CSV or a capture", name)
+		return nil, nil, cli.UsageError("%s is a directory; give a trace, a CSV or a capture", name)
 	}
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".csv":
@@ -379,7 +380,7 @@ func collectCapture(name string) (source trace.Source, err error) {
 	return source, nil
 }
 
-func newTraceConvertCmd(env *environment) *cobra.Command {
+func newTraceConvertCmd(env *cli.Env) *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "convert FROM TO",
@@ -395,7 +396,7 @@ the exit code is then 2, as for any damaged trace.`,
 			if err := checkEnding(args[1], "traces", ".trace", ".csv"); err != nil {
 				return err
 			}
-			if err := refuseExisting(args[1], force); err != nil {
+			if err := cli.RefuseExisting(args[1], force); err != nil {
 				return err
 			}
 			return convertTrace(cmd.Context(), env, args[0], args[1])
@@ -405,7 +406,7 @@ the exit code is then 2, as for any damaged trace.`,
 	return cmd
 }
 
-func convertTrace(ctx context.Context, env *environment, from, to string) (err error) {
+func convertTrace(ctx context.Context, env *cli.Env, from, to string) (err error) {
 	source, closer, err := openTrace(ctx, from)
 	if err != nil {
 		return err
@@ -420,7 +421,7 @@ func convertTrace(ctx context.Context, env *environment, from, to string) (err e
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(env.stderr, "wrote %s: %s\n", to, olaf.Plural(good.rows, "update"))
+	fmt.Fprintf(env.Stderr, "wrote %s: %s\n", to, olaf.Plural(good.rows, "update"))
 	if good.cut != nil {
 		return fmt.Errorf("%s: %w; %s holds those", from, good.cut, to)
 	}
@@ -497,10 +498,10 @@ func writeAtomically(path string, write func(io.Writer) error) (err error) {
 	return pending.CloseAtomicallyReplace()
 }
 
-func newTraceScaleCmd(env *environment) *cobra.Command {
+func newTraceScaleCmd(env *cli.Env) *cobra.Command {
 	s := trace.DefaultScaling()
 	var (
-		out   format
+		out   cli.Format
 		to    string
 		force bool
 		quiet bool
@@ -516,12 +517,12 @@ says which statistics were kept and how far they are off.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to == "" {
-				return usageError("no file to write; use -w FILE")
+				return cli.UsageError("no file to write; use -w FILE")
 			}
 			if err := checkEnding(to, "traces", ".trace"); err != nil {
 				return err
 			}
-			if err := refuseExisting(to, force); err != nil {
+			if err := cli.RefuseExisting(to, force); err != nil {
 				return err
 			}
 			return scaleTrace(cmd.Context(), env, args[0], to, s, out, quiet)
@@ -544,17 +545,17 @@ says which statistics were kept and how far they are off.`,
 	flags.StringVarP(&to, "write", "w", "", "trace to write")
 	flags.BoolVar(&force, "force", false, "replace a file that exists")
 	flags.BoolVarP(&quiet, "quiet", "q", false, "no progress on stderr")
-	addFormatFlag(cmd, &out)
-	complete(cmd, "averaging", func() []string { return []string{trace.Stationary, trace.WholeRun} })
+	cli.AddFormatFlag(cmd, &out)
+	cli.Complete(cmd, "averaging", func() []string { return []string{trace.Stationary, trace.WholeRun} })
 	return cmd
 }
 
-func scaleTrace(ctx context.Context, env *environment, from, to string, s trace.Scaling, out format, quiet bool) error {
+func scaleTrace(ctx context.Context, env *cli.Env, from, to string, s trace.Scaling, out cli.Format, quiet bool) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
 	if s.Updates == 0 {
-		return usageError("--updates 0 would never end")
+		return cli.UsageError("--updates 0 would never end")
 	}
 	source, recording, err := measureAndLoad(ctx, from)
 	if err != nil {
@@ -566,7 +567,7 @@ func scaleTrace(ctx context.Context, env *environment, from, to string, s trace.
 	}
 	measured := trace.NewStatistic(s.Workers)
 	var written atomic.Int64
-	bar := startProgress(env, quiet, func() (int, int) { return int(written.Load()), scaler.Total() })
+	bar := cli.StartProgress(env, quiet, func() (int, int) { return int(written.Load()), scaler.Total() })
 	_, err = writeTrace(to, scaler, func(u *trace.Update) error {
 		measured.Add(u)
 		if n := written.Add(1); n%4096 == 0 {
@@ -574,14 +575,14 @@ func scaleTrace(ctx context.Context, env *environment, from, to string, s trace.
 		}
 		return nil
 	})
-	bar.stop()
+	bar.Stop()
 	if errors.Is(err, context.Canceled) {
-		return &exitError{olaf.Interrupted, fmt.Errorf("interrupted; %s was not written", to)}
+		return &cli.Exit{Kind: olaf.Interrupted, Err: fmt.Errorf("interrupted; %s was not written", to)}
 	}
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(env.stderr, "wrote %s: %s\n", to, olaf.Plural(measured.Result().Updates, "update"))
+	fmt.Fprintf(env.Stderr, "wrote %s: %s\n", to, olaf.Plural(measured.Result().Updates, "update"))
 	return printScaleReport(env, scaler.Report(source, measured.Result()), out)
 }
 
@@ -604,25 +605,25 @@ func measureAndLoad(ctx context.Context, name string) (s trace.Statistics, r *tr
 	return s, r, nil
 }
 
-func printScaleReport(env *environment, r trace.ScaleReport, out format) error {
-	if out == formatJSON {
-		return writeJSON(env.stdout, struct {
-			schema
+func printScaleReport(env *cli.Env, r trace.ScaleReport, out cli.Format) error {
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
 			trace.ScaleReport
-		}{schema{"olafctl.tracescale/v1"}, r})
+		}{cli.Head{Schema: "olafctl.tracescale/v1"}, r})
 	}
-	list := grid{header: []string{"STATISTIC", "RECORDED", "SCALED", "OFF"}}
-	list.add("rate ("+r.Averaging+")", r.Target.String(), r.Achieved.String(), fmt.Sprintf("%+.2f%%", 100*(float64(r.Achieved)/float64(r.Target)-1)))
+	list := cli.Grid{Header: []string{"STATISTIC", "RECORDED", "SCALED", "OFF"}}
+	list.Add("rate ("+r.Averaging+")", r.Target.String(), r.Achieved.String(), fmt.Sprintf("%+.2f%%", 100*(float64(r.Achieved)/float64(r.Target)-1)))
 	for _, k := range r.Kept {
-		list.add(k.Name, fmt.Sprintf("%.3f", k.Source), fmt.Sprintf("%.3f", k.Scaled), fmt.Sprintf("%+.3f", k.Scaled-k.Source))
+		list.Add(k.Name, fmt.Sprintf("%.3f", k.Source), fmt.Sprintf("%.3f", k.Scaled), fmt.Sprintf("%+.3f", k.Scaled-k.Source))
 	}
-	if out == formatTable {
-		fmt.Fprintf(env.stdout, "%s, time compressed by %.5g\n", olaf.Plural(r.Updates, "update"), r.Compression)
+	if out == cli.Table {
+		fmt.Fprintf(env.Stdout, "%s, time compressed by %.5g\n", olaf.Plural(r.Updates, "update"), r.Compression)
 	}
-	return list.write(env.stdout, out)
+	return list.Write(env.Stdout, out)
 }
 
-func newTracePlotCmd(env *environment) *cobra.Command {
+func newTracePlotCmd(env *cli.Env) *cobra.Command {
 	var (
 		to    string
 		force bool
@@ -634,18 +635,18 @@ func newTracePlotCmd(env *environment) *cobra.Command {
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to == "" {
-				return usageError("no file to draw into; use -w FILE.svg or FILE.png")
+				return cli.UsageError("no file to draw into; use -w FILE.svg or FILE.png")
 			}
 			if err := checkEnding(to, "pictures", ".svg", ".png"); err != nil {
 				return err
 			}
-			if err := refuseExisting(to, force); err != nil {
+			if err := cli.RefuseExisting(to, force); err != nil {
 				return err
 			}
 			if err := plotTrace(cmd.Context(), args[0], to); err != nil {
 				return err
 			}
-			fmt.Fprintf(env.stderr, "wrote %s\n", to)
+			fmt.Fprintf(env.Stderr, "wrote %s\n", to)
 			return nil
 		},
 	}
@@ -699,7 +700,7 @@ func drawTo(path string, s *table.Sheet, c *table.Chart) error {
 	case ".png":
 		draw = figure.PNG
 	default:
-		return usageError("%s: pictures are .svg or .png", path)
+		return cli.UsageError("%s: pictures are .svg or .png", path)
 	}
 	return writeAtomically(path, func(w io.Writer) error { return draw(w, s, c) })
 }

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
 // An interrupt ends every command that reads a trace, says so, and leaves no file.
@@ -22,9 +24,9 @@ func TestInterruptEndsReadingATrace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said bytes.Buffer
-			env := osEnvironment()
-			env.stdout, env.stderr = &bytes.Buffer{}, &said
-			if code := run(ctx, env, args); code != exitInterrupted || !strings.Contains(said.String(), "interrupted after 0 updates of the trace") {
+			env := system()
+			env.Stdout, env.Stderr = &bytes.Buffer{}, &said
+			if code := run(ctx, env, args); code != cli.ExitInterrupted || !strings.Contains(said.String(), "interrupted after 0 updates of the trace") {
 				t.Errorf("exit %d: %s", code, said.String())
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/lander"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
@@ -23,10 +24,10 @@ type trainFlags struct {
 	film   string
 	force  bool
 	quiet  bool
-	format format
+	format cli.Format
 }
 
-func newTrainCmd(env *environment) *cobra.Command {
+func newTrainCmd(env *cli.Env) *cobra.Command {
 	f := &trainFlags{config: rl.Defaults()}
 	f.config.Network.Kind = "olaf"
 	f.config.Workers, f.config.Clusters, f.config.Iterations = 24, 12, 100
@@ -55,14 +56,14 @@ normalised so that together they offer --rate. The same options give the same nu
 	flags.StringVar(&f.film, "film", "", "fly the trained policy of cluster 0 once and write it to this file: .gif")
 	flags.BoolVar(&f.force, "force", false, "replace an output file that exists")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
-	addFormatFlag(cmd, &f.format)
-	complete(cmd, "network", rl.Networks)
+	cli.AddFormatFlag(cmd, &f.format)
+	cli.Complete(cmd, "network", rl.Networks)
 	return cmd
 }
 
 // trainReport is the document of train.
 type trainReport struct {
-	schema
+	cli.Head
 	Config  rl.Config        `json:"config"`
 	Partial bool             `json:"partial,omitempty"`
 	EndNS   int64            `json:"end_ns"` // virtual
@@ -88,20 +89,20 @@ const (
 	trainFlights = 20
 )
 
-func (f *trainFlags) run(ctx context.Context, env *environment) error {
+func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 	if err := f.config.Check(); err != nil {
 		return err
 	}
 	if f.film != "" && !strings.HasSuffix(strings.ToLower(f.film), ".gif") {
-		return usageError("%s: films are .gif", f.film)
+		return cli.UsageError("%s: films are .gif", f.film)
 	}
-	if err := refuseExisting(f.film, f.force); err != nil {
+	if err := cli.RefuseExisting(f.film, f.force); err != nil {
 		return err
 	}
 	live := &curve{total: f.config.Workers * f.config.Iterations}
-	bar := startNotedProgress(env, f.quiet, live.look, live.note)
+	bar := cli.StartNotedProgress(env, f.quiet, live.look, live.note)
 	out, err := rl.Train(ctx, f.config, live)
-	bar.stop()
+	bar.Stop()
 	if out == nil {
 		return err
 	}
@@ -110,17 +111,17 @@ func (f *trainFlags) run(ctx context.Context, env *environment) error {
 		return err
 	}
 	report := f.report(out, stopped)
-	if f.format == formatJSON {
-		err = writeJSON(env.stdout, report)
+	if f.format == cli.JSON {
+		err = cli.WriteJSON(env.Stdout, report)
 	} else {
-		err = report.write(env.stdout, f.format)
+		err = report.write(env.Stdout, f.format)
 	}
 	if err == nil && stopped {
 		said := "interrupted; what is shown is what was done until then"
 		if f.film != "" {
 			said += ", and " + f.film + " was not written"
 		}
-		return &exitError{olaf.Interrupted, errors.New(said)}
+		return &cli.Exit{Kind: olaf.Interrupted, Err: errors.New(said)}
 	}
 	if err != nil || f.film == "" {
 		return err
@@ -130,7 +131,7 @@ func (f *trainFlags) run(ctx context.Context, env *environment) error {
 
 func (f *trainFlags) report(out *rl.Outcome, stopped bool) *trainReport {
 	n := out.Network
-	r := &trainReport{schema: schema{"olafctl.train/v1"}, Config: f.config, Partial: stopped, EndNS: out.EndNS,
+	r := &trainReport{Head: cli.Head{Schema: "olafctl.train/v1"}, Config: f.config, Partial: stopped, EndNS: out.EndNS,
 		Rewards: rl.Blocks(out.Curves, max(1, f.config.Iterations/trainTenths)), Servers: out.Servers,
 		Network: trainNetwork{Sent: n.In(), Delivered: n.Released, Aggregated: n.Class[engine.Aggregated],
 			Replaced: n.Class[engine.Replaced] + n.Class[engine.ReplacedReward], Saturated: n.LaneSaturations,
@@ -141,14 +142,14 @@ func (f *trainFlags) report(out *rl.Outcome, stopped bool) *trainReport {
 	return r
 }
 
-func (r *trainReport) write(w io.Writer, out format) error {
-	list := grid{header: []string{"ITERATIONS", "REWARD"}}
+func (r *trainReport) write(w io.Writer, out cli.Format) error {
+	list := cli.Grid{Header: []string{"ITERATIONS", "REWARD"}}
 	block := max(1, r.Config.Iterations/trainTenths)
 	for i, v := range r.Rewards {
-		list.add(fmt.Sprintf("%d-%d", i*block+1, min((i+1)*block, r.Config.Iterations)), fmt.Sprintf("%.1f", v))
+		list.Add(fmt.Sprintf("%d-%d", i*block+1, min((i+1)*block, r.Config.Iterations)), fmt.Sprintf("%.1f", v))
 	}
-	if out == formatCSV {
-		return list.write(w, out)
+	if out == cli.CSV {
+		return list.Write(w, out)
 	}
 	c, n := &r.Config, &r.Network
 	fmt.Fprintf(w, "%s in %s through %s", olaf.Plural(c.Workers, "worker"), olaf.Plural(c.Clusters, "cluster"), c.Network.Kind)
@@ -161,17 +162,17 @@ func (r *trainReport) write(w io.Writer, out format) error {
 		fmt.Fprintf(w, "cluster 0 without exploring: reward %.1f over %d flights\n", r.Greedy, trainFlights)
 	}
 	fmt.Fprintln(w)
-	return list.write(w, out)
+	return list.Write(w, out)
 }
 
 // writeFilm flies a policy once and keeps what it looked like.
-func writeFilm(env *environment, path string, weights *ppo.Weights, seed uint64) error {
+func writeFilm(env *cli.Env, path string, weights *ppo.Weights, seed uint64) error {
 	var policy ppo.Policy
 	policy.Load(weights)
 	film, reward := lander.Film(seed, policy.Greedy)
 	if err := writeAtomically(path, func(w io.Writer) error { return gif.EncodeAll(w, film) }); err != nil {
 		return err
 	}
-	fmt.Fprintf(env.stderr, "wrote %s (seed %d, reward %.1f)\n", path, seed, reward)
+	fmt.Fprintf(env.Stderr, "wrote %s (seed %d, reward %.1f)\n", path, seed, reward)
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
@@ -31,8 +32,8 @@ func addTrainingFlags(cmd *cobra.Command, c *rl.Config) {
 	flags.IntVar(&c.PPO.Steps, "steps", c.PPO.Steps, "environment steps of an iteration, at least; whole episodes")
 	flags.IntVar(&c.PPO.Epochs, "epochs", c.PPO.Epochs, "passes over an iteration's samples")
 	flags.Float64Var(&c.Spread, "spread", c.Spread, "time of the slowest worker over that of the fastest")
-	complete(cmd, "gradient", func() []string { return []string{rl.Delta, rl.Literal} })
-	complete(cmd, "gate", func() []string { return []string{rl.NoGate, rl.MaxGate, rl.EMAGate, rl.BandGate} })
+	cli.Complete(cmd, "gradient", func() []string { return []string{rl.Delta, rl.Literal} })
+	cli.Complete(cmd, "gate", func() []string { return []string{rl.NoGate, rl.MaxGate, rl.EMAGate, rl.BandGate} })
 }
 
 // float32Value is a flag of the type that the learner computes in.
@@ -56,7 +57,7 @@ func (v float32Value) Set(s string) error {
 
 func profileFlag(cmd *cobra.Command, p *engine.Profile) {
 	cmd.Flags().StringVar((*string)(p), "profile", string(*p), "engine cycles: calibrated|ideal")
-	complete(cmd, "profile", engine.Profiles)
+	cli.Complete(cmd, "profile", engine.Profiles)
 }
 
 // curve is the live reward curve of a training: the mean reward of successive twentieths of its updates.

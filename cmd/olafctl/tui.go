@@ -18,6 +18,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/experiments/testbed"
@@ -50,14 +51,14 @@ func (v *viewFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&v.keys, "keys", "", "YAML file with other key bindings; default olafctl/keys.yaml in the user's configuration folder")
 	flags.StringVar(&v.ground, "theme", "auto", "colours for a ground that is auto|dark|light")
 	flags.BoolVar(&v.mouse, "mouse", true, "take the mouse; without, the terminal selects text")
-	complete(cmd, "theme", func() []string { return []string{"auto", "dark", "light"} })
+	cli.Complete(cmd, "theme", func() []string { return []string{"auto", "dark", "light"} })
 }
 
 // refuseViewFlags refuses flags about a dashboard that is not shown.
 func refuseViewFlags(cmd *cobra.Command) error {
 	for _, name := range []string{"speed", "paused", "keys", "theme", "mouse"} {
 		if cmd.Flags().Changed(name) {
-			return usageError("--%s is about the dashboard; add --tui", name)
+			return cli.UsageError("--%s is about the dashboard; add --tui", name)
 		}
 	}
 	return nil
@@ -75,7 +76,7 @@ type tuiFlags struct {
 	index   int
 }
 
-func newTuiCmd(env *environment) *cobra.Command {
+func newTuiCmd(env *cli.Env) *cobra.Command {
 	f := &tuiFlags{bench: benchFlags{spec: bench.DefaultSpec()}}
 	f.bench.spec.Experiment = "table1"
 	cmd := &cobra.Command{
@@ -95,7 +96,7 @@ Without a terminal, or with --plain, the same is told as lines of text.`,
 	}
 	f.bench.outRates = []string{"20G"}
 	f.bench.addSpec(cmd)
-	f.bench.store.add(cmd)
+	f.bench.Store.Add(cmd)
 	f.view.add(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&f.view.plain, "plain", false, "lines of text instead of a dashboard, for screen readers and logs")
@@ -106,21 +107,21 @@ Without a terminal, or with --plain, the same is told as lines of text.`,
 	flags.StringVar(&f.against, "against", "", "with --run: compare with this earlier run on the Results page")
 	flags.IntVar(&f.index, "index", 0, "which run of the specification, from 0")
 	for _, name := range []string{"run", "against"} {
-		if err := cmd.RegisterFlagCompletionFunc(name, f.bench.store.completeRuns(env, 1)); err != nil {
+		if err := cmd.RegisterFlagCompletionFunc(name, f.bench.Store.CompleteRuns(env, 1)); err != nil {
 			panic(err) // a flag that was not declared: a mistake in this package
 		}
 	}
-	f.bench.card.add(cmd)
-	addDeviceFlag(cmd, env, &f.bench.device)
+	f.bench.card.Add(cmd)
+	cli.AddDeviceFlag(cmd, env, &f.bench.device)
 	return cmd
 }
 
-func (f *tuiFlags) execute(cmd *cobra.Command, env *environment) error {
+func (f *tuiFlags) execute(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.bench.resolve(cmd); err != nil {
 		return err
 	}
 	spec := f.bench.spec
-	access, err := f.bench.card.access(cmd, env, f.bench.device)
+	access, err := f.bench.card.Access(cmd, env, f.bench.device)
 	if err != nil {
 		return err
 	}
@@ -130,7 +131,7 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *environment) error {
 			return err
 		}
 	} else if f.against != "" {
-		return usageError("--against compares with a kept run; add --run")
+		return cli.UsageError("--against compares with a kept run; add --run")
 	}
 	if f.demo {
 		spec.OutRates = []olaf.Rate{20 * olaf.Gbps}
@@ -142,12 +143,12 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *environment) error {
 	}
 	if f.record != "" {
 		if !f.demo {
-			return usageError("--record writes the tour; add --demo")
+			return cli.UsageError("--record writes the tour; add --demo")
 		}
 		if err := checkEnding(f.record, "tours", ".svg"); err != nil {
 			return err
 		}
-		if err := refuseExisting(f.record, f.force); err != nil {
+		if err := cli.RefuseExisting(f.record, f.force); err != nil {
 			return err
 		}
 		return d.film(cmd.Context(), plan, f.record)
@@ -156,10 +157,10 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *environment) error {
 }
 
 // kept is the specification of a kept run and its report for the Results page.
-func (f *tuiFlags) kept(env *environment) (spec bench.Spec, shown func() *queues.Bench, err error) {
-	err = f.bench.store.withRun(env, f.run, func(s *store.Store, folder *store.Folder) error {
+func (f *tuiFlags) kept(env *cli.Env) (spec bench.Spec, shown func() *queues.Bench, err error) {
+	err = f.bench.Store.WithRun(env, f.run, func(s *store.Store, folder *store.Folder) error {
 		if archive.HasDocument(folder) { // a simulation or a training
-			return usageError("%s has no single queue to look at; 'olafctl runs show %s' prints it, and 'olafctl simulate --tui' shows a network", folder.ID(), folder.ID())
+			return cli.UsageError("%s has no single queue to look at; 'olafctl runs show %s' prints it, and 'olafctl simulate --tui' shows a network", folder.ID(), folder.ID())
 		}
 		if spec, err = bench.KeptSpec(folder); err != nil {
 			return err
@@ -206,7 +207,7 @@ func lines(b *bytes.Buffer) []string { return strings.Split(strings.TrimRight(b.
 
 // dashboard shows one plan's live session on the terminal.
 type dashboard struct {
-	env      *environment
+	env      *cli.Env
 	view     viewFlags
 	device   string
 	access   testbed.Access // to the device
@@ -241,7 +242,7 @@ func (d *dashboard) show(ctx context.Context, plan *bench.Plan) (err error) {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	player, err := live.NewPlayer(ctx, plan, live.Options{Device: d.device, Access: d.access, Index: d.index}, speed, d.view.paused, wallClock{d.env.now})
+	player, err := live.NewPlayer(ctx, plan, live.Options{Device: d.device, Access: d.access, Index: d.index}, speed, d.view.paused, wallClock{d.env.Now})
 	if err != nil {
 		stop()
 		return err
@@ -254,14 +255,14 @@ func (d *dashboard) show(ctx context.Context, plan *bench.Plan) (err error) {
 		err = errors.Join(err, player.Close())
 	}()
 	if d.isPlain() {
-		return generatorInterrupted(d.tell(ctx, player))
+		return cli.GeneratorInterrupted(d.tell(ctx, player))
 	}
 	pages := queues.New(queues.Options{Source: player, Bench: d.bench, Workbook: d.workbook, Demo: d.demo})
 	return d.run(ctx, tui.New(pages, tui.Options{Keys: bindings, Theme: look, Save: saveView, Mouse: d.view.mouse}))
 }
 
 func (d *dashboard) isPlain() bool {
-	return d.view.plain || !d.env.terminal || d.env.getenv("TERM") == "dumb"
+	return d.view.plain || !d.env.Terminal || d.env.Getenv("TERM") == "dumb"
 }
 
 // program is a dashboard on the terminal. Bubble Tea restores the terminal when ctx ends and when something panics.
@@ -276,7 +277,7 @@ func (d *dashboard) program(ctx context.Context, f *tui.Frame, o ...tea.ProgramO
 func (d *dashboard) run(ctx context.Context, f *tui.Frame) error {
 	_, err := d.program(ctx, f).Run()
 	if ctx.Err() != nil {
-		return generatorInterrupted(context.Canceled)
+		return cli.GeneratorInterrupted(context.Canceled)
 	}
 	return err
 }
@@ -286,7 +287,7 @@ const plainInterval = time.Second
 
 // tell writes the linear stream until the run is over.
 func (d *dashboard) tell(ctx context.Context, player *live.Player) error {
-	out := queues.NewPlain(d.env.stdout)
+	out := queues.NewPlain(d.env.Stdout)
 	ticker := time.NewTicker(plainInterval / 10)
 	defer ticker.Stop()
 	for n := 0; ; n++ {
@@ -314,10 +315,10 @@ func (d *dashboard) speed() (live.Speed, error) {
 	}
 	speed, err := olaf.ParseDuration(d.view.speed)
 	if err != nil {
-		return 0, usageError("--speed: %v", err)
+		return 0, cli.UsageError("--speed: %v", err)
 	}
 	if speed <= 0 || speed > olaf.Second {
-		return 0, usageError("--speed %v: use more than 0 and at most 1s, or max", speed)
+		return 0, cli.UsageError("--speed %v: use more than 0 and at most 1s, or max", speed)
 	}
 	return live.Speed(speed), nil
 }
@@ -337,18 +338,18 @@ func (d *dashboard) bindings() (*keys.Map, error) {
 	}
 	file, err := os.ReadFile(path)
 	if err != nil {
-		return nil, usageError("--keys: %v", err)
+		return nil, cli.UsageError("--keys: %v", err)
 	}
 	m, err := keys.Load(file)
 	if err != nil {
-		return nil, usageError("%s: %v", path, err)
+		return nil, cli.UsageError("%s: %v", path, err)
 	}
 	return m, nil
 }
 
 // theme asks the terminal for its ground where nobody says it.
 func (d *dashboard) theme() (*theme.Theme, error) {
-	o := theme.Options{Colour: d.env.getenv("NO_COLOR") == ""}
+	o := theme.Options{Colour: d.env.Getenv("NO_COLOR") == ""}
 	switch d.view.ground {
 	case "light":
 		o.Light = true
@@ -356,7 +357,7 @@ func (d *dashboard) theme() (*theme.Theme, error) {
 	case "auto":
 		o.Light = !d.isPlain() && !termenv.NewOutput(os.Stdout).HasDarkBackground()
 	default:
-		return nil, usageError("--theme %q: use auto, dark or light", d.view.ground)
+		return nil, cli.UsageError("--theme %q: use auto, dark or light", d.view.ground)
 	}
 	return theme.New(o), nil
 }
@@ -385,7 +386,7 @@ func (s steppedSource) Do(c live.Command) bool {
 
 // film writes the tour as a picture.
 func (d *dashboard) film(ctx context.Context, plan *bench.Plan, path string) error {
-	player, err := live.NewPlayer(ctx, plan, live.Options{}, live.RealTime, true, wallClock{d.env.now})
+	player, err := live.NewPlayer(ctx, plan, live.Options{}, live.RealTime, true, wallClock{d.env.Now})
 	if err != nil {
 		return err
 	}
@@ -396,19 +397,19 @@ func (d *dashboard) film(ctx context.Context, plan *bench.Plan, path string) err
 		return err
 	}
 	if ctx.Err() != nil {
-		return &exitError{olaf.Interrupted, fmt.Errorf("interrupted; %s was not written", path)}
+		return &cli.Exit{Kind: olaf.Interrupted, Err: fmt.Errorf("interrupted; %s was not written", path)}
 	}
 	if err := renameio.WriteFile(path, []byte(picture), 0o644); err != nil {
 		return err
 	}
-	fmt.Fprintf(d.env.stderr, "wrote %s\n", path)
+	fmt.Fprintf(d.env.Stderr, "wrote %s\n", path)
 	return nil
 }
 
 // watchBeside carries an experiment out while the terminal shows one of its runs in slow motion. Leaving the dashboard
 // before it is done ends it.
-func watchBeside(ctx context.Context, env *environment, d *dashboard, spec bench.Spec, b *background) (bench.Report, error) {
-	if err := env.devices.Check(d.device, testbed.Copies); err != nil {
+func watchBeside(ctx context.Context, env *cli.Env, d *dashboard, spec bench.Spec, b *background) (bench.Report, error) {
+	if err := env.Devices.Check(d.device, testbed.Copies); err != nil {
 		return nil, fmt.Errorf("--tui: %w; watch it with 'olafctl tui -d %s', or leave out --tui", err, d.device)
 	}
 	plan, err := bench.NewPlan(spec)

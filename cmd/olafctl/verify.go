@@ -12,11 +12,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/aomcheck"
 	"github.com/olafctl/olaf/experiments/aomcheck/smt"
 )
 
-func newVerifyCmd(env *environment) *cobra.Command {
+func newVerifyCmd(env *cli.Env) *cobra.Command {
 	f := &verifyFlags{}
 	var file string
 	cmd := &cobra.Command{
@@ -34,7 +35,7 @@ Exit codes: 0 holds, 4 violated, 5 unknown within the time limit, 2 contradictor
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
-				return usageError("say what to verify: an objective (%s) or -f FILE; see 'olafctl verify --help'", strings.Join(objectiveNames(), ", "))
+				return cli.UsageError("say what to verify: an objective (%s) or -f FILE; see 'olafctl verify --help'", strings.Join(objectiveNames(), ", "))
 			}
 			p, err := readProblem(file)
 			if err != nil {
@@ -86,10 +87,10 @@ type verifyFlags struct {
 	simulate                int
 	force, quiet, tighten   bool
 	objectives              bool // any objective can be asked for, so that its bound has both names
-	format                  format
+	format                  cli.Format
 }
 
-func newObjectiveCmd(env *environment, kind aomcheck.Kind, short, example string) *cobra.Command {
+func newObjectiveCmd(env *cli.Env, kind aomcheck.Kind, short, example string) *cobra.Command {
 	f := &verifyFlags{objective: string(kind)}
 	cmd := &cobra.Command{
 		Use:     string(kind),
@@ -102,7 +103,7 @@ func newObjectiveCmd(env *environment, kind aomcheck.Kind, short, example string
 				return err
 			}
 			if bound := cmd.Flags().Lookup("bound"); bound != nil && !bound.Changed {
-				return usageError("give --bound, what the objective allows, such as --bound 120ms")
+				return cli.UsageError("give --bound, what the objective allows, such as --bound 120ms")
 			}
 			return inFlags(f.verify(cmd.Context(), env, p))
 		},
@@ -141,8 +142,8 @@ func (f *verifyFlags) problemFlags(cmd *cobra.Command) {
 			}[name])
 		}
 	}
-	complete(cmd, "model", func() []string { return []string{"engine", "paper", "paper+service"} })
-	complete(cmd, "mean", func() []string { return []string{"departed", "all"} })
+	cli.Complete(cmd, "model", func() []string { return []string{"engine", "paper", "paper+service"} })
+	cli.Complete(cmd, "mean", func() []string { return []string{"departed", "all"} })
 }
 
 func (f *verifyFlags) searchFlags(cmd *cobra.Command) {
@@ -151,7 +152,7 @@ func (f *verifyFlags) searchFlags(cmd *cobra.Command) {
 	flags.DurationVar(&f.limit, "time-limit", time.Minute, "give up with exit code 5 after this long")
 	flags.IntVar(&f.simulate, "simulate", 200, "random paths to try on the engine before a solver is asked; 0 for none")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
-	complete(cmd, "solver", func() []string { return []string{"portfolio", "both", "z3", "cvc5"} })
+	cli.Complete(cmd, "solver", func() []string { return []string{"portfolio", "both", "z3", "cvc5"} })
 }
 
 // verdictFlags are for commands with one verdict.
@@ -160,7 +161,7 @@ func (f *verifyFlags) verdictFlags(cmd *cobra.Command) {
 	flags.StringVar(&f.dump, "dump", "", "keep the question as SMT-LIB 2 in this file")
 	flags.StringVar(&f.svg, "svg", "", "draw the counter-example's AoM into this SVG file")
 	flags.BoolVar(&f.force, "force", false, "replace output files that exist")
-	addFormatFlag(cmd, &f.format, formatTable, formatJSON)
+	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON)
 }
 
 func (f *verifyFlags) tightenFlag(cmd *cobra.Command) {
@@ -175,22 +176,22 @@ func (f *verifyFlags) resolve(cmd *cobra.Command) (aomcheck.Problem, error) {
 		p.Objective.Bound = 100 * olaf.Microsecond // the paper's ε, read as milliseconds (§6)
 	}
 	if err := p.Control.SetSlope(f.slope); err != nil {
-		return p, usageError("--slope: %v", err)
+		return p, cli.UsageError("--slope: %v", err)
 	}
 	if err := p.Control.SetSends(f.sends); err != nil {
-		return p, usageError("--sends: %v", err)
+		return p, cli.UsageError("--sends: %v", err)
 	}
 	if p.Control.Sends != aomcheck.SendsFree && p.Control.Sends != aomcheck.SendsSeeded {
-		return p, usageError("--sends: %q is not one of free, seeded:N; decisions that are given stand in a file", f.sends)
+		return p, cli.UsageError("--sends: %q is not one of free, seeded:N; decisions that are given stand in a file", f.sends)
 	}
 	if p.Slots < 1 {
-		return p, usageError("--slots: %d is not a positive number", p.Slots)
+		return p, cli.UsageError("--slots: %d is not a positive number", p.Slots)
 	}
 	if p.Horizon < 2 {
-		return p, usageError("--horizon: %d; a peak needs at least 2 updates", p.Horizon)
+		return p, cli.UsageError("--horizon: %d; a peak needs at least 2 updates", p.Horizon)
 	}
 	if f.clusters < 1 || f.clusters > aomcheck.MaxClusters {
-		return p, usageError("--clusters: %d is outside 1 … %d", f.clusters, aomcheck.MaxClusters)
+		return p, cli.UsageError("--clusters: %d is outside 1 … %d", f.clusters, aomcheck.MaxClusters)
 	}
 	p.Clusters = make([]aomcheck.Cluster, f.clusters)
 	lists := []struct {
@@ -204,11 +205,11 @@ func (f *verifyFlags) resolve(cmd *cobra.Command) (aomcheck.Problem, error) {
 	for _, l := range lists {
 		values := strings.Split(l.text, ",")
 		if len(values) != 1 && len(values) != f.clusters {
-			return p, usageError("%s: %d values for %d clusters; give one for all or one each", l.flag, len(values), f.clusters)
+			return p, cli.UsageError("%s: %d values for %d clusters; give one for all or one each", l.flag, len(values), f.clusters)
 		}
 		for i := range p.Clusters {
 			if err := l.set(&p.Clusters[i], strings.TrimSpace(values[i%len(values)])); err != nil {
-				return p, usageError("%s: %v", l.flag, err)
+				return p, cli.UsageError("%s: %v", l.flag, err)
 			}
 		}
 	}
@@ -218,7 +219,7 @@ func (f *verifyFlags) resolve(cmd *cobra.Command) (aomcheck.Problem, error) {
 func readProblem(file string) (aomcheck.Problem, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return aomcheck.Problem{}, usageError("%v", err)
+		return aomcheck.Problem{}, cli.UsageError("%v", err)
 	}
 	p, err := aomcheck.ParseFile(data)
 	return p, inFile(file, err)
@@ -233,7 +234,7 @@ func inFile(file string, err error) error {
 	case !errors.Is(err, aomcheck.ErrProblem) && !errors.Is(err, aomcheck.ErrFile):
 		return err
 	}
-	return usageError("%s: %w", file, err)
+	return cli.UsageError("%s: %w", file, err)
 }
 
 // inFlags names the flag that is meant where a fault is in a field.
@@ -256,14 +257,14 @@ func inFlags(err error) error {
 	case field == "updates":
 		field = "horizon"
 	}
-	return usageError("--%s: %s%s", field, where, fault.Why)
+	return cli.UsageError("--%s: %s%s", field, where, fault.Why)
 }
 
 // varied says that a fault is in an axis of a region, which only a flag can give.
 func varied(fault *aomcheck.FieldError) bool { return strings.HasPrefix(fault.Field, "vary") }
 
 // options are how the flags want the answer looked for.
-func (f *verifyFlags) options(env *environment) (aomcheck.Options, error) {
+func (f *verifyFlags) options(env *cli.Env) (aomcheck.Options, error) {
 	o := aomcheck.Options{Limit: f.limit, Simulate: f.simulate}
 	switch f.solver {
 	case "portfolio":
@@ -274,16 +275,16 @@ func (f *verifyFlags) options(env *environment) (aomcheck.Options, error) {
 	case "cvc5":
 		o.Solvers = []smt.Solver{smt.CVC5()}
 	default:
-		return o, usageError("--solver: %q is not one of portfolio, both, z3, cvc5", f.solver)
+		return o, cli.UsageError("--solver: %q is not one of portfolio, both, z3, cvc5", f.solver)
 	}
 	if f.limit <= 0 {
-		return o, usageError("--time-limit: %v is not a positive time", f.limit)
+		return o, cli.UsageError("--time-limit: %v is not a positive time", f.limit)
 	}
 	if f.simulate < 0 {
-		return o, usageError("--simulate: %d is negative; 0 is for none", f.simulate)
+		return o, cli.UsageError("--simulate: %d is negative; 0 is for none", f.simulate)
 	}
 	for _, path := range []string{f.dump, f.svg} {
-		if err := refuseExisting(path, f.force); err != nil {
+		if err := cli.RefuseExisting(path, f.force); err != nil {
 			return o, err
 		}
 	}
@@ -291,13 +292,13 @@ func (f *verifyFlags) options(env *environment) (aomcheck.Options, error) {
 		o.Dump = func(script []byte) error { return f.write(env, f.dump, script) }
 	}
 	if !f.quiet {
-		o.Progress = func(line string) { fmt.Fprintln(env.stderr, line) }
+		o.Progress = func(line string) { fmt.Fprintln(env.Stderr, line) }
 	}
 	return o, nil
 }
 
 // verify answers one problem and prints the verdict.
-func (f *verifyFlags) verify(ctx context.Context, env *environment, p aomcheck.Problem) error {
+func (f *verifyFlags) verify(ctx context.Context, env *cli.Env, p aomcheck.Problem) error {
 	o, err := f.options(env)
 	if err != nil {
 		return err
@@ -322,18 +323,18 @@ func (f *verifyFlags) verify(ctx context.Context, env *environment, p aomcheck.P
 		return err
 	}
 	if stopped {
-		return &exitError{olaf.Interrupted, errors.New("interrupted; what is shown is what was done until then")}
+		return &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted; what is shown is what was done until then")}
 	}
 	return answerError(v.Answer)
 }
 
 // write puts a file that was asked for and says so.
-func (f *verifyFlags) write(env *environment, path string, data []byte) error {
+func (f *verifyFlags) write(env *cli.Env, path string, data []byte) error {
 	if err := renameio.WriteFile(path, data, 0o644); err != nil {
 		return err
 	}
 	if !f.quiet {
-		fmt.Fprintf(env.stderr, "wrote %s\n", path)
+		fmt.Fprintf(env.Stderr, "wrote %s\n", path)
 	}
 	return nil
 }
@@ -341,7 +342,7 @@ func (f *verifyFlags) write(env *environment, path string, data []byte) error {
 // verifyError says in one word what a signal ended before there was an answer.
 func verifyError(err error) error {
 	if errors.Is(err, context.Canceled) {
-		return &exitError{olaf.Interrupted, errors.New("interrupted; no answer")}
+		return &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted; no answer")}
 	}
 	return err
 }
@@ -349,14 +350,14 @@ func verifyError(err error) error {
 func answerError(a aomcheck.Answer) error {
 	switch a {
 	case aomcheck.Violated:
-		return &exitError{kind: olaf.Missed}
+		return &cli.Exit{Kind: olaf.Missed}
 	case aomcheck.Unknown:
-		return &exitError{kind: olaf.Unknown}
+		return &cli.Exit{Kind: olaf.Unknown}
 	}
 	return nil
 }
 
-func newAdmitCmd(env *environment) *cobra.Command {
+func newAdmitCmd(env *cli.Env) *cobra.Command {
 	f := &verifyFlags{}
 	var running, added string
 	cmd := &cobra.Command{
@@ -369,7 +370,7 @@ time (exit 5).`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if running == "" || added == "" {
-				return usageError("admit needs -f RUNNING and --add NEW")
+				return cli.UsageError("admit needs -f RUNNING and --add NEW")
 			}
 			return f.admit(cmd.Context(), env, running, added)
 		},
@@ -381,14 +382,14 @@ time (exit 5).`,
 	return cmd
 }
 
-func (f *verifyFlags) admit(ctx context.Context, env *environment, running, added string) error {
+func (f *verifyFlags) admit(ctx context.Context, env *cli.Env, running, added string) error {
 	p, err := readProblem(running)
 	if err != nil {
 		return err
 	}
 	data, err := os.ReadFile(added)
 	if err != nil {
-		return usageError("%v", err)
+		return cli.UsageError("%v", err)
 	}
 	newcomers, err := aomcheck.ParseClusters(data)
 	if err != nil {
@@ -402,10 +403,10 @@ func (f *verifyFlags) admit(ctx context.Context, env *environment, running, adde
 	if err != nil {
 		return inFile(running+" with "+added, verifyError(err))
 	}
-	if f.format == formatJSON {
-		err = writeJSON(env.stdout, admissionDocument(a))
+	if f.format == cli.JSON {
+		err = cli.WriteJSON(env.Stdout, admissionDocument(a))
 	} else {
-		err = printVerdict(env.stdout, admissionLine(a)+"\n", a.Together)
+		err = printVerdict(env.Stdout, admissionLine(a)+"\n", a.Together)
 	}
 	if err := errors.Join(err, f.draw(env, a.Together)); err != nil {
 		return err

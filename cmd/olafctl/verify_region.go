@@ -9,10 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/aomcheck"
 )
 
-func newRegionCmd(env *environment) *cobra.Command {
+func newRegionCmd(env *cli.Env) *cobra.Command {
 	f := &verifyFlags{objectives: true}
 	var file string
 	var vary []string
@@ -46,12 +47,12 @@ func newRegionCmd(env *environment) *cobra.Command {
 	flags.StringVar(&f.objective, "objective", string(aomcheck.Fairness), "what must hold: "+strings.Join(objectiveNames(), "|"))
 	f.problemFlags(cmd)
 	f.searchFlags(cmd)
-	addFormatFlag(cmd, &f.format)
-	complete(cmd, "objective", objectiveNames)
+	cli.AddFormatFlag(cmd, &f.format)
+	cli.Complete(cmd, "objective", objectiveNames)
 	return cmd
 }
 
-func (f *verifyFlags) region(ctx context.Context, env *environment, p aomcheck.Problem, vary []string) error {
+func (f *verifyFlags) region(ctx context.Context, env *cli.Env, p aomcheck.Problem, vary []string) error {
 	var axes []aomcheck.Axis
 	for _, text := range vary {
 		axis, err := aomcheck.ParseAxis(text)
@@ -66,12 +67,12 @@ func (f *verifyFlags) region(ctx context.Context, env *environment, p aomcheck.P
 	}
 	o.Progress = nil
 	var report func(n, of int)
-	if !f.quiet && env.interactive {
-		report = func(n, of int) { fmt.Fprintf(env.stderr, "\r\x1b[K%d of %d points", n, of) }
+	if !f.quiet && env.Interactive {
+		report = func(n, of int) { fmt.Fprintf(env.Stderr, "\r\x1b[K%d of %d points", n, of) }
 	}
 	r, err := aomcheck.Explore(ctx, p, axes, o, report)
-	if env.interactive && !f.quiet {
-		fmt.Fprint(env.stderr, "\r\x1b[K")
+	if env.Interactive && !f.quiet {
+		fmt.Fprint(env.Stderr, "\r\x1b[K")
 	}
 	if errors.Is(err, context.Canceled) {
 		return f.interruptedRegion(env, r)
@@ -83,37 +84,37 @@ func (f *verifyFlags) region(ctx context.Context, env *environment, p aomcheck.P
 }
 
 // interruptedRegion shows the points that were done.
-func (f *verifyFlags) interruptedRegion(env *environment, r *aomcheck.Region) error {
+func (f *verifyFlags) interruptedRegion(env *cli.Env, r *aomcheck.Region) error {
 	if r == nil || len(r.Points) == 0 {
-		return &exitError{olaf.Interrupted, errors.New("interrupted before a point was done; there is nothing to show")}
+		return &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted before a point was done; there is nothing to show")}
 	}
 	err := f.showRegion(env, r)
-	return errors.Join(&exitError{olaf.Interrupted, fmt.Errorf("interrupted after %s; what is shown is partial", olaf.Plural(len(r.Points), "point"))}, err)
+	return errors.Join(&cli.Exit{Kind: olaf.Interrupted, Err: fmt.Errorf("interrupted after %s; what is shown is partial", olaf.Plural(len(r.Points), "point"))}, err)
 }
 
-func (f *verifyFlags) showRegion(env *environment, r *aomcheck.Region) error {
-	if f.format == formatJSON {
-		return writeJSON(env.stdout, regionDocument(r))
+func (f *verifyFlags) showRegion(env *cli.Env, r *aomcheck.Region) error {
+	if f.format == cli.JSON {
+		return cli.WriteJSON(env.Stdout, regionDocument(r))
 	}
-	g := &grid{}
+	g := &cli.Grid{}
 	for _, axis := range r.Axes {
-		g.header = append(g.header, strings.ToUpper(axis.Name))
+		g.Header = append(g.Header, strings.ToUpper(axis.Name))
 	}
-	g.header = append(g.header, "ANSWER", "WHY")
+	g.Header = append(g.Header, "ANSWER", "WHY")
 	for _, point := range r.Points {
 		var row []string
 		for i, v := range point.Values {
 			row = append(row, r.Axes[i].Text(v))
 		}
-		g.add(append(row, regionAnswer(point), point.Broken)...)
+		g.Add(append(row, regionAnswer(point), point.Broken)...)
 	}
-	if err := g.write(env.stdout, f.format); err != nil || f.format == formatCSV {
+	if err := g.Write(env.Stdout, f.format); err != nil || f.format == cli.CSV {
 		return err
 	}
 	for _, note := range r.Notes {
-		fmt.Fprintf(env.stdout, "note: %s\n", note)
+		fmt.Fprintf(env.Stdout, "note: %s\n", note)
 	}
-	_, err := fmt.Fprintf(env.stdout, "\n%s", r.Plot())
+	_, err := fmt.Fprintf(env.Stdout, "\n%s", r.Plot())
 	return err
 }
 
@@ -126,7 +127,7 @@ func regionAnswer(point aomcheck.Point) string {
 
 // regionJSON is olafctl.verify-region/v1.
 type regionJSON struct {
-	schema
+	cli.Head
 	Axes   []string          `json:"axes"`
 	Notes  []string          `json:"notes"`
 	Points []regionPointJSON `json:"points"`
@@ -141,7 +142,7 @@ type regionPointJSON struct {
 }
 
 func regionDocument(r *aomcheck.Region) *regionJSON {
-	doc := &regionJSON{schema: schema{"olafctl.verify-region/v1"}, Notes: append([]string{}, r.Notes...), Partial: r.Partial}
+	doc := &regionJSON{Head: cli.Head{Schema: "olafctl.verify-region/v1"}, Notes: append([]string{}, r.Notes...), Partial: r.Partial}
 	for _, axis := range r.Axes {
 		doc.Axes = append(doc.Axes, axis.Name)
 	}

@@ -7,19 +7,20 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/aomcheck"
 )
 
 // show prints a verdict.
-func (f *verifyFlags) show(env *environment, v *aomcheck.Verdict) error {
-	if f.format == formatJSON {
-		return writeJSON(env.stdout, verdictDocument(v))
+func (f *verifyFlags) show(env *cli.Env, v *aomcheck.Verdict) error {
+	if f.format == cli.JSON {
+		return cli.WriteJSON(env.Stdout, verdictDocument(v))
 	}
-	return printVerdict(env.stdout, "", v)
+	return printVerdict(env.Stdout, "", v)
 }
 
 // draw writes the drawing that was asked for.
-func (f *verifyFlags) draw(env *environment, v *aomcheck.Verdict) error {
+func (f *verifyFlags) draw(env *cli.Env, v *aomcheck.Verdict) error {
 	if f.svg == "" || v.Counterexample == nil {
 		return nil
 	}
@@ -65,7 +66,7 @@ func printVerdict(out io.Writer, headline string, v *aomcheck.Verdict) error {
 		fmt.Fprintf(w, "  %s\n", broken)
 	}
 	fmt.Fprintln(w)
-	if err := clusterGrid(v.Judgement.Clusters).write(w, formatTable); err != nil {
+	if err := clusterGrid(v.Judgement.Clusters).Write(w, cli.Table); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\n%s", p.Plot(v.Counterexample))
@@ -73,8 +74,8 @@ func printVerdict(out io.Writer, headline string, v *aomcheck.Verdict) error {
 	return err
 }
 
-func clusterGrid(clusters []aomcheck.ClusterResult) *grid {
-	g := &grid{header: []string{"CLUSTER", "FIRST ARRIVAL", "SENT", "DELIVERED", "MERGED", "LOST", "MAX PEAK", "MEAN PEAK", "MEAN AOM"}}
+func clusterGrid(clusters []aomcheck.ClusterResult) *cli.Grid {
+	g := &cli.Grid{Header: []string{"CLUSTER", "FIRST ARRIVAL", "SENT", "DELIVERED", "MERGED", "LOST", "MAX PEAK", "MEAN PEAK", "MEAN AOM"}}
 	text := func(d *olaf.Duration) string {
 		if d == nil {
 			return "-"
@@ -82,7 +83,7 @@ func clusterGrid(clusters []aomcheck.ClusterResult) *grid {
 		return aomcheck.Tidy(*d)
 	}
 	for _, c := range clusters {
-		g.add(c.Name, aomcheck.Tidy(c.First), fmt.Sprint(c.Sent), fmt.Sprint(c.Delivered), fmt.Sprint(c.Merged), fmt.Sprint(c.Lost),
+		g.Add(c.Name, aomcheck.Tidy(c.First), fmt.Sprint(c.Sent), fmt.Sprint(c.Delivered), fmt.Sprint(c.Merged), fmt.Sprint(c.Lost),
 			text(c.MaxPeak), text(c.MeanPeak), text(c.MeanAoM))
 	}
 	return g
@@ -91,7 +92,7 @@ func clusterGrid(clusters []aomcheck.ClusterResult) *grid {
 // verdictJSON is olafctl.verify/v1. Everything outside of provenance is the same for the same question, but for which of
 // several counter-examples is found.
 type verdictJSON struct {
-	schema
+	cli.Head
 	Answer         aomcheck.Answer     `json:"answer"`
 	Objective      string              `json:"objective"`
 	Covers         string              `json:"covers"`
@@ -117,7 +118,7 @@ type verdictProvenance struct {
 
 func verdictDocument(v *aomcheck.Verdict) *verdictJSON {
 	doc := &verdictJSON{
-		schema: schema{"olafctl.verify/v1"}, Answer: v.Answer, Objective: v.Problem.Objective.String(), Covers: v.Problem.Scope(),
+		Head: cli.Head{Schema: "olafctl.verify/v1"}, Answer: v.Answer, Objective: v.Problem.Objective.String(), Covers: v.Problem.Scope(),
 		Model: v.Problem.Model, Notes: append([]string{}, v.Notes...),
 		Provenance: verdictProvenance{v.Solver, v.Wall.Seconds(), v.Script},
 	}
@@ -135,7 +136,7 @@ func verdictDocument(v *aomcheck.Verdict) *verdictJSON {
 
 // admissionJSON is olafctl.verify-admit/v1.
 type admissionJSON struct {
-	schema
+	cli.Head
 	Accepted bool             `json:"accepted"`
 	Why      string           `json:"why"`
 	Running  *aomcheck.Answer `json:"running_alone"` // null where it was not asked
@@ -143,7 +144,7 @@ type admissionJSON struct {
 }
 
 func admissionDocument(a *aomcheck.Admission) *admissionJSON {
-	doc := &admissionJSON{schema: schema{"olafctl.verify-admit/v1"}, Accepted: a.Accepted(), Why: admissionLine(a), Together: verdictDocument(a.Together)}
+	doc := &admissionJSON{Head: cli.Head{Schema: "olafctl.verify-admit/v1"}, Accepted: a.Accepted(), Why: admissionLine(a), Together: verdictDocument(a.Together)}
 	if a.Running != nil {
 		doc.Running = &a.Running.Answer
 	}

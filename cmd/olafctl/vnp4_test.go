@@ -22,7 +22,8 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/live"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/pcie/pcietest"
 	"github.com/olafctl/olaf/fpga/twin"
@@ -149,19 +150,19 @@ func (s *standIn) Next(p *capture.Packet) error {
 }
 
 // environment is a host with this card in it.
-func (s *standIn) environment(t *testing.T, dir string, stdout, stderr io.Writer) *environment {
+func (s *standIn) environment(t *testing.T, dir string, stdout, stderr io.Writer) *cli.Env {
 	t.Helper()
 	env := testEnvironment(stdout, stderr)
-	env.executable = func() (string, error) { return s.program, nil }
-	env.cardClock = s.Card
-	env.openCapture = func(o live.Options) (experiments.Frames, error) {
+	env.Executable = func() (string, error) { return s.program, nil }
+	env.CardClock = s.Card
+	env.OpenCapture = func(o live.Options) (testbed.Frames, error) {
 		if o.Interface != "fake0" || o.Stamps != live.Kernel {
 			return nil, fmt.Errorf("%w: %+v", live.ErrInterface, o)
 		}
 		return s, nil
 	}
 	var err error
-	if env.bus, err = s.Bus(dir, pcietest.OpenNIC()); err != nil {
+	if env.Bus, err = s.Bus(dir, pcietest.OpenNIC()); err != nil {
 		t.Fatal(err)
 	}
 	return env
@@ -183,11 +184,11 @@ func refuseStandIn(t *testing.T, card *standIn) {
 		code  int
 		want  string
 	}{
-		{"--vnp4-1 " + library + ":x", exitUsage, "--vnp4-1 and --vnp4-2 go together"},
-		{"--vnp4-1 " + library + " --vnp4-2 x:y", exitUsage, "is not LIBRARY:SYMBOL"},
-		{"--vnp4-1 /nowhere/d.so:x --vnp4-2 /nowhere/d.so:x", exitUsage, "--vnp4-1: stat /nowhere/d.so: no such file"},
-		{"--vnp4-1 nowhere.so:x --vnp4-2 nowhere.so:x", exitDevice, "driver: open nowhere.so: driver: nowhere.so: cannot open shared object file: No such file or directory\n"},
-		{"--vnp4-1 " + library + ":x --vnp4-2 " + library + ":x", exitDevice, "driver1.so has no x: which IP instance is it?\n"},
+		{"--vnp4-1 " + library + ":x", cli.ExitUsage, "--vnp4-1 and --vnp4-2 go together"},
+		{"--vnp4-1 " + library + " --vnp4-2 x:y", cli.ExitUsage, "is not LIBRARY:SYMBOL"},
+		{"--vnp4-1 /nowhere/d.so:x --vnp4-2 /nowhere/d.so:x", cli.ExitUsage, "--vnp4-1: stat /nowhere/d.so: no such file"},
+		{"--vnp4-1 nowhere.so:x --vnp4-2 nowhere.so:x", cli.ExitDevice, "driver: open nowhere.so: driver: nowhere.so: cannot open shared object file: No such file or directory\n"},
+		{"--vnp4-1 " + library + ":x --vnp4-2 " + library + ":x", cli.ExitDevice, "driver1.so has no x: which IP instance is it?\n"},
 	} {
 		var stdout, stderr bytes.Buffer
 		env := card.environment(t, t.TempDir(), &stdout, &stderr)
@@ -224,7 +225,7 @@ func lendStandIn(t *testing.T, card *standIn) {
 		s.run(t, replace)
 	}
 	cancel()
-	if c := <-code; c != exitDone {
+	if c := <-code; c != cli.ExitDone {
 		t.Errorf("serve ended with %d: %s", c, stderr.all.String())
 	}
 	if _, err := os.Stat(filepath.Join(dir, "s")); err == nil {
@@ -242,10 +243,10 @@ const standInBench = "bench --runs 2 --out-rate 40G --clusters 3 --workers 6 --u
 // process, and frames through a capture. What is counted is what the twin counts.
 func benchStandIn(t *testing.T, card *standIn) {
 	dir := t.TempDir()
-	bench := func(env *environment, args ...string) {
+	bench := func(env *cli.Env, args ...string) {
 		t.Helper()
-		if code := run(t.Context(), env, append(strings.Fields(standInBench), args...)); code != exitDone {
-			t.Fatalf("exit code %d: %s", code, env.stderr)
+		if code := run(t.Context(), env, append(strings.Fields(standInBench), args...)); code != cli.ExitDone {
+			t.Fatalf("exit code %d: %s", code, env.Stderr)
 		}
 	}
 	var onCard, onTwin, stderr bytes.Buffer

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"context"
@@ -16,54 +16,55 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// controllerFlags choose a P4Runtime server and how to be its controller.
-type controllerFlags struct {
-	target string
+// ControllerFlags choose a P4Runtime server and how to be its controller.
+type ControllerFlags struct {
+	Target string
 	id     string
-	dryRun bool
-	out    format
+	DryRun bool
+	Out    Format
 }
 
-func (f *controllerFlags) addTarget(cmd *cobra.Command) {
-	f.target = "127.0.0.1:9559"
-	cmd.Flags().Var((*targetFlag)(&f.target), "target", "P4Runtime server: HOST:PORT or unix:PATH; 'olafctl serve' starts one")
+// AddTarget adds what reading needs.
+func (f *ControllerFlags) AddTarget(cmd *cobra.Command) {
+	f.Target = "127.0.0.1:9559"
+	cmd.Flags().Var((*TargetFlag)(&f.Target), "target", "P4Runtime server: HOST:PORT or unix:PATH; 'olafctl serve' starts one")
 }
 
-// targetFlag is the value of --target, in the form of -d, too.
-type targetFlag string
+// TargetFlag is the value of --target, in the form of -d, too.
+type TargetFlag string
 
-func (f *targetFlag) String() string { return string(*f) }
-func (f *targetFlag) Type() string   { return "address" }
-func (f *targetFlag) Set(s string) error {
+func (f *TargetFlag) String() string { return string(*f) }
+func (f *TargetFlag) Type() string   { return "address" }
+func (f *TargetFlag) Set(s string) error {
 	target, err := testbed.AgentTarget(s)
-	*f = targetFlag(target)
+	*f = TargetFlag(target)
 	return err
 }
 
-// addWrite adds what writing needs too.
-func (f *controllerFlags) addWrite(cmd *cobra.Command) {
-	f.addTarget(cmd)
+// AddWrite adds what writing needs too.
+func (f *ControllerFlags) AddWrite(cmd *cobra.Command) {
+	f.AddTarget(cmd)
 	cmd.Flags().StringVar(&f.id, "election-id", p4ctl.DefaultElectionID().String(), "HIGH:LOW; among live controllers the highest one writes")
-	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "print what would change and write nothing")
-	addFormatFlag(cmd, &f.out, formatTable, formatJSON)
+	cmd.Flags().BoolVar(&f.DryRun, "dry-run", false, "print what would change and write nothing")
+	AddFormatFlag(cmd, &f.Out, Table, JSON)
 }
 
 // dial opens a session. One that shall write must be primary.
-func (f *controllerFlags) dial(ctx context.Context, env *environment, readOnly bool) (*p4ctl.Session, error) {
-	secure, err := env.tls.config(env.now())
+func (f *ControllerFlags) dial(ctx context.Context, env *Env, readOnly bool) (*p4ctl.Session, error) {
+	secure, err := env.TLS.Config(env.Now())
 	if err != nil {
 		return nil, err
 	}
 	if readOnly {
-		return p4ctl.Dial(ctx, f.target, p4ctl.Options{ReadOnly: true, TLS: secure})
+		return p4ctl.Dial(ctx, f.Target, p4ctl.Options{ReadOnly: true, TLS: secure})
 	}
 	id, err := p4ctl.ParseElectionID(f.id)
 	if err != nil {
-		return nil, usageError("--election-id: %v", err)
+		return nil, UsageError("--election-id: %v", err)
 	}
-	session, err := p4ctl.Dial(ctx, f.target, p4ctl.Options{ElectionID: id, TLS: secure})
+	session, err := p4ctl.Dial(ctx, f.Target, p4ctl.Options{ElectionID: id, TLS: secure})
 	if err != nil {
-		return nil, explainAgent(f.target, err)
+		return nil, ExplainAgent(f.Target, err)
 	}
 	if session.State() != p4ctl.Primary {
 		err := fmt.Errorf("%w with election id %s; 'olafctl tables takeover' says which one would do, and ends the other controller's run", p4ctl.ErrNotPrimary, id)
@@ -72,37 +73,37 @@ func (f *controllerFlags) dial(ctx context.Context, env *environment, readOnly b
 	return session, nil
 }
 
-// explainAgent says what is missing where an agent lends registers alone.
-func explainAgent(target string, err error) error {
+// ExplainAgent says what is missing where an agent lends registers alone.
+func ExplainAgent(target string, err error) error {
 	if p4ctl.Code(err) != codes.Unimplemented {
 		return err
 	}
-	return &exitError{olaf.Device, fmt.Errorf("%s serves no tables: %w; its agent has no driver for them (docs/bring-up.md, step 7)", target, err)}
+	return &Exit{olaf.Device, fmt.Errorf("%s serves no tables: %w; its agent has no driver for them (docs/bring-up.md, step 7)", target, err)}
 }
 
-// change reads the tables, lets edit say what they shall be, and writes the difference, as one batch where it fits.
-func (f *controllerFlags) change(ctx context.Context, env *environment, edit func(p4ctl.Tables) (p4ctl.Tables, error)) (err error) {
-	session, err := f.dial(ctx, env, f.dryRun)
+// Change reads the tables, lets edit say what they shall be, and writes the difference, as one batch where it fits.
+func (f *ControllerFlags) Change(ctx context.Context, env *Env, edit func(p4ctl.Tables) (p4ctl.Tables, error)) (err error) {
+	session, err := f.dial(ctx, env, f.DryRun)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, session.Close()) }()
-	if !f.dryRun {
+	if !f.DryRun {
 		if err := ensurePipeline(ctx, session); err != nil {
 			return err
 		}
 	}
 	actual, err := session.Read(ctx)
 	if err != nil {
-		return explainAgent(f.target, err)
+		return ExplainAgent(f.Target, err)
 	}
 	desired, err := edit(actual)
 	if err != nil {
-		return usageError("%v", err)
+		return UsageError("%v", err)
 	}
 	plan := p4ctl.Diff(actual, desired)
 	var applied p4ctl.Applied
-	if !f.dryRun {
+	if !f.DryRun {
 		if applied, err = session.Apply(ctx, plan); err != nil {
 			return err
 		}
@@ -114,7 +115,7 @@ func (f *controllerFlags) change(ctx context.Context, env *environment, edit fun
 			return fmt.Errorf("%w: the tables read back differ from what was written; 'olafctl tables diff' shows where", fpga.ErrRefused)
 		}
 	}
-	return f.print(env, plan, applied, desired)
+	return f.Print(env, plan, applied, desired)
 }
 
 // ensurePipeline pushes our pipeline to a server that has none. One that is there stays: pushing clears tables.
@@ -129,7 +130,7 @@ func ensurePipeline(ctx context.Context, s *p4ctl.Session) error {
 
 // planDocument is olafctl.table-plan/v1.
 type planDocument struct {
-	schema
+	Head
 	DryRun  bool     `json:"dry_run"`
 	Added   int      `json:"added"`
 	Changed int      `json:"changed"`
@@ -140,27 +141,28 @@ type planDocument struct {
 	Changes []string `json:"changes"`
 }
 
-func (f *controllerFlags) print(env *environment, plan p4ctl.Plan, applied p4ctl.Applied, desired p4ctl.Tables) error {
-	d := planDocument{schema: schema{"olafctl.table-plan/v1"}, DryRun: f.dryRun, Batches: applied.Batches, Atomic: applied.Atomic, Hash: desired.Hash(), Changes: []string{}}
+// Print tells a plan and what was done of it.
+func (f *ControllerFlags) Print(env *Env, plan p4ctl.Plan, applied p4ctl.Applied, desired p4ctl.Tables) error {
+	d := planDocument{Head: Head{"olafctl.table-plan/v1"}, DryRun: f.DryRun, Batches: applied.Batches, Atomic: applied.Atomic, Hash: desired.Hash(), Changes: []string{}}
 	d.Added, d.Changed, d.Deleted = plan.Count()
 	if !plan.Empty() {
 		d.Changes = strings.Split(strings.TrimRight(plan.String(), "\n"), "\n")
 	}
-	if f.out == formatJSON {
-		return writeJSON(env.stdout, d)
+	if f.Out == JSON {
+		return WriteJSON(env.Stdout, d)
 	}
 	for _, line := range d.Changes {
-		fmt.Fprintln(env.stdout, line)
+		fmt.Fprintln(env.Stdout, line)
 	}
 	done := "done"
 	switch {
-	case f.dryRun:
+	case f.DryRun:
 		done = "not done"
 	case applied.Atomic:
 		done = "done as one batch"
 	case applied.Batches > 1:
 		done = fmt.Sprintf("done in %d batches", applied.Batches)
 	}
-	fmt.Fprintf(env.stderr, "%d added, %d changed, %d deleted: %s\n", d.Added, d.Changed, d.Deleted, done)
+	fmt.Fprintf(env.Stderr, "%d added, %d changed, %d deleted: %s\n", d.Added, d.Changed, d.Deleted, done)
 	return nil
 }

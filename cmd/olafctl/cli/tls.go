@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"crypto/tls"
@@ -21,11 +21,11 @@ import (
 // systemRoots stands for the authorities that the host trusts.
 const systemRoots = "system"
 
-// clientTLS is how an agent over a network is trusted, and how it is to trust us.
-type clientTLS struct{ authority, cert, key, name string }
+// ClientTLS is how an agent over a network is trusted, and how it is to trust us.
+type ClientTLS struct{ authority, cert, key, name string }
 
-// addClientTLS gives every command that reaches an agent, by a device address or as a P4Runtime target, the flags for TLS.
-func addClientTLS(cmd *cobra.Command, c *clientTLS) {
+// AddClientTLS gives every command that reaches an agent, by a device address or as a P4Runtime target, the flags for TLS.
+func AddClientTLS(cmd *cobra.Command, c *ClientTLS) {
 	flags := cmd.Flags()
 	if cmd.Runnable() && flags.Lookup("tls-cert") == nil && (flags.Lookup("device") != nil || flags.Lookup("target") != nil) {
 		flags.StringVar(&c.authority, "tls-ca", "", "speak TLS with the agent, whose certificate this PEM file or 'system' vouches for")
@@ -35,13 +35,13 @@ func addClientTLS(cmd *cobra.Command, c *clientTLS) {
 		run := cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if c.authority != "" && !reachesAgent(cmd.Flags()) {
-				return usageError("--tls-ca is for an agent: add -d grpc://HOST:PORT or --target HOST:PORT, as the command takes it")
+				return UsageError("--tls-ca is for an agent: add -d grpc://HOST:PORT or --target HOST:PORT, as the command takes it")
 			}
 			return run(cmd, args)
 		}
 	}
 	for _, sub := range cmd.Commands() {
-		addClientTLS(sub, c)
+		AddClientTLS(sub, c)
 	}
 }
 
@@ -51,11 +51,11 @@ func reachesAgent(flags *pflag.FlagSet) bool {
 	return device != nil && strings.HasPrefix(device.Value.String(), "grpc:") || target != nil && target.Value.String() != ""
 }
 
-// config is nil where no TLS was asked for.
-func (c *clientTLS) config(now time.Time) (*tls.Config, error) {
+// Config is nil where no TLS was asked for.
+func (c *ClientTLS) Config(now time.Time) (*tls.Config, error) {
 	switch {
 	case c.authority == "" && (c.cert != "" || c.key != "" || c.name != ""):
-		return nil, usageError("--tls-cert, --tls-key and --tls-server-name need --tls-ca, which turns TLS on; --tls-ca %s takes the host's authorities", systemRoots)
+		return nil, UsageError("--tls-cert, --tls-key and --tls-server-name need --tls-ca, which turns TLS on; --tls-ca %s takes the host's authorities", systemRoots)
 	case c.authority == "":
 		return nil, nil
 	}
@@ -76,11 +76,11 @@ func (c *clientTLS) config(now time.Time) (*tls.Config, error) {
 func authorities(flag, path string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, usageError("%s: %v", flag, err)
+		return nil, UsageError("%s: %v", flag, err)
 	}
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(text) {
-		return nil, usageError("%s: %s holds no certificate in PEM form", flag, path)
+		return nil, UsageError("%s: %s holds no certificate in PEM form", flag, path)
 	}
 	return pool, nil
 }
@@ -88,33 +88,34 @@ func authorities(flag, path string) (*x509.CertPool, error) {
 // keyPair reads a certificate that holds now, with its key.
 func keyPair(cert, key string, now time.Time) ([]tls.Certificate, error) {
 	if cert == "" || key == "" {
-		return nil, usageError("--tls-cert and --tls-key go together")
+		return nil, UsageError("--tls-cert and --tls-key go together")
 	}
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
-		return nil, usageError("--tls-cert %s, --tls-key %s: %v", cert, key, err)
+		return nil, UsageError("--tls-cert %s, --tls-key %s: %v", cert, key, err)
 	}
 	if from, to := pair.Leaf.NotBefore, pair.Leaf.NotAfter; now.Before(from) || now.After(to) {
-		return nil, usageError("--tls-cert %s: it holds from %s to %s, and now is %s; renew it, or set the clock",
+		return nil, UsageError("--tls-cert %s: it holds from %s to %s, and now is %s; renew it, or set the clock",
 			cert, from.Format(time.RFC3339), to.Format(time.RFC3339), now.UTC().Format(time.RFC3339))
 	}
 	return []tls.Certificate{pair}, nil
 }
 
-// serverTLS is how an agent proves who it is, and whom it lets in.
-type serverTLS struct{ cert, key, clients string }
+// ServerTLS is how an agent proves who it is, and whom it lets in.
+type ServerTLS struct{ cert, key, clients string }
 
-func (s *serverTLS) add(flags *pflag.FlagSet) {
+// Add adds the flags of a server.
+func (s *ServerTLS) Add(flags *pflag.FlagSet) {
 	flags.StringVar(&s.cert, "tls-cert", "", "speak TLS with this certificate, and its chain if it has one: a PEM file")
 	flags.StringVar(&s.key, "tls-key", "", "the private key of --tls-cert")
 	flags.StringVar(&s.clients, "tls-client-ca", "", "let in only clients with a certificate that this PEM file vouches for")
 }
 
-// config is nil where no TLS was asked for.
-func (s *serverTLS) config(now time.Time) (*tls.Config, error) {
+// Config is nil where no TLS was asked for.
+func (s *ServerTLS) Config(now time.Time) (*tls.Config, error) {
 	if s.cert == "" && s.key == "" {
 		if s.clients != "" {
-			return nil, usageError("--tls-client-ca needs --tls-cert and --tls-key")
+			return nil, UsageError("--tls-client-ca needs --tls-cert and --tls-key")
 		}
 		return nil, nil
 	}
@@ -130,8 +131,8 @@ func (s *serverTLS) config(now time.Time) (*tls.Config, error) {
 	return config, err
 }
 
-// describe says how connections are secured.
-func (s *serverTLS) describe() string {
+// Describe says how connections are secured.
+func (s *ServerTLS) Describe() string {
 	switch {
 	case s.cert == "":
 		return ""
@@ -145,8 +146,8 @@ func (s *serverTLS) describe() string {
 // another tongue, or too late for gRPC to read.
 var dropped = []string{"error reading server preface", "broken pipe", "connection reset by peer"}
 
-// advise adds what to do where an agent cannot be reached, as nobody is there or the two sides disagree about TLS.
-func (c *clientTLS) advise(err error) error {
+// Advise adds what to do where an agent cannot be reached, as nobody is there or the two sides disagree about TLS.
+func (c *ClientTLS) Advise(err error) error {
 	if !errors.Is(err, remote.ErrUnreachable) && !errors.Is(err, p4ctl.ErrUnreachable) {
 		return err
 	}
@@ -174,8 +175,8 @@ func (c *clientTLS) advise(err error) error {
 	return err
 }
 
-// access is how this process reaches devices: cards of its host, and agents with or without TLS.
-func (e *environment) access() (testbed.Access, error) {
-	config, err := e.tls.config(e.now())
-	return testbed.Access{Devices: e.devices, TLS: config, Bus: &e.bus, Clock: e.cardClock}, err
+// Access is how this process reaches devices: cards of its host, and agents with or without TLS.
+func (e *Env) Access() (testbed.Access, error) {
+	config, err := e.TLS.Config(e.Now())
+	return testbed.Access{Devices: e.Devices, TLS: config, Bus: &e.Bus, Clock: e.CardClock}, err
 }

@@ -1,6 +1,6 @@
 //go:build vnp4 && linux
 
-package main
+package cli
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/p4ctl/vnp4"
@@ -31,20 +31,20 @@ func (c *cardDriver) add(cmd *cobra.Command) {
 	}
 }
 
-// addDriverCommand adds the hidden verb below 'serve', which every command that needs the driver starts.
-func addDriverCommand(serve *cobra.Command) {
+// AddDriverCommand adds the hidden verb below 'serve', which every command that needs the driver starts.
+func AddDriverCommand(serve *cobra.Command) {
 	serve.AddCommand(&cobra.Command{Use: driverCommand, Hidden: true, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return driver.Main() }})
 }
 
 // backend starts the driver in a child process, or is nil when none was asked for.
-func (c *cardDriver) backend(env *environment) (func(*experiments.CardTables) (agent.Backend, func() error, error), error) {
+func (c *cardDriver) backend(env *Env) (func(*testbed.CardTables) (agent.Backend, func() error, error), error) {
 	switch {
 	case c.blocks == [2]string{}:
 		return nil, nil
 	case c.blocks[0] == "" || c.blocks[1] == "":
-		return nil, usageError("--vnp4-1 and --vnp4-2 go together")
+		return nil, UsageError("--vnp4-1 and --vnp4-2 go together")
 	}
-	program, err := env.executable()
+	program, err := env.Executable()
 	if err != nil {
 		return nil, err
 	}
@@ -52,19 +52,19 @@ func (c *cardDriver) backend(env *environment) (func(*experiments.CardTables) (a
 	for i, text := range c.blocks {
 		library, symbol, ok := strings.Cut(text, ":")
 		if !ok {
-			return nil, usageError("--vnp4-%d: %q is not LIBRARY:SYMBOL", i+1, text)
+			return nil, UsageError("--vnp4-%d: %q is not LIBRARY:SYMBOL", i+1, text)
 		}
 		if _, err := os.Stat(library); strings.Contains(library, "/") && err != nil { // others the system's loader looks for
-			return nil, usageError("--vnp4-%d: %v", i+1, err)
+			return nil, UsageError("--vnp4-%d: %v", i+1, err)
 		}
 		o.Instances = append(o.Instances, vnp4.Instance{Block: fmt.Sprintf("vnp4_%d", i+1), Library: library, Config: symbol,
 			Base: pcie.TablesBase + uint32(i)*pcie.TablesBytes/2, Size: pcie.TablesBytes / 2})
 	}
-	return func(card *experiments.CardTables) (agent.Backend, func() error, error) {
+	return func(card *testbed.CardTables) (agent.Backend, func() error, error) {
 		o.Registers, o.Replication = card, card
 		b, err := vnp4.New(o)
 		if err != nil {
-			return nil, nil, &exitError{olaf.Device, err}
+			return nil, nil, &Exit{olaf.Device, err}
 		}
 		return b, b.Close, nil
 	}, nil

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -11,63 +11,63 @@ import (
 
 // How often progress is looked at: a terminal sees a bar move, a log gets a line now and then.
 const (
-	barInterval = 100 * time.Millisecond
-	logInterval = 10 * time.Second
+	BarInterval = 100 * time.Millisecond
+	LogInterval = 10 * time.Second
 	barWidth    = 30
 )
 
-// progress draws how far some work is, on stderr and only there.
-type progress struct {
+// Progress draws how far some work is, on stderr and only there.
+type Progress struct {
 	quit chan struct{}
 	wg   sync.WaitGroup
 }
 
-// progressOf looks at a stream's newest state.
-func progressOf(s *bench.Stream) func() (done, total int) {
+// ProgressOf looks at a stream's newest state.
+func ProgressOf(s *bench.Stream) func() (done, total int) {
 	return func() (int, int) {
 		p := s.Progress()
 		return p.Done, p.Total
 	}
 }
 
-// startProgress shows what look returns until stop: a bar that redraws itself on a terminal, a line every ten seconds
+// StartProgress shows what look returns until stop: a bar that redraws itself on a terminal, a line every ten seconds
 // elsewhere, nothing when quiet or when the work ends before the first interval.
-func startProgress(env *environment, quiet bool, look func() (done, total int)) *progress {
-	return startNotedProgress(env, quiet, look, func() string { return "" })
+func StartProgress(env *Env, quiet bool, look func() (done, total int)) *Progress {
+	return StartNotedProgress(env, quiet, look, func() string { return "" })
 }
 
-// startNotedProgress is startProgress with something more to say behind the bar.
-func startNotedProgress(env *environment, quiet bool, look func() (done, total int), note func() string) *progress {
-	p := &progress{quit: make(chan struct{})}
+// StartNotedProgress is StartProgress with something more to say behind the bar.
+func StartNotedProgress(env *Env, quiet bool, look func() (done, total int), note func() string) *Progress {
+	p := &Progress{quit: make(chan struct{})}
 	if quiet {
 		return p
 	}
-	interval := logInterval
-	if env.interactive {
-		interval = barInterval
+	interval := LogInterval
+	if env.Interactive {
+		interval = BarInterval
 	}
 	p.wg.Go(func() {
 		ticker := time.NewTicker(interval)
 		defer ticker.Stop()
-		started, drawn := env.now(), false
+		started, drawn := env.Now(), false
 		for {
 			select {
 			case <-p.quit:
 				if drawn {
-					fmt.Fprint(env.stderr, "\r\x1b[K")
+					fmt.Fprint(env.Stderr, "\r\x1b[K")
 				}
 				return
 			case <-ticker.C:
 				done, total := look()
-				line := progressLine(done, total, env.now().Sub(started))
+				line := progressLine(done, total, env.Now().Sub(started))
 				if more := note(); more != "" {
 					line += "  " + more
 				}
-				if env.interactive {
-					fmt.Fprint(env.stderr, "\r\x1b[K"+line)
+				if env.Interactive {
+					fmt.Fprint(env.Stderr, "\r\x1b[K"+line)
 					drawn = true
 				} else {
-					fmt.Fprintln(env.stderr, line)
+					fmt.Fprintln(env.Stderr, line)
 				}
 			}
 		}
@@ -75,8 +75,8 @@ func startNotedProgress(env *environment, quiet bool, look func() (done, total i
 	return p
 }
 
-// stop ends the drawing and clears the bar.
-func (p *progress) stop() {
+// Stop ends the drawing and clears the bar.
+func (p *Progress) Stop() {
 	close(p.quit)
 	p.wg.Wait()
 }

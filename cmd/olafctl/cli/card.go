@@ -1,7 +1,8 @@
-package main
+package cli
 
 import (
 	"fmt"
+	"net"
 
 	"github.com/spf13/cobra"
 
@@ -9,29 +10,29 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// cardFlags are what measuring on a card needs beside the card: who captures at the parameter server, and the driver of
+// CardFlags are what measuring on a card needs beside the card: who captures at the parameter server, and the driver of
 // the tables.
-type cardFlags struct {
+type CardFlags struct {
 	driver cardDriver
 	live   live.Options
 	stamps string
 	port   int
 }
 
-// add adds the flags to a command.
-func (f *cardFlags) add(cmd *cobra.Command) {
+// Add adds the flags to a command.
+func (f *CardFlags) Add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.live.Interface, "capture", "", "of a card: the parameter server's network interface on this host, such as enp1s0f0")
 	flags.StringVar(&f.stamps, "stamps", string(live.Kernel), "with --capture: who times arrivals, kernel|hardware; hardware says that you synchronise the network card's clock with the system's")
 	flags.IntVar(&f.port, "server-port", 1, "with --capture: the card's port towards that interface, 0 or 1")
-	complete(cmd, "capture", interfaceNames)
-	complete(cmd, "stamps", func() []string { return []string{string(live.Kernel), string(live.Hardware)} })
+	Complete(cmd, "capture", InterfaceNames)
+	Complete(cmd, "stamps", func() []string { return []string{string(live.Kernel), string(live.Hardware)} })
 	f.driver.add(cmd)
 }
 
-// access is how the device at an address is reached, with what a card needs.
-func (f *cardFlags) access(cmd *cobra.Command, env *environment, address string) (testbed.Access, error) {
-	a, err := env.access()
+// Access is how the device at an address is reached, with what a card needs.
+func (f *CardFlags) Access(cmd *cobra.Command, env *Env, address string) (testbed.Access, error) {
+	a, err := env.Access()
 	if err != nil {
 		return a, err
 	}
@@ -49,9 +50,9 @@ func (f *cardFlags) access(cmd *cobra.Command, env *environment, address string)
 }
 
 // check refuses flags that would do nothing, or not what they seem to.
-func (f *cardFlags) check(cmd *cobra.Command, env *environment, address string) error {
+func (f *CardFlags) check(cmd *cobra.Command, env *Env, address string) error {
 	flags := cmd.Flags()
-	row, _, err := env.devices.Of(address)
+	row, _, err := env.Devices.Of(address)
 	if err != nil {
 		return err
 	}
@@ -60,31 +61,31 @@ func (f *cardFlags) check(cmd *cobra.Command, env *environment, address string) 
 			continue
 		}
 		if row.NotCard != "" {
-			return usageError("--%s is for a card: %s", name, row.NotCard)
+			return UsageError("--%s is for a card: %s", name, row.NotCard)
 		}
 		if f.live.Interface == "" && (name == "stamps" || name == "server-port") {
-			return usageError("--%s says how to capture: add --capture INTERFACE", name)
+			return UsageError("--%s says how to capture: add --capture INTERFACE", name)
 		}
 	}
 	if f.port < 0 || f.port > 1 {
-		return usageError("--server-port %d: a card has the ports 0 and 1", f.port)
+		return UsageError("--server-port %d: a card has the ports 0 and 1", f.port)
 	}
 	if f.stamps != string(live.Kernel) && f.stamps != string(live.Hardware) {
-		return usageError("--stamps %q: use kernel or hardware", f.stamps)
+		return UsageError("--stamps %q: use kernel or hardware", f.stamps)
 	}
 	return nil
 }
 
 // capture opens the interface and says what it gives less than it was asked for.
-func (f *cardFlags) capture(env *environment) (testbed.Frames, error) {
+func (f *CardFlags) capture(env *Env) (testbed.Frames, error) {
 	o := f.live
 	o.Stamps, o.Promiscuous = live.Stamps(f.stamps), true
-	frames, err := env.openCapture(o)
+	frames, err := env.OpenCapture(o)
 	if err != nil {
 		return nil, fmt.Errorf("--capture %s: %w", o.Interface, err)
 	}
 	for _, note := range frames.Info().Notes {
-		fmt.Fprintf(env.stderr, "olafctl: %s: %s\n", o.Interface, note)
+		fmt.Fprintf(env.Stderr, "olafctl: %s: %s\n", o.Interface, note)
 	}
 	return frames, nil
 }
@@ -96,4 +97,16 @@ func openLive(o live.Options) (testbed.Frames, error) {
 		return nil, err // not a Frames that holds nothing
 	}
 	return s, nil
+}
+
+// InterfaceNames are those that a frame can arrive at.
+func InterfaceNames() []string {
+	all, _ := net.Interfaces() // only for the shell's completion
+	var names []string
+	for _, i := range all {
+		if i.Flags&net.FlagUp != 0 {
+			names = append(names, i.Name)
+		}
+	}
+	return names
 }

@@ -1,6 +1,6 @@
 //go:build !vnp4 || !linux
 
-package main
+package cli
 
 import (
 	"github.com/spf13/cobra"
@@ -23,11 +23,12 @@ func (c *cardDriver) add(cmd *cobra.Command) {
 	}
 }
 
-func addDriverCommand(*cobra.Command) {}
+// AddDriverCommand has nothing to add here.
+func AddDriverCommand(*cobra.Command) {}
 
-func (c *cardDriver) backend(*environment) (func(*testbed.CardTables) (agent.Backend, func() error, error), error) {
+func (c *cardDriver) backend(*Env) (func(*testbed.CardTables) (agent.Backend, func() error, error), error) {
 	if c.blocks != [2]string{} {
-		return nil, usageError("--vnp4-1, --vnp4-2: this olafctl was built without the tables' driver; on Linux, go build -tags vnp4 ./cmd/olafctl")
+		return nil, UsageError("--vnp4-1, --vnp4-2: this olafctl was built without the tables' driver; on Linux, go build -tags vnp4 ./cmd/olafctl")
 	}
 	return nil, nil
 }

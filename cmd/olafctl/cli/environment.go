@@ -1,0 +1,53 @@
+// Package cli is what olafctl's commands have in common: what they may touch of the world outside, flags that several
+// take, how results and progress are printed, how runs are kept, and exit codes.
+package cli
+
+import (
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/pcie"
+)
+
+// Env is everything a command may touch of the world outside, so that tests can stand in for it.
+type Env struct {
+	Args           []string // the command line, without the program
+	Stdin          io.Reader
+	Stdout, Stderr io.Writer
+	Getenv         func(string) string
+	Now            func() time.Time
+	Hostname       func() (string, error)
+	Executable     func() (string, error) // this program, for child processes
+	// Interactive says that stderr is a terminal that can redraw a line.
+	Interactive bool
+	// Terminal says that stdin and stdout are a terminal, so that a person can be shown a dashboard or asked.
+	Terminal bool
+	// Devices can be opened, and Published experiments be carried out.
+	Devices   testbed.Devices
+	Published experiments.Set
+	// Bus is where cards are found, and CardClock how time passes for them; nil is this host's clock.
+	Bus       pcie.Bus
+	CardClock pcie.Clock
+	// OpenCapture starts to capture from an interface.
+	OpenCapture func(live.Options) (testbed.Frames, error)
+	// TLS is what a command's flags say about agents over a network.
+	TLS ClientTLS
+}
+
+// System is the world of a process. What it was built of is the caller's.
+func System() *Env {
+	return &Env{
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Getenv: os.Getenv, Now: time.Now, Hostname: os.Hostname, Executable: os.Executable,
+		Interactive: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb",
+		Terminal:    term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd())),
+		Bus:         pcie.System(),
+		OpenCapture: openLive,
+	}
+}

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// KeepFlags say whether what runs is kept, and where.
+type KeepFlags struct {
+	Store StoreFlag
+	keep  bool
+}
+
+// Add adds --keep and --store.
+func (f *KeepFlags) Add(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.keep, "keep", true, "keep the run in the store; see 'olafctl runs'")
+	f.Store.Add(cmd)
+}
+
+// Keeping is a run on its way into the store; nil when it is not kept.
+type Keeping struct {
+	store    *store.Store
+	Sink     *bench.Keeper         // of what publishes events
+	document *bench.DocumentKeeper // of everything else
+}
+
+// Check refuses a store that was asked for by name and can't be written, before anything runs for it.
+func (f *KeepFlags) Check(env *Env) error {
+	if !f.keep || f.Store.dir == "" {
+		return nil
+	}
+	return f.Store.With(env, func(s *store.Store) error {
+		if s.ReadOnly() {
+			return unwritable(s)
+		}
+		return nil
+	})
+}
+
+func unwritable(s *store.Store) error {
+	return fmt.Errorf("the run store %s can't be written; make room ('olafctl runs prune') or choose another place with --store", s.Dir())
+}
+
+// open opens the store. A store that nobody asked for by name does not stop a run: where it cannot be opened, a remark
+// says why the run is not kept.
+func (f *KeepFlags) open(env *Env) *store.Store {
+	if !f.keep {
+		return nil
+	}
+	s, err := f.Store.open(env)
+	if err != nil {
+		f.refused(env, err)
+		return nil
+	}
+	if s.ReadOnly() {
+		f.refused(env, errors.Join(unwritable(s), s.Close()))
+		return nil
+	}
+	return s
+}
+
+func (f *KeepFlags) refused(env *Env, err error) {
+	fmt.Fprintf(env.Stderr, "not kept: %s; --keep=false says so beforehand\n", OneLine(err))
+}
+
+// Events prepares to keep what publishes events: benches and simulations.
+func (f *KeepFlags) Events(env *Env, started time.Time) *Keeping {
+	s := f.open(env)
+	if s == nil {
+		return nil
+	}
+	return &Keeping{store: s, Sink: bench.Keep(s, started)}
+}
+
+// Documents prepares to keep what has nothing but a document.
+func (f *KeepFlags) Documents(env *Env, name string, started time.Time) *Keeping {
+	s := f.open(env)
+	if s == nil {
+		return nil
+	}
+	document, err := bench.KeepDocument(s, name, started)
+	if err != nil {
+		f.refused(env, errors.Join(err, s.Close()))
+		return nil
+	}
+	return &Keeping{store: s, document: document}
+}
+
+// Experiment prepares to keep an experiment.
+func (f *KeepFlags) Experiment(env *Env, e *experiments.Experiment, started time.Time) *Keeping {
+	if e.Spec != nil || e.Simulates {
+		return f.Events(env, started)
+	}
+	return f.Documents(env, e.Name, started)
+}
+
+// Sinks are what must hear the events.
+func (k *Keeping) Sinks() []bench.Sink {
+	if k == nil || k.Sink == nil {
+		return nil
+	}
+	return []bench.Sink{k.Sink}
+}
+
+// Abort leaves nothing behind.
+func (k *Keeping) Abort() error {
+	if k == nil {
+		return nil
+	}
+	if k.document != nil {
+		return errors.Join(k.document.Abort(), k.store.Close())
+	}
+	return errors.Join(k.Sink.Abort(), k.store.Close())
+}
+
+// Finish makes the report part of the store and says under which id.
+func (k *Keeping) Finish(env *Env, report bench.Report, by results.Provenance, stopped, quiet bool) error {
+	if k == nil {
+		return nil
+	}
+	id, err := k.put(report, by, stopped)
+	if err != nil {
+		return errors.Join(err, k.Abort()) // a full disk gets its room back
+	}
+	if !quiet {
+		fmt.Fprintf(env.Stderr, "kept as %s\n", id)
+		err = RemarkAbandoned(env, k.store)
+	}
+	return errors.Join(err, k.store.Close())
+}
+
+func (k *Keeping) put(report bench.Report, by results.Provenance, stopped bool) (id string, err error) {
+	if k.document != nil {
+		return k.document.Finish(report, by, stopped)
+	}
+	switch r := report.(type) {
+	case *bench.Measurement:
+		return k.Sink.Finish(r)
+	case bench.SimulationReport:
+		return k.Sink.FinishSimulation(r, by)
+	}
+	return "", fmt.Errorf("a report of type %T has no runs", report) // a mistake in package experiments
+}

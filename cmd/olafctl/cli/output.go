@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"encoding/csv"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"unicode"
+
+	"github.com/google/renameio/v2"
+	"github.com/spf13/cobra"
+)
+
+// Format is the value of -o.
+type Format string
+
+const (
+	Table Format = "table"
+	JSON  Format = "json"
+	CSV   Format = "csv"
+)
+
+// formatFlag is -o limited to what a command can print.
+type formatFlag struct {
+	value   *Format
+	allowed []Format
+}
+
+func (f formatFlag) String() string { return string(*f.value) }
+func (f formatFlag) Type() string   { return "format" }
+func (f formatFlag) Set(s string) error {
+	if !slices.Contains(f.allowed, Format(s)) {
+		return fmt.Errorf("unknown format %q; use %s", s, joinFormats(f.allowed))
+	}
+	*f.value = Format(s)
+	return nil
+}
+
+func joinFormats(formats []Format) string {
+	names := make([]string, len(formats))
+	for i, f := range formats {
+		names[i] = string(f)
+	}
+	return strings.Join(names, "|")
+}
+
+// AddFormatFlag adds -o; without a list all three formats are offered.
+func AddFormatFlag(cmd *cobra.Command, value *Format, allowed ...Format) {
+	if len(allowed) == 0 {
+		allowed = []Format{Table, JSON, CSV}
+	}
+	if *value == "" {
+		*value = Table
+	}
+	cmd.Flags().VarP(formatFlag{value, allowed}, "output", "o", "output format: "+joinFormats(allowed))
+	Complete(cmd, "output", func() []string { return strings.Split(joinFormats(allowed), "|") })
+}
+
+// Complete offers the values of a flag to the shell.
+func Complete(cmd *cobra.Command, flag string, values func() []string) {
+	err := cmd.RegisterFlagCompletionFunc(flag, func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return values(), cobra.ShellCompDirectiveNoFileComp
+	})
+	if err != nil {
+		panic(err) // a flag that was not declared: a mistake in this package
+	}
+}
+
+// CompleteArgs offers the values of a command's arguments to the shell.
+func CompleteArgs(values func() []string) cobra.CompletionFunc {
+	return func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		return values(), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+// OnTerminal puts foreign text on a single line, without characters that would move or colour what stands beside it.
+func OnTerminal(text string) string {
+	text = strings.Join(strings.Fields(text), " ")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+// Head heads every JSON document (docs/output.md).
+type Head struct {
+	Schema string `json:"schema"`
+}
+
+// WriteJSON prints a document for people and programs.
+func WriteJSON(w io.Writer, document any) error {
+	enc := json.NewEncoder(w)
+	enc.SetIndent("", "  ")
+	enc.SetEscapeHTML(false)
+	return enc.Encode(document)
+}
+
+// Grid is a list for people and for scripts: one header row, then rows.
+type Grid struct {
+	Header []string
+	Rows   [][]string
+}
+
+// Add adds a row.
+func (g *Grid) Add(cells ...string) { g.Rows = append(g.Rows, cells) }
+
+// Write prints the grid aligned, or as CSV with the headers in snake case.
+func (g *Grid) Write(w io.Writer, f Format) error {
+	if f == CSV {
+		out := csv.NewWriter(w)
+		header := make([]string, len(g.Header))
+		for i, h := range g.Header {
+			header[i] = strings.ReplaceAll(strings.ToLower(h), " ", "_")
+		}
+		_ = out.Write(header) // kept by the writer and returned by Error below
+		_ = out.WriteAll(g.Rows)
+		return out.Error()
+	}
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, row := range append([][]string{g.Header}, g.Rows...) {
+		fmt.Fprintln(tw, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+	}
+	return tw.Flush()
+}
+
+// RefuseExisting says what to do about a target that is there already, whose folder is not, or that is no file.
+func RefuseExisting(path string, force bool) error {
+	if path == "" {
+		return nil
+	}
+	if path == "-" {
+		return UsageError("- names no file; what a command prints goes to standard output by itself")
+	}
+	info, err := os.Stat(path)
+	if err == nil && info.IsDir() {
+		return UsageError("%s is a directory; name a file", path)
+	}
+	folder := filepath.Dir(path)
+	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {
+		return UsageError("%s can't be written: the folder %s does not exist", path, folder)
+	}
+	if _, err := os.Lstat(path); err == nil && !force {
+		return UsageError("%s exists; add --force to replace it, or choose another name", path)
+	}
+	return nil
+}
+
+// WriteWhole makes a whole file and says so.
+func WriteWhole(env *Env, path string, text []byte) error {
+	if err := renameio.WriteFile(path, text, 0o644); err != nil {
+		return err
+	}
+	fmt.Fprintf(env.Stderr, "wrote %s\n", path)
+	return nil
+}
+
+// EndsIn refuses a file name that says another format than the one that is written.
+func EndsIn(flag, path string, endings ...string) error {
+	if path == "" || slices.Contains(endings, strings.ToLower(filepath.Ext(path))) {
+		return nil
+	}
+	return UsageError("%s %s: the name must end in %s", flag, path, strings.Join(endings, " or "))
+}
+
+// Distinct refuses one name for two files; empty names stand for none.
+func Distinct(paths ...string) error {
+	for i, path := range paths {
+		for _, other := range paths[:i] {
+			if path != "" && other != "" && filepath.Clean(path) == filepath.Clean(other) {
+				return UsageError("%s would be written twice; choose two names", path)
+			}
+		}
+	}
+	return nil
+}

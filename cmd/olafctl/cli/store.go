@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/results/store"
+)
+
+// StoreFlag says where runs are kept.
+type StoreFlag struct{ dir string }
+
+// Add adds --store, for the commands below too.
+func (f *StoreFlag) Add(cmd *cobra.Command) {
+	cmd.PersistentFlags().StringVar(&f.dir, "store", "", "folder of kept runs; default $OLAFCTL_HOME, else the user's data folder")
+}
+
+// path resolves the folder: flag, then environment, then the user's data folder.
+func (f *StoreFlag) path(env *Env) (string, error) {
+	for _, dir := range []string{f.dir, env.Getenv("OLAFCTL_HOME")} {
+		if dir != "" {
+			return dir, nil
+		}
+	}
+	if dir := env.Getenv("XDG_DATA_HOME"); dir != "" {
+		return filepath.Join(dir, "olafctl"), nil
+	}
+	if home := env.Getenv("HOME"); home != "" {
+		return filepath.Join(home, ".local", "share", "olafctl"), nil
+	}
+	return "", UsageError("no folder for kept runs: set OLAFCTL_HOME or give --store")
+}
+
+func (f *StoreFlag) open(env *Env) (*store.Store, error) {
+	dir, err := f.path(env)
+	if err != nil {
+		return nil, err
+	}
+	return store.Open(dir)
+}
+
+// With opens the store for one piece of work.
+func (f *StoreFlag) With(env *Env, work func(*store.Store) error) error {
+	s, err := f.open(env)
+	if err != nil {
+		return err
+	}
+	return errors.Join(work(s), s.Close())
+}
+
+// WithRun opens one kept run by its id or an unambiguous beginning of it.
+func (f *StoreFlag) WithRun(env *Env, name string, work func(*store.Store, *store.Folder) error) error {
+	return f.With(env, func(s *store.Store) error {
+		folder, err := LoadRun(s, name)
+		if err != nil {
+			return err
+		}
+		return work(s, folder)
+	})
+}
+
+// LoadRun finds a kept run by its id, an unambiguous beginning of it, or 'last'.
+func LoadRun(s *store.Store, name string) (*store.Folder, error) {
+	id, err := s.Resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	return s.Load(id)
+}
+
+// RemarkAbandoned says which runs a killed process left in s.
+func RemarkAbandoned(env *Env, s *store.Store) error {
+	left, err := s.Abandoned()
+	if len(left) > 0 {
+		fmt.Fprintf(env.Stderr, "never finished, because olafctl was killed: remove with olafctl runs rm %s\n", strings.Join(left, " "))
+	}
+	return err
+}
+
+// CompleteRuns offers kept runs, newest first, for the first so many arguments. A store that is not there or cannot be read
+// offers nothing, and none is made.
+func (f *StoreFlag) CompleteRuns(env *Env, arguments int) cobra.CompletionFunc {
+	return func(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+		const as = cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
+		dir, err := f.path(env)
+		if err != nil || len(given) >= arguments {
+			return nil, as
+		}
+		if _, err := os.Stat(dir); err != nil {
+			return nil, as
+		}
+		var offered []string
+		err = f.With(env, func(s *store.Store) error {
+			entries, err := s.List()
+			if len(entries) > 0 {
+				offered = append(offered, "last")
+			}
+			for i := range entries {
+				offered = append(offered, cobra.CompletionWithDesc(entries[i].ID, described(&entries[i])))
+			}
+			return err
+		})
+		if err != nil {
+			return nil, as
+		}
+		return offered, as
+	}
+}
+
+// described says beside an id what its user remembers of the run.
+func described(e *store.Entry) string {
+	if e.Note != "" {
+		return e.Note
+	}
+	return e.Experiment
+}
