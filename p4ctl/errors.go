@@ -153,7 +153,7 @@ func rpcError(what string, err error) error {
 	case codes.Unavailable:
 		return say(ErrUnreachable, "")
 	case codes.PermissionDenied:
-		return say(ErrNotPrimary, "; take over with a higher election id")
+		return say(ErrNotPrimary, "; 'olafctl tables takeover' ends the other controller's run")
 	case codes.FailedPrecondition:
 		return say(ErrNoPipeline, "")
 	}

@@ -57,11 +57,14 @@ type Event struct {
 
 // Options shape a session; the zero value is the default of each.
 type Options struct {
-	DeviceID   uint64      // p4.DeviceID
-	ElectionID ElectionID  // DefaultElectionID
-	Role       string      // the default role, the whole pipeline
-	ReadOnly   bool        // no election: the session can only read
-	TLS        *tls.Config // plain; only for unix sockets and loopback
+	DeviceID   uint64     // p4.DeviceID
+	ElectionID ElectionID // DefaultElectionID
+	Role       string     // the default role, the whole pipeline
+	// Succeed takes the place of a primary that is gone: where nobody is primary, Dial announces the id above the highest one
+	// that the server remembers. A live primary is left alone.
+	Succeed  bool
+	ReadOnly bool        // no election: the session can only read
+	TLS      *tls.Config // plain; only for unix sockets and loopback
 	// Restore brings back the last pipeline that was pushed and the last tables that were synced, when the session
 	// becomes primary again after a reconnect: the device may have restarted.
 	Restore bool
@@ -119,6 +122,7 @@ type Session struct {
 	changed  chan struct{} // closed and replaced at every change
 	closing  bool
 	wasFirst bool                         // was primary at some time
+	vacant   bool                         // nobody is primary, as the server said last
 	config   *v1.ForwardingPipelineConfig // last pushed
 	desired  *Tables                      // last synced
 }
@@ -153,10 +157,19 @@ func Dial(ctx context.Context, target string, o Options) (*Session, error) {
 	case <-ctx.Done():
 		err = fmt.Errorf("connect to %s: %w", target, context.Cause(ctx))
 	}
+	if err == nil && o.Succeed && s.isVacant() {
+		err = s.Takeover(ctx)
+	}
 	if err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+func (s *Session) isVacant() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.vacant
 }
 
 func dialOptions(o Options) []grpc.DialOption {
@@ -421,6 +434,9 @@ func (s *Session) arbitration(id ElectionID) *v1.StreamMessageRequest {
 // answer takes in what the server says about who is primary, and says whether this session is.
 func (s *Session) answer(a *v1.MasterArbitrationUpdate) bool {
 	highest := fromProto(a.GetElectionId())
+	s.mu.Lock()
+	s.vacant = codes.Code(a.GetStatus().GetCode()) == codes.NotFound
+	s.mu.Unlock()
 	if codes.Code(a.GetStatus().GetCode()) == codes.OK {
 		s.set(Primary, highest, nil)
 		return true

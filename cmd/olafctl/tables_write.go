@@ -137,8 +137,8 @@ func newTablesTakeoverCmd(env *cli.Env) *cobra.Command {
 		Use:   "takeover",
 		Short: "Become a server's primary controller, whoever is it now",
 		Long: `Become a server's primary controller by an election id above the highest one it ever saw. The controller that was primary
-can no longer write; a bench that it runs ends. The server remembers the id until it restarts, so that later commands need
-it with --election-id.`,
+can no longer write; a bench that it runs ends. The server remembers the id until it restarts; later commands without
+--election-id take the next one.`,
 		Example: "  olafctl tables takeover --target 127.0.0.1:9559",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -155,7 +155,7 @@ it with --election-id.`,
 				return err
 			}
 			fmt.Fprintf(env.Stdout, "%s\n", session.ElectionID())
-			fmt.Fprintf(env.Stderr, "primary at %s; go on with --election-id %s\n", f.Target, session.ElectionID())
+			fmt.Fprintf(env.Stderr, "was primary at %s with this id; nobody is now\n", f.Target)
 			return nil
 		},
 	}

@@ -82,11 +82,14 @@ func (b *Testbed) attach(ctx context.Context, target string, o Access, local boo
 
 // connect makes this process the primary controller of the tables at target.
 func (b *Testbed) connect(ctx context.Context, target string, secure *tls.Config) error {
-	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{TLS: secure})
+	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{Succeed: true, TLS: secure})
 	if err != nil {
 		return err
 	}
 	b.close = append(b.close, session.Close)
+	if session.State() != p4ctl.Primary {
+		return fmt.Errorf("%w; 'olafctl tables takeover --target %s' ends the other controller's run, and then this one can start", session.Err(), target)
+	}
 	pipeline := pipelineOf(ctx, session)
 	if _, err := session.PushPipeline(ctx, pipeline); err != nil {
 		return err

@@ -44,7 +44,7 @@ func (f *TargetFlag) Set(s string) error {
 // AddWrite adds what writing needs too.
 func (f *ControllerFlags) AddWrite(cmd *cobra.Command) {
 	f.AddTarget(cmd)
-	cmd.Flags().StringVar(&f.id, "election-id", p4ctl.DefaultElectionID().String(), "HIGH:LOW; among live controllers the highest one writes")
+	cmd.Flags().StringVar(&f.id, "election-id", "", "HIGH:LOW; among live controllers the highest one writes (default 1:1, or what follows a primary that is gone)")
 	cmd.Flags().BoolVar(&f.DryRun, "dry-run", false, "print what would change and write nothing")
 	AddFormatFlag(cmd, &f.Out, Table, JSON)
 }
@@ -58,16 +58,18 @@ func (f *ControllerFlags) dial(ctx context.Context, env *Env, readOnly bool) (*p
 	if readOnly {
 		return p4ctl.Dial(ctx, f.Target, p4ctl.Options{ReadOnly: true, TLS: secure})
 	}
-	id, err := p4ctl.ParseElectionID(f.id)
-	if err != nil {
-		return nil, UsageError("--election-id: %v", err)
+	o := p4ctl.Options{Succeed: f.id == "", TLS: secure}
+	if f.id != "" {
+		if o.ElectionID, err = p4ctl.ParseElectionID(f.id); err != nil {
+			return nil, UsageError("--election-id: %v", err)
+		}
 	}
-	session, err := p4ctl.Dial(ctx, f.Target, p4ctl.Options{ElectionID: id, TLS: secure})
+	session, err := p4ctl.Dial(ctx, f.Target, o)
 	if err != nil {
 		return nil, ExplainAgent(f.Target, err)
 	}
 	if session.State() != p4ctl.Primary {
-		err := fmt.Errorf("%w with election id %s; 'olafctl tables takeover' says which one would do, and ends the other controller's run", p4ctl.ErrNotPrimary, id)
+		err := fmt.Errorf("%w; 'olafctl tables takeover --target %s' ends the other controller's run, and then this command works", session.Err(), f.Target)
 		return nil, errors.Join(err, session.Close())
 	}
 	return session, nil
