@@ -23,7 +23,7 @@ func (s *sim) totals() results.Counters {
 	}
 	for i := range s.ports {
 		p := &s.ports[i]
-		st := p.engine.Stats()
+		st := p.output.Discipline().Stats()
 		c.Aggregated += int64(st.Class[engine.Aggregated])
 		c.Replaced += int64(st.Class[engine.Replaced])
 		c.ReplacedReward += int64(st.Class[engine.ReplacedReward])
@@ -43,7 +43,7 @@ func (s *sim) inside() int64 {
 	n := int64(s.meter.airborne)
 	for i := range s.ports {
 		p := &s.ports[i]
-		n += int64(p.engine.Waiting())
+		n += int64(p.output.Discipline().Waiting())
 		for k := range p.link.len() {
 			if p.link.at(k).update.Count > 0 {
 				n++

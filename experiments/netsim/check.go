@@ -97,8 +97,8 @@ func (c *checker) nodes() {
 		if s.Slots < 1 || s.Slots > engine.MaxSlots {
 			c.fail(s.Pos, "slots", "switch %q has %d slots; a queue holds 1 to %d updates", s.Name, s.Slots, engine.MaxSlots)
 		}
-		if s.Bypass < 0 || s.Bypass > 1<<20 {
-			c.fail(s.Pos, "bypass_slots", "switch %q has bypass_slots %d; 0 (64) to %d", s.Name, s.Bypass, 1<<20)
+		if s.Bypass < 0 || s.Bypass > engine.MaxBypassSlots {
+			c.fail(s.Pos, "bypass_slots", "switch %q has bypass_slots %d; 0 (64) to %d", s.Name, s.Bypass, engine.MaxBypassSlots)
 		}
 		if s.Profile != "" {
 			if err := engine.Profile(s.Profile).Validate(); err != nil {

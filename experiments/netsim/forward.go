@@ -123,7 +123,7 @@ func (s *sim) toward(server, node int32) int32 {
 	return s.next[int(server)*len(s.names)+int(node)]
 }
 
-// offer presents an update to a port's engine.
+// offer presents an update to a port.
 func (s *sim) offer(to, c int32, u *olaf.Update, inside []olaf.Contributor) {
 	p := &s.ports[to]
 	if s.active {
@@ -133,97 +133,61 @@ func (s *sim) offer(to, c int32, u *olaf.Update, inside []olaf.Contributor) {
 		}
 		p.activity.see(s.now, u.Cluster, weight)
 	}
-	class := p.engine.Offer(olaf.Time(s.now), u, nil, inside).Class
-	switch class {
-	case engine.Appended:
-		if p.phase == idle {
-			s.start(to)
-		}
-	case engine.Aggregated, engine.Replaced, engine.ReplacedReward:
-		s.meter.merged(c, class, s.now)
-		if p.phase == paying {
-			p.until += p.mergeCost
-		} else {
-			p.merges++
-		}
-	default:
+	now := olaf.Time(s.now)
+	o := p.output.Discipline().Offer(now, u, nil, inside)
+	switch {
+	case o.Merged:
+		s.meter.merged(c, o.Class, s.now)
+	case o.Slot == engine.NoSlot:
 		s.meter.dropped(c, u, s.now)
+	}
+	if p.output.Heed(now, o) {
+		s.launch(to)
 	}
 }
 
 // offerBackground presents a packet of a background source to a port.
 func (s *sim) offerBackground(to, x int32) {
 	p := &s.ports[to]
-	if p.bypass.len() >= p.bypassLimit {
+	taken, started := p.output.Bypass(olaf.Time(s.now), s.extras[x].size, x)
+	if !taken {
 		p.bypassDropped++
-		return
 	}
-	*p.bypass.push() = x
-	if p.phase == idle {
-		s.start(to)
+	if started {
+		s.launch(to)
 	}
 }
 
-// start puts the next frame of an idle port on the wire. Bypass and engine take turns when both have one.
-func (s *sim) start(i int32) {
+// turn lets a port's output do what it is due for, and plans what comes next.
+func (s *sim) turn(i int32) {
+	output := s.ports[i].output
+	if output.Step(olaf.Time(s.now)) {
+		s.launch(i)
+	} else if at, busy := output.Next(); busy {
+		s.queue.push(event{int64(at), s.departure(), kindOutput | uint64(i)})
+	}
+}
+
+// launch puts the frame that a port has started to send on its link, and plans both ends of the transmission.
+func (s *sim) launch(i int32) {
 	p := &s.ports[i]
-	background := p.bypass.len() > 0 && (p.robin || p.engine.Waiting() == 0)
 	var f *frame
-	var size olaf.Size
-	switch {
-	case !p.up:
-		p.phase, p.carry = idle, 0
-		return
-	case background:
-		p.robin = false
+	if slot, _ := p.output.Sending(); slot == engine.NoSlot {
 		f = p.link.push(nil)
-		f.update, f.place = olaf.Update{}, *p.bypass.at(0)
-		p.bypass.drop()
-		size = s.extras[f.place].size
-	default:
-		slot, _, ok := p.engine.Lock()
-		if !ok {
-			p.phase, p.carry = idle, 0
-			return
-		}
-		p.robin = true
-		p.slot = slot
-		view := &s.view
-		p.engine.View(slot, view)
-		f = p.link.push(view.Contributors)
-		f.update, f.appended = view.Update, view.AppendedAt
-		size = view.Update.Size()
-	}
-	p.background, p.phase = background, sending
-	var took int64
-	if s.ns3 {
-		took = transmissionNS3(size+p.overhead, p.rate)
+		f.update, f.place = olaf.Update{}, p.output.Bypassing()
 	} else {
-		took, p.carry = transmission(size+p.overhead, p.rate, p.carry)
+		p.output.Discipline().View(slot, &s.view)
+		f = p.link.push(s.view.Contributors)
+		f.update, f.appended = s.view.Update, s.view.AppendedAt
 	}
-	p.busy += took
-	out := s.now + took
-	s.queue.push(event{out, s.departure(), kindDepart | uint64(i)})
+	at, _ := p.output.Next()
+	out := int64(at)
+	p.busy += out - s.now
+	s.queue.push(event{out, s.departure(), kindOutput | uint64(i)})
 	f.at, f.ord = out+p.delay, s.arrival()
 	if p.link.len() == 1 {
 		s.queue.push(event{f.at, f.ord, kindArrive | uint64(i)})
 	}
-}
-
-// depart ends a transmission, whose frame is on its way, and starts the next.
-func (s *sim) depart(i int32) {
-	p := &s.ports[i]
-	if !p.background {
-		p.engine.Release(p.slot)
-	}
-	cost := p.dequeueCost + p.merges*p.mergeCost
-	p.merges = 0
-	if p.background || cost == 0 {
-		s.start(i)
-		return
-	}
-	p.phase, p.until = paying, s.now+cost
-	s.queue.push(event{p.until, s.departure(), kindPaid | uint64(i)})
 }
 
 // lose marks the frame that was leaving when its link failed; it will not arrive.
@@ -239,16 +203,6 @@ func (s *sim) lose(p *port) {
 		f.update.Count = 0 // it is accounted for
 	}
 	f.inside, f.place = 0, lost
-}
-
-// paid ends the engine cycles, unless merges meanwhile made them longer.
-func (s *sim) paid(i int32) {
-	p := &s.ports[i]
-	if s.now < p.until {
-		s.queue.push(event{p.until, s.departure(), kindPaid | uint64(i)})
-		return
-	}
-	s.start(i)
 }
 
 // deliver is the reception of a frame by the server at the end of p's link, which answers.
@@ -276,12 +230,12 @@ func (s *sim) deliver(p *port, f *frame) {
 func (s *sim) sendAck(c int32, tr *tree, h int32, at int64, status tc.Status) {
 	i := tr.hops[h].uplink
 	p := &s.ports[i]
-	if !p.up {
+	if !p.output.Up() {
 		s.meter.acksLost++
 		return
 	}
-	if p.ackRate > 0 {
-		at = max(at, p.ackFree) + s.transmission(s.ackSize+p.overhead, p.ackRate)
+	if p.ackTakes > 0 {
+		at = max(at, p.ackFree) + p.ackTakes
 		p.ackFree = at
 	}
 	s.pushAck(&p.acks, kindAck|uint64(i), ack{at + p.delay, s.arrival(), c, h, status})
@@ -353,7 +307,8 @@ func (s *sim) extra(i int32) {
 func (s *sim) change(c *Change) {
 	there, back := s.portBetween(c.From, c.To), s.portBetween(c.To, c.From)
 	if c.Rate > 0 && there >= 0 {
-		s.ports[there].rate, s.ports[there].carry = c.Rate, 0
+		p := &s.ports[there]
+		p.output.Pace(s.t.clock(c.Rate, p.spec.Overhead))
 	}
 	if c.Link == "" {
 		return
@@ -363,13 +318,11 @@ func (s *sim) change(c *Change) {
 			continue
 		}
 		p := &s.ports[i]
-		p.up = c.Link == LinkUp
-		if !p.up {
-			if p.phase == sending {
-				s.lose(p)
-			}
-		} else if p.phase == idle {
-			s.start(i)
+		if p.output.Link(olaf.Time(s.now), c.Link == LinkUp) {
+			s.launch(i)
+		}
+		if _, sending := p.output.Sending(); sending && !p.output.Up() {
+			s.lose(p)
 		}
 	}
 }

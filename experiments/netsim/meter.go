@@ -189,11 +189,12 @@ func (s *sim) check() error {
 	var saturated uint64
 	for i := range s.ports {
 		p := &s.ports[i]
-		st := p.engine.Stats()
+		d := p.output.Discipline()
+		st := d.Stats()
 		saturated += st.CountSaturations
-		waiting := uint64(p.engine.Waiting())
+		waiting := uint64(d.Waiting())
 		leaving := uint64(0)
-		if p.phase == sending && !p.background {
+		if slot, sending := p.output.Sending(); sending && slot != engine.NoSlot {
 			leaving = 1
 		}
 		if st.In() != st.Offered {

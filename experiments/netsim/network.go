@@ -1,9 +1,8 @@
 package netsim
 
 import (
+	"cmp"
 	"fmt"
-	"math"
-	"math/bits"
 	"slices"
 	"strings"
 
@@ -30,15 +29,11 @@ type network struct {
 // port is an output of a switch onto a link.
 type port struct {
 	from, to int32
-	engine   engine.Discipline
+	output   *engine.Port
 	slots    uint32
-	rate     olaf.Rate
+	spec     *Link
 	delay    int64 // ps
-	overhead olaf.Size
-	ackRate  olaf.Rate
-
-	dequeueCost, mergeCost int64 // ps
-	bypassLimit            int
+	ackTakes int64 // ps that an ACK needs on the way back; 0 where ACKs take no turns
 
 	portState
 }
@@ -104,7 +99,7 @@ func build(t *Topology) (*network, error) {
 			return nil, err
 		}
 	}
-	return n, n.addEngines(t)
+	return n, n.addOutputs(t)
 }
 
 func (n *network) addPorts(t *Topology, index map[string]int32) {
@@ -114,7 +109,7 @@ func (n *network) addPorts(t *Topology, index map[string]int32) {
 		}
 		n.portOf[[2]int32{from, to}] = int32(len(n.ports))
 		n.ports = append(n.ports, port{
-			from: from, to: to, rate: l.Rate, delay: int64(l.Delay), overhead: l.Overhead, ackRate: l.AckRate,
+			from: from, to: to, spec: l, delay: int64(l.Delay),
 		})
 	}
 	for i := range t.Links {
@@ -280,8 +275,8 @@ func (n *network) treeOf(t *Topology, spec *Clusters, attached []int32, server i
 	return tr, nil
 }
 
-// addEngines gives an engine to every port that a cluster's path uses, sized for the highest cluster id that passes.
-func (n *network) addEngines(t *Topology) error {
+// addOutputs gives every port its output, sized for the highest cluster id that passes.
+func (n *network) addOutputs(t *Topology) error {
 	highest := make([]int, len(n.ports))
 	for i := range n.clusters {
 		c := &n.clusters[i]
@@ -291,39 +286,45 @@ func (n *network) addEngines(t *Topology) error {
 		}
 	}
 	provenance := t.Merges()
+	ack := min(t.Update+olaf.AckStatusBytes, olaf.MaxFrame)
 	for i := range n.ports {
 		p := &n.ports[i]
 		sw := &t.Switches[p.from]
-		queue := sw.Queue
-		if queue == "" {
-			queue = t.Queue
+		queue := t.queueOf(sw)
+		out, err := engine.Profile(cmp.Or(sw.Profile, string(engine.Ideal))).Costs(queue)
+		if err != nil {
+			return &Error{t.File, sw.Of("profile"), err.Error()}
 		}
-		e, err := engine.New(queue, engine.Config{
+		out.BypassSlots = cmp.Or(sw.Bypass, defaultBypass)
+		p.output, err = engine.NewPort(queue, engine.Config{
 			Slots: sw.Slots, Clusters: max(highest[i], 1), FreeSlotOnStart: !sw.HoldTx, Provenance: provenance,
-		})
+		}, out, nil)
 		if err != nil {
 			return &Error{t.File, sw.Of("slots"), err.Error()}
 		}
-		if sw.Profile != "" {
-			costs, err := engine.Profile(sw.Profile).Costs(queue)
-			if err != nil {
-				return &Error{t.File, sw.Of("profile"), err.Error()}
-			}
-			p.dequeueCost = int64(costs.DequeueCycles) * int64(olaf.Cycle)
-			p.mergeCost = int64(costs.MergeCycles) * int64(olaf.Cycle)
+		p.output.Pace(t.clock(p.spec.Rate, p.spec.Overhead))
+		if p.spec.AckRate > 0 {
+			clock := t.clock(p.spec.AckRate, p.spec.Overhead)
+			p.ackTakes = clock.Ticks(ack)
 		}
-		p.engine, p.slots = e, uint32(sw.Slots)
+		p.slots = uint32(sw.Slots)
 		p.activity.last = make([]int64, max(highest[i], 1))
-		p.bypassLimit = sw.Bypass
-		if p.bypassLimit == 0 {
-			p.bypassLimit = defaultBypass
-		}
-		p.up = true
 	}
 	return nil
 }
 
 const defaultBypass = 64
+
+// queueOf is the discipline of a switch's ports.
+func (t *Topology) queueOf(sw *Switch) string { return cmp.Or(sw.Queue, t.Queue) }
+
+// clock is how long frames take on a link.
+func (t *Topology) clock(rate olaf.Rate, overhead olaf.Size) engine.Clock {
+	if t.Timing == NS3 {
+		return engine.NS3(rate, overhead)
+	}
+	return engine.Picoseconds(rate, overhead)
+}
 
 // Merges says whether any queue can put several workers into one frame.
 func (t *Topology) Merges() bool {
@@ -332,26 +333,6 @@ func (t *Topology) Merges() bool {
 		return k.Merges
 	}
 	return merges(t.Queue) || slices.ContainsFunc(t.Switches, func(sw Switch) bool { return merges(sw.Queue) })
-}
-
-// transmission is how long rate takes for size, in ps, with the remainder of an earlier one in parts of 1/rate of a ps,
-// and the new remainder. Both are exact: nothing is lost over a busy period.
-func transmission(size olaf.Size, rate olaf.Rate, carry uint64) (ps int64, rest uint64) {
-	parts := uint64(size.Bits())*uint64(olaf.Second) + carry
-	return int64(parts / uint64(rate)), parts % uint64(rate)
-}
-
-// transmissionNS3 is the same as ns-3 3.37 computes it, in ps: bits/rate in Q64.64 seconds, rounded down, times 10⁹,
-// rounded to the nearest ns.
-func transmissionNS3(size olaf.Size, rate olaf.Rate) int64 {
-	b, r := uint64(size.Bits()), uint64(rate)
-	fraction, _ := bits.Div64(b%r, 0, r)
-	high, low := bits.Mul64(fraction, 1e9)
-	ns := b/r*1e9 + high
-	if low > math.MaxInt64 {
-		ns++
-	}
-	return int64(ns) * int64(olaf.Nanosecond)
 }
 
 // activity counts the clusters, or their workers, that a port saw in this window or the one before.
@@ -396,9 +377,10 @@ func (a *activity) count(at int64) uint32 {
 
 // status is what the port writes into an ACK.
 func (p *port) status(at int64, count Count) tc.Status {
-	active := uint32(p.engine.ActiveClusters())
+	d := p.output.Discipline()
+	active := uint32(d.ActiveClusters())
 	if count != CountInside {
 		active = p.activity.count(at)
 	}
-	return tc.Status{Active: active, Slots: p.slots, Occupancy: uint32(p.engine.Occupancy())}
+	return tc.Status{Active: active, Slots: p.slots, Occupancy: uint32(d.Occupancy())}
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
@@ -217,7 +218,8 @@ func checkTransmissionTimes(t *testing.T, table string) {
 		if _, err := fmt.Sscanf(line, "%d,%d,%d", &bits, &rate, &ns); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
-		if got := transmissionNS3(olaf.Size(bits/8), olaf.Rate(rate)); got != ns*int64(olaf.Nanosecond) {
+		clock := engine.NS3(olaf.Rate(rate), 0)
+		if got := clock.Ticks(olaf.Size(bits / 8)); got != ns*int64(olaf.Nanosecond) {
 			t.Errorf("%d bits at %d bit/s: %d ps, ns-3 has %d ns", bits, rate, got, ns)
 		}
 		n++

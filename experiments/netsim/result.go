@@ -231,14 +231,10 @@ func (s *sim) groupResult(name string, g int, clusters []ClusterResult) GroupRes
 // portResult is a port up to an instant.
 func (s *sim) portResult(i int, now int64) PortResult {
 	p := &s.ports[i]
-	st := p.engine.Stats()
+	st := p.output.Discipline().Stats()
 	sw := &s.t.Switches[p.from]
-	queue := sw.Queue
-	if queue == "" {
-		queue = s.t.Queue
-	}
 	return PortResult{
-		Port: s.portName(i), Queue: queue, Slots: sw.Slots, In: st.In(), Appended: st.Class[engine.Appended],
+		Port: s.portName(i), Queue: s.t.queueOf(sw), Slots: sw.Slots, In: st.In(), Appended: st.Class[engine.Appended],
 		Aggregated: st.Class[engine.Aggregated], Replaced: st.Class[engine.Replaced] + st.Class[engine.ReplacedReward],
 		Dropped: st.Class[engine.DroppedFull] + st.Class[engine.DroppedReward] + st.Class[engine.DroppedMismatch],
 		Left:    st.Released, Peak: st.PeakOccupancy, Utilisation: results.Float(float64(p.busy) / float64(now)),

@@ -48,8 +48,7 @@ func Run(ctx context.Context, t *Topology, opt Options) (*Result, error) {
 // The kinds of events, in the order in which they happen at one instant with one cause.
 const (
 	kindChange uint64 = iota << 56
-	kindDepart        // port: the last bit is out
-	kindPaid          // port: engine cycles are over
+	kindOutput        // port: the last bit is out, or engine cycles are over
 	kindFirst         // worker: its update is at the first switch
 	kindSend          // worker: an update was generated
 	kindAccess        // worker: its link is free and another update waits for it
@@ -96,42 +95,23 @@ type sim struct {
 	byID    []int32      // cluster id → index
 	update  olaf.Update  // that is offered at the moment, here so that it need not escape
 	view    engine.Frame // that starts at the moment, here for the same reason
-	ackSize olaf.Size
-	touched int64 // keeps early loads alive
+	touched int64        // keeps early loads alive
 	meter   meter
 }
 
 // portState is the part of a port that changes.
 type portState struct {
-	phase      phase
-	up         bool // the link works
-	background bool // what leaves is a background packet
-	robin      bool // the next turn is the bypass's
-	slot       engine.Slot
-	until      int64  // of engine cycles
-	carry      uint64 // of the transmission time
-	merges     int64  // to be paid after the frame on the wire
-	ackFree    int64  // the ACKs' direction is free from here on
-
-	link link      // towards the server
-	acks line[ack] // the other way
+	link    link      // towards the server
+	acks    line[ack] // the other way
+	ackFree int64     // which is free from here on
 
 	activity activity
-	bypass   line[int32] // sources of the background packets that wait
 
 	busy                          int64  // ps that frames took
 	framesLost                    uint64 // on the failed link
 	updateFramesLost, updatesLost uint64 // of these, without background
 	bypassDropped                 uint64
 }
-
-type phase uint8
-
-const (
-	idle phase = iota
-	sending
-	paying
-)
 
 // heldUpdate waits for its worker's link.
 type heldUpdate struct {
@@ -188,7 +168,6 @@ func newSim(t *Topology, n *network, opt Options) *sim {
 	for i := range n.clusters {
 		s.byID[n.clusters[i].id] = int32(i)
 	}
-	s.ackSize = min(t.Update+olaf.AckStatusBytes, olaf.MaxFrame)
 	s.meter = newMeter(t, n)
 	s.addWorkers()
 	s.addExtras()
@@ -264,7 +243,8 @@ func (s *sim) newSource(k *Clusters) source {
 		src.end = min(src.end, int64(k.Stop))
 	}
 	if k.Access.Rate > 0 {
-		src.transmit = s.transmission(s.t.Update+k.Access.Overhead, k.Access.Rate)
+		clock := s.t.clock(k.Access.Rate, k.Access.Overhead)
+		src.transmit = clock.Ticks(s.t.Update)
 	}
 	return src
 }
@@ -286,15 +266,6 @@ func (s *sim) addExtras() {
 		w.port = s.next[int(server)*len(s.names)+int(at)]
 		s.extras = append(s.extras, extra{w, s.newSource(&spec), b.Size, server})
 	}
-}
-
-// transmission is one frame's time on a link without a remainder.
-func (s *sim) transmission(size olaf.Size, rate olaf.Rate) int64 {
-	if s.ns3 {
-		return transmissionNS3(size, rate)
-	}
-	ps, _ := transmission(size, rate, 0)
-	return ps
 }
 
 // horizon is how far ahead most events are scheduled.
@@ -409,8 +380,8 @@ func (s *sim) handle(e *event) {
 	switch e.what & kindMask {
 	case kindFirst:
 		s.first(low)
-	case kindDepart:
-		s.depart(low)
+	case kindOutput:
+		s.turn(low)
 	case kindArrive:
 		s.arrive(low)
 	case kindSend:
@@ -423,8 +394,6 @@ func (s *sim) handle(e *event) {
 		s.passAck(low)
 	case kindHeard:
 		s.hear(low)
-	case kindPaid:
-		s.paid(low)
 	case kindExtra:
 		s.extra(low)
 	case kindChange:

@@ -107,15 +107,15 @@ func (s *sim) fate() Fate {
 	f := Fate{Sent: t.sent, Delivered: t.updates, Dropped: t.dropped, Flying: uint64(s.meter.airborne)}
 	for i := range s.ports {
 		p := &s.ports[i]
-		f.Replaced += p.engine.Stats().SumDiscarded
+		f.Replaced += p.output.Discipline().Stats().SumDiscarded
 		f.LostOnLinks += p.updatesLost
 		for i := range p.link.len() {
 			f.Flying += uint64(p.link.at(i).update.Count)
 		}
 		var frame engine.Frame
-		p.engine.Queued(func(slot engine.Slot, locked bool) bool {
+		p.output.Discipline().Queued(func(slot engine.Slot, locked bool) bool {
 			if !locked {
-				p.engine.View(slot, &frame)
+				p.output.Discipline().View(slot, &frame)
 				f.Queued += uint64(frame.Update.Count)
 			}
 			return true
@@ -163,7 +163,7 @@ func (s *sim) look(at olaf.Time) *Snapshot {
 		if !used[i] && p.busy == 0 {
 			continue
 		}
-		port := PortSnapshot{PortResult: s.portResult(i, int64(at)), Occupancy: p.engine.Occupancy(), Down: !p.up}
+		port := PortSnapshot{PortResult: s.portResult(i, int64(at)), Occupancy: p.output.Discipline().Occupancy(), Down: !p.output.Up()}
 		port.Utilisation = min(port.Utilisation, 1) // the frame on the wire counts as a whole
 		v.Ports = append(v.Ports, port)
 	}

@@ -33,9 +33,9 @@ const (
 // nothing.
 //
 // It is driven in one of two ways. Offer, Advance, Flush and Drain let everything happen that is due, in the order of
-// docs/semantics.md, and tell a sink. Present, Bypass, Link and Step do one thing each and say whether a frame started:
-// for a caller that orders the events of one instant itself, has one event for what Next says, and moves frames on as
-// they start.
+// docs/semantics.md, and tell a sink. Heed, Bypass, Link and Step do one thing each and say whether a frame started: for a
+// caller that offers to the discipline and orders the events of one instant itself, has one event for what Next says, and
+// moves frames on as they start.
 //
 // Of a frame the port knows its size and its slot, or its handle if it bypasses the discipline, and nothing else.
 type Port struct {
@@ -61,13 +61,18 @@ type Port struct {
 	stallCycles uint64
 }
 
-// NewPort makes an empty port of the named discipline in cycles of the data path. sink may be nil. The error matches
-// ErrConfig.
+// NewPort makes an empty port of the named discipline, in cycles of the data path unless it is paced otherwise. sink may be
+// nil. The error matches ErrConfig.
 func NewPort(discipline string, cfg Config, out Output, sink Sink) (*Port, error) {
 	d, err := New(discipline, cfg)
 	if err != nil {
 		return nil, err
 	}
+	return NewPortOf(d, out, sink)
+}
+
+// NewPortOf is NewPort for a discipline at hand, which must be empty.
+func NewPortOf(d Discipline, out Output, sink Sink) (*Port, error) {
 	if err := out.Validate(); err != nil {
 		return nil, err
 	}
@@ -77,7 +82,7 @@ func NewPort(discipline string, cfg Config, out Output, sink Sink) (*Port, error
 	return &Port{discipline: d, out: out, clock: Cycles(out.Rate, out.OverheadBytes), sink: sink, slot: NoSlot}, nil
 }
 
-// Discipline is what decides; read it freely, but offer and lock only through the port.
+// Discipline is what decides. Read it freely, but leave what leaves to the port; tell Heed what it was offered.
 func (p *Port) Discipline() Discipline { return p.discipline }
 
 // Output is what the port was made with, with Line for an unlimited rate.
@@ -100,24 +105,22 @@ func (p *Port) Offer(now olaf.Time, u *olaf.Update, lanes []int32) Outcome {
 // OfferMerged is Offer with the contributors of an update that an earlier hop merged.
 func (p *Port) OfferMerged(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Outcome {
 	p.advance(p.clock.next(now))
-	o := p.discipline.Offer(p.clock.time(p.now), u, lanes, inside)
-	p.heed(o)
+	at := p.clock.time(p.now)
+	o := p.discipline.Offer(at, u, lanes, inside)
+	p.Heed(at, o)
 	return o
 }
 
-// Present is OfferMerged without letting anything else happen that is due.
-func (p *Port) Present(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) (o Outcome, started bool) {
-	p.now = p.clock.next(now)
-	o = p.discipline.Offer(now, u, lanes, inside)
-	return o, p.heed(o)
+// Heed does to the output what it means that the discipline was offered something at now, whatever it was.
+func (p *Port) Heed(now olaf.Time, o Outcome) (started bool) {
+	return (o.Ready || o.Merged) && p.heed(now, o)
 }
 
-// heed does to the output what an arrival means for it.
-func (p *Port) heed(o Outcome) (started bool) {
+func (p *Port) heed(now olaf.Time, o Outcome) (started bool) {
 	if o.Merged {
 		p.charge()
 	}
-	return o.Ready && p.wake()
+	return o.Ready && p.phase == idle && p.wake(now)
 }
 
 // charge books the engine cycles of one merge: engine cycles under way get longer at once, otherwise they are paid after
@@ -137,41 +140,33 @@ func (p *Port) pay(cycles int) {
 }
 
 // wake lets an idle output start.
-func (p *Port) wake() (started bool) {
-	if p.phase != idle {
-		return false
-	}
+func (p *Port) wake(now olaf.Time) (started bool) {
+	p.now = p.clock.next(now)
 	p.until = p.now
 	p.start()
 	return p.phase == sending
 }
 
-// start puts the next frame on the wire from exactly until and carry on, or leaves the output idle.
+// start puts the next frame on the wire from exactly until and carry on, or leaves the output idle. The discipline and the
+// bypass take turns when both have one.
 func (p *Port) start() {
-	if p.down || !p.take() {
+	slot, size, ok := NoSlot, olaf.Size(0), false
+	if !p.down && (p.bypass.n == 0 || p.slot == NoSlot) {
+		slot, size, ok = p.discipline.Lock()
+	}
+	if !ok && !p.down && p.bypass.n > 0 {
+		size, p.handle = p.bypass.pop()
+		ok = true
+	}
+	if !ok {
 		p.phase, p.carry = idle, 0
 		return
 	}
-	ticks, rest := p.clock.after(p.size, p.carry)
+	p.slot, p.size = slot, size
+	ticks, rest := p.clock.after(size, p.carry)
 	p.until += ticks
 	p.carry = rest
 	p.phase = sending
-}
-
-// take chooses the frame that leaves next. The discipline and the bypass take turns when both have one.
-func (p *Port) take() bool {
-	if p.bypass.n == 0 || p.slot == NoSlot {
-		if slot, size, ok := p.discipline.Lock(); ok {
-			p.slot, p.size = slot, size
-			return true
-		}
-	}
-	if p.bypass.n == 0 {
-		return false
-	}
-	p.slot = NoSlot
-	p.size, p.handle = p.bypass.pop()
-	return true
 }
 
 // turn ends what the output does, which is due, and lets the next thing begin.
@@ -258,17 +253,15 @@ func (p *Port) Bypass(now olaf.Time, size olaf.Size, handle int32) (taken, start
 	if p.bypass.n >= p.out.BypassSlots {
 		return false, false
 	}
-	p.now = p.clock.next(now)
 	p.bypass.push(size, handle)
-	return true, p.wake()
+	return true, p.phase == idle && p.wake(now)
 }
 
 // Link says whether the link works. While it does not nothing starts, and what arrives waits. The frame on the wire goes on;
 // that it gets nowhere is for the caller to know.
 func (p *Port) Link(now olaf.Time, up bool) (started bool) {
-	p.now = p.clock.next(now)
 	p.down = !up
-	return up && p.wake()
+	return up && p.phase == idle && p.wake(now)
 }
 
 // Up says whether the link works.
