@@ -59,71 +59,57 @@ func (path *Path) events() []arrivalEvent {
 	return out
 }
 
-// Replay runs a path through fpga/engine's olaf discipline behind an output that takes p/C per frame. Decisions that the
-// path leaves open are taken along the way: by the seeded draws, or, where they are free, by rng. Decisions that the
-// control forbids are an error.
+// Replay runs a path through fpga/engine's olaf discipline behind an output that takes p/C per frame, in steps of the path:
+// cycles of 4 ns would round a counter-example that lives on a strict inequality. Decisions that the path leaves open are
+// taken along the way: by the seeded draws, or, where they are free, by rng. Decisions that the control forbids are an error.
 func (p *Problem) Replay(path *Path, rng *rand.Rand) (*Run, error) {
-	e, err := engine.New("olaf", engine.Config{Slots: p.Slots, Clusters: len(p.Clusters)})
+	run := &Run{Path: path, Deliveries: make([][]Delivery, len(p.Clusters)), Fates: make([][]Fate, len(p.Clusters))}
+	for u, times := range path.Arrivals {
+		run.Fates[u] = make([]Fate, len(times))
+	}
+	decider := newDecider(p, path, rng)
+	port, err := engine.NewPort("olaf", engine.Config{Slots: p.Slots, Clusters: len(p.Clusters)}, engine.Output{}, &listener{run, decider})
 	if err != nil {
 		return nil, err
 	}
-	decider := newDecider(p, path, rng)
-	q := &output{engine: e, service: int64(p.Service/p.tick()) * path.PerTick, path: path}
-	q.run = &Run{Path: path, Deliveries: make([][]Delivery, len(p.Clusters)), Fates: make([][]Fate, len(p.Clusters))}
-	q.deliver = func(u int, at int64) { decider.acked(u, at) }
-	for u, times := range path.Arrivals {
-		q.run.Fates[u] = make([]Fate, len(times))
-	}
+	port.Pace(engine.Steps(int64(p.Service/p.tick()) * path.PerTick))
 	for _, ev := range path.events() {
-		q.advance(ev.at)
+		port.Advance(olaf.Time(ev.at)) // a departure precedes an arrival of the same instant, and so does its ACK
 		send, err := decider.decide(ev)
 		if err != nil {
 			return nil, err
 		}
 		if send {
-			q.run.Fates[ev.u][ev.k] = q.offer(ev)
+			run.Fates[ev.u][ev.k] = offer(port, ev)
 		}
 	}
-	q.advance(1 << 62)
-	return q.run, nil
+	port.Drain()
+	return run, nil
 }
 
-// output is an exact serialiser in front of which the engine queues. The one of fpga/engine counts in cycles of 4 ns,
-// which would round a counter-example that lives on a strict inequality.
-type output struct {
-	engine  engine.Discipline
-	service int64
-	path    *Path
+func offer(port *engine.Port, ev arrivalEvent) Fate {
+	update := olaf.Update{Cluster: olaf.ClusterID(ev.u), Seq: uint32(ev.k), GenNS: uint64(ev.k), Count: 1}
+	o := port.Offer(olaf.Time(ev.at), &update, nil)
+	switch {
+	case o.Merged:
+		return Merged
+	case o.Slot == engine.NoSlot:
+		return Lost
+	}
+	return Queued
+}
+
+// listener tells the run and the decider what leaves.
+type listener struct {
 	run     *Run
-	deliver func(u int, at int64)
-
-	busy  bool
-	until int64
-	slot  engine.Slot
+	decider *decider
 }
 
-// advance lets everything leave that does so at or before now; a departure precedes an arrival of the same instant.
-func (q *output) advance(now int64) {
-	for q.busy && q.until <= now {
-		q.finish()
-		q.start(q.until)
-	}
-}
-
-func (q *output) start(now int64) {
-	if q.slot, _, q.busy = q.engine.Lock(); q.busy {
-		q.until = now + q.service
-	}
-}
-
-func (q *output) finish() {
-	var frame engine.Frame
-	q.engine.View(q.slot, &frame)
-	update := &frame.Update
-	q.engine.Release(q.slot)
-	u, k := int(update.Cluster), int(update.Seq)
-	q.run.deliver(u, k, q.until)
-	q.deliver(u, q.until)
+// Deliver makes l the sink of a port.
+func (l *listener) Deliver(d *engine.Departure) {
+	u := &d.Frame.Update
+	l.run.deliver(int(u.Cluster), int(u.Seq), int64(d.At))
+	l.decider.acked(int(u.Cluster), int64(d.At))
 }
 
 func (r *Run) deliver(u, k int, at int64) {
@@ -132,20 +118,6 @@ func (r *Run) deliver(u, k int, at int64) {
 		d.Peak = at - r.Deliveries[u][n-1].Generated
 	}
 	r.Deliveries[u] = append(r.Deliveries[u], d)
-}
-
-func (q *output) offer(ev arrivalEvent) Fate {
-	update := olaf.Update{Cluster: olaf.ClusterID(ev.u), Seq: uint32(ev.k), GenNS: uint64(ev.k), Count: 1}
-	switch q.engine.Offer(olaf.Time(ev.at), &update, nil, nil).Class {
-	case engine.Appended:
-		if !q.busy {
-			q.start(ev.at)
-		}
-		return Queued
-	case engine.DroppedFull:
-		return Lost
-	}
-	return Merged
 }
 
 // decider takes the send decisions of all clusters along a path.

@@ -97,7 +97,7 @@ func TestMeanChangesTheVerdict(t *testing.T) {
 	}
 }
 
-// TestReplayIsTheQueue compares the exact serialiser with the one of fpga/engine on paths in whole cycles.
+// TestReplayIsTheQueue compares steps of a path with cycles of the data path, on paths in whole cycles.
 func TestReplayIsTheQueue(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for i := range 200 {
