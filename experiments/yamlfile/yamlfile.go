@@ -26,6 +26,12 @@ type Pos struct {
 	keys map[string]int
 }
 
+// Has says whether the named field was given.
+func (p Pos) Has(key string) bool {
+	_, given := p.keys[key]
+	return given
+}
+
 // Of is the line of the named field, or of the whole where the field is absent.
 func (p Pos) Of(key string) int {
 	if line, ok := p.keys[key]; ok {

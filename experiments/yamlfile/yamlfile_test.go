@@ -38,6 +38,9 @@ func TestDecode(t *testing.T) {
 	if got.Of("rate") != 4 || got.Of("absent") != 1 || got.Dishes[1].Of("name") != 11 {
 		t.Errorf("lines: rate %d, absent %d, second dish %d", got.Of("rate"), got.Of("absent"), got.Dishes[1].Of("name"))
 	}
+	if !got.Has("rate") || got.Has("absent") {
+		t.Error("what was given is not what Has says")
+	}
 	got.Pos, got.Dishes[0].Pos, got.Dishes[1].Pos = Pos{}, Pos{}, Pos{}
 	want := menu{Name: "lunch", Fresh: true, Seed: 1<<64 - 1, Rate: 40 * olaf.Gbps, Stock: map[string]int{"rice": 3, "beans": 0},
 		Tags: []string{"hot"}, Dishes: []dish{{Name: "soup"}, {Name: "pie"}}}
