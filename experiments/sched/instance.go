@@ -1,0 +1,123 @@
+package sched
+
+import (
+	"slices"
+
+	"github.com/olafctl/olaf"
+)
+
+// Instance is a problem in numbers: units and jobs by index, bits, bits per second and seconds. Planners work on it.
+type Instance struct {
+	Problem *Problem
+	Slot    float64 // s
+	Epsilon float64 // s
+	Step    float64 // bit/s
+	Port    float64 // bit/s
+	Server  float64 // bit/s
+	Units   []Unit
+	Jobs    []Member
+	// Initial is the connections before slot 0, by pair of units (both ways round).
+	Initial map[[2]int]int
+	index   map[string]int
+}
+
+// Unit is the index of a unit that there is.
+func (in *Instance) Unit(name string) int { return in.index[name] }
+
+// Member is a job of an instance.
+type Member struct {
+	ID      string
+	Arrival int     // first slot
+	Volume  float64 // bits a worker
+	Update  float64 // s
+	Late    olaf.Duration
+	Workers int
+	Server  int     // unit
+	Shares  []Share // where its workers are, in the order of units
+	Segment olaf.Size
+	// Switches are the units whose switch may aggregate it, in the order of units.
+	Switches []int
+}
+
+// Share is a job's workers in one unit.
+type Share struct{ Unit, Workers int }
+
+// NoSwitch stands for aggregation by the parameter server.
+const NoSwitch = -1
+
+// Whole says whether all workers are in one unit.
+func (m *Member) Whole() bool { return len(m.Shares) == 1 }
+
+// Offloaded says whether unit's switch does without the server.
+func (m *Member) Offloaded(unit int) bool { return m.Whole() && m.Shares[0].Unit == unit }
+
+// Streams is how many streams go from share s to the server when unit's switch aggregates.
+func (m *Member) Streams(s Share, unit int) int {
+	switch {
+	case s.Unit != unit:
+		return s.Workers
+	case m.Whole():
+		return 0
+	}
+	return 1
+}
+
+// Instance makes the numbers of a problem that Check accepts. With partial, a switch may aggregate some of a job's workers.
+func (p *Problem) Instance(partial bool) *Instance {
+	in := &Instance{
+		Problem: p, Slot: p.Slot.Seconds(), Epsilon: p.Reconfiguration.Seconds(), Step: float64(p.Step), Port: float64(p.PortRate),
+		Server: float64(p.ServerRate), Units: p.Units, Initial: map[[2]int]int{},
+		index: make(map[string]int, len(p.Units)),
+	}
+	for i := range p.Units {
+		in.index[p.Units[i].Name] = i
+	}
+	for _, c := range p.Connections {
+		v, u := in.index[c.Between[0]], in.index[c.Between[1]]
+		in.Initial[[2]int{v, u}] += c.Count
+		in.Initial[[2]int{u, v}] += c.Count
+	}
+	for i := range p.Jobs {
+		in.Jobs = append(in.Jobs, in.member(&p.Jobs[i], partial))
+	}
+	return in
+}
+
+func (in *Instance) member(j *Job, partial bool) Member {
+	m := Member{
+		ID: j.ID, Arrival: j.ArrivalSlot(in.Problem.Slot), Volume: float64(j.Volume.Bits()), Update: j.Update.Seconds(), Late: j.Update,
+		Server: in.index[j.Server], Segment: j.Segment,
+	}
+	for name, n := range j.Workers {
+		m.Shares = append(m.Shares, Share{in.index[name], n})
+		m.Workers += n
+	}
+	slices.SortFunc(m.Shares, func(a, b Share) int { return a.Unit - b.Unit })
+	if j.ServerOnly || !m.Whole() && !partial {
+		return m
+	}
+	for _, s := range m.Shares {
+		if u := &in.Units[s.Unit]; u.INC > 0 && (u.Memory == 0 || j.Segment <= u.Memory) {
+			m.Switches = append(m.Switches, s.Unit)
+		}
+	}
+	return m
+}
+
+// Finish is when a job is done that sends last in slot last and is aggregated by the switch of a unit, or NoSwitch.
+func (in *Instance) Finish(m *Member, last, unit int) olaf.Duration {
+	end := in.Problem.Slot * olaf.Duration(last+1)
+	if m.Offloaded(unit) {
+		return end
+	}
+	return end + m.Late
+}
+
+// Origin is when the first job arrives: the start of its first slot.
+func (in *Instance) Origin() olaf.Duration {
+	first := in.Jobs[0].Arrival
+	for i := range in.Jobs {
+		first = min(first, in.Jobs[i].Arrival)
+	}
+	return in.Problem.Slot * olaf.Duration(first)
+}

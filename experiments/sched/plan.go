@@ -1,0 +1,192 @@
+package sched
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+)
+
+// PlanSchema names the document of a Plan.
+const PlanSchema = "olafctl.schedule/v1"
+
+// ErrPlan is the kind of every refused plan document: no JSON, another schema, a problem in it that makes no sense. What
+// a well-formed plan does wrong is for package check.
+var ErrPlan = olaf.NewError(olaf.Usage, "bad plan")
+
+// Plan says for every job who aggregates it and when it sends how fast, and which units are connected when.
+type Plan struct {
+	Schema      string       `json:"schema"`
+	Policy      Policy       `json:"policy"`
+	Problem     *Problem     `json:"problem"`
+	Slots       int          `json:"slots"` // that anything is sent in, or arrives before
+	Jobs        []Assignment `json:"jobs"`  // in the order of the problem's
+	Connections []Change     `json:"connections"`
+	Outcome     Outcome      `json:"outcome"`
+	Proof       *Proof       `json:"proof,omitempty"` // of a plan that a solver made
+}
+
+// Policy is who made a plan, and how.
+type Policy struct {
+	Name    string  `json:"name"` // tw, fcfs, milp; anything else of a foreign plan
+	Repairs Repairs `json:"repairs"`
+}
+
+// Assignment is what a plan does with one job.
+type Assignment struct {
+	Job string `json:"job"`
+	// INC is the unit whose switch aggregates; empty for the job's parameter server.
+	INC string `json:"inc,omitempty"`
+	// Start is the slot of the first rate.
+	Start int `json:"start_slot"`
+	// Rates is what each worker sends at, in bit/s, slot by slot; empty for a job that is never served.
+	Rates  []float64     `json:"rates_bps"`
+	Finish olaf.Duration `json:"finish"` // with the server's update, since time 0; 0s of a job that is not finished
+}
+
+// Change sets the connections between two units from a slot on.
+type Change struct {
+	Slot    int       `json:"slot"`
+	Between [2]string `json:"between"`
+	Count   int       `json:"count"`
+}
+
+// Outcome is what a plan achieves, as its maker sees it.
+type Outcome struct {
+	CTBTI            olaf.Duration `json:"ct_bti"`           // first arrival until last finish; of the finished jobs only
+	TotalJCT         olaf.Duration `json:"total_jct"`        // arrival to finish, summed over the finished jobs
+	Reconfigurations int           `json:"reconfigurations"` // connections that were set up
+	Unfinished       []string      `json:"unfinished,omitempty"`
+}
+
+// MeanJCT is the mean time from arrival to finish over the given number of finished jobs.
+func (o *Outcome) MeanJCT(jobs int) olaf.Duration {
+	if n := jobs - len(o.Unfinished); n > 0 {
+		return o.TotalJCT / olaf.Duration(n)
+	}
+	return 0
+}
+
+// Proof is what a solver found of the least CT-BTI.
+type Proof struct {
+	Solver string `json:"solver"`
+	Status Status `json:"status"`
+	// Bound is a CT-BTI that no schedule with this model can be below, as far as the solver is right.
+	Bound olaf.Duration `json:"bound"`
+	// GapPct is how far the plan may be above the least: 100·(CT-BTI − bound)/CT-BTI.
+	GapPct float64 `json:"gap_pct"`
+	// From names the policy whose plan stands because the solver found none better in time; empty otherwise.
+	From string `json:"from,omitempty"`
+}
+
+// Status is how a search ended.
+type Status string
+
+// Ways a search can end.
+const (
+	Optimal Status = "optimal"    // bound and plan meet
+	Within  Status = "within gap" // they are as near as was asked for
+	Limited Status = "time limit" // neither
+)
+
+// ParsePlan reads a plan. name is for messages. The error matches ErrPlan or, of the problem in it, ErrProblem.
+func ParsePlan(name string, text []byte) (*Plan, error) {
+	p := &Plan{}
+	if err := json.Unmarshal(text, p); err != nil {
+		return nil, fmt.Errorf("%w: %s%s: %w", ErrPlan, name, lineOf(text, err), err)
+	}
+	switch {
+	case p.Schema != PlanSchema:
+		return nil, fmt.Errorf("%w: %s: schema %q is not %s", ErrPlan, name, p.Schema, PlanSchema)
+	case p.Problem == nil:
+		return nil, fmt.Errorf("%w: %s: there is no problem in it, so nothing says which network and jobs it is for", ErrPlan, name)
+	}
+	p.Problem.File = name
+	if err := p.Problem.Check(); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// lineOf says where in a text JSON broke off, as :LINE.
+func lineOf(text []byte, err error) string {
+	offset := int64(-1)
+	switch e := err.(type) {
+	case *json.SyntaxError:
+		offset = e.Offset
+	case *json.UnmarshalTypeError:
+		offset = e.Offset
+	}
+	if offset < 0 || offset > int64(len(text)) {
+		return ""
+	}
+	return fmt.Sprintf(":%d", 1+bytes.Count(text[:offset], []byte("\n")))
+}
+
+// Differences says in which ways two problems are not the same, at most a few; none for equal ones. It is how a plan for
+// another network is told.
+func Differences(a, b *Problem) []string {
+	var out []string
+	say := func(what string, x, y any) {
+		if x != y && len(out) < 5 {
+			out = append(out, fmt.Sprintf("%s: %v and %v", what, x, y))
+		}
+	}
+	say("slot", a.Slot, b.Slot)
+	say("reconfiguration", a.Reconfiguration, b.Reconfiguration)
+	say("port_rate", a.PortRate, b.PortRate)
+	say("server_rate", a.ServerRate, b.ServerRate)
+	say("half_duplex", a.HalfDuplex, b.HalfDuplex)
+	say("partial_inc", a.PartialINC, b.PartialINC)
+	say("fixed", a.Fixed, b.Fixed)
+	say("units", len(a.Units), len(b.Units))
+	say("jobs", len(a.Jobs), len(b.Jobs))
+	say("connections before slot 0", initial(a), initial(b))
+	units := map[string]*Unit{}
+	for i := range a.Units {
+		units[a.Units[i].Name] = &a.Units[i]
+	}
+	for i := range b.Units {
+		y := &b.Units[i]
+		x := units[y.Name]
+		if x == nil {
+			say("unit "+y.Name, "none", "one")
+			continue
+		}
+		say("ports of "+y.Name, x.Ports, y.Ports)
+		say("inc of "+y.Name, x.INC, y.INC)
+		say("switch_rate of "+y.Name, x.SwitchRate, y.SwitchRate)
+		say("memory of "+y.Name, x.Memory, y.Memory)
+	}
+	jobs := map[string]*Job{}
+	for i := range a.Jobs {
+		jobs[a.Jobs[i].ID] = &a.Jobs[i]
+	}
+	for i := range b.Jobs {
+		y := &b.Jobs[i]
+		x := jobs[y.ID]
+		if x == nil {
+			say("job "+y.ID, "none", "one")
+			continue
+		}
+		say("arrival of "+y.ID, x.Arrival, y.Arrival)
+		say("volume of "+y.ID, x.Volume, y.Volume)
+		say("update of "+y.ID, x.Update, y.Update)
+		say("workers of "+y.ID, fmt.Sprint(x.Workers), fmt.Sprint(y.Workers))
+		say("server of "+y.ID, x.Server, y.Server)
+		say("server_only of "+y.ID, x.ServerOnly, y.ServerOnly)
+		say("segment of "+y.ID, x.Segment, y.Segment)
+	}
+	return out
+}
+
+// initial is the connections before slot 0 in words, whatever order they are given in.
+func initial(p *Problem) string {
+	count := map[string]int{}
+	for _, c := range p.Connections {
+		pair := ordered(c.Between[0], c.Between[1])
+		count[pair[0]+"–"+pair[1]] += c.Count
+	}
+	return fmt.Sprint(count)
+}

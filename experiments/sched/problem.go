@@ -1,0 +1,159 @@
+package sched
+
+import (
+	"strconv"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/yamlfile"
+)
+
+// JobsSchema names the file format that Parse reads.
+const JobsSchema = "olafctl.jobs/v1"
+
+// ErrProblem is the kind of every refused problem. The message names file and line where there is one, and the fix.
+var ErrProblem = olaf.NewError(olaf.Usage, "bad jobs")
+
+// Error is one thing that is wrong with a problem.
+type Error struct {
+	File string // empty for a problem that was built in memory
+	Line int    // 0 when unknown
+	What string
+}
+
+func (e *Error) Error() string {
+	switch {
+	case e.File == "":
+		return e.What
+	case e.Line == 0:
+		return e.File + ": " + e.What
+	}
+	return e.File + ":" + strconv.Itoa(e.Line) + ": " + e.What
+}
+
+// Unwrap makes every Error match ErrProblem.
+func (e *Error) Unwrap() error { return ErrProblem }
+
+// Problem is a network and the jobs that want to send over it: what a jobs file holds.
+type Problem struct {
+	yamlfile.Pos    `yaml:"-" json:"-"`
+	File            string        `yaml:"-" json:"-"`
+	Schema          string        `yaml:"schema" json:"-"`
+	Slot            olaf.Duration `yaml:"slot" json:"slot"`                                   // Δt
+	Step            olaf.Rate     `yaml:"step" json:"step"`                                   // δB, by which the policies raise a worker's rate
+	Reconfiguration olaf.Duration `yaml:"reconfiguration,omitempty" json:"reconfiguration"`   // ε, at most a slot
+	PortRate        olaf.Rate     `yaml:"port_rate" json:"port_rate"`                         // of an optical port, each direction
+	ServerRate      olaf.Rate     `yaml:"server_rate" json:"server_rate"`                     // of the interface of a worker or parameter server
+	HalfDuplex      bool          `yaml:"half_duplex,omitempty" json:"half_duplex,omitempty"` // port_rate is for both directions together
+	PartialINC      bool          `yaml:"partial_inc,omitempty" json:"partial_inc,omitempty"` // a switch may aggregate some of a job's workers
+	Fixed           bool          `yaml:"fixed,omitempty" json:"fixed,omitempty"`             // the connections can't be changed
+	Connections     []Connection  `yaml:"connections,omitempty" json:"connections,omitempty"` // before slot 0; absent: none
+	Units           []Unit        `yaml:"units" json:"units"`
+	Jobs            []Job         `yaml:"jobs" json:"jobs"`
+}
+
+// Unit is a rack or pod: a programmable switch and the servers below it.
+type Unit struct {
+	yamlfile.Pos `yaml:"-" json:"-"`
+	Name         string    `yaml:"name" json:"name"`
+	Count        int       `yaml:"count,omitempty" json:"-"`                           // so many units alike, name1, name2 …; absent: one, called name
+	Ports        int       `yaml:"ports" json:"ports"`                                 // to the optical cross-connect
+	INC          int       `yaml:"inc,omitempty" json:"inc"`                           // jobs that the switch can aggregate for at a time
+	SwitchRate   olaf.Rate `yaml:"switch_rate,omitempty" json:"switch_rate,omitempty"` // up and down together; absent: the switch never limits
+	Memory       olaf.Size `yaml:"memory,omitempty" json:"memory,omitempty"`           // for the segments of all jobs; absent: inc alone limits
+}
+
+// Connection is optical connections between two units, each of one port on either side.
+type Connection struct {
+	yamlfile.Pos `yaml:"-" json:"-"`
+	Between      []string `yaml:"between" json:"between"`       // two units
+	Count        int      `yaml:"count,omitempty" json:"count"` // absent: 1
+}
+
+// Job is one training job, of which one iteration is scheduled.
+type Job struct {
+	yamlfile.Pos `yaml:"-" json:"-"`
+	ID           string         `yaml:"id" json:"id"`
+	Arrival      olaf.Duration  `yaml:"arrival,omitempty" json:"arrival"`                   // it can send from the first slot that begins then or later
+	Volume       olaf.Size      `yaml:"volume" json:"volume"`                               // of each worker
+	Update       olaf.Duration  `yaml:"update,omitempty" json:"update"`                     // what a server takes to update the model; a switch takes none
+	Workers      map[string]int `yaml:"workers" json:"workers"`                             // by unit
+	Server       string         `yaml:"server" json:"server"`                               // unit of its parameter server
+	ServerOnly   bool           `yaml:"server_only,omitempty" json:"server_only,omitempty"` // never aggregated by a switch
+	Segment      olaf.Size      `yaml:"segment,omitempty" json:"segment,omitempty"`         // memory that it needs in a switch
+}
+
+// Ranges of what a problem may hold.
+const (
+	MaxUnits   = 512
+	MaxPorts   = 4096
+	MaxINC     = 65536
+	MaxJobs    = 100_000
+	MaxWorkers = 4096 // of one job
+	MinSlot    = olaf.Microsecond
+	MaxSlot    = olaf.Hour
+	MaxVolume  = olaf.Size(1e15)
+	MaxRate    = olaf.Rate(1e15)
+)
+
+// Longest is how many slots any schedule can have: a million, or fewer long ones, since virtual time holds 53 days.
+func (p *Problem) Longest() int { return int(min(1<<20, (1<<62)/p.Slot)) }
+
+// ArrivalSlot is the first slot in which j can send, for slots of the given length.
+func (j *Job) ArrivalSlot(slot olaf.Duration) int { return int((j.Arrival + slot - 1) / slot) }
+
+// WithINC is the problem with every unit's switch aggregating for n jobs at a time, 0 for none.
+func (p *Problem) WithINC(n int) *Problem {
+	c := *p
+	c.Units = append([]Unit(nil), p.Units...)
+	for i := range c.Units {
+		c.Units[i].INC = n
+	}
+	return &c
+}
+
+// WithSlot is the problem with slots of another length.
+func (p *Problem) WithSlot(slot olaf.Duration) *Problem {
+	c := *p
+	c.Slot = slot
+	return &c
+}
+
+// Meshed is the problem with connections that can't be changed: every unit shares its ports out evenly among the others, as
+// far as the fewer ports of two units go. Where a unit has fewer ports than there are others, some stay unconnected.
+func (p *Problem) Meshed() *Problem {
+	c := *p
+	c.Fixed, c.Connections = true, nil
+	n := len(p.Units)
+	if n < 2 {
+		return &c
+	}
+	free := make([]int, n)
+	count := make([][]int, n)
+	for v := range p.Units {
+		free[v], count[v] = p.Units[v].Ports, make([]int, n)
+	}
+	// Units at equal distance on a ring are joined in one round, so that what is left over is spread evenly, too.
+	for joined := true; joined; {
+		joined = false
+		for distance := 1; distance <= n/2; distance++ {
+			for v := range n {
+				u := (v + distance) % n
+				if (2*distance == n && v >= distance) || free[v] == 0 || free[u] == 0 {
+					continue
+				}
+				count[v][u]++
+				free[v]--
+				free[u]--
+				joined = true
+			}
+		}
+	}
+	for v := range n {
+		for u := v + 1; u < n; u++ {
+			if k := count[v][u] + count[u][v]; k > 0 {
+				c.Connections = append(c.Connections, Connection{Between: []string{p.Units[v].Name, p.Units[u].Name}, Count: k})
+			}
+		}
+	}
+	return &c
+}

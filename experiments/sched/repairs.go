@@ -1,0 +1,128 @@
+package sched
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Repairs are the mistakes of the printed model and algorithms that are mended, each by its bit.
+type Repairs uint32
+
+// The repairs, in the order of the paper. docs/scheduling.md shows each with its smallest example.
+const (
+	Volume Repairs = 1 << iota
+	LocalShare
+	ServerRate
+	Duplex
+	Rise
+	SlotEnd
+	ArrivalSlot
+	WholeJobs
+	KeepINC
+	ServeINC
+	Midpoint
+	LateUpdate
+	PartSteps
+	Enough
+)
+
+// AllRepairs is what planners use unless told otherwise.
+const AllRepairs = Enough<<1 - 1
+
+// Repair tells one of them.
+type Repair struct {
+	Bit     Repairs
+	Name    string
+	Where   string // in the paper
+	Printed string // what the text says or leaves out
+	Instead string // what is done
+	MILP    bool   // concerns the model
+	Policy  bool   // concerns TW or FCFS
+}
+
+// RepairList tells all repairs in the order of their bits.
+func RepairList() []Repair {
+	return []Repair{
+		{Volume, "volume", "Eqs. (4), (8)", "a job that its unit's switch aggregates has nothing to send when its server is elsewhere", "every worker sends its volume", true, true},
+		{LocalShare, "local-share", "Eqs. (4), (8)", "workers beside the server of a job that is spread count for nothing at the server's port", "they count", false, true},
+		{ServerRate, "server-rate", "nowhere", "a server's interface takes any number of workers", "it takes server_rate", true, true},
+		{Duplex, "duplex", "Eq. (6)", "both directions share a port that its footnote calls duplex", "each direction has the port's rate", true, true},
+		{Rise, "rise", "Eq. (7)", "connections that stay as they are count as reconfigured", "only more connections do", true, true},
+		{SlotEnd, "slot-end", "Eq. (11)", "a job that sends in slot i is done at its start", "it is done at its end", true, true},
+		{ArrivalSlot, "arrival", "Eq. (11)", "nothing keeps a job from sending before it arrives", "it sends from its arrival on", true, false},
+		{WholeJobs, "whole-jobs", "Eq. (2), §VI-A", "a switch may aggregate some of a job's workers, which §VI-A rules out", "all or none, unless the network says partial_inc", true, true},
+		{KeepINC, "keep-inc", "Algorithm 2, 2–14", "a job in the middle of its transfer may get a switch", "who aggregates is settled when a job begins", false, true},
+		{ServeINC, "serve-inc", "Algorithm 2, line 8", "a job with a switch leaves J, from which lines 18–31 serve", "it is served like the others", false, true},
+		{Midpoint, "midpoint", "Algorithm 3, line 9", "the search for a window's end tests its lower end", "it tests the middle", false, true},
+		{LateUpdate, "late-update", "Algorithm 3, line 9", "a job whose update takes longer than the window counts negative", "such a window is too short", false, true},
+		{PartSteps, "part-steps", "Algorithm 2, 21–27", "a step that does not fit whole is refused, so 16 workers never fit one server", "the part that fits is taken", false, true},
+		{Enough, "enough", "Algorithm 2, 19–31", "a job that will be done in this slot is still given more", "it asks for no more", false, true},
+	}
+}
+
+// Has says whether r includes all of q.
+func (r Repairs) Has(q Repairs) bool { return r&q == q }
+
+// Names lists the repairs in r.
+func (r Repairs) Names() []string {
+	names := []string{}
+	for _, one := range RepairList() {
+		if r.Has(one.Bit) {
+			names = append(names, one.Name)
+		}
+	}
+	return names
+}
+
+// String is "all", "none", or the names with commas.
+func (r Repairs) String() string {
+	switch r {
+	case AllRepairs:
+		return "all"
+	case 0:
+		return "none"
+	}
+	return strings.Join(r.Names(), ",")
+}
+
+// ParseRepairs reads all, none, a list of names, or a list of names with a minus, which is all but these.
+func ParseRepairs(s string) (Repairs, error) {
+	switch s {
+	case "all":
+		return AllRepairs, nil
+	case "none":
+		return 0, nil
+	}
+	var r Repairs
+	without := strings.HasPrefix(s, "-")
+	for name := range strings.SplitSeq(s, ",") {
+		bare := strings.TrimPrefix(name, "-")
+		if (bare != name) != without {
+			return 0, fmt.Errorf("%q mixes repairs with repairs left out", s)
+		}
+		list := RepairList()
+		i := slices.IndexFunc(list, func(one Repair) bool { return one.Name == bare })
+		if i < 0 {
+			return 0, fmt.Errorf("there is no repair %q; there are %s, all and none", bare, strings.Join(AllRepairs.Names(), ", "))
+		}
+		r |= list[i].Bit
+	}
+	if without {
+		return AllRepairs &^ r, nil
+	}
+	return r, nil
+}
+
+// MarshalText writes r as String does.
+func (r Repairs) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
+
+// UnmarshalText reads r as ParseRepairs does.
+func (r *Repairs) UnmarshalText(text []byte) (err error) {
+	*r, err = ParseRepairs(string(text))
+	return err
+}
+
+// Set and Type make r a flag.
+func (r *Repairs) Set(s string) error { return r.UnmarshalText([]byte(s)) }
+func (r *Repairs) Type() string       { return "repairs" }
