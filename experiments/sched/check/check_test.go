@@ -1,0 +1,152 @@
+package check
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/sched"
+)
+
+// sound is a plan without fault, made by hand. Job a crosses from u to v over a connection that is set up in slot 0, which
+// costs it 0.1 s of its 10 Gbit/s; job b arrives in slot 1 and is aggregated in u; job c stays beside its server in v.
+func sound() *sched.Plan {
+	p := &sched.Problem{
+		Slot: olaf.Second, Reconfiguration: 100 * olaf.Millisecond, Step: olaf.Gbps, PortRate: 20 * olaf.Gbps, ServerRate: 20 * olaf.Gbps,
+		Units: []sched.Unit{{Name: "u", Ports: 1, INC: 1, SwitchRate: 60 * olaf.Gbps, Memory: 10}, {Name: "v", Ports: 1}, {Name: "w", Ports: 1}},
+		Jobs: []sched.Job{
+			{ID: "a", Volume: 19e9 / 8, Update: 300 * olaf.Millisecond, Workers: map[string]int{"u": 2}, Server: "v"},
+			{ID: "b", Arrival: 600 * olaf.Millisecond, Volume: 5e9 / 8, Update: olaf.Second, Workers: map[string]int{"u": 4}, Server: "w", Segment: 10},
+			{ID: "c", Volume: 5e9 / 8, Workers: map[string]int{"v": 2}, Server: "v"},
+		},
+	}
+	return &sched.Plan{
+		Schema: sched.PlanSchema, Problem: p, Slots: 2,
+		Jobs: []sched.Assignment{
+			{Job: "a", Rates: []float64{10e9, 10e9}, Finish: 2300 * olaf.Millisecond},
+			{Job: "b", INC: "u", Start: 1, Rates: []float64{5e9}, Finish: 2 * olaf.Second},
+			{Job: "c", Rates: []float64{2.5e9, 2.5e9}, Finish: 2 * olaf.Second},
+		},
+		Connections: []sched.Change{{Slot: 0, Between: [2]string{"v", "u"}, Count: 1}},
+		Outcome:     sched.Outcome{CTBTI: 2300 * olaf.Millisecond, TotalJCT: 5700 * olaf.Millisecond, Reconfigurations: 1},
+	}
+}
+
+func TestSound(t *testing.T) {
+	if v := Check(sound()); !v.OK() {
+		t.Fatalf("%+v", v.Violations)
+	}
+}
+
+// TestEveryRule breaks the plan in one way at a time.
+func TestEveryRule(t *testing.T) {
+	for name, c := range map[string]struct {
+		breaks func(*sched.Plan)
+		rule   Rule
+		want   string
+	}{
+		"job left out":      {func(p *sched.Plan) { p.Jobs = p.Jobs[:2] }, Form, "the plan says nothing of job c"},
+		"job twice":         {func(p *sched.Plan) { p.Jobs = append(p.Jobs, p.Jobs[0]) }, Form, "serves job a twice"},
+		"job of nobody":     {func(p *sched.Plan) { p.Jobs[0].Job = "z" }, Form, `serves "z", which is no job`},
+		"no number":         {func(p *sched.Plan) { p.Jobs[0].Rates[1] = math.NaN() }, Form, "rate NaN in slot 1"},
+		"negative":          {func(p *sched.Plan) { p.Jobs[0].Rates[1] = -1 }, Form, "rate -1 in slot 1"},
+		"after the end":     {func(p *sched.Plan) { p.Jobs[1].Start = 2 }, Form, "sends in slots 2 to 2; the plan has slots 0 to 1"},
+		"no unit":           {func(p *sched.Plan) { p.Jobs[1].INC = "x" }, Form, `aggregated in "x", which is no unit`},
+		"too many slots":    {func(p *sched.Plan) { p.Slots = 1 << 30 }, Form, "slots; 0 to"},
+		"odd connections":   {func(p *sched.Plan) { p.Connections[0].Count = -1 }, Form, "make no sense"},
+		"too early":         {func(p *sched.Plan) { p.Jobs[1].Start = 0 }, Arrival, "job b sends in slot 0; it arrives at 600ms, so slot 1 is its first"},
+		"not for switches":  {func(p *sched.Plan) { p.Problem.Jobs[1].ServerOnly = true }, Aggregator, "for its server only"},
+		"elsewhere":         {func(p *sched.Plan) { p.Jobs[1].INC = "v" }, Aggregator, "has no workers there"},
+		"not whole":         {func(p *sched.Plan) { p.Problem.Jobs[1].Workers["v"] = 1 }, Aggregator, "whose workers are in 2 units"},
+		"no place":          {func(p *sched.Plan) { p.Problem.Units[0].INC = 0 }, Capacity, "aggregates for 1 jobs in slot 1; it can for 0"},
+		"no memory":         {func(p *sched.Plan) { p.Problem.Units[0].Memory = 9 }, Memory, "needs a segment of 10B"},
+		"worker too fast":   {func(p *sched.Plan) { p.Problem.ServerRate = 4 * olaf.Gbps }, ServerRate, "above their interfaces' 4Gbps"},
+		"server too slow":   {func(p *sched.Plan) { p.Problem.ServerRate = 15 * olaf.Gbps }, ServerRate, "2 streams of 10 Gbps come to the server of a"},
+		"switch too slow":   {func(p *sched.Plan) { p.Problem.Units[0].SwitchRate = 39 * olaf.Gbps }, SwitchRate, "moves 40 Gbps in slot 1; it can move 39Gbps"},
+		"no ports":          {func(p *sched.Plan) { p.Problem.Units[1].Ports = 0 }, Ports, "v has 1 connections in slot 0 and 0 ports"},
+		"port too slow":     {func(p *sched.Plan) { p.Problem.PortRate = 19 * olaf.Gbps }, PortRate, "20 Gbps flow from u to v in slot 0 over 1 connections of 19Gbps"},
+		"not connected":     {func(p *sched.Plan) { p.Connections = nil }, PortRate, "over 0 connections"},
+		"fixed":             {func(p *sched.Plan) { p.Problem.Fixed = true }, FixedConnection, "become 1 in slot 0; they are fixed at 0"},
+		"too little":        {func(p *sched.Plan) { p.Jobs[0].Rates[1] = 9e9 }, Volume, "workers of a in u send 18 of 19 Gb"},
+		"set up for free":   {func(p *sched.Plan) { p.Problem.Reconfiguration = 101 * olaf.Millisecond }, Volume, "send 18.99 of 19 Gb"},
+		"finish":            {func(p *sched.Plan) { p.Jobs[2].Finish = olaf.Second }, Claim, "says that job c is done at 1s; it is at 2s"},
+		"CT-BTI":            {func(p *sched.Plan) { p.Outcome.CTBTI = olaf.Second }, Claim, "claims a CT-BTI of 1s; it is 2.3s"},
+		"JCT":               {func(p *sched.Plan) { p.Outcome.TotalJCT = olaf.Second }, Claim, "claims a total JCT of 1s; it is 5.7s"},
+		"reconfigurations":  {func(p *sched.Plan) { p.Outcome.Reconfigurations = 0 }, Claim, "reconfigurations of 0; it is 1"},
+		"unfinished":        {func(p *sched.Plan) { p.Outcome.Unfinished = []string{"a"} }, Claim, "unfinished jobs, namely [a]; it is []"},
+		"impossible bound":  {func(p *sched.Plan) { p.Proof = &sched.Proof{Bound: 3 * olaf.Second} }, Claim, "nothing is below 3s, and is itself at 2.3s"},
+		"late update saved": {func(p *sched.Plan) { p.Jobs[0].Finish = 2 * olaf.Second }, Claim, "job a is done at 2s; it is at 2.3s"},
+	} {
+		p := sound()
+		c.breaks(p)
+		v := Check(p)
+		found := slices.ContainsFunc(v.Violations, func(one Violation) bool { return one.Rule == c.rule && strings.Contains(one.What, c.want) })
+		if !found {
+			t.Errorf("%s: %+v\nwant %s: %s", name, v.Violations, c.rule, c.want)
+		}
+		for _, one := range v.Violations {
+			// Who aggregates decides what flows, so other rules break with that one.
+			if one.Rule != c.rule && one.Rule != Claim && c.rule != Aggregator {
+				t.Errorf("%s: also %s: %s", name, one.Rule, one.What)
+			}
+		}
+	}
+}
+
+// TestHalfDuplex adds both directions up where the network says so.
+func TestHalfDuplex(t *testing.T) {
+	p := sound()
+	p.Problem.Jobs[2].Workers, p.Problem.Jobs[2].Server = map[string]int{"v": 2}, "u"
+	p.Problem.Reconfiguration = 0
+	if v := Check(p); !v.OK() {
+		t.Fatalf("%+v", v.Violations)
+	}
+	p.Problem.HalfDuplex = true
+	v := Check(p)
+	if !slices.ContainsFunc(v.Violations, func(one Violation) bool { return one.Rule == PortRate && strings.Contains(one.What, "25 Gbps flow") }) {
+		t.Errorf("%+v", v.Violations)
+	}
+}
+
+// TestPartial lets a switch aggregate some workers where the network can, whose sum is one stream.
+func TestPartial(t *testing.T) {
+	p := sound()
+	p.Problem.PartialINC = true
+	p.Problem.Jobs[1].Workers = map[string]int{"u": 2, "w": 1}
+	p.Problem.Jobs[0].Workers, p.Jobs[0] = map[string]int{"v": 2}, sched.Assignment{Job: "a", Rates: []float64{9.5e9, 9.5e9}, Finish: 2300 * olaf.Millisecond}
+	p.Connections = []sched.Change{{Slot: 1, Between: [2]string{"u", "w"}, Count: 1}}
+	p.Problem.PortRate, p.Problem.Reconfiguration = 5*olaf.Gbps, 0
+	p.Jobs[1].Finish, p.Outcome.CTBTI, p.Outcome.TotalJCT = 3*olaf.Second, 3*olaf.Second, 6700*olaf.Millisecond
+	if v := Check(p); !v.OK() {
+		t.Fatalf("%+v", v.Violations)
+	}
+	p.Jobs[1].INC = ""
+	if v := Check(p); v.OK() || v.Violations[0].Rule != PortRate {
+		t.Errorf("without the switch two streams share a connection of one: %+v", v.Violations)
+	}
+}
+
+func TestBroken(t *testing.T) {
+	v := Verdict{Violations: []Violation{{Rule: Ports}, {Rule: Volume}, {Rule: Ports}}}
+	if got := v.Broken(); got != "ports 2×, volume 1×" {
+		t.Error(got)
+	}
+}
+
+// FuzzCheck judges whatever parses as a plan.
+func FuzzCheck(f *testing.F) {
+	text, err := json.Marshal(sound())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(text))
+	f.Add(strings.Replace(string(text), `"slots":2`, `"slots":1000000`, 1))
+	f.Fuzz(func(t *testing.T, text string) {
+		if p, err := sched.ParsePlan("plan.json", []byte(text)); err == nil {
+			Check(p)
+		}
+	})
+}
