@@ -1,0 +1,155 @@
+// Package workload makes networks and jobs like those of the paper's evaluation (§VII), from a seed. What the paper does
+// not print (the share of jobs that are spread over units, the time of an update, the reconfiguration time, the switches'
+// bandwidth) is a field with a value of ours.
+package workload
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/sched"
+)
+
+// Kind is what the jobs are.
+type Kind string
+
+// The kinds.
+const (
+	// DML is training: 2, 4, 8 or 16 workers of 102 to 548 MB each (§VII-C).
+	DML Kind = "dml"
+	// MapReduce is shuffles to one reducer, whose widths and volumes are heavy-tailed like those of coflow traces. The
+	// paper's 500 jobs of Facebook's trace are not printed; medians and tails here are ours.
+	MapReduce Kind = "mapreduce"
+	// Testbed is the four racks of §VII-B: workers, 2 or 4 a job, in two racks with GPUs, servers in two with CPUs.
+	Testbed Kind = "testbed"
+)
+
+// Kinds lists them.
+func Kinds() []Kind { return []Kind{DML, MapReduce, Testbed} }
+
+// Spec is everything that decides a workload.
+type Spec struct {
+	Kind  Kind `json:"kind"`
+	Jobs  int  `json:"jobs"`
+	Units int  `json:"units"`
+	Ports int  `json:"ports"` // of a unit
+	INC   int  `json:"inc"`   // jobs that a switch aggregates for
+	// PerSecond is the rate of the Poisson process of arrivals; 0 for all at once.
+	PerSecond float64 `json:"jobs_per_second"`
+	// Local is the share of jobs whose workers are all in one unit; those of the others are in two.
+	Local           float64       `json:"local_share"`
+	Volume          [2]olaf.Size  `json:"volume"` // of a worker, least and most, uniform; not for MapReduce
+	Update          olaf.Duration `json:"update"`
+	Slot            olaf.Duration `json:"slot"`
+	Reconfiguration olaf.Duration `json:"reconfiguration"`
+	Step            olaf.Rate     `json:"step"`
+	PortRate        olaf.Rate     `json:"port_rate"`
+	ServerRate      olaf.Rate     `json:"server_rate"`
+	Seed            uint64        `json:"seed"`
+}
+
+// Paper is the simulation of §VII-C for so many jobs, with our values for what it does not print.
+func Paper(jobs int, seed uint64) Spec {
+	return Spec{
+		Kind: DML, Jobs: jobs, Units: 64, Ports: 24, INC: 4, PerSecond: 20, Local: 0.6, Volume: [2]olaf.Size{102e6, 548e6},
+		Update: 100 * olaf.Millisecond, Slot: olaf.Second, Reconfiguration: 50 * olaf.Millisecond,
+		Step: 10 * olaf.Gbps, PortRate: 40 * olaf.Gbps, ServerRate: 40 * olaf.Gbps, Seed: seed,
+	}
+}
+
+// Racks is the testbed of §VII-B for so many jobs of one model.
+func Racks(jobs int, model olaf.Size, seed uint64) Spec {
+	s := Paper(jobs, seed)
+	s.Kind, s.Units, s.Ports, s.PerSecond, s.Volume = Testbed, 4, 8, 1, [2]olaf.Size{model, model}
+	return s
+}
+
+// Sizes of the testbed's models, of one gradient (§VII-B).
+const (
+	ResNet50 = 102 * olaf.Size(1e6)
+	VGG16    = 528 * olaf.Size(1e6)
+)
+
+// Generate makes the problem; the same spec gives the same problem. The error matches sched.ErrProblem.
+func Generate(s Spec) (*sched.Problem, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	p := &sched.Problem{
+		Slot: s.Slot, Step: s.Step, Reconfiguration: s.Reconfiguration, PortRate: s.PortRate, ServerRate: s.ServerRate,
+	}
+	for v := range s.Units {
+		p.Units = append(p.Units, sched.Unit{Name: "r" + strconv.Itoa(v+1), Ports: s.Ports, INC: s.INC})
+	}
+	random := rand.New(rand.NewPCG(s.Seed, 0x736368656475))
+	at := 0.0
+	for i := range s.Jobs {
+		j := sched.Job{ID: "j" + strconv.Itoa(i+1), Update: s.Update, Workers: map[string]int{}}
+		if s.PerSecond > 0 && i > 0 {
+			at += random.ExpFloat64() / s.PerSecond
+		}
+		j.Arrival = olaf.Duration(math.Round(at*1e6)) * olaf.Microsecond
+		s.place(&j, p.Units, random)
+		p.Jobs = append(p.Jobs, j)
+	}
+	return p, p.Check()
+}
+
+func (s *Spec) check() error {
+	bad := func(format string, args ...any) error { return &sched.Error{What: fmt.Sprintf(format, args...)} }
+	switch {
+	case !slices.Contains(Kinds(), s.Kind):
+		return bad("there is no workload %q; there are dml, mapreduce and testbed", s.Kind)
+	case s.Jobs < 1 || s.Jobs > sched.MaxJobs:
+		return bad("there are %d jobs; 1 to %d", s.Jobs, sched.MaxJobs)
+	case s.Units < 1 || s.Units > sched.MaxUnits:
+		return bad("there are %d units; 1 to %d", s.Units, sched.MaxUnits)
+	case s.Kind == Testbed && s.Units != 4:
+		return bad("the testbed has 4 units, not %d", s.Units)
+	case s.Units == 1 && s.Local < 1:
+		return bad("in one unit all jobs are local")
+	case math.IsNaN(s.Local) || s.Local < 0 || s.Local > 1:
+		return bad("the share of local jobs is %v; 0 to 1", s.Local)
+	case math.IsNaN(s.PerSecond) || s.PerSecond < 0 || s.PerSecond > 1e6:
+		return bad("%v jobs arrive a second; 0 (all at once) to 1,000,000", s.PerSecond)
+	case s.Volume[0] < 1 || s.Volume[1] < s.Volume[0] || s.Volume[1] > sched.MaxVolume:
+		return bad("volumes go from %v to %v; they must be positive and in order", s.Volume[0], s.Volume[1])
+	}
+	return nil
+}
+
+// place gives a job its workers, volume and server.
+func (s *Spec) place(j *sched.Job, units []sched.Unit, random *rand.Rand) {
+	workers := 0
+	switch s.Kind {
+	case DML:
+		workers = []int{2, 4, 8, 16}[random.IntN(4)]
+	case Testbed:
+		workers = []int{2, 4}[random.IntN(2)]
+	case MapReduce:
+		// Widths to 64 with as many in each octave; volumes log-normal with a median of 30 MB, 5 % of them above 800 MB.
+		workers = 1 << random.IntN(6)
+		workers += random.IntN(workers)
+		j.Volume = olaf.Size(min(max(30e6*math.Exp(2*random.NormFloat64()), 1e6), 1e10))
+	}
+	if s.Kind != MapReduce {
+		j.Volume = s.Volume[0] + olaf.Size(random.Float64()*float64(s.Volume[1]-s.Volume[0]))
+	}
+	hosts, servers := units, units
+	if s.Kind == Testbed {
+		hosts, servers = units[:2], units[2:]
+	}
+	first := random.IntN(len(hosts))
+	if random.Float64() < s.Local || workers == 1 {
+		j.Workers[hosts[first].Name] = workers
+	} else {
+		second := (first + 1 + random.IntN(len(hosts)-1)) % len(hosts)
+		here := 1 + random.IntN(workers-1)
+		j.Workers[hosts[first].Name], j.Workers[hosts[second].Name] = here, workers-here
+	}
+	j.Server = servers[random.IntN(len(servers))].Name
+}
