@@ -1,0 +1,109 @@
+package policy
+
+import (
+	"math"
+
+	"github.com/olafctl/olaf/experiments/sched"
+)
+
+// match is the matching of greatest weight between units and candidates: by candidate its unit, or NoSwitch. Where every
+// candidate has one unit only, as without partial aggregation, that is the heaviest candidate of each unit.
+func match(units int, candidates []candidate) []int {
+	single := true
+	for _, c := range candidates {
+		single = single && len(c.units) == 1
+	}
+	if single {
+		return heaviest(units, candidates)
+	}
+	return hungarian(units, candidates)
+}
+
+func heaviest(units int, candidates []candidate) []int {
+	best := make([]int, units)
+	for v := range best {
+		best[v] = -1
+	}
+	out := make([]int, len(candidates))
+	for k, c := range candidates {
+		out[k] = sched.NoSwitch
+		if v := c.units[0]; best[v] < 0 || c.weights[0] > candidates[best[v]].weights[0] {
+			best[v] = k
+		}
+	}
+	for v, k := range best {
+		if k >= 0 {
+			out[k] = v
+		}
+	}
+	return out
+}
+
+// hungarian assigns rows (units) to columns (candidates, and a dummy of weight 0 for every unit) by shortest augmenting
+// paths over potentials, O(units²·columns).
+func hungarian(units int, candidates []candidate) []int {
+	columns := len(candidates) + units
+	cost := make([][]float64, units)
+	for v := range cost {
+		cost[v] = make([]float64, columns)
+	}
+	for k, c := range candidates {
+		for i, v := range c.units {
+			cost[v][k] = -c.weights[i]
+		}
+	}
+	rowPotential, columnPotential := make([]float64, units+1), make([]float64, columns+1)
+	owner := make([]int, columns+1) // of column k+1, row+1; 0 for none
+	way := make([]int, columns+1)
+	for v := 1; v <= units; v++ {
+		augment(v, cost, rowPotential, columnPotential, owner, way)
+	}
+	out := make([]int, len(candidates))
+	for k := range out {
+		out[k] = sched.NoSwitch
+		if v := owner[k+1]; v > 0 && cost[v-1][k] < 0 {
+			out[k] = v - 1
+		}
+	}
+	return out
+}
+
+// augment finds a column for row v (from 1).
+func augment(v int, cost [][]float64, rowPotential, columnPotential []float64, owner, way []int) {
+	columns := len(owner) - 1
+	least := make([]float64, columns+1)
+	for k := range least {
+		least[k] = math.Inf(1)
+	}
+	used := make([]bool, columns+1)
+	owner[0] = v
+	at := 0
+	for owner[at] != 0 {
+		used[at] = true
+		row, delta, next := owner[at], math.Inf(1), 0
+		for k := 1; k <= columns; k++ {
+			if used[k] {
+				continue
+			}
+			if reduced := cost[row-1][k-1] - rowPotential[row] - columnPotential[k]; reduced < least[k] {
+				least[k], way[k] = reduced, at
+			}
+			if least[k] < delta {
+				delta, next = least[k], k
+			}
+		}
+		for k := range used {
+			if used[k] {
+				rowPotential[owner[k]] += delta
+				columnPotential[k] -= delta
+			} else {
+				least[k] -= delta
+			}
+		}
+		at = next
+	}
+	for at != 0 {
+		owner[at] = owner[way[at]]
+		at = way[at]
+	}
+}

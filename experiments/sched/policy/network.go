@@ -1,0 +1,236 @@
+package policy
+
+import (
+	"math"
+	"slices"
+
+	"github.com/olafctl/olaf/experiments/sched"
+)
+
+// network is what a slot's rates have taken so far, and the connections.
+type network struct {
+	in      *sched.Instance
+	n       int       // units
+	half    bool      // both directions share a connection
+	fixed   bool      // connections never change
+	printed bool      // Eq. (7) as printed: connections that stay count as reconfigured
+	nic     float64   // of a server, +Inf for none
+	load    []float64 // bit/s from v to u at v·n+u
+	need    []int     // connections that the loads need, both ways round
+	live    []int     // connections there are, both ways round
+	risen   []bool
+	used    []int     // ports that need takes, by unit
+	moved   []float64 // bit/s through the switches
+	loaded  [][2]int  // pairs with a load in this slot, v < u
+	wired   [][2]int  // pairs with connections, v < u
+	// unchanged counts pairs whose connections stayed, in the last slot.
+	unchanged int
+}
+
+// unlimited is how many times its rate a server's interface takes where the printed text lets it take anything. Lines
+// 19–31 end only when nothing more fits, so traffic within a unit needs some limit.
+const unlimited = 100
+
+func (w *network) init(in *sched.Instance, r sched.Repairs) {
+	n := len(in.Units)
+	*w = network{
+		in: in, n: n, half: in.Problem.HalfDuplex || !r.Has(sched.Duplex), fixed: in.Problem.Fixed, printed: !r.Has(sched.Rise), nic: in.Server,
+		load: make([]float64, n*n), need: make([]int, n*n), live: make([]int, n*n), risen: make([]bool, n*n),
+		used: make([]int, n), moved: make([]float64, n),
+	}
+	if !r.Has(sched.ServerRate) {
+		w.nic *= unlimited
+	}
+	for pair, count := range in.Initial {
+		w.live[pair[0]*n+pair[1]] = count
+		if pair[0] < pair[1] {
+			w.wired = append(w.wired, pair)
+		}
+	}
+	slices.SortFunc(w.wired, byUnits)
+}
+
+func byUnits(a, b [2]int) int {
+	if a[0] != b[0] {
+		return a[0] - b[0]
+	}
+	return a[1] - b[1]
+}
+
+// clear takes all loads away.
+func (w *network) clear() {
+	for _, p := range w.loaded {
+		a, b := p[0]*w.n+p[1], p[1]*w.n+p[0]
+		w.load[a], w.load[b], w.need[a], w.need[b] = 0, 0, 0, 0
+	}
+	w.loaded = w.loaded[:0]
+	clear(w.used)
+	clear(w.moved)
+}
+
+// rose says whether the connections between two units became more in this slot.
+func (w *network) rose(v, u int) bool { return w.risen[v*w.n+u] }
+
+// crossing calls f for every share whose streams go to a server in another unit.
+func crossing(t *task, f func(unit, streams int)) {
+	for _, s := range t.Shares {
+		if n := t.Streams(s, t.inc); s.Unit != t.Server && n > 0 {
+			f(s.Unit, n)
+		}
+	}
+}
+
+// into is how many streams come to the task's server.
+func into(t *task) (n int) {
+	for _, s := range t.Shares {
+		n += t.Streams(s, t.inc)
+	}
+	return n
+}
+
+// headroom is how much more each worker of a task can send: want, or with parts what fits of it, or 0.
+func (w *network) headroom(t *task, want float64, parts bool) float64 {
+	limit := min(want, w.ends(t))
+	if limit < want && !parts || limit <= 0 {
+		return 0
+	}
+	if w.fits(t, limit) {
+		return limit
+	}
+	if !parts {
+		return 0
+	}
+	// What the present connections hold; else one more connection where there is none left.
+	if present := w.slack(t, 0); present > 1 {
+		return min(limit, present)
+	}
+	if more := min(limit, w.slack(t, 1)); more > 1 && w.fits(t, more) {
+		return more
+	}
+	return 0
+}
+
+// ends is what the interfaces of workers and server and the switches of the units leave to each worker of a task.
+func (w *network) ends(t *task) float64 {
+	streams := into(t)
+	limit := w.nic/float64(max(1, streams)) - t.rate
+	at := func(unit, streams int) {
+		if cap := float64(w.in.Units[unit].SwitchRate); cap > 0 && streams > 0 {
+			limit = min(limit, (cap-w.moved[unit])/float64(streams))
+		}
+	}
+	beside := 0
+	for _, s := range t.Shares {
+		if s.Unit == t.Server {
+			beside = s.Workers
+			continue
+		}
+		at(s.Unit, s.Workers)
+	}
+	at(t.Server, streams+beside)
+	return limit
+}
+
+// pairNeed is how many connections two units need with so much more from v to u.
+func (w *network) pairNeed(v, u int, more float64) int {
+	there, back := w.load[v*w.n+u]+more, w.load[u*w.n+v]
+	if w.half {
+		there += back
+	}
+	return int(math.Ceil(max(there, back)/w.in.Port - 1e-9))
+}
+
+// fits says whether there are connections, or ports for them, for so much more of each worker.
+func (w *network) fits(t *task, more float64) bool {
+	ok, atServer := true, 0
+	crossing(t, func(v, streams int) {
+		k := v*w.n + t.Server
+		need := w.pairNeed(v, t.Server, more*float64(streams))
+		if w.fixed {
+			ok = ok && need <= w.live[k]
+			return
+		}
+		extra := need - w.need[k]
+		atServer += extra
+		ok = ok && w.used[v]+extra <= w.in.Units[v].Ports
+	})
+	return ok && w.used[t.Server]+atServer <= w.in.Units[t.Server].Ports
+}
+
+// slack is how much more each worker of a task can send over the connections that this slot's loads need already; where
+// they are full, over so many more. Fixed connections count as they are.
+func (w *network) slack(t *task, extra int) float64 {
+	least := math.Inf(1)
+	crossing(t, func(v, streams int) {
+		k := v*w.n + t.Server
+		there := w.load[k]
+		if w.half {
+			there += w.load[t.Server*w.n+v]
+		}
+		count := w.need[k]
+		if w.fixed {
+			count = w.live[k]
+		}
+		room := float64(count)*w.in.Port - there
+		if room <= 1 {
+			room += float64(extra) * w.in.Port
+		}
+		least = min(least, room/float64(streams))
+	})
+	return least
+}
+
+// take books so much more of each worker of a task.
+func (w *network) take(t *task, more float64) {
+	crossing(t, func(v, streams int) {
+		u := t.Server
+		a, b := v*w.n+u, u*w.n+v
+		if w.load[a] == 0 && w.load[b] == 0 {
+			w.loaded = append(w.loaded, [2]int{min(v, u), max(v, u)})
+		}
+		need := w.pairNeed(v, u, more*float64(streams))
+		w.load[a] += more * float64(streams)
+		w.used[v] += need - w.need[a]
+		w.used[u] += need - w.need[a]
+		w.need[a], w.need[b] = need, need
+	})
+	for _, s := range t.Shares {
+		w.moved[s.Unit] += more * float64(s.Workers)
+	}
+	w.moved[t.Server] += more * float64(into(t))
+}
+
+// settle makes the connections those that the loads need, and keeps others as long as no port is wanted elsewhere. It
+// calls changed for every pair whose connections are not what they were.
+func (w *network) settle(changed func(v, u, was, is int)) {
+	if w.fixed && !w.printed {
+		return
+	}
+	pairs := append(slices.Clone(w.wired), w.loaded...)
+	slices.SortFunc(pairs, byUnits)
+	pairs = slices.Compact(pairs)
+	w.unchanged = 0
+	for _, p := range pairs {
+		a, b := p[0]*w.n+p[1], p[1]*w.n+p[0]
+		was, is := w.live[a], w.need[a]
+		if w.fixed {
+			is = was
+		} else if idle := was - is; idle > 0 {
+			keep := min(idle, w.in.Units[p[0]].Ports-w.used[p[0]], w.in.Units[p[1]].Ports-w.used[p[1]])
+			is += keep
+			w.used[p[0]] += keep
+			w.used[p[1]] += keep
+		}
+		w.live[a], w.live[b] = is, is
+		stays := is == was && is > 0
+		w.risen[a] = is > was || w.printed && stays
+		w.risen[b] = w.risen[a]
+		if stays {
+			w.unchanged++
+		}
+		if is != was {
+			changed(p[0], p[1], was, is)
+		}
+	}
+	w.wired = slices.DeleteFunc(pairs, func(p [2]int) bool { return w.live[p[0]*w.n+p[1]] == 0 })
+}

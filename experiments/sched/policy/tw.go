@@ -1,0 +1,261 @@
+package policy
+
+import (
+	"container/heap"
+	"math"
+	"slices"
+
+	"github.com/olafctl/olaf/experiments/sched"
+)
+
+// timeWindows is Algorithm 2: places in switches to the jobs with the most traffic between units, then bandwidth port by
+// port, the port that will be busy longest first, and at each port to the job that will be done last.
+func (s *state) timeWindows() {
+	s.assign()
+	for _, p := range s.windows() {
+		s.serve(p.members)
+	}
+}
+
+// assign is lines 1–14. Each round gives every unit at most one job, the rounds so many as a switch has places.
+func (s *state) assign() {
+	rounds := 0
+	for v := range s.in.Units {
+		rounds = max(rounds, s.in.Units[v].INC-s.incUsed[v])
+	}
+	for range rounds {
+		candidates := s.candidates()
+		if len(candidates) == 0 {
+			return
+		}
+		matched := false
+		for k, unit := range match(len(s.in.Units), candidates) {
+			if t := candidates[k].task; unit != sched.NoSwitch && s.room(t, unit) {
+				s.aggregate(t, unit)
+				matched = true
+			}
+		}
+		if !matched {
+			return
+		}
+	}
+}
+
+// candidate is a job that may still get a switch, with what each of its switches would spare.
+type candidate struct {
+	*task
+	units   []int
+	weights []float64
+}
+
+// candidates lists the jobs that may get a place now. The weight of an edge is the traffic between units that it spares;
+// where there is none to spare, a vanishing part of the job's volume, so that places nobody needs more are not left empty.
+func (s *state) candidates() []candidate {
+	var out []candidate
+	for _, t := range s.active {
+		if !s.undecided(t) {
+			continue
+		}
+		c := candidate{task: t}
+		for _, unit := range t.Switches {
+			if s.room(t, unit) {
+				c.units = append(c.units, unit)
+				c.weights = append(c.weights, s.spared(t, unit))
+			}
+		}
+		if len(c.units) > 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// spared is the bits between units that aggregating a task in a unit saves.
+func (s *state) spared(t *task, unit int) float64 {
+	bits := 1e-6 * t.remaining() * float64(t.Workers)
+	for _, share := range t.Shares {
+		if share.Unit == unit && unit != t.Server {
+			bits += t.remaining() * float64(share.Workers-t.Streams(share, unit))
+		}
+	}
+	return bits
+}
+
+// virtualPort is the server side or the optical side of a unit.
+type virtualPort struct {
+	members []*task
+	volumes []float64 // bits through the port, by member
+	end     float64   // of the ideal window, s from now
+	cap     float64   // bit/s
+	index   int
+}
+
+func (p *virtualPort) add(t *task, volume float64) {
+	if volume <= 0 {
+		return
+	}
+	if k := len(p.members) - 1; k >= 0 && p.members[k] == t {
+		p.volumes[k] += volume
+		return
+	}
+	p.members = append(p.members, t)
+	p.volumes = append(p.volumes, volume)
+}
+
+// windows is line 16: the ports that have something to do, by the end of their windows, the latest first.
+func (s *state) windows() []virtualPort {
+	n := len(s.in.Units)
+	if s.ports == nil {
+		s.ports = make([]virtualPort, 2*n)
+	}
+	for v := range s.in.Units {
+		for side := range 2 {
+			p := &s.ports[2*v+side]
+			*p = virtualPort{members: p.members[:0], volumes: p.volumes[:0], index: 2*v + side}
+		}
+		s.ports[2*v].cap = float64(s.in.Units[v].SwitchRate) / 2
+		s.ports[2*v+1].cap = float64(s.in.Units[v].Ports) * s.in.Port
+	}
+	for _, t := range s.active {
+		if !t.served(s.repairs) {
+			continue
+		}
+		s.demand(t)
+	}
+	busy := make([]virtualPort, 0, 2*n)
+	for i := range s.ports {
+		if p := &s.ports[i]; len(p.members) > 0 {
+			p.end = p.window(s.in.Slot/1000, s.repairs)
+			busy = append(busy, *p)
+		}
+	}
+	slices.SortFunc(busy, func(a, b virtualPort) int {
+		if a.end != b.end {
+			if a.end > b.end {
+				return -1
+			}
+			return 1
+		}
+		return a.index - b.index
+	})
+	return busy
+}
+
+// served says whether a task is still in J after line 8.
+func (t *task) served(r sched.Repairs) bool { return r.Has(sched.ServeINC) || t.inc == sched.NoSwitch }
+
+// demand puts what a task has to send at the ports on its way (Eq. (8)). The server side of a unit without a switch_rate
+// is as fast as the interfaces below it.
+func (s *state) demand(t *task) {
+	for k, share := range t.Shares {
+		side, left := &s.ports[2*share.Unit], t.left[k]
+		streams := float64(t.Streams(share, t.inc)) * left
+		own := float64(share.Workers) * left
+		crosses := share.Unit != t.Server && streams > 0
+		if !crosses && !s.repairs.Has(sched.LocalShare) && !t.Whole() {
+			own = 0
+		}
+		side.add(t, own)
+		if s.in.Units[share.Unit].SwitchRate == 0 {
+			side.cap += float64(share.Workers) * s.in.Server
+		}
+		if crosses {
+			s.ports[2*share.Unit+1].add(t, streams)
+			s.ports[2*t.Server+1].add(t, streams)
+			s.ports[2*t.Server].add(t, streams)
+		}
+	}
+	if s.in.Units[t.Server].SwitchRate == 0 && !t.Offloaded(t.inc) {
+		s.ports[2*t.Server].cap += s.in.Server
+	}
+}
+
+// window is Algorithm 3: the time after which the port can have moved everything, update included, found by bisection to
+// a width of threshold seconds.
+func (p *virtualPort) window(threshold float64, r sched.Repairs) float64 {
+	total, late := 0.0, 0.0
+	for k, t := range p.members {
+		total += p.volumes[k]
+		late = max(late, t.late())
+	}
+	if p.cap <= 0 {
+		return math.Inf(1)
+	}
+	low := total / p.cap
+	high := low + late
+	for high-low >= threshold {
+		middle := (low + high) / 2
+		tested := middle
+		if !r.Has(sched.Midpoint) {
+			tested = low
+		}
+		if p.enough(tested, r) {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return high
+}
+
+// enough says whether the port's rate suffices for all to be done, with their updates, after so many seconds.
+func (p *virtualPort) enough(after float64, r sched.Repairs) bool {
+	rate := 0.0
+	for k, t := range p.members {
+		room := after - t.late()
+		if room <= 0 && r.Has(sched.LateUpdate) {
+			return false
+		}
+		rate += p.volumes[k] / room
+	}
+	return rate <= p.cap
+}
+
+// iterations orders tasks by when they would be done with a step more, the last first.
+type iterations struct {
+	tasks []*task
+	ends  []float64
+}
+
+func (h *iterations) Len() int { return len(h.tasks) }
+func (h *iterations) Less(i, j int) bool {
+	if h.ends[i] != h.ends[j] {
+		return h.ends[i] > h.ends[j]
+	}
+	return h.tasks[i].index < h.tasks[j].index
+}
+func (h *iterations) Swap(i, j int) {
+	h.tasks[i], h.tasks[j] = h.tasks[j], h.tasks[i]
+	h.ends[i], h.ends[j] = h.ends[j], h.ends[i]
+}
+
+// Push and Pop are not needed: the heap only shrinks from its top.
+func (h *iterations) Push(any) {}
+func (h *iterations) Pop() any {
+	last := len(h.tasks) - 1
+	h.tasks, h.ends = h.tasks[:last], h.ends[:last]
+	return nil
+}
+
+// serve is lines 18–31: as long as anybody can have a step more, it goes to the one that would still be done last with it.
+// Bandwidth is only ever taken, so a step that does not fit now never will, and asking the last alone is enough.
+func (s *state) serve(members []*task) {
+	h := &s.heap
+	h.tasks, h.ends = h.tasks[:0], h.ends[:0]
+	for _, t := range members {
+		h.tasks = append(h.tasks, t)
+		h.ends = append(h.ends, s.completion(t))
+	}
+	heap.Init(h)
+	for h.Len() > 0 {
+		if s.raise(h.tasks[0]) {
+			h.ends[0] = s.completion(h.tasks[0])
+			heap.Fix(h, 0)
+			continue
+		}
+		heap.Pop(h)
+	}
+}
+
+// completion is when a task would be done with a step more, s from now.
+func (s *state) completion(t *task) float64 { return t.remaining()/(t.rate+s.in.Step) + t.late() }
