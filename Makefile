@@ -10,8 +10,9 @@ ifeq ($(CI),true)
 export RAPID_SEED ?= 1
 endif
 
-# Debian packages that the suites use as real peers, as package:program.
-PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soffice chromium:chromium build-essential:gcc
+# Debian packages that the suites use as real peers, as package:program, or package:/path where there is no program.
+PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soffice chromium:chromium build-essential:gcc \
+	glpk-utils:glpsol coinor-cbc:cbc python3-scipy:/usr/lib/python3/dist-packages/scipy
 
 # Packages whose code runs on several goroutines; the race detector needs cgo and gcc.
 RACE := ./capture/live ./experiments/testbed ./experiments/bench ./experiments/live ./p4ctl/... ./cmd/olafctl ./results/store ./results/archive ./fpga/remote ./tui/...
@@ -55,7 +56,7 @@ fuzz: ## every fuzz target for a short while
 	  echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 10s $$p || exit 1; done; done
 
 peers: ## install the programs the suites test against (root on Debian), or name what will be skipped
-	@missing=(); for p in $(PEERS); do command -v $${p#*:} >/dev/null || missing+=($${p%%:*}); done; \
+	@missing=(); for p in $(PEERS); do command -v $${p#*:} >/dev/null || [ -e $${p#*:} ] || missing+=($${p%%:*}); done; \
 	if [ $${#missing[@]} -gt 0 ]; then \
 	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $${missing[@]} >/dev/null; \
