@@ -26,6 +26,9 @@ type Counter struct {
 	Sparse bool
 	// Aside counters are kept with every run, but there is no statistic of them over runs.
 	Aside bool
+	// Column heads its column at a terminal: that of a Part in the table of what was lost, where counters with one header
+	// are added up, that of any other in the first table.
+	Column string
 }
 
 // Identity is an equation between sums of counters, by name.
@@ -54,8 +57,9 @@ type Ledger struct {
 	Counters   []Counter
 	Identities []Identity
 	// Offered are the counters of what goes in, Output those of what leaves any port: a run in which something was
-	// offered and nothing came out is no measurement.
-	Offered, Output []string
+	// offered and nothing came out is no measurement. Merged count what leaves inside of something else. The rest of what
+	// was offered is lost; Parts are the counters of what became of it, and Inside those of them that may still come out.
+	Offered, Output, Merged, Parts, Inside []string
 }
 
 // JoinLedgers declares what all parts declare, in their order.
@@ -66,6 +70,9 @@ func JoinLedgers(parts ...*Ledger) *Ledger {
 		joined.Identities = append(joined.Identities, p.Identities...)
 		joined.Offered = append(joined.Offered, p.Offered...)
 		joined.Output = append(joined.Output, p.Output...)
+		joined.Merged = append(joined.Merged, p.Merged...)
+		joined.Parts = append(joined.Parts, p.Parts...)
+		joined.Inside = append(joined.Inside, p.Inside...)
 	}
 	return joined
 }
@@ -101,7 +108,23 @@ func (l *Ledger) Validate() error {
 			return err
 		}
 	}
-	return known("what goes in or comes out", slices.Concat(l.Offered, l.Output)...)
+	return known("what becomes of what goes in", slices.Concat(l.Offered, l.Output, l.Merged, l.Parts, l.Inside)...)
+}
+
+// Rules lists what Check verifies, in words that name each rule for good.
+func (l *Ledger) Rules() (rules []string) {
+	for i := range l.Identities {
+		rules = append(rules, l.Identities[i].String())
+	}
+	if len(l.Output) > 0 {
+		rules = append(rules, l.silence())
+	}
+	return rules
+}
+
+// silence is the rule against runs out of which nothing came.
+func (l *Ledger) silence() string {
+	return strings.Join(l.Output, " + ") + " > 0 where " + strings.Join(l.Offered, " + ") + " > 0"
 }
 
 // among is the part of the ledger that concerns counters of the given names: those in their order, with the rows that the
@@ -127,8 +150,9 @@ func (l *Ledger) among(names []string) *Ledger {
 			part.Identities = append(part.Identities, id)
 		}
 	}
-	if all(l.Offered) && all(l.Output) {
-		part.Offered, part.Output = l.Offered, l.Output
+	if all(slices.Concat(l.Offered, l.Output, l.Merged, l.Inside)) {
+		part.Offered, part.Output, part.Merged, part.Inside = l.Offered, l.Output, l.Merged, l.Inside
+		part.Parts = slices.DeleteFunc(slices.Clone(l.Parts), func(name string) bool { return !has(name) })
 	}
 	return part
 }
@@ -150,12 +174,7 @@ func (c Counts) Ledger() *Ledger { return c.ledger }
 func (c Counts) Clone() Counts { return Counts{c.ledger, slices.Clone(c.values)} }
 
 // Index is the place of a counter, -1 where none of that name is declared.
-func (c Counts) Index(name string) int {
-	if c.ledger == nil {
-		return -1
-	}
-	return c.ledger.Index(name)
-}
+func (c Counts) Index(name string) int { return c.declares().Index(name) }
 
 // Of is a counter's value, 0 where none of that name is declared.
 func (c Counts) Of(name string) int64 {
@@ -171,6 +190,35 @@ func (c Counts) Sum(names ...string) (sum int64) {
 		sum += c.Of(name)
 	}
 	return sum
+}
+
+// declares is the ledger, an empty one for the zero Counts.
+func (c Counts) declares() *Ledger {
+	if c.ledger == nil {
+		return new(Ledger)
+	}
+	return c.ledger
+}
+
+// Offered is how much went in.
+func (c Counts) Offered() int64 { return c.Sum(c.declares().Offered...) }
+
+// Output is how much left, Merged what left inside of that, and Inside what may still come out.
+func (c Counts) Output() int64 { return c.Sum(c.declares().Output...) }
+func (c Counts) Merged() int64 { return c.Sum(c.declares().Merged...) }
+func (c Counts) Inside() int64 { return c.Sum(c.declares().Inside...) }
+
+// Lost is what went in and did not come out, neither alone nor inside of something else; the Parts say what became of it.
+func (c Counts) Lost() int64 { return c.Offered() - c.Output() - c.Merged() }
+
+// Parts calls yield with the counter and the number of every part of what is lost, but for what may still come out.
+func (c Counts) Parts(yield func(*Counter, int64) bool) {
+	l := c.declares()
+	for _, name := range l.Parts {
+		if i := l.Index(name); i >= 0 && !slices.Contains(l.Inside, name) && !yield(&l.Counters[i], c.values[i]) {
+			return
+		}
+	}
 }
 
 // At is the value of the counter at an index.
@@ -190,20 +238,17 @@ func (c Counts) Add(name string, v int64) {
 
 // Equal says whether both have the same counters with the same values. Their declarations may differ otherwise.
 func (c Counts) Equal(o Counts) bool {
-	return slices.Equal(c.values, o.values) && (c.ledger == o.ledger || slices.Equal(c.names(), o.names()))
+	return slices.Equal(c.values, o.values) && (c.ledger == o.ledger || slices.Equal(c.Names(), o.Names()))
 }
 
-// Balance verifies the identities. The error names the first that does not hold, with both sides, and matches
-// ErrAccounting.
+// Balance verifies the identities. The error names the first that does not hold, with both sides; see BrokenError.
 func (c Counts) Balance() error {
-	if c.ledger == nil {
-		return nil
-	}
-	for i := range c.ledger.Identities {
-		id := &c.ledger.Identities[i]
+	l := c.declares()
+	for i := range l.Identities {
+		id := &l.Identities[i]
 		left, right := c.Sum(id.Left...), c.Sum(id.Right...)-c.Sum(id.Less...)
 		if left != right && c.Of(id.Void) == 0 {
-			return fmt.Errorf("%w: %s: %d ≠ %d", ErrAccounting, id, left, right)
+			return &BrokenError{id.String(), fmt.Sprintf("%d ≠ %d", left, right)}
 		}
 	}
 	return nil
@@ -211,29 +256,64 @@ func (c Counts) Balance() error {
 
 // Check is Balance, and that something came out where something went in.
 func (c Counts) Check() error {
-	if err := c.Balance(); err != nil || c.ledger == nil {
+	if err := c.Balance(); err != nil {
 		return err
 	}
-	if in := c.Sum(c.ledger.Offered...); len(c.ledger.Output) > 0 && in > 0 && c.Sum(c.ledger.Output...) == 0 {
-		return fmt.Errorf("%w: %s > 0 where %s > 0: 0 of %d", ErrAccounting,
-			strings.Join(c.ledger.Output, " + "), strings.Join(c.ledger.Offered, " + "), in)
+	if in := c.Offered(); in > 0 && c.Output() == 0 && len(c.ledger.Output) > 0 {
+		return &BrokenError{c.ledger.silence(), fmt.Sprintf("0 of %d", in)}
 	}
 	return nil
 }
 
-// Under gives counts that were read from a document the declarations of l, as far as it has them. What the document
-// doesn't have stays undeclared, and so does every identity that needs it.
-func (c Counts) Under(l *Ledger) Counts { return Counts{l.among(c.names()), c.values} }
+// BrokenError says which rule of a ledger its counts break. It matches ErrAccounting.
+type BrokenError struct {
+	Rule  string // one of Ledger.Rules
+	Found string // what was found instead
+}
 
-func (c Counts) names() []string {
-	if c.ledger == nil {
-		return nil
+func (e *BrokenError) Error() string { return ErrAccounting.Error() + ": " + e.Rule + ": " + e.Found }
+func (e *BrokenError) Unwrap() error { return ErrAccounting }
+
+// Under gives counts that were read from a document the declarations of l, as far as it has them. What the document
+// doesn't have stays undeclared, but for sparse counters, and so does every identity that needs it.
+func (c Counts) Under(l *Ledger) Counts {
+	names := c.Names()
+	whole := NewCounts(l)
+	for i := range l.Counters {
+		at := slices.Index(names, l.Counters[i].Name)
+		if at < 0 && !l.Counters[i].Sparse {
+			return Counts{l.among(names), c.values}
+		}
+		if at >= 0 {
+			whole.values[i] = c.values[at]
+		}
 	}
-	names := make([]string, len(c.ledger.Counters))
+	for _, name := range names {
+		if l.Index(name) < 0 {
+			return Counts{l.among(names), c.values}
+		}
+	}
+	return whole
+}
+
+// Names lists the declared counters in their order.
+func (c Counts) Names() []string {
+	names := make([]string, len(c.values))
 	for i := range names {
 		names[i] = c.ledger.Counters[i].Name
 	}
 	return names
+}
+
+// String lists the counters that counted anything.
+func (c Counts) String() string {
+	var words []string
+	for i, v := range c.values {
+		if v != 0 {
+			words = append(words, fmt.Sprintf("%s=%d", c.ledger.Counters[i].Name, v))
+		}
+	}
+	return strings.Join(words, " ")
 }
 
 // MarshalJSON writes an object of the counters in their order.
@@ -247,8 +327,11 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 		if len(out) > 1 {
 			out = append(out, ',')
 		}
-		out = strconv.AppendQuote(out, row.Name)
-		out = append(out, ':')
+		name, err := json.Marshal(row.Name)
+		if err != nil {
+			return nil, err
+		}
+		out = append(append(out, name...), ':')
 		out = strconv.AppendInt(out, v, 10)
 	}
 	return append(out, '}'), nil

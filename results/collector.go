@@ -4,10 +4,13 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results/metric"
 )
 
 // Config says what a Collector measures.
 type Config struct {
+	// Declared are the counters and metrics of the run.
+	Declared *metric.Declaration `json:"-"`
 	// Clusters and Workers are how many there should be. Ids beyond are measured all the same.
 	Clusters int    `json:"clusters"`
 	Workers  int    `json:"workers"`
@@ -250,30 +253,24 @@ func (c *Collector) Observed() int64 { return c.observed }
 // CountSum is Σ count over the frames taken.
 func (c *Collector) CountSum() int64 { return c.countSum }
 
-// Finish ends the run: it closes the window, checks the accounting, and returns the metrics. The Collector can only be
-// Reset after it.
-func (c *Collector) Finish(counters Counters) Run {
+// Finish ends the run: it closes the window, checks the accounting, and returns the metrics that the configuration
+// declares. The Collector can only be Reset after it.
+func (c *Collector) Finish(counters olaf.Counts) Run {
 	c.close()
-	r := Run{Counters: counters, Missing: map[string]string{}}
-	m := &r.Metrics
-	m.LostPct = Float(counters.LostPct())
-	c.clusterMetrics(&r)
-	c.workerMetrics(&r)
-	quantiles := c.ages.quantilesNS(0.50, 0.95, 0.99)
-	m.AoMP50, m.AoMP95, m.AoMP99 = quantiles[0], quantiles[1], quantiles[2]
-	m.Utilisation = c.utilisation()
-	m.QueueDelay, m.QueueDelayMax = Missing(), Missing()
+	r := Run{Declared: c.cfg.Declared, Counters: counters}
+	m := metric.Measured{Counts: counters, Nameless: c.lackProvenance, AgeBelow: c.ages.belowNS, Utilisation: c.utilisation(),
+		Delay: Missing(), DelayMax: Missing(), TimeToN: Missing(), WhyNoTimeN: c.whyNoTimeN(), Duration: Float(olaf.Duration(c.last - c.first).NS())}
+	c.clusterMetrics(&r, &m)
+	c.workerMetrics(&r, &m)
 	if c.queuedMeasured > 0 {
-		m.QueueDelay = Float(c.queued.float() / float64(c.queuedMeasured) / 1000)
-		m.QueueDelayMax = Float(c.queuedMax.NS())
+		m.Delay = Float(c.queued.float() / float64(c.queuedMeasured) / 1000)
+		m.DelayMax = Float(c.queuedMax.NS())
 	}
-	m.Duration = Float(olaf.Duration(c.last - c.first).NS())
-	m.TimeToN = Missing()
 	if c.timeToN >= 0 && !c.lackProvenance {
 		m.TimeToN = Float(olaf.Duration(c.timeToN).NS())
 	}
+	r.Metrics, r.Missing = c.cfg.Declared.Measure(&m)
 	r.Aggregations = trimmed(c.merges)
-	c.explain(&r)
 	c.validate(&r)
 	return r
 }
@@ -298,42 +295,35 @@ func (c *Collector) counts(s *saw) bool {
 	return s.deliveries >= 2 || known
 }
 
-func (c *Collector) clusterMetrics(r *Run) {
-	var aom, peak series
+func (c *Collector) clusterMetrics(r *Run, m *metric.Measured) {
 	for i := range c.clusters {
 		u := &c.clusters[i]
-		m := ClusterMetric{Cluster: c.places.id(i), Deliveries: u.saw.deliveries, AoM: Missing(), PeakAoM: Missing(), AoMWorker: Missing()}
+		k := ClusterMetric{Cluster: c.places.id(i), Deliveries: u.saw.deliveries, AoM: Missing(), PeakAoM: u.peaks.MeanNS(), AoMWorker: Missing()}
 		if c.counts(&u.saw) {
-			m.AoM = u.saw.meanNS()
-			aom.add(m.AoM)
+			k.AoM = u.saw.meanNS()
 		}
-		m.PeakAoM = u.peaks.MeanNS()
-		peak.add(m.PeakAoM)
+		m.Clusters.Add(k.AoM)
+		m.Peaks.Add(k.PeakAoM)
 		if i < c.cfg.Clusters || u.saw.deliveries > 0 {
-			r.Clusters = append(r.Clusters, m)
+			r.Clusters = append(r.Clusters, k)
 		}
 	}
-	r.Metrics.AoMCluster, r.Metrics.Jain, r.Metrics.PeakAoM = aom.mean(), aom.jain(), peak.mean()
 }
 
 // workerMetrics averages workers within their cluster, then clusters.
-func (c *Collector) workerMetrics(r *Run) {
-	m := &r.Metrics
-	m.AoMWorker, m.JainWorkerMeans, m.JainWorkers, m.NeverDelivered = Missing(), Missing(), Missing(), Missing()
+func (c *Collector) workerMetrics(r *Run, m *metric.Measured) {
 	if c.lackProvenance {
 		return
 	}
-	byCluster := make([]series, len(c.clusters))
-	var all, means series
-	never := 0
+	byCluster := make([]metric.Series, len(c.clusters))
 	for id := range c.workers {
 		w := &c.workers[id]
 		if w.saw.deliveries < 2 && (id < c.cfg.Workers || w.saw.deliveries > 0) {
-			never++
+			m.Never++
 		}
 		if c.counts(&w.saw) && (id < c.cfg.Workers || w.saw.deliveries > 0) {
-			all.add(w.saw.meanNS())
-			byCluster[w.cluster].add(w.saw.meanNS())
+			m.Workers.Add(w.saw.meanNS())
+			byCluster[w.cluster].Add(w.saw.meanNS())
 		}
 	}
 	for i := range r.Clusters {
@@ -341,10 +331,9 @@ func (c *Collector) workerMetrics(r *Run) {
 		if len(c.cfg.Jobs) == 0 {
 			at = r.Clusters[i].Cluster
 		}
-		r.Clusters[i].AoMWorker = byCluster[at].mean()
-		means.add(r.Clusters[i].AoMWorker)
+		r.Clusters[i].AoMWorker = byCluster[at].Mean()
+		m.WorkerMeans.Add(r.Clusters[i].AoMWorker)
 	}
-	m.AoMWorker, m.JainWorkerMeans, m.JainWorkers, m.NeverDelivered = means.mean(), means.jain(), all.jain(), Float(never)
 }
 
 // utilisation is the share of the output link's time that the frames took: over the window, or from the first bit of
@@ -361,43 +350,16 @@ func (c *Collector) utilisation() Float {
 	return Float(float64(c.windowBytes) * 8 * float64(olaf.Second) / rate / span)
 }
 
-// explain gives every missing metric its reason.
-func (c *Collector) explain(r *Run) {
-	needs := "needs two deliveries"
-	worker := needs
-	if c.lackProvenance {
-		worker = NeedsProvenance
-	}
-	timeToN := fmt.Sprintf("not every worker had %d updates received", c.cfg.SpeedupUpdates)
+// whyNoTimeN is why T(N) is missing, where it is.
+func (c *Collector) whyNoTimeN() string {
 	switch {
 	case c.cfg.SpeedupUpdates <= 0 || c.cfg.Workers <= 0:
-		timeToN = "not asked for"
+		return "not asked for"
 	case c.lackProvenance:
-		timeToN = NeedsProvenance
+		return metric.NeedsProvenance
 	}
-	m := &r.Metrics
-	for _, reason := range []struct {
-		name  string
-		value Float
-		why   string
-	}{
-		{"lost_pct", m.LostPct, "nothing was sent"},
-		{"aom_cluster_ns", m.AoMCluster, needs}, {"peak_aom_ns", m.PeakAoM, needs}, {"jain", m.Jain, needs},
-		{"aom_p50_ns", m.AoMP50, needs}, {"aom_p95_ns", m.AoMP95, needs}, {"aom_p99_ns", m.AoMP99, needs},
-		{"aom_worker_ns", m.AoMWorker, worker}, {"jain_worker_means", m.JainWorkerMeans, worker},
-		{"jain_workers", m.JainWorkers, worker}, {"never_delivered", m.NeverDelivered, worker},
-		{"utilisation", m.Utilisation, "needs an output rate and a delivery"},
-		{"queue_delay_ns", m.QueueDelay, "nobody measured it"},
-		{"time_to_n_ns", m.TimeToN, timeToN},
-	} {
-		if !reason.value.Known() {
-			r.Missing[reason.name] = reason.why
-		}
-	}
+	return fmt.Sprintf("not every worker had %d updates received", c.cfg.SpeedupUpdates)
 }
-
-// NeedsProvenance is why a metric of single workers is missing when merged frames don't say who was inside.
-const NeedsProvenance = "needs provenance"
 
 // validate lists why the run must not enter a mean.
 func (c *Collector) validate(r *Run) {
@@ -405,11 +367,11 @@ func (c *Collector) validate(r *Run) {
 	if err := r.Counters.Check(); err != nil {
 		say("%v", err)
 	}
-	if r.Counters.Received != c.observed {
-		say("the capture says %d frames received, %d were handed over", r.Counters.Received, c.observed)
+	if received := r.Counters.Of("received"); received != c.observed {
+		say("the capture says %d frames received, %d were handed over", received, c.observed)
 	}
-	if r.Counters.CaptureLost > 0 {
-		say("the capture lost %d frames", r.Counters.CaptureLost)
+	if lost := r.Counters.Of("capture_lost"); lost > 0 {
+		say("the capture lost %d frames", lost)
 	}
 	if c.backwards > 0 {
 		say("%d observations go backwards in time", c.backwards)

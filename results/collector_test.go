@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/metric"
 	"pgregory.net/rapid"
 )
 
@@ -110,7 +112,7 @@ func TestAoMIsTheIntegral(t *testing.T) {
 		for i := range obs {
 			c.Observe(&obs[i])
 		}
-		run := c.Finish(Counters{})
+		run := c.Finish(olaf.Counts{})
 		got := map[int]Float{}
 		for _, m := range run.Clusters {
 			got[m.Cluster] = m.AoM
@@ -182,8 +184,8 @@ func TestAgeQuantilesAgainstSortedTeeth(t *testing.T) {
 		for _, k := range teeth {
 			total += float64(k.length)
 		}
-		for i, q := range h.quantilesNS(0.5, 0.95, 0.99) {
-			share := []float64{0.5, 0.95, 0.99}[i]
+		for _, share := range []float64{0.5, 0.95, 0.99} {
+			q := h.belowNS(share)
 			// The time spent below the quantile, widened by a bucket either way, must enclose the share.
 			below := func(ps float64) float64 {
 				var s float64
@@ -210,30 +212,29 @@ func TestMetricsByHand(t *testing.T) {
 	// Cluster 0: deliveries at 10, 20, 40 of updates from 0, 15, 30. Ages: 10→20 over 10 ns, then 5→25 over 20 ns:
 	// (150+300)/30 = 15. Peaks: 20−0, 40−15 → 22.5. Worker 0 delivers at 10 and 40: age 10→40 → 25.
 	obs := []olaf.Observation{one(10, 0, 0, 0), one(20, 15, 0, 1), one(40, 30, 0, 0), one(50, 50, 1, 2)}
-	c := NewCollector(Config{Clusters: 2, Workers: 4, OutRate: 256 * olaf.Gbps, SpeedupUpdates: 1})
+	c := NewCollector(Config{Declared: toy.Declared, Clusters: 2, Workers: 4, OutRate: 256 * olaf.Gbps, SpeedupUpdates: 1})
 	for i := range obs {
 		c.Observe(&obs[i])
 	}
-	r := c.Finish(Counters{Sent: 8, In: 8, Appended: 4, DroppedFull: 4, Delivered: 4, Received: 4, CountDelivered: 4})
+	r := c.Finish(toy.Counts(map[string]int64{"sent": 8, "in": 8, "appended": 4, "turned_away": 4, "delivered": 4, "received": 4, "count_delivered": 4}))
 	if len(r.Invalid) > 0 {
 		t.Fatal(r.Invalid)
 	}
 	for _, check := range []struct {
-		name      string
-		got, want Float
+		name string
+		want Float
 	}{
-		{"aom cluster", r.Metrics.AoMCluster, 15}, {"aom worker", r.Metrics.AoMWorker, 25},
-		{"peak", r.Metrics.PeakAoM, 22.5}, {"lost", r.Metrics.LostPct, 50}, {"jain", r.Metrics.Jain, 1},
-		{"never delivered", r.Metrics.NeverDelivered, 3}, {"queue delay", r.Metrics.QueueDelay, 2},
+		{"aom_cluster_ns", 15}, {"aom_worker_ns", 25}, {"peak_aom_ns", 22.5}, {"lost_pct", 50}, {"jain", 1}, {"never_delivered", 3},
+		{"queue_delay_ns", 2}, {"queue_delay_max_ns", 2}, {"duration_ns", 40},
 		// 4 frames of 8 ns in 8 + 40 ns.
-		{"utilisation", r.Metrics.Utilisation, 32.0 / 48},
+		{"utilisation", 32.0 / 48},
 	} {
-		if !close64(float64(check.got), float64(check.want)) {
-			t.Errorf("%s = %v, want %v", check.name, check.got, check.want)
+		if got := r.Metrics.Of(check.name); !close64(float64(got), float64(check.want)) {
+			t.Errorf("%s = %v, want %v", check.name, got, check.want)
 		}
 	}
-	if why := r.Missing["time_to_n_ns"]; why == "" || r.Metrics.TimeToN.Known() {
-		t.Errorf("worker 3 never delivered, T(1) = %v for %q", r.Metrics.TimeToN, why)
+	if why := r.Missing["time_to_n_ns"]; why == "" || r.Metrics.Of("time_to_n_ns").Known() {
+		t.Errorf("worker 3 never delivered, T(1) = %v for %q", r.Metrics.Of("time_to_n_ns"), why)
 	}
 	if want := []int64{4}; !slices.Equal(r.Aggregations, want) {
 		t.Errorf("aggregations %v, want %v", r.Aggregations, want)
@@ -241,7 +242,7 @@ func TestMetricsByHand(t *testing.T) {
 }
 
 func TestTimeToN(t *testing.T) {
-	c := NewCollector(Config{Clusters: 1, Workers: 2, SpeedupUpdates: 2})
+	c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 2, SpeedupUpdates: 2})
 	merged := one(30, 25, 0, 1)
 	merged.Update.Count = 3
 	merged.Contributors = []olaf.Contributor{{GenNS: 20, Worker: 0}, {GenNS: 25, Worker: 1}, {GenNS: 24, Worker: 1}}
@@ -249,37 +250,40 @@ func TestTimeToN(t *testing.T) {
 	for _, o := range []olaf.Observation{one(10, 0, 0, 0), one(20, 9, 0, 7), one(21, 9, 0, 7), one(22, 9, 0, 8), one(23, 9, 0, 8), merged, one(60, 50, 0, 1)} {
 		c.Observe(&o)
 	}
-	if r := c.Finish(Counters{}); r.Metrics.TimeToN != 30 {
-		t.Errorf("T(2) = %v, want 30", r.Metrics.TimeToN)
+	if r := c.Finish(olaf.Counts{}); r.Metrics.Of("time_to_n_ns") != 30 {
+		t.Errorf("T(2) = %v, want 30", r.Metrics.Of("time_to_n_ns"))
 	}
 }
 
 func TestMergedWithoutProvenance(t *testing.T) {
-	c := NewCollector(Config{Clusters: 1, Workers: 2, SpeedupUpdates: 1})
+	c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 2, SpeedupUpdates: 1})
 	o := one(10, 0, 0, 0)
 	c.Observe(&o)
 	o = one(20, 5, 0, 1)
 	o.Update.Count = 2
 	c.Observe(&o)
-	r := c.Finish(Counters{})
+	r := c.Finish(olaf.Counts{})
 	for _, name := range []string{"aom_worker_ns", "never_delivered", "jain_workers", "time_to_n_ns"} {
-		if r.Missing[name] != NeedsProvenance {
-			t.Errorf("%s is missing for %q, want %q", name, r.Missing[name], NeedsProvenance)
+		if r.Missing[name] != metric.NeedsProvenance {
+			t.Errorf("%s is missing for %q, want %q", name, r.Missing[name], metric.NeedsProvenance)
 		}
 	}
-	if !r.Metrics.AoMCluster.Known() {
+	if !r.Metrics.Of("aom_cluster_ns").Known() {
 		t.Error("per cluster AoM needs no provenance")
 	}
 }
 
 func TestInvalidRuns(t *testing.T) {
-	good := Counters{Sent: 1, In: 1, Appended: 1, Delivered: 1, Received: 1, CountDelivered: 1}
+	good := toy.Counts(map[string]int64{"sent": 1, "in": 1, "appended": 1, "delivered": 1, "received": 1, "count_delivered": 1})
+	unbalanced, silent := good.Clone(), toy.Counts(map[string]int64{"sent": 1, "in": 1, "turned_away": 1})
+	unbalanced.Add("sent", 1)
 	late := one(10, 20, 0, 0)
 	for name, test := range map[string]struct {
-		counters Counters
+		counters olaf.Counts
 		obs      []olaf.Observation
 	}{
-		"accounting": {Counters{Sent: 2, In: 1, Appended: 1, Delivered: 1, Received: 1, CountDelivered: 1}, []olaf.Observation{one(10, 0, 0, 0)}},
+		"accounting": {unbalanced, []olaf.Observation{one(10, 0, 0, 0)}},
+		"silent":     {silent, nil},
 		"captured":   {good, nil},
 		"backwards":  {good, []olaf.Observation{one(10, 0, 0, 0), one(9, 0, 0, 0)}},
 		"future":     {good, []olaf.Observation{late}},
@@ -295,13 +299,13 @@ func TestInvalidRuns(t *testing.T) {
 }
 
 func TestResetForgets(t *testing.T) {
-	cfg := Config{Clusters: 2, Workers: 2}
+	cfg := Config{Declared: toy.Declared, Clusters: 2, Workers: 2}
 	obs := []olaf.Observation{one(10, 0, 0, 0), one(20, 15, 1, 1), one(30, 20, 1, 1), one(40, 20, 0, 0)}
 	run := func(c *Collector) Run {
 		for i := range obs {
 			c.Observe(&obs[i])
 		}
-		return c.Finish(Counters{})
+		return c.Finish(olaf.Counts{})
 	}
 	c := NewCollector(Config{Clusters: 9, Workers: 30, Window: Window{From: 3, To: 99999, InitialAge: 4}})
 	run(c)
@@ -316,10 +320,10 @@ func benchmarkCollector(b *testing.B, clusters, inside int) {
 	const n = 1_000_000
 	obs := make([]olaf.Observation, 4096)
 	contributors := make([]olaf.Contributor, inside)
-	c := NewCollector(Config{Clusters: clusters, Workers: 3 * clusters, OutRate: 40 * olaf.Gbps, SpeedupUpdates: 500})
+	c := NewCollector(Config{Declared: toy.Declared, Clusters: clusters, Workers: 3 * clusters, OutRate: 40 * olaf.Gbps, SpeedupUpdates: 500})
 	b.ReportAllocs()
 	for b.Loop() {
-		c.Reset(Config{Clusters: clusters, Workers: 3 * clusters, OutRate: 40 * olaf.Gbps, SpeedupUpdates: 500})
+		c.Reset(Config{Declared: toy.Declared, Clusters: clusters, Workers: 3 * clusters, OutRate: 40 * olaf.Gbps, SpeedupUpdates: 500})
 		for i := range n {
 			o := &obs[i%len(obs)]
 			at := int64(i) * 51
@@ -333,7 +337,7 @@ func benchmarkCollector(b *testing.B, clusters, inside int) {
 			}
 			c.Observe(o)
 		}
-		c.Finish(Counters{})
+		c.Finish(olaf.Counts{})
 	}
 	b.ReportMetric(float64(b.Elapsed().Milliseconds())/float64(b.N), "ms/1e6obs")
 }
@@ -347,7 +351,7 @@ func BenchmarkCollector10M(b *testing.B) {
 			o := one(int64(i)*51+400, int64(i)*51, i%10_000, i%30_000)
 			c.Observe(&o)
 		}
-		c.Finish(Counters{})
+		c.Finish(olaf.Counts{})
 	}
 }
 

@@ -1,6 +1,11 @@
 package results
 
-import "encoding/json"
+import (
+	"encoding/json"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results/metric"
+)
 
 // BenchSchema names the document a Bench is.
 const BenchSchema = "olafctl.bench/v1"
@@ -77,37 +82,6 @@ type Statistic struct {
 // Known says whether there is a mean.
 func (s *Statistic) Known() bool { return s.N > 0 && s.Mean.Known() }
 
-// Stats are a row's statistics. Times are ns, rates and shares are as the names say; docs/metrics.md defines each.
-type Stats struct {
-	Sent Statistic `json:"sent"`
-	// TCWithheld is the zero Statistic where no run withheld anything.
-	TCWithheld      Statistic `json:"tc_withheld,omitzero"`
-	Received        Statistic `json:"received"`
-	Aggregated      Statistic `json:"aggregated"`
-	Replaced        Statistic `json:"replaced"`
-	ReplacedReward  Statistic `json:"replaced_reward"`
-	DroppedFull     Statistic `json:"dropped_full"`
-	DroppedReward   Statistic `json:"dropped_reward"`
-	DroppedMismatch Statistic `json:"dropped_mismatch"`
-	Bypassed        Statistic `json:"bypassed"`
-	Malformed       Statistic `json:"malformed"`
-	Lost            Statistic `json:"lost"`
-	LostPct         Statistic `json:"lost_pct"`
-	AoMCluster      Statistic `json:"aom_cluster_ns"`
-	AoMWorker       Statistic `json:"aom_worker_ns"`
-	PeakAoM         Statistic `json:"peak_aom_ns"`
-	AoMP50          Statistic `json:"aom_p50_ns"`
-	AoMP95          Statistic `json:"aom_p95_ns"`
-	AoMP99          Statistic `json:"aom_p99_ns"`
-	Jain            Statistic `json:"jain"`
-	JainWorkerMeans Statistic `json:"jain_worker_means"`
-	JainWorkers     Statistic `json:"jain_workers"`
-	Utilisation     Statistic `json:"utilisation"`
-	QueueDelay      Statistic `json:"queue_delay_ns"`
-	NeverDelivered  Statistic `json:"never_delivered"`
-	TimeToN         Statistic `json:"time_to_n_ns"`
-}
-
 // Row is one configuration of an experiment: a queue discipline at an output rate, over all its runs.
 type Row struct {
 	Queue      string `json:"queue"`
@@ -117,7 +91,8 @@ type Row struct {
 	InvalidRuns int      `json:"invalid_runs"`
 	Valid       bool     `json:"valid"`
 	Reasons     []string `json:"invalid_reasons,omitempty"`
-	Stats
+	// Stats are members of the row itself in JSON.
+	Stats Stats `json:"*"`
 	// CDF is the distribution of aggregations per outgoing update, over all valid runs together (Fig. 6).
 	CDF      []CDFPoint   `json:"aggregations_cdf"`
 	Clusters []ClusterRow `json:"clusters,omitempty"`
@@ -178,12 +153,14 @@ type PaperRow struct {
 
 // Run is what one run yields.
 type Run struct {
-	Queue      string   `json:"queue"`
-	OutRateBPS int64    `json:"out_rate_bps"`
-	Index      int      `json:"index"` // runs of the same index share a seed and are compared in pairs
-	Seed       uint64   `json:"seed"`
-	Counters   Counters `json:"counters"`
-	Metrics    Metrics  `json:"metrics"`
+	Queue      string `json:"queue"`
+	OutRateBPS int64  `json:"out_rate_bps"`
+	Index      int    `json:"index"` // runs of the same index share a seed and are compared in pairs
+	Seed       uint64 `json:"seed"`
+	// Declared says what the counters and metrics are; nil of a run that was read and not yet given its declaration.
+	Declared *metric.Declaration `json:"-"`
+	Counters olaf.Counts         `json:"counters"`
+	Metrics  metric.Values       `json:"metrics"`
 	// Aggregations counts outgoing updates by how many aggregations they carried: Aggregations[k] carried k.
 	Aggregations []int64         `json:"aggregations"`
 	Clusters     []ClusterMetric `json:"clusters,omitempty"`
@@ -197,26 +174,6 @@ type Run struct {
 
 // Valid says whether the run may enter statistics.
 func (r *Run) Valid() bool { return len(r.Invalid) == 0 }
-
-// Metrics are the scalars of one run, ns where a name says so.
-type Metrics struct {
-	LostPct         Float `json:"lost_pct"`
-	AoMCluster      Float `json:"aom_cluster_ns"`
-	AoMWorker       Float `json:"aom_worker_ns"`
-	PeakAoM         Float `json:"peak_aom_ns"`
-	AoMP50          Float `json:"aom_p50_ns"`
-	AoMP95          Float `json:"aom_p95_ns"`
-	AoMP99          Float `json:"aom_p99_ns"`
-	Jain            Float `json:"jain"`
-	JainWorkerMeans Float `json:"jain_worker_means"`
-	JainWorkers     Float `json:"jain_workers"`
-	Utilisation     Float `json:"utilisation"`
-	QueueDelay      Float `json:"queue_delay_ns"`
-	QueueDelayMax   Float `json:"queue_delay_max_ns"`
-	NeverDelivered  Float `json:"never_delivered"`
-	TimeToN         Float `json:"time_to_n_ns"`
-	Duration        Float `json:"duration_ns"` // first to last delivery
-}
 
 // ClusterMetric is one cluster of a Run.
 type ClusterMetric struct {

@@ -1,38 +1,9 @@
 package results
 
-import (
-	"encoding/json"
-	"math"
-	"strconv"
-)
+import "github.com/olafctl/olaf/results/metric"
 
-// Float is a number that may be missing: not a number in memory, null in JSON. Infinities are missing as well.
-type Float float64
+// Float is a number that may be missing.
+type Float = metric.Float
 
 // Missing is the Float that is not there.
-func Missing() Float { return Float(math.NaN()) }
-
-// Known says whether there is a number.
-func (f Float) Known() bool { return !math.IsNaN(float64(f)) && !math.IsInf(float64(f), 0) }
-
-// MarshalJSON writes the shortest form that reads back to the same number, or null.
-func (f Float) MarshalJSON() ([]byte, error) {
-	if !f.Known() {
-		return []byte("null"), nil
-	}
-	return json.Marshal(float64(f))
-}
-
-// UnmarshalJSON reads a number or null.
-func (f *Float) UnmarshalJSON(b []byte) error {
-	if string(b) == "null" {
-		*f = Missing()
-		return nil
-	}
-	v, err := strconv.ParseFloat(string(b), 64)
-	if err != nil {
-		return err
-	}
-	*f = Float(v)
-	return nil
-}
+func Missing() Float { return metric.Missing() }

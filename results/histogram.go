@@ -60,25 +60,19 @@ func (h *ageHistogram) add(t tooth) {
 	h.crossed[last]--
 }
 
-// quantilesNS are the ages, in ns, below which the given shares of the time were spent, taking ages within a bucket as
-// even. The shares must ascend.
-func (h *ageHistogram) quantilesNS(shares ...float64) []Float {
-	out := make([]Float, len(shares))
+// belowNS is the age, in ns, below which a share of the time was spent, taking ages within a bucket as even.
+func (h *ageHistogram) belowNS(share float64) Float {
+	want := share * float64(h.total)
 	var below, crossing int64
-	next := 0
 	for i := range h.part {
 		crossing += h.crossed[i]
 		low, width := ageBounds(i)
 		inside := h.part[i] + crossing*width
-		for next < len(shares) && inside > 0 && float64(below)+float64(inside) >= shares[next]*float64(h.total) {
-			within := (shares[next]*float64(h.total) - float64(below)) / float64(inside)
-			out[next] = Float((float64(low) + within*float64(width)) / 1000)
-			next++
+		if inside > 0 && float64(below)+float64(inside) >= want {
+			within := (want - float64(below)) / float64(inside)
+			return Float((float64(low) + within*float64(width)) / 1000)
 		}
 		below += inside
 	}
-	for ; next < len(out); next++ {
-		out[next] = Missing()
-	}
-	return out
+	return Missing()
 }

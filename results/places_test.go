@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results/internal/toy"
 	"pgregory.net/rapid"
 )
 
@@ -16,8 +17,8 @@ func TestJobsAreRenumbering(t *testing.T) {
 		jobs := []Job{{Cluster: 40, Clusters: 2, Workers: perCluster}, {Cluster: 7, Clusters: 1, Workers: perCluster}}
 		ids := []olaf.ClusterID{40, 41, 7}
 		window := Window{From: 1000, To: 1 << 50, InitialAge: UnknownAge}
-		plain := NewCollector(Config{Clusters: 3, Workers: 9, Window: window, SpeedupUpdates: 2})
-		local := NewCollector(Config{Jobs: jobs, Window: window, SpeedupUpdates: 2})
+		plain := NewCollector(Config{Declared: toy.Declared, Clusters: 3, Workers: 9, Window: window, SpeedupUpdates: 2})
+		local := NewCollector(Config{Declared: toy.Declared, Jobs: jobs, Window: window, SpeedupUpdates: 2})
 		at := olaf.Time(0)
 		for range rapid.IntRange(0, 60).Draw(t, "frames") {
 			at += olaf.Time(rapid.IntRange(0, 1<<40).Draw(t, "gap"))
@@ -37,7 +38,7 @@ func TestJobsAreRenumbering(t *testing.T) {
 			}
 			plain.Observe(&o)
 		}
-		counters := Counters{Received: plain.Observed()}
+		counters := toy.Counts(map[string]int64{"received": plain.Observed()})
 		a, b := plain.Finish(counters), local.Finish(counters)
 		for i := range a.Clusters {
 			a.Clusters[i].Cluster = int(ids[i])
@@ -60,9 +61,9 @@ func TestStraysMakeARunInvalid(t *testing.T) {
 		"worker":         {Update: olaf.Update{Cluster: 5, Worker: 2, Count: 1}},
 		"contributor":    {Update: olaf.Update{Cluster: 5, Count: 2}, Contributors: []olaf.Contributor{{Worker: 1}, {Worker: 2}, {Worker: 0}}},
 	} {
-		c := NewCollector(Config{Jobs: []Job{{Cluster: 5, Clusters: 1, Workers: 2}}})
+		c := NewCollector(Config{Declared: toy.Declared, Jobs: []Job{{Cluster: 5, Clusters: 1, Workers: 2}}})
 		c.Observe(&o)
-		if r := c.Finish(Counters{Received: 1}); r.Valid() || !strings.Contains(r.Invalid[len(r.Invalid)-1], "no job") {
+		if r := c.Finish(toy.Counts(map[string]int64{"received": 1})); r.Valid() || !strings.Contains(r.Invalid[len(r.Invalid)-1], "no job") {
 			t.Errorf("%s: %q", name, r.Invalid)
 		}
 	}
@@ -70,14 +71,14 @@ func TestStraysMakeARunInvalid(t *testing.T) {
 
 // TestAWorkerNeverHeardOfBelongsToItsCluster has an initial age count for silent workers where they are.
 func TestAWorkerNeverHeardOfBelongsToItsCluster(t *testing.T) {
-	c := NewCollector(Config{Jobs: []Job{{Cluster: 1, Clusters: 2, Workers: 1}}, Window: Window{To: olaf.Time(2 * olaf.Second)}})
-	r := c.Finish(Counters{})
+	c := NewCollector(Config{Declared: toy.Declared, Jobs: []Job{{Cluster: 1, Clusters: 2, Workers: 1}}, Window: Window{To: olaf.Time(2 * olaf.Second)}})
+	r := c.Finish(olaf.Counts{})
 	for _, m := range r.Clusters {
 		if m.AoMWorker != 1e9 || m.AoM != 1e9 {
 			t.Errorf("cluster %d: %v per worker, %v", m.Cluster, m.AoMWorker, m.AoM)
 		}
 	}
-	if len(r.Clusters) != 2 || r.Metrics.NeverDelivered != 2 || r.Metrics.PeakAoM.Known() {
+	if len(r.Clusters) != 2 || r.Metrics.Of("never_delivered") != 2 || r.Metrics.Of("peak_aom_ns").Known() {
 		t.Errorf("%+v", r)
 	}
 }

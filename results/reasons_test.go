@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/olafctl/olaf/results/internal/toy"
 )
 
 func TestWhyFoldsEqualReasons(t *testing.T) {
@@ -27,7 +28,7 @@ func TestWhyFoldsEqualReasons(t *testing.T) {
 		{many, []string{"runs 0, 1, 2 and 297 more: the capture lost all"}},
 		{different, []string{"runs 0, 1: lost: 0", "runs 2, 3: lost: 1", "runs 4, 5: lost: 2", "3 more for 2 other reasons, which the JSON document lists"}},
 	} {
-		row := Summarise(c.runs)
+		row := Summarise(toy.Declared, c.runs)
 		if diff := cmp.Diff(c.want, row.Why()); diff != "" {
 			t.Error(diff)
 		}

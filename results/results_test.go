@@ -2,11 +2,14 @@ package results
 
 import (
 	"encoding/json"
-	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/metric"
 	"pgregory.net/rapid"
 )
 
@@ -19,40 +22,6 @@ func mustJSON(t *testing.T, v any) string {
 	return string(b)
 }
 
-func TestCheckNamesTheBrokenIdentity(t *testing.T) {
-	good := Counters{Sent: 20, Bypassed: 1, Malformed: 1, LostBeforeEngine: 1, In: 17, Appended: 8, Aggregated: 4, Replaced: 2, ReplacedReward: 1,
-		DroppedFull: 1, DroppedReward: 0, DroppedMismatch: 1, Delivered: 6, Queued: 1, Flushed: 1, Received: 5, CaptureLost: 1,
-		CountDelivered: 8, CountQueued: 2, CountFlushed: 1, CountDiscarded: 4}
-	if err := good.Check(); err != nil {
-		t.Fatal(err)
-	}
-	var parts int64
-	for _, p := range good.LostParts() {
-		parts += p.Count
-	}
-	if parts != good.Lost() {
-		t.Errorf("the parts of lost make %d, lost is %d", parts, good.Lost())
-	}
-	for want, breakIt := range map[string]func(*Counters){
-		"sent =":      func(c *Counters) { c.Sent++ },
-		"in =":        func(c *Counters) { c.Replaced-- },
-		"appended =":  func(c *Counters) { c.Queued++ },
-		"delivered =": func(c *Counters) { c.Received-- },
-		"Σcount":      func(c *Counters) { c.CountDelivered++ },
-	} {
-		bad := good
-		breakIt(&bad)
-		if err := bad.Check(); !errors.Is(err, ErrAccounting) || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v", want, err)
-		}
-	}
-	saturated := good
-	saturated.CountDelivered, saturated.CountSaturations = 0, 1
-	if err := saturated.Check(); err != nil {
-		t.Errorf("a saturated count voids the identity over counts: %v", err)
-	}
-}
-
 func TestDescribe(t *testing.T) {
 	// t(0.975, 3) = 3.182446; sd of 1,2,3,4 = 1.290994.
 	s := Describe([]Float{1, 2, 3, 4}, "")
@@ -62,7 +31,7 @@ func TestDescribe(t *testing.T) {
 	if one := Describe([]Float{7}, ""); one.Mean != 7 || one.CI95.Known() || one.SD.Known() {
 		t.Errorf("one value: %+v", one)
 	}
-	none := Describe([]Float{Missing()}, NeedsProvenance)
+	none := Describe([]Float{Missing()}, metric.NeedsProvenance)
 	if got := mustJSON(t, none); got != `{"mean":null,"sd":null,"ci95":null,"min":null,"max":null,"n":0,"reason":"needs provenance"}` {
 		t.Error(got)
 	}
@@ -88,22 +57,23 @@ func TestBootstrapEnclosesTheMean(t *testing.T) {
 
 func aRun(index int, aom, worker Float, invalid ...string) Run {
 	return Run{Queue: "olaf", OutRateBPS: 40e9, Index: index, Invalid: invalid, Aggregations: []int64{1, 2},
-		Metrics: Metrics{AoMCluster: aom, AoMWorker: worker}, Missing: map[string]string{"aom_worker_ns": NeedsProvenance},
+		Declared: toy.Declared, Counters: toy.Counts(nil),
+		Metrics: toy.Values(map[string]Float{"aom_cluster_ns": aom, "aom_worker_ns": worker}), Missing: map[string]string{"aom_worker_ns": metric.NeedsProvenance},
 		Clusters: []ClusterMetric{{Cluster: 0, Deliveries: 3, AoM: aom, PeakAoM: Missing(), AoMWorker: worker}}}
 }
 
 func TestSummariseLeavesInvalidRunsOut(t *testing.T) {
-	row := Summarise([]Run{aRun(0, 10, Missing()), aRun(1, 1e9, 5, "the capture lost 3 frames"), aRun(2, 20, Missing())})
-	if row.AoMCluster.Mean != 15 || row.Runs != 2 || row.InvalidRuns != 1 || row.Valid || len(row.Reasons) != 1 {
+	row := Summarise(toy.Declared, []Run{aRun(0, 10, Missing()), aRun(1, 1e9, 5, "the capture lost 3 frames"), aRun(2, 20, Missing())})
+	if row.Stats.Of("aom_cluster_ns").Mean != 15 || row.Runs != 2 || row.InvalidRuns != 1 || row.Valid || len(row.Reasons) != 1 {
 		t.Errorf("%+v", row)
 	}
-	if row.AoMWorker.Known() || row.AoMWorker.Reason != NeedsProvenance {
-		t.Errorf("per worker: %+v", row.AoMWorker)
+	if worker := row.Stats.Of("aom_worker_ns"); worker.Known() || worker.Reason != metric.NeedsProvenance {
+		t.Errorf("per worker: %+v", worker)
 	}
 	if row.CDF[0].P != Float(1.0/3) || row.CDF[1].P != 1 {
 		t.Errorf("cdf %+v", row.CDF)
 	}
-	if empty := Summarise(nil); empty.Valid || empty.Sent.Known() {
+	if empty := Summarise(toy.Declared, nil); empty.Valid || empty.Stats.Of("sent").Reason != "no valid run" {
 		t.Errorf("no runs: %+v", empty)
 	}
 }
@@ -120,54 +90,79 @@ func TestCompareRunsPairsByIndex(t *testing.T) {
 	if got := c.AoMReduction.ClusterCluster; got.Mean != 62.5 {
 		t.Errorf("cluster/cluster %+v", got)
 	}
-	if got := c.AoMReduction.WorkerWorker; got.Known() || got.Reason != "olaf: "+NeedsProvenance {
+	if got := c.AoMReduction.WorkerWorker; got.Known() || got.Reason != "olaf: "+metric.NeedsProvenance {
 		t.Errorf("worker/worker %+v", got)
 	}
 }
 
-func TestScalarsHaveUniqueNamesOfTheDocument(t *testing.T) {
-	document := mustJSON(t, Row{Stats: Stats{TCWithheld: Statistic{N: 1}}})
-	seen := map[string]bool{}
-	for _, s := range Scalars() {
-		if seen[s.Name] || !strings.Contains(document, `"`+s.Name+`":`) {
-			t.Errorf("%s is doubled or not in the document", s.Name)
+// TestRowsInDocuments writes the statistics of a row between its other members, and reads them again.
+func TestRowsInDocuments(t *testing.T) {
+	one := Statistic{Mean: 1, N: 1}
+	row := Row{Queue: "a<b", Valid: true, Stats: Stats{{&metric.Metric{Name: "b"}, one}, {&metric.Metric{Name: "a"}, one}},
+		Reasons: []string{`"*":{}`}, CDF: []CDFPoint{{LE: 1, P: 1}}}
+	const stat = `{"mean":1,"sd":0,"ci95":0,"min":0,"max":0,"n":1}`
+	for want, row := range map[string]Row{
+		`{"queue":"a\u003cb","out_rate_bps":0,"runs":0,"invalid_runs":0,"valid":true,"invalid_reasons":["\"*\":{}"],"b":` + stat + `,"a":` + stat + `,"aggregations_cdf":[{"le":1,"p":1}]}`: row,
+		`{"queue":"","out_rate_bps":0,"runs":0,"invalid_runs":0,"valid":false,"aggregations_cdf":null}`:                                                                                     {},
+	} {
+		if got := mustJSON(t, row); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
 		}
-		seen[s.Name] = true
-		var stats Stats
-		s.At(&stats).N = 1
-		if !strings.Contains(mustJSON(t, stats), `"`+s.Name+`":{"mean":0,"sd":0,"ci95":0,"min":0,"max":0,"n":1}`) {
-			t.Errorf("%s writes to another name", s.Name)
+		var back Row
+		if err := json.Unmarshal([]byte(want), &back); err != nil || mustJSON(t, back) != want {
+			t.Errorf("%s\nreads back as\n%s: %v", want, mustJSON(t, back), err)
 		}
+	}
+	if s := row.Stats.Of("nowhere"); s.Known() || s.Mean.Known() {
+		t.Errorf("%+v", s)
 	}
 }
 
 // TestNothingWithheldIsNotShown holds that documents and tables of what has no transmission control are as they would be
-// without that scalar.
+// without that counter.
 func TestNothingWithheldIsNotShown(t *testing.T) {
+	shown := func(row *Row, runs []Run) (in, of bool) {
+		for _, s := range row.Stats {
+			in = in || s.Name == "tc_withheld"
+		}
+		for _, m := range MetricsOf(runs) {
+			of = of || m.Name == "tc_withheld"
+		}
+		return in, of
+	}
 	off, on := []Run{aRun(0, 10, 10), aRun(1, 20, 20)}, []Run{aRun(0, 10, 10), aRun(1, 20, 20)}
-	on[1].Counters.TCWithheld = 8
+	on[1].Counters.Add("tc_withheld", 8)
 	for name, runs := range map[string][]Run{"off": off, "invalid": {aRun(0, 1, 1, "bad")}, "none": nil} {
-		row := Summarise(runs)
-		if strings.Contains(mustJSON(t, row)+mustJSON(t, runs), tcWithheld) || len(ScalarsOf(runs)) != len(Scalars())-1 {
-			t.Errorf("%s: %+v", name, row.TCWithheld)
-		}
-		for _, s := range Scalars() {
-			if s.In(&row.Stats) == (s.Name == tcWithheld) {
-				t.Errorf("%s: %s is in the row: %v", name, s.Name, s.In(&row.Stats))
-			}
+		row := Summarise(toy.Declared, runs)
+		if in, of := shown(&row, runs); in || of || strings.Contains(mustJSON(t, row)+mustJSON(t, runs), "tc_withheld") {
+			t.Errorf("%s: in the row %v, of the runs %v", name, in, of)
 		}
 	}
-	row := Summarise(on)
+	row := Summarise(toy.Declared, on)
+	if in, of := shown(&row, on); !in || !of {
+		t.Errorf("in the row %v, of the runs %v", in, of)
+	}
+	withheld := row.Stats.Of("tc_withheld")
 	var back Row
-	if err := json.Unmarshal([]byte(mustJSON(t, row)), &back); err != nil || back.TCWithheld != row.TCWithheld {
-		t.Errorf("%+v reads back as %+v: %v", row.TCWithheld, back.TCWithheld, err)
+	if err := json.Unmarshal([]byte(mustJSON(t, row)), &back); err != nil || *back.Stats.Of("tc_withheld") != *withheld || withheld.Mean != 4 || withheld.N != 2 {
+		t.Errorf("%+v reads back as %+v: %v", withheld, back.Stats.Of("tc_withheld"), err)
 	}
-	if row.TCWithheld.Mean != 4 || row.TCWithheld.N != 2 || len(ScalarsOf(on)) != len(Scalars()) {
-		t.Errorf("%+v", row.TCWithheld)
-	}
-	for _, s := range Scalars() {
-		if !s.In(&row.Stats) {
-			t.Errorf("%s is not in the row", s.Name)
+}
+
+// TestMetricsOfSeveralSystems keeps each name once, and what one system alone has where that system has it.
+func TestMetricsOfSeveralSystems(t *testing.T) {
+	declared := func(names ...string) Run {
+		d := &metric.Declaration{Ledger: new(olaf.Ledger)}
+		for _, name := range names {
+			d.Metrics = append(d.Metrics, &metric.Metric{Name: name, Of: func(*metric.Measured) Float { return 1 }})
 		}
+		return Run{Declared: d}
+	}
+	var got []string
+	for _, m := range MetricsOf([]Run{declared("a", "b", "c"), {}, declared("x", "a", "y", "c", "z")}) {
+		got = append(got, m.Name)
+	}
+	if want := []string{"x", "a", "y", "b", "c", "z"}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
 	}
 }

@@ -5,46 +5,18 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/olafctl/olaf/results/metric"
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 )
 
-// series sums values in the order they come; missing ones are passed over.
-type series struct {
-	n           int
-	sum, square float64
-}
-
-func (s *series) add(v Float) {
-	if v.Known() {
-		s.n++
-		s.sum += float64(v)
-		s.square += float64(v) * float64(v)
-	}
-}
-
-func (s *series) mean() Float {
-	if s.n == 0 {
-		return Missing()
-	}
-	return Float(s.sum / float64(s.n))
-}
-
-// jain is Jain's index µ²/(µ²+σ²) with the population's σ, which is (Σx)²/(n·Σx²).
-func (s *series) jain() Float {
-	if s.n == 0 || s.square == 0 {
-		return Missing()
-	}
-	return Float(s.sum * s.sum / (float64(s.n) * s.square))
-}
-
 // Jain is Jain's fairness index of the known values, missing when there are none or all are 0.
 func Jain(values []Float) Float {
-	var s series
+	var s metric.Series
 	for _, v := range values {
-		s.add(v)
+		s.Add(v)
 	}
-	return s.jain()
+	return s.Jain()
 }
 
 // confidence is the level of every interval.

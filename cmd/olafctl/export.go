@@ -52,7 +52,7 @@ is named by its id, an unambiguous beginning of it, or "last".`,
 				if archive.HasDocumentOnly(f) && to.documentOnly() {
 					return to.files(env, own)
 				}
-				r, err := archive.Load(f)
+				r, err := archive.Load(f, env.Declared)
 				if err != nil {
 					return err
 				}
@@ -60,10 +60,10 @@ is named by its id, an unambiguous beginning of it, or "last".`,
 				if archive.HasDocument(f) {
 					rest.json = "" // that document is the report's own
 				}
-				if err := rest.write(env, r, append(own, frames(f, to.parquet)...)...); err != nil {
+				if err := rest.write(env, r, append(own, frames(env, f, to.parquet)...)...); err != nil {
 					return err
 				}
-				return to.remember(s, f)
+				return to.remember(env, s, f)
 			})
 		},
 	}
@@ -175,12 +175,12 @@ func (e *exports) files(env *cli.Env, targets []export.Target) error {
 }
 
 // remember notes which exports must come out the same again (olafctl runs verify).
-func (e *exports) remember(s *store.Store, f *store.Folder) error {
+func (e *exports) remember(env *cli.Env, s *store.Store, f *store.Folder) error {
 	for kind, path := range map[string]string{archive.KindWorkbook: e.xlsx, archive.KindReport: e.report} {
 		if path == "" {
 			continue
 		}
-		if err := archive.Remember(s, f, kind, toolVersion()); err != nil {
+		if err := archive.Remember(s, f, kind, toolVersion(), env.Declared); err != nil {
 			return err
 		}
 	}
@@ -188,12 +188,12 @@ func (e *exports) remember(s *store.Store, f *store.Folder) error {
 }
 
 // frames is the file with every kept frame, when a Parquet folder was asked for.
-func frames(f *store.Folder, dir string) []export.Target {
+func frames(env *cli.Env, f *store.Folder, dir string) []export.Target {
 	if dir == "" {
 		return nil
 	}
 	return []export.Target{export.Observations(dir, func(take func(*export.Labelled) error) error {
-		runs, err := archive.Runs(f)
+		runs, err := archive.Runs(f, env.Declared)
 		if err != nil {
 			return err
 		}

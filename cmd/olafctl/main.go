@@ -11,19 +11,20 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/cmd/olafctl/mute"
+	"github.com/olafctl/olaf/experiments/system"
 )
 
 func main() {
 	mute.End()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code := run(ctx, system(), os.Args[1:])
+	code := run(ctx, process(), os.Args[1:])
 	stop()
 	os.Exit(code)
 }
 
-// system is the world of this process, and what the program was built of.
-func system() *cli.Env {
+// process is the world of this process, and what the program was built of.
+func process() *cli.Env {
 	env := cli.System()
-	env.Devices, env.Published = devices(), published()
+	env.Devices, env.Published, env.Declared = devices(), published(), system.Declared
 	return env
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/p4ctl"
 )
 
@@ -32,7 +33,7 @@ func (w *signalWriter) Write(b []byte) (int, error) {
 
 func testEnvironment(stdout, stderr io.Writer) *cli.Env {
 	return &cli.Env{
-		Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Devices: devices(), Published: published(),
+		Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Devices: devices(), Published: published(), Declared: system.Declared,
 		Getenv: func(string) string { return "" }, Now: time.Now,
 		Hostname: func() (string, error) { return "testhost", nil },
 	}

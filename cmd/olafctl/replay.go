@@ -151,7 +151,7 @@ func (f *replayFlags) finish(env *cli.Env, path string, r *replay.Result, err er
 		return cli.Interrupted(err)
 	}
 	if f.to != "" {
-		fmt.Fprintf(env.Stderr, "capture: %s (%s)\n", f.to, olaf.Plural(r.Delivered, "frame"))
+		fmt.Fprintf(env.Stderr, "capture: %s (%s)\n", f.to, olaf.Plural(r.Counts.Of("delivered"), "frame"))
 	}
 	if !r.Valid {
 		return &cli.Exit{Kind: olaf.Failed, Err: fmt.Errorf("the replay is invalid: %s", r.Reason)}
@@ -163,30 +163,14 @@ func (f *replayFlags) print(env *cli.Env, path string, r *replay.Result) error {
 	if f.format == cli.JSON {
 		return cli.WriteJSON(env.Stdout, r)
 	}
-	c := &r.Counters
 	list := cli.Grid{Header: []string{"COUNTER", "VALUE", "MEANING"}}
-	for _, row := range []struct {
-		name  string
-		value int64
-		say   string
-	}{
-		{"sent", c.Sent, "packets in the capture"},
-		{"in", c.In, "updates that reached the queue"},
-		{"appended", c.Appended, "took a free slot"},
-		{"aggregated", c.Aggregated, "merged into a waiting update"},
-		{"replaced", c.Replaced, "replaced one of the same worker"},
-		{"replaced_reward", c.ReplacedReward, "replaced one by reward"},
-		{"dropped_full", c.DroppedFull, "found no free slot"},
-		{"dropped_reward", c.DroppedReward, "dropped by reward"},
-		{"dropped_mismatch", c.DroppedMismatch, "had another size than the waiting update"},
-		{"delivered", c.Delivered, "frames that left"},
-		{"queued", c.Queued, "frames still inside"},
-		{"bypassed", c.Bypassed, "not OLAF, or ACKs"},
-		{"malformed", c.Malformed, "broken OLAF frames"},
-		{"lost", r.Lost, "as the paper counts it: sent − delivered − aggregated"},
-	} {
-		list.Add(row.name, fmt.Sprint(row.value), row.say)
+	for i, c := range r.Counts.Ledger().Counters {
+		// People are spared what is kept aside and did not happen.
+		if n := r.Counts.At(i); n != 0 || !c.Sparse && (!c.Aside || f.format != cli.Table) {
+			list.Add(c.Name, fmt.Sprint(n), c.Doc)
+		}
 	}
+	list.Add("lost", fmt.Sprint(r.Lost), "as the paper counts it: sent − delivered − aggregated")
 	if f.format == cli.Table {
 		fmt.Fprintf(env.Stdout, "%s through %s at %v, %s: %s in %s\n\n", path, r.Queue, olaf.Rate(r.OutRateBPS),
 			olaf.Plural(r.Slots, "slot"), olaf.Plural(r.Workers, "worker"), olaf.Plural(r.Clusters, "cluster"))

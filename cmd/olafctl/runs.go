@@ -124,7 +124,7 @@ func newRunsShowCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 				if archive.HasDocument(f) {
 					return showDocument(env, f, out)
 				}
-				r, err := archive.Load(f)
+				r, err := archive.Load(f, env.Declared)
 				if err != nil {
 					return err
 				}
@@ -185,7 +185,7 @@ such as two simulated networks. -o csv and -o json have every digit.`,
 			return where.With(env, func(s *store.Store) error {
 				var sides [2]*compare.Side
 				for i, name := range args {
-					side, err := sideOf(s, name)
+					side, err := sideOf(env, s, name)
 					if err != nil {
 						return err
 					}
@@ -210,12 +210,12 @@ such as two simulated networks. -o csv and -o json have every digit.`,
 	return cmd
 }
 
-func sideOf(s *store.Store, name string) (*compare.Side, error) {
+func sideOf(env *cli.Env, s *store.Store, name string) (*compare.Side, error) {
 	f, err := cli.LoadRun(s, name)
 	if err != nil {
 		return nil, err
 	}
-	r, err := archive.Load(f)
+	r, err := archive.Load(f, env.Declared)
 	if err != nil {
 		return nil, err
 	}
@@ -227,18 +227,19 @@ func newRunsVerifyCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 		Use:   "verify ID",
 		Short: "Compute a kept run again and compare",
 		Long: `Check every file of a kept run against its digest, measure every run again from its kept frames, make the document again
-from the runs, make workbook and report again if this version exported them, and, of twin and simulator, repeat everything
-from the plan. Numbers are compared exactly, files byte for byte.`,
+from the runs, make workbook and report again if this build exported them, and, of twin and simulator, repeat everything
+from the plan. Numbers are compared exactly, files byte for byte. What this olafctl measures and the one that kept the run did
+not is named, and not compared.`,
 		Example:           "  olafctl runs verify last",
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: where.CompleteRuns(env, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return where.WithRun(env, args[0], func(s *store.Store, f *store.Folder) error {
-				proof, err := archive.Verify(f)
+				proof, err := archive.Verify(f, env.Declared)
 				if err != nil {
 					return err
 				}
-				exports, err := archive.VerifyExports(s, f, toolVersion())
+				exports, others, err := archive.VerifyExports(s, f, toolVersion(), env.Declared)
 				if err != nil {
 					return err
 				}
@@ -255,6 +256,21 @@ from the plan. Numbers are compared exactly, files byte for byte.`,
 				}
 				fmt.Fprintf(env.Stdout, "%s verified: %s, %s measured again from %s, %d repeated from the plan, %s made again; all as they were\n",
 					f.ID(), olaf.Plural(proof.Files, "file"), olaf.Plural(proof.Runs, "run"), olaf.Plural(proof.Observations, "frame"), repeated, olaf.Plural(exports, "export"))
+				for _, remark := range []struct {
+					what  string
+					names []string
+				}{
+					{"new since it was kept, so not compared", proof.New},
+					{"not known to this olafctl, so not compared", proof.Unknown},
+					{"invalid by a rule that is new since it was kept", proof.Doubts},
+				} {
+					if len(remark.names) > 0 {
+						fmt.Fprintf(env.Stdout, "%s: %s\n", remark.what, strings.Join(remark.names, ", "))
+					}
+				}
+				if others > 0 {
+					fmt.Fprintf(env.Stdout, "not made again: %s of another build, which need not write the same bytes\n", olaf.Plural(others, "export"))
+				}
 				return nil
 			})
 		},

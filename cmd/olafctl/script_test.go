@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 		"olafctl": func() {
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 			defer stop()
-			env := system()
+			env := process()
 			if err := addFakeCard(env); err != nil {
 				panic(err)
 			}

@@ -24,7 +24,7 @@ func TestInterruptEndsReadingATrace(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var said bytes.Buffer
-			env := system()
+			env := process()
 			env.Stdout, env.Stderr = &bytes.Buffer{}, &said
 			if code := run(ctx, env, args); code != cli.ExitInterrupted || !strings.Contains(said.String(), "interrupted after 0 updates of the trace") {
 				t.Errorf("exit %d: %s", code, said.String())

@@ -165,13 +165,13 @@ func (f *tuiFlags) kept(env *cli.Env) (spec bench.Spec, shown func() *queues.Ben
 		if spec, err = bench.KeptSpec(folder); err != nil {
 			return err
 		}
-		r, err := archive.Load(folder)
+		r, err := archive.Load(folder, env.Declared)
 		if err != nil {
 			return err
 		}
 		var page bytes.Buffer
 		fmt.Fprintf(&page, "%s, %s, started %s\n\n", folder.ID(), folder.Manifest.Experiment, folder.Manifest.Provenance.Started)
-		if err := f.comparison(&page, s); err != nil {
+		if err := f.comparison(env, &page, s); err != nil {
 			return err
 		}
 		if err := text.Bench(&page, r.Bench); err != nil {
@@ -184,15 +184,15 @@ func (f *tuiFlags) kept(env *cli.Env) (spec bench.Spec, shown func() *queues.Ben
 	return spec, shown, err
 }
 
-func (f *tuiFlags) comparison(w io.Writer, s *store.Store) error {
+func (f *tuiFlags) comparison(env *cli.Env, w io.Writer, s *store.Store) error {
 	if f.against == "" {
 		return nil
 	}
-	earlier, err := sideOf(s, f.against)
+	earlier, err := sideOf(env, s, f.against)
 	if err != nil {
 		return err
 	}
-	this, err := sideOf(s, f.run)
+	this, err := sideOf(env, s, f.run)
 	if err != nil {
 		return err
 	}

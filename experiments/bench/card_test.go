@@ -12,6 +12,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga"
@@ -34,10 +35,10 @@ func sameRuns(t *testing.T, got, want *Outcome) {
 	for c := range want.Runs {
 		for i := range want.Runs[c] {
 			g, w := &got.Runs[c][i], &want.Runs[c][i]
-			if g.Counters != w.Counters || !g.Valid() {
+			if !g.Counters.Equal(w.Counters) || !g.Valid() {
 				t.Errorf("configuration %d, run %d: invalid for %q\n%+v, want\n%+v", c, i, g.Invalid, g.Counters, w.Counters)
 			}
-			if a, b := float64(g.Metrics.AoMCluster), float64(w.Metrics.AoMCluster); a == b || !(math.Abs(a-b) <= off) {
+			if a, b := float64(g.Metrics.Of("aom_cluster_ns")), float64(w.Metrics.Of("aom_cluster_ns")); a == b || !(math.Abs(a-b) <= off) {
 				t.Errorf("configuration %d, run %d: AoM %v ns on the card, %v on the twin; the clocks are known to ±%v", c, i, a, b, off)
 			}
 		}
@@ -205,8 +206,8 @@ func TestAgesThatClocksLeaveOpen(t *testing.T) {
 			report := mustBench(t, spec, Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: c.percent})
 			must(t, report.Err())
 			run, said := &report.Outcome.Runs[0][0], strings.Join(report.Bench.Statements, "\n")
-			if run.Counters.Received == 0 || run.Metrics.AoMCluster.Known() == c.withheld || run.Clusters[0].PeakAoM.Known() == c.withheld {
-				t.Errorf("AoM %v\n%s", run.Metrics.AoMCluster, said)
+			if run.Counters.Of("received") == 0 || run.Metrics.Of("aom_cluster_ns").Known() == c.withheld || run.Clusters[0].PeakAoM.Known() == c.withheld {
+				t.Errorf("AoM %v\n%s", run.Metrics.Of("aom_cluster_ns"), said)
 			}
 			if c.withheld != strings.Contains(said, "withheld") || c.withheld != strings.Contains(run.Missing["peak_aom_ns"], "ages may be off") {
 				t.Errorf("%q\n%s", run.Missing, said)
@@ -235,7 +236,7 @@ func TestFramesOfAnEarlierRun(t *testing.T) {
 	}
 	report := mustBench(t, spec, Options{Device: testbedtest.CardAddress, Access: r.Access})
 	first, second := &report.Outcome.Runs[0][0], &report.Outcome.Runs[0][1]
-	if held != nil || first.Valid() || first.Counters.CaptureLost != 1 {
+	if held != nil || first.Valid() || first.Counters.Of("capture_lost") != 1 {
 		t.Errorf("the first run: %+v, %q", first.Counters, first.Invalid)
 	}
 	if !second.Valid() || report.Outcome.captured.worst.LeftOver != 1 {
@@ -334,7 +335,7 @@ func TestKeptRunOfACard(t *testing.T) {
 		must(t, err)
 		f, err := st.Load(id)
 		must(t, err)
-		proof, err := archive.Verify(f)
+		proof, err := archive.Verify(f, system.Declared)
 		if err != nil || proof.Runs != 8 {
 			t.Errorf("%+v, %v", proof, err)
 		}

@@ -30,8 +30,8 @@ func doubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 	var why []string
 	say := func(format string, a ...any) { why = append(why, fmt.Sprintf(format, a...)) }
 	if c != nil {
-		if r.Counters.CaptureLost > 0 {
-			say("%s", PlaceLoss(&r.Counters, ports, c))
+		if r.Counters.Of("capture_lost") > 0 {
+			say("%s", PlaceLoss(r.Counters, ports, c))
 		}
 		why = append(why, c.Faults...)
 		captureDoubts(r, c, say)
@@ -55,7 +55,7 @@ func doubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 
 // captureDoubts says what a capture's own counts speak against.
 func captureDoubts(r *results.Run, c *fpga.Capture, say func(string, ...any)) {
-	if more := -r.Counters.CaptureLost; more > 0 {
+	if more := -r.Counters.Of("capture_lost"); more > 0 {
 		say("%s handed over %s more than the queue delivered: something else sends OLAF frames there", c.Interface, olaf.Plural(more, "frame"))
 	}
 	if c.Duplicates > 0 {
@@ -64,7 +64,7 @@ func captureDoubts(r *results.Run, c *fpga.Capture, say func(string, ...any)) {
 	if c.Malformed > 0 {
 		say("%s were damaged between the card and %s", olaf.Plural(c.Malformed, "OLAF frame"), c.Interface)
 	}
-	if c.SocketLost > 0 && r.Counters.CaptureLost <= 0 {
+	if c.SocketLost > 0 && r.Counters.Of("capture_lost") <= 0 {
 		say("the socket at %s lost %s", c.Interface, olaf.Plural(c.SocketLost, "OLAF frame"))
 	}
 }
@@ -77,17 +77,17 @@ func clockErrorNS(c *fpga.Capture) int64 {
 // withholdAges takes the ages out of a run that may be wrong by more than a share of its mean AoM, and says whether it did.
 // What was counted stays.
 func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
-	m, off := &r.Metrics, clockErrorNS(c)
-	if !m.AoMCluster.Known() || float64(off) <= percent/100*float64(m.AoMCluster) {
+	mean, off := r.Metrics.Of("aom_cluster_ns"), clockErrorNS(c)
+	if !mean.Known() || float64(off) <= percent/100*float64(mean) {
 		return false
 	}
-	r.Withhold(fmt.Sprintf("ages may be off by %v, which is more than %g %% of their mean of %v (--age-error)", time.Duration(off), percent, time.Duration(m.AoMCluster)))
+	r.Withhold(fmt.Sprintf("ages may be off by %v, which is more than %g %% of their mean of %v (--age-error)", time.Duration(off), percent, time.Duration(mean)))
 	return true
 }
 
 // PlaceLoss says where frames were lost that the queue delivered and nobody handed over: the first place on their way at
 // which they are missing, or that says it lost some.
-func PlaceLoss(n *results.Counters, ports []fpga.Port, c *fpga.Capture) string {
+func PlaceLoss(n olaf.Counts, ports []fpga.Port, c *fpga.Capture) string {
 	mac, counted := "the MAC's counts are not known", false
 	var sent uint64
 	if c.ServerPort < len(ports) {
@@ -100,7 +100,7 @@ func PlaceLoss(n *results.Counters, ports []fpga.Port, c *fpga.Capture) string {
 	}
 	where := "between the card and " + c.Interface
 	switch {
-	case counted && sent < uint64(n.Delivered):
+	case counted && sent < uint64(n.Of("delivered")):
 		where = "inside the card, behind the queue"
 	case c.SocketLost > 0:
 		where = "in the socket's buffer at " + c.Interface
@@ -112,7 +112,7 @@ func PlaceLoss(n *results.Counters, ports []fpga.Port, c *fpga.Capture) string {
 		left = fmt.Sprintf("; %s stamped before the run were passed over%s", olaf.Plural(c.LeftOver, "frame"), testbed.HardwareAdvice(c))
 	}
 	return fmt.Sprintf("%s lost %s: the queue delivered %d, %s, %s handed over %d (its socket dropped %d, its network card or driver %d)%s",
-		wereLost(n.CaptureLost), where, n.Delivered, mac, c.Interface, n.Received, c.SocketLost, c.InterfaceLost, left)
+		wereLost(n.Of("capture_lost")), where, n.Of("delivered"), mac, c.Interface, n.Of("received"), c.SocketLost, c.InterfaceLost, left)
 }
 
 func wereLost(n int64) string {

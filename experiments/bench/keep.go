@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/store"
@@ -90,7 +91,7 @@ func (k *Keeper) done(e RunDone) error {
 		Index   int      `json:"index"`
 		Frames  int64    `json:"frames"`
 		Invalid []string `json:"invalid,omitempty"`
-	}{"run_done", e.Run.Config, e.Run.Index, e.Result.Counters.Received, e.Result.Invalid})
+	}{"run_done", e.Run.Config, e.Run.Index, e.Result.Counters.Of("received"), e.Result.Invalid})
 	if err != nil {
 		return err
 	}
@@ -205,7 +206,7 @@ func Repeat(ctx context.Context, f *store.Folder, stream *Stream) (runs int, err
 	if !fixed.Repeatable {
 		return 0, nil
 	}
-	kept, err := archive.Runs(f)
+	kept, err := archive.Runs(f, system.Declared)
 	if err != nil {
 		return 0, err
 	}
@@ -220,8 +221,10 @@ func Repeat(ctx context.Context, f *store.Folder, stream *Stream) (runs int, err
 		return 0, err
 	}
 	for i := range kept {
-		if err := repeated(&kept[i].Run, again.runs[kept[i].Ordinal]); err != nil {
-			return i, fmt.Errorf("%s: %w", f.ID(), err)
+		if why := repeated(&kept[i], again.runs[kept[i].Ordinal]); why != "" {
+			run := &kept[i].Run
+			return i, fmt.Errorf("%s: %w: %s at %v, run %d: %s; was it kept by another version of olafctl?", f.ID(), ErrDiffers,
+				run.Queue, olaf.Rate(run.OutRateBPS), run.Index, why)
 		}
 	}
 	return len(kept), nil
@@ -265,17 +268,18 @@ func (o *ordinals) Event(e Event) (err error) {
 // Wants says that numbers are enough.
 func (o *ordinals) Wants(RunID) bool { return false }
 
-// repeated compares two runs by their documents, which hold every number in full.
-func repeated(kept, made *results.Run) error {
-	a, errA := json.Marshal(kept)
-	b, errB := json.Marshal(made)
-	if err := errors.Join(errA, errB); err != nil {
-		return err
+// repeated says where a run that was made again differs from the kept one; empty where it does not.
+func repeated(kept *archive.Kept, made *results.Run) string {
+	if made == nil {
+		return "it did not come out again"
 	}
-	if !bytes.Equal(a, b) {
-		return fmt.Errorf("%w: %s at %v, run %d; was it kept by another version of olafctl?", ErrDiffers, kept.Queue, olaf.Rate(kept.OutRateBPS), kept.Index)
+	if doubts, _ := kept.Doubts(made); len(doubts) > 0 {
+		return doubts[0]
 	}
-	return nil
+	if !kept.Run.Valid() && made.Valid() {
+		return "it was kept as invalid, and is valid"
+	}
+	return kept.Run.Differs(made)
 }
 
 // ErrNoRewind says that what a card did cannot be had again.

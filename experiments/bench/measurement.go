@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/text"
 )
@@ -30,6 +31,8 @@ type Options struct {
 	AgeErrorPct float64
 	Stream      *Stream
 	Beside      Beside // what was published of such a specification; nil for nothing
+	// Declared is what the runs count and measure; see Plan.
+	Declared *metric.Declaration
 }
 
 // Beside sets what a specification measured beside what was published of it, and says what the comparison must be read
@@ -48,6 +51,7 @@ func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 	if err != nil {
 		return nil, err
 	}
+	plan.Declared = o.Declared
 	if o.Cards == 0 {
 		o.Cards = min(runtime.GOMAXPROCS(0), len(plan.Seeds))
 	}
@@ -82,7 +86,7 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 		Partial:    o.Partial,
 	}
 	for _, runs := range o.Runs {
-		b.Rows = append(b.Rows, results.Summarise(runs))
+		b.Rows = append(b.Rows, results.Summarise(o.Plan.declared(), runs))
 	}
 	if t := o.Plan.Spec.Trace; t != nil {
 		d := &o.Departures
@@ -148,15 +152,15 @@ func (s *Spec) arrivals() string {
 // Table is one line a configuration, with every statistic's mean and interval.
 func (r *Measurement) Table() (header []string, rows [][]string) {
 	header = []string{"queue", "out_rate_bps", "runs", "invalid_runs"}
-	scalars := results.ScalarsOf(slices.Concat(r.Outcome.Runs...))
-	for _, s := range scalars {
-		header = append(header, s.Name, s.Name+"_ci95")
+	metrics := results.MetricsOf(slices.Concat(r.Outcome.Runs...))
+	for _, m := range metrics {
+		header = append(header, m.Name, m.Name+"_ci95")
 	}
 	for i := range r.Bench.Rows {
 		row := &r.Bench.Rows[i]
 		cells := []string{row.Queue, strconv.FormatInt(row.OutRateBPS, 10), strconv.Itoa(row.Runs), strconv.Itoa(row.InvalidRuns)}
-		for _, s := range scalars {
-			stat := s.At(&row.Stats)
+		for _, m := range metrics {
+			stat := row.Stats.Of(m.Name)
 			cells = append(cells, text.Exact(stat.Mean), text.Exact(stat.CI95))
 		}
 		rows = append(rows, cells)

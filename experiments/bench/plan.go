@@ -7,12 +7,14 @@ import (
 	"net/netip"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/internal/splitmix"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 )
 
 // Config is one point that is measured: a discipline at an output rate.
@@ -30,6 +32,15 @@ type Plan struct {
 	Spec    Spec     `json:"spec"`
 	Configs []Config `json:"configs"` // by output rate, the queue under test first
 	Seeds   []uint64 `json:"seeds"`   // one a run; every configuration runs under each, so that runs pair up
+	// Declared is what the runs count and measure; nil for what passes one queue.
+	Declared *metric.Declaration `json:"-"`
+}
+
+func (p *Plan) declared() *metric.Declaration {
+	if p.Declared != nil {
+		return p.Declared
+	}
+	return system.Queued()
 }
 
 // NewPlan validates s and resolves it; its errors are those of Spec.Validate.
@@ -78,6 +89,7 @@ func (p *Plan) queue(c *Config) fpga.QueueConfig {
 // measure is what the metrics of one configuration's runs need to know.
 func (p *Plan) measure(c *Config) results.Config {
 	return results.Config{
+		Declared: p.declared(),
 		Clusters: p.Spec.Workload.Clusters, Workers: p.Spec.Workload.Workers,
 		OutRate: c.OutRate, OverheadBytes: p.Spec.Overhead,
 		SpeedupUpdates: max(1, p.Spec.Workload.UpdatesPerWorker/speedupShare),

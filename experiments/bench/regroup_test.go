@@ -6,12 +6,12 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/pktgen"
-	"github.com/olafctl/olaf/results"
 )
 
 // TestRegroupingUnderLoad moves workers between clusters while the generator fires, and accounts for every update: the
@@ -72,15 +72,17 @@ func regroupUnderLoad(t *testing.T, device string, config int) {
 	counters, err := fpga.Snapshot(dev)
 	must(t, err)
 
-	got := results.Counters(Account(&counters, int64(len(seen))))
+	account, err := fpga.NewAccount(system.Queued().Ledger)
+	must(t, err)
+	got := (&Rig{account: account}).Account(&counters, int64(len(seen)))
 	if err := got.Check(); err != nil {
 		t.Errorf("%s config %d: %v", device, config, err)
 	}
-	if got.Sent != 13500 || got.Bypassed != 0 || got.LostBeforeEngine != 0 || got.CaptureLost != 0 || got.Queued != 0 {
+	if got.Of("sent") != 13500 || got.Sum("bypassed", "lost_before_engine", "capture_lost", "queued") != 0 {
 		t.Errorf("%s config %d: %+v", device, config, got)
 	}
-	if len(moves) < 10 || got.Misidentified == 0 {
-		t.Errorf("%s config %d: %d moves, %d updates under a new identity: no load was regrouped", device, config, len(moves), got.Misidentified)
+	if len(moves) < 10 || got.Of("misidentified") == 0 {
+		t.Errorf("%s config %d: %d moves, %d updates under a new identity: no load was regrouped", device, config, len(moves), got.Of("misidentified"))
 	}
 	checkClusters(t, plan.Tables(), moves, seen)
 }

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/olafctl/olaf"
@@ -16,6 +17,7 @@ type Rig struct {
 	testbed.Card
 	Generator *pktgen.Generator
 	Plan      *Plan
+	account   *fpga.Account
 	traffic   traffic
 	discarded []olaf.Observation
 }
@@ -26,7 +28,11 @@ func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Rig{Card: card, Generator: pktgen.NewGenerator(card.Device), Plan: p, traffic: t}, nil
+	account, err := fpga.NewAccount(p.declared().Ledger)
+	if err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	return &Rig{Card: card, Generator: pktgen.NewGenerator(card.Device), Plan: p, account: account, traffic: t}, nil
 }
 
 // Close ends the traffic.
@@ -56,6 +62,14 @@ func (r *Rig) Prepare(ctx context.Context, config int) error {
 	}
 	r.discarded = r.Tap.Drain(r.discarded[:0])
 	return fpga.ClearCounters(r.Device)
+}
+
+// Account puts the card's counters beside what the capture observed.
+func (r *Rig) Account(c *fpga.Counters, observed int64) olaf.Counts {
+	counts := r.account.Of(c)
+	counts.Add("received", observed)
+	counts.Add("capture_lost", counts.Of("delivered")-observed)
+	return counts
 }
 
 // queueOn is how a device shall work for one configuration: a card need not be able to log who is inside an update.

@@ -215,9 +215,9 @@ func (b *station) watch(ctx context.Context, id RunID) (counters fpga.Counters, 
 
 // judge turns counters and observations into a run, with the reasons why it may not be used.
 func (b *station) judge(id RunID, counters *fpga.Counters, ports []fpga.Port, seen *fpga.Capture) results.Run {
-	totals := Account(counters, b.collector.Observed())
+	totals := b.Account(counters, b.collector.Observed())
 	for i := range ports {
-		totals.LostBeforeEngine += int64(ports[i].Dropped)
+		totals.Add("lost_before_engine", int64(ports[i].Dropped))
 	}
 	run := b.collector.Finish(totals)
 	config := &b.plan.Configs[id.Config]
@@ -304,39 +304,4 @@ func (b *station) observe(id RunID) error {
 		return nil
 	}
 	return b.stream.publish(Observed{id, b.observations})
-}
-
-// Account puts the card's counters beside what a capture observed.
-func Account(c *fpga.Counters, observed int64) results.Counters {
-	q := &c.Queue
-	return results.Counters{
-		Sent:             int64(c.Generator.SentPackets),
-		LostBeforeEngine: int64(q.LostBeforeEngine),
-		Bypassed:         int64(q.Bypassed),
-		Malformed:        int64(q.Malformed),
-		Misidentified:    int64(q.Misidentified),
-
-		In:              int64(q.In),
-		Appended:        int64(q.Appended),
-		Aggregated:      int64(q.Aggregated),
-		Replaced:        int64(q.Replaced),
-		ReplacedReward:  int64(q.ReplacedReward),
-		DroppedFull:     int64(q.DroppedFull),
-		DroppedReward:   int64(q.DroppedReward),
-		DroppedMismatch: int64(q.DroppedMismatch),
-
-		Delivered:   int64(q.DeliveredFrames),
-		Queued:      int64(q.QueuedFrames),
-		Flushed:     int64(q.FlushedFrames),
-		Received:    observed,
-		CaptureLost: int64(q.DeliveredFrames) - observed,
-
-		CountDelivered:    int64(q.DeliveredUpdates),
-		CountQueued:       int64(q.QueuedUpdates),
-		CountFlushed:      int64(q.FlushedUpdates),
-		CountDiscarded:    int64(q.DiscardedUpdates),
-		CountSaturations:  int64(q.CountSaturations),
-		LaneSaturations:   int64(q.LaneSaturations),
-		RewardSaturations: int64(q.RewardSaturations),
-	}
 }

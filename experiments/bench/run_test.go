@@ -101,7 +101,7 @@ func TestStreamTellsEverything(t *testing.T) {
 	received := 0
 	for _, config := range report.Outcome.Runs {
 		for _, r := range config {
-			received += int(r.Counters.Received)
+			received += int(r.Counters.Of("received"))
 		}
 	}
 	if seen != received {
@@ -180,8 +180,8 @@ func TestMissingWorkerIsSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := out.Runs[0][0]
-	if run.Valid() || run.Counters.Bypassed != 60 {
-		t.Errorf("valid %v with %d bypassed, want an invalid run with 60", run.Valid(), run.Counters.Bypassed)
+	if run.Valid() || run.Counters.Of("bypassed") != 60 {
+		t.Errorf("valid %v with %d bypassed, want an invalid run with 60", run.Valid(), run.Counters.Of("bypassed"))
 	}
 	report, err := NewMeasurement(out, nil)
 	if err != nil {
@@ -221,8 +221,8 @@ func TestAdapterDropsAreAccountedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	run := out.Runs[0][0]
-	if run.Counters.LostBeforeEngine != 3 || run.Valid() || !strings.Contains(run.Invalid[0], "lost_before_engine") {
-		t.Errorf("%d lost before the engine, invalid for %q", run.Counters.LostBeforeEngine, run.Invalid)
+	if run.Counters.Of("lost_before_engine") != 3 || run.Valid() || !strings.Contains(run.Invalid[0], "lost_before_engine") {
+		t.Errorf("%d lost before the engine, invalid for %q", run.Counters.Of("lost_before_engine"), run.Invalid)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -161,12 +162,12 @@ func (r *simulator) one(ctx context.Context, c *results.Collector, ordinal int) 
 
 // account measures a run by what the tap saw, or, where nobody wants its metrics, only says whether it is valid.
 func (r *simulator) account(c *results.Collector, result *netsim.Result, broken error) (run results.Run) {
-	var totals results.Counters
+	totals := olaf.NewCounts(system.Queued().Ledger)
 	if broken == nil {
-		totals = result.Totals
+		totals = result.Totals.Clone()
 	}
 	if r.Stream.lossless() {
-		totals.Received = c.Observed()
+		totals.Add("received", c.Observed()-totals.Of("received"))
 		run = c.Finish(totals)
 	} else {
 		run.Counters = totals

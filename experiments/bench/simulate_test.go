@@ -16,6 +16,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/store"
@@ -83,32 +84,32 @@ func asIs(*Keeper) {}
 // same bits every time.
 func TestKeptSimulationIsComputedAgain(t *testing.T) {
 	out, f := keepSimulation(t, twoNetworks(t, 3), asIs)
-	proof, err := archive.Verify(f)
+	proof, err := archive.Verify(f, system.Declared)
 	if err != nil {
 		t.Fatal(err)
 	}
-	frames := out.Runs[0][0].Counters.Delivered + out.Runs[1][0].Counters.Delivered
+	frames := out.Runs[0][0].Counters.Of("delivered") + out.Runs[1][0].Counters.Of("delivered")
 	if !proof.Raw || proof.Runs != 2 || proof.Rows != 2 || proof.Observations != frames {
 		t.Errorf("proof %+v of %d frames", proof, frames)
 	}
 	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 6 {
 		t.Errorf("%d runs repeated: %v", n, err)
 	}
-	r, err := archive.Load(f)
+	r, err := archive.Load(f, system.Declared)
 	if err != nil || len(r.Runs) != 6 || len(r.Samples) == 0 {
 		t.Fatalf("%d runs, %d samples: %v", len(r.Runs), len(r.Samples), err)
 	}
 	for i, run := range append(out.Runs[0], out.Runs[1]...) {
-		if err := repeated(&r.Runs[i], &run); err != nil {
-			t.Error(err)
+		if why := r.Runs[i].Differs(&run); why != "" {
+			t.Error(why)
 		}
 	}
 	withheld := results.Float(0)
 	for i := range out.Runs[1] {
-		withheld += results.Float(out.Runs[1][i].Counters.TCWithheld) / 3
+		withheld += results.Float(out.Runs[1][i].Counters.Of("tc_withheld")) / 3
 	}
-	if rows := r.Bench.Rows; withheld == 0 || math.Abs(float64(rows[1].TCWithheld.Mean-withheld)) > 1e-9 || rows[0].TCWithheld.N != 0 {
-		t.Errorf("%v withheld with control, rows %+v and %+v", withheld, rows[0].TCWithheld, rows[1].TCWithheld)
+	if rows := r.Bench.Rows; withheld == 0 || math.Abs(float64(rows[1].Stats.Of("tc_withheld").Mean-withheld)) > 1e-9 || rows[0].Stats.Of("tc_withheld").N != 0 {
+		t.Errorf("%v withheld with control, rows %+v and %+v", withheld, rows[0].Stats.Of("tc_withheld"), rows[1].Stats.Of("tc_withheld"))
 	}
 	if !f.Manifest.Valid || archive.HasDocumentOnly(f) || !archive.HasDocument(f) {
 		t.Errorf("manifest %+v", f.Manifest)
@@ -122,8 +123,8 @@ func TestSimulatorsMeterIsTheCollector(t *testing.T) {
 		for k := range out.Runs[i] {
 			run, r := &out.Runs[i][k], out.Results[i][k]
 			m := &run.Metrics
-			if m.AoMCluster != r.Ages.Cluster || m.AoMWorker != r.Ages.Worker || m.PeakAoM != r.Ages.Peak || m.Jain != r.Fairness.Cluster ||
-				m.JainWorkers != r.Fairness.Workers || m.JainWorkerMeans != r.Fairness.WorkerMeans || m.NeverDelivered != results.Float(r.NeverDelivered) {
+			if m.Of("aom_cluster_ns") != r.Ages.Cluster || m.Of("aom_worker_ns") != r.Ages.Worker || m.Of("peak_aom_ns") != r.Ages.Peak || m.Of("jain") != r.Fairness.Cluster ||
+				m.Of("jain_workers") != r.Fairness.Workers || m.Of("jain_worker_means") != r.Fairness.WorkerMeans || m.Of("never_delivered") != results.Float(r.NeverDelivered) {
 				t.Errorf("%s, seed %d: kept %+v, printed %+v %+v", run.Queue, run.Seed, m, r.Ages, r.Fairness)
 			}
 			if run.Queue != out.Simulation.Networks[i].Name || run.Index != k || run.Seed != r.Seed || !run.Valid() {
@@ -136,7 +137,7 @@ func TestSimulatorsMeterIsTheCollector(t *testing.T) {
 // TestSimulationWithoutFrames keeps numbers alone; they repeat all the same.
 func TestSimulationWithoutFrames(t *testing.T) {
 	_, f := keepSimulation(t, twoNetworks(t, 2), (*Keeper).NumbersOnly)
-	if proof, err := archive.Verify(f); err != nil || proof.Observations != 0 || proof.Rows != 2 {
+	if proof, err := archive.Verify(f, system.Declared); err != nil || proof.Observations != 0 || proof.Rows != 2 {
 		t.Errorf("%+v %v", proof, err)
 	}
 	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 4 {
@@ -152,7 +153,7 @@ func TestGivenArrivalsKeepAllFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, f := keepSimulation(t, s, (*Keeper).NumbersOnly)
-	if proof, err := archive.Verify(f); err != nil || proof.Runs != 2 || proof.Observations != 4 {
+	if proof, err := archive.Verify(f, system.Declared); err != nil || proof.Runs != 2 || proof.Observations != 4 {
 		t.Errorf("%+v %v", proof, err)
 	}
 	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 0 {
@@ -265,14 +266,14 @@ func TestInvalidSimulationIsNeverAveraged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := archive.Load(f)
+	r, err := archive.Load(f, system.Declared)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if row := &r.Bench.Rows[1]; row.Runs != 2 || row.InvalidRuns != 1 || row.AoMCluster.N != 2 || f.Manifest.Valid {
+	if row := &r.Bench.Rows[1]; row.Runs != 2 || row.InvalidRuns != 1 || row.Stats.Of("aom_cluster_ns").N != 2 || f.Manifest.Valid {
 		t.Errorf("%+v", row)
 	}
-	if _, err := archive.Verify(f); err != nil {
+	if _, err := archive.Verify(f, system.Declared); err != nil {
 		t.Error(err)
 	}
 }
@@ -364,7 +365,7 @@ func BenchmarkSimulate(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					frames += out.Runs[0][0].Counters.Delivered
+					frames += out.Runs[0][0].Counters.Of("delivered")
 					if k == nil {
 						continue
 					}

@@ -167,7 +167,7 @@ func (s *Simulated) bench(o *Outline) *results.Bench {
 		Window: o.Configurations[0].Measure.Window.String(), Statements: []string{simulatedCounts},
 	}
 	for i, runs := range s.Runs {
-		row := results.Summarise(runs)
+		row := results.Summarise(o.Configurations[i].Measure.Declared, runs)
 		row.Queue, row.OutRateBPS = o.Configurations[i].Name, int64(o.Configurations[i].Measure.OutRate)
 		b.Rows = append(b.Rows, row)
 	}

@@ -329,7 +329,7 @@ func (l *Session) Snapshot() (*Snapshot, error) {
 			return c.config.OutRate.TimeToSend(size + l.plan.Spec.Overhead)
 		})
 		q.Teeth = c.rec.sawtooth(l.watched)
-		q.Counters = bench.Account(&counters, c.rec.observed)
+		q.Counters = c.Account(&counters, c.rec.observed)
 		if l.done {
 			if err := q.Counters.Check(); err != nil {
 				q.Invalid = err.Error()
@@ -343,7 +343,7 @@ func (l *Session) Snapshot() (*Snapshot, error) {
 			}
 			q.doubt(seen, l.done)
 		}
-		s.Sent = max(s.Sent, q.Counters.Sent)
+		s.Sent = max(s.Sent, q.Counters.Offered())
 		s.Queues = append(s.Queues, q)
 	}
 	return s, nil
@@ -478,8 +478,8 @@ func (q *QueueSnapshot) doubt(c *fpga.Capture, over bool) {
 		return
 	case over && len(c.Faults) > 0:
 		q.Invalid = c.Faults[0]
-	case over && q.Counters.CaptureLost > 0:
-		q.Invalid = bench.PlaceLoss(&q.Counters, nil, c)
+	case over && q.Counters.Of("capture_lost") > 0:
+		q.Invalid = bench.PlaceLoss(q.Counters, nil, c)
 	}
 	q.MeanAoM, q.AoMNow, q.Teeth = results.Missing(), results.Missing(), nil
 	for i := range q.Clusters {

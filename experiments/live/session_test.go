@@ -173,7 +173,7 @@ func TestLifeOfUpdates(t *testing.T) {
 	for i := range s.Queues {
 		q := &s.Queues[i]
 		var delivered, dropped, replaced int64
-		for n := range q.Counters.In {
+		for n := range q.Counters.Of("in") {
 			life, ok := l.Life(i, n)
 			if !ok {
 				t.Fatalf("%s forgot update %d", q.Name, n)
@@ -198,9 +198,9 @@ func TestLifeOfUpdates(t *testing.T) {
 				}
 			}
 		}
-		c := &q.Counters
-		if delivered != c.CountDelivered || dropped != c.DroppedFull || replaced != c.CountDiscarded {
-			t.Errorf("%s: %d delivered, %d dropped, %d replaced; counters say %d, %d, %d", q.Name, delivered, dropped, replaced, c.CountDelivered, c.DroppedFull, c.CountDiscarded)
+		c := q.Counters
+		if delivered != c.Of("count_delivered") || dropped != c.Of("dropped_full") || replaced != c.Of("count_discarded") {
+			t.Errorf("%s: %d delivered, %d dropped, %d replaced; counters say %d, %d, %d", q.Name, delivered, dropped, replaced, c.Of("count_delivered"), c.Of("dropped_full"), c.Of("count_discarded"))
 		}
 	}
 	if _, ok := l.Life(0, 1<<40); ok {
@@ -422,8 +422,8 @@ func TestSampledSession(t *testing.T) {
 	}
 	s := p.Snapshot()
 	q := &s.Queues[0]
-	if s.State != Done || s.Sent != s.Total || q.Invalid != "" || q.Counters.Received != q.Counters.Delivered || !q.MeanAoM.Known() {
-		t.Errorf("%v, %d of %d, %q, %d of %d received, AoM %v", s.State, s.Sent, s.Total, q.Invalid, q.Counters.Received, q.Counters.Delivered, q.MeanAoM)
+	if s.State != Done || s.Sent != s.Total || q.Invalid != "" || q.Counters.Of("received") != q.Counters.Of("delivered") || !q.MeanAoM.Known() {
+		t.Errorf("%v, %d of %d, %q, %d of %d received, AoM %v", s.State, s.Sent, s.Total, q.Invalid, q.Counters.Of("received"), q.Counters.Of("delivered"), q.MeanAoM)
 	}
 	if len(q.Items) != 0 || len(q.Log) == 0 || q.Log[len(q.Log)-1].Update >= 0 {
 		t.Errorf("a card's single slots or updates are shown: %d slots, %d events", len(q.Items), len(q.Log))
@@ -458,7 +458,7 @@ func checkInside(t *testing.T, l *Session, i int, s *Snapshot) {
 	for _, c := range q.Clusters {
 		sent, merged, gone = sent+c.Sent, merged+c.Merged, gone+c.Dropped+c.Replaced
 	}
-	k := &q.Counters
+	k := q.Counters
 	for _, item := range q.Items {
 		inside += int64(item.Count)
 		life, _ := l.Life(i, item.Update)
@@ -470,7 +470,7 @@ func checkInside(t *testing.T, l *Session, i int, s *Snapshot) {
 			t.Errorf("%s at %v: slot %+v holds %d, the newest of %v", q.Name, s.Now, item, 1+len(life.With), newest)
 		}
 	}
-	if sent != k.In || merged != k.Aggregated || gone != k.DroppedFull+k.Replaced || inside != k.CountQueued {
+	if sent != k.Of("in") || merged != k.Of("aggregated") || gone != k.Sum("dropped_full", "replaced") || inside != k.Of("count_queued") {
 		t.Errorf("%s at %v: sent %d, merged %d, gone %d, inside %d; registers %+v", q.Name, s.Now, sent, merged, gone, inside, k)
 	}
 }

@@ -62,7 +62,7 @@ type QueueSnapshot struct {
 	MeanAoM            results.Float // ns: time average, mean over clusters
 	AoMNow             results.Float // ns: mean over clusters
 
-	Counters results.Counters
+	Counters olaf.Counts
 	Invalid  string  // which accounting identity is broken; empty for none
 	Merges   []int64 // delivered frames by how many aggregations they carried
 	Series   []SeriesPoint

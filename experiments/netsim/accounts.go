@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/results"
 )
@@ -13,28 +14,32 @@ import (
 // totals is what became of every update of the whole run, warm-up included, with the network taken as one queue: what
 // merged or was lost at any hop counts, what went on to the next one does not. Updates that are on their way at the end
 // are queued; frames that a failed link lost are flushed.
-func (s *sim) totals() results.Counters {
+func (s *sim) totals() olaf.Counts {
 	t, f := &s.meter.total, s.fate()
-	c := results.Counters{
-		Sent: int64(t.sent), TCWithheld: int64(t.withheld), In: int64(t.sent), Delivered: int64(t.delivered), Received: int64(t.delivered), Queued: s.inside(),
-		CountDelivered: int64(f.Delivered), CountQueued: int64(f.Queued + f.Flying), CountFlushed: int64(f.LostOnLinks),
+	c := olaf.NewCounts(system.Queued().Ledger)
+	for name, n := range map[string]uint64{
+		"sent": t.sent, "tc_withheld": t.withheld, "in": t.sent, "delivered": t.delivered, "received": t.delivered, "queued": uint64(s.inside()),
+		"count_delivered": f.Delivered, "count_queued": f.Queued + f.Flying, "count_flushed": f.LostOnLinks,
 		// What a dropped frame held beside itself is lost with it.
-		CountDiscarded: int64(f.Replaced + t.dropped - t.droppedFrames),
+		"count_discarded": f.Replaced + t.dropped - t.droppedFrames,
+	} {
+		c.Add(name, int64(n))
 	}
+	appended := int64(t.sent)
 	for i := range s.ports {
 		p := &s.ports[i]
 		st := p.output.Discipline().Stats()
-		c.Aggregated += int64(st.Class[engine.Aggregated])
-		c.Replaced += int64(st.Class[engine.Replaced])
-		c.ReplacedReward += int64(st.Class[engine.ReplacedReward])
-		c.DroppedFull += int64(st.Class[engine.DroppedFull])
-		c.DroppedReward += int64(st.Class[engine.DroppedReward])
-		c.DroppedMismatch += int64(st.Class[engine.DroppedMismatch])
-		c.Flushed += int64(p.updateFramesLost)
-		c.CountSaturations += int64(st.CountSaturations)
-		c.RewardSaturations += int64(st.RewardSaturations)
+		for class := range engine.Classes {
+			if n := int64(st.Class[class]); class != engine.Appended {
+				c.Add(class.String(), n)
+				appended -= n
+			}
+		}
+		c.Add("flushed", int64(p.updateFramesLost))
+		c.Add("count_saturations", int64(st.CountSaturations))
+		c.Add("reward_saturations", int64(st.RewardSaturations))
 	}
-	c.Appended = c.In - c.Aggregated - c.Replaced - c.ReplacedReward - c.DroppedFull - c.DroppedReward - c.DroppedMismatch
+	c.Add(engine.Appended.String(), appended)
 	return c
 }
 
@@ -60,7 +65,7 @@ func (s *sim) inside() int64 {
 // Measure is what a results.Collector must know to measure the deliveries of a run of t. The output is all links into
 // servers together, at the rates they begin with.
 func (t *Topology) Measure() results.Config {
-	m := results.Config{Window: t.Window()}
+	m := results.Config{Declared: system.Queued(), Window: t.Window()}
 	for i := range t.Clusters {
 		k := &t.Clusters[i]
 		m.Jobs = append(m.Jobs, results.Job{Cluster: olaf.ClusterID(k.ID), Clusters: k.count(), Workers: k.Workers})

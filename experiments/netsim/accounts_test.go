@@ -33,10 +33,10 @@ func TestCollectorAgrees(t *testing.T) {
 				name        string
 				meter, same results.Float
 			}{
-				{"aom_cluster", r.Ages.Cluster, run.Metrics.AoMCluster}, {"aom_worker", r.Ages.Worker, run.Metrics.AoMWorker},
-				{"peak", r.Ages.Peak, run.Metrics.PeakAoM}, {"never", results.Float(r.NeverDelivered), run.Metrics.NeverDelivered},
-				{"jain", r.Fairness.Cluster, run.Metrics.Jain}, {"jain_worker_means", r.Fairness.WorkerMeans, run.Metrics.JainWorkerMeans},
-				{"jain_workers", r.Fairness.Workers, run.Metrics.JainWorkers},
+				{"aom_cluster", r.Ages.Cluster, run.Metrics.Of("aom_cluster_ns")}, {"aom_worker", r.Ages.Worker, run.Metrics.Of("aom_worker_ns")},
+				{"peak", r.Ages.Peak, run.Metrics.Of("peak_aom_ns")}, {"never", results.Float(r.NeverDelivered), run.Metrics.Of("never_delivered")},
+				{"jain", r.Fairness.Cluster, run.Metrics.Of("jain")}, {"jain_worker_means", r.Fairness.WorkerMeans, run.Metrics.Of("jain_worker_means")},
+				{"jain_workers", r.Fairness.Workers, run.Metrics.Of("jain_workers")},
 			} {
 				if p.meter != p.same {
 					t.Errorf("%s: %v by the meter, %v by the Collector", p.name, p.meter, p.same)
@@ -48,11 +48,11 @@ func TestCollectorAgrees(t *testing.T) {
 					t.Errorf("cluster %+v by the meter, %+v by the Collector", a, b)
 				}
 			}
-			if c := &r.Totals; c.Sent == 0 || c.Received != c.Delivered || name == "failing" && c.Flushed == 0 {
+			if c := r.Totals; c.Offered() == 0 || c.Of("received") != c.Of("delivered") || name == "failing" && c.Of("flushed") == 0 {
 				t.Errorf("totals %+v", c)
 			}
-			if sent, delivered := topology.Traffic(); float64(r.Totals.Delivered) > delivered+1 || float64(r.Totals.Sent) > sent+float64(len(r.Clusters)*100) {
-				t.Errorf("%d sent and %d delivered, at most %v and %v were expected", r.Totals.Sent, r.Totals.Delivered, sent, delivered)
+			if sent, delivered := topology.Traffic(); float64(r.Totals.Output()) > delivered+1 || float64(r.Totals.Offered()) > sent+float64(len(r.Clusters)*100) {
+				t.Errorf("%d sent and %d delivered, at most %v and %v were expected", r.Totals.Offered(), r.Totals.Output(), sent, delivered)
 			}
 		})
 	}
@@ -66,11 +66,11 @@ func TestTotalsCountWithheldFromTheStart(t *testing.T) {
 	late := mustRun(t, topology, Options{})
 	topology.Warmup, topology.Duration = 0, 15*olaf.Second
 	whole := mustRun(t, topology, Options{})
-	if n := late.Totals.TCWithheld; n == 0 || n != whole.Totals.TCWithheld || uint64(n) != whole.Withheld || uint64(n) <= late.Withheld {
-		t.Errorf("withheld in all %d and %d, in the window %d and %d", n, whole.Totals.TCWithheld, late.Withheld, whole.Withheld)
+	if n := late.Totals.Of("tc_withheld"); n == 0 || n != whole.Totals.Of("tc_withheld") || uint64(n) != whole.Withheld || uint64(n) <= late.Withheld {
+		t.Errorf("withheld in all %d and %d, in the window %d and %d", n, whole.Totals.Of("tc_withheld"), late.Withheld, whole.Withheld)
 	}
 	topology.Control.Enabled = false
-	if off := mustRun(t, topology, Options{}); off.Totals.TCWithheld != 0 {
-		t.Errorf("%d withheld without control", off.Totals.TCWithheld)
+	if off := mustRun(t, topology, Options{}); off.Totals.Of("tc_withheld") != 0 {
+		t.Errorf("%d withheld without control", off.Totals.Of("tc_withheld"))
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // ErrAccounting is the kind of a broken accounting identity.
-var ErrAccounting = results.ErrAccounting
+var ErrAccounting = olaf.ErrAccounting
 
 // tally counts updates of one cluster, or of all.
 type tally struct {

@@ -133,7 +133,7 @@ type Result struct {
 	Workers    []WorkerResult  `json:"-"`
 	// Totals is the account of the whole run, warm-up included, in which everything balances; the Counts above are those
 	// of the window.
-	Totals results.Counters `json:"-"`
+	Totals olaf.Counts `json:"-"`
 }
 
 func (s *sim) result() (*Result, error) {
@@ -142,7 +142,7 @@ func (s *sim) result() (*Result, error) {
 	}
 	r := s.measure()
 	r.Totals = s.totals()
-	if err := r.Totals.Check(); err != nil {
+	if err := r.Totals.Balance(); err != nil {
 		return nil, err
 	}
 	for i := range s.ports {

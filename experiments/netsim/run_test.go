@@ -16,6 +16,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/internal/splitmix"
 	"github.com/olafctl/olaf/results"
@@ -342,17 +343,17 @@ func TestAgesAgreeWithResults(t *testing.T) {
 	for i := range topology.Clusters {
 		topology.Clusters[i].Phase = Span{}
 	}
-	c := &collected{results.NewCollector(results.Config{Clusters: 4, Workers: 20, Window: topology.Window()}), 0}
+	c := &collected{results.NewCollector(results.Config{Declared: system.Queued(), Clusters: 4, Workers: 20, Window: topology.Window()}), 0}
 	r := mustRun(t, topology, Options{Observer: c})
-	got := c.Finish(results.Counters{Sent: 1, Received: c.n})
+	got := c.Finish(olaf.Counts{})
 	for _, p := range []struct {
 		name       string
 		ours, want results.Float
 	}{
-		{"aom_cluster", r.Ages.Cluster, got.Metrics.AoMCluster}, {"aom_worker", r.Ages.Worker, got.Metrics.AoMWorker},
-		{"jain", r.Fairness.Cluster, got.Metrics.Jain}, {"jain_workers", r.Fairness.Workers, got.Metrics.JainWorkers},
-		{"jain_worker_means", r.Fairness.WorkerMeans, got.Metrics.JainWorkerMeans},
-		{"peak", r.Ages.Peak, got.Metrics.PeakAoM}, {"never", results.Float(r.NeverDelivered), got.Metrics.NeverDelivered},
+		{"aom_cluster", r.Ages.Cluster, got.Metrics.Of("aom_cluster_ns")}, {"aom_worker", r.Ages.Worker, got.Metrics.Of("aom_worker_ns")},
+		{"jain", r.Fairness.Cluster, got.Metrics.Of("jain")}, {"jain_workers", r.Fairness.Workers, got.Metrics.Of("jain_workers")},
+		{"jain_worker_means", r.Fairness.WorkerMeans, got.Metrics.Of("jain_worker_means")},
+		{"peak", r.Ages.Peak, got.Metrics.Of("peak_aom_ns")}, {"never", results.Float(r.NeverDelivered), got.Metrics.Of("never_delivered")},
 	} {
 		near(t, p.name, float64(p.ours), float64(p.want), 1e-12)
 	}

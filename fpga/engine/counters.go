@@ -14,12 +14,12 @@ var rows = []Row{
 	{"offered", olaf.Counter{Name: "in", Title: "Reached the queue", Unit: "updates", Doc: "updates that reached the queue", Register: "queue.in", Aside: true},
 		func(s *Stats) uint64 { return s.Offered }},
 	classRow(Appended, olaf.Counter{Title: "Appended", Doc: "arrivals that took a free slot", Aside: true}),
-	classRow(Aggregated, olaf.Counter{Title: "Aggregated", Doc: "arrivals merged into a waiting update, one per arrival", Paper: "Algorithm 1, lines 12 and 16"}),
-	classRow(Replaced, olaf.Counter{Title: "Replaced", Doc: "arrivals that took the place of a waiting, unaggregated update of the same worker", Paper: "line 10"}),
-	classRow(ReplacedReward, olaf.Counter{Title: "Replaced by reward", Doc: "arrivals that took the place because their reward was higher by more than the threshold", Paper: "§3"}),
-	classRow(DroppedFull, olaf.Counter{Title: "Dropped, queue full", Doc: "arrivals without a slot and without a waiting update of their cluster", Paper: "line 22"}),
-	classRow(DroppedReward, olaf.Counter{Title: "Dropped by reward", Doc: "arrivals whose reward was lower by more than the threshold", Paper: "§3"}),
-	classRow(DroppedMismatch, olaf.Counter{Title: "Dropped, size mismatch", Doc: "arrivals of another size than the waiting update"}),
+	classRow(Aggregated, olaf.Counter{Title: "Aggregated", Doc: "arrivals merged into a waiting update, one per arrival", Paper: "Algorithm 1, lines 12 and 16", Column: "AGGREGATED"}),
+	classRow(Replaced, olaf.Counter{Title: "Replaced", Doc: "arrivals that took the place of a waiting, unaggregated update of the same worker", Paper: "line 10", Column: "REPLACED"}),
+	classRow(ReplacedReward, olaf.Counter{Title: "Replaced by reward", Doc: "arrivals that took the place because their reward was higher by more than the threshold", Paper: "§3", Column: "REWARD"}),
+	classRow(DroppedFull, olaf.Counter{Title: "Dropped, queue full", Doc: "arrivals without a slot and without a waiting update of their cluster", Paper: "line 22", Column: "FULL"}),
+	classRow(DroppedReward, olaf.Counter{Title: "Dropped by reward", Doc: "arrivals whose reward was lower by more than the threshold", Paper: "§3", Column: "REWARD"}),
+	classRow(DroppedMismatch, olaf.Counter{Title: "Dropped, size mismatch", Doc: "arrivals of another size than the waiting update", Column: "MISMATCH"}),
 	{"locked", olaf.Counter{}, func(s *Stats) uint64 { return s.Locked }},
 	{"delivered", olaf.Counter{Name: "delivered", Title: "Delivered", Unit: "frames", Doc: "frames whose last bit left the queue", Register: "queue.delivered_frames", Aside: true},
 		func(s *Stats) uint64 { return s.Released }},
@@ -60,7 +60,10 @@ var (
 
 // Flow declares what a queue counts of arrivals and frames; Sums what was inside of them. A whole account has both.
 func Flow() *olaf.Ledger {
-	l := &olaf.Ledger{Counters: declared("in"), Output: []string{"delivered"}}
+	l := &olaf.Ledger{
+		Counters: declared("in"), Output: []string{"delivered"}, Merged: []string{"aggregated"},
+		Parts: []string{"replaced", "replaced_reward", "dropped_full", "dropped_reward", "dropped_mismatch", "queued", "flushed"}, Inside: []string{"queued"},
+	}
 	classes := classNames[:]
 	l.Counters = append(l.Counters, declared(classes...)...)
 	l.Counters = append(l.Counters, declared("delivered")[0], queued, declared("flushed")[0])

@@ -138,15 +138,21 @@ func Records() []Record { return append([]Record(nil), records...) }
 // Lookup finds a register by its full name (queue.control). The error proposes names that contain what was asked for.
 func Lookup(name string) (Ref, error) {
 	block, register, _ := strings.Cut(name, ".")
-	var near []string
 	for i := range blocks {
 		b := &blocks[i]
+		if b.Name != block {
+			continue
+		}
 		for j := range b.Registers {
-			r := &b.Registers[j]
-			if b.Name == block && r.Name == register {
+			if r := &b.Registers[j]; r.Name == register {
 				return Ref{b, r}, nil
 			}
-			if full := b.Name + "." + r.Name; strings.Contains(full, strings.ToLower(name)) && len(near) < 4 {
+		}
+	}
+	var near []string
+	for i := range blocks {
+		for j := range blocks[i].Registers {
+			if full := blocks[i].Name + "." + blocks[i].Registers[j].Name; strings.Contains(full, strings.ToLower(name)) && len(near) < 4 {
 				near = append(near, full)
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/regmap"
@@ -13,7 +12,7 @@ import (
 
 // Check says which accounting identity does not hold since the counters were cleared.
 func (t *Twin) Check() error {
-	account, err := fpga.NewAccount(olaf.JoinLedgers(metric.Sending(), engine.Flow(), engine.Sums()))
+	account, err := fpga.NewAccount(metric.OfQueue(engine.Flow(), engine.Sums()).Ledger)
 	if err != nil {
 		return err
 	}
@@ -22,6 +21,7 @@ func (t *Twin) Check() error {
 	// What was inside at the last clear was appended before it.
 	counts.Add("queued", -int64(total.CarriedFrames))
 	counts.Add("count_queued", -int64(total.CarriedUpdates))
+	counts.Add("received", counts.Of("delivered"))
 	var clusters uint64
 	for i := range t.counters.clusters {
 		clusters += t.counters.clusters[i].in()

@@ -16,6 +16,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/columns"
+	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/store"
 )
@@ -40,13 +41,45 @@ type Kept struct {
 	Ordinal uint32         `json:"ordinal"`
 	Measure results.Config `json:"measure"`
 	Run     results.Run    `json:"run"`
+	// System is whose counters and metrics they are; see metric.Declaration.
+	System string `json:"system,omitempty"`
 	// NoFrames says that its observations were not kept, because its owner can repeat it.
-	NoFrames bool `json:"no_frames,omitempty"`
+	NoFrames bool     `json:"no_frames,omitempty"`
+	checks   []string // that were made when it was kept
+}
+
+// Doubts lists what makes the run invalid now that it was made again, and did not when it was kept, although the same was
+// checked then. newer is what a rule says that was no rule then; empty where none does.
+func (k *Kept) Doubts(again *results.Run) (reasons []string, newer string) {
+	var broken *olaf.BrokenError
+	if errors.As(again.Counters.Check(), &broken) && !slices.Contains(k.checks, broken.Rule) {
+		newer = broken.Error()
+	}
+	for _, why := range again.Invalid {
+		if why != newer && !slices.Contains(k.Run.Invalid, why) {
+			reasons = append(reasons, why)
+		}
+	}
+	return reasons, newer
 }
 
 type runsDocument struct {
 	Schema string `json:"schema"`
-	Runs   []Kept `json:"runs"`
+	// Checks are the rules that the counters were checked against when the runs were kept; where they are not stored, the
+	// identities were.
+	Checks []string `json:"checks,omitempty"`
+	Runs   []Kept   `json:"runs"`
+}
+
+// Declarations finds what a system declares, by its name; nil where this olafctl knows none of that name.
+type Declarations func(system string) *metric.Declaration
+
+// of is what this olafctl declares for a run.
+func (d Declarations) of(k *Kept) *metric.Declaration {
+	if declared := d(k.System); declared != nil {
+		return declared
+	}
+	return &metric.Declaration{System: k.System, Ledger: new(olaf.Ledger)}
 }
 
 // Recorder writes the observations of runs into a stored run's folder. Runs may come at the same time from several
@@ -179,7 +212,17 @@ func (r *Recorder) takeBack() error {
 
 // Save writes the document and the runs of a bench.
 func Save(w *store.Writer, bench *results.Bench, runs []Kept) error {
-	for name, document := range map[string]any{BenchFile: bench, RunsFile: runsDocument{RunsSchema, runs}} {
+	document := runsDocument{Schema: RunsSchema, Runs: slices.Clone(runs)}
+	for i := range document.Runs {
+		k := &document.Runs[i]
+		if d := k.Run.Declared; d != nil {
+			k.System = d.System
+		}
+		if l := k.Run.Counters.Ledger(); l != nil {
+			document.Checks = union(document.Checks, l.Rules())
+		}
+	}
+	for name, document := range map[string]any{BenchFile: bench, RunsFile: document} {
 		raw, err := json.Marshal(document)
 		if err != nil {
 			return fmt.Errorf("%s can't be written: %w", name, err)
@@ -191,12 +234,22 @@ func Save(w *store.Writer, bench *results.Bench, runs []Kept) error {
 	return nil
 }
 
+// union adds to a list what it does not have.
+func union(list, more []string) []string {
+	for _, s := range more {
+		if !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
 // samplesPerConfiguration is how many frames of each configuration's first run a loaded result shows.
 const samplesPerConfiguration = 500
 
 // Load reads a stored bench. The runs are in the order in which they were saved. The error matches ErrDocumentOnly where
 // there are none.
-func Load(f *store.Folder) (*sheets.Result, error) {
+func Load(f *store.Folder, d Declarations) (*sheets.Result, error) {
 	if HasDocumentOnly(f) {
 		return nil, documentOnly(f)
 	}
@@ -204,16 +257,17 @@ func Load(f *store.Folder) (*sheets.Result, error) {
 	if err := f.ReadJSON(BenchFile, r.Bench); err != nil {
 		return nil, err
 	}
-	kept, err := Runs(f)
+	kept, err := Runs(f, d)
 	if err != nil {
 		return nil, err
 	}
+	declareRows(r.Bench, kept, d)
 	first := map[uint32]*results.Run{}
 	seen := map[configuration]bool{}
 	for i := range kept {
 		run := &kept[i].Run
 		r.Runs = append(r.Runs, *run)
-		r.Delivered += run.Counters.Received
+		r.Delivered += run.Counters.Of("received")
 		if c := configurationOf(run); !seen[c] {
 			seen[c] = true
 			first[kept[i].Ordinal] = run
@@ -223,16 +277,49 @@ func Load(f *store.Folder) (*sheets.Result, error) {
 	return r, err
 }
 
-// Runs reads the runs of a stored bench.
-func Runs(f *store.Folder) ([]Kept, error) {
-	var document runsDocument
-	if err := f.ReadJSON(RunsFile, &document); err != nil {
+// Runs reads the runs of a stored bench, under the declarations of this olafctl.
+func Runs(f *store.Folder, d Declarations) ([]Kept, error) {
+	document, err := readRuns(f)
+	if err != nil {
+		return nil, err
+	}
+	for i := range document.Runs {
+		k := &document.Runs[i]
+		k.Run.Declare(d.of(k))
+		k.Measure.Declared = k.Run.Declared
+		if k.checks = document.Checks; k.checks == nil {
+			for _, id := range k.Run.Counters.Ledger().Identities {
+				k.checks = append(k.checks, id.String())
+			}
+		}
+	}
+	return document.Runs, nil
+}
+
+func readRuns(f *store.Folder) (*runsDocument, error) {
+	document := new(runsDocument)
+	if err := f.ReadJSON(RunsFile, document); err != nil {
 		return nil, err
 	}
 	if document.Schema != RunsSchema {
 		return nil, fmt.Errorf("%w: %s of %s is %q; update olafctl", store.ErrNewer, RunsFile, f.ID(), document.Schema)
 	}
-	return document.Runs, nil
+	return document, nil
+}
+
+// declareRows gives the rows of a stored bench what the runs that they are over declare.
+func declareRows(bench *results.Bench, kept []Kept, d Declarations) {
+	for i := range bench.Rows {
+		row := &bench.Rows[i]
+		declared := d("")
+		for k := range kept {
+			if configurationOf(&kept[k].Run) == (configuration{row.Queue, row.OutRateBPS}) {
+				declared = d.of(&kept[k])
+				break
+			}
+		}
+		row.Declare(declared)
+	}
 }
 
 type configuration struct {

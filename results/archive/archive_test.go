@@ -17,6 +17,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/results/internal/toy"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/store"
 )
@@ -79,14 +80,14 @@ func opened(t testing.TB) *store.Store {
 
 func TestKeepLoadVerify(t *testing.T) {
 	f := keep(t, opened(t), 3)
-	proof, err := Verify(f)
+	proof, err := Verify(f, toy.Declarations)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !proof.Raw || proof.Runs != 12 || proof.Rows != 4 || proof.Comparisons != 2 || proof.Paper != 17 || proof.Observations != 3*(2*1000+2*500) {
 		t.Errorf("%+v", proof)
 	}
-	loaded, err := Load(f)
+	loaded, err := Load(f, toy.Declarations)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func TestOneFlippedByteIsFound(t *testing.T) {
 		if err := os.WriteFile(f.Path(name), bad, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Verify(f); !errors.Is(err, store.ErrDamaged) {
+		if _, err := Verify(f, toy.Declarations); !errors.Is(err, store.ErrDamaged) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if err := os.WriteFile(f.Path(name), raw, 0o644); err != nil {
@@ -185,7 +186,7 @@ func TestNumbersThatAreNotThoseOfTheFramesAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		reseal(t, f)
-		if _, err := Verify(f); !errors.Is(err, ErrMismatch) || strings.Contains(err.Error(), "\n") {
+		if _, err := Verify(f, toy.Declarations); !errors.Is(err, ErrMismatch) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -209,10 +210,10 @@ func TestStoredWithoutFrames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if proof, err := Verify(f); err != nil || proof.Raw || proof.Rows != 4 {
+	if proof, err := Verify(f, toy.Declarations); err != nil || proof.Raw || proof.Rows != 4 {
 		t.Errorf("%+v %v", proof, err)
 	}
-	if loaded, err := Load(f); err != nil || len(loaded.Samples) != 0 || len(loaded.Runs) != 8 {
+	if loaded, err := Load(f, toy.Declarations); err != nil || len(loaded.Samples) != 0 || len(loaded.Runs) != 8 {
 		t.Errorf("%v", err)
 	}
 }
@@ -364,23 +365,32 @@ func TestExportsComeOutTheSame(t *testing.T) {
 	s := opened(t)
 	f := keep(t, s, 2)
 	for _, kind := range []string{KindWorkbook, KindReport} {
-		if err := Remember(s, f, kind, "v1"); err != nil {
+		if err := Remember(s, f, kind, "v1", toy.Declarations); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := Remember(s, f, "odt", "v1"); err == nil {
+	if err := Remember(s, f, "odt", "v1", toy.Declarations); err == nil {
 		t.Error("odt")
 	}
-	if n, err := VerifyExports(s, f, "v1"); err != nil || n != 2 {
-		t.Error(n, err)
+	if made, others, err := VerifyExports(s, f, "v1", toy.Declarations); err != nil || made != 2 || others != 0 {
+		t.Error(made, others, err)
 	}
-	if n, err := VerifyExports(s, f, "v2"); err != nil || n != 0 {
-		t.Error("exports of another version were compared", n, err)
+	if made, others, err := VerifyExports(s, f, "v2", toy.Declarations); err != nil || made != 0 || others != 2 {
+		t.Error("exports of another version were compared", made, others, err)
+	}
+	// Any number of programs are called so: none is certainly the one that made them.
+	for _, tool := range []string{"(devel)", "(devel) 0123abcd", "v1.2.3-0.20260102030405-0123abcd4567+dirty 0123abcd4567"} {
+		if err := s.SetExport(f.ID(), store.Export{Kind: KindReport, Tool: tool, SHA256: "00"}); err != nil {
+			t.Fatal(err)
+		}
+		if made, others, err := VerifyExports(s, f, tool, toy.Declarations); err != nil || made != 0 || others == 0 {
+			t.Errorf("%s: %d made again, %d not comparable: %v", tool, made, others, err)
+		}
 	}
 	if err := s.SetExport(f.ID(), store.Export{Kind: KindReport, Tool: "v1", SHA256: "00"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := VerifyExports(s, f, "v1"); !errors.Is(err, ErrMismatch) {
+	if _, _, err := VerifyExports(s, f, "v1", toy.Declarations); !errors.Is(err, ErrMismatch) {
 		t.Error(err)
 	}
 	if err := s.Remove(f.ID()); err != nil {

@@ -5,6 +5,8 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/olafctl/olaf/results/report"
 	"github.com/olafctl/olaf/results/sheets"
@@ -38,8 +40,8 @@ func digest(kind string, r *sheets.Result) (string, error) {
 
 // Remember keeps the digest of an export of the given kind beside the stored run, so that VerifyExports can tell whether
 // it comes out the same again. tool is the version of the running program.
-func Remember(s *store.Store, f *store.Folder, kind, tool string) error {
-	r, err := Load(f)
+func Remember(s *store.Store, f *store.Folder, kind, tool string, d Declarations) error {
+	r, err := Load(f, d)
 	if err != nil {
 		return err
 	}
@@ -50,32 +52,42 @@ func Remember(s *store.Store, f *store.Folder, kind, tool string) error {
 	return s.SetExport(f.ID(), store.Export{Kind: kind, Tool: tool, SHA256: sum})
 }
 
-// VerifyExports makes every remembered export of this tool version again and says how many there were. One that comes
-// out differently is an error that matches ErrMismatch.
-func VerifyExports(s *store.Store, f *store.Folder, tool string) (int, error) {
+// unidentified marks versions that any number of different programs have: those built in a working copy, as the Go tool
+// writes them.
+var unidentified = []string{"(devel)", "+dirty"}
+
+// sameTool says whether an export was certainly made by the program whose version is tool.
+func sameTool(e *store.Export, tool string) bool {
+	return e.Tool == tool && !slices.ContainsFunc(unidentified, func(mark string) bool { return strings.Contains(tool, mark) })
+}
+
+// VerifyExports makes every remembered export of this tool version again and says how many there were, and how many were
+// made by others, which write other bytes for the same content and can't be compared. One that comes out differently is an
+// error that matches ErrMismatch.
+func VerifyExports(s *store.Store, f *store.Folder, tool string, d Declarations) (made, others int, err error) {
 	exports, err := s.Exports(f.ID())
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
 	var r *sheets.Result
-	checked := 0
 	for _, e := range exports {
-		if e.Tool != tool {
+		if !sameTool(&e, tool) {
+			others++
 			continue
 		}
 		if r == nil {
-			if r, err = Load(f); err != nil {
-				return checked, err
+			if r, err = Load(f, d); err != nil {
+				return made, others, err
 			}
 		}
 		sum, err := digest(e.Kind, r)
 		if err != nil {
-			return checked, err
+			return made, others, err
 		}
 		if sum != e.SHA256 {
-			return checked, mismatch(f, "the %s comes out differently (SHA-256 %.12s…, was %.12s…)", e.Kind, sum, e.SHA256)
+			return made, others, mismatch(f, "the %s comes out differently (SHA-256 %.12s…, was %.12s…)", e.Kind, sum, e.SHA256)
 		}
-		checked++
+		made++
 	}
-	return checked, nil
+	return made, others, nil
 }

@@ -1,15 +1,13 @@
 package archive
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/store"
 )
@@ -24,12 +22,17 @@ type Proof struct {
 	Paper        int   `json:"paper"`
 	// Raw is false when the run was stored without its frames, so that only digests and statistics could be checked.
 	Raw bool `json:"raw"`
+	// New are counters and metrics that this olafctl has and the one that kept the runs had not; Unknown are those of the
+	// runs that this one can't compute. Doubts say what speaks against runs by rules that are new.
+	New     []string `json:"new,omitempty"`
+	Unknown []string `json:"unknown,omitempty"`
+	Doubts  []string `json:"doubts,omitempty"`
 }
 
 // Verify proves a stored bench: every file by its digest, every run's numbers from its frames, and the document's rows,
-// comparisons and paper lines from the runs. A difference is an error that names it and matches store.ErrDamaged or
-// ErrMismatch.
-func Verify(f *store.Folder) (*Proof, error) {
+// comparisons and paper lines from the runs. Numbers are compared over the names that are stored. A difference is an error
+// that names it and matches store.ErrDamaged or ErrMismatch.
+func Verify(f *store.Folder, d Declarations) (*Proof, error) {
 	if err := f.VerifyDigests(); err != nil {
 		return nil, err
 	}
@@ -41,9 +44,12 @@ func Verify(f *store.Folder) (*Proof, error) {
 	if HasDocumentOnly(f) {
 		return proof, nil // nothing that it could be computed from again
 	}
-	kept, err := Runs(f)
+	kept, err := Runs(f, d)
 	if err != nil {
 		return nil, err
+	}
+	for i := range kept {
+		proof.news(&kept[i], d)
 	}
 	switch err := proof.runs(f, kept); {
 	case errors.Is(err, fs.ErrNotExist):
@@ -57,7 +63,7 @@ func Verify(f *store.Folder) (*Proof, error) {
 	if err := f.ReadJSON(BenchFile, &bench); err != nil {
 		return nil, err
 	}
-	return proof, proof.document(f, &bench, kept)
+	return proof, proof.document(f, &bench, kept, d)
 }
 
 // runs measures every run again from its frames.
@@ -73,7 +79,7 @@ func (p *Proof) runs(f *store.Folder, kept []Kept) error {
 			return nil
 		}
 		p.Runs++
-		return sameRun(f, current, collector.Finish(current.Run.Counters))
+		return p.sameRun(f, current, collector.Finish(current.Run.Counters))
 	}
 	var failed error
 	err := Observations(f, func(ordinal uint32, o *olaf.Observation) bool {
@@ -104,79 +110,83 @@ func (p *Proof) runs(f *store.Folder, kept []Kept) error {
 		}
 		collector.Reset(k.Measure)
 		p.Runs++
-		if err := sameRun(f, k, collector.Finish(k.Run.Counters)); err != nil {
+		if err := p.sameRun(f, k, collector.Finish(k.Run.Counters)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// news notes what is new since the run was kept, and what this olafctl doesn't know of it.
+func (p *Proof) news(k *Kept, d Declarations) {
+	names, unknown := k.Run.New(d.of(k))
+	p.New, p.Unknown = union(p.New, names), union(p.Unknown, unknown)
+}
+
 // sameRun compares what was measured again. What the collector can't know is taken from the stored run: its names, why the
 // testbed called it invalid, and why it withheld the ages.
-func sameRun(f *store.Folder, k *Kept, again results.Run) error {
-	stored := k.Run
+func (p *Proof) sameRun(f *store.Folder, k *Kept, again results.Run) error {
+	stored := &k.Run
+	name := fmt.Sprintf("run %d of %s at %s", stored.Index, stored.Queue, olaf.Rate(stored.OutRateBPS))
 	again.Queue, again.OutRateBPS, again.Index, again.Seed = stored.Queue, stored.OutRateBPS, stored.Index, stored.Seed
-	for _, why := range again.Invalid {
-		if !slices.Contains(stored.Invalid, why) {
-			return mismatch(f, "run %d of %s at %s was stored as valid, but %s", stored.Index, stored.Queue, olaf.Rate(stored.OutRateBPS), why)
-		}
+	doubts, newer := k.Doubts(&again)
+	if len(doubts) > 0 {
+		return mismatch(f, "%s was stored as valid, but %s", name, doubts[0])
 	}
-	again.Invalid = stored.Invalid
+	if newer != "" {
+		p.Doubts = append(p.Doubts, name+": "+newer)
+	}
 	if stored.Withheld != "" {
 		again.Withhold(stored.Withheld)
 	}
-	return same(f, fmt.Sprintf("run %d of %s at %s", stored.Index, stored.Queue, olaf.Rate(stored.OutRateBPS)), stored, again)
+	if why := stored.Differs(&again); why != "" {
+		return mismatch(f, "%s: %s", name, why)
+	}
+	return nil
 }
 
 func mismatch(f *store.Folder, format string, args ...any) error {
 	return fmt.Errorf("%w: %s: %s; run it again, or remove it with olafctl runs rm %s", ErrMismatch, f.ID(), fmt.Sprintf(format, args...), f.ID())
 }
 
-// same compares two values by their documents.
-func same(f *store.Folder, what string, stored, again any) error {
-	a, errA := json.Marshal(stored)
-	b, errB := json.Marshal(again)
-	if err := errors.Join(errA, errB); err != nil {
-		return err
-	}
-	if !bytes.Equal(a, b) {
-		at := 0
-		for at < min(len(a), len(b)) && a[at] == b[at] {
-			at++
-		}
-		from := max(at-40, 0)
-		return mismatch(f, "%s: stored …%s…, computed …%s…", what, clip(a, from), clip(b, from))
-	}
-	return nil
-}
-
-func clip(b []byte, from int) []byte { return b[min(from, len(b)):min(from+80, len(b))] }
-
 // document computes rows, comparisons and paper lines again from the runs.
-func (p *Proof) document(f *store.Folder, bench *results.Bench, kept []Kept) error {
+func (p *Proof) document(f *store.Folder, bench *results.Bench, kept []Kept, d Declarations) error {
 	groups := map[configuration][]results.Run{}
 	for i := range kept {
 		c := configurationOf(&kept[i].Run)
 		groups[c] = append(groups[c], kept[i].Run)
 	}
+	declareRows(bench, kept, d)
 	for i := range bench.Rows {
 		stored := &bench.Rows[i]
-		again := results.Summarise(groups[configuration{stored.Queue, stored.OutRateBPS}])
+		again := results.Summarise(ofRow(stored), groups[configuration{stored.Queue, stored.OutRateBPS}])
 		again.Queue, again.OutRateBPS = stored.Queue, stored.OutRateBPS
-		if err := same(f, fmt.Sprintf("the row of %s at %s", stored.Queue, olaf.Rate(stored.OutRateBPS)), stored, &again); err != nil {
-			return err
+		if why := stored.Differs(&again); why != "" {
+			return mismatch(f, "the row of %s at %s: %s", stored.Queue, olaf.Rate(stored.OutRateBPS), why)
 		}
 		p.Rows++
 	}
 	for i := range bench.Comparisons {
 		c := &bench.Comparisons[i]
 		again := results.CompareRuns(groups[configuration{c.Queue, c.OutRateBPS}], groups[configuration{c.Versus, c.OutRateBPS}])
-		if err := same(f, fmt.Sprintf("the comparison of %s with %s at %s", c.Queue, c.Versus, olaf.Rate(c.OutRateBPS)), c, &again); err != nil {
-			return err
+		if why := results.Difference(c, &again); why != "" {
+			return mismatch(f, "the comparison of %s with %s at %s: %s", c.Queue, c.Versus, olaf.Rate(c.OutRateBPS), why)
 		}
 		p.Comparisons++
 	}
 	return p.paper(f, bench)
+}
+
+// ofRow declares a statistic of everything that a stored row has one of, and of nothing else.
+func ofRow(row *results.Row) *metric.Declaration {
+	d := new(metric.Declaration)
+	for i := range row.Stats {
+		if m := *row.Stats[i].Metric; m.Declared() {
+			m.Aside = false
+			d.Metrics = append(d.Metrics, &m)
+		}
+	}
+	return d
 }
 
 // paper judges again every line that the bench itself measured.
@@ -192,9 +202,8 @@ func (p *Proof) paper(f *store.Folder, bench *results.Bench) error {
 			continue
 		}
 		// Tolerances and notes may have been improved since; the numbers may not.
-		computed := again[row.ID]
-		if err := same(f, "the paper's "+row.ID, row.Ours, computed.Ours); err != nil {
-			return err
+		if why := results.Difference(row.Ours, again[row.ID].Ours); why != "" {
+			return mismatch(f, "the paper's %s: %s", row.ID, why)
 		}
 		p.Paper++
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/table"
 	"golang.org/x/perf/benchmath"
 )
@@ -106,8 +107,8 @@ func Results(a, b *Side) (*Document, error) {
 		if len(valid(runsA)) > 0 && len(valid(runsB)) > 0 && !shareSeed(valid(runsA), valid(runsB)) {
 			doc.warn("%s at %s: no seed is on both sides, so nothing is paired", pair.name(), olaf.Rate(pair.a.rate))
 		}
-		for _, scalar := range results.Scalars() {
-			if line, any := lineOf(pair, &scalar, valid(runsA), valid(runsB)); any {
+		for _, m := range results.MetricsOf(slices.Concat(runsA, runsB)) {
+			if line, any := lineOf(pair, m, valid(runsA), valid(runsB)); any {
 				doc.Lines = append(doc.Lines, line)
 			}
 		}
@@ -214,11 +215,11 @@ func valid(runs []results.Run) (out []*results.Run) {
 }
 
 // lineOf compares one metric; any is false when neither side has it, or it is zero throughout.
-func lineOf(of pair, scalar *results.Scalar, a, b []*results.Run) (line Line, any bool) {
-	valuesA, valuesB := valuesOf(scalar, a), valuesOf(scalar, b)
-	line = Line{Queue: of.name(), OutRateBPS: of.a.rate, Metric: scalar.Name, Title: scalar.Title, Unit: scalar.Unit,
-		A: results.Describe(valuesA, reason(scalar, a)), B: results.Describe(valuesB, reason(scalar, b)),
-		Difference: pairedDifference(scalar, a, b), ChangePct: results.Missing(), P: results.Missing(), Effect: results.Missing()}
+func lineOf(of pair, m *metric.Metric, a, b []*results.Run) (line Line, any bool) {
+	valuesA, valuesB := valuesOf(m, a), valuesOf(m, b)
+	line = Line{Queue: of.name(), OutRateBPS: of.a.rate, Metric: m.Name, Title: m.Title, Unit: m.Unit,
+		A: results.Describe(valuesA, reason(m, a)), B: results.Describe(valuesB, reason(m, b)),
+		Difference: pairedDifference(m, a, b), ChangePct: results.Missing(), P: results.Missing(), Effect: results.Missing()}
 	knownA, knownB := known(valuesA), known(valuesB)
 	if len(knownA)+len(knownB) == 0 || zeros(knownA) && zeros(knownB) {
 		return line, false
@@ -266,7 +267,7 @@ func effect(a, b []float64) float64 {
 }
 
 // pairedDifference pairs runs of equal seed, whatever seed their side began with.
-func pairedDifference(scalar *results.Scalar, a, b []*results.Run) Paired {
+func pairedDifference(m *metric.Metric, a, b []*results.Run) Paired {
 	first := map[uint64]*results.Run{}
 	for _, r := range a {
 		first[r.Seed] = r
@@ -274,7 +275,7 @@ func pairedDifference(scalar *results.Scalar, a, b []*results.Run) Paired {
 	var differences []results.Float
 	for _, r := range b {
 		if other := first[r.Seed]; other != nil {
-			differences = append(differences, scalar.Of(r)-scalar.Of(other))
+			differences = append(differences, r.Value(m)-other.Value(m))
 		}
 	}
 	p := Paired{Statistic: results.Describe(differences, "no runs of equal seed on both sides"), Low: results.Missing(), High: results.Missing()}
@@ -290,17 +291,17 @@ func shareSeed(a, b []*results.Run) bool {
 	})
 }
 
-func valuesOf(scalar *results.Scalar, runs []*results.Run) []results.Float {
+func valuesOf(m *metric.Metric, runs []*results.Run) []results.Float {
 	out := make([]results.Float, len(runs))
 	for i, r := range runs {
-		out[i] = scalar.Of(r)
+		out[i] = r.Value(m)
 	}
 	return out
 }
 
-func reason(scalar *results.Scalar, runs []*results.Run) string {
+func reason(m *metric.Metric, runs []*results.Run) string {
 	for _, r := range runs {
-		if why := r.Missing[scalar.Name]; why != "" {
+		if why := r.Missing[m.Name]; why != "" {
 			return why
 		}
 	}

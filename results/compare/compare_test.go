@@ -8,12 +8,14 @@ import (
 
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/results/internal/toy"
 )
 
 func side(name string, aom ...float64) *Side {
 	s := &Side{Name: name, Experiment: "table1", Config: json.RawMessage(`{"slots":8,"name":"` + name + `"}`)}
 	for i, v := range aom {
-		s.Runs = append(s.Runs, results.Run{Queue: "olaf", OutRateBPS: 40e9, Index: i, Seed: uint64(i), Metrics: results.Metrics{AoMCluster: results.Float(v), AoMWorker: results.Missing()}})
+		s.Runs = append(s.Runs, results.Run{Queue: "olaf", OutRateBPS: 40e9, Index: i, Seed: uint64(i),
+			Declared: toy.Declared, Counters: toy.Counts(nil), Metrics: toy.Values(map[string]results.Float{"aom_cluster_ns": results.Float(v)})})
 	}
 	return s
 }
@@ -198,7 +200,7 @@ func TestSingleConfigurationsAreSetAgainstEachOther(t *testing.T) {
 func TestWithheldIsComparedWithNothing(t *testing.T) {
 	off, on := side("off", 1, 2, 3, 4, 5, 6), side("on", 1, 2, 3, 4, 5, 6)
 	for i := range on.Runs {
-		on.Runs[i].Counters.TCWithheld = 6230 + int64(i)
+		on.Runs[i].Counters.Add("tc_withheld", 6230+int64(i))
 	}
 	d, err := Results(off, on)
 	if err != nil {

@@ -13,7 +13,7 @@ func TestAccountOfAnyQueue(t *testing.T) {
 		Identities: []olaf.Identity{{Left: []string{"in"}, Right: []string{"delivered"}}},
 		Output:     []string{"delivered"},
 	}
-	l := OfQueue(flow, &olaf.Ledger{Counters: []olaf.Counter{{Name: "count_delivered"}}})
+	l := OfQueue(flow, &olaf.Ledger{Counters: []olaf.Counter{{Name: "count_delivered"}}}).Ledger
 	if err := l.Validate(); err != nil {
 		t.Fatal(err)
 	}

@@ -158,8 +158,9 @@ func FromBench(b *results.Bench) Ours {
 	for i := range b.Rows {
 		r := &b.Rows[i]
 		prefix := fmt.Sprintf("table1.%s_%s.", r.Queue, rateName(r.OutRateBPS))
-		ours[prefix+"received"], ours[prefix+"aggregated"] = r.Received, r.Aggregated
-		ours[prefix+"lost"], ours[prefix+"lost_pct"] = r.Lost, r.LostPct
+		for _, name := range []string{"received", "aggregated", "lost", "lost_pct"} {
+			ours[prefix+name] = *r.Stats.Of(name)
+		}
 		if r.Queue == "olaf" {
 			cdf[r.OutRateBPS] = r.CDF
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 )
 
 func value(v float64) results.Statistic {
@@ -107,7 +108,7 @@ func TestFromBench(t *testing.T) {
 	}
 	b := &results.Bench{
 		Rows: []results.Row{
-			{Queue: "olaf", OutRateBPS: 40e9, Stats: results.Stats{Received: value(4823)}, CDF: cdf(.4, 1)},
+			{Queue: "olaf", OutRateBPS: 40e9, Stats: results.Stats{{Metric: &metric.Metric{Name: "received"}, Statistic: value(4823)}}, CDF: cdf(.4, 1)},
 			{Queue: "olaf", OutRateBPS: 20e9, CDF: cdf(.3, .6, 1)},
 			{Queue: "olaf", OutRateBPS: 5e9, CDF: cdf(.35, .5, 1)},
 		},

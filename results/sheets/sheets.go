@@ -9,6 +9,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/table"
 )
 
@@ -147,12 +148,10 @@ func Statistics(b *results.Bench) table.Sheet {
 	s.Columns = append([]table.Column{{Header: "queue"}, {Header: "output rate"}, {Header: "metric"}, {Header: "name"}, {Header: "unit"}}, statisticColumns(table.General)...)
 	for i := range b.Rows {
 		r := &b.Rows[i]
-		for _, scalar := range results.Scalars() {
-			if !scalar.In(&r.Stats) {
-				continue
-			}
-			cells := []table.Cell{table.S(r.Queue), table.S(olaf.Rate(r.OutRateBPS).String()), table.S(scalar.Title), table.S(scalar.Name), table.S(scalar.Unit)}
-			s.Rows = append(s.Rows, append(cells, statisticCells(scalar.At(&r.Stats))...))
+		for k := range r.Stats {
+			m := &r.Stats[k]
+			cells := []table.Cell{table.S(r.Queue), table.S(olaf.Rate(r.OutRateBPS).String()), table.S(m.Title), table.S(m.Name), table.S(m.Unit)}
+			s.Rows = append(s.Rows, append(cells, statisticCells(&m.Statistic)...))
 		}
 	}
 	return s
@@ -180,39 +179,23 @@ func Comparisons(b *results.Bench) table.Sheet {
 	return s
 }
 
-// lossParts are the shares of lost that are worth a colour; the others make "other".
-func lossParts() []struct {
-	title string
-	of    func(*results.Stats) *results.Statistic
-} {
-	return []struct {
-		title string
-		of    func(*results.Stats) *results.Statistic
-	}{
-		{"replaced", func(s *results.Stats) *results.Statistic { return &s.Replaced }},
-		{"replaced by reward", func(s *results.Stats) *results.Statistic { return &s.ReplacedReward }},
-		{"dropped, queue full", func(s *results.Stats) *results.Statistic { return &s.DroppedFull }},
-		{"dropped by reward", func(s *results.Stats) *results.Statistic { return &s.DroppedReward }},
-		{"dropped, size mismatch", func(s *results.Stats) *results.Statistic { return &s.DroppedMismatch }},
-		{"bypassed", func(s *results.Stats) *results.Statistic { return &s.Bypassed }},
-		{"malformed", func(s *results.Stats) *results.Statistic { return &s.Malformed }},
-	}
-}
-
 // Loss is what the paper counts as lost, by what happened.
 func Loss(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Loss", Title: "Lost as the paper counts it (sent − received − aggregated), by what happened; means over runs",
 		Columns: []table.Column{{Header: "configuration"}, {Header: "lost", Unit: "%", Format: table.Fixed1}, {Header: "lost", Unit: "updates", Format: table.Fixed1}}}
 	chart := table.Chart{Kind: table.Stacked, Title: "Lost updates by what happened", YTitle: "lost [% of sent]"}
-	for _, part := range lossParts() {
-		chart.Series = append(chart.Series, table.Series{Name: part.title, Column: len(s.Columns)})
-		s.Columns = append(s.Columns, table.Column{Header: part.title, Unit: "%", Format: table.Fixed1})
+	parts := slices.DeleteFunc(results.MetricsIn(b.Rows), func(m *metric.Metric) bool { return m.Part == "" })
+	for _, part := range parts {
+		name := strings.ToLower(part.Title)
+		chart.Series = append(chart.Series, table.Series{Name: name, Column: len(s.Columns)})
+		s.Columns = append(s.Columns, table.Column{Header: name, Unit: "%", Format: table.Fixed1})
 	}
 	for i := range b.Rows {
 		r := &b.Rows[i]
-		cells := []table.Cell{table.S(configuration(r.Queue, r.OutRateBPS)), number(r.LostPct.Mean, r.LostPct.Reason), number(r.Lost.Mean, r.Lost.Reason)}
-		for _, part := range lossParts() {
-			cells = append(cells, number(100*part.of(&r.Stats).Mean/r.Sent.Mean, ""))
+		share, lost, sent := r.Stats.Of("lost_pct"), r.Stats.Of("lost"), r.Stats.Of("sent")
+		cells := []table.Cell{table.S(configuration(r.Queue, r.OutRateBPS)), number(share.Mean, share.Reason), number(lost.Mean, lost.Reason)}
+		for _, part := range parts {
+			cells = append(cells, number(100*r.Stats.Of(part.Name).Mean/sent.Mean, ""))
 		}
 		s.Rows = append(s.Rows, cells)
 	}
@@ -241,9 +224,9 @@ func dropZero(s *table.Sheet, series []table.Series) []table.Series {
 func Runs(runs []results.Run) table.Sheet {
 	s := table.Sheet{Name: "Runs", Title: "One row a run", Columns: []table.Column{{Header: "queue"}, {Header: "output rate"},
 		{Header: "run", Format: table.Integer}, {Header: "seed"}, {Header: "valid"}}}
-	scalars := results.ScalarsOf(runs)
-	for _, scalar := range scalars {
-		s.Columns = append(s.Columns, table.Column{Header: scalar.Title, Unit: scalar.Unit, Format: formatOf(scalar.Unit)})
+	metrics := results.MetricsOf(runs)
+	for _, m := range metrics {
+		s.Columns = append(s.Columns, table.Column{Header: m.Title, Unit: m.Unit, Format: formatOf(m.Unit)})
 	}
 	for i := range runs {
 		r := &runs[i]
@@ -252,8 +235,8 @@ func Runs(runs []results.Run) table.Sheet {
 			valid = "no: " + strings.Join(r.Invalid, "; ")
 		}
 		cells := []table.Cell{table.S(r.Queue), table.S(olaf.Rate(r.OutRateBPS).String()), table.I(int64(r.Index)), table.U(r.Seed), table.S(valid)}
-		for _, scalar := range scalars {
-			cells = append(cells, number(scalar.Of(r), r.Missing[scalar.Name]))
+		for _, m := range metrics {
+			cells = append(cells, number(r.Value(m), r.Missing[m.Name]))
 		}
 		s.Rows = append(s.Rows, cells)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 )
 
 // Bench prints a bench document: the paper's numbers beside ours, every configuration, the reductions of the Age of
@@ -126,22 +127,63 @@ func unitSuffix(unit string) string {
 }
 
 func (p *printer) rows(rows []results.Row) {
-	lines := []string{"QUEUE\tOUT\tRUNS\tRECEIVED\tAGGREGATED\tLOST %\tAOM/CLUSTER\tAOM/WORKER\tPEAK AOM\tJAIN\tUTIL"}
+	columns := columnsOf(rows, func(m *metric.Metric) string { return m.Column })
+	header := []string{"QUEUE", "OUT", "RUNS"}
+	for _, c := range columns {
+		header = append(header, c.header)
+	}
+	lines := []string{strings.Join(header, "\t")}
 	for i := range rows {
 		r := &rows[i]
 		runs := strconv.Itoa(r.Runs)
 		if r.InvalidRuns > 0 {
 			runs += fmt.Sprintf("+%d invalid", r.InvalidRuns)
 		}
-		lines = append(lines, strings.Join([]string{
-			r.Queue, olaf.Rate(r.OutRateBPS).String(), runs,
-			Interval(&r.Received, 0), Interval(&r.Aggregated, 0), Interval(&r.LostPct, 1),
-			Nanoseconds(&r.AoMCluster), Nanoseconds(&r.AoMWorker), Nanoseconds(&r.PeakAoM),
-			Number(r.Jain.Mean, 3), Number(r.Utilisation.Mean, 3),
-		}, "\t"))
+		cells := []string{r.Queue, olaf.Rate(r.OutRateBPS).String(), runs}
+		for _, c := range columns {
+			cells = append(cells, short(c.metrics[0].Unit, r.Stats.Of(c.metrics[0].Name)))
+		}
+		lines = append(lines, strings.Join(cells, "\t"))
 	}
 	p.table(lines)
 	p.printf("AoM is averaged over time, peak AoM over deliveries: traffic in bursts can make the peak the smaller one\n\n")
+}
+
+// column is a column of a table over rows: its header and the metrics that share it.
+type column struct {
+	header  string
+	metrics []*metric.Metric
+}
+
+// columnsOf lists the columns to which the metrics of all rows belong. A column stands where the last of its metrics does.
+func columnsOf(rows []results.Row, header func(*metric.Metric) string) (columns []column) {
+	for _, m := range results.MetricsIn(rows) {
+		name := header(m)
+		if name == "" {
+			continue
+		}
+		c := column{header: name}
+		if at := slices.IndexFunc(columns, func(c column) bool { return c.header == name }); at >= 0 {
+			c = columns[at]
+			columns = slices.Delete(columns, at, at+1)
+		}
+		c.metrics = append(c.metrics, m)
+		columns = append(columns, c)
+	}
+	return columns
+}
+
+// short is a statistic in few characters, as its unit asks for.
+func short(unit string, s *results.Statistic) string {
+	switch unit {
+	case "ns":
+		return Nanoseconds(s)
+	case "%":
+		return Interval(s, 1)
+	case "":
+		return Number(s.Mean, 3)
+	}
+	return Interval(s, 0)
 }
 
 func (p *printer) comparisons(comparisons []results.Comparison) {
@@ -228,17 +270,54 @@ func bar(share float64, width int) string {
 
 // parts splits what the paper calls lost.
 func (p *printer) parts(b *results.Bench) {
-	lines := []string{"LOST AS THE PAPER COUNTS IT\tOUT\tREPLACED\tFULL\tREWARD\tMISMATCH\tBYPASSED\tMALFORMED"}
+	columns := columnsOf(b.Rows, func(m *metric.Metric) string { return m.Part })
+	header := []string{"LOST AS THE PAPER COUNTS IT", "OUT"}
+	for _, c := range columns {
+		header = append(header, c.header)
+	}
+	lines := []string{strings.Join(header, "\t")}
 	for i := range b.Rows {
 		r := &b.Rows[i]
-		reward := results.Statistic{Mean: r.ReplacedReward.Mean + r.DroppedReward.Mean, N: r.DroppedReward.N}
-		lines = append(lines, strings.Join([]string{
-			r.Queue, olaf.Rate(r.OutRateBPS).String(), Number(r.Replaced.Mean, 0), Number(r.DroppedFull.Mean, 0), Number(reward.Mean, 0),
-			Number(r.DroppedMismatch.Mean, 0), Number(r.Bypassed.Mean, 0), Number(r.Malformed.Mean, 0),
-		}, "\t"))
+		cells := []string{r.Queue, olaf.Rate(r.OutRateBPS).String()}
+		for _, c := range columns {
+			sum := results.Float(0)
+			for _, m := range c.metrics {
+				sum += r.Stats.Of(m.Name).Mean
+			}
+			cells = append(cells, Number(sum, 0))
+		}
+		lines = append(lines, strings.Join(cells, "\t"))
 	}
 	p.table(lines)
 	p.printf("\n")
+}
+
+// Statistics prints every statistic of every row, with what each is.
+func Statistics(w io.Writer, rows []results.Row) error {
+	p := &printer{w: w}
+	for i := range rows {
+		r := &rows[i]
+		lines := []string{r.Queue + " " + olaf.Rate(r.OutRateBPS).String() + "\tUNIT\tMEAN ± 95 %\tMIN\tMAX\tRUNS\tWHAT IT IS"}
+		for k := range r.Stats {
+			s := &r.Stats[k]
+			unit := s.Unit
+			if unit == "" {
+				unit = "–"
+			}
+			lines = append(lines, strings.Join([]string{s.Name, unit, Rounded(&s.Statistic, 1), exact(s.Min), exact(s.Max), strconv.Itoa(s.N), s.Title}, "\t"))
+		}
+		p.table(lines)
+		p.printf("\n")
+	}
+	return p.err
+}
+
+// exact prints a number as far as four significant digits go.
+func exact(f results.Float) string {
+	if !f.Known() {
+		return "–"
+	}
+	return Decimal(float64(f), decimalsOf(float64(f), 4))
 }
 
 func (p *printer) validity(b *results.Bench) {

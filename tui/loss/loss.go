@@ -2,8 +2,13 @@
 package loss
 
 import (
+	"cmp"
+	"math"
+	"slices"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/screen"
@@ -50,19 +55,19 @@ func Bars(r screen.Region, sent int64, fates []Fate) {
 
 // Draw draws the fates of a queue's updates, which add up to what was sent, and below them of what the lost consist.
 func Draw(r screen.Region, q *live.QueueSnapshot) {
-	c := &q.Counters
+	c := q.Counters
 	fates := []Fate{
-		{Mark: "✗", Name: "lost", Count: c.Lost() - c.Queued, Style: theme.Bad},
-		{Mark: "⊕", Name: "merged", Count: c.Aggregated, Style: theme.Good},
-		{Mark: "◀", Name: "delivered", Count: c.Delivered, Style: theme.Strong},
-		{Mark: "▮", Name: "in queue", Count: c.Queued, Style: theme.Dim},
+		{Mark: "✗", Name: "lost", Count: c.Lost() - c.Inside(), Style: theme.Bad},
+		{Mark: "⊕", Name: "merged", Count: c.Merged(), Style: theme.Good},
+		{Mark: "◀", Name: "delivered", Count: c.Output(), Style: theme.Strong},
+		{Mark: "▮", Name: "in queue", Count: c.Inside(), Style: theme.Dim},
 	}
-	for _, p := range c.LostParts() {
-		if p.Name != "queued" && p.Count > 0 {
-			fates = append(fates, Fate{Mark: " ", Name: p.Name, Count: p.Count, Style: theme.Bad, Part: true})
+	for part, n := range c.Parts {
+		if n > 0 {
+			fates = append(fates, Fate{Mark: " ", Name: part.Name, Count: n, Style: theme.Bad, Part: true})
 		}
 	}
-	Bars(r, c.Sent, fates)
+	Bars(r, c.Offered(), fates)
 }
 
 // Drops is how many updates were dropped in each of n equal parts of a span.
@@ -79,29 +84,44 @@ func Drops(q *live.QueueSnapshot, from, to olaf.Time, n int) []float64 {
 
 // Counters draws the queue's counters by their register names, in columns.
 func Counters(r screen.Region, q *live.QueueSnapshot) {
-	c := &q.Counters
-	entries := []struct {
-		name  string
-		value int64
-	}{
-		{"sent", c.Sent}, {"in", c.In}, {"appended", c.Appended}, {"aggregated", c.Aggregated},
-		{"replaced", c.Replaced}, {"replaced_reward", c.ReplacedReward}, {"dropped_full", c.DroppedFull},
-		{"dropped_reward", c.DroppedReward}, {"dropped_mismatch", c.DroppedMismatch}, {"delivered_frames", c.Delivered},
-		{"delivered_updates", c.CountDelivered}, {"queued_frames", c.Queued}, {"bypassed", c.Bypassed}, {"malformed", c.Malformed},
-		{"lost_before_engine", c.LostBeforeEngine}, {"misidentified", c.Misidentified}, {"lane_saturations", c.LaneSaturations}, {"capture_lost", c.CaptureLost},
-	}
 	const width = 28
-	for i, e := range entries {
+	for i, c := range byRegister(q.Counters) {
 		x, y := i/max(r.H, 1)*(width+2), i%max(r.H, 1)
 		if x+width > r.W {
 			return
 		}
 		cell := r.Sub(x, y, width, 1)
 		style := theme.Text
-		if e.value == 0 {
+		if c.value == 0 {
 			style = theme.Dim
 		}
-		cell.Text(0, 0, style, e.name)
-		cell.Right(cell.W, 0, style, num.Count(e.value))
+		cell.Text(0, 0, style, c.name)
+		cell.Right(cell.W, 0, style, num.Count(c.value))
 	}
+}
+
+type counter struct {
+	name    string
+	address uint32
+	value   int64
+}
+
+// byRegister lists what is offered, then what the queue's block counts by address, then what no register counts.
+func byRegister(counts olaf.Counts) (list []counter) {
+	for i, name := range counts.Names() {
+		row := &counts.Ledger().Counters[i]
+		c := counter{name: name, address: math.MaxUint32, value: counts.At(i)}
+		ref, err := regmap.Lookup(row.Register)
+		switch {
+		case slices.Contains(counts.Ledger().Offered, name):
+			c.address = 0
+		case err == nil:
+			c.name, c.address = ref.Register.Name, ref.Address()
+		case row.Sparse && c.value == 0:
+			continue
+		}
+		list = append(list, c)
+	}
+	slices.SortStableFunc(list, func(a, b counter) int { return cmp.Compare(a.address, b.address) })
+	return list
 }

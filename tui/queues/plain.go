@@ -53,7 +53,7 @@ func sampled(s *live.Snapshot) string {
 func (p *Plain) queue(b *strings.Builder, i int, q *live.QueueSnapshot) {
 	c := &q.Counters
 	fmt.Fprintf(b, "  %s out at %v: %d of %d slots used, merged %d, delivered %d, lost %d, age of model now %s, average %s\n",
-		q.Name, q.OutRate, q.Occupancy, q.Slots, c.Aggregated, c.Delivered, c.Lost()-c.Queued, num.NS(float64(q.AoMNow)), num.NS(float64(q.MeanAoM)))
+		q.Name, q.OutRate, q.Occupancy, q.Slots, c.Merged(), c.Output(), c.Lost()-c.Inside(), num.NS(float64(q.AoMNow)), num.NS(float64(q.MeanAoM)))
 	if full := q.Occupancy >= q.Slots; full != p.full[i] {
 		p.full[i] = full
 		word := "has free slots again"

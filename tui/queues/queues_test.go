@@ -19,6 +19,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/keys"
@@ -85,7 +86,7 @@ func at(t testing.TB, now olaf.Time, edit func(*bench.Spec)) *still {
 		t.Fatal(err)
 	}
 	s.snapshot.State, s.snapshot.Speed = live.Running, live.Speed(10*olaf.Microsecond)
-	for n := range s.snapshot.Queues[0].Counters.In {
+	for n := range s.snapshot.Queues[0].Counters.Of("in") {
 		s.life[n], _ = session.Life(0, n)
 	}
 	if s.in, err = session.Inspect(context.Background()); err != nil {
@@ -397,7 +398,9 @@ func wrong(s *live.Snapshot, b byte) *live.Snapshot {
 		case 6:
 			q.Clusters, c.Err = nil, errors.New("a very long error "+strings.Repeat("of many words ", 50))
 		case 7:
-			q.Counters = results.Counters{Sent: -1, Delivered: math.MaxInt64}
+			q.Counters = olaf.NewCounts(system.Queued().Ledger)
+			q.Counters.Add("sent", -1)
+			q.Counters.Add("delivered", math.MaxInt64)
 			c.State = live.Failed
 		}
 	}

@@ -116,16 +116,16 @@ func (s *session) liveResults() list.Rows {
 		q := &s.snapshot.Queues[i]
 		c := &q.Counters
 		return list.Row{ID: int64(i), Cells: []list.Cell{
-			{Text: q.Name, Style: theme.Queue(i)}, {Text: q.OutRate.String()}, {Text: num.Percent(lostPct(q))}, {Text: num.Count(c.Aggregated)},
-			{Text: num.Count(c.Delivered)}, {Text: num.Count(c.DroppedFull)}, {Text: num.NS(float64(q.MeanAoM)), Style: theme.Strong},
+			{Text: q.Name, Style: theme.Queue(i)}, {Text: q.OutRate.String()}, {Text: num.Percent(lostPct(q))}, {Text: num.Count(c.Merged())},
+			{Text: num.Count(c.Output())}, {Text: num.Count(c.Of("dropped_full"))}, {Text: num.NS(float64(q.MeanAoM)), Style: theme.Strong},
 		}}
 	}}
 }
 
 // lostPct is the share of what was sent that is lost so far, as the paper counts it.
 func lostPct(q *live.QueueSnapshot) float64 {
-	if q.Counters.Sent == 0 {
+	if q.Counters.Offered() == 0 {
 		return 0
 	}
-	return 100 * float64(q.Counters.Lost()-q.Counters.Queued) / float64(q.Counters.Sent)
+	return 100 * float64(q.Counters.Lost()-q.Counters.Inside()) / float64(q.Counters.Offered())
 }

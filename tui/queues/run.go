@@ -213,7 +213,7 @@ func (s *session) panelTitle(f *tui.Frame, p panel, q *live.QueueSnapshot) strin
 	case panelSaw:
 		return fmt.Sprintf("AoM of cluster %d (%s: next)", s.snapshot.Watched, f.Key(keys.Watch))
 	case panelLoss:
-		return fmt.Sprintf("fate of %s sent", num.Count(q.Counters.Sent))
+		return fmt.Sprintf("fate of %s sent", num.Count(q.Counters.Offered()))
 	case panelCDF:
 		return "CDF of aggregations"
 	case panelCounters:

@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/pcie"
+	"github.com/olafctl/olaf/results/archive"
 )
 
 // Env is everything a command may touch of the world outside, so that tests can stand in for it.
@@ -28,9 +29,10 @@ type Env struct {
 	Interactive bool
 	// Terminal says that stdin and stdout are a terminal, so that a person can be shown a dashboard or asked.
 	Terminal bool
-	// Devices can be opened, and Published experiments be carried out.
+	// Devices can be opened, and Published experiments be carried out; Declared says what the runs of a system measure.
 	Devices   testbed.Devices
 	Published experiments.Set
+	Declared  archive.Declarations
 	// Bus is where cards are found, and CardClock how time passes for them; nil is this host's clock.
 	Bus       pcie.Bus
 	CardClock pcie.Clock

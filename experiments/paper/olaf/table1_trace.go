@@ -8,7 +8,6 @@ import (
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/pktgen/trace"
-	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 )
 
@@ -46,18 +45,18 @@ func traceVariants() []traceVariant {
 // table1Cells are what is compared, in per cent of the updates sent.
 var table1Cells = []struct {
 	name, queue, claim string
-	of                 func(*results.Counters) float64
+	of                 func(olaf.Counts) float64
 	published          func(float64) float64
 }{
 	{"FIFO lost", "fifo", "lost_pct", lostPct, same},
-	{"Olaf delivered frames", "olaf", "received", func(c *results.Counters) float64 { return pct(c.Delivered, c) }, ofSent},
-	{"Olaf aggregated", "olaf", "aggregated", func(c *results.Counters) float64 { return pct(c.Aggregated, c) }, ofSent},
+	{"Olaf delivered frames", "olaf", "received", func(c olaf.Counts) float64 { return pct(c.Of("delivered"), c) }, ofSent},
+	{"Olaf aggregated", "olaf", "aggregated", func(c olaf.Counts) float64 { return pct(c.Of("aggregated"), c) }, ofSent},
 	{"Olaf lost", "olaf", "lost_pct", lostPct, same},
 }
 
-func pct(n int64, c *results.Counters) float64 { return 100 * float64(n) / float64(c.Sent) }
-func lostPct(c *results.Counters) float64      { return pct(c.Sent-c.Delivered-c.Aggregated, c) }
-func same(v float64) float64                   { return v }
+func pct(n int64, c olaf.Counts) float64 { return 100 * float64(n) / float64(c.Offered()) }
+func lostPct(c olaf.Counts) float64      { return pct(c.Lost(), c) }
+func same(v float64) float64             { return v }
 
 // ofSent turns a published count of the testbed's 13,500 updates into per cent.
 func ofSent(v float64) float64 { return v / 135 }
@@ -131,7 +130,7 @@ func measuredCells(name string, cell int, o *bench.Outcome) experiments.Series {
 		var values []float64
 		for r := range o.Runs[i] {
 			if run := &o.Runs[i][r]; len(run.Invalid) == 0 {
-				values = append(values, table1Cells[cell].of(&run.Counters))
+				values = append(values, table1Cells[cell].of(run.Counters))
 			}
 		}
 		s.X, s.Y = append(s.X, float64(config.OutRate)/1e9), append(s.Y, experiments.Describe(values))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/internal/toy"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/sheets"
 )
@@ -20,16 +21,16 @@ const (
 
 // Collect is what the example's runs are measured with.
 func Collect(rate int64) results.Config {
-	return results.Config{Clusters: Clusters, Workers: Workers, OutRate: olaf.Rate(rate), SpeedupUpdates: 5}
+	return results.Config{Declared: toy.Declared, Clusters: Clusters, Workers: Workers, OutRate: olaf.Rate(rate), SpeedupUpdates: 5}
 }
 
 // Observations runs the toy queue: every update arrives on a fixed grid; one in a few leaves, and takes with it whatever
 // of its cluster came since the last departure when merging. It returns what was delivered and the counters.
-func Observations(merging bool, rate int64, seed uint64) ([]olaf.Observation, results.Counters) {
+func Observations(merging bool, rate int64, seed uint64) ([]olaf.Observation, olaf.Counts) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var out []olaf.Observation
 	waiting := map[int][]olaf.Contributor{}
-	c := results.Counters{Sent: updates, In: updates}
+	c := toy.Counts(map[string]int64{"sent": updates, "in": updates})
 	leaveEvery := max(int(120e9/rate), 1)
 	for i := range updates {
 		at := int64(i) * 40
@@ -38,11 +39,11 @@ func Observations(merging bool, rate int64, seed uint64) ([]olaf.Observation, re
 		inside := waiting[cluster]
 		switch {
 		case len(inside) == 0:
-			c.Appended++
+			c.Add("appended", 1)
 		case merging:
-			c.Aggregated++
+			c.Add("aggregated", 1)
 		default:
-			c.DroppedFull++
+			c.Add("turned_away", 1)
 		}
 		if merging || len(inside) == 0 {
 			waiting[cluster] = append(inside, olaf.Contributor{GenNS: uint64(at), Seq: uint32(i), Worker: olaf.WorkerID(worker)})
@@ -56,18 +57,18 @@ func Observations(merging bool, rate int64, seed uint64) ([]olaf.Observation, re
 				newest := list[len(list)-1]
 				out = append(out, olaf.Observation{At: olaf.Time((at + 500 + rand.New(rand.NewPCG(seed, uint64(i))).Int64N(30)) * 1000), Queued: olaf.Duration(500+10*k) * olaf.Nanosecond,
 					Contributors: list, Update: olaf.Update{GenNS: newest.GenNS, Seq: newest.Seq, Worker: newest.Worker, Cluster: olaf.ClusterID(id), Count: uint16(len(list)), Lanes: 48}})
-				c.Delivered++
-				c.CountDelivered += int64(len(list))
+				c.Add("delivered", 1)
+				c.Add("received", 1)
+				c.Add("count_delivered", int64(len(list)))
 				delete(waiting, id)
 				break
 			}
 		}
 	}
 	for _, list := range waiting {
-		c.Queued++
-		c.CountQueued += int64(len(list))
+		c.Add("queued", 1)
+		c.Add("count_queued", int64(len(list)))
 	}
-	c.Received = c.Delivered
 	return out, c
 }
 
@@ -103,7 +104,7 @@ func Result(runs int) *sheets.Result {
 			}
 			all[queue] = of
 			r.Runs = append(r.Runs, of...)
-			r.Bench.Rows = append(r.Bench.Rows, results.Summarise(of))
+			r.Bench.Rows = append(r.Bench.Rows, results.Summarise(toy.Declared, of))
 		}
 		r.Bench.Comparisons = append(r.Bench.Comparisons, results.CompareRuns(all["olaf"], all["fifo"]))
 	}

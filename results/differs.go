@@ -1,0 +1,105 @@
+package results
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/olafctl/olaf/results/metric"
+)
+
+// Differs says where a run that was made again differs from the stored one, empty where it does not. Counters and metrics
+// are compared over the names that the stored run has and this olafctl declares. Why something is missing, and what makes a
+// run invalid, is not compared: words may have been put better since.
+func (r *Run) Differs(again *Run) string {
+	for _, name := range r.Counters.Names() {
+		if is, was := again.Counters.Of(name), r.Counters.Of(name); is != was && again.Counters.Index(name) >= 0 {
+			return fmt.Sprintf("%s: stored %d, computed %d", name, was, is)
+		}
+	}
+	for m, was := range r.Metrics.All {
+		if !m.Declared() { // no olafctl of today could compute it
+			continue
+		}
+		if is := again.Metrics.Of(m.Name); is != was && (is.Known() || was.Known()) {
+			return fmt.Sprintf("%s: stored %s, computed %s", m.Name, told(was), told(is))
+		}
+	}
+	other := *again
+	other.Counters, other.Metrics, other.Missing, other.Invalid = r.Counters, r.Metrics, r.Missing, r.Invalid
+	return Difference(r, &other)
+}
+
+// Differs says where a row that was made again differs from the stored one, empty where it does not, by the same rule.
+func (r *Row) Differs(again *Row) string {
+	for i := range r.Stats {
+		was := r.Stats[i]
+		at := slices.IndexFunc(again.Stats, func(s Stat) bool { return s.Name == was.Name })
+		if at < 0 && !was.Declared() {
+			continue
+		}
+		is := *again.Stats.Of(was.Name)
+		is.Reason = was.Reason
+		if why := Difference(was.Statistic, is); why != "" {
+			return was.Name + ": " + why
+		}
+	}
+	other := *again
+	other.Stats, other.Reasons = r.Stats, r.Reasons
+	return Difference(r, &other)
+}
+
+// Difference compares two values by their documents, which hold every number in full; it is empty where they are the same.
+func Difference(stored, again any) string {
+	a, errA := json.Marshal(stored)
+	b, errB := json.Marshal(again)
+	switch {
+	case errA != nil || errB != nil:
+		return fmt.Sprintf("can't be written: %v, %v", errA, errB)
+	case bytes.Equal(a, b):
+		return ""
+	}
+	at := 0
+	for at < min(len(a), len(b)) && a[at] == b[at] {
+		at++
+	}
+	from := max(at-40, 0)
+	return fmt.Sprintf("stored …%s…, computed …%s…", clip(a, from), clip(b, from))
+}
+
+func clip(b []byte, from int) []byte { return b[min(from, len(b)):min(from+80, len(b))] }
+
+func told(f Float) string {
+	raw, err := json.Marshal(f)
+	if err != nil {
+		return err.Error()
+	}
+	return string(raw)
+}
+
+// New lists the names of d that a stored run doesn't have, as it was kept before they were counted or measured, and unknown
+// those of the run that d doesn't have.
+func (r *Run) New(d *metric.Declaration) (new, unknown []string) {
+	for i := range d.Ledger.Counters {
+		if c := &d.Ledger.Counters[i]; !c.Sparse && r.Counters.Index(c.Name) < 0 {
+			new = append(new, c.Name)
+		}
+	}
+	for _, m := range d.Metrics {
+		if m.Of != nil && !r.Metrics.Has(m.Name) {
+			new = append(new, m.Name)
+		}
+	}
+	for _, name := range r.Counters.Names() {
+		if d.Ledger.Index(name) < 0 {
+			unknown = append(unknown, name)
+		}
+	}
+	for m := range r.Metrics.All {
+		if d.Metric(m.Name) == nil {
+			unknown = append(unknown, m.Name)
+		}
+	}
+	return new, unknown
+}

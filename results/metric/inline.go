@@ -1,0 +1,85 @@
+package metric
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Here is the JSON name of a field whose members Inline writes in its place, as those of an embedded struct: an ordered
+// set of numbers by name among the fields of a document.
+const Here = "*"
+
+var here = []byte(`"` + Here + `":{`)
+
+// Inline is json.Marshal for a struct with fields named Here.
+func Inline(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // whoever writes the whole document escapes
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	raw := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	for {
+		at := bytes.Index(raw, here)
+		if at < 0 {
+			return raw, nil
+		}
+		from := at + len(here)
+		to := from + closing(raw[from:])
+		inner, rest := raw[from:to], raw[to+1:]
+		if len(inner) == 0 { // neither does it leave a comma
+			if bytes.HasPrefix(rest, []byte(",")) {
+				rest = rest[1:]
+			} else if at > 0 && raw[at-1] == ',' {
+				at--
+			}
+		}
+		raw = bytes.Join([][]byte{raw[:at], inner, rest}, nil)
+	}
+}
+
+// closing is where the object ends whose inside raw begins with.
+func closing(raw []byte) int {
+	depth, quoted := 0, false
+	for i := 0; i < len(raw); i++ {
+		switch c := raw[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{':
+			depth++
+		case c == '}' && depth == 0:
+			return i
+		case c == '}':
+			depth--
+		}
+	}
+	return len(raw)
+}
+
+// Members calls take with every member of a JSON object, in their order.
+func Members(raw []byte, take func(name string, value json.RawMessage) error) error {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if open, err := d.Token(); err != nil || open != json.Delim('{') {
+		return errors.Join(fmt.Errorf("an object is expected, not %.20q", raw), err)
+	}
+	for d.More() {
+		name, err := d.Token()
+		if err != nil {
+			return err
+		}
+		var value json.RawMessage
+		if err := d.Decode(&value); err != nil {
+			return err
+		}
+		if err := take(fmt.Sprint(name), value); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+package metric
+
+import (
+	"slices"
+
+	"github.com/olafctl/olaf"
+)
+
+// Metric declares one number of a run and its statistic over runs. It is either a count or computed from what was measured.
+type Metric struct {
+	Name  string // in documents and on docs/metrics.md
+	Title string // as a column header, without the unit
+	Unit  string // updates, frames, %, ns, …; empty for a plain number
+	Doc   string // what it is, with its formula
+	Paper string // where the paper has it
+	// Column heads its column in the table that a bench prints first, Part that in the table of what was lost, where
+	// metrics with one header are added up. Without either it is printed by --explain alone.
+	Column, Part string
+
+	// One of these says how it is had: the counter that it is, the sum of counters that it is, or its formula over what
+	// was measured.
+	Counter string
+	Sum     func(olaf.Counts) int64
+	Of      func(*Measured) Float
+
+	// Why says why it is missing, empty or nil for no special reason.
+	Why func(*Measured) string
+
+	// Age says that it is made of ages, which are withheld where clocks are not good enough for them.
+	Age bool
+	// Sparse metrics are shown where a run has something of them; see olaf.Counter.
+	Sparse bool
+	// Aside metrics are kept with every run, but there is no statistic of them over runs.
+	Aside bool
+}
+
+// Counted says whether it is a count, which is had from counters alone, whenever it is asked for.
+func (m *Metric) Counted() bool { return m.Counter != "" || m.Sum != nil }
+
+// Declared says whether this olafctl can compute it; otherwise nothing but its name is known, from a document.
+func (m *Metric) Declared() bool { return m.Counted() || m.Of != nil }
+
+// Count is the number of a count.
+func (m *Metric) Count(c olaf.Counts) int64 {
+	if m.Sum != nil {
+		return m.Sum(c)
+	}
+	return c.Of(m.Counter)
+}
+
+// Measured is what was measured of one run, before it has names. Ages are in ns.
+type Measured struct {
+	Counts olaf.Counts
+	// The time averages of the sawtooths of clusters and of workers, the clusters' means over their workers, and the mean
+	// peaks of the clusters.
+	Clusters, Workers, WorkerMeans, Peaks Series
+	// Nameless says that merged frames did not tell who was inside, so that nothing is known of single workers.
+	Nameless bool
+	Never    int // workers with fewer than two deliveries
+	// AgeBelow is the age below which the clusters' sawtooths were for a share of the time.
+	AgeBelow    func(share float64) Float
+	Utilisation Float
+	Delay       Float // in the queue, ns
+	DelayMax    Float
+	TimeToN     Float  // ns
+	WhyNoTimeN  string // why that is missing
+	Duration    Float  // first to last delivery, ns
+}
+
+// ofWorkers is v, unless nothing is known of single workers.
+func (m *Measured) ofWorkers(v Float) Float {
+	if m.Nameless {
+		return Missing()
+	}
+	return v
+}
+
+// NeedsProvenance is why a metric of single workers is missing when merged frames don't say who was inside.
+const NeedsProvenance = "needs provenance"
+
+const needsTwo = "needs two deliveries"
+
+func because(why string) func(*Measured) string { return func(*Measured) string { return why } }
+
+func whyNoWorkers(m *Measured) string {
+	if m.Nameless {
+		return NeedsProvenance
+	}
+	return needsTwo
+}
+
+// measured are the metrics that are measured, in the order of documents. A new one is a row here.
+var measured = []*Metric{
+	{Name: "aom_cluster_ns", Title: "AoM per cluster", Unit: "ns", Age: true, Column: "AOM/CLUSTER", Why: because(needsTwo),
+		Doc: "one sawtooth per cluster, which any of its workers' deliveries resets; the mean over clusters. The wording of §8.1",
+		Of:  func(m *Measured) Float { return m.Clusters.Mean() }},
+	{Name: "aom_worker_ns", Title: "AoM per worker", Unit: "ns", Age: true, Column: "AOM/WORKER", Why: whyNoWorkers,
+		Doc: "one sawtooth per worker, reset only by a frame that holds an update of that worker; the mean over a cluster's workers, then over clusters",
+		Of:  func(m *Measured) Float { return m.ofWorkers(m.WorkerMeans.Mean()) }},
+	{Name: "peak_aom_ns", Title: "Peak AoM", Unit: "ns", Age: true, Column: "PEAK AOM", Why: because(needsTwo),
+		Doc: "`D(k) − A(l)`, *l* the newest update delivered before *k* (§6); the mean over a cluster's deliveries, then over clusters",
+		Of:  func(m *Measured) Float { return m.Peaks.Mean() }},
+	{Name: "aom_p50_ns", Title: "AoM median", Unit: "ns", Age: true, Why: because(needsTwo),
+		Doc: "the age below which the clusters' sawtooths were for half of the time, all clusters together; from buckets at most 1/64 of their age wide, taken as even inside",
+		Of:  func(m *Measured) Float { return m.AgeBelow(0.50) }},
+	{Name: "aom_p95_ns", Title: "AoM 95th percentile", Unit: "ns", Age: true, Why: because(needsTwo),
+		Doc: "the same for 95 % of the time",
+		Of:  func(m *Measured) Float { return m.AgeBelow(0.95) }},
+	{Name: "aom_p99_ns", Title: "AoM 99th percentile", Unit: "ns", Age: true, Why: because(needsTwo),
+		Doc: "the same for 99 % of the time",
+		Of:  func(m *Measured) Float { return m.AgeBelow(0.99) }},
+	{Name: "jain", Title: "Jain's index, clusters", Age: true, Column: "JAIN", Why: because(needsTwo),
+		Doc: "Jain's index of the per-cluster averages, `µ²/(µ²+σ²)` with the population's σ (§6, Tables 2 and 3)",
+		Of:  func(m *Measured) Float { return m.Clusters.Jain() }},
+	{Name: "jain_worker_means", Title: "Jain's index, cluster means of workers", Age: true, Why: whyNoWorkers,
+		Doc: "the same over the per-cluster means of `aom_worker_ns`",
+		Of:  func(m *Measured) Float { return m.ofWorkers(m.WorkerMeans.Jain()) }},
+	{Name: "jain_workers", Title: "Jain's index, workers", Age: true, Why: whyNoWorkers,
+		Doc: "the same over all workers",
+		Of:  func(m *Measured) Float { return m.ofWorkers(m.Workers.Jain()) }},
+	{Name: "utilisation", Title: "Output utilisation", Column: "UTIL", Paper: "§8.1", Why: because("needs an output rate and a delivery"),
+		Doc: "time that the received frames take on the output link / time; from the first bit of the first frame to the last bit of the last, or over the fixed window",
+		Of:  func(m *Measured) Float { return m.Utilisation }},
+	{Name: "queue_delay_ns", Title: "Queue delay", Unit: "ns", Why: because("nobody measured it"),
+		Doc: "mean over frames of the time from the append of the slot to the last bit received; null when nobody measured it",
+		Of:  func(m *Measured) Float { return m.Delay }},
+	{Name: "queue_delay_max_ns", Title: "Queue delay, longest", Unit: "ns", Aside: true,
+		Doc: "the longest such time",
+		Of:  func(m *Measured) Float { return m.DelayMax }},
+	{Name: "never_delivered", Title: "Workers never delivered", Unit: "workers", Why: whyNoWorkers,
+		Doc: "workers with fewer than two deliveries, which `aom_worker_ns` leaves out",
+		Of:  func(m *Measured) Float { return m.ofWorkers(Float(m.Never)) }},
+	{Name: "time_to_n_ns", Title: "Time to N updates per worker", Unit: "ns", Paper: "§8.2", Why: func(m *Measured) string { return m.WhyNoTimeN },
+		Doc: "*T(N)*: when every worker has had *N* updates received, directly or merged; replaced ones do not count. In a bench *N* is a tenth of what each worker sends",
+		Of:  func(m *Measured) Float { return m.TimeToN }},
+	{Name: "duration_ns", Title: "Duration", Unit: "ns", Aside: true,
+		Doc: "first to last delivery",
+		Of:  func(m *Measured) Float { return m.Duration }},
+}
+
+// Named lists measured metrics by their names. It panics where there is none of a name.
+func Named(names ...string) []*Metric {
+	rows := make([]*Metric, len(names))
+	for i, name := range names {
+		at := slices.IndexFunc(measured, func(m *Metric) bool { return m.Name == name })
+		rows[i] = measured[at]
+	}
+	return rows
+}

@@ -1,0 +1,45 @@
+package metric
+
+// Series sums values up in the order in which they come; missing ones are passed over.
+type Series struct {
+	n           int
+	sum, square float64
+	max         Float
+}
+
+// Add takes the next value.
+func (s *Series) Add(v Float) {
+	if !v.Known() {
+		return
+	}
+	if s.n++; s.n == 1 || v > s.max {
+		s.max = v
+	}
+	s.sum += float64(v)
+	s.square += float64(v) * float64(v)
+}
+
+// Mean is missing where there were no values.
+func (s *Series) Mean() Float {
+	if s.n == 0 {
+		return Missing()
+	}
+	return Float(s.sum / float64(s.n))
+}
+
+// Max is missing where there were no values.
+func (s *Series) Max() Float {
+	if s.n == 0 {
+		return Missing()
+	}
+	return s.max
+}
+
+// Jain is Jain's fairness index µ²/(µ²+σ²) with the population's σ, which is (Σx)²/(n·Σx²); missing where there were no
+// values or all are 0.
+func (s *Series) Jain() Float {
+	if s.n == 0 || s.square == 0 {
+		return Missing()
+	}
+	return Float(s.sum * s.sum / (float64(s.n) * s.square))
+}

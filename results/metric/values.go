@@ -1,0 +1,97 @@
+package metric
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// Values are the measured metrics of one run, by name, in the order of their declaration. A copy shares the values with
+// its original.
+type Values struct {
+	metrics []*Metric
+	values  []Float
+}
+
+// Of is a metric's value, missing where there is none of that name.
+func (v Values) Of(name string) Float {
+	if i := v.index(name); i >= 0 {
+		return v.values[i]
+	}
+	return Missing()
+}
+
+// Has says whether there is a metric of that name, known or missing.
+func (v Values) Has(name string) bool { return v.index(name) >= 0 }
+
+func (v Values) index(name string) int {
+	for i, m := range v.metrics {
+		if m.Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// All calls yield with every metric and its value, in their order.
+func (v Values) All(yield func(*Metric, Float) bool) {
+	for i, m := range v.metrics {
+		if !yield(m, v.values[i]) {
+			return
+		}
+	}
+}
+
+// Withhold takes out what is made of ages and calls told with the name of each that was known.
+func (v Values) Withhold(told func(name string)) {
+	for i, m := range v.metrics {
+		if m.Age && v.values[i].Known() {
+			v.values[i] = Missing()
+			told(m.Name)
+		}
+	}
+}
+
+// Under gives values that were read from a document the rows of d, as far as it has them.
+func (v Values) Under(d *Declaration) Values {
+	out := Values{make([]*Metric, len(v.metrics)), v.values}
+	for i, m := range v.metrics {
+		if out.metrics[i] = d.Metric(m.Name); out.metrics[i] == nil {
+			out.metrics[i] = m
+		}
+	}
+	return out
+}
+
+// MarshalJSON writes an object of the values in their order.
+func (v Values) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, m := range v.metrics {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		name, errName := json.Marshal(m.Name)
+		value, errValue := json.Marshal(v.values[i])
+		if err := errors.Join(errName, errValue); err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, "%s:%s", name, value)
+	}
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// UnmarshalJSON reads an object of numbers; names are all that is known of them, see Under.
+func (v *Values) UnmarshalJSON(raw []byte) error {
+	*v = Values{}
+	return Members(raw, func(name string, value json.RawMessage) error {
+		var f Float
+		if err := json.Unmarshal(value, &f); err != nil {
+			return fmt.Errorf("metric %s: %w", name, err)
+		}
+		v.metrics, v.values = append(v.metrics, &Metric{Name: name}), append(v.values, f)
+		return nil
+	})
+}
