@@ -58,8 +58,17 @@ type Stat struct {
 // Replay runs the arrivals and flushes of v and returns v with what came out instead of what was expected. The error
 // matches engine.ErrConfig.
 func Replay(v *Vector) (*Vector, error) {
+	d, err := engine.New(v.Engine, v.Config)
+	if err != nil {
+		return nil, err
+	}
+	return ReplayOn(d, v)
+}
+
+// ReplayOn is Replay through a discipline that somebody else made as v wants it. It must be empty.
+func ReplayOn(d engine.Discipline, v *Vector) (*Vector, error) {
 	got := &Vector{Name: v.Name, About: v.About, Engine: v.Engine, Config: v.Config, Output: v.Output}
-	p, err := engine.NewPort(v.Engine, v.Config, v.Output, (*recorder)(got))
+	p, err := engine.NewPortOf(d, v.Output, (*recorder)(got))
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +85,7 @@ func Replay(v *Vector) (*Vector, error) {
 		}
 	}
 	idle := p.Drain()
-	got.Stats = append(Counters(p.Discipline().Stats()),
+	got.Stats = append(Counters(d.Stats()),
 		Stat{"stall_cycles", p.StallCycles()},
 		Stat{"idle_at", uint64(idle) / uint64(olaf.Cycle)})
 	return got, nil
