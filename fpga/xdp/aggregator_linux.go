@@ -1,0 +1,189 @@
+package xdp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/olafctl/olaf"
+)
+
+// AggregatorBuild is what is fixed when an aggregator of XAgg is loaded.
+type AggregatorBuild struct {
+	Fragments int  // of the model, all of them held
+	Lanes     int  // that a fragment has at most
+	Wrapping  bool // sums wrap, as published, instead of saturating
+	Senders   int  // children and whoever else the table may hold
+	LogBytes  int  // room of the decision log, a power of two and pages; 0 logs nothing
+
+	// For the test of what the paper leaves open: no lock around a fragment, and a gate between looking and adding.
+	unlocked, gated bool
+}
+
+// Limits of AggregatorBuild and Parent.
+const (
+	MaxChildren = 64   // bits of a bitmap
+	GroupSize   = 1024 // fragments of a child between two checks
+)
+
+// Parent is what an aggregator works for: how many children complete a sum, and where sums go.
+type Parent struct {
+	Job      olaf.ClusterID
+	Children int
+	Child    olaf.WorkerID // what the aggregator is to its own parent
+	Source   olaf.Addresses
+}
+
+// Aggregator sums what the children of one parent send of a model. Its methods must not be called side by side.
+type Aggregator struct {
+	programs
+	build   AggregatorBuild
+	bank    uint32
+	running bool
+	parent  Parent
+}
+
+// Aggregate names a fragment's state: who is inside, and of which epoch.
+type Aggregate struct {
+	Epoch, Lanes uint16
+	Bitmap       uint64
+	GenNS        uint64
+	Inside       int // children
+	Count        int // updates
+}
+
+// Check is a place up to which a child has sent, so that what is missing can be looked for.
+type Check struct {
+	Child    olaf.WorkerID
+	Fragment uint32
+}
+
+// LoadAggregator loads the program of XAgg. The error matches ErrRights or ErrKernel.
+func LoadAggregator(build AggregatorBuild) (*Aggregator, error) {
+	spec, err := loadXagg()
+	if err != nil {
+		return nil, fmt.Errorf("xdp: xagg: %w", err)
+	}
+	if build.Fragments < 1 || build.Lanes < 1 {
+		return nil, fmt.Errorf("xdp: xagg: %d fragments of %d lanes; there must be one at least", build.Fragments, build.Lanes)
+	}
+	spec.Maps["slots"].MaxEntries = uint32(build.Fragments)
+	spec.Maps["sums"].MaxEntries = uint32(build.Fragments)
+	spec.Maps["sums"].ValueSize = uint32(laneWords(build.Lanes) * wordBytes)
+	a := &Aggregator{build: build}
+	err = a.load("xagg", spec, shared{build.Senders, build.LogBytes}, map[string]any{
+		"FRAGMENTS": uint32(build.Fragments), "LANES": uint32(build.Lanes), "SATURATING": !build.Wrapping,
+		"LOCKED": !build.unlocked, "GATED": build.gated,
+	})
+	if err != nil {
+		_ = a.Close()
+		return nil, err
+	}
+	return a, nil
+}
+
+// Configure says for whom sums are made. Sums that are under way go on.
+func (a *Aggregator) Configure(p Parent) error {
+	if p.Children < 1 || p.Children > MaxChildren {
+		return fmt.Errorf("xdp: xagg: %d children; an aggregator has 1 to %d", p.Children, MaxChildren)
+	}
+	a.parent = p
+	return a.configure()
+}
+
+// Run admits packets, or stops to.
+func (a *Aggregator) Run(on bool) error {
+	a.running = on
+	return a.configure()
+}
+
+func (a *Aggregator) configure() error {
+	p := &a.parent
+	b := words(bit(a.running), a.bank, uint32(p.Children))
+	b = binary.NativeEndian.AppendUint16(b, uint16(p.Job))
+	b = binary.NativeEndian.AppendUint16(b, uint16(p.Child))
+	b = append(b, p.Source.SrcIP[:]...)
+	b = append(b, p.Source.DstIP[:]...)
+	b = append(b, p.Source.SrcMAC[:]...)
+	b = append(b, p.Source.DstMAC[:]...)
+	return a.put("config", b)
+}
+
+// Latch takes the counters, by name: the sums over all processors since it was last called.
+func (a *Aggregator) Latch() (map[string]uint64, error) {
+	old := a.bank
+	a.bank ^= 1
+	if err := a.configure(); err != nil {
+		return nil, err
+	}
+	if err := a.settle(); err != nil {
+		return nil, err
+	}
+	return a.drain(old)
+}
+
+// Fragment reads a fragment's state and its sum; lanes is as long as the fragment may be. The state is read under the
+// fragment's lock, twice, so that the sum belongs to it.
+func (a *Aggregator) Fragment(i int, lanes []int32) (Aggregate, error) {
+	for {
+		before, err := a.state(i)
+		if err != nil {
+			return Aggregate{}, err
+		}
+		sum, err := a.collection.Maps["sums"].LookupBytes(uint32(i))
+		if err != nil {
+			return Aggregate{}, fmt.Errorf("xdp: xagg: read fragment %d: %w", i, err)
+		}
+		after, err := a.state(i)
+		if err != nil {
+			return Aggregate{}, err
+		}
+		if before != after {
+			continue
+		}
+		for k := range min(len(lanes), int(after.Lanes)) {
+			lanes[k] = int32(binary.NativeEndian.Uint64(sum[k/2*wordBytes:]) >> (32 * (1 - k%2)))
+		}
+		return after, nil
+	}
+}
+
+func (a *Aggregator) state(i int) (Aggregate, error) {
+	b := make([]byte, a.collection.Maps["slots"].ValueSize())
+	if err := a.collection.Maps["slots"].LookupWithFlags(uint32(i), b, ebpf.LookupLock); err != nil {
+		return Aggregate{}, fmt.Errorf("xdp: xagg: read fragment %d: %w", i, err)
+	}
+	return Aggregate{
+		Epoch: binary.NativeEndian.Uint16(b[4:]), Lanes: binary.NativeEndian.Uint16(b[6:]), Bitmap: binary.NativeEndian.Uint64(b[8:]),
+		GenNS: binary.NativeEndian.Uint64(b[16:]), Inside: int(binary.NativeEndian.Uint32(b[32:])), Count: int(binary.NativeEndian.Uint32(b[36:])),
+	}, nil
+}
+
+// NextCheck takes the oldest check, false when there is none.
+func (a *Aggregator) NextCheck() (Check, bool, error) {
+	var b []byte
+	err := a.collection.Maps["checks"].LookupAndDelete(nil, &b)
+	if errors.Is(err, ebpf.ErrKeyNotExist) {
+		return Check{}, false, nil
+	}
+	if err != nil {
+		return Check{}, false, fmt.Errorf("xdp: xagg: take a check: %w", err)
+	}
+	return Check{Child: olaf.WorkerID(binary.NativeEndian.Uint32(b)), Fragment: binary.NativeEndian.Uint32(b[4:])}, true, nil
+}
+
+// Missing lists the fragments from first to last in which a child is not inside.
+func (a *Aggregator) Missing(child olaf.WorkerID, epoch uint16, first, last int) ([]uint32, error) {
+	var missing []uint32
+	for i := first; i <= last; i++ {
+		s, err := a.state(i)
+		if err != nil {
+			return nil, err
+		}
+		if s.Lanes == 0 || s.Epoch != epoch || s.Bitmap>>child&1 == 0 {
+			missing = append(missing, uint32(i))
+		}
+	}
+	return missing, nil
+}

@@ -1,0 +1,364 @@
+package xdp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/google/go-cmp/cmp"
+	"github.com/olafctl/olaf"
+)
+
+// data is one packet of XAgg, as a reader of docs/kernel.md would write it down.
+type data struct {
+	job, child, epoch uint16
+	fragment          uint32
+	count             uint16
+	gen               uint64
+	lanes             []int32
+}
+
+// encode writes a packet's frame: an OLAF frame but for its magic and its last header field.
+func (p *data) encode(t testing.TB, source [4]byte) []byte {
+	t.Helper()
+	u := olaf.Update{Cluster: olaf.ClusterID(p.job), Worker: olaf.WorkerID(p.child), Seq: p.fragment, Count: p.count, GenNS: p.gen, Lanes: uint16(len(p.lanes))}
+	frame := make([]byte, u.Size())
+	a := olaf.Addresses{SrcIP: source, DstIP: [4]byte{10, 255, 0, 1}}
+	if _, err := olaf.EncodeUpdate(frame, &a, &u, p.lanes); err != nil {
+		t.Fatal(err)
+	}
+	frame[42] = 'X'
+	binary.BigEndian.PutUint32(frame[60:], uint32(p.epoch)<<16)
+	return frame
+}
+
+// decode reads a packet and checks what surrounds it, by the parser of OLAF frames.
+func decode(t testing.TB, frame []byte) (data, olaf.Addresses) {
+	t.Helper()
+	epoch := binary.BigEndian.Uint16(frame[60:])
+	frame[42] = 'O'
+	f, err := olaf.ParseFrame(frame)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := f.Update()
+	p := data{job: uint16(u.Cluster), child: uint16(u.Worker), epoch: epoch, fragment: u.Seq, count: u.Count, gen: u.GenNS, lanes: make([]int32, u.Lanes)}
+	f.Lanes(p.lanes)
+	return p, f.Addresses()
+}
+
+// slowAggregator is XAgg as one would explain it: what every child sent of a fragment is kept, and a sum is made of it when it
+// is asked for.
+type slowAggregator struct {
+	children int
+	wrapping bool
+	inside   map[uint32][]data
+	counts   map[string]uint64
+}
+
+func (s *slowAggregator) receive(p data) (class string, sum *data) {
+	held := s.inside[p.fragment]
+	if len(held) > 0 && held[0].epoch != p.epoch {
+		if int16(p.epoch-held[0].epoch) < 0 {
+			return "late", nil
+		}
+		if len(held) < s.children {
+			s.counts["abandoned"] += uint64(len(held))
+		}
+		held = nil
+	}
+	for _, h := range held {
+		if h.child == p.child {
+			return "duplicate", nil
+		}
+	}
+	if len(held) > 0 && len(held[0].lanes) != len(p.lanes) {
+		return "mismatched", nil
+	}
+	before := s.saturations(held)
+	held = append(held, p)
+	s.inside[p.fragment] = held
+	s.counts["lane_saturations"] += s.saturations(held) - before
+	if len(held) < s.children {
+		return "consumed", nil
+	}
+	return "completed", s.sum(held)
+}
+
+// sum adds in order of arrival.
+func (s *slowAggregator) sum(held []data) *data {
+	sum := held[0]
+	sum.lanes = append([]int32(nil), held[0].lanes...)
+	for _, h := range held[1:] {
+		sum.count += h.count
+		if (h.gen-sum.gen)&(1<<48-1) < 1<<47 {
+			sum.gen = h.gen
+		}
+		for i := range sum.lanes {
+			exact := int64(sum.lanes[i]) + int64(h.lanes[i])
+			if !s.wrapping {
+				exact = max(math.MinInt32, min(math.MaxInt32, exact))
+			}
+			sum.lanes[i] = int32(exact)
+		}
+	}
+	return &sum
+}
+
+// saturations is how many additions of a sum left the range.
+func (s *slowAggregator) saturations(held []data) (n uint64) {
+	if s.wrapping {
+		return 0
+	}
+	for k := 1; k < len(held); k++ {
+		so := s.sum(held[:k])
+		for i := range so.lanes {
+			if exact := int64(so.lanes[i]) + int64(held[k].lanes[i]); exact != int64(int32(exact)) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func loadAggregator(t testing.TB, b AggregatorBuild, children int) *Aggregator {
+	t.Helper()
+	a, err := LoadAggregator(b)
+	loaded(t, err)
+	t.Cleanup(func() { _ = a.Close() })
+	var senders []Sender
+	for i := range children {
+		senders = append(senders, Sender{addressOf(i), 7, olaf.WorkerID(i)})
+	}
+	err = errors.Join(a.SetSenders(senders), a.Run(true), a.Configure(Parent{
+		Job: 7, Children: children, Child: 3,
+		Source: olaf.Addresses{SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2}, SrcIP: [4]byte{10, 9, 0, 1}, DstIP: [4]byte{10, 9, 0, 2}},
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// TestAggregator sends random packets of children through the kernel and the slow aggregator: duplicates, packets of epochs
+// that are over or begin, of other lengths, out of range.
+func TestAggregator(t *testing.T) {
+	for _, c := range []struct {
+		children, lanes int
+		wrapping        bool
+	}{{4, 256, false}, {4, 256, true}, {1, 33, false}, {64, 7, true}, {9, 48, false}} {
+		t.Run(fmt.Sprintf("%dx%d wrapping=%v", c.children, c.lanes, c.wrapping), func(t *testing.T) {
+			const fragments = 20
+			a := loadAggregator(t, AggregatorBuild{Fragments: fragments, Lanes: c.lanes, Wrapping: c.wrapping, Senders: 64, LogBytes: 1 << 22}, c.children)
+			slow := &slowAggregator{children: c.children, wrapping: c.wrapping, inside: map[uint32][]data{}, counts: map[string]uint64{}}
+			for _, name := range a.CounterNames() {
+				slow.counts[name] = 0
+			}
+			rng := rand.New(rand.NewPCG(1, uint64(c.children)))
+			epoch := uint16(65533)
+			for i := range *events / 8 {
+				if i%500 == 499 {
+					epoch++
+				}
+				p := data{job: 7, child: uint16(rng.IntN(c.children)), epoch: epoch, fragment: uint32(rng.IntN(fragments)), count: uint16(1 + rng.IntN(3)), gen: uint64(rng.IntN(1000)), lanes: make([]int32, c.lanes)}
+				if rng.IntN(30) == 0 {
+					p.epoch += uint16(rng.IntN(3)) - 1
+				}
+				if rng.IntN(40) == 0 {
+					p.lanes = p.lanes[:1+rng.IntN(c.lanes)]
+				}
+				for k := range p.lanes {
+					p.lanes[k] = int32(rng.Uint32()) >> rng.IntN(3)
+				}
+				exchangeBoth(t, a, slow, p)
+			}
+			compareAggregators(t, a, slow)
+		})
+	}
+}
+
+func exchangeBoth(t *testing.T, a *Aggregator, slow *slowAggregator, p data) {
+	t.Helper()
+	frame := p.encode(t, addressOf(int(p.child)).As4())
+	class, want := slow.receive(p)
+	slow.counts[class]++
+	slow.counts["in_bytes"] += uint64(len(frame))
+	verdict, err := a.Arrive(frame)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if (verdict == Send) != (want != nil) || verdict != Send && verdict != Drop {
+		t.Fatalf("%+v: verdict %d, %s", p, verdict, class)
+	}
+	if want == nil {
+		return
+	}
+	got, addr := decode(t, frame)
+	want.job, want.child = 7, 3
+	if d := cmp.Diff(*want, got, cmp.AllowUnexported(data{})); d != "" {
+		t.Fatalf("sum (-slow +kernel):\n%s", d)
+	}
+	if addr.SrcIP != [4]byte{10, 9, 0, 1} || addr.DstMAC != [6]byte{2, 0, 0, 0, 0, 2} {
+		t.Fatalf("the sum goes from %v to %v", addr.SrcIP, addr.DstMAC)
+	}
+}
+
+// compareAggregators holds bitmaps, sums and counters against each other.
+func compareAggregators(t *testing.T, a *Aggregator, slow *slowAggregator) {
+	lanes := make([]int32, a.build.Lanes)
+	for i := range a.build.Fragments {
+		got, err := a.Fragment(i, lanes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := slow.inside[uint32(i)]
+		if len(held) == 0 {
+			continue
+		}
+		sum := slow.sum(held)
+		want := Aggregate{Epoch: sum.epoch, Lanes: uint16(len(sum.lanes)), GenNS: sum.gen, Inside: len(held), Count: int(sum.count)}
+		for _, h := range held {
+			want.Bitmap |= 1 << h.child
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Fatalf("fragment %d (-slow +kernel):\n%s", i, d)
+		}
+		if d := cmp.Diff(sum.lanes, lanes[:got.Lanes]); d != "" {
+			t.Fatalf("sum of fragment %d (-slow +kernel):\n%s", i, d)
+		}
+	}
+	got, err := a.Latch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(slow.counts, got); d != "" {
+		t.Fatalf("counters (-slow +kernel):\n%s", d)
+	}
+	t.Log(got)
+}
+
+// TestRace shows what the paper's algorithm leaves open, and that a lock closes it: a packet of one child stands where it has
+// looked who is inside and not yet added itself, while one of another child goes by. Without a lock the first then forgets the
+// second, the sum is never complete, and what the second sends again is added twice.
+func TestRace(t *testing.T) {
+	if runtime.NumCPU() < 2 {
+		t.Skip("needs two processors")
+	}
+	one := &data{job: 7, child: 0, count: 1, lanes: []int32{1, 1}}
+	two := &data{job: 7, child: 1, count: 1, lanes: []int32{10, 10}}
+	for _, c := range []struct {
+		name     string
+		unlocked bool
+		bitmap   uint64
+		resent   int32 // lane of the sum after the second child's packet came again
+	}{{"as published", true, 0b01, 1 + 2*10}, {"with a lock", false, 0b11, 1 + 10}} {
+		t.Run(c.name, func(t *testing.T) {
+			for range 10 {
+				a := loadAggregator(t, AggregatorBuild{Fragments: 1, Lanes: 2, Senders: 2, unlocked: c.unlocked, gated: true}, 2)
+				if !interleave(t, a, one, two) {
+					continue // the machine was too busy to let the second go by in time
+				}
+				expectFragment(t, a, c.bitmap, 11)
+				arrive(t, a, two)
+				expectFragment(t, a, 0b11, c.resent)
+				return
+			}
+			t.Skip("the machine is too busy")
+		})
+	}
+}
+
+// interleave lets two go by while one stands at the gate, and says whether it stood there until then.
+func interleave(t *testing.T, a *Aggregator, one, two *data) bool {
+	t.Helper()
+	closeGate(t, a, one)
+	done := make(chan error)
+	go func() {
+		_, err := a.collection.Programs["arrive"].Run(&ebpf.RunOptions{Data: one.encode(t, addressOf(0).As4())})
+		done <- err
+	}()
+	g := a.collection.Maps["gate"]
+	for gateWord(t, g, 4) == 0 {
+		runtime.Gosched()
+	}
+	arrive(t, a, two)
+	expired := gateWord(t, g, 12)
+	if err := g.Put(uint32(0), words(1, 1, 1, expired)); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	return expired == 0
+}
+
+func closeGate(t *testing.T, a *Aggregator, p *data) {
+	t.Helper()
+	if err := a.collection.Maps["gate"].Put(uint32(0), words(uint32(p.child)+1, 0, 0, 0)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func gateWord(t *testing.T, g *ebpf.Map, at int) uint32 {
+	t.Helper()
+	b, err := g.LookupBytes(uint32(0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return binary.NativeEndian.Uint32(b[at:])
+}
+
+func arrive(t *testing.T, a *Aggregator, p *data) {
+	t.Helper()
+	if _, err := a.Arrive(p.encode(t, addressOf(int(p.child)).As4())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func expectFragment(t *testing.T, a *Aggregator, bitmap uint64, lane int32) {
+	t.Helper()
+	lanes := make([]int32, 2)
+	s, err := a.Fragment(0, lanes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Bitmap != bitmap || lanes[0] != lane {
+		t.Errorf("bitmap %b, sum %d; want %b, %d", s.Bitmap, lanes[0], bitmap, lane)
+	}
+}
+
+// TestChecks holds the ends of groups against what is missing then.
+func TestChecks(t *testing.T) {
+	a := loadAggregator(t, AggregatorBuild{Fragments: 2*GroupSize + 5, Lanes: 2, Senders: 2}, 2)
+	lost := map[uint32]bool{3: true, 1000: true, 1500: true, 2*GroupSize + 2: true}
+	for f := range uint32(a.build.Fragments) {
+		if !lost[f] {
+			arrive(t, a, &data{job: 7, child: 1, fragment: f, count: 1, lanes: []int32{1, 2}})
+		}
+	}
+	var missing []uint32
+	first := 0
+	for {
+		check, ok, err := a.NextCheck()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !ok {
+			break
+		}
+		more, err := a.Missing(check.Child, 0, first, int(check.Fragment))
+		if err != nil {
+			t.Fatal(err)
+		}
+		missing = append(missing, more...)
+		first = int(check.Fragment) + 1
+	}
+	if d := cmp.Diff([]uint32{3, 1000, 1500, 2*GroupSize + 2}, missing); d != "" || first != a.build.Fragments {
+		t.Errorf("checked up to %d, missing (-want +got):\n%s", first, d)
+	}
+}

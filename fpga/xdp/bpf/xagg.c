@@ -1,0 +1,383 @@
+// xagg sums what the children of one parent send of a model, fragment by fragment, and sends the sum to the parent's parent when
+// every child is inside (Zhang et al., XAgg, Algorithm 1). Different from the paper, and why: docs/kernel.md.
+#include "kernel.h"
+#include "lanes.h"
+#include "wire.h"
+
+const volatile u32 FRAGMENTS = 1;   // of the model, all of them held
+const volatile u32 LANES = 2;	    // lanes that a fragment has at most
+const volatile bool SATURATING = 1; // else sums wrap, as published
+
+// For the test that shows what happens without a lock: what the paper's algorithm leaves open.
+const volatile bool LOCKED = 1;
+const volatile bool GATED = 0;
+
+enum {
+	OFF_FRAGMENT = OFF_SEQ,
+	OFF_EPOCH = 60,
+	KIND_DATA = 1,
+	MAX_CHILDREN = 64,
+	GROUP = 1024, // packets of a child between two looks at what is missing
+};
+
+enum class { CONSUMED, COMPLETED, DUPLICATE, LATE, MISMATCHED, OUT_OF_RANGE, CLASSES };
+
+// bank is what one processor counts; the classes stand first, in their order.
+struct bank {
+	u64 consumed;
+	u64 completed;
+	u64 duplicate;
+	u64 late;
+	u64 mismatched;
+	u64 out_of_range;
+	u64 in_bytes;
+	u64 abandoned; // packets inside sums that a newer epoch ended
+	u64 lane_saturations;
+	u64 bypassed;
+	u64 malformed;
+	u64 misidentified;
+	u64 lost_before_engine;
+	u64 unchecked; // ends of groups for which the queue of checks had no room
+	u64 unlogged;
+};
+
+#include "counters.h"
+#include "log.h"
+#include "senders.h"
+
+// config is what user space sets.
+struct config {
+	u32 running;
+	u32 bank;     // in which packets are counted
+	u32 children; // that complete a sum
+	u16 job;
+	u16 child;	 // what this aggregator is to its parent
+	u32 source;	 // addresses of the sums, as on the wire
+	u32 destination;
+	u8 source_mac[6];
+	u8 destination_mac[6];
+};
+
+// outcome is what becomes of a packet. It lies in the slot's memory, of which the verifier assumes nothing, so that the many ways
+// to decide are one way from there on.
+struct outcome {
+	u32 class;
+	u32 store; // the packet is the first of its epoch
+	u32 saturated;
+	u32 abandoned;
+	u64 number;
+};
+
+// slot is what is inside of one fragment. The first packet of a newer epoch takes it over, so that nobody has to clear a
+// model's worth of memory between epochs.
+struct slot {
+	struct bpf_spin_lock lock;
+	u16 epoch;
+	u16 lanes;
+	u64 bitmap; // children inside
+	u64 gen;    // the newest inside
+	u64 number; // of the slot's next decision
+	u32 inside; // children
+	u32 count;  // updates
+	struct outcome outcome; // of the packet under way
+};
+
+// packet is what arrives, in the host's byte order.
+struct packet {
+	u64 gen;
+	u32 source;
+	u32 fragment;
+	u16 job;
+	u16 child;
+	u16 count;
+	u16 epoch;
+	u16 lanes;
+};
+
+// check tells user space to look for what a child's group lacks.
+struct check {
+	u32 child;
+	u32 fragment; // last of the group
+};
+
+// gate stops one child's packet between looking and adding.
+struct gate {
+	u32 child; // plus one
+	u32 reached;
+	u32 open;
+	u32 expired;
+};
+
+struct {
+	UINT(type, MAP_ARRAY);
+	TYPE(key, u32);
+	TYPE(value, struct config);
+	UINT(max_entries, 1);
+	UINT(map_flags, MAP_MMAPABLE);
+} config SEC(".maps");
+
+struct {
+	UINT(type, MAP_ARRAY);
+	TYPE(key, u32);
+	TYPE(value, struct slot);
+	UINT(max_entries, 1); // FRAGMENTS
+} slots SEC(".maps");
+
+struct {
+	UINT(type, MAP_ARRAY);
+	UINT(key_size, 4);
+	UINT(value_size, 8);  // LANES
+	UINT(max_entries, 1); // FRAGMENTS
+	UINT(map_flags, MAP_MMAPABLE);
+} sums SEC(".maps");
+
+struct {
+	UINT(type, MAP_QUEUE);
+	UINT(key_size, 0);
+	TYPE(value, struct check);
+	UINT(max_entries, 1 << 16);
+} checks SEC(".maps");
+
+struct {
+	UINT(type, MAP_ARRAY);
+	TYPE(key, u32);
+	TYPE(value, struct gate);
+	UINT(max_entries, 1);
+	UINT(map_flags, MAP_MMAPABLE);
+} gate SEC(".maps");
+
+struct {
+	UINT(type, MAP_DEVMAP);
+	TYPE(key, u32);
+	TYPE(value, u32);
+	UINT(max_entries, 1);
+} uplink SEC(".maps");
+
+INLINE enum verdict read_packet(void *data, void *end, struct packet *p)
+{
+	u32 lanes = LANES;
+	if (!claims(data, end, XAGG_MAGIC))
+		return BYPASSED;
+	if (data + HEADER_BYTES > end || !outer_fits(data, end, end - data, lanes))
+		return MALFORMED;
+	u8 bits = FIELD(data, OFF_BITS, u8);
+	u32 payload = end - data - HEADER_BYTES;
+	p->count = be16(FIELD(data, OFF_COUNT, u16));
+	if (bits >> 6 != 1 || (bits >> 4 & 3) != KIND_DATA || bits & 0x0c || (bits & 1) != (p->count > 1) || !p->count ||
+	    !payload || payload % LANE_BYTES || payload > lanes * LANE_BYTES)
+		return MALFORMED;
+	p->gen = (u64)be16(FIELD(data, OFF_GEN, u16)) << 32 | be32(FIELD(data, OFF_GEN + 2, u32));
+	p->source = FIELD(data, OFF_SOURCE, u32);
+	p->fragment = be32(FIELD(data, OFF_FRAGMENT, u32));
+	p->job = be16(FIELD(data, OFF_CLUSTER, u16));
+	p->child = be16(FIELD(data, OFF_WORKER, u16));
+	p->epoch = be16(FIELD(data, OFF_EPOCH, u16));
+	p->lanes = payload / LANE_BYTES;
+	return UPDATE;
+}
+
+static long is_open(u32 i, void *context)
+{
+	return *(volatile u32 *)&(*(struct gate **)context)->open != 0;
+}
+
+// pause holds one child's packet where the paper's algorithm has looked and not yet added, until the gate opens, or for a while.
+INLINE void pause(const struct packet *p)
+{
+	struct gate *g = bpf_map_lookup_elem(&gate, &zero);
+	if (!g || g->child != p->child + 1)
+		return;
+	g->reached = 1;
+	for (int i = 0; i < 16 && !*(volatile u32 *)&g->open; i++)
+		bpf_loop(1 << 23, is_open, &g, 0);
+	g->expired += !g->open;
+}
+
+// begin lets an epoch begin in a slot, unless it is over.
+INLINE bool begin(struct slot *s, const struct packet *p, u32 children, struct outcome *o)
+{
+	if (s->lanes && (short)(p->epoch - s->epoch) < 0)
+		return 0;
+	o->abandoned = s->inside == children ? 0 : s->inside;
+	s->epoch = p->epoch;
+	s->lanes = p->lanes;
+	s->bitmap = s->gen = 0;
+	s->inside = s->count = 0;
+	return 1;
+}
+
+// decide adds a packet's child to those inside. seen are those who were when somebody looked last.
+INLINE void decide(struct slot *s, const struct packet *p, u64 seen, u32 children, struct outcome *o)
+{
+	u64 bit = 1ull << (p->child & 63);
+	if (!s->lanes || p->epoch != s->epoch) {
+		if (!begin(s, p, children, o)) {
+			o->class = LATE;
+			return;
+		}
+		seen = 0;
+	}
+	if (seen & bit) {
+		o->class = DUPLICATE;
+		return;
+	}
+	if (s->lanes != p->lanes) {
+		o->class = MISMATCHED;
+		return;
+	}
+	o->store = !s->inside;
+	s->bitmap = seen | bit;
+	s->count += p->count;
+	if (o->store || ((p->gen - s->gen) & ((1ull << 48) - 1)) < 1ull << 47)
+		s->gen = p->gen;
+	o->class = ++s->inside == children ? COMPLETED : CONSUMED;
+}
+
+// add brings the packet's lanes to those inside.
+INLINE void add(struct xdp_md *ctx, const struct slot *s, u64 *sum, struct outcome *o)
+{
+	if (o->store)
+		store_lanes(ctx, HEADER_BYTES, sum, &s->lanes, LANES);
+	else if (SATURATING)
+		o->saturated = add_lanes(ctx, HEADER_BYTES, sum, &s->lanes, LANES);
+	else
+		add_lanes_wrapping(ctx, HEADER_BYTES, sum, &s->lanes, LANES);
+}
+
+// write_sum turns the packet that completed a sum into the one that carries it.
+INLINE void write_sum(struct xdp_md *ctx, const struct slot *s, u64 *sum, const struct config *c)
+{
+	void *data = (void *)(u64)ctx->data;
+	if (data + HEADER_BYTES > (void *)(u64)ctx->data_end)
+		return;
+	u16 count = s->count > 0xffff ? 0xffff : s->count;
+	FIELD(data, OFF_UDP_CHECKSUM, u16) = 0;
+	FIELD(data, OFF_BITS, u8) = 1 << 6 | KIND_DATA << 4 | (count > 1);
+	FIELD(data, OFF_CLUSTER, u16) = be16(c->job);
+	FIELD(data, OFF_WORKER, u16) = be16(c->child);
+	FIELD(data, OFF_COUNT, u16) = be16(count);
+	FIELD(data, OFF_GEN, u16) = be16((u16)(s->gen >> 32));
+	FIELD(data, OFF_GEN + 2, u32) = be32((u32)s->gen);
+	send_lanes(ctx, HEADER_BYTES, sum, &s->lanes, LANES);
+}
+
+// address sends a packet on to the parent.
+INLINE void address(struct xdp_md *ctx, const struct config *c)
+{
+	void *data = (void *)(u64)ctx->data;
+	if (data + HEADER_BYTES > (void *)(u64)ctx->data_end)
+		return;
+	__builtin_memcpy(data, c->destination_mac, 6);
+	__builtin_memcpy(data + 6, c->source_mac, 6);
+	FIELD(data, OFF_SOURCE, u32) = c->source;
+	FIELD(data, OFF_SOURCE + 4, u32) = c->destination;
+	FIELD(data, OFF_IP_CHECKSUM, u16) = 0;
+	u64 sum = 0;
+	for (int i = OFF_IP; i < OFF_UDP; i += 4)
+		sum += FIELD(data, i, u32);
+	FIELD(data, OFF_IP_CHECKSUM, u16) = ~fold(sum);
+}
+
+INLINE void tell_packet(const struct packet *p, const struct outcome *o, struct bank *b)
+{
+	struct record r = {
+		.number = o->number,
+		.at = bpf_ktime_get_ns(),
+		.gen = p->gen,
+		.seq = p->fragment,
+		.reward = p->epoch,
+		.slot = p->fragment,
+		.saturated = o->saturated,
+		.cluster = p->job,
+		.worker = p->child,
+		.count = p->count,
+		.lanes = p->lanes,
+		.kind = ARRIVAL,
+		.class = o->class,
+	};
+	tell(&r, b);
+}
+
+// admit brings an identified packet to its slot.
+INLINE void admit(struct xdp_md *ctx, const struct packet *p, const struct config *c, struct outcome *o)
+{
+	struct slot *s = bpf_map_lookup_elem(&slots, &p->fragment);
+	u64 *sum = bpf_map_lookup_elem(&sums, &p->fragment);
+	*o = (struct outcome){.class = OUT_OF_RANGE};
+	if (!s || !sum || p->child >= MAX_CHILDREN || p->child >= c->children)
+		return;
+	u32 children = c->children;
+	u64 seen = s->bitmap;
+	if (GATED)
+		pause(p);
+
+	if (LOCKED) {
+		bpf_spin_lock(&s->lock);
+		seen = s->bitmap;
+	}
+	struct outcome *here = &s->outcome;
+	*here = (struct outcome){.number = s->number++};
+	decide(s, p, seen, children, here);
+	if (here->class <= COMPLETED)
+		add(ctx, s, sum, here);
+	*o = *here;
+	if (o->class == COMPLETED)
+		write_sum(ctx, s, sum, c);
+	if (LOCKED)
+		bpf_spin_unlock(&s->lock);
+}
+
+SEC("xdp")
+int arrive(struct xdp_md *ctx)
+{
+	void *data = (void *)(u64)ctx->data, *end = (void *)(u64)ctx->data_end;
+	struct config *c = bpf_map_lookup_elem(&config, &zero);
+	if (!c)
+		return XDP_DROP;
+	struct bank *b = bank_of(c->bank);
+	if (!b)
+		return XDP_DROP;
+	struct packet p;
+	switch (read_packet(data, end, &p)) {
+	case UPDATE:
+		break;
+	case MALFORMED:
+		b->malformed++;
+		return XDP_DROP;
+	default:
+		b->bypassed++;
+		return XDP_PASS;
+	}
+	struct sender *who = sender_of(p.source);
+	if (!who || who->cluster != c->job) {
+		b->bypassed++;
+		return XDP_PASS;
+	}
+	if (!c->running) {
+		b->lost_before_engine++;
+		return XDP_DROP;
+	}
+	b->misidentified += p.job != who->cluster || p.child != who->worker;
+	p.job = who->cluster;
+	p.child = who->worker;
+
+	struct outcome o;
+	admit(ctx, &p, c, &o);
+	if (o.class < CLASSES)
+		(&b->consumed)[o.class]++;
+	b->in_bytes += end - data;
+	b->abandoned += o.abandoned;
+	b->lane_saturations += o.saturated;
+	if (LOGGED)
+		tell_packet(&p, &o, b);
+	if ((p.fragment & (GROUP - 1)) == GROUP - 1 || p.fragment == FRAGMENTS - 1) {
+		struct check check = {p.child, p.fragment};
+		b->unchecked += !!bpf_map_push_elem(&checks, &check, 0);
+	}
+	if (o.class != COMPLETED)
+		return XDP_DROP;
+	address(ctx, c);
+	return bpf_redirect_map(&uplink, 0, XDP_TX);
+}
+
+const char LICENSE[] SEC("license") = "Apache-2.0";

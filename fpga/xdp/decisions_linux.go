@@ -1,0 +1,75 @@
+package xdp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+)
+
+// DecisionKind is what the queue decided about.
+type DecisionKind uint8
+
+// Kinds of decisions, in the order of bpf/queue.h.
+const (
+	Arrival DecisionKind = iota
+	Start                // a frame is locked and begins to leave
+	Release              // its last bit has left
+	Flush
+)
+
+// Decision is one entry of the decision log. Numbers are taken under the queue's lock, from 0 and without gaps, so that they are
+// the order in which the queue decided; entries may be written in another one.
+type Decision struct {
+	Number    uint64
+	AtNS      uint64 // on the kernel's monotonic clock, read before the lock was taken
+	Kind      DecisionKind
+	Class     engine.Class // of an arrival
+	Slot      engine.Slot  // NoSlot for an arrival that was dropped
+	Saturated uint32       // lanes
+	// Update is the one that arrived, with the identity that the tables gave it; of the other kinds only cluster, count and lanes.
+	Update olaf.Update
+}
+
+const decisionBytes = 56
+
+// Decisions hands out what was logged since the last call and does not wait for more.
+func (p *programs) Decisions(visit func(*Decision)) error {
+	if p.log == nil {
+		return nil
+	}
+	p.log.SetDeadline(time.Unix(0, 0))
+	for p.log.AvailableBytes() > 0 {
+		err := p.log.ReadInto(&p.record)
+		if errors.Is(err, os.ErrDeadlineExceeded) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("xdp: read the decision log: %w", err)
+		}
+		if len(p.record.RawSample) < decisionBytes {
+			return fmt.Errorf("xdp: an entry of the decision log has %d bytes", len(p.record.RawSample))
+		}
+		d := decodeDecision(p.record.RawSample)
+		visit(&d)
+	}
+	return nil
+}
+
+func decodeDecision(b []byte) Decision {
+	u16 := func(at int) uint16 { return binary.NativeEndian.Uint16(b[at:]) }
+	u32 := func(at int) uint32 { return binary.NativeEndian.Uint32(b[at:]) }
+	u64 := func(at int) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
+	return Decision{
+		Number: u64(0), AtNS: u64(8), Slot: engine.Slot(int32(u32(32))), Saturated: u32(36),
+		Update: olaf.Update{
+			GenNS: u64(16), Seq: u32(24), Reward: int32(u32(28)), Cluster: olaf.ClusterID(u16(40)), Worker: olaf.WorkerID(u16(42)),
+			Count: u16(44), Lanes: u16(46), Flags: olaf.Flags(b[50]),
+		},
+		Kind: DecisionKind(b[48]), Class: engine.Class(b[49]),
+	}
+}

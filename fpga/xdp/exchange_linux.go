@@ -1,0 +1,106 @@
+package xdp
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/olafctl/olaf"
+)
+
+// What an exchange asks for, and how long it is (bpf/serve.h).
+const (
+	askRelease = 1 << iota
+	askStart
+	askClear
+
+	exchangeBytes = 104
+)
+
+// Exchange is the answer of the queue to the output: what was done, the frame in question, and the state of the queue at that
+// instant.
+type Exchange struct {
+	Released bool
+	Started  bool // Slot, Update and Appended are of the frame that starts
+	Slot     int  // -1 for none
+	Update   olaf.Update
+	// Appended is when the slot was filled, At when the exchange took place; both on the kernel's monotonic clock.
+	AppendedNS, AtNS uint64
+	Waiting          int
+	Leaving          int // slot of the frame on the wire, -1 for none
+	Active           int // clusters with an update inside
+	Peak             int // most slots in use since they were cleared
+	Bank             uint32
+	Updates          uint64 // sum of counts inside
+	OccupancyNS      uint64 // frames inside, summed over time
+	Number           uint64 // of the next decision
+}
+
+// Turn releases the frame on the wire and starts the head, as asked, under one lock. The frame that starts is written into
+// buf, which must be as long as the longest frame, and returned.
+func (q *Queue) Turn(release, start bool, buf []byte) (Exchange, []byte, error) {
+	x, err := q.run("turn", bit(release)*askRelease|bit(start)*askStart, 0, buf)
+	if err != nil || !x.Started {
+		return x, nil, err
+	}
+	return x, buf[:min(int(x.Update.Size()), len(buf))], nil
+}
+
+// Flush discards everything inside and counts it.
+func (q *Queue) Flush() (Exchange, error) { return q.run("flush", 0, 0, nil) }
+
+// Inspect views the frame at index in departure order, the one on the wire first. Slot is -1 where there is none.
+func (q *Queue) Inspect(index int, buf []byte) (Exchange, error) {
+	return q.run("inspect", 0, uint32(index), buf)
+}
+
+// Latch takes the counters, by name: the sums over all processors since it was last called, and the state of the queue at the
+// instant when counting went on anew. With clear, peak, occupancy and what is counted by cluster begin anew then, too.
+func (q *Queue) Latch(clear bool) (Exchange, map[string]uint64, error) {
+	x, err := q.run("latch", bit(clear)*askClear, 0, nil)
+	if err != nil {
+		return x, nil, err
+	}
+	if err := q.settle(); err != nil {
+		return x, nil, err
+	}
+	sums, err := q.drain(x.Bank ^ 1)
+	return x, sums, err
+}
+
+// run runs a program on an exchange with room for a frame behind it.
+func (q *Queue) run(program string, ask, index uint32, frame []byte) (Exchange, error) {
+	size := exchangeBytes + len(frame)
+	if len(q.exchange) < 2*size {
+		q.exchange = make([]byte, 2*size)
+	}
+	in, out := q.exchange[:size], q.exchange[size:2*size]
+	clear(in)
+	binary.NativeEndian.PutUint32(in, ask)
+	binary.NativeEndian.PutUint32(in[4:], index)
+	opts := ebpf.RunOptions{Data: in, DataOut: out}
+	verdict, err := q.collection.Programs[program].Run(&opts)
+	if err != nil {
+		return Exchange{}, fmt.Errorf("xdp: %s: %w: %w", program, ErrKernel, err)
+	}
+	if Verdict(verdict) != Pass {
+		return Exchange{}, fmt.Errorf("xdp: %s ended with %d", program, verdict)
+	}
+	copy(frame, out[exchangeBytes:])
+	return decodeExchange(out), nil
+}
+
+func decodeExchange(b []byte) Exchange {
+	u16 := func(at int) uint16 { return binary.NativeEndian.Uint16(b[at:]) }
+	u32 := func(at int) uint32 { return binary.NativeEndian.Uint32(b[at:]) }
+	u64 := func(at int) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
+	return Exchange{
+		Released: u32(8)&askRelease != 0, Started: u32(8)&askStart != 0, Slot: int(int32(u32(12))), AtNS: u64(16),
+		Update: olaf.Update{
+			GenNS: u64(24), Seq: u32(40), Reward: int32(u32(44)), Cluster: olaf.ClusterID(u16(48)), Worker: olaf.WorkerID(u16(50)),
+			Count: u16(52), Lanes: u16(54), Flags: olaf.Flags(u32(56)),
+		},
+		AppendedNS: u64(32), Waiting: int(u32(60)), Leaving: int(int32(u32(64))), Active: int(u32(68)), Peak: int(u32(72)), Bank: u32(76),
+		Updates: u64(80), OccupancyNS: u64(88), Number: u64(96),
+	}
+}

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// room is the package that the command generates for.
+const room = ".."
+
+// TestObjectsAreFresh finds objects that were not compiled from the sources as they are, with the flags as they are. It needs no
+// compiler.
+func TestObjectsAreFresh(t *testing.T) {
+	want, err := os.ReadFile(filepath.Join(room, recordFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, _, _ := strings.Cut(string(want), "\n")
+	got, err := describe(room, strings.TrimPrefix(first, "compiler "))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(want, got) {
+		t.Errorf("the objects are stale: run 'go generate ./fpga/xdp' and commit what it writes\nrecorded:\n%s\nfound:\n%s", want, got)
+	}
+}
+
+// TestObjectsAreRebuilt compiles the sources again and expects the same bytes.
+func TestObjectsAreRebuilt(t *testing.T) {
+	version, err := compilerVersion()
+	if err != nil {
+		t.Skipf("needs the compiler: %v", err)
+	}
+	record, err := os.ReadFile(filepath.Join(room, recordFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(string(record), "compiler "+version+"\n") {
+		t.Skipf("the compiler here is %s, the objects are of another one: %s", version, record[:bytes.IndexByte(record, '\n')])
+	}
+	target := t.TempDir()
+	if err := build(room, target); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range programs {
+		for _, file := range []string{name + "_bpfel.o", name + "_bpfel.go"} {
+			want, err := os.ReadFile(filepath.Join(room, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := os.ReadFile(filepath.Join(target, file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !bytes.Equal(want, got) {
+				t.Errorf("%s is not what the sources compile to: run 'go generate ./fpga/xdp' and commit what it writes", file)
+			}
+		}
+	}
+}

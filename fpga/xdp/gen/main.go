@@ -1,0 +1,98 @@
+// Command gen compiles the programs of fpga/xdp with bpf2go and records what they were compiled from, so that a test finds
+// stale objects without a compiler.
+package main
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"log"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/renameio/v2"
+)
+
+// programs are compiled each from bpf/NAME.c into NAME_bpfel.o, with NAME_bpfel.go to embed it.
+var programs = []string{"fifo", "olaf", "xagg"}
+
+// The compiler is Debian's of one version: another one makes other code, which the tests and figures would not be about.
+const (
+	compiler = "clang-14"
+	stripper = "llvm-strip-14"
+)
+
+// flags make the objects independent of the machine that compiles them.
+var flags = []string{"-mcpu=v3", "-nostdinc", "-Wall", "-Werror"}
+
+// recordFile says what the objects were made of.
+const recordFile = "objects.txt"
+
+func main() {
+	log.SetFlags(0)
+	if err := run(); err != nil {
+		log.Fatal("gen: ", err)
+	}
+}
+
+func run() error {
+	if err := build(".", "."); err != nil {
+		return err
+	}
+	version, err := compilerVersion()
+	if err != nil {
+		return err
+	}
+	record, err := describe(".", version)
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(recordFile, record, 0o644)
+}
+
+// compilerVersion is the first line in which the compiler describes itself.
+func compilerVersion() (string, error) {
+	out, err := exec.Command(compiler, "--version").Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w; it comes with Debian's package of that name", compiler, err)
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	return line, nil
+}
+
+// build compiles every program of the package in folder room into folder target.
+func build(room, target string) error {
+	for _, name := range programs {
+		args := []string{"tool", "bpf2go", "-cc", compiler, "-strip", stripper, "-target", "bpfel", "-tags", "linux",
+			"-no-global-types", "-go-package", "xdp", "-output-dir", target, name, filepath.Join("bpf", name+".c"), "--"}
+		cmd := exec.Command("go", append(args, flags...)...)
+		cmd.Dir = room
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("compile %s: %w\n%s", name, err, out)
+		}
+	}
+	return nil
+}
+
+// describe is the record of what stands in the package.
+func describe(room, version string) ([]byte, error) {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "compiler %s\nflags %s\n", version, strings.Join(flags, " "))
+	files, err := filepath.Glob(filepath.Join(room, "bpf", "*.[ch]"))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range programs {
+		files = append(files, filepath.Join(room, name+"_bpfel.o"))
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, "%x %s\n", sha256.Sum256(text), filepath.Base(file))
+	}
+	return b.Bytes(), nil
+}

@@ -1,0 +1,158 @@
+package xdp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/ringbuf"
+	"github.com/olafctl/olaf"
+)
+
+// ErrKernel is the kind of everything that the kernel refuses although the process has the rights: a feature that it has not, a
+// limit.
+var ErrKernel = olaf.NewError(olaf.Device, "the kernel refuses")
+
+// programs is what every object has: programs and maps, the table of senders, counters in two banks, the decision log. Nothing
+// is attached to an interface and nothing pinned: it ends with Close or with the process.
+type programs struct {
+	name       string
+	collection *ebpf.Collection
+	inner      *ebpf.MapSpec // of a table of senders
+	table      *ebpf.Map     // of senders, in use
+	counters   []string      // names, in the order of a bank
+	log        *ringbuf.Reader
+	record     ringbuf.Record
+}
+
+// shared is what is fixed when programs are loaded, whichever they are.
+type shared struct {
+	senders  int // sources that the table may hold
+	logBytes int // room of the decision log, a power of two and pages; 0 logs nothing
+}
+
+// load fixes constants, gives maps their sizes, and loads. The error matches ErrRights or ErrKernel.
+func (p *programs) load(name string, spec *ebpf.CollectionSpec, s shared, constants map[string]any) error {
+	p.name = name
+	if err := Missing(LoadRights...); err != nil {
+		return err
+	}
+	if err := p.shape(spec, s, constants); err != nil {
+		return fmt.Errorf("xdp: %s: %w", name, err)
+	}
+	var err error
+	if p.collection, err = ebpf.NewCollection(spec); err != nil {
+		return fmt.Errorf("xdp: load %s: %w: %w", name, ErrKernel, err)
+	}
+	if s.logBytes > 0 {
+		if p.log, err = ringbuf.NewReader(p.collection.Maps["decisions"]); err != nil {
+			return fmt.Errorf("xdp: open the decision log: %w: %w", ErrKernel, err)
+		}
+	}
+	return p.SetSenders(nil)
+}
+
+// Sizes of what the programs lay out in maps (bpf/senders.h).
+const (
+	senderBytes = 8
+	senderHead  = 8
+)
+
+func (p *programs) shape(spec *ebpf.CollectionSpec, s shared, constants map[string]any) error {
+	places := 2
+	for places < 2*s.senders {
+		places *= 2
+	}
+	constants["SENDERS"] = uint32(places)
+	constants["LOGGED"] = s.logBytes > 0
+	for name, value := range constants {
+		if err := spec.Variables[name].Set(value); err != nil {
+			return err
+		}
+	}
+	if s.logBytes > 0 {
+		spec.Maps["decisions"].MaxEntries = uint32(s.logBytes)
+	}
+	p.inner = spec.Maps["senders"].InnerMap
+	p.inner.ValueSize = uint32(senderHead + places*senderBytes)
+	bank, ok := spec.Maps["banks"].Value.(*btf.Struct)
+	if !ok {
+		return errors.New("the object does not name its counters")
+	}
+	for _, m := range bank.Members {
+		p.counters = append(p.counters, m.Name)
+	}
+	return nil
+}
+
+// Close takes programs and maps out of the kernel.
+func (p *programs) Close() error {
+	var err error
+	if p.log != nil {
+		err = p.log.Close()
+	}
+	if p.table != nil {
+		err = errors.Join(err, p.table.Close())
+	}
+	if p.collection != nil {
+		p.collection.Close()
+	}
+	return err
+}
+
+// put writes the only element of a map.
+func (p *programs) put(name string, value any) error {
+	if err := p.collection.Maps[name].Put(uint32(0), value); err != nil {
+		return fmt.Errorf("xdp: %s: write %s: %w: %w", p.name, name, ErrKernel, err)
+	}
+	return nil
+}
+
+// settle waits until no program runs that began before. The kernel does so itself when a map of maps changes.
+func (p *programs) settle() error { return p.put("senders", p.table) }
+
+// CounterNames lists what Counters has, in the order in which the programs declare them.
+func (p *programs) CounterNames() []string { return append([]string(nil), p.counters...) }
+
+// drain takes the sums over all processors out of a bank in which nobody counts.
+func (p *programs) drain(bank uint32) (map[string]uint64, error) {
+	banks := p.collection.Maps["banks"]
+	var each [][]byte
+	if err := banks.Lookup(bank, &each); err != nil {
+		return nil, fmt.Errorf("xdp: %s: read the counters: %w", p.name, err)
+	}
+	sums := make(map[string]uint64, len(p.counters))
+	for _, b := range each {
+		for i, name := range p.counters {
+			sums[name] += binary.NativeEndian.Uint64(b[8*i:])
+		}
+		clear(b)
+	}
+	if err := banks.Put(bank, each); err != nil {
+		return nil, fmt.Errorf("xdp: %s: clear the counters: %w", p.name, err)
+	}
+	return sums, nil
+}
+
+// Arrive runs the program on a frame, as an interface would, and says what it wants done with it. The frame is overwritten
+// with what the program made of it.
+func (p *programs) Arrive(frame []byte) (Verdict, error) {
+	v, err := p.collection.Programs["arrive"].Run(&ebpf.RunOptions{Data: frame, DataOut: frame})
+	if err != nil {
+		return 0, fmt.Errorf("xdp: %s: arrive: %w: %w", p.name, ErrKernel, err)
+	}
+	return Verdict(v), nil
+}
+
+// Verdict is what a program wants done with a frame.
+type Verdict uint32
+
+// Verdicts, as the kernel numbers them.
+const (
+	Drop     Verdict = 1 // it ends here: counted, or merged into a slot
+	Pass     Verdict = 2 // to the kernel's network stack
+	Send     Verdict = 3 // back out, where no uplink was set
+	Redirect Verdict = 4 // out of another interface
+)
