@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -398,5 +399,49 @@ func TestExportsComeOutTheSame(t *testing.T) {
 	}
 	if left, err := s.Exports(f.ID()); err != nil || left != nil {
 		t.Error(left, err)
+	}
+}
+
+// TestANewRuleCondemnsNoKeptRun keeps a run out of which nothing came, as an olafctl would that knew no rule against it.
+func TestANewRuleCondemnsNoKeptRun(t *testing.T) {
+	for _, knew := range []bool{true, false} {
+		s := opened(t)
+		w, err := s.Create("table1", noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		recorder, err := NewRecorder(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		collector := results.NewCollector(example.Collect(1e9))
+		run := collector.Finish(toy.Counts(map[string]int64{"sent": 3, "in": 3, "turned_away": 3}))
+		if len(run.Invalid) != 1 || !strings.Contains(run.Invalid[0], "delivered > 0 where sent > 0: 0 of 3") {
+			t.Fatal(run.Invalid)
+		}
+		run.Invalid = nil
+		kept := []Kept{{Measure: example.Collect(1e9), Run: run}}
+		if err := errors.Join(recorder.Close(), Save(w, &results.Bench{}, kept), w.Finish(store.Manifest{Experiment: "table1"})); err != nil {
+			t.Fatal(err)
+		}
+		f, err := s.Load(w.ID())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !knew {
+			raw, err := os.ReadFile(f.Path(RunsFile))
+			if err != nil {
+				t.Fatal(err)
+			}
+			from, to := bytes.Index(raw, []byte(`"checks":`)), bytes.Index(raw, []byte(`"runs":`))
+			if err := os.WriteFile(f.Path(RunsFile), slices.Delete(raw, from, to), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			reseal(t, f)
+		}
+		proof, err := Verify(f, toy.Declarations)
+		if knew && !errors.Is(err, ErrMismatch) || !knew && (err != nil || len(proof.Doubts) != 1) {
+			t.Errorf("the rule was known %v: %+v, %v", knew, proof, err)
+		}
 	}
 }

@@ -1,0 +1,145 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/report"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/store"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// TestRunsOfAnOlderBuildVerify holds to the promise that what was kept stays good. testdata/kept is a store that olafctl
+// wrote when metrics had no rows: a bench of which a report was exported, and a simulation.
+func TestRunsOfAnOlderBuildVerify(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "kept"))); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for id, want := range map[string]archive.Proof{
+		"20261122-043657-bench":    {Files: 6, Observations: 10668, Runs: 2, Rows: 2, Comparisons: 1, Paper: 8, Raw: true},
+		"20261122-043657-simulate": {Files: 9, Observations: 723, Runs: 1, Rows: 1, Raw: true},
+	} {
+		f, err := s.Load(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proof, err := archive.Verify(f, system.Declared)
+		if err != nil {
+			t.Errorf("%s: %v", id, err)
+			continue
+		}
+		got := *proof
+		got.New = nil // whatever was added since
+		a, _ := json.Marshal(got)
+		b, _ := json.Marshal(want)
+		if !bytes.Equal(a, b) {
+			t.Errorf("%s: %s, want %s", id, a, b)
+		}
+		if runs, err := Repeat(t.Context(), f, NewStream()); err != nil || runs != want.Runs {
+			t.Errorf("%s: %d runs repeated: %v", id, runs, err)
+		}
+		others := strings.Count(id, "bench") // one report, of a build that has no version
+		if made, not, err := archive.VerifyExports(s, f, "(devel)", system.Declared); err != nil || made != 0 || not != others {
+			t.Errorf("%s: %d exports made again, %d of another build: %v", id, made, not, err)
+		}
+	}
+}
+
+// longest is a metric that the Collector measures and no statistic is made of: declared here, it is shown everywhere.
+func longest() *metric.Declaration {
+	d := *system.Queued()
+	d.Metrics = slices.Clone(d.Metrics)
+	at := slices.IndexFunc(d.Metrics, func(m *metric.Metric) bool { return m.Name == "queue_delay_ns" })
+	d.Metrics = slices.Insert(d.Metrics, at, &metric.Metric{Name: "longest_wait_ns", Title: "Longest wait", Unit: "ns", Column: "LONGEST",
+		Doc: "the longest queue delay", Of: func(m *metric.Measured) results.Float { return m.DelayMax }})
+	return &d
+}
+
+// TestAMetricIsOneRow adds a metric, sees it wherever metrics are shown, and verifies a run that was kept without it.
+func TestAMetricIsOneRow(t *testing.T) {
+	m, err := Measure(t.Context(), small(t), Options{Declared: longest()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := m.Bench.Rows[0].Stats.Of("longest_wait_ns"); !s.Known() || s.Mean < m.Bench.Rows[0].Stats.Of("queue_delay_ns").Mean {
+		t.Errorf("%+v", s)
+	}
+	document, err := json.Marshal(m.Document())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table, all, page bytes.Buffer
+	if err := m.WriteText(&table); err != nil {
+		t.Fatal(err)
+	}
+	if err := text.Statistics(&all, m.Bench.Rows); err != nil {
+		t.Fatal(err)
+	}
+	if err := report.Write(&page, m.Result()); err != nil {
+		t.Fatal(err)
+	}
+	header, _ := m.Table()
+	shown := map[string]string{"JSON": string(document), "the first table": table.String(), "all statistics": all.String(), "report": page.String(), "CSV": strings.Join(header, ",")}
+	for _, s := range sheets.Book(m.Result()).Sheets {
+		var b bytes.Buffer
+		if err := s.WriteCSV(&b); err != nil {
+			t.Fatal(err)
+		}
+		shown[s.Name] = b.String()
+	}
+	for where, what := range map[string]string{"JSON": `"longest_wait_ns":{"mean":`, "the first table": "LONGEST", "all statistics": "longest_wait_ns", "report": "Longest wait",
+		"CSV": "longest_wait_ns,longest_wait_ns_ci95", "Statistics": "Longest wait,longest_wait_ns,ns", "Runs": "Longest wait [ns]"} {
+		if !strings.Contains(shown[where], what) {
+			t.Errorf("%s does not show it:\n%s", where, shown[where])
+		}
+	}
+
+	st, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	for name, declared := range map[string][2]*metric.Declaration{"kept without it": {nil, longest()}, "kept with it": {longest(), system.Queued()}} {
+		k := Keep(st, time.Unix(1_700_000_000, 0))
+		m, err := Measure(t.Context(), small(t), Options{Declared: declared[0], Stream: NewStream(k)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		id, err := k.Finish(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := st.Load(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proof, err := archive.Verify(f, func(string) *metric.Declaration { return declared[1] })
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if told := proof.New; declared[0] == nil && !slices.Equal(told, []string{"longest_wait_ns"}) {
+			t.Errorf("%s: new are %q", name, told)
+		}
+		if told := proof.Unknown; declared[0] != nil && !slices.Equal(told, []string{"longest_wait_ns"}) {
+			t.Errorf("%s: unknown are %q", name, told)
+		}
+	}
+}
