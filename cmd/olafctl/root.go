@@ -177,6 +177,7 @@ var commands = []struct {
 	{"run", newReproduceCmd},
 	{"run", newSimulateCmd},
 	{"run", newTopologyCmd},
+	{"run", newScheduleCmd},
 	{"results", newRunsCmd},
 	{"results", newExportCmd},
 	{"device", newDeviceCmd},

@@ -75,13 +75,16 @@ func (r Repairs) Names() []string {
 	return names
 }
 
-// String is "all", "none", or the names with commas.
+// String is "all", "none", or the names with commas, those left out with a minus where they are fewer.
 func (r Repairs) String() string {
 	switch r {
 	case AllRepairs:
 		return "all"
 	case 0:
 		return "none"
+	}
+	if without := (AllRepairs &^ r).Names(); len(without) < len(r.Names()) {
+		return "-" + strings.Join(without, ",-")
 	}
 	return strings.Join(r.Names(), ",")
 }

@@ -1,0 +1,163 @@
+package sched
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+// Gantt draws a plan as text over at most so many columns of time and so many jobs, 0 for all: jobs waiting (·), sending
+// (█), and done, then by unit how many jobs its switch holds and how many of its ports are connected, and last the
+// connections that are set up. A column is a slot, or several where there are more slots than columns; of several the
+// busiest counts.
+func (p *Plan) Gantt(w io.Writer, columns, jobs int) error {
+	columns = max(1, min(columns, p.Slots))
+	g := gantt{plan: p, per: (p.Slots + columns - 1) / columns}
+	g.columns = (p.Slots + g.per - 1) / max(1, g.per)
+	width := 4
+	for i := range p.Jobs {
+		width = max(width, len(p.Jobs[i].Job))
+	}
+	for i := range p.Problem.Units {
+		width = max(width, len(p.Problem.Units[i].Name)+6)
+	}
+	var b strings.Builder
+	scale := "one column is a slot of " + p.Problem.Slot.String()
+	if g.per > 1 {
+		scale = fmt.Sprintf("one column is %d slots of %v", g.per, p.Problem.Slot)
+	}
+	fmt.Fprintf(&b, "%s; · waits, █ sends\n", scale)
+	for i := range p.Jobs {
+		if jobs > 0 && i == jobs {
+			fmt.Fprintf(&b, "and %d more jobs; --all draws them\n", len(p.Jobs)-jobs)
+			break
+		}
+		a := &p.Jobs[i]
+		by := "server"
+		if a.INC != "" {
+			by = a.INC
+		}
+		fmt.Fprintf(&b, "%-*s  %-8s |%s| %s\n", width, a.Job, by, g.job(a), finished(a))
+	}
+	for i := range p.Problem.Units {
+		u := &p.Problem.Units[i]
+		if u.INC > 0 {
+			fmt.Fprintf(&b, "%-*s  of %-5d |%s|\n", width, u.Name+" inc", u.INC, g.digits(g.held(u.Name)))
+		}
+		fmt.Fprintf(&b, "%-*s  of %-5d |%s|\n", width, u.Name+" ports", u.Ports, g.digits(g.ports(u.Name)))
+	}
+	fmt.Fprintf(&b, "%-*s  %-8d |%s|\n", width, "set up", p.Outcome.Reconfigurations, g.digits(g.setUp()))
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func finished(a *Assignment) string {
+	if a.Finish == 0 {
+		return "not done"
+	}
+	return a.Finish.String()
+}
+
+// gantt is the scale of a drawing.
+type gantt struct {
+	plan         *Plan
+	per, columns int
+}
+
+func (g *gantt) job(a *Assignment) string {
+	row := []rune(strings.Repeat(" ", g.columns))
+	arrives := 0
+	for i := range g.plan.Problem.Jobs {
+		if j := &g.plan.Problem.Jobs[i]; j.ID == a.Job {
+			arrives = j.ArrivalSlot(g.plan.Problem.Slot)
+		}
+	}
+	mark := func(slot int, r rune) {
+		if k := slot / g.per; slot >= 0 && k < len(row) && row[k] != '█' {
+			row[k] = r
+		}
+	}
+	for slot := arrives; slot < a.Start; slot++ {
+		mark(slot, '·')
+	}
+	for k, rate := range a.Rates {
+		if rate > 0 {
+			mark(a.Start+k, '█')
+		} else {
+			mark(a.Start+k, '·')
+		}
+	}
+	return string(row)
+}
+
+// digits draws a count for every column: a digit, + above 9, a blank for none.
+func (g *gantt) digits(counts []int) string {
+	row := []rune(strings.Repeat(" ", g.columns))
+	most := make([]int, g.columns)
+	for slot, n := range counts {
+		most[slot/g.per] = max(most[slot/g.per], n)
+	}
+	for k, n := range most {
+		switch {
+		case n > 9:
+			row[k] = '+'
+		case n > 0:
+			row[k] = rune(strconv.Itoa(n)[0])
+		}
+	}
+	return string(row)
+}
+
+// held counts the jobs that a unit's switch holds, by slot.
+func (g *gantt) held(unit string) []int {
+	counts := make([]int, g.plan.Slots)
+	for i := range g.plan.Jobs {
+		if a := &g.plan.Jobs[i]; a.INC == unit {
+			for k := range a.Rates {
+				counts[a.Start+k]++
+			}
+		}
+	}
+	return counts
+}
+
+// ports counts the ports of a unit that are connected, by slot.
+func (g *gantt) ports(unit string) []int {
+	change := make([]int, g.plan.Slots)
+	g.eachChange(func(pair [2]string, slot, more int) {
+		if pair[0] == unit || pair[1] == unit {
+			change[max(slot, 0)] += more
+		}
+	})
+	for i := 1; i < len(change); i++ {
+		change[i] += change[i-1]
+	}
+	return change
+}
+
+// setUp counts the connections that are set up, by slot.
+func (g *gantt) setUp() []int {
+	counts := make([]int, g.plan.Slots)
+	g.eachChange(func(_ [2]string, slot, more int) {
+		if slot >= 0 {
+			counts[slot] += max(0, more)
+		}
+	})
+	return counts
+}
+
+// eachChange calls f for every change of connections, those before slot 0 as slot −1.
+func (g *gantt) eachChange(f func(pair [2]string, slot, more int)) {
+	live := map[[2]string]int{}
+	for _, c := range g.plan.Problem.Connections {
+		pair := ordered(c.Between[0], c.Between[1])
+		live[pair] += c.Count
+		f(pair, -1, c.Count)
+	}
+	for _, c := range g.plan.Connections {
+		pair := ordered(c.Between[0], c.Between[1])
+		f(pair, c.Slot, c.Count-live[pair])
+		live[pair] = c.Count
+	}
+}
