@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/paper"
 )
 
 // ErrUnknown says that no experiment has a name.
@@ -20,7 +21,7 @@ var ErrUnknown = olaf.NewError(olaf.Usage, "unknown experiment")
 
 // Experiment reproduces one artefact of the paper.
 type Experiment struct {
-	Name     string // what people type: table1
+	Name     string // with its paper: olaf/table1
 	Artefact string // what it stands beside: Table 1
 	About    string // one line
 	Needs    string // what it costs: wall time on two cores
@@ -83,10 +84,11 @@ func (e *Experiment) CheckDevice(devices testbed.Devices, address string) error 
 // Set is the experiments that there are, in the papers' order.
 type Set []Experiment
 
-// Find returns the named experiment. The error matches ErrUnknown and lists what there is.
+// Find returns the named experiment; of the first paper's the artefact is enough. The error matches ErrUnknown and lists
+// what there is.
 func (s Set) Find(name string) (Experiment, error) {
 	for _, e := range s {
-		if e.Name == name {
+		if e.Name == paper.Canonical(name) {
 			return e, nil
 		}
 	}

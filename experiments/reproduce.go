@@ -59,8 +59,9 @@ func (r *Reproduction) addUnreached(all Set) {
 		if slices.ContainsFunc(r.Paper, func(p results.PaperRow) bool { return p.ID == row.ID }) {
 			continue
 		}
-		if _, err := all.Find(row.Artefact); err == nil && !slices.Contains(r.Experiments, row.Artefact) {
-			row.Note = "its experiment was left out; run 'olafctl reproduce " + row.Artefact + "'"
+		name := paper.ExperimentOf(row.ID)
+		if _, err := all.Find(name); err == nil && !slices.Contains(r.Experiments, name) {
+			row.Note = "its experiment was left out; run 'olafctl reproduce " + name + "'"
 		}
 		r.Paper = append(r.Paper, row)
 	}

@@ -61,9 +61,11 @@ func newExperimentRunCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run NAME…",
 		Short: "Run experiments and print ours beside the paper's",
-		Example: `  olafctl experiment run table1
-  olafctl experiment run fig6 --runs 100 -o json
-  olafctl experiment run fig7 --plots pictures
+		Long: `Run experiments and print ours beside the paper's. An experiment is named by its paper and the artefact that it stands
+beside; of the Olaf paper the artefact alone is enough: table1 is olaf/table1.`,
+		Example: `  olafctl experiment run olaf/table1
+  olafctl experiment run olaf/fig6 --runs 100 -o json
+  olafctl experiment run olaf/fig7 --plots pictures
   olafctl experiment run fig2 fig3 fig8 --trainings finished   # an hour; goes on where it was interrupted`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: cli.CompleteArgs(env.Published.Names),

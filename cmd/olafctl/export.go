@@ -11,6 +11,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/export"
+	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/store"
 )
@@ -150,7 +151,7 @@ func (e *exports) document(f *store.Folder) (targets []export.Target, err error)
 		targets = append(targets, bytes(e.json, "", d.JSON))
 	}
 	if e.csv != "" {
-		targets = append(targets, bytes(filepath.Join(e.csv, f.Manifest.Experiment+".csv"), e.csv, d.Table))
+		targets = append(targets, bytes(filepath.Join(e.csv, paper.FileName(f.Manifest.Experiment)+".csv"), e.csv, d.Table))
 	}
 	return targets, nil
 }

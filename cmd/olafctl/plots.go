@@ -8,6 +8,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/results/paper"
 )
 
 // drawPanels draws every panel of a figure into a folder, as SVG and PNG. Without a folder it draws nothing; of a
@@ -26,7 +27,7 @@ func drawPanels(env *cli.Env, folder string, force bool, r bench.Report) error {
 	}
 	for i, s := range f.Sheets() {
 		for _, ending := range plotEndings {
-			path := filepath.Join(folder, fmt.Sprintf("%s-%d%s", f.Experiment, i+1, ending))
+			path := filepath.Join(folder, fmt.Sprintf("%s-%d%s", paper.FileName(f.Experiment), i+1, ending))
 			if err := cli.RefuseExisting(path, force); err != nil {
 				return err
 			}
@@ -50,7 +51,7 @@ func refusePlots(folder, experiment string, force bool) error {
 		return cli.UsageError("--plots %s: it is a file; give a folder", folder)
 	}
 	for _, ending := range plotEndings {
-		names, err := filepath.Glob(filepath.Join(folder, experiment+"-[0-9]*"+ending))
+		names, err := filepath.Glob(filepath.Join(folder, paper.FileName(experiment)+"-[0-9]*"+ending))
 		if err != nil {
 			return cli.UsageError("--plots %s: %v", folder, err)
 		}

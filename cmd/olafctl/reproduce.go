@@ -39,7 +39,7 @@ All of it takes more than an hour, nearly all for the figures that train; --shor
 them and everything else to a few minutes. On two idle cores:
 
 ` + durations(env.Published),
-		Example: `  olafctl reproduce table1 fig6
+		Example: `  olafctl reproduce olaf/table1 olaf/fig6
   olafctl reproduce --quick -o csv > numbers.csv
   olafctl reproduce --trainings finished       # goes on where it was interrupted`,
 		ValidArgsFunction: cli.CompleteArgs(env.Published.Names),
@@ -74,12 +74,13 @@ func (f *reproduceFlags) chosen(published experiments.Set, names []string) (expe
 		return published, nil
 	}
 	var chosen experiments.Set
-	for i, name := range names {
+	for _, name := range names {
 		e, err := published.Find(name)
 		if err != nil {
 			return nil, err
 		}
-		if !slices.Contains(names[:i], name) { // naming one twice is no reason to run it twice
+		twice := func(other experiments.Experiment) bool { return other.Name == e.Name }
+		if !slices.ContainsFunc(chosen, twice) { // naming one twice is no reason to run it twice
 			chosen = append(chosen, e)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/store"
 )
 
@@ -70,7 +71,7 @@ func (k *Keeper) Wants(id RunID) bool { return !k.repeats || id.Index == 0 && !k
 
 func (k *Keeper) begin(o *Outline) (err error) {
 	k.outline = o
-	if k.writer, err = k.store.Create(o.Experiment, k.started); err != nil {
+	if k.writer, err = k.store.Create(paper.FileName(o.Experiment), k.started); err != nil {
 		return err
 	}
 	var plan bytes.Buffer

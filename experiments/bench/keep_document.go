@@ -11,6 +11,7 @@ import (
 
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/store"
 )
 
@@ -22,7 +23,7 @@ type DocumentKeeper struct {
 
 // KeepDocument begins to keep the experiment that starts now.
 func KeepDocument(s *store.Store, experiment string, started time.Time) (*DocumentKeeper, error) {
-	w, err := s.Create(experiment, started)
+	w, err := s.Create(paper.FileName(experiment), started)
 	if err != nil {
 		return nil, err
 	}

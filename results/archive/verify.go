@@ -198,11 +198,12 @@ func (p *Proof) paper(f *store.Folder, bench *results.Bench) error {
 	}
 	for i := range bench.Paper {
 		row := &bench.Paper[i]
-		if _, measured := ours[row.ID]; !measured {
+		id := paper.Canonical(row.ID) // a run may be older than papers' names
+		if _, measured := ours[id]; !measured {
 			continue
 		}
 		// Tolerances and notes may have been improved since; the numbers may not.
-		if why := results.Difference(row.Ours, again[row.ID].Ours); why != "" {
+		if why := results.Difference(row.Ours, again[id].Ours); why != "" {
 			return mismatch(f, "the paper's %s: %s", row.ID, why)
 		}
 		p.Paper++

@@ -10,11 +10,13 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/perf/benchmath"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/table"
-	"golang.org/x/perf/benchmath"
 )
 
 // ErrDifferent says that two results have nothing to compare.
@@ -90,10 +92,11 @@ type Paired struct {
 
 // Results compares b with a. Runs that are not valid stay out, and the warnings say how many.
 func Results(a, b *Side) (*Document, error) {
-	if a.Experiment != b.Experiment {
+	experiment := paper.Canonical(a.Experiment)
+	if paper.Canonical(b.Experiment) != experiment {
 		return nil, fmt.Errorf("%w: %s is of %s, %s of %s; choose two of one experiment with olafctl runs", ErrDifferent, a.Name, a.Experiment, b.Name, b.Experiment)
 	}
-	doc := &Document{Schema: Schema, Experiment: a.Experiment, A: a.Name, B: b.Name, Config: settings(a.Config, b.Config)}
+	doc := &Document{Schema: Schema, Experiment: experiment, A: a.Name, B: b.Name, Config: settings(a.Config, b.Config)}
 	for _, side := range []*Side{a, b} {
 		if side.Partial {
 			doc.warn("%s was interrupted: runs of its plan are missing", side.Name)

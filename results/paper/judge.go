@@ -1,11 +1,10 @@
 package paper
 
 import (
-	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
-	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -24,9 +23,10 @@ func Shape(holds bool) results.Statistic {
 	return results.Describe([]results.Float{v}, "")
 }
 
-// Compare sets ours beside every claim of the given artefacts, in the paper's order; with none given, of all of them.
+// Compare sets ours beside every claim that the given experiments stand beside (olaf/table1), in the papers' order; with
+// none given, beside all of them.
 // A claim without a value of ours is not testable here, and the note says why.
-func Compare(ours Ours, artefacts ...string) []results.PaperRow {
+func Compare(ours Ours, experiments ...string) []results.PaperRow {
 	claims := Claims()
 	byID := make(map[string]*Claim, len(claims))
 	for i := range claims {
@@ -35,7 +35,7 @@ func Compare(ours Ours, artefacts ...string) []results.PaperRow {
 	var rows []results.PaperRow
 	for i := range claims {
 		c := &claims[i]
-		if len(artefacts) > 0 && !slices.Contains(artefacts, c.Artefact) {
+		if len(experiments) > 0 && !slices.Contains(experiments, ExperimentOf(c.ID)) {
 			continue
 		}
 		value, measured := ours[c.ID]
@@ -139,44 +139,19 @@ func Misses(rows []results.PaperRow) []results.PaperRow {
 	}
 	var out []results.PaperRow
 	for _, r := range rows {
-		if v := Verdict(r.Verdict); v != NotTestable && rank(v) > max(rank(expect[r.ID]), 0) {
+		if v := Verdict(r.Verdict); v != NotTestable && rank(v) > max(rank(expect[Canonical(r.ID)]), 0) {
 			out = append(out, r)
 		}
 	}
 	return out
 }
 
-// rateName is the form that rates have in ids: 40g.
-func rateName(bps int64) string {
-	return strings.ToLower(strings.TrimSuffix(olaf.Rate(bps).String(), "bps"))
-}
-
-// FromBench takes what a bench measured as values for Table 1, the Age-of-Model reductions and Fig. 6.
+// FromBench takes what a bench measured as values of every claim that it reaches.
 func FromBench(b *results.Bench) Ours {
 	ours := Ours{}
-	cdf := map[int64][]results.CDFPoint{}
-	for i := range b.Rows {
-		r := &b.Rows[i]
-		prefix := fmt.Sprintf("table1.%s_%s.", r.Queue, rateName(r.OutRateBPS))
-		for _, name := range []string{"received", "aggregated", "lost", "lost_pct"} {
-			ours[prefix+name] = *r.Stats.Of(name)
-		}
-		if r.Queue == "olaf" {
-			cdf[r.OutRateBPS] = r.CDF
-		}
-	}
-	for i := range b.Comparisons {
-		c := &b.Comparisons[i]
-		if c.Queue != "olaf" || c.Versus != "fifo" {
-			continue
-		}
-		prefix := "aom." + rateName(c.OutRateBPS) + ".reduction"
-		ours[prefix], ours[prefix+"_literal"] = c.AoMReduction.WorkerCluster, c.AoMReduction.ClusterCluster
-	}
-	for _, pair := range [][2]int64{{20, 40}, {5, 20}} {
-		slow, fast := cdf[pair[0]*1e9], cdf[pair[1]*1e9]
-		if len(slow) > 0 && len(fast) > 0 {
-			ours[fmt.Sprintf("fig6.aggregations.%dg_right_of_%dg", pair[0], pair[1])] = Shape(RightOf(slow, fast))
+	for _, p := range papers() {
+		if p.measured != nil {
+			maps.Copy(ours, p.measured(b))
 		}
 	}
 	return ours

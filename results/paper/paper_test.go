@@ -31,7 +31,7 @@ func TestClaimsAreWellFormed(t *testing.T) {
 		}
 	}
 	for _, c := range Claims() {
-		if c.Against != "" && c.Against != "table1.fifo_40g.lost" && c.Against != "table1.fifo_20g.lost" && !ids[c.Against] {
+		if c.Against != "" && c.Against != "olaf/table1.fifo.40g.lost" && c.Against != "olaf/table1.fifo.20g.lost" && !ids[c.Against] {
 			t.Errorf("%s is set against %s, which is not there", c.ID, c.Against)
 		}
 	}
@@ -44,7 +44,7 @@ func TestTable1AddsUp(t *testing.T) {
 		by[c.ID] = c
 	}
 	for _, rate := range []string{"40g", "20g"} {
-		p := "table1.olaf_" + rate + "."
+		p := "olaf/table1.olaf." + rate + "."
 		if sum := by[p+"received"].Value + by[p+"aggregated"].Value + by[p+"lost"].Value; sum != 13500 {
 			t.Errorf("%s: received + aggregated + lost = %v", rate, sum)
 		}
@@ -60,22 +60,22 @@ func TestVerdicts(t *testing.T) {
 		ours Ours
 		want Verdict
 	}{
-		{"table1.fifo_40g.received", Ours{"table1.fifo_40g.received": value(6109 * 1.025)}, Reproduced},
-		{"table1.fifo_40g.received", Ours{"table1.fifo_40g.received": value(6109 * 1.026), "table1.olaf_40g.received": value(4800)}, SameDirection},
-		{"table1.fifo_40g.received", Ours{"table1.fifo_40g.received": value(4000), "table1.olaf_40g.received": value(4800)}, Deviates},
-		{"table1.fifo_40g.received", Ours{"table1.fifo_40g.received": value(4000), "table1.olaf_40g.received": value(4000)}, Deviates},
-		{"table1.fifo_40g.received", Ours{"table1.fifo_40g.received": value(4000)}, Deviates},
-		{"table1.fifo_40g.received", nil, NotTestable},
-		{"aom.40g.reduction", Ours{"aom.40g.reduction": value(33)}, SameDirection},
-		{"aom.40g.reduction", Ours{"aom.40g.reduction": value(-3)}, Deviates},
-		{"fig10.fifo.s1_at_0.1", Ours{"fig10.fifo.s1_at_0.1": value(7850)}, Reproduced},
-		{"smt.fairness_query.solver_time", Ours{"smt.fairness_query.solver_time": value(3)}, Reproduced},
-		{"fig6.aggregations.20g_right_of_40g", Ours{"fig6.aggregations.20g_right_of_40g": Shape(true)}, Reproduced},
-		{"fig6.aggregations.20g_right_of_40g", Ours{"fig6.aggregations.20g_right_of_40g": Shape(false)}, Deviates},
-		{"table2.olaf.loss_pct", Ours{"table2.olaf.loss_pct": value(8.9)}, Reproduced},
-		{"table2.olaf.loss_pct", Ours{"table2.olaf.loss_pct": value(2.3)}, Reproduced},
-		{"table2.olaf.loss_pct", Ours{"table2.olaf.loss_pct": value(2.2)}, Deviates}, // below half
-		{"hardware.utilisation.lut", nil, NotTestable},
+		{"olaf/table1.fifo.40g.received", Ours{"olaf/table1.fifo.40g.received": value(6109 * 1.025)}, Reproduced},
+		{"olaf/table1.fifo.40g.received", Ours{"olaf/table1.fifo.40g.received": value(6109 * 1.026), "olaf/table1.olaf.40g.received": value(4800)}, SameDirection},
+		{"olaf/table1.fifo.40g.received", Ours{"olaf/table1.fifo.40g.received": value(4000), "olaf/table1.olaf.40g.received": value(4800)}, Deviates},
+		{"olaf/table1.fifo.40g.received", Ours{"olaf/table1.fifo.40g.received": value(4000), "olaf/table1.olaf.40g.received": value(4000)}, Deviates},
+		{"olaf/table1.fifo.40g.received", Ours{"olaf/table1.fifo.40g.received": value(4000)}, Deviates},
+		{"olaf/table1.fifo.40g.received", nil, NotTestable},
+		{"olaf/aom.40g.reduction", Ours{"olaf/aom.40g.reduction": value(33)}, SameDirection},
+		{"olaf/aom.40g.reduction", Ours{"olaf/aom.40g.reduction": value(-3)}, Deviates},
+		{"olaf/fig10.fifo.s1_at_0.1", Ours{"olaf/fig10.fifo.s1_at_0.1": value(7850)}, Reproduced},
+		{"olaf/smt.fairness_query.solver_time", Ours{"olaf/smt.fairness_query.solver_time": value(3)}, Reproduced},
+		{"olaf/fig6.aggregations.20g_right_of_40g", Ours{"olaf/fig6.aggregations.20g_right_of_40g": Shape(true)}, Reproduced},
+		{"olaf/fig6.aggregations.20g_right_of_40g", Ours{"olaf/fig6.aggregations.20g_right_of_40g": Shape(false)}, Deviates},
+		{"olaf/table2.olaf.loss_pct", Ours{"olaf/table2.olaf.loss_pct": value(8.9)}, Reproduced},
+		{"olaf/table2.olaf.loss_pct", Ours{"olaf/table2.olaf.loss_pct": value(2.3)}, Reproduced},
+		{"olaf/table2.olaf.loss_pct", Ours{"olaf/table2.olaf.loss_pct": value(2.2)}, Deviates}, // below half
+		{"olaf/hardware.utilisation.lut", nil, NotTestable},
 	} {
 		for _, row := range Compare(test.ours) {
 			if row.ID == test.id && row.Verdict != string(test.want) {
@@ -86,15 +86,15 @@ func TestVerdicts(t *testing.T) {
 }
 
 func TestCompareKeepsToArtefacts(t *testing.T) {
-	rows := Compare(nil, "table1")
+	rows := Compare(nil, "olaf/table1")
 	if len(rows) != 12 {
 		t.Errorf("table 1 has %d rows, want 12", len(rows))
 	}
 }
 
 func TestMisses(t *testing.T) {
-	rows := Compare(Ours{"aom.40g.reduction": value(33), "aom.40g.reduction_literal": value(33)}, "aom")
-	if m := Misses(rows); len(m) != 1 || m[0].ID != "aom.40g.reduction" {
+	rows := Compare(Ours{"olaf/aom.40g.reduction": value(33), "olaf/aom.40g.reduction_literal": value(33)}, "olaf/aom")
+	if m := Misses(rows); len(m) != 1 || m[0].ID != "olaf/aom.40g.reduction" {
 		t.Errorf("misses %+v", m)
 	}
 }
@@ -119,8 +119,8 @@ func TestFromBench(t *testing.T) {
 		verdicts[r.ID] = r.Verdict
 	}
 	for id, want := range map[string]Verdict{
-		"table1.olaf_40g.received": Reproduced, "aom.20g.reduction": Reproduced, "aom.40g.reduction": NotTestable,
-		"fig6.aggregations.20g_right_of_40g": Reproduced, "fig6.aggregations.5g_right_of_20g": Deviates,
+		"olaf/table1.olaf.40g.received": Reproduced, "olaf/aom.20g.reduction": Reproduced, "olaf/aom.40g.reduction": NotTestable,
+		"olaf/fig6.aggregations.20g_right_of_40g": Reproduced, "olaf/fig6.aggregations.5g_right_of_20g": Deviates,
 	} {
 		if verdicts[id] != string(want) {
 			t.Errorf("%s: %s, want %s", id, verdicts[id], want)
@@ -143,5 +143,48 @@ func TestNothingIsPassedOver(t *testing.T) {
 		if c.Elsewhere != "" && !strings.Contains(note(&c, &results.Statistic{}), "measured by "+c.Elsewhere) {
 			t.Errorf("%s does not say what measures it", c.ID)
 		}
+	}
+}
+
+// TestOldNamesLast holds that every claim and experiment of the time before papers had names is found by the name it had.
+func TestOldNamesLast(t *testing.T) {
+	for was, now := range map[string]string{
+		"table1":                           "olaf/table1",
+		"table1-trace":                     "olaf/table1-trace",
+		"table1.olaf_40g.received":         "olaf/table1.olaf.40g.received",
+		"table1.fifo_20g.lost_pct":         "olaf/table1.fifo.20g.lost_pct",
+		"aom.40g.reduction_literal":        "olaf/aom.40g.reduction_literal",
+		"fig10.fifo.s1_at_0.1":             "olaf/fig10.fifo.s1_at_0.1",
+		"table3.olaf_tc.gap_narrows":       "olaf/table3.olaf_tc.gap_narrows",
+		"iswitch.sync_speedup_over_ps.dqn": "iswitch/table3.sync_speedup_over_ps.dqn",
+		"xagg.over_tcp.throughput":         "xagg/text.over_tcp.throughput",
+		"p4inc-aoi.heuristic_time.about":   "p4inc-aoi/text.heuristic_time.about",
+		"olaf/table1":                      "olaf/table1",
+		"bench":                            "bench",
+		"nothing.of.ours":                  "nothing.of.ours",
+	} {
+		if got := Canonical(was); got != now {
+			t.Errorf("%s is %s, want %s", was, got, now)
+		}
+	}
+	for name, file := range map[string]string{"olaf/table1": "table1", "iswitch/table4": "iswitch-table4", "bench": "bench", "iswitch/table1": "iswitch-table1"} {
+		if got := FileName(name); got != file {
+			t.Errorf("files of %s are named %s, want %s", name, got, file)
+		}
+	}
+	old := 0
+	for _, c := range Claims() {
+		if c.Was != "" {
+			old++
+		}
+		if Canonical(c.Was) != c.ID && c.Was != "" || Canonical(c.ID) != c.ID {
+			t.Errorf("%s was %s", c.ID, c.Was)
+		}
+		if !strings.HasPrefix(c.ID, ExperimentOf(c.ID)+".") || !strings.Contains(ExperimentOf(c.ID), "/") {
+			t.Errorf("%s is of %s", c.ID, ExperimentOf(c.ID))
+		}
+	}
+	if old != 84 {
+		t.Errorf("%d claims have an old name, want 84", old)
 	}
 }

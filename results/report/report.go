@@ -12,6 +12,7 @@ import (
 
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/figure"
+	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/table"
 	"github.com/olafctl/olaf/results/text"
@@ -128,7 +129,7 @@ func claimOf(p *results.PaperRow) claim {
 		}
 		return general.Pretty(table.N(float64(f)))
 	}
-	c := claim{Where: p.Artefact, What: p.Row + ", " + p.Column, Source: p.Source, Note: text.Note(p),
+	c := claim{Where: paper.ExperimentOf(p.ID), What: p.Row + ", " + p.Column, Source: p.Source, Note: text.Note(p),
 		Published: show(p.Published), Verdict: p.Verdict, Class: class(p.Verdict)}
 	if p.Ours.Known() {
 		c.Ours, c.Half = text.RoundedParts(&p.Ours, 1)

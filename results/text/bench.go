@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/paper"
 )
 
 // Bench prints a bench document: the paper's numbers beside ours, every configuration, the reductions of the Age of
@@ -69,7 +70,7 @@ func (p *printer) paper(rows []results.PaperRow) {
 	for i := range rows {
 		r := &rows[i]
 		lines = append(lines, strings.Join([]string{
-			r.Artefact, r.Row, r.Column + unitSuffix(r.Unit), ours(r), Number(r.Published, -1), percent(r.DeviationPct),
+			paper.ExperimentOf(r.ID), r.Row, r.Column + unitSuffix(r.Unit), ours(r), Number(r.Published, -1), percent(r.DeviationPct),
 			r.Verdict + notes.mark(Note(r)),
 		}, "\t"))
 	}

@@ -16,7 +16,7 @@ func besideTable1(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string
 	if s.Versus == "" {
 		return nil, nil
 	}
-	return beside(s, b, "table1", "aom")
+	return beside(s, b, "olaf/table1", "olaf/aom")
 }
 
 // besideFig6 sets a bench of one queue beside Fig. 6.
@@ -24,7 +24,7 @@ func besideFig6(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string) 
 	if s.Versus != "" {
 		return nil, nil
 	}
-	return beside(s, b, "fig6")
+	return beside(s, b, "olaf/fig6")
 }
 
 // beside compares what has Table 1's traffic and queue, whatever the number of runs and the seed.

@@ -12,7 +12,7 @@ import (
 
 // fig10 reproduces the ages behind a switch whose output shrinks (§8.3, Fig. 10).
 var fig10 = experiments.Experiment{
-	Name:      "fig10",
+	Name:      "olaf/fig10",
 	Artefact:  "Fig. 10",
 	About:     "age of both cluster groups as SW1's output falls to a tenth of SW2's: FIFO and Olaf with transmission control",
 	Needs:     "30 s",
@@ -26,7 +26,7 @@ var alphas = []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
 func runFig10(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	runs, seed := o.Seeds(100, 10)
 	c := MultiHop(runs, seed)
-	f := experiments.NewFigure("fig10", "Fig. 10", &o, &c)
+	f := experiments.NewFigure("olaf/fig10", "Fig. 10", &o, &c)
 	variants := []variant{fifoPlain, olafN, olafSenders}
 	var points []point
 	for _, v := range variants {
@@ -36,7 +36,7 @@ func runFig10(ctx context.Context, o experiments.Options) (bench.Report, error) 
 			points = append(points, point{fmt.Sprintf("%s, α = %v", v.name, alpha), v, at})
 		}
 	}
-	simulated, all, err := simulateVariants(ctx, "fig10", &o, c.Seeds, points)
+	simulated, all, err := simulateVariants(ctx, "olaf/fig10", &o, c.Seeds, points)
 	if len(all) == 0 {
 		return nil, err
 	}
@@ -82,9 +82,9 @@ func drawFig10(f *experiments.Figure, variants []variant, rows [][]MultiHopRow) 
 
 // judgeFig10 checks what the paper says of the figure.
 func judgeFig10(f *experiments.Figure, fifo, control []MultiHopRow) {
-	ours := paper.Ours{"fig10.fifo.s1_at_0.1": fifo[0].published(0)}
+	ours := paper.Ours{"olaf/fig10.fifo.s1_at_0.1": fifo[0].published(0)}
 	s1, s2 := spread(fifo, 0), spread(fifo, 1)
-	ours["fig10.fifo.s2_stable"] = paper.Shape(s2 < s1)
+	ours["olaf/fig10.fifo.s2_stable"] = paper.Shape(s2 < s1)
 	falls := true
 	for i := 1; i < len(control); i++ {
 		// Within the interval of the mean is not a rise.
@@ -93,8 +93,8 @@ func judgeFig10(f *experiments.Figure, fifo, control []MultiHopRow) {
 	}
 	falls = falls && control[len(control)-1].published(0).Mean < control[0].published(0).Mean
 	flat := spread(control, 1)
-	ours["fig10.olaf_tc.s1_falls"] = paper.Shape(falls)
-	ours["fig10.olaf_tc.s2_flat_and_low"] = paper.Shape(flat < 1.1 && control[0].published(1).Mean < control[0].published(0).Mean)
+	ours["olaf/fig10.olaf_tc.s1_falls"] = paper.Shape(falls)
+	ours["olaf/fig10.olaf_tc.s2_flat_and_low"] = paper.Shape(flat < 1.1 && control[0].published(1).Mean < control[0].published(0).Mean)
 	f.Compare(ours)
 	f.Say("the parameters that the paper does not give were fitted to Tables 2 and 3 (docs/experiments/multihop.md); this figure was not fitted")
 	f.Say("stable is taken as: FIFO's S2 varies less over α (largest mean over smallest: %.2f) than its S1 (%.2f)", s2, s1)

@@ -12,7 +12,7 @@ import (
 
 // fig2 reproduces how three ways of aggregation learn (§2.1, Fig. 2).
 var fig2 = experiments.Experiment{
-	Name:     "fig2",
+	Name:     "olaf/fig2",
 	Artefact: "Fig. 2",
 	About:    "reward of 8 workers over 200 iterations: asynchronous, periodic aggregation, synchronous",
 	Needs:    "15 min",
@@ -45,7 +45,7 @@ func runFig2(ctx context.Context, o experiments.Options) (bench.Report, error) {
 			schemes[i].Config.Iterations = 40
 		}
 	}
-	f := experiments.NewFigure("fig2", "Fig. 2", &o, struct {
+	f := experiments.NewFigure("olaf/fig2", "Fig. 2", &o, struct {
 		Schemes []scheme `json:"schemes"`
 		Seed    uint64   `json:"seed"`
 		Runs    int      `json:"runs"`
@@ -70,8 +70,8 @@ func runFig2(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	f.Panels = []experiments.Panel{iterations, time}
 	async, periodic, sync, long := iterations.Series[0].Last(), iterations.Series[1].Last(), iterations.Series[2].Last(), iterations.Series[3].Last()
 	f.Compare(paper.Ours{
-		"fig2.reward.async_over_periodic_aggregation": paper.Shape(async.Mean > periodic.Mean),
-		"fig2.reward.periodic_aggregation_over_sync":  paper.Shape(periodic.Mean > sync.Mean),
+		"olaf/fig2.reward.async_over_periodic_aggregation": paper.Shape(async.Mean > periodic.Mean),
+		"olaf/fig2.reward.periodic_aggregation_over_sync":  paper.Shape(periodic.Mean > sync.Mean),
 	})
 	f.Say("8 workers, slowest %.1f times as slow as the fastest, %s; ± is the 95 %% half-width over seeds", schemes[0].Config.Spread, olaf.Plural(runs, "seed"))
 	f.Say("per iteration of everybody, async makes 8 full steps, periodic 2 and sync 1, all of the same size: sync with 8 times the step ends at %s, async at %s, so the gap over iterations is mostly the number of steps, not freshness", experiments.MeanCell(long.Mean, float64(long.CI95)), experiments.MeanCell(async.Mean, float64(async.CI95)))

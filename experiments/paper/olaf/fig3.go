@@ -13,7 +13,7 @@ import (
 
 // fig3 reproduces that more workers need fewer iterations (§2.1, Fig. 3).
 var fig3 = experiments.Experiment{
-	Name:     "fig3",
+	Name:     "olaf/fig3",
 	Artefact: "Fig. 3",
 	About:    "reward over iterations and iterations to reward 0 with 1 to 16 asynchronous workers",
 	Needs:    "20 min",
@@ -43,7 +43,7 @@ func runFig3(ctx context.Context, o experiments.Options) (bench.Report, error) {
 			schemes[i].Config.Iterations = 40
 		}
 	}
-	f := experiments.NewFigure("fig3", "Fig. 3", &o, struct {
+	f := experiments.NewFigure("olaf/fig3", "Fig. 3", &o, struct {
 		Schemes []scheme `json:"schemes"`
 		Seed    uint64   `json:"seed"`
 		Runs    int      `json:"runs"`
@@ -82,7 +82,7 @@ func runFig3(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	}
 	f.Panels = []experiments.Panel{curves, {Name: "iterations to reward 0", XLabel: "workers", Series: []experiments.Series{reach, never},
 		YLabel: "until 10 have a mean above 0"}}
-	f.Compare(paper.Ours{"fig3.iterations.fewer_with_more_workers": paper.Shape(fewer)})
+	f.Compare(paper.Ours{"olaf/fig3.iterations.fewer_with_more_workers": paper.Shape(fewer)})
 	f.Say("a seed that never has ten iterations with a mean reward above %d counts with all its iterations", fig3Reward)
 	f.Say("%s; every worker adds full steps of the same size, so N workers also take N times as many steps an iteration, and part of the gain is that", olaf.Plural(runs, "seed"))
 	return f, err

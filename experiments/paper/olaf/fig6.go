@@ -8,7 +8,7 @@ import (
 
 // fig6 reproduces the distribution of aggregations per outgoing update (§8.1, Fig. 6).
 var fig6 = experiments.Experiment{
-	Name:     "fig6",
+	Name:     "olaf/fig6",
 	Artefact: "Fig. 6",
 	About:    "aggregations per outgoing update under Olaf at 40, 20 and 5 Gbps",
 	Needs:    "1 s",
@@ -21,7 +21,7 @@ var fig6 = experiments.Experiment{
 // Fig6 is Table1's traffic through Olaf alone, at the three output rates of the figure.
 func Fig6() bench.Spec {
 	s := Table1()
-	s.Experiment, s.Versus = "fig6", ""
+	s.Experiment, s.Versus = "olaf/fig6", ""
 	s.OutRates = []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps, 5 * olaf.Gbps}
 	return s
 }

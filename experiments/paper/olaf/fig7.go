@@ -17,7 +17,7 @@ import (
 
 // fig7 reproduces the speed-up of Olaf over FIFO by output rate (§8.2, Fig. 7).
 var fig7 = experiments.Experiment{
-	Name:     "fig7",
+	Name:     "olaf/fig7",
 	Artefact: "Fig. 7",
 	About:    "time until 200 updates of each of 300 workers are through, FIFO over Olaf, by output rate",
 	Needs:    "10 s",
@@ -74,7 +74,7 @@ func runFig7(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := experiments.NewFigure("fig7", "Fig. 7", &o, &c)
+	f := experiments.NewFigure("olaf/fig7", "Fig. 7", &o, &c)
 	variants := []fig7Variant{}
 	for _, active := range c.Active {
 		variants = append(variants, fig7Variant{active: active})
@@ -221,5 +221,5 @@ func (c *Fig7Config) judge(f *experiments.Figure, all [][]fig7Point) {
 			least = s
 		}
 	}
-	f.Compare(paper.Ours{"fig7.speedup.grows_as_capacity_shrinks": paper.Shape(falls), "fig7.speedup.smallest": least})
+	f.Compare(paper.Ours{"olaf/fig7.speedup.grows_as_capacity_shrinks": paper.Shape(falls), "olaf/fig7.speedup.smallest": least})
 }

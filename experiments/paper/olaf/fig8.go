@@ -16,7 +16,7 @@ import (
 
 // fig8 reproduces training through a congested network (§8.2, Fig. 8).
 var fig8 = experiments.Experiment{
-	Name:     "fig8",
+	Name:     "olaf/fig8",
 	Artefact: "Fig. 8",
 	About:    "reward over time through an ideal network, Olaf and FIFO at 40 and 20 Gbps",
 	Needs:    "30 min",
@@ -63,7 +63,7 @@ func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
 			schemes[i].Config.Iterations /= 5
 		}
 	}
-	f := experiments.NewFigure("fig8", "Fig. 8", &o, struct {
+	f := experiments.NewFigure("olaf/fig8", "Fig. 8", &o, struct {
 		Schemes []scheme `json:"schemes"`
 		Seed    uint64   `json:"seed"`
 		Runs    int      `json:"runs"`
@@ -106,7 +106,7 @@ func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
 		if o.Quick { // stated above, but a fifth of the run under one seed says nothing of where it ends
 			gain = results.Describe(nil, "one seed over a fifth of the run is too short to judge; leave out --quick")
 		}
-		ours["fig8.reward_over_fifo."+pair.id] = gain
+		ours["olaf/fig8.reward_over_fifo."+pair.id] = gain
 	}
 	f.Compare(ours)
 	f.Say("the paper does not say what its percentages are of; rewards here are below zero for most of the run, where a ratio of them means nothing, so ours are of the reward gained since the first tenth of the ideal network's run")

@@ -61,7 +61,7 @@ func TestEveryClaimHasAVerdict(t *testing.T) {
 		if !strings.Contains(text, "none missed") {
 			t.Errorf("%s: no tally in %q", name, text)
 		}
-		if left := strings.Contains(text, "olafctl reproduce fig2"); left != (name == "short") {
+		if left := strings.Contains(text, "olafctl reproduce olaf/fig2"); left != (name == "short") {
 			t.Errorf("%s: told that fig2 was left out: %v", name, left)
 		}
 	}
@@ -72,16 +72,16 @@ func TestMissesAndStops(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	missing := claims(paper.Ours{"fig6.aggregations.20g_right_of_40g": paper.Shape(false)}, "fig6")
-	r, text, err := reproduced(t, experiments.Set{fig6}, map[string]claimed{"fig6": missing})
-	if err != nil || !errors.Is(r.Err(), experiments.ErrMissed) || len(r.Paper) != 2 || !strings.Contains(text, "1 missed: fig6.aggregations.20g_right_of_40g") {
+	missing := claims(paper.Ours{"olaf/fig6.aggregations.20g_right_of_40g": paper.Shape(false)}, "olaf/fig6")
+	r, text, err := reproduced(t, experiments.Set{fig6}, map[string]claimed{"olaf/fig6": missing})
+	if err != nil || !errors.Is(r.Err(), experiments.ErrMissed) || len(r.Paper) != 2 || !strings.Contains(text, "1 missed: olaf/fig6.aggregations.20g_right_of_40g") {
 		t.Errorf("%v, %v, %d rows, %q", err, r.Err(), len(r.Paper), text)
 	}
 	table1, err := Experiments().Find("table1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, _, err = reproduced(t, experiments.Set{table1, fig6}, map[string]claimed{"fig6": {err: context.Canceled}})
+	r, _, err = reproduced(t, experiments.Set{table1, fig6}, map[string]claimed{"olaf/fig6": {err: context.Canceled}})
 	if !errors.Is(err, context.Canceled) || len(r.Experiments) != 1 {
 		t.Errorf("stopped in fig6: %v, %v", r.Experiments, err)
 	}

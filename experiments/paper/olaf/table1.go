@@ -7,7 +7,7 @@ import (
 
 // table1 reproduces the micro-benchmark: FIFO and Olaf at 40 and 20 Gbps (§8.1, Table 1, and the AoM reductions beside it).
 var table1 = experiments.Experiment{
-	Name:     "table1",
+	Name:     "olaf/table1",
 	Artefact: "Table 1 and the AoM reductions of §8.1",
 	About:    "27 workers in 9 clusters at 60 Gbps through 8 slots, FIFO and Olaf at 40 and 20 Gbps",
 	Needs:    "1 s",
@@ -20,6 +20,6 @@ var table1 = experiments.Experiment{
 // Table1 is the specification of the paper's micro-benchmark with the traffic that was found to fit it.
 func Table1() bench.Spec {
 	s := bench.DefaultSpec()
-	s.Experiment = "table1"
+	s.Experiment = "olaf/table1"
 	return s
 }

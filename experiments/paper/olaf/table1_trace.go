@@ -13,7 +13,7 @@ import (
 
 // table1Trace sets Table 1 from a real training beside the bursts that were fitted to it.
 var table1Trace = experiments.Experiment{
-	Name:     "table1-trace",
+	Name:     "olaf/table1-trace",
 	Artefact: "Table 1 from recorded training",
 	About:    "Table 1's testbed under traffic scaled from a real recording, beside the fitted bursts and the paper",
 	Needs:    "10 s",
@@ -66,7 +66,7 @@ func runTable1Trace(ctx context.Context, o experiments.Options) (bench.Report, e
 	base := Table1()
 	base.Runs, base.Seed = runs, seed
 	variants := traceVariants()
-	f := experiments.NewFigure("table1-trace", "Table 1 from recorded training", &o, struct {
+	f := experiments.NewFigure("olaf/table1-trace", "Table 1 from recorded training", &o, struct {
 		Spec     bench.Spec     `json:"spec"`
 		Trace    string         `json:"trace"`
 		Variants []traceVariant `json:"variants"`
@@ -109,7 +109,7 @@ func publishedCells(cell int) experiments.Series {
 	c := &table1Cells[cell]
 	s := experiments.Series{Name: "paper"}
 	for _, rate := range []int{20, 40} {
-		id := fmt.Sprintf("table1.%s_%dg.%s", c.queue, rate, c.claim)
+		id := fmt.Sprintf("olaf/table1.%s.%dg.%s", c.queue, rate, c.claim)
 		for _, claim := range paper.Claims() {
 			if claim.ID == id {
 				s.X, s.Y = append(s.X, float64(rate)), append(s.Y, experiments.Describe([]float64{c.published(claim.Value)}))

@@ -11,21 +11,21 @@ import (
 
 // table2 reproduces loss, age and fairness over two levels of switches with equal workers (§8.3, Table 2).
 var table2 = experiments.Experiment{
-	Name:      "table2",
+	Name:      "olaf/table2",
 	Artefact:  "Table 2",
 	About:     "two levels of switches, ten clusters that all send every 100 ms: FIFO and Olaf",
 	Needs:     "10 s",
 	Simulates: true,
 	Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
 		runs, seed := o.Seeds(100, 10)
-		r := &MultiHopReport{Schema: MultiHopSchema, Experiment: "table2", Artefact: "Table 2", Config: MultiHop(runs, seed), Quick: o.Quick}
+		r := &MultiHopReport{Schema: MultiHopSchema, Experiment: "olaf/table2", Artefact: "Table 2", Config: MultiHop(runs, seed), Quick: o.Quick}
 		r.sayReadings()
 		if err := r.runVariants(ctx, &o, fifoPlain, olafPlain, olafN, olafSenders); err != nil {
 			return r.report(), err
 		}
 		ours := r.ours("fifo", "olaf")
-		ours["table2.olaf.as_with_control"] = paper.Shape(r.Rows[1].near(&r.Rows[2]))
-		r.PaperRows = paper.Compare(ours, "table2")
+		ours["olaf/table2.olaf.as_with_control"] = paper.Shape(r.Rows[1].near(&r.Rows[2]))
+		r.PaperRows = paper.Compare(ours, "olaf/table2")
 		r.say("“as with control” is judged with the paper's N, the active clusters, where no send probability is below 8/10; as senders, N makes it 8/100 and the ages grow")
 		return r, nil
 	},

@@ -108,6 +108,6 @@ func Result(runs int) *sheets.Result {
 		}
 		r.Bench.Comparisons = append(r.Bench.Comparisons, results.CompareRuns(all["olaf"], all["fifo"]))
 	}
-	r.Bench.Paper = paper.Compare(paper.FromBench(r.Bench), "table1", "aom", "fig6")
+	r.Bench.Paper = paper.Compare(paper.FromBench(r.Bench), "olaf/table1", "olaf/aom", "olaf/fig6")
 	return r
 }

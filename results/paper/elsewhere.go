@@ -1,0 +1,17 @@
+package paper
+
+const needsCluster = "needs that system's cluster and switch"
+
+// elsewhere are numbers of another system that this project can't measure yet, kept for comparison.
+func elsewhere(unit, why string, columns []string, values ...float64) []Claim {
+	cells := make([]Claim, len(values))
+	for i, v := range values {
+		cells[i] = Claim{Column: columns[i], Value: v, Unit: unit, Why: "a number of another system, kept for comparison", Untestable: why}
+	}
+	return cells
+}
+
+// system is how a claim of a system that had only one artefact was named.
+func system(name string) func(*row, string) string {
+	return func(r *row, column string) string { return name + "." + slug(r.row) + "." + column }
+}
