@@ -35,7 +35,8 @@ type Parent struct {
 	Source   olaf.Addresses
 }
 
-// Aggregator sums what the children of one parent send of a model. Its methods must not be called side by side.
+// Aggregator sums what the children of one parent send of a model. Its methods must not be called side by side,
+// except for Arrive.
 type Aggregator struct {
 	programs
 	build   AggregatorBuild

@@ -137,7 +137,7 @@ func (p *programs) drain(bank uint32) (map[string]uint64, error) {
 }
 
 // Arrive runs the program on a frame, as an interface would, and says what it wants done with it. The frame is overwritten
-// with what the program made of it.
+// with what the program made of it. It may be called side by side with everything else, also with itself.
 func (p *programs) Arrive(frame []byte) (Verdict, error) {
 	v, err := p.collection.Programs["arrive"].Run(&ebpf.RunOptions{Data: frame, DataOut: frame})
 	if err != nil {

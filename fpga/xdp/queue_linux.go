@@ -36,7 +36,7 @@ type Settings struct {
 	RewardThreshold int32 // Q24.8
 }
 
-// Queue is a queue of one discipline in the kernel. Its methods must not be called side by side.
+// Queue is a queue of one discipline in the kernel. Its methods must not be called side by side, except for Arrive.
 type Queue struct {
 	programs
 	build    Build

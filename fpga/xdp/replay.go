@@ -1,0 +1,126 @@
+package xdp
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+)
+
+// Comparison is how a decision log compares with the engine: an accounting identity of runs in the kernel. It holds where Void is
+// empty and Equal is Checked.
+type Comparison struct {
+	Checked int    // decisions that were replayed
+	Equal   int    // of these, decided as the engine does
+	First   string // what the first one differs in; empty where all are equal
+	Void    string // why it says nothing, such as entries for which the log had no room; empty where it does
+}
+
+// Replayer decides again what the kernel decided. Decisions may come in any order; they are replayed in that of their numbers.
+type Replayer struct {
+	discipline engine.Discipline
+	clusters   int
+	pending    map[uint64]Decision
+	next       uint64
+	leaving    engine.Slot
+	found      Comparison
+}
+
+// NewReplayer makes a replayer for a queue that was empty at decision 0. The error matches engine.ErrConfig.
+func NewReplayer(discipline string, cfg engine.Config) (*Replayer, error) {
+	d, err := engine.New(discipline, cfg)
+	if err != nil {
+		return nil, err
+	}
+	return &Replayer{discipline: d, clusters: cfg.Clusters, pending: map[uint64]Decision{}, leaving: engine.NoSlot}, nil
+}
+
+// Add takes a decision and replays it with all that waited for it.
+func (r *Replayer) Add(d *Decision) {
+	r.pending[d.Number] = *d
+	for {
+		next, ok := r.pending[r.next]
+		if !ok {
+			return
+		}
+		delete(r.pending, r.next)
+		r.next++
+		r.replay(&next)
+	}
+}
+
+// Compare says how the decisions compare up to now. With total, as many decisions must have come.
+func (r *Replayer) Compare(total uint64) Comparison {
+	c := r.found
+	if came := uint64(c.Checked + len(r.pending)); came != total || len(r.pending) > 0 {
+		c.Void = fmt.Sprintf("the log lacks %d of %d decisions, the first of them number %d", total-came, total, r.next)
+	}
+	return c
+}
+
+func (r *Replayer) replay(d *Decision) {
+	r.found.Checked++
+	differs := r.decide(d)
+	if differs == "" {
+		r.found.Equal++
+	} else if r.found.First == "" {
+		r.found.First = fmt.Sprintf("decision %d: %s", d.Number, differs)
+	}
+}
+
+// decide lets the engine decide, and says what it does differently.
+func (r *Replayer) decide(d *Decision) string {
+	switch d.Kind {
+	case Arrival:
+		return r.arrive(d)
+	case Start:
+		return r.start(d)
+	case Release:
+		return r.release(d)
+	case Flush:
+		r.discipline.Flush()
+		r.leaving = engine.NoSlot
+		return ""
+	}
+	return fmt.Sprintf("kind %d is none", d.Kind)
+}
+
+func (r *Replayer) arrive(d *Decision) string {
+	u := d.Update
+	if int(u.Cluster) >= r.clusters || u.Count == 0 || u.GenNS >= olaf.GenModulus {
+		return fmt.Sprintf("an update that no queue admits: %+v", u)
+	}
+	o := r.discipline.Offer(0, &u, nil, nil)
+	if o.Class != d.Class || o.Slot != d.Slot {
+		return fmt.Sprintf("%v in slot %d, the engine's is %v in slot %d", d.Class, d.Slot, o.Class, o.Slot)
+	}
+	return ""
+}
+
+func (r *Replayer) start(d *Decision) string {
+	slot, _, ok := r.discipline.Lock()
+	if !ok {
+		return fmt.Sprintf("slot %d starts, the engine's output can't", d.Slot)
+	}
+	r.leaving = slot
+	var f engine.Frame
+	r.discipline.View(slot, &f)
+	want := olaf.Update{Cluster: f.Update.Cluster, Count: f.Update.Count, Lanes: f.Update.Lanes}
+	if slot != d.Slot || d.Update != want {
+		return fmt.Sprintf("slot %d starts with %+v, the engine's %d with %+v", d.Slot, d.Update, slot, want)
+	}
+	return ""
+}
+
+func (r *Replayer) release(d *Decision) string {
+	leaving := r.leaving
+	if leaving == engine.NoSlot {
+		return fmt.Sprintf("slot %d is released, nothing leaves the engine", d.Slot)
+	}
+	r.discipline.Release(leaving)
+	r.leaving = engine.NoSlot
+	if leaving != d.Slot {
+		return fmt.Sprintf("slot %d is released, the engine's is %d", d.Slot, leaving)
+	}
+	return ""
+}

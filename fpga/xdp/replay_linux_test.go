@@ -1,0 +1,166 @@
+package xdp
+
+import (
+	"runtime"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+)
+
+// contend lets two threads send to a queue while a third serves its output, and hands out every decision.
+func contend(t *testing.T, k *Queue, n int, visit func(*Decision)) {
+	t.Helper()
+	var senders []Sender
+	for i := range 12 {
+		senders = append(senders, Sender{addressOf(i), olaf.ClusterID(i % 4), olaf.WorkerID(i)})
+	}
+	for _, err := range []error{k.SetSenders(senders), k.Configure(Settings{Depth: 3}), k.Run(true)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var sending sync.WaitGroup
+	for half := range 2 {
+		sending.Go(func() { flood(t, k, senders[6*half:6*half+6], n) })
+	}
+	done := make(chan struct{})
+	go func() { sending.Wait(); close(done) }()
+	out := make([]byte, 64+4*48)
+	for {
+		if _, _, err := k.Turn(true, true, out); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Decisions(visit); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-done:
+			if err := k.Decisions(visit); err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
+		}
+	}
+}
+
+// flood sends n updates of some workers in turn, on a thread of its own.
+func flood(t *testing.T, k *Queue, senders []Sender, n int) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	frame := make([]byte, olaf.FrameSize(48))
+	for i := range n {
+		s := senders[i%len(senders)]
+		u := olaf.Update{Cluster: s.Cluster, Worker: s.Worker, Seq: uint32(i / len(senders)), GenNS: uint64(i), Count: 1, Lanes: 48}
+		a := olaf.Addresses{SrcIP: s.Address.As4(), DstIP: [4]byte{10, 255, 0, 1}}
+		_, err := olaf.EncodeUpdate(frame, &a, &u, nil)
+		if err == nil {
+			_, err = k.Arrive(frame)
+		}
+		if err != nil {
+			t.Error(err)
+			return
+		}
+	}
+}
+
+// TestReplay holds every decision that the kernel made while several threads were at the queue against the engine.
+func TestReplay(t *testing.T) {
+	for _, name := range engine.Names() {
+		t.Run(name, func(t *testing.T) {
+			k := load(t, name, Build{Slots: 3, Clusters: 4, Lanes: 48, FrameLanes: 48, Senders: 12, LogBytes: 1 << 22})
+			defer k.Close()
+			r, err := NewReplayer(name, engine.Config{Slots: 3, Clusters: 4})
+			if err != nil {
+				t.Fatal(err)
+			}
+			n := *events / 4
+			contend(t, k, n, r.Add)
+			x, sums, err := k.Latch(false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := r.Compare(x.Number)
+			if c.Void != "" || c.First != "" || c.Equal != c.Checked || c.Checked < 2*n || sums["unlogged"] != 0 {
+				t.Fatalf("%+v, %v", c, sums)
+			}
+			t.Logf("%d of %d decisions as the engine's", c.Equal, c.Checked)
+		})
+	}
+}
+
+// TestReplayOfOverflow fills a log that nobody reads: what is missing is counted, and the check is void.
+func TestReplayOfOverflow(t *testing.T) {
+	k := load(t, "olaf", Build{Slots: 3, Clusters: 4, Lanes: 48, FrameLanes: 48, Senders: 12, LogBytes: 4096})
+	defer k.Close()
+	senders := []Sender{{addressOf(0), 1, 1}}
+	for _, err := range []error{k.SetSenders(senders), k.Run(true)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	const sent = 200
+	flood(t, k, senders, sent)
+	r, err := NewReplayer("olaf", engine.Config{Slots: 1, Clusters: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Decisions(r.Add); err != nil {
+		t.Fatal(err)
+	}
+	x, sums, err := k.Latch(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := r.Compare(x.Number)
+	if x.Number != sent || sums["unlogged"] == 0 || uint64(c.Checked)+sums["unlogged"] != sent || c.Void == "" {
+		t.Fatalf("%+v of %d, %d not logged", c, x.Number, sums["unlogged"])
+	}
+}
+
+// TestReplayFindsDifferences changes decisions that were right.
+func TestReplayFindsDifferences(t *testing.T) {
+	u := olaf.Update{Cluster: 1, Worker: 1, Count: 1, Lanes: 48}
+	right := []Decision{
+		{Number: 0, Class: engine.Appended, Slot: 0, Update: u},
+		{Number: 1, Kind: Start, Slot: 0, Update: olaf.Update{Cluster: 1, Count: 1, Lanes: 48}},
+		{Number: 2, Class: engine.Appended, Slot: 1, Update: u},
+		{Number: 3, Kind: Release, Slot: 0},
+		{Number: 4, Class: engine.Replaced, Slot: 1, Update: u},
+		{Number: 5, Kind: Flush, Slot: engine.NoSlot},
+	}
+	for _, c := range []struct {
+		name string
+		edit func([]Decision)
+		want string
+	}{
+		{"nothing", func([]Decision) {}, ""},
+		{"out of order", func(d []Decision) { d[0], d[5] = d[5], d[0] }, ""},
+		{"class", func(d []Decision) { d[4].Class = engine.Aggregated }, "decision 4: aggregated in slot 1, the engine's is replaced in slot 1"},
+		{"slot", func(d []Decision) { d[2].Slot = 0 }, "decision 2: appended in slot 0, the engine's is appended in slot 1"},
+		{"frame", func(d []Decision) { d[1].Update.Count = 2 }, "decision 1: slot 0 starts with"},
+		{"release", func(d []Decision) { d[3].Slot = 1 }, "decision 3: slot 1 is released, the engine's is 0"},
+		{"start twice", func(d []Decision) { d[2] = d[1]; d[2].Number = 2 }, "decision 2: slot 0 starts, the engine's output can't"},
+		{"cluster", func(d []Decision) { d[0].Update.Cluster = 9 }, "decision 0: an update that no queue admits"},
+		{"kind", func(d []Decision) { d[5].Kind = 9 }, "decision 5: kind 9 is none"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r, err := NewReplayer("olaf", engine.Config{Slots: 2, Clusters: 4})
+			if err != nil {
+				t.Fatal(err)
+			}
+			log := append([]Decision(nil), right...)
+			c.edit(log)
+			for i := range log {
+				r.Add(&log[i])
+			}
+			got := r.Compare(uint64(len(log)))
+			if got.Void != "" || got.Checked != len(log) || !strings.HasPrefix(got.First, c.want) || (c.want == "") != (got.Equal == got.Checked) {
+				t.Errorf("%+v, want %q", got, c.want)
+			}
+		})
+	}
+}
