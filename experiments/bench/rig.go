@@ -38,16 +38,34 @@ func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
 // Close ends the traffic.
 func (r *Rig) Close() error { return r.traffic.close() }
 
-// Load programs the generator with the traffic of a seed and says how many updates that is.
-func (r *Rig) Load(ctx context.Context, seed int) (updates int64, err error) {
+// Load programs the generator with the traffic of a seed and says how many updates of each worker that is.
+func (r *Rig) Load(ctx context.Context, seed int) (updates []int64, err error) {
 	source, err := r.traffic.load(r.Plan.Seeds[seed])
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	if err := r.Generator.Program(ctx, r.Plan.job(source)); err != nil {
-		return 0, fmt.Errorf("program the generator: %w", err)
+	counted := &tallied{source, make([]int64, r.Plan.Spec.Workload.Workers)}
+	if err := r.Generator.Program(ctx, r.Plan.job(counted)); err != nil {
+		return nil, fmt.Errorf("program the generator: %w", err)
 	}
-	return int64(source.Total()), nil
+	return counted.updates, nil
+}
+
+// tallied counts what each worker sends while it is loaded.
+type tallied struct {
+	pktgen.Source
+	updates []int64 // by worker
+}
+
+// Fill implements pktgen.Source.
+func (c *tallied) Fill(dst []regmap.Descriptor) int {
+	n := c.Source.Fill(dst)
+	for i := range dst[:n] {
+		if w := int(dst[i].Flow); w < len(c.updates) {
+			c.updates[w]++
+		}
+	}
+	return n
 }
 
 // Prepare configures the queue for one of the plan's configurations, empties the capture and clears all counters, so that

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
@@ -36,7 +37,7 @@ func TestCardIsWatched(t *testing.T) {
 		if !s.Sampled || s.State != Done || len(s.Queues) != 1 || q.Counters.Of("received") == 0 || q.Counters.Of("received") != q.Counters.Of("delivered") || q.Invalid != "" {
 			t.Errorf("%s: done %v, %+v, %q", o.Device, l.Done(), q.Counters, q.Invalid)
 		}
-		if shown := o.Device != testbedtest.CardAddress; q.MeanAoM.Known() != shown || q.Clusters[0].Peak.Known() != shown {
+		if shown := o.Device != testbedtest.CardAddress; q.MeanAoM[olaf.PerCluster].Known() != shown || q.Clusters[0].Peak.Known() != shown {
 			t.Errorf("%s: AoM %v; of a card no ages are shown", o.Device, q.MeanAoM)
 		}
 		okay(t, l.Close())

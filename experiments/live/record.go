@@ -3,6 +3,7 @@ package live
 import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -15,6 +16,7 @@ const (
 	teethInAll        = 1 << 20
 	maxMerges         = 256
 	meterParts        = 16
+	detailedClusters  = 1 << 11 // more than these have no age of their own in the series
 )
 
 const notYet = olaf.Time(-1)
@@ -32,13 +34,15 @@ type record struct {
 	bySlot   []int64 // frame in each slot
 	order    []int64 // frames inside, in departure order
 	clusters []clusterLife
+	workers  []workerLife
 	teeth    int // remembered a cluster
 
 	observed int64
 	merges   []int64
 	in, out  meter
-	seen     int64 // clusters with a delivery …
-	sumGen   int64 // … and the sum of their newest generation times, in ns
+	unknown  bool // who was inside a frame: there are no ages of workers
+	over     bool // the run is: no sawtooth goes on
+	sums     []mean
 	series   series
 }
 
@@ -103,26 +107,69 @@ type frameLife struct {
 type clusterLife struct {
 	sent, merged, replaced, dropped, delivered int64
 
-	newest, since, start olaf.Time
-	peak                 olaf.Duration
-	area                 float64 // ps²
-	teeth                ring[Tooth]
+	left  int64 // updates that are still to be sent, or inside; below 0 where nobody knows
+	age   results.Age
+	peaks results.Peaks
+	teeth ring[Tooth]
 }
 
-// reset forgets everything and gets ready for a run.
-func (r *record) reset(clusters, slots int, width olaf.Duration, window olaf.Duration) {
+type workerLife struct {
+	left    int64 // as of a cluster
+	age     results.Age
+	seen    int64 // the delivery that last held this worker, from 1
+	cluster int
+}
+
+// firstToLast is the window of the ages: each sawtooth over its own deliveries.
+var firstToLast results.Window
+
+// mean is a sum on its way to one.
+type mean struct {
+	sum float64
+	n   int
+}
+
+func (m *mean) add(v results.Float) {
+	if v.Known() {
+		m.sum += float64(v)
+		m.n++
+	}
+}
+
+func (m *mean) value() results.Float {
+	if m.n == 0 {
+		return results.Missing()
+	}
+	return results.Float(m.sum / float64(m.n))
+}
+
+// nobodyKnows stands for how many updates are left.
+const nobodyKnows = -1
+
+// reset forgets everything and gets ready for a run in which each worker sends so many updates; nil where nobody knows.
+func (r *record) reset(place pktgen.Placement, updates []int64, slots int, width olaf.Duration, window olaf.Duration) {
+	clusters := place.Clusters
 	r.zero, r.now, r.slots = 0, 0, slots
 	r.lives.reset(rememberedUpdates)
 	r.frames.reset(rememberedUpdates)
 	r.events.reset(rememberedEvents)
-	r.order, r.observed, r.seen, r.sumGen = r.order[:0], 0, 0, 0
+	r.order, r.observed, r.unknown, r.over = r.order[:0], 0, false, false
 	if len(r.clusters) != clusters {
 		r.clusters = make([]clusterLife, clusters)
 	}
 	for i := range r.clusters {
 		c := &r.clusters[i]
-		*c = clusterLife{teeth: c.teeth}
+		*c = clusterLife{teeth: c.teeth, left: nobodyKnows}
 		c.teeth.reset(0)
+	}
+	r.workers = make([]workerLife, place.Workers)
+	for i := range r.workers {
+		r.workers[i] = workerLife{left: nobodyKnows, cluster: int(place.Cluster(i))}
+	}
+	for i, n := range updates {
+		w := &r.workers[i]
+		c := &r.clusters[w.cluster]
+		w.left, c.left = n, max(c.left, 0)+n
 	}
 	r.teeth = min(max(teethInAll/max(clusters, 1), 16), 512)
 	r.merges = make([]int64, maxMerges)
@@ -136,7 +183,7 @@ func (r *record) tick(at olaf.Time) {
 		return
 	}
 	for at > r.series.end() {
-		r.series.close(r.aomNow(r.series.end()))
+		r.series.close(r.agesAt(r.series.end(), len(r.clusters) <= detailedClusters))
 	}
 	r.now = at
 }
@@ -169,6 +216,7 @@ func (r *record) Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *
 	default:
 		c.dropped++
 		r.series.point.Dropped++
+		r.gone(u.Cluster, u.Worker)
 	}
 	r.lives.add(l, rememberedUpdates)
 	r.event(Event{at, Kind(class), n, l.frame, slot, u.Cluster, u.Worker, u.Seq, count})
@@ -180,9 +228,22 @@ func (r *record) event(e Event) { r.events.add(e, rememberedEvents) }
 
 func (r *record) cluster(id olaf.ClusterID) *clusterLife {
 	for int(id) >= len(r.clusters) {
-		r.clusters = append(r.clusters, clusterLife{})
+		r.clusters = append(r.clusters, clusterLife{left: nobodyKnows})
 	}
 	return &r.clusters[id]
+}
+
+func (r *record) worker(id olaf.WorkerID) *workerLife {
+	for int(id) >= len(r.workers) {
+		r.workers = append(r.workers, workerLife{left: nobodyKnows})
+	}
+	return &r.workers[id]
+}
+
+// gone notes that there is one update less to wait for.
+func (r *record) gone(cluster olaf.ClusterID, worker olaf.WorkerID) {
+	c, w := r.cluster(cluster), r.worker(worker)
+	c.left, w.left = max(c.left-1, min(c.left, 0)), max(w.left-1, min(w.left, 0))
 }
 
 // append starts a frame.
@@ -224,6 +285,7 @@ func (r *record) replace(frame int64, f *frameLife, by int64) {
 	for n := max(f.firstUpdate, r.lives.first()); n <= f.lastUpdate; n++ {
 		if l := r.lives.at(n); l.frame == frame && l.replacedBy < 0 {
 			l.replacedBy = by
+			r.gone(l.cluster, l.worker)
 		}
 	}
 }
@@ -245,8 +307,9 @@ func (r *record) Start(at olaf.Time, slot engine.Slot) {
 func (r *record) Departure(at olaf.Time, slot engine.Slot, u *olaf.Update) {
 	at -= r.zero
 	r.tick(at)
-	before, after := r.deliver(at, u)
 	n := r.bySlot[slot]
+	before, after := r.deliver(at, u)
+	r.deliverWorkers(at, n)
 	if i := r.place(n); i >= 0 {
 		r.order = append(r.order[:i], r.order[i+1:]...)
 	}
@@ -274,6 +337,16 @@ func (r *record) place(frame int64) int {
 func (r *record) Observe(o *olaf.Observation) {
 	r.tick(o.At)
 	r.deliver(o.At, &o.Update)
+	switch {
+	case len(o.Contributors) == 0 && o.Update.Count > 1:
+		r.unknown = true
+	case len(o.Contributors) == 0:
+		r.deliverWorker(o.Update.Cluster, o.Update.Worker, o.At, generatedAt(&o.Update))
+	}
+	for i := range o.Contributors {
+		k := &o.Contributors[i]
+		r.deliverWorker(o.Update.Cluster, k.Worker, o.At, olaf.Time(k.GenNS)*olaf.Time(olaf.Nanosecond))
+	}
 	r.event(Event{o.At, Delivered, -1, -1, engine.NoSlot, o.Update.Cluster, o.Update.Worker, o.Update.Seq, int(o.Update.Count)})
 }
 
@@ -283,83 +356,131 @@ func (r *record) deliver(at olaf.Time, u *olaf.Update) (before, after olaf.Durat
 	r.out.add(at, u.Size().Bits())
 	r.series.point.OutBits += u.Size().Bits()
 	r.merges[min(max(int(u.Count)-1, 0), maxMerges-1)]++
-	c, gen := r.cluster(u.Cluster), generatedAt(u)
-	before = -1
-	if c.delivered == 0 {
-		r.seen++
-		c.start = at
+	c := r.cluster(u.Cluster)
+	before = c.age.Deliver(firstToLast, at, generatedAt(u))
+	if c.delivered > 0 {
+		c.peaks.Add(before)
 	} else {
-		before = at.Sub(c.newest)
-		c.advance(at)
-		c.peak = max(c.peak, before)
-		r.sumGen -= c.newest.NS()
+		before = -1
 	}
 	c.delivered++
-	if c.delivered == 1 || gen > c.newest {
-		c.newest = gen
-	}
-	r.sumGen += c.newest.NS()
-	c.since = at
-	after = at.Sub(c.newest)
+	after, _ = c.age.At(at)
 	c.teeth.add(Tooth{at, before, after}, r.teeth)
 	return before, after
 }
 
-// advance integrates the age up to at.
-func (c *clusterLife) advance(at olaf.Time) {
-	if at > c.since {
-		c.area += float64(at.Sub(c.since)) * float64(c.since.Sub(c.newest)+at.Sub(c.newest)) / 2
-		c.since = at
+// deliverWorkers moves the sawtooths of those inside a frame, who are no longer waited for.
+func (r *record) deliverWorkers(at olaf.Time, frame int64) {
+	f := r.frames.at(frame)
+	if f == nil || f.firstUpdate < r.lives.first() {
+		r.unknown = true
+		return
+	}
+	for n := f.firstUpdate; n <= f.lastUpdate; n++ {
+		if l := r.lives.at(n); l.frame == frame && l.replacedBy < 0 {
+			r.deliverWorker(l.cluster, l.worker, at, l.created)
+			r.gone(l.cluster, l.worker)
+		}
 	}
 }
 
-// aomNow is the mean age over the clusters that have one, in ns; 0 when none has.
-func (r *record) aomNow(at olaf.Time) float64 {
-	if r.seen == 0 {
-		return 0
+func (r *record) deliverWorker(cluster olaf.ClusterID, worker olaf.WorkerID, at, generated olaf.Time) {
+	w := r.worker(worker)
+	w.cluster = int(cluster)
+	if w.seen == r.observed { // the frame held an earlier update of this worker: one delivery, the newest counts
+		w.age.Renew(generated)
+		return
 	}
-	return float64(at.NS()) - float64(r.sumGen)/float64(r.seen)
+	w.seen = r.observed
+	w.age.Deliver(firstToLast, at, generated)
+}
+
+// goesOn is the age of a sawtooth that goes on; missing for others.
+func (r *record) goesOn(a *results.Age, left int64, at olaf.Time) results.Float {
+	age, known := a.At(at)
+	if !known || left == 0 || r.over {
+		return results.Missing()
+	}
+	return results.Float(age.NS())
+}
+
+// byWorker averages something of workers within their clusters; missing of those where no worker has it.
+func (r *record) byWorker(of func(*workerLife) results.Float) func(cluster int) results.Float {
+	if cap(r.sums) < len(r.clusters) {
+		r.sums = make([]mean, len(r.clusters))
+	}
+	sums := r.sums[:len(r.clusters)]
+	clear(sums)
+	for i := range r.workers {
+		if w := &r.workers[i]; !r.unknown && w.cluster < len(sums) {
+			sums[w.cluster].add(of(w))
+		}
+	}
+	return func(cluster int) results.Float { return sums[cluster].value() }
+}
+
+// agesAt is every cluster's age at an instant that is not before the latest event, and their mean; 0 where none has one.
+func (r *record) agesAt(at olaf.Time, each bool) (means [olaf.Readings]float64, ages [olaf.Readings][]float32) {
+	workers := r.byWorker(func(w *workerLife) results.Float { return r.goesOn(&w.age, w.left, at) })
+	var sums [olaf.Readings]mean
+	if each {
+		for i := range ages {
+			ages[i] = make([]float32, len(r.clusters))
+		}
+	}
+	for i := range r.clusters {
+		c := &r.clusters[i]
+		for reading, age := range [olaf.Readings]results.Float{r.goesOn(&c.age, c.left, at), workers(i)} {
+			sums[reading].add(age)
+			if each {
+				ages[reading][i] = float32(age)
+			}
+		}
+	}
+	for i := range means {
+		if sums[i].n > 0 {
+			means[i] = float64(sums[i].value())
+		}
+	}
+	return means, ages
 }
 
 func (r *record) clusterSnapshots() []ClusterSnapshot {
 	out := make([]ClusterSnapshot, len(r.clusters))
+	workers := r.byWorker(func(w *workerLife) results.Float { return r.goesOn(&w.age, w.left, r.now) })
 	for i := range r.clusters {
-		c := r.clusters[i] // a copy: looking does not integrate
-		s := &out[i]
-		*s = ClusterSnapshot{
+		c := &r.clusters[i]
+		out[i] = ClusterSnapshot{
 			ID: olaf.ClusterID(i), Sent: c.sent, Merged: c.merged, Replaced: c.replaced, Dropped: c.dropped, Delivered: c.delivered,
-			AoM: results.Missing(), Mean: results.Missing(), Peak: results.Missing(),
+			Done: c.left == 0 || r.over, Peak: c.peaks.MeanNS(),
 		}
-		if c.delivered == 0 {
-			continue
-		}
-		age := r.now.Sub(c.newest)
-		s.AoM = results.Float(age.NS())
-		s.Peak = results.Float(max(c.peak, age).NS())
-		c.advance(r.now)
-		if length := c.since.Sub(c.start); length > 0 {
-			s.Mean = results.Float(c.area / float64(length) / float64(olaf.Nanosecond))
-		}
+		out[i].AoM = [olaf.Readings]results.Float{r.goesOn(&c.age, c.left, r.now), workers(i)}
+	}
+	workers = r.byWorker(func(w *workerLife) results.Float { return averaged(&w.age) })
+	for i := range r.clusters {
+		out[i].Mean = [olaf.Readings]results.Float{averaged(&r.clusters[i].age), workers(i)}
 	}
 	return out
+}
+
+// averaged is the time average of a sawtooth that has one: two deliveries make it.
+func averaged(a *results.Age) results.Float {
+	if a.Deliveries() < 2 {
+		return results.Missing()
+	}
+	return a.MeanNS()
 }
 
 // snapshot copies what is to be shown.
 func (r *record) snapshot(q *QueueSnapshot, frameTime func(olaf.Size) olaf.Duration) {
 	q.Clusters = r.clusterSnapshots()
-	q.MeanAoM, q.AoMNow = results.Missing(), results.Missing()
-	sum, n := 0.0, 0
-	for i := range q.Clusters {
-		if q.Clusters[i].Mean.Known() {
-			sum += float64(q.Clusters[i].Mean)
-			n++
+	for reading := range olaf.Readings {
+		var now, average mean
+		for i := range q.Clusters {
+			now.add(q.Clusters[i].AoM[reading])
+			average.add(q.Clusters[i].Mean[reading])
 		}
-	}
-	if n > 0 {
-		q.MeanAoM = results.Float(sum / float64(n))
-	}
-	if r.seen > 0 {
-		q.AoMNow = results.Float(r.aomNow(r.now))
+		q.AoMNow[reading], q.MeanAoM[reading] = now.value(), average.value()
 	}
 	for _, frame := range r.order {
 		if f := r.frames.at(frame); f != nil {
@@ -492,8 +613,8 @@ func (s *series) end() olaf.Time {
 	return last.Add(s.width)
 }
 
-func (s *series) close(aom float64) {
-	s.point.At, s.point.AoM = s.end(), aom
+func (s *series) close(means [olaf.Readings]float64, ages [olaf.Readings][]float32) {
+	s.point.At, s.point.AoM, s.point.Ages = s.end(), means, ages
 	s.points = append(s.points, s.point)
 	s.point = SeriesPoint{}
 	if len(s.points) < seriesPoints {

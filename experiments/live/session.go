@@ -50,6 +50,7 @@ type card struct {
 	index        int // of the plan's configurations
 	config       *bench.Config
 	rec          *record
+	updates      []int64 // of each worker; nil where nobody sees what the queue does with them
 	observations []olaf.Observation
 }
 
@@ -86,8 +87,16 @@ func (l *Session) program(ctx context.Context) (err error) {
 		if c.Rig, err = l.plan.Rig(l.bed.Cards[i]); err != nil {
 			return err
 		}
-		if l.total, err = c.Load(ctx, l.options.Index); err != nil {
+		updates, err := c.Load(ctx, l.options.Index)
+		if err != nil {
 			return err
+		}
+		l.total = 0
+		for _, n := range updates {
+			l.total += n
+		}
+		if !l.sampled {
+			c.updates = updates
 		}
 	}
 	return l.Rewind(ctx)
@@ -105,7 +114,7 @@ func (l *Session) Rewind(ctx context.Context) error {
 		if err := c.rewind(ctx); err != nil {
 			return err
 		}
-		c.rec.reset(w.Clusters, l.plan.Spec.Slots, width, max(2*burst, olaf.Microsecond))
+		c.rec.reset(w.Placement, c.updates, l.plan.Spec.Slots, width, max(2*burst, olaf.Microsecond))
 		if err := c.start(); err != nil {
 			return err
 		}
@@ -234,6 +243,9 @@ func (l *Session) settle() error {
 		}
 	}
 	l.done, l.end = true, l.now
+	for _, c := range l.cards {
+		c.rec.over = true
+	}
 	return nil
 }
 
@@ -481,12 +493,13 @@ func (q *QueueSnapshot) doubt(c *fpga.Capture, over bool) {
 	case over && q.Counters.Of("capture_lost") > 0:
 		q.Invalid = bench.PlaceLoss(q.Counters, nil, c)
 	}
-	q.MeanAoM, q.AoMNow, q.Teeth = results.Missing(), results.Missing(), nil
+	none := [olaf.Readings]results.Float{results.Missing(), results.Missing()}
+	q.MeanAoM, q.AoMNow, q.Teeth = none, none, nil
 	for i := range q.Clusters {
 		k := &q.Clusters[i]
-		k.AoM, k.Mean, k.Peak = results.Missing(), results.Missing(), results.Missing()
+		k.AoM, k.Mean, k.Peak = none, none, results.Missing()
 	}
 	for i := range q.Series {
-		q.Series[i].AoM = 0
+		q.Series[i].AoM, q.Series[i].Ages = [olaf.Readings]float64{}, [olaf.Readings][]float32{}
 	}
 }

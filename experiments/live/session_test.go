@@ -8,12 +8,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/results"
 )
 
 // livePlan is a small Table 1: one run at 20G, Olaf beside FIFO.
@@ -86,7 +88,18 @@ func TestLiveAgreesWithRun(t *testing.T) {
 		if diff := cmp.Diff(run.Aggregations, trim(q.Merges)); diff != "" {
 			t.Errorf("%s: aggregations differ:\n%s", q.Name, diff)
 		}
+		for i, want := range [olaf.Readings]results.Float{run.Metrics.Of("aom_cluster_ns"), run.Metrics.Of("aom_worker_ns")} {
+			if got := q.MeanAoM[i]; got != want {
+				t.Errorf("%s: mean AoM %v is %v ns, the run says %v", q.Name, olaf.Reading(i), got, want)
+			}
+			if q.AoMNow[i].Known() {
+				t.Errorf("%s: it still ages: %v", q.Name, q.AoMNow[i])
+			}
+		}
 		for c, m := range run.Clusters {
+			if k := &q.Clusters[c]; k.Mean != [olaf.Readings]results.Float{m.AoM, m.AoMWorker} || k.Peak != m.PeakAoM || !k.Done {
+				t.Errorf("%s cluster %d: %+v, the run says %+v", q.Name, c, k, m)
+			}
 			if m.Deliveries != q.Clusters[c].Delivered {
 				t.Errorf("%s cluster %d: %d deliveries, run had %d", q.Name, c, q.Clusters[c].Delivered, m.Deliveries)
 			}
@@ -103,6 +116,9 @@ func trim(v []int64) []int64 {
 	}
 	return v
 }
+
+// sameMissing has what is missing on both sides equal.
+var sameMissing = cmp.Options{cmpopts.EquateNaNs(), cmp.Comparer(func(a, b results.Float) bool { return a == b || !a.Known() && !b.Known() })}
 
 // TestLiveSeeksExactly goes forward, back and forward again: time travel must show what was there the first time.
 func TestLiveSeeksExactly(t *testing.T) {
@@ -133,7 +149,7 @@ func TestLiveSeeksExactly(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff(first, see()); diff != "" {
+	if diff := cmp.Diff(first, see(), sameMissing); diff != "" {
 		t.Errorf("the second look differs (-first +second):\n%s", diff)
 	}
 }
@@ -221,7 +237,7 @@ func TestLiveInspects(t *testing.T) {
 	if len(in.Tables.Workers) != 27 || in.Role != "primary" || len(in.Registers) < 40 || len(in.Cards) != 2 {
 		t.Errorf("%d workers, role %q, %d registers, %d cards", len(in.Tables.Workers), in.Role, len(in.Registers), len(in.Cards))
 	}
-	if diff := cmp.Diff(before.Queues, snapshot(t, l).Queues); diff != "" {
+	if diff := cmp.Diff(before.Queues, snapshot(t, l).Queues, sameMissing); diff != "" {
 		t.Errorf("inspecting changed something:\n%s", diff)
 	}
 }
@@ -331,7 +347,7 @@ func TestSeriesKeepsItsSums(t *testing.T) {
 	const n = 5000
 	for range n {
 		s.point.InBits, s.point.Dropped = 3, 1
-		s.close(1)
+		s.close([olaf.Readings]float64{1, 1}, [olaf.Readings][]float32{})
 	}
 	var bits int64
 	var dropped int32
@@ -422,7 +438,7 @@ func TestSampledSession(t *testing.T) {
 	}
 	s := p.Snapshot()
 	q := &s.Queues[0]
-	if s.State != Done || s.Sent != s.Total || q.Invalid != "" || q.Counters.Of("received") != q.Counters.Of("delivered") || !q.MeanAoM.Known() {
+	if s.State != Done || s.Sent != s.Total || q.Invalid != "" || q.Counters.Of("received") != q.Counters.Of("delivered") || !q.MeanAoM[olaf.PerCluster].Known() {
 		t.Errorf("%v, %d of %d, %q, %d of %d received, AoM %v", s.State, s.Sent, s.Total, q.Invalid, q.Counters.Of("received"), q.Counters.Of("delivered"), q.MeanAoM)
 	}
 	if len(q.Items) != 0 || len(q.Log) == 0 || q.Log[len(q.Log)-1].Update >= 0 {
@@ -447,6 +463,41 @@ func TestSnapshotsAddUp(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestClustersEnd goes through a run and holds that a cluster ages as long as an update of it is to be sent or inside.
+func TestClustersEnd(t *testing.T) {
+	l := openLive(t, livePlan(t, nil))
+	if err := l.Seek(t.Context(), olaf.Time(olaf.Second)); err != nil {
+		t.Fatal(err)
+	}
+	last := snapshot(t, l)
+	early := 0
+	if err := l.Seek(t.Context(), olaf.Time(10*olaf.Microsecond)); err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if err := l.Advance(t.Context(), 40*olaf.Nanosecond); err != nil || l.Done() {
+			okay(t, err)
+			break
+		}
+		for i, q := range snapshot(t, l).Queues {
+			inside := map[olaf.ClusterID]bool{}
+			for _, item := range q.Items {
+				inside[item.Cluster] = true
+			}
+			for _, c := range q.Clusters {
+				if done := c.Sent == last.Queues[i].Clusters[c.ID].Sent && !inside[c.ID]; c.Done != done || (done || c.Delivered == 0) == c.AoM[olaf.PerCluster].Known() || done && c.AoM[olaf.PerWorker].Known() {
+					t.Errorf("%s cluster %d at %v: done %v, ages %v, should be %v", q.Name, c.ID, l.Now(), c.Done, c.AoM, done)
+				} else if done {
+					early++
+				}
+			}
+		}
+	}
+	if early == 0 {
+		t.Error("no cluster is done before the others; the test looks at nothing")
 	}
 }
 
@@ -475,7 +526,8 @@ func checkInside(t *testing.T, l *Session, i int, s *Snapshot) {
 	}
 }
 
-// checkCluster recomputes a cluster's age from its deliveries.
+// checkCluster recomputes a cluster's age from its deliveries: averaged from the first to the last, now only while more
+// can come.
 func checkCluster(t *testing.T, now olaf.Time, q *QueueSnapshot, id int) {
 	t.Helper()
 	c := &q.Clusters[id]
@@ -485,22 +537,26 @@ func checkCluster(t *testing.T, now olaf.Time, q *QueueSnapshot, id int) {
 	if len(q.Teeth) == 0 {
 		return
 	}
-	peak, area := olaf.Duration(0), 0.0
-	for n, tooth := range q.Teeth {
-		end := now
-		if n+1 < len(q.Teeth) {
-			end = q.Teeth[n+1].At
-		}
-		length := end.Sub(tooth.At)
-		peak = max(peak, tooth.Before, tooth.Age+length)
-		area += float64(length) * (float64(tooth.Age) + float64(length)/2)
+	peaks, area := 0.0, 0.0
+	for n, tooth := range q.Teeth[1:] {
+		before := q.Teeth[n]
+		length := tooth.At.Sub(before.At)
+		peaks += tooth.Before.NS()
+		area += float64(length) * (float64(before.Age) + float64(length)/2)
 	}
-	if got := float64(c.Peak); math.Abs(got-peak.NS()) > 1e-6 {
-		t.Errorf("%s cluster %d at %v: peak %v ns, deliveries say %v", q.Name, id, now, got, peak.NS())
-	}
-	if span := now.Sub(q.Teeth[0].At); span > 0 {
-		if want := area / float64(span) / 1000; math.Abs(float64(c.Mean)-want) > 1e-6*want {
-			t.Errorf("%s cluster %d at %v: mean %v ns, deliveries say %v", q.Name, id, now, c.Mean, want)
+	last := q.Teeth[len(q.Teeth)-1]
+	close := func(what string, got results.Float, want float64) {
+		if math.Abs(float64(got)-want) > 1e-6*math.Abs(want) {
+			t.Errorf("%s cluster %d at %v: %s %v ns, deliveries say %v", q.Name, id, now, what, got, want)
 		}
+	}
+	if n := float64(len(q.Teeth) - 1); n > 0 {
+		close("peak", c.Peak, peaks/n)
+		close("mean", c.Mean[olaf.PerCluster], area/float64(last.At.Sub(q.Teeth[0].At))/1000)
+	}
+	if age := c.AoM[olaf.PerCluster]; c.Done == age.Known() {
+		t.Errorf("%s cluster %d at %v: done %v, age %v", q.Name, id, now, c.Done, age)
+	} else if age.Known() {
+		close("age", age, (last.Age + now.Sub(last.At)).NS())
 	}
 }

@@ -59,8 +59,10 @@ type QueueSnapshot struct {
 
 	InRate, OutputRate float64 // bits per second over the last RateWindow
 	RateWindow         olaf.Duration
-	MeanAoM            results.Float // ns: time average, mean over clusters
-	AoMNow             results.Float // ns: mean over clusters
+
+	// Ages are in ns, means over clusters. MeanAoM averages each sawtooth from its first delivery to its last one so far,
+	// as a bench does (docs/metrics.md); AoMNow leaves out what has ended.
+	MeanAoM, AoMNow [olaf.Readings]results.Float
 
 	Counters olaf.Counts
 	Invalid  string  // which accounting identity is broken; empty for none
@@ -92,10 +94,12 @@ type ClusterSnapshot struct {
 	Merged    int64
 	Replaced  int64
 	Dropped   int64
-	Delivered int64         // frames
-	AoM       results.Float // ns, now; missing before the first delivery
-	Mean      results.Float // ns, time average since the first delivery
-	Peak      results.Float // ns, largest
+	Delivered int64 // frames
+	// Done says that nothing more can come: all its updates were sent, and none is inside. Its sawtooth ends.
+	Done bool
+	AoM  [olaf.Readings]results.Float // ns, now; missing before the first delivery and when it is done
+	Mean [olaf.Readings]results.Float // ns, time average from the first delivery to the last; missing before the second
+	Peak results.Float                // ns, mean over deliveries of the age that they ended
 }
 
 // LostPct is the share of the cluster's updates that were dropped or replaced.
@@ -109,7 +113,8 @@ func (c *ClusterSnapshot) LostPct() float64 {
 // SeriesPoint is what a queue did within one interval that ends at At.
 type SeriesPoint struct {
 	At        olaf.Time
-	AoM       float64 // ns, mean over clusters at At; 0 before the first delivery
+	AoM       [olaf.Readings]float64   // ns, mean over clusters at At; 0 where none has an age
+	Ages      [olaf.Readings][]float32 // ns, of each cluster; NaN where it has none. nil where clusters are too many
 	InBits    int64
 	OutBits   int64
 	Dropped   int32
@@ -211,7 +216,7 @@ type RegisterValue struct {
 	Doc     string
 }
 
-// LaneState is one card or twin of the testbed.
+// CardState is one card or twin of the testbed.
 type CardState struct {
 	Queue       string
 	Device      fpga.Identity

@@ -62,8 +62,8 @@ type ClusterSnapshot struct {
 	Workers int
 	Counts
 	Loss
-	AoM     results.Float // ns, at this instant; missing before the first delivery
-	MeanAoM results.Float // ns, of the cluster's own sawtooth
+	// Ages are in ns: at this instant, missing before the first delivery, and averaged over the window so far.
+	AoM, MeanAoM [olaf.Readings]results.Float
 }
 
 // watch asks the watcher what to do before the event at next.
@@ -172,19 +172,37 @@ func (s *sim) look(at olaf.Time) *Snapshot {
 
 func (s *sim) lookAtCluster(i int, at olaf.Time, early uint64) ClusterSnapshot {
 	c, k := &s.clusters[i], &s.meter.clusters[i]
-	v := ClusterSnapshot{Cluster: int(c.id), Group: s.groups[c.group], Workers: int(c.workers), AoM: results.Missing(), MeanAoM: results.Missing()}
+	v := ClusterSnapshot{Cluster: int(c.id), Group: s.groups[c.group], Workers: int(c.workers)}
 	v.Counts.add(&k.tally)
 	v.Sent -= early
 	v.Generated -= early
 	v.Loss = v.Counts.loss()
-	if now, ok := k.age.At(at); ok {
-		v.AoM = results.Float(now.NS())
-	}
-	age, w := k.age, s.meter.window
+	w := s.meter.window
 	w.To = max(w.From, at)
+	v.AoM[olaf.PerCluster], v.MeanAoM[olaf.PerCluster] = agesAt(k.age, at, w)
+	var now, averaged []results.Float
+	for i := c.firstWorker; i < c.firstWorker+c.workers; i++ {
+		age, mid := agesAt(s.meter.workers[i].age, at, w)
+		if age.Known() {
+			now = append(now, age)
+		}
+		if mid.Known() {
+			averaged = append(averaged, mid)
+		}
+	}
+	v.AoM[olaf.PerWorker], v.MeanAoM[olaf.PerWorker] = mean(now), mean(averaged)
+	return v
+}
+
+// agesAt is the age of a sawtooth at an instant, and its average over a window that ends there.
+func agesAt(age results.Age, at olaf.Time, w results.Window) (now, averaged results.Float) {
+	now, averaged = results.Missing(), results.Missing()
+	if d, ok := age.At(at); ok {
+		now = results.Float(d.NS())
+	}
 	age.Close(w)
 	if age.Deliveries() >= 2 || w.InitialAge >= 0 {
-		v.MeanAoM = age.MeanNS()
+		averaged = age.MeanNS()
 	}
-	return v
+	return now, averaged
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results"
 )
 
 // glance takes a picture at every step, and ends the run at stop unless that is 0.
@@ -110,8 +111,13 @@ func TestLastPictureIsTheResult(t *testing.T) {
 			}
 			for i := range v.Clusters {
 				c, want := &v.Clusters[i], &r.Clusters[i]
-				if c.Counts != want.Counts || c.MeanAoM.Known() != want.Ages.Cluster.Known() || c.MeanAoM.Known() && c.MeanAoM != want.Ages.Cluster {
-					t.Errorf("cluster %d: %+v, %v; reported %+v, %v", c.Cluster, c.Counts, c.MeanAoM, want.Counts, want.Ages.Cluster)
+				if c.Counts != want.Counts {
+					t.Errorf("cluster %d: %+v; reported %+v", c.Cluster, c.Counts, want.Counts)
+				}
+				for reading, age := range [olaf.Readings]results.Float{want.Ages.Cluster, want.Ages.Worker} {
+					if got := c.MeanAoM[reading]; got != age && (got.Known() || age.Known()) {
+						t.Errorf("cluster %d, %v: %v; reported %v", c.Cluster, olaf.Reading(reading), got, age)
+					}
 				}
 			}
 			for _, p := range v.Ports {

@@ -2,7 +2,7 @@
 package aom
 
 import (
-	"fmt"
+	"strings"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/live"
@@ -13,16 +13,16 @@ import (
 )
 
 // Top is the largest mean age that any queue shows in a span, so that queues share one axis.
-func Top(s *live.Snapshot, span chart.Span) float64 {
+func Top(s *live.Snapshot, span chart.Span, reading olaf.Reading) float64 {
 	top := 0.0
 	for i := range s.Queues {
 		for _, p := range s.Queues[i].Series {
 			if span.Contains(p.At) {
-				top = max(top, p.AoM)
+				top = max(top, p.AoM[reading])
 			}
 		}
-		if q := &s.Queues[i]; q.AoMNow.Known() {
-			top = max(top, float64(q.AoMNow))
+		if now := s.Queues[i].AoMNow[reading]; now.Known() {
+			top = max(top, float64(now))
 		}
 	}
 	return chart.Ceiling(top)
@@ -38,33 +38,81 @@ func SawTop(s *live.Snapshot, span chart.Span) float64 {
 				top = max(top, t.Before.NS())
 			}
 		}
-		if n := len(teeth); n > 0 {
+		if n := len(teeth); n > 0 && goesOn(s, i) {
 			top = max(top, (teeth[n-1].Age + s.Now.Sub(teeth[n-1].At)).NS())
 		}
 	}
 	return chart.Ceiling(top)
 }
 
-// Mean draws the age averaged over clusters against time.
-func Mean(r screen.Region, q *live.QueueSnapshot, now olaf.Time, span chart.Span, top float64, style screen.Style) {
-	var points []chart.Point
-	for _, p := range q.Series {
-		if span.Contains(p.At) && p.AoM > 0 {
-			points = append(points, chart.At(p.At, p.AoM))
+// goesOn says that the watched cluster still ages behind the queue with an index.
+func goesOn(s *live.Snapshot, queue int) bool {
+	clusters := s.Queues[queue].Clusters
+	return int(s.Watched) >= len(clusters) || !clusters[s.Watched].Done
+}
+
+// Of is the age of a cluster against time, as far as it has one.
+func Of(s *live.Snapshot, queue int, cluster olaf.ClusterID, reading olaf.Reading) []chart.Point {
+	q := &s.Queues[queue]
+	points := make([]chart.Point, 0, len(q.Series)+1)
+	for i := range q.Series {
+		if ages := q.Series[i].Ages[reading]; int(cluster) < len(ages) {
+			points = append(points, chart.At(q.Series[i].At, float64(ages[cluster])))
 		}
 	}
-	if q.AoMNow.Known() {
-		points = append(points, chart.At(now, float64(q.AoMNow)))
+	if int(cluster) < len(q.Clusters) {
+		points = append(points, chart.At(s.Now, float64(q.Clusters[cluster].AoM[reading])))
+	}
+	return points
+}
+
+// Oldest is the largest age that any cluster has in a span, behind any queue.
+func Oldest(s *live.Snapshot, span chart.Span, reading olaf.Reading) float64 {
+	top := 0.0
+	take := func(age float64) {
+		if age > top {
+			top = age
+		}
+	}
+	for i := range s.Queues {
+		q := &s.Queues[i]
+		for j := range q.Series {
+			if span.Contains(q.Series[j].At) {
+				for _, age := range q.Series[j].Ages[reading] {
+					take(float64(age))
+				}
+			}
+		}
+		for c := range q.Clusters {
+			take(float64(q.Clusters[c].AoM[reading]))
+		}
+	}
+	return chart.Ceiling(top)
+}
+
+// Mean draws the age averaged over the clusters that have one, behind the queue with an index, against time.
+func Mean(r screen.Region, s *live.Snapshot, queue int, span chart.Span, top float64, reading olaf.Reading, style screen.Style) {
+	q := &s.Queues[queue]
+	var points []chart.Point
+	for _, p := range q.Series {
+		if age := p.AoM[reading]; span.Contains(p.At) && age > 0 {
+			points = append(points, chart.At(p.At, age))
+		}
+	}
+	if now := q.AoMNow[reading]; now.Known() {
+		points = append(points, chart.At(s.Now, float64(now)))
 	}
 	if len(points) == 0 {
-		r.Text(0, 0, theme.Dim, "no delivery yet")
+		r.Text(0, 0, theme.Dim, "no age to show")
 		return
 	}
 	chart.Lines(r, span.Axes(top), chart.Line{Points: points, Style: style})
 }
 
-// Sawtooth draws one cluster's age: up by a second a second, down with every delivery.
-func Sawtooth(r screen.Region, q *live.QueueSnapshot, now olaf.Time, span chart.Span, top float64, style screen.Style) {
+// Sawtooth draws the watched cluster's age behind the queue with an index: up by a second a second, down with every
+// delivery, up to its last one when it is done.
+func Sawtooth(r screen.Region, s *live.Snapshot, queue int, span chart.Span, top float64, style screen.Style) {
+	q := &s.Queues[queue]
 	var points []chart.Point
 	for i, t := range q.Teeth {
 		if t.At < span.From && i+1 < len(q.Teeth) && q.Teeth[i+1].At < span.From {
@@ -75,9 +123,9 @@ func Sawtooth(r screen.Region, q *live.QueueSnapshot, now olaf.Time, span chart.
 		}
 		points = append(points, chart.At(t.At, t.Age.NS()))
 	}
-	if n := len(q.Teeth); n > 0 {
+	if n := len(q.Teeth); n > 0 && goesOn(s, queue) {
 		last := q.Teeth[n-1]
-		points = append(points, chart.At(now, (last.Age+now.Sub(last.At)).NS()))
+		points = append(points, chart.At(s.Now, (last.Age+s.Now.Sub(last.At)).NS()))
 	}
 	if len(points) == 0 {
 		r.Text(0, 0, theme.Dim, "no delivery of this cluster yet")
@@ -98,7 +146,15 @@ func clipped(p []chart.Point, x float64) []chart.Point {
 	return p
 }
 
-// Title says the age now and its time average.
-func Title(q *live.QueueSnapshot) string {
-	return fmt.Sprintf("AoM now %s, mean %s", num.NS(float64(q.AoMNow)), num.NS(float64(q.MeanAoM)))
+// Title says the age now, as long as anything ages, and its time average, in as many words as fit.
+func Title(q *live.QueueSnapshot, reading olaf.Reading, width int) string {
+	now, mean := " now "+num.NS(float64(q.AoMNow[reading])), ", mean "+num.NS(float64(q.MeanAoM[reading]))
+	if !q.AoMNow[reading].Known() {
+		now = ""
+	}
+	if full := "AoM " + reading.String() + now + mean; screen.Width(full) <= width {
+		return full
+	}
+	_, of, _ := strings.Cut(reading.String(), " ")
+	return "AoM/" + of + strings.TrimPrefix(now, " now") + mean
 }

@@ -55,6 +55,7 @@ const (
 	ExportSVG    Action = "export-svg"
 	Workbook     Action = "export-workbook"
 	Mouse        Action = "mouse"
+	Reading      Action = "reading"
 )
 
 // Tabs are the actions that lead to a page by its place.
@@ -108,6 +109,7 @@ var table = []Binding{
 	{Filter, []string{"/"}, "filter the list", "view", "filter"},
 	{SortBy, []string{"s"}, "sort by the next column", "view", ""},
 	{Watch, []string{"c"}, "watch the next cluster", "view", "cluster"},
+	{Reading, []string{"a"}, "ages per cluster or per worker", "view", "reading"},
 	{Window, []string{"w"}, "newest part or whole run", "view", ""},
 	{Up, []string{"up", "k"}, "up", "list", ""},
 	{Down, []string{"down", "j"}, "down", "list", ""},

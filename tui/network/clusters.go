@@ -9,6 +9,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/tui"
@@ -24,8 +25,8 @@ import (
 func (s *session) clustersPage() tui.Page {
 	return tui.Page{
 		Title: "Clusters",
-		About: "Every cluster since the end of the warm-up: its updates, the loss (those in dropped frames), its Age of Model on average and now, and over time to one scale. " +
-			"Below, the watched one (◎), which enter chooses. The filter looks at ids and groups.",
+		About: "Every cluster since the end of the warm-up: its updates, the loss (those in dropped frames), its Age of Model on average and now, and over time on the axis of the chart below. " +
+			"The chart is the watched one (◎), which enter chooses. The filter looks at ids and groups.",
 		Draw: s.drawClusters,
 		Rows: func() list.Rows { return s.clusterRows(chart.Span{}, 0) },
 		Open: func(_ *tui.Frame, id int64) tea.Cmd { s.watched = int(id); return nil },
@@ -40,13 +41,13 @@ func (s *session) clustersPage() tui.Page {
 // sortings are the orders of the clusters, the largest first.
 var sortings = []struct {
 	name string
-	key  func(*netsim.ClusterSnapshot) float64 // nil is the order of ids
+	key  func(*netsim.ClusterSnapshot, olaf.Reading) float64 // nil is the order of ids
 }{
 	{"id", nil},
-	{"AoM now", func(c *netsim.ClusterSnapshot) float64 { return known(c.AoM) }},
-	{"mean AoM", func(c *netsim.ClusterSnapshot) float64 { return known(c.MeanAoM) }},
-	{"loss", func(c *netsim.ClusterSnapshot) float64 { return known(c.Loss.Updates) }},
-	{"sent", func(c *netsim.ClusterSnapshot) float64 { return float64(c.Sent) }},
+	{"AoM now", func(c *netsim.ClusterSnapshot, r olaf.Reading) float64 { return known(c.AoM[r]) }},
+	{"mean AoM", func(c *netsim.ClusterSnapshot, r olaf.Reading) float64 { return known(c.MeanAoM[r]) }},
+	{"loss", func(c *netsim.ClusterSnapshot, _ olaf.Reading) float64 { return known(c.Loss.Updates) }},
+	{"sent", func(c *netsim.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Sent) }},
 }
 
 // known puts what is missing last.
@@ -59,14 +60,15 @@ func known(f results.Float) float64 {
 
 // sorted remembers an order of clusters until there is a newer picture.
 type sorted struct {
-	of     *netsim.Snapshot
-	by     int
-	places []int
+	of      *netsim.Snapshot
+	by      int
+	reading olaf.Reading
+	places  []int
 }
 
 // places is the order of the clusters, as places in the snapshot.
 func (s *session) places() []int {
-	if s.sorted.of == s.snapshot && s.sorted.by == s.order {
+	if s.sorted.of == s.snapshot && s.sorted.by == s.order && s.sorted.reading == s.reading {
 		return s.sorted.places
 	}
 	all := s.snapshot.Clusters
@@ -75,17 +77,17 @@ func (s *session) places() []int {
 		places[i] = i
 	}
 	if key := sortings[s.order].key; key != nil {
-		slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(key(&all[b]), key(&all[a])) })
+		slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(key(&all[b], s.reading), key(&all[a], s.reading)) })
 	}
-	s.sorted = sorted{s.snapshot, s.order, places}
+	s.sorted = sorted{s.snapshot, s.order, s.reading, places}
 	return places
 }
 
-func clusterColumns(span chart.Span, top float64) []list.Column {
+func clusterColumns(top float64) []list.Column {
 	return []list.Column{
 		{Name: "cluster", Width: 8}, {Name: "group", Width: 7}, {Name: "workers", Width: 5, Right: true, Drop: 6}, {Name: "sent", Width: 6, Right: true, Drop: 4},
 		{Name: "merged", Width: 6, Right: true, Drop: 5}, {Name: "loss", Width: 7, Right: true}, {Name: "mean AoM", Width: 8, Right: true}, {Name: "now", Width: 8, Right: true},
-		{Name: fmt.Sprintf("up to %s, %s", num.NS(top), span.Label()), Least: 14, Drop: 3},
+		{Name: "to " + num.NS(top), Least: 14, Drop: 3},
 	}
 }
 
@@ -93,24 +95,24 @@ func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
 	v, span := s.snapshot, s.span()
 	top := s.topAge(span)
 	listing, below := list.Split(r, len(v.Clusters)+headings+borders)
-	title := fmt.Sprintf("%d clusters, by %s", len(v.Clusters), sortings[s.order].name)
+	title := fmt.Sprintf("%d clusters, AoM %s, by %s", len(v.Clusters), s.reading, sortings[s.order].name)
 	if v.Now < v.Warmup {
-		title += ", counted from " + num.Instant(v.Warmup, v.End) + " on"
+		title += ", counted from " + num.Duration(v.Warmup.Sub(0)) + " on"
 	}
 	inside := listing.Box(screen.Thin, theme.Border, theme.Title, title)
-	f.List(listing, inside, tui.Listing{Columns: clusterColumns(span, top), Rows: s.clusterRows(span, top), Focused: true})
+	f.List(listing, inside, tui.Listing{Columns: clusterColumns(top), Rows: s.clusterRows(span, top), Focused: true})
 	if below.H == 0 || len(v.Clusters) == 0 {
 		return
 	}
 	s.watched = min(s.watched, len(v.Clusters)-1)
 	c := &v.Clusters[s.watched]
-	title = s.ageTitle(fmt.Sprintf("cluster %d (%s: next): AoM", c.Cluster, f.Key(keys.Watch)), num.NS(float64(c.AoM)), num.NS(float64(c.MeanAoM)))
+	title = s.ageTitle(fmt.Sprintf("cluster %d (%s: next): AoM %s", c.Cluster, f.Key(keys.Watch), s.reading), c.AoM[s.reading], c.MeanAoM[s.reading])
 	drawLine(below.Box(screen.Thin, theme.Border, theme.Title, title), span, top, s.ages(s.watched, span), theme.Cluster(c.Cluster))
 }
 
 // ages are those of the cluster at a place against time, up to now.
 func (s *session) ages(place int, span chart.Span) []chart.Point {
-	return s.ageLine(span, func(p *Instant) float64 { return float64(p.Ages[place]) }, s.snapshot.Clusters[place].AoM)
+	return s.ageLine(span, func(p *Instant) float64 { return float64(p.Ages[s.reading][place]) }, s.snapshot.Clusters[place].AoM[s.reading])
 }
 
 // clusterRows are the clusters with their ages over a span; a row's id is the cluster's place in the snapshot.
@@ -139,7 +141,7 @@ func (s *session) clusterRow(c *netsim.ClusterSnapshot, place int, span chart.Sp
 	return list.Row{ID: int64(place), Cells: []list.Cell{
 		{Text: name, Style: style}, {Text: c.Group}, {Text: num.Count(int64(c.Workers))},
 		{Text: num.Count(int64(c.Sent))}, {Text: num.Count(int64(c.Aggregated + c.Counts.Replaced))}, lost,
-		{Text: num.NS(float64(c.MeanAoM)), Style: theme.Strong}, {Text: num.NS(float64(c.AoM))},
+		{Text: num.NS(float64(c.MeanAoM[s.reading])), Style: theme.Strong}, {Text: num.NS(float64(c.AoM[s.reading]))},
 		{Draw: func(r screen.Region) { span.Sparkline(r, s.ages(place, span), top, style) }},
 	}}
 }

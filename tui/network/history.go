@@ -13,8 +13,8 @@ type History struct{ Instants []Instant }
 // Instant is a run at one of these. Ports and clusters stand as in the run's snapshots.
 type Instant struct {
 	At           olaf.Time
-	Mean, Oldest float32   // age in ns over the clusters that have one; NaN where none has
-	Ages         []float32 // of every cluster in ns; NaN before the first delivery
+	Mean, Oldest [olaf.Readings]float32   // age in ns over the clusters that have one; NaN where none has
+	Ages         [olaf.Readings][]float32 // of every cluster in ns; NaN before the first delivery
 	Ports        []PortInstant
 }
 
@@ -63,15 +63,18 @@ func (c *chronicle) take(v *netsim.Snapshot) {
 }
 
 func instantOf(v *netsim.Snapshot) Instant {
-	out := Instant{At: v.Now, Ages: make([]float32, len(v.Clusters)), Ports: make([]PortInstant, len(v.Ports)), Oldest: float32(math.NaN())}
-	for i := range v.Clusters {
-		age := float32(v.Clusters[i].AoM)
-		out.Ages[i] = age
-		if !(age <= out.Oldest) && age == age {
-			out.Oldest = age
+	out := Instant{At: v.Now, Ports: make([]PortInstant, len(v.Ports))}
+	for reading := range olaf.Reading(olaf.Readings) {
+		now, _ := meanAges(v.Clusters, reading)
+		out.Mean[reading], out.Oldest[reading], out.Ages[reading] = float32(now), float32(math.NaN()), make([]float32, len(v.Clusters))
+		for i := range v.Clusters {
+			age := float32(v.Clusters[i].AoM[reading])
+			out.Ages[reading][i] = age
+			if oldest := &out.Oldest[reading]; age == age && !(age <= *oldest) {
+				*oldest = age
+			}
 		}
 	}
-	out.Mean = float32(meanAge(v.Clusters, ageNow))
 	for i := range v.Ports {
 		p := &v.Ports[i]
 		out.Ports[i] = PortInstant{p.Port, p.Occupancy, p.Slots, p.Dropped}

@@ -50,6 +50,7 @@ type session struct {
 	speed    meter
 	report   []string
 
+	reading olaf.Reading
 	whole   bool // time axes show the whole run
 	watched int  // the cluster whose age is drawn, by its place in the snapshot
 	order   int  // of the clusters, by sortings
@@ -92,7 +93,8 @@ func (s *session) keys() tui.Acts {
 				s.watched = (s.watched + 1) % max(len(v.Clusters), 1)
 			}
 		}),
-		keys.Window: tui.Do(func(*tui.Frame) { s.whole = !s.whole }),
+		keys.Reading: tui.Do(func(*tui.Frame) { s.reading = (s.reading + 1) % olaf.Readings }),
+		keys.Window:  tui.Do(func(*tui.Frame) { s.whole = !s.whole }),
 	}
 }
 
@@ -219,8 +221,8 @@ func (s *session) caption(what string) string {
 	if v == nil {
 		return what
 	}
-	return fmt.Sprintf("%s of %s, queue %s, seed %d, at %s of %s: %d workers in %d clusters.", what, v.Topology, v.Queue, v.Seed,
-		num.Instant(v.Now, v.End), num.Duration(v.End.Sub(0)), v.Workers, len(v.Clusters))
+	return fmt.Sprintf("%s of %s, queue %s, seed %d, at %s of %s: %d workers in %d clusters; ages %s.", what, v.Topology, v.Queue, v.Seed,
+		num.Instant(v.Now, v.End), num.Duration(v.End.Sub(0)), v.Workers, len(v.Clusters), s.reading)
 }
 
 // span is the part of the time axis that all charts show.
@@ -244,35 +246,38 @@ func (s *session) ageLine(span chart.Span, of func(*Instant) float64, now result
 func (s *session) topAge(span chart.Span) float64 {
 	top := 0.0
 	for i := range s.history.Instants {
-		if p := &s.history.Instants[i]; span.Contains(p.At) && p.Oldest == p.Oldest {
-			top = max(top, float64(p.Oldest))
+		if p := &s.history.Instants[i]; span.Contains(p.At) && p.Oldest[s.reading] == p.Oldest[s.reading] {
+			top = max(top, float64(p.Oldest[s.reading]))
 		}
 	}
 	for i := range s.snapshot.Clusters {
-		if age := s.snapshot.Clusters[i].AoM; age.Known() {
+		if age := s.snapshot.Clusters[i].AoM[s.reading]; age.Known() {
 			top = max(top, float64(age))
 		}
 	}
 	return chart.Ceiling(top)
 }
 
-// meanAge averages an age over the clusters that have one.
-func meanAge(clusters []netsim.ClusterSnapshot, of func(*netsim.ClusterSnapshot) results.Float) results.Float {
-	sum, n := 0.0, 0
+// meanAges averages the ages of clusters that have one, now and over time.
+func meanAges(clusters []netsim.ClusterSnapshot, reading olaf.Reading) (now, averaged results.Float) {
+	var sums [2]float64
+	var counts [2]int
 	for i := range clusters {
-		if age := of(&clusters[i]); age.Known() {
-			sum += float64(age)
-			n++
+		for j, age := range [2]results.Float{clusters[i].AoM[reading], clusters[i].MeanAoM[reading]} {
+			if age.Known() {
+				sums[j] += float64(age)
+				counts[j]++
+			}
 		}
 	}
-	if n == 0 {
-		return results.Missing()
+	out := [2]results.Float{results.Missing(), results.Missing()}
+	for j := range out {
+		if counts[j] > 0 {
+			out[j] = results.Float(sums[j] / float64(counts[j]))
+		}
 	}
-	return results.Float(sum / float64(n))
+	return out[0], out[1]
 }
-
-func ageNow(c *netsim.ClusterSnapshot) results.Float  { return c.AoM }
-func ageMean(c *netsim.ClusterSnapshot) results.Float { return c.MeanAoM }
 
 // meter measures the speed of a run over the last seconds.
 type meter struct {

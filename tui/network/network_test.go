@@ -284,7 +284,7 @@ func TestSortings(t *testing.T) {
 	s := d.session
 	missing := *s.snapshot
 	missing.Clusters = append([]netsim.ClusterSnapshot(nil), missing.Clusters...)
-	missing.Clusters[3].AoM = -1
+	missing.Clusters[3].AoM[olaf.PerCluster] = -1
 	d.source.snapshot = &missing
 	d.clock.Advance(d.Frame, time.Second)
 	tuitest.Press(d.Frame, "2")
@@ -295,7 +295,7 @@ func TestSortings(t *testing.T) {
 		}
 		if key := sortings[s.order].key; key != nil {
 			for j := 1; j < len(places); j++ {
-				if key(&s.snapshot.Clusters[places[j-1]]) < key(&s.snapshot.Clusters[places[j]]) {
+				if key(&s.snapshot.Clusters[places[j-1]], s.reading) < key(&s.snapshot.Clusters[places[j]], s.reading) {
 					t.Errorf("sorting %d: row %d is above a larger one", i, j-1)
 				}
 			}

@@ -5,6 +5,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/tui"
@@ -64,7 +65,8 @@ func (s *session) drawGroups(r screen.Region) {
 	lines, top := make([][]chart.Point, len(groups)), 0.0
 	for i := range groups {
 		g := &groups[i]
-		lines[i] = s.ageLine(span, g.meanAt, g.now())
+		now, _ := meanAges(g.clusters, s.reading)
+		lines[i] = s.ageLine(span, func(p *Instant) float64 { return g.meanAt(p, s.reading) }, now)
 		for _, p := range lines[i] {
 			if p.Y == p.Y {
 				top = max(top, p.Y)
@@ -72,7 +74,7 @@ func (s *session) drawGroups(r screen.Region) {
 		}
 	}
 	for i := range groups {
-		box := r.Column(i, len(groups)).Box(screen.Thin, theme.Border, theme.Title, "AoM of "+groups[i].name)
+		box := r.Column(i, len(groups)).Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s: AoM %s", groups[i].name, s.reading))
 		drawLine(box, span, chart.Ceiling(top), lines[i], theme.Cluster(i))
 	}
 }
@@ -96,12 +98,10 @@ func (s *session) groups() []group {
 	return out
 }
 
-func (g *group) now() results.Float { return meanAge(g.clusters, ageNow) }
-
 // meanAt is the mean age at an instant of the history; NaN where no cluster has one.
-func (g *group) meanAt(p *Instant) float64 {
+func (g *group) meanAt(p *Instant, reading olaf.Reading) float64 {
 	sum, n := 0.0, 0
-	for _, age := range p.Ages[g.from : g.from+len(g.clusters)] {
+	for _, age := range p.Ages[reading][g.from : g.from+len(g.clusters)] {
 		if age == age {
 			sum += float64(age)
 			n++
@@ -113,7 +113,7 @@ func (g *group) meanAt(p *Instant) float64 {
 var groupColumns = []list.Column{
 	{Name: "group", Width: 10}, {Name: "clusters", Width: 8, Right: true}, {Name: "workers", Width: 7, Right: true, Drop: 4}, {Name: "sent", Width: 7, Right: true, Drop: 3},
 	{Name: "delivered", Width: 9, Right: true, Drop: 1}, {Name: "merged", Width: 7, Right: true, Drop: 2}, {Name: "loss", Width: 7, Right: true},
-	{Name: "mean AoM", Width: 8, Right: true}, {Name: "now", Width: 8, Right: true}, {},
+	{Name: "AoM/cluster", Width: 8, Right: true}, {Name: "AoM/worker", Width: 8, Right: true}, {},
 }
 
 func (s *session) resultRows() list.Rows {
@@ -142,9 +142,11 @@ func (g *group) row(i int) list.Row {
 	if sum.Sent > 0 {
 		lost = results.Float(100 * float64(sum.DroppedUpdates) / float64(sum.Sent))
 	}
+	_, cluster := meanAges(g.clusters, olaf.PerCluster)
+	_, worker := meanAges(g.clusters, olaf.PerWorker)
 	return list.Row{ID: int64(i), Cells: []list.Cell{
 		{Text: g.name, Style: theme.Cluster(i)}, {Text: num.Count(int64(len(g.clusters)))}, {Text: num.Count(int64(workers))}, {Text: num.Count(int64(sum.Sent))},
 		{Text: num.Count(int64(sum.DeliveredUpdates))}, {Text: num.Count(int64(sum.Aggregated))}, {Text: num.Percent(float64(lost))},
-		{Text: num.NS(float64(meanAge(g.clusters, ageMean))), Style: theme.Strong}, {Text: num.NS(float64(g.now()))},
+		{Text: num.NS(float64(cluster)), Style: theme.Strong}, {Text: num.NS(float64(worker)), Style: theme.Strong},
 	}}
 }

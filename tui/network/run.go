@@ -3,6 +3,7 @@ package network
 import (
 	"fmt"
 
+	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/list"
@@ -64,28 +65,32 @@ func (s *session) drawFate(r screen.Region) {
 
 // drawAge draws the age averaged over clusters.
 func (s *session) drawAge(r screen.Region) {
-	span, now := s.span(), meanAge(s.snapshot.Clusters, ageNow)
-	points := s.ageLine(span, func(p *Instant) float64 { return float64(p.Mean) }, now)
+	span := s.span()
+	now, averaged := meanAges(s.snapshot.Clusters, s.reading)
+	points := s.ageLine(span, func(p *Instant) float64 { return float64(p.Mean[s.reading]) }, now)
 	top := 0.0
 	for _, p := range points {
 		if p.Y == p.Y {
 			top = max(top, p.Y)
 		}
 	}
-	inside := r.Box(screen.Thin, theme.Border, theme.Title, s.ageTitle(fmt.Sprintf("AoM of %d clusters", len(s.snapshot.Clusters)), num.NS(float64(now)), num.NS(float64(meanAge(s.snapshot.Clusters, ageMean)))))
+	title := s.ageTitle(fmt.Sprintf("AoM %s over %d clusters", s.reading, len(s.snapshot.Clusters)), now, averaged)
+	inside := r.Box(screen.Thin, theme.Border, theme.Title, title)
 	drawLine(inside, span, chart.Ceiling(top), points, theme.Subject)
 }
 
 // ageTitle says an age now and on average, and from when on it is averaged.
-func (s *session) ageTitle(of, now, mean string) string {
+func (s *session) ageTitle(of string, now, averaged results.Float) string {
 	v := s.snapshot
-	switch {
+	text := of + " now " + num.NS(float64(now))
+	switch mean := num.NS(float64(averaged)); {
 	case v.Now < v.Warmup:
-		return fmt.Sprintf("%s now %s, averaged from %s on", of, now, num.Instant(v.Warmup, v.End))
+		return text + ", averaged from " + num.Duration(v.Warmup.Sub(0)) + " on"
 	case v.Warmup > 0:
-		return fmt.Sprintf("%s now %s, mean since %s %s", of, now, num.Instant(v.Warmup, v.End), mean)
+		return text + ", mean since " + num.Duration(v.Warmup.Sub(0)) + " " + mean
+	default:
+		return text + ", mean " + mean
 	}
-	return fmt.Sprintf("%s now %s, mean %s", of, now, mean)
 }
 
 func drawLine(r screen.Region, span chart.Span, top float64, points []chart.Point, style screen.Style) {

@@ -25,10 +25,10 @@ import (
 func (s *session) clustersPage() tui.Page {
 	return tui.Page{
 		Title: "Clusters",
-		About: "What became of every cluster's updates, and how old its model is: now, on average, at most. Both queues stand in one order. " +
-			"Below, the sawtooth of the watched cluster (◎), which enter chooses.",
+		About: "What became of every cluster's updates, and how old its model is: now, on average from its first delivery to its last, just before a delivery (peak), " +
+			"and over time, on the axis of the chart below. Both queues stand in one order. A cluster is done when nothing more can come. The chart is the sawtooth of the watched cluster (◎), which enter chooses.",
 		Draw: s.drawClusters,
-		Rows: func() list.Rows { return s.clusterRows(0) },
+		Rows: func() list.Rows { return s.clusterRows(0, chart.Span{}, 0) },
 		Open: func(f *tui.Frame, id int64) tea.Cmd {
 			s.options.Source.Do(live.Watch{Cluster: olaf.ClusterID(id)})
 			f.Say(fmt.Sprintf("cluster %d is watched, here and on the Run page", id))
@@ -40,22 +40,29 @@ func (s *session) clustersPage() tui.Page {
 }
 
 var clusterColumns = []list.Column{
-	{Name: "cluster", Width: 7}, {Name: "AoM now", Width: 7, Right: true, Drop: 2}, {Name: "mean", Width: 7, Right: true}, {Name: "peak", Width: 7, Right: true, Drop: 4},
-	{Name: "lost", Width: 7, Right: true, Drop: 1}, {Name: "merged", Width: 6, Right: true, Drop: 3}, {Name: "dropped", Width: 6, Right: true, Drop: 5},
-	{Name: "sent", Width: 5, Right: true, Drop: 6}, {Name: "delivered", Width: 6, Right: true, Drop: 7},
+	{Name: "cluster", Width: 7}, {Name: "AoM now", Width: 7, Right: true, Drop: 2}, {Name: "mean", Width: 7, Right: true}, {Name: "peak", Width: 7, Right: true, Drop: 5},
+	{Name: "lost", Width: 7, Right: true, Drop: 1}, {Name: "merged", Width: 6, Right: true, Drop: 3}, {Name: "dropped", Width: 6, Right: true, Drop: 6},
+	{Name: "sent", Width: 5, Right: true, Drop: 7}, {Name: "delivered", Width: 6, Right: true, Drop: 8}, {Least: 12, Drop: 4},
+}
+
+// clusterHeads are the columns with the scale of the last one.
+func clusterHeads(top float64) []list.Column {
+	columns := slices.Clone(clusterColumns)
+	columns[len(columns)-1].Name = "to " + num.NS(top)
+	return columns
 }
 
 // sortings are the orders of the clusters, the largest first.
 var sortings = []struct {
 	name string
-	key  func(*live.ClusterSnapshot) float64
+	key  func(*live.ClusterSnapshot, olaf.Reading) float64 // nil is the order of ids
 }{
-	{"cluster", func(c *live.ClusterSnapshot) float64 { return -float64(c.ID) }},
-	{"AoM now", func(c *live.ClusterSnapshot) float64 { return known(c.AoM) }},
-	{"mean AoM", func(c *live.ClusterSnapshot) float64 { return known(c.Mean) }},
-	{"peak AoM", func(c *live.ClusterSnapshot) float64 { return known(c.Peak) }},
-	{"lost", (*live.ClusterSnapshot).LostPct},
-	{"merged", func(c *live.ClusterSnapshot) float64 { return float64(c.Merged) }},
+	{"id", nil},
+	{"AoM now", func(c *live.ClusterSnapshot, r olaf.Reading) float64 { return known(c.AoM[r]) }},
+	{"mean AoM", func(c *live.ClusterSnapshot, r olaf.Reading) float64 { return known(c.Mean[r]) }},
+	{"peak AoM", func(c *live.ClusterSnapshot, _ olaf.Reading) float64 { return known(c.Peak) }},
+	{"lost", func(c *live.ClusterSnapshot, _ olaf.Reading) float64 { return c.LostPct() }},
+	{"merged", func(c *live.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Merged) }},
 }
 
 // known puts what is missing last.
@@ -74,19 +81,22 @@ func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
 	if r.W/max(n, 1) < besideWidth {
 		n = min(n, 1)
 	}
+	span := s.span()
+	oldest := aom.Oldest(s.snapshot, span, s.reading)
+	columns := clusterHeads(oldest)
 	listing, below := list.Split(r, len(s.snapshot.Queues[0].Clusters)+headings+borders)
 	for i := range n {
 		part := listing.Column(i, n)
 		q := &s.snapshot.Queues[i]
-		inside := part.Box(screen.Thin, theme.Border, theme.Queue(i), fmt.Sprintf("%s at %v, by %s", q.Name, q.OutRate, sortings[s.order].name))
-		f.List(part, inside, tui.Listing{Columns: clusterColumns, Rows: s.clusterRows(i), Focused: true})
+		title := fmt.Sprintf("%s at %v, AoM %s, by %s", q.Name, q.OutRate, s.reading, sortings[s.order].name)
+		inside := part.Box(screen.Thin, theme.Border, theme.Queue(i), title)
+		f.List(part, inside, tui.Listing{Columns: columns, Rows: s.clusterRows(i, span, oldest), Focused: true})
 	}
-	span := s.span()
 	top := aom.SawTop(s.snapshot, span)
 	for i := range n {
-		q := &s.snapshot.Queues[i]
 		if part := below.Column(i, n); part.H > 0 {
-			aom.Sawtooth(part.Box(screen.Thin, theme.Border, theme.Title, s.sawTitle(f, q)), q, s.snapshot.Now, span, top, theme.Cluster(int(s.snapshot.Watched)))
+			inside := part.Box(screen.Thin, theme.Border, theme.Title, s.sawTitle(f, &s.snapshot.Queues[i]))
+			aom.Sawtooth(inside, s.snapshot, i, span, top, theme.Cluster(int(s.snapshot.Watched)))
 		}
 	}
 }
@@ -104,9 +114,9 @@ func (s *session) sawTitle(f *tui.Frame, q *live.QueueSnapshot) string {
 	return fmt.Sprintf("%s: AoM of cluster %d (%s: next)", q.Name, s.snapshot.Watched, f.Key(keys.Watch))
 }
 
-// clusterRows are the clusters of the queue with an index; a row's id is the cluster. Those of every queue come in the
+// clusterRows are the clusters of the queue with an index, with their ages over a span; a row's id is the cluster. Those of every queue come in the
 // order of the first one's, so that lines stand side by side.
-func (s *session) clusterRows(queue int) list.Rows {
+func (s *session) clusterRows(queue int, span chart.Span, oldest float64) list.Rows {
 	if s.queue(queue) == nil {
 		return list.Rows{}
 	}
@@ -115,16 +125,16 @@ func (s *session) clusterRows(queue int) list.Rows {
 	for i := range min(len(first), len(these)) {
 		order = append(order, i)
 	}
-	if key := sortings[s.order].key; s.order > 0 {
-		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(key(&first[b]), key(&first[a])) })
+	if key := sortings[s.order].key; key != nil {
+		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(key(&first[b], s.reading), key(&first[a], s.reading)) })
 	}
 	return list.Rows{
-		Len: len(order), Row: func(i int) list.Row { return s.clusterRow(&these[order[i]]) },
+		Len: len(order), Row: func(i int) list.Row { return s.clusterRow(queue, &these[order[i]], span, oldest) },
 		Text: func(i int) string { return fmt.Sprintf("c%d", these[order[i]].ID) },
 	}
 }
 
-func (s *session) clusterRow(c *live.ClusterSnapshot) list.Row {
+func (s *session) clusterRow(queue int, c *live.ClusterSnapshot, span chart.Span, oldest float64) list.Row {
 	name := fmt.Sprintf("c%d", c.ID)
 	if c.ID == s.snapshot.Watched {
 		name += " ◎"
@@ -133,9 +143,14 @@ func (s *session) clusterRow(c *live.ClusterSnapshot) list.Row {
 	if c.LostPct() > 0 {
 		lost.Style = theme.Bad
 	}
+	now := list.Cell{Text: num.NS(float64(c.AoM[s.reading]))}
+	if c.Done {
+		now = list.Cell{Text: "done", Style: theme.Dim}
+	}
+	style := theme.Cluster(int(c.ID))
 	return list.Row{ID: int64(c.ID), Cells: []list.Cell{
-		{Text: name, Style: theme.Cluster(int(c.ID))},
-		{Text: num.NS(float64(c.AoM))}, {Text: num.NS(float64(c.Mean)), Style: theme.Strong}, {Text: num.NS(float64(c.Peak))},
+		{Text: name, Style: style}, now, {Text: num.NS(float64(c.Mean[s.reading])), Style: theme.Strong}, {Text: num.NS(float64(c.Peak))},
 		lost, {Text: num.Count(c.Merged)}, {Text: num.Count(c.Dropped + c.Replaced)}, {Text: num.Count(c.Sent)}, {Text: num.Count(c.Delivered)},
+		{Draw: func(r screen.Region) { span.Sparkline(r, aom.Of(s.snapshot, queue, c.ID, s.reading), oldest, style) }},
 	}}
 }

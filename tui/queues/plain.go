@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui/num"
 )
@@ -52,8 +53,8 @@ func sampled(s *live.Snapshot) string {
 
 func (p *Plain) queue(b *strings.Builder, i int, q *live.QueueSnapshot) {
 	c := &q.Counters
-	fmt.Fprintf(b, "  %s out at %v: %d of %d slots used, merged %d, delivered %d, lost %d, age of model now %s, average %s\n",
-		q.Name, q.OutRate, q.Occupancy, q.Slots, c.Merged(), c.Output(), c.Lost()-c.Inside(), num.NS(float64(q.AoMNow)), num.NS(float64(q.MeanAoM)))
+	fmt.Fprintf(b, "  %s out at %v: %d of %d slots used, merged %d, delivered %d, lost %d, age of model%s\n",
+		q.Name, q.OutRate, q.Occupancy, q.Slots, c.Merged(), c.Output(), c.Lost()-c.Inside(), ages(q))
 	if full := q.Occupancy >= q.Slots; full != p.full[i] {
 		p.full[i] = full
 		word := "has free slots again"
@@ -65,4 +66,17 @@ func (p *Plain) queue(b *strings.Builder, i int, q *live.QueueSnapshot) {
 	if q.Invalid != "" {
 		fmt.Fprintf(b, "  %s is invalid: %s\n", q.Name, q.Invalid)
 	}
+}
+
+// ages tells the age of model under every reading: now, as long as anything ages, and averaged.
+func ages(q *live.QueueSnapshot) string {
+	var parts []string
+	for reading := range olaf.Reading(olaf.Readings) {
+		part := " " + reading.String()
+		if now := q.AoMNow[reading]; now.Known() {
+			part += " now " + num.NS(float64(now)) + ","
+		}
+		parts = append(parts, part+" average "+num.NS(float64(q.MeanAoM[reading])))
+	}
+	return strings.Join(parts, ";")
 }

@@ -51,6 +51,7 @@ type session struct {
 	bench    *Bench
 	looks    int
 
+	reading  olaf.Reading
 	whole    bool // time axes show the whole run
 	order    int  // of the clusters, by sortings
 	run      panels
@@ -97,6 +98,7 @@ func (s *session) keys() tui.Acts {
 		keys.Watch: s.ask(func(v *live.Snapshot) live.Command {
 			return live.Watch{Cluster: olaf.ClusterID((int(v.Watched) + 1) % max(v.Plan.Spec.Workload.Clusters, 1))}
 		}),
+		keys.Reading:  tui.Do(func(*tui.Frame) { s.reading = (s.reading + 1) % olaf.Readings }),
 		keys.Window:   tui.Do(func(*tui.Frame) { s.whole = !s.whole }),
 		keys.Stop:     tui.Do(s.stop),
 		keys.Rerun:    tui.Do(s.askSettings),
@@ -215,8 +217,8 @@ func (s *session) caption(what string) string {
 		return what
 	}
 	w := &v.Plan.Spec.Workload
-	return fmt.Sprintf("%s of %s on %s, seed %d, at %s of %s: %d workers in %d clusters offer %v to %d slots.", what, v.Plan.Spec.Experiment,
-		v.Device.Address, v.Seed, num.Instant(v.Now, v.End), num.Duration(v.End.Sub(0)), w.Workers, w.Clusters, w.MeanRate, v.Plan.Spec.Slots)
+	return fmt.Sprintf("%s of %s on %s, seed %d, at %s of %s: %d workers in %d clusters offer %v to %d slots; ages %s.", what, v.Plan.Spec.Experiment,
+		v.Device.Address, v.Seed, num.Instant(v.Now, v.End), num.Duration(v.End.Sub(0)), w.Workers, w.Clusters, w.MeanRate, v.Plan.Spec.Slots, s.reading)
 }
 
 // stop ends the traffic when it is asked for twice in a row.

@@ -23,6 +23,7 @@ import (
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/screen"
 	"github.com/olafctl/olaf/tui/tuitest"
 )
@@ -187,6 +188,7 @@ func TestEveryBinding(t *testing.T) {
 		keys.Open:      {nil, says("the life of an update")},
 		keys.SortBy:    {[]string{"2"}, func(d *dash) bool { return d.session.order == 1 }},
 		keys.Watch:     {nil, asked(live.Watch{Cluster: 1})},
+		keys.Reading:   {nil, says("AoM per worker now")},
 		keys.Window:    {nil, func(d *dash) bool { return d.session.whole }},
 		keys.Pause:     {nil, asked(live.Pause{On: true})},
 		keys.Faster:    {nil, asked(live.SetSpeed{Speed: live.Speed(20 * olaf.Microsecond)})},
@@ -301,7 +303,7 @@ func TestFatesAddUp(t *testing.T) {
 func TestResultsPage(t *testing.T) {
 	bench := &Bench{Done: 3, Total: 8}
 	d := shown(at(t, instant, nil), 100, 30, func(o *Options) { o.Bench = func() *Bench { return bench } }).press("6")
-	if text := d.Text(); !strings.Contains(text, "bench 3/8") || !strings.Contains(text, "3 of 8 runs") || !strings.Contains(text, "mean AoM") {
+	if text := d.Text(); !strings.Contains(text, "bench 3/8") || !strings.Contains(text, "3 of 8 runs") || !strings.Contains(text, "AoM/worker") {
 		t.Errorf("while it runs:\n%s", text)
 	}
 	bench = &Bench{Done: 8, Total: 8, Finished: true, Err: errors.New("two missed"), Lines: []string{"the report that is a bit long"}}
@@ -356,7 +358,7 @@ func TestPlainTellsTheSame(t *testing.T) {
 		}
 	}
 	text := out.String()
-	for _, want := range []string{"table1 on twin:", "27 workers in 9 clusters", "olaf out at 20Gbps", "fifo out at 20Gbps", "merged", "age of model now"} {
+	for _, want := range []string{"table1 on twin:", "27 workers in 9 clusters", "olaf out at 20Gbps", "fifo out at 20Gbps", "merged", "age of model per cluster now"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
 		}
@@ -364,6 +366,52 @@ func TestPlainTellsTheSame(t *testing.T) {
 	if strings.Count(text, "27 workers") != 1 || strings.Contains(text, "\x1b") {
 		t.Errorf("the heading repeats, or there are control sequences:\n%s", text)
 	}
+}
+
+// TestOneAge holds that the Run page, the Results page and the plain stream show at the end of a run the ages that a bench
+// prints for it, under both readings.
+func TestOneAge(t *testing.T) {
+	source := at(t, olaf.Time(olaf.Second), nil)
+	source.snapshot.State = live.Done
+	spec := source.snapshot.Plan.Spec
+	spec.Runs = 1
+	measured, err := bench.Measure(t.Context(), spec, bench.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := shown(source, 120, 40, nil)
+	var plain strings.Builder
+	if err := NewPlain(&plain).Show(source.snapshot); err != nil {
+		t.Fatal(err)
+	}
+	for i, runs := range measured.Outcome.Runs {
+		m := &runs[0].Metrics
+		for reading, age := range [olaf.Readings]results.Float{m.Of("aom_cluster_ns"), m.Of("aom_worker_ns")} {
+			want := num.NS(float64(age))
+			tuitest.Press(d.Frame, "1")
+			if titles := d.line("┌─ AoM " + olaf.Reading(reading).String()); !strings.Contains(strings.Split(titles, "┐")[i], "mean "+want) {
+				t.Errorf("queue %d, %v: want %s, the Run page says %s", i, olaf.Reading(reading), want, titles)
+			}
+			tuitest.Press(d.Frame, "6")
+			if row := d.line("│" + source.snapshot.Queues[i].Name); !strings.Contains(row, want) {
+				t.Errorf("queue %d, %v: want %s, the Results page says %s", i, olaf.Reading(reading), want, row)
+			}
+			if line := strings.Split(plain.String(), "\n")[2+i]; !strings.Contains(line, olaf.Reading(reading).String()+" average "+want) {
+				t.Errorf("queue %d, %v: want %s, the plain stream says %s", i, olaf.Reading(reading), want, line)
+			}
+			tuitest.Press(d.Frame, "a")
+		}
+	}
+}
+
+// line is the first line of the screen that holds a text.
+func (d *dash) line(text string) string {
+	for _, line := range strings.Split(d.Text(), "\n") {
+		if strings.Contains(line, text) {
+			return line
+		}
+	}
+	return ""
 }
 
 // TestUnits looks for the unit that is written in two ways.
@@ -384,7 +432,7 @@ func wrong(s *live.Snapshot, b byte) *live.Snapshot {
 		q := &c.Queues[i]
 		switch b % 8 {
 		case 0:
-			q.MeanAoM, q.AoMNow, q.InRate, q.OutputRate = results.Float(math.NaN()), results.Float(math.Inf(1)), math.Inf(-1), math.NaN()
+			q.MeanAoM, q.AoMNow, q.InRate, q.OutputRate = [olaf.Readings]results.Float{results.Missing(), -1}, [olaf.Readings]results.Float{results.Float(math.Inf(1)), 0}, math.Inf(-1), math.NaN()
 		case 1:
 			q.Items, q.Log, q.Series, q.Teeth, q.Merges = nil, nil, nil, nil, nil
 		case 2:
@@ -394,7 +442,7 @@ func wrong(s *live.Snapshot, b byte) *live.Snapshot {
 		case 4:
 			c.Sampled = true
 		case 5:
-			q.Series = []live.SeriesPoint{{At: c.Now, AoM: math.Inf(1)}, {At: c.Now, AoM: math.NaN()}, {At: math.MaxInt64, AoM: -1e308}}
+			q.Series = []live.SeriesPoint{{At: c.Now, AoM: [olaf.Readings]float64{math.Inf(1), math.NaN()}}, {At: math.MaxInt64, AoM: [olaf.Readings]float64{-1e308}, Ages: [olaf.Readings][]float32{{1}}}}
 		case 6:
 			q.Clusters, c.Err = nil, errors.New("a very long error "+strings.Repeat("of many words ", 50))
 		case 7:

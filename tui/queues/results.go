@@ -6,6 +6,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/aom"
@@ -73,20 +74,50 @@ func (s *session) drawCurves(r screen.Region) {
 	if r.H == 0 {
 		return
 	}
+	if text := s.comparison(); text != "" {
+		r.Text(1, 0, theme.Text, text)
+		r = r.Sub(0, 1, r.W, r.H-1)
+	}
 	r.Text(1, r.H-1, theme.Dim, "Statistics over all runs, and the paper beside them: olafctl bench --tui")
 	r.H--
 	span, n := s.span(), len(s.snapshot.Queues)
-	top := aom.Top(s.snapshot, span)
+	top := aom.Top(s.snapshot, span, s.reading)
 	for i := range n {
 		q := &s.snapshot.Queues[i]
 		part := r.Sub(0, i*r.H/n, r.W, (i+1)*r.H/n-i*r.H/n)
-		aom.Mean(part.Box(screen.Thin, theme.Border, theme.Queue(i), q.Name+": "+aom.Title(q)), q, s.snapshot.Now, span, top, theme.Queue(i))
+		title := q.Name + ": " + aom.Title(q, s.reading, r.W-titleMargin-len(q.Name)-2)
+		aom.Mean(part.Box(screen.Thin, theme.Border, theme.Queue(i), title), s.snapshot, i, span, top, s.reading, theme.Queue(i))
 	}
+}
+
+// comparison says how much fresher or older the models are behind the first queue than behind the other, like for like.
+func (s *session) comparison() string {
+	if len(s.snapshot.Queues) < 2 {
+		return ""
+	}
+	this, other := &s.snapshot.Queues[0], &s.snapshot.Queues[1]
+	var parts []string
+	for reading := range olaf.Reading(olaf.Readings) {
+		a, b := this.MeanAoM[reading], other.MeanAoM[reading]
+		if !a.Known() || !b.Known() || b <= 0 {
+			continue
+		}
+		fresher, word := 100*(1-float64(a)/float64(b)), "fresher"
+		if fresher < 0 {
+			fresher, word = -fresher, "older"
+		}
+		parts = append(parts, fmt.Sprintf("%s %s %s", num.Percent(fresher), word, reading))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("Models behind %s than behind %s: %s", this.Name, other.Name, strings.Join(parts, ", "))
 }
 
 var resultColumns = []list.Column{
 	{Name: "queue", Width: 8}, {Name: "out", Width: 7, Right: true}, {Name: "lost", Width: 7, Right: true}, {Name: "merged", Width: 7, Right: true},
-	{Name: "delivered", Width: 7, Right: true}, {Name: "dropped", Width: 7, Right: true, Drop: 1}, {Name: "mean AoM", Width: 8, Right: true}, {},
+	{Name: "delivered", Width: 7, Right: true}, {Name: "dropped", Width: 7, Right: true, Drop: 1}, {Name: "AoM/cluster", Width: 8, Right: true},
+	{Name: "AoM/worker", Width: 8, Right: true}, {},
 }
 
 func (s *session) resultRows() list.Rows {
@@ -117,7 +148,8 @@ func (s *session) liveResults() list.Rows {
 		c := &q.Counters
 		return list.Row{ID: int64(i), Cells: []list.Cell{
 			{Text: q.Name, Style: theme.Queue(i)}, {Text: q.OutRate.String()}, {Text: num.Percent(lostPct(q))}, {Text: num.Count(c.Merged())},
-			{Text: num.Count(c.Output())}, {Text: num.Count(c.Of("dropped_full"))}, {Text: num.NS(float64(q.MeanAoM)), Style: theme.Strong},
+			{Text: num.Count(c.Output())}, {Text: num.Count(c.Of("dropped_full"))}, {Text: num.NS(float64(q.MeanAoM[olaf.PerCluster])), Style: theme.Strong},
+			{Text: num.NS(float64(q.MeanAoM[olaf.PerWorker])), Style: theme.Strong},
 		}}
 	}}
 }

@@ -93,7 +93,7 @@ func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 	r = r.Sub(0, ratesRows, r.W, r.H-ratesRows)
 	s.run.area = r
 	span := s.span()
-	shared := axes{span, aom.Top(s.snapshot, span), aom.SawTop(s.snapshot, span)}
+	shared := axes{span, aom.Top(s.snapshot, span, s.reading), aom.SawTop(s.snapshot, span)}
 	focus, n := 0, len(s.snapshot.Queues)
 	for i := range n {
 		part := r.Column(i, n)
@@ -130,6 +130,9 @@ func (s *session) drawGauges(r screen.Region) {
 	}
 }
 
+// titleMargin is how much of a box's width its title cannot have.
+const titleMargin = 6
+
 // axes are what the charts of all queues share.
 type axes struct {
 	span        chart.Span
@@ -146,7 +149,7 @@ func (s *session) drawPanel(f *tui.Frame, r screen.Region, p place, focus int, a
 	if p.panel != panelQueue {
 		title = theme.Title
 	}
-	inside := r.Box(frame, border, title, s.panelTitle(f, p.panel, q))
+	inside := r.Box(frame, border, title, s.panelTitle(f, p.panel, q, r.W-titleMargin))
 	click := func() { s.run.focus = focus }
 	if p.panel == panelLog {
 		f.List(r, inside, tui.Listing{Columns: eventlog.Columns(inside.H), Rows: eventlog.Rows(q, s.snapshot.End), Focused: focused, Click: click})
@@ -161,9 +164,9 @@ func (s *session) drawPanel(f *tui.Frame, r screen.Region, p place, focus int, a
 		}
 		queue.Draw(inside, q, s.snapshot.Sampled, selected)
 	case panelAoM:
-		aom.Mean(inside, q, s.snapshot.Now, a.span, a.top, theme.Queue(p.queue))
+		aom.Mean(inside, s.snapshot, p.queue, a.span, a.top, s.reading, theme.Queue(p.queue))
 	case panelSaw:
-		aom.Sawtooth(inside, q, s.snapshot.Now, a.span, a.sawTop, theme.Cluster(int(s.snapshot.Watched)))
+		aom.Sawtooth(inside, s.snapshot, p.queue, a.span, a.sawTop, theme.Cluster(int(s.snapshot.Watched)))
 	case panelLoss:
 		drawFates(inside, q, a.span)
 	case panelCDF:
@@ -204,12 +207,12 @@ func (s *session) drawAggregations(r screen.Region, q *live.QueueSnapshot, style
 	chart.Histogram(right.Sub(0, 1, right.W, right.H-1), q.Merges, style)
 }
 
-func (s *session) panelTitle(f *tui.Frame, p panel, q *live.QueueSnapshot) string {
+func (s *session) panelTitle(f *tui.Frame, p panel, q *live.QueueSnapshot, width int) string {
 	switch p {
 	case panelQueue:
 		return fmt.Sprintf("%s, %d slots, out at %v", q.Name, q.Slots, q.OutRate)
 	case panelAoM:
-		return aom.Title(q)
+		return aom.Title(q, s.reading, width)
 	case panelSaw:
 		return fmt.Sprintf("AoM of cluster %d (%s: next)", s.snapshot.Watched, f.Key(keys.Watch))
 	case panelLoss:
