@@ -427,6 +427,7 @@ func TestBackgroundSharesTheLink(t *testing.T) {
 	r := mustRun(t, topology, Options{})
 	near(t, "updates", float64(r.DeliveredFrames), 1000, 0.01)
 	near(t, "background", float64(r.Background[1]), 1000, 0.01)
+	near(t, "utilisation", float64(r.Ports[0].Utilisation), 1, 0.001)
 	if r.Ports[0].Bypass == 0 {
 		t.Error("no background packet was dropped, though it offers five times the link")
 	}

@@ -213,6 +213,21 @@ func TestNextBusyAndStall(t *testing.T) {
 	}
 }
 
+// TestBusyCountsOverhead sends two frames of 256 bytes with 24 more each at 20 bytes a cycle.
+func TestBusyCountsOverhead(t *testing.T) {
+	p, err := engine.NewPort("fifo", engine.Config{Slots: 2, Clusters: 1}, engine.Output{Rate: 20 << 24, OverheadBytes: 24, DequeueCycles: 5}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		p.Offer(0, &olaf.Update{Count: 1, Lanes: 48}, nil)
+	}
+	p.Drain()
+	if want := 28 * olaf.Duration(olaf.Cycle); p.Busy() != want {
+		t.Errorf("busy %v; want %v", p.Busy(), want)
+	}
+}
+
 // TestSaturatedOutputRunsAtItsRate sends 10,000 frames back to back at a rate that divides nothing.
 func TestSaturatedOutputRunsAtItsRate(t *testing.T) {
 	const rate = 123456789
