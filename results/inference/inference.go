@@ -1,0 +1,251 @@
+// Package inference decides whether numbers differ: tests of paired differences and of independent samples, exact where
+// ties or small samples make approximations wrong, and the correction for asking many questions at once.
+//
+// Every test is two-sided and symmetric in its arguments, and says the least p that samples of these sizes could have
+// shown, so that nobody takes silence of two runs for equality.
+package inference
+
+import (
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// Result is the outcome of one test.
+type Result struct {
+	P     float64 // not a number where there is nothing to test
+	Least float64 // the least P that these sample sizes allow
+}
+
+// TooFew says that no data of this size could have come out below alpha.
+func (r Result) TooFew(alpha float64) bool { return r.Least > alpha || math.IsNaN(r.P) }
+
+// PairedT is Student's t test of the hypothesis that the mean of paired differences is 0. Differences without spread need
+// no assumption about one: all 0 give 1, a constant gives the chance that so many signs agree.
+func PairedT(differences []float64) Result {
+	n := len(differences)
+	if n == 0 {
+		return Result{math.NaN(), 1}
+	}
+	signs := min(1, 2*math.Pow(0.5, float64(n)))
+	mean, sd := stat.MeanStdDev(differences, nil)
+	switch {
+	case !slices.ContainsFunc(differences, func(d float64) bool { return d != differences[0] }):
+		if differences[0] == 0 {
+			return Result{1, signs}
+		}
+		return Result{signs, signs}
+	case n < 2:
+		return Result{math.NaN(), 1}
+	}
+	t := math.Abs(mean) / (sd / math.Sqrt(float64(n)))
+	return Result{2 * distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}.Survival(t), 0}
+}
+
+// exactTo is the sample size up to which distributions are counted out; beyond it they are normal to many digits.
+const exactTo = 120
+
+// SignedRank is Wilcoxon's signed-rank test of paired differences. Differences of 0 say nothing and are left out; ties
+// share their mean rank. Up to 120 differences the distribution of the rank sum over all signs is counted out.
+func SignedRank(differences []float64) Result {
+	var sizes []float64
+	for _, d := range differences {
+		if d != 0 {
+			sizes = append(sizes, math.Abs(d))
+		}
+	}
+	n := len(sizes)
+	if n == 0 {
+		if len(differences) == 0 {
+			return Result{math.NaN(), 1}
+		}
+		return Result{1, min(1, 2*math.Pow(0.5, float64(len(differences))))}
+	}
+	ranks := doubleRanks(sizes)
+	positive, total := 0, 0
+	i := 0
+	for _, d := range differences {
+		if d == 0 {
+			continue
+		}
+		total += ranks[i]
+		if d > 0 {
+			positive += ranks[i]
+		}
+		i++
+	}
+	least := min(1, 2*math.Pow(0.5, float64(n)))
+	if n > exactTo {
+		variance := 0.0
+		for _, r := range ranks {
+			variance += float64(r) * float64(r) / 4
+		}
+		return Result{normalTail(math.Abs(float64(positive)-float64(total)/2)-1, variance), least}
+	}
+	ways := make([]float64, total+1) // probability of every sum
+	ways[0] = 1
+	for _, r := range ranks {
+		for s := total; s >= 0; s-- {
+			ways[s] /= 2
+			if s >= r {
+				ways[s] += ways[s-r] / 2
+			}
+		}
+	}
+	return Result{twoSided(ways, positive), least}
+}
+
+// RankSum is the permutation test of the rank sum of two independent samples, which is Mann-Whitney's without its
+// assumption that there are no ties. Up to 120 values together the distribution over all ways to part them is counted out.
+func RankSum(a, b []float64) Result {
+	if len(a) == 0 || len(b) == 0 {
+		return Result{math.NaN(), 1}
+	}
+	if len(a) > len(b) { // the same question, with less to count
+		a, b = b, a
+	}
+	all := slices.Concat(a, b)
+	ranks := doubleRanks(all)
+	observed, total := 0, 0
+	for i, r := range ranks {
+		total += r
+		if i < len(a) {
+			observed += r
+		}
+	}
+	n, m := len(a), len(b)
+	least := min(1, 2/choose(n+m, n))
+	if n+m > exactTo {
+		mean := float64(total) * float64(n) / float64(n+m)
+		variance := 0.0
+		centre := float64(total) / float64(n+m)
+		for _, r := range ranks {
+			variance += (float64(r) - centre) * (float64(r) - centre)
+		}
+		variance *= float64(n) * float64(m) / (float64(n+m) * float64(n+m-1))
+		if variance == 0 {
+			return Result{1, least}
+		}
+		return Result{normalTail(math.Abs(float64(observed)-mean)-1, variance), least}
+	}
+	return Result{twoSided(subsetSums(ranks, n), observed), least}
+}
+
+// subsetSums is the probability of every sum of n of the ranks, all choices being equally likely.
+func subsetSums(ranks []int, n int) []float64 {
+	total := 0
+	for _, r := range ranks {
+		total += r
+	}
+	// chosen[k][s] is the probability, after some ranks, that k of them were taken and sum to s.
+	chosen := make([][]float64, n+1)
+	for k := range chosen {
+		chosen[k] = make([]float64, total+1)
+	}
+	chosen[0][0] = 1
+	for seen, r := range ranks {
+		left := float64(len(ranks) - seen)
+		for k := min(n, seen+1); k >= 0; k-- {
+			stay := 1 - float64(n-k)/left // this one is not taken, k being taken already
+			for s := total; s >= 0; s-- {
+				p := 0.0
+				if stay > 0 {
+					p = chosen[k][s] * stay
+				}
+				if k > 0 && s >= r {
+					p += chosen[k-1][s-r] * float64(n-k+1) / left
+				}
+				chosen[k][s] = p
+			}
+		}
+	}
+	return chosen[n]
+}
+
+// twoSided is the probability of a sum as far out as the observed one, on either side. A hair of room keeps sums that are
+// equally likely together in spite of rounding.
+func twoSided(probability []float64, observed int) float64 {
+	below, above := 0.0, 0.0
+	for s, p := range probability {
+		if s <= observed {
+			below += p
+		}
+		if s >= observed {
+			above += p
+		}
+	}
+	return min(1, 2*min(below, above))
+}
+
+func normalTail(distance, variance float64) float64 {
+	if variance == 0 {
+		return 1
+	}
+	return min(1, 2*distuv.UnitNormal.Survival(max(0, distance)/math.Sqrt(variance)))
+}
+
+// doubleRanks are twice the mean ranks of values, so that they are whole.
+func doubleRanks(values []float64) []int {
+	order := make([]int, len(values))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		switch {
+		case values[i] < values[j]:
+			return -1
+		case values[i] > values[j]:
+			return 1
+		}
+		return 0
+	})
+	ranks := make([]int, len(values))
+	for from := 0; from < len(order); {
+		to := from
+		for to < len(order) && values[order[to]] == values[order[from]] {
+			to++
+		}
+		for _, i := range order[from:to] {
+			ranks[i] = from + 1 + to
+		}
+		from = to
+	}
+	return ranks
+}
+
+func choose(n, k int) float64 {
+	ways := 1.0
+	for i := 1; i <= k; i++ {
+		ways *= float64(n-k+i) / float64(i)
+	}
+	return ways
+}
+
+// Holm adjusts p values of questions that were asked together, in their order: each may be held against the level that
+// one question would have. What is not a number stays so and counts for nothing.
+func Holm(p []float64) []float64 {
+	order := make([]int, 0, len(p))
+	adjusted := slices.Clone(p)
+	for i := range p {
+		if !math.IsNaN(p[i]) {
+			order = append(order, i)
+		}
+	}
+	slices.SortStableFunc(order, func(i, j int) int {
+		switch {
+		case p[i] < p[j]:
+			return -1
+		case p[i] > p[j]:
+			return 1
+		}
+		return 0
+	})
+	highest := 0.0
+	for rank, i := range order {
+		highest = max(highest, min(1, p[i]*float64(len(order)-rank)))
+		adjusted[i] = highest
+	}
+	return adjusted
+}
