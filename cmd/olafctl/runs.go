@@ -170,15 +170,20 @@ func showDocument(env *cli.Env, f *store.Folder, out cli.Format) error {
 }
 
 func newRunsCompareCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
-	var out cli.Format
+	var (
+		out           cli.Format
+		all, markdown bool
+	)
 	cmd := &cobra.Command{
 		Use:   "compare A B",
 		Short: "Compare run B with run A, metric by metric",
-		Long: `Compare two kept runs: means with 95 % intervals, the difference over pairs of equal seed, Mann-Whitney's p with effect
-size, and a verdict in words. With fewer than 6 runs a side a warning says that the verdict is weak. Configurations of one
-name are set against each other; where each side has just one at the same output rate, these two whatever their names,
-such as two simulated networks. -o csv and -o json have every digit.`,
-		Example:           "  olafctl runs compare 20260101-120000 last",
+		Long: `Compare two kept runs: means with 95 % intervals, the difference over pairs of equal seed, and a verdict in words. Where
+seeds are common the paired t test decides, with Wilcoxon's signed rank beside it; without, the exact permutation of rank
+sums. P is Holm's over all metrics of the comparison. Metrics without a difference are counted; --all lists them.
+Configurations of one name are set against each other; where each side has just one at the same output rate, these two
+whatever their names, such as two simulated networks. -o csv and -o json have every digit.`,
+		Example: `  olafctl runs compare 20260101-120000 last
+  olafctl runs compare 20260101-120000 last --md >> pull-request.md`,
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: where.CompleteRuns(env, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -202,11 +207,16 @@ such as two simulated networks. -o csv and -o json have every digit.`,
 					sheet := d.Sheet()
 					return sheet.WriteCSV(env.Stdout)
 				}
-				return d.WriteText(env.Stdout)
+				if markdown {
+					return d.WriteMarkdown(env.Stdout, all)
+				}
+				return d.WriteText(env.Stdout, all)
 			})
 		},
 	}
 	cli.AddFormatFlag(cmd, &out)
+	cmd.Flags().BoolVar(&all, "all", false, "list metrics without a difference too")
+	cmd.Flags().BoolVar(&markdown, "md", false, "print tables for a pull request")
 	return cmd
 }
 

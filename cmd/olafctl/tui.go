@@ -200,7 +200,7 @@ func (f *tuiFlags) comparison(env *cli.Env, w io.Writer, s *store.Store) error {
 	if err != nil {
 		return err
 	}
-	return d.WriteText(w)
+	return d.WriteText(w, false)
 }
 
 func lines(b *bytes.Buffer) []string { return strings.Split(strings.TrimRight(b.String(), "\n"), "\n") }

@@ -1,5 +1,5 @@
 // Package compare sets two stored results of one experiment against each other: metric by metric, in pairs of equal seed
-// where there are such, with intervals, a test of significance, the size of the effect, and the verdict in words.
+// where there are such, with intervals, a test that uses the pairs, the size of the effect, and the verdict in words.
 package compare
 
 import (
@@ -10,10 +10,9 @@ import (
 	"slices"
 	"strings"
 
-	"golang.org/x/perf/benchmath"
-
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/inference"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/table"
@@ -23,14 +22,23 @@ import (
 var ErrDifferent = olaf.NewError(olaf.Usage, "nothing to compare")
 
 // Schema names the document.
-const Schema = "olafctl.compare/v1"
+const Schema = "olafctl.compare/v2"
 
-// identical is the verdict over two samples of the same values.
-const identical = "identical"
+// Verdicts over one metric.
+const (
+	Higher  = "higher" // B's is
+	Lower   = "lower"
+	NotSeen = "no difference shown"
+	TooFew  = "too few" // no data of this size could have shown a difference
+)
+
+// Tests that a verdict rests on.
+const (
+	pairedT = "paired t"
+	rankSum = "rank sum"
+)
 
 const (
-	// MinRuns is how many runs a side needs before a 95 % statement about its median is possible at all.
-	MinRuns   = 6
 	alpha     = 0.05
 	resamples = 2000
 )
@@ -75,12 +83,19 @@ type Line struct {
 	// Difference is B − A over pairs of equal seed, or missing without such pairs. Low and High are its
 	// bootstrap interval.
 	Difference Paired `json:"difference"`
-	// ChangePct is the difference of the means relative to A.
+	// ChangePct is the mean difference relative to A's mean, both over common seeds where there are such.
 	ChangePct results.Float `json:"change_pct"`
-	// P is Mann-Whitney's, Effect the rank-biserial correlation: 1 when every value of B lies above every one of A.
-	P       results.Float `json:"p"`
+	// Test is what decides: the paired t test where seeds are common, else the exact permutation of rank sums. P is its p,
+	// PHolm the same held against all metrics of the document, PSignedRank Wilcoxon's beside a paired one.
+	Test        string        `json:"test"`
+	P           results.Float `json:"p"`
+	PHolm       results.Float `json:"p_holm"`
+	PSignedRank results.Float `json:"p_signed_rank"`
+	// Effect is the rank-biserial correlation: 1 when every value of B lies above every one of A.
 	Effect  results.Float `json:"effect"`
-	Verdict string        `json:"verdict"` // higher, lower, not significant, identical, or why there is none
+	Verdict string        `json:"verdict"` // higher, lower, no difference shown, too few
+
+	toofew bool
 }
 
 // Paired is the statistic of differences with a bootstrap interval of their mean.
@@ -116,6 +131,7 @@ func Results(a, b *Side) (*Document, error) {
 			}
 		}
 	}
+	doc.judge()
 	if len(doc.Lines) == 0 {
 		return nil, fmt.Errorf("%w: no queue at one output rate has valid runs on both sides; %s, %s", ErrDifferent, a.holds(), b.holds())
 	}
@@ -144,9 +160,6 @@ func (d *Document) warnRuns(key key, name string, runs []results.Run) {
 	n := len(valid(runs))
 	if left := len(runs) - n; left > 0 {
 		d.warn("%s, %s at %s: left out as not valid: %d of %d runs", name, key.queue, olaf.Rate(key.rate), left, len(runs))
-	}
-	if n < MinRuns {
-		d.warn("%s, %s at %s: valid runs: %d; fewer than %d can't show a significant difference reliably", name, key.queue, olaf.Rate(key.rate), n, MinRuns)
 	}
 }
 
@@ -227,34 +240,69 @@ func lineOf(of pair, m *metric.Metric, a, b []*results.Run) (line Line, any bool
 	if len(knownA)+len(knownB) == 0 || zeros(knownA) && zeros(knownB) {
 		return line, false
 	}
-	if line.A.Known() && line.B.Known() && line.A.Mean != 0 {
-		line.ChangePct = 100 * (line.B.Mean - line.A.Mean) / line.A.Mean
-	}
-	line.judge(knownA, knownB)
+	line.test(pairsOf(m, a, b), knownA, knownB)
 	return line, true
 }
 
-// judge tests the two samples and says the outcome in words.
-func (l *Line) judge(a, b []float64) {
-	switch {
-	case len(a) == 0 || len(b) == 0:
-		l.Verdict = "only one side has it"
-		return
-	case slices.Equal(a, b):
-		l.P, l.Effect, l.Verdict = 1, 0, identical
-		return
+// test asks whether the two sides differ, by their pairs where there are such.
+func (l *Line) test(pairs [][2]float64, a, b []float64) {
+	l.Test, l.PHolm, l.PSignedRank = rankSum, results.Missing(), results.Missing()
+	base, difference := l.A.Mean, l.B.Mean-l.A.Mean
+	asked := inference.RankSum(a, b)
+	if len(pairs) > 0 {
+		differences := make([]float64, len(pairs))
+		base = 0
+		for i, p := range pairs {
+			differences[i] = p[1] - p[0]
+			base += results.Float(p[0]) / results.Float(len(pairs))
+		}
+		difference = l.Difference.Mean
+		l.Test, asked = pairedT, inference.PairedT(differences)
+		l.PSignedRank = results.Float(inference.SignedRank(differences).P)
 	}
-	thresholds := benchmath.DefaultThresholds
-	thresholds.CompareAlpha = alpha
-	test := benchmath.AssumeNothing.Compare(benchmath.NewSample(slices.Clone(a), &thresholds), benchmath.NewSample(slices.Clone(b), &thresholds))
-	l.P, l.Effect = results.Float(test.P), results.Float(effect(a, b))
-	switch {
-	case !(test.P < alpha):
-		l.Verdict = "not significant"
-	case l.Effect > 0:
-		l.Verdict = "higher"
-	default:
-		l.Verdict = "lower"
+	l.toofew = asked.TooFew(alpha)
+	l.P = results.Float(asked.P)
+	if len(a) > 0 && len(b) > 0 {
+		l.Effect = results.Float(effect(a, b))
+		if base != 0 {
+			l.ChangePct = 100 * difference / base
+		}
+	}
+}
+
+// judge says every line's outcome in words, at a level that asking about all metrics at once does not wear down.
+func (d *Document) judge() {
+	p := make([]float64, len(d.Lines))
+	for i := range d.Lines {
+		p[i] = math.NaN()
+		if !d.Lines[i].toofew {
+			p[i] = float64(d.Lines[i].P)
+		}
+	}
+	few := 0
+	for i, adjusted := range inference.Holm(p) {
+		l := &d.Lines[i]
+		if !l.toofew {
+			l.PHolm = results.Float(adjusted)
+		}
+		direction := float64(l.Effect)
+		if l.Test == pairedT {
+			direction = float64(l.Difference.Mean)
+		}
+		switch {
+		case l.toofew:
+			l.Verdict = TooFew
+			few++
+		case adjusted >= alpha:
+			l.Verdict = NotSeen
+		case direction > 0:
+			l.Verdict = Higher
+		default:
+			l.Verdict = Lower
+		}
+	}
+	if few > 0 {
+		d.warn("too few runs for %d of %d lines: no data of that size could show a difference at %v; six runs of equal seed on both sides are enough", few, len(d.Lines), alpha)
 	}
 }
 
@@ -269,17 +317,25 @@ func effect(a, b []float64) float64 {
 	return float64(balance) / float64(len(a)*len(b))
 }
 
-// pairedDifference pairs runs of equal seed, whatever seed their side began with.
-func pairedDifference(m *metric.Metric, a, b []*results.Run) Paired {
+// pairsOf pairs values of runs of equal seed that both sides know, whatever seed their side began with.
+func pairsOf(m *metric.Metric, a, b []*results.Run) (pairs [][2]float64) {
 	first := map[uint64]*results.Run{}
 	for _, r := range a {
 		first[r.Seed] = r
 	}
-	var differences []results.Float
 	for _, r := range b {
-		if other := first[r.Seed]; other != nil {
-			differences = append(differences, r.Value(m)-other.Value(m))
+		other := first[r.Seed]
+		if other != nil && r.Value(m).Known() && other.Value(m).Known() {
+			pairs = append(pairs, [2]float64{float64(other.Value(m)), float64(r.Value(m))})
 		}
+	}
+	return pairs
+}
+
+func pairedDifference(m *metric.Metric, a, b []*results.Run) Paired {
+	var differences []results.Float
+	for _, p := range pairsOf(m, a, b) {
+		differences = append(differences, results.Float(p[1]-p[0]))
 	}
 	p := Paired{Statistic: results.Describe(differences, "no runs of equal seed on both sides"), Low: results.Missing(), High: results.Missing()}
 	if low, high, ok := results.Bootstrap(known(differences), resamples, 1); ok {
@@ -351,46 +407,68 @@ func (d *Document) Sheet() table.Sheet {
 	s := table.Sheet{Name: "Compare", Title: d.B + " against " + d.A, Columns: []table.Column{{Header: "queue"}, {Header: "output rate"}, {Header: "metric"}, {Header: "unit"},
 		{Header: "A", Format: table.General}, {Header: "±", Format: table.General}, {Header: "B", Format: table.General}, {Header: "±", Format: table.General},
 		{Header: "change", Unit: "%", Format: table.Fixed1}, {Header: "paired diff", Format: table.General}, {Header: "±", Format: table.General},
-		{Header: "p", Format: table.Fixed3}, {Header: "effect", Format: table.Fixed3}, {Header: "n"}, {Header: "verdict"}}}
+		{Header: "test"}, {Header: "p", Format: table.Fixed3}, {Header: "p (Holm)", Format: table.Fixed3}, {Header: "p (signed rank)", Format: table.Fixed3}, {Header: "effect", Format: table.Fixed3}, {Header: "n"}, {Header: "verdict"}}}
 	cell := func(f results.Float) table.Cell { return table.N(float64(f)) }
 	for i := range d.Lines {
 		l := &d.Lines[i]
 		s.Rows = append(s.Rows, []table.Cell{table.S(l.Queue), table.S(olaf.Rate(l.OutRateBPS).String()), table.S(l.Title), table.S(l.Unit),
 			cell(l.A.Mean), cell(l.A.CI95), cell(l.B.Mean), cell(l.B.CI95), cell(l.ChangePct), cell(l.Difference.Mean), cell(l.Difference.CI95),
-			cell(l.P), cell(l.Effect), table.S(fmt.Sprintf("%d+%d", l.A.N, l.B.N)), table.S(l.Verdict)})
+			table.S(l.Test), cell(l.P), cell(l.PHolm), cell(l.PSignedRank), cell(l.Effect), table.S(fmt.Sprintf("%d+%d", l.A.N, l.B.N)), table.S(l.Verdict)})
 	}
 	s.Notes = d.notes()
 	return s
 }
 
-// maxSettings is how many settings that differ are told to people; each seed that only one side has is one.
+// maxSettings is how many settings that differ are told to people.
 const maxSettings = 12
+
+// folded tells the items of a list that differ as one setting, from the first to the last.
+func folded(settings []Setting) (out []Setting) {
+	lists := map[string]int{} // by name, place in out
+	for _, c := range settings {
+		end := strings.LastIndexByte(c.Name, '[')
+		if end < 0 || !strings.HasSuffix(c.Name, "]") {
+			out = append(out, c)
+			continue
+		}
+		list := c.Name[:end]
+		at, seen := lists[list]
+		switch {
+		case !seen:
+			lists[list] = len(out)
+			out = append(out, Setting{Name: list, A: c.A, B: c.B})
+		default:
+			out[at].A, out[at].B = span(out[at].A, c.A), span(out[at].B, c.B)
+		}
+	}
+	return out
+}
+
+// span extends "1 … 4" to "1 … 5".
+func span(have, next string) string {
+	first, _, _ := strings.Cut(have, " … ")
+	switch {
+	case next == "":
+		return have
+	case first == "":
+		return next
+	}
+	return first + " … " + next
+}
 
 // notes are what must be known beside the lines.
 func (d *Document) notes() (notes []string) {
-	for _, c := range d.Config[:min(len(d.Config), maxSettings)] {
+	settings := folded(d.Config)
+	for _, c := range settings[:min(len(settings), maxSettings)] {
 		notes = append(notes, fmt.Sprintf("config %s: %s → %s", c.Name, orNone(c.A), orNone(c.B)))
 	}
-	if more := len(d.Config) - maxSettings; more > 0 {
+	if more := len(settings) - maxSettings; more > 0 {
 		notes = append(notes, fmt.Sprintf("%d more settings differ; -o json lists all", more))
 	}
 	for _, w := range d.Warnings {
 		notes = append(notes, "warning: "+w)
 	}
-	if tests := d.tests(); tests > 0 {
-		notes = append(notes, fmt.Sprintf("%d tests: about %.0f of them would come out significant by chance alone", tests, math.Ceil(alpha*float64(tests))))
-	}
-	return append(notes, fmt.Sprintf("A is %s, B is %s; p by Mann-Whitney, significant below %v; ± is a 95 %% half-width", d.A, d.B, alpha))
-}
-
-// tests is how many samples that are not identical were tested.
-func (d *Document) tests() (n int) {
-	for i := range d.Lines {
-		if d.Lines[i].P.Known() && d.Lines[i].Verdict != identical {
-			n++
-		}
-	}
-	return n
+	return append(notes, fmt.Sprintf("A is %s, B is %s; paired t test over runs of equal seed, else permutation of rank sums, at %v by Holm over all lines; ± is a 95 %% half-width", d.A, d.B, alpha))
 }
 
 func orNone(s string) string {
@@ -400,7 +478,7 @@ func orNone(s string) string {
 	return s
 }
 
-// Significant says whether any metric differs significantly.
+// Significant says whether any metric differs.
 func (d *Document) Significant() bool {
-	return slices.ContainsFunc(d.Lines, func(l Line) bool { return float64(l.P) < alpha && !math.IsNaN(float64(l.P)) })
+	return slices.ContainsFunc(d.Lines, func(l Line) bool { return l.Verdict == Higher || l.Verdict == Lower })
 }

@@ -36,9 +36,9 @@ func TestSeparatedSamplesAreSignificant(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Two samples of 7 that do not overlap: p = 2/C(14,7) = 2/3432.
+	// Seven pairs that all differ by 10: p = 2/2^7 from the signs.
 	l := line(t, d, "aom_cluster_ns")
-	if l.Verdict != "higher" || l.Effect != 1 || l.Difference.Mean != 10 || l.Difference.CI95 != 0 || l.Difference.N != 7 || float64(l.P) < 5e-4 || float64(l.P) > 7e-4 {
+	if l.Verdict != "higher" || l.Effect != 1 || l.Difference.Mean != 10 || l.Difference.CI95 != 0 || l.Difference.N != 7 || l.P != 2.0/128 || l.Test != pairedT || l.ChangePct < 76.9 || l.ChangePct > 77 {
 		t.Errorf("%+v", l)
 	}
 	if len(d.Warnings) != 0 || !d.Significant() {
@@ -55,17 +55,49 @@ func TestSeparatedSamplesAreSignificant(t *testing.T) {
 
 func TestMixedAndIdenticalSamples(t *testing.T) {
 	d, err := Results(side("a", 1, 2, 3, 4, 5, 6), side("b", 1.5, 2.5, 2.4, 4.4, 4.6, 6.1))
-	if l := line(t, d, "aom_cluster_ns"); err != nil || l.Verdict != "not significant" {
-		t.Errorf("%+v %v", l, err)
-	}
-	// U = 6 of 36 pairs: p = 0.065, just not significant.
-	d, err = Results(side("a", 1, 2, 3, 4, 5, 6), side("b", 2.5, 4.5, 7, 8, 9, 10))
-	if l := line(t, d, "aom_cluster_ns"); err != nil || l.Verdict != "not significant" || l.P < 0.06 || l.P > 0.07 {
+	if l := line(t, d, "aom_cluster_ns"); err != nil || l.Verdict != NotSeen {
 		t.Errorf("%+v %v", l, err)
 	}
 	d, err = Results(side("a", 1, 2, 3, 4, 5, 6), side("b", 1, 2, 3, 4, 5, 6))
-	if l := line(t, d, "aom_cluster_ns"); err != nil || l.Verdict != "identical" || d.Significant() {
+	if l := line(t, d, "aom_cluster_ns"); err != nil || l.Verdict != NotSeen || l.P != 1 || d.Significant() {
 		t.Errorf("%+v %v", l, err)
+	}
+}
+
+// TestPairsDecide sets runs against each other whose spread between seeds hides a small difference within them.
+func TestPairsDecide(t *testing.T) {
+	a, b := side("a", 100, 200, 300, 400, 500, 600, 700, 800), side("b", 101.2, 200.9, 301.1, 401, 500.8, 601.3, 701, 800.9)
+	d, err := Results(a, b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := line(t, d, "aom_cluster_ns")
+	if l.Verdict != Higher || !(l.PHolm < alpha) || !(l.PSignedRank < 0.01) || l.Test != pairedT {
+		t.Errorf("%+v", l)
+	}
+	for i := range b.Runs {
+		b.Runs[i].Seed += 100
+	}
+	if d, err = Results(a, b); err != nil {
+		t.Fatal(err)
+	}
+	if l := line(t, d, "aom_cluster_ns"); l.Verdict != NotSeen || l.Test != rankSum || l.PSignedRank.Known() {
+		t.Errorf("without common seeds: %+v", l)
+	}
+}
+
+// TestManyQuestionsCostMore finds a difference that would pass alone and must not among others.
+func TestManyQuestionsCostMore(t *testing.T) {
+	d := &Document{}
+	for _, p := range []results.Float{0.03, 0.5, 0.6} {
+		d.Lines = append(d.Lines, Line{Test: pairedT, P: p, Difference: Paired{Statistic: results.Statistic{Mean: 1}}})
+	}
+	if d.judge(); d.Lines[0].Verdict != NotSeen || d.Lines[0].PHolm != 0.09 {
+		t.Errorf("%+v", d.Lines[0])
+	}
+	d.Lines = d.Lines[:1]
+	if d.judge(); d.Lines[0].Verdict != Higher {
+		t.Errorf("%+v", d.Lines[0])
 	}
 }
 
@@ -81,7 +113,7 @@ func TestFewAndInvalidRunsAreWarnedOf(t *testing.T) {
 	if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "b was interrupted") || strings.Contains(text, "a was interrupted") {
 		t.Error(text)
 	}
-	if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "left out as not valid: 1 of 7 runs") || !strings.Contains(text, "fewer than 6") {
+	if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "left out as not valid: 1 of 7 runs") || strings.Contains(text, "too few") == (d.Lines[0].Verdict != TooFew) {
 		t.Error(text)
 	}
 	if l := line(t, d, "aom_cluster_ns"); l.A.N != 6 || l.Difference.N != 1 {
@@ -91,7 +123,7 @@ func TestFewAndInvalidRunsAreWarnedOf(t *testing.T) {
 
 // TestPairsAreOfEqualSeed compares seeds 0 to 6 with seeds 2 to 8, and with none of them.
 func TestPairsAreOfEqualSeed(t *testing.T) {
-	a, b := side("a", 0, 1, 2, 3, 4, 5, 6), side("b", 12, 13, 14, 15, 16, 17, 18)
+	a, b := side("a", 0, 1, 2, 3, 4, 5, 6), side("b", 12, 13.5, 14, 15.5, 16, 17, 18)
 	for i := range b.Runs {
 		b.Runs[i].Seed += 2
 	}
@@ -99,7 +131,7 @@ func TestPairsAreOfEqualSeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l := line(t, d, "aom_cluster_ns"); l.Difference.N != 5 || l.Difference.Mean != 10 || len(d.Warnings) != 0 {
+	if l := line(t, d, "aom_cluster_ns"); l.Difference.N != 5 || l.Difference.Mean != 10.2 || len(d.Warnings) != 0 {
 		t.Errorf("%+v %q", l.Difference, d.Warnings)
 	}
 	for i := range b.Runs {
@@ -118,10 +150,10 @@ func TestTextIsShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := d.WriteText(&b); err != nil {
+	if err := d.WriteText(&b, false); err != nil {
 		t.Fatal(err)
 	}
-	want := []string{"olaf at 40Gbps, runs: 6 of A, 6 of B\n", "AoM per cluster, ms  348.7 ± 3.0  252.7 ± 2.3  −27.5 %    −96.0 ± 4.7  0.002   −1.00  lower\n"}
+	want := []string{"olaf at 40Gbps, runs: 6 of A, 6 of B\n", "AoM per cluster, ms  348.7 ± 3.0  252.7 ± 2.3  −27.5 %    −96.0 ± 4.7  <0.001        0.031  lower\n"}
 	for _, text := range want {
 		if !strings.Contains(b.String(), text) {
 			t.Errorf("no %q in\n%s", text, b.String())
@@ -134,17 +166,28 @@ func TestTextIsShort(t *testing.T) {
 	}
 }
 
-// TestManySettingsAreCutShort compares 1 run with 100.
-func TestManySettingsAreCutShort(t *testing.T) {
+// TestListsOfSettingsAreFolded compares 1 run with 100.
+func TestListsOfSettingsAreFolded(t *testing.T) {
 	a, b := side("a", 1), side("b", 2)
-	b.Config = json.RawMessage(`{"name":"b","seeds":[` + strings.Repeat("1,", 99) + `1]}`)
+	b.Config = json.RawMessage(`{"name":"b","seeds":[` + strings.Repeat("1,", 99) + `7]}`)
 	d, err := Results(a, b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	notes := strings.Join(d.notes(), "\n")
-	if strings.Count(notes, "config ") != maxSettings || !strings.Contains(notes, "\n90 more settings differ; -o json lists all\n") || len(d.Config) != 102 {
+	if strings.Count(notes, "config ") != 3 || !strings.Contains(notes, "config seeds: (none) → 1 … 7\n") || len(d.Config) != 102 {
 		t.Errorf("%d settings differ:\n%s", len(d.Config), notes)
+	}
+}
+
+func TestMarkdown(t *testing.T) {
+	d, err := Results(side("a", 1, 2, 3, 4, 5, 6), side("b", 11, 12, 13, 14, 15, 16))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := d.WriteMarkdown(&b, true); err != nil || !strings.Contains(b.String(), "**olaf at 40Gbps, runs: 6 of A, 6 of B**\n\n| METRIC | A | B |") || !strings.Contains(b.String(), "| AoM per cluster, ns | ") {
+		t.Errorf("%v\n%s", err, b.String())
 	}
 }
 
@@ -211,7 +254,7 @@ func TestWithheldIsComparedWithNothing(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	var b strings.Builder
-	if err := d.WriteText(&b); err != nil || !strings.Contains(b.String(), "\nWithheld by control, updates      0 ± 0  6232.5 ± 2.0       –   6232.5 ± 2.0  0.002    1.00  higher\n") {
+	if err := d.WriteText(&b, true); err != nil || !strings.Contains(b.String(), "\nWithheld by control, updates      0 ± 0  6232.5 ± 2.0       –   6232.5 ± 2.0  <0.001        0.031  higher\n") {
 		t.Errorf("%s %v", b.String(), err)
 	}
 	if d, err = Results(off, off); err != nil {
@@ -232,14 +275,14 @@ func TestWholeExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := d.WriteText(&b); err != nil || !strings.Contains(b.String(), "identical") {
+	if err := d.WriteText(&b, true); err != nil || !strings.Contains(b.String(), NotSeen) {
 		t.Error(b.String(), err)
 	}
 	if _, err := json.Marshal(d); err != nil {
 		t.Error(err)
 	}
 	for _, l := range d.Lines {
-		if l.Verdict != "identical" && l.Verdict != "only one side has it" {
+		if l.Verdict != NotSeen {
 			t.Errorf("a result differs from itself: %+v", l)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf"
@@ -13,49 +14,101 @@ import (
 )
 
 // WriteText prints the comparison for people at a terminal: a table for each configuration, with as many digits as can be
-// read, in units that suit. Sheet has all of them.
-func (d *Document) WriteText(w io.Writer) error {
+// read, in units that suit, of the metrics that differ, or of all. Sheet has every digit.
+func (d *Document) WriteText(w io.Writer, all bool) error {
+	return d.write(w, all, func(title string, s *table.Sheet) error {
+		if _, err := fmt.Fprintln(w, title); err != nil {
+			return err
+		}
+		s.Notes = []string{""}
+		return s.WriteText(w)
+	}, "\n")
+}
+
+// WriteMarkdown prints the same for a pull request.
+func (d *Document) WriteMarkdown(w io.Writer, all bool) error {
+	return d.write(w, all, func(title string, s *table.Sheet) error {
+		_, err := fmt.Fprintf(w, "**%s**\n\n", title)
+		cells := make([]string, len(s.Columns))
+		for i, c := range s.Columns {
+			cells[i] = c.Header
+		}
+		rows := [][]string{cells, slices.Repeat([]string{"---"}, len(cells))}
+		for _, r := range s.Rows {
+			row := make([]string, len(r))
+			for i := range r {
+				row[i] = r[i].Text
+			}
+			rows = append(rows, row)
+		}
+		for _, r := range rows {
+			if err == nil {
+				_, err = fmt.Fprintf(w, "| %s |\n", strings.Join(r, " | "))
+			}
+		}
+		if err == nil {
+			_, err = fmt.Fprintln(w)
+		}
+		return err
+	}, "\n\n")
+}
+
+// write gives every configuration's lines to print, and the notes behind them.
+func (d *Document) write(w io.Writer, all bool, print func(title string, s *table.Sheet) error, between string) error {
+	hidden := 0
 	for first := 0; first < len(d.Lines); {
 		end := first + 1
 		for end < len(d.Lines) && d.Lines[end].Queue == d.Lines[first].Queue && d.Lines[end].OutRateBPS == d.Lines[first].OutRateBPS {
 			end++
 		}
-		if err := writeConfiguration(w, d.Lines[first:end]); err != nil {
-			return err
+		shown := make([]*Line, 0, end-first)
+		for i := first; i < end; i++ {
+			if l := &d.Lines[i]; all || l.Verdict != NotSeen {
+				shown = append(shown, l)
+			}
+		}
+		hidden += end - first - len(shown)
+		if len(shown) > 0 {
+			if err := print(titleOf(d.Lines[first:end]), sheetOf(shown)); err != nil {
+				return err
+			}
 		}
 		first = end
 	}
-	_, err := io.WriteString(w, strings.Join(d.notes(), "\n")+"\n")
+	notes := d.notes()
+	if hidden > 0 {
+		notes = append([]string{fmt.Sprintf("no difference shown in %d of %d lines; --all lists them", hidden, len(d.Lines))}, notes...)
+	}
+	_, err := io.WriteString(w, strings.Join(notes, between)+"\n")
 	return err
 }
 
-func writeConfiguration(w io.Writer, lines []Line) error {
+func titleOf(lines []Line) string {
 	a, b := 0, 0
 	for i := range lines {
 		a, b = max(a, lines[i].A.N), max(b, lines[i].B.N)
 	}
-	if _, err := fmt.Fprintf(w, "%s at %v, runs: %d of A, %d of B\n", lines[0].Queue, olaf.Rate(lines[0].OutRateBPS), a, b); err != nil {
-		return err
-	}
+	return fmt.Sprintf("%s at %v, runs: %d of A, %d of B", lines[0].Queue, olaf.Rate(lines[0].OutRateBPS), a, b)
+}
+
+func sheetOf(lines []*Line) *table.Sheet {
 	number := table.General
 	short := strings.NewReplacer("Jain's index, ", "Jain, ", "transmission control", "control")
-	s := table.Sheet{Columns: []table.Column{{Header: "METRIC"}, {Header: "A", Format: number}, {Header: "B", Format: number}, {Header: "CHANGE", Format: number},
-		{Header: "B − A, PAIRED", Format: number}, {Header: "P", Format: number}, {Header: "EFFECT", Format: number}, {Header: "VERDICT"}}}
-	for i := range lines {
-		l := &lines[i]
+	s := &table.Sheet{Columns: []table.Column{{Header: "METRIC"}, {Header: "A", Format: number}, {Header: "B", Format: number}, {Header: "CHANGE", Format: number},
+		{Header: "B − A, PAIRED", Format: number}, {Header: "P", Format: number}, {Header: "SIGNED RANK", Format: number}, {Header: "VERDICT"}}}
+	for _, l := range lines {
 		by, unit := l.scale()
 		title := short.Replace(l.Title)
 		if unit != "" && !strings.HasPrefix(strings.ToLower(title), unit) {
 			title += ", " + unit
 		}
 		var row []table.Cell
-		for _, content := range []string{title, text.Rounded(&l.A, by), text.Rounded(&l.B, by), change(l.ChangePct), text.Rounded(&l.Difference.Statistic, by), probability(l.P), fixed(l.Effect, 2), l.Verdict} {
+		for _, content := range []string{title, text.Rounded(&l.A, by), text.Rounded(&l.B, by), change(l.ChangePct), text.Rounded(&l.Difference.Statistic, by), probability(l.PHolm), probability(l.PSignedRank), l.Verdict} {
 			row = append(row, table.S(content))
 		}
 		s.Rows = append(s.Rows, row)
 	}
-	s.Notes = []string{""}
-	return s.WriteText(w)
+	return s
 }
 
 // scale is the unit in which a line prints, and what its numbers are multiplied with for it: of ns the one in which the
@@ -93,17 +146,13 @@ func change(pct results.Float) string {
 	return text.Decimal(float64(pct), 1) + " %"
 }
 
-func fixed(f results.Float, decimals int) string {
-	if !f.Known() {
-		return "–"
-	}
-	return text.Decimal(float64(f), decimals)
-}
-
 // probability never prints a p of nought, which no test gives.
 func probability(p results.Float) string {
 	if p.Known() && p < 0.0005 {
 		return "<0.001"
 	}
-	return fixed(p, 3)
+	if !p.Known() {
+		return "–"
+	}
+	return text.Decimal(float64(p), 3)
 }
