@@ -1,0 +1,32 @@
+package xdp
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/cilium/ebpf/link"
+)
+
+// Mode is where in the kernel a program meets frames.
+type Mode string
+
+// Modes. Native is the driver's own hook, Generic a later one that every interface has.
+const (
+	Native  Mode = "native"
+	Generic Mode = "generic"
+)
+
+// Attach lets the frames that come in by an interface of this network namespace run the program arrive, until what it returns
+// is closed or the process ends. The error matches ErrKernel.
+func (p *programs) Attach(ifindex int, mode Mode) (io.Closer, error) {
+	flags := map[Mode]link.XDPAttachFlags{Native: link.XDPDriverMode, Generic: link.XDPGenericMode}
+	f, ok := flags[mode]
+	if !ok {
+		return nil, fmt.Errorf("xdp: there is no mode %q; there are %s and %s", mode, Native, Generic)
+	}
+	l, err := link.AttachXDP(link.XDPOptions{Program: p.collection.Programs["arrive"], Interface: ifindex, Flags: f})
+	if err != nil {
+		return nil, fmt.Errorf("xdp: %s: attach to interface %d in mode %s: %w: %w", p.name, ifindex, mode, ErrKernel, err)
+	}
+	return l, nil
+}
