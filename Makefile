@@ -17,31 +17,34 @@ PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soff
 
 # Packages whose code runs on several goroutines; the race detector needs cgo and gcc.
 RACE := ./capture/live ./experiments/testbed ./experiments/bench ./experiments/live ./p4ctl/... ./cmd/olafctl ./results/store ./results/archive ./fpga/remote ./tui/...
-# Shapes of figures, and stories that hold nothing concurrent which others do not: they run without the detector, which makes
-# them many times as slow.
-UNRACED := TestFig(7|10).*|TestMultiHopTables|TestTable1.*|TestScripts/(deterministic|files|fulldisk|look|registers|replay|reproduce|runs|trace|train|usage|verify)$$
 
-.PHONY: build test unit race lint generate bench fuzz peers clean
+.PHONY: build help test quick unit race lint generate bench fuzz peers clean
 
 build: ## the binary, without cgo
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/olafctl
 
+help: ## this list
+	@sed -nE 's/^([a-z]+):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
 test: peers lint unit race ## what CI runs
 
-unit:
+quick: ## the tests that are done in a minute, without other programs
+	$(GO) test -short ./...
+
+unit: ## all tests, and those of the driver's own build
 	$(GO) test -timeout 12m ./...
-	$(GO) vet -tags vnp4 ./cmd/olafctl
+	$(GO) vet -tags vnp4 ./cmd/olafctl/...
 	@# AMD's driver is loaded by a build of its own; a stand-in compiled from our C takes its place in the test.
 	@if command -v gcc >/dev/null; then $(GO) test -tags vnp4 -run StandIn ./cmd/olafctl; \
 	 elif [ "$$CI" = true ]; then echo "the driver's test needs gcc" >&2; exit 1; \
 	 else echo "skipped: the driver's test (no gcc)"; fi
 
-race:
-	@if command -v gcc >/dev/null; then CGO_ENABLED=1 $(GO) test -race -timeout 12m -skip '$(UNRACED)' $(RACE); \
+race: ## what runs on several goroutines, under the race detector
+	@if command -v gcc >/dev/null; then CGO_ENABLED=1 $(GO) test -race -timeout 12m $(RACE); \
 	 elif [ "$$CI" = true ]; then echo "race tests need gcc" >&2; exit 1; \
 	 else echo "skipped: race tests (no gcc)"; fi
 
-lint:
+lint: ## format, vet, staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted" >&2; exit 1; fi
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
@@ -63,5 +66,5 @@ peers: ## install the programs the suites test against (root on Debian), or name
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $${missing[@]} >/dev/null; \
 	  else echo "not installed, so their tests are skipped: $${missing[*]}"; fi; fi
 
-clean:
+clean: ## remove what was built
 	rm -rf bin dist

@@ -21,6 +21,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/peer"
 )
 
 func addresses(worker int) *olaf.Addresses {
@@ -150,13 +151,7 @@ func TestRandomCaptures(t *testing.T) {
 // tshark is the peer: it reads what we write, sees our times to the nanosecond and nothing malformed; and we read what
 // editcap makes of it.
 func TestTshark(t *testing.T) {
-	tshark, err := exec.LookPath("tshark")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("tshark is not installed")
-		}
-		t.Skip("tshark is not installed; apt-get install tshark")
-	}
+	tshark := peer.Need(t, "tshark")
 	for _, name := range []string{"out.pcap", "out.pcapng"} {
 		path := filepath.Join(t.TempDir(), name)
 		if err := os.WriteFile(path, sample(t, FormatOf(name), 4), 0o644); err != nil {

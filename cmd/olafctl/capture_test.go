@@ -19,6 +19,7 @@ import (
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/capture/live/livetest"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/internal/peer"
 )
 
 // cable is a pair of interfaces, worker and server, and somebody who sees what arrives after the command did.
@@ -232,13 +233,7 @@ func dropsIn(t *testing.T, file string) int64 {
 
 func tshark(t *testing.T, args ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath("tshark"); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal(err)
-		}
-		t.Skip("tshark is not installed")
-	}
-	out, err := exec.Command("tshark", args...).CombinedOutput()
+	out, err := exec.Command(peer.Need(t, "tshark"), args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"runtime/debug"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/olafctl/olaf/cmd/olafctl/mute"
+	"github.com/olafctl/olaf/internal/peer"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden output of the scripts")
@@ -71,19 +74,26 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// condition says whether a real program that a script uses is there: [peer:tshark]. Under CI a missing one is a failure.
-// [mount] says whether file systems may be mounted.
+// condition says whether a real program that a script uses is there: [peer:tshark].
+// [mount] says whether file systems may be mounted, [race] whether the race detector watches, which makes a script many
+// times as slow.
 func condition(name string) (bool, error) {
-	if name == "mount" {
+	switch name {
+	case "mount":
 		return canMount()
+	case "race":
+		return raced(), nil
 	}
 	program, ok := strings.CutPrefix(name, "peer:")
 	if !ok {
 		return false, fmt.Errorf("unknown condition %q", name)
 	}
-	_, err := exec.LookPath(program)
-	if err != nil && os.Getenv("CI") == "true" {
-		return false, fmt.Errorf("%s is not installed; 'make peers' installs it", program)
-	}
-	return err == nil, nil
+	path, err := peer.Find(program)
+	return path != "", err
+}
+
+// raced says whether this program was built with the race detector.
+func raced() bool {
+	info, ok := debug.ReadBuildInfo()
+	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }

@@ -4,27 +4,22 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"os"
 	"testing"
 	"time"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/aomcheck/smt"
+	"github.com/olafctl/olaf/internal/peer"
 )
 
 const ms = olaf.Millisecond
 
-// needSolvers skips where a solver is missing, except under continuous integration.
+// needSolvers skips where a solver is missing.
 func needSolvers(t *testing.T) []smt.Solver {
 	t.Helper()
 	solvers := []smt.Solver{smt.Z3(), smt.CVC5()}
 	for _, s := range solvers {
-		if _, err := s.Find(); err != nil {
-			if os.Getenv("CI") == "true" {
-				t.Fatal(err)
-			}
-			t.Skip(err)
-		}
+		peer.Need(t, s.Program)
 	}
 	return solvers
 }

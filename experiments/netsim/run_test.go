@@ -87,6 +87,9 @@ func TestSingleWorkerAge(t *testing.T) {
 
 // M/D/1: the mean time in the system is s·(1 + ρ/(2(1−ρ))).
 func TestMD1(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for _, rho := range []float64{0.3, 0.6, 0.8} {
 		service := olaf.Millisecond
 		// One Poisson source suffices: independent ones add up to one.

@@ -55,6 +55,9 @@ func record(t *testing.T, c Config, ctx context.Context, then Observer) ([]byte,
 }
 
 func TestSameSeedSameFile(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	a, err := record(t, small(), context.Background(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -77,6 +80,9 @@ func TestInterruptedRecordingIsAWholeFile(t *testing.T) {
 
 // The embedded recording can be made again, bit for bit, by a build of the same kind.
 func TestEmbeddedRecordingIsReproducible(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	r, closer, err := trace.Open("builtin:lander8")
 	if err != nil {
 		t.Fatal(err)

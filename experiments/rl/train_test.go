@@ -83,6 +83,9 @@ func configurations() map[string]Config {
 }
 
 func TestSameSeedSameBytesOnAnyNumberOfProcessors(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for name, c := range configurations() {
 		t.Run(name, func(t *testing.T) {
 			var first uint64
@@ -297,6 +300,9 @@ func TestBadTrainingsAreRefused(t *testing.T) {
 
 // A training that is far from landing but clearly away from where it began; it takes a few seconds of CPU.
 func TestEightWorkersLearn(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	c := Defaults()
 	c.Iterations = 30
 	c.PPO.LearnRate = 3e-4

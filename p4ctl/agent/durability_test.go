@@ -143,6 +143,9 @@ func TestEveryBitOfAJournal(t *testing.T) {
 
 // TestEveryBitOfASidecar flips each bit: the agent starts with what was acknowledged, or refuses.
 func TestEveryBitOfASidecar(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	k := keep(t)
 	refused := 0
 	for i := range len(k.sidecar) * 8 {

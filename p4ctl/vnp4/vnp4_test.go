@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/peer"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/p4ctl/p4"
@@ -48,13 +49,7 @@ func childCommand() *exec.Cmd {
 // standin compiles the stand-in library twice, because one shared object has one set of tables.
 func standin(t *testing.T) (one, two string) {
 	t.Helper()
-	gcc, err := exec.LookPath("gcc")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("gcc is needed to build the stand-in driver")
-		}
-		t.Skip("gcc is missing: it builds the stand-in driver")
-	}
+	gcc := peer.Need(t, "gcc")
 	dir := t.TempDir()
 	one, two = filepath.Join(dir, "one.so"), filepath.Join(dir, "two.so")
 	for _, path := range []string{one, two} {

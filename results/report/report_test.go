@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/olafctl/olaf/internal/peer"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/internal/example"
 	"github.com/olafctl/olaf/results/sheets"
@@ -145,13 +146,7 @@ window.addEventListener("load", () => {
 // TestChromiumShowsIt loads the report in a real browser, wide and narrow, light and dark: it must render, nothing may
 // overlap or be cut off, and nothing may be fetched.
 func TestChromiumShowsIt(t *testing.T) {
-	browser, err := exec.LookPath("chromium")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("Chromium (Debian package chromium) must be there in CI")
-		}
-		t.Skip("Chromium (Debian package chromium) is not installed")
-	}
+	browser := peer.Need(t, "chromium")
 	dir := t.TempDir()
 	if keep := os.Getenv("OLAF_KEEP"); keep != "" {
 		dir = keep

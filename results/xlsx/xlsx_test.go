@@ -16,8 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/olafctl/olaf/results/table"
 	"github.com/xuri/excelize/v2"
+
+	"github.com/olafctl/olaf/internal/peer"
+	"github.com/olafctl/olaf/results/table"
 )
 
 func book() *table.Book {
@@ -160,13 +162,7 @@ func TestBadBooksAreRefused(t *testing.T) {
 
 // TestLibreOfficeDrawsIt opens the workbook with a real office suite and looks for the chart's words in the page it prints.
 func TestLibreOfficeDrawsIt(t *testing.T) {
-	office, err := exec.LookPath("soffice")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("LibreOffice (Debian package libreoffice-calc) must be there in CI")
-		}
-		t.Skip("LibreOffice (Debian package libreoffice-calc) is not installed")
-	}
+	office := peer.Need(t, "soffice")
 	dir := t.TempDir()
 	if keep := os.Getenv("OLAF_KEEP"); keep != "" {
 		dir = keep

@@ -12,6 +12,9 @@ import (
 
 // The published shape: the narrower the output, the more Olaf gains, and fewer active clusters gain more.
 func TestFig7HasThePapersShape(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	report, err := fig7.Run(context.Background(), experiments.Options{Quick: true, Runs: 1})
 	if err != nil {
 		t.Fatal(err)
@@ -35,6 +38,9 @@ func TestFig7HasThePapersShape(t *testing.T) {
 }
 
 func TestFig7IsDeterministic(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	var first string
 	for i := range 2 {
 		report, err := fig7.Run(context.Background(), experiments.Options{Quick: true, Runs: 1, Seed: 3})

@@ -68,6 +68,9 @@ func TestControlNarrowsTheGap(t *testing.T) {
 }
 
 func TestFig10Shapes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	report, err := fig10.Run(context.Background(), experiments.Options{Runs: 2})
 	if err != nil {
 		t.Fatal(err)

@@ -116,6 +116,9 @@ func TestTruncatedEpisodeBootstraps(t *testing.T) {
 
 // One worker of its own learns quickly; 40 iterations are far from landing but well away from where it began.
 func TestLearnerImproves(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	c := Defaults()
 	c.LearnRate = 1e-3
 	l, err := NewLearner(c, 1, 0)

@@ -6,6 +6,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/olafctl/olaf/internal/peer"
 )
 
 func TestGeneratedFilesAreFresh(t *testing.T) {
@@ -26,13 +28,7 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 
 // TestVerilogHeaderCompiles lets Verilator, a real peer, read the header and use one value of it.
 func TestVerilogHeaderCompiles(t *testing.T) {
-	tool, err := exec.LookPath("verilator")
-	if err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatal("verilator is not installed")
-		}
-		t.Skip("verilator is not installed")
-	}
+	tool := peer.Need(t, "verilator")
 	text, err := renderVerilog()
 	if err != nil {
 		t.Fatal(err)
