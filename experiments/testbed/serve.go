@@ -72,7 +72,7 @@ func serve(ctx context.Context, o ServeOptions, lend func(*Service) error) (*Ser
 	if listener.Addr().Network() == "unix" {
 		s.Target = "unix:" + s.Target
 	}
-	go func() { s.done <- s.server.Serve(listener) }()
+	go func() { s.done <- agent.ServeUntilStopped(s.server, listener) }()
 	return s, nil
 }
 

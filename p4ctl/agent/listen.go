@@ -121,8 +121,16 @@ func (a *Agent) Serve(l net.Listener, t *tls.Config) *Running {
 		r.target = "unix:" + r.target
 	}
 	v1.RegisterP4RuntimeServer(r.server, a)
-	go func() { r.done <- r.server.Serve(l) }()
+	go func() { r.done <- ServeUntilStopped(r.server, l) }()
 	return r
+}
+
+// ServeUntilStopped serves until Stop, which may come before it.
+func ServeUntilStopped(s *grpc.Server, l net.Listener) error {
+	if err := s.Serve(l); !errors.Is(err, grpc.ErrServerStopped) {
+		return err
+	}
+	return nil
 }
 
 // Target is the address in the form that a client dials.
