@@ -1,0 +1,50 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/experiments/system"
+)
+
+// TestEveryMetricIsOnThePages holds the lists of the documentation to the rows of counters and metrics.
+func TestEveryMetricIsOnThePages(t *testing.T) {
+	spaces := regexp.MustCompile(`\s+`)
+	read := func(name string) string {
+		raw, err := os.ReadFile(filepath.Join("..", "..", "docs", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return spaces.ReplaceAllString(string(raw), " ")
+	}
+	metrics, output := read("metrics.md"), read("output.md")
+	named := func(page, where, name string) {
+		if !regexp.MustCompile("`([a-z0-9_]+ )*" + regexp.QuoteMeta(name) + "( [a-z0-9_]+)*`").MatchString(page) {
+			t.Errorf("docs/%s does not tell of `%s`", where, name)
+		}
+	}
+	d := system.Queued()
+	for _, m := range d.Metrics {
+		named(metrics, "metrics.md", m.Name)
+		if !m.Aside {
+			named(output, "output.md", m.Name)
+		}
+		if m.Title == "" || m.Doc == "" {
+			t.Errorf("%s has no title or no text", m.Name)
+		}
+	}
+	for _, c := range d.Ledger.Counters {
+		named(metrics, "metrics.md", c.Name)
+	}
+	for _, rule := range d.Ledger.Rules() {
+		if !strings.Contains(metrics, rule) {
+			t.Errorf("docs/metrics.md does not tell of %q", rule)
+		}
+	}
+	if err := d.Ledger.Validate(); err != nil {
+		t.Error(err)
+	}
+}
