@@ -49,7 +49,7 @@ func TestKindOf(t *testing.T) {
 var plainErrors = []string{
 	"ErrAccounting", "ErrEncode", "ErrMalformed", "ErrNotOLAF",
 	"capture.ErrIdle", "capture/live.ErrClocks",
-	"experiments/bench.ErrInvalid", "experiments/bench.ErrNoRecorder", "experiments/bench.ErrNoRewind", "experiments/bench.ErrRun",
+	"experiments/bench.ErrInvalid", "experiments/bench.ErrNoRewind", "experiments/bench.ErrRun",
 	"experiments/live.ErrOwnTime",
 	"experiments/testbed.ErrIncomplete", // of the kind that it unwraps to
 	"experiments/speedup.ErrUnfinished",

@@ -29,12 +29,14 @@ type benchFlags struct {
 	format   cli.Format
 	to       exports
 	pcap     string
-	trace    traceTrafficFlags
-	quiet    bool
-	tui      bool
-	view     viewFlags
-	card     cli.CardFlags
-	ageError float64
+	// recording writes pcap while the bench runs; nil without one.
+	recording *bench.Recording
+	trace     traceTrafficFlags
+	quiet     bool
+	tui       bool
+	view      viewFlags
+	card      cli.CardFlags
+	ageError  float64
 }
 
 func newBenchCmd(env *cli.Env) *cobra.Command {
@@ -198,6 +200,13 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if f.listen != "" && !f.tui {
 		sinks = append(sinks, &announcer{env, f.listen})
 	}
+	if f.pcap != "" {
+		if f.recording, err = bench.NewRecording(f.pcap, f.to.force); err != nil {
+			return err
+		}
+		defer f.recording.Abandon() // once committed, nothing is left to abandon
+		sinks = append(sinks, f.recording)
+	}
 	kept := f.Events(env, started)
 	stream := bench.NewStream(append(sinks, kept.Sinks()...)...)
 	report, err := f.carryOut(cmd.Context(), env, access, stream)
@@ -207,7 +216,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	cli.Stamp(env, started, report)
 	err = errors.Join(cli.GeneratorInterrupted(err), kept.Finish(env, report, report.Bench.Provenance, err != nil, f.quiet))
 	if err == nil { // before the report is printed, to a reader who may leave early, such as head
-		err = f.export(cmd.Context(), env, report)
+		err = f.export(env, report)
 	} else {
 		f.notWritten(env)
 	}
@@ -262,16 +271,15 @@ func (f *benchFlags) notWritten(env *cli.Env) {
 }
 
 // export writes the files that were asked for and says where they are.
-func (f *benchFlags) export(ctx context.Context, env *cli.Env, report *bench.Measurement) error {
+func (f *benchFlags) export(env *cli.Env, report *bench.Measurement) error {
 	if err := f.to.write(env, report.Result()); err != nil {
 		return err
 	}
-	if f.pcap != "" {
-		frames, err := bench.Record(ctx, f.spec, f.device, f.pcap, f.to.force)
-		if err != nil {
+	if f.recording != nil {
+		if err := f.recording.Commit(); err != nil {
 			return err
 		}
-		fmt.Fprintf(env.Stderr, "capture: %s (%s: run 1 of %s at %v)\n", f.pcap, olaf.Plural(frames, "frame"), f.spec.Queue, f.spec.OutRates[0])
+		fmt.Fprintf(env.Stderr, "capture: %s (%s: run 1 of %s at %v)\n", f.pcap, olaf.Plural(f.recording.Frames(), "frame"), f.spec.Queue, f.spec.OutRates[0])
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -71,6 +72,12 @@ type (
 		Run          RunID
 		Observations []olaf.Observation
 	}
+	// Recorded carries the frames that left the card since the last event of this run, for sinks that are Recorders. The
+	// slice is reused after the call.
+	Recorded struct {
+		Run     RunID
+		Packets []twin.Packet
+	}
 	// RunDone closes a run, valid or not.
 	RunDone struct {
 		Run    RunID
@@ -86,11 +93,12 @@ type (
 func (Started) event()    {}
 func (RunStarted) event() {}
 func (Observed) event()   {}
+func (Recorded) event()   {}
 func (RunDone) event()    {}
 func (Finished) event()   {}
 
 // Sink takes every event, in the order of each run; runs that go side by side interleave. It may push back by taking
-// its time, and an error ends the experiment. Observed events of different runs come concurrently, so that keeping frames
+// its time, and an error ends the experiment. Observed and Recorded events of different runs come concurrently, so that keeping frames
 // does not make cores wait for each other; all other events come one at a time.
 type Sink interface {
 	Event(Event) error
@@ -136,6 +144,24 @@ type Selective interface {
 	Wants(RunID) bool
 }
 
+// Recorder is a Sink that takes the bytes of the frames of some runs; only a device that Records hands them out.
+type Recorder interface {
+	Sink
+	Records(RunID) bool
+}
+
+// recorders says whether anybody takes frames of any run, and records of one.
+func (s *Stream) recorders() bool {
+	return slices.ContainsFunc(s.sinks, func(sink Sink) bool { _, ok := sink.(Recorder); return ok })
+}
+
+func (s *Stream) records(id RunID) bool {
+	return slices.ContainsFunc(s.sinks, func(sink Sink) bool {
+		r, ok := sink.(Recorder)
+		return ok && r.Records(id)
+	})
+}
+
 // lossless says whether anybody takes every event.
 func (s *Stream) lossless() bool { return len(s.sinks) > 0 }
 
@@ -149,7 +175,9 @@ func (s *Stream) wants(id RunID) bool {
 
 // publish hands e to every sink and updates the board. It is safe for concurrent use.
 func (s *Stream) publish(e Event) error {
-	if _, frames := e.(Observed); !frames {
+	switch e.(type) {
+	case Observed, Recorded:
+	default:
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.note(e)

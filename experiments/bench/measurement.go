@@ -45,7 +45,7 @@ type Measurement struct {
 	Outcome *Outcome
 }
 
-// Bench runs spec to its end. When it is stopped early the report holds the runs that were done, beside the error.
+// Measure runs spec to its end. When it is stopped early the report holds the runs that were done, beside the error.
 func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 	plan, err := NewPlan(spec)
 	if err != nil {
@@ -58,7 +58,7 @@ func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 	if o.Stream == nil {
 		o.Stream = NewStream()
 	}
-	bed, err := testbed.Open(ctx, o.Device, testbed.OpenOptions{Access: o.Access, Cards: o.Cards, Listen: o.Listen})
+	bed, err := testbed.Open(ctx, o.Device, testbed.OpenOptions{Access: o.Access, Cards: o.Cards, Listen: o.Listen, Wire: o.Stream.recorders()})
 	if err != nil {
 		return nil, err
 	}

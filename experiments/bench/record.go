@@ -1,65 +1,46 @@
 package bench
 
 import (
-	"context"
-	"errors"
-	"fmt"
-
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
-	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// ErrNoRecorder says that a device does not hand out the bytes of its frames.
-var ErrNoRecorder = errors.New("this device records no frames")
-
-// frameRecorder hands out every frame that left the card; the twin is one when it was opened for it.
-type frameRecorder interface {
+// FrameRecorder hands out every frame that left the card, while it records. Cards of a device that Records are FrameRecorders.
+type FrameRecorder interface {
+	// Record turns recording off and on, from the next configuration of the queue.
+	Record(on bool)
+	// DrainPackets appends what left since the last call to buf; gradients are valid until the next.
 	DrainPackets(buf []twin.Packet) []twin.Packet
 }
 
-// Record repeats the first run of spec's queue under test at its first output rate, and writes what reached the parameter
-// server to a capture file that appears only when it is complete. It says how many frames there are. An existing file
-// matches capture.ErrExists unless force is set.
-func Record(ctx context.Context, spec Spec, device, path string, force bool) (frames uint64, err error) {
-	spec.Runs, spec.Versus, spec.OutRates = 1, "", spec.OutRates[:1]
-	plan, err := NewPlan(spec)
-	if err != nil {
-		return 0, err
-	}
-	bed, err := testbed.Open(ctx, device, testbed.OpenOptions{Wire: true})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, bed.Close()) }()
-	from, ok := bed.Cards[0].Device.(frameRecorder)
-	if !ok {
-		return 0, fmt.Errorf("%w: %s; capture on the parameter server's interface instead", ErrNoRecorder, device)
-	}
+// Recording is a sink that writes what reached the parameter server in the first run, of the queue under test at its first
+// output rate, to a capture file. The file appears when Commit says so.
+type Recording struct{ file *capture.File }
+
+// NewRecording begins a capture file. One that exists matches capture.ErrExists unless force is set.
+func NewRecording(path string, force bool) (*Recording, error) {
 	file, err := capture.Create(path, force, 0)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	defer func() { err = errors.Join(err, file.Abandon()) }()
-	if _, err := Run(ctx, plan, bed, NewStream(&recording{from: from, to: file.Writer})); err != nil {
-		return 0, err
-	}
-	return file.Packets(), file.Commit()
+	return &Recording{file}, nil
 }
 
-// recording writes packets as a run goes on, so that memory stays flat.
-type recording struct {
-	from    frameRecorder
-	to      *capture.Writer
-	packets []twin.Packet
-}
+// Records says that the first run is written.
+func (r *Recording) Records(id RunID) bool { return id == RunID{} }
 
-// Event writes what was recorded since the last one.
-func (r *recording) Event(Event) error {
-	r.packets = r.from.DrainPackets(r.packets[:0])
-	for i := range r.packets {
-		if err := r.write(&r.packets[i]); err != nil {
+// Wants says that observations are of no use.
+func (r *Recording) Wants(RunID) bool { return false }
+
+// Event writes frames as the run goes on, so that memory stays flat.
+func (r *Recording) Event(e Event) error {
+	recorded, ok := e.(Recorded)
+	if !ok {
+		return nil
+	}
+	for i := range recorded.Packets {
+		if err := r.write(&recorded.Packets[i]); err != nil {
 			return err
 		}
 	}
@@ -67,12 +48,21 @@ func (r *recording) Event(Event) error {
 }
 
 // write keeps what reached the parameter server: merged updates and bypassed frames.
-func (r *recording) write(p *twin.Packet) error {
+func (r *Recording) write(p *twin.Packet) error {
 	if p.Kind == twin.Ack {
 		return nil
 	}
-	return r.to.WriteUpdate(p.At, addresses(&p.Addresses), &p.Update, p.Lanes)
+	return r.file.WriteUpdate(p.At, addresses(&p.Addresses), &p.Update, p.Lanes)
 }
+
+// Frames is how many were written.
+func (r *Recording) Frames() uint64 { return r.file.Packets() }
+
+// Commit makes the file appear.
+func (r *Recording) Commit() error { return r.file.Commit() }
+
+// Abandon leaves no file behind, unless it was committed.
+func (r *Recording) Abandon() error { return r.file.Abandon() }
 
 func addresses(a *twin.Addresses) *olaf.Addresses {
 	return &olaf.Addresses{SrcMAC: a.SourceMAC, DstMAC: a.DestMAC, SrcIP: a.SourceIP, DstIP: a.DestIP, SrcPort: a.SourcePort}

@@ -11,6 +11,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results"
@@ -134,12 +135,14 @@ func (r *runner) work(ctx context.Context, card testbed.Card) (err error) {
 	}
 }
 
-// bench is one card and what is reused from run to run on it.
+// station is one card and what is reused from run to run on it.
 type station struct {
 	*runner
 	*Rig
 	collector    *results.Collector
 	observations []olaf.Observation
+	recorder     FrameRecorder // of a run whose frames somebody takes
+	packets      []twin.Packet
 }
 
 // seed loads one seed's traffic once and measures every configuration under it.
@@ -189,6 +192,13 @@ func (b *station) measure(ctx context.Context, id RunID) (run results.Run, err e
 
 // prepare configures the queue, forgets what an earlier run left behind, and says where the network ports' counts stand.
 func (b *station) prepare(ctx context.Context, id RunID) ([]fpga.Port, error) {
+	b.recorder = nil
+	if r, ok := b.Device.(FrameRecorder); ok {
+		recorded := b.stream.records(id)
+		if r.Record(recorded); recorded {
+			b.recorder = r
+		}
+	}
 	if err := b.Prepare(ctx, id.Config); err != nil {
 		return nil, err
 	}
@@ -299,6 +309,12 @@ func (b *station) observe(id RunID) error {
 	b.observations = b.Tap.Drain(b.observations[:0])
 	for i := range b.observations {
 		b.collector.Observe(&b.observations[i])
+	}
+	if b.recorder != nil {
+		b.packets = b.recorder.DrainPackets(b.packets[:0])
+		if err := b.stream.publish(Recorded{id, b.packets}); err != nil {
+			return err
+		}
 	}
 	if len(b.observations) == 0 || !b.stream.lossless() {
 		return nil

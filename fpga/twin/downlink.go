@@ -62,7 +62,7 @@ func (t *Twin) passAck() {
 	}
 	if members, ok := l.Group(a.update.Cluster); ok {
 		c.AcksOut += uint64(len(members))
-		if t.cfg.Wire {
+		if t.recording {
 			for _, w := range members {
 				t.recordAck(&a, w, 0)
 			}
@@ -75,7 +75,7 @@ func (t *Twin) passAck() {
 		return
 	}
 	c.AcksOut += uint64(len(members))
-	if t.cfg.Wire {
+	if t.recording {
 		for _, m := range members {
 			t.recordAck(&a, olaf.WorkerID(m), uint8(m>>16))
 		}

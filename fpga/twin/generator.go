@@ -100,7 +100,7 @@ func (t *Twin) arm() {
 			g.flows[i].Get(w)
 		}
 	}
-	if t.cfg.Wire {
+	if t.recording {
 		g.readTemplates()
 	}
 	g.limit = uint64(t.reg(regmap.GeneratorDescriptors))
@@ -265,7 +265,7 @@ const notOlafPort = 9
 // bypass sends a frame around the queue.
 func (t *Twin) bypass(f *flow, d *regmap.Descriptor, size int) {
 	t.counters.own.Bypassed++
-	if !t.cfg.Wire {
+	if !t.recording {
 		return
 	}
 	t.queue.advance(t.now) // what left before is recorded before

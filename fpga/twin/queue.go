@@ -96,7 +96,7 @@ func (t *Twin) configured() queueConfig {
 	if t.reg(regmap.QueueLimiterControl)&regmap.QueueLimiterControlEnable != 0 {
 		c.output.Rate = engine.Increment(t.reg(regmap.QueueLimiterIncrement))
 	}
-	if t.cfg.Wire {
+	if t.recording {
 		c.engine.LaneMemory = olaf.MaxLanes
 	}
 	return c
@@ -159,7 +159,7 @@ func (t *Twin) admit(f *flow) {
 	q := &t.queue
 	u := &q.arriving
 	var lanes []int32
-	if t.cfg.Wire {
+	if t.recording {
 		lanes = t.generator.templates[f.Template][:u.Lanes]
 	}
 	o := q.Offer(q.time(t.now), u, lanes)
@@ -195,7 +195,7 @@ func (s *uplink) Deliver(d *engine.Departure) {
 		At: t.runTime(at), Queued: queued, Update: *u, Contributors: t.tap.keepContributors(d.Frame.Contributors),
 	})
 	f := t.queue.slotFlow[d.Slot]
-	if t.cfg.Wire {
+	if t.recording {
 		t.tap.packets = append(t.tap.packets, Packet{
 			At: t.runTime(at), Queued: queued, Kind: Delivered, Addresses: uplinkAddresses(f), Update: *u, Lanes: t.tap.keepLanes(d.Frame.Lanes),
 		})

@@ -69,6 +69,10 @@ func (t *Twin) Drain(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
+// Record turns the recording of a twin with Config.Wire off and on, between runs: it holds from the next configuration of
+// the queue.
+func (t *Twin) Record(on bool) { t.recording = on && t.cfg.Wire }
+
 // DrainPackets appends the packets recorded since the last DrainPackets to buf, in order of their times, and returns it.
 // There are none without Config.Wire. Lanes are valid until the next DrainPackets.
 func (t *Twin) DrainPackets(buf []Packet) []Packet {

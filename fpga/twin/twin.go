@@ -34,7 +34,8 @@ type Config struct {
 	Descriptors int // built descriptors, default 2^24; memory is taken as they are loaded
 	// Tables answers VNP4-1 and VNP4-2; nil knows nobody, so that everything is bypassed.
 	Tables TableLookup
-	// Wire moves gradient lanes and records every frame that leaves the card in either direction, for DrainPackets.
+	// Wire moves gradient lanes and records every frame that leaves the card in either direction, for DrainPackets; Record
+	// turns it off and on.
 	Wire bool
 	// Observer is told every event of the queue as it happens; nil costs nothing. A Replica has none.
 	Observer Observer
@@ -61,7 +62,9 @@ type Twin struct {
 	layout *layout
 	regs   []uint32 // values of plain registers, by word of the layout
 	closed bool
-	now    int64 // device time in cycles since power-up
+	// recording is Config.Wire, as long as nobody turns it off.
+	recording bool
+	now       int64 // device time in cycles since power-up
 
 	errorAddress uint32
 	tables       tables
@@ -93,7 +96,7 @@ func New(cfg Config) (*Twin, error) {
 }
 
 func build(cfg Config, l *layout) (*Twin, error) {
-	t := &Twin{cfg: cfg, layout: l, regs: make([]uint32, layoutWords)}
+	t := &Twin{cfg: cfg, recording: cfg.Wire, layout: l, regs: make([]uint32, layoutWords)}
 	t.tables.init(cfg.Tables)
 	if err := t.powerOn(); err != nil {
 		return nil, err

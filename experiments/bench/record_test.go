@@ -1,0 +1,61 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
+)
+
+// TestRecordingIsOfTheRunItself holds that a capture is written while the runs go on, whoever runs beside, that it changes no
+// number, and that it has the frames of the first run and no others.
+func TestRecordingIsOfTheRunItself(t *testing.T) {
+	plain, err := json.Marshal(mustBench(t, small(t), Options{}).Document())
+	must(t, err)
+	var first []byte
+	for cards, runs := range map[int]int{1: 1, 2: 5, 5: 5} {
+		path := filepath.Join(t.TempDir(), "run.pcapng")
+		r, err := NewRecording(path, false)
+		must(t, err)
+		s := small(t)
+		s.Runs = runs
+		m := mustBench(t, s, Options{Cards: cards, Stream: NewStream(r)})
+		if got, want := int64(r.Frames()), m.Outcome.Runs[0][0].Counters.Of("received"); got != want || got == 0 {
+			t.Errorf("%d cards: %d frames, %d were received", cards, got, want)
+		}
+		if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the file is there before it is whole: %v", err)
+		}
+		must(t, errors.Join(r.Commit(), r.Abandon()))
+		file, err := os.ReadFile(path)
+		must(t, err)
+		if first == nil {
+			first = file
+		}
+		if !bytes.Equal(file, first) {
+			t.Errorf("%d cards, %d runs: other bytes", cards, runs)
+		}
+		doc, err := json.Marshal(m.Document())
+		must(t, err)
+		if runs == 5 && !bytes.Equal(doc, plain) {
+			t.Errorf("%d cards: recording changes the numbers", cards)
+		}
+	}
+}
+
+// TestRecordingNeedsADeviceThatRecords holds that nothing runs where no frames are handed out.
+func TestRecordingNeedsADeviceThatRecords(t *testing.T) {
+	r, err := NewRecording(filepath.Join(t.TempDir(), "run.pcapng"), false)
+	must(t, err)
+	defer r.Abandon()
+	address := testbedtest.Serve(t, testbed.ServeOptions{})
+	if _, err := Measure(t.Context(), small(t), Options{Device: address, Access: testbedtest.Access(), Stream: NewStream(r)}); !errors.Is(err, testbed.ErrUnsupported) {
+		t.Errorf("%v", err)
+	}
+}
