@@ -1,0 +1,214 @@
+package iswitch
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// Receive is one packet through the accelerator (paper, §3.3).
+func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+	class := Forwarded
+	switch {
+	case p.Kind == program.Control:
+		class = s.control(from, p, out)
+	case p.Kind == program.Data || p.Kind == program.Result:
+		class = s.data(now, from, p, lanes, out)
+	case from == program.Uplink:
+		out.Emit(program.Down, p, lanes)
+	default:
+		out.Emit(program.Up, p, lanes)
+	}
+	s.counts[class]++
+	return class
+}
+
+// data adds a child's packet to its segment, or passes the parent's result down.
+func (s *Switch) data(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+	k := s.job(p.Job)
+	if k == nil {
+		return Stranger
+	}
+	if from == program.Uplink {
+		s.out = *p
+		s.out.Kind = program.Result
+		out.Emit(program.Down, &s.out, lanes)
+		return Relayed
+	}
+	i, ok := s.place(k, p.Seg)
+	if !ok {
+		return OutOfRange
+	}
+	t := &s.slots[i]
+	if t.count > 0 && t.lanes != p.Lanes {
+		return Mismatched
+	}
+	if s.exact {
+		if class := k.admit(t, from, p); class != Consumed {
+			return class
+		}
+	}
+	s.add(i, now, p, lanes)
+	if int(t.count) < k.fan {
+		return Consumed
+	}
+	s.emit(i, k, p.Seg, out)
+	return Completed
+}
+
+// place is the slot of a job's segment.
+func (s *Switch) place(k *job, seg uint64) (int, bool) {
+	if seg >= uint64(k.Slots) {
+		if !s.cfg.Wrap {
+			return 0, false
+		}
+		seg %= uint64(k.Slots)
+	}
+	return k.Base + int(seg), true
+}
+
+// admit is isw-x's check of round and contributor; Consumed lets the packet be added.
+func (k *job) admit(t *slot, from program.Port, p *program.Packet) program.Class {
+	place := k.place(from)
+	if place < 0 || !k.joined[place] {
+		return Stranger
+	}
+	ahead := int16(p.Round - t.round)
+	switch {
+	case ahead < 0 || ahead == 0 && t.done:
+		return Duplicate // that round is over
+	case ahead > 0 && t.count > 0:
+		return Duplicate // a sender that left the round at hand before it was complete; it will come again
+	}
+	bit := uint64(1) << place
+	if t.count > 0 && t.bitmap&bit != 0 {
+		return Duplicate
+	}
+	t.round, t.done = p.Round, false
+	t.bitmap |= bit
+	return Consumed
+}
+
+// place finds the member behind a port, -1 when there is none. Members usually stand in the order of their ports.
+func (k *job) place(from program.Port) int {
+	if int(from) < len(k.Members) && k.Members[from].Port == from {
+		return int(from)
+	}
+	for i := range k.Members {
+		if k.Members[i].Port == from {
+			return i
+		}
+	}
+	return -1
+}
+
+// add sums a packet into slot i. The buffer starts from zeros, so that the first packet's -0 becomes 0.
+func (s *Switch) add(i int, now olaf.Time, p *program.Packet, lanes []uint32) {
+	t := &s.slots[i]
+	if t.count == 0 {
+		t.since, t.lanes = now, p.Lanes
+		s.used++
+	}
+	if n := s.cfg.LaneMemory; n > 0 {
+		buffer := s.lanes[i*n:][:min(n, int(p.Lanes))]
+		if t.count == 0 {
+			clear(buffer)
+		}
+		addFloats(program.Floats(buffer), program.Floats(lanes))
+	}
+	t.count++
+	t.trace.Add(&p.Trace)
+	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
+	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
+}
+
+// emit sends what slot i holds towards its readers and empties it in the same pass.
+func (s *Switch) emit(i int, k *job, seg uint64, out program.Out) {
+	t := &s.slots[i]
+	s.out = program.Packet{Kind: program.Result, Job: k.ID, Seg: seg, Count: t.count, Lanes: t.lanes, Trace: t.trace}
+	if s.exact {
+		s.out.Round, s.out.Bitmap = t.round, t.bitmap
+	}
+	var lanes []uint32
+	if n := s.cfg.LaneMemory; n > 0 {
+		lanes = s.lanes[i*n:][:min(n, int(t.lanes))]
+	}
+	s.counts[vectorsOut] += uint64(t.trace.Vectors)
+	s.empty(t)
+	t.done = true
+	if k.Parent {
+		s.out.Kind = program.Data
+		out.Emit(program.Up, &s.out, lanes)
+		return
+	}
+	out.Emit(program.Down, &s.out, lanes)
+}
+
+// empty frees a slot; its round stays known.
+func (s *Switch) empty(t *slot) {
+	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
+	s.used--
+	*t = slot{round: t.round, done: t.done}
+}
+
+// control obeys or passes on a control packet (paper, Table 2).
+func (s *Switch) control(from program.Port, p *program.Packet, out program.Out) program.Class {
+	k := s.job(p.Job)
+	if k == nil {
+		return Stranger
+	}
+	switch p.Action {
+	case Join, Leave:
+		place := k.place(from)
+		if place >= 0 {
+			k.join(place, p.Action == Join)
+		}
+		s.acknowledge(from, p, place >= 0, out)
+	case SetH:
+		ok := p.Value >= 1 && p.Value <= MaxH
+		if ok {
+			k.fan, k.fixed = int(p.Value), true
+		}
+		s.acknowledge(from, p, ok, out)
+	case Reset:
+		s.clear(k, p.Seg, p)
+	case ForceBroadcast:
+		if i, ok := s.place(k, p.Seg); ok && s.slots[i].count > 0 {
+			s.emit(i, k, p.Seg, out)
+		}
+	case Help:
+		out.Emit(program.Others, p, nil)
+	case Halt:
+		out.Emit(program.Down, p, nil)
+	}
+	return Controlled
+}
+
+func (s *Switch) acknowledge(to program.Port, p *program.Packet, done bool, out program.Out) {
+	status := uint64(Refused)
+	if done {
+		status = Done
+	}
+	s.out = program.Packet{Kind: program.Control, Action: Acknowledge, Job: p.Job, Value: uint64(p.Action)<<8 | status}
+	out.Emit(program.Dest(to), &s.out, nil)
+}
+
+// clear discards a job's partial sums, of one segment or of all. Under isw-x a Reset names its round, and one that was
+// overtaken by its round's end does nothing; by is nil when a controller clears.
+func (s *Switch) clear(k *job, seg uint64, by *program.Packet) {
+	first, end := k.Base, k.Base+k.Slots
+	if seg != AllSegments {
+		i, ok := s.place(k, seg)
+		if !ok {
+			return
+		}
+		first, end = i, i+1
+	}
+	for i := first; i < end; i++ {
+		t := &s.slots[i]
+		if t.count == 0 || by != nil && s.exact && seg != AllSegments && by.Round != t.round {
+			continue
+		}
+		s.counts[vectorsCleared] += uint64(t.trace.Vectors)
+		s.empty(t)
+	}
+}

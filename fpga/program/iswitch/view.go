@@ -1,0 +1,68 @@
+package iswitch
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// addFloats adds src to dst in IEEE 754 binary32, each lane rounded on its own. Eight lanes at a time spare the bounds
+// checks of the others.
+func addFloats(dst, src []float32) {
+	src = src[:min(len(src), len(dst))]
+	dst = dst[:len(src)]
+	for len(dst) >= 8 {
+		d, s := (*[8]float32)(dst), (*[8]float32)(src)
+		d[0] += s[0]
+		d[1] += s[1]
+		d[2] += s[2]
+		d[3] += s[3]
+		d[4] += s[4]
+		d[5] += s[5]
+		d[6] += s[6]
+		d[7] += s[7]
+		dst, src = dst[8:], src[8:]
+	}
+	for i, v := range src {
+		dst[i] += v
+	}
+}
+
+// Slots is the length of the table.
+func (s *Switch) Slots() int { return len(s.slots) }
+
+// Occupied is how many segments hold a partial sum.
+func (s *Switch) Occupied() int { return s.used }
+
+// Counts are the values of the ledger that Describe declares.
+func (s *Switch) Counts() []uint64 { return s.counts[:] }
+
+// Memory is four bytes a lane and two a counter, as the paper's buffers and Seg counters; isw-x adds bitmap and round.
+func (s *Switch) Memory() olaf.Size {
+	bytes := Lanes*4 + 2
+	if s.exact {
+		bytes += 8 + 2
+	}
+	return olaf.Size(len(s.slots) * bytes)
+}
+
+// Slot views segment i of the table.
+func (s *Switch) Slot(i int) program.Slot {
+	t := &s.slots[i]
+	v := program.Slot{Held: t.count > 0, Count: int(t.count), Bitmap: t.bitmap, Since: t.since, Trace: t.trace}
+	for _, k := range s.jobs {
+		if k != nil && i >= k.Base && i < k.Base+k.Slots {
+			v.Job, v.Seg = k.ID, uint64(i-k.Base)
+		}
+	}
+	if n := s.cfg.LaneMemory; n > 0 && v.Held {
+		v.Lanes = s.lanes[i*n:][:min(n, int(t.lanes))]
+	}
+	return v
+}
+
+// Reset empties the table and the counts.
+func (s *Switch) Reset() {
+	clear(s.slots)
+	s.counts = [counters]uint64{}
+	s.used = 0
+}

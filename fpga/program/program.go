@@ -1,0 +1,239 @@
+// Package program is what a switch does with a packet beside queueing it: consume it, merge it into a slot, and emit
+// results up, down or back. A switch port is a program followed, per output, by an engine discipline and its serialiser;
+// where the program is Pass, the switch only forwards.
+//
+// A Program is pure: times and packets come in, packets go out through an Out, and nothing allocates per packet. Frames on
+// the wire are fpga/frame's matter, timers and retransmissions the endpoints'. Each program's folder holds its page of
+// rules, its golden vectors and a slow reference that shares no code with it.
+package program
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+)
+
+// ErrConfig is the kind of every refused configuration.
+var ErrConfig = olaf.NewError(olaf.Usage, "bad program configuration")
+
+// Port is a link of the switch that a packet came in by: a child's, numbered from 0, or the one towards the root.
+type Port int32
+
+// Uplink is the link towards the parent switch or, at the root, towards the parameter server.
+const Uplink Port = -1
+
+// Dest is where an emitted packet goes: a child's port by its number, or one of the directions below.
+type Dest int32
+
+const (
+	Up     Dest = -1 - iota // by the uplink
+	Down                    // one copy to every member of the packet's job
+	Others                  // the same without the port that the packet at hand came in by
+)
+
+// String is the word of golden vectors.
+func (d Dest) String() string {
+	switch d {
+	case Up:
+		return "up"
+	case Down:
+		return "down"
+	case Others:
+		return "others"
+	}
+	return fmt.Sprintf("port:%d", int32(d))
+}
+
+// Kind says what a packet is to a program.
+type Kind uint8
+
+const (
+	Other   Kind = iota // of no aggregation protocol: forwarded, never touched
+	Data                // lanes of a gradient on their way to be summed
+	Result              // a sum on its way back
+	Ack                 // confirms a result or releases a slot
+	Control             // membership, thresholds, recovery; Action says which
+	kinds
+)
+
+var kindNames = [kinds]string{"other", "data", "result", "ack", "control"}
+
+// String is the word of golden vectors.
+func (k Kind) String() string {
+	if k < kinds {
+		return kindNames[k]
+	}
+	return fmt.Sprintf("kind(%d)", uint8(k))
+}
+
+// Flags are the single bits that protocols carry.
+type Flags uint8
+
+const (
+	Resend    Flags = 1 << iota // sent before
+	Collision                   // the slot belonged to somebody else
+	ECN                         // congestion was met on the way
+	Overflow                    // lanes left the range of integers
+	Second                      // met the second level of switches
+	Set1                        // the second of two sets of slots
+)
+
+// Packet is one packet of any of the protocols, without its lanes. The fields above the line are on the wire of the
+// protocols that have them; those below are carried along by simulators and twins to measure by, never looked at by a
+// program beyond merging them, and absent from captures.
+type Packet struct {
+	Seg    uint64 // place in the vector, or sequence number, or packet id
+	Bitmap uint64 // contributors, by the protocol's own numbering
+	Value  uint64 // argument of Action
+	Index  uint32 // slot or aggregator that the sender chose
+	Job    olaf.ClusterID
+	Worker olaf.WorkerID // who sent it; of a result nobody in particular
+	Count  uint16        // vectors inside
+	Fan    uint16        // vectors that complete it, where the packet says so
+	Round  uint16        // of the slot's use, where the protocol has one
+	Lanes  uint16        // 32-bit words of payload
+	Kind   Kind
+	Action uint8 // of Control: the protocol's code
+	Flags  Flags
+
+	Trace
+}
+
+// Trace says which gradients are inside a packet.
+type Trace struct {
+	// Inside is Σ Mark(worker, vector) over the contributions inside, modulo 2^64: equal sets have equal sums, so that
+	// exactly-once and torn vectors can be checked at constant cost.
+	Inside uint64
+	// NewestNS and OldestNS are the latest and the earliest generation time inside, SumNS their sum, in ns.
+	NewestNS, OldestNS, SumNS uint64
+	// Vectors is how many contributions are inside, whatever the protocol's own count says.
+	Vectors uint32
+}
+
+// Mark is what one contribution adds to Trace.Inside: a mix of its worker and of the vector's number.
+func Mark(worker olaf.WorkerID, vector uint32) uint64 {
+	z := (uint64(worker)<<32 | uint64(vector)) + 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// Contribution is the trace of one worker's vector, generated at genNS.
+func Contribution(worker olaf.WorkerID, vector uint32, genNS uint64) Trace {
+	return Trace{Inside: Mark(worker, vector), NewestNS: genNS, OldestNS: genNS, SumNS: genNS, Vectors: 1}
+}
+
+// Add merges another trace into t; the zero Trace is neutral.
+func (t *Trace) Add(u *Trace) {
+	if u.Vectors == 0 {
+		return
+	}
+	if t.Vectors == 0 {
+		*t = *u
+		return
+	}
+	t.Inside += u.Inside
+	t.NewestNS = max(t.NewestNS, u.NewestNS)
+	t.OldestNS = min(t.OldestNS, u.OldestNS)
+	t.SumNS += u.SumNS
+	t.Vectors += u.Vectors
+}
+
+// Class is what became of an arriving packet: an index into the counters that the program declares. Every arrival is in
+// exactly one.
+type Class uint8
+
+// Out takes what a program emits. p and lanes are valid during the call; Emit must not call the program.
+type Out interface {
+	Emit(to Dest, p *Packet, lanes []uint32)
+}
+
+// Config is what a program is built with; a program states which of it it needs and refuses the rest.
+type Config struct {
+	Slots      int    // of the table: segments, aggregators or pool slots
+	LaneMemory int    // 32-bit words that a slot stores; 0 decides without moving lanes
+	Profile    string // of the program's own profiles; empty is the first
+	Wrap       bool   // segments beyond the table use it again from its start
+}
+
+// Job is one training job as a switch knows it.
+type Job struct {
+	ID      olaf.ClusterID
+	Members []Member // the children that may contribute and are answered
+	Fan     int      // vectors that complete a slot; 0 follows the number of members
+	Base    int      // first slot of a static partition,
+	Slots   int      // which is this long; 0 shares the whole table
+	Parent  bool     // results go up, and come down again from there
+}
+
+// Member is one child of a switch in a job.
+type Member struct {
+	Worker olaf.WorkerID
+	Port   Port
+}
+
+// Slot is a view of one place of the table. Lanes is valid until the program's next packet.
+type Slot struct {
+	Held   bool
+	Job    olaf.ClusterID
+	Seg    uint64
+	Bitmap uint64
+	Count  int
+	Since  olaf.Time // of the first contribution
+	Lanes  []uint32
+	Trace
+}
+
+// Arithmetic says what the 32-bit words of a lane are and how two are added.
+type Arithmetic uint8
+
+const (
+	Opaque     Arithmetic = iota // never added
+	Float32                      // IEEE 754, in order of arrival, no fused operations
+	Wrapping                     // int32 modulo 2^32
+	Saturating                   // int32, held within its range
+	Sticky                       // saturating, and a lane on the rail stays there
+)
+
+// Program is one switch's state for one protocol. It is not safe for concurrent use, and the same calls always give the
+// same results.
+type Program interface {
+	// Receive presents a packet that came in by from at now, with its lanes, and says what became of it. What it causes
+	// to leave is emitted before it returns. Nothing is kept of the arguments. lanes is nil, or p.Lanes long.
+	Receive(now olaf.Time, from Port, p *Packet, lanes []uint32, out Out) Class
+	// Configure admits a job or changes it; Remove ends it and frees what it held. The error matches ErrConfig.
+	Configure(j Job) error
+	Remove(job olaf.ClusterID)
+
+	// Slots is the length of the table, Slot views a place of it, and Occupied is how many are held.
+	Slots() int
+	Slot(i int) Slot
+	Occupied() int
+	// Memory is what the table takes in a switch.
+	Memory() olaf.Size
+	// Counts are the values of the description's ledger since the program was made or reset, in its order. They are what
+	// the identities of a run are checked by.
+	Counts() []uint64
+	// Reset empties the table and the counts and keeps jobs and memory.
+	Reset()
+}
+
+// Description is what others may ask about a program, so that only its own folder knows it by name.
+type Description struct {
+	Name       string
+	Profiles   []string // of Config.Profile, the default first
+	Arithmetic Arithmetic
+	// Ledger declares what the program counts: the arrivals of each class first, by Class, then sums over what is inside.
+	Ledger  *olaf.Ledger
+	Classes int              // how many of these are classes
+	Actions map[string]uint8 // codes of control packets, by the word of vectors
+	New     func(Config) (Program, error)
+}
+
+// ClassName is the name of a class in ledgers and vectors.
+func (d *Description) ClassName(c Class) string {
+	if int(c) < d.Classes {
+		return d.Ledger.Counters[c].Name
+	}
+	return fmt.Sprintf("class(%d)", uint8(c))
+}

@@ -1,0 +1,309 @@
+package vector
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// Parse reads one vector. Fields may stand in any order and be left out. The error matches ErrFormat and names the line.
+func Parse(r io.Reader) (*Vector, error) {
+	p := &parser{v: &Vector{}}
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, MaxLine)
+	for lines.Scan() {
+		p.number++
+		if err := p.line(lines.Text()); err != nil {
+			return nil, fmt.Errorf("%w: line %d: %w", ErrFormat, p.number, err)
+		}
+	}
+	switch err := lines.Err(); {
+	case err != nil:
+		return nil, fmt.Errorf("%w: line %d: %w", ErrFormat, p.number+1, err)
+	case p.v.Program == "":
+		return nil, fmt.Errorf("%w: no line names the program", ErrFormat)
+	case !p.ended:
+		return nil, fmt.Errorf("%w: line %d: the text stops before \"end\"", ErrFormat, p.number)
+	}
+	return p.v, nil
+}
+
+type parser struct {
+	v      *Vector
+	number int
+	last   *Input // the packet that outs belong to
+	cycle  int64
+	ended  bool
+}
+
+func (p *parser) line(text string) error {
+	if about, ok := strings.CutPrefix(text, "#"); ok {
+		if p.v.Program == "" {
+			p.v.About = append(p.v.About, strings.TrimSpace(about))
+		}
+		return nil
+	}
+	words := strings.Fields(text)
+	switch {
+	case len(words) == 0:
+		return nil
+	case p.ended:
+		return fmt.Errorf("%q after \"end\"", words[0])
+	case p.v.Program == "" && words[0] != "program":
+		return fmt.Errorf("%q before the program line", words[0])
+	}
+	rest := words[1:]
+	switch words[0] {
+	case "program":
+		return p.programLine(rest)
+	case "in":
+		return p.packet(rest, program.Data)
+	case "ack":
+		return p.packet(rest, program.Ack)
+	case "control":
+		return p.packet(rest, program.Control)
+	case "out":
+		return p.out(rest)
+	case "slot":
+		return p.slot(rest)
+	case "stat":
+		return p.stat(rest)
+	case "end":
+		p.ended = true
+		return nil
+	}
+	return fmt.Errorf("unknown word %q; there are program, in, ack, control, out, slot, stat, end", words[0])
+}
+
+func (p *parser) programLine(words []string) error {
+	if p.v.Program != "" || len(words) == 0 {
+		return fmt.Errorf("there is one program line, and it names the program")
+	}
+	fields, err := split(words[1:])
+	if err != nil {
+		return err
+	}
+	p.v.Program, p.v.Options = words[0], fields
+	return nil
+}
+
+// time reads the cycle that stands first in a line.
+func (p *parser) time(words []string) ([]string, error) {
+	if len(words) == 0 {
+		return nil, fmt.Errorf("a cycle must come first")
+	}
+	at, err := strconv.ParseInt(words[0], 10, 64)
+	if err != nil || at < 0 || at > MaxCycle {
+		return nil, fmt.Errorf("cycle %q is not a number from 0 to %d", words[0], int64(MaxCycle))
+	}
+	if at < p.cycle {
+		return nil, fmt.Errorf("cycle %d comes after cycle %d", at, p.cycle)
+	}
+	p.cycle = at
+	return words[1:], nil
+}
+
+func (p *parser) packet(words []string, kind program.Kind) error {
+	words, err := p.time(words)
+	if err != nil {
+		return err
+	}
+	in := &Input{Packet: program.Packet{Kind: kind, Count: 1}}
+	if at := slices.Index(words, "=>"); at >= 0 {
+		if len(words) != at+2 {
+			return fmt.Errorf("one class must follow \"=>\"")
+		}
+		words, in.Expect = words[:at], words[at+1]
+	}
+	fields, err := split(words)
+	if err != nil {
+		return err
+	}
+	for _, f := range fields {
+		if err := in.set(f.Name, f.Value); err != nil {
+			return err
+		}
+	}
+	if in.Packet.Lanes == 0 {
+		in.Packet.Lanes = uint16(len(in.Data))
+	}
+	if len(in.Data) > 0 && len(in.Data) != int(in.Packet.Lanes) {
+		return fmt.Errorf("%d words of data for %d lanes", len(in.Data), in.Packet.Lanes)
+	}
+	p.last = in
+	p.v.Steps = append(p.v.Steps, Step{Line: p.number, Cycle: p.cycle, In: in})
+	return nil
+}
+
+// numeric are the fields of an incoming packet that are plain numbers, with their widths in bits.
+var numeric = map[string]struct {
+	bits int
+	put  func(*Input, uint64)
+}{
+	"job":    {16, func(in *Input, v uint64) { in.Packet.Job = olaf.ClusterID(v) }},
+	"worker": {16, func(in *Input, v uint64) { in.Packet.Worker = olaf.WorkerID(v) }},
+	"seg":    {64, func(in *Input, v uint64) { in.Packet.Seg = v }},
+	"seq":    {64, func(in *Input, v uint64) { in.Packet.Seg = v }},
+	"index":  {32, func(in *Input, v uint64) { in.Packet.Index = uint32(v) }},
+	"slot":   {32, func(in *Input, v uint64) { in.Packet.Index = uint32(v) }},
+	"bitmap": {64, func(in *Input, v uint64) { in.Packet.Bitmap = v }},
+	"count":  {16, func(in *Input, v uint64) { in.Packet.Count = uint16(v) }},
+	"fan":    {16, func(in *Input, v uint64) { in.Packet.Fan = uint16(v) }},
+	"round":  {16, func(in *Input, v uint64) { in.Packet.Round = uint16(v) }},
+	"lanes":  {16, func(in *Input, v uint64) { in.Packet.Lanes = uint16(v) }},
+	"value":  {64, func(in *Input, v uint64) { in.Packet.Value = v }},
+	"set":    {1, func(in *Input, v uint64) { in.Packet.Flags |= program.Set1 * program.Flags(v) }},
+}
+
+// set reads one field of a packet that comes in.
+func (in *Input) set(name, value string) error {
+	if n, ok := numeric[name]; ok {
+		v, err := strconv.ParseUint(value, 0, n.bits)
+		if err != nil {
+			return fmt.Errorf("%s=%s is not a number of %d bits", name, value, n.bits)
+		}
+		n.put(in, v)
+		return nil
+	}
+	switch name {
+	case "port":
+		return in.setPort(value)
+	case "data":
+		in.Data = strings.Split(value, ",")
+	case "action":
+		in.Action = value
+	case "flags":
+		return in.setFlags(value)
+	case "kind":
+		return in.setKind(value)
+	default:
+		return fmt.Errorf("unknown field %q", name)
+	}
+	return nil
+}
+
+func (in *Input) setPort(value string) error {
+	if value == "up" {
+		in.From = program.Uplink
+		return nil
+	}
+	v, err := strconv.ParseUint(value, 10, 15)
+	if err != nil {
+		return fmt.Errorf("port=%s is neither \"up\" nor a number below %d", value, MaxPort)
+	}
+	in.From = program.Port(v)
+	return nil
+}
+
+func (in *Input) setKind(value string) error {
+	for k := program.Other; k <= program.Control; k++ {
+		if k.String() == value {
+			in.Packet.Kind = k
+			return nil
+		}
+	}
+	return fmt.Errorf("unknown kind %q", value)
+}
+
+// flagNames are the words of flags=…, joined by plus signs.
+var flagNames = []struct {
+	name string
+	flag program.Flags
+}{
+	{"resend", program.Resend}, {"collision", program.Collision}, {"ecn", program.ECN},
+	{"overflow", program.Overflow}, {"second", program.Second}, {"set1", program.Set1},
+}
+
+func (in *Input) setFlags(value string) error {
+	for word := range strings.SplitSeq(value, "+") {
+		known := false
+		for _, f := range flagNames {
+			if f.name == word {
+				in.Packet.Flags |= f.flag
+				known = true
+			}
+		}
+		if !known && word != "none" {
+			return fmt.Errorf("unknown flag %q", word)
+		}
+	}
+	return nil
+}
+
+func (p *parser) out(words []string) error {
+	words, err := p.time(words)
+	if err != nil {
+		return err
+	}
+	if p.last == nil {
+		return fmt.Errorf("nothing came in that could leave")
+	}
+	fields, err := split(words)
+	if err != nil {
+		return err
+	}
+	o := Output{Line: p.number}
+	for _, f := range fields {
+		if f.Name == "to" {
+			o.To = f.Value
+			continue
+		}
+		o.Fields = append(o.Fields, f)
+	}
+	if o.To == "" {
+		return fmt.Errorf("an out line says where to: up, down, others or port:N")
+	}
+	p.last.Outs = append(p.last.Outs, o)
+	p.v.Outs = true
+	return nil
+}
+
+func (p *parser) slot(words []string) error {
+	if len(words) == 0 {
+		return fmt.Errorf("a slot line starts with the slot's number")
+	}
+	index, err := strconv.ParseUint(words[0], 10, 31)
+	if err != nil {
+		return fmt.Errorf("slot %q is not a number", words[0])
+	}
+	fields, err := split(words[1:])
+	if err != nil {
+		return err
+	}
+	p.v.Steps = append(p.v.Steps, Step{Line: p.number, Cycle: p.cycle, Slot: &SlotLine{Index: int(index), Fields: fields}})
+	return nil
+}
+
+func (p *parser) stat(words []string) error {
+	if len(words) != 2 {
+		return fmt.Errorf("a stat line is a name and a number")
+	}
+	n, err := strconv.ParseUint(words[1], 10, 64)
+	if err != nil {
+		return fmt.Errorf("%q is not a count", words[1])
+	}
+	p.v.Steps = append(p.v.Steps, Step{Line: p.number, Cycle: p.cycle, Stat: words[0], Count: n})
+	return nil
+}
+
+// split reads name=value words; a name may stand once.
+func split(words []string) ([]Field, error) {
+	fields := make([]Field, 0, len(words))
+	for _, w := range words {
+		name, value, ok := strings.Cut(w, "=")
+		if !ok || name == "" || value == "" {
+			return nil, fmt.Errorf("%q is not name=value", w)
+		}
+		if slices.ContainsFunc(fields, func(f Field) bool { return f.Name == name }) {
+			return nil, fmt.Errorf("%s stands twice", name)
+		}
+		fields = append(fields, Field{name, value})
+	}
+	return fields, nil
+}

@@ -1,0 +1,313 @@
+package vector
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// Subject is what a vector is played on.
+type Subject struct {
+	Program     program.Program
+	Description *program.Description
+	Members     []program.Port // who a packet to "down" reaches, in port order
+}
+
+// Play presents every step of v to s. The error is a *Difference at the first thing that is not as v says, and matches
+// ErrFormat where v uses a word that s does not know.
+func Play(v *Vector, s Subject) error {
+	p := player{v: v, s: s}
+	for i := range v.Steps {
+		if err := p.step(&v.Steps[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type player struct {
+	v    *Vector
+	s    Subject
+	from program.Port // of the packet at hand
+	left []emitted
+}
+
+// emitted is one packet that left, a multicast once a receiver.
+type emitted struct {
+	to     program.Dest
+	member bool // one copy of a multicast
+	first  bool // of its multicast
+	copies int
+	packet program.Packet
+	lanes  []uint32
+}
+
+// Emit records what leaves.
+func (p *player) Emit(to program.Dest, packet *program.Packet, lanes []uint32) {
+	ports := []program.Port{}
+	for _, m := range p.s.Members {
+		if to == program.Down || to == program.Others && m != p.from {
+			ports = append(ports, m)
+		}
+	}
+	e := emitted{to: to, packet: *packet, lanes: slices.Clone(lanes), first: true}
+	if len(ports) == 0 {
+		p.left = append(p.left, e)
+		return
+	}
+	for i, port := range ports {
+		e.to, e.member, e.first, e.copies = program.Dest(port), true, i == 0, len(ports)
+		p.left = append(p.left, e)
+	}
+}
+
+func (p *player) step(s *Step) error {
+	switch {
+	case s.In != nil:
+		return p.receive(s)
+	case s.Slot != nil:
+		return p.slot(s)
+	default:
+		return p.stat(s)
+	}
+}
+
+func (p *player) receive(s *Step) error {
+	in := s.In
+	packet := in.Packet
+	packet.Trace = program.Contribution(packet.Worker, uint32(packet.Seg), 0)
+	if packet.Kind != program.Data {
+		packet.Trace = program.Trace{}
+	}
+	if in.Action != "" {
+		action, err := p.action(s.Line, in.Action)
+		if err != nil {
+			return err
+		}
+		packet.Action = action
+	}
+	lanes, err := words(p.s.Description.Arithmetic, in.Data)
+	if err != nil {
+		return fmt.Errorf("%w: line %d: %w", ErrFormat, s.Line, err)
+	}
+	p.from, p.left = in.From, p.left[:0]
+	class := p.s.Program.Receive(olaf.Time(s.Cycle)*olaf.Time(olaf.Cycle), in.From, &packet, lanes, p)
+	if in.Expect != "" {
+		if have := p.s.Description.ClassName(class); have != in.Expect {
+			return &Difference{s.Line, "class", in.Expect, have}
+		}
+	}
+	return p.outs(s)
+}
+
+func (p *player) action(line int, name string) (uint8, error) {
+	if a, ok := p.s.Description.Actions[name]; ok {
+		return a, nil
+	}
+	a, err := strconv.ParseUint(name, 0, 8)
+	if err != nil {
+		return 0, fmt.Errorf("%w: line %d: %s has no action %q", ErrFormat, line, p.v.Program, name)
+	}
+	return uint8(a), nil
+}
+
+// outs compares what left with what the vector lists behind the packet.
+func (p *player) outs(s *Step) error {
+	if !p.v.Outs {
+		return nil
+	}
+	left := p.left
+	for i := range s.In.Outs {
+		o := &s.In.Outs[i]
+		if len(left) == 0 {
+			return &Difference{o.Line, "what leaves", "to=" + o.To, "nothing more"}
+		}
+		e := &left[0]
+		taken := 1
+		if whole := e.member && e.first && (o.To == program.Down.String() || o.To == program.Others.String()); whole {
+			taken = e.copies
+		} else if o.To != e.to.String() {
+			return &Difference{o.Line, "to", o.To, e.to.String()}
+		}
+		if err := p.compare(o.Line, o.Fields, e); err != nil {
+			return err
+		}
+		left = left[taken:]
+	}
+	if len(left) > 0 {
+		return &Difference{s.Line, "what leaves", "nothing more", "to=" + left[0].to.String()}
+	}
+	return nil
+}
+
+// compare holds a packet that left against the fields that the vector names.
+func (p *player) compare(line int, fields []Field, e *emitted) error {
+	want := Input{Packet: program.Packet{Kind: e.packet.Kind}}
+	for _, f := range fields {
+		if f.Name == "data" {
+			if err := p.data(line, f.Value, e.lanes); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := want.set(f.Name, f.Value); err != nil {
+			return fmt.Errorf("%w: line %d: %w", ErrFormat, line, err)
+		}
+		if want.Action != "" {
+			action, err := p.action(line, want.Action)
+			if err != nil {
+				return err
+			}
+			want.Packet.Action, want.Action = action, ""
+		}
+		expected, have := field(f.Name, &want.Packet), field(f.Name, &e.packet)
+		if expected != have {
+			return &Difference{line, f.Name, expected, have}
+		}
+	}
+	return nil
+}
+
+// field shows one field of a packet as a vector would write it.
+func field(name string, p *program.Packet) string {
+	switch name {
+	case "job":
+		return fmt.Sprint(p.Job)
+	case "worker":
+		return fmt.Sprint(p.Worker)
+	case "seg", "seq":
+		return fmt.Sprint(p.Seg)
+	case "index", "slot":
+		return fmt.Sprint(p.Index)
+	case "bitmap":
+		return fmt.Sprintf("%#x", p.Bitmap)
+	case "count":
+		return fmt.Sprint(p.Count)
+	case "fan":
+		return fmt.Sprint(p.Fan)
+	case "round":
+		return fmt.Sprint(p.Round)
+	case "lanes":
+		return fmt.Sprint(p.Lanes)
+	case "value":
+		return fmt.Sprint(p.Value)
+	case "action":
+		return fmt.Sprint(p.Action)
+	case "kind":
+		return p.Kind.String()
+	case "set":
+		return fmt.Sprint(p.Flags & program.Set1 / program.Set1)
+	}
+	return flags(p.Flags)
+}
+
+func flags(f program.Flags) string {
+	var names []string
+	for _, n := range flagNames {
+		if f&n.flag != 0 {
+			names = append(names, n.name)
+		}
+	}
+	if len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, "+")
+}
+
+func (p *player) data(line int, text string, have []uint32) error {
+	want, err := words(p.s.Description.Arithmetic, strings.Split(text, ","))
+	if err != nil {
+		return fmt.Errorf("%w: line %d: %w", ErrFormat, line, err)
+	}
+	if !slices.Equal(want, have) {
+		return &Difference{line, "data", show(p.s.Description.Arithmetic, want), show(p.s.Description.Arithmetic, have)}
+	}
+	return nil
+}
+
+func (p *player) slot(s *Step) error {
+	if s.Slot.Index >= p.s.Program.Slots() {
+		return fmt.Errorf("%w: line %d: slot %d of %d", ErrFormat, s.Line, s.Slot.Index, p.s.Program.Slots())
+	}
+	v := p.s.Program.Slot(s.Slot.Index)
+	for _, f := range s.Slot.Fields {
+		if f.Name == "data" {
+			if err := p.data(s.Line, f.Value, v.Lanes); err != nil {
+				return err
+			}
+			continue
+		}
+		have, known := map[string]uint64{
+			"count": uint64(v.Count), "bitmap": v.Bitmap, "seg": v.Seg, "key": v.Seg, "job": uint64(v.Job),
+			"held": uint64(map[bool]int{true: 1}[v.Held]),
+		}[f.Name]
+		want, err := strconv.ParseUint(f.Value, 0, 64)
+		if err != nil || !known {
+			return fmt.Errorf("%w: line %d: %s=%s says nothing of a slot", ErrFormat, s.Line, f.Name, f.Value)
+		}
+		if want != have {
+			return &Difference{s.Line, fmt.Sprintf("slot %d %s", s.Slot.Index, f.Name), f.Value, fmt.Sprint(have)}
+		}
+	}
+	return nil
+}
+
+func (p *player) stat(s *Step) error {
+	i := p.s.Description.Ledger.Index(s.Stat)
+	if i < 0 {
+		return fmt.Errorf("%w: line %d: %s counts no %q", ErrFormat, s.Line, p.v.Program, s.Stat)
+	}
+	if have := p.s.Program.Counts()[i]; have != s.Count {
+		return &Difference{s.Line, s.Stat, fmt.Sprint(s.Count), fmt.Sprint(have)}
+	}
+	return nil
+}
+
+// words reads lanes as a program's arithmetic writes them: floats in any form that strconv takes, hexadecimal ones
+// exactly, integers signed or as 0x words.
+func words(a program.Arithmetic, data []string) ([]uint32, error) {
+	if len(data) == 0 {
+		return nil, nil
+	}
+	out := make([]uint32, len(data))
+	for i, text := range data {
+		switch {
+		case a == program.Float32:
+			f, err := strconv.ParseFloat(text, 32)
+			if err != nil {
+				return nil, fmt.Errorf("lane %q is not a float32", text)
+			}
+			out[i] = math.Float32bits(float32(f))
+		case strings.HasPrefix(text, "0x"):
+			v, err := strconv.ParseUint(text, 0, 32)
+			if err != nil {
+				return nil, fmt.Errorf("lane %q is not 32 bits", text)
+			}
+			out[i] = uint32(v)
+		default:
+			v, err := strconv.ParseInt(text, 10, 32)
+			if err != nil {
+				return nil, fmt.Errorf("lane %q is not an int32", text)
+			}
+			out[i] = uint32(int32(v))
+		}
+	}
+	return out, nil
+}
+
+func show(a program.Arithmetic, lanes []uint32) string {
+	text := make([]string, len(lanes))
+	for i, w := range lanes {
+		if a == program.Float32 {
+			text[i] = strconv.FormatFloat(float64(math.Float32frombits(w)), 'x', -1, 32)
+		} else {
+			text[i] = strconv.Itoa(int(int32(w)))
+		}
+	}
+	return strings.Join(text, ",")
+}
