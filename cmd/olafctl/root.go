@@ -178,6 +178,7 @@ var commands = []struct {
 	{"run", newSimulateCmd},
 	{"run", newTopologyCmd},
 	{"run", newScheduleCmd},
+	{"run", newProgramCmd},
 	{"results", newRunsCmd},
 	{"results", newExportCmd},
 	{"device", newDeviceCmd},
