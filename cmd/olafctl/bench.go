@@ -53,7 +53,7 @@ bytes on the twin.
 
 On a card (-d pci:…) the bench needs the driver of its tables and, with --capture, the parameter server's interface on this
 host; docs/bring-up.md leads through it. What a capture lost, or could not time, makes a run invalid and is said.`,
-		Example: `  olafctl bench --queue olaf --rate 60G
+		Example: `  olafctl bench --system olaf --rate 60G
   olafctl bench --out-rate 5G --slots 16 --runs 100 -o json
   olafctl bench --clusters 100 --workers 300 --updates 200 --xlsx scale.xlsx
   olafctl bench --runs 1 --out-rate 40G --pcap delivered.pcapng
@@ -84,8 +84,8 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
 // addSpec adds the flags of a specification, with f.spec and f.outRates as their defaults.
 func (f *benchFlags) addSpec(cmd *cobra.Command) {
 	s, w, flags := &f.spec, &f.spec.Workload, cmd.Flags()
-	flags.StringVar(&s.Queue, "queue", s.Queue, "queue discipline under test: "+strings.Join(engine.Names(), "|"))
-	flags.StringVar(&f.versus, "versus", s.Versus, "discipline to compare with, or none")
+	cli.AddSystem(cmd, &s.Queue, "queue", "system under test: "+strings.Join(engine.Names(), "|"), engine.Names)
+	flags.StringVar(&f.versus, "versus", s.Versus, "system to compare with, or none")
 	flags.Var(&w.MeanRate, "rate", "mean rate that all workers offer together")
 	flags.Var(&w.LineRate, "line-rate", "rate inside a burst")
 	flags.StringSliceVar(&f.outRates, "out-rate", f.outRates, "output rates, comma-separated")
@@ -106,7 +106,6 @@ func (f *benchFlags) addSpec(cmd *cobra.Command) {
 	flags.Var(&s.Overhead, "overhead", "bytes that the limiter adds to a frame: 0B, or 24B for FCS, preamble and gap")
 	flags.BoolVar(&s.RewardFilter, "reward-filter", false, "compare rewards before merging (§3)")
 	flags.Float64Var(&s.RewardThreshold, "reward-threshold", 0, "threshold of the reward filter")
-	cli.Complete(cmd, "queue", engine.Names)
 	cli.Complete(cmd, "versus", func() []string { return append(engine.Names(), "none") })
 	cli.Complete(cmd, "profile", engine.Profiles)
 }

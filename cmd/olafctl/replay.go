@@ -40,13 +40,14 @@ func newReplayCmd(env *cli.Env) *cobra.Command {
 		Short: "Push any capture of OLAF frames through a queue",
 		Long: `Read a pcap or pcapng file, push its OLAF frames through a queue as if the queue had stood where the capture was taken,
 and count what becomes of them. There are no tables here: a frame's cluster and worker are what its header claims.`,
-		Example: `  olafctl replay in.pcap --queue olaf --out-rate 40G -w delivered.pcap
+		Example: `  olafctl replay in.pcap --system olaf --out-rate 40G -w delivered.pcap
   olafctl replay in.pcapng --slots 64 --profile ideal -o json`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args[0]) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.queue, "queue", "olaf", "queue discipline: "+strings.Join(engine.Names(), "|"))
+	f.queue = "olaf"
+	cli.AddSystem(cmd, &f.queue, "queue", "what the packets go through: "+strings.Join(engine.Names(), "|"), engine.Names)
 	flags.Var(&f.outRate, "out-rate", "output rate")
 	flags.IntVar(&f.slots, "slots", 8, "slots of the queue, the leaving update included")
 	flags.Var(&f.overhead, "overhead", "bytes that the limiter adds to a frame")
@@ -58,7 +59,6 @@ and count what becomes of them. There are no tables here: a frame's cluster and 
 	flags.StringVarP(&f.to, "write", "w", "", "write what leaves the queue to this file: .pcap or .pcapng")
 	flags.BoolVar(&f.force, "force", false, "replace an output file that exists")
 	cli.AddFormatFlag(cmd, &f.format)
-	cli.Complete(cmd, "queue", engine.Names)
 	cli.Complete(cmd, "profile", engine.Profiles)
 	return cmd
 }

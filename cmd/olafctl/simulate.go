@@ -46,7 +46,7 @@ func (f *topologyFlags) add(cmd *cobra.Command) {
 	flags.Var(&f.second, "interval2", "period of the second half of the clusters")
 	flags.Var(&f.jitter, "jitter", "each send is late by less than this")
 	flags.Var(&f.x1, "x1", "rate out of the first cluster's switch")
-	flags.StringVar(&f.queue, "queue", "", "queue of every switch: "+strings.Join(engine.Names(), "|"))
+	cli.AddSystem(cmd, &f.queue, "queue", "what every switch does: "+strings.Join(engine.Names(), "|"), engine.Names)
 	flags.StringVar(&f.tc, "tc", "", "transmission control of the workers: on|off")
 	flags.StringVar(&f.tcCount, "tc-count", "", "what ACKs count as active: clusters|senders|inside")
 	flags.Var(&f.duration, "duration", "simulated time to measure")
@@ -54,7 +54,6 @@ func (f *topologyFlags) add(cmd *cobra.Command) {
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of the arrivals")
 	flags.StringVar(&f.sends, "arrivals", "", "CSV time_ns,worker that replaces all arrivals")
 	cli.Complete(cmd, "preset", presetNames)
-	cli.Complete(cmd, "queue", engine.Names)
 	cli.Complete(cmd, "tc", func() []string { return []string{"on", "off"} })
 }
 
@@ -205,12 +204,12 @@ would take more than 250 MB, only with --keep. --keep=false leaves it out, and s
 With --sweep every value of a parameter is simulated: a phase map shows which phases drop-tail locks out.
 With --tui the first seed is shown while it runs; '?' lists the keys, and the report is printed afterwards.
 docs/experiments/multihop.md explains topology files, metrics and the experiments table2, table3 and fig10.`,
-		Example: `  olafctl simulate --preset multihop --queue olaf --tc on
-  olafctl simulate topology.yaml --queue fifo --duration 60s --seed 1 -o json
+		Example: `  olafctl simulate --preset multihop --system olaf --tc on
+  olafctl simulate topology.yaml --system fifo --duration 60s --seed 1 -o json
   olafctl simulate --preset multihop --tc on --tui
   olafctl simulate --preset multihop --tc on --runs 30 && olafctl simulate --preset multihop --runs 30
   olafctl simulate --preset multihop --clusters 1000 --workers-per-cluster 100
-  olafctl simulate --preset multihop --queue fifo --sweep phase=0..100ms --runs 5
+  olafctl simulate --preset multihop --system fifo --sweep phase=0..100ms --runs 5
   olafctl simulate --preset ns3-fifo --interval2 300ms --x1 2Mbps --rx-trace rx.csv`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args) },

@@ -38,15 +38,15 @@ func newTrainCmd(env *cli.Env) *cobra.Command {
 		Long: `Train LunarLander pilots by asynchronous PPO whose updates travel through a congested queue: gradients as Q16.16 lanes
 of one frame, merged on the way under olaf, dropped under fifo. Everything happens in virtual time; workers' periods are
 normalised so that together they offer --rate. The same options give the same numbers.`,
-		Example: `  olafctl train --network olaf --out-rate 20G
-  olafctl train --network fifo --out-rate 20G --workers 24 --clusters 12
-  olafctl train --network ideal --workers 8 --clusters 1 --iterations 200 --learn-rate 1e-4 --film landing.gif`,
+		Example: `  olafctl train --system olaf --out-rate 20G
+  olafctl train --system fifo --out-rate 20G --workers 24 --clusters 12
+  olafctl train --system ideal --workers 8 --clusters 1 --iterations 200 --learn-rate 1e-4 --film landing.gif`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env) },
 	}
 	addTrainingFlags(cmd, &f.config)
 	n, flags := &f.config.Network, cmd.Flags()
-	flags.StringVar(&n.Kind, "network", n.Kind, "what updates travel through: "+strings.Join(rl.Networks(), "|"))
+	cli.AddSystem(cmd, &n.Kind, "network", "what updates travel through: "+strings.Join(rl.Networks(), "|"), rl.Networks)
 	flags.Var(&n.OutRate, "out-rate", "output rate of the queue")
 	flags.Var(&n.Rate, "rate", "rate that all workers offer together")
 	flags.IntVar(&n.Slots, "slots", n.Slots, "slots of the queue, the leaving update included")
@@ -57,7 +57,6 @@ normalised so that together they offer --rate. The same options give the same nu
 	flags.BoolVar(&f.force, "force", false, "replace an output file that exists")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	cli.AddFormatFlag(cmd, &f.format)
-	cli.Complete(cmd, "network", rl.Networks)
 	return cmd
 }
 

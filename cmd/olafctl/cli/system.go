@@ -1,0 +1,46 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// AddSystem adds --system, which sets value to one of some names, and the flag that was there before it, for good. Both may
+// be given if they agree.
+func AddSystem(cmd *cobra.Command, value *string, alias, usage string, names func() []string) {
+	both := &system{value: value}
+	cmd.Flags().Var(&systemFlag{both, "system"}, "system", usage)
+	cmd.Flags().Var(&systemFlag{both, alias}, alias, "the same as --system")
+	cmd.Flags().Lookup(alias).DefValue = "" // said once
+	Complete(cmd, "system", names)
+	Complete(cmd, alias, names)
+}
+
+// system is what two flags set together.
+type system struct {
+	value *string
+	by    string // the flag that set it; empty for the default
+}
+
+type systemFlag struct {
+	*system
+	name string
+}
+
+func (f *systemFlag) String() string {
+	if f.system == nil { // of a zero value, which pflag makes
+		return ""
+	}
+	return *f.value
+}
+
+func (f *systemFlag) Type() string { return "string" }
+
+func (f *systemFlag) Set(name string) error {
+	if f.by != "" && f.by != f.name && *f.value != name {
+		return fmt.Errorf("--%s says %q and means the same; give one of them", f.by, *f.value)
+	}
+	f.by, *f.value = f.name, name
+	return nil
+}
