@@ -258,8 +258,8 @@ func benchStandIn(t *testing.T, card *standIn) {
 	}
 	for i := range want.Rows {
 		g, w := &got.Rows[i].Stats, &want.Rows[i].Stats
-		if g.Received != w.Received || g.Aggregated != w.Aggregated || got.Rows[i].Runs != 2 {
-			t.Errorf("%s: %+v, want %+v", want.Rows[i].Queue, g.Received, w.Received)
+		if *g.Of("received") != *w.Of("received") || *g.Of("aggregated") != *w.Of("aggregated") || got.Rows[i].Runs != 2 {
+			t.Errorf("%s: %+v, want %+v", want.Rows[i].Queue, g.Of("received"), w.Of("received"))
 		}
 		if off := math.Abs(float64(g.Of("aom_cluster_ns").Mean - w.Of("aom_cluster_ns").Mean)); !(off <= 1) { // ns; both have one clock
 			t.Errorf("%s: AoM %v, want %v", want.Rows[i].Queue, g.Of("aom_cluster_ns").Mean, w.Of("aom_cluster_ns").Mean)
