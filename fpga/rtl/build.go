@@ -1,0 +1,308 @@
+package rtl
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/internal/lockfile"
+)
+
+//go:generate go run ./gen
+
+// sources is everything that is compiled, beside the header of the register map.
+//
+//go:embed sv/*.sv sim/harness.cpp sim/olaf_sim.sv sim/lint.vlt
+var sources embed.FS
+
+var (
+	// ErrTools says that a program is missing that builds the simulation.
+	ErrTools = olaf.NewError(olaf.Device, "a tool is missing")
+	// ErrBuild says that the simulation could not be built.
+	ErrBuild = olaf.NewError(olaf.Failed, "the RTL can't be built")
+	// ErrSize says that the logic does not exist in such a size.
+	ErrSize = olaf.NewError(olaf.Usage, "the RTL is not built in that size")
+)
+
+// Build is the size of the logic. The zero value of a field takes its default.
+type Build struct {
+	Slots       int // updates that wait, 1 … 4,096; default 64
+	Clusters    int // 1 … 65,536; default 1,024
+	FrameBytes  int // longest frame, 64 … 9,600; default 9,036
+	Ports       int // read ports of the memory of gradients: 1, or 2, the default
+	Descriptors int // of the generator, 1 … 2^20; default 32,768
+	Flows       int // of the generator, 1 … 65,536; default 1,024
+}
+
+// templates of the generator, of which the first is built in.
+const templates = 16
+
+// sizes are the numbers of a Build: the word in an address, the parameter of the RTL, the range and the default.
+var sizes = []struct {
+	word, parameter  string
+	low, high, usual int
+	of               func(*Build) *int
+}{
+	{"slots", "SLOTS", 1, 4096, 64, func(b *Build) *int { return &b.Slots }},
+	{"clusters", "CLUSTERS", 1, 1 << 16, 1024, func(b *Build) *int { return &b.Clusters }},
+	{"frame", "MAX_BYTES", 64, 9600, int(olaf.MaxFrame), func(b *Build) *int { return &b.FrameBytes }},
+	{"ports", "PORTS", 1, 2, 2, func(b *Build) *int { return &b.Ports }},
+	{"descriptors", "DESCRIPTORS", 1, 1 << 20, 1 << 15, func(b *Build) *int { return &b.Descriptors }},
+	{"flows", "FLOWS", 1, 1 << 16, 1024, func(b *Build) *int { return &b.Flows }},
+}
+
+// ParseBuild reads the sizes that an address names: ports=1,slots=8; empty is the default. The error matches ErrSize.
+func ParseBuild(text string) (Build, error) {
+	var b Build
+	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
+		word, value, _ := strings.Cut(part, "=")
+		n, err := strconv.Atoi(value)
+		if err != nil || b.field(word) == nil {
+			return b, fmt.Errorf("%w: %q; write sizes as in rtl:ports=1,slots=8; there are %s", ErrSize, part, sizeWords())
+		}
+		*b.field(word) = n
+	}
+	b.defaults()
+	return b, b.Validate()
+}
+
+func (b *Build) field(word string) *int {
+	for i := range sizes {
+		if sizes[i].word == word {
+			return sizes[i].of(b)
+		}
+	}
+	return nil
+}
+
+func sizeWords() string {
+	words := make([]string, len(sizes))
+	for i, s := range sizes {
+		words[i] = s.word
+	}
+	return strings.Join(words, ", ")
+}
+
+func (b *Build) defaults() {
+	for _, s := range sizes {
+		*s.of(b) = cmp.Or(*s.of(b), s.usual)
+	}
+}
+
+// Validate says what is out of range. The error matches ErrSize.
+func (b *Build) Validate() error {
+	for _, s := range sizes {
+		if n := *s.of(b); n < s.low || n > s.high {
+			return fmt.Errorf("%w: %s is %d; it must be %d to %d", ErrSize, s.word, n, s.low, s.high)
+		}
+	}
+	return nil
+}
+
+// name is what an address says after its scheme: the sizes that are not the default.
+func (b *Build) name() string {
+	var parts []string
+	for _, s := range sizes {
+		if n := *s.of(b); n != s.usual {
+			parts = append(parts, fmt.Sprintf("%s=%d", s.word, n))
+		}
+	}
+	return strings.Join(parts, ",")
+}
+
+// files are the sources by name, as they are laid out for the compiler. Verilog comes in the order of files: packages first.
+func files() (names []string, content map[string][]byte) {
+	content = map[string][]byte{"olaf_regs.sv": regmap.Verilog}
+	err := fs.WalkDir(sources, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		content[path.Base(p)], err = sources.ReadFile(p)
+		return err
+	})
+	if err != nil {
+		panic(err) // the files are part of this program
+	}
+	names = []string{"lint.vlt", "olaf_pkg.sv", "olaf_regs.sv"}
+	err = fs.WalkDir(sources, "sv", func(p string, d fs.DirEntry, err error) error {
+		if name := path.Base(p); err == nil && !d.IsDir() && name != "olaf_pkg.sv" {
+			names = append(names, name)
+		}
+		return err
+	})
+	if err != nil {
+		panic(err)
+	}
+	return append(names, "olaf_sim.sv", "harness.cpp"), content
+}
+
+// sourcesHash is the SHA-256 of all sources, of which the first 32 bits are in common.build_hash.
+var sourcesHash = sync.OnceValue(func() string {
+	names, content := files()
+	h := sha256.New()
+	for _, name := range names {
+		fmt.Fprintf(h, "%s %d\n", name, len(content[name]))
+		h.Write(content[name])
+	}
+	return hex.EncodeToString(h.Sum(nil))
+})
+
+const (
+	programName = "olaf-rtl"
+	buildTime   = 15 * time.Minute // at most
+)
+
+// flags of Verilator. Signals start as what costs least: everything that matters is reset.
+var flags = []string{
+	"--cc", "--exe", "--build", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--top-module", "olaf_sim", "-Mdir", "build",
+	"-CFLAGS", "-fno-strict-aliasing", "-MAKEFLAGS", "OPT_FAST=-O2 OPT_SLOW=-O0", "-o", programName,
+}
+
+// arguments are those of the compiler for b.
+func (b *Build) arguments() []string {
+	names, _ := files()
+	args := append([]string{"-j", strconv.Itoa(runtime.GOMAXPROCS(0))}, flags...)
+	for _, s := range sizes {
+		args = append(args, fmt.Sprintf("-G%s=%d", s.parameter, *s.of(b)))
+	}
+	return append(append(args, fmt.Sprintf("-GBUILD_HASH=32'h%s", sourcesHash()[:8])), names...)
+}
+
+// program is the path of the simulation of this build, which is made where the cache does not have it. A build is found by
+// the hash of its sources, its sizes and its compilers, so that one which is out of date is never found.
+func (c *Config) program(ctx context.Context) (string, error) {
+	version, err := versions(ctx)
+	if err != nil {
+		return "", err
+	}
+	key := sha256.Sum256([]byte(strings.Join(append([]string{sourcesHash(), version}, c.Build.arguments()[2:]...), "\n")))
+	folder := c.Cache
+	if folder == "" {
+		user, err := os.UserCacheDir()
+		if err != nil {
+			return "", fmt.Errorf("%w: there is no folder for it: %w", ErrBuild, err)
+		}
+		folder = filepath.Join(user, "olafctl", "rtl")
+	}
+	program := filepath.Join(folder, hex.EncodeToString(key[:16]))
+	if usable(program) {
+		return program, nil
+	}
+	if err := c.make(ctx, folder, program); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrBuild, err)
+	}
+	return program, nil
+}
+
+// usable says whether a finished program is there.
+func usable(program string) bool {
+	info, err := os.Stat(program)
+	return err == nil && info.Mode().IsRegular() && info.Mode()&0o100 != 0 && info.Size() > 0
+}
+
+// versions are those of Verilator and the C++ compiler. The error matches ErrTools.
+func versions(ctx context.Context) (string, error) {
+	var all []string
+	for _, tool := range []string{"verilator", "make", "c++"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return "", fmt.Errorf("%w: %s, which builds the RTL's simulation; install verilator and a C++ compiler, or use the twin", ErrTools, tool)
+		}
+		ctx, cancel := context.WithTimeout(ctx, time.Minute)
+		out, err := exec.CommandContext(ctx, tool, "--version").Output()
+		cancel()
+		if err != nil {
+			return "", fmt.Errorf("%w: %s --version: %w", ErrTools, tool, err)
+		}
+		first, _, _ := strings.Cut(string(out), "\n")
+		all = append(all, first)
+	}
+	return strings.Join(all, "\n"), nil
+}
+
+// lockStep is how often a process looks whether another one's build is done.
+const lockStep = 100 * time.Millisecond
+
+// make builds in a folder of its own and moves what came out to its place. Of several processes one builds.
+func (c *Config) make(ctx context.Context, folder, program string) error {
+	ctx, cancel := context.WithTimeout(ctx, buildTime)
+	defer cancel()
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	lock, err := waitFor(ctx, filepath.Join(folder, "lock"))
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if usable(program) { // another one made it meanwhile
+		return nil
+	}
+	if c.Building != nil {
+		c.Building()
+	}
+	left, _ := filepath.Glob(filepath.Join(folder, "build-*")) // by processes that were killed: the lock is ours
+	for _, old := range left {
+		_ = os.RemoveAll(old)
+	}
+	work, err := os.MkdirTemp(folder, "build-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	_, content := files()
+	for name, text := range content {
+		if err := os.WriteFile(filepath.Join(work, name), text, 0o644); err != nil {
+			return err
+		}
+	}
+	cmd := exec.CommandContext(ctx, "verilator", c.Build.arguments()...)
+	cmd.Dir, cmd.WaitDelay = work, time.Second
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("verilator: %w: %s", err, firstError(said.String()))
+	}
+	return os.Rename(filepath.Join(work, "build", programName), program)
+}
+
+func waitFor(ctx context.Context, path string) (*os.File, error) {
+	for {
+		lock, err := lockfile.Take(path, 0o644)
+		if !errors.Is(err, lockfile.ErrHeld) {
+			return lock, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("another process builds: %w", ctx.Err())
+		case <-time.After(lockStep):
+		}
+	}
+}
+
+// firstError is the line of a compiler's output that says what was wrong.
+func firstError(output string) string {
+	lines := strings.Split(strings.TrimSpace(output), "\n")
+	for _, line := range lines {
+		if strings.Contains(line, "rror") {
+			return line
+		}
+	}
+	return lines[len(lines)-1]
+}

@@ -1,0 +1,309 @@
+package rtl
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+)
+
+// protocol is the version that both sides speak (docs/rtl.md, Protocol).
+const protocol = 1
+
+// child is the simulation as a process. Whatever goes wrong with it ends it, and all later use says so.
+type child struct {
+	cmd      *exec.Cmd
+	to, from *os.File
+	in       *bufio.Reader
+	held     int  // bytes of in that were handed out
+	said     tail // on standard error
+	patience time.Duration
+	heard    listener
+	failed   error
+
+	cycle  int64 // device time
+	clocks int64 // of the logic, those included in which no time passes
+}
+
+// listener takes what the child reports while time passes.
+type listener interface {
+	// worker answers who sends from an address.
+	worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool)
+	// report is told a record: its kind and its content, which is valid during the call.
+	report(kind byte, record []byte)
+}
+
+// clocksPerSecond is less than what any machine simulates.
+const clocksPerSecond = 20_000
+
+// start runs the program and makes sure that it speaks our protocol. The error matches fpga.ErrGone.
+func start(program string, patience time.Duration, heard listener) (*child, error) {
+	c := &child{patience: patience, heard: heard}
+	ours, theirs, err := pipes()
+	if err != nil {
+		return nil, err
+	}
+	c.cmd = exec.Command(program)
+	c.cmd.Stdin, c.cmd.Stdout, c.cmd.Stderr = theirs[0], theirs[1], &c.said
+	c.from, c.to = ours[0], ours[1]
+	err = c.cmd.Start()
+	closeAll(theirs[:])
+	if err != nil {
+		closeAll(ours[:])
+		return nil, fmt.Errorf("rtl: start the simulation: %w", err)
+	}
+	c.in = bufio.NewReaderSize(c.from, 1<<16)
+	answer, err := c.ask([]byte{'h'}, 12, 0)
+	if err == nil && binary.LittleEndian.Uint32(answer) != protocol {
+		err = c.fail(fmt.Errorf("it speaks version %d of the protocol, not %d", binary.LittleEndian.Uint32(answer), protocol))
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.cycle = int64(binary.LittleEndian.Uint64(answer[4:]))
+	return c, nil
+}
+
+// pipes are our ends and the child's, each to read and to write.
+func pipes() (ours, theirs [2]*os.File, err error) {
+	if theirs[0], ours[1], err = os.Pipe(); err != nil {
+		return ours, theirs, fmt.Errorf("rtl: %w", err)
+	}
+	if ours[0], theirs[1], err = os.Pipe(); err != nil {
+		closeAll([]*os.File{theirs[0], ours[1]})
+		return ours, theirs, fmt.Errorf("rtl: %w", err)
+	}
+	return ours, theirs, nil
+}
+
+func closeAll(files []*os.File) {
+	for _, f := range files {
+		_ = f.Close()
+	}
+}
+
+// tail keeps the end of what a program said.
+type tail struct{ bytes.Buffer }
+
+const tailBytes = 4096
+
+func (t *tail) Write(p []byte) (int, error) {
+	if t.Len() > tailBytes {
+		t.Reset()
+	}
+	return t.Buffer.Write(p[max(0, len(p)-tailBytes):])
+}
+
+// errClosed is what a closed card says.
+var errClosed = fmt.Errorf("rtl: closed: %w", fpga.ErrGone)
+
+// close ends the child, which ends when its input does.
+func (c *child) close() error {
+	if c.failed == nil {
+		c.failed = errClosed
+		c.end()
+	}
+	return nil
+}
+
+// endTime is how long a child that was told to end may take.
+const endTime = 2 * time.Second
+
+func (c *child) end() {
+	_ = c.to.Close()
+	timer := time.AfterFunc(endTime, func() { _ = c.cmd.Process.Kill() })
+	_ = c.cmd.Wait()
+	timer.Stop()
+	_ = c.from.Close()
+}
+
+// fail ends a child with which something went wrong.
+func (c *child) fail(err error) error {
+	if c.failed != nil {
+		return c.failed
+	}
+	_ = c.cmd.Process.Kill()
+	c.end()
+	what := err.Error()
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		what = "it kept silent for too long"
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		what = "it ended: " + c.cmd.ProcessState.String()
+	}
+	if said := bytes.TrimSpace(c.said.Bytes()); len(said) > 0 {
+		what += ": " + string(said[bytes.LastIndexByte(said, '\n')+1:])
+	}
+	c.failed = fmt.Errorf("rtl: %w: the simulation failed: %s", fpga.ErrGone, what)
+	return c.failed
+}
+
+// send hands a command over, and gives the child its patience plus what so many clocks take for an answer.
+func (c *child) send(command []byte, clocks int64) error {
+	if c.failed != nil {
+		return c.failed
+	}
+	c.expect(clocks)
+	if _, err := c.to.Write(command); err != nil {
+		return c.fail(err)
+	}
+	return nil
+}
+
+// expect sets the deadline of the next answer.
+func (c *child) expect(clocks int64) {
+	until := time.Now().Add(c.patience + time.Duration(clocks)*time.Second/clocksPerSecond)
+	_ = c.from.SetReadDeadline(until)
+	_ = c.to.SetWriteDeadline(until)
+}
+
+// next is the next n bytes, valid until the next call.
+func (c *child) next(n int) ([]byte, error) {
+	_, _ = c.in.Discard(c.held) // it is buffered
+	c.held = 0
+	return c.longer(n)
+}
+
+// longer is the same bytes as next gave, and more.
+func (c *child) longer(n int) ([]byte, error) {
+	b, err := c.in.Peek(n)
+	if err != nil {
+		return nil, c.fail(err)
+	}
+	c.held = n
+	return b, nil
+}
+
+// ask sends a command and waits for an answer of n bytes.
+func (c *child) ask(command []byte, n int, clocks int64) ([]byte, error) {
+	if err := c.send(command, clocks); err != nil {
+		return nil, err
+	}
+	return c.next(n)
+}
+
+func (c *child) read(addr uint32) (response uint8, value uint32, err error) {
+	b, err := c.ask(binary.LittleEndian.AppendUint32([]byte{'r'}, addr), 5, 0)
+	if err != nil {
+		return 0, 0, err
+	}
+	return b[0], binary.LittleEndian.Uint32(b[1:]), nil
+}
+
+func (c *child) write(addr, value uint32) (response uint8, err error) {
+	command := binary.LittleEndian.AppendUint32([]byte{'w'}, addr)
+	b, err := c.ask(binary.LittleEndian.AppendUint32(command, value), 1, 1<<22)
+	if err != nil {
+		return 0, err
+	}
+	return b[0], nil
+}
+
+func (c *child) burst(addr uint32, words []uint32) (response uint8, err error) {
+	command := make([]byte, 0, 9+4*len(words))
+	command = binary.LittleEndian.AppendUint32(append(command, 'b'), addr)
+	command = binary.LittleEndian.AppendUint32(command, uint32(len(words)))
+	for _, w := range words {
+		command = binary.LittleEndian.AppendUint32(command, w)
+	}
+	b, err := c.ask(command, 1, 8*int64(len(words)))
+	if err != nil {
+		return 0, err
+	}
+	return b[0], nil
+}
+
+// forget drops what the child knows of sources.
+func (c *child) forget() error { return c.send([]byte{'k'}, 0) }
+
+// reportLog asks for the provenance log beside frames.
+const reportLog = 2
+
+// watch says what is reported while time passes, as bits; frames always are.
+func (c *child) watch(what uint32) error {
+	return c.send(binary.LittleEndian.AppendUint32([]byte{'m'}, what), 0)
+}
+
+// run lets cycles pass and tells the listener what is reported.
+func (c *child) run(cycles int64, untilRest bool) error {
+	command := binary.LittleEndian.AppendUint64([]byte{'g'}, uint64(cycles))
+	command = append(command, 0)
+	if untilRest {
+		command[len(command)-1] = 1
+	}
+	if err := c.send(command, cycles); err != nil {
+		return err
+	}
+	end, err := c.listen('g', 16, cycles)
+	if err != nil {
+		return err
+	}
+	c.cycle = int64(binary.LittleEndian.Uint64(end))
+	c.clocks = int64(binary.LittleEndian.Uint64(end[8:]))
+	return nil
+}
+
+// listen handles records until the one that ends a command, which is size long.
+func (c *child) listen(last byte, size int, clocks int64) ([]byte, error) {
+	for {
+		kind, err := c.next(1)
+		if err != nil {
+			return nil, err
+		}
+		switch kind := kind[0]; kind {
+		case last:
+			return c.next(size)
+		case 'a':
+			source, err := c.next(4)
+			if err != nil {
+				return nil, err
+			}
+			if err := c.answer([4]byte(source), clocks); err != nil {
+				return nil, err
+			}
+		default:
+			if err := c.hear(kind); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+// records are the lengths of what is reported; of a frame the length of its bytes stands last, and they follow.
+var records = map[byte]int{'d': 9, 'l': 17, 'x': 2, 'c': 0, 'f': 29, 'y': 10}
+
+// hear passes one record on.
+func (c *child) hear(kind byte) error {
+	n, known := records[kind]
+	if !known {
+		return c.fail(fmt.Errorf("it sent a record of kind %q", kind))
+	}
+	record, err := c.next(n)
+	if err == nil && (kind == 'f' || kind == 'y') {
+		record, err = c.longer(n + int(binary.LittleEndian.Uint16(record[n-2:])))
+	}
+	if err == nil {
+		c.heard.report(kind, record)
+	}
+	return err
+}
+
+// answer tells who sends from an address.
+func (c *child) answer(source [4]byte, clocks int64) error {
+	cluster, worker, known := c.heard.worker(netip.AddrFrom4(source))
+	command := make([]byte, 1, 5)
+	if known {
+		command[0] = 1
+	}
+	command = binary.LittleEndian.AppendUint16(command, uint16(cluster))
+	return c.send(binary.LittleEndian.AppendUint16(command, uint16(worker)), clocks)
+}

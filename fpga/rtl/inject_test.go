@@ -1,0 +1,71 @@
+package rtl
+
+import (
+	"encoding/binary"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+)
+
+// What the child reports beside frames, as bits.
+const (
+	reportDecisions = 1
+	reportLanes     = 4
+	reportBypassed  = 8
+)
+
+// injection is a frame that a test puts on the input.
+type injection struct {
+	cycle   int64 // its first beat comes then, or as soon after as it is let in
+	known   bool
+	cluster olaf.ClusterID
+	worker  olaf.WorkerID
+	bytes   []byte
+}
+
+func (i *injection) encode(to []byte) []byte {
+	to = binary.LittleEndian.AppendUint64(to, uint64(i.cycle))
+	to = append(to, 0)
+	if i.known {
+		to[len(to)-1] = 1
+	}
+	to = binary.LittleEndian.AppendUint16(to, uint16(i.cluster))
+	to = binary.LittleEndian.AppendUint16(to, uint16(i.worker))
+	to = binary.LittleEndian.AppendUint16(to, 0)
+	to = binary.LittleEndian.AppendUint16(to, 0)
+	to = binary.LittleEndian.AppendUint16(to, uint16(len(i.bytes)))
+	return append(to, i.bytes...)
+}
+
+// present offers a frame while the output's clock stands, and says what became of it.
+func (c *child) present(i *injection) (engine.Class, error) {
+	if err := c.send(i.encode([]byte{'v'}), 10_000); err != nil {
+		return 0, err
+	}
+	b, err := c.listen('v', 1, 10_000)
+	if err != nil {
+		return 0, err
+	}
+	if b[0] == 0xff {
+		return engine.Classes, nil
+	}
+	return engine.Class(b[0]), nil
+}
+
+// step lets cycles of the output's clock pass, each with more clocks for everything else, or stops once it is idle.
+func (c *child) step(cycles int64, untilIdle bool) error {
+	command := binary.LittleEndian.AppendUint64([]byte{'s'}, uint64(cycles))
+	command = append(command, 0)
+	if untilIdle {
+		command[len(command)-1] = 1
+	}
+	if err := c.send(command, 1<<20); err != nil {
+		return err
+	}
+	b, err := c.listen('s', 8, 1<<20)
+	if err != nil {
+		return err
+	}
+	c.cycle = int64(binary.LittleEndian.Uint64(b))
+	return nil
+}

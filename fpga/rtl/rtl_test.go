@@ -1,0 +1,14 @@
+package rtl
+
+import (
+	"testing"
+
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/fpgatest"
+)
+
+// TestConformance runs the suite of every card on one child, which each case resets.
+func TestConformance(t *testing.T) {
+	c := openBench(t, Build{})
+	fpgatest.Run(t, func(*testing.T) fpga.Device { return c.Card })
+}

@@ -1,0 +1,20 @@
+// Distributed memory that is read without a clock.
+module olaf_lutram #(
+  parameter int WIDTH = 32,
+  parameter int DEPTH = 16,
+  parameter int AW = DEPTH > 1 ? $clog2(DEPTH) : 1
+) (
+  input  logic             clk,
+  input  logic             we,
+  input  logic [AW-1:0]    waddr,
+  input  logic [WIDTH-1:0] wdata,
+  input  logic [AW-1:0]    raddr,
+  output logic [WIDTH-1:0] rdata
+);
+  (* ram_style = "distributed" *) logic [WIDTH-1:0] mem [0:DEPTH-1];
+`ifndef SYNTHESIS
+  initial for (int i = 0; i < DEPTH; i++) mem[i] = '0;
+`endif
+  always_ff @(posedge clk) if (we) mem[waddr] <= wdata;
+  assign rdata = mem[raddr];
+endmodule

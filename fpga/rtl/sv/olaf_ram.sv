@@ -1,0 +1,48 @@
+// Memory with a write and a read port on one clock. A read in the cycle of a write to the same word gives the old word.
+// STYLE is what holds it: olaf_pkg::IN_LUTS, IN_BLOCKS or IN_ULTRA. It starts as zeros, which all three do on
+// UltraScale+ without being told.
+module olaf_ram #(
+  parameter int WIDTH = 32,
+  parameter int DEPTH = 16,
+  parameter int AW = DEPTH > 1 ? $clog2(DEPTH) : 1,
+  parameter int STYLE = olaf_pkg::IN_BLOCKS
+) (
+  input  logic             clk,
+  input  logic             we,
+  input  logic [AW-1:0]    waddr,
+  input  logic [WIDTH-1:0] wdata,
+  input  logic             re,
+  input  logic [AW-1:0]    raddr,
+  output logic [WIDTH-1:0] rdata
+);
+  generate
+    if (STYLE == olaf_pkg::IN_ULTRA) begin : g
+      (* ram_style = "ultra" *) logic [WIDTH-1:0] mem [0:DEPTH-1];
+`ifndef SYNTHESIS
+      initial for (int i = 0; i < DEPTH; i++) mem[i] = '0;
+`endif
+      always_ff @(posedge clk) begin
+        if (re) rdata <= mem[raddr];
+        if (we) mem[waddr] <= wdata;
+      end
+    end else if (STYLE == olaf_pkg::IN_LUTS) begin : g
+      (* ram_style = "distributed" *) logic [WIDTH-1:0] mem [0:DEPTH-1];
+`ifndef SYNTHESIS
+      initial for (int i = 0; i < DEPTH; i++) mem[i] = '0;
+`endif
+      always_ff @(posedge clk) begin
+        if (re) rdata <= mem[raddr];
+        if (we) mem[waddr] <= wdata;
+      end
+    end else begin : g
+      (* ram_style = "block" *) logic [WIDTH-1:0] mem [0:DEPTH-1];
+`ifndef SYNTHESIS
+      initial for (int i = 0; i < DEPTH; i++) mem[i] = '0;
+`endif
+      always_ff @(posedge clk) begin
+        if (re) rdata <= mem[raddr];
+        if (we) mem[waddr] <= wdata;
+      end
+    end
+  endgenerate
+endmodule

@@ -1,0 +1,306 @@
+package rtl
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/engine/enginetest"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// TestGoldenVectors presents every golden vector to the logic: each arrival while the output's clock stands, so that several
+// can come in a cycle, as the page allows and no bus does.
+func TestGoldenVectors(t *testing.T) {
+	files, err := filepath.Glob("../engine/testdata/vectors/*.txt")
+	if err != nil || len(files) < 30 {
+		t.Fatalf("%d vectors, %v", len(files), err)
+	}
+	b := openBench(t, Build{})
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			want, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := enginetest.Parse(bytes.NewReader(want))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got bytes.Buffer
+			if err := enginetest.Write(&got, b.replay(t, v)); err != nil {
+				t.Fatal(err)
+			}
+			if d := cmp.Diff(string(want), got.String()); d != "" {
+				t.Errorf("-vector +logic:\n%s", d)
+			}
+		})
+	}
+}
+
+// replay runs the arrivals and flushes of v on the logic and returns v with what came out.
+func (b *bench) replay(t *testing.T, v *enginetest.Vector) *enginetest.Vector {
+	t.Helper()
+	b.configure(t, v.Engine, &v.Config, v.Output)
+	start := b.child.cycle
+	inside := map[olaf.Contributor][]olaf.Contributor{}
+	var events []enginetest.Event
+	var accepted uint64
+	for _, ev := range v.Events {
+		switch ev.Kind {
+		case enginetest.In:
+			b.step(t, start+ev.Cycle)
+			ev.Class = b.present(t, &ev.Update, ev.Data)
+			if ev.Class <= engine.ReplacedReward {
+				accepted += uint64(ev.Update.Count)
+				if ev.Inside != nil {
+					inside[olaf.Contributor{GenNS: ev.Update.GenNS, Seq: ev.Update.Seq, Worker: ev.Update.Worker}] = ev.Inside
+				}
+			}
+		case enginetest.Flush:
+			b.step(t, start+ev.Cycle)
+			b.write(t, regmap.QueueCommand, regmap.QueueCommandFlush)
+		default:
+			continue
+		}
+		events = append(events, ev)
+	}
+	idle := b.drain(t)
+	got := &enginetest.Vector{Name: v.Name, About: v.About, Engine: v.Engine, Config: v.Config, Output: v.Output}
+	got.Events = woven(events, b.departures(v, start, inside))
+	got.Stats = b.stats(t, accepted)
+	got.Stats = append(got.Stats, enginetest.Stat{Name: "idle_at", Value: uint64(idle - start)})
+	return got
+}
+
+// woven puts departures before the arrivals of their cycle.
+func woven(in, out []enginetest.Event) []enginetest.Event {
+	var all []enginetest.Event
+	for _, ev := range in {
+		for len(out) > 0 && out[0].Cycle <= ev.Cycle {
+			all, out = append(all, out[0]), out[1:]
+		}
+		all = append(all, ev)
+	}
+	return append(all, out...)
+}
+
+// departures are the frames that left, as a vector shows them.
+func (b *bench) departures(v *enginetest.Vector, start int64, inside map[olaf.Contributor][]olaf.Contributor) []enginetest.Event {
+	var out []enginetest.Event
+	for i := range b.frames {
+		f := &b.frames[i]
+		ev := enginetest.Event{Kind: enginetest.Out, Cycle: f.over - start, Queued: f.over - f.appended, Update: f.update}
+		if v.Config.LaneMemory > 0 {
+			ev.Data = lanesOf(f.bytes)[:min(int(f.update.Lanes), v.Config.LaneMemory)]
+		}
+		if v.Config.Provenance {
+			for _, who := range f.inside {
+				if earlier := inside[who]; earlier != nil {
+					ev.Inside = append(ev.Inside, earlier...)
+				} else {
+					ev.Inside = append(ev.Inside, who)
+				}
+			}
+		}
+		out = append(out, ev)
+	}
+	return out
+}
+
+// stats are the counters of a vector, out of the registers. Two of them no register holds: how many frames started, which
+// are those that left and those that a flush cut, and how many updates were accepted, which the vector's classes tell.
+func (b *bench) stats(t *testing.T, accepted uint64) []enginetest.Stat {
+	b.write(t, regmap.CommonCommand, regmap.CommonCommandSnapshot)
+	c, err := regmap.ReadQueueCounters(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	peak, err := b.Read32(regmap.QueuePeakOccupancy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := engine.Stats{
+		Offered: c.In,
+		Class: [engine.Classes]uint64{c.Appended, c.Aggregated, c.Replaced, c.ReplacedReward, c.DroppedFull, c.DroppedReward,
+			c.DroppedMismatch},
+		SumAccepted: accepted, Locked: c.DeliveredFrames + uint64(b.cut), Released: c.DeliveredFrames, Flushed: c.FlushedFrames,
+		SumReleased: c.DeliveredUpdates, SumFlushed: c.FlushedUpdates, SumDiscarded: c.DiscardedUpdates,
+		LaneSaturations: c.LaneSaturations, RewardSaturations: c.RewardSaturations, CountSaturations: c.CountSaturations,
+		LockedCollisions: c.LockedCollisions, PeakOccupancy: int(peak),
+	}
+	return append(enginetest.Counters(s), enginetest.Stat{Name: "stall_cycles", Value: c.StallCycles})
+}
+
+// bench is a card of which tests see more than a device shows.
+type bench struct {
+	*Card
+	frames    []seen
+	decisions []decision
+	cut       int
+}
+
+// seen is a frame that left, kept.
+type seen struct {
+	frame
+	inside []olaf.Contributor
+}
+
+// decision is what became of a frame, and when; class is engine.Classes of one that never reached the engine.
+type decision struct {
+	cycle int64
+	class engine.Class
+}
+
+// openBench opens the logic for a test, which is skipped where a tool is missing.
+func openBench(t *testing.T, build Build) *bench {
+	t.Helper()
+	needTools(t)
+	b := new(bench)
+	c, err := Open(context.Background(), Config{Build: build})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	b.Card = c
+	c.child.heard = b
+	b.watch(t, reportLog|reportDecisions|reportLanes)
+	return b
+}
+
+// needTools skips a test where the RTL can't be built; on the machine that judges changes nothing may be missing.
+func needTools(t *testing.T) {
+	t.Helper()
+	if _, err := versions(context.Background()); err != nil {
+		if os.Getenv("CI") == "true" {
+			t.Fatal(err)
+		}
+		t.Skip(err)
+	}
+}
+
+func (b *bench) watch(t *testing.T, what uint32) {
+	t.Helper()
+	if err := b.child.watch(what); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *bench) report(kind byte, r []byte) {
+	switch kind {
+	case 'd':
+		class := engine.Classes
+		if r[8] != 0xff {
+			class = engine.Class(r[8])
+		}
+		b.decisions = append(b.decisions, decision{int64(binary.LittleEndian.Uint64(r)), class})
+	case 'f':
+		f := seen{frame: frameOf(r)}
+		f.bytes = slices.Clone(f.bytes)
+		f.inside = slices.Clone(b.tap.contributors())
+		b.frames = append(b.frames, f)
+	case 'c':
+		b.cut++
+	default:
+		b.Card.report(kind, r)
+	}
+}
+
+func (b *bench) write(t *testing.T, addr, value uint32) {
+	t.Helper()
+	if err := b.Write32(addr, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// configure resets the card and enables its queue.
+func (b *bench) configure(t *testing.T, discipline string, c *engine.Config, o engine.Output) {
+	t.Helper()
+	b.write(t, regmap.CommonCommand, regmap.CommonCommandReset)
+	kind, known := engine.Describe(discipline)
+	if !known {
+		t.Fatalf("no discipline %q", discipline)
+	}
+	mode := kind.Code
+	for _, bit := range []struct {
+		on   bool
+		mask uint32
+	}{{c.RewardFilter, regmap.QueueModeRewardFilter}, {c.FreeSlotOnStart, regmap.QueueModeFreeOnStart}, {c.Provenance, regmap.QueueModeProvenance}} {
+		if bit.on {
+			mode |= bit.mask
+		}
+	}
+	b.write(t, regmap.QueueMode, mode)
+	b.write(t, regmap.QueueDepth, uint32(c.Slots))
+	b.write(t, regmap.QueueRewardThreshold, uint32(c.RewardThreshold))
+	if o.Rate != 0 {
+		b.write(t, regmap.QueueLimiterControl, regmap.QueueLimiterControlEnable)
+		b.write(t, regmap.QueueLimiterIncrement, uint32(o.Rate))
+	}
+	b.write(t, regmap.QueueLimiterOverhead, uint32(o.OverheadBytes))
+	b.write(t, regmap.QueueDequeueCycles, uint32(o.DequeueCycles))
+	b.write(t, regmap.QueueMergeCycles, uint32(o.MergeCycles))
+	b.write(t, regmap.QueueControl, regmap.QueueControlEnable)
+	b.frames, b.decisions, b.cut = nil, nil, 0
+	b.tap = tap{}
+}
+
+// outer is the addresses of every frame of a test.
+var outer = olaf.Addresses{SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2}, SrcIP: [4]byte{10, 0, 0, 1}, DstIP: [4]byte{10, 0, 0, 2}, SrcPort: 1000}
+
+// encode is the frame of u.
+func encode(t *testing.T, u *olaf.Update, lanes []int32) []byte {
+	t.Helper()
+	b := make([]byte, u.Size())
+	if _, err := olaf.EncodeUpdate(b, &outer, u, lanes); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// lanesOf are the gradients of a frame.
+func lanesOf(b []byte) []int32 {
+	lanes := make([]int32, (len(b)-olaf.HeaderBytes)/olaf.LaneBytes)
+	for i := range lanes {
+		lanes[i] = int32(binary.BigEndian.Uint32(b[olaf.HeaderBytes+olaf.LaneBytes*i:]))
+	}
+	return lanes
+}
+
+// present offers an update while the output's clock stands.
+func (b *bench) present(t *testing.T, u *olaf.Update, lanes []int32) engine.Class {
+	t.Helper()
+	class, err := b.child.present(&injection{known: true, cluster: u.Cluster, worker: u.Worker, bytes: encode(t, u, lanes)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return class
+}
+
+// step lets the output's clock run until the given cycle.
+func (b *bench) step(t *testing.T, until int64) {
+	t.Helper()
+	if until > b.child.cycle {
+		if err := b.child.step(until-b.child.cycle, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// drain lets everything leave, and returns the cycle since which the output is idle.
+func (b *bench) drain(t *testing.T) int64 {
+	t.Helper()
+	if err := b.child.step(1<<40, true); err != nil {
+		t.Fatal(err)
+	}
+	return b.child.cycle
+}
