@@ -19,6 +19,7 @@ var rooms = []struct {
 	folder string
 	floor  int
 }{
+	{"internal", 0},
 	{"fpga/regmap", 1}, {"fpga/engine", 1}, {"fpga/program", 1}, {"results", 1},
 	{"fpga", 2}, {"p4ctl", 2}, {"pktgen", 2}, {"capture", 2},
 	{"experiments/system", 3}, {"experiments/netsim/tc", 3}, {"experiments/yamlfile", 3},
@@ -31,13 +32,31 @@ var rooms = []struct {
 	{"", 0},
 }
 
-func roomOf(folder string) (name string, floor int) {
+// unlisted are the rooms that have a floor only by themselves or by their parts: what is new below them must be listed.
+var unlisted = map[string]bool{"": true, "experiments": true}
+
+// roomOf finds the room of a folder; listed is false for one below a room whose parts are all listed. Every paper is a
+// room of its own.
+func roomOf(folder string) (name string, floor int, listed bool) {
+	if system, ok := strings.CutPrefix(folder, "experiments/paper/"); ok {
+		system, _, _ = strings.Cut(system, "/")
+		return "experiments/paper/" + system, roomFloor("experiments/paper"), true
+	}
 	for _, r := range rooms {
-		if folder == r.folder || strings.HasPrefix(folder, r.folder+"/") {
-			return r.folder, r.floor
+		if folder == r.folder || r.folder == "" || strings.HasPrefix(folder, r.folder+"/") {
+			return r.folder, r.floor, folder == r.folder || !unlisted[r.folder]
 		}
 	}
-	return "", 0
+	return "", 0, false
+}
+
+func roomFloor(folder string) int {
+	for _, r := range rooms {
+		if r.folder == folder {
+			return r.floor
+		}
+	}
+	return -1
 }
 
 // TestImportsGoDown reads every Go file's imports, tests of the packages included.
@@ -70,14 +89,17 @@ func checkFile(t *testing.T, file, folder string) {
 		t.Error(err)
 		return
 	}
-	name, floor := roomOf(folder)
+	name, floor, listed := roomOf(folder)
+	if !listed {
+		t.Errorf("%s is in no room: list %s with its floor", file, folder)
+	}
 	for _, spec := range parsed.Imports {
 		imported, err := strconv.Unquote(spec.Path.Value)
 		if err != nil || (imported != module && !strings.HasPrefix(imported, module+"/")) {
 			continue
 		}
 		target := strings.TrimPrefix(strings.TrimPrefix(imported, module), "/")
-		toName, toFloor := roomOf(target)
+		toName, toFloor, _ := roomOf(target)
 		switch {
 		case toFloor > floor:
 			t.Errorf("%s: %s imports %s, which is a floor above", file, path.Join(folder), imported)

@@ -60,12 +60,12 @@ func NewFigure(experiment, artefact string, o *Options, config any) *Figure {
 	return &Figure{Schema: FigureSchema, Experiment: experiment, Artefact: artefact, Config: config, Quick: o.Quick}
 }
 
-// say adds a statement.
+// Say adds a statement.
 func (f *Figure) Say(format string, args ...any) {
 	f.Statements = append(f.Statements, fmt.Sprintf(format, args...))
 }
 
-// compare sets ours beside what the paper says of this figure.
+// Compare sets ours beside what the paper says of this figure.
 func (f *Figure) Compare(ours paper.Ours) { f.PaperRows = paper.Compare(ours, f.Experiment) }
 
 // Fail says that the figure rests on a run that must not be used.
@@ -158,7 +158,7 @@ func (p *Panel) writeText(w io.Writer) error {
 	return tw.Flush()
 }
 
-// meanCell prints a mean with its half-width where there is one.
+// MeanCell prints a mean with its half-width where there is one.
 func MeanCell(mean results.Float, ci float64) string {
 	switch {
 	case !mean.Known():
@@ -169,7 +169,7 @@ func MeanCell(mean results.Float, ci float64) string {
 	return fmt.Sprintf("%.4g ± %.2g", float64(mean), ci)
 }
 
-// describe is the statistic of plain numbers.
+// Describe is the statistic of plain numbers.
 func Describe(values []float64) results.Statistic {
 	floats := make([]results.Float, len(values))
 	for i, v := range values {

@@ -102,7 +102,7 @@ const speedupShare = 10
 // workerPort is the shell's port behind which all workers of a testbed are.
 const workerPort = 0
 
-// tables are what VNP4-1 and VNP4-2 must hold: every worker's identity, the parameter server, a multicast group a cluster.
+// Tables are what VNP4-1 and VNP4-2 must hold: every worker's identity, the parameter server, a multicast group a cluster.
 func (p *Plan) Tables() p4ctl.Tables {
 	w, a := &p.Spec.Workload, p.addressing()
 	t := p4ctl.Tables{Servers: []netip.Addr{a.Server}}

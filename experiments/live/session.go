@@ -27,7 +27,7 @@ type Options struct {
 	Index  int // which seed, from 0
 }
 
-// Live is one run of a plan that is watched while it happens: the queue under test and, with Spec.Versus, the other one
+// Session is one run of a plan that is watched while it happens: the queue under test and, with Spec.Versus, the other one
 // on the same input and one time axis. It is programmed exactly as Run does; device time passes only in Advance and Step.
 // It is not safe for concurrent use.
 type Session struct {

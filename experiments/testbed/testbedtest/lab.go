@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
-// rig is a laboratory made of software: a fake card, a host whose clock is not the card's, and an interface at which the
+// Lab is a laboratory made of software: a fake card, a host whose clock is not the card's, and an interface at which the
 // card's frames arrive.
 type Lab struct {
 	Card   *pcietest.Card
@@ -57,7 +57,7 @@ func New(t *testing.T) *Lab {
 	return r
 }
 
-// slow makes a read of the card's clock take d, half of it until the card answers.
+// Slow makes a read of the card's clock take d, half of it until the card answers.
 func (r *Lab) Slow(d olaf.Duration) {
 	r.Card.OnLoad = func(_ int, offset, value uint32) uint32 {
 		if offset == regmap.CommonCycles {
@@ -69,7 +69,7 @@ func (r *Lab) Slow(d olaf.Duration) {
 	}
 }
 
-// host is the host's clock at an instant of the card's.
+// Host is the host's clock at an instant of the card's.
 func (r *Lab) Host(at time.Time) time.Time {
 	passed := at.Sub(r.Boot)
 	host := at.Add(r.offset + time.Duration(float64(passed)*r.ppm/1e6))
@@ -82,7 +82,7 @@ func (r *Lab) Host(at time.Time) time.Time {
 func (r *Lab) Now() time.Time                                  { return r.Host(r.Card.Now()) }
 func (r *Lab) Wait(ctx context.Context, d olaf.Duration) error { return r.Card.Wait(ctx, d) }
 
-// arrival is one frame at the interface.
+// Arrival is one frame at the interface.
 type Arrival struct {
 	At   time.Time // when it is there, on the card's clock
 	Ns   int64     // its stamp
@@ -127,7 +127,7 @@ func (w *Wire) Next(p *capture.Packet) error {
 	return nil
 }
 
-// poll moves what the card sent to the interface.
+// Poll moves what the card sent to the interface.
 func (w *Wire) Poll() error {
 	sent, err := w.rig.Card.Sent(ServerPort)
 	if err != nil {
