@@ -75,6 +75,26 @@ func (f *Frame) handler(a keys.Action) func(*Frame) tea.Cmd {
 	return nil
 }
 
+// How far long lines are shifted at once, and at most.
+const (
+	panStep = 12
+	panMost = 20 * panStep
+)
+
+// Shifting are the keys of a page whose list may be a report: while it is, they shift its long lines, and time otherwise.
+func Shifting(report func() bool) Acts {
+	shift := func(a keys.Action, by int) func(*Frame) tea.Cmd {
+		return func(f *Frame) tea.Cmd {
+			if !report() {
+				return f.Own(a)
+			}
+			f.Cursor().Pan = min(max(f.Cursor().Pan+by, 0), panMost)
+			return nil
+		}
+	}
+	return Acts{keys.SeekForward: shift(keys.SeekForward, panStep), keys.SeekBackward: shift(keys.SeekBackward, -panStep)}
+}
+
 // Own does what the frame itself does for an action: for a page that has taken its key.
 func (f *Frame) Own(a keys.Action) tea.Cmd {
 	if do := f.own[a]; do != nil {

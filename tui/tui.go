@@ -137,17 +137,6 @@ func (f *Frame) Key(a keys.Action) string { return f.options.Keys.Key(a) }
 // Cursor is where the list of the shown page stands.
 func (f *Frame) Cursor() *list.State { return &f.lists[f.page] }
 
-// How far long lines are shifted at once, and at most.
-const (
-	panStep = 12
-	panMost = 20 * panStep
-)
-
-// Pan shifts the lines of the shown page's list by steps to the left.
-func (f *Frame) Pan(steps int) {
-	f.Cursor().Pan = min(max(f.Cursor().Pan+steps*panStep, 0), panMost)
-}
-
 // Frozen says that the view holds still while the run goes on.
 func (f *Frame) Frozen() bool { return f.frozen }
 

@@ -227,7 +227,7 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 	flags.BoolVar(&f.tui, "tui", false, "watch the first seed live; without a terminal, plain progress")
 	flags.StringVar(&f.view.speed, "speed", "", "with --tui: simulated time that passes in a second of watching, such as 1ms or 2s; or max; default: the run takes a minute or two")
 	flags.BoolVar(&f.view.paused, "paused", false, "with --tui: stand at the start")
-	f.view.ground = "auto"
+	f.view.addLooks(cmd)
 	f.KeepFlags.Add(cmd)
 	cli.AddFormatFlag(cmd, &f.format)
 	return cmd

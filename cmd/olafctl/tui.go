@@ -48,6 +48,12 @@ func (v *viewFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&v.speed, "speed", "10us", "device time that passes in a second of watching, such as 500ns or 1s; or max")
 	flags.BoolVar(&v.paused, "paused", false, "stand at the start")
+	v.addLooks(cmd)
+}
+
+// addLooks adds what is the same whatever is watched.
+func (v *viewFlags) addLooks(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.StringVar(&v.keys, "keys", "", "YAML file with other key bindings; default olafctl/keys.yaml in the user's configuration folder")
 	flags.StringVar(&v.ground, "theme", "auto", "colours for a ground that is auto|dark|light")
 	flags.BoolVar(&v.mouse, "mouse", true, "take the mouse; without, the terminal selects text")

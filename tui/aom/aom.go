@@ -156,5 +156,9 @@ func Title(q *live.QueueSnapshot, reading olaf.Reading, width int) string {
 		return full
 	}
 	_, of, _ := strings.Cut(reading.String(), " ")
-	return "AoM/" + of + strings.TrimPrefix(now, " now") + mean
+	brief := "AoM/" + of + strings.TrimPrefix(now, " now")
+	if screen.Width(brief+mean) <= width {
+		return brief + mean
+	}
+	return "AoM" + mean
 }

@@ -3,6 +3,7 @@
 package list
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -89,6 +90,19 @@ func (s *State) Filtered(rows Rows) Rows {
 	out := rows
 	out.Len, out.Row = len(kept), func(i int) Row { return rows.Row(kept[i]) }
 	return out
+}
+
+// Order is the places of n rows, the largest by a key first, those whose key is not a number last. Without a key they stay
+// as they are.
+func Order(n int, key func(i int) float64) []int {
+	places := make([]int, n)
+	for i := range places {
+		places[i] = i
+	}
+	if key != nil {
+		slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(key(b), key(a)) }) // which has NaN below all
+	}
+	return places
 }
 
 // Move changes the selection by n rows of count, and keeps it inside.
@@ -223,12 +237,15 @@ type place struct{ x, width int }
 // chartLeast is how many rows a chart below a list needs, with its border.
 const chartLeast = 8
 
-// Split gives a list of rows, its border and heading among them, what it needs of a page, and charts below it the rest
-// where that is enough for them. A list that is too long leaves them two fifths.
-func Split(r screen.Region, rows int) (listing, below screen.Region) {
-	high := rows
+// Chrome is how many rows of a list's box are not its lines: border and heading.
+const Chrome = 3
+
+// Split gives a list of so many lines what it needs of a page, and charts below it the rest where that is enough for them.
+// A list that is too long leaves them two fifths.
+func Split(r screen.Region, lines int) (listing, below screen.Region) {
+	high := lines + Chrome
 	if r.H-high < chartLeast {
-		high = min(rows, max(r.H*3/5, r.H-3*chartLeast))
+		high = min(high, max(r.H*3/5, r.H-3*chartLeast))
 	}
 	if r.H-high < chartLeast {
 		high = r.H
@@ -260,7 +277,11 @@ func layout(columns []Column, rows []Row, width int) []place {
 			out[i] = place{}
 			continue
 		}
-		out[i].x, out[i].width = x, min(out[i].width, max(width-x, 0))
+		free := max(width-x, 0)
+		if columns[i].Right && out[i].width > free {
+			free = 0 // rather no number than half of one
+		}
+		out[i].x, out[i].width = x, min(out[i].width, free)
 		x += out[i].width + 1
 	}
 	return out

@@ -2,6 +2,7 @@ package list
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"testing"
@@ -49,7 +50,7 @@ func TestNumbersAreWholeOrAbsent(t *testing.T) {
 		width, height := rapid.IntRange(1, 90).Draw(t, "width"), rapid.IntRange(2, 8).Draw(t, "height")
 		columns := []Column{{Name: "name", Least: 4}}
 		for i := range rapid.IntRange(1, 8).Draw(t, "columns") {
-			columns = append(columns, Column{Name: fmt.Sprintf("h%d", i), Width: rapid.IntRange(1, 9).Draw(t, "least"), Right: true, Drop: i + 1})
+			columns = append(columns, Column{Name: fmt.Sprintf("h%d", i), Width: rapid.IntRange(1, 9).Draw(t, "least"), Right: true, Drop: i})
 		}
 		rows := make([]Row, rapid.IntRange(0, 12).Draw(t, "rows"))
 		numbers := map[string]bool{}
@@ -75,6 +76,16 @@ func TestNumbersAreWholeOrAbsent(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestOrder(t *testing.T) {
+	keys := []float64{1, math.NaN(), 3, 1, math.Inf(-1)}
+	if got, want := fmt.Sprint(Order(5, func(i int) float64 { return keys[i] })), "[2 0 3 4 1]"; got != want {
+		t.Errorf("order %s, want %s", got, want)
+	}
+	if got := fmt.Sprint(Order(3, nil)); got != "[0 1 2]" {
+		t.Errorf("without a key %s", got)
+	}
 }
 
 // TestTallRows gives rows the lines that are free, and knows which row a line belongs to.

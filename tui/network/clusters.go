@@ -1,17 +1,13 @@
 package network
 
 import (
-	"cmp"
 	"fmt"
-	"math"
-	"slices"
 	"strconv"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
-	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/keys"
@@ -44,18 +40,10 @@ var sortings = []struct {
 	key  func(*netsim.ClusterSnapshot, olaf.Reading) float64 // nil is the order of ids
 }{
 	{"id", nil},
-	{"AoM now", func(c *netsim.ClusterSnapshot, r olaf.Reading) float64 { return known(c.AoM[r]) }},
-	{"mean AoM", func(c *netsim.ClusterSnapshot, r olaf.Reading) float64 { return known(c.MeanAoM[r]) }},
-	{"loss", func(c *netsim.ClusterSnapshot, _ olaf.Reading) float64 { return known(c.Loss.Updates) }},
+	{"AoM now", func(c *netsim.ClusterSnapshot, r olaf.Reading) float64 { return float64(c.AoM[r]) }},
+	{"mean AoM", func(c *netsim.ClusterSnapshot, r olaf.Reading) float64 { return float64(c.MeanAoM[r]) }},
+	{"loss", func(c *netsim.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Loss.Updates) }},
 	{"sent", func(c *netsim.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Sent) }},
-}
-
-// known puts what is missing last.
-func known(f results.Float) float64 {
-	if !f.Known() {
-		return math.Inf(-1)
-	}
-	return float64(f)
 }
 
 // sorted remembers an order of clusters until there is a newer picture.
@@ -72,13 +60,11 @@ func (s *session) places() []int {
 		return s.sorted.places
 	}
 	all := s.snapshot.Clusters
-	places := make([]int, len(all))
-	for i := range places {
-		places[i] = i
+	var key func(i int) float64
+	if of := sortings[s.order].key; of != nil {
+		key = func(i int) float64 { return of(&all[i], s.reading) }
 	}
-	if key := sortings[s.order].key; key != nil {
-		slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(key(&all[b], s.reading), key(&all[a], s.reading)) })
-	}
+	places := list.Order(len(all), key)
 	s.sorted = sorted{s.snapshot, s.order, s.reading, places}
 	return places
 }
@@ -94,7 +80,7 @@ func clusterColumns(top float64) []list.Column {
 func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
 	v, span := s.snapshot, s.span()
 	top := s.topAge(span)
-	listing, below := list.Split(r, len(v.Clusters)+headings+borders)
+	listing, below := list.Split(r, len(v.Clusters))
 	title := fmt.Sprintf("%d clusters, AoM %s, by %s", len(v.Clusters), s.reading, sortings[s.order].name)
 	if v.Now < v.Warmup {
 		title += ", counted from " + num.Duration(v.Warmup.Sub(0)) + " on"

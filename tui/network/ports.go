@@ -13,12 +13,6 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// Rows of a list that are not its lines.
-const (
-	headings = 1
-	borders  = 2
-)
-
 // portsPage lists the ports with what they did over time.
 func (s *session) portsPage() tui.Page {
 	return tui.Page{
@@ -38,7 +32,7 @@ func (s *session) drawPorts(f *tui.Frame, r screen.Region) {
 	span := s.span()
 	rows := s.portRows(span)
 	rows.Tall = portTall
-	listing, below := list.Split(r, portTall*rows.Len+headings+borders)
+	listing, below := list.Split(r, portTall*rows.Len)
 	inside := listing.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%d ports", rows.Len))
 	f.List(listing, inside, tui.Listing{Columns: portColumns(span), Rows: rows, Focused: true})
 	row, ok := f.Selected()
@@ -57,7 +51,7 @@ func (s *session) drawPort(r screen.Region, place int, span chart.Span) {
 	inside := left.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s: %d slots in use", p.Port, p.Occupancy))
 	chart.Lines(inside, axes, chart.Line{Points: s.occupancy(p, place, span), Style: theme.Subject})
 
-	drops, most := s.drops(place, span, right.W-borders)
+	drops, most := s.drops(place, span, right.W-2)
 	inside = right.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s: %s dropped", p.Port, num.Count(int64(p.Dropped))))
 	inside.Text(0, 0, theme.Dim, fmt.Sprintf("at most %s a column, %s", num.Count(int64(most)), span.Label()))
 	chart.Columns(inside.Sub(0, 1, inside.W, inside.H-1), drops, most, theme.Bad)

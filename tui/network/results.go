@@ -3,14 +3,11 @@ package network
 import (
 	"fmt"
 
-	tea "github.com/charmbracelet/bubbletea"
-
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/chart"
-	"github.com/olafctl/olaf/tui/keys"
 	"github.com/olafctl/olaf/tui/list"
 	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/screen"
@@ -19,22 +16,13 @@ import (
 
 // resultsPage is the report of all runs once they are over, and until then what this one shows so far, group by group.
 func (s *session) resultsPage() tui.Page {
-	pan := func(a keys.Action, by int) func(*tui.Frame) tea.Cmd {
-		return func(f *tui.Frame) tea.Cmd {
-			if s.report == nil {
-				return f.Own(a)
-			}
-			f.Pan(by)
-			return nil
-		}
-	}
 	return tui.Page{
 		Title: "Results",
 		About: "The report of all seeds once they are simulated, as quitting prints it; until then what the run shows so far, group by group, " +
 			"clusters averaged. left and right shift long lines.",
 		Draw:    s.drawResults,
 		Rows:    s.resultRows,
-		Keys:    tui.Acts{keys.SeekForward: pan(keys.SeekForward, 1), keys.SeekBackward: pan(keys.SeekBackward, -1)},
+		Keys:    tui.Shifting(func() bool { return s.report != nil }),
 		Caption: func() string { return s.caption("Results") },
 	}
 }
@@ -46,7 +34,7 @@ func (s *session) drawResults(f *tui.Frame, r screen.Region) {
 		return
 	}
 	rows := s.resultRows()
-	listing, below := list.Split(r, rows.Len+headings+borders)
+	listing, below := list.Split(r, rows.Len)
 	inside := listing.Box(screen.Thin, theme.Border, theme.Title, "Results of this run so far, by group")
 	f.List(listing, inside, tui.Listing{Columns: groupColumns, Rows: rows})
 	s.drawGroups(below)

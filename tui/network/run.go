@@ -34,9 +34,12 @@ const (
 
 func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 	span, ports := s.span(), len(s.snapshot.Ports)
-	high := min(headings+borders+ports, max(r.H-fateRows-chartRows, headings+borders+1))
-	if more := r.H - fateRows - 2*chartRows - headings - borders; more >= 2*ports {
-		high = min(more/max(ports, 1), portsMost)*ports + headings + borders
+	high := min(list.Chrome+ports, max(r.H-fateRows-chartRows, list.Chrome+1))
+	if more := r.H - fateRows - 2*chartRows - list.Chrome; more >= 2*ports {
+		high = min(more/max(ports, 1), portsMost)*ports + list.Chrome
+	}
+	if r.H-fateRows-high < chartRows { // no chart
+		high = r.H - fateRows
 	}
 	box := r.Sub(0, 0, r.W, high)
 	inside := box.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%d ports", ports))

@@ -119,27 +119,37 @@ func label(s *live.SlotSnapshot) string {
 
 func age(s *live.SlotSnapshot) string { return num.Short(s.Age) }
 
-// summary is one line: how full, and the last thing that went wrong or well.
+// summary is one line: how full, and the last thing that went wrong or well. The bar gives way to the words.
 func summary(r screen.Region, q *live.QueueSnapshot) {
+	style, full := theme.Good, ""
+	if q.Occupancy >= q.Slots {
+		style, full = theme.Bad, " FULL"
+	}
+	level := fmt.Sprintf("%d/%d", q.Occupancy, q.Slots)
+	text, look := latest(q)
 	bar := min(max(q.Slots, 1), 16)
-	filled := (q.Occupancy*bar + q.Slots/2) / max(q.Slots, 1)
-	style := theme.Good
-	if q.Occupancy >= q.Slots {
-		style = theme.Bad
+	if screen.Width(level+full+text)+bar+3 > r.W {
+		bar = 0
 	}
-	x := r.Text(0, 0, style, strings.Repeat("▮", min(filled, bar))+strings.Repeat("▯", max(bar-filled, 0)))
-	x = r.Text(x+1, 0, theme.Text, fmt.Sprintf("%d/%d", q.Occupancy, q.Slots))
-	if q.Occupancy >= q.Slots {
-		x = r.Text(x+1, 0, theme.Bad, "FULL")
+	x := 0
+	if bar > 0 {
+		filled := (q.Occupancy*bar + q.Slots/2) / max(q.Slots, 1)
+		x = r.Text(0, 0, style, strings.Repeat("▮", min(filled, bar))+strings.Repeat("▯", max(bar-filled, 0))) + 1
 	}
+	x = r.Text(x, 0, theme.Text, level)
+	x = r.Text(x, 0, theme.Bad, full)
+	rest := r.Sub(x+2, 0, r.W-x-2, 1)
+	rest.Text(0, 0, look, screen.Cut(text, rest.W))
+}
+
+// latest is what became of the last arrival; empty before the first.
+func latest(q *live.QueueSnapshot) (string, screen.Style) {
 	for i := len(q.Log) - 1; i >= 0; i-- {
-		e := &q.Log[i]
-		if e.Kind < live.Started {
-			text, style := Fate(e)
-			r.Text(x+2, 0, style, text)
-			return
+		if e := &q.Log[i]; e.Kind < live.Started {
+			return Fate(e)
 		}
 	}
+	return "", theme.Text
 }
 
 // Fate says in words and with a mark what became of an arrival.

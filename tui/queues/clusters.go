@@ -1,16 +1,13 @@
 package queues
 
 import (
-	"cmp"
 	"fmt"
-	"math"
 	"slices"
 
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/live"
-	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/aom"
 	"github.com/olafctl/olaf/tui/chart"
@@ -58,19 +55,11 @@ var sortings = []struct {
 	key  func(*live.ClusterSnapshot, olaf.Reading) float64 // nil is the order of ids
 }{
 	{"id", nil},
-	{"AoM now", func(c *live.ClusterSnapshot, r olaf.Reading) float64 { return known(c.AoM[r]) }},
-	{"mean AoM", func(c *live.ClusterSnapshot, r olaf.Reading) float64 { return known(c.Mean[r]) }},
-	{"peak AoM", func(c *live.ClusterSnapshot, _ olaf.Reading) float64 { return known(c.Peak) }},
+	{"AoM now", func(c *live.ClusterSnapshot, r olaf.Reading) float64 { return float64(c.AoM[r]) }},
+	{"mean AoM", func(c *live.ClusterSnapshot, r olaf.Reading) float64 { return float64(c.Mean[r]) }},
+	{"peak AoM", func(c *live.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Peak) }},
 	{"lost", func(c *live.ClusterSnapshot, _ olaf.Reading) float64 { return c.LostPct() }},
 	{"merged", func(c *live.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Merged) }},
-}
-
-// known puts what is missing last.
-func known(f results.Float) float64 {
-	if !f.Known() {
-		return math.Inf(-1)
-	}
-	return float64(f)
 }
 
 // besideWidth is how wide a queue's list must be to stand beside another one.
@@ -84,7 +73,7 @@ func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
 	span := s.span()
 	oldest := aom.Oldest(s.snapshot, span, s.reading)
 	columns := clusterHeads(oldest)
-	listing, below := list.Split(r, len(s.snapshot.Queues[0].Clusters)+headings+borders)
+	listing, below := list.Split(r, len(s.snapshot.Queues[0].Clusters))
 	for i := range n {
 		part := listing.Column(i, n)
 		q := &s.snapshot.Queues[i]
@@ -101,12 +90,6 @@ func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
 	}
 }
 
-// Rows of a list that are not its lines.
-const (
-	headings = 1
-	borders  = 2
-)
-
 // span is the part of the time axis that all charts show.
 func (s *session) span() chart.Span { return chart.Window(s.snapshot.Now, s.snapshot.End, s.whole) }
 
@@ -121,13 +104,11 @@ func (s *session) clusterRows(queue int, span chart.Span, oldest float64) list.R
 		return list.Rows{}
 	}
 	first, these := s.snapshot.Queues[0].Clusters, s.snapshot.Queues[queue].Clusters
-	order := make([]int, 0, len(these))
-	for i := range min(len(first), len(these)) {
-		order = append(order, i)
+	var key func(i int) float64
+	if of := sortings[s.order].key; of != nil {
+		key = func(i int) float64 { return of(&first[i], s.reading) }
 	}
-	if key := sortings[s.order].key; key != nil {
-		slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(key(&first[b], s.reading), key(&first[a], s.reading)) })
-	}
+	order := list.Order(min(len(first), len(these)), key)
 	return list.Rows{
 		Len: len(order), Row: func(i int) list.Row { return s.clusterRow(queue, &these[order[i]], span, oldest) },
 		Text: func(i int) string { return fmt.Sprintf("c%d", these[order[i]].ID) },

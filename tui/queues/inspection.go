@@ -93,7 +93,7 @@ func (s *session) drawInspection(f *tui.Frame, r screen.Region, i *inspection, r
 	box := r.Sub(0, 1, r.W, r.H-1)
 	if i.below != nil {
 		var rest screen.Region
-		if box, rest = list.Split(box, rows.Len+headings+borders); rest.H > 0 {
+		if box, rest = list.Split(box, rows.Len); rest.H > 0 {
 			i.below(rest)
 		}
 	}

@@ -4,13 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	tea "github.com/charmbracelet/bubbletea"
-
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/aom"
-	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/list"
 	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/screen"
@@ -24,19 +22,8 @@ func (s *session) resultsPage() tui.Page {
 		About:   "The report of the whole experiment once it is there, else what this one run shows so far. left and right shift long lines.",
 		Draw:    s.drawResults,
 		Rows:    s.resultRows,
-		Keys:    tui.Acts{keys.SeekForward: s.pan(keys.SeekForward, 1), keys.SeekBackward: s.pan(keys.SeekBackward, -1)},
+		Keys:    tui.Shifting(func() bool { return s.report() != nil }),
 		Caption: func() string { return s.caption("Results") },
-	}
-}
-
-// pan shifts the lines of a report; where there is none, time goes on instead.
-func (s *session) pan(a keys.Action, by int) func(*tui.Frame) tea.Cmd {
-	return func(f *tui.Frame) tea.Cmd {
-		if s.report() == nil {
-			return f.Own(a)
-		}
-		f.Pan(by)
-		return nil
 	}
 }
 
@@ -63,24 +50,30 @@ func (s *session) drawResults(f *tui.Frame, r screen.Region) {
 	if s.report() == nil {
 		var below screen.Region
 		columns = resultColumns
-		listing, below = list.Split(r, len(s.snapshot.Queues)+headings+borders)
+		listing, below = list.Split(r, len(s.snapshot.Queues))
 		s.drawCurves(below)
 	}
 	f.List(listing, listing.Box(screen.Thin, theme.Border, theme.Title, title), tui.Listing{Columns: columns, Rows: s.resultRows()})
 }
+
+// curveLeast is how many rows a curve needs with its border.
+const curveLeast = 5
 
 // drawCurves draws the ages of all queues, one below the other on the same axes, and says what they are good for.
 func (s *session) drawCurves(r screen.Region) {
 	if r.H == 0 {
 		return
 	}
-	if text := s.comparison(); text != "" {
-		r.Text(1, 0, theme.Text, text)
+	for _, line := range chart.Wrap(s.comparison(), r.W-2) {
+		r.Text(1, 0, theme.Text, line)
 		r = r.Sub(0, 1, r.W, r.H-1)
 	}
-	r.Text(1, r.H-1, theme.Dim, "Statistics over all runs, and the paper beside them: olafctl bench --tui")
+	r.Text(1, r.H-1, theme.Dim, "Statistics over all runs, and the paper: olafctl bench --tui")
 	r.H--
 	span, n := s.span(), len(s.snapshot.Queues)
+	if r.H < curveLeast*n {
+		return
+	}
 	top := aom.Top(s.snapshot, span, s.reading)
 	for i := range n {
 		q := &s.snapshot.Queues[i]
@@ -111,12 +104,12 @@ func (s *session) comparison() string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Models behind %s than behind %s: %s", this.Name, other.Name, strings.Join(parts, ", "))
+	return fmt.Sprintf("Models behind %s are %s than behind %s.", this.Name, strings.Join(parts, " and "), other.Name)
 }
 
 var resultColumns = []list.Column{
-	{Name: "queue", Width: 8}, {Name: "out", Width: 7, Right: true}, {Name: "lost", Width: 7, Right: true}, {Name: "merged", Width: 7, Right: true},
-	{Name: "delivered", Width: 7, Right: true}, {Name: "dropped", Width: 7, Right: true, Drop: 1}, {Name: "AoM/cluster", Width: 8, Right: true},
+	{Name: "queue", Width: 8}, {Name: "out", Width: 7, Right: true, Drop: 2}, {Name: "lost", Width: 7, Right: true}, {Name: "merged", Width: 7, Right: true, Drop: 1},
+	{Name: "delivered", Width: 7, Right: true, Drop: 3}, {Name: "dropped", Width: 7, Right: true, Drop: 4}, {Name: "AoM/cluster", Width: 8, Right: true},
 	{Name: "AoM/worker", Width: 8, Right: true}, {},
 }
 

@@ -131,7 +131,7 @@ func (s *session) drawGauges(r screen.Region) {
 }
 
 // titleMargin is how much of a box's width its title cannot have.
-const titleMargin = 6
+const titleMargin = 6 // its corners, a line and a blank on either side
 
 // axes are what the charts of all queues share.
 type axes struct {
@@ -210,7 +210,10 @@ func (s *session) drawAggregations(r screen.Region, q *live.QueueSnapshot, style
 func (s *session) panelTitle(f *tui.Frame, p panel, q *live.QueueSnapshot, width int) string {
 	switch p {
 	case panelQueue:
-		return fmt.Sprintf("%s, %d slots, out at %v", q.Name, q.Slots, q.OutRate)
+		if full := fmt.Sprintf("%s, %d slots, out at %v", q.Name, q.Slots, q.OutRate); screen.Width(full) <= width {
+			return full
+		}
+		return fmt.Sprintf("%s at %v", q.Name, q.OutRate)
 	case panelAoM:
 		return aom.Title(q, s.reading, width)
 	case panelSaw:
