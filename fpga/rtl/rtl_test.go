@@ -9,6 +9,9 @@ import (
 
 // TestConformance runs the suite of every card on one child, which each case resets.
 func TestConformance(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	c := openBench(t, Build{})
 	fpgatest.Run(t, func(*testing.T) fpga.Device { return c.Card })
 }

@@ -30,6 +30,9 @@ func TestObjectsAreFresh(t *testing.T) {
 
 // TestObjectsAreRebuilt compiles the sources again and expects the same bytes.
 func TestObjectsAreRebuilt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("needs the compiler")
+	}
 	version, err := compilerVersion()
 	if err != nil {
 		t.Skipf("needs the compiler: %v", err)
