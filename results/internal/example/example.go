@@ -84,10 +84,14 @@ func Result(runs int) *sheets.Result {
 	collector := results.NewCollector(Collect(1))
 	all := map[string][]results.Run{}
 	for _, rate := range []int64{40e9, 20e9} {
-		for _, queue := range []string{"fifo", "olaf"} {
+		for _, side := range []struct {
+			queue   string
+			merging bool
+		}{{"fifo", false}, {"olaf", true}} {
+			queue := side.queue
 			var of []results.Run
 			for i := range runs {
-				observations, counters := Observations(queue == "olaf", rate, uint64(i))
+				observations, counters := Observations(side.merging, rate, uint64(i))
 				collector.Reset(Collect(rate))
 				for k := range observations {
 					collector.Observe(&observations[k])
