@@ -1,0 +1,189 @@
+package figuretest
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+)
+
+const (
+	black, white = "#000000", "#FFFFFF"
+	// thin is the width of axes, their ticks and the grid; marks are thicker.
+	thin = 0.5
+	// mostSeries is how many looks can be told apart in one panel.
+	mostSeries = 6
+	// overhang is how far a marker may reach beyond the axes that its middle is on.
+	overhang = 4.0
+	// leastHeight and leastWidth are what axes must have.
+	leastHeight, leastWidth = 60.0, 80.0
+)
+
+// Faults lists what is wrong with a figure, nothing where all is well.
+func Faults(svg io.Reader) ([]string, error) {
+	p, err := read(svg)
+	if err != nil {
+		return nil, err
+	}
+	f := &finder{page: p, panels: p.panels()}
+	f.clipped()
+	f.overlapping()
+	f.marks()
+	f.covered()
+	f.rooms()
+	f.units()
+	slices.Sort(f.faults)
+	return slices.Compact(f.faults), nil
+}
+
+// finder gathers the faults of a page.
+type finder struct {
+	*page
+	panels []*panel
+	faults []string
+}
+
+func (f *finder) say(format string, args ...any) {
+	f.faults = append(f.faults, fmt.Sprintf(format, args...))
+}
+
+// panel is the area between two axes and what is drawn in it.
+type panel struct {
+	box
+	upside bool // the axis runs the wrong way: there was no room for it
+	looks  map[string]bool
+	marks  int
+}
+
+// panels finds the axes: a thin black upright line with a level one that begins at its foot.
+func (p *page) panels() (found []*panel) {
+	axis := func(s *stroke) bool {
+		return s.straight && !s.filled && s.colour == black && s.width == thin && !s.faint && s.width < max(s.box.width(), s.box.height())
+	}
+	for i := range p.strokes {
+		y := &p.strokes[i]
+		if !axis(y) || y.box.width() > 0.1 || y.box.height() <= tickLength {
+			continue
+		}
+		for k := range p.strokes {
+			x := &p.strokes[k]
+			if axis(x) && x.box.height() < 0.1 && x.box.width() > tickLength && math.Abs(x.x0-y.x0) < 14 && math.Abs(x.y0-y.from[1]) < 14 {
+				found = append(found, &panel{box: box{y.x0, y.y0, x.x1, x.y0}, upside: y.to[1] > y.from[1], looks: map[string]bool{}})
+				break
+			}
+		}
+	}
+	return found
+}
+
+// tickLength is what the marks of an axis are at most long.
+const tickLength = 10.0
+
+// clipped finds labels that the edge of the page cuts.
+func (f *finder) clipped() {
+	for _, l := range f.labels {
+		if !f.box.grown(0.5).holds(l.box) {
+			f.say("label cut by the edge: %q", l.text)
+		}
+	}
+}
+
+// overlapping finds labels that lie over each other.
+func (f *finder) overlapping() {
+	for i, l := range f.labels {
+		for _, o := range f.labels[:i] {
+			if l.grown(-0.5).meets(o.grown(-0.5)) {
+				f.say("labels over each other: %q and %q", o.text, l.text)
+			}
+		}
+	}
+}
+
+// marks sorts what shows data into its panels.
+func (f *finder) marks() {
+	for i := range f.strokes {
+		s := &f.strokes[i]
+		if !s.mark() {
+			continue
+		}
+		middle := box{(s.x0 + s.x1) / 2, (s.y0 + s.y1) / 2, (s.x0 + s.x1) / 2, (s.y0 + s.y1) / 2}
+		at := slices.IndexFunc(f.panels, func(p *panel) bool { return p.grown(overhang).holds(middle) })
+		switch {
+		case at >= 0 && f.panels[at].grown(2*overhang).holds(s.box):
+			p := f.panels[at]
+			p.marks++
+			if !s.faint && s.colour != black {
+				p.looks[s.colour+s.dash] = true
+			}
+		case at < 0 && f.named(s.box):
+		default:
+			f.say("a mark outside of its axes, at %.0f,%.0f", middle.x0, middle.y0)
+		}
+	}
+	for i, p := range f.panels {
+		if len(p.looks) > mostSeries {
+			f.say("panel %d shows %d series, at most %d can be told apart", i+1, len(p.looks), mostSeries)
+		}
+	}
+}
+
+// mark says whether a stroke shows data: it has a colour, or is thicker than the axes.
+func (s *stroke) mark() bool {
+	grey := len(s.colour) == 7 && s.colour[1:3] == s.colour[3:5] && s.colour[3:5] == s.colour[5:7]
+	return !grey || s.colour == black && !s.filled && s.width != thin
+}
+
+// named says whether a name follows to the right of a box, as one does in a legend.
+func (f *finder) named(b box) bool {
+	return slices.ContainsFunc(f.labels, func(l label) bool {
+		return l.x0 >= b.x1-overhang && l.x0-b.x1 < 24 && l.y0 < (b.y0+b.y1)/2 && l.y1 > (b.y0+b.y1)/2
+	})
+}
+
+// covered finds labels that lie over the data of a panel.
+func (f *finder) covered() {
+	for _, l := range f.labels {
+		for _, p := range f.panels {
+			if p.grown(-2).meets(l.box) {
+				f.say("label over the data: %q", l.text)
+			}
+		}
+	}
+}
+
+// rooms finds panels that have nothing in them, or are pressed together.
+func (f *finder) rooms() {
+	if len(f.panels) == 0 {
+		f.say("no axes")
+	}
+	for i, p := range f.panels {
+		switch {
+		case p.upside:
+			f.say("panel %d has no room", i+1)
+		case p.height() < leastHeight || p.width() < leastWidth || len(f.panels) == 1 && p.height() < f.box.height()/2:
+			f.say("panel %d is pressed together: %.0f × %.0f of %.0f × %.0f", i+1, p.width(), p.height(), f.box.width(), f.box.height())
+		}
+		if p.marks == 0 {
+			f.say("panel %d is empty", i+1)
+		}
+	}
+}
+
+// units finds names in a legend that end in different units, so that they can't share an axis.
+func (f *finder) units() {
+	seen := map[string]bool{}
+	for _, l := range f.labels {
+		words := strings.Fields(l.text)
+		if len(words) < 2 || slices.ContainsFunc(f.panels, func(p *panel) bool { return l.y0 > p.y0 && len(f.panels) == 1 }) {
+			continue // below the top of the axes are their own titles
+		}
+		switch unit := words[len(words)-1]; unit {
+		case "%", "ns", "µs", "ms", "s":
+			seen[unit] = true
+		}
+	}
+	if len(seen) > 1 {
+		f.say("%d units on one axis", len(seen))
+	}
+}

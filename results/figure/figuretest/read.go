@@ -1,0 +1,249 @@
+// Package figuretest reads figures back from their SVG and finds by geometry what nobody would print: labels that are cut or lie
+// over each other, marks outside of their axes, panels without data or without room, more lines than can be told apart.
+// Tests call Faults; the drawing itself knows nothing of it.
+package figuretest
+
+import (
+	"encoding/xml"
+	"fmt"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/font/liberation"
+)
+
+// box is an upright rectangle in the units of the page, y downwards.
+type box struct{ x0, y0, x1, y1 float64 }
+
+func (b box) width() float64  { return b.x1 - b.x0 }
+func (b box) height() float64 { return b.y1 - b.y0 }
+
+// grown is the box with a margin on all sides.
+func (b box) grown(by float64) box { return box{b.x0 - by, b.y0 - by, b.x1 + by, b.y1 + by} }
+
+func (b box) holds(o box) bool { return o.x0 >= b.x0 && o.x1 <= b.x1 && o.y0 >= b.y0 && o.y1 <= b.y1 }
+
+func (b box) meets(o box) bool { return o.x0 < b.x1 && o.x1 > b.x0 && o.y0 < b.y1 && o.y1 > b.y0 }
+
+func (b *box) add(x, y float64) {
+	b.x0, b.y0, b.x1, b.y1 = min(b.x0, x), min(b.y0, y), max(b.x1, x), max(b.y1, y)
+}
+
+func nothing() box { return box{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)} }
+
+// label is one piece of text and where it stands.
+type label struct {
+	text string
+	box
+}
+
+// stroke is one path: where it lies and how it looks. A straight one runs from the point from to the point to.
+type stroke struct {
+	box
+	colour   string // of its line, or of its area where it has no line
+	filled   bool
+	faint    bool // lets through what is below it, as bands and grids do
+	dash     string
+	width    float64
+	straight bool
+	from, to [2]float64
+}
+
+// page is what an SVG shows.
+type page struct {
+	box     box
+	labels  []label
+	strokes []stroke
+}
+
+// affine is the map x' = a·x + c·y + e, y' = b·x + d·y + f.
+type affine struct{ a, b, c, d, e, f float64 }
+
+func (m affine) then(o affine) affine {
+	return affine{m.a*o.a + m.c*o.b, m.b*o.a + m.d*o.b, m.a*o.c + m.c*o.d, m.b*o.c + m.d*o.d, m.a*o.e + m.c*o.f + m.e, m.b*o.e + m.d*o.f + m.f}
+}
+
+func (m affine) at(x, y float64) (float64, float64) {
+	return m.a*x + m.c*y + m.e, m.b*x + m.d*y + m.f
+}
+
+var call = regexp.MustCompile(`(translate|scale|rotate)\(([^)]*)\)`)
+
+// transform reads the list of an element's transform attribute.
+func transform(list string) (affine, error) {
+	m := affine{a: 1, d: 1}
+	for _, c := range call.FindAllStringSubmatch(list, -1) {
+		v, err := numbers(c[2])
+		if err != nil || len(v) == 0 {
+			return m, fmt.Errorf("transform %q: %v", list, err)
+		}
+		switch {
+		case c[1] == "rotate":
+			sin, cos := math.Sincos(v[0] * math.Pi / 180)
+			m = m.then(affine{cos, sin, -sin, cos, 0, 0})
+		case len(v) == 1: // the other one is the same of a scale, and 0 of a translation
+			m = m.then(map[string]affine{"scale": {a: v[0], d: v[0]}, "translate": {1, 0, 0, 1, v[0], 0}}[c[1]])
+		case c[1] == "scale":
+			m = m.then(affine{a: v[0], d: v[1]})
+		default:
+			m = m.then(affine{1, 0, 0, 1, v[0], v[1]})
+		}
+	}
+	return m, nil
+}
+
+func numbers(list string) (v []float64, err error) {
+	for _, field := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' || r == ' ' }) {
+		x, err := strconv.ParseFloat(field, 64)
+		if err != nil {
+			return nil, err
+		}
+		v = append(v, x)
+	}
+	return v, nil
+}
+
+// read reads what an SVG of package figure shows.
+func read(r io.Reader) (*page, error) {
+	p, stack := new(page), []affine{{a: 1, d: 1}}
+	faces := font.NewCache(liberation.Collection())
+	var text *label
+	var size float64
+	var face font.Font
+	var at affine
+	var x, y float64
+	for d := xml.NewDecoder(r); ; {
+		token, err := d.Token()
+		if err == io.EOF {
+			return p, p.check()
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch e := token.(type) {
+		case xml.StartElement:
+			attr := attributes(e)
+			own, err := transform(attr["transform"])
+			if err != nil {
+				return nil, err
+			}
+			at = stack[len(stack)-1].then(own)
+			stack = append(stack, at)
+			switch e.Name.Local {
+			case "svg":
+				v, err := numbers(attr["viewBox"])
+				if err != nil || len(v) != 4 {
+					return nil, fmt.Errorf("viewBox %q: %v", attr["viewBox"], err)
+				}
+				p.box = box{v[0], v[1], v[0] + v[2], v[1] + v[3]}
+			case "path":
+				if err := p.addPath(attr, at); err != nil {
+					return nil, err
+				}
+			case "text":
+				style := styles(attr["style"])
+				if size, err = strconv.ParseFloat(strings.TrimSuffix(style["font-size"], "px"), 64); err != nil {
+					return nil, fmt.Errorf("size of a text: %v", err)
+				}
+				xy, err := numbers(attr["x"] + "," + attr["y"])
+				if err != nil || len(xy) != 2 {
+					return nil, fmt.Errorf("place of a text: %v", err)
+				}
+				x, y, text = xy[0], xy[1], new(label)
+				face = font.Font{Typeface: "Liberation", Variant: "Sans", Size: font.Length(size)}
+				if style["font-weight"] == "bold" {
+					face.Weight = 3
+				}
+			}
+		case xml.CharData:
+			if text != nil {
+				text.text += string(e)
+			}
+		case xml.EndElement:
+			stack = stack[:len(stack)-1]
+			if e.Name.Local == "text" && text != nil {
+				text.box = nothing()
+				found := faces.Lookup(face, face.Size)
+				wide := found.Width(text.text).Points()
+				// Letters reach from a fifth of their size below the line to three quarters above it.
+				for _, corner := range [][2]float64{{0, 0.2}, {wide, 0.2}, {0, -0.75}, {wide, -0.75}} {
+					text.add(at.at(x+corner[0], y+corner[1]*size))
+				}
+				p.labels, text = append(p.labels, *text), nil
+			}
+		}
+	}
+}
+
+func (p *page) check() error {
+	if p.box.width() <= 0 || p.box.height() <= 0 {
+		return fmt.Errorf("the page has no size")
+	}
+	return nil
+}
+
+func attributes(e xml.StartElement) map[string]string {
+	m := map[string]string{}
+	for _, a := range e.Attr {
+		m[a.Name.Local] = a.Value
+	}
+	return m
+}
+
+func styles(list string) map[string]string {
+	m := map[string]string{}
+	for part := range strings.SplitSeq(list, ";") {
+		name, value, _ := strings.Cut(part, ":")
+		m[strings.TrimSpace(name)] = strings.TrimSpace(value)
+	}
+	return m
+}
+
+var piece = regexp.MustCompile(`([MLAQCZ])([^MLAQCZ]*)`)
+
+// addPath adds a path; of curves the points that they go through are enough. Empty ones show nothing.
+func (p *page) addPath(attr map[string]string, at affine) error {
+	s := stroke{box: nothing(), width: 1}
+	points := 0
+	for _, c := range piece.FindAllStringSubmatch(attr["d"], -1) {
+		if c[1] == "Z" {
+			continue
+		}
+		v, err := numbers(c[2])
+		if err != nil || len(v) < 2 {
+			return fmt.Errorf("path %q: %v", attr["d"], err)
+		}
+		x, y := at.at(v[len(v)-2], v[len(v)-1])
+		s.add(x, y)
+		if points++; points == 1 {
+			s.from = [2]float64{x, y}
+		}
+		s.to, s.straight = [2]float64{x, y}, points == 2 && c[1] == "L"
+	}
+	if points == 0 {
+		return nil
+	}
+	style := styles(attr["style"])
+	s.filled = style["fill"] != "none"
+	opacity := style["stroke-opacity"]
+	s.colour, s.dash = style["stroke"], style["stroke-dasharray"]
+	if s.filled {
+		s.colour, opacity = style["fill"], style["fill-opacity"]
+	}
+	s.faint = opacity != "" && opacity != "1"
+	if s.colour == "" || s.colour == "currentColor" {
+		s.colour = black
+	}
+	if wide := style["stroke-width"]; wide != "" {
+		var err error
+		if s.width, err = strconv.ParseFloat(wide, 64); err != nil {
+			return err
+		}
+	}
+	p.strokes = append(p.strokes, s)
+	return nil
+}
