@@ -57,6 +57,9 @@ func (s State) String() string {
 	return fmt.Sprintf("state %d", uint8(s))
 }
 
+// Busy says that the generator plays a job, or waits to.
+func (s State) Busy() bool { return s == Armed || s == Running || s == Stopping }
+
 // Generator programs and steers the packet generator of one card. It keeps its buffers, so that the second job of a size
 // allocates nothing. It is not safe for concurrent use.
 type Generator struct {
@@ -152,7 +155,7 @@ func (g *Generator) Program(ctx context.Context, job Job) error {
 	switch state, err := g.State(); {
 	case err != nil:
 		return err
-	case state == Armed || state == Running || state == Stopping:
+	case state.Busy():
 		return fmt.Errorf("%w: it is %v; stop it before loading a job", ErrState, state)
 	}
 	if err := g.regs.Write32(regmap.GeneratorEvents, allEvents); err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/fpgatest"
 	"github.com/olafctl/olaf/fpga/pcie"
+	"github.com/olafctl/olaf/pktgen"
 )
 
 func newDeviceDoctorCmd(env *cli.Env) *cobra.Command {
@@ -128,6 +129,21 @@ func (x *doctor) registers(dev fpga.Device) {
 		return
 	}
 	x.add("counters", pcie.Passed, "all banks latch and read", "")
+	x.generator(dev)
+}
+
+// generator looks for one that somebody left running. Nobody is at it now, as this session writes the device alone.
+func (x *doctor) generator(dev fpga.Device) {
+	state, err := pktgen.NewGenerator(dev).State()
+	switch {
+	case err != nil:
+		x.add("generator", pcie.Failed, cli.OneLine(err), "")
+	case state.Busy():
+		x.add("generator", pcie.Noted, fmt.Sprintf("%v, and whoever started it is gone", state),
+			"'olafctl reg write generator.command.abort=1 -d "+dev.Identity().Address+"' stops it; a bench does so by itself")
+	default:
+		x.add("generator", pcie.Passed, state.String(), "")
+	}
 }
 
 func (x *doctor) result(r fpgatest.Result) {

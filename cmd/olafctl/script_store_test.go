@@ -34,6 +34,19 @@ func find(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// until COMMAND… runs a command again until it succeeds: another process is about to notice something.
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 1 {
+		ts.Fatalf("usage: until COMMAND [ARG…]")
+	}
+	deadline := time.Now().Add(time.Minute)
+	for ts.Exec(args[0], args[1:]...) != nil {
+		if time.Now().After(deadline) {
+			ts.Fatalf("it never succeeded")
+		}
+	}
+}
+
 // digest DIR FILE writes name and SHA-256 of every file below DIR into FILE.
 func digest(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {

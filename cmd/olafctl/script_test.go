@@ -46,6 +46,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
 			"find":      find,
+			"until":     until,
 			"digest":    digest,
 			"smalldisk": smalldisk,
 		},

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/olafctl/olaf"
@@ -22,17 +21,26 @@ type Rig struct {
 	discarded []olaf.Observation
 }
 
-// Rig makes a card ready for the plan's runs; Close gives back what their traffic holds, and leaves the card open.
+// Rig makes a card ready for the plan's runs; Close gives back what their traffic holds, and leaves the card open. A
+// generator that still runs is stopped: who has the card now writes it alone, so that whoever started it is gone.
 func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
+	account, err := fpga.NewAccount(p.declared().Ledger)
+	if err != nil {
+		return nil, err
+	}
+	generator := pktgen.NewGenerator(card.Device)
+	state, err := generator.State()
+	if err == nil && state.Busy() {
+		err = generator.Abort()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("the generator: %w", err)
+	}
 	t, err := p.Spec.newTraffic()
 	if err != nil {
 		return nil, err
 	}
-	account, err := fpga.NewAccount(p.declared().Ledger)
-	if err != nil {
-		return nil, errors.Join(err, t.close())
-	}
-	return &Rig{Card: card, Generator: pktgen.NewGenerator(card.Device), Plan: p, account: account, traffic: t}, nil
+	return &Rig{Card: card, Generator: generator, Plan: p, account: account, traffic: t}, nil
 }
 
 // Close ends the traffic.

@@ -30,6 +30,7 @@ type Server struct {
 	device   fpga.Device
 	tap      Tap // nil where nothing captures
 	writer   string
+	fired    bool     // the writer armed or started the generator, and did not stop it
 	counters []uint32 // addresses that a snapshot latches
 	seen     []olaf.Observation
 }
@@ -62,7 +63,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 }
 
 // session serves one client until it leaves.
-func (s *Server) session(stream grpc.ServerStream) error {
+func (s *Server) session(stream grpc.ServerStream) (err error) {
 	var request []byte
 	if err := stream.RecvMsg(&request); err != nil {
 		return err
@@ -76,7 +77,7 @@ func (s *Server) session(stream grpc.ServerStream) error {
 		if other := s.claim(who); other != "" {
 			return status.Errorf(codes.ResourceExhausted, "%s writes to it; wait until that has ended", other)
 		}
-		defer s.release()
+		defer func() { s.release(err != nil) }()
 	}
 	id := s.device.Identity()
 	_, captures := s.tap.(fpga.Capturer)
@@ -121,7 +122,16 @@ func (s *Server) claim(who string) (other string) {
 	return s.writer
 }
 
-func (s *Server) release() { s.Do(func() { s.writer = "" }) }
+// release gives the right to write back. A writer who is lost, as one that was killed, can't end what it started any more, so
+// that the generator is stopped here and the next one finds a card at rest. One that takes its leave may let it run.
+func (s *Server) release(lost bool) {
+	s.Do(func() {
+		if lost && s.fired {
+			_ = s.device.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandAbort) // a card that is gone shows to the next one
+		}
+		s.writer, s.fired = "", false
+	})
+}
 
 // errReadOnly is what a session gets that asked for reading alone.
 var errReadOnly = fmt.Errorf("%w: the session is read-only", fpga.ErrRefused)
@@ -189,6 +199,9 @@ func moving(request []byte) bool {
 
 // write answers a snapshot with all that it latched, so that the client need not ask.
 func (s *Server) write(b []byte, addr, value uint32) []byte {
+	if addr == regmap.GeneratorCommand {
+		s.fired = value&(regmap.GeneratorCommandArm|regmap.GeneratorCommandStart) != 0 // also where it is declined, which changes nothing
+	}
 	from := len(b)
 	b = appendStatus(b, s.device.Write32(addr, value))
 	if b[from] != statusDone || addr != regmap.CommonCommand || value&regmap.CommonCommandSnapshot == 0 {
