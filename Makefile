@@ -18,7 +18,7 @@ PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soff
 # Packages whose code runs on several goroutines; the race detector needs cgo and gcc.
 RACE := ./capture/live ./experiments/testbed ./experiments/bench ./experiments/live ./p4ctl/... ./cmd/olafctl ./results/store ./results/archive ./fpga/remote ./tui/...
 
-.PHONY: build help test quick unit race lint generate bench fuzz peers clean
+.PHONY: build help test quick unit race lint generate bench fuzz mutate peers clean
 
 build: ## the binary, without cgo
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/olafctl
@@ -58,6 +58,17 @@ bench: ## the numbers of docs/performance.md, medians by benchstat if you have i
 fuzz: ## every fuzz target for a short while
 	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p 2>/dev/null | grep ^Fuzz); do \
 	  echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 10s $$p || exit 1; done; done
+
+# A sample of mutants a package: make mutate PKG=./fpga/engine N=100 SEED=1
+PKG  ?= $(MUTATED)
+N    ?= 100
+SEED ?= 1
+MUTATED := fpga/engine fpga/twin fpga/program/iswitch fpga/program/vector results results/archive results/columns results/compare \
+	results/export results/inference results/metric results/report results/sheets results/store results/table results/xlsx \
+	experiments/netsim experiments/aomcheck pktgen pktgen/trace capture capture/replay p4ctl p4ctl/agent
+
+mutate: ## wrong changes that no test notices: PKG=./fpga/engine N=100 SEED=1
+	@for p in $(PKG); do $(GO) run ./cmd/mutate -pkg $$p -n $(N) -seed $(SEED) || exit 1; done
 
 peers: ## install the programs the suites test against (root on Debian), or name what will be skipped
 	@missing=(); for p in $(PEERS); do command -v $${p#*:} >/dev/null || [ -e $${p#*:} ] || missing+=($${p%%:*}); done; \

@@ -1,0 +1,168 @@
+// Command mutate asks which tests would notice a mistake: it draws a seeded sample of small wrong changes to one package,
+// runs the short tests of the package and of its judges on each, and lists the changes that none of them notices.
+//
+// The tree is never written to. All changes of a sample are built into one set of test programs by an overlay: every
+// function that is changed becomes a copy beside the original, and a number in the environment chooses the copy, so that a
+// mutant costs a run of the tests and no build.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// options are what the command line says.
+type options struct {
+	pkg        string
+	judges     []string
+	n          int
+	seed       uint64
+	equivalent string
+	kept       string // the folder in which results are kept, so that a run that was interrupted goes on
+	fresh      bool
+	verbose    bool
+}
+
+func main() {
+	o := options{}
+	judges := ""
+	flag.StringVar(&o.pkg, "pkg", "", "the package to change, as a folder of this module")
+	flag.StringVar(&judges, "judges", "", "other packages whose tests are run, by commas (default: those of the table of judges)")
+	flag.IntVar(&o.n, "n", 100, "the size of the sample; 0 takes every mutant")
+	flag.Uint64Var(&o.seed, "seed", 1, "which sample is drawn")
+	flag.StringVar(&o.equivalent, "equivalent", "cmd/mutate/equivalent.txt", "the mutants that were judged to change nothing, with the reasons")
+	flag.StringVar(&o.kept, "kept", "dist/mutate", "the folder in which results are kept")
+	flag.BoolVar(&o.fresh, "fresh", false, "run also what a kept result answers")
+	flag.BoolVar(&o.verbose, "v", false, "print every mutant with what became of it")
+	flag.Parse()
+	o.pkg = strings.TrimPrefix(filepath.ToSlash(filepath.Clean(o.pkg)), "./")
+	if o.judges = judgesOf[o.pkg]; judges != "" {
+		o.judges = strings.Split(judges, ",")
+	}
+	if err := mutate(o); err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+// judgesOf names the packages that a package's behaviour shows in, beside its own tests, nearest first.
+var judgesOf = map[string][]string{
+	"capture":              {"capture/replay", "capture/live"},
+	"experiments/aomcheck": {"experiments/aomcheck/smt"},
+	"experiments/netsim":   nil,
+	"fpga/engine":          {"fpga/twin", "capture/replay"},
+	"fpga/program/iswitch": {"fpga/twin"},
+	"fpga/program/vector":  {"fpga/program/iswitch", "fpga/twin"},
+	"fpga/twin":            {"pktgen", "capture"},
+	"p4ctl":                {"p4ctl/agent"},
+	"p4ctl/agent":          {"p4ctl"},
+	"pktgen":               {"fpga/twin"},
+	"results":              {"results/compare", "results/inference", "experiments/netsim"},
+	"results/archive":      {"results/store"},
+	"results/columns":      {"results/archive"},
+	"results/metric":       {"results", "results/compare"},
+	"results/table":        {"results/sheets", "results/report", "results/xlsx"},
+}
+
+func mutate(o options) error {
+	if o.pkg == "" || o.pkg == "." {
+		return errors.New("which package? -pkg fpga/engine")
+	}
+	target, err := load(o.pkg)
+	if err != nil {
+		return err
+	}
+	judged, err := readEquivalent(o.equivalent, o.pkg)
+	if err != nil {
+		return err
+	}
+	all := target.mutants()
+	sample, broken := target.draw(all, o.n, o.seed)
+	fmt.Fprintf(os.Stderr, "%s: %d mutants, %d in the sample of seed %d; %d drawn do not compile and are not counted\n", o.pkg, len(all), len(sample), o.seed, broken)
+	results, err := openKept(o)
+	if err != nil {
+		return err
+	}
+	defer results.Close()
+	r := runner{options: o, target: target, results: results}
+	var open []*mutant
+	for _, m := range sample {
+		if !judged.has(m) && !results.known(m) {
+			open = append(open, m)
+		}
+	}
+	if err := r.runAll(open); err != nil {
+		return err
+	}
+	report(os.Stdout, o, sample, results, judged)
+	for _, line := range judged.stale(all) {
+		fmt.Fprintf(os.Stderr, "judged equivalent, but no longer a mutant: %s\n", line)
+	}
+	return nil
+}
+
+// runAll runs the mutants of functions by one build, and each of the others, which are at the level of the package, by its own.
+func (r *runner) runAll(open []*mutant) error {
+	var together []*mutant
+	for _, m := range open {
+		if m.fn != nil {
+			together = append(together, m)
+		}
+	}
+	if err := r.batch(together); err != nil {
+		return err
+	}
+	for _, m := range open {
+		if m.fn == nil {
+			if err := r.batch([]*mutant{m}); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// batch builds and runs some mutants. Where the compiler refuses what the type checker let through, halves find the culprit.
+func (r *runner) batch(batch []*mutant) error {
+	if len(batch) == 0 {
+		return nil
+	}
+	built, err := r.build(batch)
+	if refused := (*exec.ExitError)(nil); errors.As(err, &refused) && len(batch) > 1 {
+		return errors.Join(r.batch(batch[:len(batch)/2]), r.batch(batch[len(batch)/2:]))
+	} else if errors.As(err, &refused) {
+		return r.results.keep(batch[0], uncompiled, "")
+	} else if err != nil {
+		return err
+	}
+	defer built.remove()
+	if batch[0].fn != nil {
+		if err := built.baseline(); err != nil {
+			return err
+		}
+	} else {
+		built.allow(generous)
+	}
+	for _, m := range batch {
+		fate, judge, err := built.run(m)
+		if err != nil {
+			return err
+		}
+		if err := r.results.keep(m, fate, judge); err != nil {
+			return err
+		}
+		if r.verbose {
+			fmt.Fprintf(os.Stderr, "%s %s %s\n", fate, m.place(), m.id)
+		}
+	}
+	return nil
+}
+
+// packages are the package itself and its judges.
+func (o options) packages() []string { return slices.Concat([]string{o.pkg}, o.judges) }

@@ -1,0 +1,252 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// toy is a module whose tests notice some mistakes and not others.
+var toy = map[string]string{
+	"go.mod": "module toy\n\ngo 1.26\n",
+	"queue/queue.go": `package queue
+
+import "errors"
+
+const Slots = 4
+
+var ErrFull = errors.New("full")
+
+type Queue[T any] struct{ waiting []T }
+
+func (q *Queue[T]) Put(v T, _ string) error {
+	if len(q.waiting) >= Slots {
+		return ErrFull
+	}
+	q.waiting = append(q.waiting, v)
+	return nil
+}
+
+func Sum(_ int, vs ...int) (sum int) {
+	for _, v := range vs {
+		sum += v
+	}
+	return sum
+}
+
+func Unasked(a, b int) int { return minus(a, b) }
+
+func minus(a, b int) int { return a - b }
+
+func Spin(n int) {
+	for n > 0 {
+		n--
+	}
+}
+`,
+	"queue/queue_test.go": `package queue
+
+import "testing"
+
+func TestPut(t *testing.T) {
+	q := Queue[int]{}
+	for range 4 {
+		if q.Put(1, "") != nil {
+			t.Fatal("refused")
+		}
+	}
+	if q.Put(1, "") == nil {
+		t.Fatal("taken")
+	}
+	if Sum(0, 1, 2) != 3 {
+		t.Fatal("sum")
+	}
+	Spin(3)
+}
+`,
+}
+
+func inToy(t *testing.T) {
+	t.Helper()
+	folder := t.TempDir()
+	for name, text := range toy {
+		name = filepath.Join(folder, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Chdir(folder)
+}
+
+// TestToy runs every mutant of the toy: what its test asks for is noticed, what it does not ask for survives, and the tree
+// stays as it is.
+func TestToy(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	inToy(t)
+	o := options{pkg: "queue", kept: "kept", seed: 1}
+	target, err := load(o.pkg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, broken := target.draw(target.mutants(), 0, 1)
+	results, err := openKept(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := runner{options: o, target: target, results: results}
+	if err := r.runAll(all); err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]fate{}
+	for _, m := range all {
+		got[m.id] = results.of(m)
+	}
+	want := map[string]fate{
+		"package: 4 → 5": noticed,
+		"package: 4 → 3": noticed,
+		"Queue[T].Put: len(q.waiting) >= Slots → len(q.waiting) > Slots":      noticed,
+		"Queue[T].Put: len(q.waiting) >= Slots → len(q.waiting) < Slots":      noticed,
+		"Queue[T].Put: Slots → Slots + 1":                                     noticed,
+		"Queue[T].Put: return ErrFull → return nil":                           noticed,
+		"Queue[T].Put: without if len(q.waiting) >= Slots { return ErrFull }": noticed,
+		"Queue[T].Put: without q.waiting = append(q.waiting, v)":              noticed,
+		"Sum: sum += v → sum -= v":                                            noticed,
+		"Sum: sum += v → sum = v":                                             noticed,
+		"Unasked: minus(a, b) → minus(b, a)":                                  survived,
+		"minus: a - b → a + b":                                                survived,
+		"Spin: without n--":                                                   endless,
+		"Spin: n-- → n++":                                                     endless,
+		"Spin: n > 0 → n >= 0":                                                survived,
+		"Spin: n > 0 → n <= 0":                                                survived,
+		"Spin: 0 → 1":                                                         survived,
+		"Spin: 0 → -1":                                                        survived,
+	}
+	for id, w := range want {
+		if got[id] != w {
+			t.Errorf("%q: %q, want %q", id, got[id], w)
+		}
+		delete(got, id)
+	}
+	for id, f := range got {
+		t.Errorf("a mutant that nobody expected: %q %q", id, f)
+	}
+	if broken != 1 {
+		t.Errorf("%d mutants do not compile, want 1: without sum += v nothing uses v", broken)
+	}
+	if text, err := os.ReadFile("queue/queue.go"); err != nil || string(text) != toy["queue/queue.go"] {
+		t.Errorf("the tree was written to: %v", err)
+	}
+	var said bytes.Buffer
+	report(&said, o, all, results, equivalents{"Spin: n > 0 → n >= 0": "one round more changes nothing"})
+	if last := "queue: 18 mutants of seed 1, 1 judged equivalent, 12 noticed (2 of them by not ending), 5 survived: 70.6 %\n"; !strings.HasSuffix(said.String(), last) {
+		t.Errorf("report:\n%swant at the end: %s", said.String(), last)
+	}
+	if !strings.Contains(said.String(), "queue/queue.go:26  Unasked: minus(a, b) → minus(b, a)\n") {
+		t.Errorf("a survivor is not listed with its place:\n%s", said.String())
+	}
+	again(t, o, all)
+}
+
+// again opens the kept results: nothing is run twice, until a test changes, and then only what survived.
+func again(t *testing.T, o options, all []*mutant) {
+	t.Helper()
+	results, err := openKept(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		if !results.known(m) {
+			t.Errorf("%q would be run again", m.id)
+		}
+	}
+	if err := os.WriteFile("queue/more_test.go", []byte("package queue\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if results, err = openKept(o); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range all {
+		if survivor := results.by[m.id].Fate == survived; results.known(m) == survivor {
+			t.Errorf("%q after a change of the tests: known %v", m.id, !survivor)
+		}
+	}
+}
+
+// TestDrawIsSeeded holds that a seed draws one sample, another seed another one, and that no mutant is drawn twice.
+func TestDrawIsSeeded(t *testing.T) {
+	inToy(t)
+	target, err := load("queue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids := func(seed uint64) (ids []string) {
+		sample, _ := target.draw(target.mutants(), 8, seed)
+		for _, m := range sample {
+			ids = append(ids, m.id)
+		}
+		return ids
+	}
+	first := ids(1)
+	if !slices.Equal(first, ids(1)) {
+		t.Error("seed 1 drew two samples")
+	}
+	if slices.Equal(first, ids(2)) {
+		t.Error("seeds 1 and 2 drew the same sample")
+	}
+	slices.Sort(first)
+	if len(slices.Compact(first)) != 8 {
+		t.Errorf("%d different mutants, want 8", len(slices.Compact(first)))
+	}
+}
+
+// TestEquivalents reads the committed list: every line has its parts, and names a mutant that there is.
+func TestEquivalents(t *testing.T) {
+	if testing.Short() {
+		t.Skip("loads packages with their types")
+	}
+	t.Chdir("../..")
+	const list = "cmd/mutate/equivalent.txt"
+	text, err := os.ReadFile(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for l := range strings.Lines(string(text)) {
+		if pkg, _, ok := strings.Cut(l, " "); ok && !strings.HasPrefix(l, "#") {
+			named[pkg] = true
+		}
+	}
+	for pkg := range named {
+		judged, err := readEquivalent(list, pkg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		target, err := load(pkg)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, id := range judged.stale(target.mutants()) {
+			t.Errorf("%s: no mutant is %q", pkg, id)
+		}
+	}
+}
+
+func TestEquivalentsNeedAReason(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "list")
+	for _, text := range []string{"fpga/engine f: a → b\n", "fpga/engine f: a → b | \n"} {
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readEquivalent(name, "fpga/engine"); err == nil {
+			t.Errorf("%q was taken", text)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"go/token"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// fate is what became of a mutant.
+type fate string
+
+const (
+	noticed    fate = "noticed"
+	endless    fate = "endless" // noticed by running on and on, or by taking all memory
+	survived   fate = "survived"
+	uncompiled fate = "uncompiled"
+)
+
+// offset is a position within its file.
+func (s *source) offset(at token.Pos) int { return s.fset.File(at).Offset(at) }
+
+// built are test programs with mutants in them.
+type built struct {
+	folder string
+	judges []judge
+	number map[*mutant]int
+	limits limits
+}
+
+type judge struct{ pkg, program string }
+
+// limits end a mutant that does not end by itself. Processor time is the measure, since others work on the machine too.
+type limits struct {
+	processor uint64 // seconds
+	wall      time.Duration
+}
+
+// generous are the limits where no run without a mutant was timed.
+var generous = limits{processor: 60, wall: 5 * time.Minute}
+
+// memory is more than any test needs; a mutant that appends for ever must not take the machine with it.
+const memory = 3 << 30
+
+func (b *built) allow(l limits)          { b.limits = l }
+func (b *built) remove()                 { _ = os.RemoveAll(b.folder) }
+func (b *built) chosen(m *mutant) string { return environment + "=" + strconv.Itoa(b.number[m]) }
+
+// baseline runs the tests without any mutant: they must pass, and show how long they take.
+func (b *built) baseline() error {
+	b.allow(generous)
+	most := time.Duration(0)
+	for _, j := range b.judges {
+		used, err := b.test(j, environment+"=0")
+		if err != nil {
+			return fmt.Errorf("the tests of %s fail without a mutant: %w", j.pkg, err)
+		}
+		most = max(most, used)
+	}
+	processor := uint64(4*most/time.Second) + 4
+	b.allow(limits{processor: processor, wall: time.Minute + 5*time.Duration(processor)*time.Second})
+	return nil
+}
+
+// run tries one mutant on one judge after the other, until one notices it.
+func (b *built) run(m *mutant) (fate, string, error) {
+	for _, j := range b.judges {
+		_, err := b.test(j, b.chosen(m))
+		exit := (*exec.ExitError)(nil)
+		switch {
+		case errors.Is(err, errEndless):
+			return endless, j.pkg, nil
+		case errors.As(err, &exit):
+			return noticed, j.pkg, nil
+		case err != nil:
+			return "", "", err
+		}
+	}
+	return survived, "", nil
+}
+
+var errEndless = errors.New("did not end")
+
+// test runs one test program in its package's folder.
+func (b *built) test(j judge, chosen string) (processor time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(context.Background(), b.limits.wall)
+	defer cancel()
+	temp, err := os.MkdirTemp(b.folder, "tmp-*")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(temp)
+	cmd := exec.CommandContext(ctx, j.program, "-test.short", "-test.failfast", "-test.timeout=0")
+	cmd.Dir = filepath.FromSlash(j.pkg)
+	cmd.Env = append(os.Environ(), chosen, "TMPDIR="+temp, "RAPID_SEED=1", "RAPID_NOFAILFILE=true")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = time.Second
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	for resource, most := range map[int]uint64{unix.RLIMIT_CPU: b.limits.processor, unix.RLIMIT_DATA: memory} {
+		limit := unix.Rlimit{Cur: most, Max: most}
+		if err := unix.Prlimit(cmd.Process.Pid, resource, &limit, nil); err != nil && !errors.Is(err, unix.ESRCH) {
+			return 0, err
+		}
+	}
+	err = cmd.Wait()
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // children that it left behind
+	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
+	if err != nil && (ctx.Err() != nil || status.Signaled() && (status.Signal() == syscall.SIGKILL || status.Signal() == syscall.SIGXCPU)) {
+		return used, errEndless
+	}
+	return used, err
+}

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/tools/go/packages"
+)
+
+// source is a package as it is, with its types.
+type source struct {
+	fset  *token.FileSet
+	files []*sourceFile
+	info  *types.Info
+	pkg   *packages.Package
+}
+
+type sourceFile struct {
+	path string // absolute
+	text []byte
+	tree *ast.File
+}
+
+// mutant is one wrong change: some bytes of a file become others.
+type mutant struct {
+	id   string // function, what becomes what, and which of several; the same as long as these lines are
+	line int
+	file *sourceFile
+	fn   *ast.FuncDecl // nil for a change outside of functions
+	edit edit
+}
+
+// edit replaces the bytes from start to end of a file.
+type edit struct {
+	start, end int
+	text       string
+}
+
+func (m *mutant) place() string { return fmt.Sprintf("%s:%d", filepath.Base(m.file.path), m.line) }
+
+func load(pkg string) (*source, error) {
+	const mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps |
+		packages.NeedTypes | packages.NeedTypesSizes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedExportFile
+	s := &source{fset: token.NewFileSet()}
+	found, err := packages.Load(&packages.Config{Mode: mode, Fset: s.fset}, "./"+pkg)
+	if err != nil {
+		return nil, err
+	}
+	if len(found) != 1 || len(found[0].Errors) > 0 || len(found[0].GoFiles) == 0 {
+		return nil, fmt.Errorf("%s is not one package that compiles", pkg)
+	}
+	s.pkg, s.info = found[0], found[0].TypesInfo
+	for i, tree := range s.pkg.Syntax {
+		text, err := os.ReadFile(s.pkg.CompiledGoFiles[i])
+		if err != nil {
+			return nil, err
+		}
+		s.files = append(s.files, &sourceFile{s.pkg.CompiledGoFiles[i], text, tree})
+	}
+	return s, nil
+}
+
+// draw takes a sample of the mutants that compile. It goes by a hash of seed and mutant, so that a change of the package
+// elsewhere leaves most of a sample as it was.
+func (s *source) draw(all []*mutant, n int, seed uint64) (sample []*mutant, broken int) {
+	lot := func(m *mutant) string {
+		sum := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, seed), m.id...))
+		return string(sum[:])
+	}
+	all = slices.Clone(all)
+	slices.SortFunc(all, func(a, b *mutant) int { return strings.Compare(lot(a), lot(b)) })
+	for _, m := range all {
+		if n > 0 && len(sample) == n {
+			break
+		}
+		if s.compiles(m) {
+			sample = append(sample, m)
+		} else {
+			broken++
+		}
+	}
+	return sample, broken
+}
+
+// compiles checks the types of the package with the change in place. An import that nothing uses any more is none of the
+// mutant's business: the original stays beside it.
+func (s *source) compiles(m *mutant) bool {
+	trees := make([]*ast.File, 0, len(s.files))
+	for _, f := range s.files {
+		tree := f.tree
+		if f == m.file {
+			var err error
+			if tree, err = parser.ParseFile(s.fset, f.path, apply(f.text, []edit{m.edit}), parser.SkipObjectResolution); err != nil {
+				return false
+			}
+		}
+		trees = append(trees, tree)
+	}
+	good := true
+	config := types.Config{
+		Importer: importer(s.pkg.Imports),
+		Sizes:    s.pkg.TypesSizes,
+		Error: func(err error) {
+			if !strings.Contains(err.Error(), "imported and not used") {
+				good = false
+			}
+		},
+	}
+	_, _ = config.Check(s.pkg.PkgPath, s.fset, trees, nil) // the errors went to the function above
+	return good
+}
+
+// importer gives the packages that the package was loaded with.
+type importer map[string]*packages.Package
+
+func (i importer) Import(path string) (*types.Package, error) {
+	if path == "unsafe" {
+		return types.Unsafe, nil
+	}
+	if p := i[path]; p != nil && p.Types != nil {
+		return p.Types, nil
+	}
+	return nil, errors.New("not imported before: " + path)
+}
+
+// apply makes several edits, which do not overlap.
+func apply(text []byte, edits []edit) []byte {
+	edits = slices.Clone(edits)
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
+	var out []byte
+	at := 0
+	for _, e := range edits {
+		out = append(append(out, text[at:e.start]...), e.text...)
+		at = e.end
+	}
+	return append(out, text[at:]...)
+}
+
+// functionName is a method with its receiver's type, or a function.
+func functionName(fn *ast.FuncDecl) string {
+	if fn.Recv == nil || len(fn.Recv.List) == 0 {
+		return fn.Name.Name
+	}
+	return strings.TrimPrefix(types.ExprString(fn.Recv.List[0].Type), "*") + "." + fn.Name.Name
+}
