@@ -90,8 +90,8 @@ func BenchmarkSteadyState(b *testing.B) {
 	}
 	s := newSim(t, n, Options{})
 	step := func() {
-		e := s.queue.pop()
-		s.now, s.order = e.at, e.ord
+		e := s.queue.Pop()
+		s.now, s.order = e.At, e.Ord
 		s.handle(&e)
 	}
 	for range 1_000_000 {

@@ -2,6 +2,7 @@ package netsim
 
 import (
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/calendar"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/internal/splitmix"
@@ -32,7 +33,7 @@ func (s *sim) send(i int32) {
 		case s.now < w.free || s.now == w.free && s.order < a.done:
 			a.first = s.hold(u)
 			a.last = a.first
-			s.queue.push(event{w.free, a.done, kindAccess | uint64(i)})
+			s.queue.Push(calendar.Event{At: w.free, Ord: a.done, What: kindAccess | uint64(i)})
 		default:
 			s.transmit(i, &u)
 		}
@@ -67,7 +68,7 @@ func (s *sim) transmit(i int32, u *olaf.Update) {
 	x := src.sent.push()
 	*x = entering{w.free + src.delay, s.arrival(), *u, int32(w.cluster), w.port}
 	if src.sent.len() == 1 {
-		s.queue.push(event{x.at, x.ord, kindEnter | uint64(w.source)})
+		s.queue.Push(calendar.Event{At: x.at, Ord: x.ord, What: kindEnter | uint64(w.source)})
 	}
 }
 
@@ -79,7 +80,7 @@ func (s *sim) access(i int32) {
 	s.transmit(i, &s.held.items[h].update)
 	s.held.give(h)
 	if a.first != 0 {
-		s.queue.push(event{s.workers[i].free, a.done, kindAccess | uint64(i)})
+		s.queue.Push(calendar.Event{At: s.workers[i].free, Ord: a.done, What: kindAccess | uint64(i)})
 	}
 }
 
@@ -91,7 +92,7 @@ func (s *sim) enter(i int32) {
 	sent.drop()
 	if sent.len() > 0 {
 		x = sent.at(0)
-		s.queue.push(event{x.at, x.ord, kindEnter | uint64(i)})
+		s.queue.Push(calendar.Event{At: x.at, Ord: x.ord, What: kindEnter | uint64(i)})
 	}
 }
 
@@ -114,7 +115,7 @@ func (s *sim) arrive(i int32) {
 	p.link.drop()
 	if p.link.len() > 0 {
 		f = p.link.at(0)
-		s.queue.push(event{f.at, f.ord, kindArrive | uint64(i)})
+		s.queue.Push(calendar.Event{At: f.at, Ord: f.ord, What: kindArrive | uint64(i)})
 	}
 }
 
@@ -164,7 +165,7 @@ func (s *sim) turn(i int32) {
 	if output.Step(olaf.Time(s.now)) {
 		s.launch(i)
 	} else if at, busy := output.Next(); busy {
-		s.queue.push(event{int64(at), s.departure(), kindOutput | uint64(i)})
+		s.queue.Push(calendar.Event{At: int64(at), Ord: s.departure(), What: kindOutput | uint64(i)})
 	}
 }
 
@@ -183,10 +184,10 @@ func (s *sim) launch(i int32) {
 	at, _ := p.output.Next()
 	out := int64(at)
 	p.busy += out - s.now
-	s.queue.push(event{out, s.departure(), kindOutput | uint64(i)})
+	s.queue.Push(calendar.Event{At: out, Ord: s.departure(), What: kindOutput | uint64(i)})
 	f.at, f.ord = out+p.delay, s.arrival()
 	if p.link.len() == 1 {
-		s.queue.push(event{f.at, f.ord, kindArrive | uint64(i)})
+		s.queue.Push(calendar.Event{At: f.at, Ord: f.ord, What: kindArrive | uint64(i)})
 	}
 }
 
@@ -245,7 +246,7 @@ func (s *sim) sendAck(c int32, tr *tree, h int32, at int64, status tc.Status) {
 func (s *sim) pushAck(acks *line[ack], what uint64, a ack) {
 	*acks.push() = a
 	if acks.len() == 1 {
-		s.queue.push(event{a.at, a.ord, what})
+		s.queue.Push(calendar.Event{At: a.at, Ord: a.ord, What: what})
 	}
 }
 
@@ -255,7 +256,7 @@ func (s *sim) popAck(acks *line[ack], what uint64) ack {
 	acks.drop()
 	if acks.len() > 0 {
 		next := acks.at(0)
-		s.queue.push(event{next.at, next.ord, what})
+		s.queue.Push(calendar.Event{At: next.at, Ord: next.ord, What: what})
 	}
 	return a
 }
@@ -291,7 +292,7 @@ func (s *sim) scheduleExtra(i int) {
 	x := &s.extras[i]
 	x.w.gen = x.source.generation(&x.w)
 	if x.w.gen < x.source.end {
-		s.queue.push(event{x.w.gen, s.arrival(), kindExtra | uint64(i)})
+		s.queue.Push(calendar.Event{At: x.w.gen, Ord: s.arrival(), What: kindExtra | uint64(i)})
 	}
 }
 

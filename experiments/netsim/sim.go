@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/calendar"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/fpga/engine"
 )
@@ -67,7 +68,7 @@ type sim struct {
 	*network
 	t      *Topology
 	opt    Options
-	queue  *eventQueue
+	queue  *calendar.Queue
 	now    int64
 	order  uint64 // of the event at hand, among those of its instant
 	end    int64
@@ -171,8 +172,8 @@ func newSim(t *Topology, n *network, opt Options) *sim {
 	s.meter = newMeter(t, n)
 	s.addWorkers()
 	s.addExtras()
-	s.queue = newEventQueue(len(s.workers)+len(s.extras)+4*len(n.ports), s.horizon())
-	s.queue.opening = s.touch
+	s.queue = calendar.New(len(s.workers)+len(s.extras)+4*len(n.ports), s.horizon())
+	s.queue.Opening = s.touch
 	// Without a decision at the generation, and without ns-3's order of equal instants, that event can be left out.
 	if s.direct = !t.Control.Enabled && !s.ns3; !s.direct {
 		s.waiting = make([]access, len(s.workers))
@@ -190,7 +191,7 @@ func newSim(t *Topology, n *network, opt Options) *sim {
 		s.scheduleExtra(i)
 	}
 	for i := range t.Schedule {
-		s.queue.push(event{int64(t.Schedule[i].At), 0, kindChange | uint64(i)})
+		s.queue.Push(calendar.Event{At: int64(t.Schedule[i].At), Ord: 0, What: kindChange | uint64(i)})
 	}
 	return s
 }
@@ -295,14 +296,14 @@ func (s *sim) arrival() uint64 {
 }
 
 func (s *sim) run(ctx context.Context) error {
-	for s.queue.len() > 0 {
-		e := s.queue.pop()
-		if e.at >= s.limit || s.events >= s.rest {
-			if on, err := s.pause(ctx, e.at); !on || err != nil {
+	for s.queue.Len() > 0 {
+		e := s.queue.Pop()
+		if e.At >= s.limit || s.events >= s.rest {
+			if on, err := s.pause(ctx, e.At); !on || err != nil {
 				return err
 			}
 		}
-		s.now, s.order = e.at, e.ord
+		s.now, s.order = e.At, e.Ord
 		s.events++
 		s.handle(&e)
 	}
@@ -341,12 +342,12 @@ func (s *sim) pause(ctx context.Context, next int64) (on bool, err error) {
 }
 
 // touch loads the workers that events are about, all at once, so that the fetches from memory overlap.
-func (s *sim) touch(next []event) {
+func (s *sim) touch(next []calendar.Event) {
 	touched := int64(0)
 	for i := range next {
-		switch next[i].what & kindMask {
+		switch next[i].What & kindMask {
 		case kindFirst, kindSend:
-			touched ^= s.workers[uint32(next[i].what)].gen
+			touched ^= s.workers[uint32(next[i].What)].gen
 		}
 	}
 	s.touched ^= touched
@@ -375,9 +376,9 @@ func (s *sim) touchInside(l *link) {
 	s.touched ^= int64(touched)
 }
 
-func (s *sim) handle(e *event) {
-	low := int32(uint32(e.what))
-	switch e.what & kindMask {
+func (s *sim) handle(e *calendar.Event) {
+	low := int32(uint32(e.What))
+	switch e.What & kindMask {
 	case kindFirst:
 		s.first(low)
 	case kindOutput:
@@ -419,13 +420,13 @@ func (s *sim) schedule(i int32) {
 		order = s.arrival()
 	}
 	if !s.direct {
-		s.queue.push(event{w.gen, order, kindSend | uint64(i)})
+		s.queue.Push(calendar.Event{At: w.gen, Ord: order, What: kindSend | uint64(i)})
 		return
 	}
 	s.meter.sent(w, w.gen)
 	s.meter.airborne++
 	w.free = max(w.gen, w.free) + src.transmit
-	s.queue.push(event{w.free + src.delay, order, kindFirst | uint64(i)})
+	s.queue.Push(calendar.Event{At: w.free + src.delay, Ord: order, What: kindFirst | uint64(i)})
 }
 
 // fresh is the update that worker i generated last.

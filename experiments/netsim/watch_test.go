@@ -205,8 +205,8 @@ func BenchmarkWatcher(b *testing.B) {
 		}
 		s := newSim(t, n, Options{})
 		for range 1_000_000 {
-			e := s.queue.pop()
-			s.now, s.order = e.at, e.ord
+			e := s.queue.Pop()
+			s.now, s.order = e.At, e.Ord
 			s.handle(&e)
 		}
 		b.ReportAllocs()

@@ -1,4 +1,4 @@
-package netsim
+package calendar
 
 import (
 	"fmt"
@@ -12,31 +12,31 @@ import (
 // The queue must give the order of a sorted list, whatever calendar it was made with.
 func TestEventQueueOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := newEventQueue(rapid.IntRange(0, 5000).Draw(t, "pending"), rapid.Int64Range(1, 1<<40).Draw(t, "horizon"))
-		var want []event
+		q := New(rapid.IntRange(0, 5000).Draw(t, "pending"), rapid.Int64Range(1, 1<<40).Draw(t, "horizon"))
+		var want []Event
 		now := int64(0)
 		spread := rapid.SampledFrom([]int64{1, 100, 1 << 20, 1 << 34, 1 << 45}).Draw(t, "spread")
 		for step := range rapid.IntRange(1, 400).Draw(t, "steps") {
 			if len(want) > 0 && rapid.Bool().Draw(t, "pop") {
-				slices.SortFunc(want, func(a, b event) int {
+				slices.SortFunc(want, func(a, b Event) int {
 					if a.before(&b) {
 						return -1
 					}
 					return 1
 				})
-				got := q.pop()
+				got := q.Pop()
 				if got != want[0] {
 					t.Fatalf("step %d: popped %+v, want %+v", step, got, want[0])
 				}
-				now, want = got.at, want[1:]
+				now, want = got.At, want[1:]
 				continue
 			}
-			e := event{at: now + rapid.Int64Range(0, spread).Draw(t, "ahead"), ord: rapid.Uint64Range(0, 3).Draw(t, "ord"), what: uint64(step)}
-			q.push(e)
+			e := Event{At: now + rapid.Int64Range(0, spread).Draw(t, "ahead"), Ord: rapid.Uint64Range(0, 3).Draw(t, "ord"), What: uint64(step)}
+			q.Push(e)
 			want = append(want, e)
 		}
-		if q.len() != len(want) {
-			t.Fatalf("length %d, want %d", q.len(), len(want))
+		if q.Len() != len(want) {
+			t.Fatalf("length %d, want %d", q.Len(), len(want))
 		}
 	})
 }
@@ -44,31 +44,31 @@ func TestEventQueueOrder(t *testing.T) {
 // Events at the very ends of buckets, blocks and calendar, and just beyond them, come out like all others.
 func TestEventQueueEnds(t *testing.T) {
 	for _, pending := range []int{10, 2000, 100_000} {
-		q := newEventQueue(pending, 1<<40)
+		q := New(pending, 1<<40)
 		width := int64(1) << q.shift
 		block := int64(1) << q.block
 		all := block * int64(len(q.blocks))
-		q.push(event{at: 5 * width})
-		at := q.pop().at
+		q.Push(Event{At: 5 * width})
+		at := q.Pop().At
 		var distances []int64
 		for _, edge := range []int64{1, block, 2 * block, all, all + block, all + 2*block, 2 * all, 3 * all} {
 			distances = append(distances, edge-1, edge, edge+1)
 		}
 		for _, buckets := range distances { // each alone
 			at += buckets * width
-			q.push(event{at: at})
-			if got := q.pop().at; got != at {
+			q.Push(Event{At: at})
+			if got := q.Pop().At; got != at {
 				t.Fatalf("popped %d, want %d", got, at)
 			}
 		}
 		var want []int64
 		for _, buckets := range distances { // and together
 			want = append(want, at+buckets*width)
-			q.push(event{at: at + buckets*width})
+			q.Push(Event{At: at + buckets*width})
 		}
 		slices.Sort(want)
 		for _, w := range want {
-			if got := q.pop().at; got != w {
+			if got := q.Pop().At; got != w {
 				t.Fatalf("popped %d, want %d", got, w)
 			}
 		}
@@ -76,13 +76,13 @@ func TestEventQueueEnds(t *testing.T) {
 }
 
 func TestEventQueueDrainsCompletely(t *testing.T) {
-	q := newEventQueue(10, 1000)
+	q := New(10, 1000)
 	for i := range 100_000 {
-		q.push(event{at: int64(i*7919) % 1_000_003, what: uint64(i)})
+		q.Push(Event{At: int64(i*7919) % 1_000_003, What: uint64(i)})
 	}
-	var last event
-	for i := 0; q.len() > 0; i++ {
-		e := q.pop()
+	var last Event
+	for i := 0; q.Len() > 0; i++ {
+		e := q.Pop()
 		if i > 0 && e.before(&last) {
 			t.Fatalf("%+v after %+v", e, last)
 		}
@@ -100,17 +100,17 @@ func BenchmarkEventQueue(b *testing.B) {
 			for i := range ahead {
 				ahead[i] = r.Int64N(horizon)
 			}
-			q := newEventQueue(pending, horizon)
+			q := New(pending, horizon)
 			for i := range pending {
-				q.push(event{at: r.Int64N(horizon), what: uint64(i)})
+				q.Push(Event{At: r.Int64N(horizon), What: uint64(i)})
 			}
 			b.ReportAllocs()
 			i := 0
 			for b.Loop() {
-				e := q.pop()
-				e.at += ahead[i&(1<<12-1)]
+				e := q.Pop()
+				e.At += ahead[i&(1<<12-1)]
 				i++
-				q.push(e)
+				q.Push(e)
 			}
 		})
 	}

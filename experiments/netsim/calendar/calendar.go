@@ -1,29 +1,31 @@
-package netsim
+// Package calendar is the future of a simulation: events that come out in order, at a cost that does not grow with how many
+// wait.
+package calendar
 
 import (
 	"math"
 	"math/bits"
 )
 
-// event is one entry of the future. Events are totally ordered by their three words, so a run never depends on how the
-// queue stores them: at is the instant in ps, ord settles equal instants (see order in sim.go), what says what happens.
-type event struct {
-	at   int64
-	ord  uint64
-	what uint64 // kind in the top byte, its argument below
+// Event is one entry of the future. Events are totally ordered by their three words, so a run never depends on how the
+// queue stores them: At is the instant in ps, Ord settles equal instants, What says what happens, in the simulation's words.
+type Event struct {
+	At   int64
+	Ord  uint64
+	What uint64 // kind in the top byte, its argument below
 }
 
-func (e *event) before(f *event) bool {
-	if e.at != f.at {
-		return e.at < f.at
+func (e *Event) before(f *Event) bool {
+	if e.At != f.At {
+		return e.At < f.At
 	}
-	if e.ord != f.ord {
-		return e.ord < f.ord
+	if e.Ord != f.Ord {
+		return e.Ord < f.Ord
 	}
-	return e.what < f.what
+	return e.What < f.What
 }
 
-// eventQueue is a calendar in two steps in front of a heap. The near future, two blocks of time, is cut into buckets of
+// Queue is a calendar in two steps in front of a heap. The near future, two blocks of time, is cut into buckets of
 // equal width, and the bucket that time has reached is kept in a small heap. What lies beyond those two blocks is written
 // down block by block, unordered, in chunks of memory that are filled and read from front to back: with a hundred
 // thousand pending events nothing else is kind to caches. When time enters a block, the one behind it is opened: its
@@ -32,7 +34,7 @@ func (e *event) before(f *event) bool {
 // With a calendar that fits the traffic an event costs the same with a hundred pending as with a million; with one that
 // does not fit, the heaps bound the cost at O(log n). Nothing is allocated once the pools have grown to the largest
 // number of pending events.
-type eventQueue struct {
+type Queue struct {
 	current heap
 	size    int
 
@@ -53,18 +55,18 @@ type eventQueue struct {
 
 	far heap
 
-	// opening, unless nil, sees the events of a block before they are due: a chance to fetch what they are about.
-	opening func([]event)
+	// Opening, unless nil, sees the events of a block before they are due: a chance to fetch what they are about.
+	Opening func([]Event)
 }
 
 type node struct {
-	event
+	Event
 	next int32
 }
 
 // chunk holds events of one block; it fills whole cache lines.
 type chunk struct {
-	events [chunkEvents]event
+	events [chunkEvents]Event
 	count  int32
 	next   int32 // 1 + index of a full chunk of the same block
 }
@@ -80,14 +82,14 @@ const (
 	blockBits  = 8 // log2 of the buckets of a block
 )
 
-// newEventQueue makes a queue for about pending events that are scheduled up to horizon ps ahead. Both are advice on
+// New makes a queue for about pending events that are scheduled up to horizon ps ahead. Both are advice on
 // speed, not limits.
-func newEventQueue(pending int, horizon int64) *eventQueue {
+func New(pending int, horizon int64) *Queue {
 	buckets := minBuckets
 	for buckets < maxBuckets && buckets < 4*pending {
 		buckets *= 2
 	}
-	q := &eventQueue{now: -1, opened: 1, block: blockBits}
+	q := &Queue{now: -1, opened: 1, block: blockBits}
 	if buckets == minBuckets {
 		q.block = uint(bits.TrailingZeros(minBuckets))
 	}
@@ -99,12 +101,13 @@ func newEventQueue(pending int, horizon int64) *eventQueue {
 	return q
 }
 
-func (q *eventQueue) len() int { return q.size }
+// Len is how many events wait.
+func (q *Queue) Len() int { return q.size }
 
-// push schedules e. Its time must not lie before the last popped event's.
-func (q *eventQueue) push(e event) {
+// Push schedules e. Its time must not lie before the last popped event's.
+func (q *Queue) Push(e Event) {
 	q.size++
-	bucket := e.at >> q.shift
+	bucket := e.At >> q.shift
 	if bucket <= q.now {
 		q.current.push(e)
 		return
@@ -121,7 +124,7 @@ func (q *eventQueue) push(e event) {
 }
 
 // put adds e to a bucket of the open blocks.
-func (q *eventQueue) put(bucket int64, e event) {
+func (q *Queue) put(bucket int64, e Event) {
 	var i int32
 	if q.free != 0 {
 		i = q.free - 1
@@ -132,14 +135,14 @@ func (q *eventQueue) put(bucket int64, e event) {
 	}
 	slot := int(bucket) & (len(q.heads) - 1)
 	n := &q.nodes[i]
-	n.event = e
+	n.Event = e
 	n.next = q.heads[slot]
 	q.heads[slot] = i + 1
 	q.used.set(slot)
 }
 
 // write adds e to a block that is not open yet.
-func (q *eventQueue) write(block int64, e event) {
+func (q *Queue) write(block int64, e Event) {
 	slot := int(block) & (len(q.blocks) - 1)
 	i := q.blocks[slot]
 	if i == 0 || q.chunks[i-1].count == chunkEvents {
@@ -153,7 +156,7 @@ func (q *eventQueue) write(block int64, e event) {
 }
 
 // newChunk gives 1 + the index of an empty chunk in front of next.
-func (q *eventQueue) newChunk(next int32) int32 {
+func (q *Queue) newChunk(next int32) int32 {
 	i := q.freeChunk
 	if i != 0 {
 		q.freeChunk = q.chunks[i-1].next
@@ -165,8 +168,8 @@ func (q *eventQueue) newChunk(next int32) int32 {
 	return i
 }
 
-// pop takes the earliest event; the queue must not be empty.
-func (q *eventQueue) pop() event {
+// Pop takes the earliest event; the queue must not be empty.
+func (q *Queue) Pop() Event {
 	if len(q.current) == 0 {
 		q.advance()
 	}
@@ -175,7 +178,7 @@ func (q *eventQueue) pop() event {
 }
 
 // advance moves to the next bucket that holds something and heaps its events.
-func (q *eventQueue) advance() {
+func (q *Queue) advance() {
 	mask := len(q.heads) - 1
 	start := int(q.now+1) & mask
 	slot := q.used.next(start)
@@ -194,7 +197,7 @@ func (q *eventQueue) advance() {
 }
 
 // nextBlock is the first that holds something behind those that are open.
-func (q *eventQueue) nextBlock() int64 {
+func (q *Queue) nextBlock() int64 {
 	mask := len(q.blocks) - 1
 	start := int(q.opened+1) & mask
 	next := int64(math.MaxInt64)
@@ -202,38 +205,38 @@ func (q *eventQueue) nextBlock() int64 {
 		next = q.opened + 1 + int64((slot-start)&mask)
 	}
 	if len(q.far) > 0 {
-		next = min(next, q.far[0].at>>q.shift>>q.block)
+		next = min(next, q.far[0].At>>q.shift>>q.block)
 	}
 	return next
 }
 
 // open deals the events of a block to buckets.
-func (q *eventQueue) open(block int64) {
+func (q *Queue) open(block int64) {
 	q.opened = block
 	slot := int(block) & (len(q.blocks) - 1)
 	for i := q.blocks[slot]; i != 0; {
 		c := &q.chunks[i-1]
-		if q.opening != nil {
-			q.opening(c.events[:c.count])
+		if q.Opening != nil {
+			q.Opening(c.events[:c.count])
 		}
 		for k := range c.events[:c.count] {
-			q.put(c.events[k].at>>q.shift, c.events[k])
+			q.put(c.events[k].At>>q.shift, c.events[k])
 		}
 		i, c.next, q.freeChunk = c.next, q.freeChunk, i
 	}
 	q.blocks[slot] = 0
 	q.usedBlocks.clear(slot)
-	for len(q.far) > 0 && q.far[0].at>>q.shift>>q.block == block {
+	for len(q.far) > 0 && q.far[0].At>>q.shift>>q.block == block {
 		e := q.far.pop()
-		q.put(e.at>>q.shift, e)
+		q.put(e.At>>q.shift, e)
 	}
 }
 
 // drain moves the events of a bucket to the current heap, which is empty.
-func (q *eventQueue) drain(slot int) {
+func (q *Queue) drain(slot int) {
 	for i := q.heads[slot]; i != 0; {
 		n := &q.nodes[i-1]
-		q.current = append(q.current, n.event)
+		q.current = append(q.current, n.Event)
 		i, n.next, q.free = n.next, q.free, i
 	}
 	q.heads[slot] = 0
@@ -278,9 +281,9 @@ func (b *bitset) next(i int) int {
 }
 
 // heap is a 4-ary min-heap of events.
-type heap []event
+type heap []Event
 
-func (h *heap) push(e event) {
+func (h *heap) push(e Event) {
 	s := append(*h, e)
 	i := len(s) - 1
 	for i > 0 {
@@ -295,7 +298,7 @@ func (h *heap) push(e event) {
 	*h = s
 }
 
-func (h *heap) pop() event {
+func (h *heap) pop() Event {
 	s := *h
 	top := s[0]
 	last := len(s) - 1
@@ -308,7 +311,7 @@ func (h *heap) pop() event {
 }
 
 // sink puts e in place i or below.
-func (h heap) sink(i int, e event) {
+func (h heap) sink(i int, e Event) {
 	for {
 		child := 4*i + 1
 		if child >= len(h) {
