@@ -1,5 +1,10 @@
 package olaf
 
+import (
+	"errors"
+	"strings"
+)
+
 // Kind says what a failure means to whoever started the program: whether another command line, another device, or nothing
 // at all would help. cmd/olafctl makes it the exit code.
 type Kind uint8
@@ -24,6 +29,31 @@ func (e *kindError) Error() string { return e.text }
 
 // NewError is errors.New with a kind. Whatever wraps the error has the same kind, unless it has one of its own.
 func NewError(k Kind, text string) error { return &kindError{k, text} }
+
+// fieldError is an error about a field of a specification.
+type fieldError struct {
+	field string
+	error
+}
+
+func (e *fieldError) Unwrap() error { return e.error }
+
+// InField says which field err is about, without changing its text; of a field of a field, both say so. A nil err stays nil.
+func InField(field string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &fieldError{field, err}
+}
+
+// FieldOf is the path of the field that err is about, such as workload.size; empty where nothing says so.
+func FieldOf(err error) string {
+	var path []string
+	for e := (*fieldError)(nil); errors.As(err, &e); err = e.error {
+		path = append(path, e.field)
+	}
+	return strings.Join(path, ".")
+}
 
 // KindOf gives the kind of the outermost error that declares one, and false where none does. An error that wraps several
 // is searched in their order, each to its end, as errors.Is does. A declared Failed counts: it hides the kinds below it.

@@ -45,6 +45,21 @@ func TestKindOf(t *testing.T) {
 	}
 }
 
+func TestFieldOf(t *testing.T) {
+	bad := olaf.NewError(olaf.Usage, "bad")
+	inner := fmt.Errorf("%w: 0 workers", olaf.InField("workers", bad))
+	err := fmt.Errorf("spec: %w", olaf.InField("workload", inner))
+	if got := olaf.FieldOf(err); got != "workload.workers" {
+		t.Errorf("field %q", got)
+	}
+	if kind, _ := olaf.KindOf(err); kind != olaf.Usage || !errors.Is(err, bad) || err.Error() != "spec: bad: 0 workers" {
+		t.Errorf("%v of kind %v", err, kind)
+	}
+	if olaf.FieldOf(bad) != "" || olaf.InField("workers", nil) != nil {
+		t.Error("a field out of nothing")
+	}
+}
+
 // plainErrors declare no kind: they fail, unless what they wrap knows better.
 var plainErrors = []string{
 	"ErrAccounting", "ErrEncode", "ErrMalformed", "ErrNotOLAF",

@@ -19,9 +19,9 @@ import (
 // benchFlags are the flags of bench, on top of the defaults of table1.
 type benchFlags struct {
 	cli.KeepFlags
+	file     specFlags
 	spec     bench.Spec
 	outRates []string
-	versus   string
 	dequeue  int
 	merge    int
 	device   string
@@ -49,7 +49,7 @@ fired, updates cross the OlafQueue with cycle-accurate times, and what reaches t
 and aggregation CDFs beside the published numbers.
 
 Every option has the paper's value as its default, so the bare command reproduces Table 1. The same seed gives the same
-bytes on the twin.
+bytes on the twin. With -f a file says what runs, and flags change it; -o yaml prints that file and runs nothing.
 
 On a card (-d pci:…) the bench needs the driver of its tables and, with --capture, the parameter server's interface on this
 host; docs/bring-up.md leads through it. What a capture lost, or could not time, makes a run invalid and is said.`,
@@ -58,12 +58,14 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
   olafctl bench --clusters 100 --workers 300 --updates 200 --xlsx scale.xlsx
   olafctl bench --runs 1 --out-rate 40G --pcap delivered.pcapng
   olafctl bench --trace builtin:lander8 --out-rate 20G
+  olafctl bench --slots 16 -o yaml > spec.yaml && olafctl bench -f spec.yaml --seed 7
   olafctl bench -d grpc://127.0.0.1:9559`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
 	}
 	f.outRates = []string{"40G", "20G"}
 	f.addSpec(cmd)
+	f.file.addSchema(cmd)
 	f.view.add(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion while all runs are done beside it")
@@ -76,7 +78,7 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
 	f.KeepFlags.Add(cmd)
 	f.card.Add(cmd)
 	flags.Float64Var(&f.ageError, "age-error", 10, "of a card: withhold the ages of a run whose clocks may be off by more than so many per cent of its mean AoM")
-	cli.AddFormatFlag(cmd, &f.format)
+	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.YAML)
 	cli.AddDeviceFlag(cmd, env, &f.device)
 	return cmd
 }
@@ -84,8 +86,9 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
 // addSpec adds the flags of a specification, with f.spec and f.outRates as their defaults.
 func (f *benchFlags) addSpec(cmd *cobra.Command) {
 	s, w, flags := &f.spec, &f.spec.Workload, cmd.Flags()
+	f.file.add(cmd)
 	cli.AddSystem(cmd, &s.Queue, "queue", "system under test: "+strings.Join(engine.Names(), "|"), engine.Names)
-	flags.StringVar(&f.versus, "versus", s.Versus, "system to compare with, or none")
+	flags.StringVar(&s.Versus, "versus", s.Versus, "system to compare with, or none")
 	flags.Var(&w.MeanRate, "rate", "mean rate that all workers offer together")
 	flags.Var(&w.LineRate, "line-rate", "rate inside a burst")
 	flags.StringSliceVar(&f.outRates, "out-rate", f.outRates, "output rates, comma-separated")
@@ -110,18 +113,22 @@ func (f *benchFlags) addSpec(cmd *cobra.Command) {
 	cli.Complete(cmd, "profile", engine.Profiles)
 }
 
-// resolve turns the flags into a specification.
-func (f *benchFlags) resolve(cmd *cobra.Command) error {
-	f.spec.OutRates = nil
-	for _, text := range f.outRates {
-		rate, err := olaf.ParseRate(text)
-		if err != nil {
-			return cli.UsageError("--out-rate: %v", err)
-		}
-		f.spec.OutRates = append(f.spec.OutRates, rate)
+// resolve turns the file, if there is one, and the flags into a specification.
+func (f *benchFlags) resolve(cmd *cobra.Command, env *cli.Env) error {
+	if err := f.file.load(cmd, env, &f.spec); err != nil {
+		return err
 	}
-	f.spec.Versus = f.versus
-	if f.versus == "none" {
+	if f.file.read == nil || cmd.Flags().Changed("out-rate") {
+		f.spec.OutRates = nil
+		for _, text := range f.outRates {
+			rate, err := olaf.ParseRate(text)
+			if err != nil {
+				return cli.UsageError("--out-rate: %v", err)
+			}
+			f.spec.OutRates = append(f.spec.OutRates, rate)
+		}
+	}
+	if f.spec.Versus == bench.Nobody {
 		f.spec.Versus = ""
 	}
 	if cmd.Flags().Changed("dequeue-cycles") {
@@ -143,7 +150,7 @@ func (f *benchFlags) resolve(cmd *cobra.Command) error {
 			return err
 		}
 	}
-	return f.trace.resolve(&f.spec)
+	return f.trace.resolve(cmd.Flags().Changed, &f.spec)
 }
 
 // consistent refuses flags that would do nothing and an address that nobody can listen at.
@@ -178,14 +185,20 @@ func (f *benchFlags) consistent(cmd *cobra.Command, env *cli.Env) error {
 }
 
 func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
+	if f.file.schema {
+		return printText(env, bench.FileSchema)
+	}
 	if err := f.consistent(cmd, env); err != nil {
 		return err
 	}
-	if err := f.resolve(cmd); err != nil {
+	if err := f.resolve(cmd, env); err != nil {
 		return err
 	}
 	if _, err := bench.NewPlan(f.spec); err != nil {
 		return err
+	}
+	if f.format == cli.YAML {
+		return f.file.print(env, f.spec)
 	}
 	if err := f.Check(env); err != nil {
 		return err

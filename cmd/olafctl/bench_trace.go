@@ -25,24 +25,34 @@ func (f *traceTrafficFlags) add(flags *pflag.FlagSet) {
 	flags.Var(&f.limit, "trace-limit", "how far a frame may leave from its instant in the trace before the run is invalid")
 }
 
-// resolve puts the trace into the specification.
-func (f *traceTrafficFlags) resolve(s *bench.Spec) error {
-	if f.name == "" {
-		return nil
-	}
+// resolve puts the trace into the specification, or changes the one that a file put there.
+func (f *traceTrafficFlags) resolve(given func(string) bool, s *bench.Spec) error {
 	if f.limit < 0 {
 		return cli.UsageError("--trace-limit %v is negative", f.limit)
 	}
-	t, err := bench.NewTraceTraffic(f.name, &s.Workload)
-	if err != nil {
-		return &cli.Exit{Kind: olaf.Usage, Err: err}
+	if f.name != "" {
+		t, err := bench.NewTraceTraffic(f.name, &s.Workload)
+		if err != nil {
+			return &cli.Exit{Kind: olaf.Usage, Err: err}
+		}
+		s.Trace = t
 	}
-	t.MaxDeparture = f.limit
-	if t.Updates == 0 {
-		t.Averaging, t.Spread = f.averaging, f.spread
-	} else {
+	t := s.Trace
+	if t == nil {
+		return nil
+	}
+	if f.name != "" || given("trace-limit") {
+		t.MaxDeparture = f.limit
+	}
+	if t.Updates > 0 {
 		s.Runs = 1 // every run would be the same
+		return nil
 	}
-	s.Trace = t
+	if f.name != "" || given("trace-averaging") {
+		t.Averaging = f.averaging
+	}
+	if f.name != "" || given("trace-spread") {
+		t.Spread = f.spread
+	}
 	return nil
 }

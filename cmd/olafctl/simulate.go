@@ -202,6 +202,7 @@ Every run is kept in the store like those of a bench ('olafctl runs'), the frame
 would take more than 250 MB, only with --keep. --keep=false leaves it out, and saves what measuring for it costs.
 
 With --sweep every value of a parameter is simulated: a phase map shows which phases drop-tail locks out.
+With -o yaml the topology is printed with what flags change in it, and nothing runs.
 With --tui the first seed is shown while it runs; '?' lists the keys, and the report is printed afterwards.
 docs/experiments/multihop.md explains topology files, metrics and the experiments table2, table3 and fig10.`,
 		Example: `  olafctl simulate --preset multihop --system olaf --tc on
@@ -229,7 +230,7 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 	flags.BoolVar(&f.view.paused, "paused", false, "with --tui: stand at the start")
 	f.view.addLooks(cmd)
 	f.KeepFlags.Add(cmd)
-	cli.AddFormatFlag(cmd, &f.format)
+	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.YAML)
 	return cmd
 }
 
@@ -237,6 +238,9 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	t, err := f.load(cmd, args)
 	if err != nil {
 		return err
+	}
+	if f.format == cli.YAML {
+		return printText(env, t.Text)
 	}
 	if f.runs < 1 || f.runs > 100_000 {
 		return cli.UsageError("--runs is %d; it must be 1 to 100000", f.runs)

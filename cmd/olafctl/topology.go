@@ -50,7 +50,6 @@ func newTopologyListCmd(env *cli.Env) *cobra.Command {
 }
 
 func newTopologyShowCmd(env *cli.Env) *cobra.Command {
-	const formatYAML cli.Format = "yaml"
 	var (
 		f   topologyFlags
 		out cli.Format
@@ -71,7 +70,7 @@ func newTopologyShowCmd(env *cli.Env) *cobra.Command {
 			switch {
 			case dot:
 				_, err = fmt.Fprint(env.Stdout, t.Dot())
-			case out == formatYAML:
+			case out == cli.YAML:
 				var text []byte
 				if text, err = t.Text(); err == nil {
 					_, err = env.Stdout.Write(text)
@@ -89,7 +88,7 @@ func newTopologyShowCmd(env *cli.Env) *cobra.Command {
 	}
 	f.add(cmd)
 	cmd.Flags().BoolVar(&dot, "dot", false, "draw it for Graphviz")
-	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON, formatYAML)
+	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON, cli.YAML)
 	return cmd
 }
 
@@ -99,12 +98,6 @@ func newTopologySchemaCmd(env *cli.Env) *cobra.Command {
 		Short:   "Print the JSON schema of topology files, for editors",
 		Example: "  olafctl topology schema > topology.schema.json",
 		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			text, err := netsim.Schema()
-			if err == nil {
-				_, err = fmt.Fprintf(env.Stdout, "%s\n", text)
-			}
-			return err
-		},
+		RunE:    func(*cobra.Command, []string) error { return printText(env, netsim.Schema) },
 	}
 }

@@ -123,7 +123,7 @@ Without a terminal, or with --plain, the same is told as lines of text.`,
 }
 
 func (f *tuiFlags) execute(cmd *cobra.Command, env *cli.Env) error {
-	if err := f.bench.resolve(cmd); err != nil {
+	if err := f.bench.resolve(cmd, env); err != nil {
 		return err
 	}
 	spec := f.bench.spec

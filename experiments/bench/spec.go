@@ -44,35 +44,40 @@ type Spec struct {
 // maxRuns bounds a specification; the device's own limits are checked against its registers.
 const maxRuns = 100_000
 
-// Validate says the first thing that is wrong with s, as a user would need to hear it. The error matches ErrSpec, or
-// pktgen.ErrWorkload for the traffic.
+// Validate says the first thing that is wrong with s, as a user would need to hear it, and in which field. The error matches
+// ErrSpec, or pktgen.ErrWorkload for the traffic.
 func (s *Spec) Validate() error {
 	if err := s.Workload.Validate(); err != nil {
-		return err
+		return olaf.InField("workload", err)
 	}
 	if s.Trace != nil {
 		if err := s.Trace.validate(&s.Workload); err != nil {
-			return err
+			return olaf.InField("trace", err)
 		}
 	}
 	checks := []struct {
-		bad bool
-		say string
+		field string
+		bad   bool
+		say   string
 	}{
-		{!slices.Contains(engine.Names(), s.Queue), fmt.Sprintf("unknown queue %q; use one of %v", s.Queue, engine.Names())},
-		{s.Versus != "" && !slices.Contains(engine.Names(), s.Versus), fmt.Sprintf("unknown queue %q to compare with; use one of %v, or none", s.Versus, engine.Names())},
-		{len(s.OutRates) == 0, "no output rate given"},
-		{s.Slots < 1 || s.Slots > engine.MaxSlots, fmt.Sprintf("%d slots; the queue holds 1 to %d", s.Slots, engine.MaxSlots)},
-		{s.Runs < 1 || s.Runs > maxRuns, fmt.Sprintf("%d runs; use 1 to %d", s.Runs, maxRuns)},
+		{"queue", !slices.Contains(engine.Names(), s.Queue), fmt.Sprintf("unknown queue %q; use one of %v", s.Queue, engine.Names())},
+		{"versus", s.Versus != "" && !slices.Contains(engine.Names(), s.Versus), fmt.Sprintf("unknown queue %q to compare with; use one of %v, or none", s.Versus, engine.Names())},
+		{"out_rates", len(s.OutRates) == 0, "no output rate given"},
+		{"slots", s.Slots < 1 || s.Slots > engine.MaxSlots, fmt.Sprintf("%d slots; the queue holds 1 to %d", s.Slots, engine.MaxSlots)},
+		{"runs", s.Runs < 1 || s.Runs > maxRuns, fmt.Sprintf("%d runs; use 1 to %d", s.Runs, maxRuns)},
 	}
 	for _, c := range checks {
 		if c.bad {
-			return fmt.Errorf("%w: %s", ErrSpec, c.say)
+			return olaf.InField(c.field, fmt.Errorf("%w: %s", ErrSpec, c.say))
 		}
 	}
 	if _, err := FixedReward(s.RewardThreshold); err != nil {
-		return err
+		return olaf.InField("reward_threshold", err)
 	}
+	return olaf.InField("out_rates", s.checkRates())
+}
+
+func (s *Spec) checkRates() error {
 	for i, r := range s.OutRates {
 		if slices.Contains(s.OutRates[:i], r) {
 			return fmt.Errorf("%w: output rate %v is given twice", ErrSpec, r)
@@ -106,7 +111,7 @@ func (s *Spec) Queues() []string {
 func (s *Spec) output(queue string, rate olaf.Rate) (engine.Output, error) {
 	out, err := s.Profile.Output(queue, rate)
 	if err != nil {
-		return out, fmt.Errorf("%w: %w", ErrSpec, err)
+		return out, olaf.InField("profile", fmt.Errorf("%w: %w", ErrSpec, err))
 	}
 	out.OverheadBytes = int(s.Overhead)
 	if queue == s.Queue {

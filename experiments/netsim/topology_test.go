@@ -1,6 +1,7 @@
 package netsim
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"os"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/yamlfile"
@@ -236,6 +238,39 @@ func TestSchema(t *testing.T) {
 	for _, name := range yamlfile.FieldNames(reflect.TypeFor[Topology]()) {
 		if schema.Properties[name] == nil {
 			t.Errorf("the schema has no %s", name)
+		}
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("topology.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := c.Compile("topology.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range Presets() {
+		fields, err := mustPreset(t, p[0], Scale{}).Document()
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := json.Marshal(fields)
+		if err != nil {
+			t.Fatal(err)
+		}
+		value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := compiled.Validate(value); err != nil {
+			t.Errorf("%s: %v", p[0], err)
+		}
+		value.(map[string]any)["swiches"] = 3
+		if compiled.Validate(value) == nil {
+			t.Errorf("%s with a field that is not there is accepted", p[0])
 		}
 	}
 	if !strings.Contains(string(text), `"slot_held_during_tx"`) || !strings.Contains(string(text), `"additionalProperties": false`) {

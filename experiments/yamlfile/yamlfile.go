@@ -1,4 +1,4 @@
-// Package yamlfile reads the files that people write: topologies, jobs. Unknown fields, fields given twice, wrong types
+// Package yamlfile reads the files that people write: topologies, jobs, specifications. Unknown fields, fields given twice, wrong types
 // and bad units are refused with their line, several at once, and what was read remembers its lines, so that a mistake in
 // what the fields mean together can be shown in its place, too.
 package yamlfile
@@ -48,28 +48,55 @@ type Format struct {
 	Fail func(line int, what string) error
 }
 
-// Decode fills the struct that into points to. Fields are named by their yaml tags; texts with a unit, and all other types
-// that read themselves, by encoding.TextUnmarshaler.
+// Decode fills the struct that into points to, and leaves what the file does not name as it was. Fields are named by their
+// yaml tags, or else by those for JSON; texts with a unit, and all other types that read themselves, by
+// encoding.TextUnmarshaler.
 func (f Format) Decode(text []byte, into any) error {
+	_, err := f.DecodeWithLines(text, into)
+	return err
+}
+
+// Lines says where the fields of a file stand, by their path from the document on, such as workload.size.
+type Lines map[string]int
+
+// Of is the line of a field, or else of the nearest one around it; 0 where there is none.
+func (l Lines) Of(path string) int {
+	for {
+		if line, given := l[path]; given {
+			return line
+		}
+		at := strings.LastIndexByte(path, '.')
+		if at < 0 {
+			return 0
+		}
+		path = path[:at]
+	}
+}
+
+// DecodeWithLines is Decode for structs that are not made for files alone and so cannot remember their lines.
+func (f Format) DecodeWithLines(text []byte, into any) (Lines, error) {
 	if len(text) > maxSize {
-		return f.Fail(0, fmt.Sprintf("the file has %d bytes; a %s has at most %d", len(text), f.Name, maxSize))
+		return nil, f.Fail(0, fmt.Sprintf("the file has %d bytes; a %s has at most %d", len(text), f.Name, maxSize))
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return f.Fail(0, "not YAML: "+strings.Join(strings.Fields(err.Error()), " "))
+		return nil, f.Fail(0, "not YAML: "+strings.Join(strings.Fields(err.Error()), " "))
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
-		return f.Fail(1, "the file is empty; "+f.Hint)
+		return nil, f.Fail(1, "the file is empty; "+f.Hint)
 	}
-	d := decoder{fail: f.Fail}
+	d := decoder{name: f.Name, fail: f.Fail, lines: Lines{}, types: map[reflect.Type]map[string]reflect.StructField{}}
 	d.value(doc.Content[0], reflect.ValueOf(into).Elem(), f.Name)
-	return errors.Join(d.errs...)
+	return d.lines, errors.Join(d.errs...)
 }
 
 // decoder fills structs from nodes, strictly, and remembers lines.
 type decoder struct {
-	fail func(line int, what string) error
-	errs []error
+	name  string // of the document
+	fail  func(line int, what string) error
+	errs  []error
+	lines Lines
+	types map[reflect.Type]map[string]reflect.StructField // by name; looking a struct's fields up takes long
 }
 
 func (d *decoder) refuse(n *yaml.Node, format string, args ...any) {
@@ -94,6 +121,11 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 		return
 	}
 	switch v.Kind() {
+	case reflect.Pointer:
+		if v.IsNil() {
+			v.Set(reflect.New(v.Type().Elem()))
+		}
+		d.value(n, v.Elem(), path)
 	case reflect.Struct:
 		d.structure(n, v, path)
 	case reflect.Map:
@@ -119,6 +151,7 @@ func (d *decoder) fields(n *yaml.Node, path string, visit func(key, value *yaml.
 			continue
 		}
 		lines[key.Value] = key.Line
+		d.lines[strings.TrimPrefix(path+"."+key.Value, d.name+".")] = key.Line
 		visit(key, value)
 	}
 	return lines
@@ -126,18 +159,32 @@ func (d *decoder) fields(n *yaml.Node, path string, visit func(key, value *yaml.
 
 func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 	lines := d.fields(n, path, func(key, value *yaml.Node) {
-		f := fieldByName(v, key.Value)
-		if !f.IsValid() {
+		f, known := d.fieldsOf(v.Type())[key.Value]
+		if !known {
 			d.refuse(key, "%s has no field %q%s", path, key.Value, Suggest(key.Value, FieldNames(v.Type())))
 			return
 		}
-		d.value(value, f, path+"."+key.Value)
+		d.value(value, v.FieldByIndex(f.Index), path+"."+key.Value)
 	})
 	for i := range v.NumField() {
 		if v.Type().Field(i).Type == posType {
 			v.Field(i).Set(reflect.ValueOf(Pos{Line: n.Line, keys: lines}))
 		}
 	}
+}
+
+// fieldsOf are the fields of a struct by their names.
+func (d *decoder) fieldsOf(t reflect.Type) map[string]reflect.StructField {
+	named, known := d.types[t]
+	if known {
+		return named
+	}
+	named = map[string]reflect.StructField{}
+	for _, f := range Fields(t) {
+		named[FieldName(f)] = f
+	}
+	d.types[t] = named
+	return named
 }
 
 // mapping fills a map from names.
@@ -192,6 +239,12 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 		if u, err = strconv.ParseUint(n.Value, 10, 64); err == nil {
 			v.SetUint(u)
 		}
+	case reflect.Float64:
+		var f float64
+		want = "a number"
+		if f, err = strconv.ParseFloat(n.Value, 64); err == nil {
+			v.SetFloat(f)
+		}
 	}
 	if err != nil {
 		d.refuse(n, "%s: %q is not %s", path, n.Value, want)
@@ -200,28 +253,32 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 
 // FieldName is what a struct's field is called in a file; "" or "-" for one that isn't in it.
 func FieldName(f reflect.StructField) string {
-	name, _, _ := strings.Cut(f.Tag.Get("yaml"), ",")
+	tag, given := f.Tag.Lookup("yaml")
+	if !given {
+		tag = f.Tag.Get("json")
+	}
+	name, _, _ := strings.Cut(tag, ",")
 	return name
 }
 
-// FieldNames lists what a struct's fields are called in a file.
+// FieldNames lists what a struct's fields are called in a file, those of structs that it embeds among them.
 func FieldNames(t reflect.Type) []string {
 	var names []string
-	for i := range t.NumField() {
-		if name := FieldName(t.Field(i)); name != "" && name != "-" {
-			names = append(names, name)
-		}
+	for _, f := range Fields(t) {
+		names = append(names, FieldName(f))
 	}
 	return names
 }
 
-func fieldByName(v reflect.Value, name string) reflect.Value {
-	for i := range v.NumField() {
-		if n := FieldName(v.Type().Field(i)); n == name && n != "-" && n != "" {
-			return v.Field(i)
+// Fields are those of a struct that a file can name, in their order.
+func Fields(t reflect.Type) []reflect.StructField {
+	var fields []reflect.StructField
+	for _, f := range reflect.VisibleFields(t) {
+		if name := FieldName(f); f.IsExported() && name != "" && name != "-" {
+			fields = append(fields, f)
 		}
 	}
-	return reflect.Value{}
+	return fields
 }
 
 // Suggest proposes the nearest of names, or lists them all, as the end of a message.

@@ -71,13 +71,13 @@ func (o *Output) Validate() error {
 		return fmt.Errorf("%w: the output rate is %v; the line's is %v", ErrConfig, o.Rate.Rate(), Line.Rate())
 	}
 	if err := within("overhead bytes", o.OverheadBytes, 0, MaxOverheadBytes); err != nil {
-		return err
+		return olaf.InField("overhead", err)
 	}
 	if err := within("dequeue cycles", o.DequeueCycles, 0, MaxCostCycles); err != nil {
-		return err
+		return olaf.InField("dequeue_cycles", err)
 	}
 	if err := within("merge cycles", o.MergeCycles, 0, MaxCostCycles); err != nil {
-		return err
+		return olaf.InField("merge_cycles", err)
 	}
 	return within("bypass slots", o.BypassSlots, 0, MaxBypassSlots)
 }

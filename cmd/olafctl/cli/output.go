@@ -25,6 +25,7 @@ const (
 	Table Format = "table"
 	JSON  Format = "json"
 	CSV   Format = "csv"
+	YAML  Format = "yaml" // what would run, as a file that is read back
 )
 
 // formatFlag is -o limited to what a command can print.

@@ -21,6 +21,7 @@ func AddSystem(cmd *cobra.Command, value *string, alias, usage string, names fun
 type system struct {
 	value *string
 	by    string // the flag that set it; empty for the default
+	given string // what that flag said
 }
 
 type systemFlag struct {
@@ -38,9 +39,9 @@ func (f *systemFlag) String() string {
 func (f *systemFlag) Type() string { return "string" }
 
 func (f *systemFlag) Set(name string) error {
-	if f.by != "" && f.by != f.name && *f.value != name {
-		return fmt.Errorf("--%s says %q and means the same; give one of them", f.by, *f.value)
+	if f.by != "" && f.by != f.name && f.given != name {
+		return fmt.Errorf("--%s says %q and means the same; give one of them", f.by, f.given)
 	}
-	f.by, *f.value = f.name, name
+	f.by, f.given, *f.value = f.name, name, name
 	return nil
 }

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/bench"
+)
+
+// specFlags let a bench be described in a file.
+type specFlags struct {
+	path   string
+	schema bool
+	read   *bench.File // nil without one
+}
+
+func (f *specFlags) add(cmd *cobra.Command) {
+	cmd.Flags().StringVarP(&f.path, "file", "f", "", "run what this file describes, which flags change; - for standard input")
+}
+
+// addSchema lets a command explain the file.
+func (f *specFlags) addSchema(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.schema, "schema", false, "print the JSON schema of such a file, for editors, and run nothing")
+}
+
+// load puts what the file says below the flags that were given.
+func (f *specFlags) load(cmd *cobra.Command, env *cli.Env, spec *bench.Spec) error {
+	if f.path == "" {
+		return nil
+	}
+	name, text, err := readInput(env, f.path)
+	if err != nil {
+		return err
+	}
+	if f.read, err = bench.ParseFile(name, text); err != nil {
+		return err
+	}
+	if _, err := bench.NewPlan(f.read.Spec); err != nil {
+		return f.read.Locate(err)
+	}
+	said := map[*pflag.Flag]string{}
+	cmd.Flags().Visit(func(flag *pflag.Flag) { said[flag] = flag.Value.String() })
+	*spec = f.read.Spec
+	for flag, text := range said {
+		if _, list := flag.Value.(pflag.SliceValue); !list { // whose values are not in the specification
+			err = errors.Join(err, flag.Value.Set(text))
+		}
+	}
+	return err
+}
+
+// print writes what would run.
+func (f *specFlags) print(env *cli.Env, spec bench.Spec) error {
+	return printText(env, bench.File{Spec: spec}.Text)
+}
+
+// readInput reads a file that the user named, and says what to call it in messages.
+func readInput(env *cli.Env, path string) (name string, text []byte, err error) {
+	if path == "-" {
+		text, err = io.ReadAll(env.Stdin)
+		return "standard input", text, err
+	}
+	if text, err = os.ReadFile(path); err != nil {
+		return "", nil, &cli.Exit{Kind: olaf.Usage, Err: err}
+	}
+	return path, text, nil
+}
+
+// printText writes a file to standard output.
+func printText(env *cli.Env, make func() ([]byte, error)) error {
+	text, err := make()
+	if err != nil {
+		return err
+	}
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		text = append(text, '\n')
+	}
+	_, err = env.Stdout.Write(text)
+	return err
+}

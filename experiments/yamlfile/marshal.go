@@ -1,0 +1,45 @@
+package yamlfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Marshal writes the JSON form of v as people write files: one field a line, nothing quoted that need not be. Decode reads
+// it back. Fields of the document that are named in without are left out.
+func Marshal(v any, without ...string) ([]byte, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	var doc yaml.Node
+	if err := yaml.Unmarshal(text, &doc); err != nil { // JSON is YAML
+		return nil, fmt.Errorf("write as YAML: %w", err)
+	}
+	plain(&doc)
+	if root := doc.Content[0]; root.Kind == yaml.MappingNode {
+		var kept []*yaml.Node
+		for pair := range slices.Chunk(root.Content, 2) {
+			if !slices.Contains(without, pair[0].Value) {
+				kept = append(kept, pair...)
+			}
+		}
+		root.Content = kept
+	}
+	return yaml.Marshal(&doc)
+}
+
+// plain takes the style of JSON away; lists of plain values stay on their line.
+func plain(n *yaml.Node) {
+	n.Style = 0
+	nested := func(n *yaml.Node) bool { return n.Kind != yaml.ScalarNode }
+	if n.Kind == yaml.SequenceNode && !slices.ContainsFunc(n.Content, nested) {
+		n.Style = yaml.FlowStyle
+	}
+	for _, c := range n.Content {
+		plain(c)
+	}
+}
