@@ -12,6 +12,8 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/expect"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/engine"
 )
@@ -20,6 +22,7 @@ import (
 type benchFlags struct {
 	cli.KeepFlags
 	file     specFlags
+	expect   expectFlags
 	spec     bench.Spec
 	outRates []string
 	dequeue  int
@@ -59,6 +62,7 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
   olafctl bench --runs 1 --out-rate 40G --pcap delivered.pcapng
   olafctl bench --trace builtin:lander8 --out-rate 20G
   olafctl bench --slots 16 -o yaml > spec.yaml && olafctl bench -f spec.yaml --seed 7
+  olafctl bench --expect 'olaf.40G.aom_cluster_ns < 1.3us' --expect 'olaf.lost_pct < 12'
   olafctl bench -d grpc://127.0.0.1:9559`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
@@ -66,6 +70,7 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
 	f.outRates = []string{"40G", "20G"}
 	f.addSpec(cmd)
 	f.file.addSchema(cmd)
+	f.expect.add(cmd)
 	f.view.add(cmd)
 	flags := cmd.Flags()
 	flags.BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion while all runs are done beside it")
@@ -194,11 +199,15 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.resolve(cmd, env); err != nil {
 		return err
 	}
-	if _, err := bench.NewPlan(f.spec); err != nil {
+	plan, err := bench.NewPlan(f.spec)
+	if err != nil {
 		return err
 	}
+	if err := f.expect.resolve(f.file.expected(), system.Queued(), configurationsOf(plan)); err != nil {
+		return f.file.read.Locate(err)
+	}
 	if f.format == cli.YAML {
-		return f.file.print(env, f.spec)
+		return f.file.print(env, f.spec, append(f.file.expected(), f.expect.texts...))
 	}
 	if err := f.Check(env); err != nil {
 		return err
@@ -235,7 +244,19 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if err := errors.Join(err, cli.PrintReport(env, report, f.format)); err != nil {
 		return err
 	}
-	return report.Err()
+	if err := report.Err(); err != nil {
+		return err
+	}
+	return f.expect.judge(env, report.Bench.Rows)
+}
+
+// configurationsOf are the points of a plan, as expectations name them.
+func configurationsOf(p *bench.Plan) []expect.Configuration {
+	at := make([]expect.Configuration, len(p.Configs))
+	for i := range p.Configs {
+		at[i] = expect.Configuration{System: p.Configs[i].Queue, Rate: p.Configs[i].OutRate}
+	}
+	return at
 }
 
 // carryOut runs the specification beside a dashboard or a progress bar.

@@ -55,9 +55,17 @@ func (f *specFlags) load(cmd *cobra.Command, env *cli.Env, spec *bench.Spec) err
 	return err
 }
 
-// print writes what would run.
-func (f *specFlags) print(env *cli.Env, spec bench.Spec) error {
-	return printText(env, bench.File{Spec: spec}.Text)
+// expected are the rules of the file.
+func (f *specFlags) expected() []string {
+	if f.read == nil {
+		return nil
+	}
+	return f.read.Expect
+}
+
+// print writes what would run, and what would be expected of it.
+func (f *specFlags) print(env *cli.Env, spec bench.Spec, expect []string) error {
+	return printText(env, bench.File{Spec: spec, Expect: expect}.Text)
 }
 
 // readInput reads a file that the user named, and says what to call it in messages.

@@ -19,9 +19,12 @@ import (
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/expect"
 	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/results"
 )
 
 // topologyFlags choose a network: a file or a preset, and what to change in it.
@@ -186,6 +189,7 @@ type simulateFlags struct {
 	force, yes, quiet bool
 	tui               bool
 	view              viewFlags
+	expect            expectFlags
 	format            cli.Format
 }
 
@@ -230,6 +234,7 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 	flags.BoolVar(&f.view.paused, "paused", false, "with --tui: stand at the start")
 	f.view.addLooks(cmd)
 	f.KeepFlags.Add(cmd)
+	f.expect.add(cmd)
 	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.YAML)
 	return cmd
 }
@@ -239,9 +244,13 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	if err != nil {
 		return err
 	}
+	if err := f.expected(t); err != nil {
+		return err
+	}
 	if f.format == cli.YAML {
 		return printText(env, t.Text)
 	}
+	t.Expect = nil // what is expected does not change what runs
 	if f.runs < 1 || f.runs > 100_000 {
 		return cli.UsageError("--runs is %d; it must be 1 to 100000", f.runs)
 	}
@@ -286,10 +295,25 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	if !report.empty() {
 		err = errors.Join(err, cli.PrintReport(env, report, f.format))
 	}
-	if err != nil {
+	if err == nil {
+		err = report.Err()
+	}
+	if err != nil || len(f.expect.rules) == 0 {
 		return err
 	}
-	return report.Err()
+	return f.expect.judge(env, []results.Row{results.Summarise(system.Queued(), report.simulated.Runs[0])})
+}
+
+// expected reads what is expected of the network. A sweep and an imported trace have no rows to be judged.
+func (f *simulateFlags) expected(t *netsim.Topology) error {
+	if err := f.expect.resolve(t.Expect, system.Queued(), []expect.Configuration{{System: t.Queue}}); err != nil {
+		return t.Locate(err)
+	}
+	if len(f.expect.rules) > 0 && (f.sweep != "" || f.rxImport != "") {
+		return cli.UsageError("an expectation is of runs; leave out --sweep and --rx-import, or the expectation")
+	}
+	t.Expect = append(t.Expect, f.expect.texts...)
+	return nil
 }
 
 // notWritten names the files that were asked for and that an interrupted run does not get.
@@ -391,7 +415,7 @@ func (f *simulateFlags) vary(ctx context.Context, env *cli.Env, report *simulati
 
 // simulate carries out all runs beside a dashboard or a progress bar.
 func (f *simulateFlags) simulate(ctx context.Context, env *cli.Env, report *simulation, work *bench.Simulation, out *deliveries, stream *bench.Stream) (err error) {
-	o := bench.SimulateOptions{Stream: stream}
+	o := bench.SimulateOptions{Stream: stream, Metrics: len(f.expect.rules) > 0}
 	if !out.empty() {
 		o.First.Observer = out
 	}

@@ -24,7 +24,9 @@ type File struct {
 	Schema string `json:"schema"`
 	System string `json:"system,omitempty"` // the same as queue, as on the command line
 	Spec
-	lines yamlfile.Lines
+	// Expect are rules that what is measured must meet, as package expect reads them.
+	Expect []string `json:"expect,omitempty"`
+	lines  yamlfile.Lines
 }
 
 // Nobody in a file and on the command line is a Versus that is empty.

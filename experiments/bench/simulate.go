@@ -26,6 +26,8 @@ type SimulateOptions struct {
 	First netsim.Options
 	// Failed is told of the first run that fails, beside which one that is watched still goes on; nil for nobody.
 	Failed func(error)
+	// Metrics has all runs measured, also where no sink of the stream takes what is measured.
+	Metrics bool
 	// run simulates one; nil for netsim.Run.
 	run func(context.Context, *netsim.Topology, netsim.Options) (*netsim.Result, error)
 }
@@ -160,13 +162,16 @@ func (r *simulator) one(ctx context.Context, c *results.Collector, ordinal int) 
 	return nil
 }
 
+// measures says whether anybody takes the metrics of runs.
+func (r *simulator) measures() bool { return r.Metrics || r.Stream.lossless() }
+
 // account measures a run by what the tap saw, or, where nobody wants its metrics, only says whether it is valid.
 func (r *simulator) account(c *results.Collector, result *netsim.Result, broken error) (run results.Run) {
 	totals := olaf.NewCounts(system.Queued().Ledger)
 	if broken == nil {
 		totals = result.Totals.Clone()
 	}
-	if r.Stream.lossless() {
+	if r.measures() {
 		totals.Add("received", c.Observed()-totals.Of("received"))
 		run = c.Finish(totals)
 	} else {
@@ -223,7 +228,7 @@ type tap struct {
 
 // tap is nil where nobody listens.
 func (r *simulator) tap(id RunID, c *results.Collector, other netsim.Observer, stop context.CancelCauseFunc) *tap {
-	if !r.Stream.lossless() {
+	if !r.measures() {
 		if other == nil {
 			return nil
 		}

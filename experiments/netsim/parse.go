@@ -51,6 +51,14 @@ func Parse(name string, text []byte) (*Topology, error) {
 	return t, nil
 }
 
+// Locate puts an error about what is expected into the line of the file that says it.
+func (t *Topology) Locate(err error) error {
+	if line := t.Of("expect"); t.File != "" && t.Has("expect") && olaf.FieldOf(err) != "" {
+		return &Error{t.File, line, err.Error()}
+	}
+	return err
+}
+
 // Text writes t as a topology file.
 func (t *Topology) Text() ([]byte, error) {
 	c := *t

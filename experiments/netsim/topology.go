@@ -41,6 +41,8 @@ type Topology struct {
 	Clusters   []Clusters   `yaml:"clusters"`
 	Background []Background `yaml:"background,omitempty"`
 	Schedule   []Change     `yaml:"schedule,omitempty"`
+	// Expect are rules that what is measured must meet, as package expect reads them. Nothing here does.
+	Expect []string `yaml:"expect,omitempty"`
 }
 
 // Control is the transmission control of all workers (paper §5) and what ACKs count for it.

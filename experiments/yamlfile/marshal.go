@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -32,11 +33,11 @@ func Marshal(v any, without ...string) ([]byte, error) {
 	return yaml.Marshal(&doc)
 }
 
-// plain takes the style of JSON away; lists of plain values stay on their line.
+// plain takes the style of JSON away; lists of single words stay on their line.
 func plain(n *yaml.Node) {
 	n.Style = 0
-	nested := func(n *yaml.Node) bool { return n.Kind != yaml.ScalarNode }
-	if n.Kind == yaml.SequenceNode && !slices.ContainsFunc(n.Content, nested) {
+	long := func(n *yaml.Node) bool { return n.Kind != yaml.ScalarNode || strings.Contains(n.Value, " ") }
+	if n.Kind == yaml.SequenceNode && !slices.ContainsFunc(n.Content, long) {
 		n.Style = yaml.FlowStyle
 	}
 	for _, c := range n.Content {

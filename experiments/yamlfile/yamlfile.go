@@ -56,7 +56,7 @@ func (f Format) Decode(text []byte, into any) error {
 	return err
 }
 
-// Lines says where the fields of a file stand, by their path from the document on, such as workload.size.
+// Lines says where the fields of a file stand, by their path from the document on, such as workload.size or expect[0].
 type Lines map[string]int
 
 // Of is the line of a field, or else of the nearest one around it; 0 where there is none.
@@ -65,7 +65,7 @@ func (l Lines) Of(path string) int {
 		if line, given := l[path]; given {
 			return line
 		}
-		at := strings.LastIndexByte(path, '.')
+		at := strings.LastIndexAny(path, ".[")
 		if at < 0 {
 			return 0
 		}
@@ -137,6 +137,11 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
+// stands remembers the line of a field or of a list's item.
+func (d *decoder) stands(path string, n *yaml.Node) {
+	d.lines[strings.TrimPrefix(path, d.name+".")] = n.Line
+}
+
 // fields visits the fields of a mapping once each and gives their lines.
 func (d *decoder) fields(n *yaml.Node, path string, visit func(key, value *yaml.Node)) map[string]int {
 	lines := map[string]int{}
@@ -151,7 +156,7 @@ func (d *decoder) fields(n *yaml.Node, path string, visit func(key, value *yaml.
 			continue
 		}
 		lines[key.Value] = key.Line
-		d.lines[strings.TrimPrefix(path+"."+key.Value, d.name+".")] = key.Line
+		d.stands(path+"."+key.Value, key)
 		visit(key, value)
 	}
 	return lines
@@ -208,7 +213,9 @@ func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
 	}
 	s := reflect.MakeSlice(v.Type(), len(items), len(items))
 	for i, item := range items {
-		d.value(item, s.Index(i), fmt.Sprintf("%s[%d]", path, i))
+		at := fmt.Sprintf("%s[%d]", path, i)
+		d.stands(at, item)
+		d.value(item, s.Index(i), at)
 	}
 	v.Set(s)
 }
