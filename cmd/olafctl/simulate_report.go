@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -13,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 )
 
 const simulateSchema = "olafctl.simulate/v1"
@@ -152,83 +154,126 @@ func scaled(f results.Float, by float64, digits int) string {
 	return strconv.FormatFloat(float64(f)*by, 'f', digits, 64)
 }
 
-func writeRun(b *strings.Builder, r *netsim.Result) {
-	rows := [][]string{
-		{"", "", "", "", "", "", "LOSS %", "", "REPLACED", "AOM ms", "", "", "NEVER"},
-		{"GROUP", "CLUSTERS", "WORKERS", "SENT", "DELIVERED", "AGGREGATED", "PACKETS", "UPDATES", "%", "CLUSTER", "WORKER", "PEAK", "DELIVERED"},
+// inUnit prints a value of a metric as its unit asks for, ages in ms; means are a digit finer.
+func inUnit(m *metric.Metric, v results.Float, finer int) string {
+	switch {
+	case whole(m):
+		return scaled(v, 1, finer)
+	case m.Unit == "ns":
+		return msCell(v)
+	case m.Unit == "%":
+		return scaled(v, 1, 2+finer)
 	}
-	row := func(name string, clusters, workers int, c *netsim.Counts, l *netsim.Loss, a *netsim.Ages) {
-		rows = append(rows, []string{name, strconv.Itoa(clusters), strconv.Itoa(workers), strconv.FormatUint(c.Sent, 10), strconv.FormatUint(c.DeliveredFrames, 10),
-			strconv.FormatUint(c.Aggregated, 10), scaled(l.Packets, 1, 2), scaled(l.Updates, 1, 2), scaled(l.Replaced, 1, 2),
-			msCell(a.Cluster), msCell(a.Worker), msCell(a.Peak), strconv.Itoa(a.NeverDelivered)})
+	return scaled(v, 1, 4)
+}
+
+// whole says that a metric counts something.
+func whole(m *metric.Metric) bool {
+	return m.Counted() || !slices.Contains([]string{"ns", "%", ""}, m.Unit)
+}
+
+// exact prints a value for programs.
+func exact(m *metric.Metric, v results.Float) string {
+	if whole(m) && v.Known() {
+		return strconv.FormatFloat(float64(v), 'f', -1, 64)
+	}
+	return plain(v)
+}
+
+// withColumn lists those metrics that a terminal shows.
+func withColumn(rows []*metric.Metric) []*metric.Metric {
+	return slices.DeleteFunc(slices.Clone(rows), func(m *metric.Metric) bool { return m.Column == "" })
+}
+
+// heads are two lines of column headers: what stands before the slash of several is said once.
+func heads(first []string, rows []*metric.Metric) [][]string {
+	upper, lower, before := make([]string, len(first)), slices.Clone(first), ""
+	for _, m := range rows {
+		head, name, two := strings.Cut(m.Column, "/")
+		unit := map[string]string{"ns": " ms", "%": " %"}[m.Unit]
+		switch {
+		case !two:
+			head, name = "", head+unit
+		case head == before:
+			head = ""
+		default:
+			before, head = head, head+unit
+		}
+		upper, lower = append(upper, head), append(lower, name)
+	}
+	return [][]string{upper, lower}
+}
+
+func writeRun(b *strings.Builder, r *netsim.Result) {
+	shown := withColumn(netsim.PartStatistics())
+	rows := heads([]string{"GROUP", "CLUSTERS", "WORKERS"}, shown)
+	row := func(name string, clusters, workers int, v metric.Values) {
+		cells := []string{name, strconv.Itoa(clusters), strconv.Itoa(workers)}
+		for _, m := range shown {
+			cells = append(cells, inUnit(m, v.Of(m.Name), 0))
+		}
+		rows = append(rows, cells)
 	}
 	clusters, workers := 0, 0
 	for i := range r.Groups {
 		g := &r.Groups[i]
-		row(g.Group, g.Clusters, g.Workers, &g.Counts, &g.Loss, &g.Ages)
+		row(g.Group, g.Clusters, g.Workers, g.Values)
 		clusters, workers = clusters+g.Clusters, workers+g.Workers
 	}
-	row("all", clusters, workers, &r.Counts, &r.Loss, &r.Ages)
+	row("all", clusters, workers, r.Values)
 	align(b, rows)
-	fmt.Fprintf(b, "\nJain's index: %s over clusters, %s over the clusters' mean worker ages, %s over workers\n",
-		scaled(r.Fairness.Cluster, 1, 4), scaled(r.Fairness.WorkerMeans, 1, 4), scaled(r.Fairness.Workers, 1, 4))
-	if r.Withheld > 0 {
-		fmt.Fprintf(b, "transmission control withheld %d of %d updates (%.1f %%)\n", r.Withheld, r.Generated, 100*float64(r.Withheld)/float64(r.Generated))
+	b.WriteString("\n")
+	for _, m := range withColumn(netsim.RunStatistics())[len(shown):] {
+		fmt.Fprintf(b, "%s: %s\n", m.Title, inUnit(m, r.Of(m.Name), 0))
+	}
+	if withheld, generated := r.Of("withheld"), r.Of("generated"); withheld > 0 {
+		fmt.Fprintf(b, "transmission control withheld %.0f of %.0f updates (%.1f %%)\n", withheld, generated, 100*withheld/generated)
 	}
 	if r.Background[0] > 0 {
 		fmt.Fprintf(b, "background: %d of %d packets arrived\n", r.Background[1], r.Background[0])
 	}
-	ports := [][]string{{"PORT", "QUEUE", "SLOTS", "IN", "AGGREGATED", "REPLACED", "DROPPED", "LEFT", "PEAK", "UTILISATION"}}
-	for i := range r.Ports {
-		if p := &r.Ports[i]; p.In > 0 {
-			ports = append(ports, []string{p.Port, p.Queue, strconv.Itoa(p.Slots), strconv.FormatUint(p.In, 10), strconv.FormatUint(p.Aggregated, 10),
-				strconv.FormatUint(p.Replaced, 10), strconv.FormatUint(p.Dropped, 10), strconv.FormatUint(p.Left, 10), strconv.Itoa(p.Peak), scaled(p.Utilisation, 100, 1) + " %"})
-		}
-	}
-	if len(ports) > 1 {
-		b.WriteString("\n")
-		align(b, ports)
-	}
+	writePorts(b, r.Ports)
 }
 
-// runColumns are the numbers of a run that lists over runs show.
-var runColumns = []struct {
-	name   string
-	digits int
-	of     func(*netsim.Result) results.Float
-}{
-	{"sent", 0, func(r *netsim.Result) results.Float { return results.Float(r.Sent) }},
-	{"delivered", 0, func(r *netsim.Result) results.Float { return results.Float(r.DeliveredFrames) }},
-	{"loss_packets_pct", 2, func(r *netsim.Result) results.Float { return r.Loss.Packets }},
-	{"loss_updates_pct", 2, func(r *netsim.Result) results.Float { return r.Loss.Updates }},
-	{"aom_cluster_ms", 2, func(r *netsim.Result) results.Float { return r.Ages.Cluster / 1e6 }},
-	{"aom_worker_ms", 2, func(r *netsim.Result) results.Float { return r.Ages.Worker / 1e6 }},
-	{"jain", 4, func(r *netsim.Result) results.Float { return r.Fairness.Cluster }},
-	{"jain_workers", 4, func(r *netsim.Result) results.Float { return r.Fairness.Workers }},
-	{"never_delivered", 0, func(r *netsim.Result) results.Float { return results.Float(r.Ages.NeverDelivered) }},
+// writePorts lists the ports that anything reached.
+func writePorts(b *strings.Builder, ports []netsim.PortResult) {
+	shown := withColumn(netsim.PortStatistics())
+	rows := heads([]string{"PORT", "QUEUE", "SLOTS"}, shown)[1:]
+	for i := range ports {
+		p := &ports[i]
+		if p.Values.Of("in") == 0 {
+			continue
+		}
+		row := []string{p.Port, p.Queue, strconv.Itoa(p.Slots)}
+		for _, m := range shown {
+			row = append(row, inUnit(m, p.Values.Of(m.Name), 0))
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) > 1 {
+		b.WriteString("\n")
+		align(b, rows)
+	}
 }
 
 func writeRuns(b *strings.Builder, runs []*netsim.Result) {
-	header := []string{"SEED"}
-	mean := []string{"mean"}
-	interval := []string{"± 95 %"}
-	for _, c := range runColumns {
-		header = append(header, strings.ToUpper(strings.ReplaceAll(c.name, "_", " ")))
-		var values []results.Float
-		for _, r := range runs {
-			values = append(values, c.of(r))
-		}
-		s := results.Describe(values, "")
-		mean = append(mean, scaled(s.Mean, 1, c.digits+1))
-		interval = append(interval, scaled(s.CI95, 1, c.digits+1))
-	}
-	rows := [][]string{header}
+	shown := withColumn(netsim.RunStatistics())
+	rows := heads([]string{"SEED"}, shown)
 	for _, r := range runs {
 		row := []string{strconv.FormatUint(r.Seed, 10)}
-		for _, c := range runColumns {
-			row = append(row, scaled(c.of(r), 1, c.digits))
+		for _, m := range shown {
+			row = append(row, inUnit(m, r.Of(m.Name), 0))
 		}
 		rows = append(rows, row)
+	}
+	mean, interval := []string{"mean"}, []string{"± 95 %"}
+	for _, m := range shown {
+		var values []results.Float
+		for _, r := range runs {
+			values = append(values, r.Of(m.Name))
+		}
+		s := results.Describe(values, "")
+		mean, interval = append(mean, inUnit(m, s.Mean, 1)), append(interval, inUnit(m, s.CI95, 1))
 	}
 	align(b, append(rows, mean, interval))
 }
@@ -237,13 +282,19 @@ func writeRuns(b *strings.Builder, runs []*netsim.Result) {
 const shades = " .:-=+*#%@"
 
 func (s *sweepDocument) write(b *strings.Builder) {
-	rows := [][]string{{strings.ToUpper(s.Parameter), "LOSS %", "AOM ms CLUSTER", "WORKER", "OLDEST WORKER", "JAIN WORKERS", "NEVER DELIVERED"}}
+	var rows [][]string
 	oldest := 0.0
 	for i := range s.Points {
 		p := &s.Points[i]
-		rows = append(rows, []string{p.Value.String(), scaled(p.LossPct.Mean, 1, 2), msCell(p.AoMCluster.Mean), msCell(p.AoMWorker.Mean) + plusMinus(p.AoMWorker.CI95, 1e-6),
-			msCell(p.AoMWorkerMax.Mean), scaled(p.JainWorkers.Mean, 1, 3), scaled(p.NeverDelivered.Mean, 1, 1) + plusMinus(p.NeverDelivered.CI95, 1)})
-		if v := p.AoMWorker.Mean; v.Known() {
+		if rows == nil {
+			rows = heads([]string{strings.ToUpper(s.Parameter)}, metricsOf(p.Stats))
+		}
+		row := []string{p.Value.String()}
+		for k := range p.Stats {
+			row = append(row, meanCell(&p.Stats[k]))
+		}
+		rows = append(rows, row)
+		if v := p.Stats.Of("aom_worker_ns").Mean; v.Known() {
 			oldest = math.Max(oldest, float64(v))
 		}
 	}
@@ -256,19 +307,31 @@ func (s *sweepDocument) write(b *strings.Builder) {
 		for _, share := range p.Delivered {
 			b.WriteByte(shade(share))
 		}
-		bar := 0
-		if oldest > 0 && p.AoMWorker.Mean.Known() {
-			bar = int(math.Round(30 * float64(p.AoMWorker.Mean) / oldest))
+		bar, age := 0, p.Stats.Of("aom_worker_ns").Mean
+		if oldest > 0 && age.Known() {
+			bar = int(math.Round(30 * float64(age) / oldest))
 		}
-		fmt.Fprintf(b, "| %s %s ms\n", strings.Repeat("o", bar), scaled(p.AoMWorker.Mean, 1e-6, 0))
+		fmt.Fprintf(b, "| %s %s ms\n", strings.Repeat("o", bar), scaled(age, 1e-6, 0))
 	}
 }
 
-func plusMinus(f results.Float, by float64) string {
-	if !f.Known() {
-		return ""
+func metricsOf(stats results.Stats) (rows []*metric.Metric) {
+	for i := range stats {
+		rows = append(rows, stats[i].Metric)
 	}
-	return " ± " + scaled(f, by, 1)
+	return rows
+}
+
+// meanCell prints a mean, and its interval where there is one.
+func meanCell(s *results.Stat) string {
+	mean := inUnit(s.Metric, s.Mean, 1)
+	if !s.CI95.Known() {
+		return mean
+	}
+	if s.Unit == "ns" {
+		return mean + " ± " + scaled(s.CI95, 1e-6, 1)
+	}
+	return mean + " ± " + inUnit(s.Metric, s.CI95, 1)
 }
 
 // shade is blank where no worker has the phase; a share of 0 is visible.
@@ -284,16 +347,18 @@ func (s *simulation) Table() (header []string, rows [][]string) {
 	if s.Sweep != nil {
 		return s.Sweep.table()
 	}
-	header = []string{"seed", "cluster", "group", "generated", "withheld", "sent", "delivered_frames", "delivered_updates", "aggregated", "replaced", "dropped_frames", "dropped_updates",
-		"aom_cluster_ns", "aom_worker_ns", "peak_aom_ns", "never_delivered"}
+	header = []string{"seed", "cluster", "group"}
+	for _, m := range netsim.PartStatistics() {
+		header = append(header, m.Name)
+	}
 	for _, r := range s.Runs {
 		for i := range r.Clusters {
 			c := &r.Clusters[i]
 			row := []string{strconv.FormatUint(r.Seed, 10), strconv.Itoa(c.Cluster), c.Group}
-			for _, n := range []uint64{c.Generated, c.Withheld, c.Sent, c.DeliveredFrames, c.DeliveredUpdates, c.Aggregated, c.Counts.Replaced, c.DroppedFrames, c.DroppedUpdates} {
-				row = append(row, strconv.FormatUint(n, 10))
+			for m, v := range c.Values.All {
+				row = append(row, exact(m, v))
 			}
-			rows = append(rows, append(row, plain(c.Ages.Cluster), plain(c.Ages.Worker), plain(c.Ages.Peak), strconv.Itoa(c.NeverDelivered)))
+			rows = append(rows, row)
 		}
 	}
 	return header, rows
@@ -307,11 +372,27 @@ func plain(f results.Float) string {
 }
 
 func (s *sweepDocument) table() (header []string, rows [][]string) {
-	header = []string{s.Parameter + "_ns", "loss_packets_pct", "aom_cluster_ns", "aom_worker_ns", "aom_worker_ci95_ns", "aom_worker_max_ns", "jain_workers", "never_delivered"}
+	header = []string{s.Parameter + "_ns"}
 	for i := range s.Points {
 		p := &s.Points[i]
-		rows = append(rows, []string{strconv.FormatFloat(p.ValueNS, 'f', -1, 64), plain(p.LossPct.Mean), plain(p.AoMCluster.Mean), plain(p.AoMWorker.Mean), plain(p.AoMWorker.CI95),
-			plain(p.AoMWorkerMax.Mean), plain(p.JainWorkers.Mean), plain(p.NeverDelivered.Mean)})
+		row := []string{strconv.FormatFloat(p.ValueNS, 'f', -1, 64)}
+		for k := range p.Stats {
+			if i == 0 {
+				header = append(header, p.Stats[k].Name, intervalName(p.Stats[k].Name))
+			}
+			row = append(row, plain(p.Stats[k].Mean), plain(p.Stats[k].CI95))
+		}
+		rows = append(rows, row)
 	}
 	return header, rows
+}
+
+// intervalName names the interval of a metric: its unit stays at the end.
+func intervalName(name string) string {
+	for _, unit := range []string{"_ns", "_pct"} {
+		if short, ok := strings.CutSuffix(name, unit); ok {
+			return short + "_ci95" + unit
+		}
+	}
+	return name + "_ci95"
 }

@@ -122,10 +122,10 @@ func TestSimulatorsMeterIsTheCollector(t *testing.T) {
 	for i := range out.Runs {
 		for k := range out.Runs[i] {
 			run, r := &out.Runs[i][k], out.Results[i][k]
-			m := &run.Metrics
-			if m.Of("aom_cluster_ns") != r.Ages.Cluster || m.Of("aom_worker_ns") != r.Ages.Worker || m.Of("peak_aom_ns") != r.Ages.Peak || m.Of("jain") != r.Fairness.Cluster ||
-				m.Of("jain_workers") != r.Fairness.Workers || m.Of("jain_worker_means") != r.Fairness.WorkerMeans || m.Of("never_delivered") != results.Float(r.NeverDelivered) {
-				t.Errorf("%s, seed %d: kept %+v, printed %+v %+v", run.Queue, run.Seed, m, r.Ages, r.Fairness)
+			for m, printed := range r.Values.All {
+				if kept := run.Metrics.Of(m.Name); run.Metrics.Has(m.Name) && kept != printed {
+					t.Errorf("%s, seed %d: %s is kept as %v, printed as %v", run.Queue, run.Seed, m.Name, kept, printed)
+				}
 			}
 			if run.Queue != out.Simulation.Networks[i].Name || run.Index != k || run.Seed != r.Seed || !run.Valid() {
 				t.Errorf("run %+v of seed %d", run, r.Seed)

@@ -18,14 +18,14 @@ func (s *sim) totals() olaf.Counts {
 	t, f := &s.meter.total, s.fate()
 	c := olaf.NewCounts(system.Queued().Ledger)
 	for name, n := range map[string]uint64{
-		"sent": t.sent, "tc_withheld": t.withheld, "in": t.sent, "delivered": t.delivered, "received": t.delivered, "queued": uint64(s.inside()),
+		"sent": t[countSent], "tc_withheld": t[countWithheld], "in": t[countSent], "delivered": t[countDelivered], "received": t[countDelivered], "queued": uint64(s.inside()),
 		"count_delivered": f.Delivered, "count_queued": f.Queued + f.Flying, "count_flushed": f.LostOnLinks,
 		// What a dropped frame held beside itself is lost with it.
-		"count_discarded": f.Replaced + t.dropped - t.droppedFrames,
+		"count_discarded": f.Replaced + t[countDroppedUpdates] - t[countDropped],
 	} {
 		c.Add(name, int64(n))
 	}
-	appended := int64(t.sent)
+	appended := int64(t[countSent])
 	for i := range s.ports {
 		p := &s.ports[i]
 		st := p.output.Discipline().Stats()

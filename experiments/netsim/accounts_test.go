@@ -29,22 +29,21 @@ func TestCollectorAgrees(t *testing.T) {
 			if !run.Valid() {
 				t.Fatal(run.Invalid)
 			}
-			for _, p := range []struct {
-				name        string
-				meter, same results.Float
-			}{
-				{"aom_cluster", r.Ages.Cluster, run.Metrics.Of("aom_cluster_ns")}, {"aom_worker", r.Ages.Worker, run.Metrics.Of("aom_worker_ns")},
-				{"peak", r.Ages.Peak, run.Metrics.Of("peak_aom_ns")}, {"never", results.Float(r.NeverDelivered), run.Metrics.Of("never_delivered")},
-				{"jain", r.Fairness.Cluster, run.Metrics.Of("jain")}, {"jain_worker_means", r.Fairness.WorkerMeans, run.Metrics.Of("jain_worker_means")},
-				{"jain_workers", r.Fairness.Workers, run.Metrics.Of("jain_workers")},
-			} {
-				if p.meter != p.same {
-					t.Errorf("%s: %v by the meter, %v by the Collector", p.name, p.meter, p.same)
+			both := 0
+			for m, meter := range r.Values.All {
+				if !run.Metrics.Has(m.Name) {
+					continue
 				}
+				if both++; meter != run.Metrics.Of(m.Name) {
+					t.Errorf("%s: %v by the meter, %v by the Collector", m.Name, meter, run.Metrics.Of(m.Name))
+				}
+			}
+			if both < 7 {
+				t.Errorf("both measure %d numbers", both)
 			}
 			for i := range run.Clusters {
 				a, b := &r.Clusters[i], &run.Clusters[i]
-				if a.Cluster != b.Cluster || int64(a.DeliveredFrames) != b.Deliveries || a.Ages.Cluster != b.AoM || a.Ages.Worker != b.AoMWorker {
+				if a.Cluster != b.Cluster || int64(a.Values.Of("delivered_frames")) != b.Deliveries || a.Values.Of("aom_cluster_ns") != b.AoM || a.Values.Of("aom_worker_ns") != b.AoMWorker {
 					t.Errorf("cluster %+v by the meter, %+v by the Collector", a, b)
 				}
 			}
@@ -66,8 +65,8 @@ func TestTotalsCountWithheldFromTheStart(t *testing.T) {
 	late := mustRun(t, topology, Options{})
 	topology.Warmup, topology.Duration = 0, 15*olaf.Second
 	whole := mustRun(t, topology, Options{})
-	if n := late.Totals.Of("tc_withheld"); n == 0 || n != whole.Totals.Of("tc_withheld") || uint64(n) != whole.Withheld || uint64(n) <= late.Withheld {
-		t.Errorf("withheld in all %d and %d, in the window %d and %d", n, whole.Totals.Of("tc_withheld"), late.Withheld, whole.Withheld)
+	if n := late.Totals.Of("tc_withheld"); n == 0 || n != whole.Totals.Of("tc_withheld") || results.Float(n) != whole.Of("withheld") || results.Float(n) <= late.Of("withheld") {
+		t.Errorf("withheld in all %v and %v, in the window %v and %v", n, whole.Totals.Of("tc_withheld"), late.Of("withheld"), whole.Of("withheld"))
 	}
 	topology.Control.Enabled = false
 	if off := mustRun(t, topology, Options{}); off.Totals.Of("tc_withheld") != 0 {

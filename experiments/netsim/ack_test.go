@@ -72,8 +72,8 @@ func TestOneDeliveryPerFrame(t *testing.T) {
 	topology.Duration = olaf.Second
 	topology.sends = []Send{{0, 0}, {1 * ms, 1}, {2 * ms, 0}, {3 * ms, 1}} // the first leaves, the others merge behind it
 	r := mustRun(t, topology, Options{Workers: true})
-	if r.DeliveredFrames != 2 || r.DeliveredUpdates != 4 || r.NeverDelivered != 1 || r.Workers[1].Received != 2 {
-		t.Errorf("%d frames, %d updates, %d never, %+v", r.DeliveredFrames, r.DeliveredUpdates, r.NeverDelivered, r.Workers)
+	if r.Of("delivered_frames") != 2 || r.Of("delivered_updates") != 4 || r.Of("never_delivered") != 1 || r.Workers[1].Received != 2 {
+		t.Errorf("%v frames, %v updates, %v never, %+v", r.Of("delivered_frames"), r.Of("delivered_updates"), r.Of("never_delivered"), r.Workers)
 	}
 }
 
@@ -119,9 +119,9 @@ func TestRoutes(t *testing.T) {
 		for _, p := range mustRun(t, topology, Options{}).Ports {
 			switch p.Port {
 			case "a→c":
-				direct = p.In
+				direct = uint64(p.Values.Of("in"))
 			case "b→c":
-				around = p.In
+				around = uint64(p.Values.Of("in"))
 			}
 		}
 		return direct, around
@@ -151,8 +151,8 @@ func TestWorkerLives(t *testing.T) {
 			t.Fatalf("an update at %v", at)
 		}
 	})})
-	if first < olaf.Second || last >= 3*olaf.Second || r.Sent != 50*20 {
-		t.Errorf("%d updates from %v to %v", r.Sent, first, last)
+	if first < olaf.Second || last >= 3*olaf.Second || r.Of("sent") != 50*20 {
+		t.Errorf("%v updates from %v to %v", r.Of("sent"), first, last)
 	}
 	topology.Clusters[0].Spread, topology.Clusters[0].Stop = 0.2, 0
 	n, err := build(topology)

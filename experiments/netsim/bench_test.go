@@ -71,7 +71,7 @@ func benchmarkRuns(b *testing.B, t *Topology) {
 			b.Fatal(err)
 		}
 		events += r.Events
-		packets += r.Sent
+		packets += uint64(r.Of("sent"))
 	}
 	used := (cpu(b) - start).Seconds()
 	b.ReportMetric(float64(events)/used/1e6, "Mevents/cpu-s")

@@ -11,14 +11,6 @@ import (
 // ErrAccounting is the kind of a broken accounting identity.
 var ErrAccounting = olaf.ErrAccounting
 
-// tally counts updates of one cluster, or of all.
-type tally struct {
-	generated, withheld, sent uint64
-	aggregated, replaced      uint64
-	delivered, updates        uint64 // frames at the server and what they held
-	droppedFrames, dropped    uint64 // and what they held
-}
-
 // meter measures while a run goes on. Ages and counts cover the window only, total the whole run.
 type meter struct {
 	window   results.Window
@@ -72,8 +64,8 @@ func (t *Topology) Window() results.Window {
 // sent notes that a worker sends an update generated at gen. Its cluster's count is left to sumSent: a worker is at hand
 // here, its cluster would have to be fetched.
 func (m *meter) sent(w *worker, gen int64) {
-	m.total.generated++
-	m.total.sent++
+	m.total[countGenerated]++
+	m.total[countSent]++
 	if gen >= m.from {
 		w.sent++
 	}
@@ -83,61 +75,59 @@ func (m *meter) sent(w *worker, gen int64) {
 func (s *sim) sumSent() {
 	clusters := s.meter.clusters
 	for i := range clusters {
-		clusters[i].sent = 0
+		clusters[i].tally[countSent] = 0
 	}
 	for i := range s.workers {
 		w := &s.workers[i]
-		clusters[w.cluster].sent += uint64(w.sent)
+		clusters[w.cluster].tally[countSent] += uint64(w.sent)
 	}
 	for i := range clusters {
-		clusters[i].generated = clusters[i].sent + clusters[i].withheld
+		t := &clusters[i].tally
+		t[countGenerated] = t[countSent] + t[countWithheld]
 	}
 }
 
 func (m *meter) withheld(cluster int32, gen int64) {
-	m.total.generated++
-	m.total.withheld++
+	m.total[countGenerated]++
+	m.total[countWithheld]++
 	if gen >= m.from {
-		m.clusters[cluster].withheld++
+		m.clusters[cluster].tally[countWithheld]++
 	}
 }
 
 func (m *meter) merged(cluster int32, class engine.Class, now int64) {
-	add := func(t *tally) {
-		if class == engine.Aggregated {
-			t.aggregated++
-		} else {
-			t.replaced++
-		}
+	count := countReplaced
+	if class == engine.Aggregated {
+		count = countAggregated
 	}
-	add(&m.total)
+	m.total[count]++
 	if now >= m.from {
-		add(&m.clusters[cluster].tally)
+		m.clusters[cluster].tally[count]++
 	}
 }
 
 func (m *meter) dropped(cluster int32, u *olaf.Update, now int64) {
-	m.total.droppedFrames++
-	m.total.dropped += uint64(u.Count)
+	m.total[countDropped]++
+	m.total[countDroppedUpdates] += uint64(u.Count)
 	if now >= m.from {
 		t := &m.clusters[cluster].tally
-		t.droppedFrames++
-		t.dropped += uint64(u.Count)
+		t[countDropped]++
+		t[countDroppedUpdates] += uint64(u.Count)
 	}
 }
 
 // frame takes the delivery of a frame that holds count updates of a cluster, the newest of them generated at gen.
 func (m *meter) frame(c int32, at, gen olaf.Time, count uint16) {
 	m.deliveries++
-	m.total.delivered++
-	m.total.updates += uint64(count)
+	m.total[countDelivered]++
+	m.total[countUpdates] += uint64(count)
 	k := &m.clusters[c]
 	peak := k.age.Deliver(m.window, at, gen)
 	if int64(at) < m.from {
 		return
 	}
-	k.delivered++
-	k.updates += uint64(count)
+	k.tally[countDelivered]++
+	k.tally[countUpdates] += uint64(count)
 	if peak > 0 {
 		k.peaks.Add(peak)
 	}
@@ -185,35 +175,19 @@ func (m *meter) deliverWorker(i int32, at, gen olaf.Time) {
 // check verifies that no update was made or lost by the simulator itself: every one that was sent was delivered, dropped
 // by an engine, taken out by a replacement, lost on a failed link, or is still inside; and every engine's own identities.
 func (s *sim) check() error {
-	m := &s.meter
 	var saturated uint64
 	for i := range s.ports {
-		p := &s.ports[i]
-		d := p.output.Discipline()
-		st := d.Stats()
-		saturated += st.CountSaturations
-		waiting := uint64(d.Waiting())
-		leaving := uint64(0)
-		if slot, sending := p.output.Sending(); sending && slot != engine.NoSlot {
-			leaving = 1
+		d := s.ports[i].output.Discipline()
+		if err := engine.Audit(d); err != nil {
+			return fmt.Errorf("port %s: %w", s.portName(i), err)
 		}
-		if st.In() != st.Offered {
-			return fmt.Errorf("%w: port %s: in = Σ classes: %d ≠ %d", ErrAccounting, s.portName(i), st.Offered, st.In())
-		}
-		if got := st.Released + leaving + waiting; got != st.Class[engine.Appended] {
-			return fmt.Errorf("%w: port %s: appended = delivered + queued: %d ≠ %d", ErrAccounting, s.portName(i), st.Class[engine.Appended], got)
-		}
+		saturated += d.Stats().CountSaturations
 	}
-	f := s.fate()
-	t := &m.total
-	if saturated == 0 && f.Sent != f.accounted() {
+	if f := s.fate(); saturated == 0 && f.Sent != f.accounted() {
 		return fmt.Errorf("%w: sent = delivered + dropped + replaced + lost on links + inside + flying: %d ≠ %d + %d + %d + %d + %d + %d",
 			ErrAccounting, f.Sent, f.Delivered, f.Dropped, f.Replaced, f.LostOnLinks, f.Queued, f.Flying)
 	}
-	if t.generated != t.sent+t.withheld {
-		return fmt.Errorf("%w: generated = sent + withheld: %d ≠ %d + %d", ErrAccounting, t.generated, t.sent, t.withheld)
-	}
-	return nil
+	return s.meter.total.counts().Balance()
 }
 
 func (s *sim) portName(i int) string {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"unsafe"
@@ -20,6 +21,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/internal/splitmix"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 )
 
 func mustPreset(t testing.TB, name string, scale Scale) *Topology {
@@ -38,6 +40,19 @@ func mustRun(t testing.TB, topology *Topology, opt Options) *Result {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// alike compares numbers by name, all that got has where no names are given.
+func alike(t testing.TB, what string, got, want metric.Values, names ...string) {
+	t.Helper()
+	for m, v := range got.All {
+		if len(names) > 0 && !slices.Contains(names, m.Name) {
+			continue
+		}
+		if other := want.Of(m.Name); v != other && (v.Known() || other.Known()) {
+			t.Errorf("%s: %s is %v, want %v", what, m.Name, v, other)
+		}
+	}
 }
 
 // oneSwitch is a queue in front of a link that takes service for an update of 1000 B, with nothing else in the way.
@@ -78,10 +93,10 @@ func TestSingleWorkerAge(t *testing.T) {
 	topology.Duration = 1000 * olaf.Second
 	r := mustRun(t, topology, Options{})
 	// From the first delivery to the end, a whole number of periods and a part.
-	near(t, "age", float64(r.Ages.Cluster), float64(100*ms/2+ms+20*ms)/1000, 1e-4)
-	near(t, "peak", float64(r.Ages.Peak), float64(100*ms+ms+20*ms)/1000, 1e-9)
-	if r.DeliveredFrames+1 < r.Sent || r.NeverDelivered != 0 {
-		t.Errorf("delivered %d of %d", r.DeliveredFrames, r.Sent)
+	near(t, "age", float64(r.Of("aom_cluster_ns")), float64(100*ms/2+ms+20*ms)/1000, 1e-4)
+	near(t, "peak", float64(r.Of("peak_aom_ns")), float64(100*ms+ms+20*ms)/1000, 1e-9)
+	if r.Of("delivered_frames")+1 < r.Of("sent") || r.Of("never_delivered") != 0 {
+		t.Errorf("delivered %v of %v", r.Of("delivered_frames"), r.Of("sent"))
 	}
 }
 
@@ -132,7 +147,7 @@ func TestDD1KLoss(t *testing.T) {
 			k.Phase = Span{0, olaf.Nanosecond}
 		}
 		r := mustRun(t, oneSwitch("fifo", c.slots, period/olaf.Duration(c.served), k), Options{})
-		near(t, fmt.Sprintf("loss of %+v", c), float64(r.Loss.Packets), c.want, 0.002)
+		near(t, fmt.Sprintf("loss of %+v", c), float64(r.Of("loss_packets_pct")), c.want, 0.002)
 	}
 }
 
@@ -140,8 +155,8 @@ func TestDD1KLoss(t *testing.T) {
 func TestNoLossBelowCapacity(t *testing.T) {
 	topology := oneSwitch("fifo", 30, olaf.Millisecond, Clusters{Workers: 20, Period: 40 * olaf.Millisecond})
 	r := mustRun(t, topology, Options{})
-	if r.DroppedFrames != 0 {
-		t.Errorf("%d updates dropped", r.DroppedFrames)
+	if r.Of("dropped_frames") != 0 {
+		t.Errorf("%v updates dropped", r.Of("dropped_frames"))
 	}
 }
 
@@ -334,8 +349,10 @@ func compareWithQueue(t *testing.T, queue string, profile engine.Profile, seed u
 		t.Fatalf("%s %s seed %d: %d departures here, %d from the queue", queue, profile, seed, len(got), len(want.out))
 	}
 	st := q.Discipline().Stats()
-	if r.Aggregated != st.Class[engine.Aggregated] || r.Counts.Replaced != st.Class[engine.Replaced] || r.DroppedFrames != st.Class[engine.DroppedFull] {
-		t.Errorf("%s %s seed %d: counts %+v, the queue's %+v", queue, profile, seed, r.Counts, st.Class)
+	for name, class := range map[string]engine.Class{"aggregated": engine.Aggregated, "replaced": engine.Replaced, "dropped_frames": engine.DroppedFull} {
+		if got := r.Of(name); got != results.Float(st.Class[class]) {
+			t.Errorf("%s %s seed %d: %v %s, the queue's %+v", queue, profile, seed, got, name, st.Class)
+		}
 	}
 }
 
@@ -353,10 +370,10 @@ func TestAgesAgreeWithResults(t *testing.T) {
 		name       string
 		ours, want results.Float
 	}{
-		{"aom_cluster", r.Ages.Cluster, got.Metrics.Of("aom_cluster_ns")}, {"aom_worker", r.Ages.Worker, got.Metrics.Of("aom_worker_ns")},
-		{"jain", r.Fairness.Cluster, got.Metrics.Of("jain")}, {"jain_workers", r.Fairness.Workers, got.Metrics.Of("jain_workers")},
-		{"jain_worker_means", r.Fairness.WorkerMeans, got.Metrics.Of("jain_worker_means")},
-		{"peak", r.Ages.Peak, got.Metrics.Of("peak_aom_ns")}, {"never", results.Float(r.NeverDelivered), got.Metrics.Of("never_delivered")},
+		{"aom_cluster", r.Of("aom_cluster_ns"), got.Metrics.Of("aom_cluster_ns")}, {"aom_worker", r.Of("aom_worker_ns"), got.Metrics.Of("aom_worker_ns")},
+		{"jain", r.Of("jain"), got.Metrics.Of("jain")}, {"jain_workers", r.Of("jain_workers"), got.Metrics.Of("jain_workers")},
+		{"jain_worker_means", r.Of("jain_worker_means"), got.Metrics.Of("jain_worker_means")},
+		{"peak", r.Of("peak_aom_ns"), got.Metrics.Of("peak_aom_ns")}, {"never", r.Of("never_delivered"), got.Metrics.Of("never_delivered")},
 	} {
 		near(t, p.name, float64(p.ours), float64(p.want), 1e-12)
 	}
@@ -395,11 +412,11 @@ func TestLinkFailure(t *testing.T) {
 			after++
 		}
 	})})
-	if during != 0 || after < 90 || r.Ports[0].LostOnLink != 1 {
-		t.Errorf("%d deliveries while down, %d after, %d lost on the link", during, after, r.Ports[0].LostOnLink)
+	if during != 0 || after < 90 || r.Ports[0].Values.Of("lost_on_link") != 1 {
+		t.Errorf("%v deliveries while down, %v after, %v lost on the link", during, after, r.Ports[0].Values.Of("lost_on_link"))
 	}
-	if r.AcksLost != 0 {
-		t.Errorf("%d ACKs lost, though all deliveries were before or after", r.AcksLost)
+	if r.Of("acks_lost") != 0 {
+		t.Errorf("%v ACKs lost, though all deliveries were before or after", r.Of("acks_lost"))
 	}
 }
 
@@ -428,10 +445,10 @@ func TestBackgroundSharesTheLink(t *testing.T) {
 	topology.Background = []Background{{At: "sw", To: "ps", Rate: 4 * olaf.Mbps, Size: 1000}}
 	topology.Duration = 20 * olaf.Second
 	r := mustRun(t, topology, Options{})
-	near(t, "updates", float64(r.DeliveredFrames), 1000, 0.01)
+	near(t, "updates", float64(r.Of("delivered_frames")), 1000, 0.01)
 	near(t, "background", float64(r.Background[1]), 1000, 0.01)
-	near(t, "utilisation", float64(r.Ports[0].Utilisation), 1, 0.001)
-	if r.Ports[0].Bypass == 0 {
+	near(t, "utilisation", float64(r.Ports[0].Values.Of("utilisation")), 1, 0.001)
+	if r.Ports[0].Values.Of("bypass_dropped") == 0 {
 		t.Error("no background packet was dropped, though it offers five times the link")
 	}
 }
@@ -442,14 +459,14 @@ func TestControlWithholds(t *testing.T) {
 	topology := oneSwitch("olaf", 10, ms/2, Clusters{Count: 10, Workers: 1, Period: 100 * ms, Jitter: 50 * ms, Access: Access{Delay: ms}})
 	// The threshold exceeds any gap between ACKs, so f stays 0 and Ps is Qmax/N.
 	topology.Control = Control{Enabled: true, Threshold: olaf.Hour, Slope: tc.Urgency, Count: CountClusters}
-	if r := mustRun(t, topology, Options{}); r.Withheld != 0 {
-		t.Errorf("%d withheld with as many slots as clusters", r.Withheld)
+	if r := mustRun(t, topology, Options{}); r.Of("withheld") != 0 {
+		t.Errorf("%v withheld with as many slots as clusters", r.Of("withheld"))
 	}
 	topology.Switches[0].Slots = 4
 	topology.Control.Window = 10 * olaf.Second
 	topology.Warmup = 20 * olaf.Second
 	r := mustRun(t, topology, Options{})
-	near(t, "share sent", float64(r.Sent)/float64(r.Generated), 0.4, 0.03)
+	near(t, "share sent", float64(r.Of("sent"))/float64(r.Of("generated")), 0.4, 0.03)
 }
 
 // The ACK brings the status of the most congested hop, whichever it is.

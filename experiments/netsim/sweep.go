@@ -8,6 +8,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 )
 
 // Sweep varies one parameter of all workers: phase (the width of the span over which they are spread), jitter or period.
@@ -77,17 +78,18 @@ func ParseSweep(s string) (Sweep, error) {
 
 // SweepPoint is one value of a sweep over all its seeds.
 type SweepPoint struct {
-	Value          olaf.Duration     `json:"-"`
-	ValueNS        float64           `json:"value_ns"`
-	LossPct        results.Statistic `json:"loss_packets_pct"`
-	AoMCluster     results.Statistic `json:"aom_cluster_ns"`
-	AoMWorker      results.Statistic `json:"aom_worker_ns"`
-	AoMWorkerMax   results.Statistic `json:"aom_worker_max_ns"`
-	JainWorkers    results.Statistic `json:"jain_workers"`
-	NeverDelivered results.Statistic `json:"never_delivered"`
+	Value   olaf.Duration `json:"-"`
+	ValueNS float64       `json:"value_ns"`
+	Stats   results.Stats `json:"*"`
 	// Delivered is the share of updates that arrived, alone or merged, of the workers whose phase lies in each bin of
 	// their period; missing where there are none.
 	Delivered []results.Float `json:"delivered_by_phase"`
+}
+
+// MarshalJSON writes the statistics among the other members.
+func (p SweepPoint) MarshalJSON() ([]byte, error) {
+	type plain SweepPoint
+	return metric.Inline(plain(p))
 }
 
 // Apply gives the topology with the parameter at a value.
@@ -126,36 +128,20 @@ func RunSweep(ctx context.Context, t *Topology, s Sweep, seeds []uint64, done fu
 		if err != nil {
 			return points, err
 		}
-		points = append(points, sweepPoint(v, runs, t))
+		points = append(points, sweepPoint(v, runs))
 	}
 	return points, nil
 }
 
-func sweepPoint(v olaf.Duration, runs []*Result, t *Topology) SweepPoint {
-	over := func(of func(*Result) results.Float) results.Statistic {
+func sweepPoint(v olaf.Duration, runs []*Result) SweepPoint {
+	p := SweepPoint{Value: v, ValueNS: v.NS()}
+	for _, row := range sweepStatistics {
 		var values []results.Float
 		for _, r := range runs {
-			values = append(values, of(r))
+			values = append(values, r.swept.Of(row.Name))
 		}
-		return results.Describe(values, "no run had it")
+		p.Stats = append(p.Stats, results.Stat{Metric: row, Statistic: results.Describe(values, "no run had it")})
 	}
-	p := SweepPoint{
-		Value: v, ValueNS: v.NS(),
-		LossPct:        over(func(r *Result) results.Float { return r.Loss.Packets }),
-		AoMCluster:     over(func(r *Result) results.Float { return r.Ages.Cluster }),
-		AoMWorker:      over(func(r *Result) results.Float { return r.Ages.Worker }),
-		JainWorkers:    over(func(r *Result) results.Float { return r.Fairness.Workers }),
-		NeverDelivered: over(func(r *Result) results.Float { return results.Float(r.NeverDelivered) }),
-	}
-	p.AoMWorkerMax = over(func(r *Result) results.Float {
-		oldest := results.Missing()
-		for i := range r.Workers {
-			if a := r.Workers[i].AoM; a.Known() && !(oldest >= a) {
-				oldest = a
-			}
-		}
-		return oldest
-	})
 	var sent, received [PhaseBins]uint64
 	for _, r := range runs {
 		for i := range r.Workers {

@@ -4,6 +4,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 )
 
 // Watcher sees a run while it goes on, and may slow, hold or end it. A run knows no clock but its own: a watcher that
@@ -29,7 +30,9 @@ type Snapshot struct {
 	Workers          int
 	Withheld         uint64 // by transmission control
 	Fate             Fate
+	Values           metric.Values  // since the end of the warm-up
 	Ports            []PortSnapshot // those that something can pass
+	Groups           []GroupResult  // since the end of the warm-up
 	Clusters         []ClusterSnapshot
 }
 
@@ -60,10 +63,13 @@ type ClusterSnapshot struct {
 	Cluster int
 	Group   string
 	Workers int
-	Counts
-	Loss
-	// Ages are in ns: at this instant, missing before the first delivery, and averaged over the window so far.
-	AoM, MeanAoM [olaf.Readings]results.Float
+	Values  metric.Values                // over the window so far
+	AoM     [olaf.Readings]results.Float // at this instant, in ns; missing before the first delivery
+}
+
+// MeanAoM is the age averaged over the window so far, in ns.
+func MeanAoM(part metric.Values, reading olaf.Reading) results.Float {
+	return part.Of([olaf.Readings]string{"aom_cluster_ns", "aom_worker_ns"}[reading])
 }
 
 // watch asks the watcher what to do before the event at next.
@@ -84,8 +90,8 @@ func (s *sim) stop(at int64) {
 		if !s.early(w, at) {
 			continue
 		}
-		s.meter.total.generated--
-		s.meter.total.sent--
+		s.meter.total[countGenerated]--
+		s.meter.total[countSent]--
 		s.meter.airborne--
 		if w.gen >= s.meter.from {
 			w.sent--
@@ -104,7 +110,7 @@ func (s *sim) early(w *worker, at int64) bool {
 // fate sums up what became of updates.
 func (s *sim) fate() Fate {
 	t := &s.meter.total
-	f := Fate{Sent: t.sent, Delivered: t.updates, Dropped: t.dropped, Flying: uint64(s.meter.airborne)}
+	f := Fate{Sent: t[countSent], Delivered: t[countUpdates], Dropped: t[countDroppedUpdates], Flying: uint64(s.meter.airborne)}
 	for i := range s.ports {
 		p := &s.ports[i]
 		f.Replaced += p.output.Discipline().Stats().SumDiscarded
@@ -133,10 +139,9 @@ func (s *sim) look(at olaf.Time) *Snapshot {
 	v := &Snapshot{
 		Topology: s.t.Name, Queue: s.t.Queue, Control: s.t.Control.Enabled, Seed: s.t.Seed,
 		Now: at, Warmup: olaf.Time(s.meter.from), End: olaf.Time(s.t.Warmup + s.t.Duration), Events: s.events, Workers: len(s.workers),
-		Withheld: s.meter.total.withheld, Fate: s.fate(),
+		Withheld: s.meter.total[countWithheld], Fate: s.fate(),
 		Clusters: make([]ClusterSnapshot, 0, len(s.clusters)),
 	}
-	s.sumSent()
 	early := make([]uint64, len(s.clusters)) // of what the clusters count
 	for i := range s.workers {
 		w := &s.workers[i]
@@ -149,9 +154,9 @@ func (s *sim) look(at olaf.Time) *Snapshot {
 			early[w.cluster]++
 		}
 	}
-	for i := range s.clusters {
-		v.Clusters = append(v.Clusters, s.lookAtCluster(i, at, early[i]))
-	}
+	all := new(measured)
+	v.Groups = s.measureGroups(all, func(i int) *measured { return s.lookAtCluster(i, at, early[i], all, v) })
+	v.Values = all.values(runStatistics)
 	used := make([]bool, len(s.ports))
 	for i := range s.trees {
 		for _, h := range s.trees[i].hops {
@@ -163,46 +168,33 @@ func (s *sim) look(at olaf.Time) *Snapshot {
 		if !used[i] && p.busy == 0 {
 			continue
 		}
-		port := PortSnapshot{PortResult: s.portResult(i, int64(at)), Occupancy: p.output.Discipline().Occupancy(), Down: !p.output.Up()}
-		port.Utilisation = min(port.Utilisation, 1) // the frame on the wire counts as a whole
-		v.Ports = append(v.Ports, port)
+		result := s.portResult(i, int64(at), min(p.busy, int64(at))) // the frame on the wire counts as a whole
+		v.Ports = append(v.Ports, PortSnapshot{result, p.output.Discipline().Occupancy(), !p.output.Up()})
 	}
 	return v
 }
 
-func (s *sim) lookAtCluster(i int, at olaf.Time, early uint64) ClusterSnapshot {
-	c, k := &s.clusters[i], &s.meter.clusters[i]
-	v := ClusterSnapshot{Cluster: int(c.id), Group: s.groups[c.group], Workers: int(c.workers)}
-	v.Counts.add(&k.tally)
-	v.Sent -= early
-	v.Generated -= early
-	v.Loss = v.Counts.loss()
+// lookAtCluster adds a cluster to a picture.
+func (s *sim) lookAtCluster(i int, at olaf.Time, early uint64, all *measured, v *Snapshot) *measured {
+	c := &s.clusters[i]
 	w := s.meter.window
 	w.To = max(w.From, at)
-	v.AoM[olaf.PerCluster], v.MeanAoM[olaf.PerCluster] = agesAt(k.age, at, w)
-	var now, averaged []results.Float
-	for i := c.firstWorker; i < c.firstWorker+c.workers; i++ {
-		age, mid := agesAt(s.meter.workers[i].age, at, w)
-		if age.Known() {
-			now = append(now, age)
-		}
-		if mid.Known() {
-			averaged = append(averaged, mid)
-		}
-	}
-	v.AoM[olaf.PerWorker], v.MeanAoM[olaf.PerWorker] = mean(now), mean(averaged)
-	return v
+	var now metric.Series
+	m := s.measureCluster(i, w, early, func(worker int32, age results.Float) {
+		all.Workers.Add(age)
+		now.Add(ageAt(s.meter.workers[worker].age, at))
+	})
+	v.Clusters = append(v.Clusters, ClusterSnapshot{
+		int(c.id), s.groups[c.group], int(c.workers), m.values(partStatistics),
+		[olaf.Readings]results.Float{ageAt(s.meter.clusters[i].age, at), now.Mean()},
+	})
+	return m
 }
 
-// agesAt is the age of a sawtooth at an instant, and its average over a window that ends there.
-func agesAt(age results.Age, at olaf.Time, w results.Window) (now, averaged results.Float) {
-	now, averaged = results.Missing(), results.Missing()
+// ageAt is the age of a sawtooth at an instant, missing before its first delivery.
+func ageAt(age results.Age, at olaf.Time) results.Float {
 	if d, ok := age.At(at); ok {
-		now = results.Float(d.NS())
+		return results.Float(d.NS())
 	}
-	age.Close(w)
-	if age.Deliveries() >= 2 || w.InitialAge >= 0 {
-		averaged = age.MeanNS()
-	}
-	return now, averaged
+	return results.Missing()
 }

@@ -7,10 +7,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/results"
 )
 
 // glance takes a picture at every step, and ends the run at stop unless that is 0.
@@ -110,20 +110,16 @@ func TestLastPictureIsTheResult(t *testing.T) {
 				t.Errorf("last picture at %v of %v, %d of %d events", v.Now, v.End, v.Events, r.Events)
 			}
 			for i := range v.Clusters {
-				c, want := &v.Clusters[i], &r.Clusters[i]
-				if c.Counts != want.Counts {
-					t.Errorf("cluster %d: %+v; reported %+v", c.Cluster, c.Counts, want.Counts)
-				}
-				for reading, age := range [olaf.Readings]results.Float{want.Ages.Cluster, want.Ages.Worker} {
-					if got := c.MeanAoM[reading]; got != age && (got.Known() || age.Known()) {
-						t.Errorf("cluster %d, %v: %v; reported %v", c.Cluster, olaf.Reading(reading), got, age)
-					}
-				}
+				alike(t, fmt.Sprintf("cluster %d", v.Clusters[i].Cluster), v.Clusters[i].Values, r.Clusters[i].Values)
 			}
+			for i := range v.Groups {
+				alike(t, v.Groups[i].Group, v.Groups[i].Values, r.Groups[i].Values)
+			}
+			alike(t, "all", v.Values, r.Values)
 			for _, p := range v.Ports {
 				for _, want := range r.Ports {
-					if p.Port == want.Port && (p.In != want.In || p.Left != want.Left || p.Dropped != want.Dropped) {
-						t.Errorf("port %+v; reported %+v", p.PortResult, want)
+					if p.Port == want.Port {
+						alike(t, p.Port, p.Values, want.Values, "in", "appended", "aggregated", "replaced", "dropped", "left", "peak_occupancy", "lost_on_link", "bypass_dropped")
 					}
 				}
 			}
@@ -156,8 +152,8 @@ func TestStoppedInTheWarmUp(t *testing.T) {
 	topology := mustPreset(t, "multihop", Scale{})
 	g := &glance{step: olaf.Time(olaf.Second), stop: olaf.Time(topology.Warmup) - olaf.Time(olaf.Millisecond)}
 	r := mustRun(t, topology, Options{Watcher: g})
-	if r.Sent != 0 || r.Ages.Cluster.Known() || r.Events == 0 {
-		t.Errorf("sent %d, age %v, %d events", r.Sent, r.Ages.Cluster, r.Events)
+	if r.Of("sent") != 0 || r.Of("aom_cluster_ns").Known() || r.Events == 0 {
+		t.Errorf("sent %v, age %v, %v events", r.Of("sent"), r.Of("aom_cluster_ns"), r.Events)
 	}
 }
 

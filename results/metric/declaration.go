@@ -35,13 +35,35 @@ func OfQueue(flow, sums *olaf.Ledger) *Declaration {
 	return d
 }
 
-// counted is the metric that a counter is.
+// counted is the metric that a counter is, of a part of what was lost or not.
 func counted(c *olaf.Counter, part bool) *Metric {
 	m := &Metric{Name: c.Name, Title: c.Title, Unit: c.Unit, Doc: c.Doc, Paper: c.Paper, Counter: c.Name, Column: c.Column, Sparse: c.Sparse}
 	if part {
 		m.Column, m.Part = "", cmp.Or(c.Column, c.Title)
 	}
 	return m
+}
+
+// CountOf is the metric that a counter is.
+func CountOf(c *olaf.Counter) *Metric { return counted(c, false) }
+
+// Evaluate computes metrics of what was measured, counts as well.
+func Evaluate(rows []*Metric, m *Measured) Values {
+	return Listed(rows, func(i int) Float {
+		if rows[i].Counted() {
+			return Float(rows[i].Count(m.Counts))
+		}
+		return rows[i].Of(m)
+	})
+}
+
+// Listed are values that their owner computes, by the index of their metric.
+func Listed(rows []*Metric, value func(int) Float) Values {
+	v := Values{rows, make([]Float, len(rows))}
+	for i := range rows {
+		v.values[i] = value(i)
+	}
+	return v
 }
 
 // Measure evaluates every metric that is measured, and gives the reasons of those that are missing.

@@ -41,9 +41,11 @@ var sortings = []struct {
 }{
 	{"id", nil},
 	{"AoM now", func(c *netsim.ClusterSnapshot, r olaf.Reading) float64 { return float64(c.AoM[r]) }},
-	{"mean AoM", func(c *netsim.ClusterSnapshot, r olaf.Reading) float64 { return float64(c.MeanAoM[r]) }},
-	{"loss", func(c *netsim.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Loss.Updates) }},
-	{"sent", func(c *netsim.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Sent) }},
+	{"mean AoM", func(c *netsim.ClusterSnapshot, r olaf.Reading) float64 { return float64(netsim.MeanAoM(c.Values, r)) }},
+	{"loss", func(c *netsim.ClusterSnapshot, _ olaf.Reading) float64 {
+		return float64(c.Values.Of("loss_updates_pct"))
+	}},
+	{"sent", func(c *netsim.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Values.Of("sent")) }},
 }
 
 // sorted remembers an order of clusters until there is a newer picture.
@@ -92,7 +94,7 @@ func (s *session) drawClusters(f *tui.Frame, r screen.Region) {
 	}
 	s.watched = min(s.watched, len(v.Clusters)-1)
 	c := &v.Clusters[s.watched]
-	title = s.ageTitle(fmt.Sprintf("cluster %d (%s: next): AoM %s", c.Cluster, f.Key(keys.Watch), s.reading), c.AoM[s.reading], c.MeanAoM[s.reading])
+	title = s.ageTitle(fmt.Sprintf("cluster %d (%s: next): AoM %s", c.Cluster, f.Key(keys.Watch), s.reading), c.AoM[s.reading], netsim.MeanAoM(c.Values, s.reading))
 	drawLine(below.Box(screen.Thin, theme.Border, theme.Title, title), span, top, s.ages(s.watched, span), theme.Cluster(c.Cluster))
 }
 
@@ -119,15 +121,15 @@ func (s *session) clusterRow(c *netsim.ClusterSnapshot, place int, span chart.Sp
 	if place == s.watched {
 		name += " ◎"
 	}
-	lost := list.Cell{Text: num.Percent(float64(c.Loss.Updates))}
-	if c.DroppedUpdates > 0 {
+	lost := list.Cell{Text: num.Percent(float64(c.Values.Of("loss_updates_pct")))}
+	if c.Values.Of("dropped_updates") > 0 {
 		lost.Style = theme.Bad
 	}
 	style := theme.Cluster(c.Cluster)
 	return list.Row{ID: int64(place), Cells: []list.Cell{
 		{Text: name, Style: style}, {Text: c.Group}, {Text: num.Count(int64(c.Workers))},
-		{Text: num.Count(int64(c.Sent))}, {Text: num.Count(int64(c.Aggregated + c.Counts.Replaced))}, lost,
-		{Text: num.NS(float64(c.MeanAoM[s.reading])), Style: theme.Strong}, {Text: num.NS(float64(c.AoM[s.reading]))},
+		{Text: num.Count(int64(c.Values.Of("sent")))}, {Text: num.Count(int64(c.Values.Of("aggregated") + c.Values.Of("replaced")))}, lost,
+		{Text: num.NS(float64(netsim.MeanAoM(c.Values, s.reading))), Style: theme.Strong}, {Text: num.NS(float64(c.AoM[s.reading]))},
 		{Draw: func(r screen.Region) { span.Sparkline(r, s.ages(place, span), top, style) }},
 	}}
 }

@@ -65,7 +65,7 @@ func (c *chronicle) take(v *netsim.Snapshot) {
 func instantOf(v *netsim.Snapshot) Instant {
 	out := Instant{At: v.Now, Ports: make([]PortInstant, len(v.Ports))}
 	for reading := range olaf.Reading(olaf.Readings) {
-		now, _ := meanAges(v.Clusters, reading)
+		now := meanAge(everyCluster(v), reading)
 		out.Mean[reading], out.Oldest[reading], out.Ages[reading] = float32(now), float32(math.NaN()), make([]float32, len(v.Clusters))
 		for i := range v.Clusters {
 			age := float32(v.Clusters[i].AoM[reading])
@@ -77,7 +77,7 @@ func instantOf(v *netsim.Snapshot) Instant {
 	}
 	for i := range v.Ports {
 		p := &v.Ports[i]
-		out.Ports[i] = PortInstant{p.Port, p.Occupancy, p.Slots, p.Dropped}
+		out.Ports[i] = PortInstant{p.Port, p.Occupancy, p.Slots, uint64(p.Values.Of("dropped"))}
 	}
 	return out
 }

@@ -4,6 +4,7 @@ package network
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/keys"
@@ -258,25 +260,24 @@ func (s *session) topAge(span chart.Span) float64 {
 	return chart.Ceiling(top)
 }
 
-// meanAges averages the ages of clusters that have one, now and over time.
-func meanAges(clusters []netsim.ClusterSnapshot, reading olaf.Reading) (now, averaged results.Float) {
-	var sums [2]float64
-	var counts [2]int
-	for i := range clusters {
-		for j, age := range [2]results.Float{clusters[i].AoM[reading], clusters[i].MeanAoM[reading]} {
-			if age.Known() {
-				sums[j] += float64(age)
-				counts[j]++
+// meanAge averages the ages that clusters have now.
+func meanAge(clusters iter.Seq[*netsim.ClusterSnapshot], reading olaf.Reading) results.Float {
+	var ages metric.Series
+	for c := range clusters {
+		ages.Add(c.AoM[reading])
+	}
+	return ages.Mean()
+}
+
+// everyCluster is all of a snapshot's.
+func everyCluster(v *netsim.Snapshot) iter.Seq[*netsim.ClusterSnapshot] {
+	return func(yield func(*netsim.ClusterSnapshot) bool) {
+		for i := range v.Clusters {
+			if !yield(&v.Clusters[i]) {
+				return
 			}
 		}
 	}
-	out := [2]results.Float{results.Missing(), results.Missing()}
-	for j := range out {
-		if counts[j] > 0 {
-			out[j] = results.Float(sums[j] / float64(counts[j]))
-		}
-	}
-	return out[0], out[1]
 }
 
 // meter measures the speed of a run over the last seconds.

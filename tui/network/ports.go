@@ -52,7 +52,7 @@ func (s *session) drawPort(r screen.Region, place int, span chart.Span) {
 	chart.Lines(inside, axes, chart.Line{Points: s.occupancy(p, place, span), Style: theme.Subject})
 
 	drops, most := s.drops(place, span, right.W-2)
-	inside = right.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s: %s dropped", p.Port, num.Count(int64(p.Dropped))))
+	inside = right.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s: %s dropped", p.Port, num.Count(int64(p.Values.Of("dropped")))))
 	inside.Text(0, 0, theme.Dim, fmt.Sprintf("at most %s a column, %s", num.Count(int64(most)), span.Label()))
 	chart.Columns(inside.Sub(0, 1, inside.W, inside.H-1), drops, most, theme.Bad)
 }
@@ -83,18 +83,18 @@ func (s *session) portRow(p *netsim.PortSnapshot, place int, span chart.Span) li
 	if p.Occupancy >= p.Slots {
 		fill = theme.Warn
 	}
-	if p.Dropped > 0 {
+	if p.Values.Of("dropped") > 0 {
 		drops = theme.Bad
 	}
-	use := list.Cell{Text: num.Percent(100 * float64(p.Utilisation))}
+	use := list.Cell{Text: num.Percent(100 * float64(p.Values.Of("utilisation")))}
 	if p.Down {
 		use = list.Cell{Text: "link down", Style: theme.Bad}
 	}
 	return list.Row{ID: int64(place), Cells: []list.Cell{
 		{Text: p.Port},
 		{Draw: func(r screen.Region) { chart.Gauge(r, float64(p.Occupancy), float64(p.Slots), fill) }},
-		{Text: fmt.Sprintf("%d/%d", p.Occupancy, p.Slots)}, {Text: num.Count(int64(p.Left))}, {Text: num.Count(int64(p.Aggregated + p.Replaced))},
-		{Text: num.Count(int64(p.Dropped)), Style: drops}, use,
+		{Text: fmt.Sprintf("%d/%d", p.Occupancy, p.Slots)}, {Text: num.Count(int64(p.Values.Of("left")))}, {Text: num.Count(int64(p.Values.Of("aggregated") + p.Values.Of("replaced")))},
+		{Text: num.Count(int64(p.Values.Of("dropped"))), Style: drops}, use,
 		{Draw: func(r screen.Region) { span.Sparkline(r, s.occupancy(p, place, span), float64(p.Slots), fill) }},
 	}}
 }
@@ -132,6 +132,6 @@ func (s *session) drops(place int, span chart.Span, n int) (parts []float64, mos
 			}
 		}
 	}
-	add(&Instant{At: s.snapshot.Now}, p.Dropped)
+	add(&Instant{At: s.snapshot.Now}, uint64(p.Values.Of("dropped")))
 	return parts, most
 }

@@ -2,10 +2,13 @@ package network
 
 import (
 	"fmt"
+	"iter"
+	"slices"
+	"strings"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
-	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/list"
@@ -36,7 +39,7 @@ func (s *session) drawResults(f *tui.Frame, r screen.Region) {
 	rows := s.resultRows()
 	listing, below := list.Split(r, rows.Len)
 	inside := listing.Box(screen.Thin, theme.Border, theme.Title, "Results of this run so far, by group")
-	f.List(listing, inside, tui.Listing{Columns: groupColumns, Rows: rows})
+	f.List(listing, inside, tui.Listing{Columns: groupColumns(), Rows: rows})
 	s.drawGroups(below)
 }
 
@@ -53,7 +56,7 @@ func (s *session) drawGroups(r screen.Region) {
 	lines, top := make([][]chart.Point, len(groups)), 0.0
 	for i := range groups {
 		g := &groups[i]
-		now, _ := meanAges(g.clusters, s.reading)
+		now := meanAge(s.clustersAt(g.places), s.reading)
 		lines[i] = s.ageLine(span, func(p *Instant) float64 { return g.meanAt(p, s.reading) }, now)
 		for _, p := range lines[i] {
 			if p.Y == p.Y {
@@ -62,35 +65,45 @@ func (s *session) drawGroups(r screen.Region) {
 		}
 	}
 	for i := range groups {
-		box := r.Column(i, len(groups)).Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s: AoM %s", groups[i].name, s.reading))
+		box := r.Column(i, len(groups)).Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s: AoM %s", groups[i].Group, s.reading))
 		drawLine(box, span, chart.Ceiling(top), lines[i], theme.Cluster(i))
 	}
 }
 
-// group is a run of clusters with one name.
+// group is the clusters with one name.
 type group struct {
-	name     string
-	from     int // place of the first cluster in the snapshot
-	clusters []netsim.ClusterSnapshot
+	*netsim.GroupResult
+	places []int // of its clusters in the snapshot
 }
 
 func (s *session) groups() []group {
-	var out []group
-	for i := range s.snapshot.Clusters {
-		if n := len(out); n == 0 || out[n-1].name != s.snapshot.Clusters[i].Group {
-			out = append(out, group{name: s.snapshot.Clusters[i].Group, from: i})
-		}
-		g := &out[len(out)-1]
-		g.clusters = s.snapshot.Clusters[g.from : i+1]
+	out, index := make([]group, len(s.snapshot.Groups)), map[string]int{}
+	for i := range out {
+		out[i].GroupResult = &s.snapshot.Groups[i]
+		index[out[i].Group] = i
+	}
+	for place := range s.snapshot.Clusters {
+		g := &out[index[s.snapshot.Clusters[place].Group]]
+		g.places = append(g.places, place)
 	}
 	return out
+}
+
+func (s *session) clustersAt(places []int) iter.Seq[*netsim.ClusterSnapshot] {
+	return func(yield func(*netsim.ClusterSnapshot) bool) {
+		for _, place := range places {
+			if !yield(&s.snapshot.Clusters[place]) {
+				return
+			}
+		}
+	}
 }
 
 // meanAt is the mean age at an instant of the history; NaN where no cluster has one.
 func (g *group) meanAt(p *Instant, reading olaf.Reading) float64 {
 	sum, n := 0.0, 0
-	for _, age := range p.Ages[reading][g.from : g.from+len(g.clusters)] {
-		if age == age {
+	for _, place := range g.places {
+		if age := p.Ages[reading][place]; age == age {
 			sum += float64(age)
 			n++
 		}
@@ -98,10 +111,24 @@ func (g *group) meanAt(p *Instant, reading olaf.Reading) float64 {
 	return sum / float64(n)
 }
 
-var groupColumns = []list.Column{
-	{Name: "group", Width: 10}, {Name: "clusters", Width: 8, Right: true}, {Name: "workers", Width: 7, Right: true, Drop: 4}, {Name: "sent", Width: 7, Right: true, Drop: 3},
-	{Name: "delivered", Width: 9, Right: true, Drop: 1}, {Name: "merged", Width: 7, Right: true, Drop: 2}, {Name: "loss", Width: 7, Right: true},
-	{Name: "AoM/cluster", Width: 8, Right: true}, {Name: "AoM/worker", Width: 8, Right: true}, {},
+// groupShown are the statistics of groups that have a column.
+var groupShown = slices.DeleteFunc(slices.Clone(netsim.PartStatistics()), func(m *metric.Metric) bool { return m.Column == "" })
+
+// groupColumns are those of groupShown; counts give way first where room is short, then shares, then ages.
+func groupColumns() []list.Column {
+	columns := []list.Column{{Name: "group", Width: 10}, {Name: "clusters", Width: 8, Right: true}, {Name: "workers", Width: 7, Right: true, Drop: 2*len(groupShown) + 1}}
+	for i, m := range groupShown {
+		name := strings.ReplaceAll(strings.ToLower(m.Column), "aom", "AoM")
+		c := list.Column{Name: name, Width: max(len(name), 7), Right: true, Drop: i + 1}
+		switch {
+		case m.Unit == "%":
+			c.Drop += len(groupShown)
+		case m.Unit != "ns":
+			c.Drop += 2 * len(groupShown)
+		}
+		columns = append(columns, c)
+	}
+	return append(columns, list.Column{})
 }
 
 func (s *session) resultRows() list.Rows {
@@ -116,25 +143,17 @@ func (s *session) resultRows() list.Rows {
 }
 
 func (g *group) row(i int) list.Row {
-	var workers int
-	var sum netsim.Counts
-	for c := range g.clusters {
-		k := &g.clusters[c]
-		workers += k.Workers
-		sum.Sent += k.Sent
-		sum.DeliveredUpdates += k.DeliveredUpdates
-		sum.Aggregated += k.Aggregated + k.Counts.Replaced
-		sum.DroppedUpdates += k.DroppedUpdates
+	cells := []list.Cell{{Text: g.Group, Style: theme.Cluster(i)}, {Text: num.Count(int64(g.Clusters))}, {Text: num.Count(int64(g.Workers))}}
+	for _, m := range groupShown {
+		v := float64(g.Values.Of(m.Name))
+		switch m.Unit {
+		case "ns":
+			cells = append(cells, list.Cell{Text: num.NS(v), Style: theme.Strong})
+		case "%":
+			cells = append(cells, list.Cell{Text: num.Percent(v)})
+		default:
+			cells = append(cells, list.Cell{Text: num.Count(int64(v))})
+		}
 	}
-	lost := results.Missing()
-	if sum.Sent > 0 {
-		lost = results.Float(100 * float64(sum.DroppedUpdates) / float64(sum.Sent))
-	}
-	_, cluster := meanAges(g.clusters, olaf.PerCluster)
-	_, worker := meanAges(g.clusters, olaf.PerWorker)
-	return list.Row{ID: int64(i), Cells: []list.Cell{
-		{Text: g.name, Style: theme.Cluster(i)}, {Text: num.Count(int64(len(g.clusters)))}, {Text: num.Count(int64(workers))}, {Text: num.Count(int64(sum.Sent))},
-		{Text: num.Count(int64(sum.DeliveredUpdates))}, {Text: num.Count(int64(sum.Aggregated))}, {Text: num.Percent(float64(lost))},
-		{Text: num.NS(float64(cluster)), Style: theme.Strong}, {Text: num.NS(float64(worker)), Style: theme.Strong},
-	}}
+	return list.Row{ID: int64(i), Cells: cells}
 }

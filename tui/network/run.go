@@ -3,6 +3,7 @@ package network
 import (
 	"fmt"
 
+	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/chart"
@@ -69,7 +70,7 @@ func (s *session) drawFate(r screen.Region) {
 // drawAge draws the age averaged over clusters.
 func (s *session) drawAge(r screen.Region) {
 	span := s.span()
-	now, averaged := meanAges(s.snapshot.Clusters, s.reading)
+	now, averaged := meanAge(everyCluster(s.snapshot), s.reading), netsim.MeanAoM(s.snapshot.Values, s.reading)
 	points := s.ageLine(span, func(p *Instant) float64 { return float64(p.Mean[s.reading]) }, now)
 	top := 0.0
 	for _, p := range points {

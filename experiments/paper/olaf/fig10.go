@@ -74,8 +74,8 @@ func drawFig10(f *experiments.Figure, variants []variant, rows [][]MultiHopRow) 
 			add(&age, group, func(r *MultiHopRow) results.Statistic { return r.published(g) })
 			add(&other, group, func(r *MultiHopRow) results.Statistic { return r.other(g) })
 		}
-		add(&loss, name+" %", func(r *MultiHopRow) results.Statistic { return r.LossPackets })
-		add(&loss, name+" never", func(r *MultiHopRow) results.Statistic { return r.NeverDelivered })
+		add(&loss, name+" %", func(r *MultiHopRow) results.Statistic { return *r.Stats.Of("loss_packets_pct") })
+		add(&loss, name+" never", func(r *MultiHopRow) results.Statistic { return *r.Stats.Of("never_delivered") })
 	}
 	f.Panels = []experiments.Panel{age, other, loss}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/text"
 )
@@ -90,65 +91,80 @@ func (c *MultiHopConfig) topology(v variant) (*netsim.Topology, error) {
 	return t, nil
 }
 
-// GroupRow is one group of clusters under both readings of its age, ms.
+// GroupRow is one group of clusters, ages in ms.
 type GroupRow struct {
-	Group          string            `json:"group"`
-	AoMCluster     results.Statistic `json:"aom_cluster_ms"`
-	AoMWorker      results.Statistic `json:"aom_worker_ms"`
-	NeverDelivered results.Statistic `json:"never_delivered"`
+	Group string        `json:"group"`
+	Stats results.Stats `json:"*"`
 }
 
 // MultiHopRow is one variant over all seeds.
 type MultiHopRow struct {
-	Name            string            `json:"name"`
-	Queue           string            `json:"queue"`
-	Counts          netsim.Count      `json:"tc_counts,omitempty"` // empty without transmission control
-	Runs            int               `json:"runs"`                // valid ones, which the statistics are over
-	InvalidRuns     int               `json:"invalid_runs,omitempty"`
-	Sent            results.Statistic `json:"sent"`
-	WithheldPct     results.Statistic `json:"withheld_pct"`
-	Delivered       results.Statistic `json:"delivered_frames"`
-	LossPackets     results.Statistic `json:"loss_packets_pct"`
-	LossUpdates     results.Statistic `json:"loss_updates_pct"`
-	Replaced        results.Statistic `json:"replaced_pct"`
-	Jain            results.Statistic `json:"jain"`
-	JainWorkerMeans results.Statistic `json:"jain_worker_means"`
-	JainWorkers     results.Statistic `json:"jain_workers"`
-	NeverDelivered  results.Statistic `json:"never_delivered"`
-	Groups          []GroupRow        `json:"groups"`
+	Name        string        `json:"name"`
+	Queue       string        `json:"queue"`
+	Counts      netsim.Count  `json:"tc_counts,omitempty"` // empty without transmission control
+	Runs        int           `json:"runs"`                // valid ones, which the statistics are over
+	InvalidRuns int           `json:"invalid_runs,omitempty"`
+	Stats       results.Stats `json:"*"`
+	Groups      []GroupRow    `json:"groups"`
 }
 
-// over describes one number of every run.
-func over(runs []*netsim.Result, of func(*netsim.Result) float64) results.Statistic {
-	values := make([]float64, 0, len(runs))
-	for _, r := range runs {
-		values = append(values, of(r))
+// MarshalJSON writes the statistics among the other members, here and below.
+func (r MultiHopRow) MarshalJSON() ([]byte, error) {
+	type plain MultiHopRow
+	return metric.Inline(plain(r))
+}
+func (r GroupRow) MarshalJSON() ([]byte, error) { type plain GroupRow; return metric.Inline(plain(r)) }
+
+// cell is a number of these tables: what it is called here, and where a run or a group has it.
+type cell struct {
+	name string
+	of   func(metric.Values) results.Float
+}
+
+// The numbers of rows and of their groups, in the order of documents. A new one is a row here.
+var (
+	rowCells = []cell{
+		named("sent"),
+		{"withheld_pct", func(v metric.Values) results.Float { return 100 * v.Of("withheld") / max(v.Of("generated"), 1) }},
+		named("delivered_frames"), named("loss_packets_pct"), named("loss_updates_pct"),
+		{"replaced_pct", func(v metric.Values) results.Float { return v.Of("loss_replaced_pct") }},
+		named("jain"), named("jain_worker_means"), named("jain_workers"), named("never_delivered"),
 	}
-	return experiments.Describe(values)
+	groupCells = []cell{inMS(aomCluster, "aom_cluster_ns"), inMS(aomWorker, "aom_worker_ns"), named("never_delivered")}
+)
+
+// The ages of groups.
+const aomCluster, aomWorker = "aom_cluster_ms", "aom_worker_ms"
+
+func named(name string) cell {
+	return cell{name, func(v metric.Values) results.Float { return v.Of(name) }}
+}
+
+func inMS(name, ns string) cell {
+	return cell{name, func(v metric.Values) results.Float { return v.Of(ns) / 1e6 }}
+}
+
+// over describes numbers of every run.
+func over(runs []*netsim.Result, cells []cell, part func(*netsim.Result) metric.Values) (stats results.Stats) {
+	for _, c := range cells {
+		values := make([]float64, 0, len(runs))
+		for _, r := range runs {
+			values = append(values, float64(c.of(part(r))))
+		}
+		stats = append(stats, results.Stat{Metric: &metric.Metric{Name: c.name}, Statistic: experiments.Describe(values)})
+	}
+	return stats
 }
 
 // summarise makes the row of a variant from its valid runs, of which there is at least one.
 func summarise(v variant, runs []*netsim.Result, invalid int) MultiHopRow {
 	row := MultiHopRow{
 		Name: v.name, Queue: v.queue, Counts: v.control, Runs: len(runs), InvalidRuns: invalid,
-		Sent:            over(runs, func(r *netsim.Result) float64 { return float64(r.Sent) }),
-		WithheldPct:     over(runs, func(r *netsim.Result) float64 { return 100 * float64(r.Withheld) / float64(max(r.Generated, 1)) }),
-		Delivered:       over(runs, func(r *netsim.Result) float64 { return float64(r.DeliveredFrames) }),
-		LossPackets:     over(runs, func(r *netsim.Result) float64 { return float64(r.Loss.Packets) }),
-		LossUpdates:     over(runs, func(r *netsim.Result) float64 { return float64(r.Loss.Updates) }),
-		Replaced:        over(runs, func(r *netsim.Result) float64 { return float64(r.Loss.Replaced) }),
-		Jain:            over(runs, func(r *netsim.Result) float64 { return float64(r.Fairness.Cluster) }),
-		JainWorkerMeans: over(runs, func(r *netsim.Result) float64 { return float64(r.Fairness.WorkerMeans) }),
-		JainWorkers:     over(runs, func(r *netsim.Result) float64 { return float64(r.Fairness.Workers) }),
-		NeverDelivered:  over(runs, func(r *netsim.Result) float64 { return float64(r.Ages.NeverDelivered) }),
+		Stats: over(runs, rowCells, func(r *netsim.Result) metric.Values { return r.Values }),
 	}
 	for g := range runs[0].Groups {
-		row.Groups = append(row.Groups, GroupRow{
-			Group:          runs[0].Groups[g].Group,
-			AoMCluster:     over(runs, func(r *netsim.Result) float64 { return float64(r.Groups[g].Ages.Cluster) / 1e6 }),
-			AoMWorker:      over(runs, func(r *netsim.Result) float64 { return float64(r.Groups[g].Ages.Worker) / 1e6 }),
-			NeverDelivered: over(runs, func(r *netsim.Result) float64 { return float64(r.Groups[g].Ages.NeverDelivered) }),
-		})
+		stats := over(runs, groupCells, func(r *netsim.Result) metric.Values { return r.Groups[g].Values })
+		row.Groups = append(row.Groups, GroupRow{runs[0].Groups[g].Group, stats})
 	}
 	return row
 }
@@ -162,25 +178,25 @@ func (r *MultiHopRow) merges() bool {
 // published picks the reading that the paper's numbers fit: FIFO's ages per worker, Olaf's per cluster.
 func (r *MultiHopRow) published(group int) results.Statistic {
 	if r.merges() {
-		return r.Groups[group].AoMCluster
+		return *r.Groups[group].Stats.Of(aomCluster)
 	}
-	return r.Groups[group].AoMWorker
+	return *r.Groups[group].Stats.Of(aomWorker)
 }
 
 // other is the reading that published does not pick.
 func (r *MultiHopRow) other(group int) results.Statistic {
 	if r.merges() {
-		return r.Groups[group].AoMWorker
+		return *r.Groups[group].Stats.Of(aomWorker)
 	}
-	return r.Groups[group].AoMCluster
+	return *r.Groups[group].Stats.Of(aomCluster)
 }
 
 // jain is the fairness over the ages of published.
 func (r *MultiHopRow) jain() results.Statistic {
 	if r.merges() {
-		return r.Jain
+		return *r.Stats.Of("jain")
 	}
-	return r.JainWorkerMeans
+	return *r.Stats.Of("jain_worker_means")
 }
 
 // MultiHopReport is Table 2 or 3.
@@ -224,34 +240,20 @@ func (r *MultiHopReport) say(format string, args ...any) {
 // Table lists every statistic of every row.
 func (r *MultiHopReport) Table() (header []string, rows [][]string) {
 	header = []string{"row", "group", "metric", "mean", "ci95", "min", "max", "runs"}
-	add := func(row, group, metric string, s results.Statistic) {
-		rows = append(rows, []string{row, group, metric, text.Exact(s.Mean), text.Exact(s.CI95), text.Exact(s.Min), text.Exact(s.Max), strconv.Itoa(s.N)})
+	add := func(row, group string, stats results.Stats) {
+		for i := range stats {
+			s := &stats[i]
+			rows = append(rows, []string{row, group, s.Name, text.Exact(s.Mean), text.Exact(s.CI95), text.Exact(s.Min), text.Exact(s.Max), strconv.Itoa(s.N)})
+		}
 	}
 	for i := range r.Rows {
 		m := &r.Rows[i]
-		for _, cell := range m.scalars() {
-			add(m.Name, "", cell.name, cell.value)
-		}
-		for _, g := range m.Groups {
-			add(m.Name, g.Group, "aom_cluster_ms", g.AoMCluster)
-			add(m.Name, g.Group, "aom_worker_ms", g.AoMWorker)
-			add(m.Name, g.Group, "never_delivered", g.NeverDelivered)
+		add(m.Name, "", m.Stats)
+		for k := range m.Groups {
+			add(m.Name, m.Groups[k].Group, m.Groups[k].Stats)
 		}
 	}
 	return header, rows
-}
-
-type namedStatistic struct {
-	name  string
-	value results.Statistic
-}
-
-func (r *MultiHopRow) scalars() []namedStatistic {
-	return []namedStatistic{
-		{"sent", r.Sent}, {"withheld_pct", r.WithheldPct}, {"delivered_frames", r.Delivered}, {"loss_packets_pct", r.LossPackets},
-		{"loss_updates_pct", r.LossUpdates}, {"replaced_pct", r.Replaced}, {"jain", r.Jain}, {"jain_worker_means", r.JainWorkerMeans},
-		{"jain_workers", r.JainWorkers}, {"never_delivered", r.NeverDelivered},
-	}
 }
 
 // WriteText prints the table, both readings, and every published cell beside ours.
@@ -261,16 +263,17 @@ func (r *MultiHopReport) WriteText(w io.Writer) error {
 		quick = " (quick: fewer seeds than the table's own)"
 	}
 	fmt.Fprintf(w, "%s: %s, %s%s\n\n", r.Experiment, r.Artefact, olaf.Plural(len(r.Config.Seeds), "seed"), quick)
-	cell := func(s results.Statistic) string { return text.Rounded(&s, 1) }
+	cell := func(stats results.Stats, name string) string { return text.Rounded(stats.Of(name), 1) }
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(tw, "QUEUE\tLOSS %\tREPLACED %\tNEVER OF 100\tAOM ms\tS1\tS2\tJAIN")
 	for i := range r.Rows {
 		m := &r.Rows[i]
+		first, second := m.Groups[0].Stats, m.Groups[1].Stats
 		queue, control, _ := strings.Cut(strings.TrimSuffix(m.Name, ")"), " (")
-		fmt.Fprintf(tw, "%s\t%s packets\t%s\t%s\tcluster\t%s\t%s\t%s\n", queue, cell(m.LossPackets), cell(m.Replaced), cell(m.NeverDelivered),
-			cell(m.Groups[0].AoMCluster), cell(m.Groups[1].AoMCluster), cell(m.Jain))
-		fmt.Fprintf(tw, "%s\t%s updates\t\t\tworker\t%s\t%s\t%s\n", control, cell(m.LossUpdates),
-			cell(m.Groups[0].AoMWorker), cell(m.Groups[1].AoMWorker), cell(m.JainWorkerMeans))
+		fmt.Fprintf(tw, "%s\t%s packets\t%s\t%s\tcluster\t%s\t%s\t%s\n", queue, cell(m.Stats, "loss_packets_pct"), cell(m.Stats, "replaced_pct"),
+			cell(m.Stats, "never_delivered"), cell(first, aomCluster), cell(second, aomCluster), cell(m.Stats, "jain"))
+		fmt.Fprintf(tw, "%s\t%s updates\t\t\tworker\t%s\t%s\t%s\n", control, cell(m.Stats, "loss_updates_pct"),
+			cell(first, aomWorker), cell(second, aomWorker), cell(m.Stats, "jain_worker_means"))
 	}
 	if err := tw.Flush(); err != nil {
 		return err
@@ -338,7 +341,7 @@ func (r *MultiHopReport) ours(names ...string) paper.Ours {
 	for i, name := range names {
 		m := &r.Rows[i]
 		prefix := r.Experiment + "." + name + "."
-		ours[prefix+"loss_pct"] = m.LossPackets
+		ours[prefix+"loss_pct"] = *m.Stats.Of("loss_packets_pct")
 		ours[prefix+"aom_s1"], ours[prefix+"aom_s2"] = m.published(0), m.published(1)
 		ours[prefix+"jain"] = m.jain()
 	}

@@ -23,8 +23,9 @@ func TestMultiHopTables(t *testing.T) {
 		}
 		r := report.(*MultiHopReport)
 		fifo, merged := &r.Rows[0], &r.Rows[1]
-		if !(fifo.LossPackets.Mean > 80 && merged.LossPackets.Mean < 12) {
-			t.Errorf("%s: losses %v and %v", e.Name, fifo.LossPackets.Mean, merged.LossPackets.Mean)
+		const loss = "loss_packets_pct"
+		if !(fifo.Stats.Of(loss).Mean > 80 && merged.Stats.Of(loss).Mean < 12) {
+			t.Errorf("%s: losses %v and %v", e.Name, fifo.Stats.Of(loss).Mean, merged.Stats.Of(loss).Mean)
 		}
 		for g := range 2 {
 			if !(fifo.published(g).Mean > 4*merged.published(g).Mean) {
@@ -62,8 +63,8 @@ func TestControlNarrowsTheGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := report.(*MultiHopReport).Rows
-	if plain, control := &rows[1], &rows[2]; !(control.gap() < plain.gap()) || !(control.Jain.Mean > plain.Jain.Mean) {
-		t.Errorf("gap %v → %v, Jain %v → %v", plain.gap(), control.gap(), plain.Jain.Mean, control.Jain.Mean)
+	if plain, control := &rows[1], &rows[2]; !(control.gap() < plain.gap()) || !(control.Stats.Of("jain").Mean > plain.Stats.Of("jain").Mean) {
+		t.Errorf("gap %v → %v, Jain %v → %v", plain.gap(), control.gap(), plain.Stats.Of("jain").Mean, control.Stats.Of("jain").Mean)
 	}
 }
 
