@@ -83,7 +83,7 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
 	f.KeepFlags.Add(cmd)
 	f.card.Add(cmd)
 	flags.Float64Var(&f.ageError, "age-error", 10, "of a card: withhold the ages of a run whose clocks may be off by more than so many per cent of its mean AoM")
-	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.YAML)
+	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.JSONL, cli.YAML)
 	cli.AddDeviceFlag(cmd, env, &f.device)
 	return cmd
 }
@@ -165,6 +165,9 @@ func (f *benchFlags) consistent(cmd *cobra.Command, env *cli.Env) error {
 			return err
 		}
 	}
+	if err := oneScreen(env, f.tui, f.format); err != nil {
+		return err
+	}
 	device, _, err := env.Devices.Of(f.device)
 	if err != nil {
 		return err
@@ -217,7 +220,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	started := env.Now()
-	var sinks []bench.Sink
+	sinks := cli.EventSinks(env, f.format)
 	if f.listen != "" && !f.tui {
 		sinks = append(sinks, &announcer{env, f.listen})
 	}

@@ -70,6 +70,9 @@ beside; of the Olaf paper the artefact alone is enough: table1 is olaf/table1.`,
 		Args:              cobra.MinimumNArgs(1),
 		ValidArgsFunction: cli.CompleteArgs(env.Published.Names),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := oneScreen(env, f.tui, f.out); err != nil {
+				return err
+			}
 			if !f.tui {
 				if err := refuseViewFlags(cmd); err != nil {
 					return err
@@ -104,7 +107,7 @@ beside; of the Olaf paper the artefact alone is enough: table1 is olaf/table1.`,
 	cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion beside the experiment")
 	f.view.add(cmd)
 	f.keep.Add(cmd)
-	cli.AddFormatFlag(cmd, &f.out)
+	cli.AddFormatFlag(cmd, &f.out, cli.Table, cli.JSON, cli.CSV, cli.JSONL)
 	return cmd
 }
 
@@ -143,7 +146,7 @@ func (f *experimentFlags) run(ctx context.Context, env *cli.Env, e experiments.E
 		return err
 	}
 	kept := f.keep.Experiment(env, &e, started)
-	report, err := f.carryOut(ctx, env, e, o, kept.Sinks())
+	report, err := f.carryOut(ctx, env, e, o, append(cli.EventSinks(env, f.out), kept.Sinks()...))
 	if report == nil {
 		if errors.Is(err, context.Canceled) {
 			err = &cli.Exit{Kind: olaf.Interrupted, Err: fmt.Errorf("interrupted before a run of %s was complete; there is nothing to show", e.Name)}

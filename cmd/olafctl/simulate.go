@@ -235,7 +235,7 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 	f.view.addLooks(cmd)
 	f.KeepFlags.Add(cmd)
 	f.expect.add(cmd)
-	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.YAML)
+	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.JSONL, cli.YAML)
 	return cmd
 }
 
@@ -262,6 +262,9 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 		if err := refuseViewFlags(cmd); err != nil {
 			return err
 		}
+	}
+	if err := oneScreen(env, f.tui, f.format); err != nil {
+		return err
 	}
 	if f.tui && (f.sweep != "" || f.rxImport != "") {
 		return cli.UsageError("--tui shows a run; leave out --sweep and --rx-import")
@@ -347,7 +350,7 @@ func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simu
 	if kept != nil && !f.keepsFrames(env, work) {
 		kept.Sink.NumbersOnly()
 	}
-	if err := f.simulate(ctx, env, report, work, out, bench.NewStream(kept.Sinks()...)); err != nil {
+	if err := f.simulate(ctx, env, report, work, out, bench.NewStream(append(cli.EventSinks(env, f.format), kept.Sinks()...)...)); err != nil {
 		return kept, err
 	}
 	return kept, out.commit()

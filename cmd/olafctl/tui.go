@@ -60,6 +60,14 @@ func (v *viewFlags) addLooks(cmd *cobra.Command) {
 	cli.Complete(cmd, "theme", func() []string { return []string{"auto", "dark", "light"} })
 }
 
+// oneScreen refuses to print lines where a dashboard is drawn.
+func oneScreen(env *cli.Env, tui bool, out cli.Format) error {
+	if tui && env.Terminal && out == cli.JSONL {
+		return cli.UsageError("--tui draws where -o jsonl prints; leave one of them out")
+	}
+	return nil
+}
+
 // refuseViewFlags refuses flags about a dashboard that is not shown.
 func refuseViewFlags(cmd *cobra.Command) error {
 	for _, name := range []string{"speed", "paused", "keys", "theme", "mouse"} {

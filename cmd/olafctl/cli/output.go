@@ -25,7 +25,8 @@ const (
 	Table Format = "table"
 	JSON  Format = "json"
 	CSV   Format = "csv"
-	YAML  Format = "yaml" // what would run, as a file that is read back
+	JSONL Format = "jsonl" // events while they happen, then the document, each on a line
+	YAML  Format = "yaml"  // what would run, as a file that is read back
 )
 
 // formatFlag is -o limited to what a command can print.

@@ -22,6 +22,8 @@ func PrintReport(env *Env, r Document, out Format) error {
 	switch out {
 	case JSON:
 		return WriteJSON(env.Stdout, r.Document())
+	case JSONL:
+		return writeLine(env.Stdout, r.Document())
 	case CSV:
 		header, rows := r.Table()
 		w := csv.NewWriter(env.Stdout)
