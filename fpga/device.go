@@ -16,6 +16,8 @@ var (
 	ErrAddress = olaf.NewError(olaf.Device, "no such register")
 	// ErrRefused says that the device declined a write, for example of a mode while it runs.
 	ErrRefused = olaf.NewError(olaf.Device, "device refused")
+	// ErrDoubtful says that what a device answers can't be true, so that it is handed out to nobody.
+	ErrDoubtful = olaf.NewError(olaf.Device, "device contradicts itself")
 )
 
 // Registers is access to the register space of one card. Addresses are byte offsets within BAR2, multiples of 4;

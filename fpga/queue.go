@@ -123,7 +123,13 @@ func StopQueue(ctx context.Context, d Device) error {
 	if err != nil || empty {
 		return err
 	}
-	return d.Write32(regmap.QueueCommand, regmap.QueueCommandFlush)
+	if err := d.Write32(regmap.QueueCommand, regmap.QueueCommandFlush); err != nil {
+		return fmt.Errorf("flush the queue: %w", err)
+	}
+	if empty, err = queueEmpty(d); err == nil && !empty {
+		err = fmt.Errorf("%w: the queue is not empty after it was flushed; reset the device", ErrDoubtful)
+	}
+	return err
 }
 
 // DrainQueue waits until the queue is empty, for a second of device time at most.

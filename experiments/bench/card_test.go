@@ -175,6 +175,17 @@ func TestWhatACardLeavesInDoubt(t *testing.T) {
 	}
 }
 
+// TestCountsThatFell holds that no difference is made of counts that somebody reset.
+func TestCountsThatFell(t *testing.T) {
+	before, after := []fpga.Port{{}, {Dropped: 100}}, []fpga.Port{{}, {Dropped: 3}}
+	if _, err := countedSince(before, after); !errors.Is(err, fpga.ErrDoubtful) || !strings.Contains(err.Error(), "port 1") {
+		t.Error(err)
+	}
+	if rose, err := countedSince(after, before); err != nil || rose[1].Dropped != 97 {
+		t.Errorf("%+v, %v", rose, err)
+	}
+}
+
 // TestAgesThatClocksLeaveOpen holds that ages are withheld where the clocks may be wrong by more than is asked for, and that
 // what was counted stays.
 func TestAgesThatClocksLeaveOpen(t *testing.T) {

@@ -10,11 +10,15 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// countedSince is what ports counted from one look to the next.
-func countedSince(before, after []fpga.Port) []fpga.Port {
+// countedSince is what ports counted from one look to the next. A count that fell is an error: a difference would be anything.
+func countedSince(before, after []fpga.Port) ([]fpga.Port, error) {
 	rose := make([]fpga.Port, min(len(before), len(after)))
 	for i := range rose {
 		a, b := &after[i], &before[i]
+		if a.Sent < b.Sent || a.Received < b.Received || a.SentDamaged < b.SentDamaged || a.ReceivedDamaged < b.ReceivedDamaged ||
+			a.ReceivedBadFCS < b.ReceivedBadFCS || a.ReceivedOversize < b.ReceivedOversize || a.Dropped < b.Dropped || a.Stray < b.Stray || a.ForeignTicks < b.ForeignTicks {
+			return nil, fmt.Errorf("%w: a count of port %d fell during the run, so that somebody reset its MAC or adapter; measure again", fpga.ErrDoubtful, i)
+		}
 		rose[i] = fpga.Port{
 			Sent: a.Sent - b.Sent, Received: a.Received - b.Received,
 			SentDamaged: a.SentDamaged - b.SentDamaged, ReceivedDamaged: a.ReceivedDamaged - b.ReceivedDamaged,
@@ -22,7 +26,7 @@ func countedSince(before, after []fpga.Port) []fpga.Port {
 			Dropped: a.Dropped - b.Dropped, Stray: a.Stray - b.Stray, ForeignTicks: a.ForeignTicks - b.ForeignTicks,
 		}
 	}
-	return rose
+	return rose, nil
 }
 
 // doubts are the reasons for which a run on a card must not be used, as far as ports and capture know them.

@@ -179,7 +179,11 @@ func (b *station) measure(ctx context.Context, id RunID) (run results.Run, err e
 	if err != nil {
 		return run, err
 	}
-	ports, err := fpga.PortCounts(b.Device)
+	portsNow, err := fpga.PortCounts(b.Device)
+	if err != nil {
+		return run, err
+	}
+	ports, err := countedSince(portsBefore, portsNow)
 	if err != nil {
 		return run, err
 	}
@@ -187,7 +191,7 @@ func (b *station) measure(ctx context.Context, id RunID) (run results.Run, err e
 	if err != nil {
 		return run, err
 	}
-	return b.judge(id, &counters, countedSince(portsBefore, ports), seen), nil
+	return b.judge(id, &counters, ports, seen), nil
 }
 
 // prepare configures the queue, forgets what an earlier run left behind, and says where the network ports' counts stand.

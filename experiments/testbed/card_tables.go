@@ -41,10 +41,47 @@ func (c *CardTables) DeleteGroup(id uint32) (err error) {
 	return err
 }
 
+// setGroup writes a group and reads it back: nothing else would show a member that did not arrive, as packets go to the
+// others all the same.
+func setGroup(d fpga.Registers, id uint32, members []agent.Member) error {
+	if err := writeGroup(d, id, members); err != nil {
+		return err
+	}
+	if len(members) == 0 {
+		return nil
+	}
+	err := checkGroup(d, members)
+	if err != nil {
+		err = fmt.Errorf("multicast group %d: %w", id, err)
+		_ = d.Write32(regmap.ReplicationGroupSize, 0) // the first error says what happened
+	}
+	return err
+}
+
+func checkGroup(d fpga.Registers, members []agent.Member) error {
+	if err := d.Write32(regmap.ReplicationMemberIndex, 0); err != nil {
+		return err
+	}
+	for i, m := range members {
+		got, err := d.Read32(regmap.ReplicationMemberData)
+		if err != nil {
+			return err
+		}
+		if want := memberWord(m); got != want {
+			return fmt.Errorf("%w: member %d reads %#x after %#x was written", fpga.ErrDoubtful, i, got, want)
+		}
+	}
+	return nil
+}
+
+func memberWord(m agent.Member) uint32 {
+	return m.Port<<regmap.ReplicationMemberDataPortShift | m.Instance
+}
+
 // maxPort is the largest port that a member's field holds.
 const maxPort = regmap.ReplicationMemberDataPortMask >> regmap.ReplicationMemberDataPortShift
 
-func setGroup(d fpga.Registers, id uint32, members []agent.Member) error {
+func writeGroup(d fpga.Registers, id uint32, members []agent.Member) error {
 	for _, m := range members {
 		if m.Port > maxPort || m.Instance > regmap.ReplicationMemberDataWorkerMask {
 			return fmt.Errorf("%w: port %d, instance %d of group %d; ports are 0 to %d, instances 0 to %d", fpga.ErrRefused,
@@ -58,7 +95,7 @@ func setGroup(d fpga.Registers, id uint32, members []agent.Member) error {
 		return err
 	}
 	for _, m := range members {
-		if err := d.Write32(regmap.ReplicationMemberData, m.Port<<regmap.ReplicationMemberDataPortShift|m.Instance); err != nil {
+		if err := d.Write32(regmap.ReplicationMemberData, memberWord(m)); err != nil {
 			_ = d.Write32(regmap.ReplicationGroupSize, 0) // the first error says what happened
 			return err
 		}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/netip"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
@@ -74,6 +75,11 @@ func TestCardBehindAnAgent(t *testing.T) {
 	var refused *p4ctl.BatchError
 	if _, err := session.Sync(context.Background(), tables); !errors.As(err, &refused) {
 		t.Errorf("a port that the card's field does not hold: %v", err)
+	}
+	tables.Groups[0].Members[0].Port = 4
+	card.StuckBits(regmap.ReplicationMemberData, 1, 0)
+	if _, err := session.Sync(context.Background(), tables); !errors.As(err, &refused) || !strings.Contains(err.Error(), "member 0 reads 0x40006 after 0x40007 was written") {
+		t.Errorf("a member that the card does not hold: %v", err)
 	}
 	want(t, errors.Join(d.Close(), session.Close(), s.Close()))
 	if !stopped {

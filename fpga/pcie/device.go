@@ -50,6 +50,8 @@ type Device struct {
 	accesses int      // since the last verification
 	verified time.Time
 	stale    int
+	lies     int // answers that were lost, or no register's, and came right when they were asked for again
+	bank     bank
 	ports    []port
 }
 
@@ -61,7 +63,7 @@ type word struct {
 	block    *regmap.Block
 	kind     kind
 	written  bool
-	value    uint32 // that was written
+	value    uint32 // that was written, or latched by the last snapshot
 }
 
 // kind is what the device knows of a register's behaviour.
@@ -72,13 +74,14 @@ const (
 	readback             // holds what was written, until something else is written
 	steady               // the same, and no other register changes it
 	window               // every access moves an index on
+	latched              // holds still until the next snapshot
 )
 
 func (w *word) name() string { return w.block.Name + "." + w.register.Name }
 
-// windows are registers that read and write through an index; moved are registers that those accesses or others change.
+// windows are registers that read and write through an index, and where that is; moved are registers that those accesses or others change.
 var (
-	windows = map[uint32]bool{regmap.GeneratorMemData: true, regmap.ReplicationMemberData: true}
+	windows = map[uint32]uint32{regmap.GeneratorMemData: regmap.GeneratorMemAddress, regmap.ReplicationMemberData: regmap.ReplicationMemberIndex}
 	moved   = map[uint32]bool{regmap.GeneratorMemAddress: true, regmap.ReplicationMemberIndex: true, regmap.ReplicationGroupSize: true}
 )
 
@@ -94,8 +97,11 @@ func (d *Device) layout() {
 				addr := b.Base + r.Offset + off
 				w := word{register: r, block: b}
 				switch {
-				case windows[addr]:
+				case windows[addr] != 0:
 					w.kind = window
+				case r.Counter:
+					w.kind = latched
+					d.bank.words = append(d.bank.words, addr)
 				case r.Access != regmap.ReadWrite:
 				case moved[addr]:
 					w.kind = readback
@@ -144,8 +150,11 @@ func (d *Device) Foreign() string { return d.foreign }
 // StaleReads is how often a register had to be read again after a write, because the first answer was an older one.
 func (d *Device) StaleReads() int { return d.stale }
 
-// Read32 reads a register of the map, or of those ranges of the shell that are safe to read. An answer of all ones from a
-// card that is gone is an error that matches fpga.ErrGone.
+// LostReads is how often a register was read again because its answer was none, and then answered.
+func (d *Device) LostReads() int { return d.lies }
+
+// Read32 reads a register of the map, or of those ranges of the shell that are safe to read. An answer of all ones is asked
+// for again; from a card that is gone it is an error that matches fpga.ErrGone.
 func (d *Device) Read32(addr uint32) (uint32, error) {
 	if d.failed != nil {
 		return 0, d.failed
@@ -156,16 +165,32 @@ func (d *Device) Read32(addr uint32) (uint32, error) {
 			return 0, err
 		}
 	}
-	v := d.window.Load32(addr)
-	if v == allOnes || v == placeholder {
-		if err := d.suspect(addr, w, v); err != nil {
-			return v, err
-		}
+	v, err := d.look(addr, w)
+	if err != nil {
+		return v, err
 	}
 	if addr == regmap.CommonErrors {
 		v |= d.sticky
 	}
 	return v, d.count()
+}
+
+// look reads, and asks again where the answer may be none.
+func (d *Device) look(addr uint32, w *word) (uint32, error) {
+	if w != nil && w.kind == window && d.options.DryRun == nil {
+		return d.lookThrough(addr, w)
+	}
+	v := d.window.Load32(addr)
+	if v == allOnes || v == placeholder {
+		var err error
+		if v, err = d.suspect(addr, w, v); err != nil {
+			return v, err
+		}
+	}
+	if w != nil && w.kind == latched {
+		return d.unchanged(addr, w, v)
+	}
+	return v, nil
 }
 
 // mayRead refuses what must not be read.
@@ -190,19 +215,76 @@ func (d *Device) mayRead(addr uint32, w *word) error {
 	return nil
 }
 
-// suspect decides whether all ones or 0xDEADBEEF are a register's content.
-func (d *Device) suspect(addr uint32, w *word, v uint32) error {
+// suspect decides whether all ones or 0xDEADBEEF are a register's content: those of a lost answer are gone when the card is
+// asked again.
+func (d *Device) suspect(addr uint32, w *word, v uint32) (uint32, error) {
 	if err := d.verify(); err != nil {
-		return fmt.Errorf("read %s: %w", d.nameOf(addr), err)
+		return v, fmt.Errorf("read %s: %w", d.nameOf(addr), err)
 	}
-	if addr == ShellStatus || addr == UserStatus || v == allOnes {
-		return nil
+	if addr == ShellStatus || addr == UserStatus {
+		return v, nil
 	}
-	if w != nil && (w.kind != volatile || w.register.Counter || w.register.Wide || len(w.register.Fields) == 0) {
-		return nil
+	again := d.window.Load32(addr)
+	switch {
+	case again != v && again != allOnes && again != placeholder:
+		d.lies++
+		return again, nil
+	case w != nil && (w.kind != volatile || w.register.Wide || defined(w.register) == allOnes), w == nil && again == allOnes:
+		return again, nil // of the shell's registers we do not know what they hold
+	case again == placeholder:
+		text, _ := Placeholder(again)
+		return again, fmt.Errorf("%w at %s: %s", fpga.ErrAddress, d.nameOf(addr), text)
 	}
-	text, _ := Placeholder(v)
-	return fmt.Errorf("%w at %s: %s", fpga.ErrAddress, d.nameOf(addr), text)
+	return again, fmt.Errorf("read %s: %w: it reads all ones, which it can't hold; 'olafctl device doctor' looks at the card", d.nameOf(addr), ErrUnsteady)
+}
+
+// defined are the bits of a register that mean something.
+func defined(r *regmap.Register) (bits uint32) {
+	if len(r.Fields) == 0 {
+		return allOnes
+	}
+	for _, f := range r.Fields {
+		bits |= f.Mask()
+	}
+	return bits
+}
+
+// lookThrough reads a window onto a memory. A word whose answer was lost is read again, after the index was set back.
+func (d *Device) lookThrough(addr uint32, w *word) (uint32, error) {
+	v, index, err := d.lookOnce(addr, w)
+	if err != nil || v != allOnes && v != placeholder {
+		return v, err
+	}
+	if err := d.verify(); err != nil {
+		return v, fmt.Errorf("read %s: %w", w.name(), err)
+	}
+	if err := d.Write32(windows[addr], index); err != nil {
+		return v, err
+	}
+	again, _, err := d.lookOnce(addr, w)
+	if again != v {
+		d.lies++
+	}
+	return again, err
+}
+
+// lookOnce reads one word at an index, which must then have moved on by one, or not at all behind the end.
+func (d *Device) lookOnce(addr uint32, w *word) (v, index uint32, err error) {
+	index = d.load(windows[addr])
+	v = d.window.Load32(addr)
+	if after := d.load(windows[addr]); after-index > 1 {
+		err = fmt.Errorf("read %s: %w: its index went from %d to %d; set it and read again", w.name(), ErrUnsteady, index, after)
+	}
+	return v, index, err
+}
+
+// load reads what needs no more than a second look where the answer may have been lost: none of the windows.
+func (d *Device) load(addr uint32) uint32 {
+	v := d.window.Load32(addr)
+	if v == allOnes || v == placeholder {
+		v = d.window.Load32(addr)
+	}
+	return v
 }
 
 // count verifies who the card is every so many accesses.
@@ -229,7 +311,7 @@ func (d *Device) verify() error {
 func (d *Device) whoIsIt() error {
 	d.window.Load32(ShellCanary) // whatever was written before has arrived when these are back
 	d.window.Load32(regmap.CommonMagic)
-	canary, built := d.window.Load32(ShellCanary), d.window.Load32(ShellBuildTime)
+	canary, built := d.load(ShellCanary), d.load(ShellBuildTime)
 	switch {
 	case canary == allOnes || built == allOnes:
 		return fmt.Errorf("%w: it reads all ones; the link is down or the card was taken away", fpga.ErrGone)
@@ -240,7 +322,7 @@ func (d *Device) whoIsIt() error {
 	case !d.ours:
 		return nil
 	}
-	if magic := d.window.Load32(regmap.CommonMagic); magic != regmap.CommonMagicResetValue {
+	if magic := d.load(regmap.CommonMagic); magic != regmap.CommonMagicResetValue {
 		text, _ := Placeholder(magic)
 		return fmt.Errorf("%w: the box answers %#08x %s", ErrChanged, magic, text)
 	}
@@ -249,14 +331,14 @@ func (d *Device) whoIsIt() error {
 		if !w.written {
 			continue
 		}
-		if got := d.window.Load32(addr); got != w.value {
-			if d.window.Load32(ShellCanary) == allOnes {
+		if got := d.load(addr); got != w.value {
+			if d.load(ShellCanary) == allOnes {
 				return fmt.Errorf("%w: it reads all ones; the link is down or the card was taken away", fpga.ErrGone)
 			}
 			return fmt.Errorf("%w: %s reads %#x, %#x was written; somebody reset the card, so that it must be configured again", ErrForgot, w.name(), got, w.value)
 		}
 	}
-	return nil
+	return d.goesOn()
 }
 
 // Write32 writes a register, waits until it has arrived, and reads back what can be read back. A write that the card
@@ -270,21 +352,35 @@ func (d *Device) Write32(addr, value uint32) error {
 	if err := d.mayWrite(addr, w); err != nil {
 		return err
 	}
-	if w != nil {
-		w.written = false // until it was read back
+	if addr == regmap.CommonCommand && value&^w.register.Writable() == 0 {
+		return d.command(w, value)
+	}
+	if w == nil {
+		d.window.Store32(addr, value)
+		return d.arrived(addr, value)
+	}
+	w.written = false // until it was read back
+	if addr == regmap.CommonErrors && value&^w.register.Writable() == 0 {
+		d.sticky &^= value
+	}
+	if w.kind == window && d.options.DryRun == nil {
+		return d.writeThrough(addr, w, value)
 	}
 	d.window.Store32(addr, value)
-	switch {
-	case w == nil:
-		return d.arrived(addr, value)
-	case addr == regmap.CommonErrors && value&^w.register.Writable() == 0:
-		d.sticky &^= value
-	case addr == regmap.CommonCommand && value&regmap.CommonCommandReset != 0 && value&^w.register.Writable() == 0:
-		if err := d.afterReset(resetWait); err != nil {
-			return fmt.Errorf("reset: %w", err)
-		}
-	}
 	return d.confirm(w, addr, value)
+}
+
+// writeThrough writes one word through a window, whose index must then have moved on by one.
+func (d *Device) writeThrough(addr uint32, w *word, value uint32) error {
+	index := d.load(windows[addr])
+	d.window.Store32(addr, value)
+	if err := d.confirm(w, addr, value); err != nil {
+		return err
+	}
+	if after := d.load(windows[addr]); after != index+1 {
+		return fmt.Errorf("write %#x to %s: %w: its index went from %d to %d; set it and write again", value, w.name(), ErrLost, index, after)
+	}
+	return nil
 }
 
 // mayWrite refuses what must not be written.
@@ -312,7 +408,7 @@ func (d *Device) mayWrite(addr uint32, w *word) error {
 // arrived waits for a write to a register that is none of ours.
 func (d *Device) arrived(addr, value uint32) error {
 	d.window.Load32(addr)
-	if got := d.window.Load32(addr); got != value {
+	if got := d.load(addr); got != value {
 		if err := d.verify(); err != nil {
 			return fmt.Errorf("write %#x: %w", addr, err)
 		}
@@ -335,7 +431,7 @@ func (d *Device) confirm(w *word, addr, value uint32) error {
 	if flush == addr {
 		if first != value {
 			d.stale++
-			first = d.window.Load32(addr)
+			first = d.load(addr)
 		}
 		if first != value {
 			if err := d.verify(); err != nil {
@@ -350,7 +446,7 @@ func (d *Device) confirm(w *word, addr, value uint32) error {
 
 // declined asks the card whether it took the last write.
 func (d *Device) declined(w *word, value uint32) error {
-	bits := d.window.Load32(regmap.CommonErrors)
+	bits := d.load(regmap.CommonErrors)
 	if bits == allOnes || bits == placeholder {
 		if err := d.verify(); err != nil {
 			return fmt.Errorf("write %s: %w", w.name(), err)
@@ -367,14 +463,14 @@ func (d *Device) declined(w *word, value uint32) error {
 
 // takeErrors moves the refusal bits of the card into our copy.
 func (d *Device) takeErrors() error {
-	bits := d.window.Load32(regmap.CommonErrors) & refusalBits
+	bits := d.load(regmap.CommonErrors) & refusalBits
 	if bits == 0 {
 		return nil
 	}
 	d.sticky |= bits
 	d.window.Store32(regmap.CommonErrors, bits)
 	d.window.Load32(regmap.CommonMagic)
-	if left := d.window.Load32(regmap.CommonErrors); left&bits != 0 && d.options.DryRun == nil {
+	if left := d.load(regmap.CommonErrors); left&bits != 0 && d.options.DryRun == nil {
 		if err := d.verify(); err != nil {
 			return err
 		}
@@ -412,6 +508,7 @@ func (d *Device) afterReset(wait olaf.Duration) error {
 
 func (d *Device) forget() {
 	d.sticky = 0
+	d.bank.forget()
 	for i := range d.words {
 		d.words[i].written = false
 	}

@@ -5,7 +5,9 @@
 // magic and version of our register map, and a scratch register that holds what it is given. A card that fails one of
 // these is opened read-only at most. All accesses are aligned 32-bit loads and stores under a lock that every olafctl
 // process shares, because the shell answers a read that meets a write with stale data. An answer of all ones is checked
-// against the shell's canary; a card that is gone is an error that matches fpga.ErrGone, and nothing is retried.
+// against the shell's canary and asked for again; a card that is gone is an error that matches fpga.ErrGone. What a card says
+// is held against what it said before, its counters and its clock above all, because no bus between here and its registers
+// carries a checksum: an answer that can't be true matches fpga.ErrDoubtful. No write is repeated.
 // docs/safety.md lists what the package never does, and why.
 package pcie
 
@@ -33,4 +35,18 @@ var (
 	ErrChanged = fmt.Errorf("%w: another image answers", fpga.ErrGone)
 	// ErrForgot says that registers lost what was written, as after a reset by somebody else. It matches fpga.ErrGone.
 	ErrForgot = fmt.Errorf("%w: it lost its registers", fpga.ErrGone)
+	// ErrRestarted says that the card was switched off and on, whoever wrote to it. It matches fpga.ErrGone.
+	ErrRestarted = fmt.Errorf("%w: it started anew", fpga.ErrGone)
+)
+
+// Kinds of errors of a card that is there and says what can't be true. All match fpga.ErrDoubtful.
+var (
+	// ErrLost says that a command left no trace: the snapshot, the clear, the reset or the tick did not arrive.
+	ErrLost = fmt.Errorf("%w: a command did not arrive", fpga.ErrDoubtful)
+	// ErrUnsteady says that a register which holds still reads differently, or one that counts does so in leaps.
+	ErrUnsteady = fmt.Errorf("%w: a register does not hold still", fpga.ErrDoubtful)
+	// ErrBackwards says that a counter went back though nobody cleared it.
+	ErrBackwards = fmt.Errorf("%w: a counter went back", fpga.ErrDoubtful)
+	// ErrNoClock says that the card does not know how fast it is.
+	ErrNoClock = fmt.Errorf("%w: its clock has no rate", fpga.ErrDoubtful)
 )

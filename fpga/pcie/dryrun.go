@@ -21,7 +21,7 @@ func newDryWindow(w Window, out io.Writer) *dryWindow {
 
 func (d *dryWindow) Load32(offset uint32) uint32 {
 	v, pretended := d.written[offset]
-	if !pretended && !windows[offset] {
+	if !pretended && windows[offset] == 0 {
 		v = d.Window.Load32(offset)
 	}
 	fmt.Fprintf(d.out, "read  0x%06x %s = %#x\n", offset, dryName(offset), v)

@@ -1,6 +1,7 @@
 package pcie
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -30,7 +31,7 @@ type PortCounters struct {
 }
 
 // macCounters are the statistics that are added up: 48 bit each, low word first.
-var macCounters = []struct {
+var macCounters = [...]struct {
 	offset uint32
 	total  func(*PortCounters) *uint64
 }{
@@ -74,10 +75,11 @@ type port struct {
 	totals  PortCounters
 	ticked  time.Time // of our last tick; zero before the first
 	foreign int       // ticks of somebody else, each of which took counts away
+	adapter AdapterCounters
 }
 
-// restart forgets the time of the last tick: after a reset the next one starts a new span.
-func (p *port) restart() { p.ticked = time.Time{} }
+// restart forgets the time of the last tick and what the adapter counted: after a reset both start anew.
+func (p *port) restart() { p.ticked, p.adapter = time.Time{}, AdapterCounters{} }
 
 // Ports is how many MACs the image has.
 func (d *Device) Ports() int { return len(d.ports) }
@@ -103,29 +105,62 @@ func (d *Device) Tick(i int) (totals PortCounters, foreign int, err error) {
 	if d.options.ReadOnly || d.options.DryRun != nil {
 		return totals, 0, fmt.Errorf("latch the counters of port %d: %w: it clears them, and the session is read-only", i, ErrDenied)
 	}
+	first := p.ticked.IsZero()
+	if err := d.tick(i, p); err != nil {
+		return p.totals, p.foreign, err
+	}
+	counted, err := d.readMAC(i, cmacBase+p.base)
+	if err != nil || first {
+		return p.totals, p.foreign, err
+	}
+	for n, c := range macCounters {
+		*c.total(&p.totals) += counted[n]
+	}
+	return p.totals, p.foreign, nil
+}
+
+// tick latches a port's counters, which shows in that the MAC counts its clock from there.
+func (d *Device) tick(i int, p *port) error {
 	base := cmacBase + p.base
-	since, first := d.window.Load32(base+cmacTickCycles), p.ticked.IsZero()
+	sinceTick := func() (uint32, error) {
+		c, err := running(fmt.Sprintf("the clock of port %d", i), func() uint64 { return uint64(d.load(base + cmacTickCycles)) })
+		return uint32(c), err
+	}
+	before, err := sinceTick()
+	if err != nil {
+		return err
+	}
 	now := d.clock.Now()
-	if !first && stolen(since, now.Sub(p.ticked)) {
+	if !p.ticked.IsZero() && stolen(before, now.Sub(p.ticked)) {
 		p.foreign++
 	}
 	d.window.Store32(base+cmacTick, 1)
 	d.window.Load32(base + cmacVersion) // the tick has arrived when this is back
-	p.ticked = now
-	for _, c := range macCounters {
-		low, err := d.Read32(base + c.offset)
-		if err != nil {
-			return p.totals, p.foreign, err
-		}
-		high, err := d.Read32(base + c.offset + 4)
-		if err != nil {
-			return p.totals, p.foreign, err
-		}
-		if !first {
-			*c.total(&p.totals) += uint64(high&0xFFFF)<<32 | uint64(low)
-		}
+	after, err := sinceTick()
+	if err != nil {
+		return errors.Join(d.verify(), err)
 	}
-	return p.totals, p.foreign, nil
+	if passed := d.clock.Now().Sub(now).Seconds() * rxClockHz; after >= before && float64(after) > 1.02*passed {
+		return errors.Join(d.verify(), fmt.Errorf("latch the counters of port %d: %w: the MAC's clock goes on at %d after %d; it is being reset, or 'olafctl device reset --part cmac%d' helps", i, ErrLost, after, before, i))
+	}
+	p.ticked = now
+	return nil
+}
+
+// readMAC reads what the last tick latched, twice: it holds still until the next one.
+func (d *Device) readMAC(i int, base uint32) (counted [len(macCounters)]uint64, err error) {
+	last := counted
+	for look := range 4 {
+		for n, c := range macCounters {
+			low, high := d.load(base+c.offset), d.load(base+c.offset+4)
+			counted[n] = uint64(high&0xFFFF)<<32 | uint64(low)
+		}
+		if look > 0 && counted == last {
+			return counted, nil
+		}
+		last = counted
+	}
+	return counted, errors.Join(d.verify(), fmt.Errorf("the counters of port %d: %w: no two looks agree; end other programs that read them", i, ErrUnsteady))
 }
 
 // stolen says whether the MAC's clock counted clearly less since the last tick than passed for us. The register wraps
@@ -141,11 +176,18 @@ func (d *Device) Adapter(i int) (c AdapterCounters, err error) {
 	if err != nil {
 		return c, err
 	}
+	last := p.adapter
 	for _, a := range adapterCounters {
-		if *a.value(&c), err = d.unlatched64(adapterBase + p.base + a.offset); err != nil {
+		v := a.value(&c)
+		if *v, err = d.unlatched64(adapterBase + p.base + a.offset); err != nil {
 			return c, err
 		}
+		if was := *a.value(&last); *v < was {
+			p.adapter = AdapterCounters{}
+			return c, fmt.Errorf("the adapter of port %d: %w: %#x from %d to %d; somebody reset it, so that what it counted before is lost: measure again", i, ErrBackwards, a.offset, was, *v)
+		}
 	}
+	p.adapter = c
 	return c, nil
 }
 
@@ -172,28 +214,26 @@ func (d *Device) PortCounts() ([]fpga.Port, error) {
 	return counts, nil
 }
 
-// unlatched64 reads a running 64-bit counter: high, low, high, until high held still.
+// unlatched64 reads a running 64-bit counter: high, low, high, until high held still, and all of that twice.
 func (d *Device) unlatched64(addr uint32) (uint64, error) {
-	high, err := d.Read32(addr + 4)
-	for range 8 {
-		if err != nil {
-			return 0, err
+	v, err := running(fmt.Sprintf("%#x", addr), func() uint64 {
+		high := d.load(addr + 4)
+		for range 8 {
+			low, again := d.load(addr), d.load(addr+4)
+			if again == high {
+				return uint64(high)<<32 | uint64(low)
+			}
+			high = again
 		}
-		low, err := d.Read32(addr)
-		if err != nil {
-			return 0, err
-		}
-		again, err := d.Read32(addr + 4)
-		if err != nil {
-			return 0, err
-		}
-		if again == high {
-			return uint64(high)<<32 | uint64(low), nil
-		}
-		high = again
+		return 0
+	})
+	if err != nil || v == allOnes64 {
+		err = errors.Join(d.verify(), err)
 	}
-	return 0, fmt.Errorf("%w: %#x does not hold still", ErrStale, addr)
+	return v, err
 }
+
+const allOnes64 = ^uint64(0)
 
 // Link is the state of a port's MAC.
 type Link struct {

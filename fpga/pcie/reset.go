@@ -62,6 +62,9 @@ func (d *Device) Reset(t Target) error {
 	case t == ResetQDMA && !d.options.Force:
 		return fmt.Errorf("reset %s: %w unless forced: the host's DMA stops", t, ErrDenied)
 	}
+	if t == ResetBox && d.ours {
+		return d.restart(r.register, r.bits)
+	}
 	d.window.Store32(r.register, r.bits)
 	if r.port > 0 {
 		d.ports[r.port-1].restart()

@@ -43,6 +43,7 @@ func (t Tables) Read32(addr uint32) (uint32, error) {
 		if err := t.device.verify(); err != nil {
 			return v, err
 		}
+		v = t.device.window.Load32(addr)
 	}
 	return v, t.device.count()
 }

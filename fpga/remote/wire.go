@@ -101,7 +101,7 @@ const (
 var statuses = []struct {
 	code byte
 	kind error
-}{{'+', nil}, {'g', fpga.ErrGone}, {'a', fpga.ErrAddress}, {'r', fpga.ErrRefused}, {'e', nil}}
+}{{'+', nil}, {'g', fpga.ErrGone}, {'a', fpga.ErrAddress}, {'r', fpga.ErrRefused}, {'d', fpga.ErrDoubtful}, {'e', nil}}
 
 const statusDone, statusError = '+', 'e'
 

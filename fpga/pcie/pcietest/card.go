@@ -42,6 +42,7 @@ type Card struct {
 	Loads, Stores int
 	Ports         [2]Port
 
+	built       twin.Config
 	booted, now time.Time
 	packets     []twin.Packet
 }
@@ -60,7 +61,7 @@ func New(cfg twin.Config) (*Card, error) {
 		return nil, err
 	}
 	const boot = 1_700_000_000
-	c := &Card{Twin: t, booted: time.Unix(boot, 0), now: time.Unix(boot, 0), Shell: map[uint32]uint32{
+	c := &Card{Twin: t, built: cfg, booted: time.Unix(boot, 0), now: time.Unix(boot, 0), Shell: map[uint32]uint32{
 		pcie.ShellBuildTime: buildTime, pcie.ShellCanary: 1, pcie.ShellStatus: allOnes, pcie.UserStatus: allOnes,
 	}}
 	for i := range c.Ports {

@@ -3,6 +3,7 @@ package pcietest
 import (
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/twin"
 )
 
 // AllOnesFrom lets the card vanish at its nth read from now on.
@@ -67,6 +68,15 @@ func (c *Card) LoseWrites(addr uint32) {
 // Reset is somebody else's reset of the box.
 func (c *Card) Reset() {
 	_ = c.Twin.Write32(regmap.CommonCommand, regmap.CommonCommandReset)
+}
+
+// PowerCycle is somebody else's switching the host off and on: the same image starts anew, its clock at 0.
+func (c *Card) PowerCycle() error {
+	t, err := twin.New(c.built)
+	if err == nil {
+		c.Twin = t
+	}
+	return err
 }
 
 // Reprogram is somebody else's new bitstream.

@@ -1,0 +1,224 @@
+package pcie_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/pcie"
+	"github.com/olafctl/olaf/fpga/pcie/pcietest"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+const second = olaf.Second
+
+// once changes the first answer of one register.
+func once(c *pcietest.Card, addr uint32, change func(uint32) uint32) {
+	done := false
+	c.OnLoad = func(_ int, offset, v uint32) uint32 {
+		if offset != addr || done {
+			return v
+		}
+		done = true
+		return change(v)
+	}
+}
+
+// flipped flips a bit that no register of these tests has set.
+func flipped(v uint32) uint32 { return v ^ 1<<29 }
+
+// loseOnce lets one write to a register be lost.
+func loseOnce(c *pcietest.Card, addr uint32) {
+	done := false
+	c.OnStore = func(_ int, offset, _ uint32) bool {
+		gone := offset == addr && !done
+		done = done || gone
+		return gone
+	}
+}
+
+// TestLostAnswersAreAskedForAgain holds that all ones, or a placeholder, which comes once is nobody's data.
+func TestLostAnswersAreAskedForAgain(t *testing.T) {
+	for name, addr := range map[string]uint32{
+		"a counter": regmap.QueueDeliveredFrames, "a status": regmap.QueueStatus, "a number": regmap.QueueDepth,
+		"a memory": regmap.GeneratorMemData, "a MAC's status": 0x8204, "the clock": regmap.CommonCycles,
+	} {
+		for kind, answer := range map[string]uint32{"all ones": ^uint32(0), "placeholder": regmap.Placeholder} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				h := newHost(t, pcietest.OpenNIC())
+				d := h.mustOpen(t)
+				if err := d.WriteBurst(regmap.GeneratorMemData, []uint32{7, 8}); err != nil {
+					t.Fatal(err)
+				}
+				if err := d.Write32(regmap.GeneratorMemAddress, 0); err != nil {
+					t.Fatal(err)
+				}
+				h.card.Load32(0x8204) // its history
+				want := h.card.Load32(addr)
+				if addr == regmap.GeneratorMemData {
+					h.card.Store32(regmap.GeneratorMemAddress, 0)
+				}
+				once(h.card, addr, func(uint32) uint32 { return answer })
+				if got, err := d.Read32(addr); got != want || err != nil {
+					t.Errorf("%#x, %v; it holds %#x", got, err, want)
+				}
+				if d.LostReads() != 1 {
+					t.Errorf("%d answers were lost", d.LostReads())
+				}
+				if v, err := d.Read32(regmap.GeneratorMemData); addr == regmap.GeneratorMemData && (v != 8 || err != nil) {
+					t.Errorf("the next word is %d, %v", v, err)
+				}
+			})
+		}
+	}
+}
+
+// TestContentThatLooksLost holds that a register whose content is all ones can be read.
+func TestContentThatLooksLost(t *testing.T) {
+	d := newHost(t, pcietest.OpenNIC()).mustOpen(t)
+	if err := d.Write32(regmap.CommonScratch, ^uint32(0)); err != nil {
+		t.Fatal(err)
+	}
+	if v, err := d.Read32(regmap.CommonScratch); v != ^uint32(0) || err != nil {
+		t.Errorf("%#x, %v", v, err)
+	}
+	if err := d.WriteBurst(regmap.GeneratorMemData, []uint32{^uint32(0), 5}); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Write32(regmap.GeneratorMemAddress, 0); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []uint32{^uint32(0), 5} {
+		if v, err := d.Read32(regmap.GeneratorMemData); v != want || err != nil {
+			t.Errorf("%#x, %v; want %#x", v, err, want)
+		}
+	}
+}
+
+// TestLies is the fault matrix of a card that is there and says what can't be true: each is noticed and typed, and says what
+// to do. The twin's counters stand at what one clear and one snapshot left.
+func TestLies(t *testing.T) {
+	snapshot := func(d *pcie.Device) error { _, err := fpga.Snapshot(d); return err }
+	tick := func(d *pcie.Device) error { _, _, err := d.Tick(0); return err }
+	for name, c := range map[string]struct {
+		fault func(*pcietest.Card)
+		use   func(*pcie.Device) error
+		kind  error
+		says  string
+	}{
+		"a snapshot is lost": {func(c *pcietest.Card) { c.LoseWrites(regmap.CommonCommand) }, snapshot, pcie.ErrLost, "try again"},
+		"a clear is lost": {func(c *pcietest.Card) { loseOnce(c, regmap.CommonCommand) }, func(d *pcie.Device) error {
+			return errors.Join(fpga.ClearCounters(d), snapshot(d))
+		}, pcie.ErrLost, "clear them again"},
+		"somebody else clears": {func(c *pcietest.Card) { c.Store32(regmap.CommonCommand, regmap.CommonCommandClear) }, snapshot, pcie.ErrLost, "somebody else's"},
+		"a reset is lost": {func(c *pcietest.Card) { c.LoseWrites(regmap.CommonCommand) }, func(d *pcie.Device) error {
+			return d.Reset(pcie.ResetOlaf)
+		}, pcie.ErrLost, "try again"},
+		"a reset of the box is lost": {func(c *pcietest.Card) { c.LoseWrites(pcie.UserReset) }, func(d *pcie.Device) error {
+			return d.Reset(pcie.ResetBox)
+		}, pcie.ErrLost, "common.scratch still reads"},
+		"a tick is lost":      {func(c *pcietest.Card) { c.LoseWrites(0x82B0) }, tick, pcie.ErrLost, "port 0"},
+		"a counter flips":     {func(c *pcietest.Card) { c.StuckBits(regmap.QueueIn, 1<<29, 1<<29) }, func(d *pcie.Device) error { _, err := d.Read32(regmap.QueueIn); return err }, pcie.ErrUnsteady, "take another"},
+		"a counter goes back": {func(c *pcietest.Card) { c.Answer(regmap.QueueCoveredCycles, 1) }, snapshot, fpga.ErrDoubtful, "cleared"},
+		"an adapter is reset": {func(c *pcietest.Card) { c.Shell[0xB030] = 3 }, func(d *pcie.Device) error { _, err := d.Adapter(0); return err }, pcie.ErrBackwards, "from 100 to 3"},
+		"a word of a window is lost": {func(c *pcietest.Card) { c.LoseWrites(regmap.ReplicationMemberData) }, func(d *pcie.Device) error {
+			return d.Write32(regmap.ReplicationMemberData, 1)
+		}, pcie.ErrLost, "its index went from 0 to 0"},
+		"a status can't be": {func(c *pcietest.Card) { c.Answer(regmap.QueueStatus, ^uint32(0)) }, func(d *pcie.Device) error { _, err := d.Read32(regmap.QueueStatus); return err }, pcie.ErrUnsteady, "device doctor"},
+		"the clock leaps": {func(c *pcietest.Card) {
+			n := uint32(0)
+			c.OnLoad = func(_ int, offset, v uint32) uint32 {
+				if offset == regmap.CommonCycles+4 {
+					n++
+					return n
+				}
+				return v
+			}
+		}, snapshot, pcie.ErrUnsteady, "no two looks agree"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t, pcietest.OpenNIC())
+			h.card.Shell[0xB030] = 100
+			d := h.mustOpen(t)
+			_, err := d.PortCounts()
+			must(t, err)
+			must(t, d.Write32(regmap.ReplicationGroupSize, 2))
+			must(t, fpga.ClearCounters(d))
+			must(t, h.card.Wait(t.Context(), second))
+			_, err = fpga.Snapshot(d)
+			must(t, err)
+			must(t, h.card.Wait(t.Context(), second))
+			c.fault(h.card)
+			if err := c.use(d); !errors.Is(err, c.kind) || !errors.Is(err, fpga.ErrDoubtful) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v; want %q of kind %q", err, c.says, c.kind)
+			}
+		})
+	}
+}
+
+// TestOneFlipIsOutvoted holds that a latched counter of which one answer is wrong still reads right.
+func TestOneFlipIsOutvoted(t *testing.T) {
+	h := newHost(t, pcietest.OpenNIC())
+	d := h.mustOpen(t)
+	must(t, h.card.Wait(t.Context(), second))
+	_, err := fpga.Snapshot(d)
+	must(t, err)
+	want := h.card.Load32(regmap.QueueCoveredCycles)
+	once(h.card, regmap.QueueCoveredCycles, flipped)
+	if got, err := d.Read32(regmap.QueueCoveredCycles); got != want || err != nil {
+		t.Errorf("%d, %v; it holds %d", got, err, want)
+	}
+	h.card.Ports[0].Running[0x608] = 5
+	must(t, h.card.Wait(t.Context(), second))
+	_, _, err = d.Tick(0)
+	must(t, err)
+	h.card.Ports[0].Running[0x608] = 6
+	must(t, h.card.Wait(t.Context(), second))
+	once(h.card, 0x8608, flipped)
+	if c, _, err := d.Tick(0); c.RXPackets != 6 || err != nil {
+		t.Errorf("%d frames, %v", c.RXPackets, err)
+	}
+	h.card.Shell[0xB030] = 9
+	once(h.card, 0xB030, flipped)
+	if c, err := d.Adapter(0); c.RXDropped != 9 || err != nil {
+		t.Errorf("%d dropped, %v", c.RXDropped, err)
+	}
+}
+
+// TestPowerCycle holds that a card which was switched off and on is noticed by who wrote nothing that it could forget.
+func TestPowerCycle(t *testing.T) {
+	for _, readOnly := range []bool{false, true} {
+		h := newHost(t, pcietest.OpenNIC())
+		must(t, h.card.Wait(t.Context(), second))
+		d, err := h.open(pcie.Options{ReadOnly: readOnly})
+		must(t, err)
+		must(t, h.card.PowerCycle())
+		err = d.Sleep(context.Background(), 200*olaf.Millisecond)
+		if !errors.Is(err, pcie.ErrRestarted) || !errors.Is(err, fpga.ErrGone) || !strings.Contains(err.Error(), "configured again") {
+			t.Errorf("read-only %t: %v", readOnly, err)
+		}
+		must(t, d.Close())
+	}
+}
+
+// TestClockWithoutRate refuses a card whose ages would mean nothing.
+func TestClockWithoutRate(t *testing.T) {
+	h := newHost(t, pcietest.OpenNIC())
+	h.card.Answer(regmap.CommonClockHz, 0)
+	if _, err := h.open(pcie.Options{}); !errors.Is(err, pcie.ErrNoClock) || !strings.Contains(err.Error(), "program the image again") {
+		t.Error(err)
+	}
+	if h.card.Stores != 0 {
+		t.Error("it was written to")
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
