@@ -72,7 +72,7 @@ func resetPart(dev fpga.Device, part pcie.Target) error {
 	if r, ok := dev.(resetter); ok {
 		return r.Reset(part)
 	}
-	if part != pcie.ResetOlaf {
+	if !part.Own() {
 		return fmt.Errorf("%w: %s has no part %q; it has %q", fpga.ErrRefused, dev.Identity().Address, part, pcie.ResetOlaf)
 	}
 	return dev.Write32(regmap.CommonCommand, regmap.CommonCommandReset)

@@ -21,19 +21,24 @@ const (
 // register file say otherwise.
 var resets = map[Target]struct {
 	register, bits uint32
-	port           int // whose MAC or adapter it is, from 1; 0 for none
+	port           int  // whose MAC or adapter it is, from 1; 0 for none
+	own            bool // reset by our command instead
 }{
-	ResetBox:   {UserReset, 1<<31 | 0xFFFF, 0},
-	ResetQDMA:  {ShellReset, 1 << 0, 0},
-	"cmac0":    {ShellReset, 1 << 4, 1},
-	"adapter0": {ShellReset, 1 << 5, 1},
-	"cmac1":    {ShellReset, 1 << 8, 2},
-	"adapter1": {ShellReset, 1 << 9, 2},
+	ResetOlaf:  {own: true},
+	ResetBox:   {register: UserReset, bits: 1<<31 | 0xFFFF},
+	ResetQDMA:  {register: ShellReset, bits: 1 << 0},
+	"cmac0":    {register: ShellReset, bits: 1 << 4, port: 1},
+	"adapter0": {register: ShellReset, bits: 1 << 5, port: 1},
+	"cmac1":    {register: ShellReset, bits: 1 << 8, port: 2},
+	"adapter1": {register: ShellReset, bits: 1 << 9, port: 2},
 }
+
+// Own says whether a target is reset by our own command, which every device has.
+func (t Target) Own() bool { return resets[t].own }
 
 // Targets are the names of everything that can be reset.
 func Targets() []string {
-	names := []string{string(ResetOlaf)}
+	var names []string
 	for t := range resets {
 		names = append(names, string(t))
 	}
@@ -44,11 +49,10 @@ func Targets() []string {
 // Reset resets one part of the card, waits a fixed millisecond because the status bits come back too early, and checks
 // who the card is. Whatever was written to that part is lost and must be written again. The system reset is not offered.
 func (d *Device) Reset(t Target) error {
-	if t == ResetOlaf {
-		return d.Write32(regmap.CommonCommand, regmap.CommonCommandReset)
-	}
 	r, ok := resets[t]
 	switch {
+	case r.own:
+		return d.Write32(regmap.CommonCommand, regmap.CommonCommandReset)
 	case !ok:
 		return fmt.Errorf("%w: nothing is named %q; there are %s", ErrDenied, t, strings.Join(Targets(), ", "))
 	case d.failed != nil:
