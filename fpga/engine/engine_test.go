@@ -12,10 +12,11 @@ import (
 )
 
 func TestNames(t *testing.T) {
-	if got := engine.Names(); !slices.Equal(got, []string{"fifo", "olaf"}) {
-		t.Errorf("names %v", got)
+	names := engine.Names()
+	if !slices.Contains(names, "fifo") || !slices.Contains(names, "olaf") || len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
+		t.Errorf("names %v", names)
 	}
-	for _, name := range engine.Names() {
+	for _, name := range names {
 		if _, err := engine.New(name, engine.Config{Slots: 8, Clusters: 9}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -29,7 +30,7 @@ func TestBadConfig(t *testing.T) {
 		edit func(*engine.Config)
 		want string
 	}{
-		{"lifo", func(*engine.Config) {}, `unknown queue "lifo"; there are fifo, olaf`},
+		{"lifo", func(*engine.Config) {}, `unknown queue "lifo"; there are ` + strings.Join(engine.Names(), ", ")},
 		{"olaf", func(c *engine.Config) { c.Slots = 0 }, "slots is 0; it must be 1 to 65536"},
 		{"olaf", func(c *engine.Config) { c.Slots = 65537 }, "slots is 65537; it must be 1 to 65536"},
 		{"fifo", func(c *engine.Config) { c.Clusters = -1 }, "clusters is -1; it must be 1 to 65536"},

@@ -119,7 +119,7 @@ var blocks = []Block{
 				{Name: "cluster_range", Hi: 3, Lo: 3, Doc: "The tables named a cluster beyond built_clusters; its updates were bypassed."},
 			}},
 			{Name: "mode", Offset: 0x030, Access: ReadWrite, Idle: true, Doc: "Queue discipline and its options.", Fields: []Field{
-				{Name: "discipline", Hi: 7, Lo: 0, Doc: "Which algorithm decides.", Values: []string{"fifo", "olaf"}},
+				{Name: "discipline", Hi: 7, Lo: 0, Doc: "Which algorithm decides.", Values: disciplines},
 				{Name: "reward_filter", Hi: 8, Lo: 8, Doc: "Compare rewards before merging (olaf only)."},
 				{Name: "free_on_start", Hi: 9, Lo: 9, Doc: "Free a slot when its frame starts to leave, as ns-3 does; needs the capability."},
 				{Name: "provenance", Hi: 10, Lo: 10, Doc: "Log who is inside every update; needs the capability."},

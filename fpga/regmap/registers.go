@@ -2,6 +2,9 @@
 
 package regmap
 
+// disciplines are the queues of package engine by their codes.
+var disciplines = []string{"fifo", "olaf"}
+
 // Block common: Identity, capabilities and the commands that concern the whole card.
 const (
 	CommonBase           uint32 = 0x100000

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/engine/enginetest"
 )
 
@@ -21,7 +22,7 @@ func TestBadVectors(t *testing.T) {
 		{"end\n", `must come before "end"`},
 		{"vector a b\n", "line 1: a vector has one name"},
 		{"vector a\nvector b\n", "line 2: a vector has one name"},
-		{"vector a\nqueue lifo\n", `unknown queue "lifo"; there are fifo, olaf`},
+		{"vector a\nqueue lifo\n", `unknown queue "lifo"; there are ` + strings.Join(engine.Names(), ", ")},
 		{"vector a\nqueue olaf slots=0 clusters=1\n", "slots is 0; it must be 1 to 65536"},
 		{"queue olaf slots=1 clusters=1\nqueue olaf slots=1 clusters=1\n", "line 2: there is one queue line"},
 		{"output rate=-1\n", `rate: "-1" is not a number that fits`},

@@ -11,8 +11,12 @@ import (
 )
 
 func TestGeneratedFilesAreFresh(t *testing.T) {
+	described, err := blocks()
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, o := range outputs() {
-		want, err := o.render()
+		want, err := o.render(described)
 		if err != nil {
 			t.Fatalf("%s: %v", o.path, err)
 		}
@@ -29,7 +33,11 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 // TestVerilogHeaderCompiles lets Verilator, a real peer, read the header and use one value of it.
 func TestVerilogHeaderCompiles(t *testing.T) {
 	tool := peer.Need(t, "verilator")
-	text, err := renderVerilog()
+	described, err := blocks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := renderVerilog(described)
 	if err != nil {
 		t.Fatal(err)
 	}

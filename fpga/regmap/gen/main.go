@@ -1,5 +1,6 @@
-// Command gen writes what is derived from the register map: registers.go, olaf_regs.svh and docs/registers.md. Run it by
-// go generate in fpga/regmap.
+// Command gen writes what is derived from the register map and the list of queues: registers.go, olaf_regs.svh and
+// docs/registers.md. Run it by go generate in fpga/regmap. It stands above the map and the engine, and hands the one the
+// other's names.
 package main
 
 import (
@@ -8,25 +9,38 @@ import (
 	"path/filepath"
 
 	"github.com/google/renameio/v2"
+
+	"github.com/olafctl/olaf/fpga/regmap"
 )
 
 func main() {
+	if err := write(); err != nil {
+		fmt.Fprintln(os.Stderr, "gen:", err)
+		os.Exit(1)
+	}
+}
+
+func write() error {
+	described, err := blocks()
+	if err != nil {
+		return err
+	}
 	for _, o := range outputs() {
-		text, err := o.render()
-		if err == nil {
-			err = renameio.WriteFile(o.path, text, 0o644)
-		}
+		text, err := o.render(described)
 		if err != nil {
-			fmt.Fprintf(os.Stderr, "gen: %s: %v\n", o.path, err)
-			os.Exit(1)
+			return fmt.Errorf("%s: %w", o.path, err)
+		}
+		if err := renameio.WriteFile(o.path, text, 0o644); err != nil {
+			return err
 		}
 	}
+	return nil
 }
 
 // output is one generated file; path is relative to fpga/regmap.
 type output struct {
 	path   string
-	render func() ([]byte, error)
+	render func([]regmap.Block) ([]byte, error)
 }
 
 func outputs() []output {

@@ -24,10 +24,10 @@ writing 1 to them is refused.
 - 0x140000–0x17FFFF and 0x180000–0x1BFFFF are left to the AXI-Lite windows of VNP4-1 and VNP4-2.
 `
 
-func renderMarkdown() ([]byte, error) {
+func renderMarkdown(blocks []regmap.Block) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, intro, regmap.VersionMajor, regmap.VersionMinor, regmap.VersionPatch)
-	for _, block := range regmap.Blocks() {
+	for _, block := range blocks {
 		fmt.Fprintf(&b, "\n## %s: %#x, %d bytes\n\n%s\n\n", block.Name, block.Base, block.Size, block.Doc)
 		b.WriteString("| offset | name | access | reset | unit | meaning |\n|---|---|---|---|---|---|\n")
 		for _, r := range block.Registers {
