@@ -132,9 +132,9 @@ type Session struct {
 // controller has, are errors; afterwards the session reconnects by itself until Close.
 func Dial(ctx context.Context, target string, o Options) (*Session, error) {
 	o = o.withDefaults()
-	conn, err := grpc.NewClient(target, dialOptions(o)...)
+	conn, err := Connect(target, o.TLS)
 	if err != nil {
-		return nil, fmt.Errorf("P4Runtime target %q: %w", target, err)
+		return nil, err
 	}
 	s := &Session{
 		target: target, options: o, conn: conn, client: v1.NewP4RuntimeClient(conn),
@@ -172,17 +172,22 @@ func (s *Session) isVacant() bool {
 	return s.vacant
 }
 
-func dialOptions(o Options) []grpc.DialOption {
+// Connect makes a connection to a server without a session on it; plain where secure is nil, for unix sockets and loopback.
+func Connect(target string, secure *tls.Config) (*grpc.ClientConn, error) {
 	creds := insecure.NewCredentials()
-	if o.TLS != nil {
-		creds = credentials.NewTLS(o.TLS)
+	if secure != nil {
+		creds = credentials.NewTLS(secure)
 	}
-	return []grpc.DialOption{
+	conn, err := grpc.NewClient(target,
 		grpc.WithTransportCredentials(creds),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64 << 20)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithNoProxy(),
+	)
+	if err != nil {
+		return nil, fmt.Errorf("P4Runtime target %q: %w", target, err)
 	}
+	return conn, nil
 }
 
 // leavePatience is how long Close waits for the server to see the stream end.

@@ -17,7 +17,7 @@ func newTablesCmd(env *cli.Env) *cobra.Command {
 		Use:   "tables",
 		Short: "Read, write and compare the match-action tables over P4Runtime",
 	}
-	cmd.AddCommand(newTablesShowCmd(env), newTablesGetCmd(env), newTablesDiffCmd(env), newTablesApplyCmd(env), newTablesClearCmd(env), newTablesTakeoverCmd(env))
+	cmd.AddCommand(newTablesShowCmd(env), newTablesGetCmd(env), newTablesDiffCmd(env), newTablesApplyCmd(env), newTablesClearCmd(env), newTablesTakeoverCmd(env), newTablesConformanceCmd(env))
 	return cmd
 }
 

@@ -1,0 +1,287 @@
+// Package conformance asks any P4Runtime server, one clause of the specification after the other, whether it does what it
+// should. It needs a pipeline like ours, that is a table with exact keys whose action has parameters, and finds it in the
+// P4Info that it is given.
+//
+// Clauses that write push the pipeline, which empties the tables, and take the primary's place; they are tried only when
+// asked for. A server that remembers election ids, as it must, remembers those of the clauses too.
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/p4ctl"
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// ErrSilent says that a server does not answer what every clause needs.
+var ErrSilent = olaf.NewError(olaf.Device, "no P4Runtime server for this device answers")
+
+// ErrInUse says that a live controller would lose its place.
+var ErrInUse = olaf.NewError(olaf.Device, "another controller is primary")
+
+// ErrUnlike says that a P4Info has nothing that the clauses could write.
+var ErrUnlike = olaf.NewError(olaf.Usage, "the P4Info has no table with exact keys and an action with parameters")
+
+// Outcome is what became of a clause.
+type Outcome string
+
+const (
+	Passed  Outcome = "passed"
+	Failed  Outcome = "failed"
+	Skipped Outcome = "skipped"
+)
+
+// Clause is one promise of the specification.
+type Clause struct {
+	ID       string // its handle: a part of the specification, and a number
+	Section  string // the heading under which the specification promises it
+	Sentence string // what it promises, in our words
+	Writes   bool   // whether trying it changes tables, pipeline or primary
+	try      func(*probe)
+}
+
+// asPrimary is a clause that begins as primary.
+func asPrimary(id, section, sentence string, try func(*probe)) Clause {
+	return Clause{id, section, sentence, true, func(p *probe) {
+		if p.lead(); !p.over() {
+			try(p)
+		}
+	}}
+}
+
+// onEmpty is a clause that begins as primary of empty tables.
+func onEmpty(id, section, sentence string, try func(*probe)) Clause {
+	return Clause{id, section, sentence, true, func(p *probe) {
+		if p.fresh(); !p.over() {
+			try(p)
+		}
+	}}
+}
+
+// Result is a clause with what a server did.
+type Result struct {
+	Clause
+	Outcome Outcome
+	Seen    string // what was answered, step by step
+}
+
+// Target is a server and what is pushed to it. Without a config it is the one that the server has, or ours where it has none.
+type Target struct {
+	Conn     grpc.ClientConnInterface
+	DeviceID uint64
+	Config   *v1.ForwardingPipelineConfig
+	Patience time.Duration // how long a clause waits for answers; 10 s where it is 0
+}
+
+// Clauses lists all clauses in their order.
+func Clauses() []Clause {
+	var all []Clause
+	for _, part := range [][]Clause{transport, arbitration, pipeline, writing, entries, byteStrings, reading, replication, streams} {
+		all = append(all, part...)
+	}
+	return all
+}
+
+// Run tries every clause, those that write only if write is set, and tells each result as soon as it is known. The error says
+// that nothing could be tried, or that ctx ended.
+func Run(ctx context.Context, t Target, write bool, tell func(Result)) error {
+	if t.Patience <= 0 {
+		t.Patience = 10 * time.Second
+	}
+	run := &session{Target: t, client: v1.NewP4RuntimeClient(t.Conn)}
+	if err := run.look(ctx, write); err != nil {
+		return err
+	}
+	for _, c := range Clauses() {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if c.Writes && !write {
+			tell(Result{c, Skipped, "it writes, which was not asked for"})
+			continue
+		}
+		tell(run.try(ctx, c))
+	}
+	if write {
+		return run.leave(ctx)
+	}
+	return nil
+}
+
+// session is what the clauses of one run have in common.
+type session struct {
+	Target
+	client v1.P4RuntimeClient
+	shape  shape
+	high   uint64 // the election ids of this run are above all that the server has seen
+	low    uint64
+}
+
+// look asks whether the server answers at all, which ids it has seen, and whether somebody would be disturbed.
+func (s *session) look(ctx context.Context, write bool) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Patience)
+	defer cancel()
+	p := &probe{session: s, ctx: ctx}
+	if s.Config == nil {
+		var err error
+		if s.Config, err = p.get(v1.GetForwardingPipelineConfigRequest_ALL); err != nil {
+			return fmt.Errorf("%w: ask for the pipeline config: %w", ErrSilent, err)
+		}
+	}
+	if s.Config.GetP4Info() == nil {
+		s.Config = p4ctl.PipelineConfig(p4.Twin())
+	}
+	var err error
+	if s.shape, err = shapeOf(s.Config.P4Info); err != nil {
+		return err
+	}
+	_, answer, err := p.announce(nil)
+	if err != nil {
+		return fmt.Errorf("%w: announce a controller: %w", ErrSilent, err)
+	}
+	s.high = answer.GetElectionId().GetHigh() + 1
+	if vacant := codes.Code(answer.GetStatus().GetCode()) == codes.NotFound; write && !vacant {
+		return fmt.Errorf("%w, and clauses that write would take its place: end it first", ErrInUse)
+	}
+	return nil
+}
+
+// leave puts the pipeline in place without any entry.
+func (s *session) leave(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.Patience)
+	defer cancel()
+	p := &probe{session: s, ctx: ctx}
+	p.fresh()
+	if p.outcome == Failed {
+		return fmt.Errorf("the pipeline could not be put back: %s", strings.Join(p.seen, "; "))
+	}
+	return nil
+}
+
+// try runs one clause on streams of its own.
+func (s *session) try(ctx context.Context, c Clause) Result {
+	ctx, cancel := context.WithTimeout(ctx, s.Patience)
+	defer cancel()
+	p := &probe{session: s, ctx: ctx, outcome: Passed}
+	c.try(p)
+	if len(p.seen) == 0 {
+		p.fail("nothing was seen")
+	}
+	return Result{c, p.outcome, strings.Join(p.seen, "; ")}
+}
+
+// probe is one clause on its way. A step that does not answer as promised fails it, and what is seen is kept.
+type probe struct {
+	*session
+	ctx     context.Context
+	id      *v1.Uint128 // of the primary's stream
+	stream  v1.P4Runtime_StreamChannelClient
+	seen    []string
+	outcome Outcome
+}
+
+func (p *probe) fail(format string, args ...any) {
+	p.seen = append(p.seen, fmt.Sprintf(format, args...))
+	p.outcome = Failed
+}
+
+func (p *probe) skip(why string) {
+	p.seen = append(p.seen, why)
+	if p.outcome != Failed {
+		p.outcome = Skipped
+	}
+}
+
+// over tells whether there is nothing left to try.
+func (p *probe) over() bool { return p.outcome == Failed || p.outcome == Skipped }
+
+// code holds an answer against the codes that are promised.
+func (p *probe) code(what string, err error, want ...codes.Code) {
+	p.same(what, status.Code(err), want)
+}
+
+func (p *probe) same(what string, got codes.Code, want []codes.Code) {
+	for _, w := range want {
+		if got == w {
+			p.seen = append(p.seen, fmt.Sprintf("%s: %s", what, codeName(got)))
+			return
+		}
+	}
+	p.fail("%s: %s instead of %s", what, codeName(got), codeNames(want))
+}
+
+// holds notes a step that is not about a code.
+func (p *probe) holds(what string, good bool, otherwise string) {
+	if good {
+		p.seen = append(p.seen, what)
+	} else {
+		p.fail("%s", otherwise)
+	}
+}
+
+// updates holds a batch against one code an update; all OK means that the batch must succeed.
+func (p *probe) updates(what string, err error, want ...codes.Code) {
+	refused := false
+	for _, w := range want {
+		refused = refused || w != codes.OK
+	}
+	if !refused {
+		p.code(what, err, codes.OK)
+		return
+	}
+	st := status.Convert(err)
+	if st.Code() != codes.Unknown {
+		p.fail("%s: %s instead of UNKNOWN with details", what, codeName(st.Code()))
+		return
+	}
+	details := st.Details()
+	if len(details) != len(want) {
+		p.fail("%s: %d details for %d elements", what, len(details), len(want))
+		return
+	}
+	var got []codes.Code
+	for _, d := range details {
+		e, ok := d.(*v1.Error)
+		if !ok {
+			p.fail("%s: a detail is no p4.v1.Error", what)
+			return
+		}
+		got = append(got, codes.Code(e.CanonicalCode))
+	}
+	for i, w := range want {
+		if got[i] != w {
+			p.fail("%s: %s instead of %s", what, codeNames(got), codeNames(want))
+			return
+		}
+	}
+	p.seen = append(p.seen, what+": "+codeNames(got))
+}
+
+// codeName is a code as the specification writes it.
+func codeName(c codes.Code) string {
+	var b strings.Builder
+	for i, r := range c.String() {
+		if i > 0 && r >= 'A' && r <= 'Z' && c != codes.OK {
+			b.WriteByte('_')
+		}
+		b.WriteRune(r)
+	}
+	return strings.ToUpper(b.String())
+}
+
+func codeNames(list []codes.Code) string {
+	names := make([]string, len(list))
+	for i, c := range list {
+		names[i] = codeName(c)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,192 @@
+package conformance
+
+import (
+	"errors"
+	"io"
+
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/protobuf/proto"
+)
+
+// next is an election id above all others of the run and of those before it.
+func (s *session) next() *v1.Uint128 {
+	s.low++
+	return &v1.Uint128{High: s.high, Low: s.low}
+}
+
+// open opens a stream and sends an arbitration of the device with this id, nil for none.
+func (p *probe) open(id *v1.Uint128) (v1.P4Runtime_StreamChannelClient, error) {
+	stream, err := p.client.StreamChannel(p.ctx)
+	if err != nil {
+		return nil, err
+	}
+	return stream, p.say(stream, p.DeviceID, id)
+}
+
+func (p *probe) say(stream v1.P4Runtime_StreamChannelClient, device uint64, id *v1.Uint128) error {
+	return stream.Send(&v1.StreamMessageRequest{Update: &v1.StreamMessageRequest_Arbitration{
+		Arbitration: &v1.MasterArbitrationUpdate{DeviceId: device, ElectionId: id}}})
+}
+
+// announce opens a stream and waits for the answer.
+func (p *probe) announce(id *v1.Uint128) (v1.P4Runtime_StreamChannelClient, *v1.MasterArbitrationUpdate, error) {
+	stream, err := p.open(id)
+	if err != nil {
+		return nil, nil, err
+	}
+	answer, err := heard(stream)
+	return stream, answer, err
+}
+
+// heard waits for the next arbitration on a stream; what else comes is left aside.
+func heard(stream v1.P4Runtime_StreamChannelClient) (*v1.MasterArbitrationUpdate, error) {
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			return nil, err
+		}
+		if a := m.GetArbitration(); a != nil {
+			return a, nil
+		}
+	}
+}
+
+// ended is the error that ends a stream; a message that comes first is none.
+func ended(stream v1.P4Runtime_StreamChannelClient) error {
+	for range 8 {
+		if _, err := stream.Recv(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// told notes what a controller hears next.
+func (p *probe) told(who string, stream v1.P4Runtime_StreamChannelClient, want codes.Code) *v1.MasterArbitrationUpdate {
+	if stream == nil {
+		p.fail("%s has no stream", who)
+		return nil
+	}
+	a, err := heard(stream)
+	if err != nil {
+		p.code(who, err, codes.OK)
+		return nil
+	}
+	p.same(who+" hears", codes.Code(a.GetStatus().GetCode()), []codes.Code{want})
+	return a
+}
+
+// lead becomes primary with a fresh id; it says nothing unless it fails.
+func (p *probe) lead() {
+	p.id = p.next()
+	stream, answer, err := p.announce(p.id)
+	if err != nil || codes.Code(answer.GetStatus().GetCode()) != codes.OK {
+		p.fail("did not become primary with an id above all others: %v %v", answer.GetStatus(), err)
+		return
+	}
+	p.stream = stream
+}
+
+// fresh becomes primary of empty tables.
+func (p *probe) fresh() {
+	if p.lead(); p.over() {
+		return
+	}
+	if err := p.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, p.Config); err != nil {
+		p.fail("the pipeline is refused: %v", err)
+	}
+}
+
+func (p *probe) set(action v1.SetForwardingPipelineConfigRequest_Action, config *v1.ForwardingPipelineConfig) error {
+	_, err := p.client.SetForwardingPipelineConfig(p.ctx, &v1.SetForwardingPipelineConfigRequest{
+		DeviceId: p.DeviceID, ElectionId: p.id, Action: action, Config: config}, large)
+	return err
+}
+
+func (p *probe) get(kind v1.GetForwardingPipelineConfigRequest_ResponseType) (*v1.ForwardingPipelineConfig, error) {
+	got, err := p.client.GetForwardingPipelineConfig(p.ctx, &v1.GetForwardingPipelineConfigRequest{DeviceId: p.DeviceID, ResponseType: kind}, large)
+	return got.GetConfig(), err
+}
+
+// large lets a server answer with a whole program.
+var large = grpc.MaxCallRecvMsgSize(256 << 20)
+
+func (p *probe) write(updates ...*v1.Update) error {
+	return p.writeAs(v1.WriteRequest_CONTINUE_ON_ERROR, updates...)
+}
+
+func (p *probe) writeAs(a v1.WriteRequest_Atomicity, updates ...*v1.Update) error {
+	_, err := p.client.Write(p.ctx, &v1.WriteRequest{DeviceId: p.DeviceID, ElectionId: p.id, Atomicity: a, Updates: updates})
+	return err
+}
+
+func (p *probe) read(entities ...*v1.Entity) ([]*v1.Entity, error) {
+	return p.readOf(p.DeviceID, entities...)
+}
+
+func (p *probe) readOf(device uint64, entities ...*v1.Entity) (all []*v1.Entity, err error) {
+	stream, err := p.client.Read(p.ctx, &v1.ReadRequest{DeviceId: device, Entities: entities})
+	if err != nil {
+		return nil, err
+	}
+	for {
+		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			return all, nil
+		}
+		if err != nil {
+			return all, err
+		}
+		all = append(all, m.Entities...)
+	}
+}
+
+// table reads the table that the clauses write.
+func (p *probe) table() []*v1.Entity {
+	all, err := p.read(ofTable(&v1.TableEntry{TableId: p.shape.table.Preamble.Id}))
+	if err != nil {
+		p.fail("read of the table: %v", err)
+	}
+	return all
+}
+
+// left notes how many entries the table has.
+func (p *probe) left(want int) {
+	if got := len(p.table()); !p.over() {
+		p.holds(plural(want, "entry", "entries"), got == want, plural(got, "entry", "entries")+" instead of "+plural(want, "entry", "entries"))
+	}
+}
+
+// reads notes what a read gives.
+func (p *probe) reads(what string, want []*v1.Entity, entities ...*v1.Entity) {
+	got, err := p.read(entities...)
+	if err != nil {
+		p.code(what, err, codes.OK)
+		return
+	}
+	p.holds(what+": "+plural(len(want), "entity", "entities"), sameEntries(got, want), what+": another answer: "+brief(got))
+}
+
+// brief is a list of entities on one line, as far as a line goes.
+func brief(list []*v1.Entity) string {
+	text := ""
+	for _, e := range list {
+		text += " " + oneLine(e)
+	}
+	if len(text) > 200 {
+		text = text[:200] + "…"
+	}
+	if text == "" {
+		return "none"
+	}
+	return text[1:]
+}
+
+// with is a config that differs from the pushed one.
+func (p *probe) with(change func(*v1.ForwardingPipelineConfig)) *v1.ForwardingPipelineConfig {
+	c := proto.CloneOf(p.Config)
+	change(c)
+	return c
+}

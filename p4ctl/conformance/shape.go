@@ -1,0 +1,127 @@
+package conformance
+
+import (
+	"encoding/binary"
+	"slices"
+
+	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/protobuf/proto"
+)
+
+// shape is what the clauses write: one table with exact keys, and one of its actions.
+type shape struct {
+	table  *configv1.Table
+	action *configv1.Action
+}
+
+// shapeOf picks the first table that the clauses can write without knowing what it is for: exact keys of at least 8 bits, no
+// reference to other objects, and an action with parameters.
+func shapeOf(info *configv1.P4Info) (shape, error) {
+	for _, t := range info.GetTables() {
+		if !plain(t) {
+			continue
+		}
+		for _, ref := range t.ActionRefs {
+			if ref.Scope == configv1.ActionRef_DEFAULT_ONLY {
+				continue
+			}
+			at := slices.IndexFunc(info.Actions, func(a *configv1.Action) bool { return a.GetPreamble().GetId() == ref.Id })
+			if at >= 0 && writable(info.Actions[at]) {
+				return shape{t, info.Actions[at]}, nil
+			}
+		}
+	}
+	return shape{}, ErrUnlike
+}
+
+func plain(t *configv1.Table) bool {
+	if t.IsConstTable || t.ImplementationId != 0 || len(t.MatchFields) == 0 || len(t.DirectResourceIds) > 0 || t.Size < 4 {
+		return false
+	}
+	return !slices.ContainsFunc(t.MatchFields, func(f *configv1.MatchField) bool {
+		return f.GetMatchType() != configv1.MatchField_EXACT || f.Bitwidth < 8 || refers(f.Annotations)
+	})
+}
+
+func writable(a *configv1.Action) bool {
+	return len(a.Params) > 0 && !slices.ContainsFunc(a.Params, func(p *configv1.Action_Param) bool {
+		return p.Bitwidth < 8 || refers(p.Annotations)
+	})
+}
+
+func refers(annotations []string) bool {
+	return slices.ContainsFunc(annotations, func(a string) bool { return len(a) > 11 && a[:11] == "@refers_to(" })
+}
+
+// number is a byte string in its canonical form.
+func number(n int) []byte {
+	wide := binary.BigEndian.AppendUint32(nil, uint32(n))
+	for len(wide) > 1 && wide[0] == 0 {
+		wide = wide[1:]
+	}
+	return wide
+}
+
+// entry is a whole entry: its key is n in every field, its parameters are v.
+func (s shape) entry(n, v int) *v1.TableEntry {
+	return &v1.TableEntry{TableId: s.table.Preamble.Id, Match: s.match(number(n)), Action: s.direct(number(v))}
+}
+
+func (s shape) match(key []byte) (match []*v1.FieldMatch) {
+	for _, f := range s.table.MatchFields {
+		match = append(match, exact(f.Id, key))
+	}
+	return match
+}
+
+func exact(field uint32, key []byte) *v1.FieldMatch {
+	return &v1.FieldMatch{FieldId: field, FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: key}}}
+}
+
+func (s shape) direct(value []byte) *v1.TableAction {
+	a := &v1.Action{ActionId: s.action.Preamble.Id}
+	for _, p := range s.action.Params {
+		a.Params = append(a.Params, &v1.Action_Param{ParamId: p.Id, Value: value})
+	}
+	return &v1.TableAction{Type: &v1.TableAction_Action{Action: a}}
+}
+
+// spoiled is entry(9, 1) with something wrong.
+func (s shape) spoiled(spoil func(*v1.TableEntry)) *v1.TableEntry {
+	e := s.entry(9, 1)
+	spoil(e)
+	return e
+}
+
+// wide is a byte string one byte wider than the bits hold.
+func wide(bits int32) []byte {
+	return append([]byte{1}, make([]byte, (bits+7)/8)...)
+}
+
+func ofTable(e *v1.TableEntry) *v1.Entity {
+	return &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: e}}
+}
+
+func ofGroup(g *v1.MulticastGroupEntry) *v1.Entity {
+	return &v1.Entity{Entity: &v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: &v1.PacketReplicationEngineEntry{
+		Type: &v1.PacketReplicationEngineEntry_MulticastGroupEntry{MulticastGroupEntry: g}}}}
+}
+
+func update(kind v1.Update_Type, e *v1.Entity) *v1.Update {
+	return &v1.Update{Type: kind, Entity: e}
+}
+
+func insert(e *v1.TableEntry) *v1.Update { return update(v1.Update_INSERT, ofTable(e)) }
+func modify(e *v1.TableEntry) *v1.Update { return update(v1.Update_MODIFY, ofTable(e)) }
+func remove(e *v1.TableEntry) *v1.Update { return update(v1.Update_DELETE, ofTable(e)) }
+
+// sameEntries compares two lists without regard to their order.
+func sameEntries(got, want []*v1.Entity) bool {
+	if len(got) != len(want) {
+		return false
+	}
+	return !slices.ContainsFunc(want, func(w *v1.Entity) bool {
+		return !slices.ContainsFunc(got, func(g *v1.Entity) bool { return proto.Equal(g, w) })
+	})
+}
