@@ -46,13 +46,16 @@ func newBenchCmd(env *cli.Env) *cobra.Command {
 	f := &benchFlags{spec: bench.DefaultSpec()}
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Run updates through the queue and print Table 1, ours beside the paper's",
-		Long: `Run the micro-benchmark: the tables are written over a P4Runtime session, the generator is programmed by registers and
+		Short: "Measure one queue under any traffic; without options, the paper's Table 1",
+		Long: `Measure one queue: the tables are written over a P4Runtime session, the generator is programmed by registers and
 fired, updates cross the OlafQueue with cycle-accurate times, and what reaches the parameter server becomes AoM, loss
 and aggregation CDFs beside the published numbers.
 
 Every option has the paper's value as its default, so the bare command reproduces Table 1. The same seed gives the same
 bytes on the twin. With -f a file says what runs, and flags change it; -o yaml prints that file and runs nothing.
+
+'olafctl experiment run' is the door to what a paper shows, 'olafctl reproduce' sets all of that beside what was printed, and
+'olafctl simulate' is for networks of queues.
 
 On a card (-d pci:…) the bench needs the driver of its tables and, with --capture, the parameter server's interface on this
 host; docs/bring-up.md leads through it. What a capture lost, or could not time, makes a run invalid and is said.`,
@@ -69,36 +72,67 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
 	}
 	f.outRates = []string{"40G", "20G"}
 	f.addSpec(cmd)
-	f.file.addSchema(cmd)
-	f.expect.add(cmd)
+	cli.InGroup(cmd, cli.RunFlags, func() {
+		f.file.addSchema(cmd)
+		f.expect.add(cmd)
+	})
+	cli.InGroup(cmd, cli.DashboardFlags, func() {
+		cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion while all runs are done beside it")
+	})
 	f.view.add(cmd)
-	flags := cmd.Flags()
-	flags.BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion while all runs are done beside it")
-	flags.StringVar(&f.listen, "p4rt", "", "also serve the tables' P4Runtime at this address, such as 127.0.0.1:9559 or unix:/path")
-	flags.StringVar(&f.to.xlsx, "xlsx", "", "write a workbook to this file")
-	flags.StringVar(&f.to.report, "report", "", "write a self-contained HTML report to this file")
-	flags.StringVar(&f.pcap, "pcap", "", "write what reached the parameter server in the first run at the first output rate: .pcapng or .pcap")
-	flags.BoolVar(&f.to.force, "force", false, "replace output files that exist")
-	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	cli.InGroup(cmd, cli.OutputFlags, func() { f.addOutput(cmd) })
 	f.KeepFlags.Add(cmd)
 	f.card.Add(cmd)
-	flags.Float64Var(&f.ageError, "age-error", 10, "of a card: withhold the ages of a run whose clocks may be off by more than so many per cent of its mean AoM")
+	cli.InGroup(cmd, cli.CardFlagsOf, func() {
+		cmd.Flags().StringVar(&f.listen, "p4rt", "", "also serve the tables' P4Runtime at this address, such as 127.0.0.1:9559 or unix:/path")
+		cmd.Flags().Float64Var(&f.ageError, "age-error", 10, "of a card: withhold the ages of a run whose clocks may be off by more than so many per cent of its mean AoM")
+	})
 	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.JSONL, cli.YAML)
 	cli.AddDeviceFlag(cmd, env, &f.device)
 	return cmd
 }
 
+func (f *benchFlags) addOutput(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.to.xlsx, "xlsx", "", "write a workbook to this file")
+	flags.StringVar(&f.to.report, "report", "", "write a self-contained HTML report to this file")
+	flags.StringVar(&f.pcap, "pcap", "", "write what reached the parameter server in the first run at the first output rate: .pcapng or .pcap")
+	flags.BoolVar(&f.to.force, "force", false, "replace output files that exist")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+}
+
 // addSpec adds the flags of a specification, with f.spec and f.outRates as their defaults.
 func (f *benchFlags) addSpec(cmd *cobra.Command) {
-	s, w, flags := &f.spec, &f.spec.Workload, cmd.Flags()
-	f.file.add(cmd)
+	cli.InGroup(cmd, cli.SystemFlags, func() { f.addSystem(cmd) })
+	cli.InGroup(cmd, cli.TrafficFlags, func() { f.addTraffic(cmd) })
+	cli.InGroup(cmd, cli.RunFlags, func() {
+		f.file.add(cmd)
+		cmd.Flags().IntVar(&f.spec.Runs, "runs", f.spec.Runs, "runs, each with a seed of its own")
+		cmd.Flags().Uint64Var(&f.spec.Seed, "seed", f.spec.Seed, "seed of the first run")
+	})
+}
+
+func (f *benchFlags) addSystem(cmd *cobra.Command) {
+	s, flags := &f.spec, cmd.Flags()
 	cli.AddSystem(cmd, &s.Queue, "queue", "system under test: "+strings.Join(engine.Names(), "|"), engine.Names)
 	flags.StringVar(&s.Versus, "versus", s.Versus, "system to compare with, or none")
+	flags.StringSliceVar(&f.outRates, "out-rate", f.outRates, "output rates, comma-separated")
+	flags.IntVar(&s.Slots, "slots", s.Slots, "slots of the queue, the leaving update included")
+	flags.StringVar((*string)(&s.Profile), "profile", string(s.Profile), "engine cycles: calibrated|ideal")
+	flags.IntVar(&f.dequeue, "dequeue-cycles", 0, "override: cycles of 4 ns per departure of the queue under test")
+	flags.IntVar(&f.merge, "merge-cycles", 0, "override: cycles per merge of the queue under test")
+	flags.Var(&s.Overhead, "overhead", "bytes that the limiter adds to a frame: 0B, or 24B for FCS, preamble and gap")
+	flags.BoolVar(&s.RewardFilter, "reward-filter", false, "compare rewards before merging (§3)")
+	flags.Float64Var(&s.RewardThreshold, "reward-threshold", 0, "threshold of the reward filter")
+	cli.Complete(cmd, "versus", func() []string { return append(engine.Names(), bench.Nobody) })
+	cli.Complete(cmd, "profile", engine.Profiles)
+}
+
+func (f *benchFlags) addTraffic(cmd *cobra.Command) {
+	w, flags := &f.spec.Workload, cmd.Flags()
 	flags.Var(&w.MeanRate, "rate", "mean rate that all workers offer together")
 	flags.Var(&w.LineRate, "line-rate", "rate inside a burst")
-	flags.StringSliceVar(&f.outRates, "out-rate", f.outRates, "output rates, comma-separated")
 	flags.IntVar(&w.BurstPackets, "burst", w.BurstPackets, "packets in a burst; 1 for smooth traffic")
-	flags.IntVar(&s.Slots, "slots", s.Slots, "slots of the queue, the leaving update included")
 	flags.IntVar(&w.Clusters, "clusters", w.Clusters, "clusters (training jobs)")
 	flags.IntVar(&w.Workers, "workers", w.Workers, "workers, spread evenly over the clusters")
 	flags.IntVar(&w.UpdatesPerWorker, "updates", w.UpdatesPerWorker, "updates that each worker sends")
@@ -106,16 +140,6 @@ func (f *benchFlags) addSpec(cmd *cobra.Command) {
 	flags.Float64Var(&w.ClusterSigma, "cluster-sigma", w.ClusterSigma, "spread of the log-normal cluster weights; 0 for equal")
 	flags.IntVar(&w.ActiveClusters, "active-clusters", w.ActiveClusters, "clusters that take part in one burst; 0 for all")
 	f.trace.add(flags)
-	flags.IntVar(&s.Runs, "runs", s.Runs, "runs, each with a seed of its own")
-	flags.Uint64Var(&s.Seed, "seed", s.Seed, "seed of the first run")
-	flags.StringVar((*string)(&s.Profile), "profile", string(s.Profile), "engine cycles: calibrated|ideal")
-	flags.IntVar(&f.dequeue, "dequeue-cycles", 0, "override: cycles of 4 ns per departure of the queue under test")
-	flags.IntVar(&f.merge, "merge-cycles", 0, "override: cycles per merge of the queue under test")
-	flags.Var(&s.Overhead, "overhead", "bytes that the limiter adds to a frame: 0B, or 24B for FCS, preamble and gap")
-	flags.BoolVar(&s.RewardFilter, "reward-filter", false, "compare rewards before merging (§3)")
-	flags.Float64Var(&s.RewardThreshold, "reward-threshold", 0, "threshold of the reward filter")
-	cli.Complete(cmd, "versus", func() []string { return append(engine.Names(), "none") })
-	cli.Complete(cmd, "profile", engine.Profiles)
 }
 
 // resolve turns the file, if there is one, and the flags into a specification.

@@ -17,7 +17,12 @@ import (
 func newExperimentCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "experiment",
-		Short: "List and run what the paper published",
+		Short: "List and run what papers show: a table or figure at a time",
+		Long: `List and run what papers show, one table or figure at a time, with its own traffic, sizes and seeds. An experiment prints
+what was published beside ours; 'olafctl reproduce' runs all of them and counts verdicts, and 'olafctl bench' measures with
+traffic of your own.`,
+		Example: `  olafctl experiment list
+  olafctl experiment run olaf/table1`,
 	}
 	cmd.AddCommand(newExperimentListCmd(env), newExperimentRunCmd(env))
 	return cmd
@@ -101,10 +106,14 @@ beside; of the Olaf paper the artefact alone is enough: table1 is olaf/table1.`,
 		},
 	}
 	addOptions(cmd, env, &f.options)
-	cmd.Flags().StringVar(&f.plots, "plots", "", "draw the figures' panels into this folder, as SVG and PNG")
-	cmd.Flags().BoolVar(&f.force, "force", false, "replace plots that exist")
-	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
-	cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion beside the experiment")
+	cli.InGroup(cmd, cli.OutputFlags, func() {
+		cmd.Flags().StringVar(&f.plots, "plots", "", "draw the figures' panels into this folder, as SVG and PNG")
+		cmd.Flags().BoolVar(&f.force, "force", false, "replace plots that exist")
+		cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	})
+	cli.InGroup(cmd, cli.DashboardFlags, func() {
+		cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion beside the experiment")
+	})
 	f.view.add(cmd)
 	f.keep.Add(cmd)
 	cli.AddFormatFlag(cmd, &f.out, cli.Table, cli.JSON, cli.CSV, cli.JSONL)
@@ -113,10 +122,12 @@ beside; of the Olaf paper the artefact alone is enough: table1 is olaf/table1.`,
 
 // addOptions adds the flags of what every experiment understands.
 func addOptions(cmd *cobra.Command, env *cli.Env, o *experiments.Options) {
-	cmd.Flags().IntVar(&o.Runs, "runs", 0, "runs or seeds of each; 0 for the experiment's own number")
-	cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "first seed; 0 for the experiment's own")
-	cmd.Flags().BoolVar(&o.Quick, "quick", false, "fewer or shorter runs, for a first look")
-	cmd.Flags().StringVar(&o.Trainings, "trainings", "", "folder in which finished trainings of fig2, fig3 and fig8 are kept and found again")
+	cli.InGroup(cmd, cli.RunFlags, func() {
+		cmd.Flags().IntVar(&o.Runs, "runs", 0, "runs or seeds of each; 0 for the experiment's own number")
+		cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "first seed; 0 for the experiment's own")
+		cmd.Flags().BoolVar(&o.Quick, "quick", false, "fewer or shorter runs, for a first look")
+		cmd.Flags().StringVar(&o.Trainings, "trainings", "", "folder in which finished trainings of fig2, fig3 and fig8 are kept and found again")
+	})
 	cli.AddDeviceFlag(cmd, env, &o.Device)
 }
 

@@ -30,7 +30,7 @@ func newReproduceCmd(env *cli.Env) *cobra.Command {
 	f := new(reproduceFlags)
 	cmd := &cobra.Command{
 		Use:   "reproduce [NAME…]",
-		Short: "Set every published number beside ours, with a verdict",
+		Short: "Run every experiment, and set each published number beside ours with a verdict",
 		Long: `Run all experiments, or those that are named, and print every published number beside ours: difference, 95 % interval
 and verdict. A verdict worse than what is known to be reachable is a miss, and the exit code is 4. What cannot be
 measured is listed as well, with the reason.

@@ -45,13 +45,18 @@ func newRootCmd(env *cli.Env) *cobra.Command {
 fires the packet generator, captures what reaches the parameter server, and turns that into Age of Model, loss,
 speed-up and aggregation CDFs beside the published numbers.
 
-Without --device everything runs on the software twin, in virtual time at 250 MHz; nothing else is needed.`,
+Without --device everything runs on the software twin, in virtual time at 250 MHz; nothing else is needed.
+
+There is one door each: 'bench' measures a queue under traffic of your own, 'experiment run' does what a paper shows, 'reproduce'
+does all of that and judges every number that was printed, and 'simulate' is for networks of queues.`,
 		Example: `  olafctl bench --queue olaf --rate 60G            # the paper's Table 1, ours beside theirs
   olafctl experiment list                          # what else can be reproduced
   olafctl device info                              # look inside the twin`,
+		Version:       versionLine(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(env.Stdin)
 	root.SetOut(env.Stdout)
 	root.SetErr(env.Stderr)
@@ -69,8 +74,10 @@ Without --device everything runs on the software twin, in virtual time at 250 MH
 		root.AddCommand(cmd)
 	}
 	root.InitDefaultCompletionCmd() // cobra's own would come too late to be made like the others
+	root.SetHelpCommand(cli.NewHelpCmd(knownCommand))
 	cli.AddClientTLS(root, &env.TLS)
 	completeTree(root)
+	cli.SetHelp(env, root)
 	return root
 }
 
@@ -186,5 +193,6 @@ var commands = []struct {
 	{"device", newClusterCmd},
 	{"device", newRegCmd},
 	{"device", newServeCmd},
+	{"", newManCmd},
 	{"", newVersionCmd},
 }

@@ -41,21 +41,31 @@ type topologyFlags struct {
 }
 
 func (f *topologyFlags) add(cmd *cobra.Command) {
+	cli.InGroup(cmd, cli.SystemFlags, func() { f.addNetwork(cmd) })
+	cli.InGroup(cmd, cli.TrafficFlags, func() {
+		flags := cmd.Flags()
+		flags.Var(&f.interval, "interval", "period of all workers")
+		flags.Var(&f.second, "interval2", "period of the second half of the clusters")
+		flags.Var(&f.jitter, "jitter", "each send is late by less than this")
+		flags.StringVar(&f.sends, "arrivals", "", "CSV time_ns,worker that replaces all arrivals")
+	})
+	cli.InGroup(cmd, cli.RunFlags, func() {
+		flags := cmd.Flags()
+		flags.Var(&f.duration, "duration", "simulated time to measure")
+		flags.Var(&f.warmup, "warmup", "simulated time before that")
+		flags.Uint64Var(&f.seed, "seed", 1, "seed of the arrivals")
+	})
+}
+
+func (f *topologyFlags) addNetwork(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.preset, "preset", "", "a topology that comes with the program: "+strings.Join(presetNames(), "|"))
 	flags.IntVar(&f.clusters, "clusters", 0, "number of clusters; rates and slots grow with them")
 	flags.IntVar(&f.workers, "workers-per-cluster", 0, "workers of each cluster; rates grow with them")
-	flags.Var(&f.interval, "interval", "period of all workers")
-	flags.Var(&f.second, "interval2", "period of the second half of the clusters")
-	flags.Var(&f.jitter, "jitter", "each send is late by less than this")
 	flags.Var(&f.x1, "x1", "rate out of the first cluster's switch")
 	cli.AddSystem(cmd, &f.queue, "queue", "what every switch does: "+strings.Join(engine.Names(), "|"), engine.Names)
 	flags.StringVar(&f.tc, "tc", "", "transmission control of the workers: on|off")
 	flags.StringVar(&f.tcCount, "tc-count", "", "what ACKs count as active: clusters|senders|inside")
-	flags.Var(&f.duration, "duration", "simulated time to measure")
-	flags.Var(&f.warmup, "warmup", "simulated time before that")
-	flags.Uint64Var(&f.seed, "seed", 1, "seed of the arrivals")
-	flags.StringVar(&f.sends, "arrivals", "", "CSV time_ns,worker that replaces all arrivals")
 	cli.Complete(cmd, "preset", presetNames)
 	cli.Complete(cmd, "tc", func() []string { return []string{"on", "off"} })
 }
@@ -220,23 +230,35 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args) },
 	}
 	f.topologyFlags.add(cmd)
+	cli.InGroup(cmd, cli.RunFlags, func() { f.addRuns(cmd) })
+	cli.InGroup(cmd, cli.OutputFlags, func() { f.addOutput(cmd) })
+	cli.InGroup(cmd, cli.DashboardFlags, func() {
+		flags := cmd.Flags()
+		flags.BoolVar(&f.tui, "tui", false, "watch the first seed live; without a terminal, plain progress")
+		flags.StringVar(&f.view.speed, "speed", "", "with --tui: simulated time that passes in a second of watching, such as 1ms or 2s; or max; default: the run takes a minute or two")
+		flags.BoolVar(&f.view.paused, "paused", false, "with --tui: stand at the start")
+	})
+	f.view.addLooks(cmd)
+	f.KeepFlags.Add(cmd)
+	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.JSONL, cli.YAML)
+	return cmd
+}
+
+func (f *simulateFlags) addRuns(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&f.runs, "runs", 1, "seeds to simulate, from --seed on")
 	flags.StringVar(&f.sweep, "sweep", "", "simulate a range: phase|jitter|period=LOW..HIGH[/STEPS]")
+	flags.BoolVar(&f.yes, "yes", false, "start even what takes long")
+	f.expect.add(cmd)
+}
+
+func (f *simulateFlags) addOutput(cmd *cobra.Command) {
+	flags := cmd.Flags()
 	flags.StringVar(&f.rxTrace, "rx-trace", "", "write one CSV line per received update: "+netsim.RxHeader)
 	flags.StringVar(&f.rxImport, "rx-import", "", "measure such a trace of another simulator instead of simulating")
 	flags.StringVar(&f.pcap, "pcap", "", "write what each server receives to this folder, one pcapng a server")
 	flags.BoolVar(&f.force, "force", false, "replace output files that exist")
-	flags.BoolVar(&f.yes, "yes", false, "start even what takes long")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
-	flags.BoolVar(&f.tui, "tui", false, "watch the first seed live; without a terminal, plain progress")
-	flags.StringVar(&f.view.speed, "speed", "", "with --tui: simulated time that passes in a second of watching, such as 1ms or 2s; or max; default: the run takes a minute or two")
-	flags.BoolVar(&f.view.paused, "paused", false, "with --tui: stand at the start")
-	f.view.addLooks(cmd)
-	f.KeepFlags.Add(cmd)
-	f.expect.add(cmd)
-	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.JSONL, cli.YAML)
-	return cmd
 }
 
 func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) error {

@@ -45,18 +45,21 @@ type viewFlags struct {
 }
 
 func (v *viewFlags) add(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&v.speed, "speed", "10us", "device time that passes in a second of watching, such as 500ns or 1s; or max")
-	flags.BoolVar(&v.paused, "paused", false, "stand at the start")
+	cli.InGroup(cmd, cli.DashboardFlags, func() {
+		cmd.Flags().StringVar(&v.speed, "speed", "10us", "device time that passes in a second of watching, such as 500ns or 1s; or max")
+		cmd.Flags().BoolVar(&v.paused, "paused", false, "stand at the start")
+	})
 	v.addLooks(cmd)
 }
 
 // addLooks adds what is the same whatever is watched.
 func (v *viewFlags) addLooks(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&v.keys, "keys", "", "YAML file with other key bindings; default olafctl/keys.yaml in the user's configuration folder")
-	flags.StringVar(&v.ground, "theme", "auto", "colours for a ground that is auto|dark|light")
-	flags.BoolVar(&v.mouse, "mouse", true, "take the mouse; without, the terminal selects text")
+	cli.InGroup(cmd, cli.DashboardFlags, func() {
+		flags := cmd.Flags()
+		flags.StringVar(&v.keys, "keys", "", "YAML file with other key bindings; default olafctl/keys.yaml in the user's configuration folder")
+		flags.StringVar(&v.ground, "theme", "auto", "colours for a ground that is auto|dark|light")
+		flags.BoolVar(&v.mouse, "mouse", true, "take the mouse; without, the terminal selects text")
+	})
 	cli.Complete(cmd, "theme", func() []string { return []string{"auto", "dark", "light"} })
 }
 
@@ -112,6 +115,14 @@ Without a terminal, or with --plain, the same is told as lines of text.`,
 	f.bench.addSpec(cmd)
 	f.bench.Store.Add(cmd)
 	f.view.add(cmd)
+	cli.InGroup(cmd, cli.RunFlags, func() { f.addRun(cmd, env) })
+	f.bench.card.Add(cmd)
+	cli.AddDeviceFlag(cmd, env, &f.bench.device)
+	return cmd
+}
+
+// addRun adds what says which run is watched, and how.
+func (f *tuiFlags) addRun(cmd *cobra.Command, env *cli.Env) {
 	flags := cmd.Flags()
 	flags.BoolVar(&f.view.plain, "plain", false, "lines of text instead of a dashboard, for screen readers and logs")
 	flags.BoolVar(&f.demo, "demo", false, "a guided tour of a minute")
@@ -125,9 +136,6 @@ Without a terminal, or with --plain, the same is told as lines of text.`,
 			panic(err) // a flag that was not declared: a mistake in this package
 		}
 	}
-	f.bench.card.Add(cmd)
-	cli.AddDeviceFlag(cmd, env, &f.bench.device)
-	return cmd
 }
 
 func (f *tuiFlags) execute(cmd *cobra.Command, env *cli.Env) error {

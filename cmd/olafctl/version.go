@@ -23,17 +23,23 @@ func newVersionCmd(env *cli.Env) *cobra.Command {
 					cli.Build
 				}{cli.Head{Schema: "olafctl.version/v1"}, b})
 			}
-			revision := b.Revision
-			if revision == "" {
-				revision = "unknown commit"
-			}
-			if b.Dirty {
-				revision += " (with local changes)"
-			}
-			_, err := fmt.Fprintf(env.Stdout, "olafctl %s, %s, %s %s\n", b.Version, revision, b.Go, b.Platform)
+			_, err := fmt.Fprintln(env.Stdout, versionLine())
 			return err
 		},
 	}
 	cli.AddFormatFlag(cmd, &format, cli.Table, cli.JSON)
 	return cmd
+}
+
+// versionLine is what --version prints.
+func versionLine() string {
+	b := cli.ThisBuild()
+	revision := b.Revision
+	if revision == "" {
+		revision = "unknown commit"
+	}
+	if b.Dirty {
+		revision += " (with local changes)"
+	}
+	return fmt.Sprintf("olafctl %s, %s, %s %s", b.Version, revision, b.Go, b.Platform)
 }

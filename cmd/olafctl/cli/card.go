@@ -21,12 +21,16 @@ type CardFlags struct {
 
 // Add adds the flags to a command.
 func (f *CardFlags) Add(cmd *cobra.Command) {
+	InGroup(cmd, CardFlagsOf, func() { f.add(cmd) })
+	Complete(cmd, "capture", InterfaceNames)
+	Complete(cmd, "stamps", func() []string { return []string{string(live.Kernel), string(live.Hardware)} })
+}
+
+func (f *CardFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.live.Interface, "capture", "", "of a card: the parameter server's network interface on this host, such as enp1s0f0")
 	flags.StringVar(&f.stamps, "stamps", string(live.Kernel), "with --capture: who times arrivals, kernel|hardware; hardware says that you synchronise the network card's clock with the system's")
 	flags.IntVar(&f.port, "server-port", 1, "with --capture: the card's port towards that interface, 0 or 1")
-	Complete(cmd, "capture", InterfaceNames)
-	Complete(cmd, "stamps", func() []string { return []string{string(live.Kernel), string(live.Hardware)} })
 	f.driver.add(cmd)
 }
 

@@ -41,7 +41,9 @@ func AddDeviceFlag(cmd *cobra.Command, env *Env, address *string) {
 
 // AddAddress adds the flag for the address of one of some devices.
 func AddAddress(cmd *cobra.Command, address *string, devices testbed.Devices, what string) {
-	cmd.Flags().StringVarP(address, "device", "d", devices.Default(), what+": "+devices.Forms())
+	InGroup(cmd, DeviceFlagsOf, func() {
+		cmd.Flags().StringVarP(address, "device", "d", devices.Default(), what+": "+devices.Forms())
+	})
 	Complete(cmd, "device", devices.Prefixes)
 }
 

@@ -21,7 +21,9 @@ type KeepFlags struct {
 
 // Add adds --keep and --store.
 func (f *KeepFlags) Add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.keep, "keep", true, "keep the run in the store; see 'olafctl runs'")
+	InGroup(cmd, OutputFlags, func() {
+		cmd.Flags().BoolVar(&f.keep, "keep", true, "keep the run in the store; see 'olafctl runs'")
+	})
 	f.Store.Add(cmd)
 }
 

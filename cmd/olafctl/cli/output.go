@@ -61,7 +61,9 @@ func AddFormatFlag(cmd *cobra.Command, value *Format, allowed ...Format) {
 	if *value == "" {
 		*value = Table
 	}
-	cmd.Flags().VarP(formatFlag{value, allowed}, "output", "o", "output format: "+joinFormats(allowed))
+	InGroup(cmd, OutputFlags, func() {
+		cmd.Flags().VarP(formatFlag{value, allowed}, "output", "o", "output format: "+joinFormats(allowed))
+	})
 	Complete(cmd, "output", func() []string { return strings.Split(joinFormats(allowed), "|") })
 }
 

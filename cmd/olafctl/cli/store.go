@@ -17,7 +17,9 @@ type StoreFlag struct{ dir string }
 
 // Add adds --store, for the commands below too.
 func (f *StoreFlag) Add(cmd *cobra.Command) {
-	cmd.PersistentFlags().StringVar(&f.dir, "store", "", "folder of kept runs; default $OLAFCTL_HOME, else the user's data folder")
+	InGroup(cmd, OutputFlags, func() {
+		cmd.PersistentFlags().StringVar(&f.dir, "store", "", "folder of kept runs; default $OLAFCTL_HOME, else the user's data folder")
+	})
 }
 
 // path resolves the folder: flag, then environment, then the user's data folder.

@@ -28,10 +28,12 @@ type ClientTLS struct{ authority, cert, key, name string }
 func AddClientTLS(cmd *cobra.Command, c *ClientTLS) {
 	flags := cmd.Flags()
 	if cmd.Runnable() && flags.Lookup("tls-cert") == nil && (flags.Lookup("device") != nil || flags.Lookup("target") != nil) {
-		flags.StringVar(&c.authority, "tls-ca", "", "speak TLS with the agent, whose certificate this PEM file or 'system' vouches for")
-		flags.StringVar(&c.cert, "tls-cert", "", "our certificate, for an agent that wants one: a PEM file")
-		flags.StringVar(&c.key, "tls-key", "", "the private key of --tls-cert")
-		flags.StringVar(&c.name, "tls-server-name", "", "the name in the agent's certificate, where it is not the host's")
+		InGroup(cmd, CardFlagsOf, func() {
+			flags.StringVar(&c.authority, "tls-ca", "", "speak TLS with the agent, whose certificate this PEM file or 'system' vouches for")
+			flags.StringVar(&c.cert, "tls-cert", "", "our certificate, for an agent that wants one: a PEM file")
+			flags.StringVar(&c.key, "tls-key", "", "the private key of --tls-cert")
+			flags.StringVar(&c.name, "tls-server-name", "", "the name in the agent's certificate, where it is not the host's")
+		})
 		run := cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if c.authority != "" && !reachesAgent(cmd.Flags()) {

@@ -1,0 +1,133 @@
+package main
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+)
+
+// tree is every command that a user can call, with its path.
+func tree(t *testing.T) (root *cobra.Command, all []*cobra.Command, out *bytes.Buffer) {
+	t.Helper()
+	env := process()
+	out = new(bytes.Buffer)
+	env.Stdout, env.Getenv = out, func(string) string { return "" }
+	root = newRootCmd(env)
+	var walk func(*cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		if cmd.HasParent() && !cmd.IsAvailableCommand() {
+			return
+		}
+		all = append(all, cmd)
+		for _, sub := range cmd.Commands() {
+			walk(sub)
+		}
+	}
+	walk(root)
+	return root, all, out
+}
+
+func TestEveryCommandHasAnExample(t *testing.T) {
+	_, all, _ := tree(t)
+	for _, cmd := range all {
+		if cmd.HasSubCommands() || strings.HasPrefix(cmd.CommandPath(), "olafctl completion") { // whose parts have them, and which is cobra's
+			continue
+		}
+		if !strings.Contains(cmd.Example, cmd.CommandPath()) {
+			t.Errorf("%s has no example of itself", cmd.CommandPath())
+		}
+	}
+}
+
+// TestExamplesAreOfFlagsThatExist parses every line of every example.
+func TestExamplesAreOfFlagsThatExist(t *testing.T) {
+	_, all, _ := tree(t)
+	for _, cmd := range all {
+		for line := range strings.Lines(cmd.Example) {
+			for _, call := range strings.Split(line, "olafctl ")[1:] {
+				call, _, _ = strings.Cut(call, " #")
+				root, _, _ := tree(t)
+				found, rest, err := root.Find(strings.Fields(call))
+				if err != nil || found == root {
+					t.Errorf("%s: %q is no command: %v", cmd.CommandPath(), call, err)
+					continue
+				}
+				for _, word := range rest {
+					name, long := strings.CutPrefix(word, "--")
+					name, _, _ = strings.Cut(name, "=")
+					if long && found.Flags().Lookup(name) == nil && found.InheritedFlags().Lookup(name) == nil {
+						t.Errorf("%s: %q has no flag --%s", cmd.CommandPath(), found.CommandPath(), name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestHelp holds the help of every command to the width of a page, but for examples, and looks for every flag in it. Flags
+// are folded by a library that allows itself five characters more.
+func TestHelp(t *testing.T) {
+	_, all, out := tree(t)
+	for _, cmd := range all {
+		out.Reset()
+		cmd.InitDefaultHelpFlag()
+		if err := cmd.Help(); err != nil {
+			t.Fatal(err)
+		}
+		text, example := out.String(), "\n"+cmd.Example+"\n"
+		for line := range strings.Lines(text) {
+			line = strings.TrimSuffix(line, "\n")
+			if n := utf8.RuneCountInString(line); n > 85 && !slices.ContainsFunc(strings.Fields(line), unfoldable) && !strings.Contains(example, "\n"+line+"\n") {
+				t.Errorf("%s: %d characters: %s", cmd.CommandPath(), n, line)
+			}
+		}
+		if cmd.Flags().Lookup("help-all") != nil {
+			out.Reset()
+			cmd.SetArgs(nil)
+			if err := cmd.Flags().Set("help-all", "true"); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Help(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if n := strings.Count(out.String(), "--"+f.Name+" ") + strings.Count(out.String(), "--"+f.Name+"\n"); !f.Hidden && n == 0 {
+				t.Errorf("the help of %s has no --%s", cmd.CommandPath(), f.Name)
+			}
+		})
+	}
+}
+
+// unfoldable words are lists without a space.
+func unfoldable(word string) bool { return len(word) > 40 }
+
+func TestBenchHidesWhatIsForCards(t *testing.T) {
+	for _, c := range []struct {
+		args  []string
+		cards bool
+	}{
+		{[]string{"bench", "--help"}, false},
+		{[]string{"bench", "--help-all"}, true},
+		{[]string{"bench", "-d", "pci:0000:3b:00.0", "--help"}, true},
+		{[]string{"help", "bench"}, false},
+		{[]string{"serve", "--help"}, true}, // few flags are not worth hiding
+	} {
+		env := process()
+		var out bytes.Buffer
+		env.Stdout, env.Stderr, env.Getenv = &out, &out, func(string) string { return "" }
+		if code := run(t.Context(), env, c.args); code != cli.ExitDone {
+			t.Errorf("%v: exit code %d: %s", c.args, code, &out)
+		}
+		if got := strings.Contains(out.String(), "--server-port"); got != c.cards {
+			t.Errorf("%v lists flags for cards: %v", c.args, got)
+		}
+	}
+}

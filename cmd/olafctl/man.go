@@ -1,0 +1,93 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+)
+
+func newManCmd(env *cli.Env) *cobra.Command {
+	var folder string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "man",
+		Short: "Write the manual pages, one a command",
+		Long: `Write the manual pages of all commands, in which no flag is left out, into a folder. They are made from the help, so
+that the two cannot disagree.`,
+		Example: `  olafctl man -w man1 && man ./man1/olafctl-bench.1
+  olafctl man -w ~/.local/share/man/man1`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if folder == "" {
+				return cli.UsageError("say where to write them: -w FOLDER")
+			}
+			if err := os.MkdirAll(folder, 0o755); err != nil {
+				return err
+			}
+			return writeManual(env, cmd.Root(), folder, force)
+		},
+	}
+	cmd.Flags().StringVarP(&folder, "write", "w", "", "folder to write into; it is made where there is none")
+	cmd.Flags().BoolVar(&force, "force", false, "replace pages that exist")
+	return cmd
+}
+
+// writeManual writes a page for every command of the tree, or none where one exists.
+func writeManual(env *cli.Env, root *cobra.Command, folder string, force bool) error {
+	pages, err := manual(root, cli.ThisBuild().Date)
+	if err != nil {
+		return err
+	}
+	for _, p := range pages {
+		err = errors.Join(err, cli.RefuseExisting(filepath.Join(folder, p.name), force))
+	}
+	if err != nil {
+		return err
+	}
+	for _, p := range pages {
+		if err := os.WriteFile(filepath.Join(folder, p.name), p.text, 0o644); err != nil {
+			return err
+		}
+	}
+	fmt.Fprintf(env.Stderr, "wrote %d pages to %s\n", len(pages), folder)
+	return nil
+}
+
+// manPage is a manual page.
+type manPage struct {
+	name string
+	text []byte
+}
+
+// manual makes the pages of a command and of all below it. The date is the build's, so that equal programs have equal pages.
+func manual(cmd *cobra.Command, date time.Time) ([]manPage, error) {
+	if !cmd.IsAvailableCommand() && cmd.HasParent() || cmd.IsAdditionalHelpTopicCommand() {
+		return nil, nil
+	}
+	cmd.InitDefaultHelpFlag()
+	cmd.DisableAutoGenTag = true
+	var text bytes.Buffer
+	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
+	header := &doc.GenManHeader{Title: strings.ToUpper(name), Section: "1", Source: "olafctl", Manual: "olafctl", Date: &date}
+	if err := doc.GenMan(cmd, header, &text); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	pages := []manPage{{name + ".1", text.Bytes()}}
+	for _, sub := range cmd.Commands() {
+		below, err := manual(sub, date)
+		if err != nil {
+			return nil, err
+		}
+		pages = append(pages, below...)
+	}
+	return pages, nil
+}
