@@ -1,15 +1,75 @@
 package netsim
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
-	"github.com/olafctl/olaf/results"
 )
+
+// ErrAccounting is the kind of a broken accounting identity.
+var ErrAccounting = olaf.ErrAccounting
+
+// check verifies that no update was made or lost by the simulator itself: every one that was sent was delivered, dropped
+// by an engine, taken out by a replacement, lost on a failed link, or is still inside; and every engine's own identities.
+func (s *sim) check() error {
+	var saturated uint64
+	for i := range s.ports {
+		d := s.ports[i].output.Discipline()
+		if err := engine.Audit(d); err != nil {
+			return fmt.Errorf("port %s: %w", s.portName(i), err)
+		}
+		saturated += d.Stats().CountSaturations
+	}
+	if f := s.fate(); saturated == 0 && f.Sent != f.accounted() {
+		return fmt.Errorf("%w: sent = delivered + dropped + replaced + lost on links + inside + flying: %d ≠ %d + %d + %d + %d + %d + %d",
+			ErrAccounting, f.Sent, f.Delivered, f.Dropped, f.Replaced, f.LostOnLinks, f.Queued, f.Flying)
+	}
+	return s.meter.total.counts().Balance()
+}
+
+// Fate is what became of all updates that were sent, warm-up included. Its parts add up to Sent.
+type Fate struct {
+	Sent        uint64
+	Delivered   uint64 // merged ones included
+	Dropped     uint64 // by queues
+	Replaced    uint64 // by a newer one of the same worker
+	LostOnLinks uint64
+	Queued      uint64 // in slots; the frame on the wire is not
+	Flying      uint64 // on links
+}
+
+func (f *Fate) accounted() uint64 {
+	return f.Delivered + f.Dropped + f.Replaced + f.LostOnLinks + f.Queued + f.Flying
+}
+
+// fate sums up what became of updates.
+func (s *sim) fate() Fate {
+	t := &s.meter.total
+	f := Fate{Sent: t[countSent], Delivered: t[countUpdates], Dropped: t[countDroppedUpdates], Flying: uint64(s.meter.airborne)}
+	for i := range s.ports {
+		p := &s.ports[i]
+		f.Replaced += p.output.Discipline().Stats().SumDiscarded
+		f.LostOnLinks += p.updatesLost
+		for i := range p.link.len() {
+			f.Flying += uint64(p.link.at(i).update.Count)
+		}
+		var frame engine.Frame
+		p.output.Discipline().Queued(func(slot engine.Slot, locked bool) bool {
+			if !locked {
+				p.output.Discipline().View(slot, &frame)
+				f.Queued += uint64(frame.Update.Count)
+			}
+			return true
+		})
+	}
+	for i := range s.sources {
+		f.Flying += uint64(s.sources[i].sent.len())
+	}
+	f.Flying += uint64(s.held.len())
+	return f
+}
 
 // totals is what became of every update of the whole run, warm-up included, with the network taken as one queue: what
 // merged or was lost at any hop counts, what went on to the next one does not. Updates that are on their way at the end
@@ -60,62 +120,4 @@ func (s *sim) inside() int64 {
 	}
 	n += int64(s.held.len())
 	return n
-}
-
-// Measure is what a results.Collector must know to measure the deliveries of a run of t. The output is all links into
-// servers together, at the rates they begin with.
-func (t *Topology) Measure() results.Config {
-	m := results.Config{Declared: system.Queued(), Window: t.Window()}
-	for i := range t.Clusters {
-		k := &t.Clusters[i]
-		m.Jobs = append(m.Jobs, results.Job{Cluster: olaf.ClusterID(k.ID), Clusters: k.count(), Workers: k.Workers})
-	}
-	for _, l := range t.outputs() {
-		m.OutRate += l.Rate
-		m.OverheadBytes = max(m.OverheadBytes, l.Overhead)
-	}
-	return m
-}
-
-// outputs are the links that end at a server.
-func (t *Topology) outputs() (links []*Link) {
-	for i := range t.Links {
-		l := &t.Links[i]
-		for s := range t.Servers {
-			if l.From == t.Servers[s].Name || l.To == t.Servers[s].Name {
-				links = append(links, l)
-				break
-			}
-		}
-	}
-	return links
-}
-
-// Traffic is about how many updates the workers of t send in a run at most, and how many frames the links into servers
-// carry of these at most.
-func (t *Topology) Traffic() (sent, delivered float64) {
-	span := (t.Warmup + t.Duration).Seconds()
-	sent = float64(len(t.sends))
-	if t.sends == nil {
-		for i := range t.Clusters {
-			k := &t.Clusters[i]
-			sent += float64(k.count()*k.Workers) * span / k.Period.Seconds()
-		}
-	}
-	for _, l := range t.outputs() {
-		delivered += float64(l.Rate) / float64((t.Update + l.Overhead).Bits()) * span
-	}
-	return sent, min(sent, delivered)
-}
-
-// SendsDigest identifies the arrivals that SetSends gave, which Document only names; empty without.
-func (t *Topology) SendsDigest() string {
-	if t.sends == nil {
-		return ""
-	}
-	h := sha256.New()
-	for _, s := range t.sends {
-		fmt.Fprintf(h, "%d,%d\n", s.At.NS(), s.Worker)
-	}
-	return hex.EncodeToString(h.Sum(nil))
 }

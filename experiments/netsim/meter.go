@@ -1,15 +1,10 @@
 package netsim
 
 import (
-	"fmt"
-
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/results"
 )
-
-// ErrAccounting is the kind of a broken accounting identity.
-var ErrAccounting = olaf.ErrAccounting
 
 // meter measures while a run goes on. Ages and counts cover the window only, total the whole run.
 type meter struct {
@@ -170,26 +165,4 @@ func (m *meter) deliverWorker(i int32, at, gen olaf.Time) {
 	}
 	w.last = m.deliveries
 	w.age.Deliver(m.window, at, gen)
-}
-
-// check verifies that no update was made or lost by the simulator itself: every one that was sent was delivered, dropped
-// by an engine, taken out by a replacement, lost on a failed link, or is still inside; and every engine's own identities.
-func (s *sim) check() error {
-	var saturated uint64
-	for i := range s.ports {
-		d := s.ports[i].output.Discipline()
-		if err := engine.Audit(d); err != nil {
-			return fmt.Errorf("port %s: %w", s.portName(i), err)
-		}
-		saturated += d.Stats().CountSaturations
-	}
-	if f := s.fate(); saturated == 0 && f.Sent != f.accounted() {
-		return fmt.Errorf("%w: sent = delivered + dropped + replaced + lost on links + inside + flying: %d ≠ %d + %d + %d + %d + %d + %d",
-			ErrAccounting, f.Sent, f.Delivered, f.Dropped, f.Replaced, f.LostOnLinks, f.Queued, f.Flying)
-	}
-	return s.meter.total.counts().Balance()
-}
-
-func (s *sim) portName(i int) string {
-	return s.names[s.ports[i].from] + "→" + s.names[s.ports[i].to]
 }

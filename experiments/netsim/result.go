@@ -64,118 +64,18 @@ func (r *Result) Of(name string) results.Float { return r.Values.Of(name) }
 
 // MarshalJSON writes numbers by name among the other members, here and below.
 func (r Result) MarshalJSON() ([]byte, error) { type plain Result; return metric.Inline(plain(r)) }
+
 func (r GroupResult) MarshalJSON() ([]byte, error) {
 	type plain GroupResult
 	return metric.Inline(plain(r))
 }
+
 func (r ClusterResult) MarshalJSON() ([]byte, error) {
 	type plain ClusterResult
 	return metric.Inline(plain(r))
 }
+
 func (r PortResult) MarshalJSON() ([]byte, error) {
 	type plain PortResult
 	return metric.Inline(plain(r))
-}
-
-func (s *sim) result() (*Result, error) {
-	if err := s.check(); err != nil {
-		return nil, err
-	}
-	r := s.measure()
-	r.Totals = s.totals()
-	if err := r.Totals.Balance(); err != nil {
-		return nil, err
-	}
-	for i := range s.ports {
-		r.Ports = append(r.Ports, s.portResult(i, s.end, s.ports[i].busy))
-	}
-	return r, nil
-}
-
-// measure closes the window and takes everything but the ports.
-func (s *sim) measure() *Result {
-	m := &s.meter
-	r := &Result{Topology: s.t.Name, Queue: s.t.Queue, Control: s.t.Control.Enabled, Seed: s.t.Seed, Window: m.window.String(),
-		Time: olaf.Duration(s.end), Events: s.events, Background: [2]uint64{m.backgroundSent, m.backgroundDelivered}}
-	all := new(measured)
-	r.Groups = s.measureGroups(all, func(i int) *measured {
-		c := &s.clusters[i]
-		one := s.measureCluster(i, m.window, 0, func(j int32, age results.Float) {
-			all.Workers.Add(age)
-			if s.opt.Workers {
-				r.Workers = append(r.Workers, s.workerResult(c, j, age))
-			}
-		})
-		r.Clusters = append(r.Clusters, ClusterResult{int(c.id), s.groups[c.group], one.values(partStatistics)})
-		return one
-	})
-	r.Values, r.swept = all.values(runStatistics), all.values(sweepStatistics)
-	return r
-}
-
-// measureGroups takes all clusters, group by group, and adds them up in all.
-func (s *sim) measureGroups(all *measured, cluster func(i int) *measured) []GroupResult {
-	s.sumSent()
-	out, groups := make([]GroupResult, len(s.groups)), make([]measured, len(s.groups))
-	for i := range s.clusters {
-		one, g := cluster(i), s.clusters[i].group
-		all.take(one)
-		groups[g].take(one)
-		out[g].Clusters++
-		out[g].Workers += int(s.clusters[i].workers)
-	}
-	for g := range groups {
-		out[g].Group, out[g].Values = s.groups[g], groups[g].values(partStatistics)
-	}
-	all.tally[countAcks], all.tally[countAcksLost] = s.meter.acks, s.meter.acksLost
-	return out
-}
-
-// measureCluster takes a cluster over a window, but for updates that are counted as sent too early, and calls visit with
-// the age of each worker, missing where it has none.
-func (s *sim) measureCluster(i int, w results.Window, early uint64, visit func(worker int32, age results.Float)) *measured {
-	c, k := &s.clusters[i], &s.meter.clusters[i]
-	out := &measured{tally: k.tally}
-	out.tally[countSent] -= early
-	out.tally[countGenerated] -= early
-	out.Clusters.Add(averaged(k.age, w))
-	out.Peaks.Add(k.peaks.MeanNS())
-	var own metric.Series
-	for j := c.firstWorker; j < c.firstWorker+c.workers; j++ {
-		age := s.meter.workers[j].age
-		if age.Deliveries() < 2 {
-			out.Never++
-		}
-		mean := averaged(age, w)
-		own.Add(mean)
-		visit(j, mean)
-	}
-	out.WorkerMeans.Add(own.Mean())
-	return out
-}
-
-// averaged is the average of a sawtooth over a window, missing where too little was delivered in it.
-func averaged(age results.Age, w results.Window) results.Float {
-	age.Close(w)
-	if age.Deliveries() >= 2 || w.InitialAge >= 0 {
-		return age.MeanNS()
-	}
-	return results.Missing()
-}
-
-func (s *sim) workerResult(c *cluster, i int32, age results.Float) WorkerResult {
-	w := &s.workers[s.places[i]]
-	share := 0.0
-	if w.period > 0 {
-		share = float64(w.offset%w.period) / float64(w.period)
-	}
-	return WorkerResult{int(c.id), int(i - c.firstWorker), share, w.sent, s.meter.workers[i].received, age}
-}
-
-// portResult is a port up to an instant, busy for a time.
-func (s *sim) portResult(i int, now, busy int64) PortResult {
-	p := &s.ports[i]
-	sw := &s.t.Switches[p.from]
-	m := portMeasured{p.output.Discipline().Stats(), &p.portState, busy, now}
-	return PortResult{s.portName(i), s.t.queueOf(sw), sw.Slots, m.values()}
 }

@@ -2,8 +2,10 @@ package netsim
 
 import (
 	"bufio"
+	"fmt"
 	"io"
 	"strconv"
+	"strings"
 
 	"github.com/olafctl/olaf"
 )
@@ -45,4 +47,79 @@ func (x *RxWriter) Flush() error {
 		x.err = err
 	}
 	return x.err
+}
+
+// ImportRx measures a receive trace of any simulator, in the format of RxHeader, as if it came from a run of t: t says
+// which cluster a worker belongs to and over which window ages are averaged. What a trace does not tell, losses and
+// ports, is missing from the result. Errors name file and line and match ErrTopology.
+func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
+	n, err := build(t)
+	if err != nil {
+		return nil, err
+	}
+	s := &sim{network: n, t: t, end: int64(t.Warmup + t.Duration), meter: newMeter(t, n)}
+	s.addWorkers()
+	owner := make([]int32, n.workerCount)
+	for w, place := range s.places {
+		owner[w] = int32(s.workers[place].cluster)
+	}
+	sc := bufio.NewScanner(r)
+	sc.Buffer(make([]byte, 0, 1<<16), 1<<16)
+	last := int64(0)
+	for line := 1; sc.Scan(); line++ {
+		text := strings.TrimSpace(sc.Text())
+		if line == 1 {
+			if text != RxHeader {
+				return nil, &Error{name, line, fmt.Sprintf("the first line is %q; a receive trace begins with %s", shortened(text), RxHeader)}
+			}
+			continue
+		}
+		at, worker, gen, err := parseRx(text, len(owner))
+		switch {
+		case err != nil:
+			return nil, &Error{name, line, err.Error()}
+		case at < last:
+			return nil, &Error{name, line, fmt.Sprintf("reception at %d ns comes after one at %d ns; lines must be in the order of reception", at, last)}
+		case gen > at:
+			return nil, &Error{name, line, fmt.Sprintf("the update was generated at %d ns, after its reception", gen)}
+		}
+		last = at
+		s.meter.receive(owner[worker], int32(worker), olaf.Time(at)*olaf.Time(olaf.Nanosecond), olaf.Time(gen)*olaf.Time(olaf.Nanosecond))
+	}
+	if err := sc.Err(); err != nil {
+		return nil, &Error{File: name, What: fmt.Sprintf("cannot be read as lines of %s: %v", RxHeader, err)}
+	}
+	return s.measure(), nil
+}
+
+func shortened(s string) string {
+	if len(s) > 60 {
+		return s[:60] + "…"
+	}
+	return s
+}
+
+func parseRx(text string, workers int) (at int64, worker int, gen int64, err error) {
+	fields := strings.Split(text, ",")
+	if len(fields) == 4 {
+		at, err = strconv.ParseInt(fields[0], 10, 64)
+		if err == nil {
+			worker, err = strconv.Atoi(fields[1])
+		}
+		if err == nil {
+			_, err = strconv.ParseUint(fields[2], 10, 32)
+		}
+		if err == nil {
+			gen, err = strconv.ParseInt(fields[3], 10, 64)
+		}
+	}
+	switch {
+	case err != nil || len(fields) != 4:
+		err = fmt.Errorf("%q is not a line of %s with whole numbers", shortened(text), RxHeader)
+	case worker < 0 || worker >= workers:
+		err = fmt.Errorf("worker %d does not exist; the topology has workers 0 to %d", worker, workers-1)
+	case at < 0 || gen < 0 || at > int64(maxSimulated/olaf.Nanosecond):
+		err = fmt.Errorf("a time is outside of 0 to %v", maxSimulated)
+	}
+	return at, worker, gen, err
 }

@@ -3,6 +3,8 @@ package netsim
 import (
 	"bufio"
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
 	"slices"
@@ -11,6 +13,12 @@ import (
 
 	"github.com/olafctl/olaf"
 )
+
+// Send is one generation of an update, from a file.
+type Send struct {
+	At     olaf.Time
+	Worker int // dense index over all clusters
+}
 
 // SendsHeader is the first line of a file of sends; it may be missing.
 const SendsHeader = "time_ns,worker"
@@ -26,6 +34,18 @@ func (t *Topology) SetSends(name string, r io.Reader) error {
 	}
 	t.Sends, t.sends = name, sends
 	return nil
+}
+
+// SendsDigest identifies the arrivals that SetSends gave, which Document only names; empty without.
+func (t *Topology) SendsDigest() string {
+	if t.sends == nil {
+		return ""
+	}
+	h := sha256.New()
+	for _, s := range t.sends {
+		fmt.Fprintf(h, "%d,%d\n", s.At.NS(), s.Worker)
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 func readSends(name string, r io.Reader, workers int) ([]Send, error) {
@@ -69,4 +89,37 @@ func parseSend(text string, workers int) (Send, error) {
 		return Send{}, fmt.Errorf("worker %d does not exist; the topology has workers 0 to %d", w, workers-1)
 	}
 	return Send{olaf.Time(ns) * olaf.Time(olaf.Nanosecond), w}, nil
+}
+
+// script holds the sends of a file, per worker, in the order of the file.
+type script struct {
+	first []int32 // per worker, its first entry; one more than there are workers
+	at    []int64
+	line  []uint32 // from 1, for equal instants
+}
+
+func newScript(sends []Send, workers int) *script {
+	s := &script{first: make([]int32, workers+1), at: make([]int64, len(sends)), line: make([]uint32, len(sends))}
+	for _, x := range sends {
+		s.first[x.Worker+1]++
+	}
+	for w := range workers {
+		s.first[w+1] += s.first[w]
+	}
+	fill := append([]int32(nil), s.first...)
+	for i, x := range sends {
+		at := fill[x.Worker]
+		fill[x.Worker]++
+		s.at[at], s.line[at] = int64(x.At), uint32(i+1)
+	}
+	return s
+}
+
+// send is when worker w's update seq is generated and its place in the file, from 1.
+func (s *script) send(w int, seq uint32) (at int64, place uint64) {
+	i := int64(s.first[w]) + int64(seq)
+	if i >= int64(s.first[w+1]) {
+		return never, 0
+	}
+	return s.at[i], uint64(s.line[i])
 }

@@ -73,3 +73,37 @@ func (n *network) paths(t *Topology, c *cluster) string {
 	}
 	return strings.Join(ways, ", ")
 }
+
+// Dot draws t for Graphviz.
+func (t *Topology) Dot() string {
+	var b strings.Builder
+	quote := func(s string) string {
+		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(s) + `"`
+	}
+	b.WriteString("graph topology {\n  rankdir=LR;\n  node [fontname=\"sans-serif\"];\n")
+	for i := range t.Clusters {
+		k := &t.Clusters[i]
+		id := quote("clusters " + k.ids())
+		b.WriteString("  " + id + " [shape=folder, label=" + quote(k.label()) + "];\n")
+		for _, at := range k.At {
+			b.WriteString("  " + id + " -- " + quote(at) + ";\n")
+		}
+	}
+	for i := range t.Switches {
+		s := &t.Switches[i]
+		queue := s.Queue
+		if queue == "" {
+			queue = t.Queue
+		}
+		b.WriteString("  " + quote(s.Name) + " [shape=box, label=" + quote(s.Name+"\n"+queue+", "+olaf.Plural(s.Slots, "slot")) + "];\n")
+	}
+	for i := range t.Servers {
+		b.WriteString("  " + quote(t.Servers[i].Name) + " [shape=doublecircle];\n")
+	}
+	for i := range t.Links {
+		l := &t.Links[i]
+		b.WriteString("  " + quote(l.From) + " -- " + quote(l.To) + " [label=" + quote(l.Rate.String()+"\n"+l.Delay.String()) + "];\n")
+	}
+	b.WriteString("}\n")
+	return b.String()
+}

@@ -2,7 +2,6 @@ package netsim
 
 import (
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 )
@@ -34,21 +33,6 @@ type Snapshot struct {
 	Ports            []PortSnapshot // those that something can pass
 	Groups           []GroupResult  // since the end of the warm-up
 	Clusters         []ClusterSnapshot
-}
-
-// Fate is what became of all updates that were sent, warm-up included. Its parts add up to Sent.
-type Fate struct {
-	Sent        uint64
-	Delivered   uint64 // merged ones included
-	Dropped     uint64 // by queues
-	Replaced    uint64 // by a newer one of the same worker
-	LostOnLinks uint64
-	Queued      uint64 // in slots; the frame on the wire is not
-	Flying      uint64 // on links
-}
-
-func (f *Fate) accounted() uint64 {
-	return f.Delivered + f.Dropped + f.Replaced + f.LostOnLinks + f.Queued + f.Flying
 }
 
 // PortSnapshot is an output port since the start.
@@ -105,33 +89,6 @@ func (s *sim) stop(at int64) {
 // updates without a decision are noted when they are scheduled.
 func (s *sim) early(w *worker, at int64) bool {
 	return s.direct && w.gen >= at && w.gen < s.sources[w.source].end
-}
-
-// fate sums up what became of updates.
-func (s *sim) fate() Fate {
-	t := &s.meter.total
-	f := Fate{Sent: t[countSent], Delivered: t[countUpdates], Dropped: t[countDroppedUpdates], Flying: uint64(s.meter.airborne)}
-	for i := range s.ports {
-		p := &s.ports[i]
-		f.Replaced += p.output.Discipline().Stats().SumDiscarded
-		f.LostOnLinks += p.updatesLost
-		for i := range p.link.len() {
-			f.Flying += uint64(p.link.at(i).update.Count)
-		}
-		var frame engine.Frame
-		p.output.Discipline().Queued(func(slot engine.Slot, locked bool) bool {
-			if !locked {
-				p.output.Discipline().View(slot, &frame)
-				f.Queued += uint64(frame.Update.Count)
-			}
-			return true
-		})
-	}
-	for i := range s.sources {
-		f.Flying += uint64(s.sources[i].sent.len())
-	}
-	f.Flying += uint64(s.held.len())
-	return f
 }
 
 // look takes a picture of the run.

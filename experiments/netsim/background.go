@@ -1,0 +1,62 @@
+package netsim
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/calendar"
+)
+
+// extra is a source of background traffic.
+type extra struct {
+	w      worker
+	source source
+	size   olaf.Size
+	server int32
+}
+
+func (s *sim) addExtras() {
+	for i := range s.t.Background {
+		b := &s.t.Background[i]
+		at, server := int32(0), int32(0)
+		for j, name := range s.names {
+			if name == b.At {
+				at = int32(j)
+			}
+			if name == b.To {
+				server = int32(j - s.switches)
+			}
+		}
+		spec := Clusters{Period: b.Rate.TimeToSend(b.Size), Start: b.Start, Stop: b.Stop, Arrivals: b.Arrivals}
+		w := spec.newWorker(s.t.Seed, len(s.workers)+i)
+		w.port = s.next[int(server)*len(s.names)+int(at)]
+		s.extras = append(s.extras, extra{w, s.newSource(&spec), b.Size, server})
+	}
+}
+
+// offerBackground presents a packet of a background source to a port.
+func (s *sim) offerBackground(to, x int32) {
+	p := &s.ports[to]
+	taken, started := p.output.Bypass(olaf.Time(s.now), s.extras[x].size, x)
+	if !taken {
+		p.bypassDropped++
+	}
+	if started {
+		s.launch(to)
+	}
+}
+
+// scheduleExtra plans a source's next background packet.
+func (s *sim) scheduleExtra(i int) {
+	x := &s.extras[i]
+	x.w.gen = x.source.generation(&x.w)
+	if x.w.gen < x.source.end {
+		s.queue.Push(calendar.Event{At: x.w.gen, Ord: s.arrival(), What: kindExtra | uint64(i)})
+	}
+}
+
+func (s *sim) extra(i int32) {
+	x := &s.extras[i]
+	x.w.seq++
+	s.meter.backgroundSent++
+	s.offerBackground(x.w.port, i)
+	s.scheduleExtra(int(i))
+}

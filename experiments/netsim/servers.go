@@ -1,0 +1,102 @@
+package netsim
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/calendar"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
+)
+
+type serverState struct {
+	processing int64
+	free       int64
+}
+
+// deliver is the reception of a frame by the server at the end of p's link, which answers.
+func (s *sim) deliver(p *port, f *frame) {
+	if f.update.Count == 0 {
+		s.meter.backgroundDelivered++
+		return
+	}
+	server := p.to - int32(s.switches)
+	c := s.byID[f.update.Cluster]
+	s.meter.deliver(s, server, c, f, p.link.contributors(f))
+	if !s.acks {
+		return
+	}
+	sv := &s.servers[server]
+	sv.free = max(sv.free, s.now) + sv.processing
+	tr := &s.trees[s.clusters[c].tree]
+	for _, h := range tr.roots {
+		s.sendAck(c, tr, h, sv.free, tc.Status{})
+	}
+}
+
+// ack is one copy of an ACK on its way.
+type ack struct {
+	at      int64
+	ord     uint64
+	cluster int32
+	hop     int32 // of the cluster's tree; on the workers' links the listener
+	status  tc.Status
+}
+
+// sendAck sends one copy of an ACK down to a hop, at an instant that is not before now, nor before that of an earlier
+// one to the same hop.
+func (s *sim) sendAck(c int32, tr *tree, h int32, at int64, status tc.Status) {
+	i := tr.hops[h].uplink
+	p := &s.ports[i]
+	if !p.output.Up() {
+		s.meter.acksLost++
+		return
+	}
+	if p.ackTakes > 0 {
+		at = max(at, p.ackFree) + p.ackTakes
+		p.ackFree = at
+	}
+	s.pushAck(&p.acks, kindAck|uint64(i), ack{at + p.delay, s.arrival(), c, h, status})
+}
+
+// pushAck adds an ACK to those on a link, whose first has an event.
+func (s *sim) pushAck(acks *line[ack], what uint64, a ack) {
+	*acks.push() = a
+	if acks.len() == 1 {
+		s.queue.Push(calendar.Event{At: a.at, Ord: a.ord, What: what})
+	}
+}
+
+// popAck takes the first ACK off a link.
+func (s *sim) popAck(acks *line[ack], what uint64) ack {
+	a := *acks.at(0)
+	acks.drop()
+	if acks.len() > 0 {
+		next := acks.at(0)
+		s.queue.Push(calendar.Event{At: next.at, Ord: next.ord, What: what})
+	}
+	return a
+}
+
+// passAck writes the status of port i into an ACK that came towards it, and multicasts it onwards.
+func (s *sim) passAck(i int32) {
+	p := &s.ports[i]
+	a := s.popAck(&p.acks, kindAck|uint64(i))
+	c := &s.clusters[a.cluster]
+	tr := &s.trees[c.tree]
+	h := &tr.hops[a.hop]
+	status := a.status.Pass(p.status(s.now, s.t.Control.Count))
+	for _, child := range h.children {
+		s.sendAck(a.cluster, tr, child, s.now, status)
+	}
+	if h.leaf < 0 {
+		return
+	}
+	src := &s.sources[c.source]
+	s.pushAck(&src.acks, kindHeard|uint64(c.source), ack{s.now + src.transmit + src.delay, s.arrival(), a.cluster, c.listen + h.leaf, status})
+}
+
+// hear gives an ACK to all workers of a cluster behind one switch at once: their links are alike, so they share what
+// they know.
+func (s *sim) hear(i int32) {
+	a := s.popAck(&s.sources[i].acks, kindHeard|uint64(i))
+	s.listeners[a.hop].OnAck(olaf.Time(s.now), a.status)
+	s.meter.acks++
+}

@@ -1,0 +1,131 @@
+package netsim
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/calendar"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
+)
+
+func newSim(t *Topology, n *network, opt Options) *sim {
+	s := &sim{network: n, t: t, opt: opt, end: int64(t.Warmup + t.Duration), ns3: t.Timing == NS3,
+		acks: t.Acks != AcksNone, control: tc.Config{Threshold: t.Control.Threshold, Slope: t.Control.Slope}}
+	s.limit, s.rest = s.end, seldom
+	if opt.Watcher != nil {
+		s.limit = 0 // it is asked before anything happens
+	}
+	s.active = s.acks && t.Control.Enabled
+	s.listeners = make([]tc.Controller, n.listeners)
+	s.servers = make([]serverState, len(t.Servers))
+	for i := range t.Servers {
+		s.servers[i].processing = int64(t.Servers[i].Processing)
+	}
+	window := int64(t.Control.Window)
+	if window == 0 {
+		window = int64(olaf.Second)
+	}
+	for i := range n.ports {
+		n.ports[i].activity.window = window
+	}
+	if t.sends != nil {
+		s.script = newScript(t.sends, n.workerCount)
+	}
+	s.byID = make([]int32, maxClusterID+1)
+	for i := range n.clusters {
+		s.byID[n.clusters[i].id] = int32(i)
+	}
+	s.meter = newMeter(t, n)
+	s.addWorkers()
+	s.addExtras()
+	s.queue = calendar.New(len(s.workers)+len(s.extras)+4*len(n.ports), s.horizon())
+	s.queue.Opening = s.touch
+	// Without a decision at the generation, and without ns-3's order of equal instants, that event can be left out.
+	if s.direct = !t.Control.Enabled && !s.ns3; !s.direct {
+		s.waiting = make([]access, len(s.workers))
+	}
+	if !s.ns3 {
+		s.late = 1 << 63
+	}
+	if s.script != nil {
+		s.number = uint64(len(t.sends))
+	}
+	for _, w := range s.places {
+		s.schedule(w)
+	}
+	for i := range s.extras {
+		s.scheduleExtra(i)
+	}
+	for i := range t.Schedule {
+		s.queue.Push(calendar.Event{At: int64(t.Schedule[i].At), Ord: 0, What: kindChange | uint64(i)})
+	}
+	return s
+}
+
+func (s *sim) addWorkers() {
+	byEntry := map[*Clusters]int32{}
+	s.workers = make([]worker, 0, s.workerCount)
+	for c := range s.clusters {
+		k := &s.clusters[c]
+		tr := &s.trees[k.tree]
+		src, ok := byEntry[tr.spec]
+		if !ok {
+			src = int32(len(s.sources))
+			byEntry[tr.spec] = src
+			s.sources = append(s.sources, s.newSource(tr.spec))
+		}
+		k.source = src
+		for i := range int(k.workers) {
+			w := tr.spec.newWorker(s.t.Seed, len(s.workers))
+			at := i % len(tr.attached)
+			w.cluster, w.source, w.id, w.number = uint16(c), uint16(src), k.id, olaf.WorkerID(i)
+			w.port = s.toward(k.server, tr.attached[at])
+			w.listener = k.listen + tr.leafOf[at]
+			s.workers = append(s.workers, w)
+		}
+	}
+	s.sortWorkers()
+}
+
+// sortWorkers puts workers whose turns come one after the other side by side, so that time walks through memory. Where
+// a worker is found is in places.
+func (s *sim) sortWorkers() {
+	order := make([]int32, len(s.workers))
+	for i := range order {
+		order[i] = int32(i)
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(s.workers[a].offset, s.workers[b].offset) })
+	sorted := make([]worker, len(s.workers))
+	s.places = make([]int32, len(s.workers))
+	for place, i := range order {
+		sorted[place] = s.workers[i]
+		s.places[i] = int32(place)
+	}
+	s.workers = sorted
+}
+
+func (s *sim) newSource(k *Clusters) source {
+	src := source{poisson: k.Arrivals == Poisson, jitter: uint64(k.Jitter) / 1000, start: int64(k.Start), end: s.end, delay: int64(k.Access.Delay)}
+	if k.Stop > 0 {
+		src.end = min(src.end, int64(k.Stop))
+	}
+	if k.Access.Rate > 0 {
+		clock := s.t.clock(k.Access.Rate, k.Access.Overhead)
+		src.transmit = clock.Ticks(s.t.Update)
+	}
+	return src
+}
+
+// horizon is how far ahead most events are scheduled.
+func (s *sim) horizon() int64 {
+	far := int64(olaf.Microsecond)
+	for i := range s.t.Clusters {
+		k := &s.t.Clusters[i]
+		far = max(far, int64(k.Period+k.Jitter+k.Access.Delay))
+	}
+	for i := range s.ports {
+		far = max(far, s.ports[i].delay)
+	}
+	return min(far, int64(10*olaf.Second))
+}
