@@ -33,7 +33,6 @@ quick: ## the tests that are done in a minute, without other programs
 
 unit: ## all tests, and those of the driver's own build
 	$(GO) test -timeout 12m ./...
-	$(GO) vet -tags vnp4 ./cmd/olafctl/...
 	@# AMD's driver is loaded by a build of its own; a stand-in compiled from our C takes its place in the test.
 	@if command -v gcc >/dev/null; then $(GO) test -tags vnp4 -run StandIn ./cmd/olafctl; \
 	 elif [ "$$CI" = true ]; then echo "the driver's test needs gcc" >&2; exit 1; \
@@ -44,9 +43,10 @@ race: ## what runs on several goroutines, under the race detector
 	 elif [ "$$CI" = true ]; then echo "race tests need gcc" >&2; exit 1; \
 	 else echo "skipped: race tests (no gcc)"; fi
 
-lint: ## format, vet, staticcheck
+lint: ## format, vet (the driver's build too), staticcheck
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$unformatted" ]; then echo "gofmt: $$unformatted" >&2; exit 1; fi
 	$(GO) vet ./...
+	$(GO) vet -tags vnp4 ./cmd/olafctl/...
 	$(GO) tool staticcheck ./...
 
 generate: ## regenerate what is derived; a test fails when it is stale

@@ -21,12 +21,12 @@ func Schema() ([]byte, error) {
 var texts = map[reflect.Type]map[string]any{
 	reflect.TypeFor[Span]():      yamlfile.Quantity("offsets: 54ms (from 0), 10ms..20ms, or =5ms for one value", ``),
 	reflect.TypeFor[Percent]():   yamlfile.Quantity("a share: 10%", `^[0-9.]+%$`),
-	reflect.TypeFor[Timing]():    yamlfile.Choice(Exact, NS3),
-	reflect.TypeFor[Count]():     yamlfile.Choice(CountClusters, CountSenders, CountInside),
-	reflect.TypeFor[Acks]():      yamlfile.Choice(AcksMulticast, AcksNone),
-	reflect.TypeFor[LinkState](): yamlfile.Choice(LinkUp, LinkDown),
-	reflect.TypeFor[Arrivals]():  yamlfile.Choice(Periodic, Poisson),
-	reflect.TypeFor[tc.Slope]():  yamlfile.Choice(tc.Urgency, tc.Fairness),
+	reflect.TypeFor[Timing]():    yamlfile.Choice(timings...),
+	reflect.TypeFor[Count]():     yamlfile.Choice(counting...),
+	reflect.TypeFor[Acks]():      yamlfile.Choice(acks...),
+	reflect.TypeFor[LinkState](): yamlfile.Choice(linkStates...),
+	reflect.TypeFor[Arrivals]():  yamlfile.Choice(arrivals...),
+	reflect.TypeFor[tc.Slope]():  yamlfile.Choice(tc.Slopes()...),
 	reflect.TypeFor[Names](): {"description": "one name or a list", "oneOf": []any{
 		map[string]any{"type": "string"}, map[string]any{"type": "array", "items": map[string]any{"type": "string"}}}},
 }
@@ -37,7 +37,7 @@ func ofField(name string) map[string]any {
 	case "queue":
 		return yamlfile.Choice(engine.Names()...)
 	case "profile":
-		return yamlfile.Choice(engine.Ideal, engine.Calibrated)
+		return yamlfile.Choice(engine.Profiles()...)
 	case "schema":
 		return map[string]any{"const": TopologySchema}
 	}

@@ -259,17 +259,20 @@ func oneOf[T ~string](dst *T, what string, b []byte, values ...T) error {
 	return fmt.Errorf("%s %q is not one of %v", what, b, values)
 }
 
-func (a *Arrivals) UnmarshalText(b []byte) error {
-	return oneOf(a, "arrivals", b, Periodic, Poisson)
-}
-func (a *Acks) UnmarshalText(b []byte) error   { return oneOf(a, "acks", b, AcksMulticast, AcksNone) }
-func (t *Timing) UnmarshalText(b []byte) error { return oneOf(t, "timing", b, Exact, NS3) }
-func (c *Count) UnmarshalText(b []byte) error {
-	return oneOf(c, "count", b, CountClusters, CountSenders, CountInside)
-}
-func (l *LinkState) UnmarshalText(b []byte) error {
-	return oneOf(l, "link state", b, LinkUp, LinkDown)
-}
+// What the texts of a file choose from; the schema lists the same.
+var (
+	timings    = []Timing{Exact, NS3}
+	acks       = []Acks{AcksMulticast, AcksNone}
+	counting   = []Count{CountClusters, CountSenders, CountInside}
+	linkStates = []LinkState{LinkUp, LinkDown}
+	arrivals   = []Arrivals{Periodic, Poisson}
+)
+
+func (t *Timing) UnmarshalText(b []byte) error    { return oneOf(t, "timing", b, timings...) }
+func (a *Acks) UnmarshalText(b []byte) error      { return oneOf(a, "acks", b, acks...) }
+func (c *Count) UnmarshalText(b []byte) error     { return oneOf(c, "count", b, counting...) }
+func (l *LinkState) UnmarshalText(b []byte) error { return oneOf(l, "link state", b, linkStates...) }
+func (a *Arrivals) UnmarshalText(b []byte) error  { return oneOf(a, "arrivals", b, arrivals...) }
 
 // Pos says where in a file something stood.
 type Pos = yamlfile.Pos

@@ -5,6 +5,7 @@ package tc
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/olafctl/olaf"
 )
@@ -47,14 +48,16 @@ const (
 	Fairness Slope = "threshold"
 )
 
-// UnmarshalText accepts the two readings and nothing else.
+// Slopes lists the readings, the default first.
+func Slopes() []Slope { return []Slope{Urgency, Fairness} }
+
+// UnmarshalText accepts these readings and nothing else.
 func (s *Slope) UnmarshalText(b []byte) error {
-	switch v := Slope(b); v {
-	case Urgency, Fairness:
+	if v := Slope(b); slices.Contains(Slopes(), v) {
 		*s = v
 		return nil
 	}
-	return fmt.Errorf("slope %q is not one of %q, %q", b, Urgency, Fairness)
+	return fmt.Errorf("slope %q is not one of %q", b, Slopes())
 }
 
 // Config is the same for all workers of a job.
