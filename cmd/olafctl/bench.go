@@ -37,7 +37,7 @@ type benchFlags struct {
 	trace     traceTrafficFlags
 	quiet     bool
 	tui       bool
-	view      viewFlags
+	view      cli.ViewFlags
 	card      cli.CardFlags
 	ageError  float64
 }
@@ -79,7 +79,7 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
 		cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion while all runs are done beside it")
 	})
-	f.view.add(cmd)
+	f.view.Add(cmd)
 	cli.InGroup(cmd, cli.OutputFlags, func() { f.addOutput(cmd) })
 	f.KeepFlags.Add(cmd)
 	f.card.Add(cmd)
@@ -185,7 +185,7 @@ func (f *benchFlags) resolve(cmd *cobra.Command, env *cli.Env) error {
 // consistent refuses flags that would do nothing and an address that nobody can listen at.
 func (f *benchFlags) consistent(cmd *cobra.Command, env *cli.Env) error {
 	if !f.tui {
-		if err := refuseViewFlags(cmd); err != nil {
+		if err := cli.RefuseViewFlags(cmd); err != nil {
 			return err
 		}
 	}

@@ -79,7 +79,7 @@ beside; of the Olaf paper the artefact alone is enough: table1 is olaf/table1.`,
 				return err
 			}
 			if !f.tui {
-				if err := refuseViewFlags(cmd); err != nil {
+				if err := cli.RefuseViewFlags(cmd); err != nil {
 					return err
 				}
 			}
@@ -114,7 +114,7 @@ beside; of the Olaf paper the artefact alone is enough: table1 is olaf/table1.`,
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
 		cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion beside the experiment")
 	})
-	f.view.add(cmd)
+	f.view.Add(cmd)
 	f.keep.Add(cmd)
 	cli.AddFormatFlag(cmd, &f.out, cli.Table, cli.JSON, cli.CSV, cli.JSONL)
 	return cmd
@@ -140,7 +140,7 @@ type experimentFlags struct {
 	quiet   bool
 	keep    cli.KeepFlags
 	tui     bool
-	view    viewFlags
+	view    cli.ViewFlags
 }
 
 // run prints and keeps what there is even when the experiment was stopped, and lets the cause decide the exit code.

@@ -198,7 +198,7 @@ type simulateFlags struct {
 	pcap              string
 	force, yes, quiet bool
 	tui               bool
-	view              viewFlags
+	view              cli.ViewFlags
 	expect            expectFlags
 	format            cli.Format
 }
@@ -235,10 +235,10 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
 		flags := cmd.Flags()
 		flags.BoolVar(&f.tui, "tui", false, "watch the first seed live; without a terminal, plain progress")
-		flags.StringVar(&f.view.speed, "speed", "", "with --tui: simulated time that passes in a second of watching, such as 1ms or 2s; or max; default: the run takes a minute or two")
-		flags.BoolVar(&f.view.paused, "paused", false, "with --tui: stand at the start")
+		flags.StringVar(&f.view.Speed, "speed", "", "with --tui: simulated time that passes in a second of watching, such as 1ms or 2s; or max; default: the run takes a minute or two")
+		flags.BoolVar(&f.view.Paused, "paused", false, "with --tui: stand at the start")
 	})
-	f.view.addLooks(cmd)
+	f.view.AddLooks(cmd)
 	f.KeepFlags.Add(cmd)
 	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.JSONL, cli.YAML)
 	return cmd
@@ -281,7 +281,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 		return cli.UsageError("--rx-trace and --pcap belong to a single run")
 	}
 	if !f.tui {
-		if err := refuseViewFlags(cmd); err != nil {
+		if err := cli.RefuseViewFlags(cmd); err != nil {
 			return err
 		}
 	}

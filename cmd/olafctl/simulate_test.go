@@ -80,7 +80,7 @@ func watching(t *testing.T, runs int, heard at) *shown {
 	s := &shown{person: &person{types: make(chan string, 10)}, page: new(page)}
 	t.Cleanup(func() { close(s.person.types) })
 	s.env = &cli.Env{Stdin: s.person, Stdout: s.page, Stderr: io.Discard, Getenv: func(string) string { return "" }, Now: time.Now}
-	s.view = viewFlags{speed: "max", ground: "dark"}
+	s.view = cli.ViewFlags{Speed: "max", Ground: "dark"}
 	s.simulation = &bench.Simulation{Experiment: simulateName, Networks: []bench.Network{{Name: "olaf", Topology: topology}}}
 	for i := range runs {
 		s.simulation.Seeds = append(s.simulation.Seeds, uint64(i)+1)
@@ -144,7 +144,7 @@ func TestLeavingEndsTheFirstRunWhereItStands(t *testing.T) {
 		}
 		return nil
 	})
-	s.view.paused = true
+	s.view.Paused = true
 	out, err := s.runs(t.Context(), t)
 	if !errors.Is(err, context.Canceled) || !out.Partial || len(out.Results[0]) != 2 || out.Results[0][0].Seed != 2 {
 		t.Fatalf("%v %+v", err, out)
@@ -174,7 +174,7 @@ func TestASignalClosesTheDashboard(t *testing.T) {
 		}
 		return nil
 	})
-	s.view.paused = true
+	s.view.Paused = true
 	if out, err := s.runs(ctx, t); !errors.Is(err, context.Canceled) || out == nil || !out.Partial {
 		t.Errorf("%v %+v", err, out)
 	}
@@ -189,7 +189,7 @@ func TestAFailureClosesTheDashboard(t *testing.T) {
 		}
 		return nil
 	})
-	s.view.paused = true
+	s.view.Paused = true
 	if out, err := s.runs(t.Context(), t); !errors.Is(err, full) || out == nil || len(out.Results[0]) != 0 {
 		t.Errorf("%v %+v", err, out)
 	}
@@ -199,7 +199,7 @@ func TestAFailureClosesTheDashboard(t *testing.T) {
 func TestSpeedOfAWatchedRun(t *testing.T) {
 	for speed, want := range map[string]string{"2s": "", "max": "", "": "", "fast": "--speed", "1ps": "use 1ns or more", "0s": "use 1ns or more"} {
 		s := watching(t, 1, deaf)
-		s.view.speed = speed
+		s.view.Speed = speed
 		if _, err := s.pace(olaf.Second); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v", speed, err)
 		}

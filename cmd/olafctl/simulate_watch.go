@@ -19,7 +19,7 @@ import (
 // a signal, ends the first where it stands and keeps of the others those that were done.
 type watchedRuns struct {
 	env        *cli.Env
-	view       viewFlags
+	view       cli.ViewFlags
 	simulation *bench.Simulation
 	options    bench.SimulateOptions
 	text       func(*bench.Simulated) []string // the report
@@ -39,12 +39,7 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := dashboard{env: w.env, view: w.view}
-	bindings, err := d.bindings()
-	if err != nil {
-		return nil, err
-	}
-	look, err := d.theme()
+	options, err := w.view.Options(w.env)
 	if err != nil {
 		return nil, err
 	}
@@ -63,8 +58,7 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 			return nil
 		},
 	})
-	frame := tui.New(pages, tui.Options{Keys: bindings, Theme: look, Save: saveView, Mouse: w.view.mouse})
-	program := d.program(ctx, frame, tea.WithInput(w.env.Stdin), tea.WithOutput(w.env.Stdout))
+	program := w.view.Program(ctx, tui.New(pages, options), tea.WithInput(w.env.Stdin), tea.WithOutput(w.env.Stdout))
 
 	working, stop := context.WithCancel(ctx)
 	player.StopWith(working)
@@ -91,18 +85,18 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 
 // pace is what --speed says; without it the run takes about a minute.
 func (w *watchedRuns) pace(length olaf.Duration) (network.Pace, error) {
-	switch w.view.speed {
+	switch w.view.Speed {
 	case "":
-		return network.Pace{Speed: network.AboutAMinute(length), Paused: w.view.paused}, nil
+		return network.Pace{Speed: network.AboutAMinute(length), Paused: w.view.Paused}, nil
 	case "max":
-		return network.Pace{Speed: network.Full, Paused: w.view.paused}, nil
+		return network.Pace{Speed: network.Full, Paused: w.view.Paused}, nil
 	}
-	speed, err := olaf.ParseDuration(w.view.speed)
+	speed, err := olaf.ParseDuration(w.view.Speed)
 	if err != nil {
 		return network.Pace{}, cli.UsageError("--speed: %v", err)
 	}
 	if speed < olaf.Nanosecond {
 		return network.Pace{}, cli.UsageError("--speed %v: use 1ns or more, or max", speed)
 	}
-	return network.Pace{Speed: network.Speed(speed.NS() / 1e9), Paused: w.view.paused}, nil
+	return network.Pace{Speed: network.Speed(speed.NS() / 1e9), Paused: w.view.Paused}, nil
 }

@@ -6,15 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	tea "github.com/charmbracelet/bubbletea"
 	"github.com/google/renameio/v2"
-	"github.com/muesli/termenv"
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
@@ -29,39 +26,8 @@ import (
 	"github.com/olafctl/olaf/results/text"
 	"github.com/olafctl/olaf/results/xlsx"
 	"github.com/olafctl/olaf/tui"
-	"github.com/olafctl/olaf/tui/keys"
 	"github.com/olafctl/olaf/tui/queues"
-	"github.com/olafctl/olaf/tui/theme"
 )
-
-// viewFlags say how the dashboard looks and moves.
-type viewFlags struct {
-	speed  string
-	keys   string
-	ground string
-	paused bool
-	mouse  bool
-	plain  bool
-}
-
-func (v *viewFlags) add(cmd *cobra.Command) {
-	cli.InGroup(cmd, cli.DashboardFlags, func() {
-		cmd.Flags().StringVar(&v.speed, "speed", "10us", "device time that passes in a second of watching, such as 500ns or 1s; or max")
-		cmd.Flags().BoolVar(&v.paused, "paused", false, "stand at the start")
-	})
-	v.addLooks(cmd)
-}
-
-// addLooks adds what is the same whatever is watched.
-func (v *viewFlags) addLooks(cmd *cobra.Command) {
-	cli.InGroup(cmd, cli.DashboardFlags, func() {
-		flags := cmd.Flags()
-		flags.StringVar(&v.keys, "keys", "", "YAML file with other key bindings; default olafctl/keys.yaml in the user's configuration folder")
-		flags.StringVar(&v.ground, "theme", "auto", "colours for a ground that is auto|dark|light")
-		flags.BoolVar(&v.mouse, "mouse", true, "take the mouse; without, the terminal selects text")
-	})
-	cli.Complete(cmd, "theme", func() []string { return []string{"auto", "dark", "light"} })
-}
 
 // oneScreen refuses to print lines where a dashboard is drawn.
 func oneScreen(env *cli.Env, tui bool, out cli.Format) error {
@@ -71,20 +37,10 @@ func oneScreen(env *cli.Env, tui bool, out cli.Format) error {
 	return nil
 }
 
-// refuseViewFlags refuses flags about a dashboard that is not shown.
-func refuseViewFlags(cmd *cobra.Command) error {
-	for _, name := range []string{"speed", "paused", "keys", "theme", "mouse"} {
-		if cmd.Flags().Changed(name) {
-			return cli.UsageError("--%s is about the dashboard; add --tui", name)
-		}
-	}
-	return nil
-}
-
 // tuiFlags are the flags of tui.
 type tuiFlags struct {
 	bench   benchFlags
-	view    viewFlags
+	view    cli.ViewFlags
 	demo    bool
 	record  string
 	force   bool
@@ -114,7 +70,7 @@ Without a terminal, or with --plain, the same is told as lines of text.`,
 	f.bench.outRates = []string{"20G"}
 	f.bench.addSpec(cmd)
 	f.bench.Store.Add(cmd)
-	f.view.add(cmd)
+	f.view.Add(cmd)
 	cli.InGroup(cmd, cli.RunFlags, func() { f.addRun(cmd, env) })
 	f.bench.card.Add(cmd)
 	cli.AddDeviceFlag(cmd, env, &f.bench.device)
@@ -124,7 +80,7 @@ Without a terminal, or with --plain, the same is told as lines of text.`,
 // addRun adds what says which run is watched, and how.
 func (f *tuiFlags) addRun(cmd *cobra.Command, env *cli.Env) {
 	flags := cmd.Flags()
-	flags.BoolVar(&f.view.plain, "plain", false, "lines of text instead of a dashboard, for screen readers and logs")
+	flags.BoolVar(&f.view.Plain, "plain", false, "lines of text instead of a dashboard, for screen readers and logs")
 	flags.BoolVar(&f.demo, "demo", false, "a guided tour of a minute")
 	flags.StringVar(&f.record, "record", "", "with --demo: write the tour to this file as an animated SVG, and show nothing")
 	flags.BoolVar(&f.force, "force", false, "with --record: replace a file that exists")
@@ -230,7 +186,7 @@ func lines(b *bytes.Buffer) []string { return strings.Split(strings.TrimRight(b.
 // dashboard shows one plan's live session on the terminal.
 type dashboard struct {
 	env      *cli.Env
-	view     viewFlags
+	view     cli.ViewFlags
 	device   string
 	access   testbed.Access // to the device
 	index    int
@@ -251,20 +207,16 @@ func (wallClock) Tick(d time.Duration) (<-chan time.Time, func()) {
 
 // show opens a session and shows it until the person leaves or ctx ends; the device is given back in either case.
 func (d *dashboard) show(ctx context.Context, plan *bench.Plan) (err error) {
-	bindings, err := d.bindings()
-	if err != nil {
-		return err
-	}
 	speed, err := d.speed()
 	if err != nil {
 		return err
 	}
-	look, err := d.theme()
+	options, err := d.view.Options(d.env)
 	if err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	player, err := live.NewPlayer(ctx, plan, live.Options{Device: d.device, Access: d.access, Index: d.index}, speed, d.view.paused, wallClock{d.env.Now})
+	player, err := live.NewPlayer(ctx, plan, live.Options{Device: d.device, Access: d.access, Index: d.index}, speed, d.view.Paused, wallClock{d.env.Now})
 	if err != nil {
 		stop()
 		return err
@@ -276,28 +228,15 @@ func (d *dashboard) show(ctx context.Context, plan *bench.Plan) (err error) {
 		wg.Wait()
 		err = errors.Join(err, player.Close())
 	}()
-	if d.isPlain() {
+	if d.view.IsPlain(d.env) {
 		return cli.GeneratorInterrupted(d.tell(ctx, player))
 	}
 	pages := queues.New(queues.Options{Source: player, Bench: d.bench, Workbook: d.workbook, Demo: d.demo})
-	return d.run(ctx, tui.New(pages, tui.Options{Keys: bindings, Theme: look, Save: saveView, Mouse: d.view.mouse}))
-}
-
-func (d *dashboard) isPlain() bool {
-	return d.view.plain || !d.env.Terminal || d.env.Getenv("TERM") == "dumb"
-}
-
-// program is a dashboard on the terminal. Bubble Tea restores the terminal when ctx ends and when something panics.
-func (d *dashboard) program(ctx context.Context, f *tui.Frame, o ...tea.ProgramOption) *tea.Program {
-	o = append(o, tea.WithContext(ctx), tea.WithAltScreen(), tea.WithoutSignalHandler(), tea.WithFPS(30))
-	if d.view.mouse {
-		o = append(o, tea.WithMouseCellMotion())
-	}
-	return tea.NewProgram(f, o...)
+	return d.run(ctx, tui.New(pages, options))
 }
 
 func (d *dashboard) run(ctx context.Context, f *tui.Frame) error {
-	_, err := d.program(ctx, f).Run()
+	_, err := d.view.Program(ctx, f).Run()
 	if ctx.Err() != nil {
 		return cli.GeneratorInterrupted(context.Canceled)
 	}
@@ -332,10 +271,10 @@ func (d *dashboard) tell(ctx context.Context, player *live.Player) error {
 }
 
 func (d *dashboard) speed() (live.Speed, error) {
-	if d.view.speed == "max" {
+	if d.view.Speed == "max" {
 		return live.AsFastAsPossible, nil
 	}
-	speed, err := olaf.ParseDuration(d.view.speed)
+	speed, err := olaf.ParseDuration(d.view.Speed)
 	if err != nil {
 		return 0, cli.UsageError("--speed: %v", err)
 	}
@@ -343,56 +282,6 @@ func (d *dashboard) speed() (live.Speed, error) {
 		return 0, cli.UsageError("--speed %v: use more than 0 and at most 1s, or max", speed)
 	}
 	return live.Speed(speed), nil
-}
-
-// bindings reads the user's keys, if there are any.
-func (d *dashboard) bindings() (*keys.Map, error) {
-	path := d.view.keys
-	if path == "" {
-		dir, err := os.UserConfigDir()
-		if err != nil {
-			return keys.Default(), nil
-		}
-		path = dir + "/olafctl/keys.yaml"
-		if _, err := os.Stat(path); err != nil {
-			return keys.Default(), nil
-		}
-	}
-	file, err := os.ReadFile(path)
-	if err != nil {
-		return nil, cli.UsageError("--keys: %v", err)
-	}
-	m, err := keys.Load(file)
-	if err != nil {
-		return nil, cli.UsageError("%s: %v", path, err)
-	}
-	return m, nil
-}
-
-// theme asks the terminal for its ground where nobody says it.
-func (d *dashboard) theme() (*theme.Theme, error) {
-	o := theme.Options{Colour: d.env.Getenv("NO_COLOR") == ""}
-	switch d.view.ground {
-	case "light":
-		o.Light = true
-	case "dark":
-	case "auto":
-		o.Light = !d.isPlain() && !termenv.NewOutput(os.Stdout).HasDarkBackground()
-	default:
-		return nil, cli.UsageError("--theme %q: use auto, dark or light", d.view.ground)
-	}
-	return theme.New(o), nil
-}
-
-// saveView writes an exported view into the working folder, under a name that is free.
-func saveView(name string, data []byte) (string, error) {
-	base, kind := name[:strings.LastIndexByte(name, '.')], name[strings.LastIndexByte(name, '.'):]
-	for n := 2; ; n++ {
-		if _, err := os.Lstat(name); err != nil {
-			return name, renameio.WriteFile(name, data, 0o644)
-		}
-		name = fmt.Sprintf("%s-%d%s", base, n, kind)
-	}
 }
 
 // steppedSource carries commands out at once, so that a recording is the same every time.
@@ -506,5 +395,5 @@ func (b *background) workbook(context.Context) (string, error) {
 	if err := xlsx.Write(&book, sheets.Book(result.Result())); err != nil {
 		return "", err
 	}
-	return saveView("olafctl-results.xlsx", book.Bytes())
+	return cli.SaveView("olafctl-results.xlsx", book.Bytes())
 }
