@@ -15,7 +15,7 @@ import (
 )
 
 // FigureSchema heads the document of a figure.
-const FigureSchema = "olafctl.figure/v1"
+const FigureSchema = "olafctl.figure/v2"
 
 // Series is one curve: a statistic over seeds at every x.
 type Series struct {

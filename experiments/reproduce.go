@@ -14,11 +14,11 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// ErrMissed says that a published number came out worse than is known to be reachable.
+// ErrMissed says that a published number came out worse than its claim expects.
 var ErrMissed = olaf.NewError(olaf.Missed, "an expectation was missed")
 
 // ReproduceSchema names the document of a Reproduction.
-const ReproduceSchema = "olafctl.reproduce/v1"
+const ReproduceSchema = "olafctl.reproduce/v2"
 
 // Reproduction is every published number of some experiments beside ours.
 type Reproduction struct {
@@ -26,10 +26,12 @@ type Reproduction struct {
 	Provenance  results.Provenance `json:"provenance"`
 	Experiments []string           `json:"experiments"` // that were run, in order
 	Paper       []results.PaperRow `json:"paper"`
-	// Missed lists the ids whose verdict is worse than the reproduction study found reachable.
+	// Missed lists the ids whose verdict is below what their claim expects.
 	Missed []string `json:"missed"`
 	// Invalid lists the experiments with an invalid run, and why.
 	Invalid []string `json:"invalid"`
+	// All lists the numbers of systems that are not here as well, where it is printed.
+	All bool `json:"-"`
 }
 
 // Reproduce runs the experiments one after the other, each by run, and sets every published number that they reach beside
@@ -68,54 +70,63 @@ func (r *Reproduction) addUnreached(all Set) {
 }
 
 func (r *Reproduction) judged() *Reproduction {
-	for _, row := range paper.Misses(r.Paper) {
-		r.Missed = append(r.Missed, row.ID)
-	}
+	r.Missed = append(r.Missed, missed(r.Paper)...)
 	return r
 }
 
-// Document is the JSON form, olafctl.reproduce/v1.
+// missed lists the ids of rows whose verdict is below what is expected.
+func missed(rows []results.PaperRow) (ids []string) {
+	for _, row := range paper.Misses(rows) {
+		ids = append(ids, row.ID)
+	}
+	return ids
+}
+
+// Expected is nil when every result of full length is what its claim expects. The error matches ErrMissed.
+func Expected(rows []results.PaperRow) error {
+	if ids := missed(rows); len(ids) > 0 {
+		return fmt.Errorf("%w: %s", ErrMissed, strings.Join(ids, ", "))
+	}
+	return nil
+}
+
+// Document is the JSON form, ReproduceSchema.
 func (r *Reproduction) Document() any { return r }
 
-// WriteText prints every number, then the tally.
+// WriteText prints every number of the systems that are here, a line for each of the others, and how many came out how, paper
+// by paper. With All the numbers of the others are listed too.
 func (r *Reproduction) WriteText(w io.Writer) error {
-	if err := text.Paper(w, r.Paper); err != nil {
+	here := systems(r.Paper)
+	listed := slices.DeleteFunc(slices.Clone(r.Paper), func(p results.PaperRow) bool { return !r.All && !here.tested(paper.SystemOf(p.ID)) })
+	if err := text.Paper(w, listed); err != nil {
 		return err
 	}
-	tally := map[string]int{}
-	for i := range r.Paper {
-		tally[r.Paper[i].Verdict]++
+	if err := here.write(w, r.All); err != nil {
+		return err
 	}
-	var parts []string
-	for _, v := range []paper.Verdict{paper.Reproduced, paper.SameDirection, paper.Deviates, paper.NotTestable} {
-		parts = append(parts, fmt.Sprintf("%d %s", tally[string(v)], v))
-	}
-	missed := "none missed"
+	missed := "none below what is expected"
 	if len(r.Missed) > 0 {
-		missed = fmt.Sprintf("%d missed: %s", len(r.Missed), strings.Join(r.Missed, ", "))
+		missed = fmt.Sprintf("%d below what is expected: %s", len(r.Missed), strings.Join(r.Missed, ", "))
 	}
-	_, err := fmt.Fprintf(w, "%d published numbers: %s; %s\n", len(r.Paper), strings.Join(parts, ", "), missed)
+	_, err := fmt.Fprintln(w, missed)
 	return err
 }
 
 // Table is one line a published number.
 func (r *Reproduction) Table() (header []string, rows [][]string) {
-	header = []string{"id", "artefact", "row", "column", "unit", "ours", "ours_ci95", "published", "deviation_pct", "tolerance_pct", "verdict", "source", "note"}
+	header = []string{"id", "artefact", "row", "column", "unit", "ours", "ours_ci95", "published", "deviation_pct", "basis", "kind", "verdict", "expected", "source", "note"}
 	for i := range r.Paper {
 		p := &r.Paper[i]
 		rows = append(rows, []string{p.ID, p.Artefact, p.Row, p.Column, p.Unit, text.Exact(p.Ours.Mean), text.Exact(p.Ours.CI95),
-			text.Exact(p.Published), text.Exact(p.DeviationPct), text.Exact(p.TolerancePct), p.Verdict, p.Source, p.Note})
+			text.Exact(p.Published), text.Exact(p.DeviationPct), p.Basis, p.Kind, p.Verdict, p.Expected, p.Source, p.Note})
 	}
 	return header, rows
 }
 
 // Err is nil when every run was valid and nothing was missed.
 func (r *Reproduction) Err() error {
-	switch {
-	case len(r.Invalid) > 0:
+	if len(r.Invalid) > 0 {
 		return fmt.Errorf("%w: %s", bench.ErrInvalid, strings.Join(r.Invalid, "; "))
-	case len(r.Missed) > 0:
-		return fmt.Errorf("%w: %s", ErrMissed, strings.Join(r.Missed, ", "))
 	}
-	return nil
+	return Expected(r.Paper)
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // BenchSchema names the document a Bench is.
-const BenchSchema = "olafctl.bench/v1"
+const BenchSchema = "olafctl.bench/v2"
 
 // Bench is the result of one experiment: every configuration that ran, their comparisons, and the paper beside them.
 // Everything but Provenance is a function of the specification and the seed alone.
@@ -133,7 +133,7 @@ type AoMReduction struct {
 	WorkerWorker   Statistic `json:"worker_worker"`
 }
 
-// PaperRow is one published number beside ours.
+// PaperRow is one published number or statement beside ours.
 type PaperRow struct {
 	ID       string `json:"id"`
 	Artefact string `json:"artefact"` // table1, fig6, …
@@ -141,14 +141,32 @@ type PaperRow struct {
 	Column   string `json:"column"`
 	Unit     string `json:"unit"`
 	Source   string `json:"source"`
-	// Published is missing where the paper only draws or says it.
-	Published Float     `json:"published"`
-	Ours      Statistic `json:"ours"`
-	// DeviationPct is ours relative to the published number.
+	Basis    string `json:"basis"` // on what ours rests: calibrated, predicted, arithmetic, measured
+	Kind     string `json:"kind"`  // value, bound, trend
+	// Side is where the paper puts a bound's or a trend's result: above or below.
+	Side string `json:"side,omitempty"`
+	// Published is missing where the paper only draws or says it; Rounding is half a unit of its last printed digit.
+	Published Float `json:"published"`
+	Rounding  Float `json:"rounding"`
+	// Neighbour is the id of what the paper sets this beside; Than is the number instead, of which a trend claims a side.
+	Neighbour string `json:"neighbour,omitempty"`
+	Than      Float  `json:"than"`
+	// Ours is the number, or of a trend what is set beside Than.
+	Ours Statistic `json:"ours"`
+	// DeviationPct is ours relative to the published number; of a fairness index, what both lack to 1.
 	DeviationPct Float  `json:"deviation_pct"`
-	TolerancePct Float  `json:"tolerance_pct"`
-	Verdict      string `json:"verdict"` // reproduced, same direction, deviates, not testable here
+	Verdict      string `json:"verdict"`  // one of package paper's words
+	Expected     string `json:"expected"` // what is known to be reached; a worse verdict is a miss
 	Note         string `json:"note,omitempty"`
+	// Sensitivity is the same number under other assumptions.
+	Sensitivity []Sensitivity `json:"sensitivity,omitempty"`
+}
+
+// Sensitivity is our number under another assumption than the one that is judged.
+type Sensitivity struct {
+	Assumption string    `json:"assumption"`
+	Ours       Statistic `json:"ours"`
+	Verdict    string    `json:"verdict,omitempty"` // absent where none is given
 }
 
 // Run is what one run yields.

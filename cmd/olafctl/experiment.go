@@ -67,7 +67,8 @@ func newExperimentRunCmd(env *cli.Env) *cobra.Command {
 		Use:   "run NAME…",
 		Short: "Run experiments and print ours beside the paper's",
 		Long: `Run experiments and print ours beside the paper's. An experiment is named by its paper and the artefact that it stands
-beside; of the Olaf paper the artefact alone is enough: table1 is olaf/table1.`,
+beside; of the Olaf paper the artefact alone is enough: table1 is olaf/table1. A result of full length that is below what
+its claim expects ends with exit code 4.`,
 		Example: `  olafctl experiment run olaf/table1
   olafctl experiment run olaf/fig6 --runs 100 -o json
   olafctl experiment run olaf/fig7 --plots pictures
@@ -174,7 +175,10 @@ func (f *experimentFlags) run(ctx context.Context, env *cli.Env, e experiments.E
 	if err != nil {
 		return err
 	}
-	return report.Err()
+	if err := report.Err(); err != nil {
+		return err
+	}
+	return experiments.Expected(report.Paper())
 }
 
 // carryOut runs an experiment beside a dashboard or a progress bar.

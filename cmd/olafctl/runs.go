@@ -278,6 +278,9 @@ not is named, and not compared.`,
 						fmt.Fprintf(env.Stdout, "%s: %s\n", remark.what, strings.Join(remark.names, ", "))
 					}
 				}
+				if proof.Anew > 0 {
+					fmt.Fprintf(env.Stdout, "kept with verdicts of earlier rules: %s beside the paper judged anew, %d of claims that are no longer made left out\n", olaf.Plural(proof.Anew, "line"), proof.Dropped)
+				}
 				if others > 0 {
 					fmt.Fprintf(env.Stdout, "not made again: %s of another build, which need not write the same bytes\n", olaf.Plural(others, "export"))
 				}

@@ -33,7 +33,7 @@ func TestRunsOfAnOlderBuildVerify(t *testing.T) {
 	}
 	defer s.Close()
 	for id, want := range map[string]archive.Proof{
-		"20261122-043657-bench":    {Files: 6, Observations: 10668, Runs: 2, Rows: 2, Comparisons: 1, Paper: 8, Raw: true},
+		"20261122-043657-bench":    {Files: 6, Observations: 10668, Runs: 2, Rows: 2, Comparisons: 1, Paper: 6, Anew: 6, Dropped: 2, Raw: true},
 		"20261122-043657-simulate": {Files: 9, Observations: 723, Runs: 1, Rows: 1, Raw: true},
 	} {
 		f, err := s.Load(id)

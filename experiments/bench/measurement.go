@@ -124,7 +124,7 @@ func (r *Measurement) Result() *sheets.Result {
 	return &sheets.Result{Bench: r.Bench, Runs: slices.Concat(r.Outcome.Runs...)}
 }
 
-// Document is the JSON form, olafctl.bench/v1.
+// Document is the JSON form, results.BenchSchema.
 func (r *Measurement) Document() any { return r.Bench }
 
 // WriteText prints what was run and what came out.

@@ -17,6 +17,7 @@ import (
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/columns"
 	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/store"
 )
@@ -262,6 +263,7 @@ func Load(f *store.Folder, d Declarations) (*sheets.Result, error) {
 		return nil, err
 	}
 	declareRows(r.Bench, kept, d)
+	judgeAnew(r.Bench)
 	first := map[uint32]*results.Run{}
 	seen := map[configuration]bool{}
 	for i := range kept {
@@ -275,6 +277,18 @@ func Load(f *store.Folder, d Declarations) (*sheets.Result, error) {
 	}
 	r.Samples, err = samples(f, first)
 	return r, err
+}
+
+// judgeAnew gives a document of the first version today's verdicts, and says so. It returns how many rows it judged.
+func judgeAnew(b *results.Bench) int {
+	if b.Schema == results.BenchSchema {
+		return 0
+	}
+	b.Schema, b.Paper = results.BenchSchema, paper.Rejudged(b.Paper, b)
+	if len(b.Paper) > 0 {
+		b.Statements = append(b.Statements, "kept by an earlier olafctl and judged anew: the verdicts are by today's rules, the numbers as they were kept")
+	}
+	return len(b.Paper)
 }
 
 // Runs reads the runs of a stored bench, under the declarations of this olafctl.

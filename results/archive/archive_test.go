@@ -85,7 +85,7 @@ func TestKeepLoadVerify(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !proof.Raw || proof.Runs != 12 || proof.Rows != 4 || proof.Comparisons != 2 || proof.Paper != 17 || proof.Observations != 3*(2*1000+2*500) {
+	if !proof.Raw || proof.Runs != 12 || proof.Rows != 4 || proof.Comparisons != 2 || proof.Paper != 13 || proof.Observations != 3*(2*1000+2*500) {
 		t.Errorf("%+v", proof)
 	}
 	loaded, err := Load(f, toy.Declarations)

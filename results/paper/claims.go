@@ -1,35 +1,50 @@
-// Package paper holds every number and ordering that papers published, as data: where it stands, how near a reproduction can
-// come and why, and what is known to be odd about it. Tables, the workbook, the report and reproduce all read this one
-// place. A paper is a file that is named after its system, and a row of papers.
+// Package paper holds every number and trend that papers published, as data: where it stands, what kind of statement it is,
+// on what ours rests and how near it is expected to come. It judges results by them. Tables, the workbook, the report and
+// reproduce all read this one place. A paper is a file that is named after its system, and a row of papers.
 package paper
 
 import (
 	"math"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/olafctl/olaf/results"
 )
 
-// Verdict says how a result stands to what was published.
-type Verdict string
+// Basis says on what our number rests.
+type Basis string
 
 const (
-	Reproduced    Verdict = "reproduced"
-	SameDirection Verdict = "same direction"
-	Deviates      Verdict = "deviates"
-	NotTestable   Verdict = "not testable here"
+	Calibrated Basis = "calibrated" // fitted to the very numbers that it is set beside
+	Predicted  Basis = "predicted"  // fitted to others, or to nothing
+	Arithmetic Basis = "arithmetic" // follows from printed numbers
+	Timed      Basis = "measured"   // of a real thing: a solver, a card, logic
 )
 
-// Relation is how a published value binds a result.
-type Relation string
+// Kind says what a paper states.
+type Kind string
 
 const (
-	Equals  Relation = "="     // within the tolerance
-	AtLeast Relation = "≥"     // a bound from below
-	AtMost  Relation = "≤"     // a bound from above
-	Holds   Relation = "holds" // an ordering or shape: the result is 1 when it holds, else 0
+	Value Kind = "value" // a number
+	Bound Kind = "bound" // a number that results lie above or below
+	Trend Kind = "trend" // a direction or shape, without a number
 )
+
+// Side is where a paper puts a result: of a bound's number, or of what a trend is set against.
+type Side string
+
+const (
+	Above Side = "above"
+	Below Side = "below"
+)
+
+// Neighbour is what a claim stands beside: when a value is missed by far, or no number is printed, the side of it decides.
+// It is another claim, or with an empty ID a number, such as 1 for a speed-up.
+type Neighbour struct {
+	ID string
+	Is float64
+}
 
 // Claim is one published number or statement.
 type Claim struct {
@@ -38,24 +53,35 @@ type Claim struct {
 	Artefact string // within the paper: table1, aom, fig6, …
 	Row      string
 	Column   string
-	Value    float64 // not a number where the paper only draws or says it
+	Printed  string  // as the paper prints it; empty of a trend
+	Value    float64 // of Printed, not a number where nothing is
+	Rounding float64 // half a unit of the last printed digit
 	Unit     string
-	Relation Relation
-	// TolerancePct is how far a reproduced value may lie, relative to Value, and Why it is that far.
-	TolerancePct float64
-	Why          string
-	Source       string
-	// Against is the id of the claim that this one is set beside in the paper: a result that misses the tolerance but lies on
-	// the same side of that one's result is in the same direction.
-	Against string
-	// Inconsistency tells what is odd about the published value.
+	Kind     Kind
+	Basis    Basis
+	// Side of a bound or trend. A value is on the side of its neighbour on which the paper printed it.
+	Side      Side
+	Neighbour *Neighbour
+	// Unfairness says that the number is a fairness index, which is judged by how much it lacks to 1.
+	Unfairness bool
+	// Seeds is how many runs the number takes; with fewer a result is too short to judge.
+	Seeds int
+	// Expect is the verdict that is known to be reached; a worse one is a miss.
+	Expect Verdict
+	// Why tells why ours differs, or how the statement is read. Cause is the heading in docs/reproduction.md that shows what moves it.
+	Why    string
+	Cause  string
+	Source string
+	// Contradiction says which printed numbers exclude this one, so that nobody can reach both.
+	Contradiction string
+	// Inconsistency tells what else is odd about what was published.
 	Inconsistency string
 	// Untestable says why this project can't measure it; empty when it can.
 	Untestable string
-	// Elsewhere is the command that measures it where no experiment does; empty when one does.
-	Elsewhere string
-	// Expect is the best verdict that the reproduction study found reachable; a worse one is a miss.
-	Expect Verdict
+	// Follows is the number that arithmetic on printed numbers gives; only of that basis.
+	Follows float64
+	// Renewed says what is taken otherwise than by documents of the first version, whose number is of something else.
+	Renewed string
 }
 
 // Paper is what one paper published.
@@ -106,12 +132,23 @@ func (p *Paper) claims(r *row) []Claim {
 		if p.was != nil {
 			c.Was = p.was(r, slug(c.Column))
 		}
-		if c.Against != "" {
-			c.Against = p.Name + "/" + c.Against
+		if n := c.Neighbour; n != nil && n.ID != "" {
+			c.Neighbour = &Neighbour{ID: p.Name + "/" + n.ID}
 		}
-		out = append(out, finished(c))
+		c.Value, c.Rounding = printed(c.Printed)
+		out = append(out, c)
 	}
 	return out
+}
+
+// printed reads a number as a paper prints it; nothing printed is no number.
+func printed(text string) (value, rounding float64) {
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return math.NaN(), math.NaN()
+	}
+	_, decimals, _ := strings.Cut(text, ".")
+	return value, 0.5 * math.Pow10(-len(decimals))
 }
 
 // canonical is by names that stood alone.
@@ -156,19 +193,8 @@ func ExperimentOf(claim string) string {
 	return experiment
 }
 
-// finished fills what most claims share.
-func finished(c Claim) Claim {
-	if c.Relation == "" {
-		c.Relation = Equals
-	}
-	if c.Relation == Holds {
-		c.Value, c.Why = math.NaN(), whyShape
-	}
-	if c.Expect == "" {
-		c.Expect = Reproduced
-	}
-	if c.Untestable != "" {
-		c.Expect = NotTestable
-	}
-	return c
+// SystemOf is the part of a claim's id that names its paper: olaf.
+func SystemOf(claim string) string {
+	system, _, _ := strings.Cut(claim, "/")
+	return system
 }

@@ -3,10 +3,10 @@ package paper
 const needsCluster = "needs that system's cluster and switch"
 
 // elsewhere are numbers of another system that this project can't measure yet, kept for comparison.
-func elsewhere(unit, why string, columns []string, values ...float64) []Claim {
+func elsewhere(unit, why string, columns []string, values ...string) []Claim {
 	cells := make([]Claim, len(values))
 	for i, v := range values {
-		cells[i] = Claim{Column: columns[i], Value: v, Unit: unit, Why: "a number of another system, kept for comparison", Untestable: why}
+		cells[i] = Claim{Column: columns[i], Printed: v, Unit: unit, Kind: Value, Basis: Timed, Expect: NotTestable, Untestable: why}
 	}
 	return cells
 }

@@ -1,9 +1,14 @@
 package paper
 
 import (
+	"cmp"
+	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
+
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/olafctl/olaf/results"
 )
@@ -11,16 +16,39 @@ import (
 // slug is the form of a row's or column's name inside an id.
 func slug(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "_")) }
 
-// Ours are measured values by claim id. A claim that Holds takes 1 when it does and 0 when it does not.
-type Ours map[string]results.Statistic
+// Measured is our number for a claim. Of a trend it is what the claim sets against its neighbour, such as a difference.
+type Measured struct {
+	results.Statistic
+	// Short says how the runs were shortened, so that they can't carry a verdict; empty for runs of full length.
+	Short string
+	// Breaks says what breaks a trend although the number is on its side, such as a step that goes the other way.
+	Breaks string
+	// Others are the same number under other assumptions.
+	Others []Other
+}
 
-// Shape is the statistic of an ordering: 1 when it holds, else 0.
-func Shape(holds bool) results.Statistic {
-	v := results.Float(0)
-	if holds {
-		v = 1
+// Other is our number under another assumption than the one that is judged.
+type Other struct {
+	Assumption string
+	results.Statistic
+	Breaks string
+	// Judged says that the verdict under it is told as well.
+	Judged bool
+}
+
+// Ours are measured values by claim id.
+type Ours map[string]Measured
+
+// Of is a number without more to say of it.
+func Of(s results.Statistic) Measured { return Measured{Statistic: s} }
+
+// Shortened says of all numbers how the runs behind them were shortened, and returns them; an empty reason changes nothing.
+func (o Ours) Shortened(how string) Ours {
+	for id, m := range o {
+		m.Short = how
+		o[id] = m
 	}
-	return results.Describe([]results.Float{v}, "")
+	return o
 }
 
 // Compare sets ours beside every claim that the given experiments stand beside (olaf/table1), in the papers' order; with
@@ -34,116 +62,261 @@ func Compare(ours Ours, experiments ...string) []results.PaperRow {
 	}
 	var rows []results.PaperRow
 	for i := range claims {
-		c := &claims[i]
-		if len(experiments) > 0 && !slices.Contains(experiments, ExperimentOf(c.ID)) {
-			continue
+		if c := &claims[i]; len(experiments) == 0 || slices.Contains(experiments, ExperimentOf(c.ID)) {
+			rows = append(rows, rowOf(c, ours, byID))
 		}
-		value, measured := ours[c.ID]
-		if !measured {
-			value = results.Describe(nil, "not measured")
-		}
-		row := results.PaperRow{ID: c.ID, Artefact: c.Artefact, Row: c.Row, Column: c.Column, Unit: c.Unit, Source: c.Source,
-			Published: results.Float(c.Value), Ours: value, DeviationPct: results.Missing(), TolerancePct: results.Float(c.TolerancePct)}
-		if c.Relation != Equals {
-			row.TolerancePct = results.Missing()
-		}
-		if value.Known() && c.Relation != Holds && c.Value != 0 {
-			row.DeviationPct = 100 * (value.Mean - row.Published) / row.Published
-		}
-		row.Verdict = string(judge(c, ours, byID))
-		row.Note = note(c, &value)
-		rows = append(rows, row)
 	}
 	return rows
 }
 
-// judge is the verdict over one claim.
-func judge(c *Claim, ours Ours, byID map[string]*Claim) Verdict {
-	value := ours[c.ID]
-	if !value.Known() {
-		return NotTestable
-	}
-	v := float64(value.Mean)
-	if within(c, v) {
-		return Reproduced
-	}
-	if c.Relation == Holds {
-		return Deviates
-	}
-	// Without a neighbour in the paper the direction is the sign.
-	direction, published := v, c.Value
-	if other := byID[c.Against]; other != nil {
-		beside := ours[c.Against]
-		if !beside.Known() {
-			return Deviates
-		}
-		direction, published = v-float64(beside.Mean), c.Value-other.Value
-	}
-	if direction*published > 0 {
-		return SameDirection
-	}
-	return Deviates
-}
-
-func within(c *Claim, v float64) bool {
-	switch c.Relation {
-	case AtLeast:
-		return v >= c.Value
-	case AtMost:
-		return v <= c.Value
-	case Holds:
-		return v == 1
-	}
-	room := c.TolerancePct / 100 * abs(c.Value)
-	if below := abs(v) < abs(c.Value); below && c.TolerancePct >= 100 {
-		// So wide a tolerance means a factor, and a factor of 2 below is half, not nothing.
-		room = abs(c.Value) - abs(c.Value)/(1+c.TolerancePct/100)
-	}
-	// A hair of room, so that a value at the very edge does not depend on rounding.
-	return abs(v-c.Value) <= room*(1+1e-12)
-}
-
-func abs(v float64) float64 { return max(v, -v) }
-
-// note says what a reader must know beside the number.
-func note(c *Claim, value *results.Statistic) string {
-	var parts []string
+// rowOf is the line of one claim.
+func rowOf(c *Claim, ours Ours, byID map[string]*Claim) results.PaperRow {
+	m, measured := ours[c.ID]
 	switch {
+	case c.Basis == Arithmetic:
+		m = Of(results.Statistic{Mean: results.Float(c.Follows), SD: results.Missing(), CI95: 0, Min: results.Float(c.Follows), Max: results.Float(c.Follows), N: 1})
+	case !measured:
+		m = Of(results.Describe(nil, "not measured"))
+	}
+	b := besideOf(c, ours, byID, "")
+	row := results.PaperRow{ID: c.ID, Artefact: c.Artefact, Row: c.Row, Column: c.Column, Unit: c.Unit, Source: c.Source,
+		Basis: string(c.Basis), Kind: string(c.Kind), Side: string(c.Side), Published: results.Float(c.Value), Rounding: results.Float(c.Rounding),
+		Than: results.Missing(), Ours: m.Statistic, DeviationPct: c.deviation(&m.Statistic), Expected: string(c.Expect)}
+	if n := c.Neighbour; n != nil {
+		if row.Neighbour = n.ID; n.ID == "" {
+			row.Than = results.Float(n.Is)
+		}
+	}
+	verdict, reason := c.judge(&m, b)
+	row.Verdict, row.Note = string(verdict), c.note(verdict, reason)
+	for i := range m.Others {
+		o := &m.Others[i]
+		s := results.Sensitivity{Assumption: o.Assumption, Ours: o.Statistic}
+		if o.Judged {
+			v, _ := c.judge(&Measured{Statistic: o.Statistic, Short: m.Short, Breaks: o.Breaks}, besideOf(c, ours, byID, o.Assumption))
+			s.Verdict = string(v)
+		}
+		row.Sensitivity = append(row.Sensitivity, s)
+	}
+	return row
+}
+
+// beside is what a result is set against where its own number does not decide: ours of the neighbour, and on which side of
+// it the paper puts the claim; 0 where it puts it on none.
+type beside struct {
+	ours results.Statistic
+	side float64
+}
+
+// besideOf takes ours of the neighbour under an assumption where it has one, else as it is judged.
+func besideOf(c *Claim, ours Ours, byID map[string]*Claim, assumption string) *beside {
+	n := c.Neighbour
+	if n == nil {
+		return nil
+	}
+	b := &beside{ours: exactly(n.Is)}
+	published := n.Is
+	if other := byID[n.ID]; other != nil {
+		b.ours, published = ours[n.ID].under(assumption), other.Value
+	}
+	switch {
+	case c.Side == Above, c.Side == "" && c.Value > published:
+		b.side = 1
+	case c.Side == Below, c.Side == "" && c.Value < published:
+		b.side = -1
+	}
+	return b
+}
+
+// under is the number under an assumption, as it is judged where there is no such.
+func (m Measured) under(assumption string) results.Statistic {
+	for i := range m.Others {
+		if m.Others[i].Assumption == assumption {
+			return m.Others[i].Statistic
+		}
+	}
+	return m.Statistic
+}
+
+// exactly is a number without an interval.
+func exactly(v float64) results.Statistic {
+	return results.Statistic{Mean: results.Float(v), N: 1}
+}
+
+// judge is the verdict over one claim, and where it does not judge the number, why.
+func (c *Claim) judge(m *Measured, b *beside) (Verdict, string) {
+	switch {
+	case c.Contradiction != "":
+		return Contradiction, c.Contradiction
 	case c.Untestable != "":
-		parts = append(parts, c.Untestable)
-	case !value.Known() && c.Elsewhere != "":
-		parts = append(parts, "measured by "+c.Elsewhere)
-	case !value.Known() && value.Reason != "":
-		parts = append(parts, value.Reason)
+		return NotTestable, c.Untestable
+	case !m.Known():
+		return NotTestable, cmp.Or(m.Reason, "not measured")
+	case m.Short != "":
+		return TooShort, m.Short
+	case m.N < c.Seeds:
+		return TooShort, fmt.Sprintf("%d of %d runs", m.N, c.Seeds)
+	case c.Kind == Bound:
+		return c.bounded(&m.Statistic), ""
+	case c.Kind == Value:
+		if v := c.valued(&m.Statistic); v != "" {
+			return v, ""
+		}
 	}
-	if c.Why != "" && c.Untestable == "" {
-		parts = append(parts, c.Why)
+	return b.trend(m)
+}
+
+// scale is the number that is judged.
+func (c *Claim) scale(v float64) float64 {
+	if c.Unfairness {
+		return 1 - v
 	}
-	if c.Inconsistency != "" {
-		parts = append(parts, c.Inconsistency)
+	return v
+}
+
+// deviation is how far ours is off in per cent of the published value, of the numbers that are judged.
+func (c *Claim) deviation(ours *results.Statistic) results.Float {
+	published := c.scale(c.Value)
+	if !ours.Known() || math.IsNaN(published) || published == 0 {
+		return results.Missing()
+	}
+	return results.Float(100 * (c.scale(float64(ours.Mean)) - published) / published)
+}
+
+// Limits of the verdicts on values, relative to what was published, and a hair so that a value at the very edge does not
+// depend on how it is rounded.
+const (
+	matchLimit = 0.02
+	nearLimit  = 0.10
+	factor     = 2
+	hair       = 1 + 1e-12
+)
+
+// valued is the verdict on a value that is at most a factor off; empty beyond.
+func (c *Claim) valued(ours *results.Statistic) Verdict {
+	v, published := c.scale(float64(ours.Mean)), c.scale(c.Value)
+	off, size := math.Abs(v-published), math.Abs(published)*hair
+	// Give or take what the paper rounded away, the printed value is in our interval.
+	covered := ours.CI95.Known() && off <= (float64(ours.CI95)+c.Rounding)*hair
+	switch {
+	case off <= matchLimit*size, off <= nearLimit*size && covered:
+		return Match
+	case off <= nearLimit*size:
+		return Near
+	case v*published > 0 && math.Abs(v) <= factor*size && size <= factor*math.Abs(v)*hair*hair:
+		return WithinTwo
+	}
+	return ""
+}
+
+// bounded is the verdict on a bound: met or missed when the whole interval is on one side of it.
+func (c *Claim) bounded(ours *results.Statistic) Verdict {
+	side := 1.0
+	if c.Side == Below {
+		side = -1
+	}
+	return sided(side*(float64(ours.Mean)-c.Value), float64(ours.CI95), BoundMet, BoundMissed)
+}
+
+// trend is the verdict by the interval of the difference to the neighbour.
+func (b *beside) trend(m *Measured) (Verdict, string) {
+	if b == nil || b.side == 0 || !b.ours.Known() {
+		return Differs, "nothing to set it against was measured"
+	}
+	mean, half := difference(&m.Statistic, &b.ours)
+	v := sided(b.side*mean, half, TrendOnly, Opposite)
+	if v == TrendOnly && m.Breaks != "" {
+		v = Differs
+	}
+	return v, m.Breaks
+}
+
+// sided is the verdict on a difference whose claimed side is above 0: clear of 0 on this or that side, or neither. Without a
+// half-width nothing is clear.
+func sided(mean, half float64, claimed, other Verdict) Verdict {
+	switch {
+	case mean-half > 0:
+		return claimed
+	case mean+half < 0:
+		return other
+	}
+	return Differs
+}
+
+// confidence of every interval.
+const confidence = 0.95
+
+// difference is a − b with the half-width of its interval after Welch, which asks neither for equal spreads nor for pairs; not
+// a number where one of them has no interval.
+func difference(a, b *results.Statistic) (mean, half float64) {
+	mean = float64(a.Mean - b.Mean)
+	if b.SD == 0 && b.CI95 == 0 {
+		return mean, float64(a.CI95)
+	}
+	ofA, ofB := math.Pow(float64(a.SD), 2)/float64(a.N), math.Pow(float64(b.SD), 2)/float64(b.N)
+	freedom := math.Pow(ofA+ofB, 2) / (ofA*ofA/float64(a.N-1) + ofB*ofB/float64(b.N-1))
+	switch {
+	case ofA+ofB == 0:
+		return mean, 0
+	case a.N < 2 || b.N < 2 || math.IsNaN(freedom):
+		return mean, math.NaN()
+	}
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}
+	return mean, t.Quantile(1-(1-confidence)/2) * math.Sqrt(ofA+ofB)
+}
+
+// note says what a reader must know beside the number: why it was not judged, or what keeps it from a match, and what is odd.
+func (c *Claim) note(v Verdict, reason string) string {
+	var parts []string
+	for _, part := range []string{reason, c.Why, c.Inconsistency} {
+		if part != "" && !(part == c.Why && c.Untestable != "") {
+			parts = append(parts, part)
+		}
 	}
 	return strings.Join(parts, "; ")
 }
 
-// rank orders verdicts from best to worst; what was not measured is neither.
-func rank(v Verdict) int {
-	return slices.Index([]Verdict{Reproduced, SameDirection, Deviates}, v)
-}
-
-// Misses lists the rows whose verdict is worse than the reproduction study found reachable. What was not measured is
-// not a miss.
+// Misses lists the rows whose verdict is below what their claim expects. What was shortened or not measured is not a miss.
 func Misses(rows []results.PaperRow) []results.PaperRow {
-	expect := map[string]Verdict{}
+	claims := map[string]Claim{}
 	for _, c := range Claims() {
-		expect[c.ID] = c.Expect
+		claims[c.ID] = c
 	}
 	var out []results.PaperRow
 	for _, r := range rows {
-		if v := Verdict(r.Verdict); v != NotTestable && rank(v) > max(rank(expect[Canonical(r.ID)]), 0) {
+		if c, ok := claims[Canonical(r.ID)]; ok && c.worse(Verdict(r.Verdict)) {
 			out = append(out, r)
 		}
 	}
 	return out
+}
+
+// Rejudged judges the rows of a stored document again by today's rules, from the numbers that it holds: bench says what it
+// measured, and of what it did not the rows are asked. A trend of the first version held only whether it held, and some numbers
+// were of something else: they can't be judged again. Claims that are no more are left out.
+func Rejudged(rows []results.PaperRow, bench *results.Bench) []results.PaperRow {
+	claims := map[string]Claim{}
+	for _, c := range Claims() {
+		claims[c.ID] = c
+	}
+	measured, ours, kept := FromBench(bench), Ours{}, map[string]bool{}
+	for i := range rows {
+		id := Canonical(rows[i].ID)
+		c, ok := claims[id]
+		m, again := measured[id]
+		switch {
+		case !ok:
+			continue
+		case again:
+			ours[id] = m
+		case c.Kind == Trend, c.Renewed != "":
+			ours[id] = Of(results.Describe(nil, "kept by an earlier olafctl: "+cmp.Or(c.Renewed, "it said only whether the trend held")+"; run it again"))
+		default:
+			ours[id] = Of(rows[i].Ours)
+		}
+		kept[id] = true
+	}
+	return slices.DeleteFunc(Compare(ours), func(r results.PaperRow) bool { return !kept[r.ID] })
 }
 
 // FromBench takes what a bench measured as values of every claim that it reaches.

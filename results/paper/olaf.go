@@ -9,154 +9,207 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
+// Headings of docs/reproduction.md, which tell what moves a number that is not a match.
 const (
-	whyCalibrated = "the workload was fitted to the counts of this table; of received and aggregated the worst is 5.4 % off"
-	whyRest       = "lost is what the fitted counts leave, and 1 % of aggregated is 5 to 6 % of it: it may be further off than they are"
-	whyFIFO       = "FIFO depends on bursts and line rate alone, which two cells pin"
-	whyReading    = "fits only with FIFO's age per worker and Olaf's per cluster"
-	whyLiteral    = "the literal text, both per cluster; the paper's size is out of its reach"
-	whyPhase      = "drop-tail locks phases of periodic senders; means move by a tenth with the spread of phases"
-	whyMultiLoss  = "packets or constituents, and where the slot of the frame on the wire counts, are not said: a factor of 2"
-	whyControl    = "the rule as printed changes nothing here; only the direction is reachable"
-	whyShape      = "drawn or said, no number printed"
+	causeBursts  = "Bursts of Table 1"
+	causeReading = "To whom an age belongs"
+	causePhases  = "Phases of periodic senders"
+	causeHops    = "Delays of the hops"
+	causeLoss    = "What counts as lost"
+	causeControl = "What N counts"
+	causeActive  = "Clusters that send at once"
+	causeReward  = "Rewards of a training"
+	causeSolver  = "Another solver"
+)
+
+// Runs that the experiments' numbers take.
+const (
+	benchSeeds    = 30
+	networkSeeds  = 100
+	trainingSeeds = 5
 )
 
 // olafPaper is "Olaf", with what its micro-benchmark, simulations, trainings, proofs and synthesis found.
 func olafPaper() Paper {
 	return Paper{
 		Name:     "olaf",
-		rows:     slices.Concat(olafTable1(), olafReductions(), olafFigures(), olafMultiHop(), olafFormal(), olafHardware()),
+		rows:     slices.Concat(olafTable1(), olafReductions(), olafFigures(), olafTable2(), olafTable3(), olafFig10(), olafFormal(), olafHardware()),
 		measured: olafMeasured,
 		was:      func(r *row, column string) string { return r.artefact + "." + slug(r.row) + "." + column },
 		names:    []string{"table1", "table1-trace", "aom", "fig6", "fig2", "fig3", "fig7", "fig8", "table2", "table3", "fig10", "smt", "hardware"},
 	}
 }
 
-func olafTable1() []row {
-	const source = "OLAF §8.1, Table 1"
-	cell := func(column string, value float64, unit string, tolerance float64, why, against, odd string) Claim {
-		return Claim{Column: column, Value: value, Unit: unit, TolerancePct: tolerance, Why: why, Against: against, Inconsistency: odd}
+// number is a claim of a printed value that stands beside another claim.
+func number(column, text, unit string, expect Verdict, why, cause, neighbour string) Claim {
+	return Claim{Column: column, Printed: text, Unit: unit, Kind: Value, Expect: expect, Why: why, Cause: cause, Neighbour: &Neighbour{ID: neighbour}}
+}
+
+// on gives claims the basis that they share, and the runs that they take.
+func on(b Basis, seeds int, claims ...Claim) []Claim {
+	for i := range claims {
+		claims[i].Basis, claims[i].Seeds = b, seeds
 	}
-	const derived = "not printed; sent − received − aggregated"
+	return claims
+}
+
+func olafTable1() []row {
+	const (
+		source = "OLAF §8.1, Table 1"
+		fifo   = "FIFO's counts depend on burst length and line rate alone, which two cells of four pin"
+		count  = "traffic and engine cycles were fitted to the counts of this table"
+		rest   = "lost is what the fitted counts leave: 1 % of aggregated is 5 to 6 % of it"
+	)
+	cells := func(c ...Claim) []Claim { return on(Calibrated, benchSeeds, c...) }
+	excluded := number("lost_pct", "55.8", "%", Contradiction, fifo, "", "table1.olaf.40g.lost_pct")
+	excluded.Contradiction = "6109 of 13,500 received leave 54.75 % lost, not 55.8; the count was fitted"
+	odd := number("received", "4823", "frames", Near, count, causeBursts, "table1.fifo.40g.received")
+	odd.Inconsistency = "fewer than 40/100 of the updates leave, so the egress loses cycles"
 	return []row{
-		{artefact: "table1", row: "fifo 40G", source: source, cells: []Claim{
-			cell("received", 6109, "frames", 2.5, whyFIFO, "table1.olaf.40g.received", ""),
-			cell("lost_pct", 55.8, "%", 2.5, whyFIFO, "table1.olaf.40g.lost_pct", "6109 of 13,500 received make 54.75 %; the count is fitted, not the percentage"),
-		}, id: "fifo.40g"},
-		{artefact: "table1", row: "olaf 40G", source: source, cells: []Claim{
-			cell("received", 4823, "frames", 8, whyCalibrated, "table1.fifo.40g.received", "fewer than 40/100 of the updates leave, so the egress loses cycles"),
-			cell("aggregated", 7204, "updates", 8, whyCalibrated, "table1.olaf.20g.aggregated", ""),
-			cell("lost_pct", 11, "%", 10, whyRest, "table1.fifo.40g.lost_pct", "10.9 % by count"),
-			cell("lost", 1473, "updates", 10, whyRest, "table1.fifo.40g.lost", derived),
-		}, id: "olaf.40g"},
-		{artefact: "table1", row: "fifo 20G", source: source, cells: []Claim{
-			cell("received", 3476, "frames", 2.5, whyFIFO, "table1.olaf.20g.received", ""),
-			cell("lost_pct", 74.3, "%", 2.5, whyFIFO, "table1.olaf.20g.lost_pct", ""),
-		}, id: "fifo.20g"},
-		{artefact: "table1", row: "olaf 20G", source: source, cells: []Claim{
-			cell("received", 2604, "frames", 8, whyCalibrated, "table1.fifo.20g.received", ""),
-			cell("aggregated", 9343, "updates", 8, whyCalibrated, "table1.olaf.40g.aggregated", ""),
-			cell("lost_pct", 11.5, "%", 10, whyRest, "table1.fifo.20g.lost_pct", ""),
-			cell("lost", 1553, "updates", 10, whyRest, "table1.fifo.20g.lost", derived),
-		}, id: "olaf.20g"},
+		{artefact: "table1", row: "fifo 40G", id: "fifo.40g", source: source, cells: cells(number("received", "6109", "frames", Match, fifo, causeBursts, "table1.olaf.40g.received"), excluded)},
+		{artefact: "table1", row: "olaf 40G", id: "olaf.40g", source: source, cells: cells(odd,
+			number("aggregated", "7204", "updates", Near, count, causeBursts, "table1.olaf.20g.aggregated"),
+			number("lost_pct", "11", "%", Near, rest, causeBursts, "table1.fifo.40g.lost_pct"))},
+		{artefact: "table1", row: "fifo 20G", id: "fifo.20g", source: source, cells: cells(
+			number("received", "3476", "frames", Near, fifo, causeBursts, "table1.olaf.20g.received"),
+			number("lost_pct", "74.3", "%", Match, fifo, causeBursts, "table1.olaf.20g.lost_pct"))},
+		{artefact: "table1", row: "olaf 20G", id: "olaf.20g", source: source, cells: cells(
+			number("received", "2604", "frames", Near, count, causeBursts, "table1.fifo.20g.received"),
+			number("aggregated", "9343", "updates", Match, count, causeBursts, "table1.olaf.40g.aggregated"),
+			number("lost_pct", "11.5", "%", Near, rest, causeBursts, "table1.fifo.20g.lost_pct"))},
 	}
 }
 
+// olafReductions are judged by the one reading that was chosen because it fits; like for like stands beside it.
 func olafReductions() []row {
-	const source = "OLAF §8.1, text"
-	at := func(rate string, value float64) row {
-		literal := "both per cluster, as §8.1 words it"
-		return row{artefact: "aom", row: rate, source: source, cells: []Claim{
-			{Column: "reduction", Value: value, Unit: "%", TolerancePct: 6, Why: whyReading,
-				Inconsistency: "per cluster for both, FIFO would need gaps of CV² > 4.5 to be this old"},
-			{Column: "reduction literal", Value: value, Unit: "%", TolerancePct: 6, Why: whyLiteral, Expect: SameDirection, Inconsistency: literal},
-		}}
+	at := func(rate, text string, expect Verdict) row {
+		return row{artefact: "aom", row: rate, source: "OLAF §8.1, text", cells: on(Calibrated, benchSeeds, Claim{Column: "reduction", Printed: text, Unit: "%", Kind: Value,
+			Expect: expect, Neighbour: &Neighbour{}, Why: "FIFO's age per worker, Olaf's per cluster: chosen because it fits; like for like the reduction is smaller", Cause: causeReading,
+			Inconsistency: "per cluster for both, FIFO would need gaps of CV² > 4.5 to be this old"})}
 	}
-	return []row{at("40G", 69), at("20G", 78)}
+	return []row{at("40G", "69", Match), at("20G", "78", Near)}
 }
 
 func olafFigures() []row {
-	shape := func(statements ...string) []Claim {
-		cells := make([]Claim, len(statements))
-		for i, s := range statements {
-			cells[i] = Claim{Column: s, Relation: Holds}
-		}
-		return cells
+	const definition = "counted from the untrained policy, which was chosen after rewards came out below zero; the paper does not say of what its percentages are"
+	trend := func(column, unit string, side Side, than float64, expect Verdict, why, cause string) Claim {
+		return Claim{Column: column, Unit: unit, Kind: Trend, Side: side, Neighbour: &Neighbour{Is: than}, Expect: expect, Why: why, Cause: cause}
 	}
+	const more = "the difference of mean aggregations of an outgoing update; the whole distribution must lie right of the other"
+	const steps = "part of it is that every update is one step of full size"
 	return []row{
-		{artefact: "fig6", row: "aggregations", source: "OLAF §8.1, Fig. 6", cells: shape("20G right of 40G", "5G right of 20G")},
-		{artefact: "fig7", row: "speedup", source: "OLAF §8.2, Fig. 7", cells: append(shape("grows as capacity shrinks"),
-			Claim{Column: "smallest", Value: 1, Relation: AtLeast, Why: "called significant at all capacities; with all 100 clusters active at once Olaf's own cycles cost it the lead above 30 Gb/s", Expect: SameDirection})},
-		{artefact: "fig2", row: "reward", source: "OLAF §2.1, Fig. 2", cells: shape("async over periodic aggregation", "periodic aggregation over sync")},
-		{artefact: "fig3", row: "iterations", source: "OLAF §2.1, Fig. 3", cells: shape("fewer with more workers")},
-		{artefact: "fig8", row: "reward over fifo", source: "OLAF §8.2, Fig. 8", cells: []Claim{
-			{Column: "40G", Value: 82, Unit: "%", TolerancePct: 25, Why: "one training task, reward noise between seeds", Expect: SameDirection},
-			{Column: "20G", Value: 86.5, Unit: "%", TolerancePct: 25, Why: "one training task, reward noise between seeds", Expect: SameDirection},
-		}},
+		{artefact: "fig6", row: "aggregations", source: "OLAF §8.1, Fig. 6", cells: slices.Concat(
+			on(Calibrated, benchSeeds, trend("20G right of 40G", "updates", Above, 0, TrendOnly, more, "")),
+			on(Predicted, benchSeeds, trend("5G right of 20G", "updates", Above, 0, TrendOnly, more, "")))},
+		{artefact: "fig7", row: "speedup", source: "OLAF §8.2, Fig. 7", cells: on(Predicted, trainingSeeds,
+			trend("grows as capacity shrinks", "x", Above, 0, TrendOnly, "how far the speed-up falls from the lowest to the highest output rate", ""),
+			trend("smallest", "x", Above, 1, Opposite, "a gain at every capacity is claimed; with all 100 clusters active at once Olaf's own cycles cost it the lead above 30 Gbps", causeActive))},
+		{artefact: "fig2", row: "reward", source: "OLAF §2.1, Fig. 2", cells: on(Predicted, trainingSeeds,
+			trend("async over periodic aggregation", "", Above, 0, TrendOnly, "the difference of the last ten iterations' mean rewards; "+steps, causeReward),
+			trend("periodic aggregation over sync", "", Above, 0, TrendOnly, "the difference of the last ten iterations' mean rewards; "+steps, causeReward))},
+		{artefact: "fig3", row: "iterations", source: "OLAF §2.1, Fig. 3", cells: on(Predicted, trainingSeeds,
+			trend("fewer with more workers", "", Above, 0, TrendOnly, "how many iterations fewer 16 workers need than one; "+steps, causeReward))},
+		{artefact: "fig8", row: "reward over fifo", source: "OLAF §8.2, Fig. 8", cells: on(Predicted, trainingSeeds,
+			Claim{Column: "40G", Printed: "82", Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: TrendOnly, Why: definition, Cause: causeReward},
+			Claim{Column: "20G", Printed: "86.5", Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: WithinTwo, Why: definition, Cause: causeReward})},
 	}
 }
 
-// olafMultiHop is Tables 2 and 3 and Fig. 10.
-func olafMultiHop() []row {
-	const t2, t3, f10 = "OLAF §8.3, Table 2", "OLAF §8.3, Table 3", "OLAF §8.3, Fig. 10"
-	cells := func(loss, s1, s2, jain Claim) []Claim {
-		loss.Column, loss.Unit = "loss_pct", "%"
-		s1.Column, s1.Unit = "aom s1", "ms"
-		s2.Column, s2.Unit = "aom s2", "ms"
-		jain.Column = "jain"
-		return []Claim{loss, s1, s2, jain}
+// cell is one number of Table 2 or 3.
+type cell struct {
+	text   string
+	expect Verdict
+}
+
+// multiHopRow is one row of Table 2 or 3 beside another: loss, both ages, fairness.
+func multiHopRow(artefact, name, beside string, why [4]string, cause [4]string, cells [4]cell) row {
+	var claims []Claim
+	for i, column := range [4][2]string{{"loss_pct", "%"}, {"aom s1", "ms"}, {"aom s2", "ms"}, {"jain", ""}} {
+		claims = append(claims, number(column[0], cells[i].text, column[1], cells[i].expect, why[i], cause[i], artefact+"."+beside+"."+slug(column[0])))
 	}
-	near := func(value, tolerance float64, why, against string) Claim {
-		return Claim{Value: value, TolerancePct: tolerance, Why: why, Against: against}
+	claims[3].Unfairness = true
+	return row{artefact: artefact, row: name, source: "OLAF §8.3, Table " + strings.TrimPrefix(artefact, "table"), cells: on(Calibrated, networkSeeds, claims...)}
+}
+
+// ofWorkers is what FIFO's fairness was before.
+const ofWorkers = "it was over the means of workers, and is over clusters now"
+
+var (
+	fifoWhy = [4]string{"a saturated bottleneck; its rate was fitted to this loss", "drop-tail locks phases of periodic senders; per worker, the reading that fits",
+		"drop-tail locks phases of periodic senders; per worker, the reading that fits", "Jain's index over the per-cluster ages, judged by what it lacks to 1"}
+	fifoCause = [4]string{causePhases, causePhases, causePhases, causePhases}
+	olafWhy   = [4]string{"by packets: whether packets or the updates inside count is not said", "the delays of the hops are not given; per cluster, the reading that fits",
+		"the delays of the hops are not given; per cluster, the reading that fits", "Jain's index over the per-cluster ages, judged by what it lacks to 1"}
+	olafCause = [4]string{causeLoss, causeHops, causeHops, causeHops}
+)
+
+func olafTable2() []row {
+	fifo := multiHopRow("table2", "fifo", "olaf", fifoWhy, fifoCause, [4]cell{{"88", Match}, {"1714", WithinTwo}, {"1710", WithinTwo}, {"0.88", TrendOnly}})
+	fifo.cells[3].Renewed = ofWorkers
+	merged := multiHopRow("table2", "olaf", "fifo", olafWhy, olafCause, [4]cell{{"4.5", WithinTwo}, {"245", Near}, {"244", Near}, {"0.98", TrendOnly}})
+	alike := Claim{Column: "as with control", Unit: "%", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: FlatPct}, Expect: TrendOnly, Cause: causeControl,
+		Why: "by how much the ages of a group differ with and without transmission control, of the group where it is more; N counts the active clusters, as in the text"}
+	merged.cells = append(merged.cells, on(Calibrated, networkSeeds, alike)...)
+	return []row{fifo, merged}
+}
+
+func olafTable3() []row {
+	const control = "N counts the active clusters, as in the text, so that no send probability is below 8/10 and little changes"
+	why, cause := [4]string{control, control, control, olafWhy[3] + "; " + control}, [4]string{causeControl, causeControl, causeControl, causeControl}
+	fifo := multiHopRow("table3", "fifo", "olaf", fifoWhy, fifoCause, [4]cell{{"86", Near}, {"1381", WithinTwo}, {"5382", WithinTwo}, {"0.86", WithinTwo}})
+	fifo.cells[3].Inconsistency = "over ten clusters of the printed ages Jain's index is at most 0.741; the printed ages fit per worker"
+	merged := multiHopRow("table3", "olaf", "fifo", olafWhy, olafCause, [4]cell{{"5.6", WithinTwo}, {"243", WithinTwo}, {"291", WithinTwo}, {"0.91", WithinTwo}})
+	controlled := multiHopRow("table3", "olaf tc", "olaf", why, cause, [4]cell{{"4.7", WithinTwo}, {"263", WithinTwo}, {"270", WithinTwo}, {"0.99", TrendOnly}})
+	narrows := Claim{Column: "gap narrows", Unit: "ms", Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: TrendOnly, Cause: causeControl,
+		Why: "by how much the groups' ages lie closer together than without control, seed by seed"}
+	controlled.cells = append(controlled.cells, on(Calibrated, networkSeeds, narrows)...)
+	fifo.cells[3].Renewed = ofWorkers
+	for i := range controlled.cells {
+		controlled.cells[i].Renewed = "N counted senders, and counts clusters now"
 	}
-	direction := func(value float64, against string) Claim {
-		return Claim{Value: value, TolerancePct: 10, Why: whyControl, Against: against, Expect: SameDirection}
+	return []row{fifo, merged, controlled}
+}
+
+func olafFig10() []row {
+	const source = "OLAF §8.3, Fig. 10"
+	flat := fmt.Sprintf("by how much the highest mean lies above the lowest; flat and stable are at most %d %%", FlatPct)
+	trend := func(column, unit string, side Side, than float64, expect Verdict, why, cause string) Claim {
+		return Claim{Column: column, Unit: unit, Kind: Trend, Side: side, Neighbour: &Neighbour{Is: than}, Expect: expect, Why: why, Cause: cause}
 	}
-	impossible := Claim{Value: 0.86, TolerancePct: 10, Why: "no reproduction can reach it", Against: "table3.olaf.jain", Expect: SameDirection,
-		Inconsistency: "Jain's index over ten clusters with these group means is at most 0.741"}
-	tcLoss := near(4.7, 100, whyMultiLoss, "table3.fifo.loss_pct")
-	tcLoss.Expect = SameDirection
 	return []row{
-		{artefact: "table2", row: "fifo", source: t2, cells: cells(near(88, 2.5, "a saturated bottleneck", "table2.olaf.loss_pct"), near(1714, 25, whyPhase, "table2.olaf.aom_s1"),
-			near(1710, 25, whyPhase, "table2.olaf.aom_s2"), near(0.88, 10, whyPhase, "table2.olaf.jain"))},
-		{artefact: "table2", row: "olaf", source: t2, cells: append(cells(near(4.5, 100, whyMultiLoss, "table2.fifo.loss_pct"), near(245, 15, "the delays of the hops are assumed", "table2.fifo.aom_s1"),
-			near(244, 15, "the delays of the hops are assumed", "table2.fifo.aom_s2"), near(0.98, 5, "near its maximum", "table2.fifo.jain")),
-			Claim{Column: "as with control", Relation: Holds})},
-		{artefact: "table3", row: "fifo", source: t3, cells: cells(near(86, 2.5, "a saturated bottleneck", "table3.olaf.loss_pct"), near(1381, 25, whyPhase, "table3.olaf.aom_s1"),
-			near(5382, 25, whyPhase, "table3.olaf.aom_s2"), impossible)},
-		{artefact: "table3", row: "olaf", source: t3, cells: cells(near(5.6, 100, whyMultiLoss, "table3.fifo.loss_pct"), near(243, 15, "the delays of the hops are assumed", "table3.fifo.aom_s1"),
-			near(291, 15, "the delays of the hops are assumed", "table3.fifo.aom_s2"), near(0.91, 8, "follows from both ages", "table3.fifo.jain"))},
-		{artefact: "table3", row: "olaf tc", source: t3, cells: append(cells(tcLoss, direction(263, "table3.olaf.aom_s1"),
-			direction(270, "table3.olaf.aom_s2"), direction(0.99, "table3.olaf.jain")),
-			Claim{Column: "gap narrows", Relation: Holds, Why: whyControl})},
-		{artefact: "fig10", row: "fifo", source: f10, cells: []Claim{
-			{Column: "s1 at 0.1", Value: 2900, Unit: "ms", Relation: AtLeast, Why: "said as a bound"},
-			{Column: "s2 stable", Relation: Holds, Expect: SameDirection},
-		}},
-		{artefact: "fig10", row: "olaf tc", source: f10, cells: []Claim{{Column: "s1 falls", Relation: Holds}, {Column: "s2 flat and low", Relation: Holds}}},
+		{artefact: "fig10", row: "fifo", source: source, cells: on(Predicted, networkSeeds,
+			Claim{Column: "s1 at 0.1", Printed: "2900", Unit: "ms", Kind: Bound, Side: Above, Expect: BoundMet, Why: "“exceeding”: how far is not said", Cause: causePhases},
+			trend("s2 stable", "%", Below, FlatPct, Opposite, flat+"; FIFO's S2 ages as S1's share of the bottleneck grows", causePhases))},
+		{artefact: "fig10", row: "olaf tc", source: source, cells: on(Predicted, networkSeeds,
+			trend("s1 falls", "ms", Above, 0, TrendOnly, "from the lowest to the highest rate of SW1", ""),
+			trend("s2 flat and low", "%", Below, FlatPct, TrendOnly, flat+"; low is below S1 where SW1 is slowest", ""))},
 	}
 }
 
 func olafFormal() []row {
-	return []row{{artefact: "smt", row: "fairness query", source: "OLAF §6, §12.3", cells: []Claim{
-		{Column: "solver time", Value: 40, Unit: "s", Relation: AtMost, Why: "another machine and solver version", Elsewhere: "olafctl verify fairness", Inconsistency: "ε = 0.1 and p/C = 2 carry no unit"},
-	}}}
+	return []row{{artefact: "smt", row: "fairness query", source: "OLAF §6, §12.3", cells: on(Timed, 5, Claim{Column: "solver time", Printed: "40", Unit: "s", Kind: Bound, Side: Below, Expect: BoundMet,
+		Why: "“approx. 40”, of another machine and solver: taken as a bound from above", Cause: causeSolver, Inconsistency: "ε = 0.1 and p/C = 2 carry no unit"})}}
 }
 
 func olafHardware() []row {
-	const synthesis = "needs a Vivado synthesis for the XCU55"
-	const pipeline = "needs a card; the twin's merge costs a calibrated number of cycles, whatever the size"
+	const (
+		source    = "OLAF §7"
+		synthesis = "needs a Vivado synthesis for the XCU55"
+	)
+	latency := func(size, text string, beats float64, expect Verdict) Claim {
+		return Claim{Column: size, Printed: text, Unit: "ns", Kind: Value, Basis: Arithmetic, Expect: expect, Follows: 4 * beats, Neighbour: &Neighbour{},
+			Why: fmt.Sprintf("%g cycles of 64 bytes at 250 MHz", beats)}
+	}
+	jumbo := latency("9036 B", "1152", 142, Contradiction)
+	jumbo.Contradiction = "142 blocks of 64 bytes take 568 ns at 250 MHz, as 24 take the 96 ns of 1500 bytes; 1152 ns are 288 cycles"
+	untestable := func(column, text, unit, why string) Claim {
+		return Claim{Column: column, Printed: text, Unit: unit, Kind: Value, Basis: Timed, Expect: NotTestable, Untestable: why}
+	}
 	return []row{
-		{artefact: "hardware", row: "latency", source: "OLAF §7", cells: []Claim{
-			{Column: "1500 B", Value: 96, Unit: "ns", Why: "24 cycles of 64 bytes at 250 MHz", Untestable: pipeline},
-			{Column: "9036 B", Value: 1152, Unit: "ns", Why: "cycles are counted", Untestable: pipeline,
-				Inconsistency: "142 beats of 64 bytes make 568 ns; the printed 1152 ns are 288 cycles"},
-		}},
-		{artefact: "hardware", row: "clock", source: "OLAF §7", cells: []Claim{{Column: "output rate", Value: 50, Unit: "Gbps", Untestable: "a limit of timing closure on the card"}}},
-		{artefact: "hardware", row: "utilisation", source: "OLAF §7", cells: []Claim{
-			{Column: "lut", Value: 3.52, Unit: "%", Untestable: synthesis},
-			{Column: "ff", Value: 1.5, Unit: "%", Untestable: synthesis},
-			{Column: "mux", Value: 1, Unit: "%", Untestable: synthesis},
+		{artefact: "hardware", row: "latency", source: "OLAF §12.1", cells: []Claim{latency("1500 B", "96", 24, Match), jumbo}},
+		{artefact: "hardware", row: "clock", source: source, cells: []Claim{untestable("output rate", "50", "Gbps", "a limit of timing closure on the card")}},
+		{artefact: "hardware", row: "utilisation", source: source, cells: []Claim{
+			untestable("lut", "3.52", "%", synthesis), untestable("ff", "1.5", "%", synthesis), untestable("mux", "1", "%", synthesis),
 		}},
 	}
 }
@@ -169,30 +222,59 @@ func rateName(bps int64) string {
 // olafMeasured takes values for Table 1, the Age-of-Model reductions and Fig. 6.
 func olafMeasured(b *results.Bench) Ours {
 	ours := Ours{}
-	cdf := map[int64][]results.CDFPoint{}
+	merged := map[string]map[int64]*results.Row{} // what merges: by queue and rate
 	for i := range b.Rows {
 		r := &b.Rows[i]
 		prefix := fmt.Sprintf("olaf/table1.%s.%s.", r.Queue, rateName(r.OutRateBPS))
-		for _, name := range []string{"received", "aggregated", "lost", "lost_pct"} {
-			ours[prefix+name] = *r.Stats.Of(name)
+		for _, name := range []string{"received", "aggregated", "lost_pct"} {
+			ours[prefix+name] = Of(*r.Stats.Of(name))
 		}
-		if r.Queue == "olaf" {
-			cdf[r.OutRateBPS] = r.CDF
+		if len(r.CDF) > 1 {
+			if merged[r.Queue] == nil {
+				merged[r.Queue] = map[int64]*results.Row{}
+			}
+			merged[r.Queue][r.OutRateBPS] = r
 		}
 	}
 	for i := range b.Comparisons {
 		c := &b.Comparisons[i]
-		if c.Queue != "olaf" || c.Versus != "fifo" {
-			continue
+		if merged[c.Queue] == nil || merged[c.Versus] != nil {
+			continue // the reductions are of what merges under what does not
 		}
-		prefix := "olaf/aom." + rateName(c.OutRateBPS) + ".reduction"
-		ours[prefix], ours[prefix+"_literal"] = c.AoMReduction.WorkerCluster, c.AoMReduction.ClusterCluster
+		ours["olaf/aom."+rateName(c.OutRateBPS)+".reduction"] = Measured{Statistic: c.AoMReduction.WorkerCluster, Others: []Other{
+			{Assumption: "both per cluster", Statistic: c.AoMReduction.ClusterCluster},
+			{Assumption: "both per worker", Statistic: c.AoMReduction.WorkerWorker},
+		}}
 	}
-	for _, pair := range [][2]int64{{20, 40}, {5, 20}} {
-		slow, fast := cdf[pair[0]*1e9], cdf[pair[1]*1e9]
-		if len(slow) > 0 && len(fast) > 0 {
-			ours[fmt.Sprintf("olaf/fig6.aggregations.%dg_right_of_%dg", pair[0], pair[1])] = Shape(RightOf(slow, fast))
+	for _, rows := range merged {
+		for _, pair := range [][2]int64{{20, 40}, {5, 20}} {
+			if slow, fast := rows[pair[0]*1e9], rows[pair[1]*1e9]; slow != nil && fast != nil {
+				ours[fmt.Sprintf("olaf/fig6.aggregations.%dg_right_of_%dg", pair[0], pair[1])] = rightOf(slow, fast)
+			}
 		}
 	}
 	return ours
+}
+
+// rightOf is by how many aggregations an outgoing update of one row holds more than one of another.
+func rightOf(slow, fast *results.Row) Measured {
+	a, b := aggregations(slow), aggregations(fast)
+	mean, half := difference(&a, &b)
+	m := Of(results.Statistic{Mean: results.Float(mean), SD: results.Missing(), CI95: results.Float(half), Min: results.Missing(), Max: results.Missing(), N: min(a.N, b.N)})
+	if !RightOf(slow.CDF, fast.CDF) {
+		m.Breaks = "the distributions cross"
+	}
+	return m
+}
+
+// aggregations is the mean number of aggregations in an outgoing update. How it varies between runs is bounded by how the two
+// counts that it is a ratio of vary, however these go together.
+func aggregations(r *results.Row) results.Statistic {
+	mean := results.Float(0)
+	for _, p := range r.CDF {
+		mean += 1 - p.P
+	}
+	out, in := r.Stats.Of("received"), r.Stats.Of("aggregated")
+	sd := mean * (out.SD/out.Mean + in.SD/in.Mean)
+	return results.Statistic{Mean: mean, SD: sd, CI95: results.Missing(), Min: results.Missing(), Max: results.Missing(), N: min(out.N, in.N)}
 }

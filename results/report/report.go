@@ -118,19 +118,13 @@ func modelOf(r *sheets.Result) (*model, error) {
 
 // class is a verdict's style.
 func class(verdict string) string {
-	return map[string]string{"reproduced": "good", "same direction": "fair", "deviates": "bad"}[verdict]
+	return map[paper.Verdict]string{paper.Match: "good", paper.Near: "good", paper.BoundMet: "good", paper.WithinTwo: "fair", paper.TrendOnly: "fair",
+		paper.Differs: "bad", paper.Opposite: "bad", paper.BoundMissed: "bad"}[paper.Verdict(verdict)]
 }
 
 func claimOf(p *results.PaperRow) claim {
-	general := table.Column{Format: table.General}
-	show := func(f results.Float) string {
-		if !f.Known() {
-			return ""
-		}
-		return general.Pretty(table.N(float64(f)))
-	}
-	c := claim{Where: paper.ExperimentOf(p.ID), What: p.Row + ", " + p.Column, Source: p.Source, Note: text.Note(p),
-		Published: show(p.Published), Verdict: p.Verdict, Class: class(p.Verdict)}
+	c := claim{Where: paper.ExperimentOf(p.ID), What: p.Row + ", " + p.Column, Source: p.Source, Note: strings.TrimPrefix(p.Basis+"; "+p.Note, "; "),
+		Published: text.Published(p), Verdict: p.Verdict, Class: class(p.Verdict)}
 	if p.Ours.Known() {
 		c.Ours, c.Half = text.RoundedParts(&p.Ours, 1)
 	}
@@ -139,10 +133,6 @@ func claimOf(p *results.PaperRow) claim {
 	}
 	if p.DeviationPct.Known() {
 		c.Difference = table.Column{Format: table.Fixed1}.Pretty(table.N(float64(p.DeviationPct))) + " %"
-	}
-	if !p.Published.Known() && p.Ours.Known() {
-		// An ordering or shape.
-		c.Ours = map[bool]string{true: "holds", false: "does not hold"}[p.Ours.Mean == 1]
 	}
 	return c
 }

@@ -114,12 +114,12 @@ func Summary(b *results.Bench) table.Sheet {
 		{Header: "artefact"}, {Header: "row"}, {Header: "column"}, {Header: "unit"},
 		{Header: "ours", Format: table.General}, {Header: "95 % ±", Format: table.General}, {Header: "runs", Format: table.Integer},
 		{Header: "paper", Format: table.General}, {Header: "difference", Unit: "%", Format: table.Fixed1},
-		{Header: "tolerance", Unit: "%", Format: table.Fixed1}, {Header: "verdict"}, {Header: "note"}, {Header: "source"}}}
+		{Header: "basis"}, {Header: "kind"}, {Header: "verdict"}, {Header: "expected"}, {Header: "note"}, {Header: "source"}}}
 	for i := range b.Paper {
 		p := &b.Paper[i]
 		s.Rows = append(s.Rows, []table.Cell{table.S(p.Artefact), table.S(p.Row), table.S(p.Column), table.S(p.Unit),
 			number(p.Ours.Mean, p.Ours.Reason), number(p.Ours.CI95, ""), table.I(int64(p.Ours.N)), number(p.Published, ""),
-			number(p.DeviationPct, ""), number(p.TolerancePct, ""), table.S(p.Verdict), table.S(p.Note), table.S(p.Source)})
+			number(p.DeviationPct, ""), table.S(p.Basis), table.S(p.Kind), table.S(p.Verdict), table.S(p.Expected), table.S(p.Note), table.S(p.Source)})
 	}
 	s.Notes = b.Statements
 	return s

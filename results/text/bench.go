@@ -30,7 +30,8 @@ func Bench(w io.Writer, b *results.Bench) error {
 	return p.err
 }
 
-// Paper prints published numbers beside ours, with a verdict each, and its tolerance in a footnote.
+// Paper prints published numbers beside ours, with basis and verdict each, what is to be known of it in a footnote, and below
+// it what another assumption changes.
 func Paper(w io.Writer, rows []results.PaperRow) error {
 	p := &printer{w: w}
 	p.paper(rows)
@@ -65,14 +66,19 @@ func (p *printer) paper(rows []results.PaperRow) {
 	if len(rows) == 0 {
 		return
 	}
-	lines := []string{"ARTEFACT\t\t\tOURS\tPAPER\tDIFF\tVERDICT"}
+	lines := []string{"ARTEFACT\t\t\tOURS\tPAPER\tDIFF\tBASIS\tVERDICT"}
 	var notes footnotes
 	for i := range rows {
 		r := &rows[i]
 		lines = append(lines, strings.Join([]string{
-			paper.ExperimentOf(r.ID), r.Row, r.Column + unitSuffix(r.Unit), ours(r), Number(r.Published, -1), percent(r.DeviationPct),
-			r.Verdict + notes.mark(Note(r)),
+			paper.ExperimentOf(r.ID), r.Row, r.Column + unitSuffix(r.Unit), Rounded(&r.Ours, 1), Published(r), percent(r.DeviationPct),
+			r.Basis, r.Verdict + notes.mark(r.Note),
 		}, "\t"))
+		for k := range r.Sensitivity {
+			if s := &r.Sensitivity[k]; s.Verdict != r.Verdict {
+				lines = append(lines, strings.Join([]string{"", "", "  " + s.Assumption, Rounded(&s.Ours, 1), "", "", "", s.Verdict}, "\t"))
+			}
+		}
 	}
 	p.table(lines)
 	for i, note := range notes {
@@ -81,27 +87,14 @@ func (p *printer) paper(rows []results.PaperRow) {
 	p.printf("\n")
 }
 
-// Note says how far a reproduced number may lie, and why that far: some tolerances are wide, and a verdict alone hides it.
-func Note(r *results.PaperRow) string {
-	if !r.TolerancePct.Known() || !r.Ours.Known() {
-		return r.Note
+// Published is what a paper prints or says: a number, or on which side of one it puts ours.
+func Published(r *results.PaperRow) string {
+	number := r.Published
+	if !number.Known() {
+		number = r.Than
 	}
-	within := fmt.Sprintf("counts as reproduced within ±%g %%", float64(r.TolerancePct))
-	if r.Note == "" {
-		return within
-	}
-	return within + ": " + r.Note
-}
-
-// ours is our number, or in words whether an ordering held.
-func ours(r *results.PaperRow) string {
-	if r.Published.Known() || !r.Ours.Known() {
-		return Rounded(&r.Ours, 1)
-	}
-	if r.Ours.Mean == 1 {
-		return "holds"
-	}
-	return "does not hold"
+	side := map[string]string{"": "", "above": "> ", "below": "< "}[r.Side]
+	return side + Number(number, -1)
 }
 
 // footnotes are remarks under a table, each said once.

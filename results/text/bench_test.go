@@ -2,6 +2,7 @@ package text
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -23,22 +24,30 @@ func TestRounded(t *testing.T) {
 	}
 }
 
-// TestPaperTellsItsTolerance holds that a verdict says how far it reaches, where there is a number to judge.
-func TestPaperTellsItsTolerance(t *testing.T) {
+// TestPaperTellsBasisAndVerdict holds that a line says on what ours rests, what the paper claims, and below it what another
+// assumption changes.
+func TestPaperTellsBasisAndVerdict(t *testing.T) {
 	ours := results.Describe([]results.Float{4.6, 4.6}, "")
+	missing := results.Missing()
 	rows := []results.PaperRow{
-		{Verdict: "reproduced", Ours: ours, Published: 4.5, TolerancePct: 100, Note: "packets or constituents"},
-		{Verdict: "reproduced", Ours: ours, Published: 4.5, TolerancePct: 5},
-		{Verdict: "not testable here", Ours: results.Describe(nil, "not measured"), Published: 1, TolerancePct: 5, Note: "measured by fig6"},
+		{ID: "olaf/table2.a.b", Basis: "calibrated", Verdict: "near", Ours: ours, Published: 4.5, Than: missing, DeviationPct: 2.2, Note: "by packets", Sensitivity: []results.Sensitivity{
+			{Assumption: "by updates", Ours: ours, Verdict: "trend only"}, {Assumption: "per worker", Ours: ours}, {Assumption: "by bytes", Ours: ours, Verdict: "near"}}},
+		{ID: "olaf/fig7.a.b", Basis: "predicted", Verdict: "opposite", Side: "above", Ours: ours, Published: missing, Than: 1, DeviationPct: missing},
+		{ID: "olaf/fig10.a.b", Basis: "predicted", Verdict: "bound met", Side: "below", Ours: ours, Published: 40, Than: missing, DeviationPct: missing, Note: "by packets"},
 	}
 	var b strings.Builder
 	if err := Paper(&b, rows); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"[1] counts as reproduced within ±100 %: packets or constituents\n", "[2] counts as reproduced within ±5 %\n", "[3] measured by fig6\n"} {
-		if !strings.Contains(b.String(), want) {
-			t.Errorf("no %q in\n%s", want, b.String())
+	squeezed := regexp.MustCompile(" +").ReplaceAllString(b.String(), " ")
+	for _, want := range []string{"4.600 ± 0 4.5 +2.2 % calibrated near [1]\n", " by updates 4.600 ± 0 trend only\n", " per worker 4.600 ± 0 \n",
+		"> 1 – predicted opposite\n", "< 40 – predicted bound met [1]\n", "\n[1] by packets\n"} {
+		if !strings.Contains(squeezed, want) {
+			t.Errorf("no %q in\n%s", want, squeezed)
 		}
+	}
+	if strings.Contains(squeezed, "by bytes") {
+		t.Errorf("an assumption that changes nothing is told\n%s", squeezed)
 	}
 }
 

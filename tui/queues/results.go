@@ -2,10 +2,12 @@ package queues
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/aom"
 	"github.com/olafctl/olaf/tui/chart"
@@ -124,12 +126,17 @@ func (s *session) resultRows() list.Rows {
 func reportLine(i int, line string) list.Row {
 	style := theme.Text
 	switch {
-	case strings.Contains(line, "deviates") || strings.HasPrefix(line, "✗"):
+	case verdictIn(line, paper.Differs, paper.Opposite, paper.BoundMissed) || strings.HasPrefix(line, "✗"):
 		style = theme.Bad
-	case strings.Contains(line, "reproduced"):
+	case verdictIn(line, paper.Match, paper.Near, paper.BoundMet):
 		style = theme.Good
 	}
 	return list.Row{ID: int64(i), Cells: []list.Cell{{Text: line, Style: style}}}
+}
+
+// verdictIn says whether a column of a line is one of the verdicts.
+func verdictIn(line string, verdicts ...paper.Verdict) bool {
+	return slices.ContainsFunc(verdicts, func(v paper.Verdict) bool { return strings.Contains(line, "  "+string(v)) })
 }
 
 func (s *session) liveResults() list.Rows {

@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/pktgen/trace"
+	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 )
 
@@ -102,7 +103,7 @@ func runFig7(ctx context.Context, o experiments.Options) (bench.Report, error) {
 		}
 	}
 	c.draw(f, variants, points)
-	c.judge(f, points[0])
+	c.judge(f, &o, variants, points)
 	return f, nil
 }
 
@@ -203,23 +204,39 @@ func (c *Fig7Config) draw(f *experiments.Figure, variants []fig7Variant, points 
 	f.Say("how many clusters send at once decides the size of the speed-up; the paper does not say it")
 }
 
-// judge checks the published shape on the curve with all clusters active.
-func (c *Fig7Config) judge(f *experiments.Figure, all [][]fig7Point) {
-	falls, least := true, experiments.Describe(nil)
-	last := 0.0
-	for r := range c.OutRates {
-		var values []float64
-		for _, p := range all[r] {
-			values = append(values, p.speedup)
+// judge measures what the paper says on the curve with all clusters active; the other curves stand beside it.
+func (c *Fig7Config) judge(f *experiments.Figure, o *experiments.Options, variants []fig7Variant, points [][][]fig7Point) {
+	grows, least := paper.Falls(speedups(points[0])), smallest(points[0])
+	for v := 1; v < len(variants); v++ {
+		falls := paper.Falls(speedups(points[v]))
+		grows.Others = append(grows.Others, paper.Other{Assumption: c.name(variants[v]), Statistic: falls.Statistic, Breaks: falls.Breaks, Judged: true})
+		least.Others = append(least.Others, paper.Other{Assumption: c.name(variants[v]), Statistic: smallest(points[v]).Statistic, Judged: true})
+	}
+	ours := paper.Ours{"olaf/fig7.speedup.grows_as_capacity_shrinks": grows, "olaf/fig7.speedup.smallest": least}
+	if o.Quick {
+		ours.Shortened(fmt.Sprintf("%d of %d updates", c.Updates, Fig7(1, 1).Updates))
+	}
+	f.Compare(ours)
+}
+
+// speedups are a curve's by output rate and seed.
+func speedups(curve [][]fig7Point) [][]results.Float {
+	values := make([][]results.Float, len(curve))
+	for r := range curve {
+		for i := range curve[r] {
+			values[r] = append(values[r], results.Float(curve[r][i].speedup))
 		}
-		s := experiments.Describe(values)
-		if r > 0 && float64(s.Mean) > last {
-			falls = false
-		}
-		last = float64(s.Mean)
-		if !least.Known() || s.Mean < least.Mean {
+	}
+	return values
+}
+
+// smallest is the speed-up at the output rate at which its mean is least.
+func smallest(curve [][]fig7Point) paper.Measured {
+	var least results.Statistic
+	for r, values := range speedups(curve) {
+		if s := results.Describe(values, ""); r == 0 || s.Mean < least.Mean {
 			least = s
 		}
 	}
-	f.Compare(paper.Ours{"olaf/fig7.speedup.grows_as_capacity_shrinks": paper.Shape(falls), "olaf/fig7.speedup.smallest": least})
+	return paper.Of(least)
 }

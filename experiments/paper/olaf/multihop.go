@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -22,7 +23,7 @@ import (
 )
 
 // MultiHopSchema heads the document of a multi-hop table.
-const MultiHopSchema = "olafctl.multihop/v1"
+const MultiHopSchema = "olafctl.multihop/v2"
 
 // MultiHopConfig is everything that decides Tables 2 and 3 and Fig. 10. The paper gives the topology, the periods and the
 // queues; docs/experiments/multihop.md says where the rest comes from and what it moves.
@@ -106,6 +107,8 @@ type MultiHopRow struct {
 	InvalidRuns int           `json:"invalid_runs,omitempty"`
 	Stats       results.Stats `json:"*"`
 	Groups      []GroupRow    `json:"groups"`
+	seeds       []uint64
+	runs        []*netsim.Result // valid ones
 }
 
 // MarshalJSON writes the statistics among the other members, here and below.
@@ -130,11 +133,22 @@ var (
 		{"replaced_pct", func(v metric.Values) results.Float { return v.Of("loss_replaced_pct") }},
 		named("jain"), named("jain_worker_means"), named("jain_workers"), named("never_delivered"),
 	}
-	groupCells = []cell{inMS(aomCluster, "aom_cluster_ns"), inMS(aomWorker, "aom_worker_ns"), named("never_delivered")}
+	groupCells = []cell{perCluster.age, perWorker.age, named("never_delivered")}
 )
 
 // The ages of groups.
 const aomCluster, aomWorker = "aom_cluster_ms", "aom_worker_ms"
+
+// reading says to whom an age belongs.
+type reading struct {
+	name string
+	age  cell
+}
+
+var (
+	perCluster = reading{"per cluster", inMS(aomCluster, "aom_cluster_ns")}
+	perWorker  = reading{"per worker", inMS(aomWorker, "aom_worker_ns")}
+)
 
 func named(name string) cell {
 	return cell{name, func(v metric.Values) results.Float { return v.Of(name) }}
@@ -157,8 +171,9 @@ func over(runs []*netsim.Result, cells []cell, part func(*netsim.Result) metric.
 }
 
 // summarise makes the row of a variant from its valid runs, of which there is at least one.
-func summarise(v variant, runs []*netsim.Result, invalid int) MultiHopRow {
+func summarise(v variant, seeds []uint64, runs []*netsim.Result, invalid int) MultiHopRow {
 	row := MultiHopRow{
+		seeds: seeds, runs: runs,
 		Name: v.name, Queue: v.queue, Counts: v.control, Runs: len(runs), InvalidRuns: invalid,
 		Stats: over(runs, rowCells, func(r *netsim.Result) metric.Values { return r.Values }),
 	}
@@ -175,28 +190,42 @@ func (r *MultiHopRow) merges() bool {
 	return discipline.Merges
 }
 
-// published picks the reading that the paper's numbers fit: FIFO's ages per worker, Olaf's per cluster.
+// readings are the one that the paper's numbers fit, FIFO's ages per worker and Olaf's per cluster, and the other.
+func (r *MultiHopRow) readings() (published, other reading) {
+	if r.merges() {
+		return perCluster, perWorker
+	}
+	return perWorker, perCluster
+}
+
+// published is a group's age under the reading that fits.
 func (r *MultiHopRow) published(group int) results.Statistic {
-	if r.merges() {
-		return *r.Groups[group].Stats.Of(aomCluster)
-	}
-	return *r.Groups[group].Stats.Of(aomWorker)
+	fits, _ := r.readings()
+	return *r.Groups[group].Stats.Of(fits.age.name)
 }
 
-// other is the reading that published does not pick.
+// other is the same under the reading that published does not pick.
 func (r *MultiHopRow) other(group int) results.Statistic {
-	if r.merges() {
-		return *r.Groups[group].Stats.Of(aomWorker)
-	}
-	return *r.Groups[group].Stats.Of(aomCluster)
+	_, other := r.readings()
+	return *r.Groups[group].Stats.Of(other.age.name)
 }
 
-// jain is the fairness over the ages of published.
-func (r *MultiHopRow) jain() results.Statistic {
-	if r.merges() {
-		return *r.Stats.Of("jain")
+// bySeed are a group's ages under a reading, seed by seed; missing of a seed without a valid run.
+func (r *MultiHopRow) bySeed(group int, by reading) []results.Float {
+	values := make([]results.Float, len(r.seeds))
+	for i, seed := range r.seeds {
+		values[i] = results.Missing()
+		if at := slices.IndexFunc(r.runs, func(run *netsim.Result) bool { return run.Seed == seed }); at >= 0 {
+			values[i] = by.age.of(r.runs[at].Groups[group].Values)
+		}
 	}
-	return *r.Stats.Of("jain_worker_means")
+	return values
+}
+
+// publishedBySeed are those of published.
+func (r *MultiHopRow) publishedBySeed(group int) []results.Float {
+	fits, _ := r.readings()
+	return r.bySeed(group, fits)
 }
 
 // MultiHopReport is Table 2 or 3.
@@ -311,7 +340,7 @@ func simulateVariants(ctx context.Context, experiment string, o *experiments.Opt
 		if len(valid) == 0 {
 			return out, nil, errors.Join(err, out.Err())
 		}
-		rows = append(rows, summarise(points[i].variant, valid, len(out.Runs[i])-len(valid)))
+		rows = append(rows, summarise(points[i].variant, seeds, valid, len(out.Runs[i])-len(valid)))
 	}
 	return out, rows, err
 }
@@ -335,23 +364,45 @@ func (r *MultiHopReport) runVariants(ctx context.Context, o *experiments.Options
 	return err
 }
 
-// ours takes the cells that every row of the tables has.
-func (r *MultiHopReport) ours(names ...string) paper.Ours {
-	ours := paper.Ours{}
-	for i, name := range names {
-		m := &r.Rows[i]
-		prefix := r.Experiment + "." + name + "."
-		ours[prefix+"loss_pct"] = *m.Stats.Of("loss_packets_pct")
-		ours[prefix+"aom_s1"], ours[prefix+"aom_s2"] = m.published(0), m.published(1)
-		ours[prefix+"jain"] = m.jain()
+// ours takes the cells of one row of the tables. Beside each stands the other reading of the same runs, and where workers
+// control themselves, the row in which N counts otherwise.
+func (r *MultiHopReport) ours(ours paper.Ours, name string, m, senders *MultiHopRow) {
+	loss := paper.Of(*m.Stats.Of("loss_packets_pct"))
+	if m.merges() {
+		loss.Others = []paper.Other{{Assumption: "by updates", Statistic: *m.Stats.Of("loss_updates_pct"), Judged: true}}
 	}
-	return ours
+	jain := paper.Of(*m.Stats.Of("jain"))
+	jain.Others = []paper.Other{{Assumption: perWorker.name, Statistic: *m.Stats.Of("jain_worker_means"), Judged: true}}
+	cells := map[string]paper.Measured{"loss_pct": loss, "jain": jain}
+	for g := range m.Groups {
+		_, other := m.readings()
+		age := paper.Of(m.published(g))
+		age.Others = []paper.Other{{Assumption: other.name, Statistic: m.other(g)}}
+		cells[fmt.Sprintf("aom_s%d", g+1)] = age
+	}
+	if senders != nil {
+		for cell, s := range map[string]results.Statistic{"loss_pct": *senders.Stats.Of("loss_packets_pct"), "aom_s1": senders.published(0),
+			"aom_s2": senders.published(1), "jain": *senders.Stats.Of("jain")} {
+			c := cells[cell]
+			c.Others = append(c.Others, countingSenders(paper.Of(s)))
+			cells[cell] = c
+		}
+	}
+	for cell, c := range cells {
+		ours[r.Experiment+"."+name+"."+cell] = c
+	}
+}
+
+// countingSenders is a number under the N that is not the paper's.
+func countingSenders(m paper.Measured) paper.Other {
+	return paper.Other{Assumption: "N = senders", Statistic: m.Statistic, Breaks: m.Breaks, Judged: true}
 }
 
 // sayReadings states what every multi-hop table must be read with.
 func (r *MultiHopReport) sayReadings() {
 	r.say("the parameters that the paper does not give were fitted to these numbers (docs/experiments/multihop.md): agreement is a fit, not a prediction")
-	r.say("the comparison takes FIFO's age per worker and Olaf's per cluster, the only reading that fits; the table shows both")
+	r.say("the comparison takes FIFO's age per worker and Olaf's per cluster, the only reading that fits, and Jain's index over clusters; the table shows both")
+	r.say("N of transmission control counts the active clusters, as in the paper's text; where counting senders gives another verdict, it stands below the number")
 	r.say("loss counts dropped packets over updates sent; by updates, a dropped packet counts for everything merged into it; replaced updates are neither")
 	r.say("drop-tail locks the phases of periodic senders: FIFO's ages depend on the seed, so the interval belongs to the number")
 }

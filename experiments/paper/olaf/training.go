@@ -19,6 +19,7 @@ import (
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen/trace"
+	"github.com/olafctl/olaf/results"
 )
 
 // keptVersion goes into the name of a kept training; a change of what trainings compute must change it.
@@ -170,6 +171,21 @@ func overTime(name string, seeds []*learned, n int, endNS int64, unitNS float64)
 		s.Y = append(s.Y, experiments.Describe(values[b]))
 	}
 	return s
+}
+
+// lastBlock is the mean reward of each seed's last iterations; missing of a seed that is not there.
+func lastBlock(seeds []*learned, block int) []results.Float {
+	values := make([]results.Float, len(seeds))
+	for i, l := range seeds {
+		values[i] = results.Missing()
+		if l == nil {
+			continue
+		}
+		if blocks := rl.Blocks(l.Curves, block); len(blocks) > 0 {
+			values[i] = results.Float(blocks[len(blocks)-1])
+		}
+	}
+	return values
 }
 
 func longest(all []*learned) (endNS int64) {
