@@ -77,6 +77,7 @@ does all of that and judges every number that was printed, and 'simulate' is for
 	root.SetHelpCommand(cli.NewHelpCmd(knownCommand))
 	cli.AddClientTLS(root, &env.TLS)
 	completeTree(root)
+	cli.AddSettings(env, root)
 	cli.SetHelp(env, root)
 	return root
 }
@@ -161,11 +162,7 @@ func flagMistake(err error) string {
 	if !errors.As(err, &value) || !errors.As(err, &number) {
 		return err.Error()
 	}
-	want := map[string]string{"uint64": "a whole number from 0", "int": "a whole number", "float64": "a number", "bool": "true or false"}[value.GetFlag().Value.Type()]
-	if want == "" || errors.Is(number, strconv.ErrRange) {
-		want = "a number in range"
-	}
-	return fmt.Sprintf("--%s %q: want %s", value.GetFlag().Name, value.GetValue(), want)
+	return fmt.Sprintf("--%s %q: want %s", value.GetFlag().Name, value.GetValue(), cli.Wanted(value.GetFlag(), number))
 }
 
 // commands is the table of nouns and verbs, in the order of the help.
@@ -193,6 +190,7 @@ var commands = []struct {
 	{"device", newClusterCmd},
 	{"device", newRegCmd},
 	{"device", newServeCmd},
+	{"", newConfigCmd},
 	{"", newManCmd},
 	{"", newVersionCmd},
 }

@@ -23,7 +23,7 @@ var update = flag.Bool("update", false, "rewrite the golden output of the script
 
 func TestMain(m *testing.M) {
 	mute.End()
-	testscript.Main(m, map[string]func(){
+	testscript.Main(unconfigured{m}, map[string]func(){
 		"olafctl": func() {
 			ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 			defer stop()
@@ -34,6 +34,15 @@ func TestMain(m *testing.M) {
 			os.Exit(run(ctx, env, os.Args[1:]))
 		},
 	})
+}
+
+// unconfigured are the tests of this process, without the configuration of whoever runs them. Those of scripts have a home
+// of their own.
+type unconfigured struct{ *testing.M }
+
+func (m unconfigured) Run() int {
+	_ = os.Setenv("OLAFCTL_CONFIG", os.DevNull) // cannot fail
+	return m.M.Run()
 }
 
 // TestScripts runs the commands as a user does: testdata/script holds one story a file.
