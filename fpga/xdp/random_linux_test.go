@@ -272,11 +272,11 @@ func TestRandomEvents(t *testing.T) {
 		{Slots: 3, Clusters: 5, LaneMemory: 20, FreeSlotOnStart: true, RewardFilter: true, RewardThreshold: 10},
 		{Slots: 2, Clusters: 3, LaneMemory: 33, RewardFilter: true},
 	}
-	for _, name := range engine.Names() {
+	for _, name := range slices.Sorted(maps.Keys(disciplines)) {
 		for i, cfg := range configs {
 			t.Run(fmt.Sprint(name, i), func(t *testing.T) {
 				d := newDifferential(t, name, cfg, uint64(i))
-				n := *events / len(configs) / len(engine.Names())
+				n := *events / len(configs) / len(disciplines)
 				for e := range n {
 					switch r := d.rng.IntN(1000); {
 					case r < 700:

@@ -1,0 +1,61 @@
+package olaf_test
+
+import (
+	"os"
+	"path"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var (
+	// filed is a file in a page, and the names that it says are in there.
+	filed  = regexp.MustCompile("`([\\w./-]+)`((?: \\(`\\w+`\\))?)")
+	linked = regexp.MustCompile(`\]\(([^)#]+)`)
+	word   = regexp.MustCompile(`\w+`)
+)
+
+// TestExtendingIsTrue looks for every file that docs/extending.md names, and for the names that it says are in them. NAME
+// stands for what does not exist yet, below a folder that does.
+func TestExtendingIsTrue(t *testing.T) {
+	page, err := os.ReadFile("docs/extending.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, files, names := string(page), 0, 0
+	for _, m := range linked.FindAllStringSubmatch(text, -1) {
+		if _, err := os.Stat(path.Join("docs", m[1])); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, m := range filed.FindAllStringSubmatch(text, -1) {
+		file := m[1]
+		if known, _, below := strings.Cut(file, "NAME"); below {
+			file = path.Dir(known + "x")
+		}
+		top, _, _ := strings.Cut(file, "/")
+		if _, err := os.Stat(top); err != nil && path.Ext(file) != ".go" && path.Ext(file) != ".md" {
+			continue // no file: a claim, an experiment, a word
+		}
+		files++
+		raw, err := os.ReadFile(file)
+		if err != nil && !isFolder(file) {
+			t.Error(err)
+			continue
+		}
+		if name := word.FindString(m[2]); name != "" {
+			names++
+			if !regexp.MustCompile(`\b` + name + `\b`).Match(raw) {
+				t.Errorf("%s has no %s", file, name)
+			}
+		}
+	}
+	if files < 60 || names < 20 {
+		t.Errorf("%d files and %d names in them were found: the search is broken", files, names)
+	}
+}
+
+func isFolder(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
