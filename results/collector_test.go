@@ -233,6 +233,10 @@ func TestMetricsByHand(t *testing.T) {
 			t.Errorf("%s = %v, want %v", check.name, got, check.want)
 		}
 	}
+	// Half of the 30 ns the age was below 15: 5 to 15 of the second tooth, 10 to 15 of the first; buckets are 1/64 wide.
+	if got := float64(r.Metrics.Of("aom_p50_ns")); math.Abs(got-15) > 15.0/64 {
+		t.Errorf("median AoM %v, want 15", got)
+	}
 	if why := r.Missing["time_to_n_ns"]; why == "" || r.Metrics.Of("time_to_n_ns").Known() {
 		t.Errorf("worker 3 never delivered, T(1) = %v for %q", r.Metrics.Of("time_to_n_ns"), why)
 	}

@@ -210,12 +210,17 @@ func (c *collector) sum(n *ast.Ident) *mutant {
 	}
 }
 
-// swap exchanges neighbouring arguments of one type, those of formatted texts apart.
+// symmetric are functions to which the order of arguments is nothing, and packages that only make texts.
+var symmetric = map[string]bool{
+	"min": true, "max": true, "bits.Add64": true, "bits.Mul64": true, "bytes.Equal": true, "slices.Equal": true, "errors.Join": true, "fmt": true,
+}
+
+// swap exchanges neighbouring arguments of one type.
 func (c *collector) swap(call *ast.CallExpr) {
-	if s, ok := call.Fun.(*ast.SelectorExpr); ok {
-		if p, ok := s.X.(*ast.Ident); ok && p.Name == "fmt" {
-			return
-		}
+	name := types.ExprString(call.Fun)
+	pkg, _, _ := strings.Cut(name, ".")
+	if symmetric[name] || symmetric[pkg] {
+		return
 	}
 	file := c.fset.File(call.Pos())
 	text := func(from, to token.Pos) string { return string(c.file.text[file.Offset(from):file.Offset(to)]) }

@@ -28,3 +28,23 @@ func TestAddLanesIsTheSlowWay(t *testing.T) {
 		}
 	})
 }
+
+// TestEveryLaneSaturates lets one lane after the other of two blocks of eight overflow, alone, at either end.
+func TestEveryLaneSaturates(t *testing.T) {
+	for i := range 16 {
+		for _, edge := range []int32{math.MaxInt32, math.MinInt32} {
+			dst, src := make([]int32, 16), make([]int32, 16)
+			dst[i], src[i] = edge, edge
+			if n := addLanes(dst, src); n != 1 || dst[i] != edge {
+				t.Errorf("lane %d: %d, with %d saturations", i, dst[i], n)
+			}
+		}
+	}
+}
+
+// TestNS3RoundsHalvesUp takes a time that ends on half a nanosecond in every digit: one bit at 1,024 bit/s.
+func TestNS3RoundsHalvesUp(t *testing.T) {
+	if got := ns3Time(1, 1024); got != 976_563_000 {
+		t.Errorf("%d ps, want 976,562.5 ns rounded up", got)
+	}
+}

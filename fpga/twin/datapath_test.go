@@ -73,6 +73,9 @@ func TestFramesFindTheirWay(t *testing.T) {
 			if set := b.read(regmap.QueueErrors)&regmap.QueueErrorsClusterRange != 0; set != beyond {
 				t.Errorf("queue.errors.cluster_range = %v", set)
 			}
+			if wrong := b.read(regmap.QueueErrors) == regmap.QueueErrorsClusterRange && b.read(regmap.CommonErrors)&regmap.CommonErrorsQueue != 0; wrong != beyond {
+				t.Errorf("queue.errors %#x, common.errors %#x", b.read(regmap.QueueErrors), b.read(regmap.CommonErrors))
+			}
 		})
 	}
 }
@@ -249,10 +252,11 @@ func TestGeneratorPacing(t *testing.T) {
 		stopAfter  uint32
 		generation []uint64 // ns
 		late, max  uint64
+		sum        uint64
 	}{
-		{"in time", []regmap.Descriptor{{Time: 0}, {Time: 4}, {Time: 1000}}, 0, []uint64{0, 16, 4000}, 0, 0},
-		{"the bus moves 64 B a cycle", []regmap.Descriptor{{Time: 5}, {Time: 5}, {Time: 6, Length: 64}, {Time: 7}}, 0, []uint64{20, 36, 52, 56}, 3, 7},
-		{"stop after two", []regmap.Descriptor{{Time: 1}, {Time: 10}, {Time: 20}}, 2, []uint64{4, 40}, 0, 0},
+		{"in time", []regmap.Descriptor{{Time: 0}, {Time: 4}, {Time: 1000}}, 0, []uint64{0, 16, 4000}, 0, 0, 0},
+		{"the bus moves 64 B a cycle", []regmap.Descriptor{{Time: 5}, {Time: 5}, {Time: 6, Length: 64}, {Time: 7}}, 0, []uint64{20, 36, 52, 56}, 3, 7, 4 + 7 + 7},
+		{"stop after two", []regmap.Descriptor{{Time: 1}, {Time: 10}, {Time: 20}}, 2, []uint64{4, 40}, 0, 0, 0},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -273,7 +277,7 @@ func TestGeneratorPacing(t *testing.T) {
 			}
 			b.write(regmap.CommonCommand, regmap.CommonCommandSnapshot)
 			g, err := regmap.ReadGeneratorCounters(b)
-			if err != nil || g.LatePackets != c.late || g.LateCyclesMax != c.max {
+			if err != nil || g.LatePackets != c.late || g.LateCyclesMax != c.max || g.LateCyclesSum != c.sum {
 				t.Errorf("late %+v, %v", g, err)
 			}
 		})
@@ -512,7 +516,7 @@ func TestWireCarriesLanes(t *testing.T) {
 	}
 	want := []line{
 		{72, Delivered, 1, 0, 20300, []int32{1 << 16, 1 << 16}},
-		{100, Bypassed, 1, 3, notOlafPort, []int32{7, -2}},
+		{100, Bypassed, 1, 3, 9, []int32{7, -2}},
 		{144, Delivered, 2, 3, 20300, []int32{14, -4}},
 		{216, Delivered, 2, 1, 20300, []int32{2 << 16, 2 << 16}},
 	}
@@ -525,14 +529,14 @@ func TestSleepObeysContextAndClose(t *testing.T) {
 	b := newBench(t, Config{Tables: newTables(1, 1)})
 	b.configure(fifo, 8, 64)
 	b.loadFlows(1, 1, nil)
-	b.loadDescriptors(burst(3*contextInterval, 1, 10)...)
+	b.loadDescriptors(burst(5*contextInterval, 1, 10)...)
 	b.start()
 	ctx, cancel := context.WithCancel(context.Background())
 	b.tables.lookup = cancelAfter{newTables(1, 1), cancel, new(int)}
 	if err := b.Sleep(ctx, olaf.Second); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
-	if sent := b.counters.generator.SentPackets; sent == 0 || sent > 2*contextInterval {
+	if sent := b.counters.generator.SentPackets; sent < 2*contextInterval || sent > 4*contextInterval {
 		t.Errorf("%d packets were sent before the context was seen", sent)
 	}
 	b.finish()
@@ -550,7 +554,7 @@ func TestSleepObeysContextAndClose(t *testing.T) {
 	}
 }
 
-// cancelAfter cancels when the hundredth frame is looked up.
+// cancelAfter cancels when a frame is looked up that comes after the first looks at the context.
 type cancelAfter struct {
 	*fakeTables
 	cancel func()
@@ -558,7 +562,7 @@ type cancelAfter struct {
 }
 
 func (c cancelAfter) Version() uint64 {
-	if *c.n++; *c.n == 100 {
+	if *c.n++; *c.n == 3*contextInterval-100 {
 		c.cancel()
 	}
 	return 1

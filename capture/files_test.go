@@ -1,0 +1,171 @@
+package capture
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+)
+
+// TestKindsOfErrors holds that all that is wrong with a file is the user's to mend.
+func TestKindsOfErrors(t *testing.T) {
+	for _, err := range []error{ErrFormat, ErrCut, ErrLink, ErrTime, ErrTimeBackwards, ErrNoOLAF, ErrExists} {
+		if kind, declared := olaf.KindOf(err); !declared || kind != olaf.Usage {
+			t.Errorf("%v is of kind %v", err, kind)
+		}
+	}
+}
+
+// TestZippedFiles reads both formats through gzip, and takes what only begins like gzip for what it is.
+func TestZippedFiles(t *testing.T) {
+	for _, format := range []Format{PCAP, PCAPNG} {
+		got, _, err := decodeAll(zip(t, sample(t, format, 4)))
+		if err != nil || len(got) != 4 {
+			t.Errorf("%v: %d updates, %v", format, len(got), err)
+		}
+	}
+	if _, err := NewReader(bytes.NewReader(append([]byte{0x1f}, make([]byte, 40)...)), "in"); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "magic") {
+		t.Errorf("half of the mark: %v", err)
+	}
+}
+
+// TestCloseClosesTheFile holds that a reader which opened a file gives it back.
+func TestCloseClosesTheFile(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "in.pcap")
+	if err := os.WriteFile(name, sample(t, PCAP, 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := r.Close(); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("a second time: %v", err)
+	}
+}
+
+// TestLongestPacket is at the limit of what is believed, and one byte above it.
+func TestLongestPacket(t *testing.T) {
+	header := bytes.Clone(sample(t, PCAP, 1)[:24])
+	copy(header[16:20], []byte{0, 0, 8, 0}) // half a MiB
+	for n, want := range map[uint32]error{maxPacket: nil, maxPacket + 1: ErrFormat} {
+		r, err := NewReader(bytes.NewReader(append(bytes.Clone(header), record(1, 0, n, n, make([]byte, n))...)), "in")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var p Packet
+		if err := r.Next(&p); !errors.Is(err, want) {
+			t.Errorf("%d bytes: %v, want %v", n, err, want)
+		}
+	}
+}
+
+// TestTheFirstOfEqualFaultsIsNamed reads as many packets of one fault as of another.
+func TestTheFirstOfEqualFaultsIsNamed(t *testing.T) {
+	pcap := sample(t, PCAP, 1)
+	frame := pcap[24+16 : 24+16+256]
+	foreign, broken := bytes.Clone(frame), bytes.Clone(frame)
+	foreign[36] = 0
+	broken[24]++
+	file := append(append(bytes.Clone(pcap[:24]), record(0, 0, 256, 256, foreign)...), record(0, 0, 256, 256, broken)...)
+	_, _, err := decodeAll(file)
+	r, openErr := NewReader(bytes.NewReader(file), "in")
+	if openErr != nil {
+		t.Fatal(openErr)
+	}
+	d := NewDecoder(r)
+	for d.Next(new(Arrival)) == nil {
+	}
+	first := d.account.Faults()[0].Fault
+	if err == nil || !strings.HasSuffix(err.Error(), "2 packets, mostly "+first.Error()) {
+		t.Errorf("%v, want %v", err, first)
+	}
+}
+
+// TestRecordingIsWritten records into a file, and reads from it what was taken.
+func TestRecordingIsWritten(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "out.pcapng")
+	f, err := CreateFrom(name, false, Interface{Name: "eth9", SnapBytes: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := liveStamps{20, 10, 30}
+	r := Recording{Source: &source, Order: Order{WindowNS: 25}, File: f}
+	if _, err := r.Take(3); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(r.Flush(), f.WriteFrame(50*olaf.Time(olaf.Nanosecond), []byte{9}), f.Commit()); err != nil {
+		t.Fatal(err)
+	}
+	in, err := Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	got := ""
+	for {
+		var p Packet
+		if err := in.Next(&p); err == io.EOF {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		got += fmt.Sprintf("%d:%x ", p.UnixNS, p.Data)
+	}
+	if got != "10:0a 20:14 30:1e 50:09 " {
+		t.Errorf("the file holds %s", got)
+	}
+}
+
+// TestEveryNameIsTaken gives up when a file and 98 more beside it are there.
+func TestEveryNameIsTaken(t *testing.T) {
+	folder := t.TempDir()
+	f, err := Create(filepath.Join(folder, "run.pcap"), false, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	taken := []string{"run.pcap"}
+	for n := 2; n < 100; n++ {
+		taken = append(taken, fmt.Sprintf("run-%d.pcap", n))
+	}
+	for _, name := range taken {
+		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Commit(); !errors.Is(err, ErrExists) || !errors.Is(err, fs.ErrExist) || strings.Contains(err.Error(), "this one is now") {
+		t.Errorf("%v", err)
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) != len(taken) {
+		t.Errorf("%d files of %d, %v", len(left), len(taken), err)
+	}
+}
+
+// TestOrderAllocatesNothing passes packets through a window that is full, after a warm-up.
+func TestOrderAllocatesNothing(t *testing.T) {
+	o := Order{WindowNS: 100}
+	data := make([]byte, 64)
+	var p Packet
+	at := int64(0)
+	run := func() {
+		for range 1000 {
+			at += 3
+			o.Push(&Packet{UnixNS: at, Data: data})
+			o.Pop(&p, false)
+		}
+	}
+	run()
+	if n := testing.AllocsPerRun(10, run); n > 0 {
+		t.Errorf("%v allocations in 1,000 packets", n)
+	}
+}

@@ -1,0 +1,235 @@
+package twin
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+var update = flag.Bool("update", false, "write the golden file anew; read the difference before committing it")
+
+// TestEveryRegister holds every word of the map to what it reads after a reset, which values it takes, and what a refusal
+// leaves in the error registers, as testdata/registers.golden lists them.
+func TestEveryRegister(t *testing.T) {
+	b := newBench(t, Config{Tables: newTables(1, 1)})
+	var out strings.Builder
+	for _, block := range regmap.Blocks() {
+		for _, r := range block.Registers {
+			for off := uint32(0); off < r.Bytes(); off += 4 {
+				addr := block.Base + r.Offset + off
+				name := block.Name + "." + r.Name
+				if off > 0 {
+					name += "+4"
+				}
+				fmt.Fprintf(&out, "%-34s %s\n", name, b.portrait(addr, r.Access))
+			}
+		}
+	}
+	golden := filepath.Join("testdata", "registers.golden")
+	if *update {
+		if err := os.WriteFile(golden, []byte(out.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(golden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(out.String(), "\n")); d != "" {
+		t.Errorf("-update writes what is, after you have read it: %s", d)
+	}
+}
+
+// portrait is one register's line.
+func (b *bench) portrait(addr uint32, access regmap.Access) string {
+	b.reset()
+	line := fmt.Sprintf("%08x", b.read(addr))
+	if addr == regmap.CommonBuildHash {
+		line = "(build)"
+	}
+	if access == regmap.Command {
+		return line + " command"
+	}
+	takes := func(v uint32) bool {
+		b.reset()
+		return b.Write32(addr, v) == nil
+	}
+	low, high := uint32(0), uint32(math.MaxUint32)
+	if access == regmap.ReadOnly {
+		high = 0
+	}
+	for low < high { // the largest value below which all powers of the search are taken
+		if mid := low + (high-low)/2 + 1; takes(mid) {
+			low = mid
+		} else {
+			high = mid - 1
+		}
+	}
+	line += fmt.Sprintf(" 0 %v, 1 %v, up to %x", takes(0), takes(1), low)
+	b.reset()
+	if err := b.Write32(addr, math.MaxUint32); err != nil {
+		said := strings.Split(err.Error(), ": ")
+		line += fmt.Sprintf("; errors %x queue %x generator %x at %x: %s", b.read(regmap.CommonErrors), b.read(regmap.QueueErrors),
+			b.read(regmap.GeneratorEvents), b.read(regmap.CommonErrorAddress), said[len(said)-1])
+	}
+	return line
+}
+
+func (b *bench) reset() {
+	b.Helper()
+	b.write(regmap.CommonCommand, regmap.CommonCommandReset)
+}
+
+// TestAddressesWithoutRegister are refused, and the card says so.
+func TestAddressesWithoutRegister(t *testing.T) {
+	b := newBench(t, Config{})
+	for _, addr := range []uint32{0, 1, firstAddress - 4, firstAddress + 2, firstAddress + 4*layoutWords, math.MaxUint32 - 3} {
+		b.reset()
+		if v, err := b.Read32(addr); !errors.Is(err, fpga.ErrAddress) || v != regmap.Placeholder {
+			t.Errorf("read of %#x: %#x, %v", addr, v, err)
+		}
+		if e, at := b.read(regmap.CommonErrors), b.read(regmap.CommonErrorAddress); e != regmap.CommonErrorsAddress || at != addr {
+			t.Errorf("read of %#x: errors %#x at %#x", addr, e, at)
+		}
+	}
+}
+
+// TestBurstsToPlainRegisters take word after word, up to the first that is refused.
+func TestBurstsToPlainRegisters(t *testing.T) {
+	b := newBench(t, Config{})
+	if err := b.WriteBurst(regmap.CommonScratch, []uint32{1, 2, 3}); err != nil || b.read(regmap.CommonScratch) != 3 {
+		t.Errorf("scratch %d, %v", b.read(regmap.CommonScratch), err)
+	}
+	if err := b.WriteBurst(regmap.QueueDepth, []uint32{5, 0, 7}); !errors.Is(err, fpga.ErrRefused) || b.read(regmap.QueueDepth) != 5 {
+		t.Errorf("depth %d, %v", b.read(regmap.QueueDepth), err)
+	}
+	b.loadFlows(1, 1, nil)
+	b.loadDescriptors(regmap.Descriptor{})
+	b.write(regmap.GeneratorCommand, regmap.GeneratorCommandArm)
+	if err := b.WriteBurst(regmap.GeneratorMemData, nil); err != nil {
+		t.Errorf("nothing at all, to memory that is in use: %v", err)
+	}
+	if err := b.WriteBurst(regmap.GeneratorMemData, []uint32{1}); !errors.Is(err, fpga.ErrRefused) {
+		t.Errorf("memory that is in use: %v", err)
+	}
+}
+
+// TestNewTakesTheLeast builds the smallest and the largest twin that there can be.
+func TestNewTakesTheLeast(t *testing.T) {
+	for _, c := range []Config{{Slots: 1, Clusters: 1, Descriptors: 1}, {Slots: engine.MaxSlots, Clusters: engine.MaxClusters, Descriptors: maxDescriptors}} {
+		if _, err := New(c); err != nil {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	for _, c := range []Config{{Slots: engine.MaxSlots + 1}, {Clusters: engine.MaxClusters + 1}, {Descriptors: 1<<28 + 1}} {
+		if _, err := New(c); err == nil {
+			t.Errorf("%+v was built", c)
+		}
+	}
+}
+
+// TestTimeEnds lets device time reach its last cycle, and not one more.
+func TestTimeEnds(t *testing.T) {
+	b := newBench(t, Config{})
+	b.sleep(olaf.Duration(math.MaxInt64/4000-1) * olaf.Cycle)
+	if err := b.Sleep(context.Background(), olaf.Cycle); !errors.Is(err, fpga.ErrRefused) {
+		t.Errorf("a cycle after the last one: %v", err)
+	}
+}
+
+// TestShortFreeze is a freeze of two cycles, which stops the queue's clock for one.
+func TestShortFreeze(t *testing.T) {
+	b := newBench(t, Config{Tables: newTables(1, 1)})
+	b.configure(smart, 8, 1) // a frame takes 256 cycles
+	b.loadFlows(1, 1, nil)
+	b.loadDescriptors(regmap.Descriptor{})
+	b.start()
+	b.sleep(100 * olaf.Cycle)
+	b.write(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze)
+	b.sleep(2 * olaf.Cycle)
+	b.write(regmap.QueueControl, regmap.QueueControlEnable)
+	b.finish()
+	got := b.Drain(nil)
+	if len(got) != 1 || got[0].At != olaf.Time(257*olaf.Cycle) {
+		t.Errorf("%v, want a departure at cycle 257", got)
+	}
+}
+
+// TestInspectorShowsFlags merges more updates than a count can hold, and looks at them.
+func TestInspectorShowsFlags(t *testing.T) {
+	b := newBench(t, Config{Tables: newTables(1, 3)})
+	b.configure(smart, 8, 1)
+	b.write(regmap.QueueControl, 0)
+	b.write(regmap.QueueLimiterIncrement, 1) // one frame takes as good as for ever
+	b.write(regmap.QueueControl, regmap.QueueControlEnable)
+	b.loadFlows(1, 3, func(_ int, f *regmap.Flow) { f.Length = 64 })
+	ds := []regmap.Descriptor{{Time: 0, Flow: 2}}
+	for i := range 1<<16 + 1 {
+		ds = append(ds, regmap.Descriptor{Time: uint64(10 + i), Flow: uint16(i % 2), Sequence: uint32(i), Flags: regmap.FlagRetransmission})
+	}
+	b.loadDescriptors(ds...)
+	b.start()
+	b.sleep(olaf.Millisecond)
+	b.write(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze)
+	b.write(regmap.QueueInspectIndex, 1)
+	want := uint32(regmap.QueueInspectStateValid | regmap.QueueInspectStateRetransmission | regmap.QueueInspectStateSaturated)
+	if state, size := b.read(regmap.QueueInspectState), b.read(regmap.QueueInspectSize); state != want || size&0xffff != 0xffff {
+		t.Errorf("state %#x with a count of %d, want %#x with 65535", state, size&0xffff, want)
+	}
+}
+
+// TestLargestQueueSaysSo lets an ACK carry more slots than its field holds.
+func TestLargestQueueSaysSo(t *testing.T) {
+	b := newBench(t, Config{Tables: newTables(1, 1), Slots: engine.MaxSlots, Wire: true})
+	b.configure(fifo, engine.MaxSlots, 20)
+	b.write(regmap.ModelControl, regmap.ModelControlAck)
+	b.loadFlows(1, 1, nil)
+	b.loadDescriptors(regmap.Descriptor{})
+	b.start()
+	b.finish()
+	for _, p := range b.DrainPackets(nil) {
+		if p.Kind == Ack && p.Status.Slots != math.MaxUint16 {
+			t.Errorf("%d slots", p.Status.Slots)
+		}
+	}
+}
+
+// TestReplicationBlockNamesThePort sends an ACK to members that only the replication block has.
+func TestReplicationBlockNamesThePort(t *testing.T) {
+	tables := newTables(1, 1)
+	delete(tables.groups, 0)
+	b := newBench(t, Config{Tables: tables, Wire: true})
+	b.configure(smart, 8, 20)
+	b.write(regmap.ModelControl, regmap.ModelControlAck)
+	b.write(regmap.ReplicationGroupIndex, 0)
+	b.write(regmap.ReplicationGroupSize, 2)
+	b.write(regmap.ReplicationMemberIndex, 0)
+	b.write(regmap.ReplicationMemberData, 3<<16|0x8007)
+	b.write(regmap.ReplicationMemberData, 1<<16|9)
+	b.loadFlows(1, 1, nil)
+	b.loadDescriptors(regmap.Descriptor{})
+	b.start()
+	b.finish()
+	var got [][2]int
+	for _, p := range b.DrainPackets(nil) {
+		if p.Kind == Ack {
+			got = append(got, [2]int{int(p.Update.Worker), int(p.Port)})
+		}
+	}
+	if d := cmp.Diff([][2]int{{0x8007, 3}, {9, 1}}, got); d != "" {
+		t.Errorf("worker and port: %s", d)
+	}
+}
