@@ -10,7 +10,6 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
-	"github.com/olafctl/olaf/results/table"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -32,9 +31,14 @@ func (s *Series) Last() results.Statistic {
 	return s.Y[len(s.Y)-1]
 }
 
-// Panel is one pair of axes.
+// PaperSeries is the name of the series that holds what the paper printed; a figure shows it as crosses.
+const PaperSeries = "paper"
+
+// Panel is one pair of axes, of one unit.
 type Panel struct {
-	Name   string   `json:"name"`
+	Name string `json:"name"`
+	// Group names the figure that panels share; one without stands alone.
+	Group  string   `json:"group,omitempty"`
 	XLabel string   `json:"x_label"` // with its unit
 	YLabel string   `json:"y_label"`
 	Series []Series `json:"series"`
@@ -176,51 +180,4 @@ func Describe(values []float64) results.Statistic {
 		floats[i] = results.Float(v)
 	}
 	return results.Describe(floats, "no run reached this point")
-}
-
-// Sheets is a sheet with a chart for every panel that is a curve.
-func (f *Figure) Sheets() []table.Sheet {
-	var sheets []table.Sheet
-	for i := range f.Panels {
-		if p := &f.Panels[i]; len(p.Series) > 0 && len(p.Series[0].X) > 1 {
-			sheets = append(sheets, p.sheet())
-		}
-	}
-	return sheets
-}
-
-// sheet has the panel's x, then a mean and a half-width for every series.
-func (p *Panel) sheet() table.Sheet {
-	s := table.Sheet{Name: p.Name, Title: p.YLabel, Columns: []table.Column{{Header: p.XLabel, Format: table.General}}}
-	chart := table.Chart{Kind: table.Lines, Title: p.Name, XTitle: p.XLabel, YTitle: p.YLabel}
-	rows := 0
-	for i, series := range p.Series {
-		s.Columns = append(s.Columns, table.Column{Header: series.Name, Format: table.General}, table.Column{Header: series.Name + " ±", Format: table.General})
-		chart.Series = append(chart.Series, table.Series{Name: series.Name, Column: 2*i + 1, ErrorColumn: 2*i + 2})
-		rows = max(rows, len(series.X))
-	}
-	for r := range rows {
-		cells := []table.Cell{table.N(p.x(r))}
-		for _, series := range p.Series {
-			mean, half := table.Missing("no value"), table.Missing("one seed or none")
-			if r < len(series.Y) && series.Y[r].Known() {
-				mean = table.N(float64(series.Y[r].Mean))
-				half = table.N(float64(series.Y[r].CI95))
-			}
-			cells = append(cells, mean, half)
-		}
-		s.Rows = append(s.Rows, cells)
-	}
-	s.Charts = []table.Chart{chart}
-	return s
-}
-
-// x is the r-th value of the longest series.
-func (p *Panel) x(r int) float64 {
-	for _, s := range p.Series {
-		if r < len(s.X) {
-			return s.X[r]
-		}
-	}
-	return math.NaN()
 }

@@ -108,7 +108,7 @@ its claim expects ends with exit code 4.`,
 	}
 	addOptions(cmd, env, &f.options)
 	cli.InGroup(cmd, cli.OutputFlags, func() {
-		cmd.Flags().StringVar(&f.plots, "plots", "", "draw the figures' panels into this folder, as SVG and PNG")
+		cmd.Flags().StringVar(&f.plots, "plots", "", "draw the figures into this folder, as SVG, PDF and PNG")
 		cmd.Flags().BoolVar(&f.force, "force", false, "replace plots that exist")
 		cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	})
@@ -171,7 +171,7 @@ func (f *experimentFlags) run(ctx context.Context, env *cli.Env, e experiments.E
 		stopped = cli.GeneratorInterrupted
 	}
 	err = errors.Join(stopped(err), kept.Finish(env, report, cli.MadeBy(env, started), err != nil, f.quiet),
-		drawPanels(env, f.plots, f.force, report), cli.PrintReport(env, report, f.out))
+		drawFigures(env, f.plots, f.force, e.Name, report), cli.PrintReport(env, report, f.out))
 	if err != nil {
 		return err
 	}

@@ -16,11 +16,11 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// exports are the files that a result can be written to; csv, parquet, svg and png are folders.
+// exports are the files that a result can be written to; csv, parquet, svg, pdf and png are folders.
 type exports struct {
-	xlsx, json, report     string
-	csv, parquet, svg, png string
-	force                  bool
+	xlsx, json, report          string
+	csv, parquet, svg, pdf, png string
+	force                       bool
 }
 
 func newExportCmd(env *cli.Env) *cobra.Command {
@@ -32,15 +32,16 @@ func newExportCmd(env *cli.Env) *cobra.Command {
 		Use:   "export ID",
 		Short: "Write a kept run as workbook, CSV, Parquet, JSON, HTML report or figures",
 		Long: `Write a kept run in forms that people can hand on: a workbook with charts, one CSV or Parquet file a sheet, the JSON
-document, a report in one HTML file that needs no network, and single figures. The same run gives the same bytes. A run
-is named by its id, an unambiguous beginning of it, or "last".`,
+document, a report in one HTML file that needs no network, and single figures. Figures show ours with its interval and what
+the paper printed as crosses. The same run gives the same bytes. A run is named by its id, an unambiguous beginning of it, or
+"last".`,
 		Example: `  olafctl export last --xlsx out.xlsx --report report.html
-  olafctl export last --csv tables/ --parquet frames/ --json out.json --svg figures/`,
+  olafctl export last --csv tables/ --parquet frames/ --json out.json --svg figures/ --pdf figures/`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: where.CompleteRuns(env, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if to == (exports{force: to.force}) {
-				return cli.UsageError("nothing to write: give --xlsx, --csv, --parquet, --json, --report, --svg or --png")
+				return cli.UsageError("nothing to write: give --xlsx, --csv, --parquet, --json, --report, --svg, --pdf or --png")
 			}
 			if err := to.check(); err != nil {
 				return err
@@ -50,16 +51,19 @@ is named by its id, an unambiguous beginning of it, or "last".`,
 				if err != nil {
 					return err
 				}
-				if archive.HasDocumentOnly(f) && to.documentOnly() {
-					return to.files(env, own)
+				if to.parquet != "" && archive.HasDocumentOnly(f) {
+					return fmt.Errorf("%w: %s holds no single runs for --parquet; leave it out", archive.ErrDocumentOnly, f.ID())
 				}
-				r, err := archive.Load(f, env.Declared)
+				r, err := archive.Exportable(f, env.Declared, env.Layouts)
 				if err != nil {
 					return err
 				}
 				rest := to
 				if archive.HasDocument(f) {
 					rest.json = "" // that document is the report's own
+				}
+				if archive.HasDocumentOnly(f) {
+					rest.csv = "" // and so is its table
 				}
 				if err := rest.write(env, r, append(own, frames(env, f, to.parquet)...)...); err != nil {
 					return err
@@ -75,6 +79,7 @@ is named by its id, an unambiguous beginning of it, or "last".`,
 	flags.StringVar(&to.json, "json", "", "JSON document")
 	flags.StringVar(&to.report, "report", "", "self-contained HTML report")
 	flags.StringVar(&to.svg, "svg", "", "folder for the figures as SVG")
+	flags.StringVar(&to.pdf, "pdf", "", "folder for the figures as PDF")
 	flags.StringVar(&to.png, "png", "", "folder for the figures as PNG")
 	flags.BoolVar(&to.force, "force", false, "replace files that exist")
 	where.Add(cmd)
@@ -85,7 +90,7 @@ is named by its id, an unambiguous beginning of it, or "last".`,
 // which has no second file, no --force, and a command of its own.
 func (e *exports) check() error {
 	for _, to := range []struct{ flag, path string }{
-		{"--xlsx", e.xlsx}, {"--csv", e.csv}, {"--parquet", e.parquet}, {"--json", e.json}, {"--report", e.report}, {"--svg", e.svg}, {"--png", e.png},
+		{"--xlsx", e.xlsx}, {"--csv", e.csv}, {"--parquet", e.parquet}, {"--json", e.json}, {"--report", e.report}, {"--svg", e.svg}, {"--pdf", e.pdf}, {"--png", e.png},
 	} {
 		if to.path == "-" {
 			return cli.UsageError("%s -: export writes files, not standard output; give a name ('olafctl runs show ID -o json' prints a run's document)", to.flag)
@@ -102,37 +107,29 @@ func (e *exports) check() error {
 }
 
 // targets lists the files that were asked for.
-func (e *exports) targets(r *sheets.Result) ([]export.Target, error) {
-	var targets []export.Target
+func (e *exports) targets(r *sheets.Result) (targets []export.Target) {
+	one := func(of func(string, *sheets.Result) export.Target) func(string) []export.Target {
+		return func(path string) []export.Target { return []export.Target{of(path, r)} }
+	}
+	figures := func(format string) func(string) []export.Target {
+		return func(path string) []export.Target { return export.Figures(path, format, r) }
+	}
 	for _, t := range []struct {
 		path string
-		of   func(path string) ([]export.Target, error)
+		of   func(path string) []export.Target
 	}{
-		{e.xlsx, func(path string) ([]export.Target, error) { return []export.Target{export.Workbook(path, r)}, nil }},
-		{e.json, func(path string) ([]export.Target, error) {
-			return []export.Target{export.Document(path, r.Bench)}, nil
-		}},
-		{e.report, func(path string) ([]export.Target, error) { return []export.Target{export.Report(path, r)}, nil }},
-		{e.csv, func(path string) ([]export.Target, error) { return export.CSV(path, r), nil }},
-		{e.parquet, func(path string) ([]export.Target, error) { return export.Parquet(path, r), nil }},
-		{e.svg, func(path string) ([]export.Target, error) { return export.Figures(path, "svg", r) }},
-		{e.png, func(path string) ([]export.Target, error) { return export.Figures(path, "png", r) }},
+		{e.xlsx, one(export.Workbook)},
+		{e.json, func(path string) []export.Target { return []export.Target{export.Document(path, r.Bench)} }},
+		{e.report, one(export.Report)},
+		{e.csv, func(path string) []export.Target { return export.CSV(path, r) }},
+		{e.parquet, func(path string) []export.Target { return export.Parquet(path, r) }},
+		{e.svg, figures("svg")}, {e.pdf, figures("pdf")}, {e.png, figures("png")},
 	} {
-		if t.path == "" {
-			continue
+		if t.path != "" {
+			targets = append(targets, t.of(t.path)...)
 		}
-		more, err := t.of(t.path)
-		if err != nil {
-			return nil, err
-		}
-		targets = append(targets, more...)
 	}
-	return targets, nil
-}
-
-// documentOnly says whether nothing but JSON and CSV was asked for.
-func (e *exports) documentOnly() bool {
-	return *e == (exports{json: e.json, csv: e.csv, force: e.force})
+	return targets
 }
 
 // document is the JSON document and the table of a kept report that has its own, where they were asked for.
@@ -158,14 +155,7 @@ func (e *exports) document(f *store.Folder) (targets []export.Target, err error)
 
 // write writes every file that was asked for; all are checked before the first one is written.
 func (e *exports) write(env *cli.Env, r *sheets.Result, more ...export.Target) error {
-	targets, err := e.targets(r)
-	if err != nil {
-		return err
-	}
-	return e.files(env, append(targets, more...))
-}
-
-func (e *exports) files(env *cli.Env, targets []export.Target) error {
+	targets := append(e.targets(r), more...)
 	if err := export.Files(targets, e.force); err != nil {
 		return err
 	}
@@ -181,7 +171,7 @@ func (e *exports) remember(env *cli.Env, s *store.Store, f *store.Folder) error 
 		if path == "" {
 			continue
 		}
-		if err := archive.Remember(s, f, kind, toolVersion(), env.Declared); err != nil {
+		if err := archive.Remember(s, f, kind, toolVersion(), env.Declared, env.Layouts); err != nil {
 			return err
 		}
 	}

@@ -25,6 +25,6 @@ func main() {
 // process is the world of this process, and what the program was built of.
 func process() *cli.Env {
 	env := cli.System()
-	env.Devices, env.Published, env.Declared = devices(), published(), system.Declared
+	env.Devices, env.Published, env.Declared, env.Layouts = devices(), published(), system.Declared, layouts()
 	return env
 }

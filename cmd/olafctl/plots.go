@@ -4,45 +4,49 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/results/export"
+	"github.com/olafctl/olaf/results/figure"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/table"
 )
 
-// drawPanels draws every panel of a figure into a folder, as SVG and PNG. Without a folder it draws nothing; of a
-// report without panels it says so.
-func drawPanels(env *cli.Env, folder string, force bool, r bench.Report) error {
+// drawFigures draws every figure of a report into a folder, in every format. Without a folder it draws nothing.
+func drawFigures(env *cli.Env, folder string, force bool, experiment string, r bench.Report) error {
 	if folder == "" {
 		return nil
 	}
-	f, ok := r.(*experiments.Figure)
+	laid, ok := r.(interface{ Sheets() []table.Sheet })
 	if !ok {
-		fmt.Fprintln(env.Stderr, "nothing drawn: this experiment has no panels for --plots; a kept run has figures (olafctl export last --svg FOLDER)")
-		return nil
+		return fmt.Errorf("%s has nothing to draw for --plots", experiment)
 	}
-	if err := os.MkdirAll(folder, 0o755); err != nil {
+	var targets []export.Target
+	for _, s := range laid.Sheets() {
+		if !figure.Drawable(&s) {
+			continue
+		}
+		base := paper.FileName(experiment)
+		name := fmt.Sprintf("%s-%d", base, len(targets)/len(figure.Formats())+1)
+		if about := strings.TrimPrefix(strings.TrimPrefix(export.FileName(&s), base), "-"); about != "" {
+			name += "-" + about
+		}
+		for _, format := range figure.Formats() {
+			targets = append(targets, export.Figure(folder, format, name, &s))
+		}
+	}
+	if err := export.Files(targets, force); err != nil {
 		return err
 	}
-	for i, s := range f.Sheets() {
-		for _, ending := range plotEndings {
-			path := filepath.Join(folder, fmt.Sprintf("%s-%d%s", paper.FileName(f.Experiment), i+1, ending))
-			if err := cli.RefuseExisting(path, force); err != nil {
-				return err
-			}
-			if err := drawTo(path, &s, &s.Charts[0]); err != nil {
-				return err
-			}
-			fmt.Fprintf(env.Stderr, "wrote %s (%s)\n", path, s.Name)
-		}
+	for _, t := range targets {
+		fmt.Fprintf(env.Stderr, "wrote %s\n", t.Path)
 	}
 	return nil
 }
 
-var plotEndings = []string{".svg", ".png"}
-
-// refusePlots refuses a folder with panels of an experiment before it runs; how many it will draw nobody knows yet.
+// refusePlots refuses a folder with figures of an experiment before it runs; how many it will draw nobody knows yet.
 func refusePlots(folder, experiment string, force bool) error {
 	if folder == "" {
 		return nil
@@ -50,8 +54,8 @@ func refusePlots(folder, experiment string, force bool) error {
 	if about, err := os.Stat(folder); err == nil && !about.IsDir() {
 		return cli.UsageError("--plots %s: it is a file; give a folder", folder)
 	}
-	for _, ending := range plotEndings {
-		names, err := filepath.Glob(filepath.Join(folder, paper.FileName(experiment)+"-[0-9]*"+ending))
+	for _, ending := range figure.Formats() {
+		names, err := filepath.Glob(filepath.Join(folder, paper.FileName(experiment)+"-[0-9]*."+ending))
 		if err != nil {
 			return cli.UsageError("--plots %s: %v", folder, err)
 		}

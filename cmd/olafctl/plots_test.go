@@ -21,17 +21,17 @@ func TestPlotsReplaceNothingWithoutForce(t *testing.T) {
 	if err := refusePlots(folder, "fig7", false); err != nil {
 		t.Errorf("a folder that does not exist: %v", err)
 	}
-	if err := drawPanels(env, folder, false, figure); err != nil {
+	if err := drawFigures(env, folder, false, "fig7", figure); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(said.String(), "fig7-1.svg") || !strings.Contains(said.String(), "fig7-1.png") {
+	if !strings.Contains(said.String(), "fig7-1-a.svg") || !strings.Contains(said.String(), "fig7-1-a.pdf") {
 		t.Errorf("it says %q", said.String())
 	}
-	old := filepath.Join(folder, "fig7-1.svg")
+	old := filepath.Join(folder, "fig7-1-a.svg")
 	if err := os.WriteFile(old, []byte("edited"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for name, err := range map[string]error{"before": refusePlots(folder, "fig7", false), "after": drawPanels(env, folder, false, figure)} {
+	for name, err := range map[string]error{"before": refusePlots(folder, "fig7", false), "after": drawFigures(env, folder, false, "fig7", figure)} {
 		if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "--force") {
 			t.Errorf("%s the run: %v", name, err)
 		}
@@ -45,7 +45,7 @@ func TestPlotsReplaceNothingWithoutForce(t *testing.T) {
 	if err := refusePlots(folder, "fig1", false); err != nil {
 		t.Errorf("another experiment's plots: %v", err)
 	}
-	if err := drawPanels(env, folder, true, figure); err != nil || refusePlots(folder, "fig7", true) != nil {
+	if err := drawFigures(env, folder, true, "fig7", figure); err != nil || refusePlots(folder, "fig7", true) != nil {
 		t.Errorf("with --force: %v", err)
 	}
 	if kept, _ := os.ReadFile(old); string(kept) == "edited" {

@@ -249,7 +249,7 @@ not is named, and not compared.`,
 				if err != nil {
 					return err
 				}
-				exports, others, err := archive.VerifyExports(s, f, toolVersion(), env.Declared)
+				exports, others, err := archive.VerifyExports(s, f, toolVersion(), env.Declared, env.Layouts)
 				if err != nil {
 					return err
 				}

@@ -630,14 +630,14 @@ func newTracePlotCmd(env *cli.Env) *cobra.Command {
 	)
 	cmd := &cobra.Command{
 		Use:     "plot TRACE -w FILE",
-		Short:   "Draw a trace's rewards over time as SVG or PNG",
+		Short:   "Draw a trace's rewards over time as SVG, PDF or PNG",
 		Example: "  olafctl trace plot builtin:lander8 -w lander.svg",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to == "" {
-				return cli.UsageError("no file to draw into; use -w FILE.svg or FILE.png")
+				return cli.UsageError("no file to draw into; use -w FILE.svg, FILE.pdf or FILE.png")
 			}
-			if err := checkEnding(to, "pictures", ".svg", ".png"); err != nil {
+			if err := checkEnding(to, "pictures", ".svg", ".pdf", ".png"); err != nil {
 				return err
 			}
 			if err := cli.RefuseExisting(to, force); err != nil {
@@ -650,7 +650,7 @@ func newTracePlotCmd(env *cli.Env) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&to, "write", "w", "", "picture to write: .svg or .png")
+	cmd.Flags().StringVarP(&to, "write", "w", "", "picture to write: .svg, .pdf or .png")
 	cmd.Flags().BoolVar(&force, "force", false, "replace a file that exists")
 	return cmd
 }
@@ -688,19 +688,12 @@ func plotTrace(ctx context.Context, name, to string) (err error) {
 		x := float64(statistics.SpanNS) * (float64(i) + 0.5) / plotSpans / 1e9
 		sheet.Rows = append(sheet.Rows, []table.Cell{table.N(x), mean, table.N(n)})
 	}
-	chart := table.Chart{Kind: table.Lines, Title: name, XTitle: source.Header().Clock + " s", YTitle: "mean reward of the updates", Series: []table.Series{{Name: name, Column: 1}}}
-	return drawTo(to, &sheet, &chart)
+	sheet.Charts = []table.Chart{{Kind: table.Lines, Title: name, XTitle: source.Header().Clock + " s", YTitle: "mean reward of the updates", Series: []table.Series{{Name: "reward", Column: 1}}}}
+	return drawTo(to, &sheet)
 }
 
-// drawTo draws a chart as the file's name asks.
-func drawTo(path string, s *table.Sheet, c *table.Chart) error {
-	draw := figure.SVGFile
-	switch strings.ToLower(filepath.Ext(path)) {
-	case ".svg":
-	case ".png":
-		draw = figure.PNG
-	default:
-		return cli.UsageError("%s: pictures are .svg or .png", path)
-	}
-	return writeAtomically(path, func(w io.Writer) error { return draw(w, s, c) })
+// drawTo draws the figure of a sheet as the file's name asks.
+func drawTo(path string, s *table.Sheet) error {
+	format := strings.TrimPrefix(strings.ToLower(filepath.Ext(path)), ".")
+	return writeAtomically(path, func(w io.Writer) error { return figure.Write(w, format, s) })
 }

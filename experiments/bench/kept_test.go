@@ -56,7 +56,7 @@ func TestRunsOfAnOlderBuildVerify(t *testing.T) {
 			t.Errorf("%s: %d runs repeated: %v", id, runs, err)
 		}
 		others := strings.Count(id, "bench") // one report, of a build that has no version
-		if made, not, err := archive.VerifyExports(s, f, "(devel)", system.Declared); err != nil || made != 0 || not != others {
+		if made, not, err := archive.VerifyExports(s, f, "(devel)", system.Declared, nil); err != nil || made != 0 || not != others {
 			t.Errorf("%s: %d exports made again, %d of another build: %v", id, made, not, err)
 		}
 	}

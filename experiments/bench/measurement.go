@@ -15,6 +15,7 @@ import (
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/table"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -123,6 +124,9 @@ func (o *Outcome) comparisons() []results.Comparison {
 func (r *Measurement) Result() *sheets.Result {
 	return &sheets.Result{Bench: r.Bench, Runs: slices.Concat(r.Outcome.Runs...)}
 }
+
+// Sheets are the tables of the report, with their figures.
+func (r *Measurement) Sheets() []table.Sheet { return sheets.Book(r.Result()).Sheets }
 
 // Document is the JSON form, results.BenchSchema.
 func (r *Measurement) Document() any { return r.Bench }

@@ -2,6 +2,8 @@ package netsim
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -90,6 +92,12 @@ type SweepPoint struct {
 func (p SweepPoint) MarshalJSON() ([]byte, error) {
 	type plain SweepPoint
 	return metric.Inline(plain(p))
+}
+
+// UnmarshalJSON reads a point and its statistics.
+func (p *SweepPoint) UnmarshalJSON(raw []byte) error {
+	type plain SweepPoint
+	return errors.Join(json.Unmarshal(raw, (*plain)(p)), json.Unmarshal(raw, &p.Stats))
 }
 
 // Apply gives the topology with the parameter at a value.

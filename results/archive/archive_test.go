@@ -366,17 +366,17 @@ func TestExportsComeOutTheSame(t *testing.T) {
 	s := opened(t)
 	f := keep(t, s, 2)
 	for _, kind := range []string{KindWorkbook, KindReport} {
-		if err := Remember(s, f, kind, "v1", toy.Declarations); err != nil {
+		if err := Remember(s, f, kind, "v1", toy.Declarations, nil); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := Remember(s, f, "odt", "v1", toy.Declarations); err == nil {
+	if err := Remember(s, f, "odt", "v1", toy.Declarations, nil); err == nil {
 		t.Error("odt")
 	}
-	if made, others, err := VerifyExports(s, f, "v1", toy.Declarations); err != nil || made != 2 || others != 0 {
+	if made, others, err := VerifyExports(s, f, "v1", toy.Declarations, nil); err != nil || made != 2 || others != 0 {
 		t.Error(made, others, err)
 	}
-	if made, others, err := VerifyExports(s, f, "v2", toy.Declarations); err != nil || made != 0 || others != 2 {
+	if made, others, err := VerifyExports(s, f, "v2", toy.Declarations, nil); err != nil || made != 0 || others != 2 {
 		t.Error("exports of another version were compared", made, others, err)
 	}
 	// Any number of programs are called so: none is certainly the one that made them.
@@ -384,14 +384,14 @@ func TestExportsComeOutTheSame(t *testing.T) {
 		if err := s.SetExport(f.ID(), store.Export{Kind: KindReport, Tool: tool, SHA256: "00"}); err != nil {
 			t.Fatal(err)
 		}
-		if made, others, err := VerifyExports(s, f, tool, toy.Declarations); err != nil || made != 0 || others == 0 {
+		if made, others, err := VerifyExports(s, f, tool, toy.Declarations, nil); err != nil || made != 0 || others == 0 {
 			t.Errorf("%s: %d made again, %d not comparable: %v", tool, made, others, err)
 		}
 	}
 	if err := s.SetExport(f.ID(), store.Export{Kind: KindReport, Tool: "v1", SHA256: "00"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := VerifyExports(s, f, "v1", toy.Declarations); !errors.Is(err, ErrMismatch) {
+	if _, _, err := VerifyExports(s, f, "v1", toy.Declarations, nil); !errors.Is(err, ErrMismatch) {
 		t.Error(err)
 	}
 	if err := s.Remove(f.ID()); err != nil {

@@ -40,8 +40,8 @@ func digest(kind string, r *sheets.Result) (string, error) {
 
 // Remember keeps the digest of an export of the given kind beside the stored run, so that VerifyExports can tell whether
 // it comes out the same again. tool is the version of the running program.
-func Remember(s *store.Store, f *store.Folder, kind, tool string, d Declarations) error {
-	r, err := Load(f, d)
+func Remember(s *store.Store, f *store.Folder, kind, tool string, d Declarations, l Layouts) error {
+	r, err := Exportable(f, d, l)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func sameTool(e *store.Export, tool string) bool {
 // VerifyExports makes every remembered export of this tool version again and says how many there were, and how many were
 // made by others, which write other bytes for the same content and can't be compared. One that comes out differently is an
 // error that matches ErrMismatch.
-func VerifyExports(s *store.Store, f *store.Folder, tool string, d Declarations) (made, others int, err error) {
+func VerifyExports(s *store.Store, f *store.Folder, tool string, d Declarations, l Layouts) (made, others int, err error) {
 	exports, err := s.Exports(f.ID())
 	if err != nil {
 		return 0, 0, err
@@ -76,7 +76,7 @@ func VerifyExports(s *store.Store, f *store.Folder, tool string, d Declarations)
 			continue
 		}
 		if r == nil {
-			if r, err = Load(f, d); err != nil {
+			if r, err = Exportable(f, d, l); err != nil {
 				return made, others, err
 			}
 		}

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/google/renameio/v2"
@@ -114,28 +115,29 @@ func Document(path string, document any) Target {
 func CSV(dir string, r *sheets.Result) []Target {
 	var targets []Target
 	for _, s := range sheets.Book(r).Sheets {
-		targets = append(targets, Target{filepath.Join(dir, fileName(&s)+".csv"), s.WriteCSV, dir})
+		targets = append(targets, Target{filepath.Join(dir, FileName(&s)+".csv"), s.WriteCSV, dir})
 	}
 	return targets
 }
 
-// Figures is a file a chart in dir, as svg or png.
-func Figures(dir, format string, r *sheets.Result) ([]Target, error) {
-	draw, ok := map[string]func(io.Writer, *table.Sheet, *table.Chart) error{"svg": figure.SVGFile, "png": figure.PNG}[format]
-	if !ok {
-		return nil, fmt.Errorf("figures are svg or png, not %q", format)
-	}
-	var targets []Target
+// Figures is a file in dir for every sheet that has a figure, in one of figure.Formats.
+func Figures(dir, format string, r *sheets.Result) (targets []Target) {
 	for _, s := range sheets.Book(r).Sheets {
-		for i := range s.Charts {
-			name := fileName(&s)
-			if len(s.Charts) > 1 {
-				name = fmt.Sprintf("%s-%d", name, i+1)
-			}
-			targets = append(targets, Target{filepath.Join(dir, name+"."+format), func(w io.Writer) error { return draw(w, &s, &s.Charts[i]) }, dir})
+		if figure.Drawable(&s) {
+			targets = append(targets, Figure(dir, format, FileName(&s), &s))
 		}
 	}
-	return targets, nil
+	return targets
 }
 
-func fileName(s *table.Sheet) string { return strings.ToLower(s.Name) }
+// Figure is the figure of one sheet as a file in dir.
+func Figure(dir, format, name string, s *table.Sheet) Target {
+	return Target{filepath.Join(dir, name+"."+format), func(w io.Writer) error { return figure.Write(w, format, s) }, dir}
+}
+
+var numbered = regexp.MustCompile(`\.? (\d)`)
+
+// FileName is the name of a sheet as part of a file's: fig10-age of Fig. 10 age.
+func FileName(s *table.Sheet) string {
+	return strings.ReplaceAll(numbered.ReplaceAllString(strings.ToLower(s.Name), "$1"), " ", "-")
+}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -59,14 +60,11 @@ func TestFilesAreWholeOrNotThere(t *testing.T) {
 func TestEveryExport(t *testing.T) {
 	r := example.Result(3)
 	dir := t.TempDir()
-	svg, err := Figures(filepath.Join(dir, "svg"), "svg", r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := Figures(dir, "jpg", r); err == nil {
+	if err := Files(Figures(dir, "jpg", r), false); err == nil {
 		t.Error("jpg")
 	}
-	targets := append(svg, Workbook(filepath.Join(dir, "o.xlsx"), r), Report(filepath.Join(dir, "o.html"), r), Document(filepath.Join(dir, "o.json"), r.Bench))
+	targets := slices.Concat(Figures(filepath.Join(dir, "svg"), "svg", r), Figures(filepath.Join(dir, "pdf"), "pdf", r))
+	targets = append(targets, Workbook(filepath.Join(dir, "o.xlsx"), r), Report(filepath.Join(dir, "o.html"), r), Document(filepath.Join(dir, "o.json"), r.Bench))
 	targets = append(append(targets, CSV(filepath.Join(dir, "csv"), r)...), Parquet(filepath.Join(dir, "parquet"), r)...)
 	targets = append(targets, Observations(filepath.Join(dir, "parquet"), func(each func(*Labelled) error) error {
 		for i := range r.Samples {
@@ -108,7 +106,7 @@ func checkSheets(t *testing.T, dir string, r *sheets.Result) {
 		if s.Name == "Events" {
 			continue
 		}
-		raw, err := os.ReadFile(filepath.Join(dir, fileName(&s)+".parquet"))
+		raw, err := os.ReadFile(filepath.Join(dir, FileName(&s)+".parquet"))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ func Parquet(dir string, r *sheets.Result) []Target {
 		if s.Name == "Events" {
 			continue
 		}
-		targets = append(targets, Target{filepath.Join(dir, fileName(&s)+".parquet"), func(w io.Writer) error { return writeSheet(w, &s) }, dir})
+		targets = append(targets, Target{filepath.Join(dir, FileName(&s)+".parquet"), func(w io.Writer) error { return writeSheet(w, &s) }, dir})
 	}
 	return targets
 }

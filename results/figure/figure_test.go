@@ -9,105 +9,184 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/olafctl/olaf/results/figure"
+	"github.com/olafctl/olaf/results/figure/figuretest"
 	"github.com/olafctl/olaf/results/internal/example"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/table"
 )
 
-func TestEveryChartDraws(t *testing.T) {
-	charts := 0
-	for _, s := range sheets.Book(example.Result(3)).Sheets {
-		for i := range s.Charts {
-			charts++
-			var svg, again, picture bytes.Buffer
-			if err := errors.Join(figure.SVG(&svg, &s, &s.Charts[i]), figure.SVG(&again, &s, &s.Charts[i]), figure.PNG(&picture, &s, &s.Charts[i])); err != nil {
+// drawn draws a sheet in some formats, twice, and holds that its geometry has no fault.
+func drawn(t *testing.T, s *table.Sheet, formats ...string) (svg string) {
+	t.Helper()
+	for _, format := range append(formats, "svg") {
+		var once, again bytes.Buffer
+		if err := errors.Join(figure.Write(&once, format, s), figure.Write(&again, format, s)); err != nil {
+			t.Fatalf("%s as %s: %v", s.Name, format, err)
+		}
+		if !bytes.Equal(once.Bytes(), again.Bytes()) {
+			t.Errorf("%s as %s: two drawings differ", s.Name, format)
+		}
+		if keep := os.Getenv("OLAF_KEEP"); keep != "" {
+			if err := os.WriteFile(filepath.Join(keep, s.Name+"."+format), once.Bytes(), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if !bytes.Equal(svg.Bytes(), again.Bytes()) {
-				t.Errorf("%s: two drawings differ", s.Name)
-			}
-			for d := xml.NewDecoder(&again); ; {
-				if _, err := d.Token(); err == io.EOF {
-					break
-				} else if err != nil {
-					t.Fatalf("%s: %v", s.Name, err)
-				}
-			}
-			if text := svg.String(); strings.Contains(text, "NaN") || strings.Contains(text, "#000000") || !strings.HasPrefix(text, "<svg role=") || !strings.Contains(text, s.Charts[i].YTitle) {
-				t.Errorf("%s: %.300s", s.Name, text)
-			}
-			if _, err := png.Decode(bytes.NewReader(picture.Bytes())); err != nil {
-				t.Error(err)
-			}
-			if keep := os.Getenv("OLAF_KEEP"); keep != "" {
-				if err := os.WriteFile(filepath.Join(keep, fmt.Sprintf("%s%d.png", s.Name, i)), picture.Bytes(), 0o600); err != nil {
-					t.Fatal(err)
-				}
+		}
+		if format == "svg" {
+			svg = once.String()
+		}
+	}
+	faults, err := figuretest.Faults(strings.NewReader(svg))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fault := range faults {
+		t.Errorf("%s: %s", s.Name, fault)
+	}
+	return svg
+}
+
+func TestEveryFigureOfABenchDraws(t *testing.T) {
+	figures := 0
+	for _, s := range sheets.Book(example.Result(3)).Sheets {
+		if !figure.Drawable(&s) {
+			continue
+		}
+		var formats []string
+		if figures++; s.Name == "Loss" {
+			formats = figure.Formats()
+		}
+		svg := drawn(t, &s, formats...)
+		for _, c := range s.Charts {
+			if first, _, _ := strings.Cut(c.Title, " "); !strings.Contains(svg, first) {
+				t.Errorf("%s: no title %s", s.Name, c.Title)
 			}
 		}
 	}
-	if charts != 6 {
-		t.Errorf("%d charts, want 6", charts)
+	if figures != 7 {
+		t.Errorf("%d figures, want 7", figures)
 	}
 }
 
-func TestEmptyChartIsAnError(t *testing.T) {
-	if err := figure.PNG(io.Discard, &table.Sheet{}, &table.Chart{Title: "x"}); !errors.Is(err, figure.ErrFigure) {
+// TestElementOfAPage holds that an SVG in a page takes the page's letters and colours, and is whole.
+func TestElementOfAPage(t *testing.T) {
+	for _, s := range sheets.Book(example.Result(3)).Sheets {
+		if !figure.Drawable(&s) {
+			continue
+		}
+		var b bytes.Buffer
+		s.Title += ` & "more" for 5 $1`
+		if err := figure.SVG(&b, &s); err != nil {
+			t.Fatal(err)
+		}
+		text := b.String()
+		for d := xml.NewDecoder(&b); ; {
+			if _, err := d.Token(); err == io.EOF {
+				break
+			} else if err != nil {
+				t.Fatalf("%s: %v", s.Name, err)
+			}
+		}
+		if strings.Contains(text, "NaN") || strings.Contains(text, "#000000") || !strings.HasPrefix(text, "<svg role=") || !strings.Contains(text, "&quot;more&quot; for 5 $1") {
+			t.Errorf("%s: %.300s", s.Name, text)
+		}
+	}
+}
+
+func TestPictureHasTheFiguresShape(t *testing.T) {
+	s := bars(3, "olaf 40Gbps")
+	var b bytes.Buffer
+	if err := figure.Write(&b, "png", s); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := png.DecodeConfig(&b); err != nil || c.Width < c.Height {
+		t.Errorf("%+v %v", c, err)
+	}
+}
+
+func TestEmptyFigureIsAnError(t *testing.T) {
+	empty := &table.Sheet{Name: "x", Columns: make([]table.Column, 2), Rows: [][]table.Cell{{table.N(1), table.Missing("none")}},
+		Charts: []table.Chart{{Title: "x", Kind: table.Lines, Series: []table.Series{{Name: "y", Column: 1}}}}}
+	if err := figure.Write(io.Discard, "svg", empty); !errors.Is(err, figure.ErrFigure) || figure.Drawable(empty) {
+		t.Error(err)
+	}
+	if err := figure.Write(io.Discard, "gif", bars(1, "a")); !errors.Is(err, figure.ErrFigure) || !strings.Contains(err.Error(), "svg, pdf, png") {
 		t.Error(err)
 	}
 }
 
-// TestLegendStandsInOtherFonts holds that a name does not run into the next swatch where the reader's font is wider than
-// Liberation Sans: in DejaVu Sans this name takes 66 points.
-func TestLegendStandsInOtherFonts(t *testing.T) {
-	s := table.Sheet{Columns: make([]table.Column, 5), Rows: [][]table.Cell{{table.S("0"), table.N(1), table.N(2), table.N(3), table.N(4)}}}
-	c := table.Chart{Kind: table.Bars, Title: "ages"}
-	for i := range 4 {
-		c.Series = append(c.Series, table.Series{Name: "olaf 40Gbps", Column: 1 + i})
+// bars is n bars of a name, with an interval and a published number each.
+func bars(n int, name string) *table.Sheet {
+	s := &table.Sheet{Name: fmt.Sprintf("bars%d", n), Columns: []table.Column{{Header: "configuration"}, {Header: "lost", Format: table.Fixed1}, {}, {}}}
+	for i := range n {
+		s.Rows = append(s.Rows, []table.Cell{table.S(name), table.N(float64(10 + i)), table.N(1), table.N(12)})
 	}
-	var svg strings.Builder
-	if err := figure.SVG(&svg, &s, &c); err != nil {
-		t.Fatal(err)
-	}
-	entries := regexp.MustCompile(`<path d="M([0-9.]+),258[^>]*>\s*<text x="([0-9.]+)"`).FindAllStringSubmatch(svg.String(), -1)
-	if len(entries) != 4 {
-		t.Fatalf("%d names on the first line, want 4: %s", len(entries), svg.String())
-	}
-	for i, e := range entries {
-		name, err := strconv.ParseFloat(e[2], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		next := 400.0
-		if i < 3 {
-			next, err = strconv.ParseFloat(entries[i+1][1], 64)
-		}
-		if err != nil || next-name < 66+6 {
-			t.Errorf("name %d has %v points, %v", i, next-name, err)
+	s.Charts = []table.Chart{{Kind: table.Bars, Title: "Loss", YTitle: "lost [%]", Series: []table.Series{{Name: "ours", Column: 1, ErrorColumn: 2, PaperColumn: 3}}}}
+	return s
+}
+
+// TestNamesStayApart draws ever more bars, with ever longer names: below upright bars, and beside level ones.
+func TestNamesStayApart(t *testing.T) {
+	long := "olaf with transmission control that counts senders (N = senders)"
+	for _, c := range []struct {
+		bars       int
+		name, want string
+	}{{3, "olaf 40Gbps", ">olaf 40Gbps<"}, {6, "olaf 40Gbps", ">40Gbps<"}, {18, "olaf 40Gbps", ">olaf 40Gbps<"}, {2, long, ">control that"}, {40, long, ">control that"}} {
+		if svg := drawn(t, bars(c.bars, c.name)); !strings.Contains(svg, c.want) {
+			t.Errorf("%d bars: no %s", c.bars, c.want)
 		}
 	}
 }
 
-// TestNamesStayApart draws ever more bars: names on one line, on two, upright.
-func TestNamesStayApart(t *testing.T) {
-	for bars, want := range map[int]string{3: ">olaf 40Gbps<", 7: ">40Gbps<", 18: "rotate("} {
-		s := table.Sheet{Columns: []table.Column{{Header: "configuration"}, {Header: "lost", Format: table.Fixed1}}}
-		for range bars {
-			s.Rows = append(s.Rows, []table.Cell{table.S("olaf 40Gbps"), table.N(10)})
+// TestPaperIsCrosses holds that published points are drawn as crosses, named once, and only where there are any.
+func TestPaperIsCrosses(t *testing.T) {
+	s := bars(2, "olaf")
+	cross := func() (n int) {
+		return strings.Count(drawn(t, s), "stroke:#000000;stroke-width:1.5") / 2
+	}
+	if n := cross(); n != 3 { // two and that of the legend
+		t.Errorf("%d crosses", n)
+	}
+	s.Rows[0][3], s.Rows[1][3] = table.Missing("not printed"), table.Missing("not printed")
+	if n := cross(); n != 0 {
+		t.Errorf("%d crosses, none was published", n)
+	}
+}
+
+// curves is a sheet of so many curves of so many points.
+func curves(n, points int, name func(i int) string) *table.Sheet {
+	s := &table.Sheet{Name: fmt.Sprintf("curves%d-%d", n, points), Columns: make([]table.Column, 1+2*n),
+		Charts: []table.Chart{{Kind: table.Lines, Title: "Mean age of model over the output of the first switch, both queues per cluster, every worker of every group for itself", XTitle: "α", YTitle: "mean age of model of everybody who sends through the first switch, FIFO per worker and Olaf per cluster [ns]"}}}
+	for k := range points {
+		s.Rows = append(s.Rows, []table.Cell{table.N(float64(k))})
+		for i := range n {
+			s.Rows[k] = append(s.Rows[k], table.N(1e7*float64((k+1)*(i+1))), table.N(1e6))
 		}
-		var svg strings.Builder
-		c := table.Chart{Kind: table.Stacked, Title: "loss", Series: []table.Series{{Name: "lost", Column: 1}}}
-		if err := figure.SVG(&svg, &s, &c); err != nil {
-			t.Fatal(err)
+	}
+	for i := range n {
+		s.Charts[0].Series = append(s.Charts[0].Series, table.Series{Name: name(i), Column: 1 + 2*i, ErrorColumn: 2 + 2*i})
+	}
+	return s
+}
+
+// TestManySeries holds that at most six share a panel, by families where the names have them, and that long titles are wrapped.
+func TestManySeries(t *testing.T) {
+	family := func(i int) string { return fmt.Sprintf("%s, α = %d", []string{"fifo", "olaf"}[i/10], i%10) }
+	plain := func(i int) string { return fmt.Sprintf("curve %d", i) }
+	for _, c := range []struct {
+		n, points int
+		name      func(int) string
+		panels    int
+	}{{1, 1, plain, 1}, {6, 8, plain, 1}, {7, 8, plain, 2}, {20, 8, family, 4}, {3, 100, plain, 1}} {
+		svg := drawn(t, curves(c.n, c.points, c.name))
+		if panels := strings.Count(svg, ">α<"); panels != c.panels {
+			t.Errorf("%d curves in %d panels, want %d", c.n, panels, c.panels)
 		}
-		if !strings.Contains(svg.String(), want) {
-			t.Errorf("%d bars: no %s", bars, want)
+		if bands := strings.Count(svg, "fill-opacity"); (bands > 0) != (c.points > 24) {
+			t.Errorf("%d points: %d bands", c.points, bands)
 		}
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// ticks marks an axis at about five round numbers, with as many decimals as they need, counted in units of the axis's own.
+// ticks marks an axis at about six round numbers, with as many decimals as they need, counted in units of the axis's own.
 type ticks struct{ unit float64 }
 
 // Ticks lists the marks from low to high.
 func (t ticks) Ticks(low, high float64) (marks []plot.Tick) {
 	low, high = low/t.unit, high/t.unit
-	step := roundStep((high - low) / 5)
+	step := roundStep((high - low) / 6)
 	if !(step > 0) || math.IsInf(step, 0) {
 		return nil
 	}

@@ -52,16 +52,10 @@ type claim struct {
 // section is a figure with its table, or a table alone.
 type section struct {
 	ID, Title, Caption string
-	Figures            []drawn
+	Figure             template.HTML
+	Wide               bool // over the width of the page
 	Table              *rendered
 	Open               bool
-}
-
-// drawn is one chart.
-type drawn struct {
-	Title string
-	SVG   template.HTML
-	Data  *rendered
 }
 
 type rendered struct {
@@ -92,8 +86,8 @@ func Write(w io.Writer, r *sheets.Result) error {
 func modelOf(r *sheets.Result) (*model, error) {
 	b := r.Bench
 	m := &model{Title: "olafctl " + b.Experiment, Experiment: b.Experiment, Device: b.Provenance.Device, Started: b.Provenance.Started,
-		Command: strings.Join(b.Provenance.Command, " "), Valid: b.Valid(), Statements: b.Statements, Window: b.Window}
-	_, m.Validity, _ = strings.Cut(sheets.Validity(b), ": ")
+		Command: strings.Join(b.Provenance.Command, " "), Valid: r.Valid(), Statements: b.Statements, Window: b.Window}
+	_, m.Validity, _ = strings.Cut(r.Validity(), ": ")
 	for i := range b.Paper {
 		m.Paper = append(m.Paper, claimOf(&b.Paper[i]))
 	}
@@ -106,7 +100,7 @@ func modelOf(r *sheets.Result) (*model, error) {
 		switch {
 		case s.Name == "Summary" || s.Name == "Events":
 			// The verdicts have a table of their own; frames belong into the workbook.
-		case len(section.Figures) > 0:
+		case section.Figure != "":
 			m.Figures = append(m.Figures, section)
 		default:
 			section.Open = s.Name == "Comparisons"
@@ -154,52 +148,15 @@ func countsOf(claims []claim) (counts []count) {
 
 func sectionOf(s *table.Sheet) (section, error) {
 	out := section{ID: strings.ToLower(s.Name), Title: s.Name, Caption: s.Title, Table: renderedOf(s)}
-	for i := range s.Charts {
+	if figure.Drawable(s) {
 		var svg strings.Builder
-		if err := figure.SVG(&svg, s, &s.Charts[i]); err != nil {
+		if err := figure.SVG(&svg, s); err != nil {
 			return out, err
 		}
-		// The figure escapes its own text.
-		out.Figures = append(out.Figures, drawn{s.Charts[i].Title, template.HTML(svg.String()), dataOf(s, &s.Charts[i])})
+		out.Wide = figure.Wide(s)
+		out.Figure = template.HTML(svg.String()) // the figure escapes its own text
 	}
 	return out, nil
-}
-
-// dataOf is the table behind one figure: the whole sheet, or of a sheet with several figures the columns of this one.
-func dataOf(s *table.Sheet, chart *table.Chart) *rendered {
-	if len(s.Charts) == 1 {
-		return renderedOf(s)
-	}
-	drawn := map[int]bool{}
-	for _, series := range chart.Series {
-		x := chart.X
-		if series.X > 0 {
-			x = series.X
-		}
-		drawn[x], drawn[series.Column] = true, true
-		if series.ErrorColumn > 0 {
-			drawn[series.ErrorColumn] = true
-		}
-	}
-	part := table.Sheet{}
-	for k, column := range s.Columns {
-		if drawn[k] {
-			part.Columns = append(part.Columns, column)
-		}
-	}
-	for _, row := range s.Rows {
-		var cells []table.Cell
-		known := false
-		for k, cell := range row {
-			if drawn[k] {
-				cells, known = append(cells, cell), known || cell.Kind != table.Empty
-			}
-		}
-		if known {
-			part.Rows = append(part.Rows, cells)
-		}
-	}
-	return renderedOf(&part)
 }
 
 func renderedOf(s *table.Sheet) *rendered {

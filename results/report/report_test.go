@@ -2,21 +2,13 @@ package report
 
 import (
 	"bytes"
-	"context"
-	"fmt"
-	"net/http"
-	"net/http/httptest"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/olafctl/olaf/internal/peer"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/results/report/reporttest"
 	"github.com/olafctl/olaf/results/sheets"
 )
 
@@ -56,8 +48,8 @@ func TestSelfContainedAndDeterministic(t *testing.T) {
 			t.Errorf("%d of 6 figures have a %s", n, each)
 		}
 	}
-	if n := strings.Count(html, "<svg"); n != 6 {
-		t.Errorf("%d figures, want 6", n)
+	if n := strings.Count(html, "<svg"); n != 7 {
+		t.Errorf("%d figures, want 7", n)
 	}
 }
 
@@ -112,93 +104,15 @@ func TestClaimsAreRoundedAsTheirIntervalTells(t *testing.T) {
 	}
 }
 
-// probe is put into a copy of the page: it reports what a reader would trip over through its title.
-const probe = `<script>
-window.addEventListener("error", e => document.title = "ERROR " + e.message);
-window.addEventListener("load", () => {
-  const out = [];
-  const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
-  if (wide > 0) out.push("page is " + wide + " px too wide");
-  const shown = e => { const r = e.getBoundingClientRect(); return r.width > 0 && r.height > 0; };
-  const blocks = [...document.querySelectorAll("header, section > h2, figure, .claims tr, section > details")].filter(shown);
-  for (let i = 1; i < blocks.length; i++) for (let k = 0; k < i; k++) {
-    const a = blocks[i].getBoundingClientRect(), b = blocks[k].getBoundingClientRect();
-    const w = Math.min(a.right, b.right) - Math.max(a.left, b.left), h = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-    if (w > 1 && h > 1) out.push(blocks[i].tagName + " overlaps " + blocks[k].tagName);
-  }
-  for (const svg of document.querySelectorAll("svg")) {
-    const texts = [...svg.querySelectorAll("text")].map(t => [t.textContent, t.getBoundingClientRect()]);
-    const area = svg.getBoundingClientRect();
-    for (const t of svg.querySelectorAll("text")) if (getComputedStyle(t).fill !== getComputedStyle(document.body).color) out.push(t.textContent + " is not in the text's colour");
-    if (area.width < 250) out.push("a figure is only " + area.width + " px wide");
-    for (let i = 0; i < texts.length; i++) {
-      const [name, a] = texts[i];
-      if (a.height < 6) out.push(name + " is only " + a.height + " px high");
-      if (a.left < area.left - 2 || a.right > area.right + 2 || a.top < area.top - 2 || a.bottom > area.bottom + 2) out.push(name + " leaves its figure");
-      for (let k = 0; k < i; k++) {
-        const b = texts[k][1];
-        if (Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1 && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 2) out.push(name + " overlaps " + texts[k][0]);
-      }
-    }
-  }
-  document.title = out.length ? "FOUND " + out.slice(0, 8).join("; ") : "FINE " + document.querySelectorAll("svg").length + " figures";
-});
-</script>`
-
-// TestChromiumShowsIt loads the report in a real browser, wide and narrow, light and dark: it must render, nothing may
-// overlap or be cut off, and nothing may be fetched.
+// TestChromiumShowsIt holds that a report renders, wide and narrow, that nothing overlaps or is cut off, and that nothing is
+// fetched.
 func TestChromiumShowsIt(t *testing.T) {
-	browser := peer.Need(t, "chromium")
-	dir := t.TempDir()
-	if keep := os.Getenv("OLAF_KEEP"); keep != "" {
-		dir = keep
-	}
 	html := written(t, example.Result(6))
-	requests := 0
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		requests++
-		if r.URL.Path != "/" {
-			t.Errorf("the report fetches %s", r.URL.Path)
-		}
-		page := html
-		if r.URL.RawQuery == "probe" {
-			page = strings.Replace(html, "<head>", "<head>"+probe, 1)
-		}
-		// An embedding page of the wanted width: headless windows can't be narrower than 500 px.
-		if width, ok := strings.CutPrefix(r.URL.RawQuery, "frame="); ok {
-			page = fmt.Sprintf(`<link rel="icon" href="data:,"><title>waiting</title><body style="margin:0"><iframe src="/?probe" width="%s" height="9000" style="border:0" onload="setTimeout(() => document.title = this.contentDocument.title, 50)"></iframe>`, width)
-		}
-		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		fmt.Fprint(w, page)
-	}))
-	defer server.Close()
-	title := regexp.MustCompile(`(?s)<title>(.*?)</title>`)
 	for _, width := range []int{1280, 400} {
-		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
-		defer cancel()
-		args := []string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-			"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--user-data-dir=" + filepath.Join(t.TempDir(), "profile"),
-			fmt.Sprintf("--window-size=%d,9000", max(width, 600)), "--virtual-time-budget=4000", "--dump-dom", fmt.Sprintf("%s/?frame=%d", server.URL, width)}
-		if os.Getenv("OLAF_KEEP") != "" {
-			shot := exec.CommandContext(ctx, browser, append(args[:len(args)-2:len(args)-2], "--screenshot="+filepath.Join(dir, fmt.Sprintf("report%d.png", width)), args[len(args)-1])...)
-			if out, err := shot.CombinedOutput(); err != nil {
-				t.Logf("%v: %s", err, out)
+		for name, found := range reporttest.Show(t, width, map[string]string{"bench": html}) {
+			if found != "FINE 7 figures" {
+				t.Errorf("%s at %d px: %s", name, width, found)
 			}
-			args[len(args)-1] = fmt.Sprintf("%s/?frame=%d", server.URL, width)
-			args[8] = "--user-data-dir=" + filepath.Join(t.TempDir(), "profile2")
-		}
-		cmd := exec.CommandContext(ctx, browser, args...)
-		var errors bytes.Buffer
-		cmd.Stderr = &errors
-		dom, err := cmd.Output()
-		if err != nil {
-			t.Fatalf("%v: %s", err, errors.String())
-		}
-		if strings.Contains(errors.String(), "CONSOLE") {
-			t.Errorf("%d px: the console says %s", width, errors.String())
-		}
-		if got := title.FindSubmatch(dom); got == nil || string(got[1]) != "FINE 6 figures" {
-			t.Errorf("%d px: %s", width, got)
 		}
 	}
 }

@@ -1,5 +1,6 @@
-// Package sheets lays a result out as a book of tables: README, Summary, Statistics, Comparisons, Clusters, CDF, Loss,
-// Speedup, Sawtooth, Runs and a sample of events, with their charts. It decides what stands where; exporters decide how it looks.
+// Package sheets lays a result out as a book of tables: README, Summary, the experiment's own, Statistics, Comparisons,
+// Reduction, Clusters, CDF, Loss, Speedup, Sawtooth, Runs and a sample of events, with their charts. It decides what stands
+// where; exporters decide how it looks.
 package sheets
 
 import (
@@ -22,6 +23,11 @@ type Result struct {
 	Delivered int64
 	// RawRows says where all the frames are.
 	RawRows string
+	// DocumentOnly says that nothing is known of single runs, and Invalid then why the document must not be used.
+	DocumentOnly bool
+	Invalid      []string
+	// Own are the sheets that the experiment itself lays out, with the figures that it stands beside.
+	Own []table.Sheet
 }
 
 // Sample is one delivered frame and the run it belongs to.
@@ -32,12 +38,16 @@ type Sample struct {
 	Observation olaf.Observation
 }
 
-// Book lays r out. Sheets that would have no rows are left out.
+// Book lays r out, the experiment's own sheets before those that every one has. Sheets that would have no rows are left out.
 func Book(r *Result) *table.Book {
 	title := "olafctl " + r.Bench.Experiment
 	book := &table.Book{Title: title}
-	for _, s := range []table.Sheet{Readme(r.Bench), Summary(r.Bench), Statistics(r.Bench), Comparisons(r.Bench),
-		Clusters(r.Bench), CDF(r.Bench), Loss(r.Bench), Speedup(r.Bench), Sawtooths(r.Samples), Runs(r.Runs), events(r)} {
+	own := r.Own
+	if len(own) == 0 {
+		own = []table.Sheet{Published(r.Bench)}
+	}
+	for _, s := range slices.Concat([]table.Sheet{Readme(r), Summary(r.Bench)}, own, []table.Sheet{Statistics(r.Bench), Comparisons(r.Bench), Reductions(r.Bench),
+		Clusters(r.Bench), CDF(r.Bench), Loss(r.Bench), Speedup(r.Bench), Sawtooths(r.Samples), Runs(r.Runs), events(r)}) {
 		if len(s.Rows) > 0 {
 			s.Command = strings.Join(r.Bench.Provenance.Command, " ")
 			book.Sheets = append(book.Sheets, s)
@@ -51,8 +61,32 @@ func configuration(queue string, rateBPS int64) string {
 	return queue + " " + olaf.Rate(rateBPS).String()
 }
 
+// naming says how the rows of a figure are told apart: without the rate where all have the same and differ without it.
+func naming(rows []results.Row) func(r *results.Row) string {
+	queues, rates := map[string]bool{}, map[int64]bool{}
+	for i := range rows {
+		queues[rows[i].Queue], rates[rows[i].OutRateBPS] = true, true
+	}
+	if len(rates) == 1 && len(queues) == len(rows) && len(rows) > 1 {
+		return func(r *results.Row) string { return r.Queue }
+	}
+	return func(r *results.Row) string { return configuration(r.Queue, r.OutRateBPS) }
+}
+
+// minimumSeeds is from how many runs on a figure shows an interval; that of two is mostly wider than what it is of.
+const minimumSeeds = 3
+
+// Half is the half-width that a figure shows.
+func Half(st *results.Statistic) table.Cell {
+	if st.N < minimumSeeds {
+		return table.Missing("an interval needs three runs")
+	}
+	return number(st.CI95, "")
+}
+
 // Readme is the manifest in words.
-func Readme(b *results.Bench) table.Sheet {
+func Readme(r *Result) table.Sheet {
+	b := r.Bench
 	s := table.Sheet{Name: "README", Title: "What this is and how it came about", Columns: []table.Column{{Header: "item"}, {Header: "value"}}}
 	add := func(item, value string) {
 		if value != "" {
@@ -61,7 +95,7 @@ func Readme(b *results.Bench) table.Sheet {
 	}
 	p := &b.Provenance
 	add("experiment", b.Experiment)
-	add("valid", Validity(b))
+	add("valid", r.Validity())
 	for _, statement := range b.Statements {
 		add("note", statement)
 	}
@@ -88,8 +122,18 @@ func Readme(b *results.Bench) table.Sheet {
 	return s
 }
 
+// Valid says whether a result may be used.
+func (r *Result) Valid() bool { return r.Bench.Valid() && len(r.Invalid) == 0 }
+
 // Validity says in words whether a result is valid, and why not.
-func Validity(b *results.Bench) string {
+func (r *Result) Validity() string {
+	b := r.Bench
+	switch {
+	case r.DocumentOnly && r.Valid():
+		return "yes: every part was carried out to its end"
+	case len(r.Invalid) > 0:
+		return "no: " + strings.Join(r.Invalid, "; ")
+	}
 	if b.Valid() && b.Provenance.Device == "" { // a simulation captures nothing
 		return "yes: every run kept the accounting identities"
 	}
@@ -124,6 +168,9 @@ func Summary(b *results.Bench) table.Sheet {
 	s.Notes = b.Statements
 	return s
 }
+
+// Mean is the mean of a statistic, or why there is none.
+func Mean(st *results.Statistic) table.Cell { return number(st.Mean, st.Reason) }
 
 func number(f results.Float, why string) table.Cell {
 	if !f.Known() {
@@ -182,8 +229,9 @@ func Comparisons(b *results.Bench) table.Sheet {
 // Loss is what the paper counts as lost, by what happened.
 func Loss(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Loss", Title: "Lost as the paper counts it (sent − received − aggregated), by what happened; means over runs",
-		Columns: []table.Column{{Header: "configuration"}, {Header: "lost", Unit: "%", Format: table.Fixed1}, {Header: "lost", Unit: "updates", Format: table.Fixed1}}}
+		Columns: []table.Column{{Header: "configuration"}, {Header: "lost", Unit: "%", Format: table.Fixed1}, {Header: "lost ±", Unit: "%", Format: table.Fixed1}, {Header: "lost", Unit: "updates", Format: table.Fixed1}}}
 	chart := table.Chart{Kind: table.Stacked, Title: "Lost updates by what happened", YTitle: "lost [% of sent]"}
+	named := naming(b.Rows)
 	parts := slices.DeleteFunc(results.MetricsIn(b.Rows), func(m *metric.Metric) bool { return m.Part == "" })
 	for _, part := range parts {
 		name := strings.ToLower(part.Title)
@@ -193,14 +241,15 @@ func Loss(b *results.Bench) table.Sheet {
 	for i := range b.Rows {
 		r := &b.Rows[i]
 		share, lost, sent := r.Stats.Of("lost_pct"), r.Stats.Of("lost"), r.Stats.Of("sent")
-		cells := []table.Cell{table.S(configuration(r.Queue, r.OutRateBPS)), number(share.Mean, share.Reason), number(lost.Mean, lost.Reason)}
+		cells := []table.Cell{table.S(named(r)), number(share.Mean, share.Reason), Half(share), number(lost.Mean, lost.Reason)}
 		for _, part := range parts {
 			cells = append(cells, number(100*r.Stats.Of(part.Name).Mean/sent.Mean, ""))
 		}
 		s.Rows = append(s.Rows, cells)
 	}
 	chart.Series = dropZero(&s, chart.Series)
-	if len(chart.Series) > 0 {
+	if last := len(chart.Series) - 1; last >= 0 {
+		chart.Series[last].ErrorColumn = 2
 		s.Charts = []table.Chart{chart}
 	}
 	return s
@@ -253,14 +302,22 @@ func formatOf(unit string) table.Format {
 	return table.Fixed1
 }
 
-// Clusters is the Age of Model per cluster, a column a configuration.
+// Clusters is the Age of Model of every cluster under both readings, a column a configuration.
 func Clusters(b *results.Bench) table.Sheet {
-	s := table.Sheet{Name: "Clusters", Title: "Average Age of Model per cluster: mean over runs with the 95 % half-width", Columns: []table.Column{{Header: "cluster"}}}
-	chart := table.Chart{Kind: table.Bars, Title: "Average Age of Model per cluster", XTitle: "cluster", YTitle: "AoM [ns]"}
+	s := table.Sheet{Name: "Clusters", Title: "Mean age of model of every cluster, its own and that of its workers: mean over runs with the 95 % half-width", Columns: []table.Column{{Header: "cluster"}}}
+	readings := []struct {
+		suffix string
+		of     func(*results.ClusterRow) *results.Statistic
+		chart  table.Chart
+	}{
+		{"", func(c *results.ClusterRow) *results.Statistic { return &c.AoM }, table.Chart{Kind: table.Bars, Title: "Age of model per cluster", XTitle: "cluster", YTitle: "mean AoM [ns]"}},
+		{" per worker", func(c *results.ClusterRow) *results.Statistic { return &c.AoMWorker }, table.Chart{Kind: table.Bars, Title: "Age of model per worker, mean of its cluster", XTitle: "cluster", YTitle: "mean AoM [ns]"}},
+	}
+	named := naming(b.Rows)
 	index := map[int]int{}
 	for i := range b.Rows {
 		r := &b.Rows[i]
-		name := configuration(r.Queue, r.OutRateBPS)
+		name := named(r)
 		for _, c := range r.Clusters {
 			if _, ok := index[c.Cluster]; !ok {
 				index[c.Cluster] = len(s.Rows)
@@ -269,14 +326,9 @@ func Clusters(b *results.Bench) table.Sheet {
 				s.Rows = append(s.Rows, cells)
 			}
 		}
-		first := len(s.Columns)
-		for _, reading := range []struct {
-			suffix string
-			of     func(*results.ClusterRow) *results.Statistic
-		}{
-			{"", func(c *results.ClusterRow) *results.Statistic { return &c.AoM }},
-			{" per worker", func(c *results.ClusterRow) *results.Statistic { return &c.AoMWorker }},
-		} {
+		for m := range readings {
+			reading := &readings[m]
+			reading.chart.Series = append(reading.chart.Series, table.Series{Name: name, Column: len(s.Columns), ErrorColumn: len(s.Columns) + 1})
 			s.Columns = append(s.Columns, table.Column{Header: name + reading.suffix, Unit: "ns", Format: table.Fixed1}, table.Column{Header: name + reading.suffix + " ±", Unit: "ns", Format: table.Fixed1})
 			for k := range s.Rows {
 				s.Rows[k] = append(s.Rows[k], table.Cell{}, table.Cell{})
@@ -284,13 +336,12 @@ func Clusters(b *results.Bench) table.Sheet {
 			for k := range r.Clusters {
 				st := reading.of(&r.Clusters[k])
 				row := s.Rows[index[r.Clusters[k].Cluster]]
-				row[len(row)-2], row[len(row)-1] = number(st.Mean, ""), number(st.CI95, "")
+				row[len(row)-2], row[len(row)-1] = number(st.Mean, ""), Half(st)
 			}
 		}
-		chart.Series = append(chart.Series, table.Series{Name: name, Column: first, ErrorColumn: first + 1})
 	}
 	if len(s.Rows) > 0 && len(s.Rows) <= 64 {
-		s.Charts = []table.Chart{chart}
+		s.Charts = []table.Chart{readings[0].chart, readings[1].chart}
 	}
 	return s
 }
@@ -301,11 +352,12 @@ func CDF(b *results.Bench) table.Sheet {
 		Columns: []table.Column{{Header: "aggregations", Format: table.Integer}}}
 	chart := table.Chart{Kind: table.Steps, Title: "Aggregations per outgoing update", XTitle: "aggregations", YTitle: "share of outgoing updates", YMax: 1}
 	length := 0
+	named := naming(b.Rows)
 	for i := range b.Rows {
 		if r := &b.Rows[i]; len(r.CDF) > 1 {
 			length = max(length, len(r.CDF))
-			chart.Series = append(chart.Series, table.Series{Name: configuration(r.Queue, r.OutRateBPS), Column: len(s.Columns)})
-			s.Columns = append(s.Columns, table.Column{Header: configuration(r.Queue, r.OutRateBPS), Format: table.Fixed3})
+			chart.Series = append(chart.Series, table.Series{Name: named(r), Column: len(s.Columns)})
+			s.Columns = append(s.Columns, table.Column{Header: named(r), Format: table.Fixed3})
 		}
 	}
 	for le := range length {
@@ -416,7 +468,7 @@ func Sawtooths(samples []Sample) table.Sheet {
 		}
 		if _, ok := charts[c.rate]; !ok {
 			charts[c.rate] = len(s.Charts)
-			s.Charts = append(s.Charts, table.Chart{Kind: table.Lines, Title: fmt.Sprintf("Age of Model of cluster %d over time at %s", cluster, olaf.Rate(c.rate)), XTitle: "time [ns]", YTitle: "age [ns]"})
+			s.Charts = append(s.Charts, table.Chart{Kind: table.Lines, Title: fmt.Sprintf("Age of model of cluster %d at %s", cluster, olaf.Rate(c.rate)), XTitle: "time [ns]", YTitle: "age [ns]"})
 		}
 		chart := &s.Charts[charts[c.rate]]
 		chart.Series = append(chart.Series, table.Series{Name: c.queue, X: at, Column: at + 1})
@@ -458,11 +510,43 @@ func commonCluster(n int, sample func(int) []olaf.Observation) (olaf.ClusterID, 
 	return slices.Min(common), true
 }
 
+// Reductions is by how much one queue's models are fresher than another's, under each reading of what an age belongs to.
+func Reductions(b *results.Bench) table.Sheet {
+	s := table.Sheet{Name: "Reduction", Title: "Mean age of model: by how much it is lower, run by run over equal seeds, under each reading of what an age belongs to",
+		Columns: []table.Column{{Header: "queues"}}}
+	chart := table.Chart{Kind: table.Bars, Title: "Lower age of model, by what an age belongs to", YTitle: "lower by [%]"}
+	readings := []struct {
+		name string
+		of   func(*results.AoMReduction) *results.Statistic
+	}{
+		{"both per cluster", func(r *results.AoMReduction) *results.Statistic { return &r.ClusterCluster }},
+		{"both per worker", func(r *results.AoMReduction) *results.Statistic { return &r.WorkerWorker }},
+		{"first per cluster, other per worker", func(r *results.AoMReduction) *results.Statistic { return &r.WorkerCluster }},
+	}
+	for _, reading := range readings {
+		chart.Series = append(chart.Series, table.Series{Name: reading.name, Column: len(s.Columns), ErrorColumn: len(s.Columns) + 1})
+		s.Columns = append(s.Columns, table.Column{Header: reading.name, Unit: "%", Format: table.Fixed1}, table.Column{Header: reading.name + " ±", Unit: "%", Format: table.Fixed1})
+	}
+	for i := range b.Comparisons {
+		c := &b.Comparisons[i]
+		cells := []table.Cell{table.S(c.Queue + " under " + c.Versus + ", " + olaf.Rate(c.OutRateBPS).String())}
+		for _, reading := range readings {
+			st := reading.of(&c.AoMReduction)
+			cells = append(cells, Mean(st), Half(st))
+		}
+		s.Rows = append(s.Rows, cells)
+	}
+	if len(s.Rows) > 0 {
+		s.Charts = []table.Chart{chart}
+	}
+	return s
+}
+
 // Speedup is the speed-up over the output rate (Fig. 7), a line a pair of queues.
 func Speedup(b *results.Bench) table.Sheet {
-	s := table.Sheet{Name: "Speedup", Title: "Speed-up to N updates per worker over the capacity of the output (Fig. 7)", Columns: []table.Column{
+	s := table.Sheet{Name: "Speedup", Title: "How much earlier every worker has N updates through, over the output rate", Columns: []table.Column{
 		{Header: "output rate", Unit: "Gbps", Format: table.Fixed1}}}
-	chart := table.Chart{Kind: table.Lines, Title: "Speed-up over output capacity", XTitle: "output rate [Gbps]", YTitle: "speed-up"}
+	chart := table.Chart{Kind: table.Lines, Title: "Speed-up to N updates of every worker", XTitle: "output rate [Gbps]", YTitle: "speed-up"}
 	column := map[string]int{}
 	comparisons := slices.Clone(b.Comparisons)
 	slices.SortStableFunc(comparisons, func(x, y results.Comparison) int { return int(x.OutRateBPS/1e6 - y.OutRateBPS/1e6) })
@@ -474,10 +558,10 @@ func Speedup(b *results.Bench) table.Sheet {
 		name := c.Queue + " over " + c.Versus
 		if column[name] == 0 {
 			column[name] = len(s.Columns)
-			chart.Series = append(chart.Series, table.Series{Name: name, Column: len(s.Columns)})
+			chart.Series = append(chart.Series, table.Series{Name: name, Column: len(s.Columns), ErrorColumn: len(s.Columns) + 1})
 			s.Columns = append(s.Columns, table.Column{Header: name, Format: table.Fixed3}, table.Column{Header: name + " ±", Format: table.Fixed3})
 		}
-		row := append(padded([]table.Cell{table.N(float64(c.OutRateBPS) / 1e9)}, column[name]), number(c.Speedup.Mean, ""), number(c.Speedup.CI95, ""))
+		row := append(padded([]table.Cell{table.N(float64(c.OutRateBPS) / 1e9)}, column[name]), number(c.Speedup.Mean, ""), Half(&c.Speedup))
 		s.Rows = append(s.Rows, row)
 	}
 	for k := range s.Rows {

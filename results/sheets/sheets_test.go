@@ -50,7 +50,7 @@ func TestGoldenSheets(t *testing.T) {
 			golden(t, strings.ToLower(s.Name)+".csv", b.Bytes())
 		}
 	}
-	if got, want := strings.Join(names, " "), "README Summary Statistics Comparisons Clusters CDF Loss Speedup Sawtooth Runs Events"; got != want {
+	if got, want := strings.Join(names, " "), "README Summary Paper Statistics Comparisons Reduction Clusters CDF Loss Speedup Sawtooth Runs Events"; got != want {
 		t.Errorf("sheets %s, want %s", got, want)
 	}
 }

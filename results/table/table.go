@@ -120,8 +120,12 @@ type Series struct {
 	Name   string
 	Column int
 	X      int // column of its own x; 0 takes the chart's
-	// ErrorColumn holds half-widths of error bars; 0 when there are none, since column 0 is never a number of spread.
+	// ErrorColumn holds half-widths of error bars; 0 when there are none, since column 0 is never a number of spread. Of a
+	// stack, the last series has those of the whole.
 	ErrorColumn int
+	// PaperColumn holds published numbers, drawn as crosses; 0 when there are none. Of a stack, the last series has those of
+	// the whole.
+	PaperColumn int
 	Dashed      bool
 }
 

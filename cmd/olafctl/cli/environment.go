@@ -33,6 +33,8 @@ type Env struct {
 	Devices   testbed.Devices
 	Published experiments.Set
 	Declared  archive.Declarations
+	// Layouts says how documents of kept experiments become tables and figures.
+	Layouts archive.Layouts
 	// Bus is where cards are found, and CardClock how time passes for them; nil is this host's clock.
 	Bus       pcie.Bus
 	CardClock pcie.Clock

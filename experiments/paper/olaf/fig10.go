@@ -53,31 +53,47 @@ func runFig10(ctx context.Context, o experiments.Options) (bench.Report, error) 
 	return f, nil
 }
 
+// fig10Readings are what an age can belong to; the last is the only one that the printed ages fit.
+var fig10Readings = []struct {
+	name string
+	of   func(r *MultiHopRow, group int) results.Statistic
+}{
+	{"both per cluster", func(r *MultiHopRow, g int) results.Statistic { return *r.Groups[g].Stats.Of(aomCluster) }},
+	{"both per worker", func(r *MultiHopRow, g int) results.Statistic { return *r.Groups[g].Stats.Of(aomWorker) }},
+	{"FIFO per worker, Olaf per cluster", (*MultiHopRow).published},
+}
+
 func drawFig10(f *experiments.Figure, variants []variant, rows [][]MultiHopRow) {
-	age := experiments.Panel{Name: "age", XLabel: "α", YLabel: "mean AoM in ms; FIFO per worker, Olaf per cluster"}
-	other := experiments.Panel{Name: "other reading", XLabel: "α", YLabel: "mean AoM in ms; FIFO per cluster, Olaf per worker"}
-	loss := experiments.Panel{Name: "loss", XLabel: "α", YLabel: "dropped packets in % of updates sent, and workers with fewer than two deliveries"}
-	for v := range variants {
-		name := variants[v].name
-		curve := func(of func(*MultiHopRow) results.Statistic) (x []float64, y []results.Statistic) {
+	panel := func(group, name, y string, of func(*MultiHopRow) results.Statistic) {
+		p := experiments.Panel{Name: name, Group: group, XLabel: "α", YLabel: y}
+		for v := range variants {
+			s := experiments.Series{Name: variants[v].name}
 			for i := range rows[v] {
-				x, y = append(x, alphas[i]), append(y, of(&rows[v][i]))
+				s.X, s.Y = append(s.X, alphas[i]), append(s.Y, of(&rows[v][i]))
 			}
-			return x, y
+			p.Series = append(p.Series, s)
 		}
-		add := func(p *experiments.Panel, name string, of func(*MultiHopRow) results.Statistic) {
-			x, y := curve(of)
-			p.Series = append(p.Series, experiments.Series{Name: name, X: x, Y: y})
-		}
-		for g := range 2 {
-			group := fmt.Sprintf("%s S%d", name, g+1)
-			add(&age, group, func(r *MultiHopRow) results.Statistic { return r.published(g) })
-			add(&other, group, func(r *MultiHopRow) results.Statistic { return r.other(g) })
-		}
-		add(&loss, name+" %", func(r *MultiHopRow) results.Statistic { return *r.Stats.Of("loss_packets_pct") })
-		add(&loss, name+" never", func(r *MultiHopRow) results.Statistic { return *r.Stats.Of("never_delivered") })
+		f.Panels = append(f.Panels, p)
 	}
-	f.Panels = []experiments.Panel{age, other, loss}
+	for i, reading := range fig10Readings {
+		for g := range 2 {
+			panel("age", fmt.Sprintf("S%d, %s", g+1, reading.name), "mean AoM [ms]", func(r *MultiHopRow) results.Statistic { return reading.of(r, g) })
+			if i == len(fig10Readings)-1 && g == 0 {
+				addPrinted(&f.Panels[len(f.Panels)-1], alphas[0], "olaf/fig10.fifo.s1_at_0.1")
+			}
+		}
+	}
+	panel("loss", "Dropped packets", "dropped [% of updates sent]", func(r *MultiHopRow) results.Statistic { return *r.Stats.Of("loss_packets_pct") })
+	panel("loss", "Workers without an age", "workers with fewer than two deliveries", func(r *MultiHopRow) results.Statistic { return *r.Stats.Of("never_delivered") })
+}
+
+// addPrinted adds the number that the paper printed for a point of a panel.
+func addPrinted(p *experiments.Panel, x float64, id string) {
+	for _, c := range paper.Claims() {
+		if c.ID == id {
+			p.Series = append(p.Series, experiments.Series{Name: experiments.PaperSeries, X: []float64{x}, Y: []results.Statistic{experiments.Describe([]float64{c.Value})}})
+		}
+	}
 }
 
 // judgeFig10 measures what the paper says of the figure.

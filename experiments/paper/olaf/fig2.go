@@ -62,8 +62,8 @@ func runFig2(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	for _, seeds := range done {
 		end = max(end, longest(seeds))
 	}
-	iterations := experiments.Panel{Name: "over iterations", XLabel: "iteration", YLabel: "mean reward of 10 iterations"}
-	time := experiments.Panel{Name: "over time", XLabel: "virtual s", YLabel: "mean reward"}
+	iterations := experiments.Panel{Name: "Reward over iterations", XLabel: "iteration", YLabel: "mean reward of 10 iterations"}
+	time := experiments.Panel{Name: "Reward over time", XLabel: "virtual time [s]", YLabel: "mean reward"}
 	for i, s := range schemes {
 		iterations.Series = append(iterations.Series, overIterations(s.Name, done[i], block))
 		time.Series = append(time.Series, overTime(s.Name, done[i], spans, end, 1e9))

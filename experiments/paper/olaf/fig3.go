@@ -56,9 +56,9 @@ func runFig3(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	f.Partial = err != nil
 
 	const block = 10
-	curves := experiments.Panel{Name: "over iterations", XLabel: "iteration", YLabel: "mean reward of 10 iterations"}
+	curves := experiments.Panel{Name: "Reward over iterations", XLabel: "iteration", YLabel: "mean reward of 10 iterations"}
 	reach := experiments.Series{Name: "iterations"}
-	never := experiments.Series{Name: "seeds that never did"}
+	never := experiments.Series{Name: "seeds"}
 	bySeed := make([][]results.Float, len(schemes)) // iterations needed, by number of workers
 	for i, s := range schemes {
 		curves.Series = append(curves.Series, overIterations(s.Name, done[i], block))
@@ -80,8 +80,9 @@ func runFig3(ctx context.Context, o experiments.Options) (bench.Report, error) {
 		reach.X, reach.Y = append(reach.X, x), append(reach.Y, experiments.Describe(needed))
 		never.X, never.Y = append(never.X, x), append(never.Y, experiments.Describe([]float64{missed}))
 	}
-	f.Panels = []experiments.Panel{curves, {Name: "iterations to reward 0", XLabel: "workers", Series: []experiments.Series{reach, never},
-		YLabel: "until 10 have a mean above 0"}}
+	f.Panels = []experiments.Panel{curves,
+		{Name: "Iterations to reward 0", Group: "workers", XLabel: "workers", YLabel: "iterations until 10 have a mean above 0", Series: []experiments.Series{reach}},
+		{Name: "Seeds that never did", Group: "workers", XLabel: "workers", YLabel: "seeds", Series: []experiments.Series{never}}}
 	f.Compare(paper.Ours{"olaf/fig3.iterations.fewer_with_more_workers": paper.Falls(bySeed)}.Shortened(shortIterations(&o, schemes)))
 	f.Say("a seed that never has ten iterations with a mean reward above %d counts with all its iterations", fig3Reward)
 	f.Say("%s; every worker adds full steps of the same size, so N workers also take N times as many steps an iteration, and part of the gain is that", olaf.Plural(runs, "seed"))

@@ -178,27 +178,30 @@ func (c *Fig7Config) draw(f *experiments.Figure, variants []fig7Variant, points 
 		}
 		return s
 	}
-	const x = "output Gbps"
-	speed := experiments.Panel{Name: "speed-up", XLabel: x, YLabel: fmt.Sprintf("T(%d) of FIFO over T(%d) of Olaf", c.Updates, c.Updates)}
-	half := experiments.Panel{Name: "speed-up of the median worker", XLabel: x, YLabel: "the same until half of the workers are there"}
-	var detail []experiments.Panel
-	for v, variant := range variants {
-		name := c.name(variant)
-		speed.Series = append(speed.Series, curve(name, v, func(p *fig7Point) float64 { return p.speedup }))
-		half.Series = append(half.Series, curve(name, v, func(p *fig7Point) float64 { return p.half }))
-		series := []experiments.Series{
-			curve("FIFO T µs", v, func(p *fig7Point) float64 { return p.tFIFO }),
-			curve("Olaf T µs", v, func(p *fig7Point) float64 { return p.tOlaf }),
-			curve("FIFO lost %", v, func(p *fig7Point) float64 { return p.lostFIFO }),
-			curve("Olaf lost %", v, func(p *fig7Point) float64 { return p.lostOlaf }),
-		}
-		if variant.closed {
-			series = append(series, curve("FIFO resent %", v, func(p *fig7Point) float64 { return p.resentFIFO }),
-				curve("Olaf resent %", v, func(p *fig7Point) float64 { return p.resentOlaf }))
-		}
-		detail = append(detail, experiments.Panel{Name: name, XLabel: x, YLabel: "times and losses", Series: series})
+	add := func(group, name, y string, series ...experiments.Series) {
+		f.Panels = append(f.Panels, experiments.Panel{Name: name, Group: group, XLabel: "output rate [Gbps]", YLabel: y, Series: series})
 	}
-	f.Panels = append([]experiments.Panel{speed, half}, detail...)
+	every := func(of func(*fig7Point) float64) (series []experiments.Series) {
+		for v, variant := range variants {
+			series = append(series, curve(c.name(variant), v, of))
+		}
+		return series
+	}
+	over := fmt.Sprintf(": T(%d) of FIFO over T(%d) of Olaf", c.Updates, c.Updates)
+	add("speed-up", "Every worker"+over, "speed-up", every(func(p *fig7Point) float64 { return p.speedup })...)
+	add("speed-up", "Half of the workers"+over, "speed-up", every(func(p *fig7Point) float64 { return p.half })...)
+	for v, variant := range variants {
+		add("time", c.name(variant), fmt.Sprintf("T(%d) [µs]", c.Updates), curve("FIFO", v, func(p *fig7Point) float64 { return p.tFIFO }),
+			curve("Olaf", v, func(p *fig7Point) float64 { return p.tOlaf }))
+	}
+	for v, variant := range variants {
+		add("loss", c.name(variant), "lost [%]", curve("FIFO", v, func(p *fig7Point) float64 { return p.lostFIFO }),
+			curve("Olaf", v, func(p *fig7Point) float64 { return p.lostOlaf }))
+		if variant.closed {
+			add("loss", c.name(variant)+", sent again", "resent [% of sent]", curve("FIFO", v, func(p *fig7Point) float64 { return p.resentFIFO }),
+				curve("Olaf", v, func(p *fig7Point) float64 { return p.resentOlaf }))
+		}
+	}
 	f.Say("%d clusters × %d workers at %v offered through %d slots, traces of %s, %d seeds; a merged update counts for everybody inside, a replaced one for nobody",
 		c.Clusters, c.Workers/c.Clusters, c.Rate, c.Slots, c.Trace, len(c.Seeds))
 	f.Say("how many clusters send at once decides the size of the speed-up; the paper does not say it")

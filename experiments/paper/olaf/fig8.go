@@ -80,7 +80,7 @@ func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	if o.Quick {
 		periodNS *= 5
 	}
-	reward := experiments.Panel{Name: "over time", XLabel: "mean periods", YLabel: "mean reward"}
+	reward := experiments.Panel{Name: "Reward over time", XLabel: "mean periods", YLabel: "mean reward"}
 	final := map[string]results.Statistic{}
 	for i, s := range schemes {
 		curve := overTime(s.Name, done[i], spans, until, periodNS)

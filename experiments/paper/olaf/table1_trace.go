@@ -73,7 +73,7 @@ func runTable1Trace(ctx context.Context, o experiments.Options) (bench.Report, e
 	}{base, trace.Builtin + "lander8", variants})
 	f.Panels = make([]experiments.Panel, len(table1Cells))
 	for i, cell := range table1Cells {
-		f.Panels[i] = experiments.Panel{Name: cell.name, XLabel: "output Gbps", YLabel: "% of the updates sent", Series: []experiments.Series{publishedCells(i)}}
+		f.Panels[i] = experiments.Panel{Name: cell.name, Group: "cells", XLabel: "output rate [Gbps]", YLabel: "% of the updates sent", Series: []experiments.Series{publishedCells(i)}}
 	}
 	for i, v := range variants {
 		spec := base
@@ -107,7 +107,7 @@ func runTable1Trace(ctx context.Context, o experiments.Options) (bench.Report, e
 // publishedCells is the paper's curve of a cell.
 func publishedCells(cell int) experiments.Series {
 	c := &table1Cells[cell]
-	s := experiments.Series{Name: "paper"}
+	s := experiments.Series{Name: experiments.PaperSeries}
 	for _, rate := range []int{20, 40} {
 		id := fmt.Sprintf("olaf/table1.%s.%dg.%s", c.queue, rate, c.claim)
 		for _, claim := range paper.Claims() {

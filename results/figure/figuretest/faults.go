@@ -51,8 +51,9 @@ func (f *finder) say(format string, args ...any) {
 // panel is the area between two axes and what is drawn in it.
 type panel struct {
 	box
-	upside bool // the axis runs the wrong way: there was no room for it
-	looks  map[string]bool
+	upside bool            // the axis runs the wrong way: there was no room for it
+	lines  map[string]bool // looks of lines, and of areas
+	areas  map[string]bool
 	marks  int
 }
 
@@ -69,7 +70,7 @@ func (p *page) panels() (found []*panel) {
 		for k := range p.strokes {
 			x := &p.strokes[k]
 			if axis(x) && x.box.height() < 0.1 && x.box.width() > tickLength && math.Abs(x.x0-y.x0) < 14 && math.Abs(x.y0-y.from[1]) < 14 {
-				found = append(found, &panel{box: box{y.x0, y.y0, x.x1, x.y0}, upside: y.to[1] > y.from[1], looks: map[string]bool{}})
+				found = append(found, &panel{box: box{y.x0, y.y0, x.x1, x.y0}, upside: y.to[1] > y.from[1], lines: map[string]bool{}, areas: map[string]bool{}})
 				break
 			}
 		}
@@ -83,7 +84,7 @@ const tickLength = 10.0
 // clipped finds labels that the edge of the page cuts.
 func (f *finder) clipped() {
 	for _, l := range f.labels {
-		if !f.box.grown(0.5).holds(l.box) {
+		if !f.box.grown(1).holds(l.box) {
 			f.say("label cut by the edge: %q", l.text)
 		}
 	}
@@ -113,8 +114,12 @@ func (f *finder) marks() {
 		case at >= 0 && f.panels[at].grown(2*overhang).holds(s.box):
 			p := f.panels[at]
 			p.marks++
-			if !s.faint && s.colour != black {
-				p.looks[s.colour+s.dash] = true
+			switch {
+			case s.faint || s.colour == black:
+			case s.filled:
+				p.areas[s.colour] = true
+			case s.width > 1: // others are intervals
+				p.lines[s.colour+s.dash] = true
 			}
 		case at < 0 && f.named(s.box):
 		default:
@@ -122,8 +127,8 @@ func (f *finder) marks() {
 		}
 	}
 	for i, p := range f.panels {
-		if len(p.looks) > mostSeries {
-			f.say("panel %d shows %d series, at most %d can be told apart", i+1, len(p.looks), mostSeries)
+		if n := max(len(p.lines), len(p.areas)); n > mostSeries {
+			f.say("panel %d shows %d series, at most %d can be told apart", i+1, n, mostSeries)
 		}
 	}
 }

@@ -169,8 +169,8 @@ func read(r io.Reader) (*page, error) {
 				text.box = nothing()
 				found := faces.Lookup(face, face.Size)
 				wide := found.Width(text.text).Points()
-				// Letters reach from a fifth of their size below the line to three quarters above it.
-				for _, corner := range [][2]float64{{0, 0.2}, {wide, 0.2}, {0, -0.75}, {wide, -0.75}} {
+				// A browser gives letters the room from a fifth of their size below the line to 0.9 above it.
+				for _, corner := range [][2]float64{{0, 0.2}, {wide, 0.2}, {0, -0.9}, {wide, -0.9}} {
 					text.add(at.at(x+corner[0], y+corner[1]*size))
 				}
 				p.labels, text = append(p.labels, *text), nil

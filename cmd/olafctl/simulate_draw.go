@@ -1,0 +1,59 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/table"
+)
+
+// sweepSheets lays out a kept sweep; of runs that are kept one by one there is nothing to add.
+func sweepSheets(document []byte) ([]table.Sheet, error) {
+	var kept struct {
+		Sweep *sweepDocument `json:"sweep"`
+	}
+	if err := json.Unmarshal(document, &kept); err != nil {
+		return nil, fmt.Errorf("lay out a sweep: %w", err)
+	}
+	if kept.Sweep == nil {
+		return nil, nil
+	}
+	return kept.Sweep.figure().Sheets(), nil
+}
+
+// sweepPanels are what the figure of a sweep shows, a panel each, by the names that a point gives its numbers.
+var sweepPanels = []struct {
+	name, unit string
+	per        results.Float // of the document's unit
+	series     []sweepSeries
+}{
+	{"Dropped packets", "dropped [% of updates sent]", 1, []sweepSeries{{"dropped", "loss_packets_pct"}}},
+	{"Age of model", "mean AoM [ms]", 1e6, []sweepSeries{{"per cluster", "aom_cluster_ns"}, {"per worker", "aom_worker_ns"}, {"oldest worker", "aom_worker_max_ns"}}},
+	{"Fairness over workers", "Jain's index", 1, []sweepSeries{{"Jain", "jain_workers"}}},
+	{"Workers without an age", "workers with fewer than two deliveries", 1, []sweepSeries{{"never", "never_delivered"}}},
+}
+
+type sweepSeries struct{ name, statistic string }
+
+// figure is the sweep as curves over its parameter.
+func (s *sweepDocument) figure() *experiments.Figure {
+	f := &experiments.Figure{Experiment: simulateName, Artefact: "Sweep"}
+	for _, panel := range sweepPanels {
+		p := experiments.Panel{Name: panel.name, Group: s.Parameter, XLabel: s.Parameter + " [ms]", YLabel: panel.unit}
+		for _, one := range panel.series {
+			curve := experiments.Series{Name: one.name}
+			for i := range s.Points {
+				st := *s.Points[i].Stats.Of(one.statistic)
+				for _, part := range []*results.Float{&st.Mean, &st.SD, &st.CI95, &st.Min, &st.Max} {
+					*part /= panel.per
+				}
+				curve.X, curve.Y = append(curve.X, s.Points[i].ValueNS/1e6), append(curve.Y, st)
+			}
+			p.Series = append(p.Series, curve)
+		}
+		f.Panels = append(f.Panels, p)
+	}
+	return f
+}

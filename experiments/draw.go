@@ -1,0 +1,144 @@
+package experiments
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/table"
+)
+
+// FigureSheets lays out a kept figure.
+func FigureSheets(document []byte) ([]table.Sheet, error) {
+	f := new(Figure)
+	if err := json.Unmarshal(document, f); err != nil {
+		return nil, fmt.Errorf("lay out a figure: %w", err)
+	}
+	return f.Sheets(), nil
+}
+
+// Sheets is a sheet a group of panels, a chart a panel, and one of the numbers that the paper printed.
+func (f *Figure) Sheets() []table.Sheet {
+	var out []table.Sheet
+	for _, group := range f.groups() {
+		s := sheetOf(group)
+		s.Name = sheetName(f.Experiment, f.Artefact, group[0].figure())
+		if len(s.Rows) > 0 {
+			out = append(out, s)
+		}
+	}
+	return append(out, sheets.Published(&results.Bench{Paper: f.PaperRows}))
+}
+
+// groups are the panels that share a figure.
+func (f *Figure) groups() (groups [][]*Panel) {
+	for i := range f.Panels {
+		p := &f.Panels[i]
+		at := slices.IndexFunc(groups, func(g []*Panel) bool { return g[0].figure() == p.figure() && g[0].XLabel == p.XLabel })
+		if at < 0 {
+			at = len(groups)
+			groups = append(groups, nil)
+		}
+		groups[at] = append(groups[at], p)
+	}
+	return groups
+}
+
+func (p *Panel) figure() string {
+	if p.Group != "" {
+		return p.Group
+	}
+	return p.Name
+}
+
+// sheetName is a name that no other sheet of the experiment has, in what a workbook allows.
+func sheetName(experiment, artefact, group string) string {
+	if len(artefact) > len("Table 12") {
+		artefact = paper.FileName(experiment)
+	}
+	const most = 31
+	name := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(`:\/?*[]`, r) {
+			return '-'
+		}
+		return r
+	}, artefact+" "+group)
+	return string([]rune(name)[:min(most, len([]rune(name)))])
+}
+
+// sheetOf has the x of some panels, then a mean and a half-width for every series, and what the paper printed.
+func sheetOf(panels []*Panel) table.Sheet {
+	s := table.Sheet{Title: titleOf(panels), Columns: []table.Column{{Header: panels[0].XLabel, Format: table.General}}}
+	rows := map[float64]int{}
+	for _, x := range allX(panels) {
+		rows[x] = len(s.Rows)
+		s.Rows = append(s.Rows, []table.Cell{table.N(x)})
+	}
+	for _, p := range panels {
+		chart := table.Chart{Kind: table.Lines, Title: p.Name, XTitle: p.XLabel, YTitle: p.YLabel}
+		prefix := ""
+		if len(panels) > 1 {
+			prefix = p.Name + ": "
+		}
+		var printed *Series
+		for i := range p.Series {
+			one := &p.Series[i]
+			if one.Name == PaperSeries {
+				printed = one
+				continue
+			}
+			chart.Series = append(chart.Series, table.Series{Name: one.Name, Column: len(s.Columns), ErrorColumn: len(s.Columns) + 1})
+			addColumn(&s, prefix+one.Name, rows, one, sheets.Mean)
+			addColumn(&s, prefix+one.Name+" ±", rows, one, sheets.Half)
+		}
+		if printed != nil && len(chart.Series) > 0 {
+			chart.Series[0].PaperColumn = len(s.Columns)
+			addColumn(&s, prefix+PaperSeries, rows, printed, sheets.Mean)
+		}
+		s.Charts = append(s.Charts, chart)
+	}
+	return s
+}
+
+// titleOf says what a sheet shows.
+func titleOf(panels []*Panel) string {
+	if len(panels) == 1 {
+		return panels[0].Name + ": " + panels[0].YLabel
+	}
+	var labels []string
+	for _, p := range panels {
+		if !slices.Contains(labels, p.YLabel) {
+			labels = append(labels, p.YLabel)
+		}
+	}
+	return panels[0].figure() + ": " + strings.Join(labels, "; ")
+}
+
+// allX are the values of x that any series has, from the least.
+func allX(panels []*Panel) (all []float64) {
+	for _, p := range panels {
+		for _, s := range p.Series {
+			all = append(all, s.X[:min(len(s.X), len(s.Y))]...)
+		}
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// addColumn adds a value of every point of a series.
+func addColumn(s *table.Sheet, header string, rows map[float64]int, one *Series, value func(*results.Statistic) table.Cell) {
+	s.Columns = append(s.Columns, table.Column{Header: header, Format: table.General})
+	for k := range s.Rows {
+		s.Rows[k] = append(s.Rows[k], table.Missing("no value"))
+	}
+	for i := range min(len(one.X), len(one.Y)) {
+		if y := &one.Y[i]; y.Known() {
+			row := s.Rows[rows[one.X[i]]]
+			row[len(row)-1] = value(y)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package archive
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/store"
+	"github.com/olafctl/olaf/results/table"
+)
+
+// document keeps an experiment that has nothing but this document.
+func document(t *testing.T, m store.Manifest, text string) *store.Folder {
+	t.Helper()
+	s := opened(t)
+	w, err := s.Create("toy", noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.Experiment = "toy"
+	if err := errors.Join(w.Put(DocumentFile, []byte(text)), w.Put(PrintedFile, nil), w.Put(TableFile, nil), w.Finish(m)); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Load(w.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// TestDocumentsAreExportable holds that an experiment without single runs has what its document says, laid out by whoever
+// knows it, and that nothing of it is judged by runs that it does not have.
+func TestDocumentsAreExportable(t *testing.T) {
+	const text = `{"schema": "toy/v1", "config": {"seeds": 3}, "statements": ["a toy"], "paper": [{"id": "toy/a", "row": "a", "column": "b", "published": 2, "ours": {"mean": 1, "n": 1}}]}`
+	layouts := Layouts{"toy": func([]byte) ([]table.Sheet, error) {
+		return []table.Sheet{{Name: "Toy", Columns: []table.Column{{Header: "x"}}, Rows: [][]table.Cell{{table.N(1)}}}}, nil
+	}}
+	f := document(t, store.Manifest{Valid: true}, text)
+	if _, err := Load(f, toy.Declarations); !errors.Is(err, ErrDocumentOnly) {
+		t.Errorf("runs were loaded where there are none: %v", err)
+	}
+	r, err := Exportable(f, toy.Declarations, layouts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range sheets.Book(r).Sheets {
+		names = append(names, s.Name)
+	}
+	if got := strings.Join(names, " "); got != "README Summary Toy" || !r.Valid() || len(r.Bench.Statements) != 1 || !strings.HasPrefix(r.Validity(), "yes") {
+		t.Errorf("%s, %s, %v", got, r.Validity(), r.Bench.Statements)
+	}
+	if r, err = Exportable(f, toy.Declarations, nil); err != nil || len(r.Own) != 0 || len(sheets.Published(r.Bench).Rows) != 1 {
+		t.Errorf("of a document that nobody knows: %v, %v", r, err)
+	}
+	f = document(t, store.Manifest{Partial: true, Reasons: []string{"stopped"}}, text)
+	if r, err = Exportable(f, toy.Declarations, layouts); err != nil || r.Valid() || r.Validity() != "no: stopped" {
+		t.Errorf("%s, %v", r.Validity(), err)
+	}
+	f = document(t, store.Manifest{}, `{"schema": 5}`)
+	if _, err = Exportable(f, toy.Declarations, layouts); !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("a document of another form: %v", err)
+	}
+}

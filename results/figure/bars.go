@@ -1,0 +1,209 @@
+package figure
+
+import (
+	"image/color"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/olafctl/olaf/results/table"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// barPlan says how the bars of a panel lie: upright where their names fit below them, else level, with as much height as
+// they need.
+type barPlan struct {
+	level bool
+	names []string
+	thick vg.Length // of one bar
+	side  int       // bars side by side in a group
+}
+
+const (
+	leastBar, mostBar vg.Length = 5, 44
+	levelBar          vg.Length = 8
+	// aside is what the labels of an axis take from its side.
+	aside vg.Length = 62
+)
+
+// planBars decides how bars lie in a panel of a width.
+func (p *panel) planBars(width vg.Length) {
+	if p.chart.Kind != table.Bars && p.chart.Kind != table.Stacked {
+		return
+	}
+	b := &barPlan{side: 1}
+	if p.chart.Kind == table.Bars {
+		b.side = len(p.chart.Series)
+	}
+	p.bars = b
+	for _, k := range p.rows {
+		b.names = append(b.names, p.sheet.Columns[p.chart.X].Pretty(p.sheet.Rows[k][p.chart.X]))
+	}
+	room := (width - aside) / vg.Length(len(p.rows))
+	b.thick = min(room*0.8/vg.Length(b.side), mostBar)
+	style := plain()
+	fits := b.thick >= leastBar
+	names := make([]string, len(b.names))
+	most := vg.Length(1)
+	for i, name := range b.names {
+		names[i] = wrapped(&style, name, room-4)
+		most = max(most, linesIn(names[i]))
+		for words := range strings.Lines(names[i]) {
+			fits = fits && wide(&style, strings.TrimSpace(words)) <= room-4
+		}
+	}
+	if fits && most <= 2 {
+		b.names = names
+		p.axes += (most - 1) * line
+		return
+	}
+	b.level, b.thick = true, levelBar
+	for i, name := range b.names {
+		b.names[i] = wrapped(&style, name, 0.4*width)
+	}
+	p.axes = 48
+	for _, name := range b.names {
+		p.axes += max(b.group(), (linesIn(name)-1)*line+line) + 4
+	}
+	p.axes = max(p.axes, manyHeight*0.6)
+	slices.Reverse(b.names) // the first one stands on top
+}
+
+// group is how thick a group of bars is.
+func (b *barPlan) group() vg.Length { return b.thick * vg.Length(b.side) }
+
+// barGroups draws bars with their intervals and the published numbers.
+type barGroups struct{ *panel }
+
+// values calls visit with every bar: its row, series, foot and head, half-width and published number, each not a number where
+// there is none.
+func (g barGroups) values(visit func(k, series int, foot, head, half, paper float64)) {
+	for k, at := range g.rows {
+		row, foot := g.sheet.Rows[at], 0.0
+		for i, one := range g.chart.Series {
+			head, ok := numberAt(row, one.Column)
+			if !ok {
+				head = math.NaN()
+			}
+			half, ok := numberAt(row, one.ErrorColumn)
+			if !ok {
+				half = math.NaN()
+			}
+			paper, ok := numberAt(row, one.PaperColumn)
+			if !ok {
+				paper = math.NaN()
+			}
+			if g.chart.Kind == table.Bars {
+				visit(k, i, 0, head, half, paper)
+				continue
+			}
+			if math.IsNaN(head) {
+				head = 0
+			}
+			visit(k, i, foot, foot+head, half, paper)
+			foot += head
+		}
+	}
+}
+
+// DataRange implements plot.DataRanger, from zero.
+func (g barGroups) DataRange() (xmin, xmax, ymin, ymax float64) {
+	g.values(func(_, _ int, _, head, half, paper float64) {
+		for _, v := range []float64{head, head - half, head + half, paper} {
+			if !math.IsNaN(v) {
+				ymin, ymax = min(ymin, v), max(ymax, v)
+			}
+		}
+	})
+	ymin, ymax = 1.05*ymin, 1.05*ymax
+	if ymin == ymax {
+		ymax = 1
+	}
+	xmin, xmax = -0.5, float64(len(g.rows))-0.5
+	if g.bars.level {
+		return ymin, ymax, xmin, xmax
+	}
+	return xmin, xmax, ymin, ymax
+}
+
+// Plot implements plot.Plotter.
+func (g barGroups) Plot(c draw.Canvas, p *plot.Plot) {
+	trX, trY := p.Transforms(&c)
+	at := func(k, series int, v float64) vg.Point {
+		if g.chart.Kind == table.Stacked {
+			series = 0
+		}
+		across := (vg.Length(series) - vg.Length(g.bars.side-1)/2) * g.bars.thick
+		if g.bars.level {
+			return vg.Point{X: trX(v), Y: trY(float64(len(g.rows)-1-k)) - across}
+		}
+		return vg.Point{X: trX(float64(k)) + across, Y: trY(v)}
+	}
+	half := g.bars.thick / 2
+	side := vg.Point{X: half}
+	if g.bars.level {
+		side = vg.Point{Y: half}
+	}
+	g.values(func(k, i int, foot, head, spread, paper float64) {
+		if !math.IsNaN(head) && head != foot {
+			a, b := at(k, i, foot).Sub(side), at(k, i, head).Add(side)
+			drawBar(c, g.looks[i], vg.Rectangle{Min: vg.Point{X: min(a.X, b.X), Y: min(a.Y, b.Y)}, Max: vg.Point{X: max(a.X, b.X), Y: max(a.Y, b.Y)}})
+		}
+		if !math.IsNaN(head) && !math.IsNaN(spread) {
+			drawInterval(c, draw.LineStyle{Color: color.Black, Width: 0.75}, at(k, i, head-spread), at(k, i, head+spread), min(half, 3))
+		}
+	})
+	g.values(func(k, i int, _, _, _, paper float64) {
+		if !math.IsNaN(paper) {
+			drawCross(c, at(k, i, paper))
+		}
+	})
+}
+
+// GlyphBoxes implements plot.GlyphBoxer; groups keep within their half unit to both sides.
+func (g barGroups) GlyphBoxes(*plot.Plot) []plot.GlyphBox { return nil }
+
+// drawInterval draws a line with caps.
+func drawInterval(c draw.Canvas, style draw.LineStyle, from, to vg.Point, caps vg.Length) {
+	c.StrokeLine2(style, from.X, from.Y, to.X, to.Y)
+	for _, end := range []vg.Point{from, to} {
+		if from.X == to.X {
+			c.StrokeLine2(style, end.X-caps, end.Y, end.X+caps, end.Y)
+		} else {
+			c.StrokeLine2(style, end.X, end.Y-caps, end.X, end.Y+caps)
+		}
+	}
+}
+
+// drawBar fills a bar and hatches it in white, each look in its own way, so that bars differ without colours.
+func drawBar(c draw.Canvas, look int, r vg.Rectangle) {
+	c.FillPolygon(colourOf(look), rectangle(r.Min.X, r.Min.Y, r.Max.X, r.Max.Y))
+	style := draw.LineStyle{Color: color.White, Width: 0.75}
+	const gap = 4
+	switch look % len(palette) {
+	case 1, 4:
+		drawHatch(c, style, r, gap, 1)
+	case 2, 5:
+		drawHatch(c, style, r, gap, -1)
+	case 3:
+		drawHatch(c, style, r, gap, 1)
+		drawHatch(c, style, r, gap, -1)
+	}
+}
+
+// drawHatch draws lines at 45° through a rectangle, rising or falling.
+func drawHatch(c draw.Canvas, style draw.LineStyle, r vg.Rectangle, gap, slope vg.Length) {
+	w, h := r.Max.X-r.Min.X, r.Max.Y-r.Min.Y
+	for d := gap - h; d < w; d += gap { // where the line meets the rectangle's lower edge, if it rises
+		x0, x1 := max(d, 0), min(d+h, w)
+		y0, y1 := x0-d, x1-d
+		if slope < 0 {
+			y0, y1 = h-y0, h-y1
+		}
+		if x1 > x0 {
+			c.StrokeLine2(style, r.Min.X+x0, r.Min.Y+y0, r.Min.X+x1, r.Min.Y+y1)
+		}
+	}
+}

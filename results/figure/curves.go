@@ -1,0 +1,239 @@
+package figure
+
+import (
+	"image/color"
+	"math"
+
+	"github.com/olafctl/olaf/results/table"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// fewPoints is up to how many points of a curve each has a marker and an interval of its own; of more, some have a marker,
+// and the intervals make a band.
+const fewPoints = 24
+
+// plot makes the axes of a panel with everything in them.
+func (p *panel) plot(width vg.Length) *plot.Plot {
+	out := newPlot(&p.chart)
+	if p.bars != nil {
+		p.addBars(out)
+	} else {
+		p.addCurves(out)
+	}
+	inUnits(&out.X)
+	inUnits(&out.Y)
+	out.X.Label.Text = wrapped(&out.X.Label.TextStyle, out.X.Label.Text, width-aside)
+	return out
+}
+
+func newPlot(chart *table.Chart) *plot.Plot {
+	p := plot.New()
+	p.BackgroundColor = nil
+	p.X.Label.Text, p.Y.Label.Text = chart.XTitle, chart.YTitle
+	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
+		axis.Label.TextStyle.Font, axis.Tick.Label.Font = face(), face()
+		axis.Tick.Label.Handler = spaced{plot.DefaultTextHandler}
+		axis.Label.Padding, axis.Tick.Marker, axis.Tick.Length = 4, ticks{1}, 4
+	}
+	return p
+}
+
+// addGrid draws lines across the values' axis.
+func addGrid(p *plot.Plot, level bool) {
+	grid := plotter.NewGrid()
+	grid.Horizontal.Color, grid.Horizontal.Width = color.NRGBA{0x80, 0x80, 0x80, 0x50}, vg.Points(0.5)
+	grid.Vertical = grid.Horizontal
+	if level {
+		grid.Horizontal.Width = 0
+	} else {
+		grid.Vertical.Width = 0
+	}
+	p.Add(grid)
+}
+
+func (p *panel) addBars(out *plot.Plot) {
+	addGrid(out, p.bars.level)
+	out.Add(barGroups{p})
+	names, values := &out.X, &out.Y
+	if p.bars.level {
+		names, values = values, names
+		out.X.Label.Text, out.Y.Label.Text = p.chart.YTitle, p.chart.XTitle
+	}
+	var marks []plot.Tick
+	for i, name := range p.bars.names {
+		marks = append(marks, plot.Tick{Value: float64(i), Label: name})
+	}
+	names.Tick.Marker, names.Tick.Color = plot.ConstantTicks(marks), color.Transparent // the ticks only keep names off the axis
+	names.Padding, values.Padding = 0, 0
+	if p.bars.level {
+		names.Tick.Label.YAlign = -0.5
+		names.Tick.Label.XAlign = -1
+	}
+	if p.chart.YMax > 0 {
+		values.Max = p.chart.YMax
+	}
+}
+
+func (p *panel) addCurves(out *plot.Plot) {
+	addGrid(out, false)
+	for i := range p.chart.Series {
+		out.Add(&curve{p, i})
+	}
+	out.X.Min, out.X.Max = span(out.X.Min, out.X.Max, p.chart.Kind == table.Steps)
+	out.Y.Min, out.Y.Max = span(out.Y.Min, out.Y.Max, false)
+	if p.chart.YMax > 0 {
+		out.Y.Min, out.Y.Max = min(out.Y.Min, 0), p.chart.YMax
+	}
+}
+
+// span is what an axis shows of values between low and high: from zero, unless they are all far from it.
+func span(low, high float64, exact bool) (float64, float64) {
+	switch {
+	case !(low <= high) || math.IsInf(low, 0) || math.IsInf(high, 0):
+		return 0, 1
+	case low >= 0 && low <= 0.7*high || low == high && low >= 0:
+		low = 0
+	case !exact:
+		low -= 0.05 * (high - low)
+	}
+	if high <= low {
+		high = low + 1
+	}
+	if !exact {
+		high += 0.03 * (high - low)
+	}
+	return low, high
+}
+
+// marked says whether every point of a panel's curves has a marker.
+func (p *panel) marked() bool { return p.chart.Kind == table.Lines && len(p.rows) <= fewPoints }
+
+// curve draws one series over numbers: its line, markers, intervals or band, and the published points.
+type curve struct {
+	*panel
+	series int
+}
+
+// point is a row of a curve; what is missing is not a number.
+type point struct{ x, y, half, paper float64 }
+
+func (c *curve) points() (list []point) {
+	one := &c.chart.Series[c.series]
+	x := c.chart.X
+	if one.X > 0 {
+		x = one.X
+	}
+	for _, k := range c.rows {
+		row := c.sheet.Rows[k]
+		if row[x].Kind != table.Number {
+			continue
+		}
+		p := point{row[x].Number, math.NaN(), math.NaN(), math.NaN()}
+		for _, value := range []struct {
+			to     *float64
+			column int
+		}{{&p.y, one.Column}, {&p.half, one.ErrorColumn}, {&p.paper, one.PaperColumn}} {
+			if v, ok := numberAt(row, value.column); ok {
+				*value.to = v
+			}
+		}
+		if math.IsNaN(p.y) {
+			p.half = math.NaN()
+		}
+		if !math.IsNaN(p.y) || !math.IsNaN(p.paper) {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// DataRange implements plot.DataRanger.
+func (c *curve) DataRange() (xmin, xmax, ymin, ymax float64) {
+	xmin, xmax, ymin, ymax = math.Inf(1), math.Inf(-1), math.Inf(1), math.Inf(-1)
+	for _, p := range c.points() {
+		xmin, xmax = min(xmin, p.x), max(xmax, p.x)
+		for _, v := range []float64{p.y, p.y - p.half, p.y + p.half, p.paper} {
+			if !math.IsNaN(v) {
+				ymin, ymax = min(ymin, v), max(ymax, v)
+			}
+		}
+	}
+	return xmin, xmax, ymin, ymax
+}
+
+// Plot implements plot.Plotter.
+func (c *curve) Plot(canvas draw.Canvas, p *plot.Plot) {
+	trX, trY := p.Transforms(&canvas)
+	at := func(x, y float64) vg.Point { return vg.Point{X: trX(x), Y: trY(min(y, p.Y.Max))} }
+	look := c.looks[c.series]
+	var line, upper, lower []vg.Point
+	points := c.points()
+	for _, one := range points {
+		if math.IsNaN(one.y) {
+			continue
+		}
+		if c.chart.Kind == table.Steps && len(line) > 0 {
+			line = append(line, vg.Point{X: trX(one.x), Y: line[len(line)-1].Y})
+		}
+		line = append(line, at(one.x, one.y))
+		if !math.IsNaN(one.half) {
+			upper, lower = append(upper, at(one.x, one.y+one.half)), append(lower, at(one.x, one.y-one.half))
+		}
+	}
+	c.drawSpread(canvas, upper, lower)
+	if len(line) > 1 {
+		canvas.StrokeLines(lineOf(look), line)
+	}
+	c.drawMarkers(canvas, line)
+	for _, one := range points {
+		if !math.IsNaN(one.paper) {
+			drawCross(canvas, at(one.x, one.paper))
+		}
+	}
+}
+
+// drawSpread draws the intervals: a bar each where points are few, else a band.
+func (c *curve) drawSpread(canvas draw.Canvas, upper, lower []vg.Point) {
+	colour := colourOf(c.looks[c.series])
+	if len(c.rows) <= fewPoints {
+		for i := range upper {
+			drawInterval(canvas, draw.LineStyle{Color: colour, Width: 0.75}, lower[i], upper[i], 2.5)
+		}
+		return
+	}
+	if len(upper) < 2 {
+		return
+	}
+	for i := len(lower) - 1; i >= 0; i-- {
+		upper = append(upper, lower[i])
+	}
+	canvas.FillPolygon(color.NRGBA{colour.R, colour.G, colour.B, 0x30}, upper)
+}
+
+// drawMarkers draws a marker on every point where points are few.
+func (c *curve) drawMarkers(canvas draw.Canvas, line []vg.Point) {
+	if !c.marked() {
+		return
+	}
+	for _, at := range line {
+		canvas.DrawGlyph(markerOf(c.looks[c.series]), at)
+	}
+}
+
+// GlyphBoxes implements plot.GlyphBoxer: markers at the edge are not cut.
+func (c *curve) GlyphBoxes(p *plot.Plot) (boxes []plot.GlyphBox) {
+	if !c.marked() {
+		return nil
+	}
+	for _, one := range c.points() {
+		for _, y := range []float64{one.y, one.paper} {
+			if !math.IsNaN(y) {
+				boxes = append(boxes, plot.GlyphBox{X: p.X.Norm(one.x), Y: p.Y.Norm(y), Rectangle: vg.Rectangle{Min: vg.Point{X: -4, Y: -4}, Max: vg.Point{X: 4, Y: 4}}})
+			}
+		}
+	}
+	return boxes
+}

@@ -1,0 +1,279 @@
+package figure
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/olafctl/olaf/results/table"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// Sizes of a figure and of its letters, in points: one panel has the width of a text, of several two stand side by side.
+const (
+	oneWidth, oneHeight   vg.Length = 400, 240
+	manyWidth, manyHeight vg.Length = 300, 200
+	letters               vg.Length = 11
+	line                  vg.Length = 15
+	gutter                vg.Length = 10
+)
+
+// mostSeries is how many series are told apart in one panel; more go into panels of their own.
+const mostSeries = 6
+
+// widened is how much wider than in Liberation Sans a text may come out in the font that a reader of an SVG has instead.
+const widened = 1.15
+
+func face() font.Font { return font.Font{Typeface: "Liberation", Variant: "Sans", Size: letters} }
+
+func plain() text.Style {
+	return text.Style{Color: color.Black, Font: face(), Handler: plot.DefaultTextHandler, YAlign: text.YCenter}
+}
+
+func bold() text.Style {
+	style := plain()
+	style.Font.Weight = 3
+	return style
+}
+
+// wide is how much room a text must have on one line.
+func wide(style *text.Style, s string) vg.Length { return widened * style.Width(s) }
+
+// wrapped breaks a text at its spaces so that no line is wider than room, but for single words.
+func wrapped(style *text.Style, s string, room vg.Length) string {
+	var b strings.Builder
+	used := ""
+	for word := range strings.FieldsSeq(s) {
+		switch longer := strings.TrimSpace(used + " " + word); {
+		case used == "" || wide(style, longer) <= room:
+			if used != "" {
+				b.WriteByte(' ')
+			}
+			used = longer
+		default:
+			b.WriteByte('\n')
+			used = word
+		}
+		b.WriteString(word)
+	}
+	return b.String()
+}
+
+// spaced draws texts of several lines with more room between these than gonum's own, in which browsers' letters meet.
+type spaced struct{ text.Handler }
+
+// Draw implements text.Handler.
+func (h spaced) Draw(c vg.Canvas, txt string, style text.Style, at vg.Point) {
+	const step = 1.2 * letters
+	lines := strings.Split(txt, "\n")
+	at.Y += vg.Length(len(lines)-1) * step * vg.Length(1+style.YAlign)
+	for _, words := range lines {
+		h.Handler.Draw(c, words, style, at)
+		at.Y -= step
+	}
+}
+
+func linesIn(s string) vg.Length {
+	if s == "" {
+		return 0
+	}
+	return vg.Length(strings.Count(s, "\n") + 1)
+}
+
+// laidOut is a figure with the places of its panels.
+type laidOut struct {
+	width, height vg.Length
+	legend        legend // over all panels; empty where each has its own
+	panels        []*panel
+	columns       int
+}
+
+// panel is one pair of axes.
+type panel struct {
+	sheet  *table.Sheet
+	chart  table.Chart
+	rows   []int  // that have something to show
+	title  string // on its lines
+	legend legend
+	looks  []int // of the series
+	bars   *barPlan
+	axes   vg.Length // height of the axes with their labels
+}
+
+// Wide says that a figure has panels side by side, so that it needs the width of a page.
+func Wide(s *table.Sheet) bool {
+	f, err := layOut(s)
+	return err == nil && f.columns > 1
+}
+
+// layOut plans the figure of a sheet: a panel a chart, or more where a chart has too many series.
+func layOut(s *table.Sheet) (*laidOut, error) {
+	f := new(laidOut)
+	for i := range s.Charts {
+		for _, chart := range split(&s.Charts[i]) {
+			if rows := known(s, &chart); len(rows) > 0 {
+				f.panels = append(f.panels, &panel{sheet: s, chart: chart, rows: rows})
+			}
+		}
+	}
+	if len(f.panels) == 0 {
+		return nil, fmt.Errorf("%w: %q has no data", ErrFigure, s.Name)
+	}
+	each, height := oneWidth, oneHeight
+	if f.columns = 1; len(f.panels) > 1 {
+		f.columns, each, height = 2, manyWidth, manyHeight
+	}
+	f.width = vg.Length(f.columns)*(each+gutter) - gutter
+	f.chooseLooks()
+	for _, p := range f.panels {
+		title := bold()
+		p.title = wrapped(&title, p.chart.Title, each-8)
+		p.axes = height
+		p.planBars(each)
+	}
+	f.shareLegend(each)
+	f.height = f.legend.height
+	for r := 0; r < len(f.panels); r += f.columns {
+		f.height += f.rowHeight(r)
+	}
+	return f, nil
+}
+
+// rowHeight is the height of the row of panels that begins with panel r.
+func (f *laidOut) rowHeight(r int) (h vg.Length) {
+	for _, p := range f.row(r) {
+		h = max(h, p.head()+p.axes)
+	}
+	return h + gutter
+}
+
+func (f *laidOut) row(r int) []*panel { return f.panels[r:min(r+f.columns, len(f.panels))] }
+
+// head is the height of what stands above the axes.
+func (p *panel) head() vg.Length { return linesIn(p.title)*line + p.legend.height + 4 }
+
+// split makes of a chart with too many series several: by what their names have before a comma, else in equal parts.
+func split(c *table.Chart) []table.Chart {
+	if len(c.Series) <= mostSeries {
+		return []table.Chart{*c}
+	}
+	var groups [][]table.Series
+	at := map[string]int{}
+	for _, one := range c.Series {
+		family, _, _ := strings.Cut(one.Name, ", ")
+		i, ok := at[family]
+		if !ok {
+			i = len(groups)
+			at[family], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], one)
+	}
+	if len(groups) == len(c.Series) {
+		groups = [][]table.Series{c.Series}
+	}
+	var charts []table.Chart
+	for _, group := range groups {
+		parts := (len(group) + mostSeries - 1) / mostSeries
+		for part := range slices.Chunk(group, (len(group)+parts-1)/parts) {
+			one := *c
+			one.Series = slices.Clone(part)
+			if family, _, cut := strings.Cut(part[0].Name, ", "); cut && len(groups) > 1 {
+				one.Title = family
+				for i := range one.Series {
+					one.Series[i].Name = strings.TrimPrefix(one.Series[i].Name, family+", ")
+				}
+			}
+			charts = append(charts, one)
+		}
+	}
+	return charts
+}
+
+// chooseLooks gives series of one name one look in all panels, as far as looks reach, and every panel the first looks.
+func (f *laidOut) chooseLooks() {
+	chosen := map[string]int{}
+	for _, p := range f.panels {
+		used := map[int]bool{}
+		for _, one := range p.chart.Series {
+			if look, ok := chosen[one.Name]; ok {
+				used[look] = true
+			}
+		}
+		for _, one := range p.chart.Series {
+			if _, ok := chosen[one.Name]; !ok {
+				look := 0
+				for used[look] {
+					look++
+				}
+				chosen[one.Name], used[look] = look, true
+			}
+			p.looks = append(p.looks, chosen[one.Name])
+		}
+	}
+}
+
+// shareLegend puts one legend above all panels where each would have the same, else one above each.
+func (f *laidOut) shareLegend(each vg.Length) {
+	first, paper := f.panels[0].entries(), false
+	shared := len(f.panels) > 1
+	for _, p := range f.panels {
+		shared = shared && slices.Equal(p.entries(), first)
+		paper = paper || p.printed()
+	}
+	if shared {
+		f.legend = newLegend(first, paper, f.width)
+		return
+	}
+	for _, p := range f.panels {
+		p.legend = newLegend(p.entries(), p.printed(), each)
+	}
+}
+
+// draw draws everything on a canvas of the planned size.
+func (f *laidOut) draw(c draw.Canvas, background color.Color) {
+	if background != nil {
+		c.FillPolygon(background, rectangle(c.Min.X, c.Min.Y, c.Max.X, c.Max.Y))
+	}
+	top := c.Max.Y
+	f.legend.draw(c, c.Min.X, top)
+	top -= f.legend.height
+	each := (f.width + gutter) / vg.Length(f.columns)
+	for r := 0; r < len(f.panels); r += f.columns {
+		for i, p := range f.row(r) {
+			left := c.Min.X + vg.Length(i)*each
+			p.draw(c, left, top, each-gutter)
+		}
+		top -= f.rowHeight(r)
+	}
+}
+
+// draw draws a panel below its title and legend, so that nothing lies over data.
+func (p *panel) draw(c draw.Canvas, left, top, width vg.Length) {
+	title := bold()
+	for words := range strings.Lines(p.title) {
+		c.FillText(title, vg.Point{X: left + 4, Y: top - line/2}, strings.TrimSpace(words))
+		top -= line
+	}
+	p.legend.draw(c, left, top)
+	top -= p.legend.height + 4
+	area := draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: left + 4, Y: top - p.axes + 4}, Max: vg.Point{X: left + width - 8, Y: top}}}
+	axes := p.plot(width)
+	upright := plain()
+	upright.XAlign, upright.Rotation = text.XCenter, math.Pi/2
+	y := wrapped(&upright, axes.Y.Label.Text, p.axes-line*(linesIn(axes.X.Label.Text)+2))
+	axes.Y.Label.Text = ""
+	area.Min.X += linesIn(y)*line + 5
+	data := axes.DataCanvas(area)
+	middle := data.Center().Y
+	for words := range strings.Lines(y) {
+		c.FillText(upright, vg.Point{X: left + 4 + line/2, Y: middle}, strings.TrimSpace(words))
+		left += line
+	}
+	axes.Draw(area)
+}

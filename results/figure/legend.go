@@ -1,0 +1,124 @@
+package figure
+
+import (
+	"image/color"
+	"slices"
+
+	"github.com/olafctl/olaf/results/table"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// palette tells series apart in print and for colour-blind readers (Okabe and Ito's set, the darkest and the lightest in turn).
+var palette = []color.RGBA{{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}}
+
+// Dashes and markers tell them apart without colours.
+var (
+	dashes  = [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 3, 2, 3}, {11, 3}, {5, 2, 2, 2, 2, 2}}
+	markers = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.BoxGlyph{}, draw.TriangleGlyph{}}
+)
+
+func colourOf(look int) color.RGBA { return palette[look%len(palette)] }
+
+func lineOf(look int) draw.LineStyle {
+	return draw.LineStyle{Color: colourOf(look), Width: vg.Points(1.5), Dashes: dashes[look%len(dashes)]}
+}
+
+func markerOf(look int) draw.GlyphStyle {
+	return draw.GlyphStyle{Color: colourOf(look), Radius: 3, Shape: markers[look%len(markers)]}
+}
+
+// drawCross marks a published number; white around it keeps it visible on bars.
+func drawCross(c draw.Canvas, at vg.Point) {
+	for _, style := range []draw.LineStyle{{Color: color.White, Width: 3.25}, {Color: color.Black, Width: 1.5}} {
+		for _, d := range []vg.Length{-3.5, 3.5} {
+			c.StrokeLine2(style, at.X-3.5, at.Y-d, at.X+3.5, at.Y+d)
+		}
+	}
+}
+
+// entry is a name of a legend; its look is that of a series, or paperLook.
+type entry struct {
+	name string
+	look int
+	bar  bool // not a line
+	mark bool // the line has markers
+}
+
+const (
+	paperLook = -1
+	paperName = "paper"
+)
+
+// legend is names on lines.
+type legend struct {
+	entries []entry
+	places  []vg.Point // of their left ends below the legend's own top left
+	height  vg.Length
+}
+
+func (e *entry) swatch() vg.Length {
+	if e.bar || e.look == paperLook {
+		return 12
+	}
+	return 22 // a line has to show its dashes
+}
+
+func newLegend(entries []entry, paper bool, width vg.Length) legend {
+	if paper {
+		entries = append(entries, entry{name: paperName, look: paperLook})
+	}
+	style := plain()
+	l := legend{entries: entries}
+	x, y := vg.Length(4), line/2
+	for i := range entries {
+		e := &entries[i]
+		needed := e.swatch() + 4 + wide(&style, e.name)
+		if i > 0 && x+needed > width {
+			x, y = 4, y+line
+		}
+		l.places = append(l.places, vg.Point{X: x, Y: -y})
+		x += needed + 10
+	}
+	if len(entries) > 0 {
+		l.height = y + line/2 + 3
+	}
+	return l
+}
+
+func (l *legend) draw(c draw.Canvas, left, top vg.Length) {
+	for i := range l.entries {
+		e := &l.entries[i]
+		x, y, wide := left+l.places[i].X, top+l.places[i].Y, e.swatch()
+		switch {
+		case e.look == paperLook:
+			drawCross(c, vg.Point{X: x + wide/2, Y: y})
+		case e.bar:
+			drawBar(c, e.look, vg.Rectangle{Min: vg.Point{X: x, Y: y - 4}, Max: vg.Point{X: x + wide, Y: y + 4}})
+		default:
+			c.StrokeLine2(lineOf(e.look), x, y, x+wide, y)
+			if e.mark {
+				c.DrawGlyph(markerOf(e.look), vg.Point{X: x + wide/2, Y: y})
+			}
+		}
+		c.FillText(plain(), vg.Point{X: x + wide + 4, Y: y}, e.name)
+	}
+}
+
+// entries are the names of a panel's series.
+func (p *panel) entries() (list []entry) {
+	for i, one := range p.chart.Series {
+		list = append(list, entry{name: one.Name, look: p.looks[i], bar: p.bars != nil, mark: p.bars == nil && p.marked()})
+	}
+	return list
+}
+
+// printed says whether a panel has any number that the paper printed.
+func (p *panel) printed() bool {
+	return slices.ContainsFunc(p.rows, func(k int) bool {
+		return slices.ContainsFunc(p.chart.Series, func(one table.Series) bool {
+			_, there := numberAt(p.sheet.Rows[k], one.PaperColumn)
+			return there
+		})
+	})
+}
