@@ -166,6 +166,11 @@ func TestKeptDocumentsDrawTheSame(t *testing.T) {
 	if again < 8 {
 		t.Errorf("%d documents, want 8 or more", again)
 	}
+	for _, damaged := range []string{`{"rows": [{"name": "fifo", "groups": []}]}`, `{"rows": 1}`} {
+		if _, err := MultiHopSheets([]byte(damaged)); err == nil {
+			t.Errorf("%s was laid out", damaged)
+		}
+	}
 }
 
 // TestPrintedNumbersAreCrosses holds that the artefacts whose numbers the paper printed show them.

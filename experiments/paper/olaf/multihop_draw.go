@@ -17,6 +17,11 @@ func MultiHopSheets(document []byte) ([]table.Sheet, error) {
 	if err := json.Unmarshal(document, r); err != nil {
 		return nil, fmt.Errorf("lay out a table: %w", err)
 	}
+	for i := range r.Rows {
+		if n := len(r.Rows[i].Groups); n != 2 {
+			return nil, fmt.Errorf("lay out a table: %s has %d groups of clusters, not 2", r.Rows[i].Name, n)
+		}
+	}
 	return r.Sheets(), nil
 }
 
