@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/cmd/olafctl/monitor"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/expect"
 	"github.com/olafctl/olaf/experiments/system"
@@ -32,6 +34,8 @@ type benchFlags struct {
 	format   cli.Format
 	to       exports
 	pcap     string
+	prom     string
+	monitor  *monitor.Monitor // nil without prom
 	// recording writes pcap while the bench runs; nil without one.
 	recording *bench.Recording
 	trace     traceTrafficFlags
@@ -97,6 +101,7 @@ func (f *benchFlags) addOutput(cmd *cobra.Command) {
 	flags.StringVar(&f.to.xlsx, "xlsx", "", "write a workbook to this file")
 	flags.StringVar(&f.to.report, "report", "", "write a self-contained HTML report to this file")
 	flags.StringVar(&f.pcap, "pcap", "", "write what reached the parameter server in the first run at the first output rate: .pcapng or .pcap")
+	flags.StringVar(&f.prom, "metrics-file", "", "write what was found for Prometheus' node exporter to this file: .prom")
 	flags.BoolVar(&f.to.force, "force", false, "replace output files that exist")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 }
@@ -169,12 +174,12 @@ func (f *benchFlags) resolve(cmd *cobra.Command, env *cli.Env) error {
 	if f.trace.name != "" && cmd.Flags().Changed("burst") {
 		return cli.UsageError("--burst and --trace do not go together: a trace says by itself when updates leave")
 	}
-	for _, err := range []error{f.to.check(), cli.EndsIn("--pcap", f.pcap, ".pcap", ".pcapng"), cli.Distinct(f.to.xlsx, f.to.report, f.pcap)} {
+	for _, err := range []error{f.to.check(), cli.EndsIn("--pcap", f.pcap, ".pcap", ".pcapng"), cli.EndsIn("--metrics-file", f.prom, ".prom"), cli.Distinct(f.files()...)} {
 		if err != nil {
 			return err
 		}
 	}
-	for _, path := range []string{f.to.xlsx, f.to.report, f.pcap} {
+	for _, path := range f.files() {
 		if err := cli.RefuseExisting(path, f.to.force); err != nil {
 			return err
 		}
@@ -255,8 +260,11 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		defer f.recording.Abandon() // once committed, nothing is left to abandon
 		sinks = append(sinks, f.recording)
 	}
+	if f.prom != "" {
+		f.monitor = cli.NewMonitor()
+	}
 	kept := f.Events(env, started)
-	stream := bench.NewStream(append(sinks, kept.Sinks()...)...)
+	stream := bench.NewStream(slices.Concat(sinks, f.monitor.Sinks(), kept.Sinks())...)
 	report, err := f.carryOut(cmd.Context(), env, access, stream)
 	if report == nil {
 		return errors.Join(err, kept.Abort())
@@ -321,9 +329,12 @@ func (a *announcer) Event(e bench.Event) error {
 	return nil
 }
 
+// files are those that were asked for; empty names stand for none.
+func (f *benchFlags) files() []string { return []string{f.to.xlsx, f.to.report, f.pcap, f.prom} }
+
 // notWritten names the files that were asked for and that an unfinished run does not get.
 func (f *benchFlags) notWritten(env *cli.Env) {
-	for _, path := range []string{f.to.xlsx, f.to.report, f.pcap} {
+	for _, path := range f.files() {
 		if path != "" {
 			fmt.Fprintf(env.Stderr, "not written: %s\n", path)
 		}
@@ -334,6 +345,13 @@ func (f *benchFlags) notWritten(env *cli.Env) {
 func (f *benchFlags) export(env *cli.Env, report *bench.Measurement) error {
 	if err := f.to.write(env, report.Result()); err != nil {
 		return err
+	}
+	if f.monitor != nil {
+		f.monitor.Verdicts(report.Bench.Experiment, report.Paper())
+		if err := f.monitor.WriteFile(f.prom); err != nil {
+			return err
+		}
+		fmt.Fprintf(env.Stderr, "metrics: %s\n", f.prom)
 	}
 	if f.recording != nil {
 		if err := f.recording.Commit(); err != nil {

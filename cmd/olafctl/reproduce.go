@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/cmd/olafctl/monitor"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results/paper"
@@ -25,6 +26,8 @@ type reproduceFlags struct {
 	short   bool
 	all     bool
 	quiet   bool
+	watch   cli.MetricsFlag
+	monitor *monitor.Monitor // nil without --metrics
 }
 
 func newReproduceCmd(env *cli.Env) *cobra.Command {
@@ -50,6 +53,7 @@ them and everything else to a few minutes. On two idle cores:
 	cmd.Flags().BoolVar(&f.short, "short", false, "without names, leave out what trains for many minutes")
 	cmd.Flags().BoolVar(&f.all, "all", false, "list the numbers of systems that cannot be measured here as well")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	f.watch.Add(cmd)
 	cli.AddFormatFlag(cmd, &f.out)
 	return cmd
 }
@@ -102,6 +106,11 @@ func (f *reproduceFlags) run(ctx context.Context, env *cli.Env, names []string) 
 			return err
 		}
 	}
+	var unwatch func()
+	if f.monitor, unwatch, err = f.watch.Start(ctx, env); err != nil {
+		return err
+	}
+	defer unwatch()
 	started, done := env.Now(), 0
 	r, err := env.Published.Reproduce(ctx, chosen, func(ctx context.Context, e experiments.Experiment) (bench.Report, error) {
 		done++
@@ -120,9 +129,14 @@ func (f *reproduceFlags) one(ctx context.Context, env *cli.Env, e experiments.Ex
 	if !f.quiet {
 		fmt.Fprintf(env.Stderr, "%s: %s\n", name, f.expect(&e))
 	}
-	bar := cli.StartProgress(env, f.quiet, trackProgress(&o))
+	look := trackProgress(&o, f.monitor.Sinks()...)
+	f.monitor.Work(e.Name, look)
+	bar := cli.StartProgress(env, f.quiet, look)
 	report, err := e.Run(ctx, o)
 	bar.Stop()
+	if err == nil {
+		f.monitor.Verdicts(e.Name, report.Paper())
+	}
 	if err == nil && !f.quiet {
 		rows := report.Paper()
 		fmt.Fprintf(env.Stderr, "%s: %d published numbers, %d below what is expected, in %v\n", name, len(rows), len(paper.Misses(rows)), env.Now().Sub(started).Round(100*time.Millisecond))

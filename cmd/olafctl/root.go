@@ -190,6 +190,7 @@ var commands = []struct {
 	{"device", newClusterCmd},
 	{"device", newRegCmd},
 	{"device", newServeCmd},
+	{"results", newMetricsCmd},
 	{"", newConfigCmd},
 	{"", newManCmd},
 	{"", newVersionCmd},

@@ -16,6 +16,7 @@ func newServeCmd(env *cli.Env) *cobra.Command {
 		device string
 		card   cli.CardFlags
 		secure cli.ServerTLS
+		watch  cli.MetricsFlag
 	)
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -43,6 +44,14 @@ makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tabl
 			if o.TLS, err = secure.Config(env.Now()); err != nil {
 				return err
 			}
+			monitor, stop, err := watch.Start(cmd.Context(), env)
+			if err != nil {
+				return err
+			}
+			defer stop()
+			if monitor != nil {
+				o.Calls = monitor.Calls()
+			}
 			o.Warn = func(what string) { fmt.Fprintf(env.Stderr, "journal: %s\n", what) }
 			s, err := testbed.Serve(cmd.Context(), device, o)
 			if err != nil {
@@ -65,6 +74,7 @@ makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tabl
 	flags.StringVar(&o.Journal, "journal", "", "keep the tables in this file, so that a restarted agent has them again")
 	cli.AddAddress(cmd, &device, env.Devices.Lent(), "device to lend")
 	secure.Add(flags)
+	watch.Add(cmd)
 	card.Add(cmd)
 	cli.AddDriverCommand(cmd)
 	return cmd

@@ -18,6 +18,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/cmd/olafctl/monitor"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/expect"
 	"github.com/olafctl/olaf/experiments/netsim"
@@ -200,6 +201,8 @@ type simulateFlags struct {
 	tui               bool
 	view              cli.ViewFlags
 	expect            expectFlags
+	watch             cli.MetricsFlag
+	monitor           *monitor.Monitor // nil without --metrics
 	format            cli.Format
 }
 
@@ -240,6 +243,7 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 	})
 	f.view.AddLooks(cmd)
 	f.KeepFlags.Add(cmd)
+	f.watch.Add(cmd)
 	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.JSONL, cli.YAML)
 	return cmd
 }
@@ -302,6 +306,11 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 		return err
 	}
 	f.keepAsked = cmd.Flags().Changed("keep")
+	var unwatch func()
+	if f.monitor, unwatch, err = f.watch.Start(cmd.Context(), env); err != nil {
+		return err
+	}
+	defer unwatch()
 	started := env.Now()
 	kept, err := f.carryOut(cmd.Context(), env, report, started)
 	if errors.Is(err, context.Canceled) {
@@ -372,7 +381,7 @@ func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simu
 	if kept != nil && !f.keepsFrames(env, work) {
 		kept.Sink.NumbersOnly()
 	}
-	if err := f.simulate(ctx, env, report, work, out, bench.NewStream(append(cli.EventSinks(env, f.format), kept.Sinks()...)...)); err != nil {
+	if err := f.simulate(ctx, env, report, work, out, bench.NewStream(slices.Concat(cli.EventSinks(env, f.format), f.monitor.Sinks(), kept.Sinks())...)); err != nil {
 		return kept, err
 	}
 	return kept, out.commit()
@@ -429,7 +438,9 @@ func (f *simulateFlags) vary(ctx context.Context, env *cli.Env, report *simulati
 		return err
 	}
 	var done atomic.Int64
-	bar := cli.StartProgress(env, f.quiet, func() (int, int) { return int(done.Load()), total })
+	look := func() (int, int) { return int(done.Load()), total }
+	f.monitor.Work("sweep", look)
+	bar := cli.StartProgress(env, f.quiet, look)
 	points, err := netsim.RunSweep(ctx, report.topology, sweep, report.Seeds, func() { done.Add(1) })
 	bar.Stop()
 	if len(points) > 0 {
@@ -457,6 +468,7 @@ func (f *simulateFlags) simulate(ctx context.Context, env *cli.Env, report *simu
 		o.First.Progress = func(s float64) { share.Store(int64(s * parts)) }
 		look = func() (int, int) { return int(share.Load()), parts }
 	}
+	f.monitor.Work(simulateName, look)
 	bar := cli.StartProgress(env, f.quiet, look)
 	started := env.Now()
 	simulated, err := bench.Simulate(ctx, work, o)

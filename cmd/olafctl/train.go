@@ -25,6 +25,7 @@ type trainFlags struct {
 	force  bool
 	quiet  bool
 	format cli.Format
+	watch  cli.MetricsFlag
 }
 
 func newTrainCmd(env *cli.Env) *cobra.Command {
@@ -56,6 +57,7 @@ normalised so that together they offer --rate. The same options give the same nu
 	flags.StringVar(&f.film, "film", "", "fly the trained policy of cluster 0 once and write it to this file: .gif")
 	flags.BoolVar(&f.force, "force", false, "replace an output file that exists")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	f.watch.Add(cmd)
 	cli.AddFormatFlag(cmd, &f.format)
 	return cmd
 }
@@ -99,6 +101,13 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 		return err
 	}
 	live := &curve{total: f.config.Workers * f.config.Iterations}
+	monitor, unwatch, err := f.watch.Start(ctx, env)
+	if err != nil {
+		return err
+	}
+	defer unwatch()
+	monitor.Work("train", live.look)
+	monitor.Value("training_reward", "mean reward of the newest twentieth of the updates", live.reward)
 	bar := cli.StartNotedProgress(env, f.quiet, live.look, live.note)
 	out, err := rl.Train(ctx, f.config, live)
 	bar.Stop()

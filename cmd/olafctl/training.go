@@ -89,6 +89,18 @@ func (c *curve) look() (done, total int) {
 	return c.done, c.total
 }
 
+// reward is the mean of the newest point; not a number before there is one.
+func (c *curve) reward() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := len(c.counts) - 1; i >= 0; i-- {
+		if c.counts[i] > 0 {
+			return c.sums[i] / float64(c.counts[i])
+		}
+	}
+	return math.NaN()
+}
+
 // note draws the curve in one line, from crash to landing.
 func (c *curve) note() string {
 	c.mu.Lock()

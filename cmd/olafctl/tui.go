@@ -47,6 +47,7 @@ type tuiFlags struct {
 	run     string
 	against string
 	index   int
+	watch   cli.MetricsFlag
 }
 
 func newTuiCmd(env *cli.Env) *cobra.Command {
@@ -72,6 +73,7 @@ Without a terminal, or with --plain, the same is told as lines of text.`,
 	f.bench.Store.Add(cmd)
 	f.view.Add(cmd)
 	cli.InGroup(cmd, cli.RunFlags, func() { f.addRun(cmd, env) })
+	f.watch.Add(cmd)
 	f.bench.card.Add(cmd)
 	cli.AddDeviceFlag(cmd, env, &f.bench.device)
 	return cmd
@@ -103,7 +105,7 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	d := &dashboard{env: env, view: f.view, device: f.bench.device, access: access, index: f.index}
+	d := &dashboard{env: env, view: f.view, device: f.bench.device, access: access, index: f.index, watch: f.watch}
 	if f.run != "" {
 		if spec, d.bench, err = f.kept(env); err != nil {
 			return err
@@ -193,6 +195,7 @@ type dashboard struct {
 	demo     bool
 	bench    func() *queues.Bench
 	workbook func(context.Context) (string, error)
+	watch    cli.MetricsFlag
 }
 
 // wallClock is the pace of a session that people watch.
@@ -228,6 +231,12 @@ func (d *dashboard) show(ctx context.Context, plan *bench.Plan) (err error) {
 		wg.Wait()
 		err = errors.Join(err, player.Close())
 	}()
+	monitor, unwatch, err := d.watch.Start(ctx, d.env)
+	if err != nil {
+		return err
+	}
+	defer unwatch()
+	monitor.Session(player.Snapshot)
 	if d.view.IsPlain(d.env) {
 		return cli.GeneratorInterrupted(d.tell(ctx, player))
 	}

@@ -8,6 +8,7 @@ import (
 
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/stats"
 
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/remote"
@@ -23,6 +24,7 @@ type ServeOptions struct {
 	Journal string      // file that keeps the tables over a restart of the agent; empty for none
 	// Warn is told what a person should know of a journal that was taken all the same; nil tells nobody.
 	Warn   func(string)
+	Calls  stats.Handler // hears of every call; nil for nobody
 	Device DeviceOptions
 }
 
@@ -61,7 +63,11 @@ func serve(ctx context.Context, o ServeOptions, lend func(*Service) error) (*Ser
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{done: make(chan error, 1), server: grpc.NewServer(agent.ServerOptions(o.TLS)...)}
+	options := agent.ServerOptions(o.TLS)
+	if o.Calls != nil {
+		options = append(options, grpc.StatsHandler(o.Calls))
+	}
+	s := &Service{done: make(chan error, 1), server: grpc.NewServer(options...)}
 	if err = lend(s); err == nil {
 		err = s.install()
 	}

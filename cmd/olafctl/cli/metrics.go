@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/monitor"
+)
+
+// MetricsFlag lets Prometheus watch what takes long.
+type MetricsFlag struct{ address string }
+
+// Add adds --metrics.
+func (f *MetricsFlag) Add(cmd *cobra.Command) {
+	InGroup(cmd, OutputFlags, func() {
+		cmd.Flags().StringVar(&f.address, "metrics", "", "meanwhile tell Prometheus how it goes, at PORT of this host or HOST:PORT (docs/monitoring.md)")
+	})
+}
+
+// Start serves a monitor until stop is called. Without the flag the monitor is nil, which takes everything.
+func (f *MetricsFlag) Start(ctx context.Context, env *Env) (m *monitor.Monitor, stop func(), err error) {
+	if f.address == "" {
+		return nil, func() {}, nil
+	}
+	l, err := monitor.Listen(f.address)
+	if err != nil {
+		return nil, nil, err
+	}
+	m = NewMonitor()
+	stop = m.Serve(ctx, l)
+	fmt.Fprintf(env.Stderr, "metrics: http://%s/metrics\n", l.Addr())
+	return m, stop, nil
+}
+
+// NewMonitor is a monitor of this program.
+func NewMonitor() *monitor.Monitor {
+	b := ThisBuild()
+	return monitor.New(b.Version, b.Revision)
+}

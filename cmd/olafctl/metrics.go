@@ -1,0 +1,50 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/cmd/olafctl/monitor"
+)
+
+func newMetricsCmd(env *cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "metrics",
+		Short: "Watch long work by Prometheus and Grafana",
+		Long: `Watch long work by Prometheus and Grafana. 'serve', 'train', 'reproduce', 'simulate' and 'tui' tell how it goes with --metrics PORT, as
+OpenMetrics text under /metrics; a bench writes what it found for the node exporter with --metrics-file FILE.prom.
+docs/monitoring.md lists what is told.`,
+		Example: `  olafctl reproduce --quick --metrics 9100
+  olafctl metrics dashboard -w grafana.json`,
+	}
+	cmd.AddCommand(newMetricsDashboardCmd(env))
+	return cmd
+}
+
+func newMetricsDashboardCmd(env *cli.Env) *cobra.Command {
+	var path string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "dashboard",
+		Short: "Print a Grafana dashboard over these metrics, to be imported",
+		Example: `  olafctl metrics dashboard -w grafana.json
+  olafctl metrics dashboard | jq .panels[].title`,
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			if path == "" {
+				return printText(env, monitor.Dashboard)
+			}
+			if err := cli.RefuseExisting(path, force); err != nil {
+				return err
+			}
+			text, err := monitor.Dashboard()
+			if err != nil {
+				return err
+			}
+			return cli.WriteWhole(env, path, append(text, '\n'))
+		},
+	}
+	cmd.Flags().StringVarP(&path, "write", "w", "", "write it to this file")
+	cmd.Flags().BoolVar(&force, "force", false, "replace a file that exists")
+	return cmd
+}

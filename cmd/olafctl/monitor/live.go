@@ -1,0 +1,62 @@
+package monitor
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/live"
+)
+
+// session tells what a live session shows.
+type session struct {
+	look                        func() *live.Snapshot
+	time, occupancy, count, aom *prometheus.Desc
+}
+
+// Session tells of a live session; look must be safe at any time.
+func (m *Monitor) Session(look func() *live.Snapshot) {
+	if m == nil {
+		return
+	}
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(prometheus.BuildFQName(namespace, "live", name), help, labels, nil)
+	}
+	m.registry.MustRegister(&session{
+		look:      look,
+		time:      desc("time_seconds", "device time that has passed"),
+		occupancy: desc("queue_occupancy", "updates inside the queue", "queue"),
+		count:     desc("queue_counted", "counters of the queue so far, by their names in documents", "queue", "counter"),
+		aom:       desc("queue_aom_seconds", "mean Age of Model over clusters, of each sawtooth from its first delivery to its last so far", "queue", "reading"),
+	})
+}
+
+// Describe implements prometheus.Collector.
+func (s *session) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{s.time, s.occupancy, s.count, s.aom} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (s *session) Collect(ch chan<- prometheus.Metric) {
+	now := s.look()
+	if now == nil {
+		return
+	}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	gauge(s.time, olaf.Duration(now.Now).Seconds())
+	for i := range now.Queues {
+		q := &now.Queues[i]
+		gauge(s.occupancy, float64(q.Occupancy), q.Name)
+		for _, c := range q.Counters.Ledger().Counters {
+			gauge(s.count, float64(q.Counters.Of(c.Name)), q.Name, c.Name)
+		}
+		for reading, aom := range q.MeanAoM {
+			if aom.Known() {
+				gauge(s.aom, float64(aom)/1e9, q.Name, olaf.Reading(reading).String())
+			}
+		}
+	}
+}
