@@ -10,6 +10,25 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
+// judge turns counters and observations into a run, with the reasons why it may not be used.
+func (b *station) judge(id RunID, counters *fpga.Counters, ports []fpga.Port, seen *fpga.Capture) results.Run {
+	totals := b.Account(counters, b.collector.Observed())
+	for i := range ports {
+		totals.Add("lost_before_engine", int64(ports[i].Dropped))
+	}
+	run := b.collector.Finish(totals)
+	config := &b.plan.Configs[id.Config]
+	run.Queue, run.OutRateBPS = config.Queue, int64(config.OutRate)
+	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
+	run.Invalid = append(doubts(&run, ports, seen), run.Invalid...) // they say more than the collector can
+	b.book(&run, seen)
+	run.Invalid = append(run.Invalid, b.traffic.faults(olaf.Duration(counters.Generator.LateCyclesMax)*olaf.Cycle)...)
+	if n := counters.Queue.Bypassed; n > 0 {
+		run.Invalid = append(run.Invalid, fmt.Sprintf("%d updates bypassed the queue: the tables do not know their workers", n))
+	}
+	return run
+}
+
 // countedSince is what ports counted from one look to the next. A count that fell is an error: a difference would be anything.
 func countedSince(before, after []fpga.Port) ([]fpga.Port, error) {
 	rose := make([]fpga.Port, min(len(before), len(after)))
