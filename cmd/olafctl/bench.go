@@ -123,14 +123,13 @@ func (f *benchFlags) addSystem(cmd *cobra.Command) {
 	flags.StringVar(&s.Versus, "versus", s.Versus, "system to compare with, or none")
 	flags.StringSliceVar(&f.outRates, "out-rate", f.outRates, "output rates, comma-separated")
 	flags.IntVar(&s.Slots, "slots", s.Slots, "slots of the queue, the leaving update included")
-	flags.StringVar((*string)(&s.Profile), "profile", string(s.Profile), "engine cycles: calibrated|ideal")
+	profileFlag(cmd, &s.Profile)
 	flags.IntVar(&f.dequeue, "dequeue-cycles", 0, "override: cycles of 4 ns per departure of the queue under test")
 	flags.IntVar(&f.merge, "merge-cycles", 0, "override: cycles per merge of the queue under test")
 	flags.Var(&s.Overhead, "overhead", "bytes that the limiter adds to a frame: 0B, or 24B for FCS, preamble and gap")
 	flags.BoolVar(&s.RewardFilter, "reward-filter", false, "compare rewards before merging (§3)")
 	flags.Float64Var(&s.RewardThreshold, "reward-threshold", 0, "threshold of the reward filter")
 	cli.Complete(cmd, "versus", func() []string { return append(engine.Names(), bench.Nobody) })
-	cli.Complete(cmd, "profile", engine.Profiles)
 }
 
 func (f *benchFlags) addTraffic(cmd *cobra.Command) {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -42,9 +40,6 @@ The shell's system reset is not offered: it takes the host's DMA with it.`,
   olafctl device reset --part cmac0 -d pci:0000:3b:00.0 --dry-run`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if !slices.Contains(pcie.Targets(), part) {
-				return cli.UsageError("nothing is named %q; use --part %s", part, strings.Join(pcie.Targets(), "|"))
-			}
 			o := testbed.DeviceOptions{Force: force}
 			if dryRun {
 				o.DryRun = env.Stdout
@@ -60,10 +55,10 @@ The shell's system reset is not offered: it takes the host's DMA with it.`,
 			})
 		},
 	}
-	cmd.Flags().StringVar(&part, "part", string(pcie.ResetOlaf), "what to reset: "+strings.Join(pcie.Targets(), "|"))
+	part = string(pcie.ResetOlaf)
+	cli.Choose(cmd, &part, "part", "what to reset", pcie.Targets()...)
 	cmd.Flags().BoolVar(&force, "force", false, "allow what stops the host's DMA")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "print every access and write nothing")
-	cli.Complete(cmd, "part", pcie.Targets)
 	device.AddAddress(cmd, env)
 	return cmd
 }

@@ -25,7 +25,7 @@ type replayFlags struct {
 	overhead  olaf.Size
 	dequeue   int
 	merge     int
-	profile   string
+	profile   engine.Profile
 	filter    bool
 	threshold float64
 	to        string
@@ -46,12 +46,12 @@ and count what becomes of them. There are no tables here: a frame's cluster and 
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args[0]) },
 	}
 	flags := cmd.Flags()
-	f.queue = "olaf"
+	f.queue, f.profile = "olaf", engine.Calibrated
 	cli.AddSystem(cmd, &f.queue, "queue", "what the packets go through: "+strings.Join(engine.Names(), "|"), engine.Names)
 	flags.Var(&f.outRate, "out-rate", "output rate")
 	flags.IntVar(&f.slots, "slots", 8, "slots of the queue, the leaving update included")
 	flags.Var(&f.overhead, "overhead", "bytes that the limiter adds to a frame")
-	flags.StringVar(&f.profile, "profile", string(engine.Calibrated), "engine cycles: calibrated|ideal")
+	profileFlag(cmd, &f.profile)
 	flags.IntVar(&f.dequeue, "dequeue-cycles", 0, "override: cycles of 4 ns per departure")
 	flags.IntVar(&f.merge, "merge-cycles", 0, "override: cycles per merge")
 	flags.BoolVar(&f.filter, "reward-filter", false, "compare rewards before merging (§3)")
@@ -59,7 +59,6 @@ and count what becomes of them. There are no tables here: a frame's cluster and 
 	flags.StringVarP(&f.to, "write", "w", "", "write what leaves the queue to this file: .pcap or .pcapng")
 	flags.BoolVar(&f.force, "force", false, "replace an output file that exists")
 	cli.AddFormatFlag(cmd, &f.format)
-	cli.Complete(cmd, "profile", engine.Profiles)
 	return cmd
 }
 
@@ -73,7 +72,7 @@ func (f *replayFlags) config(cmd *cobra.Command) (replay.Config, error) {
 	if c.Engine.RewardThreshold, err = bench.FixedReward(f.threshold); err != nil {
 		return c, err
 	}
-	if c.Output, err = engine.Profile(f.profile).Output(f.queue, f.outRate); err != nil {
+	if c.Output, err = f.profile.Output(f.queue, f.outRate); err != nil {
 		return c, err
 	}
 	c.Output.OverheadBytes = int(f.overhead)

@@ -159,6 +159,10 @@ func argumentMistake(cmd *cobra.Command, given []string) string {
 func flagMistake(err error) string {
 	var value *pflag.InvalidValueError
 	var number *strconv.NumError
+	var choice *cli.ChoiceError
+	if errors.As(err, &value) && errors.As(err, &choice) {
+		return fmt.Sprintf("--%s: %v", value.GetFlag().Name, choice)
+	}
 	if !errors.As(err, &value) || !errors.As(err, &number) {
 		return err.Error()
 	}

@@ -47,13 +47,14 @@ Exit codes: 0 a plan that keeps every rule, 4 one that does not (with --repair) 
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args[0]) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.policy, "policy", "tw", "tw|fcfs|milp")
+	f.policy = "tw"
+	cli.Choose(cmd, &f.policy, "policy", "", "tw", "fcfs", "milp")
 	flags.IntVar(&f.inc, "inc", 0, "every switch aggregates for this many jobs instead of what the file says")
 	flags.IntVar(&f.horizon, "horizon", 0, "slots within which all must be done; 0 for as many as it takes")
 	flags.BoolVar(&f.partial, "partial", false, "a switch may aggregate some of a job's workers (the paper's Fig. 1; its §VI-A rules it out)")
 	flags.BoolVar(&f.fixed, "no-reconfigure", false, "connect every unit evenly with all others and change nothing")
 	flags.Var(&f.repairs, "repair", "mistakes of the paper to mend: all, none, names, or names with a minus for all but these")
-	flags.StringVar(&f.solver, "solver", "", "highs|cbc|glpsol; the first that is installed")
+	cli.Choose(cmd, &f.solver, "solver", "highs|cbc|glpsol; the first that is installed", "highs", "cbc", "glpsol")
 	flags.StringVar(&f.gap, "gap", "0%", "stop the solver this near to the least")
 	flags.DurationVar(&f.limit, "limit", time.Minute, "stop the solver after this long")
 	flags.StringVar(&f.lp, "lp", "", "keep the model in this LP file")
@@ -62,8 +63,6 @@ Exit codes: 0 a plan that keeps every rule, 4 one that does not (with --repair) 
 	flags.BoolVar(&f.force, "force", false, "replace output files that exist")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON)
-	cli.Complete(cmd, "policy", func() []string { return []string{"tw", "fcfs", "milp"} })
-	cli.Complete(cmd, "solver", func() []string { return []string{"highs", "cbc", "glpsol"} })
 	cli.Complete(cmd, "repair", func() []string { return append(sched.AllRepairs.Names(), "all", "none") })
 	return cmd
 }

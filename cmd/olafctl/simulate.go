@@ -30,15 +30,16 @@ import (
 
 // topologyFlags choose a network: a file or a preset, and what to change in it.
 type topologyFlags struct {
-	preset             string
-	clusters, workers  int
-	interval, second   olaf.Duration
-	jitter             olaf.Duration
-	x1                 olaf.Rate
-	queue, tc, tcCount string
-	duration, warmup   olaf.Duration
-	seed               uint64
-	sends              string
+	preset            string
+	clusters, workers int
+	interval, second  olaf.Duration
+	jitter            olaf.Duration
+	x1                olaf.Rate
+	queue, tc         string
+	tcCount           netsim.Count
+	duration, warmup  olaf.Duration
+	seed              uint64
+	sends             string
 }
 
 func (f *topologyFlags) add(cmd *cobra.Command) {
@@ -65,10 +66,9 @@ func (f *topologyFlags) addNetwork(cmd *cobra.Command) {
 	flags.IntVar(&f.workers, "workers-per-cluster", 0, "workers of each cluster; rates grow with them")
 	flags.Var(&f.x1, "x1", "rate out of the first cluster's switch")
 	cli.AddSystem(cmd, &f.queue, "queue", "what every switch does: "+strings.Join(engine.Names(), "|"), engine.Names)
-	flags.StringVar(&f.tc, "tc", "", "transmission control of the workers: on|off")
-	flags.StringVar(&f.tcCount, "tc-count", "", "what ACKs count as active: clusters|senders|inside")
+	cli.Choose(cmd, &f.tc, "tc", "transmission control of the workers: on|off", "on", "off")
+	cli.Choose(cmd, &f.tcCount, "tc-count", "what ACKs count as active", netsim.Counting()...)
 	cli.Complete(cmd, "preset", presetNames)
-	cli.Complete(cmd, "tc", func() []string { return []string{"on", "off"} })
 }
 
 func presetNames() []string {
@@ -150,17 +150,11 @@ func (f *topologyFlags) override(given func(string) bool, t *netsim.Topology) er
 			t.Switches[i].Queue = ""
 		}
 	}
-	switch f.tc {
-	case "":
-	case "on", "off":
+	if f.tc != "" {
 		t.Control.Enabled = f.tc == "on"
-	default:
-		return cli.UsageError("--tc is on or off, not %q", f.tc)
 	}
 	if f.tcCount != "" {
-		if err := t.Control.Count.UnmarshalText([]byte(f.tcCount)); err != nil {
-			return cli.UsageError("--tc-count: %v", err)
-		}
+		t.Control.Count = f.tcCount
 	}
 	if given("duration") {
 		t.Duration = f.duration

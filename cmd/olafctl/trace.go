@@ -61,24 +61,20 @@ the recording early and leaves a complete file of what was done.`,
 	}
 	addTrainingFlags(cmd, &f.config)
 	flags := cmd.Flags()
-	flags.StringVar(&f.config.Mode, "mode", f.config.Mode, "async | periodic (average every --threshold updates) | sync (everybody waits for everybody)")
+	cli.Choose(cmd, &f.config.Mode, "mode", "async | periodic (average every --threshold updates) | sync (everybody waits for everybody)", rl.Async, rl.Periodic, rl.Sync)
 	flags.IntVar(&f.config.Threshold, "threshold", f.config.Threshold, "updates that the periodic mode averages")
-	flags.StringVar(&f.clock, "clock", trace.Virtual, "virtual | wall")
+	f.clock = trace.Virtual
+	cli.Choose(cmd, &f.clock, "clock", "", trace.Virtual, trace.Wall)
 	flags.StringVarP(&f.to, "write", "w", "", "trace to write")
 	flags.BoolVar(&f.payload, "payload", false, "also write the gradients, to FILE.grad")
 	flags.BoolVar(&f.force, "force", false, "replace files that exist")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
-	cli.Complete(cmd, "mode", func() []string { return []string{rl.Async, rl.Periodic, rl.Sync} })
-	cli.Complete(cmd, "clock", func() []string { return []string{trace.Virtual, trace.Wall} })
 	return cmd
 }
 
 func (f *traceRecordFlags) run(ctx context.Context, env *cli.Env) error {
 	if f.to == "" {
 		return cli.UsageError("no file to record into; use -w FILE")
-	}
-	if f.clock != trace.Virtual && f.clock != trace.Wall {
-		return cli.UsageError("unknown clock %q; use virtual or wall", f.clock)
 	}
 	if err := f.config.Check(); err != nil {
 		return err
@@ -535,7 +531,7 @@ says which statistics were kept and how far they are off.`,
 	flags.Var(&s.Rate, "rate", "rate that all workers offer together")
 	flags.Var(&s.Frame, "size", "size of an update's frame")
 	flags.Var(&s.Line, "line-rate", "what the link carries; --rate must not exceed it")
-	flags.StringVar(&s.Averaging, "averaging", s.Averaging, "over what the rate is met: stationary (while all send) | whole-run (first update to last)")
+	cli.Choose(cmd, &s.Averaging, "averaging", "over what the rate is met: stationary (while all send) | whole-run (first update to last)", trace.Stationary, trace.WholeRun)
 	flags.IntVar(&s.Block, "block", s.Block, "updates replayed in a row; keeps their autocorrelation")
 	flags.BoolVar(&s.Drift, "drift", s.Drift, "keep how intervals grow as the policy learns")
 	flags.Float64Var(&s.Spread, "spread", s.Spread, "time of the slowest cluster over that of the fastest")
@@ -546,7 +542,6 @@ says which statistics were kept and how far they are off.`,
 	flags.BoolVar(&force, "force", false, "replace a file that exists")
 	flags.BoolVarP(&quiet, "quiet", "q", false, "no progress on stderr")
 	cli.AddFormatFlag(cmd, &out)
-	cli.Complete(cmd, "averaging", func() []string { return []string{trace.Stationary, trace.WholeRun} })
 	return cmd
 }
 

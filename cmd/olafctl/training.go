@@ -23,8 +23,8 @@ func addTrainingFlags(cmd *cobra.Command, c *rl.Config) {
 	flags.IntVar(&c.Clusters, "clusters", c.Clusters, "clusters (training jobs), each with a model of its own")
 	flags.IntVar(&c.Iterations, "iterations", c.Iterations, "iterations of every worker")
 	flags.Uint64Var(&c.Seed, "seed", c.Seed, "seed of worlds, choices and weights")
-	flags.StringVar(&c.Gradient, "gradient", c.Gradient, "what an update holds: delta (of local PPO) | literal (one gradient, which hardly learns)")
-	flags.StringVar(&c.Gate, "gate", c.Gate, "which updates the server takes: none | max (the paper's words, which stall) | ema | band")
+	cli.Choose(cmd, &c.Gradient, "gradient", "what an update holds: delta (of local PPO) | literal (one gradient, which hardly learns)", rl.Delta, rl.Literal)
+	cli.Choose(cmd, &c.Gate, "gate", "which updates the server takes: none | max (the paper's words, which stall) | ema | band", rl.NoGate, rl.MaxGate, rl.EMAGate, rl.BandGate)
 	flags.Float64Var(&c.Band, "band", c.Band, "how far below its running mean reward the band gate takes updates")
 	flags.BoolVar(&c.Average, "average", c.Average, "average each gradient half and half with the running one")
 	addFloat32(flags, &c.StepSize, "step-size", "γ of the parameter server")
@@ -32,8 +32,6 @@ func addTrainingFlags(cmd *cobra.Command, c *rl.Config) {
 	flags.IntVar(&c.PPO.Steps, "steps", c.PPO.Steps, "environment steps of an iteration, at least; whole episodes")
 	flags.IntVar(&c.PPO.Epochs, "epochs", c.PPO.Epochs, "passes over an iteration's samples")
 	flags.Float64Var(&c.Spread, "spread", c.Spread, "time of the slowest worker over that of the fastest")
-	cli.Complete(cmd, "gradient", func() []string { return []string{rl.Delta, rl.Literal} })
-	cli.Complete(cmd, "gate", func() []string { return []string{rl.NoGate, rl.MaxGate, rl.EMAGate, rl.BandGate} })
 }
 
 // float32Value is a flag of the type that the learner computes in.
@@ -56,8 +54,7 @@ func (v float32Value) Set(s string) error {
 }
 
 func profileFlag(cmd *cobra.Command, p *engine.Profile) {
-	cmd.Flags().StringVar((*string)(p), "profile", string(*p), "engine cycles: calibrated|ideal")
-	cli.Complete(cmd, "profile", engine.Profiles)
+	cli.Choose(cmd, (*string)(p), "profile", "engine cycles", engine.Profiles()...)
 }
 
 // curve is the live reward curve of a training: the mean reward of successive twentieths of its updates.

@@ -128,10 +128,11 @@ func (f *verifyFlags) problemFlags(cmd *cobra.Command) {
 	flags.IntVar(&p.Slots, "slots", p.Slots, "slots of the queue (Qmax), the leaving update included")
 	flags.IntVar(&p.Horizon, "horizon", p.Horizon, "updates per cluster")
 	flags.Var(&p.Separation, "separation", "assume that arrivals of different clusters are at least this far apart")
-	flags.StringVar((*string)(&p.Model), "model", string(aomcheck.Engine), "engine|paper|paper+service")
-	flags.StringVar((*string)(&p.Objective.Mean), "mean", string(aomcheck.Departed), "mean of the peak over departed updates, or over all (the paper's literal one): departed|all")
+	p.Model, p.Objective.Mean, f.slope = aomcheck.Engine, aomcheck.Departed, "urgency"
+	cli.Choose(cmd, &p.Model, "model", "", aomcheck.Engine, "paper", "paper+service")
+	cli.Choose(cmd, &p.Objective.Mean, "mean", "mean of the peak over departed updates, or over all (the paper's literal one): departed|all", aomcheck.Departed, "all")
 	flags.Var(&p.Control.DeltaT, "delta-t", "threshold of the workers' transmission control; 0s switches it off")
-	flags.StringVar(&f.slope, "slope", "urgency", "slope v of the send probability: urgency (1/delta-t) or fairness (delta-t)")
+	cli.Choose(cmd, &f.slope, "slope", "slope v of the send probability: urgency (1/delta-t) or fairness (delta-t)", "urgency", "fairness")
 	flags.IntVar(&p.Control.Active, "active", 0, "active clusters N that ACKs report; 0 for the number of clusters")
 	flags.Var(&p.Control.AckDelay, "ack-delay", "from departure until the ACK is at the worker")
 	flags.StringVar(&f.sends, "sends", "free", "send decisions of the control: free, or seeded:N")
@@ -142,17 +143,15 @@ func (f *verifyFlags) problemFlags(cmd *cobra.Command) {
 			}[name])
 		}
 	}
-	cli.Complete(cmd, "model", func() []string { return []string{"engine", "paper", "paper+service"} })
-	cli.Complete(cmd, "mean", func() []string { return []string{"departed", "all"} })
 }
 
 func (f *verifyFlags) searchFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.solver, "solver", "portfolio", "portfolio (first answer wins)|both (must agree)|z3|cvc5")
+	f.solver = "portfolio"
+	cli.Choose(cmd, &f.solver, "solver", "portfolio (first answer wins)|both (must agree)|z3|cvc5", "portfolio", "both", "z3", "cvc5")
 	flags.DurationVar(&f.limit, "time-limit", time.Minute, "give up with exit code 5 after this long")
 	flags.IntVar(&f.simulate, "simulate", 200, "random paths to try on the engine before a solver is asked; 0 for none")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
-	cli.Complete(cmd, "solver", func() []string { return []string{"portfolio", "both", "z3", "cvc5"} })
 }
 
 // verdictFlags are for commands with one verdict.
@@ -274,8 +273,6 @@ func (f *verifyFlags) options(env *cli.Env) (aomcheck.Options, error) {
 		o.Solvers = []smt.Solver{smt.Z3()}
 	case "cvc5":
 		o.Solvers = []smt.Solver{smt.CVC5()}
-	default:
-		return o, cli.UsageError("--solver: %q is not one of portfolio, both, z3, cvc5", f.solver)
 	}
 	if f.limit <= 0 {
 		return o, cli.UsageError("--time-limit: %v is not a positive time", f.limit)

@@ -44,11 +44,11 @@ func newRegionCmd(env *cli.Env) *cobra.Command {
 	flags := cmd.Flags()
 	flags.StringVarP(&file, "file", "f", "", "problem in YAML instead of flags")
 	flags.StringArrayVar(&vary, "vary", nil, "NAME=LOW:HIGH[:STEPS], once or twice; names: interval, interval.N, jitter, jitter.N, delta-t, ack-delay, service, separation, bound, slots")
-	flags.StringVar(&f.objective, "objective", string(aomcheck.Fairness), "what must hold: "+strings.Join(objectiveNames(), "|"))
+	f.objective = string(aomcheck.Fairness)
+	cli.Choose(cmd, &f.objective, "objective", "what must hold", objectiveNames()...)
 	f.problemFlags(cmd)
 	f.searchFlags(cmd)
 	cli.AddFormatFlag(cmd, &f.format)
-	cli.Complete(cmd, "objective", objectiveNames)
 	return cmd
 }
 

@@ -268,6 +268,9 @@ var (
 	arrivals   = []Arrivals{Periodic, Poisson}
 )
 
+// Counting lists what N in an ACK can count.
+func Counting() []Count { return counting }
+
 func (t *Timing) UnmarshalText(b []byte) error    { return oneOf(t, "timing", b, timings...) }
 func (a *Acks) UnmarshalText(b []byte) error      { return oneOf(a, "acks", b, acks...) }
 func (c *Count) UnmarshalText(b []byte) error     { return oneOf(c, "count", b, counting...) }

@@ -15,7 +15,7 @@ import (
 type CardFlags struct {
 	driver cardDriver
 	live   live.Options
-	stamps string
+	stamps live.Stamps
 	port   int
 }
 
@@ -23,13 +23,13 @@ type CardFlags struct {
 func (f *CardFlags) Add(cmd *cobra.Command) {
 	InGroup(cmd, CardFlagsOf, func() { f.add(cmd) })
 	Complete(cmd, "capture", InterfaceNames)
-	Complete(cmd, "stamps", func() []string { return []string{string(live.Kernel), string(live.Hardware)} })
 }
 
 func (f *CardFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.live.Interface, "capture", "", "of a card: the parameter server's network interface on this host, such as enp1s0f0")
-	flags.StringVar(&f.stamps, "stamps", string(live.Kernel), "with --capture: who times arrivals, kernel|hardware; hardware says that you synchronise the network card's clock with the system's")
+	f.stamps = live.Kernel
+	Choose(cmd, &f.stamps, "stamps", "with --capture: who times arrivals, kernel|hardware; hardware says that you synchronise the network card's clock with the system's", live.Kernel, live.Hardware)
 	flags.IntVar(&f.port, "server-port", 1, "with --capture: the card's port towards that interface, 0 or 1")
 	f.driver.add(cmd)
 }
@@ -74,16 +74,13 @@ func (f *CardFlags) check(cmd *cobra.Command, env *Env, address string) error {
 	if f.port < 0 || f.port > 1 {
 		return UsageError("--server-port %d: a card has the ports 0 and 1", f.port)
 	}
-	if f.stamps != string(live.Kernel) && f.stamps != string(live.Hardware) {
-		return UsageError("--stamps %q: use kernel or hardware", f.stamps)
-	}
 	return nil
 }
 
 // capture opens the interface and says what it gives less than it was asked for.
 func (f *CardFlags) capture(env *Env) (testbed.Frames, error) {
 	o := f.live
-	o.Stamps, o.Promiscuous = live.Stamps(f.stamps), true
+	o.Stamps, o.Promiscuous = f.stamps, true
 	frames, err := env.OpenCapture(o)
 	if err != nil {
 		return nil, fmt.Errorf("--capture %s: %w", o.Interface, err)

@@ -41,10 +41,10 @@ func (v *ViewFlags) AddLooks(cmd *cobra.Command) {
 	InGroup(cmd, DashboardFlags, func() {
 		flags := cmd.Flags()
 		flags.StringVar(&v.keys, "keys", "", "YAML file with other key bindings; default olafctl/keys.yaml in the user's configuration folder")
-		flags.StringVar(&v.Ground, "theme", "auto", "colours for a ground that is auto|dark|light")
+		v.Ground = "auto"
+		Choose(cmd, &v.Ground, "theme", "colours for a ground that is", "auto", "dark", "light")
 		flags.BoolVar(&v.Mouse, "mouse", true, "take the mouse; without, the terminal selects text")
 	})
-	Complete(cmd, "theme", func() []string { return []string{"auto", "dark", "light"} })
 }
 
 // RefuseViewFlags refuses flags about a dashboard that is not shown.
@@ -68,8 +68,8 @@ func (v *ViewFlags) Options(env *Env) (o tui.Options, err error) {
 	if o.Keys, err = v.bindings(); err != nil {
 		return o, err
 	}
-	o.Theme, err = v.theme(env)
-	return o, err
+	o.Theme = v.theme(env)
+	return o, nil
 }
 
 // bindings reads the user's keys, if there are any.
@@ -97,7 +97,7 @@ func (v *ViewFlags) bindings() (*keys.Map, error) {
 }
 
 // theme asks the terminal for its ground where nobody says it.
-func (v *ViewFlags) theme(env *Env) (*theme.Theme, error) {
+func (v *ViewFlags) theme(env *Env) *theme.Theme {
 	o := theme.Options{Colour: env.Getenv("NO_COLOR") == ""}
 	switch v.Ground {
 	case "light":
@@ -105,10 +105,8 @@ func (v *ViewFlags) theme(env *Env) (*theme.Theme, error) {
 	case "dark":
 	case "auto":
 		o.Light = !v.IsPlain(env) && !termenv.NewOutput(os.Stdout).HasDarkBackground()
-	default:
-		return nil, UsageError("--theme %q: use auto, dark or light", v.Ground)
 	}
-	return theme.New(o), nil
+	return theme.New(o)
 }
 
 // Program is a dashboard on the terminal. Bubble Tea restores the terminal when ctx ends and when something panics.

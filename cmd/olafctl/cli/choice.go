@@ -1,0 +1,57 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// Choose adds a flag that takes one of some texts, offers them to the shell and refuses others. The default is what p holds;
+// usage need not list the texts.
+func Choose[T ~string](cmd *cobra.Command, p *T, name, usage string, values ...T) {
+	c := &choice[T]{value: p}
+	listed := true
+	for _, v := range values {
+		c.values = append(c.values, string(v))
+		listed = listed && strings.Contains(usage, string(v))
+	}
+	if !listed {
+		usage = strings.TrimPrefix(usage+": ", ": ") + strings.Join(c.values, "|")
+	}
+	cmd.Flags().Var(c, name, usage)
+	Complete(cmd, name, func() []string { return c.values })
+}
+
+type choice[T ~string] struct {
+	value  *T
+	values []string
+}
+
+func (c *choice[T]) String() string {
+	if c.value == nil { // of a zero value, which pflag makes
+		return ""
+	}
+	return string(*c.value)
+}
+
+func (c *choice[T]) Type() string { return "string" }
+
+func (c *choice[T]) Set(text string) error {
+	if !slices.Contains(c.values, text) {
+		return &ChoiceError{text, c.values}
+	}
+	*c.value = T(text)
+	return nil
+}
+
+// ChoiceError says what a flag takes instead.
+type ChoiceError struct {
+	Given  string
+	Values []string
+}
+
+func (e *ChoiceError) Error() string {
+	return fmt.Sprintf("%q is not one of %s", e.Given, strings.Join(e.Values, ", "))
+}
