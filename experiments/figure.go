@@ -3,13 +3,12 @@ package experiments
 import (
 	"fmt"
 	"io"
-	"math"
 	"strconv"
-	"text/tabwriter"
 
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/table"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -109,68 +108,49 @@ func (f *Figure) Table() (header []string, rows [][]string) {
 	return header, rows
 }
 
-// WriteText prints a table for each panel, then what can and cannot be said.
-func (f *Figure) WriteText(w io.Writer) error {
+// WriteText prints a table for each panel, what came out beside the paper, then what can and cannot be said.
+func (f *Figure) WriteText(w io.Writer, v text.View) error {
+	p := text.NewPage(w, v)
 	quick := ""
 	if f.Quick {
 		quick = " (quick: fewer or shorter runs than the figure's own)"
 	}
-	if _, err := fmt.Fprintf(w, "%s: %s%s\n", f.Experiment, f.Artefact, quick); err != nil {
-		return err
-	}
+	p.Say("", "%s: %s%s", f.Experiment, f.Artefact, quick)
 	for i := range f.Panels {
-		if err := f.Panels[i].writeText(w); err != nil {
-			return err
-		}
+		f.Panels[i].print(p)
+	}
+	p.Printf("\n")
+	p.Paper(f.PaperRows)
+	for _, s := range f.Statements {
+		p.Say("- ", "%s", s)
 	}
 	if f.simulated != nil {
-		if _, err := fmt.Fprintf(w, "\n%s\n", f.simulated.Validity()); err != nil {
-			return err
-		}
+		p.Say("", "%s", f.simulated.Validity())
 	}
-	for _, s := range f.Statements {
-		if _, err := fmt.Fprintf(w, "\n- %s", s); err != nil {
-			return err
-		}
-	}
-	if _, err := fmt.Fprint(w, "\n\n"); err != nil {
-		return err
-	}
-	return text.Paper(w, f.PaperRows)
+	return p.Err()
 }
 
-func (p *Panel) writeText(w io.Writer) error {
-	fmt.Fprintf(w, "\n%s: %s\n", p.Name, p.YLabel)
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(tw, "%s\t", p.XLabel)
-	for _, s := range p.Series {
-		fmt.Fprintf(tw, "%s\t", s.Name)
-	}
-	fmt.Fprintln(tw)
+// print is the panel as a table, with a line for each x.
+func (p *Panel) print(page *text.Page) {
+	page.Printf("\n")
+	page.Say("", "%s: %s", p.Name, p.YLabel)
 	if len(p.Series) == 0 {
-		return tw.Flush()
+		return
+	}
+	g := &table.Grid{Columns: []table.GridColumn{{Header: p.XLabel, Right: true}}}
+	for _, s := range p.Series {
+		g.Columns = append(g.Columns, table.GridColumn{Header: s.Name, Right: true, Prose: true})
 	}
 	for i, x := range p.Series[0].X {
-		fmt.Fprintf(tw, "%.4g\t", x)
+		row := []string{table.Column{Format: table.General}.Pretty(table.N(x))}
 		for _, s := range p.Series {
 			if i < len(s.Y) {
-				fmt.Fprintf(tw, "%s\t", MeanCell(s.Y[i].Mean, float64(s.Y[i].CI95)))
+				row = append(row, text.Rounded(&s.Y[i], 1))
 			}
 		}
-		fmt.Fprintln(tw)
+		g.Add(row...)
 	}
-	return tw.Flush()
-}
-
-// MeanCell prints a mean with its half-width where there is one.
-func MeanCell(mean results.Float, ci float64) string {
-	switch {
-	case !mean.Known():
-		return "–"
-	case math.IsNaN(ci):
-		return fmt.Sprintf("%.4g", float64(mean))
-	}
-	return fmt.Sprintf("%.4g ± %.2g", float64(mean), ci)
+	page.Grid(g)
 }
 
 // Describe is the statistic of plain numbers.

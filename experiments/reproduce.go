@@ -95,21 +95,18 @@ func (r *Reproduction) Document() any { return r }
 
 // WriteText prints every number of the systems that are here, a line for each of the others, and how many came out how, paper
 // by paper. With All the numbers of the others are listed too.
-func (r *Reproduction) WriteText(w io.Writer) error {
+func (r *Reproduction) WriteText(w io.Writer, v text.View) error {
 	here := systems(r.Paper)
 	listed := slices.DeleteFunc(slices.Clone(r.Paper), func(p results.PaperRow) bool { return !r.All && !here.tested(paper.SystemOf(p.ID)) })
-	if err := text.Paper(w, listed); err != nil {
-		return err
-	}
-	if err := here.write(w, r.All); err != nil {
-		return err
-	}
+	p := text.NewPage(w, v)
+	p.Paper(listed)
+	here.print(p, r.All)
 	missed := "none below what is expected"
 	if len(r.Missed) > 0 {
 		missed = fmt.Sprintf("%d below what is expected: %s", len(r.Missed), strings.Join(r.Missed, ", "))
 	}
-	_, err := fmt.Fprintln(w, missed)
-	return err
+	p.Say("", "%s", missed)
+	return p.Err()
 }
 
 // Table is one line a published number.

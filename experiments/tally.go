@@ -2,14 +2,13 @@ package experiments
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // systemTally counts the numbers of one paper by basis and verdict.
@@ -56,10 +55,9 @@ func (all tallies) tested(system string) bool {
 	return slices.ContainsFunc(all, func(t systemTally) bool { return t.name == system && t.tested() })
 }
 
-// write prints a paper a paragraph: its systems' numbers by basis and verdict, and of a system that is not here only how many
+// print prints a paper a paragraph: its systems' numbers by basis and verdict, and of a system that is not here only how many
 // there are.
-func (all tallies) write(w io.Writer, listed bool) error {
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+func (all tallies) print(p *text.Page, listed bool) {
 	for i := range all {
 		t := &all[i]
 		if !t.tested() {
@@ -67,18 +65,20 @@ func (all tallies) write(w io.Writer, listed bool) error {
 			if listed {
 				more = ""
 			}
-			fmt.Fprintf(tw, "%s: %s, none testable here%s\n", t.name, olaf.Plural(t.n, "published number"), more)
+			p.Say("", "%s: %s, none testable here%s", t.name, olaf.Plural(t.n, "published number"), more)
 			continue
 		}
-		fmt.Fprintf(tw, "%s: %s\n", t.name, olaf.Plural(t.n, "published number"))
+		p.Say("", "%s: %s", t.name, olaf.Plural(t.n, "published number"))
 		for _, basis := range paper.Bases() {
 			if verdicts := t.counts[basis]; len(verdicts) > 0 {
-				fmt.Fprintf(tw, "  %s\t%s\n", basis, counted(verdicts))
+				p.Say(fmt.Sprintf("  %-*s", basisWidth, basis), "%s", counted(verdicts))
 			}
 		}
 	}
-	return tw.Flush()
 }
+
+// basisWidth is the width of the longest basis, with a gap.
+const basisWidth = 12
 
 // counted lists how many there are of each verdict, from best to worst.
 func counted(verdicts map[paper.Verdict]int) string {

@@ -32,6 +32,7 @@ type benchFlags struct {
 	device   string
 	listen   string
 	format   cli.Format
+	explain  bool
 	to       exports
 	pcap     string
 	prom     string
@@ -92,6 +93,7 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
 		cmd.Flags().Float64Var(&f.ageError, "age-error", 10, "of a card: withhold the ages of a run whose clocks may be off by more than so many per cent of its mean AoM")
 	})
 	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.JSONL, cli.YAML)
+	cli.AddExplainFlag(cmd, &f.explain)
 	cli.AddDeviceFlag(cmd, env, &f.device)
 	return cmd
 }
@@ -275,7 +277,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	} else {
 		f.notWritten(env)
 	}
-	if err := errors.Join(err, cli.PrintReport(env, report, f.format)); err != nil {
+	if err := errors.Join(err, cli.PrintReport(env, report, f.format, f.explain)); err != nil {
 		return err
 	}
 	if err := report.Err(); err != nil {

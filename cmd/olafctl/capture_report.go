@@ -114,7 +114,7 @@ func (r *captureReport) print(env *cli.Env, out cli.Format) error {
 	add("rx_crc_errors", d.RXCRC, "damaged on the wire")
 	add("rx_frame_errors", d.RXFrame, "damaged on the wire")
 	add("rx_length_errors", d.RXLength, "too long or too short")
-	if err := list.Write(env.Stdout, out); err != nil {
+	if err := list.Write(env, out); err != nil {
 		return err
 	}
 	if out == cli.Table {

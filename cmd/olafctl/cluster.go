@@ -92,7 +92,7 @@ func printClusters(env *cli.Env, t p4ctl.Tables, out cli.Format) error {
 		}
 		list.Add(fmt.Sprint(c.Cluster), fmt.Sprint(c.Group), dash(strings.Join(ids, " ")), dash(strings.Join(addresses, " ")))
 	}
-	return list.Write(env.Stdout, out)
+	return list.Write(env, out)
 }
 
 func newClusterAddCmd(env *cli.Env) *cobra.Command {

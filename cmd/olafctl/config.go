@@ -55,7 +55,7 @@ func newConfigShowCmd(env *cli.Env) *cobra.Command {
 			if file != "" && out != cli.CSV {
 				fmt.Fprintf(env.Stderr, "file: %s\n", file)
 			}
-			return list.Write(env.Stdout, out)
+			return list.Write(env, out)
 		},
 	}
 	cli.AddFormatFlag(cmd, &out)

@@ -93,5 +93,5 @@ func printDevice(env *cli.Env, dev fpga.Device, out cli.Format) error {
 			Capabilities map[string]bool   `json:"capabilities"`
 		}{cli.Head{Schema: "olafctl.device/v1"}, id, limits, capabilities})
 	}
-	return list.Write(env.Stdout, out)
+	return list.Write(env, out)
 }

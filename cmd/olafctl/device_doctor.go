@@ -168,7 +168,7 @@ func (x *doctor) print(env *cli.Env, out cli.Format) error {
 	for _, c := range x.checks {
 		list.Add(c.Name, string(c.Outcome), c.Seen, c.Next)
 	}
-	return list.Write(env.Stdout, out)
+	return list.Write(env, out)
 }
 
 // verdict is the exit code.

@@ -85,7 +85,7 @@ func printCards(env *cli.Env, cards []listedCard, out cli.Format) error {
 	if len(cards) == 0 {
 		fmt.Fprintf(env.Stderr, "no Xilinx PCI function on this host; the twin is always there: -d %s\n", env.Devices.Default())
 	}
-	return list.Write(env.Stdout, out)
+	return list.Write(env, out)
 }
 
 func link(c pcie.Card) string {

@@ -54,7 +54,7 @@ func newExperimentListCmd(env *cli.Env) *cobra.Command {
 					Experiments []entry `json:"experiments"`
 				}{cli.Head{Schema: "olafctl.experiments/v1"}, entries})
 			}
-			return list.Write(env.Stdout, out)
+			return list.Write(env, out)
 		},
 	}
 	cli.AddFormatFlag(cmd, &out)
@@ -118,6 +118,7 @@ its claim expects ends with exit code 4.`,
 	f.view.Add(cmd)
 	f.keep.Add(cmd)
 	cli.AddFormatFlag(cmd, &f.out, cli.Table, cli.JSON, cli.CSV, cli.JSONL)
+	cli.AddExplainFlag(cmd, &f.explain)
 	return cmd
 }
 
@@ -136,6 +137,7 @@ func addOptions(cmd *cobra.Command, env *cli.Env, o *experiments.Options) {
 type experimentFlags struct {
 	options experiments.Options
 	out     cli.Format
+	explain bool
 	plots   string
 	force   bool
 	quiet   bool
@@ -171,7 +173,7 @@ func (f *experimentFlags) run(ctx context.Context, env *cli.Env, e experiments.E
 		stopped = cli.GeneratorInterrupted
 	}
 	err = errors.Join(stopped(err), kept.Finish(env, report, cli.MadeBy(env, started), err != nil, f.quiet),
-		drawFigures(env, f.plots, f.force, e.Name, report), cli.PrintReport(env, report, f.out))
+		drawFigures(env, f.plots, f.force, e.Name, report), cli.PrintReport(env, report, f.out, f.explain))
 	if err != nil {
 		return err
 	}

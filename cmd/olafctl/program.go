@@ -73,7 +73,7 @@ func newProgramListCmd(env *cli.Env) *cobra.Command {
 					Programs []entry `json:"programs"`
 				}{cli.Head{Schema: "olafctl.programs/v1"}, entries})
 			}
-			return list.Write(env.Stdout, out)
+			return list.Write(env, out)
 		},
 	}
 	cli.AddFormatFlag(cmd, &out)

@@ -51,7 +51,7 @@ func newRegListCmd(env *cli.Env) *cobra.Command {
 					Registers []entry `json:"registers"`
 				}{cli.Head{Schema: "olafctl.registers/v1"}, entries})
 			}
-			return list.Write(env.Stdout, out)
+			return list.Write(env, out)
 		},
 	}
 	cli.AddFormatFlag(cmd, &out)
@@ -192,7 +192,7 @@ func printRegisters(env *cli.Env, dev fpga.Registers, refs []regmap.Ref, out cli
 	if out == cli.JSON {
 		return writeRegisterValues(env.Stdout, values)
 	}
-	return list.Write(env.Stdout, out)
+	return list.Write(env, out)
 }
 
 func readRegister(dev fpga.Registers, ref regmap.Ref) (registerValue, string, error) {

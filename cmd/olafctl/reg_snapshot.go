@@ -191,7 +191,7 @@ func printChanges(env *cli.Env, changes []registerChange, out cli.Format) error 
 	for _, c := range changes {
 		list.Add(c.Name, dash(c.Before), dash(c.After), decoded(c.Name, c.After))
 	}
-	return list.Write(env.Stdout, out)
+	return list.Write(env, out)
 }
 
 // decoded is a value's fields in words.

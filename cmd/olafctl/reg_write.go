@@ -200,5 +200,5 @@ func readRaw(env *cli.Env, dev fpga.Registers, offsets []string, out cli.Format)
 	if out == cli.JSON {
 		return writeRegisterValues(env.Stdout, values)
 	}
-	return list.Write(env.Stdout, out)
+	return list.Write(env, out)
 }

@@ -174,5 +174,5 @@ func (f *replayFlags) print(env *cli.Env, path string, r *replay.Result) error {
 		fmt.Fprintf(env.Stdout, "%s through %s at %v, %s: %s in %s\n\n", path, r.Queue, olaf.Rate(r.OutRateBPS),
 			olaf.Plural(r.Slots, "slot"), olaf.Plural(r.Workers, "worker"), olaf.Plural(r.Clusters, "cluster"))
 	}
-	return list.Write(env.Stdout, f.format)
+	return list.Write(env, f.format)
 }

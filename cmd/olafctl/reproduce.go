@@ -23,6 +23,7 @@ import (
 type reproduceFlags struct {
 	options experiments.Options
 	out     cli.Format
+	explain bool
 	short   bool
 	all     bool
 	quiet   bool
@@ -55,6 +56,7 @@ them and everything else to a few minutes. On two idle cores:
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	f.watch.Add(cmd)
 	cli.AddFormatFlag(cmd, &f.out)
+	cli.AddExplainFlag(cmd, &f.explain)
 	return cmd
 }
 
@@ -117,7 +119,7 @@ func (f *reproduceFlags) run(ctx context.Context, env *cli.Env, names []string) 
 		return f.one(ctx, env, e, fmt.Sprintf("%d/%d %s", done, len(chosen), e.Name))
 	})
 	r.Provenance, r.All = cli.MadeBy(env, started), f.all
-	if err := errors.Join(cli.Interrupted(err), cli.PrintReport(env, r, f.out)); err != nil {
+	if err := errors.Join(cli.Interrupted(err), cli.PrintReport(env, r, f.out, f.explain)); err != nil {
 		return err
 	}
 	return r.Err()

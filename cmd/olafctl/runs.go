@@ -65,41 +65,6 @@ func newRunsListCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	return cmd
 }
 
-func listRuns(env *cli.Env, s *store.Store, out cli.Format) error {
-	entries, err := s.List()
-	if err != nil {
-		return err
-	}
-	if out == cli.JSON {
-		return cli.WriteJSON(env.Stdout, struct {
-			cli.Head
-			Runs []store.Entry `json:"runs"`
-		}{cli.Head{Schema: "olafctl.run-list/v1"}, entries})
-	}
-	list := cli.Grid{Header: []string{"ID", "EXPERIMENT", "DEVICE", "STARTED", "STATE", "VALID", "NOTE"}}
-	for _, e := range entries {
-		valid := "–"
-		if e.State == store.Complete {
-			valid = map[bool]string{true: "yes", false: "no"}[e.Valid]
-		}
-		if e.Partial {
-			valid = "partial"
-		}
-		device := e.Device
-		if device == "" {
-			device = "–" // nothing but the simulator or a training
-		}
-		list.Add(e.ID, e.Experiment, device, toSecond(e.Started), string(e.State), valid, e.Note)
-	}
-	if len(entries) == 0 {
-		fmt.Fprintf(env.Stderr, "no runs in %s yet; olafctl bench makes one\n", s.Dir())
-	}
-	if err := cli.RemarkAbandoned(env, s); err != nil {
-		return err
-	}
-	return list.Write(env.Stdout, out)
-}
-
 // toSecond cuts a time for people; documents keep all of it.
 func toSecond(started string) string {
 	t, err := time.Parse(time.RFC3339, started)
@@ -109,10 +74,11 @@ func toSecond(started string) string {
 	return t.Format(time.RFC3339)
 }
 
-// remarkAbandoned says which runs a killed process left behind.
-
 func newRunsShowCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
-	var out cli.Format
+	var (
+		out     cli.Format
+		explain bool
+	)
 	cmd := &cobra.Command{
 		Use:               "show ID",
 		Short:             "Print a kept run as it was printed then",
@@ -132,11 +98,12 @@ func newRunsShowCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 					return cli.WriteJSON(env.Stdout, r.Bench)
 				}
 				showHead(env, f)
-				return text.Bench(env.Stdout, r.Bench)
+				return text.Bench(env.Stdout, env.View(explain), r.Bench)
 			})
 		},
 	}
 	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
+	cli.AddExplainFlag(cmd, &explain)
 	return cmd
 }
 
@@ -210,7 +177,7 @@ whatever their names, such as two simulated networks. -o csv and -o json have ev
 				if markdown {
 					return d.WriteMarkdown(env.Stdout, all)
 				}
-				return d.WriteText(env.Stdout, all)
+				return d.WriteText(env.Stdout, env.View(false), all)
 			})
 		},
 	}

@@ -40,7 +40,7 @@ aggregate), for several numbers of jobs and seeds. All scenarios of a seed have 
 					Rows     []sweep.Row   `json:"rows"`
 				}{cli.Head{Schema: "olafctl.schedule-sweep/v1"}, s, seeds, rows})
 			}
-			return sweepGrid(rows).Write(env.Stdout, out)
+			return sweepGrid(rows).Write(env, out)
 		},
 	}
 	flags := cmd.Flags()

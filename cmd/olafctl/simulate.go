@@ -198,6 +198,7 @@ type simulateFlags struct {
 	watch             cli.MetricsFlag
 	monitor           *monitor.Monitor // nil without --metrics
 	format            cli.Format
+	explain           bool
 }
 
 func newSimulateCmd(env *cli.Env) *cobra.Command {
@@ -239,6 +240,7 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 	f.KeepFlags.Add(cmd)
 	f.watch.Add(cmd)
 	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.JSONL, cli.YAML)
+	cli.AddExplainFlag(cmd, &f.explain)
 	return cmd
 }
 
@@ -321,7 +323,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 		err = errors.Join(err, kept.Finish(env, report, report.Provenance, report.Partial, f.quiet))
 	}
 	if !report.empty() {
-		err = errors.Join(err, cli.PrintReport(env, report, f.format))
+		err = errors.Join(err, cli.PrintReport(env, report, f.format, f.explain))
 	}
 	if err == nil {
 		err = report.Err()

@@ -8,13 +8,14 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/table"
+	"github.com/olafctl/olaf/results/text"
 )
 
 const simulateSchema = "olafctl.simulate/v1"
@@ -62,7 +63,7 @@ func (s *simulation) linesOf(of *bench.Simulated) []string {
 	report := *s
 	report.take(of)
 	var page bytes.Buffer
-	_ = report.WriteText(&page) // a buffer takes everything
+	_ = report.WriteText(&page, dashboardView()) // a buffer takes everything
 	return lines(&page)
 }
 
@@ -94,77 +95,74 @@ func (s *simulation) Err() error {
 	return s.simulated.Err()
 }
 
-// WriteText prints one run in full, several as a list with their means, a sweep as table and map.
-func (s *simulation) WriteText(w io.Writer) error {
-	var b strings.Builder
-	control := "off"
-	if s.topology.Control.Enabled {
-		control = "on"
+// WriteText says what came out, then prints one run in full, several as a list with their means, a sweep as table and map.
+func (s *simulation) WriteText(w io.Writer, v text.View) error {
+	p := text.NewPage(w, v)
+	for _, line := range s.headlines() {
+		p.Say("", "%s", line)
 	}
 	name := s.topology.Name
 	if name == "" {
 		name = "network without a name"
 	}
-	fmt.Fprintf(&b, "%s: queue %s, transmission control %s, seed %d", cli.OnTerminal(name), s.topology.Queue, control, s.Seeds[0])
+	control := "off"
+	if s.topology.Control.Enabled {
+		control = "on"
+	}
+	seeds := fmt.Sprintf("seed %d", s.Seeds[0])
 	if len(s.Seeds) > 1 {
-		fmt.Fprintf(&b, " to %d", s.Seeds[len(s.Seeds)-1])
+		seeds += fmt.Sprintf(" to %d", s.Seeds[len(s.Seeds)-1])
 	}
 	window := s.topology.Window().String()
 	if s.Partial && len(s.Runs) == 1 {
 		window = s.Runs[0].Window // it may have ended early
 	}
-	fmt.Fprintf(&b, ", ages over %s\n\n", window)
+	p.Say("", "%s: queue %s, transmission control %s, %s, ages over %s", cli.OnTerminal(name), s.topology.Queue, control, seeds, window)
+	p.Printf("\n")
 	switch {
 	case s.Sweep != nil:
-		s.Sweep.write(&b)
+		s.Sweep.print(p, len(s.Seeds))
 	case len(s.Runs) == 1:
-		writeRun(&b, s.Runs[0])
+		printRun(p, s.Runs[0])
 	default:
-		writeRuns(&b, s.Runs)
+		printRuns(p, s.Runs)
 	}
 	if s.simulated != nil && s.whole() {
-		fmt.Fprintf(&b, "\n%s\n", s.simulated.Validity())
+		p.Say("", "%s", s.simulated.Validity())
 	} else if s.Partial {
-		b.WriteString("\npartial: interrupted before the end\n")
+		p.Say("", "partial: interrupted before the end")
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return p.Err()
 }
 
-func align(b *strings.Builder, rows [][]string) {
-	tw := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
-	for _, r := range rows {
-		fmt.Fprintln(tw, strings.TrimRight(strings.Join(r, "\t"), "\t"))
+// headlines say what was lost and how old models were, over all runs.
+func (s *simulation) headlines() []string {
+	if len(s.Runs) == 0 {
+		return nil
 	}
-	_ = tw.Flush() // into memory
+	mean := func(name string) *results.Statistic {
+		stat := results.Describe(valuesOf(s.Runs, name), "")
+		return &stat
+	}
+	packets, updates := mean("loss_packets_pct"), mean("loss_updates_pct")
+	cluster, worker := mean("aom_cluster_ns"), mean("aom_worker_ns")
+	var lines []string
+	if packets.Known() && updates.Known() {
+		lines = append(lines, fmt.Sprintf("%s lost %s %% of packets and %s %% of updates.", strings.ToUpper(string(s.topology.Queue)),
+			text.Decimal(float64(packets.Mean), 1), text.Decimal(float64(updates.Mean), 1)))
+	}
+	if cluster.Known() && worker.Known() {
+		lines = append(lines, fmt.Sprintf("Models were %s old per cluster, %s per worker.", text.Age(cluster), text.Age(worker)))
+	}
+	return append(lines, "")
 }
 
-// msCell prints ns as ms, finer where little of it would be left.
-func msCell(f results.Float) string {
-	if f < 1e7 {
-		return scaled(f, 1e-6, 4)
+func valuesOf(runs []*netsim.Result, name string) []results.Float {
+	values := make([]results.Float, len(runs))
+	for i, r := range runs {
+		values[i] = r.Of(name)
 	}
-	return scaled(f, 1e-6, 2)
-}
-
-func scaled(f results.Float, by float64, digits int) string {
-	if !f.Known() {
-		return "–"
-	}
-	return strconv.FormatFloat(float64(f)*by, 'f', digits, 64)
-}
-
-// inUnit prints a value of a metric as its unit asks for, ages in ms; means are a digit finer.
-func inUnit(m *metric.Metric, v results.Float, finer int) string {
-	switch {
-	case whole(m):
-		return scaled(v, 1, finer)
-	case m.Unit == "ns":
-		return msCell(v)
-	case m.Unit == "%":
-		return scaled(v, 1, 2+finer)
-	}
-	return scaled(v, 1, 4)
+	return values
 }
 
 // whole says that a metric counts something.
@@ -177,7 +175,7 @@ func exact(m *metric.Metric, v results.Float) string {
 	if whole(m) && v.Known() {
 		return strconv.FormatFloat(float64(v), 'f', -1, 64)
 	}
-	return plain(v)
+	return text.Exact(v)
 }
 
 // withColumn lists those metrics that a terminal shows.
@@ -185,153 +183,162 @@ func withColumn(rows []*metric.Metric) []*metric.Metric {
 	return slices.DeleteFunc(slices.Clone(rows), func(m *metric.Metric) bool { return m.Column == "" })
 }
 
-// heads are two lines of column headers: what stands before the slash of several is said once.
-func heads(first []string, rows []*metric.Metric) [][]string {
-	upper, lower, before := make([]string, len(first)), slices.Clone(first), ""
-	for _, m := range rows {
-		head, name, two := strings.Cut(m.Column, "/")
-		unit := map[string]string{"ns": " ms", "%": " %"}[m.Unit]
-		switch {
-		case !two:
-			head, name = "", head+unit
-		case head == before:
-			head = ""
-		default:
-			before, head = head, head+unit
-		}
-		upper, lower = append(upper, head), append(lower, name)
+// addColumn adds the column of a metric, whose statistics are given row by row, to the rows of a grid, in one unit.
+func addColumn(g *table.Grid, m *metric.Metric, stats []*results.Statistic) (by float64) {
+	by, unit := text.ScaleOf(m.Unit, stats...)
+	header := m.Column
+	if m.Unit == "ns" || m.Unit == "%" {
+		header += ", " + unit
 	}
-	return [][]string{upper, lower}
+	g.Columns = append(g.Columns, table.GridColumn{Header: header, Right: true})
+	for i, s := range stats {
+		g.Rows[i] = append(g.Rows[i], text.Rounded(s, by))
+	}
+	return by
 }
 
-func writeRun(b *strings.Builder, r *netsim.Result) {
-	shown := withColumn(netsim.PartStatistics())
-	rows := heads([]string{"GROUP", "CLUSTERS", "WORKERS"}, shown)
-	row := func(name string, clusters, workers int, v metric.Values) {
-		cells := []string{name, strconv.Itoa(clusters), strconv.Itoa(workers)}
-		for _, m := range shown {
-			cells = append(cells, inUnit(m, v.Of(m.Name), 0))
-		}
-		rows = append(rows, cells)
-	}
+// single is a value as a statistic of one run.
+func single(v results.Float) *results.Statistic {
+	s := results.Describe([]results.Float{v}, "")
+	return &s
+}
+
+func printRun(p *text.Page, r *netsim.Result) {
+	g := &table.Grid{Columns: []table.GridColumn{{Header: "GROUP"}, {Header: "CLUSTERS", Right: true, Spare: 1}, {Header: "WORKERS", Right: true}}}
 	clusters, workers := 0, 0
 	for i := range r.Groups {
-		g := &r.Groups[i]
-		row(g.Group, g.Clusters, g.Workers, g.Values)
-		clusters, workers = clusters+g.Clusters, workers+g.Workers
+		group := &r.Groups[i]
+		g.Add(group.Group, strconv.Itoa(group.Clusters), strconv.Itoa(group.Workers))
+		clusters, workers = clusters+group.Clusters, workers+group.Workers
 	}
-	row("all", clusters, workers, r.Values)
-	align(b, rows)
-	b.WriteString("\n")
+	g.Add("all", strconv.Itoa(clusters), strconv.Itoa(workers))
+	shown := withColumn(netsim.PartStatistics())
+	for _, m := range shown {
+		var values []*results.Statistic
+		for i := range r.Groups {
+			values = append(values, single(r.Groups[i].Values.Of(m.Name)))
+		}
+		addColumn(g, m, append(values, single(r.Of(m.Name))))
+	}
+	p.Grid(g)
+	p.Printf("\n")
 	for _, m := range withColumn(netsim.RunStatistics())[len(shown):] {
-		fmt.Fprintf(b, "%s: %s\n", m.Title, inUnit(m, r.Of(m.Name), 0))
+		p.Say("", "%s: %s", m.Title, text.Rounded(single(r.Of(m.Name)), 1))
 	}
 	if withheld, generated := r.Of("withheld"), r.Of("generated"); withheld > 0 {
-		fmt.Fprintf(b, "transmission control withheld %.0f of %.0f updates (%.1f %%)\n", withheld, generated, 100*withheld/generated)
+		p.Say("", "transmission control withheld %.0f of %.0f updates (%.1f %%)", withheld, generated, 100*withheld/generated)
 	}
 	if r.Background[0] > 0 {
-		fmt.Fprintf(b, "background: %d of %d packets arrived\n", r.Background[1], r.Background[0])
+		p.Say("", "background: %d of %d packets arrived", r.Background[1], r.Background[0])
 	}
-	writePorts(b, r.Ports)
+	p.Printf("\n")
+	printPorts(p, r.Ports)
 }
 
-// writePorts lists the ports that anything reached.
-func writePorts(b *strings.Builder, ports []netsim.PortResult) {
-	shown := withColumn(netsim.PortStatistics())
-	rows := heads([]string{"PORT", "QUEUE", "SLOTS"}, shown)[1:]
+// printPorts lists the ports that anything reached.
+func printPorts(p *text.Page, ports []netsim.PortResult) {
+	g := &table.Grid{Columns: []table.GridColumn{{Header: "PORT"}, {Header: "QUEUE", Spare: 2}, {Header: "SLOTS", Right: true, Spare: 1}}}
+	ports = slices.DeleteFunc(slices.Clone(ports), func(port netsim.PortResult) bool { return port.Values.Of("in") == 0 })
 	for i := range ports {
-		p := &ports[i]
-		if p.Values.Of("in") == 0 {
-			continue
-		}
-		row := []string{p.Port, p.Queue, strconv.Itoa(p.Slots)}
-		for _, m := range shown {
-			row = append(row, inUnit(m, p.Values.Of(m.Name), 0))
-		}
-		rows = append(rows, row)
+		g.Add(ports[i].Port, ports[i].Queue, strconv.Itoa(ports[i].Slots))
 	}
-	if len(rows) > 1 {
-		b.WriteString("\n")
-		align(b, rows)
+	if len(ports) == 0 {
+		return
 	}
+	for _, m := range withColumn(netsim.PortStatistics()) {
+		var values []*results.Statistic
+		for i := range ports {
+			values = append(values, single(ports[i].Values.Of(m.Name)))
+		}
+		addColumn(g, m, values)
+	}
+	p.Grid(g)
+	p.Printf("\n")
 }
 
-func writeRuns(b *strings.Builder, runs []*netsim.Result) {
-	shown := withColumn(netsim.RunStatistics())
-	rows := heads([]string{"SEED"}, shown)
+func printRuns(p *text.Page, runs []*netsim.Result) {
+	g := &table.Grid{Columns: []table.GridColumn{{Header: "SEED", Right: true}}}
 	for _, r := range runs {
-		row := []string{strconv.FormatUint(r.Seed, 10)}
-		for _, m := range shown {
-			row = append(row, inUnit(m, r.Of(m.Name), 0))
-		}
-		rows = append(rows, row)
+		g.Add(strconv.FormatUint(r.Seed, 10))
 	}
 	mean, interval := []string{"mean"}, []string{"± 95 %"}
-	for _, m := range shown {
-		var values []results.Float
-		for _, r := range runs {
-			values = append(values, r.Of(m.Name))
+	for _, m := range withColumn(netsim.RunStatistics()) {
+		values := valuesOf(runs, m.Name)
+		var singles []*results.Statistic
+		for _, v := range values {
+			singles = append(singles, single(v))
 		}
+		by := addColumn(g, m, singles)
 		s := results.Describe(values, "")
-		mean, interval = append(mean, inUnit(m, s.Mean, 1)), append(interval, inUnit(m, s.CI95, 1))
+		centre, half := text.RoundedParts(&s, by)
+		mean, interval = append(mean, centre), append(interval, half)
 	}
-	align(b, append(rows, mean, interval))
+	g.Rows = append(g.Rows, mean, interval)
+	p.Grid(g)
+	p.Printf("\n")
 }
 
 // shades draw a share from none to all.
 const shades = " .:-=+*#%@"
 
-func (s *sweepDocument) write(b *strings.Builder) {
-	var rows [][]string
+const (
+	fewSeeds  = 3  // below, an interval says next to nothing
+	sweepBars = 24 // characters of the oldest bar
+)
+
+func (s *sweepDocument) print(p *text.Page, seeds int) {
+	g := &table.Grid{Columns: []table.GridColumn{{Header: strings.ToUpper(s.Parameter)}}}
+	for i := range s.Points {
+		g.Add(s.Points[i].Value.String())
+	}
+	by, unit := 1.0, ""
+	for k := range s.Points[0].Stats {
+		m := s.Points[0].Stats[k].Metric
+		var stats []*results.Statistic
+		for i := range s.Points {
+			stats = append(stats, &s.Points[i].Stats[k].Statistic)
+		}
+		addColumn(g, m, stats)
+		if m.Name == sweepAge {
+			by, unit = text.ScaleOf(m.Unit, stats...)
+		}
+	}
+	p.Grid(g)
+	if 1 < seeds && seeds < fewSeeds {
+		p.Say("", "too few runs: an interval over %d says next to nothing; --runs %d or more", seeds, fewSeeds)
+	}
+	p.Printf("\n")
+	s.printMap(p, by, unit)
+}
+
+// sweepAge is the age that the map shows.
+const sweepAge = "aom_worker_ns"
+
+// printMap draws at every point which phases of a worker's period get through, and how old the workers' models are.
+func (s *sweepDocument) printMap(p *text.Page, by float64, unit string) {
 	oldest := 0.0
 	for i := range s.Points {
-		p := &s.Points[i]
-		if rows == nil {
-			rows = heads([]string{strings.ToUpper(s.Parameter)}, metricsOf(p.Stats))
-		}
-		row := []string{p.Value.String()}
-		for k := range p.Stats {
-			row = append(row, meanCell(&p.Stats[k]))
-		}
-		rows = append(rows, row)
-		if v := p.Stats.Of("aom_worker_ns").Mean; v.Known() {
-			oldest = math.Max(oldest, float64(v))
+		if v := s.Points[i].Stats.Of(sweepAge).Mean; v.Known() {
+			oldest = max(oldest, float64(v))
 		}
 	}
-	align(b, rows)
-	fmt.Fprintf(b, "\nshare of updates that arrive, by the worker's phase in its period (left: 0, right: the whole period), and worker AoM\n")
-	fmt.Fprintf(b, "none [%s] all, blank beyond the phases in use\n\n", shades)
+	p.Say("", "share of updates that arrive, by the worker's phase in its period (left: 0, right: the whole period), and worker AoM; none [%s] all, blank beyond the phases in use", shades)
+	p.Printf("\n")
 	for i := range s.Points {
-		p := &s.Points[i]
-		fmt.Fprintf(b, "%10s |", p.Value)
-		for _, share := range p.Delivered {
-			b.WriteByte(shade(share))
+		q := &s.Points[i]
+		phases := make([]byte, len(q.Delivered))
+		for k, share := range q.Delivered {
+			phases[k] = shade(share)
 		}
-		bar, age := 0, p.Stats.Of("aom_worker_ns").Mean
-		if oldest > 0 && age.Known() {
-			bar = int(math.Round(30 * float64(age) / oldest))
+		mean := q.Stats.Of(sweepAge).Mean
+		age := text.Rounded(single(mean), by) + " " + unit
+		bar := 0
+		if room := min(sweepBars, p.Columns()-15-len(phases)-len(age)); oldest > 0 && mean.Known() && room > 0 {
+			bar = int(math.Round(float64(room) * float64(mean) / oldest))
 		}
-		fmt.Fprintf(b, "| %s %s ms\n", strings.Repeat("o", bar), scaled(age, 1e-6, 0))
+		p.Printf("%10s |%s| %s %s\n", q.Value, phases, strings.Repeat("o", bar), age)
 	}
-}
-
-func metricsOf(stats results.Stats) (rows []*metric.Metric) {
-	for i := range stats {
-		rows = append(rows, stats[i].Metric)
-	}
-	return rows
-}
-
-// meanCell prints a mean, and its interval where there is one.
-func meanCell(s *results.Stat) string {
-	mean := inUnit(s.Metric, s.Mean, 1)
-	if !s.CI95.Known() {
-		return mean
-	}
-	if s.Unit == "ns" {
-		return mean + " ± " + scaled(s.CI95, 1e-6, 1)
-	}
-	return mean + " ± " + inUnit(s.Metric, s.CI95, 1)
+	p.Printf("\n")
 }
 
 // shade is blank where no worker has the phase; a share of 0 is visible.
@@ -364,13 +371,6 @@ func (s *simulation) Table() (header []string, rows [][]string) {
 	return header, rows
 }
 
-func plain(f results.Float) string {
-	if !f.Known() {
-		return ""
-	}
-	return strconv.FormatFloat(float64(f), 'g', -1, 64)
-}
-
 func (s *sweepDocument) table() (header []string, rows [][]string) {
 	header = []string{s.Parameter + "_ns"}
 	for i := range s.Points {
@@ -380,7 +380,7 @@ func (s *sweepDocument) table() (header []string, rows [][]string) {
 			if i == 0 {
 				header = append(header, p.Stats[k].Name, intervalName(p.Stats[k].Name))
 			}
-			row = append(row, plain(p.Stats[k].Mean), plain(p.Stats[k].CI95))
+			row = append(row, text.Exact(p.Stats[k].Mean), text.Exact(p.Stats[k].CI95))
 		}
 		rows = append(rows, row)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // person sits before the dashboard: what it types comes when it is told that something has happened.
@@ -268,7 +269,7 @@ func TestNamesStayOnTheirLine(t *testing.T) {
 	for name, want := range map[string]string{"a\nb\x1b[31m": "a b[31m: queue olaf", "": "network without a name: queue olaf"} {
 		topology.Name = name
 		var b strings.Builder
-		if err := (&simulation{topology: topology, Seeds: []uint64{1}}).WriteText(&b); err != nil || !strings.HasPrefix(b.String(), want) {
+		if err := (&simulation{topology: topology, Seeds: []uint64{1}}).WriteText(&b, text.View{}); err != nil || !strings.HasPrefix(b.String(), want) {
 			t.Errorf("%q prints as %q (%v)", name, b.String(), err)
 		}
 	}

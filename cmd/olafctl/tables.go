@@ -138,5 +138,5 @@ func printTables(env *cli.Env, t p4ctl.Tables, out cli.Format) error {
 	if len(list.Rows) == 0 {
 		fmt.Fprintln(env.Stderr, "the tables are empty; 'olafctl tables show --after table1' shows what a bench writes")
 	}
-	return list.Write(env.Stdout, out)
+	return list.Write(env, out)
 }

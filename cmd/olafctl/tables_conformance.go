@@ -161,7 +161,7 @@ func (d *conformanceDocument) print(env *cli.Env, out cli.Format) error {
 	if out == cli.Table {
 		list.Header = list.Header[:4]
 	}
-	if err := list.Write(env.Stdout, out); err != nil {
+	if err := list.Write(env, out); err != nil {
 		return err
 	}
 	fmt.Fprintf(env.Stderr, "%d clauses passed, %d failed, %d skipped\n", d.Passed, d.Failed, d.Skipped)

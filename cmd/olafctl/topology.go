@@ -42,7 +42,7 @@ func newTopologyListCmd(env *cli.Env) *cobra.Command {
 					Topologies []entry `json:"topologies"`
 				}{cli.Head{Schema: "olafctl.topologies/v1"}, entries})
 			}
-			return list.Write(env.Stdout, out)
+			return list.Write(env, out)
 		},
 	}
 	cli.AddFormatFlag(cmd, &out)
@@ -81,7 +81,7 @@ func newTopologyShowCmd(env *cli.Env) *cobra.Command {
 					err = cli.WriteJSON(env.Stdout, doc)
 				}
 			default:
-				err = t.WriteText(env.Stdout)
+				err = t.WriteText(env.Stdout, env.View(false).Columns())
 			}
 			return err
 		},

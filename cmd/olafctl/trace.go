@@ -210,7 +210,7 @@ func printTraceInfo(ctx context.Context, env *cli.Env, name string, out cli.Form
 			list.Rows = list.Rows[:40]
 		}
 	}
-	return errors.Join(list.Write(env.Stdout, out), damage)
+	return errors.Join(list.Write(env, out), damage)
 }
 
 func printTraceSummary(w io.Writer, h *trace.Header, s *trace.Statistics) {
@@ -615,7 +615,7 @@ func printScaleReport(env *cli.Env, r trace.ScaleReport, out cli.Format) error {
 	if out == cli.Table {
 		fmt.Fprintf(env.Stdout, "%s, time compressed by %.5g\n", olaf.Plural(r.Updates, "update"), r.Compression)
 	}
-	return list.Write(env.Stdout, out)
+	return list.Write(env, out)
 }
 
 func newTracePlotCmd(env *cli.Env) *cobra.Command {

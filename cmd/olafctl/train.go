@@ -122,7 +122,7 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 	if f.format == cli.JSON {
 		err = cli.WriteJSON(env.Stdout, report)
 	} else {
-		err = report.write(env.Stdout, f.format)
+		err = report.write(env, f.format)
 	}
 	if err == nil && stopped {
 		said := "interrupted; what is shown is what was done until then"
@@ -150,14 +150,15 @@ func (f *trainFlags) report(out *rl.Outcome, stopped bool) *trainReport {
 	return r
 }
 
-func (r *trainReport) write(w io.Writer, out cli.Format) error {
+func (r *trainReport) write(env *cli.Env, out cli.Format) error {
+	w := env.Stdout
 	list := cli.Grid{Header: []string{"ITERATIONS", "REWARD"}}
 	block := max(1, r.Config.Iterations/trainTenths)
 	for i, v := range r.Rewards {
 		list.Add(fmt.Sprintf("%d-%d", i*block+1, min((i+1)*block, r.Config.Iterations)), fmt.Sprintf("%.1f", v))
 	}
 	if out == cli.CSV {
-		return list.Write(w, out)
+		return list.Write(env, out)
 	}
 	c, n := &r.Config, &r.Network
 	fmt.Fprintf(w, "%s in %s through %s", olaf.Plural(c.Workers, "worker"), olaf.Plural(c.Clusters, "cluster"), c.Network.Kind)
@@ -170,7 +171,7 @@ func (r *trainReport) write(w io.Writer, out cli.Format) error {
 		fmt.Fprintf(w, "cluster 0 without exploring: reward %.1f over %d flights\n", r.Greedy, trainFlights)
 	}
 	fmt.Fprintln(w)
-	return list.Write(w, out)
+	return list.Write(env, out)
 }
 
 // writeFilm flies a policy once and keeps what it looked like.

@@ -154,7 +154,7 @@ func (f *tuiFlags) kept(env *cli.Env) (spec bench.Spec, shown func() *queues.Ben
 		if err := f.comparison(env, &page, s); err != nil {
 			return err
 		}
-		if err := text.Bench(&page, r.Bench); err != nil {
+		if err := text.Bench(&page, dashboardView(), r.Bench); err != nil {
 			return err
 		}
 		state := &queues.Bench{Done: len(r.Runs), Total: len(r.Runs), Finished: true, Lines: lines(&page)}
@@ -180,8 +180,11 @@ func (f *tuiFlags) comparison(env *cli.Env, w io.Writer, s *store.Store) error {
 	if err != nil {
 		return err
 	}
-	return d.WriteText(w, false)
+	return d.WriteText(w, dashboardView(), false)
 }
+
+// dashboardView is a report inside the least dashboard, whose borders take four characters.
+func dashboardView() text.View { return text.View{Width: text.PlainWidth - 4} }
 
 func lines(b *bytes.Buffer) []string { return strings.Split(strings.TrimRight(b.String(), "\n"), "\n") }
 
@@ -365,7 +368,7 @@ func (b *background) start(ctx context.Context) {
 		final.Finished, final.Err = true, b.err
 		if b.report != nil {
 			var page bytes.Buffer
-			if err := b.report.WriteText(&page); err == nil {
+			if err := b.report.WriteText(&page, dashboardView()); err == nil {
 				final.Lines = lines(&page)
 			}
 			if b.err == nil {

@@ -403,7 +403,7 @@ func (f *verifyFlags) admit(ctx context.Context, env *cli.Env, running, added st
 	if f.format == cli.JSON {
 		err = cli.WriteJSON(env.Stdout, admissionDocument(a))
 	} else {
-		err = printVerdict(env.Stdout, admissionLine(a)+"\n", a.Together)
+		err = printVerdict(env, admissionLine(a)+"\n", a.Together)
 	}
 	if err := errors.Join(err, f.draw(env, a.Together)); err != nil {
 		return err

@@ -108,7 +108,7 @@ func (f *verifyFlags) showRegion(env *cli.Env, r *aomcheck.Region) error {
 		}
 		g.Add(append(row, regionAnswer(point), point.Broken)...)
 	}
-	if err := g.Write(env.Stdout, f.format); err != nil || f.format == cli.CSV {
+	if err := g.Write(env, f.format); err != nil || f.format == cli.CSV {
 		return err
 	}
 	for _, note := range r.Notes {

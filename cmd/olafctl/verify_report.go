@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/olafctl/olaf"
@@ -16,7 +15,7 @@ func (f *verifyFlags) show(env *cli.Env, v *aomcheck.Verdict) error {
 	if f.format == cli.JSON {
 		return cli.WriteJSON(env.Stdout, verdictDocument(v))
 	}
-	return printVerdict(env.Stdout, "", v)
+	return printVerdict(env, "", v)
 }
 
 // draw writes the drawing that was asked for.
@@ -42,7 +41,7 @@ func tightNote(t aomcheck.Tight) string {
 const maxBroken = 8
 
 // printVerdict prints a verdict under a headline, which may be empty.
-func printVerdict(out io.Writer, headline string, v *aomcheck.Verdict) error {
+func printVerdict(env *cli.Env, headline string, v *aomcheck.Verdict) error {
 	p, w := &v.Problem, bytes.NewBufferString(headline)
 	by := v.Solver
 	if by == "" {
@@ -54,7 +53,7 @@ func printVerdict(out io.Writer, headline string, v *aomcheck.Verdict) error {
 		fmt.Fprintf(w, "note: %s\n", note)
 	}
 	if v.Counterexample == nil {
-		_, err := w.WriteTo(out)
+		_, err := w.WriteTo(env.Stdout)
 		return err
 	}
 	fmt.Fprintln(w, "\ncounter-example, replayed:")
@@ -66,11 +65,11 @@ func printVerdict(out io.Writer, headline string, v *aomcheck.Verdict) error {
 		fmt.Fprintf(w, "  %s\n", broken)
 	}
 	fmt.Fprintln(w)
-	if err := clusterGrid(v.Judgement.Clusters).Write(w, cli.Table); err != nil {
+	if err := clusterGrid(v.Judgement.Clusters).Page().Write(w, env.View(false).Columns()); err != nil {
 		return err
 	}
 	fmt.Fprintf(w, "\n%s", p.Plot(v.Counterexample))
-	_, err := w.WriteTo(out)
+	_, err := w.WriteTo(env.Stdout)
 	return err
 }
 

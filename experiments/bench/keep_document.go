@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/store"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // DocumentKeeper keeps an experiment that publishes no events: its document, its table, and what was printed. Single runs and frames of it are not kept. Until Finish the folder is marked incomplete.
@@ -56,7 +57,7 @@ func putDocument(w *store.Writer, r Report) (document []byte, err error) {
 		return nil, fmt.Errorf("keep the document of an experiment: %w", err)
 	}
 	var printed, list bytes.Buffer
-	if err := r.WriteText(&printed); err != nil {
+	if err := r.WriteText(&printed, text.View{}); err != nil {
 		return nil, err
 	}
 	header, rows := r.Table()

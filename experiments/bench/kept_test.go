@@ -86,10 +86,10 @@ func TestAMetricIsOneRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	var table, all, page bytes.Buffer
-	if err := m.WriteText(&table); err != nil {
+	if err := m.WriteText(&table, text.View{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := text.Statistics(&all, m.Bench.Rows); err != nil {
+	if err := m.WriteText(&all, text.View{Explain: true}); err != nil {
 		t.Fatal(err)
 	}
 	if err := report.Write(&page, m.Result()); err != nil {

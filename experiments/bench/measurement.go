@@ -131,18 +131,14 @@ func (r *Measurement) Sheets() []table.Sheet { return sheets.Book(r.Result()).Sh
 // Document is the JSON form, results.BenchSchema.
 func (r *Measurement) Document() any { return r.Bench }
 
-// WriteText prints what was run and what came out.
-func (r *Measurement) WriteText(w io.Writer) error {
+// WriteText prints what came out and what was run.
+func (r *Measurement) WriteText(w io.Writer, v text.View) error {
 	s := &r.Outcome.Plan.Spec
 	load := &s.Workload
-	_, err := fmt.Fprintf(w, "%s on %s (%s), profile %s\n%d workers in %d clusters, %d updates of %v each, %v offered %s, %d slots, %s, seed %d\n\n",
+	return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s), profile %s: %d workers in %d clusters, %d updates of %v each, %v offered %s, %s, %s, seed %d",
 		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.Profile,
 		load.Workers, load.Clusters, load.UpdatesPerWorker, load.Size, load.MeanRate, s.arrivals(),
-		s.Slots, olaf.Plural(s.Runs, "run"), s.Seed)
-	if err != nil {
-		return err
-	}
-	return text.Bench(w, r.Bench)
+		olaf.Plural(s.Slots, "slot"), olaf.Plural(s.Runs, "run"), s.Seed))
 }
 
 // arrivals says how updates are spread over time.

@@ -4,6 +4,7 @@ import (
 	"io"
 
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // Report is what an experiment found, ready to be printed, exported and compared with the paper.
@@ -11,7 +12,7 @@ type Report interface {
 	// Document is the JSON form, with its schema.
 	Document() any
 	// WriteText prints it for people.
-	WriteText(io.Writer) error
+	WriteText(io.Writer, text.View) error
 	// Table is the list for CSV: a header row, then rows.
 	Table() (header []string, rows [][]string)
 	// Paper compares with every published number the experiment reaches.

@@ -20,6 +20,7 @@ import (
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/store"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // twoNetworks is two short networks, one with transmission control.
@@ -44,7 +45,7 @@ func twoNetworks(t testing.TB, runs int) *Simulation {
 type simulatedReport struct{ of *Simulated }
 
 func (r simulatedReport) Document() any { return map[string]any{"runs": r.of.Runs} }
-func (r simulatedReport) WriteText(w io.Writer) error {
+func (r simulatedReport) WriteText(w io.Writer, _ text.View) error {
 	_, err := fmt.Fprintln(w, r.of.Validity())
 	return err
 }

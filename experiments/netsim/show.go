@@ -4,13 +4,14 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results/table"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // WriteText prints t for people: what is connected to what, which way updates go, and who sends.
-func (t *Topology) WriteText(w io.Writer) error {
+func (t *Topology) WriteText(w io.Writer, width int) error {
 	n, err := build(t)
 	if err != nil {
 		return err
@@ -20,19 +21,33 @@ func (t *Topology) WriteText(w io.Writer) error {
 	if t.Control.Enabled {
 		control = fmt.Sprintf("on, threshold %v, slope %s, N counts %s", t.Control.Threshold, t.Control.Slope, t.Control.Count)
 	}
-	fmt.Fprintf(w, "%s: %s, %s, updates of %v, %v after %v of warm-up, queue %s, transmission control %s\n\n",
-		t.Name, olaf.Plural(clusters, "cluster"), olaf.Plural(workers, "worker"), t.Update, t.Duration, t.Warmup, t.Queue, control)
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "LINK\tRATE\tDELAY\tSLOTS\tUPDATES/s AT MOST")
+	for _, line := range table.Fold(fmt.Sprintf("%s: %s, %s, updates of %v, %v after %v of warm-up, queue %s, transmission control %s",
+		t.Name, olaf.Plural(clusters, "cluster"), olaf.Plural(workers, "worker"), t.Update, t.Duration, t.Warmup, t.Queue, control), width) {
+		fmt.Fprintln(w, line)
+	}
+	fmt.Fprintln(w)
+	if err := t.linkGrid(n).Write(w, width); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	return t.groupGrid(n).Write(w, width)
+}
+
+func (t *Topology) linkGrid(n *network) *table.Grid {
+	g := &table.Grid{Columns: []table.GridColumn{{Header: "LINK"}, {Header: "RATE"}, {Header: "DELAY"}, {Header: "SLOTS"}, {Header: "UPDATES/s AT MOST"}}}
 	for i := range t.Links {
 		l := &t.Links[i]
 		slots := "–"
 		if p, ok := n.portOf[[2]int32{n.index(l.From), n.index(l.To)}]; ok {
 			slots = fmt.Sprint(n.ports[p].slots)
 		}
-		fmt.Fprintf(tw, "%s – %s\t%v\t%v\t%s\t%.4g\n", l.From, l.To, l.Rate, l.Delay, slots, float64(l.Rate)/float64((t.Update+l.Overhead).Bits()))
+		g.Add(l.From+" – "+l.To, l.Rate.String(), l.Delay.String(), slots, text.Single(float64(l.Rate)/float64((t.Update+l.Overhead).Bits())))
 	}
-	fmt.Fprintln(tw, "\nGROUP\tCLUSTERS\tWORKERS EACH\tPERIOD\tUPDATES/s\tPATH")
+	return g
+}
+
+func (t *Topology) groupGrid(n *network) *table.Grid {
+	g := &table.Grid{Columns: []table.GridColumn{{Header: "GROUP"}, {Header: "CLUSTERS"}, {Header: "WORKERS EACH"}, {Header: "PERIOD"}, {Header: "UPDATES/s"}, {Header: "PATH", Prose: true}}}
 	seen := map[*Clusters]bool{}
 	for i := range n.clusters {
 		c := &n.clusters[i]
@@ -42,9 +57,9 @@ func (t *Topology) WriteText(w io.Writer) error {
 		}
 		seen[k] = true
 		offered := float64(k.count()*k.Workers) / k.Period.Seconds()
-		fmt.Fprintf(tw, "%s\t%s\t%d\t%v\t%.4g\t%s\n", n.groups[c.group], k.ids(), k.Workers, k.Period, offered, n.paths(t, c))
+		g.Add(n.groups[c.group], k.ids(), fmt.Sprint(k.Workers), k.Period.String(), text.Single(offered), n.paths(t, c))
 	}
-	return tw.Flush()
+	return g
 }
 
 func (n *network) index(name string) int32 {

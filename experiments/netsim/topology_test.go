@@ -298,7 +298,7 @@ func golden(t *testing.T, file, got string) {
 func TestShow(t *testing.T) {
 	topology := mustParse(t, exampleFile)
 	var text strings.Builder
-	if err := topology.WriteText(&text); err != nil {
+	if err := topology.WriteText(&text, 80); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "example.txt", text.String())

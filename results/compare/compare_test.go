@@ -9,6 +9,7 @@ import (
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/internal/example"
 	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/text"
 )
 
 func side(name string, aom ...float64) *Side {
@@ -150,7 +151,7 @@ func TestTextIsShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := d.WriteText(&b, false); err != nil {
+	if err := d.WriteText(&b, text.View{Width: 120}, false); err != nil {
 		t.Fatal(err)
 	}
 	want := []string{"olaf at 40Gbps, runs: 6 of A, 6 of B\n", "AoM per cluster, ms  348.7 ± 3.0  252.7 ± 2.3  −27.5 %    −96.0 ± 4.7  <0.001        0.031  lower\n"}
@@ -254,7 +255,7 @@ func TestWithheldIsComparedWithNothing(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	var b strings.Builder
-	if err := d.WriteText(&b, true); err != nil || !strings.Contains(b.String(), "\nWithheld by control, updates      0 ± 0  6232.5 ± 2.0       –   6232.5 ± 2.0  <0.001        0.031  higher\n") {
+	if err := d.WriteText(&b, text.View{Width: 120}, true); err != nil || !strings.Contains(b.String(), "\nWithheld by control, updates      0 ± 0  6232.5 ± 2.0       –   6232.5 ± 2.0  <0.001        0.031  higher\n") {
 		t.Errorf("%s %v", b.String(), err)
 	}
 	if d, err = Results(off, off); err != nil {
@@ -275,7 +276,7 @@ func TestWholeExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	if err := d.WriteText(&b, true); err != nil || !strings.Contains(b.String(), NotSeen) {
+	if err := d.WriteText(&b, text.View{Width: 120}, true); err != nil || !strings.Contains(b.String(), NotSeen) {
 		t.Error(b.String(), err)
 	}
 	if _, err := json.Marshal(d); err != nil {

@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -15,19 +16,22 @@ import (
 
 // WriteText prints the comparison for people at a terminal: a table for each configuration, with as many digits as can be
 // read, in units that suit, of the metrics that differ, or of all. Sheet has every digit.
-func (d *Document) WriteText(w io.Writer, all bool) error {
-	return d.write(w, all, func(title string, s *table.Sheet) error {
-		if _, err := fmt.Fprintln(w, title); err != nil {
-			return err
-		}
+func (d *Document) WriteText(w io.Writer, v text.View, all bool) error {
+	p := text.NewPage(w, v)
+	notes, err := d.each(all, func(title string, s *table.Sheet) error {
+		p.Say("", "%s", title)
 		s.Notes = []string{""}
-		return s.WriteText(w)
-	}, "\n")
+		return errors.Join(p.Err(), s.WriteText(w, v.Columns()))
+	})
+	for _, note := range notes {
+		p.Say("", "%s", note)
+	}
+	return errors.Join(err, p.Err())
 }
 
 // WriteMarkdown prints the same for a pull request.
 func (d *Document) WriteMarkdown(w io.Writer, all bool) error {
-	return d.write(w, all, func(title string, s *table.Sheet) error {
+	notes, err := d.each(all, func(title string, s *table.Sheet) error {
 		_, err := fmt.Fprintf(w, "**%s**\n\n", title)
 		cells := make([]string, len(s.Columns))
 		for i, c := range s.Columns {
@@ -50,11 +54,15 @@ func (d *Document) WriteMarkdown(w io.Writer, all bool) error {
 			_, err = fmt.Fprintln(w)
 		}
 		return err
-	}, "\n\n")
+	})
+	if err == nil {
+		_, err = io.WriteString(w, strings.Join(notes, "\n\n")+"\n")
+	}
+	return err
 }
 
-// write gives every configuration's lines to print, and the notes behind them.
-func (d *Document) write(w io.Writer, all bool, print func(title string, s *table.Sheet) error, between string) error {
+// each gives every configuration's lines to print, and returns the notes that belong behind them.
+func (d *Document) each(all bool, print func(title string, s *table.Sheet) error) (notes []string, err error) {
 	hidden := 0
 	for first := 0; first < len(d.Lines); {
 		end := first + 1
@@ -70,17 +78,16 @@ func (d *Document) write(w io.Writer, all bool, print func(title string, s *tabl
 		hidden += end - first - len(shown)
 		if len(shown) > 0 {
 			if err := print(titleOf(d.Lines[first:end]), sheetOf(shown)); err != nil {
-				return err
+				return nil, err
 			}
 		}
 		first = end
 	}
-	notes := d.notes()
+	notes = d.notes()
 	if hidden > 0 {
 		notes = append([]string{fmt.Sprintf("no difference shown in %d of %d lines; --all lists them", hidden, len(d.Lines))}, notes...)
 	}
-	_, err := io.WriteString(w, strings.Join(notes, between)+"\n")
-	return err
+	return notes, nil
 }
 
 func titleOf(lines []Line) string {
@@ -94,8 +101,8 @@ func titleOf(lines []Line) string {
 func sheetOf(lines []*Line) *table.Sheet {
 	number := table.General
 	short := strings.NewReplacer("Jain's index, ", "Jain, ", "transmission control", "control")
-	s := &table.Sheet{Columns: []table.Column{{Header: "METRIC"}, {Header: "A", Format: number}, {Header: "B", Format: number}, {Header: "CHANGE", Format: number},
-		{Header: "B − A, PAIRED", Format: number}, {Header: "P", Format: number}, {Header: "SIGNED RANK", Format: number}, {Header: "VERDICT"}}}
+	s := &table.Sheet{Columns: []table.Column{{Header: "METRIC", Prose: true}, {Header: "A", Format: number}, {Header: "B", Format: number}, {Header: "CHANGE", Format: number, Spare: 1},
+		{Header: "B − A, PAIRED", Format: number}, {Header: "P", Format: number}, {Header: "SIGNED RANK", Format: number, Spare: 2}, {Header: "VERDICT"}}}
 	for _, l := range lines {
 		by, unit := l.scale()
 		title := short.Replace(l.Title)

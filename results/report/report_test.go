@@ -95,7 +95,7 @@ func TestReportOfASimulation(t *testing.T) {
 // TestClaimsAreRoundedAsTheirIntervalTells holds that no digit is shown that the interval makes meaningless.
 func TestClaimsAreRoundedAsTheirIntervalTells(t *testing.T) {
 	c := claimOf(&results.PaperRow{Ours: results.Statistic{Mean: 2131.91, CI95: 439.147, N: 10}, Published: 1714})
-	if c.Ours != "2132" || c.Half != "439" || c.Published != "1714" {
+	if c.Ours != "2130" || c.Half != "440" || c.Published != "1714" {
 		t.Errorf("%+v", c)
 	}
 	c = claimOf(&results.PaperRow{Ours: results.Describe(nil, "not measured"), Published: 82})

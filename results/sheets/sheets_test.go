@@ -58,7 +58,7 @@ func TestGoldenSheets(t *testing.T) {
 func TestGoldenText(t *testing.T) {
 	s := sheets.Summary(example.Result(3).Bench)
 	var b bytes.Buffer
-	if err := s.WriteText(&b); err != nil {
+	if err := s.WriteText(&b, 240); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "summary.txt", b.Bytes())

@@ -5,6 +5,7 @@ package table
 import (
 	"math"
 	"strconv"
+	"strings"
 )
 
 // Book is a document of sheets.
@@ -30,6 +31,8 @@ type Column struct {
 	Header string
 	Unit   string // shown in brackets behind the header
 	Format Format
+	Prose  bool // see GridColumn
+	Spare  int
 }
 
 // Title is the header with its unit.
@@ -156,7 +159,19 @@ func (c Column) Pretty(v Cell) string {
 	case Fixed3:
 		return grouped(v.Number, 3)
 	}
-	return strconv.FormatFloat(v.Number, 'g', 6, 64)
+	return shortest(v.Number)
+}
+
+// shortest prints v with six digits, and never with an exponent.
+func shortest(v float64) string {
+	s := strconv.FormatFloat(v, 'e', 5, 64)
+	_, e, _ := strings.Cut(s, "e")
+	exponent, _ := strconv.Atoi(e)
+	s = strconv.FormatFloat(v, 'f', max(0, 5-exponent), 64)
+	if strings.Contains(s, ".") {
+		s = strings.TrimRight(strings.TrimRight(s, "0"), ".")
+	}
+	return strings.Replace(s, "-", "−", 1)
 }
 
 // grouped prints v with the given decimals and a comma every three digits.

@@ -9,14 +9,14 @@ import (
 )
 
 func sheet() *Sheet {
-	return &Sheet{Name: "T", Columns: []Column{{Header: "queue"}, {"AoM", "ns", Fixed1}, {"received", "frames", Integer}},
+	return &Sheet{Name: "T", Columns: []Column{{Header: "queue"}, {Header: "AoM", Unit: "ns", Format: Fixed1}, {Header: "received", Unit: "frames", Format: Integer}},
 		Rows:  [][]Cell{{S("fifo"), N(1234.56), I(6109)}, {S("olaf, new"), Missing("needs provenance"), I(math.MaxInt64)}},
 		Notes: []string{"one note"}}
 }
 
 func TestText(t *testing.T) {
 	var b strings.Builder
-	if err := sheet().WriteText(&b); err != nil {
+	if err := sheet().WriteText(&b, 80); err != nil {
 		t.Fatal(err)
 	}
 	want := "" +

@@ -5,55 +5,30 @@ import (
 	"encoding/json"
 	"io"
 	"strings"
-	"unicode/utf8"
 )
 
-// WriteText prints the sheet as aligned columns, numbers to the right, notes below.
-func (s *Sheet) WriteText(w io.Writer) error {
-	lines := make([][]string, 0, len(s.Rows)+1)
-	header := make([]string, len(s.Columns))
-	for i, c := range s.Columns {
-		header[i] = c.Title()
+// WriteText prints the sheet as columns that fit the page, numbers to the right, notes below.
+func (s *Sheet) WriteText(w io.Writer, width int) error {
+	g := Grid{}
+	for _, c := range s.Columns {
+		g.Columns = append(g.Columns, GridColumn{Header: c.Title(), Right: c.Format != Text, Prose: c.Prose, Spare: c.Spare})
 	}
-	lines = append(lines, header)
 	for _, row := range s.Rows {
 		line := make([]string, len(row))
 		for i, v := range row {
 			line[i] = s.Columns[i].Pretty(v)
 		}
-		lines = append(lines, line)
+		g.Add(line...)
 	}
-	widths := make([]int, len(s.Columns))
-	for _, line := range lines {
-		for i, v := range line {
-			widths[i] = max(widths[i], utf8.RuneCountInString(v))
-		}
-	}
-	var b strings.Builder
-	for _, line := range lines {
-		b.WriteString(s.alignedLine(line, widths) + "\n")
+	if err := g.Write(w, width); err != nil {
+		return err
 	}
 	for _, n := range s.Notes {
-		b.WriteString(n + "\n")
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-func (s *Sheet) alignedLine(line []string, widths []int) string {
-	var b strings.Builder
-	for i, v := range line {
-		pad := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(v))
-		if i > 0 {
-			b.WriteString("  ")
-		}
-		if s.Columns[i].Format == Text {
-			b.WriteString(v + pad)
-		} else {
-			b.WriteString(pad + v)
+		if _, err := io.WriteString(w, strings.Join(Fold(n, width), "\n")+"\n"); err != nil {
+			return err
 		}
 	}
-	return strings.TrimRight(b.String(), " ")
+	return nil
 }
 
 // WriteCSV writes the sheet as RFC 4180 with a header line; missing numbers are empty fields.

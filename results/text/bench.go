@@ -1,5 +1,3 @@
-// Package text prints result documents for people at a terminal: plain characters, no colour. The tables of the paper's
-// experiments fit into 110 columns; a note below a table is one line, however long.
 package text
 
 import (
@@ -9,138 +7,77 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
-	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/table"
 )
 
-// Bench prints a bench document: the paper's numbers beside ours, every configuration, the reductions of the Age of
-// Model, the aggregation CDFs, what a reader must be told, and whether it is valid.
-func Bench(w io.Writer, b *results.Bench) error {
-	p := &printer{w: w}
-	p.paper(b.Paper)
+// Bench prints a bench document: what came out in a few sentences, what was run (about), the published numbers beside ours,
+// every configuration, ages like for like, aggregations, losses, and whether it is valid.
+func Bench(w io.Writer, v View, b *results.Bench, about ...string) error {
+	p := NewPage(w, v)
+	for _, line := range Headlines(b) {
+		p.Say("", "%s", line)
+	}
+	p.Printf("\n")
+	for _, line := range about {
+		p.Say("", "%s", line)
+	}
+	if len(about) > 0 {
+		p.Printf("\n")
+	}
+	p.Paper(b.Paper)
 	p.rows(b.Rows)
-	p.comparisons(b.Comparisons)
+	p.comparisons(b)
 	p.cdfs(b.Rows)
 	p.parts(b)
+	if v.Explain {
+		p.statistics(b.Rows)
+	}
 	p.validity(b)
-	return p.err
+	return p.Err()
 }
 
-// Paper prints published numbers beside ours, with basis and verdict each, what is to be known of it in a footnote, and below
-// it what another assumption changes.
-func Paper(w io.Writer, rows []results.PaperRow) error {
-	p := &printer{w: w}
-	p.paper(rows)
-	return p.err
-}
+// headColumns are how many columns of numbers a page keeps at any width.
+const headColumns = 7
 
-// printer keeps the first error, so that a page reads as a list of lines.
-type printer struct {
-	w   io.Writer
-	err error
-}
-
-func (p *printer) printf(format string, args ...any) {
-	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format, args...)
-	}
-}
-
-// table prints aligned rows of tab-separated cells.
-func (p *printer) table(rows []string) {
-	if p.err != nil {
-		return
-	}
-	tw := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
-	for _, row := range rows {
-		fmt.Fprintln(tw, row)
-	}
-	p.err = tw.Flush()
-}
-
-func (p *printer) paper(rows []results.PaperRow) {
+func (p *Page) rows(rows []results.Row) {
 	if len(rows) == 0 {
 		return
 	}
-	lines := []string{"ARTEFACT\t\t\tOURS\tPAPER\tDIFF\tBASIS\tVERDICT"}
-	var notes footnotes
-	for i := range rows {
-		r := &rows[i]
-		lines = append(lines, strings.Join([]string{
-			paper.ExperimentOf(r.ID), r.Row, r.Column + unitSuffix(r.Unit), Rounded(&r.Ours, 1), Published(r), percent(r.DeviationPct),
-			r.Basis, r.Verdict + notes.mark(r.Note),
-		}, "\t"))
-		for k := range r.Sensitivity {
-			if s := &r.Sensitivity[k]; s.Verdict != r.Verdict {
-				lines = append(lines, strings.Join([]string{"", "", "  " + s.Assumption, Rounded(&s.Ours, 1), "", "", "", s.Verdict}, "\t"))
-			}
-		}
-	}
-	p.table(lines)
-	for i, note := range notes {
-		p.printf("[%d] %s\n", i+1, note)
-	}
-	p.printf("\n")
-}
-
-// Published is what a paper prints or says: a number, or on which side of one it puts ours.
-func Published(r *results.PaperRow) string {
-	number := r.Published
-	if !number.Known() {
-		number = r.Than
-	}
-	side := map[string]string{"": "", "above": "> ", "below": "< "}[r.Side]
-	return side + Number(number, -1)
-}
-
-// footnotes are remarks under a table, each said once.
-type footnotes []string
-
-// mark is the reference to a note, empty for none.
-func (f *footnotes) mark(note string) string {
-	if note == "" {
-		return ""
-	}
-	at := slices.Index(*f, note)
-	if at < 0 {
-		at = len(*f)
-		*f = append(*f, note)
-	}
-	return fmt.Sprintf(" [%d]", at+1)
-}
-
-func unitSuffix(unit string) string {
-	if unit == "" {
-		return ""
-	}
-	return ", " + unit
-}
-
-func (p *printer) rows(rows []results.Row) {
 	columns := columnsOf(rows, func(m *metric.Metric) string { return m.Column })
-	header := []string{"QUEUE", "OUT", "RUNS"}
-	for _, c := range columns {
-		header = append(header, c.header)
+	g := &table.Grid{Keys: 2, Columns: []table.GridColumn{{Header: "QUEUE"}, {Header: "OUT"}}}
+	scales := make([]float64, len(columns))
+	for k, c := range columns {
+		m := c.metrics[0]
+		var all []*results.Statistic
+		for i := range rows {
+			all = append(all, rows[i].Stats.Of(m.Name))
+		}
+		by, unit := ScaleOf(m.Unit, all...)
+		scales[k] = by
+		column := table.GridColumn{Header: c.header, Right: true, Spare: max(0, k-headColumns+1)}
+		if m.Unit == "ns" {
+			column.Header += ", " + unit
+		}
+		g.Columns = append(g.Columns, column)
 	}
-	lines := []string{strings.Join(header, "\t")}
+	g.Columns = append(g.Columns, table.GridColumn{Header: "RUNS", Right: true, Spare: len(columns) + 1})
 	for i := range rows {
 		r := &rows[i]
-		runs := strconv.Itoa(r.Runs)
-		if r.InvalidRuns > 0 {
-			runs += fmt.Sprintf("+%d invalid", r.InvalidRuns)
+		cells := []string{r.Queue, olaf.Rate(r.OutRateBPS).String()}
+		for k, c := range columns {
+			cells = append(cells, Rounded(r.Stats.Of(c.metrics[0].Name), scales[k]))
 		}
-		cells := []string{r.Queue, olaf.Rate(r.OutRateBPS).String(), runs}
-		for _, c := range columns {
-			cells = append(cells, short(c.metrics[0].Unit, r.Stats.Of(c.metrics[0].Name)))
-		}
-		lines = append(lines, strings.Join(cells, "\t"))
+		g.Add(append(cells, strconv.Itoa(r.Runs))...)
 	}
-	p.table(lines)
-	p.printf("AoM is averaged over time, peak AoM over deliveries: traffic in bursts can make the peak the smaller one\n\n")
+	p.Grid(g)
+	if p.Explain {
+		p.Say("", "AoM is averaged over time, peak AoM over deliveries: traffic in bursts can make the peak the smaller one")
+	}
+	p.Printf("\n")
 }
 
 // column is a column of a table over rows: its header and the metrics that share it.
@@ -167,50 +104,38 @@ func columnsOf(rows []results.Row, header func(*metric.Metric) string) (columns 
 	return columns
 }
 
-// short is a statistic in few characters, as its unit asks for.
-func short(unit string, s *results.Statistic) string {
-	switch unit {
-	case "ns":
-		return Nanoseconds(s)
-	case "%":
-		return Interval(s, 1)
-	case "":
-		return Number(s.Mean, 3)
-	}
-	return Interval(s, 0)
-}
-
-func (p *printer) comparisons(comparisons []results.Comparison) {
-	if len(comparisons) == 0 {
+// comparisons prints ages like for like: both per cluster, then both per worker. The mixed reading stands beside the
+// published numbers alone, and says so.
+func (p *Page) comparisons(b *results.Bench) {
+	if len(b.Comparisons) == 0 {
 		return
 	}
-	lines := []string{"AOM REDUCTION\tOUT\tWORKER/CLUSTER *\tCLUSTER/CLUSTER (literal)\tWORKER/WORKER"}
-	for i := range comparisons {
-		c := &comparisons[i]
-		lines = append(lines, strings.Join([]string{
-			c.Queue + " under " + c.Versus, olaf.Rate(c.OutRateBPS).String(),
-			share(&c.AoMReduction.WorkerCluster), share(&c.AoMReduction.ClusterCluster), share(&c.AoMReduction.WorkerWorker),
-		}, "\t"))
+	g := &table.Grid{Keys: 2, Columns: []table.GridColumn{{Header: "AOM REDUCTION, %"}, {Header: "OUT"}, {Header: "PER CLUSTER", Right: true}, {Header: "PER WORKER", Right: true}}}
+	var published []string
+	for i := range b.Comparisons {
+		c := &b.Comparisons[i]
+		g.Add(c.Queue+" under "+c.Versus, olaf.Rate(c.OutRateBPS).String(), Rounded(&c.AoMReduction.ClusterCluster, 1), Rounded(&c.AoMReduction.WorkerWorker, 1))
+		if r := besideMixed(b.Paper, c); r != nil {
+			published = append(published, Exact(r.Published))
+		}
 	}
-	p.table(lines)
-	p.printf("* %s per worker, %s per cluster: the reading that fits the paper's figures\n\n",
-		comparisons[0].Versus, comparisons[0].Queue)
-}
-
-// share prints a statistic of per cents.
-func share(s *results.Statistic) string {
-	if !s.Known() {
-		return "–"
+	p.Grid(g)
+	if c := &b.Comparisons[0]; len(published) > 0 {
+		p.Say("", "The published %s %% are set beside %s per worker and %s per cluster, since no other reading comes near them.",
+			strings.Join(published, " and "), c.Versus, c.Queue)
 	}
-	return Interval(s, 1) + " %"
+	p.Printf("\n")
 }
 
 // cdfSteps are the aggregation counts that the text plot shows.
 var cdfSteps = []int{0, 1, 2, 3, 5, 7, 10, 15, 20, 30}
 
-const cdfWidth = 18 // characters of a full bar
+const (
+	cdfWidth  = 18 // characters of a full bar
+	cdfColumn = cdfWidth + 5
+)
 
-func (p *printer) cdfs(rows []results.Row) {
+func (p *Page) cdfs(rows []results.Row) {
 	var merging []*results.Row
 	for i := range rows {
 		if len(rows[i].CDF) > 1 {
@@ -220,24 +145,31 @@ func (p *printer) cdfs(rows []results.Row) {
 	if len(merging) == 0 {
 		return
 	}
-	p.printf("AGGREGATIONS PER OUTGOING UPDATE: share of frames with at most n merged into them\n  n")
-	for _, r := range merging {
-		p.printf("  %-*s", cdfWidth+5, r.Queue+" "+olaf.Rate(r.OutRateBPS).String())
+	p.Say("", "AGGREGATIONS PER UPDATE: share of frames with at most n merged into them")
+	for part := range slices.Chunk(merging, max(1, (p.Columns()-3)/(cdfColumn+2))) {
+		p.cdf(part)
 	}
-	p.printf("\n")
+	p.Printf("\n")
+}
+
+func (p *Page) cdf(merging []*results.Row) {
+	line := "  n"
+	for _, r := range merging {
+		line += fmt.Sprintf("  %-*s", cdfColumn, r.Queue+" "+olaf.Rate(r.OutRateBPS).String())
+	}
+	p.Printf("%s\n", strings.TrimRight(line, " "))
 	for _, n := range cdfSteps {
-		p.printf("%3d", n)
+		p.Printf("%3d", n)
 		all := 1.0
 		for _, r := range merging {
-			p.printf("  %-*s %.2f", cdfWidth, bar(At(r.CDF, n), cdfWidth), At(r.CDF, n))
+			p.Printf("  %-*s %.2f", cdfWidth, bar(At(r.CDF, n), cdfWidth), At(r.CDF, n))
 			all = min(all, At(r.CDF, n))
 		}
-		p.printf("\n")
+		p.Printf("\n")
 		if all == 1 {
 			break
 		}
 	}
-	p.printf("\n")
 }
 
 // At is the share of frames with at most n aggregations.
@@ -262,61 +194,69 @@ func bar(share float64, width int) string {
 	return s
 }
 
-// parts splits what the paper calls lost.
-func (p *printer) parts(b *results.Bench) {
-	columns := columnsOf(b.Rows, func(m *metric.Metric) string { return m.Part })
-	header := []string{"LOST AS THE PAPER COUNTS IT", "OUT"}
-	for _, c := range columns {
-		header = append(header, c.header)
-	}
-	lines := []string{strings.Join(header, "\t")}
+// parts splits what the paper calls lost, as far as anything was.
+func (p *Page) parts(b *results.Bench) {
+	g := &table.Grid{Keys: 2, Columns: []table.GridColumn{{Header: "LOST UPDATES"}, {Header: "OUT"}}}
+	rows := make([][]string, len(b.Rows))
 	for i := range b.Rows {
-		r := &b.Rows[i]
-		cells := []string{r.Queue, olaf.Rate(r.OutRateBPS).String()}
-		for _, c := range columns {
-			sum := results.Float(0)
-			for _, m := range c.metrics {
-				sum += r.Stats.Of(m.Name).Mean
-			}
-			cells = append(cells, Number(sum, 0))
-		}
-		lines = append(lines, strings.Join(cells, "\t"))
+		rows[i] = []string{b.Rows[i].Queue, olaf.Rate(b.Rows[i].OutRateBPS).String()}
 	}
-	p.table(lines)
-	p.printf("\n")
+	for _, c := range columnsOf(b.Rows, func(m *metric.Metric) string { return m.Part }) {
+		cells := make([]string, len(b.Rows))
+		some := false
+		for i := range b.Rows {
+			sum := 0.0
+			for _, m := range c.metrics {
+				sum += float64(b.Rows[i].Stats.Of(m.Name).Mean)
+			}
+			some = some || sum != 0
+			cells[i] = Missing
+			if !math.IsNaN(sum) {
+				cells[i] = Decimal(sum, 0)
+			}
+		}
+		if !some {
+			continue
+		}
+		g.Columns = append(g.Columns, table.GridColumn{Header: c.header, Right: true})
+		for i := range rows {
+			rows[i] = append(rows[i], cells[i])
+		}
+	}
+	if len(g.Columns) == 2 {
+		return
+	}
+	g.Rows = rows
+	p.Grid(g)
+	p.Printf("\n")
 }
 
-// Statistics prints every statistic of every row, with what each is.
-func Statistics(w io.Writer, rows []results.Row) error {
-	p := &printer{w: w}
+// statistics prints every statistic of every row, with what each is.
+func (p *Page) statistics(rows []results.Row) {
 	for i := range rows {
 		r := &rows[i]
-		lines := []string{r.Queue + " " + olaf.Rate(r.OutRateBPS).String() + "\tUNIT\tMEAN ± 95 %\tMIN\tMAX\tRUNS\tWHAT IT IS"}
+		g := &table.Grid{Columns: []table.GridColumn{{Header: r.Queue + " " + olaf.Rate(r.OutRateBPS).String()}, {Header: "UNIT"}, {Header: "MEAN ± 95 %", Right: true},
+			{Header: "MIN", Right: true, Spare: 2}, {Header: "MAX", Right: true, Spare: 3}, {Header: "RUNS", Right: true, Spare: 1}, {Header: "WHAT IT IS", Prose: true}}}
 		for k := range r.Stats {
 			s := &r.Stats[k]
-			unit := s.Unit
-			if unit == "" {
-				unit = "–"
-			}
-			lines = append(lines, strings.Join([]string{s.Name, unit, Rounded(&s.Statistic, 1), exact(s.Min), exact(s.Max), strconv.Itoa(s.N), s.Title}, "\t"))
+			by, unit := ScaleOf(s.Unit, &s.Statistic)
+			g.Add(s.Name, unit, Rounded(&s.Statistic, by), scaled(s.Min, by), scaled(s.Max, by), strconv.Itoa(s.N), s.Title)
 		}
-		p.table(lines)
-		p.printf("\n")
+		p.Grid(g)
+		p.Printf("\n")
 	}
-	return p.err
 }
 
-// exact prints a number as far as four significant digits go.
-func exact(f results.Float) string {
+func scaled(f results.Float, by float64) string {
 	if !f.Known() {
-		return "–"
+		return Missing
 	}
-	return Decimal(float64(f), decimalsOf(float64(f), 4))
+	return Single(float64(f) * by)
 }
 
-func (p *printer) validity(b *results.Bench) {
+func (p *Page) validity(b *results.Bench) {
 	for _, s := range b.Statements {
-		p.printf("note: %s\n", s)
+		p.Say("note: ", "%s", s)
 	}
 	valid, total := 0, 0
 	for i := range b.Rows {
@@ -325,106 +265,18 @@ func (p *printer) validity(b *results.Bench) {
 	}
 	switch {
 	case b.Partial:
-		p.printf("PARTIAL: stopped after %d runs; every number above is over what was done\n", total)
+		p.Say("", "PARTIAL: stopped after %d runs; every number above is over what was done", total)
 	case valid == total:
-		p.printf("valid: %d of %d runs, accounting identities exact in every run\n", valid, total)
+		p.Say("", "valid: %d of %d runs, accounting identities exact in every run", valid, total)
 	}
 	if valid == total {
 		return
 	}
-	p.printf("INVALID: %d of %d runs are left out:\n", total-valid, total)
+	p.Say("", "INVALID: %d of %d runs are left out:", total-valid, total)
 	for i := range b.Rows {
 		r := &b.Rows[i]
 		for _, why := range r.Why() {
-			p.printf("  %s %s, %s\n", r.Queue, olaf.Rate(r.OutRateBPS), why)
+			p.Say("  ", "%s %s, %s", r.Queue, olaf.Rate(r.OutRateBPS), why)
 		}
 	}
-}
-
-// Number prints f with the given decimals, as many as it has when they are negative, a dash where it is missing.
-func Number(f results.Float, decimals int) string {
-	if !f.Known() {
-		return "–"
-	}
-	return strconv.FormatFloat(float64(f), 'f', decimals, 64)
-}
-
-// Interval prints mean ± half-width of the 95 % interval.
-func Interval(s *results.Statistic, decimals int) string {
-	switch {
-	case !s.Known():
-		return "–"
-	case !s.CI95.Known():
-		return Number(s.Mean, decimals)
-	}
-	return Number(s.Mean, decimals) + " ± " + Number(s.CI95, decimals)
-}
-
-// Rounded prints a mean, times by, as far as two digits of its half-width go and no further than five of its own; without a
-// half-width, four.
-func Rounded(s *results.Statistic, by float64) string {
-	mean, half := RoundedParts(s, by)
-	if half == "" {
-		return mean
-	}
-	return mean + " ± " + half
-}
-
-// RoundedParts is Rounded in two columns; the half-width is empty where there is none.
-func RoundedParts(s *results.Statistic, by float64) (mean, half string) {
-	if !s.Known() {
-		return "–", ""
-	}
-	m, h := float64(s.Mean)*by, float64(s.CI95)*by
-	switch {
-	case !s.CI95.Known():
-		return Decimal(m, decimalsOf(m, 4)), ""
-	case h == 0:
-		return Decimal(m, decimalsOf(m, 4)), "0"
-	}
-	n := decimalsOf(h, 2)
-	if m != math.Trunc(m) {
-		n = min(n, decimalsOf(m, 5))
-	}
-	return Decimal(m, n), Decimal(h, n)
-}
-
-// decimalsOf is how many decimals show v with so many significant digits: none of a whole number.
-func decimalsOf(v float64, significant int) int {
-	if v == math.Trunc(v) {
-		return 0
-	}
-	return max(0, significant-1-int(math.Floor(math.Log10(math.Abs(v)))))
-}
-
-// Decimal prints v with the given decimals and a true minus sign.
-func Decimal(v float64, decimals int) string {
-	return strings.Replace(strconv.FormatFloat(v, 'f', decimals, 64), "-", "−", 1)
-}
-
-// Nanoseconds prints a statistic of ns as the mean in a unit that suits it.
-func Nanoseconds(s *results.Statistic) string {
-	if !s.Known() {
-		return "–"
-	}
-	ns := float64(s.Mean)
-	for _, u := range []struct {
-		worth float64
-		name  string
-	}{{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}} {
-		if math.Abs(ns) >= u.worth {
-			return strconv.FormatFloat(ns/u.worth, 'f', 2, 64) + " " + u.name
-		}
-	}
-	return strconv.FormatFloat(ns, 'f', 0, 64) + " ns"
-}
-
-func percent(f results.Float) string {
-	if !f.Known() {
-		return "–"
-	}
-	if math.Abs(float64(f)) < 0.05 {
-		return "0.0 %"
-	}
-	return fmt.Sprintf("%+.1f %%", float64(f))
 }

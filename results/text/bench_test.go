@@ -15,7 +15,9 @@ func TestRounded(t *testing.T) {
 		want       string
 	}{
 		{7000, 0, "7000 ± 0"}, {0.51, 0, "0.5100 ± 0"}, {45.9, 5.4003, "45.9 ± 5.4"}, {-8.68e-6, 4.7e-5, "−0.000009 ± 0.000047"},
-		{907.678, 153.04, "908 ± 153"}, {89.4000123, 0.00033, "89.400 ± 0.000"}, {0, 1.25, "0.0 ± 1.2"}, {1, 0.0021, "1.0000 ± 0.0021"},
+		{907.678, 153.04, "910 ± 150"}, {89.4000123, 0.00033, "89.40001 ± 0.00033"}, {0, 1.25, "0.0 ± 1.2"},
+		{8.302, 0.0996, "8.30 ± 0.10"}, {9067, 1400, "9100 ± 1400"}, {0.0004413, 0.001, "0.0004 ± 0.0010"}, {54.814814, 1e-14, "54.81 ± 0"}, {-0.0001, 0.04, "0.000 ± 0.040"},
+		{1e9 + 0.5, 12345678, "1000000000 ± 12000000"}, {1, 0.0021, "1.0000 ± 0.0021"},
 		{42, results.Missing(), "42"}, {4.25, results.Missing(), "4.250"}, {results.Missing(), results.Missing(), "–"},
 	} {
 		if got := Rounded(&results.Statistic{Mean: c.mean, CI95: c.half, N: 2}, 1); got != c.want {
@@ -36,12 +38,12 @@ func TestPaperTellsBasisAndVerdict(t *testing.T) {
 		{ID: "olaf/fig10.a.b", Basis: "predicted", Verdict: "bound met", Side: "below", Ours: ours, Published: 40, Than: missing, DeviationPct: missing, Note: "by packets"},
 	}
 	var b strings.Builder
-	if err := Paper(&b, rows); err != nil {
+	if err := Paper(&b, View{Width: 120, Explain: true}, rows); err != nil {
 		t.Fatal(err)
 	}
 	squeezed := regexp.MustCompile(" +").ReplaceAllString(b.String(), " ")
-	for _, want := range []string{"4.600 ± 0 4.5 +2.2 % calibrated near [1]\n", " by updates 4.600 ± 0 trend only\n", " per worker 4.600 ± 0 \n",
-		"> 1 – predicted opposite\n", "< 40 – predicted bound met [1]\n", "\n[1] by packets\n"} {
+	for _, want := range []string{"\nolaf/table2; calibrated\n", "4.600 ± 0 4.5 +2.2 % near [1]\n", " by updates 4.600 ± 0 trend only\n", " per worker 4.600 ± 0\n",
+		"\nolaf/fig7; predicted\n", "> 1 – opposite\n", "< 40 – bound met [1]\n", "\n[1] by packets\n"} {
 		if !strings.Contains(squeezed, want) {
 			t.Errorf("no %q in\n%s", want, squeezed)
 		}
@@ -62,7 +64,7 @@ func TestInvalidRunsAreToldOnce(t *testing.T) {
 	for _, partial := range []bool{false, true} {
 		b.Partial = partial
 		var out strings.Builder
-		if err := Bench(&out, b); err != nil {
+		if err := Bench(&out, View{}, b); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.HasSuffix(out.String(), invalid) || strings.Contains(out.String(), "PARTIAL") != partial {

@@ -3,8 +3,10 @@
 package cli
 
 import (
+	"cmp"
 	"io"
 	"os"
+	"strconv"
 	"time"
 
 	"golang.org/x/term"
@@ -14,6 +16,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // Env is everything a command may touch of the world outside, so that tests can stand in for it.
@@ -27,6 +30,8 @@ type Env struct {
 	Executable     func() (string, error) // this program, for child processes
 	// Interactive says that stderr is a terminal that can redraw a line.
 	Interactive bool
+	// Width is how many characters a line of standard output has; 0 where it is no terminal.
+	Width int
 	// Terminal says that stdin and stdout are a terminal, so that a person can be shown a dashboard or asked.
 	Terminal bool
 	// Devices can be opened, and Published experiments be carried out; Declared says what the runs of a system measure.
@@ -46,7 +51,12 @@ type Env struct {
 
 // System is the world of a process. What it was built of is the caller's.
 func System() *Env {
+	width, _, err := term.GetSize(int(os.Stdout.Fd()))
+	if err != nil {
+		width = 0 // a file or a pipe
+	}
 	return &Env{
+		Width: width,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Getenv: os.Getenv, Now: time.Now, Hostname: os.Hostname, Executable: os.Executable,
 		Interactive: term.IsTerminal(int(os.Stderr.Fd())) && os.Getenv("TERM") != "dumb",
@@ -54,4 +64,13 @@ func System() *Env {
 		Bus:         pcie.System(),
 		OpenCapture: openLive,
 	}
+}
+
+// View is how a page is printed: as wide as COLUMNS says, else the terminal, else a plain page.
+func (e *Env) View(explain bool) text.View {
+	said := 0
+	if n, err := strconv.Atoi(e.Getenv("COLUMNS")); err == nil && n > 0 {
+		said = n
+	}
+	return text.View{Width: cmp.Or(said, e.Width, text.PlainWidth), Explain: explain}
 }

@@ -134,7 +134,6 @@ func (k *Keeping) Finish(env *Env, report bench.Report, by results.Provenance, s
 	}
 	if !quiet {
 		fmt.Fprintf(env.Stderr, "kept as %s\n", id)
-		err = RemarkAbandoned(env, k.store)
 	}
 	return errors.Join(err, k.store.Close())
 }

@@ -11,11 +11,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"unicode"
 
 	"github.com/google/renameio/v2"
 	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/results/table"
 )
 
 // Format is the value of -o.
@@ -117,10 +118,10 @@ type Grid struct {
 // Add adds a row.
 func (g *Grid) Add(cells ...string) { g.Rows = append(g.Rows, cells) }
 
-// Write prints the grid aligned, or as CSV with the headers in snake case.
-func (g *Grid) Write(w io.Writer, f Format) error {
+// Write prints the grid to fit the page, or as CSV with the headers in snake case.
+func (g *Grid) Write(env *Env, f Format) error {
 	if f == CSV {
-		out := csv.NewWriter(w)
+		out := csv.NewWriter(env.Stdout)
 		header := make([]string, len(g.Header))
 		for i, h := range g.Header {
 			header[i] = strings.ReplaceAll(strings.ToLower(h), " ", "_")
@@ -129,11 +130,25 @@ func (g *Grid) Write(w io.Writer, f Format) error {
 		_ = out.WriteAll(g.Rows)
 		return out.Error()
 	}
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	for _, row := range append([][]string{g.Header}, g.Rows...) {
-		fmt.Fprintln(tw, strings.TrimRight(strings.Join(row, "\t"), "\t"))
+	return g.Page().Write(env.Stdout, env.View(false).Columns())
+}
+
+// sentence is how many words make a cell prose, which may be folded.
+const sentence = 3
+
+// Page is the grid as a table for a page.
+func (g *Grid) Page() *table.Grid {
+	page := &table.Grid{Rows: g.Rows}
+	for i, header := range g.Header {
+		prose := slices.ContainsFunc(g.Rows, func(row []string) bool { return i < len(row) && len(strings.Fields(row[i])) >= sentence })
+		page.Columns = append(page.Columns, table.GridColumn{Header: header, Prose: prose})
 	}
-	return tw.Flush()
+	return page
+}
+
+// AddExplainFlag adds --explain.
+func AddExplainFlag(cmd *cobra.Command, explain *bool) {
+	InGroup(cmd, OutputFlags, func() { cmd.Flags().BoolVar(explain, "explain", false, "print notes and every statistic too") })
 }
 
 // RefuseExisting says what to do about a target that is there already, whose folder is not, or that is no file.

@@ -8,17 +8,18 @@ import (
 
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // Document is what can be printed in every format; bench.Report is one.
 type Document interface {
 	Document() any
-	WriteText(io.Writer) error
+	WriteText(io.Writer, text.View) error
 	Table() (header []string, rows [][]string)
 }
 
-// PrintReport prints a document in the format asked for.
-func PrintReport(env *Env, r Document, out Format) error {
+// PrintReport prints a document in the format asked for, with its notes where they are wanted.
+func PrintReport(env *Env, r Document, out Format, explain bool) error {
 	switch out {
 	case JSON:
 		return WriteJSON(env.Stdout, r.Document())
@@ -31,7 +32,7 @@ func PrintReport(env *Env, r Document, out Format) error {
 		_ = w.WriteAll(rows)
 		return w.Error()
 	}
-	return r.WriteText(env.Stdout)
+	return r.WriteText(env.Stdout, env.View(explain))
 }
 
 // Stamp writes who made a document, where and when, into those that have a place for it.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // The published shape: the narrower the output, the more Olaf gains, and fewer active clusters gain more.
@@ -31,9 +32,9 @@ func TestFig7HasThePapersShape(t *testing.T) {
 	if header, rows := f.Table(); len(rows) == 0 || len(rows[0]) != len(header) {
 		t.Errorf("the table has %d rows for %d columns", len(rows), len(header))
 	}
-	var text strings.Builder
-	if err := f.WriteText(&text); err != nil || !strings.Contains(text.String(), "closed loop") {
-		t.Errorf("text %q, %v", text.String(), err)
+	var page strings.Builder
+	if err := f.WriteText(&page, text.View{}); err != nil || !strings.Contains(page.String(), "closed loop") {
+		t.Errorf("text %q, %v", page.String(), err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // fig8 reproduces training through a congested network (§8.2, Fig. 8).
@@ -94,7 +95,7 @@ func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
 			}
 		}
 		l, m := experiments.Describe(lost), experiments.Describe(merged)
-		f.Say("%s: lost %s %%, merged %s %% of the updates", s.Name, experiments.MeanCell(l.Mean, float64(l.CI95)), experiments.MeanCell(m.Mean, float64(m.CI95)))
+		f.Say("%s: lost %s %%, merged %s %% of the updates", s.Name, text.Rounded(&l, 1), text.Rounded(&m, 1))
 	}
 	f.Panels = []experiments.Panel{reward}
 	ours := paper.Ours{}
@@ -102,7 +103,7 @@ func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
 		ol, fi := final[pair.olaf], final[pair.fifo]
 		gain := gains(schemes, done, pair.olaf, pair.fifo, spans, until)
 		f.Say("at %s Olaf ends at %s and FIFO at %s: a difference of %.0f in reward; counted from the untrained policy Olaf is %s %% above FIFO", pair.rate,
-			experiments.MeanCell(ol.Mean, float64(ol.CI95)), experiments.MeanCell(fi.Mean, float64(fi.CI95)), float64(ol.Mean-fi.Mean), experiments.MeanCell(gain.Mean, float64(gain.CI95)))
+			text.Rounded(&ol, 1), text.Rounded(&fi, 1), float64(ol.Mean-fi.Mean), text.Rounded(&gain, 1))
 		ours["olaf/fig8.reward_over_fifo."+pair.id] = paper.Of(gain)
 	}
 	if o.Quick {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
@@ -19,6 +18,7 @@ import (
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/table"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -286,38 +286,42 @@ func (r *MultiHopReport) Table() (header []string, rows [][]string) {
 }
 
 // WriteText prints the table, both readings, and every published cell beside ours.
-func (r *MultiHopReport) WriteText(w io.Writer) error {
+func (r *MultiHopReport) WriteText(w io.Writer, v text.View) error {
 	quick := ""
 	if r.Quick {
 		quick = " (quick: fewer seeds than the table's own)"
 	}
-	fmt.Fprintf(w, "%s: %s, %s%s\n\n", r.Experiment, r.Artefact, olaf.Plural(len(r.Config.Seeds), "seed"), quick)
+	p := text.NewPage(w, v)
+	p.Say("", "%s: %s, %s%s", r.Experiment, r.Artefact, olaf.Plural(len(r.Config.Seeds), "seed"), quick)
+	p.Printf("\n")
+	p.Grid(r.grid())
+	if v.Explain {
+		p.Say("", "never: workers of whom nothing arrived; ages and Jain's index are per cluster and per worker")
+	}
+	p.Printf("\n")
+	p.Paper(r.PaperRows)
+	for _, s := range r.Statements {
+		p.Say("- ", "%s", s)
+	}
+	p.Say("", "%s", r.simulated.Validity())
+	return p.Err()
+}
+
+// grid is two lines a row: losses in packets and in updates, ages and Jain's index per cluster and per worker.
+func (r *MultiHopReport) grid() *table.Grid {
+	g := &table.Grid{Keys: 1, Columns: []table.GridColumn{{Header: "QUEUE"}, {Header: "LOST, %", Right: true}, {Header: "OF"}, {Header: "REPLACED, %", Right: true, Spare: 2},
+		{Header: "NEVER OF 100", Right: true, Spare: 1}, {Header: "AOM S1, ms", Right: true}, {Header: "AOM S2, ms", Right: true}, {Header: "JAIN", Right: true}, {Header: "PER"}}}
 	cell := func(stats results.Stats, name string) string { return text.Rounded(stats.Of(name), 1) }
-	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(tw, "QUEUE\tLOSS %\tREPLACED %\tNEVER OF 100\tAOM ms\tS1\tS2\tJAIN")
 	for i := range r.Rows {
 		m := &r.Rows[i]
 		first, second := m.Groups[0].Stats, m.Groups[1].Stats
 		queue, control, _ := strings.Cut(strings.TrimSuffix(m.Name, ")"), " (")
-		fmt.Fprintf(tw, "%s\t%s packets\t%s\t%s\tcluster\t%s\t%s\t%s\n", queue, cell(m.Stats, "loss_packets_pct"), cell(m.Stats, "replaced_pct"),
-			cell(m.Stats, "never_delivered"), cell(first, aomCluster), cell(second, aomCluster), cell(m.Stats, "jain"))
-		fmt.Fprintf(tw, "%s\t%s updates\t\t\tworker\t%s\t%s\t%s\n", control, cell(m.Stats, "loss_updates_pct"),
-			cell(first, aomWorker), cell(second, aomWorker), cell(m.Stats, "jain_worker_means"))
+		g.Add(queue, cell(m.Stats, "loss_packets_pct"), "packets", cell(m.Stats, "replaced_pct"), cell(m.Stats, "never_delivered"),
+			cell(first, aomCluster), cell(second, aomCluster), cell(m.Stats, "jain"), "cluster")
+		g.Add(control, cell(m.Stats, "loss_updates_pct"), "updates", "", "",
+			cell(first, aomWorker), cell(second, aomWorker), cell(m.Stats, "jain_worker_means"), "worker")
 	}
-	if err := tw.Flush(); err != nil {
-		return err
-	}
-	fmt.Fprintf(w, "never: workers of whom nothing arrived; ages and Jain's index are per cluster and per worker\n")
-	fmt.Fprintf(w, "\n%s\n\n", r.simulated.Validity())
-	if err := text.Paper(w, r.PaperRows); err != nil {
-		return err
-	}
-	for _, s := range r.Statements {
-		if _, err := fmt.Fprintf(w, "- %s\n", s); err != nil {
-			return err
-		}
-	}
-	return nil
+	return g
 }
 
 // simulateVariants runs some variants, each under a configuration of its own, and makes their rows; of variants without

@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // With a few seeds the tables already have the paper's orderings, and every cell has a verdict.
@@ -42,13 +43,12 @@ func TestMultiHopTables(t *testing.T) {
 				t.Errorf("%s stands without the index per worker: %+v", p.ID, p.Sensitivity)
 			}
 		}
-		var text strings.Builder
-		if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "\nN = senders ") {
-			t.Errorf("%v\n%s", err, text.String())
+		var page strings.Builder
+		if err := report.WriteText(&page, text.View{Explain: true}); err != nil || !strings.Contains(page.String(), "\nN = senders ") {
+			t.Errorf("%v\n%s", err, page.String())
 		}
-		above, _, _ := strings.Cut(text.String(), "\nvalid: ")
-		for line := range strings.Lines(above) {
-			if n := utf8.RuneCountInString(line); n > 121 { // with its end
+		for line := range strings.Lines(page.String()) {
+			if n := utf8.RuneCountInString(line); n > text.PlainWidth+1 { // with its end
 				t.Errorf("%d columns: %s", n, line)
 			}
 		}

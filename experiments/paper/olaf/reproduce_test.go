@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // claimed is a report of nothing but published numbers.
@@ -20,12 +21,12 @@ type claimed struct {
 	err  error
 }
 
-func (c claimed) Document() any                    { return c.rows }
-func (c claimed) WriteText(io.Writer) error        { return nil }
-func (c claimed) Table() ([]string, [][]string)    { return nil, nil }
-func (c claimed) Paper() []results.PaperRow        { return c.rows }
-func (c claimed) Err() error                       { return c.err }
-func claims(o paper.Ours, artefact string) claimed { return claimed{rows: paper.Compare(o, artefact)} }
+func (c claimed) Document() any                        { return c.rows }
+func (c claimed) WriteText(io.Writer, text.View) error { return nil }
+func (c claimed) Table() ([]string, [][]string)        { return nil, nil }
+func (c claimed) Paper() []results.PaperRow            { return c.rows }
+func (c claimed) Err() error                           { return c.err }
+func claims(o paper.Ours, artefact string) claimed     { return claimed{rows: paper.Compare(o, artefact)} }
 
 // reproduced runs experiments that claim what the table says, without running anything.
 func reproduced(t *testing.T, chosen experiments.Set, reports map[string]claimed) (*experiments.Reproduction, string, error) {
@@ -36,11 +37,11 @@ func reproduced(t *testing.T, chosen experiments.Set, reports map[string]claimed
 		}
 		return claims(nil, e.Name), nil
 	})
-	var text strings.Builder
-	if err := r.WriteText(&text); err != nil {
+	var page strings.Builder
+	if err := r.WriteText(&page, text.View{Width: 1000}); err != nil {
 		t.Fatal(err)
 	}
-	return r, text.String(), err
+	return r, page.String(), err
 }
 
 func TestEveryClaimHasAVerdict(t *testing.T) {

@@ -1,0 +1,327 @@
+package table
+
+import (
+	"io"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Grid is a table of printed cells that fits a page: it is printed as it is where there is room; else columns of prose
+// are folded between words, columns that a reader can spare are left out and named, and what remains stands in several
+// tables below each other. No word is ever broken.
+type Grid struct {
+	Columns []GridColumn
+	Rows    [][]string
+	Keys    int // leading columns that say what a row is about, repeated in every table of a stack; at least the first
+	// heads are lines between rows, by the row that follows.
+	heads map[int]string
+}
+
+// GridColumn is one column of a Grid.
+type GridColumn struct {
+	Header string
+	Right  bool // numbers stand to the right
+	Prose  bool // may be folded
+	Spare  int  // left out of a narrow page, the greatest first; 0 stays
+}
+
+const (
+	gap     = 2  // between columns
+	leastOf = 18 // characters of a folded column
+)
+
+// Add adds a row.
+func (g *Grid) Add(cells ...string) { g.Rows = append(g.Rows, cells) }
+
+// Head puts a line above the rows that are added from now on.
+func (g *Grid) Head(text string) {
+	if g.heads == nil {
+		g.heads = map[int]string{}
+	}
+	g.heads[len(g.Rows)] = text
+}
+
+// head prints the line above a row, if there is one.
+func (g *Grid) head(b *strings.Builder, row, width int) {
+	if text := g.heads[row]; text != "" {
+		b.WriteString(strings.Join(Fold(text, width), "\n") + "\n")
+	}
+}
+
+// Write prints the grid into lines of at most width characters.
+func (g *Grid) Write(w io.Writer, width int) error {
+	var b strings.Builder
+	shown, left := g.within(width)
+	switch stacks := g.stacks(shown, width); {
+	case len(shown) == 0:
+	case stacks == nil:
+		g.records(&b, shown, width)
+	default:
+		for i, columns := range stacks {
+			if i > 0 {
+				b.WriteByte('\n')
+			}
+			g.lines(&b, columns, width)
+		}
+	}
+	if len(left) > 0 {
+		for _, line := range Fold("left out for want of width: "+strings.Join(left, ", "), width) {
+			b.WriteString(line + "\n")
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// within chooses the columns that are shown, and names those that are left out.
+func (g *Grid) within(width int) (shown []int, left []string) {
+	for i := range g.Columns {
+		shown = append(shown, i)
+	}
+	for g.least(shown) > width {
+		spare := 0
+		for _, i := range shown {
+			spare = max(spare, g.Columns[i].Spare)
+		}
+		if spare == 0 {
+			break
+		}
+		at := slices.IndexFunc(shown, func(i int) bool { return g.Columns[i].Spare == spare })
+		left = append(left, g.Columns[shown[at]].Header)
+		shown = slices.Delete(shown, at, at+1)
+	}
+	return shown, left
+}
+
+// cell is empty where a row is shorter than the header.
+func (g *Grid) cell(row, column int) string {
+	if column < len(g.Rows[row]) {
+		return g.Rows[row][column]
+	}
+	return ""
+}
+
+// natural is the width of a column that is not folded.
+func (g *Grid) natural(column int) int {
+	return max(utf8.RuneCountInString(g.Columns[column].Header), g.widest(column))
+}
+
+// widest is the width of a column's widest cell.
+func (g *Grid) widest(column int) (n int) {
+	for r := range g.Rows {
+		n = max(n, utf8.RuneCountInString(g.cell(r, column)))
+	}
+	return n
+}
+
+// least is the width of columns beside each other, headers and prose folded as far as it goes.
+func (g *Grid) least(columns []int) int {
+	sum := gap * max(0, len(columns)-1)
+	for _, i := range columns {
+		sum += g.leastOf(i)
+	}
+	return sum
+}
+
+// leastOf is the least width of a column: its header folds anywhere, its cells if they are prose.
+func (g *Grid) leastOf(column int) int {
+	n := g.widest(column)
+	if g.Columns[column].Prose && n > leastOf {
+		words := leastOf
+		for r := range g.Rows {
+			words = max(words, longestWord(g.cell(r, column)))
+		}
+		n = min(n, words)
+	}
+	return max(n, longestWord(g.Columns[column].Header))
+}
+
+func longestWord(s string) (n int) {
+	for _, w := range bound(strings.Fields(s)) {
+		n = max(n, utf8.RuneCountInString(w))
+	}
+	return n
+}
+
+// stacks splits columns into tables that fit, as few as can be and about as wide as each other; nil when
+// even the keys and one column do not, and that is not a long word that may stand out.
+func (g *Grid) stacks(columns []int, width int) [][]int {
+	if len(columns) == 0 || g.least(columns) <= width {
+		return [][]int{columns}
+	}
+	stacks := g.filled(columns, width)
+	for _, s := range stacks {
+		last := s[len(s)-1]
+		if beside := g.least(s) - g.leastOf(last); g.least(s) > width && (2*beside > width || g.foldsBeyond(last, width-beside)) {
+			return nil
+		}
+	}
+	for ; width > 0; width-- {
+		narrower := g.filled(columns, width-1)
+		if len(narrower) > len(stacks) {
+			break
+		}
+		stacks = narrower
+	}
+	return stacks
+}
+
+// foldsBeyond says that a column has cells of several words that are wider than the room, which only a list could fold:
+// those of prose fold as far as their longest word.
+func (g *Grid) foldsBeyond(column, room int) bool {
+	word, several := 0, false
+	for r := range g.Rows {
+		c := g.cell(r, column)
+		word = max(word, longestWord(c))
+		several = several || utf8.RuneCountInString(c) > room && strings.Contains(c, " ")
+	}
+	return several && (!g.Columns[column].Prose || word <= room)
+}
+
+// filled puts as many columns as fit beside the keys of each table.
+func (g *Grid) filled(columns []int, width int) (stacks [][]int) {
+	keys := min(max(1, g.Keys), len(columns))
+	now := slices.Clone(columns[:keys])
+	for _, i := range columns[keys:] {
+		if len(now) > keys && g.least(append(slices.Clone(now), i)) > width {
+			stacks, now = append(stacks, now), slices.Clone(columns[:keys])
+		}
+		now = append(now, i)
+	}
+	return append(stacks, now)
+}
+
+// widths gives what folds the room that is left, each character to the column that folds most.
+func (g *Grid) widths(columns []int, width int) []int {
+	widths, natural := make([]int, len(columns)), make([]int, len(columns))
+	for k, i := range columns {
+		widths[k], natural[k] = g.leastOf(i), g.natural(i)
+	}
+	for room := width - g.least(columns); room > 0; room-- {
+		tightest, most := -1, 1.0
+		for k := range columns {
+			if r := float64(natural[k]) / float64(widths[k]); r > most {
+				tightest, most = k, r
+			}
+		}
+		if tightest < 0 {
+			break
+		}
+		widths[tightest]++
+	}
+	return widths
+}
+
+// lines prints columns beside each other.
+func (g *Grid) lines(b *strings.Builder, columns []int, width int) {
+	widths := g.widths(columns, width)
+	header := make([]string, len(columns))
+	headed := false
+	for k, i := range columns {
+		header[k] = g.Columns[i].Header
+		headed = headed || header[k] != ""
+	}
+	if headed {
+		g.line(b, columns, widths, header)
+	}
+	for r := range g.Rows {
+		g.head(b, r, width)
+		cells := make([]string, len(columns))
+		for k, i := range columns {
+			cells[k] = g.cell(r, i)
+		}
+		g.line(b, columns, widths, cells)
+	}
+}
+
+// line prints one row, in as many lines as its tallest cell needs.
+func (g *Grid) line(b *strings.Builder, columns, widths []int, cells []string) {
+	folded := make([][]string, len(cells))
+	tall := 1
+	for k, c := range cells {
+		folded[k] = []string{c}
+		if utf8.RuneCountInString(c) > widths[k] {
+			folded[k] = Fold(c, widths[k])
+		}
+		tall = max(tall, len(folded[k]))
+	}
+	for n := range tall {
+		var line strings.Builder
+		for k := range cells {
+			c := ""
+			if n < len(folded[k]) {
+				c = folded[k][n]
+			}
+			pad := strings.Repeat(" ", max(0, widths[k]-utf8.RuneCountInString(c)))
+			if k > 0 {
+				line.WriteString(strings.Repeat(" ", gap))
+			}
+			if g.Columns[columns[k]].Right {
+				line.WriteString(pad + c)
+			} else {
+				line.WriteString(c + pad)
+			}
+		}
+		b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
+	}
+}
+
+// records prints every row as lines of header and value, for pages narrower than any table.
+func (g *Grid) records(b *strings.Builder, columns []int, width int) {
+	for r := range g.Rows {
+		if r > 0 {
+			b.WriteByte('\n')
+		}
+		g.head(b, r, width)
+		for _, i := range columns {
+			if g.cell(r, i) == "" {
+				continue
+			}
+			text := g.cell(r, i)
+			if header := g.Columns[i].Header; header != "" {
+				text = header + ": " + text
+			}
+			for k, line := range Fold(text, width-2) {
+				if k > 0 {
+					line = "  " + line
+				}
+				b.WriteString(line + "\n")
+			}
+		}
+	}
+}
+
+// Fold breaks a text between words into lines of at most width characters; a longer word has a line for itself, and
+// all are indented as the first is. What
+// belongs to a number is not parted from it: ± and its unit.
+func Fold(text string, width int) []string {
+	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
+	width -= len(indent)
+	var lines []string
+	line := ""
+	for _, word := range bound(strings.Fields(text)) {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
+			lines, line = append(lines, indent+line), ""
+		}
+		if line != "" {
+			line += " "
+		}
+		line += word
+	}
+	return append(lines, indent+line)
+}
+
+// bound joins the words that one number consists of.
+func bound(words []string) []string {
+	var out []string
+	for i, w := range words {
+		tied := slices.Contains([]string{"±", "%", "%.", "%,", "%;", "%)", "µs", "ms", "ns"}, w) || (i > 0 && words[i-1] == "±")
+		if tied && len(out) > 0 {
+			out[len(out)-1] += " " + w
+			continue
+		}
+		out = append(out, w)
+	}
+	return out
+}

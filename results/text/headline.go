@@ -1,0 +1,284 @@
+package text
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results"
+)
+
+// Headlines say in a few sentences what a bench found: how much was lost, how fresh the models were like for like, and
+// how the published numbers came out. Where models are older behind the system under test, or the readings of an age
+// disagree about that, the first sentence is about it.
+func Headlines(b *results.Bench) []string {
+	lines := []string{lossLine(b)}
+	switch fresh, doubtful := freshLine(b); {
+	case doubtful:
+		lines = []string{fresh, lines[0]}
+	default:
+		lines = append(lines, fresh)
+	}
+	return slices.DeleteFunc(append(lines, paperLine(b.Paper)), func(line string) bool { return line == "" })
+}
+
+// lossLine says what every system lost at every rate.
+func lossLine(b *results.Bench) string {
+	rates := ratesOf(b.Rows)
+	var parts []string
+	for _, rate := range rates {
+		between := ", "
+		if len(parts) > 0 {
+			between = " and " // of the systems that were named in this order
+		}
+		if shares := lossesAt(b.Rows, rate, len(parts) == 0); len(shares) > 0 {
+			parts = append(parts, atRate(rates, rate)+strings.Join(shares, between))
+		}
+	}
+	return sentence(parts)
+}
+
+// lossesAt are what systems lost at a rate, the one under test first; the first rate names them.
+func lossesAt(rows []results.Row, rate int64, first bool) (shares []string) {
+	tested := results.Float(0)
+	for i := range rows {
+		lost := rows[i].Stats.Of("lost_pct")
+		if rows[i].OutRateBPS != rate || !lost.Known() {
+			continue
+		}
+		name, share := strings.ToUpper(rows[i].Queue), Decimal(float64(lost.Mean), 1)+" %"
+		switch {
+		case len(shares) == 0 && first:
+			share = name + " lost " + share + " of updates"
+		case first && lost.Mean < tested:
+			share = name + " only " + share
+		case first:
+			share = name + " " + share
+		}
+		if len(shares) == 0 {
+			tested = lost.Mean
+		}
+		shares = append(shares, share)
+	}
+	return shares
+}
+
+// sentence joins parts and begins with a capital letter.
+func sentence(parts []string) string {
+	if len(parts) == 0 {
+		return ""
+	}
+	s := strings.Join(parts, "; ") + "."
+	return strings.ToUpper(s[:1]) + s[1:]
+}
+
+// ratesOf lists the output rates in their order.
+func ratesOf(rows []results.Row) (rates []int64) {
+	for i := range rows {
+		if rate := rows[i].OutRateBPS; !slices.Contains(rates, rate) {
+			rates = append(rates, rate)
+		}
+	}
+	return rates
+}
+
+// atRate names a rate where there are several.
+func atRate(rates []int64, rate int64) string {
+	if len(rates) < 2 {
+		return ""
+	}
+	return "at " + olaf.Rate(rate).String() + " "
+}
+
+// freshLine says how much fresher or older models are like for like, or how old where there is nothing to compare with.
+// It is doubtful where they are older by any reading.
+func freshLine(b *results.Bench) (line string, doubtful bool) {
+	if len(b.Comparisons) == 0 {
+		return ageLine(b), false
+	}
+	disagree := false
+	for i := range b.Comparisons {
+		cluster, worker := &b.Comparisons[i].AoMReduction.ClusterCluster, &b.Comparisons[i].AoMReduction.WorkerWorker
+		doubtful = doubtful || older(cluster) || older(worker)
+		disagree = disagree || older(cluster) && fresher(worker) || fresher(cluster) && older(worker)
+	}
+	var parts []string
+	for i := range b.Comparisons {
+		if part := fresherAt(b, i, doubtful); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	if len(parts) == 0 {
+		return "", false
+	}
+	if doubtful {
+		parts[len(parts)-1] += crowd(b)
+	}
+	if disagree {
+		parts[0] = "the readings of an age disagree: " + parts[0]
+	}
+	return sentence(parts), doubtful
+}
+
+// fresherAt says one comparison per cluster, and per worker where both are needed to see the whole; the first names who
+// is compared.
+func fresherAt(b *results.Bench, i int, both bool) string {
+	c := &b.Comparisons[i]
+	cluster, worker := &c.AoMReduction.ClusterCluster, &c.AoMReduction.WorkerWorker
+	var parts []string
+	if cluster.Known() {
+		parts = append(parts, freshness(cluster)+" per cluster")
+	}
+	if worker.Known() && (both || !cluster.Known()) {
+		parts = append(parts, freshness(worker)+" per worker")
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	part := strings.Join(parts, ", ")
+	if i == 0 {
+		part = fmt.Sprintf("%s's models were %s than %s's", strings.ToUpper(c.Queue), part, strings.ToUpper(c.Versus))
+	}
+	if r := besideMixed(b.Paper, c); r != nil {
+		part += fmt.Sprintf(" (the paper's reading: %s %%, published %s)", Decimal(float64(r.Ours.Mean), 1), printed(r.Published))
+	}
+	return atRate(ratesOf(b.Rows), c.OutRateBPS) + part
+}
+
+// fresher says that an interval lies above nought, older that it lies below.
+func fresher(s *results.Statistic) bool { return s.Known() && s.Mean > 0 && !withinSpread(s) }
+func older(s *results.Statistic) bool   { return s.Known() && s.Mean < 0 && !withinSpread(s) }
+
+// withinSpread says that the interval of a difference holds nought.
+func withinSpread(s *results.Statistic) bool {
+	return s.CI95.Known() && math.Abs(float64(s.Mean)) <= float64(s.CI95)
+}
+
+// freshness is a reduction of an age in words.
+func freshness(s *results.Statistic) string {
+	switch {
+	case !s.Known():
+		return "of unknown age"
+	case withinSpread(s):
+		return "neither fresher nor older"
+	case s.Mean < 0:
+		return Decimal(-float64(s.Mean), 1) + " % older"
+	}
+	return Decimal(float64(s.Mean), 1) + " % fresher"
+}
+
+// besideMixed finds the published number that stands beside the mixed reading of c; nil where there is none.
+func besideMixed(rows []results.PaperRow, c *results.Comparison) *results.PaperRow {
+	reading := &c.AoMReduction.WorkerCluster
+	for i := range rows {
+		if r := &rows[i]; reading.Known() && r.Unit == "%" && r.Ours == *reading && r.Published.Known() {
+			return r
+		}
+	}
+	return nil
+}
+
+// ageLine says how old models were behind the first system.
+func ageLine(b *results.Bench) string {
+	rates := ratesOf(b.Rows)
+	var parts []string
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		cluster, worker := r.Stats.Of("aom_cluster_ns"), r.Stats.Of("aom_worker_ns")
+		if !cluster.Known() || r.Queue != b.Rows[0].Queue {
+			continue
+		}
+		part := Age(cluster) + " old per cluster"
+		if worker.Known() {
+			part += ", " + Age(worker) + " per worker"
+		}
+		if len(parts) == 0 {
+			part = strings.ToUpper(r.Queue) + "'s models were " + part
+		}
+		parts = append(parts, atRate(rates, r.OutRateBPS)+part)
+	}
+	return sentence(parts)
+}
+
+// Age is the mean of a statistic of ns in a unit that suits it.
+func Age(s *results.Statistic) string {
+	by, unit := ScaleOf("ns", s)
+	mean, _ := RoundedParts(s, by)
+	return mean + " " + unit
+}
+
+// crowd says how many clusters shared the queue, where the configuration tells.
+func crowd(b *results.Bench) string {
+	var config struct {
+		Spec struct {
+			Slots    int `json:"slots"`
+			Workload struct {
+				Clusters int `json:"clusters"`
+			} `json:"workload"`
+		} `json:"spec"`
+	}
+	if json.Unmarshal(b.Config, &config) != nil || config.Spec.Slots == 0 || config.Spec.Workload.Clusters == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%s on %s)", olaf.Plural(config.Spec.Workload.Clusters, "cluster"), olaf.Plural(config.Spec.Slots, "slot"))
+}
+
+// near is how far off a number may be to be counted as near in the headline, in per cent.
+const near = 5
+
+// paperLine counts how many printed numbers of the first artefact came out near, and says on what they rest.
+func paperLine(rows []results.PaperRow) string {
+	for of := range artefacts(rows) {
+		within, all := 0, 0
+		for i := range of {
+			if !of[i].DeviationPct.Known() {
+				continue
+			}
+			all++
+			if math.Abs(float64(of[i].DeviationPct)) <= near {
+				within++
+			}
+		}
+		if all == 0 {
+			return ""
+		}
+		line := fmt.Sprintf("%s: %d of %s within %d %%", titleOf(&of[0]), within, olaf.Plural(all, "number"), near)
+		if basis := sharedBasis(of); basis != "" {
+			line += ", all " + basis
+		}
+		return line + "."
+	}
+	return ""
+}
+
+// titleOf is what a paper calls an artefact: the last part of where it stands.
+func titleOf(r *results.PaperRow) string {
+	if at := strings.LastIndex(r.Source, ", "); at >= 0 {
+		return r.Source[at+2:]
+	}
+	return r.Source
+}
+
+// Brief is what a bench found in a few words, for lists of them: what the first system lost, and how much fresher its
+// models were like for like, or how old where it stands alone.
+func Brief(b *results.Bench) string {
+	if len(b.Rows) == 0 {
+		return ""
+	}
+	r := &b.Rows[0]
+	var parts []string
+	if lost := r.Stats.Of("lost_pct"); lost.Known() {
+		parts = append(parts, r.Queue+" lost "+Decimal(float64(lost.Mean), 1)+" %")
+	}
+	aom := r.Stats.Of("aom_cluster_ns")
+	switch {
+	case len(b.Comparisons) > 0 && b.Comparisons[0].AoMReduction.ClusterCluster.Known():
+		parts = append(parts, freshness(&b.Comparisons[0].AoMReduction.ClusterCluster))
+	case aom.Known():
+		parts = append(parts, "AoM "+Age(aom))
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,146 @@
+package text
+
+import (
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/table"
+)
+
+// Paper prints published numbers beside ours, artefact by artefact, with basis and verdict each, and below it what another
+// assumption changes; notes where they are wanted.
+func Paper(w io.Writer, v View, rows []results.PaperRow) error {
+	p := NewPage(w, v)
+	p.Paper(rows)
+	return p.Err()
+}
+
+// Paper prints published numbers beside ours.
+func (p *Page) Paper(rows []results.PaperRow) {
+	if len(rows) == 0 {
+		return
+	}
+	g := &table.Grid{Columns: []table.GridColumn{{Header: "PUBLISHED", Prose: true}, {Header: "OURS", Right: true}, {Header: "PAPER", Right: true},
+		{Header: "DIFF", Right: true}, {Header: "VERDICT", Prose: true}}}
+	var notes footnotes
+	more := false
+	for artefact := range artefacts(rows) {
+		basis := sharedBasis(artefact)
+		g.Head(headOf(&artefact[0], basis))
+		for i := range artefact {
+			r := &artefact[i]
+			verdict := r.Verdict
+			if basis == "" {
+				verdict += ", " + r.Basis
+			}
+			if p.Explain || slices.Contains(withReason, paper.Verdict(r.Verdict)) {
+				verdict += notes.mark(r.Note)
+			} else {
+				more = more || r.Note != ""
+			}
+			g.Add("  "+r.Row+" "+ColumnOf(r), Rounded(&r.Ours, 1), Published(r), Percent(r.DeviationPct), verdict)
+			for k := range r.Sensitivity {
+				if s := &r.Sensitivity[k]; s.Verdict != r.Verdict {
+					g.Add("    "+s.Assumption, Rounded(&s.Ours, 1), "", "", s.Verdict)
+				}
+			}
+		}
+	}
+	p.Grid(g)
+	for i, note := range notes {
+		p.Say(fmt.Sprintf("[%d] ", i+1), "%s", note)
+	}
+	if more {
+		p.Say("", "what is to be known of each: --explain")
+	}
+	p.Printf("\n")
+}
+
+// withReason are verdicts that say nothing without their reason.
+var withReason = []paper.Verdict{paper.Contradiction, paper.TooShort, paper.NotTestable}
+
+// artefacts yields the rows of each artefact, which follow each other.
+func artefacts(rows []results.PaperRow) iter.Seq[[]results.PaperRow] {
+	return func(yield func([]results.PaperRow) bool) {
+		for first, i := 0, 0; i < len(rows); i++ {
+			last := i == len(rows)-1 || paper.ExperimentOf(rows[i+1].ID) != paper.ExperimentOf(rows[first].ID)
+			if last && !yield(rows[first:i+1]) {
+				return
+			}
+			if last {
+				first = i + 1
+			}
+		}
+	}
+}
+
+// sharedBasis is the basis that all rows have, empty where they differ.
+func sharedBasis(rows []results.PaperRow) string {
+	for i := range rows {
+		if rows[i].Basis != rows[0].Basis {
+			return ""
+		}
+	}
+	return rows[0].Basis
+}
+
+// headOf names an artefact, where it stands, and on what ours rests.
+func headOf(r *results.PaperRow, basis string) string {
+	head := paper.ExperimentOf(r.ID)
+	if r.Source != "" {
+		head += ": " + r.Source
+	}
+	if basis != "" {
+		head += "; " + basis
+	}
+	return head
+}
+
+// ColumnOf names what was published, with its unit: a column lost_pct in per cent is lost, %.
+func ColumnOf(r *results.PaperRow) string {
+	column := strings.TrimSuffix(r.Column, "_pct")
+	if r.Unit == "" {
+		return column
+	}
+	return column + ", " + r.Unit
+}
+
+// Published is what a paper prints or says: a number, or on which side of one it puts ours.
+func Published(r *results.PaperRow) string {
+	number := r.Published
+	if !number.Known() {
+		number = r.Than
+	}
+	side := map[string]string{"": "", "above": "> ", "below": "< "}[r.Side]
+	return side + printed(number)
+}
+
+// printed is a number as a paper prints it.
+func printed(f results.Float) string {
+	if !f.Known() {
+		return Missing
+	}
+	return strings.Replace(strconv.FormatFloat(float64(f), 'f', -1, 64), "-", "−", 1)
+}
+
+// footnotes are remarks under a table, each said once.
+type footnotes []string
+
+// mark is the reference to a note, empty for none.
+func (f *footnotes) mark(note string) string {
+	if note == "" {
+		return ""
+	}
+	at := slices.Index(*f, note)
+	if at < 0 {
+		at = len(*f)
+		*f = append(*f, note)
+	}
+	return fmt.Sprintf(" [%d]", at+1)
+}
