@@ -57,16 +57,16 @@ func (b *built) chosen(m *mutant) string { return environment + "=" + strconv.It
 // baseline runs the tests without any mutant: they must pass, and show how long they take.
 func (b *built) baseline() error {
 	b.allow(generous)
-	most := time.Duration(0)
+	most, longest := time.Duration(0), time.Duration(0)
 	for _, j := range b.judges {
+		began := time.Now()
 		used, err := b.test(j, environment+"=0")
 		if err != nil {
 			return fmt.Errorf("the tests of %s fail without a mutant: %w", j.pkg, err)
 		}
-		most = max(most, used)
+		most, longest = max(most, used), max(longest, time.Since(began))
 	}
-	processor := uint64(4*most/time.Second) + 2
-	b.allow(limits{processor: processor, wall: time.Minute + 5*time.Duration(processor)*time.Second})
+	b.allow(limits{processor: uint64(4*most/time.Second) + 2, wall: 15*time.Second + 10*longest})
 	return nil
 }
 
