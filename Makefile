@@ -55,11 +55,14 @@ generate: ## regenerate what is derived; a test fails when it is stale
 bench: ## the numbers of docs/performance.md, medians by benchstat if you have it
 	$(GO) test -run '^$$' -bench . -benchtime 0.3s -count 3 ./...
 
-fuzz: ## every fuzz target for a short while
-	@for p in $$($(GO) list ./...); do for f in $$($(GO) test -list '^Fuzz' $$p 2>/dev/null | grep ^Fuzz); do \
-	  echo "$$p $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime 10s $$p || exit 1; done; done
+fuzz: ## every fuzz target, for as long together as FOR says: FOR=10m
+	@mapfile -t targets < <(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | sed -E 's|/[^/:]*:func | |' | sort); \
+	case $(FOR) in *h) s=$$(( $(FOR:h=) * 3600 ));; *m) s=$$(( $(FOR:m=) * 60 ));; *) s=$(FOR:s=);; esac; \
+	each=$$(( s / $${#targets[@]} )); [ $$each -gt 0 ] || each=1; echo "$${#targets[@]} targets, $$each s each"; \
+	for t in "$${targets[@]}"; do echo "$$t"; $(GO) test -run '^$$' -fuzz "^$${t#* }$$" -fuzztime $${each}s "$${t% *}" || exit 1; done
 
 # A sample of mutants a package: make mutate PKG=./fpga/engine N=100 SEED=1
+FOR  ?= 5m
 PKG  ?= $(MUTATED)
 N    ?= 100
 SEED ?= 1

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 
@@ -52,6 +53,9 @@ func ParseAxis(s string) (Axis, error) {
 	}
 	if high <= low {
 		return axis, bad("vary "+name, fmt.Sprintf("the range %q is empty", span))
+	}
+	if wide := high - low; wide < 0 || wide > math.MaxInt64/AxisValue(steps) {
+		return axis, bad("vary "+name, fmt.Sprintf("the range %q is too wide", span))
 	}
 	for i := range steps {
 		axis.add(axis.round(low + (high-low)*AxisValue(i)/AxisValue(steps-1)))

@@ -1,0 +1,25 @@
+package rtl
+
+import (
+	"errors"
+	"testing"
+)
+
+// FuzzParseBuild reads anything as the sizes of a card; what is taken has a name that reads as the same.
+func FuzzParseBuild(f *testing.F) {
+	for _, seed := range []string{"", "ports=1,slots=8", "slots=0", "slots=4097", "x=1", "slots=1,slots=2", ",", "frame=9600"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		b, err := ParseBuild(text)
+		if err != nil {
+			if !errors.Is(err, ErrSize) {
+				t.Errorf("%q: %v", text, err)
+			}
+			return
+		}
+		if again, err := ParseBuild(b.name()); err != nil || again != b {
+			t.Errorf("%q is %+v, whose name %q reads as %+v, %v", text, b, b.name(), again, err)
+		}
+	})
+}
