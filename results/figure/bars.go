@@ -182,7 +182,7 @@ func drawBar(c draw.Canvas, look int, r vg.Rectangle) {
 	c.FillPolygon(colourOf(look), rectangle(r.Min.X, r.Min.Y, r.Max.X, r.Max.Y))
 	style := draw.LineStyle{Color: color.White, Width: 0.75}
 	const gap = 4
-	switch look % len(palette) {
+	switch look % len(table.Palette) {
 	case 1, 4:
 		drawHatch(c, style, r, gap, 1)
 	case 2, 5:

@@ -24,9 +24,6 @@ const (
 	gutter                vg.Length = 10
 )
 
-// mostSeries is how many series are told apart in one panel; more go into panels of their own.
-const mostSeries = 6
-
 // widened is how much wider than in Liberation Sans a text may come out in the font that a reader of an SVG has instead.
 const widened = 1.15
 
@@ -116,7 +113,7 @@ func Wide(s *table.Sheet) bool {
 func layOut(s *table.Sheet) (*laidOut, error) {
 	f := new(laidOut)
 	for i := range s.Charts {
-		for _, chart := range split(&s.Charts[i]) {
+		for _, chart := range s.Charts[i].Panels() {
 			if rows := known(s, &chart); len(rows) > 0 {
 				f.panels = append(f.panels, &panel{sheet: s, chart: chart, rows: rows})
 			}
@@ -157,43 +154,6 @@ func (f *laidOut) row(r int) []*panel { return f.panels[r:min(r+f.columns, len(f
 
 // head is the height of what stands above the axes.
 func (p *panel) head() vg.Length { return linesIn(p.title)*line + p.legend.height + 4 }
-
-// split makes of a chart with too many series several: by what their names have before a comma, else in equal parts.
-func split(c *table.Chart) []table.Chart {
-	if len(c.Series) <= mostSeries {
-		return []table.Chart{*c}
-	}
-	var groups [][]table.Series
-	at := map[string]int{}
-	for _, one := range c.Series {
-		family, _, _ := strings.Cut(one.Name, ", ")
-		i, ok := at[family]
-		if !ok {
-			i = len(groups)
-			at[family], groups = i, append(groups, nil)
-		}
-		groups[i] = append(groups[i], one)
-	}
-	if len(groups) == len(c.Series) {
-		groups = [][]table.Series{c.Series}
-	}
-	var charts []table.Chart
-	for _, group := range groups {
-		parts := (len(group) + mostSeries - 1) / mostSeries
-		for part := range slices.Chunk(group, (len(group)+parts-1)/parts) {
-			one := *c
-			one.Series = slices.Clone(part)
-			if family, _, cut := strings.Cut(part[0].Name, ", "); cut && len(groups) > 1 {
-				one.Title = family
-				for i := range one.Series {
-					one.Series[i].Name = strings.TrimPrefix(one.Series[i].Name, family+", ")
-				}
-			}
-			charts = append(charts, one)
-		}
-	}
-	return charts
-}
 
 // chooseLooks gives series of one name one look in all panels, as far as looks reach, and every panel the first looks.
 func (f *laidOut) chooseLooks() {

@@ -9,16 +9,13 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// palette tells series apart in print and for colour-blind readers (Okabe and Ito's set, the darkest and the lightest in turn).
-var palette = []color.RGBA{{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}}
-
 // Dashes and markers tell them apart without colours.
 var (
 	dashes  = [][]vg.Length{nil, {6, 3}, {2, 2}, {8, 3, 2, 3}, {11, 3}, {5, 2, 2, 2, 2, 2}}
 	markers = []draw.GlyphDrawer{draw.CircleGlyph{}, draw.SquareGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.BoxGlyph{}, draw.TriangleGlyph{}}
 )
 
-func colourOf(look int) color.RGBA { return palette[look%len(palette)] }
+func colourOf(look int) color.RGBA { return table.Palette[look%len(table.Palette)] }
 
 func lineOf(look int) draw.LineStyle {
 	return draw.LineStyle{Color: colourOf(look), Width: vg.Points(1.5), Dashes: dashes[look%len(dashes)]}

@@ -53,6 +53,7 @@ func Book(r *Result) *table.Book {
 			book.Sheets = append(book.Sheets, s)
 		}
 	}
+	addFormulas(book, r)
 	return book
 }
 

@@ -68,6 +68,8 @@ type Cell struct {
 	Kind   Kind
 	Text   string
 	Number float64
+	// Formula says how a workbook has Number from cells of its other sheets; empty where it is only a number.
+	Formula string
 }
 
 // S is a text cell.
@@ -97,40 +99,6 @@ func U(v uint64) Cell { return S(strconv.FormatUint(v, 10)) }
 
 // Missing is a number that is not there, and why.
 func Missing(why string) Cell { return Cell{Text: why} }
-
-// ChartKind is how a chart draws its series.
-type ChartKind uint8
-
-const (
-	Bars    ChartKind = iota // a group of bars per row
-	Stacked                  // bars on top of each other
-	Steps                    // a staircase over numeric x
-	Lines                    // a line over numeric x
-)
-
-// Chart draws columns of its sheet.
-type Chart struct {
-	Kind           ChartKind
-	Title          string
-	XTitle, YTitle string
-	X              int     // column of the categories, or of x
-	YMax           float64 // 0 leaves it to the viewer
-	Series         []Series
-}
-
-// Series is one column of a chart.
-type Series struct {
-	Name   string
-	Column int
-	X      int // column of its own x; 0 takes the chart's
-	// ErrorColumn holds half-widths of error bars; 0 when there are none, since column 0 is never a number of spread. Of a
-	// stack, the last series has those of the whole.
-	ErrorColumn int
-	// PaperColumn holds published numbers, drawn as crosses; 0 when there are none. Of a stack, the last series has those of
-	// the whole.
-	PaperColumn int
-	Dashed      bool
-}
 
 // Plain prints a cell without grouping, so that it reads back: "" when empty.
 func (c Column) Plain(v Cell) string {

@@ -1,7 +1,7 @@
 // Package xlsx writes a book of tables as an Excel workbook with native charts. The same book gives the same bytes.
 //
 // The workbook itself comes from tealeg/xlsx. That library has no charts, so the drawing and chart parts are added to the
-// parts it makes before they are zipped, in a fixed order and without times.
+// parts it makes before they are zipped, in a fixed order and without times; so is how sheets are printed.
 package xlsx
 
 import (
@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -32,28 +33,77 @@ const (
 )
 
 var formats = map[table.Format]string{
-	table.Text: "general", table.General: "general",
-	table.Integer: "#,##0", table.Fixed1: "#,##0.0", table.Fixed3: "0.000",
+	table.Text: "general", table.Integer: "#,##0", table.Fixed1: "#,##0.0", table.Fixed3: "0.000",
 }
 
-// Write writes b as a workbook.
+// formatOf shows about four digits of a number in a column of any numbers.
+func formatOf(format table.Format, v float64) string {
+	if format != table.General {
+		return formats[format]
+	}
+	switch abs := math.Abs(v); {
+	case v == math.Trunc(v) && abs < 1e15:
+		return "#,##0"
+	case abs >= 1000:
+		return "#,##0.0"
+	case abs >= 1:
+		return "0.00"
+	case abs >= 0.001:
+		return "0.0000"
+	}
+	return "0.00E+00"
+}
+
+// Write writes b as a workbook, with its charts on a sheet before the first that has any.
 func Write(w io.Writer, b *table.Book) error {
 	file := xlsx.NewFile()
 	styles := newStyles()
+	placed, headings := arrange(b)
+	figures := -1
+	numbers := make([]int, len(b.Sheets)) // of the sheets' parts, from 1
 	for i := range b.Sheets {
+		if figures < 0 && len(b.Sheets[i].Charts) > 0 {
+			if err := addFigures(file, headings, styles); err != nil {
+				return err
+			}
+			figures = len(file.Sheets)
+		}
 		if err := addSheet(file, &b.Sheets[i], styles); err != nil {
 			return err
 		}
+		numbers[i] = len(file.Sheets)
 	}
 	parts, err := file.MakeStreamParts()
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrBook, err)
 	}
 	parts["docProps/core.xml"] = coreProperties(b.Title)
-	if err := addCharts(parts, b); err != nil {
+	if err := setUpPages(parts, b, numbers); err != nil {
 		return err
 	}
+	if figures > 0 {
+		if err := figuresPage(parts, figures, placed); err != nil {
+			return err
+		}
+		if err := addCharts(parts, placed, figures); err != nil {
+			return err
+		}
+	}
 	return pack(w, parts)
+}
+
+// setUpPages says how every sheet is printed.
+func setUpPages(parts map[string]string, b *table.Book, numbers []int) error {
+	var names []string
+	for i := range b.Sheets {
+		s := &b.Sheets[i]
+		area, pages := printedPart(s)
+		if err := pageOf(parts, numbers[i], pages); err != nil {
+			return err
+		}
+		names = append(names, definedName("Print_Area", numbers[i]-1, area), definedName("Print_Titles", numbers[i]-1, quoted(s.Name)+"!$1:$1"))
+	}
+	return definedNames(parts, names)
 }
 
 // pack zips the parts, the content types first as readers of streams expect, the rest in the order of their names.
@@ -167,7 +217,10 @@ func notes(s *table.Sheet) []string {
 func setCell(cell *xlsx.Cell, v table.Cell, format table.Format, styles styles) {
 	switch {
 	case v.Kind == table.Number:
-		cell.SetFloatWithFormat(v.Number, formats[format])
+		cell.SetFloatWithFormat(v.Number, formatOf(format, v.Number))
+		if v.Formula != "" {
+			cell.SetFormula(v.Formula)
+		}
 		cell.SetStyle(styles.number)
 	case v.Kind == table.String:
 		cell.SetString(clipped(v.Text))

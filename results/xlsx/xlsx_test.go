@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"context"
+	"encoding/csv"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -19,6 +21,8 @@ import (
 	"github.com/xuri/excelize/v2"
 
 	"github.com/olafctl/olaf/internal/peer"
+	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/table"
 )
 
@@ -31,7 +35,7 @@ func book() *table.Book {
 	clusters.Charts = []table.Chart{{Kind: table.Bars, Title: "AoM per cluster <&>", XTitle: "cluster", YTitle: "AoM [ns]", X: 0,
 		Series: []table.Series{{Name: "fifo 40G", Column: 1, ErrorColumn: 2}, {Name: "olaf 40G", Column: 3}}}}
 	cdf := table.Sheet{Name: "CDF", Columns: []table.Column{{Header: "aggregations"}, {Header: "olaf 40G", Format: table.Fixed3}},
-		Charts: []table.Chart{{Kind: table.Steps, YMax: 1, Title: "CDF", XTitle: "aggregations", YTitle: "share", Series: []table.Series{{Name: "olaf 40G", Column: 1, Dashed: true}}}}}
+		Charts: []table.Chart{{Kind: table.Steps, YMax: 1, Title: "CDF", XTitle: "aggregations", YTitle: "share", Series: []table.Series{{Name: "olaf 40G", Column: 1}}}}}
 	cdf.Columns[0].Format = table.Integer
 	for i := range 20 {
 		cdf.Rows = append(cdf.Rows, []table.Cell{table.I(int64(i)), table.N(1 - math.Exp(-float64(i+1)/3))})
@@ -160,39 +164,107 @@ func TestBadBooksAreRefused(t *testing.T) {
 	}
 }
 
-// TestLibreOfficeDrawsIt opens the workbook with a real office suite and looks for the chart's words in the page it prints.
-func TestLibreOfficeDrawsIt(t *testing.T) {
+// TestLibreOfficeTakesIt opens a bench's workbook with a real office suite, without the numbers of its formulas: these come out
+// again, every chart is drawn, and the whole is a few pages.
+func TestLibreOfficeTakesIt(t *testing.T) {
 	office := peer.Need(t, "soffice")
 	dir := t.TempDir()
 	if keep := os.Getenv("OLAF_KEEP"); keep != "" {
 		dir = keep
 	}
+	b := sheets.Book(example.Result(6))
 	path := filepath.Join(dir, "book.xlsx")
-	if err := os.WriteFile(path, written(t, book()), 0o600); err != nil {
+	if err := os.WriteFile(path, withoutResults(t, written(t, b)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	for _, format := range []string{"pdf", "html"} {
+	for _, format := range []string{"pdf", "html", "csv:Text - txt - csv (StarCalc):44,34,76,1,,0,false,false,false,false,false,-1"} {
 		cmd := exec.CommandContext(ctx, office, "--headless", "-env:UserInstallation=file://"+filepath.Join(dir, "profile"), "--convert-to", format, "--outdir", dir, path)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 	}
 	pdf, err := os.ReadFile(filepath.Join(dir, "book.pdf"))
-	if err != nil || !bytes.HasPrefix(pdf, []byte("%PDF")) {
-		t.Fatalf("no PDF: %v", err)
+	if err != nil {
+		t.Fatal(err)
 	}
+	if pages := len(regexp.MustCompile(`/Type\s*/Page\b`).FindAll(pdf, -1)); pages < len(b.Sheets) || pages > 22 {
+		t.Errorf("%d pages", pages)
+	}
+	placed, _ := arrange(b)
 	// Converting to a web page draws every chart into a picture of its own.
 	pictures, err := filepath.Glob(filepath.Join(dir, "book_html_*.png"))
-	if err != nil || len(pictures) != 2 {
-		t.Errorf("LibreOffice drew %d charts, want 2 (%v)", len(pictures), err)
+	if err != nil || len(pictures) != len(placed) {
+		t.Errorf("LibreOffice drew %d charts, want %d (%v)", len(pictures), len(placed), err)
 	}
 	for _, p := range pictures {
-		if info, err := os.Stat(p); err != nil || info.Size() < 5000 {
+		if info, err := os.Stat(p); err != nil || info.Size() < 4000 {
 			t.Errorf("the picture of a chart has %d bytes: it is empty (%v)", info.Size(), err)
 		}
 	}
+	formulas := 0
+	for _, s := range b.Sheets {
+		formulas += computedAgain(t, &s, filepath.Join(dir, "book-"+s.Name+".csv"))
+	}
+	if formulas < 100 {
+		t.Errorf("%d formulas", formulas)
+	}
+}
+
+// withoutResults takes the numbers that formulas have away from a workbook, so that whoever opens it must compute them.
+func withoutResults(t *testing.T, raw []byte) []byte {
+	t.Helper()
+	z, err := zip.NewReader(bytes.NewReader(raw), int64(len(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	parts := map[string]string{}
+	for _, f := range z.File {
+		part, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parts[f.Name] = regexp.MustCompile(`(<f>[^<]*</f>)<v>[^<]*</v>`).ReplaceAllString(string(text), "$1")
+	}
+	var out bytes.Buffer
+	if err := pack(&out, parts); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// computedAgain holds the numbers of a sheet's formulas against those in a file, and counts them.
+func computedAgain(t *testing.T, s *table.Sheet, path string) (formulas int) {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	r := csv.NewReader(f)
+	r.FieldsPerRecord = -1
+	lines, err := r.ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range s.Rows {
+		for k, v := range row {
+			if v.Formula == "" {
+				continue
+			}
+			formulas++
+			got, err := strconv.ParseFloat(lines[i+1][k], 64)
+			if err != nil || math.Abs(got-v.Number) > 1e-6*math.Abs(v.Number) {
+				t.Errorf("%s row %d, %s: =%s is %s, want %v", s.Name, i+2, s.Columns[k].Title(), v.Formula, lines[i+1][k], v.Number)
+			}
+		}
+	}
+	return formulas
 }
 
 // TestWrappedTextIsSeen holds widths and heights against headers that wrap and words that must not be cut.

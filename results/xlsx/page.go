@@ -1,0 +1,139 @@
+package xlsx
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/olafctl/olaf/results/table"
+	"github.com/tealeg/xlsx/v3"
+)
+
+// All charts stand on a sheet of their own, two beside each other in blocks of rows: a heading, the charts, and a gap. Three
+// blocks fill a page.
+const (
+	figuresName  = "Figures"
+	chartColumns = 10
+	chartRows    = 20
+	blockRows    = chartRows + 2
+	pageBlocks   = 3
+	columnWidth  = 9.5
+	figuresScale = 56 // per cent
+)
+
+// place is a chart on the sheet of the figures.
+type place struct {
+	sheet       *table.Sheet
+	chart       table.Chart
+	column, row int
+}
+
+// arrange places every panel of every chart, and says in which rows the sheets' headings stand.
+func arrange(b *table.Book) (placed []place, headings map[int]string) {
+	headings = map[int]string{}
+	block := 0
+	for i := range b.Sheets {
+		s := &b.Sheets[i]
+		var panels []table.Chart
+		for k := range s.Charts {
+			panels = append(panels, s.Charts[k].Panels()...)
+		}
+		if len(panels) == 0 {
+			continue
+		}
+		headings[block*blockRows] = s.Name + ": " + s.Title
+		for k := range panels {
+			if k > 0 && k%2 == 0 {
+				block++
+			}
+			placed = append(placed, place{s, panels[k], k % 2 * chartColumns, block*blockRows + 1})
+		}
+		block++
+	}
+	return placed, headings
+}
+
+// addFigures adds the sheet on which the charts stand.
+func addFigures(file *xlsx.File, headings map[int]string, styles styles) error {
+	sheet, err := file.AddSheet(figuresName)
+	if err != nil {
+		return fmt.Errorf("%w: sheet %q: %w", ErrBook, figuresName, err)
+	}
+	sheet.SetColWidth(1, 2*chartColumns, columnWidth)
+	for row, text := range headings {
+		cell, err := sheet.Cell(row, 0)
+		if err != nil {
+			return fmt.Errorf("%w: sheet %q: %w", ErrBook, figuresName, err)
+		}
+		cell.SetString(clipped(text))
+		cell.SetStyle(styles.note)
+	}
+	return nil
+}
+
+// What of a sheet is printed: all its columns on the width of a page, and of what is longer or wider than anybody reads on
+// paper, the beginning.
+const (
+	rowsOfAPage    = 70
+	printedRows    = 3 * rowsOfAPage
+	printedColumns = 20
+)
+
+// pageOf is how the sheet of a number is printed: on the width of a landscape page, with its name and the number of the page.
+func pageOf(parts map[string]string, number, pages int) error {
+	const off, on = `<pageSetUpPr fitToPage="false">`, `<pageSetUpPr fitToPage="true">`
+	name := fmt.Sprintf("xl/worksheets/sheet%d.xml", number)
+	if !strings.Contains(parts[name], off) {
+		return fmt.Errorf("%w: %s has no page set-up", ErrBook, name)
+	}
+	parts[name] = strings.Replace(parts[name], off, on, 1)
+	return appendTo(parts, number, pageXML(fmt.Sprintf(`fitToWidth="1" fitToHeight="%d"`, pages)))
+}
+
+func pageXML(fit string) string {
+	return `<pageMargins left="0.4" right="0.4" top="0.4" bottom="0.6" header="0.3" footer="0.3"/><pageSetup paperSize="9" orientation="landscape" ` + fit + `/>` +
+		`<headerFooter><oddFooter>&amp;L&amp;A&amp;R&amp;P / &amp;N</oddFooter></headerFooter>`
+}
+
+// figuresPage is how the charts are printed: none is cut by the end of a page.
+func figuresPage(parts map[string]string, number int, placed []place) error {
+	blocks := placed[len(placed)-1].row/blockRows + 1
+	var breaks strings.Builder
+	n := 0
+	for at := pageBlocks; at < blocks; at += pageBlocks {
+		fmt.Fprintf(&breaks, `<brk id="%d" max="16383" man="1"/>`, at*blockRows)
+		n++
+	}
+	page := pageXML(fmt.Sprintf(`scale="%d"`, figuresScale))
+	if n > 0 {
+		page += fmt.Sprintf(`<rowBreaks count="%d" manualBreakCount="%d">%s</rowBreaks>`, n, n, breaks.String())
+	}
+	return appendTo(parts, number, page)
+}
+
+// printedPart is the range of a sheet that is printed, and on how many pages.
+func printedPart(s *table.Sheet) (area string, pages int) {
+	rows := 1 + min(len(s.Rows), MaxRows)
+	pages = (rows + rowsOfAPage - 1) / rowsOfAPage
+	if rows > printedRows {
+		rows, pages = rowsOfAPage, 1
+	} else {
+		rows += len(notes(s))
+	}
+	return fmt.Sprintf("%s!$A$1:$%s$%d", quoted(s.Name), xlsx.ColIndexToLetters(min(len(s.Columns), printedColumns)-1), rows), pages
+}
+
+func quoted(sheet string) string { return "'" + strings.ReplaceAll(sheet, "'", "''") + "'" }
+
+// definedNames says of every sheet which part is printed, and that its header stands on every page.
+func definedNames(parts map[string]string, names []string) error {
+	const workbook, empty = "xl/workbook.xml", "<definedNames></definedNames>"
+	if !strings.Contains(parts[workbook], empty) {
+		return fmt.Errorf("%w: %s has no place for names", ErrBook, workbook)
+	}
+	parts[workbook] = strings.Replace(parts[workbook], empty, "<definedNames>"+strings.Join(names, "")+"</definedNames>", 1)
+	return nil
+}
+
+func definedName(name string, sheet int, ref string) string {
+	return fmt.Sprintf(`<definedName name="_xlnm.%s" localSheetId="%d">%s</definedName>`, name, sheet, escaped(ref))
+}
