@@ -1,6 +1,11 @@
 package capture
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture/ages"
+)
 
 // Recording takes packets from a live source, puts them into the order of their stamps, accounts for them, and writes them
 // to a file if it has one. It knows no clock: whoever drives it says when to take and when nothing older can come.
@@ -10,11 +15,16 @@ type Recording struct {
 	File   *File // nil writes nothing
 
 	Account Account
-	Taken   int // packets taken from the source, those included whose place is not known yet
+	// Ages takes the updates, if it is not nil: on a clock that begins with the first of them.
+	Ages  *ages.Meter
+	Taken int // packets taken from the source, those included whose place is not known yet
 	// FirstNS and LastNS are the stamps of the oldest and newest packet that was passed on, ns since 1970; 0 without one.
 	FirstNS, LastNS int64
 	// Unwritten is why the file cannot be written, after the error of a Take or Flush; nothing more is passed on then.
 	Unwritten error
+
+	measuring bool
+	origin    int64 // of the ages' clock
 }
 
 // Take takes at most n packets and says whether the source has no more for now. Every error but the source's own is
@@ -49,10 +59,24 @@ func (r *Recording) passOn(all bool) error {
 			r.FirstNS = p.UnixNS
 		}
 		r.LastNS = p.UnixNS
-		_, _ = r.Account.Packet(&p) // its fault is in the account
+		f, err := r.Account.Packet(&p) // its fault is in the account
+		if err == nil && r.Ages != nil && f.Kind() == olaf.KindUpdate {
+			r.measure(p.UnixNS, f.Update())
+		}
 		if r.File != nil {
 			r.Unwritten = r.File.WritePacket(&p)
 		}
 	}
 	return r.Unwritten
+}
+
+// measure takes an update that was received.
+func (r *Recording) measure(unixNS int64, u olaf.Update) {
+	if !r.measuring {
+		r.measuring, r.origin = true, unixNS
+		r.Ages.Start(unixNS, false)
+	}
+	at := olaf.Time(unixNS-r.origin) * olaf.Time(olaf.Nanosecond)
+	r.Ages.Arrive(at, &u)
+	r.Ages.Deliver(&olaf.Observation{At: at, Queued: -1, Update: u})
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/ages"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
@@ -80,6 +81,9 @@ type Result struct {
 	AggregationsCDF []float64 `json:"aggregations_cdf"`
 	// SameClock says that arrivals and generation times come from one clock, without which ages mean nothing.
 	SameClock bool `json:"same_clock"`
+	// Arriving are the ages of what was captured, Ages those behind the queue.
+	Arriving *ages.Ages `json:"ages_arriving"`
+	Ages     *ages.Ages `json:"ages"`
 	// MergedArrivals had been merged before they were captured; who is inside of them is unknown.
 	MergedArrivals int64          `json:"merged_arrivals"`
 	Capture        capture.Losses `json:"capture"`
@@ -126,6 +130,8 @@ type run struct {
 	lanes     []int32
 	failed    error // of the sink
 
+	arriving, leaving *ages.Meter
+
 	merges         []int64 // delivered frames by aggregations inside
 	seen           map[uint32]struct{}
 	arrived        bool
@@ -142,6 +148,7 @@ func newRun(cfg Config, sink Sink) (*run, error) {
 	r := &run{
 		cfg: cfg, sink: sink, lanes: make([]int32, olaf.MaxLanes),
 		addresses: make([]olaf.Addresses, cfg.Engine.Slots+1), seen: make(map[uint32]struct{}),
+		arriving: ages.New(declared), leaving: ages.New(declared),
 	}
 	var err error
 	r.queue, err = engine.NewPort(cfg.Queue, cfg.Engine, cfg.Output, r)
@@ -166,14 +173,14 @@ func (r *run) play(ctx context.Context, src *capture.Decoder) error {
 			r.refused++
 			return &capture.Error{File: src.Name(), Packet: a.Number, Kind: ErrTruncated, Advice: "capture with a snapshot length of 9036 or more, or replay without writing frames"}
 		}
-		r.offer(&a)
+		r.offer(&a, src)
 		if r.failed != nil {
 			return r.failed
 		}
 	}
 }
 
-func (r *run) offer(a *capture.Arrival) {
+func (r *run) offer(a *capture.Arrival, src *capture.Decoder) {
 	var lanes []int32
 	if r.cfg.Lanes {
 		lanes = r.lanes[:a.Update.Lanes]
@@ -181,7 +188,14 @@ func (r *run) offer(a *capture.Arrival) {
 	}
 	if !r.arrived {
 		r.arrived, r.first = true, a.At
+		origin, sameClock := src.Origin()
+		r.arriving.Start(origin, sameClock)
+		r.leaving.Start(origin, sameClock)
 	}
+	r.arriving.Arrive(a.At, &a.Update)
+	r.leaving.Arrive(a.At, &a.Update)
+	captured := a.Observation()
+	r.arriving.Deliver(&captured)
 	r.seen[uint32(a.Update.Cluster)<<16|uint32(a.Update.Worker)] = struct{}{}
 	if a.Update.Count > 1 {
 		r.mergedArrivals++
@@ -202,17 +216,15 @@ func (r *run) Deliver(d *engine.Departure) {
 		r.merges = append(r.merges, 0)
 	}
 	r.merges[inside]++
+	observed := olaf.Observation{At: d.At, Queued: d.Queued, Update: d.Frame.Update, Contributors: d.Frame.Contributors}
+	if r.mergedArrivals > 0 {
+		observed.Contributors = nil // one of them may stand for several
+	}
+	r.leaving.Deliver(&observed)
 	if r.sink == nil || r.failed != nil {
 		return
 	}
-	r.delivery = Delivery{
-		Observation: olaf.Observation{At: d.At, Queued: d.Queued, Update: d.Frame.Update, Contributors: d.Frame.Contributors},
-		Addresses:   r.addresses[d.Slot],
-		Lanes:       d.Frame.Lanes,
-	}
-	if r.mergedArrivals > 0 {
-		r.delivery.Contributors = nil // one of them may stand for several
-	}
+	r.delivery = Delivery{Observation: observed, Addresses: r.addresses[d.Slot], Lanes: d.Frame.Lanes}
 	r.failed = r.sink.Deliver(&r.delivery)
 }
 
@@ -235,7 +247,9 @@ func (r *run) result(src *capture.Decoder, partial bool) *Result {
 		"lost_before_engine": r.refused, "received": int64(s.Released)} {
 		res.Counts.Add(name, n)
 	}
+	res.Arriving, res.Ages = r.arriving.Report(), r.leaving.Report()
 	_, res.SameClock = src.Origin()
+	res.SameClock = res.SameClock || res.Arriving.Known()
 	res.Lost = res.Counts.Lost()
 	res.LostPct = results.Float(100 * float64(res.Lost) / float64(losses.Packets))
 	clusters := make(map[uint32]struct{})

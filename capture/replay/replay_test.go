@@ -29,6 +29,15 @@ type arrival struct {
 	ack             bool
 }
 
+// written is the document of a replay.
+func written(t fataler, r *Result) string {
+	text, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 func address(worker int) olaf.Addresses {
 	return olaf.Addresses{SrcIP: [4]byte{10, 1, byte(worker >> 8), byte(worker)}, DstIP: [4]byte{10, 0, 0, 1}, SrcPort: 49152}
 }
@@ -207,7 +216,7 @@ func TestReplayInvariants(t *testing.T) {
 			t.Fatalf("%v: %+v", err, res)
 		}
 		second, err := Run(context.Background(), decoder(t, in), cfg, &again)
-		if err != nil || !cmp.Equal(res, second) || !cmp.Equal(got, again) {
+		if err != nil || written(t, res) != written(t, second) || !cmp.Equal(got, again) {
 			t.Fatal("a second replay differs")
 		}
 		var out bytes.Buffer

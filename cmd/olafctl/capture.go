@@ -11,8 +11,10 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/ages"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/system"
 )
 
 // captureFlags are the flags of capture.
@@ -93,7 +95,7 @@ func (f *captureFlags) run(ctx context.Context, env *cli.Env) (err error) {
 	}
 	defer func() { err = errors.Join(err, socket.Close()) }()
 	s := &session{env: env, socket: socket, flags: f}
-	s.Source, s.Order.WindowNS = socket, reorderNS
+	s.Source, s.Order.WindowNS, s.Ages = socket, reorderNS, ages.New(system.Queued())
 	if f.to != "" {
 		file, err := capture.CreateFrom(f.to, f.force, s.origin())
 		if err != nil {

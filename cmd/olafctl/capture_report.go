@@ -8,6 +8,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/ages"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
@@ -29,6 +30,7 @@ type captureReport struct {
 	Drops       live.Drops     `json:"drops"`
 	Dropped     int64          `json:"dropped"`
 	Stamped     live.Stamped   `json:"stamped"`
+	Ages        *ages.Ages     `json:"ages"`
 	Notes       []string       `json:"notes"`
 	Valid       bool           `json:"valid"`
 	Reason      string         `json:"reason"`
@@ -48,7 +50,7 @@ func (s *session) report(ended error) *captureReport {
 		Head: cli.Head{Schema: "olafctl.capture/v1"}, Interface: info.Interface, All: s.flags.all, Clock: info.Stamps,
 		BufferBytes: info.BufferBytes, SnapBytes: info.SnapBytes, ElapsedNS: s.env.Now().Sub(s.started).Nanoseconds(),
 		FirstUnixNS: s.FirstNS, LastUnixNS: s.LastNS, Capture: s.Account.Losses(), Faults: []captureFault{},
-		Drops: s.drops, Dropped: s.drops.Total(), Stamped: s.socket.Stamped(), Notes: append([]string{}, info.Notes...),
+		Drops: s.drops, Dropped: s.drops.Total(), Stamped: s.socket.Stamped(), Ages: s.Ages.Report(), Notes: append([]string{}, info.Notes...),
 		Partial: ended != nil,
 	}
 	if s.File != nil {
@@ -114,10 +116,16 @@ func (r *captureReport) print(env *cli.Env, out cli.Format) error {
 	add("rx_crc_errors", d.RXCRC, "damaged on the wire")
 	add("rx_frame_errors", d.RXFrame, "damaged on the wire")
 	add("rx_length_errors", d.RXLength, "too long or too short")
+	if out == cli.CSV {
+		addAges(&list, "", r.Ages)
+	}
 	if err := list.Write(env, out); err != nil {
 		return err
 	}
 	if out == cli.Table {
+		if err := printAges(env, "of the model that the server held", r.Ages); err != nil {
+			return err
+		}
 		for _, f := range r.Faults {
 			fmt.Fprintf(env.Stdout, "%d × %s\n", f.Frames, f.Fault)
 		}

@@ -15,7 +15,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/ages"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/capture/live/livetest"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
@@ -114,6 +116,32 @@ func TestCaptureUntilInterrupted(t *testing.T) {
 		if code := run(t.Context(), testEnvironment(&out, &stderr), []string{"replay", file, "-o", "csv"}); code != cli.ExitDone || !strings.Contains(out.String(), "\nsent,500,") {
 			t.Errorf("replay: exit code %d\n%s%s", code, out.String(), stderr.String())
 		}
+	}
+}
+
+// TestCaptureTellsAges holds that updates stamped by this host's clock have ages, and others a reason for having none.
+func TestCaptureTellsAges(t *testing.T) {
+	c := newCable(t)
+	_, r := c.run(func(interrupt func()) { c.send(30); interrupt() })
+	if r.Ages.Known() || !strings.Contains(r.Ages.Why, "is not the one that the workers stamp by") {
+		t.Errorf("%+v", r.Ages)
+	}
+	code, r := c.run(func(interrupt func()) {
+		frame := make([]byte, 1514)
+		for i := range 30 {
+			u := olaf.Update{Cluster: 3, Worker: 5, Seq: uint32(i), Count: 1, GenNS: uint64(time.Now().UnixNano()) % (1 << 48)}
+			n, err := olaf.EncodeUpdate(frame, &livetest.Addresses, &u, nil)
+			if err != nil {
+				t.Error(err)
+			}
+			c.tx.Send(t, frame[:n])
+		}
+		c.arrived(30)
+		interrupt()
+	})
+	aom := r.Ages.Metrics.Of("aom_cluster_ns")
+	if code != cli.ExitDone || r.Ages.Clock != ages.WallClock || !(aom > 0 && aom < 1e9) || len(r.Ages.Clusters) != 1 || r.Ages.Clusters[0].Deliveries != 30 {
+		t.Errorf("exit code %d, %+v\n%s", code, r.Ages, c.stderr.all.String())
 	}
 }
 

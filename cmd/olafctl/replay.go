@@ -39,7 +39,10 @@ func newReplayCmd(env *cli.Env) *cobra.Command {
 		Use:   "replay CAPTURE",
 		Short: "Push any capture of OLAF frames through a queue",
 		Long: `Read a pcap or pcapng file, push its OLAF frames through a queue as if the queue had stood where the capture was taken,
-and count what becomes of them. There are no tables here: a frame's cluster and worker are what its header claims.`,
+and count what becomes of them. There are no tables here: a frame's cluster and worker are what its header claims.
+
+Where packets and updates were stamped by one clock, the Age of Model is told, too: as captured, and as it would be behind the
+queue. Where they were not, it says so.`,
 		Example: `  olafctl replay in.pcap --system olaf --out-rate 40G -w delivered.pcap
   olafctl replay in.pcapng --slots 64 --profile ideal -o json`,
 		Args: cobra.ExactArgs(1),
@@ -174,5 +177,15 @@ func (f *replayFlags) print(env *cli.Env, path string, r *replay.Result) error {
 		fmt.Fprintf(env.Stdout, "%s through %s at %v, %s: %s in %s\n\n", path, r.Queue, olaf.Rate(r.OutRateBPS),
 			olaf.Plural(r.Slots, "slot"), olaf.Plural(r.Workers, "worker"), olaf.Plural(r.Clusters, "cluster"))
 	}
-	return list.Write(env, f.format)
+	if f.format == cli.CSV {
+		addAges(&list, "arriving_", r.Arriving)
+		addAges(&list, "", r.Ages)
+	}
+	if err := list.Write(env, f.format); err != nil || f.format == cli.CSV {
+		return err
+	}
+	if err := printAges(env, "behind "+r.Queue, r.Ages); err != nil || !r.Arriving.Known() {
+		return err
+	}
+	return printAges(env, "as captured", r.Arriving)
 }

@@ -57,6 +57,7 @@ func TestScripts(t *testing.T) {
 			"find":      find,
 			"until":     until,
 			"digest":    digest,
+			"restamp":   restamp,
 			"smalldisk": smalldisk,
 		},
 		Condition: condition,

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -126,13 +125,7 @@ func addHelpAll(cmd *cobra.Command) {
 }
 
 // helpWidth is how many characters a line of help has.
-func helpWidth(env *Env) int {
-	const plain = 80
-	if n, err := strconv.Atoi(env.Getenv("COLUMNS")); err == nil && n > 0 {
-		return max(n, 40)
-	}
-	return plain
-}
+func helpWidth(env *Env) int { return max(env.View(false).Width, 40) }
 
 // helpPage is the help of one command.
 type helpPage struct {
