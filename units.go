@@ -98,16 +98,16 @@ var (
 type quantity struct {
 	name     string
 	units    [2][]unit
-	likely   string // the unit that a bare number probably lacks
+	likely   []string // the units that a bare number probably lacks
 	example  string
 	negative bool // a value below zero means something
 }
 
 var (
-	rateQuantity = quantity{"rate", [2][]unit{rateUnits, rateAlso}, "G", "60G, 2.5Gbps or 100M, in bits per second", false}
-	sizeQuantity = quantity{"size", [2][]unit{sizeUnits, sizeAlso}, "B", "256B, 9kB or 2048b", false}
-	bitsQuantity = quantity{"size", [2][]unit{sizeBits, nil}, "B", "256B, 9kB or 2048b", false}
-	timeQuantity = quantity{"duration", [2][]unit{timeUnits, timeAlso}, "ms", "100ms, 1.5us or 60s", true}
+	rateQuantity = quantity{"rate", [2][]unit{rateUnits, rateAlso}, []string{"G"}, "60G, 2.5Gbps or 100M, in bits per second", false}
+	sizeQuantity = quantity{"size", [2][]unit{sizeUnits, sizeAlso}, []string{"B", "b"}, "256B, 9kB or 2048b", false}
+	bitsQuantity = quantity{"size", [2][]unit{sizeBits, nil}, []string{"B", "b"}, "256B, 9kB or 2048b", false}
+	timeQuantity = quantity{"duration", [2][]unit{timeUnits, timeAlso}, []string{"ms"}, "100ms, 1.5us or 60s", true}
 )
 
 // ParseRate reads a rate with its unit: 60G, 2.5Gbps, 2.5Gbit/s, 100M, 9600bps. It is not negative.
@@ -138,6 +138,15 @@ func ParseDuration(s string) (Duration, error) {
 	return Duration(v), err
 }
 
+// meant lists what a bare number may stand for.
+func (q *quantity) meant(number string) string {
+	var all []string
+	for _, unit := range q.likely {
+		all = append(all, number+unit)
+	}
+	return strings.Join(all, " or ")
+}
+
 // maxDigits bounds the number in front of a unit, so that absurd input costs nothing.
 const maxDigits = 64
 
@@ -156,7 +165,7 @@ func (q *quantity) parse(s string) (int64, error) {
 	case !ok:
 		return 0, fmt.Errorf("%w: %s %q does not start with a number; write for example %s", ErrUnit, q.name, s, q.example)
 	case suffix == "":
-		return 0, fmt.Errorf("%w: %s %q has no unit; did you mean %s%s?", ErrUnit, q.name, s, number, q.likely)
+		return 0, fmt.Errorf("%w: %s %q has no unit; did you mean %s?", ErrUnit, q.name, s, q.meant(number))
 	case value.Sign() < 0 && !q.negative:
 		return 0, fmt.Errorf("%w: %s %q is negative", ErrUnit, q.name, s)
 	}

@@ -52,7 +52,7 @@ func TestParseUnits(t *testing.T) {
 		{"size", size, "2048 b", 256, ""},
 		{"size", size, "9kB", 9000, ""},
 		{"size", size, "64KiB", 65536, ""},
-		{"size", size, "256", 0, "did you mean 256B?"},
+		{"size", size, "256", 0, "did you mean 256B or 256b?"},
 		{"size", size, "2047b", 0, "whole number of bytes"},
 		{"size", size, "2Kb", 0, `unknown unit "Kb"`},
 		{"size", size, "-1B", 0, "negative"},

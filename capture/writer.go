@@ -181,6 +181,11 @@ func create(path string, force bool, from Interface, originNS int64) (*File, err
 // WritePacket is the Writer's, with an error that names the file.
 func (f *File) WritePacket(p *Packet) error { return f.named(f.Writer.WritePacket(p)) }
 
+// WriteUpdate is the Writer's, with an error that names the file.
+func (f *File) WriteUpdate(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, lanes []int32) error {
+	return f.named(f.Writer.WriteUpdate(at, addr, u, lanes))
+}
+
 // named says which file could not be written.
 func (f *File) named(err error) error {
 	if err == nil {

@@ -268,7 +268,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	stream := bench.NewStream(slices.Concat(sinks, f.monitor.Sinks(), kept.Sinks())...)
 	report, err := f.carryOut(cmd.Context(), env, access, stream)
 	if report == nil {
-		return errors.Join(err, kept.Abort())
+		return errors.Join(cli.NothingToShow(err), kept.Abort())
 	}
 	cli.Stamp(env, started, report)
 	err = errors.Join(cli.GeneratorInterrupted(err), kept.Finish(env, report, report.Bench.Provenance, err != nil, f.quiet))

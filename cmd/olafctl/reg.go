@@ -201,7 +201,7 @@ func readRegister(dev fpga.Registers, ref regmap.Ref) (registerValue, string, er
 	if r.Wide {
 		value, err := regmap.Read64(dev, ref.Address())
 		v.Value = fmt.Sprintf("%#x", value)
-		return v, strings.TrimSpace(fmt.Sprintf("%d %s", value, r.Unit)), err
+		return v, r.Text(value), err
 	}
 	value, err := dev.Read32(ref.Address())
 	if err != nil {
@@ -209,7 +209,7 @@ func readRegister(dev fpga.Registers, ref regmap.Ref) (registerValue, string, er
 	}
 	v.Value = fmt.Sprintf("%#x", value)
 	if len(r.Fields) == 0 {
-		return v, strings.TrimSpace(fmt.Sprintf("%d %s", value, r.Unit)), nil
+		return v, r.Text(uint64(value)), nil
 	}
 	v.Fields = map[string]string{}
 	var words []string

@@ -44,7 +44,11 @@ the first write. What the device refuses changes nothing and ends the command wi
 			if dryRun {
 				o.DryRun = env.Stdout
 			}
+			fleeting := !dryRun && env.Devices.Check(device.Address, testbed.Copies) == nil
 			return device.Registers(cmd.Context(), env, o, func(dev fpga.Device) error {
+				if fleeting { // what can be opened any number of times is another one each time
+					fmt.Fprintf(env.Stderr, "%s ends with this command, and what is written with it; 'olafctl serve' keeps one\n", device.Address)
+				}
 				for i, w := range writes {
 					if err := w.do(dev); err != nil {
 						return fmt.Errorf("%w (%d of %d writes were done)", err, i, len(writes))

@@ -96,7 +96,7 @@ func validity(e *store.Entry) string {
 	return map[bool]string{true: "yes", false: "no"}[e.Valid]
 }
 
-// ageOf is how long ago something started, in the largest unit of which there is more than one.
+// ageOf is how long ago something started, in the largest unit of which there is more than one, down to minutes.
 func ageOf(started string, now time.Time) string {
 	t, err := time.Parse(time.RFC3339, started)
 	if err != nil {
@@ -111,7 +111,7 @@ func ageOf(started string, now time.Time) string {
 			return fmt.Sprintf("%d %s", age/u.worth, u.name)
 		}
 	}
-	return fmt.Sprintf("%d s", max(0, age/time.Second))
+	return "now"
 }
 
 // lookInto reads what a run was and what it found. What can't be read is left empty: a list is no place to fail.

@@ -521,6 +521,9 @@ says which statistics were kept and how far they are off.`,
 			if err := cli.RefuseExisting(to, force); err != nil {
 				return err
 			}
+			if err := sameFile(args[0], to); err != nil {
+				return err
+			}
 			return scaleTrace(cmd.Context(), env, args[0], to, s, out, quiet)
 		},
 	}

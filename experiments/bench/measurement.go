@@ -66,11 +66,16 @@ func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 	bed.AgeErrorPct = o.AgeErrorPct
 	outcome, err := Run(ctx, plan, bed, o.Stream)
 	err = errors.Join(err, bed.Close())
-	if outcome == nil {
-		return nil, err
+	if outcome == nil || err != nil && outcome.empty() {
+		return nil, err // there is nothing to show, and nothing to keep
 	}
 	report, reportErr := NewMeasurement(outcome, o.Beside)
 	return report, errors.Join(err, reportErr)
+}
+
+// empty says that no run came to its end.
+func (o *Outcome) empty() bool {
+	return !slices.ContainsFunc(o.Runs, func(runs []results.Run) bool { return len(runs) > 0 })
 }
 
 // NewMeasurement makes the document of an outcome; beside may be nil.

@@ -74,6 +74,9 @@ func (s *Spec) Validate() error {
 	if _, err := FixedReward(s.RewardThreshold); err != nil {
 		return olaf.InField("reward_threshold", err)
 	}
+	if s.RewardThreshold != 0 && !s.RewardFilter {
+		return olaf.InField("reward_threshold", fmt.Errorf("%w: a reward threshold does nothing without the reward filter; switch reward_filter on (--reward-filter), or leave the threshold out", ErrSpec))
+	}
 	return olaf.InField("out_rates", s.checkRates())
 }
 

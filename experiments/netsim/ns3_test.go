@@ -270,7 +270,9 @@ func TestImportRx(t *testing.T) {
 func TestImportRxErrors(t *testing.T) {
 	topology := mustPreset(t, "ns3-fifo", Scale{})
 	for _, c := range []struct{ text, want string }{
-		{"", ""},
+		{"", "holds no reception"},
+		{RxHeader + "\n", "holds no reception"},
+		{RxHeader + "\n10,1,0,5\n", ""},
 		{"time,worker\n", "rx.csv:1: the first line"},
 		{RxHeader + "\n1,2,3\n", "rx.csv:2: \"1,2,3\" is not a line"},
 		{RxHeader + "\n10,2,0,5\n9,2,1,5\n", "rx.csv:3: reception at 9 ns comes after one at 10 ns"},

@@ -65,7 +65,7 @@ func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 	}
 	sc := bufio.NewScanner(r)
 	sc.Buffer(make([]byte, 0, 1<<16), 1<<16)
-	last := int64(0)
+	last, received := int64(0), 0
 	for line := 1; sc.Scan(); line++ {
 		text := strings.TrimSpace(sc.Text())
 		if line == 1 {
@@ -84,10 +84,14 @@ func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 			return nil, &Error{name, line, fmt.Sprintf("the update was generated at %d ns, after its reception", gen)}
 		}
 		last = at
+		received++
 		s.meter.receive(owner[worker], int32(worker), olaf.Time(at)*olaf.Time(olaf.Nanosecond), olaf.Time(gen)*olaf.Time(olaf.Nanosecond))
 	}
 	if err := sc.Err(); err != nil {
 		return nil, &Error{File: name, What: fmt.Sprintf("cannot be read as lines of %s: %v", RxHeader, err)}
+	}
+	if received == 0 {
+		return nil, &Error{File: name, What: "holds no reception; a receive trace is " + RxHeader + " and a line for each"}
 	}
 	return s.measure(), nil
 }

@@ -12,6 +12,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/olafctl/olaf/internal/nearby"
 )
 
 // maxSize bounds a file; nobody writes 16 MB by hand, and aliases can blow up.
@@ -290,38 +292,11 @@ func Fields(t reflect.Type) []reflect.StructField {
 
 // Suggest proposes the nearest of names, or lists them all, as the end of a message.
 func Suggest(got string, names []string) string {
-	best, least := "", len(got)/2+1
-	for _, name := range names {
-		if d := editDistance(got, name); d < least {
-			best, least = name, d
-		}
-	}
-	if best != "" {
-		return fmt.Sprintf("; did you mean %q?", best)
+	if near := nearby.Names(got, names, 1); len(near) > 0 {
+		return fmt.Sprintf("; did you mean %q?", near[0])
 	}
 	if len(names) == 0 || len(names) > 20 {
 		return ""
 	}
 	return "; there are " + strings.Join(names, ", ")
-}
-
-// editDistance is Levenshtein's.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j+1]+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

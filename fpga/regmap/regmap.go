@@ -9,7 +9,10 @@ package regmap
 import (
 	"fmt"
 	"math/bits"
+	"strconv"
 	"strings"
+
+	"github.com/olafctl/olaf/internal/nearby"
 )
 
 //go:generate go run ./gen
@@ -149,18 +152,22 @@ func Lookup(name string) (Ref, error) {
 			}
 		}
 	}
-	var near []string
+	var all, near []string
 	for i := range blocks {
 		for j := range blocks[i].Registers {
-			if full := blocks[i].Name + "." + blocks[i].Registers[j].Name; strings.Contains(full, strings.ToLower(name)) && len(near) < 4 {
+			full := blocks[i].Name + "." + blocks[i].Registers[j].Name
+			if all = append(all, full); name != "" && strings.Contains(full, strings.ToLower(name)) {
 				near = append(near, full)
 			}
 		}
 	}
-	if len(near) > 0 {
-		return Ref{}, fmt.Errorf("no register is named %q; near it: %s", name, strings.Join(near, ", "))
+	if len(near) == 0 {
+		near = nearby.Names(strings.ToLower(name), all, 3)
 	}
-	return Ref{}, fmt.Errorf("no register is named %q; docs/registers.md lists them", name)
+	if len(near) > 0 {
+		return Ref{}, fmt.Errorf("no register is named %q; did you mean %s?", name, strings.Join(near[:min(4, len(near))], ", "))
+	}
+	return Ref{}, fmt.Errorf("no register is named %q; 'olafctl reg list' names them", name)
 }
 
 // At finds the register that answers at a BAR2 byte offset and whether that is the high word of a 64-bit one.
@@ -200,6 +207,24 @@ func (r *Register) Decode(value uint32) []FieldValue {
 		out = append(out, FieldValue{f, v, text})
 	}
 	return out
+}
+
+// fixed says how many bits of a value in a unit are behind the point, and what the unit is of what that gives.
+var fixed = map[string]struct {
+	bits int
+	unit string
+}{"B/cycle in 8.24": {24, "B/cycle"}, "Q24.8": {8, ""}}
+
+// Text is the value of r in its unit: a block's type as its four letters, fixed point as a number.
+func (r *Register) Text(value uint64) string {
+	if f, ok := fixed[r.Unit]; ok {
+		return strings.TrimSpace(strconv.FormatFloat(float64(value)/float64(uint64(1)<<f.bits), 'f', -1, 64) + " " + f.unit)
+	}
+	letters := string([]byte{byte(value >> 24), byte(value >> 16), byte(value >> 8), byte(value)})
+	if r.Name == "type" && strings.IndexFunc(letters, func(c rune) bool { return c < 'A' || c > 'Z' }) < 0 {
+		return letters
+	}
+	return strings.TrimSpace(fmt.Sprintf("%d %s", value, r.Unit))
 }
 
 // Reader reads one register; fpga.Device is one.

@@ -86,7 +86,24 @@ func (t *Target) write(force bool) (err error) {
 	if err := t.Write(file); err != nil {
 		return err
 	}
-	if err := absent(t.Path, force); err != nil { // somebody else may have been quicker
+	if force {
+		return file.CloseAtomicallyReplace()
+	}
+	return appear(file, t.Path)
+}
+
+// appear gives a finished file its name, unless somebody else was quicker.
+func appear(file *renameio.PendingFile, path string) error {
+	if err := file.Sync(); err != nil {
+		return err
+	}
+	switch err := os.Link(file.Name(), path); {
+	case err == nil:
+		return nil // the caller removes the other name
+	case errors.Is(err, fs.ErrExist):
+		return absent(path, false)
+	}
+	if err := absent(path, false); err != nil { // a file system without hard links leaves a moment between the two
 		return err
 	}
 	return file.CloseAtomicallyReplace()

@@ -28,6 +28,7 @@ import (
 	"github.com/google/renameio/v2"
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/internal/lockfile"
+	"github.com/olafctl/olaf/internal/nearby"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -437,40 +438,12 @@ func (s *Store) unknown(id string) error {
 	if err != nil {
 		return err
 	}
-	near := nearest(id, append(finished, unfinished...), 3)
-	if len(near) == 0 {
+	all := append(finished, unfinished...)
+	if len(all) == 0 {
 		return fmt.Errorf("%w: %q; the store in %s is empty, so make one with olafctl bench", ErrUnknown, id, s.dir)
 	}
-	return fmt.Errorf("%w: %q; near are %s; olafctl runs lists all", ErrUnknown, id, strings.Join(near, ", "))
-}
-
-// nearest are the n names with the smallest edit distance.
-func nearest(name string, names []string, n int) []string {
-	distance := make(map[string]int, len(names))
-	for _, other := range names {
-		distance[other] = editDistance(name, other)
+	if near := nearby.Names(id, all, 3); len(near) > 0 {
+		return fmt.Errorf("%w: %q; near are %s; olafctl runs lists all", ErrUnknown, id, strings.Join(near, ", "))
 	}
-	slices.SortStableFunc(names, func(a, b string) int { return distance[a] - distance[b] })
-	return names[:min(n, len(names))]
-}
-
-// editDistance is Levenshtein's.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for k := range row {
-		row[k] = k
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for k := range len(b) {
-			replaced := diagonal
-			if a[i] != b[k] {
-				replaced++
-			}
-			diagonal = row[k+1]
-			row[k+1] = min(replaced, diagonal+1, row[k]+1)
-		}
-	}
-	return row[len(b)]
+	return fmt.Errorf("%w: %q; olafctl runs lists those that there are", ErrUnknown, id)
 }

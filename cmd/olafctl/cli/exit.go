@@ -117,6 +117,11 @@ func GeneratorInterrupted(err error) error {
 	return interruptedAs(err, "interrupted; the generator is stopped, and what is shown is partial")
 }
 
+// NothingToShow is Interrupted of work of which no run was complete.
+func NothingToShow(err error) error {
+	return interruptedAs(err, "interrupted before a run was complete; there is nothing to show")
+}
+
 func interruptedAs(err error, said string) error {
 	if errors.Is(err, context.Canceled) {
 		return &Exit{olaf.Interrupted, errors.New(said)}
