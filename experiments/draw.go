@@ -115,7 +115,7 @@ func titleOf(panels []*Panel) string {
 			labels = append(labels, p.YLabel)
 		}
 	}
-	return panels[0].figure() + ": " + strings.Join(labels, "; ")
+	return strings.Join(labels, "; ")
 }
 
 // allX are the values of x that any series has, from the least.

@@ -54,7 +54,10 @@ func layOut(r *sheets.Result, f *store.Folder, l Layouts) error {
 	}
 	b := r.Bench
 	if r.DocumentOnly {
-		b.Config, b.Paper = s.Config, s.Paper
+		b.Paper = s.Paper
+	}
+	if len(s.Config) > 0 { // shorter than what was resolved from it
+		b.Config = s.Config
 	}
 	b.Statements = append(b.Statements, s.Statements...)
 	kind, _, _ := strings.Cut(s.Schema, "/")

@@ -9,6 +9,7 @@ import (
 	"html/template"
 	"io"
 	"strings"
+	"time"
 
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/figure"
@@ -30,6 +31,7 @@ type model struct {
 	Validity                                    string
 	Statements                                  []string
 	Window                                      string
+	Parameters                                  [][2]string
 	Paper                                       []claim
 	Counts                                      []count
 	Figures                                     []section
@@ -85,9 +87,10 @@ func Write(w io.Writer, r *sheets.Result) error {
 
 func modelOf(r *sheets.Result) (*model, error) {
 	b := r.Bench
-	m := &model{Title: "olafctl " + b.Experiment, Experiment: b.Experiment, Device: b.Provenance.Device, Started: b.Provenance.Started,
+	m := &model{Title: "olafctl " + b.Experiment, Experiment: b.Experiment, Device: b.Provenance.Device, Started: readable(b.Provenance.Started),
 		Command: strings.Join(b.Provenance.Command, " "), Valid: r.Valid(), Statements: b.Statements, Window: b.Window}
 	_, m.Validity, _ = strings.Cut(r.Validity(), ": ")
+	m.Parameters = parametersOf(b)
 	for i := range b.Paper {
 		m.Paper = append(m.Paper, claimOf(&b.Paper[i]))
 	}
@@ -108,6 +111,28 @@ func modelOf(r *sheets.Result) (*model, error) {
 		}
 	}
 	return m, nil
+}
+
+// readable is a time of RFC 3339 as people write it, to the minute.
+func readable(when string) string {
+	at, err := time.Parse(time.RFC3339Nano, when)
+	if err != nil {
+		return when
+	}
+	return at.UTC().Format("2 January 2006, 15:04 UTC")
+}
+
+// mostParameters is how many parameters the head of a report shows; the README sheet has all.
+const mostParameters = 32
+
+// parametersOf are the single values of a configuration, without where they stand in it: lists, such as seeds, are left out.
+func parametersOf(b *results.Bench) (list [][2]string) {
+	for _, leaf := range results.Leaves(b.Config) {
+		if name := leaf[0][strings.LastIndex(leaf[0], ".")+1:]; !strings.Contains(leaf[0], "[") && name != "experiment" && leaf[1] != "" && len(list) < mostParameters {
+			list = append(list, [2]string{strings.ReplaceAll(name, "_", " "), leaf[1]})
+		}
+	}
+	return list
 }
 
 // class is a verdict's style.

@@ -38,7 +38,7 @@ func TestSelfContainedAndDeterministic(t *testing.T) {
 			t.Errorf("the report points to %s", link[2])
 		}
 	}
-	for _, want := range []string{"Aggregations per outgoing update", "too short", "contradiction", "made by <code>olafctl bench", "An example, not a measurement."} {
+	for _, want := range []string{"Aggregations per outgoing update", "too short", "contradiction", "made by <code>olafctl bench", "An example, not a measurement.", "<dt>slots</dt><dd>8</dd>"} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the report lacks %q", want)
 		}
@@ -82,7 +82,7 @@ func TestReportOfASimulation(t *testing.T) {
 		r.Bench.Rows[i].Valid = true
 	}
 	html := written(t, r)
-	if !strings.Contains(html, `<p class="soft">2026-01-02T03:04:05Z`) || !strings.Contains(html, "every run kept the accounting identities<") {
+	if !strings.Contains(html, `<p class="soft">2 January 2026, 03:04 UTC`) || !strings.Contains(html, "every run kept the accounting identities<") {
 		t.Error(html[:min(len(html), 4000)])
 	}
 	for _, want := range []string{"<small>OLAF §8.1, Table 1: calibrated; 2 of 30 runs; ", "predicted; not measured"} {

@@ -341,7 +341,8 @@ func Clusters(b *results.Bench) table.Sheet {
 			}
 		}
 	}
-	if len(s.Rows) > 0 && len(s.Rows) <= 64 {
+	const mostClusters, mostConfigurations = 64, 2 * table.MostSeries
+	if len(s.Rows) > 0 && len(s.Rows) <= mostClusters && len(b.Rows) <= mostConfigurations {
 		s.Charts = []table.Chart{readings[0].chart, readings[1].chart}
 	}
 	return s

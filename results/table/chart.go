@@ -71,7 +71,7 @@ func (c *Chart) Panels() []Chart {
 			one := *c
 			one.Series = slices.Clone(part)
 			if family, _, cut := strings.Cut(part[0].Name, ", "); cut && len(groups) > 1 {
-				one.Title = family
+				one.Title = c.Title + ": " + family
 				for i := range one.Series {
 					one.Series[i].Name = strings.TrimPrefix(one.Series[i].Name, family+", ")
 				}
