@@ -88,7 +88,7 @@ func rowOf(c *Claim, ours Ours, byID map[string]*Claim) results.PaperRow {
 		}
 	}
 	verdict, reason := c.judge(&m, b)
-	row.Verdict, row.Note = string(verdict), c.note(verdict, reason)
+	row.Verdict, row.Note = string(verdict), c.note(reason)
 	for i := range m.Others {
 		o := &m.Others[i]
 		s := results.Sensitivity{Assumption: o.Assumption, Ours: o.Statistic}
@@ -250,26 +250,24 @@ const confidence = 0.95
 // a number where one of them has no interval.
 func difference(a, b *results.Statistic) (mean, half float64) {
 	mean = float64(a.Mean - b.Mean)
-	if b.SD == 0 && b.CI95 == 0 {
+	if b.SD == 0 {
 		return mean, float64(a.CI95)
 	}
 	ofA, ofB := math.Pow(float64(a.SD), 2)/float64(a.N), math.Pow(float64(b.SD), 2)/float64(b.N)
 	freedom := math.Pow(ofA+ofB, 2) / (ofA*ofA/float64(a.N-1) + ofB*ofB/float64(b.N-1))
-	switch {
-	case ofA+ofB == 0:
-		return mean, 0
-	case a.N < 2 || b.N < 2 || math.IsNaN(freedom):
+	if math.IsNaN(freedom) { // one of them is of one run
 		return mean, math.NaN()
 	}
 	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: freedom}
 	return mean, t.Quantile(1-(1-confidence)/2) * math.Sqrt(ofA+ofB)
 }
 
-// note says what a reader must know beside the number: why it was not judged, or what keeps it from a match, and what is odd.
-func (c *Claim) note(v Verdict, reason string) string {
+// note says what a reader must know beside the number: why it was not judged, how it is taken or what keeps it from a match, and
+// what is odd.
+func (c *Claim) note(reason string) string {
 	var parts []string
 	for _, part := range []string{reason, c.Why, c.Inconsistency} {
-		if part != "" && !(part == c.Why && c.Untestable != "") {
+		if part != "" {
 			parts = append(parts, part)
 		}
 	}

@@ -35,7 +35,8 @@ func Falls(values [][]results.Float) Measured {
 // Spread is how far a curve's highest mean lies above its lowest, in per cent of its mean over all points. It is flat where this
 // is below FlatPct.
 func Spread(values [][]results.Float) Measured {
-	low, high, sum := -1, -1, 0.0
+	low, high := -1, -1
+	sum, known := 0.0, 0.0
 	means := make([]float64, len(values))
 	for i, v := range values {
 		s := results.Describe(v, "")
@@ -48,12 +49,13 @@ func Spread(values [][]results.Float) Measured {
 		if high < 0 || means[i] > means[high] {
 			high = i
 		}
-		sum += means[i] / float64(len(values))
+		sum += means[i]
+		known++
 	}
 	if low < 0 {
 		return Of(results.Describe(nil, "no point has a value"))
 	}
-	return Of(scaled(paired(values[high], values[low]), 100/sum))
+	return Of(scaled(paired(values[high], values[low]), 100*known/sum))
 }
 
 // Gap is how far two values lie apart, seed by seed; a gap narrows by what it is smaller than before.
