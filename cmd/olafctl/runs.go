@@ -229,6 +229,9 @@ not is named, and not compared.`,
 				}
 				if archive.HasDocumentOnly(f) {
 					fmt.Fprintf(env.Stdout, "%s verified: %d files are as they were; it holds no single runs to compute it from again\n", f.ID(), proof.Files)
+					if proof.Earlier > 0 {
+						fmt.Fprintf(env.Stdout, "kept with verdicts of earlier rules: %s beside the paper; run it again for today's\n", olaf.Plural(proof.Earlier, "line"))
+					}
 					return nil
 				}
 				fmt.Fprintf(env.Stdout, "%s verified: %s, %s measured again from %s, %d repeated from the plan, %s made again; all as they were\n",

@@ -24,6 +24,8 @@ type Proof struct {
 	// longer made.
 	Anew    int `json:"judged_anew,omitempty"`
 	Dropped int `json:"dropped,omitempty"`
+	// Earlier counts lines of a document that was kept alone, whose verdicts are of earlier rules and stay so.
+	Earlier int `json:"earlier,omitempty"`
 	// Raw is false when the run was stored without its frames, so that only digests and statistics could be checked.
 	Raw bool `json:"raw"`
 	// New are counters and metrics that this olafctl has and the one that kept the runs had not; Unknown are those of the
@@ -46,7 +48,8 @@ func Verify(f *store.Folder, d Declarations) (*Proof, error) {
 	}
 	proof := &Proof{Files: len(digests)}
 	if HasDocumentOnly(f) {
-		return proof, nil // nothing that it could be computed from again
+		proof.Earlier, err = earlierVerdicts(f)
+		return proof, err // nothing that it could be computed from again
 	}
 	kept, err := Runs(f, d)
 	if err != nil {
@@ -68,6 +71,20 @@ func Verify(f *store.Folder, d Declarations) (*Proof, error) {
 		return nil, err
 	}
 	return proof, proof.document(f, &bench, kept, d)
+}
+
+// earlierVerdicts counts the lines of a document of its own that say no basis, as those of the first version.
+func earlierVerdicts(f *store.Folder) (n int, err error) {
+	var document struct {
+		Paper []results.PaperRow `json:"paper"`
+	}
+	err = f.ReadJSON(DocumentFile, &document)
+	for i := range document.Paper {
+		if document.Paper[i].Basis == "" {
+			n++
+		}
+	}
+	return n, err
 }
 
 // runs measures every run again from its frames.

@@ -14,7 +14,7 @@ import (
 )
 
 // Paper prints published numbers beside ours, artefact by artefact, with basis and verdict each, and below it what another
-// assumption changes; notes where they are wanted.
+// assumption changes; where they are wanted, notes, and assumptions that leave the verdict as it is.
 func Paper(w io.Writer, v View, rows []results.PaperRow) error {
 	p := NewPage(w, v)
 	p.Paper(rows)
@@ -46,7 +46,7 @@ func (p *Page) Paper(rows []results.PaperRow) {
 			}
 			g.Add("  "+r.Row+" "+ColumnOf(r), Rounded(&r.Ours, 1), Published(r), Percent(r.DeviationPct), verdict)
 			for k := range r.Sensitivity {
-				if s := &r.Sensitivity[k]; s.Verdict != r.Verdict {
+				if s := &r.Sensitivity[k]; p.Explain || s.Verdict != r.Verdict {
 					g.Add("    "+s.Assumption, Rounded(&s.Ours, 1), "", "", s.Verdict)
 				}
 			}
