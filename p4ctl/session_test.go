@@ -509,3 +509,45 @@ func TestDialTellsWhatIsWrong(t *testing.T) {
 		t.Errorf("no pipeline: %v", err)
 	}
 }
+
+// TestPipelineParts pushes a pipeline once, and reads of it what was asked for.
+func TestPipelineParts(t *testing.T) {
+	_, target := serve(t, p4.Lab(), unixAddress(t))
+	s := dial(t, target, p4ctl.ElectionID{})
+	config := p4ctl.PipelineConfig(p4.Lab())
+	for i, want := range []bool{true, false} {
+		if pushed, err := s.PushPipeline(t.Context(), config); err != nil || pushed != want {
+			t.Errorf("push %d: %v, %v", i, pushed, err)
+		}
+	}
+	got, err := s.Pipeline(t.Context())
+	if err != nil || got.P4Info == nil || got.P4DeviceConfig != nil || got.Cookie.GetCookie() != config.Cookie.GetCookie() {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
+// TestBatchesAreCounted applies a plan in small batches, wholly and up to one that is refused.
+func TestBatchesAreCounted(t *testing.T) {
+	_, target := serve(t, p4.Lab(), unixAddress(t))
+	s, err := p4ctl.Dial(t.Context(), target, p4ctl.Options{BatchSize: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	push(t, s, p4.Lab())
+	plan := p4ctl.Diff(p4ctl.Tables{}, testbed(10, 3))
+	added, _, _ := plan.Count()
+	got, err := s.Apply(t.Context(), plan)
+	if want := (p4ctl.Applied{Updates: added, Batches: (added + 3) / 4}); err != nil || got != want || added%4 == 0 {
+		t.Errorf("%+v, want %+v: %v", got, want, err)
+	}
+	// The same again: all of the first batch is there already.
+	got, err = s.Apply(t.Context(), plan)
+	if want := (p4ctl.Applied{Batches: 1}); !errors.Is(err, p4ctl.ErrExists) || got != want {
+		t.Errorf("%+v, want %+v: %v", got, want, err)
+	}
+	one := p4ctl.Diff(p4ctl.Tables{}, testbed(1, 1))
+	if got, err := s.Apply(t.Context(), one); !errors.Is(err, p4ctl.ErrExists) || got.Updates != 0 || got.Batches != 1 || !got.Atomic {
+		t.Errorf("one batch that is rolled back: %+v, %v", got, err)
+	}
+}
