@@ -137,8 +137,8 @@ func TestNumbers(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"\x01\x00\x00\x00\x00", "\x00\x01\x02\x03\x04\x05"} {
-		if _, err := number([]byte(text)); err == nil {
-			t.Errorf("%q was taken", text)
+		if n, err := number([]byte(text)); err == nil || n != 0 {
+			t.Errorf("%q was taken as %d", text, n)
 		}
 	}
 }
@@ -254,8 +254,8 @@ func TestTableFilesTakeAliases(t *testing.T) {
 	if err != nil || len(got.Servers) != 0 || len(got.Groups) != 2 || len(got.Groups[1].Members) != 1 {
 		t.Errorf("%+v, %v", got, err)
 	}
-	for _, member := range []string{"{port: 1}", "{instance: 0}", "{}"} {
-		if _, err := ParseTables([]byte(head + "groups: [{id: 1, members: [" + member + "]}, {id: 2}]\n")); err == nil || !strings.Contains(err.Error(), "is missing") {
+	for member, missing := range map[string]string{"{port: 1}": "instance", "{instance: 0}": "port", "{}": "port"} {
+		if _, err := ParseTables([]byte(head + "groups: [{id: 1, members: [" + member + "]}, {id: 2}]\n")); err == nil || !strings.Contains(err.Error(), missing+": is missing") {
 			t.Errorf("a member %s: %v", member, err)
 		}
 	}
@@ -265,5 +265,38 @@ func TestTableFilesTakeAliases(t *testing.T) {
 func TestConnectSaysWhatIsWrong(t *testing.T) {
 	if conn, err := Connect("unix:\x00%", nil); err == nil || conn != nil {
 		t.Errorf("%v, %v", conn, err)
+	}
+}
+
+// TestPausesVaryByAFifth draws pauses, of which the shortest and the longest are a fifth off.
+func TestPausesVaryByAFifth(t *testing.T) {
+	least, most := time.Hour, time.Duration(0)
+	for range 10000 {
+		p := varied(time.Second)
+		least, most = min(least, p), max(most, p)
+	}
+	if least < 800*time.Millisecond || least > 810*time.Millisecond || most > 1200*time.Millisecond || most < 1190*time.Millisecond {
+		t.Errorf("pauses from %v to %v", least, most)
+	}
+	for p := range time.Duration(10) {
+		if got := varied(p); got < 0 || got > 2*p {
+			t.Errorf("%v becomes %v", p, got)
+		}
+	}
+}
+
+// TestReadersLeaveAtOnce holds that a session without an election has nothing to wait for when it ends.
+func TestReadersLeaveAtOnce(t *testing.T) {
+	s, err := Dial(t.Context(), "unix:/nowhere", Options{ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.left:
+	default:
+		t.Error("it would wait for an answer")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

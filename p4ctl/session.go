@@ -346,7 +346,7 @@ func (s *Session) supervise(first chan<- error) {
 			return
 		}
 		s.set(Disconnected, s.highestSeen(), err)
-		timer := time.NewTimer(pause*4/5 + rand.N(pause*2/5+1))
+		timer := time.NewTimer(varied(pause))
 		select {
 		case <-timer.C:
 		case <-s.leaving:
@@ -359,6 +359,9 @@ func (s *Session) supervise(first chan<- error) {
 		pause = min(2*pause, s.options.BackoffMax)
 	}
 }
+
+// varied is a pause within a fifth of the given one, so that many controllers do not come back at once.
+func varied(pause time.Duration) time.Duration { return pause*4/5 + rand.N(pause*2/5+1) }
 
 func (s *Session) isLeaving() bool {
 	select {

@@ -312,6 +312,9 @@ func TestReconnectKeepsElectionID(t *testing.T) {
 			break
 		}
 	}
+	if e := <-s.Events(); e.State != p4ctl.Connecting {
+		t.Errorf("after the connection was lost it is %v", e.State)
+	}
 	running = start()
 	defer running.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -545,6 +548,20 @@ func TestBatchesAreCounted(t *testing.T) {
 	got, err = s.Apply(t.Context(), plan)
 	if want := (p4ctl.Applied{Batches: 1}); !errors.Is(err, p4ctl.ErrExists) || got != want {
 		t.Errorf("%+v, want %+v: %v", got, want, err)
+	}
+	// Of the first batch only what is there already is refused.
+	if _, err := s.Sync(t.Context(), p4ctl.Tables{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Sync(t.Context(), p4ctl.Tables{Groups: testbed(10, 3).Groups[:1]}); err != nil {
+		t.Fatal(err)
+	}
+	got, err = s.Apply(t.Context(), plan)
+	if want := (p4ctl.Applied{Updates: 3, Batches: 1}); !errors.Is(err, p4ctl.ErrExists) || got != want {
+		t.Errorf("%+v, want %+v: %v", got, want, err)
+	}
+	if _, err := s.Sync(t.Context(), testbed(1, 1)); err != nil {
+		t.Fatal(err)
 	}
 	one := p4ctl.Diff(p4ctl.Tables{}, testbed(1, 1))
 	if got, err := s.Apply(t.Context(), one); !errors.Is(err, p4ctl.ErrExists) || got.Updates != 0 || got.Batches != 1 || !got.Atomic {

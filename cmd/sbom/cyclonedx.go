@@ -1,0 +1,90 @@
+package main
+
+import (
+	"fmt"
+	"runtime/debug"
+	"slices"
+	"strings"
+)
+
+// bom is a CycloneDX 1.6 document, as much of it as is known of a Go program. Nothing in it depends on when or where it is
+// made, so that equal programs have equal descriptions.
+type bom struct {
+	Format       string       `json:"bomFormat"`
+	Spec         string       `json:"specVersion"`
+	Version      int          `json:"version"`
+	Metadata     metadata     `json:"metadata"`
+	Components   []component  `json:"components"`
+	Dependencies []dependency `json:"dependencies"`
+}
+
+type metadata struct {
+	Component component `json:"component"`
+}
+
+type component struct {
+	Type       string     `json:"type"`
+	Ref        string     `json:"bom-ref"`
+	Name       string     `json:"name"`
+	Version    string     `json:"version"`
+	PURL       string     `json:"purl"`
+	Licences   []licence  `json:"licenses,omitempty"`
+	Properties []property `json:"properties,omitempty"`
+}
+
+// licence is an SPDX expression.
+type licence struct {
+	Expression string `json:"expression"`
+}
+
+type property struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+type dependency struct {
+	Ref       string   `json:"ref"`
+	DependsOn []string `json:"dependsOn"`
+}
+
+// buildSettings are those settings of a build that say what came out of it.
+var buildSettings = []string{"-tags", "-trimpath", "CGO_ENABLED", "GOARCH", "GOOS", "GOAMD64", "vcs.revision", "vcs.modified"}
+
+// describe makes the document of a program. A module whose licence nobody listed is an error.
+func describe(info *debug.BuildInfo, licences map[string]string) (*bom, error) {
+	main := part("application", &info.Main)
+	for _, s := range info.Settings {
+		if slices.Contains(buildSettings, s.Key) {
+			main.Properties = append(main.Properties, property{"go:" + s.Key, s.Value})
+		}
+	}
+	b := &bom{Format: "CycloneDX", Spec: "1.6", Version: 1, Metadata: metadata{main}, Components: []component{}}
+	all := dependency{Ref: main.Ref, DependsOn: []string{}}
+	add := func(c component) {
+		b.Components = append(b.Components, c)
+		all.DependsOn = append(all.DependsOn, c.Ref)
+	}
+	for _, m := range info.Deps {
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		c := part("library", m)
+		name, listed := licences[m.Path]
+		if !listed {
+			return nil, fmt.Errorf("%s has no licence in %s; 'make licences' lists it", m.Path, licencesPage)
+		}
+		c.Licences = []licence{{name}}
+		c.Properties = []property{{"go:sum", m.Sum}}
+		add(c)
+	}
+	standard := part("library", &debug.Module{Path: "std", Version: strings.TrimPrefix(info.GoVersion, "go")})
+	standard.Licences = []licence{{"BSD-3-Clause"}}
+	add(standard)
+	b.Dependencies = []dependency{all}
+	return b, nil
+}
+
+func part(kind string, m *debug.Module) component {
+	url := fmt.Sprintf("pkg:golang/%s@%s", m.Path, m.Version)
+	return component{Type: kind, Ref: url, Name: m.Path, Version: m.Version, PURL: url}
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// module is one that go.mod names.
+type module struct{ Path, Version string }
+
+// required reads go.mod.
+func required() ([]module, error) {
+	raw, err := exec.Command("go", "mod", "edit", "-json").Output()
+	if err != nil {
+		return nil, fmt.Errorf("read go.mod: %w", err)
+	}
+	var file struct{ Require []module }
+	if err := json.Unmarshal(raw, &file); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(file.Require, func(a, b module) int { return strings.Compare(a.Path, b.Path) })
+	return file.Require, nil
+}
+
+// licences writes the page: every module with the licence that its own files say, as an SPDX name.
+func licences(modules []module) ([]byte, error) {
+	var out bytes.Buffer
+	out.WriteString(`# Licences
+
+Every module that go.mod names, with the licence that is in its files. ` + "`make licences`" + ` writes this page anew, and a test
+refuses a module that is not on it. Which of them are in a program says its description, which ` + "`make sbom`" + ` writes as CycloneDX
+from the build information inside the program; the others are for tools and tests.
+
+| module | licence |
+|---|---|
+`)
+	for _, m := range modules {
+		name := silent[m.Path]
+		if name == "" {
+			folder, err := download(m)
+			if err != nil {
+				return nil, err
+			}
+			if name, err = licenceIn(folder); err != nil {
+				return nil, fmt.Errorf("%s: %w", m.Path, err)
+			}
+		}
+		fmt.Fprintf(&out, "| %s | %s |\n", m.Path, name)
+	}
+	return out.Bytes(), nil
+}
+
+// download makes sure that a module is at hand and says where.
+func download(m module) (folder string, err error) {
+	raw, err := exec.Command("go", "mod", "download", "-json", m.Path+"@"+m.Version).Output()
+	if err != nil {
+		return "", fmt.Errorf("download %s: %w", m.Path, err)
+	}
+	var at struct{ Dir string }
+	return at.Dir, json.Unmarshal(raw, &at)
+}
+
+// silent are modules that have no file with their licence in the version that is used, and where they say it.
+var silent = map[string]string{
+	"github.com/mattn/go-localereader": "MIT", // in its README
+}
+
+// licenceIn looks at the files of a module that are usually its licence. Several mean that all of them hold.
+func licenceIn(folder string) (string, error) {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return "", err
+	}
+	var names []string
+	for _, e := range entries {
+		upper := strings.ToUpper(e.Name())
+		if e.IsDir() || !strings.HasPrefix(upper, "LICENSE") && !strings.HasPrefix(upper, "LICENCE") && !strings.HasPrefix(upper, "COPYING") || strings.Contains(upper, "LOGO") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(folder, e.Name()))
+		if err != nil {
+			return "", err
+		}
+		name := licenceOf(string(text))
+		if name == "" {
+			return "", fmt.Errorf("%s is no licence that is known", e.Name())
+		}
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) == 0 {
+		return "", fmt.Errorf("no file with a licence in %s", folder)
+	}
+	slices.Sort(names)
+	return strings.Join(names, " AND "), nil
+}
+
+// marks tell licences by words that only they have, those that hold others' words first.
+var marks = []struct{ name, words string }{
+	{"MPL-2.0", "Mozilla Public License, version 2.0"},
+	{"MPL-2.0", "Mozilla Public License Version 2.0"},
+	{"Apache-2.0", "Apache License Version 2.0"},
+	{"Apache-2.0", "Licensed under the Apache License, Version 2.0"},
+	{"OFL-1.1", "SIL OPEN FONT LICENSE Version 1.1"},
+	{"FTL OR GPL-2.0-or-later", "your choice of exactly one of the following two licenses: * The FreeType License"},
+	{"BSD-3-Clause", "Neither the name of"},
+	{"BSD-3-Clause", "may be used to endorse or promote products"},
+	{"BSD-2-Clause", "Redistribution and use in source and binary forms"},
+	{"ISC", "Permission to use, copy, modify, and/or distribute this software for any purpose"},
+	{"ISC", "Permission to use, copy, modify, and distribute this software for any purpose"},
+	{"MIT", "Permission is hereby granted, free of charge, to any person obtaining a copy"},
+	{"Unlicense", "This is free and unencumbered software released into the public domain"},
+	{"CC0-1.0", "CC0 1.0 Universal"},
+	{"CC-BY-4.0", "Creative Commons Attribution 4.0"},
+	{"CC-BY-3.0", "Creative Commons Attribution 3.0"},
+	{"Zlib", "This software is provided 'as-is', without any express or implied warranty"},
+}
+
+func licenceOf(text string) string {
+	text = strings.ToLower(strings.Join(strings.Fields(text), " "))
+	for _, m := range marks {
+		if strings.Contains(text, strings.ToLower(m.words)) {
+			return m.name
+		}
+	}
+	return ""
+}
+
+// readLicences reads the page.
+func readLicences(page string) map[string]string {
+	found := map[string]string{}
+	for line := range strings.Lines(page) {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if len(cells) == 4 && cells[0] == "" && !strings.HasPrefix(cells[1], "-") {
+			found[strings.TrimSpace(cells[1])] = strings.TrimSpace(cells[2])
+		}
+	}
+	delete(found, "module")
+	return found
+}

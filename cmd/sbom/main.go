@@ -1,0 +1,64 @@
+// Command sbom says what a built program consists of, as a CycloneDX document made from the build information inside the
+// program, and lists the licences of all modules that go.mod names.
+//
+//	go run ./cmd/sbom -binary bin/olafctl -o dist/olafctl.cdx.json
+//	go run ./cmd/sbom -licences docs/licences.md
+package main
+
+import (
+	"debug/buildinfo"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/google/renameio/v2"
+)
+
+func main() {
+	binary := flag.String("binary", "", "the program to describe")
+	out := flag.String("o", "", "the file for its description")
+	page := flag.String("licences", "", "write the list of licences to this page instead")
+	flag.Parse()
+	if err := run(*binary, *out, *page); err != nil {
+		fmt.Fprintln(os.Stderr, "sbom:", err)
+		os.Exit(1)
+	}
+}
+
+// licencesPage is where the description takes the licences from.
+const licencesPage = "docs/licences.md"
+
+func run(binary, out, page string) error {
+	if page != "" {
+		modules, err := required()
+		if err != nil {
+			return err
+		}
+		text, err := licences(modules)
+		if err != nil {
+			return err
+		}
+		return renameio.WriteFile(page, text, 0o644)
+	}
+	if binary == "" || out == "" {
+		return fmt.Errorf("-binary and -o, or -licences")
+	}
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(licencesPage)
+	if err != nil {
+		return err
+	}
+	document, err := describe(info, readLicences(string(text)))
+	if err != nil {
+		return err
+	}
+	raw, err := json.MarshalIndent(document, "", "  ")
+	if err != nil {
+		return err
+	}
+	return renameio.WriteFile(out, append(raw, '\n'), 0o644)
+}
