@@ -1,0 +1,128 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/rogpeppe/go-internal/txtar"
+)
+
+// toyRows are the rows of toys.go, in testdata/toy/toys.txtar, in the table of queues: all that the recipe of docs/extending.md asks for
+// beside that file and what is generated.
+const toyRows = `
+	{Name: "half", Code: 2, make: newHalf},
+	{Name: "deaf", Code: 3, make: newDeaf},
+`
+
+// TestToys builds the program with two more queues, without a change to the tree, and takes them through everything: what a
+// new one costs is what this test adds.
+func TestToys(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds the program again")
+	}
+	b := &builder{t: t, root: filepath.Join("..", ".."), dir: t.TempDir(), replace: map[string]string{}}
+	rows, err := os.ReadFile(filepath.Join(b.root, "fpga", "engine", "disciplines.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const table = "var disciplines = []Kind{\n"
+	before, after, found := strings.Cut(string(rows), table)
+	end := strings.Index(after, "\n}\n")
+	if !found || end < 0 {
+		t.Fatal("the table of queues looks different")
+	}
+	b.file("fpga/engine/disciplines.go", before+table+after[:end]+toyRows+after[end:])
+	script, err := txtar.ParseFile(filepath.Join("testdata", "toy", "toys.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range script.Files {
+		b.file("fpga/engine/"+f.Name, string(f.Data))
+	}
+	b.generate()
+	bin := b.build("./cmd/olafctl", "bin/olafctl")
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "toy"),
+		RequireExplicitExec: true,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "find": find},
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", filepath.Dir(bin)+string(filepath.ListSeparator)+env.Getenv("PATH"))
+			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("XDG_DATA_HOME", filepath.Join(env.WorkDir, "data"))
+			return nil
+		},
+	})
+}
+
+// builder builds with some files of the tree replaced.
+type builder struct {
+	t         *testing.T
+	root, dir string
+	replace   map[string]string
+}
+
+// file replaces or adds a file.
+func (b *builder) file(name, text string) {
+	b.t.Helper()
+	path := filepath.Join(b.dir, filepath.FromSlash(name))
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	b.put(name)
+}
+
+// put takes a file that is there.
+func (b *builder) put(name string) {
+	b.t.Helper()
+	original, err := filepath.Abs(filepath.Join(b.root, filepath.FromSlash(name)))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	b.replace[original] = filepath.Join(b.dir, filepath.FromSlash(name))
+}
+
+// generate is go generate ./fpga/regmap.
+func (b *builder) generate() {
+	b.t.Helper()
+	gen := b.build("./fpga/regmap/gen", "gen")
+	if err := os.MkdirAll(filepath.Join(b.dir, "docs"), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(b.dir, "fpga", "regmap"), 0o755); err != nil {
+		b.t.Fatal(err)
+	}
+	b.run(filepath.Join(b.dir, "fpga", "regmap"), gen)
+	b.put("fpga/regmap/registers.go")
+	b.put("fpga/regmap/olaf_regs.svh")
+}
+
+func (b *builder) build(pkg, to string) string {
+	b.t.Helper()
+	overlay, err := json.Marshal(map[string]any{"Replace": b.replace})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	list, out := filepath.Join(b.dir, "overlay.json"), filepath.Join(b.dir, filepath.FromSlash(to))
+	if err := os.WriteFile(list, overlay, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	b.run(b.root, "go", "build", "-overlay", list, "-o", out, pkg)
+	return out
+}
+
+func (b *builder) run(dir, name string, args ...string) {
+	b.t.Helper()
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		b.t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+}
