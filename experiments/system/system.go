@@ -1,11 +1,162 @@
-// Package system says what the runs of a published system count and measure. It is below simulator, training and bench, and
-// they are handed what it declares.
+// Package system says what a published way to aggregate is made of: its switch program, the discipline of its ports, the
+// endpoints of its workers and servers, what its runs count and measure. It is below simulator, training and bench, which are
+// handed these values and never ask for a name; the set of systems is a value as well, and a new one is a file here.
 package system
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/results/metric"
 )
+
+// ErrUnknown says that there is no system, or no mode of it, of a name.
+var ErrUnknown = olaf.NewError(olaf.Usage, "unknown system")
+
+// ErrOptions is the kind of options that do not go together.
+var ErrOptions = olaf.NewError(olaf.Usage, "bad options of a system")
+
+// System is a published way to aggregate, as a whole.
+type System struct {
+	Name  string
+	Title string // as prose calls it
+	About string // one line
+	// Paper is the name that its published numbers go by; empty of a baseline.
+	Paper string
+	// Discipline is what its ports do with frames that wait, by the name that package engine knows.
+	Discipline string
+	// Program is what its switches do beside that; nil where they only forward.
+	Program *program.Description
+	// Modes are how its workers can go about it when they wait for answers, the usual one first; none of a system whose
+	// workers do not wait.
+	Modes []Mode
+}
+
+// Mode is one way in which hosts of a system wait for each other.
+type Mode struct {
+	Name  string
+	About string
+	// Sync says that no worker begins a gradient before all have the sum of the last.
+	Sync bool
+	// Takes lists the options that mean something here.
+	Takes []string
+	Parts func(*Options) (Parts, error)
+}
+
+// Parts are what a job's hosts and switches are built from.
+type Parts struct {
+	Worker func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error)
+	// Server is nil where there is none.
+	Server func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error)
+	// Program is what switches run, built by Build; nil where they only forward.
+	Program *program.Description
+	Build   program.Config
+	Fan     int // vectors that complete a sum at the root; 0 follows the number of its children
+	// Header is the bytes of a frame in front of its lanes, without the check sequence; PerPacket the lanes of a full one.
+	Header    olaf.Size
+	PerPacket int
+}
+
+// Options are what users may choose about a system; zero values are the system's own. Whether one means something is said
+// by the mode.
+type Options struct {
+	H        int           // vectors that complete a sum
+	Bound    int           // staleness beyond which a gradient is discarded
+	Slots    int           // of a switch's table
+	Wrap     bool          // vectors longer than the table use it again from its start
+	Profile  string        // of the program
+	Recovery string        // from loss
+	Timeout  olaf.Duration // until it begins
+	Packet   olaf.Size     // of the packet's payload, where a system has several
+}
+
+// The names of options, as flags and documents call them.
+const (
+	OptionH        = "h"
+	OptionBound    = "bound"
+	OptionSlots    = "slots"
+	OptionWrap     = "wrap"
+	OptionProfile  = "program-profile"
+	OptionRecovery = "recovery"
+	OptionTimeout  = "timeout"
+	OptionPacket   = "packet"
+)
+
+// Refuse says which of the given options mean nothing in a mode. The error matches ErrOptions.
+func (m *Mode) Refuse(system *System, given []string) error {
+	for _, name := range given {
+		if !slices.Contains(m.Takes, name) {
+			takes := "no options"
+			if len(m.Takes) > 0 {
+				takes = "--" + strings.Join(m.Takes, ", --")
+			}
+			return fmt.Errorf("%w: --%s means nothing to %s in mode %s, which takes %s", ErrOptions, name, system.Name, m.Name, takes)
+		}
+	}
+	return nil
+}
+
+// Mode finds a mode by its name, the usual one without a name. The error matches ErrUnknown and lists what there is.
+func (s *System) Mode(name string) (*Mode, error) {
+	if len(s.Modes) == 0 {
+		return nil, fmt.Errorf("%w: workers of %s do not wait for answers, so it has no modes", ErrUnknown, s.Name)
+	}
+	if name == "" {
+		return &s.Modes[0], nil
+	}
+	for i := range s.Modes {
+		if s.Modes[i].Name == name {
+			return &s.Modes[i], nil
+		}
+	}
+	return nil, fmt.Errorf("%w: %s has no mode %q; there are %s", ErrUnknown, s.Name, name, strings.Join(s.ModeNames(), ", "))
+}
+
+// ModeNames are what people type.
+func (s *System) ModeNames() []string {
+	var names []string
+	for i := range s.Modes {
+		names = append(names, s.Modes[i].Name)
+	}
+	return names
+}
+
+// Set is the systems that there are, in the order in which reports show them.
+type Set []System
+
+// All are the systems of this build.
+func All() Set {
+	return Set{olafSystem(), fifo(), iswitchSystem(), switchmlSystem(), parameterServer(), ring()}
+}
+
+// Find returns the named system. The error matches ErrUnknown and lists what there is.
+func (s Set) Find(name string) (*System, error) {
+	for i := range s {
+		if s[i].Name == name {
+			return &s[i], nil
+		}
+	}
+	return nil, fmt.Errorf("%w %q; there are %s", ErrUnknown, name, strings.Join(s.Names(), ", "))
+}
+
+// Names are what people type.
+func (s Set) Names() []string {
+	var names []string
+	for i := range s {
+		names = append(names, s[i].Name)
+	}
+	return names
+}
+
+// Waiting are those whose workers wait for answers.
+func (s Set) Waiting() Set {
+	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return len(s.Modes) == 0 })
+}
 
 // queued is the account of any queue of package engine.
 var queued = metric.OfQueue(engine.Flow(), engine.Sums())

@@ -106,6 +106,8 @@ type Trace struct {
 	Inside uint64
 	// NewestNS and OldestNS are the latest and the earliest generation time inside, SumNS their sum, in ns.
 	NewestNS, OldestNS, SumNS uint64
+	// ReadSum is the sum over contributions of how many updates the weights had seen that they were computed with.
+	ReadSum uint64
 	// Vectors is how many contributions are inside, whatever the protocol's own count says.
 	Vectors uint32
 }
@@ -136,6 +138,7 @@ func (t *Trace) Add(u *Trace) {
 	t.NewestNS = max(t.NewestNS, u.NewestNS)
 	t.OldestNS = min(t.OldestNS, u.OldestNS)
 	t.SumNS += u.SumNS
+	t.ReadSum += u.ReadSum
 	t.Vectors += u.Vectors
 }
 
@@ -152,6 +155,7 @@ type Out interface {
 type Config struct {
 	Slots      int    // of the table: segments, aggregators or pool slots
 	LaneMemory int    // 32-bit words that a slot stores; 0 decides without moving lanes
+	Lanes      int    // that a slot is built for, for what it takes in a switch; 0 is the program's usual
 	Profile    string // of the program's own profiles; empty is the first
 	Wrap       bool   // segments beyond the table use it again from its start
 }
@@ -195,6 +199,16 @@ const (
 	Sticky                       // saturating, and a lane on the rail stays there
 )
 
+var arithmetics = [...]string{"opaque", "float32", "int32 wrapping", "int32 saturating", "int32 saturating, sticky"}
+
+// String says what a lane is and how two are added.
+func (a Arithmetic) String() string {
+	if int(a) < len(arithmetics) {
+		return arithmetics[a]
+	}
+	return fmt.Sprintf("arithmetic(%d)", uint8(a))
+}
+
 // Program is one switch's state for one protocol. It is not safe for concurrent use, and the same calls always give the
 // same results.
 type Program interface {
@@ -228,6 +242,15 @@ type Description struct {
 	Classes int              // how many of these are classes
 	Actions map[string]uint8 // codes of control packets, by the word of vectors
 	New     func(Config) (Program, error)
+}
+
+// Account is what a program has counted, by name.
+func (d *Description) Account(p Program) olaf.Counts {
+	c := olaf.NewCounts(d.Ledger)
+	for i, n := range p.Counts() {
+		c.SetAt(i, int64(n))
+	}
+	return c
 }
 
 // ClassName is the name of a class in ledgers and vectors.

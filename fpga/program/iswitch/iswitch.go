@@ -77,8 +77,12 @@ type slot struct {
 	count  uint16
 	round  uint16 // in progress, or over when done
 	lanes  uint16
-	done   bool // the round was completed (isw-x)
-	trace  program.Trace
+	// Under isw-x a sum that left stays where it was made until the next round needs the place: done says that it left, kept
+	// is its count, and final says that it is the job's and not only a part for the parent.
+	kept  uint16
+	done  bool
+	final bool
+	trace program.Trace
 }
 
 type job struct {

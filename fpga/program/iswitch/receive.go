@@ -29,9 +29,7 @@ func (s *Switch) data(now olaf.Time, from program.Port, p *program.Packet, lanes
 		return Stranger
 	}
 	if from == program.Uplink {
-		s.out = *p
-		s.out.Kind = program.Result
-		out.Emit(program.Down, &s.out, lanes)
+		s.relay(k, p, lanes, out)
 		return Relayed
 	}
 	i, ok := s.place(k, p.Seg)
@@ -53,6 +51,28 @@ func (s *Switch) data(now olaf.Time, from program.Port, p *program.Packet, lanes
 	}
 	s.emit(i, k, p.Seg, out)
 	return Completed
+}
+
+// relay passes the parent's result down; under isw-x it takes the place of the part that went up.
+func (s *Switch) relay(k *job, p *program.Packet, lanes []uint32, out program.Out) {
+	if i, ok := s.place(k, p.Seg); ok && s.exact {
+		if t := &s.slots[i]; t.done && t.round == p.Round {
+			t.final, t.kept, t.lanes, t.bitmap, t.trace = true, p.Count, p.Lanes, p.Bitmap, p.Trace
+			copy(s.buffer(i), lanes)
+		}
+	}
+	s.out = *p
+	s.out.Kind = program.Result
+	out.Emit(program.Down, &s.out, lanes)
+}
+
+// buffer is the lanes of slot i, as many as it has in use; nil of a switch that stores none.
+func (s *Switch) buffer(i int) []uint32 {
+	n := s.cfg.LaneMemory
+	if n == 0 {
+		return nil
+	}
+	return s.lanes[i*n:][:min(n, int(s.slots[i].lanes))]
 }
 
 // place is the slot of a job's segment.
@@ -83,7 +103,10 @@ func (k *job) admit(t *slot, from program.Port, p *program.Packet) program.Class
 	if t.count > 0 && t.bitmap&bit != 0 {
 		return Duplicate
 	}
-	t.round, t.done = p.Round, false
+	if t.count == 0 {
+		t.bitmap, t.trace = 0, program.Trace{}
+	}
+	t.round, t.done, t.final = p.Round, false, false
 	t.bitmap |= bit
 	return Consumed
 }
@@ -108,8 +131,7 @@ func (s *Switch) add(i int, now olaf.Time, p *program.Packet, lanes []uint32) {
 		t.since, t.lanes = now, p.Lanes
 		s.used++
 	}
-	if n := s.cfg.LaneMemory; n > 0 {
-		buffer := s.lanes[i*n:][:min(n, int(p.Lanes))]
+	if buffer := s.buffer(i); buffer != nil {
 		if t.count == 0 {
 			clear(buffer)
 		}
@@ -124,30 +146,35 @@ func (s *Switch) add(i int, now olaf.Time, p *program.Packet, lanes []uint32) {
 // emit sends what slot i holds towards its readers and empties it in the same pass.
 func (s *Switch) emit(i int, k *job, seg uint64, out program.Out) {
 	t := &s.slots[i]
-	s.out = program.Packet{Kind: program.Result, Job: k.ID, Seg: seg, Count: t.count, Lanes: t.lanes, Trace: t.trace}
+	s.counts[vectorsOut] += uint64(t.trace.Vectors)
+	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
+	s.used--
+	t.kept, t.count, t.done, t.final = t.count, 0, true, !k.Parent
+	if k.Parent {
+		s.send(i, k, seg, program.Data, program.Up, out)
+	} else {
+		s.send(i, k, seg, program.Result, program.Down, out)
+	}
+	if !s.exact {
+		*t = slot{}
+	}
+}
+
+// send emits the sum that slot i keeps.
+func (s *Switch) send(i int, k *job, seg uint64, kind program.Kind, to program.Dest, out program.Out) {
+	t := &s.slots[i]
+	s.out = program.Packet{Kind: kind, Job: k.ID, Seg: seg, Count: t.kept, Lanes: t.lanes, Trace: t.trace}
 	if s.exact {
 		s.out.Round, s.out.Bitmap = t.round, t.bitmap
 	}
-	var lanes []uint32
-	if n := s.cfg.LaneMemory; n > 0 {
-		lanes = s.lanes[i*n:][:min(n, int(t.lanes))]
-	}
-	s.counts[vectorsOut] += uint64(t.trace.Vectors)
-	s.empty(t)
-	t.done = true
-	if k.Parent {
-		s.out.Kind = program.Data
-		out.Emit(program.Up, &s.out, lanes)
-		return
-	}
-	out.Emit(program.Down, &s.out, lanes)
+	out.Emit(to, &s.out, s.buffer(i))
 }
 
 // empty frees a slot; its round stays known.
 func (s *Switch) empty(t *slot) {
 	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
 	s.used--
-	*t = slot{round: t.round, done: t.done}
+	*t = slot{round: t.round}
 }
 
 // control obeys or passes on a control packet (paper, Table 2).
@@ -176,11 +203,34 @@ func (s *Switch) control(from program.Port, p *program.Packet, out program.Out) 
 			s.emit(i, k, p.Seg, out)
 		}
 	case Help:
-		out.Emit(program.Others, p, nil)
+		s.help(k, from, p, out)
 	case Halt:
 		out.Emit(program.Down, p, nil)
 	}
 	return Controlled
+}
+
+// help passes a worker's question on, to all who may have what it misses. Under isw-x, where it names its round, the switch
+// answers itself if the result is still here, and sends its part once more if that left and nothing came back.
+func (s *Switch) help(k *job, from program.Port, p *program.Packet, out program.Out) {
+	if i, ok := s.place(k, p.Seg); ok && s.exact {
+		t := &s.slots[i]
+		switch known := t.done && t.round == p.Round; {
+		case known && t.final && from != program.Uplink:
+			s.send(i, k, p.Seg, program.Result, program.Dest(from), out)
+			return
+		case known && !t.final:
+			s.send(i, k, p.Seg, program.Data, program.Up, out)
+		}
+	}
+	if from == program.Uplink {
+		out.Emit(program.Down, p, nil)
+		return
+	}
+	out.Emit(program.Others, p, nil)
+	if k.Parent {
+		out.Emit(program.Up, p, nil)
+	}
 }
 
 func (s *Switch) acknowledge(to program.Port, p *program.Packet, done bool, out program.Out) {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/programtest"
 	"pgregory.net/rapid"
 )
 
@@ -143,22 +144,13 @@ func TestAgainstReference(t *testing.T) {
 		if !slices.Equal(out.lines, r.out) {
 			t.Fatalf("left %q, the reference %q", out.lines, r.out)
 		}
-		held, classes := 0, uint64(0)
+		programtest.Account(t, &d, s, arrivals)
+		held := 0
 		for _, parts := range r.parts {
 			held += len(parts)
 		}
-		account := olaf.NewCounts(d.Ledger)
-		for i, n := range s.Counts() {
-			account.SetAt(i, int64(n))
-			if i < d.Classes {
-				classes += n
-			}
-		}
-		if err := account.Balance(); err != nil {
-			t.Fatal(err)
-		}
-		if account.Of("vectors_held") != int64(held) || s.Occupied() != len(r.parts) || classes != arrivals {
-			t.Fatalf("%d vectors in %d slots and %d classes; the reference has %d in %d, and %d arrived", account.Of("vectors_held"), s.Occupied(), classes, held, len(r.parts), arrivals)
+		if n := d.Account(s).Of("vectors_held"); n != int64(held) || s.Occupied() != len(r.parts) {
+			t.Fatalf("%d vectors in %d slots; the reference has %d in %d", n, s.Occupied(), held, len(r.parts))
 		}
 	})
 }

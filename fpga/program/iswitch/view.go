@@ -48,14 +48,17 @@ func (s *Switch) Memory() olaf.Size {
 // Slot views segment i of the table.
 func (s *Switch) Slot(i int) program.Slot {
 	t := &s.slots[i]
-	v := program.Slot{Held: t.count > 0, Count: int(t.count), Bitmap: t.bitmap, Since: t.since, Trace: t.trace}
+	v := program.Slot{Held: t.count > 0}
+	if v.Held {
+		v.Count, v.Bitmap, v.Since, v.Trace = int(t.count), t.bitmap, t.since, t.trace
+	}
 	for _, k := range s.jobs {
 		if k != nil && i >= k.Base && i < k.Base+k.Slots {
 			v.Job, v.Seg = k.ID, uint64(i-k.Base)
 		}
 	}
-	if n := s.cfg.LaneMemory; n > 0 && v.Held {
-		v.Lanes = s.lanes[i*n:][:min(n, int(t.lanes))]
+	if v.Held {
+		v.Lanes = s.buffer(i)
 	}
 	return v
 }

@@ -1,0 +1,45 @@
+package system
+
+import (
+	"github.com/olafctl/olaf/fpga/program/iswitch"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// fullFrame is as many lanes as fill an Ethernet frame: baselines send frames like iSwitch's, so that they differ in nothing
+// but what the switch does.
+const fullFrame = iswitch.Lanes
+
+// parameterServer is the baseline of iSwitch and others: switches forward, a server adds up.
+func parameterServer() System {
+	mode := func(name, about string, sync bool) Mode {
+		return Mode{Name: name, About: about, Sync: sync, Parts: func(*Options) (Parts, error) {
+			return Parts{
+				Worker: endpoint.NewPSWorker,
+				Server: func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
+					return endpoint.NewPSServer(cfg, sync, host)
+				},
+				Header: segmentHeader, PerPacket: fullFrame,
+			}, nil
+		}}
+	}
+	return System{
+		Name: "ps", Title: "Parameter server", Discipline: "fifo", About: "a server adds gradients up and sends the weights back; switches forward",
+		Modes: []Mode{
+			mode("sync", "the server waits for all workers and answers all of them", true),
+			mode("async", "the server applies each gradient and answers its sender", false),
+		},
+	}
+}
+
+// ring is AllReduce without a server.
+func ring() System {
+	return System{
+		Name: "ring", Title: "Ring AllReduce", Discipline: "fifo", About: "workers pass chunks round a ring and add them up; switches forward",
+		Modes: []Mode{{
+			Name: "sync", About: "all workers have the sum after 2 (N − 1) steps", Sync: true,
+			Parts: func(*Options) (Parts, error) {
+				return Parts{Worker: endpoint.NewRing, Header: segmentHeader, PerPacket: fullFrame}, nil
+			},
+		}},
+	}
+}

@@ -1,0 +1,55 @@
+package system
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/switchml"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// switchmlHeader is Ethernet, IPv4, UDP, 8 bytes of protocol and two exponents.
+const switchmlHeader = 14 + 20 + 8 + 8 + 2
+
+// switchmlPool is how many slots a worker uses where nobody says otherwise, as in the paper's 10G experiments.
+const switchmlPool = 128
+
+// switchmlSystem streams vectors through a pool of slots of the switch.
+func switchmlSystem() System {
+	d := switchml.Describe()
+	return System{
+		Name: d.Name, Title: "SwitchML", Discipline: "fifo", Program: &d,
+		About: "adds up packets of all workers in a pool of slots, each with a shadow copy for repeats",
+		Modes: []Mode{{
+			Name: "sync", About: "a worker waits for the sum of all before its next gradient", Sync: true,
+			Takes: []string{OptionSlots, OptionPacket, OptionTimeout},
+			Parts: func(o *Options) (Parts, error) {
+				lanes, err := switchmlLanes(o.Packet)
+				if err != nil {
+					return Parts{}, err
+				}
+				slots := o.Slots
+				if slots == 0 {
+					slots = switchmlPool
+				}
+				return Parts{
+					Worker: func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
+						return endpoint.NewSwitchML(cfg, endpoint.SwitchML{Slots: slots, Timeout: o.Timeout}, host)
+					},
+					Program: &d, Build: program.Config{Slots: slots, Lanes: lanes}, Header: switchmlHeader, PerPacket: lanes,
+				}, nil
+			},
+		}},
+	}
+}
+
+// switchmlLanes are those of the packet sizes that the released program is built for; the smaller one is the usual one.
+func switchmlLanes(packet olaf.Size) (int, error) {
+	for _, lanes := range []int{switchml.Lanes256, switchml.Lanes1024} {
+		if packet == olaf.Size(lanes*olaf.LaneBytes) || packet == 0 {
+			return lanes, nil
+		}
+	}
+	return 0, fmt.Errorf("%w: packets of %s; the program is built for 256B and 1024B", ErrOptions, packet)
+}

@@ -1,0 +1,186 @@
+package switchml
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// Receive is one packet through the pool.
+func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+	class := s.receive(now, from, p, lanes, out)
+	s.counts[class]++
+	return class
+}
+
+func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+	if p.Kind != program.Data && p.Kind != program.Result {
+		to := program.Up
+		if from == program.Uplink {
+			to = program.Down
+		}
+		out.Emit(to, p, lanes)
+		return Forwarded
+	}
+	k := s.job(p.Job)
+	if k == nil {
+		return Stranger
+	}
+	i := int(p.Index)
+	if i < k.Base || i >= k.Base+k.Slots {
+		return OutOfRange
+	}
+	v := 0
+	if p.Flags&program.Set1 != 0 {
+		v = 1
+	}
+	if from == program.Uplink {
+		s.relay(i, v, p, lanes, out)
+		return Relayed
+	}
+	if int(from) >= len(k.ports) || k.ports[from] < 0 {
+		return Stranger
+	}
+	return s.take(now, k, i, v, from, p, lanes, out)
+}
+
+// take is a worker's packet of set v of slot i. Whether it is the first is said by the bitmap, whether it is the last by the
+// counter, as in the two registers of the released program: they differ when a packet outlives its set.
+func (s *Switch) take(now olaf.Time, k *job, i, v int, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+	t, other := &s.sets[i][v], &s.sets[i][1-v]
+	bit := uint32(1) << k.ports[from]
+	before := t.bitmap
+	if before != 0 && t.lanes != p.Lanes {
+		return Mismatched
+	}
+	t.bitmap |= bit
+	other.bitmap &^= bit
+	if before&bit != 0 {
+		if t.count > 0 {
+			return Duplicate
+		}
+		s.answer(k, i, v, from, p, out)
+		return Answered
+	}
+	s.add(now, i, v, before == 0, p, lanes)
+	if !s.last(t, len(k.Members)) {
+		return Consumed
+	}
+	s.complete(k, i, v, p, out)
+	return Completed
+}
+
+// add puts a packet into a set; the first one overwrites what is there.
+func (s *Switch) add(now olaf.Time, i, v int, first bool, p *program.Packet, lanes []uint32) {
+	t := &s.sets[i][v]
+	if first {
+		s.counts[vectorsCleared] += s.waiting(t)
+		s.counts[vectorsHeld] -= s.waiting(t)
+		t.lanes, t.since, t.value, t.final, t.trace = p.Lanes, now, p.Value, false, program.Trace{}
+		copy(s.buffer(i, v), lanes)
+	} else {
+		if t.count == 0 { // a packet that outlived its set begins another one on top of it
+			t.since, t.final, t.trace = now, false, program.Trace{}
+		}
+		t.value = larger(t.value, p.Value)
+		addWords(s.buffer(i, v), lanes)
+	}
+	t.trace.Add(&p.Trace)
+	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
+	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
+}
+
+// addWords adds src to dst modulo 2^32, eight at a time.
+func addWords(dst, src []uint32) {
+	src = src[:min(len(src), len(dst))]
+	dst = dst[:len(src)]
+	for len(dst) >= 8 {
+		d, s := (*[8]uint32)(dst), (*[8]uint32)(src)
+		d[0] += s[0]
+		d[1] += s[1]
+		d[2] += s[2]
+		d[3] += s[3]
+		d[4] += s[4]
+		d[5] += s[5]
+		d[6] += s[6]
+		d[7] += s[7]
+		dst, src = dst[8:], src[8:]
+	}
+	for i, v := range src {
+		dst[i] += v
+	}
+}
+
+// waiting is how many contributions wait in a set.
+func (s *Switch) waiting(t *set) uint64 {
+	if t.count == 0 {
+		return 0
+	}
+	return uint64(t.trace.Vectors)
+}
+
+// last counts a packet down and says whether nothing is missing any more.
+func (s *Switch) last(t *set, workers int) bool {
+	switch {
+	case workers == 1:
+		return true
+	case t.count == 0:
+		t.count = uint8(workers - 1)
+		s.used++
+		return false
+	}
+	t.count--
+	if t.count == 0 {
+		s.used--
+	}
+	return t.count == 0
+}
+
+// larger takes the larger of each of two exponents, signed bytes.
+func larger(a, b uint64) uint64 {
+	high := max(int8(a>>8), int8(b>>8))
+	low := max(int8(a), int8(b))
+	return uint64(uint8(high))<<8 | uint64(uint8(low))
+}
+
+// complete sends a set's sum to all, or as a part to the parent.
+func (s *Switch) complete(k *job, i, v int, p *program.Packet, out program.Out) {
+	t := &s.sets[i][v]
+	s.counts[vectorsOut] += uint64(t.trace.Vectors)
+	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
+	t.final = !k.Parent
+	if k.Parent {
+		s.send(k, i, v, program.Data, program.Up, p, out)
+		return
+	}
+	s.send(k, i, v, program.Result, program.Down, p, out)
+}
+
+// answer repeats to a sender what became of a set that is complete: its result, or the part that the parent may have missed.
+func (s *Switch) answer(k *job, i, v int, from program.Port, p *program.Packet, out program.Out) {
+	if s.sets[i][v].final {
+		s.send(k, i, v, program.Result, program.Dest(from), p, out)
+		return
+	}
+	s.send(k, i, v, program.Data, program.Up, p, out)
+}
+
+// send emits a set.
+func (s *Switch) send(k *job, i, v int, kind program.Kind, to program.Dest, p *program.Packet, out program.Out) {
+	t := &s.sets[i][v]
+	s.out = program.Packet{
+		Kind: kind, Job: k.ID, Seg: p.Seg, Index: p.Index, Flags: p.Flags & program.Set1, Value: t.value,
+		Count: uint16(len(k.Members)), Lanes: t.lanes, Trace: t.trace,
+	}
+	out.Emit(to, &s.out, s.buffer(i, v))
+}
+
+// relay passes the parent's result down and keeps it in the place of the part that went up.
+func (s *Switch) relay(i, v int, p *program.Packet, lanes []uint32, out program.Out) {
+	if t := &s.sets[i][v]; t.count == 0 && t.lanes == p.Lanes {
+		t.final, t.value, t.trace = true, p.Value, p.Trace
+		copy(s.buffer(i, v), lanes)
+	}
+	s.out = *p
+	s.out.Kind = program.Result
+	out.Emit(program.Down, &s.out, lanes)
+}

@@ -1,0 +1,121 @@
+// Package endpoint is a worker's or a server's side of an aggregation protocol, as pure state machines: what to send when,
+// what to wait for, when to ask again. The same code runs in simulated hosts, in trainings and in real processes; whoever
+// drives an endpoint gives it time, packets and the ends of computations through its methods, and is asked for the rest
+// through Host.
+package endpoint
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// ErrConfig is the kind of every refused configuration.
+var ErrConfig = olaf.NewError(olaf.Usage, "bad endpoint configuration")
+
+// Never is when an endpoint that waits for nothing wants to be called.
+const Never olaf.Time = math.MaxInt64
+
+// Peer is whom a packet is for: a worker by its number in the job, or one of those below.
+type Peer int32
+
+const (
+	Network Peer = -1 - iota // the aggregation program of the first switch on the way
+	Server                   // the job's parameter server
+)
+
+// Host is where an endpoint runs. Its answers come later, through the endpoint's methods, never from within the call.
+type Host interface {
+	// Compute begins a gradient; Computed follows. vector counts a worker's gradients from 0.
+	Compute(vector uint32)
+	// Message begins a message: the packets that are sent until the next one belong to it. Hosts charge their cost by it.
+	Message()
+	// Send passes a packet on and says when it will have left the host, as far as that is known. p and lanes are valid
+	// during the call; lanes is nil, or p.Lanes long.
+	Send(to Peer, p *program.Packet, lanes []uint32) (left olaf.Time)
+	// Apply begins an update of the weights by a sum; Applied follows. a is valid during the call.
+	Apply(a *Aggregate)
+}
+
+// Endpoint is one side of a protocol. It is not safe for concurrent use, and the same calls always cause the same ones.
+type Endpoint interface {
+	// Start begins the job.
+	Start(now olaf.Time)
+	// Computed says that the gradient that Compute asked for is ready: its values, or nil where none are carried.
+	Computed(now olaf.Time, values []uint32)
+	// Applied says that the update that Apply asked for is done.
+	Applied(now olaf.Time)
+	// Receive takes a packet that arrived. Nothing is kept of the arguments.
+	Receive(now olaf.Time, p *program.Packet, lanes []uint32)
+	// Next is when Timer wants to be called, Never when nothing is waited for.
+	Next() olaf.Time
+	Timer(now olaf.Time)
+	// Done says that the job is over on this side.
+	Done() bool
+	// Counts are the values of the ledger that Describe declares, in its order.
+	Counts() []uint64
+}
+
+// Aggregate is a sum of gradients that is about to be applied.
+type Aggregate struct {
+	Number  uint32        // of the update, from 0
+	Vectors uint32        // contributions inside its first packet
+	Torn    bool          // its packets hold different sets of contributions
+	Trace   program.Trace // of its first packet
+	Values  []uint32      // nil where none are carried
+}
+
+// Layout is how a vector is cut into packets.
+type Layout struct {
+	Values    int // 32-bit words of a vector
+	PerPacket int // of them in one packet
+	Messages  int // that a host makes of a vector; 0 is one
+}
+
+// Packets is how many a vector takes.
+func (l Layout) Packets() int { return (l.Values + l.PerPacket - 1) / l.PerPacket }
+
+// Lanes is how many values packet i holds.
+func (l Layout) Lanes(i int) int { return min(l.PerPacket, l.Values-i*l.PerPacket) }
+
+// opens says that packet i is the first of a message.
+func (l Layout) opens(i int) bool {
+	n := max(1, l.Messages)
+	per := (l.Packets() + n - 1) / n
+	return i%per == 0
+}
+
+// cut is the values of packet i, nil of a vector that carries none.
+func (l Layout) cut(values []uint32, i int) []uint32 {
+	if values == nil {
+		return nil
+	}
+	return values[i*l.PerPacket:][:l.Lanes(i)]
+}
+
+// Config is what every worker is built with.
+type Config struct {
+	Job     olaf.ClusterID
+	Worker  olaf.WorkerID // also its number in the job
+	Workers int
+	Layout
+	Updates uint32 // of the weights, after which the job ends
+}
+
+func (c *Config) check() error {
+	switch {
+	case c.Workers < 1:
+		return fmt.Errorf("%w: a job of %d workers", ErrConfig, c.Workers)
+	case c.Values < 1 || c.PerPacket < 1:
+		return fmt.Errorf("%w: vectors of %d values in packets of %d", ErrConfig, c.Values, c.PerPacket)
+	case c.Messages < 0 || c.Messages > c.Packets():
+		return fmt.Errorf("%w: %d messages of a vector of %d packets", ErrConfig, c.Messages, c.Packets())
+	case c.Updates < 1:
+		return fmt.Errorf("%w: a job of %d updates", ErrConfig, c.Updates)
+	}
+	return nil
+}
+
+func nanoseconds(t olaf.Time) uint64 { return uint64(t) / uint64(olaf.Nanosecond) }

@@ -1,0 +1,78 @@
+package endpoint
+
+import (
+	"math"
+
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// gather puts a sum together from its packets.
+type gather struct {
+	layout Layout
+	have   []bool
+	left   int // packets that are missing
+	low    int // the first of them
+	traces []program.Trace
+	mixed  bool     // packets hold different contributions
+	first  uint64   // what one of them has inside
+	values []uint32 // of the packets that are here; nil until one carries values
+}
+
+func newGather(l Layout) gather {
+	g := gather{layout: l, have: make([]bool, l.Packets()), traces: make([]program.Trace, l.Packets())}
+	g.restart()
+	return g
+}
+
+// restart begins the next sum. The values of the last one are overwritten as packets arrive.
+func (g *gather) restart() {
+	clear(g.have)
+	g.left, g.low, g.mixed = len(g.have), 0, false
+}
+
+// take adds packet i. It says whether that one was missing.
+func (g *gather) take(i int, t *program.Trace, lanes []uint32) bool {
+	if i < 0 || i >= len(g.have) || g.have[i] {
+		return false
+	}
+	if lanes != nil {
+		g.keep(i, lanes)
+	}
+	g.put(i, t)
+	return true
+}
+
+func (g *gather) put(i int, t *program.Trace) {
+	g.mixed = g.mixed || g.left < len(g.have) && t.Inside != g.first
+	g.first = t.Inside
+	g.traces[i] = *t
+	g.have[i] = true
+	g.left--
+	for g.low < len(g.have) && g.have[g.low] {
+		g.low++
+	}
+}
+
+func (g *gather) keep(i int, lanes []uint32) {
+	if g.values == nil {
+		g.values = make([]uint32, g.layout.Values)
+	}
+	copy(g.layout.cut(g.values, i), lanes)
+}
+
+// zero gives packet i up.
+func (g *gather) zero(i int) {
+	if g.values != nil {
+		clear(g.layout.cut(g.values, i))
+	}
+	g.put(i, &program.Trace{})
+}
+
+func (g *gather) whole() bool { return g.left == 0 }
+
+// addFloats adds src to dst, float32 by float32.
+func addFloats(dst, src []uint32) {
+	for i, v := range src[:min(len(src), len(dst))] {
+		dst[i] = math.Float32bits(math.Float32frombits(dst[i]) + math.Float32frombits(v))
+	}
+}

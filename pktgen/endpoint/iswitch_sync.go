@@ -1,0 +1,326 @@
+package endpoint
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/iswitch"
+)
+
+// Recovery is what an iSwitch worker does about a packet that does not come; docs/programs/iswitch.md says whose it is.
+type Recovery string
+
+const (
+	RecoverHelp  Recovery = "help"   // asks the others, then all send again
+	RecoverForce Recovery = "fbcast" // takes what is there, or zeros
+	RecoverNone  Recovery = "none"   // waits for ever
+)
+
+// DefaultTimeout is how long a worker waits for the next packet of a sum before it does something about it.
+const DefaultTimeout = olaf.Millisecond
+
+// ISwitch is what an iSwitch worker is built with beside the rest.
+type ISwitch struct {
+	Profile  string // of package iswitch; empty is the published one
+	Recovery Recovery
+	Timeout  olaf.Duration // 0 is DefaultTimeout
+	// Ahead is how many packets a worker may be ahead of the first that it misses: the length of the switch's table, which
+	// Wrap lets longer vectors use again from its start. 0 has no limit.
+	Ahead int
+	Wrap  bool
+}
+
+func (o *ISwitch) check(c *Config) error {
+	if o.Recovery == "" {
+		o.Recovery = RecoverHelp
+	}
+	if o.Profile == "" {
+		o.Profile = iswitch.Published
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Ahead == 0 {
+		o.Ahead = c.Packets()
+	}
+	switch {
+	case o.Recovery != RecoverHelp && o.Recovery != RecoverForce && o.Recovery != RecoverNone:
+		return fmt.Errorf("%w: no recovery is called %q; there are %s, %s, %s", ErrConfig, o.Recovery, RecoverHelp, RecoverForce, RecoverNone)
+	case o.Profile != iswitch.Published && o.Profile != iswitch.Exactly:
+		return fmt.Errorf("%w: iSwitch has no profile %q; there are %s, %s", ErrConfig, o.Profile, iswitch.Published, iswitch.Exactly)
+	case o.Timeout < 0:
+		return fmt.Errorf("%w: a timeout of %s", ErrConfig, o.Timeout)
+	case o.Ahead < 1:
+		return fmt.Errorf("%w: %d packets ahead", ErrConfig, o.Ahead)
+	case o.Ahead < c.Packets() && !o.Wrap:
+		return fmt.Errorf("%w: a vector of %d packets in a table of %d segments; build more, or let it wrap", ErrConfig, c.Packets(), o.Ahead)
+	case o.Ahead < c.Packets() && o.Profile == iswitch.Exactly:
+		return fmt.Errorf("%w: a vector of %d packets in a table of %d segments: rounds of %s can't tell the uses of a segment apart; build more, or take %s",
+			ErrConfig, c.Packets(), o.Ahead, iswitch.Exactly, iswitch.Published)
+	}
+	return nil
+}
+
+// syncWorker sends a gradient, waits for the sum and applies it (paper, §3.2), and knows of one round before.
+type syncWorker struct {
+	tally
+	cfg   Config
+	isw   ISwitch
+	host  Host
+	exact bool
+
+	round  uint32
+	busy   bool     // computing or applying: nothing of this round has been sent
+	sent   int      // packets of this round
+	values []uint32 // of this round's gradient
+	begun  uint64   // when it was ready, in ns
+	sum    gather
+	// last is the round before, for a worker that still misses something of it.
+	last  gather
+	marks uint64 // what a sum of one contribution of every worker has inside
+
+	left     olaf.Time // when the last packet has left
+	deadline olaf.Time
+	stage    int // of the recovery from one silence
+	over     bool
+	out      program.Packet // here so that nothing escapes
+	apply    Aggregate
+}
+
+// NewISwitchSync is a worker of synchronous iSwitch. The error matches ErrConfig.
+func NewISwitchSync(cfg Config, isw ISwitch, host Host) (Endpoint, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if err := isw.check(&cfg); err != nil {
+		return nil, err
+	}
+	return &syncWorker{
+		cfg: cfg, isw: isw, host: host, exact: isw.Profile == iswitch.Exactly,
+		sum: newGather(cfg.Layout), last: newGather(cfg.Layout), deadline: Never,
+	}, nil
+}
+
+func (w *syncWorker) Start(olaf.Time) { w.compute() }
+
+func (w *syncWorker) compute() {
+	w.busy = true
+	w.marks = 0
+	for i := range w.cfg.Workers {
+		w.marks += program.Mark(olaf.WorkerID(i), w.round)
+	}
+	w.host.Compute(w.round)
+}
+
+func (w *syncWorker) Computed(now olaf.Time, values []uint32) {
+	w.tally[computed]++
+	w.tally[sentVectors]++
+	w.busy, w.values, w.begun, w.sent = false, values, nanoseconds(now), 0
+	w.send()
+	w.progress(now)
+}
+
+// send sends what the table has room for.
+func (w *syncWorker) send() {
+	for n := w.cfg.Packets(); w.sent < n && w.sent < w.sum.low+w.isw.Ahead; w.sent++ {
+		if w.cfg.opens(w.sent) {
+			w.host.Message()
+		}
+		w.data(w.sent)
+		w.tally[sentPackets]++
+	}
+}
+
+// data sends packet i of this round's gradient.
+func (w *syncWorker) data(i int) {
+	w.out = program.Packet{
+		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Count: 1, Lanes: uint16(w.cfg.Lanes(i)),
+		Trace: program.Contribution(w.cfg.Worker, w.round, w.begun),
+	}
+	w.out.ReadSum = uint64(w.round)
+	if w.exact {
+		w.out.Round = uint16(w.round)
+	}
+	w.left = w.host.Send(Network, &w.out, w.cfg.cut(w.values, i))
+}
+
+func (w *syncWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
+	switch {
+	case w.over && p.Kind != program.Control:
+		w.tally[repeated]++
+	case p.Kind == program.Result:
+		w.result(now, p, lanes)
+	case p.Kind == program.Control && p.Action == iswitch.Help:
+		w.help(p)
+	case p.Kind == program.Control && p.Action == iswitch.Reset:
+		w.again(p)
+	}
+}
+
+// result takes a packet of a sum, from the switch or from a worker that was asked.
+func (w *syncWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
+	i := int(p.Seg)
+	if w.busy || i >= w.sent || w.exact && p.Round != uint16(w.round) || !w.sum.take(i, &p.Trace, lanes) {
+		w.tally[repeated]++
+		return
+	}
+	w.tally[received]++
+	if p.Vectors != uint32(w.cfg.Workers) || p.Inside != w.marks {
+		w.tally[inexact]++
+	}
+	w.advance()
+	if !w.busy {
+		w.progress(now)
+	}
+}
+
+// advance sends on, or applies a sum that is whole.
+func (w *syncWorker) advance() {
+	if !w.sum.whole() {
+		w.send()
+		return
+	}
+	if w.sum.mixed {
+		w.tally[torn]++
+	}
+	w.busy, w.deadline = true, Never
+	w.apply = Aggregate{Number: w.round, Vectors: w.sum.traces[0].Vectors, Torn: w.sum.mixed, Trace: w.sum.traces[0], Values: w.sum.values}
+	w.host.Apply(&w.apply)
+}
+
+func (w *syncWorker) Applied(olaf.Time) {
+	w.tally[updates]++
+	w.sum, w.last = w.last, w.sum
+	w.sum.restart()
+	if w.round++; w.round == w.cfg.Updates {
+		w.over, w.sent = true, 0
+		return
+	}
+	w.compute()
+}
+
+func (w *syncWorker) Done() bool { return w.over }
+
+// patience is how many timeouts a worker waits for the first packet of a sum: until then nothing is more likely than that
+// another worker computes for longer, which no recovery makes faster.
+const patience = 16
+
+// progress puts the alarm off: packets are coming, or still leaving.
+func (w *syncWorker) progress(now olaf.Time) {
+	w.stage = 0
+	w.alarm(now)
+}
+
+// alarm sets the timer, from now or from when the last packet has left.
+func (w *syncWorker) alarm(now olaf.Time) {
+	if w.isw.Recovery == RecoverNone {
+		return
+	}
+	timeouts := olaf.Duration(1)
+	if w.sum.left == len(w.sum.have) && w.stage == 0 {
+		timeouts = patience
+	}
+	w.deadline = max(now, w.left).Add(timeouts * w.isw.Timeout)
+}
+
+func (w *syncWorker) Next() olaf.Time { return w.deadline }
+
+// Timer acts on a silence.
+func (w *syncWorker) Timer(now olaf.Time) {
+	w.stage++
+	until := w.sent
+	if w.sum.left == len(w.sum.have) {
+		until = min(until, w.sum.low+1) // nothing is here yet: one packet tells whether it is lost
+	}
+	for i := w.sum.low; i < until; i++ {
+		if !w.sum.have[i] {
+			w.miss(i)
+		}
+	}
+	w.alarm(now)
+	if w.sum.whole() || w.isw.Recovery == RecoverForce {
+		w.advance()
+	}
+}
+
+// miss does what the stage of the recovery asks for about packet i.
+func (w *syncWorker) miss(i int) {
+	first := w.stage%2 == 1
+	switch {
+	case w.exact:
+		w.data(i)
+		w.tally[resent]++
+		w.ask(Network, iswitch.Help, i)
+	case w.isw.Recovery == RecoverForce && first:
+		w.ask(Network, iswitch.ForceBroadcast, i)
+	case w.isw.Recovery == RecoverForce:
+		w.sum.zero(i)
+		w.tally[zeroed]++
+	case first:
+		w.ask(Network, iswitch.Help, i)
+	case w.cfg.Worker == 0:
+		w.restart(i)
+	}
+}
+
+// restart empties a segment and has all send it again: what the worker with the smallest address does.
+func (w *syncWorker) restart(i int) {
+	w.ask(Network, iswitch.Reset, i)
+	for other := 1; other < w.cfg.Workers; other++ {
+		w.ask(Peer(other), iswitch.Reset, i)
+	}
+	w.data(i)
+	w.tally[resent]++
+}
+
+func (w *syncWorker) ask(whom Peer, action uint8, i int) {
+	w.tally[asked]++
+	w.out = program.Packet{Kind: program.Control, Action: action, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i)}
+	if w.exact {
+		w.out.Round = uint16(w.round)
+	}
+	w.host.Send(whom, &w.out, nil)
+}
+
+// help answers a worker that misses something: by the sum if it is here, else, under isw-x, by sending its own part again.
+func (w *syncWorker) help(p *program.Packet) {
+	i := int(p.Seg)
+	if i >= w.cfg.Packets() || int(p.Worker) >= w.cfg.Workers {
+		return
+	}
+	before := w.exact && p.Round == uint16(w.round-1) || w.over // the round that the other is in is the last one here
+	switch {
+	case before && w.round > 0:
+		w.answer(p, &w.last, i, w.round-1)
+	case w.exact && p.Round != uint16(w.round) || w.busy && !w.sum.whole() || i >= w.sent:
+	case w.sum.have[i]:
+		w.answer(p, &w.sum, i, w.round)
+	case w.exact:
+		w.data(i)
+		w.tally[resent]++
+	}
+}
+
+// answer sends packet i of a sum to the worker that asked, past the aggregators. What is inside a sum of isw-x is known.
+func (w *syncWorker) answer(p *program.Packet, from *gather, i int, round uint32) {
+	w.tally[answered]++
+	w.out = program.Packet{
+		Kind: program.Result, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Lanes: uint16(w.cfg.Lanes(i)),
+		Count: uint16(from.traces[i].Vectors), Trace: from.traces[i],
+	}
+	if w.exact {
+		w.out.Round = uint16(round)
+	}
+	w.host.Send(Peer(p.Worker), &w.out, w.cfg.cut(from.values, i))
+}
+
+// again sends packet i once more after a reset, unless its sum is here.
+func (w *syncWorker) again(p *program.Packet) {
+	i := int(p.Seg)
+	if w.busy || i >= w.sent || w.sum.have[i] {
+		return
+	}
+	w.data(i)
+	w.tally[resent]++
+}

@@ -1,0 +1,214 @@
+package endpoint
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// psWorker sends its gradient to the server and waits for what comes back, whether the server is synchronous or not.
+type psWorker struct {
+	tally
+	cfg   Config
+	host  Host
+	ready uint32 // updates that were received
+	seen  uint32 // the server's number of the last one
+	busy  bool
+	sum   gather
+	out   program.Packet
+	apply Aggregate
+}
+
+// NewPSWorker is a worker of a parameter server. The transport is taken to be reliable. The error matches ErrConfig.
+func NewPSWorker(cfg Config, host Host) (Endpoint, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	return &psWorker{cfg: cfg, host: host, sum: newGather(cfg.Layout)}, nil
+}
+
+func (w *psWorker) Start(olaf.Time) { w.compute() }
+
+func (w *psWorker) compute() {
+	w.busy = true
+	w.host.Compute(w.ready)
+}
+
+func (w *psWorker) Computed(now olaf.Time, values []uint32) {
+	w.tally[computed]++
+	w.tally[sentVectors]++
+	w.busy = false
+	w.out = program.Packet{
+		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Count: 1,
+		Trace: program.Contribution(w.cfg.Worker, w.ready, nanoseconds(now)),
+	}
+	w.out.ReadSum = uint64(w.seen)
+	w.tally[sentPackets] += sendVector(w.host, &w.cfg, Server, &w.out, values)
+}
+
+// sendVector sends all packets of a vector to one peer; p is the rest of each.
+func sendVector(host Host, cfg *Config, to Peer, p *program.Packet, values []uint32) uint64 {
+	n := cfg.Packets()
+	for i := range n {
+		if cfg.opens(i) {
+			host.Message()
+		}
+		p.Seg, p.Lanes = uint64(i), uint16(cfg.Lanes(i))
+		host.Send(to, p, cfg.cut(values, i))
+	}
+	return uint64(n)
+}
+
+func (w *psWorker) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
+	if p.Kind != program.Result || w.busy || w.Done() || !w.sum.take(int(p.Seg), &p.Trace, lanes) {
+		w.tally[repeated]++
+		return
+	}
+	w.tally[received]++
+	w.seen = uint32(p.Value)
+	if !w.sum.whole() {
+		return
+	}
+	w.busy = true
+	w.apply = Aggregate{Number: w.ready, Vectors: w.sum.traces[0].Vectors, Torn: w.sum.mixed, Trace: w.sum.traces[0], Values: w.sum.values}
+	w.host.Apply(&w.apply)
+}
+
+func (w *psWorker) Applied(olaf.Time) {
+	w.tally[updates]++
+	w.ready++
+	w.sum.restart()
+	if !w.Done() {
+		w.compute()
+	}
+}
+
+func (w *psWorker) Done() bool      { return w.ready >= w.cfg.Updates }
+func (w *psWorker) Next() olaf.Time { return Never }
+func (w *psWorker) Timer(olaf.Time) {}
+
+// server is a parameter server: the synchronous one applies one sum of all workers and answers all of them, the
+// asynchronous one applies every gradient and answers who sent it.
+type server struct {
+	tally
+	cfg     Config
+	host    Host
+	sync    bool
+	version uint32 // updates
+	from    []gather
+	line    []int // workers whose vectors are whole, in their order; of a synchronous server until all are
+	busy    bool
+	sum     []uint32
+	out     program.Packet
+	apply   Aggregate
+}
+
+// NewPSServer is the server of a job; Worker of its configuration is without meaning, and Updates are a worker's. The
+// error matches ErrConfig.
+func NewPSServer(cfg Config, sync bool, host Host) (Endpoint, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	s := &server{cfg: cfg, host: host, sync: sync, from: make([]gather, cfg.Workers)}
+	for i := range s.from {
+		s.from[i] = newGather(cfg.Layout)
+	}
+	return s, nil
+}
+
+func (s *server) Start(olaf.Time)              {}
+func (s *server) Computed(olaf.Time, []uint32) {}
+
+func (s *server) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
+	w := int(p.Worker)
+	if p.Kind != program.Data || w >= len(s.from) || !s.from[w].take(int(p.Seg), &p.Trace, lanes) {
+		s.tally[repeated]++
+		return
+	}
+	s.tally[received]++
+	if s.from[w].whole() {
+		s.line = append(s.line, w)
+		s.advance()
+	}
+}
+
+// advance applies what is complete.
+func (s *server) advance() {
+	if s.busy || len(s.line) == 0 || s.sync && len(s.line) < s.cfg.Workers {
+		return
+	}
+	s.busy = true
+	s.apply = Aggregate{Number: s.version}
+	take := s.line[:1]
+	if s.sync {
+		take = s.line
+	}
+	for _, w := range take {
+		s.add(&s.from[w])
+	}
+	s.apply.Vectors = s.apply.Trace.Vectors
+	s.host.Apply(&s.apply)
+}
+
+// add puts a worker's vector into the sum at hand.
+func (s *server) add(g *gather) {
+	s.apply.Trace.Add(&g.traces[0])
+	s.apply.Torn = s.apply.Torn || g.mixed
+	if g.values == nil {
+		return
+	}
+	if s.apply.Values == nil {
+		s.sum = append(s.sum[:0], g.values...)
+		s.apply.Values = s.sum
+		return
+	}
+	addFloats(s.sum, g.values)
+}
+
+func (s *server) Applied(olaf.Time) {
+	s.tally[updates]++
+	s.version++
+	s.busy = false
+	s.out = program.Packet{
+		Kind: program.Result, Job: s.cfg.Job, Count: uint16(s.apply.Vectors), Value: uint64(s.version), Trace: s.apply.Trace,
+	}
+	if s.sync {
+		s.line = s.line[:0]
+		s.answerAll()
+	} else {
+		w := s.line[0]
+		s.line = append(s.line[:0], s.line[1:]...)
+		s.from[w].restart()
+		s.tally[sentPackets] += sendVector(s.host, &s.cfg, Peer(w), &s.out, s.apply.Values)
+	}
+	s.advance()
+}
+
+// answerAll sends the sum to all workers, packet by packet in turns, so that none begins its next gradient long before the
+// others.
+func (s *server) answerAll() {
+	for w := range s.from {
+		s.from[w].restart()
+	}
+	for i := range s.cfg.Packets() {
+		s.out.Seg, s.out.Lanes = uint64(i), uint16(s.cfg.Lanes(i))
+		for w := range s.from {
+			if s.cfg.opens(i) {
+				s.host.Message()
+			}
+			s.host.Send(Peer(w), &s.out, s.cfg.cut(s.apply.Values, i))
+		}
+	}
+	s.tally[sentPackets] += uint64(s.cfg.Packets() * len(s.from))
+}
+
+// Done says that every worker has had its updates.
+func (s *server) Done() bool {
+	total := s.cfg.Updates
+	if !s.sync {
+		total *= uint32(s.cfg.Workers)
+	}
+	return s.version >= total
+}
+
+func (s *server) Next() olaf.Time { return Never }
+func (s *server) Timer(olaf.Time) {}

@@ -1,0 +1,178 @@
+package endpoint
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// ringWorker is a worker of AllReduce over a ring: the vector is cut into one chunk a worker; in the first N − 1 steps
+// chunks are passed on and added up, in as many more the finished chunks go round.
+type ringWorker struct {
+	tally
+	cfg   Config
+	host  Host
+	round uint32
+	busy  bool // computing or applying
+	step  int  // whose packets are waited for
+	// here counts, per step, the packets of the predecessor; it may be ahead by a step, and ahead of our own gradient.
+	here   []int
+	traces []program.Trace // per step, of what came
+	inbox  [][]uint32      // per step, its values
+	chunks []program.Trace // what is inside our chunks
+	values []uint32
+	carry  bool // values
+	out    program.Packet
+	apply  Aggregate
+}
+
+// NewRing is a worker of a ring AllReduce. The transport is taken to be reliable. The error matches ErrConfig.
+func NewRing(cfg Config, host Host) (Endpoint, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	switch {
+	case cfg.Workers < 2:
+		return nil, fmt.Errorf("%w: a ring of %d worker; it takes two", ErrConfig, cfg.Workers)
+	case cfg.Values < cfg.Workers:
+		return nil, fmt.Errorf("%w: %d values cannot be cut into %d chunks", ErrConfig, cfg.Values, cfg.Workers)
+	}
+	steps := 2 * (cfg.Workers - 1)
+	return &ringWorker{
+		cfg: cfg, host: host, here: make([]int, steps), traces: make([]program.Trace, steps), inbox: make([][]uint32, steps),
+		chunks: make([]program.Trace, cfg.Workers), values: make([]uint32, cfg.Values),
+	}, nil
+}
+
+// chunk is the layout of chunk c, and the place of its first value.
+func (w *ringWorker) chunk(c int) (Layout, int) {
+	n, v := w.cfg.Workers, w.cfg.Values
+	first := c * v / n
+	return Layout{Values: (c+1)*v/n - first, PerPacket: w.cfg.PerPacket, Messages: w.cfg.Messages}, first
+}
+
+// passed is the chunk that is sent in a step, and taken the one that is received.
+func (w *ringWorker) passed(step int) int {
+	n := w.cfg.Workers
+	return ((int(w.cfg.Worker)-step)%n + 2*n) % n
+}
+
+func (w *ringWorker) taken(step int) int {
+	n := w.cfg.Workers
+	return ((int(w.cfg.Worker)-step-1)%n + 2*n) % n
+}
+
+func (w *ringWorker) Start(olaf.Time) { w.compute() }
+
+func (w *ringWorker) compute() {
+	w.busy = true
+	w.host.Compute(w.round)
+}
+
+func (w *ringWorker) Computed(now olaf.Time, values []uint32) {
+	w.tally[computed]++
+	w.tally[sentVectors]++
+	w.busy, w.step = false, 0
+	own := program.Contribution(w.cfg.Worker, w.round, nanoseconds(now))
+	own.ReadSum = uint64(w.round)
+	for c := range w.chunks {
+		w.chunks[c] = own
+	}
+	w.carry = values != nil
+	copy(w.values, values)
+	w.pass()
+	w.advance()
+}
+
+// pass sends the chunk of the step at hand to the successor.
+func (w *ringWorker) pass() {
+	c := w.passed(w.step)
+	l, first := w.chunk(c)
+	var values []uint32
+	if w.carry {
+		values = w.values[first:][:l.Values]
+	}
+	next := Peer((int(w.cfg.Worker) + 1) % w.cfg.Workers)
+	w.out = program.Packet{
+		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Index: uint32(w.step), Count: uint16(w.chunks[c].Vectors), Trace: w.chunks[c],
+	}
+	cfg := Config{Layout: l}
+	if l.Messages > l.Packets() {
+		cfg.Messages = l.Packets()
+	}
+	w.tally[sentPackets] += sendVector(w.host, &cfg, next, &w.out, values)
+}
+
+func (w *ringWorker) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
+	step := int(p.Index)
+	if p.Kind != program.Data || w.Done() || step >= len(w.here) {
+		w.tally[repeated]++
+		return
+	}
+	l, _ := w.chunk(w.taken(step))
+	if w.here[step] >= l.Packets() || int(p.Seg) >= l.Packets() {
+		w.tally[repeated]++
+		return
+	}
+	w.tally[received]++
+	if lanes != nil {
+		if len(w.inbox[step]) != l.Values {
+			w.inbox[step] = make([]uint32, l.Values)
+		}
+		copy(l.cut(w.inbox[step], int(p.Seg)), lanes)
+	}
+	w.traces[step] = p.Trace
+	if w.here[step]++; !w.busy {
+		w.advance()
+	}
+}
+
+// advance takes what came for the step at hand, and passes on what follows from it.
+func (w *ringWorker) advance() {
+	for w.step < len(w.here) {
+		c := w.taken(w.step)
+		l, first := w.chunk(c)
+		if w.here[w.step] < l.Packets() {
+			return
+		}
+		w.take(c, w.values[first:][:l.Values])
+		w.here[w.step] = 0
+		if w.step++; w.step < len(w.here) {
+			w.pass()
+		}
+	}
+	w.busy = true
+	w.apply = Aggregate{Number: w.round, Vectors: w.chunks[0].Vectors, Trace: w.chunks[0]}
+	for c := range w.chunks {
+		w.apply.Torn = w.apply.Torn || w.chunks[c].Inside != w.chunks[0].Inside
+	}
+	if w.carry {
+		w.apply.Values = w.values
+	}
+	w.host.Apply(&w.apply)
+}
+
+// take adds a chunk in the first half of the steps and replaces ours by the finished one in the second.
+func (w *ringWorker) take(c int, values []uint32) {
+	if w.step >= w.cfg.Workers-1 {
+		w.chunks[c] = w.traces[w.step]
+		copy(values, w.inbox[w.step])
+		return
+	}
+	w.chunks[c].Add(&w.traces[w.step])
+	if w.carry {
+		addFloats(values, w.inbox[w.step])
+	}
+}
+
+func (w *ringWorker) Applied(olaf.Time) {
+	w.tally[updates]++
+	if w.round++; !w.Done() {
+		w.compute()
+	}
+}
+
+func (w *ringWorker) Done() bool      { return w.round >= w.cfg.Updates }
+func (w *ringWorker) Next() olaf.Time { return Never }
+func (w *ringWorker) Timer(olaf.Time) {}

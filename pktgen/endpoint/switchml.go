@@ -1,0 +1,192 @@
+package endpoint
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// SwitchML is what a SwitchML worker is built with beside the rest.
+type SwitchML struct {
+	// Slots is how many of the pool the worker has packets in at a time; each has two sets.
+	Slots int
+	// Timeout is how long it waits for a result before it sends the packet again; it doubles with every hundred timeouts. 0
+	// is DefaultTimeout.
+	Timeout olaf.Duration
+}
+
+func (o *SwitchML) check() error {
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	switch {
+	case o.Slots < 1:
+		return fmt.Errorf("%w: a pool of %d slots", ErrConfig, o.Slots)
+	case o.Timeout < 0:
+		return fmt.Errorf("%w: a timeout of %s", ErrConfig, o.Timeout)
+	}
+	return nil
+}
+
+// doubling is after how many timeouts the time to wait doubles.
+const doubling = 100
+
+// poolWorker streams a vector through a pool of slots: a result makes room for the packet that is a pool's length later,
+// in the other set of the slot (SwitchML's released client).
+type poolWorker struct {
+	tally
+	cfg  Config
+	sml  SwitchML
+	host Host
+
+	round    uint32
+	busy     bool
+	shift    int // of this vector's first packet in the 2·Slots places; carries over from vector to vector
+	values   []uint32
+	begun    uint64
+	sum      gather
+	marks    uint64
+	due      []olaf.Time // by slot, of the packet that is outstanding there; Never of none
+	packet   []int       // by slot, that packet
+	next     olaf.Time   // not after the earliest due
+	timeouts int
+	over     bool
+	out      program.Packet
+	apply    Aggregate
+}
+
+// NewSwitchML is a worker of SwitchML. The error matches ErrConfig.
+func NewSwitchML(cfg Config, sml SwitchML, host Host) (Endpoint, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if err := sml.check(); err != nil {
+		return nil, err
+	}
+	w := &poolWorker{cfg: cfg, sml: sml, host: host, sum: newGather(cfg.Layout), next: Never}
+	w.due, w.packet = make([]olaf.Time, sml.Slots), make([]int, sml.Slots)
+	for i := range w.due {
+		w.due[i] = Never
+	}
+	return w, nil
+}
+
+func (w *poolWorker) Start(olaf.Time) { w.compute() }
+
+func (w *poolWorker) compute() {
+	w.busy = true
+	w.marks = 0
+	for i := range w.cfg.Workers {
+		w.marks += program.Mark(olaf.WorkerID(i), w.round)
+	}
+	w.host.Compute(w.round)
+}
+
+func (w *poolWorker) Computed(now olaf.Time, values []uint32) {
+	w.tally[computed]++
+	w.tally[sentVectors]++
+	w.busy, w.values, w.begun = false, values, nanoseconds(now)
+	for i := range min(w.cfg.Packets(), w.sml.Slots) {
+		w.fresh(now, i)
+	}
+}
+
+// place is slot and set of packet i.
+func (w *poolWorker) place(i int) (slot int, set program.Flags) {
+	at := (w.shift + i) % (2 * w.sml.Slots)
+	if at < w.sml.Slots {
+		return at, 0
+	}
+	return at - w.sml.Slots, program.Set1
+}
+
+// fresh sends packet i for the first time.
+func (w *poolWorker) fresh(now olaf.Time, i int) {
+	if w.cfg.opens(i) {
+		w.host.Message()
+	}
+	w.send(now, i)
+	w.tally[sentPackets]++
+}
+
+func (w *poolWorker) send(now olaf.Time, i int) {
+	slot, set := w.place(i)
+	w.out = program.Packet{
+		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Index: uint32(slot), Flags: set, Round: uint16(w.round),
+		Count: 1, Lanes: uint16(w.cfg.Lanes(i)), Trace: program.Contribution(w.cfg.Worker, w.round, w.begun),
+	}
+	w.out.ReadSum = uint64(w.round)
+	left := w.host.Send(Network, &w.out, w.cfg.cut(w.values, i))
+	wait := w.sml.Timeout << min(w.timeouts/doubling, 20)
+	w.due[slot], w.packet[slot] = max(now, left).Add(wait), i
+	w.next = min(w.next, w.due[slot])
+}
+
+func (w *poolWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
+	i := int(p.Seg)
+	if p.Kind != program.Result || w.busy || w.over || i >= w.cfg.Packets() || !w.ours(p, i) || !w.sum.take(i, &p.Trace, lanes) {
+		w.tally[repeated]++
+		return
+	}
+	w.tally[received]++
+	if p.Vectors != uint32(w.cfg.Workers) || p.Inside != w.marks {
+		w.tally[inexact]++
+	}
+	slot, _ := w.place(i)
+	w.due[slot] = Never
+	if w.sum.whole() {
+		w.finish()
+		return
+	}
+	if next := i + w.sml.Slots; next < w.cfg.Packets() {
+		w.fresh(now, next)
+	}
+}
+
+// ours says that a result is of the packet that this vector has in its place: the frame has no round, but a packet of another
+// vector has another place unless the pool was gone round in between.
+func (w *poolWorker) ours(p *program.Packet, i int) bool {
+	slot, set := w.place(i)
+	return int(p.Index) == slot && p.Flags&program.Set1 == set && w.due[slot] != Never && w.packet[slot] == i
+}
+
+func (w *poolWorker) finish() {
+	if w.sum.mixed {
+		w.tally[torn]++
+	}
+	w.busy, w.next = true, Never
+	w.apply = Aggregate{Number: w.round, Vectors: w.sum.traces[0].Vectors, Torn: w.sum.mixed, Trace: w.sum.traces[0], Values: w.sum.values}
+	w.host.Apply(&w.apply)
+}
+
+func (w *poolWorker) Applied(olaf.Time) {
+	w.tally[updates]++
+	w.shift = (w.shift + w.cfg.Packets()) % (2 * w.sml.Slots)
+	w.sum.restart()
+	if w.round++; w.round == w.cfg.Updates {
+		w.over = true
+		return
+	}
+	w.compute()
+}
+
+func (w *poolWorker) Done() bool { return w.over }
+
+func (w *poolWorker) Next() olaf.Time { return w.next }
+
+// Timer sends again what has waited for too long.
+func (w *poolWorker) Timer(now olaf.Time) {
+	w.next = Never
+	for slot, due := range w.due {
+		switch {
+		case due == Never:
+		case due <= now:
+			w.timeouts++
+			w.tally[resent]++
+			w.send(now, w.packet[slot])
+		default:
+			w.next = min(w.next, due)
+		}
+	}
+}
