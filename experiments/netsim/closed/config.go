@@ -1,0 +1,110 @@
+package closed
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// ErrConfig is the kind of every refused configuration.
+var ErrConfig = olaf.NewError(olaf.Usage, "bad network")
+
+// Link is a cable between two nodes; both directions are alike.
+type Link struct {
+	Rate     olaf.Rate
+	Delay    olaf.Duration
+	Overhead olaf.Size // on the line beside each frame: preamble, check sequence, gap
+	Loss     float64   // share of frames that vanish, 0 to below 1
+}
+
+// Costs is what a host's software takes for a message: a fixed part, and one that grows with its length.
+type Costs struct {
+	PerMessage olaf.Duration
+	PerMiB     olaf.Duration
+}
+
+func (c *Costs) bytes(n olaf.Size) int64 { return int64(c.PerMiB) / 1024 * int64(n) / 1024 }
+
+// Accelerator is the unit of a switch that the program runs on: frames pass it one after the other on its bus. The zero
+// value takes no time.
+type Accelerator struct {
+	BusBytes int           // a beat
+	Beat     olaf.Duration // of the bus clock
+	Pipeline int           // beats from the last of a frame to the first of a result
+}
+
+// Network is hosts around one switch, or around racks of switches below a root.
+type Network struct {
+	Workers int
+	PerRack int // workers on a switch; 0 puts all on one
+	Link    Link
+	Trunk   Link // between switches; the zero value is Link
+	// Worker is what a worker pays for what it sends, Server what a server pays for what it receives and sends.
+	Worker, Server Costs
+	Accelerator    Accelerator
+}
+
+// Job is what the hosts do.
+type Job struct {
+	endpoint.Layout
+	Updates uint32
+	// Compute is a gradient's time at a worker, spread evenly by ± Jitter of it; Apply an update's at a worker,
+	// ServerApply at a server.
+	Compute, Apply, ServerApply olaf.Duration
+	Jitter                      float64
+	// Begin hears that a worker starts to compute and says how long it will; nil takes Compute and Jitter.
+	Begin func(worker int, vector uint32) olaf.Duration
+	// Values gives the gradients when they are due; nil carries none.
+	Values func(now olaf.Time, worker int, vector uint32) []uint32
+	// Applied sees what a host applies. A server's may be replaced by the weights that it answers with.
+	Applied func(host int, a *endpoint.Aggregate)
+	// Limit ends a job that is not over by then; it hung. 0 is an hour.
+	Limit olaf.Duration
+}
+
+// leastFrame is what Ethernet pads to, without the check sequence.
+const leastFrame = 60
+
+// size is that of a frame with so many lanes.
+func (s *sim) size(lanes uint16) olaf.Size {
+	return max(leastFrame, s.header+olaf.LaneBytes*olaf.Size(lanes))
+}
+
+func (n *Network) check() error {
+	if n.Trunk == (Link{}) {
+		n.Trunk = n.Link
+	}
+	for _, l := range []*Link{&n.Link, &n.Trunk} {
+		switch {
+		case l.Rate <= 0:
+			return fmt.Errorf("%w: a link of %s", ErrConfig, l.Rate)
+		case l.Loss < 0 || l.Loss >= 1:
+			return fmt.Errorf("%w: a loss of %g; it must be 0 to below 1", ErrConfig, l.Loss)
+		case l.Delay < 0 || l.Overhead < 0:
+			return fmt.Errorf("%w: a link with a delay of %s and %s beside each frame", ErrConfig, l.Delay, l.Overhead)
+		}
+	}
+	switch {
+	case n.Workers < 1:
+		return fmt.Errorf("%w: %d workers", ErrConfig, n.Workers)
+	case n.PerRack < 0:
+		return fmt.Errorf("%w: %d workers a rack", ErrConfig, n.PerRack)
+	case n.Accelerator.BusBytes < 0 || n.Accelerator.Beat < 0 || n.Accelerator.Pipeline < 0:
+		return fmt.Errorf("%w: an accelerator of %d bytes a beat of %s", ErrConfig, n.Accelerator.BusBytes, n.Accelerator.Beat)
+	}
+	return nil
+}
+
+func (j *Job) check() error {
+	switch {
+	case j.Jitter < 0 || j.Jitter > 1:
+		return fmt.Errorf("%w: computing times spread by %g of themselves; it must be 0 to 1", ErrConfig, j.Jitter)
+	case j.Compute < 0 || j.Apply < 0 || j.ServerApply < 0 || j.Limit < 0:
+		return fmt.Errorf("%w: computing takes %s, applying %s and %s, within %s", ErrConfig, j.Compute, j.Apply, j.ServerApply, j.Limit)
+	}
+	if j.Limit == 0 {
+		j.Limit = 3600 * olaf.Second
+	}
+	return nil
+}

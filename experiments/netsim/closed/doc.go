@@ -1,0 +1,8 @@
+// Package closed simulates jobs whose hosts wait for answers: workers and servers of pktgen/endpoint around switches that run
+// a program of fpga/program, one job at a time, packet by packet in both directions.
+//
+// It stands beside package netsim, which plays open-loop traffic through queue disciplines and agrees with ns-3 in every
+// packet. Here links are FIFO and without a limit, so that a frame's departure is known when it is handed over; hosts cost
+// time by message and by byte; links lose frames, each drawn by its number on the link. Time is in picoseconds, everything is
+// a function of the configuration, and no gradient is stored unless its values are asked for.
+package closed

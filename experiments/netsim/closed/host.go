@@ -1,0 +1,156 @@
+package closed
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/internal/splitmix"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// host is a worker or a server with its software. It implements endpoint.Host.
+type host struct {
+	sim    *sim
+	number int
+	end    endpoint.Endpoint
+	server bool
+	costs  Costs
+	cpu    int64 // from which the software is free
+	opens  bool  // the next packet is the first of a message
+	vector uint32
+	armed  olaf.Time // a timer event is scheduled for then
+	done   bool
+	draw   uint64
+}
+
+func (s *sim) addHosts(parts *system.Parts) error {
+	s.hosts = make([]*host, s.ends)
+	cfg := endpoint.Config{Job: jobID, Workers: s.workers, Layout: s.job.Layout, Updates: s.job.Updates}
+	for i := range s.hosts {
+		h := &host{
+			sim: s, number: i, costs: s.net.Worker, server: i >= s.workers, armed: endpoint.Never,
+			draw: splitmix.Mix(s.seed ^ uint64(i)<<40 ^ 0x6a09e667),
+		}
+		var err error
+		if h.server {
+			h.costs = s.net.Server
+			h.end, err = parts.Server(cfg, h)
+		} else {
+			cfg.Worker = olaf.WorkerID(i)
+			h.end, err = parts.Worker(cfg, h)
+		}
+		if err != nil {
+			return err
+		}
+		s.hosts[i] = h
+	}
+	return nil
+}
+
+// Compute implements endpoint.Host.
+func (h *host) Compute(vector uint32) {
+	h.vector = vector
+	j := h.sim.job
+	if j.Begin != nil {
+		h.sim.push(h.sim.now+int64(max(j.Begin(h.number, vector), 0)), kindComputed|uint64(h.number))
+		return
+	}
+	unit := float64(splitmix.Mix(h.draw+uint64(vector))>>11) / (1 << 53)
+	takes := float64(j.Compute) * (1 + j.Jitter*(2*unit-1))
+	h.sim.push(h.sim.now+int64(takes), kindComputed|uint64(h.number))
+}
+
+// Message implements endpoint.Host.
+func (h *host) Message() { h.opens = true }
+
+// Send implements endpoint.Host: the software makes the packet, then it waits for the wire.
+func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left olaf.Time) {
+	s := h.sim
+	i := s.room()
+	q := &s.packets[i]
+	q.Packet, q.to, q.first = *p, to, h.opens
+	q.lanes = copied(q.lanes, lanes)
+	h.pay(q)
+	h.opens = false
+	s.meter.inFlight++
+	s.transmit(i, s.access[h.number], h.cpu)
+	return olaf.Time(s.wires[s.access[h.number]].free)
+}
+
+// pay lets the software work on a packet.
+func (h *host) pay(p *packet) {
+	h.cpu = max(h.cpu, h.sim.now)
+	if p.first {
+		h.cpu += int64(h.costs.PerMessage)
+	}
+	h.cpu += h.costs.bytes(olaf.LaneBytes * olaf.Size(p.Lanes))
+}
+
+// Apply implements endpoint.Host.
+func (h *host) Apply(a *endpoint.Aggregate) {
+	s := h.sim
+	s.meter.applies(h, a)
+	if s.job.Applied != nil {
+		s.job.Applied(h.number, a)
+	}
+	at := s.now + int64(s.job.Apply)
+	if h.server { // between packets, by the same software
+		h.cpu = max(h.cpu, s.now) + int64(s.job.ServerApply)
+		at = h.cpu
+	}
+	s.push(at, kindApplied|uint64(h.number))
+}
+
+// reach is the arrival of packet i. A server's software pays for it first.
+func (h *host) reach(i int32) {
+	if !h.server || h.costs == (Costs{}) {
+		h.take(i)
+		return
+	}
+	h.pay(&h.sim.packets[i])
+	h.sim.push(h.cpu, kindHand|uint64(uint32(i)))
+}
+
+func (h *host) take(i int32) {
+	p := h.sim.packets[i] // the endpoint's answers may move the packets
+	h.end.Receive(olaf.Time(h.sim.now), &p.Packet, p.lanes)
+	h.sim.drop(i)
+	h.arm()
+}
+
+func (h *host) computed() {
+	s := h.sim
+	s.meter.computed(h)
+	var values []uint32
+	if s.job.Values != nil {
+		values = s.job.Values(olaf.Time(s.now), h.number, h.vector)
+	}
+	h.end.Computed(olaf.Time(s.now), values)
+	h.arm()
+}
+
+func (h *host) applied() {
+	h.sim.meter.applied(h)
+	h.end.Applied(olaf.Time(h.sim.now))
+	if !h.done && h.end.Done() {
+		h.done = true
+		h.sim.meter.doneHosts++
+	}
+	h.arm()
+}
+
+func (h *host) timer() {
+	h.armed = endpoint.Never
+	if h.end.Next() <= olaf.Time(h.sim.now) {
+		h.end.Timer(olaf.Time(h.sim.now))
+	}
+	h.arm()
+}
+
+// arm schedules the endpoint's timer, unless an earlier event will look at it.
+func (h *host) arm() {
+	if next := h.end.Next(); next < h.armed {
+		h.armed = next
+		h.sim.push(int64(next), kindTimer|uint64(h.number))
+	}
+}

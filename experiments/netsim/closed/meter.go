@@ -1,0 +1,108 @@
+package closed
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/results"
+)
+
+// meter measures a run while it goes on.
+type meter struct {
+	sim       *sim
+	doneHosts int
+	inFlight  int
+	hosts     []hostMeter
+	// Of a synchronous job, by round: when the last gradient was ready, and when the last worker had the sum.
+	ready, whole []int64
+
+	stale staleness
+}
+
+// hostMeter is what is known of one host.
+type hostMeter struct {
+	trace   program.Trace // of the sum that is being applied
+	vectors uint32
+	updates uint64
+	first   int64 // when the first update was done
+	last    int64
+	ages    [stamps]results.Age
+}
+
+// The stamps that an age can be told by, of the contributions inside a sum.
+const (
+	newest = iota
+	mean
+	oldest
+	stamps
+)
+
+// staleness sums, over contributions, the updates between reading weights and applying the gradient.
+type staleness struct {
+	updates, vectors, contributions float64
+}
+
+func newMeter(s *sim) meter {
+	m := meter{sim: s, hosts: make([]hostMeter, len(s.hosts))}
+	if s.sync {
+		m.ready, m.whole = make([]int64, s.job.Updates), make([]int64, s.job.Updates)
+	}
+	return m
+}
+
+// note keeps the latest instant of a round.
+func (m *meter) note(times []int64, i uint32, now int64) {
+	if int(i) < len(times) {
+		times[i] = max(times[i], now)
+	}
+}
+
+func (m *meter) computed(h *host) { m.note(m.ready, h.vector, m.sim.now) }
+
+// applies notes that a host has a whole sum and begins to apply it.
+func (m *meter) applies(h *host, a *endpoint.Aggregate) {
+	k := &m.hosts[h.number]
+	k.trace, k.vectors = a.Trace, a.Vectors
+	if !h.server {
+		m.note(m.whole, a.Number, m.sim.now)
+	}
+	if t := &a.Trace; t.Vectors > 0 && m.measures(h) {
+		late := float64(t.Vectors)*float64(a.Number) - float64(t.ReadSum)
+		m.stale.updates += late
+		m.stale.vectors += late * float64(t.Vectors)
+		m.stale.contributions += float64(t.Vectors)
+	}
+}
+
+// measures says that a host's updates are those of the weights: the server's where there is one.
+func (m *meter) measures(h *host) bool { return h.server || m.sim.ends == m.sim.workers }
+
+// applied notes that the weights are updated.
+func (m *meter) applied(h *host) {
+	k, now := &m.hosts[h.number], m.sim.now
+	if k.updates == 0 {
+		k.first = now
+	}
+	k.updates++
+	k.last = now
+	t := &k.trace
+	if t.Vectors == 0 {
+		return
+	}
+	for i, ns := range [stamps]uint64{newest: t.NewestNS, mean: t.SumNS / uint64(t.Vectors), oldest: t.OldestNS} {
+		k.ages[i].Deliver(results.Window{}, olaf.Time(now), olaf.Time(ns)*olaf.Time(olaf.Nanosecond))
+	}
+}
+
+// occupancy is the table of a switch over time.
+type occupancy struct {
+	at   int64
+	held int
+	peak int
+	area float64 // slots × ps
+}
+
+func (o *occupancy) note(now int64, held int) {
+	o.area += float64(o.held) * float64(now-o.at)
+	o.at, o.held, o.peak = now, held, max(o.peak, held)
+}

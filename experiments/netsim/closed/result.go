@@ -1,0 +1,197 @@
+package closed
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/results/metric"
+)
+
+// Result is what a run was measured to do. Times are in ns.
+type Result struct {
+	Hung     bool   // it was not over when nothing moved any more, or at its limit
+	Done     int    // hosts whose side of the job is over
+	Updates  uint64 // of the weights, at the slowest host that updates them
+	Duration metric.Float
+	Events   uint64
+
+	Iteration   metric.Float // between updates of the weights, mean over the hosts that update them
+	Aggregation metric.Float // last gradient ready → last worker has the sum; of synchronous jobs
+	Goodput     metric.Float // bit/s of gradient values that a worker sent and had back
+	// Staleness of a contribution when it is applied: updates since its weights were read, and contributions in these.
+	StaleUpdates, StaleVectors metric.Float
+	AoM                        [3]metric.Float // by the newest, the mean and the oldest contribution inside, at the workers
+	Held, HeldPeak             metric.Float    // slots of all switches together
+	Memory                     olaf.Size       // of all tables
+	Busiest                    metric.Float    // share of the time that the busiest wire was busy
+	Frames, Lost, Bytes        uint64
+
+	Endpoints olaf.Counts // over all hosts
+	Program   olaf.Counts // over all switches; nothing of switches that only forward
+}
+
+// Row is one number of a Result, for whoever prints or keeps it.
+type Row struct {
+	Name, Title, Unit, Doc string
+	Of                     func(*Result) metric.Float
+}
+
+// Rows are the numbers of a Result, in the order in which they are shown. A new one is a row here.
+func Rows() []Row { return rows }
+
+var rows = []Row{
+	{"updates", "Updates", "updates", "of the weights", func(r *Result) metric.Float { return metric.Float(r.Updates) }},
+	{"iteration_ns", "Iteration", "ns", "from one update of the weights to the next, mean over the hosts that update them", func(r *Result) metric.Float { return r.Iteration }},
+	{"aggregation_ns", "Gradient aggregation", "ns", "from the last gradient that is ready to the last worker that has the sum; of synchronous jobs", func(r *Result) metric.Float { return r.Aggregation }},
+	{"goodput_bps", "Goodput per worker", "bit/s", "gradient values that came back as part of a sum, over the duration", func(r *Result) metric.Float { return r.Goodput }},
+	{"staleness_updates", "Staleness", "updates", "updates of the weights between reading them and applying the gradient, mean over contributions", func(r *Result) metric.Float { return r.StaleUpdates }},
+	{"staleness_vectors", "Staleness in vectors", "vectors", "contributions inside these updates", func(r *Result) metric.Float { return r.StaleVectors }},
+	{"aom_newest_ns", "AoM, newest", "ns", "age of the model at the workers by the newest contribution inside, first to last update", func(r *Result) metric.Float { return r.AoM[newest] }},
+	{"aom_mean_ns", "AoM, mean", "ns", "the same by the mean stamp of the contributions", func(r *Result) metric.Float { return r.AoM[mean] }},
+	{"aom_oldest_ns", "AoM, oldest", "ns", "the same by the oldest contribution", func(r *Result) metric.Float { return r.AoM[oldest] }},
+	{"slots_held", "Slots held", "slots", "of all switches, mean over time", func(r *Result) metric.Float { return r.Held }},
+	{"slots_held_peak", "Slots held, most", "slots", "sum of each switch's peak", func(r *Result) metric.Float { return r.HeldPeak }},
+	{"memory_bytes", "Switch memory", "B", "of all tables as built", func(r *Result) metric.Float { return metric.Float(r.Memory) }},
+	{"busiest_wire", "Busiest wire", "", "share of the duration that the busiest direction of a link was busy", func(r *Result) metric.Float { return r.Busiest }},
+	{"frames", "Frames", "frames", "handed to wires", func(r *Result) metric.Float { return metric.Float(r.Frames) }},
+	{"frames_lost", "Frames lost", "frames", "on wires", func(r *Result) metric.Float { return metric.Float(r.Lost) }},
+	{"wire_bytes", "Bytes", "B", "of frames handed to wires, without what is beside a frame", func(r *Result) metric.Float { return metric.Float(r.Bytes) }},
+	{"duration_ns", "Duration", "ns", "until the last host was done", func(r *Result) metric.Float { return r.Duration }},
+}
+
+// result sums up. The error matches olaf.ErrAccounting when an identity is broken.
+func (s *sim) result() (*Result, error) {
+	r := &Result{Done: s.meter.doneHosts, Hung: s.meter.doneHosts < len(s.hosts), Events: s.events, Duration: nanoseconds(s.now)}
+	if err := errors.Join(s.countEndpoints(r), s.countPrograms(r), s.countWires(r)); err != nil {
+		return nil, err
+	}
+	s.times(r)
+	return r, nil
+}
+
+func nanoseconds(ps int64) metric.Float { return metric.Float(ps) / metric.Float(olaf.Nanosecond) }
+
+func (s *sim) countEndpoints(r *Result) error {
+	r.Endpoints = olaf.NewCounts(endpoint.Describe())
+	for _, h := range s.hosts {
+		if err := addUp(r.Endpoints, h.end.Counts()); err != nil {
+			return fmt.Errorf("host %d: %w", h.number, err)
+		}
+	}
+	return nil
+}
+
+// addUp adds one part's counts to the total, if they balance.
+func addUp(total olaf.Counts, values []uint64) error {
+	one := olaf.NewCounts(total.Ledger())
+	for i, n := range values {
+		one.SetAt(i, int64(n))
+		total.SetAt(i, total.At(i)+int64(n))
+	}
+	return one.Balance()
+}
+
+func (s *sim) countPrograms(r *Result) error {
+	held, peak := 0.0, 0
+	for i := range s.switches {
+		sw := &s.switches[i]
+		if sw.program == nil {
+			continue
+		}
+		if r.Program.Ledger() == nil {
+			r.Program = olaf.NewCounts(s.ledger)
+		}
+		if err := addUp(r.Program, sw.program.Counts()); err != nil {
+			return fmt.Errorf("switch %d: %w", i, err)
+		}
+		sw.occupied.note(s.now, sw.program.Occupied())
+		held += sw.occupied.area
+		peak += sw.occupied.peak
+		r.Memory += sw.program.Memory()
+	}
+	r.Held, r.HeldPeak = metric.Missing(), metric.Float(peak)
+	if s.now > 0 {
+		r.Held = metric.Float(held / float64(s.now))
+	}
+	return nil
+}
+
+// countWires sums the frames up: every one that was handed to a wire arrived, was lost or is on its way.
+func (s *sim) countWires(r *Result) error {
+	busiest := int64(0)
+	for i := range s.wires {
+		w := &s.wires[i]
+		r.Frames += w.frames
+		r.Lost += w.lost
+		r.Bytes += w.bytes
+		busiest = max(busiest, w.busy)
+	}
+	r.Busiest = metric.Missing()
+	if s.now > 0 {
+		r.Busiest = metric.Float(busiest) / metric.Float(s.now)
+	}
+	if on := len(s.packets) - len(s.spare); on != s.meter.inFlight {
+		return fmt.Errorf("%w: %d packets are in memory, %d on their way", olaf.ErrAccounting, on, s.meter.inFlight)
+	}
+	return nil
+}
+
+// times are the means over hosts and rounds.
+func (s *sim) times(r *Result) {
+	var iteration, goodput series
+	var ages [stamps]series
+	r.Updates = ^uint64(0)
+	for _, h := range s.hosts {
+		k := &s.meter.hosts[h.number]
+		if s.meter.measures(h) {
+			r.Updates = min(r.Updates, k.updates)
+			if k.updates > 1 {
+				iteration.add(float64(k.last-k.first) / float64(k.updates-1) / float64(olaf.Nanosecond))
+			}
+		}
+		if h.server {
+			continue
+		}
+		for i := range ages {
+			if age := k.ages[i].MeanNS(); age.Known() {
+				ages[i].add(float64(age))
+			}
+		}
+		if k.last > 0 {
+			bits := float64(k.updates) * float64(s.job.Layout.Values) * 8 * olaf.LaneBytes
+			goodput.add(bits / (float64(k.last) / float64(olaf.Second)))
+		}
+	}
+	r.Iteration, r.Goodput = iteration.mean(), goodput.mean()
+	for i := range ages {
+		r.AoM[i] = ages[i].mean()
+	}
+	var aggregation series
+	for i := range s.meter.whole {
+		if s.meter.whole[i] > 0 {
+			aggregation.add(float64(s.meter.whole[i]-s.meter.ready[i]) / float64(olaf.Nanosecond))
+		}
+	}
+	r.Aggregation = aggregation.mean()
+	r.StaleUpdates, r.StaleVectors = metric.Missing(), metric.Missing()
+	if n := s.meter.stale.contributions; n > 0 {
+		r.StaleUpdates, r.StaleVectors = metric.Float(s.meter.stale.updates/n), metric.Float(s.meter.stale.vectors/n)
+	}
+}
+
+// series is a mean in the making.
+type series struct {
+	sum float64
+	n   int
+}
+
+func (s *series) add(v float64) { s.sum, s.n = s.sum+v, s.n+1 }
+
+func (s *series) mean() metric.Float {
+	if s.n == 0 {
+		return metric.Missing()
+	}
+	return metric.Float(s.sum / float64(s.n))
+}

@@ -1,0 +1,259 @@
+package closed
+
+import (
+	"context"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/calendar"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/internal/splitmix"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// The kinds of events; of one instant, what was scheduled first happens first.
+const (
+	kindArrive   uint64 = iota << 56 // packet: it is at the node at the end of its wire
+	kindHand                         // packet: a server's software is done with it
+	kindComputed                     // host
+	kindApplied                      // host
+	kindTimer                        // host
+
+	kindMask = uint64(0xff) << 56
+)
+
+const jobID olaf.ClusterID = 1
+
+// sim is the state of one run.
+type sim struct {
+	shape
+	seed     uint64
+	sync     bool
+	net      *Network
+	job      *Job
+	future   *calendar.Queue
+	now      int64
+	number   uint64
+	events   uint64
+	wires    []wire
+	switches []node
+	ledger   *olaf.Ledger // of their program
+	header   olaf.Size    // of every frame, in front of its lanes
+	access   []int32      // wire of a host towards its switch
+	hosts    []*host
+	packets  []packet
+	spare    []int32
+	out      emitter
+	meter    meter
+}
+
+// packet is one on its way, on one wire at a time.
+type packet struct {
+	program.Packet
+	lanes []uint32
+	wire  int32
+	to    endpoint.Peer
+	first bool // of a message
+}
+
+// Run plays a job. sync says that workers wait for one another, for what is measured by rounds. The same arguments give the
+// same Result. The error matches ErrConfig, or is the parts' own, or the context's.
+func Run(ctx context.Context, net Network, job Job, parts system.Parts, sync bool, seed uint64) (*Result, error) {
+	if err := net.check(); err != nil {
+		return nil, err
+	}
+	if err := job.check(); err != nil {
+		return nil, err
+	}
+	s := &sim{shape: shapeOf(&net, parts.Server != nil), seed: splitmix.Mix(seed), sync: sync, net: &net, job: &job, header: parts.Header}
+	s.out.sim = s
+	s.build(&net)
+	if err := s.install(&parts); err != nil {
+		return nil, err
+	}
+	if err := s.addHosts(&parts); err != nil {
+		return nil, err
+	}
+	s.future = calendar.New(4*s.workers*job.Packets(), int64(job.Compute)+int64(net.Link.Delay)+int64(olaf.Millisecond))
+	s.meter = newMeter(s)
+	for _, h := range s.hosts {
+		h.end.Start(0)
+		h.arm()
+	}
+	if err := s.play(ctx); err != nil {
+		return nil, err
+	}
+	return s.result()
+}
+
+// seldom is how many events there are between looks at the context.
+const seldom = 1 << 18
+
+func (s *sim) play(ctx context.Context) error {
+	limit := int64(s.job.Limit)
+	for s.future.Len() > 0 && !s.over() {
+		e := s.future.Pop()
+		if e.At > limit {
+			return nil
+		}
+		if s.events++; s.events%seldom == 0 {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+		s.now = e.At
+		s.handle(&e)
+	}
+	return nil
+}
+
+func (s *sim) over() bool { return s.meter.doneHosts == len(s.hosts) && s.meter.inFlight == 0 }
+
+func (s *sim) handle(e *calendar.Event) {
+	i := int32(uint32(e.What))
+	switch e.What & kindMask {
+	case kindArrive:
+		s.arrive(i)
+	case kindHand:
+		h := s.hosts[s.wires[s.packets[i].wire].to]
+		h.take(i)
+	case kindComputed:
+		s.hosts[i].computed()
+	case kindApplied:
+		s.hosts[i].applied()
+	case kindTimer:
+		s.hosts[i].timer()
+	}
+}
+
+func (s *sim) push(at int64, what uint64) {
+	s.number++
+	s.future.Push(calendar.Event{At: at, Ord: s.number, What: what})
+}
+
+// room gives a place for a packet.
+func (s *sim) room() int32 {
+	if n := len(s.spare); n > 0 {
+		i := s.spare[n-1]
+		s.spare = s.spare[:n-1]
+		return i
+	}
+	s.packets = append(s.packets, packet{})
+	return int32(len(s.packets) - 1)
+}
+
+// transmit hands packet i to a wire, at at or once the wire is free. It ends there when it is lost.
+func (s *sim) transmit(i, over int32, at int64) {
+	w, p := &s.wires[over], &s.packets[i]
+	size := s.size(p.Lanes)
+	ticks := w.clock.Ticks(size)
+	w.free = max(w.free, at) + ticks
+	w.busy += ticks
+	w.bytes += uint64(size)
+	w.frames++
+	if w.loss > 0 && splitmix.Mix(w.salt+w.frames)>>1 < w.loss {
+		w.lost++
+		s.drop(i)
+		return
+	}
+	p.wire = over
+	s.push(w.free+w.delay, kindArrive|uint64(uint32(i)))
+}
+
+// drop ends packet i.
+func (s *sim) drop(i int32) {
+	s.spare = append(s.spare, i)
+	s.meter.inFlight--
+}
+
+func (s *sim) arrive(i int32) {
+	p := &s.packets[i]
+	w := &s.wires[p.wire]
+	if to := int(w.to); to < len(s.hosts) {
+		s.hosts[to].reach(i)
+		return
+	}
+	at := int(w.to) - s.root()
+	if p.to != endpoint.Network || s.switches[at].program == nil {
+		s.transmit(i, s.toward(at, s.numberOf(p.to)), s.now)
+		return
+	}
+	s.process(at, w.port, i)
+}
+
+// numberOf is the host that a peer is.
+func (s *sim) numberOf(to endpoint.Peer) int32 {
+	if to == endpoint.Server {
+		return int32(s.workers)
+	}
+	return int32(to)
+}
+
+// process runs a switch's program over packet i. What it emits leaves when the accelerator has had the frame.
+func (s *sim) process(at int, from program.Port, i int32) {
+	sw, p := &s.switches[at], &s.packets[i]
+	done := s.now
+	if a := &s.net.Accelerator; a.BusBytes > 0 {
+		beats := (int(s.size(p.Lanes)) + a.BusBytes - 1) / a.BusBytes
+		sw.free = max(sw.free, s.now) + int64(beats)*int64(a.Beat)
+		done = sw.free + int64(a.Pipeline)*int64(a.Beat)
+	}
+	s.out.at, s.out.from, s.out.time = at, from, done
+	sw.program.Receive(olaf.Time(s.now), from, &p.Packet, p.lanes, &s.out)
+	sw.occupied.note(s.now, sw.program.Occupied())
+	s.drop(i)
+}
+
+// emitter takes what a program emits and puts it on the wires.
+type emitter struct {
+	sim  *sim
+	at   int
+	from program.Port
+	time int64
+}
+
+// Emit implements program.Out.
+func (o *emitter) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
+	sw := &o.sim.switches[o.at]
+	switch to {
+	case program.Up:
+		if sw.up >= 0 {
+			o.put(sw.up, p, lanes)
+		}
+	case program.Down, program.Others:
+		for port := range o.sim.memberPorts(o.at) {
+			if to == program.Down || program.Port(port) != o.from {
+				o.put(sw.down[port], p, lanes)
+			}
+		}
+	default:
+		o.put(sw.down[to], p, lanes)
+	}
+}
+
+// memberPorts is how many ports of a switch lead to members; they come first.
+func (s *sim) memberPorts(at int) int {
+	n := len(s.switches[at].down)
+	if at == 0 && s.ends > s.workers {
+		n-- // the server's
+	}
+	return n
+}
+
+func (o *emitter) put(over int32, p *program.Packet, lanes []uint32) {
+	s := o.sim
+	i := s.room()
+	q := &s.packets[i]
+	q.Packet, q.to, q.first = *p, endpoint.Network, false
+	q.lanes = copied(q.lanes, lanes)
+	s.meter.inFlight++
+	s.transmit(i, over, o.time)
+}
+
+// copied keeps lanes in memory that is used again; nil stays nil.
+func copied(into, lanes []uint32) []uint32 {
+	if lanes == nil {
+		return nil
+	}
+	return append(into[:0], lanes...)
+}
