@@ -1,0 +1,257 @@
+package versus
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/aggregator"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/internal/splitmix"
+	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/results"
+)
+
+// Load is one way of offering Table 1's updates: 27 workers in 9 clusters at 60 Gbps.
+type Load struct {
+	Name  string
+	About string
+	// arrivals lists one seed's, in order of time.
+	arrivals func(seed uint64, updates int) ([]arrival, error)
+}
+
+// arrival is one update at the switch; it was generated then.
+type arrival struct {
+	at     olaf.Time
+	worker int
+	seq    uint32
+}
+
+const (
+	workers  = 27
+	clusters = 9
+	frame    = olaf.Size(256)
+	overhead = olaf.Size(24)
+	offered  = 60 * olaf.Gbps
+	slots    = 8
+)
+
+// poisson sends with exponential gaps from every worker by itself, without the floor of a line rate.
+func poisson(seed uint64, updates int) ([]arrival, error) {
+	gap := float64(offered.TimeToSend(frame+overhead)) * workers
+	all := make([]arrival, 0, workers*updates)
+	for w := range workers {
+		at := 0.0
+		stream := splitmix.Mix(splitmix.Mix(seed) ^ uint64(w+1)<<32)
+		for k := range updates {
+			unit := (float64(splitmix.Mix(stream+uint64(k))>>11) + 0.5) / (1 << 53)
+			at -= gap * math.Log(unit)
+			all = append(all, arrival{olaf.Time(at), w, uint32(k)})
+		}
+	}
+	slices.SortFunc(all, func(a, b arrival) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.worker, b.worker)) })
+	return all, nil
+}
+
+// bursts are those that Table 1 was found to fit.
+func bursts(seed uint64, updates int) ([]arrival, error) {
+	w, err := pktgen.PresetBurst("olaf-table1")
+	if err != nil {
+		return nil, err
+	}
+	w.UpdatesPerWorker = updates
+	schedule, err := pktgen.NewSchedule(w, seed)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]arrival, 0, schedule.Total())
+	var d regmap.Descriptor
+	for schedule.Next(&d) {
+		all = append(all, arrival{olaf.Time(d.Time) * olaf.Time(olaf.Cycle), int(d.Flow), d.Sequence})
+	}
+	return all, nil
+}
+
+// Loads are what the systems are compared under.
+func Loads() []Load {
+	return []Load{
+		{"poisson", "every worker sends with exponential gaps", poisson},
+		{"bursts", "the bursts that Table 1 was fitted with", bursts},
+	}
+}
+
+// Contestant is a system with what it is built with.
+type Contestant struct {
+	Name   string
+	System *system.System
+	H      int
+}
+
+// Contestants are FIFO, OLAF and iSwitch with H below, at and above a cluster's workers.
+func Contestants(set system.Set) ([]Contestant, error) {
+	var all []Contestant
+	for _, s := range []struct {
+		name string
+		h    []int
+	}{{"fifo", []int{0}}, {"olaf", []int{0}}, {"iswitch", []int{2, 3, 6}}} {
+		found, err := set.Find(s.name)
+		if err != nil {
+			return nil, err
+		}
+		for _, h := range s.h {
+			c := Contestant{Name: s.name, System: found, H: h}
+			if h > 0 {
+				c.Name = fmt.Sprintf("%s H=%d", s.name, h)
+			}
+			all = append(all, c)
+		}
+	}
+	return all, nil
+}
+
+// Topology says whom results reach.
+type Topology string
+
+const (
+	ToServer  Topology = "P" // everything crosses the link to the server, where ages are taken
+	ToWorkers Topology = "S" // the switch answers by one link a worker, and ages are taken there
+)
+
+// Cell is one contestant at one rate, over the seeds.
+type Cell struct {
+	Newest, Oldest, Loss []results.Float
+}
+
+// outlet is where updates end: it keeps the age of every reader and counts what arrived.
+type outlet struct {
+	newest, oldest []results.Age
+	arrived        uint64
+}
+
+func newOutlet(readers int) *outlet {
+	return &outlet{newest: make([]results.Age, readers), oldest: make([]results.Age, readers)}
+}
+
+// take is a delivery to one reader.
+func (o *outlet) take(reader int, at olaf.Time, u *olaf.Update, inside []olaf.Contributor) {
+	oldest := u.GenNS
+	for i := range inside {
+		oldest = min(oldest, inside[i].GenNS)
+	}
+	o.newest[reader].Deliver(results.Window{}, at, stamp(u.GenNS))
+	o.oldest[reader].Deliver(results.Window{}, at, stamp(oldest))
+}
+
+func stamp(ns uint64) olaf.Time { return olaf.Time(ns) * olaf.Time(olaf.Nanosecond) }
+
+func (o *outlet) means() (newest, oldest results.Float) {
+	mean := func(ages []results.Age) results.Float {
+		var sum float64
+		n := 0
+		for i := range ages {
+			if age := ages[i].MeanNS(); age.Known() {
+				sum, n = sum+float64(age), n+1
+			}
+		}
+		if n == 0 {
+			return results.Missing()
+		}
+		return results.Float(sum / float64(n))
+	}
+	return mean(o.newest), mean(o.oldest)
+}
+
+// Deliver implements engine.Sink: the server has a frame.
+func (o *outlet) Deliver(d *engine.Departure) {
+	o.arrived += uint64(d.Frame.Update.Count)
+	o.take(int(d.Frame.Update.Cluster), d.At, &d.Frame.Update, d.Frame.Contributors)
+}
+
+// downlinks are the links to the workers of a cluster, all alike, FIFO and without a limit.
+type downlinks struct {
+	outlet
+	takes olaf.Duration
+	free  []olaf.Time // by cluster: its workers' links carry the same
+}
+
+func (d *downlinks) send(now olaf.Time, u *olaf.Update, inside []olaf.Contributor) {
+	c := int(u.Cluster)
+	d.free[c] = max(d.free[c], now).Add(d.takes)
+	d.arrived += uint64(u.Count)
+	d.take(c, d.free[c], u, inside)
+}
+
+// play lets one seed's arrivals through a contestant's switch.
+func (c *Contestant) play(all []arrival, rate olaf.Rate, topology Topology) (newest, oldest, loss results.Float, err error) {
+	server := newOutlet(clusters)
+	port, err := engine.NewPort(c.System.Discipline,
+		engine.Config{Slots: slots, Clusters: clusters, Provenance: true}, engine.Output{OverheadBytes: int(overhead)}, server)
+	if err != nil {
+		return 0, 0, 0, err
+	}
+	port.Pace(engine.Picoseconds(rate, overhead))
+	end := server
+	offer := func(now olaf.Time, u *olaf.Update) { port.Offer(now, u, nil) }
+	if c.System.Program != nil {
+		cfg := aggregator.Config{Clusters: clusters, H: c.H}
+		if topology == ToWorkers {
+			down := &downlinks{outlet: *newOutlet(clusters), takes: rate.TimeToSend(frame + overhead), free: make([]olaf.Time, clusters)}
+			cfg.Down, end = down.send, &down.outlet
+		}
+		a, err := aggregator.New(c.System.Program, cfg, port)
+		if err != nil {
+			return 0, 0, 0, err
+		}
+		offer = func(now olaf.Time, u *olaf.Update) { a.Offer(now, u, nil) }
+	}
+	for i := range all {
+		k := &all[i]
+		offer(k.at, &olaf.Update{
+			GenNS: uint64(k.at) / uint64(olaf.Nanosecond), Seq: k.seq, Cluster: olaf.ClusterID(k.worker * clusters / workers),
+			Worker: olaf.WorkerID(k.worker), Count: 1, Lanes: uint16((frame - olaf.HeaderBytes) / olaf.LaneBytes),
+		})
+	}
+	port.Drain()
+	newest, oldest = end.means()
+	return newest, oldest, results.Float(100 * (1 - float64(end.arrived)/float64(len(all)))), nil
+}
+
+// traffic is the arrivals of every seed.
+func (l *Load) traffic(seeds []uint64, updates int) ([][]arrival, error) {
+	all := make([][]arrival, len(seeds))
+	var group errgroup.Group
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, seed := range seeds {
+		group.Go(func() (err error) {
+			all[i], err = l.arrivals(seed, updates)
+			return err
+		})
+	}
+	return all, group.Wait()
+}
+
+// Play is a contestant at a rate under every seed's arrivals, on all cores, in their order.
+func (c *Contestant) Play(ctx context.Context, traffic [][]arrival, rate olaf.Rate, topology Topology) (*Cell, error) {
+	n := len(traffic)
+	cell := &Cell{Newest: make([]results.Float, n), Oldest: make([]results.Float, n), Loss: make([]results.Float, n)}
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range traffic {
+		group.Go(func() (err error) {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			cell.Newest[i], cell.Oldest[i], cell.Loss[i], err = c.play(traffic[i], rate, topology)
+			return err
+		})
+	}
+	return cell, group.Wait()
+}

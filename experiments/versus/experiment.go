@@ -1,0 +1,141 @@
+package versus
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results"
+)
+
+// Experiments lists the comparisons of these systems.
+func Experiments(set system.Set) experiments.Set {
+	return experiments.Set{{
+		Name:     "versus/aom",
+		Artefact: "AoM",
+		About:    "FIFO, OLAF and iSwitch with H = 2, 3, 6 under Table 1's load from 80 to 5 Gbps, to a server and back to the workers",
+		Needs:    "20 s",
+		Run:      func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runAoM(ctx, set, o) },
+	}}
+}
+
+// rates are the outputs of the comparison.
+var rates = []olaf.Rate{80 * olaf.Gbps, 40 * olaf.Gbps, 20 * olaf.Gbps, 10 * olaf.Gbps, 5 * olaf.Gbps}
+
+// config is what decides the comparison.
+type config struct {
+	Workers  int         `json:"workers"`
+	Clusters int         `json:"clusters"`
+	Offered  olaf.Rate   `json:"offered"`
+	Frame    olaf.Size   `json:"frame"`
+	Overhead olaf.Size   `json:"overhead"`
+	Slots    int         `json:"slots"`
+	Updates  int         `json:"updates_per_worker"`
+	Rates    []olaf.Rate `json:"rates"`
+	Seeds    []uint64    `json:"seeds"`
+}
+
+// terms are the rules of a fair comparison, as far as this one has anything to say about them.
+var terms = []string{
+	"Same arrivals and seeds for all: 27 workers in 9 clusters, 60 Gbps, 256 B frames + 24 B on the line for every system.",
+	"Bottleneck: P, the link from the switch to the server; S, the links from the switch to the workers (systems that answer).",
+	"No engine cycles and no accelerator cost (profile ideal). Ages by the newest contribution, per cluster; by the oldest beside it.",
+	"Switch memory: FIFO and OLAF 8 slots of 256 B; iSwitch one segment a cluster, 9 × 256 B, and 8 slots behind it.",
+}
+
+func runAoM(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+	runs, seed := o.Seeds(30, 5)
+	c := config{workers, clusters, offered, frame, overhead, slots, 1000, rates, nil}
+	for i := range runs {
+		c.Seeds = append(c.Seeds, seed+uint64(i))
+	}
+	all, err := Contestants(set)
+	if err != nil {
+		return nil, err
+	}
+	t := experiments.NewTable("versus/aom", "AoM", &o, &c)
+	t.Terms = terms
+	loads := Loads()
+	done, total := 0, len(loads)*len(all)*2
+	for _, load := range loads {
+		traffic, err := load.traffic(c.Seeds, c.Updates)
+		if err != nil {
+			return nil, err
+		}
+		for _, topology := range []Topology{ToServer, ToWorkers} {
+			blocks, err := compare(ctx, load.Name, traffic, topology, all, &c, func() { done++; o.Tell(done, total) })
+			if err != nil {
+				return nil, err
+			}
+			t.Blocks = append(t.Blocks, blocks...)
+		}
+	}
+	judge(t)
+	return t, nil
+}
+
+// compare fills the blocks of one load and topology, a row a rate: ages by both stamps, and what was lost.
+func compare(ctx context.Context, load string, traffic [][]arrival, topology Topology, all []Contestant, c *config, done func()) ([]experiments.Block, error) {
+	what := []struct{ name, unit string }{{"AoM, newest", "ns"}, {"AoM, oldest", "ns"}, {"lost", "%"}}
+	if topology == ToWorkers {
+		what = what[:2] // its links have no limit
+	}
+	blocks := make([]experiments.Block, len(what))
+	for i, b := range what {
+		blocks[i] = experiments.Block{Name: fmt.Sprintf("%s %s %s", load, topology, b.name), Unit: b.unit, Rows: make([]experiments.Line, len(c.Rates))}
+		for k, rate := range c.Rates {
+			blocks[i].Rows[k].Name = rate.String()
+		}
+	}
+	for i := range all {
+		done()
+		if topology == ToWorkers && all[i].System.Program == nil {
+			continue // nothing answers its workers
+		}
+		for b := range blocks {
+			blocks[b].Columns = append(blocks[b].Columns, all[i].Name)
+		}
+		for k, rate := range c.Rates {
+			cell, err := all[i].Play(ctx, traffic, rate, topology)
+			if err != nil {
+				return nil, err
+			}
+			values := [][]results.Float{cell.Newest, cell.Oldest, cell.Loss}
+			for b := range blocks {
+				line := &blocks[b].Rows[k]
+				line.Cells = append(line.Cells, results.Describe(values[b], "fewer than two deliveries"))
+			}
+		}
+	}
+	return blocks, nil
+}
+
+// judge says what was expected before anything ran, and whether it came: under Poisson arrivals, to the server, at 20 Gbps.
+func judge(t *experiments.Table) {
+	ages := &t.Blocks[0]
+	const at20 = 2
+	cell := func(name string) *results.Statistic {
+		if i := slices.Index(ages.Columns, name); i >= 0 {
+			return &ages.Rows[at20].Cells[i]
+		}
+		return &results.Statistic{Mean: results.Missing()}
+	}
+	o, i, f := cell("olaf"), cell("iswitch H=3"), cell("fifo")
+	apart := o.Mean+o.CI95 < i.Mean-i.CI95 && i.Mean+i.CI95 < f.Mean-f.CI95
+	above := 100 * (float64(i.Mean)/float64(o.Mean) - 1)
+	verdict := func(ok bool) string {
+		if ok {
+			return "it is so"
+		}
+		return "it is NOT so"
+	}
+	t.Say("expected before the run, Poisson to the server at 20 Gbps: OLAF is fresher than iSwitch H=3, which is fresher than FIFO, with 95 %% intervals apart: %s", verdict(apart))
+	t.Say("expected: iSwitch H=3 within 30 %% of OLAF there: it is %.1f %% above, so %s", above, verdict(above <= 30))
+	t.Say("with H just above offered / carried an iSwitch comes near OLAF, which finds that number by its queue; with any other H it waits too long or drops")
+	t.Say("under bursts nothing was expected; by the oldest contribution every merging system is older than by the newest")
+	t.Say("S has no server: FIFO and OLAF answer nobody there and are left out, and nothing is lost; ages in S and P are of different readers")
+}

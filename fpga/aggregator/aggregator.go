@@ -1,0 +1,140 @@
+// Package aggregator puts a switch program in front of an output port, for workers that send updates without waiting for
+// answers: an update is a packet of one segment of its cluster's vector, and what the program sends upwards is an update
+// again, which waits in the port's queue like any other.
+package aggregator
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// Config is what an aggregator is built with.
+type Config struct {
+	Clusters int // each is a job with one segment
+	H        int // vectors that complete a sum, 1 or more
+	Lanes    int // that a segment stores; 0 decides without moving gradients
+	Profile  string
+	// Down sends sums back to the workers instead of up to the port; who listens is the caller's.
+	Down func(now olaf.Time, u *olaf.Update, inside []olaf.Contributor)
+}
+
+// Aggregator is one switch's program with what an update has and a packet has not: who is inside, and their rewards. It is not
+// safe for concurrent use; nothing allocates per update once every cluster was seen.
+type Aggregator struct {
+	program program.Program
+	cfg     Config
+	port    *engine.Port
+	now     olaf.Time
+	known   []bool
+	inside  [][]olaf.Contributor // by cluster, oldest first
+	rewards []int32
+	vectors int // place of what was added among the program's counts
+	// Of the packet at hand: who sent it, and whether it completed a sum.
+	pending olaf.Contributor
+	reward  int32
+	sent    bool
+	packet  program.Packet
+	out     olaf.Update
+	lanes   []uint32
+	sums    []int32
+}
+
+// New puts a program in front of a port, which may be nil where sums go down. The error matches program.ErrConfig.
+func New(d *program.Description, cfg Config, port *engine.Port) (*Aggregator, error) {
+	if cfg.H < 1 {
+		return nil, fmt.Errorf("%w: H is %d; an open loop of workers needs 1 or more", program.ErrConfig, cfg.H)
+	}
+	p, err := d.New(program.Config{Slots: cfg.Clusters, LaneMemory: cfg.Lanes, Profile: cfg.Profile})
+	if err != nil {
+		return nil, err
+	}
+	a := &Aggregator{
+		program: p, cfg: cfg, port: port,
+		known: make([]bool, cfg.Clusters), inside: make([][]olaf.Contributor, cfg.Clusters), rewards: make([]int32, cfg.Clusters),
+		lanes: make([]uint32, cfg.Lanes), sums: make([]int32, cfg.Lanes), vectors: d.Ledger.Index("vectors_in"),
+	}
+	if a.vectors < 0 {
+		return nil, fmt.Errorf("%w: %s adds no vectors", program.ErrConfig, d.Name)
+	}
+	return a, nil
+}
+
+// Program is what decides; look at it freely.
+func (a *Aggregator) Program() program.Program { return a.program }
+
+// Offer presents an update that arrives at now. What it completes is offered to the port before Offer returns.
+func (a *Aggregator) Offer(now olaf.Time, u *olaf.Update, lanes []int32) program.Class {
+	c := int(u.Cluster)
+	if !a.known[c] {
+		a.known[c] = true
+		// One segment a cluster always fits a table of as many; H was looked at.
+		if err := a.program.Configure(program.Job{ID: u.Cluster, Fan: a.cfg.H, Base: c, Slots: 1, Parent: a.cfg.Down == nil}); err != nil {
+			panic(err)
+		}
+	}
+	a.now = now
+	a.packet = program.Packet{
+		Kind: program.Data, Job: u.Cluster, Worker: u.Worker, Count: u.Count, Lanes: u.Lanes,
+		Trace: program.Contribution(u.Worker, u.Seq, u.GenNS),
+	}
+	a.pending = olaf.Contributor{GenNS: u.GenNS, Seq: u.Seq, Worker: u.Worker}
+	a.reward = u.Reward
+	before := a.program.Counts()[a.vectors]
+	a.sent = false
+	class := a.program.Receive(now, program.Port(u.Worker), &a.packet, a.words(lanes), a)
+	if !a.sent && a.program.Counts()[a.vectors] > before {
+		a.keep(c)
+	}
+	return class
+}
+
+// keep notes that the packet at hand is inside its cluster's sum.
+func (a *Aggregator) keep(c int) {
+	a.inside[c] = append(a.inside[c], a.pending)
+	a.rewards[c] = saturated(int64(a.rewards[c]) + int64(a.reward))
+}
+
+func saturated(v int64) int32 { return int32(min(max(v, math.MinInt32), math.MaxInt32)) }
+
+// Emit implements program.Out: the sum of a cluster, with the packet at hand inside, leaves as an update.
+func (a *Aggregator) Emit(_ program.Dest, p *program.Packet, lanes []uint32) {
+	c := int(p.Job)
+	a.sent = true
+	a.keep(c)
+	inside := a.inside[c]
+	newest := &inside[0]
+	for i := range inside {
+		if inside[i].GenNS >= newest.GenNS {
+			newest = &inside[i]
+		}
+	}
+	a.out = olaf.Update{
+		GenNS: newest.GenNS, Seq: newest.Seq, Worker: newest.Worker, Cluster: p.Job, Count: p.Count, Lanes: p.Lanes, Reward: a.rewards[c],
+	}
+	a.sums = a.sums[:0]
+	for _, v := range lanes {
+		a.sums = append(a.sums, int32(v))
+	}
+	a.inside[c], a.rewards[c] = inside[:0], 0
+	if a.cfg.Down != nil {
+		a.cfg.Down(a.now, &a.out, inside)
+		return
+	}
+	a.port.OfferMerged(a.now, &a.out, a.sums, inside)
+}
+
+// words are lanes as programs take them.
+func (a *Aggregator) words(lanes []int32) []uint32 {
+	if lanes == nil {
+		return nil
+	}
+	a.lanes = a.lanes[:0]
+	for _, v := range lanes {
+		a.lanes = append(a.lanes, uint32(v))
+	}
+	return a.lanes
+}
