@@ -1,22 +1,32 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/paper/iswitch"
 	"github.com/olafctl/olaf/experiments/paper/olaf"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/experiments/versus"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/table"
 )
 
-// published are the experiments of every paper that this program reproduces.
-func published() experiments.Set { return olaf.Experiments() }
+// published are the experiments of every paper that this program reproduces, and the comparisons between them.
+func published() experiments.Set {
+	set := system.All()
+	return slices.Concat(olaf.Experiments(), iswitch.Experiments(set), versus.Experiments(set))
+}
 
 // layouts say how the documents of kept experiments become tables and figures.
 func layouts() archive.Layouts {
 	all := archive.Layouts{}
 	for schema, lay := range map[string]func([]byte) ([]table.Sheet, error){
 		experiments.FigureSchema: experiments.FigureSheets,
+		experiments.TableSchema:  experiments.TableSheets,
+		job.Schema:               job.Sheets,
 		olaf.MultiHopSchema:      olaf.MultiHopSheets,
 		simulateSchema:           sweepSheets,
 	} {

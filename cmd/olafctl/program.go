@@ -12,12 +12,14 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/iswitch"
+	"github.com/olafctl/olaf/fpga/program/pass"
+	"github.com/olafctl/olaf/fpga/program/switchml"
 	"github.com/olafctl/olaf/fpga/program/vector"
 )
 
 // programs are the switch programs of this build, in the order in which reports show them.
 func programs() []program.Description {
-	return []program.Description{iswitch.Describe()}
+	return []program.Description{pass.Describe(), iswitch.Describe(), switchml.Describe()}
 }
 
 func newProgramCmd(env *cli.Env) *cobra.Command {
@@ -25,7 +27,7 @@ func newProgramCmd(env *cli.Env) *cobra.Command {
 		Use:   "program",
 		Short: "Look at what switches do with packets, and play golden vectors on it",
 	}
-	cmd.AddCommand(newProgramListCmd(env), newProgramTraceCmd(env))
+	cmd.AddCommand(newProgramListCmd(env), newProgramShowCmd(env), newProgramTraceCmd(env))
 	return cmd
 }
 

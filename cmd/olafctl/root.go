@@ -186,6 +186,7 @@ var commands = []struct {
 	{"run", newSimulateCmd},
 	{"run", newTopologyCmd},
 	{"run", newScheduleCmd},
+	{"run", newSystemCmd},
 	{"run", newProgramCmd},
 	{"results", newRunsCmd},
 	{"results", newExportCmd},

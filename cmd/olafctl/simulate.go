@@ -199,6 +199,7 @@ type simulateFlags struct {
 	monitor           *monitor.Monitor // nil without --metrics
 	format            cli.Format
 	explain           bool
+	job               jobFlags
 }
 
 func newSimulateCmd(env *cli.Env) *cobra.Command {
@@ -228,6 +229,7 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args) },
 	}
 	f.topologyFlags.add(cmd)
+	cli.InGroup(cmd, cli.JobFlags, func() { f.job.add(cmd) })
 	cli.InGroup(cmd, cli.RunFlags, func() { f.addRuns(cmd) })
 	cli.InGroup(cmd, cli.OutputFlags, func() { f.addOutput(cmd) })
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
@@ -262,6 +264,12 @@ func (f *simulateFlags) addOutput(cmd *cobra.Command) {
 }
 
 func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) error {
+	if f.preset == labPreset && len(args) == 0 {
+		return f.runJob(cmd, env)
+	}
+	if err := refuseJobFlags(cmd, false); err != nil {
+		return err
+	}
 	t, err := f.load(cmd, args)
 	if err != nil {
 		return err

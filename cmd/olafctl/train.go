@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"image/gif"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -26,6 +27,7 @@ type trainFlags struct {
 	quiet  bool
 	format cli.Format
 	watch  cli.MetricsFlag
+	job    trainJobFlags
 }
 
 func newTrainCmd(env *cli.Env) *cobra.Command {
@@ -38,16 +40,29 @@ func newTrainCmd(env *cli.Env) *cobra.Command {
 		Short: "Train LunarLander through an emulated network",
 		Long: `Train LunarLander pilots by asynchronous PPO whose updates travel through a congested queue: gradients as Q16.16 lanes
 of one frame, merged on the way under olaf, dropped under fifo. Everything happens in virtual time; workers' periods are
-normalised so that together they offer --rate. The same options give the same numbers.`,
+normalised so that together they offer --rate. The same options give the same numbers.
+
+Systems whose workers wait for answers (` + "`olafctl system list`" + `) train one job on simulated hosts, packet by packet: gradients are
+float32, every host steps by the mean of what it applies, and an iteration takes what the cost model says.`,
 		Example: `  olafctl train --system olaf --out-rate 20G
   olafctl train --system fifo --out-rate 20G --workers 24 --clusters 12
+  olafctl train --system iswitch --mode async --h 4 --bound 3 --workers 8
   olafctl train --system ideal --workers 8 --clusters 1 --iterations 200 --learn-rate 1e-4 --film landing.gif`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if slices.Contains(waitingSystems(), f.config.Network.Kind) {
+				return f.runJob(cmd, env)
+			}
+			if err := f.job.refuse(cmd, f.config.Network.Kind); err != nil {
+				return err
+			}
+			return f.run(cmd.Context(), env)
+		},
 	}
+	f.job.add(cmd)
 	addTrainingFlags(cmd, &f.config)
 	n, flags := &f.config.Network, cmd.Flags()
-	cli.AddSystem(cmd, &n.Kind, "network", "what updates travel through: "+strings.Join(rl.Networks(), "|"), rl.Networks)
+	cli.AddSystem(cmd, &n.Kind, "network", "what updates travel through: "+strings.Join(trainSystems(), "|"), trainSystems)
 	flags.Var(&n.OutRate, "out-rate", "output rate of the queue")
 	flags.Var(&n.Rate, "rate", "rate that all workers offer together")
 	flags.IntVar(&n.Slots, "slots", n.Slots, "slots of the queue, the leaving update included")

@@ -70,13 +70,17 @@ const curvePoints = 20
 
 // Generated takes one update's reward.
 func (c *curve) Generated(u *trace.Update, _ *ppo.Weights) error {
+	c.add(u.Reward)
+	return nil
+}
+
+func (c *curve) add(reward float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := min(c.done*curvePoints/max(c.total, 1), curvePoints-1)
-	c.sums[at] += u.Reward
+	c.sums[at] += reward
 	c.counts[at]++
 	c.done++
-	return nil
 }
 
 // look is what a progress bar asks.

@@ -19,6 +19,7 @@ const (
 	SystemFlags    FlagGroup = "What is measured"
 	TrafficFlags   FlagGroup = "Traffic"
 	RunFlags       FlagGroup = "Runs"
+	JobFlags       FlagGroup = "Jobs whose hosts wait for answers (--preset isw-lab)"
 	OutputFlags    FlagGroup = "Output"
 	DashboardFlags FlagGroup = "Dashboard"
 	DeviceFlagsOf  FlagGroup = "Device"
@@ -27,7 +28,7 @@ const (
 	CardFlagsOf FlagGroup = "Cards and agents"
 )
 
-var flagGroups = []FlagGroup{SystemFlags, TrafficFlags, RunFlags, OutputFlags, DashboardFlags, DeviceFlagsOf, otherFlags, CardFlagsOf}
+var flagGroups = []FlagGroup{SystemFlags, TrafficFlags, RunFlags, JobFlags, OutputFlags, DashboardFlags, DeviceFlagsOf, otherFlags, CardFlagsOf}
 
 const (
 	groupKey = "olafctl_group" // annotates a flag

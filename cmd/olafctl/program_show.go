@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// programDocument is what there is to say of a switch program, built as it is by default unless slots say otherwise.
+type programDocument struct {
+	Name       string            `json:"name"`
+	Profile    string            `json:"profile"`
+	Profiles   []string          `json:"profiles"`
+	Arithmetic string            `json:"arithmetic"`
+	Slots      int               `json:"slots"`
+	Memory     olaf.Size         `json:"memory_bytes"`
+	Actions    []string          `json:"actions"`
+	Classes    []counterDocument `json:"classes"`
+	Sums       []counterDocument `json:"sums"`
+	Identities []string          `json:"identities"`
+}
+
+type counterDocument struct {
+	Name string `json:"name"`
+	Unit string `json:"unit"`
+	Doc  string `json:"doc"`
+}
+
+func newProgramShowCmd(env *cli.Env) *cobra.Command {
+	var out cli.Format
+	var build program.Config
+	cmd := &cobra.Command{
+		Use:   "show PROGRAM",
+		Short: "Say what a switch program holds, what becomes of packets in it, and what always holds between its counts",
+		Example: `  olafctl program show iswitch
+  olafctl program show iswitch --slots 4594 --profile isw-x`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cli.CompleteArgs(programNames),
+		RunE: func(_ *cobra.Command, args []string) error {
+			d, err := programDocumentOf(args[0], build)
+			if err != nil {
+				return err
+			}
+			if out == cli.JSON {
+				return cli.WriteJSON(env.Stdout, struct {
+					cli.Head
+					programDocument
+				}{cli.Head{Schema: "olafctl.program/v1"}, d})
+			}
+			return d.write(env.Stdout)
+		},
+	}
+	cmd.Flags().IntVar(&build.Slots, "slots", 0, "size of the table to build")
+	cmd.Flags().StringVar(&build.Profile, "profile", "", "profile to build")
+	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
+	return cmd
+}
+
+func programNames() []string {
+	var names []string
+	for _, d := range programs() {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+func programDocumentOf(name string, build program.Config) (programDocument, error) {
+	i := slices.Index(programNames(), name)
+	if i < 0 {
+		return programDocument{}, cli.UsageError("no switch program is called %q; there are %s", name, strings.Join(programNames(), ", "))
+	}
+	d := &programs()[i]
+	p, err := d.New(build)
+	if err != nil {
+		return programDocument{}, err
+	}
+	doc := programDocument{
+		Name: d.Name, Profile: build.Profile, Profiles: d.Profiles, Arithmetic: d.Arithmetic.String(), Slots: p.Slots(), Memory: p.Memory(),
+		Actions: slices.Sorted(maps.Keys(d.Actions)), Classes: []counterDocument{}, Sums: []counterDocument{}, Identities: []string{},
+	}
+	if doc.Profile == "" {
+		doc.Profile = d.Profiles[0]
+	}
+	for i, c := range d.Ledger.Counters {
+		one := counterDocument{c.Name, c.Unit, c.Doc}
+		if i < d.Classes {
+			doc.Classes = append(doc.Classes, one)
+		} else {
+			doc.Sums = append(doc.Sums, one)
+		}
+	}
+	for i := range d.Ledger.Identities {
+		doc.Identities = append(doc.Identities, d.Ledger.Identities[i].String())
+	}
+	return doc, nil
+}
+
+func (d *programDocument) write(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "program\t%s, profile %s of %s\n", d.Name, d.Profile, strings.Join(d.Profiles, ", "))
+	fmt.Fprintf(tw, "lanes\t%s\n", d.Arithmetic)
+	fmt.Fprintf(tw, "table\t%d slots, %s\n", d.Slots, d.Memory)
+	if len(d.Actions) > 0 {
+		fmt.Fprintf(tw, "control\t%s\n", strings.Join(d.Actions, " "))
+	}
+	for i, c := range d.Classes {
+		fmt.Fprintf(tw, "%s\t%s\t%s\n", first(i, "becomes"), c.Name, c.Doc)
+	}
+	for i, c := range d.Sums {
+		fmt.Fprintf(tw, "%s\t%s\t%s\n", first(i, "sums"), c.Name, c.Doc)
+	}
+	for i, identity := range d.Identities {
+		fmt.Fprintf(tw, "%s\t%s\n", first(i, "holds"), identity)
+	}
+	return tw.Flush()
+}
+
+// first heads the first line of a list.
+func first(i int, word string) string {
+	if i == 0 {
+		return word
+	}
+	return ""
+}

@@ -1,0 +1,246 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/paper/iswitch"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// labPreset is a cluster whose hosts wait for answers: iSwitch's.
+const labPreset = "isw-lab"
+
+// jobFlags choose a job on such a cluster.
+type jobFlags struct {
+	mode, model, versus string
+	workers, updates    int
+	loss, spread        float64
+	wireOnly            bool
+	options             system.Options
+}
+
+// jobOptions are the flags that are options of a system.
+var jobOptions = []string{
+	system.OptionH, system.OptionBound, system.OptionSlots, system.OptionWrap, system.OptionProfile, system.OptionRecovery, system.OptionTimeout,
+	system.OptionPacket,
+}
+
+func (f *jobFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.mode, "mode", "", "how workers wait for each other: sync|async")
+	flags.StringVar(&f.model, "model", "dqn", "whose gradients: "+strings.Join(modelNames(), "|"))
+	flags.IntVar(&f.workers, "workers", iswitch.LabWorkers, "workers; above 4 in racks of 3 below a root")
+	flags.IntVar(&f.updates, "updates", 10, "updates of the weights")
+	flags.Float64Var(&f.loss, "loss", 0, "share of frames that every link loses, such as 0.01")
+	flags.Float64Var(&f.spread, "spread", 0, "computing times vary by this share of themselves")
+	flags.BoolVar(&f.wireOnly, "wire-only", false, "hosts cost no time, only links and switches do")
+	flags.StringVar(&f.versus, "versus", "", "the same job of these systems beside it, such as ps,ring")
+	flags.IntVar(&f.options.Slots, system.OptionSlots, 0, "iswitch: segments of a switch's table; 0 is what the board holds, or async the vector; switchml: slots of the pool, 0 is 128")
+	flags.BoolVar(&f.options.Wrap, system.OptionWrap, false, "iswitch sync: vectors longer than the table use it again from its start")
+	addSystemOptions(cmd, &f.options)
+	cli.Complete(cmd, "mode", func() []string { return []string{"sync", "async"} })
+	cli.Complete(cmd, "model", modelNames)
+	cli.Complete(cmd, "versus", system.All().Waiting().Names)
+}
+
+// addSystemOptions adds what users may choose about a system wherever its hosts run.
+func addSystemOptions(cmd *cobra.Command, o *system.Options) {
+	flags := cmd.Flags()
+	flags.IntVar(&o.H, system.OptionH, 0, "iswitch: vectors that complete a sum; 0 is the number of children")
+	flags.IntVar(&o.Bound, system.OptionBound, 3, "iswitch async: staleness S beyond which a gradient is discarded")
+	flags.StringVar(&o.Profile, system.OptionProfile, "", "iswitch sync: isw-1, the paper's frames, or isw-x, ours with rounds and a bitmap")
+	flags.StringVar(&o.Recovery, system.OptionRecovery, "", "iswitch sync: what workers do about loss: help|fbcast|none")
+	flags.Var(&o.Timeout, system.OptionTimeout, "iswitch sync, switchml: silence after which workers ask or send again; default 1ms")
+	flags.Var(&o.Packet, system.OptionPacket, "switchml: payload of a packet: 256B|1024B")
+	cli.Complete(cmd, system.OptionProfile, func() []string { return []string{"isw-1", "isw-x"} })
+	cli.Complete(cmd, system.OptionRecovery, func() []string {
+		return []string{string(endpoint.RecoverHelp), string(endpoint.RecoverForce), string(endpoint.RecoverNone)}
+	})
+}
+
+func modelNames() []string {
+	var names []string
+	for _, m := range iswitch.Models() {
+		names = append(names, m.Name)
+	}
+	return names
+}
+
+// jobOnly are the flags that mean nothing to other networks, and networkOnly those that mean nothing to a job.
+var jobOnly = append([]string{"mode", "model", "workers", "updates", "loss", "spread", "wire-only", "versus"}, jobOptions...)
+
+var jobTakes = append([]string{"preset", "system", "queue", "runs", "seed", "quiet", "output", "yes", "keep", "store"}, jobOnly...)
+
+// refuseJobFlags refuses what belongs to another kind of network than the one that was asked for.
+func refuseJobFlags(cmd *cobra.Command, isJob bool) error {
+	var wrong error
+	cmd.Flags().Visit(func(given *pflag.Flag) {
+		switch {
+		case isJob && !slices.Contains(jobTakes, given.Name):
+			wrong = cli.UsageError("--%s means nothing to --preset %s", given.Name, labPreset)
+		case !isJob && slices.Contains(jobOnly, given.Name):
+			wrong = cli.UsageError("--%s belongs to --preset %s", given.Name, labPreset)
+		}
+	})
+	return wrong
+}
+
+// specs are the jobs that were asked for, the first of them the one that the others stand beside.
+func (f *jobFlags) specs(cmd *cobra.Command, name string) ([]*job.Spec, error) {
+	if name == "" {
+		name = "iswitch"
+	}
+	if f.workers < 1 || f.updates < 1 {
+		return nil, cli.UsageError("--workers and --updates must be at least 1")
+	}
+	model, err := iswitch.FindModel(f.model)
+	if err != nil {
+		return nil, err
+	}
+	given := givenOptions(cmd)
+	names := []string{name}
+	if f.versus != "" {
+		names = append(names, strings.Split(f.versus, ",")...)
+	}
+	if slices.Contains(names[1:], name) {
+		return nil, cli.UsageError("--versus %s: %s cannot stand beside itself", f.versus, name)
+	}
+	var specs []*job.Spec
+	for i, n := range names {
+		s, err := f.spec(n, model, given, i == 0)
+		if err != nil {
+			return nil, err
+		}
+		specs = append(specs, s)
+	}
+	return specs, nil
+}
+
+// givenOptions are the options of a system that were asked for.
+func givenOptions(cmd *cobra.Command) []string {
+	return slices.DeleteFunc(slices.Clone(jobOptions), func(o string) bool { return !cmd.Flags().Changed(o) })
+}
+
+// spec is the job of one system; options that mean nothing to it are refused only where it leads.
+func (f *jobFlags) spec(name string, model iswitch.Model, given []string, leads bool) (*job.Spec, error) {
+	s, err := system.All().Waiting().Find(name)
+	if err != nil {
+		return nil, err
+	}
+	mode, err := s.Mode(f.mode)
+	if err != nil {
+		return nil, err
+	}
+	if leads {
+		if err := mode.Refuse(s, given); err != nil {
+			return nil, err
+		}
+	}
+	spec := &job.Spec{System: s, Mode: mode, Options: f.options}
+	spec.Network, spec.Job = iswitch.Lab(s, mode, model, f.workers, f.wireOnly, &spec.Options)
+	spec.Network.Link.Loss = f.loss
+	spec.Job.Updates, spec.Job.Jitter = uint32(f.updates), f.spread
+	return spec, nil
+}
+
+// runJob simulates a job for every seed and prints what it did.
+func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
+	if err := refuseJobFlags(cmd, true); err != nil {
+		return err
+	}
+	if f.runs < 1 || f.runs > 100_000 {
+		return cli.UsageError("--runs is %d; it must be 1 to 100000", f.runs)
+	}
+	if f.format == cli.JSONL || f.format == cli.YAML {
+		return cli.UsageError("--preset %s prints %s, %s or %s", labPreset, cli.Table, cli.JSON, cli.CSV)
+	}
+	specs, err := f.job.specs(cmd, f.queue)
+	if err != nil {
+		return err
+	}
+	if err := f.Check(env); err != nil {
+		return err
+	}
+	started := env.Now()
+	kept := f.Documents(env, simulateName, started)
+	report := &job.Report{Title: f.job.title(f.runs), Basis: f.job.basis(), Config: f.job.config()}
+	for i := range f.runs {
+		report.Seeds = append(report.Seeds, f.seed+uint64(i))
+	}
+	for _, s := range specs {
+		if !f.job.wireOnly && !iswitch.Fitted(s.System.Name) {
+			report.Statements = append(report.Statements, s.System.Title+"'s hosts are taken to pay what iSwitch's pay for a message: no paper has it on this cluster")
+		}
+	}
+	var done atomic.Int64
+	bar := cli.StartProgress(env, f.quiet, func() (int, int) { return int(done.Load()), len(specs) * f.runs })
+	report.Outcomes, err = job.RunAll(cmd.Context(), specs, report.Seeds, func() { done.Add(1) })
+	bar.Stop()
+	if err != nil {
+		if errors.Is(err, context.Canceled) {
+			err = cli.Interrupted(err)
+		}
+		return errors.Join(err, kept.Abort())
+	}
+	report.Provenance = cli.MadeBy(env, started)
+	err = kept.Finish(env, report, report.Provenance, false, f.quiet)
+	if err = errors.Join(err, cli.PrintReport(env, report, f.format, f.explain)); err != nil {
+		return err
+	}
+	return report.Err()
+}
+
+func (f *jobFlags) title(runs int) string {
+	where := "on one switch"
+	if f.workers > iswitch.LabWorkers {
+		where = fmt.Sprintf("in racks of %d", iswitch.LabRack)
+	}
+	seeds := "1 seed"
+	if runs > 1 {
+		seeds = fmt.Sprintf("%d seeds", runs)
+	}
+	return fmt.Sprintf("%s: %s gradients, %d workers %s, 10 Gbps, %d updates, %s", labPreset, strings.ToUpper(f.model), f.workers, where, f.updates, seeds)
+}
+
+// jobConfig is what was asked for, as documents have it; systems say the rest of themselves.
+type jobConfig struct {
+	Preset   string   `json:"preset"`
+	Model    string   `json:"model"`
+	Mode     string   `json:"mode,omitempty"`
+	Workers  int      `json:"workers"`
+	Updates  int      `json:"updates"`
+	Loss     float64  `json:"loss"`
+	Spread   float64  `json:"spread"`
+	WireOnly bool     `json:"wire_only"`
+	Versus   []string `json:"versus,omitempty"`
+}
+
+func (f *jobFlags) config() jobConfig {
+	c := jobConfig{Preset: labPreset, Model: f.model, Mode: f.mode, Workers: f.workers, Updates: f.updates, Loss: f.loss, Spread: f.spread, WireOnly: f.wireOnly}
+	if f.versus != "" {
+		c.Versus = strings.Split(f.versus, ",")
+	}
+	return c
+}
+
+// basis says what the times rest on.
+func (f *jobFlags) basis() string {
+	if f.wireOnly {
+		return "Basis: wires and switches alone; computing times are the paper's (Table 5). Nothing is fitted."
+	}
+	if f.model == "dqn" || f.model == "ppo" {
+		return "Basis: calibrated: what hosts take for a message was fitted to DQN and PPO (iSwitch, Tables 4 and 5)."
+	}
+	return "Basis: predicted: what hosts take for a message was fitted to DQN and PPO alone (iSwitch, Tables 4 and 5)."
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/experiments/testbed"
+)
+
+func newSystemCmd(env *cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "system",
+		Short: "List the published systems that can be compared here, and where each runs",
+		Long: `A system is a published way to aggregate in the network, as a whole: its switch program, the discipline of its ports, and its
+workers and servers. --system names one wherever something runs.`,
+	}
+	cmd.AddCommand(newSystemListCmd(env), newSystemShowCmd(env))
+	return cmd
+}
+
+// place is somewhere that a system may run: a device, the simulator, training.
+type place struct {
+	Name string `json:"place"`
+	Can  string `json:"can"`           // empty where it cannot
+	Why  string `json:"why,omitempty"` // of a place that cannot
+}
+
+// placesOf says where a system runs.
+func placesOf(env *cli.Env, s *system.System) []place {
+	var places []place
+	for i := range env.Devices {
+		places = append(places, onDevice(&env.Devices[i], s))
+	}
+	simulate := place{Name: "simulate", Can: "networks of switches, workers that do not wait"}
+	if len(s.Modes) > 0 {
+		simulate.Can = "--preset " + labPreset + ", modes " + strings.Join(s.ModeNames(), " and ")
+	}
+	train := place{Name: "train", Can: "LunarLander"}
+	if !slices.Contains(trainSystems(), s.Name) {
+		train.Can, train.Why = "", "its integers need gradients to be scaled"
+	}
+	return append(places, simulate, train)
+}
+
+func onDevice(d *testbed.Device, s *system.System) place {
+	p := place{Name: d.Prefix, Can: "bench"}
+	switch {
+	case !d.Can(testbed.HasTables):
+		p.Can, p.Why = "", "it has no tables"
+	case s.Program != nil:
+		p.Can, p.Why = "", "it is not built with the program"
+	case len(s.Modes) > 0:
+		p.Can, p.Why = "", "its workers wait for answers"
+	}
+	return p
+}
+
+type systemDocument struct {
+	Name       string         `json:"name"`
+	Title      string         `json:"title"`
+	About      string         `json:"about"`
+	Program    string         `json:"program,omitempty"`
+	Discipline string         `json:"discipline"`
+	Modes      []modeDocument `json:"modes"`
+	Places     []place        `json:"places"`
+}
+
+type modeDocument struct {
+	Name    string   `json:"name"`
+	About   string   `json:"about"`
+	Options []string `json:"options"`
+}
+
+func documentOf(env *cli.Env, s *system.System) systemDocument {
+	d := systemDocument{Name: s.Name, Title: s.Title, About: s.About, Discipline: s.Discipline, Modes: []modeDocument{}, Places: placesOf(env, s)}
+	if s.Program != nil {
+		d.Program = s.Program.Name
+	}
+	for i := range s.Modes {
+		options := s.Modes[i].Takes
+		if options == nil {
+			options = []string{}
+		}
+		d.Modes = append(d.Modes, modeDocument{s.Modes[i].Name, s.Modes[i].About, options})
+	}
+	return d
+}
+
+// programOf is what a switch does beside queueing, pass where it only forwards.
+func (d *systemDocument) programOf() string {
+	if d.Program == "" {
+		return "pass"
+	}
+	return d.Program
+}
+
+func newSystemListCmd(env *cli.Env) *cobra.Command {
+	var out cli.Format
+	cmd := &cobra.Command{
+		Use:     "list",
+		Short:   "List the systems, and where each runs",
+		Example: "  olafctl system list",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			set := system.All()
+			documents := make([]systemDocument, len(set))
+			list := cli.Grid{Header: []string{"SYSTEM", "PROGRAM", "PORTS", "MODES", "RUNS ON"}}
+			for i := range set {
+				d := documentOf(env, &set[i])
+				documents[i] = d
+				modes := strings.Join(set[i].ModeNames(), " ")
+				if modes == "" {
+					modes = "open"
+				}
+				list.Add(d.Name, d.programOf(), d.Discipline, modes, strings.Join(able(d.Places), " "))
+			}
+			if out == cli.JSON {
+				return cli.WriteJSON(env.Stdout, struct {
+					cli.Head
+					Systems []systemDocument `json:"systems"`
+				}{cli.Head{Schema: "olafctl.systems/v1"}, documents})
+			}
+			return list.Write(env, out)
+		},
+	}
+	cli.AddFormatFlag(cmd, &out)
+	return cmd
+}
+
+// able names the places that can run a system.
+func able(places []place) []string {
+	var names []string
+	for _, p := range places {
+		if p.Can != "" {
+			names = append(names, p.Name)
+		}
+	}
+	return names
+}
+
+func newSystemShowCmd(env *cli.Env) *cobra.Command {
+	var out cli.Format
+	cmd := &cobra.Command{
+		Use:               "show SYSTEM",
+		Short:             "Say what a system is made of, what its modes take, and what each place can do with it",
+		Example:           "  olafctl system show iswitch",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: cli.CompleteArgs(system.All().Names),
+		RunE: func(_ *cobra.Command, args []string) error {
+			s, err := system.All().Find(args[0])
+			if err != nil {
+				return err
+			}
+			d := documentOf(env, s)
+			if out == cli.JSON {
+				return cli.WriteJSON(env.Stdout, struct {
+					cli.Head
+					systemDocument
+				}{cli.Head{Schema: "olafctl.system/v1"}, d})
+			}
+			return d.write(env.Stdout)
+		},
+	}
+	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
+	return cmd
+}
+
+func (d *systemDocument) write(w io.Writer) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(tw, "system\t%s, %s: %s\n", d.Name, d.Title, d.About)
+	fmt.Fprintf(tw, "program\t%s\n", d.programOf())
+	fmt.Fprintf(tw, "ports\t%s\n", d.Discipline)
+	for _, m := range d.Modes {
+		fmt.Fprintf(tw, "mode %s\t%s\n", m.Name, m.About)
+		if len(m.Options) > 0 {
+			fmt.Fprintf(tw, "\ttakes --%s\n", strings.Join(m.Options, " --"))
+		}
+	}
+	for _, p := range d.Places {
+		says := p.Can
+		if says == "" {
+			says = "no: " + p.Why
+		}
+		fmt.Fprintf(tw, "%s\t%s\n", p.Name, says)
+	}
+	return tw.Flush()
+}

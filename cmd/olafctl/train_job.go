@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// waitingSystems are those whose workers wait and whose switches add what training computes.
+func waitingSystems() []string {
+	return slices.DeleteFunc(system.All().Waiting(), func(s system.System) bool {
+		return s.Program != nil && s.Program.Arithmetic != program.Float32
+	}).Names()
+}
+
+// trainSystems are what a training's updates can travel through.
+func trainSystems() []string { return append(rl.Networks(), waitingSystems()...) }
+
+// trainJobFlags are for systems whose workers wait for answers.
+type trainJobFlags struct {
+	mode    string
+	loss    float64
+	options system.Options
+}
+
+func (f *trainJobFlags) add(cmd *cobra.Command) {
+	cli.InGroup(cmd, cli.JobFlags, func() {
+		cmd.Flags().StringVar(&f.mode, "mode", "", "how workers wait for each other: sync|async")
+		cmd.Flags().Float64Var(&f.loss, "loss", 0, "share of frames that every link loses")
+		addSystemOptions(cmd, &f.options)
+		cli.Complete(cmd, "mode", func() []string { return []string{"sync", "async"} })
+	})
+}
+
+// trainJobOnly are the flags that mean nothing to queues, trainQueue those that mean nothing to a job.
+var (
+	trainJobOnly = []string{"mode", "loss", system.OptionH, system.OptionBound, system.OptionProfile, system.OptionRecovery, system.OptionTimeout, system.OptionPacket}
+	trainQueue   = []string{"out-rate", "rate", "size", "weigh-by-count", "gate", "band", "average", "film", "profile"}
+)
+
+func refuseFlags(cmd *cobra.Command, names []string, system string) error {
+	var wrong error
+	cmd.Flags().Visit(func(given *pflag.Flag) {
+		if slices.Contains(names, given.Name) {
+			wrong = cli.UsageError("--%s means nothing to --system %s", given.Name, system)
+		}
+	})
+	return wrong
+}
+
+func (f *trainJobFlags) refuse(cmd *cobra.Command, system string) error {
+	return refuseFlags(cmd, trainJobOnly, system)
+}
+
+// spec is the job: 10 Gbps to one switch, as in iSwitch's cluster, and nothing that a host takes beside the cost model.
+func (f *trainFlags) spec(cmd *cobra.Command) (*job.Spec, error) {
+	s, err := system.All().Find(f.config.Network.Kind)
+	if err != nil {
+		return nil, err
+	}
+	mode, err := s.Mode(f.job.mode)
+	if err != nil {
+		return nil, err
+	}
+	if err := mode.Refuse(s, givenOptions(cmd)); err != nil {
+		return nil, err
+	}
+	spec := &job.Spec{System: s, Mode: mode, Options: f.job.options}
+	if cmd.Flags().Changed(system.OptionSlots) {
+		spec.Options.Slots = f.config.Network.Slots
+	}
+	spec.Network.Link = closed.Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24, Loss: f.job.loss}
+	return spec, nil
+}
+
+// runJob trains one job on simulated hosts.
+func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
+	if !cmd.Flags().Changed("clusters") {
+		f.config.Clusters = 1
+	}
+	if f.config.Clusters != 1 {
+		return cli.UsageError("--clusters is %d; a job of --system %s has one", f.config.Clusters, f.config.Network.Kind)
+	}
+	if err := refuseFlags(cmd, trainQueue, f.config.Network.Kind); err != nil {
+		return err
+	}
+	spec, err := f.spec(cmd)
+	if err != nil {
+		return err
+	}
+	config := f.config
+	config.Network = rl.Network{Kind: rl.Ideal} // the job is the network
+	if err := config.Check(); err != nil {
+		return err
+	}
+	live := &curve{total: config.Workers * config.Iterations}
+	bar := cli.StartNotedProgress(env, f.quiet, live.look, live.note)
+	out, err := job.Train(cmd.Context(), config, spec, func(_ int, p rl.Point) { live.add(p.Reward) })
+	bar.Stop()
+	if errors.Is(err, context.Canceled) {
+		return cli.Interrupted(err)
+	}
+	if err != nil {
+		return err
+	}
+	config.Network.Kind = f.config.Network.Kind
+	r := &trainJobReport{Head: cli.Head{Schema: "olafctl.train-job/v1"}, Config: config, System: spec.System.Name, Mode: spec.Mode.Name, Loss: f.job.loss,
+		EndNS: float64(out.Network.Duration), Rewards: rl.Blocks(out.Curves, max(1, config.Iterations/trainTenths)), Equal: out.Equal,
+		Hung: out.Network.Hung, Numbers: map[string]float64{}, Endpoints: out.Network.Endpoints, Greedy: rl.Evaluate(&out.Weights, trainFlights)}
+	for _, row := range closed.Rows() {
+		if v := row.Of(out.Network); v.Known() {
+			r.Numbers[row.Name] = float64(v)
+		}
+	}
+	if f.format == cli.JSON {
+		err = cli.WriteJSON(env.Stdout, r)
+	} else {
+		err = r.write(env, f.format)
+	}
+	if err == nil && r.Hung {
+		return fmt.Errorf("%w: %s", job.ErrHung, spec.Name())
+	}
+	return err
+}
+
+// trainJobReport is the document of train through a job.
+type trainJobReport struct {
+	cli.Head
+	Config    rl.Config          `json:"config"`
+	System    string             `json:"system"`
+	Mode      string             `json:"mode"`
+	Loss      float64            `json:"loss"`
+	EndNS     float64            `json:"end_ns"` // virtual
+	Rewards   []float64          `json:"rewards"`
+	Greedy    float64            `json:"greedy_reward"` // of worker 0's policy without exploring
+	Equal     bool               `json:"equal_weights"`
+	Hung      bool               `json:"hung"`
+	Numbers   map[string]float64 `json:"numbers"`
+	Endpoints olaf.Counts        `json:"endpoints"`
+}
+
+func (r *trainJobReport) write(env *cli.Env, out cli.Format) error {
+	w := env.Stdout
+	list := cli.Grid{Header: []string{"GRADIENTS OF A WORKER", "REWARD"}}
+	block := max(1, r.Config.Iterations/trainTenths)
+	for i, v := range r.Rewards {
+		list.Add(fmt.Sprintf("%d-%d", i*block+1, (i+1)*block), fmt.Sprintf("%.1f", v))
+	}
+	if out == cli.CSV {
+		return list.Write(env, out)
+	}
+	equal := "all workers end with the same weights"
+	if !r.Equal {
+		equal = "workers end with different weights"
+	}
+	fmt.Fprintf(w, "%s through %s %s, seed %d: %s in %.2f s of virtual time\n", olaf.Plural(r.Config.Workers, "worker"), r.System, r.Mode, r.Config.Seed,
+		olaf.Plural(uint64(r.Numbers["updates"]), "update"), r.EndNS/1e9)
+	fmt.Fprintf(w, "a gradient was %.2f updates old when it was applied; %d discarded as too old; %s\n",
+		r.Numbers["staleness_updates"], r.Endpoints.Of("vectors_discarded"), equal)
+	if wrong := r.Endpoints.Of("packets_inexact"); wrong > 0 {
+		fmt.Fprintf(w, "%d packets of sums were inexact\n", wrong)
+	}
+	fmt.Fprintf(w, "worker 0 without exploring: reward %.1f over %d flights\n\n", r.Greedy, trainFlights)
+	return list.Write(env, out)
+}

@@ -1,0 +1,128 @@
+// Package job runs a job of hosts that wait for answers over seeds, of one system or of several side by side, and reports
+// what they did.
+package job
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
+)
+
+// ErrHung says that a job did not come to its end.
+var ErrHung = olaf.NewError(olaf.Failed, "the job hung")
+
+// Spec is a job of one system, which says itself how many values a packet has.
+type Spec struct {
+	System  *system.System
+	Mode    *system.Mode
+	Options system.Options
+	Network closed.Network
+	Job     closed.Job
+}
+
+// Name is how tables tell it apart.
+func (s *Spec) Name() string { return s.System.Name + " " + s.Mode.Name }
+
+// Outcome is a job over its seeds.
+type Outcome struct {
+	Spec    *Spec
+	Runs    []*closed.Result // in the order of the seeds, hung ones too
+	Numbers []results.Statistic
+	Hung    int
+	// Endpoints and Program are summed over the runs.
+	Endpoints, Program olaf.Counts
+}
+
+// Run plays a job for every seed. done is called after each run; nil for nobody.
+func Run(ctx context.Context, s *Spec, seeds []uint64, done func()) (*Outcome, error) {
+	parts, err := s.Mode.Parts(&s.Options)
+	if err != nil {
+		return nil, err
+	}
+	s.Job.PerPacket = parts.PerPacket
+	runs, err := closed.RunSeeds(ctx, s.Network, s.Job, parts, s.Mode.Sync, seeds, done)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", s.Name(), err)
+	}
+	o := &Outcome{Spec: s, Runs: runs}
+	o.describe()
+	return o, nil
+}
+
+// RunAll is Run of several jobs, one after the other.
+func RunAll(ctx context.Context, specs []*Spec, seeds []uint64, done func()) ([]*Outcome, error) {
+	var outcomes []*Outcome
+	for _, s := range specs {
+		o, err := Run(ctx, s, seeds, done)
+		if err != nil {
+			return nil, err
+		}
+		outcomes = append(outcomes, o)
+	}
+	return outcomes, nil
+}
+
+// describe makes the statistics over the runs that came to their end; those that hung are counted.
+func (o *Outcome) describe() {
+	rows := closed.Rows()
+	values := make([][]metric.Float, len(rows))
+	for _, r := range o.Runs {
+		o.Endpoints, o.Program = sum(o.Endpoints, r.Endpoints), sum(o.Program, r.Program)
+		if r.Hung {
+			o.Hung++
+			continue
+		}
+		for i := range rows {
+			values[i] = append(values[i], rows[i].Of(r))
+		}
+	}
+	for i := range rows {
+		o.Numbers = append(o.Numbers, results.Describe(values[i], "no run came to its end"))
+	}
+}
+
+func sum(total, one olaf.Counts) olaf.Counts {
+	if one.Ledger() == nil {
+		return total
+	}
+	if total.Ledger() == nil {
+		return one.Clone()
+	}
+	for i := range one.Ledger().Counters {
+		total.SetAt(i, total.At(i)+one.At(i))
+	}
+	return total
+}
+
+// Number is the statistic of a row of closed.Rows by its name; missing where there is none.
+func (o *Outcome) Number(name string) results.Statistic {
+	for i, row := range closed.Rows() {
+		if row.Name == name {
+			return o.Numbers[i]
+		}
+	}
+	return results.Describe(nil, "no number of that name")
+}
+
+// Err is nil when every run came to its end. The error matches ErrHung.
+func (o *Outcome) Err() error {
+	if o.Hung == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s: %d of %d runs", ErrHung, o.Spec.Name(), o.Hung, len(o.Runs))
+}
+
+// Errs joins the errors of several outcomes.
+func Errs(outcomes []*Outcome) error {
+	var errs []error
+	for _, o := range outcomes {
+		errs = append(errs, o.Err())
+	}
+	return errors.Join(errs...)
+}

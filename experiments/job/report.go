@@ -1,0 +1,287 @@
+package job
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/table"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// Schema heads the document of a Report.
+const Schema = "olafctl.job/v1"
+
+// Report is one or more systems' outcomes of the same job.
+type Report struct {
+	Title      string // one line about the job
+	Basis      string // of what its numbers rest on
+	Config     any    // what was asked for
+	Seeds      []uint64
+	Outcomes   []*Outcome
+	Statements []string
+	Provenance results.Provenance
+}
+
+// numbers are statistics by name, in the order of closed.Rows.
+type numbers []results.Statistic
+
+// MarshalJSON writes an object with a member a number.
+func (n numbers) MarshalJSON() ([]byte, error) {
+	var b bytes.Buffer
+	for i, row := range closed.Rows()[:len(n)] {
+		value, err := json.Marshal(&n[i])
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(&b, ",%q:%s", row.Name, value)
+	}
+	if b.Len() == 0 {
+		return []byte("{}"), nil
+	}
+	b.Bytes()[0] = '{'
+	b.WriteByte('}')
+	return b.Bytes(), nil
+}
+
+// document is the JSON form.
+type document struct {
+	Schema     string             `json:"schema"`
+	Provenance results.Provenance `json:"provenance"`
+	Title      string             `json:"title"`
+	Basis      string             `json:"basis,omitempty"`
+	Config     any                `json:"config"`
+	Seeds      []uint64           `json:"seeds"`
+	Systems    []systemDocument   `json:"systems"`
+	Statements []string           `json:"statements"`
+}
+
+type systemDocument struct {
+	System    string       `json:"system"`
+	Mode      string       `json:"mode"`
+	Config    config       `json:"config"`
+	Runs      int          `json:"runs"`
+	Hung      int          `json:"hung_runs"`
+	Numbers   numbers      `json:"numbers"`
+	Endpoints olaf.Counts  `json:"endpoints"`
+	Program   *olaf.Counts `json:"program,omitempty"`
+}
+
+// config is what decides a job.
+type config struct {
+	Workers    int           `json:"workers"`
+	PerRack    int           `json:"workers_per_rack,omitempty"`
+	Rate       olaf.Rate     `json:"rate"`
+	Delay      olaf.Duration `json:"delay"`
+	Loss       float64       `json:"loss"`
+	Values     int           `json:"values"`
+	PerPacket  int           `json:"values_per_packet"`
+	Messages   int           `json:"messages,omitempty"`
+	Updates    uint32        `json:"updates"`
+	Compute    olaf.Duration `json:"compute"`
+	Jitter     float64       `json:"jitter"`
+	Apply      olaf.Duration `json:"server_apply"`
+	PerMessage olaf.Duration `json:"host_per_message"`
+	PerMiB     olaf.Duration `json:"host_per_mib"`
+	H          int           `json:"h,omitempty"`
+	Bound      int           `json:"bound,omitempty"`
+	Slots      int           `json:"slots,omitempty"`
+	Wrap       bool          `json:"wrap,omitempty"`
+	Profile    string        `json:"program_profile,omitempty"`
+	Recovery   string        `json:"recovery,omitempty"`
+	Timeout    olaf.Duration `json:"timeout,omitempty"`
+}
+
+func (s *Spec) config() config {
+	n, j, o := &s.Network, &s.Job, &s.Options
+	c := config{
+		Workers: n.Workers, PerRack: n.PerRack, Rate: n.Link.Rate, Delay: n.Link.Delay, Loss: n.Link.Loss,
+		Values: j.Layout.Values, PerPacket: j.PerPacket, Messages: j.Messages, Updates: j.Updates, Compute: j.Compute, Jitter: j.Jitter,
+		Apply: j.ServerApply, PerMessage: n.Worker.PerMessage, PerMiB: n.Worker.PerMiB,
+	}
+	if s.System.Program != nil {
+		c.H, c.Bound, c.Slots, c.Wrap, c.Profile, c.Recovery, c.Timeout = o.H, o.Bound, o.Slots, o.Wrap, o.Profile, o.Recovery, o.Timeout
+	}
+	return c
+}
+
+// Document is the JSON form.
+func (r *Report) Document() any {
+	d := document{Schema: Schema, Provenance: r.Provenance, Title: r.Title, Basis: r.Basis, Config: r.Config, Seeds: r.Seeds, Statements: r.Statements}
+	for _, o := range r.Outcomes {
+		s := systemDocument{
+			System: o.Spec.System.Name, Mode: o.Spec.Mode.Name, Config: o.Spec.config(), Runs: len(o.Runs), Hung: o.Hung,
+			Numbers: o.Numbers, Endpoints: o.Endpoints,
+		}
+		if o.Program.Ledger() != nil {
+			s.Program = &o.Program
+		}
+		d.Systems = append(d.Systems, s)
+	}
+	return d
+}
+
+// Paper is empty: a job of one's own choosing stands beside nothing.
+func (r *Report) Paper() []results.PaperRow { return nil }
+
+// Err is nil when every run came to its end.
+func (r *Report) Err() error { return Errs(r.Outcomes) }
+
+// kept is what is read back of a document.
+type kept struct {
+	Systems []struct {
+		System  string                       `json:"system"`
+		Mode    string                       `json:"mode"`
+		Numbers map[string]results.Statistic `json:"numbers"`
+	} `json:"systems"`
+}
+
+// Sheets lays out the document of a kept job: a line a number, two columns a system.
+func Sheets(raw []byte) ([]table.Sheet, error) {
+	var d kept
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return nil, fmt.Errorf("lay out a job: %w", err)
+	}
+	s := table.Sheet{Name: "Job", Title: "What the hosts did, mean and 95 % interval over seeds", Columns: []table.Column{{Header: "number"}, {Header: "unit"}}}
+	for i := range d.Systems {
+		name := d.Systems[i].System + " " + d.Systems[i].Mode
+		s.Columns = append(s.Columns, table.Column{Header: name, Format: table.General}, table.Column{Header: name + " ±", Format: table.General})
+	}
+	for _, row := range closed.Rows() {
+		cells := []table.Cell{table.S(row.Name), table.S(row.Unit)}
+		for i := range d.Systems {
+			n := d.Systems[i].Numbers[row.Name]
+			cells = append(cells, sheets.Mean(&n), sheets.Half(&n))
+		}
+		s.Rows = append(s.Rows, cells)
+	}
+	return []table.Sheet{s}, nil
+}
+
+// Table is one line a number.
+func (r *Report) Table() (header []string, rows [][]string) {
+	header = []string{"system", "mode", "number", "unit", "mean", "sd", "ci95", "min", "max", "n"}
+	for _, o := range r.Outcomes {
+		for i, row := range closed.Rows() {
+			n := &o.Numbers[i]
+			rows = append(rows, []string{o.Spec.System.Name, o.Spec.Mode.Name, row.Name, row.Unit, text.Exact(n.Mean), text.Exact(n.SD),
+				text.Exact(n.CI95), text.Exact(n.Min), text.Exact(n.Max), fmt.Sprint(n.N)})
+		}
+	}
+	return header, rows
+}
+
+// WriteText prints the answer, then a line a number with a column a system, then what endpoints and programs counted.
+func (r *Report) WriteText(w io.Writer, v text.View) error {
+	p := text.NewPage(w, v)
+	p.Say("", "%s", r.Title)
+	for _, line := range r.answer() {
+		p.Say("", "%s", line)
+	}
+	p.Printf("\n")
+	g := &table.Grid{Keys: 1, Columns: []table.GridColumn{{Header: ""}}}
+	for _, o := range r.Outcomes {
+		g.Columns = append(g.Columns, table.GridColumn{Header: strings.ToUpper(o.Spec.Name()), Right: true})
+	}
+	for i, row := range closed.Rows() {
+		r.add(g, row.Title, func(o *Outcome) string { return cell(&row, &o.Numbers[i]) })
+	}
+	r.addCounts(g, func(o *Outcome) olaf.Counts { return o.Endpoints })
+	r.addCounts(g, func(o *Outcome) olaf.Counts { return o.Program })
+	p.Grid(g)
+	for _, s := range r.Statements {
+		p.Say("- ", "%s", s)
+	}
+	return p.Err()
+}
+
+func (r *Report) add(g *table.Grid, title string, of func(*Outcome) string) {
+	row := []string{title}
+	for _, o := range r.Outcomes {
+		row = append(row, of(o))
+	}
+	g.Add(row...)
+}
+
+// addCounts lists the counters of which any system counted something.
+func (r *Report) addCounts(g *table.Grid, of func(*Outcome) olaf.Counts) {
+	said := map[string]bool{}
+	for _, o := range r.Outcomes {
+		if of(o).Ledger() == nil {
+			continue
+		}
+		for _, c := range of(o).Ledger().Counters {
+			if said[c.Name] || !r.counted(of, c.Name) {
+				continue
+			}
+			said[c.Name] = true
+			r.add(g, c.Title, func(o *Outcome) string {
+				if of(o).Index(c.Name) < 0 {
+					return text.Missing
+				}
+				return fmt.Sprint(of(o).Of(c.Name))
+			})
+		}
+	}
+}
+
+func (r *Report) counted(of func(*Outcome) olaf.Counts, name string) bool {
+	for _, o := range r.Outcomes {
+		if of(o).Of(name) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// cell prints a number in a unit that suits it.
+func cell(row *closed.Row, n *results.Statistic) string {
+	if !n.Known() {
+		return text.Missing
+	}
+	by, unit := 1.0, ""
+	switch row.Unit {
+	case "ns":
+		by, unit = text.ScaleOf(row.Unit, n)
+	case "bit/s":
+		by, unit = 1e-9, "Gbit/s"
+	case "B":
+		by, unit = 1e-6, "MB"
+	}
+	mean, half := text.RoundedParts(n, by)
+	if half != "" && half != "0" { // nothing depends on the seed where there is no interval
+		mean += " ± " + half
+	}
+	return strings.TrimSpace(mean + " " + unit)
+}
+
+// answer says in a line or two who was how fast, and what went wrong.
+func (r *Report) answer() (lines []string) {
+	var parts []string
+	for _, o := range r.Outcomes {
+		n := o.Number("iteration_ns")
+		if !n.Known() {
+			parts = append(parts, o.Spec.Name()+": no run came to its end")
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%s: %s between updates", o.Spec.Name(), text.Age(&n)))
+	}
+	lines = append(lines, strings.Join(parts, " · "))
+	for _, o := range r.Outcomes {
+		wrong, torn := o.Endpoints.Of("packets_inexact"), o.Endpoints.Of("updates_torn")
+		if o.Hung+int(wrong)+int(torn) > 0 {
+			lines = append(lines, fmt.Sprintf("%s: %d of %d runs hung, %d packets of sums were inexact, %d updates torn",
+				o.Spec.Name(), o.Hung, len(o.Runs), wrong, torn))
+		}
+	}
+	if r.Basis != "" {
+		lines = append(lines, r.Basis)
+	}
+	return lines
+}

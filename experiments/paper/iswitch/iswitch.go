@@ -1,0 +1,144 @@
+// Package iswitch reproduces "Accelerating Distributed Reinforcement Learning with In-Switch Computing" (ISCA 2019), one file
+// an artefact, on simulated hosts around its accelerator. What hosts take for a message is fitted to two of the paper's four
+// trainings; the other two are predicted.
+package iswitch
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results"
+)
+
+// Experiments lists what reproduces the paper with systems of a set, in its order.
+func Experiments(set system.Set) experiments.Set {
+	one := func(name, artefact, about, needs string, run func(context.Context, *lab, experiments.Options) (bench.Report, error)) experiments.Experiment {
+		return experiments.Experiment{
+			Name: "iswitch/" + name, Artefact: artefact, About: about, Needs: needs,
+			Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
+				return run(ctx, &lab{set: set}, o)
+			},
+		}
+	}
+	return experiments.Set{
+		one("table3", "Table 3", "speed-up of training over a parameter server: AllReduce and iSwitch, synchronous and asynchronous", "2 s", runTable3),
+		one("table4", "Table 4", "time of a synchronous iteration of DQN, A2C, PPO and DDPG: parameter server, AllReduce, iSwitch", "2 s", runTable4),
+		one("table5", "Table 5", "time of an asynchronous iteration: parameter server and iSwitch with staleness up to 3", "2 s", runTable5),
+		one("fig12", "Fig. 12", "what of a synchronous iteration is gradient aggregation", "2 s", runFig12),
+		one("fig15", "Fig. 15", "speed-up with 4 to 12 workers in racks of 3, synchronous and asynchronous", "5 s", runFig15),
+	}
+}
+
+// approach is one column of the paper's tables: a system in a mode, under the paper's name.
+type approach struct{ paper, system, mode string }
+
+var (
+	syncPS      = approach{"ps", "ps", "sync"}
+	allReduce   = approach{"ar", "ring", "sync"}
+	syncSwitch  = approach{"isw", "iswitch", "sync"}
+	asyncPS     = approach{"ps", "ps", "async"}
+	asyncSwitch = approach{"isw", "iswitch", "async"}
+)
+
+// staleness is S in all of the paper's asynchronous runs.
+const staleness = 3
+
+// updates are how many iterations a run takes its means over: without random times every one is like the last.
+const updates = 6
+
+// lab runs jobs on the paper's cluster and remembers them: the artefacts share many.
+type lab struct {
+	set  system.Set
+	done map[key]*job.Outcome
+}
+
+type key struct {
+	approach
+	model   string
+	workers int
+	ideal   bool
+}
+
+// run is a model's job by an approach; ideal leaves out what hosts take.
+func (l *lab) run(ctx context.Context, a approach, m Model, workers int, ideal bool) (*job.Outcome, error) {
+	k := key{a, m.Name, workers, ideal}
+	if o := l.done[k]; o != nil {
+		return o, nil
+	}
+	s, err := l.set.Find(a.system)
+	if err != nil {
+		return nil, err
+	}
+	mode, err := s.Mode(a.mode)
+	if err != nil {
+		return nil, err
+	}
+	spec := &job.Spec{System: s, Mode: mode}
+	if !mode.Sync && s.Program != nil {
+		spec.Options.Bound = staleness
+	}
+	spec.Network, spec.Job = Lab(s, mode, m, workers, ideal, &spec.Options)
+	spec.Job.Updates = updates
+	o, err := job.Run(ctx, spec, []uint64{1}, nil)
+	if err != nil {
+		return nil, err
+	}
+	if err := o.Err(); err != nil {
+		return nil, err
+	}
+	if l.done == nil {
+		l.done = map[key]*job.Outcome{}
+	}
+	l.done[k] = o
+	return o, nil
+}
+
+// iteration is the time of one in ms.
+func (l *lab) iteration(ctx context.Context, a approach, m Model, workers int, ideal bool) (results.Statistic, error) {
+	o, err := l.run(ctx, a, m, workers, ideal)
+	if err != nil {
+		return results.Statistic{}, err
+	}
+	return one(float64(o.Number("iteration_ns").Mean) / 1e6), nil
+}
+
+// scaled is a statistic in another unit.
+func scaled(s results.Statistic, by results.Float) results.Statistic {
+	s.Mean, s.SD, s.CI95, s.Min, s.Max = s.Mean*by, s.SD*by, s.CI95*by, s.Min*by, s.Max*by
+	return s
+}
+
+// one is a number of runs in which nothing is drawn: every seed gives the same.
+func one(v float64) results.Statistic {
+	f := results.Float(v)
+	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
+}
+
+// grid fills a block: a row a model, a column an approach.
+func (l *lab) grid(ctx context.Context, name string, approaches []approach, ideal bool) (experiments.Block, error) {
+	b := experiments.Block{Name: name, Unit: "ms"}
+	for _, a := range approaches {
+		b.Columns = append(b.Columns, a.paper)
+	}
+	for _, m := range Models() {
+		line := experiments.Line{Name: m.Name}
+		for _, a := range approaches {
+			cell, err := l.iteration(ctx, a, m, LabWorkers, ideal)
+			if err != nil {
+				return b, err
+			}
+			line.Cells = append(line.Cells, cell)
+		}
+		b.Rows = append(b.Rows, line)
+	}
+	return b, nil
+}
+
+// claim is the id of a cell.
+func claim(artefact, row, column string) string {
+	return fmt.Sprintf("iswitch/%s.%s.%s", artefact, row, column)
+}

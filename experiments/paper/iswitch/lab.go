@@ -1,0 +1,108 @@
+package iswitch
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/system"
+	program "github.com/olafctl/olaf/fpga/program/iswitch"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// Model is one of the paper's four trainings as its network sees it.
+type Model struct {
+	Name, Title string
+	Values      int // float32 of a gradient, from the layer sizes of the implementations that the paper names
+	Messages    int // that a host makes of it: DDPG has two networks
+	// Compute is a gradient's time: the interval of asynchronous iSwitch (Table 5), which hides everything else.
+	Compute olaf.Duration
+	// Iterations that the paper trained for: synchronous, and asynchronous with a server and with iSwitch (Tables 4 and 5).
+	Sync, AsyncPS, AsyncISwitch float64
+}
+
+// Models are those of Tables 3 to 5.
+func Models() []Model {
+	return []Model{
+		{"dqn", "DQN", 6_724_248 / 4, 1, micro(12_070), 1.40e6, 6.30e6, 3.50e6},
+		{"a2c", "A2C", 3_465_756 / 4, 1, micro(12_530), 2.00e5, 1.20e6, 4.00e5},
+		{"ppo", "PPO", 40_980 / 4, 1, micro(7_990), 8.00e4, 5.40e5, 1.20e5},
+		{"ddpg", "DDPG", 161_300 / 4, 2, micro(14_890), 7.50e5, 3.00e6, 1.50e6},
+	}
+}
+
+// FindModel returns the named model. The error matches system.ErrOptions and lists what there is.
+func FindModel(name string) (Model, error) {
+	var names []string
+	for _, m := range Models() {
+		if m.Name == name {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	return Model{}, fmt.Errorf("%w: no model is called %q; there are %s", system.ErrOptions, name, strings.Join(names, ", "))
+}
+
+func micro(us int64) olaf.Duration { return olaf.Duration(us) * olaf.Microsecond }
+
+// costs are what a message takes of a host's software, by system: fitted to DQN and PPO in Table 4, two numbers to two
+// published ones each. For A2C and DDPG they predict.
+var costs = map[string]closed.Costs{
+	"ps":      {PerMessage: micro(1150), PerMiB: micro(1120)},
+	"ring":    {PerMessage: micro(1800), PerMiB: micro(1830)},
+	"iswitch": {PerMessage: micro(1860), PerMiB: micro(1240)},
+}
+
+// Fitted says that what a system's hosts take rests on the paper's own tables.
+func Fitted(system string) bool {
+	_, known := costs[system]
+	return known
+}
+
+// serverUpdate is what an asynchronous server takes to apply a gradient, fitted to DQN and PPO in Table 5.
+func serverUpdate(m *Model) olaf.Duration {
+	return micro(970) + micro(1130)/1024*olaf.Duration(m.Values*olaf.LaneBytes)/1024
+}
+
+// LabWorkers is the paper's main cluster, and LabRack how many its emulation has in a rack beyond that.
+const (
+	LabWorkers = 4
+	LabRack    = 3
+)
+
+// Lab is the paper's cluster for one system, mode and model: 10 Gbps Ethernet, the accelerator's 256 bits at 200 MHz. An
+// iSwitch without a stated table gets the board's, which vectors longer than it wrap around; asynchronous workers send whole
+// vectors, for which a table is built that the board could not hold. Other systems whose switches answer pay what iSwitch's
+// hosts pay for a message; no paper has them on this cluster. ideal leaves the hosts' costs out.
+func Lab(s *system.System, mode *system.Mode, m Model, workers int, ideal bool, o *system.Options) (closed.Network, closed.Job) {
+	own := program.Describe().Name
+	net := closed.Network{
+		Workers: workers,
+		Link:    closed.Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24},
+	}
+	if workers > LabWorkers {
+		net.PerRack = LabRack
+	}
+	if s.Name == own {
+		net.Accelerator = closed.Accelerator{BusBytes: 32, Beat: 5 * olaf.Nanosecond, Pipeline: 16}
+	}
+	job := closed.Job{Layout: endpoint.Layout{Values: m.Values, Messages: m.Messages}, Compute: m.Compute}
+	if !ideal {
+		paid := costs[s.Name]
+		if !Fitted(s.Name) {
+			paid = costs[own]
+		}
+		net.Worker, net.Server = paid, paid
+		if !mode.Sync {
+			job.ServerApply = serverUpdate(&m)
+		}
+	}
+	if s.Name == own && o.Slots == 0 {
+		o.Slots, o.Wrap = program.DefaultSlots, true
+		if !mode.Sync || o.Profile == program.Exactly {
+			o.Slots, o.Wrap = max(program.DefaultSlots, (m.Values+program.Lanes-1)/program.Lanes), false
+		}
+	}
+	return net, job
+}
