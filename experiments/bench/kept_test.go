@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/report"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/store"
@@ -58,6 +59,42 @@ func TestRunsOfAnOlderBuildVerify(t *testing.T) {
 		others := strings.Count(id, "bench") // one report, of a build that has no version
 		if made, not, err := archive.VerifyExports(s, f, "(devel)", system.Declared, nil); err != nil || made != 0 || not != others {
 			t.Errorf("%s: %d exports made again, %d of another build: %v", id, made, not, err)
+		}
+	}
+}
+
+// TestRunsOfAnOlderBuildAreJudgedAnew holds that what is exported of a run with verdicts of earlier rules has today's words, and
+// says so.
+func TestRunsOfAnOlderBuildAreJudgedAnew(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "store")
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "kept"))); err != nil {
+		t.Fatal(err)
+	}
+	s, err := store.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for id, want := range map[string]int{"20261122-043657-bench": 6, "20261122-043657-simulate": 0} {
+		f, err := s.Load(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := archive.Load(f, system.Declared)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Bench.Schema != results.BenchSchema || len(r.Bench.Paper) != want {
+			t.Errorf("%s: %s with %d lines beside the paper", id, r.Bench.Schema, len(r.Bench.Paper))
+		}
+		for _, row := range r.Bench.Paper {
+			known := row.Verdict == string(paper.TooShort) && strings.HasPrefix(row.Note, "1 of 30 runs; ") || row.Verdict == string(paper.Contradiction)
+			if !known || row.Basis != string(paper.Calibrated) || !strings.HasPrefix(row.ID, "olaf/") {
+				t.Errorf("%s: %s, %s, %q", row.ID, row.Basis, row.Verdict, row.Note)
+			}
+		}
+		if said := slices.ContainsFunc(r.Bench.Statements, func(s string) bool { return strings.Contains(s, "judged anew") }); said != (want > 0) {
+			t.Errorf("%s: said that it is judged anew: %v", id, said)
 		}
 	}
 }

@@ -440,6 +440,28 @@ func TestExpectations(t *testing.T) {
 	}
 }
 
+// TestTrainingsAreExpected judges the numbers of the trainings' earlier full runs, which docs/experiments/fig8.md and
+// docs/reproduction.md tell.
+func TestTrainingsAreExpected(t *testing.T) {
+	rows := Compare(Ours{
+		"olaf/fig8.reward_over_fifo.40g":                  Of(stat(23, 17, 5)),
+		"olaf/fig8.reward_over_fifo.20g":                  Of(stat(67, 33, 5)),
+		"olaf/fig2.reward.periodic_aggregation_over_sync": Of(results.Describe([]results.Float{59.4, 80.9, 45.4, 67.6, 22.8}, "")),
+	}, "olaf/fig8", "olaf/fig2")
+	got := map[string]string{}
+	for _, r := range rows {
+		got[r.ID] = r.Verdict
+	}
+	for id, want := range map[string]Verdict{"olaf/fig8.reward_over_fifo.40g": TrendOnly, "olaf/fig8.reward_over_fifo.20g": WithinTwo, "olaf/fig2.reward.periodic_aggregation_over_sync": TrendOnly} {
+		if got[id] != string(want) {
+			t.Errorf("%s: %s, want %s", id, got[id], want)
+		}
+	}
+	if m := Misses(rows); len(m) > 0 {
+		t.Errorf("missed %+v", m)
+	}
+}
+
 // TestTrends has the words of trends on small curves over two seeds, whose differences are 1 apart so that their half-width is
 // 12.7/2.
 func TestTrends(t *testing.T) {

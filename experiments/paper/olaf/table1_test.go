@@ -1,12 +1,15 @@
 package olaf
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
 
+	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/paper"
 )
 
 func measured(t *testing.T, s bench.Spec) *bench.Measurement {
@@ -45,6 +48,13 @@ func TestTable1(t *testing.T) {
 	}
 	if checked != 12 {
 		t.Errorf("%d published numbers compared, want 12", checked)
+	}
+	if err := experiments.Expected(report.Paper()); err != nil {
+		t.Error(err)
+	}
+	report.Bench.Paper[0].Verdict = string(paper.Near) // where a match is expected
+	if err := experiments.Expected(report.Paper()); !errors.Is(err, experiments.ErrMissed) || !strings.HasSuffix(err.Error(), ": "+report.Bench.Paper[0].ID) {
+		t.Errorf("a verdict below what is expected: %v", err)
 	}
 	literal := report.Bench.Comparisons[0].AoMReduction.ClusterCluster.Mean
 	if literal > 50 {
