@@ -143,8 +143,8 @@ func (d *Device) unchanged(addr uint32, w *word, v uint32) (uint32, error) {
 // than any port moves in them.
 const nearby = 1 << 20
 
-// running reads a counter that goes on: two looks must lie close together, since one alone could be anything.
-func running(name string, look func() uint64) (uint64, error) {
+// counting reads a counter that goes on: two looks must lie close together, since one alone could be anything.
+func counting(name string, look func() uint64) (uint64, error) {
 	first := look()
 	for range 4 {
 		second := look()
@@ -171,7 +171,7 @@ func (d *Device) cycles() (uint64, error) {
 
 // clockNow reads the low word first, which latches the high one.
 func (d *Device) clockNow() (uint64, error) {
-	return running("common.cycles", func() uint64 {
+	return counting("common.cycles", func() uint64 {
 		low := d.load(regmap.CommonCycles)
 		return uint64(d.load(regmap.CommonCycles+4))<<32 | uint64(low)
 	})

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -50,7 +51,7 @@ type Device struct {
 	accesses int      // since the last verification
 	verified time.Time
 	stale    int
-	lies     int // answers that were lost, or no register's, and came right when they were asked for again
+	lies     int // answers that were lost or wrong, and came right when they were asked for again
 	bank     bank
 	ports    []port
 }
@@ -75,6 +76,7 @@ const (
 	steady               // the same, and no other register changes it
 	window               // every access moves an index on
 	latched              // holds still until the next snapshot
+	running              // counts on, and is read where nanoseconds matter: one look has to do
 )
 
 func (w *word) name() string { return w.block.Name + "." + w.register.Name }
@@ -102,6 +104,8 @@ func (d *Device) layout() {
 				case r.Counter:
 					w.kind = latched
 					d.bank.words = append(d.bank.words, addr)
+				case b.Base+r.Offset == regmap.CommonCycles:
+					w.kind = running
 				case r.Access != regmap.ReadWrite:
 				case moved[addr]:
 					w.kind = readback
@@ -150,7 +154,7 @@ func (d *Device) Foreign() string { return d.foreign }
 // StaleReads is how often a register had to be read again after a write, because the first answer was an older one.
 func (d *Device) StaleReads() int { return d.stale }
 
-// LostReads is how often a register was read again because its answer was none, and then answered.
+// LostReads is how often a register was read again because its answer was none or wrong, and then answered right.
 func (d *Device) LostReads() int { return d.lies }
 
 // Read32 reads a register of the map, or of those ranges of the shell that are safe to read. An answer of all ones is asked
@@ -187,10 +191,35 @@ func (d *Device) look(addr uint32, w *word) (uint32, error) {
 			return v, err
 		}
 	}
-	if w != nil && w.kind == latched {
+	switch {
+	case w == nil || w.kind == running:
+		return v, nil
+	case w.kind == latched:
 		return d.unchanged(addr, w, v)
 	}
-	return v, nil
+	return d.agreed(addr, w, v)
+}
+
+// agreed reads until two looks agree, so that a bit which flipped on its way is nobody's data. A register that changes by
+// itself may do so all the time; then its last answer stands.
+func (d *Device) agreed(addr uint32, w *word, v uint32) (uint32, error) {
+	v, ok := d.agree(addr, v)
+	if ok || w.kind == volatile {
+		return v, nil
+	}
+	return v, fmt.Errorf("read %s: %w: no two looks agree; 'olafctl device doctor' looks at the card", w.name(), ErrUnsteady)
+}
+
+// agree is the answer that comes twice in a few looks, of which v was the first; the last one where none does.
+func (d *Device) agree(addr, v uint32) (uint32, bool) {
+	seen := [...]uint32{v, 0, 0, 0}
+	for i := 1; i < len(seen); i++ {
+		seen[i] = d.load(addr)
+		if slices.Contains(seen[:i], seen[i]) {
+			return seen[i], true
+		}
+	}
+	return seen[len(seen)-1], false
 }
 
 // mayRead refuses what must not be read.
@@ -276,6 +305,12 @@ func (d *Device) lookOnce(addr uint32, w *word) (v, index uint32, err error) {
 		err = fmt.Errorf("read %s: %w: its index went from %d to %d; set it and read again", w.name(), ErrUnsteady, index, after)
 	}
 	return v, index, err
+}
+
+// sure reads what holds still.
+func (d *Device) sure(addr uint32) uint32 {
+	v, _ := d.agree(addr, d.load(addr))
+	return v
 }
 
 // load reads what needs no more than a second look where the answer may have been lost: none of the windows.

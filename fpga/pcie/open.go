@@ -194,7 +194,7 @@ func (x *examination) mapBAR() error {
 
 // link reads what cannot be all ones on a card that answers.
 func (x *examination) link() error {
-	canary, built := x.device.load(ShellCanary), x.device.load(ShellBuildTime)
+	canary, built := x.device.sure(ShellCanary), x.device.sure(ShellBuildTime)
 	seen := fmt.Sprintf("0x008 reads %#x, 0x000 reads %#08x", canary, built)
 	switch {
 	case canary == allOnes || built == allOnes:
@@ -212,14 +212,14 @@ func (x *examination) link() error {
 
 // shell looks at the MACs, which the register map of an OpenNIC shell has at fixed places.
 func (x *examination) shell() error {
-	version := x.device.load(cmacBase + cmacVersion)
+	version := x.device.sure(cmacBase + cmacVersion)
 	seen := fmt.Sprintf("CMAC 0 is version %#x", version)
 	if text, ok := Placeholder(version); ok {
 		return x.mismatch("ports", seen+": "+text, "an OpenNIC shell has a CMAC at 0x8000; another shell has another map")
 	}
 	x.device.ports = x.device.ports[:0]
 	for p := range uint32(maxPorts) {
-		if _, missing := Placeholder(x.device.load(cmacBase + p*portStride + cmacVersion)); !missing {
+		if _, missing := Placeholder(x.device.sure(cmacBase + p*portStride + cmacVersion)); !missing {
 			x.device.ports = append(x.device.ports, port{base: p * portStride})
 		}
 	}
@@ -245,7 +245,7 @@ func (x *examination) mismatch(name, seen, next string) error {
 // image reads magic and map version of our box.
 func (x *examination) image() error {
 	d := x.device
-	magic := d.load(regmap.CommonMagic)
+	magic := d.sure(regmap.CommonMagic)
 	if magic != regmap.CommonMagicResetValue {
 		seen := fmt.Sprintf("the 250 MHz box answers %#08x", magic)
 		text, known := Placeholder(magic)
@@ -254,7 +254,7 @@ func (x *examination) image() error {
 		}
 		return x.mismatch("image", seen+", which is not our magic", "program the image with the OLAF box")
 	}
-	version := d.load(regmap.CommonMapVersion)
+	version := d.sure(regmap.CommonMapVersion)
 	d.mapVersion = fmt.Sprintf("%d.%d.%d", version>>24, version>>16&0xFF, version&0xFFFF)
 	if version>>24 != regmap.VersionMajor {
 		return x.mismatch("image", fmt.Sprintf("register map %s; this program knows %d.x", d.mapVersion, regmap.VersionMajor),
@@ -264,8 +264,8 @@ func (x *examination) image() error {
 		return nil
 	}
 	d.ours = true
-	d.hash = d.load(regmap.CommonBuildHash)
-	d.clockHz = uint64(d.load(regmap.CommonClockHz))
+	d.hash = d.sure(regmap.CommonBuildHash)
+	d.clockHz = uint64(d.sure(regmap.CommonClockHz))
 	if d.clockHz == 0 {
 		return x.fail("clock", ErrNoClock, "common.clock_hz reads 0, so that no rate and no age can be told", "program the image again; if it stays, it was built without one")
 	}
@@ -287,11 +287,11 @@ func (x *examination) scratch() error {
 		x.say("writes arrive", NotRun, "nothing is written in this session", "")
 		return nil
 	}
-	before := d.window.Load32(regmap.CommonScratch)
+	before := d.sure(regmap.CommonScratch)
 	for _, p := range append(patterns[:], before) {
 		d.window.Store32(regmap.CommonScratch, p)
 		d.window.Load32(regmap.CommonMagic) // the write has arrived when this is back
-		if got := d.load(regmap.CommonScratch); got != p {
+		if got := d.sure(regmap.CommonScratch); got != p {
 			return x.fail("writes arrive", ErrStale, fmt.Sprintf("scratch reads %#08x after %#08x was written", got, p),
 				"the path to the card is broken: reseat it, or program it again")
 		}

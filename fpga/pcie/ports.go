@@ -123,19 +123,20 @@ func (d *Device) Tick(i int) (totals PortCounters, foreign int, err error) {
 func (d *Device) tick(i int, p *port) error {
 	base := cmacBase + p.base
 	sinceTick := func() (uint32, error) {
-		c, err := running(fmt.Sprintf("the clock of port %d", i), func() uint64 { return uint64(d.load(base + cmacTickCycles)) })
+		c, err := counting(fmt.Sprintf("the clock of port %d", i), func() uint64 { return uint64(d.load(base + cmacTickCycles)) })
 		return uint32(c), err
 	}
+	now := d.clock.Now() // before the MAC is asked, and after it has ticked: whoever is held up in between must not look robbed
 	before, err := sinceTick()
 	if err != nil {
 		return err
 	}
-	now := d.clock.Now()
 	if !p.ticked.IsZero() && stolen(before, now.Sub(p.ticked)) {
 		p.foreign++
 	}
 	d.window.Store32(base+cmacTick, 1)
 	d.window.Load32(base + cmacVersion) // the tick has arrived when this is back
+	ticked := d.clock.Now()
 	after, err := sinceTick()
 	if err != nil {
 		return errors.Join(d.verify(), err)
@@ -143,7 +144,7 @@ func (d *Device) tick(i int, p *port) error {
 	if passed := d.clock.Now().Sub(now).Seconds() * rxClockHz; after >= before && float64(after) > 1.02*passed {
 		return errors.Join(d.verify(), fmt.Errorf("latch the counters of port %d: %w: the MAC's clock goes on at %d after %d; it is being reset, or 'olafctl device reset --part cmac%d' helps", i, ErrLost, after, before, i))
 	}
-	p.ticked = now
+	p.ticked = ticked
 	return nil
 }
 
@@ -216,7 +217,7 @@ func (d *Device) PortCounts() ([]fpga.Port, error) {
 
 // unlatched64 reads a running 64-bit counter: high, low, high, until high held still, and all of that twice.
 func (d *Device) unlatched64(addr uint32) (uint64, error) {
-	v, err := running(fmt.Sprintf("%#x", addr), func() uint64 {
+	v, err := counting(fmt.Sprintf("%#x", addr), func() uint64 {
 		high := d.load(addr + 4)
 		for range 8 {
 			low, again := d.load(addr), d.load(addr+4)

@@ -97,11 +97,14 @@ const (
 	opPorts   = 'p' // answer: list of fpga.Port as JSON
 )
 
+// errElse is what all other errors of a device match on this side, so that they keep at least their kind.
+var errElse = olaf.NewError(olaf.Device, "the device failed")
+
 // Answers start with one of these; all but the first go on with words for people.
 var statuses = []struct {
 	code byte
 	kind error
-}{{'+', nil}, {'g', fpga.ErrGone}, {'a', fpga.ErrAddress}, {'r', fpga.ErrRefused}, {'d', fpga.ErrDoubtful}, {'e', nil}}
+}{{'+', nil}, {'g', fpga.ErrGone}, {'a', fpga.ErrAddress}, {'r', fpga.ErrRefused}, {'d', fpga.ErrDoubtful}, {'e', errElse}}
 
 const statusDone, statusError = '+', 'e'
 

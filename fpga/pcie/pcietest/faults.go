@@ -74,10 +74,10 @@ func (c *Card) Reset() {
 func (c *Card) PowerCycle() error {
 	t, err := twin.New(c.built)
 	if err == nil {
-		c.Twin = t
+		c.Twin, c.booted = t, c.now
 	}
 	return err
 }
 
 // Reprogram is somebody else's new bitstream.
-func (c *Card) Reprogram() { c.Shell[pcie.ShellBuildTime]++ }
+func (c *Card) Reprogram() { c.Shell[pcie.ShellBuildTime] = buildTime + 1 }

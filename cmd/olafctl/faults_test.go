@@ -1,0 +1,293 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
+	"github.com/olafctl/olaf/fpga/pcie"
+	"github.com/olafctl/olaf/fpga/pcie/pcietest"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/twin"
+	"github.com/olafctl/olaf/internal/splitmix"
+)
+
+// faulted are the commands that scripts of faults are played to, on a card that has done a run.
+var faulted = []struct {
+	args  string
+	lab   bool                        // it needs a laboratory: tables and a capture
+	holds func(*pcietest.Card) string // what the card holds when the command is done
+	want  string
+}{
+	{args: "device doctor"},
+	{args: "device info"},
+	{args: "device list"},
+	{args: "device watch --count 2 -o csv"},
+	{args: "reg dump -o csv"},
+	{args: "reg dump generator --no-latch -o csv"},
+	{args: "reg read queue.depth queue.status queue.in generator.state generator.start_cycle common.build_hash"},
+	{args: "reg write queue.control.enable=0 queue.depth=5 queue.mode.discipline=fifo queue.limiter_overhead=24", holds: register(regmap.QueueDepth), want: "0x5"},
+	{args: "reg write replication.group_index=3 replication.group_size=2 replication.member_data=1 replication.member_data=2"},
+	{args: "device reset", holds: register(regmap.QueueDepth), want: "0x8"},
+	{args: "device reset --part box", holds: register(regmap.QueueDepth), want: "0x8"},
+	{args: "bench --runs 1 --updates 3 --versus none --out-rate 40G --keep=false -q -o csv", lab: true},
+}
+
+func register(addr uint32) func(*pcietest.Card) string {
+	return func(c *pcietest.Card) string { return fmt.Sprintf("%#x", c.Load32(addr)) }
+}
+
+// patient is a card, and the world in which a command meets it.
+type patient struct {
+	card *pcietest.Card
+	env  *cli.Env
+}
+
+// played is how a command ended.
+type played struct {
+	code           int
+	stdout, stderr string
+	held           string
+	script         *pcietest.Script
+}
+
+// play runs a command while things go wrong.
+func play(t *testing.T, bus pcie.Bus, command int, faults []pcietest.Fault) played {
+	c := &faulted[command]
+	p := newPatient(t, bus, c.lab)
+	var stdout, stderr bytes.Buffer
+	p.env.Stdout, p.env.Stderr = &stdout, &stderr
+	script := p.card.Play(faults)
+	args := strings.Fields(c.args)
+	if c.args != "device list" {
+		args = append(args, "-d", testbedtest.CardAddress)
+	}
+	out := played{script: script, code: run(t.Context(), p.env, args)}
+	out.stdout, out.stderr = timeless(stdout.String()), stderr.String()
+	if p.card.OnLoad, p.card.OnStore = nil, nil; c.holds != nil {
+		out.held = c.holds(p.card)
+	}
+	return out
+}
+
+// newPatient is a card that has done a run of a few updates, with a queue of 6 slots, and with frames lost in its adapters.
+func newPatient(t *testing.T, bus pcie.Bus, lab bool) *patient {
+	env := testEnvironment(nil, nil)
+	if lab {
+		l := testbedtest.New(t)
+		pci := testbed.PCI()
+		pci.Testbed = withCard(pci.Testbed, l.Access.Card)
+		env.Devices, env.Bus, env.CardClock = testbed.Devices{testbed.Twin(), pci}, *l.Access.Bus, l
+		return &patient{l.Card, env}
+	}
+	card, err := pcietest.New(twin.Config{})
+	ok(t, err)
+	ok(t, countSomething(t, card))
+	card.Shell[0xB030], card.Shell[0xF010] = 40, 50
+	bus.Map = func(string, int64, bool) (pcie.Window, error) { return card, nil }
+	env.Bus, env.CardClock = bus, card
+	return &patient{card, env}
+}
+
+// withCard opens a testbed with what stands behind its card.
+func withCard(open func(context.Context, string, testbed.OpenOptions) (*testbed.Testbed, error), card testbed.CardAccess) func(context.Context, string, testbed.OpenOptions) (*testbed.Testbed, error) {
+	return func(ctx context.Context, name string, o testbed.OpenOptions) (*testbed.Testbed, error) {
+		o.Card = card
+		return open(ctx, name, o)
+	}
+}
+
+// countSomething lets a card count something.
+func countSomething(t *testing.T, card *pcietest.Card) error {
+	spec := bench.DefaultSpec()
+	spec.Runs, spec.Slots, spec.Workload.UpdatesPerWorker = 1, 6, 2
+	plan, err := bench.NewPlan(spec)
+	if err != nil {
+		return err
+	}
+	rig, err := plan.Rig(testbed.Card{Device: card.Twin, Tap: card.Twin})
+	if err != nil {
+		return err
+	}
+	if _, err := rig.Load(t.Context(), 0); err != nil {
+		return err
+	}
+	for _, step := range []func() error{
+		func() error { return rig.Prepare(t.Context(), 0) }, rig.Generator.Arm, rig.Generator.Start,
+		func() error { return card.Wait(t.Context(), 50_000_000_000) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return rig.Close()
+}
+
+// failedRun says that a run was not used, and why.
+var failedRun = regexp.MustCompile(`^olafctl: (invalid run|run failed): `)
+
+// times are numbers that a delay may change.
+var times = regexp.MustCompile(`(?m)^((?:common\.cycles|queue\.snapshot_cycle|queue\.covered_cycles),0x[0-9a-f]+,).*$|^()\d+`)
+
+func timeless(s string) string { return times.ReplaceAllString(s, "${1}T") }
+
+// right says whether an answer is one of the true ones, number by number: somebody's reset may come between two of them.
+func (p played) right(truths []played) bool {
+	got := cells(p.stdout)
+	shapes := slices.DeleteFunc(slices.Clone(truths), func(w played) bool { return w.code != p.code || len(cells(w.stdout)) != len(got) })
+	for i := range got {
+		if !slices.ContainsFunc(shapes, func(w played) bool { return cells(w.stdout)[i] == got[i] }) {
+			return false
+		}
+	}
+	return len(shapes) > 0
+}
+
+func cells(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == '\n' || r == ' ' })
+}
+
+// others are the faults after which something else is true than before.
+func others(m pcietest.Met) bool {
+	return slices.Contains([]pcietest.Kind{pcietest.BoxReset, pcietest.Adapters, pcietest.PowerCycles, pcietest.Reprograms}, m.Kind)
+}
+
+// unwitnessed says that a fault flips a bit of an answer to which there is no second one: of the shell, whose registers we do
+// not know well enough to ask twice, and of the clock, where nanoseconds matter.
+func unwitnessed(m pcietest.Met) bool {
+	return m.Kind == pcietest.Flip && !m.Write && (m.Offset < regmap.CommonBase || m.Offset == regmap.CommonCycles || m.Offset == regmap.CommonCycles+4)
+}
+
+// agreeing finds two faults that are wrong in the same way at the same register, one of which was the other's witness.
+func agreeing(met []pcietest.Met) int {
+	for i, a := range met {
+		for _, b := range met[:i] {
+			if a.Offset == b.Offset && a.Kind == b.Kind && (a.Kind == pcietest.Lose || a.Kind == pcietest.Flip && a.Bit == b.Bit) {
+				return i
+			}
+		}
+	}
+	return -1
+}
+
+// truths are what a command says on a card to which nothing happens, or something before it starts.
+func truths(t *testing.T, bus pcie.Bus, command int) []played {
+	all := []played{play(t, bus, command, nil)}
+	for _, kind := range []pcietest.Kind{pcietest.BoxReset, pcietest.Adapters, pcietest.PowerCycles, pcietest.Reprograms} {
+		all = append(all, play(t, bus, command, []pcietest.Fault{{Kind: kind}}))
+	}
+	return all
+}
+
+// campaign plays scripts and counts how they ended.
+type campaign struct {
+	bus    pcie.Bus
+	truths [][]played
+	right  int
+	typed  int
+	passed map[string]int // wrong answers that nothing contradicted, by register
+}
+
+func newCampaign(t *testing.T) *campaign {
+	card, err := pcietest.New(twin.Config{})
+	ok(t, err)
+	c := &campaign{passed: map[string]int{}}
+	c.bus, err = card.Bus(t.TempDir(), pcietest.OpenNIC())
+	ok(t, err)
+	for i := range faulted {
+		all := truths(t, c.bus, i)
+		if all[0].code != 0 || all[0].held != faulted[i].want {
+			t.Fatalf("%s on a healthy card: %d\n%s%s%s", faulted[i].args, all[0].code, all[0].stdout, all[0].stderr, all[0].held)
+		}
+		c.truths = append(c.truths, all)
+	}
+	return c
+}
+
+// judge plays one script and says what is wrong with how it ended; empty where nothing is.
+func (c *campaign) judge(t *testing.T, command int, faults []pcietest.Fault) string {
+	p := play(t, c.bus, command, faults)
+	met, can := p.script.Met, c.truths[command][:1]
+	if slices.ContainsFunc(met, others) {
+		can = c.truths[command]
+	}
+	held := p.held == faulted[command].want || slices.ContainsFunc(met, others)
+	switch {
+	case p.code == 0 && held && p.right(can):
+		c.right++
+	case p.code == cli.ExitDevice && strings.Count(p.stderr, "\n") == 1, p.code == cli.ExitFailed && failedRun.MatchString(p.stderr):
+		c.typed++
+	case slices.ContainsFunc(met, unwitnessed):
+		c.passed[met[slices.IndexFunc(met, unwitnessed)].Where()]++
+	case agreeing(met) >= 0:
+		c.passed["twice at "+met[agreeing(met)].Where()]++
+	default:
+		return fmt.Sprintf("%s ended with %d after %v and holds %q\n%s%s", faulted[command].args, p.code, met, p.held, p.stderr, cmp.Diff(can[0].stdout, p.stdout))
+	}
+	return ""
+}
+
+// drawFaults draws a script for a command: every access is as likely as every other one.
+func (c *campaign) drawFaults(r *rapid.T, command int) []pcietest.Fault {
+	accesses := uint64(c.truths[command][0].script.Done)
+	fault := rapid.Map(rapid.Uint64(), func(seed uint64) pcietest.Fault {
+		draw := func(n, of uint64) int { return int(splitmix.Mix(seed+n) % of) }
+		return pcietest.Fault{Access: draw(0, accesses), Kind: pcietest.Kind(draw(1, uint64(pcietest.Kinds))), Bit: draw(2, 32)}
+	})
+	return rapid.SliceOfN(fault, 1, 3).Draw(r, "faults")
+}
+
+// TestFaultsThatWereTakenForAnswers plays scripts again that were right in nobody's eyes once.
+func TestFaultsThatWereTakenForAnswers(t *testing.T) {
+	c := newCampaign(t)
+	for _, s := range []struct {
+		args   string // the beginning
+		faults []pcietest.Fault
+	}{
+		{"device doctor", []pcietest.Fault{{Access: 6, Kind: pcietest.Flip}}},
+		{"device watch", []pcietest.Fault{{Access: 211, Kind: pcietest.Delay, Bit: 20}}},
+		{"reg dump -o", []pcietest.Fault{{Access: 22, Kind: pcietest.Flip, Bit: 31}}},
+		{"reg dump -o", []pcietest.Fault{{Access: 0, Kind: pcietest.Lose}, {Access: 23, Kind: pcietest.Lose}}},
+		{"bench", []pcietest.Fault{{Access: 495, Kind: pcietest.Lose}}},
+		{"bench", []pcietest.Fault{{Access: 1493, Kind: pcietest.BoxReset}}},
+	} {
+		for command := range faulted {
+			if strings.HasPrefix(faulted[command].args, s.args) {
+				if wrong := c.judge(t, command, s.faults); wrong != "" {
+					t.Error(wrong)
+				}
+			}
+		}
+	}
+}
+
+// TestFaults holds that no command hands out what is not so, whatever goes wrong at any of its accesses to a card: it ends with
+// the right answer, or with an error that has a kind. `make faults` plays 10,000 scripts.
+func TestFaults(t *testing.T) {
+	c := newCampaign(t)
+	rapid.Check(t, func(r *rapid.T) {
+		command := rapid.IntRange(0, len(faulted)-1).Draw(r, "command")
+		if wrong := c.judge(t, command, c.drawFaults(r, command)); wrong != "" {
+			r.Fatal(wrong)
+		}
+	})
+	t.Logf("%d right, %d typed errors, and %v passed", c.right, c.typed, c.passed)
+}
+
+func ok(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
