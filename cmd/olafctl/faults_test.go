@@ -238,12 +238,17 @@ func (c *campaign) judge(t *testing.T, command int, faults []pcietest.Fault) str
 	return ""
 }
 
-// drawFaults draws a script for a command: every access is as likely as every other one.
+// drawFaults draws a script for a command. Every access is as likely as every other one in half of the draws; the other half
+// is for the writes, of which there are few and on which more hangs.
 func (c *campaign) drawFaults(r *rapid.T, command int) []pcietest.Fault {
-	accesses := uint64(c.truths[command][0].script.Done)
+	well := c.truths[command][0].script
 	fault := rapid.Map(rapid.Uint64(), func(seed uint64) pcietest.Fault {
-		draw := func(n, of uint64) int { return int(splitmix.Mix(seed+n) % of) }
-		return pcietest.Fault{Access: draw(0, accesses), Kind: pcietest.Kind(draw(1, uint64(pcietest.Kinds))), Bit: draw(2, 32)}
+		draw := func(n uint64, of int) int { return int(splitmix.Mix(seed+n) % uint64(of)) }
+		f := pcietest.Fault{Access: draw(0, well.Done), Kind: pcietest.Kind(draw(1, int(pcietest.Kinds))), Bit: draw(2, 32)}
+		if writes := well.Writes; len(writes) > 0 && draw(3, 2) == 0 {
+			f.Access = writes[draw(4, len(writes))]
+		}
+		return f
 	})
 	return rapid.SliceOfN(fault, 1, 3).Draw(r, "faults")
 }

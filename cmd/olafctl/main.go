@@ -17,9 +17,17 @@ import (
 func main() {
 	mute.End()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
-	code := run(ctx, process(), os.Args[1:])
+	code := start(ctx, process(), os.Args[1:])
 	stop()
 	os.Exit(code)
+}
+
+// start runs a command line. What a terminal shows needs the terminal itself.
+func start(ctx context.Context, env *cli.Env, args []string) int {
+	if env.Terminal {
+		return run(ctx, env, args)
+	}
+	return piped(ctx, env, args)
 }
 
 // process is the world of this process, and what the program was built of.

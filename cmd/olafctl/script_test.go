@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 			if err := addFakeCard(env); err != nil {
 				panic(err)
 			}
-			os.Exit(run(ctx, env, os.Args[1:]))
+			os.Exit(start(ctx, env, os.Args[1:]))
 		},
 	})
 }

@@ -26,13 +26,15 @@ grpc://HOST:PORT), and its tables to every P4Runtime controller. One session at 
 have P4Runtime's own election.
 
 Without TLS only a unix socket or a loopback address is listened on; --tls-cert and --tls-key open other addresses to
-clients with --tls-ca, and --tls-client-ca shuts out those without a certificate (docs/p4runtime.md).
+clients with --tls-ca, and --tls-client-ca shuts out those without a certificate (docs/p4runtime.md). A card is lent at a
+socket that only you can open, and at a loopback address, which every user of the host reaches, with --insecure alone.
 
 Of a card the registers are lent alone, unless there is more: --capture names the interface at the parameter server, which
 makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tables that was built with the bitstream
 (docs/bring-up.md). A bench needs all three.`,
 		Example: `  olafctl serve --listen 127.0.0.1:9559
   olafctl serve --listen unix:/run/olaf.sock --device pci:0000:3b:00.0 --capture enp1s0f0
+  olafctl device info -d unix:/run/olaf.sock
   olafctl serve --listen :9559 --tls-cert agent.pem --tls-key agent.key --tls-client-ca lab.pem
   olafctl bench -d grpc://127.0.0.1:9559`,
 		Args: cobra.NoArgs,
@@ -70,7 +72,8 @@ makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tabl
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&o.Listen, "listen", "127.0.0.1:9559", "unix:PATH or HOST:PORT; without TLS a loopback one")
+	flags.StringVar(&o.Listen, "listen", "", "unix:PATH or HOST:PORT, without TLS a loopback one (default "+testbed.DefaultListen+"; of a card a socket that only you can open)")
+	flags.BoolVar(&o.Insecure, "insecure", false, "of a card: lend it at a HOST:PORT without TLS too, to every user of this host")
 	flags.StringVar(&o.Journal, "journal", "", "keep the tables in this file, so that a restarted agent has them again")
 	cli.AddAddress(cmd, &device, env.Devices.Lent(), "device to lend")
 	secure.Add(flags)

@@ -224,7 +224,7 @@ func TestServeRefuses(t *testing.T) {
 		{"serve --listen unix:DIR/nowhere/s", 2, "", "no such file"},
 		{"serve --listen bogus", 2, "", "use unix:PATH or HOST:PORT"},
 		{"serve --listen 127.0.0.1:99999", 2, "", "use unix:PATH or HOST:PORT"},
-		{"serve --listen 127.0.0.1:0 -d pci:nowhere", 3, "", "an address looks like"},
+		{"serve --insecure --listen 127.0.0.1:0 -d pci:nowhere", 3, "", "an address looks like"},
 		{"serve --listen unix:DIR/s --journal JOURNAL", 2, "", "journal is kept by another agent; end that one"},
 		{"serve --listen unix:DIR/s --journal FILE", 2, "", "move the file away"},
 		{"serve --listen unix:DIR/s --journal DIR", 2, "", "is a directory; name a file"},

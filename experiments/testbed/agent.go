@@ -19,7 +19,7 @@ import (
 // Agent is a device that another process lends.
 func Agent() Device {
 	return Device{
-		Prefix: "grpc://", Name: "HOST:PORT", Abilities: HasTables,
+		Prefix: "grpc://", Name: "HOST:PORT", Also: "unix", Abilities: HasTables,
 		NotCard:   "it belongs to whoever owns the card; give it to the 'olafctl serve' there",
 		Registers: openAgentDevice, Testbed: openAgent,
 	}

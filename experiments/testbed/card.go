@@ -49,7 +49,7 @@ func (a *CardAccess) lacks() string {
 // PCI is a card of this host.
 func PCI() Device {
 	return Device{
-		Prefix: "pci:", Name: "0000:3b:00.0", Abilities: HasTables, OwnDryRun: true,
+		Prefix: "pci:", Name: "0000:3b:00.0", Abilities: HasTables, Guarded: true, OwnDryRun: true,
 		Registers: openCard, Testbed: openCardTestbed, Lend: lendCard, Examine: examineCard,
 	}
 }
@@ -78,6 +78,9 @@ func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, 
 		bed.close = append(bed.close, remove)
 	}
 	lent := ServeOptions{Listen: listen, Device: DeviceOptions{Access: o.Access}}
+	if err := lent.guarded(); err != nil {
+		return nil, err
+	}
 	s, err := serve(ctx, lent, func(s *Service) error { return lendCard(ctx, s, bdf, lent) })
 	if err != nil {
 		return nil, errors.Join(err, bed.Close())

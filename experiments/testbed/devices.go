@@ -57,6 +57,11 @@ type Device struct {
 	Abilities Ability
 	// NotCard says why flags make no sense that are for a card and for what captures behind it; empty where they do.
 	NotCard string
+	// Also is another scheme that its addresses may have, of those that are what is dialled: unix. Empty for none.
+	Also string
+	// Guarded says that it is hardware: who writes it can do harm, so that it is lent to this user alone if nothing else is
+	// asked for.
+	Guarded bool
 	// OwnDryRun says that Registers minds DeviceOptions.DryRun, for more than accesses.
 	OwnDryRun bool
 
@@ -94,6 +99,8 @@ func (d Devices) Of(address string) (row *Device, name string, err error) {
 	scheme, name, _ := strings.Cut(address, ":")
 	for i := range d {
 		switch {
+		case d[i].Also == scheme && scheme != "":
+			return &d[i], address, nil
 		case d[i].Scheme() != scheme:
 		case d[i].Name == "" && name != "":
 			return nil, "", fmt.Errorf("%w for %q; %s has no name, so write just its scheme", ErrBackend, address, d[i].Prefix)

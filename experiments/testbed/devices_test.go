@@ -25,6 +25,8 @@ func TestAddresses(t *testing.T) {
 		{"pci:0000:3b:00.0", "pci:", "0000:3b:00.0", ""},
 		{"grpc://h:1", "grpc://", "//h:1", ""},
 		{"grpc:unix:/s", "grpc://", "unix:/s", ""},
+		{"unix:/s", "grpc://", "unix:/s", ""},
+		{"unix:///s", "grpc://", "unix:///s", ""},
 		{"twin:0", "", "", "no such device backend for \"twin:0\"; twin: has no name, so write just its scheme"},
 		{"rtx:", "", "", "no such device backend for \"rtx:\"; this build opens twin:, pci:0000:3b:00.0, grpc://HOST:PORT, playback:FILE"},
 	} {

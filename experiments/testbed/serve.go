@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"strings"
 
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc"
@@ -19,9 +20,12 @@ import (
 
 // ServeOptions say how a device is lent.
 type ServeOptions struct {
-	Listen  string      // unix:PATH or HOST:PORT; without TLS a loopback one
-	TLS     *tls.Config // what clients must speak; nil for plain connections
-	Journal string      // file that keeps the tables over a restart of the agent; empty for none
+	// Listen is unix:PATH or HOST:PORT, without TLS a loopback one; empty for DefaultListen, or a socket of this user's alone
+	// where the device is guarded.
+	Listen   string
+	TLS      *tls.Config // what clients must speak; nil for plain connections
+	Insecure bool        // also a guarded device is lent to every user of this host, where Listen says so
+	Journal  string      // file that keeps the tables over a restart of the agent; empty for none
 	// Warn is told what a person should know of a journal that was taken all the same; nil tells nobody.
 	Warn   func(string)
 	Calls  stats.Handler // hears of every call; nil for nobody
@@ -45,6 +49,30 @@ type Service struct {
 	close   []func() error
 }
 
+// DefaultListen is where a device is lent that does no harm, and where controllers look first.
+const DefaultListen = "127.0.0.1:9559"
+
+// listen completes the address for a device.
+func (o *ServeOptions) listen(row *Device, name string) (err error) {
+	switch {
+	case o.Listen == "" && row.Guarded && o.TLS == nil && !o.Insecure:
+		o.Listen, err = ownSocket(row.Scheme(), name)
+	case o.Listen == "":
+		o.Listen = DefaultListen
+	case row.Guarded:
+		err = o.guarded()
+	}
+	return err
+}
+
+// guarded refuses to lend hardware to whoever is on this host.
+func (o *ServeOptions) guarded() error {
+	if o.TLS != nil || o.Insecure || strings.HasPrefix(o.Listen, "unix:") {
+		return nil
+	}
+	return fmt.Errorf("%w: every user of this host could write the card at %s; use unix:PATH, or 'olafctl serve' with --tls-cert or --insecure", agent.ErrInsecure, o.Listen)
+}
+
 // Serve lends the device at an address until Close. One process owns a device; everybody else goes through its agent.
 func Serve(ctx context.Context, address string, o ServeOptions) (*Service, error) {
 	row, name, err := o.Device.devices().Of(address)
@@ -53,6 +81,9 @@ func Serve(ctx context.Context, address string, o ServeOptions) (*Service, error
 		return nil, err
 	case row.Lend == nil:
 		return nil, fmt.Errorf("%w to lend for %q; this build lends %s", ErrBackend, address, o.Device.devices().Lent().Forms())
+	}
+	if err := o.listen(row, name); err != nil {
+		return nil, err
 	}
 	return serve(ctx, o, func(s *Service) error { return row.Lend(ctx, s, name, o) })
 }

@@ -1,8 +1,16 @@
 package testbed
 
 import (
+	"errors"
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/olafctl/olaf/fpga/pcie/pcietest"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/twin"
+	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
 // A service that is closed before its goroutine came to serve has served to its end.
@@ -17,4 +25,53 @@ func TestCloseAtOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// TestWhoReachesACard holds that hardware is lent to its user alone, unless something else is asked for in so many words.
+func TestWhoReachesACard(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	card, err := pcietest.New(twin.Config{})
+	want(t, err)
+	bus, err := card.Bus(t.TempDir(), pcietest.OpenNIC())
+	want(t, err)
+	access := Access{Devices: Devices{PCI(), Agent()}, Bus: &bus, Clock: card}
+	lend := func(o ServeOptions) (*Service, error) {
+		o.Device.Access = access
+		return Serve(t.Context(), "pci:"+pcietest.BDF, o)
+	}
+	for range 2 { // the path is the same each time
+		s, err := lend(ServeOptions{})
+		want(t, err)
+		socket := filepath.Join(os.TempDir(), strings.TrimPrefix(s.Target, "unix:"+os.TempDir()))
+		if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o600 || !strings.HasSuffix(socket, "pci-0000-3b-00.0") {
+			t.Errorf("%s: %v, %v", socket, info, err)
+		}
+		if info, err := os.Stat(filepath.Dir(socket)); err != nil || info.Mode().Perm() != 0o700 {
+			t.Errorf("%v, %v", info, err)
+		}
+		d, err := OpenDevice(t.Context(), s.Target, DeviceOptions{Access: access})
+		want(t, err)
+		_, err = d.Read32(regmap.QueueDepth)
+		want(t, errors.Join(err, d.Close(), s.Close()))
+	}
+	if _, err := lend(ServeOptions{Listen: "127.0.0.1:0"}); !errors.Is(err, agent.ErrInsecure) || !strings.Contains(err.Error(), "--insecure") {
+		t.Errorf("every user of this host: %v", err)
+	}
+	s, err := lend(ServeOptions{Listen: "127.0.0.1:0", Insecure: true})
+	want(t, err)
+	want(t, s.Close())
+	if _, err := lend(ServeOptions{Listen: "0.0.0.0:0", Insecure: true}); !errors.Is(err, agent.ErrInsecure) {
+		t.Errorf("everybody: %v", err)
+	}
+	want(t, os.Chmod(filepath.Join(os.TempDir(), filepath.Base(filepath.Dir(mustOwn(t)))), 0o755))
+	if _, err := lend(ServeOptions{}); !errors.Is(err, agent.ErrListen) {
+		t.Errorf("a folder that others may enter: %v", err)
+	}
+}
+
+func mustOwn(t *testing.T) string {
+	t.Helper()
+	path, err := ownSocket("pci", "x")
+	want(t, err)
+	return strings.TrimPrefix(path, "unix:")
 }

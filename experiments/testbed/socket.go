@@ -1,9 +1,16 @@
 package testbed
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+
+	"github.com/olafctl/olaf/internal/lockfile"
+	"github.com/olafctl/olaf/internal/tempfolder"
+	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
 // maxSocketPath is the longest path that a unix socket's address holds.
@@ -12,11 +19,27 @@ const maxSocketPath = 103
 // privateAddress makes room for a socket that only this user can reach, until remove is called; where the temporary
 // folder's path is too long for one, it is a free port of the loopback interface.
 func privateAddress() (address string, remove func() error, err error) {
-	dir, err := os.MkdirTemp("", "olafctl-")
+	dir, remove, err := tempfolder.Make()
 	if err != nil {
 		return "", nil, fmt.Errorf("make room for a private socket: %w", err)
 	}
-	return socketAddress(filepath.Join(dir, "s")), func() error { return os.RemoveAll(dir) }, nil
+	return socketAddress(filepath.Join(dir, "s")), remove, nil
+}
+
+// ownSocket is where a device of this host is lent that only this user shall reach, the same path each time.
+func ownSocket(scheme, name string) (string, error) {
+	folder := filepath.Join(os.TempDir(), fmt.Sprintf("olafctl-%d", os.Getuid()))
+	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", err
+	}
+	info, err := os.Lstat(folder)
+	if err != nil {
+		return "", err
+	}
+	if !info.IsDir() || info.Mode().Perm() != 0o700 || !lockfile.Own(info) {
+		return "", fmt.Errorf("%w: %s is not a folder of this user's alone; use --listen unix:PATH", agent.ErrListen, folder)
+	}
+	return "unix:" + filepath.Join(folder, scheme+"-"+strings.ReplaceAll(name, ":", "-")), nil
 }
 
 func socketAddress(path string) string {

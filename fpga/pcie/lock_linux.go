@@ -19,9 +19,9 @@ type lock struct{ file *os.File }
 // names the holder where it is known.
 func takeLock(dir, bdf string, alone bool) (*lock, error) {
 	path := filepath.Join(dir, "olafctl-"+bdf+".lock")
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	file, err := lockfile.Open(path, os.O_RDWR|os.O_CREATE, 0o644)
 	if errors.Is(err, fs.ErrPermission) { // another user's file: a lock needs no more than reading
-		file, err = os.Open(path)
+		file, err = lockfile.Open(path, os.O_RDONLY, 0)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock file of the card: %w", err)

@@ -2,9 +2,18 @@
 
 package lockfile
 
-import "os"
+import (
+	"io/fs"
+	"os"
+)
 
 const noFollow = 0
+
+// Works says whether files can be locked here.
+const Works = false
+
+// Own can't tell here.
+func Own(fs.FileInfo) bool { return true }
 
 // Lock does nothing here.
 func Lock(*os.File, bool) error { return nil }

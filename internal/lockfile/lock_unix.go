@@ -4,12 +4,23 @@ package lockfile
 
 import (
 	"errors"
+	"io/fs"
 	"os"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
 const noFollow = unix.O_NOFOLLOW
+
+// Works says whether files can be locked here.
+const Works = true
+
+// Own says whether a file is this user's.
+func Own(info fs.FileInfo) bool {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(stat.Uid) == os.Getuid()
+}
 
 // Lock locks an open file until it is closed, without waiting: alone, or together with others that are not alone either.
 // The error matches ErrHeld when another one's lock is in the way.

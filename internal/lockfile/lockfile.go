@@ -11,11 +11,16 @@ import (
 // ErrHeld says that another process holds the lock.
 var ErrHeld = errors.New("locked")
 
+// Open is os.OpenFile of a file in a folder that others may write to: a symbolic link is refused, as it may have been laid by
+// somebody else.
+func Open(path string, flags int, mode fs.FileMode) (*os.File, error) {
+	return os.OpenFile(path, flags|noFollow, mode)
+}
+
 // Take makes the file where it is missing and holds it until it is closed. The file stays: whoever removed it could take it
-// from under a third process. A symbolic link is refused, as it may have been laid by somebody else. The error matches
-// ErrHeld or is of the file.
+// from under a third process. A symbolic link is refused. The error matches ErrHeld or is of the file.
 func Take(path string, mode fs.FileMode) (*os.File, error) {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|noFollow, mode)
+	f, err := Open(path, os.O_WRONLY|os.O_CREATE, mode)
 	if err != nil {
 		return nil, err
 	}
@@ -28,7 +33,7 @@ func Take(path string, mode fs.FileMode) (*os.File, error) {
 
 // Held says whether another process, or another Take of this one, holds the lock.
 func Held(path string) bool {
-	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	f, err := Open(path, os.O_WRONLY, 0)
 	if err != nil {
 		return false
 	}

@@ -28,11 +28,13 @@ var ErrListen = olaf.NewError(olaf.Usage, "cannot listen")
 const maxMessageBytes = 64 << 20
 
 // ServerOptions are the gRPC options that an agent needs: sizes, a keepalive that tolerates controllers which ping often
-// and notices dead ones, a Stop after which nobody uses the device any more, and TLS when it is configured.
+// and notices dead ones, a Stop after which nobody uses the device any more, no more pushes at a time than there is memory
+// for, and TLS when it is configured.
 func ServerOptions(t *tls.Config) []grpc.ServerOption {
 	options := []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(maxMessageBytes),
 		grpc.WaitForHandlers(true),
+		grpc.InTapHandle(limitPushes()),
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
 	}

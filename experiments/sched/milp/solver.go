@@ -3,6 +3,7 @@ package milp
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/tempfolder"
 )
 
 // Kinds of solver errors; match them with errors.Is.
@@ -136,12 +138,12 @@ func said(out string) string {
 
 // inFolder writes the model into a folder of its own, which is gone afterwards, and runs f with the paths of the model and
 // of the solution that is to be written.
-func inFolder(m *Model, f func(model, solution string) error) error {
-	folder, err := os.MkdirTemp("", "olafctl-milp-")
+func inFolder(m *Model, f func(model, solution string) error) (err error) {
+	folder, remove, err := tempfolder.Make()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(folder)
+	defer func() { err = errors.Join(err, remove()) }()
 	model := filepath.Join(folder, "model.lp")
 	var text bytes.Buffer
 	if err := m.WriteLP(&text); err != nil {

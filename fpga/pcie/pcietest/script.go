@@ -64,6 +64,7 @@ type Script struct {
 	faults []Fault
 	onLoad func(n int, offset, value uint32) uint32 // what the card does besides
 	Done   int                                      // accesses
+	Writes []int                                    // of these
 	Met    []Met
 }
 
@@ -82,6 +83,9 @@ func (s *Script) next(offset uint32, write bool) (now []Fault) {
 			s.Met = append(s.Met, Met{f, write, offset})
 			s.befall(f)
 		}
+	}
+	if write {
+		s.Writes = append(s.Writes, s.Done)
 	}
 	s.Done++
 	return now

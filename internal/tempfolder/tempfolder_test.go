@@ -1,0 +1,85 @@
+//go:build unix
+
+package tempfolder
+
+import (
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+func mustMake(t *testing.T) (string, func() error) {
+	t.Helper()
+	path, remove, err := Make()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, remove
+}
+
+func gone(path string) bool {
+	_, err := os.Lstat(path)
+	return os.IsNotExist(err)
+}
+
+// TestSweep holds that a folder goes when nobody holds it any more, and not before.
+func TestSweep(t *testing.T) {
+	temp := t.TempDir()
+	t.Setenv("TMPDIR", temp)
+	dead := filepath.Join(temp, prefix+"1")
+	foreign, link := filepath.Join(temp, "olafctl-1"), filepath.Join(temp, prefix+"2")
+	for _, dir := range []string{dead, foreign} {
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{lockName, "s"} {
+			if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := os.Symlink(foreign, link); err != nil {
+		t.Fatal(err)
+	}
+	first, remove := mustMake(t)
+	second, removeSecond := mustMake(t)
+	if !gone(dead) || gone(filepath.Join(foreign, "s")) || gone(first) || gone(second) {
+		t.Error("the wrong folders were swept")
+	}
+	if info, err := os.Stat(first); err != nil || info.Mode().Perm() != 0o700 {
+		t.Error(info, err)
+	}
+	for _, remove := range []func() error{remove, removeSecond} {
+		if err := remove(); err != nil {
+			t.Error(err)
+		}
+	}
+	if !gone(first) || !gone(second) {
+		t.Error("a folder stays")
+	}
+}
+
+// TestManyAtOnce holds that nobody sweeps what another one is about to lock.
+func TestManyAtOnce(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	var wait sync.WaitGroup
+	for range 8 {
+		wait.Go(func() {
+			for range 20 {
+				path, remove, err := Make()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if err := os.WriteFile(filepath.Join(path, "s"), nil, 0o600); err != nil {
+					t.Error(err)
+				}
+				if err := remove(); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wait.Wait()
+}

@@ -1,0 +1,31 @@
+package agent
+
+import (
+	"context"
+
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+)
+
+// pushesAtOnce bounds what strangers can make an agent hold: whether one of them may push a pipeline is known only when all of
+// it, 64 MiB at most, was read.
+const pushesAtOnce = 4
+
+// limitPushes turns pushes away beyond that, before anything of them is read.
+func limitPushes() tap.ServerInHandle {
+	places := make(chan struct{}, pushesAtOnce)
+	return func(ctx context.Context, call *tap.Info) (context.Context, error) {
+		if call.FullMethodName != v1.P4Runtime_SetForwardingPipelineConfig_FullMethodName {
+			return ctx, nil
+		}
+		select {
+		case places <- struct{}{}:
+			context.AfterFunc(ctx, func() { <-places })
+			return ctx, nil
+		default:
+			return nil, status.Errorf(codes.ResourceExhausted, "%d pipelines are being pushed already; try again when they are done", pushesAtOnce)
+		}
+	}
+}
