@@ -11,6 +11,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/atp"
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 	"github.com/olafctl/olaf/fpga/program/pass"
 	"github.com/olafctl/olaf/fpga/program/switchml"
@@ -19,7 +20,7 @@ import (
 
 // programs are the switch programs of this build, in the order in which reports show them.
 func programs() []program.Description {
-	return []program.Description{pass.Describe(), iswitch.Describe(), switchml.Describe()}
+	return []program.Description{pass.Describe(), iswitch.Describe(), switchml.Describe(), atp.Describe()}
 }
 
 func newProgramCmd(env *cli.Env) *cobra.Command {

@@ -168,6 +168,7 @@ type Job struct {
 	Base    int      // first slot of a static partition,
 	Slots   int      // which is this long; 0 shares the whole table
 	Parent  bool     // results go up, and come down again from there
+	Level   int      // of the switch: 0 where workers hang on it, 1 above such
 }
 
 // Member is one child of a switch in a job.

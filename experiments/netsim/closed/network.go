@@ -112,7 +112,7 @@ func (s *sim) install(parts *system.Parts) error {
 		}
 		job := program.Job{ID: jobID, Parent: s.switches[i].parent, Members: s.members(i)}
 		if i == 0 {
-			job.Fan = parts.Fan
+			job.Fan, job.Level = parts.Fan, min(s.racks, 1)
 		}
 		if parts.Fan > len(job.Members) && i == 0 && s.sync {
 			return fmt.Errorf("%w: H is %d, but the root has %d children, each of which contributes once a round", ErrConfig, parts.Fan, len(job.Members))

@@ -80,6 +80,8 @@ func (o *options) set(f Field) error {
 		return number(f, 1, 1<<24, &o.cfg.Slots)
 	case "workers", "members":
 		return number(f, 1, MaxPort, &o.workers)
+	case "level":
+		return number(f, 0, 1, &o.job.Level)
 	case "h", "fan":
 		return number(f, 0, 1<<20, &o.job.Fan)
 	case "jobs":

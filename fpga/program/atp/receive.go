@@ -1,0 +1,204 @@
+package atp
+
+import (
+	"math"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// Receive is one packet through the table.
+func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+	class := s.receive(now, from, p, lanes, out)
+	s.counts[class]++
+	return class
+}
+
+func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+	switch {
+	case p.Kind == program.Ack:
+		return s.acknowledge(p, lanes, out)
+	case p.Kind != program.Data || from == program.Uplink:
+		to := program.Up
+		if from == program.Uplink {
+			to = program.Down
+		}
+		out.Emit(to, p, lanes)
+		return Forwarded
+	case p.Flags&program.Overflow != 0:
+		out.Emit(program.Up, p, lanes)
+		return Bypassed
+	case int(p.Index) >= len(s.slots):
+		return OutOfRange
+	}
+	k := s.job(p.Job)
+	bit, ok := bitOf(k, from, p)
+	if !ok {
+		return Stranger
+	}
+	if s.levels && (k.Level > 0) != (p.Flags&program.Second != 0) {
+		out.Emit(program.Up, p, lanes) // another level's matter
+		return Forwarded
+	}
+	if p.Flags&program.Resend != 0 {
+		return s.resent(k, bit, p, lanes, out)
+	}
+	return s.fresh(now, k, bit, p, lanes, out)
+}
+
+// bitOf is the contributor's bit: the packet's own, or that of the member behind the port.
+func bitOf(k *program.Job, from program.Port, p *program.Packet) (uint32, bool) {
+	if k == nil {
+		return 0, false
+	}
+	if p.Bitmap != 0 && k.Level == 0 {
+		return uint32(p.Bitmap), true
+	}
+	if int(from) < len(k.Members) && k.Members[from].Port == from {
+		return 1 << from, true
+	}
+	for i := range k.Members {
+		if k.Members[i].Port == from {
+			return 1 << i, true
+		}
+	}
+	return 0, false
+}
+
+// fan is how many contributions complete an aggregator: what the packet says, or the job.
+func fan(k *program.Job, p *program.Packet) uint16 {
+	switch {
+	case p.Fan > 0:
+		return p.Fan
+	case k.Fan > 0:
+		return uint16(k.Fan)
+	}
+	return uint16(len(k.Members))
+}
+
+// fresh is a packet that is sent for the first time.
+func (s *Switch) fresh(now olaf.Time, k *program.Job, bit uint32, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+	i := int(p.Index)
+	t := &s.slots[i]
+	key := keyOf(p)
+	if t.key != 0 && t.key != key {
+		s.out = *p
+		s.out.Flags |= program.Collision
+		out.Emit(program.Up, &s.out, lanes)
+		return Collided
+	}
+	if t.key != 0 && t.lanes != p.Lanes {
+		return Mismatched
+	}
+	marked := t.ecn
+	t.ecn = t.ecn || p.Flags&program.ECN != 0
+	if t.bitmap&bit != 0 {
+		if t.time < fan(k, p) {
+			return Duplicate
+		}
+		s.send(i, p, marked, out)
+		return Answered
+	}
+	s.add(now, i, key, bit, p, lanes)
+	if t.time < fan(k, p) {
+		return Consumed
+	}
+	s.leave(t)
+	s.send(i, p, marked, out)
+	return Completed
+}
+
+// resent is a packet that is sent again: whatever its aggregator holds goes to the server, and the aggregator is free. It
+// never takes a free one.
+func (s *Switch) resent(k *program.Job, bit uint32, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+	i := int(p.Index)
+	t := &s.slots[i]
+	if t.key != keyOf(p) || t.lanes != p.Lanes {
+		out.Emit(program.Up, p, lanes)
+		return Forwarded
+	}
+	if s.levels && k.Level > 0 {
+		s.free(t)
+		out.Emit(program.Up, p, lanes)
+		return Flushed
+	}
+	marked := t.ecn
+	if t.bitmap&bit == 0 && !t.left {
+		s.add(t.since, i, t.key, bit, p, lanes)
+	}
+	if !t.left {
+		s.leave(t)
+	}
+	s.send(i, p, marked, out)
+	s.free(t)
+	return Flushed
+}
+
+// add puts a packet into an aggregator; the first one overwrites what an earlier use left.
+func (s *Switch) add(now olaf.Time, i int, key uint64, bit uint32, p *program.Packet, lanes []uint32) {
+	t := &s.slots[i]
+	if t.key == 0 {
+		t.key, t.lanes, t.since = key, p.Lanes, now
+		s.used++
+	}
+	if t.bitmap == 0 {
+		copy(s.buffer(i), lanes)
+	} else {
+		addSticky(s.buffer(i), lanes)
+	}
+	t.bitmap |= bit
+	t.time++
+	t.trace.Add(&p.Trace)
+	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
+	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
+}
+
+// leave counts what an aggregator holds as gone to the server.
+func (s *Switch) leave(t *aggregator) {
+	t.left = true
+	s.counts[vectorsOut] += uint64(t.trace.Vectors)
+	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
+}
+
+// send puts an aggregator's sum into the packet at hand and lets that go on. Its mark is what the register held before this
+// packet: that of the packet itself is lost, as in the released program.
+func (s *Switch) send(i int, p *program.Packet, marked bool, out program.Out) {
+	t := &s.slots[i]
+	s.out = *p
+	s.out.Bitmap, s.out.Count, s.out.Trace = uint64(t.bitmap), t.time, t.trace
+	s.out.Flags &^= program.ECN
+	if marked {
+		s.out.Flags |= program.ECN
+	}
+	if s.levels {
+		s.out.Flags |= program.Second
+		s.out.Bitmap, s.out.Fan = 0, 0 // the next level's own
+	}
+	out.Emit(program.Up, &s.out, s.buffer(i))
+}
+
+// acknowledge frees the aggregator that the packet names, if it is this packet's, and tells the job's workers. The server's
+// request for floats frees nothing.
+func (s *Switch) acknowledge(p *program.Packet, lanes []uint32, out program.Out) program.Class {
+	class := Forwarded
+	if p.Flags&program.Overflow == 0 || p.Flags&program.Resend != 0 {
+		if int(p.Index) < len(s.slots) && s.slots[p.Index].key == keyOf(p) {
+			s.free(&s.slots[p.Index])
+			class = Freed
+		}
+	}
+	out.Emit(program.Down, p, lanes)
+	return class
+}
+
+// addSticky adds src to dst as signed words that saturate; a word that stands at a rail stays there, so that the server can
+// see that the sum is none.
+func addSticky(dst, src []uint32) {
+	for i, v := range src[:min(len(src), len(dst))] {
+		have := int32(dst[i])
+		if have == math.MaxInt32 || have <= -math.MaxInt32 {
+			continue
+		}
+		dst[i] = uint32(int32(min(max(int64(have)+int64(int32(v)), math.MinInt32), math.MaxInt32)))
+	}
+}
