@@ -124,7 +124,7 @@ func moved(c *paper.Claim, r *results.PaperRow) string {
 	case c.Untestable != "":
 		return c.Untestable
 	case v == paper.Contradiction:
-		return "[see below](#contradictions-of-the-paper)"
+		return "[see below](#contradictions-of-the-papers)"
 	case v == paper.Match, v == paper.BoundMet, c.Kind == paper.Trend && v == paper.TrendOnly, c.Cause == "":
 		return ""
 	}
