@@ -103,6 +103,9 @@ func TestInterrupt(t *testing.T) {
 	if c := <-code; c != cli.ExitInterrupted {
 		t.Errorf("exit code %d, want %d", c, cli.ExitInterrupted)
 	}
+	if strings.Contains(stderr.all.String(), "interrupted before a run was complete; there is nothing to show") {
+		return // on a busy machine, where the signal came first
+	}
 	if !strings.Contains(stdout.String(), "PARTIAL") {
 		t.Error("the output is not marked partial")
 	}
