@@ -12,37 +12,33 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 )
 
-// toyRows are the rows of toys.go, in testdata/toy/toys.txtar, in the table of queues: all that the recipe of docs/extending.md asks for
-// beside that file and what is generated.
-const toyRows = `
-	{Name: "half", Code: 2, make: newHalf},
-	{Name: "deaf", Code: 3, make: newDeaf},
-`
+// toyRows are what the recipes of docs/extending.md ask for beside the files of testdata/toy/toys.txtar and what is
+// generated: a row for each of two queues, of a switch program and of a system.
+var toyRows = []struct{ file, after, row string }{
+	{"fpga/engine/disciplines.go", "{Name: \"fifo\", Code: 0, make: newFIFO},\n", "{Name: \"half\", Code: 2, make: newHalf},\n{Name: \"deaf\", Code: 3, make: newDeaf},\n"},
+	{"cmd/olafctl/program.go", "\t\"github.com/olafctl/olaf/fpga/program\"\n", "\t\"github.com/olafctl/olaf/fpga/program/echo\"\n"},
+	{"cmd/olafctl/program.go", "return []program.Description{", "echo.Describe(), "},
+	{"experiments/system/system.go", "return Set{", "echoSystem(), "},
+}
 
-// TestToys builds the program with two more queues, without a change to the tree, and takes them through everything: what a
-// new one costs is what this test adds.
+// TestToys builds the program with queues, a switch program and a system more, without a change to the tree, and takes them
+// through everything: what a new one costs is what this test adds.
 func TestToys(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds the program again")
 	}
 	b := &builder{t: t, root: filepath.Join("..", ".."), dir: t.TempDir(), replace: map[string]string{}}
-	rows, err := os.ReadFile(filepath.Join(b.root, "fpga", "engine", "disciplines.go"))
-	if err != nil {
-		t.Fatal(err)
+	for _, r := range toyRows {
+		b.insert(r.file, r.after, r.row)
 	}
-	const table = "var disciplines = []Kind{\n"
-	before, after, found := strings.Cut(string(rows), table)
-	end := strings.Index(after, "\n}\n")
-	if !found || end < 0 {
-		t.Fatal("the table of queues looks different")
-	}
-	b.file("fpga/engine/disciplines.go", before+table+after[:end]+toyRows+after[end:])
 	script, err := txtar.ParseFile(filepath.Join("testdata", "toy", "toys.txtar"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, f := range script.Files {
-		b.file("fpga/engine/"+f.Name, string(f.Data))
+		if strings.HasSuffix(f.Name, ".go") {
+			b.file(f.Name, string(f.Data))
+		}
 	}
 	b.generate()
 	bin := b.build("./cmd/olafctl", "bin/olafctl")
@@ -64,6 +60,24 @@ type builder struct {
 	t         *testing.T
 	root, dir string
 	replace   map[string]string
+}
+
+// insert adds a row to a file, which may have one already.
+func (b *builder) insert(name, after, row string) {
+	b.t.Helper()
+	path := filepath.Join(b.root, filepath.FromSlash(name))
+	if _, err := os.Stat(filepath.Join(b.dir, filepath.FromSlash(name))); err == nil {
+		path = filepath.Join(b.dir, filepath.FromSlash(name))
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	before, rest, found := strings.Cut(string(text), after)
+	if !found {
+		b.t.Fatalf("%s has no %q", name, after)
+	}
+	b.file(name, before+after+row+rest)
 }
 
 // file replaces or adds a file.
