@@ -9,7 +9,9 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/tui/queues"
 )
 
 func TestPlotsReplaceNothingWithoutForce(t *testing.T) {
@@ -50,5 +52,33 @@ func TestPlotsReplaceNothingWithoutForce(t *testing.T) {
 	}
 	if kept, _ := os.ReadFile(old); string(kept) == "edited" {
 		t.Error("--force replaced nothing")
+	}
+}
+
+// TestFiguresOfADashboard holds that the dashboard draws a finished experiment as export does, into a folder of its own.
+func TestFiguresOfADashboard(t *testing.T) {
+	t.Chdir(t.TempDir())
+	b := new(background)
+	if _, err := b.figures(t.Context()); err == nil {
+		t.Error("figures of an experiment that still runs")
+	}
+	s := bench.DefaultSpec()
+	s.Runs, s.Workload.UpdatesPerWorker = 1, 50
+	report, err := bench.Measure(t.Context(), s, bench.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.report = report
+	b.result.Store(&queues.Bench{Finished: true})
+	for _, want := range []string{"olafctl-figures", "olafctl-figures-2"} {
+		folder, err := b.figures(t.Context())
+		if err != nil || folder != want {
+			t.Errorf("%s, %v", folder, err)
+		}
+		for _, name := range []string{"loss.svg", "loss.pdf", "cdf.png"} {
+			if _, err := os.Stat(filepath.Join(want, name)); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }

@@ -21,6 +21,8 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/compare"
+	"github.com/olafctl/olaf/results/export"
+	"github.com/olafctl/olaf/results/figure"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/store"
 	"github.com/olafctl/olaf/results/text"
@@ -198,6 +200,7 @@ type dashboard struct {
 	demo     bool
 	bench    func() *queues.Bench
 	workbook func(context.Context) (string, error)
+	figures  func(context.Context) (string, error)
 	watch    cli.MetricsFlag
 }
 
@@ -243,7 +246,7 @@ func (d *dashboard) show(ctx context.Context, plan *bench.Plan) (err error) {
 	if d.view.IsPlain(d.env) {
 		return cli.GeneratorInterrupted(d.tell(ctx, player))
 	}
-	pages := queues.New(queues.Options{Source: player, Bench: d.bench, Workbook: d.workbook, Demo: d.demo})
+	pages := queues.New(queues.Options{Source: player, Bench: d.bench, Workbook: d.workbook, Figures: d.figures, Demo: d.demo})
 	return d.run(ctx, tui.New(pages, options))
 }
 
@@ -342,7 +345,7 @@ func watchBeside(ctx context.Context, env *cli.Env, d *dashboard, spec bench.Spe
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	b.start(ctx)
-	d.env, d.bench, d.workbook = env, b.state, b.workbook
+	d.env, d.bench, d.workbook, d.figures = env, b.state, b.workbook, b.figures
 	shown := d.show(ctx, plan)
 	if !b.finished() {
 		stop()
@@ -393,19 +396,45 @@ func (b *background) state() *queues.Bench {
 	return b.progress()
 }
 
-// workbook writes the results of a finished experiment, if it has runs.
-func (b *background) workbook(context.Context) (string, error) {
+// outcome is what a finished experiment found, if it has runs.
+func (b *background) outcome(form string) (*sheets.Result, error) {
 	if !b.finished() {
-		return "", errors.New("the experiment is still running")
+		return nil, errors.New("the experiment is still running")
 	}
 	b.wg.Wait()
-	result, ok := b.report.(interface{ Result() *sheets.Result })
+	report, ok := b.report.(interface{ Result() *sheets.Result })
 	if !ok {
-		return "", errors.New("this experiment has no workbook")
+		return nil, fmt.Errorf("this experiment has no %s", form)
+	}
+	return report.Result(), nil
+}
+
+// workbook writes the results of a finished experiment.
+func (b *background) workbook(context.Context) (string, error) {
+	r, err := b.outcome("workbook")
+	if err != nil {
+		return "", err
 	}
 	var book bytes.Buffer
-	if err := xlsx.Write(&book, sheets.Book(result.Result())); err != nil {
+	if err := xlsx.Write(&book, sheets.Book(r)); err != nil {
 		return "", err
 	}
 	return cli.SaveView("olafctl-results.xlsx", book.Bytes())
+}
+
+// figures draws the results of a finished experiment into a new folder.
+func (b *background) figures(context.Context) (string, error) {
+	r, err := b.outcome("figures")
+	if err != nil {
+		return "", err
+	}
+	folder, err := cli.NewFolder("olafctl-figures")
+	if err != nil {
+		return "", err
+	}
+	var targets []export.Target
+	for _, format := range figure.Formats() {
+		targets = append(targets, export.Figures(folder, format, r)...)
+	}
+	return folder, export.Files(targets, false)
 }

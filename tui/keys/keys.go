@@ -54,6 +54,7 @@ const (
 	ExportText   Action = "export-text"
 	ExportSVG    Action = "export-svg"
 	Workbook     Action = "export-workbook"
+	Figures      Action = "export-figures"
 	Mouse        Action = "mouse"
 	Reading      Action = "reading"
 )
@@ -123,6 +124,7 @@ var table = []Binding{
 	{ExportText, []string{"e"}, "write this view as text", "export", ""},
 	{ExportSVG, []string{"E"}, "write this view as SVG", "export", ""},
 	{Workbook, []string{"x"}, "write the results as a workbook", "export", ""},
+	{Figures, []string{"X"}, "write the results as figures", "export", ""},
 }
 
 // Map is a set of bindings.

@@ -69,6 +69,7 @@ func New(o Options) tui.Dashboard {
 			keys.StepBack: forward, keys.Rerun: "simulate again for other settings", keys.Stop: "quit ends a simulation where it stands",
 			keys.NextPanel: panels, keys.LastPanel: panels, keys.Maximise: panels,
 			keys.Workbook: "export a kept run as a workbook: 'olafctl export last --xlsx'",
+			keys.Figures:  "export a kept run as figures: 'olafctl export last --svg'",
 		},
 		Leaving: "Quitting ends it where it stands; what was simulated up to there is printed.",
 		Instead: "without --tui, a simulation prints its progress",

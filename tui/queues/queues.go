@@ -41,6 +41,7 @@ type Options struct {
 	Source   Source
 	Bench    func() *Bench // newest state; never waits
 	Workbook func(context.Context) (path string, err error)
+	Figures  func(context.Context) (folder string, err error)
 	Demo     bool // a guided tour of a minute
 }
 
@@ -102,7 +103,8 @@ func (s *session) keys() tui.Acts {
 		keys.Window:   tui.Do(func(*tui.Frame) { s.whole = !s.whole }),
 		keys.Stop:     tui.Do(s.stop),
 		keys.Rerun:    tui.Do(s.askSettings),
-		keys.Workbook: s.workbook,
+		keys.Workbook: s.results("workbook", s.options.Workbook),
+		keys.Figures:  s.results("figures", s.options.Figures),
 	}
 }
 
@@ -231,17 +233,18 @@ func (s *session) stop(f *tui.Frame) {
 	f.Say("the traffic is stopped; what is inside still leaves")
 }
 
-// workbook writes the results of the experiment.
-func (s *session) workbook(f *tui.Frame) tea.Cmd {
-	if s.options.Workbook == nil {
-		f.Say("no results to write: start with 'olafctl bench --tui'")
-		return nil
-	}
-	f.Say("writing the workbook…")
-	write := s.options.Workbook
-	return func() tea.Msg {
-		path, err := write(context.Background())
-		return tui.Saved("workbook", path, err)
+// results writes the results of the experiment in some form.
+func (s *session) results(what string, write func(context.Context) (path string, err error)) func(*tui.Frame) tea.Cmd {
+	return func(f *tui.Frame) tea.Cmd {
+		if write == nil {
+			f.Say("no results to write: start with 'olafctl bench --tui'")
+			return nil
+		}
+		f.Say("writing the " + what + "…")
+		return func() tea.Msg {
+			path, err := write(context.Background())
+			return tui.Saved(what, path, err)
+		}
 	}
 }
 

@@ -201,6 +201,7 @@ func TestEveryBinding(t *testing.T) {
 		keys.Stop:      {[]string{"S"}, asked(live.Stop{})},
 		keys.Rerun:     {nil, says("run again")},
 		keys.Workbook:  {nil, says("workbook: book.xlsx")},
+		keys.Figures:   {nil, says("figures: drawn")},
 	}
 	own := map[keys.Action]bool{}
 	for _, a := range []keys.Action{
@@ -218,7 +219,10 @@ func TestEveryBinding(t *testing.T) {
 			if !ok {
 				continue
 			}
-			d := shown(source, 120, 40, func(o *Options) { o.Workbook = func(context.Context) (string, error) { return "book.xlsx", nil } })
+			d := shown(source, 120, 40, func(o *Options) {
+				o.Workbook = func(context.Context) (string, error) { return "book.xlsx", nil }
+				o.Figures = func(context.Context) (string, error) { return "drawn", nil }
+			})
 			d.press(check.before...)
 			source.asked = nil
 			tuitest.Press(d.Frame, k)

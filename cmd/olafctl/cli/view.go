@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 
@@ -126,5 +128,16 @@ func SaveView(name string, data []byte) (string, error) {
 			return name, renameio.WriteFile(name, data, 0o644)
 		}
 		name = fmt.Sprintf("%s-%d%s", base, n, kind)
+	}
+}
+
+// NewFolder makes a folder in the working one, under a name that is free.
+func NewFolder(name string) (string, error) {
+	folder := name
+	for n := 2; ; n++ {
+		if err := os.Mkdir(folder, 0o755); !errors.Is(err, fs.ErrExist) {
+			return folder, err
+		}
+		folder = fmt.Sprintf("%s-%d", name, n)
 	}
 }
