@@ -124,7 +124,7 @@ type cell struct {
 // multiHopRow is one row of Table 2 or 3 beside another: loss, both ages, fairness.
 func multiHopRow(artefact, name, beside string, why [4]string, cause [4]string, cells [4]cell) row {
 	var claims []Claim
-	for i, column := range [4][2]string{{"loss_pct", "%"}, {"aom s1", "ms"}, {"aom s2", "ms"}, {"jain", ""}} {
+	for i, column := range [4][2]string{{"loss_pct", "%"}, {"aom s1", "ms"}, {"aom s2", "ms"}, {"jain", "by 1 − J"}} {
 		claims = append(claims, number(column[0], cells[i].text, column[1], cells[i].expect, why[i], cause[i], artefact+"."+beside+"."+slug(column[0])))
 	}
 	claims[3].Unfairness = true

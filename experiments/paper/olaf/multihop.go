@@ -406,7 +406,7 @@ func countingSenders(m paper.Measured) paper.Other {
 func (r *MultiHopReport) sayReadings() {
 	r.say("the parameters that the paper does not give were fitted to these numbers (docs/experiments/multihop.md): agreement is a fit, not a prediction")
 	r.say("the comparison takes FIFO's age per worker and Olaf's per cluster, the only reading that fits, and Jain's index over clusters; the table shows both")
-	r.say("N of transmission control counts the active clusters, as in the paper's text; counting senders, and the verdict that it would give, stands below the number")
+	r.say("N of transmission control counts the active clusters, as in the paper's text; where counting senders gives another verdict, it stands below the number")
 	r.say("loss counts dropped packets over updates sent; by updates, a dropped packet counts for everything merged into it; replaced updates are neither")
 	r.say("drop-tail locks the phases of periodic senders: FIFO's ages depend on the seed, so the interval belongs to the number")
 }
