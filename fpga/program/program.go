@@ -120,6 +120,14 @@ func Mark(worker olaf.WorkerID, vector uint32) uint64 {
 	return z ^ z>>31
 }
 
+// MarkAll is what a sum of one contribution of every worker, numbered from 0, has inside.
+func MarkAll(workers int, vector uint32) (inside uint64) {
+	for w := range workers {
+		inside += Mark(olaf.WorkerID(w), vector)
+	}
+	return inside
+}
+
 // Contribution is the trace of one worker's vector, generated at genNS.
 func Contribution(worker olaf.WorkerID, vector uint32, genNS uint64) Trace {
 	return Trace{Inside: Mark(worker, vector), NewestNS: genNS, OldestNS: genNS, SumNS: genNS, Vectors: 1}

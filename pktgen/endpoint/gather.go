@@ -1,10 +1,6 @@
 package endpoint
 
-import (
-	"math"
-
-	"github.com/olafctl/olaf/fpga/program"
-)
+import "github.com/olafctl/olaf/fpga/program"
 
 // gather puts a sum together from its packets.
 type gather struct {
@@ -69,10 +65,3 @@ func (g *gather) zero(i int) {
 }
 
 func (g *gather) whole() bool { return g.left == 0 }
-
-// addFloats adds src to dst, float32 by float32.
-func addFloats(dst, src []uint32) {
-	for i, v := range src[:min(len(src), len(dst))] {
-		dst[i] = math.Float32bits(math.Float32frombits(dst[i]) + math.Float32frombits(v))
-	}
-}

@@ -106,10 +106,7 @@ func (w *syncWorker) Start(olaf.Time) { w.compute() }
 
 func (w *syncWorker) compute() {
 	w.busy = true
-	w.marks = 0
-	for i := range w.cfg.Workers {
-		w.marks += program.Mark(olaf.WorkerID(i), w.round)
-	}
+	w.marks = program.MarkAll(w.cfg.Workers, w.round)
 	w.host.Compute(w.round)
 }
 

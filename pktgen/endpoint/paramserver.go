@@ -161,7 +161,7 @@ func (s *server) add(g *gather) {
 		s.apply.Values = s.sum
 		return
 	}
-	addFloats(s.sum, g.values)
+	program.Add(program.Floats(s.sum), program.Floats(g.values))
 }
 
 func (s *server) Applied(olaf.Time) {

@@ -162,7 +162,7 @@ func (w *ringWorker) take(c int, values []uint32) {
 	}
 	w.chunks[c].Add(&w.traces[w.step])
 	if w.carry {
-		addFloats(values, w.inbox[w.step])
+		program.Add(program.Floats(values), program.Floats(w.inbox[w.step]))
 	}
 }
 

@@ -76,10 +76,7 @@ func (w *poolWorker) Start(olaf.Time) { w.compute() }
 
 func (w *poolWorker) compute() {
 	w.busy = true
-	w.marks = 0
-	for i := range w.cfg.Workers {
-		w.marks += program.Mark(olaf.WorkerID(i), w.round)
-	}
+	w.marks = program.MarkAll(w.cfg.Workers, w.round)
 	w.host.Compute(w.round)
 }
 

@@ -19,11 +19,7 @@ func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, la
 	case p.Kind == program.Ack:
 		return s.acknowledge(p, lanes, out)
 	case p.Kind != program.Data || from == program.Uplink:
-		to := program.Up
-		if from == program.Uplink {
-			to = program.Down
-		}
-		out.Emit(to, p, lanes)
+		program.Forward(from, p, lanes, out)
 		return Forwarded
 	case p.Flags&program.Overflow != 0:
 		out.Emit(program.Up, p, lanes)

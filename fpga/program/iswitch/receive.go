@@ -13,10 +13,8 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 		class = s.control(from, p, out)
 	case p.Kind == program.Data || p.Kind == program.Result:
 		class = s.data(now, from, p, lanes, out)
-	case from == program.Uplink:
-		out.Emit(program.Down, p, lanes)
 	default:
-		out.Emit(program.Up, p, lanes)
+		program.Forward(from, p, lanes, out)
 	}
 	s.counts[class]++
 	return class
@@ -135,7 +133,7 @@ func (s *Switch) add(i int, now olaf.Time, p *program.Packet, lanes []uint32) {
 		if t.count == 0 {
 			clear(buffer)
 		}
-		addFloats(program.Floats(buffer), program.Floats(lanes))
+		program.Add(program.Floats(buffer), program.Floats(lanes))
 	}
 	t.count++
 	t.trace.Add(&p.Trace)

@@ -5,28 +5,6 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// addFloats adds src to dst in IEEE 754 binary32, each lane rounded on its own. Eight lanes at a time spare the bounds
-// checks of the others.
-func addFloats(dst, src []float32) {
-	src = src[:min(len(src), len(dst))]
-	dst = dst[:len(src)]
-	for len(dst) >= 8 {
-		d, s := (*[8]float32)(dst), (*[8]float32)(src)
-		d[0] += s[0]
-		d[1] += s[1]
-		d[2] += s[2]
-		d[3] += s[3]
-		d[4] += s[4]
-		d[5] += s[5]
-		d[6] += s[6]
-		d[7] += s[7]
-		dst, src = dst[8:], src[8:]
-	}
-	for i, v := range src {
-		dst[i] += v
-	}
-}
-
 // Slots is the length of the table.
 func (s *Switch) Slots() int { return len(s.slots) }
 

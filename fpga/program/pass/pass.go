@@ -29,11 +29,7 @@ func Describe() program.Description {
 
 // Receive passes a packet on.
 func (s *Switch) Receive(_ olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
-	to := program.Up
-	if from == program.Uplink {
-		to = program.Down
-	}
-	out.Emit(to, p, lanes)
+	program.Forward(from, p, lanes, out)
 	s.counts[Forwarded]++
 	return Forwarded
 }

@@ -14,11 +14,7 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 
 func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	if p.Kind != program.Data && p.Kind != program.Result {
-		to := program.Up
-		if from == program.Uplink {
-			to = program.Down
-		}
-		out.Emit(to, p, lanes)
+		program.Forward(from, p, lanes, out)
 		return Forwarded
 	}
 	k := s.job(p.Job)
@@ -82,32 +78,11 @@ func (s *Switch) add(now olaf.Time, i, v int, first bool, p *program.Packet, lan
 			t.since, t.final, t.trace = now, false, program.Trace{}
 		}
 		t.value = larger(t.value, p.Value)
-		addWords(s.buffer(i, v), lanes)
+		program.Add(s.buffer(i, v), lanes)
 	}
 	t.trace.Add(&p.Trace)
 	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
 	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
-}
-
-// addWords adds src to dst modulo 2^32, eight at a time.
-func addWords(dst, src []uint32) {
-	src = src[:min(len(src), len(dst))]
-	dst = dst[:len(src)]
-	for len(dst) >= 8 {
-		d, s := (*[8]uint32)(dst), (*[8]uint32)(src)
-		d[0] += s[0]
-		d[1] += s[1]
-		d[2] += s[2]
-		d[3] += s[3]
-		d[4] += s[4]
-		d[5] += s[5]
-		d[6] += s[6]
-		d[7] += s[7]
-		dst, src = dst[8:], src[8:]
-	}
-	for i, v := range src {
-		dst[i] += v
-	}
 }
 
 // waiting is how many contributions wait in a set.

@@ -1,0 +1,38 @@
+package program
+
+import "github.com/olafctl/olaf"
+
+// What every program that adds counts of contributions, behind its classes: places in Counts from the number of classes on.
+const (
+	VectorsIn = iota
+	VectorsOut
+	VectorsHeld
+	VectorsCleared
+	Sums
+)
+
+// NewLedger declares a program's classes, the sums over contributions behind them, and what holds between these: whatever
+// was added has left in a sum, waits in the table, or was discarded. output names the classes by which something leaves.
+func NewLedger(classes []olaf.Counter, output ...string) *olaf.Ledger {
+	l := &olaf.Ledger{Output: output}
+	for _, c := range classes {
+		c.Unit = "packets"
+		l.Counters = append(l.Counters, c)
+	}
+	l.Counters = append(l.Counters,
+		olaf.Counter{Name: "vectors_in", Title: "Contributions in", Unit: "vectors", Doc: "workers' contributions inside the packets that were added"},
+		olaf.Counter{Name: "vectors_out", Title: "Contributions out", Unit: "vectors", Doc: "contributions inside the sums that left, each once"},
+		olaf.Counter{Name: "vectors_held", Title: "Contributions held", Unit: "vectors", Doc: "contributions inside the table"},
+		olaf.Counter{Name: "vectors_cleared", Title: "Contributions cleared", Unit: "vectors", Doc: "contributions that were discarded: overwritten, reset, or removed with their job"})
+	l.Identities = []olaf.Identity{{Left: []string{"vectors_in"}, Right: []string{"vectors_out", "vectors_held", "vectors_cleared"}}}
+	return l
+}
+
+// Forward passes a packet on that is no matter of the program: what comes from below goes up, what comes from above goes down.
+func Forward(from Port, p *Packet, lanes []uint32, out Out) {
+	to := Up
+	if from == Uplink {
+		to = Down
+	}
+	out.Emit(to, p, lanes)
+}
