@@ -1,0 +1,153 @@
+package columns
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/klauspost/compress/s2"
+
+	"github.com/olafctl/olaf"
+)
+
+// TestTheFormatStays holds that files which were kept can still be read: the bytes of a file, unpacked, are pinned. How they
+// are packed is the library's.
+func TestTheFormatStays(t *testing.T) {
+	e := new(Encoder)
+	for n, want := range map[int]string{
+		100:                     "31424c4f 00000007 00000064, 2557 bytes: 1d0d35c53504bac7",
+		3 * maxObservations / 2: "31424c4f 00000007 00002000, 216674 bytes: a84744f91e94f69e",
+	} {
+		raw := sample(e, n)
+		word := func(i int) uint32 { return binary.LittleEndian.Uint32(raw[4*i:]) }
+		columns, err := s2.Decode(nil, raw[24:24+word(4)])
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(columns)
+		if got := fmt.Sprintf("%08x %08x %08x, %d bytes: %x", word(0), word(1), word(2), len(columns), sum[:8]); got != want {
+			t.Errorf("%d observations: %s, want %s", n, got, want)
+		}
+	}
+}
+
+// TestContributorsEndABlock holds that a block ends with the contributor that fills it, too.
+func TestContributorsEndABlock(t *testing.T) {
+	e := new(Encoder)
+	e.Begin(1)
+	o := olaf.Observation{Contributors: make([]olaf.Contributor, 1<<14)}
+	e.Append(&o)
+	if e.Whole() != 0 {
+		t.Error("half of the contributors end a block")
+	}
+	if e.Append(&o); e.Whole() == 0 {
+		t.Error("all contributors end no block")
+	}
+	o.Contributors = o.Contributors[:100]
+	e.Append(&o)
+	if got, err := readAll(e.End()); err != nil || len(got) != 3 {
+		t.Errorf("%d observations, %v", len(got), err)
+	}
+}
+
+func TestNumbersAreVarints(t *testing.T) {
+	for _, v := range []uint64{0, 1, 126, 127, 128, 129, 16383, 16384, math.MaxUint64} {
+		if got, want := appendNumber(nil, v), binary.AppendUvarint(nil, v); !bytes.Equal(got, want) {
+			t.Errorf("%d is %x, want %x", v, got, want)
+		}
+	}
+}
+
+// crafted is a block of one row and some contributors, whole and with the right checksum, whatever they hold.
+func crafted(row func(*[rowColumns]uint64), inside ...[insideColumns]uint64) []byte {
+	e := new(Encoder)
+	e.Begin(5)
+	e.rows = append(e.rows, [rowColumns]uint64{})
+	row(&e.rows[0])
+	e.inside = inside
+	return slices.Clone(e.End())
+}
+
+// TestEveryRangeIsChecked puts the largest value that a field holds into a block, and the one after.
+func TestEveryRangeIsChecked(t *testing.T) {
+	for name, c := range map[string]struct {
+		column int
+		most   uint64
+	}{
+		"age": {colAge, olaf.GenModulus - 1}, "sequence": {colSeq, math.MaxUint32}, "cluster": {colCluster, math.MaxUint16},
+		"worker": {colWorker, math.MaxUint16}, "count": {colCount, math.MaxUint16}, "flags": {colFlags, math.MaxUint8},
+	} {
+		for v, want := range map[uint64]error{c.most: nil, c.most + 1: ErrFormat, c.most + 2: ErrFormat} {
+			r := NewReader(bytes.NewReader(crafted(func(row *[rowColumns]uint64) { row[c.column] = v })))
+			var o olaf.Observation
+			if run, err := r.Next(&o); !errors.Is(err, want) || err != nil && run != 0 || err == nil && run != 5 {
+				t.Errorf("%s %d: run %d, %v", name, v, run, err)
+			}
+		}
+	}
+	two := func(row *[rowColumns]uint64) { row[colInside] = 2 + 2 }
+	for name, c := range map[string]struct {
+		inside [][insideColumns]uint64
+		want   error
+	}{
+		"all there":     {[][insideColumns]uint64{{}, {0, olaf.GenModulus - 1, 0}}, nil},
+		"one too few":   {[][insideColumns]uint64{{}}, ErrFormat},
+		"an age beyond": {[][insideColumns]uint64{{}, {0, olaf.GenModulus, 0}}, ErrFormat},
+	} {
+		if _, err := readAll(crafted(two, c.inside...)); !errors.Is(err, c.want) {
+			t.Errorf("contributors, %s: %v", name, err)
+		}
+	}
+}
+
+// TestEveryClaimIsChecked changes one word of a block's header after the other.
+func TestEveryClaimIsChecked(t *testing.T) {
+	good := crafted(func(*[rowColumns]uint64) {})
+	if _, err := readAll(good); err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(word func(i int, v uint32)){
+		"magic":                 func(word func(int, uint32)) { word(0, magic+1) },
+		"no observation":        func(word func(int, uint32)) { word(2, 0) },
+		"too many observations": func(word func(int, uint32)) { word(2, maxObservations+1) },
+		"one more observation":  func(word func(int, uint32)) { word(2, 2) },
+		"unpacked length":       func(word func(int, uint32)) { word(3, binary.LittleEndian.Uint32(good[12:])+1) },
+		"unpacked too long":     func(word func(int, uint32)) { word(3, maxRaw+1) },
+		"packed too long":       func(word func(int, uint32)) { word(4, maxRaw+1) },
+		"packed length":         func(word func(int, uint32)) { word(4, binary.LittleEndian.Uint32(good[16:])+1) },
+		"checksum":              func(word func(int, uint32)) { word(5, binary.LittleEndian.Uint32(good[20:])+1) },
+	} {
+		bad := slices.Clone(good)
+		change(func(i int, v uint32) { binary.LittleEndian.PutUint32(bad[4*i:], v) })
+		if _, err := readAll(bad); !errors.Is(err, ErrFormat) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for cut := 1; cut < len(good); cut++ {
+		if _, err := readAll(good[:cut]); !errors.Is(err, ErrFormat) {
+			t.Errorf("cut at %d: %v", cut, err)
+		}
+	}
+	if kind, declared := olaf.KindOf(ErrFormat); !declared || kind != olaf.Failed {
+		t.Errorf("kind %v", kind)
+	}
+}
+
+// TestReadUpTo reads more than one step, and tells what was missing.
+func TestReadUpTo(t *testing.T) {
+	data := bytes.Repeat([]byte("0123456789"), 20000)
+	for _, n := range []int{0, 1, 1<<16 - 1, 1 << 16, 1<<16 + 1, len(data)} {
+		if got, err := readUpTo(bytes.NewReader(data), []byte("x"), n); err != nil || !bytes.Equal(got, append([]byte("x"), data[:n]...)) {
+			t.Errorf("%d bytes: %d, %v", n, len(got), err)
+		}
+	}
+	if _, err := readUpTo(bytes.NewReader(data), nil, len(data)+1); !errors.Is(err, io.ErrUnexpectedEOF) {
+		t.Errorf("one byte more: %v", err)
+	}
+}
