@@ -195,6 +195,7 @@ func TestSeries(t *testing.T) {
 		{[]Float{Missing()}, Missing(), Missing(), Missing()},
 		{[]Float{0, 0}, 0, 0, Missing()},
 		{[]Float{-3}, -3, -3, 1},
+		{[]Float{1}, 1, 1, 1},
 		{[]Float{1, Missing(), 4, 3}, 8.0 / 3, 4, 64.0 / (3 * 26)},
 		{[]Float{5, 2, -1}, 2, 5, 36.0 / (3 * 30)},
 	} {
