@@ -1,0 +1,112 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// Other people's controllers are not installed by anything here. These variables name them.
+const (
+	shellPython = "OLAFCTL_TEST_P4RUNTIME_SHELL" // a Python that imports p4lang's p4runtime_sh
+	zhhP4ctl    = "OLAFCTL_TEST_P4CTL"           // p4ctl of zhh2001/p4runtime-go-controller
+	goExample   = "OLAFCTL_TEST_GO_EXAMPLE"      // cmd/example of antoninbas/p4runtime-go-client
+)
+
+// foreign is another controller and what it needs: a fresh agent, and the pipeline as files.
+type foreign struct {
+	program, address, info, config string
+}
+
+var servingAt = regexp.MustCompile(` at (\S+); Ctrl-C`)
+
+// newForeign starts an agent for a controller, or skips the test by its name.
+func newForeign(t *testing.T, variable, what string) foreign {
+	t.Helper()
+	f := foreign{program: os.Getenv(variable)}
+	if f.program == "" {
+		t.Skipf("without %s; %s names it", what, variable)
+	}
+	f.address = servingAt.FindStringSubmatch(serveIn(t, func(*cli.Env) {}, "--listen", "127.0.0.1:0"))[1]
+	dir := t.TempDir()
+	f.info, f.config = filepath.Join(dir, "p4info.txtpb"), filepath.Join(dir, "config.bin")
+	ok(t, errors.Join(os.WriteFile(f.info, p4.Twin().InfoText(), 0o644), os.WriteFile(f.config, p4.Twin().DeviceConfig(), 0o644)))
+	return f
+}
+
+// TestForeignShell is a whole session of p4runtime-shell, which is primary with (0, 1) at once.
+func TestForeignShell(t *testing.T) {
+	f := newForeign(t, shellPython, "p4lang/p4runtime-shell")
+	cmd := exec.Command(f.program, "testdata/foreign/session.py", f.address, f.info, f.config)
+	cmd.Stderr = os.Stderr
+	got, err := cmd.Output()
+	ok(t, err)
+	golden := "testdata/foreign/shell.txt"
+	if *update {
+		ok(t, os.WriteFile(golden, got, 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	ok(t, err)
+	if !bytes.Equal(got, want) {
+		t.Errorf("it said\n%swant\n%s", got, want)
+	}
+}
+
+// TestForeignP4ctl is a session of another p4ctl, one process a step, each with the same election id again.
+func TestForeignP4ctl(t *testing.T) {
+	f := newForeign(t, zhhP4ctl, "zhh2001/p4runtime-go-controller's p4ctl")
+	worker := " --p4info INFO --table vnp4_1.workers --match address=10.0.0.1"
+	for _, s := range []struct {
+		args   string
+		fails  bool
+		output string // a pattern
+	}{
+		{"connect", false, "election_id=0:1 state=primary primary=true"},
+		{"pipeline set --p4info INFO --config CONFIG", false, ""},
+		{"pipeline get", false, "tables=3 actions=6"},
+		{"table insert" + worker + " --action vnp4_1.set_worker --param cluster_id=1 --param worker_id=5", false, ""},
+		{"table insert" + worker + " --action vnp4_1.set_worker --param cluster_id=1 --param worker_id=5", true, "has an entry for 10.0.0.1"},
+		{"table modify" + worker + " --action vnp4_1.set_worker --param cluster_id=2 --param worker_id=6", false, ""},
+		{"table read --p4info INFO --table vnp4_1.workers", false, `value:"\\x02"} .*value:"\\x06"}`},
+		{"packet send --p4info INFO --hex 00 --port 1", false, ""}, // which does not wait for the answer
+	} {
+		args := strings.Fields(strings.NewReplacer("INFO", f.info, "CONFIG", f.config).Replace(s.args))
+		out, err := exec.Command(f.program, append(args, "--addr", f.address)...).CombinedOutput()
+		t.Logf("p4ctl %s\n%s", s.args, out)
+		if (err != nil) != s.fails || !regexp.MustCompile(s.output).Match(out) {
+			t.Errorf("%s: %v, want %q\n%s", s.args, err, s.output, out)
+		}
+	}
+}
+
+// TestForeignExample is the example of p4runtime-go-client, which has (0, 1) built in: it becomes primary, pushes, and waits.
+func TestForeignExample(t *testing.T) {
+	f := newForeign(t, goExample, "antoninbas/p4runtime-go-client's example")
+	cmd := exec.Command(f.program, "-addr", f.address, "-device-id", "1", "-bin", f.config, "-p4info", f.info)
+	stderr, err := cmd.StderrPipe()
+	ok(t, err)
+	ok(t, cmd.Start())
+	var said strings.Builder
+	for lines := bufio.NewScanner(stderr); lines.Scan(); {
+		said.WriteString(lines.Text() + "\n")
+		if strings.Contains(lines.Text(), "Ctrl-C to quit") {
+			ok(t, cmd.Process.Signal(syscall.SIGINT))
+		}
+	}
+	t.Log(said.String())
+	if err := cmd.Wait(); err != nil || !strings.Contains(said.String(), "We are the primary client") || !strings.Contains(said.String(), "Stopping client") {
+		t.Errorf("%v\n%s", err, &said)
+	}
+}
