@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"sort"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -23,6 +23,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results/figure"
 	"github.com/olafctl/olaf/results/table"
+	"github.com/olafctl/olaf/results/text"
 )
 
 func newTraceCmd(env *cli.Env) *cobra.Command {
@@ -199,12 +200,12 @@ func printTraceInfo(ctx context.Context, env *cli.Env, name string, out cli.Form
 	list := cli.Grid{Header: []string{"WORKER", "CLUSTER", "UPDATES", "MEAN_MS", "CV", "LAG1", "BURSTINESS", "FLAT_CV", "FLAT_LAG1", "REWARD", "STEPS"}}
 	for _, w := range statistics.PerWork {
 		i, flat := w.Intervals, w.Detrended
-		list.Add(fmt.Sprint(w.Worker), fmt.Sprint(w.Cluster), fmt.Sprint(w.Updates), fmt.Sprintf("%.4g", i.MeanNS/1e6), fmt.Sprintf("%.3f", i.CV),
+		list.Add(fmt.Sprint(w.Worker), fmt.Sprint(w.Cluster), fmt.Sprint(w.Updates), text.Single(i.MeanNS/1e6), fmt.Sprintf("%.3f", i.CV),
 			fmt.Sprintf("%.3f", i.Lag1), fmt.Sprintf("%.3f", i.Burstiness), fmt.Sprintf("%.3f", flat.CV), fmt.Sprintf("%.3f", flat.Lag1),
 			fmt.Sprintf("%.1f", w.Reward), fmt.Sprintf("%.0f", w.EnvSteps))
 	}
 	if out == cli.Table {
-		printTraceSummary(env.Stdout, source.Header(), &statistics)
+		printTraceSummary(env, source.Header(), &statistics)
 		if len(list.Rows) > 40 {
 			fmt.Fprintf(env.Stdout, "the first 40 of %d workers; -o csv lists all\n", len(list.Rows))
 			list.Rows = list.Rows[:40]
@@ -213,30 +214,31 @@ func printTraceInfo(ctx context.Context, env *cli.Env, name string, out cli.Form
 	return errors.Join(list.Write(env, out), damage)
 }
 
-func printTraceSummary(w io.Writer, h *trace.Header, s *trace.Statistics) {
-	fmt.Fprintln(w, origin(h))
-	fmt.Fprintf(w, "%s of %s in %s, %s each, over %v\n", olaf.Plural(s.Updates, "update"), olaf.Plural(h.Workers, "worker"),
+func printTraceSummary(env *cli.Env, h *trace.Header, s *trace.Statistics) {
+	p := text.NewPage(env.Stdout, env.View(false))
+	p.Say("", "%s", origin(h))
+	p.Say("", "%s of %s in %s, %s each, over %v", olaf.Plural(s.Updates, "update"), olaf.Plural(h.Workers, "worker"),
 		olaf.Plural(h.Clusters, "cluster"), olaf.Plural(h.Lanes, "gradient"), time.Duration(s.SpanNS))
 	if c := h.Scaled; c != nil {
-		fmt.Fprintf(w, "scaled from %s… by %.4g to %v (%s), %s, blocks of %d\n", c.Source[:min(12, len(c.Source))], c.Compression, c.Rate, c.Averaging, c.Method, c.Block)
+		p.Say("", "scaled from %s… by %s to %v (%s), %s, blocks of %d", c.Source[:min(12, len(c.Source))], text.Single(c.Compression), c.Rate, c.Averaging, c.Method, c.Block)
 	}
-	fmt.Fprintf(w, "reward %.0f in the first tenth, %.0f in the last\n", s.EarlyMean, s.LateMean)
-	moments := func(name string, m *trace.Moments) {
-		fmt.Fprintf(w, "%-28s CV %.3f, lag-1 autocorrelation %.3f, burstiness %.3f, max/mean %.2f\n", name, m.CV, m.Lag1, m.Burstiness, m.MaxOverAvg)
+	p.Say("", "reward %.0f in the first tenth, %.0f in the last", s.EarlyMean, s.LateMean)
+	p.Printf("\n")
+	g := &table.Grid{Columns: []table.GridColumn{{Header: "INTERVALS"}, {Header: "CV", Right: true}, {Header: "LAG-1 AUTOCORRELATION", Right: true},
+		{Header: "BURSTINESS", Right: true}, {Header: "MAX/MEAN", Right: true}}}
+	for _, of := range []struct {
+		name string
+		m    *trace.Moments
+	}{{"of a worker", &s.Mean}, {"of a worker without its drift", &s.MeanFlat}, {"of all together", &s.Total}} {
+		g.Add(of.name, text.Decimal(of.m.CV, 3), text.Decimal(of.m.Lag1, 3), text.Decimal(of.m.Burstiness, 3), text.Decimal(of.m.MaxOverAvg, 2))
 	}
-	moments("intervals of a worker:", &s.Mean)
-	moments("  without their drift:", &s.MeanFlat)
-	moments("intervals of all together:", &s.Total)
-	var windows []int
-	for k := range s.Dispersion {
-		windows = append(windows, k)
+	p.Grid(g)
+	var dispersion []string
+	for _, k := range slices.Sorted(maps.Keys(s.Dispersion)) {
+		dispersion = append(dispersion, fmt.Sprintf("%.2f over %s", s.Dispersion[k], olaf.Plural(k, "gap")))
 	}
-	sort.Ints(windows)
-	fmt.Fprint(w, "index of dispersion over     ")
-	for _, k := range windows {
-		fmt.Fprintf(w, "%d gaps: %.2f  ", k, s.Dispersion[k])
-	}
-	fmt.Fprint(w, "\n\n")
+	p.Say("", "index of dispersion: %s", strings.Join(dispersion, ", "))
+	p.Printf("\n")
 }
 
 // origin says where a trace comes from, as far as it knows.
@@ -616,7 +618,7 @@ func printScaleReport(env *cli.Env, r trace.ScaleReport, out cli.Format) error {
 		list.Add(k.Name, fmt.Sprintf("%.3f", k.Source), fmt.Sprintf("%.3f", k.Scaled), fmt.Sprintf("%+.3f", k.Scaled-k.Source))
 	}
 	if out == cli.Table {
-		fmt.Fprintf(env.Stdout, "%s, time compressed by %.5g\n", olaf.Plural(r.Updates, "update"), r.Compression)
+		fmt.Fprintf(env.Stdout, "%s, time compressed by %s\n", olaf.Plural(r.Updates, "update"), text.Single(r.Compression))
 	}
 	return list.Write(env, out)
 }

@@ -33,7 +33,7 @@ func (r *Run) corners(u int) []corner {
 
 // Size of the text sawtooth.
 const (
-	plotColumns = 72
+	plotColumns = 68
 	plotRows    = 7
 	// plotClusters is how many clusters are drawn: those with the worst peaks, and starved ones last.
 	plotClusters = 6
