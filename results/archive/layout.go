@@ -3,6 +3,7 @@ package archive
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf/results"
@@ -55,6 +56,10 @@ func layOut(r *sheets.Result, f *store.Folder, l Layouts) error {
 	b := r.Bench
 	if r.DocumentOnly {
 		b.Paper = s.Paper
+		if slices.ContainsFunc(b.Paper, func(p results.PaperRow) bool { return p.Kind == "" }) { // as the first versions had none
+			b.Schema = s.Schema
+		}
+		judgeAnew(b)
 	}
 	if len(s.Config) > 0 { // shorter than what was resolved from it
 		b.Config = s.Config

@@ -33,7 +33,7 @@ func document(t *testing.T, m store.Manifest, text string) *store.Folder {
 // TestDocumentsAreExportable holds that an experiment without single runs has what its document says, laid out by whoever
 // knows it, and that nothing of it is judged by runs that it does not have.
 func TestDocumentsAreExportable(t *testing.T) {
-	const text = `{"schema": "toy/v1", "config": {"seeds": 3}, "statements": ["a toy"], "paper": [{"id": "toy/a", "row": "a", "column": "b", "published": 2, "ours": {"mean": 1, "n": 1}}]}`
+	const text = `{"schema": "toy/v1", "config": {"seeds": 3}, "statements": ["a toy"], "paper": [{"id": "toy/a", "row": "a", "column": "b", "kind": "value", "published": 2, "ours": {"mean": 1, "n": 1}}]}`
 	layouts := Layouts{"toy": func([]byte) ([]table.Sheet, error) {
 		return []table.Sheet{{Name: "Toy", Columns: []table.Column{{Header: "x"}}, Rows: [][]table.Cell{{table.N(1)}}}}, nil
 	}}
@@ -54,6 +54,10 @@ func TestDocumentsAreExportable(t *testing.T) {
 	}
 	if r, err = Exportable(f, toy.Declarations, nil); err != nil || len(r.Own) != 0 || len(sheets.Published(r.Bench).Rows) != 1 {
 		t.Errorf("of a document that nobody knows: %v, %v", r, err)
+	}
+	old := strings.Replace(text, `"kind": "value", `, "", 1)
+	if r, err = Exportable(document(t, store.Manifest{Valid: true}, old), toy.Declarations, layouts); err != nil || len(r.Bench.Paper) != 0 || len(r.Own) != 1 {
+		t.Errorf("of a claim of the first version that is made no longer: %v, %v", r, err)
 	}
 	f = document(t, store.Manifest{Partial: true, Reasons: []string{"stopped"}}, text)
 	if r, err = Exportable(f, toy.Declarations, layouts); err != nil || r.Valid() || r.Validity() != "no: stopped" {

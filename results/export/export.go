@@ -152,9 +152,9 @@ func Figure(dir, format, name string, s *table.Sheet) Target {
 	return Target{filepath.Join(dir, name+"."+format), func(w io.Writer) error { return figure.Write(w, format, s) }, dir}
 }
 
-var numbered = regexp.MustCompile(`\.? (\d)`)
+var numbered = regexp.MustCompile(`^(fig|table)\.? (\d)`)
 
 // FileName is the name of a sheet as part of a file's: fig10-age of Fig. 10 age.
 func FileName(s *table.Sheet) string {
-	return strings.ReplaceAll(numbered.ReplaceAllString(strings.ToLower(s.Name), "$1"), " ", "-")
+	return strings.ReplaceAll(numbered.ReplaceAllString(strings.ToLower(s.Name), "$1$2"), " ", "-")
 }

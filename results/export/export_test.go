@@ -13,6 +13,7 @@ import (
 
 	"github.com/olafctl/olaf/results/internal/example"
 	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/table"
 	"github.com/parquet-go/parquet-go"
 )
 
@@ -131,6 +132,14 @@ func checkSheets(t *testing.T, dir string, r *sheets.Result) {
 					t.Errorf("%s row %d column %d: %v, want %v", s.Name, i, k, v, want)
 				}
 			}
+		}
+	}
+}
+
+func TestNamesOfFiles(t *testing.T) {
+	for name, want := range map[string]string{"Fig. 10 age": "fig10-age", "Table 2 readings": "table2-readings", "Fig. 7 20 active": "fig7-20-active", "CDF": "cdf", "Sweep phase": "sweep-phase"} {
+		if got := FileName(&table.Sheet{Name: name}); got != want {
+			t.Errorf("%s: %s, want %s", name, got, want)
 		}
 	}
 }

@@ -102,11 +102,12 @@ var (
 	svgFamily = regexp.MustCompile(`font-family:[^;"]*`)
 )
 
-// inline makes an SVG file an element of a page, which should not draw it much larger than it is.
+// inline makes an SVG file an element of a page, which should not draw it much larger than it is. What is white around crosses
+// and in hatchings has the page's own colour, --page.
 func inline(svg, title string) string {
 	svg = svg[strings.Index(svg, "<svg"):]
 	svg = svgSize.ReplaceAllString(svg, `<svg role="img" fill="currentColor" style="max-width:${1}pt" aria-label="`+strings.ReplaceAll(escaped(title), "$", "$$")+`"`)
-	svg = strings.ReplaceAll(svg, "#000000", "currentColor")
+	svg = strings.NewReplacer("#000000", "currentColor", "#FFFFFF", "var(--page, #FFFFFF)").Replace(svg)
 	return svgFamily.ReplaceAllLiteralString(svg, "font-family:inherit")
 }
 
