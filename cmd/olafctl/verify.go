@@ -28,7 +28,8 @@ The question goes to the SMT solvers z3 and cvc5 (Debian packages of the same na
 holds, violated or unknown. A violation comes with arrivals that were replayed on the queue engine and really break it.
 
 Exit codes: 0 holds, 4 violated, 5 unknown within the time limit, 2 contradictory or wrong input.`,
-		Example: `  olafctl verify fairness --clusters 2 --interval 100ms,300ms --delta-t 400ms --service 2ms --epsilon 0.1ms --horizon 40
+		Example: `  olafctl verify max-peak --clusters 3 --interval 100ms --service 2ms --bound 110ms
+  olafctl verify fairness --clusters 2 --interval 100ms,300ms --delta-t 400ms --service 2ms --epsilon 0.1ms --horizon 40
   olafctl verify -f objective.yaml --dump model.smt2
   olafctl verify admit -f running.yaml --add new-cluster.yaml
   olafctl verify region --vary delta-t=100ms:1s --vary interval=50ms:500ms`,

@@ -1,0 +1,215 @@
+package endpoint
+
+import (
+	"errors"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/iswitch"
+)
+
+// desk is a host that writes down what it is asked for.
+type desk struct {
+	computes, messages, applies int
+	sent                        []program.Packet
+	to                          []Peer
+}
+
+func (d *desk) Compute(uint32)   { d.computes++ }
+func (d *desk) Message()         { d.messages++ }
+func (d *desk) Apply(*Aggregate) { d.applies++ }
+func (d *desk) Send(to Peer, p *program.Packet, _ []uint32) olaf.Time {
+	d.sent, d.to = append(d.sent, *p), append(d.to, to)
+	return 0
+}
+
+// taken gives what was sent since the last look.
+func (d *desk) taken() []program.Packet {
+	sent := d.sent
+	d.sent, d.to = nil, nil
+	return sent
+}
+
+// A vector's packets hold all of its values, and messages begin as often as they should.
+func TestLayout(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := Layout{Values: rapid.IntRange(1, 5000).Draw(t, "values"), PerPacket: rapid.IntRange(1, 400).Draw(t, "per packet")}
+		l.Messages = rapid.IntRange(0, min(l.Packets(), 5)).Draw(t, "messages")
+		values := make([]uint32, l.Values)
+		sum, opened := 0, 0
+		for i := range l.Packets() {
+			if n := len(l.cut(values, i)); n != l.Lanes(i) || n < 1 || n > l.PerPacket {
+				t.Fatalf("packet %d has %d values", i, n)
+			}
+			sum += l.Lanes(i)
+			if l.opens(i) {
+				opened++
+			}
+		}
+		if sum != l.Values || opened > max(1, l.Messages) || opened < 1 || !l.opens(0) {
+			t.Fatalf("%d of %d values, %d of %d messages", sum, l.Values, opened, l.Messages)
+		}
+	})
+}
+
+// The chunks of a ring are the whole vector, and what one worker sends in a step the next one expects.
+func TestRingChunks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		workers := rapid.IntRange(2, 9).Draw(t, "workers")
+		ring := make([]*ringWorker, workers)
+		for w := range ring {
+			e, err := NewRing(Config{Workers: workers, Worker: olaf.WorkerID(w), Layout: Layout{Values: workers + rapid.IntRange(0, 50).Draw(t, "more"), PerPacket: 4}, Updates: 1}, new(desk))
+			if err != nil {
+				t.Fatal(err)
+			}
+			ring[w] = e.(*ringWorker)
+		}
+		end := 0
+		for c := range workers {
+			l, first := ring[0].chunk(c)
+			if first != end || l.Values < 1 {
+				t.Fatalf("chunk %d begins at %d with %d values, after %d", c, first, l.Values, end)
+			}
+			end += l.Values
+		}
+		if end != ring[0].cfg.Values {
+			t.Fatalf("chunks hold %d of %d values", end, ring[0].cfg.Values)
+		}
+		for w := range ring {
+			for step := range 2 * (workers - 1) {
+				if next := ring[(w+1)%workers]; ring[w].passed(step) != next.taken(step) {
+					t.Fatalf("step %d: worker %d passes chunk %d, the next expects %d", step, w, ring[w].passed(step), next.taken(step))
+				}
+			}
+		}
+	})
+}
+
+func sync(t *testing.T, isw ISwitch) (*desk, Endpoint) {
+	t.Helper()
+	d := new(desk)
+	e, err := NewISwitchSync(Config{Workers: 2, Layout: Layout{Values: 6, PerPacket: 2}, Updates: 2}, isw, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Start(0)
+	e.Computed(0, nil)
+	return d, e
+}
+
+func result(seg int) *program.Packet { return &program.Packet{Kind: program.Result, Seg: uint64(seg)} }
+
+// A silent worker asks late while nothing came, soon once something did, and of a published frame only for what it misses.
+func TestSyncAsks(t *testing.T) {
+	d, e := sync(t, ISwitch{})
+	if sent := d.taken(); len(sent) != 3 || d.messages != 1 {
+		t.Fatalf("%d packets in %d messages", len(sent), d.messages)
+	}
+	if want := olaf.Time(patience * DefaultTimeout); e.Next() != want {
+		t.Errorf("it asks at %s, want %s: somebody computes for longer", e.Next(), want)
+	}
+	now := olaf.Time(olaf.Microsecond)
+	e.Receive(now, result(1), nil)
+	if want := now.Add(DefaultTimeout); e.Next() != want {
+		t.Errorf("it asks at %s, want %s", e.Next(), want)
+	}
+	e.Timer(e.Next())
+	asked := d.taken()
+	if len(asked) != 2 || asked[0].Action != iswitch.Help || asked[0].Seg != 0 || asked[1].Seg != 2 {
+		t.Fatalf("it asks %+v", asked)
+	}
+	e.Timer(e.Next()) // nobody answered: worker 0 has all begin again
+	if again := d.taken(); len(again) != 6 || again[0].Action != iswitch.Reset || again[2].Kind != program.Data {
+		t.Fatalf("it sends %+v", again)
+	}
+	e.Receive(now, result(0), nil)
+	e.Receive(now, result(0), nil)
+	e.Receive(now, result(2), nil)
+	if d.applies != 1 || e.Next() != Never {
+		t.Errorf("%d sums, asks at %s", d.applies, e.Next())
+	}
+	if repeated := e.Counts()[repeated]; repeated != 1 {
+		t.Errorf("%d repeats", repeated)
+	}
+}
+
+// A worker answers from the round that the other is in: under isw-x from the one before as well, at the end from the last.
+func TestSyncAnswers(t *testing.T) {
+	d, e := sync(t, ISwitch{Profile: iswitch.Exactly})
+	d.taken()
+	ask := func(round uint16) []program.Packet {
+		e.Receive(1, &program.Packet{Kind: program.Control, Action: iswitch.Help, Worker: 1, Seg: 1, Round: round}, nil)
+		return d.taken()
+	}
+	if sent := ask(0); len(sent) != 1 || sent[0].Kind != program.Data {
+		t.Fatalf("without a sum it sends %+v, want its own part", sent)
+	}
+	for seg := range 3 {
+		e.Receive(1, result(seg), nil)
+	}
+	e.Applied(1)
+	if sent := ask(0); len(sent) != 1 || sent[0].Kind != program.Result || sent[0].Round != 0 {
+		t.Fatalf("a round ahead it sends %+v", sent)
+	}
+	if sent := ask(1); len(sent) != 0 {
+		t.Fatalf("before it has computed it sends %+v", sent)
+	}
+}
+
+// A result of the pool makes room for the packet that is a pool's length later, and time to wait doubles.
+func TestPool(t *testing.T) {
+	d := new(desk)
+	e, err := NewSwitchML(Config{Workers: 2, Layout: Layout{Values: 10, PerPacket: 2}, Updates: 1}, SwitchML{Slots: 2}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Start(0)
+	e.Computed(0, nil)
+	if sent := d.taken(); len(sent) != 2 || sent[1].Index != 1 {
+		t.Fatalf("it begins with %+v", sent)
+	}
+	e.Receive(1, &program.Packet{Kind: program.Result, Seg: 1, Index: 1}, nil)
+	if sent := d.taken(); len(sent) != 1 || sent[0].Seg != 3 || sent[0].Index != 1 || sent[0].Flags&program.Set1 == 0 {
+		t.Fatalf("after the result of packet 1 it sends %+v, want packet 3 into the other set of slot 1", sent)
+	}
+	e.Receive(1, &program.Packet{Kind: program.Result, Seg: 3, Index: 1}, nil) // of the wrong set
+	if sent := d.taken(); len(sent) != 0 {
+		t.Fatalf("a result of another set made it send %+v", sent)
+	}
+	now := e.Next()
+	for range 2*doubling + 1 {
+		now = e.Next()
+		e.Timer(now)
+	}
+	if wait := e.Next().Sub(now); wait < 2*DefaultTimeout {
+		t.Errorf("after %d timeouts it waits %s", e.Counts()[resent], wait)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	good := Config{Workers: 2, Layout: Layout{Values: 6, PerPacket: 2}, Updates: 1}
+	for name, build := range map[string]func() (Endpoint, error){
+		"no workers":        func() (Endpoint, error) { c := good; c.Workers = 0; return NewPSWorker(c, nil) },
+		"no values":         func() (Endpoint, error) { c := good; c.Values = 0; return NewPSServer(c, true, nil) },
+		"too many messages": func() (Endpoint, error) { c := good; c.Messages = 4; return NewPSWorker(c, nil) },
+		"no updates":        func() (Endpoint, error) { c := good; c.Updates = 0; return NewPSWorker(c, nil) },
+		"a recovery":        func() (Endpoint, error) { return NewISwitchSync(good, ISwitch{Recovery: "hope"}, nil) },
+		"a profile":         func() (Endpoint, error) { return NewISwitchSync(good, ISwitch{Profile: "isw-9"}, nil) },
+		"a short table":     func() (Endpoint, error) { return NewISwitchSync(good, ISwitch{Ahead: 2}, nil) },
+		"rounds that wrap": func() (Endpoint, error) {
+			return NewISwitchSync(good, ISwitch{Ahead: 2, Wrap: true, Profile: iswitch.Exactly}, nil)
+		},
+		"a bound":            func() (Endpoint, error) { return NewISwitchAsync(good, Async{Bound: -1}, nil) },
+		"a table too short":  func() (Endpoint, error) { return NewISwitchAsync(good, Async{Slots: 2}, nil) },
+		"no pool":            func() (Endpoint, error) { return NewSwitchML(good, SwitchML{}, nil) },
+		"a negative timeout": func() (Endpoint, error) { return NewSwitchML(good, SwitchML{Slots: 1, Timeout: -1}, nil) },
+		"a ring of one":      func() (Endpoint, error) { c := good; c.Workers = 1; return NewRing(c, nil) },
+	} {
+		if _, err := build(); !errors.Is(err, ErrConfig) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
