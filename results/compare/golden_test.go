@@ -1,0 +1,140 @@
+package compare
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/internal/toy"
+)
+
+var update = flag.Bool("update", false, "write the golden files anew; read the difference before committing it")
+
+// of is a side whose runs are given by queue, rate, seed and ages.
+func of(name, config string, runs ...results.Run) *Side {
+	return &Side{Name: name, Experiment: "table1", Config: json.RawMessage(config), Runs: runs}
+}
+
+// group makes runs of one configuration with seeds from first on.
+func group(queue string, rate int64, first uint64, aom ...float64) (runs []results.Run) {
+	for i, v := range aom {
+		runs = append(runs, results.Run{Queue: queue, OutRateBPS: rate, Index: i, Seed: first + uint64(i), Declared: toy.Declared,
+			Counters: toy.Counts(map[string]int64{"sent": 100, "aggregated": int64(v)}),
+			Metrics:  toy.Values(map[string]results.Float{"aom_cluster_ns": results.Float(v), "aom_worker_ns": results.Float(1000 * v)})})
+	}
+	return runs
+}
+
+func invalid(runs []results.Run, which ...int) []results.Run {
+	for _, i := range which {
+		runs[i].Invalid = []string{"the capture lost 1 frames"}
+	}
+	return runs
+}
+
+func settingsOf(n int, value string) string {
+	var parts []string
+	for i := range n {
+		parts = append(parts, fmt.Sprintf(`"s%02d":%q`, i, value))
+	}
+	return "{" + strings.Join(parts, ",") + "}"
+}
+
+// TestStories holds whole comparisons: the document, what people read of it, and every cell of its sheet.
+func TestStories(t *testing.T) {
+	both := append(group("olaf", 40e9, 0, 10, 11, 12, 13, 14, 15, 16, 17), group("fifo", 40e9, 0, 50, 51, 52)...)
+	for name, sides := range map[string][2]*Side{
+		"paired":   {of("a", `{}`, both...), of("b", `{}`, append(group("olaf", 40e9, 0, 21, 22.5, 24, 25.5, 27, 28.5, 30, 31.5), group("fifo", 40e9, 0, 50, 51, 52)...)...)},
+		"unpaired": {of("a", settingsOf(14, "1"), both...), of("b", settingsOf(14, "2"), append(group("olaf", 40e9, 100, 9, 10.5, 12, 8, 9, 8.5, 7, 8), group("fifo", 40e9, 100, 60, 61, 62)...)...)},
+		"few":      {of("a", `{}`, group("olaf", 40e9, 0, 10)...), of("b", `{}`, group("olaf", 40e9, 0, 12)...)},
+		"one-sided": {of("a", `{"list":[1,2,3]}`, append(group("olaf", 40e9, 0, 10, 11, 12, 13, 14, 15), group("fifo", 20e9, 0, 50)...)...),
+			of("b", `{"list":[1,5,6]}`, append(group("olaf", 40e9, 0, 10, 11, 12, 13, 14, 15.5), group("fifo", 10e9, 0, 50)...)...)},
+		"invalid": {of("a", `{}`, invalid(group("olaf", 40e9, 0, 10, 11, 12, 13), 0, 1)...), of("b", `{}`, invalid(group("olaf", 40e9, 0, 10, 11, 12, 13), 3)...)},
+		"none left": {of("a", `{}`, append(invalid(group("olaf", 40e9, 0, 10, 11), 0, 1), group("fifo", 40e9, 0, 50)...)...),
+			of("b", `{}`, append(group("olaf", 40e9, 7, 10, 11), group("fifo", 40e9, 0, 50)...)...)},
+		"one of another seed": {of("a", `{}`, group("olaf", 40e9, 0, 10)...), of("b", `{}`, group("olaf", 40e9, 5, 12)...)},
+		"none left of b": {of("a", `{}`, append(group("olaf", 40e9, 7, 10, 11), group("fifo", 40e9, 0, 50)...)...),
+			of("b", `{}`, append(invalid(group("olaf", 40e9, 0, 10, 11), 0, 1), group("fifo", 40e9, 0, 50)...)...)},
+		"large": {of("a", `{}`, group("olaf", 40e9, 0, 999, 1000, 1000, 1001, 1000, 1000)...), of("b", `{}`, group("olaf", 40e9, 0, 1e6, 1e6, 1e6+1, 1e6, 1e6-1, 1e6)...)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := Results(sides[0], sides[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			var out bytes.Buffer
+			for _, all := range []bool{false, true} {
+				if err := d.WriteMarkdown(&out, all); err != nil {
+					t.Fatal(err)
+				}
+			}
+			sheet := d.Sheet()
+			for _, c := range sheet.Columns {
+				fmt.Fprintf(&out, "%s (%v) ", c.Title(), c.Format)
+			}
+			for _, row := range sheet.Rows {
+				out.WriteByte('\n')
+				for i, v := range row {
+					fmt.Fprintf(&out, "%s; ", sheet.Columns[i].Pretty(v))
+				}
+			}
+			raw, err := json.MarshalIndent(d, "", " ")
+			if err != nil {
+				t.Fatal(err)
+			}
+			fmt.Fprintf(&out, "\n%s\n", raw)
+			golden := filepath.Join("testdata", strings.ReplaceAll(name, " ", "-")+".golden")
+			if *update {
+				if err := os.WriteFile(golden, out.Bytes(), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			want, err := os.ReadFile(golden)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(string(want), out.String()); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// full takes no more than some bytes.
+type full int
+
+var errFull = errors.New("full")
+
+func (f *full) Write(p []byte) (int, error) {
+	if *f -= full(len(p)); *f < 0 {
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
+// TestAFullDiskIsTold writes a comparison to where there is room for a part of it only, whichever.
+func TestAFullDiskIsTold(t *testing.T) {
+	d, err := Results(of("a", `{}`, group("olaf", 40e9, 0, 10, 11, 12, 13, 14, 15)...), of("b", `{}`, group("olaf", 40e9, 0, 21, 22, 23, 24, 25, 26.5)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var whole bytes.Buffer
+	if err := d.WriteMarkdown(&whole, true); err != nil {
+		t.Fatal(err)
+	}
+	for room := range whole.Len() {
+		left := full(room)
+		if err := d.WriteMarkdown(&left, true); !errors.Is(err, errFull) {
+			t.Fatalf("with room for %d bytes of %d: %v", room, whole.Len(), err)
+		}
+	}
+}
