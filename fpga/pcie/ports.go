@@ -164,11 +164,15 @@ func (d *Device) readMAC(i int, base uint32) (counted [len(macCounters)]uint64, 
 	return counted, errors.Join(d.verify(), fmt.Errorf("the counters of port %d: %w: no two looks agree; end other programs that read them", i, ErrUnsteady))
 }
 
-// stolen says whether the MAC's clock counted clearly less since the last tick than passed for us. The register wraps
-// after 13 s, so that longer spans say nothing.
+// slowest is the share of its rate at which the MAC's clock counts at least: crystals are good to 100 ppm, and who disciplines
+// the host's clock turns it by 500 ppm at most.
+const slowest = 0.999
+
+// stolen says whether the MAC's clock counted less since the last tick than passed for us. The register wraps after 13 s, so
+// that longer spans say nothing.
 func stolen(cycles uint32, passed time.Duration) bool {
 	want := passed.Seconds() * rxClockHz
-	return want < 1<<32 && float64(cycles) < want*0.98-1000
+	return want < 1<<32 && float64(cycles) < want*slowest-1000
 }
 
 // Adapter is the counters of a port's packet adapter.

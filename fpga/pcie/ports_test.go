@@ -53,6 +53,12 @@ func TestForeignTicksAreNoticed(t *testing.T) {
 	if _, foreign := tick(t, d); foreign != 1 {
 		t.Errorf("%d foreign ticks after one of ours", foreign)
 	}
+	_ = h.card.Wait(context.Background(), 2*olaf.Millisecond)
+	h.card.Tick(0) // soon after one of ours
+	_ = h.card.Wait(context.Background(), olaf.Second)
+	if _, foreign := tick(t, d); foreign != 2 {
+		t.Errorf("%d foreign ticks, of which the second was soon after one of ours", foreign)
+	}
 }
 
 func TestTickNeedsTheCardAlone(t *testing.T) {
