@@ -142,6 +142,7 @@ type run struct {
 
 func newRun(cfg Config, sink Sink) (*run, error) {
 	cfg.Engine.Clusters, cfg.Engine.LaneMemory = engine.MaxClusters, 0
+	cfg.Engine.Provenance = true // whose ages are told
 	if cfg.Lanes {
 		cfg.Engine.LaneMemory = olaf.MaxLanes
 	}

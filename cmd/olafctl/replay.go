@@ -31,6 +31,7 @@ type replayFlags struct {
 	to        string
 	force     bool
 	format    cli.Format
+	watch     watchedReplay
 }
 
 func newReplayCmd(env *cli.Env) *cobra.Command {
@@ -42,12 +43,24 @@ func newReplayCmd(env *cli.Env) *cobra.Command {
 and count what becomes of them. There are no tables here: a frame's cluster and worker are what its header claims.
 
 Where packets and updates were stamped by one clock, the Age of Model is told, too: as captured, and as it would be behind the
-queue. Where they were not, it says so.`,
+queue. Where they were not, it says so. With --tui the queue is shown while the capture goes through it.`,
 		Example: `  olafctl replay in.pcap --system olaf --out-rate 40G -w delivered.pcap
-  olafctl replay in.pcapng --slots 64 --profile ideal -o json`,
+  olafctl replay in.pcapng --slots 64 --profile ideal -o json
+  olafctl replay in.pcapng --out-rate 20G --tui`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args[0]) },
 	}
+	cli.InGroup(cmd, cli.SystemFlags, func() { f.addQueue(cmd) })
+	cli.InGroup(cmd, cli.OutputFlags, func() {
+		cmd.Flags().StringVarP(&f.to, "write", "w", "", "write what leaves the queue to this file: .pcap or .pcapng")
+		cmd.Flags().BoolVar(&f.force, "force", false, "replace an output file that exists")
+	})
+	f.watch.add(cmd)
+	cli.AddFormatFlag(cmd, &f.format)
+	return cmd
+}
+
+func (f *replayFlags) addQueue(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.queue, f.profile = "olaf", engine.Calibrated
 	cli.AddSystem(cmd, &f.queue, "queue", "what the packets go through: "+strings.Join(engine.Names(), "|"), engine.Names)
@@ -59,10 +72,6 @@ queue. Where they were not, it says so.`,
 	flags.IntVar(&f.merge, "merge-cycles", 0, "override: cycles per merge")
 	flags.BoolVar(&f.filter, "reward-filter", false, "compare rewards before merging (§3)")
 	flags.Float64Var(&f.threshold, "reward-threshold", 0, "threshold of the reward filter")
-	flags.StringVarP(&f.to, "write", "w", "", "write what leaves the queue to this file: .pcap or .pcapng")
-	flags.BoolVar(&f.force, "force", false, "replace an output file that exists")
-	cli.AddFormatFlag(cmd, &f.format)
-	return cmd
 }
 
 // config turns the flags into the shape of the queue.
@@ -99,6 +108,9 @@ func (f *replayFlags) run(cmd *cobra.Command, env *cli.Env, path string) (err er
 	if err := cli.EndsIn("-w", f.to, ".pcap", ".pcapng"); err != nil {
 		return err
 	}
+	if err := f.watch.check(cmd); err != nil {
+		return err
+	}
 	if info, err := os.Stat(path); err == nil && info.IsDir() {
 		return cli.UsageError("%s is a directory; name a capture", path)
 	}
@@ -108,6 +120,9 @@ func (f *replayFlags) run(cmd *cobra.Command, env *cli.Env, path string) (err er
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
 	decoder := capture.NewDecoder(reader)
+	if f.watch.tui {
+		return f.watch.show(cmd, env, path, decoder, config)
+	}
 	if f.to == "" {
 		result, err := replay.Run(cmd.Context(), decoder, config, nil)
 		return f.finish(env, path, result, err)

@@ -215,7 +215,14 @@ func (wallClock) Tick(d time.Duration) (<-chan time.Time, func()) {
 }
 
 // show opens a session and shows it until the person leaves or ctx ends; the device is given back in either case.
-func (d *dashboard) show(ctx context.Context, plan *bench.Plan) (err error) {
+func (d *dashboard) show(ctx context.Context, plan *bench.Plan) error {
+	return d.play(ctx, func(ctx context.Context, speed live.Speed) (*live.Player, error) {
+		return live.NewPlayer(ctx, plan, live.Options{Device: d.device, Access: d.access, Index: d.index}, speed, d.view.Paused, wallClock{d.env.Now})
+	})
+}
+
+// play shows what open opens until the person leaves or ctx ends.
+func (d *dashboard) play(ctx context.Context, open func(context.Context, live.Speed) (*live.Player, error)) (err error) {
 	speed, err := d.speed()
 	if err != nil {
 		return err
@@ -225,7 +232,7 @@ func (d *dashboard) show(ctx context.Context, plan *bench.Plan) (err error) {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
-	player, err := live.NewPlayer(ctx, plan, live.Options{Device: d.device, Access: d.access, Index: d.index}, speed, d.view.Paused, wallClock{d.env.Now})
+	player, err := open(ctx, speed)
 	if err != nil {
 		stop()
 		return err

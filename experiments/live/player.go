@@ -108,13 +108,32 @@ const frameInterval = time.Second / 15
 // busyShare bounds how long one tick may compute when there is no pacing, so that commands are obeyed at once.
 const busyShare = 40 * time.Millisecond
 
+// watchable is what a player plays: a Session, or a capture that is replayed.
+type watchable interface {
+	Advance(context.Context, olaf.Duration) error
+	Step(context.Context) error
+	StepBack(context.Context) error
+	Seek(context.Context, olaf.Time) error
+	Sampled() bool
+	Sample(context.Context) error
+	Done() bool
+	Stop() error
+	Watch(olaf.ClusterID)
+	Snapshot() (*Snapshot, error)
+	Life(queue int, update int64) (Life, bool)
+	Inspect(context.Context) (*Inspection, error)
+	Close() error
+	// rerun is what is played afterwards, and closes this; without it, this goes on.
+	rerun(context.Context, Rerun) (watchable, error)
+}
+
 // Player owns a Session, paces it by the wall clock, obeys commands, and publishes snapshots. Readers pull the
 // newest snapshot and never wait; nothing that they do slows the session.
 type Player struct {
 	pace Pace
 
 	mu       sync.Mutex // guards the session
-	session  *Session
+	session  watchable
 	state    State
 	speed    Speed
 	debt     olaf.Duration // device time that is due and did not make a cycle yet
@@ -129,6 +148,10 @@ func NewPlayer(ctx context.Context, plan *bench.Plan, o Options, speed Speed, pa
 	if err != nil {
 		return nil, err
 	}
+	return playing(session, speed, paused, pace), nil
+}
+
+func playing(session watchable, speed Speed, paused bool, pace Pace) *Player {
 	p := &Player{pace: pace, session: session, speed: speed, state: Running, commands: make(chan Command, 64)}
 	if paused {
 		p.state = Paused
@@ -138,7 +161,7 @@ func NewPlayer(ctx context.Context, plan *bench.Plan, o Options, speed Speed, pa
 		p.speed = RealTime
 	}
 	p.publish()
-	return p, nil
+	return p
 }
 
 // Snapshot is the newest one; it never waits.
@@ -264,27 +287,11 @@ func (p *Player) hold(on bool) {
 
 // rerun replaces the session by one of another plan; when that cannot be opened, the old one stays.
 func (p *Player) rerun(ctx context.Context, c Rerun) error {
-	plan, err := bench.NewPlan(c.Spec)
-	if err != nil {
-		return err
+	session, err := p.session.rerun(ctx, c)
+	if session != nil {
+		p.session, p.state, p.debt = session, Running, 0
 	}
-	o := p.session.options
-	o.Rate, o.Index = c.Rate, c.Index
-	if p.session.sampled { // one card, one session
-		if err := p.session.Close(); err != nil {
-			return err
-		}
-	}
-	session, err := Open(ctx, plan, o)
-	if err != nil {
-		return err
-	}
-	old := p.session
-	p.session, p.state, p.debt = session, Running, 0
-	if old.sampled {
-		return nil
-	}
-	return old.Close()
+	return err
 }
 
 // guarded runs f on the session and publishes what it led to. A panic becomes an error, so that the device is given back.

@@ -224,6 +224,16 @@ func (r *record) Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *
 
 func generatedAt(u *olaf.Update) olaf.Time { return olaf.Time(u.GenNS) * olaf.Time(olaf.Nanosecond) }
 
+// before is the instant of the newest event before another; 0 when nobody remembers one.
+func (r *record) before(now olaf.Time) olaf.Time {
+	for n := r.events.next - 1; n >= r.events.first(); n-- {
+		if at := r.events.at(n).At; at < now {
+			return at
+		}
+	}
+	return 0
+}
+
 func (r *record) event(e Event) { r.events.add(e, rememberedEvents) }
 
 func (r *record) cluster(id olaf.ClusterID) *clusterLife {

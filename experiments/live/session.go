@@ -16,7 +16,6 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/pktgen"
-	"github.com/olafctl/olaf/results"
 )
 
 // Options say which run of a plan is watched.
@@ -311,13 +310,7 @@ func (l *Session) Seek(ctx context.Context, at olaf.Time) error {
 func (l *Session) StepBack(ctx context.Context) error {
 	last := olaf.Time(0)
 	for _, c := range l.cards {
-		events := &c.rec.events
-		for n := events.next - 1; n >= events.first(); n-- {
-			if at := events.at(n).At; at < l.now {
-				last = max(last, at)
-				break
-			}
-		}
+		last = max(last, c.rec.before(l.now))
 	}
 	return l.Seek(ctx, last)
 }
@@ -493,13 +486,29 @@ func (q *QueueSnapshot) doubt(c *fpga.Capture, over bool) {
 	case over && q.Counters.Of("capture_lost") > 0:
 		q.Invalid = bench.PlaceLoss(q.Counters, nil, c)
 	}
-	none := [olaf.Readings]results.Float{results.Missing(), results.Missing()}
-	q.MeanAoM, q.AoMNow, q.Teeth = none, none, nil
-	for i := range q.Clusters {
-		k := &q.Clusters[i]
-		k.AoM, k.Mean, k.Peak = none, none, results.Missing()
+	q.withoutAges()
+}
+
+// rerun is a session of another plan on the same device. Of one that looks from outside there is one card, which it gives up
+// first; else the old session goes on until the new one is open.
+func (l *Session) rerun(ctx context.Context, c Rerun) (watchable, error) {
+	plan, err := bench.NewPlan(c.Spec)
+	if err != nil {
+		return nil, err
 	}
-	for i := range q.Series {
-		q.Series[i].AoM, q.Series[i].Ages = [olaf.Readings]float64{}, [olaf.Readings][]float32{}
+	o := l.options
+	o.Rate, o.Index = c.Rate, c.Index
+	if l.sampled { // one card, one session
+		if err := l.Close(); err != nil {
+			return nil, err
+		}
 	}
+	session, err := Open(ctx, plan, o)
+	if err != nil {
+		return nil, err
+	}
+	if l.sampled {
+		return session, nil
+	}
+	return session, l.Close()
 }
