@@ -205,6 +205,13 @@ func TestBaselinesSumAll(t *testing.T) {
 				if r.Hung || sums != 4*hosts {
 					t.Fatalf("hung %v, %d sums on %d hosts", r.Hung, sums, hosts)
 				}
+				c := r.Endpoints
+				if c.Of("packets_sent") != c.Of("packets_received") || c.Of("packets_repeated")+c.Of("packets_resent") != 0 || c.Of("updates_applied") != int64(sums) {
+					t.Fatalf("without loss: %v", c)
+				}
+				if all := int64(2 * 4 * workers * layout.Packets()); parts.Server != nil && c.Of("packets_sent") != all {
+					t.Fatalf("%d packets sent, want %d", c.Of("packets_sent"), all)
+				}
 			})
 		}
 	}
@@ -251,6 +258,11 @@ func TestPublishedFramesAreNotExactUnderLoss(t *testing.T) {
 		j := Job{Layout: endpoint.Layout{Values: 200, PerPacket: 4}, Updates: 10, Compute: 100 * olaf.Microsecond, Limit: 10 * olaf.Second}
 		r := run(t, n, j, iswitchParts(endpoint.ISwitch{Recovery: c.recovery}, 100), true, 3)
 		wrong := r.Endpoints.Of("packets_inexact") + r.Endpoints.Of("packets_zeroed")
+		for i := range r.Endpoints.Ledger().Counters {
+			if n := r.Endpoints.At(i); n < 0 {
+				t.Errorf("%s: %d %s", c.recovery, n, r.Endpoints.Ledger().Counters[i].Name)
+			}
+		}
 		if r.Hung != c.hangs || !c.hangs && wrong == 0 {
 			t.Errorf("%s: hung %v, %d wrong packets; %v", c.recovery, r.Hung, wrong, r.Endpoints)
 		}
