@@ -24,6 +24,8 @@ type Counter struct {
 	Register string
 	// Sparse counters are left out of documents and tables where nothing was counted.
 	Sparse bool
+	// A Gauge is a level, which may fall and which clearing the counters leaves as it is.
+	Gauge bool
 	// Aside counters are kept with every run, but there is no statistic of them over runs.
 	Aside bool
 	// Column heads its column at a terminal: that of a Part in the table of what was lost, where counters with one header

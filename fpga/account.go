@@ -52,5 +52,8 @@ func (c *Counters) at(address uint32) *uint64 {
 	if v := c.Queue.At(address); v != nil {
 		return v
 	}
-	return c.Generator.At(address)
+	if v := c.Generator.At(address); v != nil {
+		return v
+	}
+	return c.Aggregator.At(address)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
@@ -18,18 +19,58 @@ type QueueConfig struct {
 	RewardFilter    bool
 	RewardThreshold int32 // Q24.8
 	Provenance      bool  // log who is inside every update; needs the capability
+	// Program stands in front of the queue and makes one update of H; nil passes updates on.
+	Program *program.Description
+	H       int
+}
+
+// NotBuilt says that a card was not built with a switch program. It matches ErrRefused.
+type NotBuilt struct{ Address, Program string }
+
+func (e *NotBuilt) Error() string {
+	return fmt.Sprintf("%s is not built with the program %s; 'olafctl system show %[2]s' says where it runs", e.Address, e.Program)
+}
+
+// Unwrap makes it match ErrRefused.
+func (e *NotBuilt) Unwrap() error { return ErrRefused }
+
+// BuildsProgram says whether a card was built with a program; the error is then nil, otherwise a *NotBuilt or that of a read.
+func BuildsProgram(d Device, p *program.Description) error {
+	has, err := hasAggregator(d)
+	if err != nil {
+		return err
+	}
+	var built uint32
+	if has {
+		if built, err = d.Read32(regmap.AggregatorBuiltPrograms); err != nil {
+			return err
+		}
+	}
+	if built>>p.Code&1 == 0 {
+		return &NotBuilt{d.Identity().Address, p.Name}
+	}
+	return nil
+}
+
+func hasAggregator(d Device) (bool, error) {
+	capabilities, err := d.Read32(regmap.CommonCapabilities)
+	return capabilities&regmap.CommonCapabilitiesAggregator != 0, err
 }
 
 // ConfigureQueue disables the queue, lets it drain, writes c, reads everything back, and enables it again. It refuses
 // what the card was not built for with an error that matches ErrRefused and names the limit.
 func ConfigureQueue(ctx context.Context, d Device, c QueueConfig) error {
-	if err := c.fits(d); err != nil {
+	capabilities, err := d.Read32(regmap.CommonCapabilities)
+	if err != nil {
+		return err
+	}
+	if err := c.fits(d, capabilities); err != nil {
 		return err
 	}
 	if err := StopQueue(ctx, d); err != nil {
 		return err
 	}
-	for _, w := range c.writes(d) {
+	for _, w := range c.writes(capabilities) {
 		if err := d.Write32(w.addr, w.value); err != nil {
 			return fmt.Errorf("configure the queue: write %s: %w", w.name, err)
 		}
@@ -41,18 +82,24 @@ func ConfigureQueue(ctx context.Context, d Device, c QueueConfig) error {
 			return fmt.Errorf("%w: %s is %#x after %#x was written", ErrRefused, w.name, got, w.value)
 		}
 	}
+	if c.Program != nil { // sums that an earlier run left
+		if err := d.Write32(regmap.AggregatorCommand, regmap.AggregatorCommandClear); err != nil {
+			return fmt.Errorf("clear the aggregator: %w", err)
+		}
+	}
 	return d.Write32(regmap.QueueControl, regmap.QueueControlEnable)
 }
 
 // fits compares c with what the card says it was built for.
-func (c *QueueConfig) fits(d Device) error {
+func (c *QueueConfig) fits(d Device, capabilities uint32) error {
 	slots, err := d.Read32(regmap.QueueBuiltSlots)
 	if err != nil {
 		return err
 	}
-	capabilities, err := d.Read32(regmap.CommonCapabilities)
-	if err != nil {
-		return err
+	if c.Program != nil {
+		if err := BuildsProgram(d, c.Program); err != nil {
+			return err
+		}
 	}
 	refusals := []struct {
 		bad bool
@@ -78,7 +125,7 @@ type write struct {
 
 // writes lists the registers in the order of their addresses. Engine cycles are only written where they are a model's
 // parameters; a card states its own.
-func (c *QueueConfig) writes(d Device) []write {
+func (c *QueueConfig) writes(capabilities uint32) []write {
 	discipline, _ := engine.Describe(c.Discipline)
 	mode := discipline.Code
 	if c.RewardFilter {
@@ -99,12 +146,19 @@ func (c *QueueConfig) writes(d Device) []write {
 		{"queue.limiter_increment", regmap.QueueLimiterIncrement, uint32(increment)},
 		{"queue.limiter_overhead", regmap.QueueLimiterOverhead, uint32(c.Output.OverheadBytes)},
 	}
-	if capabilities, err := d.Read32(regmap.CommonCapabilities); err == nil && capabilities&regmap.CommonCapabilitiesModelCycles != 0 {
+	if capabilities&regmap.CommonCapabilitiesModelCycles != 0 {
 		out = append(out,
 			write{"queue.dequeue_cycles", regmap.QueueDequeueCycles, uint32(c.Output.DequeueCycles)},
 			write{"queue.merge_cycles", regmap.QueueMergeCycles, uint32(c.Output.MergeCycles)})
 	}
-	return out
+	if capabilities&regmap.CommonCapabilitiesAggregator == 0 {
+		return out
+	}
+	if c.Program == nil {
+		return append(out, write{"aggregator.program", regmap.AggregatorProgram, 0})
+	}
+	return append(out,
+		write{"aggregator.program", regmap.AggregatorProgram, c.Program.Code}, write{"aggregator.h", regmap.AggregatorH, uint32(c.H)})
 }
 
 // drainStep is how much device time passes between two looks at a queue that drains.
@@ -150,10 +204,12 @@ func queueEmpty(d Device) (bool, error) {
 	return status&regmap.QueueStatusEmpty != 0, err
 }
 
-// Counters are all snapshot banks of a card at one cycle.
+// Counters are the snapshot banks of a card at one cycle.
 type Counters struct {
 	Queue     regmap.QueueCounters
 	Generator regmap.GeneratorCounters
+	// Aggregator is that of the program in front of the queue, where somebody asked for it: see SnapshotProgram.
+	Aggregator regmap.AggregatorCounters
 }
 
 // Snapshot latches all counters at one cycle and reads them.
@@ -168,6 +224,18 @@ func Snapshot(d Device) (Counters, error) {
 	}
 	if c.Generator, err = regmap.ReadGeneratorCounters(d); err != nil {
 		return c, fmt.Errorf("read the generator's counters: %w", err)
+	}
+	return c, nil
+}
+
+// SnapshotProgram is Snapshot with the bank of the program in front of the queue, on a card that is built with one.
+func SnapshotProgram(d Device) (Counters, error) {
+	c, err := Snapshot(d)
+	if err != nil {
+		return c, err
+	}
+	if c.Aggregator, err = regmap.ReadAggregatorCounters(d); err != nil {
+		return c, fmt.Errorf("read the counters of the program: %w", err)
 	}
 	return c, nil
 }

@@ -1,8 +1,11 @@
 package main
 
-import "github.com/olafctl/olaf/experiments/testbed"
+import (
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/program/programs"
+)
 
 // devices are what this program opens; the first is the default.
 func devices() testbed.Devices {
-	return testbed.Devices{testbed.Twin(), testbed.PCI(), testbed.Agent(), testbed.Playback()}
+	return testbed.Devices{testbed.Twin(programs.Open()...), testbed.PCI(), testbed.Agent(programs.Open()...), testbed.Playback()}
 }

@@ -10,18 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/fpga/program"
-	"github.com/olafctl/olaf/fpga/program/atp"
-	"github.com/olafctl/olaf/fpga/program/iswitch"
-	"github.com/olafctl/olaf/fpga/program/pass"
-	"github.com/olafctl/olaf/fpga/program/switchml"
+	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/fpga/program/vector"
 )
-
-// programs are the switch programs of this build, in the order in which reports show them.
-func programs() []program.Description {
-	return []program.Description{pass.Describe(), iswitch.Describe(), switchml.Describe(), atp.Describe()}
-}
 
 func newProgramCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
@@ -53,7 +44,7 @@ func newProgramListCmd(env *cli.Env) *cobra.Command {
 			}
 			entries := []entry{}
 			list := cli.Grid{Header: []string{"PROGRAM", "PROFILES", "COUNTS", "OF THEM CLASSES", "IDENTITIES"}}
-			for _, d := range programs() {
+			for _, d := range programs.All() {
 				e := entry{Name: d.Name, Profiles: d.Profiles}
 				for _, c := range d.Ledger.Counters {
 					e.Counters = append(e.Counters, counter{c.Name, c.Unit, c.Doc})
@@ -122,7 +113,7 @@ func traceVector(env *cli.Env, name string) (steps int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	subject, err := v.Build(programs())
+	subject, err := v.Build(programs.All())
 	if err != nil {
 		return 0, err
 	}

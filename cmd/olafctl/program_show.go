@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/programs"
 )
 
 // programDocument is what there is to say of a switch program, built as it is by default unless slots say otherwise.
@@ -67,7 +68,7 @@ func newProgramShowCmd(env *cli.Env) *cobra.Command {
 
 func programNames() []string {
 	var names []string
-	for _, d := range programs() {
+	for _, d := range programs.All() {
 		names = append(names, d.Name)
 	}
 	return names
@@ -78,7 +79,7 @@ func programDocumentOf(name string, build program.Config) (programDocument, erro
 	if i < 0 {
 		return programDocument{}, cli.UsageError("no switch program is called %q; there are %s", name, strings.Join(programNames(), ", "))
 	}
-	d := &programs()[i]
+	d := &programs.All()[i]
 	p, err := d.New(build)
 	if err != nil {
 		return programDocument{}, err

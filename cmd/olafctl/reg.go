@@ -40,7 +40,7 @@ func newRegListCmd(env *cli.Env) *cobra.Command {
 			}
 			var entries []entry
 			list := cli.Grid{Header: []string{"NAME", "ADDRESS", "BITS", "ACCESS", "UNIT", "MEANING"}}
-			for _, ref := range registers("") {
+			for _, ref := range registers(regmap.Blocks(), "") {
 				e := entry{ref.Name(), ref.Address(), 8 * int(ref.Register.Bytes()), ref.Register.Access.String(), ref.Register.Unit, ref.Register.Doc}
 				entries = append(entries, e)
 				list.Add(e.Name, fmt.Sprintf("%#x", e.Address), fmt.Sprint(e.Bits), e.Access, e.Unit, e.Doc)
@@ -82,8 +82,7 @@ A software twin starts fresh with every command; --after runs an experiment's fi
 		}),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			block := strings.Join(args, "")
-			refs := registers(block)
-			if len(refs) == 0 {
+			if len(registers(regmap.Blocks(), block)) == 0 {
 				return cli.UsageError("no block is named %q; see 'olafctl reg list'", block)
 			}
 			return device.Registers(cmd.Context(), env, testbed.DeviceOptions{ReadOnly: noLatch}, func(dev fpga.Device) error {
@@ -91,6 +90,10 @@ A software twin starts fresh with every command; --after runs an experiment's fi
 					if _, err := fpga.Snapshot(dev); err != nil {
 						return err
 					}
+				}
+				refs, err := builtRegisters(dev, block)
+				if err != nil {
+					return err
 				}
 				return printRegisters(env, dev, refs, out)
 			})
@@ -116,7 +119,7 @@ func newRegReadCmd(env *cli.Env) *cobra.Command {
 		Args: cobra.MinimumNArgs(1),
 		ValidArgsFunction: cli.CompleteArgs(func() []string {
 			var names []string
-			for _, ref := range registers("") {
+			for _, ref := range registers(regmap.Blocks(), "") {
 				names = append(names, ref.Name())
 			}
 			return names
@@ -146,10 +149,22 @@ func newRegReadCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// registers lists the map's registers, of one block or of all.
-func registers(block string) []regmap.Ref {
+// builtRegisters lists the registers that a device has, of one block or of all.
+func builtRegisters(dev fpga.Registers, block string) ([]regmap.Ref, error) {
+	capabilities, err := dev.Read32(regmap.CommonCapabilities)
+	if err != nil {
+		return nil, err
+	}
+	refs := registers(regmap.BuiltBlocks(capabilities), block)
+	if len(refs) == 0 {
+		return nil, fmt.Errorf("%w: this device is built without the block %s", fpga.ErrAddress, block)
+	}
+	return refs, nil
+}
+
+// registers lists the registers of some blocks, of one name or of all.
+func registers(blocks []regmap.Block, block string) []regmap.Ref {
 	var refs []regmap.Ref
-	blocks := regmap.Blocks()
 	for i := range blocks {
 		if block != "" && blocks[i].Name != block {
 			continue

@@ -74,7 +74,11 @@ func snapshot(dev fpga.Device) (registerDocument, error) {
 	if _, err := fpga.Snapshot(dev); err != nil {
 		return document, err
 	}
-	for _, ref := range registers("") {
+	refs, err := builtRegisters(dev, "")
+	if err != nil {
+		return document, err
+	}
+	for _, ref := range refs {
 		if !quiet(ref) {
 			continue
 		}

@@ -416,8 +416,12 @@ func (c *card) state() (CardState, error) {
 
 // readable reads every register that can be read without changing anything.
 func readable(d fpga.Registers) ([]RegisterValue, error) {
+	capabilities, err := d.Read32(regmap.CommonCapabilities)
+	if err != nil {
+		return nil, err
+	}
 	var out []RegisterValue
-	blocks := regmap.Blocks()
+	blocks := regmap.BuiltBlocks(capabilities)
 	for i := range blocks {
 		for j := range blocks[i].Registers {
 			ref := regmap.Ref{Block: &blocks[i], Register: &blocks[i].Registers[j]}

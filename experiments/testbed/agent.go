@@ -11,15 +11,16 @@ import (
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/remote"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
 // Agent is a device that another process lends.
-func Agent() Device {
+func Agent(built ...program.Description) Device {
 	return Device{
-		Prefix: "grpc://", Name: "HOST:PORT", Also: "unix", Abilities: HasTables,
+		Prefix: "grpc://", Name: "HOST:PORT", Also: "unix", Abilities: HasTables, Programs: built,
 		NotCard:   "it belongs to whoever owns the card; give it to the 'olafctl serve' there",
 		Registers: openAgentDevice, Testbed: openAgent,
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/pcie"
+	"github.com/olafctl/olaf/fpga/program/programs"
 )
 
 // Access is what reaching a device takes of the world around. The zero value is this host, and agents without TLS.
@@ -20,7 +21,7 @@ type Access struct {
 
 func (a *Access) devices() Devices {
 	if a.Devices == nil {
-		return Devices{Twin()}
+		return Devices{Twin(programs.Open()...)}
 	}
 	return a.Devices
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/pcie"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
@@ -55,6 +56,8 @@ type Device struct {
 	// Name is an example of what follows it, for help texts; empty of a device that has no name.
 	Name      string
 	Abilities Ability
+	// Programs may be built in front of its queue; its registers say which are.
+	Programs []program.Description
 	// NotCard says why flags make no sense that are for a card and for what captures behind it; empty where they do.
 	NotCard string
 	// Also is another scheme that its addresses may have, of those that are what is dialled: unix. Empty for none.
@@ -87,6 +90,11 @@ func (d *Device) Form() string { return d.Prefix + d.Name }
 
 // Can says whether it has all of some abilities.
 func (d *Device) Can(a Ability) bool { return d.Abilities&a == a }
+
+// Builds says whether it may be built with a switch program.
+func (d *Device) Builds(p *program.Description) bool {
+	return slices.ContainsFunc(d.Programs, func(built program.Description) bool { return built.Name == p.Name })
+}
 
 // Devices is the table of what a program opens. The first one is opened where no address is given.
 type Devices []Device

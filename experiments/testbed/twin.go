@@ -5,6 +5,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/p4ctl/p4"
@@ -35,21 +36,24 @@ func (v *tableView) Group(c olaf.ClusterID) ([]olaf.WorkerID, bool) {
 	return v.members, ok
 }
 
-// Twin is the software twin. As a testbed it is any number of them that share the tables of one P4Runtime agent.
-func Twin() Device {
+// Twin is the software twin, built with some switch programs. As a testbed it is any number of them that share the tables of
+// one P4Runtime agent.
+func Twin(built ...program.Description) Device {
+	cfg := twin.Config{Programs: built}
 	return Local(Device{
 		Prefix:    "twin:",
 		Abilities: HasTables | VirtualTime | Repeats | Observable | Records | Copies | ClosesLoop,
 		NotCard:   "the twin sees by itself what reaches the parameter server, and has tables of its own",
-		Registers: func(context.Context, string, DeviceOptions) (fpga.Device, error) { return twin.New(twin.Config{}) },
-	}, openTwins)
+		Programs:  built,
+		Registers: func(context.Context, string, DeviceOptions) (fpga.Device, error) { return twin.New(cfg) },
+	}, func(_ context.Context, _ string, o OpenOptions) (*Parts, error) { return openTwins(cfg, o) })
 }
 
-func openTwins(_ context.Context, _ string, o OpenOptions) (*Parts, error) {
+func openTwins(cfg twin.Config, o OpenOptions) (*Parts, error) {
 	backend := new(agent.Embedded)
 	parts := &Parts{Tables: backend, Profile: p4.Twin()}
 	for number := range o.Cards {
-		cfg := twin.Config{Tables: TablesOf(backend), Wire: o.Wire}
+		cfg.Tables, cfg.Wire = TablesOf(backend), o.Wire
 		if o.Observe != nil {
 			cfg.Observer = o.Observe(number)
 		}

@@ -182,7 +182,7 @@ type downlinks struct {
 	free  []olaf.Time // by cluster: its workers' links carry the same
 }
 
-func (d *downlinks) send(now olaf.Time, u *olaf.Update, inside []olaf.Contributor) {
+func (d *downlinks) send(now olaf.Time, u *olaf.Update, _ []int32, inside []olaf.Contributor) {
 	c := int(u.Cluster)
 	d.free[c] = max(d.free[c], now).Add(d.takes)
 	d.arrived += uint64(u.Count)
@@ -201,12 +201,14 @@ func (c *Contestant) play(all []arrival, rate olaf.Rate, topology Topology) (new
 	end := server
 	offer := func(now olaf.Time, u *olaf.Update) { port.Offer(now, u, nil) }
 	if c.System.Program != nil {
-		cfg := aggregator.Config{Clusters: clusters, H: c.H}
+		cfg := aggregator.Config{Clusters: clusters, H: c.H, Up: func(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
+			port.OfferMerged(now, u, lanes, inside)
+		}}
 		if topology == ToWorkers {
 			down := &downlinks{outlet: *newOutlet(clusters), takes: rate.TimeToSend(frame + overhead), free: make([]olaf.Time, clusters)}
 			cfg.Down, end = down.send, &down.outlet
 		}
-		a, err := aggregator.New(c.System.Program, cfg, port)
+		a, err := aggregator.New(c.System.Program, cfg)
 		if err != nil {
 			return 0, 0, 0, err
 		}

@@ -1,6 +1,6 @@
-// Package aggregator puts a switch program in front of an output port, for workers that send updates without waiting for
-// answers: an update is a packet of one segment of its cluster's vector, and what the program sends upwards is an update
-// again, which waits in the port's queue like any other.
+// Package aggregator puts a switch program in front of an output, for workers that send updates without waiting for answers:
+// an update is a packet of one segment of its cluster's vector, and what the program sends is an update again, for the queue
+// of a port towards the server or for the workers.
 package aggregator
 
 import (
@@ -8,9 +8,11 @@ import (
 	"math"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
 )
+
+// Sink takes a sum that leaves. What it refers to is valid during the call.
+type Sink func(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor)
 
 // Config is what an aggregator is built with.
 type Config struct {
@@ -18,8 +20,8 @@ type Config struct {
 	H        int // vectors that complete a sum, 1 or more
 	Lanes    int // that a segment stores; 0 decides without moving gradients
 	Profile  string
-	// Down sends sums back to the workers instead of up to the port; who listens is the caller's.
-	Down func(now olaf.Time, u *olaf.Update, inside []olaf.Contributor)
+	// One of these takes what leaves: Up what goes to the server, or Down what goes back to the workers.
+	Up, Down Sink
 }
 
 // Aggregator is one switch's program with what an update has and a packet has not: who is inside, and their rewards. It is not
@@ -27,7 +29,6 @@ type Config struct {
 type Aggregator struct {
 	program program.Program
 	cfg     Config
-	port    *engine.Port
 	now     olaf.Time
 	known   []bool
 	inside  [][]olaf.Contributor // by cluster, oldest first
@@ -43,17 +44,20 @@ type Aggregator struct {
 	sums    []int32
 }
 
-// New puts a program in front of a port, which may be nil where sums go down. The error matches program.ErrConfig.
-func New(d *program.Description, cfg Config, port *engine.Port) (*Aggregator, error) {
+// New puts a program in front of an output. The error matches program.ErrConfig.
+func New(d *program.Description, cfg Config) (*Aggregator, error) {
 	if cfg.H < 1 {
 		return nil, fmt.Errorf("%w: H is %d; an open loop of workers needs 1 or more", program.ErrConfig, cfg.H)
+	}
+	if !d.Open {
+		return nil, fmt.Errorf("%w: workers of %s wait for answers", program.ErrConfig, d.Name)
 	}
 	p, err := d.New(program.Config{Slots: cfg.Clusters, LaneMemory: cfg.Lanes, Profile: cfg.Profile})
 	if err != nil {
 		return nil, err
 	}
 	a := &Aggregator{
-		program: p, cfg: cfg, port: port,
+		program: p, cfg: cfg,
 		known: make([]bool, cfg.Clusters), inside: make([][]olaf.Contributor, cfg.Clusters), rewards: make([]int32, cfg.Clusters),
 		lanes: make([]uint32, cfg.Lanes), sums: make([]int32, cfg.Lanes), vectors: d.Ledger.Index("vectors_in"),
 	}
@@ -66,7 +70,45 @@ func New(d *program.Description, cfg Config, port *engine.Port) (*Aggregator, er
 // Program is what decides; look at it freely.
 func (a *Aggregator) Program() program.Program { return a.program }
 
-// Offer presents an update that arrives at now. What it completes is offered to the port before Offer returns.
+// Clear discards every partial sum, which the program counts.
+func (a *Aggregator) Clear() {
+	for c, known := range a.known {
+		if known {
+			a.program.Remove(olaf.ClusterID(c))
+			a.known[c], a.inside[c], a.rewards[c] = false, a.inside[c][:0], 0
+		}
+	}
+}
+
+// Reset empties table and counts and keeps the memory.
+func (a *Aggregator) Reset() {
+	a.Clear()
+	a.program.Reset()
+}
+
+// Partial is a sum that waits for more.
+type Partial struct {
+	Place  int // in the program's table
+	Inside []olaf.Contributor
+	program.Slot
+}
+
+// Partial is the partial sum at a place among those that there are, in the order of the table; false beyond the last. What it
+// refers to is valid until the next call.
+func (a *Aggregator) Partial(index int) (p Partial, ok bool) {
+	for c, inside := range a.inside {
+		if len(inside) == 0 {
+			continue
+		}
+		if index == 0 {
+			return Partial{c, inside, a.program.Slot(c)}, true
+		}
+		index--
+	}
+	return p, false
+}
+
+// Offer presents an update that arrives at now. What it completes has left before Offer returns.
 func (a *Aggregator) Offer(now olaf.Time, u *olaf.Update, lanes []int32) program.Class {
 	c := int(u.Cluster)
 	if !a.known[c] {
@@ -120,11 +162,11 @@ func (a *Aggregator) Emit(_ program.Dest, p *program.Packet, lanes []uint32) {
 		a.sums = append(a.sums, int32(v))
 	}
 	a.inside[c], a.rewards[c] = inside[:0], 0
+	to := a.cfg.Up
 	if a.cfg.Down != nil {
-		a.cfg.Down(a.now, &a.out, inside)
-		return
+		to = a.cfg.Down
 	}
-	a.port.OfferMerged(a.now, &a.out, a.sums, inside)
+	to(a.now, &a.out, a.sums, inside)
 }
 
 // words are lanes as programs take them.

@@ -21,6 +21,13 @@ func (d *deliveries) Deliver(p *engine.Departure) {
 	d.inside = append(d.inside, append([]olaf.Contributor(nil), p.Frame.Contributors...))
 }
 
+// into offers what leaves to a port.
+func into(port *engine.Port) Sink {
+	return func(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
+		port.OfferMerged(now, u, lanes, inside)
+	}
+}
+
 func update(worker olaf.WorkerID, seq uint32, gen uint64, cluster olaf.ClusterID) *olaf.Update {
 	return &olaf.Update{GenNS: gen, Seq: seq, Cluster: cluster, Worker: worker, Count: 1, Lanes: 2, Reward: 1 << 8}
 }
@@ -33,7 +40,7 @@ func TestSums(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := iswitch.Describe()
-	a, err := New(&d, Config{Clusters: 2, H: 3, Lanes: 2}, port)
+	a, err := New(&d, Config{Clusters: 2, H: 3, Lanes: 2, Up: into(port)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,6 +62,20 @@ func TestSums(t *testing.T) {
 	if held := a.Program().Occupied(); held != 1 {
 		t.Errorf("%d segments held, want the other cluster's", held)
 	}
+	p, ok := a.Partial(0)
+	if _, more := a.Partial(1); !ok || more || p.Place != 0 || p.Count != 1 || p.Inside[0].GenNS != 5 || p.Since != olaf.Time(2*olaf.Microsecond) {
+		t.Errorf("partial sum %+v, %v, another one %v", p, ok, more)
+	}
+	a.Clear()
+	counts := a.Program().Counts()
+	cleared := counts[d.Ledger.Index("vectors_cleared")]
+	if _, ok := a.Partial(0); ok || a.Program().Occupied() != 0 || cleared != 1 {
+		t.Errorf("%d contributions cleared, something left %v", cleared, ok)
+	}
+	a.Offer(0, update(0, 9, 40, 0), one)
+	if p, ok := a.Partial(0); !ok || len(p.Inside) != 1 || p.Inside[0].Seq != 9 {
+		t.Errorf("after the clear %+v", p)
+	}
 }
 
 // A dropped update is inside nothing.
@@ -65,7 +86,7 @@ func TestMismatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	d := iswitch.Describe()
-	a, err := New(&d, Config{Clusters: 1, H: 2}, port)
+	a, err := New(&d, Config{Clusters: 1, H: 2, Up: into(port)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,10 +105,10 @@ func TestMismatch(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	d, p := iswitch.Describe(), pass.Describe()
-	if _, err := New(&d, Config{Clusters: 1}, nil); !errors.Is(err, program.ErrConfig) {
+	if _, err := New(&d, Config{Clusters: 1}); !errors.Is(err, program.ErrConfig) {
 		t.Errorf("H of 0: %v", err)
 	}
-	if _, err := New(&p, Config{Clusters: 1, H: 1}, nil); !errors.Is(err, program.ErrConfig) {
+	if _, err := New(&p, Config{Clusters: 1, H: 1}); !errors.Is(err, program.ErrConfig) {
 		t.Errorf("a program that adds nothing: %v", err)
 	}
 }
@@ -98,7 +119,7 @@ func TestDoesNotAllocate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(&d, Config{Clusters: 1, H: 3}, port)
+	a, err := New(&d, Config{Clusters: 1, H: 3, Up: into(port)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -35,6 +35,7 @@ var cases = []testCase{
 	{"generator_faults", testGeneratorFaults},
 	{"bypass_is_counted", testBypassIsCounted},
 	{"cycles_advance", testCyclesAdvance},
+	{"aggregator", testAggregator},
 }
 
 // device is a Device whose accesses must succeed.
@@ -101,9 +102,9 @@ func commonErrorBits() uint32 {
 	return ref.Register.Writable()
 }
 
-// each calls visit for every register.
-func each(visit func(ref regmap.Ref)) {
-	for _, b := range regmap.Blocks() {
+// each calls visit for every register that is built.
+func (d *device) each(visit func(ref regmap.Ref)) {
+	for _, b := range regmap.BuiltBlocks(d.read(regmap.CommonCapabilities)) {
 		for i := range b.Registers {
 			visit(regmap.Ref{Block: &b, Register: &b.Registers[i]})
 		}
@@ -160,7 +161,7 @@ func testResetValues(d *device) {
 	d.write(regmap.GeneratorStopAfter+4, 1)
 	d.write(regmap.CommonCommand, regmap.CommonCommandReset)
 	d.sleep(olaf.Millisecond)
-	each(func(ref regmap.Ref) {
+	d.each(func(ref regmap.Ref) {
 		r := ref.Register
 		if r.Built || r.Counter || r.Access == regmap.Command {
 			return
@@ -184,7 +185,7 @@ func testUndefinedAddress(d *device) {
 }
 
 func testReadOnly(d *device) {
-	each(func(ref regmap.Ref) {
+	d.each(func(ref regmap.Ref) {
 		if ref.Register.Access == regmap.ReadOnly && ref.Name() != "common.cycles" && ref.Name() != "common.error_address" {
 			d.refused(ref.Address(), 0x12345678, fpga.ErrAddress, regmap.CommonErrorsReadOnly)
 		}
@@ -192,7 +193,7 @@ func testReadOnly(d *device) {
 }
 
 func testUndefinedBits(d *device) {
-	each(func(ref regmap.Ref) {
+	d.each(func(ref regmap.Ref) {
 		r := ref.Register
 		if undefined := ^r.Writable(); r.Access != regmap.ReadOnly && undefined != 0 {
 			d.refused(ref.Address(), undefined&-undefined, fpga.ErrRefused, regmap.CommonErrorsValue)
@@ -201,7 +202,7 @@ func testUndefinedBits(d *device) {
 }
 
 func testCommandsReadZero(d *device) {
-	each(func(ref regmap.Ref) {
+	d.each(func(ref regmap.Ref) {
 		if ref.Register.Access == regmap.Command {
 			d.expect(ref.Address(), 0)
 		}
@@ -212,7 +213,7 @@ func testIdleRegisters(d *device) {
 	d.write(regmap.QueueDepth, 2)
 	d.write(regmap.QueueControl, regmap.QueueControlEnable)
 	d.write(regmap.GeneratorCommand, regmap.GeneratorCommandArm)
-	each(func(ref regmap.Ref) {
+	d.each(func(ref regmap.Ref) {
 		if ref.Register.Idle && ref.Register.Access == regmap.ReadWrite {
 			d.refused(ref.Address(), 1, fpga.ErrRefused, regmap.CommonErrorsState)
 		}
@@ -522,4 +523,46 @@ func testCyclesAdvance(d *device) {
 	if want := d.Identity().ClockHz / 1000; after-before < want {
 		d.Errorf("%d cycles in a millisecond, want at least %d", after-before, want)
 	}
+}
+
+// testAggregator holds the block that only some builds have: it answers where the capability says so, and takes no more than
+// was built.
+func testAggregator(d *device) {
+	built := d.read(regmap.CommonCapabilities)&regmap.CommonCapabilitiesAggregator != 0
+	if listed := d.read(regmap.ModelNext) == regmap.AggregatorBase; listed != built {
+		d.Errorf("the list of blocks names the aggregator: %v, the capabilities: %v", listed, built)
+	}
+	if !built {
+		if _, err := d.Read32(regmap.AggregatorType); !errors.Is(err, fpga.ErrAddress) {
+			d.Errorf("aggregator.type is not built: %v", err)
+		}
+		return
+	}
+	d.expect(regmap.AggregatorType, regmap.AggregatorTypeResetValue)
+	programs := d.read(regmap.AggregatorBuiltPrograms)
+	if programs&1 == 0 || programs == 1 || d.read(regmap.AggregatorBuiltSlots) == 0 {
+		d.Fatalf("aggregator.built_programs = %#x, built_slots = %d", programs, d.read(regmap.AggregatorBuiltSlots))
+	}
+	for code := range regmap.AggregatorProgramProgramMask + 1 {
+		if programs>>code&1 == 0 {
+			d.refused(regmap.AggregatorProgram, code, fpga.ErrRefused, regmap.CommonErrorsValue)
+			continue
+		}
+		d.write(regmap.AggregatorProgram, code)
+		d.expect(regmap.AggregatorProgram, code)
+		d.write(regmap.QueueControl, regmap.QueueControlEnable)
+		d.refused(regmap.AggregatorProgram, code, fpga.ErrRefused, regmap.CommonErrorsState)
+		d.write(regmap.QueueControl, 0)
+	}
+	for h := uint32(1); h < 1<<16; h <<= 1 {
+		d.write(regmap.AggregatorH, h)
+		d.expect(regmap.AggregatorH, h)
+	}
+	d.refused(regmap.AggregatorH, 0, fpga.ErrRefused, regmap.CommonErrorsValue)
+	d.refused(regmap.AggregatorH, 1<<16, fpga.ErrRefused, regmap.CommonErrorsValue)
+	d.refused(regmap.AggregatorInspectIndex, 0, fpga.ErrRefused, regmap.CommonErrorsState)
+	d.write(regmap.QueueControl, regmap.QueueControlFreeze)
+	d.write(regmap.AggregatorInspectIndex, 0)
+	d.expect(regmap.AggregatorInspectState, 0)
+	d.expect(regmap.AggregatorOccupied, 0)
 }

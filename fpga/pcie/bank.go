@@ -26,9 +26,6 @@ func (s span) holds(c uint64) bool { return s.from <= c && c <= s.to }
 // forget is what a reset does to it.
 func (b *bank) forget() { b.known, b.going, b.cleared, b.seen = false, false, false, 0 }
 
-// gauges are counters that may fall.
-var gauges = map[uint32]bool{regmap.QueueQueuedFrames: true, regmap.QueueQueuedUpdates: true}
-
 // command acts on all blocks, and is held against the card's clock: what it did must have happened between two looks at it.
 func (d *Device) command(w *word, value uint32) error {
 	if value&regmap.CommonCommandReset != 0 {
@@ -107,7 +104,7 @@ func (d *Device) latch(given span) error {
 		b.clear, b.cleared = span{clear, clear}, true
 	}
 	for i := range now {
-		if addr := d.bank.words[2*i]; compare && now[i] < before[i] && !gauges[addr] {
+		if addr := d.bank.words[2*i]; compare && now[i] < before[i] && !d.find(addr).register.Gauge {
 			return fmt.Errorf("%w: %s from %d to %d; clear the counters and begin again", ErrBackwards, d.nameOf(addr), before[i], now[i])
 		}
 	}

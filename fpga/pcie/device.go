@@ -26,7 +26,7 @@ const refusalBits = regmap.CommonErrorsAddress | regmap.CommonErrorsReadOnly | r
 // Our blocks lie side by side, so that one array finds the register of an address.
 const (
 	firstAddress = regmap.CommonBase
-	layoutWords  = (regmap.ModelBase + regmap.ModelBytes - firstAddress) / 4
+	layoutWords  = (regmap.AggregatorBase + regmap.AggregatorBytes - firstAddress) / 4
 )
 
 // Device is an open card. It is not safe for concurrent use.
@@ -90,7 +90,7 @@ var (
 // layout builds the table of our registers.
 func (d *Device) layout() {
 	d.words = make([]word, layoutWords)
-	blocks := regmap.Blocks()
+	blocks := regmap.BuiltBlocks(d.load(regmap.CommonCapabilities))
 	for i := range blocks {
 		b := &blocks[i]
 		for j := range b.Registers {

@@ -12,19 +12,24 @@ const (
 )
 
 // NewLedger declares a program's classes, the sums over contributions behind them, and what holds between these: whatever
-// was added has left in a sum, waits in the table, or was discarded. output names the classes by which something leaves.
+// was added has left in a sum, waits in the table, or was discarded. output names the classes by which something leaves;
+// those with a Column are of what is dropped.
 func NewLedger(classes []olaf.Counter, output ...string) *olaf.Ledger {
 	l := &olaf.Ledger{Output: output}
 	for _, c := range classes {
 		c.Unit = "packets"
 		l.Counters = append(l.Counters, c)
+		if c.Column != "" {
+			l.Parts = append(l.Parts, c.Name)
+		}
 	}
 	l.Counters = append(l.Counters,
 		olaf.Counter{Name: "vectors_in", Title: "Contributions in", Unit: "vectors", Doc: "workers' contributions inside the packets that were added"},
 		olaf.Counter{Name: "vectors_out", Title: "Contributions out", Unit: "vectors", Doc: "contributions inside the sums that left, each once"},
-		olaf.Counter{Name: "vectors_held", Title: "Contributions held", Unit: "vectors", Doc: "contributions inside the table"},
-		olaf.Counter{Name: "vectors_cleared", Title: "Contributions cleared", Unit: "vectors", Doc: "contributions that were discarded: overwritten, reset, or removed with their job"})
+		olaf.Counter{Name: "vectors_held", Title: "Contributions held", Column: "HELD", Gauge: true, Unit: "vectors", Doc: "contributions inside the table"},
+		olaf.Counter{Name: "vectors_cleared", Title: "Contributions cleared", Column: "CLEARED", Unit: "vectors", Doc: "contributions that were discarded: overwritten, reset, or removed with their job"})
 	l.Identities = []olaf.Identity{{Left: []string{"vectors_in"}, Right: []string{"vectors_out", "vectors_held", "vectors_cleared"}}}
+	l.Parts, l.Inside = append(l.Parts, "vectors_held", "vectors_cleared"), []string{"vectors_held"}
 	return l
 }
 

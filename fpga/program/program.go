@@ -244,6 +244,8 @@ type Program interface {
 // Description is what others may ask about a program, so that only its own folder knows it by name.
 type Description struct {
 	Name       string
+	Code       uint32   // in the register aggregator.program
+	Open       bool     // H contributions complete a sum whoever they are of, so that workers need not wait for answers
 	Profiles   []string // of Config.Profile, the default first
 	Arithmetic Arithmetic
 	// Ledger declares what the program counts: the arrivals of each class first, by Class, then sums over what is inside.

@@ -1,10 +1,15 @@
 package regmap
 
+import (
+	"fmt"
+	"slices"
+)
+
 // Version is the map's version, major.minor.patch; common.map_version packs it as 8, 8 and 16 bits. A change of major
 // means that software written for the older map must not program the card.
 const (
 	VersionMajor = 1
-	VersionMinor = 0
+	VersionMinor = 1
 	VersionPatch = 0
 )
 
@@ -18,6 +23,13 @@ func header(kind, next uint32) []Register {
 		{Name: "version", Offset: 0x004, Access: ReadOnly, Reset: versionWord, Doc: "Version of the block: major, minor, patch.", Fields: versionFields},
 		{Name: "next", Offset: 0x008, Access: ReadOnly, Reset: uint64(next), Unit: "BAR2 bytes", Doc: "Where the next block starts; 0 ends the list."},
 	}
+}
+
+// lastHeader is that of a block after which another one comes in some builds only.
+func lastHeader(kind, next uint32) []Register {
+	h := header(kind, next)
+	h[2].Built = true
+	return h
 }
 
 const versionWord = VersionMajor<<24 | VersionMinor<<16 | VersionPatch
@@ -70,6 +82,7 @@ var blocks = []Block{
 			{Name: "fault_injection", Hi: 3, Lo: 3, Doc: "The generator obeys the fault flags of descriptors."},
 			{Name: "server_model", Hi: 4, Lo: 4, Doc: "The model block answers: a parameter server stands behind the queue."},
 			{Name: "lanes", Hi: 5, Lo: 5, Doc: "Gradient lanes are stored and merged, not only counted."},
+			{Name: "aggregator", Hi: 6, Lo: 6, Doc: "The aggregator block is built; without it nothing answers there."},
 		}},
 		{Name: "build_hash", Offset: 0x014, Access: ReadOnly, Built: true, Doc: "First 32 bits of the bitstream's hash, or of the twin's model version."},
 		{Name: "build_time", Offset: 0x018, Wide: true, Access: ReadOnly, Built: true, Unit: "s", Doc: "When the bitstream was built, seconds since 1970; 0 on the twin."},
@@ -90,6 +103,7 @@ var blocks = []Block{
 			{Name: "queue", Hi: 8, Lo: 8, Doc: "queue.errors gained a bit."},
 			{Name: "replication", Hi: 9, Lo: 9, Doc: "A write to the replication block was refused."},
 			{Name: "generator", Hi: 10, Lo: 10, Doc: "generator.events gained an error bit."},
+			{Name: "aggregator", Hi: 11, Lo: 11, Doc: "A write to the aggregator block was refused."},
 		}},
 		{Name: "error_address", Offset: 0x044, Access: ReadOnly, Built: true, Unit: "BAR2 bytes", Doc: "Address of the newest refused access; 0 when there was none."},
 	}},
@@ -188,8 +202,8 @@ var blocks = []Block{
 			Register{Name: "flushed_frames", Unit: "frames", Doc: "Frames discarded by flush."},
 			Register{Name: "flushed_updates", Unit: "updates", Doc: "Sum of the counts of these."},
 			Register{Name: "discarded_updates", Unit: "updates", Doc: "Sum of the counts that replacements of either kind took out."},
-			Register{Name: "queued_frames", Unit: "frames", Doc: "Slots in use at the snapshot."},
-			Register{Name: "queued_updates", Unit: "updates", Doc: "Sum of the counts of these."},
+			Register{Name: "queued_frames", Gauge: true, Unit: "frames", Doc: "Slots in use at the snapshot."},
+			Register{Name: "queued_updates", Gauge: true, Unit: "updates", Doc: "Sum of the counts of these."},
 			Register{Name: "carried_frames", Unit: "frames", Doc: "Slots that were in use at the last clear; they add to appended in the identity of frames."},
 			Register{Name: "carried_updates", Unit: "updates", Doc: "Sum of the counts of these."},
 			Register{Name: "bypassed", Unit: "frames", Doc: "Frames that were no matter of the engine: not OLAF, or from an unknown source."},
@@ -279,7 +293,7 @@ var blocks = []Block{
 		),
 	)},
 	{Name: "model", Base: 0x104000, Size: 0x1000, Doc: "The parameter server behind the queue, where no real one is (capability server_model).", Registers: join(
-		header(0x4F4C4D4F, 0),
+		lastHeader(0x4F4C4D4F, 0x105000),
 		[]Register{
 			{Name: "control", Offset: 0x020, Access: ReadWrite, Doc: "What the server does.", Fields: []Field{
 				{Name: "ack", Hi: 0, Lo: 0, Doc: "Answer every delivered update with an ACK."},
@@ -287,6 +301,55 @@ var blocks = []Block{
 			{Name: "ack_delay", Offset: 0x024, Access: ReadWrite, Reset: 250, Unit: "cycles", Doc: "From the last bit of an update at the server to the ACK's passage through VNP4-2."},
 		},
 	)},
+	{Name: "aggregator", Base: 0x105000, Size: 0x1000, Needs: 1 << 6, Doc: "A switch program in front of the queue (capability aggregator): it adds updates of a cluster up, each cluster in a segment of its own, and what it sends upwards reaches the queue as one update. What reaches it while the queue is disabled or frozen is counted in queue.lost_before_engine. Registers marked idle are writable with those of the queue.", Registers: join(
+		header(0x41474752, 0),
+		[]Register{
+			{Name: "built_slots", Offset: 0x00C, Access: ReadOnly, Built: true, Doc: "Segments in this build; with a program clusters run from 0 to this minus 1."},
+			{Name: "built_programs", Offset: 0x010, Access: ReadOnly, Built: true, Doc: "Bit n says that the program of code n is built; bit 0, which passes updates on, always is."},
+			{Name: "built_lanes", Offset: 0x014, Access: ReadOnly, Built: true, Doc: "Lanes that a segment stores."},
+			{Name: "command", Offset: 0x028, Access: Command, Doc: "Acts once.", Fields: []Field{
+				{Name: "clear", Hi: 0, Lo: 0, Doc: "Discard every partial sum, counted by the program as cleared. So does queue.command.flush."},
+			}},
+			{Name: "program", Offset: 0x030, Access: ReadWrite, Idle: true, Doc: "What becomes of updates in front of the queue. Enabling the queue after it was changed starts the table and the counters anew.", Fields: []Field{
+				{Name: "program", Hi: 4, Lo: 0, Doc: "Which program; pass is none.", Values: programs},
+			}},
+			{Name: "h", Offset: 0x034, Access: ReadWrite, Idle: true, Reset: 1, Unit: "vectors", Doc: "Contributions that complete a sum, 1 to 65,535. As with program, a change starts the table anew."},
+			{Name: "occupied", Offset: 0x060, Access: ReadOnly, Built: true, Unit: "segments", Doc: "Segments that hold a partial sum now."},
+			{Name: "peak_occupied", Offset: 0x064, Access: ReadOnly, Built: true, Unit: "segments", Doc: "Most since the last clear."},
+			{Name: "inspect_index", Offset: 0x080, Access: ReadWrite, Doc: "Which partial sum the inspector shows, in the order of the segments from 0; writing it fills the inspect registers. Refused unless the queue is frozen."},
+			{Name: "inspect_state", Offset: 0x084, Access: ReadOnly, Built: true, Doc: "What there is.", Fields: []Field{
+				{Name: "valid", Hi: 0, Lo: 0, Doc: "The index is below the number of segments that are occupied, and the queue is frozen."},
+			}},
+			{Name: "inspect_identity", Offset: 0x088, Access: ReadOnly, Built: true, Doc: "Whose sum it is.", Fields: []Field{
+				{Name: "worker", Hi: 15, Lo: 0, Doc: "Newest contributor."},
+				{Name: "cluster", Hi: 31, Lo: 16, Doc: "Cluster id."},
+			}},
+			{Name: "inspect_size", Offset: 0x08C, Access: ReadOnly, Built: true, Doc: "How much is inside.", Fields: []Field{
+				{Name: "count", Hi: 15, Lo: 0, Doc: "Contributions."},
+				{Name: "lanes", Hi: 31, Lo: 16, Doc: "Lanes that are stored."},
+			}},
+			{Name: "inspect_segment", Offset: 0x090, Access: ReadOnly, Built: true, Doc: "Segment of the table."},
+			{Name: "inspect_generation", Offset: 0x098, Wide: true, Access: ReadOnly, Built: true, Unit: "ns", Doc: "Generation time of the newest contributor."},
+			{Name: "inspect_since", Offset: 0x0A0, Wide: true, Access: ReadOnly, Built: true, Unit: "cycles", Doc: "When the first contribution came, in common.cycles."},
+		},
+		bank(0x200, slices.Concat(ledgerCounters(), []Register{
+			{Name: "carried_vectors", Unit: "vectors", Doc: "Contributions that were held at the last clear; they add to what came in."},
+			{Name: "dropped_vectors", Unit: "vectors", Doc: "Contributions inside the sums that the queue dropped."},
+		})...),
+	)},
+}
+
+// LedgerCounters is how many counters a program may declare.
+const LedgerCounters = 32
+
+// ledgerCounters are the registers of a program's counters, which its own description names.
+func ledgerCounters() []Register {
+	counters := make([]Register, LedgerCounters)
+	for i := range counters {
+		counters[i] = Register{Name: fmt.Sprintf("count_%d", i), Gauge: true,
+			Doc: fmt.Sprintf("Counter %d of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.", i)}
+	}
+	return counters
 }
 
 var records = []Record{

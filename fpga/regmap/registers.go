@@ -5,6 +5,9 @@ package regmap
 // disciplines are the queues of package engine by their codes.
 var disciplines = []string{"fifo", "olaf"}
 
+// programs are those of package program by their codes.
+var programs = []string{"pass", "iswitch", "switchml", "atp"}
+
 // Block common: Identity, capabilities and the commands that concern the whole card.
 const (
 	CommonBase           uint32 = 0x100000
@@ -28,7 +31,7 @@ const (
 // Bits and resets of block common.
 const (
 	CommonMagicResetValue            uint32 = 0x4f4c4146
-	CommonMapVersionResetValue       uint32 = 0x1000000
+	CommonMapVersionResetValue       uint32 = 0x1010000
 	CommonMapVersionMajorMask        uint32 = 0xff000000 // Incompatible changes.
 	CommonMapVersionMajorShift              = 24
 	CommonMapVersionMinorMask        uint32 = 0xff0000 // Additions.
@@ -44,6 +47,7 @@ const (
 	CommonCapabilitiesFaultInjection uint32 = 1 << 3 // The generator obeys the fault flags of descriptors.
 	CommonCapabilitiesServerModel    uint32 = 1 << 4 // The model block answers: a parameter server stands behind the queue.
 	CommonCapabilitiesLanes          uint32 = 1 << 5 // Gradient lanes are stored and merged, not only counted.
+	CommonCapabilitiesAggregator     uint32 = 1 << 6 // The aggregator block is built; without it nothing answers there.
 	CommonScratchResetValue          uint32 = 0x5a5aa5a5
 	CommonCommandSnapshot            uint32 = 1 << 0 // Latch every counter of every bank. Together with clear: latch, then clear.
 	CommonCommandClear               uint32 = 1 << 1 // Zero the running counters, peaks and per-cluster counters; the latched values stay.
@@ -56,6 +60,7 @@ const (
 	CommonErrorsQueue                uint32 = 1 << 8  // queue.errors gained a bit.
 	CommonErrorsReplication          uint32 = 1 << 9  // A write to the replication block was refused.
 	CommonErrorsGenerator            uint32 = 1 << 10 // generator.events gained an error bit.
+	CommonErrorsAggregator           uint32 = 1 << 11 // A write to the aggregator block was refused.
 )
 
 // Block queue: OlafQueue with the counters of VNP4-1 and VNP4-2 around it. Configuration holds still while it runs: registers marked idle are writable only while control.enable is 0 and the queue is empty.
@@ -143,7 +148,7 @@ const (
 // Bits and resets of block queue.
 const (
 	QueueTypeResetValue              uint32 = 0x4f4c5155
-	QueueVersionResetValue           uint32 = 0x1000000
+	QueueVersionResetValue           uint32 = 0x1010000
 	QueueVersionMajorMask            uint32 = 0xff000000 // Incompatible changes.
 	QueueVersionMajorShift                  = 24
 	QueueVersionMinorMask            uint32 = 0xff0000 // Additions.
@@ -215,7 +220,7 @@ const (
 // Bits and resets of block replication.
 const (
 	ReplicationTypeResetValue        uint32 = 0x4f4c5250
-	ReplicationVersionResetValue     uint32 = 0x1000000
+	ReplicationVersionResetValue     uint32 = 0x1010000
 	ReplicationVersionMajorMask      uint32 = 0xff000000 // Incompatible changes.
 	ReplicationVersionMajorShift            = 24
 	ReplicationVersionMinorMask      uint32 = 0xff0000 // Additions.
@@ -269,7 +274,7 @@ const (
 // Bits and resets of block generator.
 const (
 	GeneratorTypeResetValue             uint32 = 0x4f4c5047
-	GeneratorVersionResetValue          uint32 = 0x1000000
+	GeneratorVersionResetValue          uint32 = 0x1010000
 	GeneratorVersionMajorMask           uint32 = 0xff000000 // Incompatible changes.
 	GeneratorVersionMajorShift                 = 24
 	GeneratorVersionMinorMask           uint32 = 0xff0000 // Additions.
@@ -329,17 +334,106 @@ const (
 // Bits and resets of block model.
 const (
 	ModelTypeResetValue     uint32 = 0x4f4c4d4f
-	ModelVersionResetValue  uint32 = 0x1000000
+	ModelVersionResetValue  uint32 = 0x1010000
 	ModelVersionMajorMask   uint32 = 0xff000000 // Incompatible changes.
 	ModelVersionMajorShift         = 24
 	ModelVersionMinorMask   uint32 = 0xff0000 // Additions.
 	ModelVersionMinorShift         = 16
 	ModelVersionPatchMask   uint32 = 0xffff // Repairs.
 	ModelVersionPatchShift         = 0
-	ModelNextResetValue     uint32 = 0x0
 	ModelControlResetValue  uint32 = 0x0
 	ModelControlAck         uint32 = 1 << 0 // Answer every delivered update with an ACK.
 	ModelAckDelayResetValue uint32 = 0xfa
+)
+
+// Block aggregator: A switch program in front of the queue (capability aggregator): it adds updates of a cluster up, each cluster in a segment of its own, and what it sends upwards reaches the queue as one update. What reaches it while the queue is disabled or frozen is counted in queue.lost_before_engine. Registers marked idle are writable with those of the queue.
+const (
+	AggregatorBase              uint32 = 0x105000
+	AggregatorBytes             uint32 = 0x1000
+	AggregatorType              uint32 = 0x105000 // RO. Four letters that say which block this is.
+	AggregatorVersion           uint32 = 0x105004 // RO. Version of the block: major, minor, patch.
+	AggregatorNext              uint32 = 0x105008 // RO, BAR2 bytes. Where the next block starts; 0 ends the list.
+	AggregatorBuiltSlots        uint32 = 0x10500c // RO. Segments in this build; with a program clusters run from 0 to this minus 1.
+	AggregatorBuiltPrograms     uint32 = 0x105010 // RO. Bit n says that the program of code n is built; bit 0, which passes updates on, always is.
+	AggregatorBuiltLanes        uint32 = 0x105014 // RO. Lanes that a segment stores.
+	AggregatorCommand           uint32 = 0x105028 // CMD. Acts once.
+	AggregatorProgram           uint32 = 0x105030 // RW, idle. What becomes of updates in front of the queue. Enabling the queue after it was changed starts the table and the counters anew.
+	AggregatorH                 uint32 = 0x105034 // RW, idle, vectors. Contributions that complete a sum, 1 to 65,535. As with program, a change starts the table anew.
+	AggregatorOccupied          uint32 = 0x105060 // RO, segments. Segments that hold a partial sum now.
+	AggregatorPeakOccupied      uint32 = 0x105064 // RO, segments. Most since the last clear.
+	AggregatorInspectIndex      uint32 = 0x105080 // RW. Which partial sum the inspector shows, in the order of the segments from 0; writing it fills the inspect registers. Refused unless the queue is frozen.
+	AggregatorInspectState      uint32 = 0x105084 // RO. What there is.
+	AggregatorInspectIdentity   uint32 = 0x105088 // RO. Whose sum it is.
+	AggregatorInspectSize       uint32 = 0x10508c // RO. How much is inside.
+	AggregatorInspectSegment    uint32 = 0x105090 // RO. Segment of the table.
+	AggregatorInspectGeneration uint32 = 0x105098 // RO, 64 bit, ns. Generation time of the newest contributor.
+	AggregatorInspectSince      uint32 = 0x1050a0 // RO, 64 bit, cycles. When the first contribution came, in common.cycles.
+	AggregatorCount0            uint32 = 0x105200 // RO, 64 bit. Counter 0 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount1            uint32 = 0x105208 // RO, 64 bit. Counter 1 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount2            uint32 = 0x105210 // RO, 64 bit. Counter 2 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount3            uint32 = 0x105218 // RO, 64 bit. Counter 3 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount4            uint32 = 0x105220 // RO, 64 bit. Counter 4 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount5            uint32 = 0x105228 // RO, 64 bit. Counter 5 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount6            uint32 = 0x105230 // RO, 64 bit. Counter 6 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount7            uint32 = 0x105238 // RO, 64 bit. Counter 7 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount8            uint32 = 0x105240 // RO, 64 bit. Counter 8 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount9            uint32 = 0x105248 // RO, 64 bit. Counter 9 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount10           uint32 = 0x105250 // RO, 64 bit. Counter 10 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount11           uint32 = 0x105258 // RO, 64 bit. Counter 11 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount12           uint32 = 0x105260 // RO, 64 bit. Counter 12 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount13           uint32 = 0x105268 // RO, 64 bit. Counter 13 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount14           uint32 = 0x105270 // RO, 64 bit. Counter 14 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount15           uint32 = 0x105278 // RO, 64 bit. Counter 15 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount16           uint32 = 0x105280 // RO, 64 bit. Counter 16 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount17           uint32 = 0x105288 // RO, 64 bit. Counter 17 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount18           uint32 = 0x105290 // RO, 64 bit. Counter 18 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount19           uint32 = 0x105298 // RO, 64 bit. Counter 19 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount20           uint32 = 0x1052a0 // RO, 64 bit. Counter 20 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount21           uint32 = 0x1052a8 // RO, 64 bit. Counter 21 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount22           uint32 = 0x1052b0 // RO, 64 bit. Counter 22 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount23           uint32 = 0x1052b8 // RO, 64 bit. Counter 23 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount24           uint32 = 0x1052c0 // RO, 64 bit. Counter 24 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount25           uint32 = 0x1052c8 // RO, 64 bit. Counter 25 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount26           uint32 = 0x1052d0 // RO, 64 bit. Counter 26 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount27           uint32 = 0x1052d8 // RO, 64 bit. Counter 27 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount28           uint32 = 0x1052e0 // RO, 64 bit. Counter 28 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount29           uint32 = 0x1052e8 // RO, 64 bit. Counter 29 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount30           uint32 = 0x1052f0 // RO, 64 bit. Counter 30 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCount31           uint32 = 0x1052f8 // RO, 64 bit. Counter 31 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	AggregatorCarriedVectors    uint32 = 0x105300 // RO, 64 bit, vectors. Contributions that were held at the last clear; they add to what came in.
+	AggregatorDroppedVectors    uint32 = 0x105308 // RO, 64 bit, vectors. Contributions inside the sums that the queue dropped.
+)
+
+// Bits and resets of block aggregator.
+const (
+	AggregatorTypeResetValue              uint32 = 0x41474752
+	AggregatorVersionResetValue           uint32 = 0x1010000
+	AggregatorVersionMajorMask            uint32 = 0xff000000 // Incompatible changes.
+	AggregatorVersionMajorShift                  = 24
+	AggregatorVersionMinorMask            uint32 = 0xff0000 // Additions.
+	AggregatorVersionMinorShift                  = 16
+	AggregatorVersionPatchMask            uint32 = 0xffff // Repairs.
+	AggregatorVersionPatchShift                  = 0
+	AggregatorNextResetValue              uint32 = 0x0
+	AggregatorCommandClear                uint32 = 1 << 0 // Discard every partial sum, counted by the program as cleared. So does queue.command.flush.
+	AggregatorProgramResetValue           uint32 = 0x0
+	AggregatorProgramProgramMask          uint32 = 0x1f // Which program; pass is none.
+	AggregatorProgramProgramShift                = 0
+	AggregatorProgramProgramPass          uint32 = 0 << 0
+	AggregatorProgramProgramIswitch       uint32 = 1 << 0
+	AggregatorProgramProgramSwitchml      uint32 = 2 << 0
+	AggregatorProgramProgramAtp           uint32 = 3 << 0
+	AggregatorHResetValue                 uint32 = 0x1
+	AggregatorInspectIndexResetValue      uint32 = 0x0
+	AggregatorInspectStateValid           uint32 = 1 << 0 // The index is below the number of segments that are occupied, and the queue is frozen.
+	AggregatorInspectIdentityWorkerMask   uint32 = 0xffff // Newest contributor.
+	AggregatorInspectIdentityWorkerShift         = 0
+	AggregatorInspectIdentityClusterMask  uint32 = 0xffff0000 // Cluster id.
+	AggregatorInspectIdentityClusterShift        = 16
+	AggregatorInspectSizeCountMask        uint32 = 0xffff // Contributions.
+	AggregatorInspectSizeCountShift              = 0
+	AggregatorInspectSizeLanesMask        uint32 = 0xffff0000 // Lanes that are stored.
+	AggregatorInspectSizeLanesShift              = 16
 )
 
 // QueueCounters is the snapshot bank of block queue, in the order of its registers.
@@ -481,6 +575,108 @@ func (c *GeneratorCounters) Sub(o GeneratorCounters) { addBank(c.pointers(), o.p
 func (c *GeneratorCounters) At(addr uint32) *uint64 {
 	p := c.pointers()
 	if i := (addr - GeneratorSentPackets) / 8; addr >= GeneratorSentPackets && addr%8 == 0 && i < uint32(len(p)) {
+		return p[i]
+	}
+	return nil
+}
+
+// AggregatorCounters is the snapshot bank of block aggregator, in the order of its registers.
+type AggregatorCounters struct {
+	Count0         uint64 `json:"count_0"`         // Counter 0 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count1         uint64 `json:"count_1"`         // Counter 1 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count2         uint64 `json:"count_2"`         // Counter 2 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count3         uint64 `json:"count_3"`         // Counter 3 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count4         uint64 `json:"count_4"`         // Counter 4 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count5         uint64 `json:"count_5"`         // Counter 5 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count6         uint64 `json:"count_6"`         // Counter 6 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count7         uint64 `json:"count_7"`         // Counter 7 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count8         uint64 `json:"count_8"`         // Counter 8 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count9         uint64 `json:"count_9"`         // Counter 9 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count10        uint64 `json:"count_10"`        // Counter 10 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count11        uint64 `json:"count_11"`        // Counter 11 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count12        uint64 `json:"count_12"`        // Counter 12 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count13        uint64 `json:"count_13"`        // Counter 13 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count14        uint64 `json:"count_14"`        // Counter 14 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count15        uint64 `json:"count_15"`        // Counter 15 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count16        uint64 `json:"count_16"`        // Counter 16 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count17        uint64 `json:"count_17"`        // Counter 17 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count18        uint64 `json:"count_18"`        // Counter 18 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count19        uint64 `json:"count_19"`        // Counter 19 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count20        uint64 `json:"count_20"`        // Counter 20 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count21        uint64 `json:"count_21"`        // Counter 21 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count22        uint64 `json:"count_22"`        // Counter 22 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count23        uint64 `json:"count_23"`        // Counter 23 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count24        uint64 `json:"count_24"`        // Counter 24 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count25        uint64 `json:"count_25"`        // Counter 25 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count26        uint64 `json:"count_26"`        // Counter 26 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count27        uint64 `json:"count_27"`        // Counter 27 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count28        uint64 `json:"count_28"`        // Counter 28 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count29        uint64 `json:"count_29"`        // Counter 29 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count30        uint64 `json:"count_30"`        // Counter 30 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	Count31        uint64 `json:"count_31"`        // Counter 31 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
+	CarriedVectors uint64 `json:"carried_vectors"` // Contributions that were held at the last clear; they add to what came in.
+	DroppedVectors uint64 `json:"dropped_vectors"` // Contributions inside the sums that the queue dropped.
+}
+
+// pointers lists the counters in the order of their registers.
+func (c *AggregatorCounters) pointers() []*uint64 {
+	return []*uint64{
+		&c.Count0,
+		&c.Count1,
+		&c.Count2,
+		&c.Count3,
+		&c.Count4,
+		&c.Count5,
+		&c.Count6,
+		&c.Count7,
+		&c.Count8,
+		&c.Count9,
+		&c.Count10,
+		&c.Count11,
+		&c.Count12,
+		&c.Count13,
+		&c.Count14,
+		&c.Count15,
+		&c.Count16,
+		&c.Count17,
+		&c.Count18,
+		&c.Count19,
+		&c.Count20,
+		&c.Count21,
+		&c.Count22,
+		&c.Count23,
+		&c.Count24,
+		&c.Count25,
+		&c.Count26,
+		&c.Count27,
+		&c.Count28,
+		&c.Count29,
+		&c.Count30,
+		&c.Count31,
+		&c.CarriedVectors,
+		&c.DroppedVectors,
+	}
+}
+
+// ReadAggregatorCounters reads the bank as the last snapshot left it.
+func ReadAggregatorCounters(r Reader) (AggregatorCounters, error) {
+	var c AggregatorCounters
+	err := readBank(r, AggregatorCount0, c.pointers())
+	return c, err
+}
+
+// Add adds o to c, counter by counter, modulo 2^64.
+func (c *AggregatorCounters) Add(o AggregatorCounters) { addBank(c.pointers(), o.pointers(), 1) }
+
+// Sub takes o from c, counter by counter, modulo 2^64.
+func (c *AggregatorCounters) Sub(o AggregatorCounters) {
+	addBank(c.pointers(), o.pointers(), ^uint64(0))
+}
+
+// At is the counter whose register starts at addr; nil when none does.
+func (c *AggregatorCounters) At(addr uint32) *uint64 {
+	p := c.pointers()
+	if i := (addr - AggregatorCount0) / 8; addr >= AggregatorCount0 && addr%8 == 0 && i < uint32(len(p)) {
 		return p[i]
 	}
 	return nil

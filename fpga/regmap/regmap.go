@@ -9,6 +9,7 @@ package regmap
 import (
 	"fmt"
 	"math/bits"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -38,10 +39,12 @@ func (a Access) String() string { return accessNames[a] }
 
 // Block is a power-of-two window of registers at a fixed BAR2 offset.
 type Block struct {
-	Name      string
-	Base      uint32 // BAR2 byte offset
-	Size      uint32 // bytes, a power of two
-	Doc       string
+	Name string
+	Base uint32 // BAR2 byte offset
+	Size uint32 // bytes, a power of two
+	Doc  string
+	// Needs is the bit of common.capabilities without which nothing answers there; 0 for a block of every build.
+	Needs     uint32
 	Registers []Register
 }
 
@@ -57,11 +60,11 @@ type Register struct {
 	// Idle says that the register takes writes only while its block is disabled and empty (queue) or not running
 	// (generator); otherwise the write is refused and an error bit set.
 	Idle bool
-	// Counter says that the register belongs to the snapshot bank.
-	Counter bool
-	Unit    string // of the whole value; empty for bit fields and plain numbers
-	Doc     string
-	Fields  []Field
+	// Counter says that the register belongs to the snapshot bank, Gauge that its value may fall from one to the next.
+	Counter, Gauge bool
+	Unit           string // of the whole value; empty for bit fields and plain numbers
+	Doc            string
+	Fields         []Field
 }
 
 // Field is a range of bits of a register.
@@ -134,6 +137,11 @@ func (r Ref) Address() uint32 { return r.Block.Base + r.Register.Offset }
 
 // Blocks is the whole map, by address. The caller gets a copy of the list; the registers are shared and not to be changed.
 func Blocks() []Block { return append([]Block(nil), blocks...) }
+
+// BuiltBlocks are those that answer on a card with the given common.capabilities.
+func BuiltBlocks(capabilities uint32) []Block {
+	return slices.DeleteFunc(Blocks(), func(b Block) bool { return b.Needs&^capabilities != 0 })
+}
 
 // Records is the layout of every memory behind the generator's proxy.
 func Records() []Record { return append([]Record(nil), records...) }

@@ -31,21 +31,32 @@ type Server struct {
 	tap      Tap // nil where nothing captures
 	writer   string
 	fired    bool     // the writer armed or started the generator, and did not stop it
-	counters []uint32 // addresses that a snapshot latches
+	counters []uint32 // addresses that a snapshot latches; nil before the first
 	seen     []olaf.Observation
 }
 
 // NewServer lends d, and what tap sees if it is not nil. Whoever uses d beside the server does so under Do.
 func NewServer(d fpga.Device, tap Tap) *Server {
-	s := &Server{device: d, tap: tap}
-	for _, b := range regmap.Blocks() {
+	return &Server{device: d, tap: tap}
+}
+
+// latched finds the addresses that a snapshot latches on this device.
+func (s *Server) latched() error {
+	if s.counters != nil {
+		return nil
+	}
+	capabilities, err := s.device.Read32(regmap.CommonCapabilities)
+	if err != nil {
+		return err
+	}
+	for _, b := range regmap.BuiltBlocks(capabilities) {
 		for _, r := range b.Registers {
 			if r.Counter {
 				s.counters = append(s.counters, b.Base+r.Offset, b.Base+r.Offset+4)
 			}
 		}
 	}
-	return s
+	return nil
 }
 
 // Do runs f while no client uses the device.
@@ -206,6 +217,9 @@ func (s *Server) write(b []byte, addr, value uint32) []byte {
 	b = appendStatus(b, s.device.Write32(addr, value))
 	if b[from] != statusDone || addr != regmap.CommonCommand || value&regmap.CommonCommandSnapshot == 0 {
 		return b
+	}
+	if s.latched() != nil {
+		return b[:from+1] // the client will ask, and be told
 	}
 	for _, c := range s.counters {
 		v, err := s.device.Read32(c)

@@ -12,15 +12,22 @@ import (
 
 // Check says which accounting identity does not hold since the counters were cleared.
 func (t *Twin) Check() error {
-	account, err := fpga.NewAccount(metric.OfQueue(engine.Flow(), engine.Sums()).Ledger)
+	declared := metric.OfQueue(engine.Flow(), engine.Sums())
+	if d := t.cfg.programOf(t.front.config.program); d != nil && t.front.Aggregator != nil {
+		declared = metric.OfProgram(d.Name, d.Ledger, d.Classes, engine.Flow(), engine.Sums())
+	}
+	account, err := fpga.NewAccount(declared.Ledger)
 	if err != nil {
 		return err
 	}
-	total := t.total()
-	counts := account.Of(&fpga.Counters{Queue: total, Generator: t.counters.generator})
+	total, front := t.total(), t.frontTotal()
+	counts := account.Of(&fpga.Counters{Queue: total, Generator: t.counters.generator, Aggregator: front})
 	// What was inside at the last clear was appended before it.
 	counts.Add("queued", -int64(total.CarriedFrames))
 	counts.Add("count_queued", -int64(total.CarriedUpdates))
+	if t.front.Aggregator != nil {
+		counts.Add("vectors_held", -int64(front.CarriedVectors))
+	}
 	counts.Add("received", counts.Of("delivered"))
 	var clusters uint64
 	for i := range t.counters.clusters {

@@ -5,16 +5,21 @@ import (
 
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/fpgatest"
+	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
 func TestConformance(t *testing.T) {
-	fpgatest.Run(t, func(tb *testing.T) fpga.Device {
-		d, err := twin.New(twin.Config{})
-		if err != nil {
-			tb.Fatal(err)
-		}
-		tb.Cleanup(func() { _ = d.Close() })
-		return d
-	})
+	for name, cfg := range map[string]twin.Config{"queue alone": {}, "with programs": {Programs: programs.Open()}} {
+		t.Run(name, func(t *testing.T) {
+			fpgatest.Run(t, func(tb *testing.T) fpga.Device {
+				d, err := twin.New(cfg)
+				if err != nil {
+					tb.Fatal(err)
+				}
+				tb.Cleanup(func() { _ = d.Close() })
+				return d
+			})
+		})
+	}
 }

@@ -96,6 +96,7 @@ func (t *Twin) snapshot() {
 	for at := regmap.GeneratorSentPackets; g.At(at) != nil; at += 8 {
 		t.set64(at, *g.At(at))
 	}
+	t.snapshotFront()
 }
 
 // clearCounters starts all counters anew; what is inside is carried over.
@@ -105,6 +106,7 @@ func (t *Twin) clearCounters() {
 	c.Sub(t.fromEngine())
 	c.CarriedFrames, c.CarriedUpdates = t.queue.Discipline().QueuedCount()
 	t.counters.peak = t.queue.Discipline().Occupancy()
+	t.clearFront()
 }
 
 // classRegisters are where the cluster bank has each class.

@@ -224,8 +224,8 @@ func (t *Twin) ingress(f *flow, d *regmap.Descriptor, size int) {
 	if f.epoch != t.tables.epoch {
 		t.identify(f)
 	}
-	if f.route != toQueue {
-		if f.route == beyondLimits {
+	if f.route != toQueue || !t.front.takes(f.cluster) {
+		if f.route != toBypass {
 			t.raise(regmap.QueueErrors, regmap.QueueErrorsClusterRange)
 			t.raise(regmap.CommonErrors, regmap.CommonErrorsQueue)
 		}

@@ -103,8 +103,13 @@ func (c *collector) Deliver(d *engine.Departure) {
 	c.got = append(c.got, olaf.Observation{At: d.At, Queued: d.Queued, Update: d.Frame.Update, Contributors: append([]olaf.Contributor(nil), d.Frame.Contributors...)})
 }
 
-// reference plays c through the queue alone, by a plain loop over the descriptors.
+// reference plays c through the queue alone.
 func (c *traffic) reference(t *rapid.T) []olaf.Observation {
+	return c.played(t, func(out *engine.Port, at olaf.Time, u *olaf.Update) { out.Offer(at, u, nil) })
+}
+
+// played offers c's updates by a plain loop over the descriptors.
+func (c *traffic) played(t *rapid.T, offer func(out *engine.Port, at olaf.Time, u *olaf.Update)) []olaf.Observation {
 	sink := new(collector)
 	kind, _ := engine.Coded(c.mode & regmap.QueueModeDisciplineMask)
 	out, err := engine.NewPort(kind.Name, engine.Config{
@@ -127,7 +132,7 @@ func (c *traffic) reference(t *rapid.T) []olaf.Observation {
 		}
 		u := olaf.Update{GenNS: uint64(4 * at), Seq: d.Sequence, Reward: d.Reward, Cluster: olaf.ClusterID(int(d.Flow) / c.workers),
 			Worker: olaf.WorkerID(d.Flow), Count: 1, Lanes: uint16(size-64) / 4, Flags: olaf.Flags(d.Flags & 1)}
-		out.Offer(cycleTime(at), &u, nil)
+		offer(out, cycleTime(at), &u)
 	}
 	out.Drain()
 	return sink.got

@@ -11,6 +11,7 @@ type queueConfig struct {
 	discipline uint32 // as in the register
 	engine     engine.Config
 	output     engine.Output
+	front      frontConfig
 }
 
 // queue is OlafQueue: a port behind control, freeze and inspector.
@@ -99,6 +100,9 @@ func (t *Twin) configured() queueConfig {
 	if t.recording {
 		c.engine.LaneMemory = olaf.MaxLanes
 	}
+	if t.cfg.buildsPrograms() {
+		c.front = frontConfig{program: t.reg(regmap.AggregatorProgram), h: int(t.reg(regmap.AggregatorH)), lanes: c.engine.LaneMemory}
+	}
 	return c
 }
 
@@ -114,6 +118,9 @@ func (q *queue) rebuild(t *Twin) error {
 			return err
 		}
 		q.Port = port
+	}
+	if err := t.rebuildFront(c.front); err != nil {
+		return err
 	}
 	slots := c.engine.Slots + 1 // a frame whose slot was freed at its start still lies somewhere
 	if cap(q.slotFlow) < slots {
@@ -133,14 +140,15 @@ func (q *queue) control(t *Twin, value uint32) error {
 		}
 	}
 	q.enabled = enable
-	q.freeze(t.now, value&regmap.QueueControlFreeze != 0)
+	q.freeze(t, value&regmap.QueueControlFreeze != 0)
 	return nil
 }
 
-func (q *queue) freeze(now int64, on bool) {
+func (q *queue) freeze(t *Twin, on bool) {
+	now := t.now
 	switch {
 	case on && !q.frozen:
-		if q.empty() {
+		if q.empty() && t.front.occupied() == 0 {
 			q.freezes = q.freezes[:0]
 		}
 		q.frozen, q.frozenAt = true, now
@@ -154,7 +162,7 @@ func (q *queue) freeze(now int64, on bool) {
 	}
 }
 
-// admit brings one update of f, in q.arriving, to the engine.
+// admit brings one update of f, in q.arriving, to the program, or to the queue where there is none.
 func (t *Twin) admit(f *flow) {
 	q := &t.queue
 	u := &q.arriving
@@ -162,7 +170,17 @@ func (t *Twin) admit(f *flow) {
 	if t.recording {
 		lanes = t.generator.templates[f.Template][:u.Lanes]
 	}
-	o := q.Offer(q.time(t.now), u, lanes)
+	if t.front.Aggregator != nil {
+		t.present(f, lanes)
+		return
+	}
+	t.enqueue(f, u, lanes, nil)
+}
+
+// enqueue offers u to the queue; f is the flow of its newest contributor, inside who a program merged.
+func (t *Twin) enqueue(f *flow, u *olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Outcome {
+	q := &t.queue
+	o := q.OfferMerged(q.time(t.now), u, lanes, inside)
 	t.counters.own.InBytes += uint64(u.Size())
 	t.counters.clusters[u.Cluster].class[o.Class]++
 	if o.Slot != engine.NoSlot {
@@ -173,6 +191,7 @@ func (t *Twin) admit(f *flow) {
 		t.cfg.Observer.Arrival(cycleTime(t.now), o.Class, o.Slot, u)
 		t.watchStart()
 	}
+	return o
 }
 
 // uplink is the twin as the sink of its queue.
@@ -226,6 +245,7 @@ func (t *Twin) flush() {
 	t.counters.own.OccupancyIntegral += t.insideCycles()
 	t.queue.Flush(t.queue.time(t.now))
 	t.queue.left, t.queue.sending = false, false
+	t.front.clear()
 }
 
 // insideCycles is how long the updates inside have been there, summed.

@@ -12,7 +12,7 @@ import (
 // The blocks lie side by side, so one array finds the register of an address.
 const (
 	firstAddress = regmap.CommonBase
-	layoutWords  = (regmap.ModelBase + regmap.ModelBytes - firstAddress) / 4
+	layoutWords  = (regmap.AggregatorBase + regmap.AggregatorBytes - firstAddress) / 4
 )
 
 // layout is the register at every word; it never changes and is shared by replicas.
@@ -35,9 +35,9 @@ func (e *entry) reset() uint32 {
 	return uint32(e.register.Reset)
 }
 
-func newLayout() *layout {
+func newLayout(capabilities uint32) *layout {
 	l := new(layout)
-	for _, b := range regmap.Blocks() {
+	for _, b := range regmap.BuiltBlocks(capabilities) {
 		for i := range b.Registers {
 			r := &b.Registers[i]
 			for off := uint32(0); off < r.Bytes(); off += 4 {
@@ -116,15 +116,8 @@ var live = map[uint32]func(*Twin) uint32{
 		}
 		return v
 	},
-	regmap.CommonRole: constant(regmap.CommonRoleAccelerator | regmap.CommonRoleGenerator),
-	regmap.CommonCapabilities: func(t *Twin) uint32 {
-		c := regmap.CommonCapabilitiesModelCycles | regmap.CommonCapabilitiesProvenance | regmap.CommonCapabilitiesFreeOnStart |
-			regmap.CommonCapabilitiesFaultInjection | regmap.CommonCapabilitiesServerModel
-		if t.cfg.Wire {
-			c |= regmap.CommonCapabilitiesLanes
-		}
-		return c
-	},
+	regmap.CommonRole:                constant(regmap.CommonRoleAccelerator | regmap.CommonRoleGenerator),
+	regmap.CommonCapabilities:        func(t *Twin) uint32 { return t.cfg.capabilities() },
 	regmap.CommonBuildHash:           func(*Twin) uint32 { return buildHash() },
 	regmap.CommonClockHz:             constant(uint32(ClockHz)),
 	regmap.CommonMaxPacketBytes:      constant(uint32(olaf.MaxFrame)),
@@ -136,6 +129,30 @@ var live = map[uint32]func(*Twin) uint32{
 	regmap.GeneratorBuiltFlows:       constant(builtFlows),
 	regmap.GeneratorBuiltDescriptors: func(t *Twin) uint32 { return uint32(t.cfg.Descriptors) },
 	regmap.GeneratorBuiltTemplates:   constant(builtTemplates),
+	regmap.ModelNext: func(t *Twin) uint32 {
+		if t.cfg.buildsPrograms() {
+			return regmap.AggregatorBase
+		}
+		return 0
+	},
+	regmap.AggregatorBuiltSlots:    func(t *Twin) uint32 { return uint32(min(builtSegments, t.cfg.Clusters)) },
+	regmap.AggregatorBuiltPrograms: func(t *Twin) uint32 { return t.cfg.builtPrograms() },
+	regmap.AggregatorBuiltLanes:    constant(uint32(olaf.MaxLanes)),
+	regmap.AggregatorOccupied:      func(t *Twin) uint32 { return t.front.occupied() },
+	regmap.AggregatorPeakOccupied:  func(t *Twin) uint32 { return uint32(t.front.peak) },
+}
+
+// capabilities are the options of the build.
+func (c *Config) capabilities() uint32 {
+	bits := regmap.CommonCapabilitiesModelCycles | regmap.CommonCapabilitiesProvenance | regmap.CommonCapabilitiesFreeOnStart |
+		regmap.CommonCapabilitiesFaultInjection | regmap.CommonCapabilitiesServerModel
+	if c.Wire {
+		bits |= regmap.CommonCapabilitiesLanes
+	}
+	if c.buildsPrograms() {
+		bits |= regmap.CommonCapabilitiesAggregator
+	}
+	return bits
 }
 
 func constant(v uint32) func(*Twin) uint32 { return func(*Twin) uint32 { return v } }
@@ -161,6 +178,8 @@ func (t *Twin) refuse(e *entry, addr, value uint32, r *reason) error {
 		t.raise(regmap.GeneratorEvents, pick(isState, regmap.GeneratorEventsRefused, regmap.GeneratorEventsValue))
 	case "replication":
 		t.raise(regmap.CommonErrors, regmap.CommonErrorsReplication)
+	case "aggregator":
+		t.raise(regmap.CommonErrors, regmap.CommonErrorsAggregator)
 	}
 	return fmt.Errorf("twin: write %#x to %s: %w: %s", value, e.name(), r.kind, r.why)
 }
@@ -231,6 +250,8 @@ var limits = map[uint32]func(*Twin) (low, high uint32){
 	regmap.GeneratorMemLength:     func(t *Twin) (uint32, uint32) { return 0, t.memory().limit },
 	regmap.GeneratorStopAfter + 4: func(*Twin) (uint32, uint32) { return 0, 1<<31 - 1 },
 	regmap.QueueInspectIndex:      func(t *Twin) (uint32, uint32) { return 0, uint32(t.cfg.Slots) },
+	regmap.AggregatorH:            func(*Twin) (uint32, uint32) { return 1, 1<<16 - 1 },
+	regmap.AggregatorInspectIndex: func(*Twin) (uint32, uint32) { return 0, builtSegments },
 }
 
 // forbids holds a write against what the map says of the register.
@@ -242,7 +263,7 @@ func (t *Twin) forbids(e *entry, addr, value uint32) *reason {
 	if value&^e.writable != 0 {
 		return badValue(fmt.Sprintf("bits %#x mean nothing there", value&^e.writable))
 	}
-	if r.Idle && e.block.Name == "queue" && (t.queue.enabled || !t.queue.empty()) {
+	if r.Idle && e.block.Name != "generator" && (t.queue.enabled || !t.queue.empty()) {
 		return badState("the queue must be disabled and empty first")
 	}
 	if r.Idle && e.block.Name == "generator" && t.generator.busy() {
@@ -298,6 +319,19 @@ var effects = map[uint32]func(*Twin, uint32) *reason{
 		t.inspect(v)
 		return nil
 	},
+	regmap.AggregatorProgram: func(t *Twin, v uint32) *reason {
+		if t.cfg.builtPrograms()>>v&1 == 0 {
+			return badValue("no program of that code is built")
+		}
+		return nil
+	},
+	regmap.AggregatorInspectIndex: func(t *Twin, v uint32) *reason {
+		if !t.queue.frozen {
+			return badState("freeze the queue first")
+		}
+		t.inspectFront(v)
+		return nil
+	},
 	regmap.QueueClusterIndex: func(t *Twin, v uint32) *reason {
 		t.selectCluster(v)
 		return nil
@@ -335,6 +369,10 @@ func (t *Twin) command(addr, value uint32) *reason {
 	case regmap.QueueCommand:
 		if value&regmap.QueueCommandFlush != 0 {
 			t.flush()
+		}
+	case regmap.AggregatorCommand:
+		if value&regmap.AggregatorCommandClear != 0 {
+			t.front.clear()
 		}
 	case regmap.ReplicationCommand:
 		if value&regmap.ReplicationCommandClear != 0 {

@@ -16,6 +16,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
@@ -24,7 +25,7 @@ var update = flag.Bool("update", false, "write the golden file anew; read the di
 // TestEveryRegister holds every word of the map to what it reads after a reset, which values it takes, and what a refusal
 // leaves in the error registers, as testdata/registers.golden lists them.
 func TestEveryRegister(t *testing.T) {
-	b := newBench(t, Config{Tables: newTables(1, 1)})
+	b := newBench(t, Config{Tables: newTables(1, 1), Programs: programs.Open()})
 	var out strings.Builder
 	for _, block := range regmap.Blocks() {
 		for _, r := range block.Registers {

@@ -1,7 +1,8 @@
 // Package twin is the software twin of one card: the same registers (fpga/regmap), the same tables and the same data path
 // as the FPGA, in virtual time at 250 MHz.
 //
-// The packet generator fires frames into VNP4-1, which looks up their source; known updates go through OlafQueue and its
+// The packet generator fires frames into VNP4-1, which looks up their source; known updates go through the switch program, if
+// one is built and chosen, and then through OlafQueue and its
 // output limiter to the parameter server; ACKs come back through VNP4-2, which writes the queue's status into them and
 // multicasts them to the cluster. The twin is event-driven, single-threaded and deterministic: time passes only in Sleep,
 // idle cycles cost nothing, and the same register accesses and table contents always give the same frames and counters.
@@ -17,6 +18,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
@@ -34,6 +36,8 @@ type Config struct {
 	Descriptors int // built descriptors, default 2^24; memory is taken as they are loaded
 	// Tables answers VNP4-1 and VNP4-2; nil knows nobody, so that everything is bypassed.
 	Tables TableLookup
+	// Programs are built in front of the queue; without any the block aggregator is not there.
+	Programs []program.Description
 	// Wire moves gradient lanes and records every frame that leaves the card in either direction, for DrainPackets; Record
 	// turns it off and on.
 	Wire bool
@@ -68,6 +72,7 @@ type Twin struct {
 
 	errorAddress uint32
 	tables       tables
+	front        front
 	queue        queue
 	generator    generator
 	replication  replication
@@ -92,7 +97,7 @@ func New(cfg Config) (*Twin, error) {
 			return nil, fmt.Errorf("twin: %d %s cannot be built; 1 to %d can", l.value, l.what, l.max)
 		}
 	}
-	return build(cfg, newLayout())
+	return build(cfg, newLayout(cfg.capabilities()))
 }
 
 func build(cfg Config, l *layout) (*Twin, error) {
@@ -137,6 +142,7 @@ func (t *Twin) powerOn() error {
 	t.replication.clear()
 	t.server = server{pending: t.server.pending[:0]}
 	t.counters.reset(t.now)
+	t.front.reset()
 	return t.queue.rebuild(t)
 }
 

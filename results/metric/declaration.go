@@ -17,9 +17,15 @@ type Declaration struct {
 // OfQueue declares a run through one queue, which itself declares what it counts of arrivals and frames (flow) and of the
 // updates inside of them (sums).
 func OfQueue(flow, sums *olaf.Ledger) *Declaration {
-	l := olaf.JoinLedgers(sending, astray, flow, captured, sums)
-	d := &Declaration{Ledger: l}
-	for _, part := range []*olaf.Ledger{sending, captured, flow, astray, sums} {
+	sending := sendingTo("in")
+	d := &Declaration{Ledger: olaf.JoinLedgers(sending, astray, flow, captured, sums)}
+	return d.measuring(sending, captured, flow, astray, sums)
+}
+
+// measuring adds the metrics: the counters of the ledger's parts, in the order of documents, and what is measured.
+func (d *Declaration) measuring(parts ...*olaf.Ledger) *Declaration {
+	l := d.Ledger
+	for _, part := range parts {
 		for i := range part.Counters {
 			if c := &part.Counters[i]; !c.Aside {
 				d.Metrics = append(d.Metrics, counted(c, slices.Contains(l.Parts, c.Name)))

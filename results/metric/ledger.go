@@ -1,16 +1,22 @@
 package metric
 
-import "github.com/olafctl/olaf"
+import (
+	"slices"
 
-// sending declares what is sent.
-var sending = &olaf.Ledger{
-	Counters: []olaf.Counter{
-		{Name: "sent", Title: "Sent", Unit: "updates", Doc: "offered by the workers or the generator", Paper: "§8.1", Register: "generator.sent_packets"},
-		{Name: "tc_withheld", Title: "Withheld by transmission control", Unit: "updates", Paper: "§5", Sparse: true,
-			Doc: "kept from being sent by transmission control, beside `sent` and in no identity below; only simulated workers control themselves, and where nothing was withheld it is left out"},
-	},
-	Identities: []olaf.Identity{{Left: []string{"sent"}, Right: []string{"in", "bypassed", "malformed", "lost_before_engine"}}},
-	Offered:    []string{"sent"},
+	"github.com/olafctl/olaf"
+)
+
+// sendingTo declares what is sent: it reaches what has these classes of arrivals, or nothing.
+func sendingTo(arrivals ...string) *olaf.Ledger {
+	return &olaf.Ledger{
+		Counters: []olaf.Counter{
+			{Name: "sent", Title: "Sent", Unit: "updates", Doc: "offered by the workers or the generator", Paper: "§8.1", Register: "generator.sent_packets"},
+			{Name: "tc_withheld", Title: "Withheld by transmission control", Unit: "updates", Paper: "§5", Sparse: true,
+				Doc: "kept from being sent by transmission control, beside `sent` and in no identity below; only simulated workers control themselves, and where nothing was withheld it is left out"},
+		},
+		Identities: []olaf.Identity{{Left: []string{"sent"}, Right: slices.Concat(arrivals, []string{"bypassed", "malformed", "lost_before_engine"})}},
+		Offered:    []string{"sent"},
+	}
 }
 
 // astray declares what never reaches a queue or a program.

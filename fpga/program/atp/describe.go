@@ -36,6 +36,7 @@ func ledger() *olaf.Ledger {
 func Describe() program.Description {
 	return program.Description{
 		Name:       "atp",
+		Code:       3,
 		Profiles:   []string{Released, Paper},
 		Arithmetic: program.Sticky,
 		Ledger:     ledger(),

@@ -22,10 +22,10 @@ func ledger() *olaf.Ledger {
 		Completed:  {Name: "completed", Title: "Completed", Doc: "added to a segment whose sum then left"},
 		Relayed:    {Name: "relayed", Title: "Relayed", Doc: "results from the parent, passed down"},
 		Controlled: {Name: "control", Title: "Control", Doc: "control packets of known jobs"},
-		Duplicate:  {Name: "duplicate_dropped", Title: "Dropped, duplicate", Doc: "inside already, or of a round that is over (isw-x)"},
-		Mismatched: {Name: "mismatch", Title: "Dropped, size mismatch", Doc: "of another length than what their segment holds"},
-		OutOfRange: {Name: "out_of_range", Title: "Dropped, out of range", Doc: "of a segment beyond the job's part of the table"},
-		Stranger:   {Name: "stranger", Title: "Dropped, stranger", Doc: "of a job or a worker that is not a member"},
+		Duplicate:  {Name: "duplicate_dropped", Title: "Dropped, duplicate", Column: "DUPLICATE", Doc: "inside already, or of a round that is over (isw-x)"},
+		Mismatched: {Name: "mismatch", Title: "Dropped, size mismatch", Column: "MISMATCH", Doc: "of another length than what their segment holds"},
+		OutOfRange: {Name: "out_of_range", Title: "Dropped, out of range", Column: "RANGE", Doc: "of a segment beyond the job's part of the table"},
+		Stranger:   {Name: "stranger", Title: "Dropped, stranger", Column: "STRANGER", Doc: "of a job or a worker that is not a member"},
 	}, "completed", "forwarded")
 }
 
@@ -33,6 +33,8 @@ func ledger() *olaf.Ledger {
 func Describe() program.Description {
 	return program.Description{
 		Name:       "iswitch",
+		Code:       1,
+		Open:       true,
 		Profiles:   []string{Published, Exactly},
 		Arithmetic: program.Float32,
 		Ledger:     ledger(),

@@ -17,6 +17,7 @@ type Switch struct{ counts [1]uint64 }
 func Describe() program.Description {
 	return program.Description{
 		Name:     "pass",
+		Code:     0,
 		Profiles: []string{"pass"},
 		Ledger: &olaf.Ledger{
 			Counters: []olaf.Counter{{Name: "forwarded", Title: "Forwarded", Unit: "packets", Doc: "passed on untouched"}},

@@ -36,6 +36,7 @@ func ledger() *olaf.Ledger {
 func Describe() program.Description {
 	return program.Description{
 		Name:       "switchml",
+		Code:       2,
 		Profiles:   []string{Profile},
 		Arithmetic: program.Wrapping,
 		Ledger:     ledger(),

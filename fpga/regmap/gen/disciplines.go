@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
@@ -21,12 +22,30 @@ func disciplines() ([]string, error) {
 	return names, nil
 }
 
-// blocks is the map with the queues that engine has now, which those of the generated registers.go may be older than.
+// programNames are the names of the switch programs by their codes, which they declare.
+func programNames() ([]string, error) {
+	var names []string
+	for code, d := range programs.All() {
+		if int(d.Code) != code {
+			return nil, fmt.Errorf("%s has the code %d and stands at %d; codes must follow each other from 0 on", d.Name, d.Code, code)
+		}
+		names = append(names, d.Name)
+	}
+	return names, nil
+}
+
+// blocks is the map with the queues and programs that there are now, which those of the generated registers.go may be older
+// than.
 func blocks() ([]regmap.Block, error) {
 	names, err := disciplines()
 	if err != nil {
 		return nil, err
 	}
+	codes, err := programNames()
+	if err != nil {
+		return nil, err
+	}
+	values := map[string][]string{"queue.mode.discipline": names, "aggregator.program.program": codes}
 	all := slices.Clone(regmap.Blocks())
 	for b := range all {
 		all[b].Registers = slices.Clone(all[b].Registers)
@@ -34,8 +53,9 @@ func blocks() ([]regmap.Block, error) {
 			register := &all[b].Registers[r]
 			register.Fields = slices.Clone(register.Fields)
 			for f := range register.Fields {
-				if field := &register.Fields[f]; all[b].Name+"."+register.Name+"."+field.Name == "queue.mode.discipline" {
-					field.Values = names
+				field := &register.Fields[f]
+				if now := values[all[b].Name+"."+register.Name+"."+field.Name]; now != nil {
+					field.Values = now
 				}
 			}
 		}

@@ -1,6 +1,6 @@
-// Command gen writes what is derived from the register map and the list of queues: registers.go, olaf_regs.svh and
+// Command gen writes what is derived from the register map and the lists of queues and programs: registers.go, olaf_regs.svh and
 // docs/registers.md. Run it by go generate in fpga/regmap. It stands above the map and the engine, and hands the one the
-// other's names.
+// others' names.
 package main
 
 import (

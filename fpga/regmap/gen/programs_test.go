@@ -1,0 +1,17 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/olafctl/olaf/fpga/program/programs"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// The map has registers for so many counters.
+func TestProgramsFitTheMap(t *testing.T) {
+	for _, d := range programs.All() {
+		if n := len(d.Ledger.Counters); n > regmap.LedgerCounters || d.Classes > n {
+			t.Errorf("%s counts %d in %d registers", d.Name, n, regmap.LedgerCounters)
+		}
+	}
+}

@@ -1,0 +1,190 @@
+package twin
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/aggregator"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// builtSegments is how many partial sums the aggregator block holds; a cluster has one.
+const builtSegments = 4096
+
+// frontConfig is what the idle registers of the aggregator say, and what the build adds.
+type frontConfig struct {
+	program uint32
+	h       int
+	lanes   int
+}
+
+// front is the aggregator block: a switch program between VNP4-1 and the queue. Without an Aggregator updates pass on.
+type front struct {
+	*aggregator.Aggregator
+	config   frontConfig
+	ledger   *olaf.Ledger              // of its program
+	own      regmap.AggregatorCounters // as the own ones of counters
+	peak     int
+	segments int
+	flow     *flow // of the update at hand, the newest inside of what it completes
+}
+
+// buildsPrograms says whether the block is there.
+func (c *Config) buildsPrograms() bool { return c.builtPrograms() != 1 }
+
+// builtPrograms are the programs' codes as bits. That of passing on is always among them.
+func (c *Config) builtPrograms() uint32 {
+	bits := uint32(1)
+	for i := range c.Programs {
+		bits |= 1 << c.Programs[i].Code
+	}
+	return bits
+}
+
+func (c *Config) programOf(code uint32) *program.Description {
+	for i := range c.Programs {
+		if c.Programs[i].Code == code {
+			return &c.Programs[i]
+		}
+	}
+	return nil
+}
+
+// reset empties the block at power-up.
+func (b *front) reset() {
+	b.own, b.peak = regmap.AggregatorCounters{}, 0
+	if b.Aggregator != nil {
+		b.Reset()
+	}
+}
+
+// rebuildFront makes the program that the registers ask for, with an empty table. Counts of the one before go on if it is the
+// same program.
+func (t *Twin) rebuildFront(c frontConfig) error {
+	b := &t.front
+	if b.config == c {
+		return nil
+	}
+	if b.Aggregator != nil {
+		b.Clear()
+		b.own.Add(t.frontCounts())
+	}
+	if b.config.program != c.program {
+		b.own = regmap.AggregatorCounters{}
+	}
+	*b = front{config: c, own: b.own}
+	d := t.cfg.programOf(c.program)
+	if c.program == 0 || d == nil {
+		return nil
+	}
+	b.ledger, b.segments = d.Ledger, min(builtSegments, t.cfg.Clusters)
+	var err error
+	b.Aggregator, err = aggregator.New(d, aggregator.Config{Clusters: b.segments, H: c.h, Lanes: c.lanes, Up: t.enqueueSum})
+	return err
+}
+
+// takes says whether there is a segment for a cluster, where it needs one.
+func (b *front) takes(c olaf.ClusterID) bool { return b.Aggregator == nil || int(c) < b.segments }
+
+// present brings one update of f to the program; what it completes reaches the queue at once.
+func (t *Twin) present(f *flow, lanes []int32) {
+	b := &t.front
+	b.flow = f
+	b.Offer(t.queue.time(t.now), &t.queue.arriving, lanes)
+	b.peak = max(b.peak, b.Program().Occupied())
+}
+
+// enqueueSum takes a sum that the program sends towards the server.
+func (t *Twin) enqueueSum(_ olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
+	if !t.recording {
+		lanes = nil
+	}
+	if o := t.enqueue(t.front.flow, u, lanes, inside); o.Slot == engine.NoSlot {
+		t.front.own.DroppedVectors += uint64(u.Count)
+	}
+}
+
+// frontCounts is what the present program has counted.
+func (t *Twin) frontCounts() (c regmap.AggregatorCounters) {
+	for i, n := range t.front.Program().Counts() {
+		*c.At(countRegister(i)) = n
+	}
+	return c
+}
+
+func countRegister(i int) uint32 { return regmap.AggregatorCount0 + uint32(8*i) }
+
+// frontTotal is every counter of the block now.
+func (t *Twin) frontTotal() regmap.AggregatorCounters {
+	total := t.front.own
+	if t.front.Aggregator != nil {
+		total.Add(t.frontCounts())
+	}
+	return total
+}
+
+// snapshotFront latches the block's bank.
+func (t *Twin) snapshotFront() {
+	total := t.frontTotal()
+	for at := regmap.AggregatorCount0; total.At(at) != nil; at += 8 {
+		t.set64(at, *total.At(at))
+	}
+}
+
+// clearFront starts the block's counters anew; levels stay, and what they stand at is carried over.
+func (t *Twin) clearFront() {
+	b := &t.front
+	b.own = regmap.AggregatorCounters{}
+	if b.Aggregator == nil {
+		return
+	}
+	for i, n := range b.Program().Counts() {
+		if b.ledger.Counters[i].Gauge {
+			b.own.CarriedVectors += n
+		} else {
+			*b.own.At(countRegister(i)) = -n
+		}
+	}
+	b.peak = b.Program().Occupied()
+}
+
+// clear discards the partial sums.
+func (b *front) clear() {
+	if b.Aggregator != nil {
+		b.Clear()
+	}
+}
+
+// occupied is how many segments hold a partial sum.
+func (b *front) occupied() uint32 {
+	if b.Aggregator == nil {
+		return 0
+	}
+	return uint32(b.Program().Occupied())
+}
+
+// inspectFront fills the inspector's registers with a partial sum.
+func (t *Twin) inspectFront(index uint32) {
+	for _, at := range inspectFrontRegisters {
+		t.set(at, 0)
+	}
+	if t.front.Aggregator == nil {
+		return
+	}
+	p, ok := t.front.Partial(int(index))
+	if !ok {
+		return
+	}
+	newest := p.Inside[len(p.Inside)-1]
+	t.set(regmap.AggregatorInspectState, regmap.AggregatorInspectStateValid)
+	t.set(regmap.AggregatorInspectIdentity, uint32(p.Job)<<16|uint32(newest.Worker))
+	t.set(regmap.AggregatorInspectSize, uint32(len(p.Lanes))<<16|uint32(p.Count))
+	t.set(regmap.AggregatorInspectSegment, uint32(p.Place))
+	t.set64(regmap.AggregatorInspectGeneration, newest.GenNS)
+	t.set64(regmap.AggregatorInspectSince, uint64(cycleOf(t.queue.device(p.Since))))
+}
+
+var inspectFrontRegisters = []uint32{
+	regmap.AggregatorInspectState, regmap.AggregatorInspectIdentity, regmap.AggregatorInspectSize, regmap.AggregatorInspectSegment,
+	regmap.AggregatorInspectGeneration, regmap.AggregatorInspectGeneration + 4, regmap.AggregatorInspectSince, regmap.AggregatorInspectSince + 4,
+}

@@ -1,0 +1,191 @@
+package twin
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/aggregator"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/iswitch"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"pgregory.net/rapid"
+)
+
+var summing = iswitch.Describe()
+
+// newSummingBench is a card with iSwitch in front of a queue of the given depth and rate.
+func newSummingBench(tb testing.TB, tables *fakeTables, h, depth, bytesPerCycle uint32) *bench {
+	b := newBench(tb, Config{Tables: tables, Programs: []program.Description{summing}})
+	b.write(regmap.AggregatorProgram, summing.Code)
+	b.write(regmap.AggregatorH, h)
+	b.configure(fifo|regmap.QueueModeProvenance, depth, bytesPerCycle)
+	return b
+}
+
+// frontCount is a counter of the program by name, after a snapshot.
+func (b *bench) frontCount(name string) uint64 {
+	b.Helper()
+	b.write(regmap.CommonCommand, regmap.CommonCommandSnapshot)
+	c, err := regmap.ReadAggregatorCounters(b)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return *c.At(countRegister(summing.Ledger.Index(name)))
+}
+
+// Three updates of a cluster leave as one, at the time at which the last of them came; an update too many waits.
+func TestProgramInFrontOfTheQueue(t *testing.T) {
+	b := newSummingBench(t, newTables(2, 3), 3, 8, 20)
+	b.loadFlows(2, 3, nil)
+	var ds []regmap.Descriptor
+	for i, flow := range []uint16{0, 3, 1, 2, 4, 3, 5} { // clusters 0 and 1 in turns
+		ds = append(ds, regmap.Descriptor{Time: uint64(100 * i), Flow: flow, Sequence: uint32(i), Reward: 256})
+	}
+	b.loadDescriptors(ds...)
+	b.start()
+	b.finish()
+	got := b.Drain(nil)
+	if len(got) != 2 {
+		t.Fatalf("%d frames", len(got))
+	}
+	want := olaf.Update{GenNS: 1200, Seq: 3, Reward: 768, Cluster: 0, Worker: 2, Count: 3, Lanes: 48}
+	if got[0].Update != want || got[0].At != cycleTime(313) || len(got[0].Contributors) != 3 || got[0].Contributors[0].Worker != 0 {
+		t.Errorf("%+v, want %+v at cycle 313", got[0], want)
+	}
+	if u := got[1].Update; u.Cluster != 1 || u.Count != 3 || u.Seq != 5 {
+		t.Errorf("the other cluster's sum is %+v", u)
+	}
+	for name, want := range map[string]uint64{"consumed": 5, "completed": 2, "vectors_in": 7, "vectors_out": 6, "vectors_held": 1, "vectors_cleared": 0} {
+		if n := b.frontCount(name); n != want {
+			t.Errorf("%s = %d, want %d", name, n, want)
+		}
+	}
+	if held, peak := b.read(regmap.AggregatorOccupied), b.read(regmap.AggregatorPeakOccupied); held != 1 || peak != 2 {
+		t.Errorf("%d segments held, %d at most", held, peak)
+	}
+	b.inspectsPartials(t)
+	// Levels stay over a clear, and what they stand at is carried.
+	b.write(regmap.CommonCommand, regmap.CommonCommandClear)
+	if in, held := b.frontCount("vectors_in"), b.frontCount("vectors_held"); in != 0 || held != 1 {
+		t.Errorf("after a clear %d came in, %d are held", in, held)
+	}
+	b.write(regmap.QueueCommand, regmap.QueueCommandFlush)
+	if cleared := b.frontCount("vectors_cleared"); cleared != 1 || b.read(regmap.AggregatorOccupied) != 0 {
+		t.Errorf("a flush cleared %d", cleared)
+	}
+	if err := b.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+// inspectsPartials looks at the one update that waits, of worker 5 in cluster 1.
+func (b *bench) inspectsPartials(t *testing.T) {
+	if err := b.Write32(regmap.AggregatorInspectIndex, 0); !errors.Is(err, fpga.ErrRefused) {
+		t.Errorf("inspected while running: %v", err)
+	}
+	b.write(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze)
+	b.write(regmap.AggregatorInspectIndex, 0)
+	got := []uint32{
+		b.read(regmap.AggregatorInspectState), b.read(regmap.AggregatorInspectIdentity), b.read(regmap.AggregatorInspectSize),
+		b.read(regmap.AggregatorInspectSegment), b.read(regmap.AggregatorInspectGeneration), b.read(regmap.AggregatorInspectSince),
+	}
+	start := b.read(regmap.GeneratorStartCycle)
+	if d := cmp.Diff([]uint32{1, 1<<16 | 5, 1, 1, 2400, start + 600}, got); d != "" {
+		t.Error(d)
+	}
+	b.write(regmap.AggregatorInspectIndex, 1)
+	if s := b.read(regmap.AggregatorInspectState); s != 0 {
+		t.Errorf("a second partial sum: %#x", s)
+	}
+	b.write(regmap.QueueControl, regmap.QueueControlEnable)
+}
+
+// What a full queue drops is told in contributions.
+func TestSumsThatFindNoSlot(t *testing.T) {
+	b := newSummingBench(t, newTables(1, 2), 2, 1, 1)
+	b.loadFlows(1, 2, nil)
+	b.loadDescriptors(burst(8, 2, 10)...)
+	b.start()
+	b.finish()
+	c := b.count()
+	front, err := regmap.ReadAggregatorCounters(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.In != 4 || c.DroppedFull != 3 || c.DeliveredUpdates != 2 || front.DroppedVectors != 6 {
+		t.Errorf("in %d, dropped %d, delivered %d updates, dropped %d", c.In, c.DroppedFull, c.DeliveredUpdates, front.DroppedVectors)
+	}
+}
+
+// A cluster without a segment goes around, and says so.
+func TestClusterWithoutSegment(t *testing.T) {
+	tables := newTables(1, 1)
+	for a := range tables.workers {
+		tables.workers[a] = [2]uint16{builtSegments, 0}
+	}
+	b := newSummingBench(t, tables, 1, 8, 20)
+	b.loadFlows(1, 1, nil)
+	b.loadDescriptors(regmap.Descriptor{})
+	b.start()
+	b.finish()
+	if c := b.count(); c.Bypassed != 1 || c.In != 0 || b.read(regmap.QueueErrors)&regmap.QueueErrorsClusterRange == 0 {
+		t.Errorf("bypassed %d, in %d", c.Bypassed, c.In)
+	}
+}
+
+// TestTwinAgreesWithTheProgramAlone plays random traffic, freezes, flushes and clears it, and holds what leaves without these
+// against a plain loop over program and port.
+func TestTwinAgreesWithTheProgramAlone(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		c := drawTraffic(rt)
+		h := rapid.IntRange(1, 6).Draw(rt, "h")
+		b := rapidBench(t, rt, Config{Tables: c.tables(), Programs: []program.Description{summing}, Wire: rapid.Bool().Draw(rt, "wire")})
+		b.write(regmap.QueueControl, 0)
+		b.write(regmap.AggregatorProgram, summing.Code)
+		b.write(regmap.AggregatorH, uint32(h))
+		c.programme(b)
+		disturbed := rapid.Bool().Draw(rt, "disturbed")
+		var got []olaf.Observation
+		for range rapid.IntRange(0, 6).Draw(rt, "slices") {
+			b.sleep(olaf.Duration(rapid.IntRange(0, 20_000_000).Draw(rt, "slice")))
+			got = append(got, copied(b.Drain(nil))...)
+			if disturbed {
+				rapid.SampledFrom([]func(){
+					func() { b.write(regmap.QueueCommand, regmap.QueueCommandFlush) },
+					func() { b.write(regmap.AggregatorCommand, regmap.AggregatorCommandClear) },
+					func() { b.write(regmap.CommonCommand, regmap.CommonCommandClear|regmap.CommonCommandSnapshot) },
+					func() { b.write(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze) },
+					func() { b.write(regmap.QueueControl, regmap.QueueControlEnable) },
+				}).Draw(rt, "disturbance")()
+			}
+		}
+		b.write(regmap.QueueControl, regmap.QueueControlEnable)
+		b.finish()
+		got = append(got, copied(b.Drain(nil))...)
+		if disturbed {
+			return // the identities held all along
+		}
+		if d := cmp.Diff(c.summed(rt, h), got); d != "" {
+			rt.Fatal(d)
+		}
+	})
+}
+
+// summed is reference with the program in front.
+func (c *traffic) summed(t *rapid.T, h int) []olaf.Observation {
+	var front *aggregator.Aggregator
+	return c.played(t, func(out *engine.Port, at olaf.Time, u *olaf.Update) {
+		if front == nil {
+			up := func(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) { out.OfferMerged(now, u, nil, inside) }
+			var err error
+			if front, err = aggregator.New(&summing, aggregator.Config{Clusters: 64, H: h, Up: up}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		front.Offer(at, u, nil)
+	})
+}
