@@ -244,3 +244,21 @@ func SnapshotProgram(d Device) (Counters, error) {
 func ClearCounters(d Device) error {
 	return d.Write32(regmap.CommonCommand, regmap.CommonCommandClear)
 }
+
+// ProgramCounters says what the registers of the program in front of the queue count, by their addresses; empty where there is
+// none, or one of which nothing is known.
+func ProgramCounters(d Registers, known []program.Description) (map[uint32]*olaf.Counter, error) {
+	counters := map[uint32]*olaf.Counter{}
+	code, err := d.Read32(regmap.AggregatorProgram)
+	if err != nil || code == 0 {
+		return counters, err
+	}
+	for i := range known {
+		for k := range known[i].Ledger.Counters {
+			if known[i].Code == code {
+				counters[regmap.AggregatorCount0+uint32(8*k)] = &known[i].Ledger.Counters[k]
+			}
+		}
+	}
+	return counters, nil
+}

@@ -17,7 +17,6 @@ import (
 	"github.com/olafctl/olaf/experiments/expect"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/fpga/engine"
 )
 
 // benchFlags are the flags of bench, on top of the defaults of table1.
@@ -27,6 +26,7 @@ type benchFlags struct {
 	expect   expectFlags
 	spec     bench.Spec
 	outRates []string
+	h        int
 	dequeue  int
 	merge    int
 	device   string
@@ -121,8 +121,10 @@ func (f *benchFlags) addSpec(cmd *cobra.Command) {
 
 func (f *benchFlags) addSystem(cmd *cobra.Command) {
 	s, flags := &f.spec, cmd.Flags()
-	cli.AddSystem(cmd, &s.Queue, "queue", "system under test: "+strings.Join(engine.Names(), "|"), engine.Names)
-	flags.StringVar(&s.Versus, "versus", s.Versus, "system to compare with, or none")
+	systems := system.All().Open().Names
+	cli.AddSystem(cmd, &s.Queue, "queue", "system under test: "+strings.Join(systems(), "|"), systems)
+	flags.StringVar(&s.Versus, "versus", s.Versus, "systems to compare with, comma-separated, or none")
+	flags.IntVar(&f.h, "h", 0, "updates that complete a sum, of systems whose switches add up; a cluster's workers if not given")
 	flags.StringSliceVar(&f.outRates, "out-rate", f.outRates, "output rates, comma-separated")
 	flags.IntVar(&s.Slots, "slots", s.Slots, "slots of the queue, the leaving update included")
 	profileFlag(cmd, &s.Profile)
@@ -131,7 +133,7 @@ func (f *benchFlags) addSystem(cmd *cobra.Command) {
 	flags.Var(&s.Overhead, "overhead", "bytes that the limiter adds to a frame: 0B, or 24B for FCS, preamble and gap")
 	flags.BoolVar(&s.RewardFilter, "reward-filter", false, "compare rewards before merging (§3)")
 	flags.Float64Var(&s.RewardThreshold, "reward-threshold", 0, "threshold of the reward filter")
-	cli.Complete(cmd, "versus", func() []string { return append(engine.Names(), bench.Nobody) })
+	cli.Complete(cmd, "versus", func() []string { return append(systems(), bench.Nobody) })
 }
 
 func (f *benchFlags) addTraffic(cmd *cobra.Command) {
@@ -165,6 +167,12 @@ func (f *benchFlags) resolve(cmd *cobra.Command, env *cli.Env) error {
 	}
 	if f.spec.Versus == bench.Nobody {
 		f.spec.Versus = ""
+	}
+	if cmd.Flags().Changed("h") {
+		if f.h < 1 || f.h > bench.MaxH {
+			return cli.UsageError("--h %d: use 1 to %d", f.h, bench.MaxH)
+		}
+		f.spec.H = &f.h
 	}
 	if cmd.Flags().Changed("dequeue-cycles") {
 		f.spec.DequeueCycles = &f.dequeue
@@ -236,7 +244,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := f.expect.resolve(f.file.expected(), system.Queued(), configurationsOf(plan)); err != nil {
+	if err := f.expect.resolve(f.file.expected(), plan.Measures(), configurationsOf(plan)); err != nil {
 		return f.file.read.Locate(err)
 	}
 	if f.format == cli.YAML {

@@ -2,13 +2,16 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
@@ -192,6 +195,13 @@ func quiet(ref regmap.Ref) bool {
 
 func printRegisters(env *cli.Env, dev fpga.Registers, refs []regmap.Ref, out cli.Format) error {
 	var values []registerValue
+	counts := map[uint32]*olaf.Counter{}
+	if slices.ContainsFunc(refs, func(r regmap.Ref) bool { return r.Address() == regmap.AggregatorCount0 }) {
+		var err error
+		if counts, err = fpga.ProgramCounters(dev, programs.All()); err != nil {
+			return err
+		}
+	}
 	list := cli.Grid{Header: []string{"NAME", "ADDRESS", "VALUE", "DECODED"}}
 	for _, ref := range refs {
 		if !quiet(ref) && len(refs) > 1 {
@@ -200,6 +210,9 @@ func printRegisters(env *cli.Env, dev fpga.Registers, refs []regmap.Ref, out cli
 		v, decoded, err := readRegister(dev, ref)
 		if err != nil {
 			return fmt.Errorf("read %s: %w", ref.Name(), err)
+		}
+		if c := counts[v.Address]; c != nil {
+			decoded += fmt.Sprintf(" %s: %s", c.Unit, c.Name)
 		}
 		values = append(values, v)
 		list.Add(v.Name, fmt.Sprintf("%#x", v.Address), v.Value, decoded)

@@ -54,10 +54,12 @@ func onDevice(d *testbed.Device, s *system.System) place {
 	switch {
 	case !d.Can(testbed.HasTables):
 		p.Can, p.Why = "", "it has no tables"
-	case s.Program != nil:
-		p.Can, p.Why = "", "it is not built with the program"
-	case len(s.Modes) > 0:
+	case !s.Open():
 		p.Can, p.Why = "", "its workers wait for answers"
+	case s.Program != nil && !d.Builds(s.Program):
+		p.Can, p.Why = "", "it is not built with the program"
+	case s.Program != nil:
+		p.Can = "bench, workers that do not wait, --h"
 	}
 	return p
 }
@@ -115,11 +117,11 @@ func newSystemListCmd(env *cli.Env) *cobra.Command {
 			for i := range set {
 				d := documentOf(env, &set[i])
 				documents[i] = d
-				modes := strings.Join(set[i].ModeNames(), " ")
-				if modes == "" {
-					modes = "open"
+				modes := set[i].ModeNames()
+				if set[i].Open() {
+					modes = append([]string{"open"}, modes...)
 				}
-				list.Add(d.Name, d.programOf(), d.Discipline, modes, strings.Join(able(d.Places), " "))
+				list.Add(d.Name, d.programOf(), d.Discipline, strings.Join(modes, " "), strings.Join(able(d.Places), " "))
 			}
 			if out == cli.JSON {
 				return cli.WriteJSON(env.Stdout, struct {

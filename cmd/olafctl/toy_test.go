@@ -16,9 +16,9 @@ import (
 // generated: a row for each of two queues, of a switch program and of a system.
 var toyRows = []struct{ file, after, row string }{
 	{"fpga/engine/disciplines.go", "{Name: \"fifo\", Code: 0, make: newFIFO},\n", "{Name: \"half\", Code: 2, make: newHalf},\n{Name: \"deaf\", Code: 3, make: newDeaf},\n"},
-	{"cmd/olafctl/program.go", "\t\"github.com/olafctl/olaf/fpga/program\"\n", "\t\"github.com/olafctl/olaf/fpga/program/echo\"\n"},
-	{"cmd/olafctl/program.go", "return []program.Description{", "echo.Describe(), "},
-	{"experiments/system/system.go", "return Set{", "echoSystem(), "},
+	{"fpga/program/programs/programs.go", "\t\"github.com/olafctl/olaf/fpga/program\"\n", "\t\"github.com/olafctl/olaf/fpga/program/echo\"\n"},
+	{"fpga/program/programs/programs.go", "atp.Describe()", ", echo.Describe()"},
+	{"experiments/system/system.go", "all := Set{", "echoSystem(), "},
 }
 
 // TestToys builds the program with queues, a switch program and a system more, without a change to the tree, and takes them

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/yamlfile"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
@@ -153,9 +154,10 @@ func ofField(name string) map[string]any {
 	case "experiment":
 		return map[string]any{"const": DefaultSpec().Experiment}
 	case "system", "queue":
-		return yamlfile.Choice(engine.Names()...)
+		return yamlfile.Choice(system.All().Open().Names()...)
 	case "versus":
-		return yamlfile.Choice(append(engine.Names(), Nobody)...)
+		one := "(" + strings.Join(system.All().Open().Names(), "|") + ")"
+		return map[string]any{"type": "string", "pattern": "^(" + Nobody + "|" + one + "(,\\s*" + one + ")*)$"}
 	case "profile":
 		return yamlfile.Choice(engine.Profiles()...)
 	case "burst_dist":

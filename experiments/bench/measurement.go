@@ -91,8 +91,8 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 		Window:     results.Window{}.String(),
 		Partial:    o.Partial,
 	}
-	for _, runs := range o.Runs {
-		b.Rows = append(b.Rows, results.Summarise(o.Plan.declared(), runs))
+	for i, runs := range o.Runs {
+		b.Rows = append(b.Rows, results.Summarise(o.Plan.Declaration(&o.Plan.Configs[i]), runs))
 	}
 	if t := o.Plan.Spec.Trace; t != nil {
 		d := &o.Departures
@@ -110,7 +110,7 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 	return &Measurement{Bench: b, Outcome: o}, nil
 }
 
-// comparisons sets the queue under test against the other one at every output rate.
+// comparisons sets the system under test against each of the others at every output rate.
 func (o *Outcome) comparisons() []results.Comparison {
 	queues := o.Plan.Spec.Queues()
 	if len(queues) < 2 {
@@ -118,8 +118,11 @@ func (o *Outcome) comparisons() []results.Comparison {
 	}
 	var out []results.Comparison
 	for i := 0; i < len(o.Runs); i += len(queues) {
-		if len(o.Runs[i]) > 0 {
-			out = append(out, results.CompareRuns(o.Runs[i], o.Runs[i+1]))
+		if len(o.Runs[i]) == 0 {
+			continue
+		}
+		for other := i + 1; other < i+len(queues); other++ {
+			out = append(out, results.CompareRuns(o.Runs[i], o.Runs[other]))
 		}
 	}
 	return out

@@ -24,7 +24,10 @@ type Config struct {
 	// Engine cycles of 4 ns on the output (docs/semantics.md, Engine cycles).
 	DequeueCycles int `json:"dequeue_cycles"`
 	MergeCycles   int `json:"merge_cycles"`
-	output        engine.Output
+	// H is how many updates complete a sum; absent of a system whose switches do not add up.
+	H      int `json:"h,omitempty"`
+	output engine.Output
+	system *system.System
 }
 
 // Plan is a specification with everything resolved. Two equal plans give the same numbers on the twin, bit for bit.
@@ -32,15 +35,25 @@ type Plan struct {
 	Spec    Spec     `json:"spec"`
 	Configs []Config `json:"configs"` // by output rate, the queue under test first
 	Seeds   []uint64 `json:"seeds"`   // one a run; every configuration runs under each, so that runs pair up
-	// Declared is what the runs count and measure; nil for what passes one queue.
+	// Declared is what the runs count and measure; nil for what the system of each says.
 	Declared *metric.Declaration `json:"-"`
 }
 
-func (p *Plan) declared() *metric.Declaration {
+// Declaration is what the runs of one of the plan's configurations count and measure.
+func (p *Plan) Declaration(c *Config) *metric.Declaration {
 	if p.Declared != nil {
 		return p.Declared
 	}
-	return system.Queued()
+	return c.system.Declaration()
+}
+
+// Measures is everything that any run of the plan counts and measures.
+func (p *Plan) Measures() *metric.Declaration {
+	all := make([]*metric.Declaration, len(p.Configs))
+	for i := range p.Configs {
+		all[i] = p.Declaration(&p.Configs[i])
+	}
+	return metric.United(all...)
 }
 
 // NewPlan validates s and resolves it; its errors are those of Spec.Validate.
@@ -49,13 +62,21 @@ func NewPlan(s Spec) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{Spec: s, Seeds: make([]uint64, s.Runs)}
+	systems, err := s.systems()
+	if err != nil {
+		return nil, err
+	}
 	for _, rate := range s.OutRates {
-		for _, queue := range s.Queues() {
-			out, err := s.output(queue, rate)
+		for _, of := range systems {
+			out, err := s.output(of, rate)
 			if err != nil {
 				return nil, err
 			}
-			p.Configs = append(p.Configs, Config{queue, rate, out.DequeueCycles, out.MergeCycles, out})
+			c := Config{Queue: of.Name, OutRate: rate, DequeueCycles: out.DequeueCycles, MergeCycles: out.MergeCycles, output: out, system: of}
+			if of.Adds() {
+				c.H = s.h()
+			}
+			p.Configs = append(p.Configs, c)
 		}
 	}
 	for i := range p.Seeds {
@@ -77,19 +98,23 @@ func (p *Plan) job(source pktgen.Source) pktgen.Job {
 // queue is how the card shall work for one configuration. Provenance is always on where it costs nothing but memory:
 // without it the per-worker age of merged updates is not known.
 func (p *Plan) queue(c *Config) fpga.QueueConfig {
-	discipline, _ := engine.Describe(c.Queue) // Spec.Validate knows it
-	return fpga.QueueConfig{
-		Discipline: c.Queue, Depth: p.Spec.Slots, Output: c.output,
+	discipline, _ := engine.Describe(c.system.Discipline)
+	queue := fpga.QueueConfig{
+		Discipline: discipline.Name, Depth: p.Spec.Slots, Output: c.output,
 		RewardFilter:    p.Spec.RewardFilter && discipline.FiltersReward,
 		RewardThreshold: int32(math.Round(p.Spec.RewardThreshold * 256)),
 		Provenance:      true,
 	}
+	if c.system.Adds() {
+		queue.Program, queue.H = c.system.Program, c.H
+	}
+	return queue
 }
 
 // measure is what the metrics of one configuration's runs need to know.
 func (p *Plan) measure(c *Config) results.Config {
 	return results.Config{
-		Declared: p.declared(),
+		Declared: p.Declaration(c),
 		Clusters: p.Spec.Workload.Clusters, Workers: p.Spec.Workload.Workers,
 		OutRate: c.OutRate, OverheadBytes: p.Spec.Overhead,
 		SpeedupUpdates: max(1, p.Spec.Workload.UpdatesPerWorker/speedupShare),

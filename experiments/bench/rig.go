@@ -16,7 +16,8 @@ type Rig struct {
 	testbed.Card
 	Generator *pktgen.Generator
 	Plan      *Plan
-	account   *fpga.Account
+	accounts  []*fpga.Account // by configuration
+	config    int             // that was prepared last
 	traffic   traffic
 	discarded []olaf.Observation
 }
@@ -24,9 +25,15 @@ type Rig struct {
 // Rig makes a card ready for the plan's runs; Close gives back what their traffic holds, and leaves the card open. A
 // generator that still runs is stopped: who has the card now writes it alone, so that whoever started it is gone.
 func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
-	account, err := fpga.NewAccount(p.declared().Ledger)
-	if err != nil {
-		return nil, err
+	accounts := make([]*fpga.Account, len(p.Configs))
+	for i := range p.Configs {
+		err := p.fits(card.Device, &p.Configs[i])
+		if err != nil {
+			return nil, err
+		}
+		if accounts[i], err = fpga.NewAccount(p.Declaration(&p.Configs[i]).Ledger); err != nil {
+			return nil, err
+		}
 	}
 	generator := pktgen.NewGenerator(card.Device)
 	state, err := generator.State()
@@ -40,7 +47,23 @@ func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Rig{Card: card, Generator: generator, Plan: p, account: account, traffic: t}, nil
+	return &Rig{Card: card, Generator: generator, Plan: p, accounts: accounts, traffic: t}, nil
+}
+
+// fits says whether a device was built for what a configuration needs in front of its queue.
+func (p *Plan) fits(dev fpga.Device, c *Config) error {
+	if !c.system.Adds() {
+		return nil
+	}
+	if err := fpga.BuildsProgram(dev, c.system.Program); err != nil {
+		return err
+	}
+	segments, err := dev.Read32(regmap.AggregatorBuiltSlots)
+	if clusters := p.Spec.Workload.Clusters; err == nil && clusters > int(segments) {
+		return fmt.Errorf("%w: %s adds each cluster up in a segment of its own; there are %d clusters, and %s was built with %d segments",
+			fpga.ErrRefused, c.Queue, clusters, dev.Identity().Address, segments)
+	}
+	return err
 }
 
 // Close ends the traffic.
@@ -79,6 +102,7 @@ func (c *tallied) Fill(dst []regmap.Descriptor) int {
 // Prepare configures the queue for one of the plan's configurations, empties the capture and clears all counters, so that
 // nothing of an earlier run is left.
 func (r *Rig) Prepare(ctx context.Context, config int) error {
+	r.config = config
 	queue, err := r.Plan.queueOn(r.Device, &r.Plan.Configs[config])
 	if err != nil {
 		return err
@@ -90,9 +114,17 @@ func (r *Rig) Prepare(ctx context.Context, config int) error {
 	return fpga.ClearCounters(r.Device)
 }
 
+// Snapshot reads the counters, those of the program as well where the configuration has one.
+func (r *Rig) Snapshot() (fpga.Counters, error) {
+	if r.Plan.Configs[r.config].system.Adds() {
+		return fpga.SnapshotProgram(r.Device)
+	}
+	return fpga.Snapshot(r.Device)
+}
+
 // Account puts the card's counters beside what the capture observed.
 func (r *Rig) Account(c *fpga.Counters, observed int64) olaf.Counts {
-	counts := r.account.Of(c)
+	counts := r.accounts[r.config].Of(c)
 	counts.Add("received", observed)
 	counts.Add("capture_lost", counts.Of("delivered")-observed)
 	return counts

@@ -221,7 +221,7 @@ func (b *station) watch(ctx context.Context, id RunID) (counters fpga.Counters, 
 	if err := b.observe(id); err != nil {
 		return counters, err
 	}
-	if counters, err = fpga.Snapshot(b.Device); err != nil {
+	if counters, err = b.Snapshot(); err != nil {
 		return counters, err
 	}
 	return counters, b.settle(ctx, id, int64(counters.Queue.DeliveredFrames))

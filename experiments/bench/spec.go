@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
 )
@@ -20,8 +22,12 @@ var ErrSpec = olaf.NewError(olaf.Usage, "bad specification")
 // the defaults of Table1.
 type Spec struct {
 	Experiment string `json:"experiment"`
-	Queue      string `json:"queue"`            // the discipline under test
-	Versus     string `json:"versus,omitempty"` // the one it is compared with; empty for none
+	Queue      string `json:"queue"`            // the system under test
+	Versus     string `json:"versus,omitempty"` // those it is compared with, separated by commas; empty for none
+	// H is how many updates complete a sum of the systems whose switches add up; nil is as many as a cluster has workers.
+	H *int `json:"h,omitempty"`
+	// Systems are those that there are to choose from; nil is all of this build.
+	Systems system.Set `json:"-"`
 
 	Workload pktgen.Burst `json:"workload"`
 	// Trace replaces the bursts by a recorded training; of Workload then count workers, clusters, updates, size and rates.
@@ -60,8 +66,6 @@ func (s *Spec) Validate() error {
 		bad   bool
 		say   string
 	}{
-		{"queue", !slices.Contains(engine.Names(), s.Queue), fmt.Sprintf("unknown queue %q; use one of %v", s.Queue, engine.Names())},
-		{"versus", s.Versus != "" && !slices.Contains(engine.Names(), s.Versus), fmt.Sprintf("unknown queue %q to compare with; use one of %v, or none", s.Versus, engine.Names())},
 		{"out_rates", len(s.OutRates) == 0, "no output rate given"},
 		{"slots", s.Slots < 1 || s.Slots > engine.MaxSlots, fmt.Sprintf("%d slots; the queue holds 1 to %d", s.Slots, engine.MaxSlots)},
 		{"runs", s.Runs < 1 || s.Runs > maxRuns, fmt.Sprintf("%d runs; use 1 to %d", s.Runs, maxRuns)},
@@ -71,6 +75,9 @@ func (s *Spec) Validate() error {
 			return olaf.InField(c.field, fmt.Errorf("%w: %s", ErrSpec, c.say))
 		}
 	}
+	if err := s.checkSystems(); err != nil {
+		return err
+	}
 	if _, err := FixedReward(s.RewardThreshold); err != nil {
 		return olaf.InField("reward_threshold", err)
 	}
@@ -78,6 +85,66 @@ func (s *Spec) Validate() error {
 		return olaf.InField("reward_threshold", fmt.Errorf("%w: a reward threshold does nothing without the reward filter; switch reward_filter on (--reward-filter), or leave the threshold out", ErrSpec))
 	}
 	return olaf.InField("out_rates", s.checkRates())
+}
+
+// checkSystems looks at the systems that run, and at what only some of them take.
+func (s *Spec) checkSystems() error {
+	adds := false
+	for i, name := range s.Queues() {
+		found, err := s.find(name)
+		if err != nil {
+			return olaf.InField([]string{"queue", "versus"}[min(i, 1)], err)
+		}
+		adds = adds || found.Adds()
+	}
+	switch {
+	case s.H == nil:
+	case !adds:
+		return olaf.InField("h", fmt.Errorf("%w: h is for systems whose switches add up, not for %s", ErrSpec, strings.Join(s.Queues(), ", ")))
+	case *s.H < 1 || *s.H > MaxH:
+		return olaf.InField("h", fmt.Errorf("%w: h is %d; use 1 to %d", ErrSpec, *s.H, MaxH))
+	}
+	return nil
+}
+
+// MaxH is as many updates as one frame can say that it holds.
+const MaxH = math.MaxUint16
+
+// find is a system of these whose workers need not wait.
+func (s *Spec) find(name string) (*system.System, error) {
+	all := s.Systems
+	if all == nil {
+		all = system.All()
+	}
+	found, err := all.Find(name)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%w: unknown system %q; use one of %v", ErrSpec, name, all.Open().Names())
+	case !found.Open():
+		return nil, fmt.Errorf("%w: workers of %s wait for answers, so that 'olafctl simulate' runs it; use one of %v here", ErrSpec, name, all.Open().Names())
+	}
+	return found, nil
+}
+
+// systems are those that run, the one under test first.
+func (s *Spec) systems() ([]*system.System, error) {
+	var all []*system.System
+	for _, name := range s.Queues() {
+		found, err := s.find(name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, found)
+	}
+	return all, nil
+}
+
+// h is how many updates complete a sum.
+func (s *Spec) h() int {
+	if s.H != nil {
+		return *s.H
+	}
+	return max(1, s.Workload.Workers/s.Workload.Clusters)
 }
 
 func (s *Spec) checkRates() error {
@@ -101,23 +168,29 @@ func FixedReward(threshold float64) (int32, error) {
 	return int32(fixed), nil
 }
 
-// Queues are the disciplines that run, the one under test first.
+// Queues are the systems that run, the one under test first, each once.
 func (s *Spec) Queues() []string {
-	if s.Versus == "" || s.Versus == s.Queue {
-		return []string{s.Queue}
+	names := []string{s.Queue}
+	if s.Versus == "" {
+		return names
 	}
-	return []string{s.Queue, s.Versus}
+	for _, name := range strings.Split(s.Versus, ",") {
+		if name = strings.TrimSpace(name); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
-// output resolves the serialiser behind one discipline: the profile's cycles, unless the specification overrides those of
-// the queue under test.
-func (s *Spec) output(queue string, rate olaf.Rate) (engine.Output, error) {
-	out, err := s.Profile.Output(queue, rate)
+// output resolves the serialiser of one system: the profile's cycles, unless the specification overrides those of the one
+// under test.
+func (s *Spec) output(of *system.System, rate olaf.Rate) (engine.Output, error) {
+	out, err := s.Profile.Output(of.Discipline, rate)
 	if err != nil {
 		return out, olaf.InField("profile", fmt.Errorf("%w: %w", ErrSpec, err))
 	}
 	out.OverheadBytes = int(s.Overhead)
-	if queue == s.Queue {
+	if of.Name == s.Queue {
 		if s.DequeueCycles != nil {
 			out.DequeueCycles = *s.DequeueCycles
 		}

@@ -257,7 +257,7 @@ func (l *Session) late() (bool, error) {
 		return false, nil
 	}
 	for _, c := range l.cards {
-		counters, err := fpga.Snapshot(c.Device)
+		counters, err := c.Rig.Snapshot()
 		if err != nil || c.rec.observed < int64(counters.Queue.DeliveredFrames) {
 			return true, err
 		}
@@ -325,7 +325,7 @@ func (l *Session) Snapshot() (*Snapshot, error) {
 		s.State = Done
 	}
 	for _, c := range l.cards {
-		counters, err := fpga.Snapshot(c.Device)
+		counters, err := c.Rig.Snapshot()
 		if err != nil {
 			return nil, err
 		}
@@ -406,7 +406,7 @@ func (c *card) state() (CardState, error) {
 	if err != nil {
 		return CardState{}, err
 	}
-	counters, err := fpga.Snapshot(c.Device)
+	counters, err := c.Rig.Snapshot()
 	return CardState{
 		Queue: c.config.Queue, Device: c.Device.Identity(), Generator: state.String(), Observed: c.rec.observed,
 		CaptureLost: int64(counters.Queue.DeliveredFrames) - c.rec.observed, Late: counters.Generator.LatePackets,

@@ -13,7 +13,7 @@ const segmentHeader = 14 + 20 + 8 + 8
 func iswitchSystem() System {
 	d := iswitch.Describe()
 	return System{
-		Name: d.Name, Title: "iSwitch", Paper: "iswitch", Discipline: "fifo", Program: &d,
+		Name: d.Name, Title: "iSwitch", Paper: "iswitch", Discipline: "fifo", Program: &d, Declares: adding(&d),
 		About: "adds segments of H vectors in the switch and multicasts the sums, without a server",
 		Modes: []Mode{{
 			Name: "sync", About: "a worker waits for the sum of all before its next gradient", Sync: true,

@@ -32,6 +32,8 @@ type System struct {
 	Discipline string
 	// Program is what its switches do beside that; nil where they only forward.
 	Program *program.Description
+	// Declares is what its runs count and measure where workers send without waiting; nil for what passes a queue alone.
+	Declares *metric.Declaration
 	// Modes are how its workers can go about it when they wait for answers, the usual one first; none of a system whose
 	// workers do not wait.
 	Modes []Mode
@@ -129,9 +131,15 @@ func (s *System) ModeNames() []string {
 // Set is the systems that there are, in the order in which reports show them.
 type Set []System
 
-// All are the systems of this build.
+// All are the systems of this build. A discipline that is of no system is one by itself.
 func All() Set {
-	return Set{olafSystem(), fifo(), iswitchSystem(), switchmlSystem(), parameterServer(), ring()}
+	all := Set{olafSystem(), fifo(), iswitchSystem(), switchmlSystem(), parameterServer(), ring()}
+	for _, name := range engine.Names() {
+		if !slices.ContainsFunc(all, func(s System) bool { return s.Discipline == name }) {
+			all = append(all, System{Name: name, Title: name, Discipline: name, About: "a queue discipline"})
+		}
+	}
+	return all
 }
 
 // Find returns the named system. The error matches ErrUnknown and lists what there is.
@@ -158,6 +166,25 @@ func (s Set) Waiting() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return len(s.Modes) == 0 })
 }
 
+// Open are those whose workers can send without waiting for answers, as those of a bench do.
+func (s Set) Open() Set {
+	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Open() })
+}
+
+// Open says whether its workers can send without waiting for answers.
+func (s *System) Open() bool { return len(s.Modes) == 0 || s.Adds() }
+
+// Adds says whether its switches add up what workers send without waiting, so that H means something.
+func (s *System) Adds() bool { return s.Program != nil && s.Program.Open }
+
+// Declaration is what its runs count and measure where workers send without waiting.
+func (s *System) Declaration() *metric.Declaration {
+	if s.Declares == nil {
+		return queued
+	}
+	return s.Declares
+}
+
 // queued is the account of any queue of package engine.
 var queued = metric.OfQueue(engine.Flow(), engine.Sums())
 
@@ -165,10 +192,23 @@ var queued = metric.OfQueue(engine.Flow(), engine.Sums())
 func Queued() *metric.Declaration { return queued }
 
 // Declared finds what the runs of a system declare, by the system's name; nil where there is none of that name. Runs that
-// were kept before systems had names have none, and passed a queue.
-func Declared(system string) *metric.Declaration {
-	if system != queued.System {
-		return nil
+// passed a queue alone have none.
+func Declared(system string) *metric.Declaration { return All().Declared(system) }
+
+// Declared is Declared for some systems.
+func (s Set) Declared(system string) *metric.Declaration {
+	if system == queued.System {
+		return queued
 	}
-	return queued
+	for i := range s {
+		if d := s[i].Declares; d != nil && d.System == system {
+			return d
+		}
+	}
+	return nil
+}
+
+// adding declares the runs of a system whose switches add up.
+func adding(d *program.Description) *metric.Declaration {
+	return metric.OfProgram(d.Name, d.Ledger, d.Classes, engine.Flow(), engine.Sums())
 }

@@ -180,7 +180,9 @@ func (c *traffic) summed(t *rapid.T, h int) []olaf.Observation {
 	var front *aggregator.Aggregator
 	return c.played(t, func(out *engine.Port, at olaf.Time, u *olaf.Update) {
 		if front == nil {
-			up := func(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) { out.OfferMerged(now, u, nil, inside) }
+			up := func(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
+				out.OfferMerged(now, u, nil, inside)
+			}
 			var err error
 			if front, err = aggregator.New(&summing, aggregator.Config{Clusters: 64, H: h, Up: up}); err != nil {
 				t.Fatal(err)

@@ -120,6 +120,19 @@ func (d *Declaration) Among(c olaf.Counts, v Values) *Declaration {
 	return part
 }
 
+// United has every metric that one of some declarations has, each name once.
+func United(all ...*Declaration) *Declaration {
+	united := new(Declaration)
+	for _, d := range all {
+		for _, m := range d.Metrics {
+			if united.Metric(m.Name) == nil {
+				united.Metrics = append(united.Metrics, m)
+			}
+		}
+	}
+	return united
+}
+
 // Metric finds a row by its name; nil where there is none.
 func (d *Declaration) Metric(name string) *Metric {
 	for _, row := range d.Metrics {

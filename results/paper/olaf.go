@@ -222,14 +222,14 @@ func rateName(bps int64) string {
 // olafMeasured takes values for Table 1, the Age-of-Model reductions and Fig. 6.
 func olafMeasured(b *results.Bench) Ours {
 	ours := Ours{}
-	merged := map[string]map[int64]*results.Row{} // what merges: by queue and rate
+	merged := map[string]map[int64]*results.Row{} // what merges while it waits: by queue and rate
 	for i := range b.Rows {
 		r := &b.Rows[i]
 		prefix := fmt.Sprintf("olaf/table1.%s.%s.", r.Queue, rateName(r.OutRateBPS))
 		for _, name := range []string{"received", "aggregated", "lost_pct"} {
 			ours[prefix+name] = Of(*r.Stats.Of(name))
 		}
-		if len(r.CDF) > 1 {
+		if len(r.CDF) > 1 && r.Stats.Of("aggregated").Known() { // a program that adds up in front of a queue counts otherwise
 			if merged[r.Queue] == nil {
 				merged[r.Queue] = map[int64]*results.Row{}
 			}

@@ -205,13 +205,15 @@ func (p *Page) parts(b *results.Bench) {
 		cells := make([]string, len(b.Rows))
 		some := false
 		for i := range b.Rows {
-			sum := 0.0
-			for _, m := range c.metrics {
-				sum += float64(b.Rows[i].Stats.Of(m.Name).Mean)
+			sum, known := 0.0, false
+			for _, m := range c.metrics { // of which a row has those that its system declares
+				if mean := b.Rows[i].Stats.Of(m.Name).Mean; mean.Known() {
+					sum, known = sum+float64(mean), true
+				}
 			}
 			some = some || sum != 0
 			cells[i] = Missing
-			if !math.IsNaN(sum) {
+			if known {
 				cells[i] = Decimal(sum, 0)
 			}
 		}

@@ -139,8 +139,11 @@ func fresherAt(b *results.Bench, i int, both bool) string {
 		return ""
 	}
 	part := strings.Join(parts, ", ")
-	if i == 0 {
+	switch {
+	case i == 0:
 		part = fmt.Sprintf("%s's models were %s than %s's", strings.ToUpper(c.Queue), part, strings.ToUpper(c.Versus))
+	case c.Versus != b.Comparisons[i-1].Versus:
+		part += fmt.Sprintf(" than %s's", strings.ToUpper(c.Versus))
 	}
 	if r := besideMixed(b.Paper, c); r != nil {
 		part += fmt.Sprintf(" (the paper's reading: %s %%, published %s)", Decimal(float64(r.Ours.Mean), 1), printed(r.Published))

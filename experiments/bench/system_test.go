@@ -1,0 +1,123 @@
+package bench
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/metric"
+)
+
+// summing is a small bench of a system whose switch adds up, beside two that queue.
+func summing(t *testing.T) Spec {
+	s := small(t)
+	s.Queue, s.Versus = "iswitch", "olaf, fifo"
+	return s
+}
+
+// A system with a program is measured as queues are: its sums cross the queue, everything is accounted for, and the systems
+// beside it are as they are without it.
+func TestSystemWithProgram(t *testing.T) {
+	m := mustBench(t, summing(t), Options{})
+	if err := m.Err(); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for i := range m.Bench.Rows {
+		names = append(names, m.Bench.Rows[i].Queue)
+	}
+	if want := []string{"iswitch", "olaf", "fifo", "iswitch", "olaf", "fifo"}; !slices.Equal(names, want) {
+		t.Fatalf("rows of %v, want %v", names, want)
+	}
+	alone := small(t)
+	for i, r := range mustBench(t, alone, Options{}).Outcome.Runs[:2] {
+		if why := r[0].Differs(&m.Outcome.Runs[i+1][0]); why != "" {
+			t.Errorf("%s differs beside a program: %s", r[0].Queue, why)
+		}
+	}
+	run := &m.Outcome.Runs[0][0]
+	sent, h := run.Counters.Of("sent"), int64(m.Outcome.Plan.Configs[0].H)
+	if h != 3 || run.Counters.Of("in") != sent/h || run.Counters.Of("count_delivered") != h*run.Counters.Of("received") || run.Counters.Of("vectors_in") != sent {
+		t.Errorf("of %d sent with H = %d: %v", sent, h, run.Counters)
+	}
+	if lost := run.Counters.Lost(); lost != sent-run.Counters.Of("count_delivered") {
+		t.Errorf("%d lost", lost)
+	}
+	if len(m.Bench.Comparisons) != 4 || m.Bench.Comparisons[1].Versus != "fifo" {
+		t.Errorf("%d comparisons", len(m.Bench.Comparisons))
+	}
+}
+
+// What no sum was ever completed of is no measurement.
+func TestNothingComesOut(t *testing.T) {
+	s := summing(t)
+	h := MaxH
+	s.H, s.Versus, s.Runs = &h, "", 1
+	m := mustBench(t, s, Options{})
+	if err := m.Err(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "count_delivered > 0") {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestSystemsThatAreRefused(t *testing.T) {
+	zero, three := 0, 3
+	for name, c := range map[string]struct {
+		change func(*Spec)
+		say    string
+	}{
+		"nobody":        {func(s *Spec) { s.Queue = "nobody" }, `unknown system "nobody"`},
+		"nobody beside": {func(s *Spec) { s.Versus = "fifo,nobody" }, `unknown system "nobody"`},
+		"waits":         {func(s *Spec) { s.Versus = "ring" }, "olafctl simulate"},
+		"no sum":        {func(s *Spec) { s.H = &zero }, "h is 0; use 1 to 65535"},
+		"h of a queue":  {func(s *Spec) { s.Queue, s.Versus, s.H = "olaf", "", &three }, "not for olaf"},
+	} {
+		s := summing(t)
+		c.change(&s)
+		if err := s.Validate(); !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A device that lacks the program is told so before anything runs, and one with too few segments.
+func TestDeviceWithoutProgram(t *testing.T) {
+	_, err := Measure(t.Context(), summing(t), Options{Access: testbed.Access{Devices: testbed.Devices{testbed.Twin()}}})
+	var without *fpga.NotBuilt
+	if kind, _ := olaf.KindOf(err); !errors.As(err, &without) || kind != olaf.Device || without.Program != "iswitch" {
+		t.Errorf("%v", err)
+	}
+	s := summing(t)
+	s.Workload.Clusters, s.Workload.Workers, s.Workload.UpdatesPerWorker = 5000, 5000, 2
+	if _, err := Measure(t.Context(), s, Options{}); !errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), "4096 segments") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A kept bench of such a system verifies and repeats, and is loaded with what its own system declares.
+func TestKeptSystemVerifies(t *testing.T) {
+	_, f := keep(t, summing(t))
+	proof, err := archive.Verify(f, system.Declared)
+	if err != nil || len(proof.New) > 0 {
+		t.Fatalf("%+v, %v", proof, err)
+	}
+	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 30 {
+		t.Errorf("%d runs repeated: %v", n, err)
+	}
+	r, err := archive.Load(f, system.Declared)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := r.Runs[0].Declared; d.System != "iswitch" || len(r.Runs[0].Counters.Ledger().Rules()) < 8 {
+		t.Errorf("loaded as %q", d.System)
+	}
+	if m := results.MetricsIn(r.Bench.Rows); !slices.ContainsFunc(m, func(m *metric.Metric) bool { return m.Name == "vectors_in" && m.Title != "" }) {
+		t.Error("the rows do not know what vectors_in is")
+	}
+}
