@@ -15,6 +15,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/remote"
+	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/pktgen"
 )
 
@@ -106,6 +107,21 @@ func lent(t *testing.T, address string) fpga.Device {
 	}
 }
 
+// unheld waits until the agent has noticed that the tables' last controller is gone, too: its stream is another one.
+func unheld(t *testing.T, target string) {
+	t.Helper()
+	for {
+		session, err := p4ctl.Dial(t.Context(), target, p4ctl.Options{})
+		if err == nil {
+			must(t, session.Close())
+			return
+		}
+		if !errors.Is(err, p4ctl.ErrElectionInUse) {
+			t.Fatal(err)
+		}
+	}
+}
+
 // TestKilledBenchLeavesTheGeneratorStopped holds that a device outlives whoever it is lent to.
 func TestKilledBenchLeavesTheGeneratorStopped(t *testing.T) {
 	for _, device := range []string{"twin:", testbedtest.CardAddress} {
@@ -121,6 +137,7 @@ func TestKilledBenchLeavesTheGeneratorStopped(t *testing.T) {
 				t.Errorf("the generator is %v, %v", state, err)
 			}
 			must(t, dev.Close())
+			unheld(t, s.Target)
 			report := mustBench(t, cardSpec(), Options{Device: address, Access: testbedtest.Access(), AgeErrorPct: 200})
 			must(t, report.Err())
 			must(t, s.Close())
