@@ -172,9 +172,13 @@ func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.Check(env); err != nil {
 		return err
 	}
+	model, err := iswitch.FindModel(f.job.model)
+	if err != nil {
+		return err
+	}
 	started := env.Now()
 	kept := f.Documents(env, simulateName, started)
-	report := &job.Report{Title: f.job.title(f.runs), Basis: f.job.basis(), Config: f.job.config()}
+	report := &job.Report{Title: f.job.title(f.runs), Basis: model.Basis(f.job.wireOnly), Config: f.job.config()}
 	for i := range f.runs {
 		report.Seeds = append(report.Seeds, f.seed+uint64(i))
 	}
@@ -232,15 +236,4 @@ func (f *jobFlags) config() jobConfig {
 		c.Versus = strings.Split(f.versus, ",")
 	}
 	return c
-}
-
-// basis says what the times rest on.
-func (f *jobFlags) basis() string {
-	if f.wireOnly {
-		return "Basis: wires and switches alone; computing times are the paper's (Table 5). Nothing is fitted."
-	}
-	if f.model == "dqn" || f.model == "ppo" {
-		return "Basis: calibrated: what hosts take for a message was fitted to DQN and PPO (iSwitch, Tables 4 and 5)."
-	}
-	return "Basis: predicted: what hosts take for a message was fitted to DQN and PPO alone (iSwitch, Tables 4 and 5)."
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/paper/iswitch"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/program"
@@ -81,7 +82,8 @@ func (f *trainFlags) spec(cmd *cobra.Command) (*job.Spec, error) {
 	if cmd.Flags().Changed(system.OptionSlots) {
 		spec.Options.Slots = f.config.Network.Slots
 	}
-	spec.Network.Link = closed.Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24, Loss: f.job.loss}
+	spec.Network.Link = iswitch.LabLink()
+	spec.Network.Link.Loss = f.job.loss
 	return spec, nil
 }
 

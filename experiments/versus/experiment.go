@@ -18,7 +18,7 @@ func Experiments(set system.Set) experiments.Set {
 		Name:     "versus/aom",
 		Artefact: "AoM",
 		About:    "FIFO, OLAF and iSwitch with H = 2, 3, 6 under Table 1's load from 80 to 5 Gbps, to a server and back to the workers",
-		Needs:    "20 s",
+		Needs:    "3 s",
 		Run:      func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runAoM(ctx, set, o) },
 	}}
 }

@@ -12,10 +12,8 @@ import (
 // Result is what a run was measured to do. Times are in ns.
 type Result struct {
 	Hung     bool   // it was not over when nothing moved any more, or at its limit
-	Done     int    // hosts whose side of the job is over
 	Updates  uint64 // of the weights, at the slowest host that updates them
 	Duration metric.Float
-	Events   uint64
 
 	Iteration   metric.Float // between updates of the weights, mean over the hosts that update them
 	Aggregation metric.Float // last gradient ready → last worker has the sum; of synchronous jobs
@@ -63,7 +61,7 @@ var rows = []Row{
 
 // result sums up. The error matches olaf.ErrAccounting when an identity is broken.
 func (s *sim) result() (*Result, error) {
-	r := &Result{Done: s.meter.doneHosts, Hung: s.meter.doneHosts < len(s.hosts), Events: s.events, Duration: nanoseconds(s.now)}
+	r := &Result{Hung: s.meter.doneHosts < len(s.hosts), Duration: nanoseconds(s.now)}
 	if err := errors.Join(s.countEndpoints(r), s.countPrograms(r), s.countWires(r)); err != nil {
 		return nil, err
 	}

@@ -18,6 +18,8 @@ type Model struct {
 	Messages    int // that a host makes of it: DDPG has two networks
 	// Compute is a gradient's time: the interval of asynchronous iSwitch (Table 5), which hides everything else.
 	Compute olaf.Duration
+	// Fitted says that what hosts take was fitted to this model's times; for the others it predicts.
+	Fitted bool
 	// Iterations that the paper trained for: synchronous, and asynchronous with a server and with iSwitch (Tables 4 and 5).
 	Sync, AsyncPS, AsyncISwitch float64
 }
@@ -25,10 +27,10 @@ type Model struct {
 // Models are those of Tables 3 to 5.
 func Models() []Model {
 	return []Model{
-		{"dqn", "DQN", 6_724_248 / 4, 1, micro(12_070), 1.40e6, 6.30e6, 3.50e6},
-		{"a2c", "A2C", 3_465_756 / 4, 1, micro(12_530), 2.00e5, 1.20e6, 4.00e5},
-		{"ppo", "PPO", 40_980 / 4, 1, micro(7_990), 8.00e4, 5.40e5, 1.20e5},
-		{"ddpg", "DDPG", 161_300 / 4, 2, micro(14_890), 7.50e5, 3.00e6, 1.50e6},
+		{"dqn", "DQN", 6_724_248 / 4, 1, micro(12_070), true, 1.40e6, 6.30e6, 3.50e6},
+		{"a2c", "A2C", 3_465_756 / 4, 1, micro(12_530), false, 2.00e5, 1.20e6, 4.00e5},
+		{"ppo", "PPO", 40_980 / 4, 1, micro(7_990), true, 8.00e4, 5.40e5, 1.20e5},
+		{"ddpg", "DDPG", 161_300 / 4, 2, micro(14_890), false, 7.50e5, 3.00e6, 1.50e6},
 	}
 }
 
@@ -42,6 +44,22 @@ func FindModel(name string) (Model, error) {
 		names = append(names, m.Name)
 	}
 	return Model{}, fmt.Errorf("%w: no model is called %q; there are %s", system.ErrOptions, name, strings.Join(names, ", "))
+}
+
+// Basis says what the times of a model on Lab rest on.
+func (m *Model) Basis(ideal bool) string {
+	switch {
+	case ideal:
+		return "Basis: wires and switches alone; computing times are the paper's (Table 5). Nothing is fitted."
+	case m.Fitted:
+		return "Basis: calibrated: what hosts take for a message was fitted to DQN and PPO (iSwitch, Tables 4 and 5)."
+	}
+	return "Basis: predicted: what hosts take for a message was fitted to DQN and PPO alone (iSwitch, Tables 4 and 5)."
+}
+
+// LabLink is 10 Gbps Ethernet with what is beside a frame on the line.
+func LabLink() closed.Link {
+	return closed.Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24}
 }
 
 func micro(us int64) olaf.Duration { return olaf.Duration(us) * olaf.Microsecond }
@@ -79,7 +97,7 @@ func Lab(s *system.System, mode *system.Mode, m Model, workers int, ideal bool, 
 	own := program.Describe().Name
 	net := closed.Network{
 		Workers: workers,
-		Link:    closed.Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24},
+		Link:    LabLink(),
 	}
 	if workers > LabWorkers {
 		net.PerRack = LabRack
