@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"io"
+	"sync"
 
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
@@ -28,6 +29,7 @@ type eventLine struct {
 
 // eventLines prints what happens while it happens. A stream hands it one event at a time.
 type eventLines struct {
+	mu      sync.Mutex // runs are done side by side
 	w       io.Writer
 	outline *bench.Outline
 	line    eventLine // with what every line has
@@ -45,6 +47,8 @@ func EventSinks(env *Env, out Format) []bench.Sink {
 func (*eventLines) Wants(bench.RunID) bool { return false }
 
 func (l *eventLines) Event(e bench.Event) (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	line := l.line
 	switch e := e.(type) {
 	case bench.Started:
