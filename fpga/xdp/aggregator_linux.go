@@ -60,7 +60,7 @@ type Check struct {
 	Fragment uint32
 }
 
-// LoadAggregator loads the program of XAgg. The error matches ErrRights or ErrKernel.
+// LoadAggregator loads the program of XAgg. The error matches netlab.ErrRights or ErrKernel.
 func LoadAggregator(build AggregatorBuild) (*Aggregator, error) {
 	spec, err := loadXagg()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 
 	"github.com/cilium/ebpf/link"
+	"github.com/olafctl/olaf/fpga/netlab"
 )
 
 // Mode is where in the kernel a program meets frames.
@@ -16,17 +17,21 @@ const (
 	Generic Mode = "generic"
 )
 
-// Attach lets the frames that come in by an interface of this network namespace run the program arrive, until what it returns
-// is closed or the process ends. The error matches ErrKernel.
-func (p *programs) Attach(ifindex int, mode Mode) (io.Closer, error) {
+// Attach lets the frames that come in by an interface run the program arrive, until what it returns is closed or the process
+// ends. The error matches ErrKernel.
+func (p *programs) Attach(at *netlab.Interface, mode Mode) (io.Closer, error) {
 	flags := map[Mode]link.XDPAttachFlags{Native: link.XDPDriverMode, Generic: link.XDPGenericMode}
 	f, ok := flags[mode]
 	if !ok {
 		return nil, fmt.Errorf("xdp: there is no mode %q; there are %s and %s", mode, Native, Generic)
 	}
-	l, err := link.AttachXDP(link.XDPOptions{Program: p.collection.Programs["arrive"], Interface: ifindex, Flags: f})
+	var attached link.Link
+	err := at.Do(func() (err error) {
+		attached, err = link.AttachXDP(link.XDPOptions{Program: p.collection.Programs["arrive"], Interface: at.Index, Flags: f})
+		return err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("xdp: %s: attach to interface %d in mode %s: %w: %w", p.name, ifindex, mode, ErrKernel, err)
+		return nil, fmt.Errorf("xdp: %s: attach to %s in mode %s: %w: %w", p.name, at.Name, mode, ErrKernel, err)
 	}
-	return l, nil
+	return attached, nil
 }

@@ -2,57 +2,55 @@ package xdp
 
 import (
 	"encoding/binary"
+	"errors"
 	"runtime"
 	"testing"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
-	"github.com/vishvananda/netlink"
-	"golang.org/x/sys/unix"
+	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// isolate gives the test a network namespace of its own, which ends with its thread: the thread is never unlocked.
-func isolate(t *testing.T) {
+// cable is laid from a namespace of workers to one of the queue, for as long as the test takes.
+func cable(t *testing.T) *netlab.Cable {
 	t.Helper()
-	if err := Missing(append(append(LoadRights[:len(LoadRights):len(LoadRights)], NamespaceRights...), PacketRights...)...); err != nil {
+	l, err := netlab.New()
+	if errors.Is(err, netlab.ErrRights) {
 		t.Skip(err)
 	}
-	runtime.LockOSThread()
-	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// pair makes two ends of a cable and says their indices.
-func pair(t *testing.T) (worker, queue int) {
-	t.Helper()
-	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: netlink.LinkAttrs{Name: "worker"}, PeerName: "queue"}); err != nil {
-		t.Fatal(err)
-	}
-	index := func(name string) int {
-		l, err := netlink.LinkByName(name)
-		if err == nil {
-			err = netlink.LinkSetUp(l)
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
 		}
+	})
+	var ends [2]netlab.End
+	for i, name := range []string{"workers", "switch"} {
+		n, err := l.Node(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return l.Attrs().Index
+		ends[i] = netlab.End{Node: n, Name: "data"}
 	}
-	return index("worker"), index("queue")
+	c, err := netlab.Connect(ends[0], ends[1], 1500)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // TestRealFrames sends frames through a pair of interfaces, at whose other end the kernel merges them, and holds every sum.
 func TestRealFrames(t *testing.T) {
 	for _, mode := range []Mode{Native, Generic} {
 		t.Run(string(mode), func(t *testing.T) {
-			isolate(t)
-			worker, queue := pair(t)
+			c := cable(t)
 			const workers, lanes, rounds = 8, 48, 500
 			k := load(t, "olaf", Build{Slots: 4, Clusters: 4, Lanes: lanes, FrameLanes: lanes, Senders: workers, LogBytes: 1 << 20})
 			defer k.Close()
 			open(t, k, workers)
-			l, err := k.Attach(queue, mode)
+			l, err := k.Attach(c.B, mode)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -61,12 +59,15 @@ func TestRealFrames(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			socket := packetSocket(t)
-			defer unix.Close(socket)
+			socket, err := c.A.Packets(false)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer socket.Close()
 			out := make([]byte, olaf.FrameSize(lanes))
 			for round := range rounds {
 				for w := range workers {
-					send(t, socket, worker, w, lanes, uint32(round))
+					send(t, socket, w, lanes, uint32(round))
 				}
 				for range 4 {
 					expectSum(t, k, out, uint32(round))
@@ -100,17 +101,8 @@ func open(t *testing.T, k *Queue, workers int) {
 	}
 }
 
-func packetSocket(t *testing.T) int {
-	t.Helper()
-	s, err := unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
 // send sends one worker's update: lane i is its number times a hundred, plus the round and i.
-func send(t *testing.T, socket, ifindex, w, lanes int, round uint32) {
+func send(t *testing.T, socket *netlab.Socket, w, lanes int, round uint32) {
 	t.Helper()
 	gradient := make([]int32, lanes)
 	for i := range gradient {
@@ -122,7 +114,7 @@ func send(t *testing.T, socket, ifindex, w, lanes int, round uint32) {
 	if _, err := olaf.EncodeUpdate(frame, &a, &u, gradient); err != nil {
 		t.Fatal(err)
 	}
-	if err := unix.Sendto(socket, frame, 0, &unix.SockaddrLinklayer{Ifindex: ifindex, Halen: 6}); err != nil {
+	if err := socket.Send(frame); err != nil {
 		t.Fatal(err)
 	}
 }

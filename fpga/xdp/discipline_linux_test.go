@@ -10,6 +10,7 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/netlab"
 )
 
 // load loads a discipline, or skips the test where the process may not.
@@ -25,7 +26,7 @@ func loaded(t testing.TB, err error) {
 	t.Helper()
 	var refused *ebpf.VerifierError
 	switch {
-	case errors.Is(err, ErrRights):
+	case errors.Is(err, netlab.ErrRights):
 		t.Skip(err)
 	case errors.As(err, &refused):
 		t.Fatalf("%+v", refused)

@@ -9,6 +9,7 @@ import (
 	"github.com/cilium/ebpf/btf"
 	"github.com/cilium/ebpf/ringbuf"
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/netlab"
 )
 
 // ErrKernel is the kind of everything that the kernel refuses although the process has the rights: a feature that it has not, a
@@ -33,10 +34,10 @@ type shared struct {
 	logBytes int // room of the decision log, a power of two and pages; 0 logs nothing
 }
 
-// load fixes constants, gives maps their sizes, and loads. The error matches ErrRights or ErrKernel.
+// load fixes constants, gives maps their sizes, and loads. The error matches netlab.ErrRights or ErrKernel.
 func (p *programs) load(name string, spec *ebpf.CollectionSpec, s shared, constants map[string]any) error {
 	p.name = name
-	if err := Missing(LoadRights...); err != nil {
+	if err := netlab.Missing(LoadRights...); err != nil {
 		return err
 	}
 	if err := p.shape(spec, s, constants); err != nil {

@@ -45,7 +45,7 @@ type Queue struct {
 	exchange []byte
 }
 
-// Load loads the programs of a discipline. The error matches ErrRights or ErrKernel.
+// Load loads the programs of a discipline. The error matches netlab.ErrRights or ErrKernel.
 func Load(discipline string, build Build) (*Queue, error) {
 	load, ok := disciplines[discipline]
 	if !ok {

@@ -1,0 +1,139 @@
+package netlab
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+
+	"github.com/vishvananda/netlink"
+)
+
+// Interface is one network interface of a node.
+type Interface struct {
+	Node  *Node // nil of one of this process's own namespace
+	Name  string
+	Index int
+	MAC   net.HardwareAddr
+	MTU   int
+	link  netlink.Link
+}
+
+// findInterface looks in the namespace of the calling thread.
+func findInterface(name string) (*Interface, error) {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: interface %s: %w", ErrNetwork, name, err)
+	}
+	a := link.Attrs()
+	return &Interface{Name: name, Index: a.Index, MAC: a.HardwareAddr, MTU: a.MTU, link: link}, nil
+}
+
+func (i *Interface) setUp() error {
+	if err := netlink.LinkSetUp(i.link); err != nil {
+		return fmt.Errorf("%w: bring %s up: %w", ErrNetwork, i.Name, err)
+	}
+	return nil
+}
+
+// Cable is a pair of virtual interfaces, each in the namespace of its node.
+type Cable struct{ A, B *Interface }
+
+// MaxMTU is the longest frame, without its Ethernet header, for which a cable carries programs in native mode that see a frame
+// in one piece.
+const MaxMTU = 3000
+
+// End is where a cable ends: a node, and the name of the interface there, at most 15 letters.
+type End struct {
+	Node *Node
+	Name string
+}
+
+// Connect lays a cable between two nodes, and switches both of its ends on. Frames are up to mtu bytes long behind their Ethernet
+// header.
+func Connect(a, b End, mtu int) (*Cable, error) {
+	if mtu < 68 || mtu > 65535 {
+		return nil, fmt.Errorf("%w: an MTU of %d bytes from %s to %s; 68 to 65535 can be, and up to %d in native mode", ErrNetwork, mtu, a.Node.name, b.Node.name, MaxMTU)
+	}
+	err := a.Node.Do(func() error {
+		return netlink.LinkAdd(&netlink.Veth{
+			LinkAttrs: netlink.LinkAttrs{Name: a.Name, MTU: mtu}, PeerName: b.Name, PeerMTU: uint32(mtu), PeerNamespace: netlink.NsFd(b.Node.file.Fd()),
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%w: a cable from %s to %s: %w", ErrNetwork, a.Node.name, b.Node.name, err)
+	}
+	c := new(Cable)
+	c.A, err = a.switchOn()
+	if err == nil {
+		c.B, err = b.switchOn()
+	}
+	return c, err
+}
+
+func (e End) switchOn() (i *Interface, err error) {
+	err = e.Node.Do(func() error {
+		if i, err = findInterface(e.Name); err != nil {
+			return err
+		}
+		i.Node = e.Node
+		return i.setUp()
+	})
+	return i, err
+}
+
+// Address gives the interface an IPv4 address with the length of its network.
+func (i *Interface) Address(p netip.Prefix) error {
+	return i.Do(func() error {
+		a := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
+		if err := netlink.AddrAdd(i.link, a); err != nil && !errors.Is(err, os.ErrExist) {
+			return fmt.Errorf("%w: address %v of %s: %w", ErrNetwork, p, i.Name, err)
+		}
+		return nil
+	})
+}
+
+// Counts are what an interface counted since it was made. Both ends of a cable are to be counted: what is missing was lost.
+type Counts struct {
+	Sent, Received               uint64
+	SendDropped, ReceivedDropped uint64
+}
+
+// Counts reads the interface's counters. The error matches ErrNetwork where the interface is gone.
+func (i *Interface) Counts() (c Counts, err error) {
+	err = i.Do(func() error {
+		link, err := netlink.LinkByIndex(i.Index)
+		if err != nil {
+			return fmt.Errorf("%w: %s is gone: %w", ErrNetwork, i.Name, err)
+		}
+		if s := link.Attrs().Statistics; s != nil {
+			c = Counts{s.TxPackets, s.RxPackets, s.TxDropped, s.RxDropped}
+		}
+		return nil
+	})
+	return c, err
+}
+
+// XDP says which program is attached to the interface, 0 for none.
+func (i *Interface) XDP() (program uint32, err error) {
+	err = i.Do(func() error {
+		link, err := netlink.LinkByIndex(i.Index)
+		if err != nil {
+			return fmt.Errorf("%w: %s is gone: %w", ErrNetwork, i.Name, err)
+		}
+		if x := link.Attrs().Xdp; x != nil && x.Attached {
+			program = x.ProgId
+		}
+		return nil
+	})
+	return program, err
+}
+
+// Do runs f in the namespace of the interface.
+func (i *Interface) Do(f func() error) error {
+	if i.Node == nil {
+		return f()
+	}
+	return i.Node.Do(f)
+}

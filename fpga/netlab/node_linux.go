@@ -1,0 +1,160 @@
+package netlab
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Node is one namespace. A thread of its own keeps it, and does whatever is to be done inside.
+type Node struct {
+	name  string
+	tasks chan func()
+	ended chan struct{}
+	file  *os.File // of the namespace
+
+	mu        sync.Mutex
+	closed    bool
+	processes map[*Process]bool
+}
+
+// newNode makes a namespace and the thread that keeps it.
+func newNode(name string) (*Node, error) {
+	n := &Node{name: name, tasks: make(chan func()), ended: make(chan struct{}), processes: map[*Process]bool{}}
+	made := make(chan error)
+	go n.keep(made)
+	if err := <-made; err != nil {
+		return nil, fmt.Errorf("make a namespace for %s: %w: %w", name, ErrNetwork, err)
+	}
+	if err := n.Do(n.prepare); err != nil {
+		return nil, errors.Join(err, n.close())
+	}
+	return n, nil
+}
+
+// keep holds a namespace until there is nothing more to do in it. Its thread is never unlocked, so that it ends with it.
+func (n *Node) keep(made chan<- error) {
+	defer close(n.ended)
+	runtime.LockOSThread()
+	err := unix.Unshare(unix.CLONE_NEWNET)
+	if err == nil {
+		n.file, err = os.Open("/proc/thread-self/ns/net")
+	}
+	made <- err
+	if err != nil {
+		return
+	}
+	for task := range n.tasks {
+		task()
+	}
+}
+
+// prepare silences what the kernel would say by itself on a new interface, and brings the loopback interface up.
+func (n *Node) prepare() error {
+	for _, scope := range []string{"all", "default"} { // a kernel without IPv6 has no such file, and is silent
+		_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+scope+"/disable_ipv6", []byte("1"), 0)
+	}
+	lo, err := findInterface("lo")
+	if err != nil {
+		return err
+	}
+	return lo.setUp()
+}
+
+// Name is what the node was called.
+func (n *Node) Name() string { return n.name }
+
+// ErrClosed says that the lab was closed.
+var errClosed = errors.New("the namespace is gone")
+
+// Do runs f inside the namespace: sockets, programs and links that it makes belong there, and stay when it returns. What takes
+// long belongs into a Process or on a thread of its own, as a node does one thing at a time.
+func (n *Node) Do(f func() error) error {
+	n.mu.Lock()
+	closed := n.closed
+	n.mu.Unlock()
+	if closed {
+		return fmt.Errorf("%s: %w: %w", n.name, ErrNetwork, errClosed)
+	}
+	done := make(chan error, 1)
+	n.tasks <- func() { done <- f() }
+	return <-done
+}
+
+// Path names the namespace for other programs of this machine, as long as this process lives: nsenter --net=PATH.
+func (n *Node) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
+
+// Process is a program that runs in a namespace.
+type Process struct {
+	node *Node
+	cmd  *exec.Cmd
+	done chan struct{}
+	err  error // of Wait; known once done is closed
+}
+
+// Start starts a program inside. It is killed when this process ends in whatever way, and at Close of the lab.
+func (n *Node) Start(cmd *exec.Cmd) (*Process, error) {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // of the thread that keeps the namespace
+	p := &Process{node: n, cmd: cmd, done: make(chan struct{})}
+	if err := n.Do(cmd.Start); err != nil {
+		return nil, fmt.Errorf("start %s in %s: %w", cmd.Path, n.name, err)
+	}
+	n.mu.Lock()
+	n.processes[p] = true
+	n.mu.Unlock()
+	go p.wait()
+	return p, nil
+}
+
+func (p *Process) wait() {
+	p.err = p.cmd.Wait()
+	p.node.mu.Lock()
+	delete(p.node.processes, p)
+	p.node.mu.Unlock()
+	close(p.done)
+}
+
+// Wait waits until the program has ended; the error is that of exec.Cmd.Wait.
+func (p *Process) Wait() error {
+	<-p.done
+	return p.err
+}
+
+// Done is closed when the program has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Signal sends a signal to the program.
+func (p *Process) Signal(s os.Signal) error { return p.cmd.Process.Signal(s) }
+
+// PID is the program's process id.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+func (n *Node) close() error {
+	n.mu.Lock()
+	if n.closed {
+		n.mu.Unlock()
+		return nil
+	}
+	n.closed = true
+	var running []*Process
+	for p := range n.processes {
+		running = append(running, p)
+	}
+	n.mu.Unlock()
+	for _, p := range running {
+		_ = p.Signal(os.Kill) // it may have ended meanwhile
+		<-p.done
+	}
+	close(n.tasks)
+	<-n.ended
+	return n.file.Close()
+}

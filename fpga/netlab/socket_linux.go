@@ -1,0 +1,80 @@
+package netlab
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+)
+
+// Socket sends and receives whole frames at one interface. One goroutine at a time may send, and one receive.
+type Socket struct {
+	fd int
+	to unix.SockaddrLinklayer
+}
+
+// ErrAgain says that no frame is there.
+var ErrAgain = errors.New("no frame is there")
+
+// Packets opens a packet socket at the interface. It receives what comes in there if hears is set, without waiting for it; one
+// that only sends costs the interface's frames nothing.
+func (i *Interface) Packets(hears bool) (*Socket, error) {
+	if err := Missing(PacketRights...); err != nil {
+		return nil, err
+	}
+	s := &Socket{fd: -1, to: unix.SockaddrLinklayer{Ifindex: i.Index, Halen: 6}}
+	err := i.Do(func() (err error) {
+		if s.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
+			return err
+		}
+		bound := s.to
+		if hears {
+			bound.Protocol = binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_ALL))
+		}
+		// Past the interface's queueing discipline, which has nothing to add to a virtual cable.
+		return errors.Join(unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, 1),
+			unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1),
+			unix.SetsockoptInt(s.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, 64<<20), unix.Bind(s.fd, &bound))
+	})
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: a packet socket at %s: %w", ErrNetwork, i.Name, err), s.Close())
+	}
+	return s, nil
+}
+
+// Send sends a frame.
+func (s *Socket) Send(frame []byte) error {
+	for {
+		err := unix.Sendto(s.fd, frame, 0, &s.to)
+		if err == nil || !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// Receive reads the next frame that came in; the error is ErrAgain where none is there.
+func (s *Socket) Receive(buf []byte) (int, error) {
+	n, _, err := unix.Recvfrom(s.fd, buf, 0)
+	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+		return 0, ErrAgain
+	}
+	return n, err
+}
+
+// Lost is how many frames found no room in the socket since it was last asked.
+func (s *Socket) Lost() (uint32, error) {
+	stats, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
+	if err != nil {
+		return 0, err
+	}
+	return stats.Drops, nil
+}
+
+// Close closes the socket.
+func (s *Socket) Close() error {
+	if s.fd < 0 {
+		return nil
+	}
+	return unix.Close(s.fd)
+}
