@@ -7,5 +7,7 @@ import (
 
 // devices are what this program opens; the first is the default.
 func devices() testbed.Devices {
-	return testbed.Devices{testbed.Twin(programs.Open()...), testbed.PCI(), testbed.Agent(programs.Open()...), testbed.Playback()}
+	return testbed.Devices{
+		testbed.Twin(programs.Open()...), testbed.PCI(), testbed.Agent(programs.Open()...), testbed.RTL(), testbed.Playback(),
+	}
 }

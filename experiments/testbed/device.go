@@ -17,6 +17,8 @@ type Access struct {
 	Bus     *pcie.Bus   // where cards are found; nil is this host
 	Clock   pcie.Clock  // of cards; nil is this host's
 	Card    CardAccess
+	// Building is told when a device's logic has to be compiled first, which takes a minute or two; nil tells nobody.
+	Building func()
 }
 
 func (a *Access) devices() Devices {

@@ -77,6 +77,9 @@ func ParseBuild(text string) (Build, error) {
 		if err != nil || b.field(word) == nil {
 			return b, fmt.Errorf("%w: %q; write sizes as in rtl:ports=1,slots=8; there are %s", ErrSize, part, sizeWords())
 		}
+		if n == 0 { // which would stand for the default
+			return b, fmt.Errorf("%w: %s is 0; leave it out for the usual size", ErrSize, word)
+		}
 		*b.field(word) = n
 	}
 	b.defaults()

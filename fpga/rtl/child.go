@@ -59,7 +59,7 @@ func start(program string, patience time.Duration, heard listener) (*child, erro
 	closeAll(theirs[:])
 	if err != nil {
 		closeAll(ours[:])
-		return nil, fmt.Errorf("rtl: start the simulation: %w", err)
+		return nil, fmt.Errorf("rtl: %w: the simulation does not start: %w", fpga.ErrGone, err)
 	}
 	c.in = bufio.NewReaderSize(c.from, 1<<16)
 	answer, err := c.ask([]byte{'h'}, 12, 0)

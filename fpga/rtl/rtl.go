@@ -9,6 +9,7 @@ import (
 	"context"
 	"fmt"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -57,18 +58,33 @@ func Open(ctx context.Context, cfg Config) (*Card, error) {
 	if err := cfg.Build.Validate(); err != nil {
 		return nil, err
 	}
-	program, err := cfg.program(ctx)
-	if err != nil {
-		return nil, err
-	}
 	if cfg.Patience == 0 {
 		cfg.Patience = 20 * time.Second
 	}
 	c := &Card{cfg: cfg, build: sourcesHash()[:8]}
-	if c.child, err = start(program, cfg.Patience, c); err != nil {
+	if err := c.start(ctx); err != nil {
 		return nil, err
 	}
 	return c, c.child.watch(reportLog)
+}
+
+// start runs the build from the cache. One that does not even greet was damaged there: it is built again, once.
+func (c *Card) start(ctx context.Context) error {
+	program, err := c.cfg.program(ctx)
+	if err != nil {
+		return err
+	}
+	if c.child, err = start(program, c.cfg.Patience, c); err == nil {
+		return nil
+	}
+	if os.Remove(program) != nil {
+		return err
+	}
+	if program, err = c.cfg.program(ctx); err != nil {
+		return err
+	}
+	c.child, err = start(program, c.cfg.Patience, c)
+	return err
 }
 
 // Identity says which logic this is: the hash of its sources.

@@ -180,5 +180,6 @@ func (c *ClientTLS) Advise(err error) error {
 // Access is how this process reaches devices: cards of its host, and agents with or without TLS.
 func (e *Env) Access() (testbed.Access, error) {
 	config, err := e.TLS.Config(e.Now())
-	return testbed.Access{Devices: e.Devices, TLS: config, Bus: &e.Bus, Clock: e.CardClock}, err
+	building := func() { fmt.Fprintln(e.Stderr, "building the logic's simulation once, which takes a minute or two…") }
+	return testbed.Access{Devices: e.Devices, TLS: config, Bus: &e.Bus, Clock: e.CardClock, Building: building}, err
 }

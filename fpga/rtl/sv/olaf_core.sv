@@ -193,11 +193,12 @@ module olaf_core #(
   assign dce = ce && !copy_stall;
   assign start = in_valid && !t1 && !t2 && !t3 && gap == '0;
 
+  logic [UW-1:0] cluster_index;
+  logic          appends;
+  assign cluster_index = in_cluster[UW-1:0];
   olaf_ram #(.WIDTH(PW), .DEPTH(CLUSTERS), .STYLE(TABLE_STYLE)) places (
     .clk, .we(appends), .waddr(cluster_index), .wdata(tail), .re(dce && start), .raddr(cluster_index), .rdata(place_1)
   );
-  logic [UW-1:0] cluster_index;
-  assign cluster_index = in_cluster[UW-1:0];
 
   localparam int MW = 35 + LANES_W + REWARD_W + COUNT_W + GEN_W;
   logic [MW-1:0] w_meta;
@@ -265,7 +266,7 @@ module olaf_core #(
   // T3.
   logic signed [REWARD_W+COUNT_W+1:0] difference, limit;
   logic [CW-1:0] distance;
-  logic          slot_alone, better, worse, found, full, merges, appends, starts, near, replaces, blocked_by_leaving;
+  logic          slot_alone, better, worse, found, full, merges, starts, near, replaces, blocked_by_leaving;
   assign difference = (REWARD_W+COUNT_W+2)'(product_3) - (REWARD_W+COUNT_W+2)'(reward_3);
   assign limit = (REWARD_W+COUNT_W+2)'(limit_3);
   assign better = difference > limit;

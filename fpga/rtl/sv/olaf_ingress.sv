@@ -87,10 +87,10 @@ module olaf_ingress #(
 
   logic [BA-1:0] at;
   assign at = base + (open ? BA'(beats) : '0);
+  logic [511:0] beat_q;
   olaf_ram #(.WIDTH(512), .DEPTH(BUFFER), .STYLE(STYLE)) beat_memory (
     .clk, .we(keep), .waddr(at), .wdata(s_tdata), .re(ce && rd_en), .raddr(rd_addr), .rdata(beat_q)
   );
-  logic [511:0] beat_q;
   logic rd_en_1;
   always_ff @(posedge clk) begin
     if (ce) begin

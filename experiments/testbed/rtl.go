@@ -1,0 +1,38 @@
+package testbed
+
+import (
+	"context"
+
+	"github.com/olafctl/olaf/fpga/rtl"
+	"github.com/olafctl/olaf/p4ctl/agent"
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// RTL is the card's own logic under Verilator, in sizes that its name may say. As a testbed it is any number of children that
+// share the tables of one P4Runtime agent.
+func RTL() Device {
+	return Local(Device{
+		Prefix:    "rtl:",
+		Name:      "[ports=1]",
+		Abilities: HasTables | VirtualTime | Repeats | Copies,
+		NotCard:   "the logic's simulation hands over what reaches the parameter server, and has tables of its own",
+	}, openRTL)
+}
+
+// openRTL starts the children one by one: the first one builds what the others run.
+func openRTL(ctx context.Context, name string, o OpenOptions) (*Parts, error) {
+	build, err := rtl.ParseBuild(name)
+	if err != nil {
+		return nil, err
+	}
+	backend := new(agent.Embedded)
+	parts := &Parts{Tables: backend, Profile: p4.Twin()}
+	for range max(o.Cards, 1) {
+		c, err := rtl.Open(ctx, rtl.Config{Build: build, Tables: TablesOf(backend), Building: o.Building})
+		if err != nil {
+			return parts, err
+		}
+		parts.Cards = append(parts.Cards, Card{c, c})
+	}
+	return parts, nil
+}
