@@ -69,7 +69,7 @@ func (t *Twin) passAck() {
 		}
 		return
 	}
-	members := t.replication.groups[uint32(a.update.Cluster)]
+	members := t.file.Replication.Group(uint32(a.update.Cluster))
 	if len(members) == 0 {
 		c.AcksNoGroup++
 		return
@@ -93,22 +93,4 @@ func (t *Twin) recordAck(a *ack, to olaf.WorkerID, port uint8) {
 			Slots:          uint16(min(t.queue.config.engine.Slots, 1<<16-1)),
 		},
 	})
-}
-
-// replication holds the multicast groups written by registers: worker id in bits 15:0, port in 23:16.
-type replication struct {
-	groups map[uint32][]uint32
-}
-
-func (r *replication) clear() { r.groups = map[uint32][]uint32{} }
-
-// resize sets how many members a group has.
-func (r *replication) resize(group, n uint32) {
-	if n == 0 {
-		delete(r.groups, group)
-		return
-	}
-	members := make([]uint32, n)
-	copy(members, r.groups[group])
-	r.groups[group] = members
 }

@@ -2,6 +2,7 @@ package twin
 
 import (
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/regfile"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
@@ -19,7 +20,6 @@ const (
 
 // generator fires descriptors at absolute cycles of its run clock, which starts when it is started.
 type generator struct {
-	memories  [3]memory // descriptors, flows, templates
 	flows     []flow
 	templates [][]int32 // lanes of each template, with Config.Wire
 
@@ -36,22 +36,7 @@ type generator struct {
 	incoming regmap.Descriptor
 }
 
-const (
-	descriptorMemory = iota
-	flowMemory
-	templateMemory
-)
-
-func (g *generator) reset(descriptors int) {
-	sizes := [3]int{descriptors * regmap.DescriptorWords, builtFlows * regmap.FlowWords, builtTemplates * regmap.TemplateWords}
-	for i := range g.memories {
-		if g.memories[i].limit == 0 {
-			g.memories[i] = newMemory(sizes[i])
-		}
-		g.memories[i].clear()
-	}
-	*g = generator{memories: g.memories, flows: g.flows[:0], next: never}
-}
+func (g *generator) reset() { *g = generator{flows: g.flows[:0], next: never} }
 
 // busy says whether configuration and memories must hold still.
 func (g *generator) busy() bool { return g.state == armed || g.state == running || g.state == stopping }
@@ -93,15 +78,12 @@ func (t *Twin) arm() {
 		g.flows = make([]flow, n)
 	}
 	g.flows = g.flows[:n]
-	m := &g.memories[flowMemory]
 	for i := range g.flows {
 		g.flows[i] = flow{}
-		if w := m.view(uint32(i*regmap.FlowWords), regmap.FlowWords); w != nil {
-			g.flows[i].Get(w)
-		}
+		t.file.Memories.Flow(i, &g.flows[i].Flow)
 	}
 	if t.recording {
-		g.readTemplates()
+		g.readTemplates(&t.file.Memories)
 	}
 	g.limit = uint64(t.reg(regmap.GeneratorDescriptors))
 	if stop := t.reg64(regmap.GeneratorStopAfter); stop > 0 {
@@ -110,22 +92,16 @@ func (t *Twin) arm() {
 	g.state, g.played, g.last = armed, 0, 0
 }
 
-func (g *generator) readTemplates() {
+func (g *generator) readTemplates(m *regfile.Memories) {
 	if g.templates == nil {
-		lanes := make([]int32, builtTemplates*olaf.MaxLanes)
-		g.templates = make([][]int32, builtTemplates)
+		lanes := make([]int32, regfile.Templates*olaf.MaxLanes)
+		g.templates = make([][]int32, regfile.Templates)
 		for i := range g.templates {
 			g.templates[i] = lanes[i*olaf.MaxLanes : (i+1)*olaf.MaxLanes]
 		}
 	}
 	for i := range g.templates {
-		for j := range g.templates[i] {
-			if i == 0 {
-				g.templates[i][j] = regmap.UnitLane
-			} else {
-				g.templates[i][j] = int32(g.memories[templateMemory].word(uint32(i*regmap.TemplateWords + j)))
-			}
-		}
+		m.Lanes(i, g.templates[i])
 	}
 }
 
@@ -148,31 +124,22 @@ func (t *Twin) fetch() {
 		g.end(t.now)
 		return
 	}
-	at := g.played * regmap.DescriptorWords
-	m := &g.memories[descriptorMemory]
-	if at+regmap.DescriptorWords > uint64(m.loaded) {
+	d := &g.incoming
+	if !t.file.Memories.Descriptor(g.played, d) {
 		t.failGenerator(regmap.GeneratorEventsUnderrun)
 		return
-	}
-	d := &g.incoming
-	if w := m.view(uint32(at), regmap.DescriptorWords); w != nil {
-		d.Get(w)
-	} else {
-		*d = regmap.Descriptor{} // a hole between loaded pages
 	}
 	if d.Time < g.last {
 		t.failGenerator(regmap.GeneratorEventsUnsorted)
 		return
 	}
-	if int(d.Flow) >= len(g.flows) || !g.flows[d.Flow].Enable || g.flows[d.Flow].Template >= builtTemplates {
+	if int(d.Flow) >= len(g.flows) || !regfile.FlowUsable(&g.flows[d.Flow].Flow) {
 		t.failGenerator(regmap.GeneratorEventsBadFlow)
 		return
 	}
 	g.flow = &g.flows[d.Flow]
-	if g.size = int(d.Length); g.size == 0 {
-		g.size = int(g.flow.Length)
-	}
-	if g.size < olaf.HeaderBytes || g.size > int(olaf.MaxFrame) || g.size%olaf.LaneBytes != 0 {
+	size, ok := regfile.FrameLength(d, &g.flow.Flow)
+	if g.size = size; !ok {
 		t.failGenerator(regmap.GeneratorEventsBadLength)
 		return
 	}

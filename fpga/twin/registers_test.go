@@ -17,6 +17,7 @@ import (
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program/programs"
+	"github.com/olafctl/olaf/fpga/regfile"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
@@ -97,7 +98,7 @@ func (b *bench) reset() {
 // TestAddressesWithoutRegister are refused, and the card says so.
 func TestAddressesWithoutRegister(t *testing.T) {
 	b := newBench(t, Config{})
-	for _, addr := range []uint32{0, 1, firstAddress - 4, firstAddress + 2, firstAddress + 4*layoutWords, math.MaxUint32 - 3} {
+	for _, addr := range []uint32{0, 1, regfile.FirstAddress - 4, regfile.FirstAddress + 2, regfile.EndAddress, math.MaxUint32 - 3} {
 		b.reset()
 		if v, err := b.Read32(addr); !errors.Is(err, fpga.ErrAddress) || v != regmap.Placeholder {
 			t.Errorf("read of %#x: %#x, %v", addr, v, err)
@@ -130,7 +131,7 @@ func TestBurstsToPlainRegisters(t *testing.T) {
 
 // TestNewTakesTheLeast builds the smallest and the largest twin that there can be.
 func TestNewTakesTheLeast(t *testing.T) {
-	for _, c := range []Config{{Slots: 1, Clusters: 1, Descriptors: 1}, {Slots: engine.MaxSlots, Clusters: engine.MaxClusters, Descriptors: maxDescriptors}} {
+	for _, c := range []Config{{Slots: 1, Clusters: 1, Descriptors: 1}, {Slots: engine.MaxSlots, Clusters: engine.MaxClusters, Descriptors: regfile.MaxDescriptors}} {
 		if _, err := New(c); err != nil {
 			t.Errorf("%+v: %v", c, err)
 		}

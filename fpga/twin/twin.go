@@ -19,6 +19,7 @@ import (
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/regfile"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
@@ -47,14 +48,9 @@ type Config struct {
 
 // Limits that every twin is built with.
 const (
-	builtFlows      = 1 << 16
-	builtTemplates  = 16
-	builtGroups     = 1 << 16
-	builtMembers    = 1 << 16
 	defaultSlots    = 4096
 	defaultMemory   = 1 << 24
-	maxDescriptors  = 1 << 28 // 8 words each must fit a 32-bit word address
-	contextInterval = 4096    // events between two looks at the context
+	contextInterval = 4096 // events between two looks at the context
 )
 
 // maxCycle is as far as olaf.Time reaches.
@@ -63,22 +59,19 @@ const maxCycle = math.MaxInt64/int64(olaf.Cycle) - 1
 // Twin is one software card. It is not safe for concurrent use, but for the tables behind Config.Tables.
 type Twin struct {
 	cfg    Config
-	layout *layout
-	regs   []uint32 // values of plain registers, by word of the layout
-	closed bool
+	layout *regfile.Layout
+	file   regfile.File[*Twin]
 	// recording is Config.Wire, as long as nobody turns it off.
 	recording bool
 	now       int64 // device time in cycles since power-up
 
-	errorAddress uint32
-	tables       tables
-	front        front
-	queue        queue
-	generator    generator
-	replication  replication
-	server       server
-	counters     counters
-	tap          tap
+	tables    tables
+	front     front
+	queue     queue
+	generator generator
+	server    server
+	counters  counters
+	tap       tap
 }
 
 var _ fpga.Device = (*Twin)(nil)
@@ -91,17 +84,18 @@ func New(cfg Config) (*Twin, error) {
 	limits := []struct {
 		what       string
 		value, max int
-	}{{"slots", cfg.Slots, engine.MaxSlots}, {"clusters", cfg.Clusters, engine.MaxClusters}, {"descriptors", cfg.Descriptors, maxDescriptors}}
+	}{{"slots", cfg.Slots, engine.MaxSlots}, {"clusters", cfg.Clusters, engine.MaxClusters}, {"descriptors", cfg.Descriptors, regfile.MaxDescriptors}}
 	for _, l := range limits {
 		if l.value < 1 || l.value > l.max {
 			return nil, fmt.Errorf("twin: %d %s cannot be built; 1 to %d can", l.value, l.what, l.max)
 		}
 	}
-	return build(cfg, newLayout(cfg.capabilities()))
+	return build(cfg, regfile.NewLayout(cfg.capabilities()))
 }
 
-func build(cfg Config, l *layout) (*Twin, error) {
-	t := &Twin{cfg: cfg, recording: cfg.Wire, layout: l, regs: make([]uint32, layoutWords)}
+func build(cfg Config, l *regfile.Layout) (*Twin, error) {
+	t := &Twin{cfg: cfg, recording: cfg.Wire, layout: l}
+	t.file = regfile.New(behaviour, t, l, cfg.Descriptors)
 	t.tables.init(cfg.Tables)
 	if err := t.powerOn(); err != nil {
 		return nil, err
@@ -131,15 +125,8 @@ func orDefault(v, otherwise int) int {
 // powerOn returns registers, memories and counters to their reset values. Time goes on, and what was delivered before can
 // still be drained.
 func (t *Twin) powerOn() error {
-	clear(t.regs)
-	for i := range t.layout {
-		if e := &t.layout[i]; e.register != nil && !e.register.Built && !e.register.Counter {
-			t.regs[i] = e.reset()
-		}
-	}
-	t.errorAddress = 0
-	t.generator.reset(t.cfg.Descriptors)
-	t.replication.clear()
+	t.file.Reset()
+	t.generator.reset()
 	t.server = server{pending: t.server.pending[:0]}
 	t.counters.reset(t.now)
 	t.front.reset()
@@ -161,11 +148,9 @@ func buildHash() uint32 { return crc32.ChecksumIEEE([]byte(ModelVersion)) }
 
 // Close makes every later access fail with fpga.ErrGone.
 func (t *Twin) Close() error {
-	t.closed = true
+	t.file.Close()
 	return nil
 }
-
-var errClosed = fmt.Errorf("twin: closed: %w", fpga.ErrGone)
 
 // errEndOfTime is what Sleep says at the end of the virtual clock.
 var errEndOfTime = errors.New("the virtual clock ends 106 days after power-up")
@@ -173,8 +158,8 @@ var errEndOfTime = errors.New("the virtual clock ends 106 days after power-up")
 // Sleep lets d of virtual time pass, rounded up to whole cycles, and handles every event in it. It looks at ctx every few
 // thousand events; when ctx is done, time stands at the last event and the context's error is returned.
 func (t *Twin) Sleep(ctx context.Context, d olaf.Duration) error {
-	if t.closed {
-		return errClosed
+	if err := t.file.Closed(); err != nil {
+		return err
 	}
 	cycles := int64(max(d, 0) / olaf.Cycle)
 	if d%olaf.Cycle > 0 {

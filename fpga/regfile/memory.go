@@ -1,4 +1,4 @@
-package twin
+package regfile
 
 import (
 	"encoding/binary"
@@ -8,17 +8,17 @@ import (
 // pageWords is the unit in which memory is taken; every record but a template divides it.
 const pageWords = 1 << 16
 
-// memory is words behind the proxy. Pages are taken when they are first written; all else reads 0.
-type memory struct {
+// Memory is words behind the proxy. Pages are taken when they are first written; all else reads 0.
+type Memory struct {
 	pages  [][]uint32
 	limit  uint32 // words that the build has
 	loaded uint32 // one past the highest word written
 }
 
-func newMemory(words int) memory { return memory{limit: uint32(words)} }
+func newMemory(words int) Memory { return Memory{limit: uint32(words)} }
 
-// clear forgets the contents and keeps the pages.
-func (m *memory) clear() {
+// Clear forgets the contents and keeps the pages.
+func (m *Memory) Clear() {
 	for _, p := range m.pages {
 		clear(p)
 	}
@@ -26,7 +26,7 @@ func (m *memory) clear() {
 }
 
 // write stores words from at on, or says that they do not fit.
-func (m *memory) write(at uint32, words []uint32) bool {
+func (m *Memory) write(at uint32, words []uint32) bool {
 	if uint64(at)+uint64(len(words)) > uint64(m.limit) {
 		return false
 	}
@@ -39,7 +39,7 @@ func (m *memory) write(at uint32, words []uint32) bool {
 	return true
 }
 
-func (m *memory) page(i uint32) []uint32 {
+func (m *Memory) page(i uint32) []uint32 {
 	for uint32(len(m.pages)) <= i {
 		m.pages = append(m.pages, nil)
 	}
@@ -49,8 +49,8 @@ func (m *memory) page(i uint32) []uint32 {
 	return m.pages[i]
 }
 
-// view is up to n words from at on within one page; nil where nothing was ever written.
-func (m *memory) view(at, n uint32) []uint32 {
+// View is up to n words from at on within one page; nil where nothing was ever written.
+func (m *Memory) View(at, n uint32) []uint32 {
 	i := at / pageWords
 	if at >= m.loaded || i >= uint32(len(m.pages)) || m.pages[i] == nil {
 		return nil
@@ -59,22 +59,23 @@ func (m *memory) view(at, n uint32) []uint32 {
 	return m.pages[i][at:min(at+n, pageWords)]
 }
 
-func (m *memory) word(at uint32) uint32 {
-	if v := m.view(at, 1); v != nil {
+// Word is one word.
+func (m *Memory) Word(at uint32) uint32 {
+	if v := m.View(at, 1); v != nil {
 		return v[0]
 	}
 	return 0
 }
 
 // crc is the CRC-32 of the first n words as little-endian bytes.
-func (m *memory) crc(n uint32) uint32 {
+func (m *Memory) crc(n uint32) uint32 {
 	var (
 		sum   uint32
 		bytes [4096]byte
 	)
 	for at := uint32(0); at < n; {
 		part := min(n-at, uint32(len(bytes)/4)) // a divisor of pageWords
-		words := m.view(at, part)
+		words := m.View(at, part)
 		for i := range part {
 			v := uint32(0)
 			if words != nil {
