@@ -69,9 +69,9 @@ FOR  ?= 5m
 PKG  ?= $(MUTATED)
 N    ?= 100
 SEED ?= 1
-MUTATED := fpga/engine fpga/twin fpga/program/iswitch fpga/program/vector results results/archive results/columns results/compare \
-	results/export results/inference results/metric results/report results/sheets results/store results/table results/xlsx \
-	experiments/netsim experiments/aomcheck pktgen pktgen/trace capture capture/replay p4ctl p4ctl/agent
+MUTATED := fpga/engine fpga/twin fpga/program/atp fpga/program/iswitch fpga/program/switchml fpga/program/vector \
+	results results/archive results/columns results/compare results/export results/inference results/metric results/report results/sheets results/store results/table results/xlsx \
+	experiments/netsim experiments/aomcheck pktgen pktgen/endpoint pktgen/trace capture capture/replay p4ctl p4ctl/agent
 
 mutate: ## wrong changes that no test notices: PKG=./fpga/engine N=100 SEED=1
 	@for p in $(PKG); do $(GO) run ./cmd/mutate -pkg $$p -n $(N) -seed $(SEED) || exit 1; done

@@ -57,6 +57,7 @@ var judgesOf = map[string][]string{
 	"experiments/aomcheck":      {"experiments/aomcheck/smt"},
 	"experiments/netsim":        nil,
 	"fpga/engine":               {"fpga/twin", "capture/replay"},
+	"fpga/program/atp":          {"experiments/netsim/closed"},
 	"fpga/program/iswitch":      {"experiments/netsim/closed"},
 	"fpga/program/vector":       {"fpga/program/iswitch", "fpga/program/switchml", "fpga/program/atp"},
 	"fpga/twin":                 {"pktgen", "capture"},

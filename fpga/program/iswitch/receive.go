@@ -109,9 +109,10 @@ func (k *job) admit(t *slot, from program.Port, p *program.Packet) program.Class
 	return Consumed
 }
 
-// place finds the member behind a port, -1 when there is none. Members usually stand in the order of their ports.
+// place finds the member behind a port, -1 when there is none, as behind the uplink. Members usually stand in the order of
+// their ports.
 func (k *job) place(from program.Port) int {
-	if int(from) < len(k.Members) && k.Members[from].Port == from {
+	if from >= 0 && int(from) < len(k.Members) && k.Members[from].Port == from {
 		return int(from)
 	}
 	for i := range k.Members {
