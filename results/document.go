@@ -133,6 +133,18 @@ type AoMReduction struct {
 	WorkerWorker   Statistic `json:"worker_worker"`
 }
 
+// BesideMixed finds the published number that was judged by the mixed reading of c, which appears beside it alone; nil where
+// there is none.
+func BesideMixed(rows []PaperRow, c *Comparison) *PaperRow {
+	reading := &c.AoMReduction.WorkerCluster
+	for i := range rows {
+		if r := &rows[i]; reading.Known() && r.Unit == "%" && r.Ours == *reading && r.Published.Known() {
+			return r
+		}
+	}
+	return nil
+}
+
 // PaperRow is one published number or statement beside ours.
 type PaperRow struct {
 	ID       string `json:"id"`

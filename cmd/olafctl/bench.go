@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/cmd/olafctl/monitor"
+	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/expect"
 	"github.com/olafctl/olaf/experiments/system"
@@ -57,7 +58,7 @@ fired, updates cross the OlafQueue with cycle-accurate times, and what reaches t
 and aggregation CDFs beside the published numbers.
 
 Every option has the paper's value as its default, so the bare command reproduces Table 1. The same seed gives the same
-bytes on the twin. With -f a file says what runs, and flags change it; -o yaml prints that file and runs nothing.
+bytes on the twin. A result of Table 1's full length that is below what its claim expects ends with exit code 4. With -f a file says what runs, and flags change it; -o yaml prints that file and runs nothing.
 
 'olafctl experiment run' is the door to what a paper shows, 'olafctl reproduce' sets all of that beside what was printed, and
 'olafctl simulate' is for networks of queues.
@@ -291,7 +292,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if err := report.Err(); err != nil {
 		return err
 	}
-	return f.expect.judge(env, report.Bench.Rows)
+	return errors.Join(f.expect.judge(env, report.Bench.Rows), experiments.Expected(report.Paper()))
 }
 
 // configurationsOf are the points of a plan, as expectations name them.

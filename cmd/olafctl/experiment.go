@@ -10,6 +10,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/cmd/olafctl/monitor"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 )
@@ -98,6 +99,12 @@ its claim expects ends with exit code 4.`,
 			if len(chosen) > 1 && f.out != cli.Table {
 				return cli.UsageError("-o %s is one document; run one experiment at a time", f.out)
 			}
+			var unwatch func()
+			var err error
+			if f.monitor, unwatch, err = f.watch.Start(cmd.Context(), env); err != nil {
+				return err
+			}
+			defer unwatch()
 			for _, e := range chosen {
 				if err := f.run(cmd.Context(), env, e); err != nil {
 					return err
@@ -117,6 +124,7 @@ its claim expects ends with exit code 4.`,
 	})
 	f.view.Add(cmd)
 	f.keep.Add(cmd)
+	f.watch.Add(cmd)
 	cli.AddFormatFlag(cmd, &f.out, cli.Table, cli.JSON, cli.CSV, cli.JSONL)
 	cli.AddExplainFlag(cmd, &f.explain)
 	return cmd
@@ -141,6 +149,8 @@ type experimentFlags struct {
 	plots   string
 	force   bool
 	quiet   bool
+	watch   cli.MetricsFlag
+	monitor *monitor.Monitor // nil without --metrics
 	keep    cli.KeepFlags
 	tui     bool
 	view    cli.ViewFlags
@@ -167,6 +177,9 @@ func (f *experimentFlags) run(ctx context.Context, env *cli.Env, e experiments.E
 		}
 		return errors.Join(err, kept.Abort())
 	}
+	if err == nil {
+		f.monitor.Verdicts(e.Name, report.Paper())
+	}
 	cli.Stamp(env, started, report)
 	stopped := cli.Interrupted
 	if e.Spec != nil {
@@ -185,7 +198,8 @@ func (f *experimentFlags) run(ctx context.Context, env *cli.Env, e experiments.E
 
 // carryOut runs an experiment beside a dashboard or a progress bar.
 func (f *experimentFlags) carryOut(ctx context.Context, env *cli.Env, e experiments.Experiment, o experiments.Options, sinks []bench.Sink) (bench.Report, error) {
-	look := trackProgress(&o, sinks...)
+	look := trackProgress(&o, append(sinks, f.monitor.Sinks()...)...)
+	f.monitor.Work(e.Name, look)
 	if f.tui && env.Terminal {
 		if e.Spec == nil {
 			return nil, cli.UsageError("%s has no single queue to look at; --tui shows %s", e.Name, strings.Join(env.Published.Benches().Names(), " and "))

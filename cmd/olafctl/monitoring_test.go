@@ -61,6 +61,8 @@ func TestCommandsTellPrometheus(t *testing.T) {
 			`olafctl_work_steps{work="simulate"} 2`, `olafctl_runs_total{configuration="olaf",experiment="simulate",valid="true"} 1`}},
 		{"reproduce olaf/table1 --runs 2", []string{
 			`olafctl_work_done{work="olaf/table1"} 8`, `olafctl_runs_planned{experiment="olaf/table1"} 8`, `olafctl_published_numbers{experiment="olaf/table1",verdict="`}},
+		{"experiment run olaf/table1 --runs 2 --keep=false", []string{
+			`olafctl_work_done{work="olaf/table1"} 8`, `olafctl_runs_planned{experiment="olaf/table1"} 8`, `olafctl_published_numbers{experiment="olaf/table1",verdict="`}},
 		{"tui --plain --speed max --updates 5", []string{`olafctl_live_queue_counted{counter="in",queue="olaf"} `}},
 		{"train --workers 2 --clusters 1 --iterations 2", []string{`olafctl_work_steps{work="train"} 4`, "olafctl_training_reward "}},
 	} {

@@ -3,8 +3,10 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
 
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/table"
 )
@@ -20,7 +22,39 @@ func sweepSheets(document []byte) ([]table.Sheet, error) {
 	if kept.Sweep == nil {
 		return nil, nil
 	}
-	return kept.Sweep.figure().Sheets(), nil
+	return kept.Sweep.sheets(), nil
+}
+
+// sheets are the curves over the parameter and the map of phases.
+func (s *sweepDocument) sheets() []table.Sheet { return append(s.figure().Sheets(), s.phaseMap()) }
+
+// phaseMap has a row for each value and a column for each part of a worker's period: the share of updates that arrive.
+func (s *sweepDocument) phaseMap() table.Sheet {
+	sheet := table.Sheet{Name: "Sweep phases", Title: "Share of updates that arrive, by the worker's phase in its period",
+		Columns: []table.Column{{Header: s.Parameter, Unit: "ms", Format: table.General}}}
+	chart := table.Chart{Kind: table.Map, Title: "Updates that arrive, by the worker's phase", XTitle: "phase of the worker [% of its period]",
+		YTitle: s.Parameter + " [ms]", ZTitle: "arrived [% of sent]", YMax: 100}
+	for bin := range netsim.PhaseBins {
+		from := strconv.Itoa(bin * 100 / netsim.PhaseBins)
+		chart.Series = append(chart.Series, table.Series{Name: from, Column: len(sheet.Columns)})
+		sheet.Columns = append(sheet.Columns, table.Column{Header: from + " %", Format: table.Fixed1})
+	}
+	for i := range s.Points {
+		row := []table.Cell{table.N(s.Points[i].ValueNS / 1e6)}
+		for _, share := range s.Points[i].Delivered {
+			row = append(row, phaseCell(share))
+		}
+		sheet.Rows = append(sheet.Rows, row)
+	}
+	sheet.Charts = []table.Chart{chart}
+	return sheet
+}
+
+func phaseCell(share results.Float) table.Cell {
+	if !share.Known() {
+		return table.Missing("no worker has the phase")
+	}
+	return table.N(100 * float64(share))
 }
 
 // sweepPanels are what the figure of a sweep shows, a panel each, by the names that a point gives its numbers.

@@ -18,9 +18,12 @@ const fewPoints = 24
 // plot makes the axes of a panel with everything in them.
 func (p *panel) plot(width vg.Length) *plot.Plot {
 	out := newPlot(&p.chart)
-	if p.bars != nil {
+	switch {
+	case p.bars != nil:
 		p.addBars(out)
-	} else {
+	case p.chart.Kind == table.Map:
+		p.addCells(out)
+	default:
 		p.addCurves(out)
 	}
 	inUnits(&out.X)

@@ -172,6 +172,37 @@ func curves(n, points int, name func(i int) string) *table.Sheet {
 	return s
 }
 
+// TestMap holds that a map has a cell for every number and none where there is none, and a scale of its colours.
+func TestMap(t *testing.T) {
+	s := &table.Sheet{Name: "Map", Title: "a map", Columns: []table.Column{{Header: "slots", Format: table.General}}}
+	chart := table.Chart{Kind: table.Map, Title: "Age of model", XTitle: "rate [Gbps]", YTitle: "slots", ZTitle: "mean AoM [µs]"}
+	for k := range 40 {
+		chart.Series = append(chart.Series, table.Series{Name: fmt.Sprint(k), Column: k + 1})
+		s.Columns = append(s.Columns, table.Column{Header: fmt.Sprint(k), Format: table.General})
+	}
+	for i := range 13 {
+		row := []table.Cell{table.N(float64(i))}
+		for k := range 40 {
+			if i == 3 && k < 20 {
+				row = append(row, table.Missing("too short"))
+			} else {
+				row = append(row, table.N(float64((i*40+k)%24)))
+			}
+		}
+		s.Rows = append(s.Rows, row)
+	}
+	s.Charts = []table.Chart{chart}
+	svg := drawn(t, s, figure.Formats()...)
+	if scale, cells, got := 24, 13*40-20, strings.Count(svg, "<path")-strings.Count(svg, "fill:none"); got < scale+cells {
+		t.Errorf("%d areas, want the %d of the scale and %d cells", got, scale, cells)
+	}
+	for _, want := range []string{"0 to 23: mean AoM [µs], empty where there is none", ">30<", ">10<"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("the map does not say %s", want)
+		}
+	}
+}
+
 // TestManySeries holds that at most six share a panel, by families where the names have them, and that long titles are wrapped.
 func TestManySeries(t *testing.T) {
 	family := func(i int) string { return fmt.Sprintf("%s, α = %d", []string{"fifo", "olaf"}[i/10], i%10) }

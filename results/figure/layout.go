@@ -159,6 +159,9 @@ func (p *panel) head() vg.Length { return linesIn(p.title)*line + p.legend.heigh
 func (f *laidOut) chooseLooks() {
 	chosen := map[string]int{}
 	for _, p := range f.panels {
+		if p.chart.Kind == table.Map { // its columns are places, not names
+			continue
+		}
 		used := map[int]bool{}
 		for _, one := range p.chart.Series {
 			if look, ok := chosen[one.Name]; ok {

@@ -34,7 +34,7 @@ func drawCross(c draw.Canvas, at vg.Point) {
 	}
 }
 
-// entry is a name of a legend; its look is that of a series, or paperLook.
+// entry is a name of a legend; its look is that of a series, paperLook or scaleLook.
 type entry struct {
 	name string
 	look int
@@ -44,6 +44,7 @@ type entry struct {
 
 const (
 	paperLook = -1
+	scaleLook = -2 // the colours of a map
 	paperName = "paper"
 )
 
@@ -55,6 +56,9 @@ type legend struct {
 }
 
 func (e *entry) swatch() vg.Length {
+	if e.look == scaleLook {
+		return 72
+	}
 	if e.bar || e.look == paperLook {
 		return 12
 	}
@@ -88,6 +92,8 @@ func (l *legend) draw(c draw.Canvas, left, top vg.Length) {
 		e := &l.entries[i]
 		x, y, wide := left+l.places[i].X, top+l.places[i].Y, e.swatch()
 		switch {
+		case e.look == scaleLook:
+			drawScale(c, vg.Rectangle{Min: vg.Point{X: x, Y: y - 4}, Max: vg.Point{X: x + wide, Y: y + 4}})
 		case e.look == paperLook:
 			drawCross(c, vg.Point{X: x + wide/2, Y: y})
 		case e.bar:
@@ -104,6 +110,9 @@ func (l *legend) draw(c draw.Canvas, left, top vg.Length) {
 
 // entries are the names of a panel's series.
 func (p *panel) entries() (list []entry) {
+	if p.chart.Kind == table.Map {
+		return []entry{{name: p.scaleName(), look: scaleLook}}
+	}
 	for i, one := range p.chart.Series {
 		list = append(list, entry{name: one.Name, look: p.looks[i], bar: p.bars != nil, mark: p.bars == nil && p.marked()})
 	}

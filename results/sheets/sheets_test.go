@@ -145,3 +145,23 @@ func BenchmarkWorkbook30Runs(b *testing.B) {
 		b.SetBytes(int64(out.Len()))
 	}
 }
+
+// TestMixedReadingStandsBesideWhatWasPublished holds that no sheet of a bench of other traffic has the reading that was chosen
+// because it fits.
+func TestMixedReadingStandsBesideWhatWasPublished(t *testing.T) {
+	for _, published := range []bool{true, false} {
+		b := example.Result(3).Bench
+		if !published {
+			b.Paper = nil
+		}
+		for _, s := range []table.Sheet{sheets.Comparisons(b), sheets.Reductions(b)} {
+			var text bytes.Buffer
+			if err := s.WriteCSV(&text); err != nil {
+				t.Fatal(err)
+			}
+			if mixed := strings.Contains(text.String(), "per worker, olaf per cluster") || strings.Contains(text.String(), "first per cluster, other per worker"); mixed != published {
+				t.Errorf("%s, published %v: mixed reading %v", s.Name, published, mixed)
+			}
+		}
+	}
+}

@@ -14,6 +14,7 @@ const (
 	Stacked                  // bars on top of each other
 	Steps                    // a staircase over numeric x
 	Lines                    // a line over numeric x
+	Map                      // the sheet as cells of colour: a row for each value of the first column, a series for each column
 )
 
 // Chart draws columns of its sheet.
@@ -22,7 +23,8 @@ type Chart struct {
 	Title          string
 	XTitle, YTitle string
 	X              int     // column of the categories, or of x
-	YMax           float64 // 0 leaves it to the viewer
+	ZTitle         string  // of a map, what its colours stand for
+	YMax           float64 // of a map that of the colours, which then begin at 0; 0 leaves it to the viewer
 	Series         []Series
 }
 
@@ -47,7 +49,7 @@ var Palette = [MostSeries]color.RGBA{{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00
 
 // Panels makes of a chart with too many series several: by what their names have before a comma, else in equal parts.
 func (c *Chart) Panels() []Chart {
-	if len(c.Series) <= MostSeries {
+	if c.Kind == Map || len(c.Series) <= MostSeries {
 		return []Chart{*c}
 	}
 	var groups [][]Series

@@ -115,7 +115,7 @@ func (p *Page) comparisons(b *results.Bench) {
 	for i := range b.Comparisons {
 		c := &b.Comparisons[i]
 		g.Add(c.Queue+" under "+c.Versus, olaf.Rate(c.OutRateBPS).String(), Rounded(&c.AoMReduction.ClusterCluster, 1), Rounded(&c.AoMReduction.WorkerWorker, 1))
-		if r := besideMixed(b.Paper, c); r != nil {
+		if r := results.BesideMixed(b.Paper, c); r != nil {
 			published = append(published, Exact(r.Published))
 		}
 	}

@@ -145,7 +145,7 @@ func fresherAt(b *results.Bench, i int, both bool) string {
 	case c.Versus != b.Comparisons[i-1].Versus:
 		part += fmt.Sprintf(" than %s's", strings.ToUpper(c.Versus))
 	}
-	if r := besideMixed(b.Paper, c); r != nil {
+	if r := results.BesideMixed(b.Paper, c); r != nil {
 		part += fmt.Sprintf(" (the paper's reading: %s %%, published %s)", Decimal(float64(r.Ours.Mean), 1), printed(r.Published))
 	}
 	return atRate(ratesOf(b.Rows), c.OutRateBPS) + part
@@ -171,17 +171,6 @@ func freshness(s *results.Statistic) string {
 		return Decimal(-float64(s.Mean), 1) + " % older"
 	}
 	return Decimal(float64(s.Mean), 1) + " % fresher"
-}
-
-// besideMixed finds the published number that stands beside the mixed reading of c; nil where there is none.
-func besideMixed(rows []results.PaperRow, c *results.Comparison) *results.PaperRow {
-	reading := &c.AoMReduction.WorkerCluster
-	for i := range rows {
-		if r := &rows[i]; reading.Known() && r.Unit == "%" && r.Ours == *reading && r.Published.Known() {
-			return r
-		}
-	}
-	return nil
 }
 
 // ageLine says how old models were behind the first system.

@@ -33,10 +33,7 @@ func arrange(b *table.Book) (placed []place, headings map[int]string) {
 	block := 0
 	for i := range b.Sheets {
 		s := &b.Sheets[i]
-		var panels []table.Chart
-		for k := range s.Charts {
-			panels = append(panels, s.Charts[k].Panels()...)
-		}
+		panels := panels(s)
 		if len(panels) == 0 {
 			continue
 		}
@@ -50,6 +47,35 @@ func arrange(b *table.Book) (placed []place, headings map[int]string) {
 		block++
 	}
 	return placed, headings
+}
+
+// panels are the charts of a sheet that stand among the figures; a map is its own cells in colours.
+func panels(s *table.Sheet) (list []table.Chart) {
+	for k := range s.Charts {
+		if s.Charts[k].Kind != table.Map {
+			list = append(list, s.Charts[k].Panels()...)
+		}
+	}
+	return list
+}
+
+// colourScales colours the numbers of a sheet's maps from light to dark.
+func colourScales(s *table.Sheet) string {
+	var b strings.Builder
+	for k := range s.Charts {
+		c := &s.Charts[k]
+		if c.Kind != table.Map || len(c.Series) == 0 || len(s.Rows) == 0 {
+			continue
+		}
+		low, high := `<cfvo type="min"/>`, `<cfvo type="max"/>`
+		if c.YMax > 0 {
+			low, high = `<cfvo type="num" val="0"/>`, fmt.Sprintf(`<cfvo type="num" val="%g"/>`, c.YMax)
+		}
+		from, to := c.Series[0].Column, c.Series[len(c.Series)-1].Column
+		fmt.Fprintf(&b, `<conditionalFormatting sqref="%s2:%s%d"><cfRule type="colorScale" priority="%d"><colorScale>%s%s<color rgb="FFF2F6FA"/><color rgb="FF6699CC"/></colorScale></cfRule></conditionalFormatting>`,
+			xlsx.ColIndexToLetters(from), xlsx.ColIndexToLetters(to), 1+min(len(s.Rows), MaxRows), k+1, low, high)
+	}
+	return b.String()
 }
 
 // addFigures adds the sheet on which the charts stand.

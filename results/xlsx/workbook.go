@@ -62,7 +62,7 @@ func Write(w io.Writer, b *table.Book) error {
 	figures := -1
 	numbers := make([]int, len(b.Sheets)) // of the sheets' parts, from 1
 	for i := range b.Sheets {
-		if figures < 0 && len(b.Sheets[i].Charts) > 0 {
+		if figures < 0 && len(panels(&b.Sheets[i])) > 0 {
 			if err := addFigures(file, headings, styles); err != nil {
 				return err
 			}
@@ -98,6 +98,9 @@ func setUpPages(parts map[string]string, b *table.Book, numbers []int) error {
 	for i := range b.Sheets {
 		s := &b.Sheets[i]
 		area, pages := printedPart(s)
+		if err := appendTo(parts, numbers[i], colourScales(s)); err != nil {
+			return err
+		}
 		if err := pageOf(parts, numbers[i], pages); err != nil {
 			return err
 		}

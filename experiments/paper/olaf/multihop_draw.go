@@ -43,22 +43,35 @@ var multiHopPanels = []struct {
 	title, unit string
 	series      []multiHopSeries
 }{
-	{"Dropped packets", "dropped [% of updates sent]", []multiHopSeries{{"dropped", "loss_pct", func(r *MultiHopRow) results.Statistic { return *r.Stats.Of("loss_packets_pct") }}}},
-	{"Age, both per cluster", "mean AoM [ms]", groupSeries("", "", func(r *MultiHopRow, g int) results.Statistic { return *r.Groups[g].Stats.Of(aomCluster) })},
-	{"Age, both per worker", "mean AoM [ms]", groupSeries("", "", func(r *MultiHopRow, g int) results.Statistic { return *r.Groups[g].Stats.Of(aomWorker) })},
-	{"Age, FIFO per worker, Olaf per cluster", "mean AoM [ms]", groupSeries("aom s1", "aom s2", (*MultiHopRow).published)},
-	{"Fairness, both per cluster", "Jain's index", []multiHopSeries{{"Jain", "jain", func(r *MultiHopRow) results.Statistic { return *r.Stats.Of("jain") }}}},
-	{"Fairness, both per worker", "Jain's index", []multiHopSeries{{"Jain", "jain", func(r *MultiHopRow) results.Statistic { return *r.Stats.Of("jain_worker_means") }}}},
+	{"Dropped packets", "dropped [% of updates sent]", []multiHopSeries{{"dropped", "loss_pct", func(r *MultiHopRow) results.Statistic { return *r.Stats.Of("loss_packets_pct") }, reading{}}}},
+	{"Age, both per cluster", "mean AoM [ms]", groupSeries(perCluster)},
+	{"Age, both per worker", "mean AoM [ms]", groupSeries(perWorker)},
+	{"Fairness, both per cluster", "Jain's index", []multiHopSeries{{"Jain", "jain", func(r *MultiHopRow) results.Statistic { return *r.Stats.Of("jain") }, reading{}}}},
+	{"Fairness, both per worker", "Jain's index", []multiHopSeries{{"Jain", "jain", func(r *MultiHopRow) results.Statistic { return *r.Stats.Of("jain_worker_means") }, reading{}}}},
 }
 
-// multiHopSeries is a number of every variant; the paper printed it in a column, or did not.
+// multiHopSeries is a number of every variant; the paper printed it in a column, or did not. What it printed stands beside
+// those variants alone whose printed ages fit the reading.
 type multiHopSeries struct {
 	name, printed string
 	of            func(*MultiHopRow) results.Statistic
+	fits          reading // of no name where there is but one reading
 }
 
-func groupSeries(s1, s2 string, of func(*MultiHopRow, int) results.Statistic) []multiHopSeries {
-	return []multiHopSeries{{"S1", s1, func(r *MultiHopRow) results.Statistic { return of(r, 0) }}, {"S2", s2, func(r *MultiHopRow) results.Statistic { return of(r, 1) }}}
+// groupSeries are the ages of both groups under a reading.
+func groupSeries(by reading) (list []multiHopSeries) {
+	for g := range 2 {
+		name := fmt.Sprintf("s%d", g+1)
+		list = append(list, multiHopSeries{strings.ToUpper(name), "aom " + name,
+			func(r *MultiHopRow) results.Statistic { return *r.Groups[g].Stats.Of(by.age.name) }, by})
+	}
+	return list
+}
+
+// beside says whether what the paper printed for a variant stands beside the series.
+func (s *multiHopSeries) beside(r *MultiHopRow) bool {
+	published, _ := r.readings()
+	return s.fits.name == "" || s.fits.name == published.name
 }
 
 // Sheets is the table with its figure.
@@ -81,7 +94,11 @@ func (r *MultiHopReport) Sheets() []table.Sheet {
 				drawn.PaperColumn = len(s.Columns)
 				s.Columns = append(s.Columns, table.Column{Header: header + ", paper", Format: table.General})
 				for i := range r.Rows {
-					s.Rows[i] = append(s.Rows[i], r.printed(i, one.printed))
+					printed := table.Missing("the printed age fits another reading")
+					if one.beside(&r.Rows[i]) {
+						printed = r.printed(i, one.printed)
+					}
+					s.Rows[i] = append(s.Rows[i], printed)
 				}
 			}
 			chart.Series = append(chart.Series, drawn)
@@ -91,8 +108,7 @@ func (r *MultiHopReport) Sheets() []table.Sheet {
 	return []table.Sheet{s}
 }
 
-// printed is what the paper's table has in a column for our i-th row; it may stand beside several of ours, which read it
-// differently.
+// printed is what the paper's table has in a column for our i-th row; it may stand beside several of ours.
 func (r *MultiHopReport) printed(i int, column string) table.Cell {
 	name := r.Rows[i].Name
 	for k := range r.PaperRows {

@@ -27,6 +27,7 @@ func Faults(svg io.Reader) ([]string, error) {
 		return nil, err
 	}
 	f := &finder{page: p, panels: p.panels()}
+	f.scales()
 	f.clipped()
 	f.overlapping()
 	f.marks()
@@ -41,6 +42,7 @@ func Faults(svg io.Reader) ([]string, error) {
 type finder struct {
 	*page
 	panels []*panel
+	shades map[string]bool // the colours of a scale, which are an order and need not be told apart
 	faults []string
 }
 
@@ -81,6 +83,27 @@ func (p *page) panels() (found []*panel) {
 // tickLength is what the marks of an axis are at most long.
 const tickLength = 10.0
 
+// scales finds strips of areas side by side, from left to right, that a name follows: what the colours of a map stand for.
+func (f *finder) scales() {
+	f.shades = map[string]bool{}
+	var strip []*stroke
+	for i := range f.strokes {
+		s := &f.strokes[i]
+		if !s.filled {
+			continue
+		}
+		if n := len(strip); n > 0 && (math.Abs(strip[n-1].x1-s.x0) > 0.1 || math.Abs(strip[n-1].y0-s.y0) > 0.1) {
+			strip = nil
+		}
+		if strip = append(strip, s); len(strip) <= mostSeries || !f.named(s.box) {
+			continue
+		}
+		for _, one := range strip {
+			f.shades[one.colour] = true
+		}
+	}
+}
+
 // clipped finds labels that the edge of the page cuts.
 func (f *finder) clipped() {
 	for _, l := range f.labels {
@@ -115,13 +138,13 @@ func (f *finder) marks() {
 			p := f.panels[at]
 			p.marks++
 			switch {
-			case s.faint || s.colour == black:
+			case s.faint || s.colour == black || f.shades[s.colour]:
 			case s.filled:
 				p.areas[s.colour] = true
 			case s.width > 1: // others are intervals
 				p.lines[s.colour+s.dash] = true
 			}
-		case at < 0 && f.named(s.box):
+		case at < 0 && (f.named(s.box) || f.shades[s.colour]):
 		default:
 			f.say("a mark outside of its axes, at %.0f,%.0f", middle.x0, middle.y0)
 		}
