@@ -17,9 +17,9 @@ import (
 func newProgramCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "program",
-		Short: "Look at what switches do with packets, and play golden vectors on it",
+		Short: "Look at what switches do with packets, play golden vectors on it, and see their frames in Wireshark",
 	}
-	cmd.AddCommand(newProgramListCmd(env), newProgramShowCmd(env), newProgramTraceCmd(env))
+	cmd.AddCommand(newProgramListCmd(env), newProgramShowCmd(env), newProgramTraceCmd(env), newProgramDissectorCmd(env))
 	return cmd
 }
 

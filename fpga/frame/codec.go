@@ -1,0 +1,315 @@
+package frame
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"math/bits"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// Outer is what a frame's outer headers say beside what the format does. SrcPort is the worker's, also of what is sent to it.
+type Outer struct {
+	olaf.Addresses
+	// Past sends a result past the aggregators, as iSwitch's workers answer each other.
+	Past bool
+}
+
+// Encode writes a packet's frame to the start of dst and returns its length. lanes holds p.Lanes words, or is nil where
+// nobody kept them: then zeros are written. What the format has no field for is not written. The error matches ErrEncode; a
+// dst that is too short matches io.ErrShortBuffer as well.
+func (f *Format) Encode(dst []byte, to *Outer, p *program.Packet, lanes []uint32) (int, error) {
+	m := f.messageOf(p, to.Past)
+	switch {
+	case f.Elsewhere:
+		return 0, fmt.Errorf("%w: %s has a codec of its own", ErrEncode, f.Title)
+	case m == nil:
+		return 0, f.unwritable(p)
+	case lanes != nil && len(lanes) != int(p.Lanes):
+		return 0, fmt.Errorf("%w: the packet has %d lanes, %d were given", ErrEncode, p.Lanes, len(lanes))
+	}
+	n := f.Carrier.payload() + m.length(int(p.Lanes))
+	size := max(n, int(Least))
+	if len(dst) < size {
+		return 0, fmt.Errorf("%w: %d bytes into a buffer of %d: %w", ErrEncode, size, len(dst), io.ErrShortBuffer)
+	}
+	b := dst[f.Carrier.payload():n]
+	clear(b)
+	if err := f.putFields(b, m.Head, p); err != nil {
+		return 0, err
+	}
+	m.Lanes.put(b[m.head:len(b)-m.tail], p.Flags, lanes)
+	if err := f.putFields(b[len(b)-m.tail:], m.Tail, p); err != nil {
+		return 0, err
+	}
+	f.Carrier.put(dst, n, &to.Addresses, m, p.Flags)
+	clear(dst[n:size])
+	return size, nil
+}
+
+// unwritable says why a packet has no message.
+func (f *Format) unwritable(p *program.Packet) error {
+	most := -1
+	for i := range f.Messages {
+		if m := &f.Messages[i]; m.Kind == p.Kind {
+			most = max(most, m.Lanes.Most)
+		}
+	}
+	switch {
+	case most < 0:
+		return fmt.Errorf("%w: %s has no message of kind %s", ErrEncode, f.Name, p.Kind)
+	case int(p.Lanes) > most:
+		return fmt.Errorf("%w: %d lanes; %d fit one of %s", ErrEncode, p.Lanes, most, f.Name)
+	}
+	return fmt.Errorf("%w: %s has no action %d", ErrEncode, f.Name, p.Action)
+}
+
+func (f *Format) putFields(b []byte, fields []Field, p *program.Packet) error {
+	for i := range fields {
+		x := &fields[i]
+		v := x.of(p)
+		if bits.Len64(v) > x.Bits {
+			return fmt.Errorf("%w: %s %d needs more than the %d bits that %s has for it", ErrEncode, x.Name, v, x.Bits, f.Name)
+		}
+		x.put(b, v)
+	}
+	return nil
+}
+
+// of is what a packet has in a field.
+func (x *Field) of(p *program.Packet) uint64 {
+	switch {
+	case x.Fixed:
+		return x.Value
+	case x.Flag != 0:
+		if p.Flags&x.Flag != 0 {
+			return 1
+		}
+		return 0
+	case x.Get != nil:
+		return x.Get(p)
+	}
+	return 0
+}
+
+// put adds a value to bytes that are 0 where it goes.
+func (x *Field) put(b []byte, v uint64) {
+	if x.Little {
+		v = bits.ReverseBytes64(v) >> (64 - x.Bits)
+	}
+	last := (x.at + x.Bits - 1) / 8
+	v <<= (8 - (x.at+x.Bits)%8) % 8
+	for i := last; i >= x.at/8; i-- {
+		b[i] |= byte(v)
+		v >>= 8
+	}
+}
+
+// read is a field's value in bytes that hold all of it. Fields that do not begin with a byte have at most 56 bits.
+func (x *Field) read(b []byte) (v uint64) {
+	last := (x.at + x.Bits - 1) / 8
+	for i := x.at / 8; i <= last; i++ {
+		v = v<<8 | uint64(b[i])
+	}
+	v >>= (8 - (x.at+x.Bits)%8) % 8
+	v &= 1<<(x.Bits-1)<<1 - 1
+	if x.Little {
+		return bits.ReverseBytes64(v) >> (64 - x.Bits)
+	}
+	return v
+}
+
+func (l *Lanes) put(b []byte, flags program.Flags, lanes []uint32) {
+	if flags&l.HostOrder != 0 {
+		for i, v := range lanes {
+			binary.LittleEndian.PutUint32(b[olaf.LaneBytes*i:], v)
+		}
+		return
+	}
+	for i, v := range lanes {
+		binary.BigEndian.PutUint32(b[olaf.LaneBytes*i:], v)
+	}
+}
+
+// View is a checked view of a frame's bytes; it copies nothing and is valid as long as they are.
+type View struct {
+	Message *Message
+	b       []byte // from the end of the carrier, as far as it was kept
+	frame   []byte
+	lanes   int
+}
+
+// Decode checks b, one whole Ethernet frame without check sequence, and returns a view of it. The error is an *Error.
+func (f *Format) Decode(b []byte) (View, error) { return f.DecodeTruncated(b, len(b)) }
+
+// DecodeTruncated checks the beginning b of a frame that was wire bytes long, as a capture with a short snapshot length
+// keeps it. The headers must be there; lanes that are missing cannot be read, and fields behind them are 0.
+func (f *Format) DecodeTruncated(b []byte, wire int) (View, error) {
+	end, reply, err := f.check(b, wire)
+	if err != nil {
+		return View{}, err
+	}
+	start := f.Carrier.payload()
+	payload := b[start:min(len(b), end)]
+	m, err := f.messageIn(payload, end-start, b[offToS]&^ecnBits, reply)
+	if err != nil {
+		return View{}, err
+	}
+	v := View{Message: m, b: payload, frame: b, lanes: (end - start - m.head - m.tail) / olaf.LaneBytes}
+	if err := f.fixed(&v); err != nil {
+		return View{}, err
+	}
+	return v, nil
+}
+
+// messageIn finds the message that a payload of n bytes is, of which b was kept.
+func (f *Format) messageIn(b []byte, n int, tos uint8, reply bool) (*Message, error) {
+	var near, short *Message // of the right codes, but of another length, or without all of its fields
+	var odd *Field
+	for i := range f.Messages {
+		m := &f.Messages[i]
+		if m.ToS != tos || m.Reply != reply {
+			continue
+		}
+		switch x := m.selector(b); {
+		case x != nil:
+			odd = x
+		case len(b) < m.head:
+			short = cmp.Or(short, m)
+		case m.fits(n):
+			return m, nil
+		case near == nil:
+			near = m
+		}
+	}
+	switch {
+	case near != nil:
+		return nil, near.misfit(f, n)
+	case short != nil && short.head <= n: // a capture's snapshot length
+		return nil, f.fault(FaultCut, len(b), short.head)
+	case short != nil:
+		return nil, short.misfit(f, n)
+	case odd != nil:
+		return nil, &Error{Format: f, Field: odd.Name, Fault: FaultCode, Have: int64(odd.read(b))}
+	}
+	return nil, f.fault(FaultToS, int(tos), 0)
+}
+
+// selector is a field that tells m from others and says that b is another; nil where all that are there fit.
+func (m *Message) selector(b []byte) *Field {
+	for i := range m.Head {
+		if x := &m.Head[i]; x.Selects && (x.at+x.Bits+7)/8 <= len(b) && x.read(b) != x.Value {
+			return x
+		}
+	}
+	return nil
+}
+
+// fits says whether a payload of n bytes can be m.
+func (m *Message) fits(n int) bool {
+	n -= m.head + m.tail
+	if m.Lanes.Fixed || m.Lanes.Most == 0 {
+		return n == olaf.LaneBytes*m.Lanes.Most
+	}
+	return n >= 0 && n%olaf.LaneBytes == 0 && n <= olaf.LaneBytes*m.Lanes.Most
+}
+
+func (m *Message) misfit(f *Format, n int) error {
+	e := &Error{Format: f, Field: m.Name, Fault: FaultMessage, Have: int64(n), Want: int64(m.length(m.Lanes.Most))}
+	if !m.Lanes.Fixed && m.Lanes.Most > 0 {
+		e.Fault, e.Want = FaultLanes, int64(m.Lanes.Most)
+	}
+	return e
+}
+
+// fixed checks the fields that can have one value only.
+func (f *Format) fixed(v *View) error {
+	for i := range v.Message.Head {
+		x := &v.Message.Head[i]
+		if have := x.read(v.b); x.Fixed && have != x.Value {
+			return &Error{Format: f, Field: x.Name, Fault: FaultField, Have: int64(have), Want: int64(x.Value)}
+		}
+	}
+	return nil
+}
+
+// Packet reads what is on the wire of a packet into p, all of which it replaces. Its Lanes are those of the frame, which some
+// formats fill up, and it has no Trace.
+func (v *View) Packet(p *program.Packet) {
+	m := v.Message
+	*p = program.Packet{Kind: m.Kind, Action: m.Action, Lanes: uint16(v.lanes), Flags: v.flags()}
+	if m.Whole {
+		p.Seg = everySegment
+	}
+	set(p, m.Head, v.b)
+	if tail := v.tail(); tail != nil {
+		set(p, m.Tail, tail)
+	}
+}
+
+// flags come first: what other fields mean may hang on them.
+func (v *View) flags() (flags program.Flags) {
+	if v.frame[offToS]&ecnBits == ecnBits {
+		flags = program.ECN
+	}
+	for i := range v.Message.Head {
+		if x := &v.Message.Head[i]; x.Flag != 0 && x.read(v.b) != 0 {
+			flags |= x.Flag
+		}
+	}
+	return flags
+}
+
+// tail is what is behind the lanes; nil where it was not kept, or there is none.
+func (v *View) tail() []byte {
+	at := v.Message.head + olaf.LaneBytes*v.lanes
+	if v.Message.tail == 0 || len(v.b) < at+v.Message.tail {
+		return nil
+	}
+	return v.b[at:]
+}
+
+func set(p *program.Packet, fields []Field, b []byte) {
+	for i := range fields {
+		if x := &fields[i]; x.Set != nil {
+			x.Set(p, x.read(b))
+		}
+	}
+}
+
+// Lanes copies the lanes to dst and says how many there were room and bytes for.
+func (v *View) Lanes(dst []uint32) int {
+	l := &v.Message.Lanes
+	if l.Most == 0 {
+		return 0
+	}
+	b := v.b[v.Message.head:]
+	n := min(len(dst), len(b)/olaf.LaneBytes, v.lanes)
+	if v.flags()&l.HostOrder != 0 {
+		for i := range n {
+			dst[i] = binary.LittleEndian.Uint32(b[olaf.LaneBytes*i:])
+		}
+		return n
+	}
+	for i := range n {
+		dst[i] = binary.BigEndian.Uint32(b[olaf.LaneBytes*i:])
+	}
+	return n
+}
+
+// Outer reads the outer headers.
+func (v *View) Outer() Outer {
+	b := v.frame
+	o := Outer{Addresses: olaf.Addresses{DstMAC: [6]byte(b), SrcMAC: [6]byte(b[6:]), SrcIP: [4]byte(b[offSource:]), DstIP: [4]byte(b[offTarget:])}, Past: v.Message.Past}
+	if b[offProtocol] == protocolUDP {
+		at := offUDP
+		if v.Message.Reply {
+			at += 2
+		}
+		o.SrcPort = binary.BigEndian.Uint16(b[at:])
+	}
+	return o
+}

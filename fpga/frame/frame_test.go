@@ -1,0 +1,549 @@
+package frame
+
+import (
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gopacket/gopacket"
+	"github.com/gopacket/gopacket/layers"
+	"github.com/gopacket/gopacket/pcapgo"
+	"pgregory.net/rapid"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/iswitch"
+	"github.com/olafctl/olaf/internal/peer"
+)
+
+var update = flag.Bool("update", false, "write goldens and docs/wire.md")
+
+var home = olaf.Addresses{
+	SrcMAC: [6]byte{2, 0, 0, 0, 0, 1}, DstMAC: [6]byte{2, 0, 0, 0, 0, 2}, SrcIP: [4]byte{10, 0, 0, 1}, DstIP: [4]byte{10, 0, 1, 1}, SrcPort: 4000,
+}
+
+func encoded(t testing.TB, f *Format, to Outer, p *program.Packet, lanes []uint32) []byte {
+	t.Helper()
+	b := make([]byte, olaf.MaxFrame)
+	n, err := f.Encode(b, &to, p, lanes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b[:n]
+}
+
+func read(v *View) (p program.Packet) {
+	v.Packet(&p)
+	return p
+}
+
+// The bytes that the sources have, or that follow from what they say. "…" stands for the lanes.
+func TestGolden(t *testing.T) {
+	released := &program.Packet{
+		Kind: program.Data, Bitmap: 1 << 2, Fan: 4, Job: 1, Seg: 5, Index: 1234, Flags: program.Resend, Value: 7<<32 | 62, Lanes: 62,
+	}
+	for name, c := range map[string]struct {
+		f    *Format
+		to   Outer
+		p    *program.Packet
+		from int
+		want string
+	}{
+		// Made by compiling the released packet.h: host 2, 4 workers, app 1, seq 5, agtr 1234, a repeat, key 7, 62 elements.
+		"ATP p4ml": {ATPReleased, Outer{}, released, 34, "000000040404000100050 4d252f2 … 07000000000000000000003e"},
+		// The released template of what is in front of it.
+		"ATP p4ml, in front": {ATPReleased, Outer{Addresses: olaf.Addresses{SrcIP: [4]byte{13, 7, 56, 102}, DstIP: [4]byte{13, 7, 56, 127}}}, released, 12,
+			"0700 45000054000040004001afb6 0d073866 0d07387f 00000004 0404 0001 0005 04d2 52f2 … 0700000000000000 0000003e"},
+		"ATP paper, first level":  {ATPPaper, Outer{}, &program.Packet{Kind: program.Data, Bitmap: 2, Fan: 3, Job: 1, Seg: 5, Index: 7, Lanes: 62}, 34, "00000002 00000000 1800 0007 0001 0005 …"},
+		"ATP paper, second level": {ATPPaper, Outer{}, &program.Packet{Kind: program.Data, Bitmap: 2, Fan: 3, Flags: program.Second, Job: 1, Seg: 5, Index: 7, Lanes: 62}, 34, "00000000 00000002 00c2 0007 0001 0005 …"},
+		"ATP paper, answer":       {ATPPaper, Outer{}, &program.Packet{Kind: program.Ack, Flags: program.Overflow | program.Resend | program.Collision | program.ECN, Lanes: 62}, 34, "00000000 00000000 003d 0000 0000 0000 …"},
+		"SwitchML 256":            {SwitchML, Outer{Addresses: home}, &program.Packet{Kind: program.Data, Job: 3, Seg: 0x01020304, Index: 5, Flags: program.Set1, Value: 0x81ff, Lanes: 64}, 34, "0fa0 bee0 0112 0000 11 03 04030201 8005 … 81ff"},
+		"SwitchML 1024, answer":   {SwitchML, Outer{Addresses: home}, &program.Packet{Kind: program.Result, Seg: 1, Index: 5, Lanes: 256}, 34, "bee0 0fa0 0412 0000 13 00 01000000 0005 … 0000"},
+		"iSwitch data":            {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Data, Seg: 4593, Lanes: 2}, 14, "450c 002c 0000 4000 4011 25b4 0a000001 0a000101 0fa0 4f4d 0018 0000 00000000000011f1 …"},
+		"isw-x data":              {ISwitchExact, Outer{Addresses: home}, &program.Packet{Kind: program.Data, Seg: 4593, Round: 2, Count: 3, Lanes: 2}, 42, "0003 0002 000011f1 …"},
+		"iSwitch answer":          {ISwitch, Outer{Addresses: home, Past: true}, &program.Packet{Kind: program.Result, Seg: 1, Lanes: 2}, 14, "4500 002c"},
+		"iSwitch join":            {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: iswitch.Join, Value: 1_681_062<<32 | 366<<16 | 2}, 42, "01 0019a6a6 016e 0002"},
+		"iSwitch set h":           {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: iswitch.SetH, Value: 3}, 38, "000b 0000 04 0003"},
+		"iSwitch reset":           {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: iswitch.Reset, Seg: everySegment}, 38, "0009 0000 03"},
+		"iSwitch ack":             {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: iswitch.Acknowledge, Value: uint64(iswitch.SetH)<<8 | iswitch.Refused}, 38, "000b 0000 08 04 01"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			have := encoded(t, c.f, c.to, c.p, nil)[c.from:]
+			head, tail, lanes := strings.Cut(strings.ReplaceAll(c.want, " ", ""), "…")
+			if want := bytesOf(t, head); !strings.HasPrefix(string(have), string(want)) {
+				t.Errorf("begins % x, want % x", have[:len(want)], want)
+			}
+			if want := bytesOf(t, tail); lanes && !strings.HasSuffix(string(have), string(want)) {
+				t.Errorf("ends % x, want % x", have[len(have)-len(want):], want)
+			}
+		})
+	}
+}
+
+func bytesOf(t *testing.T, text string) []byte {
+	b, err := hex.DecodeString(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestSizes(t *testing.T) {
+	for _, c := range []struct {
+		f     *Format
+		lanes int
+		want  olaf.Size
+	}{
+		{ISwitch, iswitch.Lanes, 1514}, {ISwitch, 0, Least}, {ISwitchExact, 3, 62}, {SwitchML, 64, 308}, {SwitchML, 1, 308}, {SwitchML, 65, 1076},
+		{ATPReleased, 62, 308}, {ATPReleased, 5, 308}, {ATPPaper, 62, 298}, {OLAF, 48, 256},
+	} {
+		if have := c.f.Size(c.lanes); have != c.want {
+			t.Errorf("%s with %d lanes is %s, want %s", c.f.Name, c.lanes, have, c.want)
+		}
+	}
+}
+
+// What is on the wire comes back, whatever it is, at every message and in every field.
+func TestRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := rapid.SampledFrom(All()).Draw(t, "format")
+		m := rapid.SampledFrom(f.Messages).Draw(t, "message")
+		p := program.Packet{Kind: m.Kind, Action: m.Action}
+		if m.Whole {
+			p.Seg = everySegment
+		}
+		for _, fields := range [][]Field{m.Head, m.Tail} {
+			for _, flags := range []bool{true, false} {
+				for i := range fields {
+					if x := &fields[i]; x.Flag != 0 && flags && rapid.Bool().Draw(t, x.Name) {
+						p.Flags |= x.Flag
+					} else if x.Set != nil && !flags {
+						x.Set(&p, rapid.Uint64Max(1<<x.Bits-1).Draw(t, x.Name))
+					}
+				}
+			}
+		}
+		p.Lanes = uint16(rapid.IntRange(0, m.Lanes.Most).Draw(t, "lanes"))
+		if m.Lanes.Fixed {
+			p.Lanes = uint16(m.Lanes.Most)
+		}
+		lanes := rapid.SliceOfN(rapid.Uint32(), int(p.Lanes), int(p.Lanes)).Draw(t, "values")
+		to := Outer{Addresses: home, Past: m.Past}
+		b := make([]byte, olaf.MaxFrame)
+		n, err := f.Encode(b, &to, &p, lanes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := f.Decode(b[:n])
+		if err != nil {
+			t.Fatal(err)
+		}
+		have, want := read(&v), p
+		if v.Message.Kind == program.Data && p.Kind == program.Result {
+			want.Kind = program.Data // the wire says no more; whoever knows the link does
+		}
+		if have != want {
+			t.Fatalf("%s %s: %+v came back as %+v", f.Name, m.Name, want, have)
+		}
+		back := make([]uint32, p.Lanes)
+		if v.Lanes(back); fmt.Sprint(back) != fmt.Sprint(lanes) {
+			t.Fatalf("lanes %v came back as %v", lanes, back)
+		}
+		outer := v.Outer()
+		if f.Carrier.Port == 0 {
+			outer.SrcPort = home.SrcPort
+		}
+		if outer != to {
+			t.Fatalf("%+v came back as %+v", to, outer)
+		}
+	})
+}
+
+// Every message has been tried above only if each of its fields can be told from the others.
+func TestTables(t *testing.T) {
+	names := map[string]bool{}
+	for _, f := range Tables() {
+		if names[f.Name] || names[f.Proto] {
+			t.Errorf("%s or its dissector's name is there twice", f.Name)
+		}
+		names[f.Name], names[f.Proto] = true, true
+		for i := range f.Messages {
+			m := &f.Messages[i]
+			bits := 0
+			for _, fields := range [][]Field{m.Head, m.Tail} {
+				for j := range fields {
+					x := &fields[j]
+					bits += x.Bits
+					if x.at%8 != 0 && x.Bits > 56 || x.Little && (x.at%8 != 0 || x.Bits%8 != 0) {
+						t.Errorf("%s %s: %s begins %d bits into a byte", f.Name, m.Name, x.Name, x.at%8)
+					}
+				}
+			}
+			if bits%8 != 0 {
+				t.Errorf("%s %s has %d bits", f.Name, m.Name, bits)
+			}
+		}
+	}
+}
+
+// OLAF's table says what its codec writes.
+func TestOLAF(t *testing.T) {
+	u := &olaf.Update{GenNS: 0x0102030405, Seq: 77, Reward: -512, Cluster: 3, Worker: 9, Count: 4, Lanes: 2, Flags: olaf.Retransmission}
+	b := make([]byte, olaf.MaxFrame)
+	n, err := olaf.EncodeUpdate(b, &home, u, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]uint64{}
+	m := &OLAF.Messages[0]
+	for i := range m.Head {
+		x := &m.Head[i]
+		have[x.Name] = x.read(b[OLAF.Carrier.payload():n])
+		if x.Fixed && have[x.Name] != x.Value {
+			t.Errorf("%s is %d, the table says %d", x.Name, have[x.Name], x.Value)
+		}
+	}
+	for name, want := range map[string]uint64{
+		"retransmission": 1, "aggregated": 1, "cluster": 3, "worker": 9, "seq": 77, "count": 4, "generated": 0x0102030405, "reward": 1<<32 - 512,
+	} {
+		if have[name] != want {
+			t.Errorf("%s is %d, want %d", name, have[name], want)
+		}
+	}
+	if n, err := olaf.EncodeAck(b, &home, u, olaf.QueueStatus{Occupancy: 5, ActiveClusters: 6, Slots: 7}, nil); err != nil || n != int(OLAF.SizeOf(&program.Packet{Kind: program.Ack, Lanes: 2}, false)) {
+		t.Errorf("an ACK is %d bytes, %v", n, err)
+	}
+	ack := &OLAF.Messages[1]
+	for i, want := range []uint64{5, 6, 7, 0} {
+		x := &ack.Head[len(ack.Head)-4+i]
+		if have := x.read(b[OLAF.Carrier.payload():]); have != want {
+			t.Errorf("%s is %d, want %d", x.Name, have, want)
+		}
+	}
+	if _, err := OLAF.Encode(b, &Outer{}, &program.Packet{Kind: program.Data}, nil); !errors.Is(err, ErrEncode) {
+		t.Errorf("OLAF by its table: %v", err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	data := func(f *Format, lanes int) []byte {
+		return encoded(t, f, Outer{Addresses: home}, &program.Packet{Kind: program.Data, Lanes: uint16(lanes)}, nil)
+	}
+	set := func(b []byte, at int, with ...byte) []byte {
+		copy(b[at:], with)
+		sum := ones(0, append(append([]byte{}, b[offIP:offChecksum]...), b[offSource:offUDP]...))
+		b[offChecksum], b[offChecksum+1] = byte(^sum>>8), byte(^sum)
+		return b
+	}
+	help := encoded(t, ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: iswitch.Help, Seg: 1}, nil)
+	for name, c := range map[string]struct {
+		f    *Format
+		b    []byte
+		kind error
+		is   Fault
+		says string
+	}{
+		"nothing":              {ISwitch, nil, ErrOther, FaultShort, "another frame (isw-1): 0 bytes, too few for its headers, which take 42"},
+		"ARP":                  {ISwitch, set(data(ISwitch, 1), 12, 8, 6), ErrOther, FaultEtherType, "EtherType 0x0806, not 0x0800"},
+		"IPv6":                 {ISwitch, set(data(ISwitch, 1), 14, 0x60), ErrOther, FaultIP, "not IPv4 without options"},
+		"TCP":                  {ISwitch, set(data(ISwitch, 1), 23, 6), ErrOther, FaultProtocol, "IPv4 protocol 6, not 17"},
+		"a fragment":           {ISwitch, set(data(ISwitch, 1), 20, 0x20, 1), ErrOther, FaultFragment, "a fragment"},
+		"another port":         {ISwitch, set(data(ISwitch, 1), 36, 0, 53), ErrOther, FaultPort, "UDP port 53, not 20301"},
+		"another ToS":          {ISwitch, set(data(ISwitch, 1), 15, 0x40), ErrOther, FaultToS, "ToS 0x40"},
+		"cut":                  {ISwitch, data(ISwitch, 100)[:200], ErrMalformed, FaultCut, "malformed frame (isw-1): cut: 200 bytes of 450"},
+		"bytes behind":         {ISwitch, append(data(ISwitch, 100), 0), ErrMalformed, FaultTrailing, "451 bytes, but its packet ends after 450"},
+		"a wrong checksum":     {ISwitch, append([]byte{}, flip(data(ISwitch, 100), 24)...), ErrMalformed, FaultChecksum, "wrong checksum"},
+		"UDP of another size":  {ISwitch, set(data(ISwitch, 100), 38, 0, 9), ErrMalformed, FaultLength, "IPv4 says 436 bytes, UDP 9"},
+		"no IPv4 payload":      {ISwitch, set(data(ISwitch, 1), 16, 0, 20), ErrMalformed, FaultMessage, "payload of 20 bytes; it takes 28"},
+		"half a lane":          {ISwitch, short(set, data(ISwitch, 100), 2), ErrMalformed, FaultLanes, "data payload of 406 bytes; headers and at most 366 lanes of 4 bytes fit"},
+		"no Seg":               {ISwitch, short(set, data(ISwitch, 100), 404), ErrMalformed, FaultLanes, "data payload of 4 bytes"},
+		"an oversized packet":  {ISwitch, long(set, data(ISwitch, 366), 4), ErrMalformed, FaultLanes, "payload of 1476 bytes"},
+		"an unknown action":    {ISwitch, set(append([]byte{}, help...), 42, 9), ErrMalformed, FaultCode, "malformed frame (isw-1): action has the unknown value 9"},
+		"a help without a Seg": {ISwitch, set(append([]byte{}, help...), 42, byte(iswitch.Halt)), ErrMalformed, FaultMessage, "halt payload of 9 bytes; it takes 1"},
+		"an unbuilt size":      {SwitchML, set(data(SwitchML, 64), 42, 0x12), ErrMalformed, FaultCode, "size has the unknown value 2"},
+		"a type of another":    {SwitchML, set(data(SwitchML, 64), 42, 0x21), ErrMalformed, FaultField, "type is 2, it must be 1"},
+		"a size that lies":     {SwitchML, set(data(SwitchML, 64), 42, 0x13), ErrMalformed, FaultMessage, "data 1024 payload of 266 bytes; it takes 1034"},
+		"a short aggregate":    {ATPReleased, data(ATPReleased, 62)[:300], ErrMalformed, FaultMessage, "payload of 266 bytes; it takes 274"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := c.f.Decode(c.b)
+			if !errors.Is(err, c.kind) || !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v, want %q", err, c.says)
+			}
+		})
+	}
+}
+
+func flip(b []byte, at int) []byte {
+	b[at] ^= 1
+	return b
+}
+
+// short takes bytes off a frame's end and has its headers say so, long adds some.
+func short(set func([]byte, int, ...byte) []byte, b []byte, n int) []byte {
+	b = b[:len(b)-n]
+	ip, udp := len(b)-ethernetBytes, len(b)-offUDP
+	set(b, offUDPLength, byte(udp>>8), byte(udp))
+	b = set(b, offIPLength, byte(ip>>8), byte(ip))
+	return append(b, make([]byte, max(0, int(Least)-len(b)))...)
+}
+
+func long(set func([]byte, int, ...byte) []byte, b []byte, n int) []byte {
+	return short(set, append(b, make([]byte, 2*n)...), n)
+}
+
+func TestUnwritable(t *testing.T) {
+	b := make([]byte, olaf.MaxFrame)
+	for name, c := range map[string]struct {
+		f     *Format
+		p     program.Packet
+		lanes []uint32
+		room  int
+		is    error
+		says  string
+	}{
+		"a kind that is not there": {ISwitch, program.Packet{Kind: program.Ack}, nil, 2000, ErrEncode, "isw-1 has no message of kind ack"},
+		"an unknown action":        {ISwitch, program.Packet{Kind: program.Control, Action: 9}, nil, 2000, ErrEncode, "isw-1 has no action 9"},
+		"too many lanes":           {ISwitch, program.Packet{Kind: program.Data, Lanes: 367}, nil, 2000, ErrEncode, "367 lanes; 366 fit"},
+		"other lanes":              {ISwitch, program.Packet{Kind: program.Data, Lanes: 2}, []uint32{1}, 2000, ErrEncode, "has 2 lanes, 1 were given"},
+		"a job beyond its bits":    {SwitchML, program.Packet{Kind: program.Data, Job: 256}, nil, 2000, ErrEncode, "job 256 needs more than the 8 bits"},
+		"no room":                  {ISwitch, program.Packet{Kind: program.Data}, nil, 59, io.ErrShortBuffer, "60 bytes into a buffer of 59"},
+	} {
+		if _, err := c.f.Encode(b[:c.room], &Outer{}, &c.p, c.lanes); !errors.Is(err, ErrEncode) || !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := Find("isw-2"); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "isw-1") {
+		t.Errorf("an unknown format: %v", err)
+	}
+	if f, err := Find("switchml"); f != SwitchML || err != nil {
+		t.Errorf("switchml: %v", err)
+	}
+}
+
+// A capture with a short snapshot length keeps the headers.
+func TestTruncated(t *testing.T) {
+	p := &program.Packet{Kind: program.Data, Bitmap: 1, Job: 1, Seg: 2, Value: 7<<32 | 62, Lanes: 62}
+	b := encoded(t, ATPReleased, Outer{}, p, nil)
+	v, err := ATPReleased.DecodeTruncated(b[:64], len(b))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := *p
+	want.Value = 0
+	if have := read(&v); have != want {
+		t.Errorf("%+v, want %+v", have, want)
+	}
+	if n := v.Lanes(make([]uint32, 62)); n != 4 {
+		t.Errorf("%d lanes were kept, want 4", n)
+	}
+	if _, err := ATPReleased.DecodeTruncated(b[:40], len(b)); !errors.Is(err, FaultCut) {
+		t.Errorf("without headers: %v", err)
+	}
+}
+
+// No bytes make a reader panic, and what it accepts is written again as it was, but for what a table leaves out.
+func FuzzDecode(f *testing.F) {
+	for i, format := range All() {
+		for j := range format.Messages {
+			m := &format.Messages[j]
+			f.Add(uint8(i), encoded(f, format, Outer{Addresses: home, Past: m.Past}, &program.Packet{Kind: m.Kind, Action: m.Action, Lanes: uint16(m.Lanes.Most)}, nil))
+		}
+	}
+	f.Fuzz(func(t *testing.T, which uint8, b []byte) {
+		format := All()[int(which)%len(All())]
+		v, err := format.Decode(b)
+		if err != nil {
+			if _, ok := err.(*Error); !ok || err.Error() == "" {
+				t.Fatalf("%T %v", err, err)
+			}
+			return
+		}
+		p, to := read(&v), v.Outer()
+		lanes := make([]uint32, p.Lanes)
+		if n := v.Lanes(lanes); n != len(lanes) {
+			t.Fatalf("%d of %d lanes", n, len(lanes))
+		}
+		again, err := format.Decode(encoded(t, format, to, &p, lanes))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if have := read(&again); have != p {
+			t.Fatalf("%+v came back as %+v", p, have)
+		}
+	})
+}
+
+const page = "../../docs/wire.md"
+
+// docs/wire.md ends with the tables that the codec works by.
+func TestPage(t *testing.T) {
+	raw, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const from = "## OLAF\n"
+	head, tables, _ := strings.Cut(string(raw), from)
+	if want := strings.TrimPrefix(Page(), from); tables != want {
+		if !*update {
+			t.Fatal("docs/wire.md is not what the tables say; run the tests with -update")
+		}
+		if err := os.WriteFile(page, []byte(head+Page()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkCodec(b *testing.B) {
+	for _, f := range All() {
+		p := &program.Packet{Kind: program.Data, Bitmap: 1, Seg: 3, Lanes: uint16(f.Messages[0].Lanes.Most)}
+		lanes, frame, to := make([]uint32, p.Lanes), make([]byte, olaf.MaxFrame), &Outer{Addresses: home}
+		b.Run("encode/"+f.Name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := f.Encode(frame, to, p, lanes); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		n, err := f.Encode(frame, to, p, lanes)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run("decode/"+f.Name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				v, err := f.Decode(frame[:n])
+				if err != nil {
+					b.Fatal(err)
+				}
+				v.Packet(p)
+				v.Lanes(lanes)
+			}
+		})
+	}
+}
+
+// tshark is the peer: with our dissector it reads of every message what we wrote.
+func TestDissector(t *testing.T) {
+	tshark := peer.Need(t, "tshark")
+	dir := t.TempDir()
+	lua := filepath.Join(dir, "inagg.lua")
+	if err := os.WriteFile(lua, []byte(Dissector()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range Tables() {
+		file := filepath.Join(dir, f.Name+".pcap")
+		want := written(t, f, file)
+		out, err := exec.Command(tshark, "-n", "-X", "lua_script:"+lua, "-o", "ip.check_checksum:TRUE", "-d", "udp.port==20301,"+iswitchBy(f), "-r", file,
+			"-T", "fields", "-E", "separator=|", "-e", f.Proto+".message", "-e", "_ws.col.Info", "-e", "_ws.malformed", "-e", "ip.checksum.status").Output()
+		if err != nil {
+			t.Fatalf("%s: %v", f.Name, err)
+		}
+		var have []string
+		for line := range strings.Lines(string(out)) {
+			have = append(have, strings.TrimSuffix(line, "\n"))
+		}
+		for i := range want {
+			if i >= len(have) || have[i] != want[i] {
+				t.Errorf("%s: tshark says\n%s\nwant\n%s", f.Name, strings.Join(have, "\n"), strings.Join(want, "\n"))
+				break
+			}
+		}
+	}
+}
+
+// iswitchBy is which of the two profiles tshark is to take the port for.
+func iswitchBy(f *Format) string {
+	if f == ISwitchExact {
+		return f.Proto
+	}
+	return ISwitch.Proto
+}
+
+// written makes a capture with a frame of every message that a reader can tell, and says what tshark should.
+func written(t *testing.T, f *Format, file string) (want []string) {
+	out, err := os.Create(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	w := pcapgo.NewWriterNanos(out)
+	if err := w.WriteFileHeader(65536, layers.LinkTypeEthernet); err != nil {
+		t.Fatal(err)
+	}
+	b := make([]byte, olaf.MaxFrame)
+	for i := range f.Messages {
+		m := &f.Messages[i]
+		if m.Kind == program.Result && !m.Past && !m.Reply {
+			continue // looks like data
+		}
+		n, info := filled(t, f, m, b)
+		if err := w.WritePacket(gopacket.CaptureInfo{CaptureLength: n, Length: n}, b[:n]); err != nil {
+			t.Fatal(err)
+		}
+		sum := "1"
+		if f.Carrier.EtherType != etherTypeIPv4 {
+			sum = ""
+		}
+		want = append(want, m.Name+"|"+info+"||"+sum)
+	}
+	return want
+}
+
+// filled writes a message with a value in every field, and says how the dissector tells of it.
+func filled(t *testing.T, f *Format, m *Message, b []byte) (n int, info string) {
+	p := program.Packet{Kind: m.Kind, Action: m.Action, Lanes: uint16(min(3, m.Lanes.Most))}
+	if m.Lanes.Fixed {
+		p.Lanes = uint16(m.Lanes.Most)
+	}
+	if m.Whole {
+		p.Seg = everySegment
+	}
+	words := []string{m.Name}
+	if f.Elsewhere {
+		u := &olaf.Update{Cluster: 3, Worker: 9, Seq: 77, Count: 1, GenNS: 5, Reward: -256, Lanes: 3}
+		var err error
+		if n, err = olaf.EncodeUpdate(b, &home, u, nil); m.Kind == program.Ack {
+			n, err = olaf.EncodeAck(b, &home, u, olaf.QueueStatus{Occupancy: 5, ActiveClusters: 6, Slots: 7}, nil)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	} else {
+		for i := range m.Head {
+			x := &m.Head[i]
+			if x.Flag != 0 && i%2 == 0 {
+				p.Flags |= x.Flag
+			}
+			if x.Set != nil {
+				x.Set(&p, uint64(i+1))
+			}
+		}
+		to := Outer{Addresses: home, Past: m.Past}
+		to.SrcPort = 9 // one that no other dissector takes for its own
+		n = copy(b, encoded(t, f, to, &p, nil))
+	}
+	for i := range m.Head {
+		x := &m.Head[i]
+		switch v := x.read(b[f.Carrier.payload():n]); {
+		case x.Fixed, x.spare(), x.Form == Mark && v == 0:
+		case x.Form == Mark:
+			words = append(words, x.Name)
+		case int(v) < len(x.Names) && x.Names[v] != "":
+			words = append(words, x.Name+"="+x.Names[v])
+		case x.Form == Signed:
+			words = append(words, fmt.Sprintf("%s=%d", x.Name, int32(v)))
+		default:
+			words = append(words, fmt.Sprintf("%s=%d", x.Name, v))
+		}
+	}
+	return n, strings.TrimSpace(strings.Join(words, " "))
+}

@@ -1,0 +1,90 @@
+package frame
+
+import (
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/iswitch"
+)
+
+// What iSwitch's packets are told apart by (docs/programs/iswitch.md: the paper tags them by the ToS byte and gives no
+// values, port or codes).
+const (
+	ISwitchPort    = 20301
+	ISwitchData    = 0x0c
+	ISwitchControl = 0x1c
+)
+
+// ISwitch is the paper's frame, and ISwitchExact ours with round and count in the upper half of Seg. Nothing on the wire
+// tells one from the other.
+var (
+	ISwitch      = placed(iswitchFormat(iswitch.Published, "isw", "iSwitch", "Li et al., ISCA 2019, Fig. 7 and Table 2; port, ToS values and codes are ours", paperSeg))
+	ISwitchExact = placed(iswitchFormat(iswitch.Exactly, "iswx", "iSwitch isw-x", "ours: isw-1 with round and count in the upper half of Seg", exactSeg))
+)
+
+// paperSeg is the place in the vector, in 8 bytes.
+func paperSeg() []Field {
+	return []Field{{Name: "seg", Doc: "place of the packet's lanes in the vector", Bits: 64, Get: segOf, Set: setSeg}}
+}
+
+// exactSeg is what isw-x makes of the 8 bytes.
+func exactSeg() []Field {
+	return []Field{
+		{Name: "count", Doc: "vectors inside", Bits: 16, Get: func(p *program.Packet) uint64 { return uint64(p.Count) }, Set: func(p *program.Packet, v uint64) { p.Count = uint16(v) }},
+		{Name: "round", Doc: "of the segment's use", Bits: 16, Get: func(p *program.Packet) uint64 { return uint64(p.Round) }, Set: func(p *program.Packet, v uint64) { p.Round = uint16(v) }},
+		{Name: "seg", Doc: "place of the packet's lanes in the vector", Bits: 32, Get: segOf, Set: setSeg},
+	}
+}
+
+func segOf(p *program.Packet) uint64       { return p.Seg }
+func setSeg(p *program.Packet, v uint64)   { p.Seg = v }
+func valueOf(p *program.Packet) uint64     { return p.Value }
+func setValue(p *program.Packet, v uint64) { p.Value = v }
+
+// iswitchFormat is both profiles', which differ in how they write Seg.
+func iswitchFormat(name, proto, title, source string, seg func() []Field) *Format {
+	floats := Lanes{Type: "float32", Most: iswitch.Lanes}
+	f := &Format{
+		Name: name, Proto: proto, Title: title, Source: source, Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: ISwitchPort},
+		Messages: []Message{
+			{Name: "data", Kind: program.Data, ToS: ISwitchData, Head: seg(), Lanes: floats},
+			{Name: "result", Kind: program.Result, ToS: ISwitchData, Head: seg(), Lanes: floats},
+			{Name: "answer", Kind: program.Result, Past: true, Head: seg(), Lanes: floats},
+		},
+	}
+	control := func(name string, action uint8, whole bool, value ...Field) {
+		fields := append([]Field{{
+			Name: "action", Doc: "what is asked for", Bits: 8, Fixed: true, Selects: true, Value: uint64(action), Names: actionNames,
+		}}, value...)
+		f.Messages = append(f.Messages, Message{Name: name, Kind: program.Control, Action: action, ToS: ISwitchControl, Whole: whole, Head: fields})
+	}
+	control("join", iswitch.Join, false, joinFields()...)
+	control("leave", iswitch.Leave, false)
+	control("reset", iswitch.Reset, true)
+	control("reset segment", iswitch.Reset, false, seg()...)
+	control("set h", iswitch.SetH, false, Field{Name: "h", Doc: "vectors that complete a sum", Bits: 16, Get: valueOf, Set: setValue})
+	control("fbcast", iswitch.ForceBroadcast, false, seg()...)
+	control("help", iswitch.Help, false, seg()...)
+	control("halt", iswitch.Halt, false)
+	control("ack", iswitch.Acknowledge, false,
+		Field{Name: "answers", Doc: "the action that is answered", Bits: 8, Names: actionNames, Get: func(p *program.Packet) uint64 { return p.Value >> 8 }, Set: func(p *program.Packet, v uint64) { p.Value |= v << 8 }},
+		Field{Name: "status", Doc: "whether it was done", Bits: 8, Names: []string{"done", "refused"}, Get: func(p *program.Packet) uint64 { return p.Value & 0xff }, Set: func(p *program.Packet, v uint64) { p.Value |= v }},
+	)
+	return f
+}
+
+// actionNames are the words of the actions, by their codes.
+var actionNames = []string{0: "", iswitch.Join: "join", iswitch.Leave: "leave", iswitch.Reset: "reset", iswitch.SetH: "seth",
+	iswitch.ForceBroadcast: "fbcast", iswitch.Help: "help", iswitch.Halt: "halt", iswitch.Acknowledge: "ack"}
+
+// joinFields are a Join's value: what the worker's vectors are like.
+func joinFields() []Field {
+	part := func(name, doc string, bits, shift int) Field {
+		return Field{
+			Name: name, Doc: doc, Bits: bits,
+			Get: func(p *program.Packet) uint64 { return p.Value >> shift & (1<<bits - 1) },
+			Set: func(p *program.Packet, v uint64) { p.Value |= v << shift },
+		}
+	}
+	return []Field{
+		part("floats", "of a vector", 32, 32), part("per_packet", "floats of a full packet", 16, 16), part("job", "0 is the paper's only one", 16, 0),
+	}
+}
