@@ -49,7 +49,7 @@ type edit struct {
 func (m *mutant) place() string { return fmt.Sprintf("%s:%d", filepath.Base(m.file.path), m.line) }
 
 func load(pkg string) (*source, error) {
-	const mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports | packages.NeedDeps |
+	const mode = packages.NeedName | packages.NeedFiles | packages.NeedCompiledGoFiles | packages.NeedImports |
 		packages.NeedTypes | packages.NeedTypesSizes | packages.NeedSyntax | packages.NeedTypesInfo | packages.NeedExportFile
 	s := &source{fset: token.NewFileSet()}
 	found, err := packages.Load(&packages.Config{Mode: mode, Fset: s.fset}, "./"+pkg)
@@ -108,7 +108,7 @@ func (s *source) compiles(m *mutant) bool {
 	}
 	good := true
 	config := types.Config{
-		Importer: importer(s.pkg.Imports),
+		Importer: importer(s.pkg.Types.Imports()),
 		Sizes:    s.pkg.TypesSizes,
 		Error: func(err error) {
 			if !strings.Contains(err.Error(), "imported and not used") {
@@ -121,14 +121,14 @@ func (s *source) compiles(m *mutant) bool {
 }
 
 // importer gives the packages that the package was loaded with.
-type importer map[string]*packages.Package
+type importer []*types.Package
 
 func (i importer) Import(path string) (*types.Package, error) {
 	if path == "unsafe" {
 		return types.Unsafe, nil
 	}
-	if p := i[path]; p != nil && p.Types != nil {
-		return p.Types, nil
+	if at := slices.IndexFunc(i, func(p *types.Package) bool { return p.Path() == path }); at >= 0 {
+		return i[at], nil
 	}
 	return nil, errors.New("not imported before: " + path)
 }

@@ -93,12 +93,12 @@ func (s *teller) packet() {
 		p.Trace = program.Contribution(p.Worker, s.sent, uint64(s.r.IntN(100)))
 		p.ReadSum = uint64(s.r.IntN(10))
 	}
-	came := s.show(&p, lanes)
+	came := Show(s.d.Arithmetic, &p, lanes)
 	var left sink
 	class := s.p.Receive(s.at, from, &p, lanes, &left)
 	fmt.Fprintf(&s.text, "%d %s %s => %s\n", s.at, program.Dest(from), came, s.d.ClassName(class))
 	for _, e := range left {
-		fmt.Fprintf(&s.text, "  %s %s\n", e.to, s.show(&e.packet, e.lanes))
+		fmt.Fprintf(&s.text, "  %s %s\n", e.to, Show(s.d.Arithmetic, &e.packet, e.lanes))
 	}
 }
 
@@ -122,8 +122,9 @@ func (s *teller) lanes(n int) []uint32 {
 	return lanes
 }
 
-// show writes the fields of a packet that are not zero.
-func (s *teller) show(p *program.Packet, lanes []uint32) string {
+// Show writes the fields of a packet that are not zero, its lanes, and what is inside: contributions, their mark, the
+// generation times from the oldest to the newest, their sum, and the updates that were read.
+func Show(a program.Arithmetic, p *program.Packet, lanes []uint32) string {
 	words := []string{p.Kind.String()}
 	for _, f := range []struct {
 		name  string
@@ -137,13 +138,13 @@ func (s *teller) show(p *program.Packet, lanes []uint32) string {
 			words = append(words, fmt.Sprintf("%s=%d", f.name, f.value))
 		}
 	}
-	return strings.Join(append(words, s.values(lanes), trace(p.Trace)), " ")
+	return strings.Join(append(words, values(a, lanes), trace(p.Trace)), " ")
 }
 
-func (s *teller) values(lanes []uint32) string {
+func values(a program.Arithmetic, lanes []uint32) string {
 	text := make([]string, len(lanes))
 	for i, w := range lanes {
-		if text[i] = fmt.Sprint(int32(w)); s.d.Arithmetic == program.Float32 {
+		if text[i] = fmt.Sprint(int32(w)); a == program.Float32 {
 			text[i] = fmt.Sprint(math.Float32frombits(w))
 		}
 	}
@@ -170,7 +171,7 @@ func (s *teller) state(what string) {
 	for i := range s.p.Slots() {
 		v := s.p.Slot(i)
 		fmt.Fprintf(&s.text, "  %d held=%t job=%d seg=%d bitmap=%b count=%d since=%d %s %s\n", i, v.Held, v.Job, v.Seg, v.Bitmap, v.Count, v.Since,
-			s.values(v.Lanes), trace(v.Trace))
+			values(s.d.Arithmetic, v.Lanes), trace(v.Trace))
 	}
 }
 
