@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/paper/iswitch"
@@ -20,6 +21,9 @@ import (
 
 // labPreset is a cluster whose hosts wait for answers: iSwitch's.
 const labPreset = "isw-lab"
+
+// jobLimit is the virtual time that a job is given at least; an update takes some ten milliseconds.
+const jobLimit = 60 * olaf.Second
 
 // jobFlags choose a job on such a cluster.
 type jobFlags struct {
@@ -33,7 +37,7 @@ type jobFlags struct {
 // jobOptions are the flags that are options of a system.
 var jobOptions = []string{
 	system.OptionH, system.OptionBound, system.OptionSlots, system.OptionWrap, system.OptionProfile, system.OptionRecovery, system.OptionTimeout,
-	system.OptionPacket,
+	system.OptionPacket, system.OptionWindow, system.OptionCongestion,
 }
 
 func (f *jobFlags) add(cmd *cobra.Command) {
@@ -46,7 +50,7 @@ func (f *jobFlags) add(cmd *cobra.Command) {
 	flags.Float64Var(&f.spread, "spread", 0, "computing times vary by this share of themselves")
 	flags.BoolVar(&f.wireOnly, "wire-only", false, "hosts cost no time, only links and switches do")
 	flags.StringVar(&f.versus, "versus", "", "the same job of these systems beside it, such as ps,ring")
-	flags.IntVar(&f.options.Slots, system.OptionSlots, 0, "iswitch: segments of a switch's table; 0 is what the board holds, or async the vector; switchml: slots of the pool, 0 is 128")
+	flags.IntVar(&f.options.Slots, system.OptionSlots, 0, "iswitch: segments of a switch's table; 0 is what the board holds, or async the vector; switchml: slots of the pool, 0 is 128; atp: aggregators, 0 is 20000")
 	flags.BoolVar(&f.options.Wrap, system.OptionWrap, false, "iswitch sync: vectors longer than the table use it again from its start")
 	addSystemOptions(cmd, &f.options)
 	cli.Complete(cmd, "mode", func() []string { return []string{"sync", "async"} })
@@ -59,13 +63,15 @@ func addSystemOptions(cmd *cobra.Command, o *system.Options) {
 	flags := cmd.Flags()
 	flags.IntVar(&o.H, system.OptionH, 0, "iswitch: vectors that complete a sum; 0 is the number of children")
 	flags.IntVar(&o.Bound, system.OptionBound, 3, "iswitch async: staleness S beyond which a gradient is discarded")
-	flags.StringVar(&o.Profile, system.OptionProfile, "", "iswitch sync: isw-1, the paper's frames, or isw-x, ours with rounds and a bitmap")
-	flags.StringVar(&o.Recovery, system.OptionRecovery, "", "iswitch sync: what workers do about loss: help|fbcast|none")
-	flags.Var(&o.Timeout, system.OptionTimeout, "iswitch sync, switchml: silence after which workers ask or send again; default 1ms")
+	flags.StringVar(&o.Profile, system.OptionProfile, "", "iswitch sync: isw-1, the paper's frames, or isw-x, ours with rounds and a bitmap; atp: p4ml, the released code, or paper, for racks")
+	flags.StringVar(&o.Recovery, system.OptionRecovery, "", "what workers do about loss: iswitch sync help|fbcast|none, atp resend|none")
+	flags.Var(&o.Timeout, system.OptionTimeout, "silence after which workers ask or send again: iswitch sync, switchml 1ms, atp 200us")
 	flags.Var(&o.Packet, system.OptionPacket, "switchml: payload of a packet: 256B|1024B")
-	cli.Complete(cmd, system.OptionProfile, func() []string { return []string{"isw-1", "isw-x"} })
+	flags.IntVar(&o.Window, system.OptionWindow, 0, "atp: packets of a worker on their way; 0 is 100")
+	flags.BoolVar(&o.Congestion, system.OptionCongestion, false, "atp: windows follow marks of congestion")
+	cli.Complete(cmd, system.OptionProfile, func() []string { return []string{"isw-1", "isw-x", "p4ml", "paper"} })
 	cli.Complete(cmd, system.OptionRecovery, func() []string {
-		return []string{string(endpoint.RecoverHelp), string(endpoint.RecoverForce), string(endpoint.RecoverNone)}
+		return []string{string(endpoint.RecoverHelp), string(endpoint.RecoverForce), system.RecoverResend, string(endpoint.RecoverNone)}
 	})
 }
 
@@ -151,6 +157,7 @@ func (f *jobFlags) spec(name string, model iswitch.Model, given []string, leads 
 	spec.Network, spec.Job = iswitch.Lab(s, mode, model, f.workers, f.wireOnly, &spec.Options)
 	spec.Network.Link.Loss = f.loss
 	spec.Job.Updates, spec.Job.Jitter = uint32(f.updates), f.spread
+	spec.Job.Limit = max(jobLimit, olaf.Duration(f.updates)*olaf.Second)
 	return spec, nil
 }
 

@@ -47,7 +47,7 @@ func (f *trainJobFlags) add(cmd *cobra.Command) {
 
 // trainJobOnly are the flags that mean nothing to queues, trainQueue those that mean nothing to a job.
 var (
-	trainJobOnly = []string{"mode", "loss", system.OptionH, system.OptionBound, system.OptionProfile, system.OptionRecovery, system.OptionTimeout, system.OptionPacket}
+	trainJobOnly = []string{"mode", "loss", system.OptionH, system.OptionBound, system.OptionProfile, system.OptionRecovery, system.OptionTimeout, system.OptionPacket, system.OptionWindow, system.OptionCongestion}
 	trainQueue   = []string{"out-rate", "rate", "size", "weigh-by-count", "gate", "band", "average", "film", "profile"}
 )
 

@@ -29,6 +29,13 @@ type Spec struct {
 // Name is how tables tell it apart.
 func (s *Spec) Name() string { return s.System.Name + " " + s.Mode.Name }
 
+// parts are what the job's hosts and switches are built from: what the user chose, and what the network says.
+func (s *Spec) parts() (system.Parts, error) {
+	o := s.Options
+	o.Jobs, o.PerRack = max(s.Network.Jobs, 1), s.Network.PerRack
+	return s.Mode.Parts(&o)
+}
+
 // Outcome is a job over its seeds.
 type Outcome struct {
 	Spec    *Spec
@@ -41,7 +48,7 @@ type Outcome struct {
 
 // Run plays a job for every seed. done is called after each run; nil for nobody.
 func Run(ctx context.Context, s *Spec, seeds []uint64, done func()) (*Outcome, error) {
-	parts, err := s.Mode.Parts(&s.Options)
+	parts, err := s.parts()
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +122,11 @@ func (o *Outcome) Err() error {
 	if o.Hung == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s: %d of %d runs", ErrHung, o.Spec.Name(), o.Hung, len(o.Runs))
+	err := fmt.Errorf("%w: %s: %d of %d runs", ErrHung, o.Spec.Name(), o.Hung, len(o.Runs))
+	if limit := o.Spec.Job.Limit; limit > 0 {
+		err = fmt.Errorf("%w, each given %s of virtual time", err, limit)
+	}
+	return err
 }
 
 // Errs joins the errors of several outcomes.

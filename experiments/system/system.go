@@ -59,6 +59,11 @@ type Parts struct {
 	Program *program.Description
 	Build   program.Config
 	Fan     int // vectors that complete a sum at the root; 0 follows the number of its children
+	// Share is the part of every table that a job has to itself, counted from 0; nil shares all of it.
+	Share func(job int) (base, slots int)
+	// Window is how many packets a worker whose Server only adds up has on their way; workers apply the sums themselves. 0 of
+	// all other systems.
+	Window int
 	// Header is the bytes of a frame in front of its lanes, without the check sequence; PerPacket the lanes of a full one.
 	Header    olaf.Size
 	PerPacket int
@@ -75,6 +80,16 @@ type Options struct {
 	Recovery string        // from loss
 	Timeout  olaf.Duration // until it begins
 	Packet   olaf.Size     // of the packet's payload, where a system has several
+	Window   int           // packets of a worker on their way
+	Sharing  string        // of a table by jobs
+	// Congestion lets windows follow marks of congestion.
+	Congestion bool
+
+	// What the network says, not the user.
+
+	Jobs    int  // that run at the same time; 0 is one
+	PerRack int  // workers on a switch below the root; 0 is all on the root
+	Floats  bool // gradients are float32, to be scaled where a program adds integers
 }
 
 // The names of options, as flags and documents call them.
@@ -87,6 +102,10 @@ const (
 	OptionRecovery = "recovery"
 	OptionTimeout  = "timeout"
 	OptionPacket   = "packet"
+	OptionWindow   = "window"
+	OptionSharing  = "sharing"
+
+	OptionCongestion = "congestion"
 )
 
 // Refuse says which of the given options mean nothing in a mode. The error matches ErrOptions.
@@ -133,7 +152,7 @@ type Set []System
 
 // All are the systems of this build. A discipline that is of no system is one by itself.
 func All() Set {
-	all := Set{olafSystem(), fifo(), iswitchSystem(), switchmlSystem(), parameterServer(), ring()}
+	all := Set{olafSystem(), fifo(), iswitchSystem(), switchmlSystem(), atpSystem(), parameterServer(), ring()}
 	for _, name := range engine.Names() {
 		if !slices.ContainsFunc(all, func(s System) bool { return s.Discipline == name }) {
 			all = append(all, System{Name: name, Title: name, Discipline: name, About: "a queue discipline"})

@@ -15,7 +15,12 @@ type Link struct {
 	Rate     olaf.Rate
 	Delay    olaf.Duration
 	Overhead olaf.Size // on the line beside each frame: preamble, check sequence, gap
-	Loss     float64   // share of frames that vanish, 0 to below 1
+	Loss     float64   // share of frames that vanish, 0 to 1
+	// Frame is the least time that a frame takes of a link, whatever its length: what the network card of a host manages. A
+	// queue that grows by it stands in front of the link.
+	Frame olaf.Duration
+	// Mark is how much may wait for a switch's port before what comes then is marked as having met congestion; 0 marks nothing.
+	Mark olaf.Size
 }
 
 // Costs is what a host's software takes for a message: a fixed part, and one that grows with its length.
@@ -36,7 +41,8 @@ type Accelerator struct {
 
 // Network is hosts around one switch, or around racks of switches below a root.
 type Network struct {
-	Workers int
+	Workers int // of a job
+	Jobs    int // that run at the same time, with workers and servers of their own; 0 is one
 	PerRack int // workers on a switch; 0 puts all on one
 	Link    Link
 	Trunk   Link // between switches; the zero value is Link
@@ -61,6 +67,8 @@ type Job struct {
 	Applied func(host int, a *endpoint.Aggregate)
 	// Limit ends a job that is not over by then; it hung. 0 is an hour.
 	Limit olaf.Duration
+	// Apart spreads the starts of jobs that run at the same time over this time, by the seed.
+	Apart olaf.Duration
 }
 
 // leastFrame is what Ethernet pads to, without the check sequence.
@@ -75,19 +83,24 @@ func (n *Network) check() error {
 	if n.Trunk == (Link{}) {
 		n.Trunk = n.Link
 	}
+	if n.Jobs == 0 {
+		n.Jobs = 1
+	}
 	for _, l := range []*Link{&n.Link, &n.Trunk} {
 		switch {
 		case l.Rate <= 0:
 			return fmt.Errorf("%w: a link of %s", ErrConfig, l.Rate)
-		case l.Loss < 0 || l.Loss >= 1:
-			return fmt.Errorf("%w: a loss of %g; it must be 0 to below 1", ErrConfig, l.Loss)
-		case l.Delay < 0 || l.Overhead < 0:
-			return fmt.Errorf("%w: a link with a delay of %s and %s beside each frame", ErrConfig, l.Delay, l.Overhead)
+		case !(l.Loss >= 0 && l.Loss <= 1):
+			return fmt.Errorf("%w: a loss of %g; it must be 0 to 1", ErrConfig, l.Loss)
+		case l.Delay < 0 || l.Overhead < 0 || l.Frame < 0 || l.Mark < 0:
+			return fmt.Errorf("%w: a link with a delay of %s, %s beside each frame, %s a frame and marks from %s", ErrConfig, l.Delay, l.Overhead, l.Frame, l.Mark)
 		}
 	}
 	switch {
 	case n.Workers < 1:
 		return fmt.Errorf("%w: %d workers", ErrConfig, n.Workers)
+	case n.Jobs < 1:
+		return fmt.Errorf("%w: %d jobs", ErrConfig, n.Jobs)
 	case n.PerRack < 0:
 		return fmt.Errorf("%w: %d workers a rack", ErrConfig, n.PerRack)
 	case n.Accelerator.BusBytes < 0 || n.Accelerator.Beat < 0 || n.Accelerator.Pipeline < 0:
@@ -100,7 +113,7 @@ func (j *Job) check() error {
 	switch {
 	case j.Jitter < 0 || j.Jitter > 1:
 		return fmt.Errorf("%w: computing times spread by %g of themselves; it must be 0 to 1", ErrConfig, j.Jitter)
-	case j.Compute < 0 || j.Apply < 0 || j.ServerApply < 0 || j.Limit < 0:
+	case j.Compute < 0 || j.Apply < 0 || j.ServerApply < 0 || j.Limit < 0 || j.Apart < 0:
 		return fmt.Errorf("%w: computing takes %s, applying %s and %s, within %s", ErrConfig, j.Compute, j.Apply, j.ServerApply, j.Limit)
 	}
 	if j.Limit == 0 {

@@ -1,5 +1,5 @@
 // Package closed simulates jobs whose hosts wait for answers: workers and servers of pktgen/endpoint around switches that run
-// a program of fpga/program, one job at a time, packet by packet in both directions.
+// a program of fpga/program, packet by packet in both directions. Several jobs share the switches, each with hosts of its own.
 //
 // It stands beside package netsim, which plays open-loop traffic through queue disciplines and agrees with ns-3 in every
 // packet. Here links are FIFO and without a limit, so that a frame's departure is known when it is handed over; hosts cost

@@ -12,6 +12,8 @@ import (
 type host struct {
 	sim    *sim
 	number int
+	job    int // that it is of, from 0
+	worker int // its number there; of a server the number of workers
 	end    endpoint.Endpoint
 	server bool
 	costs  Costs
@@ -25,18 +27,20 @@ type host struct {
 
 func (s *sim) addHosts(parts *system.Parts) error {
 	s.hosts = make([]*host, s.ends)
-	cfg := endpoint.Config{Job: jobID, Workers: s.workers, Layout: s.job.Layout, Updates: s.job.Updates}
+	cfg := endpoint.Config{Workers: s.workers, Layout: s.job.Layout, Updates: s.job.Updates}
 	for i := range s.hosts {
 		h := &host{
-			sim: s, number: i, costs: s.net.Worker, server: i >= s.workers, armed: endpoint.Never,
+			sim: s, number: i, costs: s.net.Worker, server: i >= s.jobs*s.workers, armed: endpoint.Never,
 			draw: splitmix.Mix(s.seed ^ uint64(i)<<40 ^ 0x6a09e667),
 		}
+		h.job, h.worker = s.whose(i)
+		cfg.Job = firstJob + olaf.ClusterID(h.job)
 		var err error
 		if h.server {
 			h.costs = s.net.Server
 			h.end, err = parts.Server(cfg, h)
 		} else {
-			cfg.Worker = olaf.WorkerID(i)
+			cfg.Worker = olaf.WorkerID(h.worker)
 			h.end, err = parts.Worker(cfg, h)
 		}
 		if err != nil {
@@ -45,6 +49,12 @@ func (s *sim) addHosts(parts *system.Parts) error {
 		s.hosts[i] = h
 	}
 	return nil
+}
+
+// begin starts the host's side of its job.
+func (h *host) begin() {
+	h.end.Start(olaf.Time(h.sim.now))
+	h.arm()
 }
 
 // Compute implements endpoint.Host.
@@ -115,6 +125,9 @@ func (h *host) take(i int32) {
 	p := h.sim.packets[i] // the endpoint's answers may move the packets
 	h.end.Receive(olaf.Time(h.sim.now), &p.Packet, p.lanes)
 	h.sim.drop(i)
+	if h.server { // one that only adds up applies nothing
+		h.look()
+	}
 	h.arm()
 }
 
@@ -132,17 +145,23 @@ func (h *host) computed() {
 func (h *host) applied() {
 	h.sim.meter.applied(h)
 	h.end.Applied(olaf.Time(h.sim.now))
+	h.look()
+	h.arm()
+}
+
+// look notes that the job is over on this side.
+func (h *host) look() {
 	if !h.done && h.end.Done() {
 		h.done = true
-		h.sim.meter.doneHosts++
+		h.sim.meter.finished(h)
 	}
-	h.arm()
 }
 
 func (h *host) timer() {
 	h.armed = endpoint.Never
 	if h.end.Next() <= olaf.Time(h.sim.now) {
 		h.end.Timer(olaf.Time(h.sim.now))
+		h.look()
 	}
 	h.arm()
 }

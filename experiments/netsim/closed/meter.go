@@ -13,10 +13,19 @@ type meter struct {
 	doneHosts int
 	inFlight  int
 	hosts     []hostMeter
-	// Of a synchronous job, by round: when the last gradient was ready, and when the last worker had the sum.
+	// Of synchronous jobs, by job and round: when the last gradient was ready, and when the last worker had the sum.
 	ready, whole []int64
+	jobs         []jobMeter
+	served       uint64 // packets that reached servers
+	marked       uint64 // packets that met congestion
 
 	stale staleness
+}
+
+// jobMeter is what is known of one job.
+type jobMeter struct {
+	left int   // hosts that are not done
+	end  int64 // when the last worker was
 }
 
 // hostMeter is what is known of one host.
@@ -43,28 +52,42 @@ type staleness struct {
 }
 
 func newMeter(s *sim) meter {
-	m := meter{sim: s, hosts: make([]hostMeter, len(s.hosts))}
+	m := meter{sim: s, hosts: make([]hostMeter, len(s.hosts)), jobs: make([]jobMeter, s.jobs)}
+	for _, h := range s.hosts {
+		m.jobs[h.job].left++
+	}
 	if s.sync {
-		m.ready, m.whole = make([]int64, s.job.Updates), make([]int64, s.job.Updates)
+		rounds := s.jobs * int(s.job.Updates)
+		m.ready, m.whole = make([]int64, rounds), make([]int64, rounds)
 	}
 	return m
 }
 
-// note keeps the latest instant of a round.
-func (m *meter) note(times []int64, i uint32, now int64) {
-	if int(i) < len(times) {
-		times[i] = max(times[i], now)
+// finished notes that a host is done.
+func (m *meter) finished(h *host) {
+	m.doneHosts++
+	k := &m.jobs[h.job]
+	if k.left--; !h.server {
+		k.end = max(k.end, m.sim.now)
 	}
 }
 
-func (m *meter) computed(h *host) { m.note(m.ready, h.vector, m.sim.now) }
+// note keeps the latest instant of a round of a host's job.
+func (m *meter) note(times []int64, h *host, round uint32, now int64) {
+	if times != nil && round < m.sim.job.Updates {
+		at := &times[h.job*int(m.sim.job.Updates)+int(round)]
+		*at = max(*at, now)
+	}
+}
+
+func (m *meter) computed(h *host) { m.note(m.ready, h, h.vector, m.sim.now) }
 
 // applies notes that a host has a whole sum and begins to apply it.
 func (m *meter) applies(h *host, a *endpoint.Aggregate) {
 	k := &m.hosts[h.number]
 	k.trace, k.vectors = a.Trace, a.Vectors
 	if !h.server {
-		m.note(m.whole, a.Number, m.sim.now)
+		m.note(m.whole, h, a.Number, m.sim.now)
 	}
 	if t := &a.Trace; t.Vectors > 0 && m.measures(h) {
 		late := float64(t.Vectors)*float64(a.Number) - float64(t.ReadSum)
@@ -74,8 +97,8 @@ func (m *meter) applies(h *host, a *endpoint.Aggregate) {
 	}
 }
 
-// measures says that a host's updates are those of the weights: the server's where there is one.
-func (m *meter) measures(h *host) bool { return h.server || m.sim.ends == m.sim.workers }
+// measures says that a host's updates are those of the weights: the server's where there is one that has them.
+func (m *meter) measures(h *host) bool { return h.server != m.sim.atWorkers }
 
 // applied notes that the weights are updated.
 func (m *meter) applied(h *host) {

@@ -16,7 +16,9 @@ type wire struct {
 	port  program.Port // that it is there
 	clock engine.Clock
 	delay int64
-	loss  uint64 // a frame is lost when its draw is below
+	least int64     // ps of any frame
+	mark  olaf.Size // waiting from which frames are marked; 0 marks none
+	loss  uint64    // a frame is lost when its draw is below
 	salt  uint64
 	free  int64 // ps from which the next frame can leave
 
@@ -29,21 +31,24 @@ type wire struct {
 type node struct {
 	program  program.Program
 	down     []int32 // wires, by port
+	members  [][]program.Port
+	servers  []int32 // at the root, wires by job
 	up       int32   // -1 at the root
 	parent   bool
 	free     int64 // of the accelerator
 	occupied occupancy
 }
 
-// shape is how a network's nodes are numbered: workers, the server, the root, then racks.
+// shape is how a network's nodes are numbered: the workers of the first job, of the second, …, the servers of all, the root,
+// then racks. A rack holds the same workers of every job.
 type shape struct {
-	workers, ends, racks, perRack int
+	jobs, workers, ends, racks, perRack int
 }
 
 func shapeOf(n *Network, server bool) shape {
-	s := shape{workers: n.Workers, ends: n.Workers}
+	s := shape{jobs: n.Jobs, workers: n.Workers, ends: n.Jobs * n.Workers}
 	if server {
-		s.ends++
+		s.ends += n.Jobs
 	}
 	if n.PerRack > 0 && n.PerRack < n.Workers {
 		s.perRack = n.PerRack
@@ -55,12 +60,24 @@ func shapeOf(n *Network, server bool) shape {
 // root is the node of the root switch.
 func (s *shape) root() int { return s.ends }
 
+// whose is the job of a host and its worker there; of a server the number of workers.
+func (s *shape) whose(host int) (job, worker int) {
+	if all := s.jobs * s.workers; host >= all {
+		return host - all, s.workers
+	}
+	return host / s.workers, host % s.workers
+}
+
+// server is the host that serves a job.
+func (s *shape) server(job int) int32 { return int32(s.jobs*s.workers + job) }
+
 // above is the switch that a host hangs on, by its place among switches.
 func (s *shape) above(host int) int {
-	if s.racks == 0 || host >= s.workers {
+	_, worker := s.whose(host)
+	if s.racks == 0 || worker == s.workers {
 		return 0
 	}
-	return 1 + host/s.perRack
+	return 1 + worker/s.perRack
 }
 
 // addLink makes both directions of a link between two nodes, and gives the wires' places.
@@ -68,7 +85,7 @@ func (s *sim) addLink(a, b int32, portAtA, portAtB program.Port, l *Link) (ab, b
 	one := func(to int32, port program.Port) int32 {
 		i := int32(len(s.wires))
 		s.wires = append(s.wires, wire{
-			to: to, port: port, clock: engine.Picoseconds(l.Rate, l.Overhead), delay: int64(l.Delay),
+			to: to, port: port, clock: engine.Picoseconds(l.Rate, l.Overhead), delay: int64(l.Delay), least: int64(l.Frame), mark: l.Mark,
 			loss: uint64(l.Loss * (1 << 63)), salt: splitmix.Mix(s.seed ^ uint64(i+1)<<32),
 		})
 		return i
@@ -79,7 +96,7 @@ func (s *sim) addLink(a, b int32, portAtA, portAtB program.Port, l *Link) (ab, b
 // build makes nodes and wires.
 func (s *sim) build(n *Network) {
 	s.switches = make([]node, 1+s.racks)
-	s.access = make([]int32, s.ends)
+	s.access, s.homes = make([]int32, s.ends), make([]int32, s.ends)
 	for i := range s.switches {
 		s.switches[i].up = -1
 	}
@@ -93,9 +110,32 @@ func (s *sim) build(n *Network) {
 	for h := range s.ends {
 		at := s.above(h)
 		sw := &s.switches[at]
-		up, down := s.addLink(int32(h), int32(s.root()+at), 0, program.Port(len(sw.down)), &n.Link)
+		job, worker := s.whose(h)
+		port := program.Port(len(sw.down))
+		if worker == s.workers {
+			port = program.Uplink
+		}
+		up, down := s.addLink(int32(h), int32(s.root()+at), 0, port, &n.Link)
+		s.access[h], s.homes[h] = up, down
+		s.wires[up].mark = 0 // hosts mark nothing
+		if worker == s.workers {
+			sw.servers = append(sw.servers, down)
+			continue
+		}
+		for len(sw.members) <= job {
+			sw.members = append(sw.members, nil)
+		}
 		sw.down = append(sw.down, down)
-		s.access[h] = up
+		sw.members[job] = append(sw.members[job], port)
+	}
+	if s.racks > 0 {
+		root := &s.switches[0]
+		root.members = make([][]program.Port, s.jobs)
+		for job := range root.members {
+			for r := range s.racks {
+				root.members[job] = append(root.members[job], program.Port(r))
+			}
+		}
 	}
 }
 
@@ -110,39 +150,40 @@ func (s *sim) install(parts *system.Parts) error {
 		if err != nil {
 			return err
 		}
-		job := program.Job{ID: jobID, Parent: s.switches[i].parent, Members: s.members(i)}
-		if i == 0 {
-			job.Fan, job.Level = parts.Fan, min(s.racks, 1)
-		}
-		if parts.Fan > len(job.Members) && i == 0 && s.sync {
-			return fmt.Errorf("%w: H is %d, but the root has %d children, each of which contributes once a round", ErrConfig, parts.Fan, len(job.Members))
-		}
-		if err := p.Configure(job); err != nil {
-			return err
+		for j := range s.jobs {
+			if err := s.admit(parts, p, i, j); err != nil {
+				return err
+			}
 		}
 		s.switches[i].program = p
 	}
 	return nil
 }
 
-// members are the children of a switch that contribute: all but the server.
-func (s *sim) members(at int) []program.Member {
+// admit tells the program of a switch about a job.
+func (s *sim) admit(parts *system.Parts, p program.Program, at, j int) error {
+	job := program.Job{ID: firstJob + olaf.ClusterID(j), Parent: s.switches[at].parent, Members: s.members(at, j)}
+	if parts.Share != nil {
+		job.Base, job.Slots = parts.Share(j)
+	}
+	if at == 0 {
+		job.Fan, job.Level = parts.Fan, min(s.racks, 1)
+	}
+	if parts.Fan > len(job.Members) && at == 0 && s.sync {
+		return fmt.Errorf("%w: H is %d, but the root has %d children, each of which contributes once a round", ErrConfig, parts.Fan, len(job.Members))
+	}
+	return p.Configure(job)
+}
+
+// members are the children of a switch that contribute to a job: all but the server.
+func (s *sim) members(at, job int) []program.Member {
 	var m []program.Member
-	add := func(port, worker int) {
-		m = append(m, program.Member{Worker: olaf.WorkerID(worker), Port: program.Port(port)})
+	first := 0
+	if at > 0 {
+		first = (at - 1) * s.perRack
 	}
-	if at == 0 && s.racks > 0 {
-		for r := range s.racks {
-			add(r, r)
-		}
-		return m
-	}
-	port := 0
-	for h := range s.workers {
-		if s.above(h) == at {
-			add(port, h)
-			port++
-		}
+	for i, port := range s.switches[at].members[job] {
+		m = append(m, program.Member{Worker: olaf.WorkerID(first + i), Port: port})
 	}
 	return m
 }
@@ -152,21 +193,11 @@ func (s *sim) toward(at int, host int32) int32 {
 	sw := &s.switches[at]
 	home := s.above(int(host))
 	switch {
-	case home == at && at == 0:
-		return sw.down[s.racks+int(host)-s.firstAtRoot()]
 	case home == at:
-		return sw.down[int(host)-(at-1)*s.perRack]
+		return s.homes[host]
 	case at == 0:
 		return sw.down[home-1]
 	default:
 		return sw.up
 	}
-}
-
-// firstAtRoot is the first host that hangs on the root itself.
-func (s *shape) firstAtRoot() int {
-	if s.racks > 0 {
-		return s.workers
-	}
-	return 0
 }

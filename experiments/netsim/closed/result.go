@@ -23,8 +23,14 @@ type Result struct {
 	AoM                        [3]metric.Float // by the newest, the mean and the oldest contribution inside, at the workers
 	Held, HeldPeak             metric.Float    // slots of all switches together
 	Memory                     olaf.Size       // of all tables
-	Busiest                    metric.Float    // share of the time that the busiest wire was busy
-	Frames, Lost, Bytes        uint64
+	// Completion is when the last worker of a job was done, mean over the jobs that were.
+	Completion metric.Float
+	// Served is how many packets reach servers for each packet of a vector: 1 where the switch adds all up, as many as a job
+	// has workers where it adds nothing.
+	Served              metric.Float
+	Marked              uint64       // packets that met congestion
+	Busiest             metric.Float // share of the time that the busiest wire was busy
+	Frames, Lost, Bytes uint64
 
 	Endpoints olaf.Counts // over all hosts
 	Program   olaf.Counts // over all switches; nothing of switches that only forward
@@ -56,6 +62,9 @@ var rows = []Row{
 	{"frames", "Frames", "frames", "handed to wires", func(r *Result) metric.Float { return metric.Float(r.Frames) }},
 	{"frames_lost", "Frames lost", "frames", "on wires", func(r *Result) metric.Float { return metric.Float(r.Lost) }},
 	{"wire_bytes", "Bytes", "B", "of frames handed to wires, without what is beside a frame", func(r *Result) metric.Float { return metric.Float(r.Bytes) }},
+	{"jct_ns", "Completion of a job", "ns", "until its last worker was done, mean over jobs", func(r *Result) metric.Float { return r.Completion }},
+	{"served", "Packets at servers", "", "for each packet of a vector; missing where there is no server", func(r *Result) metric.Float { return r.Served }},
+	{"frames_marked", "Frames marked", "frames", "that met congestion", func(r *Result) metric.Float { return metric.Float(r.Marked) }},
 	{"duration_ns", "Duration", "ns", "until the last host was done", func(r *Result) metric.Float { return r.Duration }},
 }
 
@@ -66,6 +75,7 @@ func (s *sim) result() (*Result, error) {
 		return nil, err
 	}
 	s.times(r)
+	s.jobsOf(r)
 	return r, nil
 }
 
@@ -176,6 +186,21 @@ func (s *sim) times(r *Result) {
 	r.StaleUpdates, r.StaleVectors = metric.Missing(), metric.Missing()
 	if n := s.meter.stale.contributions; n > 0 {
 		r.StaleUpdates, r.StaleVectors = metric.Float(s.meter.stale.updates/n), metric.Float(s.meter.stale.vectors/n)
+	}
+}
+
+// jobsOf tells what is counted by jobs.
+func (s *sim) jobsOf(r *Result) {
+	var completion series
+	for i := range s.meter.jobs {
+		if k := &s.meter.jobs[i]; k.left == 0 {
+			completion.add(float64(nanoseconds(k.end)))
+		}
+	}
+	r.Completion, r.Served, r.Marked = completion.mean(), metric.Missing(), s.meter.marked
+	if s.ends > s.jobs*s.workers && r.Updates > 0 {
+		packets := float64(s.jobs) * float64(s.job.Packets()) * float64(s.job.Updates)
+		r.Served = metric.Float(float64(s.meter.served) / packets)
 	}
 }
 

@@ -18,33 +18,38 @@ const (
 	kindComputed                     // host
 	kindApplied                      // host
 	kindTimer                        // host
+	kindStart                        // host
 
 	kindMask = uint64(0xff) << 56
 )
 
-const jobID olaf.ClusterID = 1
+// firstJob is the id of the first job.
+const firstJob olaf.ClusterID = 1
 
 // sim is the state of one run.
 type sim struct {
 	shape
-	seed     uint64
-	sync     bool
-	net      *Network
-	job      *Job
-	future   *calendar.Queue
-	now      int64
-	number   uint64
-	events   uint64
-	wires    []wire
-	switches []node
-	ledger   *olaf.Ledger // of their program
-	header   olaf.Size    // of every frame, in front of its lanes
-	access   []int32      // wire of a host towards its switch
-	hosts    []*host
-	packets  []packet
-	spare    []int32
-	out      emitter
-	meter    meter
+	seed uint64
+	sync bool
+	// atWorkers says that workers apply sums themselves, and servers only add up.
+	atWorkers bool
+	net       *Network
+	job       *Job
+	future    *calendar.Queue
+	now       int64
+	number    uint64
+	events    uint64
+	wires     []wire
+	switches  []node
+	ledger    *olaf.Ledger // of their program
+	header    olaf.Size    // of every frame, in front of its lanes
+	access    []int32      // wire of a host towards its switch
+	homes     []int32      // and back
+	hosts     []*host
+	packets   []packet
+	spare     []int32
+	out       emitter
+	meter     meter
 }
 
 // packet is one on its way, on one wire at a time.
@@ -65,7 +70,10 @@ func Run(ctx context.Context, net Network, job Job, parts system.Parts, sync boo
 	if err := job.check(); err != nil {
 		return nil, err
 	}
-	s := &sim{shape: shapeOf(&net, parts.Server != nil), seed: splitmix.Mix(seed), sync: sync, net: &net, job: &job, header: parts.Header}
+	s := &sim{
+		shape: shapeOf(&net, parts.Server != nil), seed: splitmix.Mix(seed), sync: sync, net: &net, job: &job, header: parts.Header,
+		atWorkers: parts.Server == nil || parts.Window > 0,
+	}
 	s.out.sim = s
 	s.build(&net)
 	if err := s.install(&parts); err != nil {
@@ -74,16 +82,28 @@ func Run(ctx context.Context, net Network, job Job, parts system.Parts, sync boo
 	if err := s.addHosts(&parts); err != nil {
 		return nil, err
 	}
-	s.future = calendar.New(4*s.workers*job.Packets(), int64(job.Compute)+int64(net.Link.Delay)+int64(olaf.Millisecond))
-	s.meter = newMeter(s)
-	for _, h := range s.hosts {
-		h.end.Start(0)
-		h.arm()
+	onTheWay := job.Packets()
+	if parts.Window > 0 {
+		onTheWay = min(onTheWay, parts.Window)
 	}
+	s.future = calendar.New(4*s.jobs*s.workers*onTheWay, int64(job.Compute)+int64(net.Link.Delay)+int64(olaf.Millisecond))
+	s.meter = newMeter(s)
+	s.start()
 	if err := s.play(ctx); err != nil {
 		return nil, err
 	}
 	return s.result()
+}
+
+// start begins the jobs, where they are to begin apart each at an instant of its own.
+func (s *sim) start() {
+	for _, h := range s.hosts {
+		if s.job.Apart > 0 {
+			s.push(int64(splitmix.Mix(s.seed^uint64(h.job)<<48^0xbb67ae85)%uint64(s.job.Apart)), kindStart|uint64(h.number))
+			continue
+		}
+		h.begin()
+	}
 }
 
 // seldom is how many events there are between looks at the context.
@@ -123,6 +143,8 @@ func (s *sim) handle(e *calendar.Event) {
 		s.hosts[i].applied()
 	case kindTimer:
 		s.hosts[i].timer()
+	case kindStart:
+		s.hosts[i].begin()
 	}
 }
 
@@ -142,11 +164,16 @@ func (s *sim) room() int32 {
 	return int32(len(s.packets) - 1)
 }
 
-// transmit hands packet i to a wire, at at or once the wire is free. It ends there when it is lost.
+// transmit hands packet i to a wire, at at or once the wire is free. It ends there when it is lost. Switches mark what finds
+// much waiting.
 func (s *sim) transmit(i, over int32, at int64) {
 	w, p := &s.wires[over], &s.packets[i]
 	size := s.size(p.Lanes)
-	ticks := w.clock.Ticks(size)
+	ticks := max(w.clock.Ticks(size), w.least)
+	if w.mark > 0 && (w.free-at)/ticks*int64(size) >= int64(w.mark) {
+		p.Flags |= program.ECN
+		s.meter.marked++
+	}
 	w.free = max(w.free, at) + ticks
 	w.busy += ticks
 	w.bytes += uint64(size)
@@ -170,23 +197,27 @@ func (s *sim) arrive(i int32) {
 	p := &s.packets[i]
 	w := &s.wires[p.wire]
 	if to := int(w.to); to < len(s.hosts) {
+		if s.hosts[to].server {
+			s.meter.served++
+		}
 		s.hosts[to].reach(i)
 		return
 	}
 	at := int(w.to) - s.root()
 	if p.to != endpoint.Network || s.switches[at].program == nil {
-		s.transmit(i, s.toward(at, s.numberOf(p.to)), s.now)
+		s.transmit(i, s.toward(at, s.numberOf(p)), s.now)
 		return
 	}
 	s.process(at, w.port, i)
 }
 
-// numberOf is the host that a peer is.
-func (s *sim) numberOf(to endpoint.Peer) int32 {
-	if to == endpoint.Server {
-		return int32(s.workers)
+// numberOf is the host that a packet is for.
+func (s *sim) numberOf(p *packet) int32 {
+	job := int(p.Job - firstJob)
+	if p.to == endpoint.Server {
+		return s.server(job)
 	}
-	return int32(to)
+	return int32(job*s.workers) + int32(p.to)
 }
 
 // process runs a switch's program over packet i. What it emits leaves when the accelerator has had the frame.
@@ -217,27 +248,25 @@ func (o *emitter) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	sw := &o.sim.switches[o.at]
 	switch to {
 	case program.Up:
-		if sw.up >= 0 {
+		switch job := int(p.Job - firstJob); {
+		case sw.up >= 0:
 			o.put(sw.up, p, lanes)
+		case job >= 0 && job < len(sw.servers):
+			o.put(sw.servers[job], p, lanes)
 		}
 	case program.Down, program.Others:
-		for port := range o.sim.memberPorts(o.at) {
-			if to == program.Down || program.Port(port) != o.from {
+		job := int(p.Job - firstJob)
+		if job < 0 || job >= len(sw.members) {
+			return
+		}
+		for _, port := range sw.members[job] {
+			if to == program.Down || port != o.from {
 				o.put(sw.down[port], p, lanes)
 			}
 		}
 	default:
 		o.put(sw.down[to], p, lanes)
 	}
-}
-
-// memberPorts is how many ports of a switch lead to members; they come first.
-func (s *sim) memberPorts(at int) int {
-	n := len(s.switches[at].down)
-	if at == 0 && s.ends > s.workers {
-		n-- // the server's
-	}
-	return n
 }
 
 func (o *emitter) put(over int32, p *program.Packet, lanes []uint32) {

@@ -95,8 +95,8 @@ func New(cfg program.Config) (*Switch, error) {
 	}, nil
 }
 
-// Configure says who a job's workers are. All jobs share the table; a job that nobody configured is taken to be like the
-// first.
+// Configure says who a job's workers are. Jobs share the table, but for those that are given a part of it, which the rest is
+// trusted to leave alone; a job that nobody configured is taken to be like the first.
 func (s *Switch) Configure(j program.Job) error {
 	most := MaxMembers
 	if s.levels {
@@ -109,8 +109,15 @@ func (s *Switch) Configure(j program.Job) error {
 		return fmt.Errorf("%w: a fan-in of %d; it must be 1 to %d, or 0 for the number of workers", program.ErrConfig, j.Fan, most)
 	case j.Level > 0 && !s.levels:
 		return fmt.Errorf("%w: profile %s knows one level of switches; take %s", program.ErrConfig, Released, Paper)
-	case j.Base != 0 || j.Slots != 0 && j.Slots != len(s.slots):
-		return fmt.Errorf("%w: ATP's jobs share all aggregators", program.ErrConfig)
+	case j.Base > 0 && j.Slots == 0:
+		return fmt.Errorf("%w: job %d begins at aggregator %d without a number of them", program.ErrConfig, j.ID, j.Base)
+	case j.Base < 0 || j.Slots < 0 || j.Base+j.Slots > len(s.slots):
+		return fmt.Errorf("%w: job %d asks for aggregators %d to %d of %d", program.ErrConfig, j.ID, j.Base, j.Base+j.Slots-1, len(s.slots))
+	}
+	for i := range s.jobs {
+		if o := &s.jobs[i]; o.ID != j.ID && o.Slots > 0 && j.Slots > 0 && o.Base < j.Base+j.Slots && j.Base < o.Base+o.Slots {
+			return fmt.Errorf("%w: the aggregators of jobs %d and %d overlap; give each a base and a length", program.ErrConfig, o.ID, j.ID)
+		}
 	}
 	for i := range s.jobs {
 		if s.jobs[i].ID == j.ID {

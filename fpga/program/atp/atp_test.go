@@ -26,7 +26,7 @@ func TestRefusals(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, j := range map[string]program.Job{
-		"a fan beyond the bitmap": {Fan: MaxMembers + 1}, "a part of the table": {Base: 1}, "another level": {Level: 1},
+		"a fan beyond the bitmap": {Fan: MaxMembers + 1}, "more than the table": {Base: 1, Slots: 8}, "a part without a length": {Base: 1}, "another level": {Level: 1},
 	} {
 		if err := s.Configure(j); !errors.Is(err, program.ErrConfig) {
 			t.Errorf("%s: %v", name, err)

@@ -29,8 +29,11 @@ func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, la
 	}
 	k := s.job(p.Job)
 	bit, ok := bitOf(k, from, p)
-	if !ok {
+	switch {
+	case !ok:
 		return Stranger
+	case k.Slots > 0 && k.ID == p.Job && (int(p.Index) < k.Base || int(p.Index) >= k.Base+k.Slots):
+		return OutOfRange
 	}
 	if s.levels && (k.Level > 0) != (p.Flags&program.Second != 0) {
 		out.Emit(program.Up, p, lanes) // another level's matter
@@ -42,13 +45,16 @@ func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, la
 	return s.fresh(now, k, bit, p, lanes, out)
 }
 
-// bitOf is the contributor's bit: the packet's own, or that of the member behind the port.
+// levelShift is where a packet's second bitmap begins, that of racks; the first is that of workers in theirs.
+const levelShift = 32
+
+// bitOf is the contributor's bit: the packet's own of this level, or that of the member behind the port.
 func bitOf(k *program.Job, from program.Port, p *program.Packet) (uint32, bool) {
 	if k == nil {
 		return 0, false
 	}
-	if p.Bitmap != 0 && k.Level == 0 {
-		return uint32(p.Bitmap), true
+	if own := uint32(p.Bitmap >> (levelShift * min(k.Level, 1))); own != 0 {
+		return own, true
 	}
 	if int(from) < len(k.Members) && k.Members[from].Port == from {
 		return 1 << from, true
@@ -92,7 +98,7 @@ func (s *Switch) fresh(now olaf.Time, k *program.Job, bit uint32, p *program.Pac
 		if t.time < fan(k, p) {
 			return Duplicate
 		}
-		s.send(i, p, marked, out)
+		s.send(k, i, p, marked, out)
 		return Answered
 	}
 	s.add(now, i, key, bit, p, lanes)
@@ -100,7 +106,7 @@ func (s *Switch) fresh(now olaf.Time, k *program.Job, bit uint32, p *program.Pac
 		return Consumed
 	}
 	s.leave(t)
-	s.send(i, p, marked, out)
+	s.send(k, i, p, marked, out)
 	return Completed
 }
 
@@ -125,7 +131,7 @@ func (s *Switch) resent(k *program.Job, bit uint32, p *program.Packet, lanes []u
 	if !t.left {
 		s.leave(t)
 	}
-	s.send(i, p, marked, out)
+	s.send(k, i, p, marked, out)
 	s.free(t)
 	return Flushed
 }
@@ -140,7 +146,7 @@ func (s *Switch) add(now olaf.Time, i int, key uint64, bit uint32, p *program.Pa
 	if t.bitmap == 0 {
 		copy(s.buffer(i), lanes)
 	} else {
-		addSticky(s.buffer(i), lanes)
+		Add(s.buffer(i), lanes)
 	}
 	t.bitmap |= bit
 	t.time++
@@ -158,7 +164,7 @@ func (s *Switch) leave(t *aggregator) {
 
 // send puts an aggregator's sum into the packet at hand and lets that go on. Its mark is what the register held before this
 // packet: that of the packet itself is lost, as in the released program.
-func (s *Switch) send(i int, p *program.Packet, marked bool, out program.Out) {
+func (s *Switch) send(k *program.Job, i int, p *program.Packet, marked bool, out program.Out) {
 	t := &s.slots[i]
 	s.out = *p
 	s.out.Bitmap, s.out.Count, s.out.Trace = uint64(t.bitmap), t.time, t.trace
@@ -167,8 +173,10 @@ func (s *Switch) send(i int, p *program.Packet, marked bool, out program.Out) {
 		s.out.Flags |= program.ECN
 	}
 	if s.levels {
+		level := levelShift * min(k.Level, 1)
 		s.out.Flags |= program.Second
-		s.out.Bitmap, s.out.Fan = 0, 0 // the next level's own
+		s.out.Bitmap = p.Bitmap&^(math.MaxUint32<<level) | uint64(t.bitmap)<<level
+		s.out.Fan = 0 // the next level's own
 	}
 	out.Emit(program.Up, &s.out, s.buffer(i))
 }
@@ -187,9 +195,9 @@ func (s *Switch) acknowledge(p *program.Packet, lanes []uint32, out program.Out)
 	return class
 }
 
-// addSticky adds src to dst as signed words that saturate; a word that stands at a rail stays there, so that the server can
-// see that the sum is none.
-func addSticky(dst, src []uint32) {
+// Add adds src to dst as signed words that saturate; a word that stands at a rail stays there, so that the server can see
+// that the sum is none.
+func Add(dst, src []uint32) {
 	for i, v := range src[:min(len(src), len(dst))] {
 		have := int32(dst[i])
 		if have == math.MaxInt32 || have <= -math.MaxInt32 {

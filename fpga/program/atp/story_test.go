@@ -58,7 +58,8 @@ func TestBounds(t *testing.T) {
 	}
 	jobs := []program.Job{
 		{ID: 1, Members: n(MaxMembers)}, {ID: 1, Members: n(MaxMembers + 1)}, {ID: 1, Members: n(MaxFan)}, {ID: 1, Fan: MaxMembers}, {ID: 1, Fan: MaxMembers + 1},
-		{ID: 1, Fan: -1}, {ID: 1, Fan: MaxFan}, {ID: 1, Level: 1, Members: n(1)}, {ID: 1, Base: 1}, {ID: 1, Slots: 8}, {ID: 1, Slots: 7}, {ID: 2, Members: n(1)},
+		{ID: 1, Fan: -1}, {ID: 1, Fan: MaxFan}, {ID: 1, Level: 1, Members: n(1)}, {ID: 1, Base: 1}, {ID: 1, Slots: 8}, {ID: 1, Slots: 9}, {ID: 2, Members: n(1)},
+		{ID: 2, Base: 7, Slots: 1}, {ID: 1, Slots: 7}, {ID: 3, Base: 6, Slots: 2},
 	}
 	programtest.Bounds(t, Describe(), configs, jobs)
 	t.Run("paper", func(t *testing.T) {
@@ -67,7 +68,7 @@ func TestBounds(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, j := range jobs {
-			refused := map[int]bool{0: true, 1: true, 3: true, 4: true, 5: true, 8: true, 10: true}[i]
+			refused := map[int]bool{0: true, 1: true, 3: true, 4: true, 5: true, 8: true, 10: true, 12: true, 14: true}[i]
 			if err := s.Configure(j); (err != nil) != refused {
 				t.Errorf("%+v: %v", j, err)
 			}
@@ -107,9 +108,9 @@ func TestSticky(t *testing.T) {
 		{-5, bottom + 4, bottom}, {-5, bottom + 5, bottom}, {-5, bottom + 6, bottom + 1}, {top - 1, 0, top - 1},
 	} {
 		dst := []uint32{uint32(c.have), 9}
-		if addSticky(dst, []uint32{uint32(c.more)}); int32(dst[0]) != c.want || dst[1] != 9 {
+		if Add(dst, []uint32{uint32(c.more)}); int32(dst[0]) != c.want || dst[1] != 9 {
 			t.Errorf("%d and %d: %d, want %d", c.have, c.more, int32(dst[0]), c.want)
 		}
 	}
-	addSticky([]uint32{1}, []uint32{1, 2}) // more words than there is room for
+	Add([]uint32{1}, []uint32{1, 2}) // more words than there is room for
 }

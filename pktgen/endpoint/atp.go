@@ -1,0 +1,235 @@
+package endpoint
+
+import (
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"slices"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/atp"
+	"github.com/olafctl/olaf/internal/splitmix"
+)
+
+// What ATP's released client waits for: an acknowledgement at all, and the next one after that.
+const (
+	ATPFirstTimeout = 50 * olaf.Millisecond
+	ATPTimeout      = 200 * olaf.Microsecond
+)
+
+// ATPWindow is the released client's usual window of a thread.
+const ATPWindow = 100
+
+// atpFrame is the length of the released client's frame, by which it counts its congestion window.
+const atpFrame olaf.Size = 308
+
+// linger is how long a server that answers in batches waits for one to fill.
+const linger = olaf.Microsecond
+
+// ATP is what ATP's workers and server are built with beside the rest.
+type ATP struct {
+	// Profile is atp.Released, the default, or atp.Paper. They differ in how an aggregator is chosen, in how many
+	// acknowledgements out of order are taken for a loss, and in whether the server proposes others after a collision.
+	Profile string
+	// Aggregators is how many the job may use, from Base on; 0 is all that the released switch has.
+	Aggregators, Base int
+	// Window is how many packets are on their way at most; 0 is ATPWindow.
+	Window int
+	// Trigger is after how many acknowledgements out of order what is missing below is sent again; 0 is the profile's.
+	Trigger int
+	// FirstTimeout is how long a worker waits for the first acknowledgement of a vector, Timeout how long for each further one.
+	// 0 are ATPFirstTimeout and ATPTimeout.
+	FirstTimeout, Timeout olaf.Duration
+	// Congestion lets the window follow the marks of congestion.
+	Congestion bool
+	// Silent workers send nothing twice: ATP without its recovery.
+	Silent bool
+	// Batch is how many acknowledgements a server sends together; those of repeats go at once.
+	Batch int
+	// PerRack is how many workers hang on a switch below the server's, 0 where all hang on that one.
+	PerRack int
+	Fixed   Fixed
+}
+
+func (o *ATP) check(cfg *Config) error {
+	if o.Profile == "" {
+		o.Profile = atp.Released
+	}
+	if o.Aggregators == 0 {
+		o.Aggregators = atp.DefaultSlots
+	}
+	if o.Window == 0 {
+		o.Window = ATPWindow
+	}
+	if o.Trigger == 0 {
+		o.Trigger = 1
+		if o.Profile == atp.Paper {
+			o.Trigger = 3
+		}
+	}
+	if o.FirstTimeout == 0 {
+		o.FirstTimeout = ATPFirstTimeout
+	}
+	if o.Timeout == 0 {
+		o.Timeout = ATPTimeout
+	}
+	o.Batch = max(o.Batch, 1)
+	switch {
+	case o.Profile != atp.Released && o.Profile != atp.Paper:
+		return fmt.Errorf("%w: ATP has no profile %q; there are %s, %s", ErrConfig, o.Profile, atp.Released, atp.Paper)
+	case o.Aggregators < 1 || o.Base < 0 || o.Base+o.Aggregators > atp.MaxSlots:
+		return fmt.Errorf("%w: aggregators %d to %d; an index of 16 bits reaches 0 to %d", ErrConfig, o.Base, o.Base+o.Aggregators-1, atp.MaxSlots-1)
+	case o.Window < 1 || o.Window > o.Aggregators:
+		return fmt.Errorf("%w: a window of %d packets over %d aggregators of the job; it must be 1 to as many", ErrConfig, o.Window, o.Aggregators)
+	case o.Trigger < 0 || o.FirstTimeout < 0 || o.Timeout < 0 || o.PerRack < 0:
+		return fmt.Errorf("%w: ATP sends again after %d acknowledgements out of order, %s or %s", ErrConfig, o.Trigger, o.FirstTimeout, o.Timeout)
+	case o.Profile == atp.Released && o.racks(cfg.Workers) > 1:
+		return fmt.Errorf("%w: ATP's profile %s knows one level of switches; take %s, or workers on one switch", ErrConfig, atp.Released, atp.Paper)
+	}
+	if most := o.fewest(cfg.Workers); most > atp.MaxFan && o.Profile == atp.Paper || most > atp.MaxMembers {
+		return fmt.Errorf("%w: %d workers a switch; ATP's fan-in is %d at most, and a bitmap has %d bits", ErrConfig, most, atp.MaxFan, atp.MaxMembers)
+	}
+	return nil
+}
+
+// racks is how many switches workers hang on.
+func (o *ATP) racks(workers int) int {
+	if o.PerRack == 0 || o.PerRack >= workers {
+		return 1
+	}
+	return (workers + o.PerRack - 1) / o.PerRack
+}
+
+// fewest is the larger of the fan-ins of both levels.
+func (o *ATP) fewest(workers int) int {
+	if o.racks(workers) == 1 {
+		return workers
+	}
+	return max(o.PerRack, o.racks(workers))
+}
+
+// place is a worker's rack and its place there.
+func (o *ATP) place(worker, workers int) (rack, at int) {
+	if o.racks(workers) == 1 {
+		return 0, worker
+	}
+	return worker / o.PerRack, worker % o.PerRack
+}
+
+// inRack is how many workers a rack has.
+func (o *ATP) inRack(rack, workers int) int {
+	if o.racks(workers) == 1 {
+		return workers
+	}
+	return min(o.PerRack, workers-rack*o.PerRack)
+}
+
+// aggregators is how a job's workers choose one for a packet.
+type aggregators struct {
+	atp   *ATP
+	job   olaf.ClusterID
+	table []uint32 // of the released profile, by place in the window
+	used  []bool   // by the job
+}
+
+func newAggregators(o *ATP, job olaf.ClusterID) aggregators {
+	a := aggregators{atp: o, job: job}
+	if o.Profile != atp.Released {
+		return a
+	}
+	a.table, a.used = make([]uint32, o.Window), make([]bool, o.Aggregators)
+	for i := range a.table {
+		for salt := uint16(0); ; salt++ {
+			at := hash16(uint16(job), uint16(i), salt) % o.Aggregators
+			if salt == 0xffff { // 16 bits of hash miss some: the next free one
+				at = slices.Index(a.used, false)
+			}
+			if !a.used[at] {
+				a.used[at], a.table[i] = true, uint32(o.Base+at)
+				break
+			}
+		}
+	}
+	return a
+}
+
+// hash16 is the released client's: CRC-32 of three little-endian words, cut to 16 bits.
+func hash16(a, b, c uint16) int {
+	var key [6]byte
+	binary.LittleEndian.PutUint16(key[0:], a)
+	binary.LittleEndian.PutUint16(key[2:], b)
+	binary.LittleEndian.PutUint16(key[4:], c)
+	return int(crc32.ChecksumIEEE(key[:]) & 0xffff)
+}
+
+// of is the aggregator of the packet with a sequence number. The paper hashes job and number; the released client goes
+// through a table of as many places as its window has.
+func (a *aggregators) of(seq uint64) uint32 {
+	if a.table == nil {
+		return uint32(a.atp.Base + hash16(uint16(a.job), uint16(seq), uint16(seq>>16))%a.atp.Aggregators)
+	}
+	return a.table[(seq-1)%uint64(len(a.table))]
+}
+
+// remap takes the server's proposal for a packet's place in the window, unless the job uses it already.
+func (a *aggregators) remap(seq uint64, proposed uint32) {
+	at := int(proposed) - a.atp.Base
+	if a.table == nil || at < 0 || at >= len(a.used) || a.used[at] {
+		return
+	}
+	place := &a.table[(seq-1)%uint64(len(a.table))]
+	a.used[int(*place)-a.atp.Base] = false
+	a.used[at], *place = true, proposed
+}
+
+// proposals is the server's list of aggregators in an order of its own, which it goes round.
+type proposals struct {
+	order []uint32
+	next  int
+}
+
+func newProposals(o *ATP, job olaf.ClusterID) proposals {
+	p := proposals{order: make([]uint32, o.Aggregators)}
+	for i := range p.order {
+		p.order[i] = uint32(o.Base + i)
+	}
+	for i := len(p.order) - 1; i > 0; i-- {
+		k := splitmix.Mix(uint64(job)<<32|uint64(i)) % uint64(i+1)
+		p.order[i], p.order[k] = p.order[k], p.order[i]
+	}
+	return p
+}
+
+func (p *proposals) take() uint32 {
+	v := p.order[p.next]
+	p.next = (p.next + 1) % len(p.order)
+	return v
+}
+
+// The bitmap of a packet: who of its rack is inside in the low half, which racks in the high one.
+const rackShift = 32
+
+// contributors is a set of workers.
+type contributors []uint64
+
+func (c contributors) has(w int) bool { return c[w/64]&(1<<(w%64)) != 0 }
+func (c contributors) add(w int)      { c[w/64] |= 1 << (w % 64) }
+
+// inside lists the workers that a packet's bitmaps name.
+func (o *ATP) inside(into []int, p *program.Packet, workers int) []int {
+	into = into[:0]
+	racks, one := uint32(p.Bitmap>>rackShift), uint32(p.Bitmap)
+	whole := racks&(racks-1) != 0 // several racks leave the server's switch only whole
+	for r := range o.racks(workers) {
+		if o.racks(workers) > 1 && racks>>r&1 == 0 {
+			continue
+		}
+		for at := range o.inRack(r, workers) {
+			if whole || one>>at&1 != 0 {
+				into = append(into, r*o.PerRack+at)
+			}
+		}
+	}
+	return into
+}

@@ -1,0 +1,224 @@
+package endpoint
+
+import (
+	"math"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/atp"
+)
+
+// atpSum is what a server has of one sequence number.
+type atpSum struct {
+	seq      uint64
+	from     contributors
+	missing  int
+	index    uint32 // of the aggregator that the workers chose
+	done     bool
+	marked   bool // congestion was met
+	collided bool
+	proposes bool
+	floats   bool   // it asked for floats
+	proposal uint32 // of an aggregator
+	lanes    uint16
+	values   []uint32
+	trace    program.Trace
+}
+
+// atpServer completes whatever switches did not: it adds up packets of all sorts of contributors, each once, and
+// acknowledges to all workers with the sum.
+type atpServer struct {
+	tally
+	cfg      Config
+	atp      ATP
+	host     Host
+	propose  proposals
+	sums     []atpSum // by sequence number modulo their number
+	complete uint64
+	line     []uint64 // complete, to be acknowledged together
+	due      olaf.Time
+	inside   []int
+	out      program.Packet
+}
+
+// NewATPServer is the server of a job; Worker of its configuration is without meaning. The error matches ErrConfig.
+func NewATPServer(cfg Config, o ATP, host Host) (Endpoint, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if err := o.check(&cfg); err != nil {
+		return nil, err
+	}
+	s := &atpServer{cfg: cfg, atp: o, host: host, due: Never}
+	s.propose = newProposals(&s.atp, cfg.Job)
+	// The slowest worker misses one acknowledgement; the others had those of a window from there on and sent another window.
+	s.sums = make([]atpSum, 2*o.Window)
+	words := (cfg.Workers + 63) / 64
+	all := make(contributors, words*len(s.sums))
+	for i := range s.sums {
+		s.sums[i].from = all[i*words:][:words]
+	}
+	return s, nil
+}
+
+func (s *atpServer) Start(olaf.Time)              {}
+func (s *atpServer) Computed(olaf.Time, []uint32) {}
+func (s *atpServer) Applied(olaf.Time)            {}
+
+// sum is the place of a sequence number; nil of one that is long over.
+func (s *atpServer) sum(seq uint64) *atpSum {
+	t := &s.sums[seq%uint64(len(s.sums))]
+	switch {
+	case t.seq > seq:
+		return nil
+	case t.seq < seq:
+		*t = atpSum{seq: seq, from: t.from, values: t.values[:0]}
+		s.restart(t)
+	}
+	return t
+}
+
+// restart forgets what a sum holds.
+func (s *atpServer) restart(t *atpSum) {
+	clear(t.from)
+	t.missing, t.trace, t.values = s.cfg.Workers, program.Trace{}, t.values[:0]
+}
+
+func (s *atpServer) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
+	t := s.sum(p.Seg)
+	if p.Kind != program.Data || t == nil || p.Seg == 0 {
+		s.tally[repeated]++
+		return
+	}
+	t.index, t.lanes = p.Index, p.Lanes
+	t.marked = t.marked || p.Flags&program.ECN != 0
+	t.collided = t.collided || p.Flags&program.Collision != 0
+	floats := p.Flags&program.Overflow != 0
+	switch {
+	case t.done:
+		s.tally[repeated]++
+		s.tally[answered]++
+		s.acknowledge(t)
+	case floats && !t.floats:
+		s.ask(t)
+		s.add(now, t, p, lanes)
+	case t.floats && !floats:
+		s.tally[repeated]++
+		s.ask(t)
+	default:
+		s.add(now, t, p, lanes)
+	}
+}
+
+// add puts a packet into a sum, unless any of its contributors is inside.
+func (s *atpServer) add(now olaf.Time, t *atpSum, p *program.Packet, lanes []uint32) {
+	s.inside = s.atp.inside(s.inside, p, s.cfg.Workers)
+	if len(s.inside) == s.cfg.Workers && t.missing < s.cfg.Workers {
+		s.restart(t) // all at once replace the parts
+	}
+	for _, w := range s.inside {
+		if t.from.has(w) {
+			s.tally[repeated]++
+			return
+		}
+	}
+	s.tally[received]++
+	for _, w := range s.inside {
+		t.from.add(w)
+	}
+	t.missing -= len(s.inside)
+	t.trace.Add(&p.Trace)
+	s.sumUp(t, lanes)
+	if t.missing == 0 {
+		s.whole(now, t)
+	}
+}
+
+func (s *atpServer) sumUp(t *atpSum, lanes []uint32) {
+	switch {
+	case lanes == nil:
+	case len(t.values) == 0:
+		t.values = append(t.values, lanes...)
+	case t.floats:
+		program.Add(program.Floats(t.values), program.Floats(lanes))
+	default:
+		atp.Add(t.values, lanes)
+	}
+}
+
+// whole is a sum that nobody is missing from. One that left the range of integers is asked for again, as floats.
+func (s *atpServer) whole(now olaf.Time, t *atpSum) {
+	if s.atp.Fixed.on() && !t.floats && onRail(t.values) {
+		s.ask(t)
+		return
+	}
+	t.done = true
+	s.complete++
+	if t.collided && s.atp.Profile == atp.Released {
+		t.proposes, t.proposal = true, s.propose.take()
+	}
+	s.line = append(s.line, t.seq)
+	s.due = now.Add(linger)
+	if len(s.line) >= s.atp.Batch {
+		s.flush()
+	}
+}
+
+// onRail says that a sum of integers left their range.
+func onRail(values []uint32) bool {
+	for _, v := range values {
+		if v := int32(v); v == math.MaxInt32 || v <= -math.MaxInt32 {
+			return true
+		}
+	}
+	return false
+}
+
+// ask wants floats of all workers.
+func (s *atpServer) ask(t *atpSum) {
+	if !t.floats {
+		t.floats = true
+		s.restart(t)
+	}
+	s.tally[asked]++
+	s.out = program.Packet{Kind: program.Ack, Job: s.cfg.Job, Seg: t.seq, Index: t.index, Flags: program.Overflow}
+	s.host.Send(Network, &s.out, nil)
+}
+
+// flush acknowledges what waits for it.
+func (s *atpServer) flush() {
+	for _, seq := range s.line {
+		s.tally[sentPackets]++
+		s.acknowledge(&s.sums[seq%uint64(len(s.sums))])
+	}
+	s.line, s.due = s.line[:0], Never
+}
+
+// acknowledge sends a sum to all workers; on its way it frees the aggregator.
+func (s *atpServer) acknowledge(t *atpSum) {
+	s.out = program.Packet{
+		Kind: program.Ack, Job: s.cfg.Job, Seg: t.seq, Index: t.index, Bitmap: 1, Count: uint16(s.cfg.Workers), Lanes: t.lanes, Trace: t.trace,
+	}
+	if t.marked {
+		s.out.Flags |= program.ECN
+	}
+	if t.proposes {
+		s.out.Flags, s.out.Value = s.out.Flags|program.Collision, uint64(t.proposal)
+	}
+	if t.floats {
+		s.out.Flags |= program.Overflow | program.Resend
+	}
+	values := t.values
+	if len(values) == 0 {
+		values = nil
+	}
+	s.host.Send(Network, &s.out, values)
+}
+
+// Done says that every sum of the job is complete. The server answers repeats beyond that.
+func (s *atpServer) Done() bool {
+	return s.complete >= uint64(s.cfg.Updates)*uint64(s.cfg.Packets()) && len(s.line) == 0
+}
+
+func (s *atpServer) Next() olaf.Time     { return s.due }
+func (s *atpServer) Timer(now olaf.Time) { s.flush() }

@@ -1,0 +1,267 @@
+package endpoint
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/atp"
+)
+
+// atpPacket is a worker's packet that is on its way or acknowledged before one below it.
+type atpPacket struct {
+	have     bool // acknowledged
+	again    bool // sent again because later ones were acknowledged
+	floats   bool // the server asked for it as floats
+	marked   bool // its acknowledgement met congestion
+	proposes bool // its acknowledgement names another aggregator for its place
+	proposal uint32
+}
+
+// atpWorker keeps a window of packets on their way; an acknowledgement holds the sum.
+type atpWorker struct {
+	tally
+	cfg   Config
+	atp   ATP
+	host  Host
+	place aggregators
+	one   uint64 // its bitmaps
+	fan   uint16 // workers of its rack
+	aimd  AIMD
+
+	round  uint32
+	busy   bool
+	over   bool
+	values []uint32
+	begun  uint64
+	marks  uint64
+
+	base   uint64 // sequence number of the vector's first packet
+	low    int    // first packet that is not acknowledged
+	next   int    // first that was never sent
+	window int
+	turn   uint64 // sequence number with which the window is thought over
+	late   int    // acknowledgements out of order since low moved
+	due    olaf.Time
+	packet []atpPacket // of the window, by number modulo its length
+
+	first program.Trace
+	mixed bool
+	sum   []uint32
+	words []uint32 // of the packet at hand
+	out   program.Packet
+	apply Aggregate
+}
+
+// NewATPWorker is a worker of ATP. The error matches ErrConfig.
+func NewATPWorker(cfg Config, o ATP, host Host) (Endpoint, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if err := o.check(&cfg); err != nil {
+		return nil, err
+	}
+	w := &atpWorker{cfg: cfg, atp: o, host: host, base: 1, due: Never, packet: make([]atpPacket, o.Window)}
+	w.place = newAggregators(&w.atp, cfg.Job)
+	w.aimd = NewAIMD(atpFrame, AIMDStep, o.Window)
+	w.window, w.turn = o.Window, uint64(o.Window)
+	rack, at := o.place(int(cfg.Worker), cfg.Workers)
+	w.one, w.fan = 1<<at, uint16(o.inRack(rack, cfg.Workers))
+	if o.Profile == atp.Paper {
+		w.one |= 1 << (rackShift + rack)
+	}
+	return w, nil
+}
+
+func (w *atpWorker) Start(olaf.Time) { w.compute() }
+
+func (w *atpWorker) compute() {
+	w.busy = true
+	w.marks = program.MarkAll(w.cfg.Workers, w.round)
+	w.host.Compute(w.round)
+}
+
+func (w *atpWorker) Computed(now olaf.Time, values []uint32) {
+	w.tally[computed]++
+	w.tally[sentVectors]++
+	w.busy, w.values, w.begun = false, values, nanoseconds(now)
+	if values != nil && w.sum == nil {
+		w.sum = make([]uint32, w.cfg.Values)
+	}
+	w.low, w.next, w.late, w.mixed = 0, 0, 0, false
+	w.fill(now)
+	w.wait(now, w.atp.FirstTimeout)
+}
+
+// wait sets the time after which silence is taken for a loss.
+func (w *atpWorker) wait(now olaf.Time, timeout olaf.Duration) {
+	if !w.atp.Silent {
+		w.due = now.Add(timeout)
+	}
+}
+
+// fill sends what the window has room for.
+func (w *atpWorker) fill(now olaf.Time) {
+	for end := min(w.cfg.Packets(), w.low+w.window); w.next < end; w.next++ {
+		if w.cfg.opens(w.next) {
+			w.host.Message()
+		}
+		*w.at(w.next) = atpPacket{}
+		w.send(now, w.next, 0)
+		w.tally[sentPackets]++
+	}
+}
+
+func (w *atpWorker) at(i int) *atpPacket { return &w.packet[i%len(w.packet)] }
+
+func (w *atpWorker) send(now olaf.Time, i int, flags program.Flags) {
+	seq := w.base + uint64(i)
+	lanes := w.cfg.cut(w.values, i)
+	w.out = program.Packet{
+		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: seq, Index: w.place.of(seq), Bitmap: w.one, Fan: w.fan, Flags: flags,
+		Round: uint16(w.round), Count: 1, Lanes: uint16(w.cfg.Lanes(i)), Trace: program.Contribution(w.cfg.Worker, w.round, w.begun),
+	}
+	w.out.ReadSum = uint64(w.round)
+	if lanes != nil && w.atp.Fixed.on() {
+		lanes = w.encoded(i, lanes)
+	}
+	w.host.Send(Network, &w.out, lanes)
+}
+
+// encoded is a packet's values as they travel. What cannot be an integer goes as floats, as does what the server asked for.
+func (w *atpWorker) encoded(i int, floats []uint32) []uint32 {
+	k := w.at(i)
+	switch {
+	case k.floats:
+		w.out.Flags |= program.Overflow | program.Resend
+		return floats
+	case tooLarge(floats):
+		w.out.Flags |= program.Overflow
+		return floats
+	}
+	w.words = w.atp.Fixed.integers(w.words, floats)
+	return w.words
+}
+
+func (w *atpWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
+	i := int(int64(p.Seg - w.base))
+	if p.Kind != program.Ack || w.busy || w.over || i < w.low || i >= w.next || w.at(i).have {
+		w.tally[repeated]++
+		return
+	}
+	if p.Flags&(program.Overflow|program.Resend) == program.Overflow {
+		w.tally[repeated]++
+		w.at(i).floats = true
+		w.again(now, i)
+		return
+	}
+	w.take(i, p, lanes)
+	if i > w.low {
+		w.skipped(now, i)
+		return
+	}
+	w.advance()
+	if w.low == w.cfg.Packets() {
+		w.finish()
+		return
+	}
+	w.fill(now)
+	w.wait(now, w.atp.Timeout)
+}
+
+// take keeps what an acknowledgement says.
+func (w *atpWorker) take(i int, p *program.Packet, lanes []uint32) {
+	w.tally[received]++
+	if p.Vectors != uint32(w.cfg.Workers) || p.Inside != w.marks {
+		w.tally[inexact]++
+	}
+	if i == 0 {
+		w.first = p.Trace
+	}
+	w.mixed = w.mixed || p.Inside != w.marks
+	k := w.at(i)
+	k.have, k.marked = true, p.Flags&program.ECN != 0
+	k.proposes, k.proposal = p.Flags&program.Collision != 0, uint32(p.Value)
+	if lanes == nil {
+		return
+	}
+	part := w.cfg.cut(w.sum, i)
+	copy(part, lanes)
+	if w.atp.Fixed.on() && p.Flags&program.Overflow == 0 {
+		w.atp.Fixed.floats(part)
+	}
+}
+
+// advance moves on over what is acknowledged without a gap. Proposals are taken in order, so that all workers come to the
+// same table.
+func (w *atpWorker) advance() {
+	for w.low < w.next && w.at(w.low).have {
+		k, seq := w.at(w.low), w.base+uint64(w.low)
+		if k.proposes {
+			w.place.remap(seq, k.proposal)
+		}
+		if w.atp.Congestion && seq == w.turn {
+			w.window = w.aimd.Adjust(k.marked)
+			w.turn += uint64(w.window)
+		}
+		w.low++
+	}
+	w.late = 0
+}
+
+// skipped is an acknowledgement while ones below it are missing: after as many as Trigger says, these are sent again, each
+// once.
+func (w *atpWorker) skipped(now olaf.Time, i int) {
+	if w.late++; w.late < w.atp.Trigger || w.atp.Silent {
+		return
+	}
+	for k := w.low; k < i; k++ {
+		if at := w.at(k); !at.have && !at.again {
+			at.again = true
+			w.again(now, k)
+		}
+	}
+}
+
+func (w *atpWorker) again(now olaf.Time, i int) {
+	w.tally[resent]++
+	w.send(now, i, program.Resend)
+}
+
+func (w *atpWorker) finish() {
+	if w.mixed {
+		w.tally[torn]++
+	}
+	w.busy, w.due = true, Never
+	w.base += uint64(w.cfg.Packets())
+	w.apply = Aggregate{Number: w.round, Vectors: w.first.Vectors, Torn: w.mixed, Trace: w.first}
+	if w.values != nil {
+		w.apply.Values = w.sum
+	}
+	w.host.Apply(&w.apply)
+}
+
+func (w *atpWorker) Applied(olaf.Time) {
+	w.tally[updates]++
+	if w.round++; w.round == w.cfg.Updates {
+		w.over = true
+		return
+	}
+	w.compute()
+}
+
+func (w *atpWorker) Done() bool      { return w.over }
+func (w *atpWorker) Next() olaf.Time { return w.due }
+
+// Timer sends again what is missing below the first that was acknowledged out of order, or the first that is missing.
+func (w *atpWorker) Timer(now olaf.Time) {
+	end := w.low + 1
+	for k := w.low + 1; k < w.next; k++ {
+		if w.at(k).have {
+			end = k
+			break
+		}
+	}
+	for k := w.low; k < end; k++ {
+		w.again(now, k)
+	}
+	w.wait(now, w.atp.Timeout)
+}

@@ -1,0 +1,100 @@
+package endpoint
+
+import "math"
+
+// Fixed turns float32 into int32 by a scale and back, as the released ATP does: whole groups of eight are rounded to the
+// nearest even, and with Truncates what is left of a packet is cut off, as its scalar code does.
+type Fixed struct {
+	Scale     float64 // 0 takes values for integers already
+	Truncates bool
+}
+
+// ATPScale is that of the released ATP, and ATPLargest the value beyond which it sends floats from the start.
+const (
+	ATPScale   = 1e6
+	ATPLargest = 213
+)
+
+const vectorLanes = 8 // of the released client's vector instructions
+
+// on says that there is anything to turn.
+func (f Fixed) on() bool { return f.Scale != 0 }
+
+// integers turns the float32 of a packet into int32.
+func (f Fixed) integers(into, floats []uint32) []uint32 {
+	whole := len(floats)
+	if f.Truncates {
+		whole -= whole % vectorLanes
+	}
+	into = into[:0]
+	for i, word := range floats {
+		v := float64(math.Float32frombits(word)) * f.Scale
+		if i < whole {
+			v = math.RoundToEven(v)
+		}
+		into = append(into, uint32(clampInt32(v)))
+	}
+	return into
+}
+
+// floats turns the int32 of a sum into float32, in place.
+func (f Fixed) floats(words []uint32) {
+	for i, word := range words {
+		words[i] = math.Float32bits(float32(float64(int32(word)) / f.Scale))
+	}
+}
+
+// clampInt32 cuts to a whole number within the range; what is no number is 0.
+func clampInt32(v float64) int32 {
+	switch {
+	case math.IsNaN(v):
+		return 0
+	case v >= math.MaxInt32:
+		return math.MaxInt32
+	case v <= -math.MaxInt32:
+		return -math.MaxInt32
+	}
+	return int32(v)
+}
+
+// tooLarge says that a value of a packet is beyond what ATP makes integers of.
+func tooLarge(floats []uint32) bool {
+	for _, word := range floats {
+		if v := math.Float32frombits(word); !(v <= ATPLargest && v >= -ATPLargest) {
+			return true
+		}
+	}
+	return false
+}
+
+// exponent is an e with 2^e ≥ |v| for the values of a packet, as SwitchML's client has it from the bits of the largest: −126
+// of zeros, 127 at most.
+func exponent(floats []uint32) int8 {
+	most := uint32(0)
+	for _, word := range floats {
+		most = max(most, word&^(1<<31))
+	}
+	return int8(min(int(most>>23)-126, 127))
+}
+
+// blockScale is by what SwitchML multiplies a packet's values, given the largest exponent of any worker: so many of them add
+// up within 32 bits.
+func blockScale(workers int, exponent int8) float64 {
+	return math.MaxInt32 / (float64(workers) * math.Ldexp(1, int(exponent)))
+}
+
+// scaled turns the float32 of a packet into int32, halves away from zero.
+func scaled(into, floats []uint32, scale float64) []uint32 {
+	into = into[:0]
+	for _, word := range floats {
+		into = append(into, uint32(clampInt32(math.Round(float64(math.Float32frombits(word))*scale))))
+	}
+	return into
+}
+
+// unscaled turns the int32 of a sum into float32, in place.
+func unscaled(words []uint32, scale float64) {
+	for i, word := range words {
+		words[i] = math.Float32bits(float32(float64(int32(word)) / scale))
+	}
+}
