@@ -8,6 +8,7 @@ import (
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/paper/iswitch"
 	"github.com/olafctl/olaf/experiments/paper/olaf"
+	"github.com/olafctl/olaf/experiments/paper/p4inc"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/versus"
 	"github.com/olafctl/olaf/results/archive"
@@ -17,7 +18,7 @@ import (
 // published are the experiments of every paper that this program reproduces, and the comparisons between them.
 func published() experiments.Set {
 	set := system.All()
-	return slices.Concat(olaf.Experiments(), iswitch.Experiments(set), versus.Experiments(set))
+	return slices.Concat(olaf.Experiments(), iswitch.Experiments(set), p4inc.Experiments(), versus.Experiments(set))
 }
 
 // layouts say how the documents of kept experiments become tables and figures.

@@ -28,7 +28,7 @@ aggregate), for several numbers of jobs and seeds. All scenarios of a seed have 
 			if seeds < 1 {
 				return cli.UsageError("--seeds: %d is not a positive number", seeds)
 			}
-			rows, err := sweep.Run(cmd.Context(), s, jobs, seeds)
+			rows, err := sweep.Run(cmd.Context(), s, sweep.Axes()[0], floats(jobs), seeds, nil)
 			if err != nil {
 				return err
 			}
@@ -72,4 +72,12 @@ func sweepGrid(rows []sweep.Row) *cli.Grid {
 			cell(r.Reconfigurations.Mean), cell(r.Reconfigurations.CI95), strconv.Itoa(r.Worse))
 	}
 	return list
+}
+
+func floats(ints []int) []float64 {
+	out := make([]float64, len(ints))
+	for i, n := range ints {
+		out[i] = float64(n)
+	}
+	return out
 }

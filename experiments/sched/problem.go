@@ -118,11 +118,18 @@ func (p *Problem) WithSlot(slot olaf.Duration) *Problem {
 	return &c
 }
 
-// Meshed is the problem with connections that can't be changed: every unit shares its ports out evenly among the others, as
-// far as the fewer ports of two units go. Where a unit has fewer ports than there are others, some stay unconnected.
+// Meshed is the problem with connections that can't be changed, those of Joined.
 func (p *Problem) Meshed() *Problem {
+	c := p.Joined()
+	c.Fixed = true
+	return c
+}
+
+// Joined is the problem with connections before slot 0: every unit shares its ports out evenly among the others, as far as
+// the fewer ports of two units go. Where a unit has fewer ports than there are others, some stay unconnected.
+func (p *Problem) Joined() *Problem {
 	c := *p
-	c.Fixed, c.Connections = true, nil
+	c.Connections = nil
 	n := len(p.Units)
 	if n < 2 {
 		return &c

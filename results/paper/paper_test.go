@@ -619,7 +619,7 @@ func TestOldNamesLast(t *testing.T) {
 		"table3.olaf_tc.gap_narrows":       "olaf/table3.olaf_tc.gap_narrows",
 		"iswitch.sync_speedup_over_ps.dqn": "iswitch/table3.sync_speedup_over_ps.dqn",
 		"xagg.over_tcp.throughput":         "xagg/text.over_tcp.throughput",
-		"p4inc-aoi.heuristic_time.about":   "p4inc-aoi/text.heuristic_time.about",
+		"p4inc-aoi.heuristic_time.about":   "p4inc/table1.50_jobs.tw_time",
 		"olaf/table1":                      "olaf/table1",
 		"bench":                            "bench",
 		"nothing.of.ours":                  "nothing.of.ours",

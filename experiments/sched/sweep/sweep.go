@@ -1,12 +1,19 @@
 // Package sweep compares the policies with and without switches that aggregate (the paper's four scenarios, §VII-A) over
-// numbers of jobs and seeds.
+// numbers of jobs, or anything else that makes a workload, and seeds.
 package sweep
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"runtime"
+	"strings"
+	"sync/atomic"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/check"
 	"github.com/olafctl/olaf/experiments/sched/policy"
@@ -21,42 +28,97 @@ type Scenario struct {
 	INC    bool
 }
 
-// Scenarios are the paper's four, in its order.
+// Scenarios are the paper's four, in its order. The one before TW's is FCFS with the same switches.
 func Scenarios() []Scenario {
 	return []Scenario{{"noINC-FCFS", policy.FCFS, false}, {"noINC-TW", policy.TW, false}, {"INC-FCFS", policy.FCFS, true}, {"INC-TW", policy.TW, true}}
 }
 
-// Row is one scenario at one number of jobs, over the seeds.
-type Row struct {
-	Jobs             int               `json:"jobs"`
-	Scenario         string            `json:"scenario"`
-	CTBTI            results.Statistic `json:"ct_bti_s"`
-	MeanJCT          results.Statistic `json:"mean_jct_s"`
-	Reconfigurations results.Statistic `json:"reconfigurations"`
-	// Worse counts the seeds in which TW takes longer than FCFS does with the same switches; 0 of a row of FCFS.
-	Worse int `json:"seeds_worse_than_fcfs"`
+// Axis is what is varied.
+type Axis struct {
+	Name, Label string // on the command line, and in a figure with its unit
+	set         func(s *workload.Spec, v float64)
+	whole       bool
 }
 
-// Run plans every scenario at every number of jobs under so many seeds, from the spec's on. All scenarios of a seed have
-// the same jobs. Every plan is checked; one that breaks a rule is an error, and so are jobs that a policy can't finish.
-func Run(ctx context.Context, base workload.Spec, jobs []int, seeds int) ([]Row, error) {
-	var rows []Row
-	for _, n := range jobs {
-		outcomes := make([][]sched.Outcome, len(Scenarios()))
-		for k := range seeds {
-			spec := base
-			spec.Jobs, spec.Seed = n, base.Seed+uint64(k)
-			if err := plans(ctx, spec, outcomes); err != nil {
-				return nil, fmt.Errorf("%d jobs, seed %d: %w", n, spec.Seed, err)
-			}
-		}
-		rows = append(rows, rowsOf(n, outcomes)...)
+// Axes are those that there are.
+func Axes() []Axis {
+	return []Axis{
+		{"jobs", "jobs", func(s *workload.Spec, v float64) { s.Jobs = int(v) }, true},
+		{"units", "units", func(s *workload.Spec, v float64) { s.Units = int(v) }, true},
+		{"ports", "ports of a unit", func(s *workload.Spec, v float64) { s.Ports = int(v) }, true},
+		{"inc", "jobs that a switch aggregates for", func(s *workload.Spec, v float64) { s.INC = int(v) }, true},
+		{"arrivals", "jobs that arrive a second", func(s *workload.Spec, v float64) { s.PerSecond = v }, false},
+		{"local", "share of jobs in one unit", func(s *workload.Spec, v float64) { s.Local = v }, false},
+		{"slot", "length of a slot, s", func(s *workload.Spec, v float64) { s.Slot = olaf.Duration(math.Round(v * float64(olaf.Second))) }, false},
 	}
-	return rows, nil
 }
 
-// plans appends the outcome of every scenario of one workload.
-func plans(ctx context.Context, spec workload.Spec, outcomes [][]sched.Outcome) error {
+// FindAxis returns the named axis. The error matches sched.ErrProblem and lists what there is.
+func FindAxis(name string) (Axis, error) {
+	var names []string
+	for _, a := range Axes() {
+		if a.Name == name {
+			return a, nil
+		}
+		names = append(names, a.Name)
+	}
+	return Axis{}, &sched.Error{What: fmt.Sprintf("nothing called %q can be varied; there are %s", name, strings.Join(names, ", "))}
+}
+
+// Specs are a workload with every value of an axis. The error matches sched.ErrProblem.
+func (a *Axis) Specs(base workload.Spec, values []float64) ([]workload.Spec, error) {
+	specs := make([]workload.Spec, len(values))
+	for i, v := range values {
+		if a.whole && v != math.Trunc(v) {
+			return nil, &sched.Error{What: fmt.Sprintf("%s: %v is no whole number", a.Name, v)}
+		}
+		specs[i] = base
+		a.set(&specs[i], v)
+	}
+	return specs, nil
+}
+
+// Cell is what all scenarios made of one workload.
+type Cell struct {
+	Spec     workload.Spec
+	Outcomes [][]sched.Outcome // by scenario and seed
+}
+
+// Cells plans every scenario of every workload under so many seeds, from the spec's on, side by side. All scenarios of a
+// seed have the same jobs. Every plan is checked; one that breaks a rule is an error, and so are jobs that a policy can't
+// finish. tell is called as plans are done, from any goroutine; nil for nobody.
+func Cells(ctx context.Context, specs []workload.Spec, seeds int, tell func(done, total int)) ([]Cell, error) {
+	cells := make([]Cell, len(specs))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	var done atomic.Int64
+	for i := range specs {
+		cells[i] = Cell{Spec: specs[i], Outcomes: make([][]sched.Outcome, len(Scenarios()))}
+		for k := range cells[i].Outcomes {
+			cells[i].Outcomes[k] = make([]sched.Outcome, seeds)
+		}
+		for k := range seeds {
+			group.Go(func() error {
+				spec := specs[i]
+				spec.Seed += uint64(k)
+				if err := plans(ctx, spec, k, cells[i].Outcomes); err != nil {
+					return fmt.Errorf("%d jobs, seed %d: %w", spec.Jobs, spec.Seed, err)
+				}
+				if n := done.Add(1); tell != nil {
+					tell(int(n), len(specs)*seeds)
+				}
+				return nil
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return cells, nil
+}
+
+// plans sets the k-th outcome of every scenario, of one workload.
+func plans(ctx context.Context, spec workload.Spec, k int, outcomes [][]sched.Outcome) error {
 	p, err := workload.Generate(spec)
 	if err != nil {
 		return err
@@ -66,41 +128,95 @@ func plans(ctx context.Context, spec workload.Spec, outcomes [][]sched.Outcome) 
 		if !s.INC {
 			of = p.WithINC(0)
 		}
-		plan, err := policy.Plan(ctx, of, s.Policy, policy.Options{Repairs: sched.AllRepairs})
+		plan, err := Plan(ctx, of, s.Policy)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
-		if v := check.Check(plan); !v.OK() {
-			return fmt.Errorf("%s: %w", s.Name, errors.New(v.Violations[0].What))
-		}
-		outcomes[i] = append(outcomes[i], plan.Outcome)
+		outcomes[i][k] = plan.Outcome
 	}
 	return nil
 }
 
-// rowsOf describes the outcomes of every scenario. The one before TW's is FCFS with the same switches.
-func rowsOf(jobs int, outcomes [][]sched.Outcome) []Row {
-	var rows []Row
-	for i, s := range Scenarios() {
-		over := func(of func(*sched.Outcome) float64) results.Statistic {
-			var values []results.Float
-			for k := range outcomes[i] {
-				values = append(values, results.Float(of(&outcomes[i][k])))
-			}
-			return results.Describe(values, "no seed")
-		}
-		row := Row{
-			Jobs: jobs, Scenario: s.Name,
-			CTBTI:            over(func(o *sched.Outcome) float64 { return o.CTBTI.Seconds() }),
-			MeanJCT:          over(func(o *sched.Outcome) float64 { return o.MeanJCT(jobs).Seconds() }),
-			Reconfigurations: over(func(o *sched.Outcome) float64 { return float64(o.Reconfigurations) }),
-		}
-		for k := range outcomes[i] {
-			if s.Policy == policy.TW && outcomes[i][k].CTBTI > outcomes[i-1][k].CTBTI {
-				row.Worse++
-			}
-		}
-		rows = append(rows, row)
+// Plan is a policy's plan, which the checker has found to keep every rule.
+func Plan(ctx context.Context, p *sched.Problem, name policy.Name) (*sched.Plan, error) {
+	plan, err := policy.Plan(ctx, p, name, policy.Options{Repairs: sched.AllRepairs})
+	if err != nil {
+		return nil, err
 	}
-	return rows
+	if v := check.Check(plan); !v.OK() {
+		return nil, errors.New(v.Violations[0].What)
+	}
+	return plan, nil
+}
+
+// Metric is a number of a plan that is compared.
+type Metric struct {
+	Name, Label string // in ids, and in a figure with its unit
+	Of          func(o *sched.Outcome, jobs int) float64
+}
+
+// The metrics.
+var (
+	CTBTI            = Metric{"ct_bti_s", "CT-BTI, s", func(o *sched.Outcome, _ int) float64 { return o.CTBTI.Seconds() }}
+	MeanJCT          = Metric{"mean_jct_s", "mean JCT, s", func(o *sched.Outcome, jobs int) float64 { return o.MeanJCT(jobs).Seconds() }}
+	Reconfigurations = Metric{"reconfigurations", "connections set up", func(o *sched.Outcome, _ int) float64 { return float64(o.Reconfigurations) }}
+)
+
+// Values is a metric of one scenario, by seed.
+func (c *Cell) Values(scenario int, m Metric) []results.Float {
+	values := make([]results.Float, len(c.Outcomes[scenario]))
+	for k := range values {
+		values[k] = results.Float(m.Of(&c.Outcomes[scenario][k], c.Spec.Jobs))
+	}
+	return values
+}
+
+// Worse counts the seeds in which a scenario of TW takes longer than FCFS with the same switches; 0 of FCFS itself.
+func (c *Cell) Worse(scenario int) (n int) {
+	if Scenarios()[scenario].Policy != policy.TW {
+		return 0
+	}
+	for k := range c.Outcomes[scenario] {
+		if c.Outcomes[scenario][k].CTBTI > c.Outcomes[scenario-1][k].CTBTI {
+			n++
+		}
+	}
+	return n
+}
+
+// Row is one scenario of one workload, over the seeds.
+type Row struct {
+	Jobs int `json:"jobs"`
+	// Value is that of what is varied: the jobs, unless another axis was asked for.
+	Value            float64           `json:"value"`
+	Scenario         string            `json:"scenario"`
+	CTBTI            results.Statistic `json:"ct_bti_s"`
+	MeanJCT          results.Statistic `json:"mean_jct_s"`
+	Reconfigurations results.Statistic `json:"reconfigurations"`
+	// Worse counts the seeds in which TW takes longer than FCFS does with the same switches; 0 of a row of FCFS.
+	Worse int `json:"seeds_worse_than_fcfs"`
+}
+
+// Run is Cells along an axis, described. The error of a value that can't be is one of sched.ErrProblem.
+func Run(ctx context.Context, base workload.Spec, axis Axis, values []float64, seeds int, tell func(done, total int)) ([]Row, error) {
+	specs, err := axis.Specs(base, values)
+	if err != nil {
+		return nil, err
+	}
+	cells, err := Cells(ctx, specs, seeds, tell)
+	if err != nil {
+		return nil, err
+	}
+	var rows []Row
+	for i := range cells {
+		c := &cells[i]
+		for k, s := range Scenarios() {
+			over := func(m Metric) results.Statistic { return results.Describe(c.Values(k, m), "no seed") }
+			rows = append(rows, Row{
+				Jobs: c.Spec.Jobs, Value: values[i], Scenario: s.Name,
+				CTBTI: over(CTBTI), MeanJCT: over(MeanJCT), Reconfigurations: over(Reconfigurations), Worse: c.Worse(k),
+			})
+		}
+	}
+	return rows, nil
 }

@@ -20,11 +20,11 @@ func crowded() workload.Spec {
 }
 
 func TestRun(t *testing.T) {
-	rows, err := Run(context.Background(), crowded(), []int{20, 60}, 10)
+	rows, err := Run(context.Background(), crowded(), Axes()[0], []float64{20, 60}, 10, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Run(context.Background(), crowded(), []int{20, 60}, 10)
+	again, err := Run(context.Background(), crowded(), Axes()[0], []float64{20, 60}, 10, nil)
 	if diff := cmp.Diff(rows, again, cmpopts.EquateNaNs()); diff != "" || err != nil {
 		t.Errorf("the same seeds differ: %s, %v", diff, err)
 	}
@@ -51,7 +51,29 @@ func TestRun(t *testing.T) {
 func TestRunRefuses(t *testing.T) {
 	s := crowded()
 	s.Ports = 0
-	if _, err := Run(context.Background(), s, []int{5}, 1); !errors.Is(err, sched.ErrProblem) {
+	if _, err := Run(context.Background(), s, Axes()[0], []float64{5}, 1, nil); !errors.Is(err, sched.ErrProblem) {
 		t.Error(err)
+	}
+	if _, err := Run(context.Background(), crowded(), Axes()[0], []float64{2.5}, 1, nil); !errors.Is(err, sched.ErrProblem) {
+		t.Errorf("half a job: %v", err)
+	}
+	if _, err := FindAxis("colour"); !errors.Is(err, sched.ErrProblem) {
+		t.Error(err)
+	}
+}
+
+// Every axis changes the workload that is planned.
+func TestAxes(t *testing.T) {
+	for _, a := range Axes() {
+		base := crowded()
+		base.Jobs = 10
+		v := 0.5
+		if a.whole {
+			v = 3
+		}
+		specs, err := a.Specs(base, []float64{v})
+		if err != nil || specs[0] == base {
+			t.Errorf("%s: %+v, %v", a.Name, specs, err)
+		}
 	}
 }

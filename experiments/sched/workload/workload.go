@@ -38,6 +38,8 @@ type Spec struct {
 	Units int  `json:"units"`
 	Ports int  `json:"ports"` // of a unit
 	INC   int  `json:"inc"`   // jobs that a switch aggregates for
+	// Joined says that all units are evenly connected before slot 0.
+	Joined bool `json:"joined,omitempty"`
 	// PerSecond is the rate of the Poisson process of arrivals; 0 for all at once.
 	PerSecond float64 `json:"jobs_per_second"`
 	// Local is the share of jobs whose workers are all in one unit; those of the others are in two.
@@ -95,6 +97,9 @@ func Generate(s Spec) (*sched.Problem, error) {
 		j.Arrival = olaf.Duration(math.Round(at*1e6)) * olaf.Microsecond
 		s.place(&j, p.Units, random)
 		p.Jobs = append(p.Jobs, j)
+	}
+	if s.Joined {
+		p = p.Joined()
 	}
 	return p, p.Check()
 }

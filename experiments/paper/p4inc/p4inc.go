@@ -1,0 +1,202 @@
+// Package p4inc reproduces the evaluation of "P4INC-AOI: All-Optical Interconnect Empowered by In-Network Computing for DML
+// Workloads", one file for each kind of artefact: Table I, the testbed (Figs. 5 to 7) and the simulations (Figs. 8 to 12).
+// Everything is planned with the printed parameters and, where there are none, with those of package workload; what the
+// paper leaves open most is set beside it under other assumptions.
+package p4inc
+
+import (
+	"context"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/sched/sweep"
+	"github.com/olafctl/olaf/experiments/sched/workload"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/paper"
+)
+
+// Experiments lists what reproduces the paper, in its order.
+func Experiments() experiments.Set {
+	one := func(name, artefact, about, needs string, run func(context.Context, experiments.Options) (bench.Report, error)) experiments.Experiment {
+		return experiments.Experiment{Name: "p4inc/" + name, Artefact: artefact, About: about, Needs: needs, Run: run}
+	}
+	return experiments.Set{
+		one("table1", "Table I", "CT-BTI and reconfigurations of optimum, FCFS, TW and TW without reconfigurations, 40 to 100 jobs on 8 units", "1 min", runTable1),
+		one("fig5", "Fig. 5", "how much faster gradients move where a switch takes the server's place, six models", "1 s", runFig5),
+		one("fig6", "Fig. 6", "reconfigurations on four racks, with and without aggregating switches, FCFS and TW", "1 s", runFig6),
+		one("fig7", "Fig. 7", "job completion times on four racks, ResNet50 and VGG16", "1 s", runFig7),
+		one("fig8", "Fig. 8", "800 to 1400 training jobs on 64 units", "30 s", runFig8),
+		one("fig9", "Fig. 9", "200 to 500 MapReduce jobs on 64 units", "10 s", runFig9),
+		one("fig10", "Fig. 10", "1000 jobs on 8 to 64 units", "30 s", runFig10),
+		one("fig11", "Fig. 11", "1000 jobs and 1 to 16 places in every switch", "30 s", runFig11),
+		one("fig12", "Fig. 12", "1000 jobs in slots of 0.25 to 4 s", "30 s", runFig12),
+	}
+}
+
+// assumption is a way to fill in what the paper does not print. The first is what is judged.
+type assumption struct {
+	name   string
+	change func(*workload.Spec)
+}
+
+// judged starts from an even mesh, which is the only connections before the first slot that the paper names.
+var judged = assumption{"an even mesh before the first slot", func(s *workload.Spec) { s.Joined = true }}
+
+// assumptions are the judged one, and others: that nothing is connected before, and that the optics are short.
+func assumptions() []assumption {
+	return []assumption{
+		judged,
+		{"nothing connected before the first slot", func(s *workload.Spec) { s.Joined = false }},
+		{"all jobs at once, 4 ports a unit", func(s *workload.Spec) { s.Joined, s.PerSecond, s.Ports = true, 0, 4 }},
+	}
+}
+
+// scenario is the place of one of the paper's four.
+const (
+	noincFCFS = iota
+	noincTW
+	incFCFS
+	incTW
+)
+
+// number is what one experiment measures of its cells, by seed, for a claim; of a curve, point by point.
+type number struct {
+	claim string
+	of    func(cells []sweep.Cell) paper.Measured
+}
+
+// grid plans workloads under every assumption and sets the numbers of all of them beside the claims.
+type grid struct {
+	experiment string
+	axis       sweep.Axis
+	values     []float64
+	base       workload.Spec
+	metrics    []sweep.Metric
+	numbers    []number
+}
+
+func (g *grid) run(ctx context.Context, f *experiments.Figure, o *experiments.Options) error {
+	seeds, first := o.Seeds(10, 2)
+	ours := paper.Ours{}
+	all := assumptions()
+	for n, a := range all {
+		base := g.base
+		a.change(&base)
+		base.Seed = first
+		specs, err := g.axis.Specs(base, g.values)
+		if err != nil {
+			return err
+		}
+		cells, err := sweep.Cells(ctx, specs, seeds, func(done, total int) { o.Tell(n*total+done, len(all)*total) })
+		if err != nil {
+			return err
+		}
+		for _, one := range g.numbers {
+			id, m := g.experiment+"."+one.claim, one.of(cells)
+			if n == 0 {
+				ours[id] = m
+				continue
+			}
+			judged := ours[id]
+			judged.Others = append(judged.Others, paper.Other{Assumption: a.name, Statistic: m.Statistic, Breaks: m.Breaks, Judged: true})
+			ours[id] = judged
+		}
+		f.Panels = append(f.Panels, g.panels(a.name, cells)...)
+	}
+	f.Compare(ours)
+	return nil
+}
+
+// panels are a pair of axes a metric.
+func (g *grid) panels(assumed string, cells []sweep.Cell) (panels []experiments.Panel) {
+	for _, m := range g.metrics {
+		p := experiments.Panel{Name: m.Label + ", " + assumed, XLabel: g.axis.Label, YLabel: m.Label}
+		for k, s := range sweep.Scenarios() {
+			one := experiments.Series{Name: s.Name}
+			for i := range cells {
+				one.X, one.Y = append(one.X, g.values[i]), append(one.Y, results.Describe(cells[i].Values(k, m), "no seed"))
+			}
+			p.Series = append(p.Series, one)
+		}
+		panels = append(panels, p)
+	}
+	return panels
+}
+
+// saved is by how many per cent one scenario stays below another, the mean over the cells of every seed.
+func saved(m sweep.Metric, scenario, below int) func([]sweep.Cell) paper.Measured {
+	return func(cells []sweep.Cell) paper.Measured {
+		return paper.Of(perSeed(cells, func(c *sweep.Cell, seed int) float64 {
+			was := float64(c.Values(below, m)[seed])
+			if was == 0 {
+				return 0 // nothing to save
+			}
+			return 100 * (1 - float64(c.Values(scenario, m)[seed])/was)
+		}))
+	}
+}
+
+// ahead is by how much one scenario is below the least of others, the mean over the cells of every seed.
+func ahead(m sweep.Metric, scenario int, others ...int) func([]sweep.Cell) paper.Measured {
+	return func(cells []sweep.Cell) paper.Measured {
+		return paper.Of(perSeed(cells, func(c *sweep.Cell, seed int) float64 {
+			least := c.Values(others[0], m)[seed]
+			for _, k := range others[1:] {
+				least = min(least, c.Values(k, m)[seed])
+			}
+			return float64(least - c.Values(scenario, m)[seed])
+		}))
+	}
+}
+
+// perSeed describes the mean over the cells of what each seed makes.
+func perSeed(cells []sweep.Cell, of func(*sweep.Cell, int) float64) results.Statistic {
+	means := make([]results.Float, len(cells[0].Outcomes[0]))
+	for i := range cells {
+		for k := range means {
+			means[k] += results.Float(of(&cells[i], k) / float64(len(cells)))
+		}
+	}
+	return results.Describe(means, "no seed")
+}
+
+// curve is a metric of a scenario from point to point, by seed.
+func curve(cells []sweep.Cell, scenario int, m sweep.Metric) [][]results.Float {
+	values := make([][]results.Float, len(cells))
+	for i := range cells {
+		values[i] = cells[i].Values(scenario, m)
+	}
+	return values
+}
+
+// falls is how far a scenario's curve falls.
+func falls(m sweep.Metric, scenario int) func([]sweep.Cell) paper.Measured {
+	return func(cells []sweep.Cell) paper.Measured { return paper.Falls(curve(cells, scenario, m)) }
+}
+
+// spread is how far a scenario's curve spreads from a point on, in per cent.
+func spread(m sweep.Metric, scenario, from int) func([]sweep.Cell) paper.Measured {
+	return func(cells []sweep.Cell) paper.Measured { return paper.Spread(curve(cells, scenario, m)[from:]) }
+}
+
+// grows is by how much a scenario's last point is above its first.
+func grows(m sweep.Metric, scenario int) func([]sweep.Cell) paper.Measured {
+	return func(cells []sweep.Cell) paper.Measured {
+		return paper.Over(cells[len(cells)-1].Values(scenario, m), cells[0].Values(scenario, m))
+	}
+}
+
+// growsLess is by how much less one scenario grows than another.
+func growsLess(m sweep.Metric, scenario, than int) func([]sweep.Cell) paper.Measured {
+	return func(cells []sweep.Cell) paper.Measured {
+		first, last := &cells[0], &cells[len(cells)-1]
+		growth := func(k int) []results.Float {
+			a, b := last.Values(k, m), first.Values(k, m)
+			for i := range a {
+				a[i] -= b[i]
+			}
+			return a
+		}
+		return paper.Over(growth(than), growth(scenario))
+	}
+}

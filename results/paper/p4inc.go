@@ -1,0 +1,224 @@
+package paper
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Headings of docs/reproduction.md, which tell what moves numbers of P4INC-AOI.
+const (
+	causeLoad    = "How much P4INC-AOI's jobs want"
+	causeTestbed = "What a job of P4INC-AOI's testbed is"
+	causeOptics  = "How P4INC-AOI's optics begin"
+)
+
+// planSeeds is how many workloads a number of P4INC-AOI takes; proofSeeds how many of them a solver is given.
+const (
+	planSeeds  = 10
+	proofSeeds = 3
+)
+
+// p4incPaper is "P4INC-AOI: All-Optical Interconnect Empowered by In-Network Computing for DML Workloads".
+func p4incPaper() Paper {
+	return Paper{Name: "p4inc", was: p4incWas, rows: slices.Concat(p4incTable1(), p4incTestbed(), p4incSimulations(), p4incShapes())}
+}
+
+// p4incWas is how claims were named that were there before papers had names.
+func p4incWas(r *row, column string) string {
+	return map[string]string{
+		"fig7.inc_under_tw.resnet50": "p4inc-aoi.completion_time_saved.resnet50",
+		"fig7.inc_under_tw.vgg16":    "p4inc-aoi.completion_time_saved.vgg16",
+		"table1.50_jobs.tw_gap":      "p4inc-aoi.heuristic_above_optimum.least",
+		"table1.40_jobs.tw_gap":      "p4inc-aoi.heuristic_above_optimum.most",
+		"table1.50_jobs.tw_time":     "p4inc-aoi.heuristic_time.about",
+	}[r.artefact+"."+r.slug()+"."+column]
+}
+
+// table1Line is a row of Table I as printed; nothing of MILP beyond 60 jobs.
+type table1Line struct {
+	jobs                        int
+	milp, fcfs, tw, still       string // CT-BTI in s; still is without reconfigurations
+	took                        [4]string
+	gaps                        [3]string
+	milpAOI, fcfsAOI, twAOI     string
+	expectMILP                  Verdict
+	expectFCFS, expectTW, never Verdict
+}
+
+func p4incTable1() []row {
+	const source = "P4INC-AOI, Table I"
+	rows := []row{}
+	for _, l := range []table1Line{
+		{40, "3.4", "6.0", "4.1", "5.1", [4]string{"84.6", "0.6", "0.8", "0.7"}, [3]string{"43.3", "17.1", "33.3"}, "1", "1", "1", WithinTwo, WithinTwo, WithinTwo, WithinTwo},
+		{50, "6.9", "11.2", "8.2", "9.8", [4]string{"105.3", "0.8", "1.0", "0.9"}, [3]string{"38.4", "15.9", "29.6"}, "1", "1", "1", WithinTwo, Differs, WithinTwo, Differs},
+		{60, "14.8", "23.8", "17.7", "21.7", [4]string{"357.5", "0.9", "1.1", "1.0"}, [3]string{"37.8", "16.4", "31.8"}, "1", "2", "2", Differs, Differs, Differs, Differs},
+		{80, "", "29.9", "19.8", "21.7", [4]string{"", "1.3", "1.5", "1.4"}, [3]string{}, "", "5", "4", "", Differs, Differs, Differs},
+		{100, "", "31.8", "26.7", "30.7", [4]string{"", "1.6", "2.1", "1.7"}, [3]string{}, "", "11", "5", "", Differs, Differs, Differs},
+	} {
+		rows = append(rows, row{artefact: "table1", row: fmt.Sprintf("%d jobs", l.jobs), source: source, cells: l.claims()})
+	}
+	const text = "P4INC-AOI, §VII-C"
+	span := func(column, printed string) Claim {
+		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: Differs, Cause: causeLoad,
+			Why: "how much longer the jobs take without reconfigurations, over TW; the text divides by TW here and by the larger number in the table"}
+	}
+	return append(rows, row{artefact: "table1", row: "norecon over tw", source: text, cells: on(Predicted, planSeeds, span("least", "9.6"), span("most", "24.4"))})
+}
+
+// claims are a line's numbers, column by column.
+func (l *table1Line) claims() []Claim {
+	const machine = "the time of their solver and their Python on their machine; docs/scheduling.md has ours"
+	at := fmt.Sprintf("table1.%d_jobs.", l.jobs)
+	seconds := func(column, printed, beside string, expect Verdict) Claim {
+		c := number(column+" ct bti", printed, "s", expect, "with the printed capacities jobs wait for hardly anything but their own interfaces; what made theirs wait is not printed", causeLoad, at+beside+"_ct_bti")
+		if l.jobs == 60 && column != "norecon" {
+			c.Inconsistency = "ten jobs more than in the line above, at most 0.7 Tb, take it to twice the time"
+		}
+		if l.jobs == 80 && column == "norecon" {
+			c.Inconsistency = "21.7 s are printed for 60 and for 80 jobs"
+		}
+		return c
+	}
+	connections := func(column, printed, beside string) Claim {
+		c := number(column+" aoi", printed, "connections", Differs, "set up from an even mesh; with which connections theirs begin is not printed", causeOptics, at+beside+"_aoi")
+		if column == "milp" {
+			c.Inconsistency = "called the least, but the printed objective does not count reconfigurations"
+		}
+		return c
+	}
+	var cells []Claim
+	if l.milp != "" {
+		cells = append(on(Predicted, proofSeeds, seconds("milp", l.milp, "tw", l.expectMILP), connections("milp", l.milpAOI, "tw")), elsewhere("s", machine, []string{"milp time"}, l.took[0])...)
+	}
+	cells = append(cells, on(Predicted, planSeeds,
+		seconds("fcfs", l.fcfs, "tw", l.expectFCFS), connections("fcfs", l.fcfsAOI, "tw"),
+		seconds("tw", l.tw, "fcfs", l.expectTW), connections("tw", l.twAOI, "fcfs"),
+		seconds("norecon", l.still, "tw", l.never))...)
+	cells = append(cells, elsewhere("s", machine, []string{"fcfs time", "tw time", "norecon time"}, l.took[1:]...)...)
+	for i, heuristic := range []struct{ name, took string }{{"fcfs", l.fcfs}, {"tw", l.tw}, {"norecon", l.still}} {
+		if l.milp != "" {
+			cells = append(cells, gap(heuristic.name, l.gaps[i], heuristic.took, l.milp))
+		}
+	}
+	return cells
+}
+
+// gap is a printed distance of a heuristic to the optimum, which divides by the heuristic.
+func gap(heuristic, text, took, least string) Claim {
+	h, _ := strconv.ParseFloat(took, 64)
+	m, _ := strconv.ParseFloat(least, 64)
+	follows := math.Round(1000*(h/m-1)) / 10
+	return Claim{Column: heuristic + " gap", Printed: text, Unit: "%", Kind: Value, Basis: Arithmetic, Follows: follows, Neighbour: &Neighbour{}, Expect: Contradiction,
+		Why:           "called the gap to the optimum",
+		Contradiction: fmt.Sprintf("%s s are %.1f %% above the optimum of %s s; %s divides the difference by %s", took, follows, least, text, took)}
+}
+
+// p4incTestbed is Figs. 5 to 7: four racks, jobs of one model.
+func p4incTestbed() []row {
+	saved := func(column, printed string, expect Verdict, why string) Claim {
+		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: expect, Why: why, Cause: causeTestbed}
+	}
+	var speedups []Claim
+	for _, m := range []struct {
+		model, printed string
+		expect         Verdict
+	}{{"ResNet50", "1.56", WithinTwo}, {"ResNet101", "1.83", Near}, {"ResNet152", "1.65", WithinTwo}, {"VGG11", "3.7", WithinTwo}, {"VGG16", "3.7", WithinTwo}, {"VGG19", "3.8", WithinTwo}} {
+		c := Claim{Column: m.model, Printed: m.printed, Unit: "x", Kind: Value, Neighbour: &Neighbour{Is: 1}, Expect: m.expect, Cause: causeTestbed,
+			Why: "moving gradients alone: two workers of 40 Gbps into one interface of 40 Gbps, against one each; less where computing takes time, and nothing on the wire makes it more"}
+		if m.printed > "2" {
+			c.Inconsistency = "more than twice is not the network's doing: a server that takes longer to add than its interface to receive would be, and is not printed"
+		}
+		speedups = append(speedups, c)
+	}
+	const many = "the mean over 10, 20, 40 and 60 jobs, one iteration of each; how many iterations theirs had, and what computing takes, is not printed"
+	total := func(name string, resnet, vgg string, expect [2]Verdict) row {
+		return row{artefact: "fig7", row: name, source: "P4INC-AOI, Fig. 7", cells: on(Predicted, planSeeds, saved("resnet50", resnet, expect[0], many), saved("vgg16", vgg, expect[1], many))}
+	}
+	abstract := total("inc under tw", "46.66", "56.34", [2]Verdict{TrendOnly, TrendOnly})
+	return []row{
+		{artefact: "fig5", row: "speedup of inc", source: "P4INC-AOI, Fig. 5", cells: on(Predicted, 1, speedups...)},
+		{artefact: "fig6", row: "reconfigurations saved", source: "P4INC-AOI, Fig. 6", cells: on(Predicted, planSeeds,
+			saved("inc", "48.8", WithinTwo, "both policies and models, "+many), saved("tw", "47.5", Differs, "with and without switches that aggregate, both models, "+many))},
+		{artefact: "fig6", row: "inc tw", source: "P4INC-AOI, Fig. 6", cells: on(Predicted, planSeeds, ahead("fewest reconfigurations", "connections", Differs, causeTestbed,
+			"how many fewer than the best of the other three"))},
+		total("inc under fcfs", "33.57", "43.96", [2]Verdict{TrendOnly, TrendOnly}), abstract,
+		total("tw without inc", "12.34", "12.7", [2]Verdict{Differs, Differs}), total("tw with inc", "29.62", "32.0", [2]Verdict{Differs, Differs}),
+	}
+}
+
+// ahead is an order: by how much one is better than another.
+func ahead(column, unit string, expect Verdict, cause, why string) Claim {
+	return Claim{Column: column, Unit: unit, Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: expect, Cause: cause, Why: why}
+}
+
+// p4incSimulations is Figs. 8 and 9: 64 units, training and MapReduce.
+func p4incSimulations() []row {
+	const over8, over9 = "the mean over 800, 1000, 1200 and 1400 jobs", "the mean over 200, 300, 400 and 500 jobs; how many theirs are is not printed, and their trace is not part of the text"
+	saved := func(column, printed string, expect Verdict, cause, why string) Claim {
+		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: expect, Why: why, Cause: cause}
+	}
+	at := func(artefact, name string, cells ...Claim) row {
+		return row{artefact: artefact, row: name, source: "P4INC-AOI, Fig. " + artefact[3:], cells: on(Predicted, planSeeds, cells...)}
+	}
+	const fewer, sooner = "how many fewer than the best of the other three, ", "how much sooner than the best of the other three, "
+	return []row{
+		at("fig8", "reconfigurations saved",
+			saved("inc under fcfs", "55.4", WithinTwo, causeOptics, over8), saved("inc under tw", "50.3", WithinTwo, causeOptics, over8),
+			saved("tw without inc", "92.8", Differs, causeLoad, over8), saved("tw with inc", "91.7", Differs, causeLoad, over8)),
+		at("fig8", "ct bti saved", saved("tw without inc", "86.8", Differs, causeLoad, over8), saved("tw with inc", "85.6", Differs, causeLoad, over8)),
+		at("fig8", "inc tw", ahead("fewest reconfigurations", "connections", Differs, causeLoad, fewer+over8), ahead("shortest ct bti", "s", Differs, causeLoad, sooner+over8)),
+		at("fig8", "noinc tw", ahead("sooner than inc fcfs", "s", Opposite, causeLoad, "how much sooner, "+over8)),
+		at("fig9", "inc tw over noinc fcfs", saved("reconfigurations saved", "89.5", WithinTwo, causeLoad, over9), saved("ct bti saved", "72.6", TrendOnly, causeLoad, over9)),
+		at("fig9", "inc tw", ahead("fewest reconfigurations", "connections", Differs, causeLoad, fewer+over9), ahead("shortest ct bti", "s", Differs, causeLoad, sooner+over9)),
+	}
+}
+
+// p4incScenarios are the columns of Figs. 10 to 12.
+var p4incScenarios = []string{"noinc fcfs", "noinc tw", "inc fcfs", "inc tw"}
+
+// p4incShapes is Figs. 10 to 12, which have no numbers in the text.
+func p4incShapes() []row {
+	trends := func(artefact, name, unit, why, cause string, expect [4]Verdict) row {
+		r := row{artefact: artefact, row: name, source: "P4INC-AOI, Fig. " + artefact[3:]}
+		for i, s := range p4incScenarios {
+			if expect[i] == "" {
+				continue
+			}
+			r.cells = append(r.cells, on(Predicted, planSeeds, ahead(s, unit, expect[i], cause, why))...)
+		}
+		return r
+	}
+	flat := func(artefact, name, why, cause string, columns []string, expect Verdict) row {
+		r := row{artefact: artefact, row: name, source: "P4INC-AOI, Fig. " + artefact[3:]}
+		for _, c := range columns {
+			r.cells = append(r.cells, on(Predicted, planSeeds, Claim{Column: c, Unit: "%", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: FlatPct}, Expect: expect, Cause: cause, Why: why})...)
+		}
+		return r
+	}
+	one := func(artefact, name string, cells ...Claim) row {
+		return row{artefact: artefact, row: name, source: "P4INC-AOI, Fig. " + artefact[3:], cells: on(Predicted, planSeeds, cells...)}
+	}
+	const connections, s = "connections", "s"
+	const grows = "how far it falls from 8 to 64 units, for 1000 jobs; a step that rises breaks it"
+	const places = "how far it falls from 1 to 16 places, for 1000 jobs; a step that rises breaks it"
+	const slots = "how much more with slots of 4 s than with slots of 0.25 s, for 1000 jobs"
+	const spread = "how far the curve spreads, in per cent of its mean; flat is below 5"
+	return []row{
+		trends("fig10", "reconfigurations fall", connections, grows, causeOptics, [4]Verdict{Opposite, Opposite, Opposite, Opposite}),
+		trends("fig10", "ct bti falls", s, grows, causeLoad, [4]Verdict{Differs, Differs, Differs, Differs}),
+		one("fig10", "noinc tw", ahead("fewer reconfigurations than inc fcfs", connections, Opposite, causeLoad, "how many fewer, the mean over the units"),
+			ahead("sooner than inc fcfs", s, Opposite, causeLoad, "how much sooner, the mean over the units")),
+		one("fig10", "inc tw", ahead("fewest reconfigurations", connections, Differs, causeLoad, "how many fewer than the best of the other three, the mean over the units")),
+		trends("fig11", "reconfigurations fall", connections, places, causeLoad, [4]Verdict{"", "", TrendOnly, TrendOnly}),
+		trends("fig11", "ct bti falls", s, places, causeLoad, [4]Verdict{"", "", Differs, Differs}),
+		flat("fig11", "reconfigurations flat", "without switches that aggregate; "+spread, causeLoad, p4incScenarios[:2], TrendOnly),
+		flat("fig11", "flat beyond 8", "reconfigurations with 8 and with 16 places; "+spread, causeLoad, p4incScenarios[2:], TrendOnly),
+		trends("fig12", "reconfigurations fall", connections, "how far it falls from slots of 0.25 s to slots of 4 s, for 1000 jobs; a step that rises breaks it", causeLoad, [4]Verdict{TrendOnly, TrendOnly, TrendOnly, TrendOnly}),
+		flat("fig12", "reconfigurations converge", "with slots of 2 s and of 4 s; "+spread, causeLoad, p4incScenarios, Differs),
+		trends("fig12", "ct bti grows", s, slots, causeLoad, [4]Verdict{TrendOnly, TrendOnly, TrendOnly, TrendOnly}),
+		one("fig12", "tw grows less than fcfs", ahead("without inc", s, Differs, causeLoad, "by how much less, from slots of 0.25 s to slots of 4 s"),
+			ahead("with inc", s, Differs, causeLoad, "by how much less, from slots of 0.25 s to slots of 4 s")),
+	}
+}
