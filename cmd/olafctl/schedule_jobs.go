@@ -54,6 +54,7 @@ how many jobs are spread over racks, has a flag or a value of ours (docs/schedul
 	flags.Float64Var(&s.Local, "local", s.Local, "share of jobs whose workers are all in one unit")
 	flags.Var(&s.Slot, "slot", "length of a slot")
 	flags.Var(&s.Reconfiguration, "reconfiguration", "time that a reconfiguration takes")
+	flags.BoolVar(&s.Joined, "joined", false, "connect all units evenly before the first slot")
 	flags.Uint64Var(&s.Seed, "seed", s.Seed, "seed")
 	flags.StringVarP(&file, "write", "w", "", "write this file instead of standard output")
 	flags.BoolVar(&force, "force", false, "replace the file")

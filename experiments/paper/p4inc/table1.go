@@ -71,7 +71,7 @@ func (t tally) values(column string, jobs int, m sweep.Metric) []results.Float {
 	return values
 }
 
-func runTable1(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runTable1(ctx context.Context, find func(string) (milp.Solver, error), o experiments.Options) (bench.Report, error) {
 	seeds, first := o.Seeds(10, 2)
 	proofs := min(3, seeds)
 	t := experiments.NewTable("p4inc/table1", "Table I", &o, small(0))
@@ -88,7 +88,7 @@ func runTable1(ctx context.Context, o experiments.Options) (bench.Report, error)
 			o.Tell(n*len(tableJobs)+i+1, (len(all)+1)*len(tableJobs))
 		}
 		if n == 0 {
-			if err := prove(ctx, done, t, ours, &o, proofs, first); err != nil {
+			if err := prove(ctx, find, done, t, ours, &o, proofs, first); err != nil {
 				return nil, err
 			}
 		}
@@ -129,8 +129,8 @@ func lineProblem(a assumption, jobs int, seed uint64) (*sched.Problem, error) {
 }
 
 // prove looks for the optimum of the first seeds. Without a solver, or where none is proved in time, there is no number.
-func prove(ctx context.Context, done tally, t *experiments.Table, ours paper.Ours, o *experiments.Options, seeds int, first uint64) error {
-	solver, err := milp.Find("")
+func prove(ctx context.Context, find func(string) (milp.Solver, error), done tally, t *experiments.Table, ours paper.Ours, o *experiments.Options, seeds int, first uint64) error {
+	solver, err := find("")
 	if err != nil {
 		for _, jobs := range tableJobs {
 			if jobs <= provable {
@@ -160,7 +160,7 @@ func prove(ctx context.Context, done tally, t *experiments.Table, ours paper.Our
 			done.add("milp", jobs, plan.Outcome)
 		}
 	}
-	t.Say("the optimum is %s's, of the first %d seeds, where it was proved within %v; its plan is not asked for few reconfigurations", solver.Name(), seeds, solverLimit)
+	t.Say("the optimum is by %s, of the first %d seeds, where it was proved within %v; its plan is not asked for few reconfigurations", solver.Name(), seeds, solverLimit)
 	return nil
 }
 
@@ -174,35 +174,23 @@ func fill(t *experiments.Table, ours paper.Ours, done tally, a assumption, judge
 		metric     sweep.Metric
 		unit, slug string
 	}{{sweep.CTBTI, "s", "ct_bti"}, {sweep.Reconfigurations, "connections", "aoi"}} {
-		b := experiments.Block{Name: m.metric.Label + ", " + a.name, Unit: m.unit, Columns: names}
+		b := experiments.Block{Name: m.metric.Title + ", " + a.name, Unit: m.unit, Columns: names}
 		for _, jobs := range tableJobs {
 			row := experiments.Line{Name: fmt.Sprintf("%d jobs", jobs)}
 			for _, name := range names {
 				s := results.Describe(done.values(name, jobs, m.metric), "not proved, or not all connected")
 				row.Cells = append(row.Cells, s)
-				note(ours, line(jobs, name+"_"+m.slug), s, a, judges)
+				take(ours, line(jobs, name+"_"+m.slug), paper.Of(s), a, judges)
 			}
 			b.Rows = append(b.Rows, row)
 		}
 		t.Blocks = append(t.Blocks, b)
 	}
 	low, high := span(done)
-	note(ours, "p4inc/table1.norecon_over_tw.least", low, a, judges)
-	note(ours, "p4inc/table1.norecon_over_tw.most", high, a, judges)
+	take(ours, "p4inc/table1.norecon_over_tw.least", paper.Of(low), a, judges)
+	take(ours, "p4inc/table1.norecon_over_tw.most", paper.Of(high), a, judges)
 	if judges {
 		t.Blocks = append(t.Blocks, gaps(done))
-	}
-}
-
-// note takes a number as what is judged, or as what it is under another assumption.
-func note(ours paper.Ours, id string, s results.Statistic, a assumption, judges bool) {
-	m, there := ours[id]
-	switch {
-	case judges && !there:
-		ours[id] = paper.Of(s)
-	case !judges:
-		m.Others = append(m.Others, paper.Other{Assumption: a.name, Statistic: s, Judged: true})
-		ours[id] = m
 	}
 }
 

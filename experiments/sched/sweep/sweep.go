@@ -151,15 +151,15 @@ func Plan(ctx context.Context, p *sched.Problem, name policy.Name) (*sched.Plan,
 
 // Metric is a number of a plan that is compared.
 type Metric struct {
-	Name, Label string // in ids, and in a figure with its unit
-	Of          func(o *sched.Outcome, jobs int) float64
+	Title, Label string // of a figure, and of its axis with the unit
+	Of           func(o *sched.Outcome, jobs int) float64
 }
 
 // The metrics.
 var (
-	CTBTI            = Metric{"ct_bti_s", "CT-BTI, s", func(o *sched.Outcome, _ int) float64 { return o.CTBTI.Seconds() }}
-	MeanJCT          = Metric{"mean_jct_s", "mean JCT, s", func(o *sched.Outcome, jobs int) float64 { return o.MeanJCT(jobs).Seconds() }}
-	Reconfigurations = Metric{"reconfigurations", "connections set up", func(o *sched.Outcome, _ int) float64 { return float64(o.Reconfigurations) }}
+	CTBTI            = Metric{"CT-BTI", "s", func(o *sched.Outcome, _ int) float64 { return o.CTBTI.Seconds() }}
+	MeanJCT          = Metric{"Mean JCT", "s", func(o *sched.Outcome, jobs int) float64 { return o.MeanJCT(jobs).Seconds() }}
+	Reconfigurations = Metric{"Reconfigurations", "connections set up", func(o *sched.Outcome, _ int) float64 { return float64(o.Reconfigurations) }}
 )
 
 // Values is a metric of one scenario, by seed.
@@ -183,6 +183,9 @@ func (c *Cell) Worse(scenario int) (n int) {
 	}
 	return n
 }
+
+// Metrics lists them.
+func Metrics() []Metric { return []Metric{CTBTI, MeanJCT, Reconfigurations} }
 
 // Row is one scenario of one workload, over the seeds.
 type Row struct {
