@@ -62,6 +62,9 @@ type Result struct {
 // Of is a number of the run by its name, missing where there is none of that name.
 func (r *Result) Of(name string) results.Float { return r.Values.Of(name) }
 
+// Swept is what sweeps describe of the run: SweepStatistics.
+func (r *Result) Swept() metric.Values { return r.swept }
+
 // MarshalJSON writes numbers by name among the other members, here and below.
 func (r Result) MarshalJSON() ([]byte, error) { type plain Result; return metric.Inline(plain(r)) }
 

@@ -5,10 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/axis"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 )
@@ -29,51 +30,39 @@ var sweepable = []struct {
 	{"period", func(k *Clusters, v olaf.Duration) { k.Period = v }},
 }
 
-const (
-	defaultSteps = 20
-	maxSteps     = 1000
-	// PhaseBins is how finely a period is cut in a phase map.
-	PhaseBins = 50
-)
+// PhaseBins is how finely a period is cut in a phase map.
+const PhaseBins = 50
 
-// ParseSweep reads parameter=low..high or parameter=low..high/steps, such as phase=0..100ms/20. Both ends are included.
-// The error matches ErrTopology.
-func ParseSweep(s string) (Sweep, error) {
-	bad := func(format string, args ...any) (Sweep, error) {
-		return Sweep{}, &Error{What: fmt.Sprintf("sweep %q: %s; write it as phase=0..100ms or phase=0..100ms/20", s, fmt.Sprintf(format, args...))}
-	}
-	name, values, ok := strings.Cut(s, "=")
-	if !ok {
-		return bad("there is no =")
-	}
+// Sweepable names the parameters of all workers that can be varied, and that With sets.
+func Sweepable() []string {
 	var names []string
-	known := false
 	for _, p := range sweepable {
 		names = append(names, p.name)
-		known = known || p.name == name
 	}
-	if !known {
-		return bad("%q is not one of %s", name, strings.Join(names, ", "))
+	return names
+}
+
+// ParseSweep reads what is varied in the grammar of all sweeps, such as phase=0..100ms/20. The error matches ErrTopology.
+func ParseSweep(s string) (Sweep, error) {
+	bad := func(err error) (Sweep, error) { return Sweep{}, &Error{What: err.Error()} }
+	name, values, err := axis.Split(s)
+	if err != nil {
+		return bad(err)
 	}
-	values, stepText, hasSteps := strings.Cut(values, "/")
-	steps := defaultSteps
-	if hasSteps {
-		n, err := strconv.Atoi(stepText)
-		if err != nil || n < 1 || n > maxSteps {
-			return bad("the number of steps is 1 to %d", maxSteps)
-		}
-		steps = n
+	if !slices.Contains(Sweepable(), name) {
+		return bad(fmt.Errorf("sweep %q: %q is not one of %s", s, name, strings.Join(Sweepable(), ", ")))
 	}
-	var span Span
-	if !strings.Contains(values, "..") {
-		return bad("there is no range")
-	}
-	if err := span.UnmarshalText([]byte(values)); err != nil {
-		return bad("%v", err)
+	a, err := axis.New(name, axis.Duration, values)
+	if err != nil {
+		return bad(err)
 	}
 	sweep := Sweep{Parameter: name}
-	for i := range steps + 1 {
-		sweep.Values = append(sweep.Values, span.From+(span.To-span.From)*olaf.Duration(i)/olaf.Duration(steps))
+	for _, text := range a.Values {
+		v, err := olaf.ParseDuration(text)
+		if err != nil {
+			return bad(err)
+		}
+		sweep.Values = append(sweep.Values, v)
 	}
 	return sweep, nil
 }
@@ -100,12 +89,12 @@ func (p *SweepPoint) UnmarshalJSON(raw []byte) error {
 	return errors.Join(json.Unmarshal(raw, (*plain)(p)), json.Unmarshal(raw, &p.Stats))
 }
 
-// Apply gives the topology with the parameter at a value.
-func (s *Sweep) apply(t *Topology, v olaf.Duration) *Topology {
+// With gives the topology with a parameter of all workers at a value; without a change where it is not Sweepable.
+func (t *Topology) With(parameter string, v olaf.Duration) *Topology {
 	one := *t
 	one.Clusters = append([]Clusters(nil), t.Clusters...)
 	for _, p := range sweepable {
-		if p.name != s.Parameter {
+		if p.name != parameter {
 			continue
 		}
 		for i := range one.Clusters {
@@ -118,7 +107,7 @@ func (s *Sweep) apply(t *Topology, v olaf.Duration) *Topology {
 // Check says which value of the sweep t can't have, before anything runs.
 func (s *Sweep) Check(t *Topology) error {
 	for _, v := range s.Values {
-		if err := s.apply(t, v).Resolve(); err != nil {
+		if err := t.With(s.Parameter, v).Resolve(); err != nil {
 			return fmt.Errorf("%s = %v: %w", s.Parameter, v, err)
 		}
 	}
@@ -132,7 +121,7 @@ func RunSweep(ctx context.Context, t *Topology, s Sweep, seeds []uint64, done fu
 	}
 	var points []SweepPoint
 	for _, v := range s.Values {
-		runs, err := RunSeeds(ctx, s.apply(t, v), seeds, Options{Workers: true}, done)
+		runs, err := RunSeeds(ctx, t.With(s.Parameter, v), seeds, Options{Workers: true}, done)
 		if err != nil {
 			return points, err
 		}

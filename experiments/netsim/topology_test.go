@@ -311,8 +311,8 @@ func TestParseSweep(t *testing.T) {
 		t.Errorf("%+v, %v", s, err)
 	}
 	for text, want := range map[string]string{
-		"phase": "there is no =", "speed=0..1ms": `"speed" is not one of phase, jitter, period`, "phase=1ms": "there is no range",
-		"phase=0..100": "has no unit", "phase=5ms..1ms": "must not decrease", "phase=0..1ms/0": "steps is 1 to 1000", "phase=0..1ms/x": "steps",
+		"phase": "there is no NAME=", "speed=0..1ms": `"speed" is not one of phase, jitter, period`,
+		"phase=0..100": "has no unit", "phase=5ms..1ms": "5ms is more than 1ms", "phase=0..1ms/0": "steps is 1 to 1000", "phase=0..1ms/x": "steps",
 	} {
 		if _, err := ParseSweep(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
