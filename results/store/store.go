@@ -11,6 +11,8 @@
 //	runs/.<id>.incomplete/         one that is being written, or was when its process died
 //	notes/<id>                     a line of text
 //	exports/<id>                   digests of what was exported from it
+//	singles/<2 letters>/<key>      single results by what decides them, which sweeps share (Singles)
+//	sweeps/<id>/                   a sweep that is not finished
 package store
 
 import (
