@@ -132,7 +132,7 @@ func (k *Keeper) finish(r Report, b *results.Bench, runs [][]results.Run, fixed 
 		return "", err
 	}
 	if r.Document() != any(b) {
-		if _, err := putDocument(k.writer, r); err != nil {
+		if _, err := PutDocument(k.writer, r); err != nil {
 			return "", err
 		}
 	}

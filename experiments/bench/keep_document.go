@@ -36,7 +36,7 @@ func (k *DocumentKeeper) Abort() error { return k.writer.Abort() }
 
 // Finish makes the experiment part of the store and returns its id; stopped says that it did not come to its end.
 func (k *DocumentKeeper) Finish(r Report, by results.Provenance, stopped bool) (id string, err error) {
-	document, err := putDocument(k.writer, r)
+	document, err := PutDocument(k.writer, r)
 	if err != nil {
 		return "", err
 	}
@@ -51,8 +51,8 @@ func (k *DocumentKeeper) Finish(r Report, by results.Provenance, stopped bool) (
 	return k.writer.ID(), k.writer.Finish(m)
 }
 
-// putDocument writes what a report is in every form that it prints, and returns the first.
-func putDocument(w *store.Writer, r Report) (document []byte, err error) {
+// PutDocument writes what a report is in every form that it prints, and returns the first.
+func PutDocument(w *store.Writer, r Report) (document []byte, err error) {
 	if document, err = json.MarshalIndent(r.Document(), "", "  "); err != nil {
 		return nil, fmt.Errorf("keep the document of an experiment: %w", err)
 	}

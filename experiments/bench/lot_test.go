@@ -1,0 +1,55 @@
+package bench
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results"
+)
+
+// TestLotsAreTheWholeBench holds that a bench in parts, one configuration and a few runs at a time, gives the very runs of the whole.
+func TestLotsAreTheWholeBench(t *testing.T) {
+	s := DefaultSpec()
+	s.Workload.UpdatesPerWorker, s.Runs, s.Slots = 20, 5, 4
+	cycles := 3
+	s.DequeueCycles = &cycles // of the first system alone
+	whole := mustBench(t, s, Options{})
+	for i, rows := range whole.Outcome.Runs {
+		c := &whole.Outcome.Plan.Configs[i]
+		one, err := s.Alone(c.Queue, c.OutRate)
+		must(t, err)
+		var parts []results.Run
+		for from := 0; from < s.Runs; from += 2 {
+			lot, err := Lot(t.Context(), one, from, min(2, s.Runs-from))
+			must(t, err)
+			parts = append(parts, lot...)
+		}
+		if why := results.Difference(rows, parts); why != "" {
+			t.Errorf("%s at %v: %s", c.Queue, c.OutRate, why)
+		}
+	}
+}
+
+// TestAlone holds that what decides nothing of a configuration is left out, and that others are refused.
+func TestAlone(t *testing.T) {
+	s := DefaultSpec()
+	cycles := 3
+	s.DequeueCycles = &cycles
+	versus, err := s.Alone(s.Versus, 5*olaf.Gbps)
+	must(t, err)
+	s.DequeueCycles, s.Runs = nil, 7
+	if plain, err := s.Alone(s.Versus, 5*olaf.Gbps); err != nil || results.Difference(plain, versus) != "" {
+		t.Error(results.Difference(plain, versus), err)
+	}
+	if _, err := s.Alone("nobody", olaf.Gbps); !errors.Is(err, ErrSpec) {
+		t.Error(err)
+	}
+	s.Versus = ""
+	if _, err := s.Alone(DefaultSpec().Versus, olaf.Gbps); !errors.Is(err, ErrSpec) {
+		t.Error(err)
+	}
+	if _, err := Lot(t.Context(), DefaultSpec(), 0, 1); !errors.Is(err, ErrSpec) {
+		t.Error(err)
+	}
+}
