@@ -46,6 +46,7 @@ type benchFlags struct {
 	view      cli.ViewFlags
 	card      cli.CardFlags
 	ageError  float64
+	swept     sweptFlags
 }
 
 func newBenchCmd(env *cli.Env) *cobra.Command {
@@ -70,6 +71,7 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
   olafctl bench --clusters 100 --workers 300 --updates 200 --xlsx scale.xlsx
   olafctl bench --runs 1 --out-rate 40G --pcap delivered.pcapng
   olafctl bench --trace builtin:lander8 --out-rate 20G
+  olafctl bench --sweep slots=2..64:x2 --sweep out-rate=5G..40G:5G --metric aom_cluster_ns
   olafctl bench --slots 16 -o yaml > spec.yaml && olafctl bench -f spec.yaml --seed 7
   olafctl bench --expect 'olaf.40G.aom_cluster_ns < 1.3us' --expect 'olaf.lost_pct < 12'
   olafctl bench -d grpc://127.0.0.1:9559`,
@@ -82,6 +84,7 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
 		f.file.addSchema(cmd)
 		f.expect.add(cmd)
 	})
+	f.swept.addTo(cmd)
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
 		cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion while all runs are done beside it")
 	})
@@ -235,7 +238,10 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if f.file.schema {
 		return printText(env, bench.FileSchema)
 	}
-	if err := f.consistent(cmd, env); err != nil {
+	if len(f.swept.axes) > 0 {
+		return f.sweep(cmd, env)
+	}
+	if err := errors.Join(f.swept.refuse(cmd), f.consistent(cmd, env)); err != nil {
 		return err
 	}
 	if err := f.resolve(cmd, env); err != nil {
@@ -293,6 +299,26 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	return errors.Join(f.expect.judge(env, report.Bench.Rows), experiments.Expected(report.Paper()))
+}
+
+// sweep varies options instead.
+func (f *benchFlags) sweep(cmd *cobra.Command, env *cli.Env) error {
+	if err := env.Devices.Check(f.device, testbed.Repeats); err != nil {
+		return fmt.Errorf("--sweep: %w", err)
+	}
+	if f.format == cli.YAML || f.format == cli.JSONL {
+		return cli.UsageError("-o %s does not go with --sweep; use table, json or csv", f.format)
+	}
+	file, err := f.swept.file(cmd, benchSweep(env), "xlsx", "report", "device")
+	if err != nil {
+		return err
+	}
+	if file.File = f.file.path; cmd.Flags().Changed("runs") {
+		file.Runs = f.spec.Runs
+	}
+	s := &f.swept.sweepFlags
+	s.where, s.to, s.format, s.quiet, s.explain = f.KeepFlags.Store, f.to, f.format, f.quiet, f.explain
+	return s.run(cmd.Context(), env, file)
 }
 
 // configurationsOf are the points of a plan, as expectations name them.

@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/versus"
 	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/sweep"
 	"github.com/olafctl/olaf/results/table"
 )
 
@@ -30,6 +31,7 @@ func layouts() archive.Layouts {
 		job.Schema:               job.Sheets,
 		olaf.MultiHopSchema:      olaf.MultiHopSheets,
 		simulateSchema:           sweepSheets,
+		sweep.Schema:             sweep.Sheets,
 	} {
 		kind, _, _ := strings.Cut(schema, "/")
 		all[kind] = lay

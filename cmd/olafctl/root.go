@@ -186,6 +186,7 @@ var commands = []struct {
 	{"run", newSimulateCmd},
 	{"run", newTopologyCmd},
 	{"run", newScheduleCmd},
+	{"run", newSweepCmd},
 	{"run", newSystemCmd},
 	{"run", newProgramCmd},
 	{"results", newRunsCmd},

@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/compare"
 	"github.com/olafctl/olaf/results/store"
@@ -192,6 +193,9 @@ func sideOf(env *cli.Env, s *store.Store, name string) (*compare.Side, error) {
 	if err != nil {
 		return nil, err
 	}
+	if sweep.IsKept(f) {
+		return sweepSide(env, f)
+	}
 	r, err := archive.Load(f, env.Declared)
 	if err != nil {
 		return nil, err
@@ -219,6 +223,9 @@ not is named, and not compared.`,
 				exports, others, err := archive.VerifyExports(s, f, toolVersion(), env.Declared, env.Layouts)
 				if err != nil {
 					return err
+				}
+				if sweep.IsKept(f) {
+					return verifySweep(cmd.Context(), env, f, proof.Files, exports)
 				}
 				stream := bench.NewStream()
 				bar := cli.StartProgress(env, false, cli.ProgressOf(stream))

@@ -8,8 +8,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/store"
@@ -121,6 +123,9 @@ func lookInto(env *cli.Env, s *store.Store, e *store.Entry) (differs, found stri
 		return "", ""
 	}
 	differs = strings.Join(asked(f.Manifest.Provenance.Command), " ")
+	if e, ok := sweep.EssenceOf(f); ok {
+		return differs, fmt.Sprintf("%s, digest %.12s…", olaf.Plural(e.Cells, "cell"), e.Digest)
+	}
 	var b results.Bench
 	if f.ReadJSON(archive.BenchFile, &b) != nil {
 		return differs, ""

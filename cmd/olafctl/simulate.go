@@ -188,7 +188,7 @@ type simulateFlags struct {
 	cli.KeepFlags
 	keepAsked         bool // --keep was given
 	runs              int
-	sweep             string
+	swept             sweptFlags
 	rxTrace, rxImport string
 	pcap              string
 	force, yes, quiet bool
@@ -214,7 +214,8 @@ the network around them is a model. The same topology and seed give the same byt
 Every run is kept in the store like those of a bench ('olafctl runs'), the frames of the first seed with it; where these
 would take more than 250 MB, only with --keep. --keep=false leaves it out, and saves what measuring for it costs.
 
-With --sweep every value of a parameter is simulated: a phase map shows which phases drop-tail locks out.
+With --sweep options are varied over a grid ('olafctl sweep'); of phase, jitter or period alone, a phase map shows which phases
+drop-tail locks out.
 With -o yaml the topology is printed with what flags change in it, and nothing runs.
 With --tui the first seed is shown while it runs; '?' lists the keys, and the report is printed afterwards.
 docs/experiments/multihop.md explains topology files, metrics and the experiments table2, table3 and fig10.`,
@@ -224,6 +225,7 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
   olafctl simulate --preset multihop --tc on --runs 30 && olafctl simulate --preset multihop --runs 30
   olafctl simulate --preset multihop --clusters 1000 --workers-per-cluster 100
   olafctl simulate --preset multihop --system fifo --sweep phase=0..100ms --runs 5
+  olafctl simulate --preset multihop --sweep system=olaf,fifo --sweep clusters=10..80:x2 --duration 5s
   olafctl simulate --preset ns3-fifo --interval2 300ms --x1 2Mbps --rx-trace rx.csv`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args) },
@@ -231,6 +233,7 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 	f.topologyFlags.add(cmd)
 	cli.InGroup(cmd, cli.JobFlags, func() { f.job.add(cmd) })
 	cli.InGroup(cmd, cli.RunFlags, func() { f.addRuns(cmd) })
+	f.swept.addTo(cmd)
 	cli.InGroup(cmd, cli.OutputFlags, func() { f.addOutput(cmd) })
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
 		flags := cmd.Flags()
@@ -249,7 +252,6 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 func (f *simulateFlags) addRuns(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&f.runs, "runs", 1, "seeds to simulate, from --seed on")
-	flags.StringVar(&f.sweep, "sweep", "", "simulate a range: phase|jitter|period=LOW..HIGH[/STEPS]")
 	flags.BoolVar(&f.yes, "yes", false, "start even what takes long")
 	f.expect.add(cmd)
 }
@@ -270,6 +272,13 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	if err := refuseJobFlags(cmd, false); err != nil {
 		return err
 	}
+	if len(f.swept.axes) == 0 {
+		if err := f.swept.refuse(cmd); err != nil {
+			return err
+		}
+	} else if !f.mapped(cmd) {
+		return f.sweep(cmd, env, args)
+	}
 	t, err := f.load(cmd, args)
 	if err != nil {
 		return err
@@ -285,7 +294,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 		return cli.UsageError("--runs is %d; it must be 1 to 100000", f.runs)
 	}
 	files := f.rxTrace != "" || f.pcap != ""
-	if files && (f.runs > 1 || f.sweep != "" || f.rxImport != "") {
+	if files && (f.runs > 1 || len(f.swept.axes) > 0 || f.rxImport != "") {
 		return cli.UsageError("--rx-trace and --pcap belong to a single run")
 	}
 	if !f.tui {
@@ -296,7 +305,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	if err := oneScreen(env, f.tui, f.format); err != nil {
 		return err
 	}
-	if f.tui && (f.sweep != "" || f.rxImport != "") {
+	if f.tui && (len(f.swept.axes) > 0 || f.rxImport != "") {
 		return cli.UsageError("--tui shows a run; leave out --sweep and --rx-import")
 	}
 	if err := f.Check(env); err != nil {
@@ -342,12 +351,36 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	return f.expect.judge(env, []results.Row{results.Summarise(system.Queued(), report.simulated.Runs[0])})
 }
 
+// mapped says whether a phase map is wanted: one parameter of the workers, and nothing that only sweeps have.
+func (f *simulateFlags) mapped(cmd *cobra.Command) bool {
+	name, _, _ := strings.Cut(f.swept.axes[0], "=")
+	one := len(f.swept.axes) == 1 && slices.Contains(netsim.Sweepable(), name)
+	return one && f.swept.refuse(cmd) == nil
+}
+
+// sweep varies options over a grid.
+func (f *simulateFlags) sweep(cmd *cobra.Command, env *cli.Env, args []string) error {
+	if f.format == cli.YAML || f.format == cli.JSONL {
+		return cli.UsageError("-o %s does not go with --sweep; use table, json or csv", f.format)
+	}
+	file, err := f.swept.file(cmd, simulateSweep(), "metrics")
+	if err != nil {
+		return err
+	}
+	if file.Runs = f.runs; len(args) > 0 {
+		file.File = args[0]
+	}
+	s := &f.swept.sweepFlags
+	s.where, s.watch, s.format, s.quiet, s.explain, s.yes = f.KeepFlags.Store, f.watch, f.format, f.quiet, f.explain, f.yes
+	return s.run(cmd.Context(), env, file)
+}
+
 // expected reads what is expected of the network. A sweep and an imported trace have no rows to be judged.
 func (f *simulateFlags) expected(t *netsim.Topology) error {
 	if err := f.expect.resolve(t.Expect, system.Queued(), []expect.Configuration{{System: t.Queue}}); err != nil {
 		return t.Locate(err)
 	}
-	if len(f.expect.rules) > 0 && (f.sweep != "" || f.rxImport != "") {
+	if len(f.expect.rules) > 0 && (len(f.swept.axes) > 0 || f.rxImport != "") {
 		return cli.UsageError("an expectation is of runs; leave out --sweep and --rx-import, or the expectation")
 	}
 	t.Expect = append(t.Expect, f.expect.texts...)
@@ -368,7 +401,7 @@ func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simu
 	switch {
 	case f.rxImport != "":
 		return f.Documents(env, simulateName, started), f.measure(report)
-	case f.sweep != "":
+	case len(f.swept.axes) > 0:
 		return f.Documents(env, simulateName, started), f.vary(ctx, env, report)
 	}
 	work := &bench.Simulation{Experiment: simulateName, Seeds: report.Seeds,
@@ -433,7 +466,7 @@ func (f *simulateFlags) measure(report *simulation) error {
 }
 
 func (f *simulateFlags) vary(ctx context.Context, env *cli.Env, report *simulation) error {
-	sweep, err := netsim.ParseSweep(f.sweep)
+	sweep, err := netsim.ParseSweep(f.swept.axes[0])
 	if err != nil {
 		return err
 	}

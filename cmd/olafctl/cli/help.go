@@ -20,6 +20,7 @@ const (
 	TrafficFlags   FlagGroup = "Traffic"
 	RunFlags       FlagGroup = "Runs"
 	JobFlags       FlagGroup = "Jobs whose hosts wait for answers (--preset isw-lab)"
+	SweepFlags     FlagGroup = "Sweep"
 	OutputFlags    FlagGroup = "Output"
 	DashboardFlags FlagGroup = "Dashboard"
 	DeviceFlagsOf  FlagGroup = "Device"
@@ -28,7 +29,7 @@ const (
 	CardFlagsOf FlagGroup = "Cards and agents"
 )
 
-var flagGroups = []FlagGroup{SystemFlags, TrafficFlags, RunFlags, JobFlags, OutputFlags, DashboardFlags, DeviceFlagsOf, otherFlags, CardFlagsOf}
+var flagGroups = []FlagGroup{SystemFlags, TrafficFlags, RunFlags, SweepFlags, JobFlags, OutputFlags, DashboardFlags, DeviceFlagsOf, otherFlags, CardFlagsOf}
 
 const (
 	groupKey = "olafctl_group" // annotates a flag

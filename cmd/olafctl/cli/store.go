@@ -22,6 +22,15 @@ func (f *StoreFlag) Add(cmd *cobra.Command) {
 	})
 }
 
+// StoreFlagOf is what a command's --store says.
+func StoreFlagOf(cmd *cobra.Command) *StoreFlag {
+	f := new(StoreFlag)
+	if flag := cmd.Flag("store"); flag != nil {
+		f.dir = flag.Value.String()
+	}
+	return f
+}
+
 // path resolves the folder: flag, then environment, then the user's data folder.
 func (f *StoreFlag) path(env *Env) (string, error) {
 	for _, dir := range []string{f.dir, env.Getenv("OLAFCTL_HOME")} {

@@ -1,0 +1,412 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/cmd/olafctl/monitor"
+	"github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/store"
+	found "github.com/olafctl/olaf/results/sweep"
+)
+
+func newSweepCmd(env *cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "sweep",
+		Short: "Vary the options of a bench or a simulation over a grid, in many processes",
+		Long: `Carry out a command over every combination of some of its options, in worker processes. Each result is stored under the
+key of everything that decides it, so that nothing is done twice: what was stopped or killed goes on, and the same sweep has the
+same digest from any number of processes. A finished sweep is one run of the store ('olafctl runs').
+
+'olafctl bench --sweep' and 'olafctl simulate --sweep' are the short form. docs/sweeps.md explains files and what comes out.`,
+		Example: `  olafctl sweep run slots.yaml
+  olafctl sweep status
+  olafctl sweep resume last`,
+	}
+	cmd.AddCommand(newSweepRunCmd(env), newSweepStatusCmd(env), newSweepResumeCmd(env), newSweepShowCmd(env), newSweepExportCmd(env), newSweepRmCmd(env), newSweepWorkerCmd(env))
+	return cmd
+}
+
+// sweepFlags are what every way to start a sweep takes.
+type sweepFlags struct {
+	where     cli.StoreFlag
+	metrics   []string
+	until     string
+	order     string
+	processes int
+	yes       bool
+	quiet     bool
+	explain   bool
+	format    cli.Format
+	to        exports
+	watch     cli.MetricsFlag
+}
+
+// addWork adds how a sweep is carried out.
+func (f *sweepFlags) addWork(cmd *cobra.Command) {
+	f.order = sweep.Random
+	cmd.Flags().IntVar(&f.processes, "processes", 0, "worker processes; 0 for one a core")
+	cli.Choose(cmd, &f.order, "order", "in which cells are begun: random, so that whatever drifts hits all alike, or grid", sweep.Random, sweep.Grid)
+}
+
+// addWhat adds what of a sweep can be said beside its file.
+func (f *sweepFlags) addWhat(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringSliceVar(&f.metrics, "metric", nil, "metrics of the sweep to show, comma-separated; all for all")
+	flags.StringVar(&f.until, "until", "", "of a sweep: give every cell runs until they are enough, such as ci=2%; at most --runs")
+}
+
+// addOutput adds what is printed and written.
+func (f *sweepFlags) addOutput(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	cli.AddFormatFlag(cmd, &f.format)
+	flags.StringVar(&f.to.xlsx, "xlsx", "", "write a workbook to this file")
+	flags.StringVar(&f.to.report, "report", "", "write a self-contained HTML report to this file")
+	flags.BoolVar(&f.to.force, "force", false, "replace output files that exist")
+	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	f.watch.Add(cmd)
+	f.where.Add(cmd)
+}
+
+func newSweepRunCmd(env *cli.Env) *cobra.Command {
+	f := &sweepFlags{}
+	var runs int
+	var schema bool
+	cmd := &cobra.Command{
+		Use:   "run FILE.yaml",
+		Short: "Carry out what a file describes",
+		Long: `Carry out a sweep that a file describes: a command, options for all cells, and what is varied.
+
+  command: bench
+  options: {clusters: 9}
+  sweep:
+    - slots=2..64:x2
+    - out-rate=5G..40G:5G
+  runs: 30
+
+Values are single ones or ranges, comma-separated: 2..64:x2 doubles, 5G..40G:5G goes in steps, 0..100ms/20 has 20 equal steps.
+With 'list' in place of 'sweep' the cells are listed. All cells are checked before anything runs.`,
+		Example: `  olafctl sweep run slots.yaml
+  olafctl sweep run slots.yaml --until ci=2% --processes 8 -o json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if schema {
+				return printText(env, sweep.Schema)
+			}
+			if len(args) == 0 {
+				return cli.UsageError("say which file describes the sweep; 'olafctl sweep run --help' shows one, - is standard input")
+			}
+			name, text, err := readInput(env, args[0])
+			if err != nil {
+				return err
+			}
+			file, err := sweep.Parse(name, text)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("runs") {
+				file.Runs = runs
+			}
+			return f.run(cmd.Context(), env, file)
+		},
+	}
+	cmd.Flags().IntVar(&runs, "runs", 0, "runs of every cell in place of the file's")
+	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON schema of such a file, for editors, and run nothing")
+	cmd.Flags().BoolVar(&f.yes, "yes", false, "start even more than a million cells")
+	f.addWhat(cmd)
+	f.addWork(cmd)
+	f.addOutput(cmd)
+	return cmd
+}
+
+// run resolves a sweep and carries it out.
+func (f *sweepFlags) run(ctx context.Context, env *cli.Env, file *sweep.File) error {
+	if len(f.metrics) > 0 {
+		file.Metrics = f.metrics
+	}
+	if f.until != "" {
+		file.Until = f.until
+	}
+	if err := f.check(); err != nil {
+		return err
+	}
+	plan, err := file.Resolve(sweepCommands(env), f.yes)
+	if err != nil {
+		return err
+	}
+	plan.Order, plan.Line = f.order, append([]string{"olafctl"}, env.Args...)
+	if plan.Build, err = thisBuild(env); err != nil {
+		return err
+	}
+	return f.where.With(env, func(s *store.Store) error {
+		folder, err := sweep.In(s).Create(plan, env.Now())
+		if err != nil {
+			return err
+		}
+		return f.carryOut(ctx, env, s, folder)
+	})
+}
+
+func (f *sweepFlags) check() error {
+	if f.processes < 0 {
+		return cli.UsageError("--processes %d: use 1 or more, or 0 for one a core", f.processes)
+	}
+	if err := f.to.check(); err != nil {
+		return err
+	}
+	for _, path := range []string{f.to.xlsx, f.to.report} {
+		if err := cli.RefuseExisting(path, f.to.force); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// thisBuild says what this program is built of.
+func thisBuild(env *cli.Env) (sweep.Build, error) {
+	path, err := env.Executable()
+	if err != nil {
+		return sweep.Build{}, err
+	}
+	return sweep.ThisBuild(path)
+}
+
+// carryOut works on a sweep until it is finished, fails or is stopped.
+func (f *sweepFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store, folder *sweep.Folder) error {
+	host, err := env.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	engine := &sweep.Engine{Plan: folder.Plan, Results: s.Singles(), Workers: f.processes, Host: host, Now: env.Now, Start: processes(env, folder.Plan.Build)}
+	if engine.Workers == 0 {
+		engine.Workers = runtime.GOMAXPROCS(0)
+	}
+	watch, unwatch, err := f.watch.Start(ctx, env)
+	if err != nil {
+		return errors.Join(err, folder.Leave())
+	}
+	defer unwatch()
+	watchSweep(watch, engine)
+	look := func() (int, int) { p := engine.Progress(); return p.LotsDone, p.Lots }
+	bar := cli.StartNotedProgress(env, f.quiet, look, sweepNote(env, engine))
+	stopBeat := beat(env, engine, folder, host)
+	cells, differences, err := engine.Run(ctx)
+	stopBeat()
+	bar.Stop()
+	if err != nil {
+		return errors.Join(f.unfinished(env, engine, folder, err), folder.Leave())
+	}
+	return f.finish(env, s, folder, cells, differences)
+}
+
+// unfinished says how far the sweep came, and how to go on.
+func (f *sweepFlags) unfinished(env *cli.Env, engine *sweep.Engine, folder *sweep.Folder, err error) error {
+	p := engine.Progress()
+	fmt.Fprintf(env.Stderr, "%d of %d cells are done, and kept; 'olafctl sweep resume %s' goes on\n", p.Done, p.Cells, folder.Plan.ID)
+	if errors.Is(err, context.Canceled) {
+		return &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted")}
+	}
+	return err
+}
+
+// finish keeps a whole sweep, prints it and writes what was asked for.
+func (f *sweepFlags) finish(env *cli.Env, s *store.Store, folder *sweep.Folder, cells []found.Outcome, differences []string) error {
+	d, err := folder.Plan.Document(cells)
+	if err != nil {
+		return errors.Join(err, folder.Leave())
+	}
+	started, err := time.Parse(time.RFC3339Nano, folder.Plan.Started)
+	if err != nil {
+		started = env.Now()
+	}
+	d.Provenance, d.Differences = cli.MadeBy(env, started), differences
+	d.Provenance.Command = folder.Plan.Line
+	id, err := folder.Finish(d, cells)
+	if err != nil {
+		return errors.Join(err, folder.Leave())
+	}
+	if !f.quiet {
+		fmt.Fprintf(env.Stderr, "kept as %s\n", id)
+	}
+	if f.to != (exports{force: f.to.force}) {
+		run, err := s.Load(id)
+		if err != nil {
+			return err
+		}
+		r, err := archive.Exportable(run, env.Declared, env.Layouts)
+		if err != nil {
+			return err
+		}
+		if err := f.to.write(env, r); err != nil {
+			return err
+		}
+		if err := f.to.remember(env, s, run); err != nil {
+			return err
+		}
+	}
+	return errors.Join(cli.PrintReport(env, d, f.format, f.explain), d.Err())
+}
+
+// processes starts workers: this program once more, each on one core.
+func processes(env *cli.Env, build sweep.Build) func(context.Context) (sweep.Worker, error) {
+	started := make(chan int, 1)
+	started <- 0
+	return func(ctx context.Context) (sweep.Worker, error) {
+		path, err := env.Executable()
+		if err != nil {
+			return nil, err
+		}
+		n := <-started + 1
+		started <- n
+		cmd := exec.Command(path, "sweep", workerName)
+		cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+		return sweep.StartProcess(ctx, "process "+strconv.Itoa(n), cmd, build)
+	}
+}
+
+// sweepNote is what stands behind the bar: how fast it goes, and what failed.
+func sweepNote(env *cli.Env, engine *sweep.Engine) func() string {
+	started := env.Now()
+	return func() string {
+		p := engine.Progress()
+		note := ""
+		if seconds := env.Now().Sub(started).Seconds(); seconds > 0 && p.LotsDone > p.Found {
+			note = fmt.Sprintf("%.3g/s", float64(p.LotsDone-p.Found)/seconds)
+		}
+		if p.Failed > 0 {
+			note += fmt.Sprintf("  %s failed", olaf.Plural(p.Failed, "cell"))
+		}
+		return strings.TrimSpace(note)
+	}
+}
+
+// beatInterval is how often a sweep says how far it is.
+const beatInterval = time.Second
+
+// beat says how far the sweep is for 'olafctl sweep status', until stop.
+func beat(env *cli.Env, engine *sweep.Engine, folder *sweep.Folder, host string) (stop func()) {
+	quit, ended := make(chan struct{}), make(chan struct{})
+	started := env.Now()
+	tell := func() {
+		now := env.Now()
+		folder.Beat(sweep.Beat{Progress: engine.Progress(), Host: host, At: now.UTC().Format(time.RFC3339), Seconds: now.Sub(started).Seconds()})
+	}
+	go func() {
+		defer close(ended)
+		ticker := time.NewTicker(beatInterval)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-quit:
+				tell()
+				return
+			case <-ticker.C:
+				tell()
+			}
+		}
+	}()
+	return func() { close(quit); <-ended }
+}
+
+// watchSweep tells Prometheus how a sweep goes.
+func watchSweep(m *monitor.Monitor, engine *sweep.Engine) {
+	m.Work("sweep", func() (int, int) { p := engine.Progress(); return p.LotsDone, p.Lots })
+	for _, of := range []struct {
+		name, help string
+		value      func(*sweep.Progress) int
+	}{
+		{"sweep_cells", "cells of the sweep", func(p *sweep.Progress) int { return p.Cells }},
+		{"sweep_cells_done", "cells of which everything is there", func(p *sweep.Progress) int { return p.Done }},
+		{"sweep_cells_failed", "cells that failed", func(p *sweep.Progress) int { return p.Failed }},
+		{"sweep_workers", "workers that have a job at the moment", func(p *sweep.Progress) int { return len(p.Working) }},
+	} {
+		m.Value(of.name, of.help, func() float64 { p := engine.Progress(); return float64(of.value(&p)) })
+	}
+}
+
+// workerName is the command of worker processes.
+const workerName = "worker"
+
+func newSweepWorkerCmd(env *cli.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:    workerName,
+		Short:  "Carry out jobs from standard input; started by sweeps",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			build, err := thisBuild(env)
+			if err != nil {
+				return err
+			}
+			err = sweep.Serve(cmd.Context(), sweepCommands(env), build, env.Stdin, env.Stdout)
+			if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled) {
+				return nil // whoever asked is gone
+			}
+			return err
+		},
+	}
+}
+
+// sweptFlags let a command be swept by its own line: --sweep.
+type sweptFlags struct {
+	sweepFlags
+	axes []string
+}
+
+// addTo adds --sweep and what belongs to it.
+func (f *sweptFlags) addTo(cmd *cobra.Command) {
+	cli.InGroup(cmd, cli.SweepFlags, func() {
+		cmd.Flags().StringArrayVar(&f.axes, "sweep", nil, "vary an option over values, such as slots=2..64:x2 or out-rate=5G..40G:5G; again for another one")
+		f.addWhat(cmd)
+		f.addWork(cmd)
+	})
+}
+
+// refuse refuses flags that do nothing without --sweep.
+func (f *sweptFlags) refuse(cmd *cobra.Command) error {
+	for _, name := range []string{"metric", "until", "order", "processes"} {
+		if cmd.Flags().Changed(name) {
+			return cli.UsageError("--%s is of a sweep; add --sweep NAME=VALUES", name)
+		}
+	}
+	return nil
+}
+
+// file is the sweep that a command line describes: all flags that were given are options of every cell, but those in also, which
+// belong to the sweep as a whole. Any other is refused.
+func (f *sweptFlags) file(cmd *cobra.Command, of *sweep.Command, also ...string) (*sweep.File, error) {
+	file := &sweep.File{Command: of.Name, Sweep: f.axes, Options: map[string]string{}}
+	also = append(also, "sweep", "metric", "until", "order", "processes", "store", "quiet", "force", "output", "yes", "explain", "runs", "file")
+	var refused []string
+	cmd.Flags().Visit(func(flag *pflag.Flag) {
+		switch {
+		case slices.Contains(also, flag.Name):
+		case !slices.Contains(of.Options, flag.Name):
+			refused = append(refused, "--"+flag.Name)
+		default:
+			file.Options[flag.Name] = flag.Value.String()
+			if list, ok := flag.Value.(pflag.SliceValue); ok {
+				file.Options[flag.Name] = strings.Join(list.GetSlice(), ",")
+			}
+		}
+	})
+	if len(refused) > 0 {
+		return nil, cli.UsageError("%s can't be given with --sweep; leave it out", strings.Join(refused, ", "))
+	}
+	return file, nil
+}

@@ -1,0 +1,215 @@
+package sweep
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/olafctl/olaf/experiments/axis"
+	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/sweep"
+)
+
+// PlanSchema names the document that a Plan is.
+const PlanSchema = "olafctl.sweep-plan/v1"
+
+// Orders in which cells are begun.
+const (
+	Random = "random" // so that whatever drifts meanwhile hits all alike
+	Grid   = "grid"
+)
+
+// Plan is a sweep with everything resolved. Equal plans of one build have equal digests, whoever carries them out.
+type Plan struct {
+	Schema  string          `json:"schema"`
+	ID      string          `json:"id"`
+	Started string          `json:"started"` // RFC 3339
+	Command string          `json:"command"`
+	Line    []string        `json:"line,omitempty"` // the command line that it is of
+	Config  json.RawMessage `json:"config"`
+	Build   Build           `json:"build"`
+	Axes    []sweep.Axis    `json:"axes"`
+	Subject string          `json:"subject,omitempty"`
+	Metrics []string        `json:"metrics"` // that are shown
+	Runs    int             `json:"runs"`    // of every cell; with Enough, at most so many
+	Enough  *sweep.Enough   `json:"enough,omitempty"`
+	Order   string          `json:"order"`
+	Cells   []Cell          `json:"cells"`
+
+	command *Command
+}
+
+// Cell is one point of a Plan.
+type Cell struct {
+	Values []string        `json:"values"` // in the order of the axes
+	Spec   json.RawMessage `json:"spec"`   // everything that decides its numbers but build and seeds
+	at     []int
+}
+
+// axis adds an axis.
+func (p *Plan) axis(c *Command, a axis.Axis) {
+	at := slices.IndexFunc(c.Fields, func(f Field) bool { return f.Name == a.Name })
+	one := sweep.Axis{Name: a.Name, Values: a.Values}
+	if at >= 0 {
+		of := c.Fields[at].Type
+		for _, v := range a.Values {
+			if n, ok := of.Number(v); ok {
+				one.Numbers = append(one.Numbers, n)
+			}
+		}
+		one.Unit = of.Unit()
+	}
+	p.Axes = append(p.Axes, one)
+}
+
+// subject chooses what is compared.
+func (p *Plan) subject(c *Command) {
+	for i := range p.Axes {
+		if p.Axes[i].Name == c.Subject && len(p.Axes[i].Values) > 1 {
+			p.Subject = c.Subject
+		}
+	}
+}
+
+// resolve makes the cells: every combination of the given ones and the command's own.
+func (p *Plan) resolve(r Resolver, cells, own [][]string) error {
+	var faults []string
+	for _, given := range cells {
+		for _, more := range own {
+			one := Cell{Values: append(slices.Clone(given), more...)}
+			options := make([]Option, len(one.Values))
+			for i, v := range one.Values {
+				options[i] = Option{p.Axes[i].Name, v}
+			}
+			var err error
+			if one.Spec, err = r.Cell(options); err != nil {
+				faults = append(faults, fmt.Sprintf("%s: %v", p.where(&one), err))
+			}
+			p.Cells = append(p.Cells, one)
+		}
+	}
+	if len(faults) == 0 {
+		return p.locate()
+	}
+	more := ""
+	if n := len(faults) - mostFaults; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Errorf("%w: %d of %d cells make no sense: %s%s; nothing was run", ErrSpec, len(faults), len(p.Cells), strings.Join(faults[:min(len(faults), mostFaults)], "; "), more)
+}
+
+// locate finds the places of the cells on the axes.
+func (p *Plan) locate() error {
+	places := make([]map[string]int, len(p.Axes))
+	for k := range p.Axes {
+		places[k] = make(map[string]int, len(p.Axes[k].Values))
+		for i, v := range p.Axes[k].Values {
+			places[k][v] = i
+		}
+	}
+	for i := range p.Cells {
+		c := &p.Cells[i]
+		if len(c.Values) != len(p.Axes) {
+			return fmt.Errorf("%w: cell %d has %d values on %d axes", ErrSpec, i, len(c.Values), len(p.Axes))
+		}
+		c.at = make([]int, len(c.Values))
+		for k, v := range c.Values {
+			at, ok := places[k][v]
+			if !ok {
+				return fmt.Errorf("%w: cell %d is off its axis %s", ErrSpec, i, p.Axes[k].Name)
+			}
+			c.at[k] = at
+		}
+	}
+	return nil
+}
+
+// where names a cell.
+func (p *Plan) where(c *Cell) string {
+	parts := make([]string, len(c.Values))
+	for i, v := range c.Values {
+		parts[i] = p.Axes[i].Name + "=" + v
+	}
+	return strings.Join(parts, " ")
+}
+
+// Bind gives a plan that was read its command. The error matches ErrSpec.
+func (p *Plan) Bind(all Commands) (err error) {
+	if p.Schema != PlanSchema {
+		return fmt.Errorf("%w: the plan is %q, this olafctl knows %q", ErrSpec, p.Schema, PlanSchema)
+	}
+	if p.command, err = all.Find(p.Command); err != nil {
+		return err
+	}
+	return p.locate()
+}
+
+// Job is a lot of runs of one cell.
+type Job struct {
+	Key     string          `json:"key"`
+	Command string          `json:"command"`
+	Spec    json.RawMessage `json:"spec"`
+	From    int             `json:"from"` // the number of the first run
+	Runs    int             `json:"runs"`
+}
+
+// Lots is how many a cell has at most.
+func (p *Plan) Lots() int { return (p.Runs + LotRuns - 1) / LotRuns }
+
+// Job is one lot of a cell, with its key: the hash of everything that decides its result.
+func (p *Plan) Job(cell, lot int) Job {
+	from := lot * LotRuns
+	j := Job{Command: p.Command, Spec: p.Cells[cell].Spec, From: from, Runs: min(LotRuns, p.Runs-from)}
+	j.Key = j.key(p.Build)
+	return j
+}
+
+func (j Job) key(b Build) string {
+	raw, err := json.Marshal(struct {
+		Build   string          `json:"build"`
+		Command string          `json:"command"`
+		Spec    json.RawMessage `json:"spec"`
+		From    int             `json:"from"`
+		Runs    int             `json:"runs"`
+	}{b.Hash(), j.Command, j.Spec, j.From, j.Runs})
+	if err != nil {
+		panic(err) // a specification that is no JSON: a mistake of its command
+	}
+	return hashOf(raw)
+}
+
+// shuffle puts units into the plan's order: at random, but in every process alike.
+func (p *Plan) shuffle(units []unit) {
+	if p.Order == Grid {
+		return
+	}
+	sum := sha256.Sum256(p.Config)
+	rand.New(rand.NewChaCha8(sum)).Shuffle(len(units), func(i, j int) { units[i], units[j] = units[j], units[i] })
+}
+
+// Rule says in words how many runs a cell has.
+func (p *Plan) Rule() string {
+	if p.Enough != nil {
+		return fmt.Sprintf("runs %v, at most %d", p.Enough, p.Runs)
+	}
+	if p.Runs == 1 {
+		return "1 run each"
+	}
+	return fmt.Sprintf("%d runs each", p.Runs)
+}
+
+// Document is the sweep's document over what there is of its cells, without provenance.
+func (p *Plan) Document(cells []sweep.Outcome) (*sweep.Document, error) {
+	d := &sweep.Document{Schema: sweep.Schema, ID: p.ID, Command: p.Command, Config: p.Config, Axes: p.Axes, Subject: p.Subject, Rule: p.Rule()}
+	for _, name := range p.Metrics {
+		shown := sweep.Shown{Name: name, Title: name}
+		if m := p.command.Metric(name); m != nil {
+			shown.Title, shown.Unit = m.Title, m.Unit
+		}
+		d.Metrics = append(d.Metrics, shown)
+	}
+	return d, d.Fill(cells, func(name string) *metric.Metric { return p.command.Metric(name) })
+}

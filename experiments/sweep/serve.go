@@ -1,0 +1,209 @@
+package sweep
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"sync"
+)
+
+// hello is the first line of a worker: what it is built of.
+type hello struct {
+	Build string `json:"build"`
+}
+
+// reply is the line that answers a job.
+type reply struct {
+	Key    string          `json:"key"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+// Do carries out a job in this process.
+func (c Commands) Do(ctx context.Context, j Job) (json.RawMessage, error) {
+	command, err := c.Find(j.Command)
+	if err != nil {
+		return nil, err
+	}
+	lot, err := command.Run(ctx, j.Spec, j.From, j.Runs)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(lot)
+}
+
+// Serve is a worker's side: it reads a job a line from r and answers each with a line on w. When r ends, so does the work at
+// hand: whoever asked is gone.
+func Serve(ctx context.Context, all Commands, build Build, r io.Reader, w io.Writer) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	out := json.NewEncoder(w)
+	if err := out.Encode(hello{build.Hash()}); err != nil {
+		return err
+	}
+	jobs := make(chan Job)
+	read := make(chan error, 1)
+	go func() {
+		defer close(jobs)
+		defer stop()
+		in := json.NewDecoder(bufio.NewReader(r))
+		for {
+			var j Job
+			if err := in.Decode(&j); err != nil {
+				if errors.Is(err, io.EOF) {
+					err = nil
+				}
+				read <- err
+				return
+			}
+			select {
+			case jobs <- j:
+			case <-ctx.Done():
+				read <- nil
+				return
+			}
+		}
+	}()
+	for j := range jobs {
+		answer := reply{Key: j.Key}
+		result, err := all.Do(ctx, j)
+		if ctx.Err() != nil {
+			break // nobody waits for it
+		}
+		if answer.Result = result; err != nil {
+			answer.Result, answer.Error = nil, oneLine(err)
+		}
+		if err := out.Encode(answer); err != nil {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		select {
+		case err := <-read:
+			return err
+		default:
+			return err
+		}
+	}
+	return <-read
+}
+
+func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
+
+// process is a Worker in a process of its own.
+type process struct {
+	name  string
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	out   *json.Decoder
+	said  *tail
+	ended sync.Once
+	err   error
+}
+
+// StartProcess starts a worker process, which must be of the build. The error matches ErrBuild if it is not.
+func StartProcess(ctx context.Context, name string, cmd *exec.Cmd, build Build) (Worker, error) {
+	p := &process{name: name, cmd: cmd, said: new(tail)}
+	cmd.Stderr = p.said
+	var err error
+	if p.in, err = cmd.StdinPipe(); err != nil {
+		return nil, err
+	}
+	pipe, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	p.out = json.NewDecoder(bufio.NewReader(pipe))
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start a worker: %w", err)
+	}
+	var first hello
+	if err := p.out.Decode(&first); err != nil {
+		return nil, fmt.Errorf("start a worker: %w", errors.Join(p.gone(), p.Close()))
+	}
+	if first.Build != build.Hash() {
+		return nil, errors.Join(fmt.Errorf("%w: the program at %s is not the one that began; was it built anew meanwhile?", ErrBuild, cmd.Path), p.Close())
+	}
+	return p, nil
+}
+
+func (p *process) Name() string { return p.name }
+
+// Do asks for one job. When ctx ends, the process is ended.
+func (p *process) Do(ctx context.Context, j Job) (json.RawMessage, error) {
+	stop := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() })
+	defer stop()
+	raw, err := json.Marshal(j)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := p.in.Write(append(raw, '\n')); err != nil {
+		return nil, p.gone()
+	}
+	var answer reply
+	if err := p.out.Decode(&answer); err != nil {
+		return nil, p.gone()
+	}
+	switch {
+	case answer.Key != j.Key:
+		return nil, fmt.Errorf("%w: it answered another job", ErrGone)
+	case answer.Error != "":
+		return nil, errors.New(answer.Error)
+	}
+	return answer.Result, nil
+}
+
+// gone says how the process ended.
+func (p *process) gone() error {
+	p.wait()
+	how := "it ended"
+	if p.err != nil {
+		how = p.err.Error()
+	}
+	if last := p.said.last(); last != "" {
+		how += ": " + last
+	}
+	return fmt.Errorf("%w (%s)", ErrGone, how)
+}
+
+func (p *process) wait() {
+	p.ended.Do(func() {
+		_ = p.in.Close() // it may be closed already
+		p.err = p.cmd.Wait()
+	})
+}
+
+// Close lets the process end.
+func (p *process) Close() error {
+	p.wait()
+	return nil
+}
+
+// tail keeps the first line of a Go program's last words, or else the last line.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+const tailBytes = 4096
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if room := tailBytes - len(t.text); room > 0 {
+		t.text = append(t.text, b[:min(room, len(b))]...)
+	}
+	return len(b), nil
+}
+
+func (t *tail) last() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	line, _, _ := strings.Cut(strings.TrimSpace(string(t.text)), "\n")
+	return line
+}

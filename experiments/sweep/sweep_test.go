@@ -1,0 +1,545 @@
+package sweep
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf/experiments/axis"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/store"
+	"github.com/olafctl/olaf/results/sweep"
+)
+
+// toy is a command whose runs draw numbers around n by their seed.
+func toy() *Command {
+	return &Command{Name: "toy", Subject: "kind", Headline: []string{"m"}, Runs: 3,
+		Fields:  []Field{{"n", axis.Whole}, {"kind", axis.Word}, {"hard", axis.Word}},
+		Options: []string{"n", "kind", "hard", "seed"},
+		Metrics: []*metric.Metric{{Name: "m", Title: "M", Unit: "ns"}, {Name: "other"}},
+		Resolve: func(_ string, options []Option) (Resolver, error) { return toyCells{options}, nil },
+		Run:     toyRun}
+}
+
+type toyCells struct{ given []Option }
+
+func (c toyCells) Axes(given []string) []axis.Axis {
+	for _, name := range given {
+		if name == "kind" {
+			return nil
+		}
+	}
+	return []axis.Axis{{Name: "kind", Values: []string{"a", "b"}}}
+}
+
+func (c toyCells) Cell(values []Option) (json.RawMessage, error) {
+	spec := map[string]string{}
+	for _, o := range append(append([]Option{}, c.given...), values...) {
+		spec[o.Name] = o.Value
+	}
+	if spec["n"] == "13" {
+		return nil, errors.New("13 brings bad luck")
+	}
+	return json.Marshal(spec)
+}
+
+func toyRun(_ context.Context, raw json.RawMessage, from, runs int) (*sweep.Lot, error) {
+	spec := map[string]string{}
+	if err := json.Unmarshal(raw, &spec); err != nil {
+		return nil, err
+	}
+	switch spec["hard"] {
+	case "fail":
+		return nil, errors.New("it can't be done")
+	case "die":
+		os.Exit(3)
+	}
+	n, err := strconv.Atoi(spec["n"])
+	if err != nil {
+		return nil, err
+	}
+	lot := &sweep.Lot{Metrics: []string{"m"}}
+	for i := from; i < from+runs; i++ {
+		random := rand.New(rand.NewPCG(uint64(i), uint64(n)))
+		lot.Runs = append(lot.Runs, sweep.Run{Seed: uint64(i), Values: []results.Float{results.Float(float64(n) * (10 + random.NormFloat64()))}})
+	}
+	return lot, nil
+}
+
+func toys() Commands { return Commands{toy()} }
+
+func plan(t *testing.T, f *File) *Plan {
+	t.Helper()
+	f.Command = "toy"
+	p, err := f.Resolve(toys(), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Order = Random
+	return p
+}
+
+// inside is a worker in this process, which may end before it answers.
+type inside struct {
+	name string
+	ends func(Job) bool
+}
+
+func (w *inside) Name() string { return w.name }
+func (w *inside) Close() error { return nil }
+func (w *inside) Do(ctx context.Context, j Job) (json.RawMessage, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if w.ends != nil && w.ends(j) {
+		return nil, ErrGone
+	}
+	return toys().Do(ctx, j)
+}
+
+func starting(ends func(Job) bool) func(context.Context) (Worker, error) {
+	var n atomic.Int64
+	return func(context.Context) (Worker, error) { return &inside{fmt.Sprint(n.Add(1)), ends}, nil }
+}
+
+func singles(t *testing.T) *store.Singles {
+	t.Helper()
+	s, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s.Singles()
+}
+
+func engine(p *Plan, r Results, workers int, start func(context.Context) (Worker, error)) *Engine {
+	return &Engine{Plan: p, Results: r, Workers: workers, Start: start, Host: "here", Now: time.Now}
+}
+
+func digestOf(t *testing.T, p *Plan, cells []sweep.Outcome) string {
+	t.Helper()
+	d, err := p.Document(cells)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Digest
+}
+
+// TestSameDigest holds that neither the number of workers nor their order, nor workers that end, nor stops change a digest.
+func TestSameDigest(t *testing.T) {
+	for _, file := range []*File{{Sweep: []string{"n=1..6"}, Runs: 25}, {Sweep: []string{"n=1..6"}, Until: "ci=3%", Runs: 90}} {
+		p := plan(t, file)
+		cells, differ, err := engine(p, singles(t), 1, starting(nil)).Run(t.Context())
+		if err != nil || len(differ) > 0 || len(cells) != 12 {
+			t.Fatal(len(cells), differ, err)
+		}
+		want := digestOf(t, p, cells)
+		for _, workers := range []int{2, 8} {
+			p := plan(t, file)
+			p.Order = []string{Random, Grid}[workers%3/2]
+			var once sync.Map
+			ends := func(j Job) bool { _, again := once.LoadOrStore(j.Key, true); return !again && j.Key[0] < '8' }
+			cells, _, err := engine(p, singles(t), workers, starting(ends)).Run(t.Context())
+			if got := digestOf(t, p, cells); got != want || err != nil {
+				t.Errorf("%d workers that end: %s, want %s, %v", workers, got, want, err)
+			}
+		}
+		r, stops := singles(t), 0
+		for {
+			ctx, stop := context.WithCancel(t.Context())
+			var calls atomic.Int64
+			cells, _, err := engine(p, r, 3, starting(func(Job) bool {
+				if calls.Add(1) == 7 {
+					stop()
+				}
+				return false
+			})).Run(ctx)
+			stop()
+			if errors.Is(err, context.Canceled) {
+				stops++
+				continue
+			}
+			if got := digestOf(t, p, cells); got != want || err != nil || stops < 2 {
+				t.Errorf("after %d stops: %s, want %s, %v", stops, got, want, err)
+			}
+			break
+		}
+		found, err := engine(p, r, 1, nil).Found()
+		if got := digestOf(t, p, found); got != want || err != nil {
+			t.Error(got, want, err)
+		}
+	}
+}
+
+// TestEnoughEndsEarly holds that a rule saves runs, that what is decided is told, and that the bound holds.
+func TestEnoughEndsEarly(t *testing.T) {
+	p := plan(t, &File{Sweep: []string{"n=1..3"}, Until: "ci=5%", Runs: 200})
+	cells, _, err := engine(p, singles(t), 4, starting(nil)).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range cells {
+		if c := &cells[i]; c.State != sweep.Done || c.Looks != len(c.Lots) || c.Looks < 2 || c.Looks > 10 || c.HalfWidth > 0.05 {
+			t.Errorf("%v: %d lots, %d looks, %v", c.Parameters, len(c.Lots), c.Looks, c.HalfWidth)
+		}
+	}
+	p = plan(t, &File{Sweep: []string{"n=1"}, Until: "ci=0.1%", Runs: 25})
+	cells, _, err = engine(p, singles(t), 4, starting(nil)).Run(t.Context())
+	if c := &cells[0]; err != nil || len(c.Lots) != 3 || c.State != sweep.Done || c.HalfWidth < 0.001 {
+		t.Errorf("%d lots, %v, %v", len(c.Lots), c.State, err)
+	}
+}
+
+// TestPoisoned holds that a job that fails, or that ends its workers, fails alone.
+func TestPoisoned(t *testing.T) {
+	p := plan(t, &File{Sweep: []string{"hard=no,fail"}, Options: map[string]string{"n": "4"}, Runs: 30})
+	cells, _, err := engine(p, singles(t), 3, starting(nil)).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := p.Document(cells)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []sweep.State{sweep.Done, sweep.Done, sweep.Failed, sweep.Failed} {
+		if d.Cells[i].State != want || want == sweep.Failed && d.Cells[i].Error != "it can't be done" {
+			t.Errorf("%+v", d.Cells[i])
+		}
+	}
+	if d.Err() == nil {
+		t.Error("two cells failed, and the sweep did not")
+	}
+	cells, _, err = engine(plan(t, &File{Sweep: []string{"n=1..2"}}), singles(t), 2, starting(func(Job) bool { return true })).Run(t.Context())
+	if err != nil || cells[0].State != sweep.Failed || !strings.Contains(cells[0].Error, "3 workers ended over it") {
+		t.Errorf("%+v, %v", cells[0], err)
+	}
+}
+
+// TestDifferent holds that a second result of a key is told of with both makers, and that the first one counts.
+func TestDifferent(t *testing.T) {
+	p, r := plan(t, &File{Sweep: []string{"n=1..2"}}), singles(t)
+	late := &forgetful{Results: r, key: p.Job(1, 0).Key}
+	first := store.Single{Key: late.key, Result: json.RawMessage(`{"metrics":["m"],"runs":[]}`), By: store.Maker{Host: "elsewhere"}}
+	if err := r.Put(first); err != nil {
+		t.Fatal(err)
+	}
+	cells, differ, err := engine(p, late, 2, starting(nil)).Run(t.Context())
+	if err != nil || len(differ) != 1 || !strings.Contains(differ[0], "elsewhere") || !strings.Contains(differ[0], "here") || string(cells[1].Lots[0]) != string(first.Result) {
+		t.Error(differ, err)
+	}
+}
+
+// forgetful hides a result until somebody has put another one.
+type forgetful struct {
+	Results
+	mu  sync.Mutex
+	key string
+}
+
+func (f *forgetful) Get(key string) (store.Single, bool, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if key == f.key {
+		return store.Single{}, false, nil
+	}
+	return f.Results.Get(key)
+}
+
+func (f *forgetful) Put(one store.Single) error {
+	f.mu.Lock()
+	f.key = ""
+	f.mu.Unlock()
+	return f.Results.Put(one)
+}
+
+// TestStoreFails holds that a store that takes nothing ends the sweep with its error.
+func TestStoreFails(t *testing.T) {
+	full := errors.New("no space left")
+	_, _, err := engine(plan(t, &File{Sweep: []string{"n=1..9"}}), broken{singles(t), full}, 4, starting(nil)).Run(t.Context())
+	if !errors.Is(err, full) {
+		t.Error(err)
+	}
+}
+
+type broken struct {
+	Results
+	err error
+}
+
+func (b broken) Put(store.Single) error { return b.err }
+
+func TestKeys(t *testing.T) {
+	p := plan(t, &File{Sweep: []string{"n=1..2"}, Runs: 25})
+	keys := map[string]bool{}
+	for cell := range p.Cells {
+		for lot := range p.Lots() {
+			keys[p.Job(cell, lot).Key] = true
+		}
+	}
+	if len(keys) != 4*3 {
+		t.Errorf("%d keys", len(keys))
+	}
+	other := *p
+	other.Build.Go = "go0"
+	if keys[other.Job(0, 0).Key] {
+		t.Error("another build has the same key")
+	}
+	if j := p.Job(0, 2); j.From != 20 || j.Runs != 5 {
+		t.Error(j)
+	}
+	// A longer sweep shares what it has in common.
+	longer := plan(t, &File{Sweep: []string{"n=1..3"}, Runs: 40})
+	if !keys[longer.Job(0, 1).Key] {
+		t.Error("a longer sweep does everything anew")
+	}
+}
+
+func TestFiles(t *testing.T) {
+	good := "command: toy\nsweep: [n=1..3]\nruns: 5\nmetrics: [m, other]\n"
+	f, err := Parse("x.yaml", []byte(good))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := f.Resolve(toys(), false)
+	if err != nil || len(p.Cells) != 6 || p.Runs != 5 || p.Subject != "kind" || len(p.Metrics) != 2 {
+		t.Error(p, err)
+	}
+	f, err = Parse("x.yaml", []byte("command: toy\nlist:\n  - {n: 2, kind: a}\n  - {n: 7, kind: b}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err = f.Resolve(toys(), false)
+	if err != nil || len(p.Cells) != 2 || p.Runs != 3 || p.where(&p.Cells[1]) != "kind=b n=7" {
+		t.Error(p, err)
+	}
+	for text, want := range map[string]string{
+		"":                                             "the file is empty",
+		"command: toy":                                 "nothing is varied",
+		"command: tool\nsweep: [n=1]":                  `x.yaml:1: bad sweep: "tool" is no command`,
+		"command: toy\nsweep: [m=1]":                   `x.yaml:2: bad sweep: toy has no option "m" to vary; near are n`,
+		"command: toy\nsweep: [seed=1..2]":             "seed of toy can't be varied",
+		"command: toy\nsweep: [n=5..2]":                "5 is more than 2",
+		"command: toy\nsweep: [n=1..2, n=3..4]":        "n is varied twice",
+		"command: toy\noptions: {n: 1}\nsweep: [n=1]":  "n is varied and is given for all cells (1)",
+		"command: toy\noptions: {sed: 1}\nsweep: [n]":  `x.yaml:2: bad sweep: toy has no option "sed" that a sweep can give; near are seed`,
+		"command: toy\nsweep: [n=1]\nlist: [{n: 1}]":   "not both",
+		"command: toy\nlist: [{n: 1}, {kind: a}]":      "all must give the same",
+		"command: toy\nlist: [{n: 1}, {n: 1}]":         "listed twice",
+		"command: toy\nlist: [{n: 1..3}]":              "a cell of a list has one value of each",
+		"command: toy\nsweep: [n=1]\nruns: 0x":         "is not a whole number",
+		"command: toy\nsweep: [n=1]\nruns: 1000000":    "1000000 runs; use 1 to 100000",
+		"command: toy\nsweep: [n=1]\nuntil: never":     "x.yaml:3: bad --until",
+		"command: toy\nsweep: [n=1]\nmetrics: [mm]":    `toy has no metric "mm"; near are m`,
+		"command: toy\nsweep: [n=1]\nmetrics: [m, m]":  "given twice",
+		"command: toy\nsweep: [n=12..14]":              "2 of 6 cells make no sense: n=13 kind=a: 13 brings bad luck; n=13 kind=b: 13 brings bad luck; nothing was run",
+		"command: toy\nsweep: [n=1]\nschema: other/v1": "is not olafctl.sweep-spec/v1",
+		"command: toy\nswep: [n=1]":                    `has no field "swep"`,
+	} {
+		f, err := Parse("x.yaml", []byte(text))
+		if err == nil {
+			_, err = f.Resolve(toys(), false)
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", text, err, want)
+		}
+	}
+	large := &File{Command: "toy", Sweep: []string{"n=1..1000", "hard=no", "kind=a"}, Runs: 5}
+	if _, err := large.Resolve(toys(), false); err != nil && !strings.Contains(err.Error(), "13") {
+		t.Error(err)
+	}
+	large.Sweep = []string{"n=1..90000", "hard=" + manyWords(20)}
+	if _, err := large.Resolve(toys(), false); !errors.Is(err, ErrLarge) || !strings.Contains(err.Error(), "3.6e+06 cells") {
+		t.Error(err)
+	}
+}
+
+func manyWords(n int) string {
+	var words []string
+	for i := range n {
+		words = append(words, fmt.Sprintf("w%d", i))
+	}
+	return strings.Join(words, ",")
+}
+
+// TestFolders holds that a sweep waits where it was left, is worked on by one process at a time, and becomes a run of its own id.
+func TestFolders(t *testing.T) {
+	s, err := store.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	folders, p := In(s), plan(t, &File{Sweep: []string{"n=1..4"}})
+	folder, err := folders.Create(p, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const id = "20260102-030405-sweep-toy"
+	if _, err := folders.Open(id, toys()); !errors.Is(err, ErrHeld) {
+		t.Error(err)
+	}
+	if err := folders.Remove(id); !errors.Is(err, ErrHeld) {
+		t.Error(err)
+	}
+	folder.Beat(Beat{Progress: Progress{Cells: 8, Done: 3}, Host: "here"})
+	if b, ok := folders.LastBeat(id); !ok || b.Done != 3 {
+		t.Error(b, ok)
+	}
+	if err := folder.Leave(); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"last", "2026", id} {
+		if got, ok, err := folders.Resolve(name); got != id || !ok || err != nil {
+			t.Error(name, got, ok, err)
+		}
+	}
+	if folder, err = folders.Open(id, toys()); err != nil {
+		t.Fatal(err)
+	}
+	cells, _, err := engine(folder.Plan, s.Singles(), 2, starting(nil)).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, err := folder.Plan.Document(cells)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := folder.Finish(d, cells)
+	if got != id || err != nil {
+		t.Fatal(got, err)
+	}
+	if ids, err := folders.List(); len(ids) > 0 || err != nil {
+		t.Error(ids, err)
+	}
+	kept, err := s.Load(id)
+	if err != nil || !IsKept(kept) {
+		t.Fatal(err)
+	}
+	again, cells, err := Recompute(kept, toys())
+	if err != nil || digestOf(t, again, cells) != d.Digest {
+		t.Error(err)
+	}
+	var done atomic.Int64
+	if err := Repeat(t.Context(), again, cells, toys(), &done); err != nil || done.Load() != 8 {
+		t.Error(done.Load(), err)
+	}
+	cells[3].Lots[0] = json.RawMessage(strings.Replace(string(cells[3].Lots[0]), "1", "2", 1))
+	if err := Repeat(t.Context(), again, cells, toys(), &done); !errors.Is(err, sweep.ErrDiffers) {
+		t.Error(err)
+	}
+	runs, err := Runs(again, cells)
+	if len(runs) != 8*3 || runs[0].Queue != "n=1 kind=a" || err != nil {
+		t.Error(len(runs), err)
+	}
+	if err := folders.Unknown("nobody", nil); !errors.Is(err, ErrUnknown) {
+		t.Error(err)
+	}
+}
+
+// asWorker makes the test binary a worker.
+const asWorker = "SWEEP_TEST_WORKER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asWorker) == "" {
+		os.Exit(m.Run())
+	}
+	if err := Serve(context.Background(), toys(), Build{}, os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// spawn starts worker processes and lets the test kill them.
+type spawn struct {
+	mu   sync.Mutex
+	all  []*exec.Cmd
+	last int
+}
+
+func (s *spawn) start(ctx context.Context) (Worker, error) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), asWorker+"=1")
+	s.mu.Lock()
+	s.all = append(s.all, cmd)
+	s.last++
+	name := fmt.Sprint(s.last)
+	s.mu.Unlock()
+	return StartProcess(ctx, name, cmd, Build{})
+}
+
+func (s *spawn) kill(at int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.all) > 0 {
+		if p := s.all[at%len(s.all)].Process; p != nil {
+			_ = p.Kill()
+		}
+	}
+}
+
+// TestProcesses holds that killed workers change nothing, that one that ends by itself over a job fails that job alone with its last
+// words, and that no process is left behind.
+func TestProcesses(t *testing.T) {
+	file := &File{Sweep: []string{"n=1..12"}, Runs: 40}
+	p := plan(t, file)
+	cells, _, err := engine(p, singles(t), 1, starting(nil)).Run(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := digestOf(t, p, cells)
+	s := &spawn{}
+	e := engine(plan(t, file), singles(t), 3, s.start)
+	quit, killed := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(killed)
+		seen := 0
+		for n := 0; n < 5; {
+			select {
+			case <-quit:
+				return
+			default:
+			}
+			if done := e.Progress().LotsDone; done > seen {
+				seen = done
+				s.kill(n)
+				n++
+			}
+		}
+	}()
+	cells, _, err = e.Run(t.Context())
+	close(quit)
+	<-killed
+	if got := digestOf(t, p, cells); got != want || err != nil {
+		t.Errorf("%s, want %s, %v", got, want, err)
+	}
+	for _, cmd := range s.all {
+		if cmd.ProcessState == nil {
+			t.Error("a worker was left behind")
+		}
+	}
+	dying := plan(t, &File{Sweep: []string{"hard=no,die"}, Options: map[string]string{"n": "4"}})
+	cells, _, err = engine(dying, singles(t), 2, s.start).Run(t.Context())
+	if err != nil || cells[0].State != sweep.Done || cells[2].State != sweep.Failed || !strings.Contains(cells[2].Error, "exit status 3") {
+		t.Errorf("%+v, %v", cells, err)
+	}
+	other := plan(t, &File{Sweep: []string{"n=1"}})
+	other.Build.Go = "go0"
+	_, _, err = engine(other, singles(t), 1, func(ctx context.Context) (Worker, error) {
+		cmd := exec.Command(os.Args[0])
+		cmd.Env = append(os.Environ(), asWorker+"=1")
+		return StartProcess(ctx, "x", cmd, other.Build)
+	}).Run(t.Context())
+	if !errors.Is(err, ErrBuild) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,336 @@
+package sweep
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/inference"
+)
+
+// Signs of a comparison.
+const (
+	Lower     = "lower"
+	Higher    = "higher"
+	Undecided = "undecided"
+)
+
+// alpha is the level of every test, power how surely a difference of the stated size would have been seen.
+const (
+	alpha = 0.05
+	power = 0.8
+)
+
+// Analysis is what a sweep says as a whole.
+type Analysis struct {
+	Comparisons []Comparison  `json:"comparisons"`
+	Crossings   []Crossing    `json:"crossings"`
+	Fronts      []Front       `json:"pareto"`
+	Sensitivity []Sensitivity `json:"sensitivity"`
+}
+
+// Comparison sets one subject against another in one place, over pairs of equal seed.
+type Comparison struct {
+	Parameters map[string]Value `json:"parameters"` // but for the subject
+	Metric     string           `json:"metric"`
+	Subject    string           `json:"subject"`
+	Versus     string           `json:"versus"`
+	// Difference is subject − versus; ChangePct its mean relative to the mean of versus.
+	Difference results.Statistic `json:"difference"`
+	ChangePct  results.Float     `json:"change_pct"`
+	// PHolm is the paired t test's p, held against all places of the metric.
+	PHolm results.Float `json:"p_holm"`
+	// DetectablePct is the least difference, relative to the mean of versus, that this many pairs show with 80 % power at the 5 %
+	// level, where pairs spread as these do.
+	DetectablePct results.Float `json:"detectable_pct"`
+	Sign          string        `json:"sign"`
+
+	at []int
+}
+
+// Crossing is where the sign of a comparison turns, along one axis.
+type Crossing struct {
+	Metric     string           `json:"metric"`
+	Subject    string           `json:"subject"`
+	Versus     string           `json:"versus"`
+	Axis       string           `json:"axis"`
+	Parameters map[string]Value `json:"parameters"` // of the other axes
+	// After and Before are the last place with one sign and the first with the other; what lies between is undecided.
+	After  Value  `json:"after"`
+	Before Value  `json:"before"`
+	From   string `json:"from"`
+	To     string `json:"to"`
+}
+
+// Front are the cells that no other beats in both metrics at once, by their means.
+type Front struct {
+	Metrics [2]string `json:"metrics"`
+	Best    [2]string `json:"best"`  // lower or higher
+	Cells   []int     `json:"cells"` // places in the list of cells, by the first metric
+}
+
+// Sensitivity says how much of a metric's variance over the cells the axes explain.
+type Sensitivity struct {
+	Metric string `json:"metric"`
+	// Shares are by axis: of the variance of the cells' means, what the means over each of its values have (η²). Rest is what only
+	// axes together explain.
+	Shares []Share       `json:"shares"`
+	Rest   results.Float `json:"rest"`
+}
+
+// Share is one axis's.
+type Share struct {
+	Axis  string        `json:"axis"`
+	Share results.Float `json:"share"`
+}
+
+// analyse makes the analysis of the document's cells.
+func (d *Document) analyse() {
+	d.Analysis = Analysis{Comparisons: []Comparison{}, Crossings: []Crossing{}, Fronts: []Front{}, Sensitivity: []Sensitivity{}}
+	for i := range d.Metrics {
+		name := d.Metrics[i].Name
+		d.Comparisons = append(d.Comparisons, d.compare(name)...)
+		if s := d.sensitivity(name); s != nil {
+			d.Sensitivity = append(d.Sensitivity, *s)
+		}
+	}
+	d.cross()
+	if len(d.Metrics) > 1 {
+		if f := d.front(&d.Metrics[0], &d.Metrics[1]); len(f.Cells) > 0 {
+			d.Fronts = append(d.Fronts, f)
+		}
+	}
+}
+
+// axis is the place of an axis in the list; -1 where there is none of that name.
+func (d *Document) axis(name string) int {
+	return slices.IndexFunc(d.Axes, func(a Axis) bool { return a.Name == name })
+}
+
+// place is where a cell stands, but for one axis, as a key.
+func place(at []int, without int) string {
+	var b strings.Builder
+	for i, v := range at {
+		if i != without {
+			b.WriteRune(rune(v + 1))
+		}
+		b.WriteByte(0)
+	}
+	return b.String()
+}
+
+// parameters are those of a place, but for some axes.
+func (d *Document) parameters(at []int, without ...int) map[string]Value {
+	p := map[string]Value{}
+	for i, v := range at {
+		if !slices.Contains(without, i) {
+			p[d.Axes[i].Name] = Value(d.Axes[i].Values[v])
+		}
+	}
+	return p
+}
+
+// compare sets the first subject against every other one, wherever both are.
+func (d *Document) compare(name string) []Comparison {
+	of := d.axis(d.Subject)
+	if of < 0 {
+		return nil
+	}
+	first := map[string]*Cell{}
+	for i := range d.Cells {
+		if c := &d.Cells[i]; c.at[of] == 0 {
+			first[place(c.at, of)] = c
+		}
+	}
+	var all []Comparison
+	var p []float64
+	for i := range d.Cells {
+		b := &d.Cells[i]
+		a := first[place(b.at, of)]
+		if b.at[of] == 0 || a == nil {
+			continue
+		}
+		c := paired(a.values(name), b.values(name))
+		c.Parameters, c.Metric, c.at = d.parameters(b.at, of), name, b.at
+		c.Subject, c.Versus = d.Axes[of].Values[0], d.Axes[of].Values[b.at[of]]
+		all, p = append(all, c), append(p, float64(c.PHolm))
+	}
+	for i, held := range inference.Holm(p) {
+		c := &all[i]
+		c.PHolm = results.Float(held)
+		if held < alpha {
+			c.Sign = map[bool]string{true: Lower, false: Higher}[c.Difference.Mean < 0]
+		}
+	}
+	return all
+}
+
+// paired compares run by run; P is not yet held against other comparisons.
+func paired(a, b []results.Float) Comparison {
+	c := Comparison{Sign: Undecided, ChangePct: results.Missing(), PHolm: results.Missing(), DetectablePct: results.Missing()}
+	var differences []results.Float
+	var plain, base []float64
+	for i := range min(len(a), len(b)) {
+		if a[i].Known() && b[i].Known() {
+			differences = append(differences, a[i]-b[i])
+			plain, base = append(plain, float64(a[i]-b[i])), append(base, float64(b[i]))
+		}
+	}
+	c.Difference = results.Describe(differences, "no pair of valid runs has it")
+	if len(plain) == 0 {
+		return c
+	}
+	mean := stat.Mean(base, nil)
+	if mean != 0 {
+		c.ChangePct = results.Float(100 * float64(c.Difference.Mean) / math.Abs(mean))
+	}
+	if len(plain) < 2 {
+		return c
+	}
+	c.PHolm = results.Float(inference.PairedT(plain).P)
+	if mean != 0 {
+		c.DetectablePct = results.Float(100 * Detectable(float64(c.Difference.SD), len(plain)) / math.Abs(mean))
+	}
+	return c
+}
+
+// Detectable is the least mean difference that n pairs of the given spread show with 80 % power at the 5 % level.
+func Detectable(sd float64, n int) float64 {
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(n - 1)}
+	return (t.Quantile(1-alpha/2) + t.Quantile(power)) * sd / math.Sqrt(float64(n))
+}
+
+// cross finds along every axis of numbers where comparisons change their sign.
+func (d *Document) cross() {
+	of := d.axis(d.Subject)
+	for along := range d.Axes {
+		if len(d.Axes[along].Numbers) < 2 || along == of {
+			continue
+		}
+		lines := map[string][]*Comparison{}
+		var order []string
+		for i := range d.Comparisons {
+			c := &d.Comparisons[i]
+			key := c.Metric + "\x00" + place(c.at, along)
+			if lines[key] == nil {
+				order = append(order, key)
+			}
+			lines[key] = append(lines[key], c)
+		}
+		for _, key := range order {
+			d.Crossings = append(d.Crossings, d.turns(lines[key], along, of)...)
+		}
+	}
+}
+
+// turns are the changes of sign along one line.
+func (d *Document) turns(line []*Comparison, along, of int) (out []Crossing) {
+	a := &d.Axes[along]
+	slices.SortStableFunc(line, func(x, y *Comparison) int { return cmpFloat(a.Numbers[x.at[along]], a.Numbers[y.at[along]]) })
+	var last *Comparison
+	for _, c := range line {
+		if c.Sign == Undecided {
+			continue
+		}
+		if last != nil && last.Sign != c.Sign {
+			out = append(out, Crossing{Metric: c.Metric, Subject: c.Subject, Versus: c.Versus, Axis: a.Name, Parameters: d.parameters(c.at, along, of),
+				After: Value(a.Values[last.at[along]]), Before: Value(a.Values[c.at[along]]), From: last.Sign, To: c.Sign})
+		}
+		last = c
+	}
+	return out
+}
+
+func cmpFloat(a, b float64) int {
+	switch {
+	case a < b:
+		return -1
+	case a > b:
+		return 1
+	}
+	return 0
+}
+
+// best says which side of a metric people want: low of ages, times and losses, high of everything else.
+func best(m *Shown) string {
+	if m.Unit == "ns" || strings.Contains(m.Name, "lost") || strings.Contains(m.Name, "loss") || strings.Contains(m.Name, "dropped") || strings.Contains(m.Name, "never") {
+		return Lower
+	}
+	return Higher
+}
+
+// front are the cells that no other beats in both metrics.
+func (d *Document) front(a, b *Shown) Front {
+	f := Front{Metrics: [2]string{a.Name, b.Name}, Best: [2]string{best(a), best(b)}, Cells: []int{}}
+	type point struct {
+		cell int
+		x, y float64
+	}
+	var points []point
+	for i := range d.Cells {
+		x, y := d.Cells[i].Statistics.Of(a.Name), d.Cells[i].Statistics.Of(b.Name)
+		if !x.Known() || !y.Known() {
+			continue
+		}
+		p := point{i, float64(x.Mean), float64(y.Mean)}
+		if f.Best[0] == Higher {
+			p.x = -p.x
+		}
+		if f.Best[1] == Higher {
+			p.y = -p.y
+		}
+		points = append(points, p)
+	}
+	slices.SortStableFunc(points, func(p, q point) int {
+		if c := cmpFloat(p.x, q.x); c != 0 {
+			return c
+		}
+		return cmpFloat(p.y, q.y)
+	})
+	least := math.Inf(1)
+	for i, p := range points {
+		if tied := i > 0 && points[i-1].x == p.x && points[i-1].y == p.y && len(f.Cells) > 0 && f.Cells[len(f.Cells)-1] == points[i-1].cell; p.y < least || tied {
+			f.Cells, least = append(f.Cells, p.cell), p.y
+		}
+	}
+	return f
+}
+
+// sensitivity decomposes the variance of a metric over a whole grid; nil where cells are missing or all are alike.
+func (d *Document) sensitivity(name string) *Sensitivity {
+	size := 1
+	for i := range d.Axes {
+		size *= len(d.Axes[i].Values)
+	}
+	if len(d.Cells) != size || size < 2 {
+		return nil
+	}
+	means := make([]float64, size)
+	for i := range d.Cells {
+		s := d.Cells[i].Statistics.Of(name)
+		if !s.Known() {
+			return nil
+		}
+		means[i] = float64(s.Mean)
+	}
+	grand, total := stat.PopMeanVariance(means, nil)
+	if total <= 1e-18*grand*grand {
+		return nil
+	}
+	s := &Sensitivity{Metric: name, Rest: 1}
+	for k := range d.Axes {
+		levels := make([]float64, len(d.Axes[k].Values))
+		for i := range d.Cells {
+			levels[d.Cells[i].at[k]] += means[i] * float64(len(levels)) / float64(size)
+		}
+		_, of := stat.PopMeanVariance(levels, nil)
+		share := results.Float(of / total)
+		s.Shares, s.Rest = append(s.Shares, Share{d.Axes[k].Name, share}), s.Rest-share
+	}
+	s.Rest = max(s.Rest, 0)
+	return s
+}

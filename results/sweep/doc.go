@@ -1,0 +1,281 @@
+// Package sweep is what a sweep found: single results, each of some runs of one cell, and the document over them. The document
+// is a function of the results in the order of the sweep, whoever made them, when, and in whatever order they came.
+package sweep
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
+)
+
+// Schema names the document.
+const Schema = "olafctl.sweep/v1"
+
+// Lot is one result: runs of one cell, in the order of their seeds. Its JSON form is what is compared byte for byte.
+type Lot struct {
+	Metrics []string `json:"metrics"` // names, in the order of the values
+	Runs    []Run    `json:"runs"`
+}
+
+// Run is one run of a Lot.
+type Run struct {
+	Seed   uint64          `json:"seed"`
+	Values []results.Float `json:"values"`
+	// Invalid says why the run must not enter a mean; empty where it may.
+	Invalid string `json:"invalid,omitempty"`
+}
+
+// Value is the run's number at a place of the Lot's metrics; missing of a run without numbers.
+func (r *Run) Value(at int) results.Float {
+	if at < 0 || at >= len(r.Values) {
+		return results.Missing()
+	}
+	return r.Values[at]
+}
+
+// State is how far a cell is.
+type State string
+
+const (
+	Done    State = "done"
+	Failed  State = "failed"  // its work ended with an error, again and again where that was not its own
+	Pending State = "pending" // nothing or not everything of it is there
+)
+
+// Value is what a parameter is in one cell: a number in JSON where it is one, else a text.
+type Value string
+
+// MarshalJSON writes numbers as numbers.
+func (v Value) MarshalJSON() ([]byte, error) {
+	if json.Valid([]byte(v)) {
+		if _, err := strconv.ParseFloat(string(v), 64); err == nil {
+			return []byte(v), nil
+		}
+	}
+	return json.Marshal(string(v))
+}
+
+// UnmarshalJSON reads either.
+func (v *Value) UnmarshalJSON(raw []byte) error {
+	if bytes.HasPrefix(raw, []byte(`"`)) {
+		return json.Unmarshal(raw, (*string)(v))
+	}
+	*v = Value(raw)
+	return nil
+}
+
+// Cell is one point of a sweep.
+type Cell struct {
+	Parameters map[string]Value `json:"parameters"`
+	State      State            `json:"state"`
+	Error      string           `json:"error,omitempty"` // of a cell that failed
+	// Runs is how many valid runs the statistics are over; InvalidRuns how many were left out of them.
+	Runs        int      `json:"runs"`
+	InvalidRuns int      `json:"invalid_runs"`
+	Reasons     []string `json:"invalid_reasons,omitempty"`
+	// Looks is how often it was looked at whether there are runs enough, HalfWidthPct the half-width of the interval that the last
+	// look was decided by, of the widest metric; absent where the number of runs was fixed.
+	Looks        int           `json:"looks,omitempty"`
+	HalfWidthPct results.Float `json:"half_width_pct"`
+	// Statistics are over the runs, of the metrics that the sweep shows.
+	Statistics results.Stats `json:"statistics"`
+	// Keys are those of its results in the store.
+	Keys []string `json:"keys"`
+
+	at   []int // its place on every axis
+	lots []*Lot
+}
+
+// Axis is a parameter with its values, as numbers where they are numbers.
+type Axis struct {
+	Name    string    `json:"name"`
+	Values  []string  `json:"values"`
+	Unit    string    `json:"unit,omitempty"`    // of Numbers
+	Numbers []float64 `json:"numbers,omitempty"` // absent of words
+}
+
+// Shown is a metric that the sweep shows.
+type Shown struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	Unit  string `json:"unit"`
+}
+
+// Document is a sweep.
+type Document struct {
+	Schema     string             `json:"schema"`
+	Provenance results.Provenance `json:"provenance"`
+	ID         string             `json:"id"`
+	Command    string             `json:"command"` // whose runs these are
+	// Digest is the SHA-256 of the cells' parameters and results in the order of the sweep, whoever made them.
+	Digest string `json:"digest"`
+	// Config is what decides the numbers: options, axes, seeds, and the rule that says how many runs are enough.
+	Config  json.RawMessage `json:"config"`
+	Axes    []Axis          `json:"axes"`
+	Metrics []Shown         `json:"metrics"`
+	// Subject is the axis whose values are set against each other; empty without one.
+	Subject string `json:"subject,omitempty"`
+	Rule    string `json:"rule"` // how many runs a cell has, in words
+	Cells   []Cell `json:"cells"`
+	Analysis
+	// Differences are results that came out otherwise a second time.
+	Differences []string `json:"differences,omitempty"`
+	Statements  []string `json:"statements,omitempty"`
+	Partial     bool     `json:"partial"`
+}
+
+// Outcome is what there is of a cell.
+type Outcome struct {
+	Parameters []string // values, in the order of the axes
+	At         []int    // places on the axes
+	Lots       []json.RawMessage
+	Keys       []string
+	State      State
+	Error      string
+	Looks      int
+	HalfWidth  float64 // share of the mean; not a number without looks
+}
+
+// Digest is the SHA-256 over cells and their results, in the order given.
+func Digest(axes []Axis, cells []Outcome) string {
+	h := sha256.New()
+	for i := range cells {
+		c := &cells[i]
+		for k, v := range c.Parameters {
+			fmt.Fprintf(h, "%s=%s\n", axes[k].Name, v)
+		}
+		fmt.Fprintf(h, "%s\n", c.State)
+		for _, lot := range c.Lots {
+			h.Write(lot)
+			h.Write([]byte("\n"))
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Fill makes cells, digest and analysis of the document from what there is; its other fields must be there already. known
+// says what the metrics are; others are shown by their names.
+func (d *Document) Fill(cells []Outcome, known func(name string) *metric.Metric) error {
+	d.Digest, d.Partial = Digest(d.Axes, cells), false
+	d.Cells = make([]Cell, len(cells))
+	for i := range cells {
+		if err := d.Cells[i].fill(d, &cells[i], known); err != nil {
+			return err
+		}
+		d.Partial = d.Partial || cells[i].State == Pending
+	}
+	d.analyse()
+	return nil
+}
+
+func (c *Cell) fill(d *Document, from *Outcome, known func(string) *metric.Metric) error {
+	*c = Cell{Parameters: map[string]Value{}, State: from.State, Error: from.Error, Keys: from.Keys, Looks: from.Looks, HalfWidthPct: results.Float(100 * from.HalfWidth), at: from.At}
+	for k, v := range from.Parameters {
+		c.Parameters[d.Axes[k].Name] = Value(v)
+	}
+	for _, raw := range from.Lots {
+		lot := new(Lot)
+		if err := json.Unmarshal(raw, lot); err != nil {
+			return fmt.Errorf("a result of %v: %w", from.Parameters, err)
+		}
+		c.lots = append(c.lots, lot)
+		for i := range lot.Runs {
+			if r := &lot.Runs[i]; r.Invalid != "" {
+				c.InvalidRuns++
+				c.Reasons = append(c.Reasons, fmt.Sprintf("seed %d: %s", r.Seed, r.Invalid))
+			} else {
+				c.Runs++
+			}
+		}
+	}
+	for _, m := range d.Metrics {
+		row := known(m.Name)
+		if row == nil {
+			row = &metric.Metric{Name: m.Name, Title: m.Title, Unit: m.Unit}
+		}
+		c.Statistics = append(c.Statistics, results.Stat{Metric: row, Statistic: results.Describe(valid(c.values(m.Name)), "no valid run has it")})
+	}
+	return nil
+}
+
+// values are a metric's, run by run; missing of a run that is not valid.
+func (c *Cell) values(name string) []results.Float {
+	var out []results.Float
+	for _, lot := range c.lots {
+		out = append(out, lot.Of(name)...)
+	}
+	return out
+}
+
+// Of are the values of a metric, run by run; missing of runs that are not valid, and where there is no such metric.
+func (l *Lot) Of(name string) []results.Float {
+	at := -1
+	for i, n := range l.Metrics {
+		if n == name {
+			at = i
+		}
+	}
+	out := make([]results.Float, len(l.Runs))
+	for i := range l.Runs {
+		out[i] = results.Missing()
+		if r := &l.Runs[i]; r.Invalid == "" {
+			out[i] = r.Value(at)
+		}
+	}
+	return out
+}
+
+func valid(values []results.Float) []results.Float {
+	known := values[:0:0]
+	for _, v := range values {
+		if v.Known() {
+			known = append(known, v)
+		}
+	}
+	return known
+}
+
+// Err is nil when every cell came out, valid and the same every time.
+func (d *Document) Err() error {
+	failed, invalid := 0, 0
+	why := ""
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		switch {
+		case c.State == Failed:
+			failed++
+			if why == "" {
+				why = c.Error
+			}
+		case c.InvalidRuns > 0:
+			invalid++
+			if why == "" {
+				why = c.Reasons[0]
+			}
+		}
+	}
+	switch {
+	case len(d.Differences) > 0:
+		return fmt.Errorf("%w: %s", ErrDiffers, d.Differences[0])
+	case failed > 0:
+		return fmt.Errorf("%w: %d of %d cells: %s", ErrFailed, failed, len(d.Cells), why)
+	case invalid > 0:
+		return fmt.Errorf("%w: %d of %d cells have runs that are left out: %s", ErrFailed, invalid, len(d.Cells), why)
+	}
+	return nil
+}
+
+// ParseLot reads a result.
+func ParseLot(raw []byte) (*Lot, error) {
+	lot := new(Lot)
+	if err := json.Unmarshal(raw, lot); err != nil {
+		return nil, fmt.Errorf("read a result: %w", err)
+	}
+	return lot, nil
+}

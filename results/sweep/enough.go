@@ -1,0 +1,80 @@
+package sweep
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/olafctl/olaf"
+)
+
+// ErrRule is the kind of every refused stopping rule.
+var ErrRule = olaf.NewError(olaf.Usage, "bad --until")
+
+// Enough says when a cell has runs enough: when the half-width of the interval of every metric that is shown is at most a
+// share of its mean. Looking again and again would make intervals too narrow; so look k has the level 5 % · 6/(π²k²), which adds
+// up to 5 % over however many looks: with 95 % all of the intervals hold that were looked at, the last one among them.
+type Enough struct {
+	Within float64 `json:"within"` // half-width over mean, such as 0.02
+}
+
+// ParseEnough reads ci=2% or ci=0.02. The error matches ErrRule.
+func ParseEnough(text string) (*Enough, error) {
+	value, ok := strings.CutPrefix(strings.ReplaceAll(text, " ", ""), "ci=")
+	number, percent := strings.CutSuffix(value, "%")
+	v, err := strconv.ParseFloat(number, 64)
+	if percent {
+		v /= 100
+	}
+	if !ok || err != nil || !(v > 0 && v < 1) {
+		return nil, fmt.Errorf("%w %q: write it as ci=2%%, the half-width of the interval relative to the mean, above 0 and below 100 %%", ErrRule, text)
+	}
+	return &Enough{v}, nil
+}
+
+// String says the rule in words.
+func (e *Enough) String() string {
+	return fmt.Sprintf("until the half-width of the 95 %% interval is at most %.4g %% of the mean, looked at after every lot in the order of seeds, look k at the level 5 %% · 6/(π²k²)", 100*e.Within)
+}
+
+// Level is the level of a look, from 1.
+func (e *Enough) Level(look int) float64 {
+	return alpha * 6 / (math.Pi * math.Pi * float64(look) * float64(look))
+}
+
+// Decide looks at the lots that there are, in the order of their seeds: whether they are enough for all of the metrics, and the
+// widest half-width relative to its mean. A metric of which no run has anything decides nothing; one that is 0 throughout is
+// known exactly.
+func (e *Enough) Decide(lots []*Lot, metrics []string, look int) (enough bool, widest float64) {
+	for _, name := range metrics {
+		var known []float64
+		for _, lot := range lots {
+			for _, v := range lot.Of(name) {
+				if v.Known() {
+					known = append(known, float64(v))
+				}
+			}
+		}
+		if len(known) > 0 {
+			widest = max(widest, halfWidth(known, e.Level(look)))
+		}
+	}
+	return widest <= e.Within, widest
+}
+
+// halfWidth is that of Student's interval at a level, relative to the mean.
+func halfWidth(values []float64, level float64) float64 {
+	if len(values) < 2 {
+		return math.Inf(1)
+	}
+	mean, sd := stat.MeanStdDev(values, nil)
+	if sd == 0 {
+		return 0
+	}
+	t := distuv.StudentsT{Mu: 0, Sigma: 1, Nu: float64(len(values) - 1)}
+	return t.Quantile(1-level/2) * sd / math.Sqrt(float64(len(values))) / math.Abs(mean)
+}

@@ -1,0 +1,289 @@
+package sweep
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/table"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// Map is a metric over two axes: its means, or its change from what it is compared with.
+type Map struct {
+	Metric       *Shown
+	Title        string   // what is drawn, and for which values of the other axes
+	Across, Down string   // names of the axes; empty where there is none
+	Columns      []string // values across
+	Rows         []string // values down; one empty one without an axis
+	By           float64  // what means are multiplied with for the unit of the title
+	Compared     bool
+	Points       [][]Point // by row and column
+}
+
+// Point is one value of a Map.
+type Point struct {
+	There bool
+	Stat  results.Statistic // the mean, or the change in per cent
+	Sign  string            // of a comparison
+}
+
+// located is a point with its place on all axes.
+type located struct {
+	at     []int
+	versus string
+	Point
+}
+
+// Maps are those of a metric: one for every combination of the axes that are neither across nor down. Where the sweep has a
+// subject, its comparisons are drawn.
+func (d *Document) Maps(m *Shown) []*Map {
+	of := d.axis(d.Subject)
+	points, compared := d.comparisonsOf(m), true
+	if len(points) == 0 {
+		points, compared, of = d.meansOf(m), false, -1
+	}
+	across, down := d.plane(of)
+	var all []*Map
+	byTitle := map[string]*Map{}
+	for i := range points {
+		p := &points[i]
+		title := d.beside(p, across, down, of)
+		one := byTitle[title]
+		if one == nil {
+			one = d.emptyMap(m, across, down, compared)
+			one.Title += title
+			byTitle[title], all = one, append(all, one)
+		}
+		one.Points[d.index(p.at, down)][d.index(p.at, across)] = p.Point
+	}
+	return all
+}
+
+func (d *Document) comparisonsOf(m *Shown) (points []located) {
+	for i := range d.Comparisons {
+		c := &d.Comparisons[i]
+		if c.Metric == m.Name {
+			change := results.Statistic{Mean: c.ChangePct, SD: results.Missing(), CI95: results.Missing(), N: c.Difference.N}
+			points = append(points, located{c.at, c.Versus, Point{c.ChangePct.Known(), change, c.Sign}})
+		}
+	}
+	return points
+}
+
+func (d *Document) meansOf(m *Shown) (points []located) {
+	for i := range d.Cells {
+		s := d.Cells[i].Statistics.Of(m.Name)
+		points = append(points, located{d.Cells[i].at, "", Point{s.Known(), *s, ""}})
+	}
+	return points
+}
+
+// plane chooses the axes of the maps, but for one: across is the one with the most numbers, down that with the next most; words
+// where there are too few numbers. Either is -1 where there is none.
+func (d *Document) plane(without int) (across, down int) {
+	var free []int
+	for i := range d.Axes {
+		if i != without {
+			free = append(free, i)
+		}
+	}
+	slices.SortStableFunc(free, func(a, b int) int { return d.worth(b) - d.worth(a) })
+	free = append(free, -1, -1)
+	return free[0], free[1]
+}
+
+// worth is how much an axis gains from being drawn.
+func (d *Document) worth(axis int) int {
+	if n := len(d.Axes[axis].Numbers); n > 0 {
+		return n + 1<<20
+	}
+	return len(d.Axes[axis].Values)
+}
+
+func (d *Document) index(at []int, axis int) int {
+	if axis < 0 {
+		return 0
+	}
+	return at[axis]
+}
+
+// beside names the values of the axes that a map does not draw.
+func (d *Document) beside(p *located, drawn ...int) string {
+	title := ""
+	for i, v := range p.at {
+		if !slices.Contains(drawn, i) {
+			title += fmt.Sprintf(", %s %s", d.Axes[i].Name, d.Axes[i].Values[v])
+		}
+	}
+	if p.versus != "" {
+		title += ", against " + p.versus
+	}
+	return title
+}
+
+func (d *Document) emptyMap(m *Shown, across, down int, compared bool) *Map {
+	one := &Map{Metric: m, Columns: []string{""}, Rows: []string{""}, By: 1, Compared: compared}
+	unit := "%"
+	if compared {
+		one.Title = m.Title + ": change of " + d.Axes[d.axis(d.Subject)].Values[0]
+	} else {
+		var all []*results.Statistic
+		for i := range d.Cells {
+			all = append(all, d.Cells[i].Statistics.Of(m.Name))
+		}
+		one.By, unit = text.ScaleOf(m.Unit, all...)
+		one.Title = m.Title
+	}
+	if unit != "" {
+		one.Title += ", " + unit
+	}
+	if across >= 0 {
+		one.Across, one.Columns = d.Axes[across].Name, d.Axes[across].Values
+	}
+	if down >= 0 {
+		one.Down, one.Rows = d.Axes[down].Name, d.Axes[down].Values
+	}
+	one.Points = make([][]Point, len(one.Rows))
+	for i := range one.Points {
+		one.Points[i] = make([]Point, len(one.Columns))
+	}
+	return one
+}
+
+// print draws the map as a table where it fits the page, else a character a value; with a single row, a line a value.
+func (m *Map) print(p *text.Page) {
+	p.Say("", "%s", m.Title)
+	switch {
+	case m.Down == "":
+		m.list(p)
+	case m.width() <= p.Columns():
+		m.table(p)
+	default:
+		m.shades(p)
+	}
+	p.Printf("\n")
+}
+
+// cell prints a value; a comparison that can't be told stands in brackets.
+func (m *Map) cell(pt *Point) string {
+	switch {
+	case !pt.There:
+		return text.Missing
+	case !m.Compared:
+		return text.Single(float64(pt.Stat.Mean) * m.By)
+	}
+	sign := ""
+	if pt.Stat.Mean > 0 {
+		sign = "+"
+	}
+	value := sign + text.Decimal(float64(pt.Stat.Mean), 1)
+	if pt.Sign == Undecided {
+		return "[" + value + "]"
+	}
+	return value
+}
+
+func (m *Map) grid() *table.Grid {
+	corner := m.Down + " \\ " + m.Across
+	g := &table.Grid{Columns: []table.GridColumn{{Header: corner, Right: true}}}
+	for _, c := range m.Columns {
+		g.Columns = append(g.Columns, table.GridColumn{Header: c, Right: true})
+	}
+	for i, r := range m.Rows {
+		row := []string{r}
+		for k := range m.Columns {
+			row = append(row, m.cell(&m.Points[i][k]))
+		}
+		g.Add(row...)
+	}
+	return g
+}
+
+// width is how many characters the table takes.
+func (m *Map) width() (n int) {
+	g := m.grid()
+	for i, c := range g.Columns {
+		widest := utf8.RuneCountInString(c.Header)
+		for _, row := range g.Rows {
+			widest = max(widest, utf8.RuneCountInString(row[i]))
+		}
+		n += widest + 2
+	}
+	return n - 2
+}
+
+func (m *Map) table(p *text.Page) { p.Grid(m.grid()) }
+
+// list has a line a value, with its interval.
+func (m *Map) list(p *text.Page) {
+	g := &table.Grid{Columns: []table.GridColumn{{Header: m.Across, Right: true}, {Header: "", Right: true}, {Header: ""}}}
+	largest := 0.0
+	for k := range m.Columns {
+		if pt := &m.Points[0][k]; pt.There {
+			largest = max(largest, math.Abs(float64(pt.Stat.Mean)))
+		}
+	}
+	const bars = 30
+	for k, c := range m.Columns {
+		pt := &m.Points[0][k]
+		value, bar := m.cell(pt), ""
+		if pt.There && !m.Compared {
+			value = text.Rounded(&pt.Stat, m.By)
+		}
+		if pt.There && largest > 0 {
+			bar = strings.Repeat("o", int(math.Round(bars*math.Abs(float64(pt.Stat.Mean))/largest)))
+		}
+		g.Add(c, value, bar)
+	}
+	p.Grid(g)
+}
+
+// shades from the least to the greatest mean; of comparisons, the sign.
+const shades = ".:-=+*#%@"
+
+func (m *Map) shades(p *text.Page) {
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, row := range m.Points {
+		for i := range row {
+			if row[i].There {
+				low, high = min(low, float64(row[i].Stat.Mean)), max(high, float64(row[i].Stat.Mean))
+			}
+		}
+	}
+	widest := utf8.RuneCountInString(m.Down)
+	for _, r := range m.Rows {
+		widest = max(widest, utf8.RuneCountInString(r))
+	}
+	if m.Compared {
+		p.Say("", "- lower, + higher, . can't be told; left %s %s, right %s", m.Across, m.Columns[0], m.Columns[len(m.Columns)-1])
+	} else {
+		p.Say("", "%s [%s] %s; left %s %s, right %s", text.Single(low*m.By), shades, text.Single(high*m.By), m.Across, m.Columns[0], m.Columns[len(m.Columns)-1])
+	}
+	room := max(1, p.Columns()-widest-3)
+	for i, r := range m.Rows {
+		var line strings.Builder
+		for k := range min(len(m.Columns), room) {
+			line.WriteByte(m.shade(&m.Points[i][k], low, high))
+		}
+		p.Printf("%*s |%s|\n", widest, r, line.String())
+	}
+	if len(m.Columns) > room {
+		p.Say("", "the first %d of %d values across", room, len(m.Columns))
+	}
+}
+
+func (m *Map) shade(pt *Point, low, high float64) byte {
+	switch {
+	case !pt.There:
+		return ' '
+	case m.Compared:
+		return map[string]byte{Lower: '-', Higher: '+', Undecided: '.'}[pt.Sign]
+	case high <= low:
+		return shades[0]
+	}
+	return shades[min(int((float64(pt.Stat.Mean)-low)/(high-low)*float64(len(shades))), len(shades)-1)]
+}

@@ -1,0 +1,219 @@
+package sweep
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// Document is the JSON form.
+func (d *Document) Document() any { return d }
+
+// Paper is empty: nobody published just any sweep.
+func (d *Document) Paper() []results.PaperRow { return nil }
+
+// Table is one line a cell, with the mean and the interval of every metric that is shown.
+func (d *Document) Table() (header []string, rows [][]string) {
+	for i := range d.Axes {
+		header = append(header, d.Axes[i].Name)
+	}
+	header = append(header, "state", "runs", "invalid_runs")
+	for i := range d.Metrics {
+		header = append(header, d.Metrics[i].Name, d.Metrics[i].Name+"_ci95")
+	}
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		var row []string
+		for k := range d.Axes {
+			row = append(row, string(c.Parameters[d.Axes[k].Name]))
+		}
+		row = append(row, string(c.State), strconv.Itoa(c.Runs), strconv.Itoa(c.InvalidRuns))
+		for k := range d.Metrics {
+			s := c.Statistics.Of(d.Metrics[k].Name)
+			row = append(row, text.Exact(s.Mean), text.Exact(s.CI95))
+		}
+		rows = append(rows, row)
+	}
+	return header, rows
+}
+
+// WriteText says what came out, then draws every metric over the grid.
+func (d *Document) WriteText(w io.Writer, v text.View) error {
+	p := text.NewPage(w, v)
+	for _, line := range d.headlines() {
+		p.Say("", "%s", line)
+	}
+	p.Printf("\n")
+	for i := range d.Metrics {
+		for _, of := range d.Maps(&d.Metrics[i]) {
+			of.print(p)
+		}
+	}
+	d.lines(p)
+	for _, s := range d.Statements {
+		p.Say("- ", "%s", s)
+	}
+	for _, s := range d.Differences {
+		p.Say("DIFFERS: ", "%s", s)
+	}
+	p.Say("", "%s", d.validity())
+	p.Printf("digest %s\n", d.Digest)
+	return p.Err()
+}
+
+// headlines say what the first metric does, and what was swept.
+func (d *Document) headlines() (lines []string) {
+	m := &d.Metrics[0]
+	count := map[string]int{}
+	first := ""
+	for i := range d.Comparisons {
+		if c := &d.Comparisons[i]; c.Metric == m.Name && (first == "" || c.Versus == first) {
+			first = c.Versus
+			count[c.Sign]++
+		}
+	}
+	if of := d.axis(d.Subject); of >= 0 && first != "" {
+		sign, other := Lower, Higher
+		lines = append(lines, fmt.Sprintf("%s's %s is %s than %s's in %d of %d places and %s in %d; %d can't be told apart.",
+			strings.ToUpper(d.Axes[of].Values[0]), m.Title, sign, first, count[sign], count[sign]+count[other]+count[Undecided], other, count[other], count[Undecided]))
+	}
+	least, most := d.extremes(m.Name)
+	if least != nil {
+		by, unit := text.ScaleOf(m.Unit, least.Statistics.Of(m.Name), most.Statistics.Of(m.Name))
+		lines = append(lines, fmt.Sprintf("%s: from %s (%s) to %s %s (%s).", m.Title, text.Rounded(least.Statistics.Of(m.Name), by), d.where(least),
+			text.Rounded(most.Statistics.Of(m.Name), by), unit, d.where(most)))
+	}
+	return append(lines, fmt.Sprintf("%s of %s: %s; %s.", olaf.Plural(len(d.Cells), "cell"), d.Command, d.axes(), d.Rule))
+}
+
+// axes names the axes with how many values each has.
+func (d *Document) axes() string {
+	var parts []string
+	for i := range d.Axes {
+		parts = append(parts, fmt.Sprintf("%d × %s", len(d.Axes[i].Values), d.Axes[i].Name))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// where names a cell.
+func (d *Document) where(c *Cell) string {
+	var parts []string
+	for i := range d.Axes {
+		parts = append(parts, d.Axes[i].Name+" "+string(c.Parameters[d.Axes[i].Name]))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// extremes are the cells with the least and the greatest mean; nil where there is none.
+func (d *Document) extremes(name string) (least, most *Cell) {
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		s := c.Statistics.Of(name)
+		if !s.Known() {
+			continue
+		}
+		if least == nil || s.Mean < least.Statistics.Of(name).Mean {
+			least = c
+		}
+		if most == nil || s.Mean > most.Statistics.Of(name).Mean {
+			most = c
+		}
+	}
+	return least, most
+}
+
+// validity says in words which cells count.
+func (d *Document) validity() string {
+	count := map[State]int{}
+	invalid, runs := 0, 0
+	for i := range d.Cells {
+		count[d.Cells[i].State]++
+		invalid, runs = invalid+d.Cells[i].InvalidRuns, runs+d.Cells[i].Runs
+	}
+	switch {
+	case count[Failed] > 0 || invalid > 0:
+		return fmt.Sprintf("INVALID: %d of %d cells failed, %s left out: %v", count[Failed], len(d.Cells), olaf.Plural(invalid, "run"), d.Err())
+	case d.Partial:
+		return fmt.Sprintf("PARTIAL: %d of %d cells are done", count[Done], len(d.Cells))
+	}
+	return fmt.Sprintf("valid: %d of %d cells, %s", count[Done], len(d.Cells), olaf.Plural(runs, "run"))
+}
+
+// lines say what the sweep shows as a whole.
+func (d *Document) lines(p *text.Page) {
+	said := false
+	for i := range d.Crossings {
+		p.Say("", "%s", d.Crossings[i].String())
+		said = true
+	}
+	for i := range d.Sensitivity {
+		p.Say("", "%s", d.Sensitivity[i].String())
+		said = true
+	}
+	for i := range d.Fronts {
+		p.Say("", "%s", d.bestOf(&d.Fronts[i]))
+		said = true
+	}
+	if seen := d.power(); seen != "" {
+		p.Say("", "%s", seen)
+		said = true
+	}
+	if said {
+		p.Printf("\n")
+	}
+}
+
+// String says where a comparison turns.
+func (c *Crossing) String() string {
+	in := ""
+	for _, name := range slices.Sorted(maps.Keys(c.Parameters)) {
+		in += fmt.Sprintf(", %s %s", name, c.Parameters[name])
+	}
+	return fmt.Sprintf("%s: %s's is %s than %s's up to %s %s, and %s from %s on%s", c.Metric, c.Subject, c.From, c.Versus, c.Axis, c.After, c.To, c.Before, in)
+}
+
+// String says which axes decide.
+func (s *Sensitivity) String() string {
+	var parts []string
+	for _, share := range s.Shares {
+		parts = append(parts, fmt.Sprintf("%s %.0f %%", share.Axis, 100*float64(share.Share)))
+	}
+	return fmt.Sprintf("%s: of the variance over the cells, %s explain by themselves, %.0f %% only together", s.Metric, strings.Join(parts, ", "), 100*float64(s.Rest))
+}
+
+// mostNamed is how many cells of a front are named.
+const mostNamed = 6
+
+// bestOf names the cells of a front.
+func (d *Document) bestOf(f *Front) string {
+	var cells []string
+	for _, i := range f.Cells[:min(len(f.Cells), mostNamed)] {
+		cells = append(cells, d.where(&d.Cells[i]))
+	}
+	more := ""
+	if n := len(f.Cells) - len(cells); n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Sprintf("no other cell beats in both %s (%s is better) and %s (%s): %s%s", f.Metrics[0], f.Best[0], f.Metrics[1], f.Best[1], strings.Join(cells, "; "), more)
+}
+
+// power says what differences would have been seen.
+func (d *Document) power() string {
+	widest, pairs := 0.0, 0
+	for i := range d.Comparisons {
+		if c := &d.Comparisons[i]; c.Metric == d.Metrics[0].Name && c.DetectablePct.Known() {
+			widest, pairs = max(widest, float64(c.DetectablePct)), c.Difference.N
+		}
+	}
+	if pairs == 0 {
+		return ""
+	}
+	return fmt.Sprintf("power: in every place a difference of %s in %s would have been seen with 80 %% power at the 5 %% level, before the correction for many places", text.Decimal(widest, 1)+" %", d.Metrics[0].Name)
+}
