@@ -16,15 +16,10 @@ import (
 	"github.com/olafctl/olaf/experiments/paper/iswitch"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/system"
-	"github.com/olafctl/olaf/fpga/program"
 )
 
-// waitingSystems are those whose workers wait and whose switches add what training computes.
-func waitingSystems() []string {
-	return slices.DeleteFunc(system.All().Waiting(), func(s system.System) bool {
-		return s.Program != nil && s.Program.Arithmetic != program.Float32
-	}).Names()
-}
+// waitingSystems are those whose workers wait for answers.
+func waitingSystems() []string { return system.All().Waiting().Names() }
 
 // trainSystems are what a training's updates can travel through.
 func trainSystems() []string { return append(rl.Networks(), waitingSystems()...) }

@@ -2,15 +2,12 @@ package job
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
-	"github.com/olafctl/olaf/experiments/system"
-	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
@@ -22,17 +19,15 @@ type Trained struct {
 	Network *closed.Result
 }
 
-// Train trains c's workers, who are one job, by s: gradients travel as float32 in s's packets, and every host steps by the
-// mean of what it applies. The same arguments give the same result on any number of processors (of one GOARCH and GOAMD64).
+// Train trains c's workers, who are one job, by s: gradients travel in s's packets, as float32 or as whatever integers s makes
+// of them, and every host steps by the mean of what it applies. The same arguments give the same result on any number of processors (of one GOARCH and GOAMD64).
 // told hears of every gradient, in order of virtual time; nil for nobody. What s says of layout, computing and updates is
 // c's to say.
 func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl.Point)) (*Trained, error) {
-	parts, err := s.Mode.Parts(&s.Options)
+	s.Options.Floats = true
+	parts, err := s.parts()
 	if err != nil {
 		return nil, err
-	}
-	if parts.Program != nil && parts.Program.Arithmetic != program.Float32 {
-		return nil, fmt.Errorf("%w: %s adds %s, and nothing here scales gradients for it", system.ErrOptions, s.System.Name, parts.Program.Arithmetic)
 	}
 	t := &training{config: &c, told: told, weights: make([]ppo.Weights, c.Workers), flights: make([]flight, c.Workers), curves: make([][]rl.Point, c.Workers)}
 	for k := range t.flights {
@@ -56,7 +51,7 @@ func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl
 	if parts.Program != nil {
 		parts.Build.LaneMemory = job.PerPacket
 	}
-	if parts.Server != nil {
+	if parts.Server != nil && parts.Window == 0 {
 		t.server = c.Workers
 		t.weights = append(t.weights, *c.Initial(0))
 	}

@@ -35,12 +35,15 @@ func train(t *testing.T, name, mode string, loss float64, o system.Options) *Tra
 	return out
 }
 
-// However the sum of all workers comes about, the training is the same but for the order of additions.
+// However the sum of all workers comes about, the training is the same but for the order of additions, or for what integers
+// leave out.
 func TestSynchronousTrainingsAgree(t *testing.T) {
 	first := train(t, "iswitch", "sync", 0, system.Options{})
 	for name, other := range map[string]*Trained{
 		"ps": train(t, "ps", "sync", 0, system.Options{}), "ring": train(t, "ring", "sync", 0, system.Options{}),
 		"isw-x under loss": train(t, "iswitch", "sync", 0.05, system.Options{Profile: "isw-x"}),
+		"switchml":         train(t, "switchml", "sync", 0, system.Options{}), "switchml under loss": train(t, "switchml", "sync", 0.05, system.Options{Slots: 3}),
+		"atp": train(t, "atp", "sync", 0, system.Options{}), "atp under loss": train(t, "atp", "sync", 0.05, system.Options{Slots: 20, Window: 20}),
 	} {
 		if !other.Equal || !first.Equal {
 			t.Errorf("%s: workers differ", name)

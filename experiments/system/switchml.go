@@ -29,15 +29,21 @@ func switchmlSystem() System {
 				if err != nil {
 					return Parts{}, err
 				}
-				slots := o.Slots
-				if slots == 0 {
-					slots = switchmlPool
+				pool, jobs := o.Slots, max(o.Jobs, 1)
+				if pool == 0 {
+					pool = switchmlPool * jobs
 				}
+				slots := pool / jobs // jobs share nothing
+				if slots < 1 {
+					return Parts{}, fmt.Errorf("%w: a pool of %d slots for %d jobs", ErrOptions, pool, jobs)
+				}
+				share := func(job int) (base, length int) { return job * slots, slots }
 				return Parts{
 					Worker: func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
-						return endpoint.NewSwitchML(cfg, endpoint.SwitchML{Slots: slots, Timeout: o.Timeout}, host)
+						base, _ := share(int(cfg.Job) - 1)
+						return endpoint.NewSwitchML(cfg, endpoint.SwitchML{Slots: slots, Base: base, Timeout: o.Timeout, Floats: o.Floats}, host)
 					},
-					Program: &d, Build: program.Config{Slots: slots, Lanes: lanes}, Header: switchmlHeader, PerPacket: lanes,
+					Program: &d, Build: program.Config{Slots: pool, Lanes: lanes}, Header: switchmlHeader, PerPacket: lanes, Share: share,
 				}, nil
 			},
 		}},

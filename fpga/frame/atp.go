@@ -1,6 +1,8 @@
 package frame
 
 import (
+	"math"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/atp"
@@ -71,16 +73,13 @@ func atpReleased(name string, kind program.Kind) Message {
 	}
 }
 
-// atpPaper is a packet as the paper shows it. Each level of switches has a bitmap and a fan-in of its own; a packet has those
-// of the level that it is on.
+// atpPaper is a packet as the paper shows it. Each level of switches has a bitmap and a fan-in of its own; a packet has both
+// bitmaps, halves of the packet's Bitmap, and the fan-in of the level that it is on.
 func atpPaper(name string, kind program.Kind) Message {
 	// of is a field of one level, which is left 0, and not read, on the other.
 	of := func(second bool, name, doc string, bits int, get func(*program.Packet) uint64, set func(*program.Packet, uint64)) Field {
 		mine := func(p *program.Packet) bool { return p.Flags&program.Second != 0 == second }
 		f := Field{Name: name, Doc: doc, Bits: bits}
-		if bits == 32 {
-			f.Form = Hex
-		}
 		f.Get = func(p *program.Packet) uint64 {
 			if !mine(p) {
 				return 0
@@ -97,8 +96,8 @@ func atpPaper(name string, kind program.Kind) Message {
 	return Message{
 		Name: name, Kind: kind,
 		Head: []Field{
-			of(false, "bitmap0", "contributors at the workers' rack", 32, bitmapOf, setBitmap),
-			of(true, "bitmap1", "contributors at the server's rack", 32, bitmapOf, setBitmap),
+			bitmapAt(0, "bitmap0", "contributors at the workers' rack"),
+			bitmapAt(32, "bitmap1", "racks that contributed, at the server's rack"),
 			of(false, "fan0", "how many complete a sum at the workers' rack", 5, fanOf, setFan),
 			of(true, "fan1", "how many complete a sum at the server's rack", 5, fanOf, setFan),
 			{Name: "overflow", Doc: "lanes are floats", Bits: 1, Form: Mark, Flag: program.Overflow},
@@ -112,6 +111,15 @@ func atpPaper(name string, kind program.Kind) Message {
 			{Name: "seq", Doc: "its lower half", Bits: 16, Get: segOf, Set: setSeg},
 		},
 		Lanes: atpLanes,
+	}
+}
+
+// bitmapAt is one level's half of the packet's Bitmap.
+func bitmapAt(shift int, name, doc string) Field {
+	return Field{
+		Name: name, Doc: doc, Bits: 32, Form: Hex,
+		Get: func(p *program.Packet) uint64 { return p.Bitmap >> shift & math.MaxUint32 },
+		Set: func(p *program.Packet, v uint64) { p.Bitmap |= v << shift },
 	}
 }
 

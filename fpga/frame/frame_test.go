@@ -62,7 +62,7 @@ func TestGolden(t *testing.T) {
 		"ATP p4ml, in front": {ATPReleased, Outer{Addresses: olaf.Addresses{SrcIP: [4]byte{13, 7, 56, 102}, DstIP: [4]byte{13, 7, 56, 127}}}, released, 12,
 			"0700 45000054000040004001afb6 0d073866 0d07387f 00000004 0404 0001 0005 04d2 52f2 … 0700000000000000 0000003e"},
 		"ATP paper, first level":  {ATPPaper, Outer{}, &program.Packet{Kind: program.Data, Bitmap: 2, Fan: 3, Job: 1, Seg: 5, Index: 7, Lanes: 62}, 34, "00000002 00000000 1800 0007 0001 0005 …"},
-		"ATP paper, second level": {ATPPaper, Outer{}, &program.Packet{Kind: program.Data, Bitmap: 2, Fan: 3, Flags: program.Second, Job: 1, Seg: 5, Index: 7, Lanes: 62}, 34, "00000000 00000002 00c2 0007 0001 0005 …"},
+		"ATP paper, second level": {ATPPaper, Outer{}, &program.Packet{Kind: program.Data, Bitmap: 2<<32 | 5, Fan: 3, Flags: program.Second, Job: 1, Seg: 5, Index: 7, Lanes: 62}, 34, "00000005 00000002 00c2 0007 0001 0005 …"},
 		"ATP paper, answer":       {ATPPaper, Outer{}, &program.Packet{Kind: program.Ack, Flags: program.Overflow | program.Resend | program.Collision | program.ECN, Lanes: 62}, 34, "00000000 00000000 003d 0000 0000 0000 …"},
 		"SwitchML 256":            {SwitchML, Outer{Addresses: home}, &program.Packet{Kind: program.Data, Job: 3, Seg: 0x01020304, Index: 5, Flags: program.Set1, Value: 0x81ff, Lanes: 64}, 34, "0fa0 bee0 0112 0000 11 03 04030201 8005 … 81ff"},
 		"SwitchML 1024, answer":   {SwitchML, Outer{Addresses: home}, &program.Packet{Kind: program.Result, Seg: 1, Index: 5, Lanes: 256}, 34, "bee0 0fa0 0412 0000 13 00 01000000 0005 … 0000"},
