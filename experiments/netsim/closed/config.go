@@ -67,7 +67,7 @@ type Job struct {
 	Applied func(host int, a *endpoint.Aggregate)
 	// Limit ends a job that is not over by then; it hung. 0 is an hour.
 	Limit olaf.Duration
-	// Apart spreads the starts of jobs that run at the same time over this time, by the seed.
+	// Apart spreads the starts of hosts over this time, by the seed.
 	Apart olaf.Duration
 }
 

@@ -95,11 +95,11 @@ func Run(ctx context.Context, net Network, job Job, parts system.Parts, sync boo
 	return s.result()
 }
 
-// start begins the jobs, where they are to begin apart each at an instant of its own.
+// start begins the jobs, each host at an instant of its own where they are to begin apart.
 func (s *sim) start() {
 	for _, h := range s.hosts {
 		if s.job.Apart > 0 {
-			s.push(int64(splitmix.Mix(s.seed^uint64(h.job)<<48^0xbb67ae85)%uint64(s.job.Apart)), kindStart|uint64(h.number))
+			s.push(int64(splitmix.Mix(s.seed^uint64(h.number)<<40^0xbb67ae85)%uint64(s.job.Apart)), kindStart|uint64(h.number))
 			continue
 		}
 		h.begin()
