@@ -316,7 +316,7 @@ func (f *benchFlags) sweep(cmd *cobra.Command, env *cli.Env) error {
 	if file.File = f.file.path; cmd.Flags().Changed("runs") {
 		file.Runs = f.spec.Runs
 	}
-	s := &f.swept.sweepFlags
+	s := &f.swept.gridFlags
 	s.where, s.to, s.format, s.quiet, s.explain = f.KeepFlags.Store, f.to, f.format, f.quiet, f.explain
 	return s.run(cmd.Context(), env, file)
 }

@@ -370,7 +370,7 @@ func (f *simulateFlags) sweep(cmd *cobra.Command, env *cli.Env, args []string) e
 	if file.Runs = f.runs; len(args) > 0 {
 		file.File = args[0]
 	}
-	s := &f.swept.sweepFlags
+	s := &f.swept.gridFlags
 	s.where, s.watch, s.format, s.quiet, s.explain, s.yes = f.KeepFlags.Store, f.watch, f.format, f.quiet, f.explain, f.yes
 	return s.run(cmd.Context(), env, file)
 }

@@ -42,8 +42,8 @@ same digest from any number of processes. A finished sweep is one run of the sto
 	return cmd
 }
 
-// sweepFlags are what every way to start a sweep takes.
-type sweepFlags struct {
+// gridFlags are what every way to start a sweep takes.
+type gridFlags struct {
 	where     cli.StoreFlag
 	metrics   []string
 	until     string
@@ -58,21 +58,21 @@ type sweepFlags struct {
 }
 
 // addWork adds how a sweep is carried out.
-func (f *sweepFlags) addWork(cmd *cobra.Command) {
+func (f *gridFlags) addWork(cmd *cobra.Command) {
 	f.order = sweep.Random
 	cmd.Flags().IntVar(&f.processes, "processes", 0, "worker processes; 0 for one a core")
 	cli.Choose(cmd, &f.order, "order", "in which cells are begun: random, so that whatever drifts hits all alike, or grid", sweep.Random, sweep.Grid)
 }
 
 // addWhat adds what of a sweep can be said beside its file.
-func (f *sweepFlags) addWhat(cmd *cobra.Command) {
+func (f *gridFlags) addWhat(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.metrics, "metric", nil, "metrics of the sweep to show, comma-separated; all for all")
 	flags.StringVar(&f.until, "until", "", "of a sweep: give every cell runs until they are enough, such as ci=2%; at most --runs")
 }
 
 // addOutput adds what is printed and written.
-func (f *sweepFlags) addOutput(cmd *cobra.Command) {
+func (f *gridFlags) addOutput(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	cli.AddFormatFlag(cmd, &f.format)
 	flags.StringVar(&f.to.xlsx, "xlsx", "", "write a workbook to this file")
@@ -84,7 +84,7 @@ func (f *sweepFlags) addOutput(cmd *cobra.Command) {
 }
 
 func newSweepRunCmd(env *cli.Env) *cobra.Command {
-	f := &sweepFlags{}
+	f := &gridFlags{}
 	var runs int
 	var schema bool
 	cmd := &cobra.Command{
@@ -135,7 +135,7 @@ With 'list' in place of 'sweep' the cells are listed. All cells are checked befo
 }
 
 // run resolves a sweep and carries it out.
-func (f *sweepFlags) run(ctx context.Context, env *cli.Env, file *sweep.File) error {
+func (f *gridFlags) run(ctx context.Context, env *cli.Env, file *sweep.File) error {
 	if len(f.metrics) > 0 {
 		file.Metrics = f.metrics
 	}
@@ -162,7 +162,7 @@ func (f *sweepFlags) run(ctx context.Context, env *cli.Env, file *sweep.File) er
 	})
 }
 
-func (f *sweepFlags) check() error {
+func (f *gridFlags) check() error {
 	if f.processes < 0 {
 		return cli.UsageError("--processes %d: use 1 or more, or 0 for one a core", f.processes)
 	}
@@ -187,7 +187,7 @@ func thisBuild(env *cli.Env) (sweep.Build, error) {
 }
 
 // carryOut works on a sweep until it is finished, fails or is stopped.
-func (f *sweepFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store, folder *sweep.Folder) error {
+func (f *gridFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store, folder *sweep.Folder) error {
 	host, err := env.Hostname()
 	if err != nil {
 		host = "unknown"
@@ -215,7 +215,7 @@ func (f *sweepFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store,
 }
 
 // unfinished says how far the sweep came, and how to go on.
-func (f *sweepFlags) unfinished(env *cli.Env, engine *sweep.Engine, folder *sweep.Folder, err error) error {
+func (f *gridFlags) unfinished(env *cli.Env, engine *sweep.Engine, folder *sweep.Folder, err error) error {
 	p := engine.Progress()
 	fmt.Fprintf(env.Stderr, "%d of %d cells are done, and kept; 'olafctl sweep resume %s' goes on\n", p.Done, p.Cells, folder.Plan.ID)
 	if errors.Is(err, context.Canceled) {
@@ -225,7 +225,7 @@ func (f *sweepFlags) unfinished(env *cli.Env, engine *sweep.Engine, folder *swee
 }
 
 // finish keeps a whole sweep, prints it and writes what was asked for.
-func (f *sweepFlags) finish(env *cli.Env, s *store.Store, folder *sweep.Folder, cells []found.Outcome, differences []string) error {
+func (f *gridFlags) finish(env *cli.Env, s *store.Store, folder *sweep.Folder, cells []found.Outcome, differences []string) error {
 	d, err := folder.Plan.Document(cells)
 	if err != nil {
 		return errors.Join(err, folder.Leave())
@@ -364,7 +364,7 @@ func newSweepWorkerCmd(env *cli.Env) *cobra.Command {
 
 // sweptFlags let a command be swept by its own line: --sweep.
 type sweptFlags struct {
-	sweepFlags
+	gridFlags
 	axes []string
 }
 

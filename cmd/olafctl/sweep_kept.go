@@ -89,7 +89,7 @@ func (o *oneSweep) cells(env *cli.Env) (*sweep.Plan, []found.Outcome, error) {
 }
 
 func newSweepResumeCmd(env *cli.Env) *cobra.Command {
-	f := &sweepFlags{}
+	f := &gridFlags{}
 	cmd := &cobra.Command{
 		Use:   "resume ID",
 		Short: "Go on with a sweep that was stopped or killed",
@@ -134,7 +134,7 @@ finished sweep its report is printed. A sweep is named by its id, the beginning 
 }
 
 func newSweepShowCmd(env *cli.Env) *cobra.Command {
-	f := &sweepFlags{}
+	f := &gridFlags{}
 	cmd := &cobra.Command{
 		Use:   "show ID",
 		Short: "Print a sweep, as far as it is",

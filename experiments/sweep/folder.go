@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/renameio/v2"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/internal/lockfile"
 	"github.com/olafctl/olaf/internal/nearby"
@@ -34,7 +35,7 @@ const (
 )
 
 // ErrHeld says that another olafctl works on the sweep.
-var ErrHeld = errors.New("another olafctl works on this sweep")
+var ErrHeld = olaf.NewError(olaf.Usage, "another olafctl works on this sweep")
 
 // Folders are where sweeps that are not finished wait.
 type Folders struct {
