@@ -152,7 +152,7 @@ type Set []System
 
 // All are the systems of this build. A discipline that is of no system is one by itself.
 func All() Set {
-	all := Set{olafSystem(), fifo(), iswitchSystem(), switchmlSystem(), atpSystem(), parameterServer(), ring()}
+	all := Set{olafSystem(), fifo(), iswitchSystem(), switchmlSystem(), atpSystem(), p4incSystem(), parameterServer(), ring()}
 	for _, name := range engine.Names() {
 		if !slices.ContainsFunc(all, func(s System) bool { return s.Discipline == name }) {
 			all = append(all, System{Name: name, Title: name, Discipline: name, About: "a queue discipline"})

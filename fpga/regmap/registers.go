@@ -6,7 +6,7 @@ package regmap
 var disciplines = []string{"fifo", "olaf"}
 
 // programs are those of package program by their codes.
-var programs = []string{"pass", "iswitch", "switchml", "atp"}
+var programs = []string{"pass", "iswitch", "switchml", "atp", "p4inc"}
 
 // Block common: Identity, capabilities and the commands that concern the whole card.
 const (
@@ -423,6 +423,7 @@ const (
 	AggregatorProgramProgramIswitch       uint32 = 1 << 0
 	AggregatorProgramProgramSwitchml      uint32 = 2 << 0
 	AggregatorProgramProgramAtp           uint32 = 3 << 0
+	AggregatorProgramProgramP4inc         uint32 = 4 << 0
 	AggregatorHResetValue                 uint32 = 0x1
 	AggregatorInspectIndexResetValue      uint32 = 0x0
 	AggregatorInspectStateValid           uint32 = 1 << 0 // The index is below the number of segments that are occupied, and the queue is frozen.

@@ -11,6 +11,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/iswitch"
+	"github.com/olafctl/olaf/fpga/program/p4inc"
 	"github.com/olafctl/olaf/fpga/program/programtest"
 	"github.com/olafctl/olaf/fpga/program/switchml"
 	"github.com/olafctl/olaf/internal/golden"
@@ -272,6 +273,18 @@ func stories() []story {
 	ml := func(c Config, h Host) (Endpoint, error) {
 		return NewSwitchML(c, SwitchML{Slots: 2, Timeout: 40 * microsecond}, h)
 	}
+	segment := func(j program.Job) (program.Program, error) {
+		p, err := p4inc.New(program.Config{Slots: 4, LaneMemory: 4})
+		if err != nil {
+			return nil, err
+		}
+		return p, p.Configure(j)
+	}
+	inc := func(window int) func(Config, Host) (Endpoint, error) {
+		return func(c Config, h Host) (Endpoint, error) {
+			return NewP4INC(c, P4INC{Size: 2, Window: window, Timeout: 40 * microsecond}, h)
+		}
+	}
 	server := func(sync bool) func(Config, Host) (Endpoint, error) {
 		return func(c Config, h Host) (Endpoint, error) { return NewPSServer(c, sync, h) }
 	}
@@ -297,6 +310,9 @@ func stories() []story {
 		{name: "server-bare", workers: 2, layout: five, updates: 2, arithmetic: f, worker: NewPSWorker, server: server(false)},
 		{name: "ring", workers: 3, layout: five, updates: 2, values: true, arithmetic: f, worker: NewRing, exactly: true},
 		{name: "ring-strays", workers: 4, layout: Layout{Values: 9, PerPacket: 2, Messages: 2}, updates: 2, arithmetic: f, worker: NewRing, strays: 30},
+		{name: "p4inc", workers: 3, layout: five, updates: 3, loss: .1, doubling: .1, values: true, program: segment, arithmetic: program.Wrapping, worker: inc(2), exactly: true},
+		{name: "p4inc-marked", workers: 3, layout: five, updates: 3, values: true, program: segment, arithmetic: program.Wrapping, worker: inc(5), exactly: true},
+		{name: "p4inc-strays", workers: 2, layout: five, updates: 4, loss: .05, strays: 60, program: segment, arithmetic: program.Wrapping, worker: inc(2)},
 	}
 }
 

@@ -8,13 +8,14 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/atp"
 	"github.com/olafctl/olaf/fpga/program/iswitch"
+	"github.com/olafctl/olaf/fpga/program/p4inc"
 	"github.com/olafctl/olaf/fpga/program/pass"
 	"github.com/olafctl/olaf/fpga/program/switchml"
 )
 
 // All are the programs, in the order of their codes and of reports.
 func All() []program.Description {
-	return []program.Description{pass.Describe(), iswitch.Describe(), switchml.Describe(), atp.Describe()}
+	return []program.Description{pass.Describe(), iswitch.Describe(), switchml.Describe(), atp.Describe(), p4inc.Describe()}
 }
 
 // Open are those that can stand in front of a queue, for workers that do not wait for answers.

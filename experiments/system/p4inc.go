@@ -1,0 +1,49 @@
+package system
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/p4inc"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// p4incHeader is Ethernet, IPv4, UDP, and 12 bytes for the published fields, of which no sizes are printed: service 1, worker
+// 1, job 2, fragment 4, index 2, marks 2.
+const p4incHeader = 14 + 20 + 8 + 12
+
+// p4incSegment is how many aggregators a job has where nobody says otherwise.
+const p4incSegment = 1024
+
+// p4incSystem adds up packets in a job's own segment of aggregators, without any server.
+func p4incSystem() System {
+	d := p4inc.Describe()
+	return System{
+		Name: d.Name, Title: "P4INC-AOI", Paper: "p4inc", Discipline: "fifo", Program: &d,
+		About: "adds up packets in a segment of aggregators of each job, marks congestion where fragments meet, and needs no server",
+		Modes: []Mode{{
+			Name: "sync", About: "a worker waits for the sum of all before its next gradient", Sync: true,
+			Takes: []string{OptionSlots, OptionWindow, OptionTimeout},
+			Parts: func(o *Options) (Parts, error) { return p4incParts(&d, o) },
+		}},
+	}
+}
+
+func p4incParts(d *program.Description, o *Options) (Parts, error) {
+	jobs, slots := max(o.Jobs, 1), o.Slots
+	if slots == 0 {
+		slots = min(p4incSegment*jobs, p4inc.MaxSlots)
+	}
+	segment := slots / jobs
+	if segment < 1 {
+		return Parts{}, fmt.Errorf("%w: %d aggregators for %d jobs", ErrOptions, slots, jobs)
+	}
+	share := func(job int) (base, size int) { return job * segment, segment }
+	return Parts{
+		Program: d, Build: program.Config{Slots: slots}, Share: share, Header: p4incHeader, PerPacket: p4inc.Lanes,
+		Worker: func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
+			base, size := share(int(cfg.Job) - 1)
+			return endpoint.NewP4INC(cfg, endpoint.P4INC{Base: base, Size: size, Window: o.Window, Timeout: o.Timeout}, host)
+		},
+	}, nil
+}

@@ -1,0 +1,223 @@
+package endpoint
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/p4inc"
+)
+
+// P4INC is what a P4INC worker is built with beside the rest.
+type P4INC struct {
+	// Base and Size are the job's segment of aggregators.
+	Base, Size int
+	// Window is how many packets it has on their way at most. Beyond Size fragments meet in an aggregator, which the switch
+	// marks; no loss can then be made good. 0 is Size.
+	Window int
+	// Timeout is how long it waits for any sum before it sends the first missing packet again; 0 is DefaultTimeout.
+	Timeout olaf.Duration
+}
+
+// p4incWindow is how many packets a worker begins with.
+const p4incWindow = 8
+
+func (o *P4INC) check() error {
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Window == 0 {
+		o.Window = o.Size
+	}
+	switch {
+	case o.Base < 0 || o.Size < 1:
+		return fmt.Errorf("%w: a segment of %d aggregators from %d on", ErrConfig, o.Size, o.Base)
+	case o.Window < 1:
+		return fmt.Errorf("%w: a window of %d packets", ErrConfig, o.Window)
+	case o.Timeout < 0:
+		return fmt.Errorf("%w: a timeout of %s", ErrConfig, o.Timeout)
+	}
+	return nil
+}
+
+// climb is a window that grows by a packet with every sum as far as its threshold, and beyond by one with every window of
+// them; a mark of congestion halves it and makes that the threshold (P4INC-AOI, §VI-B, with what grows beyond ours).
+type climb struct{ packets, threshold, most, credit int }
+
+func newClimb(most int) climb {
+	return climb{packets: min(p4incWindow, most), threshold: most, most: most}
+}
+
+func (c *climb) sum() {
+	if c.credit++; c.packets < c.threshold || c.credit >= c.packets {
+		c.credit, c.packets = 0, min(c.packets+1, c.most)
+	}
+}
+
+func (c *climb) marked() {
+	c.packets = max(1, c.packets/2)
+	c.threshold, c.credit = c.packets, 0
+}
+
+// segmentWorker streams a vector through its job's segment of aggregators.
+type segmentWorker struct {
+	tally
+	cfg  Config
+	own  P4INC
+	host Host
+
+	round  uint32
+	busy   bool
+	over   bool
+	values []uint32
+	begun  uint64
+	marks  uint64
+	sum    gather
+	climb  climb
+	next   int   // first packet that was never sent
+	again  int   // packet that was sent again because a later sum came; -1 of none
+	turn   int   // marks of packets below it have been heeded
+	held   []int // packets that found their aggregator held
+	due    olaf.Time
+	out    program.Packet
+	apply  Aggregate
+}
+
+// NewP4INC is a worker of P4INC. The error matches ErrConfig.
+func NewP4INC(cfg Config, own P4INC, host Host) (Endpoint, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if err := own.check(); err != nil {
+		return nil, err
+	}
+	return &segmentWorker{cfg: cfg, own: own, host: host, sum: newGather(cfg.Layout), climb: newClimb(own.Window), due: Never}, nil
+}
+
+func (w *segmentWorker) Start(olaf.Time) { w.compute() }
+
+func (w *segmentWorker) compute() {
+	w.busy = true
+	w.marks = program.MarkAll(w.cfg.Workers, w.round)
+	w.host.Compute(w.round)
+}
+
+func (w *segmentWorker) Computed(now olaf.Time, values []uint32) {
+	w.tally[computed]++
+	w.tally[sentVectors]++
+	w.busy, w.values, w.begun = false, values, nanoseconds(now)
+	w.next, w.again, w.turn, w.held = 0, -1, 0, w.held[:0]
+	w.fill(now)
+}
+
+// fill sends what the window has room for, first what the switch had no room for.
+func (w *segmentWorker) fill(now olaf.Time) {
+	free := w.sum.low + w.own.Size
+	kept := w.held[:0]
+	for _, i := range w.held {
+		if i >= free {
+			kept = append(kept, i)
+			continue
+		}
+		w.tally[resent]++
+		w.send(now, i)
+	}
+	w.held = kept
+	for end := min(w.cfg.Packets(), w.sum.low+w.climb.packets); w.next < end; w.next++ {
+		if w.cfg.opens(w.next) {
+			w.host.Message()
+		}
+		w.send(now, w.next)
+		w.tally[sentPackets]++
+	}
+}
+
+// fragment is the number of packet i among all of the job's; its aggregator follows from it.
+func (w *segmentWorker) fragment(i int) uint64 {
+	return uint64(w.round)*uint64(w.cfg.Packets()) + uint64(i)
+}
+
+func (w *segmentWorker) send(now olaf.Time, i int) {
+	n := w.fragment(i)
+	w.out = program.Packet{
+		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: n, Index: uint32(w.own.Base) + uint32(n%uint64(w.own.Size)), Round: uint16(w.round),
+		Count: 1, Lanes: uint16(w.cfg.Lanes(i)), Trace: program.Contribution(w.cfg.Worker, w.round, w.begun),
+	}
+	w.out.ReadSum = uint64(w.round)
+	left := w.host.Send(Network, &w.out, w.cfg.cut(w.values, i))
+	w.due = max(now, left).Add(w.own.Timeout)
+}
+
+func (w *segmentWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
+	i := int(int64(p.Seg - w.fragment(0)))
+	if w.busy || w.over || i < 0 || i >= w.next {
+		w.tally[repeated]++
+		return
+	}
+	if p.Kind == program.Control && p.Action == p4inc.Collided {
+		w.collided(now, i)
+		return
+	}
+	if p.Kind != program.Result || !w.sum.take(i, &p.Trace, lanes) {
+		w.tally[repeated]++
+		return
+	}
+	w.tally[received]++
+	if p.Vectors != uint32(w.cfg.Workers) || p.Inside != w.marks {
+		w.tally[inexact]++
+	}
+	if w.sum.whole() {
+		w.finish()
+		return
+	}
+	w.climb.sum()
+	w.due = now.Add(w.own.Timeout)
+	if low := w.sum.low; i > low && w.again != low && low < w.next {
+		w.again = low
+		w.tally[resent]++
+		w.send(now, low)
+	}
+	w.fill(now)
+}
+
+// collided is a mark of congestion: packet i was not added. One window is halved once.
+func (w *segmentWorker) collided(now olaf.Time, i int) {
+	if w.sum.have[i] {
+		w.tally[repeated]++
+		return
+	}
+	if i >= w.turn {
+		w.climb.marked()
+		w.turn = w.next
+	}
+	w.held = append(w.held, i)
+	w.fill(now)
+}
+
+func (w *segmentWorker) finish() {
+	if w.sum.mixed {
+		w.tally[torn]++
+	}
+	w.busy, w.due = true, Never
+	w.apply = Aggregate{Number: w.round, Vectors: w.sum.traces[0].Vectors, Torn: w.sum.mixed, Trace: w.sum.traces[0], Values: w.sum.values}
+	w.host.Apply(&w.apply)
+}
+
+func (w *segmentWorker) Applied(olaf.Time) {
+	w.tally[updates]++
+	w.sum.restart()
+	if w.round++; w.round == w.cfg.Updates {
+		w.over = true
+		return
+	}
+	w.compute()
+}
+
+func (w *segmentWorker) Done() bool      { return w.over }
+func (w *segmentWorker) Next() olaf.Time { return w.due }
+
+// Timer sends the first missing packet again.
+func (w *segmentWorker) Timer(now olaf.Time) {
+	w.tally[resent]++
+	w.send(now, w.sum.low)
+}
