@@ -12,13 +12,12 @@ import (
 
 // Limits of a topology: what the types hold, and what keeps integer picoseconds exact.
 const (
-	maxClusterID   = 1<<16 - 1
-	maxPerCluster  = 1 << 16
-	maxWorkers     = 1 << 24
-	maxNodes       = 1 << 16
-	maxOverhead    = 1 << 16
-	maxSimulated   = 40 * 24 * olaf.Hour
-	maxTransmitBit = 8 * (int64(olaf.MaxFrame) + maxOverhead)
+	maxClusterID  = 1<<16 - 1
+	maxPerCluster = 1 << 16
+	maxWorkers    = 1 << 24
+	maxNodes      = 1 << 16
+	maxOverhead   = 1 << 16
+	maxSimulated  = 40 * 24 * olaf.Hour
 )
 
 // checker collects what is wrong with a topology.
