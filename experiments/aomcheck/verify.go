@@ -252,7 +252,9 @@ func (v *Verdict) viewOnEngine(path *Path) error {
 	for u := range p.Clusters {
 		p.Clusters[u].Sends = path.Sent[u]
 	}
-	run, err := p.Replay(path, nil)
+	same := *path // at the same instants: ticks are coarser where decisions are given
+	same.PerTick *= int64(p.tick() / v.Problem.tick())
+	run, err := p.Replay(&same, nil)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrReplay, err)
 	}
