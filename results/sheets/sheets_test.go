@@ -3,38 +3,17 @@ package sheets_test
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/golden"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/internal/example"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/table"
 	"github.com/olafctl/olaf/results/xlsx"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
-
-func golden(t *testing.T, name string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs from the golden file; if that is meant, run with -update\ngot:\n%s", name, got)
-	}
-}
 
 func TestGoldenSheets(t *testing.T) {
 	book := sheets.Book(example.Result(3))
@@ -47,7 +26,7 @@ func TestGoldenSheets(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.Name != "Events" {
-			golden(t, strings.ToLower(s.Name)+".csv", b.Bytes())
+			golden.Equal(t, strings.ToLower(s.Name)+".csv", b.Bytes())
 		}
 	}
 	if got, want := strings.Join(names, " "), "README Summary Paper Statistics Comparisons Reduction Clusters CDF Loss Speedup Sawtooth Runs Events"; got != want {
@@ -61,7 +40,7 @@ func TestGoldenText(t *testing.T) {
 	if err := s.WriteText(&b, 240); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "summary.txt", b.Bytes())
+	golden.Equal(t, "summary.txt", b.Bytes())
 }
 
 func TestGoldenDocument(t *testing.T) {
@@ -69,7 +48,7 @@ func TestGoldenDocument(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "bench.json", append(b, '\n'))
+	golden.Equal(t, "bench.json", append(b, '\n'))
 	var back results.Bench
 	if err := json.Unmarshal(b, &back); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,142 @@
+package sheets_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/golden"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/results/table"
+)
+
+// variants are results of every kind that books are made of.
+func variants() map[string]*sheets.Result {
+	invalid := example.Result(4)
+	invalid.Runs[1].Invalid = []string{"the capture lost 3 frames", "another reason"}
+	invalid.Bench.Rows[0].Stats[0].N = 3
+	document := example.Result(3)
+	document.DocumentOnly, document.Invalid, document.Runs, document.Samples = true, []string{"it must not be used"}, nil, nil
+	one := example.Result(2)
+	one.Bench.Rows = one.Bench.Rows[:2]
+	one.Bench.Comparisons = one.Bench.Comparisons[:1]
+	one.Runs, one.Samples, one.Bench.Paper = one.Runs[:4], one.Samples[:300], nil
+	one.Own = []table.Sheet{{Name: "Own", Columns: []table.Column{{Header: "x"}}, Rows: [][]table.Cell{{table.S("y")}}}}
+	many := example.Result(3)
+	for i := range many.Bench.Rows {
+		row := &many.Bench.Rows[i]
+		for k := range 70 {
+			row.Clusters = append(row.Clusters, results.ClusterRow{Cluster: 100 + 70*i + k, AoM: over(1, 2, 3)})
+		}
+		row.CDF = row.CDF[:min(len(row.CDF), 1+i)]
+	}
+	bare := example.Result(1)
+	bare.Bench.Config, bare.Bench.Statements, bare.Bench.Provenance, bare.RawRows = json.RawMessage(`{}`), nil, results.Provenance{}, ""
+	bare.Bench.Comparisons = nil
+	return map[string]*sheets.Result{"plain": example.Result(3), "invalid": invalid, "document": document, "one-rate": one, "many-clusters": many, "bare": bare}
+}
+
+// tell writes all of a book: columns with formats, charts, notes, and every cell that is not empty.
+func tell(b *bytes.Buffer, book *table.Book) {
+	fmt.Fprintf(b, "%s\n", book.Title)
+	for _, s := range book.Sheets {
+		fmt.Fprintf(b, "== %s: %s, made by %q, raw %q\n", s.Name, s.Title, s.Command, s.RawRows)
+		for i, c := range s.Columns {
+			fmt.Fprintf(b, "column %d %+v\n", i, c)
+		}
+		for _, c := range s.Charts {
+			fmt.Fprintf(b, "chart %+v\n", c)
+		}
+		for _, n := range s.Notes {
+			fmt.Fprintf(b, "note %s\n", n)
+		}
+		for i, row := range s.Rows {
+			if s.Name == "Events" && i >= 5 || i >= 40 && i%20 > 0 {
+				continue
+			}
+			fmt.Fprintf(b, "%d:", i)
+			for _, v := range row {
+				switch {
+				case v.Formula != "":
+					fmt.Fprintf(b, " %v=%s", v.Number, v.Formula)
+				case v.Kind == table.Number:
+					fmt.Fprintf(b, " %v", v.Number)
+				case v.Kind == table.String:
+					fmt.Fprintf(b, " %q", v.Text)
+				case v.Text != "":
+					fmt.Fprintf(b, " (%s)", v.Text)
+				default:
+					b.WriteString(" –")
+				}
+			}
+			b.WriteByte('\n')
+		}
+	}
+}
+
+// Everything that stands in books, charts and formulas included, is as it was when somebody last read it.
+func TestBooks(t *testing.T) {
+	for name, r := range variants() {
+		t.Run(name, func(t *testing.T) {
+			var b bytes.Buffer
+			tell(&b, sheets.Book(r))
+			golden.Equal(t, "books/"+name+".txt", b.Bytes())
+		})
+	}
+}
+
+// A workbook computes its statistics over at most thirty ranges and ten thousand runs; columns beyond Z have two letters.
+func TestFormulasHaveLimits(t *testing.T) {
+	for _, c := range []struct {
+		runs int
+		some bool
+	}{{59, true}, {60, true}, {61, false}} {
+		r := example.Result(2)
+		template := r.Runs[0]
+		other := r.Runs[len(r.Runs)-1]
+		r.Runs = nil
+		for i := range c.runs { // every second one, a range of its own
+			r.Runs = append(r.Runs, template)
+			if i%2 == 1 {
+				r.Runs[i] = other
+			}
+		}
+		n := (c.runs + 1) / 2
+		for k := range r.Bench.Rows[0].Stats {
+			st := &r.Bench.Rows[0].Stats[k].Statistic
+			if v := r.Runs[0].Metrics.Of(r.Bench.Rows[0].Stats[k].Name); v.Known() {
+				st.N, st.Mean, st.Min, st.Max = n, v, v, v
+			}
+		}
+		_, first := formulas(sheets.Book(r), "Statistics")
+		if (first != "") != c.some {
+			t.Errorf("%d ranges: %q", n, first)
+		}
+	}
+}
+
+// The age of a cluster is drawn for the smallest one that all samples deliver twice, and for none where there is no such.
+func TestSawtoothClusters(t *testing.T) {
+	frames := func(queue string, clusters ...olaf.ClusterID) (out []sheets.Sample) {
+		for i, c := range clusters {
+			out = append(out, sheets.Sample{Queue: queue, OutRateBPS: 1e9, Observation: olaf.Observation{At: olaf.Time(1000 * (i + 10)), Update: olaf.Update{Cluster: c, GenNS: uint64(i), Count: 1}}})
+		}
+		return out
+	}
+	for _, c := range []struct {
+		a, b []olaf.ClusterID
+		want string
+	}{
+		{[]olaf.ClusterID{3, 3, 5, 5}, []olaf.ClusterID{5, 3, 5, 3}, "Age of Model of cluster 3 over time, first run, first deliveries of the sample"},
+		{[]olaf.ClusterID{3, 3, 5, 5}, []olaf.ClusterID{5, 3, 5}, "Age of Model of cluster 5 over time, first run, first deliveries of the sample"},
+		{[]olaf.ClusterID{3, 3}, []olaf.ClusterID{5, 5}, ""},
+	} {
+		if s := sheets.Sawtooths(append(frames("a", c.a...), frames("b", c.b...)...)); s.Title != c.want {
+			t.Errorf("%v and %v: %q", c.a, c.b, s.Title)
+		}
+	}
+}
