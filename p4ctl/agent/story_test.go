@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -319,6 +321,8 @@ func TestPipelinesSay(t *testing.T) {
 		w.tables()
 	}
 	w.write(update("INSERT", groupEntry("multicast_group_id: 3")) + update("INSERT", workerEntry(`\n\000\001\001`, 1, 1)) + update("MODIFY", groupEntry("multicast_group_id: 1 replicas { port: '\\001' } replicas { port: '\\002' } replicas { port: '\\003' }")))
+	w.write(update("MODIFY", groupEntry("multicast_group_id: 2 replicas { port: '\\001' } replicas { port: '\\377\\377\\377\\377' }")))
+	w.tables()
 	for _, kind := range []v1.GetForwardingPipelineConfigRequest_ResponseType{0, 1, 2, 3, 4} {
 		answer, err := w.agent.GetForwardingPipelineConfig(t.Context(), &v1.GetForwardingPipelineConfigRequest{DeviceId: 1, ResponseType: kind})
 		w.say("get %v: %s, %d tables, %q, cookie %v\n", kind, fault(err), len(answer.GetConfig().GetP4Info().GetTables()), answer.GetConfig().GetP4DeviceConfig(), answer.GetConfig().GetCookie().GetCookie())
@@ -460,5 +464,121 @@ func TestTextsAreCut(t *testing.T) {
 		if have := longestText(texts, c.n); have != c.want {
 			t.Errorf("%d texts of %d: %d each, want %d", c.n, c.length, have, c.want)
 		}
+	}
+}
+
+// A journal is made smaller when more than its limit was appended, and not before; what comes then goes to the new file.
+func TestRewriteAtItsLimit(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tables")
+	o := filled(t, path)
+	before := o.journal.size
+	insert := func(key uint32) {
+		t.Helper()
+		if err := o.send(workerUpdate(v1.Update_INSERT, key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	insert(20)
+	record := o.journal.size - before
+	for key, c := range map[uint32]struct {
+		more  int64
+		epoch uint64
+	}{21: {0, 0}, 22: {1, 1}} {
+		epoch := o.journal.epoch
+		o.journal.base = o.journal.size + record - rewriteAfter - c.more
+		insert(key)
+		if o.journal.epoch != epoch+c.epoch {
+			t.Errorf("%d bytes over the limit: epoch %d after %d", c.more, o.journal.epoch, epoch)
+		}
+	}
+	insert(23)
+	if err := o.push(v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT, labConfig()); err != nil {
+		t.Fatal(err)
+	}
+	insert(24)
+	want := dump(t, o.current.Load())
+	o.crash()
+	again, err := newOwner(t, path, p4.Lab())
+	if err != nil || dump(t, again.current.Load()) != want {
+		t.Errorf("after the restart: %v", err)
+	}
+}
+
+// A journal that can't be made smaller goes on as it is, and says so.
+func TestRewriteWithoutRename(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tables")
+	o := filled(t, path)
+	var warned []string
+	o.journal.fs, o.journal.warn = nameless{disk{}}, func(line string) { warned = append(warned, line) }
+	o.journal.base = o.journal.size - rewriteAfter
+	for key := uint32(20); key < 23; key++ {
+		if err := o.send(workerUpdate(v1.Update_INSERT, key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(warned) != 1 || !strings.Contains(warned[0], "could not be made smaller") {
+		t.Errorf("%q", warned)
+	}
+	want := dump(t, o.current.Load())
+	o.crash()
+	again, err := newOwner(t, path, p4.Lab())
+	if err != nil || dump(t, again.current.Load()) != want {
+		t.Errorf("after the restart: %v", err)
+	}
+}
+
+// nameless is a file system in which nothing can be renamed.
+type nameless struct{ fileSystem }
+
+func (nameless) Rename(string, string) error { return errFault }
+
+// A journal whose pipeline the device refuses is named, and stays as it is.
+func TestJournalOfAnotherDevice(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tables")
+	o := filled(t, path)
+	o.crash()
+	before := read(t, path)
+	c := newCard()
+	c.refusePipeline = errors.New("another build")
+	_, err := New(Options{Backend: c, Profile: p4.Lab(), Journal: path})
+	if !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "another build") {
+		t.Errorf("%v", err)
+	}
+	if !bytes.Equal(read(t, path), before) {
+		t.Error("the journal was changed")
+	}
+}
+
+// A pipeline is installed where there is none, once; what the device refuses is said.
+func TestInstallSays(t *testing.T) {
+	c := newCard()
+	a, err := New(Options{Backend: c, Profile: p4.Lab()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.refusePipeline = errors.New("another build")
+	if err := a.Install(labConfig()); err == nil || a.current.Load() != nil {
+		t.Errorf("%v", err)
+	}
+	c.refusePipeline = nil
+	if err := a.Install(labConfig()); err != nil || a.current.Load() == nil {
+		t.Fatal(err)
+	}
+	installed := a.current.Load()
+	if err := a.Install(&v1.ForwardingPipelineConfig{}); err != nil || a.current.Load() != installed {
+		t.Errorf("a second one: %v", err)
+	}
+}
+
+// A socket is its user's alone.
+func TestSocketIsPrivate(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	l, err := Listen("unix:"+path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("%v, %v", info.Mode(), err)
 	}
 }

@@ -74,6 +74,34 @@ func TestLintFinds(t *testing.T) {
 	}
 }
 
+// TestReadTakesItsTime holds that a source twice as long takes about twice as long to read, whatever it is full of: names are
+// bounded, and each apply is looked at once.
+func TestReadTakesItsTime(t *testing.T) {
+	const declaration = "@id(1)table t{}"
+	for name, text := range map[string]string{
+		"tables and applies": "control c(){" + strings.Repeat(declaration, 2_000) + "apply{" + strings.Repeat("t.apply();", 2_000) + "}}",
+		"blocks of applies":  "control c(){" + strings.Repeat(declaration+"apply{}", 2_000) + "}",
+		"a long control":     "control " + strings.Repeat("c", 30_000) + "(){" + strings.Repeat(declaration, 2_000) + "}",
+		"a long table":       "struct h{bit<8> y;} control c(in h x){@id(1)table " + strings.Repeat("t", 30_000) + "{key={" + strings.Repeat("x.y:b @id(1);", 2_000) + "}}}",
+	} {
+		work := testing.AllocsPerRun(1, func() {
+			if p, err := read(text, macros(p4.Lab())); err == nil {
+				p.facts()
+				p.lint()
+			}
+		})
+		if most := 12.0 * float64(len(text)); work > most {
+			t.Errorf("%s: %.0f allocations for %d bytes", name, work, len(text))
+		}
+	}
+	if _, err := read("control "+strings.Repeat("c", longestName+1)+"(){}", macros(p4.Lab())); err == nil || !strings.Contains(err.Error(), "a name of 256 bytes") {
+		t.Errorf("%v", err)
+	}
+	if p, err := read("control "+strings.Repeat("c", longestName)+"(){@id(1)table t{} @id(2)table u{} apply{t.apply(); u.apply(); if (x) {t.apply();}}}", macros(p4.Lab())); err != nil || p.tables[0].applied != 2 || p.tables[1].applied != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+}
+
 // FuzzRead wants errors, never panics, for whatever claims to be P4.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"olaf.p4", "vnp4_1.p4", "vnp4_2.p4"} {

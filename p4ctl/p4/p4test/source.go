@@ -106,13 +106,20 @@ func (r *reader) preprocess(text string) string {
 	return strings.Join(lines, "\n")
 }
 
+// longestName bounds what is copied for every declaration that a name qualifies.
+const longestName = 255
+
 func (r *reader) tokenize(text string) {
 	var s scanner.Scanner
 	s.Init(strings.NewReader(text))
 	s.Mode = scanner.ScanIdents | scanner.ScanInts | scanner.ScanStrings | scanner.ScanComments | scanner.SkipComments
 	s.Error = func(s *scanner.Scanner, message string) { r.fail(s.Line, "%s", message) }
 	for t := s.Scan(); t != scanner.EOF; t = s.Scan() {
-		r.tokens = append(r.tokens, token{s.TokenText(), s.Line})
+		text := s.TokenText()
+		if t == scanner.Ident && len(text) > longestName {
+			r.fail(s.Line, "a name of %d bytes; %d are known here", len(text), longestName)
+		}
+		r.tokens = append(r.tokens, token{text, s.Line})
 	}
 }
 
@@ -269,6 +276,7 @@ func (r *reader) control(p *program) {
 	r.expect(")")
 	r.expect("{")
 	first := len(p.tables)
+	applied := make(map[string]int) // by the name within this control
 	for r.err == nil && r.peek() != "}" {
 		notes := r.annotations()
 		switch r.peek() {
@@ -282,22 +290,23 @@ func (r *reader) control(p *program) {
 			p.tables = append(p.tables, r.table(p, name, notes, scope))
 		case "apply":
 			r.next()
-			count(r.block(), name, p.tables[first:])
+			count(r.block(), applied)
 		default:
 			r.until(";")
 			r.expect(";")
 		}
 	}
 	r.expect("}")
+	for _, t := range p.tables[first:] {
+		t.applied = applied[strings.TrimPrefix(t.name, name+".")]
+	}
 }
 
-// count notes how often each table is applied.
-func count(body []string, control string, tables []*table) {
-	for _, t := range tables {
-		for i := 0; i+2 < len(body); i++ {
-			if control+"."+body[i] == t.name && body[i+1] == "." && body[i+2] == "apply" {
-				t.applied++
-			}
+// count notes how often each name is applied.
+func count(body []string, applied map[string]int) {
+	for i := 0; i+2 < len(body); i++ {
+		if body[i+1] == "." && body[i+2] == "apply" {
+			applied[body[i]]++
 		}
 	}
 }
