@@ -37,7 +37,10 @@ func variants() map[string]*sheets.Result {
 	bare := example.Result(1)
 	bare.Bench.Config, bare.Bench.Statements, bare.Bench.Provenance, bare.RawRows = json.RawMessage(`{}`), nil, results.Provenance{}, ""
 	bare.Bench.Comparisons = nil
-	return map[string]*sheets.Result{"plain": example.Result(3), "invalid": invalid, "document": document, "one-rate": one, "many-clusters": many, "bare": bare}
+	single := example.Result(2)
+	single.Bench.Rows, single.Bench.Comparisons, single.Bench.Partial = single.Bench.Rows[:1], nil, true
+	single.Runs, single.Delivered = single.Runs[:2], int64(len(single.Samples))
+	return map[string]*sheets.Result{"single": single, "plain": example.Result(3), "invalid": invalid, "document": document, "one-rate": one, "many-clusters": many, "bare": bare}
 }
 
 // tell writes all of a book: columns with formats, charts, notes, and every cell that is not empty.
@@ -138,5 +141,45 @@ func TestSawtoothClusters(t *testing.T) {
 		if s := sheets.Sawtooths(append(frames("a", c.a...), frames("b", c.b...)...)); s.Title != c.want {
 			t.Errorf("%v and %v: %q", c.a, c.b, s.Title)
 		}
+	}
+}
+
+// Charts are drawn of what there is, and of no more than can be told apart.
+func TestChartsHaveLimits(t *testing.T) {
+	cluster := results.ClusterRow{Cluster: 1, AoM: over(1, 2, 3), AoMWorker: over(1, 2, 3)}
+	for _, c := range []struct {
+		configurations, clusters int
+		drawn                    bool
+	}{{1, 1, true}, {1, 0, false}, {12, 1, true}, {13, 1, false}, {1, 64, true}, {1, 65, false}} {
+		b := &results.Bench{}
+		for i := range c.configurations {
+			row := results.Row{Queue: string(rune('a' + i)), OutRateBPS: 1e9}
+			for k := range c.clusters {
+				cluster.Cluster = k
+				row.Clusters = append(row.Clusters, cluster)
+			}
+			b.Rows = append(b.Rows, row)
+		}
+		if s := sheets.Clusters(b); (len(s.Charts) > 0) != c.drawn {
+			t.Errorf("%d clusters of %d configurations: %d charts", c.clusters, c.configurations, len(s.Charts))
+		}
+	}
+	if s := sheets.Reductions(&results.Bench{}); len(s.Charts) > 0 {
+		t.Error("a chart of no reductions")
+	}
+	b := &results.Bench{}
+	for _, rate := range []int64{40e9, 20e9, 30e9, 25e9, 100e6, 200e6} {
+		b.Comparisons = append(b.Comparisons, results.Comparison{Queue: "a", Versus: "b", OutRateBPS: rate, Speedup: over(1, 2, 3)})
+	}
+	s := sheets.Speedup(b)
+	last := 0.0
+	for _, row := range s.Rows {
+		if row[0].Number <= last {
+			t.Errorf("%v Gbps after %v", row[0].Number, last)
+		}
+		last = row[0].Number
+	}
+	if len(s.Rows) != 6 || len(s.Charts) != 1 {
+		t.Errorf("%d rows, %d charts", len(s.Rows), len(s.Charts))
 	}
 }
