@@ -148,7 +148,7 @@ func newRun(cfg Config, sink Sink) (*run, error) {
 	}
 	r := &run{
 		cfg: cfg, sink: sink, lanes: make([]int32, olaf.MaxLanes),
-		addresses: make([]olaf.Addresses, cfg.Engine.Slots+1), seen: make(map[uint32]struct{}),
+		addresses: make([]olaf.Addresses, max(0, cfg.Engine.Slots)+1), seen: make(map[uint32]struct{}),
 		arriving: ages.New(declared), leaving: ages.New(declared),
 	}
 	var err error

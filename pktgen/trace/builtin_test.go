@@ -2,40 +2,20 @@ package trace
 
 import (
 	"encoding/json"
-	"flag"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/olafctl/olaf/internal/golden"
 )
 
-var update = flag.Bool("update", false, "rewrite the golden files")
-
-// golden compares v, as JSON, with a file in testdata.
-func golden(t *testing.T, name string, v any) {
+// asJSON compares v with a file in testdata.
+func asJSON(t *testing.T, name string, v any) {
 	t.Helper()
-	got, err := json.MarshalIndent(v, "", "  ")
+	text, err := json.MarshalIndent(v, "", "  ")
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := "testdata/" + name
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, append(got, '\n'), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(strings.TrimSpace(string(want)), string(got)); d != "" {
-		t.Errorf("%s: %s", name, d)
-	}
+	golden.Equal(t, name, append(text, '\n'))
 }
 
 // The embedded recording is real: eight workers that learn to land. Its statistics are what scaling starts from.
@@ -52,7 +32,7 @@ func TestStatisticsOfTheEmbeddedTrace(t *testing.T) {
 	if s.Updates != 1600 || s.LateMean < s.EarlyMean+200 {
 		t.Errorf("%d updates, reward %.0f, later %.0f: not the recording of a training that learned", s.Updates, s.EarlyMean, s.LateMean)
 	}
-	golden(t, "lander8.json", s)
+	asJSON(t, "lander8.json", s)
 }
 
 func TestScalingOfTheEmbeddedTraceIsPinned(t *testing.T) {
@@ -82,7 +62,7 @@ func TestScalingOfTheEmbeddedTraceIsPinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "lander8-27.json", struct {
+	asJSON(t, "lander8-27.json", struct {
 		Header *Header
 		Report ScaleReport
 	}{sc.Header(), sc.Report(source, scaled)})

@@ -1,0 +1,338 @@
+package trace
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/internal/golden"
+)
+
+// What is made of recordings, their statistics and schedules, is as it was when somebody last read it.
+func TestScalingStories(t *testing.T) {
+	var b bytes.Buffer
+	source, err := Measure(sample(5, 40))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(&b, "source %+v\n", source)
+	for i, change := range []func(*Scaling){
+		func(*Scaling) {},
+		func(s *Scaling) { s.Averaging = WholeRun },
+		func(s *Scaling) { s.Drift, s.Block = true, 3 },
+		func(s *Scaling) { s.Spread, s.Jitter = 4, 0.5 },
+		func(s *Scaling) { s.ActiveClusters, s.TurnUpdates = 2, 3 },
+		func(s *Scaling) { s.ActiveClusters, s.TurnUpdates, s.Spread = 1, 2.5, 2 },
+		func(s *Scaling) { s.Workers, s.Clusters, s.Seed, s.Block = 1, 1, 7, 1000 },
+		func(s *Scaling) { s.Rate, s.Line, s.Frame = olaf.Gbps, olaf.Gbps, 1024 },
+	} {
+		recording, err := Load(sample(5, 40))
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := DefaultScaling()
+		s.Workers, s.Clusters, s.Updates = 9, 4, 30
+		change(&s)
+		sc, err := NewScaler(recording, s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "== %d: %+v, %d updates\n", i, *sc.Header().Scaled, sc.Total())
+		var kept list
+		kept.header = *sc.Header()
+		var u Update
+		for sc.Next(&u) == nil {
+			kept.updates = append(kept.updates, u)
+		}
+		for k := range kept.updates {
+			if k%25 < 3 {
+				fmt.Fprintf(&b, "%+v\n", kept.updates[k])
+			}
+		}
+		again := list{kept.header, kept.updates}
+		scaled, err := Measure(&again)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "%+v\n", sc.Report(source, scaled))
+		again = list{kept.header, kept.updates}
+		plan, err := NewSchedule(&again, len(kept.updates), s.Line, s.Frame)
+		if err != nil {
+			t.Fatal(err)
+		}
+		descriptors := make([]regmap.Descriptor, 400)
+		n := plan.Fill(descriptors)
+		fmt.Fprintf(&b, "%d of %d descriptors, %+v, %v\n", n, plan.Total(), plan.Departures(), plan.Err())
+		for k := 0; k < n; k += 40 {
+			fmt.Fprintf(&b, "%+v\n", descriptors[k])
+		}
+		endless := s
+		if endless.Averaging == Stationary {
+			endless.Updates = 0
+			if sc, err = NewScaler(recording, endless); err != nil {
+				t.Fatal(err)
+			}
+			for w := range endless.Workers {
+				fmt.Fprintf(&b, " %d", sc.Interval(w))
+			}
+			b.WriteByte('\n')
+		}
+	}
+	golden.Equal(t, "scalings.txt", b.Bytes())
+}
+
+// Every limit of a scaling, a header and an update is taken at its last good value and refused one further.
+func TestLimits(t *testing.T) {
+	var b bytes.Buffer
+	for _, c := range []struct {
+		what string
+		set  func(*Scaling, float64)
+		at   []float64
+	}{
+		{"workers", func(s *Scaling, v float64) { s.Workers = int(v) }, []float64{0, 9, 1 << 16, 1<<16 + 1}},
+		{"clusters", func(s *Scaling, v float64) { s.Clusters = int(v) }, []float64{0, 1, 27, 28}},
+		{"updates", func(s *Scaling, v float64) { s.Updates = int(v) }, []float64{-1, 0, math.MaxUint32, math.MaxUint32 + 1}},
+		{"frame", func(s *Scaling, v float64) { s.Frame = olaf.Size(v) }, []float64{60, 64, 66, 68, float64(olaf.MaxFrame), float64(olaf.MaxFrame) + 4}},
+		{"rate", func(s *Scaling, v float64) { s.Rate = olaf.Rate(v) }, []float64{-1, 0, 1, 100e9, 100e9 + 1}},
+		{"block", func(s *Scaling, v float64) { s.Block = int(v) }, []float64{0, 1}},
+		{"spread", func(s *Scaling, v float64) { s.Spread = v }, []float64{0.99, 1, 1000, 1000.5, math.NaN()}},
+		{"jitter", func(s *Scaling, v float64) { s.Jitter = v }, []float64{-0.01, 0, 2, 2.01, math.NaN()}},
+		{"active", func(s *Scaling, v float64) { s.ActiveClusters = int(v) }, []float64{-1, 0, 9, 10}},
+		{"turn", func(s *Scaling, v float64) { s.ActiveClusters, s.TurnUpdates = 1, v }, []float64{-1, 0, 0.5, math.NaN()}},
+		{"turn of nobody", func(s *Scaling, v float64) { s.TurnUpdates = v }, []float64{-1}},
+		{"endless whole run", func(s *Scaling, v float64) { s.Averaging, s.Updates = WholeRun, int(v) }, []float64{0, 1}},
+	} {
+		for _, v := range c.at {
+			s := DefaultScaling()
+			c.set(&s, v)
+			fmt.Fprintf(&b, "%s %v: %v\n", c.what, v, s.Check())
+		}
+	}
+	s := DefaultScaling()
+	s.Averaging = "weekly"
+	fmt.Fprintf(&b, "%v\n", s.Check())
+	for _, h := range []Header{
+		{Workers: 0, Clusters: 1, Clock: Wall}, {Workers: 1, Clusters: 1, Clock: Wall}, {Workers: 1 << 16, Clusters: 1 << 16, Clock: Virtual}, {Workers: 1<<16 + 1, Clusters: 1, Clock: Wall}, {Workers: 2, Clusters: 0, Clock: Wall},
+		{Workers: 2, Clusters: 3, Clock: Wall}, {Workers: 2, Clusters: 2, Clock: "sun"}, {Workers: 2, Clusters: 2, Clock: Wall, Lanes: -1}, {Workers: 2, Clusters: 2, Clock: Wall, Lanes: olaf.MaxLanes}, {Workers: 2, Clusters: 2, Clock: Wall, Lanes: olaf.MaxLanes + 1},
+	} {
+		fmt.Fprintf(&b, "%d workers, %d clusters, %d lanes, %s: %v\n", h.Workers, h.Clusters, h.Lanes, h.Clock, h.Check())
+	}
+	good := Update{GenNS: 5, Worker: 1, Cluster: 1, Seq: 1, Reward: 1}
+	for _, change := range []func(*Update){
+		func(*Update) {}, func(u *Update) { u.GenNS = 4 }, func(u *Update) { u.GenNS = 3 }, func(u *Update) { u.Worker = 2 }, func(u *Update) { u.Cluster = 2 }, func(u *Update) { u.Cluster = 0 }, func(u *Update) { u.Seq = 0 }, func(u *Update) { u.Seq = 2 },
+		func(u *Update) { u.Worker, u.Seq = 0, 0 }, func(u *Update) { u.Reward = math.NaN() }, func(u *Update) { u.Reward = math.Inf(1) }, func(u *Update) { u.Reward = math.Inf(-1) }, func(u *Update) { u.CostNS = -1 },
+	} {
+		o := newOrder(&Header{Workers: 2, Clusters: 2})
+		if err := o.admit(&Update{GenNS: 4, Worker: 1, Cluster: 1}); err != nil {
+			t.Fatal(err)
+		}
+		u := good
+		change(&u)
+		fmt.Fprintf(&b, "%+v: %v, %d rows\n", u, o.admit(&u), o.rows)
+	}
+	for _, reward := range []float64{0, 1, -1, 0.001, 0.002, -0.002, 8388607.99, 8388608, 1e300, -8388608, -8388609, -1e300} {
+		fmt.Fprintf(&b, "a reward of %g is %d\n", reward, (&Update{Reward: reward}).RewardQ248())
+	}
+	for _, c := range []struct {
+		line  olaf.Rate
+		frame olaf.Size
+	}{{0, 64}, {-1, 64}, {1, 64}, {1, 63}, {1, olaf.MaxFrame}, {1, olaf.MaxFrame + 1}} {
+		_, err := NewSchedule(&list{}, 1, c.line, c.frame)
+		fmt.Fprintf(&b, "a schedule of frames of %d at %d: %v\n", c.frame, c.line, err)
+	}
+	last := int64(math.MaxInt64 / int64(olaf.Nanosecond) / 2)
+	for _, at := range []int64{last, last + 1} {
+		plan, err := NewSchedule(&list{updates: []Update{{GenNS: at}}}, 1, olaf.Gbps, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d regmap.Descriptor
+		fmt.Fprintf(&b, "an update at %d ns: %t, %v\n", at, plan.Next(&d), plan.Err())
+		fmt.Fprintf(&b, "and then: %t, %v\n", plan.Next(&d), plan.Err())
+	}
+	e := DepartureError{}
+	for _, c := range []struct{ intended, actual olaf.Time }{{10, 10}, {10, 15}, {20, 10}, {20, 30}, {20, 31}} {
+		e.Add(c.intended, c.actual, 10)
+		fmt.Fprintf(&b, "%+v: %v, %v\n", e, e.Check(e.Max), e.Check(e.Max-1))
+	}
+	golden.Equal(t, "limits.txt", b.Bytes())
+}
+
+// CSV of every kind: what is read of it, and what is refused in which line.
+func TestCSVStories(t *testing.T) {
+	var b bytes.Buffer
+	const head = "gen_ns,worker,cluster,reward"
+	for _, text := range []string{
+		"", "\n", "# a comment\n", head, head + "\n1,0,0,2.5\n", "# c\n# d\n" + head + "\n1,0,0,2.5\n# e\n2,1,0,3\n", " reward , cluster,worker,gen_ns\n 2.5, 0,0, 7\n", "gen_ns,worker,cluster\n", head + ",seq\n1,0,0,1,0\n1,0,0,1,1\n1,0,0,1,3\n",
+		head + ",base_version,episodes,env_steps,cost_ns,grad_norm,digest\n1,0,0,1,2,3,4,5,0.5,ff\n", head + "\n-1,0,0,1\n", head + "\nx,0,0,1\n", head + "\n1,65536,0,1\n", head + "\n1,9,0,1\n", head + "\n1,0,9,1\n", head + "\n1,0,0,x\n", head + "\n1,0,0,NaN\n",
+		head + "\n9223372036854775807,0,0,1\n", head + "\n9223372036854775808,0,0,1\n", head + ",episodes\n1,0,0,1,4294967295\n", head + ",episodes\n1,0,0,1,4294967296\n", head + ",digest\n1,0,0,1,xyz\n", head + ",digest\n1,0,0,1,ffffffffffffffff\n", head + "\n1,0,0\n", head + "\n1,0,0,1,5\n",
+		head + "\n2,0,0,1\n1,1,0,1\n", head + "\n1,0,0,1\n\n2,1,0,1\n", csvHeader + "1\n# {\"tool\":\"x\",\"clock\":\"virtual\",\"workers\":3,\"clusters\":2}\n" + head + "\n1,2,1,0\n", csvHeader + "2\n# {}\n" + head + "\n", csvHeader + "x\n# {}\n" + head + "\n",
+		csvHeader + "1\n# {\n" + head + "\n", csvHeader + "1\n# {\"workers\":0,\"clock\":\"wall\"}\n" + head + "\n", "\"", head + "\n\"", head + ",cost_ns\n1,0,0,1,-5\n", head + ",grad_norm\n1,0,0,1,1e39\n", "# " + strings.Repeat("x", 100) + "\n" + head + "\n1,0,0,1\n",
+	} {
+		fmt.Fprintf(&b, "%q\n", text)
+		s, err := NewCSVSource(strings.NewReader(text), 2, 1)
+		if err != nil {
+			fmt.Fprintf(&b, "  %v\n", err)
+			continue
+		}
+		h := s.Header()
+		fmt.Fprintf(&b, "  %d workers, %d clusters, %s, %s\n", h.Workers, h.Clusters, h.Clock, h.Tool)
+		var u Update
+		for range 5 {
+			if err = s.Next(&u); err != nil {
+				fmt.Fprintf(&b, "  %v\n", err)
+				break
+			}
+			fmt.Fprintf(&b, "  %+v\n", u)
+		}
+	}
+	if err := WriteCSV(&b, sample(2, 3)); err != nil {
+		t.Fatal(err)
+	}
+	golden.Equal(t, "csv.txt", b.Bytes())
+	if err := WriteCSV(&limited{}, sample(2, 3)); !errors.Is(err, errFull) {
+		t.Errorf("no room: %v", err)
+	}
+	if err := WriteCSV(&limited{left: 70_000}, sample(2, 2000)); !errors.Is(err, errFull) {
+		t.Errorf("little room: %v", err)
+	}
+	if err := WriteCSV(io.Discard, &cut{sample(2, 3)}); !errors.Is(err, ErrTruncated) {
+		t.Errorf("a source that ends early: %v", err)
+	}
+}
+
+// limited is a writer with room for so many bytes.
+type limited struct{ left int }
+
+var errFull = errors.New("no room")
+
+func (l *limited) Write(p []byte) (int, error) {
+	if l.left -= len(p); l.left < 0 {
+		return 0, errFull
+	}
+	return len(p), nil
+}
+
+// cut is a source that ends before its end.
+type cut struct{ *list }
+
+func (c *cut) Next(u *Update) error {
+	if err := c.list.Next(u); err == nil {
+		return nil
+	}
+	return ErrTruncated
+}
+
+// A file is what it was, byte for byte, in blocks of so many updates; each damage is named with what was good before.
+func TestFileStories(t *testing.T) {
+	var b bytes.Buffer
+	whole := encode(t, sample(3, 4))
+	fmt.Fprintf(&b, "%d bytes\n", len(whole))
+	header := bytes.IndexByte(whole, '\n')
+	body := header + 1 + bytes.IndexByte(whole[header+1:], '\n') + 1
+	fmt.Fprintf(&b, "%s", whole[:body])
+	for at := 0; at < len(whole); at++ {
+		if at > body+24 && at < len(whole)-30 && at%16 > 0 {
+			continue
+		}
+		flipped := bytes.Clone(whole)
+		flipped[at] ^= 0x10
+		_, flip := decode(bytes.NewReader(flipped))
+		good, short := decode(bytes.NewReader(whole[:at]))
+		fmt.Fprintf(&b, "%d: flipped %v | cut %d updates, %v\n", at-body, flip, len(good), short)
+	}
+	_, err := decode(bytes.NewReader(append(bytes.Clone(whole), 0)))
+	fmt.Fprintf(&b, "one byte more: %v\n", err)
+	for _, text := range []string{"olaftrace/", "olaftrace/\n", "olaftrace/0\n{}\n", "olaftrace/2\n{}\n", "olaftrace/x\n", "olaftrace/1\n{}\n", "olaftrace/1\n{\"workers\":1,\"clusters\":1,\"clock\":\"wall\"}\n", "olaftrace/1\n[]\n", "olaftrace/1\n{", "olaftrac", ""} {
+		_, err := NewReader(strings.NewReader(text))
+		fmt.Fprintf(&b, "%q: %v\n", text, err)
+	}
+	long := "olaftrace/1\n{\"tool\":\"" + strings.Repeat("x", maxHeaderJSON) + "\"}\n"
+	_, err = NewReader(strings.NewReader(long))
+	fmt.Fprintf(&b, "a header of %d bytes: %v\n", len(long), err)
+	for _, n := range []int{blockUpdates - 1, blockUpdates, blockUpdates + 1} {
+		raw := encode(t, sample(1, n))
+		updates, err := decode(bytes.NewReader(raw))
+		fmt.Fprintf(&b, "%d updates: %d bytes, %d read, %v\n", n, len(raw), len(updates), err)
+	}
+	golden.Equal(t, "files.txt", b.Bytes())
+	for room := 0; room < len(whole); room += 40 {
+		w, err := NewWriter(&limited{room}, sample(3, 4).header)
+		if err == nil {
+			for l := sample(3, 4); err == nil && len(l.updates) > 0; l.updates = l.updates[1:] {
+				err = w.Write(&l.updates[0])
+			}
+			err = errors.Join(err, w.Close())
+		}
+		if !errors.Is(err, errFull) {
+			t.Errorf("room for %d of %d bytes: %v", room, len(whole), err)
+		}
+	}
+}
+
+// The ends of every number of a row survive, and what does not fit is refused.
+func TestRowsAtTheirEnds(t *testing.T) {
+	for _, u := range []Update{
+		{}, {GenNS: math.MaxInt64, Worker: math.MaxUint16, Cluster: math.MaxUint16, Seq: math.MaxUint32, BaseVersion: math.MaxUint64, Episodes: math.MaxUint32, EnvSteps: math.MaxUint32, CostNS: math.MaxInt64,
+			Reward: -math.MaxFloat64, GradNorm: math.MaxFloat32, Digest: math.MaxUint64},
+	} {
+		row := appendRow(nil, &u, 0)
+		var back Update
+		if rest := parseRow(append(row, 7), &back, 0); len(rest) != 1 || back != u {
+			t.Errorf("%+v came back as %+v with %d bytes left", u, back, len(rest))
+		}
+		for n := range row {
+			if parseRow(row[:n], &back, 0) != nil {
+				t.Errorf("%d of %d bytes are taken", n, len(row))
+			}
+		}
+		if u.GenNS > 0 && parseRow(row, &back, 1) != nil {
+			t.Error("a time beyond 63 bits is taken")
+		}
+	}
+	r := rand.New(rand.NewPCG(1, 1))
+	fields := []uint64{math.MaxInt64, math.MaxUint16, math.MaxUint16, math.MaxUint32, math.MaxUint64, math.MaxUint32, math.MaxUint32, math.MaxInt64}
+	for i, most := range fields {
+		for _, more := range []uint64{0, 1} {
+			if most == math.MaxUint64 && more == 1 {
+				continue
+			}
+			var row []byte
+			for k := range fields {
+				v := uint64(r.IntN(100))
+				if k == i {
+					v = most + more
+				}
+				for ; v >= 0x80; v >>= 7 {
+					row = append(row, byte(v)|0x80)
+				}
+				row = append(row, byte(v))
+			}
+			row = append(row, make([]byte, fixedBytes)...)
+			var u Update
+			if rest := parseRow(row, &u, 0); (rest != nil) != (more == 0) {
+				t.Errorf("field %d of %d: taken %t", i, most+more, rest != nil)
+			}
+		}
+	}
+}
+
+// Rewards are thinned where there are too many, evenly, so that the first tenth stays the first tenth.
+func TestManyRewards(t *testing.T) {
+	s := NewStatistic(1)
+	const n = 100_000
+	for i := range n {
+		s.Add(&Update{GenNS: int64(i) * 1000, Seq: uint32(i), Reward: float64(i)})
+	}
+	out := s.Result()
+	if math.Abs(out.EarlyMean-n/20) > n/200 || math.Abs(out.LateMean-19*n/20) > n/200 || len(s.rewards) > 1<<14 || s.stride != 8 {
+		t.Errorf("early %v, late %v, %d kept, every %d", out.EarlyMean, out.LateMean, len(s.rewards), s.stride)
+	}
+}
