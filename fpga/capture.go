@@ -1,5 +1,7 @@
 package fpga
 
+import "github.com/olafctl/olaf"
+
 // Capture is what a capture behind a card says of one run, beside the updates that it handed out. A capture can lose
 // frames, and it has a clock of its own; both must show in what is made of the run.
 type Capture struct {
@@ -31,6 +33,9 @@ type Capture struct {
 	// Malformed frames were OLAF and broken; Duplicates were handed out twice.
 	Malformed  int64 `json:"malformed"`
 	Duplicates int64 `json:"duplicates"`
+	// Decisions and Pacing are of devices whose queue logs what it decides, and whose output a process serves.
+	Decisions *olaf.Decisions `json:"decisions,omitempty"`
+	Pacing    *Pacing         `json:"pacing,omitempty"`
 	// Faults are other reasons for which the run must not be used, a sentence each.
 	Faults []string `json:"faults,omitempty"`
 }

@@ -77,6 +77,8 @@ type Statistic struct {
 	Max    Float  `json:"max"`
 	N      int    `json:"n"`
 	Reason string `json:"reason,omitempty"`
+	// Of an age that was set beside the twin's; see Beside.
+	*Beside
 }
 
 // Known says whether there is a mean.
@@ -91,6 +93,11 @@ type Row struct {
 	InvalidRuns int      `json:"invalid_runs"`
 	Valid       bool     `json:"valid"`
 	Reasons     []string `json:"invalid_reasons,omitempty"`
+	// Of runs on real wires: how the log of decisions compares with the engine, over all runs; the worst run's lateness of the
+	// output; and the runs whose ages are not told.
+	Decisions  *olaf.Decisions `json:"decisions,omitempty"`
+	LatenessNS *olaf.Lateness  `json:"lateness_ns,omitempty"`
+	Withheld   *Withheld       `json:"withheld,omitempty"`
 	// Stats are members of the row itself in JSON.
 	Stats Stats `json:"*"`
 	// CDF is the distribution of aggregations per outgoing update, over all valid runs together (Fig. 6).
@@ -198,6 +205,10 @@ type Run struct {
 	Missing map[string]string `json:"missing,omitempty"`
 	// Withheld says why the run's ages are not told, though frames were timed; see Withhold.
 	Withheld string `json:"withheld,omitempty"`
+	// Decisions, LatenessNS and Beside are of runs on real wires; see Row.
+	Decisions  *olaf.Decisions   `json:"decisions,omitempty"`
+	LatenessNS *olaf.Lateness    `json:"lateness_ns,omitempty"`
+	Beside     map[string]Beside `json:"beside,omitempty"`
 	// Invalid lists why the run must not enter a mean; empty when it may.
 	Invalid []string `json:"invalid,omitempty"`
 }

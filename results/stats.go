@@ -52,12 +52,15 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
+// ofRows are the members of a row that are objects and no statistics.
+var ofRows = []string{"decisions", "lateness_ns", "withheld"}
+
 // UnmarshalJSON reads those members of an object that are objects themselves: the statistics of a whole row. Names are all
 // that is known of their metrics; see Row.Declare.
 func (s *Stats) UnmarshalJSON(raw []byte) error {
 	*s = nil
 	return metric.Members(raw, func(name string, value json.RawMessage) error {
-		if !bytes.HasPrefix(value, []byte("{")) {
+		if !bytes.HasPrefix(value, []byte("{")) || slices.Contains(ofRows, name) {
 			return nil
 		}
 		stat := Stat{Metric: &metric.Metric{Name: name}}

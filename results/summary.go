@@ -29,6 +29,7 @@ func Summarise(d *metric.Declaration, runs []Run) Row {
 			row.Stats = append(row.Stats, Stat{m, s})
 		}
 	}
+	row.real(valid)
 	row.CDF = pooledCDF(valid)
 	row.Clusters = clusterRows(valid)
 	return row

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -47,6 +48,8 @@ type benchFlags struct {
 	card      cli.CardFlags
 	ageError  float64
 	swept     sweptFlags
+	beside    string
+	timeScale string
 }
 
 func newBenchCmd(env *cli.Env) *cobra.Command {
@@ -65,7 +68,10 @@ bytes on the twin. A result of Table 1's full length that is below what its clai
 'olafctl simulate' is for networks of queues.
 
 On a card (-d pci:…) the bench needs the driver of its tables and, with --capture, the parameter server's interface on this
-host; docs/bring-up.md leads through it. What a capture lost, or could not time, makes a run invalid and is said.`,
+host; docs/bring-up.md leads through it. What a capture lost, or could not time, makes a run invalid and is said.
+
+With -d xdp: the Linux kernel of this machine is the switch, for real packets between namespaces; docs/kernel.md says what of it is
+real. --beside twin shows each age three times: planned, of the twin on the arrivals that were logged, and measured.`,
 		Example: `  olafctl bench --system olaf --rate 60G
   olafctl bench --out-rate 5G --slots 16 --runs 100 -o json
   olafctl bench --clusters 100 --workers 300 --updates 200 --xlsx scale.xlsx
@@ -74,7 +80,8 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
   olafctl bench --sweep slots=2..64:x2 --sweep out-rate=5G..40G:5G --metric aom_cluster_ns
   olafctl bench --slots 16 -o yaml > spec.yaml && olafctl bench -f spec.yaml --seed 7
   olafctl bench --expect 'olaf.40G.aom_cluster_ns < 1.3us' --expect 'olaf.lost_pct < 12'
-  olafctl bench -d grpc://127.0.0.1:9559`,
+  olafctl bench -d grpc://127.0.0.1:9559
+  sudo olafctl bench -d xdp: --rate 8M --out-rate 3M --burst 1 --runs 3 --beside twin`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
 	}
@@ -96,10 +103,48 @@ host; docs/bring-up.md leads through it. What a capture lost, or could not time,
 		cmd.Flags().StringVar(&f.listen, "p4rt", "", "also serve the tables' P4Runtime at this address, such as 127.0.0.1:9559 or unix:/path")
 		cmd.Flags().Float64Var(&f.ageError, "age-error", 10, "of a card: withhold the ages of a run whose clocks may be off by more than so many per cent of its mean AoM")
 	})
+	f.addReal(cmd)
 	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.JSONL, cli.YAML)
 	cli.AddExplainFlag(cmd, &f.explain)
 	cli.AddDeviceFlag(cmd, env, &f.device)
 	return cmd
+}
+
+// besideTwin is what a measured age can be set beside.
+const besideTwin = "twin"
+
+// addReal adds the flags of devices in real time.
+func (f *benchFlags) addReal(cmd *cobra.Command) {
+	cli.InGroup(cmd, cli.CardFlagsOf, func() {
+		cmd.Flags().StringVar(&f.beside, "beside", "", "set each age beside the twin's: twin, of the plan and of the arrivals that the device logged")
+		cmd.Flags().StringVar(&f.timeScale, "time-scale", "", "slow everything down: 1/500 takes all rates times 1/500, which is printed; for devices that keep time by a processor")
+	})
+	cli.Complete(cmd, "beside", func() []string { return []string{besideTwin} })
+}
+
+// slow scales all rates by --time-scale, and says by what; empty of one that was not given.
+func (f *benchFlags) slow() (string, error) {
+	if f.timeScale == "" {
+		return "", nil
+	}
+	of, ok := strings.CutPrefix(f.timeScale, "1/")
+	by, err := strconv.ParseInt(of, 10, 64)
+	if !ok || err != nil || by < 1 {
+		return "", cli.UsageError("--time-scale %q: write 1/500, for rates of a five-hundredth and everything taking 500 times as long", f.timeScale)
+	}
+	w := &f.spec.Workload
+	for _, r := range append([]*olaf.Rate{&w.MeanRate, &w.LineRate}, pointers(f.spec.OutRates)...) {
+		*r /= olaf.Rate(by)
+	}
+	return fmt.Sprintf("time scale %s: all rates are those that were asked for, divided by %d", f.timeScale, by), nil
+}
+
+func pointers(rates []olaf.Rate) []*olaf.Rate {
+	p := make([]*olaf.Rate, len(rates))
+	for i := range rates {
+		p[i] = &rates[i]
+	}
+	return p
 }
 
 func (f *benchFlags) addOutput(cmd *cobra.Command) {
@@ -219,6 +264,15 @@ func (f *benchFlags) consistent(cmd *cobra.Command, env *cli.Env) error {
 			return fmt.Errorf("--pcap: %w; elsewhere capture at the parameter server's interface", err)
 		}
 	}
+	switch f.beside {
+	case "":
+	case besideTwin:
+		if err := env.Devices.Check(f.device, testbed.LogsArrivals); err != nil {
+			return fmt.Errorf("--beside: %w", err)
+		}
+	default:
+		return cli.UsageError("--beside %q: there is only %s", f.beside, besideTwin)
+	}
 	switch {
 	case cmd.Flags().Changed("age-error") && device.Can(testbed.VirtualTime):
 		return cli.UsageError("--age-error is for a card: ages in virtual time are exact")
@@ -246,6 +300,13 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	}
 	if err := f.resolve(cmd, env); err != nil {
 		return err
+	}
+	scaled, err := f.slow()
+	if err != nil {
+		return err
+	}
+	if scaled != "" {
+		fmt.Fprintln(env.Stderr, scaled)
 	}
 	plan, err := bench.NewPlan(f.spec)
 	if err != nil {
@@ -332,7 +393,7 @@ func configurationsOf(p *bench.Plan) []expect.Configuration {
 
 // carryOut runs the specification beside a dashboard or a progress bar.
 func (f *benchFlags) carryOut(ctx context.Context, env *cli.Env, access testbed.Access, stream *bench.Stream) (*bench.Measurement, error) {
-	options := bench.Options{Device: f.device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError, Stream: stream, Beside: env.Published.Beside}
+	options := bench.Options{Device: f.device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError, Stream: stream, Beside: env.Published.Beside, Twin: f.beside != ""}
 	if f.tui && env.Terminal {
 		report, err := watchBeside(ctx, env, &dashboard{view: f.view, device: f.device}, f.spec, &background{
 			run: func(ctx context.Context) (bench.Report, error) {

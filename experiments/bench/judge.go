@@ -58,6 +58,9 @@ func doubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 		}
 		why = append(why, c.Faults...)
 		captureDoubts(r, c, say)
+		if d := c.Decisions; d != nil && d.Differ() {
+			say("%d of %d decisions differ from the engine's; the first: %s", d.Checked-d.Equal, d.Checked, d.First)
+		}
 	}
 	for i := range ports {
 		for _, d := range []struct {
@@ -100,6 +103,10 @@ func clockErrorNS(c *fpga.Capture) int64 {
 // withholdAges takes the ages out of a run that may be wrong by more than a share of its mean AoM, and says whether it did.
 // What was counted stays.
 func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
+	if c.Pacing != nil && c.Pacing.Withheld != "" {
+		r.Withhold(c.Pacing.Withheld)
+		return true
+	}
 	mean, off := r.Metrics.Of("aom_cluster_ns"), clockErrorNS(c)
 	if !mean.Known() || float64(off) <= percent/100*float64(mean) {
 		return false

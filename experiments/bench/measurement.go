@@ -31,7 +31,9 @@ type Options struct {
 	// AgeErrorPct is by how much of a run's mean AoM its ages may be wrong; see Testbed.
 	AgeErrorPct float64
 	Stream      *Stream
-	Beside      Beside // what was published of such a specification; nil for nothing
+	// Twin sets beside each age what the twin makes of the plan, and what it makes of the arrivals that the device logged.
+	Twin   bool
+	Beside Beside // what was published of such a specification; nil for nothing
 	// Declared is what the runs count and measure; see Plan.
 	Declared *metric.Declaration
 }
@@ -64,7 +66,14 @@ func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 		return nil, err
 	}
 	bed.AgeErrorPct = o.AgeErrorPct
-	outcome, err := Run(ctx, plan, bed, o.Stream)
+	var planned [][]results.Run
+	if o.Twin {
+		planned, err = predict(ctx, spec, &o)
+	}
+	var outcome *Outcome
+	if err == nil {
+		outcome, err = run(ctx, plan, bed, o.Stream, planned)
+	}
 	err = errors.Join(err, bed.Close())
 	if outcome == nil || err != nil && outcome.empty() {
 		return nil, err // there is nothing to show, and nothing to keep

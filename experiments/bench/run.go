@@ -40,13 +40,18 @@ type Outcome struct {
 // When ctx ends or another controller takes the tables, the generators are stopped, and the runs done so far come back
 // as a partial outcome together with the cause.
 func Run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream) (*Outcome, error) {
+	return run(ctx, plan, bed, stream, nil)
+}
+
+// run sets each run beside the twin's of the plan, where there are any.
+func run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream, planned [][]results.Run) (*Outcome, error) {
 	ctx, stop := bed.Guard(ctx)
 	defer stop()
 	hash, err := bed.Program(ctx, plan.Tables())
 	if err != nil {
 		return nil, cause(ctx, err)
 	}
-	r := &runner{plan: plan, stream: stream, ageError: bed.AgeError(), done: make([][]results.Run, len(plan.Seeds))}
+	r := &runner{plan: plan, stream: stream, ageError: bed.AgeError(), planned: planned, done: make([][]results.Run, len(plan.Seeds))}
 	out := &Outcome{Plan: plan, Device: bed.Cards[0].Device.Identity(), TablesHash: hash, P4InfoHash: bed.P4InfoHash}
 	if err := stream.publish(Started{plan, out.Device, hash, bed.Can(testbed.Repeats)}); err != nil {
 		return nil, err
@@ -91,7 +96,8 @@ type runner struct {
 
 	departures trace.DepartureError
 	captured   captured
-	ageError   float64 // per cent
+	ageError   float64         // per cent
+	planned    [][]results.Run // of the twin, by configuration, to be set beside what is measured; nil for nothing
 }
 
 // all works the seeds off, every card by itself, until done or until one of them fails.
@@ -191,7 +197,11 @@ func (b *station) measure(ctx context.Context, id RunID) (run results.Run, err e
 	if err != nil {
 		return run, err
 	}
-	return b.judge(id, &counters, ports, seen), nil
+	run = b.judge(id, &counters, ports, seen)
+	if b.planned != nil {
+		err = b.compare(id, &run)
+	}
+	return run, err
 }
 
 // prepare configures the queue, forgets what an earlier run left behind, and says where the network ports' counts stand.
@@ -251,10 +261,15 @@ func (b *station) book(run *results.Run, seen *fpga.Capture) {
 	if seen == nil {
 		return
 	}
+	run.Decisions = seen.Decisions
+	late := false
+	if seen.Pacing != nil {
+		run.LatenessNS, late = &seen.Pacing.LatenessNS, seen.Pacing.Withheld != ""
+	}
 	withheld := withholdAges(run, seen, b.ageError)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.captured.add(seen, withheld)
+	b.captured.add(seen, withheld && !late)
 }
 
 // WatchStep is how much device time passes between two looks at the generator.

@@ -149,6 +149,9 @@ func (b *Testbed) control(ctx context.Context, parts *Parts, listen string) erro
 	if err != nil {
 		return err
 	}
+	if err := a.Install(p4ctl.PipelineConfig(parts.Profile)); err != nil { // tells whoever connects how large the tables are
+		return err
+	}
 	listener, err := agent.Listen(listen, false)
 	if err != nil {
 		return err

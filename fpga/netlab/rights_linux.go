@@ -36,7 +36,12 @@ func Missing(rights ...Right) error {
 		return fmt.Errorf("which rights the process has: %w", err)
 	}
 	var missing []error
+	asked := map[int]bool{}
 	for _, r := range rights {
+		if asked[r.Number] {
+			continue
+		}
+		asked[r.Number] = true
 		if sets[r.Number/32].Effective>>(r.Number%32)&1 == 0 {
 			missing = append(missing, fmt.Errorf("%w: %s, to %s; run as root, or give it to the program with setcap", ErrRights, r.Name, r.For))
 		}

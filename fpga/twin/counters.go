@@ -3,6 +3,7 @@ package twin
 import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/regfile"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
@@ -21,14 +22,6 @@ type clusterCounters struct {
 	delivered     uint64
 	updates       uint64
 	lastDeparture int64
-}
-
-func (c *clusterCounters) in() uint64 {
-	var n uint64
-	for _, v := range c.class {
-		n += v
-	}
-	return n
 }
 
 func (c *counters) reset(now int64) {
@@ -109,27 +102,13 @@ func (t *Twin) clearCounters() {
 	t.clearFront()
 }
 
-// classRegisters are where the cluster bank has each class.
-var classRegisters = func() (at [engine.Classes]uint32) {
-	for class := range at {
-		if ref, err := regmap.Lookup("queue.cluster_" + engine.Class(class).String()); err == nil {
-			at[class] = ref.Address()
-		}
-	}
-	return at
-}()
-
 // selectCluster latches one cluster's counters into the registers.
 func (t *Twin) selectCluster(index uint32) {
 	var c clusterCounters
 	if int(index) < len(t.counters.clusters) {
 		c = t.counters.clusters[index]
 	}
-	t.set64(regmap.QueueClusterIn, c.in())
-	for class, at := range classRegisters {
-		t.set64(at, c.class[class])
-	}
-	t.set64(regmap.QueueClusterDeliveredFrames, c.delivered)
-	t.set64(regmap.QueueClusterDeliveredUpdates, c.updates)
-	t.set64(regmap.QueueClusterLastDeparture, uint64(c.lastDeparture))
+	t.file.ShowCluster(&regfile.Cluster{
+		Class: c.class, DeliveredFrames: c.delivered, DeliveredUpdates: c.updates, LastDeparture: uint64(c.lastDeparture),
+	})
 }

@@ -282,24 +282,11 @@ func (t *Twin) inspect(index uint32) {
 		}
 		return false
 	})
-	u := &frame.Update
-	if u.Flags&olaf.Retransmission != 0 {
-		state |= regmap.QueueInspectStateRetransmission
-	}
-	if u.Flags&olaf.CountSaturated != 0 {
-		state |= regmap.QueueInspectStateSaturated
-	}
-	t.set(regmap.QueueInspectState, state)
-	t.set(regmap.QueueInspectIdentity, uint32(u.Worker)|uint32(u.Cluster)<<16)
-	t.set(regmap.QueueInspectSize, uint32(u.Count)|uint32(u.Lanes)<<16)
-	t.set(regmap.QueueInspectSequence, u.Seq)
-	t.set(regmap.QueueInspectReward, uint32(u.Reward))
-	t.set64(regmap.QueueInspectGeneration, u.GenNS)
 	appended := int64(0)
 	if state != 0 {
 		appended = cycleOf(t.queue.device(frame.AppendedAt))
 	}
-	t.set64(regmap.QueueInspectAppended, uint64(appended))
+	t.file.ShowSlot(state, &frame.Update, uint64(appended))
 }
 
 func (t *Twin) queueStatus() uint32 {

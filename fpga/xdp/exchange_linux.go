@@ -6,6 +6,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
 )
 
 // What an exchange asks for, and how long it is (bpf/serve.h).
@@ -66,6 +67,49 @@ func (q *Queue) Latch(clear bool) (Exchange, map[string]uint64, error) {
 	}
 	sums, err := q.drain(x.Bank ^ 1)
 	return x, sums, err
+}
+
+// ClusterCounts is what was counted of one cluster since Latch was last told to clear, or since Reset.
+type ClusterCounts struct {
+	Class            [engine.Classes]uint64
+	DeliveredFrames  uint64
+	DeliveredUpdates uint64
+	LastDepartureNS  uint64 // on the kernel's monotonic clock, 0 for none
+}
+
+// Cluster reads the counts of a cluster.
+func (q *Queue) Cluster(c olaf.ClusterID) (n ClusterCounts, err error) {
+	const offClasses = 16 // bpf/queue.h
+	var all []byte
+	if err := q.collection.Maps["clusters"].Lookup(uint32(0), &all); err != nil {
+		return n, fmt.Errorf("xdp: %s: read the clusters: %w: %w", q.name, ErrKernel, err)
+	}
+	state, err := q.epoch()
+	at := int(c) * clusterBytes
+	if err != nil || at+clusterBytes > len(all) || binary.NativeEndian.Uint32(all[at+12:]) != state {
+		return n, err // nothing since the last clear
+	}
+	fields := all[at+offClasses:]
+	next := func() uint64 {
+		v := binary.NativeEndian.Uint64(fields)
+		fields = fields[8:]
+		return v
+	}
+	for i := range n.Class {
+		n.Class[i] = next()
+	}
+	n.DeliveredFrames, n.DeliveredUpdates, n.LastDepartureNS = next(), next(), next()
+	return n, nil
+}
+
+// epoch is how often the clusters' counts were cleared.
+func (q *Queue) epoch() (uint32, error) {
+	const offEpoch = 36 // bpf/queue.h
+	var state []byte
+	if err := q.collection.Maps["queue"].Lookup(uint32(0), &state); err != nil {
+		return 0, fmt.Errorf("xdp: %s: read the queue: %w: %w", q.name, ErrKernel, err)
+	}
+	return binary.NativeEndian.Uint32(state[offEpoch:]), nil
 }
 
 // run runs a program on an exchange with room for a frame behind it.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
@@ -30,14 +31,77 @@ func Bench(w io.Writer, v View, b *results.Bench, about ...string) error {
 	}
 	p.Paper(b.Paper)
 	p.rows(b.Rows)
+	p.beside(b.Rows)
 	p.comparisons(b)
 	p.cdfs(b.Rows)
 	p.parts(b)
 	if v.Explain {
 		p.statistics(b.Rows)
 	}
+	p.real(b.Rows)
 	p.validity(b)
 	return p.Err()
+}
+
+// beside prints ages that were set beside the twin's. The first two columns differ by the senders, the last two by the output.
+func (p *Page) beside(rows []results.Row) {
+	g := &table.Grid{Keys: 3, Columns: []table.GridColumn{{Header: "AGES"}, {Header: "QUEUE"}, {Header: "OUT"}, {Header: "PLAN", Right: true},
+		{Header: "TWIN", Right: true}, {Header: "MEASURED", Right: true}, {Header: "MEASURED/TWIN, %", Right: true, Spare: 1}}}
+	any := false
+	for i := range rows {
+		r := &rows[i]
+		for k := range r.Stats {
+			s := &r.Stats[k]
+			if s.Beside == nil || s.Column == "" || s.Unit != "ns" {
+				continue
+			}
+			any = true
+			g.Add(s.Column, r.Queue, olaf.Rate(r.OutRateBPS).String(), duration(s.Plan), duration(s.Twin), duration(s.Measured), deviation(s.Measured, s.Twin))
+		}
+	}
+	if !any {
+		return
+	}
+	p.Grid(g)
+	p.Say("", "plan: the twin's, of arrivals as planned; twin: of those that were logged, so that it differs from the plan by the senders, and from what was measured by the output")
+	p.Printf("\n")
+}
+
+// duration is an age of any size with its unit.
+func duration(ns results.Float) string {
+	if !ns.Known() {
+		return Missing
+	}
+	s := results.Statistic{Mean: ns, N: 1}
+	by, unit := ScaleOf("ns", &s)
+	return Single(float64(ns)*by) + " " + unit
+}
+
+func deviation(measured, twin results.Float) string {
+	if !measured.Known() || !twin.Known() || twin == 0 {
+		return Missing
+	}
+	return fmt.Sprintf("%+.1f", 100*float64(measured/twin-1))
+}
+
+// real prints what runs on real wires are judged by.
+func (p *Page) real(rows []results.Row) {
+	for i := range rows {
+		r := &rows[i]
+		name := r.Queue + " " + olaf.Rate(r.OutRateBPS).String()
+		if d := r.Decisions; d != nil {
+			p.Say("", "%s: %d of %d decisions as the engine's", name, d.Equal, d.Checked)
+			if d.Void != "" {
+				p.Say("  ", "which says nothing: %s", d.Void)
+			}
+		}
+		if l := r.LatenessNS; l != nil {
+			p.Say("", "%s: frames left late by %v (p50), %v (p99), %v at most", name, time.Duration(l.P50), time.Duration(l.P99), time.Duration(l.Max))
+		}
+		if w := r.Withheld; w != nil {
+			p.Say("", "%s: ages of %s withheld, counts stand: %s", name, olaf.Plural(w.Runs, "run"), w.Reason)
+		}
+	}
 }
 
 // headColumns are how many columns of numbers a page keeps at any width.

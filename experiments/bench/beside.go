@@ -1,0 +1,77 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/results"
+)
+
+// predict runs the plan on the twin, without engine cycles, which real wires have none of.
+func predict(ctx context.Context, spec Spec, o *Options) ([][]results.Run, error) {
+	spec.Profile, spec.DequeueCycles, spec.MergeCycles = engine.Ideal, nil, nil
+	plan, err := NewPlan(spec)
+	if err != nil {
+		return nil, err
+	}
+	plan.Declared = o.Declared
+	bed, err := testbed.Open(ctx, "", testbed.OpenOptions{Cards: 1}) // the twin alone
+	if err != nil {
+		return nil, err
+	}
+	outcome, err := Run(ctx, plan, bed, NewStream())
+	if err = errors.Join(err, bed.Close()); err != nil {
+		return nil, fmt.Errorf("the plan on the twin: %w", err)
+	}
+	return outcome.Runs, nil
+}
+
+// compare sets a run beside the twin's of the plan, and beside what the twin makes of the arrivals that were logged.
+func (b *station) compare(id RunID, measured *results.Run) error {
+	log, ok := b.Device.(fpga.ArrivalLog)
+	if !ok {
+		return fmt.Errorf("%w: %s tells nobody what reached its queue", testbed.ErrUnsupported, b.Device.Identity().Address)
+	}
+	arrivals, err := log.Arrivals()
+	if err != nil {
+		return err
+	}
+	twin, err := b.plan.replay(&b.plan.Configs[id.Config], arrivals, measured.Counters)
+	if err != nil {
+		return err
+	}
+	measured.Compare(&b.planned[id.Config][id.Index], twin)
+	return nil
+}
+
+// replay takes logged arrivals through a queue that serves its output to the cycle. counts are those of the run that is replayed:
+// of the result the ages alone mean something.
+func (p *Plan) replay(c *Config, arrivals []fpga.Arrival, counts olaf.Counts) (*results.Run, error) {
+	q := p.queue(c)
+	observer := &observed{results.NewCollector(p.measure(c))}
+	port, err := engine.NewPort(q.Discipline, engine.Config{
+		Slots: q.Depth, Clusters: p.Spec.Workload.Clusters, RewardFilter: q.RewardFilter, RewardThreshold: q.RewardThreshold, Provenance: true,
+	}, engine.Output{Rate: q.Output.Rate, OverheadBytes: q.Output.OverheadBytes}, observer)
+	if err != nil {
+		return nil, err
+	}
+	for i := range arrivals {
+		port.Offer(arrivals[i].At, &arrivals[i].Update, nil)
+	}
+	port.Drain()
+	run := observer.collector.Finish(counts)
+	return &run, nil
+}
+
+// observed is a sink that measures ages.
+type observed struct{ collector *results.Collector }
+
+// Deliver takes a frame whose last bit has left.
+func (o *observed) Deliver(d *engine.Departure) {
+	o.collector.Observe(&olaf.Observation{At: d.At, Queued: d.Queued, Update: d.Frame.Update, Contributors: d.Frame.Contributors})
+}

@@ -1,0 +1,112 @@
+package testbed
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/realtime"
+	"github.com/olafctl/olaf/fpga/xdp"
+	"github.com/olafctl/olaf/p4ctl/agent"
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// openKernel opens the kernel of this machine as the switch, between workers and a server in namespaces of their own.
+func openKernel(_ context.Context, name string, _ OpenOptions) (*Parts, error) {
+	modes := map[string]xdp.Mode{"": xdp.Native, string(xdp.Native): xdp.Native, string(xdp.Generic): xdp.Generic}
+	mode, ok := modes[name]
+	if !ok {
+		return nil, fmt.Errorf("%w for %q: write xdp:, or xdp:%s where a driver has no hook of its own", ErrBackend, "xdp:"+name, xdp.Generic)
+	}
+	return openRealtime(realtime.Kernel(mode))
+}
+
+// openRealtime opens a card in real time with its capture and its tables.
+func openRealtime(b realtime.Backend) (*Parts, error) {
+	card, err := realtime.Open(b)
+	if err != nil {
+		return nil, err
+	}
+	tap, err := newCardTap(card, func() (frames Frames, err error) {
+		server := card.Server()
+		err = server.Do(func() error {
+			frames, err = live.Open(live.Options{Interface: server.Name, Stamps: live.Kernel})
+			return err
+		})
+		return frames, err
+	}, time.Now, 0)
+	if err != nil {
+		return nil, errors.Join(err, card.Close())
+	}
+	return &Parts{
+		Cards:  []Card{{&realtimeCard{card, tap}, &realtimeTap{tap, card}}},
+		Tables: &realtimeTables{card: card}, Profile: p4.Lab(),
+	}, nil
+}
+
+// realtimeCard ends its capture with itself.
+type realtimeCard struct {
+	*realtime.Card
+	tap *cardTap
+}
+
+// Close ends capture and card.
+func (c *realtimeCard) Close() error { return errors.Join(c.tap.Close(), c.Card.Close()) }
+
+// realtimeTap tells of a run what the card knows as well: whether the engine decides the same, and whether the output was in time.
+type realtimeTap struct {
+	*cardTap
+	card *realtime.Card
+}
+
+// Capture tells of the run that was started last.
+func (t *realtimeTap) Capture() (*fpga.Capture, error) {
+	c, err := t.cardTap.Capture()
+	if err != nil {
+		return nil, err
+	}
+	if c.Decisions, err = t.card.Decisions(); err != nil {
+		return nil, err
+	}
+	c.Pacing = t.card.Pacing()
+	c.Faults = append(c.Faults, t.card.Faults()...)
+	return c, nil
+}
+
+// realtimeTables keeps the table of workers as the plane looks it up. A frame sees a batch wholly or not at all.
+type realtimeTables struct {
+	agent.Embedded
+	card *realtime.Card
+}
+
+// Commit replaces the state.
+func (t *realtimeTables) Commit(s *agent.State) error {
+	if err := t.card.SetSenders(sendersOf(s)); err != nil {
+		return err
+	}
+	return t.Embedded.Commit(s)
+}
+
+// Publish shows a batch. What keeps the plane from taking it makes the card fail, as nothing else can be said any more.
+func (t *realtimeTables) Publish(s *agent.State) {
+	t.card.Keep(sendersOf(s))
+	t.Embedded.Publish(s)
+}
+
+// sendersOf lists the entries of vnp4_1.workers.
+func sendersOf(s *agent.State) (list []xdp.Sender) {
+	s.Changes(func(c agent.Change) bool {
+		if e := c.Entry; e != nil && e.Table == p4.TableWorkers {
+			a := netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, e.Key)))
+			list = append(list, xdp.Sender{Address: a, Cluster: olaf.ClusterID(e.Params[0]), Worker: olaf.WorkerID(e.Params[1])})
+		}
+		return true
+	})
+	return list
+}

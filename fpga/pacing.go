@@ -1,0 +1,26 @@
+package fpga
+
+import "github.com/olafctl/olaf"
+
+// Pacing is how well an output held its times that a process serves.
+type Pacing struct {
+	Frames     int64         `json:"frames"`
+	LatenessNS olaf.Lateness `json:"lateness_ns"`
+	BusyNS     int64         `json:"busy_ns"`  // sum of service times
+	StallNS    int64         `json:"stall_ns"` // sum of the lateness of frames that were late by a quarter of their service time
+	Stalls     int64         `json:"stalls"`
+	// Withheld is why ages must not be told; empty where they may.
+	Withheld string `json:"withheld,omitempty"`
+}
+
+// Arrival is one update as it reached a queue, with the identity that the tables gave it.
+type Arrival struct {
+	At     olaf.Time // on the generator's run clock
+	Update olaf.Update
+}
+
+// ArrivalLog is a device that knows what reached its queue, and when.
+type ArrivalLog interface {
+	// Arrivals are those since the queue was enabled, in the order in which it decided. They are valid until it is enabled again.
+	Arrivals() ([]Arrival, error)
+}

@@ -1,0 +1,307 @@
+package realtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/regfile"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/xdp"
+)
+
+// What every card is built with.
+const (
+	builtSlots       = 256
+	builtClusters    = 1024
+	builtSenders     = 1024
+	builtDescriptors = 1 << 22
+	maxLanes         = 704 // of a frame that native mode sees in one piece
+	logBytes         = 1 << 24
+
+	clockHz = uint64(olaf.Second / olaf.Cycle)
+	cycleNS = int64(olaf.Cycle / olaf.Nanosecond)
+)
+
+// mtu is that of the cables: what the longest frame needs.
+var mtu = int(olaf.FrameSize(maxLanes)) - 14
+
+// Card is one such device. Its methods are not safe for concurrent use, as those of any device.
+type Card struct {
+	backend Backend
+	clock   clock
+	openNS  int64
+	lab     *netlab.Lab
+	in, out *netlab.Cable // workers to switch, switch to server
+	procs   int           // GOMAXPROCS before
+	carry   int64         // frames a second; 0 before the pacer runs
+
+	file      regfile.File[*Card]
+	generator *generator
+	pacer     *pacer
+	enabled   bool
+	frozen    bool
+	frozenAt  int64
+	config    queueConfig // of the plane
+	senders   []xdp.Sender
+	planes    map[string]Plane
+	total     totals
+	witness   witness
+
+	mu       sync.Mutex // held whenever the plane is used
+	plane    Plane
+	attached io.Closer
+	program  uint32 // that is attached; 0 of a plane without one
+	failure  error  // the first of the plane's
+}
+
+var (
+	_ fpga.Device     = (*Card)(nil)
+	_ fpga.ArrivalLog = (*Card)(nil)
+)
+
+// Open lays the network and measures for half a second what it carries. All of it ends with Close or with the process.
+func Open(b Backend) (*Card, error) {
+	if err := netlab.Missing(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, b.Rights)...); err != nil {
+		return nil, err
+	}
+	c := &Card{backend: b, planes: map[string]Plane{}}
+	if err := c.open(); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
+
+func (c *Card) open() error {
+	var err error
+	if c.clock, err = newClock(); err != nil {
+		return err
+	}
+	c.openNS = c.clock.now()
+	if err := c.connect(); err != nil {
+		return err
+	}
+	c.file = regfile.New(behaviour, c, regfile.NewLayout(capabilities), builtDescriptors)
+	c.file.Reset()
+	// Two threads look at the clock again and again, and must not keep the others from running.
+	c.procs = runtime.GOMAXPROCS(0)
+	runtime.GOMAXPROCS(c.procs + 2)
+	if err := c.adopt(c.configured()); err != nil {
+		return err
+	}
+	if err := c.measure(); err != nil {
+		c.carry = 0
+		return err
+	}
+	go c.pacer.run()
+	return nil
+}
+
+// connect makes workers, switch and server, and the cables between them.
+func (c *Card) connect() error {
+	var err error
+	if c.lab, err = netlab.New(); err != nil {
+		return err
+	}
+	nodes := map[string]*netlab.Node{}
+	for _, name := range []string{"workers", "switch", "server"} {
+		if nodes[name], err = c.lab.Node(name); err != nil {
+			return err
+		}
+	}
+	if c.in, err = netlab.Connect(netlab.End{Node: nodes["workers"], Name: "uplink"}, netlab.End{Node: nodes["switch"], Name: "workers"}, mtu); err != nil {
+		return err
+	}
+	if c.out, err = netlab.Connect(netlab.End{Node: nodes["switch"], Name: "server"}, netlab.End{Node: nodes["server"], Name: "uplink"}, mtu); err != nil {
+		return err
+	}
+	workers, err := c.in.A.Packets(false)
+	if err != nil {
+		return err
+	}
+	c.generator = &generator{card: c, out: workers}
+	server, err := c.out.A.Packets(false)
+	if err != nil {
+		return err
+	}
+	c.pacer = newPacer(c, server)
+	return nil
+}
+
+// Server is the interface of the parameter server, for a capture.
+func (c *Card) Server() *netlab.Interface { return c.out.B }
+
+// Identity says what this is.
+func (c *Card) Identity() fpga.Identity {
+	return fpga.Identity{
+		Address: c.backend.Address, Kind: c.backend.Kind,
+		MapVersion: fmt.Sprintf("%d.%d.%d", regmap.VersionMajor, regmap.VersionMinor, regmap.VersionPatch),
+		Build:      c.backend.Build, ClockHz: clockHz,
+	}
+}
+
+func (c *Card) buildHash() uint32 { return crc32.ChecksumIEEE([]byte(c.backend.Build)) }
+
+// cycle is device time at an instant of the monotonic clock.
+func (c *Card) cycle(ns int64) int64 { return (ns - c.openNS) / cycleNS }
+
+// leastSleep is how long Sleep sleeps at least: whoever looks more often takes the processor from those who keep time.
+const leastSleep = 2 * time.Millisecond
+
+// Sleep waits, and takes up what was decided meanwhile.
+func (c *Card) Sleep(ctx context.Context, d olaf.Duration) error {
+	if err := c.fault(); err != nil {
+		return err
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(max(time.Duration(d/olaf.Nanosecond), leastSleep)):
+	}
+	return errors.Join(c.listen(), c.fault())
+}
+
+// fail keeps the first failure of the plane; the lock is held.
+func (c *Card) fail(err error) {
+	if c.failure == nil {
+		c.failure = fmt.Errorf("%w: %w", fpga.ErrGone, err)
+	}
+}
+
+// fault is the first failure.
+func (c *Card) fault() error {
+	if err := c.file.Closed(); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.failure
+}
+
+// SetSenders replaces the table of workers, for frames as for later planes.
+func (c *Card) SetSenders(list []xdp.Sender) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.plane.SetSenders(list); err != nil {
+		return fmt.Errorf("%w: %w", fpga.ErrRefused, err)
+	}
+	c.senders = list
+	return nil
+}
+
+// Keep is SetSenders for those whom nobody listens to: what keeps the plane from taking the table makes the card fail.
+func (c *Card) Keep(list []xdp.Sender) {
+	if err := c.SetSenders(list); err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.fail(err)
+	}
+}
+
+// adopt lets the plane of a configuration decide, empty and not running. The pacer waits meanwhile.
+func (c *Card) adopt(q queueConfig) error {
+	if err := c.fold(); err != nil {
+		return err
+	}
+	kind, _ := engine.Coded(q.discipline) // the register takes no other
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	plane, err := c.load(kind.Name)
+	if err != nil {
+		return err
+	}
+	if plane != c.plane {
+		if err := c.attach(plane); err != nil {
+			return err
+		}
+	}
+	c.config, c.pacer.output = q, q.output
+	if err := errors.Join(plane.Reset(), plane.Configure(q.settings), plane.SetSenders(c.senders)); err != nil {
+		return err
+	}
+	return c.witness.begin(kind.Name, q)
+}
+
+func (c *Card) load(discipline string) (Plane, error) {
+	if p := c.planes[discipline]; p != nil {
+		return p, nil
+	}
+	p, err := c.backend.Load(discipline, xdp.Build{
+		Slots: builtSlots + 1, Clusters: builtClusters, Lanes: maxLanes, FrameLanes: maxLanes, Senders: builtSenders, LogBytes: logBytes,
+	})
+	if err == nil {
+		c.planes[discipline] = p
+	}
+	return p, err
+}
+
+// attach brings the workers' frames to a plane.
+func (c *Card) attach(p Plane) error {
+	if c.attached != nil {
+		if err := c.attached.Close(); err != nil {
+			return err
+		}
+	}
+	c.plane = nil
+	var err error
+	if c.attached, err = p.Attach(c.in.B, c.backend.Mode); err != nil {
+		return err
+	}
+	c.plane = p
+	c.program, err = c.in.B.XDP()
+	return err
+}
+
+// stillAttached says whether somebody took the program off the interface, or put another one there.
+func (c *Card) stillAttached() error {
+	switch program, err := c.in.B.XDP(); {
+	case err != nil:
+		return err
+	case program != c.program:
+		return fmt.Errorf("%w: the program at the workers' interface was taken off in the middle of the run", fpga.ErrDoubtful)
+	}
+	return nil
+}
+
+// Close ends senders and pacer, and removes programs, namespaces and cables.
+func (c *Card) Close() error {
+	if c.file.Closed() != nil {
+		return nil
+	}
+	c.file.Close()
+	var errs []error
+	if c.generator != nil {
+		c.generator.halt()
+		errs = append(errs, c.generator.out.Close())
+	}
+	if c.pacer != nil {
+		c.pacer.quit.Store(true)
+		if c.carry > 0 {
+			<-c.pacer.done
+		}
+		errs = append(errs, c.pacer.out.Close())
+	}
+	if c.attached != nil {
+		errs = append(errs, c.attached.Close())
+	}
+	for _, p := range c.planes {
+		errs = append(errs, p.Close())
+	}
+	if c.lab != nil {
+		errs = append(errs, c.lab.Close())
+	}
+	if c.procs > 0 {
+		runtime.GOMAXPROCS(c.procs)
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,93 @@
+package realtime
+
+import (
+	"runtime"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// clock reads the kernel's monotonic clock, on which programs stamp what they decide, without asking the kernel.
+type clock struct {
+	zero   time.Time
+	zeroNS int64
+}
+
+func newClock() (clock, error) {
+	var t unix.Timespec
+	zero := time.Now()
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
+		return clock{}, err
+	}
+	return clock{zero, t.Nano()}, nil
+}
+
+func (c *clock) now() int64 { return c.zeroNS + int64(time.Since(c.zero)) }
+
+// Waiting is sleeping until shortly before, and then looking again and again: the kernel wakes a thread late, and by a
+// millisecond where another is inside of it. Who looks again and again for longer is more often in time, and takes the processor
+// from the others. Some sleep there must be: the kernel stops for long who goes before all others and never sleeps.
+const (
+	senderSpinNS = 60_000
+	outputSpinNS = 600_000
+	sleepShare   = 8         // an eighth of every wait at least
+	napNS        = 1_000_000 // at most, so that a thread hears that it shall stop
+)
+
+// until waits for an instant, looking again and again for the last spin ns, or until stop says true.
+func (c *clock) until(at, spin int64, stop *atomic.Bool) bool {
+	left := at - c.now()
+	for asleep := max(left/sleepShare, left-spin); !stop.Load(); left = at - c.now() {
+		switch {
+		case left <= 0:
+			return true
+		case asleep > leastNapNS:
+			nap(min(asleep, napNS))
+			asleep = at - c.now() - spin
+		}
+	}
+	return false
+}
+
+// leastNapNS is what it takes to fall asleep and to wake up.
+const leastNapNS = 10_000
+
+// nap sleeps without holding up the goroutines of other threads.
+func nap(ns int64) {
+	t := unix.NsecToTimespec(ns)
+	_ = unix.Nanosleep(&t, nil) // a signal ends it early, and whoever naps looks at the clock
+}
+
+// Threads that keep time, each on a processor of its own where there are two.
+const (
+	senders = iota
+	output
+)
+
+// ownThread keeps the calling goroutine on a thread, whose naps end in time, and which goes before all others where that is
+// allowed: it sleeps most of the time, and the kernel keeps some of every second for the others. Which processor it gets is not left to the kernel: it may put two who wait for each other on one.
+func ownThread(which int) {
+	runtime.LockOSThread()
+	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
+	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+	var allowed, one unix.CPUSet
+	if unix.SchedGetaffinity(0, &allowed) != nil || allowed.Count() < 2 {
+		return
+	}
+	one.Set(nth(&allowed, which))
+	_ = unix.SchedSetaffinity(0, &one)
+}
+
+// nth is the n-th last processor of a set, which has as many: the first ones hear most interrupts.
+func nth(set *unix.CPUSet, n int) int {
+	for cpu := 64*len(set) - 1; cpu >= 0; cpu-- {
+		if set.IsSet(cpu) {
+			if n == 0 {
+				return cpu
+			}
+			n--
+		}
+	}
+	return 0
+}

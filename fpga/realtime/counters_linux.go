@@ -1,0 +1,231 @@
+package realtime
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/regfile"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/xdp"
+)
+
+// totals are the counters since the last clear. A plane hands its own over when it is latched.
+type totals struct {
+	queue     regmap.QueueCounters // as far as planes count
+	clearedNS int64
+	unlogged  uint64
+	beyond    uint64 // updates of clusters that are not built
+	occupancy uint64 // ns of frames, of planes that were given up
+	peak      int
+	latched   xdp.Exchange
+}
+
+// planeCounters are the counters of planes that have a register of the same name.
+var planeCounters = func() map[string]uint32 {
+	at := map[string]uint32{}
+	var none regmap.QueueCounters
+	for _, b := range regmap.Blocks() {
+		for i := range b.Registers {
+			address := b.Base + b.Registers[i].Offset
+			if b.Name == "queue" && none.At(address) != nil {
+				at[b.Registers[i].Name] = address
+			}
+		}
+	}
+	return at
+}()
+
+// latch takes what the plane counted since the last time.
+func (c *Card) latch(clear bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.plane == nil {
+		return nil
+	}
+	x, sums, err := c.plane.Latch(clear)
+	if err != nil {
+		return err
+	}
+	t := &c.total
+	for name, n := range sums {
+		switch at, ok := planeCounters[name]; {
+		case ok:
+			*t.queue.At(at) += n
+		case name == "unlogged":
+			t.unlogged += n
+		case name == "beyond_clusters":
+			t.beyond += n
+		}
+	}
+	t.latched, t.peak = x, max(t.peak, x.Peak)
+	return nil
+}
+
+// fold keeps what the plane counted before it begins anew. It is empty.
+func (c *Card) fold() error {
+	if err := c.latch(false); err != nil {
+		return err
+	}
+	c.total.occupancy += c.total.latched.OccupancyNS
+	c.total.latched = xdp.Exchange{Leaving: -1}
+	return c.listen()
+}
+
+// inside is how many frames are in the queue, and how many updates in these.
+func inside(x *xdp.Exchange) (frames, updates uint64) {
+	frames = uint64(x.Waiting)
+	if x.Leaving >= 0 {
+		frames++
+	}
+	return frames, x.Updates
+}
+
+// arriveNS is how long frames may be under way on a cable after they were sent, as the kernel may have other things to do.
+const arriveNS = 500_000_000
+
+// settled waits until what the workers sent has come to the plane. While they send, that is never.
+func (c *Card) settled() error {
+	if c.generator.state.Load() == running {
+		return nil
+	}
+	for until := c.clock.now() + arriveNS; c.clock.now() < until; nap(napNS) {
+		if lost, err := c.underway(c.in); err != nil || lost == 0 {
+			return err
+		}
+	}
+	return nil // said by Faults
+}
+
+// underway is how many frames left one end of a cable and did not come to the other.
+func (c *Card) underway(cable *netlab.Cable) (int64, error) {
+	a, err := cable.A.Counts()
+	if err != nil {
+		return 0, err
+	}
+	b, err := cable.B.Counts()
+	return int64(a.Sent - b.Received), err
+}
+
+// snapshot latches all banks into the registers.
+func (c *Card) snapshot() error {
+	if err := c.settled(); err != nil {
+		return err
+	}
+	if err := c.latch(false); err != nil {
+		return err
+	}
+	t, now := &c.total, c.clock.now()
+	q := t.queue
+	q.SnapshotCycle, q.CoveredCycles = uint64(c.cycle(now)), uint64((now-t.clearedNS)/cycleNS)
+	q.QueuedFrames, q.QueuedUpdates = inside(&t.latched)
+	q.In = q.Appended + q.Aggregated + q.Replaced + q.ReplacedReward + q.DroppedFull + q.DroppedReward + q.DroppedMismatch
+	q.OccupancyIntegral = (t.occupancy + t.latched.OccupancyNS) / uint64(cycleNS)
+	q.BusyCycles = uint64(c.pacing().BusyNS / cycleNS)
+	for at := regmap.QueueSnapshotCycle; q.At(at) != nil; at += 8 {
+		c.file.Set64(at, *q.At(at))
+	}
+	g, _ := c.generator.counted(false)
+	for at := regmap.GeneratorSentPackets; g.At(at) != nil; at += 8 {
+		c.file.Set64(at, *g.At(at))
+	}
+	return nil
+}
+
+// clearCounters starts all counters anew; what is inside is carried over.
+func (c *Card) clearCounters() error {
+	if err := c.latch(true); err != nil {
+		return err
+	}
+	x := c.total.latched
+	x.OccupancyNS = 0
+	c.total = totals{clearedNS: c.clock.now(), latched: x}
+	c.total.queue.CarriedFrames, c.total.queue.CarriedUpdates = inside(&x)
+	c.generator.counted(true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pacer.stats = pacing{}
+	return nil
+}
+
+// state views the queue as it is now.
+func (c *Card) state() xdp.Exchange {
+	x, _ := c.view(maxIndex)
+	return x
+}
+
+// maxIndex is where no frame is.
+const maxIndex = 1 << 30
+
+func (c *Card) view(index int) (xdp.Exchange, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.plane == nil {
+		return xdp.Exchange{Leaving: -1}, c.failure
+	}
+	x, err := c.plane.Inspect(index, nil)
+	if err != nil {
+		c.fail(err)
+		x.Leaving = -1
+	}
+	return x, err
+}
+
+// occupied is how many slots are in use: a frame on the wire may hold none.
+func (c *Card) occupied(x *xdp.Exchange) int {
+	n := x.Waiting
+	if x.Leaving >= 0 && !c.config.settings.FreeSlotOnStart {
+		n++
+	}
+	return n
+}
+
+// selectCluster latches one cluster's counters into the registers.
+func (c *Card) selectCluster(index uint32) error {
+	c.mu.Lock()
+	n, err := c.plane.Cluster(olaf.ClusterID(index))
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	c.file.ShowCluster(&regfile.Cluster{
+		Class: n.Class, DeliveredFrames: n.DeliveredFrames, DeliveredUpdates: n.DeliveredUpdates, LastDeparture: c.cycles(n.LastDepartureNS),
+	})
+	return nil
+}
+
+// cycles is device time at an instant of the kernel's clock, 0 for none.
+func (c *Card) cycles(ns uint64) uint64 {
+	if int64(ns) <= c.openNS {
+		return 0
+	}
+	return uint64(c.cycle(int64(ns)))
+}
+
+// inspect fills the inspector's registers with the slot at index in departure order.
+func (c *Card) inspect(index uint32) error {
+	x, err := c.view(int(index))
+	if err != nil {
+		return err
+	}
+	var state uint32
+	if x.Slot >= 0 {
+		state = regmap.QueueInspectStateValid
+		if x.Slot == x.Leaving {
+			state |= regmap.QueueInspectStateLeaving
+		}
+	} else {
+		x.Update, x.AppendedNS = olaf.Update{}, 0
+	}
+	c.file.ShowSlot(state, &x.Update, c.cycles(x.AppendedNS))
+	return nil
+}
+
+// flush discards everything inside.
+func (c *Card) flush() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, err := c.plane.Flush(); err != nil {
+		return err
+	}
+	c.pacer.flushed = c.pacer.sending
+	return nil
+}

@@ -1,0 +1,100 @@
+package realtime
+
+import (
+	"fmt"
+	"math/bits"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+)
+
+// Thresholds beyond which a run's ages say more of the pacer than of the queue.
+const (
+	LatePercent  = 25 // of the service time, for the 99th percentile of lateness
+	StallPercent = 2  // of the busy time, for all stalls together
+)
+
+// histogram counts durations in ns, in buckets that are 1/16 of their value wide.
+type histogram struct {
+	buckets [61 << fineBits]uint64
+	n       uint64
+	max     int64
+}
+
+const fineBits = 4
+
+func (h *histogram) add(ns int64) {
+	ns = max(ns, 0)
+	h.buckets[bucketOf(uint64(ns))]++
+	h.n++
+	h.max = max(h.max, ns)
+}
+
+func bucketOf(v uint64) int {
+	if v < 1<<fineBits {
+		return int(v)
+	}
+	shift := bits.Len64(v) - 1 - fineBits
+	return (shift+1)<<fineBits + int(v>>shift&(1<<fineBits-1))
+}
+
+// top is the greatest value of a bucket.
+func top(bucket int) int64 {
+	if bucket < 1<<fineBits {
+		return int64(bucket)
+	}
+	shift := bucket>>fineBits - 1
+	return int64((1<<fineBits+bucket&(1<<fineBits-1)+1)<<shift) - 1
+}
+
+// quantile is a value that a share of the durations does not exceed, at most 1/16 too great; 0 of none.
+func (h *histogram) quantile(share float64) int64 {
+	want, seen := uint64(share*float64(h.n)), uint64(0)
+	for i, n := range h.buckets {
+		if seen += n; n > 0 && seen >= want {
+			return min(top(i), h.max)
+		}
+	}
+	return h.max
+}
+
+// pacing is how well frames left in time, since it was cleared.
+type pacing struct {
+	late     histogram
+	busyNS   int64 // sum of service times
+	stallNS  int64 // sum of what frames were late by more than LatePercent of their service time
+	stalls   int64
+	unsent   int64 // frames that the interface refused
+	firstErr error // of these
+}
+
+// sent books a frame that took serviceNS and left lateNS later than it should have. It says whether that was a stall.
+func (p *pacing) sent(serviceNS, lateNS int64) (stall bool) {
+	p.late.add(lateNS)
+	p.busyNS += serviceNS
+	if stall = lateNS*100 > serviceNS*LatePercent; stall {
+		p.stalls++
+		p.stallNS += lateNS
+	}
+	return stall
+}
+
+// tell says how the run went, and why its ages must be withheld if they must.
+func (p *pacing) tell() *fpga.Pacing {
+	t := &fpga.Pacing{Frames: int64(p.late.n), BusyNS: p.busyNS, StallNS: p.stallNS, Stalls: p.stalls,
+		LatenessNS: olaf.Lateness{P50: p.late.quantile(0.5), P99: p.late.quantile(0.99), Max: p.late.max}}
+	if p.late.n == 0 {
+		return t
+	}
+	service := p.busyNS / int64(p.late.n)
+	switch {
+	case t.LatenessNS.P99*100 > service*LatePercent:
+		t.Withheld = fmt.Sprintf("the pacer was late: by %v for one frame in a hundred, which is more than %d %% of the service time of %v",
+			time.Duration(t.LatenessNS.P99), LatePercent, time.Duration(service))
+	case p.stallNS*100 > p.busyNS*StallPercent:
+		t.Withheld = fmt.Sprintf("the pacer stalled: %v in all, which is more than %d %% of the %v that the output was busy",
+			time.Duration(p.stallNS), StallPercent, time.Duration(p.busyNS))
+	}
+	return t
+}

@@ -1,0 +1,61 @@
+package realtime
+
+import (
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestQuantiles holds the histogram against all durations, sorted.
+func TestQuantiles(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1))
+	for range 200 {
+		var h histogram
+		all := make([]int64, 1+rng.IntN(500))
+		for i := range all {
+			all[i] = rng.Int64() >> rng.IntN(63)
+			h.add(all[i])
+		}
+		slices.Sort(all)
+		for _, share := range []float64{0.5, 0.9, 0.99, 1} {
+			want := all[max(int(share*float64(len(all)))-1, 0)]
+			got := h.quantile(share)
+			if got < want || float64(got) > float64(want)*(1+1.0/16)+1 {
+				t.Fatalf("%v of %d: %d, want %d", share, len(all), got, want)
+			}
+		}
+		if h.max != all[len(all)-1] {
+			t.Fatalf("max %d of %v", h.max, all)
+		}
+	}
+}
+
+// TestWithheld holds when ages are told.
+func TestWithheld(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		late   []int64 // of frames of 1,000,000 ns each; the rest are in time
+		frames int
+		says   string
+	}{
+		{"nothing", nil, 0, ""},
+		{"in time", nil, 1000, ""},
+		{"a quarter is not too late", slices.Repeat([]int64{250_000}, 1000), 1000, ""},
+		{"the p99 is late", slices.Repeat([]int64{270_000}, 20), 1000, "late: by 270µs"},
+		{"few stalls", []int64{5_000_000}, 1000, ""},
+		{"one long stall", []int64{21_000_000}, 1000, "stalled: 21ms in all, which is more than 2 % of the 1s"},
+	} {
+		var p pacing
+		for i := range c.frames {
+			late := int64(0)
+			if i < len(c.late) {
+				late = c.late[i]
+			}
+			p.sent(1_000_000, late)
+		}
+		if got := p.tell().Withheld; (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+}

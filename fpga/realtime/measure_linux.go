@@ -1,0 +1,157 @@
+package realtime
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/regfile"
+	"github.com/olafctl/olaf/fpga/xdp"
+)
+
+// measureNS is how long is measured, measureLanes how many lanes frames have meanwhile, and measureWindow how many of them are
+// under way: fewer than fit the queue.
+const (
+	measureNS     = 500_000_000
+	measureLanes  = 48
+	measureWindow = 4
+)
+
+// Carry is how many frames a second came through senders, plane and pacer, side by side and as fast as they could, for half a
+// second when the card was opened.
+func (c *Card) Carry() int64 { return c.carry }
+
+// measure sends and serves as fast as it goes, and forgets all of it.
+func (c *Card) measure() error {
+	address := netip.AddrFrom4([4]byte{192, 0, 2, 1}) // of a block that nobody has
+	if err := c.SetSenders([]xdp.Sender{{Address: address}}); err != nil {
+		return err
+	}
+	c.mu.Lock()
+	err := c.plane.Run(true)
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	var m measurement
+	var ended sync.WaitGroup
+	ended.Go(func() { m.refused = c.send(address, &m) })
+	ended.Go(func() { c.serve(&m) })
+	started := c.clock.now()
+	c.clock.until(started+measureNS, senderSpinNS, &m.stop)
+	m.stop.Store(true)
+	ended.Wait()
+	c.carry = m.served.Load() * int64(olaf.Second/olaf.Nanosecond) / (c.clock.now() - started)
+	if c.carry == 0 {
+		return errors.Join(fmt.Errorf("%w: no frame gets from the workers to the server", netlab.ErrNetwork), m.refused, c.failure)
+	}
+	return c.forget()
+}
+
+// measurement is what the two threads share.
+type measurement struct {
+	stop    atomic.Bool
+	served  atomic.Int64
+	refused error
+}
+
+// send sends one sender's updates, a few ahead of what was served. One that got lost is not waited for very long.
+func (c *Card) send(from netip.Addr, m *measurement) error {
+	ownThread(senders)
+	frame := make([]byte, olaf.FrameSize(measureLanes))
+	a := olaf.Addresses{SrcIP: from.As4(), DstIP: [4]byte{192, 0, 2, 2}}
+	lost := int64(0)
+	for n := int64(0); !m.stop.Load(); n++ {
+		if !c.room(n-lost, m) {
+			lost = n - m.served.Load()
+		}
+		u := olaf.Update{Seq: uint32(n), Count: 1, Lanes: measureLanes}
+		if _, err := olaf.EncodeUpdate(frame, &a, &u, nil); err != nil {
+			return err
+		}
+		if err := c.generator.out.Send(frame); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// room waits until few enough of n frames are under way, and says whether that happened.
+func (c *Card) room(n int64, m *measurement) bool {
+	patience := c.clock.now() + napNS
+	for n-m.served.Load() >= measureWindow && !m.stop.Load() {
+		if c.clock.now() > patience {
+			return false
+		}
+	}
+	return true
+}
+
+// serve takes frames out and sends them, without holding any time.
+func (c *Card) serve(m *measurement) {
+	ownThread(output)
+	c.pacer.output = engine.Output{}
+	for !m.stop.Load() {
+		c.pacer.step()
+		m.served.Store(int64(c.pacer.stats.late.n))
+	}
+}
+
+// forget empties queue, log and counters of what was measured.
+func (c *Card) forget() error {
+	c.mu.Lock()
+	err := c.plane.Run(false)
+	c.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	if err := c.flush(); err != nil {
+		return err
+	}
+	c.pacer.sending = false
+	if err := c.SetSenders(nil); err != nil {
+		return err
+	}
+	if err := c.adopt(c.configured()); err != nil {
+		return err
+	}
+	return c.clearCounters()
+}
+
+// burst is as many frames as may come faster than they can be carried: they are not a rate.
+const burst = 1000
+
+// carries refuses what this machine can't carry: half of what it does at full speed is as much as leaves it time to be on time.
+func (c *Card) carries(l load) *regfile.Reason {
+	limit := c.carry / 2
+	if l.frames <= burst || limit == 0 {
+		return nil
+	}
+	offered := int64(l.frames-1) * int64(olaf.Second/olaf.Nanosecond) / max(l.ns, 1)
+	served := int64(0)
+	if out := c.configured().output; out.Rate != 0 {
+		served = int64(olaf.Second/olaf.Nanosecond) / max(serviceNS(out, olaf.Size(l.size)), 1)
+	}
+	if max(offered, served) <= limit {
+		return nil
+	}
+	bits := 8 * int64(l.size)
+	share := float64(limit) / float64(max(offered, served))
+	fits := func(packets int64) olaf.Rate { return roundDown(olaf.Rate(float64(packets*bits) * share)) }
+	return regfile.BadValue(fmt.Sprintf("this machine carried %d frames a second when it was measured, and keeps time at half of it, %v of %v each; the workers offer %v, the output serves %v; try --rate %v --out-rate %v, or --time-scale 1/%d",
+		2*limit, roundDown(olaf.Rate(limit*bits)), olaf.Size(l.size), roundDown(olaf.Rate(offered*bits)), roundDown(olaf.Rate(served*bits)), fits(offered), fits(served), int64(1/share)+1))
+}
+
+// roundDown leaves the first two digits of a rate.
+func roundDown(r olaf.Rate) olaf.Rate {
+	unit := olaf.Rate(1)
+	for r/unit >= 100 {
+		unit *= 10
+	}
+	return r / unit * unit
+}

@@ -1,0 +1,181 @@
+package realtime
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/xdp"
+)
+
+// workload is what the tests send: workers in turns, gap cycles apart.
+type workload struct {
+	workers, clusters, updates int
+	gap                        uint64
+	size                       uint16
+}
+
+// load makes workers known and programs the generator.
+func (w workload) load(t *testing.T, c *Card) {
+	t.Helper()
+	var senders []xdp.Sender
+	flows := make([]uint32, w.workers*regmap.FlowWords)
+	for i := range w.workers {
+		f := regmap.Flow{SourceIP: [4]byte{10, 0, 0, byte(i)}, DestIP: [4]byte{10, 1, 0, 1}, SourcePort: 9, DestPort: olaf.UDPPort,
+			Cluster: olaf.ClusterID(i % w.clusters), Worker: olaf.WorkerID(i), Length: w.size, Enable: true}
+		f.Put(flows[i*regmap.FlowWords:])
+		senders = append(senders, xdp.Sender{Address: netip.AddrFrom4(f.SourceIP), Cluster: f.Cluster, Worker: f.Worker})
+	}
+	descriptors := make([]uint32, w.updates*regmap.DescriptorWords)
+	for i := range w.updates {
+		d := regmap.Descriptor{Time: uint64(i) * w.gap, Flow: uint16(i % w.workers), Sequence: uint32(i)}
+		d.Put(descriptors[i*regmap.DescriptorWords:])
+	}
+	must(t, c.SetSenders(senders), c.Write32(regmap.GeneratorMemSelect, 1), c.WriteBurst(regmap.GeneratorMemData, flows),
+		c.Write32(regmap.GeneratorMemSelect, 0), c.WriteBurst(regmap.GeneratorMemData, descriptors),
+		c.Write32(regmap.GeneratorFlows, uint32(w.workers)), c.Write32(regmap.GeneratorDescriptors, uint32(w.updates)))
+}
+
+func must(t *testing.T, errs ...error) {
+	t.Helper()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// configure makes the queue one of a discipline at an output rate, and clears the counters.
+func configure(t *testing.T, c *Card, discipline string, rate olaf.Rate) {
+	t.Helper()
+	increment, err := engine.FromRate(rate)
+	must(t, err)
+	must(t, fpga.ConfigureQueue(context.Background(), c, fpga.QueueConfig{Discipline: discipline, Depth: 4, Output: engine.Output{Rate: increment}}),
+		fpga.ClearCounters(c))
+}
+
+// fire sends everything and waits until it has left, or was lost.
+func fire(t *testing.T, c *Card) fpga.Counters {
+	t.Helper()
+	must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm), c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
+	for {
+		must(t, c.Sleep(context.Background(), olaf.Millisecond))
+		if s, err := c.Read32(regmap.GeneratorState); err != nil || s != running {
+			must(t, err)
+			break
+		}
+	}
+	must(t, c.settled(), fpga.DrainQueue(context.Background(), c))
+	counters, err := fpga.Snapshot(c)
+	must(t, err)
+	return counters
+}
+
+// runs sends updates of several workers through the queue, of either discipline, and holds what came out: every update has a
+// class, every decision is the engine's, every frame reached the server's interface.
+func runs(t *testing.T, c *Card) {
+	w := workload{workers: 6, clusters: 3, updates: 600, gap: 25_000, size: 256}
+	for _, discipline := range c.backend.Disciplines {
+		w.load(t, c)
+		configure(t, c, discipline, 5*olaf.Mbps)
+		n := fire(t, c)
+		q := &n.Queue
+		if q.In != 600 || q.Bypassed+q.Malformed+q.LostBeforeEngine > 0 || q.QueuedFrames > 0 || n.Generator.SentPackets != 600 {
+			t.Errorf("%s: %+v", discipline, q)
+		}
+		if q.DeliveredFrames != q.Appended || q.DeliveredUpdates != q.Appended+q.Aggregated || q.DeliveredFrames == 0 {
+			t.Errorf("%s: %d frames with %d updates left, %d appended, %d merged", discipline, q.DeliveredFrames, q.DeliveredUpdates, q.Appended, q.Aggregated)
+		}
+		d, err := c.Decisions()
+		must(t, err)
+		if d.Void != "" || d.Equal != d.Checked || d.Checked < int64(q.In) {
+			t.Errorf("%s: %+v", discipline, d)
+		}
+		arrivals, err := c.Arrivals()
+		if err != nil || len(arrivals) != 600 {
+			t.Errorf("%s: %d arrivals, %v", discipline, len(arrivals), err)
+		}
+		if faults := c.Faults(); len(faults) > 0 || c.Pacing().Frames != int64(q.DeliveredFrames) {
+			t.Errorf("%s: %q, %+v", discipline, faults, c.Pacing())
+		}
+	}
+}
+
+// inspect freezes a queue with frames inside, looks at them, and lets them go.
+func inspect(t *testing.T, c *Card) {
+	workload{workers: 2, clusters: 2, updates: 2, gap: 100, size: 256}.load(t, c)
+	configure(t, c, "olaf", 10*olaf.Kbps) // 205 ms a frame
+	must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm), c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
+	for x := c.state(); x.Waiting+x.Leaving < 1; x = c.state() {
+		must(t, c.Sleep(context.Background(), olaf.Millisecond))
+	}
+	must(t, c.Write32(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze))
+	for i, want := range []uint32{regmap.QueueInspectStateValid | regmap.QueueInspectStateLeaving, regmap.QueueInspectStateValid, 0} {
+		must(t, c.Write32(regmap.QueueInspectIndex, uint32(i)))
+		if got, err := c.Read32(regmap.QueueInspectState); err != nil || got != want {
+			t.Errorf("slot %d: state %#x, %v", i, got, err)
+		}
+	}
+	must(t, c.Write32(regmap.QueueCommand, regmap.QueueCommandFlush), c.Write32(regmap.QueueControl, 0))
+	n, err := fpga.Snapshot(c)
+	if must(t, err); n.Queue.FlushedFrames != 2 || n.Queue.QueuedFrames != 0 {
+		t.Errorf("%+v", n.Queue)
+	}
+}
+
+// refusedRate asks for more than the machine carries, and is told what it does.
+func refusedRate(t *testing.T, c *Card) {
+	workload{workers: 2, clusters: 2, updates: 2000, gap: 10, size: 256}.load(t, c)
+	configure(t, c, "olaf", 3*olaf.Mbps)
+	err := c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm)
+	if !errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), "--rate ") || !strings.Contains(err.Error(), "frames a second") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestTakenAway takes first the program off the interface in the middle of things, and then the cable: what is lost then is not
+// passed over in silence.
+func TestTakenAway(t *testing.T) {
+	c := open(t, backends[0])
+	must(t, c.attached.Close())
+	c.attached = nil
+	if faults := strings.Join(c.Faults(), "\n"); !strings.Contains(faults, "taken off") {
+		t.Errorf("%q", faults)
+	}
+	must(t, c.in.B.Do(func() error {
+		l, err := netlink.LinkByIndex(c.in.B.Index)
+		if err != nil {
+			return err
+		}
+		return netlink.LinkDel(l)
+	}))
+	if faults := strings.Join(c.Faults(), "\n"); !strings.Contains(faults, "gone") {
+		t.Errorf("%q", faults)
+	}
+	if err := c.Write32(regmap.CommonCommand, regmap.CommonCommandSnapshot); err == nil {
+		t.Error("counters were read of a cable that is gone")
+	}
+}
+
+// TestTwoCards holds that two of them do not meet.
+func TestTwoCards(t *testing.T) {
+	a, b := open(t, backends[0]), open(t, backends[0])
+	w := workload{workers: 2, clusters: 2, updates: 20, gap: 25_000, size: 128}
+	for _, c := range []*Card{a, b} {
+		w.load(t, c)
+		configure(t, c, "olaf", 5*olaf.Mbps)
+	}
+	if n := fire(t, a); n.Queue.In != 20 {
+		t.Errorf("%+v", n.Queue)
+	}
+	n, err := fpga.Snapshot(b)
+	if must(t, err); n.Queue.In != 0 {
+		t.Errorf("the other card's: %+v", n.Queue)
+	}
+}

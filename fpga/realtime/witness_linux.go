@@ -1,0 +1,120 @@
+package realtime
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/xdp"
+)
+
+// witness takes up what the plane logs, and lets the engine decide the same.
+type witness struct {
+	replayer *xdp.Replayer
+	arrivals []xdp.Decision
+	beyond   uint64 // arrivals that were not kept
+}
+
+// keptArrivals bounds the memory of a queue that is never enabled anew.
+const keptArrivals = 1 << 22
+
+// begin forgets what was decided before.
+func (w *witness) begin(discipline string, q queueConfig) (err error) {
+	w.arrivals, w.beyond = w.arrivals[:0], 0
+	w.replayer, err = xdp.NewReplayer(discipline, q.engine())
+	return err
+}
+
+func (w *witness) take(d *xdp.Decision) {
+	w.replayer.Add(d)
+	switch {
+	case d.Kind != xdp.Arrival:
+	case len(w.arrivals) < keptArrivals:
+		w.arrivals = append(w.arrivals, *d)
+	default:
+		w.beyond++
+	}
+}
+
+// listen takes up what was decided since the last time. It takes no lock, which the pacer would wait for while this thread does
+// not run: whoever changes the plane is who listens.
+func (c *Card) listen() error {
+	if c.plane == nil || c.witness.replayer == nil {
+		return nil
+	}
+	return c.plane.Decisions(c.witness.take)
+}
+
+// Decisions compares what was decided since the queue was enabled with the engine.
+func (c *Card) Decisions() (*olaf.Decisions, error) {
+	if err := c.latch(false); err != nil {
+		return nil, err
+	}
+	if err := c.listen(); err != nil {
+		return nil, err
+	}
+	x := c.state() // of an instant when the log was read; more may be decided meanwhile where traffic goes on
+	if err := c.listen(); err != nil {
+		return nil, err
+	}
+	found := c.witness.replayer.Compare(x.Number)
+	d := &olaf.Decisions{Checked: int64(found.Checked), Equal: int64(found.Equal), First: found.First, Void: found.Void}
+	if n := c.total.unlogged; n > 0 {
+		d.Void = fmt.Sprintf("the log had no room for %d decisions", n)
+	}
+	return d, nil
+}
+
+// Pacing is how well frames left in time since the counters were cleared.
+func (c *Card) Pacing() *fpga.Pacing { return c.pacing() }
+
+func (c *Card) pacing() *fpga.Pacing {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.pacer.stats.tell()
+}
+
+// Arrivals are the updates since the queue was enabled, in the order in which it decided.
+func (c *Card) Arrivals() ([]fpga.Arrival, error) {
+	if err := c.listen(); err != nil {
+		return nil, err
+	}
+	w, zero := &c.witness, c.generator.zero.Load()
+	if w.beyond > 0 {
+		return nil, fmt.Errorf("%w: %d arrivals are not kept, as there were more than %d", fpga.ErrDoubtful, w.beyond, keptArrivals)
+	}
+	out := make([]fpga.Arrival, len(w.arrivals))
+	last := int64(0)
+	for i := range w.arrivals {
+		d := &w.arrivals[i]
+		last = max(last, int64(d.AtNS)-zero) // processors may have read the clock in another order
+		out[i] = fpga.Arrival{At: olaf.Time(last) * olaf.Time(olaf.Nanosecond), Update: d.Update}
+	}
+	return out, nil
+}
+
+// Faults are other reasons why a run must not be used: frames that an interface refused, or that were lost on a cable.
+func (c *Card) Faults() (faults []string) {
+	if _, err := c.generator.counted(false); err != nil {
+		faults = append(faults, fmt.Sprintf("the workers' interface refused frames: %v", err))
+	}
+	c.mu.Lock()
+	unsent, err := c.pacer.stats.unsent, c.pacer.stats.firstErr
+	c.mu.Unlock()
+	if unsent > 0 {
+		faults = append(faults, fmt.Sprintf("the interface towards the server refused %s: %v", olaf.Plural(unsent, "frame"), err))
+	}
+	for _, cable := range []*netlab.Cable{c.in, c.out} { // a redirect to a peer that does not listen loses frames without a word
+		switch lost, err := c.underway(cable); {
+		case err != nil:
+			faults = append(faults, err.Error())
+		case lost != 0:
+			faults = append(faults, fmt.Sprintf("%s did not get from the %s to the %s", olaf.Plural(lost, "frame"), cable.A.Node.Name(), cable.B.Node.Name()))
+		}
+	}
+	if err := c.stillAttached(); err != nil {
+		faults = append(faults, err.Error())
+	}
+	return faults
+}

@@ -1,0 +1,56 @@
+package regfile
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// ShowSlot fills the inspector's registers. state has the bits that say whether there is a frame, and whether it leaves; appended
+// is when its slot was filled, in cycles.
+func (f *File[C]) ShowSlot(state uint32, u *olaf.Update, appended uint64) {
+	if u.Flags&olaf.Retransmission != 0 {
+		state |= regmap.QueueInspectStateRetransmission
+	}
+	if u.Flags&olaf.CountSaturated != 0 {
+		state |= regmap.QueueInspectStateSaturated
+	}
+	f.Set(regmap.QueueInspectState, state)
+	f.Set(regmap.QueueInspectIdentity, uint32(u.Worker)|uint32(u.Cluster)<<16)
+	f.Set(regmap.QueueInspectSize, uint32(u.Count)|uint32(u.Lanes)<<16)
+	f.Set(regmap.QueueInspectSequence, u.Seq)
+	f.Set(regmap.QueueInspectReward, uint32(u.Reward))
+	f.Set64(regmap.QueueInspectGeneration, u.GenNS)
+	f.Set64(regmap.QueueInspectAppended, appended)
+}
+
+// Cluster is what was counted of one cluster.
+type Cluster struct {
+	Class            [engine.Classes]uint64
+	DeliveredFrames  uint64
+	DeliveredUpdates uint64
+	LastDeparture    uint64 // in cycles, 0 for none
+}
+
+// classRegisters are where the cluster bank has each class.
+var classRegisters = func() (at [engine.Classes]uint32) {
+	for class := range at {
+		if ref, err := regmap.Lookup("queue.cluster_" + engine.Class(class).String()); err == nil {
+			at[class] = ref.Address()
+		}
+	}
+	return at
+}()
+
+// ShowCluster fills the cluster bank.
+func (f *File[C]) ShowCluster(c *Cluster) {
+	var in uint64
+	for class, at := range classRegisters {
+		in += c.Class[class]
+		f.Set64(at, c.Class[class])
+	}
+	f.Set64(regmap.QueueClusterIn, in)
+	f.Set64(regmap.QueueClusterDeliveredFrames, c.DeliveredFrames)
+	f.Set64(regmap.QueueClusterDeliveredUpdates, c.DeliveredUpdates)
+	f.Set64(regmap.QueueClusterLastDeparture, c.LastDeparture)
+}

@@ -1,0 +1,83 @@
+package results
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results/metric"
+)
+
+// Beside is an age three times, of one and the same plan: on the twin with the plan's arrivals, on the twin with those that were
+// logged, and as it was measured. The first two differ by the senders, the last two by the output. What is withheld or not known
+// is missing.
+type Beside struct {
+	Plan     Float `json:"plan"`
+	Twin     Float `json:"twin"`
+	Measured Float `json:"measured"`
+}
+
+// Compare takes the ages of the twin's runs into one that was measured; a nil run is not known.
+func (r *Run) Compare(plan, twin *Run) {
+	r.Beside = map[string]Beside{}
+	for m, measured := range r.Metrics.All {
+		if m.Age {
+			r.Beside[m.Name] = Beside{plan.age(m), twin.age(m), measured}
+		}
+	}
+}
+
+func (r *Run) age(m *metric.Metric) Float {
+	if r == nil {
+		return Missing()
+	}
+	return r.Metrics.Of(m.Name)
+}
+
+// Withheld says how many runs do not tell their ages, and why the first of them does not.
+type Withheld struct {
+	Runs   int    `json:"runs"`
+	Reason string `json:"reason"`
+}
+
+// real sums up what only runs on real wires have: whether the engine decides the same, how late frames left, what is withheld.
+func (row *Row) real(runs []*Run) {
+	for _, r := range runs {
+		if d := r.Decisions; d != nil {
+			if row.Decisions == nil {
+				row.Decisions = new(olaf.Decisions)
+			}
+			row.Decisions.Add(d)
+		}
+		if l := r.LatenessNS; l != nil {
+			if row.LatenessNS == nil {
+				row.LatenessNS = new(olaf.Lateness)
+			}
+			row.LatenessNS.Worst(l)
+		}
+		if r.Withheld != "" {
+			if row.Withheld == nil {
+				row.Withheld = &Withheld{Reason: r.Withheld}
+			}
+			row.Withheld.Runs++
+		}
+	}
+	for i := range row.Stats {
+		row.Stats[i].Beside = besideOver(runs, row.Stats[i].Name)
+	}
+}
+
+// besideOver is the mean of each column over the runs that have it; nil where no run was set beside the twin.
+func besideOver(runs []*Run, name string) *Beside {
+	var plan, twin, measured []Float
+	for _, r := range runs {
+		if b, ok := r.Beside[name]; ok {
+			plan, twin, measured = append(plan, b.Plan), append(twin, b.Twin), append(measured, b.Measured)
+		}
+	}
+	if plan == nil {
+		return nil
+	}
+	mean := func(values []Float) Float {
+		s := Describe(values, "")
+		return s.Mean
+	}
+	return &Beside{mean(plan), mean(twin), mean(measured)}
+}
