@@ -85,11 +85,13 @@ func newWriter(w io.Writer, format Format, from Interface, originNS int64) (*Wri
 
 // WriteFrame writes a frame whose last bit was seen at the given time.
 func (w *Writer) WriteFrame(at olaf.Time, frame []byte) error {
-	return w.write(w.origin+at.NS(), frame, len(frame))
+	return w.write(w.origin+at.NS(), frame, len(frame), "")
 }
 
 // WritePacket writes a packet as it was captured, at its own time, whatever the origin is.
-func (w *Writer) WritePacket(p *Packet) error { return w.write(p.UnixNS, p.Data, p.Wire) }
+func (w *Writer) WritePacket(p *Packet) error {
+	return w.write(p.UnixNS, p.Data, p.Wire, p.Comment)
+}
 
 // SetDropped is how many packets the capture lost, for a pcapng file to say at its end; nothing was lost without.
 func (w *Writer) SetDropped(n int64) { w.dropped = uint64(n) }
@@ -100,7 +102,7 @@ func (w *Writer) WriteUpdate(at olaf.Time, addr *olaf.Addresses, u *olaf.Update,
 	if err != nil {
 		return err
 	}
-	return w.write(w.origin+at.NS(), w.frame[:n], n)
+	return w.write(w.origin+at.NS(), w.frame[:n], n, "")
 }
 
 // WriteAck encodes an ACK and writes it. nil lanes are written as zeros.
@@ -109,15 +111,18 @@ func (w *Writer) WriteAck(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, st
 	if err != nil {
 		return err
 	}
-	return w.write(w.origin+at.NS(), w.frame[:n], n)
+	return w.write(w.origin+at.NS(), w.frame[:n], n, "")
 }
 
-func (w *Writer) write(unixNS int64, kept []byte, wire int) error {
+func (w *Writer) write(unixNS int64, kept []byte, wire int, comment string) error {
 	w.packets++
 	w.last = unixNS
 	ci := gopacket.CaptureInfo{Timestamp: time.Unix(0, w.last), CaptureLength: len(kept), Length: wire}
 	if w.classic != nil {
 		return w.classic.WritePacket(ci, kept)
+	}
+	if comment != "" {
+		return w.ng.WritePacketWithOptions(ci, kept, pcapgo.NgPacketOptions{Comments: []string{comment}})
 	}
 	return w.ng.WritePacket(ci, kept)
 }

@@ -331,7 +331,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		sinks = append(sinks, &announcer{env, f.listen})
 	}
 	if f.pcap != "" {
-		if f.recording, err = bench.NewRecording(f.pcap, f.to.force); err != nil {
+		if f.recording, err = bench.NewRecording(f.pcap, f.to.force, f.spec.Frame()); err != nil {
 			return err
 		}
 		defer f.recording.Abandon() // once committed, nothing is left to abandon

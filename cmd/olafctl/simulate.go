@@ -260,7 +260,7 @@ func (f *simulateFlags) addOutput(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.rxTrace, "rx-trace", "", "write one CSV line per received update: "+netsim.RxHeader)
 	flags.StringVar(&f.rxImport, "rx-import", "", "measure such a trace of another simulator instead of simulating")
-	flags.StringVar(&f.pcap, "pcap", "", "write what each server receives to this folder, one pcapng a server")
+	flags.StringVar(&f.pcap, "pcap", "", "write what each server receives to this folder, one pcapng a server; of a job what each host and switch does")
 	flags.BoolVar(&f.force, "force", false, "replace output files that exist")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 }

@@ -86,7 +86,7 @@ func modelNames() []string {
 // jobOnly are the flags that mean nothing to other networks, and networkOnly those that mean nothing to a job.
 var jobOnly = append([]string{"mode", "model", "workers", "updates", "loss", "spread", "wire-only", "versus"}, jobOptions...)
 
-var jobTakes = append([]string{"preset", "system", "queue", "runs", "seed", "quiet", "output", "yes", "keep", "store"}, jobOnly...)
+var jobTakes = append([]string{"preset", "system", "queue", "runs", "seed", "quiet", "output", "yes", "keep", "store", "pcap", "force"}, jobOnly...)
 
 // refuseJobFlags refuses what belongs to another kind of network than the one that was asked for.
 func refuseJobFlags(cmd *cobra.Command, isJob bool) error {
@@ -179,6 +179,11 @@ func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.Check(env); err != nil {
 		return err
 	}
+	captures, err := f.captureJob(specs)
+	if err != nil {
+		return err
+	}
+	defer captures.Abandon() // does nothing after a commit
 	model, err := iswitch.FindModel(f.job.model)
 	if err != nil {
 		return err
@@ -204,12 +209,33 @@ func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 		}
 		return errors.Join(err, kept.Abort())
 	}
+	if f.pcap != "" {
+		if err := captures.Commit(); err != nil {
+			return errors.Join(err, kept.Abort())
+		}
+		fmt.Fprintf(env.Stderr, "captures: %s (%s)\n", f.pcap, olaf.Plural(int(captures.Frames()), "frame"))
+	}
 	report.Provenance = cli.MadeBy(env, started)
 	err = kept.Finish(env, report, report.Provenance, false, f.quiet)
 	if err = errors.Join(err, cli.PrintReport(env, report, f.format, f.explain)); err != nil {
 		return err
 	}
 	return report.Err()
+}
+
+// captureJob prepares the files of --pcap; without it there are none.
+func (f *simulateFlags) captureJob(specs []*job.Spec) (*job.Captures, error) {
+	switch {
+	case f.pcap == "":
+		return &job.Captures{}, nil
+	case f.runs > 1 || len(specs) > 1:
+		return nil, cli.UsageError("--pcap belongs to a single run of one system")
+	}
+	captures, err := job.Capture(specs[0], f.pcap, f.force)
+	if errors.Is(err, job.ErrFrames) {
+		err = fmt.Errorf("%w; there are frames of %s", err, strings.Join(system.All().Framed().Names(), ", "))
+	}
+	return captures, err
 }
 
 func (f *jobFlags) title(runs int) string {

@@ -1,8 +1,13 @@
 package bench
 
 import (
+	"fmt"
+	"strings"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/fpga/frame"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
@@ -15,16 +20,27 @@ type FrameRecorder interface {
 }
 
 // Recording is a sink that writes what reached the parameter server in the first run, of the queue under test at its first
-// output rate, to a capture file. The file appears when Commit says so.
-type Recording struct{ file *capture.File }
+// output rate, to a capture file, in the frames of its system. The file appears when Commit says so.
+type Recording struct {
+	file   *capture.File
+	format *frame.Format // nil is OLAF's
+	buffer []byte
+	lanes  []uint32
+}
 
-// NewRecording begins a capture file. One that exists matches capture.ErrExists unless force is set.
-func NewRecording(path string, force bool) (*Recording, error) {
-	file, err := capture.Create(path, force, 0)
-	if err != nil {
-		return nil, err
+// NewRecording begins a capture file of frames of a format, nil for OLAF's. One that exists matches capture.ErrExists unless
+// force is set.
+func NewRecording(path string, force bool, format *frame.Format) (*Recording, error) {
+	r := &Recording{format: format, buffer: make([]byte, olaf.MaxFrame)}
+	var err error
+	if format == nil {
+		r.file, err = capture.Create(path, force, 0)
+		return r, err
 	}
-	return &Recording{file}, nil
+	r.file, err = capture.CreateFrom(path, force, capture.Interface{
+		Name: format.Name, SnapBytes: int(olaf.MaxFrame), Comment: format.Title + "'s own frames; the run's wire took OLAF's, whose headers are longer",
+	})
+	return r, err
 }
 
 // Records says that the first run is written.
@@ -47,12 +63,42 @@ func (r *Recording) Event(e Event) error {
 	return nil
 }
 
-// write keeps what reached the parameter server: merged updates and bypassed frames.
+// write keeps what reached the parameter server: merged updates and bypassed frames. Who is inside is a comment.
 func (r *Recording) write(p *twin.Packet) error {
 	if p.Kind == twin.Ack {
 		return nil
 	}
-	return r.file.WriteUpdate(p.At, addresses(&p.Addresses), &p.Update, p.Lanes)
+	n, err := r.encode(p)
+	if err != nil {
+		return err
+	}
+	return r.file.WritePacket(&capture.Packet{UnixNS: p.At.NS(), Data: r.buffer[:n], Wire: n, Comment: merged(p.Contributors)})
+}
+
+// encode writes the frame of an update. What the queue was bypassed by has the frame that it came in.
+func (r *Recording) encode(p *twin.Packet) (n int, err error) {
+	if r.format == nil || p.Kind == twin.Bypassed {
+		return olaf.EncodeUpdate(r.buffer, addresses(&p.Addresses), &p.Update, p.Lanes)
+	}
+	r.lanes = r.lanes[:0]
+	for _, v := range p.Lanes {
+		r.lanes = append(r.lanes, uint32(v))
+	}
+	packet := program.Packet{Kind: program.Data, Job: p.Update.Cluster, Worker: p.Update.Worker, Count: p.Update.Count, Lanes: p.Update.Lanes}
+	return r.format.Encode(r.buffer, &frame.Outer{Addresses: *addresses(&p.Addresses)}, &packet, r.lanes)
+}
+
+// merged says who is inside a frame of several.
+func merged(inside []olaf.Contributor) string {
+	if len(inside) < 2 {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "merged %d:", len(inside))
+	for i := range inside {
+		fmt.Fprintf(&b, " w%d", inside[i].Worker)
+	}
+	return b.String()
 }
 
 // Frames is how many were written.

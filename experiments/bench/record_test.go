@@ -7,7 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
@@ -21,7 +24,7 @@ func TestRecordingIsOfTheRunItself(t *testing.T) {
 	var first []byte
 	for cards, runs := range map[int]int{1: 1, 2: 5, 5: 5} {
 		path := filepath.Join(t.TempDir(), "run.pcapng")
-		r, err := NewRecording(path, false)
+		r, err := NewRecording(path, false, nil)
 		must(t, err)
 		s := small(t)
 		s.Runs = runs
@@ -51,11 +54,44 @@ func TestRecordingIsOfTheRunItself(t *testing.T) {
 
 // TestRecordingNeedsADeviceThatRecords holds that nothing runs where no frames are handed out.
 func TestRecordingNeedsADeviceThatRecords(t *testing.T) {
-	r, err := NewRecording(filepath.Join(t.TempDir(), "run.pcapng"), false)
+	r, err := NewRecording(filepath.Join(t.TempDir(), "run.pcapng"), false, nil)
 	must(t, err)
 	defer r.Abandon()
 	address := testbedtest.Serve(t, testbed.ServeOptions{})
 	if _, err := Measure(t.Context(), small(t), Options{Device: address, Access: testbedtest.Access(), Stream: NewStream(r)}); !errors.Is(err, testbed.ErrUnsupported) {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestRecordingOfAnotherSystem holds that a system's own frames are written, with who is inside beside them.
+func TestRecordingOfAnotherSystem(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.pcapng")
+	s := small(t)
+	s.Queue, s.Versus, s.H = "iswitch", "", new(3)
+	r, err := NewRecording(path, false, s.Frame())
+	must(t, err)
+	mustBench(t, s, Options{Stream: NewStream(r)})
+	must(t, errors.Join(r.Commit(), r.Abandon()))
+	f, err := os.Open(path)
+	must(t, err)
+	defer f.Close()
+	reader, err := pcapgo.NewNgReader(f, pcapgo.DefaultNgReaderOptions)
+	must(t, err)
+	frames := uint64(0)
+	for ; ; frames++ {
+		data, info, opts, err := reader.ReadPacketDataWithOptions()
+		if err != nil {
+			break
+		}
+		v, err := s.Frame().Decode(data)
+		if err != nil || v.Message.Name != "data" || info.Length != int(s.Frame().Size(48)) {
+			t.Fatalf("frame %d of %d bytes: %v", frames+1, info.Length, err)
+		}
+		if len(opts.Comments) != 1 || !strings.HasPrefix(opts.Comments[0], "merged 3: w") {
+			t.Fatalf("frame %d says %q", frames+1, opts.Comments)
+		}
+	}
+	if frames == 0 || frames != r.Frames() {
+		t.Errorf("%d frames, %d were written", frames, r.Frames())
 	}
 }

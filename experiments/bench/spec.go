@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/pktgen"
 )
 
@@ -137,6 +138,15 @@ func (s *Spec) systems() ([]*system.System, error) {
 		all = append(all, found)
 	}
 	return all, nil
+}
+
+// Frame is how the system under test writes updates on the wire; nil as OLAF's.
+func (s *Spec) Frame() *frame.Format {
+	found, err := s.find(s.Queue)
+	if err != nil {
+		return nil
+	}
+	return found.Frame
 }
 
 // h is how many updates complete a sum.

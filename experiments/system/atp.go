@@ -3,15 +3,11 @@ package system
 import (
 	"fmt"
 
-	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/atp"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
-
-// atpHeader is Ethernet, the frame's IPv4 header, 14 bytes in front of the lanes and 12 behind them, in the released code; the
-// paper's header has 16 bytes in front.
-var atpHeader = map[string]olaf.Size{atp.Released: 14 + 20 + 14 + 12, atp.Paper: 14 + 20 + 16}
 
 // How jobs share the aggregators of a switch.
 const (
@@ -47,7 +43,10 @@ func atpParts(d *program.Description, o *Options) (Parts, error) {
 	if p.Build.Profile == "" {
 		p.Build.Profile = atp.Released
 	}
-	p.Header = atpHeader[p.Build.Profile]
+	p.Frame = frame.ATPReleased
+	if p.Build.Profile == atp.Paper {
+		p.Frame = frame.ATPPaper
+	}
 	own := endpoint.ATP{
 		Profile: p.Build.Profile, Window: o.Window, Timeout: o.Timeout, Silent: o.Recovery == RecoverNone, Congestion: o.Congestion,
 		PerRack: o.PerRack, Aggregators: p.Build.Slots,

@@ -9,6 +9,9 @@ import (
 // but what the switch does.
 const fullFrame = iswitch.Lanes
 
+// segmentHeader is Ethernet, IPv4, UDP and 8 bytes, as in front of iSwitch's lanes.
+const segmentHeader = 14 + 20 + 8 + 8
+
 // parameterServer is the baseline of iSwitch and others: switches forward, a server adds up.
 func parameterServer() System {
 	mode := func(name, about string, sync bool) Mode {

@@ -1,19 +1,17 @@
 package system
 
 import (
+	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// segmentHeader is Ethernet, IPv4, UDP and a Seg of 8 bytes (paper, Fig. 7).
-const segmentHeader = 14 + 20 + 8 + 8
-
 // iswitchSystem sums segments in the switch and sends the sums back to the workers.
 func iswitchSystem() System {
 	d := iswitch.Describe()
 	return System{
-		Name: d.Name, Title: "iSwitch", Paper: "iswitch", Discipline: "fifo", Program: &d, Declares: adding(&d),
+		Name: d.Name, Title: "iSwitch", Paper: "iswitch", Discipline: "fifo", Program: &d, Frame: frame.ISwitch, Declares: adding(&d),
 		About: "adds segments of H vectors in the switch and multicasts the sums, without a server",
 		Modes: []Mode{{
 			Name: "sync", About: "a worker waits for the sum of all before its next gradient", Sync: true,
@@ -44,9 +42,12 @@ func (o *Options) slots() int {
 }
 
 func iswitchParts(d *program.Description, o *Options, worker func(endpoint.Config, endpoint.Host) (endpoint.Endpoint, error)) Parts {
+	format := frame.ISwitch
+	if o.Profile == iswitch.Exactly {
+		format = frame.ISwitchExact
+	}
 	return Parts{
-		Worker: worker, Program: d, Fan: o.H,
-		Build:  program.Config{Slots: o.slots(), Wrap: o.Wrap, Profile: o.Profile},
-		Header: segmentHeader, PerPacket: iswitch.Lanes,
+		Worker: worker, Program: d, Fan: o.H, Frame: format, PerPacket: iswitch.Lanes,
+		Build: program.Config{Slots: o.slots(), Wrap: o.Wrap, Profile: o.Profile},
 	}
 }

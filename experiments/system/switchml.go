@@ -4,13 +4,11 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/switchml"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
-
-// switchmlHeader is Ethernet, IPv4, UDP, 8 bytes of protocol and two exponents.
-const switchmlHeader = 14 + 20 + 8 + 8 + 2
 
 // switchmlPool is how many slots a worker uses where nobody says otherwise, as in the paper's 10G experiments.
 const switchmlPool = 128
@@ -43,7 +41,7 @@ func switchmlSystem() System {
 						base, _ := share(int(cfg.Job) - 1)
 						return endpoint.NewSwitchML(cfg, endpoint.SwitchML{Slots: slots, Base: base, Timeout: o.Timeout, Floats: o.Floats}, host)
 					},
-					Program: &d, Build: program.Config{Slots: pool, Lanes: lanes}, Header: switchmlHeader, PerPacket: lanes, Share: share,
+					Program: &d, Build: program.Config{Slots: pool, Lanes: lanes}, Frame: frame.SwitchML, PerPacket: lanes, Share: share,
 				}, nil
 			},
 		}},

@@ -10,6 +10,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/results/metric"
@@ -32,6 +33,8 @@ type System struct {
 	Discipline string
 	// Program is what its switches do beside that; nil where they only forward.
 	Program *program.Description
+	// Frame is how updates that nobody waits for go over the wire; nil as OLAF's.
+	Frame *frame.Format
 	// Declares is what its runs count and measure where workers send without waiting; nil for what passes a queue alone.
 	Declares *metric.Declaration
 	// Modes are how its workers can go about it when they wait for answers, the usual one first; none of a system whose
@@ -64,9 +67,19 @@ type Parts struct {
 	// Window is how many packets a worker whose Server only adds up has on their way; workers apply the sums themselves. 0 of
 	// all other systems.
 	Window int
-	// Header is the bytes of a frame in front of its lanes, without the check sequence; PerPacket the lanes of a full one.
+	// Frame is how packets go over the wire; nil of a baseline, whose frames only have a length: Header is then the bytes in
+	// front of the lanes, without the check sequence. PerPacket is the lanes of a full one.
+	Frame     *frame.Format
 	Header    olaf.Size
 	PerPacket int
+}
+
+// Size is the length of a packet's frame, without the check sequence; past says that it goes past the aggregators.
+func (p *Parts) Size(packet *program.Packet, past bool) olaf.Size {
+	if p.Frame != nil {
+		return p.Frame.SizeOf(packet, past)
+	}
+	return max(frame.Least, p.Header+olaf.LaneBytes*olaf.Size(packet.Lanes))
 }
 
 // Options are what users may choose about a system; zero values are the system's own. Whether one means something is said
@@ -183,6 +196,18 @@ func (s Set) Names() []string {
 // Waiting are those whose workers wait for answers.
 func (s Set) Waiting() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return len(s.Modes) == 0 })
+}
+
+// Framed are those whose packets have frames of their own.
+func (s Set) Framed() Set {
+	return slices.DeleteFunc(slices.Clone(s), func(s System) bool {
+		for i := range s.Modes {
+			if parts, err := s.Modes[i].Parts(&Options{}); err == nil && parts.Frame != nil {
+				return false
+			}
+		}
+		return true
+	})
 }
 
 // Open are those whose workers can send without waiting for answers, as those of a bench do.

@@ -210,13 +210,13 @@ func (s *uplink) Deliver(d *engine.Departure) {
 	t.counters.own.DeliveredBytes += uint64(u.Size())
 	t.counters.own.OccupancyIntegral += uint64(cycleOf(olaf.Time(queued)))
 
-	t.tap.observations = append(t.tap.observations, olaf.Observation{
-		At: t.runTime(at), Queued: queued, Update: *u, Contributors: t.tap.keepContributors(d.Frame.Contributors),
-	})
+	inside := t.tap.keepContributors(d.Frame.Contributors)
+	t.tap.observations = append(t.tap.observations, olaf.Observation{At: t.runTime(at), Queued: queued, Update: *u, Contributors: inside})
 	f := t.queue.slotFlow[d.Slot]
 	if t.recording {
 		t.tap.packets = append(t.tap.packets, Packet{
 			At: t.runTime(at), Queued: queued, Kind: Delivered, Addresses: uplinkAddresses(f), Update: *u, Lanes: t.tap.keepLanes(d.Frame.Lanes),
+			Contributors: inside,
 		})
 	}
 	if t.acking() {

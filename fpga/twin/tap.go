@@ -46,6 +46,8 @@ type Packet struct {
 	Lanes  []int32          // valid until the next DrainPackets; nil for an ACK
 	Status olaf.QueueStatus // of an ACK: what VNP4-2 wrote into it
 	Port   uint8            // egress port of an ACK
+	// Contributors are those of a delivered frame's Observation, and valid as long.
+	Contributors []olaf.Contributor
 }
 
 // tap is what was seen since the last drain. Arenas are swapped by a drain, so that what it handed out stays valid until

@@ -65,18 +65,12 @@ type Job struct {
 	Values func(now olaf.Time, worker int, vector uint32) []uint32
 	// Applied sees what a host applies. A server's may be replaced by the weights that it answers with.
 	Applied func(host int, a *endpoint.Aggregate)
+	// Tap hears every frame that arrives at a host or at a switch; nil for nobody.
+	Tap func(f *Frame)
 	// Limit ends a job that is not over by then; it hung. 0 is an hour.
 	Limit olaf.Duration
 	// Apart spreads the starts of hosts over this time, by the seed.
 	Apart olaf.Duration
-}
-
-// leastFrame is what Ethernet pads to, without the check sequence.
-const leastFrame = 60
-
-// size is that of a frame with so many lanes.
-func (s *sim) size(lanes uint16) olaf.Size {
-	return max(leastFrame, s.header+olaf.LaneBytes*olaf.Size(lanes))
 }
 
 func (n *Network) check() error {

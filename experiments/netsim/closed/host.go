@@ -78,7 +78,7 @@ func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left o
 	s := h.sim
 	i := s.room()
 	q := &s.packets[i]
-	q.Packet, q.to, q.first = *p, to, h.opens
+	q.Packet, q.to, q.first, q.from = *p, to, h.opens, int32(h.number)
 	q.lanes = copied(q.lanes, lanes)
 	h.pay(q)
 	h.opens = false

@@ -42,9 +42,9 @@ type sim struct {
 	wires     []wire
 	switches  []node
 	ledger    *olaf.Ledger // of their program
-	header    olaf.Size    // of every frame, in front of its lanes
-	access    []int32      // wire of a host towards its switch
-	homes     []int32      // and back
+	parts     *system.Parts
+	access    []int32 // wire of a host towards its switch
+	homes     []int32 // and back
 	hosts     []*host
 	packets   []packet
 	spare     []int32
@@ -57,9 +57,13 @@ type packet struct {
 	program.Packet
 	lanes []uint32
 	wire  int32
+	from  int32 // node that made it
 	to    endpoint.Peer
 	first bool // of a message
 }
+
+// size is the length of its frame. What a worker answers another goes past the aggregators.
+func (p *packet) size(s *sim) olaf.Size { return s.parts.Size(&p.Packet, p.to != endpoint.Network) }
 
 // Run plays a job. sync says that workers wait for one another, for what is measured by rounds. The same arguments give the
 // same Result. The error matches ErrConfig, or is the parts' own, or the context's.
@@ -71,7 +75,7 @@ func Run(ctx context.Context, net Network, job Job, parts system.Parts, sync boo
 		return nil, err
 	}
 	s := &sim{
-		shape: shapeOf(&net, parts.Server != nil), seed: splitmix.Mix(seed), sync: sync, net: &net, job: &job, header: parts.Header,
+		shape: shapeOf(&net, parts.Server != nil), seed: splitmix.Mix(seed), sync: sync, net: &net, job: &job, parts: &parts,
 		atWorkers: parts.Server == nil || parts.Window > 0,
 	}
 	s.out.sim = s
@@ -168,7 +172,7 @@ func (s *sim) room() int32 {
 // much waiting.
 func (s *sim) transmit(i, over int32, at int64) {
 	w, p := &s.wires[over], &s.packets[i]
-	size := s.size(p.Lanes)
+	size := p.size(s)
 	ticks := max(w.clock.Ticks(size), w.least)
 	if w.mark > 0 && (w.free-at)/ticks*int64(size) >= int64(w.mark) {
 		p.Flags |= program.ECN
@@ -196,6 +200,9 @@ func (s *sim) drop(i int32) {
 func (s *sim) arrive(i int32) {
 	p := &s.packets[i]
 	w := &s.wires[p.wire]
+	if s.job.Tap != nil {
+		s.tap(w, p)
+	}
 	if to := int(w.to); to < len(s.hosts) {
 		if s.hosts[to].server {
 			s.meter.served++
@@ -225,7 +232,7 @@ func (s *sim) process(at int, from program.Port, i int32) {
 	sw, p := &s.switches[at], &s.packets[i]
 	done := s.now
 	if a := &s.net.Accelerator; a.BusBytes > 0 {
-		beats := (int(s.size(p.Lanes)) + a.BusBytes - 1) / a.BusBytes
+		beats := (int(p.size(s)) + a.BusBytes - 1) / a.BusBytes
 		sw.free = max(sw.free, s.now) + int64(beats)*int64(a.Beat)
 		done = sw.free + int64(a.Pipeline)*int64(a.Beat)
 	}
@@ -273,7 +280,7 @@ func (o *emitter) put(over int32, p *program.Packet, lanes []uint32) {
 	s := o.sim
 	i := s.room()
 	q := &s.packets[i]
-	q.Packet, q.to, q.first = *p, endpoint.Network, false
+	q.Packet, q.to, q.first, q.from = *p, endpoint.Network, false, int32(s.root()+o.at)
 	q.lanes = copied(q.lanes, lanes)
 	s.meter.inFlight++
 	s.transmit(i, over, o.time)
