@@ -22,6 +22,12 @@ func published() experiments.Set {
 	return slices.Concat(olaf.Experiments(), iswitch.Experiments(set), p4inc.Experiments(), versus.Experiments(set))
 }
 
+// briefs say in a few words what kept documents of a kind found, for lists.
+func briefs() map[string]func(raw []byte) string {
+	kind, _, _ := strings.Cut(job.Schema, "/")
+	return map[string]func([]byte) string{kind: job.Brief}
+}
+
 // layouts say how the documents of kept experiments become tables and figures.
 func layouts() archive.Layouts {
 	all := archive.Layouts{}

@@ -128,12 +128,26 @@ func lookInto(env *cli.Env, s *store.Store, e *store.Entry) (differs, found stri
 	}
 	var b results.Bench
 	if f.ReadJSON(archive.BenchFile, &b) != nil {
-		return differs, ""
+		return differs, brief(f)
 	}
 	if d, ok := specDiffers(env, &b); ok {
 		differs = d
 	}
 	return differs, text.Brief(&b)
+}
+
+// brief is what a document of another kind found, where that can be said in a few words.
+func brief(f *store.Folder) string {
+	var raw json.RawMessage
+	var head cli.Head
+	if f.ReadJSON(archive.DocumentFile, &raw) != nil || json.Unmarshal(raw, &head) != nil {
+		return ""
+	}
+	kind, _, _ := strings.Cut(head.Schema, "/")
+	if say := briefs()[kind]; say != nil {
+		return say(raw)
+	}
+	return ""
 }
 
 // outputs are flags that decide nothing of a result, each with whether it takes a value.

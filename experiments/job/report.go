@@ -133,11 +133,35 @@ func (r *Report) Paper() []results.PaperRow { return nil }
 // Err is nil when every run came to its end.
 func (r *Report) Err() error { return Errs(r.Outcomes) }
 
+// Brief says in a few words what a kept job found: how fast each system was, and how many runs hung. It is empty where the
+// document can't be read.
+func Brief(raw []byte) string {
+	var d kept
+	if json.Unmarshal(raw, &d) != nil {
+		return ""
+	}
+	var parts []string
+	for i := range d.Systems {
+		s := &d.Systems[i]
+		var found []string
+		if n := s.Numbers["iteration_ns"]; n.Known() {
+			found = append(found, text.Age(&n))
+		}
+		if s.Hung > 0 {
+			found = append(found, fmt.Sprintf("%d of %d hung", s.Hung, s.Runs))
+		}
+		parts = append(parts, fmt.Sprintf("%s %s: %s", s.System, s.Mode, strings.Join(found, ", ")))
+	}
+	return strings.Join(parts, " · ")
+}
+
 // kept is what is read back of a document.
 type kept struct {
 	Systems []struct {
 		System  string                       `json:"system"`
 		Mode    string                       `json:"mode"`
+		Runs    int                          `json:"runs"`
+		Hung    int                          `json:"hung_runs"`
 		Numbers map[string]results.Statistic `json:"numbers"`
 	} `json:"systems"`
 }
