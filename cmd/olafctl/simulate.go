@@ -190,7 +190,8 @@ type simulateFlags struct {
 	runs              int
 	swept             sweptFlags
 	rxTrace, rxImport string
-	pcap              string
+	pcap, schedule    string
+	packets           int // of a schedule
 	force, yes, quiet bool
 	tui               bool
 	view              cli.ViewFlags
@@ -253,6 +254,8 @@ func (f *simulateFlags) addRuns(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&f.runs, "runs", 1, "seeds to simulate, from --seed on")
 	flags.BoolVar(&f.yes, "yes", false, "start even what takes long")
+	flags.StringVar(&f.schedule, "schedule", "", "play this plan of 'olafctl schedule plan' packet by packet instead")
+	flags.IntVar(&f.packets, "packets", 0, "with --schedule: packets at most; each stands for as many frames as it takes (default 1000000, at most 10000000)")
 	f.expect.add(cmd)
 }
 
@@ -266,6 +269,12 @@ func (f *simulateFlags) addOutput(cmd *cobra.Command) {
 }
 
 func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) error {
+	if f.schedule != "" {
+		return f.runSchedule(cmd, env, args)
+	}
+	if cmd.Flags().Changed("packets") {
+		return cli.UsageError("--packets belongs to --schedule")
+	}
 	if f.preset == labPreset && len(args) == 0 {
 		return f.runJob(cmd, env)
 	}
