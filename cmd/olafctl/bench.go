@@ -31,6 +31,7 @@ type benchFlags struct {
 	h        int
 	dequeue  int
 	merge    int
+	ports    int
 	device   string
 	listen   string
 	format   cli.Format
@@ -177,6 +178,7 @@ func (f *benchFlags) addSystem(cmd *cobra.Command) {
 	flags.StringSliceVar(&f.outRates, "out-rate", f.outRates, "output rates, comma-separated")
 	flags.IntVar(&s.Slots, "slots", s.Slots, "slots of the queue, the leaving update included")
 	profileFlag(cmd, &s.Profile)
+	flags.IntVar(&f.ports, "ports", 0, "read ports of the memory of gradients, 1 or 2, with --profile measured; 2 if not given")
 	flags.IntVar(&f.dequeue, "dequeue-cycles", 0, "override: cycles of 4 ns per departure of the queue under test")
 	flags.IntVar(&f.merge, "merge-cycles", 0, "override: cycles per merge of the queue under test")
 	flags.Var(&s.Overhead, "overhead", "bytes that the limiter adds to a frame: 0B, or 24B for FCS, preamble and gap")
@@ -222,6 +224,13 @@ func (f *benchFlags) resolve(cmd *cobra.Command, env *cli.Env) error {
 			return cli.UsageError("--h %d: use 1 to %d", f.h, bench.MaxH)
 		}
 		f.spec.H = &f.h
+	}
+	if cmd.Flags().Changed("ports") {
+		profile, err := f.spec.Profile.WithPorts(f.ports)
+		if err != nil {
+			return cli.UsageError("--ports %d: %v", f.ports, err)
+		}
+		f.spec.Profile = profile
 	}
 	if cmd.Flags().Changed("dequeue-cycles") {
 		f.spec.DequeueCycles = &f.dequeue

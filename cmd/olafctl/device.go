@@ -18,7 +18,7 @@ func newDeviceCmd(env *cli.Env) *cobra.Command {
 		Long: `Find cards, check them, and say what they were built with. docs/bring-up.md leads through a first use of a card;
 docs/safety.md says what these commands never do to one.`,
 	}
-	cmd.AddCommand(newDeviceListCmd(env), newDeviceInfoCmd(env), newDeviceDoctorCmd(env), newDeviceResetCmd(env), newDeviceWatchCmd(env))
+	cmd.AddCommand(newDeviceListCmd(env), newDeviceInfoCmd(env), newDeviceDoctorCmd(env), newDeviceResetCmd(env), newDeviceWatchCmd(env), newDeviceConformanceCmd(env))
 	return cmd
 }
 

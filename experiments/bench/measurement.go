@@ -61,7 +61,9 @@ func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 	if o.Stream == nil {
 		o.Stream = NewStream()
 	}
-	bed, err := testbed.Open(ctx, o.Device, testbed.OpenOptions{Access: o.Access, Cards: o.Cards, Listen: o.Listen, Wire: o.Stream.recorders()})
+	bed, err := testbed.Open(ctx, o.Device, testbed.OpenOptions{
+		Access: o.Access, Cards: o.Cards, Listen: o.Listen, Wire: o.Stream.recorders(), ReadPorts: spec.Profile.ReadPorts(),
+	})
 	if err != nil {
 		return nil, err
 	}

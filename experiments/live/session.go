@@ -64,7 +64,7 @@ func Open(ctx context.Context, plan *bench.Plan, o Options) (*Session, error) {
 		index := o.Rate*queues + i
 		l.cards = append(l.cards, &card{index: index, config: &plan.Configs[index], rec: new(record)})
 	}
-	bed, err := testbed.Open(ctx, o.Device, testbed.OpenOptions{Access: o.Access, Cards: queues, Observe: func(i int) twin.Observer { return l.cards[i].rec }})
+	bed, err := testbed.Open(ctx, o.Device, testbed.OpenOptions{Access: o.Access, Cards: queues, ReadPorts: plan.Spec.Profile.ReadPorts(), Observe: func(i int) twin.Observer { return l.cards[i].rec }})
 	if err != nil {
 		return nil, err
 	}

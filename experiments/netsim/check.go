@@ -102,6 +102,8 @@ func (c *checker) nodes() {
 		if s.Profile != "" {
 			if err := engine.Profile(s.Profile).Validate(); err != nil {
 				c.fail(s.Pos, "profile", "switch %q: %v", s.Name, err)
+			} else if c.t.Timing == NS3 && engine.Profile(s.Profile).ReadPorts() != 0 {
+				c.fail(s.Pos, "profile", "switch %q: profile %s counts cycles of the logic, which ns-3's timing has not; use ideal", s.Name, s.Profile)
 			}
 		}
 	}

@@ -24,6 +24,10 @@ type portState struct {
 func (s *sim) arrive(i int32) {
 	p := &s.ports[i]
 	f := p.link.at(0)
+	if f.at > s.now { // it became longer meanwhile
+		s.queue.Push(calendar.Event{At: f.at, Ord: f.ord, What: kindArrive | uint64(i)})
+		return
+	}
 	switch {
 	case f.place == lost:
 	case int(p.to) >= s.switches:
@@ -68,7 +72,20 @@ func (s *sim) offer(to, c int32, u *olaf.Update, inside []olaf.Contributor) {
 	}
 	if p.output.Heed(now, o) {
 		s.launch(to)
+	} else if o.Class == engine.Aggregated && p.output.Contends() {
+		s.lengthen(p)
 	}
+}
+
+// lengthen moves the arrival of the frame on the wire behind a merge that made it wait.
+func (s *sim) lengthen(p *port) {
+	if _, sending := p.output.Sending(); !sending {
+		return
+	}
+	out, _ := p.output.Next()
+	f := p.link.at(p.link.len() - 1)
+	p.busy += int64(out) + p.delay - f.at
+	f.at = int64(out) + p.delay
 }
 
 // turn lets a port's output do what it is due for, and plans what comes next.

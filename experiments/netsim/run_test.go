@@ -176,7 +176,7 @@ func drawTopology(t *rapid.T) *Topology {
 	for i := range switches {
 		topology.Switches = append(topology.Switches, Switch{
 			Name: fmt.Sprint("sw", i), Slots: rapid.IntRange(1, 6).Draw(t, "slots"), HoldTx: rapid.Bool().Draw(t, "hold"),
-			Profile: rapid.SampledFrom([]string{"", "ideal", "calibrated"}).Draw(t, "profile"), Bypass: rapid.IntRange(0, 3).Draw(t, "bypass")})
+			Profile: rapid.SampledFrom([]string{"", "ideal", "calibrated", "measured-shared"}).Draw(t, "profile"), Bypass: rapid.IntRange(0, 3).Draw(t, "bypass")})
 		to := "ps"
 		if i > 0 {
 			to = fmt.Sprint("sw", rapid.IntRange(0, i-1).Draw(t, "to"))
@@ -293,7 +293,7 @@ func (s *queueSink) Deliver(d *engine.Departure) {
 // whole cycles, with engine cycles and without.
 func TestAgreesWithTheTwinsQueue(t *testing.T) {
 	for _, queue := range engine.Names() {
-		for _, profile := range []engine.Profile{engine.Ideal, engine.Calibrated} {
+		for _, profile := range []engine.Profile{engine.Ideal, engine.Calibrated, engine.Measured, engine.MeasuredShared} {
 			for seed := range uint64(20) {
 				compareWithQueue(t, queue, profile, seed)
 			}

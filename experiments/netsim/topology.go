@@ -62,7 +62,7 @@ type Switch struct {
 	Slots   int    `yaml:"slots"`
 	HoldTx  bool   `yaml:"slot_held_during_tx,omitempty"`
 	Queue   string `yaml:"queue,omitempty"`
-	Profile string `yaml:"profile,omitempty"`      // engine cycles: ideal (default) or calibrated
+	Profile string `yaml:"profile,omitempty"`      // engine cycles: ideal (default), calibrated, measured or measured-shared
 	Bypass  int    `yaml:"bypass_slots,omitempty"` // background packets a port holds; 64
 }
 

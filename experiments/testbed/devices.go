@@ -18,20 +18,22 @@ import (
 type Ability uint16
 
 const (
-	HasTables    Ability = 1 << iota // its tables can be written, so that it makes a testbed
-	VirtualTime                      // its time passes only when it is asked to: it can be held, stepped and wound back
-	Repeats                          // the same plan gives the same frames again
-	Observable                       // everything that happens in its queue can be seen
-	Records                          // it hands out the bytes of its frames
-	Copies                           // it can be opened any number of times, so that runs go side by side
-	ClosesLoop                       // workers beside it hear what comes back, and may wait for it
-	LogsArrivals                     // it tells what reached its queue, and when, so that a twin can be given the same
+	HasTables      Ability = 1 << iota // its tables can be written, so that it makes a testbed
+	VirtualTime                        // its time passes only when it is asked to: it can be held, stepped and wound back
+	Repeats                            // the same plan gives the same frames again
+	Observable                         // everything that happens in its queue can be seen
+	Records                            // it hands out the bytes of its frames
+	Copies                             // it can be opened any number of times, so that runs go side by side
+	ClosesLoop                         // workers beside it hear what comes back, and may wait for it
+	LogsArrivals                       // it tells what reached its queue, and when, so that a twin can be given the same
+	KeepsLogicTime                     // it takes the cycles that the card's logic takes, with as many read ports as are asked for
 )
 
 // abilities are the words for each, in the order of the constants.
 var abilities = []string{
 	"be a testbed, as it has no tables", "hold its time", "repeat a run", "show what happens in its queue", "hand out frames",
 	"do several things at a time", "close the loop between workers and switch", "tell what reached its queue",
+	"keep the time of the logic (profile measured)",
 }
 
 // String is what a device that lacks a can't do.

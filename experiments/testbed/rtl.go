@@ -2,6 +2,8 @@ package testbed
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/olafctl/olaf/fpga/rtl"
 	"github.com/olafctl/olaf/p4ctl/agent"
@@ -14,7 +16,7 @@ func RTL() Device {
 	return Local(Device{
 		Prefix:    "rtl:",
 		Name:      "[ports=1]",
-		Abilities: HasTables | VirtualTime | Repeats | Copies,
+		Abilities: HasTables | VirtualTime | Repeats | Records | Copies | KeepsLogicTime,
 		NotCard:   "the logic's simulation hands over what reaches the parameter server, and has tables of its own",
 	}, openRTL)
 }
@@ -25,6 +27,12 @@ func openRTL(ctx context.Context, name string, o OpenOptions) (*Parts, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.ReadPorts != 0 {
+		if strings.Contains(name, "ports=") && build.Ports != o.ReadPorts {
+			return nil, fmt.Errorf("%w: rtl:%s, and %d read ports are asked for; leave one of them out", rtl.ErrSize, name, o.ReadPorts)
+		}
+		build.Ports = o.ReadPorts
+	}
 	backend := new(agent.Embedded)
 	parts := &Parts{Tables: backend, Profile: p4.Twin()}
 	for range max(o.Cards, 1) {
@@ -32,6 +40,7 @@ func openRTL(ctx context.Context, name string, o OpenOptions) (*Parts, error) {
 		if err != nil {
 			return parts, err
 		}
+		c.Record(o.Wire)
 		parts.Cards = append(parts.Cards, Card{c, c})
 	}
 	return parts, nil

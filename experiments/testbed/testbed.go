@@ -50,6 +50,9 @@ type OpenOptions struct {
 	Cards  int    // cards side by side, where the device can be copied; 0 is one
 	Listen string // also serve P4Runtime here; empty for a private socket
 	Wire   bool   // move gradients and record frames, for captures
+	// ReadPorts, 1 or 2, asks for the time of the card's logic with so many read ports of its memory of gradients; 0 is what the
+	// device does by itself.
+	ReadPorts int
 	// Observe gives every card its observer, called with their numbers from 0; nil for none. Of a device that is not Observable
 	// nobody is asked.
 	Observe func(card int) twin.Observer
@@ -63,6 +66,9 @@ func Open(ctx context.Context, address string, o OpenOptions) (*Testbed, error) 
 	needs := HasTables
 	if o.Wire {
 		needs |= Records
+	}
+	if o.ReadPorts != 0 {
+		needs |= KeepsLogicTime
 	}
 	if err := devices.Check(address, needs); err != nil {
 		return nil, err

@@ -56,6 +56,9 @@ type Output struct {
 	DequeueCycles int       // engine cycles after every departure, 0 … MaxCostCycles
 	MergeCycles   int       // engine cycles for every merge or replacement, 0 … MaxCostCycles
 	BypassSlots   int       // frames that may wait beside the discipline, 0 … MaxBypassSlots
+	// ReadPorts are those of the memory of gradients, 1 or 2, where the output is to take what the logic takes; 0 counts bytes
+	// alone (docs/semantics.md, Measured).
+	ReadPorts int
 }
 
 // Limits of Output.
@@ -63,6 +66,7 @@ const (
 	MaxOverheadBytes = 255
 	MaxCostCycles    = 255
 	MaxBypassSlots   = 1 << 20
+	MaxReadPorts     = 2
 )
 
 // Validate says what is out of range. The error matches ErrConfig.
@@ -79,6 +83,9 @@ func (o *Output) Validate() error {
 	if err := within("merge cycles", o.MergeCycles, 0, MaxCostCycles); err != nil {
 		return olaf.InField("merge_cycles", err)
 	}
+	if err := within("read ports", o.ReadPorts, 0, MaxReadPorts); err != nil {
+		return olaf.InField("ports", err)
+	}
 	return within("bypass slots", o.BypassSlots, 0, MaxBypassSlots)
 }
 
@@ -90,9 +97,16 @@ const (
 	Calibrated Profile = "calibrated"
 	// Ideal costs nothing.
 	Ideal Profile = "ideal"
+	// Measured is what our logic takes that reads each beat of gradients for merges and for the output at the same time, and
+	// MeasuredShared the same with one read port for both.
+	Measured       Profile = "measured"
+	MeasuredShared Profile = "measured-shared"
 )
 
-var profiles = []Profile{Calibrated, Ideal}
+var profiles = []Profile{Calibrated, Ideal, Measured, MeasuredShared}
+
+// readPorts are those of the profiles whose cycles are the logic's own.
+var readPorts = map[Profile]int{Measured: 2, MeasuredShared: 1}
 
 // Profiles lists the names of all profiles, the default first.
 func Profiles() []string {
@@ -111,13 +125,31 @@ func (p Profile) Validate() error {
 	return nil
 }
 
+// ReadPorts is how many read ports of the memory of gradients the profile asks for, 0 where it does not keep the logic's time.
+func (p Profile) ReadPorts() int { return readPorts[p] }
+
+// WithPorts is the profile for a number of read ports, where it has any. The error matches ErrConfig.
+func (p Profile) WithPorts(ports int) (Profile, error) {
+	for other, n := range readPorts {
+		if n == ports && p.ReadPorts() != 0 {
+			return other, nil
+		}
+	}
+	if p.ReadPorts() == 0 {
+		return p, fmt.Errorf("%w: read ports are for the profile %s; %s counts no cycles of a memory", ErrConfig, Measured, p)
+	}
+	return p, fmt.Errorf("%w: %d read ports; the logic is built with 1 or 2", ErrConfig, ports)
+}
+
 // Costs is an Output with only the engine cycles that the profile gives the named discipline. The error matches ErrConfig.
 func (p Profile) Costs(discipline string) (Output, error) {
 	if err := p.Validate(); err != nil {
 		return Output{}, err
 	}
 	k, _ := Describe(discipline) // New refuses a name that is not known
-	return k.costs[p], nil
+	out := k.costs[p]
+	out.ReadPorts = readPorts[p]
+	return out, nil
 }
 
 // Output is the serialiser of the named discipline at the increment nearest to rate, with the profile's engine cycles. The

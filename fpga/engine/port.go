@@ -56,6 +56,7 @@ type Port struct {
 	size   olaf.Size
 	bypass bypass
 
+	reader      reader
 	departure   Departure // what the sink sees, kept here so that nothing escapes
 	sentBytes   uint64
 	stallCycles uint64
@@ -79,7 +80,7 @@ func NewPortOf(d Discipline, out Output, sink Sink) (*Port, error) {
 	if out.Rate == 0 {
 		out.Rate = Line
 	}
-	return &Port{discipline: d, out: out, clock: Cycles(out.Rate, out.OverheadBytes), sink: sink, slot: NoSlot}, nil
+	return &Port{discipline: d, out: out, clock: Cycles(out.Rate, out.OverheadBytes), sink: sink, slot: NoSlot, reader: reader{newest: NoSlot}}, nil
 }
 
 // Discipline is what decides. Read it freely, but leave what leaves to the port; tell Heed what it was offered.
@@ -120,12 +121,14 @@ func (p *Port) heed(now olaf.Time, o Outcome) (started bool) {
 	if o.Merged {
 		p.charge()
 	}
+	if p.out.ReadPorts != 0 {
+		p.written(now, o)
+	}
 	return o.Ready && p.phase == idle && p.wake(now)
 }
 
 // charge books the engine cycles of one merge: engine cycles under way get longer at once, otherwise they are paid after
-// the frame on the wire, or the next one where the link is down. Contention for a memory, by which a merge lengthens the
-// frame on the wire, would be booked here as well: whoever asks Next finds the new end.
+// the frame on the wire, or the next one where the link is down.
 func (p *Port) charge() {
 	if p.phase == paying {
 		p.pay(p.out.MergeCycles)
@@ -163,10 +166,14 @@ func (p *Port) start() {
 		return
 	}
 	p.slot, p.size = slot, size
-	ticks, rest := p.clock.after(size, p.carry)
+	from, carry := p.until, p.carry
+	ticks, rest := p.clock.after(size, carry)
 	p.until += ticks
 	p.carry = rest
 	p.phase = sending
+	if p.out.ReadPorts != 0 {
+		p.read(from, carry)
+	}
 }
 
 // turn ends what the output does, which is due, and lets the next thing begin.
@@ -233,8 +240,9 @@ func (p *Port) Step(now olaf.Time) (started bool) {
 }
 
 // Next is the next instant at which the output changes by itself: a last bit leaves, or engine cycles end and the next
-// frame starts. It is false while the output is idle. A merge meanwhile can only move the end later, so ask again after
-// every Offer; advancing to a time at which nothing happens is harmless.
+// frame starts. It is false while the output is idle. A merge meanwhile can only move the end later, that of a frame on the
+// wire too where both want the one read port, so ask again after every Offer; advancing to a time at which nothing happens is
+// harmless.
 func (p *Port) Next() (olaf.Time, bool) {
 	return p.clock.time(p.boundary()), p.phase != idle
 }
@@ -273,6 +281,9 @@ func (p *Port) Sending() (Slot, bool) { return p.slot, p.phase == sending }
 // Bypassing is the handle of the frame on the wire that bypasses the discipline.
 func (p *Port) Bypassing() int32 { return p.handle }
 
+// Contends says that a merge may lengthen the frame on the wire.
+func (p *Port) Contends() bool { return p.out.ReadPorts == 1 }
+
 // Busy is how long frames of the discipline that have left occupied the output at its rate, overhead included, engine cycles
 // not: the numerator of the utilisation of a port that was never paced. It is exact but for the last picosecond.
 func (p *Port) Busy() olaf.Duration {
@@ -281,8 +292,9 @@ func (p *Port) Busy() olaf.Duration {
 	return olaf.Duration(v.Quo(v, big.NewInt(int64(p.out.Rate))).Int64())
 }
 
-// StallCycles is how many engine cycles were booked to the output, paid or still being paid.
-func (p *Port) StallCycles() uint64 { return p.stallCycles }
+// StallCycles is how many engine cycles were booked to the output, paid or still being paid, and how many it waited for the
+// memory of gradients.
+func (p *Port) StallCycles() uint64 { return p.stallCycles - p.ahead() }
 
 // Flush discards everything inside at now, also the frame on the wire; the output is idle at once. What left up to now is
 // delivered first.
@@ -297,9 +309,13 @@ func (p *Port) Reset() {
 	p.discipline.Reset()
 	p.quiet()
 	p.now, p.sentBytes, p.stallCycles = 0, 0, 0
+	p.reader = reader{newest: NoSlot}
 }
 
 func (p *Port) quiet() {
+	p.stallCycles -= p.ahead()
+	p.reader.stall = [2]int64{}
+	p.reader.newest = NoSlot
 	p.phase, p.until, p.carry, p.merges = idle, 0, 0, 0
 	p.slot, p.bypass.n = NoSlot, 0
 	p.departure = Departure{}

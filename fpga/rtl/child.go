@@ -225,9 +225,6 @@ func (c *child) burst(addr uint32, words []uint32) (response uint8, err error) {
 // forget drops what the child knows of sources.
 func (c *child) forget() error { return c.send([]byte{'k'}, 0) }
 
-// reportLog asks for the provenance log beside frames.
-const reportLog = 2
-
 // watch says what is reported while time passes, as bits; frames always are.
 func (c *child) watch(what uint32) error {
 	return c.send(binary.LittleEndian.AppendUint32([]byte{'m'}, what), 0)

@@ -7,13 +7,6 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// What the child reports beside frames, as bits.
-const (
-	reportDecisions = 1
-	reportLanes     = 4
-	reportBypassed  = 8
-)
-
 // injection is a frame that a test puts on the input.
 type injection struct {
 	cycle   int64 // its first beat comes then, or as soon after as it is let in

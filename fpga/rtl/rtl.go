@@ -45,6 +45,8 @@ type Card struct {
 	build   string
 	version uint64 // of the tables that the child knows
 	zero    int64  // cycle at which the generator's run clock was 0
+	earlier int64  // the same of frames that were over at moved
+	moved   int64
 	tap     tap
 }
 
@@ -140,10 +142,19 @@ func (c *Card) heed(addr, value uint32) error {
 	case addr == regmap.GeneratorCommand && value&regmap.GeneratorCommandStart != 0,
 		addr == regmap.CommonCommand && value&regmap.CommonCommandReset != 0:
 		start, err := regmap.Read64(c, regmap.GeneratorStartCycle)
+		c.earlier, c.moved = c.zero, c.child.cycle
 		c.zero = int64(start)
 		return err
 	}
 	return nil
+}
+
+// runTime is a cycle on the run clock that was in force when something was over.
+func (c *Card) runTime(cycle, over int64) olaf.Time {
+	if over <= c.moved {
+		return cycleTime(cycle - c.earlier)
+	}
+	return cycleTime(cycle - c.zero)
 }
 
 // WriteBurst writes all words to one address, in order. The memory proxy takes all or none.

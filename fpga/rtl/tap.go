@@ -5,6 +5,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/twin"
 )
 
 // tap is what left since the last drain. Contributors come from the provenance log: lists that grow with their slots and
@@ -17,6 +18,54 @@ type tap struct {
 	leaving      [][]olaf.Contributor // of frames that are over, oldest first
 	spare        [][]olaf.Contributor
 	cut          int // frames that a flush ended on the bus
+
+	recording bool
+	packets   []twin.Packet
+	lanes     [2][]int32 // arenas as above
+	laneSide  int
+}
+
+// What the child reports while time passes, as bits; frames it always does.
+const (
+	reportDecisions = 1
+	reportLog       = 2 // of provenance, beside frames
+	reportLanes     = 4 // frames whole
+	reportBypassed  = 8
+)
+
+// Record turns the recording of whole frames off and on.
+func (c *Card) Record(on bool) {
+	what := uint32(reportLog)
+	if on {
+		what |= reportLanes | reportBypassed
+	}
+	c.tap.recording = on
+	_ = c.child.watch(what) // a child that is gone says so with the next access
+}
+
+// DrainPackets appends the frames that left since the last DrainPackets to buf, those that bypassed the queue among them, and
+// returns it. There are none unless they are recorded. Lanes are valid until the next DrainPackets.
+func (c *Card) DrainPackets(buf []twin.Packet) []twin.Packet {
+	t := &c.tap
+	buf = append(buf, t.packets...)
+	t.packets = t.packets[:0]
+	t.laneSide ^= 1
+	t.lanes[t.laneSide] = t.lanes[t.laneSide][:0]
+	return buf
+}
+
+// packet is a whole frame as a capture shows it.
+func (t *tap) packet(kind twin.Kind, at olaf.Time, queued olaf.Duration, u *olaf.Update, b []byte) twin.Packet {
+	arena := t.lanes[t.laneSide]
+	from := len(arena)
+	for at := olaf.HeaderBytes; at+olaf.LaneBytes <= len(b); at += olaf.LaneBytes {
+		arena = append(arena, int32(binary.BigEndian.Uint32(b[at:])))
+	}
+	t.lanes[t.laneSide] = arena
+	return twin.Packet{At: at, Queued: queued, Kind: kind, Update: *u, Lanes: arena[from:len(arena):len(arena)], Addresses: twin.Addresses{
+		DestMAC: [6]byte(b), SourceMAC: [6]byte(b[6:]), SourceIP: [4]byte(b[26:]), DestIP: [4]byte(b[30:]),
+		SourcePort: binary.BigEndian.Uint16(b[34:]), DestPort: binary.BigEndian.Uint16(b[36:]),
+	}}
 }
 
 // Drain appends the updates delivered since the last Drain to buf, in order, and returns it. At is when the last beat was on
@@ -49,12 +98,21 @@ func (c *Card) report(kind byte, r []byte) {
 	case 'f':
 		f := frameOf(r)
 		o := olaf.Observation{
-			At:           cycleTime(f.out - c.zero),
+			At:           c.runTime(f.out, f.over),
 			Queued:       olaf.Duration(cycleTime(f.out - f.appended)),
 			Update:       f.update,
 			Contributors: t.contributors(),
 		}
 		t.observations = append(t.observations, o)
+		if t.recording {
+			p := t.packet(twin.Delivered, o.At, o.Queued, &o.Update, f.bytes)
+			p.Contributors = o.Contributors
+			t.packets = append(t.packets, p)
+		}
+	case 'y':
+		b := r[10:]
+		u, out := updateOf(b, len(b)), int64(binary.LittleEndian.Uint64(r))
+		t.packets = append(t.packets, t.packet(twin.Bypassed, c.runTime(out, out), 0, &u, b))
 	}
 }
 
@@ -120,21 +178,27 @@ func frameOf(r []byte) frame {
 		out:      int64(binary.LittleEndian.Uint64(r[8:])),
 		appended: int64(binary.LittleEndian.Uint64(r[16:])),
 		bytes:    b,
-		update: olaf.Update{
-			GenNS:   uint64(binary.BigEndian.Uint16(b[offGen:]))<<32 | uint64(binary.BigEndian.Uint32(b[offGen+2:])),
-			Seq:     binary.BigEndian.Uint32(b[offSeq:]),
-			Reward:  int32(binary.BigEndian.Uint32(b[offReward:])),
-			Cluster: olaf.ClusterID(binary.BigEndian.Uint16(b[offCluster:])),
-			Worker:  olaf.WorkerID(binary.BigEndian.Uint16(b[offWorker:])),
-			Count:   binary.BigEndian.Uint16(b[offCount:]),
-			Lanes:   uint16((int(binary.LittleEndian.Uint16(r[size:])) - olaf.HeaderBytes) / olaf.LaneBytes),
-		},
-	}
-	if b[offFlags]&2 != 0 {
-		f.update.Flags |= olaf.Retransmission
+		update:   updateOf(b, int(binary.LittleEndian.Uint16(r[size:]))),
 	}
 	if r[24] != 0 {
 		f.update.Flags |= olaf.CountSaturated
 	}
 	return f
+}
+
+// updateOf is the header of a frame of so many bytes.
+func updateOf(b []byte, size int) olaf.Update {
+	u := olaf.Update{
+		GenNS:   uint64(binary.BigEndian.Uint16(b[offGen:]))<<32 | uint64(binary.BigEndian.Uint32(b[offGen+2:])),
+		Seq:     binary.BigEndian.Uint32(b[offSeq:]),
+		Reward:  int32(binary.BigEndian.Uint32(b[offReward:])),
+		Cluster: olaf.ClusterID(binary.BigEndian.Uint16(b[offCluster:])),
+		Worker:  olaf.WorkerID(binary.BigEndian.Uint16(b[offWorker:])),
+		Count:   binary.BigEndian.Uint16(b[offCount:]),
+		Lanes:   uint16((size - olaf.HeaderBytes) / olaf.LaneBytes),
+	}
+	if b[offFlags]&2 != 0 {
+		u.Flags |= olaf.Retransmission
+	}
+	return u
 }

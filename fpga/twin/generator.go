@@ -30,13 +30,16 @@ type generator struct {
 	last     uint64 // time of the descriptor before
 	busFree  int64  // device cycle at which the bus has moved the packet before
 	next     int64  // device cycle of the next thing to do, never when there is none
+	wish     int64  // what next would be if the bus were free
 	due      int64  // when the descriptor wanted to be sent
 	size     int
 	flow     *flow
 	incoming regmap.Descriptor
 }
 
-func (g *generator) reset() { *g = generator{flows: g.flows[:0], next: never} }
+func (g *generator) reset() {
+	*g = generator{flows: g.flows[:0], templates: g.templates, next: never, busFree: g.busFree}
+}
 
 // busy says whether configuration and memories must hold still.
 func (g *generator) busy() bool { return g.state == armed || g.state == running || g.state == stopping }
@@ -54,8 +57,13 @@ func (t *Twin) generatorCommand(bit uint32) bool {
 		if g.state != armed {
 			return false
 		}
-		g.state, g.zero, g.busFree = running, t.now, t.now
-		t.set64(regmap.GeneratorStartCycle, uint64(t.now))
+		g.state = running
+		if t.cfg.ReadPorts == 0 {
+			g.zero, g.busFree = t.now, t.now
+		} else { // of this cycle the logic can change nothing any more
+			g.zero = t.now + 1
+		}
+		t.set64(regmap.GeneratorStartCycle, uint64(g.zero))
 		t.fetch()
 	case regmap.GeneratorCommandStop:
 		switch g.state {
@@ -74,7 +82,7 @@ func (t *Twin) generatorCommand(bit uint32) bool {
 func (t *Twin) arm() {
 	g := &t.generator
 	n := int(t.reg(regmap.GeneratorFlows))
-	if cap(g.flows) < n || !t.queue.empty() || t.server.pendingAcks() > 0 {
+	if cap(g.flows) < n || !t.queue.empty() || t.server.pendingAcks() > 0 || !t.bus.empty() {
 		g.flows = make([]flow, n)
 	}
 	g.flows = g.flows[:n]
@@ -107,7 +115,8 @@ func (g *generator) readTemplates(m *regfile.Memories) {
 
 // end lets the packet on the bus finish.
 func (g *generator) end(now int64) {
-	g.state, g.next = stopping, max(now, g.busFree)
+	g.state = stopping
+	g.until(now)
 }
 
 // fail stops in state error for the given reason.
@@ -145,8 +154,11 @@ func (t *Twin) fetch() {
 	}
 	g.last = d.Time
 	g.due = g.zero + int64(d.Time)
-	g.next = max(g.due, g.busFree)
+	g.until(g.due)
 }
+
+// until waits for a cycle, and for the bus.
+func (g *generator) until(cycle int64) { g.wish, g.next = cycle, max(cycle, g.busFree) }
 
 // beatBytes move over the data path in one cycle.
 const beatBytes = 64
@@ -167,8 +179,12 @@ func (g *generator) fire(t *Twin) {
 		c.LateCyclesSum += uint64(late)
 		c.LateCyclesMax = max(c.LateCyclesMax, uint64(late))
 	}
-	g.busFree = t.now + int64(g.size+beatBytes-1)/beatBytes
-	t.ingress(g.flow, &g.incoming, g.size)
+	if t.cfg.ReadPorts == 0 {
+		g.busFree = t.now + beatsOf(g.size)
+		t.ingress(g.flow, &g.incoming, g.size, t.now)
+	} else {
+		t.send(g.flow, &g.incoming, g.size)
+	}
 	t.fetch()
 }
 
@@ -177,15 +193,15 @@ func (g *generator) genNS(now int64) uint64 {
 	return uint64(now-g.zero) * uint64(olaf.Cycle/olaf.Nanosecond) % olaf.GenModulus
 }
 
-// ingress is VNP4-1: parse, look up, and send to the queue, around it, or nowhere.
-func (t *Twin) ingress(f *flow, d *regmap.Descriptor, size int) {
+// ingress is VNP4-1: parse, look up, and send a frame that was fired at a cycle to the queue, around it, or nowhere.
+func (t *Twin) ingress(f *flow, d *regmap.Descriptor, size int, fired int64) fate {
 	if d.Flags&regmap.FlagNotOlaf != 0 || f.DestPort != olaf.UDPPort {
-		t.bypass(f, d, size)
-		return
+		t.bypass(f, d, size, fired)
+		return bypassed
 	}
 	if d.Flags&(regmap.FlagBadChecksum|regmap.FlagBadLength) != 0 {
 		t.counters.own.Malformed++
-		return
+		return gone
 	}
 	t.tables.refresh()
 	if f.epoch != t.tables.epoch {
@@ -196,25 +212,25 @@ func (t *Twin) ingress(f *flow, d *regmap.Descriptor, size int) {
 			t.raise(regmap.QueueErrors, regmap.QueueErrorsClusterRange)
 			t.raise(regmap.CommonErrors, regmap.CommonErrorsQueue)
 		}
-		t.bypass(f, d, size)
-		return
+		t.bypass(f, d, size, fired)
+		return bypassed
 	}
 	if !t.queue.enabled || t.queue.frozen {
 		t.counters.own.LostBeforeEngine++
-		return
+		return gone
 	}
 	if f.misidentified {
 		t.counters.own.Misidentified++
 	}
-	t.queue.arriving = t.header(d, size)
+	t.queue.arriving = t.header(d, size, fired)
 	t.queue.arriving.Cluster, t.queue.arriving.Worker = f.cluster, f.worker
-	t.admit(f)
+	return t.admit(f)
 }
 
 // header is the update that a descriptor describes, without identity.
-func (t *Twin) header(d *regmap.Descriptor, size int) olaf.Update {
+func (t *Twin) header(d *regmap.Descriptor, size int, fired int64) olaf.Update {
 	u := olaf.Update{
-		GenNS:  t.generator.genNS(t.now),
+		GenNS:  t.generator.genNS(fired),
 		Seq:    d.Sequence,
 		Reward: d.Reward,
 		Count:  1,
@@ -230,13 +246,13 @@ func (t *Twin) header(d *regmap.Descriptor, size int) olaf.Update {
 const notOlafPort = 9
 
 // bypass sends a frame around the queue.
-func (t *Twin) bypass(f *flow, d *regmap.Descriptor, size int) {
+func (t *Twin) bypass(f *flow, d *regmap.Descriptor, size int, fired int64) {
 	t.counters.own.Bypassed++
 	if !t.recording {
 		return
 	}
 	t.queue.advance(t.now) // what left before is recorded before
-	p := Packet{At: t.runTime(cycleTime(t.now)), Kind: Bypassed, Addresses: uplinkAddresses(f), Update: t.header(d, size)}
+	p := Packet{At: t.runTime(cycleTime(t.now) + t.detour(size)), Kind: Bypassed, Addresses: uplinkAddresses(f), Update: t.header(d, size, fired)}
 	p.Update.Cluster, p.Update.Worker = f.Cluster, f.Worker
 	p.Lanes = t.tap.keepLanes(t.generator.templates[f.Template][:p.Update.Lanes])
 	if d.Flags&regmap.FlagNotOlaf != 0 {

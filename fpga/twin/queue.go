@@ -92,6 +92,7 @@ func (t *Twin) configured() queueConfig {
 			OverheadBytes: int(t.reg(regmap.QueueLimiterOverhead)),
 			DequeueCycles: int(t.reg(regmap.QueueDequeueCycles)),
 			MergeCycles:   int(t.reg(regmap.QueueMergeCycles)),
+			ReadPorts:     t.cfg.ReadPorts,
 		},
 	}
 	if t.reg(regmap.QueueLimiterControl)&regmap.QueueLimiterControlEnable != 0 {
@@ -154,8 +155,13 @@ func (q *queue) freeze(t *Twin, on bool) {
 		q.frozen, q.frozenAt = true, now
 	case !on && q.frozen:
 		q.frozen = false
-		// One cycle less than it took, so that what was before and what comes after are told apart by queue time.
-		if length := now - q.frozenAt - 1; length > 0 {
+		// One cycle less than it took, so that what was before and what comes after are told apart by queue time; in the logic
+		// nothing comes any more in the cycle in which it is told.
+		length := now - q.frozenAt
+		if t.cfg.ReadPorts == 0 {
+			length--
+		}
+		if length > 0 {
 			q.freezes = append(q.freezes, freeze{at: q.frozenAt - q.lag, length: length})
 			q.lag += length
 		}
@@ -163,7 +169,7 @@ func (q *queue) freeze(t *Twin, on bool) {
 }
 
 // admit brings one update of f, in q.arriving, to the program, or to the queue where there is none.
-func (t *Twin) admit(f *flow) {
+func (t *Twin) admit(f *flow) fate {
 	q := &t.queue
 	u := &q.arriving
 	var lanes []int32
@@ -172,9 +178,12 @@ func (t *Twin) admit(f *flow) {
 	}
 	if t.front.Aggregator != nil {
 		t.present(f, lanes)
-		return
+		return stored
 	}
-	t.enqueue(f, u, lanes, nil)
+	if o := t.enqueue(f, u, lanes, nil); o.Slot == engine.NoSlot {
+		return gone
+	}
+	return stored
 }
 
 // enqueue offers u to the queue; f is the flow of its newest contributor, inside who a program merged.
@@ -210,12 +219,13 @@ func (s *uplink) Deliver(d *engine.Departure) {
 	t.counters.own.DeliveredBytes += uint64(u.Size())
 	t.counters.own.OccupancyIntegral += uint64(cycleOf(olaf.Time(queued)))
 
+	out, stay := t.runTime(at+t.outLatency()), queued+olaf.Duration(t.outLatency())
 	inside := t.tap.keepContributors(d.Frame.Contributors)
-	t.tap.observations = append(t.tap.observations, olaf.Observation{At: t.runTime(at), Queued: queued, Update: *u, Contributors: inside})
+	t.tap.observations = append(t.tap.observations, olaf.Observation{At: out, Queued: stay, Update: *u, Contributors: inside})
 	f := t.queue.slotFlow[d.Slot]
 	if t.recording {
 		t.tap.packets = append(t.tap.packets, Packet{
-			At: t.runTime(at), Queued: queued, Kind: Delivered, Addresses: uplinkAddresses(f), Update: *u, Lanes: t.tap.keepLanes(d.Frame.Lanes),
+			At: out, Queued: stay, Kind: Delivered, Addresses: uplinkAddresses(f), Update: *u, Lanes: t.tap.keepLanes(d.Frame.Lanes),
 			Contributors: inside,
 		})
 	}

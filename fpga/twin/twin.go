@@ -42,6 +42,9 @@ type Config struct {
 	// Wire moves gradient lanes and records every frame that leaves the card in either direction, for DrainPackets; Record
 	// turns it off and on.
 	Wire bool
+	// ReadPorts, 1 or 2, makes the card keep the logic's own time, with so many read ports of its memory of gradients; 0 is the
+	// abstract model (docs/semantics.md, Measured).
+	ReadPorts int
 	// Observer is told every event of the queue as it happens; nil costs nothing. A Replica has none.
 	Observer Observer
 }
@@ -69,6 +72,7 @@ type Twin struct {
 	front     front
 	queue     queue
 	generator generator
+	bus       bus
 	server    server
 	counters  counters
 	tap       tap
@@ -84,7 +88,8 @@ func New(cfg Config) (*Twin, error) {
 	limits := []struct {
 		what       string
 		value, max int
-	}{{"slots", cfg.Slots, engine.MaxSlots}, {"clusters", cfg.Clusters, engine.MaxClusters}, {"descriptors", cfg.Descriptors, regfile.MaxDescriptors}}
+	}{{"slots", cfg.Slots, engine.MaxSlots}, {"clusters", cfg.Clusters, engine.MaxClusters}, {"descriptors", cfg.Descriptors, regfile.MaxDescriptors},
+		{"read ports", max(1, cfg.ReadPorts), engine.MaxReadPorts}}
 	for _, l := range limits {
 		if l.value < 1 || l.value > l.max {
 			return nil, fmt.Errorf("twin: %d %s cannot be built; 1 to %d can", l.value, l.what, l.max)
@@ -127,6 +132,7 @@ func orDefault(v, otherwise int) int {
 func (t *Twin) powerOn() error {
 	t.file.Reset()
 	t.generator.reset()
+	t.bus.reset()
 	t.server = server{pending: t.server.pending[:0]}
 	t.counters.reset(t.now)
 	t.front.reset()
@@ -184,7 +190,7 @@ func (t *Twin) run(ctx context.Context, until int64) error {
 			}
 			look = contextInterval
 		}
-		arrival := t.generator.next
+		arrival := min(t.generator.next, t.bus.next)
 		if t.stepwise() {
 			if at := min(t.queue.next(), t.server.due()); at <= arrival && at <= until {
 				t.step(at)
@@ -195,7 +201,11 @@ func (t *Twin) run(ctx context.Context, until int64) error {
 			break
 		}
 		t.now = max(t.now, arrival)
-		t.generator.fire(t)
+		if t.bus.next == arrival {
+			t.carry()
+		} else {
+			t.generator.fire(t)
+		}
 	}
 	t.now = until
 	t.queue.advance(t.now)

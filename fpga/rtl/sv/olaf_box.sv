@@ -266,7 +266,7 @@ module olaf_box #(
     .look(counter_look), .select(counter_select), .value(counter_value), .peak
   );
   olaf_clusters #(.CLUSTERS(CLUSTERS), .STYLE(COUNTER_STYLE)) clusters (
-    .clk, .rst, .clear(clear || forget), .now(now[47:0]), .arrives(offered), .a_cluster(f_cluster[UW-1:0]), .a_class(class_),
+    .clk, .rst, .clear(clear || forget), .forget, .now(now[47:0]), .arrives(offered), .a_cluster(f_cluster[UW-1:0]), .a_class(class_),
     .departs(fin), .d_cluster(leaving_cluster), .d_count(leaving_count), .look, .look_at, .looked, .row_classes,
     .row_frames, .row_updates, .row_last
   );

@@ -8,6 +8,7 @@ module olaf_clusters #(
   input  logic          clk,
   input  logic          rst,
   input  logic          clear,
+  input  logic          forget,  // also what was looked at
   input  logic [47:0]   now,
 
   input  logic          arrives,
@@ -59,7 +60,8 @@ module olaf_clusters #(
     if (a_1)
       for (int i = 0; i < 7; i++)
         a_new[48*i +: 48] <= (a_epoch == a_epoch_1 ? a_row[48*i +: 48] : '0) + {47'b0, 32'(a_class_1) == i};
-    if (looks_1) row_classes <= a_epoch == a_epoch_1 ? a_row : '0;
+    if (rst || forget) row_classes <= '0;
+    else if (looks_1) row_classes <= a_epoch == a_epoch_1 ? a_row : '0;
   end
 
   // Departures can follow each other at once; the row that was written last is remembered.
@@ -88,6 +90,7 @@ module olaf_clusters #(
       d_now_1 <= now;
     end
     if (departs || looks) d_epoch_1 <= epoch;
-    if (looks_1) {row_last, row_updates, row_frames} <= d_epoch == d_epoch_1 ? d_row : '0;
+    if (rst || forget) {row_last, row_updates, row_frames} <= '0;
+    else if (looks_1) {row_last, row_updates, row_frames} <= d_epoch == d_epoch_1 ? d_row : '0;
   end
 endmodule

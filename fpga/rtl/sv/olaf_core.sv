@@ -437,7 +437,7 @@ module olaf_core #(
         if (rst) begin
           busy <= '0;
           age <= '0;
-        end else if (ce) begin
+        end else if (ce && !frozen) begin  // the clock of the queue stands
           if (merges) busy <= in_beats - 8'd1;
           else if (busy != '0) busy <= busy - 8'd1;
           if (slot_written) begin

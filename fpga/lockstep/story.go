@@ -1,0 +1,294 @@
+package lockstep
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// step is a write, a burst of writes, or time that passes.
+type step struct {
+	addr, value uint32
+	words       []uint32
+	sleep       int64 // cycles
+}
+
+func (s *step) String() string {
+	switch {
+	case s.sleep > 0:
+		return fmt.Sprintf("%d cycles", s.sleep)
+	case s.words != nil:
+		return fmt.Sprintf("a write of %d words to %s", len(s.words), nameOf(s.addr))
+	}
+	return fmt.Sprintf("a write of %#x to %s", s.value, nameOf(s.addr))
+}
+
+// Workers that every table must hold, four to a cluster, and one sender that no table knows.
+const (
+	clusters   = 4
+	workers    = 12
+	stranger   = workers
+	impostor   = workers + 1 // says that it is another worker
+	passenger  = workers + 2 // is not OLAF by its port
+	flows      = workers + 3
+	bigLanes   = 1 // template whose sums saturate
+	shortFrame = 64
+	longFrame  = 9036
+)
+
+// Worker is one entry of the table of VNP4-1.
+type Worker struct {
+	Address netip.Addr
+	Cluster olaf.ClusterID
+	ID      olaf.WorkerID
+}
+
+// Workers is what the tables of both cards must hold.
+func Workers() []Worker {
+	all := make([]Worker, workers)
+	for w := range all {
+		all[w] = Worker{netip.AddrFrom4(addressOf(w)), clusterOf(w), olaf.WorkerID(w)}
+	}
+	return all
+}
+
+// Server is the parameter server.
+func Server() netip.Addr { return netip.AddrFrom4([4]byte{10, 1, 0, 1}) }
+
+func addressOf(w int) [4]byte            { return [4]byte{10, 0, 0, byte(w + 1)} }
+func clusterOf(w int) olaf.ClusterID     { return olaf.ClusterID(w % clusters) }
+func pick[T any](s *story, of ...T) T    { return of[s.IntN(len(of))] }
+func (s *story) chance(percent int) bool { return s.IntN(100) < percent }
+
+// story is what happens in one stream: what is set up, and the steps. What a kind of stream does not change is drawn.
+type story struct {
+	*rand.Rand
+	seed  uint64
+	kind  string
+	steps []step
+
+	discipline string
+	depth      int
+	rate       float64 // bytes a cycle, 0 for no limiter
+	sizes      func() int
+	gap        func(size int) uint64 // to the next frame's time
+	worker     func() int
+	reward     func() int32
+	flags      func() uint16
+	template   uint16
+	frames     int
+	during     func(*story) // between two pieces of time
+}
+
+// kinds are the streams, in turn by seed.
+var kinds = []struct {
+	name string
+	set  func(*story)
+}{
+	{"random", func(*story) {}},
+	{"train onto a locked head", func(s *story) {
+		s.rate, s.discipline = pick(s, 2.5, 5.0), "olaf"
+		first := s.IntN(workers)
+		s.worker = func() int { return (first + clusters*s.IntN(3)) % workers }
+	}},
+	{"full queue", func(s *story) { s.rate, s.depth = pick(s, 2.5, 1.25), 1+s.IntN(2) }},
+	{"every length", func(s *story) {
+		at := shortFrame + int(s.seed)*52%(longFrame-shortFrame)/4*4
+		s.sizes = func() int {
+			if at += olaf.LaneBytes; at > longFrame {
+				at = shortFrame
+			}
+			return at
+		}
+		s.rate = pick(s, 0.0, 40)
+	}},
+	{"saturation", func(s *story) {
+		s.template, s.discipline, s.rate = bigLanes, "olaf", 5
+		s.reward = func() int32 { return pick[int32](s, 1<<31-1, -1<<31, 1<<30) }
+	}},
+	{"reconfiguration", func(s *story) {
+		s.during = func(s *story) {
+			if s.chance(40) {
+				s.write(regmap.QueueControl, 0)
+				s.pass(int64(s.IntN(400)) + 1)
+				s.configure()
+			}
+		}
+	}},
+	{"reset", func(s *story) {
+		s.during = func(s *story) {
+			if s.chance(25) {
+				s.write(regmap.CommonCommand, regmap.CommonCommandReset)
+				s.pass(int64(s.IntN(20)) + 1)
+				s.setUp()
+			}
+		}
+	}},
+	{"malformed and strange", func(s *story) {
+		s.worker = func() int { return s.IntN(flows) }
+		s.flags = func() uint16 {
+			return pick[uint16](s, 0, 0, regmap.FlagBadChecksum, regmap.FlagBadLength, regmap.FlagNotOlaf, regmap.FlagRetransmission)
+		}
+	}},
+	{"frozen, inspected and flushed", func(s *story) { s.during = (*story).meddle }},
+	{"short frames at the line", func(s *story) {
+		s.sizes = func() int { return shortFrame + olaf.LaneBytes*s.IntN(20) }
+		s.gap = func(int) uint64 { return 0 }
+		s.frames = 250
+	}},
+	{"long frames at the line", func(s *story) {
+		s.sizes = func() int { return pick(s, longFrame, longFrame-4, 1500, 4096) }
+		s.rate = pick(s, 0, 63.5, 40)
+		s.gap = func(int) uint64 { return uint64(s.IntN(20)) }
+		s.frames = 40
+	}},
+}
+
+// newStory draws the stream of a seed.
+func newStory(seed uint64) *story {
+	s := &story{Rand: rand.New(rand.NewPCG(seed, 0x6f6c6166)), seed: seed}
+	kind := &kinds[seed%uint64(len(kinds))]
+	s.kind = kind.name
+	s.discipline = pick(s, "olaf", "olaf", "olaf", "fifo")
+	s.depth = 1 + s.IntN(8)
+	s.rate = pick(s, 0.0, 64, 40, 20, 10, 7.3, 2.5)
+	usual := pick(s, 256, 256, 1500, 0)
+	s.sizes = func() int {
+		if usual != 0 {
+			return usual
+		}
+		return shortFrame + olaf.LaneBytes*s.IntN(100)
+	}
+	load := pick(s, 0.5, 1, 1.5, 3)
+	s.gap = func(size int) uint64 {
+		rate := s.rate
+		if rate == 0 {
+			rate = 64
+		}
+		return uint64(s.Float64() * 2 * float64(size) / rate / load)
+	}
+	s.worker = func() int { return s.IntN(workers) }
+	s.reward = func() int32 { return int32(s.IntN(4096)) - 2048 }
+	s.flags = func() uint16 { return pick[uint16](s, 0, 0, 0, regmap.FlagRetransmission) }
+	s.frames = 20 + s.IntN(150)
+	s.during = func(s *story) {}
+	kind.set(s)
+	s.setUp()
+	for range 14 {
+		s.pass(int64(1 + s.IntN(pick(s, 10, 200, 1500))))
+		s.during(s)
+	}
+	return s
+}
+
+func (s *story) write(addr, value uint32) { s.steps = append(s.steps, step{addr: addr, value: value}) }
+
+func (s *story) burst(memory, address uint32, words []uint32) {
+	s.write(regmap.GeneratorMemSelect, memory)
+	s.write(regmap.GeneratorMemAddress, address)
+	s.steps = append(s.steps, step{addr: regmap.GeneratorMemData, words: words})
+}
+
+func (s *story) pass(cycles int64) { s.steps = append(s.steps, step{sleep: cycles}) }
+
+// setUp configures the queue, loads the generator and starts it.
+func (s *story) setUp() {
+	s.configure()
+	s.load()
+	s.write(regmap.GeneratorCommand, regmap.GeneratorCommandArm)
+	s.pass(30) // the first descriptors are fetched
+	s.write(regmap.GeneratorCommand, regmap.GeneratorCommandStart)
+}
+
+// configure draws what the queue does. Where it still holds something, the writes are refused, which has to be equal, too.
+func (s *story) configure() {
+	kind, _ := engine.Describe(s.discipline)
+	mode := kind.Code
+	for _, bit := range []uint32{regmap.QueueModeRewardFilter, regmap.QueueModeFreeOnStart, regmap.QueueModeProvenance} {
+		if s.chance(40) {
+			mode |= bit
+		}
+	}
+	s.write(regmap.QueueMode, mode)
+	s.write(regmap.QueueDepth, uint32(s.depth))
+	s.write(regmap.QueueRewardThreshold, uint32(s.IntN(600)))
+	s.write(regmap.QueueLimiterControl, 0)
+	if s.rate != 0 {
+		s.write(regmap.QueueLimiterControl, regmap.QueueLimiterControlEnable)
+		s.write(regmap.QueueLimiterIncrement, uint32(s.rate*(1<<24)))
+	}
+	s.write(regmap.QueueLimiterOverhead, pick[uint32](s, 0, 0, 24))
+	if s.chance(30) {
+		s.write(regmap.QueueDequeueCycles, uint32(s.IntN(3)))
+		s.write(regmap.QueueMergeCycles, uint32(s.IntN(3)))
+	}
+	s.write(regmap.QueueControl, regmap.QueueControlEnable)
+}
+
+// load writes flows, descriptors and, where the kind needs it, a template.
+func (s *story) load() {
+	words := make([]uint32, flows*regmap.FlowWords)
+	for w := range flows {
+		f := regmap.Flow{
+			SourceIP: addressOf(w), DestIP: Server().As4(), SourceMAC: [6]byte{2, 0, 0, 0, 0, byte(w)}, DestMAC: [6]byte{2, 0, 0, 0, 1, 0},
+			SourcePort: uint16(40000 + w), DestPort: olaf.UDPPort, Cluster: clusterOf(w), Worker: olaf.WorkerID(w), Length: 256,
+			Template: s.template, Enable: true,
+		}
+		switch w {
+		case impostor:
+			f.SourceIP = addressOf(3)
+		case passenger:
+			f.SourceIP, f.DestPort = addressOf(4), 53
+		}
+		f.Put(words[w*regmap.FlowWords:])
+	}
+	s.burst(1, 0, words)
+	if s.template != 0 {
+		lanes := make([]uint32, regmap.TemplateWords)
+		for i := range lanes {
+			lanes[i] = s.Uint32()
+		}
+		s.burst(2, regmap.TemplateWords*uint32(s.template), lanes)
+	}
+	words = make([]uint32, s.frames*regmap.DescriptorWords)
+	at := uint64(0)
+	for i := range s.frames {
+		d := regmap.Descriptor{
+			Time: at, Flow: uint16(s.worker()), Length: uint16(s.sizes()), Flags: s.flags(), Sequence: uint32(i), Reward: s.reward(),
+		}
+		d.Put(words[i*regmap.DescriptorWords:])
+		at += s.gap(int(d.Length))
+	}
+	s.burst(0, 0, words)
+	s.write(regmap.GeneratorFlows, flows)
+	s.write(regmap.GeneratorDescriptors, uint32(s.frames))
+}
+
+// meddle does something that an operator may do while traffic runs, or may not.
+func (s *story) meddle() {
+	switch s.IntN(7) {
+	case 0:
+		s.write(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze)
+		for i := range uint32(s.IntN(4)) {
+			s.write(regmap.QueueInspectIndex, i)
+			s.pass(int64(1 + s.IntN(20)))
+		}
+		s.write(regmap.QueueControl, regmap.QueueControlEnable)
+	case 1:
+		s.write(regmap.QueueCommand, regmap.QueueCommandFlush)
+	case 2:
+		s.write(regmap.CommonCommand, regmap.CommonCommandClear)
+	case 3:
+		s.write(regmap.QueueClusterIndex, uint32(s.IntN(clusters+1)))
+	case 4:
+		s.write(pick[uint32](s, regmap.QueueDepth, regmap.QueueMode, regmap.CommonMagic, regmap.QueueInspectIndex, 0x101FFC, regmap.GeneratorFlows), s.Uint32N(9))
+	case 5:
+		s.write(regmap.GeneratorCommand, pick[uint32](s, regmap.GeneratorCommandStop, regmap.GeneratorCommandStart))
+	case 6:
+		s.write(regmap.CommonErrors, 0xf0f)
+	}
+}

@@ -1,0 +1,65 @@
+package rtl
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"strconv"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/lockstep"
+	"github.com/olafctl/olaf/fpga/twin"
+)
+
+// table is what both cards match.
+type table map[netip.Addr]lockstep.Worker
+
+func (t table) Worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
+	w, known := t[source]
+	return w.Cluster, w.ID, known
+}
+func (t table) Server(netip.Addr) bool                       { return false }
+func (t table) Group(olaf.ClusterID) ([]olaf.WorkerID, bool) { return nil, false }
+func (t table) Version() uint64                              { return 1 }
+
+func workers() table {
+	t := table{}
+	for _, w := range lockstep.Workers() {
+		t[w.Address] = w
+	}
+	return t
+}
+
+// TestLockstep leads the twin and the logic through the same streams, with one read port and with two. LOCKSTEP_SEEDS says how
+// many; 'olafctl device conformance' does the same.
+func TestLockstep(t *testing.T) {
+	seeds := 22
+	if n, err := strconv.Atoi(os.Getenv("LOCKSTEP_SEEDS")); err == nil {
+		seeds = n
+	}
+	for ports := 1; ports <= 2; ports++ {
+		t.Run(fmt.Sprintf("%d ports", ports), func(t *testing.T) {
+			needTools(t)
+			logic, err := Open(context.Background(), Config{Build: Build{Ports: ports}, Tables: workers()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer logic.Close()
+			model, err := twin.New(twin.Config{ReadPorts: ports, Tables: workers(), Wire: true, Slots: 64, Clusters: 1024, Descriptors: 32768})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for seed := range uint64(seeds) {
+				d, _, err := lockstep.Compare(t.Context(), lockstep.Side{Device: model, Tap: model}, lockstep.Side{Device: logic, Tap: logic}, seed)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if d != nil {
+					t.Errorf("%v", d)
+				}
+			}
+		})
+	}
+}
