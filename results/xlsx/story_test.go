@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -95,6 +96,10 @@ func grown() *table.Book {
 func TestWorkbookParts(t *testing.T) {
 	var b bytes.Buffer
 	parts(t, &b, small(), true)
+	single := small()
+	single.Sheets = single.Sheets[1:2]
+	single.Sheets[0].Charts = single.Sheets[0].Charts[:1]
+	parts(t, &b, single, false)
 	golden.Equal(t, "small.txt", b.Bytes())
 	b.Reset()
 	parts(t, &b, grown(), false)
@@ -120,6 +125,10 @@ func TestWorkbookLimits(t *testing.T) {
 	}
 	long := table.Sheet{Name: "long", Columns: []table.Column{{Header: "a"}}, Rows: make([][]table.Cell, MaxRows)}
 	if n := notes(&long); len(n) != 0 {
+		t.Errorf("%q", n)
+	}
+	long.Rows = make([][]table.Cell, MaxRows+1)
+	if n := notes(&long); len(n) != 2 || n[1] != "1 more rows are not shown; for all of them: export the result as CSV or Parquet" {
 		t.Errorf("%q", n)
 	}
 	long.Rows = make([][]table.Cell, MaxRows+3)
@@ -149,5 +158,52 @@ func TestWorkbookLimits(t *testing.T) {
 		if have := formatOf(table.General, c.v); have != c.want {
 			t.Errorf("%v is shown as %s, want %s", c.v, have, c.want)
 		}
+	}
+}
+
+// Parts that are not as the library makes them are refused, not written half.
+func TestForeignParts(t *testing.T) {
+	for name, try := range map[string]func(map[string]string) error{
+		"no end":             func(p map[string]string) error { return appendTo(p, 1, "<x/>") },
+		"no page set-up":     func(p map[string]string) error { return pageOf(p, 1, 1) },
+		"no place for names": func(p map[string]string) error { return definedNames(p, nil) },
+		"no end for charts":  func(p map[string]string) error { return addCharts(p, []place{{sheet: &table.Sheet{}}}, 1) },
+		"no end for a page":  func(p map[string]string) error { return figuresPage(p, 1, []place{{}}) },
+	} {
+		if err := try(map[string]string{"xl/worksheets/sheet1.xml": "<worksheet>", "xl/workbook.xml": ""}); !errors.Is(err, ErrBook) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Charts and colours end where the sheet does.
+func TestChartsOfLongSheets(t *testing.T) {
+	s := &table.Sheet{Name: "long", Columns: []table.Column{{Header: "x", Format: table.Integer}, {Header: "y", Format: table.Integer}}}
+	for i := range MaxRows + 5 {
+		s.Rows = append(s.Rows, []table.Cell{table.I(int64(i)), table.I(int64(i))})
+	}
+	chart := table.Chart{Kind: table.Map, Series: []table.Series{{Name: "y", Column: 1}}}
+	if from, to := rowsOf(s, &chart); from != 0 || to != MaxRows {
+		t.Errorf("rows %d to %d", from, to)
+	}
+	s.Charts = []table.Chart{chart}
+	if scales := colourScales(s); !strings.Contains(scales, fmt.Sprintf("B%d\"", MaxRows+1)) {
+		t.Errorf("%.200s", scales)
+	}
+}
+
+// A column is as wide as the longest word of its header, however long its cells are not.
+func TestWidths(t *testing.T) {
+	for title, want := range map[string]float64{
+		"x": minWidth, "twelve chars": 1.2*12 + 1, "a header of many words": headerWidth, "antidisestablishmentarianism of words": 1.2*28 + 1, strings.Repeat("w", 90): maxWidth,
+	} {
+		s := &table.Sheet{Columns: []table.Column{{Header: title}}}
+		if have := width(s, nil, 0); math.Abs(have-want) > 1e-9 {
+			t.Errorf("%q: %v, want %v", title, have, want)
+		}
+	}
+	s := &table.Sheet{Columns: []table.Column{{Header: "x"}}}
+	if have := width(s, [][]table.Cell{{table.S(strings.Repeat("c", 30))}, {table.Missing(strings.Repeat("c", 60))}}, 0); have != 32 {
+		t.Errorf("a cell of 30 characters: %v", have)
 	}
 }
