@@ -22,7 +22,7 @@ type Folder struct {
 
 // Load opens the finished run of exactly that id.
 func (s *Store) Load(id string) (*Folder, error) {
-	if filepath.Base(id) != id {
+	if !isID(id) {
 		return nil, s.unknown(id)
 	}
 	if _, err := os.Stat(s.path(id)); err != nil {

@@ -142,6 +142,11 @@ func (s *Store) Dir() string { return s.dir }
 
 func (s *Store) path(id string) string { return filepath.Join(s.dir, "runs", id) }
 
+// isID says whether a name can be a run's: one folder's below runs, and none of those that stand for others.
+func isID(name string) bool {
+	return name != "" && filepath.Base(name) == name && !strings.HasPrefix(name, ".")
+}
+
 func (s *Store) incompletePath(id string) string {
 	return filepath.Join(s.dir, "runs", "."+id+incomplete)
 }
@@ -360,6 +365,9 @@ func (s *Store) Note(id, note string) error {
 
 // Remove removes a run, finished or not, and its note. One that is being written is refused.
 func (s *Store) Remove(id string) error {
+	if !isID(id) {
+		return s.unknown(id)
+	}
 	path := s.path(id)
 	if _, err := os.Stat(path); err != nil {
 		if path = s.incompletePath(id); lockfile.Held(filepath.Join(path, lockName)) {
@@ -400,7 +408,7 @@ func (s *Store) Older(t time.Time) ([]Entry, error) {
 
 // Resolve finds the run that name means: an id, the beginning of just one, or "last" for the newest finished one.
 func (s *Store) Resolve(name string) (string, error) {
-	if name != "" && filepath.Base(name) == name {
+	if isID(name) {
 		if _, err := os.Stat(s.path(name)); err == nil {
 			return name, nil
 		}

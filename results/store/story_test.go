@@ -1,0 +1,390 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/golden"
+)
+
+// clerk keeps a store and writes down what it says.
+type clerk struct {
+	*testing.T
+	*Store
+	text bytes.Buffer
+}
+
+func (c *clerk) say(what string, args ...any) {
+	line := fmt.Sprintf(what, args...)
+	fmt.Fprintln(&c.text, strings.ReplaceAll(line, c.Dir(), "STORE"))
+}
+
+func (c *clerk) entries(what string) {
+	for _, e := range list(c, c.Store) {
+		c.say("%s: %+v", what, e)
+	}
+}
+
+// must keeps a finished run of an experiment, with files.
+func (c *clerk) must(experiment string, started time.Time, files map[string]string) string {
+	c.Helper()
+	w, err := c.Create(experiment, started)
+	if err != nil {
+		c.Fatal(err)
+	}
+	for _, name := range []string{"a", "b"} {
+		if text, ok := files[name]; ok {
+			if err := w.Put(name, []byte(text)); err != nil {
+				c.Fatal(err)
+			}
+		}
+	}
+	m := manifest()
+	m.Experiment, m.Provenance.Started, m.Partial = experiment, started.Format(time.RFC3339), experiment == "partial"
+	if err := w.Finish(m); err != nil {
+		c.Fatal(err)
+	}
+	return w.ID()
+}
+
+// What a store says of runs that are kept, half written, damaged, noted, exported and removed.
+func TestStoreSays(t *testing.T) {
+	c := &clerk{T: t, Store: open(t, t.TempDir())}
+	c.entries("empty")
+	for _, name := range []string{"", "x", "last", ".."} {
+		id, err := c.Resolve(name)
+		c.say("resolve %q: %q, %v", name, id, err)
+	}
+	first := c.must("table1", noon, map[string]string{"a": "four", "b": ""})
+	again := c.must("table1", noon, nil)
+	third := c.must("table1", noon, nil)
+	later := c.must("partial", noon.Add(36*time.Hour), map[string]string{"b": "data"})
+	half, err := c.Create("half.written", noon.Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := half.Put("a", []byte("12345")); err != nil {
+		t.Fatal(err)
+	}
+	c.entries("kept")
+	for _, name := range []string{"last", first, "2026", "20260102-120000-table1", again, later[:9], later[:14], half.ID(), half.ID()[:16], "20260102-120000-tabel1", "nothing like it", "a/b", third + "x", ""} {
+		id, err := c.Resolve(name)
+		c.say("resolve %q: %q, %v", name, id, err)
+	}
+	for _, name := range []string{"..", ".", "." + half.ID() + incomplete} {
+		id, err := c.Resolve(name)
+		c.say("resolve %q: %q, %v, remove %v", name, id, err, c.Remove(name))
+	}
+	for _, name := range []string{first, half.ID(), "none", "a/b", "../x", "..", ""} {
+		f, err := c.Load(name)
+		c.say("load %q: %t, %v", name, f != nil, err)
+	}
+	c.say("note: %v, %v", c.Note(first, " of  two\n words "), c.Note("none", "x"))
+	f, err := c.Load(first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digests, err := f.Digests()
+	c.say("%s with note %q, %+v, %v, verified %v", f.ID(), f.Note, digests, err, f.VerifyDigests())
+	for _, name := range []string{"a", "none"} {
+		raw, err := f.ReadFile(name)
+		c.say("read %s: %q, %v", name, raw, err)
+		file, err := f.Open(name)
+		c.say("open %s: %t, %v, not there %t", name, file != nil, err, errors.Is(err, fs.ErrNotExist))
+		if file != nil {
+			file.Close()
+		}
+	}
+	var v any
+	c.say("JSON: %v, %v", f.ReadJSON("a", &v), f.ReadJSON("none", &v))
+	for _, e := range []Export{{"xlsx", "v1", "1"}, {"report", "v1", "2"}, {"xlsx", "v2", "3"}, {"xlsx", "v1", "4"}} {
+		if err := c.SetExport(first, e); err != nil {
+			t.Fatal(err)
+		}
+		all, err := c.Exports(first)
+		c.say("exports %+v, %v", all, err)
+	}
+	if err := os.WriteFile(c.exportsPath(again), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	all, err := c.Exports(again)
+	c.say("damaged exports: %v, %v, %v", all, err, c.SetExport(again, Export{}))
+	if err := os.Mkdir(c.exportsPath(third), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	all, err = c.Exports(third)
+	c.say("a folder of exports: %v, %v", all, err)
+	if err := os.Remove(c.exportsPath(third)); err != nil {
+		t.Fatal(err)
+	}
+	for _, before := range []time.Duration{0, time.Second, 36 * time.Hour, 36*time.Hour + time.Second} {
+		older, err := c.Older(noon.Add(before))
+		ids := []string{}
+		for _, e := range older {
+			ids = append(ids, e.ID)
+		}
+		c.say("older than noon and %v: %v, %v", before, ids, err)
+	}
+	abandoned, err := c.Abandoned()
+	c.say("abandoned while it is written: %v, %v", abandoned, err)
+	c.say("remove what is written: %v", c.Remove(half.ID()))
+	half.lock.Close()
+	abandoned, err = c.Abandoned()
+	c.say("abandoned: %v, %v", abandoned, err)
+	c.entries("abandoned")
+	c.say("remove: %v, %v, %v", c.Remove(half.ID()), c.Remove(first), c.Remove(first))
+	n, err := c.Reindex()
+	c.say("%d in the index, %v", n, err)
+	c.entries("removed")
+	for _, left := range []string{"notes", "exports", "runs"} {
+		names, _ := os.ReadDir(filepath.Join(c.Dir(), left))
+		c.say("%s: %v", left, names)
+	}
+	golden.Equal(t, "store.txt", c.text.Bytes())
+}
+
+// Every damage of a folder is named.
+func TestDamageSays(t *testing.T) {
+	c := &clerk{T: t, Store: open(t, t.TempDir())}
+	for _, d := range []struct {
+		what string
+		do   func(path string) error
+	}{
+		{"nothing", func(string) error { return nil }},
+		{"another file", func(p string) error { return os.WriteFile(filepath.Join(p, "more"), nil, 0o600) }},
+		{"a file less", func(p string) error { return os.Remove(filepath.Join(p, "a")) }},
+		{"another content", func(p string) error { return os.WriteFile(filepath.Join(p, "a"), []byte("five"), 0o600) }},
+		{"a folder for a file", func(p string) error {
+			return errors.Join(os.Remove(filepath.Join(p, "a")), os.Mkdir(filepath.Join(p, "a"), 0o700))
+		}},
+		{"no digests", func(p string) error { return os.Remove(filepath.Join(p, digestsName)) }},
+		{"digests of nothing", func(p string) error { return os.WriteFile(filepath.Join(p, digestsName), []byte("[]"), 0o600) }},
+		{"digests that are none", func(p string) error { return os.WriteFile(filepath.Join(p, digestsName), []byte("{"), 0o600) }},
+		{"no manifest", func(p string) error { return os.Remove(filepath.Join(p, manifestName)) }},
+		{"a manifest that is none", func(p string) error { return os.WriteFile(filepath.Join(p, manifestName), []byte("{"), 0o600) }},
+		{"a newer manifest", func(p string) error {
+			return os.WriteFile(filepath.Join(p, manifestName), []byte(`{"schema":"olafctl.run/v2"}`), 0o600)
+		}},
+		{"the manifest of another", func(p string) error {
+			return os.WriteFile(filepath.Join(p, manifestName), []byte(`{"schema":"olafctl.run/v1","id":"other"}`), 0o600)
+		}},
+	} {
+		id := c.must("table1", noon, map[string]string{"a": "four"})
+		f, err := c.Load(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.do(c.path(id)); err != nil {
+			t.Fatal(err)
+		}
+		_, loaded := c.Load(id)
+		verified := f.VerifyDigests()
+		c.say("%s: load %v | verify %v", d.what, loaded, verified)
+		if good := d.what == "nothing"; good != (loaded == nil && verified == nil) {
+			t.Errorf("%s: %v, %v", d.what, loaded, verified)
+		}
+		for _, err := range []error{loaded, verified} {
+			if err != nil && !errors.Is(err, ErrDamaged) && !errors.Is(err, ErrNewer) {
+				t.Errorf("%s: %v", d.what, err)
+			}
+		}
+		if err := c.Remove(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	golden.Equal(t, "damage.txt", c.text.Bytes())
+}
+
+// What an id says of a run whose manifest can't be read.
+func TestIDsSay(t *testing.T) {
+	for id, want := range map[string][2]string{
+		"20260102-120000-table1": {"2026-01-02T12:00:00Z", "table1"}, "20260102-120000-table1-2": {"2026-01-02T12:00:00Z", "table1"}, "20260102-120000-fig-7-12": {"2026-01-02T12:00:00Z", "fig-7"},
+		"20260102-120000-": {"2026-01-02T12:00:00Z", ""}, "20260102-120000": {"2026-01-02T12:00:00Z", ""}, "20260102-12000": {"", ""}, "20261302-120000-x": {"", "x"}, "": {"", ""},
+	} {
+		if have := [2]string{startedOf(id), experimentOf(id)}; have != want {
+			t.Errorf("%q: %q, want %q", id, have, want)
+		}
+	}
+	s := open(t, t.TempDir())
+	if err := os.Mkdir(s.path("20260102-120000-lost"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, other := range []string{".hidden", ".x.removed"} {
+		if err := os.Mkdir(filepath.Join(s.Dir(), "runs", other), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(s.Dir(), "runs", "a-file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if all := list(t, s); len(all) != 1 || all[0].Experiment != "lost" || all[0].Started != "2026-01-02T12:00:00Z" || all[0].Valid || all[0].State != Complete {
+		t.Errorf("%+v", all)
+	}
+}
+
+// A file of a run may be rewound to a mark, one is open at a time, and names of the store's own are taken.
+func TestFilesOfARun(t *testing.T) {
+	s := open(t, t.TempDir())
+	w, err := s.Create("table1", noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", ".", "..", "a/b", ".hidden", manifestName, digestsName, lockName} {
+		if _, err := w.File(name); !errors.Is(err, ErrName) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	f, err := w.File("data")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.File("other"); err == nil || !strings.Contains(err.Error(), "data is still open") {
+		t.Errorf("two at once: %v", err)
+	}
+	write := func(text string) {
+		t.Helper()
+		if n, err := f.Write([]byte(text)); err != nil || n != len(text) {
+			t.Fatal(n, err)
+		}
+	}
+	write("kept ")
+	mark, err := f.Mark()
+	if err != nil {
+		t.Fatal(err)
+	}
+	write("taken back, which is longer than what follows")
+	if err := f.Rewind(mark); err != nil {
+		t.Fatal(err)
+	}
+	write("and kept")
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.File("data"); err == nil {
+		t.Error("the same file twice")
+	}
+	if err := w.Finish(manifest()); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := s.Load(w.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := kept.ReadFile("data")
+	if err != nil || string(raw) != "kept and kept" || kept.VerifyDigests() != nil {
+		t.Errorf("%q, %v, %v", raw, err, kept.VerifyDigests())
+	}
+	digests, err := kept.Digests()
+	if err != nil || len(digests) != 2 || digests[0].Name != "data" || digests[0].Bytes != 13 || digests[1].Name != manifestName {
+		t.Errorf("%+v, %v", digests, err)
+	}
+	gone, err := s.Create("table1", noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := gone.File("data"); err != nil {
+		t.Fatal(err)
+	}
+	if err := gone.Abort(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(gone.dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("an aborted run: %v", err)
+	}
+}
+
+// Names of experiments, to their last good letter.
+func TestExperimentNames(t *testing.T) {
+	s := open(t, t.TempDir())
+	for name, good := range map[string]bool{"a": true, "0": true, "a.b_c-d": true, strings.Repeat("a", 64): true, strings.Repeat("a", 65): false, "": false, "A": false, "-a": false, ".a": false, "a/b": false, "a b": false, "é": false} {
+		w, err := s.Create(name, noon)
+		if good != (err == nil) || err != nil && !errors.Is(err, ErrName) {
+			t.Errorf("%q: %v", name, err)
+		}
+		if w != nil {
+			if err := w.Abort(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// A store that can't be made, read or understood is refused with a way out.
+func TestStoresThatAreRefused(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(file); err == nil || !strings.Contains(err.Error(), "choose another place with --store") {
+		t.Errorf("a file: %v", err)
+	}
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "VERSION"), []byte(" olafctl.store/v1 \n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir)
+	if err := os.WriteFile(filepath.Join(dir, "VERSION"), []byte("olafctl.store/v2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir); !errors.Is(err, ErrNewer) || !strings.Contains(err.Error(), `"olafctl.store/v2"`) {
+		t.Errorf("a newer one: %v", err)
+	}
+	if err := errors.Join(os.Remove(filepath.Join(dir, "VERSION")), os.Mkdir(filepath.Join(dir, "VERSION"), 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "can't be read") {
+		t.Errorf("a folder for the version: %v", err)
+	}
+	for err, want := range map[error]olaf.Kind{ErrUnknown: olaf.Usage, ErrIncomplete: olaf.Usage, ErrDamaged: olaf.Failed, ErrNewer: olaf.Usage, ErrName: olaf.Usage} {
+		if kind, _ := olaf.KindOf(err); kind != want {
+			t.Errorf("%v is of kind %v", err, kind)
+		}
+	}
+}
+
+// An index that is no index of ours is made anew from the folders; one that a caller closed says so.
+func TestIndexIsMadeAnew(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	id := store(t, s, noon)
+	s.Close()
+	for what, damage := range map[string]func() error{
+		"junk": func() error {
+			return os.WriteFile(filepath.Join(dir, "index.db"), bytes.Repeat([]byte("junk"), 2000), 0o600)
+		},
+		"another version": func() error {
+			ix := &index{path: filepath.Join(dir, "index.db")}
+			if err := ix.open(); err != nil {
+				return err
+			}
+			_, err := ix.db.Exec("PRAGMA user_version = 77")
+			return errors.Join(err, ix.close())
+		},
+	} {
+		if err := damage(); err != nil {
+			t.Fatal(what, err)
+		}
+		again := open(t, dir)
+		if all := list(t, again); len(all) != 1 || all[0].ID != id || again.ReadOnly() {
+			t.Errorf("%s: %+v", what, all)
+		}
+		again.Close()
+		if _, err := again.List(); err == nil {
+			t.Errorf("%s: a closed index lists", what)
+		}
+		if _, err := again.Reindex(); err == nil {
+			t.Errorf("%s: a closed index is written", what)
+		}
+	}
+	if err := (&index{}).close(); err != nil {
+		t.Error(err)
+	}
+}
