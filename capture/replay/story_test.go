@@ -9,6 +9,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/internal/golden"
 )
@@ -69,6 +71,23 @@ func TestStories(t *testing.T) {
 			}
 		}
 	}
+	for _, c := range []struct {
+		name string
+		in   []arrival
+	}{{"one update", []arrival{{atNS: 7, cluster: 1, worker: 40000}}}, {"ACKs alone", []arrival{{atNS: 7, ack: true}, {atNS: 9, ack: true}}},
+		{"large numbers", []arrival{{atNS: 7, cluster: 1}, {atNS: 8, cluster: 32769}, {atNS: 9, cluster: 1, worker: 40000}, {atNS: 10, cluster: 65535, worker: 65535}}}} {
+		res, err := Run(context.Background(), decoder(t, file(t, c.in)), olafQueue(2), nil)
+		text, failed := json.MarshalIndent(res, "", " ")
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		fmt.Fprintf(&b, "== %s: %v\n%s\n", c.name, err, text)
+	}
+	res, err := Run(context.Background(), decoder(t, elsewhere(t, crowd(9, 100, false))), olafQueue(3), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(&b, "== a capture of a host's clock\n%s\n", written(t, res))
 	golden.Equal(t, "stories.txt", b.Bytes())
 }
 
@@ -78,5 +97,75 @@ func TestRefusedQueues(t *testing.T) {
 		if res, err := Run(context.Background(), decoder(t, file(t, nil)), cfg, nil); !errors.Is(err, engine.ErrConfig) || res != nil {
 			t.Errorf("%+v: %+v, %v", cfg, res, err)
 		}
+	}
+}
+
+// elsewhere is a classic capture whose packets a host stamped, in years after 1970, as its senders did.
+func elsewhere(t *testing.T, arrivals []arrival) []byte {
+	t.Helper()
+	const origin = 1_700_000_000_000_000_000
+	var b bytes.Buffer
+	w, err := capture.NewWriter(&b, capture.PCAP, origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range arrivals {
+		if a.raw != nil || a.ack {
+			continue
+		}
+		u, addr := a.update(), address(a.worker)
+		u.GenNS = uint64(origin+a.atNS) & (1<<48 - 1)
+		if err := w.WriteUpdate(olaf.Time(a.atNS*1000+500_000), &addr, &u, a.lanes()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// stopper ends the context with the first delivery.
+type stopper struct{ stop func() }
+
+func (s stopper) Deliver(*Delivery) error { s.stop(); return nil }
+
+// A replay that is stopped, or whose sink fails, says what it had done by then, with what still waited.
+func TestStoppedReplays(t *testing.T) {
+	ctx, stop := context.WithCancel(context.Background())
+	res, err := Run(ctx, decoder(t, file(t, crowd(3, 3*checkEvery, false))), olafQueue(3), stopper{stop})
+	if sent := res.Counts.Of("sent"); !errors.Is(err, context.Canceled) || !res.Partial || sent == 0 || sent > 2*checkEvery {
+		t.Errorf("%d of %d packets, %v", sent, 3*checkEvery, err)
+	}
+	var burst []arrival
+	for i := range 12 {
+		burst = append(burst, arrival{atNS: int64(i), cluster: i % 3, worker: i, seq: 0})
+	}
+	burst = append(burst, arrival{atNS: 40, cluster: 7})
+	res, err = Run(context.Background(), decoder(t, file(t, burst)), olafQueue(8), &brokenSink{0})
+	if !errors.Is(err, errSink) || !res.Partial {
+		t.Fatal(err)
+	}
+	if queued, inside := res.Counts.Of("queued"), res.Counts.Of("count_queued"); queued == 0 || inside <= queued {
+		t.Errorf("%d frames of %d updates wait", queued, inside)
+	}
+}
+
+// What makes a result invalid is said.
+func TestReasons(t *testing.T) {
+	res, err := Run(context.Background(), decoder(t, file(t, crowd(1, 50, false))), olafQueue(3), nil)
+	if err != nil || !res.Valid || res.Reason != "" {
+		t.Fatal(res, err)
+	}
+	lost := *res
+	lost.Valid, lost.Capture.CaptureDropped = false, 1
+	if lost.judge(); lost.Valid || lost.Reason != "the capture lost packets" {
+		t.Errorf("%t, %q", lost.Valid, lost.Reason)
+	}
+	broken := *res
+	broken.Valid, broken.Counts = false, res.Counts.Clone()
+	broken.Counts.Add("in", 1)
+	if broken.judge(); broken.Valid || broken.Reason == "" {
+		t.Errorf("%t, %q", broken.Valid, broken.Reason)
 	}
 }
