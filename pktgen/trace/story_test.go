@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"testing/iotest"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/regmap"
@@ -334,5 +335,48 @@ func TestManyRewards(t *testing.T) {
 	out := s.Result()
 	if math.Abs(out.EarlyMean-n/20) > n/200 || math.Abs(out.LateMean-19*n/20) > n/200 || len(s.rewards) > 1<<14 || s.stride != 8 {
 		t.Errorf("early %v, late %v, %d kept, every %d", out.EarlyMean, out.LateMean, len(s.rewards), s.stride)
+	}
+}
+
+// One interval has a mean and no more, and intervals of no length are as even as can be.
+func TestFewIntervals(t *testing.T) {
+	var s series
+	if m := s.moments(); m != (Moments{}) {
+		t.Errorf("of none: %+v", m)
+	}
+	s.add(7)
+	if m := s.moments(); m != (Moments{Count: 1, MeanNS: 7, MaxOverAvg: 1, Burstiness: -1}) {
+		t.Errorf("of one: %+v", m)
+	}
+	var flat []float64
+	f := flattener{out: func(v float64) { flat = append(flat, v) }}
+	for range 40 {
+		f.add(0)
+	}
+	f.finish()
+	for i, v := range flat {
+		if v != 1 || len(flat) != 40 {
+			t.Fatalf("value %d of %d is %v", i, len(flat), v)
+		}
+	}
+}
+
+// A source that fails is not taken for a short one.
+func TestSourcesThatFail(t *testing.T) {
+	if r, err := Load(&cut{sample(3, 5)}); !errors.Is(err, ErrTruncated) || r != nil {
+		t.Errorf("%v, %v", r, err)
+	}
+	if _, _, err := Identify(&cut{sample(3, 5)}); !errors.Is(err, ErrTruncated) {
+		t.Errorf("%v", err)
+	}
+	if s, err := Measure(&cut{sample(3, 5)}); !errors.Is(err, ErrTruncated) || s.Updates != 15 {
+		t.Errorf("%d updates, %v", s.Updates, err)
+	}
+	whole := encode(t, sample(2, 3))
+	for _, n := range []int{0, 5, 15, 40, len(whole) - 3} {
+		_, err := decode(io.MultiReader(bytes.NewReader(whole[:n]), iotest.ErrReader(errFull)))
+		if n > 12 && !errors.Is(err, errFull) || err == nil {
+			t.Errorf("a disk that fails after %d bytes: %v", n, err)
+		}
 	}
 }
