@@ -175,6 +175,7 @@ func (f *benchFlags) addSystem(cmd *cobra.Command) {
 	cli.AddSystem(cmd, &s.Queue, "queue", "system under test: "+strings.Join(systems(), "|"), systems)
 	flags.StringVar(&s.Versus, "versus", s.Versus, "systems to compare with, comma-separated, or none")
 	flags.IntVar(&f.h, "h", 0, "updates that complete a sum, of systems whose switches add up; a cluster's workers if not given")
+	flags.Var(&s.Topology, "topology", "where results go: P to a server, or S back to the workers, of systems whose switches add up")
 	flags.StringSliceVar(&f.outRates, "out-rate", f.outRates, "output rates, comma-separated")
 	flags.IntVar(&s.Slots, "slots", s.Slots, "slots of the queue, the leaving update included")
 	profileFlag(cmd, &s.Profile)
@@ -184,6 +185,7 @@ func (f *benchFlags) addSystem(cmd *cobra.Command) {
 	flags.Var(&s.Overhead, "overhead", "bytes that the limiter adds to a frame: 0B, or 24B for FCS, preamble and gap")
 	flags.BoolVar(&s.RewardFilter, "reward-filter", false, "compare rewards before merging (§3)")
 	flags.Float64Var(&s.RewardThreshold, "reward-threshold", 0, "threshold of the reward filter")
+	cli.Complete(cmd, "topology", bench.Topologies)
 	cli.Complete(cmd, "versus", func() []string { return append(systems(), bench.Nobody) })
 }
 
@@ -201,6 +203,23 @@ func (f *benchFlags) addTraffic(cmd *cobra.Command) {
 	f.trace.add(flags)
 }
 
+// answered looks at what goes together where the switch answers the workers. Nothing is beside it unless somebody said so.
+func (f *benchFlags) answered(cmd *cobra.Command, env *cli.Env) error {
+	switch {
+	case f.pcap != "":
+		return cli.UsageError("--pcap writes what reaches the server; with --topology S nothing does")
+	case f.tui:
+		return cli.UsageError("--tui shows the queue towards the server; with --topology S nothing waits there")
+	}
+	if !cmd.Flags().Changed("versus") && f.file.path == "" {
+		f.spec.Versus = ""
+	}
+	if err := env.Devices.Check(f.device, testbed.VirtualTime); err != nil {
+		return fmt.Errorf("--topology S: %w", err)
+	}
+	return nil
+}
+
 // resolve turns the file, if there is one, and the flags into a specification.
 func (f *benchFlags) resolve(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.file.load(cmd, env, &f.spec); err != nil {
@@ -214,6 +233,11 @@ func (f *benchFlags) resolve(cmd *cobra.Command, env *cli.Env) error {
 				return cli.UsageError("--out-rate: %v", err)
 			}
 			f.spec.OutRates = append(f.spec.OutRates, rate)
+		}
+	}
+	if f.spec.Topology == bench.ToWorkers {
+		if err := f.answered(cmd, env); err != nil {
+			return err
 		}
 	}
 	if f.spec.Versus == bench.Nobody {

@@ -158,6 +158,8 @@ func ofField(name string) map[string]any {
 	case "versus":
 		one := "(" + strings.Join(system.All().Open().Names(), "|") + ")"
 		return map[string]any{"type": "string", "pattern": "^(" + Nobody + "|" + one + "(,\\s*" + one + ")*)$"}
+	case "topology":
+		return yamlfile.Choice(Topologies()...)
 	case "profile":
 		return yamlfile.Choice(engine.Profiles()...)
 	case "burst_dist":

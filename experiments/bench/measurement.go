@@ -109,6 +109,9 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 		d := &o.Departures
 		b.Statements = append(b.Statements, fmt.Sprintf("traffic of %s (%.12s…): frames leave within %v of its instants, %v on average; a run past %v is invalid", t.Name, t.Digest, d.Max, d.Mean, t.MaxDeparture))
 	}
+	if o.Plan.Spec.Topology == ToWorkers {
+		b.Statements = append(b.Statements, "topology S: the switch answers; a sum leaves by one link a worker of its cluster at the output rate, without a limit, and ages are those at the workers. No number of topology P is one of these")
+	}
 	b.Statements = append(b.Statements, o.captured.statements()...)
 	for i := range b.Rows { // a configuration without a finished run has a row as well
 		b.Rows[i].Queue, b.Rows[i].OutRateBPS = o.Plan.Configs[i].Queue, int64(o.Plan.Configs[i].OutRate)
@@ -154,10 +157,18 @@ func (r *Measurement) Document() any { return r.Bench }
 func (r *Measurement) WriteText(w io.Writer, v text.View) error {
 	s := &r.Outcome.Plan.Spec
 	load := &s.Workload
-	return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s), profile %s: %d workers in %d clusters, %d updates of %v each, %v offered %s, %s, %s, seed %d",
-		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.Profile,
+	return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s), %sprofile %s: %d workers in %d clusters, %d updates of %v each, %v offered %s, %s, %s, seed %d",
+		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.topology(), s.Profile,
 		load.Workers, load.Clusters, load.UpdatesPerWorker, load.Size, load.MeanRate, s.arrivals(),
 		olaf.Plural(s.Slots, "slot"), olaf.Plural(s.Runs, "run"), s.Seed))
+}
+
+// topology says where results go if it is not the usual place.
+func (s *Spec) topology() string {
+	if s.Topology == "" {
+		return ""
+	}
+	return fmt.Sprintf("topology %s, ", s.Topology)
 }
 
 // arrivals says how updates are spread over time.

@@ -108,15 +108,30 @@ func (p *Plan) queue(c *Config) fpga.QueueConfig {
 	if c.system.Adds() {
 		queue.Program, queue.H = c.system.Program, c.H
 	}
+	if p.Spec.Topology == ToWorkers { // sums cross the switch as fast as it can, and the links behind it set the pace
+		queue.Output.Rate = 0
+	}
 	return queue
+}
+
+// downlinks are the links to the workers; nil where everything goes to a server.
+func (p *Plan) downlinks(c *Config) *downlinks {
+	if p.Spec.Topology != ToWorkers {
+		return nil
+	}
+	return newDownlinks(c.OutRate, p.Spec.Overhead)
 }
 
 // measure is what the metrics of one configuration's runs need to know.
 func (p *Plan) measure(c *Config) results.Config {
+	rate := c.OutRate
+	if p.Spec.Topology == ToWorkers { // each cluster's links carry its own sums
+		rate *= olaf.Rate(p.Spec.Workload.Clusters)
+	}
 	return results.Config{
 		Declared: p.Declaration(c),
 		Clusters: p.Spec.Workload.Clusters, Workers: p.Spec.Workload.Workers,
-		OutRate: c.OutRate, OverheadBytes: p.Spec.Overhead,
+		OutRate: rate, OverheadBytes: p.Spec.Overhead,
 		SpeedupUpdates: max(1, p.Spec.Workload.UpdatesPerWorker/speedupShare),
 	}
 }

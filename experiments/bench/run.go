@@ -146,6 +146,7 @@ type station struct {
 	*runner
 	*Rig
 	collector    *results.Collector
+	down         *downlinks // to the workers; nil where everything goes to a server
 	observations []olaf.Observation
 	recorder     FrameRecorder // of a run whose frames somebody takes
 	packets      []twin.Packet
@@ -217,6 +218,7 @@ func (b *station) prepare(ctx context.Context, id RunID) ([]fpga.Port, error) {
 		return nil, err
 	}
 	b.collector.Reset(b.plan.measure(&b.plan.Configs[id.Config]))
+	b.down = b.plan.downlinks(&b.plan.Configs[id.Config])
 	return fpga.PortCounts(b.Device)
 }
 
@@ -230,6 +232,12 @@ func (b *station) watch(ctx context.Context, id RunID) (counters fpga.Counters, 
 	}
 	if err := b.observe(id); err != nil {
 		return counters, err
+	}
+	if b.down != nil {
+		b.observations = b.down.rest(b.observations[:0])
+		if err := b.take(id); err != nil {
+			return counters, err
+		}
 	}
 	if counters, err = b.Snapshot(); err != nil {
 		return counters, err
@@ -304,9 +312,17 @@ func (b *station) fire(ctx context.Context, id RunID) error {
 	}
 }
 
-// observe takes what reached the parameter server since the last look.
+// observe takes what reached the parameter server, or the workers, since the last look.
 func (b *station) observe(id RunID) error {
 	b.observations = b.Tap.Drain(b.observations[:0])
+	if b.down != nil {
+		b.observations = b.down.pass(b.observations)
+	}
+	return b.take(id)
+}
+
+// take hands on what was observed.
+func (b *station) take(id RunID) error {
 	for i := range b.observations {
 		b.collector.Observe(&b.observations[i])
 	}

@@ -27,6 +27,8 @@ type Spec struct {
 	Versus     string `json:"versus,omitempty"` // those it is compared with, separated by commas; empty for none
 	// H is how many updates complete a sum of the systems whose switches add up; nil is as many as a cluster has workers.
 	H *int `json:"h,omitempty"`
+	// Topology is where results go: to a server, or back to the workers.
+	Topology Topology `json:"topology,omitempty"`
 	// Systems are those that there are to choose from; nil is all of this build.
 	Systems system.Set `json:"-"`
 
@@ -98,12 +100,37 @@ func (s *Spec) checkSystems() error {
 		}
 		adds = adds || found.Adds()
 	}
+	if err := s.checkTopology(); err != nil {
+		return olaf.InField("topology", err)
+	}
 	switch {
 	case s.H == nil:
 	case !adds:
 		return olaf.InField("h", fmt.Errorf("%w: h is for systems whose switches add up, not for %s", ErrSpec, strings.Join(s.Queues(), ", ")))
 	case *s.H < 1 || *s.H > MaxH:
 		return olaf.InField("h", fmt.Errorf("%w: h is %d; use 1 to %d", ErrSpec, *s.H, MaxH))
+	}
+	return nil
+}
+
+// checkTopology refuses systems whose switches answer nobody where the workers wait for answers.
+func (s *Spec) checkTopology() error {
+	topology := s.Topology
+	if err := topology.Set(s.Topology.String()); err != nil || topology != ToWorkers {
+		return err
+	}
+	systems, err := s.systems()
+	if err != nil {
+		return err
+	}
+	all := s.Systems
+	if all == nil {
+		all = system.All()
+	}
+	for _, found := range systems {
+		if !found.Adds() {
+			return fmt.Errorf("%w: the switches of %s answer no worker; topology %s goes with %s, and --versus none", ErrSpec, found.Name, ToWorkers, strings.Join(all.Adding().Names(), ", "))
+		}
 	}
 	return nil
 }

@@ -215,6 +215,11 @@ func (s Set) Open() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Open() })
 }
 
+// Adding are those whose switches add up what workers send without waiting.
+func (s Set) Adding() Set {
+	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Adds() })
+}
+
 // Open says whether its workers can send without waiting for answers.
 func (s *System) Open() bool { return len(s.Modes) == 0 || s.Adds() }
 
