@@ -7,3 +7,12 @@ func Kernel() Device {
 		NotCard: "its server is in a namespace of its own, where it captures by itself",
 	}, openKernel)
 }
+
+// Host is the same with the engine of this process as the switch, which needs no right to load programs. Nothing falls back to it:
+// it is asked for by its name.
+func Host() Device {
+	return Local(Device{
+		Prefix: "host:", Abilities: HasTables | LogsArrivals, Guarded: true,
+		NotCard: "its server is in a namespace of its own, where it captures by itself",
+	}, openHost)
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/host"
 	"github.com/olafctl/olaf/fpga/realtime"
 	"github.com/olafctl/olaf/fpga/xdp"
 	"github.com/olafctl/olaf/p4ctl/agent"
@@ -25,6 +26,11 @@ func openKernel(_ context.Context, name string, _ OpenOptions) (*Parts, error) {
 		return nil, fmt.Errorf("%w for %q: write xdp:, or xdp:%s where a driver has no hook of its own", ErrBackend, "xdp:"+name, xdp.Generic)
 	}
 	return openRealtime(realtime.Kernel(mode))
+}
+
+// openHost opens the engine of this process as the switch.
+func openHost(context.Context, string, OpenOptions) (*Parts, error) {
+	return openRealtime(host.Backend())
 }
 
 // openRealtime opens a card in real time with its capture and its tables.

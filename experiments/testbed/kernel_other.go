@@ -11,3 +11,8 @@ import (
 func openKernel(context.Context, string, OpenOptions) (*Parts, error) {
 	return nil, fmt.Errorf("%w here: the switch is the Linux kernel, and this is another one", ErrBackend)
 }
+
+// openHost refuses: there are no namespaces here.
+func openHost(context.Context, string, OpenOptions) (*Parts, error) {
+	return nil, fmt.Errorf("%w here: workers and server are in network namespaces of Linux", ErrBackend)
+}

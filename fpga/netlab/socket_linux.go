@@ -62,6 +62,12 @@ func (s *Socket) Receive(buf []byte) (int, error) {
 	return n, err
 }
 
+// Wait sleeps until a frame is there, for some ms at most.
+func (s *Socket) Wait(ms int) {
+	fds := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
+	_, _ = unix.Poll(fds, ms) // whoever waits looks again
+}
+
 // Lost is how many frames found no room in the socket since it was last asked.
 func (s *Socket) Lost() (uint32, error) {
 	stats, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)

@@ -8,7 +8,6 @@ import (
 	"io"
 	"runtime"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -32,6 +31,9 @@ const (
 	clockHz = uint64(olaf.Second / olaf.Cycle)
 	cycleNS = int64(olaf.Cycle / olaf.Nanosecond)
 )
+
+// ownPlaces is how many goroutines run beside those that Go would let run.
+const ownPlaces = 6
 
 // mtu is that of the cables: what the longest frame needs.
 var mtu = int(olaf.FrameSize(maxLanes)) - 14
@@ -58,7 +60,7 @@ type Card struct {
 	total     totals
 	witness   witness
 
-	mu       sync.Mutex // held whenever the plane is used
+	mu       Lock // held whenever the plane is used
 	plane    Plane
 	attached io.Closer
 	program  uint32 // that is attached; 0 of a plane without one
@@ -93,9 +95,10 @@ func (c *Card) open() error {
 	}
 	c.file = regfile.New(behaviour, c, regfile.NewLayout(capabilities), builtDescriptors)
 	c.file.Reset()
-	// Two threads look at the clock again and again, and must not keep the others from running.
+	// Threads that look at the clock again and again keep a place at which goroutines run each, and who comes back from the kernel
+	// must find one free.
 	c.procs = runtime.GOMAXPROCS(0)
-	runtime.GOMAXPROCS(c.procs + 2)
+	runtime.GOMAXPROCS(c.procs + ownPlaces)
 	if err := c.adopt(c.configured()); err != nil {
 		return err
 	}

@@ -53,29 +53,39 @@ func (c *clock) until(at, spin int64, stop *atomic.Bool) bool {
 // leastNapNS is what it takes to fall asleep and to wake up.
 const leastNapNS = 10_000
 
+// spin passes some time awake.
+func (c *clock) spin(ns int64) {
+	for until := c.now() + ns; c.now() < until; {
+	}
+}
+
 // nap sleeps without holding up the goroutines of other threads.
 func nap(ns int64) {
 	t := unix.NsecToTimespec(ns)
 	_ = unix.Nanosleep(&t, nil) // a signal ends it early, and whoever naps looks at the clock
 }
 
-// Threads that keep time, each on a processor of its own where there are two.
-const (
-	senders = iota
-	output
+// Thread is what keeps time: each on a processor of its own where there are two.
+type Thread struct{ processor, priority uint32 }
+
+// Threads. Who decides about a frame interrupts who sends it, as an interrupt of the kernel does.
+var (
+	Senders = Thread{0, 1}
+	Arrival = Thread{0, 2}
+	Output  = Thread{1, 1}
 )
 
-// ownThread keeps the calling goroutine on a thread, whose naps end in time, and which goes before all others where that is
+// OwnThread keeps the calling goroutine on a thread, whose naps end in time, and which goes before all others where that is
 // allowed: it sleeps most of the time, and the kernel keeps some of every second for the others. Which processor it gets is not left to the kernel: it may put two who wait for each other on one.
-func ownThread(which int) {
+func OwnThread(t Thread) {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}, 0)
+	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: t.priority}, 0)
 	var allowed, one unix.CPUSet
 	if unix.SchedGetaffinity(0, &allowed) != nil || allowed.Count() < 2 {
 		return
 	}
-	one.Set(nth(&allowed, which))
+	one.Set(nth(&allowed, int(t.processor)))
 	_ = unix.SchedSetaffinity(0, &one)
 }
 

@@ -3,7 +3,6 @@ package realtime
 import (
 	"encoding/binary"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 
 	"github.com/olafctl/olaf"
@@ -36,7 +35,7 @@ type generator struct {
 	resume    func()       // the collector; nil while it is not held
 	zero      atomic.Int64 // ns; when the run clock was 0
 
-	mu       sync.Mutex
+	mu       Lock
 	counters regmap.GeneratorCounters
 	unsent   error // the first frame that the interface refused
 }
@@ -193,7 +192,7 @@ func (g *generator) start() {
 // run plays the descriptors.
 func (g *generator) run(zero int64) {
 	defer close(g.ended)
-	ownThread(senders)
+	OwnThread(Senders)
 	var last uint64
 	buf := make([]byte, olaf.FrameSize(maxLanes))
 	var d regmap.Descriptor

@@ -42,6 +42,7 @@ func (c *Card) measure() error {
 	var ended sync.WaitGroup
 	ended.Go(func() { m.refused = c.send(address, &m) })
 	ended.Go(func() { c.serve(&m) })
+	defer holdCollector()()
 	started := c.clock.now()
 	c.clock.until(started+measureNS, senderSpinNS, &m.stop)
 	m.stop.Store(true)
@@ -62,7 +63,7 @@ type measurement struct {
 
 // send sends one sender's updates, a few ahead of what was served. One that got lost is not waited for very long.
 func (c *Card) send(from netip.Addr, m *measurement) error {
-	ownThread(senders)
+	OwnThread(Senders)
 	frame := make([]byte, olaf.FrameSize(measureLanes))
 	a := olaf.Addresses{SrcIP: from.As4(), DstIP: [4]byte{192, 0, 2, 2}}
 	lost := int64(0)
@@ -94,10 +95,12 @@ func (c *Card) room(n int64, m *measurement) bool {
 
 // serve takes frames out and sends them, without holding any time.
 func (c *Card) serve(m *measurement) {
-	ownThread(output)
+	OwnThread(Output)
 	c.pacer.output = engine.Output{}
 	for !m.stop.Load() {
-		c.pacer.step()
+		if !c.pacer.step() {
+			c.clock.spin(pauseNS)
+		}
 		m.served.Store(int64(c.pacer.stats.late.n))
 	}
 }

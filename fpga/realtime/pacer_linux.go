@@ -51,13 +51,14 @@ func serviceNS(out engine.Output, size olaf.Size) int64 {
 // Idle output looks for work, soon after the last frame again and again, later less often.
 const (
 	eagerNS = 2_000_000
+	pauseNS = 2_000 // between two looks, in which whoever decides gets the lock
 	idleNS  = 20_000
 )
 
 // run serves until quit.
 func (p *pacer) run() {
 	defer close(p.done)
-	ownThread(output)
+	OwnThread(Output)
 	var last int64 // when there was something to do
 	for !p.quit.Load() {
 		if p.step() {
@@ -66,7 +67,9 @@ func (p *pacer) run() {
 		}
 		if p.card.clock.now()-last > eagerNS {
 			nap(idleNS)
+			continue
 		}
+		p.card.clock.spin(pauseNS)
 	}
 }
 

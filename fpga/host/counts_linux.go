@@ -1,0 +1,41 @@
+package host
+
+import "github.com/olafctl/olaf/fpga/engine"
+
+// counts is what is counted beside the engine's own.
+type counts struct {
+	bytes, delivered                                           uint64 // of arrivals and of frames that left
+	bypassed, malformed, misidentified, beyond, lost, unlogged uint64
+
+	stats     engine.Stats // when they were last taken
+	peak      int
+	settled   int64 // ns, until when occupancy is integrated
+	occupancy uint64
+}
+
+// settle integrates occupancy up to now.
+func (c *counts) settle(at int64, d engine.Discipline) {
+	if frames, _ := d.QueuedCount(); c.settled > 0 && at > c.settled {
+		c.occupancy += uint64(at-c.settled) * frames
+	}
+	c.settled = max(c.settled, at)
+}
+
+// take is everything since it was last called, by the names that the programs of the kernel count under.
+func (c *counts) take(s engine.Stats) map[string]uint64 {
+	old := &c.stats
+	sums := map[string]uint64{
+		"in_bytes": c.bytes, "delivered_bytes": c.delivered, "bypassed": c.bypassed, "malformed": c.malformed, "misidentified": c.misidentified,
+		"beyond_clusters": c.beyond, "lost_before_engine": c.lost, "unlogged": c.unlogged,
+		"delivered_frames": s.Released - old.Released, "delivered_updates": s.SumReleased - old.SumReleased,
+		"flushed_frames": s.Flushed - old.Flushed, "flushed_updates": s.SumFlushed - old.SumFlushed,
+		"discarded_updates": s.SumDiscarded - old.SumDiscarded, "lane_saturations": s.LaneSaturations - old.LaneSaturations,
+		"reward_saturations": s.RewardSaturations - old.RewardSaturations, "count_saturations": s.CountSaturations - old.CountSaturations,
+		"locked_collisions": s.LockedCollisions - old.LockedCollisions,
+	}
+	for class := range s.Class {
+		sums[engine.Class(class).String()] = s.Class[class] - old.Class[class]
+	}
+	*c = counts{stats: s, peak: c.peak, settled: c.settled, occupancy: c.occupancy}
+	return sums
+}

@@ -1,0 +1,133 @@
+package host
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/xdp"
+)
+
+// answer tells the state of the queue; the lock is held.
+func (p *plane) answer(at int64) xdp.Exchange {
+	_, updates := p.discipline.QueuedCount()
+	return xdp.Exchange{
+		Slot: -1, AtNS: uint64(at), Waiting: p.discipline.Waiting(), Leaving: int(p.leaving), Active: p.discipline.ActiveClusters(),
+		Peak: p.counts.peak, Updates: updates, OccupancyNS: p.counts.occupancy, Number: p.number,
+	}
+}
+
+// Turn releases the frame on the wire and starts the head, as asked.
+func (p *plane) Turn(release, start bool, buf []byte) (xdp.Exchange, []byte, error) {
+	at := now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts.settle(at, p.discipline)
+	released := release && p.leaving != engine.NoSlot
+	if released {
+		p.release(at)
+	}
+	slot := engine.NoSlot
+	if start && p.leaving == engine.NoSlot {
+		if s, _, ok := p.discipline.Lock(); ok {
+			slot, p.leaving = s, s
+		}
+	}
+	if slot == engine.NoSlot {
+		x := p.answer(at)
+		x.Released = released
+		return x, nil, nil
+	}
+	var f engine.Frame
+	p.discipline.View(slot, &f)
+	p.tell(xdp.Decision{AtNS: uint64(at), Kind: xdp.Start, Slot: slot, Update: carried(&f)})
+	x := p.answer(at)
+	x.Released, x.Started = released, true
+	p.show(&x, slot, &f)
+	frame, err := p.write(buf, slot, &f)
+	return x, frame, err
+}
+
+// carried is what the log has of a frame that leaves.
+func carried(f *engine.Frame) olaf.Update {
+	return olaf.Update{Cluster: f.Update.Cluster, Count: f.Update.Count, Lanes: f.Update.Lanes}
+}
+
+func (p *plane) show(x *xdp.Exchange, slot engine.Slot, f *engine.Frame) {
+	x.Slot, x.Update, x.AppendedNS = int(slot), f.Update, uint64(f.AppendedAt.NS())
+}
+
+// release takes the frame on the wire out of the queue.
+func (p *plane) release(at int64) {
+	var f engine.Frame
+	p.discipline.View(p.leaving, &f)
+	p.discipline.Release(p.leaving)
+	p.tell(xdp.Decision{AtNS: uint64(at), Kind: xdp.Release, Slot: p.leaving, Update: carried(&f)})
+	p.counts.delivered += uint64(f.Update.Size())
+	c := &p.clusters[f.Update.Cluster]
+	c.DeliveredFrames++
+	c.DeliveredUpdates += uint64(f.Update.Count)
+	c.LastDepartureNS = uint64(at)
+	p.leaving = engine.NoSlot
+}
+
+// write turns a slot into the frame that leaves.
+func (p *plane) write(buf []byte, slot engine.Slot, f *engine.Frame) ([]byte, error) {
+	newest, err := olaf.ParseTruncated(p.headers[slot][:], int(f.Update.Size()))
+	if err != nil {
+		return nil, fmt.Errorf("host: the header in slot %d: %w", slot, err)
+	}
+	a := newest.Addresses()
+	n, err := olaf.EncodeUpdate(buf, &a, &f.Update, f.Lanes)
+	if err != nil {
+		return nil, fmt.Errorf("host: the frame in slot %d: %w", slot, err)
+	}
+	return buf[:n], nil
+}
+
+// Flush discards everything inside and counts it.
+func (p *plane) Flush() (xdp.Exchange, error) {
+	at := now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts.settle(at, p.discipline)
+	p.discipline.Flush()
+	p.leaving = engine.NoSlot
+	p.tell(xdp.Decision{AtNS: uint64(at), Kind: xdp.Flush, Slot: engine.NoSlot})
+	return p.answer(at), nil
+}
+
+// Inspect views the frame at index in departure order, the one on the wire first.
+func (p *plane) Inspect(index int, _ []byte) (xdp.Exchange, error) {
+	at := now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts.settle(at, p.discipline)
+	x := p.answer(at)
+	k := 0
+	p.discipline.Queued(func(s engine.Slot, _ bool) bool {
+		if k++; k <= index {
+			return true
+		}
+		var f engine.Frame
+		p.discipline.View(s, &f)
+		p.show(&x, s, &f)
+		return false
+	})
+	return x, nil
+}
+
+// Latch takes what was counted since it was last called.
+func (p *plane) Latch(clearing bool) (xdp.Exchange, map[string]uint64, error) {
+	at := now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts.settle(at, p.discipline)
+	x := p.answer(at)
+	sums := p.counts.take(p.discipline.Stats())
+	if clearing {
+		p.counts.peak, p.counts.occupancy = p.discipline.Occupancy(), 0
+		clear(p.clusters)
+	}
+	return x, sums, nil
+}

@@ -1,0 +1,198 @@
+package host
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/realtime"
+	"github.com/olafctl/olaf/fpga/xdp"
+	"golang.org/x/sys/unix"
+)
+
+// Backend is the backend whose planes are the engine in this process.
+func Backend() realtime.Backend {
+	return realtime.Backend{
+		Kind: "host", Address: "host:", Build: "host-1", Disciplines: engine.Names(),
+		Load: func(discipline string, b xdp.Build) (realtime.Plane, error) { return load(discipline, b) },
+	}
+}
+
+// logged is how many decisions the log has room for between two looks.
+const logged = 1 << 18
+
+// plane is a queue of one discipline. Its lock is held for one decision at a time.
+type plane struct {
+	name  string
+	build xdp.Build
+
+	mu         realtime.Lock
+	settings   xdp.Settings
+	discipline engine.Discipline
+	running    bool
+	senders    map[[4]byte]xdp.Sender
+	headers    [][olaf.HeaderBytes]byte // of the newest contributor, by slot
+	leaving    engine.Slot
+	number     uint64
+	log        []xdp.Decision
+	counts     counts
+	clusters   []xdp.ClusterCounts
+	lanes      []int32
+}
+
+var _ realtime.Plane = (*plane)(nil)
+
+func load(discipline string, b xdp.Build) (*plane, error) {
+	p := &plane{name: discipline, build: b, clusters: make([]xdp.ClusterCounts, b.Clusters), lanes: make([]int32, b.FrameLanes)}
+	return p, p.Configure(xdp.Settings{Depth: 1})
+}
+
+// now is the kernel's monotonic clock.
+func now() int64 {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &t) // the clock is there
+	return t.Nano()
+}
+
+// engineTime is an instant as the engine takes it.
+func engineTime(ns int64) olaf.Time { return olaf.Time(ns) * olaf.Time(olaf.Nanosecond) }
+
+// SetSenders replaces the table of workers.
+func (p *plane) SetSenders(list []xdp.Sender) error {
+	if len(list) > p.build.Senders {
+		return fmt.Errorf("host: %d senders; there is room for %d", len(list), p.build.Senders)
+	}
+	table := make(map[[4]byte]xdp.Sender, len(list))
+	for _, s := range list {
+		if !s.Address.Is4() {
+			return fmt.Errorf("host: %v is no IPv4 address of a sender", s.Address)
+		}
+		table[s.Address.As4()] = s
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.senders = table
+	return nil
+}
+
+// Configure makes an empty queue.
+func (p *plane) Configure(s xdp.Settings) error {
+	d, err := engine.New(p.name, engine.Config{
+		Slots: s.Depth, Clusters: p.build.Clusters, LaneMemory: p.build.Lanes, FreeSlotOnStart: s.FreeSlotOnStart,
+		RewardFilter: s.RewardFilter, RewardThreshold: s.RewardThreshold,
+	})
+	if err != nil {
+		return fmt.Errorf("host: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.settings, p.discipline, p.leaving = s, d, engine.NoSlot
+	p.headers = make([][olaf.HeaderBytes]byte, s.Depth+1) // a frame on the wire may hold no slot
+	p.counts.stats = engine.Stats{}
+	return nil
+}
+
+// Reset empties the queue, forgets what was counted, and numbers decisions anew.
+func (p *plane) Reset() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.discipline.Reset()
+	p.leaving, p.number, p.log, p.counts = engine.NoSlot, 0, p.log[:0], counts{}
+	clear(p.clusters)
+	return nil
+}
+
+// Run admits updates, or stops to.
+func (p *plane) Run(on bool) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.running = on
+	return nil
+}
+
+// arrive decides about a frame.
+func (p *plane) arrive(b []byte) {
+	f, err := olaf.ParseFrame(b)
+	at := now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	u, fate := p.judge(f, err)
+	if fate != nil {
+		*fate++
+		return
+	}
+	lanes := p.lanes[:f.Lanes(p.lanes)]
+	p.counts.settle(at, p.discipline)
+	o := p.discipline.Offer(engineTime(at), &u, lanes, nil)
+	if o.Slot != engine.NoSlot {
+		copy(p.headers[o.Slot][:], b)
+	}
+	p.clusters[u.Cluster].Class[o.Class]++
+	p.counts.bytes += uint64(u.Size())
+	p.counts.peak = max(p.counts.peak, p.discipline.Occupancy())
+	p.tell(xdp.Decision{AtNS: uint64(at), Kind: xdp.Arrival, Class: o.Class, Slot: o.Slot, Update: u})
+}
+
+// judge says which counter a frame belongs to that does not reach the queue, or what update it is.
+func (p *plane) judge(f olaf.Frame, fault error) (u olaf.Update, fate *uint64) {
+	c := &p.counts
+	switch {
+	case fault != nil && isForeign(fault):
+		return u, &c.bypassed
+	case fault != nil:
+		return u, &c.malformed
+	case f.Kind() == olaf.KindAck:
+		return u, &c.bypassed
+	case f.LaneCount() > p.build.FrameLanes:
+		return u, &c.malformed
+	}
+	s, known := p.senders[f.Addresses().SrcIP]
+	switch {
+	case !known:
+		return u, &c.bypassed
+	case int(s.Cluster) >= p.build.Clusters:
+		c.beyond++
+		return u, &c.bypassed
+	case !p.running:
+		return u, &c.lost
+	}
+	u = f.Update()
+	if u.Cluster != s.Cluster || u.Worker != s.Worker {
+		c.misidentified++
+	}
+	u.Cluster, u.Worker = s.Cluster, s.Worker
+	return u, nil
+}
+
+// tell numbers a decision and logs it.
+func (p *plane) tell(d xdp.Decision) {
+	d.Number = p.number
+	p.number++
+	if len(p.log) == logged {
+		p.counts.unlogged++
+		return
+	}
+	p.log = append(p.log, d)
+}
+
+// Decisions hands out what was decided since the last call.
+func (p *plane) Decisions(visit func(*xdp.Decision)) error {
+	p.mu.Lock()
+	log := p.log
+	p.log = nil
+	p.mu.Unlock()
+	for i := range log {
+		visit(&log[i])
+	}
+	return nil
+}
+
+// Cluster is what was counted of a cluster since the last clear.
+func (p *plane) Cluster(c olaf.ClusterID) (xdp.ClusterCounts, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.clusters[c], nil
+}
+
+// Close has nothing to give back.
+func (p *plane) Close() error { return nil }

@@ -1,0 +1,45 @@
+package results
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results/metric"
+)
+
+// TestRealRow holds what a row of runs on real wires carries, and that it is read back as it was written.
+func TestRealRow(t *testing.T) {
+	age, count := &metric.Metric{Name: "aom_cluster_ns", Age: true}, &metric.Metric{Name: "frames"}
+	runs := []*Run{
+		{Decisions: &olaf.Decisions{Checked: 10, Equal: 10}, LatenessNS: &olaf.Lateness{P50: 1, P99: 9, Max: 20}, Beside: map[string]Beside{"aom_cluster_ns": {1, 2, 4}}},
+		{Decisions: &olaf.Decisions{Checked: 5, Equal: 4, First: "that"}, LatenessNS: &olaf.Lateness{P50: 2, P99: 8, Max: 10}, Withheld: "late",
+			Beside: map[string]Beside{"aom_cluster_ns": {3, 4, Missing()}}},
+	}
+	row := Row{Queue: "olaf", Stats: Stats{{age, Describe([]Float{4}, "")}, {count, Describe([]Float{7}, "")}}}
+	row.real(runs)
+	written, err := json.Marshal(row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`"decisions":{"checked":15,"equal":14,"first":"that"}`, `"lateness_ns":{"p50":2,"p99":9,"max":20}`, `"withheld":{"runs":1,"reason":"late"}`,
+		`"plan":2,"twin":3,"measured":4`,
+	} {
+		if !strings.Contains(string(written), want) {
+			t.Errorf("no %s in %s", want, written)
+		}
+	}
+	if n := strings.Count(string(written), `"plan"`); n != 1 {
+		t.Errorf("%d statistics stand beside the twin's: %s", n, written)
+	}
+	var read Row
+	if err := json.Unmarshal(written, &read); err != nil {
+		t.Fatal(err)
+	}
+	again, err := json.Marshal(read)
+	if err != nil || string(again) != string(written) || len(read.Stats) != 2 {
+		t.Errorf("read back: %v\n%s\n%s", err, again, written)
+	}
+}
