@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/aggregator"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/pktgen"
@@ -406,9 +407,13 @@ func (c *card) state() (CardState, error) {
 	if err != nil {
 		return CardState{}, err
 	}
+	var table *aggregator.Table
+	if d, ok := c.Device.(interface{ Table() *aggregator.Table }); ok {
+		table = d.Table()
+	}
 	counters, err := c.Rig.Snapshot()
 	return CardState{
-		Queue: c.config.Queue, Device: c.Device.Identity(), Generator: state.String(), Observed: c.rec.observed,
+		Queue: c.config.Queue, Device: c.Device.Identity(), Table: table, Generator: state.String(), Observed: c.rec.observed,
 		CaptureLost: int64(counters.Queue.DeliveredFrames) - c.rec.observed, Late: counters.Generator.LatePackets,
 		Slots: slots, Clusters: clusters, Flows: limits.Flows, Descriptors: limits.Descriptors,
 	}, err

@@ -4,6 +4,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/aggregator"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/results"
@@ -220,9 +221,10 @@ type RegisterValue struct {
 type CardState struct {
 	Queue       string
 	Device      fpga.Identity
-	Virtual     bool   // its links are, as its time is
-	Generator   string // its state
-	Observed    int64  // updates that the capture handed over
+	Table       *aggregator.Table // of the program in front of the queue; nil where there is none, or nobody can look
+	Virtual     bool              // its links are, as its time is
+	Generator   string            // its state
+	Observed    int64             // updates that the capture handed over
 	CaptureLost int64
 	Late        uint64 // packets that the generator sent late
 	Slots       uint32 // built

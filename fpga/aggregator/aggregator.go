@@ -6,6 +6,7 @@ package aggregator
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
@@ -179,4 +180,33 @@ func (a *Aggregator) words(lanes []int32) []uint32 {
 		a.lanes = append(a.lanes, uint32(v))
 	}
 	return a.lanes
+}
+
+// Table is what a program holds at an instant, by itself: whoever has one may keep it.
+type Table struct {
+	Program string
+	H       int // vectors that complete a sum
+	Slots   int // built
+	Held    []Segment
+}
+
+// Segment is a slot that holds a partial sum. It is keyed by its cluster and its place in the cluster's vector.
+type Segment struct {
+	Cluster olaf.ClusterID
+	Seg     uint64
+	Count   int
+	Since   olaf.Time // of the first contribution, on the device's clock
+	Inside  []olaf.Contributor
+}
+
+// Table is what waits for more, in the order of the table.
+func (a *Aggregator) Table(program string) *Table {
+	t := &Table{Program: program, H: a.cfg.H, Slots: a.program.Slots()}
+	for index := 0; ; index++ {
+		p, ok := a.Partial(index)
+		if !ok {
+			return t
+		}
+		t.Held = append(t.Held, Segment{Cluster: p.Job, Seg: p.Seg, Count: p.Count, Since: p.Since, Inside: slices.Clone(p.Inside)})
+	}
 }

@@ -163,6 +163,20 @@ func (b *front) occupied() uint32 {
 	return uint32(b.Program().Occupied())
 }
 
+// Table is what the program in front of the queue holds now, with who is inside, which registers do not say; nil where none
+// is. Times are those since power-up.
+func (t *Twin) Table() *aggregator.Table {
+	d := t.cfg.programOf(t.front.config.program)
+	if t.front.Aggregator == nil || d == nil {
+		return nil
+	}
+	table := t.front.Table(d.Name)
+	for i := range table.Held {
+		table.Held[i].Since = t.queue.device(table.Held[i].Since)
+	}
+	return table
+}
+
 // inspectFront fills the inspector's registers with a partial sum.
 func (t *Twin) inspectFront(index uint32) {
 	for _, at := range inspectFrontRegisters {

@@ -74,7 +74,11 @@ func New(o Options) tui.Dashboard {
 }
 
 func (s *session) pages() []tui.Page {
-	return []tui.Page{s.runPage(), s.clustersPage(), s.tablesPage(), s.registersPage(), s.devicesPage(), s.resultsPage()}
+	pages := []tui.Page{s.runPage(), s.clustersPage(), s.tablesPage(), s.registersPage(), s.devicesPage(), s.resultsPage()}
+	if s.adds() {
+		pages = append(pages, s.slotsPage())
+	}
+	return pages
 }
 
 func (s *session) keys() tui.Acts {

@@ -318,6 +318,35 @@ func TestResultsPage(t *testing.T) {
 	}
 }
 
+// TestSlots shows what waits in a switch that adds up, on every size; other runs have no such page.
+func TestSlots(t *testing.T) {
+	if pages := New(Options{Source: at(t, instant, nil)}).Pages; len(pages) != 6 {
+		t.Errorf("a run of queues has %d pages", len(pages))
+	}
+	source := at(t, instant, func(s *bench.Spec) { s.Queue, s.Versus, s.H = "iswitch", "", new(4) })
+	table := source.in.Cards[0].Table
+	if table == nil || len(table.Held) == 0 || table.H != 4 {
+		t.Fatalf("the twin tells of %+v", table)
+	}
+	for i := range table.Held {
+		if h := &table.Held[i]; h.Count != len(h.Inside) || h.Count < 1 || h.Count > 3 {
+			t.Errorf("slot %d holds %d contributions of %v", i, h.Count, h.Inside)
+		}
+	}
+	d := shown(source, 80, 24, nil).press("7")
+	teatest.RequireEqualOutput(t, []byte(tuitest.Body(d.Frame, &d.pages[6], 80, 21)))
+	text := shown(source, 100, 30, nil).press("7").Text()
+	for _, want := range []string{"Slots", fmt.Sprintf("iswitch: %d of 4096 slots hold a partial sum, H=4", len(table.Held)), " of 4", "whose"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	source.in.Cards[0].Table = nil
+	if text := shown(source, 100, 30, nil).press("7").Text(); !strings.Contains(text, "cannot be looked into") {
+		t.Errorf("without a table:\n%s", text)
+	}
+}
+
 // TestInspectionFails shows why a page has nothing to show.
 func TestInspectionFails(t *testing.T) {
 	source := at(t, instant, nil)
