@@ -9,6 +9,7 @@ import (
 	"github.com/olafctl/olaf/experiments/paper/iswitch"
 	"github.com/olafctl/olaf/experiments/paper/olaf"
 	"github.com/olafctl/olaf/experiments/paper/p4inc"
+	"github.com/olafctl/olaf/experiments/paper/xagg"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/versus"
 	"github.com/olafctl/olaf/results/archive"
@@ -19,7 +20,7 @@ import (
 // published are the experiments of every paper that this program reproduces, and the comparisons between them.
 func published() experiments.Set {
 	set := system.All()
-	return slices.Concat(olaf.Experiments(), iswitch.Experiments(set), p4inc.Experiments(), versus.Experiments(set))
+	return slices.Concat(olaf.Experiments(), iswitch.Experiments(set), xagg.Experiments(set), p4inc.Experiments(), versus.Experiments(set))
 }
 
 // briefs say in a few words what kept documents of a kind found, for lists.

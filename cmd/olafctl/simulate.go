@@ -275,10 +275,10 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	if cmd.Flags().Changed("packets") {
 		return cli.UsageError("--packets belongs to --schedule")
 	}
-	if f.preset == labPreset && len(args) == 0 {
+	if findJobPreset(f.preset) != nil && len(args) == 0 {
 		return f.runJob(cmd, env)
 	}
-	if err := refuseJobFlags(cmd, false); err != nil {
+	if err := refuseJobFlags(cmd, nil); err != nil {
 		return err
 	}
 	if len(f.swept.axes) == 0 {

@@ -15,12 +15,10 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/paper/iswitch"
+	"github.com/olafctl/olaf/experiments/paper/xagg"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
-
-// labPreset is a cluster whose hosts wait for answers: iSwitch's.
-const labPreset = "isw-lab"
 
 // jobLimit is the virtual time that a job is given at least; an update takes some ten milliseconds.
 const jobLimit = 60 * olaf.Second
@@ -32,6 +30,7 @@ type jobFlags struct {
 	loss, spread        float64
 	wireOnly            bool
 	options             system.Options
+	preset              *jobPreset
 }
 
 // jobOptions are the flags that are options of a system.
@@ -43,7 +42,7 @@ var jobOptions = []string{
 func (f *jobFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.mode, "mode", "", "how workers wait for each other: sync|async")
-	flags.StringVar(&f.model, "model", "dqn", "whose gradients: "+strings.Join(modelNames(), "|"))
+	flags.StringVar(&f.model, "model", "", "whose gradients: "+strings.Join(modelNames(), "|")+"; of isw-lab dqn, of xagg-testbed resnet50")
 	flags.IntVar(&f.workers, "workers", iswitch.LabWorkers, "workers; above 4 in racks of 3 below a root")
 	flags.IntVar(&f.updates, "updates", 10, "updates of the weights")
 	flags.Float64Var(&f.loss, "loss", 0, "share of frames that every link loses, such as 0.01")
@@ -80,6 +79,9 @@ func modelNames() []string {
 	for _, m := range iswitch.Models() {
 		names = append(names, m.Name)
 	}
+	for _, m := range xagg.Models() {
+		names = append(names, m.Name)
+	}
 	return names
 }
 
@@ -89,14 +91,14 @@ var jobOnly = append([]string{"mode", "model", "workers", "updates", "loss", "sp
 var jobTakes = append([]string{"preset", "system", "queue", "runs", "seed", "quiet", "output", "yes", "keep", "store", "pcap", "force"}, jobOnly...)
 
 // refuseJobFlags refuses what belongs to another kind of network than the one that was asked for.
-func refuseJobFlags(cmd *cobra.Command, isJob bool) error {
+func refuseJobFlags(cmd *cobra.Command, preset *jobPreset) error {
 	var wrong error
 	cmd.Flags().Visit(func(given *pflag.Flag) {
 		switch {
-		case isJob && !slices.Contains(jobTakes, given.Name):
-			wrong = cli.UsageError("--%s means nothing to --preset %s", given.Name, labPreset)
-		case !isJob && slices.Contains(jobOnly, given.Name):
-			wrong = cli.UsageError("--%s belongs to --preset %s", given.Name, labPreset)
+		case preset != nil && (!slices.Contains(jobTakes, given.Name) || slices.Contains(preset.refuse, given.Name)):
+			wrong = cli.UsageError("--%s means nothing to --preset %s", given.Name, preset.name)
+		case preset == nil && slices.Contains(jobOnly, given.Name):
+			wrong = cli.UsageError("--%s belongs to --preset %s", given.Name, strings.Join(jobPresetNames(), "|"))
 		}
 	})
 	return wrong
@@ -105,13 +107,15 @@ func refuseJobFlags(cmd *cobra.Command, isJob bool) error {
 // specs are the jobs that were asked for, the first of them the one that the others stand beside.
 func (f *jobFlags) specs(cmd *cobra.Command, name string) ([]*job.Spec, error) {
 	if name == "" {
-		name = "iswitch"
+		name = f.preset.system
 	}
 	if f.workers < 1 || f.updates < 1 {
 		return nil, cli.UsageError("--workers and --updates must be at least 1")
 	}
-	model, err := iswitch.FindModel(f.model)
-	if err != nil {
+	if f.model == "" {
+		f.model = f.preset.model
+	}
+	if err := f.preset.prepare(cmd, f); err != nil {
 		return nil, err
 	}
 	given := givenOptions(cmd)
@@ -124,7 +128,7 @@ func (f *jobFlags) specs(cmd *cobra.Command, name string) ([]*job.Spec, error) {
 	}
 	var specs []*job.Spec
 	for i, n := range names {
-		s, err := f.spec(n, model, given, i == 0)
+		s, err := f.spec(n, given, i == 0)
 		if err != nil {
 			return nil, err
 		}
@@ -139,7 +143,7 @@ func givenOptions(cmd *cobra.Command) []string {
 }
 
 // spec is the job of one system; options that mean nothing to it are refused only where it leads.
-func (f *jobFlags) spec(name string, model iswitch.Model, given []string, leads bool) (*job.Spec, error) {
+func (f *jobFlags) spec(name string, given []string, leads bool) (*job.Spec, error) {
 	s, err := system.All().Waiting().Find(name)
 	if err != nil {
 		return nil, err
@@ -154,8 +158,10 @@ func (f *jobFlags) spec(name string, model iswitch.Model, given []string, leads 
 		}
 	}
 	spec := &job.Spec{System: s, Mode: mode, Options: f.options}
-	spec.Network, spec.Job = iswitch.Lab(s, mode, model, f.workers, f.wireOnly, &spec.Options)
-	spec.Network.Link.Loss = f.loss
+	if err := f.preset.build(f, spec); err != nil {
+		return nil, err
+	}
+	spec.Network.Lose(f.loss)
 	spec.Job.Updates, spec.Job.Jitter = uint32(f.updates), f.spread
 	spec.Job.Limit = max(jobLimit, olaf.Duration(f.updates)*olaf.Second)
 	return spec, nil
@@ -163,14 +169,15 @@ func (f *jobFlags) spec(name string, model iswitch.Model, given []string, leads 
 
 // runJob simulates a job for every seed and prints what it did.
 func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
-	if err := refuseJobFlags(cmd, true); err != nil {
+	f.job.preset = findJobPreset(f.preset)
+	if err := refuseJobFlags(cmd, f.job.preset); err != nil {
 		return err
 	}
 	if f.runs < 1 || f.runs > 100_000 {
 		return cli.UsageError("--runs is %d; it must be 1 to 100000", f.runs)
 	}
 	if f.format == cli.JSONL || f.format == cli.YAML {
-		return cli.UsageError("--preset %s prints %s, %s or %s", labPreset, cli.Table, cli.JSON, cli.CSV)
+		return cli.UsageError("--preset %s prints %s, %s or %s", f.preset, cli.Table, cli.JSON, cli.CSV)
 	}
 	specs, err := f.job.specs(cmd, f.queue)
 	if err != nil {
@@ -184,19 +191,15 @@ func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	defer captures.Abandon() // does nothing after a commit
-	model, err := iswitch.FindModel(f.job.model)
-	if err != nil {
-		return err
-	}
 	started := env.Now()
 	kept := f.Documents(env, simulateName, started)
-	report := &job.Report{Title: f.job.title(f.runs), Basis: model.Basis(f.job.wireOnly), Config: f.job.config()}
+	report := &job.Report{Title: f.job.title(f.runs), Basis: f.job.preset.basis(&f.job), Config: f.job.config()}
 	for i := range f.runs {
 		report.Seeds = append(report.Seeds, f.seed+uint64(i))
 	}
 	for _, s := range specs {
-		if !f.job.wireOnly && !iswitch.Fitted(s.System.Name) {
-			report.Statements = append(report.Statements, s.System.Title+"'s hosts are taken to pay what iSwitch's pay for a message: no paper has it on this cluster")
+		if states := f.job.preset.states; states != nil && states(&f.job, s.System) != "" {
+			report.Statements = append(report.Statements, states(&f.job, s.System))
 		}
 	}
 	var done atomic.Int64
@@ -239,23 +242,15 @@ func (f *simulateFlags) captureJob(specs []*job.Spec) (*job.Captures, error) {
 }
 
 func (f *jobFlags) title(runs int) string {
-	where := "on one switch"
-	if f.workers > iswitch.LabWorkers {
-		where = fmt.Sprintf("in racks of %d", iswitch.LabRack)
-	}
-	seeds := "1 seed"
-	if runs > 1 {
-		seeds = fmt.Sprintf("%d seeds", runs)
-	}
-	return fmt.Sprintf("%s: %s gradients, %d workers %s, 10 Gbps, %d updates, %s", labPreset, strings.ToUpper(f.model), f.workers, where, f.updates, seeds)
+	return fmt.Sprintf("%s: %s, %s, %s", f.preset.name, f.preset.title(f), olaf.Plural(f.updates, "update"), olaf.Plural(runs, "seed"))
 }
 
 // jobConfig is what was asked for, as documents have it; systems say the rest of themselves.
 type jobConfig struct {
 	Preset   string   `json:"preset"`
-	Model    string   `json:"model"`
+	Model    string   `json:"model,omitempty"`
 	Mode     string   `json:"mode,omitempty"`
-	Workers  int      `json:"workers"`
+	Workers  int      `json:"workers,omitempty"`
 	Updates  int      `json:"updates"`
 	Loss     float64  `json:"loss"`
 	Spread   float64  `json:"spread"`
@@ -264,7 +259,7 @@ type jobConfig struct {
 }
 
 func (f *jobFlags) config() jobConfig {
-	c := jobConfig{Preset: labPreset, Model: f.model, Mode: f.mode, Workers: f.workers, Updates: f.updates, Loss: f.loss, Spread: f.spread, WireOnly: f.wireOnly}
+	c := jobConfig{Preset: f.preset.name, Model: f.model, Mode: f.mode, Workers: f.workers, Updates: f.updates, Loss: f.loss, Spread: f.spread, WireOnly: f.wireOnly}
 	if f.versus != "" {
 		c.Versus = strings.Split(f.versus, ",")
 	}

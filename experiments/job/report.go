@@ -285,13 +285,24 @@ func cell(row *closed.Row, n *results.Statistic) string {
 	return strings.TrimSpace(mean + " " + unit)
 }
 
+// once says how long the only update took.
+func (o *Outcome) once() string {
+	if n := o.Number("summed_ns"); n.Known() {
+		return text.Age(&n) + " to the sum"
+	}
+	if n := o.Number("duration_ns"); n.Known() {
+		return text.Age(&n) + " in all"
+	}
+	return "no run came to its end"
+}
+
 // answer says in a line or two who was how fast, and what went wrong.
 func (r *Report) answer() (lines []string) {
 	var parts []string
 	for _, o := range r.Outcomes {
 		n := o.Number("iteration_ns")
 		if !n.Known() {
-			parts = append(parts, o.Spec.Name()+": no run came to its end")
+			parts = append(parts, o.Spec.Name()+": "+o.once())
 			continue
 		}
 		parts = append(parts, fmt.Sprintf("%s: %s between updates", o.Spec.Name(), text.Age(&n)))

@@ -35,6 +35,8 @@ type System struct {
 	Program *program.Description
 	// Frame is how updates that nobody waits for go over the wire; nil as OLAF's.
 	Frame *frame.Format
+	// OnServers says that this program runs on servers, which hang on switches that only forward.
+	OnServers bool
 	// Declares is what its runs count and measure where workers send without waiting; nil for what passes a queue alone.
 	Declares *metric.Declaration
 	// Modes are how its workers can go about it when they wait for answers, the usual one first; none of a system whose
@@ -67,6 +69,11 @@ type Parts struct {
 	// Window is how many packets a worker whose Server only adds up has on their way; workers apply the sums themselves. 0 of
 	// all other systems.
 	Window int
+	// Whole says that a table holds a place for every packet of a vector.
+	Whole bool
+	// Renewal is what the management tells workers when it has changed the tree of servers for the Value-th time; nil where
+	// none can be changed.
+	Renewal *program.Packet
 	// Frame is how packets go over the wire; nil of a baseline, whose frames only have a length: Header is then the bytes in
 	// front of the lanes, without the check sequence. PerPacket is the lanes of a full one.
 	Frame     *frame.Format
@@ -165,7 +172,7 @@ type Set []System
 
 // All are the systems of this build. A discipline that is of no system is one by itself.
 func All() Set {
-	all := Set{olafSystem(), fifo(), iswitchSystem(), switchmlSystem(), atpSystem(), p4incSystem(), parameterServer(), ring()}
+	all := Set{olafSystem(), fifo(), iswitchSystem(), switchmlSystem(), atpSystem(), p4incSystem(), xaggSystem(), parameterServer(), ring()}
 	for _, name := range engine.Names() {
 		if !slices.ContainsFunc(all, func(s System) bool { return s.Discipline == name }) {
 			all = append(all, System{Name: name, Title: name, Discipline: name, About: "a queue discipline"})

@@ -177,6 +177,8 @@ type Job struct {
 	Slots   int      // which is this long; 0 shares the whole table
 	Parent  bool     // results go up, and come down again from there
 	Level   int      // of the switch: 0 where workers hang on it, 1 above such
+	// In and Out are what the node's link takes and gives, for programs that divide it among the members; 0 is without a limit.
+	In, Out olaf.Rate
 }
 
 // Member is one child of a switch in a job.

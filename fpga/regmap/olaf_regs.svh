@@ -340,6 +340,7 @@ package olaf_regs;
   localparam int AGGREGATOR_PROGRAM_PROGRAM_SWITCHML = 2;
   localparam int AGGREGATOR_PROGRAM_PROGRAM_ATP = 3;
   localparam int AGGREGATOR_PROGRAM_PROGRAM_P4INC = 4;
+  localparam int AGGREGATOR_PROGRAM_PROGRAM_XAGG = 5;
   localparam logic [11:0] AGGREGATOR_H_OFFSET = 12'h34;
   localparam logic [31:0] AGGREGATOR_H_RESET_VALUE = 32'h1;
   localparam logic [11:0] AGGREGATOR_OCCUPIED_OFFSET = 12'h60;

@@ -6,7 +6,7 @@ package regmap
 var disciplines = []string{"fifo", "olaf"}
 
 // programs are those of package program by their codes.
-var programs = []string{"pass", "iswitch", "switchml", "atp", "p4inc"}
+var programs = []string{"pass", "iswitch", "switchml", "atp", "p4inc", "xagg"}
 
 // Block common: Identity, capabilities and the commands that concern the whole card.
 const (
@@ -424,6 +424,7 @@ const (
 	AggregatorProgramProgramSwitchml      uint32 = 2 << 0
 	AggregatorProgramProgramAtp           uint32 = 3 << 0
 	AggregatorProgramProgramP4inc         uint32 = 4 << 0
+	AggregatorProgramProgramXagg          uint32 = 5 << 0
 	AggregatorHResetValue                 uint32 = 0x1
 	AggregatorInspectIndexResetValue      uint32 = 0x0
 	AggregatorInspectStateValid           uint32 = 1 << 0 // The index is below the number of segments that are occupied, and the queue is frozen.

@@ -101,7 +101,8 @@ type Config struct {
 	Worker  olaf.WorkerID // also its number in the job
 	Workers int
 	Layout
-	Updates uint32 // of the weights, after which the job ends
+	Updates uint32    // of the weights, after which the job ends
+	Line    olaf.Rate // of the host's link, where a protocol divides rates; 0 where nobody says
 }
 
 func (c *Config) check() error {

@@ -16,6 +16,7 @@ type Link struct {
 	Delay    olaf.Duration
 	Overhead olaf.Size // on the line beside each frame: preamble, check sequence, gap
 	Loss     float64   // share of frames that vanish, 0 to 1
+	Every    int       // every so-many-th frame vanishes as well, in each direction by itself; 0 is none
 	// Frame is the least time that a frame takes of a link, whatever its length: what the network card of a host manages. A
 	// queue that grows by it stands in front of the link.
 	Frame olaf.Duration
@@ -46,6 +47,13 @@ type Network struct {
 	PerRack int // workers on a switch; 0 puts all on one
 	Link    Link
 	Trunk   Link // between switches; the zero value is Link
+	// Access are the links of workers that have one of their own; the others have Link.
+	Access []Link
+	// Through says that a switch forwards a frame while it still arrives, as one between servers does, instead of taking it in
+	// first.
+	Through bool
+	// Tree puts the program on servers, which hang on the switch as workers do; nil leaves it on switches.
+	Tree *Tree
 	// Worker is what a worker pays for what it sends, Server what a server pays for what it receives and sends.
 	Worker, Server Costs
 	Accelerator    Accelerator
@@ -80,12 +88,18 @@ func (n *Network) check() error {
 	if n.Jobs == 0 {
 		n.Jobs = 1
 	}
-	for _, l := range []*Link{&n.Link, &n.Trunk} {
+	links := []*Link{&n.Link, &n.Trunk}
+	for i := range n.Access {
+		links = append(links, &n.Access[i])
+	}
+	for _, l := range links {
 		switch {
 		case l.Rate <= 0:
 			return fmt.Errorf("%w: a link of %s", ErrConfig, l.Rate)
 		case !(l.Loss >= 0 && l.Loss <= 1):
 			return fmt.Errorf("%w: a loss of %g; it must be 0 to 1", ErrConfig, l.Loss)
+		case l.Every < 0 || l.Every == 1:
+			return fmt.Errorf("%w: every %d-th frame lost; it must be 0 or 2 and more", ErrConfig, l.Every)
 		case l.Delay < 0 || l.Overhead < 0 || l.Frame < 0 || l.Mark < 0:
 			return fmt.Errorf("%w: a link with a delay of %s, %s beside each frame, %s a frame and marks from %s", ErrConfig, l.Delay, l.Overhead, l.Frame, l.Mark)
 		}
@@ -95,12 +109,14 @@ func (n *Network) check() error {
 		return fmt.Errorf("%w: %d workers", ErrConfig, n.Workers)
 	case n.Jobs < 1:
 		return fmt.Errorf("%w: %d jobs", ErrConfig, n.Jobs)
+	case len(n.Access) > n.Workers:
+		return fmt.Errorf("%w: links for %d of %d workers", ErrConfig, len(n.Access), n.Workers)
 	case n.PerRack < 0:
 		return fmt.Errorf("%w: %d workers a rack", ErrConfig, n.PerRack)
 	case n.Accelerator.BusBytes < 0 || n.Accelerator.Beat < 0 || n.Accelerator.Pipeline < 0:
 		return fmt.Errorf("%w: an accelerator of %d bytes a beat of %s", ErrConfig, n.Accelerator.BusBytes, n.Accelerator.Beat)
 	}
-	return nil
+	return n.Tree.check(n)
 }
 
 func (j *Job) check() error {
@@ -114,4 +130,17 @@ func (j *Job) check() error {
 		j.Limit = 3600 * olaf.Second
 	}
 	return nil
+}
+
+// Lose makes every link lose a share of its frames.
+func (n *Network) Lose(share float64) {
+	n.Link.Loss = share
+	for i := range n.Access {
+		n.Access[i].Loss = share
+	}
+	if n.Tree != nil {
+		for i := range n.Tree.Servers {
+			n.Tree.Servers[i].Link.Loss = share
+		}
+	}
 }

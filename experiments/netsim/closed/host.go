@@ -40,7 +40,7 @@ func (s *sim) addHosts(parts *system.Parts) error {
 			h.costs = s.net.Server
 			h.end, err = parts.Server(cfg, h)
 		} else {
-			cfg.Worker = olaf.WorkerID(h.worker)
+			cfg.Worker, cfg.Line = olaf.WorkerID(h.worker), s.net.access(h.worker).Rate
 			h.end, err = parts.Worker(cfg, h)
 		}
 		if err != nil {
@@ -80,6 +80,9 @@ func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left o
 	q := &s.packets[i]
 	q.Packet, q.to, q.first, q.from = *p, to, h.opens, int32(h.number)
 	q.lanes = copied(q.lanes, lanes)
+	if s.grove != nil {
+		s.address(h, q)
+	}
 	h.pay(q)
 	h.opens = false
 	s.meter.inFlight++

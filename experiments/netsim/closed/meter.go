@@ -1,6 +1,8 @@
 package closed
 
 import (
+	"slices"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen/endpoint"
@@ -15,9 +17,12 @@ type meter struct {
 	hosts     []hostMeter
 	// Of synchronous jobs, by job and round: when the last gradient was ready, and when the last worker had the sum.
 	ready, whole []int64
-	jobs         []jobMeter
-	served       uint64 // packets that reached servers
-	marked       uint64 // packets that met congestion
+	// The first gradient of each round, and when its last sum was at the root.
+	begun, summed []int64
+	lastSum       int64 // that left the root for all
+	jobs          []jobMeter
+	served        uint64 // packets that reached servers
+	marked        uint64 // packets that met congestion
 
 	stale staleness
 }
@@ -59,6 +64,9 @@ func newMeter(s *sim) meter {
 	if s.sync {
 		rounds := s.jobs * int(s.job.Updates)
 		m.ready, m.whole = make([]int64, rounds), make([]int64, rounds)
+		if s.jobs == 1 {
+			m.begun, m.summed = slices.Repeat([]int64{-1}, rounds), make([]int64, rounds)
+		}
 	}
 	return m
 }
@@ -80,7 +88,19 @@ func (m *meter) note(times []int64, h *host, round uint32, now int64) {
 	}
 }
 
-func (m *meter) computed(h *host) { m.note(m.ready, h, h.vector, m.sim.now) }
+func (m *meter) computed(h *host) {
+	m.note(m.ready, h, h.vector, m.sim.now)
+	if i := int(h.vector); i < len(m.begun) && m.begun[i] < 0 {
+		m.begun[i] = m.sim.now
+	}
+}
+
+// emits sees what a program emits: the sums that leave the root for all.
+func (m *meter) emits(o *emitter, to program.Dest, p *program.Packet) {
+	if to == program.Down && p.Kind == program.Result && !m.sim.switches[o.at].parent {
+		m.lastSum = o.time
+	}
+}
 
 // applies notes that a host has a whole sum and begins to apply it.
 func (m *meter) applies(h *host, a *endpoint.Aggregate) {
@@ -89,11 +109,24 @@ func (m *meter) applies(h *host, a *endpoint.Aggregate) {
 	if !h.server {
 		m.note(m.whole, h, a.Number, m.sim.now)
 	}
+	m.sums(h, a)
 	if t := &a.Trace; t.Vectors > 0 && m.measures(h) {
 		late := float64(t.Vectors)*float64(a.Number) - float64(t.ReadSum)
 		m.stale.updates += late
 		m.stale.vectors += late * float64(t.Vectors)
 		m.stale.contributions += float64(t.Vectors)
+	}
+}
+
+// sums notes when a round's last sum was at the root, or at the server.
+func (m *meter) sums(h *host, a *endpoint.Aggregate) {
+	i := int(a.Number)
+	switch {
+	case i >= len(m.summed):
+	case h.server:
+		m.summed[i] = m.sim.now
+	case m.summed[i] == 0: // no sum of a later round can have left: it takes this worker's gradient
+		m.summed[i] = m.lastSum
 	}
 }
 

@@ -19,8 +19,11 @@ type wire struct {
 	least int64     // ps of any frame
 	mark  olaf.Size // waiting from which frames are marked; 0 marks none
 	loss  uint64    // a frame is lost when its draw is below
+	every uint64    // a frame is lost when its number is a multiple; 0 is none
 	salt  uint64
 	free  int64 // ps from which the next frame can leave
+	// through says that a frame leaves while it still arrives, though not before it is here.
+	through bool
 
 	frames, lost uint64
 	bytes        uint64 // handed over, without what is beside a frame
@@ -86,15 +89,27 @@ func (s *sim) addLink(a, b int32, portAtA, portAtB program.Port, l *Link) (ab, b
 		i := int32(len(s.wires))
 		s.wires = append(s.wires, wire{
 			to: to, port: port, clock: engine.Picoseconds(l.Rate, l.Overhead), delay: int64(l.Delay), least: int64(l.Frame), mark: l.Mark,
-			loss: uint64(l.Loss * (1 << 63)), salt: splitmix.Mix(s.seed ^ uint64(i+1)<<32),
+			loss: uint64(l.Loss * (1 << 63)), every: uint64(l.Every), salt: splitmix.Mix(s.seed ^ uint64(i+1)<<32),
 		})
 		return i
 	}
 	return one(b, portAtB), one(a, portAtA)
 }
 
+// access is a worker's link.
+func (n *Network) access(worker int) *Link {
+	if worker < len(n.Access) {
+		return &n.Access[worker]
+	}
+	return &n.Link
+}
+
 // build makes nodes and wires.
 func (s *sim) build(n *Network) {
+	if n.Tree != nil {
+		s.plant(n)
+		return
+	}
 	s.switches = make([]node, 1+s.racks)
 	s.access, s.homes = make([]int32, s.ends), make([]int32, s.ends)
 	for i := range s.switches {
@@ -115,9 +130,10 @@ func (s *sim) build(n *Network) {
 		if worker == s.workers {
 			port = program.Uplink
 		}
-		up, down := s.addLink(int32(h), int32(s.root()+at), 0, port, &n.Link)
+		up, down := s.addLink(int32(h), int32(s.root()+at), 0, port, n.access(worker))
 		s.access[h], s.homes[h] = up, down
 		s.wires[up].mark = 0 // hosts mark nothing
+		s.wires[down].through = n.Through
 		if worker == s.workers {
 			sw.servers = append(sw.servers, down)
 			continue
@@ -144,9 +160,16 @@ func (s *sim) install(parts *system.Parts) error {
 	if parts.Program == nil {
 		return nil
 	}
-	s.ledger = parts.Program.Ledger
+	s.ledger, s.renewal = parts.Program.Ledger, parts.Renewal
+	build := parts.Build
+	if parts.Whole {
+		build.Slots = s.job.Packets()
+	}
 	for i := range s.switches {
-		p, err := parts.Program.New(parts.Build)
+		if s.grove != nil && i == 0 {
+			continue // it only forwards
+		}
+		p, err := parts.Program.New(build)
 		if err != nil {
 			return err
 		}
@@ -160,8 +183,11 @@ func (s *sim) install(parts *system.Parts) error {
 	return nil
 }
 
-// admit tells the program of a switch about a job.
+// admit tells the program of a switch, or of a server of a tree, about a job.
 func (s *sim) admit(parts *system.Parts, p program.Program, at, j int) error {
+	if s.grove != nil {
+		return p.Configure(s.jobOf(at - 1))
+	}
 	job := program.Job{ID: firstJob + olaf.ClusterID(j), Parent: s.switches[at].parent, Members: s.members(at, j)}
 	if parts.Share != nil {
 		job.Base, job.Slots = parts.Share(j)

@@ -16,6 +16,7 @@ type Result struct {
 	Duration metric.Float
 
 	Iteration   metric.Float // between updates of the weights, mean over the hosts that update them
+	Summed      metric.Float // first gradient ready → the last sum at the root or the server; of synchronous jobs that have one
 	Aggregation metric.Float // last gradient ready → last worker has the sum; of synchronous jobs
 	Goodput     metric.Float // bit/s of gradient values that a worker sent and had back
 	// Staleness of a contribution when it is applied: updates since its weights were read, and contributions in these.
@@ -49,6 +50,7 @@ var rows = []Row{
 	{"updates", "Updates", "updates", "of the weights", func(r *Result) metric.Float { return metric.Float(r.Updates) }},
 	{"iteration_ns", "Iteration", "ns", "from one update of the weights to the next, mean over the hosts that update them", func(r *Result) metric.Float { return r.Iteration }},
 	{"aggregation_ns", "Gradient aggregation", "ns", "from the last gradient that is ready to the last worker that has the sum; of synchronous jobs", func(r *Result) metric.Float { return r.Aggregation }},
+	{"summed_ns", "Sum at the root", "ns", "from the first gradient that is ready to the last sum that leaves the root, or is whole at the server; of synchronous jobs", func(r *Result) metric.Float { return r.Summed }},
 	{"goodput_bps", "Goodput per worker", "bit/s", "gradient values that came back as part of a sum, over the duration", func(r *Result) metric.Float { return r.Goodput }},
 	{"staleness_updates", "Staleness", "updates", "updates of the weights between reading them and applying the gradient, mean over contributions", func(r *Result) metric.Float { return r.StaleUpdates }},
 	{"staleness_vectors", "Staleness in vectors", "vectors", "contributions inside these updates", func(r *Result) metric.Float { return r.StaleVectors }},
@@ -176,7 +178,13 @@ func (s *sim) times(r *Result) {
 	for i := range ages {
 		r.AoM[i] = ages[i].mean()
 	}
-	var aggregation series
+	var aggregation, summed series
+	for i, at := range s.meter.summed {
+		if at > 0 {
+			summed.add(float64(at-s.meter.begun[i]) / float64(olaf.Nanosecond))
+		}
+	}
+	r.Summed = summed.mean()
 	for i := range s.meter.whole {
 		if s.meter.whole[i] > 0 {
 			aggregation.add(float64(s.meter.whole[i]-s.meter.ready[i]) / float64(olaf.Nanosecond))

@@ -19,6 +19,8 @@ const (
 	kindApplied                      // host
 	kindTimer                        // host
 	kindStart                        // host
+	kindKill                         // a server of the tree ends
+	kindNotice                       // the management changes the tree
 
 	kindMask = uint64(0xff) << 56
 )
@@ -35,6 +37,8 @@ type sim struct {
 	atWorkers bool
 	net       *Network
 	job       *Job
+	grove     *grove          // of servers; nil where switches run the program
+	renewal   *program.Packet // that workers are told when it changes
 	future    *calendar.Queue
 	now       int64
 	number    uint64
@@ -58,6 +62,10 @@ type packet struct {
 	lanes []uint32
 	wire  int32
 	from  int32 // node that made it
+	// In a tree of servers: the node that it goes to.
+	target int32
+	took   int64 // by its last wire, from its first bit to its last
+
 	to    endpoint.Peer
 	first bool // of a message
 }
@@ -92,6 +100,9 @@ func Run(ctx context.Context, net Network, job Job, parts system.Parts, sync boo
 	}
 	s.future = calendar.New(4*s.jobs*s.workers*onTheWay, int64(job.Compute)+int64(net.Link.Delay)+int64(olaf.Millisecond))
 	s.meter = newMeter(s)
+	if err := s.planKill(); err != nil {
+		return nil, err
+	}
 	s.start()
 	if err := s.play(ctx); err != nil {
 		return nil, err
@@ -126,14 +137,16 @@ func (s *sim) play(ctx context.Context) error {
 			}
 		}
 		s.now = e.At
-		s.handle(&e)
+		if err := s.handle(&e); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
 func (s *sim) over() bool { return s.meter.doneHosts == len(s.hosts) && s.meter.inFlight == 0 }
 
-func (s *sim) handle(e *calendar.Event) {
+func (s *sim) handle(e *calendar.Event) error {
 	i := int32(uint32(e.What))
 	switch e.What & kindMask {
 	case kindArrive:
@@ -149,7 +162,12 @@ func (s *sim) handle(e *calendar.Event) {
 		s.hosts[i].timer()
 	case kindStart:
 		s.hosts[i].begin()
+	case kindKill:
+		s.kill()
+	case kindNotice:
+		return s.notice()
 	}
+	return nil
 }
 
 func (s *sim) push(at int64, what uint64) {
@@ -178,11 +196,16 @@ func (s *sim) transmit(i, over int32, at int64) {
 		p.Flags |= program.ECN
 		s.meter.marked++
 	}
-	w.free = max(w.free, at) + ticks
+	if w.through {
+		w.free = max(max(w.free, at-p.took)+ticks, at)
+	} else {
+		w.free = max(w.free, at) + ticks
+	}
+	p.took = ticks
 	w.busy += ticks
 	w.bytes += uint64(size)
 	w.frames++
-	if w.loss > 0 && splitmix.Mix(w.salt+w.frames)>>1 < w.loss {
+	if w.loss > 0 && splitmix.Mix(w.salt+w.frames)>>1 < w.loss || w.every > 0 && w.frames%w.every == 0 {
 		w.lost++
 		s.drop(i)
 		return
@@ -211,6 +234,14 @@ func (s *sim) arrive(i int32) {
 		return
 	}
 	at := int(w.to) - s.root()
+	if s.grove != nil {
+		if at == 0 {
+			s.forward(i)
+			return
+		}
+		s.deliver(at-1, i)
+		return
+	}
 	if p.to != endpoint.Network || s.switches[at].program == nil {
 		s.transmit(i, s.toward(at, s.numberOf(p)), s.now)
 		return
@@ -252,6 +283,11 @@ type emitter struct {
 
 // Emit implements program.Out.
 func (o *emitter) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
+	o.sim.meter.emits(o, to, p)
+	if o.sim.grove != nil {
+		o.scatter(to, p, lanes)
+		return
+	}
 	sw := &o.sim.switches[o.at]
 	switch to {
 	case program.Up:
@@ -277,13 +313,18 @@ func (o *emitter) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 }
 
 func (o *emitter) put(over int32, p *program.Packet, lanes []uint32) {
+	o.sim.transmit(o.room(p, lanes), over, o.time)
+}
+
+// room gives a place for a packet that is emitted.
+func (o *emitter) room(p *program.Packet, lanes []uint32) int32 {
 	s := o.sim
 	i := s.room()
 	q := &s.packets[i]
 	q.Packet, q.to, q.first, q.from = *p, endpoint.Network, false, int32(s.root()+o.at)
 	q.lanes = copied(q.lanes, lanes)
 	s.meter.inFlight++
-	s.transmit(i, over, o.time)
+	return i
 }
 
 // copied keeps lanes in memory that is used again; nil stays nil.

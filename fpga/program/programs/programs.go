@@ -11,11 +11,12 @@ import (
 	"github.com/olafctl/olaf/fpga/program/p4inc"
 	"github.com/olafctl/olaf/fpga/program/pass"
 	"github.com/olafctl/olaf/fpga/program/switchml"
+	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
 // All are the programs, in the order of their codes and of reports.
 func All() []program.Description {
-	return []program.Description{pass.Describe(), iswitch.Describe(), switchml.Describe(), atp.Describe(), p4inc.Describe()}
+	return []program.Description{pass.Describe(), iswitch.Describe(), switchml.Describe(), atp.Describe(), p4inc.Describe(), xagg.Describe()}
 }
 
 // Open are those that can stand in front of a queue, for workers that do not wait for answers.

@@ -1,0 +1,93 @@
+package xagg
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// PacketBytes is the published payload of a packet.
+const PacketBytes = 1024
+
+// overhead is what Ethernet has beside a frame.
+const overhead = 24
+
+// Fig1Scales is by how much the example may be shortened; 1 is the published one.
+const Fig1Scales = 1000
+
+// straggler is how much longer W3 computes than the others.
+const straggler = 2 * olaf.Second
+
+// Fig1 is the paper's example (§II-A) for one system, all times divided by scale: links of 10 Gbps, W2's of 5 Gbps, W3 is ready
+// after two seconds, and a vector takes a second of a link's time in the system's own frames, with everything that is beside
+// values. A system whose program runs on servers has S1 above W1 to W3, and the parameter server above S1 and W4.
+func Fig1(s *system.System, parts *system.Parts, scale int) (closed.Network, closed.Job) {
+	l := closed.Link{Rate: 10 * olaf.Gbps, Overhead: overhead}
+	half := l
+	half.Rate /= 2
+	net := closed.Network{Workers: 4, Link: l, Access: []closed.Link{l, half, l}, Through: true}
+	if s.OnServers {
+		net.Tree = &closed.Tree{Servers: []closed.TreeServer{{Link: l}, {Parent: 0, Link: l}}, Workers: []int{1, 1, 1, 0}}
+	}
+	bits := int64(l.Rate) / int64(scale)
+	beside := int64(parts.Header) + overhead
+	frame := (beside + int64(parts.PerPacket)*olaf.LaneBytes) * 8
+	values := bits/frame*int64(parts.PerPacket) + max(0, (bits%frame/8-beside)/olaf.LaneBytes)
+	return net, closed.Job{
+		Layout: endpoint.Layout{Values: int(values)}, Updates: 1,
+		Begin: func(worker int, _ uint32) olaf.Duration {
+			if worker == 2 {
+				return straggler / olaf.Duration(scale)
+			}
+			return 0
+		},
+	}
+}
+
+// Model is one of the paper's five.
+type Model struct {
+	Name, Title string
+	Size        olaf.Size
+}
+
+// Models are those of Figs. 13 to 20.
+func Models() []Model {
+	return []Model{
+		{"inception-v3", "Inception-V3", 25e6}, {"resnet50", "ResNet50", 97e6}, {"alexnet", "AlexNet", 233e6},
+		{"vgg16", "VGG16", 528e6}, {"bert", "BERT-BiLSTM-CRF", 542e6},
+	}
+}
+
+// FindModel returns the named model. The error matches system.ErrOptions and lists what there is.
+func FindModel(name string) (Model, error) {
+	var names []string
+	for _, m := range Models() {
+		if m.Name == name {
+			return m, nil
+		}
+		names = append(names, m.Name)
+	}
+	return Model{}, fmt.Errorf("%w: no model is called %q; there are %s", system.ErrOptions, name, strings.Join(names, ", "))
+}
+
+// TestbedWorkers are those of the paper's testbed.
+const TestbedWorkers = 7
+
+// Testbed is the paper's (Fig. 12) for one system: W1 to W3 with 40 Gbps below S1, W4 to W6 with 100 Gbps below S2, S1, S2 and
+// W7 below the parameter server. A system whose program runs on switches has all workers on one. Wires are all that costs
+// time: what hosts, servers and computing take is not published.
+func Testbed(s *system.System, m Model) (closed.Network, closed.Job) {
+	slow := closed.Link{Rate: 40 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: overhead}
+	fast := slow
+	fast.Rate = 100 * olaf.Gbps
+	net := closed.Network{Workers: TestbedWorkers, Link: fast, Access: []closed.Link{slow, slow, slow}, Through: true}
+	if s.OnServers {
+		server := closed.TreeServer{Link: fast}
+		net.Tree = &closed.Tree{Servers: []closed.TreeServer{server, server, server}, Workers: []int{1, 1, 1, 2, 2, 2, 0}}
+	}
+	return net, closed.Job{Layout: endpoint.Layout{Values: int(m.Size / olaf.LaneBytes)}, Updates: 1}
+}

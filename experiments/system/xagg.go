@@ -1,0 +1,42 @@
+package system
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/xagg"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// xaggHeader is our 64-byte block, which leaves lanes aligned (docs/programs/xagg.md); lineOverhead is what Ethernet has
+// beside a frame.
+const (
+	xaggHeader   = olaf.HeaderBytes
+	lineOverhead = 24
+)
+
+// xaggSystem adds whole models up on servers in front of the parameter server.
+func xaggSystem() System {
+	d := xagg.Describe()
+	return System{
+		Name: d.Name, Title: "XAgg", Paper: "xagg", Discipline: "fifo", Program: &d, OnServers: true,
+		About: "adds whole models up in the kernels of idle servers, a tree of them below the parameter server",
+		Modes: []Mode{{
+			Name: "sync", About: "a worker waits for the sum of all before its next gradient", Sync: true,
+			Takes: []string{OptionProfile, OptionTimeout},
+			Parts: func(o *Options) (Parts, error) {
+				fixed := endpoint.Fixed{}
+				if o.Floats {
+					fixed.Scale = endpoint.XAggScale
+				}
+				return Parts{
+					Worker: func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
+						return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: o.Timeout, Beside: xaggHeader + lineOverhead, Fixed: fixed}, host)
+					},
+					Program: &d, Build: program.Config{Profile: o.Profile, Lanes: xagg.Lanes}, Whole: true,
+					Renewal: &program.Packet{Kind: program.Control, Action: xagg.Renew},
+					Header:  xaggHeader, PerPacket: xagg.Lanes,
+				}, nil
+			},
+		}},
+	}
+}

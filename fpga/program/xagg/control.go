@@ -1,0 +1,128 @@
+package xagg
+
+import (
+	"math/bits"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// control obeys a control packet of a child, or of the parent where child is below 0.
+func (s *Server) control(k *job, child int, from program.Port, p *program.Packet, out program.Out) {
+	if child < 0 {
+		s.fromParent(k, p, out)
+		return
+	}
+	switch p.Action {
+	case Ready:
+		k.rates.ready(child, p.Round, olaf.Rate(p.Value))
+		s.divide(k, child, p.Round, out)
+	case Finished:
+		s.finished(k, child, from, p, out)
+	case Ask:
+		s.asked(k, child, from, p, out)
+	}
+}
+
+// fromParent is what the parent tells this server as one of its children.
+func (s *Server) fromParent(k *job, p *program.Packet, out program.Out) {
+	switch p.Action {
+	case Rate:
+		k.rates.grant(olaf.Rate(p.Value))
+		s.divide(k, -1, p.Round, out)
+	case Lost:
+		for which := p.Bitmap; which != 0; which &= which - 1 {
+			i := p.Seg + uint64(bits.TrailingZeros64(which))
+			if i >= uint64(k.Slots) {
+				return
+			}
+			if t := &s.slots[k.Base+int(i)]; t.whole && t.epoch == p.Round { // what is under way here comes by itself
+				s.sendUp(k, k.Base+int(i), out)
+				s.counts[resent]++
+			}
+		}
+	}
+}
+
+// divide tells children whose rate has changed, the one that asked in any case, and asks the parent for what is to flow up.
+func (s *Server) divide(k *job, asker int, epoch uint16, out program.Out) {
+	flow, changed := k.rates.divide()
+	for i, m := range k.Members {
+		if k.rates.tells(i, i == asker) {
+			s.out = program.Packet{Kind: program.Control, Action: Rate, Job: k.ID, Value: uint64(k.rates.share[i]), Round: epoch}
+			out.Emit(program.Dest(m.Port), &s.out, nil)
+		}
+	}
+	if changed && k.Parent {
+		s.out = program.Packet{Kind: program.Control, Action: Ready, Job: k.ID, Value: uint64(flow), Round: epoch}
+		out.Emit(program.Up, &s.out, nil)
+	}
+}
+
+// finished looks for what is missing of a child that has sent all. When every child is complete this server has finished as
+// well.
+func (s *Server) finished(k *job, child int, from program.Port, p *program.Packet, out program.Out) {
+	end := int(min(p.Seg, uint64(k.Slots)))
+	if !s.check(k, child, from, p.Round, 0, end, out) {
+		return
+	}
+	k.rates.finish(child)
+	s.divide(k, -1, p.Round, out)
+	s.tell(k, from, Checked, 0, 0, p.Round, out)
+	if !k.Parent {
+		return
+	}
+	for i := range end {
+		if t := &s.slots[k.Base+i]; t.epoch != p.Round || !t.whole {
+			return
+		}
+	}
+	s.out = program.Packet{Kind: program.Control, Action: Finished, Job: k.ID, Seg: p.Seg, Round: p.Round}
+	out.Emit(program.Up, &s.out, nil)
+}
+
+// asked helps a worker that misses results: with the result where it is kept, by asking for what is missing below, by sending
+// the sum up once more, and by asking on.
+func (s *Server) asked(k *job, child int, from program.Port, p *program.Packet, out program.Out) {
+	var lost, onward uint64
+	for which := p.Bitmap; which != 0; which &= which - 1 {
+		bit := bits.TrailingZeros64(which)
+		seg := p.Seg + uint64(bit)
+		if seg >= uint64(k.Slots) {
+			break
+		}
+		i := k.Base + int(seg)
+		t := &s.slots[i]
+		switch {
+		case !k.Parent && s.results[i].of(uint16(p.Value), p.Round):
+			s.sendResult(k, i, program.Dest(from), out)
+			s.counts[resent]++
+		case !t.has(child, p.Round):
+			lost |= 1 << bit
+		case k.Parent && t.whole && t.epoch == p.Round:
+			s.sendUp(k, i, out)
+			s.counts[resent]++
+			onward |= 1 << bit
+		case k.Parent && (t.epoch != p.Round || uint16(p.Value) != p.Round): // the result may be kept above
+			onward |= 1 << bit
+		}
+	}
+	if lost != 0 {
+		s.counts[missed] += uint64(bits.OnesCount64(lost))
+		s.tell(k, from, Lost, int(p.Seg), lost, p.Round, out)
+		if k.Parent && uint16(p.Value) != p.Round {
+			onward |= lost
+		}
+	}
+	if onward != 0 {
+		s.out = *p
+		s.out.Bitmap = onward
+		out.Emit(program.Up, &s.out, nil)
+	}
+}
+
+// of says whether a result is of one of the epochs that a worker used for its vector: every change of the tree added two.
+func (r *result) of(first, last uint16) bool {
+	ahead := r.epoch - first
+	return r.held && ahead <= last-first && ahead%2 == 0
+}

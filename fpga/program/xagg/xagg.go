@@ -1,0 +1,263 @@
+// Package xagg is an aggregation server of XAgg (Zhang et al., IEEE/ACM ToN 2023) as a switch program: it holds a whole model,
+// adds what its children send fragment by fragment, and passes a sum on when every child is inside (Algorithm 1). Beside the
+// data path, which the kernel runs (fpga/xdp), it is the server's agents: who looks for what is missing (§IV-D) and who
+// divides the rates (§IV-C).
+//
+// docs/programs/xagg.md tells apart what the paper says and what is decided here.
+package xagg
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// Profiles of Config.Profile: what a lane does at the end of its range.
+const (
+	Saturating = "saturating" // stays there, and is counted
+	Wrapping   = "wrapping"   // as published
+)
+
+// MaxMembers is how many bits a bitmap has, Lanes the published fragment, and Group the published number of a child's
+// fragments between two looks for what is missing, a power of two.
+const (
+	MaxMembers = 64
+	Lanes      = 256
+	Group      = 1024
+)
+
+// DefaultSlots is a model of 16 MiB in fragments of Lanes; MaxSlots bounds one to 17 GB.
+const (
+	DefaultSlots = 1 << 14
+	MaxSlots     = 1 << 24
+)
+
+// Actions of control packets; their codes are ours. A packet of Lost or Ask names 64 fragments: Seg is the first, Bitmap says
+// which of them.
+const (
+	Ready    uint8 = 1 + iota // of a child: it can send, at most at Value bit/s; 0 takes that back
+	Rate                      // to a child: it may send at Value bit/s
+	Finished                  // of a child: it has sent fragments 0 to Seg − 1
+	Lost                      // to a child: these of its fragments are not here
+	Checked                   // to a child: nothing of it is missing
+	Ask                       // of a worker: these results did not come. Round is its epoch, Value the first it used for the vector
+	Renew                     // to a worker, of the management: the tree was changed for the Value-th time
+)
+
+// NameSpan is how many fragments a packet of Lost or Ask can name.
+const NameSpan = 64
+
+// What becomes of an arriving packet.
+const (
+	Forwarded  program.Class = iota // no XAgg packet
+	Consumed                        // added, the fragment waits for more
+	Completed                       // added, and the sum left
+	Relayed                         // a result from the parent, passed down
+	Controlled                      // a control packet of a known job
+	Duplicate                       // its child is inside already
+	Late                            // of an epoch that is over
+	Mismatched                      // of another length than what the fragment holds
+	OutOfRange                      // beyond the model
+	Stranger                        // of a job or a port that is no member
+	classes
+)
+
+// slot is one fragment. The first packet of a newer epoch takes it over, so that nobody clears a model between epochs.
+type slot struct {
+	bitmap uint64
+	since  olaf.Time
+	count  uint32 // updates
+	epoch  uint16
+	lanes  uint16 // 0 before the first packet
+	inside uint8  // children
+	whole  bool   // all of them
+	trace  program.Trace
+}
+
+// result is the last sum of a fragment that was the job's: who missed it may ask while others are an epoch ahead.
+type result struct {
+	epoch uint16
+	lanes uint16
+	held  bool
+	count uint32
+	trace program.Trace
+}
+
+type job struct {
+	program.Job
+	ports []int // member of a port, -1 for none
+	rates rates
+}
+
+// Server is one aggregation server. It implements program.Program.
+type Server struct {
+	cfg     program.Config
+	wrap    bool
+	jobs    []*job // by id
+	slots   []slot
+	results []result // of a root
+	lanes   []uint32 // LaneMemory a slot
+	kept    []uint32 // the same of results
+	counts  [counters]uint64
+	used    int
+	out     program.Packet
+}
+
+var _ program.Program = (*Server)(nil)
+
+// New builds a server without jobs. Slots is how many fragments a model has, 0 DefaultSlots. The error matches
+// program.ErrConfig.
+func New(cfg program.Config) (*Server, error) {
+	if cfg.Slots == 0 {
+		cfg.Slots = DefaultSlots
+	}
+	switch {
+	case cfg.Profile != "" && cfg.Profile != Saturating && cfg.Profile != Wrapping:
+		return nil, fmt.Errorf("%w: XAgg has no profile %q; there are %s, %s", program.ErrConfig, cfg.Profile, Saturating, Wrapping)
+	case cfg.Slots < 1 || cfg.Slots > MaxSlots:
+		return nil, fmt.Errorf("%w: a model of %d fragments; there can be 1 to %d", program.ErrConfig, cfg.Slots, MaxSlots)
+	case cfg.LaneMemory < 0 || cfg.LaneMemory > olaf.MaxLanes:
+		return nil, fmt.Errorf("%w: %d lanes a fragment; there can be 0 to %d", program.ErrConfig, cfg.LaneMemory, olaf.MaxLanes)
+	case cfg.Wrap:
+		return nil, fmt.Errorf("%w: XAgg holds the whole model; there is nothing to wrap", program.ErrConfig)
+	}
+	return &Server{cfg: cfg, wrap: cfg.Profile == Wrapping, slots: make([]slot, cfg.Slots), lanes: make([]uint32, cfg.Slots*cfg.LaneMemory)}, nil
+}
+
+// Configure admits a job or changes it: its members' bits are their places. Sums that are under way are discarded, as their
+// bits mean others now; whoever changes the tree begins another epoch.
+func (s *Server) Configure(j program.Job) error {
+	if j.Slots == 0 {
+		j.Slots = len(s.slots) - j.Base
+	}
+	switch {
+	case j.Base < 0 || j.Slots < 1 || j.Base+j.Slots > len(s.slots):
+		return fmt.Errorf("%w: job %d asks for fragments %d to %d of %d", program.ErrConfig, j.ID, j.Base, j.Base+j.Slots-1, len(s.slots))
+	case len(j.Members) < 1 || len(j.Members) > MaxMembers:
+		return fmt.Errorf("%w: %d children; a bitmap has bits for 1 to %d", program.ErrConfig, len(j.Members), MaxMembers)
+	case j.Fan != 0 && j.Fan != len(j.Members):
+		return fmt.Errorf("%w: a fan-in of %d for %d children; a sum is complete when all are inside", program.ErrConfig, j.Fan, len(j.Members))
+	case j.In < 0 || j.Out < 0:
+		return fmt.Errorf("%w: a link of %s in and %s out", program.ErrConfig, j.In, j.Out)
+	}
+	for _, other := range s.jobs {
+		if other != nil && other.ID != j.ID && other.Base < j.Base+j.Slots && j.Base < other.Base+other.Slots {
+			return fmt.Errorf("%w: the fragments of jobs %d and %d overlap; give each a base and a length", program.ErrConfig, other.ID, j.ID)
+		}
+	}
+	k := &job{Job: j, rates: newRates(len(j.Members), j.In, j.Out)}
+	for i, m := range j.Members {
+		if m.Port < 0 {
+			return fmt.Errorf("%w: member %d has no port of its own", program.ErrConfig, i)
+		}
+		for int(m.Port) >= len(k.ports) {
+			k.ports = append(k.ports, -1)
+		}
+		k.ports[m.Port] = i
+	}
+	s.empty(j.ID)
+	for int(j.ID) >= len(s.jobs) {
+		s.jobs = append(s.jobs, nil)
+	}
+	s.jobs[j.ID] = k
+	if !j.Parent && s.results == nil {
+		s.results, s.kept = make([]result, len(s.slots)), make([]uint32, len(s.lanes))
+	}
+	return nil
+}
+
+// Remove ends a job and forgets what it held.
+func (s *Server) Remove(id olaf.ClusterID) {
+	k := s.job(id)
+	if k == nil {
+		return
+	}
+	s.empty(id)
+	if s.results != nil {
+		clear(s.results[k.Base:][:k.Slots])
+	}
+	s.jobs[id] = nil
+}
+
+// empty discards what a job's fragments hold; results stay.
+func (s *Server) empty(id olaf.ClusterID) {
+	k := s.job(id)
+	if k == nil {
+		return
+	}
+	for i := k.Base; i < k.Base+k.Slots; i++ {
+		s.abandon(&s.slots[i])
+		s.slots[i] = slot{}
+	}
+}
+
+// abandon takes a sum that will not be complete out of the account.
+func (s *Server) abandon(t *slot) {
+	if t.inside == 0 || t.whole {
+		return
+	}
+	s.counts[vectorsCleared] += uint64(t.trace.Vectors)
+	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
+	s.used--
+}
+
+func (s *Server) job(id olaf.ClusterID) *job {
+	if int(id) < len(s.jobs) {
+		return s.jobs[id]
+	}
+	return nil
+}
+
+// Reset empties the model and the counts and keeps jobs and memory.
+func (s *Server) Reset() {
+	clear(s.slots)
+	clear(s.results)
+	s.counts, s.used = [counters]uint64{}, 0
+}
+
+// Slots is how many fragments the model has.
+func (s *Server) Slots() int { return len(s.slots) }
+
+// Occupied is how many fragments wait for children.
+func (s *Server) Occupied() int { return s.used }
+
+// Counts are the values of the ledger that Describe declares.
+func (s *Server) Counts() []uint64 { return s.counts[:] }
+
+// Memory is, of each fragment, a bitmap, a counter and the lanes that it is built for (paper, Fig. 4), and at the root its
+// last result.
+func (s *Server) Memory() olaf.Size {
+	lanes := s.cfg.Lanes
+	if lanes == 0 {
+		lanes = Lanes
+	}
+	return olaf.Size(len(s.slots)*(4+4+olaf.LaneBytes*lanes) + len(s.results)*olaf.LaneBytes*lanes)
+}
+
+// Slot views fragment i.
+func (s *Server) Slot(i int) program.Slot {
+	t := &s.slots[i]
+	view := program.Slot{Held: t.inside > 0, Seg: uint64(i), Bitmap: t.bitmap, Count: int(t.inside), Since: t.since, Trace: t.trace, Lanes: s.buffer(i)}
+	for _, k := range s.jobs {
+		if k != nil && i >= k.Base && i < k.Base+k.Slots {
+			view.Job, view.Seg = k.ID, uint64(i-k.Base)
+		}
+	}
+	return view
+}
+
+// buffer is the lanes of fragment i, as many as it has in use; nil of a server that stores none.
+func (s *Server) buffer(i int) []uint32 { return s.part(s.lanes, i, s.slots[i].lanes) }
+
+func (s *Server) part(of []uint32, i int, lanes uint16) []uint32 {
+	n := s.cfg.LaneMemory
+	if n == 0 {
+		return nil
+	}
+	return of[i*n:][:min(n, int(lanes))]
+}
+
+// updates is a count as a frame carries it.
+func updates(n uint32) uint16 { return uint16(min(n, math.MaxUint16)) }

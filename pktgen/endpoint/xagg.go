@@ -1,0 +1,387 @@
+package endpoint
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/xagg"
+	"github.com/olafctl/olaf/internal/splitmix"
+)
+
+// XAgg is what an XAgg worker is built with beside the rest.
+type XAgg struct {
+	// Timeout is how long it waits for a result, a rate or a check before it asks again; while nothing comes it doubles up to
+	// 64 times. 0 is DefaultTimeout.
+	Timeout olaf.Duration
+	// Beside is what a frame takes on the line beside its lanes, for the rates that are divided.
+	Beside olaf.Size
+	// Fixed turns gradients of float32 into the integers that are added, and sums back.
+	Fixed Fixed
+}
+
+// XAggScale is the published factor (paper, §III); sums beyond ±21.47 meet the end of int32.
+const XAggScale = 1e8
+
+func (o *XAgg) check() error {
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	switch {
+	case o.Timeout < 0:
+		return fmt.Errorf("%w: a timeout of %s", ErrConfig, o.Timeout)
+	case o.Beside < 0 || o.Fixed.Scale < 0:
+		return fmt.Errorf("%w: %s beside a frame, a scale of %g", ErrConfig, o.Beside, o.Fixed.Scale)
+	}
+	return nil
+}
+
+// hushes is how often the time to wait doubles while nothing comes, and idles how often where the parent has everything and no
+// result came yet: somebody else still computes.
+const (
+	hushes = 6
+	idles  = 10
+)
+
+// stage is what a worker of XAgg is at.
+type stage uint8
+
+const (
+	away    stage = iota // computing or applying
+	waiting              // for a rate
+	sending
+	sent // waits for results
+)
+
+// treeWorker sends a vector at the rate that its parent gives, sends again what the parent misses, and asks for results that
+// do not come (paper, §IV). A change of the tree makes it send the vector again in another epoch.
+type treeWorker struct {
+	tally
+	cfg  Config
+	xagg XAgg
+	host Host
+
+	round    uint32
+	changes  uint16 // of the tree
+	first    uint16 // epoch that the vector was first sent in
+	stage    stage
+	values   []uint32
+	ints     []uint32 // of the fragment at hand, where values are scaled
+	begun    uint64
+	rate     olaf.Rate // on the line; 0 is without a limit
+	next     int       // fragment that is sent for the first time in this epoch
+	again    []uint32  // fragments that the parent misses
+	due      olaf.Time // of the next fragment
+	frame    olaf.Size // on the line, of the last one
+	last     olaf.Time // when something last came or left that was waited for
+	checked  bool      // the parent has everything
+	quiet    int       // silences in a row
+	silences uint32    // of all
+	sum      gather
+	marks    uint64
+	over     bool
+	out      program.Packet
+	apply    Aggregate
+}
+
+// NewXAgg is a worker of XAgg. The error matches ErrConfig.
+func NewXAgg(cfg Config, x XAgg, host Host) (Endpoint, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if err := x.check(); err != nil {
+		return nil, err
+	}
+	w := &treeWorker{cfg: cfg, xagg: x, host: host, sum: newGather(cfg.Layout)}
+	return w, nil
+}
+
+func (w *treeWorker) Start(olaf.Time) { w.compute() }
+
+func (w *treeWorker) compute() {
+	w.stage = away
+	w.marks = program.MarkAll(w.cfg.Workers, w.round)
+	w.host.Compute(w.round)
+}
+
+// epoch is that of the vector at hand. A change of the tree adds two, so that what one worker sends of a vector and another of
+// the next one are never of the same.
+func (w *treeWorker) epoch() uint16 { return uint16(w.round) + 2*w.changes }
+
+func (w *treeWorker) Computed(now olaf.Time, values []uint32) {
+	w.tally[computed]++
+	w.tally[sentVectors]++
+	w.values, w.begun, w.first = values, nanoseconds(now), w.epoch()
+	w.begin(now)
+}
+
+// lanes are the values of fragment i as they are added.
+func (w *treeWorker) lanes(i int) []uint32 {
+	lanes := w.cfg.cut(w.values, i)
+	if lanes == nil || !w.xagg.Fixed.on() {
+		return lanes
+	}
+	w.ints = w.xagg.Fixed.integers(w.ints, lanes)
+	return w.ints
+}
+
+// begin asks for a rate and sends the vector from its start.
+func (w *treeWorker) begin(now olaf.Time) {
+	w.next, w.again, w.checked, w.quiet, w.last = 0, nil, false, 0, now
+	if w.cfg.Line > 0 {
+		w.stage = waiting
+		w.control(xagg.Ready, uint64(w.cfg.Line), 0, 0)
+		return
+	}
+	w.rate, w.stage, w.due = 0, sending, now
+}
+
+// control tells the parent something.
+func (w *treeWorker) control(action uint8, value, seg, bitmap uint64) {
+	w.out = program.Packet{
+		Kind: program.Control, Action: action, Job: w.cfg.Job, Worker: w.cfg.Worker, Round: w.epoch(), Value: value, Seg: seg, Bitmap: bitmap,
+	}
+	w.host.Send(Network, &w.out, nil)
+	w.tally[asked]++
+}
+
+// send sends fragment i, and says when the one behind it is due.
+func (w *treeWorker) send(now olaf.Time, i int) {
+	w.out = program.Packet{
+		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Round: w.epoch(), Count: 1, Lanes: uint16(w.cfg.Lanes(i)),
+		Trace: program.Contribution(w.cfg.Worker, w.round, w.begun),
+	}
+	w.out.ReadSum = uint64(w.round)
+	left := w.host.Send(Network, &w.out, w.lanes(i))
+	w.last = max(now, left)
+	if w.rate > 0 {
+		w.frame = w.xagg.Beside + olaf.LaneBytes*olaf.Size(w.cfg.Lanes(i))
+		w.due = max(w.due, now.Add(-behind)).Add(w.takes(w.frame))
+	}
+}
+
+// behind is how late a host may be and still catch up with its schedule.
+const behind = 10 * olaf.Millisecond
+
+// takes is how long a frame takes at the rate that was given.
+func (w *treeWorker) takes(frame olaf.Size) olaf.Duration {
+	hi, lo := bits.Mul64(uint64(frame)*8, uint64(olaf.Second))
+	if hi >= uint64(w.rate) { // below a bit in centuries
+		return olaf.Second
+	}
+	took, _ := bits.Div64(hi, lo, uint64(w.rate))
+	return olaf.Duration(min(took, uint64(olaf.Second)))
+}
+
+// advance sends what is due.
+func (w *treeWorker) advance(now olaf.Time) {
+	for w.stage == sending {
+		switch {
+		case w.next >= w.cfg.Packets() && len(w.again) == 0:
+			w.control(xagg.Finished, 0, uint64(w.cfg.Packets()), 0)
+			w.stage = sent
+		case w.due > now:
+			return
+		case w.next < w.cfg.Packets():
+			if w.cfg.opens(w.next) {
+				w.host.Message()
+			}
+			w.send(now, w.next)
+			if w.next++; w.first == w.epoch() {
+				w.tally[sentPackets]++
+			} else {
+				w.tally[resent]++
+			}
+		default:
+			w.send(now, int(w.again[0]))
+			w.again = w.again[1:]
+			w.tally[resent]++
+		}
+	}
+}
+
+func (w *treeWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
+	switch {
+	case w.over:
+		w.tally[repeated]++
+	case p.Kind == program.Control:
+		w.told(now, p)
+	case p.Kind == program.Result:
+		w.result(now, p, lanes)
+	}
+}
+
+// told obeys the parent, or the management.
+func (w *treeWorker) told(now olaf.Time, p *program.Packet) {
+	if p.Action == xagg.Renew {
+		w.renew(now, uint16(p.Value))
+		return
+	}
+	if w.stage == away || p.Round != w.epoch() && p.Action != xagg.Rate { // rates are divided among children of several epochs
+		return
+	}
+	w.last, w.quiet = now, 0
+	switch p.Action {
+	case xagg.Rate:
+		w.pace(now, max(olaf.Rate(p.Value), 1)) // 1 is as good as not at all, until another one comes
+	case xagg.Checked:
+		w.checked = true
+	case xagg.Lost:
+		for which := p.Bitmap; which != 0; which &= which - 1 {
+			if i := int(p.Seg) + bits.TrailingZeros64(which); i < w.next {
+				w.again = append(w.again, uint32(i))
+			}
+		}
+		if w.stage == sent && len(w.again) > 0 {
+			w.stage, w.due, w.checked = sending, max(now, w.due), false
+		}
+	}
+}
+
+// pace takes on another rate, for the fragment that left last too.
+func (w *treeWorker) pace(now olaf.Time, rate olaf.Rate) {
+	switch {
+	case w.stage == waiting:
+		w.stage, w.due = sending, now
+	case w.rate > 0 && w.frame > 0:
+		left := w.due.Add(-w.takes(w.frame))
+		w.rate = rate
+		w.due = max(now, left.Add(w.takes(w.frame)))
+	}
+	w.rate = rate
+}
+
+// renew begins another epoch after a change of the tree, with the whole vector (paper, §V: children resend the entire gradient).
+func (w *treeWorker) renew(now olaf.Time, changes uint16) {
+	if int16(changes-w.changes) <= 0 {
+		return
+	}
+	w.changes = changes
+	if w.stage != away {
+		w.begin(now)
+	}
+}
+
+// ours says that a result is of the vector at hand, in one of the epochs that it was sent in.
+func (w *treeWorker) ours(epoch uint16) bool {
+	ahead := epoch - w.first
+	return w.stage != away && ahead <= w.epoch()-w.first && ahead%2 == 0
+}
+
+func (w *treeWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
+	if !w.ours(p.Round) || p.Seg >= uint64(w.cfg.Packets()) || !w.sum.take(int(p.Seg), &p.Trace, lanes) {
+		w.tally[repeated]++
+		return
+	}
+	w.tally[received]++
+	w.last, w.quiet = now, 0
+	if p.Vectors != uint32(w.cfg.Workers) || p.Inside != w.marks {
+		w.tally[inexact]++
+	}
+	if w.sum.whole() {
+		w.finish()
+	}
+}
+
+func (w *treeWorker) finish() {
+	if w.sum.mixed {
+		w.tally[torn]++
+	}
+	w.stage = away
+	w.apply = Aggregate{Number: w.round, Vectors: w.sum.traces[0].Vectors, Torn: w.sum.mixed, Trace: w.sum.traces[0], Values: w.sum.values}
+	if w.xagg.Fixed.on() {
+		w.xagg.Fixed.floats(w.apply.Values)
+	}
+	w.host.Apply(&w.apply)
+}
+
+func (w *treeWorker) Applied(olaf.Time) {
+	w.tally[updates]++
+	w.sum.restart()
+	if w.round++; w.round == w.cfg.Updates {
+		w.over = true
+		return
+	}
+	w.compute()
+}
+
+func (w *treeWorker) Done() bool { return w.over }
+
+func (w *treeWorker) Next() olaf.Time {
+	switch {
+	case w.stage == away:
+		return Never
+	case w.stage == sending && (w.rate > 0 || w.cfg.Line == 0):
+		return w.due
+	}
+	return w.last.Add(w.patience())
+}
+
+// draw is of the silence at hand: hosts that break theirs in step, with as many packets each time, could lose the same ones
+// for good.
+func (w *treeWorker) draw() uint64 {
+	return splitmix.Mix(uint64(w.cfg.Worker)<<32 | uint64(w.silences))
+}
+
+// patience is how long the silence at hand may last: up to twice the time to wait.
+func (w *treeWorker) patience() olaf.Duration {
+	most := hushes
+	if w.idle() {
+		most = idles
+	}
+	wait := w.xagg.Timeout << min(w.quiet, most)
+	if w.quiet == 0 {
+		return wait
+	}
+	return wait + wait/256*olaf.Duration(w.draw()%256)
+}
+
+// Timer sends what is due, or breaks a silence.
+func (w *treeWorker) Timer(now olaf.Time) {
+	if w.stage == sending {
+		w.advance(now)
+		return
+	}
+	if w.stage == away || now < w.Next() {
+		return
+	}
+	w.quiet++
+	w.last = now
+	if w.stage == waiting {
+		w.control(xagg.Ready, uint64(w.cfg.Line), 0, 0)
+	} else if !w.checked {
+		w.control(xagg.Finished, 0, uint64(w.cfg.Packets()), 0)
+	}
+	w.silences++
+	for range 1 + w.draw()>>8%2 {
+		w.ask()
+	}
+}
+
+// asks is how many packets name missing results at a time.
+const asks = 16
+
+// idle says that nothing seems to be lost.
+func (w *treeWorker) idle() bool { return w.checked && w.sum.left == w.cfg.Packets() }
+
+// ask names the first results that are missing.
+func (w *treeWorker) ask() {
+	n := w.cfg.Packets()
+	at := w.sum.low &^ (xagg.NameSpan - 1)
+	for i := range asks {
+		if at >= n || i > 0 && w.idle() {
+			return
+		}
+		var missing uint64
+		for i := at; i < min(at+xagg.NameSpan, n); i++ {
+			if !w.sum.have[i] {
+				missing |= 1 << (i - at)
+			}
+		}
+		if missing != 0 {
+			w.control(xagg.Ask, uint64(w.first), uint64(at), missing)
+		}
+		at += xagg.NameSpan
+	}
+}
