@@ -17,7 +17,7 @@ import (
 var toyRows = []struct{ file, after, row string }{
 	{"fpga/engine/disciplines.go", "{Name: \"fifo\", Code: 0, make: newFIFO},\n", "{Name: \"half\", Code: 2, make: newHalf},\n{Name: \"deaf\", Code: 3, make: newDeaf},\n"},
 	{"fpga/program/programs/programs.go", "\t\"github.com/olafctl/olaf/fpga/program\"\n", "\t\"github.com/olafctl/olaf/fpga/program/echo\"\n"},
-	{"fpga/program/programs/programs.go", "p4inc.Describe()", ", echo.Describe()"},
+	{"fpga/program/programs/programs.go", "xagg.Describe()", ", echo.Describe()"},
 	{"experiments/system/system.go", "all := Set{", "echoSystem(), "},
 }
 

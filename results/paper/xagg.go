@@ -2,6 +2,9 @@ package paper
 
 import "slices"
 
+// causePorts heads what turns XAgg's order in docs/reproduction.md.
+const causePorts = "Who has a port in XAgg's testbed"
+
 // xaggPaper is "XAgg: Accelerating Heterogeneous Distributed Training Through XDP-Based Gradient Aggregation" (ToN'23).
 func xaggPaper() Paper {
 	const source = "XAgg (ToN'23)"
@@ -41,7 +44,7 @@ func xaggFig13() []row {
 	const source, unsaid = "XAgg (ToN'23), Fig. 13 and §VI-C", "how many vectors an epoch has and what workers wait for in it is not said"
 	over := func(column string, expect Verdict, why string) Claim {
 		return Claim{Column: column, Unit: "x", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: 1}, Expect: expect,
-			Why: "XAgg's time over the other's, of one vector and by wires alone; " + why}
+			Why: "XAgg's time over the other's, of one vector and by wires alone; " + why, Cause: causePorts}
 	}
 	return []row{
 		{artefact: "fig13", row: "resnet50", source: source, cells: elsewhere("s", unsaid,
