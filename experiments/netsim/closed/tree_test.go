@@ -115,7 +115,7 @@ func TestFig1(t *testing.T) {
 		n, job := fig1(scale)
 		parts := partsOf(c.system)
 		if !parts.Whole { // its program is a switch's
-			n.Tree, parts.Header, parts.PerPacket = nil, 64, 256 // frames are as long as the others'
+			n.Tree, parts.Frame, parts.Header, parts.PerPacket = nil, nil, 64, 256 // frames are as long as the others'
 		}
 		if worker := parts.Worker; !c.divides {
 			parts.Worker = func(cfg endpoint.Config, h endpoint.Host) (endpoint.Endpoint, error) {

@@ -7,6 +7,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
@@ -34,7 +35,8 @@ func Fig1(s *system.System, parts *system.Parts, scale int) (closed.Network, clo
 		net.Tree = &closed.Tree{Servers: []closed.TreeServer{{Link: l}, {Parent: 0, Link: l}}, Workers: []int{1, 1, 1, 0}}
 	}
 	bits := int64(l.Rate) / int64(scale)
-	beside := int64(parts.Header) + overhead
+	full := program.Packet{Kind: program.Data, Lanes: uint16(parts.PerPacket)}
+	beside := int64(parts.Size(&full, false)-olaf.LaneBytes*olaf.Size(parts.PerPacket)) + overhead
 	frame := (beside + int64(parts.PerPacket)*olaf.LaneBytes) * 8
 	values := bits/frame*int64(parts.PerPacket) + max(0, (bits%frame/8-beside)/olaf.LaneBytes)
 	return net, closed.Job{
