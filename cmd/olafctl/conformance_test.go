@@ -49,6 +49,27 @@ func TestConformance(t *testing.T) {
 	}
 }
 
+// otherServer names a P4Runtime server that runs somewhere; nothing here starts one.
+const otherServer = "OLAFCTL_TEST_P4RUNTIME_SERVER"
+
+// TestConformanceOfAnother asks somebody else's server, and wants a verdict on every clause, whatever it is.
+func TestConformanceOfAnother(t *testing.T) {
+	target := os.Getenv(otherServer)
+	if target == "" {
+		t.Skipf("without another P4Runtime server; %s is its address", otherServer)
+	}
+	info := filepath.Join("..", "..", "p4ctl", "p4", "olaf.p4info.txtpb")
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), testEnvironment(&stdout, &stderr), []string{"tables", "conformance", "--write", "-o", "csv", "--p4info", info, "-d", target})
+	rows, err := csv.NewReader(&stdout).ReadAll()
+	if err != nil || code != 0 && code != 4 || len(rows) < 90 {
+		t.Fatalf("exit code %d, %d rows, %v\n%s", code, len(rows), err, &stderr)
+	}
+	for _, r := range rows[1:] {
+		t.Logf("%s: %s: %s", r[0], r[1], r[3])
+	}
+}
+
 // TestConformanceVerdicts is the command beside a live primary, with a pipeline that the server refuses, and with flags that
 // make no sense.
 func TestConformanceVerdicts(t *testing.T) {

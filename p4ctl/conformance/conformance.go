@@ -145,13 +145,16 @@ func (s *session) look(ctx context.Context, write bool) error {
 		return err
 	}
 	_, answer, err := p.announce(nil)
-	if err != nil {
+	switch {
+	case status.Code(err) == codes.Unavailable || ctx.Err() != nil:
 		return fmt.Errorf("%w: announce a controller: %w", ErrSilent, err)
-	}
-	s.high = answer.GetElectionId().GetHigh() + 1
-	if vacant := codes.Code(answer.GetStatus().GetCode()) == codes.NotFound; write && !vacant {
+	case err != nil: // it takes nobody without an election id, which a clause will tell
+		s.high = 1
+		return nil
+	case write && codes.Code(answer.GetStatus().GetCode()) == codes.AlreadyExists:
 		return fmt.Errorf("%w, and clauses that write would take its place: end it first", ErrInUse)
 	}
+	s.high = answer.GetElectionId().GetHigh() + 1
 	return nil
 }
 

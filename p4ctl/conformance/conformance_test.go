@@ -235,3 +235,45 @@ func TestShape(t *testing.T) {
 		t.Errorf("a P4Info without parameters: %v", err)
 	}
 }
+
+// picky is a server that takes no controller without an election id, and makes all others primary.
+type picky struct{ yes }
+
+func (picky) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		if m.GetArbitration().GetElectionId() == nil {
+			return status.Error(codes.InvalidArgument, "an election id is needed")
+		}
+		if err := stream.Send(&v1.StreamMessageResponse{Update: &v1.StreamMessageResponse_Arbitration{Arbitration: &v1.MasterArbitrationUpdate{DeviceId: 1, Status: status.New(codes.OK, "").Proto()}}}); err != nil {
+			return err
+		}
+	}
+}
+
+// TestPickyServersAreJudged holds that a server which has no place for controllers without an election id, or calls them
+// primary, is tried and not taken for one that is in use.
+func TestPickyServersAreJudged(t *testing.T) {
+	for name, server := range map[string]v1.P4RuntimeServer{"no place": picky{}, "primary at once": yes{asked: func() *atomic.Bool { b := new(atomic.Bool); b.Store(true); return b }()}} {
+		l, err := agent.Listen("unix:"+filepath.Join(t.TempDir(), "s"), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := grpc.NewServer()
+		v1.RegisterP4RuntimeServer(s, server)
+		go s.Serve(l)
+		t.Cleanup(s.Stop)
+		unset := Result{}
+		err = Run(t.Context(), Target{Conn: connect(t, "unix:"+l.Addr().String()), DeviceID: p4.DeviceID, Config: p4ctl.PipelineConfig(p4.Twin())}, false, func(r Result) {
+			if r.ID == "B13" {
+				unset = r
+			}
+		})
+		if err != nil || unset.Outcome != Failed {
+			t.Errorf("%s: %v, %+v", name, err, unset)
+		}
+	}
+}
