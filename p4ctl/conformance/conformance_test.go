@@ -267,7 +267,7 @@ func TestPickyServersAreJudged(t *testing.T) {
 		go s.Serve(l)
 		t.Cleanup(s.Stop)
 		unset := Result{}
-		err = Run(t.Context(), Target{Conn: connect(t, "unix:"+l.Addr().String()), DeviceID: p4.DeviceID, Config: p4ctl.PipelineConfig(p4.Twin())}, false, func(r Result) {
+		err = Run(t.Context(), Target{Conn: connect(t, "unix:"+l.Addr().String()), DeviceID: p4.DeviceID, Config: p4ctl.PipelineConfig(p4.Twin()), Patience: 500 * time.Millisecond}, false, func(r Result) {
 			if r.ID == "B13" {
 				unset = r
 			}

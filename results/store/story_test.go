@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -386,5 +388,127 @@ func TestIndexIsMadeAnew(t *testing.T) {
 	}
 	if err := (&index{}).close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// An index that lost its table says so, whatever is asked of it; the runs themselves are not touched.
+func TestIndexThatFails(t *testing.T) {
+	s := open(t, t.TempDir())
+	id := store(t, s, noon)
+	if _, err := s.index.db.Exec("DROP TABLE runs"); err != nil {
+		t.Fatal(err)
+	}
+	for what, do := range map[string]func() error{
+		"list":    func() error { _, err := s.List(); return err },
+		"reindex": func() error { _, err := s.Reindex(); return err },
+		"note":    func() error { return s.Note(id, "x") },
+		"insert":  func() error { return s.index.change([]Entry{{ID: "x"}}, nil) },
+		"forget":  func() error { return s.index.change(nil, []string{"x"}) },
+		"remove":  func() error { return s.Remove(id) },
+	} {
+		if err := do(); err == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+}
+
+// The last of one run is that run.
+func TestLastOfOne(t *testing.T) {
+	s := open(t, t.TempDir())
+	id := store(t, s, noon)
+	if last, err := s.Resolve("last"); last != id || err != nil {
+		t.Errorf("%q, %v", last, err)
+	}
+}
+
+// What is in the way of a run that is to be finished is said, and everybody may read what was kept.
+func TestFinishSays(t *testing.T) {
+	old := syscall.Umask(0o022)
+	defer syscall.Umask(old)
+	s := open(t, t.TempDir())
+	for what, hinder := range map[string]func(*Writer) error{
+		"a manifest":         func(w *Writer) error { return os.WriteFile(filepath.Join(w.dir, manifestName), nil, 0o600) },
+		"a folder":           func(w *Writer) error { return os.Mkdir(filepath.Join(w.dir, digestsName), 0o700) },
+		"a run of that name": func(w *Writer) error { return os.MkdirAll(filepath.Join(s.path(w.ID()), "x"), 0o700) },
+		"no lock":            func(w *Writer) error { return os.Remove(filepath.Join(w.dir, lockName)) },
+	} {
+		w, err := s.Create("table1", noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := hinder(w); err != nil {
+			t.Fatal(err)
+		}
+		if err := w.Finish(manifest()); err == nil || !strings.Contains(err.Error(), "can't be stored") {
+			t.Errorf("%s: %v", what, err)
+		}
+		_ = w.Abort() // whatever is left
+		_ = os.RemoveAll(s.path(w.ID()))
+	}
+	w, err := s.Create("table1", noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	modes := func(folder string, lock bool) {
+		t.Helper()
+		for name, want := range map[string]fs.FileMode{"": 0o755, lockName: 0o644, manifestName: 0o644, digestsName: 0o644, "data": 0o644} {
+			info, err := os.Stat(filepath.Join(folder, name))
+			if errors.Is(err, fs.ErrNotExist) && (name == lockName) != lock {
+				continue
+			}
+			if err != nil || info.Mode().Perm() != want {
+				t.Errorf("%q: %v, %v", name, info, err)
+			}
+		}
+	}
+	info, err := os.Stat(filepath.Join(w.dir, lockName))
+	if err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if err := errors.Join(w.Put("data", nil), w.Finish(manifest())); err != nil {
+		t.Fatal(err)
+	}
+	modes(s.path(w.ID()), false)
+	singles := s.Singles()
+	one := single("a", "{}", "here")
+	if err := singles.Put(one); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(singles.path(one.Key)); err != nil || info.Mode().Perm() != 0o644 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
+
+// What is in the way of a single result is said, and what is none is listed once.
+func TestSinglesSay(t *testing.T) {
+	r := &Singles{t.TempDir()}
+	a := single("a", "{}", "here")
+	if err := os.MkdirAll(filepath.Join(r.path(a.Key), "x"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := r.Get(a.Key); err == nil {
+		t.Error("a folder is read")
+	}
+	if err := r.Put(a); err == nil {
+		t.Error("a folder is replaced")
+	}
+	if err := os.RemoveAll(r.path(a.Key)); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Put(a); err != nil {
+		t.Fatal(err)
+	}
+	other := single("a", "[]", "there")
+	for range 2 { // the second time the one beside is there already
+		if err := r.Put(other); !errors.Is(err, ErrConflict) {
+			t.Error(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(r.dir, "file"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	keys, others, err := r.List()
+	if want := []string{a.Key[:2] + "/" + a.Key + ".differs-" + sumOf(other.Result)[:12], "file"}; err != nil || len(keys) != 1 || !slices.Equal(others, want) {
+		t.Errorf("%q, %q, want %q, %v", keys, others, want, err)
 	}
 }
