@@ -3,6 +3,7 @@ package versus
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"runtime"
@@ -17,6 +18,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/internal/splitmix"
 	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -38,15 +40,16 @@ type arrival struct {
 const (
 	workers  = 27
 	clusters = 9
-	frame    = olaf.Size(256)
+	size     = olaf.Size(256) // of OLAF's frame
 	overhead = olaf.Size(24)
 	offered  = 60 * olaf.Gbps
+	line     = 100 * olaf.Gbps // of the port that recorded traffic comes from
 	slots    = 8
 )
 
 // poisson sends with exponential gaps from every worker by itself, without the floor of a line rate.
 func poisson(seed uint64, updates int) ([]arrival, error) {
-	gap := float64(offered.TimeToSend(frame+overhead)) * workers
+	gap := float64(offered.TimeToSend(size+overhead)) * workers
 	all := make([]arrival, 0, workers*updates)
 	for w := range workers {
 		at := 0.0
@@ -72,12 +75,44 @@ func bursts(seed uint64, updates int) ([]arrival, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := make([]arrival, 0, schedule.Total())
-	var d regmap.Descriptor
-	for schedule.Next(&d) {
-		all = append(all, arrival{olaf.Time(d.Time) * olaf.Time(olaf.Cycle), int(d.Flow), d.Sequence})
+	return played(schedule), nil
+}
+
+// recorded is a training of LunarLander, scaled to the load as a bench scales it.
+func recorded(seed uint64, updates int) (all []arrival, err error) {
+	reader, closer, err := trace.Open(trace.Builtin + "lander8")
+	if err != nil {
+		return nil, err
 	}
-	return all, nil
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	recording, err := trace.Load(reader)
+	if err != nil {
+		return nil, err
+	}
+	s := trace.DefaultScaling()
+	s.Placement, s.Updates, s.Rate, s.Frame, s.Line, s.Seed = pktgen.Placement{Workers: workers, Clusters: clusters}, updates, offered, size, line, seed
+	scaler, err := trace.NewScaler(recording, s)
+	if err != nil {
+		return nil, err
+	}
+	schedule, err := trace.NewSchedule(scaler, scaler.Total(), line, size)
+	if err != nil {
+		return nil, err
+	}
+	all = played(schedule)
+	return all, schedule.Err()
+}
+
+// played lists what a source sends.
+func played(source pktgen.Source) []arrival {
+	descriptors := make([]regmap.Descriptor, source.Total())
+	descriptors = descriptors[:source.Fill(descriptors)]
+	all := make([]arrival, len(descriptors))
+	for i := range descriptors {
+		d := &descriptors[i]
+		all[i] = arrival{olaf.Time(d.Time) * olaf.Time(olaf.Cycle), int(d.Flow), d.Sequence}
+	}
+	return all
 }
 
 // Loads are what the systems are compared under.
@@ -85,6 +120,7 @@ func Loads() []Load {
 	return []Load{
 		{"poisson", "every worker sends with exponential gaps", poisson},
 		{"bursts", "the bursts that Table 1 was fitted with", bursts},
+		{"trace", "a recorded training of LunarLander, scaled", recorded},
 	}
 }
 
@@ -124,6 +160,94 @@ const (
 	ToServer  Topology = "P" // everything crosses the link to the server, where ages are taken
 	ToWorkers Topology = "S" // the switch answers by one link a worker, and ages are taken there
 )
+
+// Setting is what a comparison charges for, beside the common ground on which systems differ only in what they merge.
+type Setting struct {
+	Name  string // empty of the common ground
+	About string
+	// Frames charges every system's own frame for the same 48 lanes.
+	Frames bool
+	// Cycles charges the engine cycles that were fitted to Table 1, by the clock of the data path.
+	Cycles bool
+	// Accelerator lets updates through the paper's unit before they are added, 32 bytes in 5 ns, with room for as many frames
+	// in front of it as a queue has slots.
+	Accelerator bool
+}
+
+// Settings are what is shown beside the common ground, with no order expected.
+func Settings() []Setting {
+	return []Setting{
+		{Name: "own frames", About: "iSwitch's frame is 14 B shorter than OLAF's for the same 48 lanes", Frames: true},
+		{Name: "fitted cycles", About: "engine cycles that were fitted to Table 1", Cycles: true},
+		{Name: "accelerator", About: "iSwitch's unit takes 40 ns a frame, 60 Gbps bring one every 37 ns; 8 may wait, more are lost", Accelerator: true},
+	}
+}
+
+// overhead is what the line takes beside OLAF's frame.
+func (s *Setting) overhead(of *system.System) olaf.Size {
+	if !s.Frames || of.Frame == nil {
+		return overhead
+	}
+	return overhead + of.Frame.Size(lanes) - size
+}
+
+// output is the port of a system at a rate, paced to the picosecond where no cycles are charged.
+func (s *Setting) output(of *system.System, rate olaf.Rate, sink engine.Sink) (*engine.Port, error) {
+	out := engine.Output{}
+	if s.Cycles {
+		var err error
+		if out, err = engine.Calibrated.Output(of.Discipline, rate); err != nil {
+			return nil, err
+		}
+	}
+	out.OverheadBytes = int(s.overhead(of))
+	port, err := engine.NewPort(of.Discipline, engine.Config{Slots: slots, Clusters: clusters, Provenance: true}, out, sink)
+	if err == nil && !s.Cycles {
+		port.Pace(engine.Picoseconds(rate, s.overhead(of)))
+	}
+	return port, err
+}
+
+// inlet is what frames pass in front of a program, one after the other.
+type inlet struct {
+	takes   olaf.Duration // 0 lets all pass at once
+	until   [slots + 1]olaf.Time
+	next    int // place in until of the frame before slots + 1 others
+	free    olaf.Time
+	latency olaf.Duration
+}
+
+// The unit of iSwitch: its bus of 32 bytes at 200 MHz, and 16 beats from the last of a frame to the first of a sum.
+const (
+	beatBytes = 32
+	beat      = 5 * olaf.Nanosecond
+	pipeline  = 16 * beat
+)
+
+func (s *Setting) inlet(of *system.System) inlet {
+	if !s.Accelerator {
+		return inlet{}
+	}
+	beats := (of.Frame.Size(lanes) + beatBytes - 1) / beatBytes
+	return inlet{takes: olaf.Duration(beats) * beat, latency: pipeline}
+}
+
+// pass says when a frame that arrives has been through; false where there is no room.
+func (i *inlet) pass(now olaf.Time) (olaf.Time, bool) {
+	if i.takes == 0 {
+		return now, true
+	}
+	if i.until[i.next] > now {
+		return 0, false
+	}
+	i.free = max(i.free, now).Add(i.takes)
+	i.until[i.next] = i.free
+	i.next = (i.next + 1) % len(i.until)
+	return i.free.Add(i.latency), true
+}
+
+// lanes are those of OLAF's frame.
+const lanes = int(size-olaf.HeaderBytes) / olaf.LaneBytes
 
 // Cell is one contestant at one rate, over the seeds.
 type Cell struct {
@@ -190,14 +314,12 @@ func (d *downlinks) send(now olaf.Time, u *olaf.Update, _ []int32, inside []olaf
 }
 
 // play lets one seed's arrivals through a contestant's switch.
-func (c *Contestant) play(all []arrival, rate olaf.Rate, topology Topology) (newest, oldest, loss results.Float, err error) {
+func (c *Contestant) play(all []arrival, rate olaf.Rate, topology Topology, set *Setting) (newest, oldest, loss results.Float, err error) {
 	server := newOutlet(clusters)
-	port, err := engine.NewPort(c.System.Discipline,
-		engine.Config{Slots: slots, Clusters: clusters, Provenance: true}, engine.Output{OverheadBytes: int(overhead)}, server)
+	port, err := set.output(c.System, rate, server)
 	if err != nil {
 		return 0, 0, 0, err
 	}
-	port.Pace(engine.Picoseconds(rate, overhead))
 	end := server
 	offer := func(now olaf.Time, u *olaf.Update) { port.Offer(now, u, nil) }
 	if c.System.Program != nil {
@@ -205,20 +327,25 @@ func (c *Contestant) play(all []arrival, rate olaf.Rate, topology Topology) (new
 			port.OfferMerged(now, u, lanes, inside)
 		}}
 		if topology == ToWorkers {
-			down := &downlinks{outlet: *newOutlet(clusters), takes: rate.TimeToSend(frame + overhead), free: make([]olaf.Time, clusters)}
+			down := &downlinks{outlet: *newOutlet(clusters), takes: rate.TimeToSend(size + set.overhead(c.System)), free: make([]olaf.Time, clusters)}
 			cfg.Down, end = down.send, &down.outlet
 		}
 		a, err := aggregator.New(c.System.Program, cfg)
 		if err != nil {
 			return 0, 0, 0, err
 		}
-		offer = func(now olaf.Time, u *olaf.Update) { a.Offer(now, u, nil) }
+		unit := set.inlet(c.System)
+		offer = func(now olaf.Time, u *olaf.Update) {
+			if at, ok := unit.pass(now); ok {
+				a.Offer(at, u, nil)
+			}
+		}
 	}
 	for i := range all {
 		k := &all[i]
 		offer(k.at, &olaf.Update{
 			GenNS: uint64(k.at) / uint64(olaf.Nanosecond), Seq: k.seq, Cluster: olaf.ClusterID(k.worker * clusters / workers),
-			Worker: olaf.WorkerID(k.worker), Count: 1, Lanes: uint16((frame - olaf.HeaderBytes) / olaf.LaneBytes),
+			Worker: olaf.WorkerID(k.worker), Count: 1, Lanes: uint16(lanes),
 		})
 	}
 	port.Drain()
@@ -241,7 +368,7 @@ func (l *Load) traffic(seeds []uint64, updates int) ([][]arrival, error) {
 }
 
 // Play is a contestant at a rate under every seed's arrivals, on all cores, in their order.
-func (c *Contestant) Play(ctx context.Context, traffic [][]arrival, rate olaf.Rate, topology Topology) (*Cell, error) {
+func (c *Contestant) Play(ctx context.Context, traffic [][]arrival, rate olaf.Rate, topology Topology, set *Setting) (*Cell, error) {
 	n := len(traffic)
 	cell := &Cell{Newest: make([]results.Float, n), Oldest: make([]results.Float, n), Loss: make([]results.Float, n)}
 	group, ctx := errgroup.WithContext(ctx)
@@ -251,7 +378,7 @@ func (c *Contestant) Play(ctx context.Context, traffic [][]arrival, rate olaf.Ra
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			cell.Newest[i], cell.Oldest[i], cell.Loss[i], err = c.play(traffic[i], rate, topology)
+			cell.Newest[i], cell.Oldest[i], cell.Loss[i], err = c.play(traffic[i], rate, topology, set)
 			return err
 		})
 	}

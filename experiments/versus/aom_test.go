@@ -60,10 +60,52 @@ func TestLoads(t *testing.T) {
 		if !slices.IsSortedFunc(all, func(a, b arrival) int { return int(min(1, max(-1, a.at-b.at))) }) {
 			t.Errorf("%s is out of order", load.Name)
 		}
-		bits := float64(len(all)) * float64(frame+overhead) * 8
+		bits := float64(len(all)) * float64(size+overhead) * 8
 		rate := bits / (float64(all[len(all)-1].at) / float64(olaf.Second))
 		if load.Name == "poisson" && (rate < 0.9*float64(offered) || rate > 1.02*float64(offered)) {
 			t.Errorf("%s offers %g bit/s", load.Name, rate)
+		}
+	}
+}
+
+// A frame waits for those before it in front of the accelerator; beyond eight that wait it is lost.
+func TestInlet(t *testing.T) {
+	all := system.All()
+	isw, err := all.Find("iswitch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	unit := Settings()[2].inlet(isw)
+	if unit.takes != 40*olaf.Nanosecond {
+		t.Fatalf("a frame takes %v", unit.takes)
+	}
+	for n := range slots + 1 {
+		at, ok := unit.pass(0)
+		if want := olaf.Time(0).Add(olaf.Duration(n+1)*unit.takes + unit.latency); !ok || at != want {
+			t.Errorf("frame %d is through at %v, %t, want %v", n, at, ok, want)
+		}
+	}
+	if _, ok := unit.pass(olaf.Time(unit.takes) - 1); ok {
+		t.Error("one more found room")
+	}
+	if _, ok := unit.pass(olaf.Time(unit.takes)); !ok {
+		t.Error("the first is through, and there is no room")
+	}
+	if at, ok := new(inlet).pass(7); at != 7 || !ok {
+		t.Errorf("without a unit: %v, %t", at, ok)
+	}
+}
+
+// Own frames are charged in bytes of the line: 242 for 48 lanes of iSwitch, 256 of OLAF.
+func TestOwnFrames(t *testing.T) {
+	own := Settings()[0]
+	for name, want := range map[string]olaf.Size{"iswitch": 10, "olaf": 24, "fifo": 24} {
+		s, err := system.All().Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if have := own.overhead(s); have != want {
+			t.Errorf("%s: %s beside the frame, want %s", name, have, want)
 		}
 	}
 }
