@@ -16,12 +16,13 @@ PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soff
 	clang-14:clang-14 llvm-14:llvm-strip-14
 
 # Packages whose code runs on several goroutines; the race detector needs cgo and gcc.
-RACE := ./capture/live ./experiments/testbed ./experiments/bench ./experiments/live ./p4ctl/... ./cmd/olafctl ./results/store ./results/archive ./fpga/remote ./tui/...
+RACE := ./capture/live ./experiments/testbed ./experiments/bench ./experiments/live ./p4ctl/... ./cmd/olafctl ./experiments/sweep/... ./results/store ./results/archive ./fpga/remote ./tui/...
 
 .PHONY: build help test quick unit race lint generate bench fuzz faults mutate sbom licences reproducible peers clean
 
-build: ## the binary, without cgo
+build: ## the binary, without cgo, and the work queue of sweeps over several machines beside it
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/olafctl
+	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(dir $(BIN))olafctl-queue ./cmd/olafctl-queue
 
 help: ## this list
 	@sed -nE 's/^([a-z]+):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10

@@ -1,0 +1,112 @@
+// Command olafctl-queue is the work queue of sweeps over several machines: a NATS server with JetStream and nothing else. 'olafctl
+// sweep serve' starts it; it ends when its standard input does.
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+)
+
+// ready is how long the server may take to listen.
+const ready = 20 * time.Second
+
+func main() {
+	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "olafctl-queue:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are what the command line says.
+type settings struct {
+	listen, folder, cert, key, clients, token string
+}
+
+// run serves until stdin ends, and says on stdout where.
+func run(args []string, stdin io.Reader, stdout io.Writer) error {
+	var s settings
+	flags := flag.NewFlagSet("olafctl-queue", flag.ContinueOnError)
+	flags.StringVar(&s.listen, "listen", "127.0.0.1:4222", "HOST:PORT")
+	flags.StringVar(&s.folder, "store", "", "folder for jobs and results")
+	flags.StringVar(&s.cert, "tls-cert", "", "certificate, PEM")
+	flags.StringVar(&s.key, "tls-key", "", "its private key")
+	flags.StringVar(&s.clients, "tls-client-ca", "", "let in only clients that this PEM file vouches for")
+	flags.StringVar(&s.token, "token-file", "", "let in only clients that say what stands in this file")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	options, err := s.options()
+	if err != nil {
+		return err
+	}
+	n, err := server.NewServer(options)
+	if err != nil {
+		return err
+	}
+	go n.Start()
+	defer n.WaitForShutdown()
+	defer n.Shutdown()
+	if !n.ReadyForConnections(ready) {
+		return fmt.Errorf("nothing listens at %s after %v; is the port taken?", s.listen, ready)
+	}
+	fmt.Fprintf(stdout, "%s\n", n.Addr())
+	_, err = io.Copy(io.Discard, stdin)
+	return err
+}
+
+// options are the server's.
+func (s *settings) options() (*server.Options, error) {
+	host, port, err := net.SplitHostPort(s.listen)
+	if err != nil {
+		return nil, fmt.Errorf("-listen %s: use HOST:PORT", s.listen)
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		return nil, fmt.Errorf("-listen %s: use HOST:PORT", s.listen)
+	}
+	if number == 0 {
+		number = server.RANDOM_PORT
+	}
+	o := &server.Options{Host: host, Port: number, JetStream: true, StoreDir: s.folder, NoSigs: true, NoLog: true, ServerName: "olafctl-queue"}
+	if s.token != "" {
+		text, err := os.ReadFile(s.token)
+		if err != nil {
+			return nil, err
+		}
+		if o.Authorization = strings.TrimSpace(string(text)); o.Authorization == "" {
+			return nil, fmt.Errorf("%s is empty", s.token)
+		}
+	}
+	if s.cert == "" {
+		return o, nil
+	}
+	pair, err := tls.LoadX509KeyPair(s.cert, s.key)
+	if err != nil {
+		return nil, err
+	}
+	o.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS13, Certificates: []tls.Certificate{pair}}
+	o.TLSTimeout = ready.Seconds()
+	if s.clients == "" {
+		return o, nil
+	}
+	text, err := os.ReadFile(s.clients)
+	if err != nil {
+		return nil, err
+	}
+	o.TLSConfig.ClientCAs, o.TLSConfig.ClientAuth, o.TLSVerify = x509.NewCertPool(), tls.RequireAndVerifyClientCert, true
+	if !o.TLSConfig.ClientCAs.AppendCertsFromPEM(text) {
+		return nil, errors.New(s.clients + " holds no certificate in PEM form")
+	}
+	return o, nil
+}

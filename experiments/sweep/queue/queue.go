@@ -1,0 +1,271 @@
+// Package queue hands the jobs of a sweep to workers on other machines and brings their results back, through a NATS server with
+// JetStream. Jobs wait in a stream until a worker has stored the result and acknowledged them; one whose worker falls silent is
+// handed to another. A result is created once under its key, so that a job that was done twice, after a partition or a
+// restart, is still one result, or a difference that names both machines.
+//
+//	stream SWEEP_JOBS          subjects sweep.jobs.<build>: a work queue, deduplicated by key
+//	bucket SWEEP_RESULTS       key: the result, or why there is none
+//	bucket SWEEP_DIFFERENCES   key.<digest>: a second result that was another one
+//	bucket SWEEP_PRESENCE      who hands out work and who takes it, of which build; gone soon after they are
+package queue
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// ErrUnreachable says that nobody hands out work at an address, or not to us.
+var ErrUnreachable = olaf.NewError(olaf.Device, "no work queue there")
+
+const (
+	jobsStream   = "SWEEP_JOBS"
+	jobsSubject  = "sweep.jobs."
+	resultBucket = "SWEEP_RESULTS"
+	differBucket = "SWEEP_DIFFERENCES"
+	hereBucket   = "SWEEP_PRESENCE"
+
+	// duplicates is for how long a job that was handed in twice is one.
+	duplicates = 10 * time.Minute
+	// resultsLast is for how long results wait for whoever wanted them.
+	resultsLast = 7 * 24 * time.Hour
+	// presence is how long somebody is there after his last word, beats how often he says it.
+	presence = 15 * time.Second
+	beats    = 3 * time.Second
+	// silence is how long a worker may say nothing of a job before another one has it; it says something thrice as often.
+	silence = 6 * time.Second
+	// deliveries bounds how often a job is handed out; one that ends its workers has failed before.
+	deliveries = 20
+	// mostFaulty is how often a job may end its worker.
+	mostFaulty = 3
+	// request bounds one question to the server, which is asked again.
+	request = 5 * time.Second
+	// again is how long to wait after one that failed.
+	again = 500 * time.Millisecond
+)
+
+// Options say how the server is reached.
+type Options struct {
+	URL   string // nats://HOST:PORT
+	TLS   *tls.Config
+	Token string // what the server wants to hear; empty for nothing
+	Name  string // of this connection, for the server's log
+	// Remark takes what a user should know meanwhile, such as a lost connection; nil for nobody.
+	Remark func(string)
+}
+
+// Queue is a connection to the server.
+type Queue struct {
+	conn    *nats.Conn
+	js      jetstream.JetStream
+	jobs    jetstream.Stream
+	results jetstream.KeyValue
+	differ  jetstream.KeyValue
+	here    jetstream.KeyValue
+}
+
+// Dial connects and makes what is not there yet. Once connected, a lost connection is taken up again for as long as it takes. The
+// error matches ErrUnreachable.
+func Dial(ctx context.Context, o Options) (*Queue, error) {
+	if o.Remark == nil {
+		o.Remark = func(string) {}
+	}
+	options := []nats.Option{nats.Name(o.Name), nats.MaxReconnects(-1), nats.ReconnectWait(again), nats.Timeout(request),
+		nats.PingInterval(beats), nats.MaxPingsOutstanding(2),
+		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			if err != nil {
+				o.Remark(fmt.Sprintf("the connection to %s is lost (%v); trying again", o.URL, err))
+			}
+		}),
+		nats.ReconnectHandler(func(*nats.Conn) { o.Remark("connected to " + o.URL + " again") }),
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})} // what is asked for and fails says so itself
+	if o.TLS != nil {
+		options = append(options, nats.Secure(o.TLS))
+	}
+	if o.Token != "" {
+		options = append(options, nats.Token(o.Token))
+	}
+	conn, err := nats.Connect(o.URL, options...)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w%s", ErrUnreachable, o.URL, err, advice(err, &o))
+	}
+	q := &Queue{conn: conn}
+	if err := q.open(ctx); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, o.URL, err)
+	}
+	return q, nil
+}
+
+// advice says what to do about a connection that was refused.
+func advice(err error, o *Options) string {
+	text := err.Error()
+	for _, m := range []struct {
+		seen string
+		say  string
+	}{
+		{"secure connection required", "; it speaks TLS: add --tls-ca"},
+		{"secure connection not available", "; it speaks no TLS: leave --tls-ca out"},
+		{"certificate has expired", "; its certificate has expired: renew it, or set the clock"},
+		{"certificate required", "; it wants a certificate of ours: add --tls-cert and --tls-key"},
+		{"unknown authority", "; --tls-ca does not vouch for its certificate"},
+		{"bad certificate", "; it does not trust our certificate"},
+		{"uthorization", "; it wants to hear a token: add --token-file"},
+		{"refused", "; 'olafctl sweep serve' starts one there"},
+		{"no servers available", "; 'olafctl sweep serve' starts one there"},
+	} {
+		if strings.Contains(text, m.seen) {
+			return m.say
+		}
+	}
+	return ""
+}
+
+func (q *Queue) open(ctx context.Context) (err error) {
+	ctx, stop := context.WithTimeout(ctx, 2*request)
+	defer stop()
+	if q.js, err = jetstream.New(q.conn); err != nil {
+		return err
+	}
+	if q.jobs, err = q.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: jobsStream, Subjects: []string{jobsSubject + "*"},
+		Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage, Duplicates: duplicates}); err != nil {
+		return err
+	}
+	for _, b := range []struct {
+		into *jetstream.KeyValue
+		name string
+		last time.Duration
+		mem  bool
+	}{{&q.results, resultBucket, resultsLast, false}, {&q.differ, differBucket, resultsLast, false}, {&q.here, hereBucket, presence, true}} {
+		config := jetstream.KeyValueConfig{Bucket: b.name, TTL: b.last, Storage: jetstream.FileStorage}
+		if b.mem {
+			config.Storage = jetstream.MemoryStorage
+		}
+		if *b.into, err = q.js.CreateOrUpdateKeyValue(ctx, config); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close ends the connection.
+func (q *Queue) Close() { q.conn.Close() }
+
+// answer is what a job came to: a result, or why there is none.
+type answer struct {
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
+	By     store.Maker     `json:"by"`
+}
+
+// Presence is what somebody says of himself.
+type Presence struct {
+	Role  string `json:"role"` // hands out, or works
+	Host  string `json:"host"`
+	Build string `json:"build"` // its hash
+	Named string `json:"named"` // the build, for people
+	At    string `json:"at"`    // RFC 3339, by his own clock
+}
+
+// Roles.
+const (
+	HandsOut = "hands-out"
+	Works    = "works"
+)
+
+// Present says every few seconds that somebody is there, until ctx ends.
+func (q *Queue) Present(ctx context.Context, p Presence, now func() time.Time) {
+	key := p.Role + "." + nats.NewInbox()[len("_INBOX."):]
+	tell := func() {
+		p.At = now().UTC().Format(time.RFC3339)
+		raw, err := json.Marshal(p)
+		if err != nil {
+			return
+		}
+		asked, stop := context.WithTimeout(ctx, request)
+		defer stop()
+		_, _ = q.here.Put(asked, key, raw) // the next beat tries again
+	}
+	tell()
+	ticker := time.NewTicker(beats)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			gone, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			_ = q.here.Delete(gone, key) // else it ends by itself
+			stop()
+			return
+		case <-ticker.C:
+			tell()
+		}
+	}
+}
+
+// Others calls seen with everybody who says that he is there, from now on, until ctx ends.
+func (q *Queue) Others(ctx context.Context, seen func(Presence)) error {
+	w, err := q.here.WatchAll(ctx, jetstream.IgnoreDeletes())
+	if err != nil {
+		return err
+	}
+	go func() {
+		defer func() { _ = w.Stop() }()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case entry, ok := <-w.Updates():
+				if !ok {
+					return
+				}
+				var p Presence
+				if entry != nil && json.Unmarshal(entry.Value(), &p) == nil {
+					seen(p)
+				}
+			}
+		}
+	}()
+	return nil
+}
+
+// keepTrying does something until it is done, ctx ends, or it fails for good: not for want of a server.
+func keepTrying(ctx context.Context, do func(context.Context) error) error {
+	for {
+		asked, stop := context.WithTimeout(ctx, request)
+		err := do(asked)
+		stop()
+		if err == nil || ctx.Err() != nil || !passing(err) {
+			return errors.Join(err, ctx.Err())
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(again):
+		}
+	}
+}
+
+// passing says that an error is of the connection and not of what was asked.
+func passing(err error) bool {
+	for _, kind := range []error{nats.ErrTimeout, nats.ErrNoResponders, nats.ErrConnectionReconnecting, nats.ErrDisconnected, nats.ErrStaleConnection,
+		jetstream.ErrNoStreamResponse, context.DeadlineExceeded, nats.ErrNoServers} {
+		if errors.Is(err, kind) {
+			return true
+		}
+	}
+	return false
+}
+
+// subject is where the jobs of a build wait.
+func subject(b sweep.Build) string { return jobsSubject + b.Hash() }

@@ -1,0 +1,293 @@
+package queue
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/olafctl/olaf/experiments/axis"
+	"github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/store"
+	found "github.com/olafctl/olaf/results/sweep"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serve starts a server, in a folder and at a port that a later one can take over.
+func serve(t testing.TB, folder string, port int) *server.Server {
+	t.Helper()
+	n, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: folder, NoSigs: true, NoLog: true})
+	must(t, err)
+	go n.Start()
+	if !n.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server does not listen")
+	}
+	t.Cleanup(func() { n.Shutdown(); n.WaitForShutdown() })
+	return n
+}
+
+func dial(t testing.TB, n *server.Server) *Queue {
+	t.Helper()
+	q, err := Dial(t.Context(), Options{URL: n.ClientURL(), Name: t.Name()})
+	must(t, err)
+	t.Cleanup(q.Close)
+	return q
+}
+
+// numbers is a command that has its parameter as its result.
+func numbers() sweep.Commands {
+	return sweep.Commands{{Name: "numbers", Headline: []string{"m"}, Runs: 1, Fields: []sweep.Field{{Name: "n", Type: axis.Whole}}, Options: []string{"n"},
+		Metrics: []*metric.Metric{{Name: "m"}},
+		Resolve: func(string, []sweep.Option) (sweep.Resolver, error) { return cells{}, nil },
+		Run: func(_ context.Context, spec json.RawMessage, from, runs int) (*found.Lot, error) {
+			var n float64
+			if err := json.Unmarshal(spec, &n); err != nil {
+				return nil, err
+			}
+			if n == 666 {
+				return nil, errors.New("cursed")
+			}
+			return &found.Lot{Metrics: []string{"m"}, Runs: []found.Run{{Values: []results.Float{results.Float(n)}}}}, nil
+		}}}
+}
+
+type cells struct{}
+
+func (cells) Axes([]string) []axis.Axis { return nil }
+func (cells) Cell(v []sweep.Option) (json.RawMessage, error) {
+	return json.RawMessage(v[0].Value), nil
+}
+
+func plan(t testing.TB, values string) *sweep.Plan {
+	t.Helper()
+	p, err := (&sweep.File{Command: "numbers", Sweep: []string{"n=" + values}}).Resolve(numbers(), false)
+	must(t, err)
+	p.Order = sweep.Random
+	return p
+}
+
+// worker does jobs in this process; before may end it, or the job.
+type worker struct{ before func(sweep.Job) error }
+
+func (worker) Name() string { return "w" }
+func (worker) Close() error { return nil }
+func (w worker) Do(ctx context.Context, j sweep.Job) (json.RawMessage, error) {
+	if w.before != nil {
+		if err := w.before(j); err != nil {
+			return nil, err
+		}
+	}
+	return numbers().Do(ctx, j)
+}
+
+// labour begins to work until the test ends or stop is called.
+func labour(t testing.TB, q *Queue, host string, build sweep.Build, workers int, before func(sweep.Job) error) (l *Labour, stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	l = &Labour{Queue: q, Build: build, Workers: workers, Host: host, Now: time.Now, Start: func(context.Context) (sweep.Worker, error) { return worker{before}, nil }}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_ = l.Work(ctx) // ends with its context
+	}()
+	stop = func() { cancel(); <-ended }
+	t.Cleanup(stop)
+	return l, stop
+}
+
+func carryOut(t testing.TB, q *Queue, p *sweep.Plan) (string, []found.Outcome) {
+	t.Helper()
+	s, err := store.Open(t.TempDir())
+	must(t, err)
+	defer s.Close()
+	h, err := NewHandout(t.Context(), q, p.Build)
+	must(t, err)
+	e := &sweep.Engine{Plan: p, Results: s.Singles(), Workers: 32, Start: h.Start, Host: "coordinator", Now: time.Now}
+	outcomes, _, err := e.Run(t.Context())
+	must(t, err)
+	d, err := p.Document(outcomes)
+	must(t, err)
+	return d.Digest, outcomes
+}
+
+// alone is the digest of a sweep in one process.
+func alone(t testing.TB, p *sweep.Plan) string {
+	t.Helper()
+	s, err := store.Open(t.TempDir())
+	must(t, err)
+	defer s.Close()
+	e := &sweep.Engine{Plan: p, Results: s.Singles(), Workers: 1, Host: "one", Now: time.Now, Start: func(context.Context) (sweep.Worker, error) { return worker{}, nil }}
+	outcomes, _, err := e.Run(t.Context())
+	must(t, err)
+	d, err := p.Document(outcomes)
+	must(t, err)
+	return d.Digest
+}
+
+// TestSameDigestOverMachines holds that machines that come and go change nothing, nor does a worker that is lost with its jobs.
+func TestSameDigestOverMachines(t *testing.T) {
+	n := serve(t, t.TempDir(), server.RANDOM_PORT)
+	p := plan(t, "1..60")
+	want := alone(t, p)
+	var lost atomic.Int64
+	first, stop := labour(t, dial(t, n), "first", p.Build, 2, func(sweep.Job) error {
+		if lost.Add(1)%7 == 0 {
+			return sweep.ErrGone
+		}
+		return nil
+	})
+	second, _ := labour(t, dial(t, n), "second", p.Build, 2, nil)
+	go func() {
+		for first.Done.Load() < 5 && second.Done.Load() < 40 {
+			time.Sleep(time.Millisecond)
+		}
+		stop()
+	}()
+	got, _ := carryOut(t, dial(t, n), p)
+	if got != want || first.Done.Load() == 0 || second.Done.Load() == 0 {
+		t.Errorf("%s, want %s; %d and %d jobs", got, want, first.Done.Load(), second.Done.Load())
+	}
+	// Once more, from another store: nobody does anything again.
+	before := first.Done.Load() + second.Done.Load()
+	if got, _ := carryOut(t, dial(t, n), p); got != want || first.Done.Load()+second.Done.Load() != before {
+		t.Errorf("%s, want %s; jobs were done twice", got, want)
+	}
+}
+
+// TestServerIsKilled lets the server end in the middle and another take its place.
+func TestServerIsKilled(t *testing.T) {
+	folder := t.TempDir()
+	n := serve(t, folder, server.RANDOM_PORT)
+	p := plan(t, "1..40")
+	want := alone(t, p)
+	q, port := dial(t, n), n.Addr()
+	l, _ := labour(t, dial(t, n), "w", p.Build, 2, func(sweep.Job) error { time.Sleep(5 * time.Millisecond); return nil })
+	restarted := make(chan struct{})
+	go func() {
+		defer close(restarted)
+		for l.Done.Load() < 10 {
+			time.Sleep(time.Millisecond)
+		}
+		n.Shutdown()
+		n.WaitForShutdown()
+		var number int
+		if _, err := fmt.Sscanf(port.String()[strings.LastIndex(port.String(), ":")+1:], "%d", &number); err != nil {
+			t.Error(err)
+		}
+		serve(t, folder, number)
+	}()
+	got, _ := carryOut(t, q, p)
+	<-restarted
+	if got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
+// TestPoisonedJobs holds that a job that fails, or that ends every worker, fails alone, and is tried again by the next sweep.
+func TestPoisonedJobs(t *testing.T) {
+	n := serve(t, t.TempDir(), server.RANDOM_PORT)
+	p := plan(t, "664..667")
+	var deadly atomic.Bool
+	deadly.Store(true)
+	_, _ = labour(t, dial(t, n), "w", p.Build, 2, func(j sweep.Job) error {
+		if string(j.Spec) == "667" && deadly.Load() {
+			return sweep.ErrGone
+		}
+		return nil
+	})
+	_, outcomes := carryOut(t, dial(t, n), p)
+	for i, want := range []string{"", "", "cursed", "3 workers ended over it"} {
+		if outcomes[i].Error != want {
+			t.Errorf("%v: %q, want %q", outcomes[i].Parameters, outcomes[i].Error, want)
+		}
+	}
+	deadly.Store(false)
+	if _, outcomes = carryOut(t, dial(t, n), p); outcomes[3].State != found.Done || outcomes[2].Error != "cursed" {
+		t.Errorf("%+v", outcomes)
+	}
+}
+
+// TestDifferences holds that machines that disagree are both named.
+func TestDifferences(t *testing.T) {
+	n := serve(t, t.TempDir(), server.RANDOM_PORT)
+	q := dial(t, n)
+	key := strings.Repeat("ab", 32)
+	for i, host := range []string{"one", "two", "three"} {
+		l := &Labour{Queue: q, Host: host}
+		must(t, l.store(t.Context(), key, answer{Result: json.RawMessage(fmt.Sprint(i / 2)), By: store.Maker{Host: host}}))
+	}
+	said, err := q.Differences(t.Context(), func(k string) bool { return k == key })
+	must(t, err)
+	if len(said) != 1 || !strings.Contains(said[0], "of one (") || !strings.Contains(said[0], "of three (") {
+		t.Error(said)
+	}
+	if said, err := q.Differences(t.Context(), func(string) bool { return false }); len(said) > 0 || err != nil {
+		t.Error(said, err)
+	}
+}
+
+// TestPresence holds that both sides hear of each other, and that jobs of another build are left alone.
+func TestPresence(t *testing.T) {
+	n := serve(t, t.TempDir(), server.RANDOM_PORT)
+	q, other := dial(t, n), sweep.Build{Go: "another"}
+	seen := make(chan Presence, 10)
+	must(t, q.Others(t.Context(), func(p Presence) { seen <- p }))
+	ctx, stop := context.WithCancel(t.Context())
+	go dial(t, n).Present(ctx, Presence{Role: Works, Host: "far", Build: other.Hash(), Named: other.String()}, time.Now)
+	if p := <-seen; p.Host != "far" || p.Role != Works || p.Build != other.Hash() {
+		t.Errorf("%+v", p)
+	}
+	stop()
+	l, _ := labour(t, dial(t, n), "far", other, 1, nil)
+	p := plan(t, "1..3")
+	_, _ = labour(t, dial(t, n), "near", p.Build, 1, nil)
+	carryOut(t, q, p)
+	if l.Done.Load() > 0 {
+		t.Error("a worker of another build did a job")
+	}
+}
+
+func TestUnreachable(t *testing.T) {
+	_, err := Dial(t.Context(), Options{URL: "nats://127.0.0.1:1"})
+	if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "sweep serve") {
+		t.Error(err)
+	}
+	n, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: filepath.Join(t.TempDir(), "s"), NoSigs: true, NoLog: true, Authorization: "open"})
+	must(t, err)
+	go n.Start()
+	defer n.Shutdown()
+	if !n.ReadyForConnections(10 * time.Second) {
+		t.Fatal("it does not listen")
+	}
+	if _, err := Dial(t.Context(), Options{URL: n.ClientURL()}); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "--token-file") {
+		t.Error(err)
+	}
+	q, err := Dial(t.Context(), Options{URL: n.ClientURL(), Token: "open"})
+	must(t, err)
+	q.Close()
+}
+
+// BenchmarkEmptyJobs is what a job costs that does nothing: publish, claim, store, acknowledge, tell.
+func BenchmarkEmptyJobs(b *testing.B) {
+	n := serve(b, b.TempDir(), server.RANDOM_PORT)
+	p := plan(b, fmt.Sprintf("1..%d", b.N))
+	labour(b, dial(b, n), "w", p.Build, 4, nil)
+	q := dial(b, n)
+	b.ResetTimer()
+	carryOut(b, q, p)
+}
