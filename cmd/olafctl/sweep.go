@@ -38,7 +38,8 @@ same digest from any number of processes. A finished sweep is one run of the sto
   olafctl sweep status
   olafctl sweep resume last`,
 	}
-	cmd.AddCommand(newSweepRunCmd(env), newSweepStatusCmd(env), newSweepResumeCmd(env), newSweepShowCmd(env), newSweepExportCmd(env), newSweepRmCmd(env), newSweepWorkerCmd(env))
+	cmd.AddCommand(newSweepRunCmd(env), newSweepStatusCmd(env), newSweepResumeCmd(env), newSweepShowCmd(env), newSweepExportCmd(env), newSweepRmCmd(env),
+		newSweepServeCmd(env), newSweepWorkCmd(env), newSweepWorkerCmd(env))
 	return cmd
 }
 
@@ -55,6 +56,7 @@ type gridFlags struct {
 	format    cli.Format
 	to        exports
 	watch     cli.MetricsFlag
+	queue     queueFlags // of no address where processes of this machine do the work
 }
 
 // addWork adds how a sweep is carried out.
@@ -130,6 +132,7 @@ With 'list' in place of 'sweep' the cells are listed. All cells are checked befo
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "start even more than a million cells")
 	f.addWhat(cmd)
 	f.addWork(cmd)
+	f.queue.add(cmd, env, "workers", "let machines work that take jobs from this work queue ('olafctl sweep serve')")
 	f.addOutput(cmd)
 	return cmd
 }
@@ -196,6 +199,12 @@ func (f *gridFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store, 
 	if engine.Workers == 0 {
 		engine.Workers = runtime.GOMAXPROCS(0)
 	}
+	handedOut := func() ([]string, error) { return nil, nil }
+	if f.queue.url != "" {
+		if handedOut, err = f.queue.handOut(ctx, env, engine); err != nil {
+			return errors.Join(err, folder.Leave())
+		}
+	}
 	watch, unwatch, err := f.watch.Start(ctx, env)
 	if err != nil {
 		return errors.Join(err, folder.Leave())
@@ -208,6 +217,11 @@ func (f *gridFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store, 
 	cells, differences, err := engine.Run(ctx)
 	stopBeat()
 	bar.Stop()
+	elsewhere, lost := handedOut()
+	differences = append(differences, elsewhere...)
+	if err == nil {
+		err = lost
+	}
 	if err != nil {
 		return errors.Join(f.unfinished(env, engine, folder, err), folder.Leave())
 	}

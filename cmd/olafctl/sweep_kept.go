@@ -129,6 +129,7 @@ finished sweep its report is printed. A sweep is named by its id, the beginning 
 		},
 	}
 	f.addWork(cmd)
+	f.queue.add(cmd, env, "workers", "let machines work that take jobs from this work queue ('olafctl sweep serve')")
 	f.addOutput(cmd)
 	return cmd
 }
@@ -344,12 +345,23 @@ func newSweepRmCmd(env *cli.Env) *cobra.Command {
 }
 
 func newSweepExportCmd(env *cli.Env) *cobra.Command {
+	var scripts clusterFlags
 	cmd := newExportCmd(env)
-	cmd.Short = "Write a finished sweep as workbook, CSV, JSON, HTML report or figures"
-	cmd.Long = "Write a finished sweep in forms that people can hand on, as 'olafctl export' does for every kept run."
-	cmd.Example = "  olafctl sweep export last --xlsx sweep.xlsx --report sweep.html --svg figures/"
+	cmd.Use = "export ID|FILE.yaml"
+	cmd.Short = "Write a finished sweep as workbook, CSV, JSON, report or figures, or a script for a cluster"
+	cmd.Long = `Write a finished sweep in forms that people can hand on, as 'olafctl export' does for every kept run.
+
+Of a file, write what hands its shares to a cluster that has a scheduler: a job array for Slurm, an indexed Job for Kubernetes. Each
+share calls 'olafctl sweep work --shard' and keeps its results in a store that all have in common.`
+	cmd.Example = `  olafctl sweep export last --xlsx sweep.xlsx --report sweep.html --svg figures/
+  olafctl sweep export slots.yaml --slurm sweep.sbatch`
+	scripts.add(cmd)
 	write := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if scripts.asked() {
+			force, _ := cmd.Flags().GetBool("force") // it is there
+			return scripts.write(cmd, env, args[0], force)
+		}
 		where := cli.StoreFlagOf(cmd)
 		err := where.With(env, func(s *store.Store) error {
 			one, err := findSweep(s, args[0])

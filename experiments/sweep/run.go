@@ -41,6 +41,8 @@ type Engine struct {
 	Start   func(ctx context.Context) (Worker, error)
 	Host    string
 	Now     func() time.Time
+	// Shard is which of Shards shares of the cells is worked on, from 0; with 0 Shards all of them are.
+	Shard, Shards int
 
 	mu       sync.Mutex
 	waiting  sync.Cond
@@ -145,19 +147,27 @@ func (e *Engine) begin() error {
 			e.progress.Found++
 		}
 		for lot := range c.want {
+			if !e.mine(i) {
+				continue
+			}
 			if e.progress.Lots++; c.lots[lot] != nil {
 				e.progress.LotsDone++
 			} else {
 				e.queue = append(e.queue, unit{i, lot})
 			}
 		}
-		if c.done() {
+		if !e.mine(i) {
+			e.progress.Cells--
+		} else if c.done() {
 			e.progress.Done++
 		}
 	}
 	e.Plan.shuffle(e.queue)
 	return nil
 }
+
+// mine says whether a cell is in the share that is worked on.
+func (e *Engine) mine(cell int) bool { return e.Shards == 0 || cell%e.Shards == e.Shard }
 
 // take takes a result in, and decides whether its cell wants more: lots are looked at in the order of seeds, whichever came
 // first.

@@ -28,12 +28,7 @@ type ClientTLS struct{ authority, cert, key, name string }
 func AddClientTLS(cmd *cobra.Command, c *ClientTLS) {
 	flags := cmd.Flags()
 	if cmd.Runnable() && flags.Lookup("tls-cert") == nil && (flags.Lookup("device") != nil || flags.Lookup("target") != nil) {
-		InGroup(cmd, CardFlagsOf, func() {
-			flags.StringVar(&c.authority, "tls-ca", "", "speak TLS with the agent, whose certificate this PEM file or 'system' vouches for")
-			flags.StringVar(&c.cert, "tls-cert", "", "our certificate, for an agent that wants one: a PEM file")
-			flags.StringVar(&c.key, "tls-key", "", "the private key of --tls-cert")
-			flags.StringVar(&c.name, "tls-server-name", "", "the name in the agent's certificate, where it is not the host's")
-		})
+		InGroup(cmd, CardFlagsOf, func() { c.AddFlags(flags) })
 		run := cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if c.authority != "" && !reachesAgent(cmd.Flags()) {
@@ -45,6 +40,14 @@ func AddClientTLS(cmd *cobra.Command, c *ClientTLS) {
 	for _, sub := range cmd.Commands() {
 		AddClientTLS(sub, c)
 	}
+}
+
+// AddFlags adds the flags for TLS with an agent, or with whoever else serves.
+func (c *ClientTLS) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&c.authority, "tls-ca", "", "speak TLS with the agent, whose certificate this PEM file or 'system' vouches for")
+	flags.StringVar(&c.cert, "tls-cert", "", "our certificate, for an agent that wants one: a PEM file")
+	flags.StringVar(&c.key, "tls-key", "", "the private key of --tls-cert")
+	flags.StringVar(&c.name, "tls-server-name", "", "the name in the agent's certificate, where it is not the host's")
 }
 
 // reachesAgent says whether a command is going to talk to an agent.
@@ -131,6 +134,11 @@ func (s *ServerTLS) Config(now time.Time) (*tls.Config, error) {
 		config.ClientCAs, err = authorities("--tls-client-ca", s.clients)
 	}
 	return config, err
+}
+
+// Arguments are the flags as they are given to another program.
+func (s *ServerTLS) Arguments() []string {
+	return []string{"-tls-cert", s.cert, "-tls-key", s.key, "-tls-client-ca", s.clients}
 }
 
 // Describe says how connections are secured.

@@ -1,0 +1,394 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/experiments/sweep/queue"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// queueProgram is the server that 'make' builds beside olafctl.
+const queueProgram = "olafctl-queue"
+
+// queueFlags say where work is handed out.
+type queueFlags struct {
+	url   string
+	token string // file
+}
+
+// add adds the flags; name is the one of the address.
+func (f *queueFlags) add(cmd *cobra.Command, env *cli.Env, name, usage string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.url, name, "", usage+", such as nats://lab:4222")
+	flags.StringVar(&f.token, "token-file", "", "what the queue wants to hear from us stands in this file")
+	env.TLS.AddFlags(flags)
+}
+
+// dial connects to the queue.
+func (f *queueFlags) dial(ctx context.Context, env *cli.Env) (*queue.Queue, error) {
+	o := queue.Options{URL: f.url, Name: "olafctl", Remark: func(what string) { fmt.Fprintln(env.Stderr, what) }}
+	var err error
+	if o.TLS, err = env.TLS.Config(env.Now()); err != nil {
+		return nil, err
+	}
+	if o.Token, err = readToken(f.token); err != nil {
+		return nil, err
+	}
+	return queue.Dial(ctx, o)
+}
+
+func readToken(path string) (string, error) {
+	if path == "" {
+		return "", nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return "", &cli.Exit{Kind: olaf.Usage, Err: err}
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// outstanding is how many jobs of a sweep wait in the queue at once.
+const outstanding = 256
+
+// handOut lets an engine hand its jobs out instead of starting processes. done ends that, and tells of results that machines
+// disagree about.
+func (f *queueFlags) handOut(ctx context.Context, env *cli.Env, engine *sweep.Engine) (done func() ([]string, error), err error) {
+	q, err := f.dial(ctx, env)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	h, err := queue.NewHandout(ctx, q, engine.Plan.Build)
+	if err == nil {
+		err = q.Others(ctx, meet(env, queue.Works, engine.Plan.Build, nil))
+	}
+	if err != nil {
+		stop()
+		q.Close()
+		return nil, err
+	}
+	var here sync.WaitGroup
+	here.Go(func() { q.Present(ctx, presence(env, queue.HandsOut, engine.Plan.Build), env.Now) })
+	engine.Start, engine.Workers = h.Start, outstanding
+	return func() ([]string, error) {
+		keys := map[string]bool{}
+		for cell := range engine.Plan.Cells {
+			for lot := range engine.Plan.Lots() {
+				keys[engine.Plan.Job(cell, lot).Key] = true
+			}
+		}
+		said, err := q.Differences(ctx, func(key string) bool { return keys[key] })
+		stop()
+		here.Wait()
+		q.Close()
+		return said, err
+	}, nil
+}
+
+func presence(env *cli.Env, role string, build sweep.Build) queue.Presence {
+	host, err := env.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return queue.Presence{Role: role, Host: host, Build: build.Hash(), Named: build.String()}
+}
+
+// farOff is from how much on two clocks differ so that people should know.
+const farOff = time.Hour
+
+// meet says once of everybody of a role whose build or clock is another. foreign, if not nil, is told of other builds, and of our
+// own.
+func meet(env *cli.Env, role string, build sweep.Build, foreign func(p queue.Presence, own bool)) func(queue.Presence) {
+	met := map[string]bool{}
+	return func(p queue.Presence) {
+		who := p.Host + p.Build
+		if p.Role != role || met[who] {
+			return
+		}
+		met[who] = true
+		if at, err := time.Parse(time.RFC3339, p.At); err == nil && env.Now().Sub(at).Abs() > farOff {
+			fmt.Fprintf(env.Stderr, "the clock of %s is %v off ours; no number depends on it, but times of results do\n", p.Host, env.Now().Sub(at).Round(time.Minute))
+		}
+		if foreign != nil {
+			foreign(p, p.Build == build.Hash())
+		}
+		if p.Build != build.Hash() {
+			fmt.Fprintf(env.Stderr, "%s has another build (%s) than this (%v): neither takes jobs of the other\n", p.Host, p.Named, build)
+		}
+	}
+}
+
+func newSweepServeCmd(env *cli.Env) *cobra.Command {
+	var (
+		where    cli.StoreFlag
+		secure   cli.ServerTLS
+		listen   string
+		token    string
+		insecure bool
+	)
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Let this machine hand out work to others",
+		Long: `Start the work queue that sweeps over several machines share, until interrupted: the program olafctl-queue, a NATS server with
+JetStream, which 'make' builds beside olafctl. Jobs and results wait in the store. Any number of sweeps may use it
+('olafctl sweep run --workers'), and any number of machines join and leave ('olafctl sweep work --from').
+
+Without TLS only a loopback address is listened on, unless --insecure says that everybody in the network may send work.`,
+		Example: `  olafctl sweep serve
+  olafctl sweep serve --listen :4222 --tls-cert lab.pem --tls-key lab.key --tls-client-ca lab-ca.pem`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			config, err := secure.Config(env.Now())
+			if err != nil {
+				return err
+			}
+			if config == nil && !insecure && !loopback(listen) {
+				return cli.UsageError("--listen %s opens the queue to a network, where anybody could send work; add --tls-cert, --tls-key and --tls-client-ca, or --insecure if you mean it", listen)
+			}
+			if _, err := readToken(token); err != nil {
+				return err
+			}
+			var folder string
+			err = where.With(env, func(s *store.Store) error { folder = filepath.Join(s.Dir(), "queue"); return nil })
+			if err != nil {
+				return err
+			}
+			args := append([]string{"-listen", listen, "-store", folder, "-token-file", token}, secure.Arguments()...)
+			return serveQueue(cmd.Context(), env, args, secure.Describe())
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&listen, "listen", "127.0.0.1:4222", "HOST:PORT")
+	flags.StringVar(&token, "token-file", "", "let in only those who say what stands in this file")
+	flags.BoolVar(&insecure, "insecure", false, "listen to a network without TLS")
+	secure.Add(flags)
+	where.Add(cmd)
+	return cmd
+}
+
+// loopback says whether an address is this host's alone.
+func loopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}
+
+// findQueue finds the server: beside this program, or where programs are.
+func findQueue(env *cli.Env) (string, error) {
+	if own, err := env.Executable(); err == nil {
+		beside := filepath.Join(filepath.Dir(own), queueProgram)
+		if info, err := os.Stat(beside); err == nil && !info.IsDir() {
+			return beside, nil
+		}
+	}
+	path, err := exec.LookPath(queueProgram)
+	if err != nil {
+		return "", cli.UsageError("the queue's server %s is neither beside olafctl nor in PATH: 'make' builds both. Without it, any NATS server with JetStream will do ('olafctl sweep run --workers nats://HOST:4222'), and one machine needs none", queueProgram)
+	}
+	return path, nil
+}
+
+// serveQueue runs the server until ctx ends.
+func serveQueue(ctx context.Context, env *cli.Env, args []string, secured string) error {
+	path, err := findQueue(env)
+	if err != nil {
+		return err
+	}
+	server := exec.Command(path, args...)
+	server.Stderr = env.Stderr
+	in, err := server.StdinPipe()
+	if err != nil {
+		return err
+	}
+	out, err := server.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := server.Start(); err != nil {
+		return fmt.Errorf("start the queue's server: %w", err)
+	}
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		_ = server.Wait() // it has said why
+		return errors.New("the queue's server did not start")
+	}
+	address = strings.TrimSpace(address)
+	fmt.Fprintf(env.Stderr, "handing out work at nats://%s%s; Ctrl-C ends it\n  olafctl sweep work --from nats://%s        on every machine\n  olafctl sweep run FILE.yaml --workers nats://%s\n", address, secured, address, address)
+	ended := make(chan error, 1)
+	go func() { ended <- server.Wait() }()
+	select {
+	case err := <-ended:
+		return fmt.Errorf("the queue's server ended: %w", err)
+	case <-ctx.Done(): // being told to stop is how it ends
+		return errors.Join(in.Close(), <-ended)
+	}
+}
+
+func newSweepWorkCmd(env *cli.Env) *cobra.Command {
+	f := &gridFlags{}
+	var (
+		from  queueFlags
+		shard string
+		idle  time.Duration
+	)
+	cmd := &cobra.Command{
+		Use:   "work [FILE.yaml]",
+		Short: "Work for sweeps of other machines, or on a share of one",
+		Long: `With --from, take jobs from the work queue of another machine until interrupted, and send the results there. Only jobs of this very
+build are taken; where work of another build is handed out, that is said and the command ends.
+
+With --shard I/N, work on the I-th of N shares of a sweep and keep the results in the store, which all shares have in common: this
+is what scripts for clusters call ('olafctl sweep export'). 'olafctl sweep run' of the same file then finds all results.`,
+		Example: `  olafctl sweep work --from nats://lab:4222
+  olafctl sweep work slots.yaml --shard 3/16 --store /lab/olaf`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case (from.url == "") == (shard == ""):
+				return cli.UsageError("say either whose work to take (--from nats://HOST:4222) or which share of a file (FILE.yaml --shard I/N)")
+			case from.url != "" && len(args) > 0:
+				return cli.UsageError("--from takes what is handed out; leave the file out")
+			case from.url != "":
+				return f.workFrom(cmd.Context(), env, &from, idle)
+			case len(args) == 0:
+				return cli.UsageError("--shard is of a file; name it")
+			}
+			return f.workOn(cmd.Context(), env, args[0], shard)
+		},
+	}
+	from.add(cmd, env, "from", "take jobs from this work queue")
+	cmd.Flags().StringVar(&shard, "shard", "", "work on the I-th of N shares of the file: I/N")
+	cmd.Flags().DurationVar(&idle, "idle", 0, "with --from: end when there was no job for so long, such as 10m; 0s for never")
+	cmd.Flags().IntVar(&f.processes, "processes", 0, "worker processes; 0 for one a core")
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
+	f.where.Add(cmd)
+	return cmd
+}
+
+// workFrom takes jobs from a queue.
+func (f *gridFlags) workFrom(ctx context.Context, env *cli.Env, from *queueFlags, idle time.Duration) error {
+	build, err := thisBuild(env)
+	if err != nil {
+		return err
+	}
+	q, err := from.dial(ctx, env)
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	known := false
+	err = q.Others(ctx, meet(env, queue.HandsOut, build, func(p queue.Presence, own bool) {
+		if known = known || own; !known {
+			stop(fmt.Errorf("%w: %s hands out work of %s, this is %v; use the same program on both sides", sweep.ErrBuild, p.Host, p.Named, build))
+		}
+	}))
+	if err != nil {
+		return err
+	}
+	me := presence(env, queue.Works, build)
+	l := &queue.Labour{Queue: q, Build: build, Workers: f.processes, Host: me.Host, Now: env.Now, Start: processes(env, build), Idle: idle}
+	if l.Workers == 0 {
+		l.Workers = runtime.GOMAXPROCS(0)
+	}
+	var here sync.WaitGroup
+	here.Go(func() { q.Present(ctx, me, env.Now) })
+	if !f.quiet {
+		fmt.Fprintf(env.Stderr, "taking jobs from %s with %s; Ctrl-C ends it\n", from.url, olaf.Plural(l.Workers, "worker"))
+	}
+	err = l.Work(ctx)
+	cause := context.Cause(ctx)
+	stop(nil)
+	here.Wait()
+	if !f.quiet {
+		fmt.Fprintf(env.Stderr, "%s done\n", olaf.Plural(l.Done.Load(), "job"))
+	}
+	if errors.Is(cause, sweep.ErrBuild) {
+		return cause
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil // being told to stop is how it ends
+	}
+	return err
+}
+
+// workOn works on a share of a sweep.
+func (f *gridFlags) workOn(ctx context.Context, env *cli.Env, path, shard string) error {
+	part, of, ok := parseShard(shard)
+	if !ok {
+		return cli.UsageError("--shard %q: write it as I/N, such as 3/16", shard)
+	}
+	plan, err := resolveFile(env, path, true)
+	if err != nil {
+		return err
+	}
+	if plan.Build, err = thisBuild(env); err != nil {
+		return err
+	}
+	return f.where.With(env, func(s *store.Store) error {
+		host := presence(env, "", plan.Build).Host
+		engine := &sweep.Engine{Plan: plan, Results: s.Singles(), Workers: f.processes, Host: host, Now: env.Now, Start: processes(env, plan.Build), Shard: part - 1, Shards: of}
+		if engine.Workers == 0 {
+			engine.Workers = runtime.GOMAXPROCS(0)
+		}
+		bar := cli.StartNotedProgress(env, f.quiet, func() (int, int) { p := engine.Progress(); return p.LotsDone, p.Lots }, sweepNote(env, engine))
+		_, differ, err := engine.Run(ctx)
+		bar.Stop()
+		p := engine.Progress()
+		fmt.Fprintf(env.Stderr, "share %s: %d of %d cells done, %d failed\n", shard, p.Done, p.Cells, p.Failed)
+		switch {
+		case errors.Is(err, context.Canceled):
+			return cli.Stopped(ctx, err)
+		case err != nil:
+			return err
+		case len(differ) > 0:
+			return fmt.Errorf("%w: %s", store.ErrConflict, differ[0])
+		case p.Failed > 0:
+			return fmt.Errorf("%s failed; 'olafctl sweep run %s' says why", olaf.Plural(p.Failed, "cell"), path)
+		}
+		return nil
+	})
+}
+
+func parseShard(text string) (part, of int, ok bool) {
+	a, b, cut := strings.Cut(text, "/")
+	part, err := strconv.Atoi(a)
+	of, err2 := strconv.Atoi(b)
+	return part, of, cut && err == nil && err2 == nil && part >= 1 && part <= of
+}
+
+// resolveFile fixes every cell of the sweep that a file describes.
+func resolveFile(env *cli.Env, path string, large bool) (*sweep.Plan, error) {
+	name, text, err := readInput(env, path)
+	if err != nil {
+		return nil, err
+	}
+	file, err := sweep.Parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := file.Resolve(sweepCommands(env), large)
+	if err == nil {
+		plan.Order = sweep.Random
+	}
+	return plan, err
+}
