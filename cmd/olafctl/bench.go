@@ -51,6 +51,7 @@ type benchFlags struct {
 	swept     sweptFlags
 	beside    string
 	timeScale string
+	notes     []string
 }
 
 func newBenchCmd(env *cli.Env) *cobra.Command {
@@ -339,7 +340,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	if scaled != "" {
-		fmt.Fprintln(env.Stderr, scaled)
+		f.notes = append(f.notes, scaled)
 	}
 	plan, err := bench.NewPlan(f.spec)
 	if err != nil {
@@ -426,7 +427,7 @@ func configurationsOf(p *bench.Plan) []expect.Configuration {
 
 // carryOut runs the specification beside a dashboard or a progress bar.
 func (f *benchFlags) carryOut(ctx context.Context, env *cli.Env, access testbed.Access, stream *bench.Stream) (*bench.Measurement, error) {
-	options := bench.Options{Device: f.device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError, Stream: stream, Beside: env.Published.Beside, Twin: f.beside != ""}
+	options := bench.Options{Device: f.device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError, Stream: stream, Beside: env.Published.Beside, Twin: f.beside != "", Notes: f.notes}
 	if f.tui && env.Terminal {
 		report, err := watchBeside(ctx, env, &dashboard{view: f.view, device: f.device}, f.spec, &background{
 			run: func(ctx context.Context) (bench.Report, error) {

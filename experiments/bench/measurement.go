@@ -32,7 +32,9 @@ type Options struct {
 	AgeErrorPct float64
 	Stream      *Stream
 	// Twin sets beside each age what the twin makes of the plan, and what it makes of the arrivals that the device logged.
-	Twin   bool
+	Twin bool
+	// Notes are to be read beside the numbers.
+	Notes  []string
 	Beside Beside // what was published of such a specification; nil for nothing
 	// Declared is what the runs count and measure; see Plan.
 	Declared *metric.Declaration
@@ -81,6 +83,9 @@ func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 		return nil, err // there is nothing to show, and nothing to keep
 	}
 	report, reportErr := NewMeasurement(outcome, o.Beside)
+	if report != nil {
+		report.Bench.Statements = append(report.Bench.Statements, o.Notes...)
+	}
 	return report, errors.Join(err, reportErr)
 }
 

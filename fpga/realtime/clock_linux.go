@@ -29,9 +29,9 @@ func (c *clock) now() int64 { return c.zeroNS + int64(time.Since(c.zero)) }
 // millisecond where another is inside of it. Who looks again and again for longer is more often in time, and takes the processor
 // from the others. Some sleep there must be: the kernel stops for long who goes before all others and never sleeps.
 const (
-	senderSpinNS = 60_000
+	senderSpinNS = 40_000
 	outputSpinNS = 600_000
-	sleepShare   = 8         // an eighth of every wait at least
+	sleepShare   = 4         // a quarter of every wait at least
 	napNS        = 1_000_000 // at most, so that a thread hears that it shall stop
 )
 

@@ -182,17 +182,20 @@ func (g *generator) start() {
 	g.stop.Store(false)
 	g.resume = holdCollector()
 	g.state.Store(running)
-	now := g.card.clock.now()
-	g.zero.Store(now)
-	g.card.file.Set64(regmap.GeneratorStartCycle, uint64(g.card.cycle(now)))
 	g.ended = make(chan struct{})
-	go g.run(now)
+	began := make(chan int64)
+	go g.run(began)
+	zero := <-began
+	g.zero.Store(zero)
+	g.card.file.Set64(regmap.GeneratorStartCycle, uint64(g.card.cycle(zero)))
 }
 
-// run plays the descriptors.
-func (g *generator) run(zero int64) {
+// run plays the descriptors. The run clock begins when the thread is there, which may take a while.
+func (g *generator) run(began chan<- int64) {
 	defer close(g.ended)
 	OwnThread(Senders)
+	zero := g.card.clock.now()
+	began <- zero
 	var last uint64
 	buf := make([]byte, olaf.FrameSize(maxLanes))
 	var d regmap.Descriptor

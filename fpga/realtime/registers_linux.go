@@ -77,7 +77,10 @@ var live = map[uint32]func(*Card) uint32{
 	},
 	regmap.QueueActiveClusters: func(c *Card) uint32 { return uint32(c.state().Active) },
 	regmap.QueuePeakOccupancy:  func(c *Card) uint32 { return uint32(max(c.state().Peak, c.total.peak)) },
-	regmap.GeneratorState:      func(c *Card) uint32 { return c.generator.state.Load() },
+	regmap.GeneratorState: func(c *Card) uint32 {
+		c.heed()
+		return c.generator.state.Load()
+	},
 	regmap.GeneratorEvents: func(c *Card) uint32 {
 		c.heed()
 		return c.file.Reg(regmap.GeneratorEvents)

@@ -1,0 +1,58 @@
+package realtime
+
+import (
+	"context"
+	"errors"
+	"net/netip"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/xdp"
+)
+
+// BenchmarkSingleFrame takes one frame at a time from the workers' interface through program and pacer to the server's, at the line's
+// own rate. The best is reported as well: what the path takes when nothing is in its way.
+func BenchmarkSingleFrame(b *testing.B) {
+	c, err := Open(Kernel(xdp.Native))
+	if errors.Is(err, netlab.ErrRights) {
+		b.Skip(err)
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	from := netip.AddrFrom4([4]byte{10, 0, 0, 1})
+	server, err := c.out.B.Packets(true)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer server.Close()
+	err = errors.Join(c.SetSenders([]xdp.Sender{{Address: from}}),
+		fpga.ConfigureQueue(context.Background(), c, fpga.QueueConfig{Discipline: "olaf", Depth: 4, Output: engine.Output{Rate: engine.Line}}))
+	if err != nil {
+		b.Fatal(err)
+	}
+	frame, got := make([]byte, olaf.FrameSize(48)), make([]byte, 4096)
+	a := olaf.Addresses{SrcIP: from.As4(), DstIP: [4]byte{10, 1, 0, 1}}
+	if _, err := olaf.EncodeUpdate(frame, &a, &olaf.Update{Count: 1, Lanes: 48}, nil); err != nil {
+		b.Fatal(err)
+	}
+	OwnThread(Senders)
+	best := int64(1 << 62)
+	for b.Loop() {
+		started := c.clock.now()
+		if err := c.generator.out.Send(frame); err != nil {
+			b.Fatal(err)
+		}
+		for _, err := server.Receive(got); err != nil; _, err = server.Receive(got) {
+			if !errors.Is(err, netlab.ErrAgain) {
+				b.Fatal(err)
+			}
+		}
+		best = min(best, c.clock.now()-started)
+	}
+	b.ReportMetric(float64(best), "ns-best")
+}
