@@ -191,3 +191,44 @@ func (c *traffic) summed(t *rapid.T, h int) []olaf.Observation {
 		front.Offer(at, u, nil)
 	})
 }
+
+// What registers tell of partial sums is what the twin knows of them; a queue that runs is not looked into, and one that is
+// disabled stands only for the while.
+func TestSegments(t *testing.T) {
+	b := newSummingBench(t, newTables(2, 3), 3, 8, 20)
+	b.loadFlows(2, 3, nil)
+	var ds []regmap.Descriptor
+	for i, flow := range []uint16{0, 3, 1, 4} { // two of each cluster
+		ds = append(ds, regmap.Descriptor{Time: uint64(100 * i), Flow: flow, Sequence: uint32(i)})
+	}
+	b.loadDescriptors(ds...)
+	b.start()
+	b.finish()
+	if _, err := fpga.ReadSegments(b.Twin); !errors.Is(err, fpga.ErrRunning) {
+		t.Errorf("of a queue that runs: %v", err)
+	}
+	for _, control := range []uint32{regmap.QueueControlEnable | regmap.QueueControlFreeze, 0} {
+		b.write(regmap.QueueControl, control)
+		got, err := fpga.ReadSegments(b.Twin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := b.Table()
+		if got.Program != summing.Code || got.H != 3 || got.Built != known.Slots || len(got.Held) != 2 || len(known.Held) != 2 {
+			t.Fatalf("%+v, the twin says %+v", got, known)
+		}
+		for i, s := range got.Held {
+			k := &known.Held[i]
+			newest := k.Inside[len(k.Inside)-1]
+			if s.Cluster != k.Cluster || s.Seg != k.Seg || s.Count != 2 || k.Count != 2 || s.Newest != newest.Worker || s.GenNS != newest.GenNS || s.Since != uint64(cycleOf(k.Since)) {
+				t.Errorf("%+v, the twin says %+v", s, k)
+			}
+		}
+		if now, err := b.Read32(regmap.QueueControl); err != nil || now != control {
+			t.Errorf("the control register is %#x after, %v", now, err)
+		}
+	}
+	if _, err := fpga.ReadSegments(newBench(t, Config{Tables: newTables(2, 3)}).Twin); !errors.Is(err, fpga.ErrRefused) {
+		t.Errorf("without the block: %v", err)
+	}
+}

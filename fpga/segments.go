@@ -1,0 +1,105 @@
+package fpga
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// ErrRunning says that a queue runs, so that nobody can look into what is in front of it.
+var ErrRunning = olaf.NewError(olaf.Device, "the queue runs")
+
+// Segment is a slot of the program in front of the queue that holds a partial sum, as registers tell of it: not whose all the
+// contributions are.
+type Segment struct {
+	Cluster olaf.ClusterID
+	Seg     uint64 // place in the cluster's vector
+	Slot    int    // of the table
+	Count   int    // contributions inside
+	Newest  olaf.WorkerID
+	GenNS   uint64 // of the newest
+	Since   uint64 // of the first contribution, in common.cycles
+	Lanes   int    // that are stored
+}
+
+// Segments are the table of the program in front of the queue.
+type Segments struct {
+	Program uint32 // its code
+	H       int    // contributions that complete a sum
+	Built   int
+	Held    []Segment
+}
+
+// ReadSegments reads what waits in front of the queue. The queue must stand: one that is frozen is read as it is, one that is
+// disabled is frozen for the while, and one that runs gives an error that matches ErrRunning. The error matches ErrRefused where there is no
+// such block.
+func ReadSegments(d Device) (t Segments, err error) {
+	switch has, err := hasAggregator(d); {
+	case err != nil:
+		return t, err
+	case !has:
+		return t, fmt.Errorf("%w: %s is not built with a program in front of its queue", ErrRefused, d.Identity().Address)
+	}
+	control, err := d.Read32(regmap.QueueControl)
+	if err != nil {
+		return t, err
+	}
+	switch {
+	case control&regmap.QueueControlFreeze != 0:
+	case control&regmap.QueueControlEnable != 0:
+		return t, fmt.Errorf("%w: 'olafctl reg write queue.control.freeze=1' stops its clock, and loses what arrives meanwhile", ErrRunning)
+	default:
+		if err := d.Write32(regmap.QueueControl, control|regmap.QueueControlFreeze); err != nil {
+			return t, err
+		}
+		defer func() { err = errors.Join(err, d.Write32(regmap.QueueControl, control)) }()
+	}
+	return t, t.read(d)
+}
+
+func (t *Segments) read(d Device) error {
+	values, err := readAll(d, regmap.AggregatorProgram, regmap.AggregatorH, regmap.AggregatorBuiltSlots, regmap.AggregatorOccupied)
+	if err != nil {
+		return err
+	}
+	t.Program, t.H, t.Built = values[0], int(values[1]), int(values[2])
+	for i := range values[3] {
+		if err := d.Write32(regmap.AggregatorInspectIndex, i); err != nil {
+			return err
+		}
+		s, err := readSegment(d)
+		if err != nil {
+			return err
+		}
+		t.Held = append(t.Held, s)
+	}
+	return nil
+}
+
+// readSegment is what the inspector shows.
+func readSegment(d Device) (Segment, error) {
+	v, err := readAll(d, regmap.AggregatorInspectIdentity, regmap.AggregatorInspectSize, regmap.AggregatorInspectSegment,
+		regmap.AggregatorInspectGeneration, regmap.AggregatorInspectGeneration+4, regmap.AggregatorInspectSince, regmap.AggregatorInspectSince+4)
+	if err != nil {
+		return Segment{}, err
+	}
+	return Segment{ // each cluster's vector has one segment
+		Cluster: olaf.ClusterID(v[0] >> regmap.AggregatorInspectIdentityClusterShift), Newest: olaf.WorkerID(v[0]),
+		Count: int(v[1] & regmap.AggregatorInspectSizeCountMask), Lanes: int(v[1] >> regmap.AggregatorInspectSizeLanesShift), Slot: int(v[2]),
+		GenNS: uint64(v[4])<<32 | uint64(v[3]), Since: uint64(v[6])<<32 | uint64(v[5]),
+	}, nil
+}
+
+// readAll reads registers in their order.
+func readAll(d Device, at ...uint32) ([]uint32, error) {
+	values := make([]uint32, len(at))
+	for i, a := range at {
+		var err error
+		if values[i], err = d.Read32(a); err != nil {
+			return nil, err
+		}
+	}
+	return values, nil
+}
