@@ -1,8 +1,12 @@
 package capture
 
 import (
+	"fmt"
 	"io"
+	"maps"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/olafctl/olaf"
 )
@@ -40,6 +44,9 @@ type Decoder struct {
 	known   bool // the origin is
 	virtual bool
 	packet  Packet // the newest one
+	// Others names the system that a frame is of, for an error that says so; empty of none. Nil asks nobody.
+	Others func(frame []byte, wire int) string
+	others map[string]int
 }
 
 // maxVirtualNS is how much time the run clock holds, 106 days. A capture whose first packet is younger than that after
@@ -86,6 +93,7 @@ func (d *Decoder) Next(a *Arrival) error {
 		}
 		f, err := d.account.Packet(p)
 		if err != nil {
+			d.foreign(p)
 			continue
 		}
 		*a = Arrival{Number: p.Number, At: at, Frame: f, Update: f.Update(), Truncated: len(p.Data) < p.Wire}
@@ -109,10 +117,31 @@ func (d *Decoder) clock(unixNS int64) (olaf.Time, error) {
 	return olaf.Time(ns * int64(olaf.Nanosecond)), nil
 }
 
+// foreign notes whose frame a packet is.
+func (d *Decoder) foreign(p *Packet) {
+	if d.Others == nil {
+		return
+	}
+	if name := d.Others(p.Data, p.Wire); name != "" {
+		if d.others == nil {
+			d.others = map[string]int{}
+		}
+		d.others[name]++
+	}
+}
+
 func (d *Decoder) nothing() error {
 	l := d.account.losses
 	advice := "it is empty"
-	if l.Packets > 0 {
+	var known []string
+	for _, name := range slices.Sorted(maps.Keys(d.others)) {
+		known = append(known, fmt.Sprintf("%d of %s", d.others[name], name))
+	}
+	switch {
+	case known != nil:
+		advice = olaf.Plural(l.Packets, "packet") + ", " + strings.Join(known, ", ") +
+			": when gradients were made and whose are inside is on no wire but OLAF's, so that no age can be observed; tshark shows them with the script of 'olafctl program dissector'"
+	case l.Packets > 0:
 		worst := FaultCount{}
 		for _, f := range d.account.Faults() {
 			if f.Count > worst.Count {

@@ -15,6 +15,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/frame"
 )
 
 // replayFlags are the flags of replay.
@@ -120,6 +121,7 @@ func (f *replayFlags) run(cmd *cobra.Command, env *cli.Env, path string) (err er
 	}
 	defer func() { err = errors.Join(err, reader.Close()) }()
 	decoder := capture.NewDecoder(reader)
+	decoder.Others = frame.SystemOf
 	if f.watch.tui {
 		return f.watch.show(cmd, env, path, decoder, config)
 	}

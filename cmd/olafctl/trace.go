@@ -20,6 +20,7 @@ import (
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results/figure"
 	"github.com/olafctl/olaf/results/table"
@@ -357,6 +358,7 @@ func collectCapture(name string) (source trace.Source, err error) {
 	defer func() { err = errors.Join(err, in.Close()) }()
 	var c trace.Collector
 	decoder := capture.NewDecoder(in)
+	decoder.Others = frame.SystemOf
 	var a capture.Arrival
 	for {
 		if err := decoder.Next(&a); err == io.EOF {

@@ -134,6 +134,17 @@ func All() []*Format { return []*Format{ISwitch, ISwitchExact, SwitchML, ATPRele
 // Tables are all formats, those of other packages too.
 func Tables() []*Format { return append([]*Format{OLAF}, All()...) }
 
+// SystemOf names the format that a frame is of, of which b was kept and wire bytes were sent; empty of none. Of formats that
+// nothing on the wire tells apart it is the first.
+func SystemOf(b []byte, wire int) string {
+	for _, f := range All() {
+		if _, err := f.DecodeTruncated(b, wire); err == nil {
+			return fmt.Sprintf("%s (%s)", f.Title, f.Name)
+		}
+	}
+	return ""
+}
+
 // Find returns the named format. The error matches ErrUnknown and lists what there is.
 func Find(name string) (*Format, error) {
 	var names []string

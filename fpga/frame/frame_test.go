@@ -323,6 +323,12 @@ func TestUnwritable(t *testing.T) {
 	if _, err := Find("isw-2"); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "isw-1") {
 		t.Errorf("an unknown format: %v", err)
 	}
+	if name := SystemOf(encoded(t, ATPPaper, Outer{}, &program.Packet{Kind: program.Data, Lanes: 62}, nil), 298); name != "ATP paper (atp-paper)" {
+		t.Errorf("a frame of ATP's is of %q", name)
+	}
+	if name := SystemOf(make([]byte, 64), 64); name != "" {
+		t.Errorf("a frame of nobody is of %q", name)
+	}
 	if f, err := Find("switchml"); f != SwitchML || err != nil {
 		t.Errorf("switchml: %v", err)
 	}
