@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
@@ -145,6 +146,22 @@ func (s *Session) Apply(ctx context.Context, p Plan) (Applied, error) {
 		done.Updates += len(batch)
 	}
 	return done, nil
+}
+
+// ErrTooMany says that changes do not fit one batch.
+var ErrTooMany = olaf.NewError(olaf.Usage, "too many changes for one batch")
+
+// ApplyWhole writes a plan as one batch that is done wholly or not at all. One that does not fit matches ErrTooMany, and
+// nothing of it is done; so is nothing where a server can't roll back.
+func (s *Session) ApplyWhole(ctx context.Context, p Plan) (Applied, error) {
+	updates := p.updates()
+	switch n := len(updates); {
+	case n == 0:
+		return Applied{}, nil
+	case n > s.options.BatchSize:
+		return Applied{}, fmt.Errorf("%w: %d; it holds %d", ErrTooMany, n, s.options.BatchSize)
+	}
+	return applied(Applied{Updates: len(updates), Batches: 1, Atomic: true}, s.Write(ctx, updates, v1.WriteRequest_ROLLBACK_ON_ERROR))
 }
 
 func applied(a Applied, err error) (Applied, error) {

@@ -22,6 +22,8 @@ type ControllerFlags struct {
 	id     string
 	DryRun bool
 	Out    Format
+	// Whole refuses changes that do not fit one batch, which is rolled back where any of them is refused.
+	Whole bool
 }
 
 // AddTarget adds what reading needs.
@@ -106,7 +108,11 @@ func (f *ControllerFlags) Change(ctx context.Context, env *Env, edit func(p4ctl.
 	plan := p4ctl.Diff(actual, desired)
 	var applied p4ctl.Applied
 	if !f.DryRun {
-		if applied, err = session.Apply(ctx, plan); err != nil {
+		write := session.Apply
+		if f.Whole {
+			write = session.ApplyWhole
+		}
+		if applied, err = write(ctx, plan); err != nil {
 			return err
 		}
 		back, err := session.Read(ctx)

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/enact"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/p4ctl"
+)
+
+// applyFlags say which switch is told what.
+type applyFlags struct {
+	controller  cli.ControllerFlags
+	device      string
+	jobs, unit  string
+	slot, hosts int
+}
+
+func newScheduleApplyCmd(env *cli.Env) *cobra.Command {
+	f := &applyFlags{controller: cli.ControllerFlags{Whole: true}}
+	cmd := &cobra.Command{
+		Use:   "apply PLAN.json",
+		Short: "Tell a unit's switch who aggregates, as one batch that is rolled back where any of it is refused",
+		Long: `Tell the switch of one unit which jobs it aggregates for in a slot: the hosts of each job go into its cluster, and their ports
+into the cluster's multicast group. Hosts are those that the switch's tables know; a job that goes on keeps its hosts, and
+who works for none is in cluster 0. All changes are one P4Runtime batch, which packets see wholly or not at all.
+
+A segment of aggregators belongs to each job. It is printed for the workers; the switch has no table for it yet. The cross-
+connects that the plan sets up are printed by 'olafctl schedule show'; nothing here drives them.`,
+		Example: `  olafctl schedule apply plan.json --unit r1 -d twin: --hosts 64
+  olafctl schedule apply plan.json --unit r1 --slot 3 -d grpc://127.0.0.1:9559 --for jobs.yaml`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args[0]) },
+	}
+	f.controller.AddWrite(cmd)
+	flags := cmd.Flags()
+	flags.StringVarP(&f.device, "device", "d", "", "the unit's switch: an agent as for --target, or a device that this command opens itself, such as twin:")
+	flags.StringVar(&f.unit, "unit", "", "whose switch it is; may be left out where only one aggregates")
+	flags.IntVar(&f.slot, "slot", 0, "slot of the plan that begins")
+	flags.IntVar(&f.hosts, "hosts", 0, "where the switch's tables are empty, make up so many hosts, behind a port each")
+	flags.StringVar(&f.jobs, "for", "", "the jobs file that the plan should be for")
+	return cmd
+}
+
+func (f *applyFlags) run(cmd *cobra.Command, env *cli.Env, file string) (err error) {
+	plan, err := readPlan(file)
+	if err != nil {
+		return err
+	}
+	if f.jobs != "" {
+		if err := planFor(plan, file, f.jobs); err != nil {
+			return err
+		}
+	}
+	if f.unit == "" {
+		var units []string
+		for i := range plan.Problem.Units {
+			if u := &plan.Problem.Units[i]; u.INC > 0 {
+				units = append(units, u.Name)
+			}
+		}
+		if len(units) != 1 {
+			return cli.UsageError("--unit: say whose switch it is: %s", strings.Join(units, ", "))
+		}
+		f.unit = units[0]
+	}
+	closeDevice, err := f.open(cmd, env)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, closeDevice()) }()
+	var orders *enact.Orders
+	err = f.controller.Change(cmd.Context(), env, func(actual p4ctl.Tables) (p4ctl.Tables, error) {
+		if len(actual.Workers) == 0 && f.hosts > 0 {
+			at := 0
+			for i := range plan.Problem.Units {
+				if plan.Problem.Units[i].Name == f.unit {
+					at = i
+				}
+			}
+			made, err := enact.MadeUp(at, f.hosts)
+			if err != nil {
+				return actual, err
+			}
+			actual = made
+		}
+		if orders, err = enact.Tell(plan, f.unit, f.slot, actual); err != nil {
+			return actual, err
+		}
+		return orders.Tables, nil
+	})
+	if err != nil || f.controller.Out == cli.JSON {
+		return err
+	}
+	for _, s := range orders.Segments {
+		fmt.Fprintf(env.Stdout, "%s slot %d: %s is cluster %d, %d hosts, aggregators %d to %d\n", f.unit, f.slot, s.Job, s.Cluster, len(s.Hosts), s.First, s.First+s.Size-1)
+	}
+	fmt.Fprintf(env.Stdout, "%s slot %d: %d jobs are aggregated, %d hosts are idle\n", f.unit, f.slot, len(orders.Segments), orders.Idle)
+	return nil
+}
+
+// open makes --target the device's agent; one that no other process lends is lent by this one, on a socket of its own.
+func (f *applyFlags) open(cmd *cobra.Command, env *cli.Env) (closeDevice func() error, err error) {
+	nothing := func() error { return nil }
+	if f.device == "" {
+		return nothing, nil
+	}
+	if cmd.Flags().Changed("target") {
+		return nil, cli.UsageError("-d and --target are the same switch; give one")
+	}
+	if target, err := testbed.AgentTarget(f.device); err == nil {
+		f.controller.Target = target
+		return nothing, nil
+	}
+	access, err := env.Access()
+	if err != nil {
+		return nil, err
+	}
+	folder, err := os.MkdirTemp("", "olafctl-")
+	if err != nil {
+		return nil, err
+	}
+	s, err := testbed.Serve(cmd.Context(), f.device, testbed.ServeOptions{Listen: "unix:" + filepath.Join(folder, "s"), Device: testbed.DeviceOptions{Access: access}})
+	if err != nil {
+		return nil, errors.Join(err, os.RemoveAll(folder))
+	}
+	f.controller.Target = s.Target
+	return func() error { return errors.Join(s.Close(), os.RemoveAll(folder)) }, nil
+}
