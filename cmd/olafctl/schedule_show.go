@@ -1,10 +1,17 @@
 package main
 
 import (
+	"encoding/json"
+	"fmt"
+
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/check"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/figure"
+	"github.com/olafctl/olaf/results/sheets"
 )
 
 // Without --all a plan is drawn on about a screen.
@@ -13,39 +20,79 @@ const (
 	ganttJobs    = 40
 )
 
+// svgFormat prints the drawing of jobs over time itself.
+const svgFormat cli.Format = "svg"
+
 func newScheduleShowCmd(env *cli.Env) *cobra.Command {
 	var (
 		all bool
+		to  exports
 		out cli.Format
 	)
 	cmd := &cobra.Command{
-		Use:     "show PLAN.json",
-		Short:   "Draw a plan: jobs over time, places in switches, ports, reconfigurations",
-		Example: "  olafctl schedule show plan.json",
-		Args:    cobra.ExactArgs(1),
+		Use:   "show PLAN.json",
+		Short: "Draw a plan: jobs over time, places in switches, ports, reconfigurations",
+		Example: `  olafctl schedule show plan.json
+  olafctl schedule show plan.json -o svg > gantt.svg
+  olafctl schedule show plan.json --all --report plan.html --svg figures`,
+		Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			plan, err := readPlan(args[0])
 			if err != nil {
+				return err
+			}
+			if err := to.check(); err != nil {
 				return err
 			}
 			v := check.Check(plan)
 			if !v.OK() && v.Violations[0].Rule == check.Form {
 				return violated(v) // there is nothing to draw
 			}
-			if out == cli.JSON {
-				return cli.WriteJSON(env.Stdout, plan)
-			}
-			if err := writePlan(env.Stdout, plan, v); err != nil {
-				return err
-			}
 			columns, jobs := ganttColumns, ganttJobs
 			if all {
 				columns, jobs = plan.Slots, 0
 			}
+			if to != (exports{force: to.force}) {
+				if err := exportPlan(env, plan, v, jobs, &to); err != nil {
+					return err
+				}
+			}
+			switch out {
+			case cli.JSON:
+				return cli.WriteJSON(env.Stdout, plan)
+			case svgFormat:
+				return figure.Write(env.Stdout, string(svgFormat), &plan.Sheets(jobs)[0])
+			}
+			if err := writePlan(env.Stdout, plan, v); err != nil {
+				return err
+			}
 			return plan.Gantt(env.Stdout, columns, jobs)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "draw every job and slot")
-	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
+	flags := cmd.Flags()
+	flags.BoolVar(&all, "all", false, "draw every job and slot")
+	flags.StringVar(&to.report, "report", "", "write a self-contained HTML report")
+	flags.StringVar(&to.svg, "svg", "", "draw the figures into this folder, as SVG")
+	flags.BoolVar(&to.force, "force", false, "replace files that exist")
+	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON, svgFormat)
 	return cmd
+}
+
+// exportPlan writes figures and report of a plan.
+func exportPlan(env *cli.Env, plan *sched.Plan, v *check.Verdict, jobs int, to *exports) error {
+	config, err := json.Marshal(plan.Policy)
+	if err != nil {
+		return err
+	}
+	r := &sheets.Result{DocumentOnly: true, Own: plan.Sheets(jobs), Bench: &results.Bench{
+		Schema: results.BenchSchema, Experiment: "schedule", Provenance: cli.MadeBy(env, env.Now()), Config: config, Statements: []string{
+			fmt.Sprintf("%d jobs, %d slots of %v; CT-BTI %v, mean JCT %.3f s, %d connections set up", len(plan.Jobs), plan.Slots, plan.Problem.Slot, plan.Outcome.CTBTI,
+				plan.Outcome.MeanJCT(len(plan.Jobs)).Seconds(), plan.Outcome.Reconfigurations),
+			judgement(v),
+		},
+	}}
+	if !v.OK() {
+		r.Invalid = []string{"the plan breaks rules: " + v.Broken()}
+	}
+	return to.write(env, r)
 }

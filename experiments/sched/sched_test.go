@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/yamlfile"
+	"github.com/olafctl/olaf/results/figure"
+	"github.com/olafctl/olaf/results/figure/figuretest"
 )
 
 const example = `slot: 1s
@@ -274,4 +277,40 @@ func FuzzParsePlan(f *testing.F) {
 			t.Fatalf("%v is neither ErrPlan nor ErrProblem", err)
 		}
 	})
+}
+
+// What is drawn of a plan has nothing cut, covered or unnamed, and no bar before a job arrives.
+func TestDrawn(t *testing.T) {
+	p := &Problem{
+		Slot: olaf.Second, Step: 10 * olaf.Gbps, PortRate: 40 * olaf.Gbps, ServerRate: 40 * olaf.Gbps,
+		Units: []Unit{{Name: "a", Ports: 1, INC: 1}, {Name: "b", Ports: 1}},
+		Jobs: []Job{
+			{ID: "here", Volume: 1e9, Workers: map[string]int{"a": 2}, Server: "a"},
+			{ID: "there", Arrival: olaf.Second, Volume: 1e9, Update: 100 * olaf.Millisecond, Workers: map[string]int{"a": 1}, Server: "b"},
+		},
+	}
+	plan := &Plan{
+		Policy: Policy{Name: "by hand"}, Problem: p, Slots: 4, Outcome: Outcome{CTBTI: 4100 * olaf.Millisecond, Reconfigurations: 1},
+		Jobs: []Assignment{{Job: "here", INC: "a", Rates: []float64{8e9}, Finish: olaf.Second},
+			{Job: "there", Start: 2, Rates: []float64{4e9, 4e9}, Finish: 4100 * olaf.Millisecond}},
+		Connections: []Change{{Slot: 2, Between: [2]string{"a", "b"}, Count: 1}},
+	}
+	for _, s := range plan.Sheets(0) {
+		var svg bytes.Buffer
+		if err := figure.Write(&svg, "svg", &s); err != nil {
+			t.Fatal(err)
+		}
+		if faults, err := figuretest.Faults(&svg); err != nil || len(faults) > 0 {
+			t.Errorf("%s: %v, %v", s.Name, faults, err)
+		}
+		if strings.Contains(svg.String(), "before") {
+			t.Errorf("%s names the room before a job", s.Name)
+		}
+	}
+	row := plan.Sheets(0)[0].Rows[1]
+	for i, want := range []float64{1, 1, 2, 0.1, 4.1} {
+		if row[i+1].Number != want {
+			t.Errorf("column %d of the second job is %v, want %v", i+1, row[i+1].Number, want)
+		}
+	}
 }

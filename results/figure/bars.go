@@ -147,7 +147,7 @@ func (g barGroups) Plot(c draw.Canvas, p *plot.Plot) {
 		side = vg.Point{Y: half}
 	}
 	g.values(func(k, i int, foot, head, spread, paper float64) {
-		if !math.IsNaN(head) && head != foot {
+		if !math.IsNaN(head) && head != foot && !g.chart.Series[i].Blank {
 			a, b := at(k, i, foot).Sub(side), at(k, i, head).Add(side)
 			drawBar(c, g.looks[i], vg.Rectangle{Min: vg.Point{X: min(a.X, b.X), Y: min(a.Y, b.Y)}, Max: vg.Point{X: max(a.X, b.X), Y: max(a.Y, b.Y)}})
 		}

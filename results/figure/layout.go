@@ -169,6 +169,10 @@ func (f *laidOut) chooseLooks() {
 			}
 		}
 		for _, one := range p.chart.Series {
+			if one.Blank {
+				p.looks = append(p.looks, 0)
+				continue
+			}
 			if _, ok := chosen[one.Name]; !ok {
 				look := 0
 				for used[look] {

@@ -114,6 +114,9 @@ func (p *panel) entries() (list []entry) {
 		return []entry{{name: p.scaleName(), look: scaleLook}}
 	}
 	for i, one := range p.chart.Series {
+		if one.Blank {
+			continue
+		}
 		list = append(list, entry{name: one.Name, look: p.looks[i], bar: p.bars != nil, mark: p.bars == nil && p.marked()})
 	}
 	return list

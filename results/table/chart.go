@@ -39,6 +39,8 @@ type Series struct {
 	// PaperColumn holds published numbers, drawn as crosses; 0 when there are none. Of a stack, the last series has those of
 	// the whole.
 	PaperColumn int
+	// Blank is, of a stack, room that figures leave free: neither drawn nor named.
+	Blank bool
 }
 
 // MostSeries is how many series are told apart in one panel; more go into panels of their own.

@@ -1,0 +1,81 @@
+package sched
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results/table"
+)
+
+// Sheets lays a plan out for figures and reports: when each of so many jobs waits, sends and is updated, 0 for all jobs; and
+// how much of switches and optics is in use, slot by slot.
+func (p *Plan) Sheets(jobs int) []table.Sheet { return []table.Sheet{p.ganttSheet(jobs), p.useSheet()} }
+
+func (p *Plan) ganttSheet(jobs int) table.Sheet {
+	if jobs == 0 || jobs > len(p.Jobs) {
+		jobs = len(p.Jobs)
+	}
+	title := fmt.Sprintf("%s: %d jobs, CT-BTI %v, %d connections set up", p.Policy.Name, len(p.Jobs), p.Outcome.CTBTI, p.Outcome.Reconfigurations)
+	if jobs < len(p.Jobs) {
+		title += fmt.Sprintf("; the first %d jobs", jobs)
+	}
+	s := table.Sheet{Name: "Jobs", Title: title, Columns: []table.Column{
+		{Header: "job and who sums"}, {Header: "arrives", Unit: "s", Format: table.General}, {Header: "waits", Unit: "s", Format: table.General},
+		{Header: "sends", Unit: "s", Format: table.General}, {Header: "update", Unit: "s", Format: table.General}, {Header: "done", Unit: "s", Format: table.General},
+	}}
+	slot := p.Problem.Slot
+	for i := range jobs {
+		a, j := &p.Jobs[i], &p.Problem.Jobs[i]
+		by := "server"
+		if a.INC != "" {
+			by = a.INC
+		}
+		from, to := olaf.Duration(a.Start)*slot, olaf.Duration(a.Start+len(a.Rates))*slot
+		cells := []table.Cell{table.S(j.ID + " " + by), table.N(j.Arrival.Seconds())}
+		if a.Finish == 0 {
+			cells = append(cells, table.Missing("not done"), table.Missing("not done"), table.Missing("not done"), table.Missing("not done"))
+		} else {
+			cells = append(cells, table.N((from - j.Arrival).Seconds()), table.N((to - from).Seconds()), table.N(max(0, a.Finish-to).Seconds()), table.N(a.Finish.Seconds()))
+		}
+		s.Rows = append(s.Rows, cells)
+	}
+	s.Charts = []table.Chart{{Kind: table.Stacked, Title: "Jobs over time", YTitle: "s", Series: []table.Series{
+		{Name: "before", Column: 1, Blank: true}, {Name: "waits", Column: 2}, {Name: "sends", Column: 3}, {Name: "update at the server", Column: 4},
+	}}}
+	return s
+}
+
+func (p *Plan) useSheet() table.Sheet {
+	general := func(header string) table.Column { return table.Column{Header: header, Format: table.General} }
+	s := table.Sheet{Name: "Use", Title: "What is in use, slot by slot", Columns: []table.Column{
+		general("time, s"), general("jobs sending"), general("places held"), general("connections"), general("set up"),
+	}}
+	g := gantt{plan: p}
+	sending, held, ends, setUp := make([]int, p.Slots), make([]int, p.Slots), make([]int, p.Slots), g.setUp()
+	for i := range p.Jobs {
+		for k, rate := range p.Jobs[i].Rates {
+			if at := p.Jobs[i].Start + k; rate > 0 && at < p.Slots {
+				sending[at]++
+			}
+		}
+	}
+	for i := range p.Problem.Units {
+		for slot, n := range g.held(p.Problem.Units[i].Name) {
+			held[slot] += n
+		}
+		for slot, n := range g.ports(p.Problem.Units[i].Name) {
+			ends[slot] += n
+		}
+	}
+	for i := range p.Slots {
+		s.Rows = append(s.Rows, []table.Cell{
+			table.N((olaf.Duration(i) * p.Problem.Slot).Seconds()), table.I(int64(sending[i])), table.I(int64(held[i])), table.I(int64(ends[i] / 2)), table.I(int64(setUp[i])),
+		})
+	}
+	c := table.Chart{Kind: table.Lines, Title: "In use", XTitle: "time, s", YTitle: "jobs or connections"}
+	for k := 1; k < len(s.Columns); k++ {
+		c.Series = append(c.Series, table.Series{Name: s.Columns[k].Header, Column: k})
+	}
+	s.Charts = []table.Chart{c}
+	return s
+}
