@@ -35,7 +35,7 @@ func workers() table {
 // TestLockstep leads the twin and the logic through the same streams, with one read port and with two. LOCKSTEP_SEEDS says how
 // many; 'olafctl device conformance' does the same.
 func TestLockstep(t *testing.T) {
-	seeds := 22
+	seeds := 11
 	if n, err := strconv.Atoi(os.Getenv("LOCKSTEP_SEEDS")); err == nil {
 		seeds = n
 	}

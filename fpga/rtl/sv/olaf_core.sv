@@ -406,7 +406,7 @@ module olaf_core #(
         if (MODEL_CYCLES != 0) begin
           owed <= (fin ? '0 : owed) + ((merges || replaces) && !paying_1 ? {32'b0, cfg_merge} : '0);
           pay <= (fin ? fin_pay : run_t && paying ? pay - 40'd1 : pay) + ((merges || replaces) && paying_1 ? {32'b0, cfg_merge} : '0);
-        end
+        end else pay <= '0;
       end
       if (restart) begin
         paying <= 1'b0;

@@ -1,0 +1,209 @@
+package olaf
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/paper"
+)
+
+// cycles sets what merges cost under every profile side by side, the fitted ones and those that the logic takes. It judges no
+// claim, so that 'reproduce' runs it only when it is named.
+var cycles = experiments.Experiment{
+	Name:     "olaf/cycles",
+	Artefact: cyclesArtefact,
+	About:    "the same traffic under calibrated, ideal and measured cycles, with two read ports and with one",
+	Needs:    "1 min",
+	Long:     true,
+	Run:      runCycles,
+}
+
+const cyclesArtefact = "Table 1, Fig. 6 and the networks of Figs. 7 and 8"
+
+// cyclesConfig is what decides the table.
+type cyclesConfig struct {
+	Profiles []string   `json:"profiles"`
+	Table1   bench.Spec `json:"table1"`
+	Fig8     bench.Spec `json:"fig8"` // its network alone, with the traffic of Table 1
+	Fig7     Fig7Config `json:"fig7"`
+}
+
+// cyclesCells are the counts of Table 1 that the engine's cycles decide, and those of FIFO, which they don't.
+var cyclesCells = []struct {
+	name, queue string
+	rate        olaf.Rate
+	counter     string
+}{
+	{"fifo.40g.received", "fifo", 40 * olaf.Gbps, "received"}, {"fifo.20g.received", "fifo", 20 * olaf.Gbps, "received"},
+	{"olaf.40g.received", "olaf", 40 * olaf.Gbps, "received"}, {"olaf.40g.aggregated", "olaf", 40 * olaf.Gbps, "aggregated"},
+	{"olaf.20g.received", "olaf", 20 * olaf.Gbps, "received"}, {"olaf.20g.aggregated", "olaf", 20 * olaf.Gbps, "aggregated"},
+}
+
+func runCycles(ctx context.Context, o experiments.Options) (bench.Report, error) {
+	runs, seed := o.Seeds(10, 2)
+	c := cyclesConfig{Profiles: engine.Profiles(), Table1: Fig6(), Fig7: Fig7(min(runs, 3), seed)}
+	c.Table1.Experiment, c.Table1.Versus, c.Table1.Runs, c.Table1.Seed = "olaf/cycles", "fifo", runs, seed
+	c.Fig8 = c.Table1
+	c.Fig8.Workload.Workers, c.Fig8.Workload.Clusters, c.Fig8.Workload.Size = 24, 12, olaf.FrameSize(ppo.Params)
+	c.Fig8.Workload.UpdatesPerWorker, c.Fig8.OutRates = 100, []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps}
+	c.Fig7.OutRates, c.Fig7.Updates = []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps}, 50
+	t := &cyclesTable{Table: experiments.NewTable("olaf/cycles", cyclesArtefact, &o, &c), o: &o, cells: map[string]map[string]float64{}}
+	for i, name := range c.Profiles {
+		if err := t.profile(ctx, &c, engine.Profile(name)); err != nil {
+			return nil, fmt.Errorf("olaf/cycles, %s: %w", name, err)
+		}
+		o.Tell(i+1, len(c.Profiles))
+	}
+	t.conclude()
+	return t.Table, nil
+}
+
+// cyclesTable grows by a row in every block for each profile.
+type cyclesTable struct {
+	*experiments.Table
+	o     *experiments.Options
+	cells map[string]map[string]float64 // mean deviation from the paper in per cent, by profile and cell
+}
+
+// line adds a row to the block of a name, which its first row makes.
+func (t *cyclesTable) line(block, unit, row string, columns []string, cells []results.Statistic) {
+	for i := range t.Blocks {
+		if t.Blocks[i].Name == block {
+			t.Blocks[i].Rows = append(t.Blocks[i].Rows, experiments.Line{Name: row, Cells: cells})
+			return
+		}
+	}
+	t.Blocks = append(t.Blocks, experiments.Block{Name: block, Unit: unit, Columns: columns, Rows: []experiments.Line{{Name: row, Cells: cells}}})
+}
+
+func (t *cyclesTable) profile(ctx context.Context, c *cyclesConfig, p engine.Profile) error {
+	c.Table1.Profile, c.Fig8.Profile, c.Fig7.Profile = p, p, p
+	m, err := bench.Measure(ctx, c.Table1, bench.Options{Device: t.o.Device, Access: t.o.Access})
+	if err != nil {
+		return err
+	}
+	t.table1(m.Outcome, p)
+	t.fig6(m.Outcome, p)
+	if m, err = bench.Measure(ctx, c.Fig8, bench.Options{Device: t.o.Device, Access: t.o.Access}); err != nil {
+		return err
+	}
+	t.fig8(m.Outcome, p)
+	return t.fig7(c, p)
+}
+
+// counts are one counter of a configuration over the seeds.
+func counts(out *bench.Outcome, queue string, rate olaf.Rate, of func(*results.Run) float64) results.Statistic {
+	var values []float64
+	for config := range out.Plan.Configs {
+		if c := &out.Plan.Configs[config]; c.Queue == queue && c.OutRate == rate {
+			for i := range out.Runs[config] {
+				values = append(values, of(&out.Runs[config][i]))
+			}
+		}
+	}
+	return experiments.Describe(values)
+}
+
+func counter(name string) func(*results.Run) float64 {
+	return func(r *results.Run) float64 { return float64(r.Counters.Of(name)) }
+}
+
+func (t *cyclesTable) table1(out *bench.Outcome, p engine.Profile) {
+	published := map[string]float64{}
+	for _, claim := range paper.Claims() {
+		published[claim.ID] = claim.Value
+	}
+	var columns []string
+	var paperCells, cells, off []results.Statistic
+	t.cells[string(p)] = map[string]float64{}
+	for _, cell := range cyclesCells {
+		value := published["olaf/table1."+cell.name]
+		s := counts(out, cell.queue, cell.rate, counter(cell.counter))
+		deviation := 100 * (float64(s.Mean)/value - 1)
+		columns = append(columns, cell.name)
+		paperCells = append(paperCells, experiments.Describe([]float64{value}))
+		cells, off = append(cells, s), append(off, experiments.Describe([]float64{deviation}))
+		t.cells[string(p)][cell.name] = deviation
+	}
+	if len(t.Blocks) == 0 {
+		t.line("Table 1", "updates", "paper", columns, paperCells)
+	}
+	t.line("Table 1", "updates", string(p), columns, cells)
+	t.line("Table 1, off the paper", "%", string(p), columns, off)
+}
+
+func (t *cyclesTable) fig6(out *bench.Outcome, p engine.Profile) {
+	var columns []string
+	var cells []results.Statistic
+	for _, rate := range out.Plan.Spec.OutRates {
+		columns = append(columns, fmt.Sprintf("olaf %v", rate))
+		cells = append(cells, counts(out, "olaf", rate, func(r *results.Run) float64 {
+			return float64(r.Counters.Of("aggregated")) / float64(r.Counters.Of("received"))
+		}))
+	}
+	t.line("Fig. 6, aggregations per frame", "", string(p), columns, cells)
+}
+
+func (t *cyclesTable) fig8(out *bench.Outcome, p engine.Profile) {
+	var columns []string
+	var cells []results.Statistic
+	for _, rate := range out.Plan.Spec.OutRates {
+		for _, name := range []string{"received", "aggregated"} {
+			columns = append(columns, fmt.Sprintf("%v %s", rate, name))
+			cells = append(cells, counts(out, "olaf", rate, counter(name)))
+		}
+	}
+	t.line(fmt.Sprintf("Fig. 8's network, frames of %v through Olaf", out.Plan.Spec.Workload.Size), "updates", string(p), columns, cells)
+}
+
+// fig7 is the speed-up with all clusters active, for the frames that the figure is reproduced with and for long ones.
+func (t *cyclesTable) fig7(c *cyclesConfig, p engine.Profile) error {
+	recording, err := loadTrace(c.Fig7.Trace)
+	if err != nil {
+		return err
+	}
+	var columns []string
+	var cells []results.Statistic
+	for _, size := range []olaf.Size{256, olaf.MaxFrame} {
+		run := c.Fig7
+		run.Frame = size
+		for _, rate := range run.OutRates {
+			var values []float64
+			for _, seed := range run.Seeds {
+				point, err := run.replay(recording, fig7Variant{}, rate, seed)
+				if err != nil {
+					return err
+				}
+				values = append(values, point.speedup)
+			}
+			columns = append(columns, fmt.Sprintf("%v %v", size, rate))
+			cells = append(cells, experiments.Describe(values))
+		}
+	}
+	t.line(fmt.Sprintf("Fig. 7, FIFO's time over Olaf's for %d updates", c.Fig7.Updates), "", string(p), columns, cells)
+	return nil
+}
+
+// conclude says which structure comes near without a fitted number, and what rests on the fit.
+func (t *cyclesTable) conclude() {
+	worst := func(profile string, cells ...string) float64 {
+		most := 0.0
+		for _, c := range cells {
+			most = max(most, t.cells[profile][c], -t.cells[profile][c])
+		}
+		return most
+	}
+	at40, at20 := []string{"olaf.40g.received", "olaf.40g.aggregated"}, []string{"olaf.20g.received", "olaf.20g.aggregated"}
+	for _, p := range engine.Profiles() {
+		t.Say("%s: Olaf's counts are within %.1f %% of the paper's at 40 Gbps and within %.1f %% at 20 Gbps", p, worst(p, at40...), worst(p, at20...))
+	}
+	t.Say("calibrated has two numbers that were fitted to these very counts; one read port, shared by merges and output, has none, and takes a merge as long as its frame is")
+	t.Say("bursts and cluster weights of the traffic were fitted with the calibrated cycles in place, so that the others start at a disadvantage: this is evidence for the shared port, no proof")
+	t.Say("calibrated charges a merge of 9 kB one cycle as one of 256 B; with one port it takes up to 141, so that what is said of 9 kB frames rests on the choice of the profile")
+}

@@ -1,0 +1,127 @@
+// What must hold in olaf_core whatever arrives: a narrow build with free inputs, and a shadow of what lies in its slots. Proved
+// to a bounded depth by 'make formal'; planted faults must be found (formal/faults).
+module olaf_formal (
+  input logic       clk,
+  input logic       rst,
+  input logic       run,
+  input logic       flush,
+  input logic       olaf,
+  input logic       filter,
+  input logic       free,
+  input logic [1:0] depth,      // of 2 slots
+  input logic       fast,       // 64 bytes a cycle, else 32
+  input logic       valid,
+  input logic       update,     // else it bypasses
+  input logic       cluster,
+  input logic       worker,
+  input logic       long,       // 16 lanes, else none
+  input logic [1:0] reward,
+  input logic       copy_stall,
+  input logic       out_stall
+);
+  localparam int SLOTS = 2, PHYS = 3;
+
+  // A frame is presented until it is taken, and configuration holds still.
+  logic       held, past;
+  logic [5:0] was, is;
+  logic [5:0] cfg, cfg_was;
+  assign is = {update, cluster, worker, long, reward};
+  assign cfg = {olaf, filter, free, depth, fast};
+  logic take;
+  always_ff @(posedge clk) begin
+    held <= !rst && valid && !take;
+    was <= is;
+    cfg_was <= cfg;
+    past <= 1'b1;
+  end
+  always_comb begin
+    assume (!held || (valid && is == was));
+    assume (rst || !past || cfg == cfg_was);
+    assume (depth >= 2'd1 && depth <= 2'd2);
+  end
+
+  logic       decided, offered, slot_append, slot_written, locks, fin, cut, sending, occupies, idle;
+  logic [2:0] class_, slot_count, leaving_count, discarded;
+  logic [1:0] slot, lock_slot, leaving_slot, head, waiting;
+  logic [3:0] gained;
+  olaf_core #(
+    .SLOTS(SLOTS), .CLUSTERS(2), .PORTS(1), .FREE_ON_START(1), .MODEL_CYCLES(0), .COUNT_W(3), .REWARD_W(4), .GEN_W(2), .LANES_W(6),
+    .FRAC(0), .LINES(1)
+  ) core (
+    .clk, .rst, .ce(1'b1), .run, .fluid(1'b0), .restart(1'b0), .flush, .forget(1'b0), .cfg_olaf(olaf), .cfg_filter(filter),
+    .cfg_free(free), .cfg_threshold(4'd1), .cfg_depth(depth), .cfg_rate(fast ? 7'd64 : 7'd32), .cfg_overhead(8'd0),
+    .cfg_dequeue(8'd0), .cfg_merge(8'd0), .admit(1'b1), .frozen(1'b0), .in_valid(valid), .in_take(take),
+    .in_verdict(update ? olaf_pkg::IS_UPDATE : olaf_pkg::IS_BYPASSED), .in_beats(long ? 8'd2 : 8'd1), .in_cluster({15'b0, cluster}),
+    .in_worker({15'b0, worker}), .in_lanes(long ? 6'd16 : 6'd0), .in_reward({2'b0, reward}), .in_count(3'd1), .in_gen(2'd0),
+    .in_retransmission(1'b0), .copy_stall, .out_stall, .decided, .offered, .class_, .slot, .slot_append, .slot_count, .slot_written,
+    .discarded, .gained, .locks, .lock_slot, .fin, .cut, .leaving_slot, .leaving_count, .sending, .occupies, .idle, .head, .waiting
+  );
+
+  // The shadow: which slots wait, in which order, with what inside; and the one that leaves.
+  logic [PHYS-1:0] waits;
+  logic            of [0:PHYS-1];
+  logic [2:0]      count [0:PHYS-1];
+  logic            leaves;
+  logic [1:0]      leaver, next_lock, next_append;
+  logic [3:0]      inside, total;   // updates, as gained says and as the slots hold, modulo 16
+  logic [2:0]      frames;
+  function automatic logic [1:0] after(input logic [1:0] p);
+    after = p == 2'(PHYS - 1) ? 2'd0 : p + 2'd1;
+  endfunction
+  always_ff @(posedge clk) begin
+    if (rst) begin
+      waits <= '0;
+      leaves <= 1'b0;
+      next_lock <= '0;
+      next_append <= '0;
+      inside <= '0;
+    end else begin
+      if (flush) begin
+        waits <= '0;
+        leaves <= 1'b0;
+        inside <= '0;
+        next_lock <= slot_append ? after(next_append) : next_append;
+      end else begin
+        if (slot_written && slot_append) waits[slot] <= 1'b1;
+        if (locks) waits[lock_slot] <= 1'b0;
+        leaves <= locks || (leaves && !fin);
+        if (locks) next_lock <= after(next_lock);
+        inside <= inside + gained - (fin ? {1'b0, leaving_count} : 4'd0);
+      end
+      if (slot_written && slot_append) next_append <= after(next_append);
+    end
+    if (locks) leaver <= lock_slot;
+    if (slot_written) begin
+      of[slot] <= cluster;
+      count[slot] <= slot_count;
+    end
+  end
+  always_comb begin
+    total = leaves ? {1'b0, count[leaver]} : 4'd0;
+    frames = {2'b0, leaves};
+    for (int i = 0; i < PHYS; i++)
+      if (waits[i]) begin
+        total = total + {1'b0, count[i]};
+        frames = frames + 3'd1;
+      end
+  end
+
+  always_comb
+    if (!rst) begin
+      conserved_frames: assert (frames == {1'b0, waiting} + {2'b0, sending});
+      conserved_updates: assert (inside == total);
+      within_depth: assert ({1'b0, waiting} + {2'b0, occupies} <= {1'b0, depth});
+      if (olaf) begin
+        one_waiting_a: assert (!(waits[0] && waits[1] && of[0] == of[1]));
+        one_waiting_b: assert (!(waits[0] && waits[2] && of[0] == of[2]));
+        one_waiting_c: assert (!(waits[1] && waits[2] && of[1] == of[2]));
+      end
+      if (slot_written && !slot_append) begin
+        merge_waits: assert (waits[slot] && of[slot] == cluster);
+        merge_not_leaving: assert (!(leaves && leaver == slot) && !(locks && lock_slot == slot));
+      end
+      if (slot_append) append_in_order: assert (slot_written && slot == next_append && !waits[slot] && !(leaves && leaver == slot && !fin));
+      if (locks) lock_in_order: assert (lock_slot == next_lock);
+      if (fin) fin_leaves: assert (leaves && leaver == leaving_slot);
+    end
+endmodule

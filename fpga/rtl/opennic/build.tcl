@@ -1,0 +1,18 @@
+# Vivado out of context: synthesis and placement of the plugin for a U55C at 250 MHz, with reports of area and timing.
+#   vivado -mode batch -source opennic/build.tcl        (from fpga/rtl)
+# This script was never run: the project has no Vivado. What it reports takes the place of yosys' estimates in docs/rtl.md.
+set part xcu55c-fsvh2892-2L-e
+set top olaf_opennic_250mhz
+read_verilog -sv [concat sv/olaf_pkg.sv ../regmap/olaf_regs.svh \
+  [lsearch -all -inline -not [glob sv/*.sv] sv/olaf_pkg.sv] [glob opennic/*.sv]]
+synth_design -top $top -part $part -mode out_of_context -flatten_hierarchy rebuilt
+create_clock -name axis_aclk -period 4.000 [get_ports axis_aclk]
+create_clock -name axil_aclk -period 8.000 [get_ports axil_aclk]
+# Accesses cross by toggles through two flip-flops; what they carry holds still.
+set_clock_groups -asynchronous -group axis_aclk -group axil_aclk
+opt_design
+place_design
+phys_opt_design
+route_design
+report_utilization -hierarchical -file utilization.rpt
+report_timing_summary -max_paths 20 -file timing.rpt

@@ -1,0 +1,157 @@
+// OlafQueue as the plugin of OpenNIC's 250 MHz user box, between the first network port and the second: what comes in on port 0 is
+// queued and leaves on port 1; what comes in on port 1 goes out on port 0 as it is. The host's first function gets and sends
+// nothing through the queue. Instantiate it in user_plugin_250mhz_inst.vh; the names are the shell's.
+//
+// It was compiled by Verilator and never by Vivado, and no card has seen it.
+module olaf_opennic_250mhz #(
+  parameter int SLOTS = 64,
+  parameter int CLUSTERS = 1024,
+  parameter int MAX_BYTES = 9036,
+  parameter int PORTS = 2,
+  parameter logic [31:0] BUILD_HASH = '0,
+  parameter logic [63:0] BUILD_TIME = '0
+) (
+  input  logic         s_axil_awvalid,
+  input  logic [31:0]  s_axil_awaddr,
+  output logic         s_axil_awready,
+  input  logic         s_axil_wvalid,
+  input  logic [31:0]  s_axil_wdata,
+  output logic         s_axil_wready,
+  output logic         s_axil_bvalid,
+  output logic [1:0]   s_axil_bresp,
+  input  logic         s_axil_bready,
+  input  logic         s_axil_arvalid,
+  input  logic [31:0]  s_axil_araddr,
+  output logic         s_axil_arready,
+  output logic         s_axil_rvalid,
+  output logic [31:0]  s_axil_rdata,
+  output logic [1:0]   s_axil_rresp,
+  input  logic         s_axil_rready,
+
+  // From the adapters of two network ports, and to them; no ready comes back to what the MAC receives but here.
+  input  logic [1:0]    s_axis_adap_rx_250mhz_tvalid,
+  input  logic [1023:0] s_axis_adap_rx_250mhz_tdata,
+  input  logic [127:0]  s_axis_adap_rx_250mhz_tkeep,
+  input  logic [1:0]    s_axis_adap_rx_250mhz_tlast,
+  input  logic [31:0]   s_axis_adap_rx_250mhz_tuser_size,
+  input  logic [31:0]   s_axis_adap_rx_250mhz_tuser_src,
+  input  logic [31:0]   s_axis_adap_rx_250mhz_tuser_dst,
+  output logic [1:0]    s_axis_adap_rx_250mhz_tready,
+  output logic [1:0]    m_axis_adap_tx_250mhz_tvalid,
+  output logic [1023:0] m_axis_adap_tx_250mhz_tdata,
+  output logic [127:0]  m_axis_adap_tx_250mhz_tkeep,
+  output logic [1:0]    m_axis_adap_tx_250mhz_tlast,
+  output logic [31:0]   m_axis_adap_tx_250mhz_tuser_size,
+  output logic [31:0]   m_axis_adap_tx_250mhz_tuser_src,
+  output logic [31:0]   m_axis_adap_tx_250mhz_tuser_dst,
+  input  logic [1:0]    m_axis_adap_tx_250mhz_tready,
+
+  input  logic         mod_rstn,
+  output logic         mod_rst_done,
+  input  logic         axil_aclk,
+  input  logic         axis_aclk
+);
+  localparam logic [15:0] PORT_0 = 16'h0040, PORT_1 = 16'h0080;  // tuser_dst of the network ports
+
+  // Reset is held for long enough that every pipeline is empty, in both clocks.
+  logic [7:0] held;
+  logic       rst_1, rst, rstn_axil, rstn_axil_1;
+  assign mod_rst_done = held == '1;
+  always_ff @(posedge axis_aclk) begin
+    if (!mod_rstn) held <= '0;
+    else if (held != '1) held <= held + 8'd1;
+    rst_1 <= held != '1;
+    rst <= rst_1;
+  end
+  always_ff @(posedge axil_aclk) begin
+    rstn_axil_1 <= !rst;
+    rstn_axil <= rstn_axil_1;
+  end
+
+  logic [19:0] addr;
+  logic [31:0] wdata, rdata;
+  logic        awvalid, awready, wvalid, wready, bvalid, arvalid, arready, rvalid;
+  logic [1:0]  bresp, rresp;
+  olaf_axil_cdc cdc (
+    .s_clk(axil_aclk), .s_rstn(rstn_axil), .s_awaddr(s_axil_awaddr[19:0]), .s_awvalid(s_axil_awvalid), .s_awready(s_axil_awready),
+    .s_wdata(s_axil_wdata), .s_wvalid(s_axil_wvalid), .s_wready(s_axil_wready), .s_bresp(s_axil_bresp), .s_bvalid(s_axil_bvalid),
+    .s_bready(s_axil_bready), .s_araddr(s_axil_araddr[19:0]), .s_arvalid(s_axil_arvalid), .s_arready(s_axil_arready),
+    .s_rdata(s_axil_rdata), .s_rresp(s_axil_rresp), .s_rvalid(s_axil_rvalid), .s_rready(s_axil_rready),
+    .m_clk(axis_aclk), .m_rstn(!rst), .m_addr(addr), .m_wdata(wdata), .m_awvalid(awvalid), .m_awready(awready), .m_wvalid(wvalid),
+    .m_wready(wready), .m_bvalid(bvalid), .m_bresp(bresp), .m_arvalid(arvalid), .m_arready(arready), .m_rvalid(rvalid),
+    .m_rresp(rresp), .m_rdata(rdata)
+  );
+
+  logic        known;
+  logic [15:0] cluster, worker;
+  olaf_tables vnp4_1 (.first_beat(s_axis_adap_rx_250mhz_tdata[511:0]), .known, .cluster, .worker);
+
+  // What leaves the queue and what goes around it share the way to port 1, frame by frame; so does the generator, whose frames
+  // begin only where neither of these waits.
+  logic [2:0]   valid, last, ready;
+  logic [511:0] data [0:2];
+  logic [63:0]  keep [0:2];
+  logic [15:0]  size [0:2];
+  logic [1:0]   owner, next_owner;
+  logic         open, taken;
+  always_comb begin
+    next_owner = open ? owner : valid[0] ? 2'd0 : valid[1] ? 2'd1 : 2'd2;
+    ready = '0;
+    ready[next_owner] = m_axis_adap_tx_250mhz_tready[1];
+  end
+  assign taken = valid[next_owner] && m_axis_adap_tx_250mhz_tready[1];
+  always_ff @(posedge axis_aclk) begin
+    if (rst) open <= 1'b0;
+    else if (taken) begin
+      open <= !last[next_owner];
+      owner <= next_owner;
+    end
+  end
+  assign m_axis_adap_tx_250mhz_tvalid[1] = valid[next_owner];
+  assign m_axis_adap_tx_250mhz_tdata[1023:512] = data[next_owner];
+  assign m_axis_adap_tx_250mhz_tkeep[127:64] = keep[next_owner];
+  assign m_axis_adap_tx_250mhz_tlast[1] = last[next_owner];
+  assign m_axis_adap_tx_250mhz_tuser_size[31:16] = size[next_owner];
+  assign m_axis_adap_tx_250mhz_tuser_src[31:16] = PORT_0;
+  assign m_axis_adap_tx_250mhz_tuser_dst[31:16] = PORT_1;
+
+  /* verilator lint_off PINCONNECTEMPTY */
+  olaf_box #(
+    .SLOTS(SLOTS), .CLUSTERS(CLUSTERS), .MAX_BYTES(MAX_BYTES), .PORTS(PORTS), .MODEL_CYCLES(0), .PROVENANCE(0),
+    .BUILD_HASH(BUILD_HASH), .BUILD_TIME(BUILD_TIME)
+  ) box (
+    .clk(axis_aclk), .rst, .ce(1'b1), .run(1'b1), .fluid(1'b0),
+    .s_axil_awaddr(addr), .s_axil_awvalid(awvalid), .s_axil_awready(awready), .s_axil_wdata(wdata), .s_axil_wstrb(4'hf),
+    .s_axil_wvalid(wvalid), .s_axil_wready(wready), .s_axil_bresp(bresp), .s_axil_bvalid(bvalid), .s_axil_bready(1'b1),
+    .s_axil_araddr(addr), .s_axil_arvalid(arvalid), .s_axil_arready(arready), .s_axil_rdata(rdata), .s_axil_rresp(rresp),
+    .s_axil_rvalid(rvalid), .s_axil_rready(1'b1),
+    .s_axis_tdata(s_axis_adap_rx_250mhz_tdata[511:0]), .s_axis_tkeep(s_axis_adap_rx_250mhz_tkeep[63:0]),
+    .s_axis_tlast(s_axis_adap_rx_250mhz_tlast[0]), .s_axis_tvalid(s_axis_adap_rx_250mhz_tvalid[0]),
+    .s_axis_tready(s_axis_adap_rx_250mhz_tready[0]), .s_axis_tuser_src(s_axis_adap_rx_250mhz_tuser_src[15:0]),
+    .s_axis_tuser_dst(PORT_1), .s_axis_tuser_known(known), .s_axis_tuser_cluster(cluster), .s_axis_tuser_worker(worker),
+    .m_axis_tdata(data[0]), .m_axis_tkeep(keep[0]), .m_axis_tlast(last[0]), .m_axis_tvalid(valid[0]), .m_axis_tready(ready[0]),
+    .m_axis_tuser_size(size[0]), .m_axis_tuser_src(), .m_axis_tuser_dst(), .m_axis_tuser_abort(), .m_axis_tuser_saturated(),
+    .m_axis_tuser_appended(),
+    .m_axis_bypass_tdata(data[1]), .m_axis_bypass_tkeep(keep[1]), .m_axis_bypass_tlast(last[1]), .m_axis_bypass_tvalid(valid[1]),
+    .m_axis_bypass_tready(ready[1]), .m_axis_bypass_tuser_size(size[1]), .m_axis_bypass_tuser_src(), .m_axis_bypass_tuser_dst(),
+    .m_axis_gen_tdata(data[2]), .m_axis_gen_tkeep(keep[2]), .m_axis_gen_tlast(last[2]), .m_axis_gen_tvalid(valid[2]),
+    .m_axis_gen_tready(ready[2]), .m_axis_gen_tuser_size(size[2]), .m_axis_gen_tuser_src(), .m_axis_gen_tuser_dst(),
+    .status_occupancy(), .status_active(), .status_slots(),
+    .log_decided(), .log_class(), .log_slot(), .log_cluster(), .log_worker(), .log_sequence(), .log_generation(), .log_departed(),
+    .log_departed_slot(), .test_cycles(), .test_decided(), .test_offered(), .test_class(), .test_fin(), .test_idle(), .test_resting()
+  );
+  /* verilator lint_on PINCONNECTEMPTY */
+
+  // The way back.
+  assign m_axis_adap_tx_250mhz_tvalid[0] = s_axis_adap_rx_250mhz_tvalid[1];
+  assign m_axis_adap_tx_250mhz_tdata[511:0] = s_axis_adap_rx_250mhz_tdata[1023:512];
+  assign m_axis_adap_tx_250mhz_tkeep[63:0] = s_axis_adap_rx_250mhz_tkeep[127:64];
+  assign m_axis_adap_tx_250mhz_tlast[0] = s_axis_adap_rx_250mhz_tlast[1];
+  assign m_axis_adap_tx_250mhz_tuser_size[15:0] = s_axis_adap_rx_250mhz_tuser_size[31:16];
+  assign m_axis_adap_tx_250mhz_tuser_src[15:0] = s_axis_adap_rx_250mhz_tuser_src[31:16];
+  assign m_axis_adap_tx_250mhz_tuser_dst[15:0] = PORT_0;
+  assign s_axis_adap_rx_250mhz_tready[1] = m_axis_adap_tx_250mhz_tready[0];
+
+  logic unused;
+  assign unused = &{1'b0, s_axil_awaddr[31:20], s_axil_araddr[31:20], s_axis_adap_rx_250mhz_tuser_size[15:0], s_axis_adap_rx_250mhz_tuser_dst};
+endmodule
