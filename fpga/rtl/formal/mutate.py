@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Plants every fault of formal/faults by itself and says who finds it; run it from fpga/rtl: mutate.py [proof|lockstep].
-Exit code 1 when one is found by nobody."""
+Exit code 1 when one is found by nobody, or could not be tried."""
 import json, os, pathlib, re, subprocess, sys, tempfile
 
+FOUND, MISSED, UNTRIED = "found", "MISSED", "not tried"
 depth = os.environ.get("DEPTH", "14")
 
 
@@ -16,15 +17,17 @@ def plant(file, old, new):
 
 def proof(core):
     done = subprocess.run(["formal/prove.sh", depth, core], capture_output=True, text=True)
-    return done.returncode == 1, done.stdout.strip()
+    return {1: FOUND, 0: MISSED}.get(done.returncode, UNTRIED), done.stdout.strip()
 
 
 def lockstep(file, core):
     overlay = pathlib.Path(core).with_name("overlay.json")
     overlay.write_text(json.dumps({"Replace": {str(pathlib.Path("sv", file).resolve()): core}}))
-    done = subprocess.run(["go", "test", "-overlay", str(overlay), "-count=1", "-run", "TestLockstep/1_ports", "."], capture_output=True, text=True)
+    done = subprocess.run(["go", "test", "-overlay", str(overlay), "-count=1", "-timeout", "60m", "-run", "TestLockstep/1_ports", "."], capture_output=True, text=True)
     found = re.search(r"seed \d+ .*? is ", done.stdout)
-    return found is not None, found.group(0)[:-4] if found else done.stdout[-300:]
+    if found:
+        return FOUND, found.group(0)[:-4]
+    return MISSED if done.returncode == 0 else UNTRIED, done.stdout.strip().rpartition("\n")[2]
 
 
 missed = 0
@@ -37,7 +40,7 @@ for line in pathlib.Path("formal/faults").read_text().splitlines():
     with tempfile.TemporaryDirectory() as folder:
         planted = os.path.join(folder, file)
         pathlib.Path(planted).write_text(plant(file, old, new))
-        found, said = proof(planted) if who == "proof" else lockstep(file, planted)
-    missed += not found
-    print(f"{'found' if found else 'MISSED'}\t{name}\t{who}: {said}", flush=True)
+        outcome, said = proof(planted) if who == "proof" else lockstep(file, planted)
+    missed += outcome != FOUND
+    print(f"{outcome}\t{name}\t{who}: {said}", flush=True)
 sys.exit(missed > 0)
