@@ -14,6 +14,14 @@ type Beside struct {
 	Measured Float `json:"measured"`
 }
 
+// OutputPct is by how many per cent what was measured is above the twin's of the same arrivals: what the output adds.
+func (b *Beside) OutputPct() Float {
+	if !b.Twin.Known() || !b.Measured.Known() || b.Twin == 0 {
+		return Missing()
+	}
+	return 100 * (b.Measured/b.Twin - 1)
+}
+
 // Compare takes the ages of the twin's runs into one that was measured; a nil run is not known.
 func (r *Run) Compare(plan, twin *Run) {
 	r.Beside = map[string]Beside{}

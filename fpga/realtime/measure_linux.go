@@ -43,18 +43,15 @@ func (c *Card) measure() error {
 	ended.Go(func() { m.refused = c.send(address, &m) })
 	ended.Go(func() { c.serve(&m) })
 	defer holdCollector()()
-	started := c.clock.now()
-	c.clock.until(started+measureNS, senderSpinNS, &m.stop)
-	m.stop.Store(true)
 	ended.Wait()
-	c.carry = m.served.Load() * int64(olaf.Second/olaf.Nanosecond) / (c.clock.now() - started)
+	c.carry = m.served.Load() * int64(olaf.Second/olaf.Nanosecond) / measureNS
 	if c.carry == 0 {
 		return errors.Join(fmt.Errorf("%w: no frame gets from the workers to the server", netlab.ErrNetwork), m.refused, c.failure)
 	}
 	return c.forget()
 }
 
-// measurement is what the two threads share.
+// measurement is what the two threads share. The sender ends it: nobody else runs in time beside them.
 type measurement struct {
 	stop    atomic.Bool
 	served  atomic.Int64
@@ -66,8 +63,9 @@ func (c *Card) send(from netip.Addr, m *measurement) error {
 	OwnThread(Senders)
 	frame := make([]byte, olaf.FrameSize(measureLanes))
 	a := olaf.Addresses{SrcIP: from.As4(), DstIP: [4]byte{192, 0, 2, 2}}
+	defer m.stop.Store(true)
 	lost := int64(0)
-	for n := int64(0); !m.stop.Load(); n++ {
+	for n, until := int64(0), c.clock.now()+measureNS; c.clock.now() < until; n++ {
 		if !c.room(n-lost, m) {
 			lost = n - m.served.Load()
 		}
@@ -85,7 +83,7 @@ func (c *Card) send(from netip.Addr, m *measurement) error {
 // room waits until few enough of n frames are under way, and says whether that happened.
 func (c *Card) room(n int64, m *measurement) bool {
 	patience := c.clock.now() + napNS
-	for n-m.served.Load() >= measureWindow && !m.stop.Load() {
+	for n-m.served.Load() >= measureWindow {
 		if c.clock.now() > patience {
 			return false
 		}

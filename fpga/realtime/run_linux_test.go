@@ -139,10 +139,9 @@ func refusedRate(t *testing.T, c *Card) {
 	}
 }
 
-// TestTakenAway takes first the program off the interface in the middle of things, and then the cable: what is lost then is not
+// takenAway takes first the program off the interface in the middle of things, and then the cable: what is lost then is not
 // passed over in silence.
-func TestTakenAway(t *testing.T) {
-	c := open(t, backends[0])
+func takenAway(t *testing.T, c *Card) {
 	must(t, c.attached.Close())
 	c.attached = nil
 	if faults := strings.Join(c.Faults(), "\n"); !strings.Contains(faults, "taken off") {
@@ -163,7 +162,7 @@ func TestTakenAway(t *testing.T) {
 	}
 }
 
-// TestTwoCards holds that two of them do not meet.
+// TestTwoCards holds that two of them do not meet, and then takes things away from one.
 func TestTwoCards(t *testing.T) {
 	a, b := open(t, backends[0]), open(t, backends[0])
 	w := workload{workers: 2, clusters: 2, updates: 20, gap: 25_000, size: 128}
@@ -178,4 +177,5 @@ func TestTwoCards(t *testing.T) {
 	if must(t, err); n.Queue.In != 0 {
 		t.Errorf("the other card's: %+v", n.Queue)
 	}
+	takenAway(t, b)
 }

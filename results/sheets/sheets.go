@@ -47,7 +47,7 @@ func Book(r *Result) *table.Book {
 		own = []table.Sheet{Published(r.Bench)}
 	}
 	for _, s := range slices.Concat([]table.Sheet{Readme(r), Summary(r.Bench)}, own, []table.Sheet{Statistics(r.Bench), Comparisons(r.Bench), Reductions(r.Bench),
-		Clusters(r.Bench), CDF(r.Bench), Loss(r.Bench), Speedup(r.Bench), Sawtooths(r.Samples), Runs(r.Runs), events(r)}) {
+		Beside(r.Bench), Clusters(r.Bench), CDF(r.Bench), Loss(r.Bench), Speedup(r.Bench), Sawtooths(r.Samples), Runs(r.Runs), events(r)}) {
 		if len(s.Rows) > 0 {
 			s.Command = strings.Join(r.Bench.Provenance.Command, " ")
 			book.Sheets = append(book.Sheets, s)

@@ -56,7 +56,7 @@ func (p *Page) beside(rows []results.Row) {
 				continue
 			}
 			any = true
-			g.Add(s.Column, r.Queue, olaf.Rate(r.OutRateBPS).String(), duration(s.Plan), duration(s.Twin), duration(s.Measured), deviation(s.Measured, s.Twin))
+			g.Add(s.Column, r.Queue, olaf.Rate(r.OutRateBPS).String(), duration(s.Plan), duration(s.Twin), duration(s.Measured), signed(s.OutputPct()))
 		}
 	}
 	if !any {
@@ -77,11 +77,11 @@ func duration(ns results.Float) string {
 	return Single(float64(ns)*by) + " " + unit
 }
 
-func deviation(measured, twin results.Float) string {
-	if !measured.Known() || !twin.Known() || twin == 0 {
+func signed(percent results.Float) string {
+	if !percent.Known() {
 		return Missing
 	}
-	return fmt.Sprintf("%+.1f", 100*float64(measured/twin-1))
+	return fmt.Sprintf("%+.1f", float64(percent))
 }
 
 // real prints what runs on real wires are judged by.
