@@ -32,6 +32,19 @@ func (r *Run) Compare(plan, twin *Run) {
 	}
 }
 
+// Recall takes over from a stored run what its frames do not tell: how decisions compared, how late frames left, and the twin's
+// ages, beside which stands what was measured again.
+func (r *Run) Recall(stored *Run) {
+	r.Decisions, r.LatenessNS = stored.Decisions, stored.LatenessNS
+	if stored.Beside == nil {
+		return
+	}
+	r.Beside = map[string]Beside{}
+	for name, b := range stored.Beside {
+		r.Beside[name] = Beside{b.Plan, b.Twin, r.Metrics.Of(name)}
+	}
+}
+
 func (r *Run) age(m *metric.Metric) Float {
 	if r == nil {
 		return Missing()

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results/internal/toy"
 	"github.com/olafctl/olaf/results/metric"
 )
 
@@ -41,5 +42,20 @@ func TestRealRow(t *testing.T) {
 	again, err := json.Marshal(read)
 	if err != nil || string(again) != string(written) || len(read.Stats) != 2 {
 		t.Errorf("read back: %v\n%s\n%s", err, again, written)
+	}
+}
+
+// TestRecall holds that a run measured again from its frames stands beside the twin as it did, with its own ages.
+func TestRecall(t *testing.T) {
+	stored := &Run{Decisions: &olaf.Decisions{Checked: 3, Equal: 3}, LatenessNS: &olaf.Lateness{P50: 1},
+		Beside: map[string]Beside{"aom_cluster_ns": {1, 2, 3}}}
+	again := &Run{Metrics: toy.Values(map[string]Float{"aom_cluster_ns": 7})}
+	again.Recall(stored)
+	if b := again.Beside["aom_cluster_ns"]; b != (Beside{1, 2, 7}) || again.Decisions != stored.Decisions || again.LatenessNS != stored.LatenessNS {
+		t.Errorf("%+v", again)
+	}
+	again = new(Run)
+	if again.Recall(new(Run)); again.Beside != nil || again.Decisions != nil {
+		t.Errorf("%+v", again)
 	}
 }

@@ -145,7 +145,7 @@ func (p *Proof) news(k *Kept, d Declarations) {
 }
 
 // sameRun compares what was measured again. What the collector can't know is taken from the stored run: its names, why the
-// testbed called it invalid, and why it withheld the ages.
+// testbed called it invalid, why it withheld the ages, and what it was set beside.
 func (p *Proof) sameRun(f *store.Folder, k *Kept, again results.Run) error {
 	stored := &k.Run
 	name := fmt.Sprintf("run %d of %s at %s", stored.Index, stored.Queue, olaf.Rate(stored.OutRateBPS))
@@ -160,6 +160,7 @@ func (p *Proof) sameRun(f *store.Folder, k *Kept, again results.Run) error {
 	if stored.Withheld != "" {
 		again.Withhold(stored.Withheld)
 	}
+	again.Recall(stored)
 	if why := stored.Differs(&again); why != "" {
 		return mismatch(f, "%s: %s", name, why)
 	}
