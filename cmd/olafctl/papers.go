@@ -6,9 +6,11 @@ import (
 
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/paper/atp"
 	"github.com/olafctl/olaf/experiments/paper/iswitch"
 	"github.com/olafctl/olaf/experiments/paper/olaf"
 	"github.com/olafctl/olaf/experiments/paper/p4inc"
+	"github.com/olafctl/olaf/experiments/paper/switchml"
 	"github.com/olafctl/olaf/experiments/paper/xagg"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/versus"
@@ -20,7 +22,7 @@ import (
 // published are the experiments of every paper that this program reproduces, and the comparisons between them.
 func published() experiments.Set {
 	set := system.All()
-	return slices.Concat(olaf.Experiments(), iswitch.Experiments(set), xagg.Experiments(set), p4inc.Experiments(), versus.Experiments(set))
+	return slices.Concat(olaf.Experiments(), iswitch.Experiments(set), switchml.Experiments(set), atp.Experiments(set), xagg.Experiments(set), p4inc.Experiments(), versus.Experiments(set))
 }
 
 // briefs say in a few words what kept documents of a kind found, for lists.

@@ -201,6 +201,7 @@ type simulateFlags struct {
 	format            cli.Format
 	explain           bool
 	job               jobFlags
+	sharing           sharingFlags
 }
 
 func newSimulateCmd(env *cli.Env) *cobra.Command {
@@ -232,7 +233,10 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args) },
 	}
 	f.topologyFlags.add(cmd)
-	cli.InGroup(cmd, cli.JobFlags, func() { f.job.add(cmd) })
+	cli.InGroup(cmd, cli.JobFlags, func() {
+		f.job.add(cmd)
+		f.sharing.add(cmd)
+	})
 	cli.InGroup(cmd, cli.RunFlags, func() { f.addRuns(cmd) })
 	f.swept.addTo(cmd)
 	cli.InGroup(cmd, cli.OutputFlags, func() { f.addOutput(cmd) })
@@ -275,8 +279,11 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	if cmd.Flags().Changed("packets") {
 		return cli.UsageError("--packets belongs to --schedule")
 	}
-	if findJobPreset(f.preset) != nil && len(args) == 0 {
+	switch {
+	case findJobPreset(f.preset) != nil && len(args) == 0:
 		return f.runJob(cmd, env)
+	case f.preset == sharedPreset && len(args) == 0:
+		return f.runSharing(cmd, env)
 	}
 	if err := refuseJobFlags(cmd, nil); err != nil {
 		return err

@@ -27,7 +27,8 @@ const jobLimit = 60 * olaf.Second
 type jobFlags struct {
 	mode, model, versus string
 	workers, updates    int
-	loss, spread        float64
+	losses              lossList
+	spread              float64
 	wireOnly            bool
 	options             system.Options
 	preset              *jobPreset
@@ -45,7 +46,7 @@ func (f *jobFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.model, "model", "", "whose gradients: "+strings.Join(modelNames(), "|")+"; of isw-lab dqn, of xagg-testbed resnet50")
 	flags.IntVar(&f.workers, "workers", iswitch.LabWorkers, "workers; above 4 in racks of 3 below a root")
 	flags.IntVar(&f.updates, "updates", 10, "updates of the weights")
-	flags.Float64Var(&f.loss, "loss", 0, "share of frames that every link loses, such as 0.01")
+	flags.Var(&f.losses, "loss", "share of frames that every link loses, such as 0.01 or 1%; "+sharedPreset+": a list")
 	flags.Float64Var(&f.spread, "spread", 0, "computing times vary by this share of themselves")
 	flags.BoolVar(&f.wireOnly, "wire-only", false, "hosts cost no time, only links and switches do")
 	flags.StringVar(&f.versus, "versus", "", "the same job of these systems beside it, such as ps,ring")
@@ -97,6 +98,8 @@ func refuseJobFlags(cmd *cobra.Command, preset *jobPreset) error {
 		switch {
 		case preset != nil && (!slices.Contains(jobTakes, given.Name) || slices.Contains(preset.refuse, given.Name)):
 			wrong = cli.UsageError("--%s means nothing to --preset %s", given.Name, preset.name)
+		case preset == nil && slices.Contains(sharingOnly, given.Name):
+			wrong = cli.UsageError("--%s belongs to --preset %s", given.Name, sharedPreset)
 		case preset == nil && slices.Contains(jobOnly, given.Name):
 			wrong = cli.UsageError("--%s belongs to --preset %s", given.Name, strings.Join(jobPresetNames(), "|"))
 		}
@@ -111,6 +114,9 @@ func (f *jobFlags) specs(cmd *cobra.Command, name string) ([]*job.Spec, error) {
 	}
 	if f.workers < 1 || f.updates < 1 {
 		return nil, cli.UsageError("--workers and --updates must be at least 1")
+	}
+	if len(f.losses) > 1 {
+		return nil, cli.UsageError("--loss %s: a list belongs to --preset %s", &f.losses, sharedPreset)
 	}
 	if f.model == "" {
 		f.model = f.preset.model
@@ -161,7 +167,7 @@ func (f *jobFlags) spec(name string, given []string, leads bool) (*job.Spec, err
 	if err := f.preset.build(f, spec); err != nil {
 		return nil, err
 	}
-	spec.Network.Lose(f.loss)
+	spec.Network.Lose(f.losses.first())
 	spec.Job.Updates, spec.Job.Jitter = uint32(f.updates), f.spread
 	spec.Job.Limit = max(jobLimit, olaf.Duration(f.updates)*olaf.Second)
 	return spec, nil
@@ -259,7 +265,7 @@ type jobConfig struct {
 }
 
 func (f *jobFlags) config() jobConfig {
-	c := jobConfig{Preset: f.preset.name, Model: f.model, Mode: f.mode, Workers: f.workers, Updates: f.updates, Loss: f.loss, Spread: f.spread, WireOnly: f.wireOnly}
+	c := jobConfig{Preset: f.preset.name, Model: f.model, Mode: f.mode, Workers: f.workers, Updates: f.updates, Loss: f.losses.first(), Spread: f.spread, WireOnly: f.wireOnly}
 	if f.versus != "" {
 		c.Versus = strings.Split(f.versus, ",")
 	}

@@ -20,6 +20,12 @@ func Experiments(set system.Set) experiments.Set {
 		About:    "FIFO, OLAF and iSwitch with H = 2, 3, 6 under Table 1's load from 80 to 5 Gbps, to a server and back to the workers",
 		Needs:    "10 s",
 		Run:      func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runAoM(ctx, set, o) },
+	}, {
+		Name:     "versus/memory",
+		Artefact: "Memory",
+		About:    "switch memory × time, iterations and bytes of synchronous jobs under stragglers and loss: iSwitch, SwitchML, ATP, a server",
+		Needs:    "10 s",
+		Run:      func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runMemory(ctx, set, o) },
 	}}
 }
 

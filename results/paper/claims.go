@@ -97,7 +97,9 @@ type Paper struct {
 }
 
 // papers lists the papers, the reproduced one first and then by year.
-func papers() []Paper { return []Paper{olafPaper(), iswitchPaper(), xaggPaper(), p4incPaper()} }
+func papers() []Paper {
+	return []Paper{olafPaper(), iswitchPaper(), switchmlPaper(), atpPaper(), xaggPaper(), p4incPaper()}
+}
 
 // row is one line of an artefact.
 type row struct {

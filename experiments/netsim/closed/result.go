@@ -23,6 +23,7 @@ type Result struct {
 	StaleUpdates, StaleVectors metric.Float
 	AoM                        [3]metric.Float // by the newest, the mean and the oldest contribution inside, at the workers
 	Held, HeldPeak             metric.Float    // slots of all switches together
+	HeldBytes                  metric.Float    // what those take in a switch that are held, mean over time
 	Memory                     olaf.Size       // of all tables
 	// Completion is when the last worker of a job was done, mean over the jobs that were.
 	Completion metric.Float
@@ -59,6 +60,7 @@ var rows = []Row{
 	{"aom_oldest_ns", "AoM, oldest", "ns", "the same by the oldest contribution", func(r *Result) metric.Float { return r.AoM[oldest] }},
 	{"slots_held", "Slots held", "slots", "of all switches, mean over time", func(r *Result) metric.Float { return r.Held }},
 	{"slots_held_peak", "Slots held, most", "slots", "sum of each switch's peak", func(r *Result) metric.Float { return r.HeldPeak }},
+	{"held_bytes", "Memory held", "B", "what the slots that are held take in a switch, of all switches, mean over time", func(r *Result) metric.Float { return r.HeldBytes }},
 	{"memory_bytes", "Switch memory", "B", "of all tables as built", func(r *Result) metric.Float { return metric.Float(r.Memory) }},
 	{"busiest_wire", "Busiest wire", "", "share of the duration that the busiest direction of a link was busy", func(r *Result) metric.Float { return r.Busiest }},
 	{"frames", "Frames", "frames", "handed to wires", func(r *Result) metric.Float { return metric.Float(r.Frames) }},
@@ -104,7 +106,7 @@ func addUp(total olaf.Counts, values []uint64) error {
 }
 
 func (s *sim) countPrograms(r *Result) error {
-	held, peak := 0.0, 0
+	held, bytes, peak := 0.0, 0.0, 0
 	for i := range s.switches {
 		sw := &s.switches[i]
 		if sw.program == nil {
@@ -118,12 +120,13 @@ func (s *sim) countPrograms(r *Result) error {
 		}
 		sw.occupied.note(s.now, sw.program.Occupied())
 		held += sw.occupied.area
+		bytes += sw.occupied.area * float64(sw.program.Memory()) / float64(sw.program.Slots())
 		peak += sw.occupied.peak
 		r.Memory += sw.program.Memory()
 	}
-	r.Held, r.HeldPeak = metric.Missing(), metric.Float(peak)
+	r.Held, r.HeldBytes, r.HeldPeak = metric.Missing(), metric.Missing(), metric.Float(peak)
 	if s.now > 0 {
-		r.Held = metric.Float(held / float64(s.now))
+		r.Held, r.HeldBytes = metric.Float(held/float64(s.now)), metric.Float(bytes/float64(s.now))
 	}
 	return nil
 }

@@ -1,0 +1,126 @@
+package atp
+
+import (
+	"context"
+	"errors"
+	"math"
+	"testing"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/system"
+)
+
+func vgg(t *testing.T) Model {
+	t.Helper()
+	m, err := FindModel("vgg16")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// What a job needs for its peak is found within 5 % of window × payload ÷ round trip.
+func TestPTA(t *testing.T) {
+	found, err := findPTA(context.Background(), system.All(), vgg(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if off := math.Abs(float64(found)/float64(PTA()) - 1); off > 0.05 {
+		t.Errorf("by search %d, by formula %d", found, PTA())
+	}
+}
+
+// With two workers a job sharing wins where aggregators are few and costs little where there are enough; with eight it loses in
+// the middle, where collisions fill the servers' links.
+func TestSharing(t *testing.T) {
+	for _, c := range []struct {
+		workers   int
+		amount    string
+		low, high float64 // of static over dynamic
+	}{{2, "0.5pta", 2.2, 3.1}, {2, "3pta", 0.90, 1.08}, {8, "1.5pta", 0.3, 0.9}} {
+		g := Grid{
+			Setting:  Setting{System: "atp", Model: vgg(t), Jobs: LabJobs, Workers: c.workers, Fraction: 0.005, Updates: 1},
+			Sharings: []string{system.Static, system.Dynamic}, Amounts: []string{c.amount}, Losses: []float64{0},
+		}
+		table, err := g.Table(context.Background(), system.All(), "test", "test", []uint64{1}, nil)
+		if err != nil || table.Err() != nil {
+			t.Fatal(err, table.Err())
+		}
+		ratio := float64(table.Blocks[1].Rows[0].Cells[0].Mean)
+		if ratio < c.low || ratio > c.high {
+			t.Errorf("%d workers, %s: static over dynamic is %.3f, want %g to %g", c.workers, c.amount, ratio, c.low, c.high)
+		}
+		served := float64(table.Blocks[3].Rows[0].Cells[1].Mean)
+		if served < 1 || served > float64(c.workers) {
+			t.Errorf("%d workers, %s: %g packets at a server for each of a vector", c.workers, c.amount, served)
+		}
+	}
+}
+
+// Jobs that hang make the table one that must not be used, and no number of theirs is in it.
+func TestHung(t *testing.T) {
+	g := Grid{
+		Setting: Setting{System: "atp", Model: vgg(t), Jobs: 1, Workers: 2, Fraction: 0.001, Updates: 1,
+			Options: system.Options{Recovery: system.RecoverNone}},
+		Sharings: []string{system.Dynamic}, Amounts: []string{"50"}, Losses: []float64{0.01, 1},
+	}
+	table, err := g.Table(context.Background(), system.All(), "test", "test", []uint64{1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !errors.Is(table.Err(), job.ErrHung) {
+		t.Errorf("the table says %v", table.Err())
+	}
+	for _, line := range table.Blocks[0].Rows {
+		if line.Cells[0].Known() {
+			t.Errorf("%s: %v", line.Name, line.Cells[0])
+		}
+	}
+}
+
+func TestAmounts(t *testing.T) {
+	for text, want := range map[string]int{"450": 450, "1pta": PTA(), "0.5PTA": PTA() / 2, "0": 0, "-1": 0, "pta": 0, "nanpta": 0, "1e99pta": 0, "": 0} {
+		n, err := Aggregators(text)
+		if n != want || (err != nil) != (want == 0) || err != nil && !errors.Is(err, system.ErrOptions) {
+			t.Errorf("%q is %d, %v", text, n, err)
+		}
+	}
+	if _, err := FindModel("gpt"); !errors.Is(err, system.ErrOptions) {
+		t.Error(err)
+	}
+	for name, c := range map[string]Setting{
+		"a system":     {System: "nobody", Jobs: 1, Workers: 1},
+		"no jobs":      {System: "atp", Workers: 1},
+		"no workers":   {System: "atp", Jobs: 1},
+		"too many":     {System: "atp", Jobs: 1, Workers: 33, Aggregators: 100, Model: Models()[0], Fraction: 1e-6, Updates: 1},
+		"a wide table": {System: "atp", Jobs: 1, Workers: 2, Aggregators: 70_000, Model: Models()[0], Fraction: 1e-6, Updates: 1},
+	} {
+		if _, err := c.Run(context.Background(), system.All(), []uint64{1}, nil); err == nil {
+			t.Errorf("%s is not refused", name)
+		}
+	}
+}
+
+// Every experiment tells its progress to the end, and loss makes nobody wrong.
+func TestLoss(t *testing.T) {
+	if testing.Short() {
+		t.Skip("plays 40 jobs")
+	}
+	last := [2]int{}
+	r, err := runLoss(context.Background(), system.All(), experiments.Options{Runs: 1, Progress: func(done, total int) { last = [2]int{done, total} }})
+	if err != nil || r.Err() != nil {
+		t.Fatal(err, r.Err())
+	}
+	if last[0] != last[1] || last[0] == 0 {
+		t.Errorf("its progress ended with %d of %d", last[0], last[1])
+	}
+	inexact := r.(*experiments.Table).Blocks[3]
+	for _, line := range inexact.Rows {
+		for i, c := range line.Cells {
+			if c.Mean != 0 {
+				t.Errorf("%s, %s: %g inexact packets", line.Name, inexact.Columns[i], float64(c.Mean))
+			}
+		}
+	}
+}

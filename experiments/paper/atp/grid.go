@@ -1,0 +1,209 @@
+package atp
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results"
+)
+
+// Grid is settings that differ in how jobs share aggregators, in how many there are, and in what links lose.
+type Grid struct {
+	Setting
+	Sharings []string  // columns
+	Amounts  []string  // of aggregators, as Aggregators reads them
+	Losses   []float64 // shares of frames
+
+	apart results.Statistic // of the last amount, by how many per cent the two ways to share differ
+}
+
+// Config is what decides a grid, as documents have it.
+type Config struct {
+	System      string        `json:"system"`
+	Profile     string        `json:"program_profile,omitempty"`
+	Model       string        `json:"model"`
+	Jobs        int           `json:"jobs"`
+	Workers     int           `json:"workers"`
+	Sharings    []string      `json:"sharing"`
+	Amounts     []string      `json:"aggregators"`
+	PTA         int           `json:"pta"`
+	Window      int           `json:"window"`
+	Fraction    float64       `json:"fraction"`
+	Updates     uint32        `json:"updates"`
+	Losses      []float64     `json:"loss"`
+	Compute     olaf.Duration `json:"compute"`
+	Rate        olaf.Rate     `json:"rate"`
+	RoundTrip   olaf.Duration `json:"round_trip"`
+	HostsPerSec float64       `json:"packets_per_second"`
+	MarkedFrom  olaf.Size     `json:"marked_from"`
+	Congestion  bool          `json:"congestion"`
+	TimePerRun  olaf.Duration `json:"time_per_run"`
+	RunsOfACell int           `json:"runs"`
+	FirstSeed   uint64        `json:"seed"`
+}
+
+func (g *Grid) config(seeds []uint64) *Config {
+	limit := g.Limit
+	if limit == 0 {
+		limit = LabLimit
+	}
+	return &Config{
+		System: g.System, Profile: g.Options.Profile, Model: g.Model.Name, Jobs: g.Jobs, Workers: g.Workers, Sharings: g.Sharings, Amounts: g.Amounts,
+		PTA: PTA(), Window: g.Window, Fraction: g.Fraction, Updates: g.Updates, Losses: g.Losses, Compute: g.Compute, Rate: labRate,
+		RoundTrip: RoundTrip(), HostsPerSec: float64(olaf.Second) / float64(labFrame), MarkedFrom: labMark, Congestion: g.Options.Congestion,
+		TimePerRun: limit, RunsOfACell: len(seeds), FirstSeed: seeds[0],
+	}
+}
+
+// measure is a block of a grid.
+type measure struct {
+	name, unit string
+	of         func(*job.Outcome) results.Statistic
+}
+
+// measures are what a grid shows of its cells.
+var measures = []measure{
+	{"completion of a job", "ms", func(o *job.Outcome) results.Statistic { return scaled(o.Number("jct_ns"), 1e-6) }},
+	{"gradients summed for a worker", "Gbit/s", func(o *job.Outcome) results.Statistic { return scaled(o.Number("goodput_bps"), 1e-9) }},
+	{"packets at a server for each of a vector", "", func(o *job.Outcome) results.Statistic { return o.Number("served") }},
+	{"collided, of packets of vectors", "%", func(o *job.Outcome) results.Statistic { return share(o.Program.Of("collided"), o) }},
+	{"sent again, of packets of vectors", "%", func(o *job.Outcome) results.Statistic { return share(o.Endpoints.Of("packets_resent"), o) }},
+}
+
+// share is a count in per cent of the packets that workers sent for the first time, over all runs.
+func share(n int64, o *job.Outcome) results.Statistic {
+	first := o.Endpoints.Of("packets_sent")
+	if o.Spec.System.Program != nil && o.Program.Index("released") >= 0 {
+		first -= int64(o.Runs[0].Updates) * int64(o.Spec.Job.Packets()) * int64(len(o.Runs)*o.Spec.Network.Jobs) // acknowledgements
+	}
+	if first <= 0 {
+		return results.Describe(nil, "no vector was sent")
+	}
+	return exactly(100 * float64(n) / float64(first))
+}
+
+// exactly is a number that is one over all runs.
+func exactly(v float64) results.Statistic {
+	f := results.Float(v)
+	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
+}
+
+// over is how much longer the jobs of one take than those of another, seed by seed, told by a function of that.
+func over(a, b *job.Outcome, tell func(float64) float64) results.Statistic {
+	var ratios []results.Float
+	for i := range a.Runs {
+		if !a.Runs[i].Hung && !b.Runs[i].Hung {
+			ratios = append(ratios, results.Float(tell(float64(a.Runs[i].Completion/b.Runs[i].Completion))))
+		}
+	}
+	return results.Describe(ratios, "no run of both came to its end")
+}
+
+// scaled is a statistic in another unit.
+func scaled(s results.Statistic, by results.Float) results.Statistic {
+	s.Mean, s.SD, s.CI95, s.Min, s.Max = s.Mean*by, s.SD*by, s.CI95*by, s.Min*by, s.Max*by
+	return s
+}
+
+// Fill plays the grid and puts it into a table: a row an amount and a loss, a column a way to share. Cells whose runs hung are
+// empty, and the table says so.
+func (g *Grid) Fill(ctx context.Context, set system.Set, t *experiments.Table, prefix string, seeds []uint64, done func()) error {
+	blocks := make([]experiments.Block, len(measures))
+	for i, m := range measures {
+		blocks[i] = experiments.Block{Name: prefix + m.name, Unit: m.unit, Columns: g.Sharings}
+	}
+	ratio := experiments.Block{Name: prefix + "completion, static over dynamic", Columns: []string{"ratio"}}
+	for _, amount := range g.Amounts {
+		n, err := Aggregators(amount)
+		if err != nil {
+			return err
+		}
+		for _, loss := range g.Losses {
+			name := fmt.Sprintf("%s (%d)", amount, n)
+			if len(g.Losses) > 1 || loss > 0 {
+				name += fmt.Sprintf(", %g %% lost", 100*loss)
+			}
+			row, err := g.row(ctx, set, n, loss, seeds, done)
+			if err != nil {
+				return err
+			}
+			for i, m := range measures {
+				line := experiments.Line{Name: name}
+				for _, o := range row {
+					line.Cells = append(line.Cells, m.of(o))
+				}
+				blocks[i].Rows = append(blocks[i].Rows, line)
+			}
+			if s, d := slices.Index(g.Sharings, system.Static), slices.Index(g.Sharings, system.Dynamic); s >= 0 && d >= 0 {
+				ratio.Rows = append(ratio.Rows, experiments.Line{Name: name, Cells: []results.Statistic{over(row[s], row[d], func(r float64) float64 { return r })}})
+				if loss == 0 {
+					g.apart = over(row[s], row[d], func(r float64) float64 { return 100 * max(r-1, 1-r) })
+				}
+			}
+			if err := job.Errs(row); err != nil {
+				t.Say("%s: %s", name, err)
+				t.Fail(err)
+			}
+		}
+	}
+	if len(ratio.Rows) > 0 {
+		blocks = append(blocks[:1], append([]experiments.Block{ratio}, blocks[1:]...)...)
+	}
+	t.Blocks = append(t.Blocks, blocks...)
+	return nil
+}
+
+func (g *Grid) row(ctx context.Context, set system.Set, n int, loss float64, seeds []uint64, done func()) ([]*job.Outcome, error) {
+	var row []*job.Outcome
+	for _, sharing := range g.Sharings {
+		c := g.Setting
+		c.Sharing, c.Aggregators, c.Loss = sharing, n, loss
+		o, err := c.Run(ctx, set, seeds, done)
+		if err != nil {
+			return nil, err
+		}
+		row = append(row, o)
+	}
+	return row, nil
+}
+
+// Runs is how many a grid takes.
+func (g *Grid) Runs(seeds int) int { return len(g.Sharings) * len(g.Amounts) * len(g.Losses) * seeds }
+
+// Table is a grid by itself.
+func (g *Grid) Table(ctx context.Context, set system.Set, name, artefact string, seeds []uint64, done func()) (*experiments.Table, error) {
+	t := experiments.NewTable(name, artefact, &experiments.Options{}, g.config(seeds))
+	t.Terms = g.terms()
+	if err := g.Fill(ctx, set, t, "", seeds, done); err != nil {
+		return nil, err
+	}
+	g.basis(t)
+	return t, nil
+}
+
+// terms say what a grid plays.
+func (g *Grid) terms() []string {
+	profile := g.Options.Profile
+	if profile == "" {
+		profile = "p4ml"
+	}
+	return []string{fmt.Sprintf("%s, profile %s: %s of %s each, %s gradients, %g %% of each.", g.System, profile,
+		olaf.Plural(g.Jobs, "job"), olaf.Plural(g.Workers, "worker"), g.Model.Name, 100*g.Fraction)}
+}
+
+// basis says what the numbers rest on.
+func (g *Grid) basis(t *experiments.Table) {
+	t.Say("taken: 100 Gbps, a round trip of %s and %.0f million packets a second of a host, from a run that A2TP published of ATP's stack; so a job's peak throughput needs a window, and so aggregators, of PTA = %d",
+		RoundTrip(), float64(olaf.Second)/float64(labFrame)/1e6, PTA())
+	if g.Window == 0 {
+		t.Say("a window is what the peak needs, or what the job's aggregators allow")
+	}
+	if g.Fraction < 1 {
+		t.Say("%g %% of each gradient is played; --fraction 1 plays all of it", 100*g.Fraction)
+	}
+}

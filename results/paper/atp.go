@@ -1,0 +1,27 @@
+package paper
+
+// causeCollisions heads what moves the times of jobs that share a switch in docs/reproduction.md.
+const causeCollisions = "Who collides"
+
+// sharingSeeds is how many runs a time of jobs that share a switch takes: only when hosts begin is drawn.
+const sharingSeeds = 3
+
+// alikePct is how far two times may lie apart that the slides call alike, declared before the first run.
+const alikePct = 10
+
+// atpPaper is "ATP: In-network Aggregation for Multi-tenant Learning" (NSDI'21), by its slides, which print no number that was
+// measured, and its abstract.
+func atpPaper() Paper {
+	const slides, abstract = "ATP (NSDI'21), slides", "ATP (NSDI'21), abstract"
+	trend := func(column, unit string, side Side, against float64, why string) []Claim {
+		return on(Predicted, sharingSeeds, Claim{Column: column, Unit: unit, Kind: Trend, Side: side, Neighbour: &Neighbour{Is: against}, Expect: TrendOnly,
+			Why: why, Cause: causeCollisions})
+	}
+	return Paper{Name: "atp", rows: []row{
+		{artefact: "sharing", row: "too little", source: slides, cells: trend("static over dynamic", "x", Above, 1,
+			"the times of three jobs of VGG16 with two workers each and half the aggregators that one needs for its peak")},
+		{artefact: "sharing", row: "enough", source: slides, cells: trend("difference", "%", Below, alikePct,
+			"alike is taken for less than 10 % apart, with the aggregators that all three need for their peaks")},
+		{artefact: "text", row: "training throughput above others", source: abstract, cells: elsewhere("%", needsCluster, []string{"least", "most"}, "38", "66")},
+	}}
+}
