@@ -142,6 +142,9 @@ func (f *topologyFlags) base(args []string) (*netsim.Topology, error) {
 
 func (f *topologyFlags) override(given func(string) bool, t *netsim.Topology) error {
 	if f.queue != "" {
+		if s, err := system.All().Find(f.queue); err == nil && len(s.Modes) > 0 {
+			return cli.UsageError("--system %s: its workers wait for answers, and those of this network do not; give --preset %s", f.queue, strings.Join(append(jobPresetNames(), sharedPreset), "|"))
+		}
 		if !slices.Contains(engine.Names(), f.queue) {
 			return cli.UsageError("--queue %q is not one of %s", f.queue, strings.Join(engine.Names(), ", "))
 		}

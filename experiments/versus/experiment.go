@@ -26,6 +26,13 @@ func Experiments(set system.Set) experiments.Set {
 		About:    "switch memory × time, iterations and bytes of synchronous jobs under stragglers and loss: iSwitch, SwitchML, ATP, a server",
 		Needs:    "10 s",
 		Run:      func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runMemory(ctx, set, o) },
+	}, {
+		Name:     "versus/reward",
+		Artefact: "Reward",
+		About:    "LunarLander through FIFO, OLAF, iSwitch, SwitchML and ATP: rewards over gradients and over virtual time",
+		Needs:    "20 min",
+		Long:     true,
+		Run:      func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runReward(ctx, set, o) },
 	}}
 }
 

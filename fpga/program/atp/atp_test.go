@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
-func TestVectors(t *testing.T) { programtest.Vectors(t, Describe(), 17) }
+func TestVectors(t *testing.T) { programtest.Vectors(t, Describe(), 19) }
 
 func TestRefusals(t *testing.T) {
 	for _, cfg := range []program.Config{{Slots: -1}, {Slots: MaxSlots + 1}, {LaneMemory: -1}, {Profile: "p5"}, {Wrap: true}} {

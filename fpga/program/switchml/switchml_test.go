@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
-func TestVectors(t *testing.T) { programtest.Vectors(t, Describe(), 23) }
+func TestVectors(t *testing.T) { programtest.Vectors(t, Describe(), 24) }
 
 func members(n int) (m []program.Member) {
 	for w := range n {

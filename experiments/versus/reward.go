@@ -1,0 +1,152 @@
+package versus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results"
+)
+
+// learner is a system through which workers train, as a curve.
+type learner struct {
+	name, system, mode string
+	options            system.Options
+}
+
+// learners are the systems whose workers send without waiting, at the bottleneck that OLAF was published for, and those whose
+// workers wait, on 10 Gbps.
+var learners = []learner{
+	{"fifo", "fifo", "", system.Options{}},
+	{"olaf", "olaf", "", system.Options{}},
+	{"iswitch async", "iswitch", "async", system.Options{H: 4, Bound: 3}},
+	{"iswitch sync", "iswitch", "sync", system.Options{}},
+	{"switchml", "switchml", "sync", system.Options{}},
+	{"atp", "atp", "sync", system.Options{}},
+}
+
+// trained is what a figure needs of one training.
+type trained struct {
+	curves [][]rl.Point
+	end    int64 // ns
+}
+
+// rewardConfig is what decides the comparison.
+type rewardConfig struct {
+	Training rl.Config  `json:"training"`
+	Learners []string   `json:"learners"`
+	Rate     olaf.Rate  `json:"rate"`
+	Seeds    []uint64   `json:"seeds"`
+	Ends     [][]uint64 `json:"virtual_ns"` // by learner and seed
+}
+
+func runReward(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+	runs, first := o.Seeds(5, 2)
+	c := rewardConfig{Training: rl.Defaults(), Rate: 10 * olaf.Gbps}
+	if o.Quick {
+		c.Training.Iterations = 30
+	}
+	for i := range runs {
+		c.Seeds = append(c.Seeds, first+uint64(i))
+	}
+	f := experiments.NewFigure("versus/reward", "Reward", &o, &c)
+	all := make([][]trained, len(learners))
+	longest := int64(0)
+	for i := range learners {
+		c.Learners, c.Ends = append(c.Learners, learners[i].name), append(c.Ends, nil)
+		for k, seed := range c.Seeds {
+			config := c.Training
+			config.Seed = seed
+			done, err := learners[i].train(ctx, set, config, c.Rate)
+			if err != nil {
+				return nil, err
+			}
+			all[i] = append(all[i], *done)
+			c.Ends[i] = append(c.Ends[i], uint64(done.end))
+			longest = max(longest, done.end)
+			o.Tell(i*runs+k+1, len(learners)*runs)
+		}
+	}
+	f.Panels = rewardPanels(all, c.Training.Iterations, longest)
+	f.Say("%s, %s each: the same pilots, seeds and steps; a step is the mean of what an update holds, so that an update of a synchronous system counts once for all workers",
+		olaf.Plural(c.Training.Workers, "worker"), olaf.Plural(c.Training.Iterations, "gradient"))
+	f.Say("FIFO and OLAF: updates as they come, 60 Gbps offered to 20 Gbps out; all others: 10 Gbps to one switch, hosts cost no time; the slowest worker takes %.1f times as long as the fastest", c.Training.Spread)
+	f.Say("progress is told by gradients of a worker and by virtual time, never by updates, which hold as many gradients as a system puts there")
+	return f, nil
+}
+
+// rewardPanels are rewards over gradients and over time.
+func rewardPanels(all [][]trained, iterations int, longest int64) []experiments.Panel {
+	const spans = 20
+	block := max(1, iterations/spans)
+	gradients := experiments.Panel{Name: "Reward over gradients", XLabel: "gradients of a worker", YLabel: fmt.Sprintf("mean reward of %d gradients", block)}
+	time := experiments.Panel{Name: "Reward over virtual time", XLabel: "virtual time [s]", YLabel: "mean reward"}
+	for i := range learners {
+		g, t := experiments.Series{Name: learners[i].name}, experiments.Series{Name: learners[i].name}
+		var byBlock, bySpan [][]float64
+		for _, one := range all[i] {
+			byBlock = append(byBlock, rl.Blocks(one.curves, block))
+			upTo := int((one.end*spans + longest - 1) / longest) // spans behind its end have no value
+			bySpan = append(bySpan, rl.Periods(one.curves, spans, longest)[:upTo])
+		}
+		for b := range byBlock[0] {
+			g.X, g.Y = append(g.X, float64((b+1)*block)), append(g.Y, across(byBlock, b))
+		}
+		for b := range spans {
+			t.X, t.Y = append(t.X, float64(longest)/1e9*float64(b+1)/spans), append(t.Y, across(bySpan, b))
+		}
+		gradients.Series, time.Series = append(gradients.Series, g), append(time.Series, t)
+	}
+	return []experiments.Panel{gradients, time}
+}
+
+// across describes a place of curves over the seeds.
+func across(curves [][]float64, at int) results.Statistic {
+	var values []results.Float
+	for _, c := range curves {
+		if at < len(c) {
+			values = append(values, results.Float(c[at]))
+		}
+	}
+	return results.Describe(values, "no training came that far")
+}
+
+// train is one training through the learner's system.
+func (l *learner) train(ctx context.Context, set system.Set, c rl.Config, rate olaf.Rate) (*trained, error) {
+	s, err := set.Find(l.system)
+	if err != nil {
+		return nil, err
+	}
+	if l.mode == "" {
+		c.Network.Kind = s.Discipline
+		out, err := rl.Train(ctx, c, nil)
+		if err != nil {
+			return nil, err
+		}
+		return &trained{out.Curves, out.EndNS}, nil
+	}
+	mode, err := s.Mode(l.mode)
+	if err != nil {
+		return nil, err
+	}
+	spec := &job.Spec{System: s, Mode: mode, Options: l.options}
+	spec.Network.Link = closed.Link{Rate: rate, Delay: 500 * olaf.Nanosecond, Overhead: overhead}
+	out, err := job.Train(ctx, c, spec, nil)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case out.Network.Hung:
+		return nil, fmt.Errorf("%w: %s", job.ErrHung, l.name)
+	case !out.Equal:
+		return nil, errors.New(l.name + ": workers ended with different weights") // a mistake in an endpoint
+	}
+	return &trained{out.Curves, int64(out.Network.Duration)}, nil
+}
