@@ -25,7 +25,7 @@ import (
 
 // sweepCommands are the commands whose runs can be swept. Their options are those of the command line.
 func sweepCommands(env *cli.Env) experimentsweep.Commands {
-	return experimentsweep.Commands{benchSweep(env), simulateSweep()}
+	return experimentsweep.Commands{benchSweep(env), simulateSweep(), trainSweep(), scheduleSweepCommand()}
 }
 
 // systemField is what the systems of a command are varied as.

@@ -30,11 +30,30 @@ type trainFlags struct {
 	job    trainJobFlags
 }
 
-func newTrainCmd(env *cli.Env) *cobra.Command {
+// newTrainFlags are those of a training that learns.
+func newTrainFlags() *trainFlags {
 	f := &trainFlags{config: rl.Defaults()}
 	f.config.Network.Kind = "olaf"
 	f.config.Workers, f.config.Clusters, f.config.Iterations = 24, 12, 100
 	f.config.PPO.Steps, f.config.PPO.LearnRate = 384, 3e-4
+	return f
+}
+
+// addConfig adds what decides a training, but for workers that wait.
+func (f *trainFlags) addConfig(cmd *cobra.Command) {
+	addTrainingFlags(cmd, &f.config)
+	n, flags := &f.config.Network, cmd.Flags()
+	cli.AddSystem(cmd, &n.Kind, "network", "what updates travel through: "+strings.Join(trainSystems(), "|"), trainSystems)
+	flags.Var(&n.OutRate, "out-rate", "output rate of the queue")
+	flags.Var(&n.Rate, "rate", "rate that all workers offer together")
+	flags.IntVar(&n.Slots, "slots", n.Slots, "slots of the queue, the leaving update included")
+	flags.Var(&n.Frame, "size", "size of an update's frame; 0B for as long as the weights need")
+	flags.BoolVar(&f.config.WeighByCount, "weigh-by-count", false, "let the server take a merged update as many steps long as it has updates inside (not in the paper)")
+	profileFlag(cmd, &n.Profile)
+}
+
+func newTrainCmd(env *cli.Env) *cobra.Command {
+	f := newTrainFlags()
 	cmd := &cobra.Command{
 		Use:   "train",
 		Short: "Train LunarLander through an emulated network",
@@ -60,15 +79,8 @@ float32, every host steps by the mean of what it applies, and an iteration takes
 		},
 	}
 	f.job.add(cmd)
-	addTrainingFlags(cmd, &f.config)
-	n, flags := &f.config.Network, cmd.Flags()
-	cli.AddSystem(cmd, &n.Kind, "network", "what updates travel through: "+strings.Join(trainSystems(), "|"), trainSystems)
-	flags.Var(&n.OutRate, "out-rate", "output rate of the queue")
-	flags.Var(&n.Rate, "rate", "rate that all workers offer together")
-	flags.IntVar(&n.Slots, "slots", n.Slots, "slots of the queue, the leaving update included")
-	flags.Var(&n.Frame, "size", "size of an update's frame; 0B for as long as the weights need")
-	flags.BoolVar(&f.config.WeighByCount, "weigh-by-count", false, "let the server take a merged update as many steps long as it has updates inside (not in the paper)")
-	profileFlag(cmd, &n.Profile)
+	f.addConfig(cmd)
+	flags := cmd.Flags()
 	flags.StringVar(&f.film, "film", "", "fly the trained policy of cluster 0 once and write it to this file: .gif")
 	flags.BoolVar(&f.force, "force", false, "replace an output file that exists")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
