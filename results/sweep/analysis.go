@@ -323,6 +323,9 @@ func (d *Document) sensitivity(name string) *Sensitivity {
 	}
 	s := &Sensitivity{Metric: name, Rest: 1}
 	for k := range d.Axes {
+		if !d.varies(k) {
+			continue
+		}
 		levels := make([]float64, len(d.Axes[k].Values))
 		for i := range d.Cells {
 			levels[d.Cells[i].at[k]] += means[i] * float64(len(levels)) / float64(size)

@@ -87,7 +87,7 @@ func (d *Document) meansOf(m *Shown) (points []located) {
 func (d *Document) plane(without int) (across, down int) {
 	var free []int
 	for i := range d.Axes {
-		if i != without {
+		if i != without && d.varies(i) {
 			free = append(free, i)
 		}
 	}
@@ -115,7 +115,7 @@ func (d *Document) index(at []int, axis int) int {
 func (d *Document) beside(p *located, drawn ...int) string {
 	title := ""
 	for i, v := range p.at {
-		if !slices.Contains(drawn, i) {
+		if !slices.Contains(drawn, i) && d.varies(i) {
 			title += fmt.Sprintf(", %s %s", d.Axes[i].Name, d.Axes[i].Values[v])
 		}
 	}

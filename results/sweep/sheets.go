@@ -166,7 +166,7 @@ func (d *Document) metricSheet(m *Shown) table.Sheet {
 func (d *Document) series(at []int, along int) string {
 	var parts []string
 	for i, v := range at {
-		if i != along {
+		if i != along && d.varies(i) {
 			parts = append(parts, d.Axes[i].Name+" "+d.Axes[i].Values[v])
 		}
 	}

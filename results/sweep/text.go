@@ -93,11 +93,18 @@ func (d *Document) headlines() (lines []string) {
 	return append(lines, fmt.Sprintf("%s of %s: %s; %s.", olaf.Plural(len(d.Cells), "cell"), d.Command, d.axes(), d.Rule))
 }
 
+// varies says whether an axis has several values: one that has not is said once.
+func (d *Document) varies(axis int) bool { return len(d.Axes[axis].Values) > 1 }
+
 // axes names the axes with how many values each has.
 func (d *Document) axes() string {
 	var parts []string
 	for i := range d.Axes {
-		parts = append(parts, fmt.Sprintf("%d × %s", len(d.Axes[i].Values), d.Axes[i].Name))
+		if d.varies(i) {
+			parts = append(parts, fmt.Sprintf("%d × %s", len(d.Axes[i].Values), d.Axes[i].Name))
+		} else {
+			parts = append(parts, d.Axes[i].Name+" "+d.Axes[i].Values[0])
+		}
 	}
 	return strings.Join(parts, ", ")
 }
@@ -106,7 +113,9 @@ func (d *Document) axes() string {
 func (d *Document) where(c *Cell) string {
 	var parts []string
 	for i := range d.Axes {
-		parts = append(parts, d.Axes[i].Name+" "+string(c.Parameters[d.Axes[i].Name]))
+		if d.varies(i) {
+			parts = append(parts, d.Axes[i].Name+" "+string(c.Parameters[d.Axes[i].Name]))
+		}
 	}
 	return strings.Join(parts, ", ")
 }
