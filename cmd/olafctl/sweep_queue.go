@@ -86,7 +86,7 @@ func (f *queueFlags) handOut(ctx context.Context, env *cli.Env, engine *sweep.En
 		return nil, err
 	}
 	var here sync.WaitGroup
-	here.Go(func() { q.Present(ctx, presence(env, queue.HandsOut, engine.Plan.Build), env.Now) })
+	here.Go(q.Present(ctx, presence(env, queue.HandsOut, engine.Plan.Build), env.Now))
 	engine.Start, engine.Workers = h.Start, outstanding
 	return func() ([]string, error) {
 		keys := map[string]bool{}
@@ -296,6 +296,9 @@ func (f *gridFlags) workFrom(ctx context.Context, env *cli.Env, from *queueFlags
 	defer q.Close()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	me := presence(env, queue.Works, build)
+	var here sync.WaitGroup
+	here.Go(q.Present(ctx, me, env.Now)) // before we look around, so that we are seen even if there is nothing for us
 	known := false
 	err = q.Others(ctx, meet(env, queue.HandsOut, build, func(p queue.Presence, own bool) {
 		if known = known || own; !known {
@@ -305,13 +308,10 @@ func (f *gridFlags) workFrom(ctx context.Context, env *cli.Env, from *queueFlags
 	if err != nil {
 		return err
 	}
-	me := presence(env, queue.Works, build)
 	l := &queue.Labour{Queue: q, Build: build, Workers: f.processes, Host: me.Host, Now: env.Now, Start: processes(env, build), Idle: idle}
 	if l.Workers == 0 {
 		l.Workers = runtime.GOMAXPROCS(0)
 	}
-	var here sync.WaitGroup
-	here.Go(func() { q.Present(ctx, me, env.Now) })
 	if !f.quiet {
 		fmt.Fprintf(env.Stderr, "taking jobs from %s with %s; Ctrl-C ends it\n", from.url, olaf.Plural(l.Workers, "worker"))
 	}

@@ -184,8 +184,8 @@ const (
 	Works    = "works"
 )
 
-// Present says every few seconds that somebody is there, until ctx ends.
-func (q *Queue) Present(ctx context.Context, p Presence, now func() time.Time) {
+// Present says that somebody is there: once before it returns, and every few seconds in what it returns, which ends with ctx.
+func (q *Queue) Present(ctx context.Context, p Presence, now func() time.Time) (stay func()) {
 	key := p.Role + "." + nats.NewInbox()[len("_INBOX."):]
 	tell := func() {
 		p.At = now().UTC().Format(time.RFC3339)
@@ -198,17 +198,22 @@ func (q *Queue) Present(ctx context.Context, p Presence, now func() time.Time) {
 		_, _ = q.here.Put(asked, key, raw) // the next beat tries again
 	}
 	tell()
-	ticker := time.NewTicker(beats)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			gone, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-			_ = q.here.Delete(gone, key) // else it ends by itself
-			stop()
-			return
-		case <-ticker.C:
-			tell()
+	return func() {
+		ticker := time.NewTicker(beats)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				if p.Role == Works { // somebody may still want to know of it, and nobody waits for its end
+					return
+				}
+				gone, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+				_ = q.here.Delete(gone, key) // else it ends by itself
+				stop()
+				return
+			case <-ticker.C:
+				tell()
+			}
 		}
 	}
 }

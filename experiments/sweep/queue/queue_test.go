@@ -248,7 +248,7 @@ func TestPresence(t *testing.T) {
 	seen := make(chan Presence, 10)
 	must(t, q.Others(t.Context(), func(p Presence) { seen <- p }))
 	ctx, stop := context.WithCancel(t.Context())
-	go dial(t, n).Present(ctx, Presence{Role: Works, Host: "far", Build: other.Hash(), Named: other.String()}, time.Now)
+	go dial(t, n).Present(ctx, Presence{Role: Works, Host: "far", Build: other.Hash(), Named: other.String()}, time.Now)()
 	if p := <-seen; p.Host != "far" || p.Role != Works || p.Build != other.Hash() {
 		t.Errorf("%+v", p)
 	}
