@@ -1,9 +1,14 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
+	tea "github.com/charmbracelet/bubbletea"
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
@@ -12,6 +17,8 @@ import (
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/figure"
 	"github.com/olafctl/olaf/results/sheets"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/schedule"
 )
 
 // Without --all a plan is drawn on about a screen.
@@ -25,18 +32,20 @@ const svgFormat cli.Format = "svg"
 
 func newScheduleShowCmd(env *cli.Env) *cobra.Command {
 	var (
-		all bool
-		to  exports
-		out cli.Format
+		all, watch bool
+		to         exports
+		view       cli.ViewFlags
+		out        cli.Format
 	)
 	cmd := &cobra.Command{
 		Use:   "show PLAN.json",
 		Short: "Draw a plan: jobs over time, places in switches, ports, reconfigurations",
 		Example: `  olafctl schedule show plan.json
+  olafctl schedule show plan.json --tui
   olafctl schedule show plan.json -o svg > gantt.svg
   olafctl schedule show plan.json --all --report plan.html --svg figures`,
 		Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			plan, err := readPlan(args[0])
 			if err != nil {
 				return err
@@ -57,6 +66,13 @@ func newScheduleShowCmd(env *cli.Env) *cobra.Command {
 					return err
 				}
 			}
+			if !watch {
+				if err := cli.RefuseViewFlags(cmd); err != nil {
+					return err
+				}
+			} else if !view.IsPlain(env) && out == cli.Table {
+				return watchPlan(cmd.Context(), env, &view, plan, v)
+			}
 			switch out {
 			case cli.JSON:
 				return cli.WriteJSON(env.Stdout, plan)
@@ -74,8 +90,30 @@ func newScheduleShowCmd(env *cli.Env) *cobra.Command {
 	flags.StringVar(&to.report, "report", "", "write a self-contained HTML report")
 	flags.StringVar(&to.svg, "svg", "", "draw the figures into this folder, as SVG")
 	flags.BoolVar(&to.force, "force", false, "replace files that exist")
+	cli.InGroup(cmd, cli.DashboardFlags, func() {
+		flags.BoolVar(&watch, "tui", false, "show the plan on a dashboard, slot by slot; without a terminal, print it")
+	})
+	view.AddLooks(cmd)
 	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON, svgFormat)
 	return cmd
+}
+
+// watchPlan shows a plan until the person leaves.
+func watchPlan(ctx context.Context, env *cli.Env, view *cli.ViewFlags, plan *sched.Plan, v *check.Verdict) error {
+	options, err := view.Options(env)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := writePlan(&text, plan, v); err != nil {
+		return err
+	}
+	pages := schedule.New(plan, strings.Split(strings.TrimSpace(text.String()), "\n"), !v.OK())
+	_, err = view.Program(ctx, tui.New(pages, options), tea.WithInput(env.Stdin), tea.WithOutput(env.Stdout)).Run()
+	if errors.Is(err, tea.ErrProgramKilled) {
+		return ctx.Err()
+	}
+	return err
 }
 
 // exportPlan writes figures and report of a plan.

@@ -52,6 +52,24 @@ func (p *Plan) Gantt(w io.Writer, columns, jobs int) error {
 	return err
 }
 
+// Bars are the time lines of the jobs, in their order, over at most so many columns: · waits, █ sends.
+func (p *Plan) Bars(columns int) []string {
+	columns = max(1, min(columns, p.Slots))
+	g := gantt{plan: p, per: max(1, (p.Slots+columns-1)/columns)}
+	g.columns = (p.Slots + g.per - 1) / g.per
+	bars := make([]string, len(p.Jobs))
+	for i := range bars {
+		bars[i] = g.job(&p.Jobs[i])
+	}
+	return bars
+}
+
+// Connected is how many ports of a unit are connected in a slot.
+func (p *Plan) Connected(unit string, slot int) int {
+	g := gantt{plan: p}
+	return g.ports(unit)[slot]
+}
+
 func finished(a *Assignment) string {
 	if a.Finish == 0 {
 		return "not done"
