@@ -2,23 +2,19 @@ package paper
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
 	"maps"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
 	"gonum.org/v1/gonum/stat/distuv"
 
+	"github.com/olafctl/olaf/internal/golden"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 // stat is a result of runs: mean, half-width and number. The spread is the one that gives such a half-width.
 func stat(mean, half float64, n int) results.Statistic {
@@ -333,19 +329,7 @@ func TestEveryClaimIsAsDeclared(t *testing.T) {
 		fmt.Fprintf(&b, "%s · %s · %s · %s %s %s %s · beside %s · 1−J %v · %d runs · %s · %q · %s · %q\n", c.ID, c.Was, c.Source, c.Basis, c.Kind, strings.TrimSpace(string(c.Side)+" "+c.Printed), c.Unit,
 			beside, c.Unfairness, c.Seeds, c.Expect, c.Cause, cmp.Or(c.Renewed, "–"), c.Contradiction+c.Inconsistency)
 	}
-	const golden = "testdata/claims.txt"
-	if *update {
-		if err := os.WriteFile(golden, []byte(b.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := gocmp.Diff(string(want), b.String()); d != "" {
-		t.Errorf("claims changed (-update writes %s):\n%s", golden, d)
-	}
+	golden.Equal(t, "claims.txt", []byte(b.String()))
 }
 
 // TestDifferenceIsWelchs compares with a worked example that is widely printed: t = 1.959 on 7.03 degrees of freedom, which

@@ -1,0 +1,82 @@
+package paper
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/internal/golden"
+	"github.com/olafctl/olaf/results"
+)
+
+// What is said of results that are near, far and on the other side of what the first paper and iSwitch's printed, with
+// few runs and many, shortened or broken, and under other assumptions.
+func TestVerdictStories(t *testing.T) {
+	var b strings.Builder
+	for _, f := range []float64{-1, 0.4, 0.7, 0.95, 0.999, 1, 1.004, 1.06, 1.4, 2.1} {
+		ours := Ours{}
+		for i, c := range Claims() {
+			v := c.Value
+			if math.IsNaN(v) {
+				v = 10 * (f - 1)
+			}
+			m := Of(stat(v*f, math.Abs(v)*[]float64{0.001, 0.05, 0.6}[i%3]+1e-6, []int{2, 5, 40}[i%3]))
+			switch i % 11 {
+			case 3:
+				m.Short = "two runs instead of five"
+			case 5:
+				m.Breaks = "a step goes the other way"
+			case 7:
+				m.Others = []Other{{Assumption: "under another one", Statistic: stat(v, math.Abs(v)/50+1e-6, 6), Judged: true}, {Assumption: "and a third", Statistic: stat(2*v, math.Abs(v)+1e-6, 6), Breaks: "it breaks"}}
+			case 9:
+				m = Of(single(v * f))
+			}
+			if i%13 != 12 {
+				ours[c.ID] = m
+			}
+		}
+		fmt.Fprintf(&b, "== %v times what was printed\n", f)
+		rows := Compare(ours)
+		for i := range rows {
+			r := &rows[i]
+			if s := SystemOf(r.ID); s != "olaf" && s != "iswitch" || i%2 > 0 {
+				continue
+			}
+			fmt.Fprintf(&b, "%s %s %s than %v (%s), ours %.4g ± %.4g of %d: %s, %.4g %% off, expected %q: %.50s\n", r.ID, r.Kind, r.Side, r.Than, r.Neighbour, float64(r.Ours.Mean), float64(r.Ours.CI95), r.Ours.N, r.Verdict, float64(r.DeviationPct), r.Expected, r.Note)
+			for _, s := range r.Sensitivity {
+				fmt.Fprintf(&b, "  %s: %s\n", s.Assumption, s.Verdict)
+			}
+		}
+		missed := 0
+		for _, r := range Misses(rows) {
+			if s := SystemOf(r.ID); s == "olaf" || s == "iswitch" {
+				missed++
+			}
+		}
+		fmt.Fprintf(&b, "%d misses\n", missed)
+		again := 0
+		for _, r := range Rejudged(rows, &results.Bench{}) {
+			if s := SystemOf(r.ID); s == "olaf" || s == "iswitch" {
+				again++
+			}
+		}
+		fmt.Fprintf(&b, "%d judged anew\n", again)
+	}
+	golden.Equal(t, "verdicts.txt", []byte(b.String()))
+}
+
+// Series that fall, spread and part, with values that are missing.
+func TestTrendStories(t *testing.T) {
+	var b strings.Builder
+	none := results.Missing()
+	for _, values := range [][][]results.Float{
+		{}, {{}}, {{1}}, {{1, 2, 3}}, {{3, 2, 1}}, {{3, 2, 2}, {5, 4, 1}}, {{3, 2, 1}, {1, 2, 3}}, {{3, none, 1}, {5, 4, none}}, {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, {{9, 5, 4}, {8, 5, 3}, {9, 6, 6}},
+	} {
+		fmt.Fprintf(&b, "%v falls %+v, spread %+v\n", values, Falls(values), Spread(values))
+	}
+	for _, pair := range [][2][]results.Float{{{1, 2, 3}, {1, 1, 1}}, {{1, none, 3}, {2, 2, 2}}, {{}, {}}, {{1, 2}, {1, 2}}} {
+		fmt.Fprintf(&b, "%v over %v: %+v, gap %v\n", pair[0], pair[1], Over(pair[0], pair[1]), Gap(pair[0], pair[1]))
+	}
+	golden.Equal(t, "trends.txt", []byte(b.String()))
+}
