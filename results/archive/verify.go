@@ -125,8 +125,9 @@ func (p *Proof) runs(f *store.Folder, kept []Kept) error {
 	if err := finish(); err != nil {
 		return err
 	}
-	for _, k := range byOrdinal { // runs that delivered nothing, or whose frames were not kept
-		if k.NoFrames {
+	for i := range kept { // runs that delivered nothing, or whose frames were not kept
+		k := byOrdinal[kept[i].Ordinal]
+		if k == nil || k.NoFrames {
 			continue
 		}
 		collector.Reset(k.Measure)
