@@ -76,7 +76,7 @@ func TestStories(t *testing.T) {
 func TestBounds(t *testing.T) {
 	n := programtest.Members
 	programtest.Bounds(t, Describe(), []program.Config{
-		{Slots: 8, Profile: Exactly}, {}, {Profile: Published}, {Profile: "isw-2"}, {Slots: 1}, {Slots: -1}, {Slots: MaxSlots}, {Slots: MaxSlots + 1},
+		{Slots: 8, Profile: Exactly}, {}, {Profile: Published}, {Profile: "isw-2"}, {Slots: 1}, {Slots: -1}, {Slots: MaxSlots + 1},
 		{Slots: 1, LaneMemory: olaf.MaxLanes}, {Slots: 1, LaneMemory: olaf.MaxLanes + 1}, {Slots: 1, LaneMemory: -1},
 	}, []program.Job{
 		{ID: 1, Base: -1, Members: n(1)}, {ID: 1, Base: 8, Members: n(1)}, {ID: 1, Slots: 9, Members: n(1)}, {ID: 1, Base: 4, Slots: 5, Members: n(1)},
