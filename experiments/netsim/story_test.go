@@ -318,7 +318,7 @@ func TestStatistics(t *testing.T) {
 	for _, p := range points {
 		fmt.Fprintf(&b, "phase %v, %g ns, by phase %v\n", p.Value, p.ValueNS, p.Delivered)
 		for _, s := range p.Stats {
-			fmt.Fprintf(&b, "  %s %+v\n", s.Metric.Name, s.Statistic)
+			fmt.Fprintf(&b, "  %s %v SD %v CI95 %v, %v to %v of %d %s\n", s.Metric.Name, s.Mean, s.SD, s.CI95, s.Min, s.Max, s.N, s.Reason)
 		}
 	}
 	golden(t, "statistics.golden", b.String())

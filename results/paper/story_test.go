@@ -73,10 +73,14 @@ func TestTrendStories(t *testing.T) {
 	for _, values := range [][][]results.Float{
 		{}, {{}}, {{1}}, {{1, 2, 3}}, {{3, 2, 1}}, {{3, 2, 2}, {5, 4, 1}}, {{3, 2, 1}, {1, 2, 3}}, {{3, none, 1}, {5, 4, none}}, {{1, 1, 1}, {1, 1, 1}, {1, 1, 1}}, {{9, 5, 4}, {8, 5, 3}, {9, 6, 6}},
 	} {
-		fmt.Fprintf(&b, "%v falls %+v, spread %+v\n", values, Falls(values), Spread(values))
+		fmt.Fprintf(&b, "%v falls %s, spread %s\n", values, told(Falls(values)), told(Spread(values)))
 	}
 	for _, pair := range [][2][]results.Float{{{1, 2, 3}, {1, 1, 1}}, {{1, none, 3}, {2, 2, 2}}, {{}, {}}, {{1, 2}, {1, 2}}} {
-		fmt.Fprintf(&b, "%v over %v: %+v, gap %v\n", pair[0], pair[1], Over(pair[0], pair[1]), Gap(pair[0], pair[1]))
+		fmt.Fprintf(&b, "%v over %v: %s, gap %v\n", pair[0], pair[1], told(Over(pair[0], pair[1])), Gap(pair[0], pair[1]))
 	}
 	golden.Equal(t, "trends.txt", []byte(b.String()))
+}
+
+func told(m Measured) string {
+	return fmt.Sprintf("%v SD %v CI95 %v, %v to %v of %d %s, short %q, breaks %q, others %v", m.Mean, m.SD, m.CI95, m.Min, m.Max, m.N, m.Reason, m.Short, m.Breaks, m.Others)
 }
