@@ -92,12 +92,15 @@ func (t *Target) write(force bool) (err error) {
 	return appear(file, t.Path)
 }
 
+// link is replaced in tests by a file system without hard links.
+var link = os.Link
+
 // appear gives a finished file its name, unless somebody else was quicker.
 func appear(file *renameio.PendingFile, path string) error {
 	if err := file.Sync(); err != nil {
 		return err
 	}
-	switch err := os.Link(file.Name(), path); {
+	switch err := link(file.Name(), path); {
 	case err == nil:
 		return nil // the caller removes the other name
 	case errors.Is(err, fs.ErrExist):

@@ -170,7 +170,8 @@ func TestObservationsOfAnyNumber(t *testing.T) {
 
 // A target says what is in its way: another file, a folder that is not there, a name that can't be looked at.
 func TestTargetsSay(t *testing.T) {
-	dir := t.TempDir()
+	dir, passing := t.TempDir(), t.TempDir()
+	t.Setenv("TMPDIR", passing) // a pending file may lie there
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
@@ -210,6 +211,11 @@ func TestTargetsSay(t *testing.T) {
 	if err != nil || len(entries) != 3 {
 		t.Errorf("%v, %v", entries, err)
 	}
+	for _, d := range []string{passing, filepath.Join(dir, "none")} {
+		if left, err := os.ReadDir(d); err != nil || len(left) != 0 {
+			t.Errorf("left behind: %v, %v", left, err)
+		}
+	}
 	if info, err := os.Stat(filepath.Join(dir, "none")); err != nil || info.Mode().Perm() != 0o755 {
 		t.Errorf("the folder that was made: %v, %v", info, err)
 	}
@@ -225,5 +231,68 @@ func TestTargetsSay(t *testing.T) {
 	}
 	if _, err := os.Stat(second); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("one of two was written though the other is in the way")
+	}
+}
+
+// A file system without hard links gets whole files too, and never another one's place.
+func TestTargetsWithoutHardLinks(t *testing.T) {
+	defer func() { link = os.Link }()
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	var theirs []byte
+	link = func(from, to string) error {
+		if raw, err := os.ReadFile(from); err != nil || string(raw) != "new" || to != path {
+			t.Errorf("%s (%q, %v) is linked to %s", from, raw, err, to)
+		}
+		if theirs != nil { // another process is quicker
+			if err := os.WriteFile(path, theirs, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return errors.ErrUnsupported
+	}
+	for _, theirs = range [][]byte{nil, []byte("theirs")} {
+		want, wanted := "new", error(nil)
+		if theirs != nil {
+			want, wanted = "theirs", ErrExists
+		}
+		err := Files([]Target{{Path: path, Write: func(w io.Writer) error { _, err := io.WriteString(w, "new"); return err }}}, false)
+		if raw, failed := os.ReadFile(path); !errors.Is(err, wanted) || failed != nil || string(raw) != want {
+			t.Errorf("%q, %v, %v, want %q, %v", raw, failed, err, want, wanted)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// No byte of a Parquet file can be missing unnoticed, and a file says who made it.
+func TestParquetNeedsEveryByte(t *testing.T) {
+	many := func(each func(*Labelled) error) error {
+		for i := range 10_000 {
+			if err := each(&Labelled{Observation: olaf.Observation{Update: olaf.Update{Seq: uint32(i * i)}}}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	targets := append(Parquet("parquet", example.Result(2)), Observations("d", many))
+	for _, target := range targets {
+		var whole bytes.Buffer
+		if err := target.Write(&whole); err != nil {
+			t.Fatal(err)
+		}
+		for part := range 40 {
+			if err := target.Write(&limited{left: whole.Len() * part / 40}); !errors.Is(err, errFull) {
+				t.Errorf("%s with room for %d of 40 parts: %v", target.Path, part, err)
+			}
+		}
+		f, err := parquet.OpenFile(bytes.NewReader(whole.Bytes()), int64(whole.Len()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if by := f.Metadata().CreatedBy; !strings.HasPrefix(by, "olafctl") {
+			t.Errorf("%s was made by %q", target.Path, by)
+		}
 	}
 }
