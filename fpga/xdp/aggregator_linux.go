@@ -7,6 +7,7 @@ import (
 
 	"github.com/cilium/ebpf"
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/netlab"
 )
 
 // AggregatorBuild is what is fixed when an aggregator of XAgg is loaded.
@@ -91,6 +92,11 @@ func (a *Aggregator) Configure(p Parent) error {
 	}
 	a.parent = p
 	return a.configure()
+}
+
+// SetUplink says by which interface sums leave; without one they leave by that of the last child.
+func (a *Aggregator) SetUplink(to *netlab.Interface) error {
+	return to.Do(func() error { return a.put("uplink", uint32(to.Index)) })
 }
 
 // Run admits packets, or stops to.

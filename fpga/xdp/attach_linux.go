@@ -1,9 +1,12 @@
 package xdp
 
 import (
+	"errors"
 	"fmt"
 	"io"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
 	"github.com/olafctl/olaf/fpga/netlab"
 )
@@ -32,6 +35,28 @@ func (p *programs) Attach(at *netlab.Interface, mode Mode) (io.Closer, error) {
 	})
 	if err != nil {
 		return nil, fmt.Errorf("xdp: %s: attach to %s in mode %s: %w: %w", p.name, at.Name, mode, ErrKernel, err)
+	}
+	return attached, nil
+}
+
+// AttachPass lets every frame that comes in by an interface go on to the network stack. Frames that a program redirects over a
+// cable are lost, without a word, where nothing is attached to its other end.
+func AttachPass(at *netlab.Interface) (io.Closer, error) {
+	const pass = 2 // XDP_PASS
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{
+		Name: "pass", Type: ebpf.XDP, License: "Apache-2.0",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, pass), asm.Return()},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("xdp: pass: %w: %w", ErrKernel, err)
+	}
+	var attached link.Link
+	err = at.Do(func() (err error) {
+		attached, err = link.AttachXDP(link.XDPOptions{Program: p, Interface: at.Index, Flags: link.XDPDriverMode})
+		return err
+	})
+	if err = errors.Join(err, p.Close()); err != nil {
+		return nil, fmt.Errorf("xdp: attach pass to %s: %w: %w", at.Name, ErrKernel, err)
 	}
 	return attached, nil
 }

@@ -1,0 +1,19 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+)
+
+func newTestbedCmd(env *cli.Env) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "testbed",
+		Short: "Real packets on this machine: what it can carry, and a job between namespaces",
+		Long: `Real packets on this machine: network namespaces, processes in them, and the Linux kernel as the switch between them. Everything is
+held by descriptors of one process, and nothing is pinned: when that ends, in whatever way, nothing is left. docs/testbed.md tells
+what is real about it.`,
+	}
+	cmd.AddCommand(newTestbedDoctorCmd(env), newTestbedDemoCmd(env))
+	return cmd
+}

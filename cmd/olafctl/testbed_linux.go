@@ -1,0 +1,237 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed/demo"
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/xdp"
+	endpoints "github.com/olafctl/olaf/pktgen/process"
+)
+
+// withoutChecksum lets a socket send datagrams without one.
+func withoutChecksum(_, _ string, c syscall.RawConn) error {
+	var set error
+	err := c.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_NO_CHECK, 1) })
+	return errors.Join(err, set)
+}
+
+func newTestbedDemoCmd(env *cli.Env) *cobra.Command {
+	var (
+		out   cli.Format
+		short bool
+		mode  string
+		c     = demo.Config{Job: endpoints.Job{ID: 1, Lanes: 256}}
+	)
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Workers and a parameter server as processes in namespaces, the kernel adds: every sum is held",
+		Long: `Make a network namespace for each worker, one for the parameter server and one for the switch between them, with virtual cables; let the
+kernel of the switch add with the XDP program xagg; start the workers and the server as processes; and hold every value of every
+sum and what the kernel counted. Workers leave out packets now and then, so that what is missing is found and sent again.
+It needs root, or the rights that 'olafctl testbed doctor' lists. Afterwards nothing of it is left.`,
+		Example: "  sudo olafctl testbed demo\n  sudo olafctl testbed demo --short -o json",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if short {
+				c.Values, c.Epochs, c.Every = 1<<14, 3, 0
+			}
+			if c.Workers < 1 || c.Workers > xdp.MaxChildren {
+				return cli.UsageError("--workers is %d; it must be 1 to %d", c.Workers, xdp.MaxChildren)
+			}
+			self, err := os.Executable()
+			if err != nil {
+				return err
+			}
+			c.Mode = xdp.Mode(mode)
+			c.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
+			c.Say = func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) }
+			before := links()
+			report, err := demo.Run(cmd.Context(), c)
+			if err != nil {
+				return ended(err)
+			}
+			if left := links(); left != before {
+				return fmt.Errorf("%w: interfaces were %s before and are %s now", demo.ErrWrong, before, left)
+			}
+			if out == cli.JSON {
+				return cli.WriteJSON(env.Stdout, struct {
+					cli.Head
+					*demo.Report
+				}{cli.Head{Schema: "olafctl.demo/v1"}, report})
+			}
+			return printDemo(env, &c, report)
+		},
+	}
+	flags := cmd.Flags()
+	flags.IntVar(&c.Workers, "workers", 4, "workers, a process and a namespace each")
+	flags.IntVar(&c.Values, "values", 1<<18, "of a vector, 32 bits each")
+	flags.IntVar(&c.Epochs, "vectors", 40, "of every worker")
+	flags.DurationVar(&c.Every, "every", 200*time.Microsecond, "between two packets of a worker")
+	flags.IntVar(&c.Skip, "skip", 101, "a worker leaves out every so-many-th packet; 0 leaves out none")
+	flags.BoolVar(&short, "short", false, "3 vectors of 16,384 values, as fast as it goes: a second")
+	cli.Choose(cmd, &mode, "mode", "where in the kernel the program meets packets: native|generic", string(xdp.Native), string(xdp.Generic))
+	mode = string(xdp.Native)
+	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
+	return cmd
+}
+
+// links names the interfaces of this namespace.
+func links() string {
+	entries, err := os.ReadDir("/sys/class/net")
+	if err != nil {
+		return err.Error()
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+func printDemo(env *cli.Env, c *demo.Config, r *demo.Report) error {
+	sent, skipped, resent, checked := 0, 0, 0, 0
+	for _, w := range r.Workers {
+		sent, skipped, resent, checked = sent+w.Sent, skipped+w.Skipped, resent+w.Resent, checked+w.Checked
+	}
+	fmt.Fprintf(env.Stdout, "%d workers, %s of %d values: %d values checked, all of them exact, in %.1f s\n",
+		c.Workers, olaf.Plural(c.Epochs, "vector"), c.Values, checked, r.Took.Seconds())
+	fmt.Fprintf(env.Stdout, "%d packets sent, %d of them again; %d were left out at first; the kernel completed %d sums and dropped %d duplicates\n",
+		sent, resent, skipped, r.Kernel["completed"], r.Kernel["duplicate"])
+	fmt.Fprintf(env.Stdout, "taken down: no namespace, cable or program is left\n\n")
+	list := cli.Grid{Header: []string{"IDENTITY", "LEFT", "RIGHT", "HOLDS"}}
+	for _, x := range r.Checks {
+		list.Add(x.Name, fmt.Sprint(x.Left), fmt.Sprint(x.Right), map[bool]string{true: "yes", false: "NO"}[x.Holds])
+	}
+	return list.Write(env, cli.Table)
+}
+
+// ability is one line of the doctor.
+type ability struct {
+	Name   string `json:"name"`
+	Says   string `json:"says"`
+	Remedy string `json:"remedy,omitempty"` // of what is missing
+	OK     bool   `json:"ok"`
+}
+
+func newTestbedDoctorCmd(env *cli.Env) *cobra.Command {
+	var out cli.Format
+	cmd := &cobra.Command{
+		Use:     "doctor",
+		Short:   "Say what this machine can do with real packets, a line each with its remedy",
+		Long:    `Say what this machine can do with real packets: kernel, rights, namespaces, XDP in both modes, clock. Exit code 3 where something is missing.`,
+		Example: "  sudo olafctl testbed doctor",
+		Args:    cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			all := examineTestbed()
+			failed := 0
+			list := cli.Grid{Header: []string{"", "WHAT", "SEEN", "REMEDY"}}
+			for _, a := range all {
+				mark := "ok"
+				if !a.OK {
+					mark = "MISSING"
+					failed++
+				}
+				list.Add(mark, a.Name, a.Says, a.Remedy)
+			}
+			var err error
+			if out == cli.JSON {
+				err = cli.WriteJSON(env.Stdout, struct {
+					cli.Head
+					Checks []ability `json:"checks"`
+				}{cli.Head{Schema: "olafctl.testbed-doctor/v1"}, all})
+			} else {
+				err = list.Write(env, out)
+			}
+			if err == nil && failed > 0 {
+				return fmt.Errorf("%w: %s of a testbed of real packets", errTestbed, olaf.Plural(failed, "part"))
+			}
+			return err
+		},
+	}
+	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
+	return cmd
+}
+
+var errTestbed = olaf.NewError(olaf.Device, "this machine lacks")
+
+func examineTestbed() []ability {
+	all := []ability{kernelAbility()}
+	rights := append(append([]netlab.Right{}, xdp.LoadRights...), netlab.NamespaceRights[0], netlab.PacketRights[0])
+	able := true
+	for _, r := range rights {
+		a := ability{Name: r.Name, Says: "there, to " + r.For, OK: true}
+		if netlab.Missing(r) != nil {
+			a = ability{Name: r.Name, Says: "not there, to " + r.For, Remedy: "run with sudo, or setcap " + strings.ToLower(r.Name) + "+ep olafctl"}
+			able = false
+		}
+		all = append(all, a)
+	}
+	if !able {
+		return append(all, ability{Name: "namespaces", Says: "not tried, for want of rights", Remedy: "mend the lines above first"})
+	}
+	return append(all, tryTestbed()...)
+}
+
+func kernelAbility() ability {
+	var name unix.Utsname
+	if err := unix.Uname(&name); err != nil {
+		return ability{Name: "kernel", Says: err.Error(), Remedy: "run on Linux"}
+	}
+	release := string(bytes.TrimRight(name.Release[:], "\x00"))
+	var resolution unix.Timespec
+	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC, &resolution); err != nil || resolution.Nano() > 1 {
+		return ability{Name: "kernel", Says: fmt.Sprintf("Linux %s, a clock of %d ns", release, resolution.Nano()), Remedy: "boot with high resolution timers"}
+	}
+	return ability{Name: "kernel", Says: "Linux " + release + ", a clock of 1 ns", OK: true}
+}
+
+// tryTestbed lays a cable and attaches a program to it in every mode.
+func tryTestbed() (all []ability) {
+	lab, err := netlab.New()
+	if err != nil {
+		return []ability{{Name: "namespaces", Says: err.Error(), Remedy: "a kernel with CONFIG_NET_NS"}}
+	}
+	defer lab.Close()
+	var ends [2]netlab.End
+	for i, name := range []string{"a", "b"} {
+		n, err := lab.Node(name)
+		if err != nil {
+			return []ability{{Name: "namespaces", Says: err.Error(), Remedy: "a kernel with CONFIG_NET_NS"}}
+		}
+		ends[i] = netlab.End{Node: n, Name: "data"}
+	}
+	c, err := netlab.Connect(ends[0], ends[1], netlab.MaxMTU)
+	if err != nil {
+		return []ability{{Name: "namespaces", Says: err.Error(), Remedy: "modprobe veth"}}
+	}
+	all = append(all, ability{Name: "namespaces", Says: fmt.Sprintf("made, with a cable of MTU %d", netlab.MaxMTU), OK: true})
+	p, err := xdp.LoadAggregator(xdp.AggregatorBuild{Fragments: 1, Lanes: 256, Senders: 2})
+	if err != nil {
+		return append(all, ability{Name: "XDP programs", Says: err.Error(), Remedy: "a kernel of 6.1 or newer, with CONFIG_DEBUG_INFO_BTF"})
+	}
+	defer p.Close()
+	for _, mode := range []xdp.Mode{xdp.Native, xdp.Generic} {
+		name := "XDP " + string(mode)
+		l, err := p.Attach(c.B, mode)
+		if err != nil {
+			all = append(all, ability{Name: name, Says: err.Error(), Remedy: "a driver with XDP, or the other mode"})
+			continue
+		}
+		all = append(all, ability{Name: name, Says: "attached to a virtual cable, and let go", OK: true})
+		_ = l.Close()
+	}
+	return all
+}
