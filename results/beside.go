@@ -1,6 +1,8 @@
 package results
 
 import (
+	"slices"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results/metric"
 )
@@ -85,11 +87,13 @@ func (row *Row) real(runs []*Run) {
 	}
 }
 
-// besideOver is the mean of each column over the runs that have it; nil where no run was set beside the twin.
+// besideOver is the mean of each column, over the runs that tell what was measured where any does, so that all columns are of the
+// same runs; nil where no run was set beside the twin.
 func besideOver(runs []*Run, name string) *Beside {
+	told := slices.ContainsFunc(runs, func(r *Run) bool { b, ok := r.Beside[name]; return ok && b.Measured.Known() })
 	var plan, twin, measured []Float
 	for _, r := range runs {
-		if b, ok := r.Beside[name]; ok {
+		if b, ok := r.Beside[name]; ok && b.Measured.Known() == told {
 			plan, twin, measured = append(plan, b.Plan), append(twin, b.Twin), append(measured, b.Measured)
 		}
 	}
