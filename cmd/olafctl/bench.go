@@ -393,7 +393,10 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if err := report.Err(); err != nil {
 		return err
 	}
-	return errors.Join(f.expect.judge(env, report.Bench.Rows), experiments.Expected(report.Paper()))
+	if err := f.expect.judge(env, report.Bench.Rows); err != nil {
+		return err
+	}
+	return experiments.Expected(report.Paper())
 }
 
 // sweep varies options instead.

@@ -112,7 +112,7 @@ func inspect(t *testing.T, c *Card) {
 	workload{workers: 2, clusters: 2, updates: 2, gap: 100, size: 256}.load(t, c)
 	configure(t, c, "olaf", 10*olaf.Kbps) // 205 ms a frame
 	must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm), c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
-	for x := c.state(); x.Waiting+x.Leaving < 1; x = c.state() {
+	for x := c.state(); x.Leaving < 0 || x.Waiting < 1; x = c.state() {
 		must(t, c.Sleep(context.Background(), olaf.Millisecond))
 	}
 	must(t, c.Write32(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze))

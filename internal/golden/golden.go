@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 )
@@ -43,4 +44,32 @@ func firstDifference(got, want string) string {
 		}
 	}
 	return fmt.Sprintf("%d lines, were %d", len(g), len(w))
+}
+
+// Fields prints a struct by its fields that are not zero, so that one more field changes no file in which it is not used.
+func Fields(v any) string {
+	var b strings.Builder
+	fields(&b, reflect.ValueOf(v))
+	return b.String()
+}
+
+func fields(b *strings.Builder, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Struct:
+		b.WriteByte('{')
+		for i := range v.NumField() {
+			if f := v.Field(i); !f.IsZero() {
+				fmt.Fprintf(b, " %s:", v.Type().Field(i).Name)
+				fields(b, f)
+			}
+		}
+		b.WriteString(" }")
+	case reflect.Slice:
+		for i := range v.Len() {
+			b.WriteByte(' ')
+			fields(b, v.Index(i))
+		}
+	default:
+		fmt.Fprintf(b, "%v", v)
+	}
 }

@@ -49,10 +49,10 @@ func tell(b *bytes.Buffer, book *table.Book) {
 	for _, s := range book.Sheets {
 		fmt.Fprintf(b, "== %s: %s, made by %q, raw %q\n", s.Name, s.Title, s.Command, s.RawRows)
 		for i, c := range s.Columns {
-			fmt.Fprintf(b, "column %d %+v\n", i, c)
+			fmt.Fprintf(b, "column %d %s\n", i, golden.Fields(c))
 		}
 		for _, c := range s.Charts {
-			fmt.Fprintf(b, "chart %+v\n", c)
+			fmt.Fprintf(b, "chart %s\n", golden.Fields(c))
 		}
 		for _, n := range s.Notes {
 			fmt.Fprintf(b, "note %s\n", n)

@@ -88,7 +88,7 @@ func TestPanelStories(t *testing.T) {
 		}
 		fmt.Fprintf(&b, "== kind %d, %d series\n", c.kind, c.n)
 		for _, p := range chart.Panels() {
-			fmt.Fprintf(&b, "%+v\n", p)
+			fmt.Fprintf(&b, "%s\n", golden.Fields(p))
 		}
 		if chart.Title != "T" || chart.Series[0].Name != c.names(0) {
 			t.Errorf("the chart itself was changed: %+v", chart)

@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -87,7 +88,8 @@ func (c *config) run(ctx context.Context, set system.Set, slots int, payload ola
 	if err != nil {
 		return 0, 0, err
 	}
-	frame := c.Rate.TimeToSend(parts.Header + payload + c.Overhead)
+	full := &program.Packet{Kind: program.Data, Lanes: uint16(payload / olaf.LaneBytes)}
+	frame := c.Rate.TimeToSend(parts.Size(full, false) + c.Overhead)
 	roundTrip := 2 * (c.Delay + frame)
 	bits := 8 * float64(payload) / 1e9
 	predicted = min(bits/seconds(frame), bits*float64(slots)/seconds(roundTrip))
