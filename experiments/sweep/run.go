@@ -105,7 +105,7 @@ func (e *Engine) Progress() Progress {
 // differences, and do not end the sweep.
 func (e *Engine) Run(ctx context.Context) (cells []sweep.Outcome, differences []string, err error) {
 	e.waiting.L = &e.mu
-	e.faults, e.progress = map[unit]int{}, Progress{Cells: len(e.Plan.Cells), Working: map[string]string{}}
+	e.faults = map[unit]int{}
 	if err := e.begin(); err != nil {
 		return nil, nil, err
 	}
@@ -118,13 +118,15 @@ func (e *Engine) Run(ctx context.Context) (cells []sweep.Outcome, differences []
 // Found is what there is of every cell without working.
 func (e *Engine) Found() ([]sweep.Outcome, error) {
 	e.waiting.L = &e.mu
-	e.progress = Progress{Cells: len(e.Plan.Cells)}
 	err := e.begin()
 	return e.outcomes(), err
 }
 
 // begin looks up what is there.
 func (e *Engine) begin() error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.progress = Progress{Cells: len(e.Plan.Cells), Working: map[string]string{}}
 	e.cells = make([]cell, len(e.Plan.Cells))
 	for i := range e.cells {
 		c := &e.cells[i]
@@ -228,9 +230,19 @@ func (e *Engine) next(worker string) (u unit, ok bool) {
 	return u, true
 }
 
+// start starts a worker. One that is gone before it was ready is no reason to give up, unless that goes on.
+func (e *Engine) start(ctx context.Context) (w Worker, err error) {
+	for range mostFaulty {
+		if w, err = e.Start(ctx); !errors.Is(err, ErrGone) {
+			return w, err
+		}
+	}
+	return nil, err
+}
+
 // worker works through jobs, with another worker where one is gone.
 func (e *Engine) worker(ctx context.Context) error {
-	w, err := e.Start(ctx)
+	w, err := e.start(ctx)
 	if err != nil {
 		return err
 	}
@@ -248,7 +260,7 @@ func (e *Engine) worker(ctx context.Context) error {
 		case errors.Is(err, ErrGone):
 			e.gone(u, err)
 			_ = w.Close() // it is gone
-			if w, err = e.Start(ctx); err != nil {
+			if w, err = e.start(ctx); err != nil {
 				return err
 			}
 			continue

@@ -470,11 +470,16 @@ func (s *spawn) start(ctx context.Context) (Worker, error) {
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), asWorker+"=1")
 	s.mu.Lock()
-	s.all = append(s.all, cmd)
 	s.last++
 	name := fmt.Sprint(s.last)
 	s.mu.Unlock()
-	return StartProcess(ctx, name, cmd, Build{})
+	w, err := StartProcess(ctx, name, cmd, Build{})
+	if err == nil {
+		s.mu.Lock()
+		s.all = append(s.all, cmd)
+		s.mu.Unlock()
+	}
+	return w, err
 }
 
 func (s *spawn) kill(at int) {
@@ -483,6 +488,24 @@ func (s *spawn) kill(at int) {
 	if len(s.all) > 0 {
 		if p := s.all[at%len(s.all)].Process; p != nil {
 			_ = p.Kill()
+		}
+	}
+}
+
+// TestStartsAgain holds that a worker may be gone before it was ready, but not all the time.
+func TestStartsAgain(t *testing.T) {
+	for gone, want := range map[int]error{mostFaulty - 1: nil, mostFaulty: ErrGone} {
+		starts := 0
+		begin := starting(nil)
+		p := plan(t, &File{Sweep: []string{"n=1..2"}, Runs: 1})
+		_, _, err := engine(p, singles(t), 1, func(ctx context.Context) (Worker, error) {
+			if starts++; starts <= gone {
+				return nil, fmt.Errorf("start a worker: %w", ErrGone)
+			}
+			return begin(ctx)
+		}).Run(t.Context())
+		if !errors.Is(err, want) {
+			t.Errorf("%d workers gone: %v, want %v", gone, err, want)
 		}
 	}
 }
