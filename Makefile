@@ -39,8 +39,8 @@ unit: ## all tests, and those of the driver's own build
 	 elif [ "$$CI" = true ]; then echo "the driver's test needs gcc" >&2; exit 1; \
 	 else echo "skipped: the driver's test (no gcc)"; fi
 
-race: ## what runs on several goroutines, under the race detector
-	@if command -v gcc >/dev/null; then CGO_ENABLED=1 $(GO) test -race -timeout 12m $(RACE); \
+race: ## what runs on several goroutines, under the race detector; the long campaigns run without it
+	@if command -v gcc >/dev/null; then CGO_ENABLED=1 $(GO) test -race -short -timeout 12m $(RACE); \
 	 elif [ "$$CI" = true ]; then echo "race tests need gcc" >&2; exit 1; \
 	 else echo "skipped: race tests (no gcc)"; fi
 
