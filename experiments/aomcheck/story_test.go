@@ -192,7 +192,7 @@ func recorded(t *testing.T) ([]smt.Solver, func()) {
 		}
 	}
 	program := filepath.Join(folder, "recorded.sh")
-	script := fmt.Sprintf("#!/bin/sh\ncd %s\nq=$(mktemp question.XXXXXX); cat > $q\nf=answer-$(sha256sum < $q | cut -c1-12)\nif [ -e $f ]; then cat $f; else %s; fi\n", folder, other)
+	script := fmt.Sprintf("#!/bin/sh\ncd %s\nq=question.$$; cat > $q\nf=answer-$(sha256sum < $q | cut -c1-12)\nif [ -e $f ]; then cat $f; else %s; fi\n", folder, other)
 	if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 		t.Fatal(err)
 	}

@@ -115,7 +115,7 @@ func (s *Switch) Configure(j program.Job) error {
 		return fmt.Errorf("%w: job %d asks for aggregators %d to %d of %d", program.ErrConfig, j.ID, j.Base, j.Base+j.Slots-1, len(s.slots))
 	}
 	for i := range s.jobs {
-		if o := &s.jobs[i]; o.ID != j.ID && o.Slots > 0 && j.Slots > 0 && o.Base < j.Base+j.Slots && j.Base < o.Base+o.Slots {
+		if o := &s.jobs[i]; o.ID != j.ID && o.Overlaps(&j) {
 			return fmt.Errorf("%w: the aggregators of jobs %d and %d overlap; give each a base and a length", program.ErrConfig, o.ID, j.ID)
 		}
 	}

@@ -59,16 +59,10 @@ type aggregator struct {
 	keptMark program.Trace
 }
 
-// job is a row of the switch's job and segment tables.
-type job struct {
-	program.Job
-	ports []int // member of a port, -1 for none
-}
-
 // Switch is one switch's table. It implements program.Program.
 type Switch struct {
 	cfg    program.Config
-	jobs   []*job // by id
+	jobs   program.Tenants
 	slots  []aggregator
 	lanes  []uint32 // LaneMemory each, of the sum and of the shadow copy
 	counts [counters]uint64
@@ -98,45 +92,22 @@ func New(cfg program.Config) (*Switch, error) {
 
 // Configure gives a job its segment. Segments do not overlap, and all of a job's workers hang on this switch (§VI-A).
 func (s *Switch) Configure(j program.Job) error {
-	if j.Slots == 0 {
-		j.Slots = len(s.slots) - j.Base
-	}
-	switch {
-	case j.Base < 0 || j.Slots < 1 || j.Base+j.Slots > len(s.slots):
-		return fmt.Errorf("%w: job %d asks for aggregators %d to %d of %d", program.ErrConfig, j.ID, j.Base, j.Base+j.Slots-1, len(s.slots))
-	case len(j.Members) < 1 || len(j.Members) > MaxMembers:
-		return fmt.Errorf("%w: %d workers; a bitmap has bits for 1 to %d", program.ErrConfig, len(j.Members), MaxMembers)
-	case j.Fan != 0 && j.Fan != len(j.Members):
-		return fmt.Errorf("%w: a fan-in of %d for %d workers; a sum is complete when all are inside", program.ErrConfig, j.Fan, len(j.Members))
-	case j.Parent || j.Level > 0:
+	if j.Parent || j.Level > 0 {
 		return fmt.Errorf("%w: P4INC aggregates on one switch alone, that of all workers of a job", program.ErrConfig)
 	}
-	for _, other := range s.jobs {
-		if other != nil && other.ID != j.ID && other.Base < j.Base+j.Slots && j.Base < other.Base+other.Slots {
-			return fmt.Errorf("%w: the segments of jobs %d and %d overlap; give each a base and a length", program.ErrConfig, other.ID, j.ID)
-		}
-	}
-	k := &job{Job: j}
-	for i, m := range j.Members {
-		if m.Port < 0 {
-			return fmt.Errorf("%w: member %d has no port of its own", program.ErrConfig, i)
-		}
-		for int(m.Port) >= len(k.ports) {
-			k.ports = append(k.ports, -1)
-		}
-		k.ports[m.Port] = i
+	rule := program.Division{Slots: len(s.slots), Members: MaxMembers, Places: "aggregators", Children: "workers", Sum: "a sum"}
+	k, err := rule.Admit(j, s.jobs)
+	if err != nil {
+		return err
 	}
 	s.Remove(j.ID)
-	for int(j.ID) >= len(s.jobs) {
-		s.jobs = append(s.jobs, nil)
-	}
-	s.jobs[j.ID] = k
+	s.jobs.Put(k)
 	return nil
 }
 
 // Remove ends a job and frees what it held.
 func (s *Switch) Remove(id olaf.ClusterID) {
-	k := s.job(id)
+	k := s.jobs.Of(id)
 	if k == nil {
 		return
 	}
@@ -148,13 +119,6 @@ func (s *Switch) Remove(id olaf.ClusterID) {
 		*t = aggregator{}
 	}
 	s.jobs[id] = nil
-}
-
-func (s *Switch) job(id olaf.ClusterID) *job {
-	if int(id) < len(s.jobs) {
-		return s.jobs[id]
-	}
-	return nil
 }
 
 // Reset empties the table and the counts and keeps jobs and memory.
@@ -195,10 +159,8 @@ func (s *Switch) Slot(i int) program.Slot {
 
 // owner is the job whose segment aggregator i is in.
 func (s *Switch) owner(i int) olaf.ClusterID {
-	for _, k := range s.jobs {
-		if k != nil && i >= k.Base && i < k.Base+k.Slots {
-			return k.ID
-		}
+	if k := s.jobs.Holding(i); k != nil {
+		return k.ID
 	}
 	return 0
 }

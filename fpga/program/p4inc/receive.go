@@ -15,12 +15,12 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 }
 
 func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
-	k := s.job(p.Job)
+	k := s.jobs.Of(p.Job)
 	if p.Kind != program.Data || k == nil { // the published Service ID says so
 		program.Forward(from, p, lanes, out)
 		return Forwarded
 	}
-	if from < 0 || int(from) >= len(k.ports) || k.ports[from] < 0 {
+	if from < 0 || int(from) >= len(k.Ports) || k.Ports[from] < 0 {
 		return Stranger
 	}
 	i := int(p.Index)
@@ -31,7 +31,7 @@ func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, la
 	if t.kept && p.Seg <= t.keptSeg {
 		return s.late(i, from, p, out)
 	}
-	bit := uint32(1) << k.ports[from]
+	bit := uint32(1) << k.Ports[from]
 	switch {
 	case t.bitmap == 0:
 		s.begin(now, i, p)
@@ -80,7 +80,7 @@ func (s *Switch) add(i int, bit uint32, p *program.Packet, lanes []uint32) {
 }
 
 // complete sends the sum to all workers, keeps it as the shadow copy and empties the aggregator.
-func (s *Switch) complete(k *job, i int, out program.Out) {
+func (s *Switch) complete(k *program.Tenant, i int, out program.Out) {
 	t := &s.slots[i]
 	s.counts[vectorsOut] += uint64(t.trace.Vectors)
 	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)

@@ -17,7 +17,7 @@ func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, la
 		program.Forward(from, p, lanes, out)
 		return Forwarded
 	}
-	k := s.job(p.Job)
+	k := s.jobs.Of(p.Job)
 	if k == nil {
 		return Stranger
 	}
@@ -33,7 +33,7 @@ func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, la
 		s.relay(i, v, p, lanes, out)
 		return Relayed
 	}
-	if int(from) >= len(k.ports) || k.ports[from] < 0 {
+	if int(from) >= len(k.Ports) || k.Ports[from] < 0 {
 		return Stranger
 	}
 	return s.take(now, k, i, v, from, p, lanes, out)
@@ -41,9 +41,9 @@ func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, la
 
 // take is a worker's packet of set v of slot i. Whether it is the first is said by the bitmap, whether it is the last by the
 // counter, as in the two registers of the released program: they differ when a packet outlives its set.
-func (s *Switch) take(now olaf.Time, k *job, i, v int, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+func (s *Switch) take(now olaf.Time, k *program.Tenant, i, v int, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	t, other := &s.sets[i][v], &s.sets[i][1-v]
-	bit := uint32(1) << k.ports[from]
+	bit := uint32(1) << k.Ports[from]
 	before := t.bitmap
 	if before != 0 && t.lanes != p.Lanes {
 		return Mismatched
@@ -118,7 +118,7 @@ func larger(a, b uint64) uint64 {
 }
 
 // complete sends a set's sum to all, or as a part to the parent.
-func (s *Switch) complete(k *job, i, v int, p *program.Packet, out program.Out) {
+func (s *Switch) complete(k *program.Tenant, i, v int, p *program.Packet, out program.Out) {
 	t := &s.sets[i][v]
 	s.counts[vectorsOut] += uint64(t.trace.Vectors)
 	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
@@ -131,7 +131,7 @@ func (s *Switch) complete(k *job, i, v int, p *program.Packet, out program.Out) 
 }
 
 // answer repeats to a sender what became of a set that is complete: its result, or the part that the parent may have missed.
-func (s *Switch) answer(k *job, i, v int, from program.Port, p *program.Packet, out program.Out) {
+func (s *Switch) answer(k *program.Tenant, i, v int, from program.Port, p *program.Packet, out program.Out) {
 	if s.sets[i][v].final {
 		s.send(k, i, v, program.Result, program.Dest(from), p, out)
 		return
@@ -140,7 +140,7 @@ func (s *Switch) answer(k *job, i, v int, from program.Port, p *program.Packet, 
 }
 
 // send emits a set.
-func (s *Switch) send(k *job, i, v int, kind program.Kind, to program.Dest, p *program.Packet, out program.Out) {
+func (s *Switch) send(k *program.Tenant, i, v int, kind program.Kind, to program.Dest, p *program.Packet, out program.Out) {
 	t := &s.sets[i][v]
 	s.out = program.Packet{
 		Kind: kind, Job: k.ID, Seg: p.Seg, Index: p.Index, Flags: p.Flags & program.Set1, Value: t.value,

@@ -53,15 +53,10 @@ type set struct {
 	trace  program.Trace
 }
 
-type job struct {
-	program.Job
-	ports []int // member of a port, -1 for none
-}
-
 // Switch is one switch's pool. It implements program.Program.
 type Switch struct {
 	cfg    program.Config
-	jobs   []*job   // by id
+	jobs   program.Tenants
 	sets   [][2]set // by slot
 	lanes  []uint32 // LaneMemory a set
 	counts [counters]uint64
@@ -91,43 +86,19 @@ func New(cfg program.Config) (*Switch, error) {
 
 // Configure admits a job: its members' bits are their places. Its slots are its own; indices in packets are the switch's.
 func (s *Switch) Configure(j program.Job) error {
-	if j.Slots == 0 {
-		j.Slots = len(s.sets) - j.Base
-	}
-	switch {
-	case j.Base < 0 || j.Slots < 1 || j.Base+j.Slots > len(s.sets):
-		return fmt.Errorf("%w: job %d asks for slots %d to %d of %d", program.ErrConfig, j.ID, j.Base, j.Base+j.Slots-1, len(s.sets))
-	case len(j.Members) < 1 || len(j.Members) > MaxMembers:
-		return fmt.Errorf("%w: %d workers; a bitmap has bits for 1 to %d", program.ErrConfig, len(j.Members), MaxMembers)
-	case j.Fan != 0 && j.Fan != len(j.Members):
-		return fmt.Errorf("%w: a fan-in of %d for %d workers; a set is complete when all are inside", program.ErrConfig, j.Fan, len(j.Members))
-	}
-	for _, other := range s.jobs {
-		if other != nil && other.ID != j.ID && other.Base < j.Base+j.Slots && j.Base < other.Base+other.Slots {
-			return fmt.Errorf("%w: the slots of jobs %d and %d overlap; give each a base and a length", program.ErrConfig, other.ID, j.ID)
-		}
-	}
-	k := &job{Job: j}
-	for i, m := range j.Members {
-		if m.Port < 0 {
-			return fmt.Errorf("%w: member %d has no port of its own", program.ErrConfig, i)
-		}
-		for int(m.Port) >= len(k.ports) {
-			k.ports = append(k.ports, -1)
-		}
-		k.ports[m.Port] = i
+	rule := program.Division{Slots: len(s.sets), Members: MaxMembers, Places: "slots", Children: "workers", Sum: "a set"}
+	k, err := rule.Admit(j, s.jobs)
+	if err != nil {
+		return err
 	}
 	s.Remove(j.ID)
-	for int(j.ID) >= len(s.jobs) {
-		s.jobs = append(s.jobs, nil)
-	}
-	s.jobs[j.ID] = k
+	s.jobs.Put(k)
 	return nil
 }
 
 // Remove ends a job and forgets what its slots hold.
 func (s *Switch) Remove(id olaf.ClusterID) {
-	k := s.job(id)
+	k := s.jobs.Of(id)
 	if k == nil {
 		return
 	}
@@ -147,13 +118,6 @@ func (s *Switch) discard(t *set) {
 		s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
 		s.used--
 	}
-}
-
-func (s *Switch) job(id olaf.ClusterID) *job {
-	if int(id) < len(s.jobs) {
-		return s.jobs[id]
-	}
-	return nil
 }
 
 // Reset empties the table and the counts and keeps jobs and memory.
@@ -188,10 +152,8 @@ func (s *Switch) Slot(i int) program.Slot {
 	}
 	t := &s.sets[i][v]
 	view := program.Slot{Held: t.count > 0, Seg: uint64(i), Bitmap: uint64(t.bitmap), Count: bits.OnesCount32(t.bitmap), Since: t.since, Trace: t.trace}
-	for _, k := range s.jobs {
-		if k != nil && i >= k.Base && i < k.Base+k.Slots {
-			view.Job = k.ID
-		}
+	if k := s.jobs.Holding(i); k != nil {
+		view.Job = k.ID
 	}
 	view.Lanes = s.buffer(i, v)
 	return view

@@ -8,14 +8,14 @@ import (
 )
 
 // control obeys a control packet of a child, or of the parent where child is below 0.
-func (s *Server) control(k *job, child int, from program.Port, p *program.Packet, out program.Out) {
+func (s *Server) control(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
 	if child < 0 {
 		s.fromParent(k, p, out)
 		return
 	}
 	switch p.Action {
 	case Ready:
-		k.rates.ready(child, p.Round, olaf.Rate(p.Value))
+		s.rates[k.ID].ready(child, p.Round, olaf.Rate(p.Value))
 		s.divide(k, child, p.Round, out)
 	case Finished:
 		s.finished(k, child, from, p, out)
@@ -25,10 +25,10 @@ func (s *Server) control(k *job, child int, from program.Port, p *program.Packet
 }
 
 // fromParent is what the parent tells this server as one of its children.
-func (s *Server) fromParent(k *job, p *program.Packet, out program.Out) {
+func (s *Server) fromParent(k *program.Tenant, p *program.Packet, out program.Out) {
 	switch p.Action {
 	case Rate:
-		k.rates.grant(olaf.Rate(p.Value))
+		s.rates[k.ID].grant(olaf.Rate(p.Value))
 		s.divide(k, -1, p.Round, out)
 	case Lost:
 		for which := p.Bitmap; which != 0; which &= which - 1 {
@@ -45,11 +45,11 @@ func (s *Server) fromParent(k *job, p *program.Packet, out program.Out) {
 }
 
 // divide tells children whose rate has changed, the one that asked in any case, and asks the parent for what is to flow up.
-func (s *Server) divide(k *job, asker int, epoch uint16, out program.Out) {
-	flow, changed := k.rates.divide()
+func (s *Server) divide(k *program.Tenant, asker int, epoch uint16, out program.Out) {
+	flow, changed := s.rates[k.ID].divide()
 	for i, m := range k.Members {
-		if k.rates.tells(i, i == asker) {
-			s.out = program.Packet{Kind: program.Control, Action: Rate, Job: k.ID, Value: uint64(k.rates.share[i]), Round: epoch}
+		if s.rates[k.ID].tells(i, i == asker) {
+			s.out = program.Packet{Kind: program.Control, Action: Rate, Job: k.ID, Value: uint64(s.rates[k.ID].share[i]), Round: epoch}
 			out.Emit(program.Dest(m.Port), &s.out, nil)
 		}
 	}
@@ -61,12 +61,12 @@ func (s *Server) divide(k *job, asker int, epoch uint16, out program.Out) {
 
 // finished looks for what is missing of a child that has sent all. When every child is complete this server has finished as
 // well.
-func (s *Server) finished(k *job, child int, from program.Port, p *program.Packet, out program.Out) {
+func (s *Server) finished(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
 	end := int(min(p.Seg, uint64(k.Slots)))
 	if !s.check(k, child, from, p.Round, 0, end, out) {
 		return
 	}
-	k.rates.finish(child)
+	s.rates[k.ID].finish(child)
 	s.divide(k, -1, p.Round, out)
 	s.tell(k, from, Checked, 0, 0, p.Round, out)
 	if !k.Parent {
@@ -83,7 +83,7 @@ func (s *Server) finished(k *job, child int, from program.Port, p *program.Packe
 
 // asked helps a worker that misses results: with the result where it is kept, by asking for what is missing below, by sending
 // the sum up once more, and by asking on.
-func (s *Server) asked(k *job, child int, from program.Port, p *program.Packet, out program.Out) {
+func (s *Server) asked(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
 	var lost, onward uint64
 	for which := p.Bitmap; which != 0; which &= which - 1 {
 		bit := bits.TrailingZeros64(which)

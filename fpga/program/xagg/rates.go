@@ -29,8 +29,8 @@ type rates struct {
 	flow    olaf.Rate // that the parent was asked for
 }
 
-func newRates(children int, in, out olaf.Rate) rates {
-	return rates{
+func newRates(children int, in, out olaf.Rate) *rates {
+	return &rates{
 		in: in, out: out, phase: make([]phase, children), most: make([]olaf.Rate, children),
 		share: make([]olaf.Rate, children), told: make([]olaf.Rate, children),
 	}

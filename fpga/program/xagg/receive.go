@@ -20,16 +20,16 @@ func (s *Server) receive(now olaf.Time, from program.Port, p *program.Packet, la
 		program.Forward(from, p, lanes, out)
 		return Forwarded
 	}
-	k := s.job(p.Job)
+	k := s.jobs.Of(p.Job)
 	if k == nil {
 		return Stranger
 	}
 	child := -1
 	if from != program.Uplink {
-		if int(from) >= len(k.ports) || k.ports[from] < 0 {
+		if int(from) >= len(k.Ports) || k.Ports[from] < 0 {
 			return Stranger
 		}
-		child = k.ports[from]
+		child = k.Ports[from]
 	}
 	switch {
 	case p.Kind == program.Control:
@@ -45,7 +45,7 @@ func (s *Server) receive(now olaf.Time, from program.Port, p *program.Packet, la
 }
 
 // data is a child's fragment.
-func (s *Server) data(now olaf.Time, k *job, child int, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+func (s *Server) data(now olaf.Time, k *program.Tenant, child int, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	if p.Seg >= uint64(k.Slots) {
 		return OutOfRange
 	}
@@ -57,7 +57,7 @@ func (s *Server) data(now olaf.Time, k *job, child int, from program.Port, p *pr
 }
 
 // add brings a fragment to those inside (paper, Algorithm 1).
-func (s *Server) add(now olaf.Time, k *job, child int, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+func (s *Server) add(now olaf.Time, k *program.Tenant, child int, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	i := k.Base + int(p.Seg)
 	t := &s.slots[i]
 	if t.lanes == 0 || p.Round != t.epoch {
@@ -120,7 +120,7 @@ func addSaturating(dst, src []uint32) (held uint64) {
 }
 
 // complete sends the sum of fragment i: to the parent, or at the root to all.
-func (s *Server) complete(k *job, i int, out program.Out) {
+func (s *Server) complete(k *program.Tenant, i int, out program.Out) {
 	t := &s.slots[i]
 	t.whole = true
 	s.used--
@@ -136,7 +136,7 @@ func (s *Server) complete(k *job, i int, out program.Out) {
 	s.sendResult(k, i, program.Down, out)
 }
 
-func (s *Server) sendUp(k *job, i int, out program.Out) {
+func (s *Server) sendUp(k *program.Tenant, i int, out program.Out) {
 	t := &s.slots[i]
 	s.out = program.Packet{
 		Kind: program.Data, Job: k.ID, Seg: uint64(i - k.Base), Round: t.epoch, Bitmap: t.bitmap, Count: updates(t.count), Lanes: t.lanes, Trace: t.trace,
@@ -144,7 +144,7 @@ func (s *Server) sendUp(k *job, i int, out program.Out) {
 	out.Emit(program.Up, &s.out, s.buffer(i))
 }
 
-func (s *Server) sendResult(k *job, i int, to program.Dest, out program.Out) {
+func (s *Server) sendResult(k *program.Tenant, i int, to program.Dest, out program.Out) {
 	r := &s.results[i]
 	s.out = program.Packet{
 		Kind: program.Result, Job: k.ID, Seg: uint64(i - k.Base), Round: r.epoch, Count: updates(r.count), Lanes: r.lanes, Trace: r.trace,
@@ -153,7 +153,7 @@ func (s *Server) sendResult(k *job, i int, to program.Dest, out program.Out) {
 }
 
 // check looks for what a child's fragments from first to before end lack, and tells the child. It says whether nothing does.
-func (s *Server) check(k *job, child int, from program.Port, epoch uint16, first, end int, out program.Out) (all bool) {
+func (s *Server) check(k *program.Tenant, child int, from program.Port, epoch uint16, first, end int, out program.Out) (all bool) {
 	s.counts[checks]++
 	all = true
 	for ; first < end; first += NameSpan {
@@ -181,7 +181,7 @@ func (t *slot) has(child int, epoch uint16) bool {
 }
 
 // tell names fragments to a child.
-func (s *Server) tell(k *job, to program.Port, action uint8, first int, which uint64, epoch uint16, out program.Out) {
+func (s *Server) tell(k *program.Tenant, to program.Port, action uint8, first int, which uint64, epoch uint16, out program.Out) {
 	s.out = program.Packet{Kind: program.Control, Action: action, Job: k.ID, Seg: uint64(first), Bitmap: which, Round: epoch}
 	out.Emit(program.Dest(to), &s.out, nil)
 }

@@ -85,17 +85,12 @@ type result struct {
 	trace program.Trace
 }
 
-type job struct {
-	program.Job
-	ports []int // member of a port, -1 for none
-	rates rates
-}
-
 // Server is one aggregation server. It implements program.Program.
 type Server struct {
 	cfg     program.Config
 	wrap    bool
-	jobs    []*job // by id
+	jobs    program.Tenants
+	rates   []*rates // by job
 	slots   []slot
 	results []result // of a root
 	lanes   []uint32 // LaneMemory a slot
@@ -129,39 +124,20 @@ func New(cfg program.Config) (*Server, error) {
 // Configure admits a job or changes it: its members' bits are their places. Sums that are under way are discarded, as their
 // bits mean others now; whoever changes the tree begins another epoch.
 func (s *Server) Configure(j program.Job) error {
-	if j.Slots == 0 {
-		j.Slots = len(s.slots) - j.Base
-	}
-	switch {
-	case j.Base < 0 || j.Slots < 1 || j.Base+j.Slots > len(s.slots):
-		return fmt.Errorf("%w: job %d asks for fragments %d to %d of %d", program.ErrConfig, j.ID, j.Base, j.Base+j.Slots-1, len(s.slots))
-	case len(j.Members) < 1 || len(j.Members) > MaxMembers:
-		return fmt.Errorf("%w: %d children; a bitmap has bits for 1 to %d", program.ErrConfig, len(j.Members), MaxMembers)
-	case j.Fan != 0 && j.Fan != len(j.Members):
-		return fmt.Errorf("%w: a fan-in of %d for %d children; a sum is complete when all are inside", program.ErrConfig, j.Fan, len(j.Members))
-	case j.In < 0 || j.Out < 0:
+	if j.In < 0 || j.Out < 0 {
 		return fmt.Errorf("%w: a link of %s in and %s out", program.ErrConfig, j.In, j.Out)
 	}
-	for _, other := range s.jobs {
-		if other != nil && other.ID != j.ID && other.Base < j.Base+j.Slots && j.Base < other.Base+other.Slots {
-			return fmt.Errorf("%w: the fragments of jobs %d and %d overlap; give each a base and a length", program.ErrConfig, other.ID, j.ID)
-		}
-	}
-	k := &job{Job: j, rates: newRates(len(j.Members), j.In, j.Out)}
-	for i, m := range j.Members {
-		if m.Port < 0 {
-			return fmt.Errorf("%w: member %d has no port of its own", program.ErrConfig, i)
-		}
-		for int(m.Port) >= len(k.ports) {
-			k.ports = append(k.ports, -1)
-		}
-		k.ports[m.Port] = i
+	rule := program.Division{Slots: len(s.slots), Members: MaxMembers, Places: "fragments", Children: "children", Sum: "a sum"}
+	k, err := rule.Admit(j, s.jobs)
+	if err != nil {
+		return err
 	}
 	s.empty(j.ID)
-	for int(j.ID) >= len(s.jobs) {
-		s.jobs = append(s.jobs, nil)
+	s.jobs.Put(k)
+	for len(s.rates) < len(s.jobs) {
+		s.rates = append(s.rates, nil)
 	}
-	s.jobs[j.ID] = k
+	s.rates[j.ID] = newRates(len(j.Members), j.In, j.Out)
 	if !j.Parent && s.results == nil {
 		s.results, s.kept = make([]result, len(s.slots)), make([]uint32, len(s.lanes))
 	}
@@ -170,7 +146,7 @@ func (s *Server) Configure(j program.Job) error {
 
 // Remove ends a job and forgets what it held.
 func (s *Server) Remove(id olaf.ClusterID) {
-	k := s.job(id)
+	k := s.jobs.Of(id)
 	if k == nil {
 		return
 	}
@@ -183,7 +159,7 @@ func (s *Server) Remove(id olaf.ClusterID) {
 
 // empty discards what a job's fragments hold; results stay.
 func (s *Server) empty(id olaf.ClusterID) {
-	k := s.job(id)
+	k := s.jobs.Of(id)
 	if k == nil {
 		return
 	}
@@ -201,13 +177,6 @@ func (s *Server) abandon(t *slot) {
 	s.counts[vectorsCleared] += uint64(t.trace.Vectors)
 	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
 	s.used--
-}
-
-func (s *Server) job(id olaf.ClusterID) *job {
-	if int(id) < len(s.jobs) {
-		return s.jobs[id]
-	}
-	return nil
 }
 
 // Reset empties the model and the counts and keeps jobs and memory.
@@ -240,10 +209,8 @@ func (s *Server) Memory() olaf.Size {
 func (s *Server) Slot(i int) program.Slot {
 	t := &s.slots[i]
 	view := program.Slot{Held: t.inside > 0, Seg: uint64(i), Bitmap: t.bitmap, Count: int(t.inside), Since: t.since, Trace: t.trace, Lanes: s.buffer(i)}
-	for _, k := range s.jobs {
-		if k != nil && i >= k.Base && i < k.Base+k.Slots {
-			view.Job, view.Seg = k.ID, uint64(i-k.Base)
-		}
+	if k := s.jobs.Holding(i); k != nil {
+		view.Job, view.Seg = k.ID, uint64(i-k.Base)
 	}
 	return view
 }
