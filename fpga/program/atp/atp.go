@@ -74,20 +74,17 @@ type Switch struct {
 
 var _ program.Program = (*Switch)(nil)
 
+var limits = program.Limits{
+	Name: "ATP", Profiles: []string{Released, Paper},
+	Slots: MaxSlots, Reach: "an index of 16 bits reaches", Default: DefaultSlots, Places: "aggregators",
+	Unwrapped: "ATP's workers choose aggregators themselves",
+}
+
 // New builds a table. Slots 0 is DefaultSlots. The error matches program.ErrConfig.
 func New(cfg program.Config) (*Switch, error) {
-	if cfg.Slots == 0 {
-		cfg.Slots = DefaultSlots
-	}
-	switch {
-	case cfg.Profile != "" && cfg.Profile != Released && cfg.Profile != Paper:
-		return nil, fmt.Errorf("%w: ATP has no profile %q; there are %s, %s", program.ErrConfig, cfg.Profile, Released, Paper)
-	case cfg.Slots < 1 || cfg.Slots > MaxSlots:
-		return nil, fmt.Errorf("%w: %d aggregators; an index of 16 bits reaches 1 to %d", program.ErrConfig, cfg.Slots, MaxSlots)
-	case cfg.LaneMemory < 0 || cfg.LaneMemory > olaf.MaxLanes:
-		return nil, fmt.Errorf("%w: %d lanes an aggregator; there can be 0 to %d", program.ErrConfig, cfg.LaneMemory, olaf.MaxLanes)
-	case cfg.Wrap:
-		return nil, fmt.Errorf("%w: ATP's workers choose aggregators themselves; there is nothing to wrap", program.ErrConfig)
+	cfg, err := limits.Fill(cfg)
+	if err != nil {
+		return nil, err
 	}
 	return &Switch{
 		cfg: cfg, levels: cfg.Profile == Paper, slots: make([]aggregator, cfg.Slots), lanes: make([]uint32, cfg.Slots*cfg.LaneMemory),

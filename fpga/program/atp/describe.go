@@ -37,7 +37,7 @@ func Describe() program.Description {
 	return program.Description{
 		Name:       "atp",
 		Code:       3,
-		Profiles:   []string{Released, Paper},
+		Profiles:   limits.Profiles,
 		Arithmetic: program.Sticky,
 		Ledger:     ledger(),
 		Classes:    int(classes),

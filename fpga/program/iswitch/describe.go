@@ -35,7 +35,7 @@ func Describe() program.Description {
 		Name:       "iswitch",
 		Code:       1,
 		Open:       true,
-		Profiles:   []string{Published, Exactly},
+		Profiles:   limits.Profiles,
 		Arithmetic: program.Float32,
 		Ledger:     ledger(),
 		Classes:    int(classes),

@@ -107,21 +107,16 @@ type Switch struct {
 
 var _ program.Program = (*Switch)(nil)
 
+var limits = program.Limits{
+	Name: "iSwitch", Profiles: []string{Published, Exactly},
+	Slots: MaxSlots, Default: DefaultSlots, Places: "segments",
+}
+
 // New builds an accelerator without jobs. Slots 0 is DefaultSlots. The error matches program.ErrConfig.
 func New(cfg program.Config) (*Switch, error) {
-	if cfg.Slots == 0 {
-		cfg.Slots = DefaultSlots
-	}
-	if cfg.Profile == "" {
-		cfg.Profile = Published
-	}
-	switch {
-	case cfg.Profile != Published && cfg.Profile != Exactly:
-		return nil, fmt.Errorf("%w: iSwitch has no profile %q; there are %s, %s", program.ErrConfig, cfg.Profile, Published, Exactly)
-	case cfg.Slots < 1 || cfg.Slots > MaxSlots:
-		return nil, fmt.Errorf("%w: %d segments; there can be 1 to %d", program.ErrConfig, cfg.Slots, MaxSlots)
-	case cfg.LaneMemory < 0 || cfg.LaneMemory > olaf.MaxLanes:
-		return nil, fmt.Errorf("%w: %d lanes a segment; there can be 0 to %d", program.ErrConfig, cfg.LaneMemory, olaf.MaxLanes)
+	cfg, err := limits.Fill(cfg)
+	if err != nil {
+		return nil, err
 	}
 	return &Switch{
 		cfg: cfg, exact: cfg.Profile == Exactly,

@@ -35,7 +35,7 @@ func Describe() program.Description {
 	return program.Description{
 		Name:       "p4inc",
 		Code:       4,
-		Profiles:   []string{Profile},
+		Profiles:   limits.Profiles,
 		Arithmetic: program.Wrapping,
 		Ledger:     ledger(),
 		Classes:    int(classes),

@@ -37,7 +37,7 @@ func Describe() program.Description {
 	return program.Description{
 		Name:       "switchml",
 		Code:       2,
-		Profiles:   []string{Profile},
+		Profiles:   limits.Profiles,
 		Arithmetic: program.Wrapping,
 		Ledger:     ledger(),
 		Classes:    int(classes),

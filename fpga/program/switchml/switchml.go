@@ -7,7 +7,6 @@
 package switchml
 
 import (
-	"fmt"
 	"math/bits"
 
 	"github.com/olafctl/olaf"
@@ -66,20 +65,17 @@ type Switch struct {
 
 var _ program.Program = (*Switch)(nil)
 
+var limits = program.Limits{
+	Name: "SwitchML", Profiles: []string{Profile},
+	Slots: MaxSlots, Default: DefaultSlots, Places: "slots",
+	Unwrapped: "SwitchML's workers choose slots themselves",
+}
+
 // New builds a pool without jobs. Slots 0 is DefaultSlots. The error matches program.ErrConfig.
 func New(cfg program.Config) (*Switch, error) {
-	if cfg.Slots == 0 {
-		cfg.Slots = DefaultSlots
-	}
-	switch {
-	case cfg.Profile != "" && cfg.Profile != Profile:
-		return nil, fmt.Errorf("%w: SwitchML has no profile %q; there is %s", program.ErrConfig, cfg.Profile, Profile)
-	case cfg.Slots < 1 || cfg.Slots > MaxSlots:
-		return nil, fmt.Errorf("%w: %d slots; there can be 1 to %d", program.ErrConfig, cfg.Slots, MaxSlots)
-	case cfg.LaneMemory < 0 || cfg.LaneMemory > olaf.MaxLanes:
-		return nil, fmt.Errorf("%w: %d lanes a slot; there can be 0 to %d", program.ErrConfig, cfg.LaneMemory, olaf.MaxLanes)
-	case cfg.Wrap:
-		return nil, fmt.Errorf("%w: SwitchML's workers choose slots themselves; there is nothing to wrap", program.ErrConfig)
+	cfg, err := limits.Fill(cfg)
+	if err != nil {
+		return nil, err
 	}
 	return &Switch{cfg: cfg, sets: make([][2]set, cfg.Slots), lanes: make([]uint32, 2*cfg.Slots*cfg.LaneMemory)}, nil
 }

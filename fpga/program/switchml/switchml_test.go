@@ -15,13 +15,6 @@ import (
 
 func TestVectors(t *testing.T) { programtest.Vectors(t, Describe(), 24) }
 
-func members(n int) (m []program.Member) {
-	for w := range n {
-		m = append(m, program.Member{Worker: olaf.WorkerID(w), Port: program.Port(w)})
-	}
-	return m
-}
-
 // reference is the slow, obvious pool: of every set who is inside, what came, and how many are missing.
 type reference struct {
 	workers int
@@ -96,7 +89,7 @@ func TestAgainstReference(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Configure(program.Job{Members: members(r.workers)}); err != nil {
+		if err := s.Configure(program.Job{Members: programtest.Members(r.workers)}); err != nil {
 			t.Fatal(err)
 		}
 		d := Describe()
@@ -137,15 +130,15 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Configure(program.Job{ID: 1, Members: members(2), Slots: 4}); err != nil {
+	if err := s.Configure(program.Job{ID: 1, Members: programtest.Members(2), Slots: 4}); err != nil {
 		t.Fatal(err)
 	}
 	for name, j := range map[string]program.Job{
 		"nobody":        {ID: 2, Base: 4},
-		"too many":      {ID: 2, Base: 4, Members: members(MaxMembers + 1)},
-		"overlap":       {ID: 2, Base: 3, Slots: 2, Members: members(2)},
-		"beyond":        {ID: 2, Base: 4, Slots: 5, Members: members(2)},
-		"another fan":   {ID: 2, Base: 4, Members: members(2), Fan: 3},
+		"too many":      {ID: 2, Base: 4, Members: programtest.Members(MaxMembers + 1)},
+		"overlap":       {ID: 2, Base: 3, Slots: 2, Members: programtest.Members(2)},
+		"beyond":        {ID: 2, Base: 4, Slots: 5, Members: programtest.Members(2)},
+		"another fan":   {ID: 2, Base: 4, Members: programtest.Members(2), Fan: 3},
 		"no port of it": {ID: 2, Base: 4, Members: []program.Member{{Port: program.Uplink}}},
 	} {
 		if err := s.Configure(j); !errors.Is(err, program.ErrConfig) {
@@ -153,7 +146,7 @@ func TestRefusals(t *testing.T) {
 		}
 	}
 	s.Remove(1)
-	if err := s.Configure(program.Job{ID: 2, Members: members(MaxMembers)}); err != nil {
+	if err := s.Configure(program.Job{ID: 2, Members: programtest.Members(MaxMembers)}); err != nil {
 		t.Errorf("after the other job went: %v", err)
 	}
 }
@@ -169,7 +162,7 @@ func BenchmarkReceive(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if err := s.Configure(program.Job{Members: members(8)}); err != nil {
+			if err := s.Configure(program.Job{Members: programtest.Members(8)}); err != nil {
 				b.Fatal(err)
 			}
 			data := make([]uint32, lanes)

@@ -48,7 +48,7 @@ func Describe() program.Description {
 	return program.Description{
 		Name:       "xagg",
 		Code:       5,
-		Profiles:   []string{Saturating, Wrapping},
+		Profiles:   limits.Profiles,
 		Arithmetic: program.Saturating,
 		Ledger:     ledger(),
 		Classes:    int(classes),

@@ -102,21 +102,18 @@ type Server struct {
 
 var _ program.Program = (*Server)(nil)
 
+var limits = program.Limits{
+	Name: "XAgg", Profiles: []string{Saturating, Wrapping},
+	Slots: MaxSlots, Default: DefaultSlots, Places: "fragments",
+	Unwrapped: "XAgg holds the whole model",
+}
+
 // New builds a server without jobs. Slots is how many fragments a model has, 0 DefaultSlots. The error matches
 // program.ErrConfig.
 func New(cfg program.Config) (*Server, error) {
-	if cfg.Slots == 0 {
-		cfg.Slots = DefaultSlots
-	}
-	switch {
-	case cfg.Profile != "" && cfg.Profile != Saturating && cfg.Profile != Wrapping:
-		return nil, fmt.Errorf("%w: XAgg has no profile %q; there are %s, %s", program.ErrConfig, cfg.Profile, Saturating, Wrapping)
-	case cfg.Slots < 1 || cfg.Slots > MaxSlots:
-		return nil, fmt.Errorf("%w: a model of %d fragments; there can be 1 to %d", program.ErrConfig, cfg.Slots, MaxSlots)
-	case cfg.LaneMemory < 0 || cfg.LaneMemory > olaf.MaxLanes:
-		return nil, fmt.Errorf("%w: %d lanes a fragment; there can be 0 to %d", program.ErrConfig, cfg.LaneMemory, olaf.MaxLanes)
-	case cfg.Wrap:
-		return nil, fmt.Errorf("%w: XAgg holds the whole model; there is nothing to wrap", program.ErrConfig)
+	cfg, err := limits.Fill(cfg)
+	if err != nil {
+		return nil, err
 	}
 	return &Server{cfg: cfg, wrap: cfg.Profile == Wrapping, slots: make([]slot, cfg.Slots), lanes: make([]uint32, cfg.Slots*cfg.LaneMemory)}, nil
 }

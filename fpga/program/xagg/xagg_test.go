@@ -16,13 +16,6 @@ import (
 
 func TestVectors(t *testing.T) { programtest.Vectors(t, Describe(), 15) }
 
-func members(n int) (m []program.Member) {
-	for w := range n {
-		m = append(m, program.Member{Worker: olaf.WorkerID(w), Port: program.Port(w)})
-	}
-	return m
-}
-
 // reference is the slow, obvious server: it keeps every packet that ever came and looks through all of them when asked.
 type reference struct {
 	children int
@@ -110,7 +103,7 @@ func TestAgainstReference(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := s.Configure(program.Job{Members: members(r.children)}); err != nil {
+		if err := s.Configure(program.Job{Members: programtest.Members(r.children)}); err != nil {
 			t.Fatal(err)
 		}
 		d := Describe()
@@ -148,24 +141,24 @@ func TestRefusals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Configure(program.Job{ID: 1, Members: members(2), Slots: 4}); err != nil {
+	if err := s.Configure(program.Job{ID: 1, Members: programtest.Members(2), Slots: 4}); err != nil {
 		t.Fatal(err)
 	}
 	for name, j := range map[string]program.Job{
 		"nobody":        {ID: 2, Base: 4},
-		"too many":      {ID: 2, Base: 4, Members: members(MaxMembers + 1)},
-		"overlap":       {ID: 2, Base: 3, Slots: 2, Members: members(2)},
-		"beyond":        {ID: 2, Base: 4, Slots: 5, Members: members(2)},
-		"another fan":   {ID: 2, Base: 4, Members: members(2), Fan: 3},
+		"too many":      {ID: 2, Base: 4, Members: programtest.Members(MaxMembers + 1)},
+		"overlap":       {ID: 2, Base: 3, Slots: 2, Members: programtest.Members(2)},
+		"beyond":        {ID: 2, Base: 4, Slots: 5, Members: programtest.Members(2)},
+		"another fan":   {ID: 2, Base: 4, Members: programtest.Members(2), Fan: 3},
 		"no port of it": {ID: 2, Base: 4, Members: []program.Member{{Port: program.Uplink}}},
-		"a rate":        {ID: 2, Base: 4, Members: members(2), In: -1},
+		"a rate":        {ID: 2, Base: 4, Members: programtest.Members(2), In: -1},
 	} {
 		if err := s.Configure(j); !errors.Is(err, program.ErrConfig) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	s.Remove(1)
-	if err := s.Configure(program.Job{ID: 2, Members: members(MaxMembers)}); err != nil {
+	if err := s.Configure(program.Job{ID: 2, Members: programtest.Members(MaxMembers)}); err != nil {
 		t.Errorf("after the other job went: %v", err)
 	}
 }
@@ -180,11 +173,11 @@ func TestChangedTree(t *testing.T) {
 		p := &program.Packet{Kind: program.Data, Round: epoch, Count: 1, Lanes: 1, Trace: program.Contribution(olaf.WorkerID(port), 0, 1)}
 		return s.Receive(0, port, p, []uint32{1}, &recorder{})
 	}
-	if err := s.Configure(program.Job{Members: members(2)}); err != nil {
+	if err := s.Configure(program.Job{Members: programtest.Members(2)}); err != nil {
 		t.Fatal(err)
 	}
 	send(0, 1)
-	if err := s.Configure(program.Job{Members: members(3)}); err != nil {
+	if err := s.Configure(program.Job{Members: programtest.Members(3)}); err != nil {
 		t.Fatal(err)
 	}
 	for port, want := range []program.Class{Consumed, Consumed, Completed} {
@@ -282,7 +275,7 @@ func BenchmarkReceive(b *testing.B) {
 				if err != nil {
 					b.Fatal(err)
 				}
-				if err := s.Configure(program.Job{Members: members(8)}); err != nil {
+				if err := s.Configure(program.Job{Members: programtest.Members(8)}); err != nil {
 					b.Fatal(err)
 				}
 				data := make([]uint32, lanes)
