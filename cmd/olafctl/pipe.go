@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/signal"
@@ -19,12 +20,16 @@ const exitPipe = 141
 // does, so that nothing is left behind, and without a word: nobody asked for more.
 type pipe struct {
 	io.Writer
-	gone   func()
-	broken atomic.Bool
+	gone    func()
+	broken  atomic.Bool
+	written atomic.Bool
 }
 
 func (p *pipe) Write(b []byte) (int, error) {
 	n, err := p.Writer.Write(b)
+	if n > 0 {
+		p.written.Store(true)
+	}
 	if errors.Is(err, syscall.EPIPE) {
 		p.broken.Store(true)
 		p.gone()
@@ -39,10 +44,15 @@ func piped(ctx context.Context, env *cli.Env, args []string) int {
 	defer gone()
 	out := &pipe{Writer: env.Stdout, gone: gone}
 	said := env.Stderr
+	file, ok := env.Stdout.(*os.File)
+	lost := ok && perhapsClosed(file)
 	env.Stdout, env.Stderr = out, hushed{said, out}
 	code := run(ctx, env, args)
 	if out.broken.Load() {
 		return exitPipe
+	}
+	if lost && out.written.Load() {
+		fmt.Fprintln(said, "note: nobody reads the results: standard output is closed, or is /dev/null opened for reading too")
 	}
 	return code
 }

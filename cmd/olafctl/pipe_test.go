@@ -5,6 +5,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"strings"
 	"testing"
 )
 
@@ -27,6 +28,23 @@ func TestReaderThatLeaves(t *testing.T) {
 		writer.Close()
 		if left, err := os.ReadDir(temp); err != nil || len(left) > 0 || bytes.Contains(stderr.Bytes(), []byte("olafctl:")) {
 			t.Errorf("%v: %v, %v\n%s", args, left, err, &stderr)
+		}
+	}
+}
+
+// TestOutputThatIsClosed holds that a command says so where its results went nowhere, and is silent where somebody threw
+// them away on purpose.
+func TestOutputThatIsClosed(t *testing.T) {
+	for how, flags := range map[string]int{"closed": os.O_RDWR, "thrown away": os.O_WRONLY} {
+		null, err := os.OpenFile(os.DevNull, flags, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stderr bytes.Buffer
+		code := piped(t.Context(), testEnvironment(null, &stderr), []string{"version"})
+		null.Close()
+		if said := strings.Contains(stderr.String(), "nobody reads the results"); code != 0 || said != (how == "closed") {
+			t.Errorf("%s: exit code %d, %q", how, code, &stderr)
 		}
 	}
 }
