@@ -33,14 +33,14 @@ quick: ## the tests that are done in a minute, without other programs
 	$(GO) test -short ./...
 
 unit: ## all tests, and those of the driver's own build
-	$(GO) test -timeout 12m ./...
+	$(GO) test -timeout 30m ./...
 	@# AMD's driver is loaded by a build of its own; a stand-in compiled from our C takes its place in the test.
 	@if command -v gcc >/dev/null; then $(GO) test -tags vnp4 -run StandIn ./cmd/olafctl; \
 	 elif [ "$$CI" = true ]; then echo "the driver's test needs gcc" >&2; exit 1; \
 	 else echo "skipped: the driver's test (no gcc)"; fi
 
 race: ## what runs on several goroutines, under the race detector; the long campaigns run without it
-	@if command -v gcc >/dev/null; then CGO_ENABLED=1 $(GO) test -race -short -timeout 12m $(RACE); \
+	@if command -v gcc >/dev/null; then CGO_ENABLED=1 $(GO) test -race -short -timeout 30m $(RACE); \
 	 elif [ "$$CI" = true ]; then echo "race tests need gcc" >&2; exit 1; \
 	 else echo "skipped: race tests (no gcc)"; fi
 
