@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
 // Kinds of errors; match them with errors.Is. Errors that a server sent also unwrap to their gRPC status.
@@ -41,6 +42,7 @@ type UpdateError struct {
 	Message string // the server's
 	Space   string // whose vendor code it is
 	Vendor  int32
+	known   []p4.Table // of switch programs, which it can name
 }
 
 // Error is one sentence: which update, of what, and why.
@@ -48,7 +50,7 @@ func (e *UpdateError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "update %d", e.Index)
 	if e.Update != nil {
-		fmt.Fprintf(&b, " (%s)", describe(e.Update))
+		fmt.Fprintf(&b, " (%s)", describe(e.Update, e.known))
 	}
 	fmt.Fprintf(&b, ": %v: %s", e.Code, e.Message)
 	if e.Vendor != 0 {

@@ -172,7 +172,7 @@ func TestForeignEntities(t *testing.T) {
 		"instance too big": {group(3, &v1.Replica{Instance: 65536, PortKind: &v1.Replica_Port{Port: []byte{1}}}), false, "instance 65536"},
 		"port too wide":    {group(3, &v1.Replica{PortKind: &v1.Replica_Port{Port: []byte{1, 0, 0, 0, 0}}}), false, "more than 32 bits"},
 	} {
-		_, ok, err := toObject(c.entity)
+		_, ok, err := toObject(c.entity, nil)
 		if ok != c.ok || (err == nil) != (c.fails == "") || err != nil && !strings.Contains(err.Error(), c.fails) {
 			t.Errorf("%s: %v, %v", name, ok, err)
 		}

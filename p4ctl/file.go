@@ -4,10 +4,14 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v4"
+
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
 // TablesSchema marks a file of desired tables.
@@ -45,9 +49,12 @@ func (e *FileError) Unwrap() error { return ErrTables }
 //	  - {cluster: 0, group: 1}      # cluster gets a group of all its workers behind
 //	groups:                         # multicast_port, 1 when that is left out too
 //	  - {id: 1, members: [{port: 1, instance: 0}]}
+//	programs:                       # tables of switch programs that are known, by the names of
+//	  isw.members:                  # their fields; may be left out
+//	    - {job: 0, worker: 0, port: 0}
 //
 // Unknown fields and values outside their range are errors that name line and field: a *FileError.
-func ParseTables(text []byte) (Tables, error) {
+func ParseTables(text []byte, known ...program.Description) (Tables, error) {
 	var root yaml.Node
 	if err := yaml.Unmarshal(text, &root); err != nil {
 		return Tables{}, &FileError{Text: "no YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
@@ -62,6 +69,7 @@ func ParseTables(text []byte) (Tables, error) {
 		"workers":        list(f.worker),
 		"clusters":       list(f.cluster),
 		"groups":         list(f.group),
+		"programs":       f.programs(known),
 		"multicast_port": func(n *yaml.Node, at string) error { return number32(n, at, &f.port) },
 	}, "schema")
 	if err != nil {
@@ -267,6 +275,39 @@ func (f *tablesFile) group(n *yaml.Node, at string) error {
 	return err
 }
 
+// programs reads the tables of switch programs, by their names.
+func (f *tablesFile) programs(known []program.Description) visitor {
+	return func(n *yaml.Node, at string) error {
+		tables := map[string]visitor{}
+		for _, t := range p4.TablesOf(known) {
+			tables[t.Name] = list(func(n *yaml.Node, at string) error { return f.entry(n, strings.TrimPrefix(at, "programs."), t) })
+		}
+		return fields(n, at, tables)
+	}
+}
+
+func (f *tablesFile) entry(n *yaml.Node, at string, t p4.Table) error {
+	e := Entry{Table: t, Key: make([]uint32, len(t.Key)), Params: make([]uint32, len(t.Params))}
+	f.lines[at] = n.Line
+	known := map[string]visitor{}
+	var required []string
+	for _, part := range []struct {
+		fields []program.Field
+		values []uint32
+	}{{t.Key, e.Key}, {t.Params, e.Params}} {
+		for i, field := range part.fields {
+			required = append(required, field.Name)
+			known[field.Name] = func(n *yaml.Node, at string) error {
+				v, err := unsigned(n, at, field.Bits)
+				part.values[i] = uint32(v)
+				return err
+			}
+		}
+	}
+	f.tables.Entries = append(f.tables.Entries, e)
+	return fields(n, at, known, required...)
+}
+
 // AppendYAML appends the tables in the form that ParseTables reads, in canonical order.
 func (t Tables) AppendYAML(b []byte) []byte {
 	t = t.Canonical()
@@ -278,13 +319,41 @@ func (t Tables) AppendYAML(b []byte) []byte {
 	b = appendList(b, "clusters", t.Clusters, func(c Cluster) string {
 		return fmt.Sprintf("{cluster: %d, group: %d}", c.ID, c.Group)
 	})
-	return appendList(b, "groups", t.Groups, func(g Group) string {
+	b = appendList(b, "groups", t.Groups, func(g Group) string {
 		members := make([]string, len(g.Members))
 		for i, m := range g.Members {
 			members[i] = fmt.Sprintf("{port: %d, instance: %d}", m.Port, m.Instance)
 		}
 		return fmt.Sprintf("{id: %d, members: [%s]}", g.ID, strings.Join(members, ", "))
 	})
+	return t.appendPrograms(b)
+}
+
+// appendPrograms appends the tables of switch programs, where there are entries.
+func (t Tables) appendPrograms(b []byte) []byte {
+	if len(t.Entries) > 0 {
+		b = append(b, "programs:\n"...)
+	}
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		if i == 0 || t.Entries[i-1].Table.ID != e.Table.ID {
+			b = append(b, "  "+e.Table.Name+":\n"...)
+		}
+		b = append(b, "    - {"...)
+		b = appendFields(b, slices.Concat(e.Table.Key, e.Table.Params), slices.Concat(e.Key, e.Params))
+		b = append(b, "}\n"...)
+	}
+	return b
+}
+
+func appendFields(b []byte, fields []program.Field, values []uint32) []byte {
+	for i, v := range values {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = fmt.Appendf(b, "%s: %d", fields[i].Name, v)
+	}
+	return b
 }
 
 func appendList[T any](b []byte, name string, elements []T, text func(T) string) []byte {

@@ -14,7 +14,7 @@ type change struct {
 }
 
 // Plan is what has to be written to get from actual tables to desired ones, in an order in which no packet meets a
-// cluster whose group is missing: groups, clusters, servers, workers, then what is no longer needed in reverse.
+// cluster whose group is missing: groups, clusters, servers, workers, tables of switch programs, then what is no longer needed in reverse.
 type Plan struct{ changes []change }
 
 // Diff compares two tables. Both must be valid.
@@ -25,7 +25,8 @@ func Diff(actual, desired Tables) Plan {
 		old[o.identity()] = o
 	}
 	var p Plan
-	var workers []change // inserted after the deletions of workers, so that a full table can be replaced
+	// Workers and entries of programs are inserted after the deletions of such, so that a full table can be replaced.
+	var late []change
 	for _, want := range desired.objects() {
 		was, exists := old[want.identity()]
 		delete(old, want.identity())
@@ -33,8 +34,8 @@ func Diff(actual, desired Tables) Plan {
 		case exists && was.equal(want):
 		case exists:
 			p.changes = append(p.changes, change{v1.Update_MODIFY, was, want})
-		case want.kind == kindWorker:
-			workers = append(workers, change{op: v1.Update_INSERT, after: want})
+		case want.kind >= kindWorker:
+			late = append(late, change{op: v1.Update_INSERT, after: want})
 		default:
 			p.changes = append(p.changes, change{op: v1.Update_INSERT, after: want})
 		}
@@ -44,13 +45,13 @@ func Diff(actual, desired Tables) Plan {
 		o, gone := old[have[i].identity()]
 		switch {
 		case !gone:
-		case o.kind == kindWorker:
+		case o.kind >= kindWorker:
 			p.changes = append(p.changes, change{op: v1.Update_DELETE, before: o})
 		default:
 			leftovers = append(leftovers, change{op: v1.Update_DELETE, before: o})
 		}
 	}
-	p.changes = append(p.changes, workers...)
+	p.changes = append(p.changes, late...)
 	p.changes = append(p.changes, leftovers...)
 	return p
 }

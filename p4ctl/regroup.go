@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
 )
 
 // Add puts workers into the tables and into the multicast groups of their clusters, behind a port. A cluster without a
@@ -15,12 +16,30 @@ func (t Tables) Add(port uint32, workers ...Worker) (Tables, error) {
 	for _, w := range workers {
 		t.Workers = append(t.Workers, w)
 		t.joinGroup(w.Cluster, Member{Port: port, Instance: uint16(w.ID)})
+		t.admit(program.Job{ID: w.Cluster, Members: []program.Member{{Worker: w.ID, Port: program.Port(port)}}})
 	}
 	return t, t.Validate()
 }
 
+// admit makes a new worker a member where a switch program has members at all.
+func (t *Tables) admit(j program.Job) {
+	known := map[uint32]bool{}
+	for _, e := range t.Entries {
+		if of := &e.Table; of.ByMember() && !known[of.ID] {
+			known[of.ID] = true
+			if added, err := of.Program.Entries(j); err == nil { // a port beyond the field is nobody's
+				for _, a := range added {
+					if a.Table == of.Place {
+						t.Entries = append(t.Entries, Entry{e.Table, a.Key, a.Params})
+					}
+				}
+			}
+		}
+	}
+}
+
 // Move gives workers, named by address, another cluster, and moves them between the multicast groups of both. A worker
-// keeps its id and its port.
+// keeps its id and its port; so do the entries of switch programs that make it a member.
 func (t Tables) Move(to olaf.ClusterID, addresses ...netip.Addr) (Tables, error) {
 	t = t.Canonical()
 	for _, a := range addresses {
@@ -33,6 +52,11 @@ func (t Tables) Move(to olaf.ClusterID, addresses ...netip.Addr) (Tables, error)
 			continue
 		}
 		member, found := t.leaveGroup(w.Cluster, uint16(w.ID))
+		for i := range t.Entries {
+			if e := &t.Entries[i]; e.of(w) {
+				e.Key = e.Table.KeyOf(to, w.ID)
+			}
+		}
 		w.Cluster = to
 		if found {
 			t.joinGroup(to, member)
@@ -49,7 +73,9 @@ func (t Tables) Remove(addresses ...netip.Addr) (Tables, error) {
 		if err != nil {
 			return Tables{}, err
 		}
-		t.leaveGroup(t.Workers[at].Cluster, uint16(t.Workers[at].ID))
+		w := t.Workers[at]
+		t.leaveGroup(w.Cluster, uint16(w.ID))
+		t.Entries = slices.DeleteFunc(t.Entries, func(e Entry) bool { return e.of(&w) })
 		t.Workers = slices.Delete(t.Workers, at, at+1)
 	}
 	return t, t.Validate()
@@ -60,6 +86,7 @@ func (t Tables) RemoveCluster(c olaf.ClusterID) (Tables, error) {
 	t = t.Canonical()
 	workers, clusters := len(t.Workers), len(t.Clusters)
 	t.Workers = slices.DeleteFunc(t.Workers, func(w Worker) bool { return w.Cluster == c })
+	t.Entries = slices.DeleteFunc(t.Entries, func(e Entry) bool { return e.job() == c })
 	group := t.groupOf(c)
 	t.Clusters = slices.DeleteFunc(t.Clusters, func(e Cluster) bool { return e.ID == c })
 	if len(t.Workers) == workers && len(t.Clusters) == clusters {
@@ -70,6 +97,17 @@ func (t Tables) RemoveCluster(c olaf.ClusterID) (Tables, error) {
 		t.Groups = slices.DeleteFunc(t.Groups, func(g Group) bool { return g.ID == id })
 	}
 	return t, t.Validate()
+}
+
+// of says that an entry is a worker's in its cluster.
+func (e *Entry) of(w *Worker) bool {
+	return e.Table.ByMember() && slices.Equal(e.Key, e.Table.KeyOf(w.Cluster, w.ID))
+}
+
+// job is the one that an entry concerns.
+func (e *Entry) job() olaf.ClusterID {
+	j, _ := e.Table.Read(e.Key, e.Params)
+	return j.ID
 }
 
 func (t *Tables) find(a netip.Addr) (int, error) {

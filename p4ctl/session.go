@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
@@ -70,6 +71,8 @@ type Options struct {
 	Restore bool
 	// BackoffMin and BackoffMax bound the pause before a reconnect, which doubles and varies by a fifth.
 	BackoffMin, BackoffMax time.Duration // 500 ms, 30 s
+	// Programs are the switch programs whose tables are read and written beside those of the blocks; others are left alone.
+	Programs []program.Description
 	// BatchSize is how many updates go into one Write, at most 100: larger batches lose their error details with some
 	// servers and clients.
 	BatchSize int
@@ -101,6 +104,7 @@ func (o Options) withDefaults() Options {
 type Session struct {
 	target  string
 	options Options
+	known   []p4.Table // of Options.Programs
 	conn    *grpc.ClientConn
 	client  v1.P4RuntimeClient
 
@@ -137,7 +141,7 @@ func Dial(ctx context.Context, target string, o Options) (*Session, error) {
 		return nil, err
 	}
 	s := &Session{
-		target: target, options: o, conn: conn, client: v1.NewP4RuntimeClient(conn),
+		target: target, options: o, known: p4.TablesOf(o.Programs), conn: conn, client: v1.NewP4RuntimeClient(conn),
 		announce: make(chan ElectionID), leaving: make(chan struct{}), left: make(chan struct{}), events: make(chan Event, 64), preempted: make(chan struct{}),
 		id: o.ElectionID, changed: make(chan struct{}),
 	}

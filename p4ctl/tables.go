@@ -10,6 +10,8 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
 // ErrTables is the kind of every fault in desired tables.
@@ -40,12 +42,43 @@ type Group struct {
 	Members []Member
 }
 
+// Entry is an entry of a switch program's table: numbers in the order of the table's fields.
+type Entry struct {
+	Table       p4.Table
+	Key, Params []uint32
+}
+
+// EntriesOf are what the tables of a switch program hold about some jobs. The error matches program.ErrConfig.
+func EntriesOf(d *program.Description, jobs ...program.Job) ([]Entry, error) {
+	tables := p4.TablesOf([]program.Description{*d})
+	entries, err := d.Entries(jobs...)
+	list := make([]Entry, len(entries))
+	for i, e := range entries {
+		list[i] = Entry{tables[e.Table], e.Key, e.Params}
+	}
+	return list, err
+}
+
 // Tables is everything that a device's tables hold, or shall hold. The order within a list means nothing.
 type Tables struct {
 	Workers  []Worker
 	Servers  []netip.Addr // of parameter servers, IPv4
 	Clusters []Cluster
 	Groups   []Group
+	Entries  []Entry // of switch programs' tables, where the pipeline has them
+}
+
+// Programs are those whose tables have entries, by code.
+func (t Tables) Programs() []program.Description {
+	var programs []program.Description
+	for i := range t.Entries {
+		d := t.Entries[i].Table.Program
+		if !slices.ContainsFunc(programs, func(p program.Description) bool { return p.Code == d.Code }) {
+			programs = append(programs, *d)
+		}
+	}
+	slices.SortFunc(programs, func(a, b program.Description) int { return cmp.Compare(a.Code, b.Code) })
+	return programs
 }
 
 // WithGroups adds one multicast group per cluster with all the cluster's workers behind one port, in place of the
@@ -77,6 +110,8 @@ func (t Tables) Canonical() Tables {
 	for i := range t.Groups {
 		t.Groups[i].Members = sortedMembers(t.Groups[i].Members)
 	}
+	t.Entries = slices.Clone(t.Entries)
+	slices.SortFunc(t.Entries, func(a, b Entry) int { return cmp.Or(cmp.Compare(a.Table.ID, b.Table.ID), slices.Compare(a.Key, b.Key)) })
 	return t
 }
 
@@ -101,6 +136,12 @@ func (t Tables) Hash() string {
 			scratch = binary.BigEndian.AppendUint32(scratch, m.Port)
 			scratch = binary.BigEndian.AppendUint16(scratch, m.Instance)
 		}
+		if o.kind == kindEntry {
+			scratch = binary.BigEndian.AppendUint32(scratch, o.table.ID)
+			for _, v := range o.params {
+				scratch = binary.BigEndian.AppendUint32(scratch, v)
+			}
+		}
 		sum.Write(scratch)
 	}
 	return hex.EncodeToString(sum.Sum(nil))
@@ -108,7 +149,7 @@ func (t Tables) Hash() string {
 
 // Fault is what is wrong with one element of desired tables.
 type Fault struct {
-	List  string // workers, servers, clusters, groups
+	List  string // workers, servers, clusters, groups, or the name of a switch program's table
 	Index int    // in that list, from 0
 	Field string
 	Text  string
@@ -187,7 +228,28 @@ func (t Tables) validateGroups() error {
 		}
 		clusters[c.ID] = true
 	}
+	return t.validateEntries()
+}
+
+// validateEntries checks what a file can say wrongly of a switch program's table. An Index counts the entries of its table.
+func (t Tables) validateEntries() error {
+	seen := make(map[identity]bool, len(t.Entries))
+	count := map[uint32]int{}
+	for i := range t.Entries {
+		e := &t.Entries[i]
+		o := e.object()
+		at := count[e.Table.ID]
+		count[e.Table.ID]++
+		if seen[o.identity()] {
+			return &Fault{e.Table.Name, at, e.Table.Key[0].Name, o.name() + " is there twice"}
+		}
+		seen[o.identity()] = true
+	}
 	return nil
+}
+
+func (e *Entry) object() object {
+	return object{kind: kindEntry, table: &e.Table, key: e.Table.Number(e.Key), params: e.Params}
 }
 
 // kind is what sort of object a device's tables hold, in the order in which they are written.
@@ -198,31 +260,44 @@ const (
 	kindCluster
 	kindServer
 	kindWorker
+	kindEntry
 )
 
 // object is one table entry or group in a form that can be compared.
 type object struct {
 	kind    kind
-	key     uint32 // address, cluster or group id
+	key     uint32 // address, cluster or group id, or p4.Table.Number
 	a, b    uint32 // the action's parameters
 	members []Member
+	table   *p4.Table // of a kindEntry, with its parameters
+	params  []uint32
 }
 
 // identity is what makes two objects the same one.
 type identity struct {
-	kind kind
-	key  uint32
+	kind       kind
+	table, key uint32
 }
 
-func (o object) identity() identity { return identity{o.kind, o.key} }
+func (o object) identity() identity {
+	if o.table == nil {
+		return identity{kind: o.kind, key: o.key}
+	}
+	return identity{o.kind, o.table.ID, o.key}
+}
+
+// compare orders objects as they are written.
+func (i identity) compare(j identity) int {
+	return cmp.Or(cmp.Compare(i.kind, j.kind), cmp.Compare(i.table, j.table), cmp.Compare(i.key, j.key))
+}
 
 func (o object) equal(p object) bool {
-	return o.identity() == p.identity() && o.a == p.a && o.b == p.b && slices.Equal(o.members, p.members)
+	return o.identity() == p.identity() && o.a == p.a && o.b == p.b && slices.Equal(o.members, p.members) && slices.Equal(o.params, p.params)
 }
 
 // objects lists the tables in the order of kind and key.
 func (t Tables) objects() []object {
-	all := make([]object, 0, len(t.Workers)+len(t.Servers)+len(t.Clusters)+len(t.Groups))
+	all := make([]object, 0, len(t.Workers)+len(t.Servers)+len(t.Clusters)+len(t.Groups)+len(t.Entries))
 	for _, g := range t.Groups {
 		all = append(all, object{kind: kindGroup, key: g.ID, members: sortedMembers(g.Members)})
 	}
@@ -235,7 +310,10 @@ func (t Tables) objects() []object {
 	for _, w := range t.Workers {
 		all = append(all, object{kind: kindWorker, key: addressKey(w.Address), a: uint32(w.Cluster), b: uint32(w.ID)})
 	}
-	slices.SortFunc(all, func(a, b object) int { return cmp.Or(cmp.Compare(a.kind, b.kind), cmp.Compare(a.key, b.key)) })
+	for i := range t.Entries {
+		all = append(all, t.Entries[i].object())
+	}
+	slices.SortFunc(all, func(a, b object) int { return a.identity().compare(b.identity()) })
 	return all
 }
 
@@ -264,5 +342,7 @@ func (t *Tables) add(o object) {
 		t.Servers = append(t.Servers, keyAddress(o.key))
 	case kindWorker:
 		t.Workers = append(t.Workers, Worker{Address: keyAddress(o.key), Cluster: olaf.ClusterID(o.a), ID: olaf.WorkerID(o.b)})
+	case kindEntry:
+		t.Entries = append(t.Entries, Entry{*o.table, o.table.Fields(o.key), o.params})
 	}
 }

@@ -160,7 +160,7 @@ func TestPlanLeadsThere(t *testing.T) {
 			have[o.identity()] = o
 		}
 		for _, u := range Diff(from, to).updates() {
-			o, known, err := toObject(u.Entity)
+			o, known, err := toObject(u.Entity, nil)
 			if !known && err == nil { // a deletion of an entry carries no action
 				o = deleted(u)
 			}
@@ -183,7 +183,7 @@ func TestPlanLeadsThere(t *testing.T) {
 				delete(have, o.identity())
 			}
 			for _, c := range have {
-				if _, ok := have[identity{kindGroup, c.a}]; c.kind == kindCluster && !ok {
+				if _, ok := have[identity{kind: kindGroup, key: c.a}]; c.kind == kindCluster && !ok {
 					r.Fatalf("cluster %d points to group %d, which is gone", c.key, c.a)
 				}
 			}

@@ -7,6 +7,7 @@ import (
 
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
@@ -59,19 +60,30 @@ func (o object) update(op v1.Update_Type) *v1.Update {
 		}
 		return &v1.Update{Type: op, Entity: groupEntity(m)}
 	}
-	s := shapes[o.kind]
-	te := &v1.TableEntry{
-		TableId: s.table,
-		Match:   []*v1.FieldMatch{{FieldId: p4.FieldKey, FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: canonical(o.key)}}}},
+	table, action, key, params := o.parts()
+	te := &v1.TableEntry{TableId: table}
+	for i, value := range key {
+		te.Match = append(te.Match, &v1.FieldMatch{
+			FieldId: uint32(i) + 1, FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: canonical(value)}},
+		})
 	}
 	if op != v1.Update_DELETE {
-		action := &v1.Action{ActionId: s.action}
-		for i, value := range []uint32{o.a, o.b}[:s.params] {
-			action.Params = append(action.Params, &v1.Action_Param{ParamId: uint32(i) + 1, Value: canonical(value)})
+		a := &v1.Action{ActionId: action}
+		for i, value := range params {
+			a.Params = append(a.Params, &v1.Action_Param{ParamId: uint32(i) + 1, Value: canonical(value)})
 		}
-		te.Action = &v1.TableAction{Type: &v1.TableAction_Action{Action: action}}
+		te.Action = &v1.TableAction{Type: &v1.TableAction_Action{Action: a}}
 	}
 	return &v1.Update{Type: op, Entity: &v1.Entity{Entity: &v1.Entity_TableEntry{TableEntry: te}}}
+}
+
+// parts are the ids of an entry's table and action, and the numbers of its key and parameters, whose ids count from 1.
+func (o object) parts() (table, action uint32, key, params []uint32) {
+	if o.kind == kindEntry {
+		return o.table.ID, o.table.ActionID, o.table.Fields(o.key), o.params
+	}
+	s := shapes[o.kind]
+	return s.table, s.action, []uint32{o.key}, []uint32{o.a, o.b}[:s.params]
 }
 
 func groupEntity(m *v1.MulticastGroupEntry) *v1.Entity {
@@ -87,9 +99,15 @@ func everything() []*v1.Entity {
 	}
 }
 
-// toObject reads what a server sent; ok is false for an entity that is none of ours, such as a constant default.
-func toObject(e *v1.Entity) (o object, ok bool, err error) {
+// toObject reads what a server sent; ok is false for an entity that is none of ours, such as a constant default. Of switch
+// programs the tables that are known are ours.
+func toObject(e *v1.Entity, known []p4.Table) (o object, ok bool, err error) {
 	if te := e.GetTableEntry(); te != nil {
+		for i := range known {
+			if known[i].ID == te.GetTableId() {
+				return programObject(te, &known[i])
+			}
+		}
 		return entryObject(te)
 	}
 	m := e.GetPacketReplicationEngineEntry().GetMulticastGroupEntry()
@@ -150,10 +168,51 @@ func entryObject(te *v1.TableEntry) (o object, ok bool, err error) {
 	return o, false, nil
 }
 
+// programObject reads an entry of a switch program's table.
+func programObject(te *v1.TableEntry, t *p4.Table) (o object, ok bool, err error) {
+	action := te.GetAction().GetAction()
+	if te.GetIsDefaultAction() || action.GetActionId() != t.ActionID {
+		return o, false, nil
+	}
+	if len(te.GetMatch()) != len(t.Key) || len(action.GetParams()) != len(t.Params) {
+		return o, false, fmt.Errorf("an entry of %s has %d match fields and %d parameters, want %d and %d", t.Name, len(te.GetMatch()), len(action.GetParams()), len(t.Key), len(t.Params))
+	}
+	key, params := make([]uint32, len(t.Key)), make([]uint32, len(t.Params))
+	for _, m := range te.GetMatch() {
+		if err := place(key, t.Key, m.GetFieldId(), m.GetExact().GetValue()); err != nil {
+			return o, false, fmt.Errorf("%s: %w", t.Name, err)
+		}
+	}
+	for _, p := range action.GetParams() {
+		if err := place(params, t.Params, p.GetParamId(), p.GetValue()); err != nil {
+			return o, false, fmt.Errorf("%s: %w", t.Name, err)
+		}
+	}
+	return object{kind: kindEntry, table: t, key: t.Number(key), params: params}, true, nil
+}
+
+// place reads a number into the field of an id.
+func place(values []uint32, fields []program.Field, id uint32, b []byte) error {
+	if id < 1 || int(id) > len(fields) {
+		return fmt.Errorf("there is no field %d", id)
+	}
+	v, err := number(b)
+	if f := &fields[id-1]; err == nil && uint64(v)>>f.Bits != 0 {
+		err = fmt.Errorf("%s is %d, more than %d bits", f.Name, v, f.Bits)
+	}
+	values[id-1] = v
+	return err
+}
+
 // describe puts an update into words: insert worker 10.0.0.1.
-func describe(u *v1.Update) string {
+func describe(u *v1.Update, known []p4.Table) string {
 	verb := strings.ToLower(u.GetType().String())
 	if te := u.GetEntity().GetTableEntry(); te != nil {
+		for i := range known {
+			if known[i].ID == te.GetTableId() {
+				return verb + " " + programKey(te, &known[i])
+			}
+		}
 		for k, s := range shapes {
 			if s.table == te.GetTableId() && len(te.GetMatch()) == 1 {
 				if key, err := number(te.GetMatch()[0].GetExact().GetValue()); err == nil {
@@ -179,7 +238,33 @@ func (o object) name() string {
 	case kindServer:
 		return "server " + keyAddress(o.key).String()
 	}
+	if o.kind == kindEntry {
+		return o.table.Name + " " + numbers(o.table.Key, o.table.Fields(o.key))
+	}
 	return "worker " + keyAddress(o.key).String()
+}
+
+// programKey names an entry that may be incomplete.
+func programKey(te *v1.TableEntry, t *p4.Table) string {
+	key := make([]uint32, len(t.Key))
+	for _, m := range te.GetMatch() {
+		if place(key, t.Key, m.GetFieldId(), m.GetExact().GetValue()) != nil {
+			return "entry of " + t.Name
+		}
+	}
+	return t.Name + " " + numbers(t.Key, key)
+}
+
+// numbers are fields with their values.
+func numbers(fields []program.Field, values []uint32) string {
+	var b strings.Builder
+	for i, v := range values {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		fmt.Fprintf(&b, "%s %d", fields[i].Name, v)
+	}
+	return b.String()
 }
 
 // value says what an object is set to.
@@ -191,6 +276,8 @@ func (o object) value() string {
 		return fmt.Sprintf("group %d", o.a)
 	case kindWorker:
 		return fmt.Sprintf("cluster %d worker %d", o.a, o.b)
+	case kindEntry:
+		return strings.TrimRight(o.table.Action+" "+numbers(o.table.Params, o.params), " ")
 	}
 	return ""
 }

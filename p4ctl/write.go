@@ -1,24 +1,28 @@
 package p4ctl
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
+	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// PipelineConfig is what a device of this profile shall run. The cookie is derived from the rest, so that the same
-// pipeline is recognised whoever pushed it.
-func PipelineConfig(p p4.Profile) *v1.ForwardingPipelineConfig {
-	c := &v1.ForwardingPipelineConfig{P4Info: p.Info(), P4DeviceConfig: p.DeviceConfig()}
+// PipelineConfig is what a device of this profile shall run, with the tables of some switch programs. The cookie is derived
+// from the rest, so that the same pipeline is recognised whoever pushed it.
+func PipelineConfig(p p4.Profile, programs ...program.Description) *v1.ForwardingPipelineConfig {
+	c := &v1.ForwardingPipelineConfig{P4Info: p.Info(programs...), P4DeviceConfig: p.DeviceConfig(programs...)}
 	c.Cookie = &v1.ForwardingPipelineConfig_Cookie{Cookie: p4.Cookie(c.P4Info, c.P4DeviceConfig)}
 	return c
 }
@@ -56,6 +60,57 @@ func (s *Session) PushPipeline(ctx context.Context, config *v1.ForwardingPipelin
 	return true, nil
 }
 
+// ProfileOf is the size of a device's tables by its P4Info; that of the twin for one that says nothing.
+func ProfileOf(info *configv1.P4Info) p4.Profile {
+	lab := p4.Lab()
+	if slices.ContainsFunc(info.GetTables(), func(t *configv1.Table) bool {
+		return t.GetPreamble().GetId() == p4.TableWorkers && t.GetSize() == int64(lab.Workers)
+	}) {
+		return lab
+	}
+	return p4.Twin()
+}
+
+// Add makes the device's pipeline have the tables of some switch programs beside those that it has, and keeps all entries. It
+// says whether they were missing.
+func (s *Session) Add(ctx context.Context, programs ...program.Description) (added bool, err error) {
+	config, err := s.Pipeline(ctx)
+	if err != nil {
+		return false, err
+	}
+	has := func(d program.Description) bool {
+		return !slices.ContainsFunc(p4.TablesOf([]program.Description{d}), func(t p4.Table) bool {
+			return !slices.ContainsFunc(config.GetP4Info().GetTables(), func(given *configv1.Table) bool { return given.GetPreamble().GetId() == t.ID })
+		})
+	}
+	var want []program.Description
+	for _, d := range programs {
+		if !has(d) {
+			want = append(want, d)
+		}
+	}
+	if len(want) == 0 {
+		return false, nil
+	}
+	for _, d := range s.options.Programs {
+		if len(d.Tables) > 0 && has(d) {
+			want = append(want, d)
+		}
+	}
+	slices.SortFunc(want, func(a, b program.Description) int { return cmp.Compare(a.Code, b.Code) })
+	next := PipelineConfig(ProfileOf(config.GetP4Info()), want...)
+	_, err = s.client.SetForwardingPipelineConfig(ctx, &v1.SetForwardingPipelineConfigRequest{
+		DeviceId: s.options.DeviceID, Role: s.options.Role, ElectionId: s.ElectionID().proto(),
+		Action: v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT, Config: next})
+	if err != nil {
+		return false, s.explain(rpcError("add tables to the pipeline", err))
+	}
+	s.mu.Lock()
+	s.config = next
+	s.mu.Unlock()
+	return true, nil
+}
+
 // Read is what the device's tables hold, in canonical order. It needs no election. A server that knows no multicast
 // groups is taken to have none.
 func (s *Session) Read(ctx context.Context) (Tables, error) {
@@ -84,7 +139,7 @@ func (s *Session) read(ctx context.Context, what []*v1.Entity) (Tables, error) {
 			return t, rpcError("read tables", err)
 		}
 		for _, e := range m.GetEntities() {
-			o, ok, err := toObject(e)
+			o, ok, err := toObject(e, s.known)
 			if err != nil {
 				return t, fmt.Errorf("read tables: %w", err)
 			}
@@ -196,7 +251,14 @@ func (s *Session) Write(ctx context.Context, updates []*v1.Update, atomicity v1.
 func (s *Session) write(ctx context.Context, updates []*v1.Update, offset int, atomicity v1.WriteRequest_Atomicity) error {
 	_, err := s.client.Write(ctx, &v1.WriteRequest{
 		DeviceId: s.options.DeviceID, Role: s.options.Role, ElectionId: s.ElectionID().proto(), Updates: updates, Atomicity: atomicity})
-	return s.explain(writeError(err, updates, offset, atomicity != v1.WriteRequest_CONTINUE_ON_ERROR))
+	err = writeError(err, updates, offset, atomicity != v1.WriteRequest_CONTINUE_ON_ERROR)
+	var refused *BatchError
+	if errors.As(err, &refused) {
+		for _, failed := range refused.Failed {
+			failed.known = s.known
+		}
+	}
+	return s.explain(err)
 }
 
 // explain adds that the session was pre-empted, when that is why a request was refused.

@@ -254,7 +254,11 @@ type Description struct {
 	Ledger  *olaf.Ledger
 	Classes int              // how many of these are classes
 	Actions map[string]uint8 // codes of control packets, by the word of vectors
-	New     func(Config) (Program, error)
+	// Tables are what controllers write about its jobs; nil of one whose jobs are not theirs. Stranger is the class of what a
+	// worker sends whom none of them admitted.
+	Tables   []Table
+	Stranger Class
+	New      func(Config) (Program, error)
 }
 
 // Account is what a program has counted, by name.

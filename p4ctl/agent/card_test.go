@@ -93,7 +93,7 @@ func TestDeviceFollowsState(t *testing.T) {
 		c := newCard()
 		built := p4.Lab()
 		built.Workers, built.Clusters = 6, 4
-		p, err := verify(c, built, &v1.ForwardingPipelineConfig{P4Info: built.Info()})
+		p, err := verify(c, build{Profile: built}, &v1.ForwardingPipelineConfig{P4Info: built.Info()})
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func FuzzWrite(f *testing.F) {
 			return
 		}
 		c := newCard()
-		p, err := verify(c, p4.Lab(), &v1.ForwardingPipelineConfig{P4Info: p4.Lab().Info()})
+		p, err := verify(c, build{Profile: p4.Lab()}, &v1.ForwardingPipelineConfig{P4Info: p4.Lab().Info()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -241,7 +241,7 @@ func FuzzPipeline(f *testing.F) {
 	f.Fuzz(func(t *testing.T, wire []byte) {
 		info := new(configv1.P4Info)
 		if proto.Unmarshal(wire, info) == nil {
-			newSchema(info, p4.Lab())
+			newSchema(info, build{Profile: p4.Lab()})
 		}
 	})
 }

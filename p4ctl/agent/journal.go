@@ -369,7 +369,7 @@ func (s *schema) updateProto(c Change) *v1.Update {
 
 // replay makes the pipeline that a journal describes.
 func replay(b Backend, o Options, c content) (*pipeline, error) {
-	p, err := verify(b, o.Profile, c.config)
+	p, err := verify(b, o.build(), c.config)
 	if err != nil {
 		return nil, fmt.Errorf("%w: its pipeline does not fit the device: %v", ErrJournal, err)
 	}

@@ -217,7 +217,7 @@ func BenchmarkDurableBatch(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer j.close()
-	p, err := verify(new(Embedded), p4.Twin(), &v1.ForwardingPipelineConfig{P4Info: p4.Twin().Info()})
+	p, err := verify(new(Embedded), build{Profile: p4.Twin()}, &v1.ForwardingPipelineConfig{P4Info: p4.Twin().Info()})
 	if err != nil {
 		b.Fatal(err)
 	}

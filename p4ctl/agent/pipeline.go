@@ -5,8 +5,6 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-
-	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
 // pipeline is a pushed configuration and what was written since. It never changes; a batch makes a new one.
@@ -34,7 +32,7 @@ func (p *pipeline) written() *State {
 }
 
 // verify checks a pushed configuration without changing anything.
-func verify(b Backend, built p4.Profile, config *v1.ForwardingPipelineConfig) (*pipeline, error) {
+func verify(b Backend, built build, config *v1.ForwardingPipelineConfig) (*pipeline, error) {
 	if config == nil {
 		return nil, status.Error(codes.InvalidArgument, "the request has no pipeline config")
 	}
@@ -45,12 +43,12 @@ func verify(b Backend, built p4.Profile, config *v1.ForwardingPipelineConfig) (*
 	if err := b.Verify(config.P4Info, config.P4DeviceConfig); err != nil {
 		return nil, status.Errorf(codes.InvalidArgument, "the device can't realise this pipeline: %v", err)
 	}
-	return &pipeline{config: proto.Clone(config).(*v1.ForwardingPipelineConfig), schema: s, state: new(State)}, nil
+	return &pipeline{config: proto.Clone(config).(*v1.ForwardingPipelineConfig), schema: s, state: s.empty()}, nil
 }
 
 // setPipeline handles one action; the result replaces now, which may be nil and stays as it is on an error. A nil
 // result means that nothing changes. A committed state gets the version.
-func setPipeline(b Backend, built p4.Profile, now *pipeline, version uint64, req *v1.SetForwardingPipelineConfigRequest) (*pipeline, error) {
+func setPipeline(b Backend, built build, now *pipeline, version uint64, req *v1.SetForwardingPipelineConfigRequest) (*pipeline, error) {
 	switch req.Action {
 	case v1.SetForwardingPipelineConfigRequest_COMMIT:
 		return commitSaved(b, now, version, req)
@@ -74,7 +72,7 @@ func setPipeline(b Backend, built p4.Profile, now *pipeline, version uint64, req
 			if err := next.schema.fits(forwarding); err != nil {
 				return nil, err
 			}
-			next.state = forwarding
+			next.state = forwarding.under(next.schema)
 		}
 	}
 	return next, next.commit(b, version, now.forwarding())
@@ -111,8 +109,17 @@ func (p *pipeline) commit(b Backend, version uint64, before *State) error {
 
 // fits says whether a state is within the limits of another pipeline.
 func (s *schema) fits(st *State) error {
+	for i := range st.added {
+		if n := st.added[i].entries.size; n > 0 && s.tables[st.added[i].ID] == nil {
+			return status.Errorf(codes.InvalidArgument, "can't keep the state: %q holds %d entries, and the new pipeline has no such table", st.added[i].Name, n)
+		}
+	}
 	for id, t := range s.tables {
-		if n := st.table(id).size; n > capacity(t) {
+		entries := st.table(id)
+		if entries == nil {
+			continue // it begins empty
+		}
+		if n := entries.size; n > capacity(t) {
 			return status.Errorf(codes.InvalidArgument, "can't keep the state: %s holds %d entries, the new limit is %d", nameOf(t), n, capacity(t))
 		}
 	}

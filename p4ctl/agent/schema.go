@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
@@ -18,16 +19,35 @@ type schema struct {
 	actions map[uint32]*configv1.Action
 	// Limits on multicast groups, from the platform properties.
 	groups, replicas int
+	added            []p4.Table // of switch programs
 }
 
-// newSchema checks that info describes the device's blocks and asks for no more than what was built. Sizes may be
-// smaller, so that a twin can be run with a lab's limits; documentation may differ.
-func newSchema(info *configv1.P4Info, built p4.Profile) (*schema, error) {
+// build is what a device can be told: the blocks in their sizes, and the tables of switch programs.
+type build struct {
+	p4.Profile
+	programs []program.Description
+}
+
+func (o *Options) build() build { return build{o.Profile, o.Programs} }
+
+// asked are the programs of which a P4Info has tables.
+func (b *build) asked(info *configv1.P4Info) []program.Description {
+	return slices.DeleteFunc(slices.Clone(b.programs), func(d program.Description) bool {
+		return !slices.ContainsFunc(p4.TablesOf([]program.Description{d}), func(t p4.Table) bool {
+			return slices.ContainsFunc(info.Tables, func(given *configv1.Table) bool { return given.GetPreamble().GetId() == t.ID })
+		})
+	})
+}
+
+// newSchema checks that info describes the device's blocks, with the tables of some switch programs, and asks for no more than
+// what was built. Sizes may be smaller, so that a twin can be run with a lab's limits; documentation may differ.
+func newSchema(info *configv1.P4Info, built build) (*schema, error) {
 	if info == nil {
 		return nil, status.Error(codes.InvalidArgument, "the pipeline config has no p4info")
 	}
-	ours := built.Info()
-	s := &schema{tables: make(map[uint32]*configv1.Table), actions: make(map[uint32]*configv1.Action)}
+	programs := built.asked(info)
+	ours := built.Info(programs...)
+	s := &schema{tables: make(map[uint32]*configv1.Table), actions: make(map[uint32]*configv1.Action), added: p4.TablesOf(programs)}
 	for _, t := range info.Tables {
 		s.tables[t.GetPreamble().GetId()] = t
 	}
@@ -40,10 +60,10 @@ func newSchema(info *configv1.P4Info, built p4.Profile) (*schema, error) {
 	limits := ours.PkgInfo.PlatformProperties
 	asked := info.GetPkgInfo().GetPlatformProperties()
 	var err error
-	if s.groups, err = limit("multicast groups", asked.GetMulticastGroupTableSize(), limits.MulticastGroupTableSize, built); err != nil {
+	if s.groups, err = limit("multicast groups", asked.GetMulticastGroupTableSize(), limits.MulticastGroupTableSize, built.Profile); err != nil {
 		return nil, err
 	}
-	s.replicas, err = limit("multicast replicas", asked.GetMulticastGroupTableTotalReplicas(), limits.MulticastGroupTableTotalReplicas, built)
+	s.replicas, err = limit("multicast replicas", asked.GetMulticastGroupTableTotalReplicas(), limits.MulticastGroupTableTotalReplicas, built.Profile)
 	return s, err
 }
 

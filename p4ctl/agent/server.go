@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
@@ -52,6 +53,8 @@ func (r *Role) allowsPipeline() bool { return r == nil || r.Pipeline }
 type Options struct {
 	Backend Backend
 	Profile p4.Profile // what the device was built for
+	// Programs are the switch programs whose tables a pipeline may have beside those of the blocks.
+	Programs []program.Description
 	// DeviceID is p4.DeviceID when 0.
 	DeviceID uint64
 	// Roles are the named roles; a name that is not here covers nothing.
@@ -308,7 +311,7 @@ func (a *Agent) Install(config *v1.ForwardingPipelineConfig) error {
 
 // pipeline carries out one action; the caller holds writes.
 func (a *Agent) pipeline(req *v1.SetForwardingPipelineConfigRequest) error {
-	next, err := setPipeline(a.options.Backend, a.options.Profile, a.current.Load(), a.version+1, req)
+	next, err := setPipeline(a.options.Backend, a.options.build(), a.current.Load(), a.version+1, req)
 	if err != nil || next == nil {
 		return err
 	}

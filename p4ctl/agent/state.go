@@ -3,20 +3,22 @@ package agent
 import (
 	"encoding/binary"
 	"net/netip"
+	"slices"
 
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// Entry is one table entry in the agent's own form: the single exact key and the action's parameters as numbers, in the
-// order of their ids. An Entry never changes.
+// Entry is one table entry in the agent's own form: its exact key, of several fields side by side (p4.Table.Number), and the
+// action's parameters as numbers, in the order of their ids. An Entry never changes.
 type Entry struct {
 	Table  uint32
 	Key    uint32
 	Action uint32
-	Params [2]uint32
+	Params [program.MaxParams]uint32
 	// What the controller wants back unchanged.
 	Metadata           []byte
 	ControllerMetadata uint64
@@ -57,6 +59,36 @@ type State struct {
 	groups   trie[*Group]
 	users    trie[int] // how many cluster entries point to a group
 	replicas int       // of all groups together
+	added    []added   // tables of switch programs
+}
+
+// added is the content of a switch program's table.
+type added struct {
+	p4.Table
+	entries trie[*Entry]
+}
+
+// empty is the state that a pipeline begins with.
+func (s *schema) empty() *State { return new(State).under(s) }
+
+// under is a state with the tables of a schema, those that it has as they are.
+func (s *State) under(of *schema) *State {
+	next := *s
+	next.added = make([]added, len(of.added))
+	for i, t := range of.added {
+		next.added[i].Table = t
+		if has := s.table(t.ID); has != nil {
+			next.added[i].entries = *has
+		}
+	}
+	return &next
+}
+
+// next is a copy to be changed by a batch.
+func (s *State) next() *State {
+	next := *s
+	next.added = slices.Clone(s.added)
+	return &next
 }
 
 // Version counts the batches that changed a device's tables; two equal versions of one agent mean equal tables.
@@ -124,7 +156,11 @@ func (s *State) Changes(visit func(Change) bool) {
 		goOn = visit(Change{Op: v1.Update_INSERT, Group: g})
 		return goOn
 	})
-	for _, t := range []trie[*Entry]{s.clusters, s.servers, s.workers} {
+	tables := []trie[*Entry]{s.clusters, s.servers, s.workers}
+	for i := range s.added {
+		tables = append(tables, s.added[i].entries)
+	}
+	for _, t := range tables {
 		if !goOn {
 			return
 		}
@@ -144,6 +180,11 @@ func (s *State) table(id uint32) *trie[*Entry] {
 		return &s.servers
 	case p4.TableClusterGroups:
 		return &s.clusters
+	}
+	for i := range s.added {
+		if s.added[i].ID == id {
+			return &s.added[i].entries
+		}
 	}
 	return nil
 }

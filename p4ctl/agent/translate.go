@@ -108,34 +108,47 @@ func noDirectResources(te *v1.TableEntry, t *configv1.Table) error {
 	return nil
 }
 
-// exactKey reads the match of a table with one exact field.
+// exactKey reads the match of a table with exact fields only, side by side in their order.
 func exactKey(t *configv1.Table, match []*v1.FieldMatch) (uint32, error) {
 	var key uint32
-	seen := make(map[uint32]bool, 1)
+	given := make(map[uint32]uint32, len(t.MatchFields))
 	for _, m := range match {
 		f := field(t, m.GetFieldId())
 		if f == nil {
 			return 0, status.Errorf(codes.InvalidArgument, "table %s has no match field %d", nameOf(t), m.GetFieldId())
 		}
-		if seen[f.Id] {
+		if _, twice := given[f.Id]; twice {
 			return 0, status.Errorf(codes.InvalidArgument, "match field %q is given twice", f.Name)
 		}
-		seen[f.Id] = true
 		exact, ok := m.FieldMatchType.(*v1.FieldMatch_Exact_)
 		if !ok {
 			return 0, status.Errorf(codes.InvalidArgument, "match field %q needs an exact match", f.Name)
 		}
-		var err error
-		if key, err = number("match field "+f.Name, exact.Exact.GetValue(), f.Bitwidth); err != nil {
+		value, err := number("match field "+f.Name, exact.Exact.GetValue(), f.Bitwidth)
+		if err != nil {
 			return 0, err
 		}
+		given[f.Id] = value
 	}
 	for _, f := range t.MatchFields {
-		if !seen[f.Id] {
+		value, ok := given[f.Id]
+		if !ok {
 			return 0, status.Errorf(codes.InvalidArgument, "exact match field %q of %s is missing", f.Name, nameOf(t))
 		}
+		key = key<<f.Bitwidth | value
 	}
 	return key, nil
+}
+
+// keyFields takes such a key apart.
+func keyFields(t *configv1.Table, key uint32) []uint32 {
+	values := make([]uint32, len(t.MatchFields))
+	for i := len(values) - 1; i >= 0; i-- {
+		bits := t.MatchFields[i].Bitwidth
+		values[i] = key & (1<<bits - 1)
+		key = uint32(uint64(key) >> bits)
+	}
+	return values
 }
 
 func (s *schema) action(e *Entry, t *configv1.Table, a *v1.TableAction) error {
@@ -245,8 +258,10 @@ func (s *schema) entryProto(e *Entry) *v1.Entity {
 	t, action := s.tables[e.Table], s.actions[e.Action]
 	te := &v1.TableEntry{
 		TableId:  e.Table,
-		Match:    []*v1.FieldMatch{{FieldId: t.MatchFields[0].Id, FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: canonical(e.Key)}}}},
 		Metadata: e.Metadata,
+	}
+	for i, v := range keyFields(t, e.Key) {
+		te.Match = append(te.Match, &v1.FieldMatch{FieldId: t.MatchFields[i].Id, FieldMatchType: &v1.FieldMatch_Exact_{Exact: &v1.FieldMatch_Exact{Value: canonical(v)}}})
 	}
 	setLegacyMetadata(te, e.ControllerMetadata)
 	a := &v1.Action{ActionId: e.Action}

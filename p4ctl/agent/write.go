@@ -2,7 +2,9 @@ package agent
 
 import (
 	"fmt"
+	"strings"
 
+	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -20,8 +22,7 @@ func (p *pipeline) write(b Backend, role *Role, req *v1.WriteRequest) (next *Sta
 	if err != nil {
 		return p.state, nil, nil, err
 	}
-	state := *p.state
-	next = &state
+	next = p.state.next()
 	e := new(edit)
 	var undo []Change
 	for i, u := range req.Updates {
@@ -175,9 +176,9 @@ func (s *schema) prepareEntry(st *State, op Op, e *Entry) (step, error) {
 	old, exists := entries.get(e.Key)
 	switch {
 	case op == v1.Update_INSERT && exists:
-		return step{}, status.Errorf(codes.AlreadyExists, "%s has an entry for %s", nameOf(t), keyText(e))
+		return step{}, status.Errorf(codes.AlreadyExists, "%s has an entry for %s", nameOf(t), keyText(t, e))
 	case op != v1.Update_INSERT && !exists:
-		return step{}, status.Errorf(codes.NotFound, "%s has no entry for %s", nameOf(t), keyText(e))
+		return step{}, status.Errorf(codes.NotFound, "%s has no entry for %s", nameOf(t), keyText(t, e))
 	case op == v1.Update_INSERT && entries.size >= capacity(t):
 		return step{}, status.Errorf(codes.ResourceExhausted, "%s is full: it has %d entries, its limit", nameOf(t), entries.size)
 	}
@@ -198,9 +199,16 @@ func (s *schema) prepareEntry(st *State, op Op, e *Entry) (step, error) {
 	return step{do: Change{Op: op, Entry: e}, undo: Change{Op: op, Entry: old}}, nil
 }
 
-func keyText(e *Entry) string {
-	if e.Table == p4.TableClusterGroups {
+func keyText(t *configv1.Table, e *Entry) string {
+	switch {
+	case e.Table == p4.TableClusterGroups:
 		return fmt.Sprintf("cluster %d", e.Key)
+	case e.Table != p4.TableServers && e.Table != p4.TableWorkers:
+		var words []string
+		for i, v := range keyFields(t, e.Key) {
+			words = append(words, fmt.Sprintf("%s %d", t.MatchFields[i].Name, v))
+		}
+		return strings.Join(words, ", ")
 	}
 	return fmt.Sprintf("%d.%d.%d.%d", byte(e.Key>>24), byte(e.Key>>16), byte(e.Key>>8), byte(e.Key))
 }

@@ -14,6 +14,8 @@ import (
 	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/olafctl/olaf/fpga/program"
 )
 
 //go:embed olaf.p4 vnp4_1.p4 vnp4_2.p4
@@ -62,8 +64,8 @@ func Lab() Profile { return Profile{Name: "lab", Workers: 1024, Servers: 32, Clu
 // Twin is what the identifiers can express.
 func Twin() Profile { return Profile{Name: "twin", Workers: 65536, Servers: 32, Clusters: 65536} }
 
-// Info is the P4Info of the profile; the caller owns it.
-func (p Profile) Info() *configv1.P4Info {
+// Info is the P4Info of the profile, with the tables of some switch programs beside the blocks' own; the caller owns it.
+func (p Profile) Info(programs ...program.Description) *configv1.P4Info {
 	info := new(configv1.P4Info)
 	if err := prototext.Unmarshal(infoText, info); err != nil {
 		panic("p4: the embedded P4Info does not parse: " + err.Error())
@@ -81,13 +83,14 @@ func (p Profile) Info() *configv1.P4Info {
 	limits := info.PkgInfo.PlatformProperties
 	limits.MulticastGroupTableSize = int32(p.Clusters)
 	limits.MulticastGroupTableTotalReplicas = int32(p.Workers)
+	p.join(info, programs)
 	return info
 }
 
 // InfoText is the P4Info of the profile in the text form that other clients load. It leaves out the platform
 // properties, which clients older than P4Runtime 1.4 refuse to parse; the agent's own limits hold without them.
-func (p Profile) InfoText() []byte {
-	info := p.Info()
+func (p Profile) InfoText(programs ...program.Description) []byte {
+	info := p.Info(programs...)
 	info.PkgInfo.PlatformProperties = nil
 	text, err := prototext.MarshalOptions{Multiline: true}.Marshal(info)
 	if err != nil {
@@ -102,16 +105,23 @@ type DeviceConfig struct {
 	Schema  string            `json:"schema"`
 	Profile Profile           `json:"profile"`
 	Sources map[string]string `json:"sources"` // block → SHA-256 of its source and what it includes
+	// Programs are the switch programs whose tables the pipeline has beside those of the blocks.
+	Programs []string `json:"programs,omitempty"`
 }
 
 // DeviceConfigSchema marks a device config of ours.
 const DeviceConfigSchema = "olafctl.p4-device-config/v1"
 
 // DeviceConfig is the profile's p4_device_config, as JSON.
-func (p Profile) DeviceConfig() []byte {
+func (p Profile) DeviceConfig(programs ...program.Description) []byte {
 	c := DeviceConfig{Schema: DeviceConfigSchema, Profile: p, Sources: make(map[string]string)}
 	for _, b := range Blocks() {
 		c.Sources[b] = sourceHash(b)
+	}
+	for i := range programs {
+		if len(programs[i].Tables) > 0 {
+			c.Programs = append(c.Programs, programs[i].Name)
+		}
 	}
 	out, err := json.Marshal(c)
 	if err != nil {

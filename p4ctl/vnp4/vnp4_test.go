@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/internal/peer"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
@@ -119,7 +120,7 @@ func open(t *testing.T) (*Backend, *silicon) {
 }
 
 func worker(op agent.Op, key, cluster, id uint32) agent.Change {
-	return agent.Change{Op: op, Entry: &agent.Entry{Table: p4.TableWorkers, Key: key, Action: p4.ActionSetWorker, Params: [2]uint32{cluster, id}}}
+	return agent.Change{Op: op, Entry: &agent.Entry{Table: p4.TableWorkers, Key: key, Action: p4.ActionSetWorker, Params: [program.MaxParams]uint32{cluster, id}}}
 }
 
 func do(t *testing.T, b *Backend, want codes.Code, c agent.Change) {
@@ -135,7 +136,7 @@ func TestEntriesReachTheCard(t *testing.T) {
 	do(t, b, codes.OK, worker(v1.Update_INSERT, 0x0a000001, 3, 4))
 	do(t, b, codes.OK, agent.Change{Op: v1.Update_INSERT, Entry: &agent.Entry{Table: p4.TableServers, Key: 5, Action: p4.ActionSetServer}})
 	do(t, b, codes.OK, agent.Change{Op: v1.Update_INSERT, Group: &agent.Group{ID: 9, Members: []agent.Member{{Port: 1, Instance: 2}}}})
-	do(t, b, codes.OK, agent.Change{Op: v1.Update_INSERT, Entry: &agent.Entry{Table: p4.TableClusterGroups, Key: 3, Action: p4.ActionSetGroup, Params: [2]uint32{9}}})
+	do(t, b, codes.OK, agent.Change{Op: v1.Update_INSERT, Entry: &agent.Entry{Table: p4.TableClusterGroups, Key: 3, Action: p4.ActionSetGroup, Params: [program.MaxParams]uint32{9}}})
 	want := map[[3]uint32]uint32{{0x10000, 2, 0x0a000001}: 0x00030004, {0x10000, 1, 5}: 0, {0x20000, 3, 3}: 9}
 	if !maps.Equal(s.entries, want) || len(s.groups[9]) != 1 {
 		t.Errorf("the card holds %x and groups %v, want %x", s.entries, s.groups, want)

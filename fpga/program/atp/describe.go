@@ -41,6 +41,21 @@ func Describe() program.Description {
 		Arithmetic: program.Sticky,
 		Ledger:     ledger(),
 		Classes:    int(classes),
-		New:        func(cfg program.Config) (program.Program, error) { return New(cfg) },
+		Tables:     tables(), Stranger: Stranger,
+		New: func(cfg program.Config) (program.Program, error) { return New(cfg) },
+	}
+}
+
+// tables are what a controller writes.
+func tables() []program.Table {
+	return []program.Table{
+		{
+			Name: "atp.jobs", Doc: "The jobs that the switch knows, and their part of the aggregators where these are not shared.",
+			Key:    program.JobKey(),
+			Action: "set_job", Does: "The switch aggregates for the job; a size of 0 shares all aggregators.",
+			Params: append(program.PartParams(), program.Field{Name: "level", Bits: 8, Means: program.TreeLevel}, program.Field{Name: "parent", Bits: 1, Means: program.HasParent}),
+			Miss:   "forward", Without: "The switch aggregates nothing for the job.",
+		},
+		program.MembersTable("atp"),
 	}
 }

@@ -40,6 +40,27 @@ func Describe() program.Description {
 		Ledger:     ledger(),
 		Classes:    int(classes),
 		Actions:    map[string]uint8{"collided": Collided},
-		New:        func(cfg program.Config) (program.Program, error) { return New(cfg) },
+		Tables:     tables(), Stranger: Stranger,
+		New: func(cfg program.Config) (program.Program, error) { return New(cfg) },
+	}
+}
+
+// tables are what a controller writes.
+func tables() []program.Table {
+	return []program.Table{
+		{
+			Name: "p4inc.jobs", Doc: "The jobs that the switch aggregates for. Their workers are the members of the multicast groups of their clusters.",
+			Key:    program.JobKey(),
+			Action: "set_job", Does: "A sum of the job is complete with so many workers.",
+			Params: []program.Field{{Name: "workers", Bits: 16, Means: program.FanIn}},
+			Miss:   "forward", Without: "The switch aggregates nothing for the job.",
+		},
+		{
+			Name: "p4inc.segments", Doc: "The aggregators that are a job's.",
+			Key:    program.JobKey(),
+			Action: "set_segment", Does: "The job has these aggregators; a size of 0 is all that follow.",
+			Params: program.PartParams(),
+			Miss:   "no_segment", Without: "The job has no aggregators.",
+		},
 	}
 }

@@ -41,6 +41,21 @@ func Describe() program.Description {
 		Arithmetic: program.Wrapping,
 		Ledger:     ledger(),
 		Classes:    int(classes),
-		New:        func(cfg program.Config) (program.Program, error) { return New(cfg) },
+		Tables:     tables(), Stranger: Stranger,
+		New: func(cfg program.Config) (program.Program, error) { return New(cfg) },
+	}
+}
+
+// tables are what a controller writes.
+func tables() []program.Table {
+	return []program.Table{
+		{
+			Name: "sml.jobs", Doc: "The slots of the pool that are a job's.",
+			Key:    program.JobKey(),
+			Action: "set_pool", Does: "The job has these slots; a size of 0 is all that follow.",
+			Params: program.PartParams(),
+			Miss:   "no_pool", Without: "The job has no slots: its packets are dropped and counted.",
+		},
+		program.MembersTable("sml"),
 	}
 }

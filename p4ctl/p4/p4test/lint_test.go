@@ -7,6 +7,7 @@ import (
 
 	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 
+	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
@@ -15,6 +16,13 @@ func TestSourcesAndP4InfoAgree(t *testing.T) {
 		for _, fault := range Lint(p, p4.Source, p.Info()) {
 			t.Errorf("profile %s: %s", p.Name, fault)
 		}
+	}
+}
+
+// Tables of switch programs have ids of their own, with the prefixes of their kinds, and aliases as all have.
+func TestProgramsKeepToTheirIDs(t *testing.T) {
+	for _, fault := range lintIDs(p4.Twin().Info(programs.All()...)) {
+		t.Error(fault)
 	}
 }
 

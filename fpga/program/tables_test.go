@@ -1,0 +1,188 @@
+package program_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/p4inc"
+	"github.com/olafctl/olaf/fpga/program/programs"
+)
+
+// told are the programs that controllers tell about jobs.
+func told(t testing.TB) []program.Description {
+	t.Helper()
+	all := slices.DeleteFunc(programs.All(), func(d program.Description) bool { return len(d.Tables) == 0 })
+	if len(all) < 4 {
+		t.Fatalf("only %d programs have tables", len(all))
+	}
+	return all
+}
+
+// A key is a number of 32 bits for those who keep entries, an entry is one member's or one job's, and each program counts
+// strangers by a class of its own.
+func TestTablesAreWithinTheirBounds(t *testing.T) {
+	for _, d := range told(t) {
+		names := map[string]bool{}
+		for _, table := range d.Tables {
+			bits := 0
+			for _, f := range table.Key {
+				bits += f.Bits
+			}
+			if bits > 32 || table.Key[0].Means != program.JobID || len(table.Params) > program.MaxParams || names[table.Name] {
+				t.Errorf("%s: %d key bits, %d parameters", table.Name, bits, len(table.Params))
+			}
+			names[table.Name] = true
+		}
+		if d.ClassName(d.Stranger) != "stranger" {
+			t.Errorf("%s counts strangers as %s", d.Name, d.ClassName(d.Stranger))
+		}
+	}
+}
+
+// drawJob draws a job of whatever its program's tables can say.
+func drawJob(t *rapid.T, d *program.Description, id olaf.ClusterID) program.Job {
+	j := program.Job{ID: id}
+	for i := range d.Tables {
+		for _, f := range d.Tables[i].Params {
+			v := rapid.IntRange(0, 1<<min(f.Bits, 20)-1).Draw(t, f.Name)
+			switch f.Means {
+			case program.FirstSlot:
+				j.Base = v
+			case program.SlotCount:
+				j.Slots = v
+			case program.FanIn:
+				j.Fan = v
+			case program.TreeLevel:
+				j.Level = v
+			case program.HasParent:
+				j.Parent = v != 0
+			}
+		}
+	}
+	if d.Admits() {
+		for port := range rapid.IntRange(1, 4).Draw(t, "members") {
+			j.Members = append(j.Members, program.Member{Worker: olaf.WorkerID(rapid.Uint16().Draw(t, "worker")), Port: program.Port(port)})
+		}
+	}
+	return j
+}
+
+// What is written about jobs says these jobs again, whatever the order of the entries.
+func TestEntriesSayTheJobs(t *testing.T) {
+	all := told(t)
+	rapid.Check(t, func(t *rapid.T) {
+		d := &all[rapid.IntRange(0, len(all)-1).Draw(t, "program")]
+		var jobs []program.Job
+		for id := range rapid.IntRange(0, 3).Draw(t, "jobs") {
+			jobs = append(jobs, drawJob(t, d, olaf.ClusterID(7*id)))
+		}
+		entries, err := d.Entries(jobs...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(jobs, d.Jobs(rapid.Permutation(entries).Draw(t, "entries"), nil)); diff != "" {
+			t.Errorf("%s: %s", d.Name, diff)
+		}
+	})
+}
+
+func TestEntriesRefuse(t *testing.T) {
+	for _, d := range told(t) {
+		if !d.Admits() {
+			continue
+		}
+		if _, err := d.Entries(program.Job{Members: []program.Member{{Port: program.Uplink}}}); !errors.Is(err, program.ErrConfig) {
+			t.Errorf("%s: a member behind the uplink: %v", d.Name, err)
+		}
+		if _, err := d.Entries(program.Job{Members: []program.Member{{Port: 1 << 16}}}); !errors.Is(err, program.ErrConfig) {
+			t.Errorf("%s: a port beyond the field: %v", d.Name, err)
+		}
+	}
+}
+
+// A job of which one table says nothing yet is none; members that no table has come from the job's group.
+func TestJobsOfGroups(t *testing.T) {
+	d := p4inc.Describe()
+	entries, err := d.Entries(program.Job{ID: 3, Fan: 2, Base: 10, Slots: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	group := func(job olaf.ClusterID) []program.Member {
+		return []program.Member{{Worker: 9, Port: 2}, {Worker: olaf.WorkerID(job), Port: 1}}
+	}
+	want := []program.Job{{ID: 3, Fan: 2, Base: 10, Slots: 5, Members: []program.Member{{Worker: 3, Port: 1}, {Worker: 9, Port: 2}}}}
+	if diff := cmp.Diff(want, d.Jobs(entries, group)); diff != "" {
+		t.Error(diff)
+	}
+	for i := range entries {
+		if jobs := d.Jobs(entries[i:i+1], group); len(jobs) != 0 {
+			t.Errorf("half of it is %+v", jobs)
+		}
+	}
+}
+
+// A program follows its tables: a job that stays keeps what it holds, one that changes or goes loses it, and what can't be is
+// named and left out.
+func TestFollower(t *testing.T) {
+	sw, err := p4inc.New(program.Config{Slots: 16})
+	if err != nil {
+		t.Fatal(err)
+	}
+	members := func(n int) (m []program.Member) {
+		for i := range n {
+			m = append(m, program.Member{Worker: olaf.WorkerID(i), Port: program.Port(i)})
+		}
+		return m
+	}
+	one := program.Job{ID: 1, Base: 0, Slots: 8, Members: members(2)}
+	two := program.Job{ID: 2, Base: 8, Slots: 8, Members: members(3)}
+	f := program.Follower{Program: sw}
+	follow := func(held int, jobs ...program.Job) {
+		t.Helper()
+		if err := f.Follow(jobs); err != nil {
+			t.Error(err)
+		}
+		if n := sw.Occupied(); n != held {
+			t.Errorf("%d held, want %d", n, held)
+		}
+	}
+	send := func(job olaf.ClusterID, index uint32) program.Class {
+		return sw.Receive(0, 0, &program.Packet{Kind: program.Data, Job: job, Index: index, Trace: program.Contribution(0, 0, 0)}, nil, nowhere{})
+	}
+	follow(0, one, two)
+	if a, b := send(1, 0), send(2, 8); a != p4inc.Consumed || b != p4inc.Consumed {
+		t.Errorf("classes %d, %d", a, b)
+	}
+	follow(2, one, two) // the same again
+	two.Members = members(2)
+	follow(1, one, two)
+	follow(1, one)
+	if c := send(2, 8); c != p4inc.Forwarded {
+		t.Errorf("a job that is gone: %d", c)
+	}
+	// Segments change places at once.
+	moved := program.Job{ID: 1, Base: 8, Slots: 8, Members: members(2)}
+	two.Base = 0
+	follow(0, moved, two)
+	three := program.Job{ID: 3, Base: 4, Slots: 8, Members: members(2)}
+	if err := f.Follow([]program.Job{moved, two, three}); !errors.Is(err, program.ErrConfig) {
+		t.Errorf("overlapping segments: %v", err)
+	}
+	if c := send(3, 4); c != p4inc.Forwarded {
+		t.Errorf("a job that was refused: %d", c)
+	}
+	follow(0, three) // now there is room
+	if c := send(3, 4); c != p4inc.Consumed {
+		t.Errorf("a job that was refused before: %d", c)
+	}
+}
+
+type nowhere struct{}
+
+func (nowhere) Emit(program.Dest, *program.Packet, []uint32) {}

@@ -1,0 +1,55 @@
+package agent
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// Jobs are what the tables of a switch program say, by id; members that no table has are those of the multicast group that the
+// job's cluster has. has is false where the pipeline has none of the program's tables, so that controllers have no say.
+func (s *State) Jobs(d *program.Description) (jobs []program.Job, has bool) {
+	var entries []program.Entry
+	for _, t := range s.tablesOf(d) {
+		has = true
+		for _, e := range sorted(t.entries) {
+			entries = append(entries, program.Entry{Table: t.Place, Key: t.Fields(e.Key), Params: e.Params[:len(t.Params)]})
+		}
+	}
+	return d.Jobs(entries, s.members), has
+}
+
+// Admits says whether a worker may contribute to a job of a switch program. Everybody may where the pipeline has no table that
+// says who.
+func (s *State) Admits(d *program.Description, job olaf.ClusterID, worker olaf.WorkerID) bool {
+	for _, t := range s.tablesOf(d) {
+		if !t.ByMember() {
+			continue
+		}
+		if _, ok := t.entries.get(t.Number(t.KeyOf(job, worker))); !ok {
+			return false
+		}
+	}
+	return true
+}
+
+// tablesOf are the tables of a program that the pipeline has.
+func (s *State) tablesOf(d *program.Description) (tables []*added) {
+	if s == nil {
+		return nil
+	}
+	for i := range s.added {
+		if s.added[i].Program.Code == d.Code {
+			tables = append(tables, &s.added[i])
+		}
+	}
+	return tables
+}
+
+// members are the workers to which a job's sums are multicast.
+func (s *State) members(job olaf.ClusterID) (members []program.Member) {
+	replicas, _ := s.Group(job)
+	for _, r := range replicas {
+		members = append(members, program.Member{Worker: olaf.WorkerID(r.Instance), Port: program.Port(r.Port)})
+	}
+	return members
+}

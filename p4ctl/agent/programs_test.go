@@ -1,0 +1,215 @@
+package agent
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/iswitch"
+	"github.com/olafctl/olaf/fpga/program/p4inc"
+	"github.com/olafctl/olaf/fpga/program/programs"
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// told is an agent whose device goes by the tables of all programs, spoken to without a wire.
+type told struct {
+	*testing.T
+	*Agent
+	backend *Embedded
+}
+
+func newTold(t *testing.T, journal string) *told {
+	t.Helper()
+	b := &told{T: t, backend: new(Embedded)}
+	var err error
+	if b.Agent, err = New(Options{Backend: b.backend, Profile: p4.Lab(), Programs: programs.All(), Journal: journal}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { b.Close() })
+	return b
+}
+
+// pipelineOf is a pipeline with the tables of some programs.
+func pipelineOf(of ...program.Description) *v1.ForwardingPipelineConfig {
+	return &v1.ForwardingPipelineConfig{P4Info: p4.Lab().Info(of...), P4DeviceConfig: p4.Lab().DeviceConfig(of...)}
+}
+
+func (b *told) set(action v1.SetForwardingPipelineConfigRequest_Action, of ...program.Description) error {
+	b.Helper()
+	b.writes.Lock()
+	defer b.writes.Unlock()
+	return b.pipeline(&v1.SetForwardingPipelineConfigRequest{DeviceId: p4.DeviceID, Action: action, Config: pipelineOf(of...)})
+}
+
+// put writes one batch as the only controller.
+func (b *told) put(updates string) error {
+	b.Helper()
+	b.writes.Lock()
+	defer b.writes.Unlock()
+	p := b.current.Load()
+	state, changes, faults, err := p.write(b.backend, nil, text(b, new(v1.WriteRequest), updates))
+	if err == nil && len(changes) > 0 {
+		err = b.publish(p, state, changes)
+	}
+	if err != nil {
+		return err
+	}
+	return batchStatus("updates", faults)
+}
+
+func (b *told) must(err error) {
+	b.Helper()
+	if err != nil {
+		b.Fatal(err)
+	}
+}
+
+// member admits worker w to job j behind port p, by isw.members.
+func member(kind, j, w, p string) string {
+	return `updates { type: ` + kind + ` entity { table_entry { table_id: 0x02000101
+		match { field_id: 2 exact { value: "` + w + `" } } match { field_id: 1 exact { value: "` + j + `" } }
+		action { action { action_id: 0x01000101 params { param_id: 1 value: "` + p + `" } } } } } } `
+}
+
+// An entry of several fields is found by all of them whatever their order, is read back field by field, and means what the
+// program's description says.
+func TestEntriesOfPrograms(t *testing.T) {
+	b := newTold(t, "")
+	isw := iswitch.Describe()
+	if _, has := b.backend.Tables().Jobs(&isw); has || !b.backend.Tables().Admits(&isw, 1, 2) {
+		t.Error("without a pipeline controllers have a say")
+	}
+	b.must(b.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, isw))
+	b.must(b.put(member("INSERT", `\x00\x01`, `\x02`, `\x05`) + member("INSERT", `\x01`, `\x03`, `\x04`) + member("INSERT", `\x02`, `\x01`, `\x00`)))
+	jobs, has := b.backend.Tables().Jobs(&isw)
+	want := []program.Job{{ID: 1, Members: []program.Member{{Worker: 3, Port: 4}, {Worker: 2, Port: 5}}}, {ID: 2, Members: []program.Member{{Worker: 1}}}}
+	if d := cmp.Diff(want, jobs); !has || d != "" {
+		t.Error(d)
+	}
+	for _, c := range []struct {
+		job    olaf.ClusterID
+		worker olaf.WorkerID
+		want   bool
+	}{{1, 2, true}, {2, 1, true}, {1, 1, false}, {2, 2, false}, {0, 0, false}} {
+		if got := b.backend.Tables().Admits(&isw, c.job, c.worker); got != c.want {
+			t.Errorf("worker %d of job %d: %v", c.worker, c.job, got)
+		}
+	}
+	for _, c := range []struct {
+		batch, say string
+		code       codes.Code
+	}{
+		{member("INSERT", `\x01`, `\x02`, `\x09`), `"isw.members" has an entry for job 1, worker 2`, codes.AlreadyExists},
+		{member("DELETE", `\x02`, `\x02`, `\x09`), "has no entry for job 2, worker 2", codes.NotFound},
+		{member("INSERT", `\x01\x00\x00`, `\x02`, `\x09`), "does not fit into 16 bits", codes.InvalidArgument},
+		{`updates { type: INSERT entity { table_entry { table_id: 0x02000101 match { field_id: 1 exact { value: "\x01" } } } } }`, `"worker" of "isw.members" is missing`, codes.InvalidArgument},
+		{`updates { type: INSERT entity { table_entry { table_id: 0x02000401 match { field_id: 1 exact { value: "\x01" } } } } }`, "unknown table", codes.InvalidArgument},
+	} {
+		err := b.put(c.batch)
+		details := status.Convert(err).Details()
+		if len(details) != 1 || codes.Code(details[0].(*v1.Error).GetCanonicalCode()) != c.code || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%v, want %v: %s", err, c.code, c.say)
+		}
+	}
+	before := b.backend.Tables()
+	if err := b.put("atomicity: ROLLBACK_ON_ERROR " + member("MODIFY", `\x01`, `\x02`, `\x06`) + member("INSERT", `\x01`, `\x02`, `\x06`)); err == nil {
+		t.Error("a batch with a fault went through")
+	}
+	if b.backend.Tables() != before {
+		t.Error("a batch that was rolled back left something behind")
+	}
+	b.must(b.put(member("MODIFY", `\x01`, `\x02`, `\x06`)))
+	if old, _ := before.Jobs(&isw); old[0].Members[1].Port != 5 {
+		t.Error("a batch changed a state that somebody reads")
+	}
+	var read []string
+	p := b.current.Load()
+	b.must(p.read(nil, text(t, new(v1.Entity), "table_entry { table_id: 0x02000101 match { field_id: 1 exact { value: '\\001' } } match { field_id: 2 exact { value: '\\002' } } }"), func(e *v1.Entity) error {
+		for _, m := range e.GetTableEntry().Match {
+			read = append(read, string(m.GetExact().Value))
+		}
+		read = append(read, string(e.GetTableEntry().Action.GetAction().Params[0].Value))
+		return nil
+	}))
+	if d := cmp.Diff([]string{"\x01", "\x02", "\x06"}, read); d != "" {
+		t.Error(d)
+	}
+}
+
+// A table of jobs takes its members from the multicast groups that clusters have; all of it is one batch.
+func TestJobsOfClusters(t *testing.T) {
+	b, of := newTold(t, ""), p4inc.Describe()
+	b.must(b.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, of))
+	b.must(b.put(`atomicity: ROLLBACK_ON_ERROR
+		updates { type: INSERT entity { packet_replication_engine_entry { multicast_group_entry { multicast_group_id: 8
+			replicas { instance: 4 port: "\x01" } replicas { instance: 2 port: "\x02" } } } } }
+		updates { type: INSERT entity { table_entry { table_id: 0x02000011 match { field_id: 1 exact { value: "\x07" } }
+			action { action { action_id: 0x01000011 params { param_id: 1 value: "\x08" } } } } } }
+		updates { type: INSERT entity { table_entry { table_id: 0x02000401 match { field_id: 1 exact { value: "\x07" } }
+			action { action { action_id: 0x01000401 params { param_id: 1 value: "\x02" } } } } } }
+		updates { type: INSERT entity { table_entry { table_id: 0x02000402 match { field_id: 1 exact { value: "\x07" } }
+			action { action { action_id: 0x01000403 params { param_id: 1 value: "\x40" } params { param_id: 2 value: "\x20" } } } } } }`))
+	jobs, _ := b.backend.Tables().Jobs(&of)
+	want := []program.Job{{ID: 7, Fan: 2, Base: 64, Slots: 32, Members: []program.Member{{Worker: 4, Port: 1}, {Worker: 2, Port: 2}}}}
+	if d := cmp.Diff(want, jobs); d != "" {
+		t.Error(d)
+	}
+}
+
+// Pipelines with and without tables of programs follow each other: entries stay under RECONCILE_AND_COMMIT while their table
+// does, and a pipeline that would lose some is refused.
+func TestPipelinesOfPrograms(t *testing.T) {
+	b, isw, inc := newTold(t, ""), iswitch.Describe(), p4inc.Describe()
+	const reconcile = v1.SetForwardingPipelineConfigRequest_RECONCILE_AND_COMMIT
+	b.must(b.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT))
+	b.must(b.set(reconcile, isw))
+	b.must(b.put(member("INSERT", `\x01`, `\x02`, `\x05`)))
+	b.must(b.set(reconcile, isw, inc))
+	if jobs, _ := b.backend.Tables().Jobs(&isw); len(jobs) != 1 {
+		t.Errorf("%d jobs are left", len(jobs))
+	}
+	if err := b.set(reconcile, inc); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), `"isw.members" holds 1 entries`) {
+		t.Errorf("%v", err)
+	}
+	if err := b.set(reconcile); err == nil {
+		t.Error("a pipeline without the table took its entry")
+	}
+	b.must(b.put(member("DELETE", `\x01`, `\x02`, `\x05`)))
+	b.must(b.set(reconcile))
+	if err := b.put(member("INSERT", `\x01`, `\x02`, `\x05`)); err == nil {
+		t.Error("the table is still there")
+	}
+	// A device that is told of no program, and tables that are not the program's.
+	if err := newTold(t, "").set(reconcile, program.Description{Name: "other", Code: 40, Tables: isw.Tables}); status.Code(err) != codes.InvalidArgument {
+		t.Errorf("unknown tables: %v", err)
+	}
+	isw.Tables = []program.Table{isw.Tables[0]}
+	isw.Tables[0].Params = nil
+	if err := b.set(reconcile, isw); err == nil || !strings.Contains(err.Error(), "action isw.admit differs") {
+		t.Errorf("%v", err)
+	}
+}
+
+// A restarted agent has pipeline and entries again.
+func TestJournalOfPrograms(t *testing.T) {
+	path, isw := filepath.Join(t.TempDir(), "journal"), iswitch.Describe()
+	b := newTold(t, path)
+	b.must(b.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, isw))
+	b.must(b.put(member("INSERT", `\x01`, `\x02`, `\x05`)))
+	b.must(b.put(member("INSERT", `\x01`, `\x03`, `\x06`)))
+	want, _ := b.backend.Tables().Jobs(&isw)
+	for range 2 { // the second time from a file that was written anew
+		b.must(b.Close())
+		b = newTold(t, path)
+		if got, has := b.backend.Tables().Jobs(&isw); !has || cmp.Diff(want, got) != "" {
+			t.Errorf("after a restart %+v", got)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package p4
+
+import (
+	"strings"
+
+	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
+
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// Table is a table of a switch program in a pipeline. Its ids follow from the program's code and the table's place, so that
+// pipelines of any programs go together; the ids of key fields and parameters count from 1.
+type Table struct {
+	*program.Table
+	Program   *program.Description
+	Place     int // among the program's tables
+	ID        uint32
+	ActionID  uint32 // of an entry
+	DefaultID uint32
+}
+
+// Ids of tables and actions have their kind in the highest byte. Below are the code of the program plus 1 and the place of the
+// table, or of its action: the entry's, then the default one.
+const (
+	tableKind  uint32 = 0x02 << 24
+	actionKind uint32 = 0x01 << 24
+)
+
+// TablesOf are the tables of some programs, in their order.
+func TablesOf(programs []program.Description) (tables []Table) {
+	for i := range programs {
+		d := &programs[i]
+		for k := range d.Tables {
+			base := d.Code<<8 + uint32(k)
+			action := actionKind | d.Code<<8 + uint32(2*k)
+			tables = append(tables, Table{Table: &d.Tables[k], Program: d, Place: k, ID: tableKind | base + 1, ActionID: action + 1, DefaultID: action + 2})
+		}
+	}
+	return tables
+}
+
+// join adds the tables of programs to a P4Info, which is then theirs by name.
+func (p Profile) join(info *configv1.P4Info, programs []program.Description) {
+	var names []string
+	for i := range programs {
+		if len(programs[i].Tables) > 0 {
+			names = append(names, programs[i].Name)
+		}
+	}
+	for _, t := range TablesOf(programs) {
+		info.Tables = append(info.Tables, t.info(p))
+		info.Actions = append(info.Actions, t.actions()...)
+	}
+	if len(names) > 0 {
+		info.PkgInfo.Name = strings.Join(names, "+")
+		info.PkgInfo.Doc.Brief = "VNP4_1 and VNP4_2 around the queue and a switch program, one logical device"
+	}
+}
+
+// size is how many entries a table has in a profile: of workers, or of jobs.
+func (t *Table) size(p Profile) int64 {
+	if t.ByMember() {
+		return int64(p.Workers)
+	}
+	return int64(p.Clusters)
+}
+
+func (t *Table) info(p Profile) *configv1.Table {
+	info := &configv1.Table{
+		Preamble:             preamble(t.ID, t.Name, t.Doc),
+		ActionRefs:           []*configv1.ActionRef{{Id: t.ActionID}, {Id: t.DefaultID, Scope: configv1.ActionRef_DEFAULT_ONLY}},
+		ConstDefaultActionId: t.DefaultID,
+		Size:                 t.size(p),
+	}
+	for i, f := range t.Key {
+		info.MatchFields = append(info.MatchFields, &configv1.MatchField{
+			Id: uint32(i) + 1, Name: f.Name, Bitwidth: int32(f.Bits), Match: &configv1.MatchField_MatchType_{MatchType: configv1.MatchField_EXACT},
+		})
+	}
+	return info
+}
+
+func (t *Table) actions() []*configv1.Action {
+	hit := &configv1.Action{Preamble: preamble(t.ActionID, t.ActionName(), t.Does)}
+	for i, f := range t.Params {
+		hit.Params = append(hit.Params, &configv1.Action_Param{Id: uint32(i) + 1, Name: f.Name, Bitwidth: int32(f.Bits)})
+	}
+	control, _, _ := strings.Cut(t.Name, ".")
+	return []*configv1.Action{hit, {Preamble: preamble(t.DefaultID, control+"."+t.Table.Miss, t.Without)}}
+}
+
+// ActionName is the name of the action of an entry, with its control.
+func (t *Table) ActionName() string {
+	control, _, _ := strings.Cut(t.Name, ".")
+	return control + "." + t.Action
+}
+
+func preamble(id uint32, name, brief string) *configv1.Preamble {
+	return &configv1.Preamble{Id: id, Name: name, Alias: name[strings.LastIndexByte(name, '.')+1:], Doc: &configv1.Documentation{Brief: brief}}
+}
+
+// Number is the number by which an entry is found: its key fields side by side, the first in the highest bits.
+func (t *Table) Number(key []uint32) (n uint32) {
+	for i, v := range key {
+		n = n<<t.Key[i].Bits | v
+	}
+	return n
+}
+
+// Fields takes such a number apart.
+func (t *Table) Fields(n uint32) []uint32 {
+	key := make([]uint32, len(t.Key))
+	for i := len(key) - 1; i >= 0; i-- {
+		key[i] = n & (1<<t.Key[i].Bits - 1)
+		n = uint32(uint64(n) >> t.Key[i].Bits)
+	}
+	return key
+}
