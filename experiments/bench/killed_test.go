@@ -46,7 +46,7 @@ func startAndHang(address string) error {
 		return err
 	}
 	defer bed.Close()
-	if _, err := bed.Program(ctx, plan.Tables()); err != nil {
+	if _, err := plan.Program(ctx, bed); err != nil {
 		return err
 	}
 	rig, err := plan.Rig(bed.Cards[0])

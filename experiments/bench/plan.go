@@ -10,6 +10,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/internal/splitmix"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/pktgen"
@@ -142,14 +143,43 @@ const speedupShare = 10
 // workerPort is the shell's port behind which all workers of a testbed are.
 const workerPort = 0
 
-// Tables are what VNP4-1 and VNP4-2 must hold: every worker's identity, the parameter server, a multicast group a cluster.
-func (p *Plan) Tables() p4ctl.Tables {
+// Tables are what VNP4-1 and VNP4-2 must hold: every worker's identity, the parameter server, a multicast group a cluster. Where
+// a switch program is in front of the queue, its tables admit the workers.
+func (p *Plan) Tables() (p4ctl.Tables, error) {
 	w, a := &p.Spec.Workload, p.addressing()
 	t := p4ctl.Tables{Servers: []netip.Addr{a.Server}}
 	for i := range w.Workers {
 		t.Workers = append(t.Workers, p4ctl.Worker{Address: netip.AddrFrom4(a.Worker(i).SrcIP), Cluster: w.Cluster(i), ID: olaf.WorkerID(i)})
 	}
-	return t.WithGroups(workerPort)
+	t = t.WithGroups(workerPort)
+	told := map[string]bool{}
+	for i := range p.Configs {
+		of := p.Configs[i].system
+		if !of.Adds() || told[of.Program.Name] {
+			continue
+		}
+		told[of.Program.Name] = true
+		entries, err := p4ctl.EntriesOf(of.Program, p.jobs()...)
+		if err != nil {
+			return t, err
+		}
+		t.Entries = append(t.Entries, entries...)
+	}
+	return t.Canonical(), nil
+}
+
+// jobs are the clusters as a switch program knows them. Each worker is behind a port of its own.
+func (p *Plan) jobs() []program.Job {
+	w := &p.Spec.Workload
+	jobs := make([]program.Job, w.Clusters)
+	for c := range jobs {
+		jobs[c].ID = olaf.ClusterID(c)
+	}
+	for i := range w.Workers {
+		j := &jobs[w.Cluster(i)]
+		j.Members = append(j.Members, program.Member{Worker: olaf.WorkerID(i), Port: program.Port(i)})
+	}
+	return jobs
 }
 
 // Runs is how many single runs the plan has.

@@ -41,7 +41,7 @@ func regroupUnderLoad(t *testing.T, device string, config int) {
 	bed, err := testbed.Open(ctx, device, testbed.OpenOptions{Access: testbedtest.Access()})
 	must(t, err)
 	defer bed.Close()
-	_, err = bed.Program(ctx, plan.Tables())
+	_, err = plan.Program(ctx, bed)
 	must(t, err)
 
 	dev := bed.Cards[0].Device
@@ -84,7 +84,7 @@ func regroupUnderLoad(t *testing.T, device string, config int) {
 	if len(moves) < 10 || got.Of("misidentified") == 0 {
 		t.Errorf("%s config %d: %d moves, %d updates under a new identity: no load was regrouped", device, config, len(moves), got.Of("misidentified"))
 	}
-	checkClusters(t, plan.Tables(), moves, seen)
+	checkClusters(t, tablesOf(t, plan), moves, seen)
 }
 
 func must(t *testing.T, err error) {

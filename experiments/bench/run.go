@@ -47,7 +47,7 @@ func Run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream) 
 func run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream, planned [][]results.Run) (*Outcome, error) {
 	ctx, stop := bed.Guard(ctx)
 	defer stop()
-	hash, err := bed.Program(ctx, plan.Tables())
+	hash, err := plan.Program(ctx, bed)
 	if err != nil {
 		return nil, cause(ctx, err)
 	}
@@ -61,6 +61,20 @@ func run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream, 
 	out.Departures, out.captured = r.departures, r.captured
 	out.captured.percent = r.ageError
 	return out, errors.Join(err, stream.publish(Finished{err, out.Partial}))
+}
+
+// Program writes and verifies the tables, on a device that was built for the plan, and returns the hash of their content.
+func (p *Plan) Program(ctx context.Context, bed *testbed.Testbed) (hash string, err error) {
+	for i := range p.Configs {
+		if err := p.fits(bed.Cards[0].Device, &p.Configs[i]); err != nil {
+			return "", err
+		}
+	}
+	tables, err := p.Tables()
+	if err != nil {
+		return "", err
+	}
+	return bed.Program(ctx, tables)
 }
 
 // cause prefers why a context ended over the error that its end provoked.

@@ -24,6 +24,15 @@ func small(t *testing.T) Spec {
 	return s
 }
 
+func tablesOf(t *testing.T, plan *Plan) p4ctl.Tables {
+	t.Helper()
+	tables, err := plan.Tables()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tables
+}
+
 func mustBench(t *testing.T, s Spec, o Options) *Measurement {
 	t.Helper()
 	report, err := Measure(t.Context(), s, o)
@@ -170,7 +179,7 @@ func TestMissingWorkerIsSeen(t *testing.T) {
 		if _, ok := e.(Started); !ok {
 			return nil
 		}
-		wrong := plan.Tables()
+		wrong := tablesOf(t, plan)
 		wrong.Workers = wrong.Workers[1:]
 		_, err := bed.Tables.Sync(t.Context(), wrong)
 		return err

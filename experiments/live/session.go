@@ -80,7 +80,7 @@ func Open(ctx context.Context, plan *bench.Plan, o Options) (*Session, error) {
 
 // program writes tables and traffic, and rewinds.
 func (l *Session) program(ctx context.Context) (err error) {
-	if _, err := l.bed.Program(ctx, l.plan.Tables()); err != nil {
+	if _, err := l.plan.Program(ctx, l.bed); err != nil {
 		return err
 	}
 	for i, c := range l.cards {

@@ -2,13 +2,15 @@ package testbed
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 
+	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/program"
@@ -78,12 +80,12 @@ func (b *Testbed) attach(ctx context.Context, target string, o Access, local boo
 	if !d.HasTap() {
 		return fmt.Errorf("%w: the agent at %s captures nothing at the parameter server, so that nothing can be measured; on a card start it with --capture INTERFACE", ErrBackend, target)
 	}
-	return b.connect(ctx, target, o.TLS)
+	return b.connect(ctx, target, o)
 }
 
 // connect makes this process the primary controller of the tables at target.
-func (b *Testbed) connect(ctx context.Context, target string, secure *tls.Config) error {
-	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{Succeed: true, TLS: secure})
+func (b *Testbed) connect(ctx context.Context, target string, o Access) error {
+	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{Succeed: true, TLS: o.TLS, Programs: o.programs()})
 	if err != nil {
 		return err
 	}
@@ -91,20 +93,21 @@ func (b *Testbed) connect(ctx context.Context, target string, secure *tls.Config
 	if session.State() != p4ctl.Primary {
 		return fmt.Errorf("%w; 'olafctl tables takeover --target %s' ends the other controller's run, and then this one can start", session.Err(), target)
 	}
-	pipeline := pipelineOf(ctx, session)
-	if _, err := session.PushPipeline(ctx, pipeline); err != nil {
-		return err
+	has, err := session.Pipeline(ctx)
+	b.Tables, b.profile = session, p4ctl.ProfileOf(has.GetP4Info())
+	if err == nil && b.ours(has) {
+		b.P4InfoHash = p4.Hash(has.P4Info)
+		return nil // it may hold tables of a switch program, which somebody came to read
 	}
-	b.Tables, b.P4InfoHash = session, p4.Hash(pipeline.P4Info)
-	return nil
+	return b.push(ctx) // whatever kept a device from telling, it keeps it from taking this too
 }
 
-// pipelineOf is our pipeline in the size that a device has already; a card has smaller tables than the twin.
-func pipelineOf(ctx context.Context, session *p4ctl.Session) *v1.ForwardingPipelineConfig {
-	lab := p4ctl.PipelineConfig(p4.Lab())
-	has, err := session.Pipeline(ctx)
-	if err == nil && has.GetCookie().GetCookie() == lab.Cookie.Cookie {
-		return lab
+// ours says whether a pipeline is one that this program pushes, with the tables of whatever switch programs.
+func (b *Testbed) ours(has *v1.ForwardingPipelineConfig) bool {
+	for _, t := range b.profile.Info().Tables {
+		if !slices.ContainsFunc(has.GetP4Info().GetTables(), func(given *configv1.Table) bool { return proto.Equal(given, t) }) {
+			return false
+		}
 	}
-	return p4ctl.PipelineConfig(p4.Twin()) // whatever kept a device from telling, it keeps it from taking this too
+	return true
 }

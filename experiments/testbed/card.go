@@ -116,7 +116,7 @@ func lendCard(_ context.Context, s *Service, bdf string, o ServeOptions) error {
 		return fmt.Errorf("the tables' driver: %w", err)
 	}
 	s.close = append([]func() error{stop}, s.close...) // before the card
-	return s.control(backend, p4.Lab(), o)
+	return s.control(backend, p4.Lab(), nil, o)
 }
 
 // examineCard goes through what a card must show before it is used.

@@ -7,16 +7,19 @@ import (
 
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/pcie"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/programs"
 )
 
 // Access is what reaching a device takes of the world around. The zero value is this host, and agents without TLS.
 type Access struct {
-	Devices Devices     // that can be opened; nil is the twin alone
-	TLS     *tls.Config // towards an agent; nil for a unix socket, loopback, or a network that somebody else secures
-	Bus     *pcie.Bus   // where cards are found; nil is this host
-	Clock   pcie.Clock  // of cards; nil is this host's
-	Card    CardAccess
+	Devices Devices // that can be opened; nil is the twin alone
+	// Programs are the switch programs whose tables agents and controllers here know; nil is all of this build.
+	Programs []program.Description
+	TLS      *tls.Config // towards an agent; nil for a unix socket, loopback, or a network that somebody else secures
+	Bus      *pcie.Bus   // where cards are found; nil is this host
+	Clock    pcie.Clock  // of cards; nil is this host's
+	Card     CardAccess
 	// Building is told when a device's logic has to be compiled first, which takes a minute or two; nil tells nobody.
 	Building func()
 }
@@ -26,6 +29,13 @@ func (a *Access) devices() Devices {
 		return Devices{Twin(programs.Open()...)}
 	}
 	return a.Devices
+}
+
+func (a *Access) programs() []program.Description {
+	if a.Programs == nil {
+		return programs.All()
+	}
+	return a.Programs
 }
 
 func (a *Access) bus() pcie.Bus {

@@ -26,13 +26,14 @@ const (
 	Copies                             // it can be opened any number of times, so that runs go side by side
 	ClosesLoop                         // workers beside it hear what comes back, and may wait for it
 	LogsArrivals                       // it tells what reached its queue, and when, so that a twin can be given the same
+	TakesPrograms                      // its tables are those of switch programs too, and it goes by them
 	KeepsLogicTime                     // it takes the cycles that the card's logic takes, with as many read ports as are asked for
 )
 
 // abilities are the words for each, in the order of the constants.
 var abilities = []string{
 	"be a testbed, as it has no tables", "hold its time", "repeat a run", "show what happens in its queue", "hand out frames",
-	"do several things at a time", "close the loop between workers and switch", "tell what reached its queue",
+	"do several things at a time", "close the loop between workers and switch", "tell what reached its queue", "be told of the jobs of switch programs",
 	"keep the time of the logic (profile measured)",
 }
 
@@ -191,6 +192,14 @@ type Parts struct {
 	Profile p4.Profile
 }
 
+// told are the programs whose tables the agent of a device takes.
+func (d *Device) told(a *Access) []program.Description {
+	if !d.Can(TakesPrograms) {
+		return nil
+	}
+	return a.programs()
+}
+
 // Local completes the row of a device of this process from the one way to open it: as a testbed behind an agent of its own,
 // and to be lent. Registers are those of the first card, unless the row says otherwise. What open returns beside an error
 // is closed.
@@ -205,7 +214,7 @@ func Local(row Device, open func(ctx context.Context, name string, o OpenOptions
 			bed.close = append(bed.close, c.Device.Close)
 		}
 		if err == nil {
-			err = bed.control(ctx, parts, o.Listen)
+			err = bed.control(ctx, parts, row.told(&o.Access), o)
 		}
 		if err != nil {
 			return nil, closing(err, bed)
@@ -223,7 +232,7 @@ func Local(row Device, open func(ctx context.Context, name string, o OpenOptions
 			return err
 		}
 		s.lend(parts.Cards[0].Device, parts.Cards[0].Tap)
-		return s.control(parts.Tables, parts.Profile, o)
+		return s.control(parts.Tables, parts.Profile, row.told(&o.Device.Access), o)
 	}
 	if row.Registers == nil {
 		row.Registers = func(ctx context.Context, name string, o DeviceOptions) (fpga.Device, error) {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/stats"
 
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/remote"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
@@ -27,9 +28,11 @@ type ServeOptions struct {
 	Insecure bool        // also a guarded device is lent to every user of this host, where Listen says so
 	Journal  string      // file that keeps the tables over a restart of the agent; empty for none
 	// Warn is told what a person should know of a journal that was taken all the same; nil tells nobody.
-	Warn   func(string)
-	Calls  stats.Handler // hears of every call; nil for nobody
-	Device DeviceOptions
+	Warn  func(string)
+	Calls stats.Handler // hears of every call; nil for nobody
+	// Programs are the switch programs whose tables the pipeline has to begin with, beside those of the blocks.
+	Programs []program.Description
+	Device   DeviceOptions
 }
 
 // Service is a device that other processes use: its registers, time and tap, and, where this program drives them, its
@@ -42,11 +45,11 @@ type Service struct {
 	// Tables says whether P4Runtime is served too, and Captures whether what reaches the parameter server is handed out.
 	Tables, Captures bool
 
-	agent   *agent.Agent // nil without tables
-	profile p4.Profile
-	server  *grpc.Server
-	done    chan error
-	close   []func() error
+	agent    *agent.Agent                 // nil without tables
+	pipeline *v1.ForwardingPipelineConfig // to begin with
+	server   *grpc.Server
+	done     chan error
+	close    []func() error
 }
 
 // DefaultListen is where a device is lent that does no harm, and where controllers look first.
@@ -82,6 +85,11 @@ func Serve(ctx context.Context, address string, o ServeOptions) (*Service, error
 	case row.Lend == nil:
 		return nil, fmt.Errorf("%w to lend for %q; this build lends %s", ErrBackend, address, o.Device.devices().Lent().Forms())
 	}
+	if len(o.Programs) > 0 {
+		if err := o.Device.devices().Check(address, TakesPrograms); err != nil {
+			return nil, err
+		}
+	}
 	if err := o.listen(row, name); err != nil {
 		return nil, err
 	}
@@ -114,14 +122,14 @@ func serve(ctx context.Context, o ServeOptions, lend func(*Service) error) (*Ser
 }
 
 // control puts a P4Runtime agent in front of the tables.
-func (s *Service) control(backend agent.Backend, profile p4.Profile, o ServeOptions) error {
-	a, err := agent.New(agent.Options{Backend: backend, Profile: profile, Journal: o.Journal, Warn: o.Warn})
+func (s *Service) control(backend agent.Backend, profile p4.Profile, told []program.Description, o ServeOptions) error {
+	a, err := agent.New(agent.Options{Backend: backend, Profile: profile, Programs: told, Journal: o.Journal, Warn: o.Warn})
 	if err != nil {
 		return err
 	}
 	s.close = append([]func() error{a.Close}, s.close...)
 	v1.RegisterP4RuntimeServer(s.server, a)
-	s.Tables, s.agent, s.profile = true, a, profile
+	s.Tables, s.agent, s.pipeline = true, a, p4ctl.PipelineConfig(profile, o.Programs...)
 	return nil
 }
 
@@ -138,7 +146,7 @@ func (s *Service) install() error {
 	if s.agent == nil {
 		return nil
 	}
-	return s.agent.Install(p4ctl.PipelineConfig(s.profile))
+	return s.agent.Install(s.pipeline)
 }
 
 // Close ends all sessions and gives the device back.

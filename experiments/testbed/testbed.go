@@ -11,9 +11,11 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
+	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
 // ErrBackend says that this build cannot open a device of that kind.
@@ -32,6 +34,7 @@ type Testbed struct {
 	// are withheld. 0 is 10 %.
 	AgeErrorPct float64
 	Abilities   Ability // of the device
+	profile     p4.Profile
 	close       []func() error
 }
 
@@ -118,8 +121,12 @@ func (b *Testbed) Guard(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// Program makes the tables hold want, reads them back, and returns the hash of their content.
+// Program makes the tables hold want, reads them back, and returns the hash of their content. Tables of switch programs come
+// with a pipeline that has them.
 func (b *Testbed) Program(ctx context.Context, want p4ctl.Tables) (hash string, err error) {
+	if err := b.push(ctx, want.Programs()...); err != nil {
+		return "", err
+	}
 	if _, err := b.Tables.Sync(ctx, want); err != nil {
 		return "", fmt.Errorf("write the tables: %w", err)
 	}
@@ -133,6 +140,16 @@ func (b *Testbed) Program(ctx context.Context, want p4ctl.Tables) (hash string, 
 	return want.Hash(), nil
 }
 
+// push makes the device forward by our pipeline, with the tables of some switch programs.
+func (b *Testbed) push(ctx context.Context, programs ...program.Description) error {
+	pipeline := p4ctl.PipelineConfig(b.profile, programs...)
+	if _, err := b.Tables.PushPipeline(ctx, pipeline); err != nil {
+		return err
+	}
+	b.P4InfoHash = p4.Hash(pipeline.P4Info)
+	return nil
+}
+
 // Capture is what the card's tap says of the run that it has just watched; nil for one that sees everything by itself.
 func (c *Card) Capture() (*fpga.Capture, error) {
 	if tap, ok := c.Tap.(fpga.Capturer); ok {
@@ -142,7 +159,8 @@ func (c *Card) Capture() (*fpga.Capture, error) {
 }
 
 // control starts an agent in front of the tables and makes this process its primary controller.
-func (b *Testbed) control(ctx context.Context, parts *Parts, listen string) error {
+func (b *Testbed) control(ctx context.Context, parts *Parts, told []program.Description, o OpenOptions) error {
+	listen := o.Listen
 	if listen == "" {
 		address, remove, err := privateAddress()
 		if err != nil {
@@ -151,7 +169,7 @@ func (b *Testbed) control(ctx context.Context, parts *Parts, listen string) erro
 		b.close = append(b.close, remove)
 		listen = address
 	}
-	a, err := agent.New(agent.Options{Backend: parts.Tables, Profile: parts.Profile})
+	a, err := agent.New(agent.Options{Backend: parts.Tables, Profile: parts.Profile, Programs: told})
 	if err != nil {
 		return err
 	}
@@ -164,5 +182,5 @@ func (b *Testbed) control(ctx context.Context, parts *Parts, listen string) erro
 	}
 	server := a.Serve(listener, nil)
 	b.close = append(b.close, server.Close)
-	return b.connect(ctx, server.Target(), nil)
+	return b.connect(ctx, server.Target(), Access{Programs: o.Programs})
 }

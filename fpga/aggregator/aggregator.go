@@ -75,8 +75,26 @@ func (a *Aggregator) Program() program.Program { return a.program }
 func (a *Aggregator) Clear() {
 	for c, known := range a.known {
 		if known {
-			a.program.Remove(olaf.ClusterID(c))
-			a.known[c], a.inside[c], a.rewards[c] = false, a.inside[c][:0], 0
+			a.end(c)
+		}
+	}
+}
+
+// end removes a cluster's job with what it holds.
+func (a *Aggregator) end(c int) {
+	a.program.Remove(olaf.ClusterID(c))
+	a.known[c], a.inside[c], a.rewards[c] = false, a.inside[c][:0], 0
+}
+
+// Keep discards the partial sums of clusters that are none of some jobs.
+func (a *Aggregator) Keep(jobs []program.Job) {
+	kept := make(map[olaf.ClusterID]bool, len(jobs))
+	for i := range jobs {
+		kept[jobs[i].ID] = true
+	}
+	for c, known := range a.known {
+		if known && !kept[olaf.ClusterID(c)] {
+			a.end(c)
 		}
 	}
 }

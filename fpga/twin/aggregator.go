@@ -22,7 +22,7 @@ type frontConfig struct {
 type front struct {
 	*aggregator.Aggregator
 	config   frontConfig
-	ledger   *olaf.Ledger              // of its program
+	program  *program.Description
 	own      regmap.AggregatorCounters // as the own ones of counters
 	peak     int
 	segments int
@@ -77,7 +77,8 @@ func (t *Twin) rebuildFront(c frontConfig) error {
 	if c.program == 0 || d == nil {
 		return nil
 	}
-	b.ledger, b.segments = d.Ledger, min(builtSegments, t.cfg.Clusters)
+	b.program, b.segments = d, min(builtSegments, t.cfg.Clusters)
+	t.tables.epoch++ // another program, another table of members
 	var err error
 	b.Aggregator, err = aggregator.New(d, aggregator.Config{Clusters: b.segments, H: c.h, Lanes: c.lanes, Up: t.enqueueSum})
 	return err
@@ -85,6 +86,26 @@ func (t *Twin) rebuildFront(c frontConfig) error {
 
 // takes says whether there is a segment for a cluster, where it needs one.
 func (b *front) takes(c olaf.ClusterID) bool { return b.Aggregator == nil || int(c) < b.segments }
+
+// admits says whether the program's tables let a worker contribute to its cluster's sums.
+func (t *Twin) admits(c olaf.ClusterID, w olaf.WorkerID) bool {
+	l, has := t.tables.lookup.(Admission)
+	return !has || t.front.Aggregator == nil || l.Admits(t.front.program, c, w)
+}
+
+// refuse counts an update of a worker that nobody admitted.
+func (b *front) refuse() { *b.own.At(countRegister(int(b.program.Stranger)))++ }
+
+// followTables ends the sums of clusters whose last member a controller took out, as the program does with a job that is removed.
+func (t *Twin) followTables() {
+	l, has := t.tables.lookup.(Admission)
+	if !has || t.front.Aggregator == nil || t.front.occupied() == 0 {
+		return
+	}
+	if jobs, has := l.Jobs(t.front.program); has {
+		t.front.Keep(jobs)
+	}
+}
 
 // present brings one update of f to the program; what it completes reaches the queue at once.
 func (t *Twin) present(f *flow, lanes []int32) {
@@ -139,7 +160,7 @@ func (t *Twin) clearFront() {
 		return
 	}
 	for i, n := range b.Program().Counts() {
-		if b.ledger.Counters[i].Gauge {
+		if b.program.Ledger.Counters[i].Gauge {
 			b.own.CarriedVectors += n
 		} else {
 			*b.own.At(countRegister(i)) = -n
@@ -166,11 +187,10 @@ func (b *front) occupied() uint32 {
 // Table is what the program in front of the queue holds now, with who is inside, which registers do not say; nil where none
 // is. Times are those since power-up.
 func (t *Twin) Table() *aggregator.Table {
-	d := t.cfg.programOf(t.front.config.program)
-	if t.front.Aggregator == nil || d == nil {
+	if t.front.Aggregator == nil {
 		return nil
 	}
-	table := t.front.Table(d.Name)
+	table := t.front.Table(t.front.program.Name)
 	for i := range table.Held {
 		table.Held[i].Since = t.queue.device(table.Held[i].Since)
 	}

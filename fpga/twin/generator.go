@@ -203,7 +203,9 @@ func (t *Twin) ingress(f *flow, d *regmap.Descriptor, size int, fired int64) fat
 		t.counters.own.Malformed++
 		return gone
 	}
-	t.tables.refresh()
+	if t.tables.refresh() {
+		t.followTables()
+	}
 	if f.epoch != t.tables.epoch {
 		t.identify(f)
 	}

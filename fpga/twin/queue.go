@@ -177,6 +177,10 @@ func (t *Twin) admit(f *flow) fate {
 		lanes = t.generator.templates[f.Template][:u.Lanes]
 	}
 	if t.front.Aggregator != nil {
+		if f.refused {
+			t.front.refuse()
+			return gone
+		}
 		t.present(f, lanes)
 		return stored
 	}

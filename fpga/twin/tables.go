@@ -4,6 +4,7 @@ import (
 	"net/netip"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
@@ -18,6 +19,14 @@ type TableLookup interface {
 	Group(cluster olaf.ClusterID) (members []olaf.WorkerID, ok bool)
 	// Version changes with every change of the contents. It is called for every frame.
 	Version() uint64
+}
+
+// Admission is what lookups know besides that have the tables of switch programs too; without it everybody is admitted.
+type Admission interface {
+	// Admits says whether a worker may contribute to a job of a program, which its cluster is.
+	Admits(d *program.Description, cluster olaf.ClusterID, worker olaf.WorkerID) bool
+	// Jobs are those that the tables of a program say, by id; has is false where there are none of its tables.
+	Jobs(d *program.Description) (jobs []program.Job, has bool)
 }
 
 // tables is VNP4-1's view: what the tables said about a flow is kept in the flow until the version moves.
@@ -35,14 +44,17 @@ func (v *tables) init(l TableLookup) {
 }
 
 // refresh looks whether the contents moved.
-func (v *tables) refresh() {
+func (v *tables) refresh() (moved bool) {
 	if v.lookup == nil {
-		return
+		return false
 	}
-	if now := v.lookup.Version(); now != v.version {
-		v.version = now
-		v.epoch++
+	now := v.lookup.Version()
+	if now == v.version {
+		return false
 	}
+	v.version = now
+	v.epoch++
+	return true
 }
 
 // route is where VNP4-1 sends the updates of a flow.
@@ -62,6 +74,7 @@ type flow struct {
 	worker        olaf.WorkerID
 	route         route
 	misidentified bool
+	refused       bool // by the table of the program in front of the queue
 }
 
 // identify brings what the tables say about f up to date.
@@ -80,5 +93,6 @@ func (t *Twin) identify(f *flow) {
 	}
 	f.route, f.cluster, f.worker = toQueue, cluster, worker
 	f.misidentified = cluster != f.Cluster || worker != f.Worker
+	f.refused = !t.admits(cluster, worker)
 	t.counters.growTo(cluster)
 }
