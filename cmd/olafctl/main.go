@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/cmd/olafctl/mute"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/program/programs"
 )
 
 func main() {
@@ -34,5 +35,6 @@ func start(ctx context.Context, env *cli.Env, args []string) int {
 func process() *cli.Env {
 	env := cli.System()
 	env.Devices, env.Published, env.Declared, env.Layouts = devices(), published(), system.Declared, layouts()
+	env.Programs = programs.All()
 	return env
 }

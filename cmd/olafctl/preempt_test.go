@@ -12,6 +12,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/p4ctl"
 )
 
@@ -33,7 +34,7 @@ func (w *signalWriter) Write(b []byte) (int, error) {
 
 func testEnvironment(stdout, stderr io.Writer) *cli.Env {
 	return &cli.Env{
-		Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Devices: devices(), Published: published(), Declared: system.Declared,
+		Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Devices: devices(), Published: published(), Declared: system.Declared, Programs: programs.All(),
 		Getenv: func(string) string { return "" }, Now: time.Now,
 		Hostname: func() (string, error) { return "testhost", nil },
 	}

@@ -28,6 +28,28 @@ type programDocument struct {
 	Classes    []counterDocument `json:"classes"`
 	Sums       []counterDocument `json:"sums"`
 	Identities []string          `json:"identities"`
+	Tables     []tableShape      `json:"tables,omitempty"` // that a controller writes
+}
+
+// tableShape is a table of a switch program.
+type tableShape struct {
+	Name   string   `json:"name"`
+	Key    []string `json:"key"`
+	Action string   `json:"action"`
+	Params []string `json:"params"`
+	Doc    string   `json:"doc"`
+	Miss   string   `json:"without_entry"`
+}
+
+func shapeOf(t *program.Table) tableShape {
+	names := func(fields []program.Field) []string {
+		list := make([]string, len(fields))
+		for i, f := range fields {
+			list[i] = f.Name
+		}
+		return list
+	}
+	return tableShape{t.Name, names(t.Key), t.Action, names(t.Params), t.Doc, t.Without}
 }
 
 type counterDocument struct {
@@ -102,6 +124,9 @@ func programDocumentOf(name string, build program.Config) (programDocument, erro
 	for i := range d.Ledger.Identities {
 		doc.Identities = append(doc.Identities, d.Ledger.Identities[i].String())
 	}
+	for i := range d.Tables {
+		doc.Tables = append(doc.Tables, shapeOf(&d.Tables[i]))
+	}
 	return doc, nil
 }
 
@@ -121,6 +146,9 @@ func (d *programDocument) write(w io.Writer) error {
 	}
 	for i, identity := range d.Identities {
 		fmt.Fprintf(tw, "%s\t%s\n", first(i, "holds"), identity)
+	}
+	for i, t := range d.Tables {
+		fmt.Fprintf(tw, "%s\t%s\t%s → %s(%s). %s\n", first(i, "told by"), t.Name, strings.Join(t.Key, ", "), t.Action, strings.Join(t.Params, ", "), t.Doc)
 	}
 	return tw.Flush()
 }

@@ -7,7 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/program"
 )
 
 func newServeCmd(env *cli.Env) *cobra.Command {
@@ -16,6 +18,7 @@ func newServeCmd(env *cli.Env) *cobra.Command {
 		device string
 		card   cli.CardFlags
 		secure cli.ServerTLS
+		of     string
 		watch  cli.MetricsFlag
 	)
 	cmd := &cobra.Command{
@@ -33,6 +36,7 @@ Of a card the registers are lent alone, unless there is more: --capture names th
 makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tables that was built with the bitstream
 (docs/bring-up.md). A bench needs all three.`,
 		Example: `  olafctl serve --listen 127.0.0.1:9559
+  olafctl serve --system iswitch                  # with isw.members: who may contribute to which job
   olafctl serve --listen unix:/run/olaf.sock --device pci:0000:3b:00.0 --capture enp1s0f0
   olafctl device info -d unix:/run/olaf.sock
   olafctl serve --listen :9559 --tls-cert agent.pem --tls-key agent.key --tls-client-ca lab.pem
@@ -44,6 +48,9 @@ makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tabl
 				return err
 			}
 			if o.TLS, err = secure.Config(env.Now()); err != nil {
+				return err
+			}
+			if o.Programs, err = toldOf(of); err != nil {
 				return err
 			}
 			monitor, stop, err := watch.Start(cmd.Context(), env)
@@ -76,9 +83,39 @@ makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tabl
 	flags.BoolVar(&o.Insecure, "insecure", false, "of a card: lend it at a HOST:PORT without TLS too, to every user of this host")
 	flags.StringVar(&o.Journal, "journal", "", "keep the tables in this file, so that a restarted agent has them again")
 	cli.AddAddress(cmd, &device, env.Devices.Lent(), "device to lend")
+	flags.StringVar(&of, "system", "", "begin with this system's tables beside those of the blocks; a pipeline that a controller pushes takes their place")
+	cli.Complete(cmd, "system", toldSystems)
 	secure.Add(flags)
 	watch.Add(cmd)
 	card.Add(cmd)
 	cli.AddDriverCommand(cmd)
 	return cmd
+}
+
+// toldSystems are those whose switches are told about jobs by tables.
+func toldSystems() []string {
+	var names []string
+	for _, s := range system.All() {
+		if s.Program != nil && len(s.Program.Tables) > 0 {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// toldOf is the program whose tables a system's pipeline has; none of a system whose ports only queue.
+func toldOf(name string) ([]program.Description, error) {
+	if name == "" {
+		return nil, nil
+	}
+	s, err := system.All().Find(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case s.Program == nil:
+		return nil, nil
+	case len(s.Program.Tables) == 0:
+		return nil, cli.UsageError("--system: %s has no tables that a controller writes; those of %s have", s.Title, strings.Join(toldSystems(), ", "))
+	}
+	return []program.Description{*s.Program}, nil
 }

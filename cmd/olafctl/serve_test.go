@@ -128,6 +128,38 @@ func TestTablesAndClusters(t *testing.T) {
 	}
 }
 
+// TestTablesOfSystems tells switch programs about jobs: with tables that the pipeline has from the start, and with such as a
+// controller adds; a bench whose workers they admit, and one after a worker was taken out.
+func TestTablesOfSystems(t *testing.T) {
+	target := startServe(t)
+	const members = "programs:\n  isw.members:\n    - {job: 0, worker: 0, port: 3}\n    - {job: 0, worker: 1, port: 4}\n"
+	replace := strings.NewReplacer("TARGET2", target, "TARGET", "--target "+target, "FILE", writeFile(t, "t.yaml", storyTables+members),
+		"BAD", writeFile(t, "bad.yaml", storyTables+"programs:\n  isw.members:\n    - {job: 0, worker: 0}\n"))
+	for _, s := range []step{
+		{"tables apply FILE TARGET --dry-run", 0, `(?m)^\+ isw.members job 0 worker 0  admit port 3$`, "not done"},
+		{"tables apply BAD TARGET", 2, "^$", `line 9: isw.members.0..port: is missing`},
+		{"tables apply FILE TARGET", 0, "", "(?s)the pipeline now has the tables of iswitch too.*10 added, 0 changed, 0 deleted: done as one batch"},
+		{"tables diff FILE TARGET --exit-code", 0, "^$", ""},
+		{"tables show TARGET", 0, `(?m)^isw.members +job 0, worker 1 +admit\(port=4\)$`, ""},
+		{"tables show TARGET -o json", 0, `"table": "isw.members"`, ""},
+		{"tables show -d grpc:TARGET2", 0, "isw.members", ""}, // which does not touch them
+		{"cluster move --to 1 10.1.0.1 TARGET", 0, `(?m)^\+ isw.members job 1 worker 1  admit port 4$`, "done as one batch"},
+		{"tables get TARGET", 0, `(?m)^    - \{job: 1, worker: 1, port: 4\}$`, ""},
+		{"tables conformance --write -d TARGET2 -o csv", 0, "D6,", "0 failed"},
+		{"bench --system iswitch --h 3 --versus none --runs 1 --out-rate 40G --keep=false -q -o csv -d grpc:TARGET2", 0, "iswitch", ""},
+		{"tables show TARGET", 0, `job 8, worker 26`, ""},
+		{"bench --runs 1 --out-rate 40G --versus none --keep=false -q -o csv -d grpc:TARGET2", 0, "olaf", ""},
+		{"tables show TARGET -o csv", 0, `vnp4_2.cluster_groups,cluster 8,"?set_group\(9\) to workers 24,25,26"?\n$`, ""}, // OLAF's own pipeline
+		{"serve --system xagg", 2, "^$", "XAgg has no tables"},
+		{"serve --system nobody", 2, "^$", "unknown system"},
+		{"serve --system iswitch -d host:", 3, "^$", "host: can't be told of the jobs of switch programs; twin: can"},
+	} {
+		s.run(t, replace)
+	}
+	begun := startServe(t, "--system", "p4inc")
+	step{"tables show TARGET", 0, "", "the tables are empty"}.run(t, strings.NewReplacer("TARGET", "--target "+begun))
+}
+
 // TestDeviceBehindAnAgent uses registers and runs a bench through grpc.
 func TestDeviceBehindAnAgent(t *testing.T) {
 	target := startServe(t)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/p4ctl"
 )
 
@@ -17,7 +18,7 @@ func newTablesCmd(env *cli.Env) *cobra.Command {
 		Use:   "tables",
 		Short: "Read, write and compare the match-action tables over P4Runtime",
 	}
-	cmd.AddCommand(newTablesShowCmd(env), newTablesGetCmd(env), newTablesDiffCmd(env), newTablesApplyCmd(env), newTablesClearCmd(env), newTablesTakeoverCmd(env), newTablesConformanceCmd(env))
+	cmd.AddCommand(newTablesShowCmd(env), newTablesGetCmd(env), newTablesDiffCmd(env), newTablesApplyCmd(env), newTablesClearCmd(env), newTablesTakeoverCmd(env), newTablesConformanceCmd(env), newTablesP4InfoCmd(env))
 	return cmd
 }
 
@@ -30,7 +31,7 @@ func newTablesShowCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show",
 		Aliases: []string{"list"},
-		Short:   "Print workers, servers, clusters and multicast groups",
+		Short:   "Print workers, servers, clusters and multicast groups, and what switch programs are told",
 		Long: `Read the tables over a P4Runtime session and print them. Reading needs no election: a bench that serves its tables with
 --p4rt can be looked at with --target while it runs.
 
@@ -69,7 +70,7 @@ func readTarget(ctx context.Context, env *cli.Env, target string) (p4ctl.Tables,
 	if err != nil {
 		return p4ctl.Tables{}, err
 	}
-	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{ReadOnly: true, TLS: secure})
+	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{ReadOnly: true, TLS: secure, Programs: env.Programs})
 	if err != nil {
 		return p4ctl.Tables{}, err
 	}
@@ -85,6 +86,16 @@ type tableDocument struct {
 	Workers  []workerEntry  `json:"workers"`
 	Servers  []string       `json:"servers"`
 	Clusters []clusterEntry `json:"clusters"`
+	Programs []programEntry `json:"programs,omitempty"` // entries of switch programs' tables, where there are any
+}
+
+// programEntry is an entry of a switch program's table.
+type programEntry struct {
+	Program string            `json:"program"`
+	Table   string            `json:"table"`
+	Key     map[string]uint32 `json:"key"`
+	Action  string            `json:"action"`
+	Params  map[string]uint32 `json:"params"`
 }
 
 type workerEntry struct {
@@ -116,7 +127,28 @@ func describeTables(t p4ctl.Tables) tableDocument {
 	for _, c := range t.Clusters {
 		d.Clusters = append(d.Clusters, clusterEntry{int(c.ID), int(c.Group), members[c.Group]})
 	}
+	for _, e := range t.Entries {
+		d.Programs = append(d.Programs, programEntry{e.Table.Program.Name, e.Table.Name, named(e.Table.Key, e.Key), e.Table.Action, named(e.Table.Params, e.Params)})
+	}
 	return d
+}
+
+// named are numbers by their fields.
+func named(fields []program.Field, values []uint32) map[string]uint32 {
+	m := make(map[string]uint32, len(fields))
+	for i, f := range fields {
+		m[f.Name] = values[i]
+	}
+	return m
+}
+
+// assigned are the same as text, in the order of the fields.
+func assigned(fields []program.Field, values []uint32, is string) string {
+	words := make([]string, len(fields))
+	for i, f := range fields {
+		words[i] = fmt.Sprintf("%s%s%d", f.Name, is, values[i])
+	}
+	return strings.Join(words, ", ")
 }
 
 func printTables(env *cli.Env, t p4ctl.Tables, out cli.Format) error {
@@ -134,6 +166,9 @@ func printTables(env *cli.Env, t p4ctl.Tables, out cli.Format) error {
 	for _, c := range d.Clusters {
 		workers := strings.Join(strings.Fields(strings.Trim(fmt.Sprint(c.Workers), "[]")), ",")
 		list.Add("vnp4_2.cluster_groups", fmt.Sprintf("cluster %d", c.Cluster), fmt.Sprintf("set_group(%d) to workers %s", c.Group, workers))
+	}
+	for _, e := range t.Entries {
+		list.Add(e.Table.Name, assigned(e.Table.Key, e.Key, " "), e.Table.Action+"("+assigned(e.Table.Params, e.Params, "=")+")")
 	}
 	if len(list.Rows) == 0 {
 		fmt.Fprintln(env.Stderr, "the tables are empty; 'olafctl tables show --after table1' shows what a bench writes")

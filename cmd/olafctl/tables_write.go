@@ -46,12 +46,12 @@ func newTablesGetCmd(env *cli.Env) *cobra.Command {
 }
 
 // loadTables reads a file of desired tables.
-func loadTables(path string) (p4ctl.Tables, error) {
+func loadTables(env *cli.Env, path string) (p4ctl.Tables, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return p4ctl.Tables{}, cli.UsageError("%v", err)
 	}
-	t, err := p4ctl.ParseTables(text)
+	t, err := p4ctl.ParseTables(text, env.Programs...)
 	if err != nil {
 		return t, cli.UsageError("%s: %v", path, err)
 	}
@@ -69,7 +69,7 @@ is done wholly or not at all; more go in batches of 100, groups before clusters 
   olafctl tables apply tables.yaml --target 127.0.0.1:9559`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			desired, err := loadTables(args[0])
+			desired, err := loadTables(env, args[0])
 			if err != nil {
 				return err
 			}
@@ -91,7 +91,7 @@ func newTablesDiffCmd(env *cli.Env) *cobra.Command {
 		Example: "  olafctl tables diff tables.yaml --exit-code",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			desired, err := loadTables(args[0])
+			desired, err := loadTables(env, args[0])
 			if err != nil {
 				return err
 			}

@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
@@ -58,9 +59,9 @@ func (f *ControllerFlags) dial(ctx context.Context, env *Env, readOnly bool) (*p
 		return nil, err
 	}
 	if readOnly {
-		return p4ctl.Dial(ctx, f.Target, p4ctl.Options{ReadOnly: true, TLS: secure})
+		return p4ctl.Dial(ctx, f.Target, p4ctl.Options{ReadOnly: true, TLS: secure, Programs: env.Programs})
 	}
-	o := p4ctl.Options{Succeed: f.id == "", TLS: secure}
+	o := p4ctl.Options{Succeed: f.id == "", TLS: secure, Programs: env.Programs}
 	if f.id != "" {
 		if o.ElectionID, err = p4ctl.ParseElectionID(f.id); err != nil {
 			return nil, UsageError("--election-id: %v", err)
@@ -106,6 +107,9 @@ func (f *ControllerFlags) Change(ctx context.Context, env *Env, edit func(p4ctl.
 		return UsageError("%v", err)
 	}
 	plan := p4ctl.Diff(actual, desired)
+	if err := addTables(ctx, env, session, f.DryRun, desired); err != nil {
+		return err
+	}
 	var applied p4ctl.Applied
 	if !f.DryRun {
 		write := session.Apply
@@ -124,6 +128,27 @@ func (f *ControllerFlags) Change(ctx context.Context, env *Env, edit func(p4ctl.
 		}
 	}
 	return f.Print(env, plan, applied, desired)
+}
+
+// addTables makes the pipeline have the tables of switch programs that are to hold something.
+func addTables(ctx context.Context, env *Env, s *p4ctl.Session, dryRun bool, desired p4ctl.Tables) error {
+	programs := desired.Programs()
+	if dryRun || len(programs) == 0 {
+		return nil
+	}
+	added, err := s.Add(ctx, programs...)
+	if added {
+		fmt.Fprintf(env.Stderr, "the pipeline now has the tables of %s too\n", strings.Join(programNames(programs), ", "))
+	}
+	return err
+}
+
+func programNames(programs []program.Description) []string {
+	var names []string
+	for i := range programs {
+		names = append(names, programs[i].Name)
+	}
+	return names
 }
 
 // ensurePipeline pushes our pipeline to a server that has none. One that is there stays: pushing clears tables.

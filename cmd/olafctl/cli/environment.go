@@ -15,6 +15,7 @@ import (
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/pcie"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/text"
 )
@@ -38,6 +39,8 @@ type Env struct {
 	Devices   testbed.Devices
 	Published experiments.Set
 	Declared  archive.Declarations
+	// Programs are the switch programs whose tables agents and controllers know.
+	Programs []program.Description
 	// Layouts says how documents of kept experiments become tables and figures.
 	Layouts archive.Layouts
 	// Bus is where cards are found, and CardClock how time passes for them; nil is this host's clock.

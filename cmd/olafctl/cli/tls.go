@@ -189,5 +189,5 @@ func (c *ClientTLS) Advise(err error) error {
 func (e *Env) Access() (testbed.Access, error) {
 	config, err := e.TLS.Config(e.Now())
 	building := func() { fmt.Fprintln(e.Stderr, "building the logic's simulation once, which takes a minute or two…") }
-	return testbed.Access{Devices: e.Devices, TLS: config, Bus: &e.Bus, Clock: e.CardClock, Building: building}, err
+	return testbed.Access{Devices: e.Devices, Programs: e.Programs, TLS: config, Bus: &e.Bus, Clock: e.CardClock, Building: building}, err
 }
