@@ -472,6 +472,41 @@ func TestAcksWithoutGroup(t *testing.T) {
 	}
 }
 
+// heldTables answers from what they held when their version was asked for last, as those of an agent do.
+type heldTables struct {
+	*fakeTables
+	newest *fakeTables
+}
+
+func (h *heldTables) Version() uint64 {
+	h.fakeTables = h.newest
+	return h.version
+}
+
+// An answer that passes after the tables changed finds the new group, though no frame has asked them since.
+func TestAcksFindTheNewestTables(t *testing.T) {
+	tables := &heldTables{newest: newTables(1, 2)}
+	b := newBench(t, Config{Tables: tables})
+	b.configure(smart, 8, 20)
+	b.write(regmap.ModelControl, regmap.ModelControlAck)
+	b.write(regmap.ModelAckDelay, 1000)
+	b.loadFlows(1, 2, nil)
+	b.loadDescriptors(regmap.Descriptor{})
+	b.start()
+	if err := b.Sleep(t.Context(), 500*olaf.Cycle); err != nil {
+		t.Fatal(err)
+	}
+	if n := b.count(); n.AcksIn != 0 {
+		t.Fatal("the answer has passed")
+	}
+	tables.newest = newTables(1, 5)
+	tables.newest.version = 2
+	b.finish()
+	if n := b.count(); n.AcksIn != 1 || n.AcksOut != 5 {
+		t.Errorf("in %d, out %d, want a copy for each of the 5 workers", n.AcksIn, n.AcksOut)
+	}
+}
+
 func TestWireCarriesLanes(t *testing.T) {
 	b := newBench(t, Config{Tables: newTables(2, 2), Wire: true})
 	if b.read(regmap.CommonCapabilities)&regmap.CommonCapabilitiesLanes == 0 {

@@ -55,6 +55,7 @@ func (t *Twin) passAck() {
 	a := t.server.take()
 	c := &t.counters.own
 	c.AcksIn++
+	t.tables.refresh()
 	l := t.tables.lookup
 	if l == nil || !l.Server(netip.AddrFrom4(a.flow.DestIP)) {
 		c.AcksNoGroup++
