@@ -50,6 +50,9 @@ func TestCapturesHaveEveryFrame(t *testing.T) {
 		"ATP under loss":      {"atp", system.Options{}, 0, 0.02, frame.ATPReleased},
 		"ATP in racks":        {"atp", system.Options{Profile: "paper"}, 2, 0.02, frame.ATPPaper},
 		"SwitchML under loss": {"switchml", system.Options{}, 2, 0.02, frame.SwitchML},
+		"P4INC":               {"p4inc", system.Options{}, 0, 0, frame.P4INC},
+		"P4INC with marks":    {"p4inc", system.Options{Slots: 8, Window: 64}, 0, 0, frame.P4INC},
+		"P4INC under loss":    {"p4inc", system.Options{}, 0, 0.02, frame.P4INC},
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := filepath.Join(t.TempDir(), "captures")

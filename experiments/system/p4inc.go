@@ -3,14 +3,11 @@ package system
 import (
 	"fmt"
 
+	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/p4inc"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
-
-// p4incHeader is Ethernet, IPv4, UDP, and 12 bytes for the published fields, of which no sizes are printed: service 1, worker
-// 1, job 2, fragment 4, index 2, marks 2.
-const p4incHeader = 14 + 20 + 8 + 12
 
 // p4incSegment is how many aggregators a job has where nobody says otherwise.
 const p4incSegment = 1024
@@ -40,7 +37,7 @@ func p4incParts(d *program.Description, o *Options) (Parts, error) {
 	}
 	share := func(job int) (base, size int) { return job * segment, segment }
 	return Parts{
-		Program: d, Build: program.Config{Slots: slots}, Share: share, Header: p4incHeader, PerPacket: p4inc.Lanes,
+		Program: d, Build: program.Config{Slots: slots}, Share: share, Frame: frame.P4INC, PerPacket: p4inc.Lanes,
 		Worker: func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
 			base, size := share(int(cfg.Job) - 1)
 			return endpoint.NewP4INC(cfg, endpoint.P4INC{Base: base, Size: size, Window: o.Window, Timeout: o.Timeout}, host)

@@ -129,7 +129,7 @@ func place(fields []Field) (bytes int) {
 }
 
 // All are the formats with a codec here, in the order of programs and their profiles.
-func All() []*Format { return []*Format{ISwitch, ISwitchExact, SwitchML, ATPReleased, ATPPaper} }
+func All() []*Format { return []*Format{ISwitch, ISwitchExact, SwitchML, ATPReleased, ATPPaper, P4INC} }
 
 // Tables are all formats, those of other packages too.
 func Tables() []*Format { return append([]*Format{OLAF}, All()...) }

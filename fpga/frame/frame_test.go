@@ -20,6 +20,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/iswitch"
+	"github.com/olafctl/olaf/fpga/program/p4inc"
 	"github.com/olafctl/olaf/internal/peer"
 )
 
@@ -66,6 +67,9 @@ func TestGolden(t *testing.T) {
 		"ATP paper, answer":       {ATPPaper, Outer{}, &program.Packet{Kind: program.Ack, Flags: program.Overflow | program.Resend | program.Collision | program.ECN, Lanes: 62}, 34, "00000000 00000000 003d 0000 0000 0000 …"},
 		"SwitchML 256":            {SwitchML, Outer{Addresses: home}, &program.Packet{Kind: program.Data, Job: 3, Seg: 0x01020304, Index: 5, Flags: program.Set1, Value: 0x81ff, Lanes: 64}, 34, "0fa0 bee0 0112 0000 11 03 04030201 8005 … 81ff"},
 		"SwitchML 1024, answer":   {SwitchML, Outer{Addresses: home}, &program.Packet{Kind: program.Result, Seg: 1, Index: 5, Lanes: 256}, 34, "bee0 0fa0 0412 0000 13 00 01000000 0005 … 0000"},
+		"P4INC data":              {P4INC, Outer{Addresses: home}, &program.Packet{Kind: program.Data, Job: 3, Worker: 2, Seg: 0x01020304, Index: 5, Lanes: 64}, 34, "0fa0 4f4e 0114 0000 01 02 0003 01020304 0005 0000 …"},
+		"P4INC result":            {P4INC, Outer{Addresses: home}, &program.Packet{Kind: program.Result, Job: 3, Seg: 7, Index: 5, Lanes: 1}, 34, "4f4e 0fa0 0018 0000 01 00 0003 00000007 0005 4000 …"},
+		"P4INC mark":              {P4INC, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: p4inc.Collided, Flags: program.ECN, Job: 3, Worker: 2, Seg: 7, Index: 5}, 14, "4503 0028 0000 4000 4011 25c1 0a000001 0a000101 4f4e 0fa0 0014 0000 01 02 0003 00000007 0005 8000"},
 		"iSwitch data":            {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Data, Seg: 4593, Lanes: 2}, 14, "450c 002c 0000 4000 4011 25b4 0a000001 0a000101 0fa0 4f4d 0018 0000 00000000000011f1 …"},
 		"isw-x data":              {ISwitchExact, Outer{Addresses: home}, &program.Packet{Kind: program.Data, Seg: 4593, Round: 2, Count: 3, Lanes: 2}, 42, "0003 0002 000011f1 …"},
 		"iSwitch answer":          {ISwitch, Outer{Addresses: home, Past: true}, &program.Packet{Kind: program.Result, Seg: 1, Lanes: 2}, 14, "4500 002c"},
@@ -102,7 +106,7 @@ func TestSizes(t *testing.T) {
 		want  olaf.Size
 	}{
 		{ISwitch, iswitch.Lanes, 1514}, {ISwitch, 0, Least}, {ISwitchExact, 3, 62}, {SwitchML, 64, 308}, {SwitchML, 1, 308}, {SwitchML, 65, 1076},
-		{ATPReleased, 62, 308}, {ATPReleased, 5, 308}, {ATPPaper, 62, 298}, {OLAF, 48, 256},
+		{ATPReleased, 62, 308}, {ATPReleased, 5, 308}, {ATPPaper, 62, 298}, {P4INC, p4inc.Lanes, 310}, {P4INC, 1, Least}, {OLAF, 48, 256},
 	} {
 		if have := c.f.Size(c.lanes); have != c.want {
 			t.Errorf("%s with %d lanes is %s, want %s", c.f.Name, c.lanes, have, c.want)
@@ -270,6 +274,8 @@ func TestRefusals(t *testing.T) {
 		"an unbuilt size":      {SwitchML, set(data(SwitchML, 64), 42, 0x12), ErrMalformed, FaultCode, "size has the unknown value 2"},
 		"a type of another":    {SwitchML, set(data(SwitchML, 64), 42, 0x21), ErrMalformed, FaultField, "type is 2, it must be 1"},
 		"a size that lies":     {SwitchML, set(data(SwitchML, 64), 42, 0x13), ErrMalformed, FaultMessage, "data 1024 payload of 266 bytes; it takes 1034"},
+		"a server's job":       {P4INC, set(data(P4INC, 64), 42, 0), ErrMalformed, FaultCode, "service has the unknown value 0"},
+		"an unknown type":      {P4INC, set(data(P4INC, 64), 52, 0xc0), ErrMalformed, FaultCode, "type has the unknown value 3"},
 		"a short aggregate":    {ATPReleased, data(ATPReleased, 62)[:300], ErrMalformed, FaultMessage, "payload of 266 bytes; it takes 274"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -314,6 +320,8 @@ func TestUnwritable(t *testing.T) {
 		"too many lanes":           {ISwitch, program.Packet{Kind: program.Data, Lanes: 367}, nil, 2000, ErrEncode, "367 lanes; 366 fit"},
 		"other lanes":              {ISwitch, program.Packet{Kind: program.Data, Lanes: 2}, []uint32{1}, 2000, ErrEncode, "has 2 lanes, 1 were given"},
 		"a job beyond its bits":    {SwitchML, program.Packet{Kind: program.Data, Job: 256}, nil, 2000, ErrEncode, "job 256 needs more than the 8 bits"},
+		"a worker beyond its bits": {P4INC, program.Packet{Kind: program.Data, Worker: 256}, nil, 2000, ErrEncode, "worker 256 needs more than the 8 bits"},
+		"too many fragments":       {P4INC, program.Packet{Kind: program.Data, Seg: 1 << 32}, nil, 2000, ErrEncode, "fragment 4294967296 needs more than the 32 bits"},
 		"no room":                  {ISwitch, program.Packet{Kind: program.Data}, nil, 59, io.ErrShortBuffer, "60 bytes into a buffer of 59"},
 	} {
 		if _, err := c.f.Encode(b[:c.room], &Outer{}, &c.p, c.lanes); !errors.Is(err, ErrEncode) || !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
