@@ -114,7 +114,7 @@ func TestMistakes(t *testing.T) {
 	route := exampleFile + "routes:\n  - {at: leaf1, to: ps, via: core}\n  - {at: core, to: ps, via: leaf1}\n"
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":              {"", "example.yaml:1: the file is empty"},
-		"not YAML":           {"a: [", "example.yaml: not YAML"},
+		"not YAML":           {"a: [", "example.yaml:2: not YAML"},
 		"a list":             {"- 1", "example.yaml:1: topology must be a mapping"},
 		"unknown field":      {change(t, "warmup:", "warmpu:"), `example.yaml:4: topology has no field "warmpu"; did you mean "warmup"?`},
 		"field twice":        {exampleFile + "seed: 8\n", `has the field "seed" twice`},

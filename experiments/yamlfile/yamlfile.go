@@ -82,7 +82,7 @@ func (f Format) DecodeWithLines(text []byte, into any) (Lines, error) {
 	}
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return nil, f.Fail(0, "not YAML: "+strings.Join(strings.Fields(err.Error()), " "))
+		return nil, f.none(err)
 	}
 	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
 		return nil, f.Fail(1, "the file is empty; "+f.Hint)
@@ -90,6 +90,15 @@ func (f Format) DecodeWithLines(text []byte, into any) (Lines, error) {
 	d := decoder{name: f.Name, fail: f.Fail, lines: Lines{}, types: map[reflect.Type]map[string]reflect.StructField{}}
 	d.value(doc.Content[0], reflect.ValueOf(into).Elem(), f.Name)
 	return d.lines, errors.Join(d.errs...)
+}
+
+// none is a text that is no YAML, with the line where reading it broke off.
+func (f Format) none(err error) error {
+	line, what := 0, err.Error()
+	if broken := (*yaml.LoadError)(nil); errors.As(err, &broken) {
+		line, what = broken.Mark.Line, broken.Message
+	}
+	return f.Fail(line, "not YAML: "+strings.Join(strings.Fields(what), " "))
 }
 
 // decoder fills structs from nodes, strictly, and remembers lines.

@@ -52,7 +52,7 @@ func TestDecode(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":          {"", "1: the file is empty; write one"},
-		"no YAML":        {"a: [", "0: not YAML: "},
+		"no YAML":        {"a: [", "2: not YAML: "},
 		"unknown field":  {"name: a\nsede: 1\n", `2: menu has no field "sede"; did you mean "seed"?`},
 		"field twice":    {"stock:\n  a: 1\n  a: 2\n", `3: menu.stock has the field "a" twice`},
 		"wrong type":     {"seed: -1\n", `1: menu.seed: "-1" is not a whole number`},
