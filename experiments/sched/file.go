@@ -136,10 +136,10 @@ func (c *checker) allUnits() {
 		c.units[u.Name] = u
 		c.within(u.Pos, "ports", of, u.Ports, MaxPorts)
 		c.within(u.Pos, "inc", of, u.INC, MaxINC)
-		if u.SwitchRate != 0 {
+		if u.SwitchRate != 0 || u.Has("switch_rate") {
 			c.rate(u.Pos, "switch_rate", u.SwitchRate)
 		}
-		if u.Memory < 0 {
+		if u.Memory < 0 || u.Memory == 0 && u.Has("memory") {
 			c.fail(u.Pos, "memory", "%s has memory %v; leave it out where inc alone limits", of, u.Memory)
 		}
 	}
@@ -223,7 +223,7 @@ func (c *checker) job(j *Job) {
 		c.fail(j.Pos, "update", "%s has update %v; 0s to %v", of, j.Update, MaxSlot)
 	case j.Volume <= 0 || j.Volume > MaxVolume:
 		c.fail(j.Pos, "volume", "%s has volume %v; it must be positive and at most %v, such as 528MB", of, j.Volume, MaxVolume)
-	case j.Segment < 0:
+	case j.Segment < 0 || j.Segment == 0 && j.Has("segment"):
 		c.fail(j.Pos, "segment", "%s has segment %v; leave it out where inc alone limits", of, j.Segment)
 	case len(j.Workers) == 0:
 		c.fail(j.Pos, "workers", "%s has no workers; say how many are in which unit, such as workers: {r1: 4}", of)
