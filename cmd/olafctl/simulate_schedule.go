@@ -69,6 +69,9 @@ func writePlay(env *cli.Env, format cli.Format, r *enact.Report) error {
 		if j.INC != "" {
 			by = j.INC
 		}
+		if j.Part {
+			by += ", server"
+		}
 		if j.Windowed != nil {
 			windowed = seconds(*j.Windowed)
 		}

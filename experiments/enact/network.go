@@ -49,7 +49,8 @@ type job struct {
 	index   int
 	first   int // of its workers
 	share   int // first of its shares
-	inc     int // unit whose switch sums; sched.NoSwitch for its server
+	inc     int // unit whose switch sums; sched.NoSwitch for its server alone
+	part    *part
 	packets int // of each worker
 	bits    float64
 	start   int64
@@ -63,6 +64,14 @@ type job struct {
 	got         []int32  // by worker: fragments that the server has
 	end         int64
 	done        int // workers that have all sums
+}
+
+// part is what the switch of a unit sums of a job whose other workers are elsewhere; nil of all other jobs. Its sums go to the
+// server as one more worker's packets, and the server's come back to the switch once, for all of the unit's workers.
+type part struct {
+	first, count int // workers below the switch
+	up, down     []int32
+	marks        uint64
 }
 
 // share is a job's workers in one unit.
@@ -82,13 +91,23 @@ type worker struct {
 	wakes int
 }
 
+// leg is where a packet is on its way.
+type leg uint8
+
+const (
+	there leg = iota // from a worker
+	back             // to a worker
+	above            // from the switch of a part to the server
+	below            // from the server to the switch of a part
+)
+
 // packet is one on its way.
 type packet struct {
 	program.Packet
-	worker int32
+	worker int32 // whose it is; of a part's the first
 	sent   int64 // when its host handed it over
 	hop    int8
-	back   bool
+	leg    leg
 }
 
 // aggregating is a unit's switch with the places of its table.
@@ -125,18 +144,16 @@ func (p *play) addWire(w wire) int32 {
 func (p *play) addJob(k int, optics *optics, trunks map[[2]int]int32, stands float64) error {
 	m, a := &p.in.Jobs[k], &p.plan.Jobs[k]
 	j := job{Member: m, index: k, first: len(p.workers), share: len(p.shares), inc: sched.NoSwitch, start: int64(a.Start) * int64(p.in.Problem.Slot), late: m.Late, marks: program.MarkAll(m.Workers, 0)}
+	whole := false
 	if a.INC != "" {
-		if j.inc = p.in.Unit(a.INC); !m.Offloaded(j.inc) {
-			return fmt.Errorf("%w: %s is aggregated in part by the switch of %s; only whole jobs are played", ErrPlay, m.ID, a.INC)
+		j.inc = p.in.Unit(a.INC)
+		if whole = m.Offloaded(j.inc); whole {
+			j.late = 0
 		}
-		if m.Workers > p4inc.MaxMembers {
-			return fmt.Errorf("%w: %s has %d workers; a switch program aggregates for at most %d", ErrPlay, m.ID, m.Workers, p4inc.MaxMembers)
-		}
-		j.late = 0
 	}
 	j.packets = max(1, int(m.Volume/stands))
 	j.bits = m.Volume / float64(j.packets)
-	if j.inc == sched.NoSwitch {
+	if !whole {
 		j.inside, j.got = make([]uint16, j.packets), make([]int32, m.Workers)
 	}
 	serverIn, serverOut := p.addWire(constant(p.in.Server)), p.addWire(constant(p.in.Server))
@@ -147,19 +164,31 @@ func (p *play) addJob(k int, optics *optics, trunks map[[2]int]int32, stands flo
 		return trunks[[2]int{v, u}]
 	}
 	for _, s := range m.Shares {
-		of := spans(p.in, optics, m, a, s, j.inc != sched.NoSwitch)
+		of := spans(p.in, optics, m, a, s, whole)
 		last := (&pacer{spans: of}).reach(m.Volume)
 		if last < 0 {
 			return fmt.Errorf("%w: %s is never done", ErrPlay, m.ID)
 		}
 		j.fluid = max(j.fluid, last)
 		p.shares = append(p.shares, share{job: k, first: len(p.workers), count: s.Workers, pace: pacer{spans: of}})
+		if s.Unit == j.inc && s.Workers > p4inc.MaxMembers {
+			return fmt.Errorf("%w: %s has %d workers in %s; a switch program aggregates for at most %d", ErrPlay, m.ID, s.Workers, a.INC, p4inc.MaxMembers)
+		}
+		if s.Unit == j.inc && !whole {
+			j.part = &part{first: len(p.workers), count: s.Workers, up: []int32{serverIn}, down: []int32{serverOut}}
+			if s.Unit != m.Server {
+				j.part.up, j.part.down = []int32{trunk(s.Unit, m.Server), serverIn}, []int32{serverOut, trunk(m.Server, s.Unit)}
+			}
+		}
 		for range s.Workers {
 			w := worker{job: int32(k), index: int32(len(p.workers) - j.first)}
 			out, in := p.addWire(constant(p.in.Server)), p.addWire(constant(p.in.Server))
 			switch {
-			case j.inc != sched.NoSwitch:
+			case s.Unit == j.inc:
 				w.there, w.back = []int32{out}, []int32{in}
+				if j.part != nil {
+					j.part.marks += program.Mark(olaf.WorkerID(w.index), 0)
+				}
 			case s.Unit == m.Server:
 				w.there, w.back = []int32{out, serverIn}, []int32{serverOut, in}
 			default:
@@ -249,11 +278,21 @@ func (p *play) admit(j *job) error {
 		j.base = s.next
 		s.next += p.o.Segment
 	}
-	members := make([]program.Member, j.Workers)
-	for w := range members {
-		members[w] = program.Member{Worker: olaf.WorkerID(w), Port: program.Port(w)}
+	first, count := j.below()
+	members := make([]program.Member, count)
+	for i := range members {
+		w := first - j.first + i
+		members[i] = program.Member{Worker: olaf.WorkerID(w), Port: program.Port(w)}
 	}
 	return s.Configure(program.Job{ID: j.jobID(), Members: members, Base: j.base, Slots: p.o.Segment})
+}
+
+// below are the workers that the job's switch sums.
+func (j *job) below() (first, count int) {
+	if j.part != nil {
+		return j.part.first, j.part.count
+	}
+	return j.first, j.Workers
 }
 
 // release frees a job's segment once nothing of it can come any more.
@@ -327,17 +366,27 @@ func (p *play) room(w int32, q *program.Packet) int32 {
 	return i
 }
 
+// way is the wires of a packet's leg.
+func (p *play) way(q *packet) []int32 {
+	w := &p.workers[q.worker]
+	switch q.leg {
+	case there:
+		return w.there
+	case back:
+		return w.back
+	case above:
+		return p.jobs[w.job].part.up
+	}
+	return p.jobs[w.job].part.down
+}
+
 // transmit hands packet i to the next wire on its way; one that no connection waits for is gone, and its job not done.
 func (p *play) transmit(i int32) int64 {
 	q := &p.packets[i]
-	w := &p.workers[q.worker]
-	way := w.there
-	if q.back {
-		way = w.back
-	} else if q.hop == 0 {
+	if q.leg == there && q.hop == 0 {
 		p.sent++
 	}
-	left, ok := p.wires[way[q.hop]].send(p.now, q.sent, p.jobs[w.job].bits)
+	left, ok := p.wires[p.way(q)[q.hop]].send(p.now, q.sent, p.jobs[p.workers[q.worker].job].bits)
 	if !ok {
 		p.spare = append(p.spare, i)
 		return math.MaxInt64
@@ -348,42 +397,87 @@ func (p *play) transmit(i int32) int64 {
 
 func (p *play) arrive(i int32) {
 	q := &p.packets[i]
-	w := &p.workers[q.worker]
-	way := w.there
-	if q.back {
-		way = w.back
-	}
-	if q.hop++; int(q.hop) < len(way) {
+	if q.hop++; int(q.hop) < len(p.way(q)) {
 		p.transmit(i)
 		return
 	}
-	taken, j := *q, &p.jobs[w.job]
+	taken := *q
+	w := &p.workers[taken.worker]
+	j := &p.jobs[w.job]
 	p.spare = append(p.spare, i)
 	switch {
-	case taken.back:
+	case taken.leg == back:
 		w.end.Receive(olaf.Time(p.now), &taken.Packet, nil)
 		p.look(int(taken.worker))
-	case j.inc != sched.NoSwitch:
-		p.switches[j.inc].Receive(olaf.Time(p.now), program.Port(w.index), &taken.Packet, nil, &sums{p, j})
-	default:
+	case taken.leg == below:
+		p.switches[j.inc].Receive(olaf.Time(p.now), program.Uplink, &taken.Packet, nil, &fanned{p, j})
+	case taken.leg == above, j.inc == sched.NoSwitch:
 		p.serve(j, w, &taken)
+	case j.part == nil:
+		p.switches[j.inc].Receive(olaf.Time(p.now), program.Port(w.index), &taken.Packet, nil, &sums{p, j})
+	case int(taken.worker) < j.part.first || int(taken.worker) >= j.part.first+j.part.count:
+		p.serve(j, w, &taken)
+	default:
+		p.switches[j.inc].Receive(olaf.Time(p.now), program.Port(w.index), &taken.Packet, nil, &gathered{p, j, taken.sent})
 	}
 }
 
-// serve is a parameter server's sum. Workers' packets come in their order; what comes again is not counted.
+// serve is a parameter server's sum. Packets come in the order of their sender; what comes again is not counted.
 func (p *play) serve(j *job, w *worker, q *packet) {
 	n := int32(q.Seg)
 	if n < j.got[w.index] {
 		return
 	}
 	j.got[w.index]++
-	if j.inside[n]++; int(j.inside[n]) < j.Workers {
+	if q.leg == above && (q.Inside != j.part.marks || q.Vectors != uint32(j.part.count)) {
+		j.wrong++
+	}
+	if j.inside[n] += uint16(q.Vectors); int(j.inside[n]) < j.Workers {
 		return
 	}
 	r := program.Packet{Kind: program.Result, Job: j.jobID(), Seg: q.Seg, Index: q.Index, Count: uint16(j.Workers), Trace: program.Trace{
 		Inside: j.marks, Vectors: uint32(j.Workers),
 	}}
 	(&sums{p, j}).Emit(program.Down, &r, nil)
+}
+
+// gathered takes what the switch of a part sends because of a worker: a sum for the server, a mark for the worker.
+type gathered struct {
+	play *play
+	job  *job
+	sent int64 // when the packet that caused it was
+}
+
+// Emit implements program.Out.
+func (g *gathered) Emit(to program.Dest, r *program.Packet, _ []uint32) {
+	p, j := g.play, g.job
+	if to != program.Down {
+		p.answer(j.first+int(to), r)
+		return
+	}
+	i := p.room(int32(j.part.first), r)
+	p.packets[i].leg, p.packets[i].sent = above, g.sent
+	p.transmit(i)
+}
+
+// fanned takes what the switch of a part makes of the server's sum: a copy for every member.
+type fanned struct {
+	play *play
+	job  *job
+}
+
+// Emit implements program.Out.
+func (f *fanned) Emit(_ program.Dest, r *program.Packet, _ []uint32) {
+	for w := f.job.part.first; w < f.job.part.first+f.job.part.count; w++ {
+		f.play.answer(w, r)
+	}
+}
+
+// answer sends a worker what is for it.
+func (p *play) answer(w int, r *program.Packet) {
+	i := p.room(int32(w), r)
+	p.packets[i].leg = back
+	p.transmit(i)
 }
 
 // sums takes what a switch or server sends of a job.
@@ -406,11 +500,18 @@ func (s *sums) Emit(to program.Dest, r *program.Packet, _ []uint32) {
 	if !p.windows {
 		return
 	}
+	if to != program.Down {
+		p.answer(j.first+int(to), r)
+		return
+	}
+	if j.part != nil {
+		i := p.room(int32(j.part.first), r)
+		p.packets[i].leg = below
+		p.transmit(i)
+	}
 	for w := j.first; w < j.first+j.Workers; w++ {
-		if to == program.Down || int(to) == w-j.first {
-			i := p.room(int32(w), r)
-			p.packets[i].back = true
-			p.transmit(i)
+		if j.part == nil || w < j.part.first || w >= j.part.first+j.part.count {
+			p.answer(w, r)
 		}
 	}
 }

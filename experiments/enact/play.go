@@ -9,6 +9,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/check"
+	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program/p4inc"
 	"github.com/olafctl/olaf/results"
 )
@@ -25,8 +26,11 @@ const MaxPackets = 10_000_000
 // windowed is how many it sends at most where hosts remember what they sent.
 const windowed = 1_000_000
 
-// Line is what a full frame of P4INC takes of a line: headers, values, and what is beside a frame.
-const Line = olaf.Size(54 + olaf.LaneBytes*p4inc.Lanes + 24)
+// beside is what a line has beside a frame: preamble, check sequence and gap.
+const beside = olaf.Size(24)
+
+// Line is what a full frame of P4INC takes of a line.
+var Line = frame.P4INC.Size(p4inc.Lanes) + beside
 
 // Options are how a plan is played.
 type Options struct {
@@ -68,7 +72,8 @@ type Report struct {
 type Played struct {
 	Job          string         `json:"job"`
 	INC          string         `json:"inc,omitempty"`
-	Packets      int            `json:"packets"` // of each worker
+	Part         bool           `json:"inc_part,omitempty"` // its switch sums the workers in its unit, the server all
+	Packets      int            `json:"packets"`            // of each worker
 	Planned      olaf.Duration  `json:"planned"`
 	Fluid        olaf.Duration  `json:"fluid"`
 	Paced        olaf.Duration  `json:"paced"`
@@ -101,7 +106,7 @@ func Play(ctx context.Context, plan *sched.Plan, o Options) (*Report, error) {
 	}
 	for k := range paced.jobs {
 		j := &paced.jobs[k]
-		r.Jobs = append(r.Jobs, Played{Job: j.ID, INC: plan.Jobs[k].INC, Packets: j.packets, Planned: plan.Jobs[k].Finish, Fluid: olaf.Duration(j.fluid) + j.late})
+		r.Jobs = append(r.Jobs, Played{Job: j.ID, INC: plan.Jobs[k].INC, Part: j.part != nil, Packets: j.packets, Planned: plan.Jobs[k].Finish, Fluid: olaf.Duration(j.fluid) + j.late})
 		r.Stands = max(r.Stands, results.Float(j.bits/float64(Line.Bits())))
 		r.Packets += j.packets * j.Workers
 		r.Expected += j.packets

@@ -56,6 +56,55 @@ func TestPacketsFollowTheFluid(t *testing.T) {
 	}
 }
 
+// Where switches sum a part of a job's workers, one stream leaves the unit for the server instead of one a worker, and packets
+// still follow the fluid, with every sum exact; so do workers with windows come to their end.
+func TestPartsOfJobs(t *testing.T) {
+	parts := 0
+	for seed := range uint64(4) {
+		p := crowded(t, 20, seed)
+		p.PartialINC = true
+		for _, name := range []policy.Name{policy.TW, policy.FCFS} {
+			r, err := Play(context.Background(), plan(t, p, name), Options{Packets: 40_000})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if math.Abs(float64(r.WorstPct)) > 2 || r.Sums != r.Expected || r.Marked != 0 || r.CTBTI.Windowed == nil {
+				t.Errorf("seed %d, %s: %s is %.2f %% off, %d of %d sums, %d marks, windows %v", seed, name, r.Worst, float64(r.WorstPct), r.Sums, r.Expected, r.Marked, r.CTBTI.Windowed)
+			}
+			for i := range r.Jobs {
+				if r.Jobs[i].Part {
+					parts++
+				}
+			}
+		}
+	}
+	if parts == 0 {
+		t.Error("no job was summed in part")
+	}
+}
+
+// Two workers beside the switch and one beside the server: a connection that carries one stream alone is enough.
+func TestPartByHand(t *testing.T) {
+	p := &sched.Problem{
+		Slot: olaf.Second, Step: 10 * olaf.Gbps, PortRate: 10 * olaf.Gbps, ServerRate: 40 * olaf.Gbps, PartialINC: true,
+		Units: []sched.Unit{{Name: "a", Ports: 1, INC: 1}, {Name: "b", Ports: 1}},
+		Jobs:  []sched.Job{{ID: "j", Volume: 1e9, Update: 100 * olaf.Millisecond, Workers: map[string]int{"a": 2, "b": 1}, Server: "b"}},
+	}
+	made := &sched.Plan{
+		Schema: sched.PlanSchema, Policy: sched.Policy{Name: "by hand", Repairs: sched.AllRepairs}, Problem: p, Slots: 1,
+		Jobs:        []sched.Assignment{{Job: "j", INC: "a", Rates: []float64{10e9}, Finish: 1100 * olaf.Millisecond}},
+		Connections: []sched.Change{{Between: [2]string{"a", "b"}, Count: 1}},
+		Outcome:     sched.Outcome{CTBTI: 1100 * olaf.Millisecond, TotalJCT: 1100 * olaf.Millisecond, Reconfigurations: 1},
+	}
+	r, err := Play(context.Background(), made, Options{Packets: 3000, Paced: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if j := &r.Jobs[0]; !j.Part || j.Fluid != 900*olaf.Millisecond || j.Paced < j.Fluid || j.Paced > j.Fluid+3*olaf.Millisecond || r.Sums != r.Expected {
+		t.Errorf("%+v, %d of %d sums", j, r.Sums, r.Expected)
+	}
+}
+
 // The fluid ends in the slot that the plan says.
 func TestFluidIsThePlans(t *testing.T) {
 	p := crowded(t, 30, 7)
