@@ -3,6 +3,7 @@ package milp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"testing"
@@ -145,6 +146,37 @@ func TestBruteForce(t *testing.T) {
 		}
 	}
 	t.Logf("%d instances × %d solvers; %d plans are the solvers' own", len(problems), len(solvers), better)
+}
+
+// BenchmarkHighs is 8 units of 4 ports and 60 jobs, where the optics are loose, to a proof.
+func BenchmarkHighs(b *testing.B) {
+	highs := Highs{}
+	if err := highs.Find(); err != nil {
+		b.Skip(err)
+	}
+	for seed := uint64(1); seed <= 3; seed++ {
+		b.Run(fmt.Sprintf("8x60/seed=%d", seed), func(b *testing.B) {
+			spec := workload.Paper(60, seed)
+			spec.Units, spec.Ports = 8, 4
+			p, err := workload.Generate(spec)
+			if err != nil {
+				b.Fatal(err)
+			}
+			tw, err := policy.Plan(b.Context(), p, policy.TW, policy.Options{Repairs: sched.AllRepairs})
+			if err != nil {
+				b.Fatal(err)
+			}
+			var least *sched.Plan
+			for b.Loop() {
+				if least, err = Plan(b.Context(), p, Options{Solver: highs, Repairs: sched.AllRepairs, Limits: Limits{Time: time.Minute}}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(least.Proof.GapPct, "gap_%")
+			b.ReportMetric(least.Outcome.CTBTI.Seconds(), "CT-BTI_s")
+			b.ReportMetric(100*(tw.Outcome.CTBTI-least.Outcome.CTBTI).Seconds()/least.Outcome.CTBTI.Seconds(), "TW_above_%")
+		})
+	}
 }
 
 // TestSolversAgree asks all solvers for larger problems: each one's bound is below every one's plan, and below every
