@@ -5,12 +5,16 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/enact"
+	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/p4ctl"
 )
@@ -21,6 +25,7 @@ type applyFlags struct {
 	device      string
 	jobs, unit  string
 	slot, hosts int
+	traffic     bool
 }
 
 func newScheduleApplyCmd(env *cli.Env) *cobra.Command {
@@ -33,8 +38,13 @@ into the cluster's multicast group. Hosts are those that the switch's tables kno
 who works for none is in cluster 0. All changes are one P4Runtime batch, which packets see wholly or not at all.
 
 A segment of aggregators belongs to each job. It is printed for the workers; the switch has no table for it yet. The cross-
-connects that the plan sets up are printed by 'olafctl schedule show'; nothing here drives them.`,
+connects that the plan sets up are printed by 'olafctl schedule show'; nothing here drives them.
+
+--traffic shows that on a device which holds its time: every slot of the plan from --slot on is told while the device's
+generator sends frames of all hosts, and every frame and answer that leaves is compared with the tables of before and after
+the batch at hand. A batch with one impossible change is tried first. Exit code 4 says that a frame found anything else.`,
 		Example: `  olafctl schedule apply plan.json --unit r1 -d twin: --hosts 64
+  olafctl schedule apply plan.json --unit r1 -d twin: --hosts 64 --traffic
   olafctl schedule apply plan.json --unit r1 --slot 3 -d grpc://127.0.0.1:9559 --for jobs.yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args[0]) },
@@ -46,6 +56,7 @@ connects that the plan sets up are printed by 'olafctl schedule show'; nothing h
 	flags.IntVar(&f.slot, "slot", 0, "slot of the plan that begins")
 	flags.IntVar(&f.hosts, "hosts", 0, "where the switch's tables are empty, make up so many hosts, behind a port each")
 	flags.StringVar(&f.jobs, "for", "", "the jobs file that the plan should be for")
+	flags.BoolVar(&f.traffic, "traffic", false, "tell a device that this command opens about all slots, under traffic, and look at every frame")
 	return cmd
 }
 
@@ -71,6 +82,9 @@ func (f *applyFlags) run(cmd *cobra.Command, env *cli.Env, file string) (err err
 		}
 		f.unit = units[0]
 	}
+	if f.traffic {
+		return f.underTraffic(cmd, env, plan)
+	}
 	closeDevice, err := f.open(cmd, env)
 	if err != nil {
 		return err
@@ -79,13 +93,7 @@ func (f *applyFlags) run(cmd *cobra.Command, env *cli.Env, file string) (err err
 	var orders *enact.Orders
 	err = f.controller.Change(cmd.Context(), env, func(actual p4ctl.Tables) (p4ctl.Tables, error) {
 		if len(actual.Workers) == 0 && f.hosts > 0 {
-			at := 0
-			for i := range plan.Problem.Units {
-				if plan.Problem.Units[i].Name == f.unit {
-					at = i
-				}
-			}
-			made, err := enact.MadeUp(at, f.hosts)
+			made, err := f.madeUp(plan)
 			if err != nil {
 				return actual, err
 			}
@@ -104,6 +112,68 @@ func (f *applyFlags) run(cmd *cobra.Command, env *cli.Env, file string) (err err
 	}
 	fmt.Fprintf(env.Stdout, "%s slot %d: %d jobs are aggregated, %d hosts are idle\n", f.unit, f.slot, len(orders.Segments), orders.Idle)
 	return nil
+}
+
+// madeUp is --hosts hosts of the unit.
+func (f *applyFlags) madeUp(plan *sched.Plan) (p4ctl.Tables, error) {
+	at := slices.IndexFunc(plan.Problem.Units, func(u sched.Unit) bool { return u.Name == f.unit })
+	return enact.MadeUp(max(at, 0), f.hosts)
+}
+
+// underTraffic tells a device about slot after slot while frames cross it.
+func (f *applyFlags) underTraffic(cmd *cobra.Command, env *cli.Env, plan *sched.Plan) (err error) {
+	for _, flag := range []string{"target", "election-id", "dry-run"} {
+		if cmd.Flags().Changed(flag) {
+			return cli.UsageError("--%s: --traffic opens a device of its own; give -d alone", flag)
+		}
+	}
+	if f.hosts == 0 {
+		return cli.UsageError("--hosts: say how many hosts --traffic makes up, such as 64")
+	}
+	access, err := env.Access()
+	if err != nil {
+		return err
+	}
+	if err := access.Devices.Check(f.device, testbed.VirtualTime|testbed.Records); err != nil {
+		return err
+	}
+	hosts, err := f.madeUp(plan)
+	if err != nil {
+		return err
+	}
+	bed, err := testbed.Open(cmd.Context(), f.device, testbed.OpenOptions{Access: access, Wire: true})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, bed.Close()) }()
+	seen, err := enact.UnderTraffic(cmd.Context(), bed, plan, f.unit, f.slot, hosts)
+	if err != nil {
+		return err
+	}
+	if f.controller.Out == cli.JSON {
+		err = cli.WriteJSON(env.Stdout, seen)
+	} else {
+		err = writeTraffic(env, seen)
+	}
+	if err == nil && seen.Mixed > 0 {
+		err = &cli.Exit{Kind: olaf.Missed, Err: fmt.Errorf("%d frames and answers found tables of no slot, or old ones after new ones; %s", seen.Mixed, seen.First)}
+	}
+	return err
+}
+
+// writeTraffic prints what frames found.
+func writeTraffic(env *cli.Env, seen *enact.Traffic) error {
+	fmt.Fprintf(env.Stdout, "%s under traffic: %d frames of %d hosts and %d copies of answers left the switch, %d were lost; %d found a mixture of tables\n\n",
+		seen.Unit, seen.Frames, seen.Hosts, seen.Copies, seen.Lost, seen.Mixed)
+	list := &cli.Grid{Header: []string{"SLOT", "CHANGES", "BATCH", "FOUND BEFORE", "FOUND AFTER"}}
+	for _, t := range seen.Told {
+		batch := "done"
+		if t.Refused {
+			batch = "refused"
+		}
+		list.Add(strconv.Itoa(t.Slot), strconv.Itoa(t.Changes), batch, strconv.Itoa(t.Before), strconv.Itoa(t.After))
+	}
+	return list.Write(env, cli.Table)
 }
 
 // open makes --target the device's agent; one that no other process lends is lent by this one, on a socket of its own.

@@ -2,13 +2,14 @@ package enact
 
 import (
 	"errors"
-	"fmt"
+	"net/netip"
 	"path/filepath"
-	"strings"
-	"sync"
 	"testing"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sched/policy"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/p4ctl/p4"
@@ -39,82 +40,82 @@ func switchOf(t *testing.T) (*agent.Embedded, *p4ctl.Session) {
 	return backend, s
 }
 
-// Packets that go on while a switch is told about slot after slot find, each, the tables of one slot: never some hosts of one
-// and some of another, and never a host whose cluster has no group.
+// Frames that cross the twin while it is told about slot after slot find, each, the tables of before or after the batch at hand,
+// never older ones after newer ones; so do the copies of answers. Of a batch with an impossible change none finds anything.
 func TestUnderTraffic(t *testing.T) {
-	made := plan(t, crowded(t, 30, 2), policy.TW)
+	made := plan(t, crowded(t, 60, 2).WithSlot(100*olaf.Millisecond), policy.TW)
 	hosts, err := MadeUp(0, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
-	known, slots := map[string]bool{}, []p4ctl.Tables{}
-	for slot := range made.Slots {
-		o, err := Tell(made, "r1", slot, hosts)
-		if err != nil {
-			t.Fatal(err)
+	bed, err := testbed.Open(t.Context(), "twin:", testbed.OpenOptions{Wire: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bed.Close()
+	seen, err := UnderTraffic(t.Context(), bed, made, "r1", 0, hosts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if seen.Mixed != 0 || seen.Lost != 0 || seen.Copies == 0 {
+		t.Errorf("%d mixed (%s), %d lost, %d copies", seen.Mixed, seen.First, seen.Lost, seen.Copies)
+	}
+	told := 0
+	for _, b := range seen.Told {
+		if b.Refused && b.After != 0 || b.Before == 0 || !b.Refused && b.After == 0 {
+			t.Errorf("batch %+v", b)
 		}
-		known[signature(o.Tables)] = true
-		slots = append(slots, o.Tables)
-		hosts = o.Tables
+		if !b.Refused {
+			told++
+		}
+	}
+	if told < 3 || len(seen.Told) != told+1 {
+		t.Errorf("%d batches, %d of them done", len(seen.Told), told)
+	}
+}
+
+// torn is tables of which a batch is seen in halves: every second host finds an entry that is late by some looks.
+type torn struct {
+	twin.TableLookup
+	late  twin.TableLookup
+	looks int
+}
+
+func (l *torn) Version() uint64 {
+	if l.looks%5000 == 0 {
+		l.late.Version()
+	}
+	l.looks++
+	return l.TableLookup.Version() + uint64(l.looks/5000)
+}
+
+func (l *torn) Worker(a netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
+	if b := a.As4(); b[3]%2 == 1 {
+		return l.late.Worker(a)
+	}
+	return l.TableLookup.Worker(a)
+}
+
+// A switch that shows a batch in halves is found out.
+func TestTornBatchesAreSeen(t *testing.T) {
+	made := plan(t, crowded(t, 60, 2).WithSlot(100*olaf.Millisecond), policy.TW)
+	hosts, err := MadeUp(0, 64)
+	if err != nil {
+		t.Fatal(err)
 	}
 	backend, session := switchOf(t)
-	actual := p4ctl.Tables{}
-	tell := func(desired p4ctl.Tables) {
-		if _, err := session.ApplyWhole(t.Context(), p4ctl.Diff(actual, desired)); err != nil {
-			t.Fatal(err)
-		}
-		actual = desired
+	card, err := twin.New(twin.Config{Tables: &torn{TableLookup: testbed.TablesOf(backend), late: testbed.TablesOf(backend)}, Wire: true})
+	if err != nil {
+		t.Fatal(err)
 	}
-	tell(slots[0])
-	stop, looked := make(chan struct{}), map[string]int{}
-	var traffic sync.WaitGroup
-	traffic.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				looked[seen(backend.Tables(), slots[0])]++
-			}
-		}
-	})
-	for range 5 {
-		for _, s := range slots {
-			tell(s)
-		}
+	bed := &testbed.Testbed{Cards: []testbed.Card{{Device: card, Tap: card}}, Tables: session}
+	seen, err := UnderTraffic(t.Context(), bed, made, "r1", 0, hosts)
+	if err != nil {
+		t.Fatal(err)
 	}
-	close(stop)
-	traffic.Wait()
-	for what, n := range looked {
-		if !known[what] {
-			t.Errorf("%d packets found tables of no slot: %s", n, what)
-		}
+	if seen.Mixed == 0 || seen.First == "" {
+		t.Errorf("%+v", seen)
 	}
-	if len(known) < 2 || len(looked) == 0 {
-		t.Errorf("%d different slots, %d seen", len(known), len(looked))
-	}
-}
-
-// signature is whose every host is.
-func signature(t p4ctl.Tables) string {
-	var b strings.Builder
-	for _, w := range t.Canonical().Workers {
-		fmt.Fprintf(&b, "%d ", w.Cluster)
-	}
-	return b.String()
-}
-
-// seen is the same of what a packet of every host would find in one state.
-func seen(s *agent.State, hosts p4ctl.Tables) string {
-	var b strings.Builder
-	for _, w := range hosts.Canonical().Workers {
-		cluster, _, ok := s.Worker(w.Address)
-		if _, grouped := s.Group(cluster); !ok || !grouped {
-			return fmt.Sprintf("%s has no cluster or no group", w.Address)
-		}
-		fmt.Fprintf(&b, "%d ", cluster)
-	}
-	return b.String()
 }
 
 // What does not fit one batch is not begun, and a batch of which one change is refused leaves the tables as they were.
