@@ -159,7 +159,6 @@ func (s *Singles) List() (keys, others []string, err error) {
 		entries, err := os.ReadDir(filepath.Join(s.dir, folder.Name()))
 		if err != nil {
 			others = append(others, folder.Name())
-			continue
 		}
 		for _, e := range entries {
 			switch name := e.Name(); {

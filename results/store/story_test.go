@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -362,6 +363,14 @@ func TestIndexIsMadeAnew(t *testing.T) {
 		"junk": func() error {
 			return os.WriteFile(filepath.Join(dir, "index.db"), bytes.Repeat([]byte("junk"), 2000), 0o600)
 		},
+		"a torn page": func() error {
+			file, err := os.OpenFile(filepath.Join(dir, "index.db"), os.O_WRONLY, 0)
+			if err != nil {
+				return err
+			}
+			_, err = file.WriteAt(bytes.Repeat([]byte{0xff}, 64), 100) // behind the header
+			return errors.Join(err, file.Close())
+		},
 		"another version": func() error {
 			ix := &index{path: filepath.Join(dir, "index.db")}
 			if err := ix.open(); err != nil {
@@ -389,6 +398,51 @@ func TestIndexIsMadeAnew(t *testing.T) {
 	if err := (&index{}).close(); err != nil {
 		t.Error(err)
 	}
+}
+
+// An index that is junk and can't be taken away is refused with a way out.
+func TestIndexThatStays(t *testing.T) {
+	dir := t.TempDir()
+	open(t, dir).Close()
+	err := errors.Join(os.WriteFile(filepath.Join(dir, "index.db"), bytes.Repeat([]byte("junk"), 2000), 0o600), os.MkdirAll(filepath.Join(dir, "index.db-shm", "x"), 0o700))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Open(dir); err == nil || !strings.Contains(err.Error(), "the index of the run store can't be written") || !strings.Contains(err.Error(), "choose another place with --store") {
+		t.Errorf("%v, %v", s, err)
+	}
+}
+
+// A store without an index of its own answers many at once.
+func TestMemoryIsShared(t *testing.T) {
+	dir := t.TempDir()
+	s := open(t, dir)
+	id := store(t, s, noon)
+	s.Close()
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.RemoveAll(filepath.Join(dir, "index.db"+suffix)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "index.db"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dir)
+	if !s.ReadOnly() {
+		t.Fatal("the index is a folder")
+	}
+	var all sync.WaitGroup
+	for range 8 {
+		all.Go(func() {
+			for range 10 {
+				if entries, err := s.List(); err != nil || len(entries) != 1 || entries[0].ID != id {
+					t.Errorf("%+v, %v", entries, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
 }
 
 // An index that lost its table says so, whatever is asked of it; the runs themselves are not touched.

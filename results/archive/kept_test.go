@@ -1,0 +1,253 @@
+package archive
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/internal/example"
+	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/store"
+	"github.com/olafctl/olaf/results/table"
+)
+
+// measured is a run of the example with its frames.
+func measured(seed uint64) (results.Run, []olaf.Observation) {
+	observations, counters := example.Observations(true, 40e9, seed)
+	collector := results.NewCollector(example.Collect(40e9))
+	for i := range observations {
+		collector.Observe(&observations[i])
+	}
+	run := collector.Finish(counters)
+	run.Queue, run.OutRateBPS, run.Index, run.Seed = "olaf", 40e9, int(seed), seed
+	return run, observations
+}
+
+// saved keeps a bench with some runs, the frames of runs by their numbers, and other files.
+func saved(t *testing.T, bench *results.Bench, kept []Kept, frames []uint32, files map[string]string) *store.Folder {
+	t.Helper()
+	s := opened(t)
+	w, err := s.Create("table1", noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder, err := NewRecorder(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, ordinal := range frames {
+		_, observations := measured(uint64(ordinal))
+		if err := errors.Join(recorder.Observe(ordinal, observations), recorder.Done(ordinal)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(recorder.Close(), Save(w, bench, kept)); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range files {
+		if err := w.Put(name, []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Finish(store.Manifest{Experiment: "table1", Valid: true}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Load(w.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func keptRun(ordinal uint32) Kept {
+	run, _ := measured(uint64(ordinal))
+	return Kept{Ordinal: ordinal, Measure: example.Collect(40e9), Run: run}
+}
+
+// Frames of no run are found among those of others, too.
+func TestForeignFramesInBetween(t *testing.T) {
+	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{keptRun(0), keptRun(2)}, []uint32{0, 1, 2}, nil)
+	if _, err := Verify(f, toy.Declarations); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), "frames of a run 1 that is not listed") {
+		t.Errorf("%v", err)
+	}
+}
+
+// Runs that ended before their turn do not keep a later one in memory: it is written while it goes on.
+func TestRunsOutOfTurnHoldNobodyUp(t *testing.T) {
+	s := opened(t)
+	w, err := s.Create("table1", noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder, err := NewRecorder(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := []olaf.Observation{{At: 1000}}
+	for _, ordinal := range []uint32{1, 0} {
+		if err := errors.Join(recorder.Observe(ordinal, one), recorder.Done(ordinal)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	batch := make([]olaf.Observation, 1000)
+	for n := 0; n < 200_000; n += len(batch) {
+		for i := range batch {
+			x := uint64(n+i) * 0x9e3779b97f4a7c15 // nothing to pack
+			batch[i] = olaf.Observation{At: olaf.Time(n + i), Update: olaf.Update{Seq: uint32(x >> 32), Reward: int32(x >> 16), GenNS: x >> 16}}
+		}
+		if err := recorder.Observe(2, batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	about, err := os.Stat(filepath.Join(s.Dir(), "runs", "."+w.ID()+".incomplete", ObservationsFile))
+	if err != nil || about.Size() < chunk {
+		t.Errorf("%d bytes are written while the run goes on: %v", about.Size(), err)
+	}
+	if err := errors.Join(recorder.Done(2), recorder.Close(), w.Abort()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A run keeps the name of the system that it was measured under, and is read under what that declares; rows follow.
+func TestSystemsAreKept(t *testing.T) {
+	other := *toy.Declared
+	other.System = "other"
+	d := func(system string) *metric.Declaration {
+		if system == other.System {
+			return &other
+		}
+		return toy.Declarations(system)
+	}
+	k := keptRun(0)
+	k.Run.Declare(&other)
+	bench := &results.Bench{Schema: results.BenchSchema, Rows: []results.Row{results.Summarise(&other, []results.Run{k.Run})}}
+	f := saved(t, bench, []Kept{k}, []uint32{0}, nil)
+	kept, err := Runs(f, d)
+	if err != nil || len(kept) != 1 || kept[0].System != "other" || kept[0].Run.Declared != &other {
+		t.Fatalf("%+v, %v", kept, err)
+	}
+	loaded, err := Load(f, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for _, stat := range loaded.Bench.Rows[0].Stats {
+		if want := other.Metric(stat.Name); want != nil {
+			if rows++; stat.Metric != want {
+				t.Errorf("%s is titled %q, the system says %q", stat.Name, stat.Metric.Title, want.Title)
+			}
+		}
+	}
+	if rows == 0 {
+		t.Error("the row has no statistic")
+	}
+	if proof, err := Verify(f, d); err != nil || proof.Rows != 1 || proof.Runs != 1 || len(proof.New)+len(proof.Unknown) > 0 {
+		t.Errorf("%+v, %v", proof, err)
+	}
+}
+
+// A run out of which nothing came, for nothing was sent, and one whose ages its owner withheld are proved like any other.
+func TestRunsWithLittle(t *testing.T) {
+	collector := results.NewCollector(example.Collect(40e9))
+	nothing := Kept{Ordinal: 0, Measure: example.Collect(40e9), Run: collector.Finish(toy.Counts(nil))}
+	withheld := keptRun(1)
+	withheld.Run.Withhold("the clocks were too far apart")
+	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{nothing, withheld}, []uint32{1}, nil)
+	proof, err := Verify(f, toy.Declarations)
+	if err != nil || proof.Runs != 2 || !proof.Raw {
+		t.Errorf("%+v, %v", proof, err)
+	}
+}
+
+// What is new since runs were kept is listed in the order of the runs, each name once.
+func TestNewsInTheOrderOfRuns(t *testing.T) {
+	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{keptRun(0), keptRun(1)}, []uint32{0, 1}, nil)
+	// The first run lacks what the declaration lists later.
+	var early, late string
+	for _, m := range toy.Declared.Metrics {
+		switch {
+		case m.Of == nil:
+		case early == "":
+			early = m.Name
+		case late == "":
+			late = m.Name
+		}
+	}
+	raw, err := f.ReadFile(RunsFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var document any
+	if err := json.Unmarshal(raw, &document); err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{late, early} {
+		run := document.(map[string]any)["runs"].([]any)[i].(map[string]any)["run"].(map[string]any)
+		delete(run["metrics"].(map[string]any), name)
+	}
+	if raw, err = json.Marshal(document); err == nil {
+		err = os.WriteFile(f.Path(RunsFile), raw, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	reseal(t, f)
+	proof, err := Verify(f, toy.Declarations)
+	if err != nil || !slices.Equal(proof.New, []string{late, early}) {
+		t.Errorf("%+v, %v, want what is new to be %s, then %s", proof, err, late, early)
+	}
+}
+
+// A document beside runs adds its sheets and statements to them, and takes away nothing that it does not speak of.
+func TestDocumentsBesideRuns(t *testing.T) {
+	lay := func([]byte) ([]table.Sheet, error) {
+		return []table.Sheet{{Name: "Toy", Columns: []table.Column{{Header: "x"}}, Rows: [][]table.Cell{{table.N(1)}}}}, nil
+	}
+	bench := &results.Bench{Schema: results.BenchSchema, Config: json.RawMessage(`{"a":1}`), Statements: []string{"one"}}
+	f := saved(t, bench, []Kept{keptRun(0)}, []uint32{0}, map[string]string{DocumentFile: `{"schema":"toy/v1","statements":["two"]}`})
+	r, err := Exportable(f, toy.Declarations, Layouts{"toy": lay})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Runs) != 1 || len(r.Own) != 1 || string(r.Bench.Config) != `{"a":1}` || !slices.Equal(r.Bench.Statements, []string{"one", "two"}) {
+		t.Errorf("%d runs, %d sheets, config %s, %q", len(r.Runs), len(r.Own), r.Bench.Config, r.Bench.Statements)
+	}
+	broken := saved(t, bench, []Kept{keptRun(0)}, []uint32{0}, map[string]string{DocumentFile: `[]`})
+	if _, err := Exportable(broken, toy.Declarations, nil); !errors.Is(err, store.ErrDamaged) {
+		t.Errorf("%v", err)
+	}
+}
+
+// A document of the first version is judged anew, which is said where anything was judged; claims that are no longer made are
+// counted.
+func TestFirstVersions(t *testing.T) {
+	const first = "olafctl.bench/v1"
+	plain := saved(t, &results.Bench{Schema: first}, []Kept{keptRun(0)}, []uint32{0}, nil)
+	if r, err := Load(plain, toy.Declarations); err != nil || len(r.Bench.Statements) != 0 || r.Bench.Schema != results.BenchSchema {
+		t.Errorf("%+v, %v", r.Bench, err)
+	}
+	example := example.Result(2)
+	example.Bench.Schema = first
+	claims := len(example.Bench.Paper)
+	gone := example.Bench.Paper[0]
+	gone.ID = "olaf/table1.olaf.40g.forgotten"
+	example.Bench.Paper = append(example.Bench.Paper, gone)
+	kept := make([]Kept, len(example.Runs))
+	for i := range kept {
+		kept[i] = Kept{Ordinal: uint32(i), Run: example.Runs[i], NoFrames: true}
+	}
+	f := saved(t, example.Bench, kept, nil, nil)
+	if proof, err := Verify(f, toy.Declarations); err != nil || proof.Anew != claims || proof.Dropped != 1 {
+		t.Errorf("%+v, %v, want %d judged anew and 1 dropped", proof, err, claims)
+	}
+	if r, err := Load(f, toy.Declarations); err != nil || len(r.Bench.Statements) != 2 || !strings.Contains(r.Bench.Statements[1], "judged anew") {
+		t.Errorf("%q, %v", r.Bench.Statements, err)
+	}
+}

@@ -1,0 +1,72 @@
+package store
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// asNobody does something with the rights of a user who owns nothing here. The folder at hand is where it is done, since
+// folders above it need not let strangers pass.
+func asNobody(t *testing.T, do func()) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Skip("only root can act as somebody else")
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := syscall.Setfsuid(65534); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := syscall.Setfsuid(0); err != nil {
+			t.Error(err)
+		}
+	}()
+	do()
+}
+
+// A folder of somebody else's that could be a store and isn't one yet.
+func TestAStoreThatOthersOwn(t *testing.T) {
+	t.Chdir(t.TempDir())
+	for _, d := range []string{"runs", "notes", "exports"} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(".", 0o555); err != nil {
+		t.Fatal(err)
+	}
+	asNobody(t, func() {
+		if _, err := Open("."); err == nil || !strings.Contains(err.Error(), "the run store can't be written") || !strings.Contains(err.Error(), "choose another place with --store") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+// A result that is cut short and belongs to another user, in a folder where everybody may add files and take away only their
+// own: it can't be replaced, which is said, and it stays.
+func TestAResultThatOthersOwn(t *testing.T) {
+	t.Chdir(t.TempDir())
+	r := &Singles{"."}
+	a := single("a", `{"x":1}`, "here")
+	if err := r.Put(a); err != nil {
+		t.Fatal(err)
+	}
+	path := r.path(a.Key)
+	if err := errors.Join(os.Truncate(path, 3), os.Chmod(filepath.Dir(path), 0o777|os.ModeSticky)); err != nil {
+		t.Fatal(err)
+	}
+	asNobody(t, func() {
+		if err := r.Put(a); err == nil || !strings.Contains(err.Error(), "a result can't be replaced") {
+			t.Errorf("%v", err)
+		}
+	})
+	if info, err := os.Stat(path); err != nil || info.Size() != 3 {
+		t.Errorf("%v, %v", info, err)
+	}
+}
