@@ -26,6 +26,7 @@ type applyFlags struct {
 	jobs, unit  string
 	slot, hosts int
 	traffic     bool
+	groups      bool // alone
 }
 
 func newScheduleApplyCmd(env *cli.Env) *cobra.Command {
@@ -37,8 +38,9 @@ func newScheduleApplyCmd(env *cli.Env) *cobra.Command {
 into the cluster's multicast group. Hosts are those that the switch's tables know; a job that goes on keeps its hosts, and
 who works for none is in cluster 0. All changes are one P4Runtime batch, which packets see wholly or not at all.
 
-A segment of aggregators belongs to each job. It is printed for the workers; the switch has no table for it yet. The cross-
-connects that the plan sets up are printed by 'olafctl schedule show'; nothing here drives them.
+Each job's workers and its segment of aggregators go into the tables p4inc.jobs and p4inc.segments, which the pipeline gets
+where it lacks them; --groups leaves them out, for a switch without such tables. The cross-connects that the plan sets up are
+printed by 'olafctl schedule show'; nothing here drives them.
 
 --traffic shows that on a device which holds its time: every slot of the plan from --slot on is told while the device's
 generator sends frames of all hosts, and every frame and answer that leaves is compared with the tables of before and after
@@ -56,6 +58,7 @@ the batch at hand. A batch with one impossible change is tried first. Exit code 
 	flags.IntVar(&f.slot, "slot", 0, "slot of the plan that begins")
 	flags.IntVar(&f.hosts, "hosts", 0, "where the switch's tables are empty, make up so many hosts, behind a port each")
 	flags.StringVar(&f.jobs, "for", "", "the jobs file that the plan should be for")
+	flags.BoolVar(&f.groups, "groups", false, "write clusters and multicast groups alone, for a switch without P4INC's tables")
 	flags.BoolVar(&f.traffic, "traffic", false, "tell a device that this command opens about all slots, under traffic, and look at every frame")
 	return cmd
 }
@@ -102,6 +105,9 @@ func (f *applyFlags) run(cmd *cobra.Command, env *cli.Env, file string) (err err
 		if orders, err = enact.Tell(plan, f.unit, f.slot, actual); err != nil {
 			return actual, err
 		}
+		if f.groups {
+			orders.Tables.Entries = actual.Entries
+		}
 		return orders.Tables, nil
 	})
 	if err != nil || f.controller.Out == cli.JSON {
@@ -122,7 +128,7 @@ func (f *applyFlags) madeUp(plan *sched.Plan) (p4ctl.Tables, error) {
 
 // underTraffic tells a device about slot after slot while frames cross it.
 func (f *applyFlags) underTraffic(cmd *cobra.Command, env *cli.Env, plan *sched.Plan) (err error) {
-	for _, flag := range []string{"target", "election-id", "dry-run"} {
+	for _, flag := range []string{"target", "election-id", "dry-run", "groups"} {
 		if cmd.Flags().Changed(flag) {
 			return cli.UsageError("--%s: --traffic opens a device of its own; give -d alone", flag)
 		}

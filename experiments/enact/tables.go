@@ -8,6 +8,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sched"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/p4inc"
 	"github.com/olafctl/olaf/p4ctl"
 )
@@ -49,7 +50,8 @@ func MadeUp(unit, hosts int) (p4ctl.Tables, error) {
 
 // Tell says what the switch of a unit has to know in a slot: each host that works for a job which the switch aggregates is in
 // the job's cluster, and its port in the cluster's multicast group. Hosts are those that the switch's tables hold; who works
-// for a job already goes on with it. Aggregators are shared out evenly among the unit's places. The error matches ErrPlay.
+// for a job already goes on with it. Aggregators are shared out evenly among the unit's places. The program's tables say of each
+// job how many workers complete a sum and which aggregators are its own; who they are says the group. The error matches ErrPlay.
 func Tell(plan *sched.Plan, unit string, slot int, hosts p4ctl.Tables) (*Orders, error) {
 	at := slices.IndexFunc(plan.Problem.Units, func(u sched.Unit) bool { return u.Name == unit })
 	switch {
@@ -93,7 +95,26 @@ func Tell(plan *sched.Plan, unit string, slot int, hosts p4ctl.Tables) (*Orders,
 		}
 		o.Segments = append(o.Segments, s)
 	}
-	return o, o.sweep()
+	if err := o.sweep(); err != nil {
+		return nil, err
+	}
+	return o, o.admit()
+}
+
+// admit makes the program's tables say what the segments are, and nothing of other jobs.
+func (o *Orders) admit() error {
+	d := p4inc.Describe()
+	jobs := make([]program.Job, len(o.Segments))
+	for i, s := range o.Segments {
+		jobs[i] = program.Job{ID: s.Cluster, Fan: len(s.Hosts), Base: s.First, Slots: s.Size}
+	}
+	entries, err := p4ctl.EntriesOf(&d, jobs...)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrPlay, err)
+	}
+	o.Tables.Entries = append(slices.DeleteFunc(o.Tables.Entries, func(e p4ctl.Entry) bool { return e.Table.Program.Code == d.Code }), entries...)
+	o.Tables = o.Tables.Canonical()
+	return nil
 }
 
 // assign gives every job its hosts: those that it has, then such as no job wants.

@@ -2,8 +2,11 @@ package enact
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"testing"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sched/policy"
 	"github.com/olafctl/olaf/p4ctl"
 )
@@ -40,11 +43,33 @@ func TestTell(t *testing.T) {
 			}
 			now[s.Job], used[s.First] = s, true
 		}
+		if got := jobsIn(o.Tables); !maps.EqualFunc(got, segments(o.Segments), slices.Equal) {
+			t.Errorf("slot %d: the program is told %v, the segments are %v", slot, got, o.Segments)
+		}
 		before, hosts = now, o.Tables
 	}
 	if told == 0 {
 		t.Fatal("the switch was told nothing")
 	}
+}
+
+// jobsIn is what a switch program would be told by tables: workers, first aggregator and aggregators of each job.
+func jobsIn(t p4ctl.Tables) map[olaf.ClusterID][]int {
+	said := map[olaf.ClusterID][]int{}
+	for _, e := range t.Canonical().Entries { // jobs before segments
+		for _, v := range e.Params {
+			said[olaf.ClusterID(e.Key[0])] = append(said[olaf.ClusterID(e.Key[0])], int(v))
+		}
+	}
+	return said
+}
+
+func segments(of []Segment) map[olaf.ClusterID][]int {
+	said := map[olaf.ClusterID][]int{}
+	for _, s := range of {
+		said[s.Cluster] = []int{len(s.Hosts), s.First, s.Size}
+	}
+	return said
 }
 
 func workersOf(by map[string]int) (n int) {

@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/program/p4inc"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/p4ctl"
@@ -71,7 +72,10 @@ func UnderTraffic(ctx context.Context, bed *testbed.Testbed, plan *sched.Plan, u
 	if err != nil {
 		return nil, err
 	}
-	if _, err := bed.Program(ctx, hosts); err != nil {
+	if _, err := bed.Tables.Add(ctx, p4inc.Describe()); err != nil {
+		return nil, err
+	}
+	if _, err := bed.Tables.Sync(ctx, hosts); err != nil {
 		return nil, err
 	}
 	w := &watch{bed: bed, dev: bed.Cards[0].Device, report: &Traffic{Schema: TrafficSchema, Unit: unit, Hosts: len(hosts.Workers)}, tables: hosts}
