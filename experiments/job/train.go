@@ -120,7 +120,7 @@ func (t *training) values(now olaf.Time, k int, _ uint32) []uint32 {
 }
 
 // applied steps a host's weights by the mean of a sum. A server answers with its weights, which its workers take over.
-func (t *training) applied(host int, a *endpoint.Aggregate) {
+func (t *training) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
 	w := &t.weights[host]
 	switch {
 	case t.server > 0 && host != t.server:

@@ -119,7 +119,7 @@ func exactlyOnceBut(t *testing.T, n Network, parts system.Parts, c codec, seed u
 			}
 			return v
 		},
-		Applied: func(host int, a *endpoint.Aggregate) {
+		Applied: func(_ olaf.Time, host int, a *endpoint.Aggregate) {
 			sums++
 			for i, word := range a.Values {
 				want := 0
@@ -192,7 +192,7 @@ func TestBaselinesSumAll(t *testing.T) {
 				gradient := values(layout)
 				sums := 0
 				j := Job{Layout: layout, Updates: 4, Compute: 100 * olaf.Microsecond, Jitter: 1, Values: gradient}
-				j.Applied = func(host int, a *endpoint.Aggregate) {
+				j.Applied = func(_ olaf.Time, host int, a *endpoint.Aggregate) {
 					sums++
 					for i, bits := range a.Values {
 						want := float32(0)
@@ -230,7 +230,7 @@ func TestAsyncWeightsAreEqual(t *testing.T) {
 	for _, bound := range []int{0, 3} {
 		weights := make([][][]uint32, 4) // by worker and update
 		j := Job{Layout: layout, Updates: 50, Compute: 20 * olaf.Microsecond, Apply: 15 * olaf.Microsecond, Jitter: 0.9, Values: values(layout)}
-		j.Applied = func(host int, a *endpoint.Aggregate) {
+		j.Applied = func(_ olaf.Time, host int, a *endpoint.Aggregate) {
 			weights[host] = append(weights[host], slices.Clone(a.Values))
 			if late := uint64(a.Vectors)*uint64(a.Number) - a.Trace.ReadSum; bound == 0 && late > uint64(a.Vectors)*2 {
 				// Fresh when sent; what is on the way meanwhile is nobody's to bound.

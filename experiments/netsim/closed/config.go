@@ -57,6 +57,8 @@ type Network struct {
 	// Worker is what a worker pays for what it sends, Server what a server pays for what it receives and sends.
 	Worker, Server Costs
 	Accelerator    Accelerator
+	// Cycle is of the switches' clock: a frame is met at its next edge, and what that makes leave leaves then. 0 is at once.
+	Cycle olaf.Duration
 }
 
 // Job is what the hosts do.
@@ -72,7 +74,7 @@ type Job struct {
 	// Values gives the gradients when they are due; nil carries none.
 	Values func(now olaf.Time, worker int, vector uint32) []uint32
 	// Applied sees what a host applies. A server's may be replaced by the weights that it answers with.
-	Applied func(host int, a *endpoint.Aggregate)
+	Applied func(now olaf.Time, host int, a *endpoint.Aggregate)
 	// Tap hears every frame that arrives at a host or at a switch; nil for nobody.
 	Tap func(f *Frame)
 	// Limit ends a job that is not over by then; it hung. 0 is an hour.
@@ -115,6 +117,8 @@ func (n *Network) check() error {
 		return fmt.Errorf("%w: %d workers a rack", ErrConfig, n.PerRack)
 	case n.Accelerator.BusBytes < 0 || n.Accelerator.Beat < 0 || n.Accelerator.Pipeline < 0:
 		return fmt.Errorf("%w: an accelerator of %d bytes a beat of %s", ErrConfig, n.Accelerator.BusBytes, n.Accelerator.Beat)
+	case n.Cycle < 0:
+		return fmt.Errorf("%w: a clock with a cycle of %s", ErrConfig, n.Cycle)
 	}
 	return n.Tree.check(n)
 }

@@ -34,7 +34,7 @@ func (s *sim) addHosts(parts *system.Parts) error {
 			draw: splitmix.Mix(s.seed ^ uint64(i)<<40 ^ 0x6a09e667),
 		}
 		h.job, h.worker = s.whose(i)
-		cfg.Job = firstJob + olaf.ClusterID(h.job)
+		cfg.Job = FirstJob + olaf.ClusterID(h.job)
 		var err error
 		if h.server {
 			h.costs = s.net.Server
@@ -104,7 +104,7 @@ func (h *host) Apply(a *endpoint.Aggregate) {
 	s := h.sim
 	s.meter.applies(h, a)
 	if s.job.Applied != nil {
-		s.job.Applied(h.number, a)
+		s.job.Applied(olaf.Time(s.now), h.number, a)
 	}
 	at := s.now + int64(s.job.Apply)
 	if h.server { // between packets, by the same software

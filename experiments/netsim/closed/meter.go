@@ -22,6 +22,8 @@ type meter struct {
 	lastSum       int64 // that left the root for all
 	jobs          []jobMeter
 	served        uint64 // packets that reached servers
+	arrived       uint64 // frames, at hosts and switches
+	switched      uint64 // of these, that a program took
 	marked        uint64 // packets that met congestion
 
 	stale staleness

@@ -188,7 +188,7 @@ func (s *sim) admit(parts *system.Parts, p program.Program, at, j int) error {
 	if s.grove != nil {
 		return p.Configure(s.jobOf(at - 1))
 	}
-	job := program.Job{ID: firstJob + olaf.ClusterID(j), Parent: s.switches[at].parent, Members: s.members(at, j)}
+	job := program.Job{ID: FirstJob + olaf.ClusterID(j), Parent: s.switches[at].parent, Members: s.members(at, j)}
 	if parts.Share != nil {
 		job.Base, job.Slots = parts.Share(j)
 	}

@@ -33,6 +33,11 @@ type Result struct {
 	Marked              uint64       // packets that met congestion
 	Busiest             metric.Float // share of the time that the busiest wire was busy
 	Frames, Lost, Bytes uint64
+	// Of the frames that were not lost: those that arrived somewhere, of which a switch's program took Switched, and those that
+	// are on their way when nobody waits for them any more.
+	Arrived, Switched, Underway uint64
+	HeldLast                    int // slots, at the end
+	Slots                       int // of all tables
 
 	Endpoints olaf.Counts // over all hosts
 	Program   olaf.Counts // over all switches; nothing of switches that only forward
@@ -122,6 +127,8 @@ func (s *sim) countPrograms(r *Result) error {
 		held += sw.occupied.area
 		bytes += sw.occupied.area * float64(sw.program.Memory()) / float64(sw.program.Slots())
 		peak += sw.occupied.peak
+		r.HeldLast += sw.occupied.held
+		r.Slots += sw.program.Slots()
 		r.Memory += sw.program.Memory()
 	}
 	r.Held, r.HeldBytes, r.HeldPeak = metric.Missing(), metric.Missing(), metric.Float(peak)
@@ -145,6 +152,7 @@ func (s *sim) countWires(r *Result) error {
 	if s.now > 0 {
 		r.Busiest = metric.Float(busiest) / metric.Float(s.now)
 	}
+	r.Arrived, r.Switched, r.Underway = s.meter.arrived, s.meter.switched, uint64(s.meter.inFlight)
 	if on := len(s.packets) - len(s.spare); on != s.meter.inFlight {
 		return fmt.Errorf("%w: %d packets are in memory, %d on their way", olaf.ErrAccounting, on, s.meter.inFlight)
 	}

@@ -25,8 +25,8 @@ const (
 	kindMask = uint64(0xff) << 56
 )
 
-// firstJob is the id of the first job.
-const firstJob olaf.ClusterID = 1
+// FirstJob is the id of the first job.
+const FirstJob olaf.ClusterID = 1
 
 // sim is the state of one run.
 type sim struct {
@@ -76,22 +76,8 @@ func (p *packet) size(s *sim) olaf.Size { return s.parts.Size(&p.Packet, p.to !=
 // Run plays a job. sync says that workers wait for one another, for what is measured by rounds. The same arguments give the
 // same Result. The error matches ErrConfig, or is the parts' own, or the context's.
 func Run(ctx context.Context, net Network, job Job, parts system.Parts, sync bool, seed uint64) (*Result, error) {
-	if err := net.check(); err != nil {
-		return nil, err
-	}
-	if err := job.check(); err != nil {
-		return nil, err
-	}
-	s := &sim{
-		shape: shapeOf(&net, parts.Server != nil), seed: splitmix.Mix(seed), sync: sync, net: &net, job: &job, parts: &parts,
-		atWorkers: parts.Server == nil || parts.Window > 0,
-	}
-	s.out.sim = s
-	s.build(&net)
-	if err := s.install(&parts); err != nil {
-		return nil, err
-	}
-	if err := s.addHosts(&parts); err != nil {
+	s, err := set(&net, &job, &parts, sync, seed)
+	if err != nil {
 		return nil, err
 	}
 	onTheWay := job.Packets()
@@ -108,6 +94,32 @@ func Run(ctx context.Context, net Network, job Job, parts system.Parts, sync boo
 		return nil, err
 	}
 	return s.result()
+}
+
+// Check says whether hosts and switches can be built of the arguments of Run, and plays nothing.
+func Check(net Network, job Job, parts system.Parts, sync bool) error {
+	_, err := set(&net, &job, &parts, sync, 0)
+	return err
+}
+
+// set builds hosts, wires and switches.
+func set(net *Network, job *Job, parts *system.Parts, sync bool, seed uint64) (*sim, error) {
+	if err := net.check(); err != nil {
+		return nil, err
+	}
+	if err := job.check(); err != nil {
+		return nil, err
+	}
+	s := &sim{
+		shape: shapeOf(net, parts.Server != nil), seed: splitmix.Mix(seed), sync: sync, net: net, job: job, parts: parts,
+		atWorkers: parts.Server == nil || parts.Window > 0,
+	}
+	s.out.sim = s
+	s.build(net)
+	if err := s.install(parts); err != nil {
+		return nil, err
+	}
+	return s, s.addHosts(parts)
 }
 
 // start begins the jobs, each host at an instant of its own where they are to begin apart.
@@ -223,6 +235,7 @@ func (s *sim) drop(i int32) {
 func (s *sim) arrive(i int32) {
 	p := &s.packets[i]
 	w := &s.wires[p.wire]
+	s.meter.arrived++
 	if s.job.Tap != nil {
 		s.tap(w, p)
 	}
@@ -251,7 +264,7 @@ func (s *sim) arrive(i int32) {
 
 // numberOf is the host that a packet is for.
 func (s *sim) numberOf(p *packet) int32 {
-	job := int(p.Job - firstJob)
+	job := int(p.Job - FirstJob)
 	if p.to == endpoint.Server {
 		return s.server(job)
 	}
@@ -261,10 +274,14 @@ func (s *sim) numberOf(p *packet) int32 {
 // process runs a switch's program over packet i. What it emits leaves when the accelerator has had the frame.
 func (s *sim) process(at int, from program.Port, i int32) {
 	sw, p := &s.switches[at], &s.packets[i]
+	s.meter.switched++
 	done := s.now
+	if c := int64(s.net.Cycle); c > 0 {
+		done = (done + c - 1) / c * c
+	}
 	if a := &s.net.Accelerator; a.BusBytes > 0 {
 		beats := (int(p.size(s)) + a.BusBytes - 1) / a.BusBytes
-		sw.free = max(sw.free, s.now) + int64(beats)*int64(a.Beat)
+		sw.free = max(sw.free, done) + int64(beats)*int64(a.Beat)
 		done = sw.free + int64(a.Pipeline)*int64(a.Beat)
 	}
 	s.out.at, s.out.from, s.out.time = at, from, done
@@ -291,14 +308,14 @@ func (o *emitter) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	sw := &o.sim.switches[o.at]
 	switch to {
 	case program.Up:
-		switch job := int(p.Job - firstJob); {
+		switch job := int(p.Job - FirstJob); {
 		case sw.up >= 0:
 			o.put(sw.up, p, lanes)
 		case job >= 0 && job < len(sw.servers):
 			o.put(sw.servers[job], p, lanes)
 		}
 	case program.Down, program.Others:
-		job := int(p.Job - firstJob)
+		job := int(p.Job - FirstJob)
 		if job < 0 || job >= len(sw.members) {
 			return
 		}

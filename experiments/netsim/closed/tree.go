@@ -162,7 +162,7 @@ func (s *sim) graft(t *Tree) {
 // jobOf is the job as a server of the tree knows it.
 func (s *sim) jobOf(place int) program.Job {
 	l := &s.grove.tree.Servers[place].Link
-	job := program.Job{ID: firstJob, Parent: place != root, In: l.Rate, Out: l.Rate, Members: make([]program.Member, len(s.grove.kids[place]))}
+	job := program.Job{ID: FirstJob, Parent: place != root, In: l.Rate, Out: l.Rate, Members: make([]program.Member, len(s.grove.kids[place]))}
 	for port := range job.Members {
 		job.Members[port] = program.Member{Worker: olaf.WorkerID(port), Port: program.Port(port)}
 	}
