@@ -26,7 +26,7 @@ type Access struct {
 
 func (a *Access) devices() Devices {
 	if a.Devices == nil {
-		return Devices{Twin(programs.Open()...)}
+		return Devices{Twin(programs.Built()...)}
 	}
 	return a.Devices
 }

@@ -18,9 +18,11 @@ type frontConfig struct {
 	lanes   int
 }
 
-// front is the aggregator block: a switch program between VNP4-1 and the queue. Without an Aggregator updates pass on.
+// front is the aggregator block: a switch program between VNP4-1 and the queue. Without an Aggregator updates pass on. A loop
+// is the program of hosts that wait for answers, whose packets reach no queue.
 type front struct {
 	*aggregator.Aggregator
+	loop     *loop
 	config   frontConfig
 	program  *program.Description
 	own      regmap.AggregatorCounters // as the own ones of counters
@@ -53,9 +55,21 @@ func (c *Config) programOf(code uint32) *program.Description {
 // reset empties the block at power-up.
 func (b *front) reset() {
 	b.own, b.peak = regmap.AggregatorCounters{}, 0
+	b.loop = nil
 	if b.Aggregator != nil {
 		b.Reset()
 	}
+}
+
+// running is the program that counts; nil where none does.
+func (b *front) running() program.Program {
+	switch {
+	case b.loop != nil:
+		return b.loop.Program
+	case b.Aggregator != nil:
+		return b.Program()
+	}
+	return nil
 }
 
 // rebuildFront makes the program that the registers ask for, with an empty table. Counts of the one before go on if it is the
@@ -65,8 +79,8 @@ func (t *Twin) rebuildFront(c frontConfig) error {
 	if b.config == c {
 		return nil
 	}
-	if b.Aggregator != nil {
-		b.Clear()
+	b.clear()
+	if b.running() != nil {
 		b.own.Add(t.frontCounts())
 	}
 	if b.config.program != c.program {
@@ -77,11 +91,26 @@ func (t *Twin) rebuildFront(c frontConfig) error {
 	if c.program == 0 || d == nil {
 		return nil
 	}
-	b.program, b.segments = d, min(builtSegments, t.cfg.Clusters)
+	b.program = d
 	t.tables.epoch++ // another program, another table of members
+	if !d.Open {     // updates are no packets of it, and pass on; its hosts' are a loop's
+		return nil
+	}
+	b.segments = min(builtSegments, t.cfg.Clusters)
 	var err error
 	b.Aggregator, err = aggregator.New(d, aggregator.Config{Clusters: b.segments, H: c.h, Lanes: c.lanes, Up: t.enqueueSum})
 	return err
+}
+
+// partial is what the block holds at a place among what it holds.
+func (b *front) partial(index int) (p aggregator.Partial, ok bool) {
+	switch {
+	case b.loop != nil:
+		return b.loop.partial(index)
+	case b.Aggregator != nil:
+		return b.Partial(index)
+	}
+	return p, false
 }
 
 // takes says whether there is a segment for a cluster, where it needs one.
@@ -127,7 +156,7 @@ func (t *Twin) enqueueSum(_ olaf.Time, u *olaf.Update, lanes []int32, inside []o
 
 // frontCounts is what the present program has counted.
 func (t *Twin) frontCounts() (c regmap.AggregatorCounters) {
-	for i, n := range t.front.Program().Counts() {
+	for i, n := range t.front.running().Counts() {
 		*c.At(countRegister(i)) = n
 	}
 	return c
@@ -138,7 +167,7 @@ func countRegister(i int) uint32 { return regmap.AggregatorCount0 + uint32(8*i) 
 // frontTotal is every counter of the block now.
 func (t *Twin) frontTotal() regmap.AggregatorCounters {
 	total := t.front.own
-	if t.front.Aggregator != nil {
+	if t.front.running() != nil {
 		total.Add(t.frontCounts())
 	}
 	return total
@@ -156,32 +185,36 @@ func (t *Twin) snapshotFront() {
 func (t *Twin) clearFront() {
 	b := &t.front
 	b.own = regmap.AggregatorCounters{}
-	if b.Aggregator == nil {
+	p := b.running()
+	if p == nil {
 		return
 	}
-	for i, n := range b.Program().Counts() {
+	for i, n := range p.Counts() {
 		if b.program.Ledger.Counters[i].Gauge {
 			b.own.CarriedVectors += n
 		} else {
 			*b.own.At(countRegister(i)) = -n
 		}
 	}
-	b.peak = b.Program().Occupied()
+	b.peak = p.Occupied()
 }
 
 // clear discards the partial sums.
 func (b *front) clear() {
-	if b.Aggregator != nil {
+	switch {
+	case b.loop != nil:
+		b.loop.clear()
+	case b.Aggregator != nil:
 		b.Clear()
 	}
 }
 
 // occupied is how many segments hold a partial sum.
 func (b *front) occupied() uint32 {
-	if b.Aggregator == nil {
-		return 0
+	if p := b.running(); p != nil {
+		return uint32(p.Occupied())
 	}
-	return uint32(b.Program().Occupied())
+	return 0
 }
 
 // Table is what the program in front of the queue holds now, with who is inside, which registers do not say; nil where none
@@ -202,14 +235,14 @@ func (t *Twin) inspectFront(index uint32) {
 	for _, at := range inspectFrontRegisters {
 		t.set(at, 0)
 	}
-	if t.front.Aggregator == nil {
-		return
-	}
-	p, ok := t.front.Partial(int(index))
+	p, ok := t.front.partial(int(index))
 	if !ok {
 		return
 	}
-	newest := p.Inside[len(p.Inside)-1]
+	newest := olaf.Contributor{GenNS: p.NewestNS} // of a loop's slot nobody knows whose it is
+	if len(p.Inside) > 0 {
+		newest = p.Inside[len(p.Inside)-1]
+	}
 	t.set(regmap.AggregatorInspectState, regmap.AggregatorInspectStateValid)
 	t.set(regmap.AggregatorInspectIdentity, uint32(p.Job)<<16|uint32(newest.Worker))
 	t.set(regmap.AggregatorInspectSize, uint32(len(p.Lanes))<<16|uint32(p.Count))

@@ -19,6 +19,11 @@ func All() []program.Description {
 	return []program.Description{pass.Describe(), iswitch.Describe(), switchml.Describe(), atp.Describe(), p4inc.Describe(), xagg.Describe()}
 }
 
+// Built are those that a card can be built with: all but passing on, which needs nothing.
+func Built() []program.Description {
+	return slices.DeleteFunc(All(), func(d program.Description) bool { return d.Code == 0 })
+}
+
 // Open are those that can stand in front of a queue, for workers that do not wait for answers.
 func Open() []program.Description {
 	return slices.DeleteFunc(All(), func(d program.Description) bool { return !d.Open })

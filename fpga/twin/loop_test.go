@@ -1,0 +1,198 @@
+package twin
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/switchml"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+var pooling = switchml.Describe()
+
+// telling are tables that say which jobs SwitchML has.
+type telling struct {
+	*fakeTables
+	jobs []program.Job
+}
+
+func (a *telling) Admits(*program.Description, olaf.ClusterID, olaf.WorkerID) bool { return true }
+func (a *telling) Jobs(*program.Description) ([]program.Job, bool)                 { return a.jobs, a.jobs != nil }
+
+// newLoopBench is a card on which SwitchML is chosen, with a queue that runs. Tables that have jobs say all that there are.
+func newLoopBench(t *testing.T, jobs ...program.Job) *bench {
+	b := newBench(t, Config{Tables: &telling{newTables(2, 3), jobs}, Programs: []program.Description{summing, pooling}})
+	b.write(regmap.AggregatorProgram, pooling.Code)
+	b.configure(fifo, 1, 20)
+	return b
+}
+
+func looped(t *testing.T, b *bench, slots int) program.Program {
+	t.Helper()
+	p, err := b.OpenLoop(program.Config{Slots: slots})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func threeOf(job olaf.ClusterID, base, slots int) program.Job {
+	j := program.Job{ID: job, Base: base, Slots: slots}
+	for w := range 3 {
+		j.Members = append(j.Members, program.Member{Worker: olaf.WorkerID(w), Port: program.Port(w)})
+	}
+	return j
+}
+
+// sent is a packet that left, and when the program had been told that it is.
+type sent struct {
+	to program.Dest
+	program.Packet
+}
+
+type outlet []sent
+
+func (o *outlet) Emit(to program.Dest, p *program.Packet, _ []uint32) {
+	*o = append(*o, sent{to, *p})
+}
+
+// TestLoopIsTheProgram holds that hosts beside the card meet the program itself: the same packets leave, and the registers
+// have its counts, whatever was there before.
+func TestLoopIsTheProgram(t *testing.T) {
+	b := newLoopBench(t)
+	for round := range 3 {
+		b.write(regmap.CommonCommand, regmap.CommonCommandClear)
+		alone, err := switchml.New(program.Config{Slots: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		loop := looped(t, b, 8)
+		for _, p := range []program.Program{alone, loop} {
+			if err := errors.Join(p.Configure(threeOf(0, 0, 4)), p.Configure(threeOf(1, 4, 4))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		began, now := b.now, olaf.Time(0)
+		r := rand.New(rand.NewPCG(7, uint64(round)))
+		peak := 0
+		for range 2000 {
+			now += olaf.Time(r.IntN(20_000))
+			p := program.Packet{Kind: program.Data, Job: olaf.ClusterID(r.IntN(3)), Index: uint32(r.IntN(9)), Lanes: 64, Flags: program.Set1 * program.Flags(r.IntN(2)),
+				Trace: program.Contribution(0, 0, uint64(now)/1000)}
+			from := program.Port(r.IntN(4))
+			var want, have outlet
+			if c, l := alone.Receive(now, from, &p, nil, &want), loop.Receive(now, from, &p, nil, &have); c != l || !slices.Equal(want, have) {
+				t.Fatalf("%+v from %d: class %d and %v, want %d and %v", p, from, l, have, c, want)
+			}
+			peak = max(peak, alone.Occupied())
+		}
+		if b.now != began+(int64(now)+int64(olaf.Cycle)-1)/int64(olaf.Cycle) {
+			t.Errorf("%d cycles passed in %v", b.now-began, now)
+		}
+		if have := b.read(regmap.AggregatorPeakOccupied); int(have) != peak || peak == 0 {
+			t.Errorf("at most %d slots were held, want %d", have, peak)
+		}
+		counts, err := fpga.SnapshotProgram(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range alone.Counts() {
+			if have := *counts.Aggregator.At(countRegister(i)); have != want {
+				t.Errorf("round %d: %s is %d, want %d", round, pooling.Ledger.Counters[i].Name, have, want)
+			}
+		}
+		b.inspectsLoop(alone)
+		b.configure(fifo, 1, 20) // as a bench does between runs
+		if held := b.read(regmap.AggregatorOccupied); held != 0 {
+			t.Errorf("%d slots are held by a loop that ended", held)
+		}
+	}
+}
+
+// inspectsLoop holds that the inspector shows every slot that is held.
+func (b *bench) inspectsLoop(p program.Program) {
+	b.Helper()
+	b.write(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze)
+	index := uint32(0)
+	for i := range p.Slots() {
+		if !p.Slot(i).Held {
+			continue
+		}
+		b.write(regmap.AggregatorInspectIndex, index)
+		if at := b.read(regmap.AggregatorInspectSegment); b.read(regmap.AggregatorInspectState) == 0 || int(at) != i {
+			b.Errorf("slot %d is shown as %d", i, at)
+		}
+		index++
+	}
+	b.write(regmap.AggregatorInspectIndex, index)
+	if b.read(regmap.AggregatorInspectState) != 0 {
+		b.Errorf("a slot beyond the %d that are held is shown", index)
+	}
+	b.write(regmap.QueueControl, 0)
+}
+
+// TestLoopIsRefused holds that nobody loops through what is not there.
+func TestLoopIsRefused(t *testing.T) {
+	b := newLoopBench(t, threeOf(0, 0, 4), threeOf(1, 4, 4))
+	p := looped(t, b, 8)
+	if err := p.Configure(threeOf(0, 0, 4)); err != nil {
+		t.Errorf("a job that the tables have: %v", err)
+	}
+	two := threeOf(1, 4, 4)
+	two.Members = two.Members[:2]
+	for what, err := range map[string]error{
+		"a job that the tables do not have":           p.Configure(threeOf(2, 0, 4)),
+		"a job with other slots than the tables have": p.Configure(threeOf(1, 0, 4)),
+		"a job with fewer workers than the tables":    p.Configure(two),
+		"a card whose queue stands":                   standing(b),
+		"a card with no program chosen":               unchosen(b),
+	} {
+		if !errors.Is(err, fpga.ErrRefused) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	b = newLoopBench(t)
+	if err := errors.Join(looped(t, b, 8).Configure(threeOf(0, 0, 8))); err != nil {
+		t.Fatal(err)
+	}
+	if err := looped(t, b, 8).Configure(threeOf(1, 0, 8)); err != nil {
+		t.Errorf("the loop before still has its job: %v", err)
+	}
+	if _, err := b.OpenLoop(program.Config{Slots: -1}); !errors.Is(err, program.ErrConfig) {
+		t.Errorf("a table of -1 slots: %v", err)
+	}
+}
+
+func standing(b *bench) error {
+	b.write(regmap.QueueControl, 0)
+	_, err := b.OpenLoop(program.Config{})
+	return err
+}
+
+func unchosen(b *bench) error {
+	b.write(regmap.AggregatorProgram, 0)
+	b.write(regmap.QueueControl, regmap.QueueControlEnable)
+	_, err := b.OpenLoop(program.Config{})
+	return err
+}
+
+// TestLoopEndsWithTheConfiguration holds that updates are added up again once the queue is configured for them.
+func TestLoopEndsWithTheConfiguration(t *testing.T) {
+	b := newSummingBench(t, newTables(1, 3), 3, 8, 20)
+	if err := looped(t, b, 4).Configure(threeOf(0, 0, 0)); err != nil {
+		t.Fatal(err)
+	}
+	b.configure(fifo|regmap.QueueModeProvenance, 8, 20)
+	b.loadFlows(1, 3, nil)
+	b.loadDescriptors(regmap.Descriptor{Flow: 0}, regmap.Descriptor{Time: 100, Flow: 1}, regmap.Descriptor{Time: 200, Flow: 2})
+	b.start()
+	b.finish()
+	if got := b.Drain(nil); len(got) != 1 || got[0].Update.Count != 3 {
+		t.Errorf("%+v", got)
+	}
+}
