@@ -43,6 +43,7 @@ type benchFlags struct {
 	// recording writes pcap while the bench runs; nil without one.
 	recording *bench.Recording
 	trace     traceTrafficFlags
+	loop      loopFlags
 	quiet     bool
 	tui       bool
 	view      cli.ViewFlags
@@ -58,7 +59,7 @@ func newBenchCmd(env *cli.Env) *cobra.Command {
 	f := &benchFlags{spec: bench.DefaultSpec()}
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure one queue under any traffic; without options, the paper's Table 1",
+		Short: "Measure one queue under any traffic, or one switch program; without options, the paper's Table 1",
 		Long: `Measure one queue: the tables are written over a P4Runtime session, the generator is programmed by registers and
 fired, updates cross the OlafQueue with cycle-accurate times, and what reaches the parameter server becomes AoM, loss
 and aggregation CDFs beside the published numbers.
@@ -68,6 +69,9 @@ bytes on the twin. A result of Table 1's full length that is below what its clai
 
 'olafctl experiment run' is the door to what a paper shows, 'olafctl reproduce' sets all of that beside what was printed, and
 'olafctl simulate' is for networks of queues.
+
+The workers of some systems wait for answers, such as SwitchML's: they are hosts beside the device, in its virtual time, and what
+comes out is the time of an iteration, goodput, slots held and repeats.
 
 On a card (-d pci:…) the bench needs the driver of its tables and, with --capture, the parameter server's interface on this
 host; docs/bring-up.md leads through it. What a capture lost, or could not time, makes a run invalid and is said.
@@ -79,6 +83,8 @@ real. --beside twin shows each age three times: planned, of the twin on the arri
   olafctl bench --clusters 100 --workers 300 --updates 200 --xlsx scale.xlsx
   olafctl bench --runs 1 --out-rate 40G --pcap delivered.pcapng
   olafctl bench --trace builtin:lander8 --out-rate 20G
+  olafctl bench --system switchml --workers 8 --slots 128 --packet 1024B
+  olafctl bench --system atp --jobs 3 --fan 2 --aggregators 450 --loss 0.1%
   olafctl bench --sweep slots=2..64:x2 --sweep out-rate=5G..40G:5G --metric aom_cluster_ns
   olafctl bench --slots 16 -o yaml > spec.yaml && olafctl bench -f spec.yaml --seed 7
   olafctl bench --expect 'olaf.40G.aom_cluster_ns < 1.3us' --expect 'olaf.lost_pct < 12'
@@ -153,7 +159,7 @@ func (f *benchFlags) addOutput(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.to.xlsx, "xlsx", "", "write a workbook to this file")
 	flags.StringVar(&f.to.report, "report", "", "write a self-contained HTML report to this file")
-	flags.StringVar(&f.pcap, "pcap", "", "write what reached the parameter server in the first run at the first output rate: .pcapng or .pcap")
+	flags.StringVar(&f.pcap, "pcap", "", "write what reached the parameter server in the first run at the first output rate, or of workers that wait every frame: .pcapng or .pcap")
 	flags.StringVar(&f.prom, "metrics-file", "", "write what was found for Prometheus' node exporter to this file: .prom")
 	flags.BoolVar(&f.to.force, "force", false, "replace output files that exist")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
@@ -163,6 +169,7 @@ func (f *benchFlags) addOutput(cmd *cobra.Command) {
 func (f *benchFlags) addSpec(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.SystemFlags, func() { f.addSystem(cmd) })
 	cli.InGroup(cmd, cli.TrafficFlags, func() { f.addTraffic(cmd) })
+	cli.InGroup(cmd, cli.LoopFlags, func() { f.loop.add(cmd) })
 	cli.InGroup(cmd, cli.RunFlags, func() {
 		f.file.add(cmd)
 		cmd.Flags().IntVar(&f.spec.Runs, "runs", f.spec.Runs, "runs, each with a seed of its own")
@@ -172,7 +179,7 @@ func (f *benchFlags) addSpec(cmd *cobra.Command) {
 
 func (f *benchFlags) addSystem(cmd *cobra.Command) {
 	s, flags := &f.spec, cmd.Flags()
-	systems := system.All().Open().Names
+	systems := system.All().Benched().Names
 	cli.AddSystem(cmd, &s.Queue, "queue", "system under test: "+strings.Join(systems(), "|"), systems)
 	flags.StringVar(&s.Versus, "versus", s.Versus, "systems to compare with, comma-separated, or none")
 	flags.IntVar(&f.h, "h", 0, "updates that complete a sum, of systems whose switches add up; a cluster's workers if not given")
@@ -235,6 +242,9 @@ func (f *benchFlags) resolve(cmd *cobra.Command, env *cli.Env) error {
 			}
 			f.spec.OutRates = append(f.spec.OutRates, rate)
 		}
+	}
+	if err := f.loop.close(cmd, env, f.device, &f.spec); err != nil {
+		return err
 	}
 	if f.spec.Topology == bench.ToWorkers {
 		if err := f.answered(cmd, env); err != nil {
@@ -365,7 +375,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		sinks = append(sinks, &announcer{env, f.listen})
 	}
 	if f.pcap != "" {
-		if f.recording, err = bench.NewRecording(f.pcap, f.to.force, f.spec.Frame()); err != nil {
+		if f.recording, err = f.spec.Record(f.pcap, f.to.force); err != nil {
 			return err
 		}
 		defer f.recording.Abandon() // once committed, nothing is left to abandon

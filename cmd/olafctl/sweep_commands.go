@@ -82,8 +82,13 @@ func benchSweep(env *cli.Env) *experimentsweep.Command {
 		}
 	}
 	var all []*metric.Declaration
-	for _, s := range system.All().Open() {
-		all = append(all, s.Declaration())
+	for _, s := range system.All().Benched() {
+		if s.Open() {
+			all = append(all, s.Declaration())
+		}
+		if s.Looped() {
+			all = append(all, s.LoopDeclaration())
+		}
 	}
 	c.Metrics = metric.United(all...).Metrics
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
@@ -141,6 +146,10 @@ func (b *benchCells) Cell(values []experimentsweep.Option) (json.RawMessage, err
 	if b.base.Trace != nil {
 		t := *b.base.Trace
 		b.spec.Trace = &t
+	}
+	if b.base.Loop != nil {
+		l := *b.base.Loop
+		b.spec.Loop = &l
 	}
 	of := b.base.Queue
 	var options []experimentsweep.Option

@@ -54,10 +54,14 @@ func onDevice(d *testbed.Device, s *system.System) place {
 	switch {
 	case !d.Can(testbed.HasTables):
 		p.Can, p.Why = "", "it has no tables"
-	case !s.Open():
-		p.Can, p.Why = "", "its workers wait for answers"
+	case !s.Open() && !s.Looped():
+		p.Can, p.Why = "", "no switch answers its workers"
+	case !s.Open() && !d.Can(testbed.ClosesLoop):
+		p.Can, p.Why = "", "its workers wait for answers, and nobody can wait there"
 	case s.Program != nil && !d.Builds(s.Program):
 		p.Can, p.Why = "", "it is not built with the program"
+	case !s.Open():
+		p.Can = "bench, workers that wait for answers"
 	case s.Program != nil:
 		p.Can = "bench, workers that do not wait, --h"
 	}

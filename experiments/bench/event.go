@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/results"
@@ -78,6 +79,12 @@ type (
 		Run     RunID
 		Packets []twin.Packet
 	}
+	// Framed carries a frame that arrived at a host or at the switch of a loop, for sinks that are Recorders. Its bytes are used
+	// again after the call.
+	Framed struct {
+		Run    RunID
+		Packet capture.Packet
+	}
 	// RunDone closes a run, valid or not.
 	RunDone struct {
 		Run    RunID
@@ -94,11 +101,12 @@ func (Started) event()    {}
 func (RunStarted) event() {}
 func (Observed) event()   {}
 func (Recorded) event()   {}
+func (Framed) event()     {}
 func (RunDone) event()    {}
 func (Finished) event()   {}
 
 // Sink takes every event, in the order of each run; runs that go side by side interleave. It may push back by taking
-// its time, and an error ends the experiment. Observed and Recorded events of different runs come concurrently, so that keeping frames
+// its time, and an error ends the experiment. Observed, Recorded and Framed events of different runs come concurrently, so that keeping frames
 // does not make cores wait for each other; all other events come one at a time.
 type Sink interface {
 	Event(Event) error
@@ -176,7 +184,7 @@ func (s *Stream) wants(id RunID) bool {
 // publish hands e to every sink and updates the board. It is safe for concurrent use.
 func (s *Stream) publish(e Event) error {
 	switch e.(type) {
-	case Observed, Recorded:
+	case Observed, Recorded, Framed:
 	default:
 		s.mu.Lock()
 		defer s.mu.Unlock()

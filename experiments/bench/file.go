@@ -76,13 +76,27 @@ func ParseFile(name string, text []byte) (*File, error) {
 	if f.Versus == Nobody || whole && !given {
 		f.Versus = ""
 	}
-	if f.Trace != nil {
+	switch {
+	case f.Trace != nil:
 		err = f.findTrace(format, text)
+	case f.Loops():
+		err = f.closeLoop(format, text)
 	}
 	return f, err
 }
 
 func (f *File) fail(line int, what string) error { return &FileError{f.Name, line, what} }
+
+// closeLoop gives what the file leaves out of a loop what is usual.
+func (f *File) closeLoop(format yamlfile.Format, text []byte) error {
+	again := File{Spec: Spec{Loop: DefaultLoop()}}
+	if err := format.Decode(text, &again); err != nil {
+		return err
+	}
+	f.Loop = again.Loop
+	f.Close(func(field string) bool { _, given := f.lines[field]; return given })
+	return nil
+}
 
 // findTrace loads the trace, and says of it again what the file says.
 func (f *File) findTrace(format yamlfile.Format, text []byte) error {
@@ -154,9 +168,9 @@ func ofField(name string) map[string]any {
 	case "experiment":
 		return map[string]any{"const": DefaultSpec().Experiment}
 	case "system", "queue":
-		return yamlfile.Choice(system.All().Open().Names()...)
+		return yamlfile.Choice(system.All().Benched().Names()...)
 	case "versus":
-		one := "(" + strings.Join(system.All().Open().Names(), "|") + ")"
+		one := "(" + strings.Join(system.All().Benched().Names(), "|") + ")"
 		return map[string]any{"type": "string", "pattern": "^(" + Nobody + "|" + one + "(,\\s*" + one + ")*)$"}
 	case "topology":
 		return yamlfile.Choice(Topologies()...)

@@ -300,5 +300,8 @@ func KeptSpec(f *store.Folder) (Spec, error) {
 	if !fixed.Repeatable {
 		return Spec{}, fmt.Errorf("%w: %s ran on a card", ErrNoRewind, f.ID())
 	}
+	if plan.Spec.Loop != nil {
+		return Spec{}, fmt.Errorf("%w, and %s is a loop of hosts, which pass no queue", ErrNoRewind, f.ID())
+	}
 	return plan.Spec, plan.Spec.Validate()
 }

@@ -117,6 +117,9 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 	if o.Plan.Spec.Topology == ToWorkers {
 		b.Statements = append(b.Statements, "topology S: the switch answers; a sum leaves by one link a worker of its cluster at the output rate, without a limit, and ages are those at the workers. No number of topology P is one of these")
 	}
+	if o.Plan.Spec.Loop != nil {
+		b.Statements = append(b.Statements, loopStatements...)
+	}
 	b.Statements = append(b.Statements, o.captured.statements()...)
 	for i := range b.Rows { // a configuration without a finished run has a row as well
 		b.Rows[i].Queue, b.Rows[i].OutRateBPS = o.Plan.Configs[i].Queue, int64(o.Plan.Configs[i].OutRate)
@@ -162,6 +165,9 @@ func (r *Measurement) Document() any { return r.Bench }
 func (r *Measurement) WriteText(w io.Writer, v text.View) error {
 	s := &r.Outcome.Plan.Spec
 	load := &s.Workload
+	if s.Loop != nil {
+		return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s), closed loop: %s", s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.loopAbout()))
+	}
 	return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s), %sprofile %s: %d workers in %d clusters, %d updates of %v each, %v offered %s, %s, %s, seed %d",
 		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.topology(), s.Profile,
 		load.Workers, load.Clusters, load.UpdatesPerWorker, load.Size, load.MeanRate, s.arrivals(),

@@ -42,8 +42,11 @@ type Plan struct {
 
 // Declaration is what the runs of one of the plan's configurations count and measure.
 func (p *Plan) Declaration(c *Config) *metric.Declaration {
-	if p.Declared != nil {
+	switch {
+	case p.Declared != nil:
 		return p.Declared
+	case p.Spec.Loop != nil:
+		return c.system.LoopDeclaration()
 	}
 	return c.system.Declaration()
 }
@@ -69,6 +72,10 @@ func NewPlan(s Spec) (*Plan, error) {
 	}
 	for _, rate := range s.OutRates {
 		for _, of := range systems {
+			if s.Loop != nil {
+				p.Configs = append(p.Configs, Config{Queue: of.Name, OutRate: rate, system: of})
+				continue
+			}
 			out, err := s.output(of, rate)
 			if err != nil {
 				return nil, err
@@ -84,7 +91,7 @@ func NewPlan(s Spec) (*Plan, error) {
 		// Neighbouring run numbers are spread over the whole seed space.
 		p.Seeds[i] = splitmix.Mix(s.Seed*1_000_003 + uint64(i))
 	}
-	return p, nil
+	return p, p.checkLoops()
 }
 
 // addressing is the same on every testbed, so that captures of different runs compare.
@@ -100,6 +107,9 @@ func (p *Plan) job(source pktgen.Source) pktgen.Job {
 // without it the per-worker age of merged updates is not known.
 func (p *Plan) queue(c *Config) fpga.QueueConfig {
 	discipline, _ := engine.Describe(c.system.Discipline)
+	if p.Spec.Loop != nil { // whose packets pass no queue
+		return fpga.QueueConfig{Discipline: discipline.Name, Depth: 1, Program: c.system.Program, H: p.Spec.fan()}
+	}
 	queue := fpga.QueueConfig{
 		Discipline: discipline.Name, Depth: p.Spec.Slots, Output: c.output,
 		RewardFilter:    p.Spec.RewardFilter && discipline.FiltersReward,
@@ -125,6 +135,9 @@ func (p *Plan) downlinks(c *Config) *downlinks {
 
 // measure is what the metrics of one configuration's runs need to know.
 func (p *Plan) measure(c *Config) results.Config {
+	if p.Spec.Loop != nil {
+		return results.Config{Declared: p.Declaration(c), Clusters: p.Spec.Workload.Clusters, Workers: p.Spec.Workload.Workers}
+	}
 	rate := c.OutRate
 	if p.Spec.Topology == ToWorkers { // each cluster's links carry its own sums
 		rate *= olaf.Rate(p.Spec.Workload.Clusters)
@@ -149,7 +162,7 @@ func (p *Plan) Tables() (p4ctl.Tables, error) {
 	w, a := &p.Spec.Workload, p.addressing()
 	t := p4ctl.Tables{Servers: []netip.Addr{a.Server}}
 	for i := range w.Workers {
-		t.Workers = append(t.Workers, p4ctl.Worker{Address: netip.AddrFrom4(a.Worker(i).SrcIP), Cluster: w.Cluster(i), ID: olaf.WorkerID(i)})
+		t.Workers = append(t.Workers, p4ctl.Worker{Address: netip.AddrFrom4(a.Worker(i).SrcIP), Cluster: p.cluster(w.Cluster(i)), ID: olaf.WorkerID(i)})
 	}
 	t = t.WithGroups(workerPort)
 	told := map[string]bool{}

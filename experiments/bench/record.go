@@ -6,6 +6,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/twin"
@@ -20,7 +21,7 @@ type FrameRecorder interface {
 }
 
 // Recording is a sink that writes what reached the parameter server in the first run, of the queue under test at its first
-// output rate, to a capture file, in the frames of its system. The file appears when Commit says so.
+// output rate, to a capture file, in the frames of its system; of a loop what arrived anywhere. The file appears when Commit says so.
 type Recording struct {
 	file   *capture.File
 	format *frame.Format // nil is OLAF's
@@ -28,18 +29,26 @@ type Recording struct {
 	lanes  []uint32
 }
 
-// NewRecording begins a capture file of frames of a format, nil for OLAF's. One that exists matches capture.ErrExists unless
+// Record begins a capture file of the first run in the frames of its system. One that exists matches capture.ErrExists unless
 // force is set.
-func NewRecording(path string, force bool, format *frame.Format) (*Recording, error) {
+func (s *Spec) Record(path string, force bool) (*Recording, error) {
+	format := s.Frame()
+	if s.Loop != nil && format == nil {
+		return nil, fmt.Errorf("%w: %s has no frames of its own that could be captured", ErrSpec, s.Queue)
+	}
 	r := &Recording{format: format, buffer: make([]byte, olaf.MaxFrame)}
 	var err error
 	if format == nil {
 		r.file, err = capture.Create(path, force, 0)
 		return r, err
 	}
-	r.file, err = capture.CreateFrom(path, force, capture.Interface{
+	from := capture.Interface{
 		Name: format.Name, SnapBytes: int(olaf.MaxFrame), Comment: format.Title + "'s own frames; the run's wire took OLAF's, whose headers are longer",
-	})
+	}
+	if s.Loop != nil {
+		from.SnapBytes, from.Comment = closed.Kept(false), format.Title+"'s frames as they arrive at the switch and at hosts, cut behind their headers"
+	}
+	r.file, err = capture.CreateFrom(path, force, from)
 	return r, err
 }
 
@@ -51,6 +60,9 @@ func (r *Recording) Wants(RunID) bool { return false }
 
 // Event writes frames as the run goes on, so that memory stays flat.
 func (r *Recording) Event(e Event) error {
+	if framed, ok := e.(Framed); ok {
+		return r.file.WritePacket(&framed.Packet)
+	}
 	recorded, ok := e.(Recorded)
 	if !ok {
 		return nil

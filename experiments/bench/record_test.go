@@ -24,10 +24,10 @@ func TestRecordingIsOfTheRunItself(t *testing.T) {
 	var first []byte
 	for cards, runs := range map[int]int{1: 1, 2: 5, 5: 5} {
 		path := filepath.Join(t.TempDir(), "run.pcapng")
-		r, err := NewRecording(path, false, nil)
-		must(t, err)
 		s := small(t)
 		s.Runs = runs
+		r, err := s.Record(path, false)
+		must(t, err)
 		m := mustBench(t, s, Options{Cards: cards, Stream: NewStream(r)})
 		if got, want := int64(r.Frames()), m.Outcome.Runs[0][0].Counters.Of("received"); got != want || got == 0 {
 			t.Errorf("%d cards: %d frames, %d were received", cards, got, want)
@@ -54,11 +54,12 @@ func TestRecordingIsOfTheRunItself(t *testing.T) {
 
 // TestRecordingNeedsADeviceThatRecords holds that nothing runs where no frames are handed out.
 func TestRecordingNeedsADeviceThatRecords(t *testing.T) {
-	r, err := NewRecording(filepath.Join(t.TempDir(), "run.pcapng"), false, nil)
+	s := small(t)
+	r, err := s.Record(filepath.Join(t.TempDir(), "run.pcapng"), false)
 	must(t, err)
 	defer r.Abandon()
 	address := testbedtest.Serve(t, testbed.ServeOptions{})
-	if _, err := Measure(t.Context(), small(t), Options{Device: address, Access: testbedtest.Access(), Stream: NewStream(r)}); !errors.Is(err, testbed.ErrUnsupported) {
+	if _, err := Measure(t.Context(), s, Options{Device: address, Access: testbedtest.Access(), Stream: NewStream(r)}); !errors.Is(err, testbed.ErrUnsupported) {
 		t.Errorf("%v", err)
 	}
 }
@@ -68,7 +69,7 @@ func TestRecordingOfAnotherSystem(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.pcapng")
 	s := small(t)
 	s.Queue, s.Versus, s.H = "iswitch", "", new(3)
-	r, err := NewRecording(path, false, s.Frame())
+	r, err := s.Record(path, false)
 	must(t, err)
 	mustBench(t, s, Options{Stream: NewStream(r)})
 	must(t, errors.Join(r.Commit(), r.Abandon()))

@@ -52,6 +52,9 @@ func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
 
 // fits says whether a device was built for what a configuration needs in front of its queue.
 func (p *Plan) fits(dev fpga.Device, c *Config) error {
+	if p.Spec.Loop != nil {
+		return loops(dev, c)
+	}
 	if !c.system.Adds() {
 		return nil
 	}
@@ -116,7 +119,7 @@ func (r *Rig) Prepare(ctx context.Context, config int) error {
 
 // Snapshot reads the counters, those of the program as well where the configuration has one.
 func (r *Rig) Snapshot() (fpga.Counters, error) {
-	if r.Plan.Configs[r.config].system.Adds() {
+	if r.Plan.Spec.Loop != nil || r.Plan.Configs[r.config].system.Adds() {
 		return fpga.SnapshotProgram(r.Device)
 	}
 	return fpga.Snapshot(r.Device)

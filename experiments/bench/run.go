@@ -168,12 +168,16 @@ type station struct {
 
 // seed loads one seed's traffic once and measures every configuration under it.
 func (b *station) seed(ctx context.Context, index int) ([]results.Run, error) {
-	if _, err := b.Load(ctx, index); err != nil {
-		return nil, err
+	measure := b.loop
+	if b.plan.Spec.Loop == nil {
+		measure = b.measure
+		if _, err := b.Load(ctx, index); err != nil {
+			return nil, err
+		}
 	}
 	runs := make([]results.Run, len(b.plan.Configs))
 	for config := range b.plan.Configs {
-		run, err := b.measure(ctx, RunID{config, index})
+		run, err := measure(ctx, RunID{config, index})
 		if err != nil {
 			return nil, err
 		}

@@ -29,6 +29,8 @@ type Spec struct {
 	H *int `json:"h,omitempty"`
 	// Topology is where results go: to a server, or back to the workers.
 	Topology Topology `json:"topology,omitempty"`
+	// Loop is what hosts do that wait for answers; nil of systems whose workers do not wait.
+	Loop *Loop `json:"loop,omitempty"`
 	// Systems are those that there are to choose from; nil is all of this build.
 	Systems system.Set `json:"-"`
 
@@ -70,7 +72,7 @@ func (s *Spec) Validate() error {
 		say   string
 	}{
 		{"out_rates", len(s.OutRates) == 0, "no output rate given"},
-		{"slots", s.Slots < 1 || s.Slots > engine.MaxSlots, fmt.Sprintf("%d slots; the queue holds 1 to %d", s.Slots, engine.MaxSlots)},
+		{"slots", s.Loop == nil && (s.Slots < 1 || s.Slots > engine.MaxSlots), fmt.Sprintf("%d slots; the queue holds 1 to %d", s.Slots, engine.MaxSlots)},
 		{"runs", s.Runs < 1 || s.Runs > maxRuns, fmt.Sprintf("%d runs; use 1 to %d", s.Runs, maxRuns)},
 	}
 	for _, c := range checks {
@@ -99,6 +101,9 @@ func (s *Spec) checkSystems() error {
 			return olaf.InField([]string{"queue", "versus"}[min(i, 1)], err)
 		}
 		adds = adds || found.Adds()
+	}
+	if s.Loop != nil {
+		return olaf.InField("loop", s.checkLoop())
 	}
 	if err := s.checkTopology(); err != nil {
 		return olaf.InField("topology", err)
@@ -147,9 +152,13 @@ func (s *Spec) find(name string) (*system.System, error) {
 	found, err := all.Find(name)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: unknown system %q; use one of %v", ErrSpec, name, all.Open().Names())
-	case !found.Open():
-		return nil, fmt.Errorf("%w: workers of %s wait for answers, so that 'olafctl simulate' runs it; use one of %v here", ErrSpec, name, all.Open().Names())
+		return nil, fmt.Errorf("%w: unknown system %q; use one of %v", ErrSpec, name, all.Benched().Names())
+	case s.Loop != nil && !found.Looped():
+		return nil, fmt.Errorf("%w: no switch answers the workers of %s, so that 'olafctl simulate' runs it beside others; use one of %v here", ErrSpec, name, all.Looped().Names())
+	case s.Loop == nil && !found.Open() && found.Looped():
+		return nil, fmt.Errorf("%w: workers of %s wait for answers, and those of %s do not; one bench has one kind", ErrSpec, name, s.Queue)
+	case s.Loop == nil && !found.Open():
+		return nil, fmt.Errorf("%w: workers of %s wait for answers, so that 'olafctl simulate' runs it; use one of %v here", ErrSpec, name, all.Benched().Names())
 	}
 	return found, nil
 }
@@ -170,8 +179,15 @@ func (s *Spec) systems() ([]*system.System, error) {
 // Frame is how the system under test writes updates on the wire; nil as OLAF's.
 func (s *Spec) Frame() *frame.Format {
 	found, err := s.find(s.Queue)
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil
+	case s.Loop != nil:
+		parts, err := s.parts(found)
+		if err != nil {
+			return nil
+		}
+		return parts.Frame
 	}
 	return found.Frame
 }

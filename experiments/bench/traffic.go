@@ -114,6 +114,9 @@ type traffic interface {
 
 // newTraffic is the traffic of a specification.
 func (s *Spec) newTraffic() (traffic, error) {
+	if s.Loop != nil {
+		return silence{}, nil
+	}
 	if s.Trace != nil {
 		t := *s.Trace
 		if err := t.find(); err != nil {
@@ -124,6 +127,14 @@ func (s *Spec) newTraffic() (traffic, error) {
 	schedule, err := pktgen.NewSchedule(s.Workload, 0)
 	return burstTraffic{schedule}, err
 }
+
+// silence is the traffic of a generator that stands still, as hosts send.
+type silence struct{}
+
+func (silence) load(uint64) (pktgen.Source, error) { return nil, nil }
+func (silence) faults(olaf.Duration) []string      { return nil }
+func (silence) departures() trace.DepartureError   { return trace.DepartureError{} }
+func (silence) close() error                       { return nil }
 
 type burstTraffic struct{ schedule *pktgen.Schedule }
 

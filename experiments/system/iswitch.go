@@ -18,7 +18,7 @@ func iswitchSystem() System {
 			Takes: []string{OptionH, OptionSlots, OptionWrap, OptionProfile, OptionRecovery, OptionTimeout},
 			Parts: func(o *Options) (Parts, error) {
 				return iswitchParts(&d, o, func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
-					worker := endpoint.ISwitch{Profile: o.Profile, Recovery: endpoint.Recovery(o.Recovery), Timeout: o.Timeout, Ahead: o.slots(), Wrap: o.Wrap}
+					worker := endpoint.ISwitch{Profile: o.Profile, Recovery: endpoint.Recovery(o.Recovery), Timeout: o.Timeout, Ahead: o.segments(), Wrap: o.Wrap}
 					return endpoint.NewISwitchSync(cfg, worker, host)
 				}), nil
 			},
@@ -27,7 +27,7 @@ func iswitchSystem() System {
 			Takes: []string{OptionH, OptionBound, OptionSlots},
 			Parts: func(o *Options) (Parts, error) {
 				return iswitchParts(&d, o, func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
-					return endpoint.NewISwitchAsync(cfg, endpoint.Async{Bound: o.Bound, Slots: o.slots()}, host)
+					return endpoint.NewISwitchAsync(cfg, endpoint.Async{Bound: o.Bound, Slots: o.segments()}, host)
 				}), nil
 			},
 		}},
@@ -41,13 +41,20 @@ func (o *Options) slots() int {
 	return o.Slots
 }
 
+// segments are those of one job, of which each has as many.
+func (o *Options) segments() int { return o.slots() / max(o.Jobs, 1) }
+
 func iswitchParts(d *program.Description, o *Options, worker func(endpoint.Config, endpoint.Host) (endpoint.Endpoint, error)) Parts {
 	format := frame.ISwitch
 	if o.Profile == iswitch.Exactly {
 		format = frame.ISwitchExact
 	}
-	return Parts{
+	p := Parts{
 		Worker: worker, Program: d, Fan: o.H, Frame: format, PerPacket: iswitch.Lanes,
 		Build: program.Config{Slots: o.slots(), Wrap: o.Wrap, Profile: o.Profile},
 	}
+	if o.Jobs > 1 {
+		p.Share = func(job int) (base, slots int) { return job * o.segments(), o.segments() }
+	}
+	return p
 }

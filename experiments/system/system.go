@@ -39,6 +39,8 @@ type System struct {
 	OnServers bool
 	// Declares is what its runs count and measure where workers send without waiting; nil for what passes a queue alone.
 	Declares *metric.Declaration
+	// loops is what its runs count and measure where they wait for what a switch sends back; nil where no switch does.
+	loops *metric.Declaration
 	// Modes are how its workers can go about it when they wait for answers, the usual one first; none of a system whose
 	// workers do not wait.
 	Modes []Mode
@@ -178,6 +180,11 @@ func All() Set {
 			all = append(all, System{Name: name, Title: name, Discipline: name, About: "a queue discipline"})
 		}
 	}
+	for i := range all {
+		if s := &all[i]; s.Looped() {
+			s.loops = metric.OfLoop(s.Name+" loop", s.Program.Ledger, s.Program.Classes, endpoint.Describe())
+		}
+	}
 	return all
 }
 
@@ -227,6 +234,19 @@ func (s Set) Adding() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Adds() })
 }
 
+// Looped are those whose workers can wait for what the program of a device sends back.
+func (s Set) Looped() Set {
+	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Looped() })
+}
+
+// Looped says whether its workers can wait for what the program of a device sends back.
+func (s *System) Looped() bool { return s.Program != nil && !s.OnServers && len(s.Modes) > 0 }
+
+// Benched are those that a bench runs, whether or not their workers wait.
+func (s Set) Benched() Set {
+	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Open() && !s.Looped() })
+}
+
 // Open says whether its workers can send without waiting for answers.
 func (s *System) Open() bool { return len(s.Modes) == 0 || s.Adds() }
 
@@ -240,6 +260,9 @@ func (s *System) Declaration() *metric.Declaration {
 	}
 	return s.Declares
 }
+
+// LoopDeclaration is what its runs count and measure where they wait for what a switch sends back.
+func (s *System) LoopDeclaration() *metric.Declaration { return s.loops }
 
 // queued is the account of any queue of package engine.
 var queued = metric.OfQueue(engine.Flow(), engine.Sums())
@@ -257,8 +280,10 @@ func (s Set) Declared(system string) *metric.Declaration {
 		return queued
 	}
 	for i := range s {
-		if d := s[i].Declares; d != nil && d.System == system {
-			return d
+		for _, d := range []*metric.Declaration{s[i].Declares, s[i].loops} {
+			if d != nil && d.System == system {
+				return d
+			}
 		}
 	}
 	return nil

@@ -202,7 +202,7 @@ const (
 func (p *Page) cdfs(rows []results.Row) {
 	var merging []*results.Row
 	for i := range rows {
-		if len(rows[i].CDF) > 1 {
+		if steps(rows[i].CDF) {
 			merging = append(merging, &rows[i])
 		}
 	}
@@ -214,6 +214,11 @@ func (p *Page) cdfs(rows []results.Row) {
 		p.cdf(part)
 	}
 	p.Printf("\n")
+}
+
+// steps says that frames differ in how many are merged into them.
+func steps(cdf []results.CDFPoint) bool {
+	return slices.ContainsFunc(cdf, func(p results.CDFPoint) bool { return p.P > 0 && p.P < 1 })
 }
 
 func (p *Page) cdf(merging []*results.Row) {

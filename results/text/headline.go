@@ -15,7 +15,7 @@ import (
 // how the published numbers came out. Where models are older behind the system under test, or the readings of an age
 // disagree about that, the first sentence is about it.
 func Headlines(b *results.Bench) []string {
-	lines := []string{lossLine(b)}
+	lines := []string{lossLine(b) + loopLine(b)}
 	switch fresh, doubtful := freshLine(b); {
 	case doubtful:
 		lines = []string{fresh, lines[0]}
@@ -37,6 +37,23 @@ func lossLine(b *results.Bench) string {
 		if shares := lossesAt(b.Rows, rate, len(parts) == 0); len(shares) > 0 {
 			parts = append(parts, atRate(rates, rate)+strings.Join(shares, between))
 		}
+	}
+	return sentence(parts)
+}
+
+// loopLine says how long an iteration of workers that wait takes, and how much of what their links carry is gradients. Of what
+// waits for nobody it is empty.
+func loopLine(b *results.Bench) string {
+	rates := ratesOf(b.Rows)
+	var parts []string
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		iteration, goodput, ceiling := r.Stats.Of("iteration_ns"), r.Stats.Of("goodput_gbps"), r.Stats.Of("ceiling_gbps")
+		if !iteration.Known() || !goodput.Known() || !ceiling.Known() {
+			continue
+		}
+		parts = append(parts, fmt.Sprintf("%s%s: an iteration takes %s, %s of %s Gbit/s of values a worker", atRate(rates, r.OutRateBPS), strings.ToUpper(r.Queue),
+			Age(iteration), Decimal(float64(goodput.Mean), 2), Decimal(float64(ceiling.Mean), 2)))
 	}
 	return sentence(parts)
 }
@@ -264,6 +281,9 @@ func Brief(b *results.Bench) string {
 	var parts []string
 	if lost := r.Stats.Of("lost_pct"); lost.Known() {
 		parts = append(parts, r.Queue+" lost "+Decimal(float64(lost.Mean), 1)+" %")
+	}
+	if iteration := r.Stats.Of("iteration_ns"); iteration.Known() {
+		parts = append(parts, r.Queue+" iterates in "+Age(iteration))
 	}
 	aom := r.Stats.Of("aom_cluster_ns")
 	switch {

@@ -18,6 +18,7 @@ type FlagGroup string
 const (
 	SystemFlags    FlagGroup = "What is measured"
 	TrafficFlags   FlagGroup = "Traffic"
+	LoopFlags      FlagGroup = "Workers that wait for answers (switchml, atp, p4inc)"
 	RunFlags       FlagGroup = "Runs"
 	JobFlags       FlagGroup = "Jobs whose hosts wait for answers (--preset isw-lab)"
 	SweepFlags     FlagGroup = "Sweep"
@@ -29,7 +30,7 @@ const (
 	CardFlagsOf FlagGroup = "Cards and agents"
 )
 
-var flagGroups = []FlagGroup{SystemFlags, TrafficFlags, RunFlags, SweepFlags, JobFlags, OutputFlags, DashboardFlags, DeviceFlagsOf, otherFlags, CardFlagsOf}
+var flagGroups = []FlagGroup{SystemFlags, TrafficFlags, LoopFlags, RunFlags, SweepFlags, JobFlags, OutputFlags, DashboardFlags, DeviceFlagsOf, otherFlags, CardFlagsOf}
 
 const (
 	groupKey = "olafctl_group" // annotates a flag

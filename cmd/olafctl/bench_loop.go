@@ -1,0 +1,174 @@
+package main
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/paper/atp"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/experiments/testbed"
+)
+
+// loopFlags say what hosts do that wait for answers.
+type loopFlags struct {
+	bench.Loop
+	jobs, fan, aggregators int
+	loss                   lossList
+	fraction               float64
+}
+
+// loopOnly are the flags that mean nothing to workers that do not wait, openOnly those that mean nothing to workers that do.
+var (
+	loopOnly = []string{
+		"jobs", "fan", "aggregators", "values", "model", "fraction", "compute", "spread", "delay", "loss", "limit", system.OptionPacket, system.OptionWindow,
+		system.OptionTimeout, system.OptionRecovery, system.OptionProfile, system.OptionSharing, system.OptionCongestion, system.OptionWrap,
+	}
+	openOnly = []string{
+		"rate", "line-rate", "burst", "size", "cluster-sigma", "active-clusters", "trace", "trace-averaging", "trace-spread", "trace-limit", system.OptionH, "topology",
+		"profile", "ports", "dequeue-cycles", "merge-cycles", "reward-filter", "reward-threshold", "tui", "time-scale",
+	}
+)
+
+func (f *loopFlags) add(cmd *cobra.Command) {
+	f.Loop = *bench.DefaultLoop()
+	flags := cmd.Flags()
+	flags.IntVar(&f.jobs, "jobs", 1, "jobs that run at the same time, which share the switch")
+	flags.IntVar(&f.fan, "fan", bench.LoopWorkers, "workers of a job; --workers are those of all jobs together")
+	flags.IntVar(&f.aggregators, "aggregators", 0, "the same as --slots, as ATP calls them")
+	flags.IntVar(&f.Values, "values", f.Values, "values of a gradient, 32 bits each")
+	flags.StringVar(&f.Model, "model", "", "take the gradient of this network: "+strings.Join(atp.ModelNames(), "|"))
+	flags.Float64Var(&f.fraction, "fraction", 0.01, "part of --model's gradient that is summed")
+	flags.Var(&f.Compute, "compute", "time that a gradient takes a worker; 0s communicates all the time")
+	flags.Float64Var(&f.Spread, "spread", 0, "computing times vary by this share of themselves")
+	flags.Var(&f.Delay, "delay", "of a link")
+	flags.Var(&f.loss, "loss", "share of frames that every link loses, such as 0.001 or 0.1%")
+	flags.Var(&f.Limit, "limit", "virtual time that a run is given, after which it hung")
+	flags.Var(&f.Packet, system.OptionPacket, "switchml: payload of a packet: 256B|1024B")
+	flags.IntVar(&f.Window, system.OptionWindow, 0, "packets of a worker on their way: atp, 0 is 100; p4inc, 0 is its segment")
+	flags.Var(&f.Timeout, system.OptionTimeout, "silence after which workers ask or send again; 0s is the system's own")
+	flags.StringVar(&f.Recovery, system.OptionRecovery, "", "what workers do about loss: atp resend|none")
+	flags.StringVar(&f.Profile, system.OptionProfile, "", "of the program: atp p4ml, the released code, or paper; iswitch isw-1 or isw-x")
+	flags.StringVar(&f.Sharing, system.OptionSharing, "", "atp: how jobs share aggregators: dynamic, or static in parts of their own")
+	flags.BoolVar(&f.Congestion, system.OptionCongestion, false, "atp: windows follow marks of congestion")
+	flags.BoolVar(&f.Wrap, system.OptionWrap, false, "iswitch: vectors longer than the table use it again from its start")
+	cli.Complete(cmd, "model", atp.ModelNames)
+	cli.Complete(cmd, system.OptionPacket, func() []string { return []string{"256B", "1024B"} })
+	cli.Complete(cmd, system.OptionSharing, func() []string { return []string{system.Dynamic, system.Static} })
+	cli.Complete(cmd, system.OptionRecovery, func() []string { return []string{system.RecoverResend, system.RecoverNone} })
+	cli.Complete(cmd, system.OptionProfile, func() []string { return []string{"p4ml", "paper", "isw-1", "isw-x"} })
+}
+
+// close makes a specification of workers that wait a loop, and refuses what does not go together.
+func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec *bench.Spec) error {
+	given := cmd.Flags().Changed
+	loops := spec.Loops()
+	for _, name := range map[bool][]string{true: openOnly, false: loopOnly}[loops] {
+		switch {
+		case !given(name):
+		case loops:
+			return cli.UsageError("--%s means nothing to %s, whose workers wait for answers", name, spec.Queue)
+		default:
+			return cli.UsageError("--%s is for systems whose workers wait for answers, such as %s", name, strings.Join(waitingOnly(), ", "))
+		}
+	}
+	if !loops {
+		return nil
+	}
+	if err := env.Devices.Check(device, testbed.ClosesLoop); err != nil {
+		return err
+	}
+	if spec.Loop == nil {
+		spec.Close(func(field string) bool {
+			for _, flag := range specFields[field] {
+				if given(flag) {
+					return true
+				}
+			}
+			return false
+		})
+	}
+	if err := f.place(given, spec); err != nil {
+		return err
+	}
+	return f.give(given, spec.Loop)
+}
+
+// specFields are the flags that give a field of a specification.
+var specFields = map[string][]string{
+	"workload.workers": {"workers"}, "workload.clusters": {"clusters"}, "workload.updates_per_worker": {"updates"}, "out_rates": {"out-rate"},
+	"versus": {"versus"}, "slots": {"slots"}, "overhead": {"overhead"}, "runs": {"runs"},
+}
+
+// waitingOnly are the systems of loops alone.
+func waitingOnly() (names []string) {
+	for _, s := range system.All().Looped() {
+		if !s.Open() {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
+// place says who is of which job, and how long the switch's table is.
+func (f *loopFlags) place(given func(string) bool, spec *bench.Spec) error {
+	w := &spec.Workload
+	if given("jobs") {
+		if given("clusters") {
+			return cli.UsageError("--jobs and --clusters mean the same; give one of them")
+		}
+		w.Clusters = f.jobs
+	}
+	switch {
+	case given("fan") && given("workers") && w.Workers != f.fan*w.Clusters:
+		return cli.UsageError("--workers %d in %d jobs are not --fan %d each; leave one of them out", w.Workers, w.Clusters, f.fan)
+	case given("fan"), given("jobs") && !given("workers"):
+		w.Workers = f.fan * w.Clusters
+	}
+	if given("aggregators") {
+		if given("slots") {
+			return cli.UsageError("--aggregators and --slots mean the same; give one of them")
+		}
+		if f.aggregators < 1 {
+			return cli.UsageError("--aggregators %d: use 1 and more", f.aggregators)
+		}
+		spec.Slots = f.aggregators
+	}
+	return nil
+}
+
+// give puts what was given into a loop.
+func (f *loopFlags) give(given func(string) bool, l *bench.Loop) error {
+	if given("loss") && len(f.loss) != 1 {
+		return cli.UsageError("--loss %s: give one share; --sweep loss=… varies it", &f.loss)
+	}
+	if given("fraction") && f.Model == "" || given("values") && given("model") {
+		return cli.UsageError("--values is a number of its own; --fraction is of --model")
+	}
+	for flag, take := range map[string]func(){
+		"values": func() { l.Values, l.Model = f.Values, "" }, "compute": func() { l.Compute = f.Compute }, "spread": func() { l.Spread = f.Spread },
+		"delay": func() { l.Delay = f.Delay }, "loss": func() { l.Loss = f.loss.first() }, "limit": func() { l.Limit = f.Limit },
+		system.OptionPacket: func() { l.Packet = f.Packet }, system.OptionWindow: func() { l.Window = f.Window },
+		system.OptionTimeout: func() { l.Timeout = f.Timeout }, system.OptionRecovery: func() { l.Recovery = f.Recovery },
+		system.OptionProfile: func() { l.Profile = f.Profile }, system.OptionSharing: func() { l.Sharing = f.Sharing },
+		system.OptionCongestion: func() { l.Congestion = f.Congestion }, system.OptionWrap: func() { l.Wrap = f.Wrap },
+	} {
+		if given(flag) {
+			take()
+		}
+	}
+	if !given("model") {
+		return nil
+	}
+	model, err := atp.FindModel(f.Model)
+	if err != nil {
+		return err
+	}
+	if !(f.fraction > 0 && f.fraction <= 1) {
+		return cli.UsageError("--fraction is %g; it must be above 0, and 1 at most", f.fraction)
+	}
+	l.Model, l.Values = model.Name, max(1, int(float64(model.Values)*f.fraction))
+	return nil
+}

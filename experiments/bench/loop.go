@@ -1,0 +1,202 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/results"
+)
+
+// loop is one run of hosts that wait: configure the switch, let them play, count.
+func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err error) {
+	c := &b.plan.Configs[id.Config]
+	if err := b.Prepare(ctx, id.Config); err != nil {
+		return run, err
+	}
+	b.collector.Reset(b.plan.measure(c))
+	if err := b.stream.publish(RunStarted{id}); err != nil {
+		return run, err
+	}
+	net, job, parts, err := b.plan.hosts(c)
+	if err != nil {
+		return run, err
+	}
+	looper := b.Device.(fpga.Looper) // of which loops made sure
+	built := *parts.Program
+	built.New = looper.OpenLoop
+	parts.Program = &built
+	watch := b.watchRounds(id)
+	job.Values, job.Applied = watch.computed, watch.applied
+	if b.stream.records(id) {
+		watch.framer = closed.NewFramer(parts.Frame, &net, parts.Server != nil)
+		job.Tap = watch.hear
+	}
+	result, err := closed.Run(ctx, net, job, parts, c.system.Modes[0].Sync, b.plan.Seeds[id.Index])
+	if err = errors.Join(err, watch.flush(), watch.err); err != nil {
+		return run, err
+	}
+	counters, err := b.Snapshot()
+	if err != nil {
+		return run, err
+	}
+	run = b.collector.Finish(b.loopCounts(&counters, result, &net, &parts))
+	run.Queue, run.OutRateBPS = c.Queue, int64(c.OutRate)
+	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
+	run.Invalid = append(loopDoubts(result, job.Limit), run.Invalid...)
+	return run, nil
+}
+
+// rounds watches a loop: what it knows of a job's round becomes an observation when the last worker has applied it.
+type rounds struct {
+	station *station
+	id      RunID
+	fan     int
+	made    [][2]uint64 // ns, by worker: when its gradients of even and odd rounds were computed
+	had     [][2]int    // by job: workers that have applied an even and an odd round
+	inside  []olaf.Contributor
+	pending []olaf.Observation
+	framer  *closed.Framer // nil where nobody records
+	err     error
+}
+
+func (b *station) watchRounds(id RunID) *rounds {
+	w := &b.plan.Spec.Workload
+	return &rounds{station: b, id: id, fan: b.plan.Spec.fan(), made: make([][2]uint64, w.Workers), had: make([][2]int, w.Clusters)}
+}
+
+// computed notes when a worker's gradient was ready; no values are carried. No worker is more than a round ahead of another.
+func (r *rounds) computed(now olaf.Time, worker int, vector uint32) []uint32 {
+	r.made[worker][vector%2] = uint64(now) / uint64(olaf.Nanosecond)
+	return nil
+}
+
+// applied counts workers that have a round.
+func (r *rounds) applied(now olaf.Time, host int, a *endpoint.Aggregate) {
+	if host >= len(r.made) { // a server adds up; it has no model
+		return
+	}
+	job, turn := host/r.fan, a.Number%2
+	if r.had[job][turn]++; r.had[job][turn] < r.fan {
+		return
+	}
+	r.had[job][turn] = 0
+	r.observe(now, job, a.Number)
+}
+
+// batch is how many observations are handed on together.
+const batch = 256
+
+func (r *rounds) observe(now olaf.Time, job int, round uint32) {
+	first := len(r.inside)
+	o := olaf.Observation{At: now, Queued: -1, Update: olaf.Update{Seq: round, Cluster: olaf.ClusterID(job), Count: uint16(r.fan)}}
+	for w := job * r.fan; w < (job+1)*r.fan; w++ {
+		k := olaf.Contributor{GenNS: r.made[w][round%2], Seq: round, Worker: olaf.WorkerID(w)}
+		if k.GenNS >= o.Update.GenNS {
+			o.Update.GenNS, o.Update.Worker = k.GenNS, k.Worker
+		}
+		r.inside = append(r.inside, k)
+	}
+	o.Contributors = r.inside[first:len(r.inside):len(r.inside)]
+	r.pending = append(r.pending, o)
+	if len(r.pending) == batch {
+		r.err = errors.Join(r.err, r.flush())
+	}
+}
+
+// flush hands on what was observed.
+func (r *rounds) flush() error {
+	b := r.station
+	for i := range r.pending {
+		b.collector.Observe(&r.pending[i])
+	}
+	defer func() { r.pending, r.inside = r.pending[:0], r.inside[:0] }()
+	if len(r.pending) == 0 || !b.stream.lossless() {
+		return nil
+	}
+	return b.stream.publish(Observed{r.id, r.pending})
+}
+
+// hear hands on a frame in its own format; the first error ends that.
+func (r *rounds) hear(f *closed.Frame) {
+	if r.err != nil {
+		return
+	}
+	p, err := r.framer.Packet(f)
+	if err == nil {
+		err = r.station.stream.publish(Framed{r.id, p})
+	}
+	r.err = err
+}
+
+// loopCounts puts together what the device's registers, the hosts and the links of a run counted.
+func (b *station) loopCounts(c *fpga.Counters, r *closed.Result, net *closed.Network, parts *system.Parts) olaf.Counts {
+	counts := b.accounts[b.config].Of(c)
+	for i := range r.Endpoints.Ledger().Counters {
+		counts.Add(r.Endpoints.Ledger().Counters[i].Name, r.Endpoints.At(i))
+	}
+	s := &b.plan.Spec
+	packets := closedPackets(s, parts)
+	served := int64(0)
+	if r.Served.Known() {
+		served = int64(math.Round(float64(r.Served) * float64(packets) / float64(net.Workers)))
+	}
+	for _, n := range []struct {
+		name  string
+		value int64
+	}{
+		{"received", b.collector.Observed()}, {"frames", int64(r.Frames)}, {"frames_arrived", int64(r.Arrived)}, {"frames_lost", int64(r.Lost)},
+		{"frames_underway", int64(r.Underway)}, {"frames_switched", int64(r.Switched)}, {"frames_marked", int64(r.Marked)}, {"frames_served", served},
+		{"wire_bytes", int64(r.Bytes)}, {"vector_packets", packets}, {"slots_peak", whole(r.HeldPeak, 1)}, {"slots_left", int64(r.HeldLast)},
+		{"memory_bytes", int64(r.Memory)}, {"slots_built", int64(r.Slots)}, {"held_slot_ns", whole(r.Held*r.Duration, 1)},
+		{"goodput_bps", whole(r.Goodput, 1)}, {"ceiling_bps", ceiling(net, parts)}, {"iteration_ps", whole(r.Iteration, 1000)},
+		{"aggregation_ps", whole(r.Aggregation, 1000)}, {"completion_ps", whole(r.Completion, 1000)}, {"span_ps", whole(r.Duration, 1000)},
+	} {
+		counts.Add(n.name, n.value)
+	}
+	return counts
+}
+
+// closedPackets is how many packets the vectors of all workers take, in all rounds.
+func closedPackets(s *Spec, parts *system.Parts) int64 {
+	l := endpoint.Layout{Values: s.Loop.Values, PerPacket: parts.PerPacket}
+	return int64(l.Packets()) * int64(s.Workload.UpdatesPerWorker) * int64(s.Workload.Workers)
+}
+
+// whole is a number as a count; 0 where there is none.
+func whole(v results.Float, by float64) int64 {
+	if !v.Known() {
+		return 0
+	}
+	return int64(math.Round(float64(v) * by))
+}
+
+// ceiling is the rate of values where a link carries nothing but full packets of them.
+func ceiling(net *closed.Network, parts *system.Parts) int64 {
+	full := program.Packet{Kind: program.Data, Job: closed.FirstJob, Lanes: uint16(parts.PerPacket)}
+	values := float64(parts.PerPacket) * float64(olaf.LaneBytes)
+	return int64(float64(net.Link.Rate) * values / float64(parts.Size(&full, false)+net.Link.Overhead))
+}
+
+// loopDoubts are the reasons for which a run of a loop must not be used.
+func loopDoubts(r *closed.Result, limit olaf.Duration) []string {
+	var why []string
+	say := func(bad bool, format string, a ...any) {
+		if bad {
+			why = append(why, fmt.Sprintf(format, a...))
+		}
+	}
+	say(r.Hung, "it hung: not every host was done after %v of virtual time, which was all it was given", limit)
+	inexact, torn := r.Endpoints.Of("packets_inexact"), r.Endpoints.Of("updates_torn")
+	say(inexact > 0, "%d packets of sums do not hold exactly one contribution of every worker", inexact)
+	say(torn > 0, "%d updates are made of sums of different rounds", torn)
+	say(!r.Hung && r.HeldLast > 0, "%d slots are still held after the last job", r.HeldLast)
+	return why
+}

@@ -1,0 +1,190 @@
+package bench
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga"
+)
+
+// Loop is what hosts beside the device do, which wait for what its switch sends back: every worker on a link of its own, and the
+// server of each job where the system has one. Clusters of the workload are its jobs, of as many workers each, updates_per_worker
+// the rounds of a job, and an output rate that of all links, in both directions. Slots are those of the switch's table. The zero
+// value of an option is the system's own.
+type Loop struct {
+	Values  int           `json:"values"`          // of a vector, 32 bits each
+	Model   string        `json:"model,omitempty"` // whose gradient that is, for who reads it
+	Compute olaf.Duration `json:"compute"`         // of a gradient; 0 communicates all the time
+	Spread  float64       `json:"spread"`          // of this time, as a share of itself
+	Delay   olaf.Duration `json:"delay"`           // of a link
+	Loss    float64       `json:"loss"`            // share of frames that every link loses
+	Apart   olaf.Duration `json:"apart"`           // hosts start within this time
+	Limit   olaf.Duration `json:"limit"`           // of a run, after which it hung
+
+	Packet     olaf.Size     `json:"packet,omitempty"`
+	Window     int           `json:"window,omitempty"`
+	Timeout    olaf.Duration `json:"timeout,omitempty"`
+	Recovery   string        `json:"recovery,omitempty"`
+	Profile    string        `json:"program_profile,omitempty"`
+	Sharing    string        `json:"sharing,omitempty"`
+	Congestion bool          `json:"congestion,omitempty"`
+	Wrap       bool          `json:"wrap,omitempty"`
+}
+
+// DefaultLoop is a job that communicates all the time, over short links.
+func DefaultLoop() *Loop {
+	return &Loop{Values: 100_000, Delay: 500 * olaf.Nanosecond, Apart: 10 * olaf.Microsecond, Limit: 60 * olaf.Second}
+}
+
+// Of a loop where nobody says otherwise: what is beside a frame on an Ethernet, and how much runs.
+const (
+	LoopOverhead = olaf.Size(24)
+	LoopRate     = 10 * olaf.Gbps
+	LoopWorkers  = 8
+	LoopUpdates  = 10
+	LoopRuns     = 5
+)
+
+// Loops says whether its workers wait for answers: a loop was asked for, or those of the system under test never do otherwise.
+func (s *Spec) Loops() bool {
+	if s.Loop != nil {
+		return true
+	}
+	all := s.Systems
+	if all == nil {
+		all = system.All()
+	}
+	found, err := all.Find(s.Queue)
+	return err == nil && !found.Open() && found.Looped()
+}
+
+// Close makes a specification that of a loop, with what is usual of one in every field that was not given.
+func (s *Spec) Close(given func(field string) bool) {
+	if s.Loop == nil {
+		s.Loop = DefaultLoop()
+	}
+	w := &s.Workload
+	for field, usual := range map[string]func(){
+		"workload.workers": func() { w.Workers = LoopWorkers }, "workload.clusters": func() { w.Clusters = 1 },
+		"workload.updates_per_worker": func() { w.UpdatesPerWorker = LoopUpdates }, "out_rates": func() { s.OutRates = []olaf.Rate{LoopRate} },
+		"versus": func() { s.Versus = "" }, "slots": func() { s.Slots = 0 }, "overhead": func() { s.Overhead = LoopOverhead }, "runs": func() { s.Runs = LoopRuns },
+	} {
+		if !given(field) {
+			usual()
+		}
+	}
+}
+
+// MaxLoopValues is as much as the packets of a vector can be numbered, with the smallest packets that there are.
+const MaxLoopValues = 1 << 30
+
+// checkLoop says what is wrong with a loop by itself; what hosts and switch make of it is tried by NewPlan.
+func (s *Spec) checkLoop() error {
+	l, w := s.Loop, &s.Workload
+	refusals := []struct {
+		bad bool
+		say string
+	}{
+		{w.Workers%w.Clusters != 0, fmt.Sprintf("%d workers in %d jobs; every job has as many", w.Workers, w.Clusters)},
+		{s.Slots < 0, fmt.Sprintf("%d slots; use 1 and more, or 0 for the system's own", s.Slots)},
+		{l.Values < 1 || l.Values > MaxLoopValues, fmt.Sprintf("vectors of %d values; use 1 to %d", l.Values, MaxLoopValues)},
+		{s.H != nil, "h is for workers that do not wait"},
+		{s.Topology != "", "a topology is for workers that do not wait"},
+		{s.Trace != nil, "a trace says when workers send that do not wait"},
+		{s.RewardFilter, "the reward filter is a queue's, and packets of a loop pass none"},
+		{l.Limit <= 0, fmt.Sprintf("a run of %v at most; it must be above 0", l.Limit)},
+		{s.Overhead < 0, fmt.Sprintf("%v beside a frame", s.Overhead)},
+	}
+	for _, r := range refusals {
+		if r.bad {
+			return fmt.Errorf("%w: %s", ErrSpec, r.say)
+		}
+	}
+	return nil
+}
+
+// fan is how many workers a job has.
+func (s *Spec) fan() int { return max(1, s.Workload.Workers/s.Workload.Clusters) }
+
+// parts are what the hosts of a system's loop and its switch are built from.
+func (s *Spec) parts(of *system.System) (system.Parts, error) {
+	l := s.Loop
+	return of.Modes[0].Parts(&system.Options{
+		Slots: s.Slots, Wrap: l.Wrap, Profile: l.Profile, Recovery: l.Recovery, Timeout: l.Timeout, Packet: l.Packet, Window: l.Window,
+		Sharing: l.Sharing, Congestion: l.Congestion, Jobs: s.Workload.Clusters,
+	})
+}
+
+// hosts are a configuration's, with their links and what they do.
+func (p *Plan) hosts(c *Config) (net closed.Network, job closed.Job, parts system.Parts, err error) {
+	s := &p.Spec
+	l := s.Loop
+	if parts, err = s.parts(c.system); err != nil {
+		return net, job, parts, err
+	}
+	net = closed.Network{
+		Workers: s.fan(), Jobs: s.Workload.Clusters, Cycle: olaf.Cycle,
+		Link: closed.Link{Rate: c.OutRate, Delay: l.Delay, Overhead: s.Overhead, Loss: l.Loss},
+	}
+	job = closed.Job{Updates: uint32(s.Workload.UpdatesPerWorker), Compute: l.Compute, Jitter: l.Spread, Apart: l.Apart, Limit: l.Limit}
+	job.Layout.Values, job.PerPacket = l.Values, parts.PerPacket
+	return net, job, parts, nil
+}
+
+// checkLoops tries whether hosts and switches can be built.
+func (p *Plan) checkLoops() error {
+	if p.Spec.Loop == nil {
+		return nil
+	}
+	for i := range p.Configs {
+		c := &p.Configs[i]
+		net, job, parts, err := p.hosts(c)
+		if err == nil {
+			err = closed.Check(net, job, parts, c.system.Modes[0].Sync)
+		}
+		if err != nil {
+			return olaf.InField("loop", fmt.Errorf("%s: %w", c.Queue, err))
+		}
+	}
+	return nil
+}
+
+// cluster is how tables number a cluster: jobs of a loop have the numbers that are on the wire.
+func (p *Plan) cluster(c olaf.ClusterID) olaf.ClusterID {
+	if p.Spec.Loop != nil {
+		return c + closed.FirstJob
+	}
+	return c
+}
+
+// loops says whether hosts can wait beside a device for a configuration's switch.
+func loops(dev fpga.Device, c *Config) error {
+	if _, ok := dev.(fpga.Looper); !ok {
+		return fmt.Errorf("%w: nobody can wait beside %s for what it sends back", fpga.ErrRefused, dev.Identity().Address)
+	}
+	return fpga.BuildsProgram(dev, c.system.Program)
+}
+
+// loopAbout says what ran.
+func (s *Spec) loopAbout() string {
+	l, w := s.Loop, &s.Workload
+	what := fmt.Sprintf("%d values", l.Values)
+	if l.Model != "" {
+		what += " of " + l.Model
+	}
+	computing := "computed in no time"
+	if l.Compute > 0 {
+		computing = fmt.Sprintf("computed in %v ± %g %%", l.Compute, 100*l.Spread)
+	}
+	return fmt.Sprintf("%s of %s, %s of %s, %s, links of %v with %v beside a frame, %g %% lost, %s, seed %d",
+		olaf.Plural(w.Clusters, "job"), olaf.Plural(s.fan(), "worker"), olaf.Plural(w.UpdatesPerWorker, "round"), what, computing, l.Delay, s.Overhead, 100*l.Loss,
+		olaf.Plural(s.Runs, "run"), s.Seed)
+}
+
+// loopStatements are what numbers of loops must be read with.
+var loopStatements = []string{
+	"closed loop: workers and servers are hosts beside the device, in its time, and cost none; every link is FIFO without a limit, and packets meet the program at whole cycles of the data path and pass no queue",
+	"an age is that of a job's model where its last worker has it, by the newest gradient inside, from when that was computed; a round holds one of every worker, so that ages by worker differ only by when each computed its own",
+}

@@ -1,0 +1,219 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/archive"
+)
+
+// looping is a small loop of a system: 2 jobs of 3 workers.
+func looping(of string) Spec {
+	s := DefaultSpec()
+	s.Queue = of
+	s.Close(func(string) bool { return false })
+	s.Workload.Workers, s.Workload.Clusters, s.Workload.UpdatesPerWorker, s.Runs = 6, 2, 4, 2
+	s.Loop.Values = 20_000
+	return s
+}
+
+// loopSystems are all that can loop, with what makes each exact.
+func loopSystems(t *testing.T) (specs []Spec) {
+	t.Helper()
+	for _, found := range system.All().Looped() {
+		s := looping(found.Name)
+		if len(found.Program.Profiles) > 0 {
+			s.Loop.Profile = found.Program.Profiles[len(found.Program.Profiles)-1]
+		}
+		specs = append(specs, s)
+	}
+	if len(specs) < 3 {
+		t.Fatalf("%d systems", len(specs))
+	}
+	return specs
+}
+
+// TestLoopIsTheSimulatorsOnTheDevice holds that a loop through the device gives what the same hosts give around the program
+// alone, with the device's registers as the counts, and the same bytes on any number of cards.
+func TestLoopIsTheSimulatorsOnTheDevice(t *testing.T) {
+	for _, s := range loopSystems(t) {
+		t.Run(s.Queue, func(t *testing.T) {
+			m := mustBench(t, s, Options{Cards: 1})
+			if err := m.Err(); err != nil {
+				t.Fatal(err)
+			}
+			first, err := json.Marshal(m.Document())
+			must(t, err)
+			if again, err := json.Marshal(mustBench(t, s, Options{Cards: 2}).Document()); err != nil || !bytes.Equal(first, again) {
+				t.Errorf("2 cards give other bytes than 1: %v", err)
+			}
+			for i, run := range m.Outcome.Runs[0] {
+				alone(t, m.Outcome.Plan, &m.Outcome.Runs[0][i])
+				if g, most := run.Metrics.Of("goodput_gbps"), run.Metrics.Of("ceiling_gbps"); !(g > 0 && g < most) {
+					t.Errorf("%v of %v Gbit/s", g, most)
+				}
+				if run.Counters.Of("received") != 8 || run.Counters.Of("slots_left") != 0 || !run.Metrics.Of("aom_cluster_ns").Known() {
+					t.Errorf("%v", run.Counters)
+				}
+			}
+		})
+	}
+}
+
+// alone compares a run with the same hosts around the program without a device.
+func alone(t *testing.T, p *Plan, run *results.Run) {
+	t.Helper()
+	net, job, parts, err := p.hosts(&p.Configs[0])
+	must(t, err)
+	r, err := closed.Run(t.Context(), net, job, parts, true, run.Seed)
+	must(t, err)
+	for i, c := range r.Program.Ledger().Counters {
+		if have, want := run.Counters.Of(c.Name), r.Program.At(i); have != want {
+			t.Errorf("%s is %d, without a device %d", c.Name, have, want)
+		}
+	}
+	if have, want := run.Counters.Of("span_ps"), whole(r.Duration, 1000); have != want {
+		t.Errorf("it took %d ps, without a device %d", have, want)
+	}
+}
+
+// TestLoopIsExactUnderLoss holds that every round has exactly one gradient of every worker, whatever is lost.
+func TestLoopIsExactUnderLoss(t *testing.T) {
+	for _, s := range loopSystems(t) {
+		s.Loop.Loss = 0.01
+		m := mustBench(t, s, Options{})
+		if err := m.Err(); err != nil {
+			t.Errorf("%s: %v", s.Queue, err)
+		}
+		if run := m.Outcome.Runs[0][0]; run.Counters.Of("frames_lost") == 0 || run.Counters.Of("packets_resent")+run.Counters.Of("control_sent") == 0 {
+			t.Errorf("%s: %v", s.Queue, run.Counters)
+		}
+	}
+}
+
+// TestHungLoopIsInvalid holds that a loop that can't end is ended, marked, and says how long it had.
+func TestHungLoopIsInvalid(t *testing.T) {
+	s := looping("switchml")
+	s.Loop.Loss, s.Loop.Limit, s.Runs = 1, 20*olaf.Millisecond, 1
+	m := mustBench(t, s, Options{})
+	if err := m.Err(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "it hung: not every host was done after 20ms of virtual time") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestKeptLoopRepeats holds that a kept loop is measured again from its rounds and repeated from its plan.
+func TestKeptLoopRepeats(t *testing.T) {
+	s := looping("atp")
+	s.Versus = "switchml"
+	_, f := keep(t, s)
+	proof, err := archive.Verify(f, system.Declared)
+	if err != nil || proof.Runs != 2 || proof.Observations != 2*2*4 {
+		t.Fatalf("proof %+v: %v", proof, err)
+	}
+	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 4 {
+		t.Errorf("%d runs repeated: %v", n, err)
+	}
+	if _, err := KeptSpec(f); !errors.Is(err, ErrNoRewind) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestLoopIsRecorded holds that what arrives anywhere is written in the system's own frames.
+func TestLoopIsRecorded(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "loop.pcapng")
+	s := looping("atp")
+	r, err := s.Record(path, false)
+	must(t, err)
+	m := mustBench(t, s, Options{Stream: NewStream(r)})
+	must(t, errors.Join(r.Commit(), r.Abandon()))
+	if want := m.Outcome.Runs[0][0].Counters.Of("frames_arrived"); int64(r.Frames()) != want || want == 0 {
+		t.Errorf("%d frames, %d arrived", r.Frames(), want)
+	}
+	file, err := os.Open(path)
+	must(t, err)
+	defer file.Close()
+	reader, err := pcapgo.NewNgReader(file, pcapgo.DefaultNgReaderOptions)
+	must(t, err)
+	seen := map[string]int{}
+	for {
+		data, info, err := reader.ReadPacketData()
+		if err != nil {
+			break
+		}
+		v, err := s.Frame().DecodeTruncated(data, info.Length)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen[v.Message.Name]++
+	}
+	if len(seen) < 2 {
+		t.Errorf("%v", seen)
+	}
+	s = looping("p4inc")
+	if _, err := s.Record(path, true); !errors.Is(err, ErrSpec) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestLoopsThatCannotBe holds that what does not go together is refused before anything runs, and says what would.
+func TestLoopsThatCannotBe(t *testing.T) {
+	for want, change := range map[string]func(*Spec){
+		"33 workers; a bitmap has bits for 1 to 32":                 func(s *Spec) { s.Workload.Workers = 66 },
+		"6 workers in 4 jobs; every job has as many":                func(s *Spec) { s.Workload.Clusters = 4 },
+		"packets of 512B; the program is built for 256B and 1024B":  func(s *Spec) { s.Loop.Packet = 512 },
+		"a pool of 1 slots for 2 jobs":                              func(s *Spec) { s.Slots = 1 },
+		"20000 slots; there can be 1 to 16384":                      func(s *Spec) { s.Slots = 20_000 },
+		"a window of 100 packets over 75 aggregators of the job":    func(s *Spec) { atp(s, 150); s.Loop.Window = 100 },
+		"70000 aggregators; an index of 16 bits reaches 1 to 65536": func(s *Spec) { atp(s, 70_000); s.Loop.Sharing = "" },
+		"32 workers; profile paper takes 31":                        func(s *Spec) { atp(s, 400); s.Workload.Workers, s.Loop.Profile = 64, "paper" },
+		"no sharing is called \"some\"; there are dynamic, static":  func(s *Spec) { atp(s, 400); s.Loop.Sharing = "some" },
+		"a loss of 1.5; it must be 0 to 1":                          func(s *Spec) { s.Loop.Loss = 1.5 },
+		"no switch answers the workers of ps":                       func(s *Spec) { s.Versus = "ps" },
+		"h is for workers that do not wait":                         func(s *Spec) { s.H = new(3) },
+		"vectors of 0 values":                                       func(s *Spec) { s.Loop.Values = 0 },
+		"unknown system \"nobody\"":                                 func(s *Spec) { s.Queue = "nobody" },
+	} {
+		s := looping("switchml")
+		change(&s)
+		_, err := NewPlan(s)
+		if kind, _ := olaf.KindOf(err); err == nil || !strings.Contains(err.Error(), want) || kind != olaf.Usage {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func atp(s *Spec, aggregators int) {
+	s.Queue, s.Slots, s.Loop.Sharing = "atp", aggregators, system.Static
+}
+
+// TestLoopInAFile holds that a file may say no more than the system, and that what is printed is read back.
+func TestLoopInAFile(t *testing.T) {
+	f, err := ParseFile("loop.yaml", []byte("system: atp\nslots: 450\nworkload:\n  clusters: 3\n  workers: 6\nloop:\n  loss: 0.001\n"))
+	must(t, err)
+	if f.Loop == nil || f.Loop.Loss != 0.001 || f.Loop.Values != DefaultLoop().Values || f.Workload.UpdatesPerWorker != LoopUpdates || f.OutRates[0] != LoopRate || f.Versus != "" {
+		t.Errorf("%+v %+v", f.Spec, f.Loop)
+	}
+	text, err := f.Text()
+	must(t, err)
+	again, err := ParseFile("again.yaml", text)
+	must(t, err)
+	a, _ := json.Marshal(&f.Spec)
+	b, _ := json.Marshal(&again.Spec)
+	if !bytes.Equal(a, b) {
+		t.Errorf("%s\n%s", a, b)
+	}
+	if f, err := ParseFile("one.yaml", []byte("system: switchml\n")); err != nil || f.Loop == nil || f.Workload.Workers != LoopWorkers {
+		t.Errorf("%+v %v", f, err)
+	}
+}
