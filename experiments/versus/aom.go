@@ -367,20 +367,27 @@ func (l *Load) traffic(seeds []uint64, updates int) ([][]arrival, error) {
 	return all, group.Wait()
 }
 
+// each does something for every one of some seeds, on all cores.
+func each[T any](ctx context.Context, seeds []T, do func(ctx context.Context, i int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i := range seeds {
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return do(ctx, i)
+		})
+	}
+	return group.Wait()
+}
+
 // Play is a contestant at a rate under every seed's arrivals, on all cores, in their order.
 func (c *Contestant) Play(ctx context.Context, traffic [][]arrival, rate olaf.Rate, topology Topology, set *Setting) (*Cell, error) {
 	n := len(traffic)
 	cell := &Cell{Newest: make([]results.Float, n), Oldest: make([]results.Float, n), Loss: make([]results.Float, n)}
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(runtime.GOMAXPROCS(0))
-	for i := range traffic {
-		group.Go(func() (err error) {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			cell.Newest[i], cell.Oldest[i], cell.Loss[i], err = c.play(traffic[i], rate, topology, set)
-			return err
-		})
-	}
-	return cell, group.Wait()
+	return cell, each(ctx, traffic, func(_ context.Context, i int) (err error) {
+		cell.Newest[i], cell.Oldest[i], cell.Loss[i], err = c.play(traffic[i], rate, topology, set)
+		return err
+	})
 }

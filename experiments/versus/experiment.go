@@ -17,8 +17,8 @@ func Experiments(set system.Set) experiments.Set {
 	return experiments.Set{{
 		Name:     "versus/aom",
 		Artefact: "AoM",
-		About:    "FIFO, OLAF and iSwitch with H = 2, 3, 6 under Table 1's load from 80 to 5 Gbps, to a server and back to the workers",
-		Needs:    "10 s",
+		About:    "FIFO, OLAF and iSwitch with H = 2, 3, 6 under Table 1's load from 80 to 5 Gbps, to a server and back to the workers; iSwitch, SwitchML and ATP in rounds",
+		Needs:    "20 s",
 		Run:      func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runAoM(ctx, set, o) },
 	}, {
 		Name:     "versus/memory",
@@ -57,6 +57,7 @@ var terms = []string{
 	"Same arrivals and seeds for all: 27 workers in 9 clusters, 60 Gbps, 256 B frames + 24 B on the line for every system.",
 	"Bottleneck: P, the link from the switch to the server; S, the links from the switch to the workers (systems that answer).",
 	"No engine cycles and no accelerator cost (profile ideal), except where a block says otherwise. Ages by the newest contribution, per cluster; by the oldest beside it.",
+	"In rounds (S): the workers of a cluster are a job; links of the rate both ways, and of ATP one to the server of each job, without delay; the same 256 B frames.",
 	"Switch memory: FIFO and OLAF 8 slots of 256 B; iSwitch one segment a cluster, 9 × 256 B, and 8 slots behind it.",
 }
 
@@ -74,7 +75,7 @@ func runAoM(ctx context.Context, set system.Set, o experiments.Options) (bench.R
 	t.Terms = terms
 	loads := Loads()
 	settings := Settings()
-	done, total := 0, (2*len(loads)+len(settings))*len(all)
+	done, total := 0, (2*len(loads)+len(settings))*len(all)+len(rates)*len(players)
 	tell := func() { done++; o.Tell(done, total) }
 	for i, load := range loads {
 		traffic, err := load.traffic(c.Seeds, c.Updates)
@@ -100,11 +101,17 @@ func runAoM(ctx context.Context, set system.Set, o experiments.Options) (bench.R
 		}
 	}
 	judge(t)
+	if err := compareRounds(ctx, set, t, &c, &t.Blocks[openAtWorkers], tell); err != nil {
+		return nil, err
+	}
 	for _, s := range settings {
 		t.Say("%s, with no order expected: %s", s.Name, s.About)
 	}
 	return t, nil
 }
+
+// openAtWorkers is the block of the newest ages under Poisson arrivals at the workers, behind the three of those at the server.
+const openAtWorkers = 3
 
 // compare fills the blocks of one load and topology, a row a rate: ages by both stamps, and what was lost.
 func compare(ctx context.Context, load string, traffic [][]arrival, topology Topology, set *Setting, all []Contestant, c *config, done func()) ([]experiments.Block, error) {
@@ -142,6 +149,14 @@ func compare(ctx context.Context, load string, traffic [][]arrival, topology Top
 	return blocks, nil
 }
 
+// verdict says whether what was expected came.
+func verdict(ok bool) string {
+	if ok {
+		return "it is so"
+	}
+	return "it is NOT so"
+}
+
 // head is how a block's name begins.
 func (s *Setting) head(load string, topology Topology) string {
 	if s.Name == "" {
@@ -163,12 +178,6 @@ func judge(t *experiments.Table) {
 	o, i, f := cell("olaf"), cell("iswitch H=3"), cell("fifo")
 	apart := o.Mean+o.CI95 < i.Mean-i.CI95 && i.Mean+i.CI95 < f.Mean-f.CI95
 	above := 100 * (float64(i.Mean)/float64(o.Mean) - 1)
-	verdict := func(ok bool) string {
-		if ok {
-			return "it is so"
-		}
-		return "it is NOT so"
-	}
 	t.Say("expected before the run, Poisson to the server at 20 Gbps: OLAF is fresher than iSwitch H=3, which is fresher than FIFO, with 95 %% intervals apart: %s", verdict(apart))
 	t.Say("expected: iSwitch H=3 within 30 %% of OLAF there: it is %.1f %% above, so %s", above, verdict(above <= 30))
 	t.Say("with H just above offered / carried an iSwitch comes near OLAF, which finds that number by its queue; with any other H it waits too long or drops")
