@@ -7,6 +7,7 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/program"
 )
 
 // Loop is what hosts beside the device do, which wait for what its switch sends back: every worker on a link of its own, and the
@@ -140,15 +141,20 @@ func (p *Plan) checkLoops() error {
 	}
 	for i := range p.Configs {
 		c := &p.Configs[i]
-		net, job, parts, err := p.hosts(c)
-		if err == nil {
-			err = closed.Check(net, job, parts, c.system.Modes[0].Sync)
-		}
-		if err != nil {
+		if _, err := p.loopJobs(c); err != nil {
 			return olaf.InField("loop", fmt.Errorf("%s: %w", c.Queue, err))
 		}
 	}
 	return nil
+}
+
+// loopJobs are the jobs as the switch of a configuration knows them.
+func (p *Plan) loopJobs(c *Config) ([]program.Job, error) {
+	net, job, parts, err := p.hosts(c)
+	if err != nil {
+		return nil, err
+	}
+	return closed.Jobs(net, job, parts, c.system.Modes[0].Sync)
 }
 
 // cluster is how tables number a cluster: jobs of a loop have the numbers that are on the wire.

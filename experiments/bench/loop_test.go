@@ -160,10 +160,6 @@ func TestLoopIsRecorded(t *testing.T) {
 	if len(seen) < 2 {
 		t.Errorf("%v", seen)
 	}
-	s = looping("p4inc")
-	if _, err := s.Record(path, true); !errors.Is(err, ErrSpec) {
-		t.Errorf("%v", err)
-	}
 }
 
 // TestLoopsThatCannotBe holds that what does not go together is refused before anything runs, and says what would.

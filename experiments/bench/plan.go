@@ -168,11 +168,15 @@ func (p *Plan) Tables() (p4ctl.Tables, error) {
 	told := map[string]bool{}
 	for i := range p.Configs {
 		of := p.Configs[i].system
-		if !of.Adds() || told[of.Program.Name] {
+		if p.Spec.Loop == nil && !of.Adds() || told[of.Program.Name] {
 			continue
 		}
 		told[of.Program.Name] = true
-		entries, err := p4ctl.EntriesOf(of.Program, p.jobs()...)
+		jobs, err := p.jobs(&p.Configs[i])
+		if err != nil {
+			return t, err
+		}
+		entries, err := p4ctl.EntriesOf(of.Program, jobs...)
 		if err != nil {
 			return t, err
 		}
@@ -181,8 +185,11 @@ func (p *Plan) Tables() (p4ctl.Tables, error) {
 	return t.Canonical(), nil
 }
 
-// jobs are the clusters as a switch program knows them. Each worker is behind a port of its own.
-func (p *Plan) jobs() []program.Job {
+// jobs are the clusters as the switch program of a configuration knows them. Each worker is behind a port of its own.
+func (p *Plan) jobs(c *Config) ([]program.Job, error) {
+	if p.Spec.Loop != nil {
+		return p.loopJobs(c)
+	}
 	w := &p.Spec.Workload
 	jobs := make([]program.Job, w.Clusters)
 	for c := range jobs {
@@ -192,7 +199,7 @@ func (p *Plan) jobs() []program.Job {
 		j := &jobs[w.Cluster(i)]
 		j.Members = append(j.Members, program.Member{Worker: olaf.WorkerID(i), Port: program.Port(i)})
 	}
-	return jobs
+	return jobs, nil
 }
 
 // Runs is how many single runs the plan has.

@@ -188,6 +188,15 @@ func (s *sim) admit(parts *system.Parts, p program.Program, at, j int) error {
 	if s.grove != nil {
 		return p.Configure(s.jobOf(at - 1))
 	}
+	job := s.jobAt(parts, at, j)
+	if parts.Fan > len(job.Members) && at == 0 && s.sync {
+		return fmt.Errorf("%w: H is %d, but the root has %d children, each of which contributes once a round", ErrConfig, parts.Fan, len(job.Members))
+	}
+	return p.Configure(job)
+}
+
+// jobAt is a job as a switch knows it.
+func (s *sim) jobAt(parts *system.Parts, at, j int) program.Job {
 	job := program.Job{ID: FirstJob + olaf.ClusterID(j), Parent: s.switches[at].parent, Members: s.members(at, j)}
 	if parts.Share != nil {
 		job.Base, job.Slots = parts.Share(j)
@@ -195,10 +204,7 @@ func (s *sim) admit(parts *system.Parts, p program.Program, at, j int) error {
 	if at == 0 {
 		job.Fan, job.Level = parts.Fan, min(s.racks, 1)
 	}
-	if parts.Fan > len(job.Members) && at == 0 && s.sync {
-		return fmt.Errorf("%w: H is %d, but the root has %d children, each of which contributes once a round", ErrConfig, parts.Fan, len(job.Members))
-	}
-	return p.Configure(job)
+	return job
 }
 
 // members are the children of a switch that contribute to a job: all but the server.

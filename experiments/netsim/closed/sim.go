@@ -96,10 +96,18 @@ func Run(ctx context.Context, net Network, job Job, parts system.Parts, sync boo
 	return s.result()
 }
 
-// Check says whether hosts and switches can be built of the arguments of Run, and plays nothing.
-func Check(net Network, job Job, parts system.Parts, sync bool) error {
-	_, err := set(&net, &job, &parts, sync, 0)
-	return err
+// Jobs are what the root switch is told of its jobs by Run with these arguments, or why hosts and switches can't be built of
+// them. Nothing plays.
+func Jobs(net Network, job Job, parts system.Parts, sync bool) ([]program.Job, error) {
+	s, err := set(&net, &job, &parts, sync, 0)
+	if err != nil || parts.Program == nil || net.Tree != nil {
+		return nil, err
+	}
+	jobs := make([]program.Job, s.jobs)
+	for j := range jobs {
+		jobs[j] = s.jobAt(&parts, 0, j)
+	}
+	return jobs, nil
 }
 
 // set builds hosts, wires and switches.
