@@ -92,7 +92,7 @@ func (p *pacer) begin() bool {
 	if p.frozen || c.plane == nil {
 		return false
 	}
-	x, frame, err := c.plane.Turn(false, true, p.frame[0])
+	x, frame, err := c.plane.Turn(false, true, p.frame[0][:cap(p.frame[0])])
 	if err != nil {
 		c.fail(err)
 		return false
@@ -113,7 +113,7 @@ func (p *pacer) took(appended int64, n int, size olaf.Size) {
 		from = now
 	}
 	p.sending, p.flushed = true, false
-	p.size, p.frame[0] = size, p.frame[0][:n]
+	p.size, p.frame[0] = size, p.frame[0][:cap(p.frame[0])][:n]
 	p.end = from + serviceNS(p.output, size)
 }
 
