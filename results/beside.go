@@ -83,13 +83,13 @@ func (row *Row) real(runs []*Run) {
 		}
 	}
 	for i := range row.Stats {
-		row.Stats[i].Beside = besideOver(runs, row.Stats[i].Name)
+		row.Stats[i].Beside = BesideOver(runs, row.Stats[i].Name)
 	}
 }
 
-// besideOver is the mean of each column, over the runs that tell what was measured where any does, so that all columns are of the
+// BesideOver is the mean of each column of an age, over the runs that tell what was measured where any does, so that all columns are of the
 // same runs; nil where no run was set beside the twin.
-func besideOver(runs []*Run, name string) *Beside {
+func BesideOver(runs []*Run, name string) *Beside {
 	told := slices.ContainsFunc(runs, func(r *Run) bool { b, ok := r.Beside[name]; return ok && b.Measured.Known() })
 	var plan, twin, measured []Float
 	for _, r := range runs {

@@ -61,7 +61,18 @@ type Document struct {
 	// Config lists what differs between the specifications.
 	Config   []Setting `json:"config"`
 	Lines    []Line    `json:"lines"`
+	Beside   []Beside  `json:"beside,omitempty"`
 	Warnings []string  `json:"warnings"`
+}
+
+// Beside is an age of one configuration that was set beside the twin's, on either side or on both.
+type Beside struct {
+	Queue      string          `json:"queue"`
+	OutRateBPS int64           `json:"out_rate_bps"`
+	Metric     string          `json:"metric"`
+	Title      string          `json:"title"`
+	A          *results.Beside `json:"a,omitempty"`
+	B          *results.Beside `json:"b,omitempty"`
 }
 
 // Setting is one item of the specification that differs; empty where a side does not have it.
@@ -129,6 +140,9 @@ func Results(a, b *Side) (*Document, error) {
 			if line, any := lineOf(pair, m, valid(runsA), valid(runsB)); any {
 				doc.Lines = append(doc.Lines, line)
 			}
+			if m.Age && m.Unit == "ns" {
+				doc.beside(pair, m, valid(runsA), valid(runsB))
+			}
 		}
 	}
 	doc.judge()
@@ -160,6 +174,24 @@ func (d *Document) warnRuns(key key, name string, runs []results.Run) {
 	n := len(valid(runs))
 	if left := len(runs) - n; left > 0 {
 		d.warn("%s, %s at %s: left out as not valid: %d of %d runs", name, key.queue, olaf.Rate(key.rate), left, len(runs))
+	}
+	withheld, why := 0, ""
+	for _, r := range valid(runs) {
+		if r.Withheld != "" {
+			withheld++
+			why = r.Withheld
+		}
+	}
+	if withheld > 0 {
+		d.warn("%s, %s at %s: %d of %d runs do not tell their ages: %s", name, key.queue, olaf.Rate(key.rate), withheld, n, why)
+	}
+}
+
+// beside takes up what the twin made of an age, where a side asked it.
+func (d *Document) beside(of pair, m *metric.Metric, a, b []*results.Run) {
+	line := Beside{Queue: of.name(), OutRateBPS: of.a.rate, Metric: m.Name, Title: m.Title, A: results.BesideOver(a, m.Name), B: results.BesideOver(b, m.Name)}
+	if line.A != nil || line.B != nil {
+		d.Beside = append(d.Beside, line)
 	}
 }
 

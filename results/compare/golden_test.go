@@ -41,6 +41,25 @@ func invalid(runs []results.Run, which ...int) []results.Run {
 	return runs
 }
 
+// besideTwin sets the age of every run beside a twin's.
+func besideTwin(runs []results.Run, plan, twin results.Float) []results.Run {
+	for i := range runs {
+		runs[i].Beside = map[string]results.Beside{"aom_cluster_ns": {Plan: plan, Twin: twin, Measured: runs[i].Metrics.Of("aom_cluster_ns")}}
+	}
+	return runs
+}
+
+// withheld takes the ages out of runs.
+func withheld(runs []results.Run) []results.Run {
+	for i := range runs {
+		runs[i].Withhold("the pacer was late")
+		b := runs[i].Beside["aom_cluster_ns"]
+		b.Measured = results.Missing()
+		runs[i].Beside["aom_cluster_ns"] = b
+	}
+	return runs
+}
+
 func settingsOf(n int, value string) string {
 	var parts []string
 	for i := range n {
@@ -64,6 +83,8 @@ func TestStories(t *testing.T) {
 		"one of another seed": {of("a", `{}`, group("olaf", 40e9, 0, 10)...), of("b", `{}`, group("olaf", 40e9, 5, 12)...)},
 		"none left of b": {of("a", `{}`, append(group("olaf", 40e9, 7, 10, 11), group("fifo", 40e9, 0, 50)...)...),
 			of("b", `{}`, append(invalid(group("olaf", 40e9, 0, 10, 11), 0, 1), group("fifo", 40e9, 0, 50)...)...)},
+		"beside the twin": {of("a", `{}`, group("olaf", 3e6, 0, 10, 11)...), of("b", `{}`, append(besideTwin(group("olaf", 3e6, 0, 12, 13), 10, 11.5),
+			withheld(besideTwin(group("olaf", 3e6, 2, 14), 10, 12))...)...)},
 		"large": {of("a", `{}`, group("olaf", 40e9, 0, 999, 1000, 1000, 1001, 1000, 1000)...), of("b", `{}`, group("olaf", 40e9, 0, 1e6, 1e6, 1e6+1, 1e6, 1e6-1, 1e6)...)},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -83,6 +83,11 @@ func (d *Document) each(all bool, print func(title string, s *table.Sheet) error
 		}
 		first = end
 	}
+	if len(d.Beside) > 0 {
+		if err := print("ages beside the twin's: of the plan, of the arrivals that were logged, and as measured", d.besideSheet()); err != nil {
+			return nil, err
+		}
+	}
 	notes = d.notes()
 	if hidden > 0 {
 		notes = append([]string{fmt.Sprintf("no difference shown in %d of %d lines; --all lists them", hidden, len(d.Lines))}, notes...)
@@ -114,6 +119,26 @@ func sheetOf(lines []*Line) *table.Sheet {
 			row = append(row, table.S(content))
 		}
 		s.Rows = append(s.Rows, row)
+	}
+	return s
+}
+
+// besideSheet is the ages that either side set beside the twin's. Plan and twin differ by the senders, twin and measured by the output.
+func (d *Document) besideSheet() *table.Sheet {
+	number := table.General
+	s := &table.Sheet{Columns: []table.Column{{Header: "AGE", Prose: true}, {Header: "QUEUE"}, {Header: "OUT"}, {Header: "RUN"}, {Header: "PLAN", Format: number},
+		{Header: "TWIN", Format: number}, {Header: "MEASURED", Format: number}, {Header: "MEASURED/TWIN, %", Format: number, Spare: 1}}}
+	for i := range d.Beside {
+		line := &d.Beside[i]
+		for _, side := range []struct {
+			name string
+			ages *results.Beside
+		}{{"A", line.A}, {"B", line.B}} {
+			if b := side.ages; b != nil {
+				s.Rows = append(s.Rows, []table.Cell{table.S(line.Title), table.S(line.Queue), table.S(olaf.Rate(line.OutRateBPS).String()), table.S(side.name),
+					table.S(text.Duration(b.Plan)), table.S(text.Duration(b.Twin)), table.S(text.Duration(b.Measured)), table.S(text.Signed(b.OutputPct()))})
+			}
+		}
 	}
 	return s
 }

@@ -56,7 +56,7 @@ func (p *Page) beside(rows []results.Row) {
 				continue
 			}
 			any = true
-			g.Add(s.Column, r.Queue, olaf.Rate(r.OutRateBPS).String(), duration(s.Plan), duration(s.Twin), duration(s.Measured), signed(s.OutputPct()))
+			g.Add(s.Column, r.Queue, olaf.Rate(r.OutRateBPS).String(), Duration(s.Plan), Duration(s.Twin), Duration(s.Measured), Signed(s.OutputPct()))
 		}
 	}
 	if !any {
@@ -67,8 +67,8 @@ func (p *Page) beside(rows []results.Row) {
 	p.Printf("\n")
 }
 
-// duration is an age of any size with its unit.
-func duration(ns results.Float) string {
+// Duration is an age of any size with its unit.
+func Duration(ns results.Float) string {
 	if !ns.Known() {
 		return Missing
 	}
@@ -77,7 +77,8 @@ func duration(ns results.Float) string {
 	return Single(float64(ns)*by) + " " + unit
 }
 
-func signed(percent results.Float) string {
+// Signed is a difference in per cent.
+func Signed(percent results.Float) string {
 	if !percent.Known() {
 		return Missing
 	}
