@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/cilium/ebpf/btf"
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed/demo"
 	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/realtime"
 	"github.com/olafctl/olaf/fpga/xdp"
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
@@ -129,9 +131,10 @@ type ability struct {
 func newTestbedDoctorCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
-		Use:     "doctor",
-		Short:   "Say what this machine can do with real packets, a line each with its remedy",
-		Long:    `Say what this machine can do with real packets: kernel, rights, namespaces, XDP in both modes, clock. Exit code 3 where something is missing.`,
+		Use:   "doctor",
+		Short: "Say what this machine can do with real packets, a line each with its remedy",
+		Long: `Say what this machine can do with real packets: kernel, rights, namespaces, XDP in both modes, clock, and, for half
+a second, how many frames a second senders, program and pacer carry. Exit code 3 where something is missing.`,
 		Example: "  sudo olafctl testbed doctor",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -233,5 +236,35 @@ func tryTestbed() (all []ability) {
 		all = append(all, ability{Name: name, Says: "attached to a virtual cable, and let go", OK: true})
 		_ = l.Close()
 	}
-	return all
+	return append(all, qdiscAbility(), ratesAbility())
+}
+
+// qdiscAbility says whether the kernel could serve the output itself. It is not used, so that nothing is missing without it.
+func qdiscAbility() ability {
+	a := ability{Name: "BPF qdiscs", Says: "none in this kernel, and not used: a thread serves the output", OK: true}
+	if types, err := btf.LoadKernelSpec(); err == nil {
+		if _, err := types.AnyTypeByName("bpf_struct_ops_Qdisc_ops"); err == nil {
+			a.Says = "in this kernel, and not used: a thread serves the output"
+		}
+	}
+	return a
+}
+
+// leastCarried is what must be carried so that 5,000 frames a second are in time.
+const leastCarried = 10_000
+
+// ratesAbility measures for half a second what comes through, as every xdp: does when it is opened.
+func ratesAbility() ability {
+	c, err := realtime.Open(realtime.Kernel(xdp.Native), realtime.Hosts{})
+	if err != nil {
+		return ability{Name: "rates", Says: err.Error(), Remedy: "mend the lines above first"}
+	}
+	defer c.Close()
+	r := c.Rates()
+	a := ability{Name: "rates", OK: c.Carry() >= leastCarried, Says: fmt.Sprintf("frames a second of 48 lanes: senders %d, program %d, pacer %d, together %d; up to %d are paced",
+		r.Senders, r.Program, r.Pacer, c.Carry(), c.Carry()/2)}
+	if !a.OK {
+		a.Remedy = "end other programs, or give the machine two processors"
+	}
+	return a
 }

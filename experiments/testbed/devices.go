@@ -28,13 +28,14 @@ const (
 	LogsArrivals                       // it tells what reached its queue, and when, so that a twin can be given the same
 	TakesPrograms                      // its tables are those of switch programs too, and it goes by them
 	KeepsLogicTime                     // it takes the cycles that the card's logic takes, with as many read ports as are asked for
+	HasHosts                           // programs run at the ends of its cables, as workers and parameter server
 )
 
 // abilities are the words for each, in the order of the constants.
 var abilities = []string{
 	"be a testbed, as it has no tables", "hold its time", "repeat a run", "show what happens in its queue", "hand out frames",
 	"do several things at a time", "close the loop between workers and switch", "tell what reached its queue", "be told of the jobs of switch programs",
-	"keep the time of the logic (profile measured)",
+	"keep the time of the logic (profile measured)", "run workers and servers as programs",
 }
 
 // String is what a device that lacks a can't do.
@@ -190,6 +191,7 @@ type Parts struct {
 	Cards   []Card
 	Tables  agent.Backend
 	Profile p4.Profile
+	Hosts   *Hosts // that were asked for
 }
 
 // told are the programs whose tables the agent of a device takes.
@@ -208,7 +210,7 @@ func Local(row Device, open func(ctx context.Context, name string, o OpenOptions
 		bed := new(Testbed)
 		parts, err := open(ctx, name, o)
 		if parts != nil {
-			bed.Cards = parts.Cards
+			bed.Cards, bed.Hosts = parts.Cards, parts.Hosts
 		}
 		for _, c := range bed.Cards {
 			bed.close = append(bed.close, c.Device.Close)

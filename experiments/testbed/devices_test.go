@@ -55,7 +55,7 @@ func TestRowsAreWhole(t *testing.T) {
 			t.Errorf("%s: %+v", d.Prefix, d)
 		}
 	}
-	if len(abilities) != 10 || KeepsLogicTime != 1<<(len(abilities)-1) {
+	if len(abilities) != 11 || HasHosts != 1<<(len(abilities)-1) {
 		t.Error("an ability has no words")
 	}
 }

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os/exec"
 	"time"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/host"
+	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/realtime"
 	"github.com/olafctl/olaf/fpga/xdp"
 	"github.com/olafctl/olaf/p4ctl/agent"
@@ -19,23 +21,26 @@ import (
 )
 
 // openKernel opens the kernel of this machine as the switch, between workers and a server in namespaces of their own.
-func openKernel(_ context.Context, name string, _ OpenOptions) (*Parts, error) {
+func openKernel(_ context.Context, name string, o OpenOptions) (*Parts, error) {
 	modes := map[string]xdp.Mode{"": xdp.Native, string(xdp.Native): xdp.Native, string(xdp.Generic): xdp.Generic}
 	mode, ok := modes[name]
 	if !ok {
 		return nil, fmt.Errorf("%w for %q: write xdp:, or xdp:%s where a driver has no hook of its own", ErrBackend, "xdp:"+name, xdp.Generic)
 	}
-	return openRealtime(realtime.Kernel(mode))
+	return openRealtime(realtime.Kernel(mode), o)
 }
 
 // openHost opens the engine of this process as the switch.
-func openHost(context.Context, string, OpenOptions) (*Parts, error) {
-	return openRealtime(host.Backend())
+func openHost(_ context.Context, _ string, o OpenOptions) (*Parts, error) {
+	return openRealtime(host.Backend(), o)
 }
 
 // openRealtime opens a card in real time with its capture and its tables.
-func openRealtime(b realtime.Backend) (*Parts, error) {
-	card, err := realtime.Open(b)
+func openRealtime(b realtime.Backend, o OpenOptions) (*Parts, error) {
+	if o.Workers > realtime.MaxHosts || o.Addresses > realtime.MaxAddresses {
+		return nil, fmt.Errorf("%w with %d workers of %d addresses; there are up to %d, of %d", ErrBackend, o.Workers, o.Addresses, realtime.MaxHosts, realtime.MaxAddresses)
+	}
+	card, err := realtime.Open(b, realtime.Hosts{Workers: o.Workers, Addresses: o.Addresses})
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +57,31 @@ func openRealtime(b realtime.Backend) (*Parts, error) {
 	}
 	return &Parts{
 		Cards:  []Card{{&realtimeCard{card, tap}, &realtimeTap{tap, card}}},
-		Tables: &realtimeTables{card: card}, Profile: p4.Lab(),
+		Tables: &realtimeTables{card: card}, Profile: p4.Lab(), Hosts: hostsOf(card, o.Workers),
 	}, nil
+}
+
+// hostsOf are the namespaces in which programs run.
+func hostsOf(card *realtime.Card, workers int) *Hosts {
+	if workers == 0 {
+		return nil
+	}
+	h := &Hosts{Carried: card.Carry(), Server: Node{card.ServerAddress(), startOn(card.Server().Node)}}
+	for i := range workers {
+		at, address := card.Worker(i)
+		h.Workers = append(h.Workers, Node{address, startOn(at.Node)})
+	}
+	return h
+}
+
+func startOn(n *netlab.Node) func(*exec.Cmd) (Process, error) {
+	return func(cmd *exec.Cmd) (Process, error) {
+		p, err := n.Start(cmd)
+		if err != nil {
+			return nil, err // not a Process that holds nothing
+		}
+		return p, nil
+	}
 }
 
 // realtimeCard ends its capture with itself.

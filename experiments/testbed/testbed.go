@@ -34,6 +34,7 @@ type Testbed struct {
 	// are withheld. 0 is 10 %.
 	AgeErrorPct float64
 	Abilities   Ability // of the device
+	Hosts       *Hosts  // that were asked for
 	profile     p4.Profile
 	close       []func() error
 }
@@ -56,6 +57,8 @@ type OpenOptions struct {
 	// ReadPorts, 1 or 2, asks for the time of the card's logic with so many read ports of its memory of gradients; 0 is what the
 	// device does by itself.
 	ReadPorts int
+	// Workers asks for as many hosts beside the server's, on which programs run, each with so many addresses; 0 for none.
+	Workers, Addresses int
 	// Observe gives every card its observer, called with their numbers from 0; nil for none. Of a device that is not Observable
 	// nobody is asked.
 	Observe func(card int) twin.Observer
@@ -72,6 +75,9 @@ func Open(ctx context.Context, address string, o OpenOptions) (*Testbed, error) 
 	}
 	if o.ReadPorts != 0 {
 		needs |= KeepsLogicTime
+	}
+	if o.Workers > 0 {
+		needs |= HasHosts
 	}
 	if err := devices.Check(address, needs); err != nil {
 		return nil, err

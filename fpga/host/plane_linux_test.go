@@ -19,7 +19,7 @@ import (
 
 // TestConformance asks of the card what is asked of every one.
 func TestConformance(t *testing.T) {
-	c, err := realtime.Open(Backend())
+	c, err := realtime.Open(Backend(), realtime.Hosts{})
 	if errors.Is(err, netlab.ErrRights) {
 		t.Skip(err)
 	}

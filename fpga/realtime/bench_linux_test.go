@@ -16,7 +16,7 @@ import (
 // BenchmarkSingleFrame takes one frame at a time from the workers' interface through program and pacer to the server's, at the line's
 // own rate. The best is reported as well: what the path takes when nothing is in its way.
 func BenchmarkSingleFrame(b *testing.B) {
-	c, err := Open(Kernel(xdp.Native))
+	c, err := Open(Kernel(xdp.Native), Hosts{})
 	if errors.Is(err, netlab.ErrRights) {
 		b.Skip(err)
 	}

@@ -44,9 +44,12 @@ type Card struct {
 	clock   clock
 	openNS  int64
 	lab     *netlab.Lab
-	in, out *netlab.Cable // workers to switch, switch to server
-	procs   int           // GOMAXPROCS before
-	carry   int64         // frames a second; 0 before the pacer runs
+	hosts   Hosts
+	in      []*netlab.Cable // workers to switch
+	out     *netlab.Cable   // switch to server
+	procs   int             // GOMAXPROCS before
+	carry   int64           // frames a second; 0 before the pacer runs
+	rates   Rates
 
 	file      regfile.File[*Card]
 	generator *generator
@@ -62,7 +65,7 @@ type Card struct {
 
 	mu       Lock // held whenever the plane is used
 	plane    Plane
-	attached io.Closer
+	attached []io.Closer
 	program  uint32 // that is attached; 0 of a plane without one
 	failure  error  // the first of the plane's
 }
@@ -73,11 +76,11 @@ var (
 )
 
 // Open lays the network and measures for half a second what it carries. All of it ends with Close or with the process.
-func Open(b Backend) (*Card, error) {
+func Open(b Backend, h Hosts) (*Card, error) {
 	if err := netlab.Missing(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, b.Rights)...); err != nil {
 		return nil, err
 	}
-	c := &Card{backend: b, planes: map[string]Plane{}}
+	c := &Card{backend: b, hosts: h, planes: map[string]Plane{}}
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())
 	}
@@ -116,28 +119,41 @@ func (c *Card) connect() error {
 	if c.lab, err = netlab.New(); err != nil {
 		return err
 	}
-	nodes := map[string]*netlab.Node{}
-	for _, name := range []string{"workers", "switch", "server"} {
-		if nodes[name], err = c.lab.Node(name); err != nil {
+	hub, err := c.lab.Node("switch")
+	if err != nil {
+		return err
+	}
+	server, err := c.lab.Node("server")
+	if err != nil {
+		return err
+	}
+	if c.out, err = netlab.Connect(netlab.End{Node: hub, Name: "server"}, netlab.End{Node: server, Name: "uplink"}, mtu); err != nil {
+		return err
+	}
+	for _, name := range c.hosts.names() {
+		workers, err := c.lab.Node(name)
+		if err != nil {
 			return err
 		}
+		cable, err := netlab.Connect(netlab.End{Node: workers, Name: "uplink"}, netlab.End{Node: hub, Name: name}, mtu)
+		if err != nil {
+			return err
+		}
+		c.in = append(c.in, cable)
 	}
-	if c.in, err = netlab.Connect(netlab.End{Node: nodes["workers"], Name: "uplink"}, netlab.End{Node: nodes["switch"], Name: "workers"}, mtu); err != nil {
+	if err := c.join(hub); err != nil {
 		return err
 	}
-	if c.out, err = netlab.Connect(netlab.End{Node: nodes["switch"], Name: "server"}, netlab.End{Node: nodes["server"], Name: "uplink"}, mtu); err != nil {
-		return err
-	}
-	workers, err := c.in.A.Packets(false)
+	workers, err := c.in[0].A.Packets(false)
 	if err != nil {
 		return err
 	}
 	c.generator = &generator{card: c, out: workers}
-	server, err := c.out.A.Packets(false)
+	out, err := c.out.A.Packets(false)
 	if err != nil {
 		return err
 	}
-	c.pacer = newPacer(c, server)
+	c.pacer = newPacer(c, out)
 	return nil
 }
 
@@ -248,30 +264,55 @@ func (c *Card) load(discipline string) (Plane, error) {
 	return p, err
 }
 
-// attach brings the workers' frames to a plane.
+// attach brings the workers' frames to a plane, and the server's answers past it.
 func (c *Card) attach(p Plane) error {
-	if c.attached != nil {
-		if err := c.attached.Close(); err != nil {
+	if err := c.detach(); err != nil {
+		return err
+	}
+	for _, cable := range c.in {
+		if err := c.hold(p.Attach(cable.B, c.backend.Mode)); err != nil {
 			return err
 		}
 	}
-	c.plane = nil
-	var err error
-	if c.attached, err = p.Attach(c.in.B, c.backend.Mode); err != nil {
-		return err
+	if marks, ok := p.(marker); ok && c.hosts.Workers > 0 {
+		if err := c.hold(marks.AttachMark(c.out.A, c.backend.Mode)); err != nil {
+			return err
+		}
 	}
 	c.plane = p
-	c.program, err = c.in.B.XDP()
+	var err error
+	c.program, err = c.in[0].B.XDP()
 	return err
 }
 
-// stillAttached says whether somebody took the program off the interface, or put another one there.
+// hold keeps an attachment.
+func (c *Card) hold(l io.Closer, err error) error {
+	if err == nil {
+		c.attached = append(c.attached, l)
+	}
+	return err
+}
+
+// detach lets nothing decide.
+func (c *Card) detach() error {
+	c.plane = nil
+	var errs []error
+	for _, l := range c.attached {
+		errs = append(errs, l.Close())
+	}
+	c.attached = nil
+	return errors.Join(errs...)
+}
+
+// stillAttached says whether somebody took the program off an interface, or put another one there.
 func (c *Card) stillAttached() error {
-	switch program, err := c.in.B.XDP(); {
-	case err != nil:
-		return err
-	case program != c.program:
-		return fmt.Errorf("%w: the program at the workers' interface was taken off in the middle of the run", fpga.ErrDoubtful)
+	for _, cable := range c.in {
+		switch program, err := cable.B.XDP(); {
+		case err != nil:
+			return err
+		case program != c.program:
+			return fmt.Errorf("%w: the program at the %s's interface was taken off in the middle of the run", fpga.ErrDoubtful, cable.A.Node.Name())
+		}
 	}
 	return nil
 }
@@ -294,9 +335,7 @@ func (c *Card) Close() error {
 		}
 		errs = append(errs, c.pacer.out.Close())
 	}
-	if c.attached != nil {
-		errs = append(errs, c.attached.Close())
-	}
+	errs = append(errs, c.detach())
 	for _, p := range c.planes {
 		errs = append(errs, p.Close())
 	}

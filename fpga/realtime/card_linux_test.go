@@ -16,7 +16,7 @@ var backends = []Backend{Kernel(xdp.Native), Kernel(xdp.Generic)}
 // open opens a card for a test, which is skipped by name where rights are missing.
 func open(t *testing.T, b Backend) *Card {
 	t.Helper()
-	c, err := Open(b)
+	c, err := Open(b, Hosts{})
 	if errors.Is(err, netlab.ErrRights) {
 		t.Skip(err)
 	}
@@ -37,6 +37,7 @@ func TestCards(t *testing.T) {
 		t.Run(b.Address, func(t *testing.T) {
 			c := open(t, b)
 			t.Logf("carries %d frames/s", c.Carry())
+			t.Run("whole frames", func(t *testing.T) { wholeFrames(t, c) }) // first: what opening left behind is to be seen
 			t.Run("conformance", func(t *testing.T) { fpgatest.Run(t, func(*testing.T) fpga.Device { return c }) })
 			t.Run("runs", func(t *testing.T) { runs(t, c) })
 			t.Run("inspect", func(t *testing.T) { inspect(t, c) })

@@ -88,11 +88,23 @@ func (c *Card) settled() error {
 		return nil
 	}
 	for until := c.clock.now() + arriveNS; c.clock.now() < until; nap(napNS) {
-		if lost, err := c.underway(c.in); err != nil || lost == 0 {
+		if lost, err := c.underwayIn(); err != nil || lost == 0 {
 			return err
 		}
 	}
 	return nil // said by Faults
+}
+
+// underwayIn is underway of all workers' cables.
+func (c *Card) underwayIn() (lost int64, err error) {
+	for _, cable := range c.in {
+		n, err := c.underway(cable)
+		if err != nil {
+			return 0, err
+		}
+		lost += n
+	}
+	return lost, nil
 }
 
 // underway is how many frames left one end of a cable and did not come to the other.

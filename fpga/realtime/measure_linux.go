@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
@@ -26,6 +27,16 @@ const (
 // Carry is how many frames a second came through senders, plane and pacer, side by side and as fast as they could, for half a
 // second when the card was opened.
 func (c *Card) Carry() int64 { return c.carry }
+
+// Rates are frames a second that each would carry if nobody else were there.
+type Rates struct {
+	Senders int64 // with what the kernel does for a frame until it is decided
+	Program int64 // alone, on one frame again and again; 0 where there is none
+	Pacer   int64
+}
+
+// Rates are those of the half second in which Carry was measured.
+func (c *Card) Rates() Rates { return c.rates }
 
 // measure sends and serves as fast as it goes, and forgets all of it.
 func (c *Card) measure() error {
@@ -49,7 +60,36 @@ func (c *Card) measure() error {
 	if c.carry == 0 {
 		return errors.Join(fmt.Errorf("%w: no frame gets from the workers to the server", netlab.ErrNetwork), m.refused, c.failure)
 	}
+	c.rates = Rates{Senders: perSecond(m.sendNS, m.sent), Pacer: perSecond(m.serveNS, m.served.Load())}
+	if p, ok := c.plane.(timed); ok {
+		if c.rates.Program, err = c.cost(p, address); err != nil {
+			return err
+		}
+	}
 	return c.forget()
+}
+
+// timed is a plane that can say what it takes for a frame.
+type timed interface {
+	Cost(frame []byte) (time.Duration, error)
+}
+
+// cost is how many frames a second a plane decides about.
+func (c *Card) cost(p timed, from netip.Addr) (int64, error) {
+	frame := make([]byte, olaf.FrameSize(measureLanes))
+	if _, err := olaf.EncodeUpdate(frame, &olaf.Addresses{SrcIP: from.As4()}, &olaf.Update{Count: 1, Lanes: measureLanes}, nil); err != nil {
+		return 0, err
+	}
+	d, err := p.Cost(frame)
+	return perSecond(int64(d), 1), err
+}
+
+// perSecond is how often something happens that took ns for n times; 0 where nothing is known.
+func perSecond(ns, n int64) int64 {
+	if ns <= 0 {
+		return 0
+	}
+	return n * int64(olaf.Second/olaf.Nanosecond) / ns
 }
 
 // measurement is what the two threads share. The sender ends it: nobody else runs in time beside them.
@@ -58,6 +98,9 @@ type measurement struct {
 	served  atomic.Int64
 	tookNS  int64
 	refused error
+
+	sent, sendNS int64 // the sender's
+	serveNS      int64 // the pacer's, while it had something to do
 }
 
 // goesOn says whether the measurement does after some time: on a machine that is busy with other things for longer than it
@@ -83,9 +126,11 @@ func (c *Card) send(from netip.Addr, m *measurement) error {
 		if _, err := olaf.EncodeUpdate(frame, &a, &u, nil); err != nil {
 			return err
 		}
+		before := c.clock.now()
 		if err := c.generator.out.Send(frame); err != nil {
 			return err
 		}
+		m.sent, m.sendNS = m.sent+1, m.sendNS+c.clock.now()-before
 	}
 	return nil
 }
@@ -106,7 +151,9 @@ func (c *Card) serve(m *measurement) {
 	OwnThread(Output)
 	c.pacer.output = engine.Output{}
 	for !m.stop.Load() {
-		if !c.pacer.step() {
+		if before := c.clock.now(); c.pacer.step() {
+			m.serveNS += c.clock.now() - before
+		} else {
 			c.clock.spin(pauseNS)
 		}
 		m.served.Store(int64(c.pacer.stats.late.n))

@@ -107,6 +107,28 @@ func runs(t *testing.T, c *Card) {
 	}
 }
 
+// wholeFrames holds that frames which are longer than those of the measurement before leave whole, the first one too.
+func wholeFrames(t *testing.T, c *Card) {
+	server, err := c.out.B.Packets(true)
+	must(t, err)
+	defer server.Close()
+	const size = 1024
+	workload{workers: 2, clusters: 2, updates: 8, gap: 250_000, size: size}.load(t, c)
+	configure(t, c, "olaf", 100*olaf.Mbps)
+	n := fire(t, c)
+	frame := make([]byte, 4096)
+	for i := range n.Queue.DeliveredFrames {
+		got, err := server.Receive(frame)
+		must(t, err)
+		if _, err := olaf.ParseFrame(frame[:got]); err != nil || got != size {
+			t.Errorf("frame %d of %d bytes: %v", i, got, err)
+		}
+	}
+	if n.Queue.DeliveredFrames == 0 {
+		t.Errorf("%+v", n.Queue)
+	}
+}
+
 // inspect freezes a queue with frames inside, looks at them, and lets them go.
 func inspect(t *testing.T, c *Card) {
 	workload{workers: 2, clusters: 2, updates: 2, gap: 100, size: 256}.load(t, c)
@@ -142,13 +164,13 @@ func refusedRate(t *testing.T, c *Card) {
 // takenAway takes first the program off the interface in the middle of things, and then the cable: what is lost then is not
 // passed over in silence.
 func takenAway(t *testing.T, c *Card) {
-	must(t, c.attached.Close())
-	c.attached = nil
+	must(t, c.attached[0].Close())
+	c.attached = c.attached[1:]
 	if faults := strings.Join(c.Faults(), "\n"); !strings.Contains(faults, "taken off") {
 		t.Errorf("%q", faults)
 	}
-	must(t, c.in.B.Do(func() error {
-		l, err := netlink.LinkByIndex(c.in.B.Index)
+	must(t, c.in[0].B.Do(func() error {
+		l, err := netlink.LinkByIndex(c.in[0].B.Index)
 		if err != nil {
 			return err
 		}

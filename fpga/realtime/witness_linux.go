@@ -2,10 +2,10 @@ package realtime
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
-	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
@@ -105,7 +105,7 @@ func (c *Card) Faults() (faults []string) {
 	if unsent > 0 {
 		faults = append(faults, fmt.Sprintf("the interface towards the server refused %s: %v", olaf.Plural(unsent, "frame"), err))
 	}
-	for _, cable := range []*netlab.Cable{c.in, c.out} { // a redirect to a peer that does not listen loses frames without a word
+	for _, cable := range append(slices.Clone(c.in), c.out) { // a redirect to a peer that does not listen loses frames without a word
 		switch lost, err := c.underway(cable); {
 		case err != nil:
 			faults = append(faults, err.Error())

@@ -23,6 +23,15 @@ const (
 // Attach lets the frames that come in by an interface run the program arrive, until what it returns is closed or the process
 // ends. The error matches ErrKernel.
 func (p *programs) Attach(at *netlab.Interface, mode Mode) (io.Closer, error) {
+	return p.attach("arrive", at, mode)
+}
+
+// AttachMark lets ACKs that come in by an interface, which is the server's, tell how full the queue is.
+func (q *Queue) AttachMark(at *netlab.Interface, mode Mode) (io.Closer, error) {
+	return q.attach("mark", at, mode)
+}
+
+func (p *programs) attach(program string, at *netlab.Interface, mode Mode) (io.Closer, error) {
 	flags := map[Mode]link.XDPAttachFlags{Native: link.XDPDriverMode, Generic: link.XDPGenericMode}
 	f, ok := flags[mode]
 	if !ok {
@@ -30,11 +39,11 @@ func (p *programs) Attach(at *netlab.Interface, mode Mode) (io.Closer, error) {
 	}
 	var attached link.Link
 	err := at.Do(func() (err error) {
-		attached, err = link.AttachXDP(link.XDPOptions{Program: p.collection.Programs["arrive"], Interface: at.Index, Flags: f})
+		attached, err = link.AttachXDP(link.XDPOptions{Program: p.collection.Programs[program], Interface: at.Index, Flags: f})
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("xdp: %s: attach to %s in mode %s: %w: %w", p.name, at.Name, mode, ErrKernel, err)
+		return nil, fmt.Errorf("xdp: %s: attach %s to %s in mode %s: %w: %w", p.name, program, at.Name, mode, ErrKernel, err)
 	}
 	return attached, nil
 }

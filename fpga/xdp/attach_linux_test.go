@@ -12,7 +12,7 @@ import (
 )
 
 // cable is laid from a namespace of workers to one of the queue, for as long as the test takes.
-func cable(t *testing.T) *netlab.Cable {
+func cable(t testing.TB) *netlab.Cable {
 	t.Helper()
 	l, err := netlab.New()
 	if errors.Is(err, netlab.ErrRights) {

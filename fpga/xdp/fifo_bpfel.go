@@ -27,6 +27,7 @@ const (
 	fifoProgFlush      = "flush"
 	fifoProgInspect    = "inspect"
 	fifoProgLatch      = "latch"
+	fifoProgMark       = "mark"
 	fifoProgTurn       = "turn"
 	fifoVarCLUSTERS    = "CLUSTERS"
 	fifoVarFRAME_LANES = "FRAME_LANES"
@@ -82,6 +83,7 @@ type fifoProgramSpecs struct {
 	Flush   *ebpf.ProgramSpec `ebpf:"flush"`
 	Inspect *ebpf.ProgramSpec `ebpf:"inspect"`
 	Latch   *ebpf.ProgramSpec `ebpf:"latch"`
+	Mark    *ebpf.ProgramSpec `ebpf:"mark"`
 	Turn    *ebpf.ProgramSpec `ebpf:"turn"`
 }
 
@@ -171,6 +173,7 @@ type fifoPrograms struct {
 	Flush   *ebpf.Program `ebpf:"flush"`
 	Inspect *ebpf.Program `ebpf:"inspect"`
 	Latch   *ebpf.Program `ebpf:"latch"`
+	Mark    *ebpf.Program `ebpf:"mark"`
 	Turn    *ebpf.Program `ebpf:"turn"`
 }
 
@@ -180,6 +183,7 @@ func (p *fifoPrograms) Close() error {
 		p.Flush,
 		p.Inspect,
 		p.Latch,
+		p.Mark,
 		p.Turn,
 	)
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cilium/ebpf"
 )
@@ -112,6 +113,15 @@ func (q *Queue) Configure(s Settings) error {
 func (q *Queue) Run(on bool) error {
 	q.running = on
 	return q.configure()
+}
+
+// Cost is what the program takes for a frame that comes a thousand times in a row; the queue decides about each.
+func (q *Queue) Cost(frame []byte) (time.Duration, error) {
+	_, d, err := q.collection.Programs["arrive"].Benchmark(frame, 1000, nil)
+	if err != nil {
+		return 0, fmt.Errorf("xdp: %s: %w: %w", q.name, ErrKernel, err)
+	}
+	return d, nil
 }
 
 func (q *Queue) configure() error {

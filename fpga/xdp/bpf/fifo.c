@@ -1,5 +1,6 @@
 // fifo appends while there is room and drops what comes after.
 #include "arrive.h"
+#include "mark.h"
 #include "serve.h"
 
 INLINE bool merges(const struct cluster *c)

@@ -1,5 +1,6 @@
 // olaf keeps at most one waiting update per cluster and merges arrivals into it.
 #include "arrive.h"
+#include "mark.h"
 #include "serve.h"
 
 // compare holds a reward against the mean of what waits, scaled by the count: 1 better, -1 worse, 0 neither.

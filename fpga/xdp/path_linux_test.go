@@ -1,0 +1,110 @@
+package xdp
+
+import (
+	"encoding/binary"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/netlab"
+)
+
+// BenchmarkMergePath feeds frames that the kernel itself makes through a cable to the program at its other end, which merges all of them
+// into one: what the whole path takes but for senders. Every frame must arrive and be inside of the sum.
+func BenchmarkMergePath(b *testing.B) {
+	for _, c := range []struct{ lanes, goalKpps int }{{48, 700}, {256, 400}} {
+		b.Run(fmt.Sprintf("olaf/lanes=%d", c.lanes), func(b *testing.B) {
+			p := newPath(b, c.lanes)
+			best := 0.0
+			for b.Loop() {
+				best = max(best, p.series(b))
+			}
+			p.check(b)
+			b.ReportMetric(best, "kpps-best")
+			b.ReportMetric(float64(c.goalKpps), "kpps-goal")
+		})
+	}
+}
+
+// path is a cable with a source at one end and a queue at the other.
+type path struct {
+	cable  *netlab.Cable
+	queue  *Queue
+	source *ebpf.Program
+	lanes  int
+	frames [2][]byte
+	sent   uint64
+}
+
+func newPath(b *testing.B, lanes int) *path {
+	p := &path{cable: cable(b), lanes: lanes, queue: load(b, "olaf", Build{Slots: 8, Clusters: 8, Lanes: lanes, FrameLanes: lanes, Senders: 8})}
+	b.Cleanup(func() { _ = p.queue.Close() })
+	p.frames = prepare(b, p.queue, lanes)
+	for i, frame := range p.frames { // each lane of the second is 1, of the first 0
+		for at := olaf.HeaderBytes; at < len(frame); at += olaf.LaneBytes {
+			binary.BigEndian.PutUint32(frame[at:], uint32(i))
+		}
+	}
+	attached, err := p.queue.Attach(p.cable.B, Native)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = attached.Close() })
+	// Out of the interface that the frame is said to have come in by, and so to the cable's other end.
+	p.source, err = ebpf.NewProgram(&ebpf.ProgramSpec{Type: ebpf.XDP, License: "Apache-2.0",
+		Instructions: asm.Instructions{asm.Mov.Imm(asm.R0, int32(Send)), asm.Return()}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = p.source.Close() })
+	return p
+}
+
+// seriesFrames is how many frames the kernel makes at a time.
+const seriesFrames = 200_000
+
+// liveFrames lets a run of a program be one of real frames (BPF_F_TEST_XDP_LIVE_FRAMES).
+const liveFrames = 1 << 1
+
+// md is the context of a program as user space gives it.
+type md struct {
+	Data, End, Meta, Ingress, Queue, Egress uint32
+}
+
+// series sends the second worker's update again and again, and waits until all were decided; it says how many thousand a second that was.
+func (p *path) series(b *testing.B) float64 {
+	frame := p.frames[1]
+	began := time.Now()
+	err := p.cable.A.Do(func() error {
+		_, err := p.source.Run(&ebpf.RunOptions{Data: frame, Repeat: seriesFrames, Flags: liveFrames,
+			Context: md{End: uint32(len(frame)), Ingress: uint32(p.cable.A.Index)}})
+		return err
+	})
+	if err != nil {
+		b.Skipf("live frames: %v", err)
+	}
+	took := time.Since(began)
+	p.sent += seriesFrames
+	return seriesFrames / took.Seconds() / 1000
+}
+
+// check holds that every frame was merged, and that the sum is theirs.
+func (p *path) check(b *testing.B) {
+	out := make([]byte, olaf.FrameSize(p.lanes))
+	_, sums, err := p.queue.Latch(false)
+	if err != nil || sums["aggregated"]+sums["replaced"] != p.sent {
+		b.Fatalf("%d frames sent, %v, %v", p.sent, sums, err)
+	}
+	x, frame, err := p.queue.Turn(false, true, out)
+	if err != nil || !x.Started {
+		b.Fatalf("%+v, %v", x, err)
+	}
+	for at := olaf.HeaderBytes; at < len(frame); at += olaf.LaneBytes {
+		if got := uint64(binary.BigEndian.Uint32(frame[at:])); got != sums["aggregated"] {
+			b.Fatalf("lane %d is %d after %d updates of 1", (at-olaf.HeaderBytes)/olaf.LaneBytes, got, sums["aggregated"])
+		}
+	}
+}
