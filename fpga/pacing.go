@@ -24,3 +24,12 @@ type ArrivalLog interface {
 	// Arrivals are those since the queue was enabled, in the order in which it decided. They are valid until it is enabled again.
 	Arrivals() ([]Arrival, error)
 }
+
+// LogOf is what a device tells of its queue's arrivals; ok is false of one that does not, as one behind an agent may turn out to.
+func LogOf(dev Device) (log ArrivalLog, ok bool) {
+	log, ok = dev.(ArrivalLog)
+	if d, asked := dev.(interface{ LogsArrivals() bool }); asked {
+		ok = ok && d.LogsArrivals()
+	}
+	return log, ok
+}

@@ -33,9 +33,9 @@ func predict(ctx context.Context, spec Spec, o *Options) ([][]results.Run, error
 
 // compare sets a run beside the twin's of the plan, and beside what the twin makes of the arrivals that were logged.
 func (b *station) compare(id RunID, measured *results.Run) error {
-	log, ok := b.Device.(fpga.ArrivalLog)
-	if !ok {
-		return fmt.Errorf("%w: %s tells nobody what reached its queue", testbed.ErrUnsupported, b.Device.Identity().Address)
+	log, err := logOf(b.Device)
+	if err != nil {
+		return err
 	}
 	arrivals, err := log.Arrivals()
 	if err != nil {
@@ -47,6 +47,15 @@ func (b *station) compare(id RunID, measured *results.Run) error {
 	}
 	measured.Compare(&b.planned[id.Config][id.Index], twin)
 	return nil
+}
+
+// logOf is what a device tells of its queue's arrivals.
+func logOf(dev fpga.Device) (fpga.ArrivalLog, error) {
+	log, ok := fpga.LogOf(dev)
+	if !ok {
+		return nil, fmt.Errorf("--beside: %w: %s tells nobody what reached its queue", testbed.ErrUnsupported, dev.Identity().Address)
+	}
+	return log, nil
 }
 
 // replay takes logged arrivals through a queue that serves its output to the cycle. counts are those of the run that is replayed:

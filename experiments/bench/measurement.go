@@ -72,7 +72,9 @@ func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 	bed.AgeErrorPct = o.AgeErrorPct
 	var planned [][]results.Run
 	if o.Twin {
-		planned, err = predict(ctx, spec, &o)
+		if _, err = logOf(bed.Cards[0].Device); err == nil {
+			planned, err = predict(ctx, spec, &o)
+		}
 	}
 	var outcome *Outcome
 	if err == nil {

@@ -58,6 +58,7 @@ var (
 	_ fpga.Device      = (*Device)(nil)
 	_ fpga.PortCounter = (*Device)(nil)
 	_ fpga.Capturer    = (*Device)(nil)
+	_ fpga.ArrivalLog  = (*Device)(nil)
 )
 
 // Dial opens a session with the agent at HOST:PORT or unix:PATH. Errors match ErrUnreachable, ErrInUse or ErrProtocol.
@@ -287,6 +288,35 @@ func (d *Device) PortCounts() (counts []fpga.Port, err error) {
 	}
 	err = d.document(opPorts, &counts)
 	return counts, err
+}
+
+// LogsArrivals says whether the agent's device knows what reached its queue.
+func (d *Device) LogsArrivals() bool { return d.offers.Arrivals }
+
+// Arrivals are those of the agent's device, a million at most in one exchange.
+func (d *Device) Arrivals() (all []fpga.Arrival, err error) {
+	if !d.offers.Arrivals {
+		return nil, fmt.Errorf("%w: %s does not tell what reached its queue", fpga.ErrRefused, d.identity.Address)
+	}
+	for total := 1; len(all) < total; {
+		d.begin(opArrivals)
+		d.put(uint32(len(all)))
+		r, err := d.ask()
+		if err != nil {
+			return nil, err
+		}
+		total = int(r.u32())
+		before := len(all)
+		for len(r.b) > 0 && !r.short {
+			var o olaf.Observation
+			r.observation(&o, &d.inside[d.side])
+			all = append(all, fpga.Arrival{At: o.At, Update: o.Update})
+		}
+		if r.short || len(all) == before && total > before {
+			return nil, fmt.Errorf("%w: a broken answer", ErrProtocol)
+		}
+	}
+	return all, nil
 }
 
 // document asks for something that comes as JSON.

@@ -93,7 +93,8 @@ func (s *Server) session(stream grpc.ServerStream) (err error) {
 	id := s.device.Identity()
 	_, captures := s.tap.(fpga.Capturer)
 	_, ports := s.device.(fpga.PortCounter)
-	answer, err := json.Marshal(greeting{Version: Version, Identity: &id, Tap: s.tap != nil, Captures: captures, Ports: ports})
+	_, arrivals := fpga.LogOf(s.device)
+	answer, err := json.Marshal(greeting{Version: Version, Identity: &id, Tap: s.tap != nil, Captures: captures, Ports: ports, Arrivals: arrivals})
 	if err != nil {
 		return status.Error(codes.Internal, err.Error())
 	}
@@ -193,6 +194,11 @@ func (s *Server) answer(ctx context.Context, b, request []byte, readOnly bool) [
 			v, err := p.PortCounts()
 			return appendJSON(b, v, err)
 		}
+	case opArrivals:
+		first := r.u32()
+		if log, ok := fpga.LogOf(s.device); ok && r.done() {
+			return appendArrivals(b, log, int(first))
+		}
 	}
 	return appendStatus(b, fmt.Errorf("%w: a broken request", ErrProtocol))
 }
@@ -238,6 +244,22 @@ func appendJSON(b []byte, document any, err error) []byte {
 		text, err = json.Marshal(document)
 	}
 	return append(appendStatus(b, err), text...)
+}
+
+// appendArrivals answers with arrivals from the first one on.
+func appendArrivals(b []byte, log fpga.ArrivalLog, first int) []byte {
+	all, err := log.Arrivals()
+	b = appendStatus(b, err)
+	if err != nil {
+		return b
+	}
+	b = binary.LittleEndian.AppendUint32(b, uint32(len(all)))
+	some := all[min(first, len(all)):]
+	some = some[:min(len(some), maxArrivals)]
+	for i := range some {
+		b = appendObservation(b, &olaf.Observation{At: some[i].At, Update: some[i].Update})
+	}
+	return b
 }
 
 func (s *Server) drain(b []byte) []byte {

@@ -27,6 +27,7 @@ const Version = 2
 const (
 	maxMessageBytes = 64 << 20
 	maxBurstWords   = 1 << 20
+	maxArrivals     = 1 << 20
 )
 
 // ErrProtocol says that the other side does not speak this protocol, or another version of it.
@@ -73,6 +74,7 @@ type greeting struct {
 	Tap      bool           `json:"tap,omitempty"`       // the server hands out observations
 	Captures bool           `json:"captures,omitempty"`  // the tap tells how well it captured
 	Ports    bool           `json:"ports,omitempty"`     // the device counts at network ports
+	Arrivals bool           `json:"arrivals,omitempty"`  // the device knows what reached its queue
 }
 
 func parseGreeting(b []byte) (g greeting, err error) {
@@ -92,9 +94,10 @@ const (
 	opBurst = 'b' // address, words…
 	opSleep = 's' // ps, 64 bit
 	opDrain = 'd' // answer: observations
-	// Asked only of a server whose greeting offers them, as few devices have either.
-	opCapture = 'c' // answer: fpga.Capture as JSON
-	opPorts   = 'p' // answer: list of fpga.Port as JSON
+	// Asked only of a server whose greeting offers them, as few devices have them.
+	opCapture  = 'c' // answer: fpga.Capture as JSON
+	opPorts    = 'p' // answer: list of fpga.Port as JSON
+	opArrivals = 'l' // number of the first; answer: how many there are, and, as observations, those that fit
 )
 
 // errElse is what all other errors of a device match on this side, so that they keep at least their kind.
