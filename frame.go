@@ -266,6 +266,19 @@ func checkHeader(b []byte) FrameFault {
 	return 0
 }
 
+// PayloadOffset is where the payload of a frame begins: what a UDP socket sends and receives of it.
+const PayloadOffset = offMagic
+
+// ParsePayload is ParseFrame of what a UDP socket received: b holds it from PayloadOffset on, and headers that fit are written in
+// front.
+func ParsePayload(b []byte) (Frame, error) {
+	if len(b) < HeaderBytes || len(b) > int(MaxFrame) {
+		return Frame{}, FaultShort
+	}
+	putOuter(b, &Addresses{})
+	return ParseFrame(b)
+}
+
 // Bytes is what the view was made of.
 func (f Frame) Bytes() []byte { return f.b }
 
@@ -439,7 +452,28 @@ func checkEncode(dst []byte, size int, u *Update, lanes []int32, most int) error
 
 // putHeaders writes the first 64 bytes of a frame that is dst long.
 func putHeaders(dst []byte, addr *Addresses, u *Update, kind FrameKind) {
+	putOuter(dst, addr)
 	b := dst[:HeaderBytes]
+	flags := byte(olafVersion<<shiftVersion | kind<<shiftKind)
+	if u.Flags&Retransmission != 0 {
+		flags |= bitRetrans
+	}
+	if u.Count > 1 {
+		flags |= bitAggregated
+	}
+	b[offMagic], b[offBits] = olafMagic, flags
+	binary.BigEndian.PutUint16(b[offCluster:], uint16(u.Cluster))
+	binary.BigEndian.PutUint16(b[offWorker:], uint16(u.Worker))
+	binary.BigEndian.PutUint32(b[offSeq:], u.Seq)
+	binary.BigEndian.PutUint16(b[offCount:], u.Count)
+	binary.BigEndian.PutUint16(b[offGen:], uint16(u.GenNS>>32))
+	binary.BigEndian.PutUint32(b[offGen+2:], uint32(u.GenNS))
+	binary.BigEndian.PutUint32(b[offReward:], uint32(u.Reward))
+}
+
+// putOuter writes what stands in front of the payload of a frame that is dst long.
+func putOuter(dst []byte, addr *Addresses) {
+	b := dst[:PayloadOffset]
 	ipLength := uint16(len(dst) - ethernetBytes)
 	copy(b[0:6], addr.DstMAC[:])
 	copy(b[offSrcMAC:], addr.SrcMAC[:])
@@ -456,22 +490,6 @@ func putHeaders(dst []byte, addr *Addresses, u *Update, kind FrameKind) {
 
 	binary.BigEndian.PutUint32(b[offUDP:], uint32(addr.SrcPort)<<16|UDPPort)
 	binary.BigEndian.PutUint32(b[offUDPLength:], uint32(ipLength-ipBytes)<<16)
-
-	flags := byte(olafVersion<<shiftVersion | kind<<shiftKind)
-	if u.Flags&Retransmission != 0 {
-		flags |= bitRetrans
-	}
-	if u.Count > 1 {
-		flags |= bitAggregated
-	}
-	b[offMagic], b[offBits] = olafMagic, flags
-	binary.BigEndian.PutUint16(b[offCluster:], uint16(u.Cluster))
-	binary.BigEndian.PutUint16(b[offWorker:], uint16(u.Worker))
-	binary.BigEndian.PutUint32(b[offSeq:], u.Seq)
-	binary.BigEndian.PutUint16(b[offCount:], u.Count)
-	binary.BigEndian.PutUint16(b[offGen:], uint16(u.GenNS>>32))
-	binary.BigEndian.PutUint32(b[offGen+2:], uint32(u.GenNS))
-	binary.BigEndian.PutUint32(b[offReward:], uint32(u.Reward))
 }
 
 func putLanes(b []byte, lanes []int32) {

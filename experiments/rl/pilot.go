@@ -33,3 +33,55 @@ func (p *Pilot) Fly(from *ppo.Weights) (gradient *ppo.Weights, reward float64) {
 	p.worker.fly(p.config)
 	return &p.worker.gradient, p.worker.result.Reward
 }
+
+// Period is how long the last iteration takes where periods are normalised, so that all workers together offer Network.Rate with
+// updates that take so much of the wire. It is asked for once an iteration.
+func (p *Pilot) Period(update olaf.Size) olaf.Duration {
+	p.worker.cost = p.config.costNS(p.worker.result)
+	return olaf.Duration(p.worker.period(p.config.meanPeriodNS(update))) * olaf.Nanosecond
+}
+
+// FixedPoint is a gradient's value as it travels: Q16.16, saturating.
+func FixedPoint(v float32) int32 { return toFixed(v) }
+
+// OfFixedPoint is the mean of count values whose sum travelled.
+func OfFixedPoint(sum int32, count int) float32 {
+	return float32(float64(sum) / (float64(count) * (1 << fractionBits)))
+}
+
+// Keeper is the parameter server of a cluster for a caller that carries gradients and weights itself, in parts that come and are
+// stepped by themselves.
+type Keeper struct {
+	weights ppo.Weights
+	parts   []*server
+}
+
+// Keeper is the server of a cluster whose gradients come in parts of so many values.
+func (c *Config) Keeper(cluster, part int) *Keeper {
+	k := &Keeper{weights: *c.Initial(cluster)}
+	first, end := c.Members(cluster)
+	for at := 0; at < len(k.weights); at += part {
+		k.parts = append(k.parts, newServer(c, k.weights[at:min(at+part, len(k.weights))], end-first))
+	}
+	return k
+}
+
+// Take steps part i by the mean gradient and reward of count updates, and returns the part's weights, which stay its own.
+func (k *Keeper) Take(i int, gradient []float32, reward float64, count int) []float32 {
+	k.parts[i].receive(gradient, reward, count)
+	return k.parts[i].weights
+}
+
+// Weights are all parts as they are now.
+func (k *Keeper) Weights() *ppo.Weights { return &k.weights }
+
+// Stats are the sums over all parts.
+func (k *Keeper) Stats() (s ServerStats) {
+	for _, p := range k.parts {
+		s.Received += p.stats.Received
+		s.Inside += p.stats.Inside
+		s.Accepted += p.stats.Accepted
+		s.Versions += p.stats.Versions
+	}
+	return s
+}

@@ -42,7 +42,7 @@ func Header(c *Config, clock string, payload bool) (trace.Header, error) {
 	}
 	h.Initial = hex.EncodeToString(initial.Sum(nil))
 	for k := range c.Workers {
-		h.Speeds = append(h.Speeds, math.Round(c.speed(k)*1e6)/1e6)
+		h.Speeds = append(h.Speeds, math.Round(c.Speed(k)*1e6)/1e6)
 	}
 	return h, nil
 }

@@ -190,8 +190,8 @@ func (n *Network) frame() olaf.Size {
 	return olaf.FrameSize(ppo.Params)
 }
 
-// speed is worker k's time over that of the fastest.
-func (c *Config) speed(k int) float64 {
+// Speed is worker k's time over that of the fastest.
+func (c *Config) Speed(k int) float64 {
 	if c.Workers == 1 {
 		return 1
 	}

@@ -1,7 +1,5 @@
 package rl
 
-import "github.com/olafctl/olaf/experiments/rl/ppo"
-
 // emaRate is how fast the running reward of a gate follows.
 const emaRate = 0.1
 
@@ -13,21 +11,22 @@ type ServerStats struct {
 	Versions uint64 `json:"versions"` // steps of the weights
 }
 
-// server is the parameter server of one cluster.
+// server is the parameter server of one cluster, or of a part of its weights.
 type server struct {
 	config   *Config
-	weights  ppo.Weights
-	running  ppo.Weights // g_a
-	started  bool        // running holds something
-	bar      float64     // r_g
+	weights  []float32
+	running  []float32 // g_a
+	started  bool      // running holds something
+	bar      float64   // r_g
 	hasBar   bool
 	gathered int // updates in running, for Periodic and Sync
 	quorum   int // how many make a step there
 	stats    ServerStats
 }
 
-func newServer(c *Config, initial *ppo.Weights, members int) *server {
-	s := &server{config: c, weights: *initial, quorum: c.Threshold}
+// newServer takes the initial weights over.
+func newServer(c *Config, initial []float32, members int) *server {
+	s := &server{config: c, weights: initial, running: make([]float32, len(initial)), quorum: c.Threshold}
 	if c.Mode == Sync {
 		s.quorum = members
 	}
@@ -36,7 +35,7 @@ func newServer(c *Config, initial *ppo.Weights, members int) *server {
 
 // receive takes the mean gradient and reward of count updates. broadcast says that everybody is to hear of the new
 // weights; otherwise it is for the contributors only.
-func (s *server) receive(g *ppo.Weights, reward float64, count int) (broadcast bool) {
+func (s *server) receive(g []float32, reward float64, count int) (broadcast bool) {
 	s.stats.Received++
 	s.stats.Inside += uint64(count)
 	if s.config.Mode == Async {
@@ -51,12 +50,13 @@ func (s *server) receive(g *ppo.Weights, reward float64, count int) (broadcast b
 	if s.gathered < s.quorum {
 		return false
 	}
-	s.step(&s.running, s.config.StepSize/float32(s.gathered))
-	s.running, s.gathered = ppo.Weights{}, 0
+	s.step(s.running, s.config.StepSize/float32(s.gathered))
+	clear(s.running)
+	s.gathered = 0
 	return true
 }
 
-func (s *server) apply(g *ppo.Weights, reward float64, count int) {
+func (s *server) apply(g []float32, reward float64, count int) {
 	if !s.pass(reward) {
 		return
 	}
@@ -66,17 +66,18 @@ func (s *server) apply(g *ppo.Weights, reward float64, count int) {
 			s.running[i] = float32(0.5 * (s.running[i] + v))
 		}
 	} else {
-		s.running, s.started = *g, true
+		copy(s.running, g)
+		s.started = true
 	}
 	size := s.config.StepSize
 	if s.config.WeighByCount {
 		size *= float32(count)
 	}
-	s.step(&s.running, size)
+	s.step(s.running, size)
 }
 
 // step moves the weights: the plus sign of the paper's w ← w + γ·g_a means that g ascends.
-func (s *server) step(g *ppo.Weights, size float32) {
+func (s *server) step(g []float32, size float32) {
 	for i, v := range g {
 		s.weights[i] += float32(size * v)
 	}

@@ -112,11 +112,11 @@ func newTraining(c *Config, observer Observer) (*training, error) {
 		return nil, err
 	}
 	if c.Network.Kind != Ideal {
-		t.periodNS = c.meanPeriodNS()
+		t.periodNS = c.meanPeriodNS(c.Network.frame())
 	}
 	for cluster := range c.Clusters {
 		first, end := c.Members(cluster)
-		t.servers = append(t.servers, newServer(c, c.Initial(cluster), end-first))
+		t.servers = append(t.servers, newServer(c, c.Initial(cluster)[:], end-first))
 	}
 	t.out.Curves = make([][]Point, c.Workers)
 	for k := range c.Workers {
@@ -124,7 +124,7 @@ func newTraining(c *Config, observer Observer) (*training, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.received = t.servers[w.cluster].weights
+		w.received = ppo.Weights(t.servers[w.cluster].weights)
 		t.workers = append(t.workers, w)
 	}
 	return t, nil
@@ -142,16 +142,16 @@ func (c *Config) newWorker(k int) (*worker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	return &worker{id: k, cluster: c.Cluster(k), learner: learner, speed: c.speed(k)}, nil
+	return &worker{id: k, cluster: c.Cluster(k), learner: learner, speed: c.Speed(k)}, nil
 }
 
-// meanPeriodNS is the period of a worker of speed 1 at which all together offer Network.Rate.
-func (c *Config) meanPeriodNS() float64 {
+// meanPeriodNS is the period of a worker of speed 1 at which all together offer Network.Rate, with updates that take so much.
+func (c *Config) meanPeriodNS(update olaf.Size) float64 {
 	perPeriod := 0.0
 	for k := range c.Workers {
-		perPeriod += 1 / c.speed(k)
+		perPeriod += 1 / c.Speed(k)
 	}
-	return perPeriod * float64(c.Network.frame().Bits()) / float64(c.Network.Rate) * 1e9
+	return perPeriod * float64(update.Bits()) / float64(c.Network.Rate) * 1e9
 }
 
 // begin lets w fly its next iteration from now on, on a goroutine of its own.
@@ -206,12 +206,17 @@ func (t *training) learn(w *worker) {
 		w.finishNS = w.startNS + int64(float64(w.cost)*w.speed)
 		return
 	}
+	w.finishNS = w.startNS + w.period(t.periodNS)
+}
+
+// period is how long w's iteration takes where periods are normalised to a mean.
+func (w *worker) period(meanNS float64) int64 {
 	if w.usualNS == 0 {
 		w.usualNS = float64(w.cost)
 	}
 	ratio := min(max(float64(w.cost)/w.usualNS, shortestPeriod), longestPeriod)
 	w.usualNS += usualRate * (float64(w.cost) - w.usualNS)
-	w.finishNS = w.startNS + int64(float64(t.periodNS*w.speed)*ratio)
+	return int64(float64(meanNS*w.speed) * ratio)
 }
 
 // next is the worker that finishes first, nil if none is under way. It waits only for iterations that could finish
@@ -282,7 +287,7 @@ func length(g *ppo.Weights) float32 {
 // arrived is what a parameter server does with what it gets: step, then answer the contributors or everybody.
 func (t *training) arrived(a *arrival) {
 	s := t.servers[a.cluster]
-	broadcast := s.receive(a.gradient, a.reward, a.count)
+	broadcast := s.receive(a.gradient[:], a.reward, a.count)
 	if !broadcast {
 		if t.config.Mode == Async {
 			for _, c := range a.inside {
@@ -300,7 +305,7 @@ func (t *training) arrived(a *arrival) {
 	}
 }
 
-func (w *worker) answer(s *server) { w.received, w.version = s.weights, s.stats.Versions }
+func (w *worker) answer(s *server) { w.received, w.version = ppo.Weights(s.weights), s.stats.Versions }
 
 // settle waits for what is still flying, so that nothing outlives the training.
 func (t *training) settle() {
@@ -314,7 +319,7 @@ func (t *training) settle() {
 func (t *training) close() {
 	for _, s := range t.servers {
 		t.out.Servers = append(t.out.Servers, s.stats)
-		t.out.Weights = append(t.out.Weights, s.weights)
+		t.out.Weights = append(t.out.Weights, ppo.Weights(s.weights))
 	}
 	t.out.Network = t.network.stats()
 	t.out.EndNS = t.now

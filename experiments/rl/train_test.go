@@ -195,7 +195,7 @@ func TestGates(t *testing.T) {
 	} {
 		c := Defaults()
 		c.Gate = gate
-		s := newServer(&c, c.Initial(0), 8)
+		s := newServer(&c, c.Initial(0)[:], 8)
 		for i, r := range rewards {
 			if got := s.pass(r); got != want[i] {
 				t.Errorf("%s: reward %v passed: %v", gate, r, got)
@@ -204,7 +204,7 @@ func TestGates(t *testing.T) {
 	}
 	c := Defaults()
 	c.Gate = EMAGate
-	s := newServer(&c, c.Initial(0), 8)
+	s := newServer(&c, c.Initial(0)[:], 8)
 	s.pass(0)
 	if s.pass(-30) {
 		t.Error("ema: a reward below the running mean passed")
@@ -217,13 +217,12 @@ func TestGates(t *testing.T) {
 
 func TestServerFollowsTheFormula(t *testing.T) {
 	c := Defaults()
-	zero := &ppo.Weights{}
-	g := func(v float32) *ppo.Weights {
-		var w ppo.Weights
+	g := func(v float32) []float32 {
+		w := make([]float32, ppo.Params)
 		w[0] = v
-		return &w
+		return w
 	}
-	s := newServer(&c, zero, 8)
+	s := newServer(&c, make([]float32, ppo.Params), 8)
 	s.receive(g(100), 0, 1)
 	s.receive(g(200), 0, 1)
 	// g_a is 100, then (100+200)/2; w is γ·100, then γ·250.
@@ -231,13 +230,13 @@ func TestServerFollowsTheFormula(t *testing.T) {
 		t.Errorf("w = %v, want 0.25", got)
 	}
 	c.WeighByCount, c.Average = true, false
-	s = newServer(&c, zero, 8)
+	s = newServer(&c, make([]float32, ppo.Params), 8)
 	s.receive(g(100), 0, 3)
 	if got := s.weights[0]; got < 0.2999 || got > 0.3001 {
 		t.Errorf("weighted by count: w = %v, want 0.3", got)
 	}
 	c.Mode, c.Threshold = Periodic, 2
-	s = newServer(&c, zero, 8)
+	s = newServer(&c, make([]float32, ppo.Params), 8)
 	if s.receive(g(100), 0, 1) || !s.receive(g(300), 0, 1) {
 		t.Error("periodic: the second of two updates completes the step, the first does not")
 	}

@@ -17,6 +17,7 @@ const (
 	inexact
 	torn
 	updates
+	withheld
 	counters
 )
 
@@ -43,9 +44,10 @@ func Describe() *olaf.Ledger {
 			inexact:     {Name: "packets_inexact", Title: "Packets inexact", Unit: "packets", Doc: "of a synchronous sum, holding not exactly one contribution of every worker"},
 			torn:        {Name: "updates_torn", Title: "Updates torn", Unit: "updates", Doc: "whose packets hold different sets of contributions"},
 			updates:     {Name: "updates_applied", Title: "Updates applied", Unit: "updates", Doc: "of the weights, on every host that has them"},
+			withheld:    {Name: "vectors_withheld", Title: "Vectors withheld", Unit: "vectors", Sparse: true, Doc: "gradients that transmission control kept from being sent"},
 		},
 		Identities: []olaf.Identity{{
-			Left: []string{"vectors_computed"}, Right: []string{"vectors_sent", "vectors_discarded"},
+			Left: []string{"vectors_computed"}, Right: []string{"vectors_sent", "vectors_discarded", "vectors_withheld"},
 		}},
 		Output: []string{"updates_applied"},
 	}

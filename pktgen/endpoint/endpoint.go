@@ -60,11 +60,18 @@ type Endpoint interface {
 
 // Aggregate is a sum of gradients that is about to be applied.
 type Aggregate struct {
-	Number  uint32        // of the update, from 0
-	Vectors uint32        // contributions inside its first packet
-	Torn    bool          // its packets hold different sets of contributions
-	Trace   program.Trace // of its first packet
-	Values  []uint32      // nil where none are carried
+	Number  uint32 // of the update, from 0
+	Vectors uint32 // contributions inside its first packet
+	Torn    bool   // its packets hold different sets of contributions
+	// Of packets that are applied by themselves: which of the vector's values Values begins with, and, of a server, whose they are,
+	// the newest of those inside, and the sum of their rewards in 1/256.
+	First  int
+	Job    olaf.ClusterID
+	Worker olaf.WorkerID
+	Vector uint32
+	Reward int32
+	Trace  program.Trace // of its first packet
+	Values []uint32      // nil where none are carried
 }
 
 // Layout is how a vector is cut into packets.

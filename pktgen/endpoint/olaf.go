@@ -1,0 +1,243 @@
+package endpoint
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// Gate is a worker's transmission control: it hears what ACKs say of the queue, and says whether an update is sent.
+type Gate interface {
+	Heard(now olaf.Time, s olaf.QueueStatus)
+	Sends(now olaf.Time) bool
+}
+
+// Olaf is what workers and servers of OLAF, and of a plain queue in its place, are built with beside the rest.
+type Olaf struct {
+	// Gate decides about each of a worker's updates; nil sends all.
+	Gate Gate
+	// Timeout is how long a worker waits for an answer before it sends an update again, unless a newer one is ready: then that is
+	// what counts. 0 sends nothing again.
+	Timeout olaf.Duration
+	// Members are the workers of a job, first to before end, whom a server answers together; nil is all.
+	Members func(job olaf.ClusterID) (first, end int)
+}
+
+func (o *Olaf) check() error {
+	if o.Timeout < 0 {
+		return fmt.Errorf("%w: a timeout of %s", ErrConfig, o.Timeout)
+	}
+	return nil
+}
+
+// SetStatus writes what an ACK says of a queue, and Status reads it.
+func SetStatus(p *program.Packet, s olaf.QueueStatus) {
+	p.Value = uint64(s.Occupancy)<<32 | uint64(s.ActiveClusters)<<16 | uint64(s.Slots)
+}
+
+// Status is what an ACK says of a queue.
+func Status(p *program.Packet) olaf.QueueStatus {
+	return olaf.QueueStatus{Occupancy: uint32(p.Value >> 32), ActiveClusters: uint16(p.Value >> 16), Slots: uint16(p.Value)}
+}
+
+// openWorker sends an update whenever one is ready and goes on from the newest weights that came by then: it waits for nobody
+// (paper, §2.1). Packets of an update are merged, replaced and lost by themselves, each with those of its place.
+type openWorker struct {
+	tally
+	cfg     Config
+	olaf    Olaf
+	host    Host
+	vector  uint32 // that is being computed
+	sent    uint32 // the newest that was sent
+	values  []uint32
+	trace   program.Trace
+	waits   []bool // by packet of the newest update: no answer came yet
+	left    int
+	asked   olaf.Time // when the newest update was last sent
+	waiting bool      // for an answer, with a timeout
+	out     program.Packet
+	apply   Aggregate
+}
+
+// NewOpenWorker is a worker that sends updates to a queue and hears ACKs with its status. The error matches ErrConfig.
+func NewOpenWorker(cfg Config, o Olaf, host Host) (Endpoint, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	return &openWorker{cfg: cfg, olaf: o, host: host, waits: make([]bool, cfg.Packets())}, nil
+}
+
+func (w *openWorker) Start(olaf.Time) { w.host.Compute(0) }
+
+func (w *openWorker) Computed(now olaf.Time, values []uint32) {
+	w.tally[computed]++
+	if w.olaf.Gate == nil || w.olaf.Gate.Sends(now) {
+		w.tally[sentVectors]++
+		w.trace = program.Contribution(w.cfg.Worker, w.vector, nanoseconds(now))
+		w.sent, w.asked, w.left, w.waiting = w.vector, now, len(w.waits), w.olaf.Timeout > 0
+		w.values = append(w.values[:0], values...)
+		if values == nil {
+			w.values = nil
+		}
+		for i := range w.waits {
+			w.waits[i] = true
+			w.send(i, 0)
+		}
+		w.tally[sentPackets] += uint64(len(w.waits))
+	} else {
+		w.tally[withheld]++
+	}
+	if w.vector++; w.vector < w.cfg.Updates {
+		w.host.Compute(w.vector)
+	}
+}
+
+// send sends packet i of the newest update.
+func (w *openWorker) send(i int, flags program.Flags) {
+	if w.cfg.opens(i) {
+		w.host.Message()
+	}
+	w.out = program.Packet{
+		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Index: w.sent, Count: 1, Lanes: uint16(w.cfg.Lanes(i)), Flags: flags,
+		Trace: w.trace,
+	}
+	w.host.Send(Network, &w.out, w.cfg.cut(w.values, i))
+}
+
+func (w *openWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
+	if p.Kind != program.Ack || p.Seg >= uint64(w.cfg.Packets()) {
+		w.tally[repeated]++
+		return
+	}
+	w.tally[received]++
+	if w.olaf.Gate != nil {
+		w.olaf.Gate.Heard(now, Status(p))
+	}
+	// Who is inside a merged packet nobody says: an answer to several is one to whoever waits.
+	if w.waits[p.Seg] && (p.Count > 1 || p.Worker == w.cfg.Worker && p.Index == w.sent) {
+		w.waits[p.Seg] = false
+		w.left--
+		w.waiting = w.waiting && w.left > 0
+	}
+	if len(lanes) > 0 {
+		w.apply = Aggregate{Number: p.Index, Vectors: uint32(p.Count), First: int(p.Seg) * w.cfg.PerPacket, Trace: p.Trace, Values: lanes}
+		w.host.Apply(&w.apply)
+	}
+}
+
+func (w *openWorker) Applied(olaf.Time) { w.tally[updates]++ }
+
+// Done says that every update was sent, and answered where that is waited for.
+func (w *openWorker) Done() bool { return w.vector >= w.cfg.Updates && !w.waiting }
+
+func (w *openWorker) Next() olaf.Time {
+	if !w.waiting {
+		return Never
+	}
+	return w.asked.Add(w.olaf.Timeout)
+}
+
+// Timer sends what was not answered again.
+func (w *openWorker) Timer(now olaf.Time) {
+	if now < w.Next() {
+		return
+	}
+	w.asked = now
+	for i, waits := range w.waits {
+		if waits {
+			w.send(i, program.Resend)
+			w.tally[resent]++
+		}
+	}
+}
+
+// openServer takes updates as they come, merged or not, and answers each with what its host makes of it: who sent it, or all
+// workers of the job where several are inside.
+type openServer struct {
+	tally
+	cfg   Config
+	olaf  Olaf
+	host  Host
+	line  []arrival // the first one is being applied
+	free  []arrival
+	seen  uint32
+	out   program.Packet
+	apply Aggregate
+}
+
+// arrival is a packet that waits to be applied.
+type arrival struct {
+	program.Packet
+	lanes []uint32
+}
+
+// NewOpenServer is the server of open workers; it never ends by itself. Of its configuration Worker and Updates are without meaning.
+// The error matches ErrConfig.
+func NewOpenServer(cfg Config, o Olaf, host Host) (Endpoint, error) {
+	if err := cfg.check(); err != nil {
+		return nil, err
+	}
+	if o.Members == nil {
+		o.Members = func(olaf.ClusterID) (int, int) { return 0, cfg.Workers }
+	}
+	return &openServer{cfg: cfg, olaf: o, host: host}, nil
+}
+
+func (s *openServer) Start(olaf.Time)              {}
+func (s *openServer) Computed(olaf.Time, []uint32) {}
+
+func (s *openServer) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
+	if p.Kind != program.Data || p.Seg >= uint64(s.cfg.Packets()) || int(p.Worker) >= s.cfg.Workers {
+		s.tally[repeated]++
+		return
+	}
+	s.tally[received]++
+	var a arrival
+	if n := len(s.free); n > 0 {
+		a, s.free = s.free[n-1], s.free[:n-1]
+	}
+	a.Packet, a.lanes = *p, append(a.lanes[:0], lanes...)
+	if s.line = append(s.line, a); len(s.line) == 1 {
+		s.begin()
+	}
+}
+
+func (s *openServer) begin() {
+	a := &s.line[0]
+	s.apply = Aggregate{
+		Number: s.seen, Vectors: uint32(a.Count), First: int(a.Seg) * s.cfg.PerPacket, Job: a.Job, Worker: a.Worker, Vector: a.Index, Reward: int32(a.Value),
+		Trace: a.Trace, Values: a.lanes,
+	}
+	s.host.Apply(&s.apply)
+}
+
+// Applied answers with what the host left in the aggregate.
+func (s *openServer) Applied(olaf.Time) {
+	s.tally[updates]++
+	s.seen++
+	a := s.line[0]
+	s.out = program.Packet{
+		Kind: program.Ack, Job: a.Job, Worker: a.Worker, Seg: a.Seg, Index: a.Index, Count: a.Count, Lanes: uint16(len(s.apply.Values)), Trace: a.Trace,
+	}
+	first, end := int(a.Worker), int(a.Worker)+1
+	if a.Count > 1 {
+		first, end = s.olaf.Members(a.Job)
+	}
+	for w := first; w < end; w++ {
+		s.host.Message()
+		s.host.Send(Peer(w), &s.out, s.apply.Values)
+		s.tally[answered]++
+	}
+	s.free = append(s.free, a)
+	if s.line = append(s.line[:0], s.line[1:]...); len(s.line) > 0 {
+		s.begin()
+	}
+}
+
+func (s *openServer) Next() olaf.Time { return Never }
+func (s *openServer) Timer(olaf.Time) {}
+func (s *openServer) Done() bool      { return false }

@@ -1,0 +1,122 @@
+package process
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// Open is the codec of updates that a queue merges, and of their ACKs: OLAF's frames, of which the network writes what is in front
+// of the payload. Packet i of a vector of job j is of cluster j × Packets + i, so that only packets of the same place are merged.
+type Open struct {
+	Packets int // of a vector
+	lanes   []uint32
+	signed  []int32
+}
+
+// MaxOpenLanes is how many values a packet may have to be merged by the kernel.
+const MaxOpenLanes = 704
+
+// Offset implements Codec.
+func (*Open) Offset() int { return olaf.PayloadOffset }
+
+// Encode implements Codec.
+func (o *Open) Encode(dst []byte, p *program.Packet, lanes []uint32, reward int32, zeroNS uint64) ([]byte, error) {
+	u := olaf.Update{
+		GenNS: (zeroNS + p.NewestNS) % olaf.GenModulus, Seq: p.Index, Cluster: p.Job*olaf.ClusterID(o.Packets) + olaf.ClusterID(p.Seg),
+		Worker: p.Worker, Count: p.Count, Lanes: p.Lanes,
+	}
+	if p.Flags&program.Resend != 0 {
+		u.Flags = olaf.Retransmission
+	}
+	o.signed = o.signed[:0]
+	for _, v := range lanes {
+		o.signed = append(o.signed, int32(v))
+	}
+	signed := o.signed
+	if lanes == nil {
+		signed = nil
+	}
+	var n int
+	var err error
+	if p.Kind == program.Ack {
+		n, err = olaf.EncodeAck(dst, &olaf.Addresses{}, &u, endpoint.Status(p), signed)
+	} else {
+		u.Reward = reward
+		n, err = olaf.EncodeUpdate(dst, &olaf.Addresses{}, &u, signed)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return dst[olaf.PayloadOffset:n], nil
+}
+
+// kinds are the packets that frames stand for.
+var kinds = map[olaf.FrameKind]program.Kind{olaf.KindUpdate: program.Data, olaf.KindAck: program.Ack}
+
+// Decode implements Codec. Value is a queue's status of an ACK, and of an update the sum of rewards in 1/256.
+func (o *Open) Decode(b []byte, p *program.Packet) (lanes []uint32, ok bool) {
+	f, err := olaf.ParsePayload(b)
+	if err != nil {
+		return nil, false
+	}
+	u := f.Update()
+	*p = program.Packet{
+		Kind: kinds[f.Kind()], Job: u.Cluster / olaf.ClusterID(o.Packets), Seg: uint64(u.Cluster) % uint64(o.Packets), Worker: u.Worker,
+		Index: u.Seq, Count: u.Count, Lanes: u.Lanes, Value: uint64(uint32(u.Reward)),
+	}
+	p.NewestNS = u.GenNS
+	if f.Kind() == olaf.KindAck {
+		endpoint.SetStatus(p, f.QueueStatus())
+	}
+	if u.Flags&olaf.Retransmission != 0 {
+		p.Flags = program.Resend
+	}
+	if cap(o.signed) < int(u.Lanes) {
+		o.signed = make([]int32, u.Lanes)
+	}
+	n := f.Lanes(o.signed[:u.Lanes])
+	o.lanes = o.lanes[:0]
+	for _, v := range o.signed[:n] {
+		o.lanes = append(o.lanes, uint32(v))
+	}
+	return o.lanes, true
+}
+
+// Numbers is the work of a worker whose values follow from their place (see Value), and of a server that holds what was not merged
+// against them.
+type Numbers struct {
+	Worker  olaf.WorkerID
+	Layout  endpoint.Layout
+	Every   time.Duration // between two updates
+	Checked int           // values of updates that are alone in their packet
+	Wrong   int
+	Inside  int // updates in all packets
+}
+
+// Compute implements Work.
+func (w *Numbers) Compute(_ context.Context, vector uint32) Computed {
+	c := Computed{Values: make([]uint32, w.Layout.Values), Due: time.Duration(vector) * w.Every}
+	for i := range c.Values {
+		c.Values[i] = uint32(Value(int(w.Worker), int(vector%math.MaxUint16), i))
+	}
+	return c
+}
+
+// Apply implements Work: it answers with nothing but the ACK.
+func (w *Numbers) Apply(a *endpoint.Aggregate) {
+	w.Inside += int(a.Vectors)
+	if a.Vectors == 1 {
+		for i, v := range a.Values {
+			w.Checked++
+			if int32(v) != Value(int(a.Worker), int(a.Vector%math.MaxUint16), a.First+i) {
+				w.Wrong++
+			}
+		}
+	}
+	a.Values = nil
+}
