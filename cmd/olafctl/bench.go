@@ -135,16 +135,25 @@ func (f *benchFlags) slow() (string, error) {
 	if f.timeScale == "" {
 		return "", nil
 	}
-	of, ok := strings.CutPrefix(f.timeScale, "1/")
-	by, err := strconv.ParseInt(of, 10, 64)
-	if !ok || err != nil || by < 1 {
-		return "", cli.UsageError("--time-scale %q: write 1/500, for rates of a five-hundredth and everything taking 500 times as long", f.timeScale)
+	by, err := timeScale(f.timeScale)
+	if err != nil {
+		return "", err
 	}
 	w := &f.spec.Workload
 	for _, r := range append([]*olaf.Rate{&w.MeanRate, &w.LineRate}, pointers(f.spec.OutRates)...) {
 		*r /= olaf.Rate(by)
 	}
 	return fmt.Sprintf("time scale %s: all rates are those that were asked for, divided by %d", f.timeScale, by), nil
+}
+
+// timeScale is by what rates are divided.
+func timeScale(text string) (by int64, err error) {
+	of, ok := strings.CutPrefix(text, "1/")
+	by, err = strconv.ParseInt(of, 10, 64)
+	if !ok || err != nil || by < 1 {
+		return 0, cli.UsageError("--time-scale %q: write 1/500, for rates of a five-hundredth and everything taking 500 times as long", text)
+	}
+	return by, nil
 }
 
 func pointers(rates []olaf.Rate) []*olaf.Rate {

@@ -6,45 +6,102 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/fpga/engine"
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
 // endpointFlags are what a worker and a server of one job must agree on.
 type endpointFlags struct {
+	system string
 	job    endpoints.Job
 	id     uint16
 	listen string
+	format cli.Format
+	open   openFlags
+}
+
+// endpointSystem is how programs play a system, and which of the flags mean something to it alone.
+type endpointSystem struct {
+	worker func(*workerFlags, *cobra.Command, *cli.Env) error
+	server func(*serverFlags, *cobra.Command, *cli.Env) error
+	only   []string
+}
+
+// endpointSystems are those that programs play: the queues, whose workers wait for nobody, and those of endpointRows.
+func endpointSystems() []string {
+	names := engine.Names()
+	for name := range endpointRows {
+		names = append(names, name)
+	}
+	return names
+}
+
+var (
+	queueEndpoints = endpointSystem{(*workerFlags).runOpen, (*serverFlags).runOpen, []string{"training", "start", "timeout", "tc", "slope", "seed", "clusters"}}
+	endpointRows   = map[string]endpointSystem{
+		"xagg": {(*workerFlags).runXAgg, (*serverFlags).runXAgg, []string{"aggregator", "skip", "agent", "workers"}},
+	}
+)
+
+// find is the system that was asked for. Flags of others mean nothing to it.
+func (f *endpointFlags) find(cmd *cobra.Command) (*endpointSystem, error) {
+	s, mine := endpointRows[f.system]
+	if !mine {
+		s = queueEndpoints
+	}
+	others := []endpointSystem{queueEndpoints}
+	for _, row := range endpointRows {
+		others = append(others, row)
+	}
+	for _, o := range others {
+		foreign := slices.DeleteFunc(slices.Clone(o.only), func(name string) bool { return slices.Contains(s.only, name) })
+		if err := refuseFlags(cmd, foreign, f.system); err != nil {
+			return nil, err
+		}
+	}
+	return &s, nil
 }
 
 func (f *endpointFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
+	f.system = "xagg"
+	cli.Choose(cmd, &f.system, "system", "whose protocol to speak", endpointSystems()...)
 	flags.Uint16Var(&f.id, "id", 1, "of the job")
 	flags.IntVar(&f.job.Workers, "workers", 4, "of the job")
-	flags.IntVar(&f.job.Values, "values", 1<<16, "of a vector, 32 bits each")
+	flags.IntVar(&f.job.Values, "values", 1<<16, "of a vector, 32 bits each; through a queue as many as a packet has, if not given")
 	flags.IntVar(&f.job.Lanes, "lanes", 256, "values in a packet")
 	flags.IntVar(&f.job.Epochs, "vectors", 10, "of every worker")
 	flags.StringVar(&f.listen, "listen", "", "address and port of this end, such as 10.77.0.2:20300")
+	flags.StringVar(&f.open.training, "training", "", "train LunarLander: a file with the configuration, as 'olafctl train -o json' prints it; - for stdin")
+	f.format = cli.JSON
+	cli.AddFormatFlag(cmd, &f.format, cli.JSON, cli.JSONL)
 }
 
-// open binds the socket. Its datagrams carry no checksum, so that a program may change them.
-func (f *endpointFlags) open(ctx context.Context) (*net.UDPConn, error) {
+// bind binds the socket. Its datagrams carry no checksum, so that a program may change them. several says that datagrams leave from
+// several addresses of the host.
+func (f *endpointFlags) bind(ctx context.Context, several bool) (*net.UDPConn, netip.AddrPort, error) {
 	f.job.ID = olaf.ClusterID(f.id)
-	at, err := endpointAddress("listen", f.listen)
+	own, err := endpointAddress("listen", f.listen)
 	if err != nil {
-		return nil, err
+		return nil, own, err
+	}
+	at := own
+	if several {
+		at = netip.AddrPortFrom(netip.IPv4Unspecified(), own.Port())
 	}
 	config := net.ListenConfig{Control: withoutChecksum}
 	c, err := config.ListenPacket(ctx, "udp4", at.String())
 	if err != nil {
-		return nil, fmt.Errorf("listen at %s: %w", at, err)
+		return nil, own, fmt.Errorf("listen at %s: %w", at, err)
 	}
-	return c.(*net.UDPConn), nil
+	return c.(*net.UDPConn), own, nil
 }
 
 func endpointAddress(flag, text string) (netip.AddrPort, error) {
@@ -55,97 +112,100 @@ func endpointAddress(flag, text string) (netip.AddrPort, error) {
 	return at, nil
 }
 
+// workerFlags are those of worker.
+type workerFlags struct {
+	endpointFlags
+	number, skip       int
+	every              time.Duration
+	aggregator, server string
+}
+
 func newWorkerCmd(env *cli.Env) *cobra.Command {
-	f := &endpointFlags{}
-	var number, skip int
-	var every time.Duration
-	var aggregator, server string
+	f := &workerFlags{}
 	cmd := &cobra.Command{
 		Use:   "worker",
-		Short: "Be one worker of XAgg: send vectors by UDP, and hold every sum that comes back",
-		Long: `Be one worker of XAgg, over an ordinary UDP socket: send vectors in packets, to an aggregator in the kernel, and take the sums that
-the parameter server sends back. What is in a vector follows from its worker and its number, so that every value of every sum is
-held against what it must be. What is missing is sent and asked for again. 'olafctl testbed demo' starts workers like this.`,
-		Example: "  olafctl worker --worker 0 --listen 10.77.0.2:20300 --aggregator 10.77.0.1:20300 --server 10.77.4.2:20300",
-		Args:    cobra.NoArgs,
+		Short: "Be one worker: send vectors by UDP, and hear what comes back",
+		Long: `Be one worker, over an ordinary UDP socket. What is in a vector follows from its worker and its number, so that what comes of it can be
+held against what it must be.
+
+Through a queue (--system olaf or fifo) a worker sends an update whenever one is ready, by an absolute schedule, and waits for nobody:
+a newer update stands for one that was lost, and with --timeout what nobody answered is sent again. ACKs bring the queue's status, by
+which --tc decides whether the next update is sent. With --training its vectors are gradients of LunarLander, and ACKs bring weights.
+Packets of a vector that takes several leave from as many addresses, from --listen on: the switch knows them by these.
+
+With --system xagg vectors go to an aggregator in the kernel, sums come back from the parameter server, and what is missing is sent
+and asked for again. 'olafctl testbed demo' and 'olafctl train -d xdp:' start workers like these.`,
+		Example: `  olafctl worker --system olaf --worker 0 --listen 10.78.0.2:20300 --server 10.78.8.2:20300 --every 10ms --tc 50ms
+  olafctl worker --worker 0 --listen 10.77.0.2:20300 --aggregator 10.77.0.1:20300 --server 10.77.4.2:20300`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			w := endpoints.Worker{Worker: olaf.WorkerID(max(number, 0)), Every: every, Skip: skip}
-			var err error
-			if w.Aggregator, err = endpointAddress("aggregator", aggregator); err != nil {
-				return err
-			}
-			if w.Server, err = endpointAddress("server", server); err != nil {
-				return err
-			}
-			conn, err := f.open(cmd.Context())
+			s, err := f.find(cmd)
 			if err != nil {
 				return err
 			}
-			defer conn.Close()
-			w.Job = f.job
-			report, err := w.Run(cmd.Context(), conn)
-			if err != nil {
-				return ended(err)
-			}
-			return cli.WriteJSON(env.Stdout, struct {
-				cli.Head
-				endpoints.WorkerReport
-			}{cli.Head{Schema: "olafctl.worker/v1"}, report})
+			return s.worker(f, cmd, env)
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().IntVar(&number, "worker", 0, "which of the workers this is, from 0")
-	cmd.Flags().StringVar(&aggregator, "aggregator", "", "where packets go")
-	cmd.Flags().StringVar(&server, "server", "", "whom to ask for results")
-	cmd.Flags().DurationVar(&every, "every", 0, "between two packets, on an absolute schedule; default as fast as it can")
-	cmd.Flags().IntVar(&skip, "skip", 0, "leave out every so-many-th packet at first, as if it were lost")
+	flags := cmd.Flags()
+	flags.IntVar(&f.number, "worker", 0, "which of the workers this is, from 0")
+	flags.StringVar(&f.aggregator, "aggregator", "", "where packets go")
+	flags.StringVar(&f.server, "server", "", "where updates go, or whom to ask for results")
+	flags.DurationVar(&f.every, "every", 0, "between two updates, or two packets of a vector, on an absolute schedule; default as fast as it can")
+	flags.IntVar(&f.skip, "skip", 0, "leave out every so-many-th packet at first, as if it were lost")
+	f.open.addWorker(cmd)
 	return cmd
 }
 
+// serverFlags are those of ps.
+type serverFlags struct {
+	endpointFlags
+	agent    string
+	workers  []string
+	clusters int
+}
+
 func newPSCmd(env *cli.Env) *cobra.Command {
-	f := &endpointFlags{}
-	var agent string
-	var workers []string
+	f := &serverFlags{}
 	cmd := &cobra.Command{
 		Use:   "ps",
-		Short: "Be the parameter server of XAgg: pass every sum on to all workers",
-		Long: `Be the parameter server of XAgg, over an ordinary UDP socket: pass every sum that the aggregator sends on to all workers, answer
-workers that ask again, and ask the aggregator's agent for sums that did not come. It ends with Ctrl-C and says what it did.`,
-		Example: "  olafctl ps --listen 10.77.2.2:20300 --agent 10.77.2.1:20300 --workers 2 --worker 10.77.0.2:20300 --worker 10.77.1.2:20300",
-		Args:    cobra.NoArgs,
+		Short: "Be the parameter server: take updates or sums, and answer workers",
+		Long: `Be the parameter server, over an ordinary UDP socket, until Ctrl-C; then it says what it did.
+
+Behind a queue (--system olaf or fifo) it answers every update with an ACK to who sent it, and one in which several were merged to all
+workers of the cluster. With --training it steps the clusters' weights by every gradient, and ACKs bring these.
+
+With --system xagg it passes every sum that the aggregator sends on to all workers, answers workers that ask again, and asks the
+aggregator's agent for sums that did not come.`,
+		Example: `  olafctl ps --system olaf --listen 10.78.2.2:20300 --worker 10.78.0.2:20300 --worker 10.78.1.2:20300
+  olafctl ps --listen 10.77.2.2:20300 --agent 10.77.2.1:20300 --workers 2 --worker 10.77.0.2:20300 --worker 10.77.1.2:20300`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s := endpoints.Server{}
-			var err error
-			if s.Agent, err = endpointAddress("agent", agent); err != nil {
-				return err
-			}
-			for _, w := range workers {
-				at, err := endpointAddress("worker", w)
-				if err != nil {
-					return err
-				}
-				s.Workers = append(s.Workers, at)
-			}
-			conn, err := f.open(cmd.Context())
+			s, err := f.find(cmd)
 			if err != nil {
 				return err
 			}
-			defer conn.Close()
-			s.Job = f.job
-			report, err := s.Run(cmd.Context(), conn)
-			if err != nil {
-				return ended(err)
-			}
-			return cli.WriteJSON(env.Stdout, struct {
-				cli.Head
-				endpoints.ServerReport
-			}{cli.Head{Schema: "olafctl.ps/v1"}, report})
+			return s.server(f, cmd, env)
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&agent, "agent", "", "of the aggregator, who sends sums once more")
-	cmd.Flags().StringArrayVar(&workers, "worker", nil, "address of a worker; one for each, in their order")
+	flags := cmd.Flags()
+	flags.StringVar(&f.agent, "agent", "", "of the aggregator, who sends sums once more")
+	flags.StringArrayVar(&f.workers, "worker", nil, "address of a worker; one for each, in their order")
+	flags.IntVar(&f.clusters, "clusters", 1, "among which the workers are spread evenly")
 	return cmd
+}
+
+// addresses are those of the workers.
+func (f *serverFlags) addresses() (all []netip.AddrPort, err error) {
+	for _, w := range f.workers {
+		at, err := endpointAddress("worker", w)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, at)
+	}
+	return all, nil
 }
 
 // ended makes an interruption one.

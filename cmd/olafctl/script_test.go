@@ -88,7 +88,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 // condition says whether a real program that a script uses is there: [peer:tshark].
-// [mount] says whether file systems may be mounted, [race] whether the race detector watches, which makes a script many
+// [mount] says whether file systems may be mounted, [real] whether namespaces may be made and programs loaded into the kernel, [race] whether the race detector watches, which makes a script many
 // times as slow.
 func condition(name string) (bool, error) {
 	switch name {
@@ -96,6 +96,8 @@ func condition(name string) (bool, error) {
 		return canMount()
 	case "race":
 		return raced(), nil
+	case "real":
+		return canReal(), nil
 	}
 	program, ok := strings.CutPrefix(name, "peer:")
 	if !ok {

@@ -28,6 +28,7 @@ type trainFlags struct {
 	format cli.Format
 	watch  cli.MetricsFlag
 	job    trainJobFlags
+	field  trainFieldFlags
 }
 
 // newTrainFlags are those of a training that learns.
@@ -62,13 +63,22 @@ of one frame, merged on the way under olaf, dropped under fifo. Everything happe
 normalised so that together they offer --rate. The same options give the same numbers.
 
 Systems whose workers wait for answers (` + "`olafctl system list`" + `) train one job on simulated hosts, packet by packet: gradients are
-float32, every host steps by the mean of what it applies, and an iteration takes what the cost model says.`,
+float32, every host steps by the mean of what it applies, and an iteration takes what the cost model says.
+
+With --seeds or --versus the same is trained under several seeds and through several queues: learning curves with intervals. With
+-d xdp: workers and parameter server are processes in network namespaces, packets are real, and the Linux kernel merges them, beside
+the same trainings in the simulated network (docs/kernel.md). That takes real time, which is said beforehand.`,
 		Example: `  olafctl train --system olaf --out-rate 20G
   olafctl train --system fifo --out-rate 20G --workers 24 --clusters 12
+  olafctl train --system olaf --versus fifo --seeds 5 --plots curves
+  sudo olafctl train -d xdp: --system olaf --versus fifo --workers 8 --seeds 5 --quick
   olafctl train --system iswitch --mode async --h 4 --bound 3 --workers 8
   olafctl train --system ideal --workers 8 --clusters 1 --iterations 200 --learn-rate 1e-4 --film landing.gif`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.field.asked(cmd) {
+				return f.runField(cmd, env)
+			}
 			if slices.Contains(waitingSystems(), f.config.Network.Kind) {
 				return f.runJob(cmd, env)
 			}
@@ -80,6 +90,7 @@ float32, every host steps by the mean of what it applies, and an iteration takes
 	}
 	f.job.add(cmd)
 	f.addConfig(cmd)
+	f.field.add(cmd, env)
 	flags := cmd.Flags()
 	flags.StringVar(&f.film, "film", "", "fly the trained policy of cluster 0 once and write it to this file: .gif")
 	flags.BoolVar(&f.force, "force", false, "replace an output file that exists")

@@ -71,11 +71,11 @@ func (l *eventLines) Event(e bench.Event) (err error) {
 	default:
 		return nil
 	}
-	return writeLine(l.w, line)
+	return WriteLine(l.w, line)
 }
 
-// writeLine prints a document on a line of its own.
-func writeLine(w io.Writer, document any) error {
+// WriteLine prints a document on a line of its own.
+func WriteLine(w io.Writer, document any) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	return enc.Encode(document)

@@ -109,6 +109,14 @@ func WriteJSON(w io.Writer, document any) error {
 	return enc.Encode(document)
 }
 
+// WriteDocument prints a document for programs: as people could read it too, or on a line.
+func WriteDocument(env *Env, out Format, document any) error {
+	if out == JSONL {
+		return WriteLine(env.Stdout, document)
+	}
+	return WriteJSON(env.Stdout, document)
+}
+
 // Grid is a list for people and for scripts: one header row, then rows.
 type Grid struct {
 	Header []string

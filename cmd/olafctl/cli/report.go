@@ -24,7 +24,7 @@ func PrintReport(env *Env, r Document, out Format, explain bool) error {
 	case JSON:
 		return WriteJSON(env.Stdout, r.Document())
 	case JSONL:
-		return writeLine(env.Stdout, r.Document())
+		return WriteLine(env.Stdout, r.Document())
 	case CSV:
 		header, rows := r.Table()
 		w := csv.NewWriter(env.Stdout)

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/field"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	endpoints "github.com/olafctl/olaf/pktgen/process"
+)
+
+// openFlags are those of workers that wait for nobody.
+type openFlags struct {
+	training string
+	start    string
+	timeout  time.Duration
+	tc       time.Duration
+	slope    tc.Slope
+	seed     uint64
+}
+
+func (f *openFlags) addWorker(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	f.slope = tc.Urgency
+	flags.StringVar(&f.start, "start", "", "when to begin, such as 2026-11-22T16:00:00.5Z; default now")
+	flags.DurationVar(&f.timeout, "timeout", 0, "send an update again that nobody answered for so long, unless a newer one is ready; 0 never does")
+	flags.DurationVar(&f.tc, "tc", 0, "transmission control, with this threshold for the time since the last ACK (§5); 0 sends every update")
+	flags.Uint64Var(&f.seed, "seed", 1, "of what transmission control draws")
+	cli.Choose(cmd, &f.slope, "slope", "reading of v in transmission control", tc.Slopes()...)
+}
+
+// config reads the training that is to be played; nil for none.
+func (f *openFlags) config(env *cli.Env) (*rl.Config, error) {
+	if f.training == "" {
+		return nil, nil
+	}
+	var text []byte
+	var err error
+	if f.training == "-" {
+		text, err = io.ReadAll(env.Stdin)
+	} else {
+		text, err = os.ReadFile(f.training)
+	}
+	if err != nil {
+		return nil, cli.UsageError("--training: %v", err)
+	}
+	var document struct {
+		Config json.RawMessage `json:"config"`
+	}
+	c := new(rl.Config)
+	if err = json.Unmarshal(text, &document); err == nil && document.Config != nil {
+		text = document.Config
+	}
+	if err == nil {
+		err = json.Unmarshal(text, c)
+	}
+	if err != nil {
+		return nil, cli.UsageError("--training %s: %v", f.training, err)
+	}
+	return c, c.Check()
+}
+
+// layout is how vectors are cut.
+func (f *endpointFlags) layout(cmd *cobra.Command, training *rl.Config) (endpoint.Layout, error) {
+	if training != nil {
+		return field.Layout(), nil
+	}
+	if !cmd.Flags().Changed("values") {
+		f.job.Values = f.job.Lanes
+	}
+	if f.job.Lanes < 1 || f.job.Lanes > endpoints.MaxOpenLanes {
+		return endpoint.Layout{}, cli.UsageError("--lanes is %d; packets that the kernel merges have 1 to %d", f.job.Lanes, endpoints.MaxOpenLanes)
+	}
+	return endpoint.Layout{Values: f.job.Values, PerPacket: f.job.Lanes}, nil
+}
+
+// runOpen is a worker that sends updates to a queue.
+func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
+	training, err := f.open.config(env)
+	if err != nil {
+		return err
+	}
+	layout, err := f.layout(cmd, training)
+	if err != nil {
+		return err
+	}
+	server, err := endpointAddress("server", f.server)
+	if err != nil {
+		return err
+	}
+	if f.number < 0 || f.every < 0 {
+		return cli.UsageError("--worker %d, --every %v: neither is negative", f.number, f.every)
+	}
+	p, cfg, err := f.player(training, layout)
+	if err != nil {
+		return err
+	}
+	conn, own, err := f.bind(cmd.Context(), layout.Packets() > 1)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	p.To = func(endpoint.Peer, *program.Packet) netip.AddrPort { return server }
+	if layout.Packets() > 1 {
+		p.From = field.Places(own.Addr(), layout.Packets())
+	}
+	o := endpoint.Olaf{Timeout: olaf.Duration(f.open.timeout) * olaf.Nanosecond}
+	if f.open.tc > 0 {
+		o.Gate = field.NewControl(tc.Config{Threshold: olaf.Duration(f.open.tc) * olaf.Nanosecond, Slope: f.open.slope}, f.open.seed, cfg.Worker)
+	}
+	if f.format == cli.JSONL {
+		p.Handed = func(vector uint32, c *endpoints.Computed, at time.Duration) {
+			_ = cli.WriteLine(env.Stdout, field.Vector{Vector: vector, AtNS: at.Nanoseconds(), Reward: float64(c.Reward) / 256}) // whoever reads may have gone
+		}
+	}
+	report, err := p.Run(cmd.Context(), conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenWorker(*cfg, o, h) })
+	if report == nil || err != nil {
+		return ended(err)
+	}
+	return cli.WriteDocument(env, f.format, struct {
+		cli.Head
+		field.WorkerReport
+	}{cli.Head{Schema: "olafctl.open-worker/v1"}, field.WorkerReport{Worker: cfg.Worker, Report: *report}})
+}
+
+// player is what plays a worker, and the worker.
+func (f *workerFlags) player(training *rl.Config, layout endpoint.Layout) (*endpoints.Player, *endpoint.Config, error) {
+	worker := olaf.WorkerID(f.number)
+	cfg := &endpoint.Config{Job: olaf.ClusterID(f.id), Worker: worker, Workers: f.number + 1, Layout: layout, Updates: uint32(max(f.job.Epochs, 0))}
+	p := &endpoints.Player{Codec: &endpoints.Open{Packets: layout.Packets()}, Work: &endpoints.Numbers{Worker: worker, Layout: layout, Every: f.every}}
+	if f.open.start != "" {
+		var err error
+		if p.Start, err = time.Parse(time.RFC3339Nano, f.open.start); err != nil {
+			return nil, nil, cli.UsageError("--start %q: write a time such as 2026-11-22T16:00:00.5Z", f.open.start)
+		}
+	}
+	if training != nil {
+		if f.number >= training.Workers {
+			return nil, nil, cli.UsageError("--worker %d: the training has %d, from 0", f.number, training.Workers)
+		}
+		pilot, err := field.NewPilot(training, f.number)
+		if err != nil {
+			return nil, nil, err
+		}
+		p.Work = pilot
+		cfg.Job, cfg.Workers, cfg.Updates = training.Cluster(f.number), training.Workers, uint32(training.Iterations)
+	}
+	return p, cfg, nil
+}
+
+// runOpen is the server behind a queue.
+func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
+	training, err := f.open.config(env)
+	if err != nil {
+		return err
+	}
+	layout, err := f.layout(cmd, training)
+	if err != nil {
+		return err
+	}
+	workers, err := f.addresses()
+	if err != nil {
+		return err
+	}
+	placement := pktgen.Placement{Workers: len(workers), Clusters: f.clusters}
+	var servers *field.Servers
+	if training != nil {
+		if training.Workers != len(workers) {
+			return cli.UsageError("--worker: addresses of %d workers; the training has %d", len(workers), training.Workers)
+		}
+		placement = training.Placement
+		if servers, err = field.NewServers(training); err != nil {
+			return err
+		}
+	}
+	if placement.Workers < 1 || placement.Clusters < 1 || placement.Clusters > placement.Workers {
+		return cli.UsageError("%s in --worker, %s: every cluster needs one", olaf.Plural(placement.Workers, "address"), olaf.Plural(placement.Clusters, "cluster"))
+	}
+	conn, own, err := f.bind(cmd.Context(), false)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	first := f.id
+	if training != nil {
+		first = 0
+	}
+	numbers := &endpoints.Numbers{Layout: layout}
+	p := &endpoints.Player{Codec: &endpoints.Open{Packets: layout.Packets()}, Work: numbers,
+		To: func(to endpoint.Peer, _ *program.Packet) netip.AddrPort { return workers[to] }}
+	if servers != nil {
+		p.Work = servers
+	}
+	if f.format == cli.JSONL {
+		if err := cli.WriteLine(env.Stdout, field.Listening{Listening: own}); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(env.Stderr, "listening at %v; Ctrl-C ends it\n", own)
+	}
+	cfg := endpoint.Config{Workers: len(workers), Layout: layout, Updates: 1}
+	o := endpoint.Olaf{Members: func(job olaf.ClusterID) (int, int) {
+		if cluster := int(job) - int(first); cluster >= 0 && cluster < placement.Clusters {
+			return placement.Members(cluster)
+		}
+		return 0, 0
+	}}
+	report, err := p.Run(cmd.Context(), conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenServer(cfg, o, h) })
+	if report == nil || err != nil {
+		return ended(err)
+	}
+	out := struct {
+		cli.Head
+		field.ServerReport
+		Inside  int `json:"updates_inside,omitempty"`
+		Checked int `json:"values_checked,omitempty"`
+		Wrong   int `json:"values_wrong,omitempty"`
+	}{cli.Head{Schema: "olafctl.open-ps/v1"}, field.ServerReport{Report: *report}, numbers.Inside, numbers.Checked, numbers.Wrong}
+	if servers != nil {
+		out.Servers, out.Greedy = servers.Stats(), rl.Evaluate(servers.Weights(0), trainFlights)
+	}
+	return cli.WriteDocument(env, f.format, out)
+}

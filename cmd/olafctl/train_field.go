@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/field"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/engine"
+)
+
+// trainFieldFlags are for trainings under several seeds, through several systems, and on devices whose packets are real.
+type trainFieldFlags struct {
+	device    string
+	seeds     int
+	versus    string
+	quick     bool
+	plots     string
+	timeScale string
+}
+
+func (f *trainFieldFlags) add(cmd *cobra.Command, env *cli.Env) {
+	flags := cmd.Flags()
+	cli.InGroup(cmd, cli.RunFlags, func() {
+		flags.IntVar(&f.seeds, "seeds", 1, "train under so many seeds, from --seed on: learning curves with intervals")
+		flags.StringVar(&f.versus, "versus", "", "the same trainings through these queues beside it, such as fifo")
+		flags.BoolVar(&f.quick, "quick", false, "two seeds at most and a fifth of the iterations, for a first look")
+		flags.StringVar(&f.plots, "plots", "", "draw the learning curves into this folder: svg, pdf, png")
+		flags.StringVar(&f.timeScale, "time-scale", "", "1/10000 takes both rates times 1/10000, which is printed")
+	})
+	devices := env.Devices.With(testbed.HasHosts)
+	cli.InGroup(cmd, cli.DeviceFlagsOf, func() {
+		flags.StringVarP(&f.device, "device", "d", "", "train by processes and real packets on this device: "+devices.Forms())
+	})
+	cli.Complete(cmd, "device", devices.Prefixes)
+	cli.Complete(cmd, "versus", engine.Names)
+}
+
+// asked says whether these flags change what train does.
+func (f *trainFieldFlags) asked(cmd *cobra.Command) bool {
+	return slices.ContainsFunc([]string{"device", "seeds", "versus", "quick", "plots", "time-scale"}, cmd.Flags().Changed)
+}
+
+// What eight workers on two processors can hand over in time, and an output that is overloaded threefold by it.
+const (
+	fieldRate    = 1800 * olaf.Kbps
+	fieldOutRate = 600 * olaf.Kbps
+)
+
+// settle completes the training for a device: what nobody gave is what processes can do.
+func (f *trainFlags) settle(cmd *cobra.Command, env *cli.Env) error {
+	given, c := cmd.Flags().Changed, &f.config
+	n := &c.Network
+	if scale := f.field.timeScale; scale != "" {
+		by, err := timeScale(scale)
+		if err != nil {
+			return err
+		}
+		n.Rate, n.OutRate = n.Rate/olaf.Rate(by), n.OutRate/olaf.Rate(by)
+		fmt.Fprintf(env.Stderr, "time scale %s: rates are those that were asked for, divided by %d\n", scale, by)
+	}
+	if f.field.device == "" {
+		return nil
+	}
+	n.Profile = engine.Ideal // a kernel has no cycles
+	if f.field.timeScale == "" {
+		if !given("rate") {
+			n.Rate = fieldRate
+		}
+		if !given("out-rate") {
+			n.OutRate = fieldOutRate
+		}
+	}
+	if !given("workers") {
+		c.Workers = 8
+	}
+	if !given("clusters") {
+		c.Clusters = max(1, c.Workers/2)
+	}
+	return nil
+}
+
+// runField trains under several seeds or on a device, and shows learning curves.
+func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
+	c := &f.field
+	if c.device != "" {
+		if err := env.Devices.Check(c.device, testbed.HasHosts); err != nil {
+			return fmt.Errorf("--device: %w", err)
+		}
+	}
+	if err := refuseFlags(cmd, []string{"film", "profile", "size"}, "several trainings, or real packets"); err != nil {
+		return err
+	}
+	if c.seeds < 1 {
+		return cli.UsageError("--seeds is %d; there must be 1 at least", c.seeds)
+	}
+	if err := f.settle(cmd, env); err != nil {
+		return err
+	}
+	if err := refusePlots(c.plots, "train", f.force); err != nil {
+		return err
+	}
+	k, err := f.comparison()
+	if err != nil {
+		return err
+	}
+	return f.compare(cmd.Context(), env, k)
+}
+
+// comparison is what is to be trained.
+func (f *trainFlags) comparison() (*field.Comparison, error) {
+	c := &f.field
+	seeds := c.seeds
+	if c.quick {
+		seeds = min(seeds, 2)
+		f.config.Iterations = max(1, f.config.Iterations/5)
+	}
+	k := &field.Comparison{Training: f.config, Systems: []string{f.config.Network.Kind}, Device: c.device, Quick: c.quick}
+	if c.versus != "" {
+		k.Systems = append(k.Systems, strings.Split(c.versus, ",")...)
+	}
+	for i, name := range k.Systems {
+		if !slices.Contains(engine.Names(), name) {
+			return nil, cli.UsageError("%s: trainings under several seeds or with real packets go through %s", name, strings.Join(engine.Names(), " or "))
+		}
+		if slices.Contains(k.Systems[:i], name) {
+			return nil, cli.UsageError("--versus %s: %s can't stand beside itself", c.versus, name)
+		}
+	}
+	for i := range seeds {
+		k.Seeds = append(k.Seeds, f.config.Seed+uint64(i))
+	}
+	return k, f.config.Check()
+}
+
+// compare opens the device, if there is one, and carries everything out.
+func (f *trainFlags) compare(ctx context.Context, env *cli.Env, k *field.Comparison) (err error) {
+	if k.Device != "" {
+		access, err := env.Access()
+		if err != nil {
+			return err
+		}
+		workers, addresses := field.Hosts(&k.Training)
+		k.Bed, err = testbed.Open(ctx, k.Device, testbed.OpenOptions{Access: access, Workers: workers, Addresses: addresses})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, k.Bed.Close()) }()
+		if err := field.Fits(&k.Training, k.Bed.Hosts.Carried); err != nil {
+			return err
+		}
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		k.Options.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
+	}
+	live := &curve{total: k.Updates()}
+	k.Told = live.add
+	bar := cli.StartNotedProgress(env, f.quiet, live.look, live.note)
+	k.Say = func(format string, args ...any) {
+		if !f.quiet {
+			fmt.Fprintf(env.Stderr, format+"\n", args...)
+		}
+	}
+	report, err := k.Run(ctx)
+	bar.Stop()
+	if errors.Is(err, context.Canceled) {
+		return cli.Interrupted(err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := drawFigures(env, f.field.plots, f.force, "train", report); err != nil {
+		return err
+	}
+	if err := cli.PrintReport(env, report, f.format, false); err != nil {
+		return err
+	}
+	return report.Err()
+}
