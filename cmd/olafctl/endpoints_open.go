@@ -122,7 +122,7 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	}
 	if f.format == cli.JSONL {
 		p.Handed = func(vector uint32, c *endpoints.Computed, at time.Duration) {
-			_ = cli.WriteLine(env.Stdout, field.Vector{Vector: vector, AtNS: at.Nanoseconds(), Reward: float64(c.Reward) / 256}) // whoever reads may have gone
+			_ = cli.WriteLine(env.Stdout, field.Vector{Vector: &vector, AtNS: at.Nanoseconds(), Reward: float64(c.Reward) / 256}) // whoever reads may have gone
 		}
 	}
 	report, err := p.Run(cmd.Context(), conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenWorker(*cfg, o, h) })

@@ -41,7 +41,7 @@ type Options struct {
 
 // Vector is the line in which a worker tells of an update.
 type Vector struct {
-	Vector uint32  `json:"vector"`
+	Vector *uint32 `json:"vector"`
 	AtNS   int64   `json:"at_ns"`
 	Reward float64 `json:"reward"`
 }
@@ -242,7 +242,7 @@ func (r *run) start(ctx context.Context) error {
 // heard takes a worker's update down.
 func (r *run) heard(k int, line []byte) {
 	var v Vector
-	if json.Unmarshal(line, &v) != nil {
+	if json.Unmarshal(line, &v) != nil || v.Vector == nil { // its report
 		return
 	}
 	p := rl.Point{AtNS: v.AtNS, Reward: v.Reward}
@@ -397,6 +397,11 @@ func (r *run) judge() error {
 		vectors += o.Workers[i].Counts["vectors_computed"]
 	}
 	hold := func(name string, left, right uint64) { o.Checks = append(o.Checks, Check{name, left, right}) }
+	told := 0
+	for _, c := range o.Curves {
+		told += len(c)
+	}
+	hold("updates that workers told of = iterations × workers", uint64(told), uint64(r.config.Iterations*r.config.Workers))
 	hold("gradients that workers computed = iterations × workers", vectors, uint64(r.config.Iterations*r.config.Workers))
 	hold("packets that workers sent = packets that the queue decided about", sent, q["in"])
 	hold("packets that the queue delivered = packets at the server", q["delivered_frames"], o.Server.Counts["packets_received"])
