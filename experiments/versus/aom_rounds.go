@@ -83,42 +83,75 @@ func (p *player) expected(rate olaf.Rate) results.Float {
 // near is how far a measured age in rounds may be from the arithmetic, in per cent.
 const near = 3
 
+// The blocks of systems in rounds, in their order.
+const (
+	roundAges = iota
+	roundArithmetic
+	roundIterations
+	roundRepeats
+	roundQuietAges
+	roundBlocks
+)
+
+// roundNames are the blocks' names and units.
+var roundNames = [roundBlocks]struct{ name, unit string }{
+	roundAges:       {"AoM, newest", "ns"},
+	roundArithmetic: {"AoM, newest, by arithmetic", "ns"},
+	roundIterations: {"iteration", "ns"},
+	roundRepeats:    {"packets sent again, of a job's workers and seed", ""},
+	roundQuietAges:  {"AoM, newest, over seeds in which nothing was sent again", "ns"},
+}
+
 // compareRounds fills the blocks of systems that wait, a row a rate, and says what was expected of them. beside are the ages
 // of systems whose workers do not wait.
 func compareRounds(ctx context.Context, set system.Set, t *experiments.Table, c *config, beside *experiments.Block, done func()) error {
-	newest := experiments.Block{Name: "poisson S, in rounds AoM, newest", Unit: "ns"}
-	arithmetic := experiments.Block{Name: "poisson S, in rounds AoM, newest, by arithmetic", Unit: "ns"}
-	iteration := experiments.Block{Name: "poisson S, in rounds iteration", Unit: "ns"}
-	for i := range players {
-		for _, b := range []*experiments.Block{&newest, &arithmetic, &iteration} {
-			b.Columns = append(b.Columns, players[i].name)
+	var blocks [roundBlocks]experiments.Block
+	for b := range blocks {
+		blocks[b] = experiments.Block{Name: "poisson S, in rounds " + roundNames[b].name, Unit: roundNames[b].unit}
+		for i := range players {
+			blocks[b].Columns = append(blocks[b].Columns, players[i].name)
 		}
 	}
 	for _, rate := range c.Rates {
-		lines := [3]experiments.Line{{Name: rate.String()}, {Name: rate.String()}, {Name: rate.String()}}
+		var cells [roundBlocks][]results.Statistic
 		for i := range players {
-			ages, rounds := make([]results.Float, len(c.Seeds)), make([]results.Float, len(c.Seeds))
-			err := each(ctx, c.Seeds, func(ctx context.Context, k int) error {
-				r, err := players[i].play(ctx, set, rate, c.Updates, c.Seeds[k])
-				if err == nil {
-					ages[k], rounds[k] = r.AoM[0], r.Iteration
-				}
+			runs := make([]*closed.Result, len(c.Seeds))
+			err := each(ctx, c.Seeds, func(ctx context.Context, k int) (err error) {
+				runs[k], err = players[i].play(ctx, set, rate, c.Updates, c.Seeds[k])
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			const none = "fewer than two updates"
-			lines[0].Cells = append(lines[0].Cells, results.Describe(ages, none))
-			lines[1].Cells = append(lines[1].Cells, results.Statistic{Mean: players[i].expected(rate), N: 1})
-			lines[2].Cells = append(lines[2].Cells, results.Describe(rounds, none))
+			for b, cell := range players[i].cells(rate, runs) {
+				cells[b] = append(cells[b], cell)
+			}
 			done()
 		}
-		newest.Rows, arithmetic.Rows, iteration.Rows = append(newest.Rows, lines[0]), append(arithmetic.Rows, lines[1]), append(iteration.Rows, lines[2])
+		for b := range blocks {
+			blocks[b].Rows = append(blocks[b].Rows, experiments.Line{Name: rate.String(), Cells: cells[b]})
+		}
 	}
-	judgeRounds(t, &newest, &arithmetic, beside)
-	t.Blocks = append(t.Blocks, newest, arithmetic, iteration)
+	judgeRounds(t, &blocks[roundAges], &blocks[roundArithmetic], beside)
+	t.Blocks = append(t.Blocks, blocks[:]...)
 	return nil
+}
+
+// cells are a player's numbers at a rate, one a block.
+func (p *player) cells(rate olaf.Rate, runs []*closed.Result) (cells [roundBlocks]results.Statistic) {
+	var ages, iterations, repeats, quiet []results.Float
+	for _, r := range runs {
+		again := results.Float(r.Endpoints.Of("packets_resent") + r.Endpoints.Of("control_sent"))
+		ages, iterations, repeats = append(ages, r.AoM[0]), append(iterations, r.Iteration), append(repeats, again/clusters)
+		if again == 0 {
+			quiet = append(quiet, r.AoM[0])
+		}
+	}
+	const none = "fewer than two updates"
+	return [roundBlocks]results.Statistic{
+		roundAges: results.Describe(ages, none), roundArithmetic: {Mean: p.expected(rate), N: 1}, roundIterations: results.Describe(iterations, none),
+		roundRepeats: results.Describe(repeats, none), roundQuietAges: results.Describe(quiet, "in every seed something was sent again"),
+	}
 }
 
 // judgeRounds says what was expected before anything ran, and whether it came.
@@ -136,6 +169,7 @@ func judgeRounds(t *experiments.Table, newest, arithmetic, beside *experiments.B
 	t.Say("expected before the run, in rounds, at every rate: ages within %d %% of the arithmetic: at most %.1f %% off, so %s", near, off, verdict(off <= near))
 	t.Say("expected: ATP, whose sums go by a server, is older than SwitchML with 95 %% intervals apart: %s", verdict(ordered))
 	t.Say("expected: SwitchML in rounds is older than %s, whose workers do not wait: %s", beside.Columns[besideRounds], verdict(older))
+	t.Say("seen after the run: where something of ATP's was sent again, a packet had met another job's aggregator and gone to the server by itself, while the others of its round waited in the switch; a vector of one packet has no acknowledgement to tell of that, and the first timeout is 50 ms. SwitchML and iSwitch share no slots between jobs")
 	t.Say("in rounds an age is that of the model at the workers, which is one and the same for all of a job: a gradient of every worker is inside, and the newest is the slowest worker's. A worker computes its next gradient, for one gap of the Poisson load, only once it has the sum, so that fewer gradients are made than are offered elsewhere; bursts and the recorded training say when updates leave, which rounds decide themselves")
 }
 
