@@ -21,6 +21,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/monitor"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/expect"
+	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
@@ -40,6 +41,7 @@ type topologyFlags struct {
 	duration, warmup  olaf.Duration
 	seed              uint64
 	sends             string
+	waiting           []string // systems whose workers wait for answers, where the command takes some
 }
 
 func (f *topologyFlags) add(cmd *cobra.Command) {
@@ -65,11 +67,14 @@ func (f *topologyFlags) addNetwork(cmd *cobra.Command) {
 	flags.IntVar(&f.clusters, "clusters", 0, "number of clusters; rates and slots grow with them")
 	flags.IntVar(&f.workers, "workers-per-cluster", 0, "workers of each cluster; rates grow with them")
 	flags.Var(&f.x1, "x1", "rate out of the first cluster's switch")
-	cli.AddSystem(cmd, &f.queue, "queue", "what every switch does: "+strings.Join(engine.Names(), "|"), engine.Names)
+	cli.AddSystem(cmd, &f.queue, "queue", "what every switch does: "+strings.Join(f.systems(), "|"), f.systems)
 	cli.Choose(cmd, &f.tc, "tc", "transmission control of the workers: on|off", "on", "off")
 	cli.Choose(cmd, &f.tcCount, "tc-count", "what ACKs count as active", netsim.Counting()...)
 	cli.Complete(cmd, "preset", presetNames)
 }
+
+// systems are what the command takes.
+func (f *topologyFlags) systems() []string { return slices.Concat(engine.Names(), f.waiting) }
 
 func presetNames() []string {
 	var names []string
@@ -205,10 +210,11 @@ type simulateFlags struct {
 	explain           bool
 	job               jobFlags
 	sharing           sharingFlags
+	waits             *job.Spec // of a network whose workers wait for answers; nil of the others
 }
 
 func newSimulateCmd(env *cli.Env) *cobra.Command {
-	f := &simulateFlags{}
+	f := &simulateFlags{topologyFlags: topologyFlags{waiting: system.All().Rising().Names()}}
 	cmd := &cobra.Command{
 		Use:   "simulate [TOPOLOGY.yaml]",
 		Short: "Simulate clusters of workers over a network of switches, with the queues of the card",
@@ -223,11 +229,13 @@ With --sweep options are varied over a grid ('olafctl sweep'); of phase, jitter 
 drop-tail locks out.
 With -o yaml the topology is printed with what flags change in it, and nothing runs.
 With --tui the first seed is shown while it runs; '?' lists the keys, and the report is printed afterwards.
+With a system whose workers wait for answers, such as switchml, the clusters are its jobs, and ages are still the server's.
 docs/experiments/multihop.md explains topology files, metrics and the experiments table2, table3 and fig10.`,
 		Example: `  olafctl simulate --preset multihop --system olaf --tc on
   olafctl simulate topology.yaml --system fifo --duration 60s --seed 1 -o json
   olafctl simulate --preset multihop --tc on --tui
   olafctl simulate --preset multihop --tc on --runs 30 && olafctl simulate --preset multihop --runs 30
+  olafctl simulate --preset multihop --system switchml --runs 10
   olafctl simulate --preset multihop --clusters 1000 --workers-per-cluster 100
   olafctl simulate --preset multihop --system fifo --sweep phase=0..100ms --runs 5
   olafctl simulate --preset multihop --sweep system=olaf,fifo --sweep clusters=10..80:x2 --duration 5s
@@ -288,7 +296,11 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	case f.preset == sharedPreset && len(args) == 0:
 		return f.runSharing(cmd, env)
 	}
-	if err := refuseJobFlags(cmd, nil); err != nil {
+	var err error
+	if f.waits, err = f.findWaiting(cmd); err != nil {
+		return err
+	}
+	if err := refuseJobFlags(cmd, nil, f.waits != nil); err != nil {
 		return err
 	}
 	if len(f.swept.axes) == 0 {
@@ -420,6 +432,8 @@ func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simu
 	switch {
 	case f.rxImport != "":
 		return f.Documents(env, simulateName, started), f.measure(report)
+	case f.waits != nil:
+		return f.Documents(env, simulateName, started), f.wait(ctx, env, report)
 	case len(f.swept.axes) > 0:
 		return f.Documents(env, simulateName, started), f.vary(ctx, env, report)
 	}

@@ -91,8 +91,9 @@ var jobOnly = append([]string{"mode", "model", "workers", "updates", "loss", "sp
 
 var jobTakes = append([]string{"preset", "system", "queue", "runs", "seed", "quiet", "output", "yes", "keep", "store", "pcap", "force"}, jobOnly...)
 
-// refuseJobFlags refuses what belongs to another kind of network than the one that was asked for.
-func refuseJobFlags(cmd *cobra.Command, preset *jobPreset) error {
+// refuseJobFlags refuses what belongs to another kind of network than the one that was asked for; waits says that workers of
+// clusters wait for answers.
+func refuseJobFlags(cmd *cobra.Command, preset *jobPreset, waits bool) error {
 	var wrong error
 	cmd.Flags().Visit(func(given *pflag.Flag) {
 		switch {
@@ -100,7 +101,7 @@ func refuseJobFlags(cmd *cobra.Command, preset *jobPreset) error {
 			wrong = cli.UsageError("--%s means nothing to --preset %s", given.Name, preset.name)
 		case preset == nil && slices.Contains(sharingOnly, given.Name):
 			wrong = cli.UsageError("--%s belongs to --preset %s", given.Name, sharedPreset)
-		case preset == nil && slices.Contains(jobOnly, given.Name):
+		case preset == nil && slices.Contains(jobOnly, given.Name) && !(waits && slices.Contains(clustersOnly, given.Name)):
 			wrong = cli.UsageError("--%s belongs to --preset %s", given.Name, strings.Join(jobPresetNames(), "|"))
 		}
 	})
@@ -176,7 +177,7 @@ func (f *jobFlags) spec(name string, given []string, leads bool) (*job.Spec, err
 // runJob simulates a job for every seed and prints what it did.
 func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	f.job.preset = findJobPreset(f.preset)
-	if err := refuseJobFlags(cmd, f.job.preset); err != nil {
+	if err := refuseJobFlags(cmd, f.job.preset, true); err != nil {
 		return err
 	}
 	if f.runs < 1 || f.runs > 100_000 {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
@@ -28,6 +29,8 @@ type simulation struct {
 	Seeds      []uint64           `json:"seeds"`
 	Runs       []*netsim.Result   `json:"runs,omitempty"`
 	Sweep      *sweepDocument     `json:"sweep,omitempty"`
+	// Waiting is what a system whose workers wait for answers did beside its runs.
+	Waiting *job.Clustered `json:"waiting,omitempty"`
 	// Invalid says why runs were left out.
 	Invalid []string `json:"invalid,omitempty"`
 	Partial bool     `json:"partial"`
@@ -89,7 +92,10 @@ func (s *simulation) Paper() []results.PaperRow { return nil }
 
 // Err is nil when every run was valid and none is missing.
 func (s *simulation) Err() error {
-	if s.simulated == nil {
+	switch {
+	case s.Waiting != nil:
+		return s.Waiting.Err()
+	case s.simulated == nil:
 		return nil
 	}
 	return s.simulated.Err()
@@ -117,7 +123,11 @@ func (s *simulation) WriteText(w io.Writer, v text.View) error {
 	if s.Partial && len(s.Runs) == 1 {
 		window = s.Runs[0].Window // it may have ended early
 	}
-	p.Say("", "%s: queue %s, transmission control %s, %s, ages over %s", cli.OnTerminal(name), s.topology.Queue, control, seeds, window)
+	if s.Waiting != nil {
+		p.Say("", "%s: %s, ports %s, %s, ages at the server over %s", cli.OnTerminal(name), s.Waiting.Name(), s.topology.Queue, seeds, window)
+	} else {
+		p.Say("", "%s: queue %s, transmission control %s, %s, ages over %s", cli.OnTerminal(name), s.topology.Queue, control, seeds, window)
+	}
 	p.Printf("\n")
 	switch {
 	case s.Sweep != nil:
@@ -127,7 +137,9 @@ func (s *simulation) WriteText(w io.Writer, v text.View) error {
 	default:
 		printRuns(p, s.Runs)
 	}
-	if s.simulated != nil && s.whole() {
+	if s.Waiting != nil {
+		s.sayWaiting(p)
+	} else if s.simulated != nil && s.whole() {
 		p.Say("", "%s", s.simulated.Validity())
 	} else if s.Partial {
 		p.Say("", "partial: interrupted before the end")
@@ -148,13 +160,24 @@ func (s *simulation) headlines() []string {
 	cluster, worker := mean("aom_cluster_ns"), mean("aom_worker_ns")
 	var lines []string
 	if packets.Known() && updates.Known() {
-		lines = append(lines, fmt.Sprintf("%s lost %s %% of packets and %s %% of updates.", strings.ToUpper(string(s.topology.Queue)),
+		lines = append(lines, fmt.Sprintf("%s lost %s %% of packets and %s %% of updates.", strings.ToUpper(s.who()),
 			text.Decimal(float64(packets.Mean), 1), text.Decimal(float64(updates.Mean), 1)))
 	}
-	if cluster.Known() && worker.Known() {
+	switch {
+	case cluster.Known() && worker.Known():
 		lines = append(lines, fmt.Sprintf("Models were %s old per cluster, %s per worker.", text.Age(cluster), text.Age(worker)))
+	case cluster.Known():
+		lines = append(lines, fmt.Sprintf("Models were %s old per cluster.", text.Age(cluster)))
 	}
 	return append(lines, "")
+}
+
+// who is what the network was simulated with: a system whose workers wait, or what its queues do.
+func (s *simulation) who() string {
+	if s.Waiting != nil {
+		return s.Waiting.Name()
+	}
+	return s.topology.Queue
 }
 
 func valuesOf(runs []*netsim.Result, name string) []results.Float {

@@ -41,6 +41,9 @@ func placesOf(env *cli.Env, s *system.System) []place {
 	simulate := place{Name: "simulate", Can: "networks of switches, workers that do not wait"}
 	if len(s.Modes) > 0 {
 		simulate.Can = "--preset " + strings.Join(jobPresetNames(), "|") + ", modes " + strings.Join(s.ModeNames(), " and ")
+		if s.Rises() {
+			simulate.Can = "networks of switches, and " + simulate.Can
+		}
 	}
 	train := place{Name: "train", Can: "LunarLander"}
 	if !slices.Contains(trainSystems(), s.Name) {

@@ -65,6 +65,7 @@ func (s *sim) measureGroups(all *measured, cluster func(i int) *measured) []Grou
 func (s *sim) measureCluster(i int, w results.Window, early uint64, visit func(worker int32, age results.Float)) *measured {
 	c, k := &s.clusters[i], &s.meter.clusters[i]
 	out := &measured{tally: k.tally}
+	out.Nameless = s.meter.nameless
 	out.tally[countSent] -= early
 	out.tally[countGenerated] -= early
 	out.Clusters.Add(averaged(k.age, w))

@@ -18,6 +18,7 @@ type meter struct {
 	backgroundSent, backgroundDelivered uint64
 	acks, acksLost                      uint64
 	deliveries                          uint32 // only to tell one from the next
+	nameless                            bool   // frames do not tell whose updates are inside
 	obs                                 olaf.Observation
 }
 
@@ -126,12 +127,6 @@ func (m *meter) frame(c int32, at, gen olaf.Time, count uint16) {
 	if peak > 0 {
 		k.peaks.Add(peak)
 	}
-}
-
-// receive takes the delivery of a single update, from a trace.
-func (m *meter) receive(c, worker int32, at, gen olaf.Time) {
-	m.frame(c, at, gen, 1)
-	m.deliverWorker(worker, at, gen)
 }
 
 func (m *meter) deliver(s *sim, server, c int32, f *frame, inside []olaf.Contributor) {

@@ -53,19 +53,13 @@ func (x *RxWriter) Flush() error {
 // which cluster a worker belongs to and over which window ages are averaged. What a trace does not tell, losses and
 // ports, is missing from the result. Errors name file and line and match ErrTopology.
 func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
-	n, err := build(t)
+	o, err := NewOutside(t)
 	if err != nil {
 		return nil, err
 	}
-	s := &sim{network: n, t: t, end: int64(t.Warmup + t.Duration), meter: newMeter(t, n)}
-	s.addWorkers()
-	owner := make([]int32, n.workerCount)
-	for w, place := range s.places {
-		owner[w] = int32(s.workers[place].cluster)
-	}
 	sc := bufio.NewScanner(r)
 	sc.Buffer(make([]byte, 0, 1<<16), 1<<16)
-	last, received := int64(0), 0
+	last, lines := int64(0), 0
 	for line := 1; sc.Scan(); line++ {
 		text := strings.TrimSpace(sc.Text())
 		if line == 1 {
@@ -74,7 +68,7 @@ func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 			}
 			continue
 		}
-		at, worker, gen, err := parseRx(text, len(owner))
+		at, worker, gen, err := parseRx(text, len(o.owner))
 		switch {
 		case err != nil:
 			return nil, &Error{name, line, err.Error()}
@@ -84,16 +78,18 @@ func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 			return nil, &Error{name, line, fmt.Sprintf("the update was generated at %d ns, after its reception", gen)}
 		}
 		last = at
-		received++
-		s.meter.receive(owner[worker], int32(worker), olaf.Time(at)*olaf.Time(olaf.Nanosecond), olaf.Time(gen)*olaf.Time(olaf.Nanosecond))
+		lines++
+		received, generated := olaf.Time(at)*olaf.Time(olaf.Nanosecond), olaf.Time(gen)*olaf.Time(olaf.Nanosecond)
+		o.Frame(int(o.owner[worker]), received, generated, 1)
+		o.Worker(worker, received, generated)
 	}
 	if err := sc.Err(); err != nil {
 		return nil, &Error{File: name, What: fmt.Sprintf("cannot be read as lines of %s: %v", RxHeader, err)}
 	}
-	if received == 0 {
+	if lines == 0 {
 		return nil, &Error{File: name, What: "holds no reception; a receive trace is " + RxHeader + " and a line for each"}
 	}
-	return s.measure(), nil
+	return o.Result(), nil
 }
 
 func shortened(s string) string {

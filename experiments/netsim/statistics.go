@@ -162,6 +162,7 @@ func (m *measured) take(cluster *measured) {
 	m.WorkerMeans.Add(cluster.WorkerMeans.Mean())
 	m.Peaks.Add(cluster.Peaks.Mean())
 	m.Never += cluster.Never
+	m.Nameless = m.Nameless || cluster.Nameless
 }
 
 // portMeasured is an output port at an instant.

@@ -48,7 +48,7 @@ func atpParts(d *program.Description, o *Options) (Parts, error) {
 		p.Frame = frame.ATPPaper
 	}
 	own := endpoint.ATP{
-		Profile: p.Build.Profile, Window: o.Window, Timeout: o.Timeout, Silent: o.Recovery == RecoverNone, Congestion: o.Congestion,
+		Profile: p.Build.Profile, Window: o.Window, Timeout: o.Timeout, FirstTimeout: max(o.Timeout, endpoint.ATPFirstTimeout), Silent: o.Recovery == RecoverNone, Congestion: o.Congestion,
 		PerRack: o.PerRack, Aggregators: p.Build.Slots,
 	}
 	switch {

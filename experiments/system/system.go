@@ -229,6 +229,25 @@ func (s Set) Open() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Open() })
 }
 
+// Rising are those whose sums can go on to a server above the switches that add up.
+func (s Set) Rising() Set {
+	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Rises() })
+}
+
+// Rises says whether its sums can go on to a server above the switch that its workers hang on: one of its own, or what stands
+// in a parent's place. A baseline's transport is taken to be reliable, and so is not asked.
+func (s *System) Rises() bool {
+	if s.Program == nil || s.OnServers || len(s.Modes) == 0 {
+		return false
+	}
+	parts, err := s.Modes[0].Parts(&Options{})
+	if err != nil || parts.Server != nil {
+		return err == nil
+	}
+	p, err := s.Program.New(parts.Build)
+	return err == nil && p.Configure(program.Job{ID: 1, Members: []program.Member{{}}, Parent: true}) == nil
+}
+
 // Adding are those whose switches add up what workers send without waiting.
 func (s Set) Adding() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Adds() })

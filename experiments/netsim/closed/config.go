@@ -1,6 +1,7 @@
 package closed
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/olafctl/olaf"
@@ -54,6 +55,8 @@ type Network struct {
 	Through bool
 	// Tree puts the program on servers, which hang on the switch as workers do; nil leaves it on switches.
 	Tree *Tree
+	// Hops hangs the jobs on a tree of switches of any depth, each on one of them; nil has racks, or one switch.
+	Hops *Hops
 	// Worker is what a worker pays for what it sends, Server what a server pays for what it receives and sends.
 	Worker, Server Costs
 	Accelerator    Accelerator
@@ -77,7 +80,9 @@ type Job struct {
 	Applied func(now olaf.Time, host int, a *endpoint.Aggregate)
 	// Tap hears every frame that arrives at a host or at a switch; nil for nobody.
 	Tap func(f *Frame)
-	// Limit ends a job that is not over by then; it hung. 0 is an hour.
+	// Observer hears what the network is measured by; nil for nobody.
+	Observer Observer
+	// Limit ends a job that is not over by then; it hung, unless nobody meant it to end. 0 is an hour.
 	Limit olaf.Duration
 	// Apart spreads the starts of hosts over this time, by the seed.
 	Apart olaf.Duration
@@ -120,7 +125,7 @@ func (n *Network) check() error {
 	case n.Cycle < 0:
 		return fmt.Errorf("%w: a clock with a cycle of %s", ErrConfig, n.Cycle)
 	}
-	return n.Tree.check(n)
+	return errors.Join(n.Tree.check(n), n.Hops.check(n))
 }
 
 func (j *Job) check() error {
@@ -145,6 +150,11 @@ func (n *Network) Lose(share float64) {
 	if n.Tree != nil {
 		for i := range n.Tree.Servers {
 			n.Tree.Servers[i].Link.Loss = share
+		}
+	}
+	if n.Hops != nil {
+		for i := range n.Hops.Switches {
+			n.Hops.Switches[i].Up.Loss = share
 		}
 	}
 }

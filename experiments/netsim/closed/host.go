@@ -71,7 +71,12 @@ func (h *host) Compute(vector uint32) {
 }
 
 // Message implements endpoint.Host.
-func (h *host) Message() { h.opens = true }
+func (h *host) Message() {
+	h.opens = true
+	if o := h.sim.job.Observer; o != nil && !h.server {
+		o.Sent(olaf.Time(h.sim.now), h.number)
+	}
+}
 
 // Send implements endpoint.Host: the software makes the packet, then it waits for the wire.
 func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left olaf.Time) {
@@ -82,6 +87,9 @@ func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left o
 	q.lanes = copied(q.lanes, lanes)
 	if s.grove != nil {
 		s.address(h, q)
+	}
+	if o := s.job.Observer; o != nil && h.server && p.Kind == program.Ack && p.Vectors > 0 {
+		o.Whole(olaf.Time(s.now), p)
 	}
 	h.pay(q)
 	h.opens = false
@@ -137,6 +145,9 @@ func (h *host) take(i int32) {
 func (h *host) computed() {
 	s := h.sim
 	s.meter.computed(h)
+	if s.job.Observer != nil {
+		s.job.Observer.Computed(olaf.Time(s.now), h.number)
+	}
 	var values []uint32
 	if s.job.Values != nil {
 		values = s.job.Values(olaf.Time(s.now), h.number, h.vector)

@@ -101,6 +101,9 @@ func (m *meter) computed(h *host) {
 func (m *meter) emits(o *emitter, to program.Dest, p *program.Packet) {
 	if to == program.Down && p.Kind == program.Result && !m.sim.switches[o.at].parent {
 		m.lastSum = o.time
+		if heard := m.sim.job.Observer; heard != nil {
+			heard.Whole(olaf.Time(o.time), p)
+		}
 	}
 }
 

@@ -2,6 +2,7 @@ package closed
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
@@ -24,6 +25,7 @@ type wire struct {
 	free  int64 // ps from which the next frame can leave
 	// through says that a frame leaves while it still arrives, though not before it is here.
 	through bool
+	line    *line // of frames that wait; nil is without a limit
 
 	frames, lost uint64
 	bytes        uint64 // handed over, without what is beside a frame
@@ -35,8 +37,9 @@ type node struct {
 	program  program.Program
 	down     []int32 // wires, by port
 	members  [][]program.Port
-	servers  []int32 // at the root, wires by job
-	up       int32   // -1 at the root
+	servers  []int32      // at the root, wires by job
+	up       int32        // -1 at the root
+	port     program.Port // of the switch above, in a tree of switches
 	parent   bool
 	free     int64 // of the accelerator
 	occupied occupancy
@@ -46,12 +49,17 @@ type node struct {
 // then racks. A rack holds the same workers of every job.
 type shape struct {
 	jobs, workers, ends, racks, perRack int
+
+	places []int // by job, the place of its switch in a tree of switches; nil of racks
 }
 
 func shapeOf(n *Network, server bool) shape {
 	s := shape{jobs: n.Jobs, workers: n.Workers, ends: n.Jobs * n.Workers}
 	if server {
 		s.ends += n.Jobs
+	}
+	if n.Hops != nil {
+		s.racks, s.places = len(n.Hops.Switches)-1, n.Hops.Homes
 	}
 	if n.PerRack > 0 && n.PerRack < n.Workers {
 		s.perRack = n.PerRack
@@ -76,9 +84,12 @@ func (s *shape) server(job int) int32 { return int32(s.jobs*s.workers + job) }
 
 // above is the switch that a host hangs on, by its place among switches.
 func (s *shape) above(host int) int {
-	_, worker := s.whose(host)
-	if s.racks == 0 || worker == s.workers {
+	job, worker := s.whose(host)
+	switch {
+	case s.racks == 0 || worker == s.workers:
 		return 0
+	case s.places != nil:
+		return s.places[job]
 	}
 	return 1 + worker/s.perRack
 }
@@ -96,10 +107,13 @@ func (s *sim) addLink(a, b int32, portAtA, portAtB program.Port, l *Link) (ab, b
 	return one(b, portAtB), one(a, portAtA)
 }
 
-// access is a worker's link.
+// access is a worker's link, or that of a job's server.
 func (n *Network) access(worker int) *Link {
-	if worker < len(n.Access) {
+	switch {
+	case worker < len(n.Access):
 		return &n.Access[worker]
+	case worker == n.Workers && n.Hops != nil:
+		return &within
 	}
 	return &n.Link
 }
@@ -115,12 +129,10 @@ func (s *sim) build(n *Network) {
 	for i := range s.switches {
 		s.switches[i].up = -1
 	}
-	for r := range s.racks {
-		rack := &s.switches[1+r]
-		root := &s.switches[0]
-		down, up := s.addLink(int32(s.root()), int32(s.root()+1+r), program.Port(r), program.Uplink, &n.Trunk)
-		root.down = append(root.down, down)
-		rack.up, rack.parent = up, true
+	if n.Hops != nil {
+		s.raise(n)
+	} else {
+		s.addRacks(n)
 	}
 	for h := range s.ends {
 		at := s.above(h)
@@ -134,6 +146,9 @@ func (s *sim) build(n *Network) {
 		s.access[h], s.homes[h] = up, down
 		s.wires[up].mark = 0 // hosts mark nothing
 		s.wires[down].through = n.Through
+		if n.Hops != nil {
+			s.wires[down].line = newLine(n.Hops.Switches[at].Slots)
+		}
 		if worker == s.workers {
 			sw.servers = append(sw.servers, down)
 			continue
@@ -144,14 +159,27 @@ func (s *sim) build(n *Network) {
 		sw.down = append(sw.down, down)
 		sw.members[job] = append(sw.members[job], port)
 	}
-	if s.racks > 0 {
-		root := &s.switches[0]
+	switch root := &s.switches[0]; {
+	case n.Hops != nil:
+		s.settle(n)
+	case s.racks > 0:
 		root.members = make([][]program.Port, s.jobs)
 		for job := range root.members {
 			for r := range s.racks {
 				root.members[job] = append(root.members[job], program.Port(r))
 			}
 		}
+	}
+}
+
+// addRacks hangs the racks on the root.
+func (s *sim) addRacks(n *Network) {
+	root := &s.switches[0]
+	for r := range s.racks {
+		rack := &s.switches[1+r]
+		down, up := s.addLink(int32(s.root()), int32(s.root()+1+r), program.Port(r), program.Uplink, &n.Trunk)
+		root.down = append(root.down, down)
+		rack.up, rack.parent = up, true
 	}
 }
 
@@ -166,7 +194,7 @@ func (s *sim) install(parts *system.Parts) error {
 		build.Slots = s.job.Packets()
 	}
 	for i := range s.switches {
-		if s.grove != nil && i == 0 {
+		if !s.runs(i, parts) {
 			continue // it only forwards
 		}
 		p, err := parts.Program.New(build)
@@ -183,10 +211,26 @@ func (s *sim) install(parts *system.Parts) error {
 	return nil
 }
 
+// runs says whether a switch runs the program.
+func (s *sim) runs(at int, parts *system.Parts) bool {
+	switch {
+	case s.grove != nil:
+		return at != 0
+	case s.places != nil && at == 0:
+		return parts.Server == nil
+	case s.places != nil:
+		return slices.Contains(s.places, at)
+	}
+	return true
+}
+
 // admit tells the program of a switch, or of a server of a tree, about a job.
 func (s *sim) admit(parts *system.Parts, p program.Program, at, j int) error {
 	if s.grove != nil {
 		return p.Configure(s.jobOf(at - 1))
+	}
+	if s.places != nil {
+		return s.admitHop(parts, p, at, j)
 	}
 	job := s.jobAt(parts, at, j)
 	if parts.Fan > len(job.Members) && at == 0 && s.sync {
@@ -227,6 +271,8 @@ func (s *sim) toward(at int, host int32) int32 {
 	switch {
 	case home == at:
 		return s.homes[host]
+	case s.routes != nil:
+		return s.routes[at][home]
 	case at == 0:
 		return sw.down[home-1]
 	default:

@@ -39,8 +39,18 @@ type Result struct {
 	HeldLast                    int // slots, at the end
 	Slots                       int // of all tables
 
+	// Ports are those towards the root of a tree of switches, by switch; empty without one.
+	Ports []Port
+
 	Endpoints olaf.Counts // over all hosts
 	Program   olaf.Counts // over all switches; nothing of switches that only forward
+}
+
+// Port is one output of a switch.
+type Port struct {
+	In, Dropped, Left uint64 // frames that reached it, found it full, and left or were lost on the wire
+	Most              int    // that waited at a time
+	Busy              metric.Float
 }
 
 // Row is one number of a Result, for whoever prints or keeps it.
@@ -85,6 +95,9 @@ func (s *sim) result() (*Result, error) {
 	}
 	s.times(r)
 	s.jobsOf(r)
+	if s.places != nil {
+		s.portsOf(r)
+	}
 	return r, nil
 }
 

@@ -47,8 +47,9 @@ type sim struct {
 	switches  []node
 	ledger    *olaf.Ledger // of their program
 	parts     *system.Parts
-	access    []int32 // wire of a host towards its switch
-	homes     []int32 // and back
+	access    []int32   // wire of a host towards its switch
+	homes     []int32   // and back
+	routes    [][]int32 // of a tree of switches: wires by the switch at hand and the one that they lead to
 	hosts     []*host
 	packets   []packet
 	spare     []int32
@@ -210,6 +211,10 @@ func (s *sim) room() int32 {
 // much waiting.
 func (s *sim) transmit(i, over int32, at int64) {
 	w, p := &s.wires[over], &s.packets[i]
+	if w.line != nil && !w.line.holds(at, w.free) {
+		s.refuse(i)
+		return
+	}
 	size := p.size(s)
 	ticks := max(w.clock.Ticks(size), w.least)
 	if w.mark > 0 && (w.free-at)/ticks*int64(size) >= int64(w.mark) {
@@ -255,6 +260,10 @@ func (s *sim) arrive(i int32) {
 		return
 	}
 	at := int(w.to) - s.root()
+	if s.routes != nil && p.to == endpoint.Network && s.passes(at, int(p.Job-FirstJob)) {
+		s.transmit(i, s.onward(at, w.port, int(p.Job-FirstJob)), s.now)
+		return
+	}
 	if s.grove != nil {
 		if at == 0 {
 			s.forward(i)
