@@ -21,6 +21,14 @@ func Experiments(set system.Set) experiments.Set {
 		Needs:    "20 s",
 		Run:      func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runAoM(ctx, set, o) },
 	}, {
+		Name:     "versus/multihop",
+		Artefact: "Multi-hop",
+		About:    "Tables 2 and 3 of OLAF with every system: FIFO, OLAF, iSwitch in both modes, SwitchML and ATP over two levels of switches",
+		Needs:    "30 s",
+		Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
+			return runMultiHop(ctx, set, o)
+		},
+	}, {
 		Name:     "versus/memory",
 		Artefact: "Memory",
 		About:    "switch memory × time, iterations and bytes of synchronous jobs under stragglers and loss: iSwitch, SwitchML, ATP, a server",

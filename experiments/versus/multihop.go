@@ -1,0 +1,220 @@
+package versus
+
+import (
+	"context"
+	"slices"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results"
+)
+
+// crosser is a system over several hops, as a column.
+type crosser struct {
+	name, system, mode string // without a mode its workers do not wait
+	options            system.Options
+}
+
+var crossers = []crosser{
+	{"fifo", "fifo", "", system.Options{}},
+	{"olaf", "olaf", "", system.Options{}},
+	{"iswitch async H=10", "iswitch", "async", system.Options{H: 10, Bound: 3}},
+	{"iswitch sync", "iswitch", "sync", system.Options{}},
+	{"switchml 1024B", "switchml", "sync", system.Options{Packet: 1024}},
+	{"switchml 256B", "switchml", "sync", system.Options{}},
+	{"atp", "atp", "sync", system.Options{}},
+}
+
+// hopTables are the two tables of OLAF, §8.3, by the period of the second half of the clusters.
+var hopTables = []struct {
+	name    string
+	period2 olaf.Duration
+}{{"Table 2", 100 * olaf.Millisecond}, {"Table 3", 300 * olaf.Millisecond}}
+
+// hopConfig is what decides the comparison.
+type hopConfig struct {
+	Topology string          `json:"topology"`
+	Period1  olaf.Duration   `json:"period_s1"`
+	Period2  []olaf.Duration `json:"period_s2"`
+	Columns  []string        `json:"columns"`
+	Seeds    []uint64        `json:"seeds"`
+}
+
+// hopTerms are the rules of a fair comparison, as far as this one has anything to say about them.
+var hopTerms = []string{
+	"Same network for all: OLAF's preset multihop as fitted to Tables 2 and 3: ten clusters of ten workers on two switches of 5 slots, a third of 8 in front of the server at 848 kbps, 50 ms a hop.",
+	"Same gradients: 234 values; a worker's k-th takes what lies between the k-th and the one before of workers that send every 100 ms (Table 3: the second half every 300 ms).",
+	"fifo, olaf: workers send without waiting. iswitch async: they apply what comes and never wait. All others: a gradient begins when the sum of the last has come back.",
+	"Ages are the server's for all (topology P): the switch adds up where the workers hang, sums cross both links, and the server answers. Answers of systems that wait take the links' rate, the preset's ACKs only the delay.",
+	"Own frames: OLAF and FIFO 1,000 B, iSwitch 986 B, SwitchML one packet of 1024B or four of 256B, ATP four. Slots hold frames of any length.",
+	"Workers try again after four times a round trip and a gradient: what the systems have of their own, 0.2 to 50 ms, is below the round trip of 300 ms.",
+}
+
+// standing is the block of what does not go on any more.
+const standing = "clusters that the server had not heard of for ten timeouts at the end"
+
+// hopMeasures are the blocks of a table: what a group or the whole run is measured by.
+var hopMeasures = []struct {
+	name, unit string
+	by         float64
+	rows       []hopRow
+}{
+	{"AoM at the server", "ms", 1e-6, []hopRow{
+		{"S1 per cluster", ofGroup(0, "aom_cluster_ns")}, {"S2 per cluster", ofGroup(1, "aom_cluster_ns")},
+		{"S1 per worker", ofGroup(0, "aom_worker_ns")}, {"S2 per worker", ofGroup(1, "aom_worker_ns")},
+	}},
+	{"Jain's index", "", 1, []hopRow{{"of clusters", ofRun("jain")}, {"of clusters' workers", ofRun("jain_worker_means")}}},
+	{"updates in 60 s", "thousands", 1e-3, []hopRow{{"sent", ofRun("sent")}, {"inside frames at the server", ofRun("delivered_updates")}, {"frames at the server", ofRun("delivered_frames")}}},
+	{"lost", "% of updates sent", 1, []hopRow{{"frames dropped", ofRun("loss_packets_pct")}, {"updates that never arrive", ofRun("loss_updates_pct")}}},
+}
+
+type hopRow struct {
+	name string
+	of   func(*netsim.Result) results.Float
+}
+
+func ofRun(name string) func(*netsim.Result) results.Float {
+	return func(r *netsim.Result) results.Float { return r.Of(name) }
+}
+
+func ofGroup(group int, name string) func(*netsim.Result) results.Float {
+	return func(r *netsim.Result) results.Float { return r.Groups[group].Values.Of(name) }
+}
+
+func runMultiHop(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+	runs, seed := o.Seeds(30, 3)
+	c := hopConfig{Topology: "multihop", Period1: 100 * olaf.Millisecond}
+	for i := range runs {
+		c.Seeds = append(c.Seeds, seed+uint64(i))
+	}
+	for _, k := range crossers {
+		c.Columns = append(c.Columns, k.name)
+	}
+	t := experiments.NewTable("versus/multihop", "Multi-hop", &o, &c)
+	t.Terms = hopTerms
+	done, total := 0, len(hopTables)*len(crossers)
+	still := experiments.Block{Name: standing, Unit: "of 10", Columns: c.Columns}
+	for _, table := range hopTables {
+		c.Period2 = append(c.Period2, table.period2)
+		first := len(t.Blocks)
+		for _, m := range hopMeasures {
+			b := experiments.Block{Name: table.name + ", " + m.name, Unit: m.unit, Columns: c.Columns}
+			for _, row := range m.rows {
+				b.Rows = append(b.Rows, experiments.Line{Name: row.name})
+			}
+			t.Blocks = append(t.Blocks, b)
+		}
+		for i := range crossers {
+			out, err := crossers[i].cross(ctx, set, &c, table.period2)
+			if err != nil {
+				return nil, err
+			}
+			if i == 0 {
+				still.Rows = append(still.Rows, experiments.Line{Name: table.name})
+			}
+			line := &still.Rows[len(still.Rows)-1]
+			line.Cells = append(line.Cells, results.Describe(out.stalled, ""))
+			for b, m := range hopMeasures {
+				for r, row := range m.rows {
+					line := &t.Blocks[first+b].Rows[r]
+					line.Cells = append(line.Cells, out.describe(row.of, m.by))
+				}
+			}
+			done++
+			o.Tell(done, total)
+		}
+	}
+	t.Blocks = append(t.Blocks, still)
+	judgeHops(t)
+	return t, nil
+}
+
+// crossed is a system's runs.
+type crossed struct {
+	runs    []*netsim.Result
+	stalled []results.Float // clusters, by run
+}
+
+func (k *crossed) describe(of func(*netsim.Result) results.Float, by float64) results.Statistic {
+	var values []results.Float
+	for _, r := range k.runs {
+		values = append(values, of(r)*results.Float(by))
+	}
+	return results.Describe(values, "merged frames do not tell whose updates are inside")
+}
+
+// cross is one column of one table.
+func (k *crosser) cross(ctx context.Context, set system.Set, c *hopConfig, period2 olaf.Duration) (*crossed, error) {
+	s, err := set.Find(k.system)
+	if err != nil {
+		return nil, err
+	}
+	t, err := netsim.Preset(c.Topology, netsim.Scale{Interval: c.Period1, Interval2: period2})
+	if err != nil {
+		return nil, err
+	}
+	t.Queue = s.Discipline
+	if k.mode == "" {
+		runs, err := netsim.RunSeeds(ctx, t, c.Seeds, netsim.Options{}, nil)
+		return &crossed{runs, make([]results.Float, len(runs))}, err // of workers who do not wait nobody does
+	}
+	mode, err := s.Mode(k.mode)
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := job.NewClusters(t, job.Spec{System: s, Mode: mode, Options: k.options})
+	if err != nil {
+		return nil, err
+	}
+	out, err := clusters.Run(ctx, c.Seeds, nil)
+	if err != nil {
+		return nil, err
+	}
+	stalled := make([]results.Float, len(out.Stalled))
+	for i, n := range out.Stalled {
+		stalled[i] = results.Float(n)
+	}
+	return &crossed{out.Results, stalled}, nil
+}
+
+// judgeHops says what was expected before anything ran, and whether it came.
+func judgeHops(t *experiments.Table) {
+	verdict := func(ok bool) string {
+		if ok {
+			return "it is so"
+		}
+		return "it is NOT so"
+	}
+	cell := func(block, row int, column string) *results.Statistic {
+		return &t.Blocks[block].Rows[row].Cells[slices.Index(t.Blocks[block].Columns, column)]
+	}
+	waiting := []string{"iswitch sync", "switchml 1024B", "switchml 256B", "atp"}
+	below := func(a, b *results.Statistic) bool { return a.Mean+a.CI95 < b.Mean-b.CI95 }
+	const second = 4 // first block of Table 3
+	fresher, perWorker, near, even, whole := true, true, true, true, true
+	for _, block := range []int{0, second} {
+		for row := range 2 {
+			o, h := cell(block, row, "olaf"), cell(block, row, "iswitch async H=10")
+			near = near && float64(h.Mean) < 1.2*float64(o.Mean) && float64(h.Mean) > 0.8*float64(o.Mean)
+			for _, name := range waiting {
+				fresher = fresher && below(o, cell(block, row, name))
+				perWorker = perWorker && below(cell(block, row+2, name), cell(block, row+2, "fifo"))
+			}
+		}
+		for _, name := range waiting {
+			even = even && cell(block+1, 0, name).Mean > 0.95
+			whole = whole && cell(block+3, 1, name).Mean == 0
+		}
+	}
+	t.Say("expected before the run: per cluster OLAF is fresher than every system whose workers wait, in both tables and groups, with intervals apart: %s", verdict(fresher))
+	t.Say("expected: per worker every system whose workers wait is fresher than FIFO: %s", verdict(perWorker))
+	t.Say("expected: iSwitch that waits for nobody, with H the workers of a cluster, is within 20 %% of OLAF per cluster: %s", verdict(near))
+	t.Say("expected: where workers wait nothing is lost for good, and Jain's index of clusters is above 0.95: %s", verdict(whole && even))
+	sync := cell(0, 0, "iswitch sync")
+	t.Say("expected: a round takes a round trip and a gradient, so that in Table 2 iSwitch's model is 300 to 450 ms old: %.0f ms, %s", float64(sync.Mean), verdict(sync.Mean >= 300 && sync.Mean <= 450))
+	t.Say("a synchronous row is of fewer updates: its workers wait a round trip for each. What it sends never meets in a queue with more than one gradient a cluster, so that the bottleneck of Tables 2 and 3 is none for it")
+}
