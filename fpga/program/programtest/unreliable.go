@@ -1,0 +1,95 @@
+package programtest
+
+import (
+	"flag"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// packets is how many packets workers send in a campaign; `make campaign` sends a million to every program.
+var packets = flag.Int("packets", 20_000, "packets to send to a program and its reference over an unreliable way")
+
+// Way is a network between workers and a program that loses, repeats and overtakes packets: one in twenty each.
+type Way[P any] struct {
+	r      *rand.Rand
+	now    int
+	flying []flight[P]
+
+	Sent, Lost, Twice, Late int
+}
+
+type flight[P any] struct {
+	due    int
+	packet P
+}
+
+// oneIn says that something happens that does so once in twenty times.
+func (w *Way[P]) oneIn() bool { return w.r.IntN(20) == 0 }
+
+// Send puts a packet on the way.
+func (w *Way[P]) Send(p P) {
+	w.Sent++
+	copies := 1
+	switch {
+	case w.oneIn():
+		w.Lost++
+		return
+	case w.oneIn():
+		w.Twice++
+		copies = 2
+	}
+	for range copies {
+		due := w.now
+		if w.oneIn() {
+			w.Late++
+			due += 1 + w.r.IntN(40)
+		}
+		w.flying = append(w.flying, flight[P]{due, p})
+	}
+}
+
+// Flying is how many packets are on the way.
+func (w *Way[P]) Flying() int { return len(w.flying) }
+
+// Arrivals lets a step of time pass and hands over what has come to its end, in any order.
+func (w *Way[P]) Arrivals(arrive func(P)) {
+	w.now++
+	w.r.Shuffle(len(w.flying), func(i, k int) { w.flying[i], w.flying[k] = w.flying[k], w.flying[i] })
+	var here, rest []flight[P]
+	for _, f := range w.flying {
+		if f.due < w.now {
+			here = append(here, f)
+		} else {
+			rest = append(rest, f)
+		}
+	}
+	w.flying = rest
+	for _, f := range here {
+		arrive(f.packet)
+	}
+}
+
+// Unreliable has workers send packets over such a way: send puts the next one on it, arrive is what comes of each that gets
+// through. It ends when as many were sent as -packets says, and says what became of them.
+func Unreliable[P any](t *testing.T, seed uint64, send func(*rand.Rand, *Way[P]), arrive func(P)) {
+	t.Helper()
+	w := &Way[P]{r: rand.New(rand.NewPCG(seed, 10))}
+	for w.Sent < *packets {
+		send(w.r, w)
+		w.Arrivals(arrive)
+	}
+	if w.Lost == 0 || w.Twice == 0 || w.Late == 0 {
+		t.Errorf("of %d packets %d were lost, %d repeated and %d late: nothing was shown", w.Sent, w.Lost, w.Twice, w.Late)
+	}
+	t.Logf("%d packets sent, %d lost, %d repeated, %d late", w.Sent, w.Lost, w.Twice, w.Late)
+}
+
+// Same compares what left a program and its reference because of an arrival, and forgets it.
+func Same(t *testing.T, arrival uint64, have, want *[]string) {
+	t.Helper()
+	if !slices.Equal(*have, *want) {
+		t.Fatalf("packet %d lets %q leave, the reference %q", arrival, *have, *want)
+	}
+	*have, *want = (*have)[:0], (*want)[:0]
+}
