@@ -255,9 +255,12 @@ func cmpFloat(a, b float64) int {
 	return 0
 }
 
-// best says which side of a metric people want: low of ages, times and losses, high of everything else.
+// unwanted are what names of metrics have in them that people want to be low.
+var unwanted = []string{"lost", "loss", "dropped", "never", "stale", "reconfigurations", "memory", "held"}
+
+// best says which side of a metric people want: low of ages, times, losses and what is spent, high of everything else.
 func best(m *Shown) string {
-	if m.Unit == "ns" || strings.Contains(m.Name, "lost") || strings.Contains(m.Name, "loss") || strings.Contains(m.Name, "dropped") || strings.Contains(m.Name, "never") {
+	if m.Unit == "ns" || m.Unit == "s" || slices.ContainsFunc(unwanted, func(part string) bool { return strings.Contains(m.Name, part) }) {
 		return Lower
 	}
 	return Higher

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Sheets lays out a kept sweep: its cells, a sheet and a figure a metric, and its comparisons.
+// Sheets lays out a kept sweep: its cells, a sheet and a figure a metric, maps of colours, and what it shows as a whole.
 func Sheets(document []byte) ([]table.Sheet, error) {
 	d := new(Document)
 	if err := json.Unmarshal(document, d); err != nil {
@@ -29,6 +29,14 @@ func Sheets(document []byte) ([]table.Sheet, error) {
 				out = append(out, m.sheet(k))
 			}
 		}
+	}
+	for _, s := range []table.Sheet{d.crossingSheet(), d.sensitivitySheet()} {
+		if len(s.Rows) > 0 {
+			out = append(out, s)
+		}
+	}
+	for i := range d.Fronts {
+		out = append(out, d.frontSheet(&d.Fronts[i]))
 	}
 	if len(d.Comparisons) > 0 {
 		out = append(out, d.comparisonSheet())
@@ -199,7 +207,121 @@ func (m *Map) sheet(n int) table.Sheet {
 		}
 		s.Rows = append(s.Rows, row)
 	}
+	chart := table.Chart{Kind: table.Map, Title: m.Title, XTitle: m.Across, YTitle: m.Down, ZTitle: m.colours()}
+	for k, c := range m.Columns {
+		chart.Series = append(chart.Series, table.Series{Name: c, Column: k + 1})
+	}
+	s.Charts = []table.Chart{chart}
 	return s
+}
+
+// colours says what those of a drawn map stand for.
+func (m *Map) colours() string {
+	if m.Compared {
+		return "change, %; what can't be told from 0 is left out"
+	}
+	return m.Title
+}
+
+// crossingSheet has a row wherever a comparison turns along an axis.
+func (d *Document) crossingSheet() table.Sheet {
+	s := table.Sheet{Name: "Crossings", Title: "Where the sign of a comparison turns along an axis", Notes: []string{"between the two values it can't be told"}}
+	for _, header := range []string{"Metric", d.Subject, "Against", "Axis", "Up to", "It is", "From", "It is then"} {
+		s.Columns = append(s.Columns, table.Column{Header: header})
+	}
+	others := d.others(d.axis(d.Subject))
+	for _, k := range others {
+		s.Columns = append(s.Columns, table.Column{Header: d.Axes[k].Name})
+	}
+	for i := range d.Crossings {
+		c := &d.Crossings[i]
+		row := []table.Cell{table.S(c.Metric), table.S(c.Subject), table.S(c.Versus), table.S(c.Axis), table.S(string(c.After)), table.S(c.From), table.S(string(c.Before)), table.S(c.To)}
+		for _, k := range others {
+			v, fixed := c.Parameters[d.Axes[k].Name]
+			cell := table.S(string(v))
+			if !fixed {
+				cell = table.Missing("the axis along which it turns")
+			}
+			row = append(row, cell)
+		}
+		s.Rows = append(s.Rows, row)
+	}
+	return s
+}
+
+// others are the axes that vary, but for one.
+func (d *Document) others(without int) (axes []int) {
+	for k := range d.Axes {
+		if k != without && d.varies(k) {
+			axes = append(axes, k)
+		}
+	}
+	return axes
+}
+
+// together is the row of what only axes together explain.
+const together = "only together"
+
+// sensitivitySheet has a row an axis, a column a metric, drawn as bars.
+func (d *Document) sensitivitySheet() table.Sheet {
+	s := table.Sheet{Name: "Sensitivity", Title: "Share of the variance over the cells that each axis explains by itself (η²)", Columns: []table.Column{{Header: "Axis"}}}
+	if len(d.Sensitivity) == 0 {
+		return s
+	}
+	chart := table.Chart{Kind: table.Bars, Title: s.Title, YTitle: "share [%]"}
+	for _, share := range d.Sensitivity[0].Shares {
+		s.Rows = append(s.Rows, []table.Cell{table.S(share.Axis)})
+	}
+	s.Rows = append(s.Rows, []table.Cell{table.S(together)})
+	for i := range d.Sensitivity {
+		of := &d.Sensitivity[i]
+		s.Columns = append(s.Columns, table.Column{Header: of.Metric, Unit: "%", Format: table.Fixed1})
+		chart.Series = append(chart.Series, table.Series{Name: of.Metric, Column: i + 1})
+		for k := range of.Shares {
+			s.Rows[k] = append(s.Rows[k], number(100*of.Shares[k].Share))
+		}
+		s.Rows[len(of.Shares)] = append(s.Rows[len(of.Shares)], number(100*of.Rest))
+	}
+	s.Charts = []table.Chart{chart}
+	return s
+}
+
+// frontSheet has a row a cell that no other beats, drawn as a line over the first metric.
+func (d *Document) frontSheet(f *Front) table.Sheet {
+	s := table.Sheet{Name: "Pareto", Title: fmt.Sprintf("Cells that no other beats in both %s (%s is better) and %s (%s)", f.Metrics[0], f.Best[0], f.Metrics[1], f.Best[1])}
+	axes := d.others(-1)
+	for _, k := range axes {
+		s.Columns = append(s.Columns, table.Column{Header: d.Axes[k].Name})
+	}
+	chart := table.Chart{Kind: table.Lines, Title: "Pareto front", X: len(s.Columns)}
+	for k, name := range f.Metrics {
+		m := d.shown(name)
+		column := table.Column{Header: m.Title, Unit: m.Unit, Format: table.General}
+		s.Columns = append(s.Columns, column)
+		if k == 0 {
+			chart.XTitle = column.Title()
+		} else {
+			chart.YTitle, chart.Series = column.Title(), []table.Series{{Name: m.Title, Column: len(s.Columns) - 1}}
+		}
+	}
+	for _, i := range f.Cells {
+		c := &d.Cells[i]
+		var row []table.Cell
+		for _, k := range axes {
+			row = append(row, d.value(k, c.at[k]))
+		}
+		for _, name := range f.Metrics {
+			row = append(row, number(c.Statistics.Of(name).Mean))
+		}
+		s.Rows = append(s.Rows, row)
+	}
+	s.Charts = []table.Chart{chart}
+	return s
+}
+
+// shown is a metric that the sweep shows.
+func (d *Document) shown(name string) *Shown {
+	return &d.Metrics[slices.IndexFunc(d.Metrics, func(m Shown) bool { return m.Name == name })]
 }
 
 // comparisonSheet has a row a comparison.

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/figure"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/table"
 	"github.com/olafctl/olaf/results/text"
@@ -78,14 +79,84 @@ func TestDocument(t *testing.T) {
 		t.Errorf("%s, %v", raw, err)
 	}
 	sheets, err := Sheets(raw)
-	if err != nil || len(sheets) != 3 {
+	if err != nil || len(sheets) != 5 {
 		t.Fatal(len(sheets), err)
 	}
 	if got := sheets[1].Columns[1].Header; got != "system a" || len(sheets[1].Charts) != 1 {
 		t.Error(got)
 	}
-	if c := sheets[2].Rows[0][0]; c.Kind != table.Number || c.Number != 2 {
+	if c := sheets[4].Rows[0][0]; c.Kind != table.Number || c.Number != 2 {
 		t.Error(c)
+	}
+}
+
+// TestAnalysisIsEverywhere holds that maps, crossings, sensitivity and fronts stand in the sheets of workbook and report, can be
+// drawn, and are told in the terminal.
+func TestAnalysisIsEverywhere(t *testing.T) {
+	d := &Document{Schema: Schema, Command: "bench", Subject: "system", Rule: "6 runs each", Config: json.RawMessage(`{}`),
+		Axes: []Axis{{Name: "slots", Values: []string{"2", "4", "8"}, Numbers: []float64{2, 4, 8}}, {Name: "rate", Values: []string{"5Gbps", "9Gbps"}, Unit: "bps", Numbers: []float64{5e9, 9e9}},
+			{Name: "system", Values: []string{"a", "b"}}},
+		Metrics: []Shown{{Name: "age_ns", Title: "Age", Unit: "ns"}, {Name: "lost_pct", Title: "Lost", Unit: "%"}}}
+	var cells []Outcome
+	for i := range 3 {
+		for r := range 2 {
+			for k := range 2 {
+				age := map[bool]float64{true: 150 - 40*float64(i), false: 100 + 5*float64(r)}[k == 0]
+				lot := Lot{Metrics: []string{"age_ns", "lost_pct"}}
+				for n := range 6 {
+					noise := float64(n%3) - 1
+					lot.Runs = append(lot.Runs, Run{Seed: uint64(n), Values: []results.Float{results.Float(age + noise*float64(k+1)), results.Float(10*float64(i) + 5*float64(k) + noise*float64(k+1)/9)}})
+				}
+				raw, err := json.Marshal(&lot)
+				if err != nil {
+					t.Fatal(err)
+				}
+				cells = append(cells, Outcome{Parameters: []string{d.Axes[0].Values[i], d.Axes[1].Values[r], d.Axes[2].Values[k]}, At: []int{i, r, k}, State: Done, Lots: []json.RawMessage{raw}, Keys: []string{"x"}})
+			}
+		}
+	}
+	if err := d.Fill(cells, func(string) *metric.Metric { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	raw, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sheets, err := Sheets(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := map[string]bool{}
+	for i := range sheets {
+		s := &sheets[i]
+		for k, row := range s.Rows {
+			if len(row) != len(s.Columns) {
+				t.Errorf("%s: row %d has %d cells in %d columns", s.Name, k, len(row), len(s.Columns))
+			}
+		}
+		if !figure.Drawable(s) {
+			drawn[s.Name] = false
+			continue
+		}
+		var svg bytes.Buffer
+		if err := figure.SVG(&svg, s); err != nil {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+		drawn[s.Name] = true
+	}
+	want := map[string]bool{"Cells": false, "age_ns": true, "lost_pct": true, "Map 1 age_ns": true, "Map 1 lost_pct": true, "Crossings": false, "Sensitivity": true, "Pareto": true, "Sweep comparisons": false}
+	if diff := cmp.Diff(want, drawn); diff != "" {
+		t.Error(diff)
+	}
+	var page bytes.Buffer
+	if err := d.WriteText(&page, text.View{}); err != nil {
+		t.Fatal(err)
+	}
+	said := strings.Join(strings.Fields(page.String()), " ")
+	for _, want := range []string{"rate \\ slots 2 4 8", "a's is higher than b's up to slots 4, and lower from 8 on, rate 5Gbps", "of the variance over the cells, slots", "no other cell beats in both age_ns", "power: in every place"} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in\n%s", want, &page)
+		}
 	}
 }
 
