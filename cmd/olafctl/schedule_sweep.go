@@ -11,6 +11,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments"
+	grammar "github.com/olafctl/olaf/experiments/axis"
 	"github.com/olafctl/olaf/experiments/sched/sweep"
 	"github.com/olafctl/olaf/experiments/sched/workload"
 	"github.com/olafctl/olaf/results"
@@ -45,16 +46,17 @@ func newScheduleSweepCmd(env *cli.Env) *cobra.Command {
 		Use:   "sweep",
 		Short: "Compare both policies with and without aggregation, over numbers of jobs and seeds",
 		Long: `Plan made-up jobs in the paper's four scenarios (first come first served or time windows, with and without switches that
-aggregate), for several numbers of jobs, or values of --vary, and seeds. All scenarios of a seed have the same jobs; every
-plan is checked. Vary jobs, units, ports, inc, arrivals, local or slot (in seconds).`,
+aggregate), for several numbers of jobs, or values of --sweep, and seeds. All scenarios of a seed have the same jobs; every
+plan is checked. Vary jobs, units, ports, inc, arrivals, local or slot, in the grammar of all sweeps (docs/sweeps.md).`,
 		Example: `  olafctl schedule sweep --jobs 40,60,100 --units 8 --ports 4 --seeds 10 --xlsx out.xlsx --report out.html
-  olafctl schedule sweep --jobs 200 --vary inc=0,1,2,4,8,16 --svg figures`,
+  olafctl schedule sweep --jobs 200 --sweep inc=0,1..16:x2 --svg figures`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
 	}
 	flags := cmd.Flags()
-	flags.IntSliceVar(&f.jobs, "jobs", f.jobs, "numbers of jobs; one with --vary")
-	flags.StringVar(&f.vary, "vary", "", "what else to vary, and its values: NAME=V,V…")
+	flags.IntSliceVar(&f.jobs, "jobs", f.jobs, "numbers of jobs; one with --sweep")
+	flags.StringVar(&f.vary, "sweep", "", "what else to vary, and its values: NAME=VALUES, such as units=8..32:x2")
+	cli.AlsoCalled(flags, "sweep", "vary")
 	flags.IntVar(&f.seeds, "seeds", f.seeds, "seeds, from --seed on")
 	flags.Uint64Var(&s.Seed, "seed", s.Seed, "first seed")
 	flags.IntVar(&s.Units, "units", s.Units, "racks or pods")
@@ -118,7 +120,7 @@ func (f *sweepFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	return sweepGrid(axis, rows).Write(env, f.out)
 }
 
-// axis is what is varied, and its values: the numbers of jobs unless --vary says otherwise.
+// axis is what is varied, and its values: the numbers of jobs unless --sweep says otherwise.
 func (f *sweepFlags) axis() (axis sweep.Axis, values []float64, err error) {
 	if f.vary == "" {
 		for _, n := range f.jobs {
@@ -127,25 +129,18 @@ func (f *sweepFlags) axis() (axis sweep.Axis, values []float64, err error) {
 		axis, err = sweep.FindAxis("jobs")
 		return axis, values, err
 	}
-	name, list, ok := strings.Cut(f.vary, "=")
-	if !ok {
-		return axis, nil, cli.UsageError("--vary: %q is not NAME=V,V…, such as units=8,16,32", f.vary)
+	name, list, err := grammar.Split(f.vary)
+	if err != nil {
+		return axis, nil, err
 	}
 	if axis, err = sweep.FindAxis(name); err != nil {
-		return axis, nil, cli.UsageError("--vary: %v", err)
+		return axis, nil, cli.UsageError("--sweep: %v", err)
 	}
-	for text := range strings.SplitSeq(list, ",") {
-		v, err := strconv.ParseFloat(text, 64)
-		if err != nil || !(v >= 0 && v <= 1e9) {
-			return axis, nil, cli.UsageError("--vary %s: %q is not a number from 0 on", name, text)
-		}
-		values = append(values, v)
-	}
-	if name == "jobs" {
-		return axis, values, nil
+	if values, err = axis.Values(list); err != nil || name == "jobs" {
+		return axis, values, err
 	}
 	if len(f.jobs) != 1 {
-		return axis, nil, cli.UsageError("--vary %s: give one number of --jobs, such as --jobs 60", name)
+		return axis, nil, cli.UsageError("--sweep %s: give one number of --jobs, such as --jobs 60", name)
 	}
 	f.workload.Jobs = f.jobs[0]
 	return axis, values, nil

@@ -32,7 +32,7 @@ Exit codes: 0 holds, 4 violated, 5 unknown within the time limit, 2 contradictor
   olafctl verify fairness --clusters 2 --interval 100ms,300ms --delta-t 400ms --service 2ms --epsilon 0.1ms --horizon 40
   olafctl verify -f objective.yaml --dump model.smt2
   olafctl verify admit -f running.yaml --add new-cluster.yaml
-  olafctl verify region --vary delta-t=100ms:1s --vary interval=50ms:500ms`,
+  olafctl verify region --sweep delta-t=100ms..1s/6 --sweep interval=50ms..500ms/6`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if file == "" {
@@ -250,7 +250,7 @@ func inFlags(err error) error {
 	}
 	switch {
 	case varied(fault):
-		field, where = "vary", strings.TrimPrefix(fault.Field, "vary")+": "
+		field, where = "sweep", strings.TrimPrefix(fault.Field, "vary")+": "
 		where = strings.TrimPrefix(strings.TrimPrefix(where, " "), ": ")
 	case fault.Field == "objective.kind":
 		field = "objective"

@@ -20,9 +20,9 @@ func newRegionCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "region",
 		Short: "Table and plot where an objective holds while one or two parameters vary",
-		Example: `  olafctl verify region --vary delta-t=100ms:1s --vary interval=50ms:500ms
-  olafctl verify region --objective max-peak --bound 120ms --vary interval=20ms:140ms:13
-  olafctl verify region -f objective.yaml --vary slots=1:8:8 -o csv`,
+		Example: `  olafctl verify region --sweep delta-t=100ms..1s/6 --sweep interval=50ms..500ms/6
+  olafctl verify region --objective max-peak --bound 120ms --sweep interval=20ms..140ms:10ms
+  olafctl verify region -f objective.yaml --sweep slots=1..8 -o csv`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var p aomcheck.Problem
@@ -43,7 +43,8 @@ func newRegionCmd(env *cli.Env) *cobra.Command {
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&file, "file", "f", "", "problem in YAML instead of flags")
-	flags.StringArrayVar(&vary, "vary", nil, "NAME=LOW:HIGH[:STEPS], once or twice; names: interval, interval.N, jitter, jitter.N, delta-t, ack-delay, service, separation, bound, slots")
+	cli.AlsoCalled(flags, "sweep", "vary")
+	flags.StringArrayVar(&vary, "sweep", nil, "NAME=VALUES, once or twice, such as slots=1..64:x2 or interval=50ms..500ms/6; names: interval, interval.N, jitter, jitter.N, delta-t, ack-delay, service, separation, bound, slots")
 	f.objective = string(aomcheck.Fairness)
 	cli.Choose(cmd, &f.objective, "objective", "what must hold", objectiveNames()...)
 	f.problemFlags(cmd)

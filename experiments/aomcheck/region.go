@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/axis"
 )
 
 // Axis is one parameter that Region varies.
@@ -28,39 +29,90 @@ const DefaultSteps = 7
 // maxPoints bounds the size of a region.
 const maxPoints = 2500
 
-// ParseAxis reads name=low:high or name=low:high:steps.
+// ParseAxis reads name=values in the grammar of all sweeps (package axis), or name=low:high or name=low:high:steps, which is older.
 func ParseAxis(s string) (Axis, error) {
 	name, span, ok := strings.Cut(s, "=")
+	if ok && (strings.Contains(span, "..") || strings.Contains(span, ",")) {
+		return listedAxis(name, span)
+	}
 	parts := strings.Split(span, ":")
 	if !ok || len(parts) < 2 || len(parts) > 3 {
-		return Axis{}, bad("vary", fmt.Sprintf("%q is not of the form name=low:high or name=low:high:steps", s))
+		return Axis{}, bad("vary", fmt.Sprintf("%q is not of the form name=low..high or name=low..high/steps", s))
 	}
-	axis := Axis{Name: name}
-	if err := axis.choose(); err != nil {
-		return axis, err
+	a := Axis{Name: name}
+	if err := a.choose(); err != nil {
+		return a, err
 	}
-	low, errLow := axis.parse(parts[0])
-	high, errHigh := axis.parse(parts[1])
+	low, errLow := a.parse(parts[0])
+	high, errHigh := a.parse(parts[1])
 	if err := errors.Join(errLow, errHigh); err != nil {
-		return axis, bad("vary "+name, err.Error())
+		return a, bad("vary "+name, err.Error())
 	}
 	steps := DefaultSteps
 	if len(parts) == 3 {
 		var err error
 		if steps, err = strconv.Atoi(parts[2]); err != nil || steps < 2 || steps > maxPoints {
-			return axis, bad("vary "+name, fmt.Sprintf("%q is no number of steps from 2 to %d", parts[2], maxPoints))
+			return a, bad("vary "+name, fmt.Sprintf("%q is no number of steps from 2 to %d", parts[2], maxPoints))
 		}
 	}
 	if high <= low {
-		return axis, bad("vary "+name, fmt.Sprintf("the range %q is empty", span))
+		return a, bad("vary "+name, fmt.Sprintf("the range %q is empty", span))
 	}
 	if wide := high - low; wide < 0 || wide > math.MaxInt64/AxisValue(steps) {
-		return axis, bad("vary "+name, fmt.Sprintf("the range %q is too wide", span))
+		return a, bad("vary "+name, fmt.Sprintf("the range %q is too wide", span))
 	}
 	for i := range steps {
-		axis.add(axis.round(low + (high-low)*AxisValue(i)/AxisValue(steps-1)))
+		a.add(a.round(low + (high-low)*AxisValue(i)/AxisValue(steps-1)))
 	}
-	return axis, nil
+	return a, nil
+}
+
+// listedAxis reads values in the grammar of all sweeps. They must grow, because a region is drawn.
+func listedAxis(name, values string) (Axis, error) {
+	a := Axis{Name: name}
+	if err := a.choose(); err != nil {
+		return a, err
+	}
+	of := axis.Duration
+	if a.Name == "slots" {
+		of = axis.Whole
+	}
+	listed, err := axis.New(name, of, values)
+	if err != nil {
+		return a, bad("vary "+name, err.Error())
+	}
+	for _, text := range listed.Values {
+		v, err := a.parse(text)
+		if err != nil {
+			return a, bad("vary "+name, err.Error())
+		}
+		if n := len(a.Values); n > 0 && v <= a.Values[n-1] {
+			return a, bad("vary "+name, fmt.Sprintf("%s comes after %s; give the values in ascending order", text, a.Text(a.Values[n-1])))
+		}
+		a.Values = append(a.Values, v)
+	}
+	if len(a.Values) > maxPoints {
+		return a, bad("vary "+name, fmt.Sprintf("%d values; at most %d are verified in one region", len(a.Values), maxPoints))
+	}
+	return a, nil
+}
+
+// With is the problem with one of the parameters that a region can vary at a value. The error matches ErrProblem.
+func (p Problem) With(name, value string) (Problem, error) {
+	a := Axis{Name: name}
+	if err := a.choose(); err != nil {
+		return p, err
+	}
+	v, err := a.parse(value)
+	if err != nil {
+		return p, bad("vary "+name, err.Error())
+	}
+	if a.which >= len(p.Clusters) {
+		return p, bad("vary "+name, fmt.Sprintf("there are %s", count(len(p.Clusters))))
+	}
+	p.Clusters = append([]Cluster(nil), p.Clusters...)
+	a.set(&p, v)
+	return p, nil
 }
 
 // add drops values that rounding made equal.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -321,6 +322,41 @@ func TestRegion(t *testing.T) {
 	for _, s := range []string{"bound", "bound=1ms", "bound=2ms:1ms", "colour=1:2", "interval.0=1ms:2ms", "bound=1:2", "bound=1ms:2ms:1", "slots=a:b"} {
 		if _, err := ParseAxis(s); !errors.Is(err, ErrProblem) {
 			t.Errorf("%s: %v", s, err)
+		}
+	}
+}
+
+// TestAxisGrammar holds that an axis can be written as in any sweep, and that the older form means the same.
+func TestAxisGrammar(t *testing.T) {
+	for text, older := range map[string]string{"bound=102ms..106ms/2": "bound=102ms:106ms:3", "bound=102ms..106ms:2ms": "bound=102ms:106ms:3", "bound=102,104,106ms": "", "slots=1..3": "slots=1:3:3",
+		"slots=1,2,3": "slots=1:3:3", "slots=1..8:x2": "", "slots=4,2": "", "slots=2,2": "", "slots=0..2": "", "bound=5ms..2ms": "", "colour=1..2": "", "interval.2=1ms..2ms/1": "interval.2=1ms:2ms:2"} {
+		a, err := ParseAxis(text)
+		if older == "" {
+			if text == "slots=1..8:x2" {
+				if err != nil || !slices.Equal(a.Values, []AxisValue{1, 2, 4, 8}) {
+					t.Errorf("%s: %v, %v", text, a.Values, err)
+				}
+			} else if !errors.Is(err, ErrProblem) {
+				t.Errorf("%s: %v, %v", text, a.Values, err)
+			}
+			continue
+		}
+		want, bad := ParseAxis(older)
+		if err != nil || bad != nil || !slices.Equal(a.Values, want.Values) || a.which != want.which {
+			t.Errorf("%s: %v, want %v; %v, %v", text, a.Values, want.Values, err, bad)
+		}
+	}
+	p := twoClusters(4, 100*ms, 100*ms)
+	for _, c := range []struct {
+		name, value string
+		ok          bool
+	}{{"slots", "3", true}, {"interval.2", "50ms", true}, {"interval.3", "50ms", false}, {"slots", "many", false}, {"colour", "1", false}} {
+		got, err := p.With(c.name, c.value)
+		if (err == nil) != c.ok || err != nil && !errors.Is(err, ErrProblem) {
+			t.Errorf("%s=%s: %v", c.name, c.value, err)
+		}
+		if c.name == "interval.2" && (got.Clusters[1].Interval != 50*ms || p.Clusters[1].Interval != 100*ms) {
+			t.Errorf("%v, and the one it was made of has %v", got.Clusters[1].Interval, p.Clusters[1].Interval)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Choose adds a flag that takes one of some texts, offers them to the shell and refuses others. The default is what p holds;
@@ -22,6 +23,16 @@ func Choose[T ~string](cmd *cobra.Command, p *T, name, usage string, values ...T
 	}
 	cmd.Flags().Var(c, name, usage)
 	Complete(cmd, name, func() []string { return c.values })
+}
+
+// AlsoCalled lets a flag be given by the name that it had before.
+func AlsoCalled(flags *pflag.FlagSet, name, before string) {
+	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, given string) pflag.NormalizedName {
+		if given == before {
+			given = name
+		}
+		return pflag.NormalizedName(given)
+	})
 }
 
 type choice[T ~string] struct {

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/axis"
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/check"
 	"github.com/olafctl/olaf/experiments/sched/policy"
@@ -38,18 +39,19 @@ type Axis struct {
 	Name, Label string // on the command line, and in a figure with its unit
 	set         func(s *workload.Spec, v float64)
 	whole       bool
+	time        bool // in seconds
 }
 
 // Axes are those that there are.
 func Axes() []Axis {
 	return []Axis{
-		{"jobs", "jobs", func(s *workload.Spec, v float64) { s.Jobs = int(v) }, true},
-		{"units", "units", func(s *workload.Spec, v float64) { s.Units = int(v) }, true},
-		{"ports", "ports of a unit", func(s *workload.Spec, v float64) { s.Ports = int(v) }, true},
-		{"inc", "jobs that a switch aggregates for", func(s *workload.Spec, v float64) { s.INC = int(v) }, true},
-		{"arrivals", "jobs that arrive a second", func(s *workload.Spec, v float64) { s.PerSecond = v }, false},
-		{"local", "share of jobs in one unit", func(s *workload.Spec, v float64) { s.Local = v }, false},
-		{"slot", "length of a slot, s", func(s *workload.Spec, v float64) { s.Slot = olaf.Duration(math.Round(v * float64(olaf.Second))) }, false},
+		{"jobs", "jobs", func(s *workload.Spec, v float64) { s.Jobs = int(v) }, true, false},
+		{"units", "units", func(s *workload.Spec, v float64) { s.Units = int(v) }, true, false},
+		{"ports", "ports of a unit", func(s *workload.Spec, v float64) { s.Ports = int(v) }, true, false},
+		{"inc", "jobs that a switch aggregates for", func(s *workload.Spec, v float64) { s.INC = int(v) }, true, false},
+		{"arrivals", "jobs that arrive a second", func(s *workload.Spec, v float64) { s.PerSecond = v }, false, false},
+		{"local", "share of jobs in one unit", func(s *workload.Spec, v float64) { s.Local = v }, false, false},
+		{"slot", "length of a slot, s", func(s *workload.Spec, v float64) { s.Slot = olaf.Duration(math.Round(v * float64(olaf.Second))) }, false, true},
 	}
 }
 
@@ -63,6 +65,30 @@ func FindAxis(name string) (Axis, error) {
 		names = append(names, a.Name)
 	}
 	return Axis{}, &sched.Error{What: fmt.Sprintf("nothing called %q can be varied; there are %s", name, strings.Join(names, ", "))}
+}
+
+// Values reads values in the grammar of all sweeps (package axis), such as 8..64:x2; of times bare numbers too, which are seconds. The
+// error matches axis.ErrSweep.
+func (a *Axis) Values(text string) (values []float64, err error) {
+	of, unit := axis.Real, 1.0
+	switch {
+	case a.whole:
+		of = axis.Whole
+	case a.time && strings.Trim(text, "0123456789.,:x/ ") != "":
+		of, unit = axis.Duration, 1e9
+	}
+	listed, err := axis.New(a.Name, of, text)
+	if err != nil {
+		return nil, err
+	}
+	for _, value := range listed.Values {
+		v, _ := of.Number(value) // it was just read
+		if v /= unit; !(v >= 0 && v <= 1e9) {
+			return nil, fmt.Errorf("%w %s=%s: %s is not from 0 on", axis.ErrSweep, a.Name, text, value)
+		}
+		values = append(values, v)
+	}
+	return values, nil
 }
 
 // Specs are a workload with every value of an axis. The error matches sched.ErrProblem.
@@ -201,8 +227,8 @@ type Row struct {
 }
 
 // Run is Cells along an axis, described. The error of a value that can't be is one of sched.ErrProblem.
-func Run(ctx context.Context, base workload.Spec, axis Axis, values []float64, seeds int, tell func(done, total int)) ([]Row, error) {
-	specs, err := axis.Specs(base, values)
+func Run(ctx context.Context, base workload.Spec, along Axis, values []float64, seeds int, tell func(done, total int)) ([]Row, error) {
+	specs, err := along.Specs(base, values)
 	if err != nil {
 		return nil, err
 	}
