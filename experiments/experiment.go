@@ -5,6 +5,7 @@ package experiments
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ type Experiment struct {
 	Simulates bool
 	Long      bool // trains for many minutes: only run when named or asked for
 	Run       func(context.Context, Options) (bench.Report, error)
+	Parts     *Parts // of its work; nil of one that is done in one piece
 	// Spec is what an experiment runs that is one bench; nil of the others.
 	Spec func() bench.Spec
 	// Beside sets benches beside this artefact, its own and those that a user made from it; nil where it stands beside none.
@@ -61,6 +63,8 @@ type Options struct {
 	Trainings string
 	// Stream receives the events; nil for none.
 	Stream *bench.Stream
+	// Done looks up the result of a Part by its specification; nil where none was carried out before.
+	Done func(spec json.RawMessage) (result json.RawMessage, ok bool)
 	// Progress is called as work is done, from any goroutine; nil for none.
 	Progress func(done, total int)
 }
@@ -93,6 +97,16 @@ func (s Set) Find(name string) (Experiment, error) {
 		}
 	}
 	return Experiment{}, fmt.Errorf("%w %q; there are %s", ErrUnknown, name, strings.Join(s.Names(), ", "))
+}
+
+// Parts finds how experiments are cut up whose parts are of a kind. The error matches ErrUnknown.
+func (s Set) Parts(kind string) (*Parts, error) {
+	for i := range s {
+		if p := s[i].Parts; p != nil && p.Kind == kind {
+			return p, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: none has parts called %q", ErrUnknown, kind)
 }
 
 // Spec is the specification of the named experiment. The error matches ErrUnknown.

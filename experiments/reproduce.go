@@ -36,7 +36,7 @@ type Reproduction struct {
 
 // Reproduce runs the experiments one after the other, each by run, and sets every published number that they reach beside
 // ours; with all short ones, also those that none of them reached. What was done before an error comes back with it.
-func (s Set) Reproduce(ctx context.Context, chosen Set, run func(context.Context, Experiment) (bench.Report, error)) (*Reproduction, error) {
+func (s Set) Reproduce(ctx context.Context, chosen Set, run func(context.Context, Experiment) (Judged, error)) (*Reproduction, error) {
 	r := &Reproduction{Schema: ReproduceSchema, Missed: []string{}, Invalid: []string{}}
 	for _, e := range chosen {
 		report, err := run(ctx, e)

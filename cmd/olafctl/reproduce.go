@@ -29,6 +29,7 @@ type reproduceFlags struct {
 	quiet   bool
 	watch   cli.MetricsFlag
 	monitor *monitor.Monitor // nil without --metrics
+	workers farmFlags
 }
 
 func newReproduceCmd(env *cli.Env) *cobra.Command {
@@ -41,12 +42,16 @@ and verdict. A verdict below what its claim expects ends with exit code 4; what 
 short" and never does. The last lines count by basis and verdict. docs/reproduction.md tells what moves each number.
 
 All of it takes more than an hour, nearly all for the figures that train; --short leaves those out, --quick shortens
-them and everything else to a few minutes. On two idle cores:
+them and everything else to a few minutes. With --workers, experiments and single trainings are done side by side, by processes of
+this machine or by machines that take jobs from a work queue ('olafctl sweep serve' and 'sweep work'), with the same numbers; what is
+done is kept in the store and never done twice. On two idle cores:
 
 ` + durations(env.Published),
 		Example: `  olafctl reproduce olaf/table1 olaf/fig6
   olafctl reproduce --quick -o csv > numbers.csv
-  olafctl reproduce --trainings finished       # goes on where it was interrupted`,
+  olafctl reproduce --trainings finished       # goes on where it was interrupted
+  olafctl reproduce --workers 8                # side by side, and goes on as well
+  olafctl reproduce --workers nats://lab:4222`,
 		ValidArgsFunction: cli.CompleteArgs(env.Published.Names),
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd.Context(), env, args) },
 	}
@@ -55,6 +60,7 @@ them and everything else to a few minutes. On two idle cores:
 	cmd.Flags().BoolVar(&f.all, "all", false, "list the numbers of systems that cannot be measured here as well")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	f.watch.Add(cmd)
+	f.workers.add(cmd, env)
 	cli.AddFormatFlag(cmd, &f.out)
 	cli.AddExplainFlag(cmd, &f.explain)
 	return cmd
@@ -108,16 +114,25 @@ func (f *reproduceFlags) run(ctx context.Context, env *cli.Env, names []string) 
 			return err
 		}
 	}
+	if err := f.workers.check(env, &f.options); err != nil {
+		return err
+	}
 	var unwatch func()
 	if f.monitor, unwatch, err = f.watch.Start(ctx, env); err != nil {
 		return err
 	}
 	defer unwatch()
 	started, done := env.Now(), 0
-	r, err := env.Published.Reproduce(ctx, chosen, func(ctx context.Context, e experiments.Experiment) (bench.Report, error) {
+	one := func(ctx context.Context, e experiments.Experiment) (experiments.Judged, error) {
 		done++
 		return f.one(ctx, env, e, fmt.Sprintf("%d/%d %s", done, len(chosen), e.Name))
-	})
+	}
+	if f.workers.given() {
+		if one, err = f.elsewhere(ctx, env, chosen); err != nil {
+			return err
+		}
+	}
+	r, err := env.Published.Reproduce(ctx, chosen, one)
 	r.Provenance, r.All = cli.MadeBy(env, started), f.all
 	if err := errors.Join(cli.Interrupted(err), cli.PrintReport(env, r, f.out, f.explain)); err != nil {
 		return err
@@ -126,7 +141,7 @@ func (f *reproduceFlags) run(ctx context.Context, env *cli.Env, names []string) 
 }
 
 // one runs one experiment and says what came of it.
-func (f *reproduceFlags) one(ctx context.Context, env *cli.Env, e experiments.Experiment, name string) (bench.Report, error) {
+func (f *reproduceFlags) one(ctx context.Context, env *cli.Env, e experiments.Experiment, name string) (experiments.Judged, error) {
 	o, started := f.options, env.Now()
 	if !f.quiet {
 		fmt.Fprintf(env.Stderr, "%s: %s\n", name, f.expect(&e))
@@ -142,6 +157,9 @@ func (f *reproduceFlags) one(ctx context.Context, env *cli.Env, e experiments.Ex
 	if err == nil && !f.quiet {
 		rows := report.Paper()
 		fmt.Fprintf(env.Stderr, "%s: %d published numbers, %d below what is expected, in %v\n", name, len(rows), len(paper.Misses(rows)), env.Now().Sub(started).Round(100*time.Millisecond))
+	}
+	if report == nil {
+		return nil, err // not a Judged that holds nothing
 	}
 	return report, err
 }

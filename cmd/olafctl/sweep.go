@@ -367,11 +367,12 @@ func newSweepWorkerCmd(env *cli.Env) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			err = sweep.Serve(cmd.Context(), sweepCommands(env), build, env.Stdin, env.Stdout)
+			commands := workCommands(env)
+			err = sweep.Serve(cmd.Context(), commands, build, env.Stdin, env.Stdout)
 			if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled) {
-				return nil // whoever asked is gone
+				err = nil // whoever asked is gone
 			}
-			return err
+			return errors.Join(err, commands.Close())
 		},
 	}
 }

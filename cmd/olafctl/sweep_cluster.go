@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -156,8 +157,9 @@ func chooseShards(cmd *cobra.Command, env *cli.Env, plan *sweep.Plan) (int, erro
 	}
 	began := env.Now()
 	job := plan.Job(0, 0)
-	result, err := sweepCommands(env).Do(cmd.Context(), job)
-	if err != nil {
+	commands := sweepCommands(env)
+	result, err := commands.Do(cmd.Context(), job)
+	if err := errors.Join(err, commands.Close()); err != nil {
 		return 0, err
 	}
 	took := env.Now().Sub(began)

@@ -25,7 +25,12 @@ import (
 
 // sweepCommands are the commands whose runs can be swept. Their options are those of the command line.
 func sweepCommands(env *cli.Env) experimentsweep.Commands {
-	return experimentsweep.Commands{benchSweep(env), simulateSweep(), trainSweep(), scheduleSweepCommand()}
+	return experimentsweep.Commands{benchSweep(env), simulateSweep(), trainSweep(), scheduleSweepCommand(), verifySweepCommand()}
+}
+
+// workCommands are all commands whose jobs workers carry out.
+func workCommands(env *cli.Env) experimentsweep.Commands {
+	return append(sweepCommands(env), reproduceWork(env.Published))
 }
 
 // systemField is what the systems of a command are varied as.
@@ -74,7 +79,11 @@ func give(flags *pflag.FlagSet, options []experimentsweep.Option) error {
 
 // benchSweep is what can be varied of a bench on the twin: one system at one output rate a cell.
 func benchSweep(env *cli.Env) *experimentsweep.Command {
-	c := &experimentsweep.Command{Name: "bench", Subject: systemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "lost_pct"}, Runs: bench.DefaultSpec().Runs, Run: benchLot}
+	lots := new(bench.Lots)
+	c := &experimentsweep.Command{Name: "bench", Subject: systemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "lost_pct"}, Runs: bench.DefaultSpec().Runs, Close: lots.Close}
+	c.Run = func(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
+		return benchLot(ctx, lots, spec, from, n)
+	}
 	c.Options, c.Fields = optionsOf(newBenchCells(env).cmd.Flags(), []string{"file", "runs"}, []string{"seed", "versus", "queue"})
 	for i := range c.Fields {
 		if c.Fields[i].Name == outRate {
@@ -121,6 +130,7 @@ func (b *benchCells) begin(file string, options []experimentsweep.Option) (exper
 	}
 	b.file.path = file
 	err := b.resolve(b.cmd, b.env)
+	b.spec.Systems = system.All()
 	b.file.path, b.base = "", b.spec // which need not be read for every cell
 	return b, err
 }
@@ -187,12 +197,12 @@ func (b *benchCells) Cell(values []experimentsweep.Option) (json.RawMessage, err
 }
 
 // benchLot carries out runs of such a specification.
-func benchLot(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
+func benchLot(ctx context.Context, lots *bench.Lots, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 	var s bench.Spec
 	if err := json.Unmarshal(spec, &s); err != nil {
 		return nil, err
 	}
-	runs, err := bench.Lot(ctx, s, from, n)
+	runs, err := lots.Run(ctx, s, from, n)
 	if err != nil {
 		return nil, err
 	}

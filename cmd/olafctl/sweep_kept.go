@@ -410,7 +410,7 @@ func verifySweep(ctx context.Context, env *cli.Env, f *store.Folder, files, made
 	if build == plan.Build {
 		var done atomic.Int64
 		bar := cli.StartProgress(env, false, func() (int, int) { return int(done.Load()), lots })
-		err = sweep.Repeat(ctx, plan, cells, commands, &done)
+		err = errors.Join(sweep.Repeat(ctx, plan, cells, commands, &done), commands.Close())
 		bar.Stop()
 		repeated = olaf.Plural(lots, "result") + " repeated"
 	}

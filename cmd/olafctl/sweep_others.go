@@ -10,6 +10,8 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/axis"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/check"
@@ -23,13 +25,13 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// flagCells makes specifications of what the flags of a command say, where that is a value that can be written as JSON.
+// flagCells makes specifications of what the flags of a command say.
 type flagCells[T any] struct {
 	cmd  *cobra.Command
-	spec *T // where the flags write
+	said *T // where the flags write
 	base T
-	// check says what is wrong with a cell.
-	check func(*T) error
+	// spec is everything that decides a cell, to be written as JSON.
+	spec func(*T) (any, error)
 }
 
 // begin reads what all cells share.
@@ -38,7 +40,7 @@ func (c *flagCells[T]) begin(name, file string, options []experimentsweep.Option
 		return nil, cli.UsageError("%s reads no file; give its options", name)
 	}
 	err := give(c.cmd.Flags(), options)
-	c.base = *c.spec
+	c.base = *c.said
 	return c, err
 }
 
@@ -47,14 +49,15 @@ func (c *flagCells[T]) Axes([]string) []axis.Axis { return nil }
 
 // Cell is what the flags say of a cell.
 func (c *flagCells[T]) Cell(values []experimentsweep.Option) (json.RawMessage, error) {
-	*c.spec = c.base
+	*c.said = c.base
 	if err := give(c.cmd.Flags(), values); err != nil {
 		return nil, err
 	}
-	if err := c.check(c.spec); err != nil {
+	spec, err := c.spec(c.said)
+	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(c.spec)
+	return json.Marshal(spec)
 }
 
 // plain are metrics that a command says by itself.
@@ -73,13 +76,25 @@ func namesOf(all []*metric.Metric) (names []string) {
 	return names
 }
 
-// trainMetrics are what a training is measured by.
-var trainMetrics = plain([3]string{"reward", "Reward, last tenth", ""}, [3]string{"greedy_reward", "Reward without exploring", ""}, [3]string{"end_ns", "Virtual time", "ns"},
-	[3]string{"sent", "Sent", "updates"}, [3]string{"delivered_frames", "Delivered", "frames"}, [3]string{"aggregated", "Aggregated", "updates"}, [3]string{"dropped", "Dropped", "updates"})
+// trainMetrics are what every training is measured by, queueMetrics what else one whose workers wait for nobody is, and waitMetrics one
+// whose workers wait.
+var (
+	trainMetrics = plain([3]string{"reward", "Reward, last tenth", ""}, [3]string{"greedy_reward", "Reward without exploring", ""}, [3]string{"end_ns", "Virtual time", "ns"})
+	queueMetrics = plain([3]string{"sent", "Sent", "updates"}, [3]string{"delivered_frames", "Delivered", "frames"}, [3]string{"aggregated", "Aggregated", "updates"}, [3]string{"dropped", "Dropped", "updates"})
+	waitMetrics  = ofJobs()
+)
 
-// trainSweep is what can be varied of a training whose workers do not wait for answers.
+// ofJobs are the numbers of a job on simulated hosts.
+func ofJobs() (all []*metric.Metric) {
+	for _, r := range closed.Rows() {
+		all = append(all, &metric.Metric{Name: r.Name, Title: r.Title, Unit: r.Unit})
+	}
+	return all
+}
+
+// trainSweep is what can be varied of a training.
 func trainSweep() *experimentsweep.Command {
-	c := &experimentsweep.Command{Name: "train", Subject: systemField, Headline: []string{"reward", "greedy_reward"}, Runs: 1, Metrics: trainMetrics, Run: trainLot}
+	c := &experimentsweep.Command{Name: "train", Subject: systemField, Headline: []string{"reward", "greedy_reward"}, Runs: 1, Metrics: slices.Concat(trainMetrics, queueMetrics, waitMetrics), Run: trainLot}
 	c.Options, c.Fields = optionsOf(newTrainCells().cmd.Flags(), nil, []string{"seed", "network"})
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
 		return newTrainCells().begin("train", file, options)
@@ -87,42 +102,88 @@ func trainSweep() *experimentsweep.Command {
 	return c
 }
 
-func newTrainCells() *flagCells[rl.Config] {
+// training is everything that decides one but the number of seeds.
+type training struct {
+	Config rl.Config    `json:"config"`
+	Job    *trainingJob `json:"job,omitempty"` // of a system whose workers wait for answers
+}
+
+func newTrainCells() *flagCells[trainFlags] {
 	f := newTrainFlags()
-	cells := &flagCells[rl.Config]{cmd: &cobra.Command{Use: "train"}, spec: &f.config, check: func(c *rl.Config) error {
-		if slices.Contains(waitingSystems(), c.Network.Kind) {
-			return cli.UsageError("workers of %s wait for answers; a sweep trains the others", c.Network.Kind)
+	cmd := &cobra.Command{Use: "train"}
+	f.addConfig(cmd)
+	f.job.add(cmd)
+	return &flagCells[trainFlags]{cmd: cmd, said: f, spec: func(f *trainFlags) (any, error) {
+		if slices.Contains(waitingSystems(), f.config.Network.Kind) {
+			return f.training(cmd)
 		}
-		return c.Check()
+		if err := f.job.refuse(cmd, f.config.Network.Kind); err != nil {
+			return nil, err
+		}
+		return &training{Config: f.config}, f.config.Check()
 	}}
-	f.addConfig(cells.cmd)
-	return cells
 }
 
 // trainLot trains under some seeds.
 func trainLot(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
-	var c rl.Config
-	if err := json.Unmarshal(spec, &c); err != nil {
+	var t training
+	if err := json.Unmarshal(spec, &t); err != nil {
 		return nil, err
 	}
-	lot := &sweep.Lot{Metrics: namesOf(trainMetrics)}
-	first := c.Seed
+	lot, once := &sweep.Lot{Metrics: namesOf(slices.Concat(trainMetrics, queueMetrics))}, trainOnce
+	if t.Job != nil {
+		lot.Metrics, once = namesOf(slices.Concat(trainMetrics, waitMetrics)), t.Job.train
+	}
+	first := t.Config.Seed
 	for i := range n {
-		c.Seed = first + uint64(from+i)
-		out, err := rl.Train(ctx, c, &curve{total: c.Workers * c.Iterations})
+		t.Config.Seed = first + uint64(from+i)
+		values, err := once(ctx, t.Config)
 		if err != nil {
 			return nil, err
 		}
-		blocks := rl.Blocks(out.Curves, max(1, c.Iterations/trainTenths))
-		w := out.Network
-		run := sweep.Run{Seed: c.Seed}
-		for _, v := range []float64{blocks[len(blocks)-1], rl.Evaluate(&out.Weights[0], trainFlights), float64(out.EndNS), float64(w.In()), float64(w.Released),
-			float64(w.Class[engine.Aggregated]), float64(w.Class[engine.DroppedFull] + w.Class[engine.DroppedReward] + w.Class[engine.DroppedMismatch])} {
-			run.Values = append(run.Values, results.Float(v))
-		}
-		lot.Runs = append(lot.Runs, run)
+		lot.Runs = append(lot.Runs, sweep.Run{Seed: t.Config.Seed, Values: values})
 	}
 	return lot, nil
+}
+
+// trainOnce trains through a queue: trainMetrics, then queueMetrics.
+func trainOnce(ctx context.Context, c rl.Config) (values []results.Float, err error) {
+	out, err := rl.Train(ctx, c, &curve{total: c.Workers * c.Iterations})
+	if err != nil {
+		return nil, err
+	}
+	w := out.Network
+	for _, v := range []float64{lastTenth(out.Curves, &c), rl.Evaluate(&out.Weights[0], trainFlights), float64(out.EndNS), float64(w.In()), float64(w.Released),
+		float64(w.Class[engine.Aggregated]), float64(w.Class[engine.DroppedFull] + w.Class[engine.DroppedReward] + w.Class[engine.DroppedMismatch])} {
+		values = append(values, results.Float(v))
+	}
+	return values, nil
+}
+
+// train trains one job: trainMetrics, then waitMetrics.
+func (t *trainingJob) train(ctx context.Context, c rl.Config) ([]results.Float, error) {
+	spec, err := t.spec()
+	if err != nil {
+		return nil, err
+	}
+	out, err := job.Train(ctx, c, spec, nil)
+	if err != nil {
+		return nil, err
+	}
+	if out.Network.Hung {
+		return nil, fmt.Errorf("%w: %s", job.ErrHung, spec.Name())
+	}
+	values := []results.Float{results.Float(lastTenth(out.Curves, &c)), results.Float(rl.Evaluate(&out.Weights, trainFlights)), out.Network.Duration}
+	for _, row := range closed.Rows() {
+		values = append(values, row.Of(out.Network))
+	}
+	return values, nil
+}
+
+// lastTenth is the mean reward at the end of a training.
+func lastTenth(curves [][]rl.Point, c *rl.Config) float64 {
+	blocks := rl.Blocks(curves, max(1, c.Iterations/trainTenths))
+	return blocks[len(blocks)-1]
 }
 
 // scheduleMetrics are what a plan is measured by.
@@ -148,9 +209,9 @@ func newScheduleCells() *flagCells[scheduled] {
 	all := schedsweep.Scenarios()
 	s := &scheduled{Workload: workload.Paper(0, 1), Scenario: all[len(all)-1].Name}
 	s.Workload.Jobs, s.Workload.Units, s.Workload.Ports = 40, 8, 4
-	cells := &flagCells[scheduled]{cmd: &cobra.Command{Use: "schedule"}, spec: s, check: func(s *scheduled) error {
+	cells := &flagCells[scheduled]{cmd: &cobra.Command{Use: "schedule"}, said: s, spec: func(s *scheduled) (any, error) {
 		_, err := workload.Generate(s.Workload)
-		return err
+		return s, err
 	}}
 	flags, w := cells.cmd.Flags(), &s.Workload
 	flags.IntVar(&w.Jobs, "jobs", w.Jobs, "number of jobs")

@@ -48,8 +48,8 @@ var (
 
 func refuseFlags(cmd *cobra.Command, names []string, system string) error {
 	var wrong error
-	cmd.Flags().Visit(func(given *pflag.Flag) {
-		if slices.Contains(names, given.Name) {
+	cmd.Flags().VisitAll(func(given *pflag.Flag) {
+		if given.Changed && slices.Contains(names, given.Name) {
 			wrong = cli.UsageError("--%s means nothing to --system %s", given.Name, system)
 		}
 	})
@@ -60,48 +60,68 @@ func (f *trainJobFlags) refuse(cmd *cobra.Command, system string) error {
 	return refuseFlags(cmd, trainJobOnly, system)
 }
 
+// trainingJob is what a training is through whose workers wait, beside its configuration.
+type trainingJob struct {
+	System  string         `json:"system"`
+	Mode    string         `json:"mode"`
+	Loss    float64        `json:"loss"`
+	Options system.Options `json:"options"`
+}
+
 // spec is the job: 10 Gbps to one switch, as in iSwitch's cluster, and nothing that a host takes beside the cost model.
-func (f *trainFlags) spec(cmd *cobra.Command) (*job.Spec, error) {
-	s, err := system.All().Find(f.config.Network.Kind)
+func (t *trainingJob) spec() (*job.Spec, error) {
+	s, err := system.All().Find(t.System)
 	if err != nil {
 		return nil, err
 	}
-	mode, err := s.Mode(f.job.mode)
+	mode, err := s.Mode(t.Mode)
 	if err != nil {
 		return nil, err
 	}
-	if err := mode.Refuse(s, givenOptions(cmd)); err != nil {
-		return nil, err
-	}
-	spec := &job.Spec{System: s, Mode: mode, Options: f.job.options}
-	if cmd.Flags().Changed(system.OptionSlots) {
-		spec.Options.Slots = f.config.Network.Slots
-	}
+	spec := &job.Spec{System: s, Mode: mode, Options: t.Options}
 	spec.Network.Link = iswitch.LabLink()
-	spec.Network.Link.Loss = f.job.loss
+	spec.Network.Link.Loss = t.Loss
 	return spec, nil
+}
+
+// training is what the flags say of a system whose workers wait. What means nothing to it is refused.
+func (f *trainFlags) training(cmd *cobra.Command) (*training, error) {
+	t := &training{Config: f.config, Job: &trainingJob{f.config.Network.Kind, f.job.mode, f.job.loss, f.job.options}}
+	if !cmd.Flags().Changed("clusters") {
+		t.Config.Clusters = 1
+	}
+	if t.Config.Clusters != 1 {
+		return nil, cli.UsageError("--clusters is %d; a job of --system %s has one", f.config.Clusters, t.Job.System)
+	}
+	if err := refuseFlags(cmd, trainQueue, t.Job.System); err != nil {
+		return nil, err
+	}
+	if cmd.Flags().Changed(system.OptionSlots) {
+		t.Job.Options.Slots = f.config.Network.Slots
+	}
+	spec, err := t.Job.spec()
+	if err != nil {
+		return nil, err
+	}
+	if err := spec.Mode.Refuse(spec.System, givenOptions(cmd)); err != nil {
+		return nil, err
+	}
+	t.Job.Mode = spec.Mode.Name
+	t.Config.Network = rl.Network{Kind: rl.Ideal} // the job is the network
+	return t, t.Config.Check()
 }
 
 // runJob trains one job on simulated hosts.
 func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
-	if !cmd.Flags().Changed("clusters") {
-		f.config.Clusters = 1
-	}
-	if f.config.Clusters != 1 {
-		return cli.UsageError("--clusters is %d; a job of --system %s has one", f.config.Clusters, f.config.Network.Kind)
-	}
-	if err := refuseFlags(cmd, trainQueue, f.config.Network.Kind); err != nil {
-		return err
-	}
-	spec, err := f.spec(cmd)
+	t, err := f.training(cmd)
 	if err != nil {
 		return err
 	}
-	config := f.config
-	config.Network = rl.Network{Kind: rl.Ideal} // the job is the network
-	if err := config.Check(); err != nil {
+	spec, err := t.Job.spec()
+	if err != nil {
 		return err
 	}
+	config := t.Config
 	live := &curve{total: config.Workers * config.Iterations}
 	bar := cli.StartNotedProgress(env, f.quiet, live.look, live.note)
 	out, err := job.Train(cmd.Context(), config, spec, func(_ int, p rl.Point) { live.add(p.Reward) })

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/results"
 )
@@ -33,9 +35,30 @@ func (s *Spec) Alone(name string, rate olaf.Rate) (Spec, error) {
 	return one, nil
 }
 
-// Lot carries out n runs of a specification of one configuration on a twin of its own, from the run of the given number on: the
-// same runs as in the whole experiment. A run that is not valid says so itself.
-func Lot(ctx context.Context, s Spec, from, n int) (runs []results.Run, err error) {
+// Lots carries out lots of runs on twins of its own, which it keeps open from one lot to the next: opening one costs more than
+// a short run. It is safe for concurrent use; lots that are carried out at once have a twin each.
+type Lots struct {
+	mu      sync.Mutex
+	free    []*testbed.Testbed
+	systems system.Set // made once
+}
+
+// Run carries out n runs of a specification of one configuration, from the run of the given number on: the same runs as in the
+// whole experiment. A run that is not valid says so itself.
+func (l *Lots) Run(ctx context.Context, s Spec, from, n int) (runs []results.Run, err error) {
+	bed, err := l.take(ctx, &s)
+	if err != nil {
+		return nil, err
+	}
+	runs, err = lot(ctx, bed, s, from, n)
+	if err != nil { // nobody knows in which state it is
+		return nil, errors.Join(err, bed.Close())
+	}
+	l.give(bed)
+	return runs, nil
+}
+
+func lot(ctx context.Context, bed *testbed.Testbed, s Spec, from, n int) (runs []results.Run, err error) {
 	s.Runs = from + n
 	plan, err := NewPlan(s)
 	if err != nil {
@@ -45,11 +68,6 @@ func Lot(ctx context.Context, s Spec, from, n int) (runs []results.Run, err erro
 		return nil, fmt.Errorf("%w: %d configurations in what should be one", ErrSpec, len(plan.Configs))
 	}
 	plan.Seeds = plan.Seeds[from:]
-	bed, err := testbed.Open(ctx, "", testbed.OpenOptions{Cards: 1})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, bed.Close()) }()
 	outcome, err := Run(ctx, plan, bed, NewStream())
 	if err != nil {
 		return nil, err
@@ -59,4 +77,39 @@ func Lot(ctx context.Context, s Spec, from, n int) (runs []results.Run, err erro
 		runs[i].Index += from
 	}
 	return runs, nil
+}
+
+// take is a twin that nobody works on; a specification that names no systems has those that there are.
+func (l *Lots) take(ctx context.Context, s *Spec) (*testbed.Testbed, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if s.Systems == nil {
+		if l.systems == nil {
+			l.systems = system.All()
+		}
+		s.Systems = l.systems
+	}
+	if last := len(l.free) - 1; last >= 0 {
+		bed := l.free[last]
+		l.free = l.free[:last]
+		return bed, nil
+	}
+	return testbed.Open(ctx, "", testbed.OpenOptions{Cards: 1})
+}
+
+func (l *Lots) give(bed *testbed.Testbed) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.free = append(l.free, bed)
+}
+
+// Close gives the twins back that nobody works on.
+func (l *Lots) Close() (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, bed := range l.free {
+		err = errors.Join(err, bed.Close())
+	}
+	l.free = nil
+	return err
 }

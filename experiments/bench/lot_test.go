@@ -15,13 +15,15 @@ func TestLotsAreTheWholeBench(t *testing.T) {
 	cycles := 3
 	s.DequeueCycles = &cycles // of the first system alone
 	whole := mustBench(t, s, Options{})
+	var lots Lots // one twin for all of them
+	defer func() { must(t, lots.Close()) }()
 	for i, rows := range whole.Outcome.Runs {
 		c := &whole.Outcome.Plan.Configs[i]
 		one, err := s.Alone(c.Queue, c.OutRate)
 		must(t, err)
 		var parts []results.Run
 		for from := 0; from < s.Runs; from += 2 {
-			lot, err := Lot(t.Context(), one, from, min(2, s.Runs-from))
+			lot, err := lots.Run(t.Context(), one, from, min(2, s.Runs-from))
 			must(t, err)
 			parts = append(parts, lot...)
 		}
@@ -49,7 +51,26 @@ func TestAlone(t *testing.T) {
 	if _, err := s.Alone(DefaultSpec().Versus, olaf.Gbps); !errors.Is(err, ErrSpec) {
 		t.Error(err)
 	}
-	if _, err := Lot(t.Context(), DefaultSpec(), 0, 1); !errors.Is(err, ErrSpec) {
+	if _, err := new(Lots).Run(t.Context(), DefaultSpec(), 0, 1); !errors.Is(err, ErrSpec) {
 		t.Error(err)
+	}
+}
+
+// BenchmarkTinyLots is what a cell of a sweep costs beside its updates: every lot is of another specification.
+func BenchmarkTinyLots(b *testing.B) {
+	s := DefaultSpec()
+	s.Workload.UpdatesPerWorker, s.Workload.Workers, s.Runs, s.Versus = 2, 9, 1, ""
+	var lots Lots
+	defer lots.Close()
+	b.ReportAllocs()
+	for i := 0; b.Loop(); i++ {
+		s.Slots = 2 + i%100
+		one, err := s.Alone(s.Queue, olaf.Rate(1+i%50)*olaf.Gbps)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := lots.Run(b.Context(), one, 0, 1); err != nil {
+			b.Fatal(err)
+		}
 	}
 }

@@ -9,6 +9,7 @@ package sweep
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -51,12 +52,17 @@ type Command struct {
 	// Metrics are what runs are measured by, Headline those that are shown where nobody chooses.
 	Metrics  []*metric.Metric
 	Headline []string
-	// Runs is how many a cell has where nobody says.
+	// Runs is how many a cell has where nobody says; Once says that every run of a cell would be the same.
 	Runs int
+	Once bool
 	// Resolve reads what all cells share; file is one that the command reads itself, empty for none.
 	Resolve func(file string, options []Option) (Resolver, error)
 	// Run carries out some runs of a cell, from the number of the first on.
 	Run func(ctx context.Context, spec json.RawMessage, from, runs int) (*sweep.Lot, error)
+	// Piece carries out a piece of work that is no runs of a cell, in place of Run.
+	Piece func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error)
+	// Close gives back what Run keeps open from one cell to the next; nil for nothing.
+	Close func() error
 }
 
 // Resolver makes cells.
@@ -80,6 +86,16 @@ func (c Commands) Find(name string) (*Command, error) {
 		names = append(names, one.Name)
 	}
 	return nil, fmt.Errorf("%w: %q is no command that can be swept; use one of %s", ErrSpec, name, strings.Join(names, ", "))
+}
+
+// Close gives back what the commands keep open.
+func (c Commands) Close() (err error) {
+	for _, one := range c {
+		if one.Close != nil {
+			err = errors.Join(err, one.Close())
+		}
+	}
+	return err
 }
 
 // metric finds a metric of the command; nil where there is none of that name.

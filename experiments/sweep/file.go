@@ -156,6 +156,8 @@ func (f *File) rules(p *Plan) (err error) {
 		}
 	}
 	switch {
+	case p.command.Once && (p.Runs > 1 || p.Enough != nil):
+		return f.in("runs", fmt.Errorf("%w: %s draws nothing at random; one run of a cell says all", ErrSpec, p.Command))
 	case p.Runs == 0 && p.Enough != nil:
 		p.Runs = mostRuns
 	case p.Runs == 0:

@@ -49,6 +49,15 @@ type Cell struct {
 	at     []int
 }
 
+// Pieces is a plan over work that is no grid: every piece is one job, begun in the order given. Names must not repeat.
+func Pieces(c *Command, names []string, specs []json.RawMessage) *Plan {
+	p := &Plan{Schema: PlanSchema, Command: c.Name, command: c, Runs: 1, Order: Grid, Axes: []sweep.Axis{{Name: "piece", Values: names}}}
+	for i := range specs {
+		p.Cells = append(p.Cells, Cell{Values: names[i : i+1], Spec: specs[i], at: []int{i}})
+	}
+	return p
+}
+
 // axis adds an axis.
 func (p *Plan) axis(c *Command, a axis.Axis) {
 	at := slices.IndexFunc(c.Fields, func(f Field) bool { return f.Name == a.Name })
@@ -199,6 +208,17 @@ func (p *Plan) Rule() string {
 		return "1 run each"
 	}
 	return fmt.Sprintf("%d runs each", p.Runs)
+}
+
+// What says in words what is varied.
+func (p *Plan) What() string {
+	var parts []string
+	for i := range p.Axes {
+		if n := len(p.Axes[i].Values); n > 1 {
+			parts = append(parts, fmt.Sprintf("%d × %s", n, p.Axes[i].Name))
+		}
+	}
+	return strings.Join(parts, ", ") + " of " + p.Command + ", " + p.Rule()
 }
 
 // Document is the sweep's document over what there is of its cells, without provenance.

@@ -30,6 +30,9 @@ func (c Commands) Do(ctx context.Context, j Job) (json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
+	if command.Piece != nil {
+		return command.Piece(ctx, j.Spec)
+	}
 	lot, err := command.Run(ctx, j.Spec, j.From, j.Runs)
 	if err != nil {
 		return nil, err

@@ -41,6 +41,7 @@ func Experiments(set system.Set) experiments.Set {
 		Needs:    "20 min",
 		Long:     true,
 		Run:      func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runReward(ctx, set, o) },
+		Parts:    rewardParts(set),
 	}}
 }
 

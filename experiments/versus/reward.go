@@ -2,8 +2,10 @@ package versus
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
@@ -34,8 +36,15 @@ var learners = []learner{
 
 // trained is what a figure needs of one training.
 type trained struct {
-	curves [][]rl.Point
-	end    int64 // ns
+	Curves [][]rl.Point `json:"curves"`
+	EndNS  int64        `json:"end_ns"`
+}
+
+// training is everything that decides one.
+type training struct {
+	Learner string    `json:"learner"`
+	Config  rl.Config `json:"config"`
+	Rate    olaf.Rate `json:"rate"`
 }
 
 // rewardConfig is what decides the comparison.
@@ -47,31 +56,86 @@ type rewardConfig struct {
 	Ends     [][]uint64 `json:"virtual_ns"` // by learner and seed
 }
 
-func runReward(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+// rewardOf is what decides the comparison that was asked for.
+func rewardOf(o *experiments.Options) *rewardConfig {
 	runs, first := o.Seeds(5, 2)
-	c := rewardConfig{Training: rl.Defaults(), Rate: 10 * olaf.Gbps}
+	c := &rewardConfig{Training: rl.Defaults(), Rate: 10 * olaf.Gbps}
 	if o.Quick {
 		c.Training.Iterations = 30
 	}
 	for i := range runs {
 		c.Seeds = append(c.Seeds, first+uint64(i))
 	}
-	f := experiments.NewFigure("versus/reward", "Reward", &o, &c)
+	return c
+}
+
+// training is that of a learner under one seed.
+func (c *rewardConfig) training(l *learner, seed uint64) training {
+	t := training{l.name, c.Training, c.Rate}
+	t.Config.Seed = seed
+	return t
+}
+
+// rewardParts are the trainings, each by itself.
+func rewardParts(set system.Set) *experiments.Parts {
+	return &experiments.Parts{
+		Kind: "versus/training",
+		List: func(o experiments.Options) (parts []experiments.Part, err error) {
+			c := rewardOf(&o)
+			for i := range learners {
+				for _, seed := range c.Seeds {
+					spec, err := json.Marshal(c.training(&learners[i], seed))
+					if err != nil {
+						return nil, err
+					}
+					parts = append(parts, experiments.Part{Name: fmt.Sprintf("%s, seed %d", learners[i].name, seed), Spec: spec})
+				}
+			}
+			return parts, nil
+		},
+		Do: func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error) {
+			var t training
+			if err := json.Unmarshal(spec, &t); err != nil {
+				return nil, err
+			}
+			done, err := t.carryOut(ctx, set)
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(done)
+		},
+	}
+}
+
+// carryOut trains.
+func (t *training) carryOut(ctx context.Context, set system.Set) (*trained, error) {
+	at := slices.IndexFunc(learners, func(l learner) bool { return l.name == t.Learner })
+	if at < 0 {
+		return nil, fmt.Errorf("nobody called %q learns here", t.Learner)
+	}
+	return learners[at].train(ctx, set, t.Config, t.Rate)
+}
+
+func runReward(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+	c := rewardOf(&o)
+	f := experiments.NewFigure("versus/reward", "Reward", &o, c)
 	all := make([][]trained, len(learners))
 	longest := int64(0)
 	for i := range learners {
 		c.Learners, c.Ends = append(c.Learners, learners[i].name), append(c.Ends, nil)
 		for k, seed := range c.Seeds {
-			config := c.Training
-			config.Seed = seed
-			done, err := learners[i].train(ctx, set, config, c.Rate)
+			t, done := c.training(&learners[i], seed), new(trained)
+			found, err := o.Found(&t, done)
+			if err == nil && !found {
+				done, err = t.carryOut(ctx, set)
+			}
 			if err != nil {
 				return nil, err
 			}
 			all[i] = append(all[i], *done)
-			c.Ends[i] = append(c.Ends[i], uint64(done.end))
-			longest = max(longest, done.end)
-			o.Tell(i*runs+k+1, len(learners)*runs)
+			c.Ends[i] = append(c.Ends[i], uint64(done.EndNS))
+			longest = max(longest, done.EndNS)
+			o.Tell(i*len(c.Seeds)+k+1, len(learners)*len(c.Seeds))
 		}
 	}
 	f.Panels = rewardPanels(all, c.Training.Iterations, longest)
@@ -92,9 +156,9 @@ func rewardPanels(all [][]trained, iterations int, longest int64) []experiments.
 		g, t := experiments.Series{Name: learners[i].name}, experiments.Series{Name: learners[i].name}
 		var byBlock, bySpan [][]float64
 		for _, one := range all[i] {
-			byBlock = append(byBlock, rl.Blocks(one.curves, block))
-			upTo := int((one.end*spans + longest - 1) / longest) // spans behind its end have no value
-			bySpan = append(bySpan, rl.Periods(one.curves, spans, longest)[:upTo])
+			byBlock = append(byBlock, rl.Blocks(one.Curves, block))
+			upTo := int((one.EndNS*spans + longest - 1) / longest) // spans behind its end have no value
+			bySpan = append(bySpan, rl.Periods(one.Curves, spans, longest)[:upTo])
 		}
 		for b := range byBlock[0] {
 			g.X, g.Y = append(g.X, float64((b+1)*block)), append(g.Y, across(byBlock, b))

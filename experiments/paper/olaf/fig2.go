@@ -20,6 +20,7 @@ var fig2 = experiments.Experiment{
 	Needs:    "15 min",
 	Long:     true,
 	Run:      runFig2,
+	Parts:    trainings(fig2Schemes, 5, 2),
 }
 
 // scheme is one curve of Fig. 2.
@@ -39,14 +40,22 @@ func Fig2() []scheme {
 	return []scheme{{"async", async}, {"periodic", periodic}, {"sync", sync}, {"sync, 8 x step", long}}
 }
 
-func runFig2(ctx context.Context, o experiments.Options) (bench.Report, error) {
-	runs, seed := o.Seeds(5, 2)
-	schemes := Fig2()
-	for i := range schemes {
-		if o.Quick {
+// fig2Schemes are those of the figure in the length that was asked for.
+func fig2Schemes(o *experiments.Options) []scheme { return shortened(Fig2(), o) }
+
+// shortened makes trainings over iterations quick ones, where that was asked for.
+func shortened(schemes []scheme, o *experiments.Options) []scheme {
+	if o.Quick {
+		for i := range schemes {
 			schemes[i].Config.Iterations = 40
 		}
 	}
+	return schemes
+}
+
+func runFig2(ctx context.Context, o experiments.Options) (bench.Report, error) {
+	runs, seed := o.Seeds(5, 2)
+	schemes := fig2Schemes(&o)
 	f := experiments.NewFigure("olaf/fig2", "Fig. 2", &o, struct {
 		Schemes []scheme `json:"schemes"`
 		Seed    uint64   `json:"seed"`
@@ -92,16 +101,20 @@ func shortIterations(o *experiments.Options, schemes []scheme) string {
 	return fmt.Sprintf("%d of %d iterations", schemes[0].Config.Iterations, rl.Defaults().Iterations)
 }
 
-// trainSchemes runs every scheme under every seed; by scheme, then seed. It is nil when nothing was done.
-func trainSchemes(ctx context.Context, o *experiments.Options, schemes []scheme, runs int, seed uint64) ([][]*learned, error) {
-	var jobs []rl.Config
-	for i := range runs { // seed by seed, so that an interrupted figure has all schemes of the first seeds
+// trainingsOf are every scheme under every seed, seed by seed, so that an interrupted figure has all schemes of the first seeds.
+func trainingsOf(schemes []scheme, runs int, seed uint64) (jobs []rl.Config) {
+	for i := range runs {
 		for _, s := range schemes {
 			s.Config.Seed = seed + uint64(i)
 			jobs = append(jobs, s.Config)
 		}
 	}
-	flat, err := trainAll(ctx, o, jobs)
+	return jobs
+}
+
+// trainSchemes runs every scheme under every seed; by scheme, then seed. It is nil when nothing was done.
+func trainSchemes(ctx context.Context, o *experiments.Options, schemes []scheme, runs int, seed uint64) ([][]*learned, error) {
+	flat, err := trainAll(ctx, o, trainingsOf(schemes, runs, seed))
 	if len(flat) == 0 || flat[0] == nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ var fig3 = experiments.Experiment{
 	Needs:    "20 min",
 	Long:     true,
 	Run:      runFig3,
+	Parts:    trainings(fig3Schemes, 5, 2),
 }
 
 // fig3Reward is the reward whose first crossing is timed: half-way between crashing and landing.
@@ -36,14 +37,12 @@ func Fig3() []scheme {
 	return schemes
 }
 
+// fig3Schemes are those of the figure in the length that was asked for.
+func fig3Schemes(o *experiments.Options) []scheme { return shortened(Fig3(), o) }
+
 func runFig3(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	runs, seed := o.Seeds(5, 2)
-	schemes := Fig3()
-	for i := range schemes {
-		if o.Quick {
-			schemes[i].Config.Iterations = 40
-		}
-	}
+	schemes := fig3Schemes(&o)
 	f := experiments.NewFigure("olaf/fig3", "Fig. 3", &o, struct {
 		Schemes []scheme `json:"schemes"`
 		Seed    uint64   `json:"seed"`

@@ -23,6 +23,7 @@ var fig8 = experiments.Experiment{
 	Needs:    "30 min",
 	Long:     true,
 	Run:      runFig8,
+	Parts:    trainings(fig8Schemes, 5, 1),
 }
 
 // fig8Periods is how long the trainings last, in mean periods of a worker.
@@ -55,15 +56,21 @@ func Fig8() []scheme {
 	}
 }
 
-func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
-	runs, seed := o.Seeds(5, 1)
+// fig8Schemes are those of the figure in the length that was asked for.
+func fig8Schemes(o *experiments.Options) []scheme {
 	schemes := Fig8()
-	for i := range schemes {
-		if o.Quick {
+	if o.Quick {
+		for i := range schemes {
 			schemes[i].Config.Until /= 5
 			schemes[i].Config.Iterations /= 5
 		}
 	}
+	return schemes
+}
+
+func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
+	runs, seed := o.Seeds(5, 1)
+	schemes := fig8Schemes(&o)
 	f := experiments.NewFigure("olaf/fig8", "Fig. 8", &o, struct {
 		Schemes []scheme `json:"schemes"`
 		Seed    uint64   `json:"seed"`

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/text"
@@ -31,7 +30,7 @@ func claims(o paper.Ours, artefact string) claimed     { return claimed{rows: pa
 // reproduced runs experiments that claim what the table says, without running anything.
 func reproduced(t *testing.T, chosen experiments.Set, reports map[string]claimed) (*experiments.Reproduction, string, error) {
 	t.Helper()
-	r, err := Experiments().Reproduce(t.Context(), chosen, func(_ context.Context, e experiments.Experiment) (bench.Report, error) {
+	r, err := Experiments().Reproduce(t.Context(), chosen, func(_ context.Context, e experiments.Experiment) (experiments.Judged, error) {
 		if c, ok := reports[e.Name]; ok {
 			return c, c.err
 		}

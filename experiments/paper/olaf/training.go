@@ -71,20 +71,19 @@ func (s *share) Generated(u *trace.Update, _ *ppo.Weights) error {
 }
 
 func trainOne(ctx context.Context, o *experiments.Options, c rl.Config, progress *share) (*learned, error) {
+	l := new(learned)
+	if found, err := o.Found(&c, l); found || err != nil {
+		return l, err
+	}
 	path, err := keptPath(o.Trainings, &c)
 	if err != nil {
 		return nil, err
 	}
-	if l, err := readKept(path); l != nil || err != nil {
+	if kept, err := readKept(path); kept != nil || err != nil {
+		return kept, err
+	}
+	if l, err = learn(ctx, c, progress); err != nil || path == "" {
 		return l, err
-	}
-	outcome, err := rl.Train(ctx, c, progress)
-	if err != nil {
-		return nil, err
-	}
-	l := &learned{Curves: outcome.Curves, EndNS: outcome.EndNS, Network: outcome.Network}
-	if path == "" {
-		return l, nil
 	}
 	doc, err := json.Marshal(l)
 	if err != nil {
@@ -94,6 +93,44 @@ func trainOne(ctx context.Context, o *experiments.Options, c rl.Config, progress
 		return nil, err
 	}
 	return l, renameio.WriteFile(path, doc, 0o644)
+}
+
+func learn(ctx context.Context, c rl.Config, progress rl.Observer) (*learned, error) {
+	outcome, err := rl.Train(ctx, c, progress)
+	if err != nil {
+		return nil, err
+	}
+	return &learned{Curves: outcome.Curves, EndNS: outcome.EndNS, Network: outcome.Network}, nil
+}
+
+// trainings are the parts of a figure that trains: every scheme under every seed, of which there are so many in full and quickly.
+func trainings(schemes func(*experiments.Options) []scheme, full, quick int) *experiments.Parts {
+	return &experiments.Parts{
+		Kind: "olaf/training",
+		List: func(o experiments.Options) (parts []experiments.Part, err error) {
+			all := schemes(&o)
+			runs, seed := o.Seeds(full, quick)
+			for i, c := range trainingsOf(all, runs, seed) {
+				spec, err := json.Marshal(&c)
+				if err != nil {
+					return nil, fmt.Errorf("name a training: %w", err)
+				}
+				parts = append(parts, experiments.Part{Name: fmt.Sprintf("%s, seed %d", all[i%len(all)].Name, c.Seed), Spec: spec})
+			}
+			return parts, nil
+		},
+		Do: func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error) {
+			var c rl.Config
+			if err := json.Unmarshal(spec, &c); err != nil {
+				return nil, err
+			}
+			l, err := learn(ctx, c, nil)
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(l)
+		},
+	}
 }
 
 // keptPath names a training by everything that decides it.

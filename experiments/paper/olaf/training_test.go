@@ -2,6 +2,7 @@ package olaf
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -22,6 +23,35 @@ func tiny() []scheme {
 	b := a
 	b.Mode = rl.Sync
 	return []scheme{{"async", a}, {"sync", b}}
+}
+
+// TestPartsAreTheTrainings holds that a figure that is put together of parts which were carried out elsewhere has the very trainings of
+// one that trains itself.
+func TestPartsAreTheTrainings(t *testing.T) {
+	parts := trainings(func(*experiments.Options) []scheme { return tiny() }, 2, 1)
+	list, err := parts.List(experiments.Options{})
+	if err != nil || len(list) != 4 || list[3].Name != "sync, seed 2" {
+		t.Fatal(list, err)
+	}
+	done := map[string]json.RawMessage{}
+	for _, p := range list {
+		if done[string(p.Spec)], err = parts.Do(t.Context(), p.Spec); err != nil {
+			t.Fatal(err)
+		}
+	}
+	found := 0
+	o := experiments.Options{Done: func(spec json.RawMessage) (json.RawMessage, bool) { found++; r, ok := done[string(spec)]; return r, ok }}
+	together, err := trainSchemes(t.Context(), &o, tiny(), 2, 1)
+	if err != nil || found != 4 {
+		t.Fatal(found, err)
+	}
+	alone, err := trainSchemes(t.Context(), &experiments.Options{}, tiny(), 2, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(alone, together); d != "" {
+		t.Errorf("put together it differs: %s", d)
+	}
 }
 
 func TestFinishedTrainingsAreKept(t *testing.T) {

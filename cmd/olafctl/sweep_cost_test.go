@@ -1,0 +1,98 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf/experiments/sweep"
+)
+
+// ownProgram is this test binary under the program's name, under which it is the program.
+func ownProgram(tb testing.TB) string {
+	tb.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	path := filepath.Join(tb.TempDir(), "olafctl")
+	if err := os.Link(self, path); err != nil {
+		tb.Skip(err) // the temporary folder is on another file system
+	}
+	return path
+}
+
+// swept carries a sweep out by the program, in a new store, and says what it cost with all of its workers.
+func swept(b *testing.B, path string, args ...string) (wall, cpu time.Duration) {
+	b.Helper()
+	cmd := exec.Command(path, append(args, "-q", "-o", "csv", "--store", b.TempDir())...)
+	cmd.Stderr = os.Stderr
+	began := time.Now()
+	if err := cmd.Run(); err != nil {
+		b.Fatal(err)
+	}
+	return time.Since(began), cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+}
+
+// BenchmarkSweepTinyCells is the CPU time of a cell of next to no work: all processes, from the command line to the kept sweep.
+func BenchmarkSweepTinyCells(b *testing.B) {
+	path := ownProgram(b)
+	const cells = 40 * 50
+	var cpu time.Duration
+	for b.Loop() {
+		_, used := swept(b, path, strings.Fields("bench --sweep slots=2..41 --sweep out-rate=1G..50G:1G --versus none --runs 1 --updates 2 --workers 9")...)
+		cpu += used
+	}
+	b.ReportMetric(cpu.Seconds()*1e3/float64(b.N*cells), "cpu-ms/cell")
+}
+
+// BenchmarkSweepLongCells sets 1,000 cells of 20 ms or more beside the same in a loop in one worker process that is kept, whose time
+// is divided by the number of cores.
+func BenchmarkSweepLongCells(b *testing.B) {
+	path := ownProgram(b)
+	line := strings.Fields("bench --sweep slots=2..26 --sweep out-rate=1G..40G:1G --versus none --runs 1 --updates 1500")
+	looped := loop(b, path, &sweep.File{Command: "bench", Sweep: []string{line[2], line[4]}, Options: map[string]string{"versus": "none", "updates": "1500"}, Runs: 1})
+	var wall time.Duration
+	for b.Loop() {
+		took, _ := swept(b, path, line...)
+		wall += took
+	}
+	const cells = 1000
+	b.ReportMetric(looped.Seconds()*1e3/cells, "looped-ms/cell")
+	b.ReportMetric(wall.Seconds()*1e3/float64(b.N*cells), "wall-ms/cell")
+	b.ReportMetric(wall.Seconds()/float64(b.N)/(looped.Seconds()/float64(runtime.GOMAXPROCS(0))), "of-the-loop")
+}
+
+// loop lets one worker do all cells, one after the other, and keeps nothing.
+func loop(b *testing.B, path string, file *sweep.File) time.Duration {
+	b.Helper()
+	plan, err := file.Resolve(sweepCommands(process()), false)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if plan.Build, err = sweep.ThisBuild(path); err != nil {
+		b.Fatal(err)
+	}
+	cmd := exec.Command(path, "sweep", workerName)
+	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
+	w, err := sweep.StartProcess(context.Background(), "loop", cmd, plan.Build)
+	if err != nil {
+		b.Fatal(err)
+	}
+	began := time.Now()
+	for i := range plan.Cells {
+		if _, err := w.Do(context.Background(), plan.Job(i, 0)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	took := time.Since(began)
+	if err := w.Close(); err != nil {
+		b.Fatal(err)
+	}
+	return took
+}

@@ -1,0 +1,78 @@
+package experiments
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/olafctl/olaf/results"
+)
+
+// Part is a piece of an experiment's work that can be carried out by itself, anywhere and in any order, before the experiment is
+// put together. Equal specifications have equal results.
+type Part struct {
+	Name string          // unlike any other of its experiment, for people
+	Spec json.RawMessage // everything that decides its result
+}
+
+// Parts says how an experiment is cut up.
+type Parts struct {
+	// Kind names what its parts are; experiments of one kind share their parts.
+	Kind string
+	// List lists them, in the order in which the experiment wants them.
+	List func(Options) ([]Part, error)
+	// Do carries one out.
+	Do func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error)
+}
+
+// Found is the result of a part that was carried out before, read into to; ok is false where there is none.
+func (o *Options) Found(spec, to any) (ok bool, err error) {
+	if o.Done == nil {
+		return false, nil
+	}
+	raw, err := json.Marshal(spec)
+	if err != nil {
+		return false, err
+	}
+	result, ok := o.Done(raw)
+	if !ok {
+		return false, nil
+	}
+	if err := json.Unmarshal(result, to); err != nil {
+		return false, fmt.Errorf("read the result of a part: %w", err)
+	}
+	return true, nil
+}
+
+// Judged is what a reproduction needs to know of an experiment: its published numbers beside ours, and whether they may be used.
+type Judged interface {
+	Paper() []results.PaperRow
+	Err() error
+}
+
+// Verdicts is Judged as JSON, of an experiment that was carried out elsewhere.
+type Verdicts struct {
+	Rows    []results.PaperRow `json:"paper"`
+	Invalid string             `json:"invalid,omitempty"` // why they may not be used
+}
+
+// VerdictsOf are an experiment's.
+func VerdictsOf(j Judged) *Verdicts {
+	v := &Verdicts{Rows: j.Paper()}
+	if err := j.Err(); err != nil {
+		v.Invalid = err.Error()
+	}
+	return v
+}
+
+// Paper implements Judged.
+func (v *Verdicts) Paper() []results.PaperRow { return v.Rows }
+
+// Err implements Judged.
+func (v *Verdicts) Err() error {
+	if v.Invalid == "" {
+		return nil
+	}
+	return errors.New(v.Invalid)
+}
