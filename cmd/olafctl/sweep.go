@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -11,8 +12,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	tea "github.com/charmbracelet/bubbletea"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -23,6 +27,8 @@ import (
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/store"
 	found "github.com/olafctl/olaf/results/sweep"
+	"github.com/olafctl/olaf/tui"
+	pages "github.com/olafctl/olaf/tui/sweep"
 )
 
 func newSweepCmd(env *cli.Env) *cobra.Command {
@@ -57,6 +63,8 @@ type gridFlags struct {
 	to        exports
 	watch     cli.MetricsFlag
 	queue     queueFlags // of no address where processes of this machine do the work
+	tui       bool
+	view      cli.ViewFlags
 }
 
 // addWork adds how a sweep is carried out.
@@ -83,6 +91,14 @@ func (f *gridFlags) addOutput(cmd *cobra.Command) {
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	f.watch.Add(cmd)
 	f.where.Add(cmd)
+}
+
+// addDashboard adds how a sweep is watched.
+func (f *gridFlags) addDashboard(cmd *cobra.Command) {
+	cli.InGroup(cmd, cli.DashboardFlags, func() {
+		cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard: how fast it goes, who works on what, what failed")
+	})
+	f.view.AddLooks(cmd)
 }
 
 func newSweepRunCmd(env *cli.Env) *cobra.Command {
@@ -124,6 +140,9 @@ With 'list' in place of 'sweep' the cells are listed. All cells are checked befo
 			if cmd.Flags().Changed("runs") {
 				file.Runs = runs
 			}
+			if err := f.refuseLooks(cmd); err != nil {
+				return err
+			}
 			return f.run(cmd.Context(), env, file)
 		},
 	}
@@ -133,8 +152,17 @@ With 'list' in place of 'sweep' the cells are listed. All cells are checked befo
 	f.addWhat(cmd)
 	f.addWork(cmd)
 	f.queue.add(cmd, env, "workers", "let machines work that take jobs from this work queue ('olafctl sweep serve')")
+	f.addDashboard(cmd)
 	f.addOutput(cmd)
 	return cmd
+}
+
+// refuseLooks refuses flags about a dashboard that is not shown.
+func (f *gridFlags) refuseLooks(cmd *cobra.Command) error {
+	if f.tui {
+		return nil
+	}
+	return cli.RefuseViewFlags(cmd)
 }
 
 // run resolves a sweep and carries it out.
@@ -211,12 +239,9 @@ func (f *gridFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store, 
 	}
 	defer unwatch()
 	watchSweep(watch, engine)
-	look := func() (int, int) { p := engine.Progress(); return p.LotsDone, p.Lots }
-	bar := cli.StartNotedProgress(env, f.quiet, look, sweepNote(env, engine))
 	stopBeat := beat(env, engine, folder, host)
-	cells, differences, err := engine.Run(ctx)
+	cells, differences, err := f.work(ctx, env, engine)
 	stopBeat()
-	bar.Stop()
 	elsewhere, lost := handedOut()
 	differences = append(differences, elsewhere...)
 	if err == nil {
@@ -226,6 +251,63 @@ func (f *gridFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store, 
 		return errors.Join(f.unfinished(env, engine, folder, err), folder.Leave())
 	}
 	return f.finish(env, s, folder, cells, differences)
+}
+
+// work works on all cells beside a dashboard or a progress bar.
+func (f *gridFlags) work(ctx context.Context, env *cli.Env, engine *sweep.Engine) ([]found.Outcome, []string, error) {
+	if f.tui && !f.view.IsPlain(env) {
+		return f.watched(ctx, env, engine)
+	}
+	bar := cli.StartNotedProgress(env, f.quiet, func() (int, int) { p := engine.Progress(); return p.LotsDone, p.Lots }, sweepNote(env, engine))
+	defer bar.Stop()
+	return engine.Run(ctx)
+}
+
+// watched shows the sweep until the person leaves, which stops it.
+func (f *gridFlags) watched(ctx context.Context, env *cli.Env, engine *sweep.Engine) (cells []found.Outcome, differences []string, err error) {
+	options, err := f.view.Options(env)
+	if err != nil {
+		return nil, nil, err
+	}
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	var report atomic.Pointer[[]string]
+	board := pages.New(pages.Options{ID: engine.Plan.ID, What: engine.Plan.What(), Progress: engine.Progress, Report: func() []string {
+		if all := report.Load(); all != nil {
+			return *all
+		}
+		return nil
+	}})
+	program := f.view.Program(ctx, tui.New(board, options), tea.WithInput(env.Stdin), tea.WithOutput(env.Stdout))
+	var done sync.WaitGroup
+	done.Go(func() {
+		if cells, differences, err = engine.Run(working); err != nil {
+			program.Kill()
+			return
+		}
+		page := reportLines(engine.Plan, cells)
+		report.Store(&page)
+	})
+	_, shown := program.Run()
+	stop()
+	done.Wait()
+	if err == nil && !errors.Is(shown, tea.ErrProgramKilled) {
+		err = shown
+	}
+	return cells, differences, err
+}
+
+// reportLines is the report of a sweep as the dashboard shows it.
+func reportLines(plan *sweep.Plan, cells []found.Outcome) []string {
+	var page bytes.Buffer
+	d, err := plan.Document(cells)
+	if err == nil {
+		err = d.WriteText(&page, dashboardView())
+	}
+	if err != nil {
+		return []string{err.Error()}
+	}
+	return lines(&page)
 }
 
 // unfinished says how far the sweep came, and how to go on.

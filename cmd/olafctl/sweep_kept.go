@@ -98,7 +98,7 @@ finished sweep its report is printed. A sweep is named by its id, the beginning 
 		Example: "  olafctl sweep resume last",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(); err != nil {
+			if err := errors.Join(f.check(), f.refuseLooks(cmd)); err != nil {
 				return err
 			}
 			return f.where.With(env, func(s *store.Store) error {
@@ -130,6 +130,7 @@ finished sweep its report is printed. A sweep is named by its id, the beginning 
 	}
 	f.addWork(cmd)
 	f.queue.add(cmd, env, "workers", "let machines work that take jobs from this work queue ('olafctl sweep serve')")
+	f.addDashboard(cmd)
 	f.addOutput(cmd)
 	return cmd
 }
@@ -177,6 +178,13 @@ type sweepStatus struct {
 	PerSecond  float64           `json:"lots_per_second,omitempty"`
 	RemainingS float64           `json:"remaining_s,omitempty"`
 	Working    map[string]string `json:"working,omitempty"`
+	Failures   []sweepFailure    `json:"failures,omitempty"` // the first of them
+}
+
+// sweepFailure is a cell that failed.
+type sweepFailure struct {
+	Cell  string `json:"cell"`
+	Error string `json:"error"`
 }
 
 func newSweepStatusCmd(env *cli.Env) *cobra.Command {
@@ -214,7 +222,7 @@ func newSweepStatusCmd(env *cli.Env) *cobra.Command {
 				if err := list.Write(env, out); err != nil || len(args) == 0 {
 					return err
 				}
-				return writeWorking(env, all, out)
+				return errors.Join(writeWorking(env, all, out), writeFailures(env, all, out))
 			})
 		},
 	}
@@ -229,6 +237,21 @@ func writeWorking(env *cli.Env, all []sweepStatus, out cli.Format) error {
 	for i := range all {
 		for _, name := range slices.Sorted(maps.Keys(all[i].Working)) {
 			list.Add(name, all[i].Working[name])
+		}
+	}
+	if len(list.Rows) == 0 || out == cli.CSV {
+		return nil
+	}
+	fmt.Fprintln(env.Stdout)
+	return list.Write(env, out)
+}
+
+// writeFailures says what failed, and why.
+func writeFailures(env *cli.Env, all []sweepStatus, out cli.Format) error {
+	list := &cli.Grid{Header: []string{"FAILED", "WHY"}}
+	for i := range all {
+		for _, f := range all[i].Failures {
+			list.Add(f.Cell, f.Error)
 		}
 	}
 	if len(list.Rows) == 0 || out == cli.CSV {
@@ -286,6 +309,9 @@ func waitingState(env *cli.Env, s *store.Store, folders *sweep.Folders, id strin
 	beat, told := folders.LastBeat(id)
 	if folders.Held(id) && told {
 		st := sweepStatus{ID: id, State: "running", Cells: beat.Cells, Done: beat.Done, Failed: beat.Failed, Host: beat.Host, Working: beat.Working}
+		for _, f := range beat.Failures {
+			st.Failures = append(st.Failures, sweepFailure(f))
+		}
 		if plan, err := folders.Plan(id, sweepCommands(env)); err == nil {
 			st.Command = strings.Join(plan.Line, " ")
 		}

@@ -86,7 +86,14 @@ type Progress struct {
 	Lots, LotsDone      int // that are known to be needed, and are there
 	Found               int // lots that were there before
 	Working             map[string]string
+	Failures            []Failure // the first of them
 }
+
+// Failure is a cell that failed, and why.
+type Failure struct{ Cell, Error string }
+
+// mostFailures is how many are told of.
+const mostFailures = 100
 
 // Progress is the newest state; it is safe at any time.
 func (e *Engine) Progress() Progress {
@@ -97,6 +104,7 @@ func (e *Engine) Progress() Progress {
 	for name, on := range e.progress.Working {
 		p.Working[name] = on
 	}
+	p.Failures = slices.Clone(p.Failures)
 	return p
 }
 
@@ -298,7 +306,9 @@ func (e *Engine) fail(u unit, err error) {
 	e.inflight--
 	if c := &e.cells[u.cell]; c.failed == "" {
 		c.failed = err.Error()
-		e.progress.Failed++
+		if e.progress.Failed++; e.progress.Failed <= mostFailures {
+			e.progress.Failures = append(e.progress.Failures, Failure{e.Plan.where(&e.Plan.Cells[u.cell]), c.failed})
+		}
 	}
 	before := len(e.queue)
 	e.queue = slices.DeleteFunc(e.queue, func(other unit) bool { return other.cell == u.cell })

@@ -1,0 +1,237 @@
+// Package sweep has the pages of a sweep that is carried out: how far it is and how fast, who works on what, and what failed.
+package sweep
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/chart"
+	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/list"
+	"github.com/olafctl/olaf/tui/num"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// Options say what is to be seen. Progress is needed; nothing in it waits.
+type Options struct {
+	ID       string
+	What     string // is varied, in words
+	Progress func() sweep.Progress
+	Report   func() []string // of the finished sweep, nil until then; nil: there is none
+}
+
+// session is one look at the sweep, and what was seen of it before.
+type session struct {
+	options  Options
+	progress sweep.Progress
+	history  []sample
+	every    time.Duration // between two samples
+	report   []string
+	looked   bool
+}
+
+// sample is how many results there were at an instant.
+type sample struct {
+	at   time.Time
+	done int
+}
+
+const (
+	// mostSamples bounds the history; when it is full every second sample goes.
+	mostSamples = 512
+	firstEvery  = 200 * time.Millisecond
+	// recent is over how long the speed is taken that the time left follows from.
+	recent = 30 * time.Second
+)
+
+// New makes a dashboard.
+func New(o Options) tui.Dashboard {
+	s := &session{options: o, every: firstEvery}
+	const goes, panels, later = "a sweep goes as fast as it can", "no panels here; every page is one", "'olafctl sweep export last' writes the finished sweep"
+	without := map[keys.Action]string{keys.Stop: "quit stops the sweep; 'olafctl sweep resume' goes on", keys.Rerun: "'olafctl sweep run' begins another one",
+		keys.NextPanel: panels, keys.LastPanel: panels, keys.Maximise: panels, keys.Workbook: later, keys.Figures: later,
+		keys.Reading: "ages are in the report", keys.Window: "the whole sweep is shown", keys.Watch: "the whole sweep is shown"}
+	for _, a := range []keys.Action{keys.Pause, keys.Step, keys.StepBack, keys.Faster, keys.Slower, keys.FullSpeed, keys.RealTime} {
+		without[a] = goes
+	}
+	return tui.Dashboard{Subject: s, Pages: []tui.Page{s.progressPage(), s.workersPage(), s.failuresPage(), s.resultsPage()}, Without: without,
+		Leaving: "Quitting stops the sweep; what is done is kept, and 'olafctl sweep resume' goes on.", Instead: "without --tui, a sweep prints its progress"}
+}
+
+// Look implements tui.Subject.
+func (s *session) Look(wall time.Time) tea.Cmd {
+	s.progress, s.looked = s.options.Progress(), true
+	if s.options.Report != nil {
+		s.report = s.options.Report()
+	}
+	if n := len(s.history); n == 0 || wall.Sub(s.history[n-1].at) >= s.every && !s.done() {
+		s.history = append(s.history, sample{wall, s.progress.LotsDone})
+	}
+	if len(s.history) == mostSamples {
+		kept := s.history[:0]
+		for i := 0; i < mostSamples; i += 2 {
+			kept = append(kept, s.history[i])
+		}
+		s.history, s.every = kept, 2*s.every
+	}
+	return nil
+}
+
+// Seek implements tui.Subject.
+func (s *session) Seek(olaf.Time) string { return "a sweep goes forward only" }
+
+// done says that nothing is left to be carried out.
+func (s *session) done() bool { return s.progress.Done+s.progress.Failed >= s.progress.Cells }
+
+// rate is how many results come a second, lately; not known at first.
+func (s *session) rate() (perSecond float64, known bool) {
+	if len(s.history) < 2 {
+		return 0, false
+	}
+	last := s.history[len(s.history)-1]
+	first := s.history[0]
+	for _, h := range s.history {
+		if first = h; last.at.Sub(h.at) <= recent {
+			break
+		}
+	}
+	seconds := last.at.Sub(first.at).Seconds()
+	return float64(last.done-first.done) / seconds, seconds > 0
+}
+
+// left is how long it takes at that rate; negative where nobody knows.
+func (s *session) left() time.Duration {
+	rate, known := s.rate()
+	const ever = 1e9 // seconds: more is as good as for ever, and no time.Duration
+	seconds := float64(s.progress.Lots-s.progress.LotsDone) / rate
+	if !known || !(seconds < ever) {
+		return -1
+	}
+	return time.Duration(seconds * float64(time.Second))
+}
+
+// speed is the rate in words.
+func (s *session) speed() string {
+	rate, known := s.rate()
+	if !known {
+		return num.Unknown
+	}
+	return fmt.Sprintf("%.3g results/s", rate)
+}
+
+// elapsed is for how long it has been watched.
+func (s *session) elapsed() time.Duration {
+	if len(s.history) == 0 {
+		return 0
+	}
+	return s.history[len(s.history)-1].at.Sub(s.history[0].at)
+}
+
+func deviceTime(d time.Duration) olaf.Time {
+	return olaf.Time(d.Nanoseconds()) * olaf.Time(olaf.Nanosecond)
+}
+
+// Status implements tui.Subject.
+func (s *session) Status() tui.Status {
+	if !s.looked {
+		return tui.Status{Busy: true}
+	}
+	p, left := &s.progress, s.left()
+	out := tui.Status{State: tui.Running, Speed: s.speed(), Now: deviceTime(s.elapsed()), End: deviceTime(s.elapsed() + max(left, 0)), Left: left, Busy: true,
+		Progress: fmt.Sprintf("%d/%d cells", p.Done, p.Cells), Head: []screen.Phrase{{Text: s.options.ID, Style: theme.Strong}}}
+	if p.Failed > 0 {
+		out.Beside = fmt.Sprintf("%d failed", p.Failed)
+	}
+	if s.done() {
+		out.State, out.Busy, out.Hint = tui.Done, s.options.Report != nil && s.report == nil, "all is done; quit prints the report"
+	}
+	return out
+}
+
+func (s *session) progressPage() tui.Page {
+	return tui.Page{
+		Title: "Progress", About: "How many cells are done, how many results are stored, how fast they come, and what is left at the rate of the last half minute; below, results over the time of watching.",
+		Draw: s.drawProgress,
+	}
+}
+
+func (s *session) drawProgress(_ *tui.Frame, r screen.Region) {
+	p := &s.progress
+	left := num.Wait(s.left())
+	if s.done() {
+		left = "nothing"
+	}
+	lines := []struct{ name, value string }{
+		{"of", s.options.What},
+		{"cells done", fmt.Sprintf("%d of %d", p.Done, p.Cells)}, {"cells failed", fmt.Sprint(p.Failed)},
+		{"results stored", fmt.Sprintf("%d of %d known to be needed, %d of them found", p.LotsDone, p.Lots, p.Found)},
+		{"workers", fmt.Sprintf("%d have a job", len(p.Working))}, {"rate", s.speed()}, {"left", left},
+	}
+	const name = 16
+	inside := r.Sub(0, 0, r.W, min(len(lines)+3, r.H)).Box(screen.Thin, theme.Border, theme.Title, "progress")
+	for i, l := range lines {
+		inside.Text(1, i, theme.Dim, l.name)
+		inside.Text(1+name, i, theme.Text, l.value)
+	}
+	chart.Gauge(inside.Sub(1, len(lines), max(inside.W-2, 0), 1), float64(p.LotsDone), float64(p.Lots), theme.Good)
+	box := r.Sub(0, len(lines)+3, r.W, max(r.H-len(lines)-3, 0))
+	if box.H < 4 || len(s.history) < 2 {
+		return
+	}
+	points := make([]chart.Point, len(s.history))
+	for i, h := range s.history {
+		points[i] = chart.Point{X: h.at.Sub(s.history[0].at).Seconds(), Y: float64(h.done)}
+	}
+	chart.Lines(box.Box(screen.Thin, theme.Border, theme.Title, "results stored"), chart.Axes{X1: points[len(points)-1].X, Y1: float64(p.Lots),
+		X: func(v float64) string { return num.NS(1e9 * v) }, Y: func(v float64) string { return num.Count(int64(v)) }}, chart.Line{Points: points, Style: theme.Good})
+}
+
+func (s *session) workersPage() tui.Page {
+	return s.listed("Workers", "worker", "works on", "Who has a job at the moment, and of which cell.", func() list.Rows {
+		names := slices.Sorted(maps.Keys(s.progress.Working))
+		return list.Rows{Len: len(names), Row: func(i int) list.Row {
+			return list.Row{ID: int64(i), Cells: []list.Cell{{Text: names[i]}, {Text: s.progress.Working[names[i]]}}}
+		}}
+	})
+}
+
+func (s *session) failuresPage() tui.Page {
+	return s.listed("Failures", "cell", "why", "Cells that ended with an error, or whose jobs ended one worker after the other. The others go on.", func() list.Rows {
+		all := s.progress.Failures
+		return list.Rows{Len: len(all), Row: func(i int) list.Row {
+			return list.Row{ID: int64(i), Cells: []list.Cell{{Text: all[i].Cell}, {Text: all[i].Error}}}
+		}}
+	})
+}
+
+// listed is a page of a list of two columns.
+func (s *session) listed(title, first, second, about string, rows func() list.Rows) tui.Page {
+	columns := []list.Column{{Name: first, Width: 28}, {Name: second, Least: 12, Drop: 1}}
+	return tui.Page{Title: title, About: about, Rows: rows, Draw: func(f *tui.Frame, r screen.Region) {
+		all := rows()
+		f.List(r, r.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s, %d", title, all.Len)), tui.Listing{Columns: columns, Rows: all, Focused: true})
+	}}
+}
+
+func (s *session) resultsPage() tui.Page {
+	rows := func() list.Rows {
+		lines := s.report
+		if lines == nil {
+			lines = []string{"the report stands here once all cells are done"}
+		}
+		return list.Rows{Len: len(lines), Row: func(i int) list.Row { return list.Row{ID: int64(i), Cells: []list.Cell{{Text: lines[i]}}} }}
+	}
+	return tui.Page{Title: "Results", About: "The report of the finished sweep, as quitting prints it. left and right shift long lines.", Rows: rows,
+		Keys: tui.Shifting(func() bool { return s.report != nil }),
+		Draw: func(f *tui.Frame, r screen.Region) {
+			f.List(r, r.Box(screen.Thin, theme.Border, theme.Title, "Results"), tui.Listing{Columns: []list.Column{{}}, Rows: rows()})
+		}}
+}
