@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -36,7 +37,7 @@ func testEnvironment(stdout, stderr io.Writer) *cli.Env {
 	return &cli.Env{
 		Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Devices: devices(), Published: published(), Declared: system.Declared, Programs: programs.All(),
 		Getenv: func(string) string { return "" }, Now: time.Now,
-		Hostname: func() (string, error) { return "testhost", nil },
+		Hostname: func() (string, error) { return "testhost", nil }, Executable: os.Executable,
 	}
 }
 
