@@ -74,6 +74,14 @@ func smalldisk(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { ts.Check(exec.Command("umount", ts.MkAbs(args[0])).Run()) })
 }
 
+// largedisk DIR gives such a file system room.
+func largedisk(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: largedisk DIR")
+	}
+	ts.Check(exec.Command("mount", "-o", "remount,size=64m", ts.MkAbs(args[0])).Run())
+}
+
 func mountSmall(dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err

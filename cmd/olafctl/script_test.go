@@ -59,6 +59,7 @@ func TestScripts(t *testing.T) {
 			"digest":    digest,
 			"restamp":   restamp,
 			"smalldisk": smalldisk,
+			"largedisk": largedisk,
 		},
 		Condition: condition,
 		Setup: func(e *testscript.Env) error {

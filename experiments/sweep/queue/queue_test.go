@@ -2,9 +2,17 @@ package queue
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/big"
+	"net"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -75,10 +83,17 @@ func (cells) Cell(v []sweep.Option) (json.RawMessage, error) {
 
 func plan(t testing.TB, values string) *sweep.Plan {
 	t.Helper()
-	p, err := (&sweep.File{Command: "numbers", Sweep: []string{"n=" + values}}).Resolve(numbers(), false)
+	p, err := planOf(values)
 	must(t, err)
-	p.Order = sweep.Random
 	return p
+}
+
+func planOf(values string) (*sweep.Plan, error) {
+	p, err := (&sweep.File{Command: "numbers", Sweep: []string{"n=" + values}}).Resolve(numbers(), false)
+	if err == nil {
+		p.Order = sweep.Random
+	}
+	return p, err
 }
 
 // worker does jobs in this process; before may end it, or the job.
@@ -139,24 +154,40 @@ func alone(t testing.TB, p *sweep.Plan) string {
 	return d.Digest
 }
 
+// nth tells when a worker is given its n-th job.
+func nth(n int64) (count func(), reached <-chan struct{}) {
+	var seen atomic.Int64
+	c := make(chan struct{})
+	return func() {
+		if seen.Add(1) == n {
+			close(c)
+		}
+	}, c
+}
+
 // TestSameDigestOverMachines holds that machines that come and go change nothing, nor does a worker that is lost with its jobs.
 func TestSameDigestOverMachines(t *testing.T) {
 	n := serve(t, t.TempDir(), server.RANDOM_PORT)
 	p := plan(t, "1..60")
 	want := alone(t, p)
 	var lost atomic.Int64
+	count, enough := nth(12)
 	first, stop := labour(t, dial(t, n), "first", p.Build, 2, func(sweep.Job) error {
+		count()
 		if lost.Add(1)%7 == 0 {
 			return sweep.ErrGone
 		}
 		return nil
 	})
 	second, _ := labour(t, dial(t, n), "second", p.Build, 2, nil)
-	go func() {
-		for first.Done.Load() < 5 && second.Done.Load() < 40 {
-			time.Sleep(time.Millisecond)
+	over := make(chan struct{})
+	defer close(over)
+	go func() { // the first leaves in the middle
+		select {
+		case <-enough:
+			stop()
+		case <-over:
 		}
-		stop()
 	}()
 	got, _ := carryOut(t, dial(t, n), p)
 	if got != want || first.Done.Load() == 0 || second.Done.Load() == 0 {
@@ -175,21 +206,24 @@ func TestServerIsKilled(t *testing.T) {
 	n := serve(t, folder, server.RANDOM_PORT)
 	p := plan(t, "1..40")
 	want := alone(t, p)
-	q, port := dial(t, n), n.Addr()
-	l, _ := labour(t, dial(t, n), "w", p.Build, 2, func(sweep.Job) error { time.Sleep(5 * time.Millisecond); return nil })
+	q, port := dial(t, n), n.Addr().(*net.TCPAddr).Port
+	count, tenth := nth(10)
 	restarted := make(chan struct{})
+	labour(t, dial(t, n), "w", p.Build, 2, func(sweep.Job) error {
+		count()
+		select {
+		case <-tenth: // whoever has a job now ends it with the next server
+			<-restarted
+		default:
+		}
+		return nil
+	})
 	go func() {
 		defer close(restarted)
-		for l.Done.Load() < 10 {
-			time.Sleep(time.Millisecond)
-		}
+		<-tenth
 		n.Shutdown()
 		n.WaitForShutdown()
-		var number int
-		if _, err := fmt.Sscanf(port.String()[strings.LastIndex(port.String(), ":")+1:], "%d", &number); err != nil {
-			t.Error(err)
-		}
-		serve(t, folder, number)
+		serve(t, folder, port)
 	}()
 	got, _ := carryOut(t, q, p)
 	<-restarted
@@ -280,6 +314,59 @@ func TestUnreachable(t *testing.T) {
 	q, err := Dial(t.Context(), Options{URL: n.ClientURL(), Token: "open"})
 	must(t, err)
 	q.Close()
+}
+
+// certificate signs itself for this host and holds until an instant.
+func certificate(t *testing.T, until time.Time) (tls.Certificate, *x509.CertPool) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	must(t, err)
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "lab"}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until,
+		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	must(t, err)
+	parsed, err := x509.ParseCertificate(der)
+	must(t, err)
+	roots := x509.NewCertPool()
+	roots.AddCert(parsed)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: parsed}, roots
+}
+
+// TestCertificates holds that a server is trusted while its certificate holds, and that it is said when that ran out, or when
+// nobody vouches for it.
+func TestCertificates(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		until time.Duration
+		plain bool // the client knows no authority
+		says  string
+	}{
+		{"in force", time.Hour, false, ""},
+		{"expired", -time.Hour, false, "its certificate has expired: renew it, or set the clock"},
+		{"unknown", time.Hour, true, "--tls-ca does not vouch for its certificate"},
+	} {
+		pair, roots := certificate(t, time.Now().Add(c.until))
+		n, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+			TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}, TLSTimeout: 10})
+		must(t, err)
+		go n.Start()
+		if !n.ReadyForConnections(10 * time.Second) {
+			t.Fatal("it does not listen")
+		}
+		o := Options{URL: n.ClientURL(), TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}}
+		if c.plain {
+			o.TLS = nil
+		}
+		q, err := Dial(t.Context(), o)
+		if c.says == "" {
+			must(t, err)
+			q.Close()
+		} else if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		n.Shutdown()
+		n.WaitForShutdown()
+	}
 }
 
 // BenchmarkEmptyJobs is what a job costs that does nothing: publish, claim, store, acknowledge, tell.

@@ -1,0 +1,241 @@
+package queue
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// The test binary stands for the three kinds of process of a sweep over machines.
+const (
+	roleOf   = "QUEUE_TEST_ROLE"
+	folderOf = "QUEUE_TEST_FOLDER"
+	hostOf   = "QUEUE_TEST_HOST" // where the server listens, HOST:PORT
+	valuesOf = "QUEUE_TEST_VALUES"
+	nameOf   = "QUEUE_TEST_NAME"
+)
+
+func TestMain(m *testing.M) {
+	role := map[string]func(context.Context) error{"server": beServer, "machine": beMachine, "coordinator": beCoordinator}[os.Getenv(roleOf)]
+	if role == nil {
+		os.Exit(m.Run())
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	go func() { // whoever started us is gone when this ends
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		stop()
+	}()
+	if err := role(ctx); err != nil && ctx.Err() == nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func beServer(ctx context.Context) error {
+	host, port, err := net.SplitHostPort(os.Getenv(hostOf))
+	if err != nil {
+		return err
+	}
+	number, err := strconv.Atoi(port)
+	if err != nil {
+		return err
+	}
+	n, err := server.NewServer(&server.Options{Host: host, Port: number, JetStream: true, StoreDir: os.Getenv(folderOf), NoSigs: true, NoLog: true})
+	if err != nil {
+		return err
+	}
+	go n.Start()
+	if !n.ReadyForConnections(10 * time.Second) {
+		return errors.New("the server does not listen")
+	}
+	fmt.Println("listening")
+	<-ctx.Done()
+	n.Shutdown()
+	return nil
+}
+
+// dialed connects as soon as there is a server.
+func dialed(ctx context.Context) (q *Queue, err error) {
+	for ctx.Err() == nil {
+		if q, err = Dial(ctx, Options{URL: "nats://" + os.Getenv(hostOf), Name: os.Getenv(nameOf)}); err == nil {
+			return q, nil
+		}
+		pause(ctx)
+	}
+	return nil, err
+}
+
+// jobTakes is for how long a machine works on a job, so that there is something to be killed in.
+const jobTakes = 4 * time.Millisecond
+
+func beMachine(ctx context.Context) error {
+	q, err := dialed(ctx)
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+	l := &Labour{Queue: q, Workers: 2, Host: os.Getenv(nameOf), Now: time.Now, Start: func(context.Context) (sweep.Worker, error) {
+		return worker{func(sweep.Job) error { time.Sleep(jobTakes); return nil }}, nil
+	}}
+	return l.Work(ctx)
+}
+
+func beCoordinator(ctx context.Context) error {
+	q, err := dialed(ctx)
+	if err != nil {
+		return err
+	}
+	defer q.Close()
+	p, err := planOf(os.Getenv(valuesOf))
+	if err != nil {
+		return err
+	}
+	s, err := store.Open(os.Getenv(folderOf))
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	h, err := NewHandout(ctx, q, p.Build)
+	if err != nil {
+		return err
+	}
+	e := &sweep.Engine{Plan: p, Results: s.Singles(), Workers: 64, Start: h.Start, Host: "coordinator", Now: time.Now}
+	cells, differ, err := e.Run(ctx)
+	if err != nil || len(differ) > 0 {
+		return errors.Join(err, errors.New(strings.Join(differ, "; ")))
+	}
+	d, err := p.Document(cells)
+	if err != nil {
+		return err
+	}
+	fmt.Println(d.Digest)
+	return nil
+}
+
+// role is a process of a kind that is started again after it was killed.
+type role struct {
+	kind, name string
+	env        []string
+	start      func(*exec.Cmd) error // where it runs; nil for here
+	cmd        *exec.Cmd
+	out        *bufio.Reader
+	said       io.Closer // where it prints
+}
+
+// begin starts the process; a server is waited for.
+func (r *role) begin(t *testing.T) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env, cmd.Stderr = append(os.Environ(), append(r.env, roleOf+"="+r.kind, nameOf+"="+r.name)...), os.Stderr
+	_, err := cmd.StdinPipe() // it ends with us
+	must(t, err)
+	out, said := io.Pipe()
+	cmd.Stdout = said
+	start := r.start
+	if start == nil {
+		start = (*exec.Cmd).Start
+	}
+	must(t, start(cmd))
+	r.cmd, r.out, r.said = cmd, bufio.NewReader(out), said
+	if r.kind == "server" {
+		_, err := r.out.ReadString('\n')
+		must(t, err)
+	}
+}
+
+// kill kills it with SIGKILL and waits until it is gone.
+func (r *role) kill() {
+	_ = r.cmd.Process.Kill()
+	_ = r.cmd.Wait() // it was killed
+	_ = r.said.Close()
+}
+
+// freePort is an address of this host where nobody listens.
+func freePort(t *testing.T, host string) string {
+	t.Helper()
+	l, err := net.Listen("tcp", host+":0")
+	must(t, err)
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// outcome is what a coordinator came to: its digest, empty of one that was killed.
+func (r *role) outcome() <-chan string {
+	c, out := make(chan string, 1), r.out
+	go func() {
+		line, _ := out.ReadString('\n')
+		c <- strings.TrimSpace(line)
+	}()
+	return c
+}
+
+// TestKilledAtRandomMoments kills machines, coordinators and servers, in turn, with SIGKILL at 30 random moments of sweeps of 400
+// cells. Every sweep must come to the digest that it has in one process.
+func TestKilledAtRandomMoments(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes a minute or two")
+	}
+	moments := 30
+	if n, err := strconv.Atoi(os.Getenv("OLAF_KILLS")); err == nil {
+		moments = n
+	}
+	address := freePort(t, "127.0.0.1")
+	server := &role{kind: "server", env: []string{hostOf + "=" + address, folderOf + "=" + t.TempDir()}}
+	machines := []*role{{kind: "machine", name: "one", env: []string{hostOf + "=" + address}}, {kind: "machine", name: "two", env: []string{hostOf + "=" + address}}}
+	server.begin(t)
+	defer func() { server.kill() }()
+	for _, m := range machines {
+		m.begin(t)
+		defer func() { m.kill() }()
+	}
+	random := rand.New(rand.NewPCG(19, 30))
+	killed, sweeps := map[string]int{}, 0
+	for n := 0; n < moments; sweeps++ {
+		values := fmt.Sprintf("%d..%d", 1000*sweeps+1000, 1000*sweeps+1399)
+		p := plan(t, values)
+		want := alone(t, p)
+		coordinator := &role{kind: "coordinator", env: []string{hostOf + "=" + address, folderOf + "=" + t.TempDir(), valuesOf + "=" + values}}
+		coordinator.begin(t)
+		for done := coordinator.outcome(); ; {
+			moment := time.NewTimer(time.Duration(random.IntN(900)) * time.Millisecond)
+			select {
+			case got := <-done:
+				moment.Stop()
+				_ = coordinator.cmd.Wait() // it has said its digest
+				if got != want {
+					t.Fatalf("sweep %d after %d kills: %q, want %s", sweeps, n, got, want)
+				}
+			case <-moment.C:
+				if n == moments {
+					continue
+				}
+				victim := []*role{machines[n/3%2], coordinator, server}[n%3]
+				victim.kill()
+				victim.begin(t)
+				killed[victim.kind]++
+				n++
+				if victim == coordinator {
+					done = coordinator.outcome()
+				}
+				continue
+			}
+			break
+		}
+	}
+	t.Logf("%v killed in %d sweeps of 400 cells: every digest is the one of one process", killed, sweeps)
+}

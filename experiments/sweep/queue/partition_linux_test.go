@@ -1,0 +1,78 @@
+package queue
+
+import (
+	"fmt"
+	"net/netip"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf/fpga/netlab"
+)
+
+// TestPartitions lets two hosts work together, each in a network of its own, whose cable is dead for 200 ms, up to twenty times and until
+// the sweep is over: first while one host has server and coordinator and the other the only machine. The digest is that of one process.
+func TestPartitions(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	if err := netlab.Missing(netlab.NamespaceRights...); err != nil {
+		t.Skip(err)
+	}
+	ip, err := exec.LookPath("ip")
+	if err != nil {
+		t.Skip("without ip (Debian package iproute2) nobody cuts cables")
+	}
+	lab, err := netlab.New()
+	must(t, err)
+	t.Cleanup(func() { must(t, lab.Close()) })
+	near, err := lab.Node("near")
+	must(t, err)
+	far, err := lab.Node("far")
+	must(t, err)
+	cable, err := netlab.Connect(netlab.End{Node: near, Name: "far"}, netlab.End{Node: far, Name: "near"}, 1500)
+	must(t, err)
+	must(t, cable.A.Address(netip.MustParsePrefix("10.19.0.1/24")))
+	must(t, cable.B.Address(netip.MustParsePrefix("10.19.0.2/24")))
+	in := func(n *netlab.Node) func(*exec.Cmd) error {
+		return func(cmd *exec.Cmd) error { _, err := n.Start(cmd); return err }
+	}
+	link := func(state string) {
+		t.Helper()
+		p, err := far.Start(exec.Command(ip, "link", "set", "dev", "near", state))
+		must(t, err)
+		must(t, p.Wait())
+	}
+	const address, values = "10.19.0.1:4222", "1000..3999"
+	server := &role{kind: "server", env: []string{hostOf + "=" + address, folderOf + "=" + t.TempDir()}, start: in(near)}
+	server.begin(t)
+	machine := &role{kind: "machine", name: "far", env: []string{hostOf + "=" + address}, start: in(far)}
+	machine.begin(t)
+	coordinator := &role{kind: "coordinator", env: []string{hostOf + "=" + address, folderOf + "=" + t.TempDir(), valuesOf + "=" + values}, start: in(near)}
+	coordinator.begin(t)
+	want, done := alone(t, plan(t, values)), coordinator.outcome()
+	const dead, alive, most = 200 * time.Millisecond, 300 * time.Millisecond, 20
+	for cuts := 0; ; {
+		moment := time.NewTimer(alive)
+		select {
+		case got := <-done:
+			moment.Stop()
+			if got != want {
+				t.Fatalf("after %d partitions: %q, want %s", cuts, got, want)
+			}
+			if cuts < 5 {
+				t.Fatalf("only %d partitions: the sweep is too short to show anything", cuts)
+			}
+			t.Log(fmt.Sprintf("%d partitions of %v in a sweep of 3,000 cells: the digest is the one of one process", cuts, dead))
+			return
+		case <-moment.C:
+			if cuts == most {
+				continue
+			}
+			link("down")
+			time.Sleep(dead)
+			link("up")
+			cuts++
+		}
+	}
+}
