@@ -170,7 +170,7 @@ func (f *reproduceFlags) farm(ctx context.Context, env *cli.Env, plan *sweep.Pla
 			return nil, err
 		}
 	}
-	watchSweep(f.monitor, engine)
+	f.monitor.Sweep(engine.Progress)
 	bar := cli.StartNotedProgress(env, f.quiet, func() (int, int) { p := engine.Progress(); return p.LotsDone, p.Lots }, sweepNote(env, engine))
 	cells, differ, err := engine.Run(ctx)
 	bar.Stop()

@@ -22,7 +22,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/cmd/olafctl/monitor"
 	"github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/store"
@@ -238,7 +237,7 @@ func (f *gridFlags) carryOut(ctx context.Context, env *cli.Env, s *store.Store, 
 		return errors.Join(err, folder.Leave())
 	}
 	defer unwatch()
-	watchSweep(watch, engine)
+	watch.Sweep(engine.Progress)
 	stopBeat := beat(env, engine, folder, host)
 	cells, differences, err := f.work(ctx, env, engine)
 	stopBeat()
@@ -417,22 +416,6 @@ func beat(env *cli.Env, engine *sweep.Engine, folder *sweep.Folder, host string)
 		}
 	}()
 	return func() { close(quit); <-ended }
-}
-
-// watchSweep tells Prometheus how a sweep goes.
-func watchSweep(m *monitor.Monitor, engine *sweep.Engine) {
-	m.Work("sweep", func() (int, int) { p := engine.Progress(); return p.LotsDone, p.Lots })
-	for _, of := range []struct {
-		name, help string
-		value      func(*sweep.Progress) int
-	}{
-		{"sweep_cells", "cells of the sweep", func(p *sweep.Progress) int { return p.Cells }},
-		{"sweep_cells_done", "cells of which everything is there", func(p *sweep.Progress) int { return p.Done }},
-		{"sweep_cells_failed", "cells that failed", func(p *sweep.Progress) int { return p.Failed }},
-		{"sweep_workers", "workers that have a job at the moment", func(p *sweep.Progress) int { return len(p.Working) }},
-	} {
-		m.Value(of.name, of.help, func() float64 { p := engine.Progress(); return float64(of.value(&p)) })
-	}
 }
 
 // workerName is the command of worker processes.

@@ -20,6 +20,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/results"
@@ -118,7 +119,7 @@ func TestTextFile(t *testing.T) {
 func whole(t *testing.T) *Monitor {
 	t.Helper()
 	m, _ := seen(t)
-	m.Work("sweep", func() (int, int) { return 3, 7 })
+	m.Sweep(func() sweep.Progress { return sweep.Progress{Cells: 5, Done: 2, Failed: 1, Lots: 7, LotsDone: 3, Working: map[string]string{"process 1": "slots=4"}} })
 	m.Value("training_reward", "mean reward", func() float64 { return math.NaN() })
 	m.Verdicts("olaf/table1", []results.PaperRow{{Verdict: "match"}})
 	counts := olaf.NewCounts(system.Queued().Ledger)
@@ -139,7 +140,7 @@ func TestEverythingIsTold(t *testing.T) {
 	m := whole(t)
 	body := scrape(t, m)
 	for _, want := range []string{
-		`olafctl_work_done{work="sweep"} 3.0`, `olafctl_work_steps{work="sweep"} 7.0`, "olafctl_training_reward NaN",
+		`olafctl_work_done{work="sweep"} 3.0`, `olafctl_work_steps{work="sweep"} 7.0`, "olafctl_sweep_cells 5.0", "olafctl_sweep_cells_done 2.0", "olafctl_sweep_cells_failed 1.0", "olafctl_sweep_workers 1.0", "olafctl_training_reward NaN",
 		"olafctl_live_time_seconds 1.0", `olafctl_live_queue_occupancy{queue="olaf"} 3.0`, `olafctl_live_queue_counted{counter="sent",queue="olaf"} 5.0`,
 		`olafctl_live_queue_aom_seconds{queue="olaf",reading="per cluster"} 2e-06`,
 		`olafctl_calls_total{code="OK",method="/p4.v1.P4Runtime/Write"} 1.0`, `olafctl_calls_open{method="/p4.v1.P4Runtime/Write"} 1.0`,
