@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/netip"
 	"slices"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/twin"
+	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
@@ -121,5 +123,36 @@ func TestALocalDevice(t *testing.T) {
 	}
 	if _, err := Serve(t.Context(), "grpc://h:1", ServeOptions{Listen: "127.0.0.1:0", Device: DeviceOptions{Access: access}}); !errors.Is(err, ErrBackend) {
 		t.Errorf("lending what another process lends: %v", err)
+	}
+}
+
+// TestProgramsTwice holds that tables are written once, and again as soon as anybody has changed them.
+func TestProgramsTwice(t *testing.T) {
+	bed, err := Open(t.Context(), "twin:", OpenOptions{Access: Access{Devices: all}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer bed.Close()
+	worker := func(n byte) p4ctl.Worker {
+		return p4ctl.Worker{Address: netip.AddrFrom4([4]byte{10, 1, 0, n}), ID: olaf.WorkerID(n)}
+	}
+	want := p4ctl.Tables{Workers: []p4ctl.Worker{worker(0), worker(1)}}.WithGroups(0)
+	versions := map[uint64]bool{}
+	for _, change := range []bool{false, false, true, false} {
+		if change {
+			if _, err := bed.Tables.Sync(t.Context(), p4ctl.Tables{Workers: []p4ctl.Worker{worker(1)}}.WithGroups(0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if hash, err := bed.Program(t.Context(), want); err != nil || hash != want.Hash() {
+			t.Fatal(hash, err)
+		}
+		if held, err := bed.Tables.Read(t.Context()); err != nil || held.Hash() != want.Hash() {
+			t.Errorf("the tables hold something else: %v", err)
+		}
+		versions[bed.version()] = true
+	}
+	if len(versions) != 2 {
+		t.Errorf("the tables were written %d times, want twice", len(versions))
 	}
 }

@@ -119,7 +119,9 @@ func TestTextFile(t *testing.T) {
 func whole(t *testing.T) *Monitor {
 	t.Helper()
 	m, _ := seen(t)
-	m.Sweep(func() sweep.Progress { return sweep.Progress{Cells: 5, Done: 2, Failed: 1, Lots: 7, LotsDone: 3, Working: map[string]string{"process 1": "slots=4"}} })
+	m.Sweep(func() sweep.Progress {
+		return sweep.Progress{Cells: 5, Done: 2, Failed: 1, Lots: 7, LotsDone: 3, Working: map[string]string{"process 1": "slots=4"}}
+	})
 	m.Value("training_reward", "mean reward", func() float64 { return math.NaN() })
 	m.Verdicts("olaf/table1", []results.PaperRow{{Verdict: "match"}})
 	counts := olaf.NewCounts(system.Queued().Ledger)
