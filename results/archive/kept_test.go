@@ -1,8 +1,11 @@
 package archive
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,8 +17,10 @@ import (
 	"github.com/olafctl/olaf/results/internal/example"
 	"github.com/olafctl/olaf/results/internal/toy"
 	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/store"
 	"github.com/olafctl/olaf/results/table"
+	"github.com/olafctl/olaf/results/xlsx"
 )
 
 // measured is a run of the example with its frames.
@@ -79,6 +84,47 @@ func TestForeignFramesInBetween(t *testing.T) {
 	}
 }
 
+// Numbers of any run are compared with its frames, those of the last one too.
+func TestTheLastRunIsMeasuredToo(t *testing.T) {
+	for wrong := range 3 {
+		kept := []Kept{keptRun(0), keptRun(1), keptRun(2)}
+		other, _ := measured(9)
+		kept[wrong].Run.Metrics = other.Metrics
+		f := saved(t, &results.Bench{Schema: results.BenchSchema}, kept, []uint32{0, 1, 2}, nil)
+		if _, err := Verify(f, toy.Declarations); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), fmt.Sprintf("run %d of olaf", wrong)) {
+			t.Errorf("run %d has another's numbers: %v", wrong, err)
+		}
+	}
+}
+
+// The workbook whose digest is remembered is the one that an export writes.
+func TestRememberedWorkbook(t *testing.T) {
+	s := opened(t)
+	f := keep(t, s, 1)
+	if err := Remember(s, f, KindWorkbook, "v1", toy.Declarations, nil); err != nil {
+		t.Fatal(err)
+	}
+	r, err := Exportable(f, toy.Declarations, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := sha256.New()
+	if err := xlsx.Write(h, sheets.Book(r)); err != nil {
+		t.Fatal(err)
+	}
+	if exports, err := s.Exports(f.ID()); err != nil || len(exports) != 1 || exports[0].SHA256 != hex.EncodeToString(h.Sum(nil)) {
+		t.Errorf("%+v, %v", exports, err)
+	}
+}
+
+func TestKindsOfErrors(t *testing.T) {
+	for err, want := range map[error]olaf.Kind{ErrMismatch: olaf.Missed, ErrDocumentOnly: olaf.Usage} {
+		if kind, _ := olaf.KindOf(err); kind != want {
+			t.Errorf("%v is of kind %v, want %v", err, kind, want)
+		}
+	}
+}
+
 // Runs that ended before their turn do not keep a later one in memory: it is written while it goes on.
 func TestRunsOutOfTurnHoldNobodyUp(t *testing.T) {
 	s := opened(t)
@@ -96,22 +142,59 @@ func TestRunsOutOfTurnHoldNobodyUp(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	batch := make([]olaf.Observation, 1000)
-	for n := 0; n < 200_000; n += len(batch) {
-		for i := range batch {
-			x := uint64(n+i) * 0x9e3779b97f4a7c15 // nothing to pack
-			batch[i] = olaf.Observation{At: olaf.Time(n + i), Update: olaf.Update{Seq: uint32(x >> 32), Reward: int32(x >> 16), GenNS: x >> 16}}
-		}
-		if err := recorder.Observe(2, batch); err != nil {
-			t.Fatal(err)
-		}
-	}
+	observeLong(t, recorder, 2)
 	about, err := os.Stat(filepath.Join(s.Dir(), "runs", "."+w.ID()+".incomplete", ObservationsFile))
 	if err != nil || about.Size() < chunk {
 		t.Errorf("%d bytes are written while the run goes on: %v", about.Size(), err)
 	}
 	if err := errors.Join(recorder.Done(2), recorder.Close(), w.Abort()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// observeLong is a run of some megabytes that is not ended.
+func observeLong(t *testing.T, recorder *Recorder, ordinal uint32) {
+	t.Helper()
+	batch := make([]olaf.Observation, 1000)
+	for n := 0; n < 200_000; n += len(batch) {
+		for i := range batch {
+			x := uint64(n+i) * 0x9e3779b97f4a7c15 // nothing to pack
+			batch[i] = olaf.Observation{At: olaf.Time(n + i), Update: olaf.Update{Seq: uint32(x >> 32), Reward: int32(x >> 16), GenNS: x >> 16}}
+		}
+		if err := recorder.Observe(ordinal, batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A long run whose turn has not come waits for it, however much it is.
+func TestALongRunWaitsForItsTurn(t *testing.T) {
+	s := opened(t)
+	w, err := s.Create("table1", noon)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder, err := NewRecorder(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	observeLong(t, recorder, 1)
+	if err := errors.Join(recorder.Observe(0, []olaf.Observation{{At: 1000}}), recorder.Done(0), recorder.Done(1), recorder.Close(), Save(w, &results.Bench{}, nil),
+		w.Finish(store.Manifest{Experiment: "table1"})); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Load(w.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []uint32
+	if err := Observations(f, func(ordinal uint32, _ *olaf.Observation) bool {
+		if n := len(order); n == 0 || order[n-1] != ordinal {
+			order = append(order, ordinal)
+		}
+		return true
+	}); err != nil || !slices.Equal(order, []uint32{0, 1}) {
+		t.Errorf("runs in the order %v, %v", order, err)
 	}
 }
 
@@ -246,6 +329,10 @@ func TestFirstVersions(t *testing.T) {
 	f := saved(t, example.Bench, kept, nil, nil)
 	if proof, err := Verify(f, toy.Declarations); err != nil || proof.Anew != claims || proof.Dropped != 1 {
 		t.Errorf("%+v, %v, want %d judged anew and 1 dropped", proof, err, claims)
+	}
+	one := &results.Bench{Schema: first, Rows: example.Bench.Rows, Paper: []results.PaperRow{example.Bench.Paper[0], gone}}
+	if proof, err := Verify(saved(t, one, kept, nil, nil), toy.Declarations); err != nil || proof.Anew != 1 || proof.Dropped != 1 {
+		t.Errorf("%+v, %v, want 1 judged anew and 1 dropped", proof, err)
 	}
 	if r, err := Load(f, toy.Declarations); err != nil || len(r.Bench.Statements) != 2 || !strings.Contains(r.Bench.Statements[1], "judged anew") {
 		t.Errorf("%q, %v", r.Bench.Statements, err)

@@ -70,3 +70,36 @@ func TestAResultThatOthersOwn(t *testing.T) {
 		t.Errorf("%v, %v", info, err)
 	}
 }
+
+// A run of somebody else's can't be removed, which is said, and stays in the list.
+func TestARunThatOthersOwn(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := open(t, ".")
+	id := store(t, s, noon)
+	if err := os.Chmod("runs", 0o555); err != nil {
+		t.Fatal(err)
+	}
+	asNobody(t, func() {
+		if err := s.Remove(id); err == nil || !strings.Contains(err.Error(), id+" can't be removed") {
+			t.Errorf("%v", err)
+		}
+	})
+	if entries := list(t, s); len(entries) != 1 || entries[0].ID != id {
+		t.Errorf("%+v", entries)
+	}
+}
+
+// Results can't be put where somebody else keeps them.
+func TestResultsWhereOthersKeepThem(t *testing.T) {
+	t.Chdir(t.TempDir())
+	r := &Singles{"."}
+	a := single("a", `{"x":1}`, "here")
+	if err := os.Mkdir(a.Key[:2], 0o555); err != nil {
+		t.Fatal(err)
+	}
+	asNobody(t, func() {
+		if err := r.Put(a); err == nil || !strings.Contains(err.Error(), "a result can't be stored") {
+			t.Errorf("%v", err)
+		}
+	})
+}

@@ -346,7 +346,7 @@ func TestStoresThatAreRefused(t *testing.T) {
 	if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), "can't be read") {
 		t.Errorf("a folder for the version: %v", err)
 	}
-	for err, want := range map[error]olaf.Kind{ErrUnknown: olaf.Usage, ErrIncomplete: olaf.Usage, ErrDamaged: olaf.Failed, ErrNewer: olaf.Usage, ErrName: olaf.Usage} {
+	for err, want := range map[error]olaf.Kind{ErrUnknown: olaf.Usage, ErrIncomplete: olaf.Usage, ErrDamaged: olaf.Failed, ErrNewer: olaf.Usage, ErrName: olaf.Usage, ErrConflict: olaf.Missed} {
 		if kind, _ := olaf.KindOf(err); kind != want {
 			t.Errorf("%v is of kind %v", err, kind)
 		}
@@ -410,6 +410,63 @@ func TestIndexThatStays(t *testing.T) {
 	}
 	if s, err := Open(dir); err == nil || !strings.Contains(err.Error(), "the index of the run store can't be written") || !strings.Contains(err.Error(), "choose another place with --store") {
 		t.Errorf("%v, %v", s, err)
+	}
+}
+
+// A store whose folder of runs is gone says so, whoever asks.
+func TestRunsThatAreGone(t *testing.T) {
+	s := open(t, t.TempDir())
+	store(t, s, noon)
+	if err := os.Rename(filepath.Join(s.Dir(), "runs"), filepath.Join(s.Dir(), "elsewhere")); err != nil {
+		t.Fatal(err)
+	}
+	for what, ask := range map[string]func() error{
+		"list":      func() error { _, err := s.List(); return err },
+		"older":     func() error { _, err := s.Older(noon); return err },
+		"last":      func() error { _, err := s.Resolve("last"); return err },
+		"abandoned": func() error { _, err := s.Abandoned(); return err },
+		"reindex":   func() error { _, err := s.Reindex(); return err },
+	} {
+		if err := ask(); err == nil || !strings.Contains(err.Error(), "the run store can't be read") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	r := &Singles{filepath.Join(s.Dir(), "VERSION")}
+	if _, _, err := r.List(); err == nil || !strings.Contains(err.Error(), "the results can't be read") {
+		t.Errorf("a file for the results: %v", err)
+	}
+}
+
+// What the index holds is listed without a look into folders, of every run: it is a cache of all.
+func TestIndexHoldsAllRuns(t *testing.T) {
+	s := open(t, t.TempDir())
+	for k := range 4 {
+		store(t, s, noon.Add(time.Duration(k)*time.Hour))
+	}
+	if n, err := s.Reindex(); n != 4 || err != nil {
+		t.Fatal(n, err)
+	}
+	before := list(t, s)
+	for _, e := range before {
+		if err := os.Remove(filepath.Join(s.path(e.ID), manifestName)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if after := list(t, s); !slices.Equal(after, before) {
+		t.Errorf("%+v, before %+v", after, before)
+	}
+	// One that can't be told of a new run says so.
+	if _, err := s.index.db.Exec("CREATE TRIGGER no BEFORE INSERT ON runs BEGIN SELECT RAISE(ABORT, 'no more'); END"); err != nil {
+		t.Fatal(err)
+	}
+	store(t, s, noon.Add(9*time.Hour))
+	for what, ask := range map[string]func() error{
+		"list": func() error { _, err := s.List(); return err },
+		"last": func() error { _, err := s.Resolve("last"); return err },
+	} {
+		if err := ask(); err == nil || !strings.Contains(err.Error(), "no more") {
+			t.Errorf("%s: %v", what, err)
+		}
 	}
 }
 
@@ -528,8 +585,15 @@ func TestFinishSays(t *testing.T) {
 	if err := singles.Put(one); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(singles.path(one.Key)); err != nil || info.Mode().Perm() != 0o644 {
-		t.Errorf("%v, %v", info, err)
+	if err := errors.Join(s.Note(w.ID(), "read by all"), s.SetExport(w.ID(), Export{Kind: "xlsx"})); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]fs.FileMode{
+		singles.path(one.Key): 0o644, filepath.Dir(singles.path(one.Key)): 0o755, s.notePath(w.ID()): 0o644, s.exportsPath(w.ID()): 0o644,
+	} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%v, %v, want %v", info, err, want)
+		}
 	}
 }
 
