@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/olafctl/olaf"
 )
@@ -106,7 +107,23 @@ func ParsePlan(name string, text []byte) (*Plan, error) {
 	if err := p.Problem.Check(); err != nil {
 		return nil, err
 	}
+	p.order()
 	return p, nil
+}
+
+// order brings the assignments into the order of the problem's jobs, those of no job last.
+func (p *Plan) order() {
+	place := make(map[string]int, len(p.Problem.Jobs))
+	for i := range p.Problem.Jobs {
+		place[p.Problem.Jobs[i].ID] = i
+	}
+	of := func(a Assignment) int {
+		if i, known := place[a.Job]; known {
+			return i
+		}
+		return len(place)
+	}
+	slices.SortStableFunc(p.Jobs, func(a, b Assignment) int { return of(a) - of(b) })
 }
 
 // lineOf says where in a text JSON broke off, as :LINE.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -223,6 +224,29 @@ func TestParsePlan(t *testing.T) {
 		if _, err := ParsePlan("plan.json", []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
 		}
+	}
+}
+
+// Whoever made a plan lists jobs as they like; readers have them in the order of the problem, whatever else is wrong.
+func TestParsePlanOrders(t *testing.T) {
+	problem, err := Parse("jobs.yaml", []byte(example))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(&Plan{Schema: PlanSchema, Problem: problem, Jobs: []Assignment{{Job: "nobody"}, {Job: "c"}, {Job: "b"}, {Job: "a"}, {Job: "b", Start: 1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ParsePlan("plan.json", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var order []string
+	for _, a := range got.Jobs {
+		order = append(order, fmt.Sprint(a.Job, a.Start))
+	}
+	if want := "a0 b0 b1 c0 nobody0"; strings.Join(order, " ") != want {
+		t.Errorf("%v, want %s", order, want)
 	}
 }
 
