@@ -201,16 +201,24 @@ func (f *planFlags) horizonThatWorks(cmd *cobra.Command, p *sched.Problem) strin
 
 // writePlan prints what a plan achieves and what the checker says of it.
 func writePlan(w io.Writer, p *sched.Plan, v *check.Verdict) error {
-	jobs, offloaded := len(p.Jobs), 0
+	jobs, offloaded, parts := len(p.Jobs), 0, 0
 	for i := range p.Jobs {
-		if p.Jobs[i].INC != "" {
+		switch {
+		case p.Jobs[i].INC == "":
+		case len(p.Problem.Jobs[i].Workers) > 1:
+			parts++
+		default:
 			offloaded++
 		}
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %d of %d jobs done, CT-BTI %v, mean JCT %.3f s, %d reconfigurations\n", p.Policy.Name,
 		jobs-len(p.Outcome.Unfinished), jobs, p.Outcome.CTBTI, p.Outcome.MeanJCT(jobs).Seconds(), p.Outcome.Reconfigurations)
-	fmt.Fprintf(&b, "%d jobs are aggregated by a switch, %d by their server; %d slots of %v\n", offloaded, jobs-offloaded, p.Slots, p.Problem.Slot)
+	fmt.Fprintf(&b, "%d jobs are aggregated by a switch, %d by their server", offloaded, jobs-offloaded-parts)
+	if parts > 0 {
+		fmt.Fprintf(&b, ", %d by both", parts)
+	}
+	fmt.Fprintf(&b, "; %d slots of %v\n", p.Slots, p.Problem.Slot)
 	if p.Policy.Repairs != sched.AllRepairs {
 		fmt.Fprintf(&b, "with repairs %v: these are the claims of the printed text\n", p.Policy.Repairs)
 	}
