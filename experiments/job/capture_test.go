@@ -49,6 +49,8 @@ func TestCapturesHaveEveryFrame(t *testing.T) {
 		"ATP":                 {"atp", system.Options{}, 0, 0, frame.ATPReleased},
 		"ATP under loss":      {"atp", system.Options{}, 0, 0.02, frame.ATPReleased},
 		"ATP in racks":        {"atp", system.Options{Profile: "paper"}, 2, 0.02, frame.ATPPaper},
+		"XAgg":                {"xagg", system.Options{}, 0, 0, frame.XAgg},
+		"XAgg under loss":     {"xagg", system.Options{}, 0, 0.05, frame.XAgg},
 		"SwitchML under loss": {"switchml", system.Options{}, 2, 0.02, frame.SwitchML},
 		"P4INC":               {"p4inc", system.Options{}, 0, 0, frame.P4INC},
 		"P4INC with marks":    {"p4inc", system.Options{Slots: 8, Window: 64}, 0, 0, frame.P4INC},

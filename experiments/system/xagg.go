@@ -1,18 +1,14 @@
 package system
 
 import (
-	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/xagg"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// xaggHeader is our 64-byte block, which leaves lanes aligned (docs/programs/xagg.md); lineOverhead is what Ethernet has
-// beside a frame.
-const (
-	xaggHeader   = olaf.HeaderBytes
-	lineOverhead = 24
-)
+// lineOverhead is what Ethernet has beside a frame, in bytes.
+const lineOverhead = 24
 
 // xaggSystem adds whole models up on servers in front of the parameter server.
 func xaggSystem() System {
@@ -30,11 +26,11 @@ func xaggSystem() System {
 				}
 				return Parts{
 					Worker: func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
-						return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: o.Timeout, Beside: xaggHeader + lineOverhead, Fixed: fixed}, host)
+						return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: o.Timeout, Beside: frame.XAgg.Size(0) + lineOverhead, Fixed: fixed}, host)
 					},
 					Program: &d, Build: program.Config{Profile: o.Profile, Lanes: xagg.Lanes}, Whole: true,
 					Renewal: &program.Packet{Kind: program.Control, Action: xagg.Renew},
-					Header:  xaggHeader, PerPacket: xagg.Lanes,
+					Frame:   frame.XAgg, PerPacket: xagg.Lanes,
 				}, nil
 			},
 		}},

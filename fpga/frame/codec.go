@@ -237,7 +237,7 @@ func (f *Format) fixed(v *View) error {
 }
 
 // Packet reads what is on the wire of a packet into p, all of which it replaces. Its Lanes are those of the frame, which some
-// formats fill up, and it has no Trace.
+// formats fill up, and it has no Trace beyond what a table names.
 func (v *View) Packet(p *program.Packet) {
 	m := v.Message
 	*p = program.Packet{Kind: m.Kind, Action: m.Action, Lanes: uint16(v.lanes), Flags: v.flags()}

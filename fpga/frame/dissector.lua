@@ -74,6 +74,20 @@ local function lanes(tvb, tree, format, message, length)
   end
 end
 
+-- shared finds the message that a payload is: of the format that the port stands for, or else of another one of that port.
+local function shared(format, tvb, tos, reply, length)
+  local candidates = { format }
+  for _, other in ipairs(formats) do
+    if other ~= format and other.table == format.table and other.pattern == format.pattern then table.insert(candidates, other) end
+  end
+  for _, one in ipairs(candidates) do
+    for _, message in ipairs(one.messages) do
+      if message.tos == tos and message.reply == reply and matches(tvb, message, length) then return one, message end
+    end
+  end
+  return format, nil
+end
+
 -- dissect shows a frame from behind UDP, or behind what stands for it.
 local function dissect(format, tvb, pinfo, tree)
   if format.behind_ip > 0 then
@@ -87,24 +101,24 @@ local function dissect(format, tvb, pinfo, tree)
     local field = ip_tos()
     if field then tos = field.value - field.value % 4 end
   end
+  local message
+  format, message = shared(format, tvb, tos, reply, length)
   pinfo.cols.protocol = format.title
   local branch = tree:add(format.proto, tvb(), format.title)
-  for _, message in ipairs(format.messages) do
-    if message.tos == tos and message.reply == reply and matches(tvb, message, length) then
-      local words = {}
-      branch:add(format.shown.message, message.name):set_generated()
-      add(tvb, branch, format, message.head, 0, words)
-      lanes(tvb, branch, format, message, length)
-      add(tvb, branch, format, message.tail, length - message.tail_bytes, {})
-      table.insert(words, 1, message.name)
-      local info = table.concat(words, " ")
-      pinfo.cols.info = info
-      branch:append_text(", " .. info)
-      return tvb:len()
-    end
+  if not message then
+    pinfo.cols.info = "malformed"
+    branch:add_proto_expert_info(format.malformed, "no message of " .. format.title .. " is tagged, coded and as long as this")
+    return tvb:len()
   end
-  pinfo.cols.info = "malformed"
-  branch:add_proto_expert_info(format.malformed, "no message of " .. format.title .. " is tagged, coded and as long as this")
+  local words = {}
+  branch:add(format.shown.message, message.name):set_generated()
+  add(tvb, branch, format, message.head, 0, words)
+  lanes(tvb, branch, format, message, length)
+  add(tvb, branch, format, message.tail, length - message.tail_bytes, {})
+  table.insert(words, 1, message.name)
+  local info = table.concat(words, " ")
+  pinfo.cols.info = info
+  branch:append_text(", " .. info)
   return tvb:len()
 end
 

@@ -2,7 +2,8 @@
 // tables of docs/wire.md and the dissector for Wireshark are all derived.
 //
 // A Format turns a packet of fpga/program into an Ethernet frame and back. What is on the wire is exactly what a table says;
-// the Trace of a packet, which simulators carry along to measure by, never is. OLAF's own codec is package olaf's, its table
+// the Trace of a packet, which simulators carry along to measure by, is not, but for the newest time inside, where a table has
+// it. OLAF's own codec is package olaf's, its table
 // is here for page and dissector. Nothing allocates where nothing is wrong.
 package frame
 
@@ -129,7 +130,9 @@ func place(fields []Field) (bytes int) {
 }
 
 // All are the formats with a codec here, in the order of programs and their profiles.
-func All() []*Format { return []*Format{ISwitch, ISwitchExact, SwitchML, ATPReleased, ATPPaper, P4INC} }
+func All() []*Format {
+	return []*Format{ISwitch, ISwitchExact, SwitchML, ATPReleased, ATPPaper, P4INC, XAgg}
+}
 
 // Tables are all formats, those of other packages too.
 func Tables() []*Format { return append([]*Format{OLAF}, All()...) }

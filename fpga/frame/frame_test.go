@@ -21,6 +21,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 	"github.com/olafctl/olaf/fpga/program/p4inc"
+	"github.com/olafctl/olaf/fpga/program/xagg"
 	"github.com/olafctl/olaf/internal/peer"
 )
 
@@ -76,7 +77,11 @@ func TestGolden(t *testing.T) {
 		"iSwitch join":            {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: iswitch.Join, Value: 1_681_062<<32 | 366<<16 | 2}, 42, "01 0019a6a6 016e 0002"},
 		"iSwitch set h":           {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: iswitch.SetH, Value: 3}, 38, "000b 0000 04 0003"},
 		"iSwitch reset":           {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: iswitch.Reset, Seg: everySegment}, 38, "0009 0000 03"},
-		"iSwitch ack":             {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: iswitch.Acknowledge, Value: uint64(iswitch.SetH)<<8 | iswitch.Refused}, 38, "000b 0000 08 04 01"},
+		"XAgg data": {XAgg, Outer{Addresses: home}, &program.Packet{Kind: program.Data, Job: 7, Worker: 3, Seg: 0x10002, Round: 9, Count: 2, Lanes: 2, Trace: program.Trace{NewestNS: 0x010203040506}}, 34,
+			"0fa0 4f4c 0026 0000 58 51 0007 0003 00010002 0002 010203040506 0009 0000 …"},
+		"XAgg ask": {XAgg, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: xagg.Ask, Job: 7, Worker: 3, Seg: 64, Round: 9, Value: 8, Bitmap: 5}, 38,
+			"0026 0000 58 60 0007 0003 00000040 06 00 000000000008 0009 0000 0000000000000005"},
+		"iSwitch ack": {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: iswitch.Acknowledge, Value: uint64(iswitch.SetH)<<8 | iswitch.Refused}, 38, "000b 0000 08 04 01"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := encoded(t, c.f, c.to, c.p, nil)[c.from:]
@@ -107,6 +112,7 @@ func TestSizes(t *testing.T) {
 	}{
 		{ISwitch, iswitch.Lanes, 1514}, {ISwitch, 0, Least}, {ISwitchExact, 3, 62}, {SwitchML, 64, 308}, {SwitchML, 1, 308}, {SwitchML, 65, 1076},
 		{ATPReleased, 62, 308}, {ATPReleased, 5, 308}, {ATPPaper, 62, 298}, {P4INC, p4inc.Lanes, 310}, {P4INC, 1, Least}, {OLAF, 48, 256},
+		{XAgg, 256, 1088}, {XAgg, 0, 64},
 	} {
 		if have := c.f.Size(c.lanes); have != c.want {
 			t.Errorf("%s with %d lanes is %s, want %s", c.f.Name, c.lanes, have, c.want)
@@ -276,6 +282,7 @@ func TestRefusals(t *testing.T) {
 		"a size that lies":     {SwitchML, set(data(SwitchML, 64), 42, 0x13), ErrMalformed, FaultMessage, "data 1024 payload of 266 bytes; it takes 1034"},
 		"a server's job":       {P4INC, set(data(P4INC, 64), 42, 0), ErrMalformed, FaultCode, "service has the unknown value 0"},
 		"an unknown type":      {P4INC, set(data(P4INC, 64), 52, 0xc0), ErrMalformed, FaultCode, "type has the unknown value 3"},
+		"a packet of OLAF":     {XAgg, set(data(XAgg, 1), 42, 0x4f), ErrMalformed, FaultCode, "magic has the unknown value 79"},
 		"a short aggregate":    {ATPReleased, data(ATPReleased, 62)[:300], ErrMalformed, FaultMessage, "payload of 266 bytes; it takes 274"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -28,8 +28,8 @@ func paperSeg() []Field {
 // exactSeg is what isw-x makes of the 8 bytes.
 func exactSeg() []Field {
 	return []Field{
-		{Name: "count", Doc: "vectors inside", Bits: 16, Get: func(p *program.Packet) uint64 { return uint64(p.Count) }, Set: func(p *program.Packet, v uint64) { p.Count = uint16(v) }},
-		{Name: "round", Doc: "of the segment's use", Bits: 16, Get: func(p *program.Packet) uint64 { return uint64(p.Round) }, Set: func(p *program.Packet, v uint64) { p.Round = uint16(v) }},
+		{Name: "count", Doc: "vectors inside", Bits: 16, Get: countOf, Set: setCount},
+		{Name: "round", Doc: "of the segment's use", Bits: 16, Get: roundOf, Set: setRound},
 		{Name: "seg", Doc: "place of the packet's lanes in the vector", Bits: 32, Get: segOf, Set: setSeg},
 	}
 }

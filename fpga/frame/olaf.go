@@ -17,7 +17,7 @@ func olafMessage(name string, kind program.Kind, code uint64, lanes int) Message
 	m := Message{
 		Name: name, Kind: kind, Lanes: Lanes{Type: "int32", Most: lanes},
 		Head: []Field{
-			{Name: "magic", Bits: 8, Form: Hex, Fixed: true, Value: 0x4f},
+			{Name: "magic", Bits: 8, Form: Hex, Fixed: true, Selects: true, Value: 0x4f},
 			{Name: "version", Bits: 2, Fixed: true, Value: 1},
 			{Name: "type", Bits: 2, Fixed: true, Selects: true, Value: code, Names: []string{1: "update", 2: "ack"}},
 			{Name: "reserved", Bits: 2, Fixed: true},

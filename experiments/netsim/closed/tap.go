@@ -19,7 +19,8 @@ type Frame struct {
 	Lanes  []uint32 // nil where no values are carried
 }
 
-// Nodes are the names of a network's nodes: workers by job, the jobs' servers where there are some, the root, racks.
+// Nodes are the names of a network's nodes: workers by job, the jobs' servers where there are some, the root, racks, and
+// the servers of a tree.
 func (n *Network) Nodes(server bool) []string {
 	several := *n
 	several.Jobs = max(1, n.Jobs)
@@ -40,13 +41,21 @@ func (n *Network) Nodes(server bool) []string {
 	for r := range s.racks {
 		names = append(names, fmt.Sprintf("rack-%d", r))
 	}
+	if n.Tree != nil {
+		for i := range n.Tree.Servers {
+			names = append(names, fmt.Sprintf("aggregator-%d", i))
+		}
+	}
 	return names
 }
 
 // tap tells of a frame that has come to the end of a wire.
 func (s *sim) tap(w *wire, p *packet) {
 	f := Frame{At: olaf.Time(s.now), From: int(p.from), To: int(w.to), For: int(w.to), Packet: &p.Packet, Lanes: p.lanes}
-	if p.to != endpoint.Network {
+	switch {
+	case s.grove != nil && p.target != everybody:
+		f.For = int(p.target)
+	case p.to != endpoint.Network:
 		f.For, f.Past = int(s.numberOf(p)), true
 	}
 	s.job.Tap(&f)

@@ -1,0 +1,113 @@
+package frame
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/xagg"
+)
+
+// xaggMagic tells XAgg's packets from OLAF's, which come to the same port.
+const xaggMagic = 0x58
+
+// XAgg is the frame that the kernel's program reads (fpga/xdp/bpf/xagg.c): a block as long as OLAF's, so that lanes are
+// aligned, where the paper has the fields of its Fig. 3. A sum is data of whoever added it up, on its way up as on its way back.
+var XAgg = placed(xaggFormat())
+
+func xaggFormat() *Format {
+	lanes := Lanes{Type: "int32", Most: xaggLanes}
+	f := &Format{
+		Name: "xagg", Proto: "xagg", Title: "XAgg", Source: "ours, for the fields of Zhang et al., IEEE/ACM ToN 2023, Fig. 3; docs/kernel.md says why",
+		Carrier: Carrier{EtherType: etherTypeIPv4, Protocol: protocolUDP, Port: olaf.UDPPort},
+		Messages: []Message{
+			{Name: "data", Kind: program.Data, Head: xaggData(), Lanes: lanes},
+			{Name: "result", Kind: program.Result, Head: xaggData(), Lanes: lanes},
+		},
+	}
+	control := func(name string, action uint8, value string, names bool) {
+		f.Messages = append(f.Messages, Message{Name: name, Kind: program.Control, Action: action, Head: xaggControl(action, value, names)})
+	}
+	control("ready", xagg.Ready, "bit/s that the child can send", false)
+	control("rate", xagg.Rate, "bit/s that the child may send", false)
+	control("finished", xagg.Finished, "", false)
+	control("lost", xagg.Lost, "", true)
+	control("checked", xagg.Checked, "", false)
+	control("ask", xagg.Ask, "the first epoch that the vector was sent in", true)
+	control("renew", xagg.Renew, "changes of the tree so far", false)
+	return f
+}
+
+// xaggLanes is as many as the kernel's program adds in one piece; the published fragment has 256.
+const xaggLanes = 704
+
+// xaggNames are the words of the codes of kinds and of actions.
+var (
+	xaggKinds   = []string{1: "data", 2: "control"}
+	xaggActions = []string{xagg.Ready: "ready", xagg.Rate: "rate", xagg.Finished: "finished", xagg.Lost: "lost", xagg.Checked: "checked",
+		xagg.Ask: "ask", xagg.Renew: "renew"}
+)
+
+// xaggHead is how every packet begins, up to the two marks of data.
+func xaggHead(kind uint64) []Field {
+	return []Field{
+		{Name: "magic", Bits: 8, Form: Hex, Fixed: true, Selects: true, Value: xaggMagic},
+		{Name: "version", Bits: 2, Fixed: true, Value: 1},
+		{Name: "type", Bits: 2, Fixed: true, Selects: true, Value: kind, Names: xaggKinds},
+		{Name: "reserved", Bits: 2, Fixed: true},
+	}
+}
+
+// xaggWho names job, child and fragment.
+func xaggWho(fragment string) []Field {
+	return []Field{
+		{Name: "job", Bits: 16, Doc: "whose model it is", Get: jobOf, Set: setJob},
+		{Name: "child", Bits: 16, Doc: "of the sender below its parent, from 0", Get: workerOf, Set: setWorker},
+		{Name: "fragment", Bits: 32, Doc: fragment, Get: segOf, Set: setSeg},
+	}
+}
+
+func xaggData() []Field {
+	f := append(xaggHead(1),
+		Field{Name: "retransmission", Doc: "sent before", Bits: 1, Form: Mark, Flag: program.Resend},
+		Field{Name: "aggregated", Doc: "more than one vector inside", Bits: 1, Form: Mark, Get: func(p *program.Packet) uint64 {
+			if p.Count > 1 {
+				return 1
+			}
+			return 0
+		}})
+	f = append(f, xaggWho("of the model, from 0")...)
+	return append(f,
+		Field{Name: "count", Doc: "vectors inside", Bits: 16, Get: countOf, Set: setCount},
+		Field{Name: "generated", Doc: "when the newest vector inside was, ns modulo 2^48", Bits: 48,
+			Get: func(p *program.Packet) uint64 { return p.NewestNS % olaf.GenModulus },
+			Set: func(p *program.Packet, v uint64) { p.NewestNS = v }},
+		Field{Name: "epoch", Doc: "of the model", Bits: 16, Get: roundOf, Set: setRound},
+		Field{Name: "unused", Bits: 16})
+}
+
+// xaggControl is as long as the head of data, and longer where it names fragments.
+func xaggControl(action uint8, value string, names bool) []Field {
+	fragment := map[bool]string{false: "of finished how many were sent", true: "the first that can be named"}[names]
+	f := append(append(xaggHead(2), Field{Name: "unused", Bits: 2}), xaggWho(fragment)...)
+	f = append(f,
+		Field{Name: "action", Doc: "what is said", Bits: 8, Fixed: true, Selects: true, Value: uint64(action), Names: xaggActions},
+		Field{Name: "unused", Bits: 8})
+	argument := Field{Name: "value", Doc: value, Bits: 48, Get: valueOf, Set: setValue}
+	if value == "" {
+		argument = Field{Name: "value", Bits: 48}
+	}
+	f = append(f, argument, Field{Name: "epoch", Doc: "of the model", Bits: 16, Get: roundOf, Set: setRound}, Field{Name: "unused", Bits: 16})
+	if names {
+		f = append(f, Field{
+			Name: "which", Doc: "a bit a fragment, the lowest the first", Bits: 64, Form: Hex,
+			Get: func(p *program.Packet) uint64 { return p.Bitmap }, Set: func(p *program.Packet, v uint64) { p.Bitmap = v },
+		})
+	}
+	return f
+}
+
+func workerOf(p *program.Packet) uint64     { return uint64(p.Worker) }
+func setWorker(p *program.Packet, v uint64) { p.Worker = olaf.WorkerID(v) }
+func countOf(p *program.Packet) uint64      { return uint64(p.Count) }
+func setCount(p *program.Packet, v uint64)  { p.Count = uint16(v) }
+func roundOf(p *program.Packet) uint64      { return uint64(p.Round) }
+func setRound(p *program.Packet, v uint64)  { p.Round = uint16(v) }
