@@ -32,6 +32,17 @@ func (l *Lab) Node(name string) (*Node, error) {
 	return n, nil
 }
 
+// Enter takes part in a namespace that another process made and keeps, by its Path there. What is made inside stays with that
+// process; what this one holds by descriptors, such as programs, ends with this one.
+func (l *Lab) Enter(name, path string) (*Node, error) {
+	n, err := enterNode(name, path)
+	if err != nil {
+		return nil, err
+	}
+	l.nodes = append(l.nodes, n)
+	return n, nil
+}
+
 // Close ends programs that run in the lab's namespaces, and removes namespaces with all that is in them.
 func (l *Lab) Close() error {
 	var errs []error

@@ -30,6 +30,18 @@ func findInterface(name string) (*Interface, error) {
 	return &Interface{Name: name, Index: a.Index, MAC: a.HardwareAddr, MTU: a.MTU, link: link}, nil
 }
 
+// Interface finds one of the node's by its name.
+func (n *Node) Interface(name string) (i *Interface, err error) {
+	err = n.Do(func() error {
+		if i, err = findInterface(name); err != nil {
+			return err
+		}
+		i.Node = n
+		return nil
+	})
+	return i, err
+}
+
 func (i *Interface) setUp() error {
 	if err := netlink.LinkSetUp(i.link); err != nil {
 		return fmt.Errorf("%w: bring %s up: %w", ErrNetwork, i.Name, err)
@@ -72,15 +84,32 @@ func Connect(a, b End, mtu int) (*Cable, error) {
 	return c, err
 }
 
-func (e End) switchOn() (i *Interface, err error) {
-	err = e.Node.Do(func() error {
-		if i, err = findInterface(e.Name); err != nil {
-			return err
-		}
-		i.Node = e.Node
-		return i.setUp()
-	})
-	return i, err
+func (e End) switchOn() (*Interface, error) {
+	i, err := e.Node.Interface(e.Name)
+	if err != nil {
+		return nil, err
+	}
+	return i, i.Do(i.setUp)
+}
+
+// physical is the kind of an interface that hardware made: the kernel gives it back to its first namespace when the one that it is
+// in ends. What was made by a command ends with the namespace.
+const physical = "device"
+
+// Adopt takes an interface out of this process's own namespace into the node's, and switches it on. When the node ends, in
+// whatever way, the kernel gives it back.
+func (n *Node) Adopt(name string) (*Interface, error) {
+	link, err := netlink.LinkByName(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: interface %s for %s: %w; 'ip link' lists those that there are", ErrNetwork, name, n.name, err)
+	}
+	if link.Type() != physical {
+		return nil, fmt.Errorf("%w: interface %s for %s is of kind %s and would end with the namespace; use a network card's", ErrNetwork, name, n.name, link.Type())
+	}
+	if err := netlink.LinkSetNsFd(link, int(n.file.Fd())); err != nil {
+		return nil, fmt.Errorf("%w: take interface %s for %s: %w", ErrNetwork, name, n.name, err)
+	}
+	return End{n, name}.switchOn()
 }
 
 // Address gives the interface an IPv4 address with the length of its network.

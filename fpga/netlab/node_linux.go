@@ -26,10 +26,8 @@ type Node struct {
 
 // newNode makes a namespace and the thread that keeps it.
 func newNode(name string) (*Node, error) {
-	n := &Node{name: name, tasks: make(chan func()), ended: make(chan struct{}), processes: map[*Process]bool{}}
-	made := make(chan error)
-	go n.keep(made)
-	if err := <-made; err != nil {
+	n, err := kept(name, func() error { return unix.Unshare(unix.CLONE_NEWNET) })
+	if err != nil {
 		return nil, fmt.Errorf("make a namespace for %s: %w: %w", name, ErrNetwork, err)
 	}
 	if err := n.Do(n.prepare); err != nil {
@@ -38,11 +36,33 @@ func newNode(name string) (*Node, error) {
 	return n, nil
 }
 
+// enterNode enters the namespace at a path, that of Node.Path of another process, with a thread that keeps it.
+func enterNode(name, path string) (*Node, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("enter the namespace of %s: %w: %w", name, ErrNetwork, err)
+	}
+	defer file.Close()
+	n, err := kept(name, func() error { return unix.Setns(int(file.Fd()), unix.CLONE_NEWNET) })
+	if err != nil {
+		return nil, fmt.Errorf("enter the namespace of %s: %w: %w", name, ErrNetwork, err)
+	}
+	return n, nil
+}
+
+// kept starts a thread that gets into a namespace and stays there.
+func kept(name string, into func() error) (*Node, error) {
+	n := &Node{name: name, tasks: make(chan func()), ended: make(chan struct{}), processes: map[*Process]bool{}}
+	made := make(chan error)
+	go n.keep(into, made)
+	return n, <-made
+}
+
 // keep holds a namespace until there is nothing more to do in it. Its thread is never unlocked, so that it ends with it.
-func (n *Node) keep(made chan<- error) {
+func (n *Node) keep(into func() error, made chan<- error) {
 	defer close(n.ended)
 	runtime.LockOSThread()
-	err := unix.Unshare(unix.CLONE_NEWNET)
+	err := into()
 	if err == nil {
 		n.file, err = os.Open("/proc/thread-self/ns/net")
 	}
