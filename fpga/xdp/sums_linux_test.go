@@ -1,0 +1,326 @@
+package xdp
+
+import (
+	"bufio"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/internal/splitmix"
+)
+
+// TestSumReplay lets children send from two threads, with duplicates and packets of epochs that are over, of other lengths and beyond
+// the model, and holds every decision against the program's. A decision that is altered is found, one that is missing voids it.
+func TestSumReplay(t *testing.T) {
+	build := AggregatorBuild{Fragments: 5, Lanes: 8, Senders: 4, LogBytes: 1 << 22}
+	a := loadAggregator(t, build, 4)
+	var all sync.WaitGroup
+	for thread := range 2 {
+		all.Go(func() {
+			rng := rand.New(rand.NewPCG(2, uint64(thread)))
+			for i := range *events / 20 {
+				p := data{job: 7, child: uint16(rng.IntN(4)), epoch: uint16(65530 + i/300 - rng.IntN(8)/7), fragment: uint32(rng.IntN(6)), count: 1, lanes: make([]int32, 8-rng.IntN(9)/8)}
+				if _, err := a.Arrive(p.encode(t, addressOf(int(p.child)).As4())); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	var log []Decision
+	if err := a.Decisions(func(d *Decision) { log = append(log, *d) }); err != nil {
+		t.Fatal(err)
+	}
+	counts, err := a.Latch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	total := uint64(0)
+	for _, class := range []string{"consumed", "completed", "duplicate", "late", "mismatched", "out_of_range"} {
+		if counts[class] == 0 {
+			t.Errorf("no packet was %s", class)
+		}
+		total += counts[class]
+	}
+	compare := func(log []Decision) Comparison {
+		r, err := NewSumReplayer(build, Parent{Job: 7, Children: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range log {
+			r.Add(&log[i])
+		}
+		return r.Compare(total)
+	}
+	if c := compare(log); c.Void != "" || c.Equal != c.Checked || uint64(c.Checked) != total {
+		t.Fatalf("%+v of %d", c, total)
+	}
+	altered := append([]Decision{}, log...)
+	altered[len(altered)/2].Class ^= 1
+	if c := compare(altered); c.Equal == c.Checked || c.First == "" {
+		t.Errorf("an altered log: %+v", c)
+	}
+	if c := compare(log[1:]); c.Void == "" {
+		t.Errorf("a log without its beginning: %+v", c)
+	}
+}
+
+// What the killed aggregator adds for, and where its process finds its namespace and the addresses of its sums.
+const (
+	killChildren  = 3
+	killFragments = 16
+	killLanes     = 32
+	killJob       = 7
+	adderEnv      = "OLAFCTL_XDP_ADDER"
+)
+
+// TestKilledAggregator kills the process that holds the aggregator's program, at moments from before the first packet of a vector to
+// behind its last sum, while others send, and starts it again. As the partial sums are gone, children send the vector again in another epoch (paper, §V). Every sum that
+// comes is exact, in whichever epoch, and none is missing in the end.
+func TestKilledAggregator(t *testing.T) {
+	if where := os.Getenv(adderEnv); where != "" {
+		if err := adder(where); err != nil {
+			fmt.Println(err)
+			os.Exit(1)
+		}
+	}
+	if err := netlab.Missing(append(append([]netlab.Right{}, netlab.NamespaceRights...), append(LoadRights, netlab.PacketRights...)...)...); err != nil {
+		t.Skip(err)
+	}
+	k := newKilled(t)
+	k.start()
+	kills, repeated := 100, 0
+	if testing.Short() {
+		kills = 10
+	}
+	const packets = killFragments * killChildren
+	for i := range kills {
+		draw := splitmix.Mix(uint64(i))
+		if k.vector(i, int(draw%(packets+packets/4)), time.Duration(draw>>32%1000)*time.Microsecond) {
+			repeated++
+		}
+	}
+	t.Logf("%d of %d vectors were sent again in another epoch", repeated, kills)
+	if repeated < kills/4 { // four fifths of the kills begin before the last packet
+		t.Errorf("only %d of %d kills made anybody send again", repeated, kills)
+	}
+}
+
+// killed is children and a server around an aggregator that another process holds.
+type killed struct {
+	*testing.T
+	hub     *netlab.Node
+	up      *netlab.Cable
+	senders []*netlab.Socket
+	server  *netlab.Socket
+	adds    *exec.Cmd
+	died    chan struct{}
+	epoch   uint16
+}
+
+func newKilled(t *testing.T) *killed {
+	t.Helper()
+	l, err := netlab.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	k := &killed{T: t}
+	node := func(name string) *netlab.Node {
+		n, err := l.Node(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	lay := func(a, b netlab.End) *netlab.Cable {
+		c, err := netlab.Connect(a, b, 1500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	k.hub = node("switch")
+	for i := range killChildren {
+		name := fmt.Sprint("child", i)
+		s, err := lay(netlab.End{Node: node(name), Name: "up"}, netlab.End{Node: k.hub, Name: name}).A.Packets(false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.senders = append(k.senders, s)
+	}
+	k.up = lay(netlab.End{Node: k.hub, Name: "up"}, netlab.End{Node: node("server"), Name: "down"})
+	pass, err := AttachPass(k.up.B)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if k.server, err = k.up.B.Packets(true); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if k.adds != nil {
+			_ = k.adds.Process.Kill()
+			<-k.died
+		}
+		_ = pass.Close()
+		for _, s := range append(k.senders, k.server) {
+			_ = s.Close()
+		}
+	})
+	return k
+}
+
+// adder is the process that is killed: it adds in the namespace at a path until then.
+func adder(path string) error {
+	l, err := netlab.New()
+	if err != nil {
+		return err
+	}
+	hub, err := l.Enter("switch", path)
+	if err != nil {
+		return err
+	}
+	a, err := LoadAggregator(AggregatorBuild{Fragments: killFragments, Lanes: killLanes, Senders: killChildren})
+	if err != nil {
+		return err
+	}
+	var senders []Sender
+	for i := range killChildren {
+		senders = append(senders, Sender{addressOf(i), killJob, olaf.WorkerID(i)})
+		at, err := hub.Interface(fmt.Sprint("child", i))
+		if err != nil {
+			return err
+		}
+		link, err := a.Attach(at, Native)
+		if err != nil {
+			return err
+		}
+		defer link.Close() // held as long as this process lives
+	}
+	up, err := hub.Interface("up")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(a.SetSenders(senders), a.SetUplink(up), a.Configure(Parent{Job: killJob, Children: killChildren, Source: olaf.Addresses{
+		SrcIP: [4]byte{10, 9, 0, 1}, DstIP: [4]byte{10, 9, 0, 2}, DstMAC: [6]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff},
+	}}), a.Run(true))
+	if err != nil {
+		return err
+	}
+	fmt.Println("adds")
+	select {}
+}
+
+// start starts the aggregator anew, and waits until it adds.
+func (k *killed) start() {
+	k.Helper()
+	k.adds = exec.Command(os.Args[0], "-test.run", "^TestKilledAggregator$")
+	k.adds.Env = append(os.Environ(), adderEnv+"="+k.hub.Path())
+	out, err := k.adds.StdoutPipe()
+	if err != nil {
+		k.Fatal(err)
+	}
+	if err := k.adds.Start(); err != nil {
+		k.Fatal(err)
+	}
+	died, adds := make(chan struct{}), k.adds
+	k.died = died
+	line, err := bufio.NewReader(out).ReadString('\n')
+	go func() {
+		_ = adds.Wait() // it is killed
+		close(died)
+	}()
+	if line != "adds\n" {
+		k.Fatalf("the aggregator says %q, %v", strings.TrimSpace(line), err)
+	}
+}
+
+func killValue(vector, child, fragment, lane int) int32 {
+	return int32(splitmix.Mix(uint64(vector)<<40^uint64(child)<<32^uint64(fragment)<<16^uint64(lane))) >> 4
+}
+
+// vector sends one and takes its sums. A while after so many steps, of which each sends a packet as long as there are some, the
+// aggregator is killed beside that; it is started again, and then all is sent again in another epoch, which is said.
+func (k *killed) vector(number, steps int, while time.Duration) (repeated bool) {
+	k.Helper()
+	k.epoch++
+	missing := map[int]bool{}
+	for f := range killFragments {
+		missing[f] = true
+	}
+	next, alive := 0, true
+	for deadline := time.Now().Add(30 * time.Second); len(missing) > 0 || alive; steps-- {
+		if steps == 0 {
+			time.AfterFunc(while, func() { _ = k.adds.Process.Kill() })
+		}
+		if next < killFragments*killChildren {
+			k.send(number, next%killChildren, next/killChildren)
+			next++
+		}
+		k.server.Wait(1) // a packet a millisecond, as the kernel takes some of them to end a process
+		k.take(number, missing)
+		select {
+		case <-k.died:
+			if k.take(number, missing); len(missing) > 0 {
+				repeated, next = true, 0
+				k.epoch += 2
+			}
+			k.start()
+			alive = false
+		default:
+		}
+		if time.Now().After(deadline) {
+			k.Fatalf("vector %d: %d sums never came", number, len(missing))
+		}
+	}
+	return repeated
+}
+
+func (k *killed) send(vector, child, fragment int) {
+	p := data{job: killJob, child: uint16(child), epoch: k.epoch, fragment: uint32(fragment), count: 1, lanes: make([]int32, killLanes)}
+	for i := range p.lanes {
+		p.lanes[i] = killValue(vector, child, fragment, i)
+	}
+	if err := k.senders[child].Send(p.encode(k.T, addressOf(child).As4())); err != nil {
+		k.Fatal(err)
+	}
+}
+
+// take holds every lane of the sums that have come.
+func (k *killed) take(vector int, missing map[int]bool) {
+	b := make([]byte, 2000)
+	for {
+		n, err := k.server.Receive(b)
+		if err != nil {
+			if !errors.Is(err, netlab.ErrAgain) {
+				k.Fatal(err)
+			}
+			return
+		}
+		p, from := decode(k.T, b[:n])
+		if netip.AddrFrom4(from.SrcIP) != netip.AddrFrom4([4]byte{10, 9, 0, 1}) || binary.BigEndian.Uint16(b[52:]) != killChildren {
+			k.Fatalf("a sum of %d vectors from %v", p.count, from.SrcIP)
+		}
+		for i, got := range p.lanes {
+			want := int32(0)
+			for child := range killChildren {
+				want += killValue(vector, child, int(p.fragment), i) // of 28 bits, so that three stay in range
+			}
+			if got != want {
+				k.Fatalf("vector %d, fragment %d of epoch %d, lane %d: %d, want %d", vector, p.fragment, p.epoch, i, got, want)
+			}
+		}
+		delete(missing, int(p.fragment))
+	}
+}
