@@ -53,6 +53,7 @@ type benchFlags struct {
 	beside    string
 	timeScale string
 	notes     []string
+	servers   serverFlags
 }
 
 func newBenchCmd(env *cli.Env) *cobra.Command {
@@ -77,7 +78,8 @@ On a card (-d pci:…) the bench needs the driver of its tables and, with --capt
 host; docs/bring-up.md leads through it. What a capture lost, or could not time, makes a run invalid and is said.
 
 With -d xdp: the Linux kernel of this machine is the switch, for real packets between namespaces; docs/kernel.md says what of it is
-real. --beside twin shows each age three times: planned, of the twin on the arrivals that were logged, and measured.`,
+real. --beside twin shows each age three times: planned, of the twin on the arrivals that were logged, and measured.
+--system xagg adds whole models up in the kernel: a tree of --children, or the one of a testbed file (-d xdp:lab.yaml).`,
 		Example: `  olafctl bench --system olaf --rate 60G
   olafctl bench --out-rate 5G --slots 16 --runs 100 -o json
   olafctl bench --clusters 100 --workers 300 --updates 200 --xlsx scale.xlsx
@@ -89,7 +91,8 @@ real. --beside twin shows each age three times: planned, of the twin on the arri
   olafctl bench --slots 16 -o yaml > spec.yaml && olafctl bench -f spec.yaml --seed 7
   olafctl bench --expect 'olaf.40G.aom_cluster_ns < 1.3us' --expect 'olaf.lost_pct < 12'
   olafctl bench -d grpc://127.0.0.1:9559
-  sudo olafctl bench -d xdp: --rate 8M --out-rate 3M --burst 1 --runs 3 --beside twin`,
+  sudo olafctl bench -d xdp: --rate 8M --out-rate 3M --burst 1 --runs 3 --beside twin
+  sudo olafctl bench -d xdp: --system xagg --children 4 --lanes 256`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
 	}
@@ -112,6 +115,7 @@ real. --beside twin shows each age three times: planned, of the twin on the arri
 		cmd.Flags().Float64Var(&f.ageError, "age-error", 10, "of a card: withhold the ages of a run whose clocks may be off by more than so many per cent of its mean AoM")
 	})
 	f.addReal(cmd)
+	f.servers.add(cmd)
 	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.JSONL, cli.YAML)
 	cli.AddExplainFlag(cmd, &f.explain)
 	cli.AddDeviceFlag(cmd, env, &f.device)
@@ -189,7 +193,8 @@ func (f *benchFlags) addSpec(cmd *cobra.Command) {
 func (f *benchFlags) addSystem(cmd *cobra.Command) {
 	s, flags := &f.spec, cmd.Flags()
 	systems := system.All().Benched().Names
-	cli.AddSystem(cmd, &s.Queue, "queue", "system under test: "+strings.Join(systems(), "|"), systems)
+	tested := append(systems(), onServers()...)
+	cli.AddSystem(cmd, &s.Queue, "queue", "system under test: "+strings.Join(tested, "|"), func() []string { return tested })
 	flags.StringVar(&s.Versus, "versus", s.Versus, "systems to compare with, comma-separated, or none")
 	flags.IntVar(&f.h, "h", 0, "updates that complete a sum, of systems whose switches add up; a cluster's workers if not given")
 	flags.Var(&s.Topology, "topology", "where results go: P to a server, or S back to the workers, of systems whose switches add up")
@@ -344,6 +349,12 @@ func (f *benchFlags) consistent(cmd *cobra.Command, env *cli.Env) error {
 func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if f.file.schema {
 		return printText(env, bench.FileSchema)
+	}
+	if found, err := system.All().Find(f.spec.Queue); err == nil && found.OnServers {
+		return f.servers.run(cmd, env, f, found)
+	}
+	if err := f.servers.refuse(cmd); err != nil {
+		return err
 	}
 	if len(f.swept.axes) > 0 {
 		return f.sweep(cmd, env)

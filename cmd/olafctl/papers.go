@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/experiments/paper/switchml"
 	"github.com/olafctl/olaf/experiments/paper/xagg"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/experiments/testbed/feed"
 	"github.com/olafctl/olaf/experiments/versus"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/sweep"
@@ -27,8 +28,12 @@ func published() experiments.Set {
 
 // briefs say in a few words what kept documents of a kind found, for lists.
 func briefs() map[string]func(raw []byte) string {
-	kind, _, _ := strings.Cut(job.Schema, "/")
-	return map[string]func([]byte) string{kind: job.Brief}
+	all := map[string]func([]byte) string{}
+	for schema, brief := range map[string]func([]byte) string{job.Schema: job.Brief, feed.Schema: feed.Brief} {
+		kind, _, _ := strings.Cut(schema, "/")
+		all[kind] = brief
+	}
+	return all
 }
 
 // layouts say how the documents of kept experiments become tables and figures.
@@ -37,6 +42,7 @@ func layouts() archive.Layouts {
 	for schema, lay := range map[string]func([]byte) ([]table.Sheet, error){
 		experiments.FigureSchema: experiments.FigureSheets,
 		experiments.TableSchema:  experiments.TableSheets,
+		feed.Schema:              feed.Sheets,
 		job.Schema:               job.Sheets,
 		olaf.MultiHopSchema:      olaf.MultiHopSheets,
 		simulateSchema:           sweepSheets,

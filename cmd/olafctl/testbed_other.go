@@ -22,3 +22,7 @@ func newTestbedDemoCmd(*cli.Env) *cobra.Command {
 func newTestbedDoctorCmd(*cli.Env) *cobra.Command {
 	return &cobra.Command{Use: "doctor", Short: "Needs Linux", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return errLinux }}
 }
+
+func newTestbedUpCmd(*cli.Env) *cobra.Command {
+	return &cobra.Command{Use: "up", Short: "Needs Linux", RunE: func(*cobra.Command, []string) error { return errLinux }}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
+	"strings"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -24,10 +25,18 @@ import (
 func openKernel(_ context.Context, name string, o OpenOptions) (*Parts, error) {
 	modes := map[string]xdp.Mode{"": xdp.Native, string(xdp.Native): xdp.Native, string(xdp.Generic): xdp.Generic}
 	mode, ok := modes[name]
+	if isFile(name) {
+		return nil, fmt.Errorf("%w for %q: a testbed file is for systems that add on servers ('olafctl bench -d xdp:%s --system …'), and 'olafctl testbed up'; write xdp: for a queue", ErrBackend, "xdp:"+name, name)
+	}
 	if !ok {
 		return nil, fmt.Errorf("%w for %q: write xdp:, or xdp:%s where a driver has no hook of its own", ErrBackend, "xdp:"+name, xdp.Generic)
 	}
 	return openRealtime(realtime.Kernel(mode), o)
+}
+
+// isFile says whether the name of a device is that of a testbed file.
+func isFile(name string) bool {
+	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
 }
 
 // openHost opens the engine of this process as the switch.

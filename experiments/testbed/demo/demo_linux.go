@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -15,10 +14,10 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/xdp"
 	"github.com/olafctl/olaf/pktgen/process"
-	"github.com/vishvananda/netlink"
 )
 
 // ErrWrong says that something did not add up.
@@ -53,28 +52,11 @@ type Check struct {
 	Holds bool   `json:"holds"`
 }
 
-// port is that of every socket.
-const port = olaf.UDPPort
-
-// address is that of an end of child i's cable: the switch's, or the child's. The server is the child behind the last worker.
-func address(i int, ofSwitch bool) netip.Addr {
-	last := byte(2)
-	if ofSwitch {
-		last = 1
-	}
-	return netip.AddrFrom4([4]byte{10, 77, byte(i), last})
-}
-
-func at(i int, ofSwitch bool) netip.AddrPort { return netip.AddrPortFrom(address(i, ofSwitch), port) }
-
 // bench is the demo while it stands.
 type bench struct {
 	*Config
-	lab    *netlab.Lab
-	hub    *netlab.Node
-	cables []*netlab.Cable // of the workers, then the server's
-	adds   *xdp.Aggregator
-	opened []io.Closer
+	lab  *lab.Lab
+	adds *lab.Adder
 }
 
 // Run sets everything up, plays the job, holds what must hold, and takes everything down. The error matches netlab.ErrRights or
@@ -85,7 +67,7 @@ func Run(ctx context.Context, c Config) (r *Report, err error) {
 	if err := b.open(); err != nil {
 		return nil, err
 	}
-	c.Say("%d namespaces, %d cables, XDP program xagg in mode %s", c.Workers+2, len(b.cables), c.Mode)
+	c.Say("%s", b.lab.Summary())
 	started := time.Now()
 	if r, err = b.play(ctx); err != nil {
 		return nil, err
@@ -94,92 +76,43 @@ func Run(ctx context.Context, c Config) (r *Report, err error) {
 	return r, b.judge(r)
 }
 
-// open makes namespaces, cables and the program.
-func (b *bench) open() (err error) {
-	if b.lab, err = netlab.New(); err != nil {
-		return err
-	}
-	if b.hub, err = b.lab.Node("switch"); err != nil {
-		return err
-	}
-	if err = b.hub.Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1\n"), 0o644) }); err != nil {
-		return fmt.Errorf("let the switch's namespace forward results: %w", err)
-	}
-	for i := range b.Workers + 1 {
-		name := "worker" + strconv.Itoa(i)
-		if i == b.Workers {
-			name = "ps"
-		}
-		if err = b.plug(i, name); err != nil {
-			return err
-		}
-	}
-	return b.load()
-}
-
-// plug adds a child with its cable and addresses.
-func (b *bench) plug(i int, name string) error {
-	n, err := b.lab.Node(name)
+// open brings up a testbed of workers around one aggregator, as a file with these two numbers would.
+func (b *bench) open() error {
+	text := fmt.Sprintf("name: demo\ntree: {workers: %d, mode: %s}\njob: {id: %d, lanes: %d, fragments: %d}\n", b.Workers, b.Mode, b.ID, b.Lanes, b.Fragments())
+	file, err := lab.Parse("demo", []byte(text))
 	if err != nil {
 		return err
 	}
-	c, err := netlab.Connect(netlab.End{Node: n, Name: "data"}, netlab.End{Node: b.hub, Name: name}, 1500)
+	plan, err := file.Resolve()
 	if err != nil {
 		return err
 	}
-	b.cables = append(b.cables, c)
-	if err := errors.Join(c.A.Address(netip.PrefixFrom(address(i, false), 24)), c.B.Address(netip.PrefixFrom(address(i, true), 24))); err != nil {
+	if b.lab, err = lab.Up(plan, lab.Options{}); err != nil {
 		return err
 	}
-	gateway := address(i, true).As4()
-	return n.Do(func() error {
-		if err := netlink.RouteAdd(&netlink.Route{LinkIndex: c.A.Index, Gw: net.IP(gateway[:])}); err != nil {
-			return fmt.Errorf("%s: route to the others: %w: %w", name, netlab.ErrNetwork, err)
-		}
-		return nil
-	})
-}
-
-// load puts the program on every worker's cable, with the server's as the way up.
-func (b *bench) load() (err error) {
-	b.adds, err = xdp.LoadAggregator(xdp.AggregatorBuild{Fragments: b.Fragments(), Lanes: b.Lanes, Senders: 2 * b.Workers})
-	if err != nil {
-		return err
-	}
-	up := b.cables[b.Workers]
-	var senders []xdp.Sender
-	for i := range b.Workers {
-		senders = append(senders, xdp.Sender{Address: address(i, false), Cluster: b.ID, Worker: olaf.WorkerID(i)})
-		attached, err := b.adds.Attach(b.cables[i].B, b.Mode)
-		if err != nil {
-			return err
-		}
-		b.opened = append(b.opened, attached)
-	}
-	pass, err := xdp.AttachPass(up.A)
-	if err != nil {
-		return err
-	}
-	b.opened = append(b.opened, pass)
-	parent := xdp.Parent{Job: b.ID, Children: b.Workers, Source: olaf.Addresses{
-		SrcIP: address(b.Workers, true).As4(), DstIP: address(b.Workers, false).As4(), SrcMAC: [6]byte(up.B.MAC), DstMAC: [6]byte(up.A.MAC),
-	}}
-	return errors.Join(b.adds.SetSenders(senders), b.adds.Configure(parent), b.adds.SetUplink(up.B), b.adds.Run(true))
+	b.adds = b.lab.Adders[0]
+	return nil
 }
 
 // close takes everything down.
 func (b *bench) close() error {
-	var errs []error
-	for _, c := range b.opened {
-		errs = append(errs, c.Close())
+	if b.lab == nil {
+		return nil
 	}
-	if b.adds != nil {
-		errs = append(errs, b.adds.Close())
-	}
-	if b.lab != nil {
-		errs = append(errs, b.lab.Close())
-	}
-	return errors.Join(errs...)
+	return b.lab.Close()
+}
+
+// below and above are where sockets are at the two ends of a node's cable towards the server.
+func (b *bench) below(node int) netip.AddrPort {
+	return netip.AddrPortFrom(b.cable(node).Lower, olaf.UDPPort)
+}
+
+func (b *bench) above(node int) netip.AddrPort {
+	return netip.AddrPortFrom(b.cable(node).Upper, olaf.UDPPort)
+}
+
+func (b *bench) cable(node int) *lab.PlannedCable {
+	return &b.lab.Plan.Cables[b.lab.Plan.Nodes[node].Up]
 }
 
 // child is a program in its namespace, and what it prints.
@@ -188,13 +121,14 @@ type child struct {
 	out, err bytes.Buffer
 }
 
-func (b *bench) start(i int, args ...string) (*child, error) {
+// start starts a program in a node's namespace, which listens at an address there.
+func (b *bench) start(node int, listen netip.AddrPort, args ...string) (*child, error) {
 	k := &child{}
 	cmd := b.Command(append(args, "--id", strconv.Itoa(int(b.ID)), "--workers", strconv.Itoa(b.Workers), "--values", strconv.Itoa(b.Values),
-		"--lanes", strconv.Itoa(b.Lanes), "--vectors", strconv.Itoa(b.Epochs), "--listen", at(i, false).String())...)
+		"--lanes", strconv.Itoa(b.Lanes), "--vectors", strconv.Itoa(b.Epochs), "--listen", listen.String())...)
 	cmd.Stdout, cmd.Stderr = &k.out, &k.err
 	var err error
-	k.process, err = b.cables[i].A.Node.Start(cmd)
+	k.process, err = b.lab.Nodes[node].Start(cmd)
 	return k, err
 }
 
@@ -220,18 +154,19 @@ func (b *bench) play(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"ps", "--agent", at(b.Workers, true).String()}
-	for i := range b.Workers {
-		args = append(args, "--worker", at(i, false).String())
+	adds, nodes := b.adds.Planned.Node, b.lab.Workers()
+	args := []string{"ps", "--agent", b.below(adds).String()}
+	for _, node := range nodes {
+		args = append(args, "--worker", b.below(node).String())
 	}
-	server, err := b.start(b.Workers, args...)
+	server, err := b.start(b.lab.Server(), b.above(adds), args...)
 	if err != nil {
 		return nil, err
 	}
 	workers := make([]*child, b.Workers)
-	for i := range workers {
-		workers[i], err = b.start(i, "worker", "--worker", strconv.Itoa(i), "--aggregator", at(i, true).String(),
-			"--server", at(b.Workers, false).String(), "--every", b.Every.String(), "--skip", strconv.Itoa(b.Skip))
+	for i, node := range nodes {
+		workers[i], err = b.start(node, b.below(node), "worker", "--worker", strconv.Itoa(i), "--aggregator", b.above(node).String(),
+			"--server", b.above(adds).String(), "--every", b.Every.String(), "--skip", strconv.Itoa(b.Skip))
 		if err != nil {
 			return nil, err
 		}
@@ -268,8 +203,9 @@ func interrupt(pid int) error {
 // answer is the aggregator's agent: it sends sums once more that the server did not get. It ends with the context.
 func (b *bench) answer(ctx context.Context, r *Report) (<-chan error, error) {
 	var conn *net.UDPConn
-	err := b.hub.Do(func() (err error) {
-		conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(at(b.Workers, true)))
+	node := b.adds.Planned.Node
+	err := b.lab.Nodes[node].Do(func() (err error) {
+		conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(b.below(node)))
 		return err
 	})
 	if err != nil {

@@ -15,10 +15,13 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/xdp"
+	"github.com/olafctl/olaf/internal/splitmix"
 	"github.com/olafctl/olaf/pktgen/process"
 	"golang.org/x/sys/unix"
 )
@@ -27,10 +30,18 @@ import (
 const asChild = "OLAFCTL_DEMO_CHILD"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asChild) == "" {
+	var err error
+	switch {
+	case os.Getenv(asChild) != "":
+		err = asProcess(os.Args[1:])
+	case os.Getenv(asDemo) != "":
+		c := example(os.Args[0])
+		c.Say = func(string, ...any) {}
+		_, err = Run(context.Background(), c)
+	default:
 		os.Exit(m.Run())
 	}
-	if err := asProcess(os.Args[1:]); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -102,6 +113,13 @@ func config(t *testing.T) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
+	c := example(self)
+	c.Say = t.Logf
+	return c
+}
+
+// example is a small demo whose processes are this test's program.
+func example(self string) Config {
 	return Config{
 		Job: process.Job{ID: 1, Workers: 3, Values: 5000, Lanes: 64, Epochs: 3}, Mode: xdp.Native, Skip: 7,
 		Command: func(args ...string) *exec.Cmd {
@@ -109,7 +127,6 @@ func config(t *testing.T) Config {
 			cmd.Env = append(os.Environ(), asChild+"=1")
 			return cmd
 		},
-		Say: t.Logf,
 	}
 }
 
@@ -152,4 +169,52 @@ func TestStopped(t *testing.T) {
 	if _, err := Run(ctx, c); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
+}
+
+// asDemo makes this test's program play a whole demo.
+const asDemo = "OLAFCTL_DEMO_WHOLE"
+
+// TestKilled kills a demo at moments from before its first namespace to behind its last sum, and finds nothing of it: neither a
+// process, nor a program, nor an interface, nor a mount.
+func TestKilled(t *testing.T) {
+	config(t) // for its rights
+	traces := testbedtest.Look(t)
+	began := time.Now()
+	if err := whole(t, "whole").Wait(); err != nil {
+		t.Fatal(err)
+	}
+	length := time.Since(began)
+	moments := 20
+	if testing.Short() {
+		moments = 5
+	}
+	cut := 0
+	for i := range moments {
+		marker := fmt.Sprintf("%d-%d", os.Getpid(), i)
+		demo := whole(t, marker)
+		<-time.After(time.Duration(splitmix.Mix(uint64(i)) % uint64(length))) // the moment
+		if err := demo.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+			t.Fatal(err)
+		}
+		if demo.Wait() != nil {
+			cut++
+		}
+		traces.Gone(t, asDemo+"="+marker)
+	}
+	t.Logf("%d of %d demos were cut short, of %v", cut, moments, length)
+	if cut < moments/2 {
+		t.Errorf("only %d of %d were cut short", cut, moments)
+	}
+}
+
+// whole starts a demo in a process of its own.
+func whole(t *testing.T, marker string) *exec.Cmd {
+	t.Helper()
+	demo := exec.Command(os.Args[0])
+	demo.Env = append(os.Environ(), asDemo+"="+marker)
+	demo.Stderr = os.Stderr
+	if err := demo.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return demo
 }

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/feed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+)
+
+// serverFlags are those of a bench whose system adds whole models up on servers.
+type serverFlags struct {
+	children, lanes, fragments, vectors, window int
+}
+
+// serverOnly are the names of these flags, and serverTakes what a bench on servers takes of the others.
+var (
+	serverOnly  = []string{"children", "lanes", "fragments", "vectors", "window"}
+	serverTakes = append([]string{"system", "queue", "device", "runs", "seed", "output", "keep", "store", "quiet", "explain"}, serverOnly...)
+)
+
+// defaultServerRuns are enough for an interval: each takes seconds.
+const defaultServerRuns = 5
+
+func (f *serverFlags) add(cmd *cobra.Command) {
+	cli.InGroup(cmd, cli.ServerFlags, func() {
+		flags := cmd.Flags()
+		flags.IntVar(&f.children, "children", 4, "workers around one server; with a testbed file what its servers have at most")
+		flags.IntVar(&f.lanes, "lanes", lab.DefaultLanes, "values of a packet")
+		flags.IntVar(&f.fragments, "fragments", lab.DefaultFragments, "packets of a model")
+		flags.IntVar(&f.vectors, "vectors", 20, "models that each worker sends in a run")
+		flags.IntVar(&f.window, "window", feed.DefaultWindow, "fragments that may be under way")
+	})
+}
+
+// refuse refuses these flags to a bench of queues.
+func (f *serverFlags) refuse(cmd *cobra.Command) error {
+	for _, name := range serverOnly {
+		if cmd.Flags().Changed(name) {
+			return cli.UsageError("--%s is for systems that add models up on servers, such as --system %s", name, strings.Join(onServers(), ", "))
+		}
+	}
+	return nil
+}
+
+// onServers are the systems whose programs run on servers.
+func onServers() []string {
+	return slices.DeleteFunc(system.All(), func(s system.System) bool { return !s.OnServers }).Names()
+}
+
+// plan is the testbed that was asked for: of a file, whose job the flags change, or a number of workers around one server.
+func (f *serverFlags) plan(cmd *cobra.Command, env *cli.Env, name string) (*lab.Plan, error) {
+	given := cmd.Flags().Changed
+	if f.lanes < 1 || f.fragments < 1 || f.children < 1 {
+		return nil, cli.UsageError("--children, --lanes and --fragments must be at least 1")
+	}
+	if !strings.HasSuffix(name, ".yaml") && !strings.HasSuffix(name, ".yml") {
+		mode := ""
+		switch {
+		case slices.Contains([]string{lab.Native, lab.Generic}, name):
+			mode = ", mode: " + name
+		case name != "":
+			return nil, cli.UsageError("--device xdp:%s: write xdp:, xdp:%s, or xdp:FILE.yaml for a testbed file", name, lab.Generic)
+		}
+		text := fmt.Sprintf("name: bench\ntree: {workers: %d%s}\njob: {lanes: %d, fragments: %d}\n", f.children, mode, f.lanes, f.fragments)
+		return resolved(lab.Parse("bench", []byte(text)))
+	}
+	file, _, err := readLab(env, name)
+	if err != nil {
+		return nil, err
+	}
+	if given("lanes") {
+		file.Job.Lanes = f.lanes
+	}
+	if given("fragments") {
+		file.Job.Fragments = f.fragments
+	}
+	p, err := file.Resolve()
+	if err != nil {
+		return nil, err
+	}
+	if most := p.Children(); given("children") && most != f.children {
+		return nil, cli.UsageError("--children %d: servers of %s have %d at most; change the file, or leave the flag out", f.children, name, most)
+	}
+	return p, nil
+}
+
+func resolved(f *lab.File, err error) (*lab.Plan, error) {
+	if err != nil {
+		return nil, err
+	}
+	return f.Resolve()
+}
+
+// run benches a system that adds models up on servers.
+func (f *serverFlags) run(cmd *cobra.Command, env *cli.Env, b *benchFlags, of *system.System) error {
+	var wrong error
+	cmd.Flags().Visit(func(given *pflag.Flag) {
+		if wrong == nil && !slices.Contains(serverTakes, given.Name) {
+			wrong = cli.UsageError("--%s means nothing to --system %s, which adds whole models up: it takes --%s", given.Name, of.Name, strings.Join(serverOnly, ", --"))
+		}
+	})
+	if wrong != nil {
+		return wrong
+	}
+	if err := env.Devices.Check(b.device, testbed.AddsModels); err != nil {
+		return fmt.Errorf("--system %s: %w; 'olafctl simulate --preset xagg-testbed' runs it without", of.Name, err)
+	}
+	if b.format == cli.JSONL || b.format == cli.YAML {
+		return cli.UsageError("--system %s prints %s, %s or %s", of.Name, cli.Table, cli.JSON, cli.CSV)
+	}
+	if !cmd.Flags().Changed("runs") {
+		b.spec.Runs = defaultServerRuns
+	}
+	_, name, err := env.Devices.Of(b.device)
+	if err != nil {
+		return err
+	}
+	p, err := f.plan(cmd, env, name)
+	if err != nil {
+		return err
+	}
+	report := &feed.Report{System: of.Name, Plan: p, Config: feed.Config{Vectors: f.vectors, Window: f.window, Seed: b.spec.Seed}}
+	if err := report.Config.Check(); err != nil {
+		return err
+	}
+	if b.spec.Runs < 1 || b.spec.Runs > feed.MaxRuns {
+		return cli.UsageError("--runs is %d; use 1 to %d", b.spec.Runs, feed.MaxRuns)
+	}
+	if err := b.Check(env); err != nil {
+		return err
+	}
+	return f.carryOut(cmd.Context(), env, b, report)
+}
+
+// carryOut runs, keeps and prints.
+func (f *serverFlags) carryOut(ctx context.Context, env *cli.Env, b *benchFlags, report *feed.Report) error {
+	started := env.Now()
+	kept := b.Documents(env, "bench", started)
+	var done atomic.Int64
+	bar := cli.StartProgress(env, b.quiet, func() (int, int) { return int(done.Load()), b.spec.Runs * f.vectors })
+	err := feedAll(ctx, report, b.spec.Runs, func() { done.Add(1) })
+	bar.Stop()
+	report.Partial = len(report.Runs) < b.spec.Runs
+	if len(report.Runs) == 0 {
+		return errors.Join(ended(err), kept.Abort())
+	}
+	report.Provenance = cli.MadeBy(env, started)
+	err = errors.Join(ended(err), kept.Finish(env, report, report.Provenance, report.Partial, b.quiet))
+	if err = errors.Join(err, cli.PrintReport(env, report, b.format, b.explain)); err != nil {
+		return err
+	}
+	return report.Err()
+}

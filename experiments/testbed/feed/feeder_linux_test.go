@@ -1,0 +1,149 @@
+package feed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/fpga/netlab"
+)
+
+// feeder is one of a testbed; the test is skipped by name where rights are missing.
+func feeder(t *testing.T, text string) *Feeder {
+	t.Helper()
+	file, err := lab.Parse("test", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := file.Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := lab.Up(p, lab.Options{LogBytes: LogBytes})
+	if errors.Is(err, netlab.ErrRights) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	f, err := New(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := f.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return f
+}
+
+// Sums are exact and every decision is the program's, on one server and in a tree, in both modes, run after run.
+func TestRun(t *testing.T) {
+	for name, text := range map[string]string{
+		"star":     "tree: {workers: 4}\njob: {lanes: 256, fragments: 100}",
+		"generic":  "tree: {workers: 3, mode: generic}\njob: {lanes: 33, fragments: 100}",
+		"wrapping": "tree: {workers: 2, arithmetic: wrapping}\njob: {lanes: 704, fragments: 40}\n",
+		"tree":     "tree: {workers: 9, children: 2}\njob: {lanes: 64, fragments: 200}",
+		"alone":    "tree: {workers: 1}\njob: {lanes: 1, fragments: 1}",
+	} {
+		if strings.Contains(text, "704") {
+			text = strings.Replace(text, "workers: 2,", "workers: 2, mtu: 3000,", 1)
+		}
+		t.Run(name, func(t *testing.T) {
+			f := feeder(t, text)
+			for seed := range uint64(2) {
+				r, err := f.Run(t.Context(), Config{Vectors: 3, Window: 16, Seed: seed}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want := uint64(len(f.workers) * f.lab.Fragments * 3)
+				if !r.Valid() || r.Wrong > 0 || r.Sent < want || r.Decisions.Void != "" || r.Decisions.Checked < int64(want) || r.Decisions.Differ() {
+					t.Errorf("%+v", r)
+				}
+			}
+		})
+	}
+}
+
+// TestMishaps loses every so-many-th frame on the way up and at the server, sends others twice and lets others change places, from two
+// threads: what is missing is found, and all sums are exact.
+func TestMishaps(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		m     mishaps
+		asked func(*Run) uint64 // what must have happened
+	}{
+		{"every 2nd", mishaps{drop: 2}, func(r *Run) uint64 { return r.Resent }},
+		{"every 7th", mishaps{drop: 7}, func(r *Run) uint64 { return r.Resent }},
+		{"every 101st", mishaps{drop: 101}, func(r *Run) uint64 { return r.Resent }},
+		{"every 5th sum", mishaps{deaf: 5}, func(r *Run) uint64 { return r.SumsAgain }},
+		{"twice", mishaps{twice: 3}, func(r *Run) uint64 { return duplicates(r) }},
+		{"out of order", mishaps{swap: 2}, func(*Run) uint64 { return 1 }},
+		{"all together", mishaps{drop: 7, deaf: 5, twice: 3, swap: 2}, func(r *Run) uint64 { return min(r.Resent, r.SumsAgain, duplicates(r)) }},
+	} {
+		for _, tree := range []string{"workers: 4", "workers: 6, children: 3"} {
+			t.Run(c.name+"/"+tree, func(t *testing.T) {
+				f := feeder(t, fmt.Sprintf("tree: {%s}\njob: {lanes: 16, fragments: 120}", tree))
+				f.mishaps = c.m
+				r, err := f.Run(t.Context(), Config{Vectors: 2, Window: 40, Seed: 1}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !r.Valid() || r.Decisions.Differ() || r.Decisions.Void != "" || c.asked(r) == 0 {
+					t.Errorf("%+v", r)
+				}
+			})
+		}
+	}
+}
+
+func duplicates(r *Run) (n uint64) {
+	for _, k := range r.Kernel {
+		n += k["duplicate"]
+	}
+	return n
+}
+
+// TestCut takes a cable away while a run goes on: it ends and names the cable.
+func TestCut(t *testing.T) {
+	f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")
+	vectors := 0
+	_, err := f.Run(t.Context(), Config{Vectors: 1000, Window: 8}, func() {
+		if vectors++; vectors != 3 {
+			return
+		}
+		at := f.lab.Cables[0].B
+		if err := at.Do(func() error {
+			link, err := netlink.LinkByName(at.Name)
+			if err != nil {
+				return err
+			}
+			return netlink.LinkDel(link)
+		}); err != nil {
+			t.Error(err)
+		}
+	})
+	if err == nil || !strings.Contains(err.Error(), "the cable from w0 to s0") {
+		t.Error(err)
+	}
+}
+
+func TestStopped(t *testing.T) {
+	f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")
+	ctx, stop := context.WithCancel(t.Context())
+	_, err := f.Run(ctx, Config{Vectors: MaxVectors, Window: 8}, stop)
+	if !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+}

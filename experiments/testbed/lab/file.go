@@ -1,0 +1,143 @@
+package lab
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/yamlfile"
+)
+
+// FileSchema names the file format that Parse reads.
+const FileSchema = "olafctl.testbed-spec/v1"
+
+// ErrFile is the kind of every refused testbed file.
+var ErrFile = olaf.NewError(olaf.Usage, "bad testbed file")
+
+// File is a testbed as people write it: either a tree, or nodes with links and devices.
+type File struct {
+	yamlfile.Pos `yaml:"-"`
+	Path         string   `yaml:"-"` // where it was read, for messages
+	Schema       string   `yaml:"schema"`
+	Name         string   `yaml:"name"`
+	Job          Job      `yaml:"job"`
+	Tree         *Tree    `yaml:"tree"`
+	Nodes        []Node   `yaml:"nodes"`
+	Links        []Link   `yaml:"links"`
+	Devices      []Device `yaml:"devices"`
+}
+
+// Job is the job that the testbed adds for. Zeros stand for the defaults of Resolve.
+type Job struct {
+	yamlfile.Pos `yaml:"-"`
+	ID           int `yaml:"id"`
+	Lanes        int `yaml:"lanes"`     // values of a full packet
+	Fragments    int `yaml:"fragments"` // packets of a model
+}
+
+// Tree is an aggregation tree in two numbers.
+type Tree struct {
+	yamlfile.Pos `yaml:"-"`
+	Workers      int    `yaml:"workers"`
+	Children     int    `yaml:"children"` // that a node has at most
+	MTU          int    `yaml:"mtu"`
+	Mode         string `yaml:"mode"`
+	Arithmetic   string `yaml:"arithmetic"`
+}
+
+// Node is a host or a switch: a namespace of its own or, with an interface, whatever is behind that interface of this machine.
+type Node struct {
+	yamlfile.Pos `yaml:"-"`
+	Name         string `yaml:"name"`
+	Role         string `yaml:"role"`
+	Interface    string `yaml:"interface"`
+	Address      string `yaml:"address"` // of what is behind the interface
+	MAC          string `yaml:"mac"`
+}
+
+// Link is a cable from a node to the one above it.
+type Link struct {
+	yamlfile.Pos `yaml:"-"`
+	Child        string `yaml:"child"`
+	Parent       string `yaml:"parent"`
+	MTU          int    `yaml:"mtu"`
+}
+
+// Device is a program of the kernel at a node.
+type Device struct {
+	yamlfile.Pos `yaml:"-"`
+	Node         string `yaml:"node"`
+	Program      string `yaml:"program"`
+	Mode         string `yaml:"mode"`
+	Arithmetic   string `yaml:"arithmetic"`
+}
+
+// The words of a file.
+const (
+	Worker     = "worker"     // sends vectors
+	Aggregator = "aggregator" // adds what its children send, in the kernel
+	Server     = "server"     // gets the sums
+
+	Native  = "native"  // where a driver hands frames over
+	Generic = "generic" // behind every driver
+
+	Saturating = "saturating"
+	Wrapping   = "wrapping"
+
+	XAgg = "xagg" // the program of aggregators
+)
+
+// fileError is one thing that is wrong with a file.
+type fileError struct {
+	path string
+	line int // 0 when unknown
+	what string
+}
+
+func (e *fileError) Error() string {
+	if e.line == 0 {
+		return e.path + ": " + e.what
+	}
+	return e.path + ":" + strconv.Itoa(e.line) + ": " + e.what
+}
+
+// Unwrap makes it match ErrFile.
+func (e *fileError) Unwrap() error { return ErrFile }
+
+// Parse reads a testbed file; path is for messages. Unknown fields, wrong types and fields given twice are refused with their
+// line, several at once; what the fields mean together is checked by Resolve. The error matches ErrFile.
+func Parse(path string, text []byte) (*File, error) {
+	f := &File{Path: path}
+	format := yamlfile.Format{
+		Name: "testbed", Hint: "docs/testbed.md has whole ones; the shortest is 'tree: {workers: 4, children: 4}'",
+		Fail: func(line int, what string) error { return &fileError{path, line, what} },
+	}
+	if err := format.Decode(text, f); err != nil {
+		return nil, err
+	}
+	if f.Schema != "" && f.Schema != FileSchema {
+		return nil, &fileError{path, f.Of("schema"), fmt.Sprintf("schema %q is not %s", f.Schema, FileSchema)}
+	}
+	return f, nil
+}
+
+// JSONSchema is the JSON schema of such a file, for editors.
+func JSONSchema() ([]byte, error) {
+	s := yamlfile.Schema{ID: FileSchema, Title: "olafctl testbed", Field: func(name string) map[string]any {
+		switch name {
+		case "schema":
+			return map[string]any{"const": FileSchema}
+		case "role":
+			return yamlfile.Choice(Worker, Aggregator, Server)
+		case "mode":
+			return yamlfile.Choice(Native, Generic)
+		case "arithmetic":
+			return yamlfile.Choice(Saturating, Wrapping)
+		case "program":
+			return yamlfile.Choice(XAgg)
+		}
+		return nil
+	}}
+	return s.Of(reflect.TypeFor[File]())
+}

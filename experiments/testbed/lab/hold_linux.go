@@ -1,0 +1,209 @@
+package lab
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// prefix begins the names of holders' sockets. They are abstract: nothing of them is in a folder, and they are gone with
+// their process.
+const prefix = "@olafctl/testbed/"
+
+// Holder keeps a testbed and tells of it.
+type Holder struct {
+	lab      *Lab
+	listener net.Listener
+	counts   []map[string]uint64 // by adder
+}
+
+// NewHolder claims a name and makes the plan of that name. The error matches ErrExists, or is that of Up.
+func NewHolder(p *Plan) (*Holder, error) {
+	listener, err := net.Listen("unix", prefix+p.Name)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w: %s; 'olafctl testbed show %[2]s' tells of it, 'olafctl testbed down %[2]s' ends it", ErrExists, p.Name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrHolder, err)
+	}
+	l, err := Up(p, Options{})
+	if err != nil {
+		return nil, errors.Join(err, listener.Close())
+	}
+	h := &Holder{lab: l, listener: listener}
+	for range l.Adders {
+		h.counts = append(h.counts, map[string]uint64{})
+	}
+	return h, nil
+}
+
+// Close takes everything down.
+func (h *Holder) Close() error { return errors.Join(h.lab.Close(), h.listener.Close()) }
+
+// Hold answers until the context ends or somebody asks for the end, and takes everything down.
+func (h *Holder) Hold(ctx context.Context) error {
+	stop := context.AfterFunc(ctx, func() { _ = h.listener.Close() })
+	defer stop()
+	for {
+		c, err := h.listener.Accept()
+		if err != nil {
+			return errors.Join(h.lab.Close(), closed(err))
+		}
+		if h.answer(c) {
+			return errors.Join(h.Close(), c.Close()) // whoever asked hears of the end when all is gone
+		}
+		_ = c.Close()
+	}
+}
+
+// closed makes nothing of the error of a listener that was closed.
+func closed(err error) error {
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// patience is how long a question or its answer may take.
+const patience = 10 * time.Second
+
+// The questions.
+const (
+	show = "show"
+	down = "down"
+)
+
+// answer answers one question, and says whether it was that for the end. Only who may do what the holder may is answered.
+func (h *Holder) answer(c net.Conn) (end bool) {
+	_ = c.SetDeadline(time.Now().Add(patience))
+	if !trusted(c) {
+		return false
+	}
+	question, err := bufio.NewReader(io.LimitReader(c, 64)).ReadString('\n')
+	if err != nil {
+		return false
+	}
+	switch strings.TrimSpace(question) {
+	case show:
+		_ = json.NewEncoder(c).Encode(h.state())
+	case down:
+		return true
+	}
+	return false
+}
+
+// trusted says whether the other end is this user's or root's.
+func trusted(c net.Conn) bool {
+	raw, err := c.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return false
+	}
+	var who *unix.Ucred
+	var got error
+	err = raw.Control(func(fd uintptr) { who, got = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) })
+	return err == nil && got == nil && (who.Uid == 0 || int(who.Uid) == os.Geteuid())
+}
+
+func (h *Holder) state() *State {
+	l := h.lab
+	s := &State{Name: l.Name, PID: os.Getpid(), Lines: l.Lines(), Faults: l.Faults()}
+	for i := range l.Plan.Nodes {
+		p := &l.Plan.Nodes[i]
+		n := NodeState{Name: p.Name, Role: p.Role}
+		if p.Up >= 0 {
+			n.Address = l.Plan.Cables[p.Up].Lower.String()
+		} else {
+			n.Address = l.Plan.Cables[p.Down[0]].Upper.String()
+		}
+		if l.Nodes[i] != nil {
+			n.Path = l.Nodes[i].Path()
+		}
+		s.Nodes = append(s.Nodes, n)
+	}
+	for i, a := range l.Adders {
+		counted, err := a.Latch()
+		if err != nil {
+			s.Faults = append(s.Faults, err.Error())
+		}
+		for name, n := range counted {
+			h.counts[i][name] += n
+		}
+		s.Nodes[a.Planned.Node].Counts = h.counts[i]
+	}
+	return s
+}
+
+// ask puts a question to a holder. The error matches ErrAbsent, with the names of those that are up.
+func ask(name, question string) (net.Conn, error) {
+	c, err := net.DialTimeout("unix", prefix+name, patience)
+	if err != nil {
+		up := "none is"
+		if names := Held(); len(names) > 0 {
+			up = "up is " + strings.Join(names, ", ")
+		}
+		return nil, fmt.Errorf("%w: %s; %s", ErrAbsent, name, up)
+	}
+	_ = c.SetDeadline(time.Now().Add(patience))
+	if !trusted(c) {
+		return nil, errors.Join(fmt.Errorf("%w: %s is another user's", ErrHolder, name), c.Close())
+	}
+	if _, err := io.WriteString(c, question+"\n"); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: %s: %w", ErrHolder, name, err), c.Close())
+	}
+	return c, nil
+}
+
+// Show asks for the state of a testbed that is up.
+func Show(name string) (*State, error) {
+	c, err := ask(name, show)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	s := new(State)
+	if err := json.NewDecoder(c).Decode(s); err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrHolder, name, err)
+	}
+	return s, nil
+}
+
+// Down takes a testbed down and waits until it is.
+func Down(name string) error {
+	c, err := ask(name, down)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	if _, err := io.Copy(io.Discard, c); err != nil {
+		return fmt.Errorf("%w: %s: %w", ErrHolder, name, err)
+	}
+	return nil
+}
+
+// Held are the names of the testbeds that are up.
+func Held() (names []string) {
+	list, err := os.ReadFile("/proc/thread-self/net/unix") // the process's first thread may keep a namespace
+	if err != nil {
+		return nil
+	}
+	for line := range strings.Lines(string(list)) {
+		fields := strings.Fields(line)
+		name, ours := strings.CutPrefix(fields[len(fields)-1], prefix)
+		if ours && !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}

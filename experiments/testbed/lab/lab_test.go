@@ -1,0 +1,215 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/olafctl/olaf/internal/golden"
+)
+
+func plan(t *testing.T, text string) *Plan {
+	t.Helper()
+	f, err := Parse("lab.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := f.Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// byHand is a testbed of nodes: two levels, a short cable, a worker behind an interface.
+const byHand = `
+name: rack
+job: {id: 7, lanes: 64, fragments: 10}
+nodes:
+  - {name: a, role: worker}
+  - {name: b, role: worker, interface: eth1, address: 192.168.5.9}
+  - {name: c, role: worker}
+  - {name: low, role: aggregator}
+  - {name: high, role: aggregator}
+  - {name: ps, role: server}
+links:
+  - {child: a, parent: low, mtu: 400}
+  - {child: b, parent: low}
+  - {child: c, parent: high}
+  - {child: low, parent: high}
+  - {child: high, parent: ps}
+devices:
+  - {node: low, program: xagg, arithmetic: wrapping}
+  - {node: high, mode: native}
+`
+
+func TestPlans(t *testing.T) {
+	for name, text := range map[string]string{
+		"star": "tree: {workers: 4}", "tree": "tree: {workers: 8, children: 3, mode: generic}\njob: {fragments: 1}", "hand": byHand,
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := plan(t, text)
+			lines := append([]string{p.Summary()}, p.Lines()...)
+			for i := range p.Nodes {
+				for _, r := range p.routes(i) {
+					to := "default"
+					if r.to.IsValid() {
+						to = r.to.String()
+					}
+					lines = append(lines, fmt.Sprintf("route      %s: %s via %v by %s", p.Nodes[i].Name, to, r.via, r.by))
+				}
+			}
+			golden.Equal(t, "plan-"+name+".txt", []byte(strings.Join(lines, "\n")+"\n"))
+		})
+	}
+}
+
+func TestSchema(t *testing.T) {
+	text, err := JSONSchema()
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Equal(t, "schema.json", append(text, '\n'))
+}
+
+// Every mistake is said in its line.
+func TestRefusals(t *testing.T) {
+	nodes := func(more string) string {
+		return "nodes:\n  - {name: w, role: worker}\n  - {name: s, role: aggregator}\n  - {name: ps, role: server}\n" + more
+	}
+	const links = "links:\n  - {child: w, parent: s}\n  - {child: s, parent: ps}\n"
+	for name, c := range map[string]struct{ text, want string }{
+		"empty":                  {"", "lab.yaml:1: the file is empty; docs/testbed.md has whole ones"},
+		"an unknown field":       {"tree: {workers: 4}\nnode: []\n", `lab.yaml:2: testbed has no field "node"; did you mean "nodes"?`},
+		"a wrong type":           {"tree: {workers: many}\n", `lab.yaml:1: testbed.tree.workers: "many" is not a whole number`},
+		"another schema":         {"schema: olafctl.bench-spec/v1\ntree: {workers: 1}\n", `lab.yaml:1: schema "olafctl.bench-spec/v1" is not olafctl.testbed-spec/v1`},
+		"neither":                {"name: x\n", "write a tree, such as"},
+		"both":                   {"tree: {workers: 4}\n" + nodes(""), "one of them"},
+		"a tree with links":      {"tree: {workers: 4}\n" + links, "a tree says its links and devices by itself"},
+		"a name":                 {"name: a/b\ntree: {workers: 4}\n", `lab.yaml:1: the testbed has the name "a/b"`},
+		"no workers":             {"tree:\n  workers: 0\n", "lab.yaml:2: a tree has 0 workers; use 1 to 125"},
+		"one child":              {"tree:\n  workers: 4\n  children: 1\n", "lab.yaml:3: a node of the tree has 1 children; use 2 to 64"},
+		"too many lanes":         {"tree: {workers: 4}\njob:\n  lanes: 705\n", "lab.yaml:3: job.lanes is 705; use 1 to 704"},
+		"a large model":          {"tree: {workers: 4}\njob:\n  fragments: 10000000\n", "lab.yaml:3: 10000000 fragments of 256 lanes take more than 1 GiB"},
+		"a job beyond":           {"tree: {workers: 4}\njob: {id: 5000}\n", "lab.yaml:2: job.id is 5000; use 0 to 1023"},
+		"a long name":            {nodes("  - {name: thirteen-long, role: worker}\n" + links), `lab.yaml:5: a node has the name "thirteen-long"`},
+		"a name of ours":         {nodes("  - {name: up, role: worker}\n" + links), `lab.yaml:5: a node has the name "up"`},
+		"a name twice":           {nodes("  - {name: w, role: worker}\n" + links), "lab.yaml:5: node w is there twice"},
+		"a role":                 {nodes("  - {name: x, role: wroker}\n" + links), `lab.yaml:5: node x has the role "wroker"; use worker, aggregator or server`},
+		"two servers":            {nodes("  - {name: p2, role: server}\n" + links), "there are 2 nodes of role server"},
+		"no worker":              {"nodes: [{name: s, role: aggregator}, {name: ps, role: server}]\nlinks: [{child: s, parent: ps}]\n", "there is no node of role worker"},
+		"an address":             {nodes("  - {name: x, role: worker, address: 10.0.0.1}\n" + links), "lab.yaml:5: node x is a namespace, whose addresses are chosen"},
+		"no address":             {nodes("  - {name: x, role: worker, interface: eth0}\n" + links), "lab.yaml:5: node x is behind interface eth0; say its IPv4 address"},
+		"a switch outside":       {nodes("  - {name: x, role: aggregator, interface: eth0, address: 10.0.0.1}\n" + links), "lab.yaml:5: aggregator x is behind interface eth0"},
+		"an unknown node":        {nodes("links:\n  - {child: w, parent: z}\n"), `lab.yaml:6: parent "z" is no node`},
+		"two parents":            {nodes(links + "  - {child: w, parent: s}\n"), "lab.yaml:8: node w has a second parent"},
+		"below a worker":         {nodes("links:\n  - {child: s, parent: w}\n"), "lab.yaml:6: worker w is the parent of aggregator s"},
+		"straight to the server": {nodes("links:\n  - {child: w, parent: ps}\n"), "lab.yaml:6: server ps is the parent of worker w"},
+		"a server below":         {nodes("links:\n  - {child: ps, parent: s}\n"), "lab.yaml:6: server ps is the child of s; sums end at a server"},
+		"no parent":              {nodes("links:\n  - {child: w, parent: s}\n"), "lab.yaml:3: aggregator s has no parent"},
+		"no children":            {nodes("links:\n  - {child: s, parent: ps}\n"), "lab.yaml:3: aggregator s has no children"},
+		"a circle": {nodes("  - {name: t, role: aggregator}\n  - {name: u, role: aggregator}\nlinks:\n  - {child: w, parent: s}\n  - {child: s, parent: ps}\n  - {child: t, parent: u}\n  - {child: u, parent: t}\n"),
+			"lab.yaml:5: aggregator t is above itself"},
+		"a short cable":        {nodes("links:\n  - {child: w, parent: s, mtu: 1000}\n"), "lab.yaml:6: the cable from w to s has an MTU of 1000; 256 lanes take 1074 to 65535"},
+		"a cable for native":   {nodes("links:\n  - {child: w, parent: s, mtu: 4000}\n  - {child: s, parent: ps}\n"), "lab.yaml:6: the cable from w to s has an MTU of 4000; mode native takes 3000"},
+		"a device at a worker": {nodes(links + "devices:\n  - {node: w}\n"), "lab.yaml:9: w is a worker; programs are at aggregators"},
+		"two devices":          {nodes(links + "devices:\n  - {node: s}\n  - {node: s}\n"), "lab.yaml:10: there are two devices at s"},
+		"another program":      {nodes(links + "devices:\n  - {node: s, program: olaf}\n"), `lab.yaml:9: program "olaf" cannot be in a testbed; there is xagg`},
+		"another mode":         {nodes(links + "devices:\n  - {node: s, mode: fast}\n"), `lab.yaml:9: mode "fast"; use native or generic`},
+		"another arithmetic":   {nodes(links + "devices:\n  - {node: s, arithmetic: float}\n"), `lab.yaml:9: arithmetic "float"; use saturating or wrapping`},
+		"native below generic": {nodes("  - {name: t, role: aggregator}\nlinks:\n  - {child: w, parent: s}\n  - {child: s, parent: t}\n  - {child: t, parent: ps}\ndevices:\n  - {node: t, mode: generic}\n"),
+			"lab.yaml:11: t is in mode generic and its child s in mode native"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := Parse("lab.yaml", []byte(c.text))
+			if err == nil {
+				_, err = f.Resolve()
+			}
+			if !errors.Is(err, ErrFile) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v\nwant %s", err, c.want)
+			}
+		})
+	}
+}
+
+// Any tree is sound: every worker passes one chain of aggregators to the server, nobody has more children than was said, no
+// network is there twice, and everybody has a way to everybody.
+func TestTrees(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		workers, children := rapid.IntRange(1, 125).Draw(t, "workers"), rapid.IntRange(2, 64).Draw(t, "children")
+		f, err := Parse("x.yaml", fmt.Appendf(nil, "tree: {workers: %d, children: %d}\njob: {lanes: 1, fragments: 1}", workers, children))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := f.Resolve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		below := p.Below(p.Server())
+		slices.Sort(below)
+		for i := range workers {
+			if len(below) != workers || below[i] != i {
+				t.Fatalf("workers below the server: %v", below)
+			}
+		}
+		if n := p.Children(); n > children {
+			t.Fatalf("a node has %d children", n)
+		}
+		for range 5 {
+			from, to := rapid.SampledFrom(p.Workers()).Draw(t, "from"), rapid.SampledFrom(p.Workers()).Draw(t, "to")
+			reaches(t, p, from, p.Cables[p.Nodes[to].Up].Lower)
+			reaches(t, p, from, p.Cables[p.Nodes[p.Server()].Down[0]].Upper)
+			reaches(t, p, p.Server(), p.Cables[p.Nodes[to].Up].Lower)
+		}
+	})
+}
+
+// reaches follows routes, the longest prefix first, from a node to an address.
+func reaches(t *rapid.T, p *Plan, node int, to netip.Addr) {
+	for range len(p.Nodes) {
+		owner := map[netip.Addr]int{}
+		n := &p.Nodes[node]
+		var next netip.Addr
+		for _, c := range append(slices.Clone(n.Down), n.Up) {
+			if c < 0 {
+				continue
+			}
+			cable := &p.Cables[c]
+			owner[cable.Lower], owner[cable.Upper] = cable.Child, cable.Parent
+			if (cable.Lower == to || cable.Upper == to) && owner[to] == node {
+				return
+			}
+			if cable.Net.Contains(to) {
+				next = to
+			}
+		}
+		for _, r := range p.routes(node) {
+			if !next.IsValid() && r.to.IsValid() && r.to.Contains(to) {
+				next = r.via
+			}
+		}
+		for _, r := range p.routes(node) {
+			if !next.IsValid() && !r.to.IsValid() {
+				next = r.via
+			}
+		}
+		at, ok := owner[next]
+		if !ok {
+			t.Fatalf("%s does not know the way to %v", n.Name, to)
+		}
+		node = at
+	}
+	t.Fatalf("%v is never reached", to)
+}
+
+func TestDifference(t *testing.T) {
+	got := strings.Join(Difference([]string{"a", "b"}, []string{"b", "c"}), "|")
+	if got != "- a|  b|+ c" {
+		t.Error(got)
+	}
+}

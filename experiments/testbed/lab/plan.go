@@ -1,0 +1,199 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+
+	"github.com/olafctl/olaf"
+)
+
+// Plan is a testbed with everything decided. Nodes are numbered as in Nodes, and cables as in Cables.
+type Plan struct {
+	Name      string         `json:"name"`
+	Job       olaf.ClusterID `json:"job"`
+	Lanes     int            `json:"lanes"`
+	Fragments int            `json:"fragments"`
+	Nodes     []PlannedNode  `json:"nodes"`
+	Cables    []PlannedCable `json:"cables"`
+	Adders    []PlannedAdder `json:"adders"` // who is below another stands before it
+}
+
+// PlannedNode is a node, with its place in the tree.
+type PlannedNode struct {
+	Name   string `json:"name"`
+	Role   string `json:"role"`
+	Number int    `json:"number"`              // among those of its role, from 0
+	Up     int    `json:"up"`                  // cable towards the server; of that -1
+	Down   []int  `json:"down"`                // cables from below
+	Device string `json:"interface,omitempty"` // of this machine, behind which it is; empty of a namespace
+	MAC    string `json:"mac,omitempty"`       // of what is behind it
+}
+
+// PlannedCable leads from a node to its parent.
+type PlannedCable struct {
+	Child  int          `json:"child"`
+	Parent int          `json:"parent"`
+	MTU    int          `json:"mtu"`
+	Net    netip.Prefix `json:"net"`
+	Lower  netip.Addr   `json:"lower"` // address of the child's end
+	Upper  netip.Addr   `json:"upper"` // of the parent's
+}
+
+// PlannedAdder is a program that adds, at a node.
+type PlannedAdder struct {
+	Node     int    `json:"node"`
+	Program  string `json:"program"`
+	Mode     string `json:"mode"`
+	Wrapping bool   `json:"wrapping"`
+}
+
+// UpName is what the interface towards the parent is called in a namespace; those towards children have the children's names.
+const UpName = "up"
+
+// Workers are the nodes that send, in the order of their numbers.
+func (p *Plan) Workers() (nodes []int) { return p.of(Worker) }
+
+// Server is the node that gets the sums.
+func (p *Plan) Server() int { return p.of(Server)[0] }
+
+func (p *Plan) of(role string) (nodes []int) {
+	for i := range p.Nodes {
+		if p.Nodes[i].Role == role {
+			nodes = append(nodes, i)
+		}
+	}
+	return nodes
+}
+
+// Children is how many an aggregator has at most.
+func (p *Plan) Children() (most int) {
+	for i := range p.Adders {
+		most = max(most, len(p.Nodes[p.Adders[i].Node].Down))
+	}
+	return most
+}
+
+// Below are the workers whose vectors pass a node, by their numbers.
+func (p *Plan) Below(node int) (workers []int) {
+	if n := &p.Nodes[node]; n.Role == Worker {
+		return []int{n.Number}
+	}
+	for _, c := range p.Nodes[node].Down {
+		workers = append(workers, p.Below(p.Cables[c].Child)...)
+	}
+	return workers
+}
+
+// nets are the networks of all cables below a node.
+func (p *Plan) nets(node int) (nets []netip.Prefix) {
+	for _, c := range p.Nodes[node].Down {
+		nets = append(nets, p.Cables[c].Net)
+		nets = append(nets, p.nets(p.Cables[c].Child)...)
+	}
+	return nets
+}
+
+// route is one that a node needs beside those of its own cables.
+type route struct {
+	to  netip.Prefix // the zero value is everything
+	via netip.Addr
+	by  string // interface
+}
+
+// routes lead up to the server by default, and down to what is not at the end of a cable of the node's own.
+func (p *Plan) routes(node int) (all []route) {
+	n := &p.Nodes[node]
+	if n.Up >= 0 {
+		all = append(all, route{via: p.Cables[n.Up].Upper, by: UpName})
+	}
+	for _, c := range n.Down {
+		child := p.Cables[c].Child
+		for _, net := range p.nets(child) {
+			all = append(all, route{to: net, via: p.Cables[c].Lower, by: p.Nodes[child].Name})
+		}
+	}
+	return all
+}
+
+// Lines say what is made, a line each; two plans with the same lines are the same testbed.
+func (p *Plan) Lines() []string {
+	var lines []string
+	say := func(format string, a ...any) { lines = append(lines, fmt.Sprintf(format, a...)) }
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if n.Device != "" {
+			say("interface  %s, behind which %s %s is", n.Device, n.Role, n.Name)
+			continue
+		}
+		say("namespace  %s, %s", n.Name, n.Role)
+	}
+	for i := range p.Cables {
+		c := &p.Cables[i]
+		say("cable      %s %v to %s %v, MTU %d", p.Nodes[c.Child].Name, c.Lower, p.Nodes[c.Parent].Name, c.Upper, c.MTU)
+	}
+	for i := range p.Adders {
+		a := &p.Adders[i]
+		n := &p.Nodes[a.Node]
+		say("program    %s at %s, %s, %s: job %d, %s of %d lanes, %s, up to %s", a.Program, n.Name, a.Mode, Arithmetic(a.Wrapping), p.Job,
+			olaf.Plural(p.Fragments, "fragment"), p.Lanes, childrenOf(len(n.Down)), p.Nodes[p.Cables[n.Up].Parent].Name)
+	}
+	return lines
+}
+
+func childrenOf(n int) string {
+	if n == 1 {
+		return "1 child"
+	}
+	return fmt.Sprintf("%d children", n)
+}
+
+// Arithmetic is the word of a file for what sums do at the end of their range.
+func Arithmetic(wrapping bool) string {
+	if wrapping {
+		return Wrapping
+	}
+	return Saturating
+}
+
+// Summary is the plan in a line.
+func (p *Plan) Summary() string {
+	return fmt.Sprintf("%s: %s, %s, %s, a server, %s", p.Name, olaf.Plural(len(p.Workers()), Worker), olaf.Plural(len(p.Adders), Aggregator),
+		olaf.Plural(len(p.Cables), "cable"), p.modes())
+}
+
+// modes are those of the programs, each once.
+func (p *Plan) modes() string {
+	var modes []string
+	for i := range p.Adders {
+		if m := p.Adders[i].Mode; len(modes) == 0 || modes[len(modes)-1] != m {
+			modes = append(modes, m)
+		}
+	}
+	return "mode " + strings.Join(modes, ", ")
+}
+
+// Difference lists what a change from one plan's lines to another's takes away (-), adds (+) and leaves (two spaces).
+func Difference(from, to []string) []string {
+	had, wanted := map[string]bool{}, map[string]bool{}
+	for _, l := range from {
+		had[l] = true
+	}
+	for _, l := range to {
+		wanted[l] = true
+	}
+	var lines []string
+	for _, l := range from {
+		if !wanted[l] {
+			lines = append(lines, "- "+l)
+		}
+	}
+	for _, l := range to {
+		mark := "+ "
+		if had[l] {
+			mark = "  "
+		}
+		lines = append(lines, mark+l)
+	}
+	return lines
+}

@@ -1,0 +1,397 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/ktree"
+	"github.com/olafctl/olaf/experiments/yamlfile"
+)
+
+// Limits of a testbed.
+const (
+	MaxCables    = 250 // each has a network of its own
+	MaxChildren  = 64  // bits of a bitmap
+	MaxLanes     = 704 // of a packet in one piece
+	MaxNativeMTU = 3000
+	MaxMTU       = 65535
+	maxName      = 12      // an interface has the name of the node behind it, which is at most 15 letters
+	maxModel     = 1 << 30 // bytes of a model
+)
+
+// Defaults of what a file leaves out.
+const (
+	DefaultJob       = 1
+	DefaultLanes     = 256
+	DefaultFragments = 1024
+	DefaultMTU       = 1500
+)
+
+// resolver turns a file into a plan and gathers what is wrong with it.
+type resolver struct {
+	file  *File
+	plan  *Plan
+	nodes map[string]int
+	links map[string]*Link // by child
+	errs  []error
+}
+
+func (r *resolver) fail(at yamlfile.Pos, key, format string, args ...any) {
+	if len(r.errs) < yamlfile.MaxErrors {
+		r.errs = append(r.errs, &fileError{r.file.Path, at.Of(key), fmt.Sprintf(format, args...)})
+	}
+}
+
+// Resolve decides everything that a file leaves open. The error matches ErrFile and lists several mistakes with their lines.
+func (f *File) Resolve() (*Plan, error) {
+	r := &resolver{file: f, nodes: map[string]int{}, links: map[string]*Link{}, plan: &Plan{Name: f.name()}}
+	for _, step := range []func(){r.general, r.expand, r.name, r.connect, r.order, r.program} {
+		step()
+		if len(r.errs) > 0 { // what comes later would blame the same again
+			return nil, errors.Join(r.errs...)
+		}
+	}
+	return r.plan, nil
+}
+
+// name is the file's own without its ending, where it says none.
+func (f *File) name() string {
+	if f.Name != "" {
+		return f.Name
+	}
+	base := filepath.Base(f.Path)
+	return strings.TrimSuffix(base, filepath.Ext(base))
+}
+
+// named says whether a name can stand in commands and be that of an interface.
+func named(s string, most int) bool {
+	return s != "" && len(s) <= most && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
+}
+
+func (r *resolver) general() {
+	f, j := r.file, &r.file.Job
+	if !named(r.plan.Name, 64) {
+		r.fail(f.Pos, "name", "the testbed has the name %q; give it one of letters, digits, - and _", r.plan.Name)
+	}
+	number := func(key string, given, otherwise, least, most int) int {
+		if given == 0 && !j.Has(key) {
+			return otherwise
+		}
+		if given < least || given > most {
+			r.fail(j.Pos, key, "job.%s is %d; use %d to %d", key, given, least, most)
+		}
+		return given
+	}
+	r.plan.Job = olaf.ClusterID(number("id", j.ID, DefaultJob, 0, 1023))
+	r.plan.Lanes = number("lanes", j.Lanes, DefaultLanes, 1, MaxLanes)
+	r.plan.Fragments = number("fragments", j.Fragments, DefaultFragments, 1, maxModel/olaf.LaneBytes)
+	if r.plan.Lanes*r.plan.Fragments > maxModel/olaf.LaneBytes {
+		r.fail(j.Pos, "fragments", "%d fragments of %d lanes take more than 1 GiB of the kernel's memory", r.plan.Fragments, r.plan.Lanes)
+	}
+	if given := len(f.Nodes) > 0; given == (f.Tree != nil) {
+		r.fail(f.Pos, "tree", "write a tree, such as 'tree: {workers: 4, children: 4}', or nodes with links; one of them")
+	} else if !given && (len(f.Links) > 0 || len(f.Devices) > 0) {
+		r.fail(f.Pos, "tree", "a tree says its links and devices by itself; leave them out, or write nodes instead")
+	}
+}
+
+// expand writes a tree out as nodes, links and devices.
+func (r *resolver) expand() {
+	f, t := r.file, r.file.Tree
+	if t == nil {
+		return
+	}
+	children := t.Children
+	if !t.Has("children") {
+		children = MaxChildren
+	}
+	switch {
+	case t.Workers < 1 || t.Workers > MaxCables/2:
+		r.fail(t.Pos, "workers", "a tree has %d workers; use 1 to %d", t.Workers, MaxCables/2)
+		return
+	case children < 2 || children > MaxChildren:
+		r.fail(t.Pos, "children", "a node of the tree has %d children; use 2 to %d", children, MaxChildren)
+		return
+	}
+	workers, servers := make([]ktree.Worker, t.Workers), make([]ktree.Server, t.Workers)
+	for i := range servers {
+		servers[i] = ktree.Server{Name: "s" + strconv.Itoa(i+1), Idle: 1}
+	}
+	tree, err := ktree.Build(children, workers, servers)
+	if err != nil {
+		r.fail(t.Pos, "", "%v", err)
+		return
+	}
+	copied := *f
+	r.file = &copied
+	add := func(name, role, parent string) {
+		copied.Nodes = append(copied.Nodes, Node{Pos: t.Pos, Name: name, Role: role})
+		if parent != "" {
+			copied.Links = append(copied.Links, Link{Pos: t.Pos, Child: name, Parent: parent, MTU: t.MTU})
+		}
+		if role == Aggregator {
+			copied.Devices = append(copied.Devices, Device{Pos: t.Pos, Node: name, Mode: t.Mode, Arithmetic: t.Arithmetic})
+		}
+	}
+	const top = "s0" // the kernel in front of the parameter server is the tree's root
+	above := func(node int) string {
+		if node == ktree.Root {
+			return top
+		}
+		return tree.Nodes[node].Server
+	}
+	parents := make([]string, t.Workers)
+	for _, w := range tree.Workers {
+		parents[w] = top
+	}
+	for i := range tree.Nodes {
+		for _, w := range tree.Nodes[i].Workers {
+			parents[w] = above(i)
+		}
+	}
+	for w := range parents {
+		add("w"+strconv.Itoa(w), Worker, parents[w])
+	}
+	for i := range tree.Nodes {
+		add(tree.Nodes[i].Server, Aggregator, above(tree.Nodes[i].Parent))
+	}
+	add(top, Aggregator, "ps")
+	add("ps", Server, "")
+}
+
+// name looks at nodes by themselves.
+func (r *resolver) name() {
+	numbers := map[string]int{}
+	for i := range r.file.Nodes {
+		n := &r.file.Nodes[i]
+		switch _, twice := r.nodes[n.Name]; {
+		case !named(n.Name, maxName) || n.Name == UpName || n.Name == "lo":
+			r.fail(n.Pos, "name", "a node has the name %q; give it one of at most %d letters, digits, - and _, other than %s and lo", n.Name, maxName, UpName)
+		case twice:
+			r.fail(n.Pos, "name", "node %s is there twice; give one another name", n.Name)
+			continue
+		case !slices.Contains([]string{Worker, Aggregator, Server}, n.Role):
+			r.fail(n.Pos, "role", "node %s has the role %q; use %s, %s or %s", n.Name, n.Role, Worker, Aggregator, Server)
+		}
+		r.outside(n)
+		r.nodes[n.Name] = len(r.plan.Nodes)
+		r.plan.Nodes = append(r.plan.Nodes, PlannedNode{Name: n.Name, Role: n.Role, Number: numbers[n.Role], Up: -1, Device: n.Interface, MAC: n.MAC})
+		numbers[n.Role]++
+	}
+	if n := numbers[Server]; n != 1 {
+		r.fail(r.file.Pos, "nodes", "there are %d nodes of role %s; there must be one", n, Server)
+	}
+	if numbers[Worker] == 0 {
+		r.fail(r.file.Pos, "nodes", "there is no node of role %s", Worker)
+	}
+}
+
+// outside looks at what is said of a node behind an interface of this machine.
+func (r *resolver) outside(n *Node) {
+	if n.Interface == "" {
+		if n.Address != "" || n.MAC != "" {
+			r.fail(n.Pos, "address", "node %s is a namespace, whose addresses are chosen; address and mac belong to one with an interface", n.Name)
+		}
+		return
+	}
+	if n.Role == Aggregator {
+		r.fail(n.Pos, "interface", "aggregator %s is behind interface %s; aggregators are namespaces here", n.Name, n.Interface)
+	}
+	if a, err := netip.ParseAddr(n.Address); err != nil || !a.Is4() {
+		r.fail(n.Pos, "address", "node %s is behind interface %s; say its IPv4 address, not %q", n.Name, n.Interface, n.Address)
+	}
+	if _, err := net.ParseMAC(n.MAC); n.Role == Server && err != nil {
+		r.fail(n.Pos, "mac", "server %s is behind interface %s; say its MAC, not %q", n.Name, n.Interface, n.MAC)
+	}
+}
+
+// find looks a node up and says when it isn't there.
+func (r *resolver) find(at yamlfile.Pos, key, name string) (int, bool) {
+	i, ok := r.nodes[name]
+	if !ok {
+		var names []string
+		for i := range r.file.Nodes {
+			names = append(names, r.file.Nodes[i].Name)
+		}
+		r.fail(at, key, "%s %q is no node%s", key, name, yamlfile.Suggest(name, names))
+	}
+	return i, ok
+}
+
+// connect lays the cables.
+func (r *resolver) connect() {
+	for i := range r.file.Links {
+		l := &r.file.Links[i]
+		child, ok := r.find(l.Pos, "child", l.Child)
+		parent, also := r.find(l.Pos, "parent", l.Parent)
+		if !ok || !also {
+			continue
+		}
+		r.link(l, child, parent)
+	}
+	if n := len(r.plan.Cables); n > MaxCables {
+		r.fail(r.file.Pos, "links", "there are %d cables; use at most %d", n, MaxCables)
+	}
+}
+
+// link lays one cable.
+func (r *resolver) link(l *Link, child, parent int) {
+	below, above := &r.plan.Nodes[child], &r.plan.Nodes[parent]
+	switch {
+	case below.Up >= 0:
+		r.fail(l.Pos, "child", "node %s has a second parent; it sends what it has to one", l.Child)
+		return
+	case below.Role == Server:
+		r.fail(l.Pos, "child", "server %s is the child of %s; sums end at a server", l.Child, l.Parent)
+		return
+	case above.Role == Worker || above.Role == Server && below.Role == Worker:
+		r.fail(l.Pos, "parent", "%s %s is the parent of %s %s; what a worker sends is added by an aggregator", above.Role, l.Parent, below.Role, l.Child)
+		return
+	}
+	mtu := l.MTU
+	if mtu == 0 && !l.Has("mtu") {
+		mtu = DefaultMTU
+	}
+	if least := int(olaf.FrameSize(r.plan.Lanes)) - 14; mtu < least || mtu > MaxMTU {
+		r.fail(l.Pos, "mtu", "the cable from %s to %s has an MTU of %d; %d lanes take %d to %d", l.Child, l.Parent, mtu, r.plan.Lanes, least, MaxMTU)
+	}
+	at := len(r.plan.Cables)
+	c := PlannedCable{Child: child, Parent: parent, MTU: mtu}
+	switch {
+	case below.Device != "":
+		c.Lower, c.Upper = r.opposite(l.Child)
+	case above.Device != "":
+		c.Upper, c.Lower = r.opposite(l.Parent)
+	default:
+		c.Upper = netip.AddrFrom4([4]byte{10, 77, byte(at), 1})
+		c.Lower = c.Upper.Next()
+	}
+	c.Net = netip.PrefixFrom(c.Upper, netBits).Masked()
+	below.Up = at
+	above.Down = append(above.Down, at)
+	r.links[l.Child] = l
+	r.plan.Cables = append(r.plan.Cables, c)
+}
+
+// netBits is the length of a cable's network.
+const netBits = 24
+
+// opposite is the address of a node behind an interface, and one of its network for the end that is here.
+func (r *resolver) opposite(node string) (there, here netip.Addr) {
+	there, _ = netip.ParseAddr(r.file.Nodes[r.nodes[node]].Address) // outside has looked
+	b := there.As4()
+	if b[3] ^= 254; b[3] == 0 || b[3] == 255 {
+		b[3] = 253
+	}
+	return there, netip.AddrFrom4(b)
+}
+
+// order looks at the tree that the cables make.
+func (r *resolver) order() {
+	for i := range r.plan.Nodes {
+		n, at := &r.plan.Nodes[i], r.file.Nodes[i].Pos
+		switch {
+		case n.Role != Server && n.Up < 0:
+			r.fail(at, "name", "%s %s has no parent; add a link 'child: %s, parent: …'", n.Role, n.Name, n.Name)
+		case n.Role != Worker && len(n.Down) == 0:
+			r.fail(at, "name", "%s %s has no children", n.Role, n.Name)
+		case n.Role == Aggregator && len(n.Down) > MaxChildren:
+			r.fail(at, "name", "aggregator %s has %d children; its bitmap has bits for %d", n.Name, len(n.Down), MaxChildren)
+		case n.Role == Server && len(n.Down) > 1:
+			r.fail(at, "name", "server %s has %d children; it gets whole sums, from one aggregator", n.Name, len(n.Down))
+		case r.circular(i):
+			r.fail(at, "name", "%s %s is above itself; links must lead to the server", n.Role, n.Name)
+		}
+	}
+}
+
+func (r *resolver) circular(node int) bool {
+	for steps := 0; r.plan.Nodes[node].Up >= 0; steps++ {
+		if steps > len(r.plan.Nodes) {
+			return true
+		}
+		node = r.plan.Cables[r.plan.Nodes[node].Up].Parent
+	}
+	return false
+}
+
+// program puts the programs at the aggregators, the lowest first.
+func (r *resolver) program() {
+	devices := map[int]*Device{}
+	for i := range r.file.Devices {
+		d := &r.file.Devices[i]
+		node, ok := r.find(d.Pos, "node", d.Node)
+		if !ok {
+			continue
+		}
+		switch {
+		case devices[node] != nil:
+			r.fail(d.Pos, "node", "there are two devices at %s", d.Node)
+		case r.plan.Nodes[node].Role != Aggregator:
+			r.fail(d.Pos, "node", "%s is a %s; programs are at aggregators", d.Node, r.plan.Nodes[node].Role)
+		case d.Program != "" && d.Program != XAgg:
+			r.fail(d.Pos, "program", "program %q cannot be in a testbed; there is %s", d.Program, XAgg)
+		case d.Mode != "" && d.Mode != Native && d.Mode != Generic:
+			r.fail(d.Pos, "mode", "mode %q; use %s or %s", d.Mode, Native, Generic)
+		case d.Arithmetic != "" && d.Arithmetic != Saturating && d.Arithmetic != Wrapping:
+			r.fail(d.Pos, "arithmetic", "arithmetic %q; use %s or %s", d.Arithmetic, Saturating, Wrapping)
+		}
+		devices[node] = d
+	}
+	for _, node := range r.bottomUp() {
+		a := PlannedAdder{Node: node, Program: XAgg, Mode: Native}
+		if d := devices[node]; d != nil {
+			if d.Mode != "" {
+				a.Mode = d.Mode
+			}
+			a.Wrapping = d.Arithmetic == Wrapping
+		}
+		r.plan.Adders = append(r.plan.Adders, a)
+	}
+	r.modes(devices)
+}
+
+// bottomUp are the aggregators, each before the one above it.
+func (r *resolver) bottomUp() (nodes []int) {
+	var walk func(node int)
+	walk = func(node int) {
+		for _, c := range r.plan.Nodes[node].Down {
+			walk(r.plan.Cables[c].Child)
+		}
+		if r.plan.Nodes[node].Role == Aggregator {
+			nodes = append(nodes, node)
+		}
+	}
+	walk(r.plan.Server())
+	return nodes
+}
+
+// modes refuses what would lose frames without a word: cables that are too long for native mode, and programs that redirect
+// natively to one that does not hear that.
+func (r *resolver) modes(devices map[int]*Device) {
+	mode := map[int]string{}
+	for i := range r.plan.Adders {
+		mode[r.plan.Adders[i].Node] = r.plan.Adders[i].Mode
+	}
+	for i := range r.plan.Cables {
+		c := &r.plan.Cables[i]
+		child, parent := &r.plan.Nodes[c.Child], &r.plan.Nodes[c.Parent]
+		at := r.links[child.Name].Pos
+		if c.MTU > MaxNativeMTU && (mode[c.Child] == Native || mode[c.Parent] == Native) {
+			r.fail(at, "mtu", "the cable from %s to %s has an MTU of %d; mode native takes %d, mode generic more", child.Name, parent.Name, c.MTU, MaxNativeMTU)
+		}
+		if mode[c.Child] == Native && mode[c.Parent] == Generic {
+			if d := devices[c.Parent]; d != nil {
+				at = d.Pos
+			}
+			r.fail(at, "mode", "%s is in mode generic and its child %s in mode native, whose frames it would lose without a word; give both one mode", parent.Name, child.Name)
+		}
+	}
+}

@@ -1,0 +1,267 @@
+package lab
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/xdp"
+)
+
+// What the plan is held to is what the rooms below can do.
+var (
+	_ [netlab.MaxMTU]struct{}   = [MaxNativeMTU]struct{}{}
+	_ [xdp.MaxChildren]struct{} = [MaxChildren]struct{}{}
+)
+
+// Lab is a testbed that stands. It ends with Close or with the process.
+type Lab struct {
+	*Plan
+	Nodes  []*netlab.Node  // by node; nil of one behind an interface of this machine
+	Cables []*netlab.Cable // A is the child's end, nil where that is outside; B the parent's
+	Adders []*Adder        // as planned
+
+	lab    *netlab.Lab
+	opened []io.Closer
+}
+
+// Adder is a program that adds at a node.
+type Adder struct {
+	*xdp.Aggregator
+	Planned *PlannedAdder
+	attach  []attachment
+}
+
+// attachment is where a program meets frames, and under which number.
+type attachment struct {
+	at      *netlab.Interface
+	program uint32
+}
+
+// Options say how a plan is made.
+type Options struct {
+	LogBytes int // room of each program's log of decisions, a power of two; 0 logs nothing
+}
+
+// Rights are those that Up needs.
+func Rights() []netlab.Right { return slices.Concat(netlab.NamespaceRights, xdp.LoadRights) }
+
+// Up makes what a plan says. The error matches netlab.ErrRights, with a line for each right that is missing, netlab.ErrNetwork
+// or xdp.ErrKernel; nothing is left of what was made before it.
+func Up(p *Plan, o Options) (*Lab, error) {
+	if err := netlab.Missing(Rights()...); err != nil {
+		return nil, err
+	}
+	l := &Lab{Plan: p, Nodes: make([]*netlab.Node, len(p.Nodes)), Cables: make([]*netlab.Cable, len(p.Cables))}
+	if err := l.up(o); err != nil {
+		return nil, errors.Join(err, l.Close())
+	}
+	return l, nil
+}
+
+func (l *Lab) up(o Options) (err error) {
+	if l.lab, err = netlab.New(); err != nil {
+		return err
+	}
+	for i := range l.Plan.Nodes {
+		if err := l.node(i); err != nil {
+			return err
+		}
+	}
+	for i := range l.Plan.Cables {
+		if err := l.cable(i); err != nil {
+			return err
+		}
+	}
+	for i := range l.Plan.Nodes {
+		if err := l.route(i); err != nil {
+			return err
+		}
+	}
+	for i := range l.Plan.Adders {
+		if err := l.adder(&l.Plan.Adders[i], o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// node makes a namespace, which forwards what comes back if it is an aggregator's.
+func (l *Lab) node(i int) (err error) {
+	p := &l.Plan.Nodes[i]
+	if p.Device != "" {
+		return nil
+	}
+	if l.Nodes[i], err = l.lab.Node(p.Name); err != nil || p.Role != Aggregator {
+		return err
+	}
+	err = l.Nodes[i].Do(func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1\n"), 0o644) })
+	if err != nil {
+		return fmt.Errorf("let %s forward results: %w: %w", p.Name, netlab.ErrNetwork, err)
+	}
+	return nil
+}
+
+// cable lays one, or takes the interface behind which one of its ends is.
+func (l *Lab) cable(i int) (err error) {
+	p := &l.Plan.Cables[i]
+	child, parent := &l.Plan.Nodes[p.Child], &l.Plan.Nodes[p.Parent]
+	c := &netlab.Cable{}
+	switch {
+	case child.Device != "":
+		c.B, err = l.Nodes[p.Parent].Adopt(child.Device)
+	case parent.Device != "":
+		c.A, err = l.Nodes[p.Child].Adopt(parent.Device)
+	default:
+		c, err = netlab.Connect(netlab.End{Node: l.Nodes[p.Child], Name: UpName}, netlab.End{Node: l.Nodes[p.Parent], Name: child.Name}, p.MTU)
+	}
+	if err != nil {
+		return err
+	}
+	l.Cables[i] = c
+	return errors.Join(address(c.A, p.Lower), address(c.B, p.Upper))
+}
+
+func address(at *netlab.Interface, a netip.Addr) error {
+	if at == nil {
+		return nil
+	}
+	return at.Address(netip.PrefixFrom(a, netBits))
+}
+
+// route says the way to those who are not at the other end of a cable.
+func (l *Lab) route(node int) error {
+	n := l.Nodes[node]
+	if n == nil {
+		return nil
+	}
+	for _, r := range l.Plan.routes(node) {
+		via := r.via.As4()
+		err := n.Do(func() error {
+			by, err := netlink.LinkByName(r.by)
+			if err != nil {
+				return err
+			}
+			route := &netlink.Route{LinkIndex: by.Attrs().Index, Gw: net.IP(via[:])}
+			if r.to.IsValid() {
+				route.Dst = &net.IPNet{IP: r.to.Addr().AsSlice(), Mask: net.CIDRMask(r.to.Bits(), 32)}
+			}
+			return netlink.RouteAdd(route)
+		})
+		if err != nil {
+			return fmt.Errorf("%s: a route by %s: %w: %w", n.Name(), r.by, netlab.ErrNetwork, err)
+		}
+	}
+	return nil
+}
+
+// adder loads a program and puts it on the cables of its children. What it redirects is lost where nothing listens at the other
+// end, so that there is something.
+func (l *Lab) adder(p *PlannedAdder, o Options) error {
+	n := &l.Plan.Nodes[p.Node]
+	program, err := xdp.LoadAggregator(xdp.AggregatorBuild{
+		Fragments: l.Fragments, Lanes: l.Lanes, Wrapping: p.Wrapping, Senders: 2 * len(n.Down), LogBytes: o.LogBytes,
+	})
+	if err != nil {
+		return err
+	}
+	a := &Adder{Aggregator: program, Planned: p}
+	l.Adders = append(l.Adders, a)
+	var senders []xdp.Sender
+	for i, c := range n.Down {
+		senders = append(senders, xdp.Sender{Address: l.Plan.Cables[c].Lower, Cluster: l.Job, Worker: olaf.WorkerID(i)})
+		if err := l.attach(a, l.Cables[c].B); err != nil {
+			return err
+		}
+	}
+	up := l.Cables[n.Up]
+	if top := &l.Plan.Nodes[l.Plan.Cables[n.Up].Parent]; top.Role == Server && up.B != nil {
+		pass, err := xdp.AttachPass(up.B)
+		if err != nil {
+			return err
+		}
+		l.opened = append(l.opened, pass)
+	}
+	parent, err := l.parent(p.Node)
+	if err != nil {
+		return err
+	}
+	return errors.Join(a.SetSenders(senders), a.Configure(parent), a.SetUplink(up.A), a.Run(true))
+}
+
+func (l *Lab) attach(a *Adder, at *netlab.Interface) error {
+	attached, err := a.Attach(at, xdp.Mode(a.Planned.Mode))
+	if err != nil {
+		return err
+	}
+	l.opened = append(l.opened, attached)
+	program, err := at.XDP()
+	a.attach = append(a.attach, attachment{at, program})
+	return err
+}
+
+// parent is for whom a node adds.
+func (l *Lab) parent(node int) (xdp.Parent, error) {
+	n := &l.Plan.Nodes[node]
+	c, up := &l.Plan.Cables[n.Up], l.Cables[n.Up]
+	above := &l.Plan.Nodes[c.Parent]
+	a := olaf.Addresses{SrcIP: c.Lower.As4(), DstIP: c.Upper.As4(), SrcMAC: [6]byte(up.A.MAC), SrcPort: olaf.UDPPort}
+	if up.B != nil {
+		a.DstMAC = [6]byte(up.B.MAC)
+	} else {
+		mac, err := net.ParseMAC(above.MAC)
+		if err != nil || len(mac) != len(a.DstMAC) {
+			return xdp.Parent{}, fmt.Errorf("%w: %s has the MAC %q", ErrFile, above.Name, above.MAC)
+		}
+		a.DstMAC = [6]byte(mac)
+	}
+	return xdp.Parent{Job: l.Job, Children: len(n.Down), Child: olaf.WorkerID(slices.Index(above.Down, n.Up)), Source: a}, nil
+}
+
+// Faults are what is not as it was made: interfaces that are gone, programs that somebody took off. None where all is well.
+func (l *Lab) Faults() (faults []string) {
+	for i, c := range l.Cables {
+		for _, end := range []*netlab.Interface{c.A, c.B} {
+			if end == nil {
+				continue
+			}
+			if _, err := end.Counts(); err != nil {
+				faults = append(faults, fmt.Sprintf("the cable from %s to %s: %v", l.nameOf(l.Plan.Cables[i].Child), l.nameOf(l.Plan.Cables[i].Parent), err))
+				break
+			}
+		}
+	}
+	for _, a := range l.Adders {
+		for _, at := range a.attach {
+			if program, err := at.at.XDP(); err == nil && program != at.program {
+				faults = append(faults, fmt.Sprintf("the program of %s was taken off %s", l.nameOf(a.Planned.Node), at.at.Name))
+			}
+		}
+	}
+	return faults
+}
+
+func (l *Lab) nameOf(node int) string { return l.Plan.Nodes[node].Name }
+
+// Close takes everything down.
+func (l *Lab) Close() error {
+	var errs []error
+	for _, c := range l.opened {
+		errs = append(errs, c.Close())
+	}
+	for _, a := range l.Adders {
+		errs = append(errs, a.Close())
+	}
+	if l.lab != nil {
+		errs = append(errs, l.lab.Close())
+	}
+	return errors.Join(errs...)
+}

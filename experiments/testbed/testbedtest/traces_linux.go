@@ -1,0 +1,135 @@
+package testbedtest
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cilium/ebpf"
+)
+
+// Traces are what a testbed could leave behind: programs in the kernel, interfaces, mounts, processes.
+type Traces struct {
+	programs      map[ebpf.ProgramID]bool
+	links, mounts string
+}
+
+// Look takes down what there is before a testbed.
+func Look(t testing.TB) *Traces {
+	t.Helper()
+	tr := &Traces{programs: map[ebpf.ProgramID]bool{}, links: links(t), mounts: mounts(t)}
+	for _, id := range programs() {
+		tr.programs[id] = true
+	}
+	return tr
+}
+
+// patience is how long the kernel may take to clear up: it removes namespaces and programs some time after their last descriptor.
+const patience = 20 * time.Second
+
+// Gone waits until nothing is left of processes with a marker in their environment: no process, no program that nobody holds, no
+// interface in this namespace, no mount of a namespace.
+func (tr *Traces) Gone(t testing.TB, marker string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) { // nothing tells of it
+		left := tr.left(t, marker)
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("left behind: %s", strings.Join(left, "; "))
+		}
+	}
+}
+
+func (tr *Traces) left(t testing.TB, marker string) (left []string) {
+	processes, held := descriptors(t, marker)
+	left = append(left, processes...)
+	for _, id := range programs() {
+		if !tr.programs[id] && !held[fmt.Sprint(uint32(id))] {
+			left = append(left, fmt.Sprintf("program %d, which no process holds", id))
+		}
+	}
+	if now := links(t); now != tr.links {
+		left = append(left, fmt.Sprintf("interfaces %s, were %s", now, tr.links))
+	}
+	if now := mounts(t); now != tr.mounts {
+		left = append(left, "mounts "+now)
+	}
+	return left
+}
+
+// ours are the names of the programs that a testbed attaches.
+var ours = []string{"arrive", "pass"}
+
+// programs are those of the whole kernel that are named as a testbed's.
+func programs() (ids []ebpf.ProgramID) {
+	for id, err := ebpf.ProgramGetNextID(0); err == nil; id, err = ebpf.ProgramGetNextID(id) {
+		p, err := ebpf.NewProgramFromID(id)
+		if err != nil {
+			continue // gone meanwhile
+		}
+		if info, err := p.Info(); err == nil && slices.Contains(ours, info.Name) {
+			ids = append(ids, id)
+		}
+		_ = p.Close()
+	}
+	return ids
+}
+
+// descriptors lists the processes with a marker in their environment, and the programs that any process holds.
+func descriptors(t testing.TB, marker string) (marked []string, held map[string]bool) {
+	held = map[string]bool{}
+	entries, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, process := range entries { // any of them may end meanwhile
+		if environment, _ := os.ReadFile(process + "/environ"); bytes.Contains(environment, []byte(marker)) {
+			marked = append(marked, "process "+filepath.Base(process))
+		}
+		files, _ := filepath.Glob(process + "/fdinfo/*")
+		for _, f := range files {
+			text, _ := os.ReadFile(f)
+			for line := range strings.Lines(string(text)) {
+				if id, ok := strings.CutPrefix(line, "prog_id:"); ok {
+					held[strings.TrimSpace(id)] = true
+				}
+			}
+		}
+	}
+	return marked, held
+}
+
+// links names the interfaces of this namespace.
+func links(t testing.TB) string {
+	entries, err := os.ReadDir("/sys/class/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+// mounts are those of namespaces, by which they would live on.
+func mounts(t testing.TB) string {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var of []string
+	for line := range strings.Lines(string(text)) {
+		if strings.Contains(line, " nsfs ") {
+			of = append(of, strings.TrimSpace(line))
+		}
+	}
+	return strings.Join(of, "; ")
+}
