@@ -93,7 +93,7 @@ func runFig1(ctx context.Context, set system.Set, o experiments.Options) (bench.
 	}
 	t.Compare(ours)
 	t.Say("a vector takes one second of a 10 Gbps link's time with everything that is beside its values, of which XAgg's are 1.151 GB for the paper's 1.25 GB")
-	t.Say("XAgg is late by a frame that its server takes in before it sends the sum on, and by the rates that are divided anew when W1 and W2 are done and W3 begins: 3 µs")
+	t.Say("XAgg is late by a packet that its server takes in before it sends the sum on, by another in which the link into the server stands idle, and by eight messages on that link: 2.3 µs (docs/programs/xagg.md)")
 	t.Say("the programmable switch is early: a pool of 128 slots takes as many packets before W3 begins, each of which saves 1.78 µs at W2's 5 Gbps; the paper does without")
 	t.Say("results go down while sums go up and are not waited for, as in the figure; W2's link is the last to have them")
 	return t, nil

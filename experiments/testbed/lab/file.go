@@ -84,9 +84,10 @@ const (
 
 	Saturating = "saturating"
 	Wrapping   = "wrapping"
-
-	XAgg = "xagg" // the program of aggregators
 )
+
+// programs are those that can be at aggregators, the usual one first.
+var programs = []string{"xagg"}
 
 // fileError is one thing that is wrong with a file.
 type fileError struct {
@@ -135,7 +136,7 @@ func JSONSchema() ([]byte, error) {
 		case "arithmetic":
 			return yamlfile.Choice(Saturating, Wrapping)
 		case "program":
-			return yamlfile.Choice(XAgg)
+			return yamlfile.Choice(programs...)
 		}
 		return nil
 	}}

@@ -336,8 +336,8 @@ func (r *resolver) program() {
 			r.fail(d.Pos, "node", "there are two devices at %s", d.Node)
 		case r.plan.Nodes[node].Role != Aggregator:
 			r.fail(d.Pos, "node", "%s is a %s; programs are at aggregators", d.Node, r.plan.Nodes[node].Role)
-		case d.Program != "" && d.Program != XAgg:
-			r.fail(d.Pos, "program", "program %q cannot be in a testbed; there is %s", d.Program, XAgg)
+		case d.Program != "" && !slices.Contains(programs, d.Program):
+			r.fail(d.Pos, "program", "program %q cannot be in a testbed; there is %s", d.Program, strings.Join(programs, ", "))
 		case d.Mode != "" && d.Mode != Native && d.Mode != Generic:
 			r.fail(d.Pos, "mode", "mode %q; use %s or %s", d.Mode, Native, Generic)
 		case d.Arithmetic != "" && d.Arithmetic != Saturating && d.Arithmetic != Wrapping:
@@ -346,7 +346,7 @@ func (r *resolver) program() {
 		devices[node] = d
 	}
 	for _, node := range r.bottomUp() {
-		a := PlannedAdder{Node: node, Program: XAgg, Mode: Native}
+		a := PlannedAdder{Node: node, Program: programs[0], Mode: Native}
 		if d := devices[node]; d != nil {
 			if d.Mode != "" {
 				a.Mode = d.Mode
