@@ -53,7 +53,7 @@ type benchFlags struct {
 	beside    string
 	timeScale string
 	notes     []string
-	servers   serverFlags
+	models    modelFlags
 }
 
 func newBenchCmd(env *cli.Env) *cobra.Command {
@@ -115,7 +115,7 @@ real. --beside twin shows each age three times: planned, of the twin on the arri
 		cmd.Flags().Float64Var(&f.ageError, "age-error", 10, "of a card: withhold the ages of a run whose clocks may be off by more than so many per cent of its mean AoM")
 	})
 	f.addReal(cmd)
-	f.servers.add(cmd)
+	f.models.add(cmd)
 	cli.AddFormatFlag(cmd, &f.format, cli.Table, cli.JSON, cli.CSV, cli.JSONL, cli.YAML)
 	cli.AddExplainFlag(cmd, &f.explain)
 	cli.AddDeviceFlag(cmd, env, &f.device)
@@ -351,9 +351,9 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		return printText(env, bench.FileSchema)
 	}
 	if found, err := system.All().Find(f.spec.Queue); err == nil && found.OnServers {
-		return f.servers.run(cmd, env, f, found)
+		return f.models.run(cmd, env, f, found)
 	}
-	if err := f.servers.refuse(cmd); err != nil {
+	if err := f.models.refuse(cmd); err != nil {
 		return err
 	}
 	if len(f.swept.axes) > 0 {

@@ -47,7 +47,7 @@ func (f *loopFlags) add(cmd *cobra.Command) {
 	flags.Var(&f.loss, "loss", "share of frames that every link loses, such as 0.001 or 0.1%")
 	flags.Var(&f.Limit, "limit", "virtual time that a run is given, after which it hung")
 	flags.Var(&f.Packet, system.OptionPacket, "switchml: payload of a packet: 256B|1024B")
-	flags.IntVar(&f.Window, system.OptionWindow, 0, "packets of a worker on their way: atp, 0 is 100; p4inc, 0 is its segment")
+	flags.IntVar(&f.Window, system.OptionWindow, 0, "packets of a worker on their way: atp, 0 is 100; p4inc, 0 is its segment; xagg, fragments, 64 if not given")
 	flags.Var(&f.Timeout, system.OptionTimeout, "silence after which workers ask or send again; 0s is the system's own")
 	flags.StringVar(&f.Recovery, system.OptionRecovery, "", "what workers do about loss: atp resend|none")
 	flags.StringVar(&f.Profile, system.OptionProfile, "", "of the program: atp p4ml, the released code, or paper; iswitch isw-1 or isw-x")

@@ -18,34 +18,33 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 )
 
-// serverFlags are those of a bench whose system adds whole models up on servers.
-type serverFlags struct {
-	children, lanes, fragments, vectors, window int
+// modelFlags are those of a bench whose system adds whole models up on servers.
+type modelFlags struct {
+	children, lanes, fragments, vectors int
 }
 
-// serverOnly are the names of these flags, and serverTakes what a bench on servers takes of the others.
+// modelOnly are the names of these flags, and modelTakes what a bench on servers takes of the others.
 var (
-	serverOnly  = []string{"children", "lanes", "fragments", "vectors", "window"}
-	serverTakes = append([]string{"system", "queue", "device", "runs", "seed", "output", "keep", "store", "quiet", "explain"}, serverOnly...)
+	modelOnly  = []string{"children", "lanes", "fragments", "vectors"}
+	modelTakes = append([]string{"system", "queue", "device", "runs", "seed", "output", "keep", "store", "quiet", "explain", system.OptionWindow}, modelOnly...)
 )
 
-// defaultServerRuns are enough for an interval: each takes seconds.
-const defaultServerRuns = 5
+// defaultModelRuns are enough for an interval: each takes seconds.
+const defaultModelRuns = 5
 
-func (f *serverFlags) add(cmd *cobra.Command) {
-	cli.InGroup(cmd, cli.ServerFlags, func() {
+func (f *modelFlags) add(cmd *cobra.Command) {
+	cli.InGroup(cmd, cli.ModelFlags, func() {
 		flags := cmd.Flags()
 		flags.IntVar(&f.children, "children", 4, "workers around one server; with a testbed file what its servers have at most")
 		flags.IntVar(&f.lanes, "lanes", lab.DefaultLanes, "values of a packet")
 		flags.IntVar(&f.fragments, "fragments", lab.DefaultFragments, "packets of a model")
 		flags.IntVar(&f.vectors, "vectors", 20, "models that each worker sends in a run")
-		flags.IntVar(&f.window, "window", feed.DefaultWindow, "fragments that may be under way")
 	})
 }
 
 // refuse refuses these flags to a bench of queues.
-func (f *serverFlags) refuse(cmd *cobra.Command) error {
-	for _, name := range serverOnly {
+func (f *modelFlags) refuse(cmd *cobra.Command) error {
+	for _, name := range modelOnly {
 		if cmd.Flags().Changed(name) {
 			return cli.UsageError("--%s is for systems that add models up on servers, such as --system %s", name, strings.Join(onServers(), ", "))
 		}
@@ -59,7 +58,7 @@ func onServers() []string {
 }
 
 // plan is the testbed that was asked for: of a file, whose job the flags change, or a number of workers around one server.
-func (f *serverFlags) plan(cmd *cobra.Command, env *cli.Env, name string) (*lab.Plan, error) {
+func (f *modelFlags) plan(cmd *cobra.Command, env *cli.Env, name string) (*lab.Plan, error) {
 	given := cmd.Flags().Changed
 	if f.lanes < 1 || f.fragments < 1 || f.children < 1 {
 		return nil, cli.UsageError("--children, --lanes and --fragments must be at least 1")
@@ -103,11 +102,11 @@ func resolved(f *lab.File, err error) (*lab.Plan, error) {
 }
 
 // run benches a system that adds models up on servers.
-func (f *serverFlags) run(cmd *cobra.Command, env *cli.Env, b *benchFlags, of *system.System) error {
+func (f *modelFlags) run(cmd *cobra.Command, env *cli.Env, b *benchFlags, of *system.System) error {
 	var wrong error
 	cmd.Flags().Visit(func(given *pflag.Flag) {
-		if wrong == nil && !slices.Contains(serverTakes, given.Name) {
-			wrong = cli.UsageError("--%s means nothing to --system %s, which adds whole models up: it takes --%s", given.Name, of.Name, strings.Join(serverOnly, ", --"))
+		if wrong == nil && !slices.Contains(modelTakes, given.Name) {
+			wrong = cli.UsageError("--%s means nothing to --system %s, which adds whole models up: it takes --%s, --%s", given.Name, of.Name, strings.Join(modelOnly, ", --"), system.OptionWindow)
 		}
 	})
 	if wrong != nil {
@@ -120,7 +119,7 @@ func (f *serverFlags) run(cmd *cobra.Command, env *cli.Env, b *benchFlags, of *s
 		return cli.UsageError("--system %s prints %s, %s or %s", of.Name, cli.Table, cli.JSON, cli.CSV)
 	}
 	if !cmd.Flags().Changed("runs") {
-		b.spec.Runs = defaultServerRuns
+		b.spec.Runs = defaultModelRuns
 	}
 	_, name, err := env.Devices.Of(b.device)
 	if err != nil {
@@ -130,7 +129,12 @@ func (f *serverFlags) run(cmd *cobra.Command, env *cli.Env, b *benchFlags, of *s
 	if err != nil {
 		return err
 	}
-	report := &feed.Report{System: of.Name, Plan: p, Config: feed.Config{Vectors: f.vectors, Window: f.window, Seed: b.spec.Seed}}
+	report := &feed.Report{System: of.Name, Plan: p, Config: feed.Config{Vectors: f.vectors, Window: feed.DefaultWindow, Seed: b.spec.Seed}}
+	if cmd.Flags().Changed(system.OptionWindow) {
+		if report.Config.Window, err = cmd.Flags().GetInt(system.OptionWindow); err != nil {
+			return err
+		}
+	}
 	if err := report.Config.Check(); err != nil {
 		return err
 	}
@@ -144,7 +148,7 @@ func (f *serverFlags) run(cmd *cobra.Command, env *cli.Env, b *benchFlags, of *s
 }
 
 // carryOut runs, keeps and prints.
-func (f *serverFlags) carryOut(ctx context.Context, env *cli.Env, b *benchFlags, report *feed.Report) error {
+func (f *modelFlags) carryOut(ctx context.Context, env *cli.Env, b *benchFlags, report *feed.Report) error {
 	started := env.Now()
 	kept := b.Documents(env, "bench", started)
 	var done atomic.Int64

@@ -26,13 +26,13 @@ const (
 	DashboardFlags FlagGroup = "Dashboard"
 	DeviceFlagsOf  FlagGroup = "Device"
 	otherFlags     FlagGroup = "Other"
-	// ServerFlags are of systems that add on servers.
-	ServerFlags FlagGroup = "Models added up on servers"
+	// ModelFlags are of systems that add on servers.
+	ModelFlags FlagGroup = "Models added up on servers"
 	// CardFlagsOf are for cards and agents, which most people have not: --help-all lists them.
 	CardFlagsOf FlagGroup = "Cards and agents"
 )
 
-var flagGroups = []FlagGroup{SystemFlags, TrafficFlags, LoopFlags, RunFlags, SweepFlags, JobFlags, OutputFlags, DashboardFlags, ServerFlags, DeviceFlagsOf, otherFlags, CardFlagsOf}
+var flagGroups = []FlagGroup{SystemFlags, TrafficFlags, LoopFlags, RunFlags, SweepFlags, JobFlags, OutputFlags, DashboardFlags, ModelFlags, DeviceFlagsOf, otherFlags, CardFlagsOf}
 
 const (
 	groupKey = "olafctl_group" // annotates a flag
