@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/experiments/sweep"
 )
 
-// ownProgram is this test binary under the program's name, under which it is the program.
-func ownProgram(tb testing.TB) string {
+// linkedProgram is this test binary under the program's name, under which it is the program.
+func linkedProgram(tb testing.TB) string {
 	tb.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -41,7 +41,7 @@ func swept(b *testing.B, path string, args ...string) (wall, cpu time.Duration) 
 
 // BenchmarkSweepTinyCells is the CPU time of a cell of next to no work: all processes, from the command line to the kept sweep.
 func BenchmarkSweepTinyCells(b *testing.B) {
-	path := ownProgram(b)
+	path := linkedProgram(b)
 	const cells = 40 * 50
 	var cpu time.Duration
 	for b.Loop() {
@@ -54,7 +54,7 @@ func BenchmarkSweepTinyCells(b *testing.B) {
 // BenchmarkSweepLongCells sets 1,000 cells of 20 ms or more beside the same in a loop in one worker process that is kept, whose time
 // is divided by the number of cores.
 func BenchmarkSweepLongCells(b *testing.B) {
-	path := ownProgram(b)
+	path := linkedProgram(b)
 	line := strings.Fields("bench --sweep slots=2..26 --sweep out-rate=1G..40G:1G --versus none --runs 1 --updates 1500")
 	looped := loop(b, path, &sweep.File{Command: "bench", Sweep: []string{line[2], line[4]}, Options: map[string]string{"versus": "none", "updates": "1500"}, Runs: 1})
 	var wall time.Duration

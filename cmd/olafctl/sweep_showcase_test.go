@@ -1,0 +1,43 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestShowcase repeats a showcase of docs/sweeps.md, the fit of Table 1, and holds the digest that the page prints; with
+// OLAF_SHOWCASES=all every one of them.
+func TestShowcase(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a sweep of seconds")
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "sweeps.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?m)^olafctl (.*)\n([0-9a-f]{64})$").FindAllSubmatch(page, -1)
+	if len(found) < 3 {
+		t.Fatalf("%d showcases on the page", len(found))
+	}
+	program, repeated := linkedProgram(t), 0
+	for _, f := range found {
+		line, want := string(f[1]), string(f[2])
+		if os.Getenv("OLAF_SHOWCASES") != "all" && !strings.Contains(line, "cluster-sigma") {
+			continue
+		}
+		repeated++
+		cmd := exec.Command(program, append(strings.Fields(line), "-q", "--store", t.TempDir())...)
+		cmd.Stderr = os.Stderr
+		out, err := cmd.Output()
+		if err != nil || !strings.Contains(string(out), "digest "+want+"\n") {
+			t.Errorf("olafctl %s: %v, want digest %s\n%s", line, err, want, out)
+		}
+	}
+	if repeated == 0 {
+		t.Error("the page has no showcase that is quick enough to be repeated")
+	}
+}
