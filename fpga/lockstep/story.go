@@ -68,6 +68,7 @@ func (s *story) chance(percent int) bool { return s.IntN(100) < percent }
 type story struct {
 	*rand.Rand
 	seed  uint64
+	round int64 // how many streams of this kind the seeds before have
 	kind  string
 	steps []step
 
@@ -81,7 +82,8 @@ type story struct {
 	flags      func() uint16
 	template   uint16
 	frames     int
-	during     func(*story) // between two pieces of time
+	piece      func(i int) int64 // of time, in cycles, and what happens after it
+	during     func(*story)
 }
 
 // kinds are the streams, in turn by seed.
@@ -128,6 +130,24 @@ var kinds = []struct {
 			}
 		}
 	}},
+	{"reset at every phase", func(s *story) {
+		s.everyPhase()
+		s.during = func(s *story) {
+			s.write(regmap.CommonCommand, regmap.CommonCommandReset)
+			s.pass(1)
+			s.setUp()
+		}
+	}},
+	{"reconfiguration at every phase", func(s *story) {
+		s.everyPhase()
+		s.during = func(s *story) {
+			s.write(regmap.QueueControl, 0)
+			s.pass(1)
+			s.configure()
+			s.pass(200) // what is inside leaves
+			s.setUp()
+		}
+	}},
 	{"malformed and strange", func(s *story) {
 		s.worker = func() int { return s.IntN(flows) }
 		s.flags = func() uint16 {
@@ -150,7 +170,7 @@ var kinds = []struct {
 
 // newStory draws the stream of a seed.
 func newStory(seed uint64) *story {
-	s := &story{Rand: rand.New(rand.NewPCG(seed, 0x6f6c6166)), seed: seed}
+	s := &story{Rand: rand.New(rand.NewPCG(seed, 0x6f6c6166)), seed: seed, round: int64(seed / uint64(len(kinds)))}
 	kind := &kinds[seed%uint64(len(kinds))]
 	s.kind = kind.name
 	s.discipline = pick(s, "olaf", "olaf", "olaf", "fifo")
@@ -175,14 +195,26 @@ func newStory(seed uint64) *story {
 	s.reward = func() int32 { return int32(s.IntN(4096)) - 2048 }
 	s.flags = func() uint16 { return pick[uint16](s, 0, 0, 0, regmap.FlagRetransmission) }
 	s.frames = 20 + s.IntN(150)
+	s.piece = func(int) int64 { return int64(1 + s.IntN(pick(s, 10, 200, 1500))) }
 	s.during = func(s *story) {}
 	kind.set(s)
 	s.setUp()
-	for range 14 {
-		s.pass(int64(1 + s.IntN(pick(s, 10, 200, 1500))))
+	for i := range pieces {
+		s.pass(s.piece(i))
 		s.during(s)
 	}
 	return s
+}
+
+// pieces is into how many parts by each of which something happens a stream is cut.
+const pieces = 14
+
+// everyPhase makes the pieces of time one cycle longer each, over this seed and the next ones of its kind, under dense traffic.
+func (s *story) everyPhase() {
+	from := s.round * pieces
+	s.piece = func(i int) int64 { return from + int64(i) + 1 }
+	s.gap = func(int) uint64 { return uint64(s.IntN(6)) }
+	s.frames = 40 + int(from/2)
 }
 
 func (s *story) write(addr, value uint32) { s.steps = append(s.steps, step{addr: addr, value: value}) }

@@ -77,7 +77,7 @@ func TestDamagedCache(t *testing.T) {
 	}
 	tools, cache := t.TempDir(), t.TempDir()
 	t.Setenv("PATH", tools+":"+os.Getenv("PATH"))
-	script := "#!/bin/sh\ncase $1 in --version) echo mine;; *) mkdir -p build && cp " + sound + " build/" + programName + ";; esac\n"
+	script := "#!/bin/sh\ncase $1 in --version) echo mine;; *) mkdir -p build && printf '" + programName + ":\\n\\tcp " + sound + " $@\\n' >build/" + makefile + ";; esac\n"
 	write(t, filepath.Join(tools, "verilator"), script)
 	damaged, err := (&Config{Build: usual(), Cache: cache}).program(t.Context())
 	if err != nil {
@@ -93,7 +93,7 @@ func TestDamagedCache(t *testing.T) {
 		_ = card.Close()
 	}
 	write(t, filepath.Join(tools, "verilator"), "#!/bin/sh\necho '%Error: no such thing' >&2\nexit 1\n")
-	if _, err := Open(t.Context(), Config{Cache: t.TempDir()}); !errors.Is(err, ErrTools) {
+	if _, err := Open(t.Context(), Config{Cache: t.TempDir()}); !errors.Is(err, ErrBuild) || !strings.Contains(err.Error(), "no such thing") {
 		t.Errorf("a broken tool: %v", err)
 	}
 }

@@ -30,6 +30,20 @@ func (i *injection) encode(to []byte) []byte {
 	return append(to, i.bytes...)
 }
 
+// inject puts a frame on the input while time passes.
+func (c *child) inject(i *injection) error { return c.send(i.encode([]byte{'i'}), 0) }
+
+// ready says in how many of 65,536 cycles a consumer takes a beat, drawn from a seed: what leads to the parameter server, or
+// around the queue.
+func (c *child) ready(around bool, of65536 uint32, seed uint64) error {
+	command := []byte{'o', 0}
+	if around {
+		command[1] = 1
+	}
+	command = binary.LittleEndian.AppendUint32(command, of65536)
+	return c.send(binary.LittleEndian.AppendUint64(command, seed), 0)
+}
+
 // present offers a frame while the output's clock stands, and says what became of it.
 func (c *child) present(i *injection) (engine.Class, error) {
 	if err := c.send(i.encode([]byte{'v'}), 10_000); err != nil {

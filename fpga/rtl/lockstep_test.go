@@ -13,19 +13,19 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// table is what both cards match.
-type table map[netip.Addr]lockstep.Worker
+// workerTable is what both cards match.
+type workerTable map[netip.Addr]lockstep.Worker
 
-func (t table) Worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
+func (t workerTable) Worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
 	w, known := t[source]
 	return w.Cluster, w.ID, known
 }
-func (t table) Server(netip.Addr) bool                       { return false }
-func (t table) Group(olaf.ClusterID) ([]olaf.WorkerID, bool) { return nil, false }
-func (t table) Version() uint64                              { return 1 }
+func (t workerTable) Server(netip.Addr) bool                       { return false }
+func (t workerTable) Group(olaf.ClusterID) ([]olaf.WorkerID, bool) { return nil, false }
+func (t workerTable) Version() uint64                              { return 1 }
 
-func workers() table {
-	t := table{}
+func workers() workerTable {
+	t := workerTable{}
 	for _, w := range lockstep.Workers() {
 		t[w.Address] = w
 	}
@@ -35,7 +35,7 @@ func workers() table {
 // TestLockstep leads the twin and the logic through the same streams, with one read port and with two. LOCKSTEP_SEEDS says how
 // many; 'olafctl device conformance' does the same.
 func TestLockstep(t *testing.T) {
-	seeds := 11
+	seeds := 13 // one of each kind
 	if n, err := strconv.Atoi(os.Getenv("LOCKSTEP_SEEDS")); err == nil {
 		seeds = n
 	}
@@ -57,7 +57,7 @@ func TestLockstep(t *testing.T) {
 					t.Fatal(err)
 				}
 				if d != nil {
-					t.Errorf("%v", d)
+					t.Fatalf("%v", d)
 				}
 			}
 		})

@@ -38,6 +38,9 @@ type Config struct {
 	Patience time.Duration
 }
 
+// patience is how long a child may keep silent beside what its work takes.
+const patience = 20 * time.Second
+
 // Card is one running simulation of the logic. It is not safe for concurrent use.
 type Card struct {
 	cfg     Config
@@ -61,7 +64,7 @@ func Open(ctx context.Context, cfg Config) (*Card, error) {
 		return nil, err
 	}
 	if cfg.Patience == 0 {
-		cfg.Patience = 20 * time.Second
+		cfg.Patience = patience
 	}
 	c := &Card{cfg: cfg, build: sourcesHash()[:8]}
 	if err := c.start(ctx); err != nil {

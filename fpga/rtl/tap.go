@@ -14,7 +14,7 @@ type tap struct {
 	observations []olaf.Observation
 	inside       [2][]olaf.Contributor // arenas, so that what a drain handed out stays valid until the next one
 	side         int
-	slots        map[uint16][]olaf.Contributor
+	slots        [][]olaf.Contributor // by slot
 	leaving      [][]olaf.Contributor // of frames that are over, oldest first
 	spare        [][]olaf.Contributor
 	cut          int // frames that a flush ended on the bus
@@ -91,8 +91,8 @@ func (c *Card) report(kind byte, r []byte) {
 		})
 	case 'x':
 		slot := binary.LittleEndian.Uint16(r)
-		t.leaving = append(t.leaving, t.slots[slot])
-		delete(t.slots, slot)
+		t.leaving = append(t.leaving, *t.slot(slot))
+		*t.slot(slot) = nil
 	case 'c':
 		t.cut++
 	case 'f':
@@ -111,6 +111,9 @@ func (c *Card) report(kind byte, r []byte) {
 		}
 	case 'y':
 		b := r[10:]
+		if short := olaf.HeaderBytes - len(b); short > 0 { // a frame on the wire may be, and is shown with zeros behind it
+			b = append(b[:len(b):len(b)], make([]byte, short)...)
+		}
 		u, out := updateOf(b, len(b)), int64(binary.LittleEndian.Uint64(r))
 		t.packets = append(t.packets, t.packet(twin.Bypassed, c.runTime(out, out), 0, &u, b))
 	}
@@ -120,18 +123,23 @@ func cycleTime(cycles int64) olaf.Time { return olaf.Time(cycles * int64(olaf.Cy
 
 // log books one accepted update.
 func (t *tap) log(class engine.Class, slot uint16, who olaf.Contributor) {
-	if t.slots == nil {
-		t.slots = make(map[uint16][]olaf.Contributor)
-	}
-	list := t.slots[slot]
+	list := t.slot(slot)
 	if class != engine.Aggregated {
-		if list == nil && len(t.spare) > 0 {
-			list = t.spare[len(t.spare)-1]
+		if *list == nil && len(t.spare) > 0 {
+			*list = t.spare[len(t.spare)-1]
 			t.spare = t.spare[:len(t.spare)-1]
 		}
-		list = list[:0]
+		*list = (*list)[:0]
 	}
-	t.slots[slot] = append(list, who)
+	*list = append(*list, who)
+}
+
+// slot is the list of a slot, which grows while the slot waits.
+func (t *tap) slot(slot uint16) *[]olaf.Contributor {
+	for int(slot) >= len(t.slots) {
+		t.slots = append(t.slots, nil)
+	}
+	return &t.slots[slot]
 }
 
 // contributors are those of the oldest frame that is over; nil without a log.

@@ -146,6 +146,7 @@ type bench struct {
 	*Card
 	frames    []seen
 	decisions []decision
+	passed    [][]byte // frames that went around the queue, where they are reported
 	cut       int
 }
 
@@ -180,7 +181,7 @@ func openBench(t *testing.T, build Build) *bench {
 // needTools skips a test where the RTL can't be built; on the machine that judges changes nothing may be missing.
 func needTools(t *testing.T) {
 	t.Helper()
-	if _, err := versions(context.Background()); err != nil {
+	if _, err := compilers(); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
 		}
@@ -210,6 +211,9 @@ func (b *bench) report(kind byte, r []byte) {
 		b.frames = append(b.frames, f)
 	case 'c':
 		b.cut++
+	case 'y':
+		b.passed = append(b.passed, slices.Clone(r[10:]))
+		b.Card.report(kind, r)
 	default:
 		b.Card.report(kind, r)
 	}
@@ -250,7 +254,7 @@ func (b *bench) configure(t *testing.T, discipline string, c *engine.Config, o e
 	b.write(t, regmap.QueueDequeueCycles, uint32(o.DequeueCycles))
 	b.write(t, regmap.QueueMergeCycles, uint32(o.MergeCycles))
 	b.write(t, regmap.QueueControl, regmap.QueueControlEnable)
-	b.frames, b.decisions, b.cut = nil, nil, 0
+	b.frames, b.decisions, b.passed, b.cut = nil, nil, nil, 0
 	b.tap = tap{}
 }
 

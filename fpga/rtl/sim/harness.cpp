@@ -3,6 +3,7 @@
 // be sent at once. fpga/rtl/child.go is the other side. The process ends when its input does.
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -42,17 +43,21 @@ class Pipes {
   template <typename T> void put(T v) { write(&v, sizeof v); }
   void write(const void *from, size_t n) {
     const auto *p = static_cast<const uint8_t *>(from);
-    out_.insert(out_.end(), p, p + n);
-    if (out_.size() > 1 << 20) flush();
+    for (size_t part; n > 0; n -= part, p += part) {
+      if (held_ == sizeof out_) flush();
+      part = n < sizeof out_ - held_ ? n : sizeof out_ - held_;
+      memcpy(out_ + held_, p, part);
+      held_ += part;
+    }
   }
   void flush() {
-    for (size_t done = 0; done < out_.size();) {
-      const ssize_t n = ::write(1, out_.data() + done, out_.size() - done);
+    for (size_t done = 0; done < held_;) {
+      const ssize_t n = ::write(1, out_ + done, held_ - done);
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) exit(0);
       done += n;
     }
-    out_.clear();
+    held_ = 0;
   }
 
  private:
@@ -66,8 +71,9 @@ class Pipes {
     in_.resize(n);
     at_ = 0;
   }
-  std::vector<uint8_t> in_, out_;
-  size_t at_ = 0;
+  std::vector<uint8_t> in_;
+  size_t at_ = 0, held_ = 0;
+  uint8_t out_[1 << 15];  // half of what a pipe takes, so that both sides work at once
 };
 
 // ------------------------------------------------------------------------------------------------------------------- card
@@ -96,6 +102,11 @@ struct Ready {
     state ^= state << 17;
     return (state & 0xffff) < of_65536;
   }
+};
+
+struct Beat {
+  uint8_t data[64];
+  uint64_t keep, ends;
 };
 
 // What is reported, as bits of the command 'm'.
@@ -300,9 +311,24 @@ class Card {
     if (v_.test_fin) ends_.push_back(now);
     if (report_) report(now);
     if (v_.m_axis_tvalid && v_.next_ready) leave(now);
+    if (waits_ || (v_.m_axis_tvalid && !v_.next_ready)) hold();
     if (v_.m_axis_bypass_tvalid && v_.next_bypass_ready && (report_ & report_bypassed)) pass(now);
     v_.next_ready = ready_.next();
     v_.next_bypass_ready = bypass_ready_.next();
+  }
+
+  // hold makes sure that a beat which is offered stays as it is until it is taken.
+  void hold() {
+    Beat beat = {};
+    memcpy(beat.data, v_.m_axis_tdata.data(), sizeof beat.data);
+    beat.keep = v_.m_axis_tkeep;
+    beat.ends = v_.m_axis_tlast | v_.m_axis_tuser_abort << 1;
+    if (waits_ && (!v_.m_axis_tvalid || memcmp(&beat, &waiting_, sizeof beat) != 0)) {
+      fputs("m_axis changed a beat that nobody had taken\n", stderr);
+      exit(4);
+    }
+    waiting_ = beat;
+    waits_ = !v_.next_ready;
   }
 
   void report(uint64_t now) {
@@ -419,6 +445,8 @@ class Card {
   size_t sent_ = 0;              // bytes of the first frame that are in
   std::deque<uint64_t> ends_;    // when frames were over whose last beat is not out yet
   std::vector<uint8_t> leaving_, passing_;
+  Beat waiting_;        // that was offered and not taken
+  bool waits_ = false;
   std::unordered_map<uint32_t, Identity> known_;
 };
 
