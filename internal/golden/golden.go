@@ -17,7 +17,12 @@ var update = flag.Bool("update", false, "write the golden files anew; read the d
 // Equal compares got with the file testdata/name, or writes it there with -update. The first line that differs is shown.
 func Equal(t testing.TB, name string, got []byte) {
 	t.Helper()
-	path := filepath.Join("testdata", filepath.FromSlash(name))
+	File(t, filepath.Join("testdata", filepath.FromSlash(name)), got)
+}
+
+// File is Equal with a file that lies elsewhere, such as a figure of a page.
+func File(t testing.TB, path string, got []byte) {
+	t.Helper()
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
@@ -34,6 +39,21 @@ func Equal(t testing.TB, name string, got []byte) {
 	if !bytes.Equal(got, want) {
 		t.Errorf("%s: %s; if that is meant, run this test with -update and read the difference", path, firstDifference(string(got), string(want)))
 	}
+}
+
+// Page compares got with what a page has between two of its lines, or writes it there with -update.
+func Page(t testing.TB, path, begin, end, got string) {
+	t.Helper()
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, rest, began := strings.Cut(string(page), begin+"\n")
+	_, tail, ended := strings.Cut(rest, end+"\n")
+	if !began || !ended {
+		t.Fatalf("%s has no place between %q and %q", path, begin, end)
+	}
+	File(t, path, []byte(head+begin+"\n"+got+end+"\n"+tail))
 }
 
 func firstDifference(got, want string) string {

@@ -1,5 +1,6 @@
 // What must hold in olaf_core whatever arrives: a narrow build with free inputs, and a shadow of what lies in its slots. Proved
-// to a bounded depth by 'make formal'; planted faults must be found (formal/faults).
+// to a bounded depth by 'make formal', and for all times by induction with what HELP adds; planted faults must be found
+// (formal/faults).
 module olaf_formal (
   input logic       clk,
   input logic       rst,
@@ -17,6 +18,14 @@ module olaf_formal (
   input logic       long,       // 16 lanes, else none
   input logic [1:0] reward,
   input logic       copy_stall,
+`ifdef HELP
+  // What lies in the core, to which prove.sh connects these.
+  input logic        peek_paying, peek_t1, peek_t2, peek_t3, peek_ours_3, peek_put,
+  input logic [1:0]  peek_tail, peek_place_1, peek_place_2, peek_place_3, peek_put_slot, peek_place_of_0, peek_place_of_1,
+  input logic [2:0]  peek_count_3, peek_count_sum_3,
+  input logic [49:0] peek_put_meta, peek_w_meta, peek_slot_0, peek_slot_1, peek_slot_2,
+  input logic [24:0] peek_head_0, peek_head_1, peek_head_2,
+`endif
   input logic       out_stall
 );
   localparam int SLOTS = 2, PHYS = 3;
@@ -28,6 +37,7 @@ module olaf_formal (
   assign is = {update, cluster, worker, long, reward};
   assign cfg = {olaf, filter, free, depth, fast};
   logic take;
+  initial past = 1'b0;
   always_ff @(posedge clk) begin
     held <= !rst && valid && !take;
     was <= is;
@@ -38,6 +48,7 @@ module olaf_formal (
     assume (!held || (valid && is == was));
     assume (rst || !past || cfg == cfg_was);
     assume (depth >= 2'd1 && depth <= 2'd2);
+    assume (past || rst);  // it starts with a reset
   end
 
   logic       decided, offered, slot_append, slot_written, locks, fin, cut, sending, occupies, idle;
@@ -124,4 +135,56 @@ module olaf_formal (
       if (locks) lock_in_order: assert (lock_slot == next_lock);
       if (fin) fin_leaves: assert (leaves && leaver == leaving_slot);
     end
+
+`ifdef HELP
+  // What makes the above inductive: how the shadow lies in the core's state.
+  logic [1:0]  place_of, ring, before;
+  logic [49:0] slots [0:3], lies [0:3];   // as the memory has them, and as it will with what is being written
+  logic [24:0] heads [0:3];
+  function automatic logic [1:0] far(input logic [1:0] from, input logic [1:0] to);
+    far = to >= from ? to - from : to + 2'(PHYS) - from;
+  endfunction
+  always_comb begin
+    slots[0] = peek_slot_0;
+    slots[1] = peek_slot_1;
+    slots[2] = peek_slot_2;
+    slots[3] = '0;
+    heads[0] = peek_head_0;
+    heads[1] = peek_head_1;
+    heads[2] = peek_head_2;
+    heads[3] = '0;
+    for (int i = 0; i < 4; i++) lies[i] = peek_put && 32'(peek_put_slot) == i ? peek_put_meta : slots[i];
+    place_of = cluster ? peek_place_of_1 : peek_place_of_0;
+    ring = far(head, peek_tail);
+    before = head == 2'd0 ? 2'(PHYS - 1) : head - 2'd1;
+
+    // The table of clusters and the place of the next append begin as zeros, and only slots are written to them.
+    assume (!rst || (peek_place_of_0 < 2'(PHYS) && peek_place_of_1 < 2'(PHYS) && peek_tail < 2'(PHYS)));
+    help_places: assert (rst || (peek_place_of_0 < 2'(PHYS) && peek_place_of_1 < 2'(PHYS)));
+    if (!rst) begin
+      // The ring.
+      help_head: assert (head == next_lock && peek_tail == next_append && head < 2'(PHYS) && peek_tail < 2'(PHYS));
+      help_waiting: assert (waiting <= 2'd2 && ring == (waiting == 2'(PHYS) ? 2'd0 : waiting));
+      for (int i = 0; i < PHYS; i++) assert (waits[i] == (far(head, 2'(i)) < waiting));
+      help_idle: assert (!peek_paying && (sending || waiting == 2'd0));
+      help_leaver: assert (leaves == sending && (!leaves || (leaver == leaving_slot && leaver == before && leaving_count == count[leaver])));
+      // What the memories hold of what waits.
+      for (int i = 0; i < PHYS; i++)
+        if (waits[i]) begin
+          assert (heads[i][18:3] == {15'b0, of[i]} && heads[i][2:0] == count[i]);
+          assert (lies[i][49:34] == {15'b0, of[i]} && lies[i][4:2] == count[i]);
+          if (olaf) assert ((of[i] ? peek_place_of_1 : peek_place_of_0) == 2'(i));
+        end
+      // The decision under way.
+      help_once: assert (!(peek_t1 && peek_t2) && !(peek_t1 && peek_t3) && !(peek_t2 && peek_t3));
+      if (peek_t1 || peek_t2 || peek_t3) help_held: assert (held && !peek_put);
+      if (peek_t1) help_1: assert (peek_place_1 == place_of);
+      if (peek_t2) help_2: assert (peek_place_2 == place_of && peek_w_meta == slots[place_of]);
+      if (peek_t3) begin
+        help_3: assert (peek_place_3 == place_of && peek_ours_3 == (slots[place_of][49:34] == {15'b0, cluster}));
+        help_count: assert (peek_count_3 == slots[place_of][4:2] && peek_count_sum_3 == (&peek_count_3 ? 3'd7 : peek_count_3 + 3'd1));
+      end
+    end
+  end
+`endif
 endmodule
