@@ -198,10 +198,34 @@ func TestALongRunWaitsForItsTurn(t *testing.T) {
 	}
 }
 
+// Every configuration has its samples, the last one too.
+func TestSamplesOfTheLast(t *testing.T) {
+	a, b := keptRun(0), keptRun(1)
+	b.Run.Queue = "another"
+	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{a, b}, []uint32{0, 1}, nil)
+	r, err := Load(f, toy.Declarations)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count := map[string]int{}
+	for i := range r.Samples {
+		count[r.Samples[i].Queue]++
+	}
+	if count["olaf"] != samplesPerConfiguration || count["another"] != samplesPerConfiguration {
+		t.Errorf("%v, want %d of each", count, samplesPerConfiguration)
+	}
+}
+
 // A run keeps the name of the system that it was measured under, and is read under what that declares; rows follow.
 func TestSystemsAreKept(t *testing.T) {
 	other := *toy.Declared
 	other.System = "other"
+	other.Metrics = slices.Clone(other.Metrics)
+	for i := range other.Metrics {
+		m := *other.Metrics[i]
+		m.Title += " of another"
+		other.Metrics[i] = &m
+	}
 	d := func(system string) *metric.Declaration {
 		if system == other.System {
 			return &other
@@ -329,6 +353,12 @@ func TestFirstVersions(t *testing.T) {
 	f := saved(t, example.Bench, kept, nil, nil)
 	if proof, err := Verify(f, toy.Declarations); err != nil || proof.Anew != claims || proof.Dropped != 1 {
 		t.Errorf("%+v, %v, want %d judged anew and 1 dropped", proof, err, claims)
+	}
+	old := example.Bench.Paper[0]
+	old.Kind = "" // as the first version had none
+	old.Ours.Mean++
+	if _, err := Verify(saved(t, &results.Bench{Schema: first, Rows: example.Bench.Rows, Paper: []results.PaperRow{old}}, kept, nil, nil), toy.Declarations); !errors.Is(err, ErrMismatch) {
+		t.Errorf("a number that is not the runs': %v", err)
 	}
 	one := &results.Bench{Schema: first, Rows: example.Bench.Rows, Paper: []results.PaperRow{example.Bench.Paper[0], gone}}
 	if proof, err := Verify(saved(t, one, kept, nil, nil), toy.Declarations); err != nil || proof.Anew != 1 || proof.Dropped != 1 {

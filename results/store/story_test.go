@@ -431,6 +431,9 @@ func TestRunsThatAreGone(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
+	if _, err := s.Create("table1", noon); err == nil || !strings.Contains(err.Error(), "the run can't be stored") {
+		t.Errorf("create: %v", err)
+	}
 	r := &Singles{filepath.Join(s.Dir(), "VERSION")}
 	if _, _, err := r.List(); err == nil || !strings.Contains(err.Error(), "the results can't be read") {
 		t.Errorf("a file for the results: %v", err)
@@ -466,6 +469,28 @@ func TestIndexHoldsAllRuns(t *testing.T) {
 	} {
 		if err := ask(); err == nil || !strings.Contains(err.Error(), "no more") {
 			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A run that was moved away is forgotten: what comes back under its name is looked at again.
+func TestRunsThatComeBack(t *testing.T) {
+	s := open(t, t.TempDir())
+	id := store(t, s, noon)
+	away := filepath.Join(s.Dir(), "away")
+	for step, do := range []func() error{
+		func() error { return nil },
+		func() error { return os.Rename(s.path(id), away) },
+		func() error {
+			return errors.Join(os.Remove(filepath.Join(away, manifestName)), os.Rename(away, s.path(id)))
+		},
+	} {
+		if err := do(); err != nil {
+			t.Fatal(err)
+		}
+		all := list(t, s)
+		if want := []int{1, 0, 1}[step]; len(all) != want || len(all) > 0 && all[0].Valid != (step == 0) {
+			t.Errorf("step %d: %+v", step, all)
 		}
 	}
 }
@@ -589,7 +614,9 @@ func TestFinishSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]fs.FileMode{
-		singles.path(one.Key): 0o644, filepath.Dir(singles.path(one.Key)): 0o755, s.notePath(w.ID()): 0o644, s.exportsPath(w.ID()): 0o644,
+		filepath.Join(s.Dir(), "singles", one.Key[:2], one.Key): 0o644, filepath.Join(s.Dir(), "VERSION"): 0o644,
+		filepath.Join(s.Dir(), "runs"): 0o755, filepath.Join(s.Dir(), "notes"): 0o755, filepath.Join(s.Dir(), "exports"): 0o755,
+		filepath.Dir(singles.path(one.Key)): 0o755, s.notePath(w.ID()): 0o644, s.exportsPath(w.ID()): 0o644,
 	} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != want {
 			t.Errorf("%v, %v, want %v", info, err, want)
