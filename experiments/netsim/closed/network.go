@@ -18,6 +18,8 @@ type wire struct {
 	clock engine.Clock
 	delay int64
 	least int64     // ps of any frame
+	size  olaf.Size // of the last frame, and
+	ticks int64     // what it took
 	mark  olaf.Size // waiting from which frames are marked; 0 marks none
 	loss  uint64    // a frame is lost when its draw is below
 	every uint64    // a frame is lost when its number is a multiple; 0 is none

@@ -53,6 +53,7 @@ type sim struct {
 	hosts     []*host
 	packets   []packet
 	spare     []int32
+	sizes     [program.Control]sized // by kind; control packets come last
 	out       emitter
 	meter     meter
 }
@@ -72,7 +73,24 @@ type packet struct {
 }
 
 // size is the length of its frame. What a worker answers another goes past the aggregators.
-func (p *packet) size(s *sim) olaf.Size { return s.parts.Size(&p.Packet, p.to != endpoint.Network) }
+func (p *packet) size(s *sim) olaf.Size {
+	past := p.to != endpoint.Network
+	if p.Kind >= program.Control { // whose length is a matter of what it asks for
+		return s.parts.Size(&p.Packet, past)
+	}
+	last := &s.sizes[p.Kind]
+	if last.size == 0 || last.lanes != p.Lanes || last.past != past {
+		*last = sized{p.Lanes, past, s.parts.Size(&p.Packet, past)}
+	}
+	return last.size
+}
+
+// sized is the length of the last frame of a kind; most are as long as the one before.
+type sized struct {
+	lanes uint16
+	past  bool
+	size  olaf.Size
+}
 
 // Run plays a job. sync says that workers wait for one another, for what is measured by rounds. The same arguments give the
 // same Result. The error matches ErrConfig, or is the parts' own, or the context's.
@@ -216,8 +234,8 @@ func (s *sim) transmit(i, over int32, at int64) {
 		return
 	}
 	size := p.size(s)
-	ticks := max(w.clock.Ticks(size), w.least)
-	if w.mark > 0 && (w.free-at)/ticks*int64(size) >= int64(w.mark) {
+	ticks := w.takes(size)
+	if w.mark > 0 && w.free > at && (w.free-at)/ticks*int64(size) >= int64(w.mark) {
 		p.Flags |= program.ECN
 		s.meter.marked++
 	}
@@ -237,6 +255,14 @@ func (s *sim) transmit(i, over int32, at int64) {
 	}
 	p.wire = over
 	s.push(w.free+w.delay, kindArrive|uint64(uint32(i)))
+}
+
+// takes is how long a frame takes of the wire.
+func (w *wire) takes(size olaf.Size) int64 {
+	if size != w.size {
+		w.size, w.ticks = size, max(w.clock.Ticks(size), w.least)
+	}
+	return w.ticks
 }
 
 // drop ends packet i.
