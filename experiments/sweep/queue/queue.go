@@ -138,7 +138,7 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	if q.js, err = jetstream.New(q.conn); err != nil {
 		return err
 	}
-	if q.jobs, err = q.js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{Name: jobsStream, Subjects: []string{jobsSubject + "*"},
+	if q.jobs, err = q.stream(ctx, jetstream.StreamConfig{Name: jobsStream, Subjects: []string{jobsSubject + "*"},
 		Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage, Duplicates: duplicates}); err != nil {
 		return err
 	}
@@ -152,11 +152,30 @@ func (q *Queue) open(ctx context.Context) (err error) {
 		if b.mem {
 			config.Storage = jetstream.MemoryStorage
 		}
-		if *b.into, err = q.js.CreateOrUpdateKeyValue(ctx, config); err != nil {
+		if *b.into, err = q.bucket(ctx, config); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// stream finds or makes a stream. It is changed only where another version of this program made it otherwise: a server that is
+// told what it has already writes its settings anew, while it reads them for somebody else.
+func (q *Queue) stream(ctx context.Context, config jetstream.StreamConfig) (jetstream.Stream, error) {
+	s, err := q.js.CreateStream(ctx, config)
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return q.js.UpdateStream(ctx, config)
+	}
+	return s, err
+}
+
+// bucket does the same for what is found by a key.
+func (q *Queue) bucket(ctx context.Context, config jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
+	b, err := q.js.CreateKeyValue(ctx, config)
+	if errors.Is(err, jetstream.ErrBucketExists) {
+		return q.js.UpdateKeyValue(ctx, config)
+	}
+	return b, err
 }
 
 // Close ends the connection.
