@@ -22,6 +22,8 @@ type QueueConfig struct {
 	// Program stands in front of the queue and makes one update of H; nil passes updates on.
 	Program *program.Description
 	H       int
+	// Downlink is the rate of the link to each worker, by which sums leave; 0 sends them to the server.
+	Downlink engine.Increment
 }
 
 // NotBuilt says that a card was not built with a switch program. It matches ErrRefused.
@@ -108,6 +110,7 @@ func (c *QueueConfig) fits(d Device, capabilities uint32) error {
 		{!slices.Contains(engine.Names(), c.Discipline), fmt.Sprintf("there is no queue %q; there are %v", c.Discipline, engine.Names())},
 		{c.Depth < 1 || uint32(c.Depth) > slots, fmt.Sprintf("%d slots asked for; %s was built with %d", c.Depth, d.Identity().Address, slots)},
 		{c.Provenance && capabilities&regmap.CommonCapabilitiesProvenance == 0, "this build has no provenance log"},
+		{c.Downlink != 0 && capabilities&regmap.CommonCapabilitiesDownlinks == 0, "this build has no links to the workers, by which sums could leave"},
 	}
 	for _, r := range refusals {
 		if r.bad {
@@ -157,8 +160,26 @@ func (c *QueueConfig) writes(capabilities uint32) []write {
 	if c.Program == nil {
 		return append(out, write{"aggregator.program", regmap.AggregatorProgram, 0})
 	}
-	return append(out,
+	out = append(out,
 		write{"aggregator.program", regmap.AggregatorProgram, c.Program.Code}, write{"aggregator.h", regmap.AggregatorH, uint32(c.H)})
+	if capabilities&regmap.CommonCapabilitiesDownlinks != 0 {
+		out = append(out, c.downlinks()...)
+	}
+	if capabilities&regmap.CommonCapabilitiesWireFormats != 0 {
+		out = append(out, write{"aggregator.segments", regmap.AggregatorSegments, 1})
+	}
+	return out
+}
+
+// downlinks say where sums go.
+func (c *QueueConfig) downlinks() []write {
+	if c.Downlink == 0 {
+		return []write{{"aggregator.results", regmap.AggregatorResults, 0}}
+	}
+	return []write{
+		{"aggregator.results", regmap.AggregatorResults, regmap.AggregatorResultsToWorkers},
+		{"aggregator.downlink_increment", regmap.AggregatorDownlinkIncrement, uint32(c.Downlink)},
+	}
 }
 
 // drainStep is how much device time passes between two looks at a queue that drains.
@@ -197,6 +218,19 @@ func DrainQueue(ctx context.Context, d Device) error {
 		}
 	}
 	return nil
+}
+
+// DrainDownlinks waits until no sum is on its way to workers any more, on a device that has links to them.
+func DrainDownlinks(ctx context.Context, d Device) error {
+	for {
+		waiting, err := d.Read32(regmap.AggregatorDownlinkWaiting)
+		if err != nil || waiting == 0 {
+			return err
+		}
+		if err := d.Sleep(ctx, drainStep); err != nil {
+			return err
+		}
+	}
 }
 
 func queueEmpty(d Device) (bool, error) {

@@ -65,6 +65,10 @@ func (t *Segments) read(d Device) error {
 		return err
 	}
 	t.Program, t.H, t.Built = values[0], int(values[1]), int(values[2])
+	segments, err := segmentsOf(d)
+	if err != nil {
+		return err
+	}
 	for i := range values[3] {
 		if err := d.Write32(regmap.AggregatorInspectIndex, i); err != nil {
 			return err
@@ -73,9 +77,20 @@ func (t *Segments) read(d Device) error {
 		if err != nil {
 			return err
 		}
+		s.Seg = uint64(s.Slot % segments)
 		t.Held = append(t.Held, s)
 	}
 	return nil
+}
+
+// segmentsOf is how many segments each cluster's vector has: one, where software can't say.
+func segmentsOf(d Device) (int, error) {
+	capabilities, err := d.Read32(regmap.CommonCapabilities)
+	if err != nil || capabilities&regmap.CommonCapabilitiesWireFormats == 0 {
+		return 1, err
+	}
+	n, err := d.Read32(regmap.AggregatorSegments)
+	return max(int(n), 1), err
 }
 
 // readSegment is what the inspector shows.
@@ -85,7 +100,7 @@ func readSegment(d Device) (Segment, error) {
 	if err != nil {
 		return Segment{}, err
 	}
-	return Segment{ // each cluster's vector has one segment
+	return Segment{
 		Cluster: olaf.ClusterID(v[0] >> regmap.AggregatorInspectIdentityClusterShift), Newest: olaf.WorkerID(v[0]),
 		Count: int(v[1] & regmap.AggregatorInspectSizeCountMask), Lanes: int(v[1] >> regmap.AggregatorInspectSizeLanesShift), Slot: int(v[2]),
 		GenNS: uint64(v[4])<<32 | uint64(v[3]), Since: uint64(v[6])<<32 | uint64(v[5]),

@@ -337,7 +337,7 @@ func (c *Contestant) play(all []arrival, rate olaf.Rate, topology Topology, set 
 		unit := set.inlet(c.System)
 		offer = func(now olaf.Time, u *olaf.Update) {
 			if at, ok := unit.pass(now); ok {
-				a.Offer(at, u, nil)
+				a.Offer(at, u, 0, nil)
 			}
 		}
 	}

@@ -1,5 +1,5 @@
 // Package aggregator puts a switch program in front of an output, for workers that send updates without waiting for answers:
-// an update is a packet of one segment of its cluster's vector, and what the program sends is an update again, for the queue
+// an update is a packet of a segment of its cluster's vector, and what the program sends is an update again, for the queue
 // of a port towards the server or for the workers.
 package aggregator
 
@@ -17,7 +17,8 @@ type Sink func(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contr
 
 // Config is what an aggregator is built with.
 type Config struct {
-	Clusters int // each is a job with one segment
+	Clusters int // each is a job
+	Segments int // of each one's vector; 0 is one
 	H        int // vectors that complete a sum, 1 or more
 	Lanes    int // that a segment stores; 0 decides without moving gradients
 	Profile  string
@@ -32,7 +33,7 @@ type Aggregator struct {
 	cfg     Config
 	now     olaf.Time
 	known   []bool
-	inside  [][]olaf.Contributor // by cluster, oldest first
+	inside  [][]olaf.Contributor // by segment of the table, oldest first
 	rewards []int32
 	vectors int // place of what was added among the program's counts
 	// Of the packet at hand: who sent it, and whether it completed a sum.
@@ -53,13 +54,15 @@ func New(d *program.Description, cfg Config) (*Aggregator, error) {
 	if !d.Open {
 		return nil, fmt.Errorf("%w: workers of %s wait for answers", program.ErrConfig, d.Name)
 	}
-	p, err := d.New(program.Config{Slots: cfg.Clusters, LaneMemory: cfg.Lanes, Profile: cfg.Profile})
+	cfg.Segments = max(cfg.Segments, 1)
+	places := cfg.Clusters * cfg.Segments
+	p, err := d.New(program.Config{Slots: places, LaneMemory: cfg.Lanes, Profile: cfg.Profile})
 	if err != nil {
 		return nil, err
 	}
 	a := &Aggregator{
 		program: p, cfg: cfg,
-		known: make([]bool, cfg.Clusters), inside: make([][]olaf.Contributor, cfg.Clusters), rewards: make([]int32, cfg.Clusters),
+		known: make([]bool, cfg.Clusters), inside: make([][]olaf.Contributor, places), rewards: make([]int32, places),
 		lanes: make([]uint32, cfg.Lanes), sums: make([]int32, cfg.Lanes), vectors: d.Ledger.Index("vectors_in"),
 	}
 	if a.vectors < 0 {
@@ -83,7 +86,10 @@ func (a *Aggregator) Clear() {
 // end removes a cluster's job with what it holds.
 func (a *Aggregator) end(c int) {
 	a.program.Remove(olaf.ClusterID(c))
-	a.known[c], a.inside[c], a.rewards[c] = false, a.inside[c][:0], 0
+	a.known[c] = false
+	for i := c * a.cfg.Segments; i < (c+1)*a.cfg.Segments; i++ {
+		a.inside[i], a.rewards[i] = a.inside[i][:0], 0
+	}
 }
 
 // Keep discards the partial sums of clusters that are none of some jobs.
@@ -115,31 +121,32 @@ type Partial struct {
 // Partial is the partial sum at a place among those that there are, in the order of the table; false beyond the last. What it
 // refers to is valid until the next call.
 func (a *Aggregator) Partial(index int) (p Partial, ok bool) {
-	for c, inside := range a.inside {
+	for place, inside := range a.inside {
 		if len(inside) == 0 {
 			continue
 		}
 		if index == 0 {
-			return Partial{c, inside, a.program.Slot(c)}, true
+			return Partial{place, inside, a.program.Slot(place)}, true
 		}
 		index--
 	}
 	return p, false
 }
 
-// Offer presents an update that arrives at now. What it completes has left before Offer returns.
-func (a *Aggregator) Offer(now olaf.Time, u *olaf.Update, lanes []int32) program.Class {
+// Offer presents an update of a segment of its cluster's vector that arrives at now. What it completes has left before Offer
+// returns.
+func (a *Aggregator) Offer(now olaf.Time, u *olaf.Update, seg uint64, lanes []int32) program.Class {
 	c := int(u.Cluster)
 	if !a.known[c] {
 		a.known[c] = true
-		// One segment a cluster always fits a table of as many; H was looked at.
-		if err := a.program.Configure(program.Job{ID: u.Cluster, Fan: a.cfg.H, Base: c, Slots: 1, Parent: a.cfg.Down == nil}); err != nil {
+		// A vector a cluster always fits a table of as many; H was looked at.
+		if err := a.program.Configure(program.Job{ID: u.Cluster, Fan: a.cfg.H, Base: c * a.cfg.Segments, Slots: a.cfg.Segments, Parent: a.cfg.Down == nil}); err != nil {
 			panic(err)
 		}
 	}
 	a.now = now
 	a.packet = program.Packet{
-		Kind: program.Data, Job: u.Cluster, Worker: u.Worker, Count: u.Count, Lanes: u.Lanes,
+		Kind: program.Data, Job: u.Cluster, Seg: seg, Worker: u.Worker, Count: u.Count, Lanes: u.Lanes,
 		Trace: program.Contribution(u.Worker, u.Seq, u.GenNS),
 	}
 	a.pending = olaf.Contributor{GenNS: u.GenNS, Seq: u.Seq, Worker: u.Worker}
@@ -148,25 +155,28 @@ func (a *Aggregator) Offer(now olaf.Time, u *olaf.Update, lanes []int32) program
 	a.sent = false
 	class := a.program.Receive(now, program.Port(u.Worker), &a.packet, a.words(lanes), a)
 	if !a.sent && a.program.Counts()[a.vectors] > before {
-		a.keep(c)
+		a.keep(a.place(u.Cluster, seg))
 	}
 	return class
 }
 
-// keep notes that the packet at hand is inside its cluster's sum.
-func (a *Aggregator) keep(c int) {
-	a.inside[c] = append(a.inside[c], a.pending)
-	a.rewards[c] = saturated(int64(a.rewards[c]) + int64(a.reward))
+// place is where the program's table has a segment of a cluster.
+func (a *Aggregator) place(c olaf.ClusterID, seg uint64) int { return int(c)*a.cfg.Segments + int(seg) }
+
+// keep notes that the packet at hand is inside the sum at a place.
+func (a *Aggregator) keep(place int) {
+	a.inside[place] = append(a.inside[place], a.pending)
+	a.rewards[place] = saturated(int64(a.rewards[place]) + int64(a.reward))
 }
 
 func saturated(v int64) int32 { return int32(min(max(v, math.MinInt32), math.MaxInt32)) }
 
-// Emit implements program.Out: the sum of a cluster, with the packet at hand inside, leaves as an update.
+// Emit implements program.Out: the sum of a segment, with the packet at hand inside, leaves as an update.
 func (a *Aggregator) Emit(_ program.Dest, p *program.Packet, lanes []uint32) {
-	c := int(p.Job)
+	place := a.place(p.Job, p.Seg)
 	a.sent = true
-	a.keep(c)
-	inside := a.inside[c]
+	a.keep(place)
+	inside := a.inside[place]
 	newest := &inside[0]
 	for i := range inside {
 		if inside[i].GenNS >= newest.GenNS {
@@ -174,13 +184,13 @@ func (a *Aggregator) Emit(_ program.Dest, p *program.Packet, lanes []uint32) {
 		}
 	}
 	a.out = olaf.Update{
-		GenNS: newest.GenNS, Seq: newest.Seq, Worker: newest.Worker, Cluster: p.Job, Count: p.Count, Lanes: p.Lanes, Reward: a.rewards[c],
+		GenNS: newest.GenNS, Seq: newest.Seq, Worker: newest.Worker, Cluster: p.Job, Count: p.Count, Lanes: p.Lanes, Reward: a.rewards[place],
 	}
 	a.sums = a.sums[:0]
 	for _, v := range lanes {
 		a.sums = append(a.sums, int32(v))
 	}
-	a.inside[c], a.rewards[c] = inside[:0], 0
+	a.inside[place], a.rewards[place] = inside[:0], 0
 	to := a.cfg.Up
 	if a.cfg.Down != nil {
 		to = a.cfg.Down

@@ -46,7 +46,7 @@ func TestSums(t *testing.T) {
 	}
 	one := []int32{0x3f800000, 0x40000000} // 1 and 2
 	for i, u := range []*olaf.Update{update(0, 0, 10, 1), update(1, 0, 30, 1), update(0, 0, 5, 0), update(2, 4, 20, 1)} {
-		class := a.Offer(olaf.Time(i)*olaf.Time(olaf.Microsecond), u, one)
+		class := a.Offer(olaf.Time(i)*olaf.Time(olaf.Microsecond), u, 0, one)
 		if want := "consumed"; i < 3 && d.ClassName(class) != want {
 			t.Errorf("update %d is %s", i, d.ClassName(class))
 		}
@@ -72,7 +72,7 @@ func TestSums(t *testing.T) {
 	if _, ok := a.Partial(0); ok || a.Program().Occupied() != 0 || cleared != 1 {
 		t.Errorf("%d contributions cleared, something left %v", cleared, ok)
 	}
-	a.Offer(0, update(0, 9, 40, 0), one)
+	a.Offer(0, update(0, 9, 40, 0), 0, one)
 	if p, ok := a.Partial(0); !ok || len(p.Inside) != 1 || p.Inside[0].Seq != 9 {
 		t.Errorf("after the clear %+v", p)
 	}
@@ -90,13 +90,13 @@ func TestMismatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.Offer(0, update(0, 0, 1, 0), nil)
+	a.Offer(0, update(0, 0, 1, 0), 0, nil)
 	short := update(1, 0, 2, 0)
 	short.Lanes = 1
-	if class := a.Offer(1, short, nil); d.ClassName(class) != "mismatch" {
+	if class := a.Offer(1, short, 0, nil); d.ClassName(class) != "mismatch" {
 		t.Errorf("it is %s", d.ClassName(class))
 	}
-	a.Offer(2, update(2, 0, 3, 0), nil)
+	a.Offer(2, update(2, 0, 3, 0), 0, nil)
 	port.Drain()
 	if len(got.inside) != 1 || len(got.inside[0]) != 2 || got.updates[0].Reward != 2<<8 {
 		t.Errorf("left %+v with %+v inside", got.updates, got.inside)
@@ -125,7 +125,7 @@ func TestDoesNotAllocate(t *testing.T) {
 	}
 	u := update(0, 0, 1, 0)
 	now := olaf.Time(0)
-	if n := testing.AllocsPerRun(1000, func() { now += 100_000; a.Offer(now, u, nil) }); n != 0 {
+	if n := testing.AllocsPerRun(1000, func() { now += 100_000; a.Offer(now, u, 0, nil) }); n != 0 {
 		t.Errorf("%g allocations an update", n)
 	}
 }

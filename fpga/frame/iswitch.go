@@ -9,7 +9,7 @@ import (
 // values, port or codes).
 const (
 	ISwitchPort    = 20301
-	ISwitchData    = 0x0c
+	ISwitchData    = iswitch.DataToS
 	ISwitchControl = 0x1c
 )
 

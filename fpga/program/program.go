@@ -258,6 +258,7 @@ type Description struct {
 	// worker sends whom none of them admitted.
 	Tables   []Table
 	Stranger Class
+	ToS      uint8 // of data on the wire, where switches tell it by that
 	New      func(Config) (Program, error)
 }
 

@@ -9,7 +9,7 @@ import (
 // means that software written for the older map must not program the card.
 const (
 	VersionMajor = 1
-	VersionMinor = 1
+	VersionMinor = 2
 	VersionPatch = 0
 )
 
@@ -83,6 +83,8 @@ var blocks = []Block{
 			{Name: "server_model", Hi: 4, Lo: 4, Doc: "The model block answers: a parameter server stands behind the queue."},
 			{Name: "lanes", Hi: 5, Lo: 5, Doc: "Gradient lanes are stored and merged, not only counted."},
 			{Name: "aggregator", Hi: 6, Lo: 6, Doc: "The aggregator block is built; without it nothing answers there."},
+			{Name: "downlinks", Hi: 7, Lo: 7, Doc: "Sums can go to the workers by a link each (aggregator.results); without it the aggregator's registers from 0x038 on do nothing."},
+			{Name: "wire_formats", Hi: 8, Lo: 8, Doc: "The format, tos and seg of flows are obeyed, and aggregator.segments; without it they mean nothing."},
 		}},
 		{Name: "build_hash", Offset: 0x014, Access: ReadOnly, Built: true, Doc: "First 32 bits of the bitstream's hash, or of the twin's model version."},
 		{Name: "build_time", Offset: 0x018, Wide: true, Access: ReadOnly, Built: true, Unit: "s", Doc: "When the bitstream was built, seconds since 1970; 0 on the twin."},
@@ -314,8 +316,14 @@ var blocks = []Block{
 				{Name: "program", Hi: 4, Lo: 0, Doc: "Which program; pass is none.", Values: programs},
 			}},
 			{Name: "h", Offset: 0x034, Access: ReadWrite, Idle: true, Reset: 1, Unit: "vectors", Doc: "Contributions that complete a sum, 1 to 65,535. As with program, a change starts the table anew."},
+			{Name: "results", Offset: 0x038, Access: ReadWrite, Idle: true, Doc: "Where sums go (capability downlinks).", Fields: []Field{
+				{Name: "to_workers", Hi: 0, Lo: 0, Doc: "To the workers of their cluster, by one downlink each, once they have left the queue; otherwise to the server."},
+			}},
+			{Name: "downlink_increment", Offset: 0x03C, Access: ReadWrite, Idle: true, Reset: 64 << 24, Unit: "B/cycle in 8.24", Doc: "Rate of each downlink, on which queue.limiter_overhead is charged too; any number of sums may wait there. Not 0, at most 64.0."},
+			{Name: "segments", Offset: 0x040, Access: ReadWrite, Idle: true, Reset: 1, Unit: "segments", Doc: "Segments of a cluster's vector (capability wire_formats), 1 to built_slots: a flow's seg says which, and clusters run from 0 to built_slots divided by it, minus 1. As with program, a change starts the table anew."},
 			{Name: "occupied", Offset: 0x060, Access: ReadOnly, Built: true, Unit: "segments", Doc: "Segments that hold a partial sum now."},
 			{Name: "peak_occupied", Offset: 0x064, Access: ReadOnly, Built: true, Unit: "segments", Doc: "Most since the last clear."},
+			{Name: "downlink_waiting", Offset: 0x068, Access: ReadOnly, Built: true, Unit: "frames", Doc: "Sums that have left the queue and are on their way to workers."},
 			{Name: "inspect_index", Offset: 0x080, Access: ReadWrite, Doc: "Which partial sum the inspector shows, in the order of the segments from 0; writing it fills the inspect registers. Refused unless the queue is frozen."},
 			{Name: "inspect_state", Offset: 0x084, Access: ReadOnly, Built: true, Doc: "What there is.", Fields: []Field{
 				{Name: "valid", Hi: 0, Lo: 0, Doc: "The index is below the number of segments that are occupied, and the queue is frozen."},
@@ -335,6 +343,7 @@ var blocks = []Block{
 		bank(0x200, slices.Concat(ledgerCounters(), []Register{
 			{Name: "carried_vectors", Unit: "vectors", Doc: "Contributions that were held at the last clear; they add to what came in."},
 			{Name: "dropped_vectors", Unit: "vectors", Doc: "Contributions inside the sums that the queue dropped."},
+			{Name: "results_out", Unit: "frames", Doc: "Copies of sums that reached workers by downlinks."},
 		})...),
 	)},
 }
@@ -376,6 +385,10 @@ var records = []Record{
 		{Name: "dest_mac_high", Word: 6, Hi: 15, Lo: 0, Doc: "Bits 47:32 of the destination MAC."},
 		{Name: "dest_mac_low", Word: 7, Hi: 31, Lo: 0, Doc: "Bits 31:0 of it."},
 		{Name: "enable", Word: 8, Hi: 0, Lo: 0, Doc: "The entry is in use."},
+		{Name: "format", Word: 8, Hi: 15, Lo: 8, Doc: "Whose frames these are (capability wire_formats): 0 OLAF's, n those of the program of code n. Frames of another program than aggregator.program are bypassed."},
+		{Name: "tos", Word: 8, Hi: 23, Lo: 16, Doc: "Type of service in the IPv4 header (capability wire_formats). A program takes frames of its own format for data by it; others are bypassed."},
+		{Name: "seg_low", Word: 9, Hi: 31, Lo: 0, Doc: "Place of the frames' lanes in the vector (capability wire_formats), bits 31:0: which segment of the cluster they are added to. Beyond aggregator.segments they are bypassed."},
+		{Name: "seg_high", Word: 10, Hi: 31, Lo: 0, Doc: "Bits 63:32."},
 	}},
 	{Name: "template", Words: TemplateWords, Doc: "Gradient lanes of a frame, int32 in lane order, as many as the frame is long (memory 2). Template 0 is built in and not writable: every lane is 1.0 in Q16.16, so that a merged lane equals the count.", Fields: nil},
 }

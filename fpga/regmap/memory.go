@@ -65,6 +65,11 @@ type Flow struct {
 	Length               uint16 // L2 bytes of a frame whose descriptor gives none
 	Template             uint16
 	Enable               bool
+	// With the capability wire_formats: whose frames they are, 0 for OLAF's and otherwise the code of a program, the type of
+	// service of their IPv4 headers, and which segment of the vector their lanes are.
+	Format uint8
+	ToS    uint8
+	Seg    uint64
 }
 
 // Put writes f into the first FlowWords words of w.
@@ -80,9 +85,11 @@ func (f *Flow) Put(w []uint32) {
 	w[6] = uint32(s)<<16 | uint32(d>>32)
 	w[7] = uint32(d)
 	clear(w[8:FlowWords])
+	w[8] = uint32(f.Format)<<8 | uint32(f.ToS)<<16
 	if f.Enable {
-		w[8] = 1
+		w[8] |= 1
 	}
+	w[9], w[10] = uint32(f.Seg), uint32(f.Seg>>32)
 }
 
 // Get reads f from the first words of w.
@@ -94,7 +101,8 @@ func (f *Flow) Get(w []uint32) {
 	f.Length, f.Template = uint16(w[4]), uint16(w[4]>>16)
 	f.SourceMAC = mac(uint64(w[5])<<16 | uint64(w[6]>>16))
 	f.DestMAC = mac(uint64(w[6]&0xFFFF)<<32 | uint64(w[7]))
-	f.Enable = w[8]&1 != 0
+	f.Enable, f.Format, f.ToS = w[8]&1 != 0, uint8(w[8]>>8), uint8(w[8]>>16)
+	f.Seg = uint64(w[10])<<32 | uint64(w[9])
 }
 
 func be32(a [4]byte) uint32 {

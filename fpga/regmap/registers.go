@@ -31,7 +31,7 @@ const (
 // Bits and resets of block common.
 const (
 	CommonMagicResetValue            uint32 = 0x4f4c4146
-	CommonMapVersionResetValue       uint32 = 0x1010000
+	CommonMapVersionResetValue       uint32 = 0x1020000
 	CommonMapVersionMajorMask        uint32 = 0xff000000 // Incompatible changes.
 	CommonMapVersionMajorShift              = 24
 	CommonMapVersionMinorMask        uint32 = 0xff0000 // Additions.
@@ -48,6 +48,8 @@ const (
 	CommonCapabilitiesServerModel    uint32 = 1 << 4 // The model block answers: a parameter server stands behind the queue.
 	CommonCapabilitiesLanes          uint32 = 1 << 5 // Gradient lanes are stored and merged, not only counted.
 	CommonCapabilitiesAggregator     uint32 = 1 << 6 // The aggregator block is built; without it nothing answers there.
+	CommonCapabilitiesDownlinks      uint32 = 1 << 7 // Sums can go to the workers by a link each (aggregator.results); without it the aggregator's registers from 0x038 on do nothing.
+	CommonCapabilitiesWireFormats    uint32 = 1 << 8 // The format, tos and seg of flows are obeyed, and aggregator.segments; without it they mean nothing.
 	CommonScratchResetValue          uint32 = 0x5a5aa5a5
 	CommonCommandSnapshot            uint32 = 1 << 0 // Latch every counter of every bank. Together with clear: latch, then clear.
 	CommonCommandClear               uint32 = 1 << 1 // Zero the running counters, peaks and per-cluster counters; the latched values stay.
@@ -148,7 +150,7 @@ const (
 // Bits and resets of block queue.
 const (
 	QueueTypeResetValue              uint32 = 0x4f4c5155
-	QueueVersionResetValue           uint32 = 0x1010000
+	QueueVersionResetValue           uint32 = 0x1020000
 	QueueVersionMajorMask            uint32 = 0xff000000 // Incompatible changes.
 	QueueVersionMajorShift                  = 24
 	QueueVersionMinorMask            uint32 = 0xff0000 // Additions.
@@ -220,7 +222,7 @@ const (
 // Bits and resets of block replication.
 const (
 	ReplicationTypeResetValue        uint32 = 0x4f4c5250
-	ReplicationVersionResetValue     uint32 = 0x1010000
+	ReplicationVersionResetValue     uint32 = 0x1020000
 	ReplicationVersionMajorMask      uint32 = 0xff000000 // Incompatible changes.
 	ReplicationVersionMajorShift            = 24
 	ReplicationVersionMinorMask      uint32 = 0xff0000 // Additions.
@@ -274,7 +276,7 @@ const (
 // Bits and resets of block generator.
 const (
 	GeneratorTypeResetValue             uint32 = 0x4f4c5047
-	GeneratorVersionResetValue          uint32 = 0x1010000
+	GeneratorVersionResetValue          uint32 = 0x1020000
 	GeneratorVersionMajorMask           uint32 = 0xff000000 // Incompatible changes.
 	GeneratorVersionMajorShift                 = 24
 	GeneratorVersionMinorMask           uint32 = 0xff0000 // Additions.
@@ -334,7 +336,7 @@ const (
 // Bits and resets of block model.
 const (
 	ModelTypeResetValue     uint32 = 0x4f4c4d4f
-	ModelVersionResetValue  uint32 = 0x1010000
+	ModelVersionResetValue  uint32 = 0x1020000
 	ModelVersionMajorMask   uint32 = 0xff000000 // Incompatible changes.
 	ModelVersionMajorShift         = 24
 	ModelVersionMinorMask   uint32 = 0xff0000 // Additions.
@@ -359,8 +361,12 @@ const (
 	AggregatorCommand           uint32 = 0x105028 // CMD. Acts once.
 	AggregatorProgram           uint32 = 0x105030 // RW, idle. What becomes of updates in front of the queue. Enabling the queue after it was changed starts the table and the counters anew.
 	AggregatorH                 uint32 = 0x105034 // RW, idle, vectors. Contributions that complete a sum, 1 to 65,535. As with program, a change starts the table anew.
+	AggregatorResults           uint32 = 0x105038 // RW, idle. Where sums go (capability downlinks).
+	AggregatorDownlinkIncrement uint32 = 0x10503c // RW, idle, B/cycle in 8.24. Rate of each downlink, on which queue.limiter_overhead is charged too; any number of sums may wait there. Not 0, at most 64.0.
+	AggregatorSegments          uint32 = 0x105040 // RW, idle, segments. Segments of a cluster's vector (capability wire_formats), 1 to built_slots: a flow's seg says which, and clusters run from 0 to built_slots divided by it, minus 1. As with program, a change starts the table anew.
 	AggregatorOccupied          uint32 = 0x105060 // RO, segments. Segments that hold a partial sum now.
 	AggregatorPeakOccupied      uint32 = 0x105064 // RO, segments. Most since the last clear.
+	AggregatorDownlinkWaiting   uint32 = 0x105068 // RO, frames. Sums that have left the queue and are on their way to workers.
 	AggregatorInspectIndex      uint32 = 0x105080 // RW. Which partial sum the inspector shows, in the order of the segments from 0; writing it fills the inspect registers. Refused unless the queue is frozen.
 	AggregatorInspectState      uint32 = 0x105084 // RO. What there is.
 	AggregatorInspectIdentity   uint32 = 0x105088 // RO. Whose sum it is.
@@ -402,12 +408,13 @@ const (
 	AggregatorCount31           uint32 = 0x1052f8 // RO, 64 bit. Counter 31 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
 	AggregatorCarriedVectors    uint32 = 0x105300 // RO, 64 bit, vectors. Contributions that were held at the last clear; they add to what came in.
 	AggregatorDroppedVectors    uint32 = 0x105308 // RO, 64 bit, vectors. Contributions inside the sums that the queue dropped.
+	AggregatorResultsOut        uint32 = 0x105310 // RO, 64 bit, frames. Copies of sums that reached workers by downlinks.
 )
 
 // Bits and resets of block aggregator.
 const (
 	AggregatorTypeResetValue              uint32 = 0x41474752
-	AggregatorVersionResetValue           uint32 = 0x1010000
+	AggregatorVersionResetValue           uint32 = 0x1020000
 	AggregatorVersionMajorMask            uint32 = 0xff000000 // Incompatible changes.
 	AggregatorVersionMajorShift                  = 24
 	AggregatorVersionMinorMask            uint32 = 0xff0000 // Additions.
@@ -426,6 +433,10 @@ const (
 	AggregatorProgramProgramP4inc         uint32 = 4 << 0
 	AggregatorProgramProgramXagg          uint32 = 5 << 0
 	AggregatorHResetValue                 uint32 = 0x1
+	AggregatorResultsResetValue           uint32 = 0x0
+	AggregatorResultsToWorkers            uint32 = 1 << 0 // To the workers of their cluster, by one downlink each, once they have left the queue; otherwise to the server.
+	AggregatorDownlinkIncrementResetValue uint32 = 0x40000000
+	AggregatorSegmentsResetValue          uint32 = 0x1
 	AggregatorInspectIndexResetValue      uint32 = 0x0
 	AggregatorInspectStateValid           uint32 = 1 << 0 // The index is below the number of segments that are occupied, and the queue is frozen.
 	AggregatorInspectIdentityWorkerMask   uint32 = 0xffff // Newest contributor.
@@ -618,6 +629,7 @@ type AggregatorCounters struct {
 	Count31        uint64 `json:"count_31"`        // Counter 31 of the program, in the order in which 'olafctl program show' lists them; 0 where it has fewer.
 	CarriedVectors uint64 `json:"carried_vectors"` // Contributions that were held at the last clear; they add to what came in.
 	DroppedVectors uint64 `json:"dropped_vectors"` // Contributions inside the sums that the queue dropped.
+	ResultsOut     uint64 `json:"results_out"`     // Copies of sums that reached workers by downlinks.
 }
 
 // pointers lists the counters in the order of their registers.
@@ -657,6 +669,7 @@ func (c *AggregatorCounters) pointers() []*uint64 {
 		&c.Count31,
 		&c.CarriedVectors,
 		&c.DroppedVectors,
+		&c.ResultsOut,
 	}
 }
 

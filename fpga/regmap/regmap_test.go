@@ -124,7 +124,7 @@ func TestFlowFollowsItsDescription(t *testing.T) {
 	f := Flow{
 		SourceIP: [4]byte{10, 1, 2, 3}, DestIP: [4]byte{10, 0, 0, 254}, SourceMAC: [6]byte{2, 0x11, 0x22, 0x33, 0x44, 0x55},
 		DestMAC: [6]byte{2, 0xAA, 0xBB, 0xCC, 0xDD, 0xEE}, SourcePort: 4001, DestPort: 20300, Cluster: 65535, Worker: 513,
-		Length: 256, Template: 3, Enable: true,
+		Length: 256, Template: 3, Enable: true, Format: 1, ToS: 0x1c, Seg: 0x0102030405060708,
 	}
 	w := make([]uint32, FlowWords)
 	for i := range w {
@@ -139,7 +139,7 @@ func TestFlowFollowsItsDescription(t *testing.T) {
 	want := map[string]uint32{
 		"source_ip": 0x0A010203, "dest_ip": 0x0A0000FE, "dest_port": 20300, "source_port": 4001, "worker": 513, "cluster": 65535,
 		"length": 256, "template": 3, "source_mac_high": 0x02112233, "source_mac_low": 0x4455, "dest_mac_high": 0x02AA,
-		"dest_mac_low": 0xBBCCDDEE, "enable": 1,
+		"dest_mac_low": 0xBBCCDDEE, "enable": 1, "format": 1, "tos": 0x1c, "seg_low": 0x05060708, "seg_high": 0x01020304,
 	}
 	for name, v := range want {
 		if got := field(t, "flow", name, w); got != v {

@@ -8,14 +8,15 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// builtSegments is how many partial sums the aggregator block holds; a cluster has one.
+// builtSegments is how many partial sums the aggregator block holds.
 const builtSegments = 4096
 
 // frontConfig is what the idle registers of the aggregator say, and what the build adds.
 type frontConfig struct {
-	program uint32
-	h       int
-	lanes   int
+	program  uint32
+	h        int
+	lanes    int
+	segments int // of each cluster's vector
 }
 
 // front is the aggregator block: a switch program between VNP4-1 and the queue. Without an Aggregator updates pass on. A loop
@@ -27,7 +28,7 @@ type front struct {
 	program  *program.Description
 	own      regmap.AggregatorCounters // as the own ones of counters
 	peak     int
-	segments int
+	clusters int   // that there are segments for
 	flow     *flow // of the update at hand, the newest inside of what it completes
 }
 
@@ -96,9 +97,9 @@ func (t *Twin) rebuildFront(c frontConfig) error {
 	if !d.Open {     // updates are no packets of it, and pass on; its hosts' are a loop's
 		return nil
 	}
-	b.segments = min(builtSegments, t.cfg.Clusters)
+	b.clusters = min(builtSegments, t.cfg.Clusters) / c.segments
 	var err error
-	b.Aggregator, err = aggregator.New(d, aggregator.Config{Clusters: b.segments, H: c.h, Lanes: c.lanes, Up: t.enqueueSum})
+	b.Aggregator, err = aggregator.New(d, aggregator.Config{Clusters: b.clusters, Segments: c.segments, H: c.h, Lanes: c.lanes, Up: t.enqueueSum})
 	return err
 }
 
@@ -113,8 +114,15 @@ func (b *front) partial(index int) (p aggregator.Partial, ok bool) {
 	return p, false
 }
 
-// takes says whether there is a segment for a cluster, where it needs one.
-func (b *front) takes(c olaf.ClusterID) bool { return b.Aggregator == nil || int(c) < b.segments }
+// takes says whether there is a segment for an update of a flow, where it needs one.
+func (b *front) takes(f *flow) bool {
+	return b.Aggregator == nil || int(f.cluster) < b.clusters && f.Seg < uint64(b.config.segments)
+}
+
+// understands says whether frames are of a format that the program, or OLAF's queue alone, tells by their headers.
+func (b *front) understands(f *flow) bool {
+	return f.Format == 0 || b.Aggregator != nil && uint32(f.Format) == b.program.Code && f.ToS == b.program.ToS
+}
 
 // admits says whether the program's tables let a worker contribute to its cluster's sums.
 func (t *Twin) admits(c olaf.ClusterID, w olaf.WorkerID) bool {
@@ -140,7 +148,7 @@ func (t *Twin) followTables() {
 func (t *Twin) present(f *flow, lanes []int32) {
 	b := &t.front
 	b.flow = f
-	b.Offer(t.queue.time(t.now), &t.queue.arriving, lanes)
+	b.Offer(t.queue.time(t.now), &t.queue.arriving, f.Seg, lanes)
 	b.peak = max(b.peak, b.Program().Occupied())
 }
 

@@ -188,7 +188,7 @@ func (c *traffic) summed(t *rapid.T, h int) []olaf.Observation {
 				t.Fatal(err)
 			}
 		}
-		front.Offer(at, u, nil)
+		front.Offer(at, u, 0, nil)
 	})
 }
 

@@ -61,25 +61,13 @@ func (t *Twin) passAck() {
 		c.AcksNoGroup++
 		return
 	}
-	if members, ok := l.Group(a.update.Cluster); ok {
-		c.AcksOut += uint64(len(members))
+	if !t.replicas(a.update.Cluster, func(w olaf.WorkerID, port uint8) {
+		c.AcksOut++
 		if t.recording {
-			for _, w := range members {
-				t.recordAck(&a, w, 0)
-			}
+			t.recordAck(&a, w, port)
 		}
-		return
-	}
-	members := t.file.Replication.Group(uint32(a.update.Cluster))
-	if len(members) == 0 {
+	}) {
 		c.AcksNoGroup++
-		return
-	}
-	c.AcksOut += uint64(len(members))
-	if t.recording {
-		for _, m := range members {
-			t.recordAck(&a, olaf.WorkerID(m), uint8(m>>16))
-		}
 	}
 }
 

@@ -82,7 +82,7 @@ func (t *Twin) generatorCommand(bit uint32) bool {
 func (t *Twin) arm() {
 	g := &t.generator
 	n := int(t.reg(regmap.GeneratorFlows))
-	if cap(g.flows) < n || !t.queue.empty() || t.server.pendingAcks() > 0 || !t.bus.empty() {
+	if cap(g.flows) < n || !t.queue.empty() || t.server.pendingAcks() > 0 || len(t.down.onTheWay) > 0 || !t.bus.empty() {
 		g.flows = make([]flow, n)
 	}
 	g.flows = g.flows[:n]
@@ -209,7 +209,7 @@ func (t *Twin) ingress(f *flow, d *regmap.Descriptor, size int, fired int64) fat
 	if f.epoch != t.tables.epoch {
 		t.identify(f)
 	}
-	if f.route != toQueue || !t.front.takes(f.cluster) {
+	if f.route != toQueue || !t.front.takes(f) {
 		if f.route != toBypass {
 			t.raise(regmap.QueueErrors, regmap.QueueErrorsClusterRange)
 			t.raise(regmap.CommonErrors, regmap.CommonErrorsQueue)
@@ -254,6 +254,7 @@ func (t *Twin) bypass(f *flow, d *regmap.Descriptor, size int, fired int64) {
 		return
 	}
 	t.queue.advance(t.now) // what left before is recorded before
+	t.arrive()
 	p := Packet{At: t.runTime(cycleTime(t.now) + t.detour(size)), Kind: Bypassed, Addresses: uplinkAddresses(f), Update: t.header(d, size, fired)}
 	p.Update.Cluster, p.Update.Worker = f.Cluster, f.Worker
 	p.Lanes = t.tap.keepLanes(t.generator.templates[f.Template][:p.Update.Lanes])

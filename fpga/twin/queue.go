@@ -12,6 +12,7 @@ type queueConfig struct {
 	engine     engine.Config
 	output     engine.Output
 	front      frontConfig
+	down       downConfig
 }
 
 // queue is OlafQueue: a port behind control, freeze and inspector.
@@ -102,7 +103,8 @@ func (t *Twin) configured() queueConfig {
 		c.engine.LaneMemory = olaf.MaxLanes
 	}
 	if t.cfg.buildsPrograms() {
-		c.front = frontConfig{program: t.reg(regmap.AggregatorProgram), h: int(t.reg(regmap.AggregatorH)), lanes: c.engine.LaneMemory}
+		c.front = frontConfig{program: t.reg(regmap.AggregatorProgram), h: int(t.reg(regmap.AggregatorH)), lanes: c.engine.LaneMemory, segments: int(t.reg(regmap.AggregatorSegments))}
+		c.down = t.downlinked()
 	}
 	return c
 }
@@ -223,22 +225,32 @@ func (s *uplink) Deliver(d *engine.Departure) {
 	t.counters.own.DeliveredBytes += uint64(u.Size())
 	t.counters.own.OccupancyIntegral += uint64(cycleOf(olaf.Time(queued)))
 
-	out, stay := t.runTime(at+t.outLatency()), queued+olaf.Duration(t.outLatency())
+	leaves, stay := at+t.outLatency(), queued+olaf.Duration(t.outLatency())
+	if t.answering() {
+		t.answerWorkers(d, leaves, stay)
+	} else {
+		t.toServer(d, cycleOf(at), leaves, stay)
+	}
+	if t.cfg.Observer != nil {
+		t.queue.left = true
+		t.cfg.Observer.Departure(at, d.Slot, u)
+	}
+}
+
+// toServer takes a frame to the parameter server; left is the cycle of its last bit at the queue.
+func (t *Twin) toServer(d *engine.Departure, left int64, leaves olaf.Time, stay olaf.Duration) {
+	u, out := &d.Frame.Update, t.runTime(leaves)
 	inside := t.tap.keepContributors(d.Frame.Contributors)
 	t.tap.observations = append(t.tap.observations, olaf.Observation{At: out, Queued: stay, Update: *u, Contributors: inside})
 	f := t.queue.slotFlow[d.Slot]
 	if t.recording {
 		t.tap.packets = append(t.tap.packets, Packet{
 			At: out, Queued: stay, Kind: Delivered, Addresses: uplinkAddresses(f), Update: *u, Lanes: t.tap.keepLanes(d.Frame.Lanes),
-			Contributors: inside,
+			Contributors: inside, Seg: f.Seg, ToS: f.ToS,
 		})
 	}
 	if t.acking() {
-		t.server.answer(cycleOf(at)+int64(t.reg(regmap.ModelAckDelay)), f, u)
-	}
-	if t.cfg.Observer != nil {
-		t.queue.left = true
-		t.cfg.Observer.Departure(at, d.Slot, u)
+		t.server.answer(left+int64(t.reg(regmap.ModelAckDelay)), f, u)
 	}
 }
 

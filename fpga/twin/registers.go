@@ -58,11 +58,12 @@ var live = map[uint32]func(*Twin) uint32{
 		}
 		return 0
 	},
-	regmap.AggregatorBuiltSlots:    func(t *Twin) uint32 { return uint32(min(builtSegments, t.cfg.Clusters)) },
-	regmap.AggregatorBuiltPrograms: func(t *Twin) uint32 { return t.cfg.builtPrograms() },
-	regmap.AggregatorBuiltLanes:    regfile.Constant[*Twin](uint32(olaf.MaxLanes)),
-	regmap.AggregatorOccupied:      func(t *Twin) uint32 { return t.front.occupied() },
-	regmap.AggregatorPeakOccupied:  func(t *Twin) uint32 { return uint32(t.front.peak) },
+	regmap.AggregatorBuiltSlots:      func(t *Twin) uint32 { return uint32(min(builtSegments, t.cfg.Clusters)) },
+	regmap.AggregatorBuiltPrograms:   func(t *Twin) uint32 { return t.cfg.builtPrograms() },
+	regmap.AggregatorBuiltLanes:      regfile.Constant[*Twin](uint32(olaf.MaxLanes)),
+	regmap.AggregatorOccupied:        func(t *Twin) uint32 { return t.front.occupied() },
+	regmap.AggregatorPeakOccupied:    func(t *Twin) uint32 { return uint32(t.front.peak) },
+	regmap.AggregatorDownlinkWaiting: func(t *Twin) uint32 { return uint32(len(t.down.onTheWay)) },
 }
 
 // capabilities are the options of the build.
@@ -73,22 +74,24 @@ func (c *Config) capabilities() uint32 {
 		bits |= regmap.CommonCapabilitiesLanes
 	}
 	if c.buildsPrograms() {
-		bits |= regmap.CommonCapabilitiesAggregator
+		bits |= regmap.CommonCapabilitiesAggregator | regmap.CommonCapabilitiesDownlinks | regmap.CommonCapabilitiesWireFormats
 	}
 	return bits
 }
 
 // limits are the ranges of registers whose value is a number.
 var limits = map[uint32]func(*Twin) (low, high uint32){
-	regmap.QueueDepth:             func(t *Twin) (uint32, uint32) { return 1, uint32(t.cfg.Slots) },
-	regmap.QueueLimiterIncrement:  func(*Twin) (uint32, uint32) { return 1, uint32(engine.Line) },
-	regmap.QueueLimiterOverhead:   func(*Twin) (uint32, uint32) { return 0, engine.MaxOverheadBytes },
-	regmap.QueueDequeueCycles:     func(*Twin) (uint32, uint32) { return 0, engine.MaxCostCycles },
-	regmap.QueueMergeCycles:       func(*Twin) (uint32, uint32) { return 0, engine.MaxCostCycles },
-	regmap.QueueClusterIndex:      func(t *Twin) (uint32, uint32) { return 0, uint32(t.cfg.Clusters - 1) },
-	regmap.QueueInspectIndex:      func(t *Twin) (uint32, uint32) { return 0, uint32(t.cfg.Slots) },
-	regmap.AggregatorH:            func(*Twin) (uint32, uint32) { return 1, 1<<16 - 1 },
-	regmap.AggregatorInspectIndex: func(*Twin) (uint32, uint32) { return 0, builtSegments },
+	regmap.QueueDepth:                  func(t *Twin) (uint32, uint32) { return 1, uint32(t.cfg.Slots) },
+	regmap.QueueLimiterIncrement:       func(*Twin) (uint32, uint32) { return 1, uint32(engine.Line) },
+	regmap.QueueLimiterOverhead:        func(*Twin) (uint32, uint32) { return 0, engine.MaxOverheadBytes },
+	regmap.QueueDequeueCycles:          func(*Twin) (uint32, uint32) { return 0, engine.MaxCostCycles },
+	regmap.QueueMergeCycles:            func(*Twin) (uint32, uint32) { return 0, engine.MaxCostCycles },
+	regmap.QueueClusterIndex:           func(t *Twin) (uint32, uint32) { return 0, uint32(t.cfg.Clusters - 1) },
+	regmap.QueueInspectIndex:           func(t *Twin) (uint32, uint32) { return 0, uint32(t.cfg.Slots) },
+	regmap.AggregatorH:                 func(*Twin) (uint32, uint32) { return 1, 1<<16 - 1 },
+	regmap.AggregatorInspectIndex:      func(*Twin) (uint32, uint32) { return 0, builtSegments },
+	regmap.AggregatorDownlinkIncrement: func(*Twin) (uint32, uint32) { return 1, uint32(engine.Line) },
+	regmap.AggregatorSegments:          func(t *Twin) (uint32, uint32) { return 1, uint32(min(builtSegments, t.cfg.Clusters)) },
 }
 
 // effects are what writing a register does beside storing the value; a reason means that nothing was done.

@@ -80,7 +80,7 @@ type flow struct {
 // identify brings what the tables say about f up to date.
 func (t *Twin) identify(f *flow) {
 	f.epoch, f.route = t.tables.epoch, toBypass
-	if t.tables.lookup == nil {
+	if t.tables.lookup == nil || !t.front.understands(f) {
 		return
 	}
 	cluster, worker, ok := t.tables.lookup.Worker(netip.AddrFrom4(f.SourceIP))

@@ -13,6 +13,12 @@ type Observer interface {
 	Departure(at olaf.Time, slot engine.Slot, u *olaf.Update)
 }
 
+// AnswerObserver is an Observer that is told, too, when a sum has reached the workers of its cluster. What it is told of is valid
+// during the call.
+type AnswerObserver interface {
+	Answer(at olaf.Time, o *olaf.Observation)
+}
+
 // Kind is what a recorded packet is.
 type Kind uint8
 
@@ -24,6 +30,8 @@ const (
 	// Bypassed is a frame of the generator that went around the queue: not OLAF (its destination port says so), or from
 	// an unknown source.
 	Bypassed
+	// Answered is one copy of a sum on its way to a worker.
+	Answered
 )
 
 // Addresses are a frame's, in the order of sending. Unlike olaf.Addresses they name the destination port, which is another
@@ -45,8 +53,10 @@ type Packet struct {
 	Update olaf.Update
 	Lanes  []int32          // valid until the next DrainPackets; nil for an ACK
 	Status olaf.QueueStatus // of an ACK: what VNP4-2 wrote into it
-	Port   uint8            // egress port of an ACK
-	// Contributors are those of a delivered frame's Observation, and valid as long.
+	Port   uint8            // egress port of an ACK, or of a copy of a sum
+	Seg    uint64           // place of the lanes in the vector
+	ToS    uint8            // type of service
+	// Contributors are those of a delivered or answered frame's Observation, and valid as long.
 	Contributors []olaf.Contributor
 }
 

@@ -70,6 +70,7 @@ type Twin struct {
 
 	tables    tables
 	front     front
+	down      downlinks
 	queue     queue
 	generator generator
 	bus       bus
@@ -136,6 +137,7 @@ func (t *Twin) powerOn() error {
 	t.server = server{pending: t.server.pending[:0]}
 	t.counters.reset(t.now)
 	t.front.reset()
+	t.down.reset()
 	return t.queue.rebuild(t)
 }
 
@@ -192,7 +194,7 @@ func (t *Twin) run(ctx context.Context, until int64) error {
 		}
 		arrival := min(t.generator.next, t.bus.next)
 		if t.stepwise() {
-			if at := min(t.queue.next(), t.server.due()); at <= arrival && at <= until {
+			if at := min(t.queue.next(), t.server.due(), t.down.next()); at <= arrival && at <= until {
 				t.step(at)
 				continue
 			}
@@ -209,6 +211,7 @@ func (t *Twin) run(ctx context.Context, until int64) error {
 	}
 	t.now = until
 	t.queue.advance(t.now)
+	t.arrive()
 	return nil
 }
 
@@ -226,6 +229,7 @@ func (t *Twin) step(at int64) {
 	for t.server.due() <= t.now {
 		t.passAck()
 	}
+	t.arrive()
 }
 
 const never = math.MaxInt64

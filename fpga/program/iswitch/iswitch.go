@@ -29,6 +29,9 @@ const DefaultSlots = 2048
 // Lanes is how many float32 fit one Ethernet frame of 1,514 bytes: its IPv4 packet of 1,500 less IPv4, UDP and Seg.
 const Lanes = (1500 - 20 - 8 - 8) / 4
 
+// DataToS is the type of service by which data is told; the paper gives no value.
+const DataToS = 0x0c
+
 // MaxSlots and MaxH bound a table and a threshold.
 const (
 	MaxSlots = 1 << 24
