@@ -225,23 +225,6 @@ func (f *benchFlags) addTraffic(cmd *cobra.Command) {
 	f.trace.add(flags)
 }
 
-// answered looks at what goes together where the switch answers the workers. Nothing is beside it unless somebody said so.
-func (f *benchFlags) answered(cmd *cobra.Command, env *cli.Env) error {
-	switch {
-	case f.pcap != "":
-		return cli.UsageError("--pcap writes what reaches the server; with --topology S nothing does")
-	case f.tui:
-		return cli.UsageError("--tui shows the queue towards the server; with --topology S nothing waits there")
-	}
-	if !cmd.Flags().Changed("versus") && f.file.path == "" {
-		f.spec.Versus = ""
-	}
-	if err := env.Devices.Check(f.device, testbed.VirtualTime); err != nil {
-		return fmt.Errorf("--topology S: %w", err)
-	}
-	return nil
-}
-
 // resolve turns the file, if there is one, and the flags into a specification.
 func (f *benchFlags) resolve(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.file.load(cmd, env, &f.spec); err != nil {
@@ -260,10 +243,8 @@ func (f *benchFlags) resolve(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.loop.close(cmd, env, f.device, &f.spec); err != nil {
 		return err
 	}
-	if f.spec.Topology == bench.ToWorkers {
-		if err := f.answered(cmd, env); err != nil {
-			return err
-		}
+	if f.spec.Topology == bench.ToWorkers && !cmd.Flags().Changed("versus") && f.file.path == "" {
+		f.spec.Versus = "" // nothing that only queues answers workers
 	}
 	if f.spec.Versus == bench.Nobody {
 		f.spec.Versus = ""

@@ -120,17 +120,9 @@ func (p *Plan) queue(c *Config) fpga.QueueConfig {
 		queue.Program, queue.H = c.system.Program, c.H
 	}
 	if p.Spec.Topology == ToWorkers { // sums cross the switch as fast as it can, and the links behind it set the pace
-		queue.Output.Rate = 0
+		queue.Downlink, queue.Output.Rate = queue.Output.Rate, 0
 	}
 	return queue
-}
-
-// downlinks are the links to the workers; nil where everything goes to a server.
-func (p *Plan) downlinks(c *Config) *downlinks {
-	if p.Spec.Topology != ToWorkers {
-		return nil
-	}
-	return newDownlinks(c.OutRate, p.Spec.Overhead)
 }
 
 // measure is what the metrics of one configuration's runs need to know.

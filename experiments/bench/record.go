@@ -20,8 +20,9 @@ type FrameRecorder interface {
 	DrainPackets(buf []twin.Packet) []twin.Packet
 }
 
-// Recording is a sink that writes what reached the parameter server in the first run, of the queue under test at its first
-// output rate, to a capture file, in the frames of its system; of a loop what arrived anywhere. The file appears when Commit says so.
+// Recording is a sink that writes what reached the parameter server, or the workers, in the first run, of the queue under test at
+// its first output rate, to a capture file, in the frames of its system; of a loop what arrived anywhere. The file appears when
+// Commit says so.
 type Recording struct {
 	file   *capture.File
 	format *frame.Format // nil is OLAF's
@@ -75,7 +76,8 @@ func (r *Recording) Event(e Event) error {
 	return nil
 }
 
-// write keeps what reached the parameter server: merged updates and bypassed frames. Who is inside is a comment.
+// write keeps what reached the parameter server, merged updates and bypassed frames, or the copies that reached workers. Who is
+// inside is a comment.
 func (r *Recording) write(p *twin.Packet) error {
 	if p.Kind == twin.Ack {
 		return nil
@@ -96,7 +98,10 @@ func (r *Recording) encode(p *twin.Packet) (n int, err error) {
 	for _, v := range p.Lanes {
 		r.lanes = append(r.lanes, uint32(v))
 	}
-	packet := program.Packet{Kind: program.Data, Job: p.Update.Cluster, Worker: p.Update.Worker, Count: p.Update.Count, Lanes: p.Update.Lanes}
+	packet := program.Packet{Kind: program.Data, Job: p.Update.Cluster, Seg: p.Seg, Worker: p.Update.Worker, Count: p.Update.Count, Lanes: p.Update.Lanes}
+	if p.Kind == twin.Answered {
+		packet.Kind = program.Result
+	}
 	return r.format.Encode(r.buffer, &frame.Outer{Addresses: *addresses(&p.Addresses)}, &packet, r.lanes)
 }
 

@@ -160,7 +160,6 @@ type station struct {
 	*runner
 	*Rig
 	collector    *results.Collector
-	down         *downlinks // to the workers; nil where everything goes to a server
 	observations []olaf.Observation
 	recorder     FrameRecorder // of a run whose frames somebody takes
 	packets      []twin.Packet
@@ -236,7 +235,6 @@ func (b *station) prepare(ctx context.Context, id RunID) ([]fpga.Port, error) {
 		return nil, err
 	}
 	b.collector.Reset(b.plan.measure(&b.plan.Configs[id.Config]))
-	b.down = b.plan.downlinks(&b.plan.Configs[id.Config])
 	return fpga.PortCounts(b.Device)
 }
 
@@ -248,14 +246,13 @@ func (b *station) watch(ctx context.Context, id RunID) (counters fpga.Counters, 
 	if err := fpga.DrainQueue(ctx, b.Device); err != nil {
 		return counters, err
 	}
-	if err := b.observe(id); err != nil {
-		return counters, err
-	}
-	if b.down != nil {
-		b.observations = b.down.rest(b.observations[:0])
-		if err := b.take(id); err != nil {
+	if b.plan.Spec.Topology == ToWorkers {
+		if err := fpga.DrainDownlinks(ctx, b.Device); err != nil {
 			return counters, err
 		}
+	}
+	if err := b.observe(id); err != nil {
+		return counters, err
 	}
 	if counters, err = b.Snapshot(); err != nil {
 		return counters, err
@@ -333,14 +330,6 @@ func (b *station) fire(ctx context.Context, id RunID) error {
 // observe takes what reached the parameter server, or the workers, since the last look.
 func (b *station) observe(id RunID) error {
 	b.observations = b.Tap.Drain(b.observations[:0])
-	if b.down != nil {
-		b.observations = b.down.pass(b.observations)
-	}
-	return b.take(id)
-}
-
-// take hands on what was observed.
-func (b *station) take(id RunID) error {
 	for i := range b.observations {
 		b.collector.Observe(&b.observations[i])
 	}

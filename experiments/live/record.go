@@ -42,6 +42,7 @@ type record struct {
 	in, out  meter
 	unknown  bool // who was inside a frame: there are no ages of workers
 	over     bool // the run is: no sawtooth goes on
+	answered bool // frames are delivered when they reach the workers, after they left the queue
 	sums     []mean
 	series   series
 }
@@ -318,8 +319,11 @@ func (r *record) Departure(at olaf.Time, slot engine.Slot, u *olaf.Update) {
 	at -= r.zero
 	r.tick(at)
 	n := r.bySlot[slot]
-	before, after := r.deliver(at, u)
-	r.deliverWorkers(at, n)
+	before, after := olaf.Duration(-1), olaf.Duration(0)
+	if !r.answered {
+		before, after = r.deliver(at, u)
+		r.deliverWorkers(at, n)
+	}
 	if i := r.place(n); i >= 0 {
 		r.order = append(r.order[:i], r.order[i+1:]...)
 	}
@@ -331,7 +335,15 @@ func (r *record) Departure(at olaf.Time, slot engine.Slot, u *olaf.Update) {
 	if f.started < 0 {
 		f.started = f.appended
 	}
-	r.event(Event{at, Delivered, f.lastUpdate, n, slot, f.cluster, u.Worker, u.Seq, int(u.Count)})
+	if !r.answered {
+		r.event(Event{at, Delivered, f.lastUpdate, n, slot, f.cluster, u.Worker, u.Seq, int(u.Count)})
+	}
+}
+
+// Answer notes that a sum has reached the workers of its cluster.
+func (r *record) Answer(_ olaf.Time, o *olaf.Observation) {
+	r.Observe(o)
+	r.gone(o.Update.Cluster, o.Update.Worker)
 }
 
 func (r *record) place(frame int64) int {

@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/aggregator"
+	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/pktgen"
@@ -63,7 +64,7 @@ func Open(ctx context.Context, plan *bench.Plan, o Options) (*Session, error) {
 	l := &Session{plan: plan, options: o}
 	for i := range queues {
 		index := o.Rate*queues + i
-		l.cards = append(l.cards, &card{index: index, config: &plan.Configs[index], rec: new(record)})
+		l.cards = append(l.cards, &card{index: index, config: &plan.Configs[index], rec: &record{answered: plan.Spec.Topology == bench.ToWorkers}})
 	}
 	bed, err := testbed.Open(ctx, o.Device, testbed.OpenOptions{Access: o.Access, Cards: queues, ReadPorts: plan.Spec.Profile.ReadPorts(), Observe: func(i int) twin.Observer { return l.cards[i].rec }})
 	if err != nil {
@@ -236,6 +237,9 @@ func (l *Session) settle() error {
 		if err != nil || status&regmap.QueueStatusEmpty == 0 {
 			return err
 		}
+		if waiting, err := l.waiting(c); err != nil || waiting > 0 {
+			return err
+		}
 	}
 	if l.sampled {
 		if late, err := l.late(); err != nil || late {
@@ -247,6 +251,15 @@ func (l *Session) settle() error {
 		c.rec.over = true
 	}
 	return nil
+}
+
+// waiting is how many sums are on their way to workers.
+func (l *Session) waiting(c *card) (int, error) {
+	if l.plan.Spec.Topology != bench.ToWorkers {
+		return 0, nil
+	}
+	n, err := c.Device.Read32(regmap.AggregatorDownlinkWaiting)
+	return int(n), err
 }
 
 // late says whether frames that left are still to be expected at a capture.
@@ -331,9 +344,14 @@ func (l *Session) Snapshot() (*Snapshot, error) {
 			return nil, err
 		}
 		q := QueueSnapshot{Name: c.config.Queue, OutRate: c.config.OutRate, Slots: l.plan.Spec.Slots}
-		c.rec.snapshot(&q, func(size olaf.Size) olaf.Duration {
-			return c.config.OutRate.TimeToSend(size + l.plan.Spec.Overhead)
-		})
+		if q.OnTheWay, err = l.waiting(c); err != nil {
+			return nil, err
+		}
+		rate := c.config.OutRate
+		if c.rec.answered { // which is that of the links behind the queue
+			rate = engine.Line.Rate()
+		}
+		c.rec.snapshot(&q, func(size olaf.Size) olaf.Duration { return rate.TimeToSend(size + l.plan.Spec.Overhead) })
 		q.Teeth = c.rec.sawtooth(l.watched)
 		q.Counters = c.Account(&counters, c.rec.observed)
 		if l.done {

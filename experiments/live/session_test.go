@@ -59,7 +59,17 @@ func snapshot(t testing.TB, l *Session) *Snapshot {
 
 // TestLiveAgreesWithRun watches the first run of a plan to its end and compares what it counted with Run.
 func TestLiveAgreesWithRun(t *testing.T) {
-	plan := livePlan(t, nil)
+	for name, change := range map[string]func(*bench.Spec){
+		"queues": nil,
+		"answers to workers": func(s *bench.Spec) {
+			s.Queue, s.Versus, s.Topology, s.OutRates = "iswitch", "", bench.ToWorkers, []olaf.Rate{2 * olaf.Gbps}
+		},
+	} {
+		t.Run(name, func(t *testing.T) { liveAgrees(t, livePlan(t, change)) })
+	}
+}
+
+func liveAgrees(t *testing.T, plan *bench.Plan) {
 	l := openLive(t, plan)
 	for !l.Done() {
 		if err := l.Advance(t.Context(), 3*olaf.Microsecond); err != nil {

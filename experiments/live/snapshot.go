@@ -56,7 +56,9 @@ type QueueSnapshot struct {
 
 	Items     []SlotSnapshot // in departure order, the leaving one first
 	Occupancy int
-	Clusters  []ClusterSnapshot // by id
+	// OnTheWay is how many sums have left the queue for the workers and not reached them yet, where the switch answers them.
+	OnTheWay int
+	Clusters []ClusterSnapshot // by id
 
 	InRate, OutputRate float64 // bits per second over the last RateWindow
 	RateWindow         olaf.Duration

@@ -55,6 +55,9 @@ func (p *Plain) queue(b *strings.Builder, i int, q *live.QueueSnapshot) {
 	c := &q.Counters
 	fmt.Fprintf(b, "  %s out at %v: %d of %d slots used, merged %d, delivered %d, lost %d, age of model%s\n",
 		q.Name, q.OutRate, q.Occupancy, q.Slots, c.Merged(), c.Output(), c.Lost()-c.Inside(), ages(q))
+	if q.OnTheWay > 0 {
+		fmt.Fprintf(b, "  %d sums are on their way to workers\n", q.OnTheWay)
+	}
 	if full := q.Occupancy >= q.Slots; full != p.full[i] {
 		p.full[i] = full
 		word := "has free slots again"

@@ -5,6 +5,7 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/aom"
@@ -207,9 +208,21 @@ func (s *session) drawAggregations(r screen.Region, q *live.QueueSnapshot, style
 	chart.Histogram(right.Sub(0, 1, right.W, right.H-1), q.Merges, style)
 }
 
+// answersTitle says what leaves a queue whose sums go to the workers.
+func answersTitle(q *live.QueueSnapshot, width int) string {
+	full := fmt.Sprintf("%s, %d sums on their way to workers at %v", q.Name, q.OnTheWay, q.OutRate)
+	if screen.Width(full) <= width {
+		return full
+	}
+	return fmt.Sprintf("%s, %d on their way", q.Name, q.OnTheWay)
+}
+
 func (s *session) panelTitle(f *tui.Frame, p panel, q *live.QueueSnapshot, width int) string {
 	switch p {
 	case panelQueue:
+		if s.snapshot.Plan.Spec.Topology == bench.ToWorkers {
+			return answersTitle(q, width)
+		}
 		if full := fmt.Sprintf("%s, %d slots, out at %v", q.Name, q.Slots, q.OutRate); screen.Width(full) <= width {
 			return full
 		}
