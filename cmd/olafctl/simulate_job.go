@@ -61,13 +61,13 @@ func (f *jobFlags) add(cmd *cobra.Command) {
 // addSystemOptions adds what users may choose about a system wherever its hosts run.
 func addSystemOptions(cmd *cobra.Command, o *system.Options) {
 	flags := cmd.Flags()
-	flags.IntVar(&o.H, system.OptionH, 0, "iswitch: vectors that complete a sum; 0 is the number of children")
+	cli.AddCount(flags, &o.H, system.OptionH, "iswitch: vectors that complete a sum; the number of children if not given")
 	flags.IntVar(&o.Bound, system.OptionBound, 3, "iswitch async: staleness S beyond which a gradient is discarded")
 	flags.StringVar(&o.Profile, system.OptionProfile, "", "iswitch sync: isw-1, the paper's frames, or isw-x, ours with rounds and a bitmap; atp: p4ml, the released code, or paper, for racks")
 	flags.StringVar(&o.Recovery, system.OptionRecovery, "", "what workers do about loss: iswitch sync help|fbcast|none, atp resend|none")
 	flags.Var(&o.Timeout, system.OptionTimeout, "silence after which workers ask or send again: iswitch sync, switchml, p4inc 1ms, atp 200us")
 	flags.Var(&o.Packet, system.OptionPacket, "switchml: payload of a packet: 256B|1024B")
-	flags.IntVar(&o.Window, system.OptionWindow, 0, "packets of a worker on their way: atp, 0 is 100; p4inc, 0 is its segment")
+	cli.AddCount(flags, &o.Window, system.OptionWindow, "packets of a worker on their way; if not given 100 of atp, its segment of p4inc")
 	flags.BoolVar(&o.Congestion, system.OptionCongestion, false, "atp: windows follow marks of congestion")
 	cli.Complete(cmd, system.OptionProfile, func() []string { return []string{"isw-1", "isw-x", "p4ml", "paper"} })
 	cli.Complete(cmd, system.OptionRecovery, func() []string {
