@@ -347,6 +347,18 @@ func TestSlots(t *testing.T) {
 	}
 }
 
+// TestAnswersToWorkers tells how many sums are on their way, in as many words as there is room for.
+func TestAnswersToWorkers(t *testing.T) {
+	source := at(t, instant, func(s *bench.Spec) {
+		s.Queue, s.Versus, s.H, s.Topology, s.OutRates = "iswitch", "", new(3), bench.ToWorkers, []olaf.Rate{olaf.Gbps}
+	})
+	for width, want := range map[int]string{120: "sums on their way to workers at 1Gbps", 60: "on their way"} {
+		if text := shown(source, width, 30, nil).Text(); !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
 // TestInspectionFails shows why a page has nothing to show.
 func TestInspectionFails(t *testing.T) {
 	source := at(t, instant, nil)
