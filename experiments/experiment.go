@@ -29,6 +29,7 @@ type Experiment struct {
 	OnDevice bool   // runs on a device; the others simulate, replay or train
 	// Simulates says that its runs are those of a Simulation, which can be kept one by one.
 	Simulates bool
+	Timed     bool // measures wall time, so that no two runs agree and none stands for another
 	Long      bool // trains for many minutes: only run when named or asked for
 	Run       func(context.Context, Options) (bench.Report, error)
 	Parts     *Parts // of its work; nil of one that is done in one piece

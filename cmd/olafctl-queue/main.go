@@ -21,6 +21,9 @@ import (
 // ready is how long the server may take to listen.
 const ready = 20 * time.Second
 
+// largest is the longest result that is taken, in bytes: trainings have curves of every worker.
+const largest = 8 << 20
+
 func main() {
 	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, "olafctl-queue:", err)
@@ -78,7 +81,7 @@ func (s *settings) options() (*server.Options, error) {
 	if number == 0 {
 		number = server.RANDOM_PORT
 	}
-	o := &server.Options{Host: host, Port: number, JetStream: true, StoreDir: s.folder, NoSigs: true, NoLog: true, ServerName: "olafctl-queue"}
+	o := &server.Options{Host: host, Port: number, JetStream: true, StoreDir: s.folder, NoSigs: true, NoLog: true, ServerName: "olafctl-queue", MaxPayload: largest}
 	if s.token != "" {
 		text, err := os.ReadFile(s.token)
 		if err != nil {

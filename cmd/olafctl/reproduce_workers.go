@@ -95,7 +95,7 @@ func reproduceWork(published experiments.Set) *sweep.Command {
 }
 
 // pieces are the work of some experiments, the parts of those that train first, because they take longest. Parts that several
-// experiments have in common are one.
+// experiments have in common are one. What measures time is done here.
 func (f *reproduceFlags) pieces(chosen experiments.Set) (names []string, specs []json.RawMessage, err error) {
 	o := &f.options
 	seen := map[string]bool{}
@@ -122,7 +122,7 @@ func (f *reproduceFlags) pieces(chosen experiments.Set) (names []string, specs [
 		}
 	}
 	for i := range chosen {
-		if e := &chosen[i]; e.Parts == nil {
+		if e := &chosen[i]; e.Parts == nil && !e.Timed {
 			if err := add(e.Name, reproduction{Experiment: e.Name, Runs: o.Runs, Seed: o.Seed, Quick: o.Quick}); err != nil {
 				return nil, nil, err
 			}
@@ -199,10 +199,10 @@ func (f *reproduceFlags) farm(ctx context.Context, env *cli.Env, plan *sweep.Pla
 	return cells, nil
 }
 
-// together is an experiment of what was carried out: its verdicts, or all of it from its parts.
+// together is an experiment of what was carried out: its verdicts, or all of it from its parts, or here.
 func (f *reproduceFlags) together(ctx context.Context, e *experiments.Experiment, done map[string]json.RawMessage) (experiments.Judged, error) {
 	o := f.options
-	if e.Parts == nil {
+	if e.Parts == nil && !e.Timed {
 		spec, err := json.Marshal(reproduction{Experiment: e.Name, Runs: o.Runs, Seed: o.Seed, Quick: o.Quick})
 		if err != nil {
 			return nil, err

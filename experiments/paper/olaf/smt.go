@@ -20,6 +20,7 @@ var solved = experiments.Experiment{
 	Artefact: "§6",
 	About:    "seconds that z3 needs to decide whether two clusters are treated fairly, both cases of the text",
 	Needs:    "2 s",
+	Timed:    true,
 	Run:      runSolved,
 }
 

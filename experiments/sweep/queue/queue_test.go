@@ -70,6 +70,9 @@ func numbers() sweep.Commands {
 			if n == 666 {
 				return nil, errors.New("cursed")
 			}
+			if n == 777 {
+				return &found.Lot{Metrics: []string{"m"}, Runs: []found.Run{{Invalid: strings.Repeat("x", 1<<17)}}}, nil
+			}
 			return &found.Lot{Metrics: []string{"m"}, Runs: []found.Run{{Values: []results.Float{results.Float(n)}}}}, nil
 		}}}
 }
@@ -253,6 +256,26 @@ func TestPoisonedJobs(t *testing.T) {
 	deadly.Store(false)
 	if _, outcomes = carryOut(t, dial(t, n), p); outcomes[3].State != found.Done || outcomes[2].Error != "cursed" {
 		t.Errorf("%+v", outcomes)
+	}
+}
+
+// TestLongResults holds that a result that is longer than the server takes fails its cell at once, with its length.
+func TestLongResults(t *testing.T) {
+	n, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 1 << 16})
+	must(t, err)
+	go n.Start()
+	t.Cleanup(func() { n.Shutdown(); n.WaitForShutdown() })
+	if !n.ReadyForConnections(10 * time.Second) {
+		t.Fatal("it does not listen")
+	}
+	p := plan(t, "776..778")
+	l, _ := labour(t, dial(t, n), "w", p.Build, 1, nil)
+	_, outcomes := carryOut(t, dial(t, n), p)
+	if got := outcomes[1]; got.State != found.Failed || !strings.Contains(got.Error, "bytes is more than the queue takes") {
+		t.Errorf("%v: %s", got.State, got.Error)
+	}
+	if outcomes[0].State != found.Done || outcomes[2].State != found.Done || l.Done.Load() != 3 {
+		t.Errorf("%+v after %d jobs", outcomes, l.Done.Load())
 	}
 }
 

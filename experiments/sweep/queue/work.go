@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sync/errgroup"
 
@@ -127,7 +128,12 @@ func (l *Labour) one(ctx context.Context, w sweep.Worker, msg jetstream.Msg) (go
 		}
 	}
 	a.By = store.Maker{Host: l.Host, Build: l.Build.String(), Finished: l.Now().UTC().Format(time.RFC3339), Seconds: l.Now().Sub(begun).Seconds()}
-	if err := l.store(ctx, j.Key, a); err != nil {
+	err := l.store(ctx, j.Key, a)
+	if errors.Is(err, nats.ErrMaxPayload) { // nobody's would be shorter
+		a.Error, a.Result = fmt.Sprintf("its result of %d bytes is more than the queue takes", len(a.Result)), nil
+		err = l.store(ctx, j.Key, a)
+	}
+	if err != nil {
 		return false // handed out again
 	}
 	l.Done.Add(1)
