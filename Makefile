@@ -18,7 +18,7 @@ PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soff
 # Packages whose code runs on several goroutines; the race detector needs cgo and gcc.
 RACE := ./capture/live ./experiments/testbed ./experiments/bench ./experiments/live ./p4ctl/... ./cmd/olafctl ./experiments/sweep/... ./results/store ./results/archive ./fpga/remote ./tui/...
 
-.PHONY: build help test quick unit race lint generate bench sweeps fuzz faults campaign mutate sbom licences reproducible peers clean
+.PHONY: build help test quick unit race lint generate bench sweeps kernel idle fuzz faults campaign mutate sbom licences reproducible peers clean
 
 build: ## the binary, without cgo, and the work queue of sweeps over several machines beside it
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/olafctl
@@ -61,6 +61,12 @@ bench: ## the numbers of docs/performance.md, medians by benchstat if you have i
 
 sweeps: ## what a sweep costs a cell, and beside a loop in one process (docs/sweeps.md); two minutes on a quiet machine
 	$(GO) test ./cmd/olafctl -run '^$$' -bench Sweep -benchtime 1x -timeout 20m
+
+kernel: ## what the kernel takes for packets, beside the goals of docs/kernel.md; root, a quiet machine, a minute
+	$(GO) test -run '^$$' -bench . -benchtime 1s ./fpga/xdp ./fpga/realtime
+
+idle: ## 30 runs of real packets that confirm when ages are withheld (docs/kernel.md); root, an idle machine, three minutes
+	$(GO) test ./experiments/bench -run '^TestIdleRuns$$' -idle 30 -v -timeout 15m
 
 fuzz: ## every fuzz target, for as long together as FOR says: FOR=10m
 	@mapfile -t targets < <(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | sed -E 's|/[^/:]*:func | |' | sort); \

@@ -55,4 +55,28 @@ func BenchmarkSingleFrame(b *testing.B) {
 		best = min(best, c.clock.now()-started)
 	}
 	b.ReportMetric(float64(best), "ns-best")
+	b.ReportMetric(10_000, "ns-goal")
+}
+
+// BenchmarkPaced sends 5,000 frames in a second through the program to an output that is half as busy as it can be, and says how late they left: the
+// 99th percentile must be below a quarter of the service time of 100 µs, and stalls below 2 % of the busy time (valid is then 1).
+func BenchmarkPaced(b *testing.B) {
+	c := open(b, Kernel(xdp.Native))
+	workload{workers: 8, clusters: 8, updates: 5000, gap: 50_000, size: 256}.load(b, c) // 200 µs apart
+	best := int64(1 << 62)
+	valid := 0.0
+	for b.Loop() {
+		configure(b, c, "fifo", 20_480*olaf.Kbps)
+		if n := fire(b, c); n.Queue.DeliveredFrames+n.Queue.DroppedFull != 5000 {
+			b.Fatalf("%+v", n.Queue)
+		}
+		p := c.Pacing()
+		best = min(best, p.LatenessNS.P99)
+		if p.Withheld == "" {
+			valid = 1
+		}
+	}
+	b.ReportMetric(float64(best), "late-p99-ns-best")
+	b.ReportMetric(25_000, "late-p99-ns-goal")
+	b.ReportMetric(valid, "valid")
 }

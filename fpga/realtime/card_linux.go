@@ -1,6 +1,7 @@
 package realtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -256,7 +257,7 @@ func (c *Card) load(discipline string) (Plane, error) {
 		return p, nil
 	}
 	p, err := c.backend.Load(discipline, xdp.Build{
-		Slots: builtSlots + 1, Clusters: builtClusters, Lanes: maxLanes, FrameLanes: maxLanes, Senders: builtSenders, LogBytes: logBytes,
+		Slots: builtSlots + 1, Clusters: builtClusters, Lanes: maxLanes, FrameLanes: maxLanes, Senders: builtSenders, LogBytes: cmp.Or(c.backend.LogBytes, logBytes),
 	})
 	if err == nil {
 		c.planes[discipline] = p
@@ -311,7 +312,7 @@ func (c *Card) stillAttached() error {
 		case err != nil:
 			return err
 		case program != c.program:
-			return fmt.Errorf("%w: the program at the %s's interface was taken off in the middle of the run", fpga.ErrDoubtful, cable.A.Node.Name())
+			return fmt.Errorf("%w: the program at the interface of the %s was taken off in the middle of the run", fpga.ErrDoubtful, cable.A.Node.Name())
 		}
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 var backends = []Backend{Kernel(xdp.Native), Kernel(xdp.Generic)}
 
 // open opens a card for a test, which is skipped by name where rights are missing.
-func open(t *testing.T, b Backend) *Card {
+func open(t testing.TB, b Backend) *Card {
 	t.Helper()
 	c, err := Open(b, Hosts{})
 	if errors.Is(err, netlab.ErrRights) {

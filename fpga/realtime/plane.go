@@ -37,6 +37,8 @@ type Backend struct {
 	Build   string // what decides, in a word
 	Mode    xdp.Mode
 	Rights  []netlab.Right // to load its planes
+	// LogBytes is the room of the decision log, a power of two and pages; 0 is what a run of every length has room in.
+	LogBytes int
 	// Load makes the plane of a discipline; Disciplines are those that there are.
 	Load        func(discipline string, b xdp.Build) (Plane, error)
 	Disciplines []string

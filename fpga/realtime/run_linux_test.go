@@ -24,7 +24,7 @@ type workload struct {
 }
 
 // load makes workers known and programs the generator.
-func (w workload) load(t *testing.T, c *Card) {
+func (w workload) load(t testing.TB, c *Card) {
 	t.Helper()
 	var senders []xdp.Sender
 	flows := make([]uint32, w.workers*regmap.FlowWords)
@@ -44,7 +44,7 @@ func (w workload) load(t *testing.T, c *Card) {
 		c.Write32(regmap.GeneratorFlows, uint32(w.workers)), c.Write32(regmap.GeneratorDescriptors, uint32(w.updates)))
 }
 
-func must(t *testing.T, errs ...error) {
+func must(t testing.TB, errs ...error) {
 	t.Helper()
 	if err := errors.Join(errs...); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func must(t *testing.T, errs ...error) {
 }
 
 // configure makes the queue one of a discipline at an output rate, and clears the counters.
-func configure(t *testing.T, c *Card, discipline string, rate olaf.Rate) {
+func configure(t testing.TB, c *Card, discipline string, rate olaf.Rate) {
 	t.Helper()
 	increment, err := engine.FromRate(rate)
 	must(t, err)
@@ -61,7 +61,7 @@ func configure(t *testing.T, c *Card, discipline string, rate olaf.Rate) {
 }
 
 // fire sends everything and waits until it has left, or was lost.
-func fire(t *testing.T, c *Card) fpga.Counters {
+func fire(t testing.TB, c *Card) fpga.Counters {
 	t.Helper()
 	must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm), c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
 	for {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/olafctl/olaf"
@@ -12,7 +13,9 @@ import (
 )
 
 // cable is laid from a namespace of workers to one of the queue, for as long as the test takes.
-func cable(t testing.TB) *netlab.Cable {
+func cable(t testing.TB) *netlab.Cable { return cableOf(t, 1500) }
+
+func cableOf(t testing.TB, mtu int) *netlab.Cable {
 	t.Helper()
 	l, err := netlab.New()
 	if errors.Is(err, netlab.ErrRights) {
@@ -34,7 +37,7 @@ func cable(t testing.TB) *netlab.Cable {
 		}
 		ends[i] = netlab.End{Node: n, Name: "data"}
 	}
-	c, err := netlab.Connect(ends[0], ends[1], 1500)
+	c, err := netlab.Connect(ends[0], ends[1], mtu)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,5 +151,79 @@ func expectSum(t *testing.T, k *Queue, out []byte, round uint32) {
 	}
 	if _, _, err := k.Turn(true, false, nil); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestTooLargeForNative attaches to an interface whose frames do not come in one piece.
+func TestTooLargeForNative(t *testing.T) {
+	c := cableOf(t, 9000)
+	k := load(t, "olaf", Build{Slots: 4, Clusters: 4, Lanes: 8, FrameLanes: 8, Senders: 4})
+	defer k.Close()
+	if _, err := k.Attach(c.B, Native); !errors.Is(err, ErrKernel) || !strings.Contains(err.Error(), "an MTU of 9000 bytes is above the 3000") {
+		t.Errorf("%v", err)
+	}
+	l, err := k.Attach(c.B, Generic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := k.Attach(c.B, "fast"); err == nil || !strings.Contains(err.Error(), "there are native and generic") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestRedirectToNobody lets an aggregator send its sums over a cable to whose other end no program is attached: they are lost without an
+// error anywhere, and what shows it is that both ends are counted.
+func TestRedirectToNobody(t *testing.T) {
+	const sums = 50
+	for _, listens := range []bool{true, false} {
+		c, up := cable(t), cable(t)
+		a := loadAggregator(t, AggregatorBuild{Fragments: sums, Lanes: 8, Senders: 2}, 1)
+		// The uplink must be where the children's cable ends: both in one namespace.
+		hub := netlab.End{Node: c.B.Node, Name: "up"}
+		u, err := netlab.Connect(hub, netlab.End{Node: up.B.Node, Name: "down"}, 1500)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if listens {
+			pass, err := AttachPass(u.B)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer pass.Close()
+		}
+		l, err := a.Attach(c.B, Native)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		if err := a.SetUplink(u.A); err != nil {
+			t.Fatal(err)
+		}
+		socket, err := c.A.Packets(false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer socket.Close()
+		for i := range sums {
+			p := data{job: 7, fragment: uint32(i), count: 1, lanes: make([]int32, 8)}
+			if err := socket.Send(p.encode(t, addressOf(0).As4())); err != nil {
+				t.Fatal(err)
+			}
+		}
+		completed := uint64(0)
+		for tries := 0; completed < sums && tries < 1_000_000; tries++ {
+			counts, err := a.Latch()
+			if err != nil {
+				t.Fatal(err)
+			}
+			completed += counts["completed"]
+		}
+		there, err := u.B.Counts()
+		if err != nil || completed != sums || (there.Received >= sums) != listens {
+			t.Errorf("listens %v: %d sums, %+v at the other end, %v", listens, completed, there, err)
+		}
 	}
 }

@@ -51,6 +51,9 @@ func BenchmarkQueue(b *testing.B) {
 						}
 					}
 					packetCost(b, k.collection.Programs["arrive"], frames[0])
+					if goal := map[bool]float64{false: 135, true: 220}[log > 0]; lanes == 48 {
+						b.ReportMetric(goal, "ns-goal")
+					}
 					_, sums, err := k.Latch(false)
 					if err != nil || sums[class] == 0 || sums[class]+2 < sums["in_bytes"]/uint64(len(frames[0])) {
 						b.Fatalf("%v, %v", sums, err)
@@ -108,6 +111,9 @@ func BenchmarkAggregator(b *testing.B) {
 				frame[19] = MaxChildren
 				fixIPChecksum(frame)
 				packetCost(b, turns(b, a.collection.Programs["arrive"]), frame)
+				if goal := map[bool]float64{true: 225, false: 420}[wrapping]; lanes == 256 {
+					b.ReportMetric(goal, "ns-goal")
+				}
 				sums, err := a.Latch()
 				packets := sums["in_bytes"] / uint64(len(frame))
 				if err != nil || packets == 0 || sums["consumed"]+sums["completed"] != packets || sums["completed"] != packets/MaxChildren {

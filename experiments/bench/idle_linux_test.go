@@ -1,0 +1,81 @@
+package bench
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/results"
+)
+
+// idle asks for the runs that the pacer's thresholds are confirmed on (docs/kernel.md).
+var idle = flag.Int("idle", 0, "runs of an idle machine, to confirm when ages are withheld")
+
+// IdleAgePct is how far the mean age of a run that tells its ages may be from the twin's on the same arrivals.
+const idleAgePct = 5
+
+// TestIdleRuns measures real packets beside the twin on a machine that does nothing else, and tells of every run how late frames were and how
+// far its ages are from the twin's. The thresholds are confirmed where no run that tells its ages is further off than idleAgePct, and
+// where at least nine runs of ten tell them.
+func TestIdleRuns(t *testing.T) {
+	if *idle == 0 {
+		t.Skip("needs an idle machine: -idle 30")
+	}
+	spec := DefaultSpec()
+	w := &spec.Workload
+	w.MeanRate, w.LineRate, w.BurstPackets, w.UpdatesPerWorker = 8*olaf.Mbps, 8*olaf.Mbps, 1, 400
+	spec.OutRates, spec.Runs, spec.Versus = []olaf.Rate{3 * olaf.Mbps}, *idle, ""
+	load, _ := os.ReadFile("/proc/loadavg")
+	t.Logf("load before: %s", strings.TrimSpace(string(load)))
+	began := time.Now()
+	m, err := Measure(t.Context(), spec, Options{Device: "xdp:", Access: testbed.Access{Devices: testbed.Devices{testbed.Kernel()}}, Twin: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Err(); err != nil {
+		t.Fatal(err)
+	}
+	told := tellIdle(t, m.Outcome.Runs[0], olaf.Duration(float64(w.Size.Bits())/3e6*1e12))
+	t.Logf("%d of %d runs tell their ages; %v in all", told, *idle, time.Since(began).Round(time.Second))
+	if 10*told < 9**idle {
+		t.Errorf("only %d of %d runs tell their ages", told, *idle)
+	}
+}
+
+// tellIdle prints a line a run, and says how many tell their ages.
+func tellIdle(t *testing.T, runs []results.Run, service olaf.Duration) (told int) {
+	var text strings.Builder
+	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "run\tlate p50\tp99\tmax\tp99, % of service\tage over twin's, %\t\t")
+	var shares, offs []float64
+	for i := range runs {
+		r := &runs[i]
+		share := 100 * float64(r.LatenessNS.P99) / float64(service/olaf.Nanosecond)
+		shares = append(shares, share)
+		b := r.Beside["aom_cluster_ns"]
+		off, say := b.OutputPct(), r.Withheld
+		if off.Known() {
+			told++
+			offs = append(offs, math.Abs(float64(off)))
+			say = fmt.Sprintf("%+.2f", float64(off))
+			if math.Abs(float64(off)) > idleAgePct {
+				t.Errorf("run %d tells ages that are %s %% off the twin's", i, say)
+			}
+		}
+		fmt.Fprintf(table, "%d\t%v\t%v\t%v\t%.1f\t%s\t\n", i, time.Duration(r.LatenessNS.P50), time.Duration(r.LatenessNS.P99), time.Duration(r.LatenessNS.Max), share, say)
+	}
+	table.Flush()
+	slices.Sort(shares)
+	slices.Sort(offs)
+	t.Logf("\n%sp99 lateness: median %.1f %%, worst %.1f %% of the service time; ages: median %.2f %%, worst %.2f %% off the twin's", text.String(),
+		shares[len(shares)/2], shares[len(shares)-1], offs[len(offs)/2], offs[len(offs)-1])
+	return told
+}

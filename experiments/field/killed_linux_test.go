@@ -1,0 +1,61 @@
+package field
+
+import (
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/netlab"
+)
+
+// bed opens a testbed for a training, or skips the test where rights are missing.
+func bed(t *testing.T, workers int) *testbed.Testbed {
+	t.Helper()
+	device := testbed.Kernel()
+	b, err := testbed.Open(t.Context(), device.Prefix, testbed.OpenOptions{Access: testbed.Access{Devices: testbed.Devices{device}}, Workers: workers, Addresses: Layout().Packets()})
+	if errors.Is(err, netlab.ErrRights) {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// TestKilled lets a worker, and then the server, end before the training does: who it was and why is said, and all the others are ended.
+func TestKilled(t *testing.T) {
+	c := small()
+	b := bed(t, c.Workers)
+	ready := fmt.Sprintf(`echo '{"listening":"%s:20300"}'; exec sleep 600`, b.Hosts.Server.Address)
+	for _, k := range []struct{ name, server, worker, says string }{
+		{"worker", ready, "kill -9 $$", "worker on 10.78."},
+		{"server", strings.Replace(ready, "exec sleep 600", "sleep 0.2; kill -9 $$", 1), "exec sleep 600", "ps on 10.78.4.2"},
+		{"server before it hears", "exit 3", "exec sleep 600", "ps on 10.78.4.2"},
+		{"worker without a report", ready, "exit 0", "no report"},
+	} {
+		t.Run(k.name, func(t *testing.T) {
+			var started []*exec.Cmd
+			_, err := Train(t.Context(), c, b, Options{Command: func(args ...string) *exec.Cmd {
+				cmd := exec.Command("sh", "-c", map[string]string{"ps": k.server, "worker": k.worker}[args[0]])
+				started = append(started, cmd)
+				return cmd
+			}})
+			if !errors.Is(err, ErrHost) || !strings.Contains(fmt.Sprint(err), k.says) {
+				t.Errorf("%v", err)
+			}
+			for _, cmd := range started {
+				if cmd.ProcessState == nil {
+					t.Errorf("%v still runs", cmd.Args)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,35 @@
+package netlab
+
+import (
+	"errors"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestMissing gives rights up on a thread, which ends with the test, and is told of each once, with what to do.
+func TestMissing(t *testing.T) {
+	told := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread is not used again
+		header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+		var none [2]unix.CapUserData
+		if err := unix.Capset(&header, &none[0]); err != nil {
+			told <- nil
+			return
+		}
+		told <- Missing(append(NamespaceRights, append(PacketRights, NamespaceRights...)...)...)
+	}()
+	err := <-told
+	lines := strings.Split(err.Error(), "\n")
+	if !errors.Is(err, ErrRights) || len(lines) != 3 {
+		t.Fatalf("%v", err)
+	}
+	for i, name := range []string{"CAP_SYS_ADMIN", "CAP_NET_ADMIN", "CAP_NET_RAW"} {
+		if !strings.Contains(lines[i], name+", to ") || !strings.Contains(lines[i], "run as root, or give it to the program with setcap") {
+			t.Errorf("%q", lines[i])
+		}
+	}
+}

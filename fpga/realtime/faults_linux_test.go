@@ -1,0 +1,52 @@
+package realtime
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/xdp"
+)
+
+// TestStalledPacer keeps the output from the queue in the middle of a run, as a machine that is busy does: ages are withheld and the reason is
+// said, and what was counted stands.
+func TestStalledPacer(t *testing.T) {
+	c := open(t, backends[0])
+	workload{workers: 2, clusters: 2, updates: 200, gap: 250_000, size: 256}.load(t, c) // 1 ms apart
+	configure(t, c, "olaf", 4*olaf.Mbps)
+	stalled := make(chan struct{})
+	go func() {
+		defer close(stalled)
+		for c.pacing().Frames < 50 {
+			time.Sleep(time.Millisecond)
+		}
+		c.mu.Lock()
+		time.Sleep(50 * time.Millisecond)
+		c.mu.Unlock()
+	}()
+	n := fire(t, c)
+	<-stalled
+	p := c.Pacing()
+	if !strings.Contains(p.Withheld, "the pacer") || p.Stalls == 0 || p.LatenessNS.Max < 30_000_000 {
+		t.Errorf("%+v", p)
+	}
+	if n.Queue.In != 200 || len(c.Faults()) > 0 {
+		t.Errorf("%+v, %q", n.Queue, c.Faults())
+	}
+}
+
+// TestLogOverflow gives the log of decisions room for fewer than there are: the check is void, which is said, and nothing is invalid for it.
+func TestLogOverflow(t *testing.T) {
+	b := Kernel(xdp.Native)
+	b.LogBytes = 1 << 12
+	c := open(t, b)
+	workload{workers: 2, clusters: 2, updates: 500, gap: 2_500, size: 256}.load(t, c) // 10 µs apart, and nobody reads the log for 5 ms
+	configure(t, c, "olaf", 100*olaf.Mbps)
+	n := fire(t, c)
+	d, err := c.Decisions()
+	must(t, err)
+	if !strings.Contains(d.Void, "the log had no room for") || d.Differ() || n.Queue.In != 500 {
+		t.Errorf("%+v, %+v", d, n.Queue)
+	}
+}
