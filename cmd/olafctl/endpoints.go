@@ -44,7 +44,7 @@ func endpointSystems() []string {
 }
 
 var (
-	queueEndpoints = endpointSystem{(*workerFlags).runOpen, (*serverFlags).runOpen, []string{"training", "start", "timeout", "tc", "slope", "seed", "clusters"}}
+	queueEndpoints = endpointSystem{(*workerFlags).runOpen, (*serverFlags).runOpen, []string{"start", "timeout", "tc", "slope", "seed", "clusters"}}
 	endpointRows   = map[string]endpointSystem{
 		"xagg": {(*workerFlags).runXAgg, (*serverFlags).runXAgg, []string{"aggregator", "skip", "agent", "workers"}},
 	}

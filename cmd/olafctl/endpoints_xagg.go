@@ -1,10 +1,13 @@
 package main
 
 import (
+	"encoding/json"
+
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/field"
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
@@ -24,7 +27,21 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	}
 	defer conn.Close()
 	w.Job = f.job
+	training, err := f.open.config(env)
+	if err != nil {
+		return err
+	}
+	var learner *field.Learner
+	if training != nil {
+		if learner, err = field.NewLearner(training, f.number); err != nil {
+			return err
+		}
+		w.Job, w.Vectors = field.Job(training), learner
+	}
 	report, err := w.Run(cmd.Context(), conn)
+	if err == nil && learner != nil {
+		report.Work, err = json.Marshal(learner.Learned())
+	}
 	if err != nil {
 		return ended(err)
 	}

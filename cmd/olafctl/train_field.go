@@ -13,7 +13,10 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/field"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/engine"
 )
@@ -109,6 +112,9 @@ func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 	if err := refusePlots(c.plots, "train", f.force); err != nil {
 		return err
 	}
+	if name := f.config.Network.Kind; slices.Contains(waitingSystems(), name) {
+		return f.compareSums(cmd, env)
+	}
 	k, err := f.comparison()
 	if err != nil {
 		return err
@@ -116,26 +122,69 @@ func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 	return f.compare(cmd.Context(), env, k)
 }
 
+// compareSums trains by a system whose workers wait for sums: simulated, and on the device where the kernel has its program.
+func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
+	c, name := &f.field, f.config.Network.Kind
+	if _, there := endpointRows[name]; c.device != "" && !there {
+		return cli.UsageError("--system %s: no program of the kernel plays it; with -d there are %s", name, strings.Join(endpointSystems(), ", "))
+	}
+	if c.versus != "" {
+		return cli.UsageError("--versus %s: trainings by sums stand alone; --system olaf --versus fifo compares queues", c.versus)
+	}
+	if err := refuseFlags(cmd, []string{"time-scale"}, name); err != nil {
+		return err
+	}
+	t, err := f.training(cmd)
+	if err != nil {
+		return err
+	}
+	spec, err := t.Job.spec()
+	if err != nil {
+		return err
+	}
+	f.config = t.Config
+	k, err := f.seeded([]string{name})
+	if err != nil {
+		return err
+	}
+	_, mode, _ := strings.Cut(c.device, ":")
+	sums := &field.Sums{Mode: mode, Simulate: func(ctx context.Context, t rl.Config) ([][]rl.Point, float64, error) {
+		out, err := job.Train(ctx, t, spec, func(_ int, p rl.Point) { k.Told(p.Reward) })
+		if err != nil {
+			return nil, 0, err
+		}
+		return out.Curves, rl.Evaluate(&out.Weights, trainFlights), nil
+	}}
+	return f.show(cmd.Context(), env, k, func(ctx context.Context) (*experiments.Figure, error) { return k.RunSums(ctx, sums) })
+}
+
 // comparison is what is to be trained.
 func (f *trainFlags) comparison() (*field.Comparison, error) {
+	c := &f.field
+	systems := []string{f.config.Network.Kind}
+	if c.versus != "" {
+		systems = append(systems, strings.Split(c.versus, ",")...)
+	}
+	for i, name := range systems {
+		if !slices.Contains(engine.Names(), name) {
+			return nil, cli.UsageError("%s: trainings under several seeds or with real packets go through %s", name, strings.Join(engine.Names(), " or "))
+		}
+		if slices.Contains(systems[:i], name) {
+			return nil, cli.UsageError("--versus %s: %s can't stand beside itself", c.versus, name)
+		}
+	}
+	return f.seeded(systems)
+}
+
+// seeded is the training of some systems under as many seeds as were asked for.
+func (f *trainFlags) seeded(systems []string) (*field.Comparison, error) {
 	c := &f.field
 	seeds := c.seeds
 	if c.quick {
 		seeds = min(seeds, 2)
 		f.config.Iterations = max(1, f.config.Iterations/5)
 	}
-	k := &field.Comparison{Training: f.config, Systems: []string{f.config.Network.Kind}, Device: c.device, Quick: c.quick}
-	if c.versus != "" {
-		k.Systems = append(k.Systems, strings.Split(c.versus, ",")...)
-	}
-	for i, name := range k.Systems {
-		if !slices.Contains(engine.Names(), name) {
-			return nil, cli.UsageError("%s: trainings under several seeds or with real packets go through %s", name, strings.Join(engine.Names(), " or "))
-		}
-		if slices.Contains(k.Systems[:i], name) {
-			return nil, cli.UsageError("--versus %s: %s can't stand beside itself", c.versus, name)
-		}
-	}
+	k := &field.Comparison{Training: f.config, Systems: systems, Device: c.device, Quick: c.quick}
 	for i := range seeds {
 		k.Seeds = append(k.Seeds, f.config.Seed+uint64(i))
 	}
@@ -158,12 +207,17 @@ func (f *trainFlags) compare(ctx context.Context, env *cli.Env, k *field.Compari
 		if err := field.Fits(&k.Training, k.Bed.Hosts.Carried); err != nil {
 			return err
 		}
-		self, err := os.Executable()
-		if err != nil {
-			return err
-		}
-		k.Options.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
 	}
+	return f.show(ctx, env, k, k.Run)
+}
+
+// show carries a comparison out, with progress, and prints and draws what came out.
+func (f *trainFlags) show(ctx context.Context, env *cli.Env, k *field.Comparison, run func(context.Context) (*experiments.Figure, error)) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	k.Options.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
 	live := &curve{total: k.Updates()}
 	k.Told = live.add
 	bar := cli.StartNotedProgress(env, f.quiet, live.look, live.note)
@@ -172,7 +226,7 @@ func (f *trainFlags) compare(ctx context.Context, env *cli.Env, k *field.Compari
 			fmt.Fprintf(env.Stderr, format+"\n", args...)
 		}
 	}
-	report, err := k.Run(ctx)
+	report, err := run(ctx)
 	bar.Stop()
 	if errors.Is(err, context.Canceled) {
 		return cli.Interrupted(err)

@@ -19,16 +19,15 @@ import (
 // Comparison is the same training through several systems and under several seeds: in the simulated network, and on a testbed beside
 // it where there is one.
 type Comparison struct {
-	Training rl.Config `json:"training"` // of the first system and seed
-	Systems  []string  `json:"systems"`
-	Seeds    []uint64  `json:"seeds"`
-	Device   string    `json:"device,omitempty"` // where packets are real; empty for none
-
-	Bed     *testbed.Testbed              `json:"-"`
-	Options Options                       `json:"-"`
-	Quick   bool                          `json:"-"`
-	Say     func(format string, a ...any) `json:"-"` // what goes on; needed
-	Told    func(reward float64)          `json:"-"` // hears of every update; needed
+	Training rl.Config                     `json:"training"` // of the first system and seed
+	Systems  []string                      `json:"systems"`
+	Seeds    []uint64                      `json:"seeds"`
+	Device   string                        `json:"device,omitempty"` // where packets are real; empty for none
+	Bed      *testbed.Testbed              `json:"-"`
+	Options  Options                       `json:"-"`
+	Quick    bool                          `json:"-"`
+	Say      func(format string, a ...any) `json:"-"` // what goes on; needed
+	Told     func(reward float64)          `json:"-"` // hears of every update; needed
 }
 
 // Points is in how many parts a learning curve is drawn.
@@ -54,7 +53,7 @@ func Takes(c *rl.Config) time.Duration {
 // Updates is how many updates all trainings together have.
 func (c *Comparison) Updates() int {
 	n := c.Training.Workers * c.Training.Iterations * len(c.Systems) * len(c.Seeds)
-	if c.Bed != nil {
+	if c.Device != "" {
 		n *= 2
 	}
 	return n

@@ -116,6 +116,68 @@ func TestJob(t *testing.T) {
 	all.Wait()
 }
 
+// own is a worker's vectors of its own, and what their sums must be.
+type own struct {
+	t      *testing.T
+	worker int
+	epochs int
+	vector []int32
+}
+
+func (o *own) Vector(epoch int) []int32 {
+	for i := range o.vector {
+		o.vector[i] = int32((o.worker + 1) * (epoch + i))
+	}
+	return o.vector
+}
+
+func (o *own) Sum(epoch int, sum []int32) {
+	o.epochs++
+	for i, v := range sum {
+		if v != int32(6*(epoch+i)) { // of workers 1, 2 and 3
+			o.t.Errorf("worker %d, epoch %d: value %d is %d", o.worker, epoch, i, v)
+			return
+		}
+	}
+}
+
+// Workers with vectors of their own get the sum of all of each.
+func TestVectors(t *testing.T) {
+	job := Job{ID: 1, Workers: 3, Values: 100, Lanes: 16, Epochs: 4}
+	a := &adder{job: &job, parts: map[[2]int]map[olaf.WorkerID][]int32{}}
+	conn, aggregator := socket(t)
+	a.conn = conn
+	serves, server := socket(t)
+	a.server = server
+	s := &Server{Job: job, Agent: aggregator}
+	var sockets []*net.UDPConn
+	for range job.Workers {
+		c, at := socket(t)
+		sockets, s.Workers = append(sockets, c), append(s.Workers, at)
+	}
+	go a.run()
+	ctx, stop := context.WithCancel(t.Context())
+	var workers, all sync.WaitGroup
+	all.Go(func() { _, _ = s.Run(ctx, serves) })
+	vectors := make([]own, job.Workers)
+	for i, c := range sockets {
+		vectors[i] = own{t: t, worker: i, vector: make([]int32, job.Values)}
+		workers.Go(func() {
+			w := &Worker{Job: job, Worker: olaf.WorkerID(i), Aggregator: aggregator, Server: server, Vectors: &vectors[i]}
+			if r, err := w.Run(ctx, c); err != nil || r.Wrong > 0 || vectors[i].epochs != job.Epochs {
+				t.Errorf("%+v, %v, %d sums", r, err, vectors[i].epochs)
+			}
+		})
+	}
+	workers.Wait()
+	stop()
+	all.Wait()
+	short := &own{t: t, vector: make([]int32, 3)}
+	if _, err := (&Worker{Job: job, Vectors: short}).Run(t.Context(), nil); !errors.Is(err, ErrConfig) {
+		t.Errorf("a vector that is too short: %v", err)
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	good := Job{Workers: 1, Values: 1, Lanes: 1, Epochs: 1}
 	for _, w := range []Worker{{}, {Job: good, Worker: 1}, {Job: good, Skip: 1}, {Job: Job{Workers: 1, Values: 1, Lanes: MaxLanes + 1, Epochs: 1}}} {

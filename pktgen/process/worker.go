@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
 	"net/netip"
@@ -18,6 +19,16 @@ type Worker struct {
 	Server     netip.AddrPort // whom it asks for results
 	Every      time.Duration  // between fragments, on an absolute schedule; 0 is as fast as it can
 	Skip       int            // leaves out every so-many-th fragment at first, as if it were lost; 0 leaves out none
+	// Vectors are what is summed; nil is numbers that follow from their place (see Value), against which every sum is held.
+	Vectors Vectors
+}
+
+// Vectors are a worker's own: what it sends in an epoch, and what becomes of the sum of all.
+type Vectors interface {
+	// Vector is as long as the job's; it is read until Sum is called.
+	Vector(epoch int) []int32
+	// Sum takes the sum of all workers' vectors, which is overwritten by the next.
+	Sum(epoch int, sum []int32)
 }
 
 // WorkerReport is what a worker did.
@@ -32,6 +43,8 @@ type WorkerReport struct {
 	Wrong   int           `json:"values_wrong"`
 	// Late is the latest that a fragment left after its instant.
 	Late time.Duration `json:"late_ns"`
+	// Work is what its Vectors tell; absent of numbers.
+	Work json.RawMessage `json:"work,omitempty"`
 }
 
 // worker is a worker at work.
@@ -45,6 +58,8 @@ type worker struct {
 	out    []byte
 	in     []byte
 	lanes  []int32
+	vector []int32 // of the epoch, where there are Vectors
+	sum    []int32
 	heard  time.Time
 }
 
@@ -59,7 +74,7 @@ func (w *Worker) Run(ctx context.Context, conn *net.UDPConn) (WorkerReport, erro
 	}
 	k := &worker{
 		Worker: w, conn: conn, report: WorkerReport{Worker: w.Worker}, have: make([]bool, w.Fragments()),
-		out: make([]byte, room), in: make([]byte, room), lanes: make([]int32, w.Lanes),
+		out: make([]byte, room), in: make([]byte, room), lanes: make([]int32, w.Lanes), sum: make([]int32, w.Values),
 	}
 	for k.epoch = range w.Epochs {
 		if err := k.round(ctx); err != nil {
@@ -71,6 +86,22 @@ func (w *Worker) Run(ctx context.Context, conn *net.UDPConn) (WorkerReport, erro
 
 // round sends a vector and waits for its sum.
 func (k *worker) round(ctx context.Context) error {
+	if k.Vectors == nil {
+		return k.exchange(ctx)
+	}
+	k.vector = k.Vectors.Vector(k.epoch)
+	if len(k.vector) != k.Values {
+		return fmt.Errorf("%w: a vector of %d values, of a job of %d", ErrConfig, len(k.vector), k.Values)
+	}
+	if err := k.exchange(ctx); err != nil {
+		return err
+	}
+	k.Vectors.Sum(k.epoch, k.sum)
+	return nil
+}
+
+// exchange sends what there is and waits for the sum.
+func (k *worker) exchange(ctx context.Context) error {
 	clear(k.have)
 	k.left, k.heard = len(k.have), time.Now()
 	start := k.heard
@@ -145,7 +176,11 @@ func (k *worker) repeat() error {
 func (k *worker) send(i int) error {
 	lanes := k.lanes[:k.Job.lanes(i)]
 	for n := range lanes {
-		lanes[n] = Value(int(k.Worker.Worker), k.epoch, i*k.Lanes+n)
+		if k.vector != nil {
+			lanes[n] = k.vector[i*k.Lanes+n]
+		} else {
+			lanes[n] = Value(int(k.Worker.Worker), k.epoch, i*k.Lanes+n)
+		}
 	}
 	b, err := encode(k.out, &k.Job, k.Worker.Worker, uint16(k.epoch), i, 1, lanes)
 	if err != nil {
@@ -184,7 +219,8 @@ func (k *worker) take(b []byte) {
 	}
 	for i := range n {
 		k.report.Checked++
-		if p.lane(i) != k.Sum(k.epoch, p.fragment*k.Lanes+i) {
+		k.sum[p.fragment*k.Lanes+i] = p.lane(i)
+		if k.vector == nil && p.lane(i) != k.Sum(k.epoch, p.fragment*k.Lanes+i) {
 			k.report.Wrong++
 		}
 	}

@@ -1,0 +1,150 @@
+package field
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/pktgen/process"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// Learner is a worker that waits for the sum of all workers' gradients, in integers, and steps its weights by their mean: all workers have
+// the same weights, to the last bit.
+type Learner struct {
+	config  *rl.Config
+	pilot   *rl.Pilot
+	weights ppo.Weights
+	fixed   []int32
+	begun   time.Time
+	curve   []rl.Point
+}
+
+// NewLearner is worker k of a training that goes by sums. The error matches rl.ErrConfig.
+func NewLearner(c *rl.Config, k int) (*Learner, error) {
+	if err := c.Check(); err != nil {
+		return nil, err
+	}
+	p, err := c.Pilot(k)
+	if err != nil {
+		return nil, err
+	}
+	return &Learner{config: c, pilot: p, weights: *c.Initial(0), fixed: make([]int32, ppo.Params), begun: time.Now()}, nil
+}
+
+// Vector implements process.Vectors: one iteration's gradient, Q16.16.
+func (l *Learner) Vector(int) []int32 {
+	gradient, reward := l.pilot.Fly(&l.weights)
+	l.curve = append(l.curve, rl.Point{AtNS: time.Since(l.begun).Nanoseconds(), Reward: reward})
+	for i, v := range gradient {
+		l.fixed[i] = rl.FixedPoint(v)
+	}
+	return l.fixed
+}
+
+// Sum implements process.Vectors.
+func (l *Learner) Sum(_ int, sum []int32) {
+	for i, v := range sum {
+		l.weights[i] += l.config.StepSize * rl.OfFixedPoint(v, l.config.Workers)
+	}
+}
+
+// Learned is what a learner tells at its end.
+type Learned struct {
+	Curve  []rl.Point `json:"curve"`
+	Greedy float64    `json:"greedy_reward"` // of the weights without exploring
+	Digest string     `json:"weights_sha256"`
+}
+
+// Learned is what the learner came to.
+func (l *Learner) Learned() Learned {
+	h := sha256.New()
+	for _, v := range l.weights {
+		_ = binary.Write(h, binary.BigEndian, v) // a hash takes everything
+	}
+	return Learned{Curve: l.curve, Greedy: rl.Evaluate(&l.weights, flights), Digest: hex.EncodeToString(h.Sum(nil))}
+}
+
+// Summed is what a training by sums came to: one policy, that of all workers.
+type Summed struct {
+	Curves [][]rl.Point
+	Greedy float64
+	Digest string            // of the weights
+	Kernel map[string]uint64 // counts of the program
+}
+
+// sumLanes is how many values a packet of sums has.
+const sumLanes = 256
+
+// Job is what workers and server of a training by sums agree on.
+func Job(c *rl.Config) process.Job {
+	return process.Job{ID: olaf.ClusterID(1), Workers: c.Workers, Values: ppo.Params, Lanes: sumLanes, Epochs: c.Iterations}
+}
+
+// Sums is how a training by sums is compared: on a device, beside the simulated job.
+type Sums struct {
+	Mode     string // where in the kernel the program meets packets; empty is native
+	Simulate func(context.Context, rl.Config) (curves [][]rl.Point, greedy float64, err error)
+}
+
+// RunSums carries the trainings of one system out whose workers wait for sums. One on a device that must not be used makes the figure
+// invalid and goes into no curve.
+func (c *Comparison) RunSums(ctx context.Context, s *Sums) (*experiments.Figure, error) {
+	f := experiments.NewFigure("train", "learning curves", &experiments.Options{Quick: c.Quick}, c)
+	name := c.Systems[0]
+	real, simulated := &curve{name: name + ", real packets"}, &curve{name: name + ", simulated"}
+	var invalid []error
+	kernel := map[string]uint64{}
+	for _, seed := range c.Seeds {
+		t := c.Of(rl.Ideal, seed) // the system is the network
+		curves, greedy, err := s.Simulate(ctx, t)
+		if err != nil {
+			return nil, err
+		}
+		simulated.add(&t, curves, greedy, 0, 0)
+		if c.Device == "" {
+			continue
+		}
+		c.Say("%s, seed %d: %d workers and a server as processes on %s, as fast as they fly", name, seed, t.Workers, c.Device)
+		out, err := TrainSums(ctx, t, s.Mode, c.options())
+		switch {
+		case errors.Is(err, ErrInvalid):
+			invalid = append(invalid, fmt.Errorf("%s, seed %d: %w", name, seed, err))
+			continue
+		case err != nil:
+			return nil, err
+		}
+		real.add(&t, out.Curves, out.Greedy, 0, 0)
+		for class, n := range out.Kernel {
+			kernel[class] += n
+		}
+	}
+	panel := experiments.Panel{Name: "Learning curves", XLabel: "iterations of a worker", YLabel: "mean reward of all workers"}
+	f.Say("%d workers wait for the sum of all gradients before they go on; %s; each iteration's mean over all workers, ± the 95 %% interval over seeds",
+		c.Training.Workers, olaf.Plural(len(c.Seeds), "seed"))
+	for _, k := range []*curve{real, simulated} {
+		if len(k.rewards) == 0 {
+			continue
+		}
+		panel.Series = append(panel.Series, k.series(&c.Training))
+		greedy := experiments.Describe(k.greedy)
+		f.Say("%s: without exploring %s", k.name, text.Rounded(&greedy, 1))
+	}
+	f.Panels = append(f.Panels, panel)
+	if len(real.rewards) > 0 {
+		f.Say("real packets: the kernel completed %d sums of packets of %d values and dropped %d duplicates; all workers ended with the same weights, to the last bit; integers are Q16.16, simulated the published 10⁸",
+			kernel["completed"], sumLanes, kernel["duplicate"])
+	}
+	if err := errors.Join(invalid...); err != nil {
+		f.Fail(err)
+	}
+	return f, nil
+}
