@@ -51,7 +51,11 @@ func TestLockstep(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			list := []uint64{20, 84} // in which a reset behind a shot was once seen
 			for seed := range uint64(seeds) {
+				list = append(list, seed)
+			}
+			for _, seed := range list {
 				d, _, err := lockstep.Compare(t.Context(), lockstep.Side{Device: model, Tap: model}, lockstep.Side{Device: logic, Tap: logic}, seed)
 				if err != nil {
 					t.Fatal(err)

@@ -47,8 +47,8 @@ type transit struct {
 	descriptor regmap.Descriptor
 	size       int
 	beats      int64
-	at         int64 // fired: when; first: since when it waits; whole: when its last beat was taken
-	fired      int64
+	at         int64  // fired: when; first: since when it waits; whole: when its last beat was taken
+	genNS      uint64 // of the run clock in force when it was fired
 }
 
 func beatsOf(size int) int64 { return int64(size+beatBytes-1) / beatBytes }
@@ -65,7 +65,7 @@ func (b *bus) empty() bool { return b.fired.beats == 0 && b.first.beats == 0 && 
 // send takes the frame that the generator fires now.
 func (t *Twin) send(f *flow, d *regmap.Descriptor, size int) {
 	b := &t.bus
-	b.fired = transit{flow: f, descriptor: *d, size: size, beats: beatsOf(size), at: t.now, fired: t.now}
+	b.fired = transit{flow: f, descriptor: *d, size: size, beats: beatsOf(size), at: t.now, genNS: t.generator.genNS(t.now)}
 	t.generator.busFree = never
 	t.move()
 }
@@ -141,7 +141,7 @@ func (t *Twin) decide() {
 	b := &t.bus
 	x := &b.whole[b.head]
 	b.decided, b.spacing = t.now, decisionCycles
-	switch t.ingress(x.flow, &x.descriptor, x.size, x.fired) {
+	switch t.ingress(x.flow, &x.descriptor, x.size, x.genNS) {
 	case stored:
 		b.spacing = max(x.beats, decisionCycles)
 	case bypassed:

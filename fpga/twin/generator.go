@@ -181,7 +181,7 @@ func (g *generator) fire(t *Twin) {
 	}
 	if t.cfg.ReadPorts == 0 {
 		g.busFree = t.now + beatsOf(g.size)
-		t.ingress(g.flow, &g.incoming, g.size, t.now)
+		t.ingress(g.flow, &g.incoming, g.size, g.genNS(t.now))
 	} else {
 		t.send(g.flow, &g.incoming, g.size)
 	}
@@ -193,10 +193,10 @@ func (g *generator) genNS(now int64) uint64 {
 	return uint64(now-g.zero) * uint64(olaf.Cycle/olaf.Nanosecond) % olaf.GenModulus
 }
 
-// ingress is VNP4-1: parse, look up, and send a frame that was fired at a cycle to the queue, around it, or nowhere.
-func (t *Twin) ingress(f *flow, d *regmap.Descriptor, size int, fired int64) fate {
+// ingress is VNP4-1: parse, look up, and send a frame with its generation stamp to the queue, around it, or nowhere.
+func (t *Twin) ingress(f *flow, d *regmap.Descriptor, size int, genNS uint64) fate {
 	if d.Flags&regmap.FlagNotOlaf != 0 || f.DestPort != olaf.UDPPort {
-		t.bypass(f, d, size, fired)
+		t.bypass(f, d, size, genNS)
 		return bypassed
 	}
 	if d.Flags&(regmap.FlagBadChecksum|regmap.FlagBadLength) != 0 {
@@ -214,7 +214,7 @@ func (t *Twin) ingress(f *flow, d *regmap.Descriptor, size int, fired int64) fat
 			t.raise(regmap.QueueErrors, regmap.QueueErrorsClusterRange)
 			t.raise(regmap.CommonErrors, regmap.CommonErrorsQueue)
 		}
-		t.bypass(f, d, size, fired)
+		t.bypass(f, d, size, genNS)
 		return bypassed
 	}
 	if !t.queue.enabled || t.queue.frozen {
@@ -224,15 +224,15 @@ func (t *Twin) ingress(f *flow, d *regmap.Descriptor, size int, fired int64) fat
 	if f.misidentified {
 		t.counters.own.Misidentified++
 	}
-	t.queue.arriving = t.header(d, size, fired)
+	t.queue.arriving = t.header(d, size, genNS)
 	t.queue.arriving.Cluster, t.queue.arriving.Worker = f.cluster, f.worker
 	return t.admit(f)
 }
 
 // header is the update that a descriptor describes, without identity.
-func (t *Twin) header(d *regmap.Descriptor, size int, fired int64) olaf.Update {
+func (t *Twin) header(d *regmap.Descriptor, size int, genNS uint64) olaf.Update {
 	u := olaf.Update{
-		GenNS:  t.generator.genNS(fired),
+		GenNS:  genNS,
 		Seq:    d.Sequence,
 		Reward: d.Reward,
 		Count:  1,
@@ -248,14 +248,14 @@ func (t *Twin) header(d *regmap.Descriptor, size int, fired int64) olaf.Update {
 const notOlafPort = 9
 
 // bypass sends a frame around the queue.
-func (t *Twin) bypass(f *flow, d *regmap.Descriptor, size int, fired int64) {
+func (t *Twin) bypass(f *flow, d *regmap.Descriptor, size int, genNS uint64) {
 	t.counters.own.Bypassed++
 	if !t.recording {
 		return
 	}
 	t.queue.advance(t.now) // what left before is recorded before
 	t.arrive()
-	p := Packet{At: t.runTime(cycleTime(t.now) + t.detour(size)), Kind: Bypassed, Addresses: uplinkAddresses(f), Update: t.header(d, size, fired)}
+	p := Packet{At: t.runTime(cycleTime(t.now) + t.detour(size)), Kind: Bypassed, Addresses: uplinkAddresses(f), Update: t.header(d, size, genNS)}
 	p.Update.Cluster, p.Update.Worker = f.Cluster, f.Worker
 	p.Lanes = t.tap.keepLanes(t.generator.templates[f.Template][:p.Update.Lanes])
 	if d.Flags&regmap.FlagNotOlaf != 0 {
