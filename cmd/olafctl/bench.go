@@ -197,6 +197,7 @@ func (f *benchFlags) addSystem(cmd *cobra.Command) {
 	cli.AddSystem(cmd, &s.Queue, "queue", "system under test: "+strings.Join(tested, "|"), func() []string { return tested })
 	flags.StringVar(&s.Versus, "versus", s.Versus, "systems to compare with, comma-separated, or none")
 	flags.IntVar(&f.h, "h", 0, "updates that complete a sum, of systems whose switches add up; a cluster's workers if not given")
+	flags.BoolVar(&s.Accelerator, "accelerator", false, "charge the time of the hardware that a program was published with: iswitch, 51.2 Gbps; more than --slots that wait are lost")
 	flags.Var(&s.Topology, "topology", "where results go: P to a server, or S back to the workers, of systems whose switches add up")
 	flags.StringSliceVar(&f.outRates, "out-rate", f.outRates, "output rates, comma-separated")
 	flags.IntVar(&s.Slots, "slots", s.Slots, "slots of the queue, the leaving update included")

@@ -27,7 +27,7 @@ var (
 		system.OptionTimeout, system.OptionRecovery, system.OptionProfile, system.OptionSharing, system.OptionCongestion, system.OptionWrap,
 	}
 	openOnly = []string{
-		"rate", "line-rate", "burst", "size", "cluster-sigma", "active-clusters", "trace", "trace-averaging", "trace-spread", "trace-limit", system.OptionH, "topology",
+		"rate", "line-rate", "burst", "size", "cluster-sigma", "active-clusters", "trace", "trace-averaging", "trace-spread", "trace-limit", system.OptionH, "topology", "accelerator",
 		"profile", "ports", "dequeue-cycles", "merge-cycles", "reward-filter", "reward-threshold", "tui", "time-scale",
 	}
 )

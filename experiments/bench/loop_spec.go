@@ -92,6 +92,7 @@ func (s *Spec) checkLoop() error {
 		{s.Slots < 0, fmt.Sprintf("%d slots; use 1 and more, or 0 for the system's own", s.Slots)},
 		{l.Values < 1 || l.Values > MaxLoopValues, fmt.Sprintf("vectors of %d values; use 1 to %d", l.Values, MaxLoopValues)},
 		{s.H != nil, "h is for workers that do not wait"},
+		{s.Accelerator, "the accelerator is for workers that do not wait"},
 		{s.Topology != "", "a topology is for workers that do not wait"},
 		{s.Trace != nil, "a trace says when workers send that do not wait"},
 		{s.RewardFilter, "the reward filter is a queue's, and packets of a loop pass none"},

@@ -46,13 +46,16 @@ type Lots struct {
 // Run carries out n runs of a specification of one configuration, from the run of the given number on: the same runs as in the
 // whole experiment. A run that is not valid says so itself.
 func (l *Lots) Run(ctx context.Context, s Spec, from, n int) (runs []results.Run, err error) {
-	bed, err := l.take(ctx, &s)
+	o := s.Opening()
+	o.Cards = 1
+	own := o.ReadPorts != 0 || o.Unit != nil // no other lot's twin is like it
+	bed, err := l.take(ctx, &s, o, own)
 	if err != nil {
 		return nil, err
 	}
 	runs, err = lot(ctx, bed, s, from, n)
-	if err != nil { // nobody knows in which state it is
-		return nil, errors.Join(err, bed.Close())
+	if err != nil || own { // nobody knows in which state it is
+		return runs, errors.Join(err, bed.Close())
 	}
 	l.give(bed)
 	return runs, nil
@@ -80,7 +83,7 @@ func lot(ctx context.Context, bed *testbed.Testbed, s Spec, from, n int) (runs [
 }
 
 // take is a twin that nobody works on; a specification that names no systems has those that there are.
-func (l *Lots) take(ctx context.Context, s *Spec) (*testbed.Testbed, error) {
+func (l *Lots) take(ctx context.Context, s *Spec, o testbed.OpenOptions, own bool) (*testbed.Testbed, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s.Systems == nil {
@@ -89,12 +92,12 @@ func (l *Lots) take(ctx context.Context, s *Spec) (*testbed.Testbed, error) {
 		}
 		s.Systems = l.systems
 	}
-	if last := len(l.free) - 1; last >= 0 {
+	if last := len(l.free) - 1; last >= 0 && !own {
 		bed := l.free[last]
 		l.free = l.free[:last]
 		return bed, nil
 	}
-	return testbed.Open(ctx, "", testbed.OpenOptions{Cards: 1})
+	return testbed.Open(ctx, "", o)
 }
 
 func (l *Lots) give(bed *testbed.Testbed) {

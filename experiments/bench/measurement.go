@@ -63,9 +63,9 @@ func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 	if o.Stream == nil {
 		o.Stream = NewStream()
 	}
-	bed, err := testbed.Open(ctx, o.Device, testbed.OpenOptions{
-		Access: o.Access, Cards: o.Cards, Listen: o.Listen, Wire: o.Stream.recorders(), ReadPorts: spec.Profile.ReadPorts(),
-	})
+	open := spec.Opening()
+	open.Access, open.Cards, open.Listen, open.Wire = o.Access, o.Cards, o.Listen, o.Stream.recorders()
+	bed, err := testbed.Open(ctx, o.Device, open)
 	if err != nil {
 		return nil, err
 	}
@@ -119,6 +119,9 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 	if o.Plan.Spec.Topology == ToWorkers {
 		b.Statements = append(b.Statements, "topology S: the switch answers; a sum leaves by one link a worker of its cluster at the output rate, without a limit, and ages are those at the workers. No number of topology P is one of these")
 	}
+	if u := o.Plan.Spec.unit(); u != nil {
+		b.Statements = append(b.Statements, fmt.Sprintf("accelerator: updates pass %v in front of the program, one after the other; %s may wait, and %.1f %% of those for it found no room", u.Rate(), olaf.Plural(u.Room, "update"), o.turnedAway()))
+	}
 	if o.Plan.Spec.Loop != nil {
 		b.Statements = append(b.Statements, loopStatements...)
 	}
@@ -132,6 +135,20 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 		b.Paper, b.Statements = rows, append(b.Statements, statements...)
 	}
 	return &Measurement{Bench: b, Outcome: o}, nil
+}
+
+// turnedAway is which share of the updates for programs were lost in front of them, in per cent over all runs.
+func (o *Outcome) turnedAway() float64 {
+	lost, sent := int64(0), int64(0)
+	for i, runs := range o.Runs {
+		if !o.Plan.Configs[i].system.Adds() {
+			continue
+		}
+		for k := range runs {
+			lost, sent = lost+runs[k].Counters.Of("lost_before_engine"), sent+runs[k].Counters.Of("sent")
+		}
+	}
+	return 100 * float64(lost) / float64(max(sent, 1))
 }
 
 // comparisons sets the system under test against each of the others at every output rate.

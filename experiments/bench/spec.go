@@ -11,6 +11,8 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/aggregator"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/pktgen"
@@ -27,6 +29,8 @@ type Spec struct {
 	Versus     string `json:"versus,omitempty"` // those it is compared with, separated by commas; empty for none
 	// H is how many updates complete a sum of the systems whose switches add up; nil is as many as a cluster has workers.
 	H *int `json:"h,omitempty"`
+	// Accelerator charges the time of the published hardware in front of programs, with room for as many updates as slots.
+	Accelerator bool `json:"accelerator,omitempty"`
 	// Topology is where results go: to a server, or back to the workers.
 	Topology Topology `json:"topology,omitempty"`
 	// Loop is what hosts do that wait for answers; nil of systems whose workers do not wait.
@@ -105,6 +109,11 @@ func (s *Spec) checkSystems() error {
 	if s.Loop != nil {
 		return olaf.InField("loop", s.checkLoop())
 	}
+	if s.Accelerator {
+		if err := s.checkUnit(); err != nil {
+			return olaf.InField("accelerator", err)
+		}
+	}
 	if err := s.checkTopology(); err != nil {
 		return olaf.InField("topology", err)
 	}
@@ -116,6 +125,41 @@ func (s *Spec) checkSystems() error {
 		return olaf.InField("h", fmt.Errorf("%w: h is %d; use 1 to %d", ErrSpec, *s.H, MaxH))
 	}
 	return nil
+}
+
+// unit is the hardware that is charged for: that of the first system that has one; nil where none is.
+func (s *Spec) unit() *aggregator.Unit {
+	if !s.Accelerator {
+		return nil
+	}
+	systems, err := s.systems()
+	if err != nil {
+		return nil
+	}
+	for _, found := range systems {
+		if found.Unit != nil {
+			unit := *found.Unit
+			unit.Room = s.Slots
+			return &unit
+		}
+	}
+	return nil
+}
+
+// checkUnit refuses an accelerator that there is none of.
+func (s *Spec) checkUnit() error {
+	switch {
+	case s.unit() == nil:
+		return fmt.Errorf("%w: nothing is known of an accelerator of %s", ErrSpec, strings.Join(s.Queues(), ", "))
+	case s.Profile.ReadPorts() > 0:
+		return fmt.Errorf("%w: profile %s is the logic of a card that has no such accelerator", ErrSpec, s.Profile)
+	}
+	return nil
+}
+
+// Opening is what the testbed of a specification is opened for, beside what its user says.
+func (s *Spec) Opening() testbed.OpenOptions {
+	return testbed.OpenOptions{ReadPorts: s.Profile.ReadPorts(), Unit: s.unit()}
 }
 
 // checkTopology refuses systems whose switches answer nobody where the workers wait for answers.

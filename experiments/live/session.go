@@ -66,7 +66,10 @@ func Open(ctx context.Context, plan *bench.Plan, o Options) (*Session, error) {
 		index := o.Rate*queues + i
 		l.cards = append(l.cards, &card{index: index, config: &plan.Configs[index], rec: &record{answered: plan.Spec.Topology == bench.ToWorkers}})
 	}
-	bed, err := testbed.Open(ctx, o.Device, testbed.OpenOptions{Access: o.Access, Cards: queues, ReadPorts: plan.Spec.Profile.ReadPorts(), Observe: func(i int) twin.Observer { return l.cards[i].rec }})
+	opening := plan.Spec.Opening()
+	opening.Access, opening.Cards = o.Access, queues
+	opening.Observe = func(i int) twin.Observer { return l.cards[i].rec }
+	bed, err := testbed.Open(ctx, o.Device, opening)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,8 @@
 package system
 
 import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/aggregator"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/iswitch"
@@ -12,6 +14,7 @@ func iswitchSystem() System {
 	d := iswitch.Describe()
 	return System{
 		Name: d.Name, Title: "iSwitch", Paper: "iswitch", Discipline: "fifo", Program: &d, Frame: frame.ISwitch, Declares: adding(&d),
+		Unit:  &aggregator.Unit{BusBytes: 32, Beat: 5 * olaf.Nanosecond, Pipeline: 16},
 		About: "adds segments of H vectors in the switch and multicasts the sums, without a server",
 		Modes: []Mode{{
 			Name: "sync", About: "a worker waits for the sum of all before its next gradient", Sync: true,

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/aggregator"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
@@ -35,6 +36,8 @@ type System struct {
 	Program *program.Description
 	// Frame is how updates that nobody waits for go over the wire; nil as OLAF's.
 	Frame *frame.Format
+	// Unit is the published hardware that this program ran on; nil where none is known.
+	Unit *aggregator.Unit
 	// OnServers says that this program runs on servers, which hang on switches that only forward.
 	OnServers bool
 	// Declares is what its runs count and measure where workers send without waiting; nil for what passes a queue alone.

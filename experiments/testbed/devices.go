@@ -27,6 +27,7 @@ const (
 	ClosesLoop                         // workers beside it hear what comes back, and may wait for it
 	LogsArrivals                       // it tells what reached its queue, and when, so that a twin can be given the same
 	TakesPrograms                      // its tables are those of switch programs too, and it goes by them
+	PacesPrograms                      // updates take the time of published hardware in front of its program, where that is asked for
 	KeepsLogicTime                     // it takes the cycles that the card's logic takes, with as many read ports as are asked for
 	HasHosts                           // programs run at the ends of its cables, as workers and parameter server
 	AddsModels                         // servers in it add whole models up
@@ -36,7 +37,7 @@ const (
 var abilities = []string{
 	"be a testbed, as it has no tables", "hold its time", "repeat a run", "show what happens in its queue", "hand out frames",
 	"do several things at a time", "close the loop between workers and switch", "tell what reached its queue", "be told of the jobs of switch programs",
-	"keep the time of the logic (profile measured)", "run workers and servers as programs", "add models up on servers",
+	"take the time of a program's hardware", "keep the time of the logic (profile measured)", "run workers and servers as programs", "add models up on servers",
 }
 
 // String is what a device that lacks a can't do.

@@ -11,6 +11,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/aggregator"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/p4ctl"
@@ -64,6 +65,8 @@ type OpenOptions struct {
 	// ReadPorts, 1 or 2, asks for the time of the card's logic with so many read ports of its memory of gradients; 0 is what the
 	// device does by itself.
 	ReadPorts int
+	// Unit is the hardware whose time updates take in front of a switch program; nil takes none.
+	Unit *aggregator.Unit
 	// Workers asks for as many hosts beside the server's, on which programs run, each with so many addresses; 0 for none.
 	Workers, Addresses int
 	// Observe gives every card its observer, called with their numbers from 0; nil for none. Of a device that is not Observable
@@ -82,6 +85,9 @@ func Open(ctx context.Context, address string, o OpenOptions) (*Testbed, error) 
 	}
 	if o.ReadPorts != 0 {
 		needs |= KeepsLogicTime
+	}
+	if o.Unit != nil {
+		needs |= PacesPrograms
 	}
 	if o.Workers > 0 {
 		needs |= HasHosts

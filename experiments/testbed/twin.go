@@ -42,7 +42,7 @@ func Twin(built ...program.Description) Device {
 	cfg := twin.Config{Programs: built}
 	return Local(Device{
 		Prefix:    "twin:",
-		Abilities: HasTables | VirtualTime | Repeats | Observable | Records | Copies | ClosesLoop | KeepsLogicTime | TakesPrograms,
+		Abilities: HasTables | VirtualTime | Repeats | Observable | Records | Copies | ClosesLoop | KeepsLogicTime | TakesPrograms | PacesPrograms,
 		NotCard:   "the twin sees by itself what reaches the parameter server, and has tables of its own",
 		Programs:  built,
 		Registers: func(context.Context, string, DeviceOptions) (fpga.Device, error) { return twin.New(cfg) },
@@ -53,7 +53,7 @@ func openTwins(cfg twin.Config, o OpenOptions) (*Parts, error) {
 	backend := new(agent.Embedded)
 	parts := &Parts{Tables: backend, Profile: p4.Twin()}
 	for number := range o.Cards {
-		cfg.Tables, cfg.Wire, cfg.ReadPorts = TablesOf(backend), o.Wire, o.ReadPorts
+		cfg.Tables, cfg.Wire, cfg.ReadPorts, cfg.Unit = TablesOf(backend), o.Wire, o.ReadPorts, o.Unit
 		if o.Observe != nil {
 			cfg.Observer = o.Observe(number)
 		}

@@ -208,42 +208,14 @@ func (s *Setting) output(of *system.System, rate olaf.Rate, sink engine.Sink) (*
 	return port, err
 }
 
-// inlet is what frames pass in front of a program, one after the other.
-type inlet struct {
-	takes   olaf.Duration // 0 lets all pass at once
-	until   [slots + 1]olaf.Time
-	next    int // place in until of the frame before slots + 1 others
-	free    olaf.Time
-	latency olaf.Duration
-}
-
-// The unit of iSwitch: its bus of 32 bytes at 200 MHz, and 16 beats from the last of a frame to the first of a sum.
-const (
-	beatBytes = 32
-	beat      = 5 * olaf.Nanosecond
-	pipeline  = 16 * beat
-)
-
-func (s *Setting) inlet(of *system.System) inlet {
+// inlet is what frames pass in front of a program; nil lets all pass at once.
+func (s *Setting) inlet(of *system.System) *aggregator.Inlet {
 	if !s.Accelerator {
-		return inlet{}
+		return nil
 	}
-	beats := (of.Frame.Size(lanes) + beatBytes - 1) / beatBytes
-	return inlet{takes: olaf.Duration(beats) * beat, latency: pipeline}
-}
-
-// pass says when a frame that arrives has been through; false where there is no room.
-func (i *inlet) pass(now olaf.Time) (olaf.Time, bool) {
-	if i.takes == 0 {
-		return now, true
-	}
-	if i.until[i.next] > now {
-		return 0, false
-	}
-	i.free = max(i.free, now).Add(i.takes)
-	i.until[i.next] = i.free
-	i.next = (i.next + 1) % len(i.until)
-	return i.free.Add(i.latency), true
+	unit := *of.Unit
+	unit.Room = slots
+	return aggregator.NewInlet(unit)
 }
 
 // lanes are those of OLAF's frame.
@@ -336,7 +308,11 @@ func (c *Contestant) play(all []arrival, rate olaf.Rate, topology Topology, set 
 		}
 		unit := set.inlet(c.System)
 		offer = func(now olaf.Time, u *olaf.Update) {
-			if at, ok := unit.pass(now); ok {
+			at, ok := now, true
+			if unit != nil {
+				at, ok = unit.Pass(now, c.System.Frame.Size(lanes))
+			}
+			if ok {
 				a.Offer(at, u, 0, nil)
 			}
 		}

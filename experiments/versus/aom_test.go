@@ -68,31 +68,25 @@ func TestLoads(t *testing.T) {
 	}
 }
 
-// A frame waits for those before it in front of the accelerator; beyond eight that wait it is lost.
-func TestInlet(t *testing.T) {
-	all := system.All()
-	isw, err := all.Find("iswitch")
+// The accelerator is the published one, with room for as many frames as a queue has slots.
+func TestAccelerator(t *testing.T) {
+	isw, err := system.All().Find("iswitch")
 	if err != nil {
 		t.Fatal(err)
 	}
-	unit := Settings()[2].inlet(isw)
-	if unit.takes != 40*olaf.Nanosecond {
-		t.Fatalf("a frame takes %v", unit.takes)
-	}
+	accelerator, none := Settings()[2], Settings()[0]
+	unit := accelerator.inlet(isw)
 	for n := range slots + 1 {
-		at, ok := unit.pass(0)
-		if want := olaf.Time(0).Add(olaf.Duration(n+1)*unit.takes + unit.latency); !ok || at != want {
+		at, ok := unit.Pass(0, isw.Frame.Size(lanes))
+		if want := olaf.Time(0).Add(olaf.Duration(n+1)*40*olaf.Nanosecond + 80*olaf.Nanosecond); !ok || at != want {
 			t.Errorf("frame %d is through at %v, %t, want %v", n, at, ok, want)
 		}
 	}
-	if _, ok := unit.pass(olaf.Time(unit.takes) - 1); ok {
+	if _, ok := unit.Pass(0, isw.Frame.Size(lanes)); ok {
 		t.Error("one more found room")
 	}
-	if _, ok := unit.pass(olaf.Time(unit.takes)); !ok {
-		t.Error("the first is through, and there is no room")
-	}
-	if at, ok := new(inlet).pass(7); at != 7 || !ok {
-		t.Errorf("without a unit: %v, %t", at, ok)
+	if none.inlet(isw) != nil {
+		t.Error("there is a unit where none is charged")
 	}
 }
 

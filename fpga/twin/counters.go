@@ -70,6 +70,7 @@ func (t *Twin) fromEngine() (q regmap.QueueCounters) {
 func (t *Twin) total() regmap.QueueCounters {
 	c := t.counters.own
 	c.Add(t.fromEngine())
+	c.LostBeforeEngine += uint64(t.unit.inside())
 	c.SnapshotCycle = uint64(t.now)
 	c.CoveredCycles = uint64(t.now - t.counters.clearedAt)
 	c.QueuedFrames, c.QueuedUpdates = t.queue.Discipline().QueuedCount()

@@ -82,7 +82,7 @@ func (t *Twin) generatorCommand(bit uint32) bool {
 func (t *Twin) arm() {
 	g := &t.generator
 	n := int(t.reg(regmap.GeneratorFlows))
-	if cap(g.flows) < n || !t.queue.empty() || t.server.pendingAcks() > 0 || len(t.down.onTheWay) > 0 || !t.bus.empty() {
+	if cap(g.flows) < n || !t.queue.empty() || !t.unit.empty() || t.server.pendingAcks() > 0 || len(t.down.onTheWay) > 0 || !t.bus.empty() {
 		g.flows = make([]flow, n)
 	}
 	g.flows = g.flows[:n]

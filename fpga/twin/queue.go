@@ -183,6 +183,9 @@ func (t *Twin) admit(f *flow) fate {
 			t.front.refuse()
 			return gone
 		}
+		if t.unit.inlet != nil {
+			return t.hold(f, lanes)
+		}
 		t.present(f, lanes)
 		return stored
 	}
@@ -271,6 +274,7 @@ func (t *Twin) flush() {
 	t.counters.own.OccupancyIntegral += t.insideCycles()
 	t.queue.Flush(t.queue.time(t.now))
 	t.queue.left, t.queue.sending = false, false
+	t.discardHeld()
 	t.front.clear()
 }
 
@@ -317,7 +321,7 @@ func (t *Twin) inspect(index uint32) {
 
 func (t *Twin) queueStatus() uint32 {
 	var s uint32
-	q, empty := &t.queue, t.queue.empty()
+	q, empty := &t.queue, t.queue.empty() && t.unit.empty()
 	for _, b := range []struct {
 		on  bool
 		bit uint32

@@ -17,6 +17,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/aggregator"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/regfile"
@@ -45,6 +46,8 @@ type Config struct {
 	// ReadPorts, 1 or 2, makes the card keep the logic's own time, with so many read ports of its memory of gradients; 0 is the
 	// abstract model (docs/semantics.md, Measured).
 	ReadPorts int
+	// Unit is the hardware that programs run on, whose time updates take in front of them; nil takes none.
+	Unit *aggregator.Unit
 	// Observer is told every event of the queue as it happens; nil costs nothing. A Replica has none.
 	Observer Observer
 }
@@ -71,6 +74,7 @@ type Twin struct {
 	tables    tables
 	front     front
 	down      downlinks
+	unit      unit
 	queue     queue
 	generator generator
 	bus       bus
@@ -138,6 +142,7 @@ func (t *Twin) powerOn() error {
 	t.counters.reset(t.now)
 	t.front.reset()
 	t.down.reset()
+	t.unit.reset(&t.cfg)
 	return t.queue.rebuild(t)
 }
 
@@ -192,7 +197,7 @@ func (t *Twin) run(ctx context.Context, until int64) error {
 			}
 			look = contextInterval
 		}
-		arrival := min(t.generator.next, t.bus.next)
+		arrival := min(t.generator.next, t.bus.next, t.unit.next)
 		if t.stepwise() {
 			if at := min(t.queue.next(), t.server.due(), t.down.next()); at <= arrival && at <= until {
 				t.step(at)
@@ -203,9 +208,12 @@ func (t *Twin) run(ctx context.Context, until int64) error {
 			break
 		}
 		t.now = max(t.now, arrival)
-		if t.bus.next == arrival {
+		switch arrival {
+		case t.unit.next:
+			t.release()
+		case t.bus.next:
 			t.carry()
-		} else {
+		default:
 			t.generator.fire(t)
 		}
 	}
