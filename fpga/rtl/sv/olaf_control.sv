@@ -458,9 +458,7 @@ module olaf_control #(
 
   // A slot is inspected in departure order: the leaving one first.
   logic [PW:0] inspect_sum;
-  logic [CW:0] inspect_behind;
-  assign inspect_behind = data[CW:0] - {{CW{1'b0}}, sending};
-  assign inspect_sum = {1'b0, head} + (PW+1)'(inspect_behind);
+  assign inspect_sum = {1'b0, head} + (PW+1)'(data) - {{PW{1'b0}}, sending};
   assign inspect_slot = sending && data == '0 ? leaving_slot : 32'(inspect_sum) >= PHYS ? PW'(32'(inspect_sum) - PHYS) : inspect_sum[PW-1:0];
 
   // A size clears the members it adds, and a clearing forgets every size.

@@ -194,7 +194,7 @@ module olaf_generator #(
         if (mem_select == 2'd2) loaded_t <= '0;
       end else if (wiping) begin
         wipe_row <= wipe_row + 32'd1;
-        if (wipe_row >= DESCRIPTORS - 1 && wipe_row >= FLOWS - 1 && wipe_row >= TEMPLATE_ROWS - 1) wiping <= 1'b0;
+        if (wipe_row + 32'd1 >= DESCRIPTORS && wipe_row + 32'd1 >= FLOWS && wipe_row + 32'd1 >= TEMPLATE_ROWS) wiping <= 1'b0;
       end
       if (put_row) begin
         if (mem_select == 2'd0 && mem_address >= loaded_d) loaded_d <= mem_address + 32'd1;
