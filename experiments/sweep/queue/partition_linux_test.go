@@ -1,7 +1,6 @@
 package queue
 
 import (
-	"fmt"
 	"net/netip"
 	"os/exec"
 	"testing"
@@ -63,7 +62,7 @@ func TestPartitions(t *testing.T) {
 			if cuts < 5 {
 				t.Fatalf("only %d partitions: the sweep is too short to show anything", cuts)
 			}
-			t.Log(fmt.Sprintf("%d partitions of %v in a sweep of 3,000 cells: the digest is the one of one process", cuts, dead))
+			t.Logf("%d partitions of %v in a sweep of 3,000 cells: the digest is the one of one process", cuts, dead)
 			return
 		case <-moment.C:
 			if cuts == most {
