@@ -14,7 +14,7 @@ import (
 func TestStalledPacer(t *testing.T) {
 	c := open(t, backends[0])
 	workload{workers: 2, clusters: 2, updates: 200, gap: 250_000, size: 256}.load(t, c) // 1 ms apart
-	configure(t, c, "olaf", 2*olaf.Mbps) // 1.1 ms a frame: the output is never without one, and so always late when it is held
+	configure(t, c, "olaf", 2*olaf.Mbps)                                                // 1.1 ms a frame: the output is never without one, and so always late when it is held
 	stalled := make(chan struct{})
 	go func() {
 		defer close(stalled)
