@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,10 +14,10 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/axis"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/lot"
 	"github.com/olafctl/olaf/experiments/netsim"
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/experiments/system"
-	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sweep"
 )
@@ -82,7 +81,7 @@ func benchSweep(env *cli.Env) *experimentsweep.Command {
 	lots := new(bench.Lots)
 	c := &experimentsweep.Command{Name: "bench", Subject: systemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "lost_pct"}, Runs: bench.DefaultSpec().Runs, Close: lots.Close}
 	c.Run = func(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
-		return benchLot(ctx, lots, spec, from, n)
+		return lot.Bench(ctx, lots, spec, from, n)
 	}
 	c.Options, c.Fields = optionsOf(newBenchCells(env).cmd.Flags(), []string{"file", "runs"}, []string{"seed", "versus", "queue"})
 	for i := range c.Fields {
@@ -196,56 +195,20 @@ func (b *benchCells) Cell(values []experimentsweep.Option) (json.RawMessage, err
 	return json.Marshal(&one)
 }
 
-// benchLot carries out runs of such a specification.
-func benchLot(ctx context.Context, lots *bench.Lots, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
-	var s bench.Spec
-	if err := json.Unmarshal(spec, &s); err != nil {
-		return nil, err
-	}
-	runs, err := lots.Run(ctx, s, from, n)
-	if err != nil {
-		return nil, err
-	}
-	lot := new(sweep.Lot)
-	for _, m := range runs[0].Declared.Metrics {
-		lot.Metrics = append(lot.Metrics, m.Name)
-	}
-	for i := range runs {
-		r := &runs[i]
-		one := sweep.Run{Seed: r.Seed, Invalid: strings.Join(r.Invalid, "; ")}
-		for _, m := range r.Declared.Metrics {
-			one.Values = append(one.Values, r.Value(m))
-		}
-		lot.Runs = append(lot.Runs, one)
-	}
-	return lot, nil
-}
-
 // simulateSweep is what can be varied of a simulated network.
 func simulateSweep() *experimentsweep.Command {
-	c := &experimentsweep.Command{Name: "simulate", Subject: systemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "loss_packets_pct"}, Runs: 1, Run: simulateLot}
+	c := &experimentsweep.Command{Name: "simulate", Subject: systemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "loss_packets_pct"}, Runs: 1, Run: lot.Simulate}
 	c.Options, c.Fields = optionsOf(newNetworkCells().cmd.Flags(), []string{"arrivals"}, []string{"seed", "queue", "preset"})
 	for _, name := range netsim.Sweepable() {
 		if !slices.Contains(c.Options, name) {
 			c.Fields = append(c.Fields, experimentsweep.Field{Name: name, Type: axis.Duration})
 		}
 	}
-	c.Metrics = simulateMetrics()
+	c.Metrics = lot.NetworkMetrics()
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
 		return newNetworkCells().begin(file, options)
 	}
 	return c
-}
-
-// simulateMetrics are what a run of the simulator is measured by, and what only sweeps show.
-func simulateMetrics() []*metric.Metric {
-	all := slices.Clone(netsim.RunStatistics())
-	for _, m := range netsim.SweepStatistics() {
-		if !slices.ContainsFunc(all, func(have *metric.Metric) bool { return have.Name == m.Name }) {
-			all = append(all, m)
-		}
-	}
-	return all
 }
 
 // networkCells makes topologies of what the flags of simulate say.
@@ -275,12 +238,6 @@ func (n *networkCells) begin(file string, options []experimentsweep.Option) (exp
 
 // Axes are none of its own.
 func (n *networkCells) Axes([]string) []axis.Axis { return nil }
-
-// networkCell is everything that decides a simulation but how many seeds there are.
-type networkCell struct {
-	Topology string `json:"topology"` // as its file would hold it
-	Seed     uint64 `json:"seed"`     // of the first run
-}
 
 // Cell is the topology of a cell.
 func (n *networkCells) Cell(values []experimentsweep.Option) (json.RawMessage, error) {
@@ -313,7 +270,7 @@ func (n *networkCells) Cell(values []experimentsweep.Option) (json.RawMessage, e
 	if err := t.Resolve(); err != nil {
 		return nil, err
 	}
-	cell := networkCell{Seed: t.Seed}
+	cell := lot.Network{Seed: t.Seed}
 	t.Expect, t.Seed = nil, 0
 	text, err := t.Text()
 	if err != nil {
@@ -321,47 +278,4 @@ func (n *networkCells) Cell(values []experimentsweep.Option) (json.RawMessage, e
 	}
 	cell.Topology = string(text)
 	return json.Marshal(&cell)
-}
-
-// simulateLot simulates such a topology under some seeds.
-func simulateLot(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
-	var cell networkCell
-	if err := json.Unmarshal(spec, &cell); err != nil {
-		return nil, err
-	}
-	t, err := netsim.Parse("topology", []byte(cell.Topology))
-	if err != nil {
-		return nil, err
-	}
-	lot := new(sweep.Lot)
-	for _, m := range simulateMetrics() {
-		lot.Metrics = append(lot.Metrics, m.Name)
-	}
-	for i := range n {
-		t.Seed = cell.Seed + uint64(from+i)
-		run := sweep.Run{Seed: t.Seed}
-		r, err := netsim.Run(ctx, t, netsim.Options{})
-		switch {
-		case errors.Is(err, netsim.ErrAccounting):
-			run.Invalid = err.Error()
-		case err != nil:
-			return nil, err
-		default:
-			run.Values = simulated(r, lot.Metrics)
-		}
-		lot.Runs = append(lot.Runs, run)
-	}
-	return lot, nil
-}
-
-func simulated(r *netsim.Result, names []string) (values []results.Float) {
-	swept := r.Swept()
-	for _, name := range names {
-		v := r.Of(name)
-		if !r.Values.Has(name) {
-			v = swept.Of(name)
-		}
-		values = append(values, v)
-	}
-	return values
 }

@@ -1,30 +1,21 @@
 package main
 
 import (
-	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/aomcheck"
 	"github.com/olafctl/olaf/experiments/axis"
+	"github.com/olafctl/olaf/experiments/lot"
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
-	"github.com/olafctl/olaf/results"
-	"github.com/olafctl/olaf/results/sweep"
 )
-
-// verifyMetrics are what a question comes to. Who answered it, how soon and by which counter-example are not among them: the
-// solvers race.
-var verifyMetrics = plain([3]string{"holds", "Objective holds", ""}, [3]string{"least_bound_ns", "Least bound that is proved", "ns"},
-	[3]string{"variables", "Variables of the question", ""}, [3]string{"assertions", "Assertions of the question", ""})
 
 // verifySweepCommand is what can be varied of a question about all arrival patterns.
 func verifySweepCommand() *experimentsweep.Command {
-	c := &experimentsweep.Command{Name: "verify", Subject: "model", Headline: []string{"holds"}, Runs: 1, Once: true, Metrics: verifyMetrics, Run: verifyLot}
+	c := &experimentsweep.Command{Name: "verify", Subject: "model", Headline: []string{"holds"}, Runs: 1, Once: true, Metrics: lot.QuestionMetrics(), Run: lot.Verify}
 	c.Options, c.Fields = optionsOf(newVerifyCells().cmd.Flags(), []string{"quiet"}, ofSearch)
 	for i := range c.Fields {
 		if f := &c.Fields[i]; f.Name == "interval" || f.Name == "jitter" { // one for all clusters
@@ -77,15 +68,6 @@ func (c *verifyCells) begin(file string, options []experimentsweep.Option) (expe
 // Axes are none of its own.
 func (c *verifyCells) Axes([]string) []axis.Axis { return nil }
 
-// question is everything that decides a verdict.
-type question struct {
-	Problem  aomcheck.Problem `json:"problem"`
-	Solver   string           `json:"solver"`
-	LimitS   float64          `json:"limit_s"`
-	Simulate int              `json:"simulate"`
-	Tighten  bool             `json:"tighten,omitempty"`
-}
-
 // Cell is the question of a cell.
 func (c *verifyCells) Cell(values []experimentsweep.Option) (json.RawMessage, error) {
 	p, err := c.problemOf(values)
@@ -99,7 +81,7 @@ func (c *verifyCells) Cell(values []experimentsweep.Option) (json.RawMessage, er
 	if _, err := c.options(nil); err != nil {
 		return nil, err
 	}
-	return json.Marshal(question{p, c.solver, c.limit.Seconds(), c.simulate, c.tighten})
+	return json.Marshal(lot.Question{Problem: p, Solver: c.solver, LimitS: c.limit.Seconds(), Simulate: c.simulate, Tighten: c.tighten})
 }
 
 // problemOf is the file's with the cell's values, or what the flags say.
@@ -117,38 +99,4 @@ func (c *verifyCells) problemOf(values []experimentsweep.Option) (p aomcheck.Pro
 		}
 	}
 	return p, nil
-}
-
-// verifyLot answers such a question. One that nobody answers in time has no result: another machine may have the time.
-func verifyLot(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
-	var q question
-	if err := json.Unmarshal(spec, &q); err != nil {
-		return nil, err
-	}
-	f := verifyFlags{solver: q.Solver, limit: time.Duration(q.LimitS * float64(time.Second)), simulate: q.Simulate, quiet: true}
-	o, err := f.options(nil)
-	if err != nil {
-		return nil, err
-	}
-	v, err := aomcheck.Verify(ctx, q.Problem, o)
-	if err != nil {
-		return nil, err
-	}
-	answered := map[aomcheck.Answer]results.Float{aomcheck.Holds: 1, aomcheck.Violated: 0}
-	holds, ok := answered[v.Answer]
-	if !ok {
-		return nil, fmt.Errorf("no answer within %v; give it more --time-limit", f.limit)
-	}
-	run := sweep.Run{Values: []results.Float{holds, results.Missing(), results.Missing(), results.Missing()}}
-	if v.Script.Variables > 0 {
-		run.Values[2], run.Values[3] = results.Float(v.Script.Variables), results.Float(v.Script.Assertions)
-	}
-	if q.Tighten && v.Answer == aomcheck.Holds {
-		tight, err := aomcheck.Tighten(ctx, v.Problem, o)
-		if err != nil {
-			return nil, err
-		}
-		run.Values[1] = results.Float(tight.Proved.NS())
-	}
-	return &sweep.Lot{Metrics: namesOf(verifyMetrics), Runs: []sweep.Run{run}}, nil
 }

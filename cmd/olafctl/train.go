@@ -13,6 +13,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/lot"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/lander"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
@@ -122,12 +123,6 @@ type trainNetwork struct {
 	Saturated  uint64 `json:"lane_saturations"`
 }
 
-// trainTenths is in how many parts the learning curve is printed, trainFlights how many episodes judge the policy.
-const (
-	trainTenths  = 10
-	trainFlights = 20
-)
-
 func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 	if err := f.config.Check(); err != nil {
 		return err
@@ -178,12 +173,12 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 func (f *trainFlags) report(out *rl.Outcome, stopped bool) *trainReport {
 	n := out.Network
 	r := &trainReport{Head: cli.Head{Schema: "olafctl.train/v1"}, Config: f.config, Partial: stopped, EndNS: out.EndNS,
-		Rewards: rl.Blocks(out.Curves, max(1, f.config.Iterations/trainTenths)), Servers: out.Servers,
+		Rewards: rl.Blocks(out.Curves, lot.Block(&f.config)), Servers: out.Servers,
 		Network: trainNetwork{Sent: n.In(), Delivered: n.Released, Aggregated: n.Class[engine.Aggregated],
 			Replaced: n.Class[engine.Replaced] + n.Class[engine.ReplacedReward], Saturated: n.LaneSaturations,
 			Dropped: n.Class[engine.DroppedFull] + n.Class[engine.DroppedReward] + n.Class[engine.DroppedMismatch]}}
 	if !stopped {
-		r.Greedy = rl.Evaluate(&out.Weights[0], trainFlights)
+		r.Greedy = rl.Evaluate(&out.Weights[0], lot.Flights)
 	}
 	return r
 }
@@ -191,7 +186,7 @@ func (f *trainFlags) report(out *rl.Outcome, stopped bool) *trainReport {
 func (r *trainReport) write(env *cli.Env, out cli.Format) error {
 	w := env.Stdout
 	list := cli.Grid{Header: []string{"ITERATIONS", "REWARD"}}
-	block := max(1, r.Config.Iterations/trainTenths)
+	block := lot.Block(&r.Config)
 	for i, v := range r.Rewards {
 		list.Add(fmt.Sprintf("%d-%d", i*block+1, min((i+1)*block, r.Config.Iterations)), fmt.Sprintf("%.1f", v))
 	}
@@ -206,7 +201,7 @@ func (r *trainReport) write(env *cli.Env, out cli.Format) error {
 	fmt.Fprintf(w, ", seed %d\n%s sent, %s delivered, %d aggregated, %d replaced, %d dropped; %s saturated\n",
 		c.Seed, olaf.Plural(n.Sent, "update"), olaf.Plural(n.Delivered, "frame"), n.Aggregated, n.Replaced, n.Dropped, olaf.Plural(n.Saturated, "lane"))
 	if !r.Partial {
-		fmt.Fprintf(w, "cluster 0 without exploring: reward %.1f over %d flights\n", r.Greedy, trainFlights)
+		fmt.Fprintf(w, "cluster 0 without exploring: reward %.1f over %d flights\n", r.Greedy, lot.Flights)
 	}
 	fmt.Fprintln(w)
 	return list.Write(env, out)

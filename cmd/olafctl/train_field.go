@@ -16,6 +16,7 @@ import (
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/field"
 	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/lot"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/engine"
@@ -138,7 +139,7 @@ func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	spec, err := t.Job.spec()
+	spec, err := t.Job.Spec()
 	if err != nil {
 		return err
 	}
@@ -153,7 +154,7 @@ func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 		if err != nil {
 			return nil, 0, err
 		}
-		return out.Curves, rl.Evaluate(&out.Weights, trainFlights), nil
+		return out.Curves, rl.Evaluate(&out.Weights, lot.Flights), nil
 	}}
 	return f.show(cmd.Context(), env, k, func(ctx context.Context) (*experiments.Figure, error) { return k.RunSums(ctx, sums) })
 }

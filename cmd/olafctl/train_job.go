@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/lot"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
-	"github.com/olafctl/olaf/experiments/paper/iswitch"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/system"
 )
@@ -60,33 +60,9 @@ func (f *trainJobFlags) refuse(cmd *cobra.Command, system string) error {
 	return refuseFlags(cmd, trainJobOnly, system)
 }
 
-// trainingJob is what a training is through whose workers wait, beside its configuration.
-type trainingJob struct {
-	System  string         `json:"system"`
-	Mode    string         `json:"mode"`
-	Loss    float64        `json:"loss"`
-	Options system.Options `json:"options"`
-}
-
-// spec is the job: 10 Gbps to one switch, as in iSwitch's cluster, and nothing that a host takes beside the cost model.
-func (t *trainingJob) spec() (*job.Spec, error) {
-	s, err := system.All().Find(t.System)
-	if err != nil {
-		return nil, err
-	}
-	mode, err := s.Mode(t.Mode)
-	if err != nil {
-		return nil, err
-	}
-	spec := &job.Spec{System: s, Mode: mode, Options: t.Options}
-	spec.Network.Link = iswitch.LabLink()
-	spec.Network.Link.Loss = t.Loss
-	return spec, nil
-}
-
 // training is what the flags say of a system whose workers wait. What means nothing to it is refused.
-func (f *trainFlags) training(cmd *cobra.Command) (*training, error) {
-	t := &training{Config: f.config, Job: &trainingJob{f.config.Network.Kind, f.job.mode, f.job.loss, f.job.options}}
+func (f *trainFlags) training(cmd *cobra.Command) (*lot.Training, error) {
+	t := &lot.Training{Config: f.config, Job: &lot.Job{System: f.config.Network.Kind, Mode: f.job.mode, Loss: f.job.loss, Options: f.job.options}}
 	if !cmd.Flags().Changed("clusters") {
 		t.Config.Clusters = 1
 	}
@@ -99,7 +75,7 @@ func (f *trainFlags) training(cmd *cobra.Command) (*training, error) {
 	if cmd.Flags().Changed(system.OptionSlots) {
 		t.Job.Options.Slots = f.config.Network.Slots
 	}
-	spec, err := t.Job.spec()
+	spec, err := t.Job.Spec()
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +93,7 @@ func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	spec, err := t.Job.spec()
+	spec, err := t.Job.Spec()
 	if err != nil {
 		return err
 	}
@@ -134,8 +110,8 @@ func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	}
 	config.Network.Kind = f.config.Network.Kind
 	r := &trainJobReport{Head: cli.Head{Schema: "olafctl.train-job/v1"}, Config: config, System: spec.System.Name, Mode: spec.Mode.Name, Loss: f.job.loss,
-		EndNS: float64(out.Network.Duration), Rewards: rl.Blocks(out.Curves, max(1, config.Iterations/trainTenths)), Equal: out.Equal,
-		Hung: out.Network.Hung, Numbers: map[string]float64{}, Endpoints: out.Network.Endpoints, Greedy: rl.Evaluate(&out.Weights, trainFlights)}
+		EndNS: float64(out.Network.Duration), Rewards: rl.Blocks(out.Curves, lot.Block(&config)), Equal: out.Equal,
+		Hung: out.Network.Hung, Numbers: map[string]float64{}, Endpoints: out.Network.Endpoints, Greedy: rl.Evaluate(&out.Weights, lot.Flights)}
 	for _, row := range closed.Rows() {
 		if v := row.Of(out.Network); v.Known() {
 			r.Numbers[row.Name] = float64(v)
@@ -171,7 +147,7 @@ type trainJobReport struct {
 func (r *trainJobReport) write(env *cli.Env, out cli.Format) error {
 	w := env.Stdout
 	list := cli.Grid{Header: []string{"GRADIENTS OF A WORKER", "REWARD"}}
-	block := max(1, r.Config.Iterations/trainTenths)
+	block := lot.Block(&r.Config)
 	for i, v := range r.Rewards {
 		list.Add(fmt.Sprintf("%d-%d", i*block+1, (i+1)*block), fmt.Sprintf("%.1f", v))
 	}
@@ -189,6 +165,6 @@ func (r *trainJobReport) write(env *cli.Env, out cli.Format) error {
 	if wrong := r.Endpoints.Of("packets_inexact"); wrong > 0 {
 		fmt.Fprintf(w, "%d packets of sums were inexact\n", wrong)
 	}
-	fmt.Fprintf(w, "worker 0 without exploring: reward %.1f over %d flights\n\n", r.Greedy, trainFlights)
+	fmt.Fprintf(w, "worker 0 without exploring: reward %.1f over %d flights\n\n", r.Greedy, lot.Flights)
 	return list.Write(env, out)
 }

@@ -14,7 +14,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/aomcheck"
-	"github.com/olafctl/olaf/experiments/aomcheck/smt"
 )
 
 func newVerifyCmd(env *cli.Env) *cobra.Command {
@@ -148,8 +147,8 @@ func (f *verifyFlags) problemFlags(cmd *cobra.Command) {
 
 func (f *verifyFlags) searchFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	f.solver = "portfolio"
-	cli.Choose(cmd, &f.solver, "solver", "portfolio (first answer wins)|both (must agree)|z3|cvc5", "portfolio", "both", "z3", "cvc5")
+	f.solver = aomcheck.Ways()[0]
+	cli.Choose(cmd, &f.solver, "solver", "portfolio (first answer wins)|both (must agree)|z3|cvc5", aomcheck.Ways()...)
 	flags.DurationVar(&f.limit, "time-limit", time.Minute, "give up with exit code 5 after this long")
 	flags.IntVar(&f.simulate, "simulate", 200, "random paths to try on the engine before a solver is asked; 0 for none")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
@@ -266,15 +265,7 @@ func varied(fault *aomcheck.FieldError) bool { return strings.HasPrefix(fault.Fi
 // options are how the flags want the answer looked for.
 func (f *verifyFlags) options(env *cli.Env) (aomcheck.Options, error) {
 	o := aomcheck.Options{Limit: f.limit, Simulate: f.simulate}
-	switch f.solver {
-	case "portfolio":
-	case "both":
-		o.Agree = true
-	case "z3":
-		o.Solvers = []smt.Solver{smt.Z3()}
-	case "cvc5":
-		o.Solvers = []smt.Solver{smt.CVC5()}
-	}
+	o.Ask(f.solver)
 	if f.limit <= 0 {
 		return o, cli.UsageError("--time-limit: %v is not a positive time", f.limit)
 	}

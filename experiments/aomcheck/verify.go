@@ -44,6 +44,35 @@ type Options struct {
 	Progress func(line string)
 }
 
+// ways are how solvers can be asked.
+var ways = []struct {
+	name    string
+	agree   bool
+	solvers []smt.Solver
+}{
+	{name: "portfolio"},
+	{name: "both", agree: true},
+	{name: "z3", solvers: []smt.Solver{smt.Z3()}},
+	{name: "cvc5", solvers: []smt.Solver{smt.CVC5()}},
+}
+
+// Ways names how solvers can be asked: the first answer of all, all in agreement, or one alone.
+func Ways() (names []string) {
+	for _, w := range ways {
+		names = append(names, w.name)
+	}
+	return names
+}
+
+// Ask has solvers asked in one of Ways; any other leaves the options as they are.
+func (o *Options) Ask(way string) {
+	for _, w := range ways {
+		if w.name == way {
+			o.Solvers, o.Agree = w.solvers, w.agree
+		}
+	}
+}
+
 // Verdict is the answer to a problem.
 type Verdict struct {
 	Answer  Answer

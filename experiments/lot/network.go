@@ -1,0 +1,70 @@
+package lot
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/sweep"
+)
+
+// Network is a simulated network.
+type Network struct {
+	Topology string `json:"topology"` // as its file would hold it
+	Seed     uint64 `json:"seed"`     // of the first run
+}
+
+// NetworkMetrics are what a run of the simulator is measured by, and what only sweeps show.
+func NetworkMetrics() []*metric.Metric {
+	all := slices.Clone(netsim.RunStatistics())
+	for _, m := range netsim.SweepStatistics() {
+		if !slices.ContainsFunc(all, func(have *metric.Metric) bool { return have.Name == m.Name }) {
+			all = append(all, m)
+		}
+	}
+	return all
+}
+
+// Simulate carries out runs from to from+n of a Network.
+func Simulate(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
+	cell, err := read[Network](spec)
+	if err != nil {
+		return nil, err
+	}
+	t, err := netsim.Parse("topology", []byte(cell.Topology))
+	if err != nil {
+		return nil, err
+	}
+	lot := of(NetworkMetrics())
+	for i := range n {
+		t.Seed = cell.Seed + uint64(from+i)
+		run := sweep.Run{Seed: t.Seed}
+		r, err := netsim.Run(ctx, t, netsim.Options{})
+		switch {
+		case errors.Is(err, netsim.ErrAccounting):
+			run.Invalid = err.Error()
+		case err != nil:
+			return nil, err
+		default:
+			run.Values = simulated(r, lot.Metrics)
+		}
+		lot.Runs = append(lot.Runs, run)
+	}
+	return lot, nil
+}
+
+func simulated(r *netsim.Result, names []string) (values []results.Float) {
+	swept := r.Swept()
+	for _, name := range names {
+		v := r.Of(name)
+		if !r.Values.Has(name) {
+			v = swept.Of(name)
+		}
+		values = append(values, v)
+	}
+	return values
+}
