@@ -18,6 +18,8 @@ type Config struct {
 	// OutRate is the output link's, for utilisation; 0 when unknown. OverheadBytes are added to every frame on it.
 	OutRate       olaf.Rate `json:"out_rate"`
 	OverheadBytes olaf.Size `json:"overhead"`
+	// OwnFrames says that updates come in frames of another form than OLAF's, whose lengths nobody tells: utilisation is missing.
+	OwnFrames bool `json:"own_frames,omitempty"`
 	// SpeedupUpdates is the N of T(N), updates that every worker must have had received; 0 leaves T(N) out.
 	SpeedupUpdates int `json:"speedup_updates"`
 	// Jobs says which clusters there are and how many workers each has, where workers are numbered within their cluster
@@ -344,7 +346,7 @@ func (c *Collector) utilisation() Float {
 	if c.cfg.Window.FirstToLast() {
 		span = float64(c.last-c.first) + float64(c.firstBytes.Bits())*float64(olaf.Second)/max(rate, 1)
 	}
-	if rate <= 0 || span <= 0 || c.observed == 0 {
+	if rate <= 0 || span <= 0 || c.observed == 0 || c.cfg.OwnFrames {
 		return Missing()
 	}
 	return Float(float64(c.windowBytes) * 8 * float64(olaf.Second) / rate / span)

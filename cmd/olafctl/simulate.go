@@ -21,7 +21,6 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/monitor"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/expect"
-	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
@@ -41,11 +40,12 @@ type topologyFlags struct {
 	duration, warmup  olaf.Duration
 	seed              uint64
 	sends             string
-	waiting           []string // systems whose workers wait for answers, where the command takes some
+	waits             waitFlags
 }
 
 func (f *topologyFlags) add(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.SystemFlags, func() { f.addNetwork(cmd) })
+	cli.InGroup(cmd, cli.JobFlags, func() { f.waits.add(cmd) })
 	cli.InGroup(cmd, cli.TrafficFlags, func() {
 		flags := cmd.Flags()
 		flags.Var(&f.interval, "interval", "period of all workers")
@@ -67,14 +67,16 @@ func (f *topologyFlags) addNetwork(cmd *cobra.Command) {
 	flags.IntVar(&f.clusters, "clusters", 0, "number of clusters; rates and slots grow with them")
 	flags.IntVar(&f.workers, "workers-per-cluster", 0, "workers of each cluster; rates grow with them")
 	flags.Var(&f.x1, "x1", "rate out of the first cluster's switch")
-	cli.AddSystem(cmd, &f.queue, "queue", "what every switch does: "+strings.Join(f.systems(), "|"), f.systems)
+	cli.AddSystem(cmd, &f.queue, "queue", "what every switch does, or for what workers wait: "+strings.Join(f.systems(), "|"), f.systems)
 	cli.Choose(cmd, &f.tc, "tc", "transmission control of the workers: on|off", "on", "off")
 	cli.Choose(cmd, &f.tcCount, "tc-count", "what ACKs count as active", netsim.Counting()...)
 	cli.Complete(cmd, "preset", presetNames)
 }
 
-// systems are what the command takes.
-func (f *topologyFlags) systems() []string { return slices.Concat(engine.Names(), f.waiting) }
+// systems are what networks are simulated with.
+func (f *topologyFlags) systems() []string {
+	return slices.Concat(engine.Names(), system.All().Rising().Names())
+}
 
 func presetNames() []string {
 	var names []string
@@ -146,17 +148,8 @@ func (f *topologyFlags) base(args []string) (*netsim.Topology, error) {
 }
 
 func (f *topologyFlags) override(given func(string) bool, t *netsim.Topology) error {
-	if f.queue != "" {
-		if s, err := system.All().Find(f.queue); err == nil && len(s.Modes) > 0 {
-			return cli.UsageError("--system %s: its workers wait for answers, and those of this network do not; give --preset %s", f.queue, strings.Join(append(jobPresetNames(), sharedPreset), "|"))
-		}
-		if !slices.Contains(engine.Names(), f.queue) {
-			return cli.UsageError("--queue %q is not one of %s", f.queue, strings.Join(engine.Names(), ", "))
-		}
-		t.Queue = f.queue
-		for i := range t.Switches {
-			t.Switches[i].Queue = ""
-		}
+	if err := errors.Join(f.choose(t), f.wait(given, t)); err != nil {
+		return err
 	}
 	if f.tc != "" {
 		t.Control.Enabled = f.tc == "on"
@@ -210,11 +203,11 @@ type simulateFlags struct {
 	explain           bool
 	job               jobFlags
 	sharing           sharingFlags
-	waits             *job.Spec // of a network whose workers wait for answers; nil of the others
 }
 
 func newSimulateCmd(env *cli.Env) *cobra.Command {
-	f := &simulateFlags{topologyFlags: topologyFlags{waiting: system.All().Rising().Names()}}
+	f := &simulateFlags{}
+	f.job.waitFlags = &f.waits
 	cmd := &cobra.Command{
 		Use:   "simulate [TOPOLOGY.yaml]",
 		Short: "Simulate clusters of workers over a network of switches, with the queues of the card",
@@ -229,7 +222,8 @@ With --sweep options are varied over a grid ('olafctl sweep'); of phase, jitter 
 drop-tail locks out.
 With -o yaml the topology is printed with what flags change in it, and nothing runs.
 With --tui the first seed is shown while it runs; '?' lists the keys, and the report is printed afterwards.
-With a system whose workers wait for answers, such as switchml, the clusters are its jobs, and ages are still the server's.
+With a system whose workers wait for answers, such as switchml, the clusters are its jobs, and ages are still the server's; all else
+is as with any other.
 docs/experiments/multihop.md explains topology files, metrics and the experiments table2, table3 and fig10.`,
 		Example: `  olafctl simulate --preset multihop --system olaf --tc on
   olafctl simulate topology.yaml --system fifo --duration 60s --seed 1 -o json
@@ -296,11 +290,7 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	case f.preset == sharedPreset && len(args) == 0:
 		return f.runSharing(cmd, env)
 	}
-	var err error
-	if f.waits, err = f.findWaiting(cmd); err != nil {
-		return err
-	}
-	if err := refuseJobFlags(cmd, nil, f.waits != nil); err != nil {
+	if err := refuseJobFlags(cmd, nil); err != nil {
 		return err
 	}
 	if len(f.swept.axes) == 0 {
@@ -313,6 +303,9 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	t, err := f.load(cmd, args)
 	if err != nil {
 		return err
+	}
+	if len(f.swept.axes) > 0 && t.Waiting != nil { // whose phases nothing locks
+		return f.sweep(cmd, env, args)
 	}
 	if err := f.expected(t); err != nil {
 		return err
@@ -408,7 +401,7 @@ func (f *simulateFlags) sweep(cmd *cobra.Command, env *cli.Env, args []string) e
 
 // expected reads what is expected of the network. A sweep and an imported trace have no rows to be judged.
 func (f *simulateFlags) expected(t *netsim.Topology) error {
-	if err := f.expect.resolve(t.Expect, system.Queued(), []expect.Configuration{{System: t.Queue}}); err != nil {
+	if err := f.expect.resolve(t.Expect, system.Queued(), []expect.Configuration{{System: t.System()}}); err != nil {
 		return t.Locate(err)
 	}
 	if len(f.expect.rules) > 0 && (len(f.swept.axes) > 0 || f.rxImport != "") {
@@ -432,13 +425,11 @@ func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simu
 	switch {
 	case f.rxImport != "":
 		return f.Documents(env, simulateName, started), f.measure(report)
-	case f.waits != nil:
-		return f.Documents(env, simulateName, started), f.wait(ctx, env, report)
 	case len(f.swept.axes) > 0:
 		return f.Documents(env, simulateName, started), f.vary(ctx, env, report)
 	}
 	work := &bench.Simulation{Experiment: simulateName, Seeds: report.Seeds,
-		Networks: []bench.Network{{Name: bench.NetworkName(report.topology), Topology: report.topology}}}
+		Networks: []bench.Network{{Name: report.topology.Title(), Topology: report.topology}}}
 	if err := f.patience(report.topology, f.runs); err != nil {
 		return nil, err
 	}
@@ -525,6 +516,9 @@ func (f *simulateFlags) simulate(ctx context.Context, env *cli.Env, report *simu
 	if !out.empty() {
 		o.First.Observer = out
 	}
+	if out.own {
+		o.First.Record = out.record
+	}
 	if f.tui && env.Terminal {
 		w := watchedRuns{env: env, view: f.view, simulation: work, options: o, text: report.linesOf}
 		simulated, err := w.run(ctx)
@@ -556,6 +550,7 @@ type deliveries struct {
 	trace     *netsim.RxWriter
 	traceFile *renameio.PendingFile
 	captures  []*capture.File // by server
+	own       bool            // in a system's own frames, which the network records
 	folder    string          // of the captures, if it was made for them
 	addresses pktgen.Addressing
 	err       error
@@ -582,8 +577,19 @@ func (f *simulateFlags) open(t *netsim.Topology) (*deliveries, error) {
 	if err := os.MkdirAll(f.pcap, 0o755); err != nil {
 		return nil, errors.Join(err, d.abandon())
 	}
+	from, err := t.Hears()
+	if err != nil {
+		return nil, errors.Join(err, d.abandon())
+	}
+	d.own = from != nil
 	for i := range t.Servers {
-		file, err := capture.Create(filepath.Join(f.pcap, t.Servers[i].Name+".pcapng"), f.force, 0)
+		path := filepath.Join(f.pcap, t.Servers[i].Name+".pcapng")
+		var file *capture.File
+		if d.own {
+			file, err = capture.CreateFrom(path, f.force, *from)
+		} else {
+			file, err = capture.Create(path, f.force, 0)
+		}
 		if err != nil {
 			return nil, errors.Join(err, d.abandon())
 		}
@@ -599,11 +605,14 @@ func (d *deliveries) Deliver(server, worker int, o *olaf.Observation) {
 	if d.trace != nil {
 		d.trace.Deliver(server, worker, o)
 	}
-	if len(d.captures) > 0 && d.err == nil {
+	if len(d.captures) > 0 && !d.own && d.err == nil {
 		address := d.addresses.Worker(worker)
 		d.err = d.captures[server].WriteUpdate(o.At, &address, &o.Update, nil)
 	}
 }
+
+// record writes a packet that the only server received in a system's own frames.
+func (d *deliveries) record(p *capture.Packet) error { return d.captures[0].WritePacket(p) }
 
 func (d *deliveries) commit() error {
 	if d.err != nil {

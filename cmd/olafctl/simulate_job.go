@@ -25,35 +25,22 @@ const jobLimit = 60 * olaf.Second
 
 // jobFlags choose a job on such a cluster.
 type jobFlags struct {
-	mode, model, versus string
-	workers, updates    int
-	losses              lossList
-	spread              float64
-	wireOnly            bool
-	options             system.Options
-	preset              *jobPreset
-}
-
-// jobOptions are the flags that are options of a system.
-var jobOptions = []string{
-	system.OptionH, system.OptionBound, system.OptionSlots, system.OptionWrap, system.OptionProfile, system.OptionRecovery, system.OptionTimeout,
-	system.OptionPacket, system.OptionWindow, system.OptionCongestion,
+	*waitFlags       // those of the network
+	model, versus    string
+	workers, updates int
+	spread           float64
+	wireOnly         bool
+	preset           *jobPreset
 }
 
 func (f *jobFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.mode, "mode", "", "how workers wait for each other: sync|async")
 	flags.StringVar(&f.model, "model", "", "whose gradients: "+strings.Join(modelNames(), "|")+"; of isw-lab dqn, of xagg-testbed resnet50")
 	flags.IntVar(&f.workers, "workers", iswitch.LabWorkers, "workers; above 4 in racks of 3 below a root")
 	flags.IntVar(&f.updates, "updates", 10, "updates of the weights")
-	flags.Var(&f.losses, "loss", "share of frames that every link loses, such as 0.01 or 1%; "+sharedPreset+": a list")
 	flags.Float64Var(&f.spread, "spread", 0, "computing times vary by this share of themselves")
 	flags.BoolVar(&f.wireOnly, "wire-only", false, "hosts cost no time, only links and switches do")
 	flags.StringVar(&f.versus, "versus", "", "the same job of these systems beside it, such as ps,ring")
-	flags.IntVar(&f.options.Slots, system.OptionSlots, 0, "iswitch: segments of a switch's table; 0 is what the board holds, or async the vector; switchml: slots of the pool, 0 is 128; atp: aggregators, 0 is 20000; p4inc: aggregators, 0 is 1024 a job")
-	flags.BoolVar(&f.options.Wrap, system.OptionWrap, false, "iswitch sync: vectors longer than the table use it again from its start")
-	addSystemOptions(cmd, &f.options)
-	cli.Complete(cmd, "mode", func() []string { return []string{"sync", "async"} })
 	cli.Complete(cmd, "model", modelNames)
 	cli.Complete(cmd, "versus", system.All().Waiting().Names)
 }
@@ -62,7 +49,7 @@ func (f *jobFlags) add(cmd *cobra.Command) {
 func addSystemOptions(cmd *cobra.Command, o *system.Options) {
 	flags := cmd.Flags()
 	cli.AddCount(flags, &o.H, system.OptionH, "iswitch: vectors that complete a sum; the number of children if not given")
-	flags.IntVar(&o.Bound, system.OptionBound, 3, "iswitch async: staleness S beyond which a gradient is discarded")
+	flags.IntVar(&o.Bound, system.OptionBound, system.DefaultBound, "iswitch async: staleness S beyond which a gradient is discarded")
 	flags.StringVar(&o.Profile, system.OptionProfile, "", "iswitch sync: isw-1, the paper's frames, or isw-x, ours with rounds and a bitmap; atp: p4ml, the released code, or paper, for racks")
 	flags.StringVar(&o.Recovery, system.OptionRecovery, "", "what workers do about loss: iswitch sync help|fbcast|none, atp resend|none")
 	flags.Var(&o.Timeout, system.OptionTimeout, "silence after which workers ask or send again: iswitch sync, switchml, p4inc 1ms, atp 200us")
@@ -87,13 +74,12 @@ func modelNames() []string {
 }
 
 // jobOnly are the flags that mean nothing to other networks, and networkOnly those that mean nothing to a job.
-var jobOnly = append([]string{"mode", "model", "workers", "updates", "loss", "spread", "wire-only", "versus"}, jobOptions...)
+var jobOnly = []string{"model", "workers", "updates", "spread", "wire-only", "versus"}
 
-var jobTakes = append([]string{"preset", "system", "queue", "runs", "seed", "quiet", "output", "yes", "keep", "store", "pcap", "force"}, jobOnly...)
+var jobTakes = slices.Concat([]string{"preset", "system", "queue", "runs", "seed", "quiet", "output", "yes", "keep", "store", "pcap", "force"}, jobOnly, waitNames)
 
-// refuseJobFlags refuses what belongs to another kind of network than the one that was asked for; waits says that workers of
-// clusters wait for answers.
-func refuseJobFlags(cmd *cobra.Command, preset *jobPreset, waits bool) error {
+// refuseJobFlags refuses what belongs to another kind of network than the one that was asked for.
+func refuseJobFlags(cmd *cobra.Command, preset *jobPreset) error {
 	var wrong error
 	cmd.Flags().Visit(func(given *pflag.Flag) {
 		switch {
@@ -101,7 +87,7 @@ func refuseJobFlags(cmd *cobra.Command, preset *jobPreset, waits bool) error {
 			wrong = cli.UsageError("--%s means nothing to --preset %s", given.Name, preset.name)
 		case preset == nil && slices.Contains(sharingOnly, given.Name):
 			wrong = cli.UsageError("--%s belongs to --preset %s", given.Name, sharedPreset)
-		case preset == nil && slices.Contains(jobOnly, given.Name) && !(waits && slices.Contains(clustersOnly, given.Name)):
+		case preset == nil && slices.Contains(jobOnly, given.Name):
 			wrong = cli.UsageError("--%s belongs to --preset %s", given.Name, strings.Join(jobPresetNames(), "|"))
 		}
 	})
@@ -116,8 +102,8 @@ func (f *jobFlags) specs(cmd *cobra.Command, name string) ([]*job.Spec, error) {
 	if f.workers < 1 || f.updates < 1 {
 		return nil, cli.UsageError("--workers and --updates must be at least 1")
 	}
-	if len(f.losses) > 1 {
-		return nil, cli.UsageError("--loss %s: a list belongs to --preset %s", &f.losses, sharedPreset)
+	if _, err := f.single(); err != nil {
+		return nil, err
 	}
 	if f.model == "" {
 		f.model = f.preset.model
@@ -146,7 +132,7 @@ func (f *jobFlags) specs(cmd *cobra.Command, name string) ([]*job.Spec, error) {
 
 // givenOptions are the options of a system that were asked for.
 func givenOptions(cmd *cobra.Command) []string {
-	return slices.DeleteFunc(slices.Clone(jobOptions), func(o string) bool { return !cmd.Flags().Changed(o) })
+	return slices.DeleteFunc(slices.Clone(waitOptions), func(o string) bool { return !cmd.Flags().Changed(o) })
 }
 
 // spec is the job of one system; options that mean nothing to it are refused only where it leads.
@@ -177,7 +163,7 @@ func (f *jobFlags) spec(name string, given []string, leads bool) (*job.Spec, err
 // runJob simulates a job for every seed and prints what it did.
 func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	f.job.preset = findJobPreset(f.preset)
-	if err := refuseJobFlags(cmd, f.job.preset, true); err != nil {
+	if err := refuseJobFlags(cmd, f.job.preset); err != nil {
 		return err
 	}
 	if f.runs < 1 || f.runs > 100_000 {

@@ -54,6 +54,11 @@ func (s *simulation) take(of *bench.Simulated) {
 	if len(s.Runs) == 0 && of.Stopped != nil {
 		s.Runs = []*netsim.Result{of.Stopped}
 	}
+	if len(s.Runs) > 0 && s.Runs[0].Waited != nil {
+		if waiting, err := job.OfClusters(s.topology, s.Runs); err == nil { // they ran
+			s.Waiting = waiting
+		}
+	}
 	for i := range of.Runs[0] {
 		if r := &of.Runs[0][i]; !r.Valid() {
 			s.Invalid = append(s.Invalid, fmt.Sprintf("seed %d: %s", r.Seed, r.Invalid[0]))
@@ -92,13 +97,13 @@ func (s *simulation) Paper() []results.PaperRow { return nil }
 
 // Err is nil when every run was valid and none is missing.
 func (s *simulation) Err() error {
-	switch {
-	case s.Waiting != nil:
-		return s.Waiting.Err()
-	case s.simulated == nil:
+	if s.simulated == nil {
 		return nil
 	}
-	return s.simulated.Err()
+	if err := s.simulated.Err(); err != nil || s.Waiting == nil {
+		return err
+	}
+	return s.Waiting.Err()
 }
 
 // WriteText says what came out, then prints one run in full, several as a list with their means, a sweep as table and map.
@@ -138,8 +143,11 @@ func (s *simulation) WriteText(w io.Writer, v text.View) error {
 		printRuns(p, s.Runs)
 	}
 	if s.Waiting != nil {
-		s.sayWaiting(p)
-	} else if s.simulated != nil && s.whole() {
+		for _, line := range s.Waiting.Lines() {
+			p.Say("- ", "%s", line)
+		}
+	}
+	if s.simulated != nil && s.whole() {
 		p.Say("", "%s", s.simulated.Validity())
 	} else if s.Partial {
 		p.Say("", "partial: interrupted before the end")
@@ -249,7 +257,11 @@ func printRun(p *text.Page, r *netsim.Result) {
 		p.Say("", "%s: %s", m.Title, text.Rounded(single(r.Of(m.Name)), 1))
 	}
 	if withheld, generated := r.Of("withheld"), r.Of("generated"); withheld > 0 {
-		p.Say("", "transmission control withheld %.0f of %.0f updates (%.1f %%)", withheld, generated, 100*withheld/generated)
+		who := "transmission control"
+		if r.Waited != nil {
+			who = "workers"
+		}
+		p.Say("", "%s withheld %.0f of %.0f updates (%.1f %%)", who, withheld, generated, 100*withheld/generated)
 	}
 	if r.Background[0] > 0 {
 		p.Say("", "background: %d of %d packets arrived", r.Background[1], r.Background[0])

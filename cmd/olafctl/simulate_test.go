@@ -109,8 +109,14 @@ func (s *shown) runs(ctx context.Context, t *testing.T) (*bench.Simulated, error
 	return out, err
 }
 
-// TestWatchedRunsAreTheSame lets all runs come to their end before the person leaves.
+// TestWatchedRunsAreTheSame lets all runs come to their end before the person leaves, of workers that wait for answers as well.
 func TestWatchedRunsAreTheSame(t *testing.T) {
+	t.Run("in queues", func(t *testing.T) { watchedAreTheSame(t, nil) })
+	t.Run("waiting", func(t *testing.T) { watchedAreTheSame(t, &netsim.Waiting{System: "atp"}) })
+}
+
+func watchedAreTheSame(t *testing.T, waiting *netsim.Waiting) {
+	t.Helper()
 	var s *shown
 	s = watching(t, 3, func(e bench.Event) error {
 		if _, over := e.(bench.Finished); over {
@@ -118,6 +124,9 @@ func TestWatchedRunsAreTheSame(t *testing.T) {
 		}
 		return nil
 	})
+	if topology := s.simulation.Networks[0].Topology; waiting != nil {
+		topology.Queue, topology.Waiting = "fifo", waiting
+	}
 	out, err := s.runs(t.Context(), t)
 	if err != nil || out.Partial || out.Stopped != nil {
 		t.Fatalf("%v %+v", err, out)

@@ -229,11 +229,7 @@ func (n *networkCells) begin(file string, options []experimentsweep.Option) (exp
 	if n.given = options; file != "" {
 		n.args = []string{file}
 	}
-	if err := give(n.cmd.Flags(), options); err != nil {
-		return nil, err
-	}
-	_, err := n.load(n.cmd, n.args)
-	return n, err
+	return n, give(n.cmd.Flags(), options) // some go only with what cells add
 }
 
 // Axes are none of its own.

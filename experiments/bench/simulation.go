@@ -17,16 +17,8 @@ type Simulation struct {
 
 // Network is one configuration of a Simulation.
 type Network struct {
-	Name     string // unlike any other of the Simulation: queue, and whether workers control themselves
+	Name     string // unlike any other of the Simulation: most often the topology's Title
 	Topology *netsim.Topology
-}
-
-// NetworkName names a network by what people compare: its queue, and whether its workers control themselves.
-func NetworkName(t *netsim.Topology) string {
-	if t.Control.Enabled {
-		return t.Queue + " tc"
-	}
-	return t.Queue
 }
 
 // Runs is how many single runs there are.

@@ -42,8 +42,7 @@ func Capture(s *Spec, folder string, force bool) (*Captures, error) {
 		return nil, err
 	}
 	for _, name := range s.Network.Nodes(parts.Server != nil) {
-		from := capture.Interface{Name: name, SnapBytes: closed.Kept(s.Job.Values != nil), Comment: fmt.Sprintf("what %s hears: %s frames (%s)", name, parts.Frame.Title, parts.Frame.Name)}
-		file, err := capture.CreateFrom(filepath.Join(folder, name+".pcapng"), force, from)
+		file, err := capture.CreateFrom(filepath.Join(folder, name+".pcapng"), force, closed.Heard(name, parts.Frame, s.Job.Values != nil))
 		if err != nil {
 			return nil, errors.Join(err, c.Abandon())
 		}

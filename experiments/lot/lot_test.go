@@ -57,11 +57,17 @@ func kinds(t *testing.T) map[string]struct {
 	if err != nil {
 		t.Fatal(err)
 	}
+	network.Queue, network.Waiting = "fifo", &netsim.Waiting{System: "switchml"}
+	answered, err := network.Text()
+	if err != nil {
+		t.Fatal(err)
+	}
 	return map[string]struct {
 		spec    any
 		run     carry
 		metrics []*metric.Metric
 	}{
+		"waiting":  {Network{Topology: string(answered), Seed: 3}, Simulate, NetworkMetrics()},
 		"bench":    {one, ofBench, nil},
 		"simulate": {Network{Topology: string(text), Seed: 3}, Simulate, NetworkMetrics()},
 		"train":    {Training{Config: training}, Train, TrainingMetrics()},

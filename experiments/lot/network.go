@@ -18,10 +18,16 @@ type Network struct {
 	Seed     uint64 `json:"seed"`     // of the first run
 }
 
-// NetworkMetrics are what a run of the simulator is measured by, and what only sweeps show.
-func NetworkMetrics() []*metric.Metric {
-	all := slices.Clone(netsim.RunStatistics())
-	for _, m := range netsim.SweepStatistics() {
+// NetworkMetrics are what a run of the simulator is measured by, what only sweeps show, and what one whose workers wait for answers
+// is besides.
+func NetworkMetrics() []*metric.Metric { return union(inNetworks(), waited) }
+
+func inNetworks() []*metric.Metric { return union(netsim.RunStatistics(), netsim.SweepStatistics()) }
+
+// union has every name once.
+func union(all, more []*metric.Metric) []*metric.Metric {
+	all = slices.Clone(all)
+	for _, m := range more {
 		if !slices.ContainsFunc(all, func(have *metric.Metric) bool { return have.Name == m.Name }) {
 			all = append(all, m)
 		}
@@ -39,7 +45,10 @@ func Simulate(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lo
 	if err != nil {
 		return nil, err
 	}
-	lot := of(NetworkMetrics())
+	lot := of(inNetworks())
+	if t.Waiting != nil {
+		lot = of(NetworkMetrics())
+	}
 	for i := range n {
 		t.Seed = cell.Seed + uint64(from+i)
 		run := sweep.Run{Seed: t.Seed}
@@ -60,11 +69,14 @@ func Simulate(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lo
 func simulated(r *netsim.Result, names []string) (values []results.Float) {
 	swept := r.Swept()
 	for _, name := range names {
-		v := r.Of(name)
-		if !r.Values.Has(name) {
-			v = swept.Of(name)
+		switch {
+		case r.Values.Has(name):
+			values = append(values, r.Of(name))
+		case swept.Has(name):
+			values = append(values, swept.Of(name))
+		default:
+			values = append(values, r.Waited.Of(name))
 		}
-		values = append(values, v)
 	}
 	return values
 }

@@ -37,6 +37,7 @@ func (c *checker) fail(p Pos, key, format string, args ...any) {
 func (t *Topology) Check() error {
 	c := &checker{t: t, kind: map[string]string{}}
 	c.general()
+	c.waiting()
 	c.nodes()
 	c.links()
 	c.clusters()

@@ -2,6 +2,7 @@ package netsim
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -70,7 +71,17 @@ type hop struct {
 
 // Resolve checks t, finds its routes and reports the first thing that makes it unable to run.
 func (t *Topology) Resolve() error {
-	_, err := build(t)
+	if t.Waiting == nil {
+		_, err := build(t)
+		return err
+	}
+	j, err := NewJobs(t)
+	if err == nil {
+		err = j.try()
+	}
+	if err != nil && !errors.Is(err, ErrTopology) {
+		return t.locate(t.Waiting.Pos, "system", err)
+	}
 	return err
 }
 

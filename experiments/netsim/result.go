@@ -55,6 +55,7 @@ type Result struct {
 	// Totals is the account of the whole run, warm-up included, in which everything balances; the Values above are those
 	// of the window.
 	Totals olaf.Counts `json:"-"`
+	Waited *Waited     `json:"-"` // nil where nobody waited
 
 	swept metric.Values // what sweeps describe
 }

@@ -53,7 +53,7 @@ func (x *RxWriter) Flush() error {
 // which cluster a worker belongs to and over which window ages are averaged. What a trace does not tell, losses and
 // ports, is missing from the result. Errors name file and line and match ErrTopology.
 func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
-	o, err := NewOutside(t)
+	o, err := newOutside(t)
 	if err != nil {
 		return nil, err
 	}
@@ -80,8 +80,8 @@ func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 		last = at
 		lines++
 		received, generated := olaf.Time(at)*olaf.Time(olaf.Nanosecond), olaf.Time(gen)*olaf.Time(olaf.Nanosecond)
-		o.Frame(int(o.owner[worker]), received, generated, 1)
-		o.Worker(worker, received, generated)
+		o.frame(int(o.owner[worker]), received, generated, 1)
+		o.worker(worker, received, generated)
 	}
 	if err := sc.Err(); err != nil {
 		return nil, &Error{File: name, What: fmt.Sprintf("cannot be read as lines of %s: %v", RxHeader, err)}
@@ -89,7 +89,7 @@ func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 	if lines == 0 {
 		return nil, &Error{File: name, What: "holds no reception; a receive trace is " + RxHeader + " and a line for each"}
 	}
-	return o.Result(), nil
+	return o.result(), nil
 }
 
 func shortened(s string) string {

@@ -4,6 +4,7 @@ import (
 	"reflect"
 
 	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/yamlfile"
 	"github.com/olafctl/olaf/fpga/engine"
 )
@@ -36,6 +37,8 @@ func ofField(name string) map[string]any {
 	switch name {
 	case "queue":
 		return yamlfile.Choice(engine.Names()...)
+	case "system":
+		return yamlfile.Choice(system.All().Rising().Names()...)
 	case "profile":
 		return yamlfile.Choice(engine.Profiles()...)
 	case "schema":

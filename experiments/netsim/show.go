@@ -21,8 +21,12 @@ func (t *Topology) WriteText(w io.Writer, width int) error {
 	if t.Control.Enabled {
 		control = fmt.Sprintf("on, threshold %v, slope %s, N counts %s", t.Control.Threshold, t.Control.Slope, t.Control.Count)
 	}
-	for _, line := range table.Fold(fmt.Sprintf("%s: %s, %s, updates of %v, %v after %v of warm-up, queue %s, transmission control %s",
-		t.Name, olaf.Plural(clusters, "cluster"), olaf.Plural(workers, "worker"), t.Update, t.Duration, t.Warmup, t.Queue, control), width) {
+	sending := "transmission control " + control
+	if t.Waiting != nil {
+		sending = "workers wait for answers as those of " + t.Title()
+	}
+	for _, line := range table.Fold(fmt.Sprintf("%s: %s, %s, updates of %v, %v after %v of warm-up, queue %s, %s",
+		t.Name, olaf.Plural(clusters, "cluster"), olaf.Plural(workers, "worker"), t.Update, t.Duration, t.Warmup, t.Queue, sending), width) {
 		fmt.Fprintln(w, line)
 	}
 	fmt.Fprintln(w)

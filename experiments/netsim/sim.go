@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/experiments/netsim/calendar"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/fpga/engine"
@@ -24,12 +25,22 @@ type Options struct {
 	Watcher Watcher
 	// Progress is told the share of simulated time that is done, at least every million events.
 	Progress func(share float64)
+	// Record takes every packet that the server receives as it is on the wire, of networks whose workers wait; its bytes are valid
+	// during the call. What servers of other networks receive is an Observation.
+	Record func(*capture.Packet) error
 }
 
 // Run simulates t and measures it. The same topology gives the same Result on every machine. It ends early, with the
 // context's error, only when the context ends. Errors of the topology match ErrTopology; a broken accounting identity,
 // which would be a mistake of this package, matches ErrAccounting.
 func Run(ctx context.Context, t *Topology, opt Options) (*Result, error) {
+	if t.Waiting != nil {
+		j, err := NewJobs(t)
+		if err != nil {
+			return nil, err
+		}
+		return j.run(ctx, opt)
+	}
 	n, err := build(t)
 	if err != nil {
 		return nil, err

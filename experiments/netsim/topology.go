@@ -31,6 +31,8 @@ type Topology struct {
 	// Acks are multicast to the cluster's workers (default), or none.
 	Acks    Acks    `yaml:"acks,omitempty"`
 	Control Control `yaml:"transmission_control,omitempty"`
+	// Waiting is the system whose workers wait for answers; nil where nobody waits.
+	Waiting *Waiting `yaml:"waiting,omitempty"`
 	// Sends is the path of a CSV time_ns,worker that replaces all arrivals; workers count from 0 over all clusters.
 	Sends      string `yaml:"sends,omitempty"`
 	sends      []Send

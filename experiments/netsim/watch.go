@@ -22,6 +22,7 @@ type Snapshot struct {
 	Topology string
 	Queue    string
 	Control  bool
+	Waits    string // the system whose workers wait, and how; empty where nobody waits
 	Seed     uint64
 
 	Now, Warmup, End olaf.Time

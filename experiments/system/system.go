@@ -133,6 +133,9 @@ const (
 	OptionCongestion = "congestion"
 )
 
+// DefaultBound is the staleness bound of workers that do not wait for each other, where nobody says otherwise; 0 is one as well.
+const DefaultBound = 3
+
 // Refuse says which of the given options mean nothing in a mode. The error matches ErrOptions.
 func (m *Mode) Refuse(system *System, given []string) error {
 	for _, name := range given {

@@ -7,7 +7,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
@@ -15,18 +14,18 @@ import (
 
 // crosser is a system over several hops, as a column.
 type crosser struct {
-	name, system, mode string // without a mode its workers do not wait
-	options            system.Options
+	name, system string
+	waiting      *netsim.Waiting // nil where nobody waits
 }
 
 var crossers = []crosser{
-	{"fifo", "fifo", "", system.Options{}},
-	{"olaf", "olaf", "", system.Options{}},
-	{"iswitch async H=10", "iswitch", "async", system.Options{H: 10, Bound: 3}},
-	{"iswitch sync", "iswitch", "sync", system.Options{}},
-	{"switchml 1024B", "switchml", "sync", system.Options{Packet: 1024}},
-	{"switchml 256B", "switchml", "sync", system.Options{}},
-	{"atp", "atp", "sync", system.Options{}},
+	{"fifo", "fifo", nil},
+	{"olaf", "olaf", nil},
+	{"iswitch async H=10", "iswitch", &netsim.Waiting{Mode: "async", H: 10}},
+	{"iswitch sync", "iswitch", &netsim.Waiting{Mode: "sync"}},
+	{"switchml 1024B", "switchml", &netsim.Waiting{Packet: 1024}},
+	{"switchml 256B", "switchml", &netsim.Waiting{}},
+	{"atp", "atp", &netsim.Waiting{}},
 }
 
 // hopTables are the two tables of OLAF, §8.3, by the period of the second half of the clusters.
@@ -117,11 +116,11 @@ func runMultiHop(ctx context.Context, set system.Set, o experiments.Options) (be
 				still.Rows = append(still.Rows, experiments.Line{Name: table.name})
 			}
 			line := &still.Rows[len(still.Rows)-1]
-			line.Cells = append(line.Cells, results.Describe(out.stalled, ""))
+			line.Cells = append(line.Cells, describe(out, stalled, 1))
 			for b, m := range hopMeasures {
 				for r, row := range m.rows {
 					line := &t.Blocks[first+b].Rows[r]
-					line.Cells = append(line.Cells, out.describe(row.of, m.by))
+					line.Cells = append(line.Cells, describe(out, row.of, m.by))
 				}
 			}
 			done++
@@ -133,22 +132,24 @@ func runMultiHop(ctx context.Context, set system.Set, o experiments.Options) (be
 	return t, nil
 }
 
-// crossed is a system's runs.
-type crossed struct {
-	runs    []*netsim.Result
-	stalled []results.Float // clusters, by run
-}
-
-func (k *crossed) describe(of func(*netsim.Result) results.Float, by float64) results.Statistic {
+func describe(runs []*netsim.Result, of func(*netsim.Result) results.Float, by float64) results.Statistic {
 	var values []results.Float
-	for _, r := range k.runs {
+	for _, r := range runs {
 		values = append(values, of(r)*results.Float(by))
 	}
 	return results.Describe(values, "merged frames do not tell whose updates are inside")
 }
 
+// stalled are the clusters that stood still; of workers who do not wait none do.
+func stalled(r *netsim.Result) results.Float {
+	if r.Waited == nil {
+		return 0
+	}
+	return results.Float(r.Waited.Stalled)
+}
+
 // cross is one column of one table.
-func (k *crosser) cross(ctx context.Context, set system.Set, c *hopConfig, period2 olaf.Duration) (*crossed, error) {
+func (k *crosser) cross(ctx context.Context, set system.Set, c *hopConfig, period2 olaf.Duration) ([]*netsim.Result, error) {
 	s, err := set.Find(k.system)
 	if err != nil {
 		return nil, err
@@ -157,28 +158,11 @@ func (k *crosser) cross(ctx context.Context, set system.Set, c *hopConfig, perio
 	if err != nil {
 		return nil, err
 	}
-	t.Queue = s.Discipline
-	if k.mode == "" {
-		runs, err := netsim.RunSeeds(ctx, t, c.Seeds, netsim.Options{}, nil)
-		return &crossed{runs, make([]results.Float, len(runs))}, err // of workers who do not wait nobody does
+	if t.Queue = s.Discipline; k.waiting != nil {
+		waiting := *k.waiting
+		waiting.System, t.Waiting = s.Name, &waiting
 	}
-	mode, err := s.Mode(k.mode)
-	if err != nil {
-		return nil, err
-	}
-	clusters, err := job.NewClusters(t, job.Spec{System: s, Mode: mode, Options: k.options})
-	if err != nil {
-		return nil, err
-	}
-	out, err := clusters.Run(ctx, c.Seeds, nil)
-	if err != nil {
-		return nil, err
-	}
-	stalled := make([]results.Float, len(out.Stalled))
-	for i, n := range out.Stalled {
-		stalled[i] = results.Float(n)
-	}
-	return &crossed{out.Results, stalled}, nil
+	return netsim.RunSeeds(ctx, t, c.Seeds, netsim.Options{}, nil)
 }
 
 // judgeHops says what was expected before anything ran, and whether it came.

@@ -118,7 +118,7 @@ var measured = []*Metric{
 	{Name: "jain_workers", Title: "Jain's index, workers", Age: true, Why: whyNoWorkers,
 		Doc: "the same over all workers",
 		Of:  func(m *Measured) Float { return m.ofWorkers(m.Workers.Jain()) }},
-	{Name: "utilisation", Title: "Output utilisation", Column: "UTIL", Paper: "§8.1", Why: because("needs an output rate and a delivery"),
+	{Name: "utilisation", Title: "Output utilisation", Column: "UTIL", Paper: "§8.1", Why: because("needs an output rate, frames of known lengths and a delivery"),
 		Doc: "time that the received frames take on the output link / time; from the first bit of the first frame to the last bit of the last, or over the fixed window",
 		Of:  func(m *Measured) Float { return m.Utilisation }},
 	{Name: "queue_delay_ns", Title: "Queue delay", Unit: "ns", Why: because("nobody measured it"),

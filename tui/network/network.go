@@ -211,11 +211,14 @@ func (s *session) head() []screen.Phrase {
 	if v.Control {
 		control = "on"
 	}
-	name := v.Topology
+	name, what := v.Topology, fmt.Sprintf("queue %s, tc %s, seed %d", v.Queue, control, v.Seed)
 	if name == "" {
 		name = "network"
 	}
-	return []screen.Phrase{{Text: name, Style: theme.Strong}, {Text: fmt.Sprintf("queue %s, tc %s, seed %d", v.Queue, control, v.Seed), Style: theme.Text}}
+	if v.Waits != "" {
+		what = fmt.Sprintf("%s, ports %s, seed %d", v.Waits, v.Queue, v.Seed)
+	}
+	return []screen.Phrase{{Text: name, Style: theme.Strong}, {Text: what, Style: theme.Text}}
 }
 
 // caption says what a view of the run shows.
@@ -224,7 +227,11 @@ func (s *session) caption(what string) string {
 	if v == nil {
 		return what
 	}
-	return fmt.Sprintf("%s of %s, queue %s, seed %d, at %s of %s: %d workers in %d clusters; ages %s.", what, v.Topology, v.Queue, v.Seed,
+	of := "queue " + v.Queue
+	if v.Waits != "" {
+		of = v.Waits
+	}
+	return fmt.Sprintf("%s of %s, %s, seed %d, at %s of %s: %d workers in %d clusters; ages %s.", what, v.Topology, of, v.Seed,
 		num.Instant(v.Now, v.End), num.Duration(v.End.Sub(0)), v.Workers, len(v.Clusters), s.reading)
 }
 

@@ -80,6 +80,11 @@ var scenes = map[string]func() *still{
 		topology.Schedule = []netsim.Change{{At: 6 * olaf.Second, From: "sw1", To: "sw3", Link: netsim.LinkDown}}
 		return at(topology, olaf.Time(10*olaf.Second))
 	}),
+	"waiting": sync.OnceValue(func() *still {
+		topology := preset("multihop", netsim.Scale{})
+		topology.Queue, topology.Waiting = "fifo", &netsim.Waiting{System: "switchml"}
+		return at(topology, olaf.Time(12*olaf.Second+345*olaf.Millisecond))
+	}),
 	"many":    sync.OnceValue(func() *still { return at(preset("multihop", netsim.Scale{Clusters: 200}), olaf.Time(6*olaf.Second)) }),
 	"rack":    sync.OnceValue(func() *still { return at(preset("rack", netsim.Scale{}), olaf.Time(500*olaf.Millisecond)) }),
 	"nothing": func() *still { return &still{history: new(History), pace: Pace{Speed: 1}} },
@@ -124,6 +129,7 @@ func TestPages(t *testing.T) {
 		keys          []string
 	}{
 		{"run", "plain", 80, 21, nil}, {"run", "plain", 120, 37, nil}, {"run-failing", "failing", 100, 27, nil}, {"run-rack", "rack", 120, 37, nil},
+		{"run-waiting", "waiting", 80, 21, nil}, {"clusters-waiting", "waiting", 100, 27, []string{"2"}}, {"ports-waiting", "waiting", 80, 21, []string{"3"}},
 		{"clusters", "plain", 80, 21, []string{"2"}}, {"clusters", "plain", 120, 37, []string{"2"}}, {"clusters-warmup", "warmup", 90, 27, []string{"2"}},
 		{"clusters-many", "many", 80, 21, []string{"2", "end"}}, {"clusters-filtered", "many", 120, 37, []string{"2", "/", "S2 19", "enter", "s"}},
 		{"ports", "plain", 120, 37, []string{"3"}}, {"ports", "plain", 80, 21, []string{"3"}}, {"ports-rack", "rack", 100, 27, []string{"3", "end"}},
@@ -151,6 +157,7 @@ func TestStatus(t *testing.T) {
 		{"plain", Pace{Speed: Full}, Seeds{0, 1}, "▶ running at full speed, 1.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
 		{"plain", Pace{Speed: 2, Paused: true}, Seeds{0, 1}, "‖ PAUSED, speed 2.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %"},
 		{"warmup", Pace{Speed: 1}, Seeds{0, 1}, "▶ warm-up at 1.00 s/s | multihop queue olaf, tc off, seed 1  0.800 s of 20.0 s GAUGE 4.0 %, 0:24 left"},
+		{"waiting", Pace{Speed: 1}, Seeds{0, 1}, "▶ running at 1.00 s/s | multihop switchml sync, ports fifo, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
 		{"over", Pace{Speed: 1}, Seeds{1, 1}, "■ DONE | multihop queue olaf, tc off, seed 1  20.000 s of 20.0 s GAUGE 100.0 %"},
 	} {
 		d := shown(c.scene, 140, 20, func(o *Options) {

@@ -52,6 +52,11 @@ func Kept(computed bool) int {
 	return headersKept
 }
 
+// Heard is where a capture of a node's frames comes from, whether or not their lanes are computed.
+func Heard(node string, format *frame.Format, computed bool) capture.Interface {
+	return capture.Interface{Name: node, SnapBytes: Kept(computed), Comment: fmt.Sprintf("what %s hears: %s frames (%s)", node, format.Title, format.Name)}
+}
+
 // Packet is a frame as captures keep it. Its bytes are valid until the next call.
 func (w *Framer) Packet(f *Frame) (p capture.Packet, err error) {
 	from, to := &w.nodes[f.From], &w.nodes[f.For]

@@ -31,8 +31,9 @@ type Observer interface {
 	Sent(now olaf.Time, worker int)
 	// Whole is a packet of a sum that is whole at the root or at its server, once for each time that it leaves there.
 	Whole(now olaf.Time, p *program.Packet)
-	// Dropped is a packet that found a port full.
+	// Dropped is a packet that found a port full, Lost one that a link lost.
 	Dropped(now olaf.Time, p *program.Packet)
+	Lost(now olaf.Time, p *program.Packet)
 }
 
 func (h *Hops) check(n *Network) error {
@@ -183,13 +184,18 @@ func (s *sim) refuse(i int32) {
 func (s *sim) portsOf(r *Result) {
 	r.Ports = make([]Port, len(s.switches))
 	for i := 1; i < len(s.switches); i++ {
-		w, p := &s.wires[s.switches[i].up], &r.Ports[i]
-		p.In, p.Left, p.Busy = w.frames, w.frames, metric.Missing()
-		if w.line != nil {
-			p.In, p.Dropped, p.Most = w.frames+w.line.dropped, w.line.dropped, w.line.most
-		}
-		if s.now > 0 {
-			p.Busy = metric.Float(w.busy) / metric.Float(s.now)
-		}
+		r.Ports[i] = s.wires[s.switches[i].up].tell(s.now, 0)
 	}
+}
+
+// tell is the port in front of a wire at an instant, but for so much of the time that it was busy.
+func (w *wire) tell(at, but int64) Port {
+	p := Port{In: w.frames, Left: w.frames, Busy: metric.Missing()}
+	if w.line != nil {
+		p.In, p.Dropped, p.Most = w.frames+w.line.dropped, w.line.dropped, w.line.most
+	}
+	if at > 0 {
+		p.Busy = metric.Float(w.busy-but) / metric.Float(at)
+	}
+	return p
 }

@@ -72,13 +72,14 @@ func TestHopsExactlyOnce(t *testing.T) {
 }
 
 // ears count what an observer hears.
-type ears struct{ computed, sent, whole, dropped int }
+type ears struct{ computed, sent, whole, dropped, lost int }
 
 func (e *ears) Computed(olaf.Time, int) { e.computed++ }
 func (e *ears) Sent(olaf.Time, int)     { e.sent++ }
 
 func (e *ears) Whole(olaf.Time, *program.Packet)   { e.whole++ }
 func (e *ears) Dropped(olaf.Time, *program.Packet) { e.dropped++ }
+func (e *ears) Lost(olaf.Time, *program.Packet)    { e.lost++ }
 
 // A port holds as many frames as it has slots beside the one on the wire, and drops what finds it full; all of it is told.
 func TestPortsAreFull(t *testing.T) {

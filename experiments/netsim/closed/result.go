@@ -39,6 +39,7 @@ type Result struct {
 	HeldLast                    int // slots, at the end
 	Slots                       int // of all tables
 
+	Events uint64 // of the simulation
 	// Ports are those towards the root of a tree of switches, by switch; empty without one.
 	Ports []Port
 
@@ -87,9 +88,19 @@ var rows = []Row{
 	{"duration_ns", "Duration", "ns", "until the last host was done", func(r *Result) metric.Float { return r.Duration }},
 }
 
+// Of is a number of Rows by its name; missing where there is none.
+func (r *Result) Of(name string) metric.Float {
+	for i := range rows {
+		if rows[i].Name == name {
+			return rows[i].Of(r)
+		}
+	}
+	return metric.Missing()
+}
+
 // result sums up. The error matches olaf.ErrAccounting when an identity is broken.
 func (s *sim) result() (*Result, error) {
-	r := &Result{Hung: s.meter.doneHosts < len(s.hosts), Duration: nanoseconds(s.now)}
+	r := &Result{Hung: s.meter.doneHosts < len(s.hosts), Duration: nanoseconds(s.now), Events: s.events}
 	if err := errors.Join(s.countEndpoints(r), s.countPrograms(r), s.countWires(r)); err != nil {
 		return nil, err
 	}

@@ -43,6 +43,8 @@ type sim struct {
 	now       int64
 	number    uint64
 	events    uint64
+	limit     int64  // no event from here on happens without a pause
+	rest      uint64 // number of events after which there is a pause
 	wires     []wire
 	switches  []node
 	ledger    *olaf.Ledger // of their program
@@ -160,25 +162,30 @@ func (s *sim) start() {
 	}
 }
 
-// seldom is how many events there are between looks at the context.
-const seldom = 1 << 18
-
 func (s *sim) play(ctx context.Context) error {
-	limit := int64(s.job.Limit)
+	end := int64(s.job.Limit)
+	if s.limit, s.rest = end+1, seldom; s.job.Follow != nil {
+		s.limit = 0 // it is asked before anything happens
+	}
 	for s.future.Len() > 0 && !s.over() {
 		e := s.future.Pop()
-		if e.At > limit {
-			return nil
+		if e.At > end {
+			break
 		}
-		if s.events++; s.events%seldom == 0 {
-			if err := ctx.Err(); err != nil {
+		if e.At >= s.limit || s.events >= s.rest {
+			if on, err := s.pause(ctx, e.At); !on || err != nil {
 				return err
 			}
 		}
+		s.events++
 		s.now = e.At
 		if err := s.handle(&e); err != nil {
 			return err
 		}
+	}
+	if s.job.Follow != nil && !s.over() {
+		_, err := s.pause(ctx, end)
+		return err
 	}
 	return nil
 }
@@ -250,6 +257,9 @@ func (s *sim) transmit(i, over int32, at int64) {
 	w.frames++
 	if w.loss > 0 && splitmix.Mix(w.salt+w.frames)>>1 < w.loss || w.every > 0 && w.frames%w.every == 0 {
 		w.lost++
+		if s.job.Observer != nil {
+			s.job.Observer.Lost(olaf.Time(s.now), &p.Packet)
+		}
 		s.drop(i)
 		return
 	}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/engine"
+)
+
+// waitFlags choose how workers wait for answers: those of a job, and those of clusters by a system whose workers wait.
+type waitFlags struct {
+	mode    string
+	losses  lossList
+	options system.Options
+}
+
+// waitOptions are the flags that are options of a system, waitNames all of waitFlags.
+var (
+	waitOptions = []string{
+		system.OptionH, system.OptionBound, system.OptionSlots, system.OptionWrap, system.OptionProfile, system.OptionRecovery, system.OptionTimeout,
+		system.OptionPacket, system.OptionWindow, system.OptionCongestion,
+	}
+	waitNames = append([]string{"mode", "loss"}, waitOptions...)
+)
+
+func (f *waitFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.mode, "mode", "", "how workers wait for each other: sync|async")
+	flags.Var(&f.losses, "loss", "share of frames that every link loses, such as 0.01 or 1%; "+sharedPreset+": a list")
+	flags.IntVar(&f.options.Slots, system.OptionSlots, 0, "iswitch: segments of a switch's table; 0 is what the board holds, or async the vector; switchml: slots of the pool, 0 is 128; atp: aggregators, 0 is 20000; p4inc: aggregators, 0 is 1024 a job")
+	flags.BoolVar(&f.options.Wrap, system.OptionWrap, false, "iswitch sync: vectors longer than the table use it again from its start")
+	addSystemOptions(cmd, &f.options)
+	cli.Complete(cmd, "mode", func() []string { return []string{"sync", "async"} })
+}
+
+// single is the loss, where one is asked for.
+func (f *waitFlags) single() (float64, error) {
+	if len(f.losses) > 1 {
+		return 0, cli.UsageError("--loss %s: a list belongs to --preset %s", &f.losses, sharedPreset)
+	}
+	return f.losses.first(), nil
+}
+
+// waitsNot are the flags of a network that mean nothing where workers wait for answers.
+var waitsNot = []string{"tc", "tc-count", "arrivals", "rx-import"}
+
+// choose gives the network the system that was asked for.
+func (f *topologyFlags) choose(t *netsim.Topology) error {
+	if f.queue == "" {
+		return nil
+	}
+	s, err := system.All().Find(f.queue)
+	switch {
+	case err == nil && s.Rises():
+		if t.Waiting == nil || t.Waiting.System != s.Name {
+			t.Waiting = &netsim.Waiting{System: s.Name}
+		}
+		t.Queue = s.Discipline
+	case err == nil && len(s.Modes) > 0:
+		return cli.UsageError("--system %s: its sums do not go on to a server above the switches; those of %s do, and workers of %s do not wait; or give --preset %s",
+			s.Name, strings.Join(system.All().Rising().Names(), ", "), strings.Join(engine.Names(), ", "), strings.Join(append(jobPresetNames(), sharedPreset), "|"))
+	case slices.Contains(engine.Names(), f.queue):
+		t.Queue, t.Waiting = f.queue, nil
+	default:
+		return cli.UsageError("--queue %q is not one of %s", f.queue, strings.Join(f.systems(), ", "))
+	}
+	for i := range t.Switches {
+		t.Switches[i].Queue = ""
+	}
+	return nil
+}
+
+// wait takes over how the network's workers wait for answers.
+func (f *topologyFlags) wait(given func(string) bool, t *netsim.Topology) error {
+	w := t.Waiting
+	names, say := waitNames, func(name string) error {
+		return cli.UsageError("--%s is for workers that wait for answers; give --system %s, or --preset %s", name,
+			strings.Join(system.All().Rising().Names(), "|"), strings.Join(append(jobPresetNames(), sharedPreset), "|"))
+	}
+	if w != nil {
+		names, say = waitsNot, func(name string) error {
+			return cli.UsageError("--%s means nothing to %s on this network, whose workers wait for answers", name, w.System)
+		}
+	}
+	if i := slices.IndexFunc(names, given); i >= 0 {
+		return say(names[i])
+	}
+	if w == nil {
+		return nil
+	}
+	loss, err := f.waits.single()
+	if err != nil {
+		return err
+	}
+	o := &f.waits.options
+	for name, take := range map[string]func(){
+		"mode": func() { w.Mode = f.waits.mode }, "loss": func() { w.Loss = loss },
+		system.OptionH: func() { w.H = o.H }, system.OptionBound: func() { bound := o.Bound; w.Bound = &bound },
+		system.OptionSlots: func() { w.Slots = o.Slots }, system.OptionWrap: func() { w.Wrap = o.Wrap },
+		system.OptionProfile: func() { w.Profile = o.Profile }, system.OptionRecovery: func() { w.Recovery = o.Recovery },
+		system.OptionTimeout: func() { w.Timeout = o.Timeout }, system.OptionPacket: func() { w.Packet = o.Packet },
+		system.OptionWindow: func() { w.Window = o.Window }, system.OptionCongestion: func() { w.Congestion = o.Congestion },
+	} {
+		if given(name) {
+			take()
+		}
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package netsim
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/olafctl/olaf/fpga/engine"
+)
+
+// way is the switches of a network as a tree below its only server.
+type way struct {
+	switches []waySwitch
+	homes    []int // by cluster, the switch that its workers hang on
+}
+
+// waySwitch is one of them.
+type waySwitch struct {
+	*Switch
+	parent int // its place, below its own; -1 is the server
+	up     *Link
+}
+
+// way finds it. The error matches ErrTopology where there is none: several servers, workers of a cluster on several switches,
+// and what only those have that nobody answers.
+func (t *Topology) way() (*way, error) {
+	n, err := build(t)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.plain(); err != nil {
+		return nil, err
+	}
+	w := &way{}
+	place := map[int32]int{}
+	var add func(at int32) int
+	add = func(at int32) int {
+		if int(at) >= n.switches {
+			return -1
+		}
+		if i, ok := place[at]; ok {
+			return i
+		}
+		port := &n.ports[n.next[at]]
+		parent := add(port.to)
+		place[at] = len(w.switches)
+		w.switches = append(w.switches, waySwitch{&t.Switches[at], parent, port.spec})
+		return place[at]
+	}
+	for i := range n.clusters {
+		w.homes = append(w.homes, add(n.trees[n.clusters[i].tree].attached[0]))
+	}
+	return w, nil
+}
+
+// plain refuses what has no meaning where workers wait for answers.
+func (t *Topology) plain() error {
+	refuse := func(p Pos, field, what string) error {
+		return &Error{t.File, p.Of(field), what + ": not where workers wait for answers"}
+	}
+	switch {
+	case len(t.Servers) > 1:
+		return refuse(t.Servers[1].Pos, "name", "clusters have several servers")
+	case t.Sends != "":
+		return refuse(t.Pos, "sends", "updates are sent at instants of a file")
+	case t.Timing == NS3:
+		return refuse(t.Pos, "timing", "instants are those of ns-3")
+	case t.Control.Enabled:
+		return refuse(t.Control.Pos, "enabled", "transmission control withholds updates")
+	case len(t.Background) > 0:
+		return refuse(t.Background[0].Pos, "at", "there is traffic beside the training's")
+	case len(t.Schedule) > 0:
+		return refuse(t.Schedule[0].Pos, "at", "links change")
+	}
+	for i := range t.Clusters {
+		k, first := &t.Clusters[i], &t.Clusters[0]
+		switch {
+		case len(k.At) > 1:
+			return refuse(k.Pos, "at", fmt.Sprintf("workers of a cluster hang on %d switches", len(k.At)))
+		case k.Stop > 0:
+			return refuse(k.Pos, "stop", "a cluster stops")
+		case k.Workers != first.Workers || k.Access.Rate != first.Access.Rate || k.Access.Delay != first.Access.Delay || k.Access.Overhead != first.Access.Overhead:
+			return refuse(k.Pos, "workers", "clusters differ in their workers or the links of these")
+		}
+	}
+	if i := slices.IndexFunc(t.Switches, func(sw Switch) bool { return sw.HoldTx && sw.Slots == 1 }); i >= 0 {
+		return refuse(t.Switches[i].Pos, "slots", "ports hold nothing beside the frame on the wire")
+	}
+	if i := slices.IndexFunc(t.Switches, func(sw Switch) bool { return t.queueOf(&sw) != t.Queue }); i >= 0 {
+		return refuse(t.Switches[i].Pos, "queue", "a switch has a queue of its own")
+	}
+	ideal := func(sw Switch) bool { return sw.Profile == "" || engine.Profile(sw.Profile) == engine.Ideal }
+	if i := slices.IndexFunc(t.Switches, func(sw Switch) bool { return !ideal(sw) }); i >= 0 {
+		return refuse(t.Switches[i].Pos, "profile", "engines take cycles")
+	}
+	return nil
+}
