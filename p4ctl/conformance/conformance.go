@@ -158,7 +158,8 @@ func (s *session) look(ctx context.Context, write bool) error {
 	return nil
 }
 
-// leave puts the pipeline in place without any entry.
+// leave puts the pipeline in place without any entry, and waits until the server has seen the last primary go: who comes next
+// finds nobody there.
 func (s *session) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()
@@ -166,6 +167,16 @@ func (s *session) leave(ctx context.Context) error {
 	p.fresh()
 	if p.outcome == Failed {
 		return fmt.Errorf("the pipeline could not be put back: %s", strings.Join(p.seen, "; "))
+	}
+	if p.stream == nil {
+		return nil
+	}
+	err := p.stream.CloseSend()
+	for err == nil {
+		_, err = p.stream.Recv()
+	}
+	if ctx.Err() != nil { // with any other status the stream has ended
+		return fmt.Errorf("%w: end the stream that a controller closed: %w", ErrSilent, err)
 	}
 	return nil
 }
