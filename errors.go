@@ -30,6 +30,22 @@ func (e *kindError) Error() string { return e.text }
 // NewError is errors.New with a kind. Whatever wraps the error has the same kind, unless it has one of its own.
 func NewError(k Kind, text string) error { return &kindError{k, text} }
 
+// List is several failures, each with a remedy of its own: people are told a line of each.
+type List []error
+
+func (l List) Error() string { return errors.Join(l...).Error() }
+
+// Unwrap are the failures.
+func (l List) Unwrap() []error { return l }
+
+// Listed is the List of some failures; nil of none.
+func Listed(errs []error) error {
+	if len(errs) == 0 {
+		return nil
+	}
+	return List(errs)
+}
+
 // fieldError is an error about a field of a specification.
 type fieldError struct {
 	field string

@@ -142,3 +142,15 @@ func hasKind(value ast.Expr) bool {
 	}
 	return false
 }
+
+// TestListed holds that several failures have their kinds and their lines, and none is nil.
+func TestListed(t *testing.T) {
+	device := olaf.NewError(olaf.Device, "no rights")
+	err := olaf.Listed([]error{errors.New("one"), device})
+	if kind, declared := olaf.KindOf(err); kind != olaf.Device || !declared || !errors.Is(err, device) || err.Error() != "one\nno rights" {
+		t.Errorf("%v, %v", kind, err)
+	}
+	if err := olaf.Listed(nil); err != nil {
+		t.Error(err)
+	}
+}

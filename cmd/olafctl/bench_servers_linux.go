@@ -3,13 +3,19 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/olafctl/olaf/experiments/testbed/feed"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/xdp"
 )
 
 // feedAll brings the testbed up, feeds it as often as it was asked for, and takes it down.
 func feedAll(ctx context.Context, r *feed.Report, runs int, said func()) (err error) {
+	if err := netlab.Missing(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, xdp.LoadRights)...); err != nil {
+		return err
+	}
 	l, err := lab.Up(r.Plan, lab.Options{LogBytes: feed.LogBytes})
 	if err != nil {
 		return err

@@ -32,7 +32,9 @@ func run(ctx context.Context, env *cli.Env, args []string) int {
 		code = cli.ExitUsage // cobra's own complaints: unknown command, missing argument
 	}
 	if exit, ok := err.(*cli.Exit); !ok || exit.Err != nil {
-		fmt.Fprintf(env.Stderr, "olafctl: %s\n", cli.OneLine(err))
+		for _, line := range cli.Lines(err) {
+			fmt.Fprintf(env.Stderr, "olafctl: %s\n", line)
+		}
 	}
 	return code
 }

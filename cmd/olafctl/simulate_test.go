@@ -5,10 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -280,6 +282,21 @@ func TestNamesStayOnTheirLine(t *testing.T) {
 		var b strings.Builder
 		if err := (&simulation{topology: topology, Seeds: []uint64{1}}).WriteText(&b, text.View{}); err != nil || !strings.HasPrefix(b.String(), want) {
 			t.Errorf("%q prints as %q (%v)", name, b.String(), err)
+		}
+	}
+}
+
+// TestLines tells failures with remedies of their own a line each, unless something else is said beside them.
+func TestLines(t *testing.T) {
+	list := olaf.Listed([]error{errors.New("one\nin two"), errors.New("another")})
+	for _, err := range []error{list, errors.Join(list, nil)} {
+		if said := cli.Lines(err); !slices.Equal(said, []string{"one; in two", "another"}) {
+			t.Errorf("%q", said)
+		}
+	}
+	for _, err := range []error{errors.Join(list, errors.New("closed")), fmt.Errorf("open: %w", list), errors.New("alone")} {
+		if said := cli.Lines(err); len(said) != 1 {
+			t.Errorf("%q", said)
 		}
 	}
 }

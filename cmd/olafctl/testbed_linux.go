@@ -221,6 +221,9 @@ func tryTestbed() (all []ability) {
 		return []ability{{Name: "namespaces", Says: err.Error(), Remedy: "modprobe veth"}}
 	}
 	all = append(all, ability{Name: "namespaces", Says: fmt.Sprintf("made, with a cable of MTU %d", netlab.MaxMTU), OK: true})
+	if features := featureAbilities(xdp.Running()); features != nil {
+		return append(all, features...)
+	}
 	p, err := xdp.LoadAggregator(xdp.AggregatorBuild{Fragments: 1, Lanes: 256, Senders: 2})
 	if err != nil {
 		return append(all, ability{Name: "XDP programs", Says: err.Error(), Remedy: "a kernel of 6.1 or newer, with CONFIG_DEBUG_INFO_BTF"})
@@ -237,6 +240,18 @@ func tryTestbed() (all []ability) {
 		_ = l.Close()
 	}
 	return append(all, qdiscAbility(), ratesAbility())
+}
+
+// featureAbilities are what programs need and a kernel has not, a line each.
+func featureAbilities(k xdp.Kernel) (all []ability) {
+	lacks, err := xdp.Lacks(k)
+	if err != nil {
+		return []ability{{Name: "kernel features", Says: err.Error(), Remedy: "build olafctl anew"}}
+	}
+	for _, f := range lacks {
+		all = append(all, ability{Name: f.Name, Says: "not in this kernel, " + f.Use, Remedy: f.Remedy() + ", or use -d host:, which loads no programs"})
+	}
+	return all
 }
 
 // qdiscAbility says whether the kernel could serve the output itself. It is not used, so that nothing is missing without it.

@@ -1,7 +1,6 @@
 package netlab
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/olafctl/olaf"
@@ -46,5 +45,5 @@ func Missing(rights ...Right) error {
 			missing = append(missing, fmt.Errorf("%w: %s, to %s; run as root, or give it to the program with setcap", ErrRights, r.Name, r.For))
 		}
 	}
-	return errors.Join(missing...)
+	return olaf.Listed(missing)
 }

@@ -12,11 +12,12 @@ import (
 
 // AggregatorBuild is what is fixed when an aggregator of XAgg is loaded.
 type AggregatorBuild struct {
-	Fragments int  // of the model, all of them held
-	Lanes     int  // that a fragment has at most
-	Wrapping  bool // sums wrap, as published, instead of saturating
-	Senders   int  // children and whoever else the table may hold
-	LogBytes  int  // room of the decision log, a power of two and pages; 0 logs nothing
+	Fragments int    // of the model, all of them held
+	Lanes     int    // that a fragment has at most
+	Wrapping  bool   // sums wrap, as published, instead of saturating
+	Senders   int    // children and whoever else the table may hold
+	LogBytes  int    // room of the decision log, a power of two and pages; 0 logs nothing
+	Kernel    Kernel // as of Build
 
 	// For the test of what the paper leaves open: no lock around a fragment, and a gate between looking and adding.
 	unlocked, gated bool
@@ -61,7 +62,7 @@ type Check struct {
 	Fragment uint32
 }
 
-// LoadAggregator loads the program of XAgg. The error matches netlab.ErrRights or ErrKernel.
+// LoadAggregator loads the program of XAgg. The error matches netlab.ErrRights, ErrFeature or ErrKernel.
 func LoadAggregator(build AggregatorBuild) (*Aggregator, error) {
 	spec, err := loadXagg()
 	if err != nil {
@@ -74,7 +75,7 @@ func LoadAggregator(build AggregatorBuild) (*Aggregator, error) {
 	spec.Maps["sums"].MaxEntries = uint32(build.Fragments)
 	spec.Maps["sums"].ValueSize = uint32(laneWords(build.Lanes) * wordBytes)
 	a := &Aggregator{build: build}
-	err = a.load("xagg", spec, shared{build.Senders, build.LogBytes}, map[string]any{
+	err = a.load("xagg", spec, shared{build.Senders, build.LogBytes, build.Kernel}, map[string]any{
 		"FRAGMENTS": uint32(build.Fragments), "LANES": uint32(build.Lanes), "SATURATING": !build.Wrapping,
 		"LOCKED": !build.unlocked, "GATED": build.gated,
 	})

@@ -12,8 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// ErrKernel is the kind of everything that the kernel refuses although the process has the rights: a feature that it has not, a
-// limit.
+// ErrKernel is the kind of everything that the kernel refuses although the process has the rights and the kernel what is needed: a limit.
 var ErrKernel = olaf.NewError(olaf.Device, "the kernel refuses")
 
 // programs is what every object has: programs and maps, the table of senders, counters in two banks, the decision log. Nothing
@@ -32,12 +31,19 @@ type programs struct {
 type shared struct {
 	senders  int // sources that the table may hold
 	logBytes int // room of the decision log, a power of two and pages; 0 logs nothing
+	kernel   Kernel
 }
 
-// load fixes constants, gives maps their sizes, and loads. The error matches netlab.ErrRights or ErrKernel.
+// load fixes constants, gives maps their sizes, and loads. The error matches netlab.ErrRights, ErrFeature or ErrKernel.
 func (p *programs) load(name string, spec *ebpf.CollectionSpec, s shared, constants map[string]any) error {
 	p.name = name
 	if err := netlab.Missing(LoadRights...); err != nil {
+		return err
+	}
+	if s.kernel == nil {
+		s.kernel = Running()
+	}
+	if err := missing(s.kernel, spec); err != nil {
 		return err
 	}
 	if err := p.shape(spec, s, constants); err != nil {

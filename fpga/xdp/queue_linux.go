@@ -27,6 +27,7 @@ type Build struct {
 	Senders    int // sources that the table may hold
 	// LogBytes is the room of the decision log, a power of two and pages; 0 logs nothing.
 	LogBytes int
+	Kernel   Kernel // whose features are asked for before anything is loaded; nil is Running
 }
 
 // Settings are what changes between runs, while the queue is empty and does not run.
@@ -46,7 +47,7 @@ type Queue struct {
 	exchange []byte
 }
 
-// Load loads the programs of a discipline. The error matches netlab.ErrRights or ErrKernel.
+// Load loads the programs of a discipline. The error matches netlab.ErrRights, ErrFeature or ErrKernel.
 func Load(discipline string, build Build) (*Queue, error) {
 	load, ok := disciplines[discipline]
 	if !ok {
@@ -59,7 +60,7 @@ func Load(discipline string, build Build) (*Queue, error) {
 	spec.Maps["slots"].ValueSize = uint32(build.Slots * (placeBytes + laneWords(build.Lanes)*wordBytes))
 	spec.Maps["clusters"].ValueSize = uint32(build.Clusters * clusterBytes)
 	q := &Queue{build: build}
-	err = q.load(discipline, spec, shared{build.Senders, build.LogBytes}, map[string]any{
+	err = q.load(discipline, spec, shared{build.Senders, build.LogBytes, build.Kernel}, map[string]any{
 		"SLOTS": uint32(build.Slots), "CLUSTERS": uint32(build.Clusters), "LANES": uint32(build.Lanes), "FRAME_LANES": uint32(build.FrameLanes),
 	})
 	if err == nil {

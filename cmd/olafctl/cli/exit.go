@@ -98,6 +98,19 @@ func OneLine(err error) string {
 	return strings.Join(said, "; ")
 }
 
+// Lines are what people are told of an error: one line, or one of each failure where these have remedies of their own.
+func Lines(err error) []string {
+	var list olaf.List
+	if !errors.As(err, &list) || list.Error() != err.Error() { // something is said beside it
+		return []string{OneLine(err)}
+	}
+	var lines []string
+	for _, each := range list {
+		lines = append(lines, OneLine(each))
+	}
+	return lines
+}
+
 // Stopped says in one word what a signal ended before there was anything to tell of.
 func Stopped(ctx context.Context, err error) error {
 	var told *Exit

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"golang.org/x/sys/unix"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/xdp"
+)
+
+// realRights are what real packets take of a process.
+var realRights = slices.Concat(netlab.NamespaceRights, netlab.PacketRights, xdp.LoadRights)
+
+// without runs this program in a process that can't have some rights, and returns what it printed.
+func without(t *testing.T, rights []netlab.Right, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	self, err := exec.LookPath("olafctl") // this program, as scripts run it
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out, said bytes.Buffer
+	cmd := &exec.Cmd{Path: self, Args: append([]string{"olafctl"}, args...), Stdout: &out, Stderr: &said, Env: append(os.Environ(), "OLAFCTL_HOME="+t.TempDir())}
+	started := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends, and what it gave up with it
+		for _, r := range rights {
+			if err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(r.Number), 0, 0, 0); err != nil {
+				started <- err
+				return
+			}
+		}
+		started <- cmd.Start()
+	}()
+	if err := <-started; errors.Is(err, unix.EPERM) {
+		t.Skip("rights can't be given up without CAP_SETPCAP")
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // the code says how it ended
+	return out.String(), said.String(), cmd.ProcessState.ExitCode()
+}
+
+// TestWithoutRights takes each right away from a process that wants real packets, and all of them together: a line for each says what is
+// missing, what for, and what to do, and nothing is begun. The doctor says the same.
+func TestWithoutRights(t *testing.T) {
+	if !canReal() {
+		t.Skip("no rights for real packets that could be given up")
+	}
+	held := map[string][]netlab.Right{"all": realRights}
+	for _, r := range realRights {
+		held[r.Name] = []netlab.Right{r}
+	}
+	for name, rights := range held {
+		for _, args := range [][]string{
+			{"bench", "-d", "xdp:", "--runs", "1", "--rate", "1M", "--out-rate", "1M"},
+			{"bench", "-d", "xdp:", "--system", "xagg", "--runs", "1"},
+			{"train", "-d", "xdp:", "--workers", "2"},
+		} {
+			t.Run(name+" "+strings.Join(args[:3], " "), func(t *testing.T) {
+				t.Parallel()
+				stdout, stderr, code := without(t, rights, args...)
+				if code != cli.ExitDevice || stdout != "" {
+					t.Errorf("exit code %d, printed %q", code, stdout)
+				}
+				lines := strings.Split(strings.TrimSpace(stderr), "\n")
+				names := map[string]bool{}
+				for _, r := range rights {
+					names[r.Name] = true
+				}
+				for _, line := range lines {
+					_, rest, ok := strings.Cut(line, "a right is missing: ")
+					missing, _, _ := strings.Cut(rest, ",")
+					if !ok || !names[missing] || !strings.HasSuffix(line, "; run as root, or give it to the program with setcap") {
+						t.Errorf("%q", line)
+					}
+					delete(names, missing)
+				}
+				if len(names) > 0 {
+					t.Errorf("nothing is said of %v:\n%s", names, stderr)
+				}
+			})
+		}
+		t.Run(name+" doctor", func(t *testing.T) {
+			stdout, stderr, code := without(t, rights, "testbed", "doctor", "-o", "json")
+			if code != cli.ExitDevice || !strings.Contains(stderr, "this machine lacks") {
+				t.Errorf("exit code %d, %s", code, stderr)
+			}
+			for _, r := range rights {
+				if !strings.Contains(stdout, "or setcap "+strings.ToLower(r.Name)+"+ep olafctl\"") {
+					t.Errorf("no remedy for %s in\n%s", r.Name, stdout)
+				}
+			}
+		})
+	}
+}
+
+// old is a kernel without ring buffers and bpf_loop.
+type old struct{}
+
+func (old) ProgramType(ebpf.ProgramType) error { return nil }
+
+func (old) MapType(t ebpf.MapType) error {
+	if t == ebpf.RingBuf {
+		return ebpf.ErrNotSupported
+	}
+	return nil
+}
+
+func (old) Helper(_ ebpf.ProgramType, f asm.BuiltinFunc) error {
+	if f == asm.FnLoop {
+		return ebpf.ErrNotSupported
+	}
+	return nil
+}
+
+func (old) BTF() error { return nil }
+
+// TestDoctorOfOldKernel holds that the doctor has a line for each thing that a kernel lacks, and none of one that lacks nothing.
+func TestDoctorOfOldKernel(t *testing.T) {
+	all := featureAbilities(old{})
+	if len(all) != 2 || all[0].Name != "ring buffers" || all[1].Name != "bpf_loop" {
+		t.Fatalf("%+v", all)
+	}
+	for _, a := range all {
+		if a.OK || !strings.Contains(a.Says, "not in this kernel, to ") || !strings.Contains(a.Remedy, "run Linux 5.") || !strings.Contains(a.Remedy, "or use -d host:") {
+			t.Errorf("%+v", a)
+		}
+	}
+	if canReal() {
+		if all := featureAbilities(xdp.Running()); all != nil {
+			t.Errorf("of this kernel: %+v", all)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package xdp
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/btf"
+	"github.com/cilium/ebpf/features"
+	"github.com/olafctl/olaf"
+)
+
+// ErrFeature is the kind of what programs need and the kernel has not.
+var ErrFeature = olaf.NewError(olaf.Device, "the kernel lacks")
+
+// Kernel tells what a kernel has: nil of what is there, an error that matches ebpf.ErrNotSupported of what is not, and any other where
+// it can't be known.
+type Kernel interface {
+	ProgramType(ebpf.ProgramType) error
+	MapType(ebpf.MapType) error
+	Helper(ebpf.ProgramType, asm.BuiltinFunc) error
+	BTF() error
+}
+
+// Running is the kernel that this process runs on. It is asked once for each thing, with the rights to load programs.
+func Running() Kernel { return running{} }
+
+type running struct{}
+
+func (running) ProgramType(t ebpf.ProgramType) error { return features.HaveProgramType(t) }
+
+func (running) MapType(t ebpf.MapType) error { return features.HaveMapType(t) }
+
+func (running) Helper(t ebpf.ProgramType, f asm.BuiltinFunc) error {
+	return features.HaveProgramHelper(t, f)
+}
+
+func (running) BTF() error {
+	b, err := btf.NewBuilder([]btf.Type{&btf.Int{Name: "u32", Size: 4}}, nil)
+	if err != nil {
+		return err
+	}
+	h, err := btf.NewHandle(b)
+	if err != nil {
+		return err
+	}
+	return h.Close()
+}
+
+// Feature is something that not every kernel has.
+type Feature struct {
+	Name, Use string
+	Since     string // Linux
+}
+
+// Remedy is what helps who lacks it.
+func (f *Feature) Remedy() string {
+	return fmt.Sprintf("run Linux %s or newer with CONFIG_BPF_SYSCALL", f.Since)
+}
+
+// What programs can't do without, by how the kernel numbers it.
+var (
+	typesOfMaps = Feature{"BTF", "to find locks inside of maps", "4.18"}
+	xdpPrograms = Feature{"XDP programs", "to meet frames before the network stack", "4.8"}
+
+	mapFeatures = map[ebpf.MapType]Feature{
+		ebpf.Array:       {"array maps", "to hold slots", "3.19"},
+		ebpf.PerCPUArray: {"arrays for each processor", "to count", "4.6"},
+		ebpf.ArrayOfMaps: {"maps of maps", "to replace the table of senders as a whole", "4.12"},
+		ebpf.DevMap:      {"maps of interfaces", "to send frames on", "4.14"},
+		ebpf.Queue:       {"queues", "to tell which groups are to be checked", "4.20"},
+		ebpf.RingBuf:     {"ring buffers", "to log decisions", "5.8"},
+	}
+
+	helperFeatures = map[asm.BuiltinFunc]Feature{
+		asm.FnMapLookupElem: {"bpf_map_lookup_elem", "to read maps", "3.18"},
+		asm.FnKtimeGetNs:    {"bpf_ktime_get_ns", "to time decisions", "4.1"},
+		asm.FnRedirectMap:   {"bpf_redirect_map", "to send frames on", "4.14"},
+		asm.FnMapPushElem:   {"bpf_map_push_elem", "to tell which groups are to be checked", "4.20"},
+		asm.FnSpinLock:      {"bpf_spin_lock", "to decide about one frame at a time", "5.1"},
+		asm.FnSpinUnlock:    {"bpf_spin_unlock", "to decide about one frame at a time", "5.1"},
+		asm.FnRingbufOutput: {"bpf_ringbuf_output", "to log decisions", "5.8"},
+		asm.FnLoop:          {"bpf_loop", "to wait where a test asks for it", "5.17"},
+		asm.FnXdpGetBuffLen: {"bpf_xdp_get_buff_len", "to know of frames in several pieces", "5.18"},
+	}
+)
+
+// Lacks are the features that any of the programs needs and a kernel has not; none where nothing is known.
+func Lacks(k Kernel) (missing []Feature, err error) {
+	all := ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{}, Programs: map[string]*ebpf.ProgramSpec{}}
+	for _, load := range []func() (*ebpf.CollectionSpec, error){loadFifo, loadOlaf, loadXagg} {
+		spec, err := load()
+		if err != nil {
+			return nil, fmt.Errorf("xdp: %w", err)
+		}
+		for name, m := range spec.Maps {
+			all.Maps[fmt.Sprint(len(all.Maps), name)] = m
+		}
+		for name, p := range spec.Programs {
+			all.Programs[fmt.Sprint(len(all.Programs), name)] = p
+		}
+	}
+	return lacks(k, &all), nil
+}
+
+// missing are the features that an object needs and a kernel has not, an error each that matches ErrFeature and says what to do.
+func missing(k Kernel, spec *ebpf.CollectionSpec) error {
+	var errs []error
+	for _, f := range lacks(k, spec) {
+		errs = append(errs, fmt.Errorf("%w %s, %s; %s", ErrFeature, f.Name, f.Use, f.Remedy()))
+	}
+	return olaf.Listed(errs)
+}
+
+func lacks(k Kernel, spec *ebpf.CollectionSpec) (missing []Feature) {
+	ask := func(f Feature, err error) {
+		if errors.Is(err, ebpf.ErrNotSupported) {
+			missing = append(missing, f)
+		}
+	}
+	ask(typesOfMaps, k.BTF())
+	ask(xdpPrograms, k.ProgramType(ebpf.XDP))
+	kinds, helpers := uses(spec)
+	for _, t := range kinds {
+		ask(mapFeatures[t], k.MapType(t))
+	}
+	for _, f := range helpers {
+		ask(helperFeatures[f], k.Helper(ebpf.XDP, f))
+	}
+	return missing
+}
+
+// uses lists the kinds of maps and the helpers of an object, each once.
+func uses(spec *ebpf.CollectionSpec) ([]ebpf.MapType, []asm.BuiltinFunc) {
+	kinds, helpers := map[ebpf.MapType]bool{}, map[asm.BuiltinFunc]bool{}
+	for _, m := range spec.Maps {
+		kinds[m.Type] = true
+	}
+	for _, p := range spec.Programs {
+		for i := range p.Instructions {
+			if call := &p.Instructions[i]; call.IsBuiltinCall() {
+				helpers[asm.BuiltinFunc(call.Constant)] = true
+			}
+		}
+	}
+	return inOrder(kinds), inOrder(helpers)
+}
+
+func inOrder[K cmp.Ordered](set map[K]bool) []K { return slices.Sorted(maps.Keys(set)) }
