@@ -25,10 +25,16 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// keep stores the example with its frames; the runs are recorded at the same time.
-func keep(t testing.TB, s *store.Store, runs int) *store.Folder {
+// recording is a bench of a store while its frames are recorded.
+type recording struct {
+	*Recorder
+	t testing.TB
+	s *store.Store
+	w *store.Writer
+}
+
+func record(t testing.TB, s *store.Store) *recording {
 	t.Helper()
-	r := example.Result(runs)
 	w, err := s.Create("table1", noon)
 	if err != nil {
 		t.Fatal(err)
@@ -37,6 +43,92 @@ func keep(t testing.TB, s *store.Store, runs int) *store.Folder {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return &recording{recorder, t, s, w}
+}
+
+// frames records frames of a run that goes on.
+func (r *recording) frames(ordinal uint32, observations []olaf.Observation) {
+	r.t.Helper()
+	if err := r.Observe(ordinal, observations); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// whole records all frames of a run.
+func (r *recording) whole(ordinal uint32, observations []olaf.Observation) {
+	r.t.Helper()
+	r.frames(ordinal, observations)
+	if err := r.Done(ordinal); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// long records some megabytes of a run that goes on.
+func (r *recording) long(ordinal uint32, frames int) {
+	r.t.Helper()
+	for n := 0; n < frames; n += thousand {
+		r.frames(ordinal, thousandFrames(n))
+	}
+}
+
+const thousand = 1000
+
+// thousandFrames are the frames of a run from number n on, with nothing in them to pack.
+func thousandFrames(n int) []olaf.Observation {
+	frames := make([]olaf.Observation, thousand)
+	for i := range frames {
+		x := uint64(n+i) * 0x9e3779b97f4a7c15
+		frames[i] = olaf.Observation{At: olaf.Time(n + i), Update: olaf.Update{Seq: uint32(x >> 32), Reward: int32(x >> 16), GenNS: x >> 16}}
+	}
+	return frames
+}
+
+// written is the size of the file of frames so far.
+func (r *recording) written() int64 {
+	r.t.Helper()
+	about, err := os.Stat(filepath.Join(r.s.Dir(), "runs", "."+r.w.ID()+".incomplete", ObservationsFile))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return about.Size()
+}
+
+// save ends the recording, and writes what came out beside it.
+func (r *recording) save(bench *results.Bench, runs ...Kept) {
+	r.t.Helper()
+	if err := errors.Join(r.Close(), Save(r.w, bench, runs)); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// kept ends the recording and the bench, and opens what is there then.
+func (r *recording) kept(bench *results.Bench, runs ...Kept) *store.Folder {
+	r.t.Helper()
+	r.save(bench, runs...)
+	return finished(r.t, r.s, r.w, store.Manifest{Experiment: "table1", Provenance: bench.Provenance, Valid: true})
+}
+
+// finished ends what was written, and opens it.
+func finished(t testing.TB, s *store.Store, w *store.Writer, m store.Manifest) *store.Folder {
+	t.Helper()
+	if err := w.Finish(m); err != nil {
+		t.Fatal(err)
+	}
+	f, err := s.Load(w.ID())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+// oneFrame is a run of a single frame.
+var oneFrame = []olaf.Observation{{At: 1000}}
+
+// keep stores the example with its frames; the runs are recorded at the same time.
+func keep(t testing.TB, s *store.Store, runs int) *store.Folder {
+	t.Helper()
+	r := example.Result(runs)
+	recording := record(t, s)
 	kept := make([]Kept, len(r.Runs))
 	var wait sync.WaitGroup
 	for i := range r.Runs {
@@ -46,27 +138,17 @@ func keep(t testing.TB, s *store.Store, runs int) *store.Folder {
 			observations, _ := example.Observations(run.Queue == "olaf", run.OutRateBPS, run.Seed)
 			for half := range 2 {
 				part := observations[half*len(observations)/2 : (half+1)*len(observations)/2]
-				if err := recorder.Observe(kept[i].Ordinal, part); err != nil {
+				if err := recording.Observe(kept[i].Ordinal, part); err != nil {
 					t.Error(err)
 				}
 			}
-			if err := recorder.Done(kept[i].Ordinal); err != nil {
+			if err := recording.Done(kept[i].Ordinal); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	wait.Wait()
-	if err := errors.Join(recorder.Close(), Save(w, r.Bench, kept)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Finish(store.Manifest{Experiment: "table1", Provenance: r.Bench.Provenance, Valid: true}); err != nil {
-		t.Fatal(err)
-	}
-	f, err := s.Load(w.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return recording.kept(r.Bench, kept...)
 }
 
 func opened(t testing.TB) *store.Store {
@@ -204,13 +286,10 @@ func TestStoredWithoutFrames(t *testing.T) {
 	for i, run := range r.Runs {
 		kept = append(kept, Kept{Ordinal: uint32(i), Run: run})
 	}
-	if err := errors.Join(Save(w, r.Bench, kept), w.Finish(store.Manifest{Experiment: "table1"})); err != nil {
+	if err := Save(w, r.Bench, kept); err != nil {
 		t.Fatal(err)
 	}
-	f, err := s.Load(w.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	f := finished(t, s, w, store.Manifest{Experiment: "table1"})
 	if proof, err := Verify(f, toy.Declarations); err != nil || proof.Raw || proof.Rows != 4 {
 		t.Errorf("%+v %v", proof, err)
 	}
@@ -220,36 +299,12 @@ func TestStoredWithoutFrames(t *testing.T) {
 }
 
 func TestAnInterruptedRecordingKeepsWhatWasEnded(t *testing.T) {
-	s := opened(t)
-	w, err := s.Create("table1", noon)
-	if err != nil {
-		t.Fatal(err)
-	}
-	recorder, err := NewRecorder(w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	one := []olaf.Observation{{At: 1000}}
-	// Run 0 is never ended, 2 and 1 are.
-	for _, ordinal := range []uint32{0, 2, 1} {
-		if err := recorder.Observe(ordinal, one); err != nil {
-			t.Fatal(err)
-		}
-		if ordinal > 0 {
-			if err := recorder.Done(ordinal); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if err := errors.Join(recorder.Close(), Save(w, &results.Bench{}, nil), w.Finish(store.Manifest{Experiment: "table1"})); err != nil {
-		t.Fatal(err)
-	}
-	f, err := s.Load(w.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := record(t, opened(t))
+	r.frames(0, oneFrame) // and never ends
+	r.whole(2, oneFrame)
+	r.whole(1, oneFrame)
 	var got []uint32
-	err = Observations(f, func(ordinal uint32, _ *olaf.Observation) bool { got = append(got, ordinal); return true })
+	err := Observations(r.kept(&results.Bench{}), func(ordinal uint32, _ *olaf.Observation) bool { got = append(got, ordinal); return true })
 	if err != nil || len(got) != 2 || got[0] != 1 || got[1] != 2 {
 		t.Errorf("%v %v", got, err)
 	}
@@ -258,46 +313,20 @@ func TestAnInterruptedRecordingKeepsWhatWasEnded(t *testing.T) {
 // TestALongRunIsWrittenWhileItGoesOn keeps memory flat, and takes back a run that is not ended.
 func TestALongRunIsWrittenWhileItGoesOn(t *testing.T) {
 	const frames = 600_000
-	record := func(end bool) *store.Folder {
-		s := opened(t)
-		w, err := s.Create("table1", noon)
-		if err != nil {
-			t.Fatal(err)
-		}
-		recorder, err := NewRecorder(w)
-		if err != nil {
-			t.Fatal(err)
-		}
-		one := []olaf.Observation{{At: 1000}}
-		if err := errors.Join(recorder.Observe(0, one), recorder.Done(0), recorder.Observe(2, one), recorder.Done(2)); err != nil {
-			t.Fatal(err)
-		}
-		batch := make([]olaf.Observation, 1000)
-		for n := 0; n < frames; n += len(batch) {
-			for i := range batch {
-				x := uint64(n+i) * 0x9e3779b97f4a7c15 // nothing to pack
-				batch[i] = olaf.Observation{At: olaf.Time(n + i), Update: olaf.Update{Seq: uint32(x >> 32), Reward: int32(x >> 16), GenNS: x >> 16}}
-			}
-			if err := recorder.Observe(1, batch); err != nil {
-				t.Fatal(err)
-			}
-		}
-		about, err := os.Stat(filepath.Join(s.Dir(), "runs", "."+w.ID()+".incomplete", ObservationsFile))
-		if err != nil || about.Size() < 2*chunk {
-			t.Errorf("%d bytes are written while the run goes on: %v", about.Size(), err)
+	kept := func(end bool) *store.Folder {
+		r := record(t, opened(t))
+		r.whole(0, oneFrame)
+		r.whole(2, oneFrame)
+		r.long(1, frames)
+		if size := r.written(); size < 2*chunk {
+			t.Errorf("%d bytes are written while the run goes on", size)
 		}
 		if end {
-			if err := recorder.Done(1); err != nil {
+			if err := r.Done(1); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := errors.Join(recorder.Close(), Save(w, &results.Bench{}, nil), w.Finish(store.Manifest{Experiment: "table1"})); err != nil {
-			t.Fatal(err)
-		}
-		f, err := s.Load(w.ID())
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := r.kept(&results.Bench{})
 		if err := f.VerifyDigests(); err != nil {
 			t.Error(err)
 		}
@@ -319,7 +348,7 @@ func TestALongRunIsWrittenWhileItGoesOn(t *testing.T) {
 		}
 		got := map[uint32]int{}
 		last := uint32(0)
-		err := Observations(record(end), func(ordinal uint32, o *olaf.Observation) bool {
+		err := Observations(kept(end), func(ordinal uint32, o *olaf.Observation) bool {
 			if ordinal == 1 && o.At != olaf.Time(got[1]) || ordinal < last {
 				t.Fatalf("run %d at %v after run %d", ordinal, o.At, last)
 			}
@@ -338,25 +367,16 @@ func BenchmarkKeep30Runs(b *testing.B) {
 	s := opened(b)
 	observations, _ := example.Observations(true, 120e9, 1)
 	for b.Loop() {
-		w, err := s.Create("table1", noon)
-		if err != nil {
-			b.Fatal(err)
-		}
-		recorder, err := NewRecorder(w)
-		if err != nil {
-			b.Fatal(err)
-		}
+		r := record(b, s)
 		for run := range uint32(120) {
 			for n := 0; n < 17000/4; n += len(observations) {
-				if err := recorder.Observe(run, observations); err != nil {
-					b.Fatal(err)
-				}
+				r.frames(run, observations)
 			}
-			if err := recorder.Done(run); err != nil {
+			if err := r.Done(run); err != nil {
 				b.Fatal(err)
 			}
 		}
-		if err := errors.Join(recorder.Close(), w.Finish(store.Manifest{Experiment: "table1"})); err != nil {
+		if err := errors.Join(r.Close(), r.w.Finish(store.Manifest{Experiment: "table1"})); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -406,29 +426,13 @@ func TestExportsComeOutTheSame(t *testing.T) {
 // TestANewRuleCondemnsNoKeptRun keeps a run out of which nothing came, as an olafctl would that knew no rule against it.
 func TestANewRuleCondemnsNoKeptRun(t *testing.T) {
 	for _, knew := range []bool{true, false} {
-		s := opened(t)
-		w, err := s.Create("table1", noon)
-		if err != nil {
-			t.Fatal(err)
-		}
-		recorder, err := NewRecorder(w)
-		if err != nil {
-			t.Fatal(err)
-		}
 		collector := results.NewCollector(example.Collect(1e9))
 		run := collector.Finish(toy.Counts(map[string]int64{"sent": 3, "in": 3, "turned_away": 3}))
 		if len(run.Invalid) != 1 || !strings.Contains(run.Invalid[0], "delivered > 0 where sent > 0: 0 of 3") {
 			t.Fatal(run.Invalid)
 		}
 		run.Invalid = nil
-		kept := []Kept{{Measure: example.Collect(1e9), Run: run}}
-		if err := errors.Join(recorder.Close(), Save(w, &results.Bench{}, kept), w.Finish(store.Manifest{Experiment: "table1"})); err != nil {
-			t.Fatal(err)
-		}
-		f, err := s.Load(w.ID())
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := record(t, opened(t)).kept(&results.Bench{}, Kept{Measure: example.Collect(1e9), Run: run})
 		if !knew {
 			raw, err := os.ReadFile(f.Path(RunsFile))
 			if err != nil {

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -35,40 +34,21 @@ func measured(seed uint64) (results.Run, []olaf.Observation) {
 	return run, observations
 }
 
-// saved keeps a bench with some runs, the frames of runs by their numbers, and other files.
-func saved(t *testing.T, bench *results.Bench, kept []Kept, frames []uint32, files map[string]string) *store.Folder {
+// saved keeps a bench with some runs, the frames of runs by their numbers, and documents of its own.
+func saved(t *testing.T, bench *results.Bench, kept []Kept, frames []uint32, documents ...string) *store.Folder {
 	t.Helper()
-	s := opened(t)
-	w, err := s.Create("table1", noon)
-	if err != nil {
-		t.Fatal(err)
-	}
-	recorder, err := NewRecorder(w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := record(t, opened(t))
 	for _, ordinal := range frames {
 		_, observations := measured(uint64(ordinal))
-		if err := errors.Join(recorder.Observe(ordinal, observations), recorder.Done(ordinal)); err != nil {
+		r.whole(ordinal, observations)
+	}
+	r.save(bench, kept...)
+	for _, text := range documents {
+		if err := r.w.Put(DocumentFile, []byte(text)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(recorder.Close(), Save(w, bench, kept)); err != nil {
-		t.Fatal(err)
-	}
-	for name, text := range files {
-		if err := w.Put(name, []byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Finish(store.Manifest{Experiment: "table1", Valid: true}); err != nil {
-		t.Fatal(err)
-	}
-	f, err := s.Load(w.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return finished(t, r.s, r.w, store.Manifest{Experiment: "table1", Valid: true})
 }
 
 func keptRun(ordinal uint32) Kept {
@@ -78,7 +58,7 @@ func keptRun(ordinal uint32) Kept {
 
 // Frames of no run are found among those of others, too.
 func TestForeignFramesInBetween(t *testing.T) {
-	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{keptRun(0), keptRun(2)}, []uint32{0, 1, 2}, nil)
+	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{keptRun(0), keptRun(2)}, []uint32{0, 1, 2})
 	if _, err := Verify(f, toy.Declarations); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), "frames of a run 1 that is not listed") {
 		t.Errorf("%v", err)
 	}
@@ -90,7 +70,7 @@ func TestTheLastRunIsMeasuredToo(t *testing.T) {
 		kept := []Kept{keptRun(0), keptRun(1), keptRun(2)}
 		other, _ := measured(9)
 		kept[wrong].Run.Metrics = other.Metrics
-		f := saved(t, &results.Bench{Schema: results.BenchSchema}, kept, []uint32{0, 1, 2}, nil)
+		f := saved(t, &results.Bench{Schema: results.BenchSchema}, kept, []uint32{0, 1, 2})
 		if _, err := Verify(f, toy.Declarations); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(), fmt.Sprintf("run %d of olaf", wrong)) {
 			t.Errorf("run %d has another's numbers: %v", wrong, err)
 		}
@@ -127,68 +107,28 @@ func TestKindsOfErrors(t *testing.T) {
 
 // Runs that ended before their turn do not keep a later one in memory: it is written while it goes on.
 func TestRunsOutOfTurnHoldNobodyUp(t *testing.T) {
-	s := opened(t)
-	w, err := s.Create("table1", noon)
-	if err != nil {
+	r := record(t, opened(t))
+	r.whole(1, oneFrame)
+	r.whole(0, oneFrame)
+	r.long(2, 200_000)
+	if size := r.written(); size < chunk {
+		t.Errorf("%d bytes are written while the run goes on", size)
+	}
+	if err := errors.Join(r.Done(2), r.Close(), r.w.Abort()); err != nil {
 		t.Fatal(err)
-	}
-	recorder, err := NewRecorder(w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	one := []olaf.Observation{{At: 1000}}
-	for _, ordinal := range []uint32{1, 0} {
-		if err := errors.Join(recorder.Observe(ordinal, one), recorder.Done(ordinal)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	observeLong(t, recorder, 2)
-	about, err := os.Stat(filepath.Join(s.Dir(), "runs", "."+w.ID()+".incomplete", ObservationsFile))
-	if err != nil || about.Size() < chunk {
-		t.Errorf("%d bytes are written while the run goes on: %v", about.Size(), err)
-	}
-	if err := errors.Join(recorder.Done(2), recorder.Close(), w.Abort()); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// observeLong is a run of some megabytes that is not ended.
-func observeLong(t *testing.T, recorder *Recorder, ordinal uint32) {
-	t.Helper()
-	batch := make([]olaf.Observation, 1000)
-	for n := 0; n < 200_000; n += len(batch) {
-		for i := range batch {
-			x := uint64(n+i) * 0x9e3779b97f4a7c15 // nothing to pack
-			batch[i] = olaf.Observation{At: olaf.Time(n + i), Update: olaf.Update{Seq: uint32(x >> 32), Reward: int32(x >> 16), GenNS: x >> 16}}
-		}
-		if err := recorder.Observe(ordinal, batch); err != nil {
-			t.Fatal(err)
-		}
 	}
 }
 
 // A long run whose turn has not come waits for it, however much it is.
 func TestALongRunWaitsForItsTurn(t *testing.T) {
-	s := opened(t)
-	w, err := s.Create("table1", noon)
-	if err != nil {
-		t.Fatal(err)
-	}
-	recorder, err := NewRecorder(w)
-	if err != nil {
-		t.Fatal(err)
-	}
-	observeLong(t, recorder, 1)
-	if err := errors.Join(recorder.Observe(0, []olaf.Observation{{At: 1000}}), recorder.Done(0), recorder.Done(1), recorder.Close(), Save(w, &results.Bench{}, nil),
-		w.Finish(store.Manifest{Experiment: "table1"})); err != nil {
-		t.Fatal(err)
-	}
-	f, err := s.Load(w.ID())
-	if err != nil {
+	r := record(t, opened(t))
+	r.long(1, 200_000)
+	r.whole(0, oneFrame)
+	if err := r.Done(1); err != nil {
 		t.Fatal(err)
 	}
 	var order []uint32
-	if err := Observations(f, func(ordinal uint32, _ *olaf.Observation) bool {
+	if err := Observations(r.kept(&results.Bench{}), func(ordinal uint32, _ *olaf.Observation) bool {
 		if n := len(order); n == 0 || order[n-1] != ordinal {
 			order = append(order, ordinal)
 		}
@@ -202,7 +142,7 @@ func TestALongRunWaitsForItsTurn(t *testing.T) {
 func TestSamplesOfTheLast(t *testing.T) {
 	a, b := keptRun(0), keptRun(1)
 	b.Run.Queue = "another"
-	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{a, b}, []uint32{0, 1}, nil)
+	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{a, b}, []uint32{0, 1})
 	r, err := Load(f, toy.Declarations)
 	if err != nil {
 		t.Fatal(err)
@@ -235,7 +175,7 @@ func TestSystemsAreKept(t *testing.T) {
 	k := keptRun(0)
 	k.Run.Declare(&other)
 	bench := &results.Bench{Schema: results.BenchSchema, Rows: []results.Row{results.Summarise(&other, []results.Run{k.Run})}}
-	f := saved(t, bench, []Kept{k}, []uint32{0}, nil)
+	f := saved(t, bench, []Kept{k}, []uint32{0})
 	kept, err := Runs(f, d)
 	if err != nil || len(kept) != 1 || kept[0].System != "other" || kept[0].Run.Declared != &other {
 		t.Fatalf("%+v, %v", kept, err)
@@ -266,7 +206,7 @@ func TestRunsWithLittle(t *testing.T) {
 	nothing := Kept{Ordinal: 0, Measure: example.Collect(40e9), Run: collector.Finish(toy.Counts(nil))}
 	withheld := keptRun(1)
 	withheld.Run.Withhold("the clocks were too far apart")
-	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{nothing, withheld}, []uint32{1}, nil)
+	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{nothing, withheld}, []uint32{1})
 	proof, err := Verify(f, toy.Declarations)
 	if err != nil || proof.Runs != 2 || !proof.Raw {
 		t.Errorf("%+v, %v", proof, err)
@@ -275,7 +215,7 @@ func TestRunsWithLittle(t *testing.T) {
 
 // What is new since runs were kept is listed in the order of the runs, each name once.
 func TestNewsInTheOrderOfRuns(t *testing.T) {
-	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{keptRun(0), keptRun(1)}, []uint32{0, 1}, nil)
+	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{keptRun(0), keptRun(1)}, []uint32{0, 1})
 	// The first run lacks what the declaration lists later.
 	var early, late string
 	for _, m := range toy.Declared.Metrics {
@@ -312,13 +252,40 @@ func TestNewsInTheOrderOfRuns(t *testing.T) {
 	}
 }
 
+// What can't be written down is said, and so is a run that is written already.
+func TestSavingSays(t *testing.T) {
+	r := record(t, opened(t))
+	if _, err := NewRecorder(r.w); err == nil {
+		t.Error("two recordings of one run")
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := Save(r.w, &results.Bench{Config: json.RawMessage("{")}, nil); err == nil || !strings.Contains(err.Error(), BenchFile+" can't be written") {
+		t.Errorf("%v", err)
+	}
+	if err := r.w.Abort(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A run that was set beside another is proved with what it was set beside.
+func TestRunsBesideOthers(t *testing.T) {
+	k := keptRun(0)
+	k.Run.Decisions = &olaf.Decisions{Checked: 3, Equal: 3}
+	k.Run.Beside = map[string]results.Beside{"aom_cluster_ns": {Plan: 1, Twin: 2, Measured: k.Run.Metrics.Of("aom_cluster_ns")}}
+	if proof, err := Verify(saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{k}, []uint32{0}), toy.Declarations); err != nil || proof.Runs != 1 {
+		t.Errorf("%+v, %v", proof, err)
+	}
+}
+
 // A document beside runs adds its sheets and statements to them, and takes away nothing that it does not speak of.
 func TestDocumentsBesideRuns(t *testing.T) {
 	lay := func([]byte) ([]table.Sheet, error) {
 		return []table.Sheet{{Name: "Toy", Columns: []table.Column{{Header: "x"}}, Rows: [][]table.Cell{{table.N(1)}}}}, nil
 	}
 	bench := &results.Bench{Schema: results.BenchSchema, Config: json.RawMessage(`{"a":1}`), Statements: []string{"one"}}
-	f := saved(t, bench, []Kept{keptRun(0)}, []uint32{0}, map[string]string{DocumentFile: `{"schema":"toy/v1","statements":["two"]}`})
+	f := saved(t, bench, []Kept{keptRun(0)}, []uint32{0}, `{"schema":"toy/v1","statements":["two"]}`)
 	r, err := Exportable(f, toy.Declarations, Layouts{"toy": lay})
 	if err != nil {
 		t.Fatal(err)
@@ -326,9 +293,10 @@ func TestDocumentsBesideRuns(t *testing.T) {
 	if len(r.Runs) != 1 || len(r.Own) != 1 || string(r.Bench.Config) != `{"a":1}` || !slices.Equal(r.Bench.Statements, []string{"one", "two"}) {
 		t.Errorf("%d runs, %d sheets, config %s, %q", len(r.Runs), len(r.Own), r.Bench.Config, r.Bench.Statements)
 	}
-	broken := saved(t, bench, []Kept{keptRun(0)}, []uint32{0}, map[string]string{DocumentFile: `[]`})
-	if _, err := Exportable(broken, toy.Declarations, nil); !errors.Is(err, store.ErrDamaged) {
-		t.Errorf("%v", err)
+	for _, broken := range []string{`[]`, `{`} {
+		if _, err := Exportable(saved(t, bench, []Kept{keptRun(0)}, []uint32{0}, broken), toy.Declarations, nil); !errors.Is(err, store.ErrDamaged) {
+			t.Errorf("%s: %v", broken, err)
+		}
 	}
 }
 
@@ -336,7 +304,7 @@ func TestDocumentsBesideRuns(t *testing.T) {
 // counted.
 func TestFirstVersions(t *testing.T) {
 	const first = "olafctl.bench/v1"
-	plain := saved(t, &results.Bench{Schema: first}, []Kept{keptRun(0)}, []uint32{0}, nil)
+	plain := saved(t, &results.Bench{Schema: first}, []Kept{keptRun(0)}, []uint32{0})
 	if r, err := Load(plain, toy.Declarations); err != nil || len(r.Bench.Statements) != 0 || r.Bench.Schema != results.BenchSchema {
 		t.Errorf("%+v, %v", r.Bench, err)
 	}
@@ -350,18 +318,18 @@ func TestFirstVersions(t *testing.T) {
 	for i := range kept {
 		kept[i] = Kept{Ordinal: uint32(i), Run: example.Runs[i], NoFrames: true}
 	}
-	f := saved(t, example.Bench, kept, nil, nil)
+	f := saved(t, example.Bench, kept, nil)
 	if proof, err := Verify(f, toy.Declarations); err != nil || proof.Anew != claims || proof.Dropped != 1 {
 		t.Errorf("%+v, %v, want %d judged anew and 1 dropped", proof, err, claims)
 	}
 	old := example.Bench.Paper[0]
 	old.Kind = "" // as the first version had none
 	old.Ours.Mean++
-	if _, err := Verify(saved(t, &results.Bench{Schema: first, Rows: example.Bench.Rows, Paper: []results.PaperRow{old}}, kept, nil, nil), toy.Declarations); !errors.Is(err, ErrMismatch) {
+	if _, err := Verify(saved(t, &results.Bench{Schema: first, Rows: example.Bench.Rows, Paper: []results.PaperRow{old}}, kept, nil), toy.Declarations); !errors.Is(err, ErrMismatch) {
 		t.Errorf("a number that is not the runs': %v", err)
 	}
 	one := &results.Bench{Schema: first, Rows: example.Bench.Rows, Paper: []results.PaperRow{example.Bench.Paper[0], gone}}
-	if proof, err := Verify(saved(t, one, kept, nil, nil), toy.Declarations); err != nil || proof.Anew != 1 || proof.Dropped != 1 {
+	if proof, err := Verify(saved(t, one, kept, nil), toy.Declarations); err != nil || proof.Anew != 1 || proof.Dropped != 1 {
 		t.Errorf("%+v, %v, want 1 judged anew and 1 dropped", proof, err)
 	}
 	if r, err := Load(f, toy.Declarations); err != nil || len(r.Bench.Statements) != 2 || !strings.Contains(r.Bench.Statements[1], "judged anew") {

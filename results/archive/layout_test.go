@@ -20,14 +20,10 @@ func document(t *testing.T, m store.Manifest, text string) *store.Folder {
 		t.Fatal(err)
 	}
 	m.Experiment = "toy"
-	if err := errors.Join(w.Put(DocumentFile, []byte(text)), w.Put(PrintedFile, nil), w.Put(TableFile, nil), w.Finish(m)); err != nil {
+	if err := errors.Join(w.Put(DocumentFile, []byte(text)), w.Put(PrintedFile, nil), w.Put(TableFile, nil)); err != nil {
 		t.Fatal(err)
 	}
-	f, err := s.Load(w.ID())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return f
+	return finished(t, s, w, m)
 }
 
 // TestDocumentsAreExportable holds that an experiment without single runs has what its document says, laid out by whoever

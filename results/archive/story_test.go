@@ -222,40 +222,18 @@ func TestForeignFrames(t *testing.T) {
 		"a run less":         {[]uint32{0}, false, "run 1 of"},
 		"a run without them": {[]uint32{0}, true, ""},
 	} {
-		s := opened(t)
-		w, err := s.Create("table1", noon)
-		if err != nil {
-			t.Fatal(err)
-		}
-		recorder, err := NewRecorder(w)
-		if err != nil {
-			t.Fatal(err)
-		}
+		r := record(t, opened(t))
 		var kept []Kept
-		collector := results.NewCollector(example.Collect(40e9))
 		for ordinal := range uint32(2) {
-			observations, counters := example.Observations(true, 40e9, uint64(ordinal))
-			collector.Reset(example.Collect(40e9))
-			for i := range observations {
-				collector.Observe(&observations[i])
-			}
-			run := collector.Finish(counters)
-			run.Queue, run.OutRateBPS, run.Index, run.Seed = "olaf", 40e9, int(ordinal), uint64(ordinal)
-			kept = append(kept, Kept{Ordinal: ordinal, Measure: example.Collect(40e9), Run: run, NoFrames: c.noFrames && ordinal == 1})
+			k := keptRun(ordinal)
+			k.NoFrames = c.noFrames && ordinal == 1
+			kept = append(kept, k)
 		}
 		for _, ordinal := range c.ordinals {
-			observations, _ := example.Observations(true, 40e9, uint64(ordinal))
-			if err := errors.Join(recorder.Observe(ordinal, observations), recorder.Done(ordinal)); err != nil {
-				t.Fatal(err)
-			}
+			_, observations := measured(uint64(ordinal))
+			r.whole(ordinal, observations)
 		}
-		if err := errors.Join(recorder.Close(), Save(w, &results.Bench{Schema: results.BenchSchema}, kept), w.Finish(store.Manifest{Experiment: "table1"})); err != nil {
-			t.Fatal(err)
-		}
-		f, err := s.Load(w.ID())
-		if err != nil {
-			t.Fatal(err)
-		}
+		f := r.kept(&results.Bench{Schema: results.BenchSchema}, kept...)
 		proof, err := Verify(f, toy.Declarations)
 		if c.want == "" {
 			if err != nil || !proof.Raw || proof.Runs != len(c.ordinals) {
@@ -284,6 +262,10 @@ func TestSamplesAreTheFirst(t *testing.T) {
 		count[[2]any{s.Queue, s.OutRateBPS}]++
 		if s.Run != 0 {
 			t.Fatalf("a sample of run %d", s.Run)
+		}
+		from, _ := example.Observations(s.Queue == "olaf", s.OutRateBPS, 0)
+		if want := &from[count[[2]any{s.Queue, s.OutRateBPS}]-1]; s.Observation.Update != want.Update || !slices.Equal(s.Observation.Contributors, want.Contributors) {
+			t.Fatalf("%+v is kept, %+v was recorded", s.Observation, want)
 		}
 	}
 	want := map[[2]any]int{}
