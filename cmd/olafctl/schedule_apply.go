@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,14 +197,10 @@ func (f *applyFlags) open(cmd *cobra.Command, env *cli.Env) (closeDevice func() 
 	if err != nil {
 		return nil, err
 	}
-	folder, err := os.MkdirTemp("", "olafctl-")
+	s, err := testbed.ServePrivately(cmd.Context(), f.device, testbed.ServeOptions{Device: testbed.DeviceOptions{Access: access}})
 	if err != nil {
 		return nil, err
 	}
-	s, err := testbed.Serve(cmd.Context(), f.device, testbed.ServeOptions{Listen: "unix:" + filepath.Join(folder, "s"), Device: testbed.DeviceOptions{Access: access}})
-	if err != nil {
-		return nil, errors.Join(err, os.RemoveAll(folder))
-	}
 	f.controller.Target = s.Target
-	return func() error { return errors.Join(s.Close(), os.RemoveAll(folder)) }, nil
+	return s.Close, nil
 }

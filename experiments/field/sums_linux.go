@@ -7,28 +7,28 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/testbed/demo"
 	"github.com/olafctl/olaf/fpga/xdp"
+	"github.com/olafctl/olaf/internal/tempfolder"
 )
 
 // TrainSums trains c by workers as processes whose gradients the kernel adds up, all of them for every step, in namespaces of their own that
 // end with the training. mode is where the program meets packets; empty is native. The error matches ErrInvalid where something does not add up.
-func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (*Summed, error) {
+func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (_ *Summed, err error) {
 	text, err := json.Marshal(&c)
 	if err != nil {
 		return nil, err
 	}
-	config, err := os.CreateTemp("", "olafctl-training-*.json")
+	folder, remove, err := tempfolder.Make()
 	if err != nil {
 		return nil, err
 	}
-	defer os.Remove(config.Name())
-	if _, err := config.Write(text); err != nil {
-		return nil, errors.Join(err, config.Close())
-	}
-	if err := config.Close(); err != nil {
+	defer func() { err = errors.Join(err, remove()) }()
+	config := filepath.Join(folder, "training.json")
+	if err := os.WriteFile(config, text, 0o600); err != nil {
 		return nil, err
 	}
 	if mode == "" {
@@ -38,7 +38,7 @@ func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (*Summe
 		Job: Job(&c), Mode: xdp.Mode(mode), Say: func(string, ...any) {},
 		Command: func(args ...string) *exec.Cmd {
 			if args[0] == workerProgram {
-				args = append(args, "--training", config.Name())
+				args = append(args, "--training", config)
 			}
 			return o.Command(args...)
 		},

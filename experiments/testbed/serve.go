@@ -96,6 +96,21 @@ func Serve(ctx context.Context, address string, o ServeOptions) (*Service, error
 	return serve(ctx, o, func(s *Service) error { return row.Lend(ctx, s, name, o) })
 }
 
+// ServePrivately lends the device at a socket of its own, which only this user reaches and which is gone after Close.
+func ServePrivately(ctx context.Context, address string, o ServeOptions) (*Service, error) {
+	listen, remove, err := privateAddress()
+	if err != nil {
+		return nil, err
+	}
+	o.Listen = listen
+	s, err := Serve(ctx, address, o)
+	if err != nil {
+		return nil, errors.Join(err, remove())
+	}
+	s.close = append(s.close, remove)
+	return s, nil
+}
+
 // serve listens and offers what lend registers.
 func serve(ctx context.Context, o ServeOptions, lend func(*Service) error) (*Service, error) {
 	listener, err := agent.Listen(o.Listen, o.TLS != nil) // first: to open a card's tables is to empty them

@@ -27,6 +27,29 @@ func TestCloseAtOnce(t *testing.T) {
 	}
 }
 
+// A device that is lent privately is reached by its user alone, and leaves nothing behind, however it ends.
+func TestServePrivately(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	s, err := ServePrivately(t.Context(), "twin:", ServeOptions{})
+	want(t, err)
+	socket := strings.TrimPrefix(s.Target, "unix:")
+	if info, err := os.Stat(socket); err != nil || info.Mode().Perm() != 0o600 || !strings.HasPrefix(socket, os.TempDir()) {
+		t.Errorf("%s: %v, %v", socket, info, err)
+	}
+	if info, err := os.Stat(filepath.Dir(socket)); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+	d, err := OpenDevice(t.Context(), s.Target, DeviceOptions{Access: Access{Devices: Devices{Agent()}}})
+	want(t, err)
+	want(t, errors.Join(d.Close(), s.Close()))
+	if _, err := ServePrivately(t.Context(), "none:", ServeOptions{}); !errors.Is(err, ErrBackend) {
+		t.Errorf("a device that nobody knows: %v", err)
+	}
+	if left, err := os.ReadDir(os.TempDir()); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
 // TestWhoReachesACard holds that hardware is lent to its user alone, unless something else is asked for in so many words.
 func TestWhoReachesACard(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())

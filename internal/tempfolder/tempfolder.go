@@ -48,13 +48,15 @@ func sweep(parent string) {
 	if !lockfile.Works {
 		return
 	}
-	locks, _ := filepath.Glob(filepath.Join(parent, prefix+"*", lockName)) // the pattern is right
-	for _, path := range locks {
-		folder := filepath.Dir(path)
+	folders, _ := filepath.Glob(filepath.Join(parent, prefix+"*")) // the pattern is right
+	for _, folder := range folders {
 		if info, err := os.Lstat(folder); err != nil || !info.IsDir() {
 			continue
 		}
-		lock, err := lockfile.Open(path, os.O_WRONLY, 0)
+		lock, err := lockfile.Open(filepath.Join(folder, lockName), os.O_WRONLY, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			_ = os.Remove(folder) // if it is empty; who is about to lock it makes another one
+		}
 		if err != nil {
 			continue
 		}

@@ -3,6 +3,7 @@
 package tempfolder
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"sync"
@@ -39,12 +40,13 @@ func TestSweep(t *testing.T) {
 			}
 		}
 	}
-	if err := os.Symlink(foreign, link); err != nil {
+	unlocked := filepath.Join(temp, prefix+"3") // its process was killed before it came to the lock
+	if err := errors.Join(os.Symlink(foreign, link), os.Mkdir(unlocked, 0o700)); err != nil {
 		t.Fatal(err)
 	}
 	first, remove := mustMake(t)
 	second, removeSecond := mustMake(t)
-	if !gone(dead) || gone(filepath.Join(foreign, "s")) || gone(first) || gone(second) {
+	if !gone(dead) || !gone(unlocked) || gone(link) || gone(filepath.Join(foreign, "s")) || gone(first) || gone(second) {
 		t.Error("the wrong folders were swept")
 	}
 	if info, err := os.Stat(first); err != nil || info.Mode().Perm() != 0o700 {
