@@ -4,13 +4,16 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"github.com/olafctl/olaf/internal/lockfile"
 )
 
 // fileSystem is where a journal lives. Tests put one in its place that fails.
 type fileSystem interface {
 	// ReadFile is os.ReadFile.
 	ReadFile(path string) ([]byte, error)
-	// Open opens an existing file for writing; Create makes a new one, or empties the one that is there.
+	// Open opens an existing file for writing; Create makes a new one, or empties the one that is there, and refuses a
+	// symbolic link, which somebody else may have laid in a shared folder.
 	Open(path string) (writable, error)
 	Create(path string) (writable, error)
 	Rename(from, to string) error
@@ -34,7 +37,7 @@ func (disk) ReadFile(path string) ([]byte, error) { return os.ReadFile(path) }
 func (disk) Open(path string) (writable, error) { return os.OpenFile(path, os.O_WRONLY, 0) }
 
 func (disk) Create(path string) (writable, error) {
-	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	return lockfile.Open(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 }
 
 func (disk) Rename(from, to string) error { return os.Rename(from, to) }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -171,6 +172,28 @@ func TestJournalHasOneAgent(t *testing.T) {
 	}
 	if second, err := newOwner(t, path, p4.Lab()); err != nil || second.card.size() != 4 {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestJournalFollowsNoLink lays links where a journal makes its files, as somebody else can in a folder that he may write to:
+// what they lead to stays as it is, and no commit is taken for durable.
+func TestJournalFollowsNoLink(t *testing.T) {
+	for _, beside := range []string{".new", ".ack.new"} {
+		folder := t.TempDir()
+		path, theirs := filepath.Join(folder, "tables"), filepath.Join(folder, "theirs")
+		if err := errors.Join(os.WriteFile(theirs, []byte("theirs"), 0o600), os.Symlink(theirs, path+beside)); err != nil {
+			t.Fatal(err)
+		}
+		o, err := newOwner(t, path, p4.Lab())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := o.push(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, labConfig()); err == nil || !strings.Contains(err.Error(), path+beside) {
+			t.Errorf("%s: %v", beside, err)
+		}
+		if text := read(t, theirs); string(text) != "theirs" {
+			t.Errorf("%s: the file behind the link holds %q", beside, text)
+		}
 	}
 }
 
