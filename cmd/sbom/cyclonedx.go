@@ -52,7 +52,7 @@ var buildSettings = []string{"-tags", "-trimpath", "CGO_ENABLED", "GOARCH", "GOO
 
 // describe makes the document of a program. A module whose licence nobody listed is an error.
 func describe(info *debug.BuildInfo, licences map[string]string) (*bom, error) {
-	main := part("application", &info.Main)
+	main := program(info)
 	for _, s := range info.Settings {
 		if slices.Contains(buildSettings, s.Key) {
 			main.Properties = append(main.Properties, property{"go:" + s.Key, s.Value})
@@ -82,6 +82,16 @@ func describe(info *debug.BuildInfo, licences map[string]string) (*bom, error) {
 	add(standard)
 	b.Dependencies = []dependency{all}
 	return b, nil
+}
+
+// program is the program itself, one of several of its module.
+func program(info *debug.BuildInfo) component {
+	c := part("application", &info.Main)
+	if folder, ok := strings.CutPrefix(info.Path, info.Main.Path+"/"); ok {
+		c.Name, c.PURL = info.Path, c.PURL+"#"+folder
+		c.Ref = c.PURL
+	}
+	return c
 }
 
 func part(kind string, m *debug.Module) component {

@@ -64,7 +64,7 @@ func TestLicencesAreTold(t *testing.T) {
 // TestDescribe holds the document of a small program.
 func TestDescribe(t *testing.T) {
 	info := &debug.BuildInfo{
-		GoVersion: "go1.26.8", Main: debug.Module{Path: "example.org/tool", Version: "v1.0.0"},
+		GoVersion: "go1.26.8", Path: "example.org/tool/cmd/tool", Main: debug.Module{Path: "example.org/tool", Version: "v1.0.0"},
 		Deps:     []*debug.Module{{Path: "example.org/a", Version: "v0.1.0", Sum: "h1:x"}, {Path: "example.org/old", Replace: &debug.Module{Path: "example.org/new", Version: "v2.0.0", Sum: "h1:y"}}},
 		Settings: []debug.BuildSetting{{Key: "CGO_ENABLED", Value: "0"}, {Key: "-ldflags", Value: "-s"}, {Key: "GOOS", Value: "linux"}},
 	}
@@ -103,8 +103,8 @@ func TestThisProgram(t *testing.T) {
 	}
 }
 
-// TestBuildsAreReproducible copies the sources into two folders and builds olafctl in each: the programs are equal to the
-// byte, and say of themselves what they consist of.
+// TestBuildsAreReproducible copies the sources into two folders and builds in each: the programs are equal to the byte, and
+// say of themselves what they consist of.
 func TestBuildsAreReproducible(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds olafctl twice")
@@ -113,7 +113,8 @@ func TestBuildsAreReproducible(t *testing.T) {
 	if err != nil {
 		t.Skipf("without git: %v", err)
 	}
-	var programs [][]byte
+	consistsOf := map[string]string{"olafctl": "google.golang.org/grpc", "olafctl-queue": "github.com/nats-io/nats-server/v2"}
+	programs := map[string][][]byte{}
 	for _, name := range []string{"one", "another place"} {
 		folder := filepath.Join(t.TempDir(), name)
 		copyFiles(t, folder, strings.Split(strings.TrimRight(string(files), "\x00"), "\x00"))
@@ -122,27 +123,32 @@ func TestBuildsAreReproducible(t *testing.T) {
 		if said, err := build.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %s", err, said)
 		}
-		program, err := os.ReadFile(filepath.Join(folder, "bin", "olafctl"))
+		for program := range consistsOf {
+			text, err := os.ReadFile(filepath.Join(folder, "bin", program))
+			if err != nil {
+				t.Fatal(err)
+			}
+			programs[program] = append(programs[program], text)
+		}
+	}
+	for program, module := range consistsOf {
+		built := programs[program]
+		if a, b := sha256.Sum256(built[0]), sha256.Sum256(built[1]); a != b {
+			t.Errorf("%s: %x and %x", program, a, b)
+		}
+		info, err := buildinfo.Read(bytes.NewReader(built[0]))
 		if err != nil {
 			t.Fatal(err)
 		}
-		programs = append(programs, program)
-	}
-	if a, b := sha256.Sum256(programs[0]), sha256.Sum256(programs[1]); a != b {
-		t.Errorf("%x and %x", a, b)
-	}
-	info, err := buildinfo.Read(bytes.NewReader(programs[0]))
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := describe(info, page(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !slices.ContainsFunc(got.Components, func(c component) bool {
-		return c.Name == "google.golang.org/grpc" && c.Licences[0].Expression == "Apache-2.0"
-	}) {
-		t.Errorf("of %d components none is gRPC", len(got.Components))
+		got, err := describe(info, page(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(got.Components, func(c component) bool {
+			return c.Name == module && c.Licences[0].Expression == "Apache-2.0"
+		}) {
+			t.Errorf("%s: of %d components none is %s", program, len(got.Components), module)
+		}
 	}
 }
 
