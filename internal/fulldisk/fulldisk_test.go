@@ -1,0 +1,28 @@
+//go:build unix
+
+package fulldisk
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// What does not fit is missing, and that is said; afterwards there is room again.
+func TestAt(t *testing.T) {
+	if Apart(t) {
+		return
+	}
+	path := filepath.Join(t.TempDir(), "file")
+	var err error
+	At(t, 5, func() { err = os.WriteFile(path, []byte("too long"), 0o600) })
+	if text, _ := os.ReadFile(path); !errors.Is(err, unix.EFBIG) || string(text) != "too l" {
+		t.Errorf("%q, %v", text, err)
+	}
+	if err := os.WriteFile(path, []byte("too long"), 0o600); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,70 @@
+//go:build unix
+
+package archive
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/internal/fulldisk"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/internal/toy"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// A disk that gets full at any byte of a bench: frames, runs and document are kept, or that they are not is said.
+func TestFullDisk(t *testing.T) {
+	if fulldisk.Apart(t) {
+		return
+	}
+	run, observations := measured(1)
+	kept := []Kept{{Ordinal: 0, Measure: keptRun(0).Measure, Run: run}, {Ordinal: 1, Measure: keptRun(0).Measure, Run: run}}
+	bench := &results.Bench{Schema: results.BenchSchema, Statements: []string{strings.Repeat("a longer document than its runs ", 1000)}}
+	refused := 0
+	for room := int64(0); ; room += 1501 {
+		r := record(t, opened(t))
+		var err error
+		fulldisk.At(t, room, func() {
+			for ordinal := range uint32(2) {
+				err = errors.Join(err, r.Observe(ordinal, observations), r.Done(ordinal))
+			}
+			err = errors.Join(err, r.Close(), Save(r.w, bench, kept))
+		})
+		if err != nil {
+			refused++
+			if !strings.Contains(err.Error(), "the run can't be stored") || !strings.Contains(err.Error(), "olafctl runs prune") {
+				t.Fatalf("with room for %d bytes: %v", room, err)
+			}
+			continue
+		}
+		f := finished(t, r.s, r.w, store.Manifest{Experiment: "table1"})
+		if _, err := Verify(f, toy.Declarations); err != nil {
+			t.Errorf("with room for %d bytes: %v", room, err)
+		}
+		break
+	}
+	if refused < 10 {
+		t.Errorf("only %d sizes were too small", refused)
+	}
+}
+
+// The frames of a long run that has no room say so while it goes on, and taking them back does not hide it.
+func TestFullDiskInALongRun(t *testing.T) {
+	if fulldisk.Apart(t) {
+		return
+	}
+	for _, room := range []int64{0, 1000, chunk, chunk + 1000} {
+		r := record(t, opened(t))
+		var went, closed error
+		fulldisk.At(t, room, func() {
+			for n := 0; n < 1000*thousand && went == nil; n += thousand {
+				went = r.Observe(0, thousandFrames(n))
+			}
+			closed = r.Close()
+		})
+		if went == nil || closed == nil || !strings.Contains(went.Error(), "the run can't be stored") {
+			t.Errorf("with room for %d bytes: %v, closed %v", room, went, closed)
+		}
+	}
+}

@@ -1,0 +1,153 @@
+//go:build unix
+
+package store
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf/internal/fulldisk"
+)
+
+// keepOne keeps a run of some files, or gives it up as soon as one can't be written.
+func keepOne(s *Store, started time.Time) (id string, err error) {
+	w, err := s.Create("table1", started)
+	if err != nil {
+		return "", err
+	}
+	for k := range 8 { // so that the digests are the longest file
+		if err == nil {
+			err = w.Put(fmt.Sprintf("data%d", k), []byte(strings.Repeat("x", 100)))
+		}
+	}
+	if err == nil {
+		err = w.Finish(manifest())
+	}
+	if err != nil {
+		return "", errors.Join(err, w.Abort())
+	}
+	return w.ID(), nil
+}
+
+// A disk that gets full at any byte: a run is kept whole or not at all, which is said, and what was there before stays.
+func TestFullDisk(t *testing.T) {
+	if fulldisk.Apart(t) {
+		return
+	}
+	s := open(t, t.TempDir())
+	before := store(t, s, noon)
+	refused := 0
+	for room := int64(0); ; room += 13 {
+		var id string
+		var err error
+		fulldisk.At(t, room, func() { id, err = keepOne(s, noon.Add(time.Hour)) })
+		folders, failed := os.ReadDir(filepath.Join(s.Dir(), "runs"))
+		if failed != nil {
+			t.Fatal(failed)
+		}
+		if err == nil {
+			f, err := s.Load(id)
+			if err != nil || f.VerifyDigests() != nil || len(folders) != 2 {
+				t.Errorf("with room for %d bytes: %v, %v", room, err, folders)
+			}
+			break
+		}
+		refused++
+		if !strings.Contains(err.Error(), "the run can't be stored") {
+			t.Fatalf("with room for %d bytes: %v", room, err)
+		}
+		if entries := list(t, s); len(entries) != 1 || entries[0].ID != before || len(folders) != 1 {
+			t.Fatalf("with room for %d bytes: %+v, %v", room, entries, folders)
+		}
+	}
+	if refused < 50 { // at any of data, manifest and digests
+		t.Errorf("only %d sizes were too small", refused)
+	}
+}
+
+// What is noted beside runs is the old or the new text, on a full disk too.
+func TestNotesOnAFullDisk(t *testing.T) {
+	if fulldisk.Apart(t) {
+		return
+	}
+	s := open(t, t.TempDir())
+	id := store(t, s, noon)
+	if err := errors.Join(s.Note(id, "old"), s.SetExport(id, Export{Kind: "old"})); err != nil {
+		t.Fatal(err)
+	}
+	for _, room := range []int64{0, 1, 10} {
+		fulldisk.At(t, room, func() {
+			if err := s.Note(id, "a new note"); err == nil || !strings.Contains(err.Error(), "the note can't be written") {
+				t.Errorf("with room for %d bytes: %v", room, err)
+			}
+			if err := s.SetExport(id, Export{Kind: "new"}); err == nil || !strings.Contains(err.Error(), "can't be written") {
+				t.Errorf("with room for %d bytes: %v", room, err)
+			}
+		})
+	}
+	f, err := s.Load(id)
+	if err != nil || f.Note != "old" {
+		t.Errorf("%+v, %v", f, err)
+	}
+	if exports, err := s.Exports(id); err != nil || !slices.Equal(exports, []Export{{Kind: "old"}}) {
+		t.Errorf("%+v, %v", exports, err)
+	}
+}
+
+// A single result is there whole or not at all, and nothing is left of one that had no room.
+func TestSinglesOnAFullDisk(t *testing.T) {
+	if fulldisk.Apart(t) {
+		return
+	}
+	r := &Singles{t.TempDir()}
+	one := single("a", `{"x":1}`, "here")
+	for room := int64(0); ; room += 13 {
+		var err error
+		fulldisk.At(t, room, func() { err = r.Put(one) })
+		if err == nil {
+			if have, ok, err := r.Get(one.Key); err != nil || !ok || string(have.Result) != string(one.Result) || room < 100 {
+				t.Errorf("with room for %d bytes: %+v, %t, %v", room, have, ok, err)
+			}
+			return
+		}
+		files, failed := os.ReadDir(filepath.Dir(r.path(one.Key)))
+		if failed != nil || len(files) > 0 || !strings.Contains(err.Error(), "a result can't be stored") || !strings.Contains(err.Error(), "olafctl runs prune") {
+			t.Fatalf("with room for %d bytes: %v, %v, %v", room, err, files, failed)
+		}
+	}
+}
+
+// A store on a full disk can be looked at, so that somebody may clear it; a new one can't be made there.
+func TestStoresOnAFullDisk(t *testing.T) {
+	if fulldisk.Apart(t) {
+		return
+	}
+	dir := t.TempDir()
+	s := open(t, dir)
+	id := store(t, s, noon)
+	s.Close()
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.RemoveAll(filepath.Join(dir, "index.db"+suffix)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fulldisk.At(t, 0, func() {
+		if _, err := Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "the run store can't be written") {
+			t.Errorf("a new one: %v", err)
+		}
+		s, err := Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if entries := list(t, s); !s.ReadOnly() || len(entries) != 1 || entries[0].ID != id {
+			t.Errorf("%+v", entries)
+		}
+	})
+}
