@@ -74,17 +74,19 @@ fuzz: ## every fuzz target, for as long together as FOR says: FOR=10m
 	each=$$(( s / $${#targets[@]} )); [ $$each -gt 0 ] || each=1; echo "$${#targets[@]} targets, $$each s each"; \
 	for t in "$${targets[@]}"; do echo "$$t"; $(GO) test -run '^$$' -fuzz "^$${t#* }$$" -fuzztime $${each}s "$${t% *}" || exit 1; done
 
-# A sample of mutants a package: make mutate PKG=./fpga/engine N=100 SEED=1
+# A sample of mutants a package: make mutate PKG=./fpga/engine N=100 SEED=1; SEEN="1,2 3" draws none that
+# 1 and 2 drew, nor 3 without these.
 FOR  ?= 5m
 PKG  ?= $(MUTATED)
 N    ?= 100
 SEED ?= 1
-MUTATED := fpga/engine fpga/twin fpga/program/atp fpga/program/iswitch fpga/program/switchml fpga/program/vector \
-	results results/archive results/columns results/compare results/export results/inference results/metric results/report results/sheets results/store results/table results/xlsx \
+SEEN ?=
+MUTATED := fpga/engine fpga/twin fpga/program fpga/program/atp fpga/program/iswitch fpga/program/p4inc fpga/program/switchml fpga/program/vector fpga/program/xagg \
+	results results/archive results/columns results/compare results/export results/inference results/metric results/paper results/report results/sheets results/store results/table results/xlsx \
 	experiments/netsim experiments/aomcheck pktgen pktgen/endpoint pktgen/trace capture capture/replay p4ctl p4ctl/agent
 
 mutate: ## wrong changes that no test notices: PKG=./fpga/engine N=100 SEED=1
-	@for p in $(PKG); do $(GO) run ./cmd/mutate -pkg $$p -n $(N) -seed $(SEED) || exit 1; done
+	@for p in $(PKG); do $(GO) run ./cmd/mutate -pkg $$p -n $(N) -seed $(SEED) $(SEEN:%=-seen %) || exit 1; done
 
 faults: ## 10,000 scripts of faults, played to the commands on a card made of software (docs/reliability.md)
 	$(GO) test ./cmd/olafctl -run '^TestFaults$$' -v -rapid.checks=10000 -timeout 30m
@@ -99,8 +101,9 @@ peers: ## install the programs the suites test against (root on Debian), or name
 	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $${missing[@]} >/dev/null; \
 	  else echo "not installed, so their tests are skipped: $${missing[*]}"; fi; fi
 
-sbom: build ## what the binary consists of, as CycloneDX
-	@mkdir -p dist && $(GO) run ./cmd/sbom -binary $(BIN) -o dist/olafctl.cdx.json && echo dist/olafctl.cdx.json
+sbom: build ## what the programs consist of, as CycloneDX
+	@mkdir -p dist && for p in olafctl olafctl-queue; do \
+	 $(GO) run ./cmd/sbom -binary $(dir $(BIN))$$p -o dist/$$p.cdx.json && echo dist/$$p.cdx.json || exit 1; done
 
 licences: ## list the licences of all modules anew
 	$(GO) run ./cmd/sbom -licences docs/licences.md
@@ -108,7 +111,7 @@ licences: ## list the licences of all modules anew
 reproducible: ## two builds in two folders with caches of their own, which must be equal; minutes
 	@set -e; t=$$(mktemp -d); trap 'chmod -R u+w $$t; rm -rf $$t' EXIT; for d in a b; do mkdir $$t/$$d; \
 	 git ls-files -z | xargs -0 cp --parents -t $$t/$$d; \
-	 GOCACHE=$$t/cache-$$d GOFLAGS=-buildvcs=false $(MAKE) -s -C $$t/$$d build; sha256sum < $$t/$$d/bin/olafctl | tee $$t/$$d.sum; done; \
+	 GOCACHE=$$t/cache-$$d GOFLAGS=-buildvcs=false $(MAKE) -s -C $$t/$$d build; (cd $$t/$$d/bin && sha256sum *) | tee $$t/$$d.sum; done; \
 	 cmp $$t/a.sum $$t/b.sum
 
 clean: ## remove what was built

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -23,6 +24,7 @@ type options struct {
 	judges     []string
 	n          int
 	seed       uint64
+	seen       [][]uint64 // seeds of the samples that somebody has looked at, in the order in which they were left out
 	equivalent string
 	kept       string // the folder in which results are kept, so that a run that was interrupted goes on
 	fresh      bool
@@ -36,6 +38,7 @@ func main() {
 	flag.StringVar(&judges, "judges", "", "other packages whose tests are run, by commas (default: those of the table of judges)")
 	flag.IntVar(&o.n, "n", 100, "the size of the sample; 0 takes every mutant")
 	flag.Uint64Var(&o.seed, "seed", 1, "which sample is drawn")
+	flag.Func("seen", "seeds, by commas, whose samples somebody has looked at: none of their mutants is drawn; given again, those that were drawn so", o.addSeen)
 	flag.StringVar(&o.equivalent, "equivalent", "cmd/mutate/equivalent.txt", "the mutants that were judged to change nothing, with the reasons")
 	flag.StringVar(&o.kept, "kept", "dist/mutate", "the folder in which results are kept")
 	flag.BoolVar(&o.fresh, "fresh", false, "run also what a kept result answers")
@@ -51,14 +54,30 @@ func main() {
 	}
 }
 
+func (o *options) addSeen(list string) error {
+	var seeds []uint64
+	for text := range strings.SplitSeq(list, ",") {
+		seed, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			return err
+		}
+		seeds = append(seeds, seed)
+	}
+	o.seen = append(o.seen, seeds)
+	return nil
+}
+
 // judgesOf names the packages that a package's behaviour shows in, beside its own tests, nearest first.
 var judgesOf = map[string][]string{
 	"capture":                   {"capture/replay", "capture/live"},
 	"experiments/aomcheck":      {"experiments/aomcheck/smt"},
 	"experiments/netsim":        nil,
 	"fpga/engine":               {"fpga/twin", "capture/replay"},
+	"fpga/program":              {"fpga/program/switchml", "fpga/program/atp", "p4ctl/agent"},
 	"fpga/program/atp":          {"experiments/netsim/closed"},
 	"fpga/program/iswitch":      {"experiments/netsim/closed"},
+	"fpga/program/p4inc":        {"experiments/netsim/closed", "experiments/enact"},
+	"fpga/program/xagg":         {"pktgen/endpoint", "experiments/netsim/closed"},
 	"fpga/program/vector":       {"fpga/program/iswitch", "fpga/program/switchml", "fpga/program/atp"},
 	"fpga/twin":                 {"pktgen", "capture"},
 	"experiments/netsim/closed": {"experiments/job"},
@@ -87,8 +106,13 @@ func mutate(o options) error {
 		return err
 	}
 	all := target.mutants()
-	sample, broken := target.draw(all, o.n, o.seed)
-	fmt.Fprintf(os.Stderr, "%s: %d mutants, %d in the sample of seed %d; %d drawn do not compile and are not counted\n", o.pkg, len(all), len(sample), o.seed, broken)
+	unseen := target.unseen(all, o)
+	sample, broken := target.draw(unseen, o.n, o.seed)
+	if len(sample) == 0 {
+		return fmt.Errorf("%s: none of %d mutants is left that no sample held yet", o.pkg, len(all))
+	}
+	fmt.Fprintf(os.Stderr, "%s: %d mutants, %d of them looked at; %d in the sample of seed %d; %d drawn do not compile and are not counted\n",
+		o.pkg, len(all), len(all)-len(unseen), len(sample), o.seed, broken)
 	results, err := openKept(o)
 	if err != nil {
 		return err

@@ -207,6 +207,45 @@ func TestDrawIsSeeded(t *testing.T) {
 	}
 }
 
+// TestSeenIsNotDrawn holds that what was in samples that somebody looked at is in no later one, until nothing is left.
+func TestSeenIsNotDrawn(t *testing.T) {
+	inToy(t)
+	target, err := load("queue")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := target.mutants()
+	samples := func(from []*mutant, seeds ...uint64) []*mutant {
+		var both []*mutant
+		for _, seed := range seeds {
+			sample, _ := target.draw(from, 4, seed)
+			both = append(both, sample...)
+		}
+		return both
+	}
+	o := options{n: 4}
+	var left []*mutant
+	for step, seeds := range []string{"1,2", "3"} {
+		before := target.unseen(all, o)
+		looked := samples(before, [][]uint64{{1, 2}, {3}}[step]...)
+		if err := o.addSeen(seeds); err != nil {
+			t.Fatal(err)
+		}
+		left = target.unseen(all, o)
+		for _, m := range all {
+			if want := slices.Contains(before, m) && !slices.Contains(looked, m); slices.Contains(left, m) != want {
+				t.Errorf("after %s: %q is left %t, want %t", seeds, m.id, !want, want)
+			}
+		}
+	}
+	if len(left) == 0 || len(samples(left, 4)) == 0 {
+		t.Error("nothing is left of 18 that compile")
+	}
+	if err := o.addSeen("1,x"); err == nil {
+		t.Error("a seed that is no number was taken")
+	}
+}
+
 // TestEquivalents reads the committed list: every line has its parts, and names a mutant that there is.
 func TestEquivalents(t *testing.T) {
 	if testing.Short() {

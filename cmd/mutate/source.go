@@ -92,6 +92,23 @@ func (s *source) draw(all []*mutant, n int, seed uint64) (sample []*mutant, brok
 	return sample, broken
 }
 
+// unseen leaves out the samples that somebody has looked at: those of the first seeds, each of which was drawn from all
+// mutants, then those of the next seeds, drawn from what the first left, and so on.
+func (s *source) unseen(all []*mutant, o options) []*mutant {
+	left := slices.Clone(all)
+	for _, seeds := range o.seen {
+		looked := map[*mutant]bool{}
+		for _, seed := range seeds {
+			sample, _ := s.draw(left, o.n, seed)
+			for _, m := range sample {
+				looked[m] = true
+			}
+		}
+		left = slices.DeleteFunc(left, func(m *mutant) bool { return looked[m] })
+	}
+	return left
+}
+
 // compiles checks the types of the package with the change in place. An import that nothing uses any more is none of the
 // mutant's business: the original stays beside it.
 func (s *source) compiles(m *mutant) bool {
