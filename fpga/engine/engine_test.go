@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,25 @@ func TestNames(t *testing.T) {
 	for _, name := range names {
 		if _, err := engine.New(name, engine.Config{Slots: 8, Clusters: 9}); err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestKinds holds what disciplines say of themselves, by which they are told apart.
+func TestKinds(t *testing.T) {
+	for name, want := range map[string]struct{ merges, filters bool }{"fifo": {false, false}, "olaf": {true, true}} {
+		k, known := engine.Describe(name)
+		if !known || k.Merges != want.merges || k.FiltersReward != want.filters {
+			t.Errorf("%s: %+v, known %t", name, k, known)
+		}
+	}
+}
+
+// TestRatesAreRounded holds that a rate is the nearest whole one to its increment's.
+func TestRatesAreRounded(t *testing.T) {
+	for i := engine.Increment(1); i < 1000; i++ {
+		if exact := float64(i) * 8 * float64(olaf.Second/olaf.Cycle) / (1 << 24); math.Abs(float64(i.Rate())-exact) > 0.5 {
+			t.Errorf("%d is %v, exactly %v", i, i.Rate(), exact)
 		}
 	}
 }

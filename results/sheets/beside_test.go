@@ -6,6 +6,7 @@ import (
 
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/table"
 )
 
 // TestBeside holds the sheet of ages beside the twin's, which is empty where nothing was set beside it.
@@ -19,6 +20,11 @@ func TestBeside(t *testing.T) {
 	s := Beside(b)
 	if len(s.Rows) != 1 || len(s.Rows[0]) != len(s.Columns) || s.Rows[0][5].Number != 110 || math.Abs(s.Rows[0][6].Number-10) > 1e-9 {
 		t.Errorf("%+v", s.Rows)
+	}
+	for _, c := range s.Columns[3:] {
+		if c.Format != table.Fixed1 {
+			t.Errorf("%q is printed as %v", c.Header, c.Format)
+		}
 	}
 	b.Rows[0].Withheld, b.Rows[0].Stats[0].Beside.Measured = &results.Withheld{Runs: 1, Reason: "late"}, results.Missing()
 	if c := Beside(b).Rows[0]; c[5].Text != "late" || c[6].Text != "late" || c[4].Number != 100 {

@@ -4,6 +4,7 @@
 package sheets
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -565,7 +566,7 @@ func Speedup(b *results.Bench) table.Sheet {
 	chart := table.Chart{Kind: table.Lines, Title: "Speed-up to N updates of every worker", XTitle: "output rate [Gbps]", YTitle: "speed-up"}
 	column := map[string]int{}
 	comparisons := slices.Clone(b.Comparisons)
-	slices.SortStableFunc(comparisons, func(x, y results.Comparison) int { return int(x.OutRateBPS/1e6 - y.OutRateBPS/1e6) })
+	slices.SortStableFunc(comparisons, func(x, y results.Comparison) int { return cmp.Compare(x.OutRateBPS, y.OutRateBPS) })
 	for i := range comparisons {
 		c := &comparisons[i]
 		if !c.Speedup.Known() {

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/olafctl/olaf"
@@ -141,6 +143,69 @@ func TestSawtoothClusters(t *testing.T) {
 		if s := sheets.Sawtooths(append(frames("a", c.a...), frames("b", c.b...)...)); s.Title != c.want {
 			t.Errorf("%v and %v: %q", c.a, c.b, s.Title)
 		}
+	}
+}
+
+// Of several runs of a configuration the first is drawn, alone.
+func TestSawtoothOfTheFirstRun(t *testing.T) {
+	var samples []sheets.Sample
+	for run := range 2 {
+		for i := range 3 {
+			samples = append(samples, sheets.Sample{Queue: "a", OutRateBPS: 1e9, Run: run, Observation: olaf.Observation{At: olaf.Time(1000 * (i + 10 + run)), Update: olaf.Update{GenNS: uint64(i), Count: 1}}})
+		}
+	}
+	if both, first := sheets.Sawtooths(samples), sheets.Sawtooths(samples[:3]); len(first.Columns) == 0 || !reflect.DeepEqual(both, first) {
+		t.Errorf("%+v, of the first run %+v", both, first)
+	}
+}
+
+// Frames whose stay in the queue nobody measured say so, and none that stayed for no time.
+func TestStaysInTheQueue(t *testing.T) {
+	r := &sheets.Result{Bench: &results.Bench{Provenance: results.Provenance{Commit: "0123abcd", Dirty: true, RegisterMap: "1.2.0"}}}
+	for _, queued := range []olaf.Duration{-1, 0, 2000} {
+		r.Samples = append(r.Samples, sheets.Sample{Queue: "a", OutRateBPS: 1e9, Observation: olaf.Observation{At: 1000, Queued: queued}})
+	}
+	book := sheets.Book(r)
+	at := slices.IndexFunc(book.Sheets, func(s table.Sheet) bool { return s.Name == "Events" })
+	if at < 0 {
+		t.Fatal("no events")
+	}
+	rows := book.Sheets[at].Rows
+	if rows[0][10].Kind != table.Empty || rows[0][10].Text != "not measured" || rows[1][10] != table.N(0) || rows[2][10] != table.N(2) {
+		t.Errorf("%+v, %+v, %+v", rows[0][10], rows[1][10], rows[2][10])
+	}
+	said := map[string]string{}
+	for _, row := range book.Sheets[0].Rows {
+		said[row[0].Text] = row[1].Text
+	}
+	if said["register map"] != "1.2.0" || said["built from commit"] != "0123abcd with local changes" {
+		t.Errorf("%q", said)
+	}
+}
+
+// Distributions that nobody took are no chart.
+func TestNoDistribution(t *testing.T) {
+	if s := sheets.CDF(&results.Bench{Rows: []results.Row{{Queue: "a", OutRateBPS: 1e9}}}); len(s.Charts)+len(s.Rows) > 0 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// Speed-ups stand in the order of rates, however near these are, and lines in the order of the comparisons.
+func TestSpeedupsAreInOrder(t *testing.T) {
+	b := &results.Bench{}
+	for _, c := range []struct {
+		queue string
+		rate  int64
+	}{{"b", 2_000_001}, {"a", 2_000_001}, {"b", 2_000_000}, {"a", 2_000_000}, {"b", 40e9}, {"a", 20e9}} {
+		b.Comparisons = append(b.Comparisons, results.Comparison{Queue: c.queue, Versus: "fifo", OutRateBPS: c.rate, Speedup: results.Describe([]results.Float{1, 2}, "")})
+	}
+	s := sheets.Speedup(b)
+	var rates []float64
+	for _, row := range s.Rows {
+		rates = append(rates, row[0].Number)
+	}
+	if !slices.IsSorted(rates) || s.Columns[1].Header != "b over fifo" || s.Columns[3].Header != "a over fifo" {
+		t.Errorf("%v, %+v", rates, s.Columns)
 	}
 }
 

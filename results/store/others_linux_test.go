@@ -89,6 +89,22 @@ func TestARunThatOthersOwn(t *testing.T) {
 	}
 }
 
+// A run of a user who may not enter what he makes can't be stored.
+func TestARunThatNobodyMayEnter(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := open(t, ".")
+	if err := os.Chmod("runs", 0o777); err != nil {
+		t.Fatal(err)
+	}
+	old := syscall.Umask(0o777)
+	defer syscall.Umask(old)
+	asNobody(t, func() {
+		if _, err := s.Create("table1", noon); err == nil || !strings.Contains(err.Error(), "the run can't be stored") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
 // Results can't be put where somebody else keeps them.
 func TestResultsWhereOthersKeepThem(t *testing.T) {
 	t.Chdir(t.TempDir())

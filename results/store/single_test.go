@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -47,6 +48,19 @@ func TestSingles(t *testing.T) {
 	}
 	keys, others, err := r.List()
 	if len(keys) != 1 || len(others) != 1 || !strings.Contains(others[0], ".differs-") || err != nil {
+		t.Error(keys, others, err)
+	}
+}
+
+// A result whose maker can't be written down is not kept.
+func TestSinglesOfNobody(t *testing.T) {
+	r := &Singles{t.TempDir()}
+	a := single("a", `{"x":1}`, "here")
+	a.By.Seconds = math.NaN()
+	if err := r.Put(a); err == nil {
+		t.Error("it was put")
+	}
+	if keys, others, err := r.List(); len(keys)+len(others) > 0 || err != nil {
 		t.Error(keys, others, err)
 	}
 }

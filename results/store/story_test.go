@@ -228,6 +228,9 @@ func TestIDsSay(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(s.Dir(), "runs", "a-file"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
+	if n := sizeOf(s.path("gone")); n != 0 {
+		t.Errorf("a folder that is gone has %d bytes", n)
+	}
 	if all := list(t, s); len(all) != 1 || all[0].Experiment != "lost" || all[0].Started != "2026-01-02T12:00:00Z" || all[0].Valid || all[0].State != Complete {
 		t.Errorf("%+v", all)
 	}
@@ -426,6 +429,7 @@ func TestRunsThatAreGone(t *testing.T) {
 		"last":      func() error { _, err := s.Resolve("last"); return err },
 		"abandoned": func() error { _, err := s.Abandoned(); return err },
 		"reindex":   func() error { _, err := s.Reindex(); return err },
+		"remove":    func() error { return s.Remove("x") },
 	} {
 		if err := ask(); err == nil || !strings.Contains(err.Error(), "the run store can't be read") {
 			t.Errorf("%s: %v", what, err)
