@@ -69,34 +69,36 @@ func beServer(ctx context.Context) error {
 	return nil
 }
 
-// dialed connects as soon as there is a server.
-func dialed(ctx context.Context) (q *Queue, err error) {
-	for ctx.Err() == nil {
-		if q, err = Dial(ctx, Options{URL: "nats://" + os.Getenv(hostOf), Name: os.Getenv(nameOf)}); err == nil {
-			return q, nil
-		}
-		pause(ctx)
-	}
-	return nil, err
+// connected connects to the server, which is there before anybody else is started.
+func connected(ctx context.Context) (*Queue, error) {
+	return Dial(ctx, Options{URL: "nats://" + os.Getenv(hostOf), Name: os.Getenv(nameOf)})
 }
 
-// jobTakes is for how long a machine works on a job, so that there is something to be killed in.
-const jobTakes = 4 * time.Millisecond
-
 func beMachine(ctx context.Context) error {
-	q, err := dialed(ctx)
+	q, err := connected(ctx)
 	if err != nil {
 		return err
 	}
 	defer q.Close()
-	l := &Labour{Queue: q, Workers: 2, Host: os.Getenv(nameOf), Now: time.Now, Start: func(context.Context) (sweep.Worker, error) {
-		return worker{func(sweep.Job) error { time.Sleep(jobTakes); return nil }}, nil
-	}}
+	l := &Labour{Queue: q, Workers: 2, Host: os.Getenv(nameOf), Now: time.Now, Start: func(context.Context) (sweep.Worker, error) { return worker{}, nil }}
 	return l.Work(ctx)
 }
 
+// telling says of every result that it is stored, so that who kills knows how far the sweep is.
+type telling struct{ sweep.Results }
+
+const storedLine = "stored"
+
+func (r telling) Put(one store.Single) error {
+	err := r.Results.Put(one)
+	if err == nil {
+		fmt.Println(storedLine)
+	}
+	return err
+}
+
 func beCoordinator(ctx context.Context) error {
-	q, err := dialed(ctx)
+	q, err := connected(ctx)
 	if err != nil {
 		return err
 	}
@@ -114,7 +116,7 @@ func beCoordinator(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	e := &sweep.Engine{Plan: p, Results: s.Singles(), Workers: 64, Start: h.Start, Host: "coordinator", Now: time.Now}
+	e := &sweep.Engine{Plan: p, Results: telling{s.Singles()}, Workers: 64, Start: h.Start, Host: "coordinator", Now: time.Now}
 	cells, differ, err := e.Run(ctx)
 	if err != nil || len(differ) > 0 {
 		return errors.Join(err, errors.New(strings.Join(differ, "; ")))
@@ -133,8 +135,7 @@ type role struct {
 	env        []string
 	start      func(*exec.Cmd) error // where it runs; nil for here
 	cmd        *exec.Cmd
-	out        *bufio.Reader
-	said       io.Closer // where it prints
+	lines      chan string // what it prints; closed when it has ended
 }
 
 // begin starts the process; a server is waited for.
@@ -144,17 +145,28 @@ func (r *role) begin(t *testing.T) {
 	cmd.Env, cmd.Stderr = append(os.Environ(), append(r.env, roleOf+"="+r.kind, nameOf+"="+r.name)...), os.Stderr
 	_, err := cmd.StdinPipe() // it ends with us
 	must(t, err)
-	out, said := io.Pipe()
+	out, said, err := os.Pipe()
+	must(t, err)
 	cmd.Stdout = said
 	start := r.start
 	if start == nil {
 		start = (*exec.Cmd).Start
 	}
 	must(t, start(cmd))
-	r.cmd, r.out, r.said = cmd, bufio.NewReader(out), said
+	must(t, said.Close())
+	lines := make(chan string)
+	go func() {
+		defer close(lines)
+		defer out.Close() // only read
+		for all := bufio.NewScanner(out); all.Scan(); {
+			lines <- all.Text()
+		}
+	}()
+	r.cmd, r.lines = cmd, lines
 	if r.kind == "server" {
-		_, err := r.out.ReadString('\n')
-		must(t, err)
+		if line := <-lines; line == "" {
+			t.Fatal("the server does not listen")
+		}
 	}
 }
 
@@ -162,7 +174,8 @@ func (r *role) begin(t *testing.T) {
 func (r *role) kill() {
 	_ = r.cmd.Process.Kill()
 	_ = r.cmd.Wait() // it was killed
-	_ = r.said.Close()
+	for range r.lines {
+	}
 }
 
 // freePort is an address of this host where nobody listens.
@@ -174,18 +187,26 @@ func freePort(t *testing.T, host string) string {
 	return l.Addr().String()
 }
 
-// outcome is what a coordinator came to: its digest, empty of one that was killed.
-func (r *role) outcome() <-chan string {
-	c, out := make(chan string, 1), r.out
-	go func() {
-		line, _ := out.ReadString('\n')
-		c <- strings.TrimSpace(line)
-	}()
-	return c
+// untilDigest follows a coordinator to its digest. Whenever the next some results are stored it lets something happen, which
+// says how many the next ones are; 0 for nothing any more. A coordinator that is killed meanwhile must have begun again.
+func untilDigest(t *testing.T, coordinator *role, some int, happens func() int) (digest string) {
+	t.Helper()
+	for stored := 0; ; {
+		line, ok := <-coordinator.lines
+		switch {
+		case !ok:
+			t.Fatal("the coordinator ended without a digest")
+		case line != storedLine:
+			return line
+		}
+		if stored++; some > 0 && stored >= some {
+			some, stored = happens(), 0
+		}
+	}
 }
 
-// TestKilledAtRandomMoments kills machines, coordinators and servers, in turn, with SIGKILL at 30 random moments of sweeps of 400
-// cells. Every sweep must come to the digest that it has in one process.
+// TestKilledAtRandomMoments kills machines, coordinators and servers, in turn, with SIGKILL at 30 moments of sweeps of 400 cells, each
+// a random number of results after the last one. Every sweep must come to the digest that it has in one process.
 func TestKilledAtRandomMoments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute or two")
@@ -204,37 +225,26 @@ func TestKilledAtRandomMoments(t *testing.T) {
 		defer func() { m.kill() }()
 	}
 	random := rand.New(rand.NewPCG(19, 30))
-	killed, sweeps := map[string]int{}, 0
-	for n := 0; n < moments; sweeps++ {
+	const most = 100 // results between two moments
+	killed, sweeps, n := map[string]int{}, 0, 0
+	for ; n < moments; sweeps++ {
 		values := fmt.Sprintf("%d..%d", 1000*sweeps+1000, 1000*sweeps+1399)
-		p := plan(t, values)
-		want := alone(t, p)
+		want := alone(t, plan(t, values))
 		coordinator := &role{kind: "coordinator", env: []string{hostOf + "=" + address, folderOf + "=" + t.TempDir(), valuesOf + "=" + values}}
 		coordinator.begin(t)
-		for done := coordinator.outcome(); ; {
-			moment := time.NewTimer(time.Duration(random.IntN(900)) * time.Millisecond)
-			select {
-			case got := <-done:
-				moment.Stop()
-				_ = coordinator.cmd.Wait() // it has said its digest
-				if got != want {
-					t.Fatalf("sweep %d after %d kills: %q, want %s", sweeps, n, got, want)
-				}
-			case <-moment.C:
-				if n == moments {
-					continue
-				}
-				victim := []*role{machines[n/3%2], coordinator, server}[n%3]
-				victim.kill()
-				victim.begin(t)
-				killed[victim.kind]++
-				n++
-				if victim == coordinator {
-					done = coordinator.outcome()
-				}
-				continue
+		got := untilDigest(t, coordinator, 1+random.IntN(most), func() int {
+			victim := []*role{machines[n/3%2], coordinator, server}[n%3]
+			victim.kill()
+			victim.begin(t)
+			killed[victim.kind]++
+			if n++; n == moments {
+				return 0
 			}
-			break
+			return 1 + random.IntN(most)
+		})
+		_ = coordinator.cmd.Wait() // it has said its digest
+		if got != want {
+			t.Fatalf("sweep %d after %d kills: %q, want %s", sweeps, n, got, want)
 		}
 	}
 	t.Logf("%v killed in %d sweeps of 400 cells: every digest is the one of one process", killed, sweeps)

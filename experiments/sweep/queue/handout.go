@@ -29,26 +29,9 @@ const look = 5 * time.Second
 // NewHandout begins to listen for results, until ctx ends.
 func NewHandout(ctx context.Context, q *Queue, build sweep.Build) (*Handout, error) {
 	h := &Handout{queue: q, build: build, wait: map[string]chan answer{}}
-	w, err := q.results.WatchAll(ctx, jetstream.UpdatesOnly())
-	if err != nil {
+	if err := follow(ctx, q.results, h.told, jetstream.UpdatesOnly()); err != nil {
 		return nil, fmt.Errorf("listen for results: %w", err)
 	}
-	go func() {
-		defer func() { _ = w.Stop() }()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case entry, ok := <-w.Updates():
-				if !ok {
-					return
-				}
-				if entry != nil && entry.Operation() == jetstream.KeyValuePut {
-					h.told(entry)
-				}
-			}
-		}
-	}()
 	return h, nil
 }
 

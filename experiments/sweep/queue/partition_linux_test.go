@@ -9,8 +9,9 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// TestPartitions lets two hosts work together, each in a network of its own, whose cable is dead for 200 ms, up to twenty times and until
-// the sweep is over: first while one host has server and coordinator and the other the only machine. The digest is that of one process.
+// TestPartitions lets two hosts work together, each in a network of its own, whose cable is dead for 200 ms
+// twenty times, whenever a hundred more results came: one host has server and coordinator, the other the only machine. The digest is
+// that of one process.
 func TestPartitions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -49,29 +50,23 @@ func TestPartitions(t *testing.T) {
 	machine.begin(t)
 	coordinator := &role{kind: "coordinator", env: []string{hostOf + "=" + address, folderOf + "=" + t.TempDir(), valuesOf + "=" + values}, start: in(near)}
 	coordinator.begin(t)
-	want, done := alone(t, plan(t, values)), coordinator.outcome()
-	const dead, alive, most = 200 * time.Millisecond, 300 * time.Millisecond, 20
-	for cuts := 0; ; {
-		moment := time.NewTimer(alive)
-		select {
-		case got := <-done:
-			moment.Stop()
-			if got != want {
-				t.Fatalf("after %d partitions: %q, want %s", cuts, got, want)
-			}
-			if cuts < 5 {
-				t.Fatalf("only %d partitions: the sweep is too short to show anything", cuts)
-			}
-			t.Logf("%d partitions of %v in a sweep of 3,000 cells: the digest is the one of one process", cuts, dead)
-			return
-		case <-moment.C:
-			if cuts == most {
-				continue
-			}
-			link("down")
-			time.Sleep(dead)
-			link("up")
-			cuts++
+	want := alone(t, plan(t, values))
+	const dead, most, between = 200 * time.Millisecond, 20, 100
+	cuts := 0
+	got := untilDigest(t, coordinator, between, func() int {
+		link("down")
+		time.Sleep(dead) // for as long as the cable is to be dead
+		link("up")
+		if cuts++; cuts == most {
+			return 0
 		}
+		return between
+	})
+	if got != want {
+		t.Fatalf("after %d partitions: %q, want %s", cuts, got, want)
 	}
+	if cuts < most {
+		t.Fatalf("only %d partitions: the sweep is too short for more", cuts)
+	}
+	t.Logf("%d partitions of %v in a sweep of 3,000 cells: the digest is the one of one process", cuts, dead)
 }

@@ -239,7 +239,17 @@ func (q *Queue) Present(ctx context.Context, p Presence, now func() time.Time) (
 
 // Others calls seen with everybody who says that he is there, from now on, until ctx ends.
 func (q *Queue) Others(ctx context.Context, seen func(Presence)) error {
-	w, err := q.here.WatchAll(ctx, jetstream.IgnoreDeletes())
+	return follow(ctx, q.here, func(entry jetstream.KeyValueEntry) {
+		var p Presence
+		if json.Unmarshal(entry.Value(), &p) == nil {
+			seen(p)
+		}
+	})
+}
+
+// follow calls seen with all that is put into a bucket, until ctx ends.
+func follow(ctx context.Context, bucket jetstream.KeyValue, seen func(jetstream.KeyValueEntry), o ...jetstream.WatchOpt) error {
+	w, err := bucket.WatchAll(ctx, append(o, jetstream.IgnoreDeletes())...)
 	if err != nil {
 		return err
 	}
@@ -253,9 +263,8 @@ func (q *Queue) Others(ctx context.Context, seen func(Presence)) error {
 				if !ok {
 					return
 				}
-				var p Presence
-				if entry != nil && json.Unmarshal(entry.Value(), &p) == nil {
-					seen(p)
+				if entry != nil { // nil stands where what was there before ends
+					seen(entry)
 				}
 			}
 		}
