@@ -203,6 +203,29 @@ func TestMap(t *testing.T) {
 	}
 }
 
+// TestOutlinesOfAMap holds that each piece of an outline is drawn, and that its name stands beside the scale.
+func TestOutlinesOfAMap(t *testing.T) {
+	s := &table.Sheet{Name: "Map", Title: "a map", Columns: []table.Column{{Header: "slots"}, {Header: "1", Format: table.General}, {Header: "2", Format: table.General}},
+		Rows: [][]table.Cell{{table.S("2"), table.N(1), table.N(2)}, {table.S("4"), table.N(3), table.N(4)}}}
+	chart := table.Chart{Kind: table.Map, Title: "Age", XTitle: "rate", YTitle: "slots", ZTitle: "change", Series: []table.Series{{Name: "1", Column: 1}, {Name: "2", Column: 2}}}
+	s.Charts = []table.Chart{chart}
+	before := strings.Count(drawn(t, s, figure.Formats()...), "<path")
+	s.Charts[0].Outlines = []table.Outline{{Name: "full line", Edges: []table.Edge{{Row: 0, Series: 1}, {Row: 1, Series: 1}}}, {Name: "dashed line", Dashed: true, Edges: []table.Edge{{Row: 1, Series: 0, Level: true}}}}
+	svg := drawn(t, s, figure.Formats()...)
+	const strokes = 2 * (3 + 2) // white and black, three pieces and two beside their names
+	if got := strings.Count(svg, "<path"); got != before+strokes {
+		t.Errorf("%d paths, want %d and %d", got, before, strokes)
+	}
+	if got := strings.Count(svg, "stroke-dasharray"); got != 2 {
+		t.Errorf("%d dashed strokes, want 2", got)
+	}
+	for _, want := range []string{">full line<", ">dashed line<"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("the map does not say %s", want)
+		}
+	}
+}
+
 // TestManySeries holds that at most six share a panel, by families where the names have them, and that long titles are wrapped.
 func TestManySeries(t *testing.T) {
 	family := func(i int) string { return fmt.Sprintf("%s, α = %d", []string{"fifo", "olaf"}[i/10], i%10) }

@@ -34,7 +34,7 @@ func drawCross(c draw.Canvas, at vg.Point) {
 	}
 }
 
-// entry is a name of a legend; its look is that of a series, paperLook or scaleLook.
+// entry is a name of a legend; its look is that of a series, or one of those below.
 type entry struct {
 	name string
 	look int
@@ -43,9 +43,11 @@ type entry struct {
 }
 
 const (
-	paperLook = -1
-	scaleLook = -2 // the colours of a map
-	paperName = "paper"
+	paperLook   = -1
+	scaleLook   = -2 // the colours of a map
+	outlineLook = -3
+	dashedLook  = -4 // of an outline
+	paperName   = "paper"
 )
 
 // legend is names on lines.
@@ -94,6 +96,8 @@ func (l *legend) draw(c draw.Canvas, left, top vg.Length) {
 		switch {
 		case e.look == scaleLook:
 			drawScale(c, vg.Rectangle{Min: vg.Point{X: x, Y: y - 4}, Max: vg.Point{X: x + wide, Y: y + 4}})
+		case e.look == outlineLook || e.look == dashedLook:
+			drawOutline(c, e.look == dashedLook, x, y, x+wide, y)
 		case e.look == paperLook:
 			drawCross(c, vg.Point{X: x + wide/2, Y: y})
 		case e.bar:
@@ -111,7 +115,15 @@ func (l *legend) draw(c draw.Canvas, left, top vg.Length) {
 // entries are the names of a panel's series.
 func (p *panel) entries() (list []entry) {
 	if p.chart.Kind == table.Map {
-		return []entry{{name: p.scaleName(), look: scaleLook}}
+		list = []entry{{name: p.scaleName(), look: scaleLook}}
+		for _, o := range p.chart.Outlines {
+			look := outlineLook
+			if o.Dashed {
+				look = dashedLook
+			}
+			list = append(list, entry{name: o.Name, look: look})
+		}
+		return list
 	}
 	for i, one := range p.chart.Series {
 		if one.Blank {

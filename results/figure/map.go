@@ -72,6 +72,31 @@ func (m cellMap) Plot(c draw.Canvas, p *plot.Plot) {
 			from = to
 		}
 	}
+	for i := range m.chart.Outlines {
+		o := &m.chart.Outlines[i]
+		for _, e := range o.Edges {
+			row, x, y := slices.Index(m.rows, e.Row), float64(e.Series)-0.5, 0.0
+			if row < 0 {
+				continue
+			}
+			y = float64(row) - 0.5
+			toX, toY := x, y+1
+			if e.Level {
+				toX, toY = x+1, y
+			}
+			drawOutline(c, o.Dashed, trX(x), trY(y), trX(toX), trY(toY))
+		}
+	}
+}
+
+// drawOutline draws a piece of an outline; white beside it keeps it visible on dark cells.
+func drawOutline(c draw.Canvas, dashed bool, x0, y0, x1, y1 vg.Length) {
+	c.StrokeLine2(draw.LineStyle{Color: color.White, Width: 4}, x0, y0, x1, y1)
+	style := draw.LineStyle{Color: color.Black, Width: 2}
+	if dashed {
+		style.Width, style.Dashes = 1.5, []vg.Length{4, 3}
+	}
+	c.StrokeLine2(style, x0, y0, x1, y1)
 }
 
 // step is the colour of a cell; -1 of one that has no number.

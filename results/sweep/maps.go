@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -21,6 +22,7 @@ type Map struct {
 	Rows         []string // values down; one empty one without an axis
 	By           float64  // what means are multiplied with for the unit of the title
 	Compared     bool
+	Subject      string    // of a comparison
 	Points       [][]Point // by row and column
 }
 
@@ -129,7 +131,8 @@ func (d *Document) emptyMap(m *Shown, across, down int, compared bool) *Map {
 	one := &Map{Metric: m, Columns: []string{""}, Rows: []string{""}, By: 1, Compared: compared}
 	unit := "%"
 	if compared {
-		one.Title = m.Title + ": change of " + d.Axes[d.axis(d.Subject)].Values[0]
+		one.Subject = d.Axes[d.axis(d.Subject)].Values[0]
+		one.Title = m.Title + ": change of " + one.Subject
 	} else {
 		var all []*results.Statistic
 		for i := range d.Cells {
@@ -161,7 +164,8 @@ func (m *Map) print(p *text.Page) {
 	case m.Down == "":
 		m.list(p)
 	case m.width() <= p.Columns():
-		m.table(p)
+		m.sayOutlines(p)
+		p.Grid(m.grid())
 	default:
 		m.shades(p)
 	}
@@ -193,14 +197,32 @@ func (m *Map) grid() *table.Grid {
 	for _, c := range m.Columns {
 		g.Columns = append(g.Columns, table.GridColumn{Header: c, Right: true})
 	}
-	for i, r := range m.Rows {
-		row := []string{r}
+	upright, level := m.marks()
+	widest := make([]int, len(m.Columns))
+	rows := make([][]string, len(m.Rows))
+	for i := range m.Rows {
 		for k := range m.Columns {
-			row = append(row, m.cell(&m.Points[i][k]))
+			value := upright[[2]int{i, k}] + m.cell(&m.Points[i][k])
+			rows[i], widest[k] = append(rows[i], value), max(widest[k], utf8.RuneCountInString(value))
 		}
-		g.Add(row...)
+	}
+	for i, r := range m.Rows {
+		if above, ok := m.above(i, level, widest); ok {
+			g.Add(above...)
+		}
+		g.Add(append([]string{r}, rows[i]...)...)
 	}
 	return g
+}
+
+// above is the line of pieces of outlines above a row; ok is false where there is none.
+func (m *Map) above(row int, level map[[2]int]string, widest []int) (line []string, ok bool) {
+	line = []string{""}
+	for k := range m.Columns {
+		mark, there := level[[2]int{row, k}]
+		line, ok = append(line, strings.Repeat(mark, widest[k])), ok || there
+	}
+	return line, ok
 }
 
 // width is how many characters the table takes.
@@ -216,8 +238,6 @@ func (m *Map) width() (n int) {
 	return n - 2
 }
 
-func (m *Map) table(p *text.Page) { p.Grid(m.grid()) }
-
 // list has a line a value, with its interval.
 func (m *Map) list(p *text.Page) {
 	g := &table.Grid{Columns: []table.GridColumn{{Header: m.Across, Right: true}, {Header: "", Right: true}, {Header: ""}}}
@@ -228,7 +248,16 @@ func (m *Map) list(p *text.Page) {
 		}
 	}
 	const bars = 30
+	heads := map[int]string{}
+	for _, o := range m.outlines() {
+		for _, e := range o.Edges {
+			heads[e.Series] = strings.Repeat(strokesOf(&o).level, 4) + " " + o.Name
+		}
+	}
 	for k, c := range m.Columns {
+		if heads[k] != "" {
+			g.Head(heads[k])
+		}
 		pt := &m.Points[0][k]
 		value, bar := m.cell(pt), ""
 		if pt.There && !m.Compared {
@@ -264,9 +293,17 @@ func (m *Map) shades(p *text.Page) {
 		p.Say("", "%s [%s] %s; left %s %s, right %s", text.Single(low*m.By), shades, text.Single(high*m.By), m.Across, m.Columns[0], m.Columns[len(m.Columns)-1])
 	}
 	room := max(1, p.Columns()-widest-3)
+	outlined := len(m.outlines()) > 0 && 2*len(m.Columns) <= room
+	if outlined {
+		m.sayOutlines(p)
+	}
+	upright, _ := m.marks()
 	for i, r := range m.Rows {
 		var line strings.Builder
 		for k := range min(len(m.Columns), room) {
+			if outlined { // room for a line beside every value
+				line.WriteString(cmp.Or(upright[[2]int{i, k}], " "))
+			}
 			line.WriteByte(m.shade(&m.Points[i][k], low, high))
 		}
 		p.Printf("%*s |%s|\n", widest, r, line.String())

@@ -207,7 +207,10 @@ func (m *Map) sheet(n int) table.Sheet {
 		}
 		s.Rows = append(s.Rows, row)
 	}
-	chart := table.Chart{Kind: table.Map, Title: m.Title, XTitle: m.Across, YTitle: m.Down, ZTitle: m.colours()}
+	chart := table.Chart{Kind: table.Map, Title: m.Title, XTitle: m.Across, YTitle: m.Down, ZTitle: m.colours(), Outlines: m.outlines()}
+	for _, o := range chart.Outlines {
+		s.Notes = append(s.Notes, fmt.Sprintf("%s line: %s", map[bool]string{true: "dashed", false: "full"}[o.Dashed], o.Name))
+	}
 	for k, c := range m.Columns {
 		chart.Series = append(chart.Series, table.Series{Name: c, Column: k + 1})
 	}

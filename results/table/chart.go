@@ -26,6 +26,20 @@ type Chart struct {
 	ZTitle         string  // of a map, what its colours stand for
 	YMax           float64 // of a map that of the colours, which then begin at 0; 0 leaves it to the viewer
 	Series         []Series
+	Outlines       []Outline // of a map
+}
+
+// Outline is a line between cells of a map.
+type Outline struct {
+	Name   string // what it says
+	Dashed bool
+	Edges  []Edge
+}
+
+// Edge is a piece of an Outline: between a cell and the one before it in its row or, of a level one, in its column.
+type Edge struct {
+	Row, Series int // of the sheet and of the chart, from 0
+	Level       bool
 }
 
 // Series is one column of a chart.

@@ -169,13 +169,18 @@ func addSheet(file *xlsx.File, s *table.Sheet, styles styles) error {
 		cell.SetStyle(styles.header)
 	}
 	rows := s.Rows[:min(len(s.Rows), MaxRows)]
+	borders := outlined(s)
 	for i, row := range rows {
 		if len(row) != len(s.Columns) {
 			return fmt.Errorf("%w: sheet %q row %d has %d cells for %d columns", ErrBook, s.Name, i, len(row), len(s.Columns))
 		}
 		out := sheet.AddRow()
 		for k, v := range row {
-			setCell(out.AddCell(), v, s.Columns[k].Format, styles)
+			cell := out.AddCell()
+			setCell(cell, v, s.Columns[k].Format, styles)
+			if b := borders[[2]int{i, k}]; b != nil {
+				withBorder(cell, b)
+			}
 		}
 	}
 	for _, note := range notes(s) {
@@ -232,6 +237,36 @@ func setCell(cell *xlsx.Cell, v table.Cell, format table.Format, styles styles) 
 		cell.SetString(clipped(v.Text))
 		cell.SetStyle(styles.missing)
 	}
+}
+
+// outlined are the borders of a sheet's cells, by row and column, where a map has its outlines.
+func outlined(s *table.Sheet) map[[2]int]*xlsx.Border {
+	borders := map[[2]int]*xlsx.Border{}
+	for i := range s.Charts {
+		c := &s.Charts[i]
+		for _, o := range c.Outlines {
+			style := map[bool]string{true: "mediumDashed", false: "medium"}[o.Dashed]
+			for _, e := range o.Edges {
+				at := [2]int{e.Row, c.Series[e.Series].Column}
+				if borders[at] == nil {
+					borders[at] = xlsx.NewBorder("none", "none", "none", "none")
+				}
+				if e.Level {
+					borders[at].Top = style
+				} else {
+					borders[at].Left = style
+				}
+			}
+		}
+	}
+	return borders
+}
+
+// withBorder gives a cell lines beside its style, which it shares with others.
+func withBorder(cell *xlsx.Cell, b *xlsx.Border) {
+	style := *cell.GetStyle()
+	style.Border, style.ApplyBorder = *b, true
+	cell.SetStyle(&style)
 }
 
 // clipped keeps text within Excel's limit, on a whole character.

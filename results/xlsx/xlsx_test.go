@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/xuri/excelize/v2"
 
 	"github.com/olafctl/olaf/internal/peer"
@@ -116,6 +117,42 @@ func TestExcelizeReadsEveryCell(t *testing.T) {
 	}
 	if props, err := f.GetDocProps(); err != nil || props.Title != "A test" {
 		t.Errorf("%+v %v", props, err)
+	}
+}
+
+// TestOutlinesAreBorders holds that a cell on an outline of a map has a line on that side, and keeps its number and its alignment.
+func TestOutlinesAreBorders(t *testing.T) {
+	s := table.Sheet{Name: "Map", Columns: []table.Column{{Header: "slots"}, {Header: "1", Format: table.General}, {Header: "2", Format: table.General}},
+		Rows: [][]table.Cell{{table.S("2"), table.N(1), table.N(2)}, {table.S("4"), table.N(3), table.S("[4]")}}}
+	s.Charts = []table.Chart{{Kind: table.Map, Series: []table.Series{{Name: "1", Column: 1}, {Name: "2", Column: 2}}, Outlines: []table.Outline{
+		{Edges: []table.Edge{{Row: 0, Series: 1}, {Row: 1, Series: 1}, {Row: 1, Series: 1, Level: true}}}, {Dashed: true, Edges: []table.Edge{{Row: 1, Series: 0, Level: true}}}}}}
+	f, err := excelize.OpenReader(bytes.NewReader(written(t, &table.Book{Sheets: []table.Sheet{s}})))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	const medium, dashed = 2, 8 // as excelize numbers them
+	for cell, want := range map[string]map[string]int{"B2": {}, "C2": {"left": medium}, "C3": {"left": medium, "top": medium}, "B3": {"top": dashed}} {
+		at, err := f.GetCellStyle("Map", cell)
+		if err != nil {
+			t.Fatal(err)
+		}
+		style, err := f.GetStyle(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[string]int{}
+		for _, b := range style.Border {
+			if b.Style > 0 {
+				got[b.Type] = b.Style
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" || style.Alignment == nil || style.Alignment.Vertical != "top" {
+			t.Errorf("%s: %s %+v", cell, diff, style.Alignment)
+		}
+	}
+	if got, err := f.GetCellValue("Map", "C2", excelize.Options{RawCellValue: true}); got != "2" || err != nil {
+		t.Error(got, err)
 	}
 }
 

@@ -1,0 +1,116 @@
+package sweep
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/olafctl/olaf/results/table"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// outlines are where the sign of a comparison turns on a map: around the places where the subject pays, which are those whose sign
+// is the better one, and around those where it costs, as far as places that can't be told lie between. A map of means has none.
+func (m *Map) outlines() (all []table.Outline) {
+	if !m.Compared {
+		return nil
+	}
+	gain := best(m.Metric)
+	loss := map[string]string{Lower: Higher, Higher: Lower}[gain]
+	pays, costs := table.Outline{}, table.Outline{Dashed: true}
+	for i := range m.Points {
+		for k := range m.Points[i] {
+			for _, e := range []table.Edge{{Row: i, Series: k}, {Row: i, Series: k, Level: true}} {
+				switch before, here := m.across(e); {
+				case before == here || before == "" || here == "":
+				case before == gain || here == gain:
+					pays.Edges = append(pays.Edges, e)
+				default:
+					costs.Edges = append(costs.Edges, e)
+				}
+			}
+		}
+	}
+	for _, o := range []struct {
+		*table.Outline
+		verb, sign string
+	}{{&pays, "pays", gain}, {&costs, "costs", loss}} {
+		if len(o.Edges) > 0 {
+			o.Name = fmt.Sprintf("%s %s %s", strings.ToUpper(m.Subject), o.verb, m.side(o.Edges, o.sign))
+			all = append(all, *o.Outline)
+		}
+	}
+	return all
+}
+
+// across are the signs on both sides of an edge; empty where there is nothing.
+func (m *Map) across(e table.Edge) (before, here string) {
+	row, column := e.Row, e.Series-1
+	if e.Level {
+		row, column = e.Row-1, e.Series
+	}
+	if row < 0 || column < 0 {
+		return "", ""
+	}
+	return m.Points[row][column].Sign, m.Points[e.Row][e.Series].Sign
+}
+
+// side says on which side of a line the places of a sign are.
+func (m *Map) side(edges []table.Edge, sign string) string {
+	upright, level := map[bool]bool{}, map[bool]bool{}
+	for _, e := range edges {
+		_, here := m.across(e)
+		if e.Level {
+			level[here == sign] = true
+		} else {
+			upright[here == sign] = true
+		}
+	}
+	right, left := "right of", "left of"
+	if m.Down == "" { // which is printed downwards
+		right, left = "below", "above"
+	}
+	last := len(m.Rows) - 1
+	switch {
+	case len(upright) == 1 && upright[true]:
+		return right + " this line"
+	case len(upright) == 1:
+		return left + " this line"
+	case len(upright) == 0 && len(level) == 1 && level[true]:
+		return fmt.Sprintf("on this line's side of %s %s", m.Down, m.Rows[last])
+	case len(upright) == 0 && len(level) == 1:
+		return fmt.Sprintf("on this line's side of %s %s", m.Down, m.Rows[0])
+	}
+	return "within this line, where it is " + sign
+}
+
+// strokes are what a terminal draws an outline with.
+type strokes struct{ upright, level string }
+
+func strokesOf(o *table.Outline) strokes {
+	if o.Dashed {
+		return strokes{"╎", "╌"}
+	}
+	return strokes{"┃", "━"}
+}
+
+// marks are the pieces of outlines in a terminal, by row and column: left of values and above them.
+func (m *Map) marks() (upright, level map[[2]int]string) {
+	upright, level = map[[2]int]string{}, map[[2]int]string{}
+	for _, o := range m.outlines() {
+		for _, e := range o.Edges {
+			if e.Level {
+				level[[2]int{e.Row, e.Series}] = strokesOf(&o).level
+			} else {
+				upright[[2]int{e.Row, e.Series}] = strokesOf(&o).upright
+			}
+		}
+	}
+	return upright, level
+}
+
+// sayOutlines says what the lines on a map mean.
+func (m *Map) sayOutlines(p *text.Page) {
+	for _, o := range m.outlines() {
+		p.Say("", "%s %s", strokesOf(&o).upright, o.Name)
+	}
+}
