@@ -28,30 +28,41 @@ type oneSweep struct {
 	kept    *store.Folder // nil of one that is not finished
 }
 
-// findSweep finds a sweep by its id, the beginning of just one, or "last": the newest that is not finished, else the newest.
+// findSweep finds a sweep by its id, the beginning of just one, or "last" for the newest.
 func findSweep(s *store.Store, name string) (*oneSweep, error) {
 	one := &oneSweep{folders: sweep.In(s), store: s}
-	id, waiting, err := one.folders.Resolve(name)
-	if err != nil || waiting {
-		one.id = id
-		return one, err
-	}
 	entries, err := s.List()
 	if err != nil {
 		return nil, err
 	}
 	var finished []string
 	for i := range entries {
-		if e := &entries[i]; e.State == store.Complete && strings.HasPrefix(e.Experiment, "sweep-") {
+		switch e := &entries[i]; {
+		case e.State != store.Complete:
+		case strings.HasPrefix(e.Experiment, "sweep-"):
 			finished = append(finished, e.ID)
-			if name == "last" || name != "" && strings.HasPrefix(e.ID, name) {
-				one.id = e.ID
-				one.kept, err = s.Load(e.ID)
-				return one, err
-			}
+		case e.ID == name:
+			return nil, fmt.Errorf("%w: %s is a run of %s; 'olafctl runs show %[2]s' prints it", sweep.ErrUnknown, e.ID, e.Experiment)
 		}
 	}
-	return nil, one.folders.Unknown(name, finished)
+	if one.id, err = one.folders.Find(name, finished); err == nil && slices.Contains(finished, one.id) {
+		one.kept, err = s.Load(one.id)
+	}
+	return one, err
+}
+
+// findUnfinished is findSweep where somebody wants to go on, or to give up: "last" is the newest that is not finished, if there is one.
+func findUnfinished(s *store.Store, name string) (*oneSweep, error) {
+	if name == "last" {
+		waiting, err := sweep.In(s).List()
+		if err != nil {
+			return nil, err
+		}
+		if len(waiting) > 0 {
+			name = waiting[0]
+		}
+	}
+	return findSweep(s, name)
 }
 
 // document is what there is of the sweep.
@@ -94,7 +105,8 @@ func newSweepResumeCmd(env *cli.Env) *cobra.Command {
 		Use:   "resume ID",
 		Short: "Go on with a sweep that was stopped or killed",
 		Long: `Go on with a sweep: what is stored is not done again, and what comes out is what would have come out in one go. Of a
-finished sweep its report is printed. A sweep is named by its id, the beginning of just one, or "last".`,
+finished sweep its report is printed. A sweep is named by its id, the beginning of just one, or "last": here the newest that is not
+finished, elsewhere the newest.`,
 		Example: "  olafctl sweep resume last",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -102,7 +114,7 @@ finished sweep its report is printed. A sweep is named by its id, the beginning 
 				return err
 			}
 			return f.where.With(env, func(s *store.Store) error {
-				one, err := findSweep(s, args[0])
+				one, err := findUnfinished(s, args[0])
 				if err != nil {
 					return err
 				}
@@ -350,7 +362,7 @@ func newSweepRmCmd(env *cli.Env) *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			return where.With(env, func(s *store.Store) error {
 				for _, name := range args {
-					one, err := findSweep(s, name)
+					one, err := findUnfinished(s, name)
 					if err != nil {
 						return err
 					}

@@ -123,16 +123,22 @@ func readPlan(id string, raw []byte, all Commands) (*Plan, error) {
 	return p, p.Bind(all)
 }
 
-// List lists the sweeps that are not finished, newest first.
+// List lists the sweeps that are not finished, newest first. Of one that ended between becoming a run of the store and going from here,
+// what is left is removed.
 func (f *Folders) List() (ids []string, err error) {
 	entries, err := os.ReadDir(f.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	for _, e := range entries {
-		if e.IsDir() {
-			ids = append(ids, e.Name())
+		if !e.IsDir() {
+			continue
 		}
+		if _, kept := f.store.Load(e.Name()); kept == nil && !f.Held(e.Name()) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(f.dir, e.Name())))
+			continue
+		}
+		ids = append(ids, e.Name())
 	}
 	slices.Reverse(ids)
 	return ids, err
@@ -141,44 +147,38 @@ func (f *Folders) List() (ids []string, err error) {
 // Held says whether somebody works on a sweep.
 func (f *Folders) Held(id string) bool { return lockfile.Held(filepath.Join(f.dir, id, lockName)) }
 
-// Resolve finds a sweep that is not finished: its id, the beginning of just one, or "last". found is false where there is none.
-func (f *Folders) Resolve(name string) (id string, found bool, err error) {
+// Find finds a sweep among those that are not finished and those of the store that are, by its id, the beginning of just one, or
+// "last" for the newest. The error matches ErrUnknown and says what there is.
+func (f *Folders) Find(name string, finished []string) (id string, err error) {
 	ids, err := f.List()
 	if err != nil {
-		return "", false, err
+		return "", err
 	}
-	if name == "last" && len(ids) > 0 {
-		return ids[0], true, nil
-	}
+	ids = append(ids, finished...)
 	var matches []string
 	for _, id := range ids {
 		if id == name {
-			return id, true, nil
+			return id, nil
 		}
 		if name != "" && strings.HasPrefix(id, name) {
 			matches = append(matches, id)
 		}
 	}
-	switch len(matches) {
-	case 0:
-		return "", false, nil
-	case 1:
-		return matches[0], true, nil
-	}
-	return "", false, fmt.Errorf("%w: %q begins %d of them, such as %s and %s; type more of it", ErrUnknown, name, len(matches), matches[0], matches[1])
-}
-
-// Unknown is the error for a sweep that is neither finished nor not, with the nearest ones that are there.
-func (f *Folders) Unknown(name string, finished []string) error {
-	ids, err := f.List()
-	if err != nil {
-		return err
+	switch {
+	case len(ids) == 0:
+		return "", fmt.Errorf("%w: %q; nothing was swept in this store yet. 'olafctl sweep run FILE.yaml' does, or 'olafctl bench --sweep NAME=VALUES'", ErrUnknown, name)
+	case name == "last":
+		return slices.Max(ids), nil // they begin with the time
+	case len(matches) == 1:
+		return matches[0], nil
+	case len(matches) > 1:
+		return "", fmt.Errorf("%w: %q begins %d of them, such as %s and %s; type more of it", ErrUnknown, name, len(matches), matches[0], matches[1])
 	}
 	const some = 3
-	if near := nearby.Names(name, append(ids, finished...), some); len(near) > 0 {
-		return fmt.Errorf("%w: %q; near are %s", ErrUnknown, name, strings.Join(near, ", "))
+	if near := nearby.Names(name, ids, some); len(near) > 0 {
+		return "", fmt.Errorf("%w: %q; near are %s", ErrUnknown, name, strings.Join(near, ", "))
 	}
-	return fmt.Errorf("%w: %q; 'olafctl sweep status' lists those that there are", ErrUnknown, name)
+	return "", fmt.Errorf("%w: %q; 'olafctl sweep status' lists those that are not finished, 'olafctl runs' the others, and the last one is %s", ErrUnknown, name, slices.Max(ids))
 }
 
 // Remove removes a sweep that is not finished; its results stay for others that want them.

@@ -399,8 +399,8 @@ func TestFolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"last", "2026", id} {
-		if got, ok, err := folders.Resolve(name); got != id || !ok || err != nil {
-			t.Error(name, got, ok, err)
+		if got, err := folders.Find(name, []string{"19991231-235959-sweep-toy"}); got != id || err != nil {
+			t.Error(name, got, err)
 		}
 	}
 	if folder, err = folders.Open(id, toys()); err != nil {
@@ -441,8 +441,20 @@ func TestFolders(t *testing.T) {
 	if len(runs) != 8*3 || runs[0].Queue != "n=1 kind=a" || err != nil {
 		t.Error(len(runs), err)
 	}
-	if err := folders.Unknown("nobody", nil); !errors.Is(err, ErrUnknown) {
-		t.Error(err)
+	for _, c := range []struct {
+		name     string
+		finished []string
+		says     string
+	}{
+		{"last", nil, "nothing was swept in this store yet"},
+		{"nobody", []string{id}, "the last one is " + id},
+		{strings.Replace(id, "toy", "toi", 1), []string{id}, "near are " + id},
+		{"2026", []string{id, "20260101-000000-sweep-toy"}, "begins 2 of them"},
+		{"", []string{id}, "the last one is " + id},
+	} {
+		if got, err := folders.Find(c.name, c.finished); !errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%q: %s, %v; want %q", c.name, got, err, c.says)
+		}
 	}
 }
 
