@@ -88,6 +88,7 @@ real. --beside twin shows each age three times: planned, of the twin on the arri
   olafctl bench --system switchml --workers 8 --slots 128 --packet 1024B
   olafctl bench --system atp --jobs 3 --fan 2 --aggregators 450 --loss 0.1%
   olafctl bench --sweep slots=2..64:x2 --sweep out-rate=5G..40G:5G --metric aom_cluster_ns
+  olafctl bench --sweep slots=2..64:x2 --workers nats://lab:4222 --tui
   olafctl bench --slots 16 -o yaml > spec.yaml && olafctl bench -f spec.yaml --seed 7
   olafctl bench --expect 'olaf.40G.aom_cluster_ns < 1.3us' --expect 'olaf.lost_pct < 12'
   olafctl bench -d grpc://127.0.0.1:9559
@@ -332,6 +333,9 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if f.file.schema {
 		return printText(env, bench.FileSchema)
 	}
+	if err := f.swept.settle(); err != nil {
+		return err
+	}
 	if found, err := system.All().Find(f.spec.Queue); err == nil && found.OnServers {
 		return f.models.run(cmd, env, f, found)
 	}
@@ -427,8 +431,8 @@ func (f *benchFlags) sweep(cmd *cobra.Command, env *cli.Env) error {
 		file.Runs = f.spec.Runs
 	}
 	s := &f.swept.gridFlags
-	s.where, s.to, s.format, s.quiet, s.explain = f.KeepFlags.Store, f.to, f.format, f.quiet, f.explain
-	return s.run(cmd.Context(), env, file)
+	s.where, s.to, s.format, s.quiet, s.explain, s.tui, s.view = f.KeepFlags.Store, f.to, f.format, f.quiet, f.explain, f.tui, f.view
+	return f.swept.short(cmd, env, file)
 }
 
 // configurationsOf are the points of a plan, as expectations name them.

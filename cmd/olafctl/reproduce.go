@@ -60,7 +60,7 @@ done is kept in the store and never done twice. On two idle cores:
 	cmd.Flags().BoolVar(&f.all, "all", false, "list the numbers of systems that cannot be measured here as well")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	f.watch.Add(cmd)
-	f.workers.add(cmd, env)
+	f.workers.add(cmd)
 	cli.AddFormatFlag(cmd, &f.out)
 	cli.AddExplainFlag(cmd, &f.explain)
 	return cmd

@@ -23,8 +23,8 @@ type farmFlags struct {
 	where cli.StoreFlag
 }
 
-func (f *farmFlags) add(cmd *cobra.Command, env *cli.Env) {
-	f.queue.add(cmd, env, "workers", "let so many processes work side by side, or machines that take jobs from this work queue ('olafctl sweep serve')")
+func (f *farmFlags) add(cmd *cobra.Command) {
+	f.queue.add(cmd, "workers", "let so many processes work side by side, or machines that take jobs from this work queue ('olafctl sweep serve')")
 	f.where.Add(cmd)
 }
 

@@ -284,6 +284,9 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 	if cmd.Flags().Changed("packets") {
 		return cli.UsageError("--packets belongs to --schedule")
 	}
+	if err := f.swept.settle(); err != nil {
+		return err
+	}
 	switch {
 	case findJobPreset(f.preset) != nil && len(args) == 0:
 		return f.runJob(cmd, env)
@@ -395,8 +398,8 @@ func (f *simulateFlags) sweep(cmd *cobra.Command, env *cli.Env, args []string) e
 		file.File = args[0]
 	}
 	s := &f.swept.gridFlags
-	s.where, s.watch, s.format, s.quiet, s.explain, s.yes = f.KeepFlags.Store, f.watch, f.format, f.quiet, f.explain, f.yes
-	return s.run(cmd.Context(), env, file)
+	s.where, s.watch, s.format, s.quiet, s.explain, s.yes, s.tui, s.view = f.KeepFlags.Store, f.watch, f.format, f.quiet, f.explain, f.yes, f.tui, f.view
+	return f.swept.short(cmd, env, file)
 }
 
 // expected reads what is expected of the network. A sweep and an imported trace have no rows to be judged.

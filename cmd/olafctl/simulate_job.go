@@ -83,6 +83,7 @@ func refuseJobFlags(cmd *cobra.Command, preset *jobPreset) error {
 	var wrong error
 	cmd.Flags().Visit(func(given *pflag.Flag) {
 		switch {
+		case !given.Changed:
 		case preset != nil && (!slices.Contains(jobTakes, given.Name) || slices.Contains(preset.refuse, given.Name)):
 			wrong = cli.UsageError("--%s means nothing to --preset %s", given.Name, preset.name)
 		case preset == nil && slices.Contains(sharingOnly, given.Name):

@@ -38,7 +38,7 @@ func newSweepCmd(env *cli.Env) *cobra.Command {
 key of everything that decides it, so that nothing is done twice: what was stopped or killed goes on, and the same sweep has the
 same digest from any number of processes. A finished sweep is one run of the store ('olafctl runs').
 
-'olafctl bench --sweep' and 'olafctl simulate --sweep' are the short form. docs/sweeps.md explains files and what comes out.`,
+'olafctl bench --sweep' and 'olafctl simulate --sweep' are the short form, and hand their cells out as well (--workers nats://…). docs/sweeps.md explains files and what comes out.`,
 		Example: `  olafctl sweep run slots.yaml
   olafctl sweep status
   olafctl sweep resume last`,
@@ -150,7 +150,7 @@ With 'list' in place of 'sweep' the cells are listed. All cells are checked befo
 	cmd.Flags().BoolVar(&f.yes, "yes", false, "start even more than a million cells")
 	f.addWhat(cmd)
 	f.addWork(cmd)
-	f.queue.add(cmd, env, "workers", "let machines work that take jobs from this work queue ('olafctl sweep serve')")
+	f.queue.add(cmd, "workers", "let machines work that take jobs from this work queue ('olafctl sweep serve')")
 	f.addDashboard(cmd)
 	f.addOutput(cmd)
 	return cmd
@@ -162,6 +162,14 @@ func (f *gridFlags) refuseLooks(cmd *cobra.Command) error {
 		return nil
 	}
 	return cli.RefuseViewFlags(cmd)
+}
+
+// short carries a sweep out that the line of another command describes.
+func (f *sweptFlags) short(cmd *cobra.Command, env *cli.Env, file *sweep.File) error {
+	if err := f.refuseLooks(cmd); err != nil {
+		return err
+	}
+	return f.run(cmd.Context(), env, file)
 }
 
 // run resolves a sweep and carries it out.
@@ -193,8 +201,14 @@ func (f *gridFlags) run(ctx context.Context, env *cli.Env, file *sweep.File) err
 }
 
 func (f *gridFlags) check() error {
-	if f.processes < 0 {
+	if err := f.queue.check(); err != nil {
+		return err
+	}
+	switch {
+	case f.processes < 0:
 		return cli.UsageError("--processes %d: use 1 or more, or 0 for one a core", f.processes)
+	case f.processes > 0 && f.queue.url != "":
+		return cli.UsageError("--processes are of this machine, and with --workers %s those of a work queue do the cells; leave one out", f.queue.url)
 	}
 	if err := f.to.check(); err != nil {
 		return err
@@ -445,21 +459,33 @@ func newSweepWorkerCmd(env *cli.Env) *cobra.Command {
 // sweptFlags let a command be swept by its own line: --sweep.
 type sweptFlags struct {
 	gridFlags
-	axes []string
+	axes    []string
+	machine *cli.NumberOrQueue // what --workers says, beside how many there are in what is measured
 }
 
-// addTo adds --sweep and what belongs to it.
+// addTo adds --sweep and what belongs to it, to a command that has --workers of its own.
 func (f *sweptFlags) addTo(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.SweepFlags, func() {
 		cmd.Flags().StringArrayVar(&f.axes, "sweep", nil, "vary an option over values, such as slots=2..64:x2 or out-rate=5G..40G:5G; again for another one")
 		f.addWhat(cmd)
 		f.addWork(cmd)
+		f.queue.addToken(cmd)
 	})
+	f.machine = cli.AddQueueTo(cmd)
+}
+
+// settle is called before anybody asks which flags were given. A work queue is refused where nothing is swept.
+func (f *sweptFlags) settle() error {
+	f.machine.Settle()
+	if f.queue.url = f.machine.Address; f.queue.url != "" && len(f.axes) == 0 {
+		return cli.UsageError("--workers %s: machines of a work queue do sweeps; add --sweep NAME=VALUES, or say how many workers there are", f.queue.url)
+	}
+	return nil
 }
 
 // refuse refuses flags that do nothing without --sweep.
 func (f *sweptFlags) refuse(cmd *cobra.Command) error {
-	for _, name := range []string{"metric", "until", "order", "processes"} {
+	for _, name := range []string{"metric", "until", "order", "processes", "token-file"} {
 		if cmd.Flags().Changed(name) {
 			return cli.UsageError("--%s is of a sweep; add --sweep NAME=VALUES", name)
 		}
@@ -471,11 +497,12 @@ func (f *sweptFlags) refuse(cmd *cobra.Command) error {
 // belong to the sweep as a whole. Any other is refused.
 func (f *sweptFlags) file(cmd *cobra.Command, of *sweep.Command, also ...string) (*sweep.File, error) {
 	file := &sweep.File{Command: of.Name, Sweep: f.axes, Options: map[string]string{}}
-	also = append(also, "sweep", "metric", "until", "order", "processes", "store", "quiet", "force", "output", "yes", "explain", "runs", "file")
+	also = append(also, "sweep", "metric", "until", "order", "processes", "store", "quiet", "force", "output", "yes", "explain", "runs", "file",
+		"tui", "keys", "theme", "mouse", "token-file", "tls-ca", "tls-cert", "tls-key", "tls-server-name")
 	var refused []string
 	cmd.Flags().Visit(func(flag *pflag.Flag) {
 		switch {
-		case slices.Contains(also, flag.Name):
+		case slices.Contains(also, flag.Name), !flag.Changed:
 		case !slices.Contains(of.Options, flag.Name):
 			refused = append(refused, "--"+flag.Name)
 		default:

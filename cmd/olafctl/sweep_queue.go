@@ -34,15 +34,29 @@ type queueFlags struct {
 }
 
 // add adds the flags; name is the one of the address.
-func (f *queueFlags) add(cmd *cobra.Command, env *cli.Env, name, usage string) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.url, name, "", usage+", such as nats://lab:4222")
-	flags.StringVar(&f.token, "token-file", "", "what the queue wants to hear from us stands in this file")
-	env.TLS.AddFlags(flags)
+func (f *queueFlags) add(cmd *cobra.Command, name, usage string) {
+	cmd.Flags().StringVar(&f.url, name, "", usage+", such as nats://lab:4222")
+	f.addToken(cmd)
+}
+
+// addToken adds what belongs to any address; TLS does too.
+func (f *queueFlags) addToken(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.token, "token-file", "", "what the queue wants to hear from us stands in this file")
+}
+
+// check refuses what is no address.
+func (f *queueFlags) check() error {
+	if f.url != "" && !cli.IsAddress(f.url) {
+		return cli.UsageError("%q is no address of a work queue; write it as nats://HOST:4222 (processes of this machine are --processes N)", f.url)
+	}
+	return nil
 }
 
 // dial connects to the queue.
 func (f *queueFlags) dial(ctx context.Context, env *cli.Env) (*queue.Queue, error) {
+	if err := f.check(); err != nil {
+		return nil, err
+	}
 	o := queue.Options{URL: f.url, Name: "olafctl", Remark: func(what string) { fmt.Fprintln(env.Stderr, what) }}
 	var err error
 	if o.TLS, err = env.TLS.Config(env.Now()); err != nil {
@@ -274,7 +288,7 @@ is what scripts for clusters call ('olafctl sweep export'). 'olafctl sweep run' 
 			return f.workOn(cmd.Context(), env, args[0], shard)
 		},
 	}
-	from.add(cmd, env, "from", "take jobs from this work queue")
+	from.add(cmd, "from", "take jobs from this work queue")
 	cmd.Flags().StringVar(&shard, "shard", "", "work on the I-th of N shares of the file: I/N")
 	cmd.Flags().DurationVar(&idle, "idle", 0, "with --from: end when there was no job for so long, such as 10m; 0s for never")
 	cmd.Flags().IntVar(&f.processes, "processes", 0, "worker processes; 0 for one a core")

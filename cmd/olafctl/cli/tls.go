@@ -24,15 +24,21 @@ const systemRoots = "system"
 // ClientTLS is how an agent over a network is trusted, and how it is to trust us.
 type ClientTLS struct{ authority, cert, key, name string }
 
-// AddClientTLS gives every command that reaches an agent, by a device address or as a P4Runtime target, the flags for TLS.
+// AddClientTLS gives every command that reaches an agent, by a device address or as a P4Runtime target, or a work queue, the flags
+// for TLS.
 func AddClientTLS(cmd *cobra.Command, c *ClientTLS) {
 	flags := cmd.Flags()
-	if cmd.Runnable() && flags.Lookup("tls-cert") == nil && (flags.Lookup("device") != nil || flags.Lookup("target") != nil) {
-		InGroup(cmd, CardFlagsOf, func() { c.AddFlags(flags) })
+	agent, queue := flags.Lookup("device") != nil || flags.Lookup("target") != nil, flags.Lookup("token-file") != nil
+	if cmd.Runnable() && flags.Lookup("tls-cert") == nil && (agent || queue) {
+		group := CardFlagsOf
+		if !agent {
+			group = otherFlags
+		}
+		InGroup(cmd, group, func() { c.AddFlags(flags) })
 		run := cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if c.authority != "" && !reachesAgent(cmd.Flags()) {
-				return UsageError("--tls-ca is for an agent: add -d grpc://HOST:PORT or --target HOST:PORT, as the command takes it")
+				return UsageError("--tls-ca is for an agent or a work queue: add -d grpc://HOST:PORT, --target HOST:PORT or --workers nats://HOST:PORT, as the command takes it")
 			}
 			return run(cmd, args)
 		}
@@ -44,16 +50,31 @@ func AddClientTLS(cmd *cobra.Command, c *ClientTLS) {
 
 // AddFlags adds the flags for TLS with an agent, or with whoever else serves.
 func (c *ClientTLS) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&c.authority, "tls-ca", "", "speak TLS with the agent, whose certificate this PEM file or 'system' vouches for")
-	flags.StringVar(&c.cert, "tls-cert", "", "our certificate, for an agent that wants one: a PEM file")
+	flags.StringVar(&c.authority, "tls-ca", "", "speak TLS with the agent or queue, whose certificate this PEM file or 'system' vouches for")
+	flags.StringVar(&c.cert, "tls-cert", "", "our certificate, for those who want one: a PEM file")
 	flags.StringVar(&c.key, "tls-key", "", "the private key of --tls-cert")
-	flags.StringVar(&c.name, "tls-server-name", "", "the name in the agent's certificate, where it is not the host's")
+	flags.StringVar(&c.name, "tls-server-name", "", "the name in their certificate, where it is not the host's")
 }
 
-// reachesAgent says whether a command is going to talk to an agent.
+// queueFlagNames are the flags that may hold the address of a work queue.
+var queueFlagNames = []string{"workers", "from"}
+
+// reachesAgent says whether a command is going to talk to an agent or a work queue.
 func reachesAgent(flags *pflag.FlagSet) bool {
 	device, target := flags.Lookup("device"), flags.Lookup("target")
-	return device != nil && strings.HasPrefix(device.Value.String(), "grpc:") || target != nil && target.Value.String() != ""
+	if device != nil && strings.HasPrefix(device.Value.String(), "grpc:") || target != nil && target.Value.String() != "" {
+		return true
+	}
+	return slices.ContainsFunc(queueFlagNames, func(name string) bool {
+		f := flags.Lookup(name)
+		if f == nil {
+			return false
+		}
+		if both, ok := f.Value.(*NumberOrQueue); ok {
+			return both.Address != ""
+		}
+		return IsAddress(f.Value.String())
+	})
 }
 
 // Config is nil where no TLS was asked for.
