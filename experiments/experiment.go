@@ -42,14 +42,24 @@ type Experiment struct {
 // RunSpec is Run of an experiment that is one bench.
 func RunSpec(spec func() bench.Spec, beside bench.Beside) func(context.Context, Options) (bench.Report, error) {
 	return func(ctx context.Context, o Options) (bench.Report, error) {
-		s := spec()
-		s.Runs, s.Seed = o.or(s.Runs, 6, s.Seed)
-		report, err := bench.Measure(ctx, s, bench.Options{Device: o.Device, Access: o.Access, Stream: o.Stream, Beside: beside})
+		report, err := o.Measure(ctx, o.specOf(spec), o.Stream, beside)
 		if report == nil {
 			return nil, err // not a Report that holds nothing
 		}
 		return report, err
 	}
+}
+
+// SpecParts are the parts of an experiment that is one bench.
+func SpecParts(spec func() bench.Spec) *Parts {
+	return BenchParts(func(o *Options) ([]bench.Spec, error) { return []bench.Spec{o.specOf(spec)}, nil })
+}
+
+// specOf is a specification with as many runs as are asked for.
+func (o *Options) specOf(spec func() bench.Spec) bench.Spec {
+	s := spec()
+	s.Runs, s.Seed = o.or(s.Runs, 6, s.Seed)
+	return s
 }
 
 // Options are the choices that every experiment understands. Zero values stand for the experiment's own defaults.

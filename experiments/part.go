@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -43,6 +44,57 @@ func (o *Options) Found(spec, to any) (ok bool, err error) {
 		return false, fmt.Errorf("read the result of a part: %w", err)
 	}
 	return true, nil
+}
+
+// BenchParts are the shares of the benches that an experiment runs.
+func BenchParts(specs func(*Options) ([]bench.Spec, error)) *Parts {
+	return &Parts{
+		Kind: "bench",
+		List: func(o Options) (parts []Part, err error) {
+			all, err := specs(&o)
+			if err != nil {
+				return nil, err
+			}
+			for i := range all {
+				for _, share := range all[i].Shares() {
+					spec, err := json.Marshal(&share)
+					if err != nil {
+						return nil, fmt.Errorf("name a share of a bench: %w", err)
+					}
+					parts = append(parts, Part{Name: fmt.Sprintf("bench %d, runs %d to %d", i+1, share.From+1, share.From+share.Runs), Spec: spec})
+				}
+			}
+			return parts, nil
+		},
+		Do: func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error) {
+			var share bench.Share
+			if err := json.Unmarshal(spec, &share); err != nil {
+				return nil, err
+			}
+			shared, err := share.Run(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return json.Marshal(shared)
+		},
+	}
+}
+
+// Measure carries a bench out, or puts it together of its shares where these were carried out before.
+func (o *Options) Measure(ctx context.Context, s bench.Spec, stream *bench.Stream, beside bench.Beside) (*bench.Measurement, error) {
+	var all []*bench.Shared
+	for _, share := range s.Shares() {
+		one := new(bench.Shared)
+		found, err := o.Found(&share, one)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			return bench.Measure(ctx, s, bench.Options{Device: o.Device, Access: o.Access, Stream: stream, Beside: beside})
+		}
+		all = append(all, one)
+	}
+	return s.Together(all, beside)
 }
 
 // Judged is what a reproduction needs to know of an experiment: its published numbers beside ours, and whether they may be used.

@@ -94,8 +94,8 @@ func reproduceWork(published experiments.Set) *sweep.Command {
 	}}
 }
 
-// pieces are the work of some experiments, the parts of those that train first, because they take longest. Parts that several
-// experiments have in common are one. What measures time is done here.
+// pieces are the work of some experiments: the parts of those that train first, because they take longest, then whole experiments,
+// then the shares of benches. Parts that several experiments have in common are one. What measures time is done here.
 func (f *reproduceFlags) pieces(chosen experiments.Set) (names []string, specs []json.RawMessage, err error) {
 	o := &f.options
 	seen := map[string]bool{}
@@ -106,20 +106,26 @@ func (f *reproduceFlags) pieces(chosen experiments.Set) (names []string, specs [
 		}
 		return err
 	}
-	for i := range chosen {
-		e := &chosen[i]
-		if e.Parts == nil {
-			continue
-		}
-		parts, err := e.Parts.List(*o)
-		if err != nil {
-			return nil, nil, err
-		}
-		for _, p := range parts {
-			if err := add(e.Name+": "+p.Name, reproduction{Kind: e.Parts.Kind, Part: p.Spec}); err != nil {
-				return nil, nil, err
+	parts := func(long bool) error {
+		for i := range chosen {
+			e := &chosen[i]
+			if e.Parts == nil || e.Long != long {
+				continue
+			}
+			all, err := e.Parts.List(*o)
+			if err != nil {
+				return err
+			}
+			for _, p := range all {
+				if err := add(e.Name+": "+p.Name, reproduction{Kind: e.Parts.Kind, Part: p.Spec}); err != nil {
+					return err
+				}
 			}
 		}
+		return nil
+	}
+	if err := parts(true); err != nil {
+		return nil, nil, err
 	}
 	for i := range chosen {
 		if e := &chosen[i]; e.Parts == nil && !e.Timed {
@@ -127,6 +133,9 @@ func (f *reproduceFlags) pieces(chosen experiments.Set) (names []string, specs [
 				return nil, nil, err
 			}
 		}
+	}
+	if err := parts(false); err != nil {
+		return nil, nil, err
 	}
 	return names, specs, nil
 }

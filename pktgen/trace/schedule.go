@@ -32,17 +32,17 @@ type DepartureError struct {
 	Late    uint64        `json:"late"` // more than a frame's time on the line
 	Mean    olaf.Duration `json:"mean"` // of the absolute error
 	Max     olaf.Duration `json:"max"`
-	sum     olaf.Duration
+	Sum     olaf.Duration `json:"-"` // of the absolute errors, which Mean is of
 }
 
 // Merge adds what another count holds, in any order.
 func (e *DepartureError) Merge(o DepartureError) {
 	e.Updates += o.Updates
 	e.Late += o.Late
-	e.sum += o.sum
+	e.Sum += o.Sum
 	e.Max = max(e.Max, o.Max)
 	if e.Updates > 0 {
-		e.Mean = e.sum / olaf.Duration(e.Updates)
+		e.Mean = e.Sum / olaf.Duration(e.Updates)
 	}
 }
 
@@ -52,7 +52,7 @@ func (e *DepartureError) Add(intended, actual olaf.Time, tolerance olaf.Duration
 	if d < 0 {
 		d = -d
 	}
-	one := DepartureError{Updates: 1, Max: d, sum: d}
+	one := DepartureError{Updates: 1, Max: d, Sum: d}
 	if d > tolerance {
 		one.Late = 1
 	}

@@ -16,6 +16,7 @@ var fig6 = experiments.Experiment{
 	Spec:     Fig6,
 	Beside:   besideFig6,
 	Run:      experiments.RunSpec(Fig6, besideFig6),
+	Parts:    experiments.SpecParts(Fig6),
 }
 
 // Fig6 is Table1's traffic through Olaf alone, at the three output rates of the figure.

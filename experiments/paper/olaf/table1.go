@@ -15,6 +15,7 @@ var table1 = experiments.Experiment{
 	Spec:     Table1,
 	Beside:   besideTable1,
 	Run:      experiments.RunSpec(Table1, besideTable1),
+	Parts:    experiments.SpecParts(Table1),
 }
 
 // Table1 is the specification of the paper's micro-benchmark with the traffic that was found to fit it.

@@ -19,6 +19,17 @@ var table1Trace = experiments.Experiment{
 	Needs:    "10 s",
 	OnDevice: true,
 	Run:      runTable1Trace,
+	Parts: experiments.BenchParts(func(o *experiments.Options) (all []bench.Spec, err error) {
+		base := table1TraceBase(o)
+		for _, v := range traceVariants() {
+			s, err := v.spec(base)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, s)
+		}
+		return all, nil
+	}),
 }
 
 // traceVariant is one way of averaging the 60 Gbps.
@@ -61,10 +72,30 @@ func same(v float64) float64             { return v }
 // ofSent turns a published count of the testbed's 13,500 updates into per cent.
 func ofSent(v float64) float64 { return v / 135 }
 
-func runTable1Trace(ctx context.Context, o experiments.Options) (bench.Report, error) {
-	runs, seed := o.Seeds(30, 6)
+// table1TraceBase is what the variants have in common.
+func table1TraceBase(o *experiments.Options) bench.Spec {
 	base := Table1()
-	base.Runs, base.Seed = runs, seed
+	base.Runs, base.Seed = o.Seeds(30, 6)
+	return base
+}
+
+// spec is the bench of a variant.
+func (v *traceVariant) spec(base bench.Spec) (bench.Spec, error) {
+	if v.Averaging == "" {
+		return base, nil
+	}
+	t, err := bench.NewTraceTraffic(trace.Builtin+"lander8", &base.Workload)
+	if err != nil {
+		return base, err
+	}
+	t.Averaging, t.Spread, t.MaxDeparture = v.Averaging, v.Spread, v.MaxDeparture
+	base.Trace = t
+	return base, nil
+}
+
+func runTable1Trace(ctx context.Context, o experiments.Options) (bench.Report, error) {
+	base := table1TraceBase(&o)
+	runs := base.Runs
 	variants := traceVariants()
 	f := experiments.NewFigure("olaf/table1-trace", "Table 1 from recorded training", &o, struct {
 		Spec     bench.Spec     `json:"spec"`
@@ -76,16 +107,11 @@ func runTable1Trace(ctx context.Context, o experiments.Options) (bench.Report, e
 		f.Panels[i] = experiments.Panel{Name: cell.name, Group: "cells", XLabel: "output rate [Gbps]", YLabel: "% of the updates sent", Series: []experiments.Series{publishedCells(i)}}
 	}
 	for i, v := range variants {
-		spec := base
-		if v.Averaging != "" {
-			t, err := bench.NewTraceTraffic(trace.Builtin+"lander8", &spec.Workload)
-			if err != nil {
-				return nil, err
-			}
-			t.Averaging, t.Spread, t.MaxDeparture = v.Averaging, v.Spread, v.MaxDeparture
-			spec.Trace = t
+		spec, err := v.spec(base)
+		if err != nil {
+			return nil, err
 		}
-		report, err := bench.Measure(ctx, spec, bench.Options{Device: o.Device, Access: o.Access})
+		report, err := o.Measure(ctx, spec, nil, nil)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", v.Name, err)
 		}

@@ -1,0 +1,97 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/pktgen/trace"
+	"github.com/olafctl/olaf/results"
+)
+
+// Share is a part of a bench that one machine can do by itself: every configuration under some of the seeds.
+type Share struct {
+	Spec Spec `json:"spec"` // of the whole bench
+	From int  `json:"from"` // number of the first run
+	Runs int  `json:"runs"`
+}
+
+// sharedRuns is how many seeds a Share has at most.
+const sharedRuns = 10
+
+// Shares cut a bench into parts, in the order of its seeds.
+func (s *Spec) Shares() (all []Share) {
+	for from := 0; from < s.Runs; from += sharedRuns {
+		all = append(all, Share{*s, from, min(sharedRuns, s.Runs-from)})
+	}
+	return all
+}
+
+// Shared is what came of a Share, as JSON.
+type Shared struct {
+	Device        fpga.Identity        `json:"device"`
+	TablesHash    string               `json:"tables_hash"`
+	P4InfoHash    string               `json:"p4info_hash"`
+	Runs          [][]results.Run      `json:"runs"` // by configuration and seed
+	Departures    trace.DepartureError `json:"departures"`
+	DeparturesSum olaf.Duration        `json:"departures_sum"` // which their mean is of
+}
+
+// Run carries a Share out on a twin of its own.
+func (s *Share) Run(ctx context.Context) (*Shared, error) {
+	plan, err := NewPlan(s.Spec)
+	if err != nil {
+		return nil, err
+	}
+	if s.From < 0 || s.Runs < 1 || s.From+s.Runs > len(plan.Seeds) {
+		return nil, fmt.Errorf("%w: runs %d to %d of a bench of %d", ErrSpec, s.From, s.From+s.Runs, len(plan.Seeds))
+	}
+	plan.Seeds = plan.Seeds[s.From:][:s.Runs]
+	open := s.Spec.Opening()
+	open.Cards = 1
+	bed, err := testbed.Open(ctx, "", open)
+	if err != nil {
+		return nil, err
+	}
+	out, err := Run(ctx, plan, bed, NewStream())
+	if err := errors.Join(err, bed.Close()); err != nil {
+		return nil, err
+	}
+	for _, runs := range out.Runs {
+		for i := range runs {
+			runs[i].Index += s.From
+		}
+	}
+	return &Shared{out.Device, out.TablesHash, out.P4InfoHash, out.Runs, out.Departures, out.Departures.Sum}, nil
+}
+
+// Together is the measurement of a bench whose Shares were carried out: the one that Measure makes of it on a twin, to the byte.
+func (s *Spec) Together(parts []*Shared, beside Beside) (*Measurement, error) {
+	plan, err := NewPlan(*s)
+	if err != nil {
+		return nil, err
+	}
+	out := &Outcome{Plan: plan, Runs: make([][]results.Run, len(plan.Configs))}
+	for _, p := range parts {
+		if len(p.Runs) != len(plan.Configs) {
+			return nil, fmt.Errorf("%w: a share of another bench, of %d configurations and not %d", ErrSpec, len(p.Runs), len(plan.Configs))
+		}
+		out.Device, out.TablesHash, out.P4InfoHash = p.Device, p.TablesHash, p.P4InfoHash
+		p.Departures.Sum = p.DeparturesSum
+		out.Departures.Merge(p.Departures)
+		for i := range p.Runs {
+			out.Runs[i] = append(out.Runs[i], p.Runs[i]...)
+		}
+	}
+	for i := range out.Runs {
+		declared := plan.Declaration(&plan.Configs[i])
+		for k := range out.Runs[i] {
+			out.Runs[i][k].Declare(declared)
+		}
+		out.Partial = out.Partial || len(out.Runs[i]) < len(plan.Seeds)
+	}
+	return NewMeasurement(out, beside)
+}

@@ -1,0 +1,76 @@
+package bench
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/pktgen/trace"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/paper"
+)
+
+// TestSharesAreTheWholeBench holds that a bench that was cut up by seeds, each share of which was carried out by itself and came back as
+// JSON in any order of work, is the whole bench to the byte: the document, every run and what was published beside it.
+func TestSharesAreTheWholeBench(t *testing.T) {
+	bursts := DefaultSpec()
+	bursts.Workload.UpdatesPerWorker, bursts.Runs = 20, 2*sharedRuns+3
+	followed := bursts
+	followed.Runs = sharedRuns + 2
+	var err error
+	followed.Trace, err = NewTraceTraffic(trace.Builtin+"lander8", &followed.Workload)
+	must(t, err)
+	waiting := DefaultSpec()
+	waiting.Systems = system.All()
+	waiting.Queue, waiting.Versus, waiting.Runs = "switchml", "", sharedRuns+1
+	waiting.Close(func(string) bool { return false })
+	waiting.Runs = sharedRuns + 1
+	beside := func(*Spec, *results.Bench) ([]results.PaperRow, []string) {
+		return paper.Compare(nil), []string{"so it is"}
+	}
+	for name, s := range map[string]Spec{"bursts": bursts, "trace": followed, "waiting": waiting} {
+		whole := mustBench(t, s, Options{Beside: beside})
+		shares := s.Shares()
+		if n := (s.Runs + sharedRuns - 1) / sharedRuns; len(shares) != n || n < 2 {
+			t.Fatalf("%s: %d shares", name, len(shares))
+		}
+		parts := make([]*Shared, len(shares))
+		for i := len(shares) - 1; i >= 0; i-- {
+			var share Share
+			through(t, &shares[i], &share)
+			one, err := share.Run(t.Context())
+			must(t, err)
+			parts[i] = new(Shared)
+			through(t, one, parts[i])
+		}
+		together, err := s.Together(parts, beside)
+		must(t, err)
+		for _, c := range []struct{ was, made any }{{whole.Bench, together.Bench}, {whole.Outcome.Runs, together.Outcome.Runs}, {whole.Outcome.Device, together.Outcome.Device}} {
+			was, err := json.Marshal(c.was)
+			must(t, err)
+			made, err := json.Marshal(c.made)
+			must(t, err)
+			if string(was) != string(made) {
+				t.Errorf("%s: %s", name, results.Difference(c.was, c.made))
+			}
+		}
+		if missing, err := s.Together(parts[1:], nil); err != nil || !missing.Bench.Partial {
+			t.Errorf("%s: without a share it is not partial, %v", name, err)
+		}
+	}
+	if _, err := (&Share{bursts, bursts.Runs - 1, 2}).Run(t.Context()); !errors.Is(err, ErrSpec) {
+		t.Error(err)
+	}
+	if _, err := bursts.Together([]*Shared{{}}, nil); !errors.Is(err, ErrSpec) {
+		t.Error(err)
+	}
+}
+
+// through takes a value to another machine.
+func through(t *testing.T, from, to any) {
+	t.Helper()
+	raw, err := json.Marshal(from)
+	must(t, err)
+	must(t, json.Unmarshal(raw, to))
+}
