@@ -59,8 +59,9 @@ generate: ## regenerate what is derived; a test fails when it is stale
 bench: ## the numbers of docs/performance.md, medians by benchstat if you have it
 	$(GO) test -run '^$$' -bench . -benchtime 0.3s -count 3 ./...
 
-sweeps: ## what a sweep costs a cell, and beside a loop in one process (docs/sweeps.md); two minutes on a quiet machine
+sweeps: build ## what a sweep costs a cell, and beside a loop in one process (docs/sweeps.md); then the built programs are killed, filled and cut off (root); five minutes on a quiet machine
 	$(GO) test ./cmd/olafctl -run '^$$' -bench Sweep -benchtime 1x -timeout 20m
+	$(GO) test ./cmd/olafctl -run '^TestBuilt' -v -timeout 20m -built $(abspath $(dir $(BIN)))
 
 kernel: ## what the kernel takes for packets, beside the goals of docs/kernel.md; root, a quiet machine, a minute
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./fpga/xdp ./fpga/realtime

@@ -51,18 +51,24 @@ func BenchmarkSweepTinyCells(b *testing.B) {
 	b.ReportMetric(cpu.Seconds()*1e3/float64(b.N*cells), "cpu-ms/cell")
 }
 
+// longCell is how much work a cell is at least of which there are 1,000.
+const longCell = 20 * time.Millisecond
+
 // BenchmarkSweepLongCells sets 1,000 cells of 20 ms or more beside the same in a loop in one worker process that is kept, whose time
 // is divided by the number of cores.
 func BenchmarkSweepLongCells(b *testing.B) {
 	path := linkedProgram(b)
-	line := strings.Fields("bench --sweep slots=2..26 --sweep out-rate=1G..40G:1G --versus none --runs 1 --updates 1500")
-	looped := loop(b, path, &sweep.File{Command: "bench", Sweep: []string{line[2], line[4]}, Options: map[string]string{"versus": "none", "updates": "1500"}, Runs: 1})
+	line := strings.Fields("bench --sweep slots=2..26 --sweep out-rate=1G..40G:1G --versus none --runs 1 --updates 3000")
+	looped := loop(b, path, &sweep.File{Command: "bench", Sweep: []string{line[2], line[4]}, Options: map[string]string{"versus": "none", "updates": line[len(line)-1]}, Runs: 1})
+	const cells = 1000
+	if one := looped / cells; one < longCell {
+		b.Fatalf("a cell takes %v in the loop, and shall take %v or more: give it more --updates", one, longCell)
+	}
 	var wall time.Duration
 	for b.Loop() {
 		took, _ := swept(b, path, line...)
 		wall += took
 	}
-	const cells = 1000
 	b.ReportMetric(looped.Seconds()*1e3/cells, "looped-ms/cell")
 	b.ReportMetric(wall.Seconds()*1e3/float64(b.N*cells), "wall-ms/cell")
 	b.ReportMetric(wall.Seconds()/float64(b.N)/(looped.Seconds()/float64(runtime.GOMAXPROCS(0))), "of-the-loop")

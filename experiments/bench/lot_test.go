@@ -1,34 +1,55 @@
 package bench
 
 import (
+	"encoding/json"
 	"errors"
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/results"
 )
 
-// TestLotsAreTheWholeBench holds that a bench in parts, one configuration and a few runs at a time, gives the very runs of the whole.
+// TestLotsAreTheWholeBench holds that a bench in parts, one configuration and a few runs at a time, gives the very runs of the whole,
+// under every profile: lots of one kind of card come after those of another.
 func TestLotsAreTheWholeBench(t *testing.T) {
-	s := DefaultSpec()
-	s.Workload.UpdatesPerWorker, s.Runs, s.Slots = 20, 5, 4
-	cycles := 3
-	s.DequeueCycles = &cycles // of the first system alone
-	whole := mustBench(t, s, Options{})
-	var lots Lots // one twin for all of them
+	var lots Lots // the same twin for all that can share one
 	defer func() { must(t, lots.Close()) }()
-	for i, rows := range whole.Outcome.Runs {
-		c := &whole.Outcome.Plan.Configs[i]
-		one, err := s.Alone(c.Queue, c.OutRate)
-		must(t, err)
-		var parts []results.Run
-		for from := 0; from < s.Runs; from += 2 {
-			lot, err := lots.Run(t.Context(), one, from, min(2, s.Runs-from))
-			must(t, err)
-			parts = append(parts, lot...)
+	numbers := map[string]string{}
+	for _, profile := range engine.Profiles() {
+		s := DefaultSpec()
+		s.Workload.UpdatesPerWorker, s.Runs, s.Slots = 20, 5, 4
+		s.Profile = engine.Profile(profile)
+		if s.Profile.ReadPorts() == 0 {
+			cycles := 3
+			s.DequeueCycles = &cycles // of the first system alone
 		}
-		if why := results.Difference(rows, parts); why != "" {
-			t.Errorf("%s at %v: %s", c.Queue, c.OutRate, why)
+		whole := mustBench(t, s, Options{})
+		for i, rows := range whole.Outcome.Runs {
+			c := &whole.Outcome.Plan.Configs[i]
+			one, err := s.Alone(c.Queue, c.OutRate)
+			must(t, err)
+			var parts []results.Run
+			for from := 0; from < s.Runs; from += 2 {
+				lot, err := lots.Run(t.Context(), one, from, min(2, s.Runs-from))
+				must(t, err)
+				parts = append(parts, lot...)
+			}
+			if why := results.Difference(rows, parts); why != "" {
+				t.Errorf("%s, %s at %v: %s", profile, c.Queue, c.OutRate, why)
+			}
+			if i == 0 {
+				raw, err := json.Marshal(rows)
+				must(t, err)
+				numbers[profile] = string(raw)
+			}
+		}
+	}
+	for one, a := range numbers {
+		for other, b := range numbers {
+			if one < other && a == b {
+				t.Errorf("%s and %s have the same numbers: nothing is held", one, other)
+			}
 		}
 	}
 }

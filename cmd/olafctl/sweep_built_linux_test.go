@@ -1,0 +1,439 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/olafctl/olaf/fpga/netlab"
+)
+
+// built is where 'make' puts olafctl and olafctl-queue. What is killed here are these programs, and not their code in a test.
+var built = flag.String("built", "", "folder of the programs that make builds, for the campaigns that kill them ('make sweeps')")
+
+// disturbed is the sweep that the campaigns disturb: 96 cells of 30 runs, 288 results.
+const (
+	disturbed = `command: bench
+options: {updates: 200}
+sweep: ["slots=2..64:x2", "out-rate=5G..40G:5G"]
+metrics: [aom_cluster_ns]
+runs: 30
+`
+	disturbedResults = 6 * 8 * 2 * 3
+)
+
+// plant is a folder in which the built programs work on that sweep.
+type plant struct {
+	t       *testing.T
+	dir     string
+	starts  chan func()
+	address string
+	secure  []string // what clients say beside the address
+}
+
+// newPlant skips the test where nobody says where the programs are.
+func newPlant(t *testing.T) *plant {
+	t.Helper()
+	if *built == "" {
+		t.Skip("without -built FOLDER there are no programs to disturb; 'make sweeps' has them")
+	}
+	p := &plant{t: t, dir: t.TempDir(), starts: make(chan func()), address: "127.0.0.1:" + port(t)}
+	p.must(os.WriteFile(filepath.Join(p.dir, "sweep.yaml"), []byte(disturbed), 0o644))
+	go func() { // one thread as long as the test lasts: when it ends, so does what it started
+		runtime.LockOSThread()
+		for start := range p.starts {
+			start()
+		}
+	}()
+	t.Cleanup(func() { close(p.starts) })
+	return p
+}
+
+func (p *plant) must(err error) {
+	p.t.Helper()
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// path is one of the programs.
+func (p *plant) path(program string) string {
+	path, err := filepath.Abs(filepath.Join(*built, program))
+	p.must(err)
+	return path
+}
+
+// here starts a program on this host.
+func (p *plant) here(cmd *exec.Cmd) (wait func() error, err error) {
+	started := make(chan error)
+	p.starts <- func() { started <- cmd.Start() }
+	return cmd.Wait, <-started
+}
+
+// running is a program that runs, with all that it starts, and can be killed and begun again.
+type running struct {
+	*plant
+	kind  string
+	args  []string
+	ready string // what it says once it is of use; empty for nothing
+	start func(*exec.Cmd) (wait func() error, err error)
+
+	cmd   *exec.Cmd
+	out   bytes.Buffer
+	said  bytes.Buffer // to be read once it has ended
+	ended chan struct{}
+	err   error // once ended
+}
+
+// olafctl is a command that has not begun yet.
+func (p *plant) olafctl(kind, ready string, args ...string) *running {
+	return &running{plant: p, kind: kind, args: args, ready: ready, start: p.here}
+}
+
+// begin starts it and waits until it is of use.
+func (r *running) begin() {
+	r.t.Helper()
+	r.out.Reset()
+	r.said.Reset()
+	cmd := exec.Command(r.path("olafctl"), r.args...)
+	cmd.Dir, cmd.Stdout, cmd.SysProcAttr = r.dir, &r.out, &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	read, write, err := os.Pipe()
+	r.must(err)
+	cmd.Stderr = write
+	wait, err := r.start(cmd)
+	r.must(errors.Join(err, write.Close()))
+	useful, silent, ended := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(silent)
+		waiting := r.ready != ""
+		for lines := bufio.NewScanner(read); lines.Scan(); {
+			fmt.Fprintln(&r.said, lines.Text())
+			if waiting && strings.Contains(lines.Text(), r.ready) {
+				waiting = false
+				close(useful)
+			}
+		}
+	}()
+	go func() {
+		err := wait()
+		<-silent
+		_ = read.Close() // only read
+		r.err = err
+		close(ended)
+	}()
+	if r.cmd, r.ended = cmd, ended; r.ready == "" {
+		return
+	}
+	select {
+	case <-useful:
+	case <-ended:
+		r.t.Fatalf("%s: %v\n%s", r.kind, r.err, r.said.String())
+	}
+}
+
+// kill kills it and all that it started with SIGKILL, and waits until it is gone.
+func (r *running) kill() {
+	_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) // it may have ended
+	<-r.ended
+}
+
+// killChild kills one of the processes that it started, which it has to notice and mend by itself.
+func (r *running) killChild() {
+	r.t.Helper()
+	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", r.cmd.Process.Pid))
+	r.must(err)
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // a thread that has ended
+		}
+		r.must(err)
+		if pids := strings.Fields(string(text)); len(pids) > 0 {
+			pid, err := strconv.Atoi(pids[0])
+			r.must(err)
+			r.must(syscall.Kill(pid, syscall.SIGKILL))
+			return
+		}
+	}
+	r.t.Fatalf("%s has no process of its own", r.kind)
+}
+
+var digestLine = regexp.MustCompile(`(?m)^digest ([0-9a-f]{64})$`)
+
+// digest waits until a sweep has ended without an error and returns what it printed last.
+func (r *running) digest() string {
+	r.t.Helper()
+	<-r.ended
+	found := digestLine.FindStringSubmatch(r.out.String())
+	if r.err != nil || found == nil {
+		r.t.Fatalf("olafctl %s: %v\n%s%s", strings.Join(r.args, " "), r.err, r.out.String(), r.said.String())
+	}
+	return found[1]
+}
+
+// alone is the digest of the sweep that this machine makes by itself, undisturbed.
+func (p *plant) alone() string {
+	p.t.Helper()
+	r := p.olafctl("alone", "", "sweep", "run", "sweep.yaml", "-q", "--store", "alone")
+	r.begin()
+	return r.digest()
+}
+
+// server hands out work, machine takes it, and coordinator carries the sweep out, or goes on with it.
+func (p *plant) server(flags ...string) *running {
+	return p.olafctl("server", "handing out work at", append([]string{"sweep", "serve", "--listen", p.address, "--store", "queue"}, flags...)...)
+}
+
+func (p *plant) machine(name string) *running {
+	return p.olafctl(name, "taking jobs from", append([]string{"sweep", "work", "--from", "nats://" + p.address, "--processes", "2", "--store", name}, p.secure...)...)
+}
+
+func (p *plant) coordinator(goesOn bool) *running {
+	what := []string{"run", "sweep.yaml"}
+	if goesOn {
+		what = []string{"resume", "last"}
+	}
+	return p.olafctl("coordinator", "", slices.Concat([]string{"sweep"}, what, []string{"-q", "--store", "lab", "--workers", "nats://" + p.address}, p.secure)...)
+}
+
+// harvest counts the results that are stored, as they come.
+type harvest struct {
+	n    atomic.Int64
+	more chan struct{}
+}
+
+// isResult is the name of a whole result; files on their way to one have others.
+var isResult = regexp.MustCompile(`^[0-9a-f]{64}$`)
+
+// watchResults watches the results of a store that is not there yet.
+func (p *plant) watchResults(dir string) *harvest {
+	p.t.Helper()
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	p.must(err)
+	for i := range 256 {
+		folder := filepath.Join(p.dir, dir, "singles", fmt.Sprintf("%02x", i))
+		p.must(os.MkdirAll(folder, 0o755))
+		_, err := unix.InotifyAddWatch(fd, folder, unix.IN_CREATE)
+		p.must(err)
+	}
+	events := os.NewFile(uintptr(fd), "inotify")
+	p.t.Cleanup(func() { _ = events.Close() }) // only read
+	h := &harvest{more: make(chan struct{}, 1)}
+	go func() {
+		for buf := make([]byte, 1<<16); ; {
+			n, err := events.Read(buf)
+			if err != nil {
+				return // closed
+			}
+			h.count(buf[:n])
+		}
+	}()
+	return h
+}
+
+// count counts the results among events.
+func (h *harvest) count(events []byte) {
+	for len(events) >= unix.SizeofInotifyEvent {
+		length := int(binary.NativeEndian.Uint32(events[unix.SizeofInotifyEvent-4:]))
+		name := events[unix.SizeofInotifyEvent:][:length]
+		events = events[unix.SizeofInotifyEvent+length:]
+		if isResult.Match(bytes.TrimRight(name, "\x00")) {
+			h.n.Add(1)
+		}
+	}
+	select {
+	case h.more <- struct{}{}:
+	default:
+	}
+}
+
+// await waits until there are so many results; false where whoever brings them ends before.
+func (h *harvest) await(n int, ended <-chan struct{}) bool {
+	for h.n.Load() < int64(n) {
+		select {
+		case <-h.more:
+		case <-ended:
+			return h.n.Load() >= int64(n)
+		}
+	}
+	return true
+}
+
+// TestBuiltKilled kills the built programs with SIGKILL, the server, the coordinator, a machine with its processes, and a process of
+// a machine, in turn, at 30 moments of one sweep: as soon as so many results are stored, numbers that are drawn beforehand. Each is
+// begun again at once. The digest is that of the sweep in one go.
+func TestBuiltKilled(t *testing.T) {
+	p := newPlant(t)
+	want := p.alone()
+	const kills = 30
+	random := rand.New(rand.NewPCG(19, kills))
+	moments := random.Perm(disturbedResults - disturbedResults/20)[:kills]
+	slices.Sort(moments)
+	server, one, two := p.server(), p.machine("one"), p.machine("two")
+	for _, r := range []*running{server, one, two} {
+		r.begin()
+		defer r.kill()
+	}
+	results, coordinator := p.watchResults("lab"), p.coordinator(false)
+	coordinator.begin()
+	defer func() { coordinator.kill() }()
+	killed := map[string]int{}
+	for n, at := range moments {
+		if !results.await(at+1, coordinator.ended) {
+			t.Fatalf("the coordinator ended after %d results: %v\n%s", results.n.Load(), coordinator.err, coordinator.said.String())
+		}
+		victim := []*running{server, coordinator, one, two}[n%4]
+		killed[victim.kind]++
+		if victim == two {
+			victim.killChild()
+			continue
+		}
+		if victim.kill(); victim == coordinator {
+			coordinator = p.coordinator(true)
+			victim = coordinator
+		}
+		victim.begin()
+	}
+	began := time.Now()
+	if got := coordinator.digest(); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	t.Logf("%v killed at %d results of %d; %v after the last one the digest is the one of one machine: %s", killed, moments, disturbedResults, time.Since(began).Round(time.Second), want)
+}
+
+// small mounts a file system of a few kB for a folder of the plant, or skips the test. enlarge gives it room.
+func (p *plant) small(folder string, kB int) (enlarge func()) {
+	p.t.Helper()
+	dir := filepath.Join(p.dir, folder)
+	p.must(os.MkdirAll(dir, 0o755))
+	if err := unix.Mount("olafctl-test", dir, "tmpfs", 0, fmt.Sprintf("size=%dk", kB)); err != nil {
+		p.t.Skipf("it needs the right to mount a small file system: %v", err)
+	}
+	p.t.Cleanup(func() { p.must(unix.Unmount(dir, unix.MNT_DETACH)) })
+	return func() {
+		p.t.Helper()
+		p.must(unix.Mount("olafctl-test", dir, "tmpfs", unix.MS_REMOUNT, "size=64m"))
+	}
+}
+
+// TestBuiltDisk lets the disk of the coordinator run full in the middle of a sweep over machines, and then that of the server. What
+// to do is said, and once there is room the sweep goes on and has the digest of one that nothing happened to.
+func TestBuiltDisk(t *testing.T) {
+	for _, c := range []struct {
+		name, folder string
+		kB           int
+		says         string
+	}{
+		{"coordinator", "lab", 600, "no space left on device; free space"},
+		{"server", "queue", 1500, "the disk of the work queue is full"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := newPlant(t)
+			enlarge := p.small(c.folder, c.kB)
+			want := p.alone()
+			server, machine := p.server(), p.machine("one")
+			for _, r := range []*running{server, machine} {
+				r.begin()
+				defer r.kill()
+			}
+			coordinator := p.coordinator(false)
+			coordinator.begin()
+			<-coordinator.ended
+			if said := coordinator.said.String(); coordinator.err == nil || !strings.Contains(said, c.says) || !strings.Contains(said, "sweep resume") {
+				t.Fatalf("%v\n%s%s", coordinator.err, coordinator.out.String(), said)
+			}
+			said := coordinator.said.String()
+			enlarge()
+			again := p.coordinator(true)
+			again.begin()
+			if got := again.digest(); got != want {
+				t.Errorf("%s, want %s", got, want)
+			}
+			t.Logf("full at %d kB: %safterwards the digest of one machine: %s", c.kB, said, want)
+		})
+	}
+}
+
+// TestBuiltPartitions lets two hosts work together, each in a network of its own, over TLS with certificates on both sides. Their
+// cable is dead for 200 ms twenty times, each time after ten more results. One has server and coordinator, the other the only machine.
+func TestBuiltPartitions(t *testing.T) {
+	p := newPlant(t)
+	if err := netlab.Missing(netlab.NamespaceRights...); err != nil {
+		t.Skip(err)
+	}
+	ip, err := exec.LookPath("ip")
+	if err != nil {
+		t.Skip("without ip (Debian package iproute2) nobody cuts cables")
+	}
+	lab, err := netlab.New()
+	p.must(err)
+	t.Cleanup(func() { p.must(lab.Close()) })
+	near, err := lab.Node("near")
+	p.must(err)
+	far, err := lab.Node("far")
+	p.must(err)
+	cable, err := netlab.Connect(netlab.End{Node: near, Name: "far"}, netlab.End{Node: far, Name: "near"}, 1500)
+	p.must(err)
+	p.must(cable.A.Address(netip.MustParsePrefix("10.19.0.1/24")))
+	p.must(cable.B.Address(netip.MustParsePrefix("10.19.0.2/24")))
+	in := func(n *netlab.Node, r *running) *running {
+		r.start = func(cmd *exec.Cmd) (func() error, error) {
+			started, err := n.Start(cmd)
+			if err != nil {
+				return nil, err
+			}
+			return started.Wait, nil
+		}
+		return r
+	}
+	link := func(state string) {
+		t.Helper()
+		set, err := far.Start(exec.Command(ip, "link", "set", "dev", "near", state))
+		p.must(err)
+		p.must(set.Wait())
+	}
+	keys := laboratory(t)
+	file := func(name string) string { return filepath.Join(keys, name) }
+	want := p.alone()
+	p.address = "10.19.0.1:4222"
+	p.secure = []string{"--tls-ca", file("lab.pem"), "--tls-cert", file("client.pem"), "--tls-key", file("client.key"), "--tls-server-name", "agent"}
+	server := in(near, p.server("--tls-cert", file("agent.pem"), "--tls-key", file("agent.key"), "--tls-client-ca", file("lab.pem")))
+	machine, results, coordinator := in(far, p.machine("far")), p.watchResults("lab"), in(near, p.coordinator(false))
+	for _, r := range []*running{server, machine, coordinator} {
+		r.begin()
+		defer r.kill()
+	}
+	const cuts, between, dead = 20, 10, 200 * time.Millisecond
+	for range cuts {
+		if !results.await(int(results.n.Load())+between, coordinator.ended) {
+			t.Fatalf("the coordinator ended after %d results: %v\n%s", results.n.Load(), coordinator.err, coordinator.said.String())
+		}
+		link("down")
+		time.Sleep(dead) // for as long as the cable is to be dead
+		link("up")
+	}
+	if got := coordinator.digest(); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	t.Logf("%d partitions of %v in a sweep of %d results over TLS: the digest is the one of one machine: %s", cuts, dead, disturbedResults, want)
+}
