@@ -3,11 +3,8 @@ package twin
 import (
 	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,9 +16,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/fpga/regfile"
 	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/internal/golden"
 )
-
-var update = flag.Bool("update", false, "write the golden file anew; read the difference before committing it")
 
 // TestEveryRegister holds every word of the map to what it reads after a reset, which values it takes, and what a refusal
 // leaves in the error registers, as testdata/registers.golden lists them.
@@ -40,19 +36,7 @@ func TestEveryRegister(t *testing.T) {
 			}
 		}
 	}
-	golden := filepath.Join("testdata", "registers.golden")
-	if *update {
-		if err := os.WriteFile(golden, []byte(out.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(strings.Split(string(want), "\n"), strings.Split(out.String(), "\n")); d != "" {
-		t.Errorf("-update writes what is, after you have read it: %s", d)
-	}
+	golden.Equal(t, "registers.golden", []byte(out.String()))
 }
 
 // portrait is one register's line.
