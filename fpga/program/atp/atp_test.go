@@ -27,6 +27,7 @@ func TestRefusals(t *testing.T) {
 	}
 	for name, j := range map[string]program.Job{
 		"a fan beyond the bitmap": {Fan: MaxMembers + 1}, "more than the table": {Base: 1, Slots: 8}, "a part without a length": {Base: 1}, "another level": {Level: 1},
+		"a part before the table": {Base: -1, Slots: 2}, "a part of less than nothing": {Base: 1, Slots: -1},
 	} {
 		if err := s.Configure(j); !errors.Is(err, program.ErrConfig) {
 			t.Errorf("%s: %v", name, err)

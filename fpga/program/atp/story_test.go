@@ -101,6 +101,40 @@ func TestLastSequence(t *testing.T) {
 }
 
 // Words at a rail stay there, and sums that would pass one end on it.
+// A job with aggregators of its own uses these, to the first and the last, and no others.
+func TestParts(t *testing.T) {
+	for _, j := range []program.Job{{Base: 2, Slots: 3}, {Slots: 4}, {Base: 7, Slots: 1}, {Base: 5, Slots: 1}} {
+		s, err := New(program.Config{Slots: 8})
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.ID, j.Members = 1, programtest.Members(2)
+		if err := s.Configure(j); err != nil {
+			t.Fatal(err)
+		}
+		for index := range 8 {
+			class := s.Receive(0, 0, &program.Packet{Kind: program.Data, Job: 1, Seg: uint64(index), Index: uint32(index), Count: 1}, nil, nobody{})
+			if inside := index >= j.Base && index < j.Base+j.Slots; inside != (class == Consumed) || !inside && class != OutOfRange {
+				t.Errorf("aggregator %d of a job with %d from %d: class %d", index, j.Slots, j.Base, class)
+			}
+		}
+	}
+}
+
+// A job that says so is complete with one contribution of its two workers.
+func TestFanOfOne(t *testing.T) {
+	s, err := New(program.Config{Slots: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Configure(program.Job{ID: 1, Members: programtest.Members(2), Fan: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if class := s.Receive(0, 0, &program.Packet{Kind: program.Data, Job: 1, Count: 1}, nil, nobody{}); class != Completed {
+		t.Errorf("class %d", class)
+	}
+}
+
 func TestSticky(t *testing.T) {
 	const top, bottom = math.MaxInt32, math.MinInt32
 	for _, c := range []struct{ have, more, want int32 }{

@@ -1,0 +1,117 @@
+package program_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// Sums are lane by lane, of any number of lanes, as far as both have some.
+func TestAddIsLaneByLane(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for n := range 40 {
+		for _, more := range []int{0, 1, -1, 9} {
+			dst, src := make([]uint32, n), make([]uint32, max(0, n+more))
+			for i := range dst {
+				dst[i] = r.Uint32()
+			}
+			for i := range src {
+				src[i] = r.Uint32()
+			}
+			want, floats, wantFloats := slices.Clone(dst), make([]float32, len(dst)), make([]float32, len(dst))
+			addends := make([]float32, len(src))
+			for i := range src {
+				addends[i] = float32(src[i]) / 3
+			}
+			for i := range want {
+				floats[i] = float32(dst[i]) / 7
+				wantFloats[i] = floats[i]
+				if i < len(src) {
+					want[i] += src[i]
+					wantFloats[i] += addends[i]
+				}
+			}
+			program.Add(dst, src)
+			program.Add(floats, addends)
+			if !slices.Equal(dst, want) || !slices.Equal(floats, wantFloats) {
+				t.Fatalf("%d lanes and %d: %v, want %v; %v, want %v", n, n+more, dst, want, floats, wantFloats)
+			}
+		}
+	}
+}
+
+// A trace of nothing changes none, whichever is added to the other.
+func TestTraceOfNothing(t *testing.T) {
+	one := program.Contribution(3, 4, 500)
+	one.ReadSum = 6
+	sum := one
+	sum.Add(&program.Trace{NewestNS: 900, OldestNS: 1, SumNS: 7})
+	var other program.Trace
+	other.Add(&one)
+	if sum != one || other != one {
+		t.Errorf("%+v and %+v, want %+v", sum, other, one)
+	}
+	two := program.Contribution(5, 4, 300)
+	two.ReadSum = 8
+	sum.Add(&two)
+	if want := (program.Trace{Inside: one.Inside + two.Inside, NewestNS: 500, OldestNS: 300, SumNS: 800, ReadSum: 14, Vectors: 2}); sum != want {
+		t.Errorf("%+v, want %+v", sum, want)
+	}
+}
+
+// What is dropped stands among the parts of an account, and what is no loss does not.
+func TestLedgersHaveTheirParts(t *testing.T) {
+	l := program.NewLedger([]olaf.Counter{{Name: "consumed"}, {Name: "stranger", Column: "STRANGERS"}}, "consumed")
+	if want := []string{"stranger", "vectors_held", "vectors_cleared"}; !slices.Equal(l.Parts, want) || !slices.Equal(l.Output, []string{"consumed"}) {
+		t.Errorf("%v, want %v; %v", l.Parts, want, l.Output)
+	}
+}
+
+// A part of a table is told in numbers of 32 bits, a parent in one.
+func TestParametersOfJobs(t *testing.T) {
+	for _, f := range program.PartParams() {
+		if f.Bits != 32 {
+			t.Errorf("%s has %d bits", f.Name, f.Bits)
+		}
+	}
+	parents := 0
+	for _, d := range told(t) {
+		for i := range d.Tables {
+			table := &d.Tables[i]
+			at := slices.IndexFunc(table.Params, func(f program.Field) bool { return f.Means == program.HasParent })
+			if at < 0 {
+				continue
+			}
+			parents++
+			for parent := range uint32(2) {
+				params := make([]uint32, len(table.Params))
+				params[at] = parent
+				if j, _ := table.Read(make([]uint32, len(table.Key)), params); j.Parent != (parent == 1) || table.Params[at].Bits != 1 {
+					t.Errorf("%s of %d: %+v", table.Name, parent, j)
+				}
+			}
+		}
+	}
+	if parents == 0 {
+		t.Error("no program has parents")
+	}
+}
+
+// A member behind no port of the switch is in no table.
+func TestMembersBehindNoPort(t *testing.T) {
+	for _, d := range told(t) {
+		members := slices.ContainsFunc(d.Tables, func(table program.Table) bool {
+			return slices.ContainsFunc(table.Params, func(f program.Field) bool { return f.Means == program.ChildPort })
+		})
+		if !members {
+			continue
+		}
+		if _, err := d.Entries(program.Job{ID: 1, Slots: 1, Members: []program.Member{{Worker: 1, Port: program.Uplink}}}); !errors.Is(err, program.ErrConfig) {
+			t.Errorf("%s: %v", d.Name, err)
+		}
+	}
+}
