@@ -20,9 +20,9 @@ func TestFullDisk(t *testing.T) {
 	}
 	run, observations := measured(1)
 	kept := []Kept{{Ordinal: 0, Measure: keptRun(0).Measure, Run: run}, {Ordinal: 1, Measure: keptRun(0).Measure, Run: run}}
-	bench := &results.Bench{Schema: results.BenchSchema, Statements: []string{strings.Repeat("a longer document than its runs ", 1000)}}
+	bench := &results.Bench{Schema: results.BenchSchema, Statements: []string{strings.Repeat("a longer document than its frames ", 10_000)}}
 	refused := 0
-	for room := int64(0); ; room += 1501 {
+	for room := int64(0); ; room += room/8 + 1000 {
 		r := record(t, opened(t))
 		var err error
 		fulldisk.At(t, room, func() {
@@ -56,15 +56,43 @@ func TestFullDiskInALongRun(t *testing.T) {
 	}
 	for _, room := range []int64{0, 1000, chunk, chunk + 1000} {
 		r := record(t, opened(t))
+		r.whole(0, oneFrame) // waits in the buffer
 		var went, closed error
 		fulldisk.At(t, room, func() {
 			for n := 0; n < 1000*thousand && went == nil; n += thousand {
-				went = r.Observe(0, thousandFrames(n))
+				went = r.Observe(1, thousandFrames(n))
 			}
 			closed = r.Close()
 		})
 		if went == nil || closed == nil || !strings.Contains(went.Error(), "the run can't be stored") {
 			t.Errorf("with room for %d bytes: %v, closed %v", room, went, closed)
+		}
+	}
+}
+
+// Whoever ends a run hears that it has no room, and so does who ends the one that it waited for.
+func TestFullDiskAtTheEndOfARun(t *testing.T) {
+	if fulldisk.Apart(t) {
+		return
+	}
+	for _, waits := range []bool{false, true} {
+		r := record(t, opened(t))
+		last := uint32(0)
+		if waits {
+			last = 1
+		}
+		r.long(last, 50*thousand) // less than what is written while it goes on
+		var err error
+		fulldisk.At(t, 0, func() {
+			if err = r.Done(last); waits {
+				if err != nil {
+					t.Errorf("a run that waits for its turn: %v", err)
+				}
+				err = r.Done(0)
+			}
+		})
+		if err == nil || !strings.Contains(err.Error(), "the run can't be stored") {
+			t.Errorf("waits %t: %v", waits, err)
 		}
 	}
 }

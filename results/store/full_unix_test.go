@@ -21,9 +21,9 @@ func keepOne(s *Store, started time.Time) (id string, err error) {
 	if err != nil {
 		return "", err
 	}
-	for k := range 8 { // so that the digests are the longest file
+	for k := range 8 { // with digests that are longer than the manifest, and data that are longer than both
 		if err == nil {
-			err = w.Put(fmt.Sprintf("data%d", k), []byte(strings.Repeat("x", 100)))
+			err = w.Put(fmt.Sprintf("data%d", k), []byte(strings.Repeat("x", 100+k*300)))
 		}
 	}
 	if err == nil {

@@ -89,6 +89,24 @@ func TestARunThatOthersOwn(t *testing.T) {
 	}
 }
 
+// A run whose files can be read and not be listed is not taken for whole.
+func TestARunThatNobodyMayList(t *testing.T) {
+	t.Chdir(t.TempDir())
+	s := open(t, ".")
+	f, err := s.Load(store(t, s, noon))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(f.Path("."), 0o711); err != nil {
+		t.Fatal(err)
+	}
+	asNobody(t, func() {
+		if err := f.VerifyDigests(); !errors.Is(err, ErrDamaged) {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
 // A run of a user who may not enter what he makes can't be stored.
 func TestARunThatNobodyMayEnter(t *testing.T) {
 	t.Chdir(t.TempDir())
