@@ -154,18 +154,17 @@ func (r *run) level() error {
 	cycles := [2]int64{}
 	for i, side := range r.sides() {
 		side.Tap.Record(true)
-		for _, w := range []step{{addr: regmap.GeneratorCommand, value: regmap.GeneratorCommandAbort}, {addr: regmap.CommonCommand, value: regmap.CommonCommandReset}} {
-			if err := side.Device.Write32(w.addr, w.value); err != nil {
-				return err
-			}
+		if err := side.Device.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandAbort); err != nil {
+			return err
+		}
+		if err := side.Device.Write32(regmap.CommonCommand, regmap.CommonCommandReset); err != nil {
+			return err
 		}
 		if err := side.Device.Sleep(r.ctx, 4*olaf.Microsecond); err != nil {
 			return err
 		}
-		for _, w := range []step{{addr: regmap.CommonCommand, value: regmap.CommonCommandReset}} { // what was on the bus
-			if err := side.Device.Write32(w.addr, w.value); err != nil {
-				return err
-			}
+		if err := side.Device.Write32(regmap.CommonCommand, regmap.CommonCommandReset); err != nil { // what was on the bus
+			return err
 		}
 		r.observed = side.Tap.Drain(r.observed[:0])
 		r.packets = side.Tap.DrainPackets(r.packets[:0])
