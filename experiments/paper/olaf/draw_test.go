@@ -55,7 +55,8 @@ var quickly = sync.OnceValues(func() (map[string]laidOut, error) {
 
 // pretend keeps trainings as if they were finished: rewards that rise with every scheme and differ by seed.
 func pretend(folder, experiment string, runs int) error {
-	schemes := map[string][]scheme{"olaf/fig2": Fig2(), "olaf/fig3": Fig3(), "olaf/fig8": Fig8()}[experiment]
+	schemes := map[string][]scheme{"olaf/fig2": Fig2(), "olaf/fig3": Fig3(), "olaf/fig8": Fig8(),
+		"olaf/fig8-shared": fig8SharedSchemes(new(experiments.Options))}[experiment]
 	for k, s := range schemes {
 		c := s.Config
 		if c.Until > 0 { // as the quick versions cut them

@@ -69,33 +69,61 @@ func fig8Schemes(o *experiments.Options) []scheme {
 }
 
 func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
+	f, err := trainFig8(ctx, &o, "olaf/fig8", "Fig. 8", fig8Schemes(&o))
+	if f == nil {
+		return nil, err
+	}
+	ours := paper.Ours{}
+	for _, pair := range []struct{ id, rate, olaf, fifo string }{{"40g", "40G", "olaf 40G", "fifo 40G"}, {"20g", "20G", "olaf 20G", "fifo 20G"}} {
+		ours["olaf/fig8.reward_over_fifo."+pair.id] = paper.Of(f.over(pair.rate, pair.olaf, pair.fifo))
+	}
+	if o.Quick {
+		ours.Shortened("a fifth of the time")
+	}
+	f.Compare(ours)
+	f.Say("the paper does not say what its percentages are of; rewards here are below zero for most of the run, where a ratio of them means nothing, so ours are of the reward gained since the first tenth of the ideal network's run")
+	f.Say("merging k gradients in the queue makes one step of what would have been k, so Olaf learns more slowly than the ideal network even without loss; “weighted” lets the server multiply the step by the count, which the paper does not")
+	return f.Figure, err
+}
+
+// fig8Trainings is a figure of trainings through congested networks, the ideal one among them.
+type fig8Trainings struct {
+	*experiments.Figure
+	schemes []scheme
+	done    [][]*learned // by scheme, then seed
+	final   map[string]results.Statistic
+	untilNS int64
+}
+
+// fig8Spans is in how many spans the rewards are averaged.
+const fig8Spans = 10
+
+// trainFig8 carries the trainings out, draws their rewards and says what became of their updates. It is nil when nothing was done.
+func trainFig8(ctx context.Context, o *experiments.Options, name, artefact string, schemes []scheme) (*fig8Trainings, error) {
 	runs, seed := o.Seeds(5, 1)
-	schemes := fig8Schemes(&o)
-	f := experiments.NewFigure("olaf/fig8", "Fig. 8", &o, struct {
+	f := &fig8Trainings{schemes: schemes, final: map[string]results.Statistic{}, untilNS: int64(schemes[0].Config.Until.NS())}
+	f.Figure = experiments.NewFigure(name, artefact, o, struct {
 		Schemes []scheme `json:"schemes"`
 		Seed    uint64   `json:"seed"`
 		Runs    int      `json:"runs"`
 	}{schemes, seed, runs})
-	done, err := trainSchemes(ctx, &o, schemes, runs, seed)
-	if done == nil {
+	var err error
+	if f.done, err = trainSchemes(ctx, o, schemes, runs, seed); f.done == nil {
 		return nil, err
 	}
 	f.Partial = err != nil
 
-	const spans = 10
-	until := int64(schemes[0].Config.Until.NS())
-	periodNS := float64(until) / fig8Periods
+	periodNS := float64(f.untilNS) / fig8Periods
 	if o.Quick {
 		periodNS *= 5
 	}
 	reward := experiments.Panel{Name: "Reward over time", XLabel: "mean periods", YLabel: "mean reward"}
-	final := map[string]results.Statistic{}
 	for i, s := range schemes {
-		curve := overTime(s.Name, done[i], spans, until, periodNS)
+		curve := overTime(s.Name, f.done[i], fig8Spans, f.untilNS, periodNS)
 		reward.Series = append(reward.Series, curve)
-		final[s.Name] = curve.Last()
+		f.final[s.Name] = curve.Last()
 		var lost, merged []float64
-		for _, l := range done[i] {
+		for _, l := range f.done[i] {
 			if l != nil && l.Network.In() > 0 {
 				in, a, m := float64(l.Network.In()), float64(l.Network.Class[engine.Appended]), float64(l.Network.Class[engine.Aggregated])
 				lost, merged = append(lost, 100*(in-a-m)/in), append(merged, 100*m/in)
@@ -105,21 +133,16 @@ func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
 		f.Say("%s: lost %s %%, merged %s %% of the updates", s.Name, text.Rounded(&l, 1), text.Rounded(&m, 1))
 	}
 	f.Panels = []experiments.Panel{reward}
-	ours := paper.Ours{}
-	for _, pair := range []struct{ id, rate, olaf, fifo string }{{"40g", "40G", "olaf 40G", "fifo 40G"}, {"20g", "20G", "olaf 20G", "fifo 20G"}} {
-		ol, fi := final[pair.olaf], final[pair.fifo]
-		gain := gains(schemes, done, pair.olaf, pair.fifo, spans, until)
-		f.Say("at %s Olaf ends at %s and FIFO at %s: a difference of %.0f in reward; counted from the untrained policy Olaf is %s %% above FIFO", pair.rate,
-			text.Rounded(&ol, 1), text.Rounded(&fi, 1), float64(ol.Mean-fi.Mean), text.Rounded(&gain, 1))
-		ours["olaf/fig8.reward_over_fifo."+pair.id] = paper.Of(gain)
-	}
-	if o.Quick {
-		ours.Shortened("a fifth of the time")
-	}
-	f.Compare(ours)
-	f.Say("the paper does not say what its percentages are of; rewards here are below zero for most of the run, where a ratio of them means nothing, so ours are of the reward gained since the first tenth of the ideal network's run")
-	f.Say("merging k gradients in the queue makes one step of what would have been k, so Olaf learns more slowly than the ideal network even without loss; “weighted” lets the server multiply the step by the count, which the paper does not")
 	return f, err
+}
+
+// over says by how much one scheme ends above another at an output rate, and returns its gain.
+func (f *fig8Trainings) over(rate, olaf, fifo string) results.Statistic {
+	ol, fi := f.final[olaf], f.final[fifo]
+	gain := gains(f.schemes, f.done, olaf, fifo, fig8Spans, f.untilNS)
+	f.Say("at %s Olaf ends at %s and FIFO at %s: a difference of %.0f in reward; counted from the untrained policy Olaf is %s %% above FIFO", rate,
+		text.Rounded(&ol, 1), text.Rounded(&fi, 1), float64(ol.Mean-fi.Mean), text.Rounded(&gain, 1))
+	return gain
 }
 
 // gains is by how many per cent more reward one scheme gained than another, seed by seed: at the end, counted from the

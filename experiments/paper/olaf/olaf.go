@@ -7,5 +7,5 @@ import (
 
 // Experiments lists what reproduces the paper, in its order.
 func Experiments() experiments.Set {
-	return experiments.Set{table1, table1Trace, fig6, fig2, fig3, fig7, fig8, table2, table3, fig10, solved, cycles}
+	return experiments.Set{table1, table1Trace, fig6, fig2, fig3, fig7, fig8, table2, table3, fig10, solved, cycles, fig8Shared}
 }
