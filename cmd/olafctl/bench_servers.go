@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
@@ -26,7 +27,13 @@ type modelFlags struct {
 // modelOnly are the names of these flags, and modelTakes what a bench on servers takes of the others.
 var (
 	modelOnly  = []string{"children", "lanes", "fragments", "vectors"}
-	modelTakes = append([]string{"system", "queue", "device", "runs", "seed", "output", "keep", "store", "quiet", "explain", system.OptionWindow}, modelOnly...)
+	modelTakes = append([]string{"system", "queue", "device", "runs", "seed", "output", "keep", "store", "quiet", "explain", "line-rate", "rate"}, modelOnly...)
+)
+
+// What a worker's line carries, and what an aggregator takes of all its children, if nothing is said: what two processors carry in time.
+const (
+	modelLine = 200 * olaf.Mbps
+	modelRate = 400 * olaf.Mbps
 )
 
 // defaultModelRuns are enough for an interval: each takes seconds.
@@ -106,7 +113,7 @@ func (f *modelFlags) run(cmd *cobra.Command, env *cli.Env, b *benchFlags, of *sy
 	var wrong error
 	cmd.Flags().Visit(func(given *pflag.Flag) {
 		if wrong == nil && !slices.Contains(modelTakes, given.Name) {
-			wrong = cli.UsageError("--%s means nothing to --system %s, which adds whole models up: it takes --%s, --%s", given.Name, of.Name, strings.Join(modelOnly, ", --"), system.OptionWindow)
+			wrong = cli.UsageError("--%s means nothing to --system %s, which adds whole models up: it takes --%s, --line-rate, --rate", given.Name, of.Name, strings.Join(modelOnly, ", --"))
 		}
 	})
 	if wrong != nil {
@@ -129,10 +136,16 @@ func (f *modelFlags) run(cmd *cobra.Command, env *cli.Env, b *benchFlags, of *sy
 	if err != nil {
 		return err
 	}
-	report := &feed.Report{System: of.Name, Plan: p, Config: feed.Config{Vectors: f.vectors, Window: feed.DefaultWindow, Seed: b.spec.Seed}}
-	if cmd.Flags().Changed(system.OptionWindow) {
-		if report.Config.Window, err = cmd.Flags().GetInt(system.OptionWindow); err != nil {
-			return err
+	report := &feed.Report{System: of.Name, Plan: p, Config: feed.Config{Vectors: f.vectors, Line: modelLine, Seed: b.spec.Seed}}
+	if cmd.Flags().Changed("line-rate") {
+		report.Config.Line = b.spec.Workload.LineRate
+	}
+	for i := range p.Adders {
+		switch a := &p.Adders[i]; {
+		case cmd.Flags().Changed("rate"):
+			a.Rate = b.spec.Workload.MeanRate
+		case a.Rate == 0:
+			a.Rate = modelRate
 		}
 	}
 	if err := report.Config.Check(); err != nil {

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -23,6 +22,8 @@ type endpointFlags struct {
 	job    endpoints.Job
 	id     uint16
 	listen string
+	line   olaf.Rate
+	group  int
 	format cli.Format
 	open   openFlags
 }
@@ -44,9 +45,9 @@ func endpointSystems() []string {
 }
 
 var (
-	queueEndpoints = endpointSystem{(*workerFlags).runOpen, (*serverFlags).runOpen, []string{"start", "timeout", "tc", "slope", "seed", "clusters"}}
+	queueEndpoints = endpointSystem{(*workerFlags).runOpen, (*serverFlags).runOpen, []string{"server", "tc", "slope", "seed", "clusters"}}
 	endpointRows   = map[string]endpointSystem{
-		"xagg": {(*workerFlags).runXAgg, (*serverFlags).runXAgg, []string{"aggregator", "skip", "agent", "workers"}},
+		"xagg": {(*workerFlags).runXAgg, (*serverFlags).runXAgg, []string{"aggregator", "skip", "agent", "workers", "line", "group", "epoch", "child"}},
 	}
 )
 
@@ -77,14 +78,15 @@ func (f *endpointFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.job.Workers, "workers", 4, "of the job")
 	flags.IntVar(&f.job.Values, "values", 1<<16, "of a vector, 32 bits each; through a queue as many as a packet has, if not given")
 	flags.IntVar(&f.job.Lanes, "lanes", 256, "values in a packet")
-	flags.IntVar(&f.job.Epochs, "vectors", 10, "of every worker")
+	flags.IntVar(&f.job.Vectors, "vectors", 10, "of every worker")
+	flags.Var(&f.line, "line", "what the link of this end carries, such as 50M: rates are divided by it; 0bps asks nobody for a rate")
 	flags.StringVar(&f.listen, "listen", "", "address and port of this end, such as 10.77.0.2:20300")
 	flags.StringVar(&f.open.training, "training", "", "train LunarLander: a file with the configuration, as 'olafctl train -o json' prints it; - for stdin")
 	f.format = cli.JSON
 	cli.AddFormatFlag(cmd, &f.format, cli.JSON, cli.JSONL)
 }
 
-// bind binds the socket. Its datagrams carry no checksum, so that a program may change them. several says that datagrams leave from
+// bind binds the socket. several says that datagrams leave from
 // several addresses of the host.
 func (f *endpointFlags) bind(ctx context.Context, several bool) (*net.UDPConn, netip.AddrPort, error) {
 	f.job.ID = olaf.ClusterID(f.id)
@@ -96,12 +98,8 @@ func (f *endpointFlags) bind(ctx context.Context, several bool) (*net.UDPConn, n
 	if several {
 		at = netip.AddrPortFrom(netip.IPv4Unspecified(), own.Port())
 	}
-	config := net.ListenConfig{Control: withoutChecksum}
-	c, err := config.ListenPacket(ctx, "udp4", at.String())
-	if err != nil {
-		return nil, own, fmt.Errorf("listen at %s: %w", at, err)
-	}
-	return c.(*net.UDPConn), own, nil
+	c, err := datagrams(ctx, at)
+	return c, own, err
 }
 
 func endpointAddress(flag, text string) (netip.AddrPort, error) {
@@ -116,6 +114,7 @@ func endpointAddress(flag, text string) (netip.AddrPort, error) {
 type workerFlags struct {
 	endpointFlags
 	number, skip       int
+	epoch, child       uint16
 	every              time.Duration
 	aggregator, server string
 }
@@ -133,10 +132,11 @@ a newer update stands for one that was lost, and with --timeout what nobody answ
 which --tc decides whether the next update is sent. With --training its vectors are gradients of LunarLander, and ACKs bring weights.
 Packets of a vector that takes several leave from as many addresses, from --listen on: the switch knows them by these.
 
-With --system xagg vectors go to an aggregator in the kernel, sums come back from the parameter server, and what is missing is sent
-and asked for again. 'olafctl testbed demo' and 'olafctl train -d xdp:' start workers like these.`,
+With --system xagg a worker asks the aggregator above it for a rate, sends its vectors at that, sends again what the aggregator's agent
+finds missing of a group, and asks for sums that do not come: the same state machine as in the simulator. 'olafctl testbed demo' and
+'olafctl train -d xdp:' start workers like these.`,
 		Example: `  olafctl worker --system olaf --worker 0 --listen 10.78.0.2:20300 --server 10.78.8.2:20300 --every 10ms --tc 50ms
-  olafctl worker --worker 0 --listen 10.77.0.2:20300 --aggregator 10.77.0.1:20300 --server 10.77.4.2:20300`,
+  olafctl worker --worker 0 --listen 10.77.0.2:20300 --aggregator 10.77.0.1:20300 --line 50M`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, err := f.find(cmd)
@@ -150,9 +150,11 @@ and asked for again. 'olafctl testbed demo' and 'olafctl train -d xdp:' start wo
 	flags := cmd.Flags()
 	flags.IntVar(&f.number, "worker", 0, "which of the workers this is, from 0")
 	flags.StringVar(&f.aggregator, "aggregator", "", "where packets go")
-	flags.StringVar(&f.server, "server", "", "where updates go, or whom to ask for results")
-	flags.DurationVar(&f.every, "every", 0, "between two updates, or two packets of a vector, on an absolute schedule; default as fast as it can")
-	flags.IntVar(&f.skip, "skip", 0, "leave out every so-many-th packet at first, as if it were lost")
+	flags.StringVar(&f.server, "server", "", "where updates go")
+	flags.DurationVar(&f.every, "every", 0, "between two updates, on an absolute schedule; default as fast as it can")
+	flags.IntVar(&f.skip, "skip", 0, "leave out every so-many-th packet of vectors, as if it were lost")
+	flags.Uint16Var(&f.child, "child", 0, "which of its aggregator's children this is, from 0; default the number of the worker")
+	flags.Uint16Var(&f.epoch, "epoch", 0, "of the first vector: beyond all that the aggregators have seen, where another job went there before")
 	f.open.addWorker(cmd)
 	return cmd
 }
@@ -175,8 +177,8 @@ func newPSCmd(env *cli.Env) *cobra.Command {
 Behind a queue (--system olaf or fifo) it answers every update with an ACK to who sent it, and one in which several were merged to all
 workers of the cluster. With --training it steps the clusters' weights by every gradient, and ACKs bring these.
 
-With --system xagg it passes every sum that the aggregator sends on to all workers, answers workers that ask again, and asks the
-aggregator's agent for sums that did not come.`,
+With --system xagg it is the root of the tree: it passes every sum that the aggregator sends on to all workers, keeps the last of every
+packet for those that ask again, and grants the aggregator a rate.`,
 		Example: `  olafctl ps --system olaf --listen 10.78.2.2:20300 --worker 10.78.0.2:20300 --worker 10.78.1.2:20300
   olafctl ps --listen 10.77.2.2:20300 --agent 10.77.2.1:20300 --workers 2 --worker 10.77.0.2:20300 --worker 10.77.1.2:20300`,
 		Args: cobra.NoArgs,
@@ -190,8 +192,9 @@ aggregator's agent for sums that did not come.`,
 	}
 	f.add(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&f.agent, "agent", "", "of the aggregator, who sends sums once more")
+	flags.StringVar(&f.agent, "agent", "", "of the aggregator below, in user space: address and port")
 	flags.StringArrayVar(&f.workers, "worker", nil, "address of a worker; one for each, in their order")
+	flags.IntVar(&f.group, "group", 0, "packets that are acknowledged together, a power of two; default as published, 1024")
 	flags.IntVar(&f.clusters, "clusters", 1, "among which the workers are spread evenly")
 	return cmd
 }

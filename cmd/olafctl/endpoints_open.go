@@ -42,6 +42,18 @@ func (f *openFlags) addWorker(cmd *cobra.Command) {
 	cli.Choose(cmd, &f.slope, "slope", "reading of v in transmission control", tc.Slopes()...)
 }
 
+// begins is when the job does; the zero time is now.
+func (f *openFlags) begins() (time.Time, error) {
+	if f.start == "" {
+		return time.Time{}, nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, f.start)
+	if err != nil {
+		return at, cli.UsageError("--start %q: write a time such as 2026-11-22T16:00:00.5Z", f.start)
+	}
+	return at, nil
+}
+
 // config reads the training that is to be played; nil for none.
 func (f *openFlags) config(env *cli.Env) (*rl.Config, error) {
 	if f.training == "" {
@@ -139,13 +151,11 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 // player is what plays a worker, and the worker.
 func (f *workerFlags) player(training *rl.Config, layout endpoint.Layout) (*endpoints.Player, *endpoint.Config, error) {
 	worker := olaf.WorkerID(f.number)
-	cfg := &endpoint.Config{Job: olaf.ClusterID(f.id), Worker: worker, Workers: f.number + 1, Layout: layout, Updates: uint32(max(f.job.Epochs, 0))}
+	cfg := &endpoint.Config{Job: olaf.ClusterID(f.id), Worker: worker, Workers: f.number + 1, Layout: layout, Updates: uint32(max(f.job.Vectors, 0))}
 	p := &endpoints.Player{Codec: &endpoints.Open{Packets: layout.Packets()}, Work: &endpoints.Numbers{Worker: worker, Layout: layout, Every: f.every}}
-	if f.open.start != "" {
-		var err error
-		if p.Start, err = time.Parse(time.RFC3339Nano, f.open.start); err != nil {
-			return nil, nil, cli.UsageError("--start %q: write a time such as 2026-11-22T16:00:00.5Z", f.open.start)
-		}
+	var err error
+	if p.Start, err = f.open.begins(); err != nil {
+		return nil, nil, err
 	}
 	if training != nil {
 		if f.number >= training.Workers {

@@ -2,33 +2,44 @@ package main
 
 import (
 	"encoding/json"
+	"net/netip"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/field"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/frame"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen/endpoint"
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
+// realTimeout is how long a worker whose packets are real waits for a sum before it asks again, if nothing is said.
+const realTimeout = 50 * time.Millisecond
+
 // runXAgg is a worker of an aggregator that waits for every sum.
 func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
-	w := endpoints.Worker{Worker: olaf.WorkerID(max(f.number, 0)), Every: f.every, Skip: f.skip}
-	var err error
-	if w.Aggregator, err = endpointAddress("aggregator", f.aggregator); err != nil {
-		return err
-	}
-	if w.Server, err = endpointAddress("server", f.server); err != nil {
-		return err
-	}
-	conn, _, err := f.bind(cmd.Context(), false)
+	aggregator, err := endpointAddress("aggregator", f.aggregator)
 	if err != nil {
 		return err
 	}
-	defer conn.Close()
-	w.Job = f.job
 	training, err := f.open.config(env)
 	if err != nil {
+		return err
+	}
+	f.job.ID = olaf.ClusterID(f.id)
+	worker := olaf.WorkerID(max(f.number, 0))
+	sums := &endpoints.Sums{Job: f.job, Worker: worker, Every: f.every}
+	p := &endpoints.Player{Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: sums, Mishaps: endpoints.Mishaps{Skip: f.skip},
+		To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return aggregator }}
+	if cmd.Flags().Changed("child") {
+		child := olaf.WorkerID(f.child)
+		p.Child = &child
+	}
+	if p.Start, err = f.open.begins(); err != nil {
 		return err
 	}
 	var learner *field.Learner
@@ -36,29 +47,61 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 		if learner, err = field.NewLearner(training, f.number); err != nil {
 			return err
 		}
-		w.Job, w.Vectors = field.Job(training), learner
+		f.job, p.Work = field.Job(training), learner
 	}
-	report, err := w.Run(cmd.Context(), conn)
-	if err == nil && learner != nil {
-		report.Work, err = json.Marshal(learner.Learned())
+	if err := f.job.Check(); err != nil {
+		return err
+	}
+	if f.number < 0 || f.number >= f.job.Workers || f.every < 0 {
+		return cli.UsageError("--worker %d: the job has %s, from 0; --every %v: it is not negative", f.number, olaf.Plural(f.job.Workers, "worker"), f.every)
+	}
+	conn, _, err := f.bind(cmd.Context(), false)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	cfg := endpoint.Config{Job: f.job.ID, Worker: worker, Workers: f.job.Workers, Layout: f.job.Layout(), Updates: uint32(f.job.Vectors), Line: f.line}
+	x := endpoint.XAgg{Epoch: f.epoch, Timeout: olaf.Duration(realTimeout) * olaf.Nanosecond, Beside: frame.XAgg.Size(0) + system.LineOverhead}
+	if f.open.timeout > 0 {
+		x.Timeout = olaf.Duration(f.open.timeout) * olaf.Nanosecond
+	}
+	report, err := p.Run(cmd.Context(), conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewXAgg(cfg, x, h) })
+	if err == nil {
+		err = cmd.Context().Err()
 	}
 	if err != nil {
 		return ended(err)
 	}
+	out := endpoints.SumsReport{Worker: worker, Report: *report, Checked: sums.Checked, Wrong: sums.Wrong}
+	if learner != nil {
+		if out.Work, err = json.Marshal(learner.Learned()); err != nil {
+			return err
+		}
+	}
 	return cli.WriteDocument(env, f.format, struct {
 		cli.Head
-		endpoints.WorkerReport
-	}{cli.Head{Schema: "olafctl.worker/v1"}, report})
+		endpoints.SumsReport
+	}{cli.Head{Schema: "olafctl.worker/v2"}, out})
 }
 
 // runXAgg is the server above such an aggregator.
 func (f *serverFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
-	s := endpoints.Server{}
-	var err error
-	if s.Agent, err = endpointAddress("agent", f.agent); err != nil {
+	agent, err := endpointAddress("agent", f.agent)
+	if err != nil {
 		return err
 	}
-	if s.Workers, err = f.addresses(); err != nil {
+	workers, err := f.addresses()
+	if err != nil {
+		return err
+	}
+	if len(workers) != f.job.Workers {
+		return cli.UsageError("--worker: addresses of %d of %s", len(workers), olaf.Plural(f.job.Workers, "worker"))
+	}
+	f.job.ID = olaf.ClusterID(f.id)
+	root, err := endpoints.NewRoot(endpoints.RootConfig{
+		Job: f.job, Group: f.group, Line: f.line, Agent: agent, Workers: workers, Codec: &frame.Datagrams{Format: frame.XAgg},
+	})
+	if err != nil {
 		return err
 	}
 	conn, _, err := f.bind(cmd.Context(), false)
@@ -66,13 +109,12 @@ func (f *serverFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	defer conn.Close()
-	s.Job = f.job
-	report, err := s.Run(cmd.Context(), conn)
+	report, err := root.Run(cmd.Context(), conn)
 	if err != nil {
 		return ended(err)
 	}
 	return cli.WriteDocument(env, f.format, struct {
 		cli.Head
-		endpoints.ServerReport
-	}{cli.Head{Schema: "olafctl.ps/v1"}, report})
+		endpoints.StationReport
+	}{cli.Head{Schema: "olafctl.ps/v2"}, *report})
 }

@@ -2,13 +2,13 @@ package main
 
 import (
 	"bytes"
-	"errors"
+	"context"
 	"fmt"
+	"net"
+	"net/netip"
 	"os"
 	"os/exec"
 	"strings"
-	"syscall"
-	"time"
 
 	"github.com/cilium/ebpf/btf"
 	"github.com/spf13/cobra"
@@ -17,25 +17,32 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed/demo"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/realtime"
 	"github.com/olafctl/olaf/fpga/xdp"
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
-// withoutChecksum lets a socket send datagrams without one.
-func withoutChecksum(_, _ string, c syscall.RawConn) error {
-	var set error
-	err := c.Control(func(fd uintptr) { set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_NO_CHECK, 1) })
-	return errors.Join(err, set)
+// datagrams opens the socket of a worker or a server.
+func datagrams(ctx context.Context, at netip.AddrPort) (*net.UDPConn, error) {
+	return netlab.Datagrams(ctx, at)
 }
+
+// What a machine of two processors carries in time, and what a short demo tries.
+const (
+	demoLine  = 60 * olaf.Mbps
+	demoRate  = 180 * olaf.Mbps
+	shortLine = 200 * olaf.Mbps
+	shortRate = 400 * olaf.Mbps
+)
 
 func newTestbedDemoCmd(env *cli.Env) *cobra.Command {
 	var (
 		out   cli.Format
 		short bool
 		mode  string
-		c     = demo.Config{Job: endpoints.Job{ID: 1, Lanes: 256}}
+		c     = demo.Config{Job: endpoints.Job{ID: 1, Lanes: 256}, Line: demoLine, Rate: demoRate}
 	)
 	cmd := &cobra.Command{
 		Use:   "demo",
@@ -48,7 +55,7 @@ It needs root, or the rights that 'olafctl testbed doctor' lists. Afterwards not
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if short {
-				c.Values, c.Epochs, c.Every = 1<<14, 3, 0
+				c.Values, c.Vectors, c.Line, c.Rate = 1<<14, 3, shortLine, shortRate
 			}
 			if c.Workers < 1 || c.Workers > xdp.MaxChildren {
 				return cli.UsageError("--workers is %d; it must be 1 to %d", c.Workers, xdp.MaxChildren)
@@ -56,6 +63,9 @@ It needs root, or the rights that 'olafctl testbed doctor' lists. Afterwards not
 			self, err := os.Executable()
 			if err != nil {
 				return err
+			}
+			if c.Line <= 0 {
+				return cli.UsageError("--line is %v; cables that are fed without a rate lose most", c.Line)
 			}
 			c.Mode = xdp.Mode(mode)
 			c.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
@@ -72,7 +82,7 @@ It needs root, or the rights that 'olafctl testbed doctor' lists. Afterwards not
 				return cli.WriteJSON(env.Stdout, struct {
 					cli.Head
 					*demo.Report
-				}{cli.Head{Schema: "olafctl.demo/v1"}, report})
+				}{cli.Head{Schema: "olafctl.demo/v2"}, report})
 			}
 			return printDemo(env, &c, report)
 		},
@@ -80,9 +90,11 @@ It needs root, or the rights that 'olafctl testbed doctor' lists. Afterwards not
 	flags := cmd.Flags()
 	flags.IntVar(&c.Workers, "workers", 4, "workers, a process and a namespace each")
 	flags.IntVar(&c.Values, "values", 1<<18, "of a vector, 32 bits each")
-	flags.IntVar(&c.Epochs, "vectors", 40, "of every worker")
-	flags.DurationVar(&c.Every, "every", 200*time.Microsecond, "between two packets of a worker")
-	flags.IntVar(&c.Skip, "skip", 101, "a worker leaves out every so-many-th packet; 0 leaves out none")
+	flags.IntVar(&c.Vectors, "vectors", 40, "of every worker")
+	flags.Var(&c.Line, "line", "that a worker can send at most")
+	flags.Var(&c.Rate, "rate", "that the aggregator takes of all workers, who get a share each; 0bps is without a limit")
+	flags.IntVar(&c.Group, "group", lab.DefaultGroup, "packets of a worker that are acknowledged together, a power of two")
+	flags.IntVar(&c.Skip, "skip", 101, "a worker leaves out every so-many-th packet of its vectors; 0 leaves out none")
 	flags.BoolVar(&short, "short", false, "3 vectors of 16,384 values, as fast as it goes: a second")
 	cli.Choose(cmd, &mode, "mode", "where in the kernel the program meets packets: native|generic", string(xdp.Native), string(xdp.Generic))
 	mode = string(xdp.Native)
@@ -106,12 +118,14 @@ func links() string {
 func printDemo(env *cli.Env, c *demo.Config, r *demo.Report) error {
 	sent, skipped, resent, checked := 0, 0, 0, 0
 	for _, w := range r.Workers {
-		sent, skipped, resent, checked = sent+w.Sent, skipped+w.Skipped, resent+w.Resent, checked+w.Checked
+		sent, skipped, resent, checked = sent+int(w.Data()), skipped+w.Skipped, resent+int(w.Counts["packets_resent"]), checked+w.Checked
 	}
 	fmt.Fprintf(env.Stdout, "%d workers, %s of %d values: %d values checked, all of them exact, in %.1f s\n",
-		c.Workers, olaf.Plural(c.Epochs, "vector"), c.Values, checked, r.Took.Seconds())
-	fmt.Fprintf(env.Stdout, "%d packets sent, %d of them again; %d were left out at first; the kernel completed %d sums and dropped %d duplicates\n",
+		c.Workers, olaf.Plural(c.Vectors, "vector"), c.Values, checked, r.Took.Seconds())
+	fmt.Fprintf(env.Stdout, "%d packets sent, %d of them again; %d were left out; the kernel completed %d sums and dropped %d duplicates\n",
 		sent, resent, skipped, r.Kernel["completed"], r.Kernel["duplicate"])
+	fmt.Fprintf(env.Stdout, "the agent looked through %s and found %s missing\n",
+		olaf.Plural(int(r.Agent["groups_checked"]), "group"), olaf.Plural(int(r.Agent["fragments_missed"]), "packet"))
 	fmt.Fprintf(env.Stdout, "taken down: no namespace, cable or program is left\n\n")
 	list := cli.Grid{Header: []string{"IDENTITY", "LEFT", "RIGHT", "HOLDS"}}
 	for _, x := range r.Checks {

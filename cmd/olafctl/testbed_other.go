@@ -3,7 +3,9 @@
 package main
 
 import (
-	"syscall"
+	"context"
+	"net"
+	"net/netip"
 
 	"github.com/spf13/cobra"
 
@@ -13,7 +15,7 @@ import (
 
 var errLinux = olaf.NewError(olaf.Device, "namespaces and XDP are Linux's: run this there")
 
-func withoutChecksum(_, _ string, _ syscall.RawConn) error { return errLinux }
+func datagrams(context.Context, netip.AddrPort) (*net.UDPConn, error) { return nil, errLinux }
 
 func newTestbedDemoCmd(*cli.Env) *cobra.Command {
 	return &cobra.Command{Use: "demo", Short: "Needs Linux", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return errLinux }}

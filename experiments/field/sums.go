@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/pktgen/process"
 	"github.com/olafctl/olaf/results/text"
 )
@@ -23,7 +24,7 @@ type Learner struct {
 	config  *rl.Config
 	pilot   *rl.Pilot
 	weights ppo.Weights
-	fixed   []int32
+	fixed   []uint32
 	begun   time.Time
 	curve   []rl.Point
 }
@@ -37,23 +38,23 @@ func NewLearner(c *rl.Config, k int) (*Learner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Learner{config: c, pilot: p, weights: *c.Initial(0), fixed: make([]int32, ppo.Params), begun: time.Now()}, nil
+	return &Learner{config: c, pilot: p, weights: *c.Initial(0), fixed: make([]uint32, ppo.Params), begun: time.Now()}, nil
 }
 
-// Vector implements process.Vectors: one iteration's gradient, Q16.16.
-func (l *Learner) Vector(int) []int32 {
+// Compute implements process.Work: one iteration's gradient, Q16.16.
+func (l *Learner) Compute(context.Context, uint32) process.Computed {
 	gradient, reward := l.pilot.Fly(&l.weights)
 	l.curve = append(l.curve, rl.Point{AtNS: time.Since(l.begun).Nanoseconds(), Reward: reward})
 	for i, v := range gradient {
-		l.fixed[i] = rl.FixedPoint(v)
+		l.fixed[i] = uint32(rl.FixedPoint(v))
 	}
-	return l.fixed
+	return process.Computed{Values: l.fixed}
 }
 
-// Sum implements process.Vectors.
-func (l *Learner) Sum(_ int, sum []int32) {
-	for i, v := range sum {
-		l.weights[i] += l.config.StepSize * rl.OfFixedPoint(v, l.config.Workers)
+// Apply implements process.Work: it steps the weights by the mean of all gradients.
+func (l *Learner) Apply(a *endpoint.Aggregate) {
+	for i, v := range a.Values {
+		l.weights[i] += l.config.StepSize * rl.OfFixedPoint(int32(v), l.config.Workers)
 	}
 }
 
@@ -86,7 +87,7 @@ const sumLanes = 256
 
 // Job is what workers and server of a training by sums agree on.
 func Job(c *rl.Config) process.Job {
-	return process.Job{ID: olaf.ClusterID(1), Workers: c.Workers, Values: ppo.Params, Lanes: sumLanes, Epochs: c.Iterations}
+	return process.Job{ID: olaf.ClusterID(1), Workers: c.Workers, Values: ppo.Params, Lanes: sumLanes, Vectors: c.Iterations}
 }
 
 // Sums is how a training by sums is compared: on a device, beside the simulated job.

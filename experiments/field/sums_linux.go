@@ -9,8 +9,10 @@ import (
 	"os/exec"
 	"path/filepath"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/testbed/demo"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/fpga/xdp"
 	"github.com/olafctl/olaf/internal/tempfolder"
 )
@@ -35,7 +37,7 @@ func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (_ *Sum
 		mode = string(xdp.Native)
 	}
 	r, err := demo.Run(ctx, demo.Config{
-		Job: Job(&c), Mode: xdp.Mode(mode), Say: func(string, ...any) {},
+		Job: Job(&c), Group: lab.DefaultGroup, Line: sumLine, Rate: sumRate, Mode: xdp.Mode(mode), Say: func(string, ...any) {},
 		Command: func(args ...string) *exec.Cmd {
 			if args[0] == workerProgram {
 				args = append(args, "--training", config)
@@ -51,6 +53,12 @@ func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (_ *Sum
 	}
 	return summed(&c, r, o)
 }
+
+// What workers of a training by sums can send each, and what their aggregator takes: their vectors are short.
+const (
+	sumLine = 200 * olaf.Mbps
+	sumRate = 400 * olaf.Mbps
+)
 
 // workerProgram is the command that is a worker.
 const workerProgram = "worker"

@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// lineOverhead is what Ethernet has beside a frame, in bytes.
-const lineOverhead = 24
+// LineOverhead is what Ethernet has beside a frame, in bytes.
+const LineOverhead = 24
 
 // xaggSystem adds whole models up on servers in front of the parameter server.
 func xaggSystem() System {
@@ -26,7 +26,7 @@ func xaggSystem() System {
 				}
 				return Parts{
 					Worker: func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
-						return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: o.Timeout, Beside: frame.XAgg.Size(0) + lineOverhead, Fixed: fixed}, host)
+						return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: o.Timeout, Beside: frame.XAgg.Size(0) + LineOverhead, Fixed: fixed}, host)
 					},
 					Program: &d, Build: program.Config{Profile: o.Profile, Lanes: xagg.Lanes}, Whole: true,
 					Renewal: &program.Packet{Kind: program.Control, Action: xagg.Renew},

@@ -1,13 +1,16 @@
 package xdp
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/cilium/ebpf"
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
 // AggregatorBuild is what is fixed when an aggregator of XAgg is loaded.
@@ -15,6 +18,7 @@ type AggregatorBuild struct {
 	Fragments int    // of the model, all of them held
 	Lanes     int    // that a fragment has at most
 	Wrapping  bool   // sums wrap, as published, instead of saturating
+	Group     int    // fragments of a child between two checks, a power of two; 0 is DefaultGroup
 	Senders   int    // children and whoever else the table may hold
 	LogBytes  int    // room of the decision log, a power of two and pages; 0 logs nothing
 	Kernel    Kernel // as of Build
@@ -23,10 +27,10 @@ type AggregatorBuild struct {
 	unlocked, gated bool
 }
 
-// Limits of AggregatorBuild and Parent.
+// Limits and defaults of AggregatorBuild and Parent.
 const (
-	MaxChildren = 64   // bits of a bitmap
-	GroupSize   = 1024 // fragments of a child between two checks
+	MaxChildren  = 64   // bits of a bitmap
+	DefaultGroup = 1024 // as published
 )
 
 // Parent is what an aggregator works for: how many children complete a sum, and where sums go.
@@ -38,7 +42,7 @@ type Parent struct {
 }
 
 // Aggregator sums what the children of one parent send of a model. Its methods must not be called side by side,
-// except for Arrive.
+// except for Arrive, and for Fragment and NextCheck by one goroutine.
 type Aggregator struct {
 	programs
 	build   AggregatorBuild
@@ -47,18 +51,10 @@ type Aggregator struct {
 	parent  Parent
 }
 
-// Aggregate names a fragment's state: who is inside, and of which epoch.
-type Aggregate struct {
-	Epoch, Lanes uint16
-	Bitmap       uint64
-	GenNS        uint64
-	Inside       int // children
-	Count        int // updates
-}
-
 // Check is a place up to which a child has sent, so that what is missing can be looked for.
 type Check struct {
 	Child    olaf.WorkerID
+	Epoch    uint16
 	Fragment uint32
 }
 
@@ -71,12 +67,16 @@ func LoadAggregator(build AggregatorBuild) (*Aggregator, error) {
 	if build.Fragments < 1 || build.Lanes < 1 {
 		return nil, fmt.Errorf("xdp: xagg: %d fragments of %d lanes; there must be one at least", build.Fragments, build.Lanes)
 	}
+	group := cmp.Or(build.Group, DefaultGroup)
+	if group < 1 || bits.OnesCount(uint(group)) != 1 {
+		return nil, fmt.Errorf("xdp: xagg: groups of %d fragments; use a power of two", group)
+	}
 	spec.Maps["slots"].MaxEntries = uint32(build.Fragments)
 	spec.Maps["sums"].MaxEntries = uint32(build.Fragments)
 	spec.Maps["sums"].ValueSize = uint32(laneWords(build.Lanes) * wordBytes)
 	a := &Aggregator{build: build}
 	err = a.load("xagg", spec, shared{build.Senders, build.LogBytes, build.Kernel}, map[string]any{
-		"FRAGMENTS": uint32(build.Fragments), "LANES": uint32(build.Lanes), "SATURATING": !build.Wrapping,
+		"FRAGMENTS": uint32(build.Fragments), "LANES": uint32(build.Lanes), "SATURATING": !build.Wrapping, "GROUP": uint32(group),
 		"LOCKED": !build.unlocked, "GATED": build.gated,
 	})
 	if err != nil {
@@ -131,40 +131,40 @@ func (a *Aggregator) Latch() (map[string]uint64, error) {
 	return a.drain(old)
 }
 
-// Fragment reads a fragment's state and its sum; lanes is as long as the fragment may be. The state is read under the
-// fragment's lock, twice, so that the sum belongs to it.
-func (a *Aggregator) Fragment(i int, lanes []int32) (Aggregate, error) {
+// Fragment reads a fragment's state and, where lanes are asked for, its sum; lanes is as long as the fragment may be. The state is read
+// under the fragment's lock, twice where there is a sum, so that this belongs to it.
+func (a *Aggregator) Fragment(i int, lanes []uint32) (xagg.Fragment, error) {
 	for {
 		before, err := a.state(i)
-		if err != nil {
-			return Aggregate{}, err
+		if err != nil || lanes == nil {
+			return before, err
 		}
 		sum, err := a.collection.Maps["sums"].LookupBytes(uint32(i))
 		if err != nil {
-			return Aggregate{}, fmt.Errorf("xdp: xagg: read fragment %d: %w", i, err)
+			return xagg.Fragment{}, fmt.Errorf("xdp: xagg: read fragment %d: %w", i, err)
 		}
 		after, err := a.state(i)
 		if err != nil {
-			return Aggregate{}, err
+			return xagg.Fragment{}, err
 		}
 		if before != after {
 			continue
 		}
 		for k := range min(len(lanes), int(after.Lanes)) {
-			lanes[k] = int32(binary.NativeEndian.Uint64(sum[k/2*wordBytes:]) >> (32 * (1 - k%2)))
+			lanes[k] = uint32(binary.NativeEndian.Uint64(sum[k/2*wordBytes:]) >> (32 * (1 - k%2)))
 		}
 		return after, nil
 	}
 }
 
-func (a *Aggregator) state(i int) (Aggregate, error) {
+func (a *Aggregator) state(i int) (xagg.Fragment, error) {
 	b := make([]byte, a.collection.Maps["slots"].ValueSize())
 	if err := a.collection.Maps["slots"].LookupWithFlags(uint32(i), b, ebpf.LookupLock); err != nil {
-		return Aggregate{}, fmt.Errorf("xdp: xagg: read fragment %d: %w", i, err)
+		return xagg.Fragment{}, fmt.Errorf("xdp: xagg: read fragment %d: %w", i, err)
 	}
-	return Aggregate{
+	return xagg.Fragment{
 		Epoch: binary.NativeEndian.Uint16(b[4:]), Lanes: binary.NativeEndian.Uint16(b[6:]), Bitmap: binary.NativeEndian.Uint64(b[8:]),
-		GenNS: binary.NativeEndian.Uint64(b[16:]), Inside: int(binary.NativeEndian.Uint32(b[32:])), Count: int(binary.NativeEndian.Uint32(b[36:])),
+		NewestNS: binary.NativeEndian.Uint64(b[16:]), Inside: int(binary.NativeEndian.Uint32(b[32:])), Count: int(binary.NativeEndian.Uint32(b[36:])),
 	}, nil
 }
 
@@ -178,20 +178,7 @@ func (a *Aggregator) NextCheck() (Check, bool, error) {
 	if err != nil {
 		return Check{}, false, fmt.Errorf("xdp: xagg: take a check: %w", err)
 	}
-	return Check{Child: olaf.WorkerID(binary.NativeEndian.Uint32(b)), Fragment: binary.NativeEndian.Uint32(b[4:])}, true, nil
-}
-
-// Missing lists the fragments from first to last in which a child is not inside.
-func (a *Aggregator) Missing(child olaf.WorkerID, epoch uint16, first, last int) ([]uint32, error) {
-	var missing []uint32
-	for i := first; i <= last; i++ {
-		s, err := a.state(i)
-		if err != nil {
-			return nil, err
-		}
-		if s.Lanes == 0 || s.Epoch != epoch || s.Bitmap>>child&1 == 0 {
-			missing = append(missing, uint32(i))
-		}
-	}
-	return missing, nil
+	return Check{
+		Child: olaf.WorkerID(binary.NativeEndian.Uint16(b)), Epoch: binary.NativeEndian.Uint16(b[2:]), Fragment: binary.NativeEndian.Uint32(b[4:]),
+	}, true, nil
 }

@@ -1,17 +1,22 @@
 package xdp
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
 	"math/rand/v2"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/cilium/ebpf"
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
 // data is one packet of XAgg, as a reader of docs/kernel.md would write it down.
@@ -200,7 +205,7 @@ func exchangeBoth(t *testing.T, a *Aggregator, slow *slowAggregator, p data) {
 	}
 	got, addr := decode(t, frame)
 	want.job, want.child = 7, 3
-	if d := cmp.Diff(*want, got, cmp.AllowUnexported(data{})); d != "" {
+	if d := gocmp.Diff(*want, got, gocmp.AllowUnexported(data{})); d != "" {
 		t.Fatalf("sum (-slow +kernel):\n%s", d)
 	}
 	if addr.SrcIP != [4]byte{10, 9, 0, 1} || addr.DstMAC != [6]byte{2, 0, 0, 0, 0, 2} {
@@ -210,7 +215,7 @@ func exchangeBoth(t *testing.T, a *Aggregator, slow *slowAggregator, p data) {
 
 // compareAggregators holds bitmaps, sums and counters against each other.
 func compareAggregators(t *testing.T, a *Aggregator, slow *slowAggregator) {
-	lanes := make([]int32, a.build.Lanes)
+	lanes := make([]uint32, a.build.Lanes)
 	for i := range a.build.Fragments {
 		got, err := a.Fragment(i, lanes)
 		if err != nil {
@@ -221,14 +226,14 @@ func compareAggregators(t *testing.T, a *Aggregator, slow *slowAggregator) {
 			continue
 		}
 		sum := slow.sum(held)
-		want := Aggregate{Epoch: sum.epoch, Lanes: uint16(len(sum.lanes)), GenNS: sum.gen, Inside: len(held), Count: int(sum.count)}
+		want := xagg.Fragment{Epoch: sum.epoch, Lanes: uint16(len(sum.lanes)), NewestNS: sum.gen, Inside: len(held), Count: int(sum.count)}
 		for _, h := range held {
 			want.Bitmap |= 1 << h.child
 		}
-		if d := cmp.Diff(want, got); d != "" {
+		if d := gocmp.Diff(want, got); d != "" {
 			t.Fatalf("fragment %d (-slow +kernel):\n%s", i, d)
 		}
-		if d := cmp.Diff(sum.lanes, lanes[:got.Lanes]); d != "" {
+		if d := gocmp.Diff(sum.lanes, signed(lanes[:got.Lanes])); d != "" {
 			t.Fatalf("sum of fragment %d (-slow +kernel):\n%s", i, d)
 		}
 	}
@@ -236,10 +241,18 @@ func compareAggregators(t *testing.T, a *Aggregator, slow *slowAggregator) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(slow.counts, got); d != "" {
+	if d := gocmp.Diff(slow.counts, got); d != "" {
 		t.Fatalf("counters (-slow +kernel):\n%s", d)
 	}
 	t.Log(got)
+}
+
+// signed are the values that words stand for.
+func signed(words []uint32) (values []int32) {
+	for _, v := range words {
+		values = append(values, int32(v))
+	}
+	return values
 }
 
 // TestRace shows what the paper's algorithm leaves open, and that a lock closes it: a packet of one child stands where it has
@@ -322,43 +335,79 @@ func arrive(t *testing.T, a *Aggregator, p *data) {
 
 func expectFragment(t *testing.T, a *Aggregator, bitmap uint64, lane int32) {
 	t.Helper()
-	lanes := make([]int32, 2)
+	lanes := make([]uint32, 2)
 	s, err := a.Fragment(0, lanes)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.Bitmap != bitmap || lanes[0] != lane {
-		t.Errorf("bitmap %b, sum %d; want %b, %d", s.Bitmap, lanes[0], bitmap, lane)
+	if s.Bitmap != bitmap || int32(lanes[0]) != lane {
+		t.Errorf("bitmap %b, sum %d; want %b, %d", s.Bitmap, int32(lanes[0]), bitmap, lane)
 	}
 }
 
-// TestChecks holds the ends of groups against what is missing then.
+// asked is an aggregator as its agents look into it, and what they say.
+type asked struct {
+	*testing.T
+	*Aggregator
+	lost []int
+}
+
+func (k *asked) Fragment(i int, lanes []uint32) xagg.Fragment {
+	f, err := k.Aggregator.Fragment(i, lanes)
+	if err != nil {
+		k.Fatal(err)
+	}
+	return f
+}
+
+func (k *asked) Emit(to program.Dest, p *program.Packet, _ []uint32) {
+	if to != 1 || p.Action != xagg.Lost {
+		k.Errorf("%v hears %+v", to, p)
+	}
+	for which := p.Bitmap; which != 0; which &= which - 1 {
+		k.lost = append(k.lost, int(p.Seg)+bits.TrailingZeros64(which))
+	}
+}
+
+// TestChecks holds what agents find missing at the ends of groups against what was lost, with groups as published and others. What is of
+// another epoch is missing too.
 func TestChecks(t *testing.T) {
-	a := loadAggregator(t, AggregatorBuild{Fragments: 2*GroupSize + 5, Lanes: 2, Senders: 2}, 2)
-	lost := map[uint32]bool{3: true, 1000: true, 1500: true, 2*GroupSize + 2: true}
-	for f := range uint32(a.build.Fragments) {
-		if !lost[f] {
-			arrive(t, a, &data{job: 7, child: 1, fragment: f, count: 1, lanes: []int32{1, 2}})
+	for _, group := range []int{0, 64} {
+		size := cmp.Or(group, DefaultGroup)
+		k := &asked{T: t, Aggregator: loadAggregator(t, AggregatorBuild{Fragments: 2*size + 5, Lanes: 2, Senders: 2, Group: group}, 2)}
+		agent, err := xagg.NewAgent(program.Config{Slots: k.build.Fragments, LaneMemory: 2}, k)
+		if err == nil {
+			err = errors.Join(agent.Acknowledge(group), agent.Configure(program.Job{ID: 7, Parent: true, Members: []program.Member{{Port: 0}, {Port: 1}}}))
 		}
-	}
-	var missing []uint32
-	first := 0
-	for {
-		check, ok, err := a.NextCheck()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !ok {
-			break
+		lost := []int{3, size - 2, size + 1, 2*size + 2}
+		for f := range k.build.Fragments {
+			epoch := uint16(1)
+			if f == size+1 {
+				epoch = 0
+			}
+			if !slices.Contains(lost, f) || epoch == 0 {
+				arrive(t, k.Aggregator, &data{job: 7, child: 1, epoch: epoch, fragment: uint32(f), count: 1, lanes: []int32{1, 2}})
+			}
 		}
-		more, err := a.Missing(check.Child, 0, first, int(check.Fragment))
-		if err != nil {
-			t.Fatal(err)
+		checks := 0
+		for ; ; checks++ {
+			c, ok, err := k.NextCheck()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !ok {
+				break
+			}
+			agent.Look(7, int(c.Child), c.Epoch, int(c.Fragment), k)
 		}
-		missing = append(missing, more...)
-		first = int(check.Fragment) + 1
+		if d := gocmp.Diff(lost, k.lost); d != "" || checks != 3 {
+			t.Errorf("groups of %d: %d checks, missing (-want +got):\n%s", size, checks, d)
+		}
 	}
-	if d := cmp.Diff([]uint32{3, 1000, 1500, 2*GroupSize + 2}, missing); d != "" || first != a.build.Fragments {
-		t.Errorf("checked up to %d, missing (-want +got):\n%s", first, d)
+	if _, err := LoadAggregator(AggregatorBuild{Fragments: 1, Lanes: 1, Group: 48}); err == nil {
+		t.Error("groups of 48 were taken")
 	}
 }

@@ -28,6 +28,7 @@ const (
 	xaggProgArrive    = "arrive"
 	xaggVarFRAGMENTS  = "FRAGMENTS"
 	xaggVarGATED      = "GATED"
+	xaggVarGROUP      = "GROUP"
 	xaggVarLANES      = "LANES"
 	xaggVarLOCKED     = "LOCKED"
 	xaggVarLOGGED     = "LOGGED"
@@ -101,6 +102,7 @@ type xaggMapSpecs struct {
 type xaggVariableSpecs struct {
 	FRAGMENTS  *ebpf.VariableSpec `ebpf:"FRAGMENTS"`
 	GATED      *ebpf.VariableSpec `ebpf:"GATED"`
+	GROUP      *ebpf.VariableSpec `ebpf:"GROUP"`
 	LANES      *ebpf.VariableSpec `ebpf:"LANES"`
 	LOCKED     *ebpf.VariableSpec `ebpf:"LOCKED"`
 	LOGGED     *ebpf.VariableSpec `ebpf:"LOGGED"`
@@ -159,6 +161,7 @@ func (m *xaggMaps) Close() error {
 type xaggVariables struct {
 	FRAGMENTS  *ebpf.Variable `ebpf:"FRAGMENTS"`
 	GATED      *ebpf.Variable `ebpf:"GATED"`
+	GROUP      *ebpf.Variable `ebpf:"GROUP"`
 	LANES      *ebpf.Variable `ebpf:"LANES"`
 	LOCKED     *ebpf.Variable `ebpf:"LOCKED"`
 	LOGGED     *ebpf.Variable `ebpf:"LOGGED"`

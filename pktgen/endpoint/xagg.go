@@ -17,6 +17,8 @@ type XAgg struct {
 	Timeout olaf.Duration
 	// Beside is what a frame takes on the line beside its lanes, for the rates that are divided.
 	Beside olaf.Size
+	// Epoch is that of the first vector. Where other jobs used the same fragments before, it must be ahead of theirs.
+	Epoch uint16
 	// Fixed turns gradients of float32 into the integers that are added, and sums back.
 	Fixed Fixed
 }
@@ -107,7 +109,7 @@ func (w *treeWorker) compute() {
 
 // epoch is that of the vector at hand. A change of the tree adds two, so that what one worker sends of a vector and another of
 // the next one are never of the same.
-func (w *treeWorker) epoch() uint16 { return uint16(w.round) + 2*w.changes }
+func (w *treeWorker) epoch() uint16 { return w.xagg.Epoch + uint16(w.round) + 2*w.changes }
 
 func (w *treeWorker) Computed(now olaf.Time, values []uint32) {
 	w.tally[computed]++
@@ -276,7 +278,7 @@ func (w *treeWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 	w.tally[received]++
 	w.last, w.quiet = now, 0
-	if p.Vectors != uint32(w.cfg.Workers) || p.Inside != w.marks {
+	if p.Vectors != uint32(w.cfg.Workers) || p.Inside != w.marks && p.Inside != 0 { // 0 where frames do not say
 		w.tally[inexact]++
 	}
 	if w.sum.whole() {

@@ -52,7 +52,7 @@ func TestOpenCodec(t *testing.T) {
 // value is what it must be.
 func TestPlayers(t *testing.T) {
 	layout := endpoint.Layout{Values: 20, PerPacket: 8}
-	serves, server := socket(t)
+	serves, server := bound(t)
 	var conns []netip.AddrPort
 	type end struct {
 		report *Report
@@ -63,7 +63,7 @@ func TestPlayers(t *testing.T) {
 	var all, both sync.WaitGroup
 	numbers := &Numbers{Layout: layout}
 	for k := range workers {
-		conn, at := socket(t)
+		conn, at := bound(t)
 		conns = append(conns, at)
 		both.Go(func() {
 			p := &Player{Codec: &Open{Packets: layout.Packets()}, Work: &Numbers{Worker: olaf.WorkerID(k), Layout: layout, Every: time.Millisecond},
@@ -96,7 +96,7 @@ func TestPlayers(t *testing.T) {
 
 // TestPlayerFails holds that a network that is not there, and an endpoint that can't be, end a player with an error.
 func TestPlayerFails(t *testing.T) {
-	conn, _ := socket(t)
+	conn, _ := bound(t)
 	cfg := endpoint.Config{Workers: 1, Layout: endpoint.Layout{Values: 1, PerPacket: 1}, Updates: 1}
 	p := &Player{Codec: &Open{Packets: 1}, Work: &Numbers{Layout: cfg.Layout},
 		To: func(endpoint.Peer, *program.Packet) netip.AddrPort {

@@ -1,16 +1,13 @@
 package process
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net"
 	"net/netip"
-	"os"
 	"slices"
 	"time"
-
-	"golang.org/x/net/ipv4"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
@@ -32,17 +29,6 @@ type Computed struct {
 	Due    time.Duration // after the start, when it is handed over; one that is ready later is late
 }
 
-// Codec is how packets are in datagrams.
-type Codec interface {
-	// Encode writes a datagram into dst, which is long enough, and says which part of dst it is. generated is when the run clock of
-	// the packet's times was 0, on the clock of everybody.
-	Encode(dst []byte, p *program.Packet, lanes []uint32, reward int32, generated uint64) ([]byte, error)
-	// Decode reads one that b holds from Offset on. lanes is overwritten by the next one; ok is false for what is no packet of its.
-	Decode(b []byte, p *program.Packet) (lanes []uint32, ok bool)
-	// Offset is how much room a datagram needs in front of it.
-	Offset() int
-}
-
 // Player drives an endpoint over a socket: packets leave and arrive in batches of one system call, vectors are handed over by an
 // absolute schedule.
 type Player struct {
@@ -53,54 +39,64 @@ type Player struct {
 	From func(p *program.Packet) netip.Addr
 	// Start is when the run clock is 0; the zero time is now.
 	Start time.Time
+	// Child is what the host is to its parent, where packets say that instead of its number in the job.
+	Child   *olaf.WorkerID
+	Mishaps Mishaps
+	// Sent hears of every packet before it leaves; nil for nobody.
+	Sent func(p *program.Packet)
 	// Handed hears of every vector that is handed over, at what time of the run clock; nil for nobody.
 	Handed func(vector uint32, c *Computed, at time.Duration)
 }
 
-// Report is what a player did.
-type Report struct {
-	Counts       map[string]uint64 `json:"counts"` // the endpoint's
-	Packets      int               `json:"packets_out"`
-	Calls        int               `json:"send_calls"`
-	Received     int               `json:"packets_in"`
-	ReceiveCalls int               `json:"receive_calls"`
-	Strange      int               `json:"packets_strange"` // that no codec knows
-	LateNS       olaf.Lateness     `json:"late_ns"`         // of vectors
+// Mishaps are what happens to every so-many-th packet of vectors, as if on its way; 0 is to none.
+type Mishaps struct {
+	Skip  int // it is left out
+	Twice int // it is sent twice
+	Swap  int // it changes places with the next
 }
 
-// batch is how many packets a system call takes.
-const batch = 64
+func (m *Mishaps) check() error {
+	if m.Skip < 0 || m.Skip == 1 || m.Twice < 0 || m.Swap < 0 || m.Swap == 1 {
+		return fmt.Errorf("%w: leaving out every %d-th packet, %d-th twice, %d-th later; use 2 or more, or 0 for none", ErrConfig, m.Skip, m.Twice, m.Swap)
+	}
+	return nil
+}
 
-// datagram is the longest datagram with what stands in front of it.
-const datagram = 9216
+// Report is what a player did.
+type Report struct {
+	Counts map[string]uint64 `json:"counts"` // the endpoint's
+	Traffic
+	Skipped int           `json:"packets_skipped"`           // left out, as if they were lost
+	Doubled int           `json:"packets_doubled,omitempty"` // sent twice
+	LateNS  olaf.Lateness `json:"late_ns"`                   // of vectors
+}
 
 // playing is a player at work; it is the endpoint's host.
 type playing struct {
 	*Player
-	ctx       context.Context
-	conn      *net.UDPConn
-	packets   *ipv4.PacketConn
-	end       endpoint.Endpoint
-	report    Report
-	zeroNS    uint64
-	vector    uint32 // that is computed, or was last
-	computed  chan Computed
-	ready     *Computed // waits until it is due
-	reward    int32
-	applied   int // sums whose end the endpoint has not heard of
-	out, in   []ipv4.Message
-	buffers   [][]byte // of what leaves
-	rooms     [][]byte // of what comes, with what stands in front
-	addresses map[netip.AddrPort]*net.UDPAddr
-	sources   map[netip.Addr][]byte
-	late      []time.Duration
-	heard     time.Time
-	failed    error
+	*socket
+	ctx      context.Context
+	end      endpoint.Endpoint
+	report   Report
+	zeroNS   uint64
+	vector   uint32 // that is computed, or was last
+	computed chan Computed
+	ready    *Computed // waits until it is due
+	reward   int32
+	data     int   // packets of vectors, those among them that were left out
+	later    later // changes places with the next packet
+	applied  int   // sums whose end the endpoint has not heard of
+	late     []time.Duration
+	heard    time.Time
+	failed   error
 }
 
 // Run plays until the endpoint is done or the context ends, which is no error. make is given the host for which the endpoint is
 // made. The error matches ErrStalled where an endpoint that waits for an answer hears nothing for too long.
 func (p *Player) Run(ctx context.Context, conn *net.UDPConn, make func(endpoint.Host) (endpoint.Endpoint, error)) (*Report, error) {
+	if err := p.Mishaps.check(); err != nil {
+		return nil, err
+	}
 	k := newPlaying(ctx, p, conn)
 	var err error
 	if k.end, err = make(k); err != nil {
@@ -112,18 +108,12 @@ func (p *Player) Run(ctx context.Context, conn *net.UDPConn, make func(endpoint.
 	for i, n := range k.end.Counts() {
 		k.report.Counts[endpoint.Describe().Counters[i].Name] = n
 	}
-	k.report.LateNS = lateness(k.late)
+	k.report.LateNS, k.report.Traffic = lateness(k.late), k.traffic
 	return &k.report, err
 }
 
 func newPlaying(ctx context.Context, p *Player, conn *net.UDPConn) *playing {
-	k := &playing{Player: p, ctx: ctx, conn: conn, packets: ipv4.NewPacketConn(conn), computed: make(chan Computed, 1),
-		addresses: map[netip.AddrPort]*net.UDPAddr{}, sources: map[netip.Addr][]byte{}, in: make([]ipv4.Message, batch)}
-	for i := range k.in {
-		k.rooms = append(k.rooms, make([]byte, datagram))
-		k.in[i].Buffers = [][]byte{k.rooms[i][p.Codec.Offset():]}
-	}
-	return k
+	return &playing{Player: p, socket: newSocket(conn, p.Codec), ctx: ctx, computed: make(chan Computed, 1)}
 }
 
 func (k *playing) run() error {
@@ -146,7 +136,7 @@ func (k *playing) run() error {
 	if err := k.rest(); err != nil {
 		return err
 	}
-	k.flush()
+	k.leave()
 	return k.failed
 }
 
@@ -157,7 +147,7 @@ func (k *playing) rest() error {
 		if n == 0 || err != nil {
 			return err
 		}
-		k.flush()
+		k.leave()
 	}
 	return nil
 }
@@ -167,7 +157,7 @@ const leastWait = 5 * time.Millisecond
 
 // turn is one round of listening and doing what is due.
 func (k *playing) turn() error {
-	k.flush()
+	k.leave()
 	if err := k.listen(); err != nil {
 		return err
 	}
@@ -206,9 +196,6 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// wake ends a wait for packets.
-func (k *playing) wake() { _ = k.conn.SetReadDeadline(time.Unix(1, 0)) }
-
 // listen waits for packets until something else is to be done, and gives the endpoint all that are there.
 func (k *playing) listen() error {
 	if err := k.conn.SetReadDeadline(k.until()); err != nil {
@@ -229,30 +216,15 @@ func (k *playing) read(deadline time.Time) (int, error) {
 			return 0, err
 		}
 	}
-	n, err := k.packets.ReadBatch(k.in, 0)
-	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
-		return 0, err
-	}
-	n = max(n, 0)
+	n, err := k.socket.read(k.receive)
 	if n > 0 {
-		k.report.ReceiveCalls++
 		k.heard = time.Now()
 	}
-	for i := range n {
-		k.receive(k.rooms[i][:k.Codec.Offset()+k.in[i].N])
-	}
-	return n, nil
+	return n, err
 }
 
-func (k *playing) receive(b []byte) {
-	var p program.Packet
-	lanes, ok := k.Codec.Decode(b, &p)
-	if !ok {
-		k.report.Strange++
-		return
-	}
-	k.report.Received++
-	k.end.Receive(k.now(), &p, lanes)
+func (k *playing) receive(p *program.Packet, lanes []uint32, _ netip.AddrPort) {
+	k.end.Receive(k.now(), p, lanes)
 	k.settle()
 }
 
@@ -283,7 +255,9 @@ func (k *playing) hand() {
 		return
 	}
 	k.ready, k.reward = nil, c.Reward
-	k.late = append(k.late, at-c.Due)
+	if c.Due > 0 { // of a schedule
+		k.late = append(k.late, at-c.Due)
+	}
 	if k.Handed != nil {
 		k.Handed(k.vector, c, at)
 	}
@@ -311,67 +285,77 @@ func (k *playing) Apply(a *endpoint.Aggregate) {
 
 // Send puts a packet into the batch that leaves next.
 func (k *playing) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) olaf.Time {
-	if len(k.out) == batch {
-		k.flush()
+	if k.Sent != nil {
+		k.Sent(p)
 	}
-	n := len(k.out)
-	if n == len(k.buffers) {
-		k.buffers = append(k.buffers, make([]byte, datagram))
+	switch m := &k.Mishaps; {
+	case p.Kind != program.Data || *m == (Mishaps{}):
+		k.post(to, p, lanes)
+	default:
+		k.mishap(to, p, lanes)
 	}
-	b, err := k.Codec.Encode(k.buffers[n], p, lanes, k.reward, k.zeroNS)
-	if err != nil {
-		k.fail(err)
-		return 0
-	}
-	m := ipv4.Message{Buffers: [][]byte{b}, Addr: k.address(k.To(to, p))}
-	if k.From != nil {
-		m.OOB = k.source(k.From(p))
-	}
-	k.out = append(k.out, m)
 	return 0
 }
 
+// post puts a packet into the batch.
+func (k *playing) post(to endpoint.Peer, p *program.Packet, lanes []uint32) {
+	var from netip.Addr
+	if k.From != nil {
+		from = k.From(p)
+	}
+	at := k.To(to, p)
+	if k.Child != nil {
+		p.Worker = *k.Child
+	}
+	k.fail(k.write(p, lanes, k.reward, k.zeroNS, from, at))
+}
+
+// later is a packet that waits for the next one to go first.
+type later struct {
+	waits bool
+	to    endpoint.Peer
+	p     program.Packet
+	lanes []uint32
+}
+
+// mishap sends a packet of a vector as something happens to it.
+func (k *playing) mishap(to endpoint.Peer, p *program.Packet, lanes []uint32) {
+	k.data++
+	every := func(n int) bool { return n > 0 && k.data%n == 0 }
+	switch {
+	case every(k.Mishaps.Skip):
+		k.report.Skipped++
+		return
+	case every(k.Mishaps.Swap) && !k.later.waits:
+		k.later = later{true, to, *p, append(k.later.lanes[:0], lanes...)}
+		return
+	}
+	k.post(to, p, lanes)
+	if every(k.Mishaps.Twice) {
+		k.report.Doubled++
+		k.post(to, p, lanes)
+	}
+	k.release()
+}
+
+// release sends what waits for another packet.
+func (k *playing) release() {
+	if k.later.waits {
+		k.later.waits = false
+		k.post(k.later.to, &k.later.p, k.later.lanes)
+	}
+}
+
+// leave sends the batch. A host whose packets the kernel refuses is at its end.
+func (k *playing) leave() {
+	k.release()
+	k.flush()
+	k.fail(k.unsent)
+}
+
+// fail keeps the first error.
 func (k *playing) fail(err error) {
-	if k.failed == nil {
-		k.failed = err
-	}
-}
-
-func (k *playing) address(to netip.AddrPort) *net.UDPAddr {
-	a := k.addresses[to]
-	if a == nil {
-		a = net.UDPAddrFromAddrPort(to)
-		k.addresses[to] = a
-	}
-	return a
-}
-
-// source is what tells the kernel which address a datagram leaves from.
-func (k *playing) source(from netip.Addr) []byte {
-	if !from.IsValid() {
-		return nil
-	}
-	b := k.sources[from]
-	if b == nil {
-		b = (&ipv4.ControlMessage{Src: from.AsSlice()}).Marshal()
-		k.sources[from] = b
-	}
-	return b
-}
-
-// flush sends the batch.
-func (k *playing) flush() {
-	for left := k.out; len(left) > 0; {
-		n, err := k.packets.WriteBatch(left, 0)
-		if err != nil {
-			k.fail(err)
-			break
-		}
-		k.report.Calls++
-		k.report.Packets += n
-		left = left[n:]
-	}
-	k.out = k.out[:0]
+	k.failed = cmp.Or(k.failed, err)
 }
 
 // lateness sorts.

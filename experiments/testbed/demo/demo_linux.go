@@ -2,16 +2,18 @@ package demo
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"strconv"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
@@ -23,11 +25,16 @@ import (
 // ErrWrong says that something did not add up.
 var ErrWrong = olaf.NewError(olaf.Failed, "the kernel's sums are not what was sent")
 
+// ErrHost says that a program on a host ended before it should.
+var ErrHost = olaf.NewError(olaf.Failed, "a program of the job ended")
+
 // Config is what is asked for.
 type Config struct {
 	process.Job
-	Every time.Duration // between two packets of a worker
-	Skip  int           // packets that a worker leaves out, every so-many-th
+	Group int       // packets of a worker that are acknowledged together
+	Line  olaf.Rate // that each worker can send, beside which all share Rate
+	Rate  olaf.Rate // that the aggregator takes; 0 is without a limit
+	Skip  int       // packets of vectors that a worker leaves out, every so-many-th
 	Mode  xdp.Mode
 	// Command starts a worker or a server: its name and its arguments. It is what 'olafctl' does with 'worker' and 'ps'.
 	Command func(args ...string) *exec.Cmd
@@ -36,12 +43,12 @@ type Config struct {
 
 // Report is what happened.
 type Report struct {
-	Workers []process.WorkerReport `json:"workers"`
-	Server  process.ServerReport   `json:"server"`
-	Kernel  map[string]uint64      `json:"kernel"` // counts of the program
-	Took    time.Duration          `json:"took_ns"`
-	Agent   int                    `json:"agent_resent"` // sums that the server asked the aggregator for
-	Checks  []Check                `json:"identities"`
+	Workers []process.SumsReport  `json:"workers"`
+	Server  process.StationReport `json:"server"`
+	Agent   map[string]uint64     `json:"agent"`  // counts of the aggregator's agent, in user space
+	Kernel  map[string]uint64     `json:"kernel"` // counts of the program
+	Took    time.Duration         `json:"took_ns"`
+	Checks  []Check               `json:"identities"`
 }
 
 // Check is an identity that was held.
@@ -78,7 +85,8 @@ func Run(ctx context.Context, c Config) (r *Report, err error) {
 
 // open brings up a testbed of workers around one aggregator, as a file with these two numbers would.
 func (b *bench) open() error {
-	text := fmt.Sprintf("name: demo\ntree: {workers: %d, mode: %s}\njob: {id: %d, lanes: %d, fragments: %d}\n", b.Workers, b.Mode, b.ID, b.Lanes, b.Fragments())
+	text := fmt.Sprintf("name: demo\ntree: {workers: %d, mode: %s, rate: %v}\njob: {id: %d, lanes: %d, fragments: %d, group: %d}\n",
+		b.Workers, b.Mode, b.Rate, b.ID, b.Lanes, b.Packets(), b.Group)
 	file, err := lab.Parse("demo", []byte(text))
 	if err != nil {
 		return err
@@ -117,15 +125,16 @@ func (b *bench) cable(node int) *lab.PlannedCable {
 
 // child is a program in its namespace, and what it prints.
 type child struct {
+	name     string
 	process  *netlab.Process
 	out, err bytes.Buffer
 }
 
 // start starts a program in a node's namespace, which listens at an address there.
 func (b *bench) start(node int, listen netip.AddrPort, args ...string) (*child, error) {
-	k := &child{}
+	k := &child{name: b.lab.Plan.Nodes[node].Name}
 	cmd := b.Command(append(args, "--id", strconv.Itoa(int(b.ID)), "--workers", strconv.Itoa(b.Workers), "--values", strconv.Itoa(b.Values),
-		"--lanes", strconv.Itoa(b.Lanes), "--vectors", strconv.Itoa(b.Epochs), "--listen", listen.String())...)
+		"--lanes", strconv.Itoa(b.Lanes), "--vectors", strconv.Itoa(b.Vectors), "--listen", listen.String())...)
 	cmd.Stdout, cmd.Stderr = &k.out, &k.err
 	var err error
 	k.process, err = b.lab.Nodes[node].Start(cmd)
@@ -140,22 +149,40 @@ func (k *child) wait(ctx context.Context, into any) error {
 	case <-k.process.Done():
 	}
 	if err := k.process.Wait(); err != nil {
-		return fmt.Errorf("a process of the job ended: %w: %s", err, bytes.TrimSpace(k.err.Bytes()))
+		return k.ended(err)
 	}
 	return json.Unmarshal(k.out.Bytes(), into)
 }
 
+// ended says who ended before the job did, and why.
+func (k *child) ended(why error) error {
+	return fmt.Errorf("%w: %s: %w: %s", ErrHost, k.name, why, bytes.TrimSpace(k.err.Bytes()))
+}
+
+// gather waits for the reports of all workers, or for anybody's end before.
+func (r *Report) gather(ctx context.Context, workers []*child, server *child) error {
+	g, within := errgroup.WithContext(ctx)
+	for i, w := range workers {
+		g.Go(func() error { return w.wait(within, &r.Workers[i]) })
+	}
+	done := make(chan error, 1)
+	go func() { done <- g.Wait() }()
+	select {
+	case err := <-done:
+		return err
+	case <-server.process.Done():
+		return server.ended(cmp.Or(server.process.Wait(), errEarly))
+	}
+}
+
+// errEarly is what is wrong with a server that ends without an error.
+var errEarly = errors.New("it ended before the job")
+
 // play runs the job.
 func (b *bench) play(ctx context.Context) (*Report, error) {
-	r := &Report{Workers: make([]process.WorkerReport, b.Workers)}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	agent, err := b.answer(ctx, r)
-	if err != nil {
-		return nil, err
-	}
+	r := &Report{Workers: make([]process.SumsReport, b.Workers)}
 	adds, nodes := b.adds.Planned.Node, b.lab.Workers()
-	args := []string{"ps", "--agent", b.below(adds).String()}
+	args := []string{"ps", "--agent", b.below(adds).String(), "--line", b.Rate.String(), "--group", strconv.Itoa(b.Group)}
 	for _, node := range nodes {
 		args = append(args, "--worker", b.below(node).String())
 	}
@@ -166,104 +193,51 @@ func (b *bench) play(ctx context.Context) (*Report, error) {
 	workers := make([]*child, b.Workers)
 	for i, node := range nodes {
 		workers[i], err = b.start(node, b.below(node), "worker", "--worker", strconv.Itoa(i), "--aggregator", b.above(node).String(),
-			"--server", b.above(adds).String(), "--every", b.Every.String(), "--skip", strconv.Itoa(b.Skip))
+			"--line", b.Line.String(), "--skip", strconv.Itoa(b.Skip))
 		if err != nil {
 			return nil, err
 		}
 	}
-	b.Say("%d workers and a parameter server, %d vectors of %d values in %d packets", b.Workers, b.Epochs, b.Values, b.Fragments())
-	for i, w := range workers {
-		if err := w.wait(ctx, &r.Workers[i]); err != nil {
-			return nil, err
-		}
+	b.Say("%d workers and a parameter server, %d vectors of %d values in %d packets", b.Workers, b.Vectors, b.Values, b.Packets())
+	if err := r.gather(ctx, workers, server); err != nil {
+		return nil, err
 	}
-	if err := interrupt(server.process.PID()); err != nil {
+	if err := server.process.Signal(os.Interrupt); err != nil {
 		return nil, err
 	}
 	if err := server.wait(ctx, &r.Server); err != nil {
 		return nil, err
 	}
-	stop()
-	if err := <-agent; err != nil {
-		return nil, err
-	}
+	r.Agent = b.adds.Asked()
 	r.Kernel, err = b.adds.Latch()
 	return r, err
 }
 
-// interrupt asks a process to end and to report.
-func interrupt(pid int) error {
-	p, err := os.FindProcess(pid)
-	if err != nil {
-		return err
-	}
-	return p.Signal(os.Interrupt)
-}
-
-// answer is the aggregator's agent: it sends sums once more that the server did not get. It ends with the context.
-func (b *bench) answer(ctx context.Context, r *Report) (<-chan error, error) {
-	var conn *net.UDPConn
-	node := b.adds.Planned.Node
-	err := b.lab.Nodes[node].Do(func() (err error) {
-		conn, err = net.ListenUDP("udp4", net.UDPAddrFromAddrPort(b.below(node)))
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	done := make(chan error, 1)
-	context.AfterFunc(ctx, func() { _ = conn.Close() })
-	go func() {
-		in, out, lanes := make([]byte, 2048), make([]byte, 2048), make([]int32, b.Lanes)
-		for {
-			n, from, err := conn.ReadFromUDPAddrPort(in)
-			if err != nil {
-				done <- nil
-				return
-			}
-			epoch, fragment, ok := process.DecodeAsk(in[:n])
-			if !ok || fragment >= b.Fragments() {
-				continue
-			}
-			a, err := b.adds.Fragment(fragment, lanes)
-			if err != nil {
-				done <- err
-				return
-			}
-			if a.Epoch != epoch || a.Inside != b.Workers {
-				continue
-			}
-			sum, err := process.EncodeSum(out, &b.Job, epoch, fragment, a.Count, lanes[:a.Lanes])
-			if err != nil {
-				done <- err
-				return
-			}
-			r.Agent++
-			_, _ = conn.WriteToUDPAddrPort(sum, from) // what is lost is asked for again
-		}
-	}()
-	return done, nil
-}
-
 // judge holds the identities of a job.
 func (b *bench) judge(r *Report) error {
-	var sent, checked, wrong, results uint64
-	for _, w := range r.Workers {
-		sent += uint64(w.Sent)
+	var frames, checked, wrong, results uint64
+	for i := range r.Workers {
+		w := &r.Workers[i]
+		frames += uint64(w.Packets)
 		checked += uint64(w.Checked)
-		wrong += uint64(w.Wrong)
-		results += uint64(w.Results)
+		wrong += uint64(w.Wrong) + w.Counts["packets_inexact"]
+		results += w.Counts["packets_received"]
 	}
-	k, fragments := r.Kernel, uint64(b.Fragments()*b.Epochs)
+	lost, err := b.lost()
+	if err != nil {
+		return err
+	}
+	k, s, fragments := r.Kernel, r.Server.Counts, uint64(b.Packets()*b.Vectors)
+	decided := k["consumed"] + k["completed"] + k["duplicate"] + k["late"] + k["mismatched"] + k["out_of_range"]
 	hold := func(name string, left, right uint64) {
 		r.Checks = append(r.Checks, Check{name, left, right, left == right})
 	}
-	hold("packets sent = packets that the kernel decided about", sent, k["consumed"]+k["completed"]+k["duplicate"]+k["late"]+k["mismatched"]+k["out_of_range"])
+	hold("packets that workers sent = decided about + handed to the agent + lost on cables", frames, decided+k["control"]+lost)
 	hold("sums completed = fragments of all vectors", k["completed"], fragments)
 	hold("packets added = fragments × workers", k["consumed"]+k["completed"], fragments*uint64(b.Workers))
-	hold("sums at the server = sums completed", uint64(r.Server.Sums), k["completed"])
+	hold("sums at the server = sums completed", s["completed"], k["completed"])
 	hold("results at the workers = fragments × workers", results, fragments*uint64(b.Workers))
-	hold("values that workers checked = values × vectors × workers", checked, uint64(b.Values*b.Epochs*b.Workers))
+	hold("values that workers checked = values × vectors × workers", checked, uint64(b.Values*b.Vectors*b.Workers))
 	hold("values that were wrong = 0", wrong, 0)
 	hold("packets of strangers, broken or lost before the program = 0", k["malformed"]+k["misidentified"]+k["lost_before_engine"], 0)
 	var errs []error
@@ -273,4 +247,16 @@ func (b *bench) judge(r *Report) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// lost is how many frames the workers' cables had no room for.
+func (b *bench) lost() (n uint64, err error) {
+	for _, node := range b.lab.Workers() {
+		c, err := b.lab.Cables[b.lab.Plan.Nodes[node].Up].A.Counts()
+		if err != nil {
+			return 0, err
+		}
+		n += c.SendDropped
+	}
+	return n, nil
 }

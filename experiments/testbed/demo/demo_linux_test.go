@@ -6,24 +6,24 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net"
 	"net/netip"
 	"os"
 	"os/exec"
 	"os/signal"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
+	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/xdp"
 	"github.com/olafctl/olaf/internal/splitmix"
+	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/pktgen/process"
-	"golang.org/x/sys/unix"
 )
 
 // asChild makes this test's program a worker or a server, as olafctl is one.
@@ -56,19 +56,21 @@ func (a *addresses) Set(s string) error {
 	return err
 }
 
+// asProcess is what 'olafctl worker' and 'olafctl ps' are made of.
 func asProcess(args []string) error {
 	f := flag.NewFlagSet("child", flag.ContinueOnError)
 	var job process.Job
-	var listen, aggregator, server, agent, workers addresses
+	var listen, aggregator, agent, workers addresses
+	var line olaf.Rate
 	id := f.Int("id", 0, "")
 	f.IntVar(&job.Workers, "workers", 0, "")
 	f.IntVar(&job.Values, "values", 0, "")
 	f.IntVar(&job.Lanes, "lanes", 0, "")
-	f.IntVar(&job.Epochs, "vectors", 0, "")
-	every, skip := f.Duration("every", 0, ""), f.Int("skip", 0, "")
+	f.IntVar(&job.Vectors, "vectors", 0, "")
+	f.Var(&line, "line", "")
+	skip, group := f.Int("skip", 0, ""), f.Int("group", 0, "")
 	f.Var(&listen, "listen", "")
 	f.Var(&aggregator, "aggregator", "")
-	f.Var(&server, "server", "")
 	f.Var(&agent, "agent", "")
 	number := 0
 	if args[0] == "worker" {
@@ -80,25 +82,33 @@ func asProcess(args []string) error {
 		return err
 	}
 	job.ID = olaf.ClusterID(*id)
-	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
-		return c.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_NO_CHECK, 1) })
-	}}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	c, err := config.ListenPacket(ctx, "udp4", listen[0].String())
+	conn, err := netlab.Datagrams(ctx, listen[0])
 	if err != nil {
 		return err
 	}
 	var report any
 	if args[0] == "worker" {
-		w := process.Worker{Job: job, Worker: olaf.WorkerID(number), Aggregator: aggregator[0], Server: server[0], Every: *every, Skip: *skip}
-		report, err = w.Run(ctx, c.(*net.UDPConn))
+		sums := &process.Sums{Job: job, Worker: olaf.WorkerID(number)}
+		p := &process.Player{Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: sums, Mishaps: process.Mishaps{Skip: *skip},
+			To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return aggregator[0] }}
+		cfg := endpoint.Config{Job: job.ID, Worker: sums.Worker, Workers: job.Workers, Layout: job.Layout(), Updates: uint32(job.Vectors), Line: line}
+		played, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
+			return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: 20 * olaf.Millisecond, Beside: frame.XAgg.Size(0)}, h)
+		})
+		if err != nil {
+			return err
+		}
+		report = process.SumsReport{Worker: sums.Worker, Report: *played, Checked: sums.Checked, Wrong: sums.Wrong}
 	} else {
-		s := process.Server{Job: job, Workers: workers, Agent: agent[0]}
-		report, err = s.Run(ctx, c.(*net.UDPConn))
-	}
-	if err != nil {
-		return err
+		root, err := process.NewRoot(process.RootConfig{Job: job, Group: *group, Line: line, Agent: agent[0], Workers: workers, Codec: &frame.Datagrams{Format: frame.XAgg}})
+		if err != nil {
+			return err
+		}
+		if report, err = root.Run(ctx, conn); err != nil {
+			return err
+		}
 	}
 	return json.NewEncoder(os.Stdout).Encode(report)
 }
@@ -121,7 +131,7 @@ func config(t *testing.T) Config {
 // example is a small demo whose processes are this test's program.
 func example(self string) Config {
 	return Config{
-		Job: process.Job{ID: 1, Workers: 3, Values: 5000, Lanes: 64, Epochs: 3}, Mode: xdp.Native, Skip: 7,
+		Job: process.Job{ID: 1, Workers: 3, Values: 5000, Lanes: 64, Vectors: 3}, Mode: xdp.Native, Skip: 7, Group: 16, Line: 20 * olaf.Mbps, Rate: 30 * olaf.Mbps,
 		Command: func(args ...string) *exec.Cmd {
 			cmd := exec.Command(self, args...)
 			cmd.Env = append(os.Environ(), asChild+"=1")
@@ -140,7 +150,7 @@ func TestRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if len(r.Checks) < 8 || r.Workers[0].Skipped == 0 {
+			if len(r.Checks) < 8 || r.Workers[0].Skipped == 0 || r.Agent["fragments_missed"] == 0 || r.Agent["control"] == 0 {
 				t.Errorf("%+v", r)
 			}
 		})
@@ -159,6 +169,39 @@ func TestDeadWorker(t *testing.T) {
 	}
 	if _, err := Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "gone") {
 		t.Error(err)
+	}
+}
+
+// TestKilledHost kills a worker, and then the server, while the job goes on: who it was and by what is said at once, and no process is left.
+func TestKilledHost(t *testing.T) {
+	for _, k := range []struct{ role, name string }{{"worker", "w0"}, {"ps", "ps"}} {
+		t.Run(k.role, func(t *testing.T) {
+			c := config(t)
+			c.Vectors = 1000
+			start, started := c.Command, map[string][]*exec.Cmd{}
+			c.Command = func(args ...string) *exec.Cmd {
+				cmd := start(args...)
+				started[args[0]] = append(started[args[0]], cmd)
+				return cmd
+			}
+			c.Say = func(string, ...any) {
+				if len(started[k.role]) > 0 { // all of them stand
+					if err := started[k.role][0].Process.Kill(); err != nil {
+						t.Error(err)
+					}
+				}
+			}
+			began := time.Now()
+			_, err := Run(t.Context(), c)
+			if !errors.Is(err, ErrHost) || !strings.Contains(err.Error(), k.name+": signal: killed") || time.Since(began) > 15*time.Second {
+				t.Errorf("after %v: %v", time.Since(began), err)
+			}
+			for _, cmd := range append(started["worker"], started["ps"]...) {
+				if cmd.ProcessState == nil {
+					t.Errorf("%v still runs", cmd.Args)
+				}
+			}
+		})
 	}
 }
 

@@ -4,18 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
+	"net"
+	"net/netip"
+	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/fpga/frame"
-	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/xdp"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/pktgen/process"
 )
 
 // LogBytes is the room of a log of decisions that a feeder takes up in time.
@@ -24,72 +29,41 @@ const LogBytes = 1 << 24
 // Feeder is a testbed with all its ends in the hands of this process: those of the workers, and that of the server.
 type Feeder struct {
 	lab     *lab.Lab
-	workers []*end // by number
-	again   []*end // the same once more, for whoever repairs
-	server  *netlab.Socket
-	agents  []*end // of each adder, towards its parent
+	workers []*net.UDPConn // by number
+	server  *net.UDPConn
 	replays []*xdp.SumReplayer
 	told    []xdp.Comparison // of each replay, what runs have heard of
 	decided []uint64         // by adder
-	epoch   uint16
-	in      []byte
-	lanes   []uint32
-	sum     []int32
-	opened  []*netlab.Socket
-	mishaps mishaps
-	heard   int           // sums, for mishaps
-	extra   atomic.Uint64 // frames that were sent twice by these
-}
-
-// mishaps are what tests let happen to frames: of every so-many-th; 0 is none.
-type mishaps struct {
-	drop, twice, swap int // of what workers and aggregators' agents send
-	deaf              int // of what comes to the server
-}
-
-// end is a socket at the lower end of a cable, and how frames that go up there are addressed.
-type end struct {
-	*netlab.Socket
-	outer frame.Outer
-	child olaf.WorkerID // below the parent
-	node  int
-	frame []byte
-	lanes []uint32
-	sent  int    // frames, for mishaps
-	later []byte // a frame that changes places with the next
+	again   uint64           // sums that agents had sent once more before the run
+	epoch   uint16           // of the next vector
+	mishaps process.Mishaps
+	deaf    int // of so many sums the server does not hear one; 0 hears all
 }
 
 // New takes the ends of a testbed, whose programs log their decisions with LogBytes of room. A node behind an interface cannot
 // be one of them: the error matches ErrConfig.
 func New(l *lab.Lab) (*Feeder, error) {
-	f := &Feeder{lab: l, in: make([]byte, olaf.MaxFrame), lanes: make([]uint32, l.Lanes), sum: make([]int32, l.Lanes)}
+	f := &Feeder{lab: l}
 	if err := f.open(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-func (f *Feeder) open() error {
+func (f *Feeder) open() (err error) {
 	for i := range f.lab.Plan.Nodes {
 		if n := &f.lab.Plan.Nodes[i]; n.Device != "" {
 			return fmt.Errorf("%w: %s %s is behind interface %s; a bench plays all workers and the server, which must be namespaces", ErrConfig, n.Role, n.Name, n.Device)
 		}
 	}
 	for _, node := range f.lab.Workers() {
-		for _, list := range []*[]*end{&f.workers, &f.again} {
-			e, err := f.endOf(node)
-			if err != nil {
-				return err
-			}
-			*list = append(*list, e)
-		}
-	}
-	for _, a := range f.lab.Adders {
-		e, err := f.endOf(a.Planned.Node)
+		c, err := f.lab.Nodes[node].Datagrams(f.below(node))
 		if err != nil {
 			return err
 		}
-		f.agents = append(f.agents, e)
+		f.workers = append(f.workers, c)
+	}
+	for _, a := range f.lab.Adders {
 		children := len(f.lab.Plan.Nodes[a.Planned.Node].Down)
 		r, err := xdp.NewSumReplayer(xdp.AggregatorBuild{Fragments: f.lab.Fragments, Lanes: f.lab.Lanes, Wrapping: a.Planned.Wrapping}, xdp.Parent{Job: f.lab.Job, Children: children})
 		if err != nil {
@@ -98,286 +72,270 @@ func (f *Feeder) open() error {
 		f.replays = append(f.replays, r)
 	}
 	f.decided, f.told = make([]uint64, len(f.lab.Adders)), make([]xdp.Comparison, len(f.lab.Adders))
-	var err error
-	f.server, err = f.lab.Cables[f.lab.Plan.Nodes[f.lab.Server()].Down[0]].B.Packets(true)
-	if err == nil {
-		f.opened = append(f.opened, f.server)
-	}
+	f.server, err = f.lab.Nodes[f.lab.Server()].Datagrams(f.above(f.top()))
 	return err
 }
 
-// endOf opens a socket at the lower end of a node's cable.
-func (f *Feeder) endOf(node int) (*end, error) {
+// top is the aggregator below the server.
+func (f *Feeder) top() int {
+	return f.lab.Plan.Cables[f.lab.Plan.Nodes[f.lab.Server()].Down[0]].Child
+}
+
+// below and above are where sockets are at the two ends of a node's cable towards the server.
+func (f *Feeder) below(node int) netip.AddrPort {
+	return netip.AddrPortFrom(f.lab.Plan.Cables[f.lab.Plan.Nodes[node].Up].Lower, olaf.UDPPort)
+}
+
+func (f *Feeder) above(node int) netip.AddrPort {
+	return netip.AddrPortFrom(f.lab.Plan.Cables[f.lab.Plan.Nodes[node].Up].Upper, olaf.UDPPort)
+}
+
+// child is which of its parent's children a node is.
+func (f *Feeder) child(node int) olaf.WorkerID {
 	up := f.lab.Plan.Nodes[node].Up
-	p, c := &f.lab.Plan.Cables[up], f.lab.Cables[up]
-	s, err := c.A.Packets(false)
-	if err != nil {
-		return nil, err
-	}
-	f.opened = append(f.opened, s)
-	e := &end{
-		Socket: s, node: node, frame: make([]byte, olaf.MaxFrame), lanes: make([]uint32, f.lab.Lanes),
-		outer: frame.Outer{Addresses: olaf.Addresses{
-			SrcMAC: [6]byte(c.A.MAC), DstMAC: [6]byte(c.B.MAC), SrcIP: p.Lower.As4(), DstIP: p.Upper.As4(), SrcPort: olaf.UDPPort,
-		}},
-	}
-	for i, below := range f.lab.Plan.Nodes[p.Parent].Down {
-		if below == up {
-			e.child = olaf.WorkerID(i)
-		}
-	}
-	return e, nil
+	return olaf.WorkerID(slices.Index(f.lab.Plan.Nodes[f.lab.Plan.Cables[up].Parent].Down, up))
 }
 
 // Close closes the ends; the testbed stays.
 func (f *Feeder) Close() error {
 	var errs []error
-	for _, s := range f.opened {
-		errs = append(errs, s.Close())
+	for _, c := range append(f.workers, f.server) {
+		if c != nil {
+			errs = append(errs, c.Close())
+		}
 	}
-	f.opened = nil
+	f.workers, f.server = nil, nil
 	return errors.Join(errs...)
 }
 
-// sendVector sends a fragment of a worker's vector.
-func (e *end) sendVector(f *Feeder, seed uint64, epoch uint16, number, vector, fragment int) error {
-	for i := range e.lanes {
-		e.lanes[i] = uint32(Value(seed, number, vector, fragment*f.lab.Lanes+i))
-	}
-	return e.send(f, epoch, fragment, 1, e.lanes)
-}
-
-func (e *end) send(f *Feeder, epoch uint16, fragment, count int, lanes []uint32) error {
-	p := program.Packet{Kind: program.Data, Job: f.lab.Job, Worker: e.child, Seg: uint64(fragment), Round: epoch, Count: uint16(count), Lanes: uint16(len(lanes))}
-	p.NewestNS = uint64(time.Now().UnixNano()) % olaf.GenModulus
-	n, err := frame.XAgg.Encode(e.frame, &e.outer, &p, lanes)
-	if err != nil {
-		return err
-	}
-	if f.mishaps != (mishaps{}) {
-		return e.mishap(f, e.frame[:n])
-	}
-	return e.Send(e.frame[:n])
-}
-
-// mishap sends a frame as tests want it.
-func (e *end) mishap(f *Feeder, b []byte) error {
-	m := &f.mishaps
-	e.sent++
-	every := func(n int) bool { return n > 0 && e.sent%n == 0 }
-	if every(m.drop) {
-		return nil
-	}
-	if every(m.swap) && e.later == nil {
-		e.later = append([]byte(nil), b...)
-		return nil
-	}
-	err := e.Send(b)
-	if every(m.twice) {
-		err = errors.Join(err, e.Send(b))
-		f.extra.Add(1)
-	}
-	if e.later != nil {
-		err = errors.Join(err, e.Send(e.later))
-		e.later = nil
-	}
-	return err
-}
-
-// round is one vector of all workers under way.
-type round struct {
+// run is all vectors of a run under way.
+type run struct {
 	*Feeder
 	config *Config
-	run    *Run
-	vector int
+	out    *Run
+	job    process.Job
 	begun  time.Time
-	there  []bool         // sums, by fragment
-	came   atomic.Int64   // of them
+	said   func()
 	left   []atomic.Int64 // ns since begun when the last packet of a fragment left
-	next   []atomic.Int64 // fragment that each thread sends next
-	sent   atomic.Uint64
-	times  []int64
+	times  []int64        // of sums, from there to the server
+	whole  int            // sums at the server
+	heard  int            // packets there, for those that it does not hear
+	sums   expected
 }
 
-// Run sends every vector once, and holds what came of it. A nil said tells nobody how many vectors are through.
+// expected are the sums of the vectors that workers are at, worked out once for all of them.
+type expected struct {
+	sync.Mutex
+	of map[uint32][]int32
+}
+
+// worker is the work of one: vectors that follow from the run's seed, and sums held against what they must be.
+type worker struct {
+	*run
+	number         int
+	values         []uint32
+	checked, wrong uint64
+}
+
+// Compute implements process.Work.
+func (w *worker) Compute(_ context.Context, vector uint32) process.Computed {
+	for i := range w.values {
+		w.values[i] = uint32(Value(w.config.Seed, w.number, int(vector), i))
+	}
+	return process.Computed{Values: w.values}
+}
+
+// Apply implements process.Work.
+func (w *worker) Apply(a *endpoint.Aggregate) {
+	want := w.sum(a.Number)
+	for i, v := range a.Values {
+		w.checked++
+		if int32(v) != want[i] {
+			w.wrong++
+		}
+	}
+}
+
+// sum is what a vector of all workers adds up to. Nobody is more than one vector behind.
+func (k *run) sum(vector uint32) []int32 {
+	k.sums.Lock()
+	defer k.sums.Unlock()
+	if s := k.sums.of[vector]; s != nil {
+		return s
+	}
+	delete(k.sums.of, vector-2)
+	s := make([]int32, k.job.Values)
+	for number := range k.workers {
+		for i := range s {
+			s[i] += Value(k.config.Seed, number, int(vector), i)
+		}
+	}
+	k.sums.of[vector] = s
+	return s
+}
+
+// Run lets all workers send all vectors, and holds what came of it. A nil said tells nobody how many vectors are through.
 func (f *Feeder) Run(ctx context.Context, c Config, said func()) (*Run, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	r := &Run{Seed: c.Seed, Kernel: map[string]map[string]uint64{}}
+	if said == nil {
+		said = func() {}
+	}
+	k := &run{
+		Feeder: f, config: &c, said: said, out: &Run{Seed: c.Seed, Kernel: map[string]map[string]uint64{}}, begun: time.Now(),
+		left: make([]atomic.Int64, f.lab.Fragments), sums: expected{of: map[uint32][]int32{}},
+		job: process.Job{ID: f.lab.Job, Workers: len(f.workers), Values: f.lab.Fragments * f.lab.Lanes, Lanes: f.lab.Lanes, Vectors: c.Vectors},
+	}
 	if _, err := f.counts(); err != nil { // what was counted before is not of this run
 		return nil, err
 	}
-	started := time.Now()
-	var times []int64
-	for v := range c.Vectors {
-		f.epoch++
-		k := &round{
-			Feeder: f, config: &c, run: r, vector: v, begun: time.Now(), there: make([]bool, f.lab.Fragments),
-			left: make([]atomic.Int64, f.lab.Fragments), next: make([]atomic.Int64, min(runtime.GOMAXPROCS(0), len(f.workers))),
-		}
-		if err := k.play(ctx); err != nil {
-			return nil, err
-		}
-		times = append(times, k.times...)
-		if said != nil {
-			said()
-		}
+	f.again = f.asked()
+	if err := k.play(ctx); err != nil {
+		return nil, err
 	}
-	r.TookNS = int64(time.Since(started))
-	r.LatencyNS = quantiles(times)
-	return r, f.account(r, &c)
+	k.out.TookNS, k.out.LatencyNS = int64(time.Since(k.begun)), quantiles(k.times)
+	f.epoch += uint16(c.Vectors)
+	return k.out, f.account(ctx, k.out, &c)
 }
 
-// play sends a vector on several threads, while this one takes sums.
-func (k *round) play(ctx context.Context) error {
-	ctx, stop := context.WithCancel(ctx)
+// play lets workers and server play, and takes up the logs of decisions beside them.
+func (k *run) play(ctx context.Context) error {
+	root, err := process.NewRoot(process.RootConfig{
+		Job: k.job, Group: k.lab.Group, Line: k.config.Line, Agent: k.below(k.top()), Workers: k.addresses(), Codec: &frame.Datagrams{Format: frame.XAgg},
+	})
+	if err != nil {
+		return err
+	}
+	root.Heard = k.hears
+	var server errgroup.Group
+	serving, stop := context.WithCancel(ctx)
 	defer stop()
-	g, within := errgroup.WithContext(ctx)
-	for thread := range k.next {
-		g.Go(func() error { return k.feed(within, thread) })
-	}
-	err := k.take(within)
+	var report *process.StationReport
+	server.Go(func() (err error) {
+		report, err = root.Run(serving, k.server)
+		return err
+	})
+	played := make(chan error, 1)
+	go func() { played <- k.workersPlay(ctx) }()
+	err = k.follow(played)
 	stop()
-	if sent := g.Wait(); sent != nil && !errors.Is(sent, context.Canceled) {
-		err = errors.Join(sent, err)
+	if err := errors.Join(err, server.Wait()); err != nil {
+		return k.broken(err)
 	}
-	k.run.Sent += k.sent.Load() + k.extra.Swap(0)
-	return err
+	k.out.Sums, k.out.Repeated = report.Counts["completed"], report.Counts["duplicate_dropped"]
+	return nil
 }
 
-// feed sends the fragments of every so-many-th worker, no further ahead of the sums than the window is.
-func (k *round) feed(ctx context.Context, thread int) error {
-	for fragment := range k.lab.Fragments {
-		for int64(fragment) >= k.came.Load()+int64(k.config.Window) {
-			if err := ctx.Err(); err != nil {
-				return err
+// followEvery is how often the logs of decisions are looked into.
+const followEvery = 2 * time.Millisecond
+
+// follow takes up the logs of decisions until all workers have played.
+func (k *run) follow(played <-chan error) error {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-played:
+			return errors.Join(err, k.listen())
+		case <-tick.C:
+			if err := k.listen(); err != nil {
+				return errors.Join(err, <-played)
 			}
-			time.Sleep(breath)
 		}
-		for number := thread; number < len(k.workers); number += len(k.next) {
-			k.leaves(fragment)
-			if err := k.workers[number].sendVector(k.Feeder, k.config.Seed, k.epoch, number, k.vector, fragment); err != nil {
-				return k.broken(fmt.Errorf("send for worker %d: %w", number, err))
+	}
+}
+
+// addresses are those of the workers.
+func (k *run) addresses() (all []netip.AddrPort) {
+	for _, node := range k.lab.Workers() {
+		all = append(all, k.below(node))
+	}
+	return all
+}
+
+// workersPlay lets all workers play to their end.
+func (k *run) workersPlay(ctx context.Context) error {
+	g, within := errgroup.WithContext(ctx)
+	works, reports := make([]worker, len(k.workers)), make([]process.SumsReport, len(k.workers))
+	for number, conn := range k.workers {
+		w := &works[number]
+		*w = worker{run: k, number: number, values: make([]uint32, k.job.Values)}
+		node := k.lab.Workers()[number]
+		above, child := k.above(node), k.child(node)
+		p := &process.Player{
+			Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: w, Child: &child, Mishaps: k.mishaps, Sent: k.leaves,
+			To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return above },
+		}
+		cfg := endpoint.Config{
+			Job: k.job.ID, Worker: olaf.WorkerID(number), Workers: k.job.Workers, Layout: k.job.Layout(), Updates: uint32(k.job.Vectors), Line: k.config.Line,
+		}
+		x := endpoint.XAgg{Timeout: silence, Beside: frame.XAgg.Size(0) + system.LineOverhead, Epoch: k.epoch}
+		g.Go(func() error {
+			r, err := p.Run(within, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewXAgg(cfg, x, h) })
+			if err == nil {
+				err = within.Err()
 			}
-			k.sent.Add(1)
-		}
-		k.next[thread].Store(int64(fragment) + 1)
+			if err != nil {
+				return fmt.Errorf("worker %d: %w", number, err)
+			}
+			reports[number].Report = *r
+			return nil
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for i := range reports {
+		r := &reports[i]
+		k.out.Sent += r.Data()
+		k.out.Resent += r.Counts["packets_resent"]
+		k.out.Checked += works[i].checked
+		k.out.Wrong += works[i].wrong + r.Counts["packets_inexact"]*uint64(k.lab.Lanes)
 	}
 	return nil
 }
 
-// breath is how long a sender lets others go on before it looks again whether sums have come.
-const breath = 20 * time.Microsecond
+// silence is how long a worker hears nothing before it asks for what is missing.
+const silence = 50 * olaf.Millisecond
 
 // leaves notes that a packet of a fragment is about to leave; the last one counts.
-func (k *round) leaves(fragment int) {
+func (k *run) leaves(p *program.Packet) {
+	if p.Kind != program.Data {
+		return
+	}
 	now := int64(time.Since(k.begun))
-	for left := &k.left[fragment]; ; {
+	for left := &k.left[p.Seg]; ; {
 		if old := left.Load(); old >= now || left.CompareAndSwap(old, now) {
 			return
 		}
 	}
 }
 
-// silence is how long nothing may come before what is missing is looked for, patience how long before a run is given up.
-const (
-	silence  = 20 * time.Millisecond
-	patience = 10 * time.Second
-)
-
-// take takes sums until all of the vector are there.
-func (k *round) take(ctx context.Context) error {
-	heard, looked := time.Now(), time.Now()
-	for int(k.came.Load()) < k.lab.Fragments {
-		n, err := k.server.Receive(k.in)
-		if err == nil && k.deaf() {
-			continue
-		}
-		if err == nil {
-			if k.sumOf(k.in[:n]) {
-				heard, looked = time.Now(), time.Now()
-			}
-			if k.came.Load()%logEvery == 0 {
-				if err := k.listen(); err != nil {
-					return err
-				}
-			}
-			continue
-		}
-		if !errors.Is(err, netlab.ErrAgain) {
-			return err
-		}
-		switch now := time.Now(); {
-		case ctx.Err() != nil:
-			return context.Cause(ctx)
-		case now.Sub(heard) > patience:
-			return k.stalled()
-		case now.Sub(looked) > silence:
-			looked = now
-			if err := k.repair(); err != nil {
-				return err
-			}
-		default:
-			k.server.Wait(1)
-		}
+// hears takes the time of a sum at the server, and says whether that hears it.
+func (k *run) hears(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32) bool {
+	if p.Kind != program.Data || p.Seg >= uint64(len(k.left)) {
+		return true
 	}
-	return k.listen()
-}
-
-// deaf says whether tests want a frame not to be heard.
-func (k *round) deaf() bool {
-	k.heard++
-	return k.mishaps.deaf > 0 && k.heard%k.mishaps.deaf == 0
-}
-
-// logEvery is how many sums there are between two looks into the logs of decisions.
-const logEvery = 256
-
-func (k *round) stalled() error {
-	return k.broken(fmt.Errorf("%w after %d of %d of vector %d", ErrStalled, k.came.Load(), k.lab.Fragments, k.vector))
+	if int16(p.Round-k.epoch) < 0 { // on its way since the run before
+		return false
+	}
+	if k.heard++; k.deaf > 0 && k.heard%k.deaf == 0 {
+		return false
+	}
+	k.times = append(k.times, int64(time.Since(k.begun))-k.left[p.Seg].Load())
+	if k.whole++; k.whole%k.lab.Fragments == 0 {
+		k.said()
+	}
+	return true
 }
 
 // broken adds to an error what of the testbed is not as it was made.
-func (k *round) broken(err error) error {
-	if faults := k.lab.Faults(); len(faults) > 0 {
+func (f *Feeder) broken(err error) error {
+	if faults := f.lab.Faults(); len(faults) > 0 {
 		return fmt.Errorf("%w; %w: %s", err, lab.ErrBroken, faults[0])
 	}
 	return err
-}
-
-// sumOf holds a sum against what it must be, and says whether it was one that was missing.
-func (k *round) sumOf(b []byte) bool {
-	v, err := frame.XAgg.Decode(b)
-	if err != nil {
-		return false // other traffic
-	}
-	var p program.Packet
-	v.Packet(&p)
-	if p.Job != k.lab.Job || p.Seg >= uint64(len(k.there)) || p.Round != k.epoch || k.there[p.Seg] {
-		k.run.Repeated++
-		return false
-	}
-	fragment := int(p.Seg)
-	k.times = append(k.times, int64(time.Since(k.begun))-k.left[fragment].Load())
-	k.there[fragment] = true
-	k.run.Sums++
-	lanes := k.lanes[:min(v.Lanes(k.lanes), len(k.lanes))]
-	if int(p.Lanes) != k.lab.Lanes || int(p.Count) != len(k.workers) {
-		k.run.Wrong += uint64(k.lab.Lanes)
-	}
-	for i, got := range lanes {
-		want := int32(0)
-		for number := range k.workers {
-			want += Value(k.config.Seed, number, k.vector, fragment*k.lab.Lanes+i)
-		}
-		k.run.Checked++
-		if int32(got) != want {
-			k.run.Wrong++
-		}
-	}
-	k.came.Add(1)
-	return true
 }
 
 // listen takes up what the programs have decided.
@@ -390,54 +348,12 @@ func (f *Feeder) listen() error {
 	return nil
 }
 
-// repair looks for what is missing of fragments that all have sent: from the lowest aggregator on, children send again that are
-// not inside, and whole sums go up once more where the parent lacks them.
-func (k *round) repair() error {
-	sent := int64(k.lab.Fragments)
-	for i := range k.next {
-		sent = min(sent, k.next[i].Load())
+// asked is how many sums agents have sent once more.
+func (f *Feeder) asked() (n uint64) {
+	for _, a := range f.lab.Adders {
+		n += a.Asked()["sums_resent"]
 	}
-	for fragment := range int(sent) {
-		if k.there[fragment] {
-			continue
-		}
-		for i := range k.lab.Adders {
-			if err := k.mend(i, fragment); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// mend looks at one fragment at one aggregator.
-func (k *round) mend(adder, fragment int) error {
-	a := k.lab.Adders[adder]
-	n := &k.lab.Plan.Nodes[a.Planned.Node]
-	s, err := a.Fragment(fragment, k.sum)
-	if err != nil {
-		return err
-	}
-	begun := s.Lanes > 0 && s.Epoch == k.epoch
-	if begun && s.Inside == len(n.Down) {
-		for i := range int(s.Lanes) {
-			k.lanes[i] = uint32(k.sum[i])
-		}
-		k.run.SumsAgain++
-		return k.agents[adder].send(k.Feeder, k.epoch, fragment, s.Count, k.lanes[:s.Lanes])
-	}
-	for i, c := range n.Down {
-		child := &k.lab.Plan.Nodes[k.lab.Plan.Cables[c].Child]
-		if child.Role != lab.Worker || begun && s.Bitmap>>i&1 == 1 {
-			continue
-		}
-		k.run.Resent++
-		k.sent.Add(1)
-		if err := k.again[child.Number].sendVector(k.Feeder, k.config.Seed, k.epoch, child.Number, k.vector, fragment); err != nil {
-			return err
-		}
-	}
-	return nil
+	return n
 }
 
 // counts takes what every aggregator has counted, by its name.
@@ -454,11 +370,57 @@ func (f *Feeder) counts() (map[string]map[string]uint64, error) {
 	return all, f.listen()
 }
 
+// settle takes counts until all that was on its way is in: nothing more is decided, and what was is in the logs, for as long as these may
+// take.
+func (f *Feeder) settle(ctx context.Context, r *Run) error {
+	for looks := 1; ; looks++ {
+		more, err := f.counts()
+		if err != nil {
+			return err
+		}
+		decided := uint64(0)
+		for name, counts := range more {
+			if r.Kernel[name] == nil {
+				r.Kernel[name] = map[string]uint64{}
+			}
+			for class, n := range counts {
+				r.Kernel[name][class] += n
+			}
+			decided += decisions(counts)
+		}
+		if decided == 0 && (f.logged() || looks >= mostLooks) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(rest):
+		}
+	}
+}
+
+// mostLooks is how often a log is waited for that has not all of what was decided.
+const mostLooks = 100
+
+// logged says whether logs and counts are of the same decisions.
+func (f *Feeder) logged() bool {
+	for i := range f.replays {
+		if c := f.replays[i].Compare(f.decided[i]); c.Void != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// rest is how long nothing is decided where nothing is on its way: some rounds of an agent.
+const rest = 10 * time.Millisecond
+
 // account completes a run by what the kernel counted and decided.
-func (f *Feeder) account(r *Run, c *Config) (err error) {
-	if r.Kernel, err = f.counts(); err != nil {
+func (f *Feeder) account(ctx context.Context, r *Run, c *Config) error {
+	if err := f.settle(ctx, r); err != nil {
 		return err
 	}
+	r.SumsAgain = f.asked() - f.again
 	for i := range f.replays {
 		now, before := f.replays[i].Compare(f.decided[i]), f.told[i]
 		d := olaf.Decisions{Checked: int64(now.Checked - before.Checked), Equal: int64(now.Equal - before.Equal), Void: now.Void}

@@ -9,8 +9,10 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/pktgen/process"
 )
 
 // feeder is one of a testbed; the test is skipped by name where rights are missing.
@@ -63,7 +65,7 @@ func TestRun(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := feeder(t, text)
 			for seed := range uint64(2) {
-				r, err := f.Run(t.Context(), Config{Vectors: 3, Window: 16, Seed: seed}, nil)
+				r, err := f.Run(t.Context(), Config{Vectors: 3, Line: 100 * olaf.Mbps, Seed: seed}, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -81,22 +83,23 @@ func TestRun(t *testing.T) {
 func TestMishaps(t *testing.T) {
 	for _, c := range []struct {
 		name  string
-		m     mishaps
+		m     process.Mishaps
+		deaf  int
 		asked func(*Run) uint64 // what must have happened
 	}{
-		{"every 2nd", mishaps{drop: 2}, func(r *Run) uint64 { return r.Resent }},
-		{"every 7th", mishaps{drop: 7}, func(r *Run) uint64 { return r.Resent }},
-		{"every 101st", mishaps{drop: 101}, func(r *Run) uint64 { return r.Resent }},
-		{"every 5th sum", mishaps{deaf: 5}, func(r *Run) uint64 { return r.SumsAgain }},
-		{"twice", mishaps{twice: 3}, func(r *Run) uint64 { return duplicates(r) }},
-		{"out of order", mishaps{swap: 2}, func(*Run) uint64 { return 1 }},
-		{"all together", mishaps{drop: 7, deaf: 5, twice: 3, swap: 2}, func(r *Run) uint64 { return min(r.Resent, r.SumsAgain, duplicates(r)) }},
+		{"every 2nd", process.Mishaps{Skip: 2}, 0, func(r *Run) uint64 { return r.Resent }},
+		{"every 7th", process.Mishaps{Skip: 7}, 0, func(r *Run) uint64 { return r.Resent }},
+		{"every 101st", process.Mishaps{Skip: 101}, 0, func(r *Run) uint64 { return r.Resent }},
+		{"every 5th sum", process.Mishaps{}, 5, func(r *Run) uint64 { return r.SumsAgain }},
+		{"twice", process.Mishaps{Twice: 3}, 0, func(r *Run) uint64 { return duplicates(r) }},
+		{"out of order", process.Mishaps{Swap: 2}, 0, func(*Run) uint64 { return 1 }},
+		{"all together", process.Mishaps{Skip: 7, Twice: 3, Swap: 2}, 5, func(r *Run) uint64 { return min(r.Resent, r.SumsAgain, duplicates(r)) }},
 	} {
 		for _, tree := range []string{"workers: 4", "workers: 6, children: 3"} {
 			t.Run(c.name+"/"+tree, func(t *testing.T) {
-				f := feeder(t, fmt.Sprintf("tree: {%s}\njob: {lanes: 16, fragments: 120}", tree))
-				f.mishaps = c.m
-				r, err := f.Run(t.Context(), Config{Vectors: 2, Window: 40, Seed: 1}, nil)
+				f := feeder(t, fmt.Sprintf("tree: {%s}\njob: {lanes: 16, fragments: 120, group: 32}", tree))
+				f.mishaps, f.deaf = c.m, c.deaf
+				r, err := f.Run(t.Context(), Config{Vectors: 2, Line: 50 * olaf.Mbps, Seed: 1}, nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -119,7 +122,7 @@ func duplicates(r *Run) (n uint64) {
 func TestCut(t *testing.T) {
 	f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")
 	vectors := 0
-	_, err := f.Run(t.Context(), Config{Vectors: 1000, Window: 8}, func() {
+	_, err := f.Run(t.Context(), Config{Vectors: 1000, Line: 50 * olaf.Mbps}, func() {
 		if vectors++; vectors != 3 {
 			return
 		}
@@ -142,7 +145,7 @@ func TestCut(t *testing.T) {
 func TestStopped(t *testing.T) {
 	f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")
 	ctx, stop := context.WithCancel(t.Context())
-	_, err := f.Run(ctx, Config{Vectors: MaxVectors, Window: 8}, stop)
+	_, err := f.Run(ctx, Config{Vectors: MaxVectors, Line: 50 * olaf.Mbps}, stop)
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

@@ -39,8 +39,8 @@ var numbers = []number{
 	{"packets_per_s", "Packets of workers, a second", "packet/s", func(_ *lab.Plan, _ *Config, r *Run) float64 {
 		return float64(r.Sent) / float64(r.TookNS) * float64(olaf.Second/olaf.Nanosecond)
 	}},
-	{"values_per_s", "Values added up, a second", "1/s", func(p *lab.Plan, c *Config, r *Run) float64 {
-		return float64(len(p.Workers())) * float64(r.Checked) / float64(r.TookNS) * float64(olaf.Second/olaf.Nanosecond)
+	{"values_per_s", "Values added up, a second", "1/s", func(_ *lab.Plan, _ *Config, r *Run) float64 {
+		return float64(r.Checked) / float64(r.TookNS) * float64(olaf.Second/olaf.Nanosecond)
 	}},
 	{"vector_ns", "A vector, from its first packet to the last sum", "ns", func(_ *lab.Plan, c *Config, r *Run) float64 {
 		return float64(r.TookNS) / float64(c.Vectors)
@@ -115,7 +115,7 @@ func (r *Report) row() row {
 func (r *Report) Document() any {
 	return document{
 		Schema: Schema, Provenance: r.Provenance, Testbed: r.Plan,
-		Config: map[string]any{"vectors": r.Config.Vectors, "window": r.Config.Window, "seed": r.Config.Seed},
+		Config: map[string]any{"vectors": r.Config.Vectors, "line": r.Config.Line, "seed": r.Config.Seed},
 		Rows:   []row{r.row()}, Runs: r.Runs, Statements: append([]string{real}, r.Statements...), Partial: r.Partial,
 	}
 }
@@ -134,8 +134,8 @@ func (r *Report) WriteText(w io.Writer, v text.View) error {
 	}
 	p.Grid(g)
 	p.Printf("\n")
-	p.Say("", "%s: %d of %s, %s of %s a worker, window %d, seed %d", r.validity(&of), of.Runs, olaf.Plural(of.Runs+of.Invalid, "run"),
-		olaf.Plural(r.Config.Vectors, "vector"), olaf.Plural(r.Plan.Fragments, "fragment"), r.Config.Window, r.Config.Seed)
+	p.Say("", "%s: %d of %s, %s of %s a worker, lines of %v, seed %d", r.validity(&of), of.Runs, olaf.Plural(of.Runs+of.Invalid, "run"),
+		olaf.Plural(r.Config.Vectors, "vector"), olaf.Plural(r.Plan.Fragments, "fragment"), r.Config.Line, r.Config.Seed)
 	for _, why := range of.Reasons {
 		p.Say("- ", "%s", why)
 	}

@@ -12,22 +12,17 @@ import (
 // ErrConfig is the kind of every refused configuration.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad feed")
 
-// ErrStalled says that sums stopped to come.
-var ErrStalled = olaf.NewError(olaf.Device, "sums stopped to come")
-
 // Config is what is sent.
 type Config struct {
-	Vectors int    // of every worker, a run
-	Window  int    // fragments that may be under way; more than a cable holds get lost and are sent again
-	Seed    uint64 // of the values
+	Vectors int       // of every worker, a run
+	Line    olaf.Rate // that each worker can send, and the server take; 0 asks nobody for a rate
+	Seed    uint64    // of the values
 }
 
 // Limits and defaults of Config.
 const (
-	MaxVectors    = 10_000
-	MaxRuns       = 10_000
-	DefaultWindow = 64
-	MaxWindow     = 1 << 16
+	MaxVectors = 10_000
+	MaxRuns    = 10_000
 )
 
 // Check says what is wrong with a configuration. The error matches ErrConfig.
@@ -35,8 +30,8 @@ func (c *Config) Check() error {
 	switch {
 	case c.Vectors < 1 || c.Vectors > MaxVectors:
 		return fmt.Errorf("%w: %d vectors; use 1 to %d", ErrConfig, c.Vectors, MaxVectors)
-	case c.Window < 1 || c.Window > MaxWindow:
-		return fmt.Errorf("%w: a window of %d fragments; use 1 to %d", ErrConfig, c.Window, MaxWindow)
+	case c.Line < 0:
+		return fmt.Errorf("%w: a line of %v", ErrConfig, c.Line)
 	}
 	return nil
 }
@@ -45,12 +40,12 @@ func (c *Config) Check() error {
 type Run struct {
 	Seed      uint64         `json:"seed"`
 	TookNS    int64          `json:"took_ns"`
-	Sent      uint64         `json:"sent"`        // packets, those that were sent again too
-	Resent    uint64         `json:"resent"`      // by workers, as they were missing
-	SumsAgain uint64         `json:"sums_resent"` // by aggregators, as they got lost above
-	Sums      uint64         `json:"sums"`        // at the server, each for the first time
-	Repeated  uint64         `json:"repeated"`    // that were there already
-	Checked   uint64         `json:"values_checked"`
+	Sent      uint64         `json:"sent"`           // packets, those that were sent again too
+	Resent    uint64         `json:"resent"`         // by workers, as they were missing
+	SumsAgain uint64         `json:"sums_resent"`    // by aggregators, as they got lost above
+	Sums      uint64         `json:"sums"`           // at the server, each for the first time
+	Repeated  uint64         `json:"repeated"`       // that were there already
+	Checked   uint64         `json:"values_checked"` // of sums, at all workers
 	Wrong     uint64         `json:"values_wrong"`
 	LatencyNS Quantiles      `json:"latency_ns"` // of a sum, from the last packet of it to the server
 	Decisions olaf.Decisions `json:"decisions"`
@@ -77,7 +72,7 @@ func (r *Run) judge(p *lab.Plan, c *Config) {
 	if r.Wrong > 0 {
 		say("%d of %d values of sums are wrong", r.Wrong, r.Checked)
 	}
-	if want := sums * uint64(p.Lanes); r.Sums != sums || r.Checked != want {
+	if want := sums * uint64(p.Lanes*len(p.Workers())); r.Sums != sums || r.Checked != want {
 		say("%d sums with %d values came, not %d with %d", r.Sums, r.Checked, sums, want)
 	}
 	came := uint64(0) // to all aggregators

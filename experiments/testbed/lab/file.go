@@ -34,16 +34,18 @@ type Job struct {
 	ID           int `yaml:"id"`
 	Lanes        int `yaml:"lanes"`     // values of a full packet
 	Fragments    int `yaml:"fragments"` // packets of a model
+	Group        int `yaml:"group"`     // packets of a child that are acknowledged together
 }
 
 // Tree is an aggregation tree in two numbers.
 type Tree struct {
 	yamlfile.Pos `yaml:"-"`
-	Workers      int    `yaml:"workers"`
-	Children     int    `yaml:"children"` // that a node has at most
-	MTU          int    `yaml:"mtu"`
-	Mode         string `yaml:"mode"`
-	Arithmetic   string `yaml:"arithmetic"`
+	Workers      int       `yaml:"workers"`
+	Children     int       `yaml:"children"` // that a node has at most
+	MTU          int       `yaml:"mtu"`
+	Mode         string    `yaml:"mode"`
+	Arithmetic   string    `yaml:"arithmetic"`
+	Rate         olaf.Rate `yaml:"rate"` // of every aggregator
 }
 
 // Node is a host or a switch: a namespace of its own or, with an interface, whatever is behind that interface of this machine.
@@ -67,10 +69,11 @@ type Link struct {
 // Device is a program of the kernel at a node.
 type Device struct {
 	yamlfile.Pos `yaml:"-"`
-	Node         string `yaml:"node"`
-	Program      string `yaml:"program"`
-	Mode         string `yaml:"mode"`
-	Arithmetic   string `yaml:"arithmetic"`
+	Node         string    `yaml:"node"`
+	Program      string    `yaml:"program"`
+	Mode         string    `yaml:"mode"`
+	Arithmetic   string    `yaml:"arithmetic"`
+	Rate         olaf.Rate `yaml:"rate"` // that the node's link takes and gives, divided among its children; 0 is without a limit
 }
 
 // The words of a file.

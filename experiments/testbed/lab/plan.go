@@ -14,6 +14,7 @@ type Plan struct {
 	Job       olaf.ClusterID `json:"job"`
 	Lanes     int            `json:"lanes"`
 	Fragments int            `json:"fragments"`
+	Group     int            `json:"group"` // packets that are acknowledged together
 	Nodes     []PlannedNode  `json:"nodes"`
 	Cables    []PlannedCable `json:"cables"`
 	Adders    []PlannedAdder `json:"adders"` // who is below another stands before it
@@ -42,10 +43,11 @@ type PlannedCable struct {
 
 // PlannedAdder is a program that adds, at a node.
 type PlannedAdder struct {
-	Node     int    `json:"node"`
-	Program  string `json:"program"`
-	Mode     string `json:"mode"`
-	Wrapping bool   `json:"wrapping"`
+	Node     int       `json:"node"`
+	Program  string    `json:"program"`
+	Mode     string    `json:"mode"`
+	Wrapping bool      `json:"wrapping"`
+	Rate     olaf.Rate `json:"rate"` // that is divided among children; 0 is without a limit
 }
 
 // UpName is what the interface towards the parent is called in a namespace; those towards children have the children's names.
@@ -135,8 +137,12 @@ func (p *Plan) Lines() []string {
 	for i := range p.Adders {
 		a := &p.Adders[i]
 		n := &p.Nodes[a.Node]
-		say("program    %s at %s, %s, %s: job %d, %s of %d lanes, %s, up to %s", a.Program, n.Name, a.Mode, Arithmetic(a.Wrapping), p.Job,
-			olaf.Plural(p.Fragments, "fragment"), p.Lanes, childrenOf(len(n.Down)), p.Nodes[p.Cables[n.Up].Parent].Name)
+		divided := ""
+		if a.Rate > 0 {
+			divided = fmt.Sprintf(" that share %v", a.Rate)
+		}
+		say("program    %s at %s, %s, %s: job %d, %s of %d lanes in groups of %d, %s%s, up to %s", a.Program, n.Name, a.Mode, Arithmetic(a.Wrapping), p.Job,
+			olaf.Plural(p.Fragments, "fragment"), p.Lanes, p.Group, childrenOf(len(n.Down)), divided, p.Nodes[p.Cables[n.Up].Parent].Name)
 	}
 	return lines
 }

@@ -3,6 +3,7 @@ package lab
 import (
 	"errors"
 	"fmt"
+	"math/bits"
 	"net"
 	"net/netip"
 	"path/filepath"
@@ -31,6 +32,7 @@ const (
 	DefaultJob       = 1
 	DefaultLanes     = 256
 	DefaultFragments = 1024
+	DefaultGroup     = 1024
 	DefaultMTU       = 1500
 )
 
@@ -92,6 +94,10 @@ func (r *resolver) general() {
 	r.plan.Job = olaf.ClusterID(number("id", j.ID, DefaultJob, 0, 1023))
 	r.plan.Lanes = number("lanes", j.Lanes, DefaultLanes, 1, MaxLanes)
 	r.plan.Fragments = number("fragments", j.Fragments, DefaultFragments, 1, maxModel/olaf.LaneBytes)
+	r.plan.Group = number("group", j.Group, DefaultGroup, 1, maxModel/olaf.LaneBytes)
+	if bits.OnesCount(uint(r.plan.Group)) != 1 {
+		r.fail(j.Pos, "group", "job.group is %d; use a power of two", r.plan.Group)
+	}
 	if r.plan.Lanes*r.plan.Fragments > maxModel/olaf.LaneBytes {
 		r.fail(j.Pos, "fragments", "%d fragments of %d lanes take more than 1 GiB of the kernel's memory", r.plan.Fragments, r.plan.Lanes)
 	}
@@ -137,7 +143,7 @@ func (r *resolver) expand() {
 			copied.Links = append(copied.Links, Link{Pos: t.Pos, Child: name, Parent: parent, MTU: t.MTU})
 		}
 		if role == Aggregator {
-			copied.Devices = append(copied.Devices, Device{Pos: t.Pos, Node: name, Mode: t.Mode, Arithmetic: t.Arithmetic})
+			copied.Devices = append(copied.Devices, Device{Pos: t.Pos, Node: name, Mode: t.Mode, Arithmetic: t.Arithmetic, Rate: t.Rate})
 		}
 	}
 	const top = "s0" // the kernel in front of the parameter server is the tree's root
@@ -351,7 +357,7 @@ func (r *resolver) program() {
 			if d.Mode != "" {
 				a.Mode = d.Mode
 			}
-			a.Wrapping = d.Arithmetic == Wrapping
+			a.Wrapping, a.Rate = d.Arithmetic == Wrapping, d.Rate
 		}
 		r.plan.Adders = append(r.plan.Adders, a)
 	}

@@ -38,6 +38,7 @@ type Adder struct {
 	*xdp.Aggregator
 	Planned *PlannedAdder
 	attach  []attachment
+	agent   *agent
 }
 
 // attachment is where a program meets frames, and under which number.
@@ -168,7 +169,7 @@ func (l *Lab) route(node int) error {
 func (l *Lab) adder(p *PlannedAdder, o Options) error {
 	n := &l.Plan.Nodes[p.Node]
 	program, err := xdp.LoadAggregator(xdp.AggregatorBuild{
-		Fragments: l.Fragments, Lanes: l.Lanes, Wrapping: p.Wrapping, Senders: 2 * len(n.Down), LogBytes: o.LogBytes,
+		Fragments: l.Fragments, Lanes: l.Lanes, Wrapping: p.Wrapping, Group: l.Group, Senders: 2 * len(n.Down), LogBytes: o.LogBytes,
 	})
 	if err != nil {
 		return err
@@ -194,7 +195,10 @@ func (l *Lab) adder(p *PlannedAdder, o Options) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(a.SetSenders(senders), a.Configure(parent), a.SetUplink(up.A), a.Run(true))
+	if err := errors.Join(a.SetSenders(senders), a.Configure(parent), a.SetUplink(up.A), a.Run(true)); err != nil {
+		return err
+	}
+	return l.serve(a, parent.Child)
 }
 
 func (l *Lab) attach(a *Adder, at *netlab.Interface) error {
@@ -246,6 +250,11 @@ func (l *Lab) Faults() (faults []string) {
 			}
 		}
 	}
+	for _, a := range l.Adders {
+		if err := a.agent.fault(); err != nil {
+			faults = append(faults, fmt.Sprintf("the agent of %s ended: %v", l.nameOf(a.Planned.Node), err))
+		}
+	}
 	return faults
 }
 
@@ -258,6 +267,9 @@ func (l *Lab) Close() error {
 		errs = append(errs, c.Close())
 	}
 	for _, a := range l.Adders {
+		if a.agent != nil {
+			errs = append(errs, a.agent.Close())
+		}
 		errs = append(errs, a.Close())
 	}
 	if l.lab != nil {

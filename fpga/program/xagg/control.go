@@ -36,7 +36,7 @@ func (s *Server) fromParent(k *program.Tenant, p *program.Packet, out program.Ou
 			if i >= uint64(k.Slots) {
 				return
 			}
-			if t := &s.slots[k.Base+int(i)]; t.whole && t.epoch == p.Round { // what is under way here comes by itself
+			if t := s.look(k, k.Base+int(i)); t.whole && t.epoch == p.Round { // what is under way here comes by itself
 				s.sendUp(k, k.Base+int(i), out)
 				s.counts[resent]++
 			}
@@ -73,7 +73,7 @@ func (s *Server) finished(k *program.Tenant, child int, from program.Port, p *pr
 		return
 	}
 	for i := range end {
-		if t := &s.slots[k.Base+i]; t.epoch != p.Round || !t.whole {
+		if t := s.look(k, k.Base+i); t.epoch != p.Round || !t.whole {
 			return
 		}
 	}
@@ -92,7 +92,7 @@ func (s *Server) asked(k *program.Tenant, child int, from program.Port, p *progr
 			break
 		}
 		i := k.Base + int(seg)
-		t := &s.slots[i]
+		t := s.look(k, i)
 		switch {
 		case !k.Parent && s.results[i].of(uint16(p.Value), p.Round):
 			s.sendResult(k, i, program.Dest(from), out)

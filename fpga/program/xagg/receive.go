@@ -40,6 +40,8 @@ func (s *Server) receive(now olaf.Time, from program.Port, p *program.Packet, la
 		s.out.Kind = program.Result
 		out.Emit(program.Down, &s.out, lanes)
 		return Relayed
+	case s.model != nil: // it went past the model, which has what belongs to it
+		return Stranger
 	}
 	return s.data(now, k, child, from, p, lanes, out)
 }
@@ -50,8 +52,8 @@ func (s *Server) data(now olaf.Time, k *program.Tenant, child int, from program.
 		return OutOfRange
 	}
 	class := s.add(now, k, child, p, lanes, out)
-	if last := int(p.Seg); (last%Group == Group-1 || last == k.Slots-1) && class != Late {
-		s.check(k, child, from, p.Round, last&^(Group-1), last+1, out)
+	if last, group := int(p.Seg), s.group; (last%group == group-1 || last == k.Slots-1) && class != Late {
+		s.check(k, child, from, p.Round, last&^(group-1), last+1, out)
 	}
 	return class
 }
@@ -137,11 +139,16 @@ func (s *Server) complete(k *program.Tenant, i int, out program.Out) {
 }
 
 func (s *Server) sendUp(k *program.Tenant, i int, out program.Out) {
-	t := &s.slots[i]
+	t, lanes := &s.slots[i], s.buffer(i)
+	if s.model != nil {
+		if lanes = s.read(k, i); !t.whole { // it has begun another epoch meanwhile
+			return
+		}
+	}
 	s.out = program.Packet{
 		Kind: program.Data, Job: k.ID, Seg: uint64(i - k.Base), Round: t.epoch, Bitmap: t.bitmap, Count: updates(t.count), Lanes: t.lanes, Trace: t.trace,
 	}
-	out.Emit(program.Up, &s.out, s.buffer(i))
+	out.Emit(program.Up, &s.out, lanes)
 }
 
 func (s *Server) sendResult(k *program.Tenant, i int, to program.Dest, out program.Out) {
@@ -159,7 +166,7 @@ func (s *Server) check(k *program.Tenant, child int, from program.Port, epoch ui
 	for ; first < end; first += NameSpan {
 		var lost uint64
 		for i := first; i < min(first+NameSpan, end); i++ {
-			if !s.slots[k.Base+i].has(child, epoch) {
+			if !s.look(k, k.Base+i).has(child, epoch) {
 				lost |= 1 << (i - first)
 			}
 		}

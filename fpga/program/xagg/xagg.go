@@ -7,8 +7,10 @@
 package xagg
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"math/bits"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
@@ -97,6 +99,8 @@ type Server struct {
 	kept    []uint32 // the same of results
 	counts  [counters]uint64
 	used    int
+	group   int   // of a child's packets between two looks for what is missing
+	model   Model // of an agent
 	out     program.Packet
 }
 
@@ -115,7 +119,17 @@ func New(cfg program.Config) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Server{cfg: cfg, wrap: cfg.Profile == Wrapping, slots: make([]slot, cfg.Slots), lanes: make([]uint32, cfg.Slots*cfg.LaneMemory)}, nil
+	return &Server{cfg: cfg, group: Group, wrap: cfg.Profile == Wrapping, slots: make([]slot, cfg.Slots), lanes: make([]uint32, cfg.Slots*cfg.LaneMemory)}, nil
+}
+
+// Acknowledge sets how many packets of a child are acknowledged together, a power of two; 0 is Group. The error matches
+// program.ErrConfig.
+func (s *Server) Acknowledge(group int) error {
+	if group < 0 || bits.OnesCount(uint(group)) > 1 {
+		return fmt.Errorf("%w: groups of %d packets; use a power of two", program.ErrConfig, group)
+	}
+	s.group = cmp.Or(group, Group)
+	return nil
 }
 
 // Configure admits a job or changes it: its members' bits are their places. Sums that are under way are discarded, as their
@@ -168,7 +182,7 @@ func (s *Server) empty(id olaf.ClusterID) {
 
 // abandon takes a sum that will not be complete out of the account.
 func (s *Server) abandon(t *slot) {
-	if t.inside == 0 || t.whole {
+	if t.inside == 0 || t.whole || s.model != nil {
 		return
 	}
 	s.counts[vectorsCleared] += uint64(t.trace.Vectors)

@@ -7,6 +7,7 @@
 const volatile u32 FRAGMENTS = 1;   // of the model, all of them held
 const volatile u32 LANES = 2;	    // lanes that a fragment has at most
 const volatile bool SATURATING = 1; // else sums wrap, as published
+const volatile u32 GROUP = 1024;    // packets of a child between two looks at what is missing, a power of two
 
 // For the test that shows what happens without a lock: what the paper's algorithm leaves open.
 const volatile bool LOCKED = 1;
@@ -16,9 +17,11 @@ enum {
 	OFF_FRAGMENT = OFF_SEQ,
 	OFF_EPOCH = 60,
 	KIND_DATA = 1,
+	KIND_CONTROL = 2, // between children and the aggregator's agent in user space
 	MAX_CHILDREN = 64,
-	GROUP = 1024, // packets of a child between two looks at what is missing
 };
+
+enum { CONTROL = MALFORMED + 1 }; // a verdict of this program alone
 
 enum class { CONSUMED, COMPLETED, DUPLICATE, LATE, MISMATCHED, OUT_OF_RANGE, CLASSES };
 
@@ -33,6 +36,7 @@ struct bank {
 	u64 in_bytes;
 	u64 abandoned; // packets inside sums that a newer epoch ended
 	u64 lane_saturations;
+	u64 control; // handed to the agent
 	u64 bypassed;
 	u64 malformed;
 	u64 misidentified;
@@ -96,7 +100,8 @@ struct packet {
 
 // check tells user space to look for what a child's group lacks.
 struct check {
-	u32 child;
+	u16 child;
+	u16 epoch;
 	u32 fragment; // last of the group
 };
 
@@ -153,14 +158,18 @@ struct {
 	UINT(max_entries, 1);
 } uplink SEC(".maps");
 
-INLINE enum verdict read_packet(void *data, void *end, struct packet *p)
+INLINE u32 read_packet(void *data, void *end, struct packet *p)
 {
 	u32 lanes = LANES;
 	if (!claims(data, end, XAGG_MAGIC))
 		return BYPASSED;
-	if (data + HEADER_BYTES > end || !outer_fits(data, end, end - data, lanes))
+	if (data + HEADER_BYTES > end)
 		return MALFORMED;
 	u8 bits = FIELD(data, OFF_BITS, u8);
+	if ((bits >> 4 & 3) == KIND_CONTROL)
+		return CONTROL;
+	if (!outer_fits(data, end, end - data, lanes))
+		return MALFORMED;
 	u32 payload = end - data - HEADER_BYTES;
 	p->count = be16(FIELD(data, OFF_COUNT, u16));
 	if (bits >> 6 != 1 || (bits >> 4 & 3) != KIND_DATA || bits & 0x0c || (bits & 1) != (p->count > 1) || !p->count ||
@@ -344,6 +353,9 @@ int arrive(struct xdp_md *ctx)
 	case MALFORMED:
 		b->malformed++;
 		return XDP_DROP;
+	case CONTROL:
+		b->control++;
+		return XDP_PASS;
 	default:
 		b->bypassed++;
 		return XDP_PASS;
@@ -371,7 +383,7 @@ int arrive(struct xdp_md *ctx)
 	if (LOGGED)
 		tell_packet(&p, &o, b);
 	if ((p.fragment & (GROUP - 1)) == GROUP - 1 || p.fragment == FRAGMENTS - 1) {
-		struct check check = {p.child, p.fragment};
+		struct check check = {p.child, p.epoch, p.fragment};
 		b->unchecked += !!bpf_map_push_elem(&checks, &check, 0);
 	}
 	if (o.class != COMPLETED)

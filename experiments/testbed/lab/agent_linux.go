@@ -1,0 +1,140 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/frame"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/xagg"
+	"github.com/olafctl/olaf/pktgen/process"
+)
+
+// agent is who speaks for an aggregator whose packets the kernel adds: it looks for what is missing of groups and vectors, sends sums
+// once more, and divides rates (fpga/program/xagg). It lives with the testbed.
+type agent struct {
+	server  *xagg.Server
+	adder   *Adder
+	job     olaf.ClusterID
+	station process.Station
+	conn    *net.UDPConn
+	tasks   chan func() // for the goroutine that plays it
+	stop    context.CancelFunc
+	ended   chan struct{}
+	failed  error // of the model
+	err     error // with which it ended, known once it has
+}
+
+// look is how often an agent looks whether packets have met the ends of groups.
+const look = 2 * time.Millisecond
+
+// serve starts the agent of an adder.
+func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
+	n := &l.Plan.Nodes[a.Planned.Node]
+	g := &agent{adder: a, job: l.Job, tasks: make(chan func()), ended: make(chan struct{})}
+	g.server, err = xagg.NewAgent(program.Config{Slots: l.Fragments, LaneMemory: l.Lanes}, g)
+	if err != nil {
+		return err
+	}
+	job := program.Job{ID: l.Job, Parent: true, In: a.Planned.Rate, Out: a.Planned.Rate}
+	ports := map[netip.Addr]program.Port{l.Plan.Cables[n.Up].Upper: program.Uplink}
+	var children []netip.AddrPort
+	for i, c := range n.Down {
+		at := l.Plan.Cables[c].Lower
+		ports[at] = program.Port(i)
+		children = append(children, netip.AddrPortFrom(at, olaf.UDPPort))
+		job.Members = append(job.Members, program.Member{Worker: olaf.WorkerID(i), Port: program.Port(i)})
+	}
+	if err := errors.Join(g.server.Acknowledge(l.Group), g.server.Configure(job)); err != nil {
+		return err
+	}
+	parent := []netip.AddrPort{netip.AddrPortFrom(l.Plan.Cables[n.Up].Upper, olaf.UDPPort)}
+	g.station = process.Station{
+		Codec: &frame.Datagrams{Format: frame.XAgg}, Switch: g.server, Number: number, Every: look, Beside: g.checks,
+		Port: func(from netip.Addr) (program.Port, bool) {
+			p, known := ports[from]
+			return p, known
+		},
+		To: func(to program.Dest, _ *program.Packet) []netip.AddrPort {
+			switch {
+			case to == program.Up:
+				return parent
+			case to >= 0:
+				return children[to : to+1]
+			}
+			return children
+		},
+	}
+	at := netip.AddrPortFrom(netip.IPv4Unspecified(), olaf.UDPPort)
+	if g.conn, err = l.Nodes[a.Planned.Node].Datagrams(at); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	g.stop, a.agent = stop, g
+	go func() {
+		_, g.err = g.station.Run(ctx, g.conn)
+		close(g.ended)
+	}()
+	return nil
+}
+
+// Fragment implements xagg.Model. Where the kernel can't be asked everything is missing.
+func (g *agent) Fragment(i int, lanes []uint32) xagg.Fragment {
+	f, err := g.adder.Fragment(i, lanes)
+	if err != nil && g.failed == nil {
+		g.failed = err
+	}
+	return f
+}
+
+// checks looks for what is missing where packets have met the end of a group.
+func (g *agent) checks(out program.Out) error {
+	select {
+	case task := <-g.tasks:
+		task()
+	default:
+	}
+	for g.failed == nil {
+		c, there, err := g.adder.NextCheck()
+		if !there || err != nil {
+			return err
+		}
+		g.server.Look(g.job, int(c.Child), c.Epoch, int(c.Fragment), out)
+	}
+	return g.failed
+}
+
+// fault is why an agent ended that nobody ended.
+func (g *agent) fault() error {
+	select {
+	case <-g.ended:
+		return g.err
+	default:
+		return nil
+	}
+}
+
+// Close ends the agent.
+func (g *agent) Close() error {
+	g.stop()
+	<-g.ended
+	_ = g.conn.Close() // nothing is kept in it
+	return g.err
+}
+
+// Asked is what the agent of an adder has counted, by name.
+func (a *Adder) Asked() (counts map[string]uint64) {
+	done := make(chan struct{})
+	count := func() { counts = process.CountsOf(a.agent.server) }
+	select {
+	case a.agent.tasks <- func() { count(); close(done) }:
+		<-done
+	case <-a.agent.ended:
+		count()
+	}
+	return counts
+}

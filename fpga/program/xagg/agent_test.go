@@ -1,0 +1,127 @@
+package xagg
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// elsewhere is a data path as agents look into it: a server of its own that hears nothing but data.
+type elsewhere struct{ *Server }
+
+func (m elsewhere) Fragment(i int, lanes []uint32) Fragment {
+	t := &m.slots[i]
+	copy(lanes, m.buffer(i))
+	return Fragment{Epoch: t.epoch, Lanes: t.lanes, Bitmap: t.bitmap, NewestNS: t.trace.NewestNS, Inside: int(t.inside), Count: int(t.count)}
+}
+
+// said is what was emitted, but for sums of the data path where quiet is set.
+type said struct {
+	quiet bool
+	lines []string
+}
+
+func (s *said) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
+	if s.quiet && p.Kind == program.Data {
+		return
+	}
+	s.lines = append(s.lines, fmt.Sprint(to, p.Kind, p.Action, p.Seg, p.Round, p.Bitmap, p.Value, p.Count, p.Lanes, lanes))
+}
+
+// TestAgent holds the agents of a model elsewhere against a server that has data path and agents in one: whatever comes, they say the same.
+func TestAgent(t *testing.T) {
+	const slots, children, group = 70, 3, 32
+	rapid.Check(t, func(t *rapid.T) {
+		cfg := program.Config{Slots: slots, LaneMemory: 2}
+		job := program.Job{ID: 5, Parent: true, In: 1000, Out: 700}
+		for i := range children {
+			job.Members = append(job.Members, program.Member{Port: program.Port(i)})
+		}
+		made := func(s *Server, err error) *Server {
+			if err = errors.Join(err, s.Acknowledge(group), s.Configure(job)); err != nil {
+				t.Fatal(err)
+			}
+			return s
+		}
+		whole, path := made(New(cfg)), made(New(cfg))
+		agent := made(NewAgent(cfg, elsewhere{path}))
+		epoch := uint16(65534)
+		for range rapid.IntRange(1, 300).Draw(t, "packets") {
+			if rapid.IntRange(0, 40).Draw(t, "renew") == 0 {
+				epoch++
+			}
+			p := program.Packet{
+				Job: 5, Kind: program.Data, Seg: rapid.Uint64Range(0, slots-1).Draw(t, "fragment"), Round: epoch - rapid.Uint16Range(0, 9).Draw(t, "behind")/9, Count: 1,
+				Lanes: 2, Trace: program.Trace{Vectors: 1},
+			}
+			from := program.Port(rapid.IntRange(0, children-1).Draw(t, "child"))
+			lanes := []uint32{uint32(p.Seg), uint32(from)}
+			var want, got said
+			switch rapid.IntRange(0, 9).Draw(t, "what") {
+			case 0:
+				p.Kind, p.Action, p.Value = program.Control, Ready, rapid.Uint64Range(0, 900).Draw(t, "most")
+			case 1:
+				p.Kind, p.Action, p.Seg = program.Control, Finished, rapid.Uint64Range(0, slots+3).Draw(t, "sent")
+			case 2:
+				p.Kind, p.Action, p.Seg = program.Control, Ask, p.Seg&^63
+				p.Bitmap, p.Value = rapid.Uint64().Draw(t, "missing"), uint64(p.Round-2*rapid.Uint16Range(0, 1).Draw(t, "changed"))
+			case 3:
+				from = program.Uplink
+				p.Kind, p.Action, p.Seg = program.Control, []uint8{Rate, Lost}[rapid.IntRange(0, 1).Draw(t, "says")], p.Seg&^63
+				p.Bitmap, p.Value = rapid.Uint64().Draw(t, "missing"), rapid.Uint64Range(1, 900).Draw(t, "granted")
+			case 4:
+				from, p.Kind = program.Uplink, program.Result
+			}
+			if p.Kind != program.Data {
+				lanes = nil
+			}
+			want.quiet = p.Kind == program.Data
+			class := whole.Receive(0, from, &p, lanes, &want)
+			if want.quiet {
+				path.Receive(0, from, &p, lanes, &said{})
+				if last := int(p.Seg); (last%group == group-1 || last == slots-1) && class != Late {
+					agent.Look(5, int(from), p.Round, last, &got)
+				}
+			} else if c := agent.Receive(0, from, &p, lanes, &got); c != class {
+				t.Fatalf("%+v is %d to the server, %d to the agent", p, class, c)
+			}
+			if fmt.Sprint(want.lines) != fmt.Sprint(got.lines) {
+				t.Fatalf("%+v: the server says %v, the agent %v", p, want.lines, got.lines)
+			}
+		}
+	})
+}
+
+// TestAgentHearsItsOwn holds that agents leave data to their model, and know nobody else's groups.
+func TestAgentHearsItsOwn(t *testing.T) {
+	m, err := New(program.Config{Slots: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := NewAgent(program.Config{Slots: 4}, elsewhere{m})
+	if err == nil {
+		err = a.Configure(program.Job{ID: 1, Parent: true, Members: []program.Member{{}}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out said
+	if c := a.Receive(0, 0, &program.Packet{Kind: program.Data, Job: 1, Count: 1}, nil, &out); c != Stranger || a.Occupied() > 0 {
+		t.Errorf("data is %d", c)
+	}
+	a.Look(2, 0, 0, 3, &out)
+	a.Look(1, 1, 0, 3, &out)
+	a.Look(1, 0, 0, 4, &out)
+	if len(out.lines) > 0 {
+		t.Errorf("it says %v", out.lines)
+	}
+	for _, group := range []int{-1, 3, 48} {
+		if err := a.Acknowledge(group); !errors.Is(err, program.ErrConfig) {
+			t.Errorf("groups of %d: %v", group, err)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+// Package process is hosts as programs of their own: the state machines of pktgen/endpoint, and of switch programs where a server runs one,
+// played over UDP sockets. What a worker sends of a vector follows from its number, so that everybody can say what a sum must be, to the
+// last lane.
+package process
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// ErrConfig is the kind of every refused configuration.
+var ErrConfig = olaf.NewError(olaf.Usage, "bad worker or server")
+
+// ErrStalled says that nothing came for longer than a job may stand still.
+var ErrStalled = olaf.NewError(olaf.Failed, "the job stands still")
+
+// patience is how long a job may stand still before it is given up.
+const patience = 20 * time.Second
+
+// Job is what workers and server of a job that waits for sums must agree on.
+type Job struct {
+	ID      olaf.ClusterID
+	Workers int
+	Values  int // int32 of a vector
+	Lanes   int // of them in a packet
+	Vectors int // of every worker
+}
+
+// maxVectors keeps the epochs of a job apart, of which frames have 16 bits and every change of a tree takes two.
+const maxVectors = 1 << 15
+
+// Check says what is wrong with a job. The error matches ErrConfig.
+func (j *Job) Check() error {
+	if j.Workers < 1 || j.Values < 1 || j.Lanes < 1 || j.Lanes > MaxOpenLanes || j.Vectors < 1 || j.Vectors > maxVectors {
+		return fmt.Errorf("%w: %d vectors of %d values, %d in a packet, of %d workers; there are 1 to %d vectors and 1 to %d values in a packet", ErrConfig,
+			j.Vectors, j.Values, j.Lanes, j.Workers, maxVectors, MaxOpenLanes)
+	}
+	return nil
+}
+
+// Layout is how a vector is cut.
+func (j *Job) Layout() endpoint.Layout { return endpoint.Layout{Values: j.Values, PerPacket: j.Lanes} }
+
+// Packets is how many a vector takes.
+func (j *Job) Packets() int { return j.Layout().Packets() }
+
+// Value is lane i of a worker's vector.
+func Value(worker, vector, i int) int32 { return int32((worker+1)*1000 + vector*7 + i%911) }
+
+// Sum is what lane i of all workers' vectors adds up to.
+func (j *Job) Sum(vector, i int) int32 {
+	var sum int32
+	for w := range j.Workers {
+		sum += Value(w, vector, i)
+	}
+	return sum
+}

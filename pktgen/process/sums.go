@@ -1,0 +1,53 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// Sums is the work of a worker whose values follow from their place (see Value), and who holds every value of every sum against what it
+// must be.
+type Sums struct {
+	Job            Job
+	Worker         olaf.WorkerID
+	Every          time.Duration // between two vectors, at least
+	Checked, Wrong int
+}
+
+// Compute implements Work.
+func (w *Sums) Compute(_ context.Context, vector uint32) Computed {
+	c := Computed{Values: make([]uint32, w.Job.Values), Due: time.Duration(vector) * w.Every}
+	for i := range c.Values {
+		c.Values[i] = uint32(Value(int(w.Worker), int(vector), i))
+	}
+	return c
+}
+
+// Apply implements Work.
+func (w *Sums) Apply(a *endpoint.Aggregate) {
+	for i, v := range a.Values {
+		w.Checked++
+		if int32(v) != w.Job.Sum(int(a.Number), i) {
+			w.Wrong++
+		}
+	}
+}
+
+// SumsReport is what a worker that waits for sums did.
+type SumsReport struct {
+	Worker olaf.WorkerID `json:"worker"`
+	Report
+	Checked int `json:"values_checked"`
+	Wrong   int `json:"values_wrong"`
+	// Work is what another work than Sums tells.
+	Work json.RawMessage `json:"work,omitempty"`
+}
+
+// Data is how many packets of vectors left for the aggregator.
+func (r *SumsReport) Data() uint64 {
+	return r.Counts["packets_sent"] + r.Counts["packets_resent"] + uint64(r.Doubled) - uint64(r.Skipped)
+}

@@ -1,0 +1,272 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/xagg"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// plain is the plainest codec: all that frames have of a packet, and its lanes.
+type plain struct {
+	results bool
+	lanes   []uint32
+}
+
+// packet is what plain writes of one.
+type packet struct {
+	Seg, Bitmap, Value uint64
+	Job                olaf.ClusterID
+	Worker             olaf.WorkerID
+	Count, Round       uint16
+	Lanes              uint16
+	Kind, Action       uint8
+}
+
+func (c *plain) Encode(dst []byte, p *program.Packet, lanes []uint32, _ int32, _ uint64) ([]byte, error) {
+	b := bytes.NewBuffer(dst[:0])
+	w := packet{p.Seg, p.Bitmap, p.Value, p.Job, p.Worker, p.Count, p.Round, p.Lanes, uint8(p.Kind), p.Action}
+	err := errors.Join(binary.Write(b, binary.BigEndian, &w), binary.Write(b, binary.BigEndian, lanes))
+	return b.Bytes(), err
+}
+
+func (c *plain) Decode(b []byte, p *program.Packet) ([]uint32, bool) {
+	var w packet
+	r := bytes.NewReader(b)
+	if binary.Read(r, binary.BigEndian, &w) != nil || r.Len() != int(w.Lanes)*olaf.LaneBytes {
+		return nil, false
+	}
+	c.lanes = make([]uint32, w.Lanes)
+	_ = binary.Read(r, binary.BigEndian, c.lanes) // there are as many
+	*p = program.Packet{Seg: w.Seg, Bitmap: w.Bitmap, Value: w.Value, Job: w.Job, Worker: w.Worker, Count: w.Count, Round: w.Round, Lanes: w.Lanes,
+		Kind: program.Kind(w.Kind), Action: w.Action}
+	p.Vectors = uint32(p.Count)
+	if c.results && p.Kind == program.Data {
+		p.Kind = program.Result
+	}
+	return c.lanes, true
+}
+
+func (*plain) Offset() int { return 0 }
+
+// bound is a socket of this host.
+func bound(t *testing.T) (*net.UDPConn, netip.AddrPort) {
+	t.Helper()
+	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c, c.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+// grove is a tree of real sockets in one process: workers below one server, and the root above that.
+type grove struct {
+	job                Job
+	conns              []*net.UDPConn
+	at                 []netip.AddrPort
+	serverConn, rootAt *net.UDPConn
+	server, root       netip.AddrPort
+	adds               *xagg.Server
+}
+
+// Everybody has an address of loopback's network of its own, as stations know others by it.
+func loopback(t *testing.T, last byte) (*net.UDPConn, netip.AddrPort) {
+	t.Helper()
+	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 7, 7, last)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c, c.LocalAddr().(*net.UDPAddr).AddrPort()
+}
+
+func plant(t *testing.T, job Job) *grove {
+	t.Helper()
+	g := &grove{job: job}
+	g.serverConn, g.server = loopback(t, 1)
+	g.rootAt, g.root = loopback(t, 2)
+	for k := range job.Workers {
+		c, at := loopback(t, byte(10+k))
+		g.conns, g.at = append(g.conns, c), append(g.at, at)
+	}
+	var err error
+	if g.adds, err = xagg.New(program.Config{Slots: job.Packets(), LaneMemory: job.Lanes}); err != nil {
+		t.Fatal(err)
+	}
+	members := program.Job{ID: job.ID, Parent: true, In: 90 * olaf.Mbps}
+	for k := range job.Workers {
+		members.Members = append(members.Members, program.Member{Worker: olaf.WorkerID(k), Port: program.Port(k)})
+	}
+	if err := errors.Join(g.adds.Acknowledge(16), g.adds.Configure(members)); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// station is the server between workers and root. Every so-many-th of its sums it does not send.
+func (g *grove) station(lose int) *Station {
+	sums := 0
+	return &Station{
+		Codec: &plain{}, Switch: g.adds, Number: 0,
+		Port: func(from netip.Addr) (program.Port, bool) {
+			if from == g.root.Addr() {
+				return program.Uplink, true
+			}
+			for k, at := range g.at {
+				if at.Addr() == from {
+					return program.Port(k), true
+				}
+			}
+			return 0, false
+		},
+		To: func(to program.Dest, p *program.Packet) []netip.AddrPort {
+			switch {
+			case to == program.Up && p.Kind == program.Data:
+				if sums++; lose > 0 && sums%lose == 0 {
+					return nil
+				}
+				return []netip.AddrPort{g.root}
+			case to == program.Up:
+				return []netip.AddrPort{g.root}
+			case to >= 0:
+				return g.at[to : to+1]
+			}
+			return g.at
+		},
+	}
+}
+
+// worker is one of them, with what happens to its packets.
+func (g *grove) worker(k int, m Mishaps, line olaf.Rate) (*Player, *Sums, func(endpoint.Host) (endpoint.Endpoint, error)) {
+	sums := &Sums{Job: g.job, Worker: olaf.WorkerID(k)}
+	p := &Player{Codec: &plain{results: true}, Work: sums, Mishaps: m, To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return g.server }}
+	cfg := endpoint.Config{Job: g.job.ID, Worker: sums.Worker, Workers: g.job.Workers, Layout: g.job.Layout(), Updates: uint32(g.job.Vectors), Line: line}
+	return p, sums, func(h endpoint.Host) (endpoint.Endpoint, error) {
+		return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: 20 * olaf.Millisecond, Beside: 88, Epoch: 65533}, h)
+	}
+}
+
+// TestSums lets the workers of XAgg's simulator and a server of its program play over sockets, with rates and without, and with packets
+// that are lost, come twice or change places: every value of every sum is exact at every worker.
+func TestSums(t *testing.T) {
+	for name, c := range map[string]struct {
+		m    Mishaps
+		lose int // of the server's sums
+		line olaf.Rate
+	}{
+		"nothing happens": {line: 50 * olaf.Mbps}, "no rates": {}, "lost": {Mishaps{Skip: 5}, 0, 50 * olaf.Mbps},
+		"sums lost": {lose: 7, line: 50 * olaf.Mbps}, "twice, out of order": {m: Mishaps{Twice: 3, Swap: 2}, line: 50 * olaf.Mbps},
+		"all together": {Mishaps{7, 3, 2}, 5, 50 * olaf.Mbps},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := plant(t, Job{ID: 3, Workers: 3, Values: 1000, Lanes: 16, Vectors: 4})
+			root, err := NewRoot(RootConfig{Job: g.job, Group: 16, Agent: g.server, Workers: g.at, Codec: &plain{}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			var workers, servers sync.WaitGroup
+			var counts map[string]uint64
+			servers.Go(func() {
+				r, err := root.Run(ctx, g.rootAt)
+				if counts = r.Counts; err != nil || r.Strangers > 0 {
+					t.Errorf("root: %+v, %v", r, err)
+				}
+			})
+			servers.Go(func() {
+				if r, err := g.station(c.lose).Run(ctx, g.serverConn); err != nil {
+					t.Errorf("server: %+v, %v", r, err)
+				}
+			})
+			for k, conn := range g.conns {
+				workers.Go(func() {
+					p, sums, made := g.worker(k, c.m, c.line)
+					r, err := p.Run(ctx, conn, made)
+					whole := SumsReport{Report: *r}
+					if err != nil || sums.Wrong > 0 || sums.Checked != 4000 || r.Counts["packets_inexact"] > 0 || r.Counts["updates_torn"] > 0 || whole.Data() < 4*63-uint64(r.Skipped) {
+						t.Errorf("worker %d: %+v, %+v, %v", k, r, sums, err)
+					}
+					if happened := c.m.Skip == 0 || r.Skipped > 0 && r.Counts["packets_resent"] > 0; !happened || c.m.Twice > 0 && r.Doubled == 0 {
+						t.Errorf("worker %d: nothing was lost, or sent twice: %+v", k, r)
+					}
+				})
+			}
+			workers.Wait()
+			stop()
+			servers.Wait()
+			of := CountsOf(g.adds)
+			if of["completed"] != 4*63 || of["consumed"] != 2*4*63 || counts["completed"] != 4*63 || c.lose > 0 && of["sums_resent"] == 0 {
+				t.Errorf("the server counted %v, the root %v", of, counts)
+			}
+		})
+	}
+}
+
+// TestStrangers holds that a station hears only whom it knows.
+func TestStrangers(t *testing.T) {
+	g := plant(t, Job{ID: 3, Workers: 1, Values: 16, Lanes: 16, Vectors: 1})
+	ctx, stop := context.WithCancel(t.Context())
+	s, heard := g.station(0), make(chan bool, 1)
+	s.Heard = func(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32) bool {
+		heard <- p.Seg == 9
+		return false
+	}
+	b, err := (&plain{}).Encode(make([]byte, 100), &program.Packet{Kind: program.Data, Job: 3, Seg: 9, Count: 1}, nil, 0, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger, _ := loopback(t, 77)
+	for _, c := range []*net.UDPConn{stranger, g.conns[0], g.conns[0]} {
+		if _, err := c.WriteToUDPAddrPort(b, g.server); err != nil {
+			t.Fatal(err)
+		}
+		b = append(b, 0)[:len(b)] // the same again
+	}
+	var r *StationReport
+	var all sync.WaitGroup
+	all.Go(func() { r, err = s.Run(ctx, g.serverConn) })
+	if !<-heard || !<-heard {
+		t.Error("another packet was heard")
+	}
+	stop()
+	all.Wait()
+	if err != nil || r.Strangers != 1 || r.Received != 3 || CountsOf(g.adds)["consumed"]+CountsOf(g.adds)["completed"] > 0 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	good := Job{Workers: 1, Values: 1, Lanes: 1, Vectors: 1}
+	for _, change := range []func(*RootConfig){
+		func(c *RootConfig) { c.Job.Workers = 0 }, func(c *RootConfig) { c.Job.Values = 0 }, func(c *RootConfig) { c.Job.Lanes = MaxOpenLanes + 1 },
+		func(c *RootConfig) { c.Job.Vectors = maxVectors + 1 },
+	} {
+		c := RootConfig{Job: good}
+		change(&c)
+		if _, err := NewRoot(c); !errors.Is(err, ErrConfig) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	for _, c := range []RootConfig{{Job: good, Group: 3}, {Job: good, Line: -1}} {
+		if _, err := NewRoot(c); !errors.Is(err, program.ErrConfig) {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+	for _, m := range []Mishaps{{Skip: 1}, {Skip: -1}, {Twice: -1}, {Swap: 1}} {
+		if _, err := (&Player{Mishaps: m}).Run(t.Context(), nil, nil); !errors.Is(err, ErrConfig) {
+			t.Errorf("%+v: %v", m, err)
+		}
+	}
+}
