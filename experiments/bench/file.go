@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
-	"strconv"
 	"strings"
 
 	"github.com/olafctl/olaf"
@@ -33,36 +32,17 @@ type File struct {
 // Nobody in a file and on the command line is a Versus that is empty.
 const Nobody = "none"
 
-// FileError is one thing that is wrong with a file.
-type FileError struct {
-	File string
-	Line int // 0 when unknown
-	What string
-}
-
-func (e *FileError) Error() string {
-	if e.Line == 0 {
-		return e.File + ": " + e.What
-	}
-	return e.File + ":" + strconv.Itoa(e.Line) + ": " + e.What
-}
-
-// Unwrap makes every FileError match ErrSpec.
-func (e *FileError) Unwrap() error { return ErrSpec }
-
 // ParseFile reads a specification; name is for messages, and relative paths in the file are relative to its folder. Unknown
 // fields, wrong types and bad units are refused with their line, all of them at once; what the fields mean together is
 // checked when the specification is used, and Locate says where.
 func ParseFile(name string, text []byte) (*File, error) {
 	f := &File{Name: name, Spec: DefaultSpec()}
-	format := yamlfile.Format{Name: "bench", Hint: "'olafctl bench -o yaml' prints one to start from", Fail: f.fail}
+	format := yamlfile.Format{Name: "bench", Hint: "'olafctl bench -o yaml' prints one to start from", Schema: SpecSchema, Fail: f.fail}
 	var err error
 	if f.lines, err = format.DecodeWithLines(text, f); err != nil {
 		return nil, err
 	}
 	switch {
-	case f.Schema != "" && f.Schema != SpecSchema:
-		return nil, f.fail(f.lines.Of("schema"), fmt.Sprintf("schema %q is not %s", f.Schema, SpecSchema))
 	case f.Experiment != DefaultSpec().Experiment:
 		return nil, f.fail(f.lines.Of("experiment"), fmt.Sprintf("a file describes a bench, not the experiment %q; 'olafctl experiment run %[1]s' runs that one, or leave the line out", f.Experiment))
 	case f.System != "" && f.lines["queue"] > 0 && f.Queue != f.System:
@@ -85,7 +65,9 @@ func ParseFile(name string, text []byte) (*File, error) {
 	return f, err
 }
 
-func (f *File) fail(line int, what string) error { return &FileError{f.Name, line, what} }
+func (f *File) fail(line int, what string) error {
+	return &yamlfile.Error{Kind: ErrSpec, File: f.Name, Line: line, What: what}
+}
 
 // closeLoop gives what the file leaves out of a loop what is usual.
 func (f *File) closeLoop(format yamlfile.Format, text []byte) error {
@@ -134,7 +116,7 @@ func (f *File) Locate(err error) error {
 	if line == 0 {
 		return err
 	}
-	return &FileError{f.Name, line, err.Error()}
+	return f.fail(line, err.Error())
 }
 
 // Text writes f as ParseFile reads it back.

@@ -1,7 +1,6 @@
 package netsim
 
 import (
-	"fmt"
 	"strconv"
 
 	"go.yaml.in/yaml/v4"
@@ -38,15 +37,12 @@ func (e *Error) Unwrap() error { return ErrTopology }
 func Parse(name string, text []byte) (*Topology, error) {
 	t := &Topology{File: name}
 	format := yamlfile.Format{
-		Name: "topology",
-		Hint: "`olafctl topology show --preset multihop -o yaml` prints one to start from",
-		Fail: func(line int, what string) error { return &Error{name, line, what} },
+		Name:   "topology",
+		Hint:   "`olafctl topology show --preset multihop -o yaml` prints one to start from",
+		Schema: TopologySchema, Fail: func(line int, what string) error { return &Error{name, line, what} },
 	}
 	if err := format.Decode(text, t); err != nil {
 		return nil, err
-	}
-	if t.Schema != "" && t.Schema != TopologySchema {
-		return nil, &Error{name, t.Of("schema"), fmt.Sprintf("schema %q is not %s", t.Schema, TopologySchema)}
 	}
 	return t, nil
 }

@@ -18,15 +18,12 @@ import (
 func Parse(name string, text []byte) (*Problem, error) {
 	p := &Problem{File: name}
 	format := yamlfile.Format{
-		Name: "problem",
-		Hint: "docs/scheduling.md shows one to start from, and `olafctl schedule jobs` makes one",
-		Fail: func(line int, what string) error { return &Error{name, line, what} },
+		Name:   "problem",
+		Hint:   "docs/scheduling.md shows one to start from, and `olafctl schedule jobs` makes one",
+		Schema: JobsSchema, Fail: func(line int, what string) error { return &Error{name, line, what} },
 	}
 	if err := format.Decode(text, p); err != nil {
 		return nil, err
-	}
-	if p.Schema != "" && p.Schema != JobsSchema {
-		return nil, &Error{name, p.Of("schema"), fmt.Sprintf("schema %q is not %s", p.Schema, JobsSchema)}
 	}
 	if err := p.expand(); err != nil {
 		return nil, err

@@ -46,6 +46,8 @@ func (p Pos) Of(key string) int {
 type Format struct {
 	Name string // the whole document in messages: topology
 	Hint string // what to do about an empty file
+	// Schema is what its field of that name may say; empty where nothing is looked at.
+	Schema string
 	// Fail makes the error of a mistake in a line, 0 where there is none.
 	Fail func(line int, what string) error
 }
@@ -89,8 +91,41 @@ func (f Format) DecodeWithLines(text []byte, into any) (Lines, error) {
 	}
 	d := decoder{name: f.Name, fail: f.Fail, lines: Lines{}, types: map[reflect.Type]map[string]reflect.StructField{}}
 	d.value(doc.Content[0], reflect.ValueOf(into).Elem(), f.Name)
+	if len(d.errs) == 0 {
+		d.schema(doc.Content[0], f.Schema)
+	}
 	return d.lines, errors.Join(d.errs...)
 }
+
+// schema refuses a file of another kind.
+func (d *decoder) schema(n *yaml.Node, want string) {
+	if want == "" || n.Kind != yaml.MappingNode {
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if value := n.Content[i+1]; n.Content[i].Value == "schema" && value.Value != "" && value.Value != want {
+			d.refuse(n.Content[i], "schema %q is not %s", value.Value, want)
+		}
+	}
+}
+
+// Error is one thing that is wrong with a file.
+type Error struct {
+	Kind error  // that it matches
+	File string // as messages name it
+	Line int    // 0 when unknown
+	What string
+}
+
+func (e *Error) Error() string {
+	if e.Line == 0 {
+		return e.File + ": " + e.What
+	}
+	return e.File + ":" + strconv.Itoa(e.Line) + ": " + e.What
+}
+
+// Unwrap makes it match its kind.
+func (e *Error) Unwrap() error { return e.Kind }
 
 // none is a text that is no YAML, with the line where reading it broke off.
 func (f Format) none(err error) error {
