@@ -32,10 +32,11 @@ func newTestbedUpCmd(env *cli.Env) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "up FILE",
-		Short: "Bring up a testbed from a file: namespaces, cables, and programs of the kernel",
+		Short: "Bring up a testbed from a file: namespaces, cables, programs of the kernel, and workers that send",
 		Long: `Bring up a testbed from a file, after its plan: a process in the background makes namespaces, cables, routes and programs, and holds all
 of them by descriptors. Nothing is pinned: when that process ends, by 'olafctl testbed down' or by kill -9, nothing is left. What is
 up as the file says stays as it is; what is up and differs is refused, unless --replace takes it down first.
+Around a queue ('queue: {system: olaf, workers: 8, …}') the workers that are given a rate send, and a server answers them, until it goes down.
 It needs root, or the rights that 'olafctl testbed doctor' lists.`,
 		Example: `  sudo olafctl testbed up lab.yaml
   echo 'tree: {workers: 8, children: 4}' | sudo olafctl testbed up -
@@ -104,7 +105,11 @@ func makeRoom(p *lab.Plan, replace bool) (there bool, err error) {
 
 // holdLab makes a testbed and keeps it in this process.
 func holdLab(ctx context.Context, env *cli.Env, p *lab.Plan) error {
-	h, err := lab.NewHolder(p)
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	h, err := lab.NewHolder(p, lab.Options{Command: func(args ...string) *exec.Cmd { return exec.Command(self, args...) }})
 	if err != nil {
 		return err
 	}

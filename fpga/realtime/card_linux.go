@@ -305,8 +305,8 @@ func (c *Card) detach() error {
 	return errors.Join(errs...)
 }
 
-// stillAttached says whether somebody took the program off an interface, or put another one there.
-func (c *Card) stillAttached() error {
+// Attached says whether somebody took the program off an interface, or put another one there.
+func (c *Card) Attached() error {
 	for _, cable := range c.in {
 		switch program, err := cable.B.XDP(); {
 		case err != nil:

@@ -113,7 +113,7 @@ func (c *Card) Faults() (faults []string) {
 			faults = append(faults, fmt.Sprintf("%s did not get from the %s to the %s", olaf.Plural(lost, "frame"), cable.A.Node.Name(), cable.B.Node.Name()))
 		}
 	}
-	if err := c.stillAttached(); err != nil {
+	if err := c.Attached(); err != nil {
 		faults = append(faults, err.Error())
 	}
 	return faults

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/xagg"
+	"github.com/olafctl/olaf/internal/splitmix"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
@@ -268,5 +270,67 @@ func TestRefusals(t *testing.T) {
 		if _, err := (&Player{Mishaps: m}).Run(t.Context(), nil, nil); !errors.Is(err, ErrConfig) {
 			t.Errorf("%+v: %v", m, err)
 		}
+	}
+}
+
+// TestRenewed ends the server between workers and root at moments from before a job's first packet to behind its last one, and starts it
+// empty: the management tells the workers, who send their vectors again in another epoch. Every sum is exact at every worker, in whichever
+// epoch.
+func TestRenewed(t *testing.T) {
+	moments, again := 40, 0
+	if testing.Short() {
+		moments = 10
+	}
+	job := Job{ID: 3, Workers: 3, Values: 1000, Lanes: 16, Vectors: 3}
+	for i := range moments {
+		g := plant(t, job)
+		root, err := NewRoot(RootConfig{Job: job, Group: 16, Agent: g.server, Workers: g.at, Codec: &plain{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		management, _ := loopback(t, 3)
+		left := int(splitmix.Mix(uint64(i)) % uint64(job.Vectors*job.Workers*job.Packets()))
+		station := g.station(0)
+		station.Heard = func(olaf.Time, program.Port, *program.Packet, []uint32) bool {
+			if left--; left != 0 {
+				return true
+			}
+			g.adds.Reset()
+			b, err := (&plain{}).Encode(make([]byte, 100), &program.Packet{Kind: program.Control, Action: xagg.Renew, Job: job.ID, Value: 1}, nil, 0, 0)
+			for _, at := range g.at {
+				_, sent := management.WriteToUDPAddrPort(b, at)
+				err = errors.Join(err, sent)
+			}
+			if err != nil {
+				t.Error(err)
+			}
+			return false
+		}
+		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+		var workers, servers sync.WaitGroup
+		servers.Go(func() { _, _ = root.Run(ctx, g.rootAt) }) // the workers tell
+		servers.Go(func() { _, _ = station.Run(ctx, g.serverConn) })
+		resent := make([]uint64, job.Workers)
+		for k, conn := range g.conns {
+			workers.Go(func() {
+				p, sums, made := g.worker(k, Mishaps{}, 50*olaf.Mbps)
+				r, err := p.Run(ctx, conn, made)
+				if err != nil || sums.Wrong > 0 || sums.Checked != job.Values*job.Vectors || r.Counts["packets_inexact"] > 0 {
+					t.Errorf("moment %d, worker %d: %+v, %+v, %v", i, k, r, sums, err)
+					return
+				}
+				resent[k] = r.Counts["packets_resent"]
+			})
+		}
+		workers.Wait()
+		stop()
+		servers.Wait()
+		if slices.Max(resent) > 0 {
+			again++
+		}
+	}
+	t.Logf("in %d of %d jobs packets were sent again", again, moments)
+	if again < moments/2 {
+		t.Errorf("only %d of %d ends made anybody send again", again, moments)
 	}
 }

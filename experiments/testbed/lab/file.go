@@ -1,9 +1,8 @@
 package lab
 
 import (
-	"fmt"
 	"reflect"
-	"strconv"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/yamlfile"
@@ -15,7 +14,7 @@ const FileSchema = "olafctl.testbed-spec/v1"
 // ErrFile is the kind of every refused testbed file.
 var ErrFile = olaf.NewError(olaf.Usage, "bad testbed file")
 
-// File is a testbed as people write it: either a tree, or nodes with links and devices.
+// File is a testbed as people write it: a tree of servers that add, a queue between workers and a server, or nodes with links and devices.
 type File struct {
 	yamlfile.Pos `yaml:"-"`
 	Path         string   `yaml:"-"` // where it was read, for messages
@@ -23,6 +22,7 @@ type File struct {
 	Name         string   `yaml:"name"`
 	Job          Job      `yaml:"job"`
 	Tree         *Tree    `yaml:"tree"`
+	Queue        *Queue   `yaml:"queue"`
 	Nodes        []Node   `yaml:"nodes"`
 	Links        []Link   `yaml:"links"`
 	Devices      []Device `yaml:"devices"`
@@ -56,6 +56,10 @@ type Node struct {
 	Interface    string `yaml:"interface"`
 	Address      string `yaml:"address"` // of what is behind the interface
 	MAC          string `yaml:"mac"`
+	// Of a worker below a switch: its cluster, what it offers, and the threshold of its transmission control.
+	Cluster int           `yaml:"cluster"`
+	Rate    olaf.Rate     `yaml:"rate"`
+	TC      olaf.Duration `yaml:"tc"`
 }
 
 // Link is a cable from a node to the one above it.
@@ -72,14 +76,16 @@ type Device struct {
 	Node         string    `yaml:"node"`
 	Program      string    `yaml:"program"`
 	Mode         string    `yaml:"mode"`
+	Slots        int       `yaml:"slots"` // of a queue
 	Arithmetic   string    `yaml:"arithmetic"`
-	Rate         olaf.Rate `yaml:"rate"` // that the node's link takes and gives, divided among its children; 0 is without a limit
+	Rate         olaf.Rate `yaml:"rate"` // that the node's link takes and gives, divided among its children, or that of a switch's output
 }
 
 // The words of a file.
 const (
 	Worker     = "worker"     // sends vectors
 	Aggregator = "aggregator" // adds what its children send, in the kernel
+	Switch     = "switch"     // lets updates wait for its output, in the kernel
 	Server     = "server"     // gets the sums
 
 	Native  = "native"  // where a driver hands frames over
@@ -92,36 +98,18 @@ const (
 // programs are those that can be at aggregators, the usual one first.
 var programs = []string{"xagg"}
 
-// fileError is one thing that is wrong with a file.
-type fileError struct {
-	path string
-	line int // 0 when unknown
-	what string
-}
-
-func (e *fileError) Error() string {
-	if e.line == 0 {
-		return e.path + ": " + e.what
-	}
-	return e.path + ":" + strconv.Itoa(e.line) + ": " + e.what
-}
-
-// Unwrap makes it match ErrFile.
-func (e *fileError) Unwrap() error { return ErrFile }
-
 // Parse reads a testbed file; path is for messages. Unknown fields, wrong types and fields given twice are refused with their
 // line, several at once; what the fields mean together is checked by Resolve. The error matches ErrFile.
 func Parse(path string, text []byte) (*File, error) {
 	f := &File{Path: path}
 	format := yamlfile.Format{
 		Name: "testbed", Hint: "docs/testbed.md has whole ones; the shortest is 'tree: {workers: 4, children: 4}'",
-		Fail: func(line int, what string) error { return &fileError{path, line, what} },
+		Schema: FileSchema, Fail: func(line int, what string) error {
+			return &yamlfile.Error{Kind: ErrFile, File: path, Line: line, What: what}
+		},
 	}
 	if err := format.Decode(text, f); err != nil {
 		return nil, err
-	}
-	if f.Schema != "" && f.Schema != FileSchema {
-		return nil, &fileError{path, f.Of("schema"), fmt.Sprintf("schema %q is not %s", f.Schema, FileSchema)}
 	}
 	return f, nil
 }
@@ -133,13 +121,15 @@ func JSONSchema() ([]byte, error) {
 		case "schema":
 			return map[string]any{"const": FileSchema}
 		case "role":
-			return yamlfile.Choice(Worker, Aggregator, Server)
+			return yamlfile.Choice(Worker, Aggregator, Switch, Server)
 		case "mode":
 			return yamlfile.Choice(Native, Generic)
 		case "arithmetic":
 			return yamlfile.Choice(Saturating, Wrapping)
 		case "program":
-			return yamlfile.Choice(programs...)
+			return yamlfile.Choice(append(slices.Clone(programs), systems()...)...)
+		case "system":
+			return yamlfile.Choice(systems()...)
 		}
 		return nil
 	}}

@@ -29,7 +29,7 @@ type Holder struct {
 }
 
 // NewHolder claims a name and makes the plan of that name. The error matches ErrExists, or is that of Up.
-func NewHolder(p *Plan) (*Holder, error) {
+func NewHolder(p *Plan, o Options) (*Holder, error) {
 	listener, err := net.Listen("unix", prefix+p.Name)
 	if errors.Is(err, syscall.EADDRINUSE) {
 		return nil, fmt.Errorf("%w: %s; 'olafctl testbed show %[2]s' tells of it, 'olafctl testbed down %[2]s' ends it", ErrExists, p.Name)
@@ -37,7 +37,7 @@ func NewHolder(p *Plan) (*Holder, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrHolder, err)
 	}
-	l, err := Up(p, Options{})
+	l, err := Up(p, o)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
@@ -130,6 +130,13 @@ func (h *Holder) state() *State {
 			n.Path = l.Nodes[i].Path()
 		}
 		s.Nodes = append(s.Nodes, n)
+	}
+	if l.queue != nil {
+		counted, err := l.queue.counts()
+		if err != nil {
+			s.Faults = append(s.Faults, err.Error())
+		}
+		s.Nodes[l.Switch.Node].Counts = counted
 	}
 	for i, a := range l.Adders {
 		counted, err := a.Latch()

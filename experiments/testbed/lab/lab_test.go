@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -77,6 +79,69 @@ func TestSchema(t *testing.T) {
 	golden.Equal(t, "schema.json", append(text, '\n'))
 }
 
+// TestExamples reads the files of docs/testbeds: each is a testbed, by the name of its file.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "docs", "testbeds", "*.yaml"))
+	if err != nil || len(files) < 3 {
+		t.Fatalf("%q, %v", files, err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := plan(t, string(text))
+		if p.Name+".yaml" != filepath.Base(file) {
+			t.Errorf("%s is called %s", file, p.Name)
+		}
+		golden.Equal(t, "example-"+p.Name+".txt", []byte(strings.Join(append([]string{p.Summary()}, p.Lines()...), "\n")+"\n"))
+	}
+}
+
+// TestQueueRefusals holds what is said of queues that can't be.
+func TestQueueRefusals(t *testing.T) {
+	hand := func(worker, more, device string) string {
+		return "nodes:\n  - {name: w, role: worker" + worker + "}\n  - {name: s, role: switch}\n  - {name: ps, role: server}\n" + more +
+			"links:\n  - {child: w, parent: s}\n  - {child: s, parent: ps}\ndevices:\n  - {node: s" + device + "}\n"
+	}
+	const good = ", program: olaf"
+	for name, c := range map[string]struct{ text, want string }{
+		"good":               {hand(", cluster: 0, rate: 1M, tc: 5ms", "", good+", slots: 256, rate: 1M"), ""},
+		"no workers":         {"queue:\n  system: olaf\n  workers: 0\n", "lab.yaml:3: a queue has 0 workers; use 1 to 249"},
+		"clusters":           {"queue: {system: olaf, workers: 2, clusters: 3}\n", "lab.yaml:1: 2 workers in 3 clusters"},
+		"no system":          {"queue: {workers: 2}\n", `lab.yaml:1: program "" does not queue; there is`},
+		"a system":           {"queue: {system: xagg, workers: 2}\n", `lab.yaml:1: program "xagg" does not queue; there is`},
+		"beside a tree":      {"queue: {system: olaf, workers: 2}\ntree: {workers: 2}\n", "one of them"},
+		"no device":          {strings.Split(hand("", "", ""), "devices:")[0], "lab.yaml:3: nothing says what queues at s; add a device"},
+		"two devices":        {hand("", "", good) + "  - {node: s, program: olaf}\n", "lab.yaml:10: there are two devices at s"},
+		"a device elsewhere": {hand("", "", good) + "  - {node: w, program: olaf}\n", "lab.yaml:10: w is a worker; programs are at aggregators and switches"},
+		"slots":              {hand("", "", good+", slots: 257"), "lab.yaml:9: a queue of 257 slots; use 1 to 256"},
+		"no slots":           {hand("", "", good+", slots: 0"), "lab.yaml:9: a queue of 0 slots"},
+		"a mode":             {hand("", "", good+", mode: fast"), `lab.yaml:9: mode "fast"; use native or generic`},
+		"arithmetic":         {hand("", "", good+", arithmetic: wrapping"), "lab.yaml:9: a queue merges saturating"},
+		"a rate":             {hand("", "", good+", rate: 900G"), "lab.yaml:9: "},
+		"a gap of clusters":  {hand(", cluster: 1", "", good), "lab.yaml:2: worker w is in cluster 1; with 1 worker and 2 clusters"},
+		"a threshold":        {hand(", tc: -1ms", "", good), "lab.yaml:2: worker w has a threshold of -1ms"},
+		"two switches":       {hand("", "  - {name: t, role: switch}\n  - {name: v, role: worker}\n", good), "lab.yaml:5: switch t has no parent"},
+		"an aggregator too":  {strings.Replace(hand("", "  - {name: a, role: aggregator}\n  - {name: v, role: worker}\n", good), "links:\n", "links:\n  - {child: v, parent: a}\n  - {child: a, parent: s}\n", 1), "a switch is between workers and the server"},
+		"a cable":            {strings.Replace(hand("", "", good), "parent: s}", "parent: s, mtu: 1500}", 1), "lab.yaml:6: cables around a queue carry what it merges"},
+		"outside":            {hand(", interface: eth1, address: 10.0.0.1", "", good), "lab.yaml:2: worker w is behind an interface; around a queue all are namespaces"},
+		"a rate without a switch": {"nodes:\n  - {name: w, role: worker, rate: 1M}\n  - {name: s, role: aggregator}\n  - {name: ps, role: server}\nlinks:\n  - {child: w, parent: s}\n  - {child: s, parent: ps}\n",
+			"lab.yaml:2: node w has a cluster, a rate or transmission control"},
+		"slots of a server": {"nodes:\n  - {name: w, role: worker}\n  - {name: s, role: aggregator}\n  - {name: ps, role: server}\nlinks:\n  - {child: w, parent: s}\n  - {child: s, parent: ps}\ndevices:\n  - {node: s, slots: 4}\n",
+			"lab.yaml:9: an aggregator holds a whole model"},
+	} {
+		f, err := Parse("lab.yaml", []byte(c.text))
+		if err == nil {
+			_, err = f.Resolve()
+		}
+		switch {
+		case c.want == "" && err != nil, c.want != "" && (!errors.Is(err, ErrFile) || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
 // Every mistake is said in its line.
 func TestRefusals(t *testing.T) {
 	nodes := func(more string) string {
@@ -90,7 +155,7 @@ func TestRefusals(t *testing.T) {
 		"another schema":         {"schema: olafctl.bench-spec/v1\ntree: {workers: 1}\n", `lab.yaml:1: schema "olafctl.bench-spec/v1" is not olafctl.testbed-spec/v1`},
 		"neither":                {"name: x\n", "write a tree, such as"},
 		"both":                   {"tree: {workers: 4}\n" + nodes(""), "one of them"},
-		"a tree with links":      {"tree: {workers: 4}\n" + links, "a tree says its links and devices by itself"},
+		"a tree with links":      {"tree: {workers: 4}\n" + links, "a tree and a queue say their links and devices by themselves"},
 		"a name":                 {"name: a/b\ntree: {workers: 4}\n", `lab.yaml:1: the testbed has the name "a/b"`},
 		"no workers":             {"tree:\n  workers: 0\n", "lab.yaml:2: a tree has 0 workers; use 1 to 125"},
 		"one child":              {"tree:\n  workers: 4\n  children: 1\n", "lab.yaml:3: a node of the tree has 1 children; use 2 to 64"},
@@ -100,7 +165,7 @@ func TestRefusals(t *testing.T) {
 		"a long name":            {nodes("  - {name: thirteen-long, role: worker}\n" + links), `lab.yaml:5: a node has the name "thirteen-long"`},
 		"a name of ours":         {nodes("  - {name: up, role: worker}\n" + links), `lab.yaml:5: a node has the name "up"`},
 		"a name twice":           {nodes("  - {name: w, role: worker}\n" + links), "lab.yaml:5: node w is there twice"},
-		"a role":                 {nodes("  - {name: x, role: wroker}\n" + links), `lab.yaml:5: node x has the role "wroker"; use worker, aggregator or server`},
+		"a role":                 {nodes("  - {name: x, role: wroker}\n" + links), `lab.yaml:5: node x has the role "wroker"; use worker, aggregator, switch or server`},
 		"two servers":            {nodes("  - {name: p2, role: server}\n" + links), "there are 2 nodes of role server"},
 		"no worker":              {"nodes: [{name: s, role: aggregator}, {name: ps, role: server}]\nlinks: [{child: s, parent: ps}]\n", "there is no node of role worker"},
 		"an address":             {nodes("  - {name: x, role: worker, address: 10.0.0.1}\n" + links), "lab.yaml:5: node x is a namespace, whose addresses are chosen"},
@@ -117,9 +182,9 @@ func TestRefusals(t *testing.T) {
 			"lab.yaml:5: aggregator t is above itself"},
 		"a short cable":        {nodes("links:\n  - {child: w, parent: s, mtu: 1000}\n"), "lab.yaml:6: the cable from w to s has an MTU of 1000; 256 lanes take 1074 to 65535"},
 		"a cable for native":   {nodes("links:\n  - {child: w, parent: s, mtu: 4000}\n  - {child: s, parent: ps}\n"), "lab.yaml:6: the cable from w to s has an MTU of 4000; mode native takes 3000"},
-		"a device at a worker": {nodes(links + "devices:\n  - {node: w}\n"), "lab.yaml:9: w is a worker; programs are at aggregators"},
+		"a device at a worker": {nodes(links + "devices:\n  - {node: w}\n"), "lab.yaml:9: w is a worker; programs are at aggregators and switches"},
 		"two devices":          {nodes(links + "devices:\n  - {node: s}\n  - {node: s}\n"), "lab.yaml:10: there are two devices at s"},
-		"another program":      {nodes(links + "devices:\n  - {node: s, program: olaf}\n"), `lab.yaml:9: program "olaf" cannot be in a testbed; there is xagg`},
+		"another program":      {nodes(links + "devices:\n  - {node: s, program: olaf}\n"), `lab.yaml:9: program "olaf" does not add; there is xagg, and `},
 		"another mode":         {nodes(links + "devices:\n  - {node: s, mode: fast}\n"), `lab.yaml:9: mode "fast"; use native or generic`},
 		"another arithmetic":   {nodes(links + "devices:\n  - {node: s, arithmetic: float}\n"), `lab.yaml:9: arithmetic "float"; use saturating or wrapping`},
 		"native below generic": {nodes("  - {name: t, role: aggregator}\nlinks:\n  - {child: w, parent: s}\n  - {child: s, parent: t}\n  - {child: t, parent: ps}\ndevices:\n  - {node: t, mode: generic}\n"),

@@ -18,6 +18,7 @@ type Plan struct {
 	Nodes     []PlannedNode  `json:"nodes"`
 	Cables    []PlannedCable `json:"cables"`
 	Adders    []PlannedAdder `json:"adders"` // who is below another stands before it
+	Switch    *PlannedSwitch `json:"switch,omitempty"`
 }
 
 // PlannedNode is a node, with its place in the tree.
@@ -29,6 +30,10 @@ type PlannedNode struct {
 	Down   []int  `json:"down"`                // cables from below
 	Device string `json:"interface,omitempty"` // of this machine, behind which it is; empty of a namespace
 	MAC    string `json:"mac,omitempty"`       // of what is behind it
+	// Of a worker below a switch.
+	Cluster int           `json:"cluster,omitempty"`
+	Rate    olaf.Rate     `json:"rate,omitempty"` // that it offers
+	TC      olaf.Duration `json:"tc,omitempty"`   // threshold of transmission control
 }
 
 // PlannedCable leads from a node to its parent.
@@ -144,7 +149,7 @@ func (p *Plan) Lines() []string {
 		say("program    %s at %s, %s, %s: job %d, %s of %d lanes in groups of %d, %s%s, up to %s", a.Program, n.Name, a.Mode, Arithmetic(a.Wrapping), p.Job,
 			olaf.Plural(p.Fragments, "fragment"), p.Lanes, p.Group, childrenOf(len(n.Down)), divided, p.Nodes[p.Cables[n.Up].Parent].Name)
 	}
-	return lines
+	return append(lines, p.queueLines()...)
 }
 
 func childrenOf(n int) string {
@@ -164,8 +169,11 @@ func Arithmetic(wrapping bool) string {
 
 // Summary is the plan in a line.
 func (p *Plan) Summary() string {
-	return fmt.Sprintf("%s: %s, %s, %s, a server, %s", p.Name, olaf.Plural(len(p.Workers()), Worker), olaf.Plural(len(p.Adders), Aggregator),
-		olaf.Plural(len(p.Cables), "cable"), p.modes())
+	between, modes := olaf.Plural(len(p.Adders), Aggregator), p.modes()
+	if s := p.Switch; s != nil {
+		between, modes = fmt.Sprintf("a switch of %s", s.System), "mode "+s.Mode
+	}
+	return fmt.Sprintf("%s: %s, %s, %s, a server, %s", p.Name, olaf.Plural(len(p.Workers()), Worker), between, olaf.Plural(len(p.Cables), "cable"), modes)
 }
 
 // modes are those of the programs, each once.

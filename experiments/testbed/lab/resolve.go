@@ -47,14 +47,14 @@ type resolver struct {
 
 func (r *resolver) fail(at yamlfile.Pos, key, format string, args ...any) {
 	if len(r.errs) < yamlfile.MaxErrors {
-		r.errs = append(r.errs, &fileError{r.file.Path, at.Of(key), fmt.Sprintf(format, args...)})
+		r.errs = append(r.errs, &yamlfile.Error{Kind: ErrFile, File: r.file.Path, Line: at.Of(key), What: fmt.Sprintf(format, args...)})
 	}
 }
 
 // Resolve decides everything that a file leaves open. The error matches ErrFile and lists several mistakes with their lines.
 func (f *File) Resolve() (*Plan, error) {
 	r := &resolver{file: f, nodes: map[string]int{}, links: map[string]*Link{}, plan: &Plan{Name: f.name()}}
-	for _, step := range []func(){r.general, r.expand, r.name, r.connect, r.order, r.program} {
+	for _, step := range []func(){r.general, r.expand, r.spread, r.name, r.connect, r.order, r.program, r.queue} {
 		step()
 		if len(r.errs) > 0 { // what comes later would blame the same again
 			return nil, errors.Join(r.errs...)
@@ -101,10 +101,16 @@ func (r *resolver) general() {
 	if r.plan.Lanes*r.plan.Fragments > maxModel/olaf.LaneBytes {
 		r.fail(j.Pos, "fragments", "%d fragments of %d lanes take more than 1 GiB of the kernel's memory", r.plan.Fragments, r.plan.Lanes)
 	}
-	if given := len(f.Nodes) > 0; given == (f.Tree != nil) {
-		r.fail(f.Pos, "tree", "write a tree, such as 'tree: {workers: 4, children: 4}', or nodes with links; one of them")
-	} else if !given && (len(f.Links) > 0 || len(f.Devices) > 0) {
-		r.fail(f.Pos, "tree", "a tree says its links and devices by itself; leave them out, or write nodes instead")
+	forms := 0
+	for _, given := range []bool{len(f.Nodes) > 0, f.Tree != nil, f.Queue != nil} {
+		if given {
+			forms++
+		}
+	}
+	if forms != 1 {
+		r.fail(f.Pos, "tree", "write a tree, such as 'tree: {workers: 4, children: 4}', a queue, such as 'queue: {system: olaf, workers: 4}', or nodes with links; one of them")
+	} else if len(f.Nodes) == 0 && (len(f.Links) > 0 || len(f.Devices) > 0) {
+		r.fail(f.Pos, "links", "a tree and a queue say their links and devices by themselves; leave them out, or write nodes instead")
 	}
 }
 
@@ -183,8 +189,8 @@ func (r *resolver) name() {
 		case twice:
 			r.fail(n.Pos, "name", "node %s is there twice; give one another name", n.Name)
 			continue
-		case !slices.Contains([]string{Worker, Aggregator, Server}, n.Role):
-			r.fail(n.Pos, "role", "node %s has the role %q; use %s, %s or %s", n.Name, n.Role, Worker, Aggregator, Server)
+		case !slices.Contains([]string{Worker, Aggregator, Switch, Server}, n.Role):
+			r.fail(n.Pos, "role", "node %s has the role %q; use %s, %s, %s or %s", n.Name, n.Role, Worker, Aggregator, Switch, Server)
 		}
 		r.outside(n)
 		r.nodes[n.Name] = len(r.plan.Nodes)
@@ -258,14 +264,17 @@ func (r *resolver) link(l *Link, child, parent int) {
 		r.fail(l.Pos, "child", "server %s is the child of %s; sums end at a server", l.Child, l.Parent)
 		return
 	case above.Role == Worker || above.Role == Server && below.Role == Worker:
-		r.fail(l.Pos, "parent", "%s %s is the parent of %s %s; what a worker sends is added by an aggregator", above.Role, l.Parent, below.Role, l.Child)
+		r.fail(l.Pos, "parent", "%s %s is the parent of %s %s; what a worker sends is added by an aggregator, or waits at a switch", above.Role, l.Parent, below.Role, l.Child)
+		return
+	case below.Role == Switch && above.Role != Server || above.Role == Switch && below.Role != Worker:
+		r.fail(l.Pos, "parent", "%s %s is the parent of %s %s; a switch is between workers and the server", above.Role, l.Parent, below.Role, l.Child)
 		return
 	}
 	mtu := l.MTU
 	if mtu == 0 && !l.Has("mtu") {
 		mtu = DefaultMTU
 	}
-	if least := int(olaf.FrameSize(r.plan.Lanes)) - 14; mtu < least || mtu > MaxMTU {
+	if least := int(olaf.FrameSize(r.plan.Lanes)) - 14; above.Role != Switch && below.Role != Switch && mtu < least || mtu > MaxMTU {
 		r.fail(l.Pos, "mtu", "the cable from %s to %s has an MTU of %d; %d lanes take %d to %d", l.Child, l.Parent, mtu, r.plan.Lanes, least, MaxMTU)
 	}
 	at := len(r.plan.Cables)
@@ -338,12 +347,16 @@ func (r *resolver) program() {
 			continue
 		}
 		switch {
+		case r.plan.Nodes[node].Role == Switch: // below
+			continue
 		case devices[node] != nil:
 			r.fail(d.Pos, "node", "there are two devices at %s", d.Node)
 		case r.plan.Nodes[node].Role != Aggregator:
-			r.fail(d.Pos, "node", "%s is a %s; programs are at aggregators", d.Node, r.plan.Nodes[node].Role)
+			r.fail(d.Pos, "node", "%s is a %s; programs are at aggregators and switches", d.Node, r.plan.Nodes[node].Role)
 		case d.Program != "" && !slices.Contains(programs, d.Program):
-			r.fail(d.Pos, "program", "program %q cannot be in a testbed; there is %s", d.Program, strings.Join(programs, ", "))
+			r.fail(d.Pos, "program", "program %q does not add; there is %s, and %s at switches", d.Program, strings.Join(programs, ", "), strings.Join(systems(), ", "))
+		case d.Has("slots"):
+			r.fail(d.Pos, "slots", "an aggregator holds a whole model; slots are a queue's, at a switch")
 		case d.Mode != "" && d.Mode != Native && d.Mode != Generic:
 			r.fail(d.Pos, "mode", "mode %q; use %s or %s", d.Mode, Native, Generic)
 		case d.Arithmetic != "" && d.Arithmetic != Saturating && d.Arithmetic != Wrapping:

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"os/exec"
 	"slices"
 
 	"github.com/vishvananda/netlink"
@@ -31,6 +32,7 @@ type Lab struct {
 
 	lab    *netlab.Lab
 	opened []io.Closer
+	queue  *queue // of a plan with a switch
 }
 
 // Adder is a program that adds at a node.
@@ -49,7 +51,10 @@ type attachment struct {
 
 // Options say how a plan is made.
 type Options struct {
-	LogBytes int // room of each program's log of decisions, a power of two; 0 logs nothing
+	LogBytes int // room of each aggregator's log of decisions, a power of two; 0 logs nothing
+	// Command starts a worker or a server of a queue: its name and its arguments. It is what 'olafctl' does with 'worker' and 'ps'; nil
+	// starts none.
+	Command func(args ...string) *exec.Cmd
 }
 
 // Rights are those that Up needs.
@@ -69,6 +74,9 @@ func Up(p *Plan, o Options) (*Lab, error) {
 }
 
 func (l *Lab) up(o Options) (err error) {
+	if l.Switch != nil {
+		return l.raise(o)
+	}
 	if l.lab, err = netlab.New(); err != nil {
 		return err
 	}
@@ -232,6 +240,9 @@ func (l *Lab) parent(node int) (xdp.Parent, error) {
 
 // Faults are what is not as it was made: interfaces that are gone, programs that somebody took off. None where all is well.
 func (l *Lab) Faults() (faults []string) {
+	if l.queue != nil {
+		faults = l.queue.faults()
+	}
 	for i, c := range l.Cables {
 		for _, end := range []*netlab.Interface{c.A, c.B} {
 			if end == nil {
@@ -274,6 +285,9 @@ func (l *Lab) Close() error {
 	}
 	if l.lab != nil {
 		errs = append(errs, l.lab.Close())
+	}
+	if l.queue != nil {
+		errs = append(errs, l.queue.Close())
 	}
 	return errors.Join(errs...)
 }

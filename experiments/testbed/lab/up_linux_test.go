@@ -4,32 +4,171 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net"
 	"net/netip"
 	"os"
 	"os/exec"
+	"os/signal"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
+	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/pktgen/process"
 )
 
 // asHolder makes this test's program hold a testbed of that name until it is killed.
 const asHolder = "OLAFCTL_LAB_HOLDER"
 
 func TestMain(m *testing.M) {
-	name := os.Getenv(asHolder)
-	if name == "" {
+	var err error
+	switch name, host := os.Getenv(asHolder), os.Getenv(asHost); {
+	case name != "":
+		err = hold(name)
+	case host != "":
+		err = play(os.Args[1:])
+	default:
 		os.Exit(m.Run())
 	}
-	if err := hold(name); err != nil {
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
+	}
+}
+
+// asHost makes this test's program a worker or a server of a queue, as olafctl is one.
+const asHost = "OLAFCTL_LAB_HOST"
+
+func play(args []string) error {
+	f := flag.NewFlagSet("host", flag.ContinueOnError)
+	values := map[string]*string{}
+	for _, name := range []string{"system", "listen", "server", "tc"} {
+		values[name] = f.String(name, "", "")
+	}
+	id, lanes, clusters, vectors := f.Int("id", 0, ""), f.Int("lanes", 0, ""), f.Int("clusters", 0, ""), f.Int("vectors", 0, "")
+	every := f.Duration("every", 0, "")
+	var workers []string
+	f.Func("worker", "", func(s string) error {
+		workers = append(workers, s)
+		return nil
+	})
+	if err := f.Parse(args[1:]); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	conn, err := netlab.Datagrams(ctx, netip.MustParseAddrPort(*values["listen"]))
+	if err != nil {
+		return err
+	}
+	layout := endpoint.Layout{Values: *lanes, PerPacket: *lanes}
+	p := &process.Player{Codec: &process.Open{Packets: 1}, Work: &process.Numbers{Layout: layout, Every: *every}}
+	cfg := endpoint.Config{Job: olaf.ClusterID(*id), Layout: layout, Workers: len(workers), Updates: uint32(max(*vectors, 1))}
+	if args[0] == "ps" {
+		placed := pktgen.Placement{Workers: len(workers), Clusters: *clusters}
+		p.To = func(to endpoint.Peer, _ *program.Packet) netip.AddrPort { return netip.MustParseAddrPort(workers[to]) }
+		_, err = p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
+			return endpoint.NewOpenServer(cfg, endpoint.Olaf{Members: func(job olaf.ClusterID) (int, int) { return placed.Members(int(job)) }}, h)
+		})
+		return err
+	}
+	number, err := strconv.Atoi(workers[0])
+	if err != nil {
+		return err
+	}
+	cfg.Worker, cfg.Workers = olaf.WorkerID(number), number+1
+	server := netip.MustParseAddrPort(*values["server"])
+	p.To = func(endpoint.Peer, *program.Packet) netip.AddrPort { return server }
+	_, err = p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
+		return endpoint.NewOpenWorker(cfg, endpoint.Olaf{}, h)
+	})
+	return err
+}
+
+// TestQueue holds a testbed in which workers of two clusters overload a queue of each system, reads its counters while they do, and kills one
+// of them.
+func TestQueue(t *testing.T) {
+	able(t)
+	if err := netlab.Missing(netlab.PacketRights...); err != nil {
+		t.Skip(err)
+	}
+	for _, system := range systems() {
+		t.Run(system, func(t *testing.T) {
+			traces := testbedtest.Look(t)
+			marker := asHost + "=" + nameFor(system)
+			p := plan(t, "name: "+nameFor(system)+"\nqueue: {system: "+system+", workers: 3, clusters: 2, slots: 4, rate: 600kbps, out_rate: 500kbps, tc: 1s}\njob: {lanes: 48}")
+			var started []*exec.Cmd
+			h, err := NewHolder(p, Options{Command: func(args ...string) *exec.Cmd {
+				cmd := exec.Command(os.Args[0], args...)
+				cmd.Env = append(os.Environ(), marker)
+				started = append(started, cmd)
+				return cmd
+			}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			done := make(chan error, 1)
+			go func() { done <- h.Hold(context.Background()) }()
+			counts := await(t, p.Name, func(s *State) bool { return s.Nodes[3].Counts["delivered_frames"] > 50 })
+			q := counts.Nodes[3].Counts
+			merged := q["aggregated"] + q["replaced"] + q["dropped_full"]
+			if len(counts.Faults) > 0 || merged == 0 || q["decisions_checked"] == 0 || q["decisions_checked"] != q["decisions_equal"] || q["misidentified"]+q["malformed"] > 0 {
+				t.Errorf("%+v", counts)
+			}
+			if len(started) != 4 { // a server and three workers
+				t.Fatalf("%d programs", len(started))
+			}
+			if err := started[2].Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if s := await(t, p.Name, func(s *State) bool { return len(s.Faults) > 0 }); !strings.Contains(s.Faults[0], "the program on w1 ended: signal: killed") {
+				t.Errorf("%q", s.Faults)
+			}
+			if err := Down(p.Name); err != nil {
+				t.Error(err)
+			}
+			if err := <-done; err != nil {
+				t.Error(err)
+			}
+			traces.Gone(t, marker)
+		})
+	}
+}
+
+// await asks for the state of a testbed until it is as it should be.
+func await(t *testing.T, name string, as func(*State) bool) *State {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; {
+		s, err := Show(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if as(s) {
+			return s
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("it is still %+v", s)
+		}
+	}
+}
+
+// TestQueueRefused asks for more than any machine carries.
+func TestQueueRefused(t *testing.T) {
+	able(t)
+	_, err := Up(plan(t, "queue: {system: "+systems()[0]+", workers: 2, out_rate: 90G}\njob: {lanes: 48}"), Options{})
+	if !errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), "is what fits") {
+		t.Error(err)
 	}
 }
 
@@ -42,7 +181,7 @@ func hold(name string) error {
 	if err != nil {
 		return err
 	}
-	h, err := NewHolder(p)
+	h, err := NewHolder(p, Options{})
 	if err != nil {
 		return err
 	}
@@ -125,11 +264,11 @@ func TestHolder(t *testing.T) {
 	names := []string{nameFor("one"), nameFor("two")}
 	for _, name := range names {
 		p := plan(t, "name: "+name+"\ntree: {workers: 2}\njob: {lanes: 8, fragments: 4}")
-		h, err := NewHolder(p)
+		h, err := NewHolder(p, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := NewHolder(p); !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), name) {
+		if _, err := NewHolder(p, Options{}); !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), name) {
 			t.Errorf("a name that exists: %v", err)
 		}
 		done := make(chan error, 1)

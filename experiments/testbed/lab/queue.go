@@ -1,0 +1,218 @@
+package lab
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/yamlfile"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/pktgen"
+)
+
+// Queue is workers in front of a switch whose output queues, in a few numbers.
+type Queue struct {
+	yamlfile.Pos `yaml:"-"`
+	System       string        `yaml:"system"`
+	Workers      int           `yaml:"workers"`
+	Clusters     int           `yaml:"clusters"` // among which the workers are spread evenly
+	Slots        int           `yaml:"slots"`
+	OutRate      olaf.Rate     `yaml:"out_rate"` // of the switch's output
+	Rate         olaf.Rate     `yaml:"rate"`     // that each worker offers; 0 leaves workers to whoever enters their namespaces
+	TC           olaf.Duration `yaml:"tc"`       // threshold of transmission control; 0 sends every update
+	Mode         string        `yaml:"mode"`
+}
+
+// PlannedSwitch is a switch whose output queues.
+type PlannedSwitch struct {
+	Node     int       `json:"node"`
+	System   string    `json:"system"`
+	Mode     string    `json:"mode"`
+	Slots    int       `json:"slots"`
+	OutRate  olaf.Rate `json:"out_rate"`
+	Clusters int       `json:"clusters"`
+}
+
+// Limits and defaults of a switch's queue.
+const (
+	MaxSlots       = 256
+	MaxQueued      = MaxCables - 1 // workers
+	DefaultSlots   = 8
+	DefaultOutRate = 3 * olaf.Mbps
+)
+
+// queueMTU is that of a queue's cables, which carry the longest frame that is merged.
+const queueMTU = olaf.HeaderBytes + olaf.LaneBytes*MaxLanes - 14
+
+// systems are those whose programs queue in the kernel.
+func systems() []string { return engine.Names() }
+
+// spread writes a queue in a few numbers out as nodes, links and a device.
+func (r *resolver) spread() {
+	q := r.file.Queue
+	if q == nil {
+		return
+	}
+	clusters := q.Clusters
+	if !q.Has("clusters") {
+		clusters = 1
+	}
+	switch {
+	case q.Workers < 1 || q.Workers > MaxQueued:
+		r.fail(q.Pos, "workers", "a queue has %d workers; use 1 to %d", q.Workers, MaxQueued)
+		return
+	case clusters < 1 || clusters > q.Workers:
+		r.fail(q.Pos, "clusters", "%s in %d clusters; every cluster needs one", olaf.Plural(q.Workers, Worker), clusters)
+		return
+	}
+	copied := *r.file
+	r.file = &copied
+	placed := pktgen.Placement{Workers: q.Workers, Clusters: clusters}
+	const hub, server = "s0", "ps"
+	for w := range q.Workers {
+		name := "w" + strconv.Itoa(w)
+		copied.Nodes = append(copied.Nodes, Node{Pos: q.Pos, Name: name, Role: Worker, Cluster: int(placed.Cluster(w)), Rate: q.Rate, TC: q.TC})
+		copied.Links = append(copied.Links, Link{Pos: q.Pos, Child: name, Parent: hub})
+	}
+	copied.Nodes = append(copied.Nodes, Node{Pos: q.Pos, Name: hub, Role: Switch}, Node{Pos: q.Pos, Name: server, Role: Server})
+	copied.Links = append(copied.Links, Link{Pos: q.Pos, Child: hub, Parent: server})
+	copied.Devices = append(copied.Devices, Device{Pos: q.Pos, Node: hub, Program: q.System, Mode: q.Mode, Slots: q.Slots, Rate: q.OutRate})
+}
+
+// queue decides what a switch's queue leaves open.
+func (r *resolver) queue() {
+	switches := r.plan.of(Switch)
+	if len(switches) == 0 {
+		for i := range r.file.Nodes {
+			if n := &r.file.Nodes[i]; n.Cluster != 0 || n.Rate != 0 || n.TC != 0 {
+				r.fail(n.Pos, "cluster", "node %s has a cluster, a rate or transmission control; these belong to workers below a node of role %s", n.Name, Switch)
+			}
+		}
+		return
+	}
+	node := switches[0]
+	at := r.file.Nodes[node].Pos
+	if len(switches) > 1 || len(r.plan.of(Aggregator)) > 0 {
+		r.fail(at, "role", "there are %s and %s; a testbed has one switch, or aggregators", plural(len(switches), Switch), plural(len(r.plan.of(Aggregator)), Aggregator))
+		return
+	}
+	s := &PlannedSwitch{Node: node, Mode: Native, Slots: DefaultSlots, OutRate: DefaultOutRate}
+	for i := range r.file.Devices {
+		r.settings(s, &r.file.Devices[i])
+	}
+	if s.System == "" {
+		r.fail(at, "name", "nothing says what queues at %s; add a device 'node: %[1]s, program: %s'", r.plan.Nodes[node].Name, strings.Join(systems(), " or "))
+	}
+	r.plan.Switch = s
+	r.clusters(s)
+	r.hosts(s)
+}
+
+// settings takes over what the file says of the queue.
+func (r *resolver) settings(s *PlannedSwitch, d *Device) {
+	switch {
+	case d.Node != r.plan.Nodes[s.Node].Name:
+		r.fail(d.Pos, "node", "%s queues nothing; the queue is at %s", d.Node, r.plan.Nodes[s.Node].Name)
+		return
+	case s.System != "":
+		r.fail(d.Pos, "node", "there are two devices at %s", d.Node)
+	case !slices.Contains(systems(), d.Program):
+		r.fail(d.Pos, "program", "program %q does not queue; there is %s", d.Program, strings.Join(systems(), ", "))
+	case d.Mode != "" && d.Mode != Native && d.Mode != Generic:
+		r.fail(d.Pos, "mode", "mode %q; use %s or %s", d.Mode, Native, Generic)
+	case d.Arithmetic != "":
+		r.fail(d.Pos, "arithmetic", "a queue merges saturating; leave arithmetic out")
+	case (d.Slots != 0 || d.Has("slots")) && (d.Slots < 1 || d.Slots > MaxSlots):
+		r.fail(d.Pos, "slots", "a queue of %d slots; use 1 to %d", d.Slots, MaxSlots)
+	}
+	s.System = d.Program
+	if d.Mode != "" {
+		s.Mode = d.Mode
+	}
+	if d.Slots > 0 {
+		s.Slots = d.Slots
+	}
+	if d.Rate > 0 {
+		s.OutRate = d.Rate
+	}
+	if _, err := engine.FromRate(s.OutRate); err != nil {
+		r.fail(d.Pos, "rate", "%v", err)
+	}
+}
+
+// clusters holds that the server can tell a cluster's workers from their numbers.
+func (r *resolver) clusters(s *PlannedSwitch) {
+	workers := r.plan.Workers()
+	for _, node := range workers {
+		s.Clusters = max(s.Clusters, r.file.Nodes[node].Cluster+1)
+	}
+	placed := pktgen.Placement{Workers: len(workers), Clusters: s.Clusters}
+	for number, node := range workers {
+		n, p := &r.file.Nodes[node], &r.plan.Nodes[node]
+		if n.Cluster < 0 || s.Clusters > len(workers) || int(placed.Cluster(number)) != n.Cluster {
+			r.fail(n.Pos, "cluster", "worker %s is in cluster %d; with %s and %d clusters it must be %d: workers of a cluster stand next to each other, as many in each",
+				n.Name, n.Cluster, olaf.Plural(len(workers), Worker), s.Clusters, placed.Cluster(number))
+			return
+		}
+		if n.TC < 0 {
+			r.fail(n.Pos, "tc", "worker %s has a threshold of %v; use 0 or more", n.Name, n.TC)
+		}
+		p.Cluster, p.Rate, p.TC = n.Cluster, n.Rate, n.TC
+	}
+}
+
+// hosts gives everybody the address that the switch knows.
+func (r *resolver) hosts(s *PlannedSwitch) {
+	for i := range r.plan.Nodes {
+		if n := &r.plan.Nodes[i]; n.Device != "" {
+			r.fail(r.file.Nodes[i].Pos, "interface", "%s %s is behind an interface; around a queue all are namespaces", n.Role, n.Name)
+		}
+	}
+	for i := range r.plan.Cables {
+		c := &r.plan.Cables[i]
+		if l := r.links[r.plan.Nodes[c.Child].Name]; l.Has("mtu") {
+			r.fail(l.Pos, "mtu", "cables around a queue carry what it merges, %d bytes; leave mtu out", queueMTU)
+		}
+		c.MTU = queueMTU
+		number := r.plan.Nodes[c.Child].Number
+		if c.Child == s.Node {
+			number = len(r.plan.Workers())
+		}
+		c.Net = netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 78, byte(number), 0}), netBits)
+		hub := c.Net.Addr().Next()
+		if c.Upper, c.Lower = hub, hub.Next(); c.Child == s.Node {
+			c.Upper, c.Lower = c.Lower, c.Upper
+		}
+	}
+}
+
+// lines say what queues, and what workers do.
+func (p *Plan) queueLines() (lines []string) {
+	s := p.Switch
+	if s == nil {
+		return nil
+	}
+	lines = append(lines, fmt.Sprintf("program    %s at %s, %s: %s, output %v, %s", s.System, p.Nodes[s.Node].Name, s.Mode, olaf.Plural(s.Slots, "slot"), s.OutRate, olaf.Plural(s.Clusters, "cluster")))
+	for _, node := range p.Workers() {
+		n := &p.Nodes[node]
+		does := "sends nothing by itself"
+		if n.Rate > 0 {
+			does = fmt.Sprintf("offers %v in updates of %s", n.Rate, olaf.Plural(p.Lanes, "lane"))
+		}
+		if n.TC > 0 {
+			does += fmt.Sprintf(", transmission control %v", n.TC)
+		}
+		lines = append(lines, fmt.Sprintf("worker     %s, of cluster %d, %s", n.Name, n.Cluster, does))
+	}
+	return lines
+}
+
+func plural(n int, noun string) string {
+	if noun == Switch && n != 1 {
+		return strconv.Itoa(n) + " switches"
+	}
+	return olaf.Plural(n, noun)
+}
