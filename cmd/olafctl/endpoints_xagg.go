@@ -2,6 +2,8 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/netip"
 	"time"
 
@@ -68,6 +70,9 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	report, err := p.Run(cmd.Context(), conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewXAgg(cfg, x, h) })
 	if err == nil {
 		err = cmd.Context().Err()
+	}
+	if errors.Is(err, endpoints.ErrStalled) {
+		return fmt.Errorf("%w; are all workers and the server there? Where another job went by the same aggregator, say --epoch beyond its vectors", err)
 	}
 	if err != nil {
 		return ended(err)
