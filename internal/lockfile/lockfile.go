@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"syscall"
 )
 
 // ErrHeld says that another process holds the lock.
@@ -14,8 +15,14 @@ var ErrHeld = errors.New("locked")
 // Open is os.OpenFile of a file in a folder that others may write to: a symbolic link is refused, as it may have been laid by
 // somebody else.
 func Open(path string, flags int, mode fs.FileMode) (*os.File, error) {
-	return os.OpenFile(path, flags|noFollow, mode)
+	f, err := os.OpenFile(path, flags|noFollow, mode)
+	if errors.Is(err, syscall.ELOOP) {
+		err = &fs.PathError{Op: "open", Path: path, Err: errLink}
+	}
+	return f, err
 }
+
+var errLink = errors.New("a symbolic link, which is not followed; remove it, or name another place")
 
 // Take makes the file where it is missing and holds it until it is closed. The file stays: whoever removed it could take it
 // from under a third process. A symbolic link is refused. The error matches ErrHeld or is of the file.

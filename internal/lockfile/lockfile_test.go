@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -65,6 +66,8 @@ func TestLinkIsRefused(t *testing.T) {
 	if f, err := Take(link, 0o600); err == nil {
 		f.Close()
 		t.Error("a lock was taken through a link")
+	} else if !strings.Contains(err.Error(), link+": a symbolic link") {
+		t.Errorf("%v", err)
 	}
 	if _, err := os.Lstat(target); err == nil {
 		t.Error("a file was made behind a link")

@@ -304,9 +304,13 @@ func (a *Agent) Install(config *v1.ForwardingPipelineConfig) error {
 	if a.current.Load() != nil {
 		return nil
 	}
-	return a.pipeline(&v1.SetForwardingPipelineConfigRequest{
+	err := a.pipeline(&v1.SetForwardingPipelineConfigRequest{
 		DeviceId: a.device, Action: v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, Config: config,
 	})
+	if err != nil {
+		return errors.New(status.Convert(err).Message()) // to who starts the agent, not over gRPC
+	}
+	return nil
 }
 
 // pipeline carries out one action; the caller holds writes.
