@@ -9,6 +9,7 @@ package program
 
 import (
 	"fmt"
+	"net/netip"
 
 	"github.com/olafctl/olaf"
 )
@@ -259,7 +260,9 @@ type Description struct {
 	Tables   []Table
 	Stranger Class
 	ToS      uint8 // of data on the wire, where switches tell it by that
-	New      func(Config) (Program, error)
+	// Above chooses one of several switches above; nil of a program that does not say which. There is one at least.
+	Above func([]netip.Addr) int
+	New   func(Config) (Program, error)
 }
 
 // Account is what a program has counted, by name.

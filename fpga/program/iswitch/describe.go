@@ -1,6 +1,8 @@
 package iswitch
 
 import (
+	"net/netip"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
 )
@@ -42,7 +44,18 @@ func Describe() program.Description {
 		Actions: map[string]uint8{
 			"join": Join, "leave": Leave, "reset": Reset, "seth": SetH, "fbcast": ForceBroadcast, "help": Help, "halt": Halt, "ack": Acknowledge,
 		},
-		Tables: []program.Table{program.MembersTable("isw")}, Stranger: Stranger, ToS: DataToS,
+		Tables: []program.Table{program.MembersTable("isw")}, Stranger: Stranger, ToS: DataToS, Above: above,
 		New: func(cfg program.Config) (program.Program, error) { return New(cfg) },
 	}
+}
+
+// above is the switch with the smallest address, so that all switches of a storey send to the same one (paper, §3.4).
+func above(switches []netip.Addr) int {
+	taken := 0
+	for i, a := range switches {
+		if a.Less(switches[taken]) {
+			taken = i
+		}
+	}
+	return taken
 }

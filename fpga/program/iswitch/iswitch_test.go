@@ -6,4 +6,4 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programtest"
 )
 
-func TestVectors(t *testing.T) { programtest.Vectors(t, Describe(), 22) }
+func TestVectors(t *testing.T) { programtest.Vectors(t, Describe(), 27) }

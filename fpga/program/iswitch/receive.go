@@ -185,10 +185,11 @@ func (s *Switch) control(from program.Port, p *program.Packet, out program.Out) 
 	switch p.Action {
 	case Join, Leave:
 		place := k.place(from)
-		if place >= 0 {
-			k.join(place, p.Action == Join)
-		}
 		s.acknowledge(from, p, place >= 0, out)
+		if place < 0 {
+			return Stranger
+		}
+		k.join(place, p.Action == Join)
 	case SetH:
 		ok := p.Value >= 1 && p.Value <= MaxH
 		if ok {
@@ -205,6 +206,9 @@ func (s *Switch) control(from program.Port, p *program.Packet, out program.Out) 
 		s.help(k, from, p, out)
 	case Halt:
 		out.Emit(program.Down, p, nil)
+	case Acknowledge: // answers a switch that asked nothing
+	default:
+		s.acknowledge(from, p, false, out)
 	}
 	return Controlled
 }

@@ -2,6 +2,7 @@ package vector
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,8 +13,9 @@ import (
 
 // Build makes the program that v names, of those described, with its jobs and members, ready to play. Options of the
 // program line: profile, wrap, parent (true, false), lanes, slots (or segments, aggregators), workers (or members: children
-// at ports 0 to n-1), h (or fan), jobs (ids joined by commas; 0 alone by default). The error matches ErrFormat for words
-// that nobody knows, and program.ErrConfig for values that the program refuses.
+// at ports 0 to n-1), h (or fan), jobs (ids joined by commas; 0 alone by default), racks (switches with so many workers each
+// below another), parents (addresses of those that racks could be below). The error matches ErrFormat for words that nobody
+// knows, and program.ErrConfig for values that the program refuses.
 func (v *Vector) Build(described []program.Description) (Subject, error) {
 	i := slices.IndexFunc(described, func(d program.Description) bool { return d.Name == v.Program })
 	if i < 0 {
@@ -26,27 +28,77 @@ func (v *Vector) Build(described []program.Description) (Subject, error) {
 			return Subject{}, fmt.Errorf("%w: program line: %w", ErrFormat, err)
 		}
 	}
-	p, err := d.New(o.cfg)
+	tops, err := o.tops(d)
 	if err != nil {
 		return Subject{}, err
 	}
-	s := Subject{Program: p, Description: d}
-	o.job.Members = make([]program.Member, o.workers)
-	for w := range o.job.Members {
-		o.job.Members[w] = program.Member{Worker: olaf.WorkerID(w), Port: program.Port(w)}
-		s.Members = append(s.Members, program.Port(w))
+	s := Subject{Description: d, Racks: o.racks}
+	top, children := o.job, o.workers
+	if o.racks > 0 {
+		top.Level, children = 1, o.racks
 	}
-	part := p.Slots() / len(o.jobs)
-	for k, id := range o.jobs {
-		o.job.ID = id
-		if len(o.jobs) > 1 {
-			o.job.Base, o.job.Slots = k*part, part
+	for _, name := range tops {
+		if err := o.add(&s, name, top, children); err != nil {
+			return Subject{}, err
 		}
-		if err := p.Configure(o.job); err != nil {
+	}
+	rack := o.job
+	rack.Parent = true
+	for r := range o.racks {
+		if err := o.add(&s, fmt.Sprintf("rack%d", r), rack, o.workers); err != nil {
 			return Subject{}, err
 		}
 	}
 	return s, nil
+}
+
+// add builds one switch with its jobs.
+func (o *options) add(s *Subject, name string, j program.Job, children int) error {
+	p, err := s.Description.New(o.cfg)
+	if err != nil {
+		return err
+	}
+	w := Switch{Name: name, Program: p}
+	j.Members = make([]program.Member, children)
+	for c := range j.Members {
+		j.Members[c] = program.Member{Worker: olaf.WorkerID(c), Port: program.Port(c)}
+		w.Members = append(w.Members, program.Port(c))
+	}
+	part := p.Slots() / len(o.jobs)
+	for k, id := range o.jobs {
+		j.ID = id
+		if len(o.jobs) > 1 {
+			j.Base, j.Slots = k*part, part
+		}
+		if err := p.Configure(j); err != nil {
+			return err
+		}
+	}
+	s.Switches = append(s.Switches, w)
+	return nil
+}
+
+// tops are the names of the switches at the top, the one that racks are below first.
+func (o *options) tops(d *program.Description) ([]string, error) {
+	switch {
+	case len(o.parents) == 0:
+		return []string{"root"}, nil
+	case o.racks == 0:
+		return nil, fmt.Errorf("%w: program line: parents are of racks, and there are none", ErrFormat)
+	case d.Above == nil && len(o.parents) > 1:
+		return nil, fmt.Errorf("%w: program line: %s does not say which of %d switches above it is taken", ErrFormat, d.Name, len(o.parents))
+	}
+	taken := 0
+	if d.Above != nil {
+		taken = d.Above(o.parents)
+	}
+	names := []string{o.parents[taken].String()}
+	for i, a := range o.parents {
+		if i != taken {
+			names = append(names, a.String())
+		}
+	}
+	return names, nil
 }
 
 func names(described []program.Description) string {
@@ -63,6 +115,8 @@ type options struct {
 	job     program.Job
 	jobs    []olaf.ClusterID
 	workers int
+	racks   int
+	parents []netip.Addr
 }
 
 func (o *options) set(f Field) error {
@@ -86,6 +140,10 @@ func (o *options) set(f Field) error {
 		return number(f, 0, 1<<20, &o.job.Fan)
 	case "jobs":
 		return o.setJobs(f.Value)
+	case "racks":
+		return number(f, 1, MaxRacks, &o.racks)
+	case "parents":
+		return o.setParents(f.Value)
 	}
 	return fmt.Errorf("unknown option %q", f.Name)
 }
@@ -98,6 +156,17 @@ func (o *options) setJobs(value string) error {
 			return fmt.Errorf("job %q is not a number of 16 bits", word)
 		}
 		o.jobs = append(o.jobs, olaf.ClusterID(id))
+	}
+	return nil
+}
+
+func (o *options) setParents(value string) error {
+	for word := range strings.SplitSeq(value, ",") {
+		a, err := netip.ParseAddr(word)
+		if err != nil {
+			return fmt.Errorf("parent %q is not an IP address", word)
+		}
+		o.parents = append(o.parents, a)
 	}
 	return nil
 }

@@ -174,6 +174,8 @@ func (in *Input) set(name, value string) error {
 	switch name {
 	case "port":
 		return in.setPort(value)
+	case "switch":
+		in.Switch = value
 	case "data":
 		in.Data = strings.Split(value, ",")
 	case "action":
@@ -249,13 +251,8 @@ func (p *parser) out(words []string) error {
 		return err
 	}
 	o := Output{Line: p.number}
-	for _, f := range fields {
-		if f.Name == "to" {
-			o.To = f.Value
-			continue
-		}
-		o.Fields = append(o.Fields, f)
-	}
+	o.To, fields = take(fields, "to")
+	o.Switch, o.Fields = take(fields, "switch")
 	if o.To == "" {
 		return fmt.Errorf("an out line says where to: up, down, others or port:N")
 	}
@@ -276,7 +273,8 @@ func (p *parser) slot(words []string) error {
 	if err != nil {
 		return err
 	}
-	p.v.Steps = append(p.v.Steps, Step{Line: p.number, Cycle: p.cycle, Slot: &SlotLine{Index: int(index), Fields: fields}})
+	at, fields := take(fields, "switch")
+	p.v.Steps = append(p.v.Steps, Step{Line: p.number, Cycle: p.cycle, Slot: &SlotLine{Index: int(index), Switch: at, Fields: fields}})
 	return nil
 }
 
@@ -290,6 +288,18 @@ func (p *parser) stat(words []string) error {
 	}
 	p.v.Steps = append(p.v.Steps, Step{Line: p.number, Cycle: p.cycle, Stat: words[0], Count: n})
 	return nil
+}
+
+// take is the value of a field, empty of one that is not there, and the other fields.
+func take(fields []Field, name string) (value string, others []Field) {
+	for _, f := range fields {
+		if f.Name == name {
+			value = f.Value
+		} else {
+			others = append(others, f)
+		}
+	}
+	return value, others
 }
 
 // split reads name=value words; a name may stand once.

@@ -11,11 +11,27 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Subject is what a vector is played on.
+// Subject is what a vector is played on: one switch, or a tree of two storeys.
 type Subject struct {
-	Program     program.Program
 	Description *program.Description
-	Members     []program.Port // who a packet to "down" reaches, in port order
+	// Switches are those at the top, then the racks, which are the children of the first.
+	Switches []Switch
+	Racks    int
+}
+
+// Switch is one switch of a subject.
+type Switch struct {
+	Name    string // as lines call it; the first needs none
+	Program program.Program
+	Members []program.Port // who a packet to "down" reaches, in port order
+}
+
+// find is the place of a switch, -1 of one that is not there.
+func (s *Subject) find(name string) int {
+	if name == "" {
+		return 0
+	}
+	return slices.IndexFunc(s.Switches, func(w Switch) bool { return w.Name == name })
 }
 
 // Play presents every step of v to s. The error is a *Difference at the first thing that is not as v says, and matches
@@ -31,14 +47,25 @@ func Play(v *Vector, s Subject) error {
 }
 
 type player struct {
-	v    *Vector
-	s    Subject
-	from program.Port // of the packet at hand
-	left []emitted
+	v       *Vector
+	s       Subject
+	at      int          // the switch that has the packet at hand, and
+	from    program.Port // the port that it came in by
+	left    []emitted
+	between []hop
 }
 
-// emitted is one packet that left, a multicast once a receiver.
+// hop is a packet on its way from one switch to another.
+type hop struct {
+	at     int
+	from   program.Port
+	packet program.Packet
+	lanes  []uint32
+}
+
+// emitted is one packet that left a switch, a multicast once a receiver.
 type emitted struct {
+	at     int
 	to     program.Dest
 	member bool // one copy of a multicast
 	first  bool // of its multicast
@@ -50,20 +77,57 @@ type emitted struct {
 // Emit records what leaves.
 func (p *player) Emit(to program.Dest, packet *program.Packet, lanes []uint32) {
 	ports := []program.Port{}
-	for _, m := range p.s.Members {
+	for _, m := range p.s.Switches[p.at].Members {
 		if to == program.Down || to == program.Others && m != p.from {
 			ports = append(ports, m)
 		}
 	}
-	e := emitted{to: to, packet: *packet, lanes: slices.Clone(lanes), first: true}
+	e := emitted{at: p.at, to: to, packet: *packet, lanes: slices.Clone(lanes), first: true}
 	if len(ports) == 0 {
-		p.left = append(p.left, e)
+		p.leave(e)
 		return
 	}
 	for i, port := range ports {
 		e.to, e.member, e.first, e.copies = program.Dest(port), true, i == 0, len(ports)
-		p.left = append(p.left, e)
+		p.leave(e)
 	}
+}
+
+// leave takes down one packet, and sends it on where another switch is at the end of its link.
+func (p *player) leave(e emitted) {
+	p.left = append(p.left, e)
+	racks := len(p.s.Switches) - p.s.Racks
+	switch {
+	case p.s.Racks == 0:
+	case e.at == 0 && e.to >= 0 && int(e.to) < p.s.Racks:
+		p.between = append(p.between, hop{racks + int(e.to), program.Uplink, e.packet, e.lanes})
+	case e.at >= racks && e.to == program.Up:
+		p.between = append(p.between, hop{0, program.Port(e.at - racks), e.packet, e.lanes})
+	}
+}
+
+// present brings a packet to a switch, and what that sends to others to these.
+func (p *player) present(now olaf.Time, first hop) program.Class {
+	p.left, p.between = p.left[:0], append(p.between[:0], first)
+	var class program.Class
+	for i := 0; i < len(p.between); i++ {
+		h := p.between[i]
+		p.at, p.from = h.at, h.from
+		became := p.s.Switches[h.at].Program.Receive(now, h.from, &h.packet, h.lanes, p)
+		if i == 0 {
+			class = became
+		}
+	}
+	return class
+}
+
+// place is that of the switch that a line names.
+func (p *player) place(line int, name string) (int, error) {
+	at := p.s.find(name)
+	if at < 0 {
+		return 0, fmt.Errorf("%w: line %d: there is no switch %q", ErrFormat, line, name)
+	}
+	return at, nil
 }
 
 func (p *player) step(s *Step) error {
@@ -95,8 +159,11 @@ func (p *player) receive(s *Step) error {
 	if err != nil {
 		return fmt.Errorf("%w: line %d: %w", ErrFormat, s.Line, err)
 	}
-	p.from, p.left = in.From, p.left[:0]
-	class := p.s.Program.Receive(olaf.Time(s.Cycle)*olaf.Time(olaf.Cycle), in.From, &packet, lanes, p)
+	at, err := p.place(s.Line, in.Switch)
+	if err != nil {
+		return err
+	}
+	class := p.present(olaf.Time(s.Cycle)*olaf.Time(olaf.Cycle), hop{at, in.From, packet, lanes})
 	if in.Expect != "" {
 		if have := p.s.Description.ClassName(class); have != in.Expect {
 			return &Difference{s.Line, "class", in.Expect, have}
@@ -124,11 +191,18 @@ func (p *player) outs(s *Step) error {
 	left := p.left
 	for i := range s.In.Outs {
 		o := &s.In.Outs[i]
+		at, err := p.place(o.Line, o.Switch)
+		if err != nil {
+			return err
+		}
 		if len(left) == 0 {
 			return &Difference{o.Line, "what leaves", "to=" + o.To, "nothing more"}
 		}
 		e := &left[0]
 		taken := 1
+		if e.at != at {
+			return &Difference{o.Line, "switch", p.s.Switches[at].Name, p.s.Switches[e.at].Name}
+		}
 		if whole := e.member && e.first && (o.To == program.Down.String() || o.To == program.Others.String()); whole {
 			taken = e.copies
 		} else if o.To != e.to.String() {
@@ -231,10 +305,15 @@ func (p *player) data(line int, text string, have []uint32) error {
 }
 
 func (p *player) slot(s *Step) error {
-	if s.Slot.Index >= p.s.Program.Slots() {
-		return fmt.Errorf("%w: line %d: slot %d of %d", ErrFormat, s.Line, s.Slot.Index, p.s.Program.Slots())
+	at, err := p.place(s.Line, s.Slot.Switch)
+	if err != nil {
+		return err
 	}
-	v := p.s.Program.Slot(s.Slot.Index)
+	of := p.s.Switches[at].Program
+	if s.Slot.Index >= of.Slots() {
+		return fmt.Errorf("%w: line %d: slot %d of %d", ErrFormat, s.Line, s.Slot.Index, of.Slots())
+	}
+	v := of.Slot(s.Slot.Index)
 	for _, f := range s.Slot.Fields {
 		if f.Name == "data" {
 			if err := p.data(s.Line, f.Value, v.Lanes); err != nil {
@@ -262,7 +341,11 @@ func (p *player) stat(s *Step) error {
 	if i < 0 {
 		return fmt.Errorf("%w: line %d: %s counts no %q", ErrFormat, s.Line, p.v.Program, s.Stat)
 	}
-	if have := p.s.Program.Counts()[i]; have != s.Count {
+	have := uint64(0)
+	for k := range p.s.Switches {
+		have += p.s.Switches[k].Program.Counts()[i]
+	}
+	if have != s.Count {
 		return &Difference{s.Line, s.Stat, fmt.Sprint(s.Count), fmt.Sprint(have)}
 	}
 	return nil

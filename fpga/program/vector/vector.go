@@ -42,6 +42,7 @@ type Step struct {
 
 // Input is a packet that comes in.
 type Input struct {
+	Switch string // by which it comes in; empty is the one at the top
 	From   program.Port
 	Packet program.Packet
 	Action string   // of a control packet: a name that the program knows, or a number
@@ -53,6 +54,7 @@ type Input struct {
 // Output is an expected packet: only the fields that the file names are compared.
 type Output struct {
 	Line   int
+	Switch string // that sends it; empty is the one at the top
 	To     string // up, down, others, port:N
 	Fields []Field
 }
@@ -60,6 +62,7 @@ type Output struct {
 // SlotLine is an expected place of the table.
 type SlotLine struct {
 	Index  int
+	Switch string // whose it is; empty is the one at the top
 	Fields []Field
 }
 
@@ -83,4 +86,5 @@ const (
 	MaxLine  = 1 << 18 // bytes a line, enough for the largest frame's lanes
 	MaxCycle = 1 << 50 // 52 days of 4 ns
 	MaxPort  = 1 << 15
+	MaxRacks = 64
 )
