@@ -160,6 +160,24 @@ func TestTablesOfSystems(t *testing.T) {
 	step{"tables show TARGET", 0, "", "the tables are empty"}.run(t, strings.NewReplacer("TARGET", "--target "+begun))
 }
 
+// TestSlotsOfTwoJobs holds that jobs get no slots in common by tables, and that the refusal names both.
+func TestSlotsOfTwoJobs(t *testing.T) {
+	parts := func(name, first, second string) string {
+		return writeFile(t, name, storyTables+"programs:\n  sml.jobs:\n    - {job: 0, first: "+first+", size: 64}\n    - {job: 1, first: "+second+", size: 64}\n")
+	}
+	replace := strings.NewReplacer("TARGET", "--target "+startServe(t, "--system", "switchml"),
+		"CLASH", parts("clash.yaml", "0", "32"), "APART", parts("apart.yaml", "0", "64"), "TURNED", parts("turned.yaml", "64", "0"))
+	for _, s := range []step{
+		{"tables apply CLASH TARGET", 1, "", `"sml.jobs" gives two jobs the same slots: job 0 has slots 0 to 63 and job 1 slots 32 to 95`},
+		{"tables show TARGET", 0, "", "the tables are empty"},
+		{"tables apply APART TARGET", 0, "", "done as one batch"},
+		{"tables apply TURNED TARGET", 0, "", "0 added, 2 changed, 0 deleted: done as one batch"},
+		{"tables show TARGET", 0, `job 1 +set_pool\(first=0, size=64\)`, ""},
+	} {
+		s.run(t, replace)
+	}
+}
+
 // TestDeviceBehindAnAgent uses registers and runs a bench through grpc.
 func TestDeviceBehindAnAgent(t *testing.T) {
 	target := startServe(t)

@@ -44,6 +44,8 @@ type Table struct {
 	Params  []Field
 	Miss    string // what is done without an entry
 	Without string // what that does
+	// Shared says that a size of 0 shares all slots; otherwise it is all slots from the first on.
+	Shared bool
 }
 
 // JobKey is the key of a table with an entry a job.
@@ -52,6 +54,36 @@ func JobKey() []Field { return []Field{{Name: "job", Bits: 16, Means: JobID}} }
 // PartParams give a job its part of a table of slots.
 func PartParams() []Field {
 	return []Field{{Name: "first", Bits: 32, Means: FirstSlot}, {Name: "size", Bits: 32, Means: SlotCount}}
+}
+
+// Range is slots First to End-1.
+type Range struct{ First, End uint64 }
+
+// endless is behind every slot that a field of 32 bits can name.
+const endless = 1 << 33
+
+// String is how errors name the slots.
+func (r Range) String() string {
+	if r.End == endless {
+		return fmt.Sprintf("slots from %d on", r.First)
+	}
+	return fmt.Sprintf("slots %d to %d", r.First, r.End-1)
+}
+
+// Parts says that entries give jobs slots of their own.
+func (t *Table) Parts() bool {
+	return slices.ContainsFunc(t.Params, func(f Field) bool { return f.Means == SlotCount })
+}
+
+// Part is the slots that an entry with some parameters gives its job alone; an empty one of a job that shares all.
+func (t *Table) Part(params []uint32) Range {
+	var j Job
+	read(t.Params, params, &j, new(Member))
+	r := Range{uint64(j.Base), uint64(j.Base) + uint64(j.Slots)}
+	if j.Slots == 0 && !t.Shared {
+		r.End = endless
+	}
+	return r
 }
 
 // MembersTable is the one that admits workers to jobs, in a control of that name.

@@ -374,11 +374,11 @@ func replay(b Backend, o Options, c content) (*pipeline, error) {
 		return nil, fmt.Errorf("%w: its pipeline does not fit the device: %v", ErrJournal, err)
 	}
 	for i, batch := range c.batches { // not committed yet, so this touches no device
-		state, _, faults, err := p.write(b, nil, batch)
-		if err != nil || faults != nil {
-			return nil, fmt.Errorf("%w: batch %d does not replay: %v", ErrJournal, i, errors.Join(append(faults, err)...))
+		t, err := p.try(b, nil, batch)
+		if err != nil || t.faults != nil {
+			return nil, fmt.Errorf("%w: batch %d does not replay: %v", ErrJournal, i, errors.Join(append(t.faults, err)...))
 		}
-		p.state = state
+		p.state = t.state
 	}
 	return p, nil
 }

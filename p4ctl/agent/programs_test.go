@@ -12,9 +12,11 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/atp"
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 	"github.com/olafctl/olaf/fpga/program/p4inc"
 	"github.com/olafctl/olaf/fpga/program/programs"
+	"github.com/olafctl/olaf/fpga/program/switchml"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
@@ -140,6 +142,54 @@ func TestEntriesOfPrograms(t *testing.T) {
 	}))
 	if d := cmp.Diff([]string{"\x01", "\x02", "\x06"}, read); d != "" {
 		t.Error(d)
+	}
+}
+
+// pool gives job j slots of a table of that code, as first and size.
+func pool(kind, code, j, first, size string) string {
+	return `updates { type: ` + kind + ` entity { table_entry { table_id: 0x0200` + code + ` match { field_id: 1 exact { value: "` + j + `" } }
+		action { action { action_id: 0x0100` + code + ` params { param_id: 1 value: "` + first + `" } params { param_id: 2 value: "` + size + `" }` +
+		map[bool]string{true: ` params { param_id: 3 value: "\x00" } params { param_id: 4 value: "\x00" }`}[code == "0301"] + ` } } } } } `
+}
+
+// Two jobs never have the same slot: the entry that would do it is refused, naming both, and a batch is judged by what it leaves.
+func TestOverlappingSlots(t *testing.T) {
+	b, sml, hashed := newTold(t, ""), switchml.Describe(), atp.Describe()
+	b.must(b.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, sml, hashed))
+	const rollback, insert, modify = "atomicity: ROLLBACK_ON_ERROR ", "INSERT", "MODIFY"
+	one, two := func(kind, first, size string) string { return pool(kind, "0201", `\x01`, first, size) }, func(kind, first, size string) string { return pool(kind, "0201", `\x02`, first, size) }
+	b.must(b.put(one(insert, `\x00`, `\x40`)))
+	for _, c := range []struct{ name, batch, say string }{
+		{"insert", two(insert, `\x20`, `\x40`), "\"sml.jobs\" gives two jobs the same slots: job 1 has slots 0 to 63 and job 2 slots 32 to 95"},
+		{"to the end of the pool", two(insert, `\x3f`, `\x00`), "job 2 slots from 63 on"},
+		{"within", two(insert, `\x01`, `\x01`), "job 1 has slots 0 to 63 and job 2 slots 1 to 1"},
+		{"modify", rollback + two(insert, `\x40`, `\x20`) + one(modify, `\x00`, `\x41`), "job 1 has slots 0 to 64 and job 2 slots 64 to 95"},
+		{"both at once", rollback + two(insert, `\x40`, `\x20`) + pool(insert, "0201", `\x03`, `\x5f`, `\x01`), "job 2 has slots 64 to 95 and job 3 slots 95 to 95"},
+	} {
+		before := b.backend.Tables()
+		err := b.put(c.batch)
+		if details := status.Convert(err).Details(); err == nil || !strings.Contains(err.Error(), c.say) || len(details) == 0 {
+			t.Errorf("%s: %v, want %q", c.name, err, c.say)
+		}
+		if after, _ := b.backend.Tables().Jobs(&sml); len(after) != 1 || strings.HasPrefix(c.batch, rollback) && b.backend.Tables() != before {
+			t.Errorf("%s: %+v is left", c.name, after)
+		}
+	}
+	// Of a batch that goes on, what clashes is taken back and the rest stays.
+	if err := b.put(two(insert, `\x40`, `\x20`) + one(modify, `\x00`, `\x50`)); err == nil {
+		t.Error("a clash went through")
+	}
+	// Neighbours touch, jobs change places in one batch, and whoever goes makes room.
+	b.must(b.put(rollback + one(modify, `\x40`, `\x20`) + two(modify, `\x00`, `\x40`)))
+	b.must(b.put(rollback + one("DELETE", `\x00`, `\x00`) + two(modify, `\x10`, `\x00`)))
+	jobs, _ := b.backend.Tables().Jobs(&sml)
+	if d := cmp.Diff([]program.Job{{ID: 2, Base: 16}}, jobs); d != "" {
+		t.Error(d)
+	}
+	// A size of 0 shares all aggregators of ATP, beside those that have some of their own.
+	b.must(b.put(pool(insert, "0301", `\x01`, `\x00`, `\x00`) + pool(insert, "0301", `\x02`, `\x00`, `\x00`) + pool(insert, "0301", `\x03`, `\x05`, `\x05`)))
+	if err := b.put(pool(insert, "0301", `\x04`, `\x00`, `\x06`)); err == nil || !strings.Contains(err.Error(), `"atp.jobs" gives two jobs the same slots: job 4 has slots 0 to 5 and job 3 slots 5 to 9`) {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -28,7 +28,7 @@ const (
 // codes of all elements come first; texts are as long as small clients can take.
 func batchStatus(what string, faults []error) error {
 	details := make([]*v1.Error, len(faults))
-	first := ""
+	why, cause := "", error(nil)
 	var texts []int // lengths
 	for i, fault := range faults {
 		details[i] = new(v1.Error)
@@ -37,8 +37,12 @@ func batchStatus(what string, faults []error) error {
 		}
 		details[i].CanonicalCode = int32(faultCode(fault))
 		details[i].Message = printable(status.Convert(fault).Message(), maxMessage)
-		if texts = append(texts, len(details[i].Message)); len(texts) == 1 {
-			first = faultCode(fault).String() + ": " + details[i].Message
+		texts = append(texts, len(details[i].Message))
+		switch named := faultCode(fault).String() + ": " + details[i].Message; {
+		case len(texts) == 1:
+			why, cause = "the first with "+named, fault
+		case faultCode(cause) == codes.Aborted && faultCode(fault) != codes.Aborted: // what took the others along
+			why, cause = "because of "+named, fault
 		}
 	}
 	if len(texts) == 0 {
@@ -46,7 +50,7 @@ func batchStatus(what string, faults []error) error {
 	}
 	longest := longestText(texts, len(faults))
 	// Many controllers print this line only, so it says why as well.
-	st := &statuspb.Status{Code: int32(codes.Unknown), Message: fmt.Sprintf("%d of %d %s failed; the first with %s", len(texts), len(faults), what, first)}
+	st := &statuspb.Status{Code: int32(codes.Unknown), Message: fmt.Sprintf("%d of %d %s failed; %s", len(texts), len(faults), what, why)}
 	for _, detail := range details {
 		detail.Message = printable(detail.Message, longest)
 		packed, err := anypb.New(detail)

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	configv1 "github.com/p4lang/p4runtime/go/p4/config/v1"
@@ -18,33 +19,102 @@ type step struct{ do, undo Change }
 // write handles a Write after arbitration: it tries every update in order and returns the new state, the changes that
 // led there, and one error per update when any failed. The pipeline and its state stay as they are.
 func (p *pipeline) write(b Backend, role *Role, req *v1.WriteRequest) (next *State, changes []Change, faults []error, err error) {
-	stopAtFault, err := atomicity(b, req.Atomicity)
+	t, err := p.try(b, role, req)
+	if err == nil {
+		err = p.settle(b, t)
+	}
 	if err != nil {
 		return p.state, nil, nil, err
 	}
-	next = p.state.next()
-	e := new(edit)
-	var undo []Change
+	for i := range t.made {
+		changes = append(changes, t.made[i].do)
+	}
+	return t.state, changes, t.faults, nil
+}
+
+// tried is a batch on its way: what it made of the state so far, and how.
+type tried struct {
+	state       *State
+	edit        *edit
+	made        []made
+	updates     int
+	faults      []error // one an update; nil while none failed
+	stopAtFault bool
+}
+
+// made is an update that was made, and its place in the batch.
+type made struct {
+	step
+	at int
+}
+
+// try makes the updates of a batch one after the other.
+func (p *pipeline) try(b Backend, role *Role, req *v1.WriteRequest) (t *tried, err error) {
+	t = &tried{state: p.state.next(), edit: new(edit), updates: len(req.Updates)}
+	if t.stopAtFault, err = atomicity(b, req.Atomicity); err != nil {
+		return nil, err
+	}
 	for i, u := range req.Updates {
-		s, err := p.prepare(next, role, u)
+		s, err := p.prepare(t.state, role, u)
 		if err == nil && p.committed {
 			err = b.Do(s.do)
 		}
 		if err != nil {
-			if faults == nil {
-				faults = make([]error, len(req.Updates))
-			}
-			faults[i] = err
-			if stopAtFault {
-				return p.state, nil, aborted(faults, i), p.rollback(b, undo)
+			t.fail(i, err)
+			if t.stopAtFault {
+				return t, p.abort(b, t, i, i)
 			}
 			continue
 		}
-		next.apply(e, s.do)
-		changes = append(changes, s.do)
-		undo = append(undo, s.undo)
+		t.state.apply(t.edit, s.do)
+		t.made = append(t.made, made{s, i})
 	}
-	return next, changes, faults, nil
+	return t, nil
+}
+
+// fail takes down why an update was not made.
+func (t *tried) fail(at int, err error) {
+	if t.faults == nil {
+		t.faults = make([]error, t.updates)
+	}
+	t.faults[at] = err
+}
+
+// abort takes a batch back because of one update, where those before the end had been tried.
+func (p *pipeline) abort(b Backend, t *tried, at, end int) error {
+	for i := range t.faults {
+		switch {
+		case i == at:
+		case i < end:
+			t.faults[i] = status.Errorf(codes.Aborted, "rolled back because of update %d", at)
+		default:
+			t.faults[i] = status.Errorf(codes.Aborted, "not tried because of update %d", at)
+		}
+	}
+	err := p.rollback(b, t.made)
+	t.state, t.made = p.state, nil
+	return err
+}
+
+// settle takes back what leaves two jobs with the same slots. A batch is judged by what it leaves, so that jobs can change places
+// in one.
+func (p *pipeline) settle(b Backend, t *tried) error {
+	for {
+		last, fault := t.clash()
+		if last < 0 {
+			return nil
+		}
+		at := t.made[last].at
+		t.fail(at, fault)
+		if t.stopAtFault {
+			return p.abort(b, t, at, t.updates)
+		}
+		if err := p.rollback(b, t.made[last:last+1]); err != nil {
+			return err
+		}
+		t.state.apply(t.edit, t.made[last].undo)
+		t.made = slices.Delete(t.made, last, last+1)
+	}
 }
 
 // atomicity says whether the batch ends at the first fault, and refuses what the backend can't promise.
@@ -62,26 +132,13 @@ func atomicity(b Backend, a v1.WriteRequest_Atomicity) (stopAtFault bool, err er
 	return false, status.Errorf(codes.Unimplemented, "atomicity %v is not supported by this device", a)
 }
 
-// aborted fills in what became of the other updates of a batch that was rolled back because of update at.
-func aborted(faults []error, at int) []error {
-	for i := range faults {
-		switch {
-		case i < at:
-			faults[i] = status.Errorf(codes.Aborted, "rolled back because of update %d", at)
-		case i > at:
-			faults[i] = status.Errorf(codes.Aborted, "not tried because of update %d", at)
-		}
-	}
-	return faults
-}
-
 // rollback takes changes back on the device, newest first. If the device refuses, it is reset to the state before.
-func (p *pipeline) rollback(b Backend, undo []Change) error {
+func (p *pipeline) rollback(b Backend, made []made) error {
 	if !p.committed {
 		return nil
 	}
-	for i := len(undo) - 1; i >= 0; i-- {
-		err := b.Do(undo[i])
+	for i := len(made) - 1; i >= 0; i-- {
+		err := b.Do(made[i].undo)
 		if err == nil {
 			continue
 		}

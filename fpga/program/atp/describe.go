@@ -54,7 +54,7 @@ func tables() []program.Table {
 			Key:    program.JobKey(),
 			Action: "set_job", Does: "The switch aggregates for the job; a size of 0 shares all aggregators.",
 			Params: append(program.PartParams(), program.Field{Name: "level", Bits: 8, Means: program.TreeLevel}, program.Field{Name: "parent", Bits: 1, Means: program.HasParent}),
-			Miss:   "forward", Without: "The switch aggregates nothing for the job.",
+			Miss:   "forward", Without: "The switch aggregates nothing for the job.", Shared: true,
 		},
 		program.MembersTable("atp"),
 	}
