@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,14 +19,21 @@ type loopFlags struct {
 	jobs, fan, aggregators int
 	loss                   lossList
 	fraction               float64
+	ranges                 string
+}
+
+// slotRanges is the flag of slots that are each job's alone.
+const slotRanges = "slot-ranges"
+
+// systemOptions are those that only some systems take.
+var systemOptions = []string{
+	system.OptionPacket, system.OptionWindow, system.OptionTimeout, system.OptionRecovery, system.OptionProfile, system.OptionSharing,
+	system.OptionCongestion, system.OptionWrap,
 }
 
 // loopOnly are the flags that mean nothing to workers that do not wait, openOnly those that mean nothing to workers that do.
 var (
-	loopOnly = []string{
-		"jobs", "fan", "aggregators", "values", "model", "fraction", "compute", "spread", "delay", "loss", "limit", system.OptionPacket, system.OptionWindow,
-		system.OptionTimeout, system.OptionRecovery, system.OptionProfile, system.OptionSharing, system.OptionCongestion, system.OptionWrap,
-	}
+	loopOnly = append([]string{"jobs", "fan", "aggregators", "values", "model", "fraction", "compute", "spread", "delay", "loss", "limit", slotRanges}, systemOptions...)
 	openOnly = []string{
 		"rate", "line-rate", "burst", "size", "cluster-sigma", "active-clusters", "trace", "trace-averaging", "trace-spread", "trace-limit", system.OptionH, "topology", "accelerator",
 		"profile", "ports", "dequeue-cycles", "merge-cycles", "reward-filter", "reward-threshold", "tui", "time-scale",
@@ -52,6 +60,7 @@ func (f *loopFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.Recovery, system.OptionRecovery, "", "what workers do about loss: atp resend|none")
 	flags.StringVar(&f.Profile, system.OptionProfile, "", "of the program: atp p4ml, the released code, or paper; iswitch isw-1 or isw-x")
 	flags.StringVar(&f.Sharing, system.OptionSharing, "", "atp: how jobs share aggregators: dynamic, or static in parts of their own")
+	flags.StringVar(&f.ranges, slotRanges, "", "slots of each job that no other has, first to last, such as 0-63,64-127; even parts if not given")
 	flags.BoolVar(&f.Congestion, system.OptionCongestion, false, "atp: windows follow marks of congestion")
 	flags.BoolVar(&f.Wrap, system.OptionWrap, false, "iswitch: vectors longer than the table use it again from its start")
 	cli.Complete(cmd, "model", atp.ModelNames)
@@ -77,6 +86,9 @@ func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec 
 	if !loops {
 		return nil
 	}
+	if err := refuseOptions(given, spec.Queue); err != nil {
+		return err
+	}
 	if err := env.Devices.Check(device, testbed.ClosesLoop); err != nil {
 		return err
 	}
@@ -94,6 +106,16 @@ func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec 
 		return err
 	}
 	return f.give(given, spec.Loop)
+}
+
+// refuseOptions refuses those that mean nothing to the system under test.
+func refuseOptions(given func(string) bool, name string) error {
+	found, err := system.All().Find(name)
+	if err != nil || !found.Looped() {
+		return nil // the specification says so better
+	}
+	options := slices.DeleteFunc(slices.Clone(systemOptions), func(o string) bool { return !given(o) })
+	return found.Modes[0].Refuse(found, options)
 }
 
 // specFields are the flags that give a field of a specification.
@@ -143,6 +165,13 @@ func (f *loopFlags) place(given func(string) bool, spec *bench.Spec) error {
 func (f *loopFlags) give(given func(string) bool, l *bench.Loop) error {
 	if given("loss") && len(f.loss) != 1 {
 		return cli.UsageError("--loss %s: give one share; --sweep loss=… varies it", &f.loss)
+	}
+	if given(slotRanges) {
+		ranges, err := system.ParseRanges(f.ranges)
+		if err != nil {
+			return cli.UsageError("--%s: %v", slotRanges, err)
+		}
+		l.Ranges = ranges
 	}
 	if given("fraction") && f.Model == "" || given("values") && given("model") {
 		return cli.UsageError("--values is a number of its own; --fraction is of --model")

@@ -138,7 +138,9 @@ func (f File) Text() ([]byte, error) {
 
 // FileSchema is the JSON schema of such a file, for editors.
 func FileSchema() ([]byte, error) {
-	schema := yamlfile.Schema{ID: SpecSchema, Title: "olafctl bench", Field: ofField}
+	schema := yamlfile.Schema{ID: SpecSchema, Title: "olafctl bench", Field: ofField, Texts: map[reflect.Type]map[string]any{
+		reflect.TypeFor[system.Range](): yamlfile.Quantity("the first and the last slot of a job, such as 0-63", "^[0-9]+-[0-9]+$"),
+	}}
 	return schema.Of(reflect.TypeFor[File]())
 }
 

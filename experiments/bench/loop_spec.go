@@ -24,14 +24,16 @@ type Loop struct {
 	Apart   olaf.Duration `json:"apart"`           // hosts start within this time
 	Limit   olaf.Duration `json:"limit"`           // of a run, after which it hung
 
-	Packet     olaf.Size     `json:"packet,omitempty"`
-	Window     int           `json:"window,omitempty"`
-	Timeout    olaf.Duration `json:"timeout,omitempty"`
-	Recovery   string        `json:"recovery,omitempty"`
-	Profile    string        `json:"program_profile,omitempty"`
-	Sharing    string        `json:"sharing,omitempty"`
-	Congestion bool          `json:"congestion,omitempty"`
-	Wrap       bool          `json:"wrap,omitempty"`
+	Packet   olaf.Size     `json:"packet,omitempty"`
+	Window   int           `json:"window,omitempty"`
+	Timeout  olaf.Duration `json:"timeout,omitempty"`
+	Recovery string        `json:"recovery,omitempty"`
+	Profile  string        `json:"program_profile,omitempty"`
+	Sharing  string        `json:"sharing,omitempty"`
+	// Ranges are the slots of each job of a table that jobs divide; none divides it evenly.
+	Ranges     []system.Range `json:"slot_ranges,omitempty"`
+	Congestion bool           `json:"congestion,omitempty"`
+	Wrap       bool           `json:"wrap,omitempty"`
 }
 
 // DefaultLoop is a job that communicates all the time, over short links.
@@ -115,7 +117,7 @@ func (s *Spec) parts(of *system.System) (system.Parts, error) {
 	l := s.Loop
 	return of.Modes[0].Parts(&system.Options{
 		Slots: s.Slots, Wrap: l.Wrap, Profile: l.Profile, Recovery: l.Recovery, Timeout: l.Timeout, Packet: l.Packet, Window: l.Window,
-		Sharing: l.Sharing, Congestion: l.Congestion, Jobs: s.Workload.Clusters,
+		Sharing: l.Sharing, Ranges: l.Ranges, Congestion: l.Congestion, Jobs: s.Workload.Clusters,
 	})
 }
 

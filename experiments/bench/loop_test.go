@@ -168,7 +168,7 @@ func TestLoopsThatCannotBe(t *testing.T) {
 		"33 workers; a bitmap has bits for 1 to 32":                 func(s *Spec) { s.Workload.Workers = 66 },
 		"6 workers in 4 jobs; every job has as many":                func(s *Spec) { s.Workload.Clusters = 4 },
 		"packets of 512B; the program is built for 256B and 1024B":  func(s *Spec) { s.Loop.Packet = 512 },
-		"a pool of 1 slots for 2 jobs":                              func(s *Spec) { s.Slots = 1 },
+		"1 slots for 2 jobs":                                        func(s *Spec) { s.Slots = 1 },
 		"20000 slots; there can be 1 to 16384":                      func(s *Spec) { s.Slots = 20_000 },
 		"a window of 100 packets over 75 aggregators of the job":    func(s *Spec) { atp(s, 150); s.Loop.Window = 100 },
 		"70000 aggregators; an index of 16 bits reaches 1 to 65536": func(s *Spec) { atp(s, 70_000); s.Loop.Sharing = "" },

@@ -40,6 +40,10 @@ func atpParts(d *program.Description, o *Options) (Parts, error) {
 	if p.Build.Slots == 0 {
 		p.Build.Slots = atp.DefaultSlots
 	}
+	sharing := o.Sharing
+	if sharing == "" && len(o.Ranges) > 0 {
+		sharing = Static
+	}
 	if p.Build.Profile == "" {
 		p.Build.Profile = atp.Released
 	}
@@ -54,15 +58,22 @@ func atpParts(d *program.Description, o *Options) (Parts, error) {
 	switch {
 	case o.Recovery != "" && o.Recovery != RecoverResend && o.Recovery != RecoverNone:
 		return p, fmt.Errorf("%w: ATP has no recovery %q; there are %s, %s", ErrOptions, o.Recovery, RecoverResend, RecoverNone)
-	case o.Sharing != "" && o.Sharing != Dynamic && o.Sharing != Static:
-		return p, fmt.Errorf("%w: no sharing is called %q; there are %s, %s", ErrOptions, o.Sharing, Dynamic, Static)
+	case sharing != "" && sharing != Dynamic && sharing != Static:
+		return p, fmt.Errorf("%w: no sharing is called %q; there are %s, %s", ErrOptions, sharing, Dynamic, Static)
+	case sharing == Dynamic && len(o.Ranges) > 0:
+		return p, fmt.Errorf("%w: jobs that share all aggregators have no ranges of their own; take %s sharing", ErrOptions, Static)
 	}
-	if o.Sharing == Static {
-		own.Aggregators /= max(o.Jobs, 1)
-		p.Share = func(job int) (base, slots int) { return job * own.Aggregators, own.Aggregators }
-	}
-	if own.Aggregators < 1 {
-		return p, fmt.Errorf("%w: %d aggregators for %d jobs", ErrOptions, p.Build.Slots, o.Jobs)
+	if sharing == Static {
+		divided := *o
+		divided.Slots = p.Build.Slots
+		var err error
+		if _, p.Share, err = divided.parts(0, "aggregators"); err != nil {
+			return p, err
+		}
+		for job := range max(o.Jobs, 1) {
+			_, size := p.Share(job)
+			own.Aggregators = min(own.Aggregators, size)
+		}
 	}
 	if own.Window == 0 {
 		own.Window = min(endpoint.ATPWindow, own.Aggregators)
@@ -75,7 +86,7 @@ func atpParts(d *program.Description, o *Options) (Parts, error) {
 	of := func(cfg *endpoint.Config) endpoint.ATP {
 		a := own
 		if p.Share != nil {
-			a.Base, _ = p.Share(int(cfg.Job) - 1)
+			a.Base, a.Aggregators = p.Share(int(cfg.Job) - 1)
 		}
 		return a
 	}

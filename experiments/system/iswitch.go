@@ -1,6 +1,8 @@
 package system
 
 import (
+	"fmt"
+
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/aggregator"
 	"github.com/olafctl/olaf/fpga/frame"
@@ -20,6 +22,9 @@ func iswitchSystem() System {
 			Name: "sync", About: "a worker waits for the sum of all before its next gradient", Sync: true,
 			Takes: []string{OptionH, OptionSlots, OptionWrap, OptionProfile, OptionRecovery, OptionTimeout},
 			Parts: func(o *Options) (Parts, error) {
+				if len(o.Ranges) > 0 {
+					return Parts{}, fmt.Errorf("%w: jobs of iSwitch have even parts of the segments, not ranges of their own", ErrOptions)
+				}
 				return iswitchParts(&d, o, func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
 					worker := endpoint.ISwitch{Profile: o.Profile, Recovery: endpoint.Recovery(o.Recovery), Timeout: o.Timeout, Ahead: o.segments(), Wrap: o.Wrap}
 					return endpoint.NewISwitchSync(cfg, worker, host)

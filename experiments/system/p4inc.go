@@ -1,8 +1,6 @@
 package system
 
 import (
-	"fmt"
-
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/p4inc"
@@ -27,15 +25,10 @@ func p4incSystem() System {
 }
 
 func p4incParts(d *program.Description, o *Options) (Parts, error) {
-	jobs, slots := max(o.Jobs, 1), o.Slots
-	if slots == 0 {
-		slots = min(p4incSegment*jobs, p4inc.MaxSlots)
+	slots, share, err := o.parts(min(p4incSegment, p4inc.MaxSlots/max(o.Jobs, 1)), "aggregators")
+	if err != nil {
+		return Parts{}, err
 	}
-	segment := slots / jobs
-	if segment < 1 {
-		return Parts{}, fmt.Errorf("%w: %d aggregators for %d jobs", ErrOptions, slots, jobs)
-	}
-	share := func(job int) (base, size int) { return job * segment, segment }
 	return Parts{
 		Program: d, Build: program.Config{Slots: slots}, Share: share, Frame: frame.P4INC, PerPacket: p4inc.Lanes,
 		Worker: func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {

@@ -27,18 +27,13 @@ func switchmlSystem() System {
 				if err != nil {
 					return Parts{}, err
 				}
-				pool, jobs := o.Slots, max(o.Jobs, 1)
-				if pool == 0 {
-					pool = switchmlPool * jobs
+				pool, share, err := o.parts(switchmlPool, "slots") // jobs share nothing
+				if err != nil {
+					return Parts{}, err
 				}
-				slots := pool / jobs // jobs share nothing
-				if slots < 1 {
-					return Parts{}, fmt.Errorf("%w: a pool of %d slots for %d jobs", ErrOptions, pool, jobs)
-				}
-				share := func(job int) (base, length int) { return job * slots, slots }
 				return Parts{
 					Worker: func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
-						base, _ := share(int(cfg.Job) - 1)
+						base, slots := share(int(cfg.Job) - 1)
 						return endpoint.NewSwitchML(cfg, endpoint.SwitchML{Slots: slots, Base: base, Timeout: o.Timeout, Floats: o.Floats}, host)
 					},
 					Program: &d, Build: program.Config{Slots: pool, Lanes: lanes}, Frame: frame.SwitchML, PerPacket: lanes, Share: share,

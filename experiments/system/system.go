@@ -107,6 +107,7 @@ type Options struct {
 	Packet   olaf.Size     // of the packet's payload, where a system has several
 	Window   int           // packets of a worker on their way
 	Sharing  string        // of a table by jobs
+	Ranges   []Range       // of a table's slots, one a job; none divides it evenly
 	// Congestion lets windows follow marks of congestion.
 	Congestion bool
 

@@ -46,6 +46,15 @@ func (j *Job) Overlaps(o *Job) bool {
 	return j.Slots > 0 && o.Slots > 0 && j.Base < o.Base+o.Slots && o.Base < j.Base+j.Slots
 }
 
+// Beside checks that a job and another were given no slot in common. The error matches ErrConfig.
+func (j *Job) Beside(o *Job, places string) error {
+	if o.ID == j.ID || !o.Overlaps(j) {
+		return nil
+	}
+	return fmt.Errorf("%w: the %s of jobs %d and %d overlap: %d to %d and %d to %d; give each its own",
+		ErrConfig, places, o.ID, j.ID, o.Base, o.Base+o.Slots-1, j.Base, j.Base+j.Slots-1)
+}
+
 // Division is the rule of a table in which every job has slots of its own and every slot waits for all members of its job.
 type Division struct {
 	Slots   int // of the table
@@ -69,8 +78,11 @@ func (d Division) Admit(j Job, beside Tenants) (*Tenant, error) {
 		return nil, fmt.Errorf("%w: a fan-in of %d for %d %s; %s is complete when all are inside", ErrConfig, j.Fan, len(j.Members), d.Children, d.Sum)
 	}
 	for _, other := range beside {
-		if other != nil && other.ID != j.ID && other.Overlaps(&j) {
-			return nil, fmt.Errorf("%w: the %s of jobs %d and %d overlap; give each a base and a length", ErrConfig, d.Places, other.ID, j.ID)
+		if other == nil {
+			continue
+		}
+		if err := j.Beside(&other.Job, d.Places); err != nil {
+			return nil, err
 		}
 	}
 	k := &Tenant{Job: j}

@@ -112,8 +112,8 @@ func (s *Switch) Configure(j program.Job) error {
 		return fmt.Errorf("%w: job %d asks for aggregators %d to %d of %d", program.ErrConfig, j.ID, j.Base, j.Base+j.Slots-1, len(s.slots))
 	}
 	for i := range s.jobs {
-		if o := &s.jobs[i]; o.ID != j.ID && o.Overlaps(&j) {
-			return fmt.Errorf("%w: the aggregators of jobs %d and %d overlap; give each a base and a length", program.ErrConfig, o.ID, j.ID)
+		if err := j.Beside(&s.jobs[i], "aggregators"); err != nil {
+			return err
 		}
 	}
 	for i := range s.jobs {

@@ -141,8 +141,11 @@ func (s *Switch) Configure(j program.Job) error {
 		return fmt.Errorf("%w: %d members; %s has bits for %d", program.ErrConfig, len(j.Members), Exactly, MaxMembers)
 	}
 	for _, other := range s.jobs {
-		if other != nil && other.ID != j.ID && other.Overlaps(&j) {
-			return fmt.Errorf("%w: the segments of jobs %d and %d overlap; give each a base and a length", program.ErrConfig, other.ID, j.ID)
+		if other == nil {
+			continue
+		}
+		if err := j.Beside(&other.Job, "segments"); err != nil {
+			return err
 		}
 	}
 	s.Remove(j.ID)
