@@ -22,6 +22,8 @@ type QueueConfig struct {
 	// Program stands in front of the queue and makes one update of H; nil passes updates on.
 	Program *program.Description
 	H       int
+	// Segments is how many frames an update takes, each of which the program adds up by itself; 0 is one.
+	Segments int
 	// Downlink is the rate of the link to each worker, by which sums leave; 0 sends them to the server.
 	Downlink engine.Increment
 }
@@ -110,6 +112,7 @@ func (c *QueueConfig) fits(d Device, capabilities uint32) error {
 		{!slices.Contains(engine.Names(), c.Discipline), fmt.Sprintf("there is no queue %q; there are %v", c.Discipline, engine.Names())},
 		{c.Depth < 1 || uint32(c.Depth) > slots, fmt.Sprintf("%d slots asked for; %s was built with %d", c.Depth, d.Identity().Address, slots)},
 		{c.Provenance && capabilities&regmap.CommonCapabilitiesProvenance == 0, "this build has no provenance log"},
+		{c.Segments > 1 && capabilities&regmap.CommonCapabilitiesWireFormats == 0, "this build adds each cluster up in one segment, and updates take several"},
 		{c.Downlink != 0 && capabilities&regmap.CommonCapabilitiesDownlinks == 0, "this build has no links to the workers, by which sums could leave"},
 	}
 	for _, r := range refusals {
@@ -166,7 +169,7 @@ func (c *QueueConfig) writes(capabilities uint32) []write {
 		out = append(out, c.downlinks()...)
 	}
 	if capabilities&regmap.CommonCapabilitiesWireFormats != 0 {
-		out = append(out, write{"aggregator.segments", regmap.AggregatorSegments, 1})
+		out = append(out, write{"aggregator.segments", regmap.AggregatorSegments, uint32(max(c.Segments, 1))})
 	}
 	return out
 }

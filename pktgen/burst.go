@@ -16,15 +16,18 @@ const (
 	Exponential = "exp"
 )
 
-// Burst is a workload of bursts at the line rate with gaps that hold the mean rate. Every packet of a burst draws a
+// Burst is a workload of bursts at the line rate with gaps that hold the mean rate. Every update of a burst draws a
 // cluster by weight and then a worker of it uniformly; a worker that has sent all its updates draws no more.
 type Burst struct {
 	Placement
 	UpdatesPerWorker int       `json:"updates_per_worker"`
-	Size             olaf.Size `json:"size"`      // L2 bytes of every frame
-	LineRate         olaf.Rate `json:"line_rate"` // inside a burst
-	MeanRate         olaf.Rate `json:"mean_rate"` // over bursts and gaps, at most LineRate
-	// BurstPackets is the (mean) length of a burst; 1 is smooth traffic.
+	Size             olaf.Size `json:"size"` // L2 bytes of every frame
+	// Values is how many gradients of 32 bits an update has; 0 is as many as a frame. More take several frames, one behind the
+	// other, each a segment of the vector; the last one is as long as it has to be.
+	Values   int       `json:"values,omitempty"`
+	LineRate olaf.Rate `json:"line_rate"` // inside a burst
+	MeanRate olaf.Rate `json:"mean_rate"` // over bursts and gaps, at most LineRate
+	// BurstPackets is the (mean) length of a burst in updates; 1 is smooth traffic.
 	BurstPackets int    `json:"burst_packets"`
 	BurstDist    string `json:"burst_dist"` // Fixed or Geometric
 	GapDist      string `json:"gap_dist"`   // Fixed or Exponential
@@ -81,6 +84,8 @@ const (
 	maxWorkers   = 1 << 16
 	maxUpdates   = 10_000_000
 	maxPackets   = 1 << 29 // 8 words each under 32-bit word addresses
+	maxValues    = 1 << 28
+	maxFlows     = 1 << 16
 	maxBurst     = 100_000
 	maxSigma     = 10
 	busRate      = 128 * olaf.Gbps // 64 bytes a cycle
@@ -101,6 +106,11 @@ func (w *Burst) Validate() error {
 		{"updates_per_worker", w.Total() > maxPackets, fmt.Sprintf("%d updates in all; at most %d can be addressed", w.Total(), maxPackets)},
 		{"size", w.Size < olaf.HeaderBytes || w.Size > olaf.MaxFrame, fmt.Sprintf("size %v; a frame has %v to %v", w.Size, olaf.FrameSize(0), olaf.MaxFrame)},
 		{"size", (w.Size-olaf.HeaderBytes)%olaf.LaneBytes != 0, fmt.Sprintf("size %v does not hold a whole number of lanes; use %d + 4 n bytes", w.Size, olaf.HeaderBytes)},
+		{"values", w.Values < 0 || w.Values > maxValues, fmt.Sprintf("vectors of %d values; use 1 to %d", w.Values, maxValues)},
+		{"values", w.Values > 0 && w.Values < w.Lanes(), fmt.Sprintf("a vector of %d values in frames of %v, which hold %d; make frames of %v", w.Values, w.Size, w.Lanes(), olaf.FrameSize(w.Values))},
+		{"values", w.Values > 0 && w.Lanes() == 0, fmt.Sprintf("frames of %v hold no values", w.Size)},
+		{"values", w.Flows() > maxFlows, fmt.Sprintf("%d workers with %d segments of a vector each; together there can be %d, one a flow of the generator", w.Workers, w.Segments(), maxFlows)},
+		{"values", w.Frames() > maxPackets, fmt.Sprintf("%d frames of updates in all; at most %d can be addressed", w.Frames(), maxPackets)},
 		{"line_rate", w.LineRate <= 0, fmt.Sprintf("line rate %v must be positive", w.LineRate)},
 		{"line_rate", w.LineRate > busRate, fmt.Sprintf("line rate %v is above the %v that the data path moves", w.LineRate, busRate)},
 		{"mean_rate", w.MeanRate <= 0, fmt.Sprintf("rate %v must be positive", w.MeanRate)},
@@ -129,11 +139,47 @@ func (w *Burst) Validate() error {
 func (w *Burst) Total() int { return w.Workers * w.UpdatesPerWorker }
 
 // Lanes is how many gradients a frame carries.
-func (w *Burst) Lanes() int { return int(w.Size-olaf.HeaderBytes) / olaf.LaneBytes }
+func (w *Burst) Lanes() int { return lanesOf(w.Size) }
+
+// Segments is how many frames an update takes.
+func (w *Burst) Segments() int { return segments(w.Values, w.Size) }
+
+// Frames is how many frames all workers send together.
+func (w *Burst) Frames() int { return w.Total() * w.Segments() }
+
+// Flows is how many flows of a generator that takes.
+func (w *Burst) Flows() int { return w.Workers * w.Segments() }
+
+// segments is how many frames of a size a vector of some values takes.
+func segments(values int, frame olaf.Size) int {
+	lanes := lanesOf(frame)
+	if lanes == 0 {
+		return 1
+	}
+	return max(1, (values+lanes-1)/lanes)
+}
+
+// lanesOf is how many gradients a frame carries.
+func lanesOf(frame olaf.Size) int { return int(frame-olaf.HeaderBytes) / olaf.LaneBytes }
+
+// segmentSize is the length of a segment's frame: the last one holds the rest of the vector.
+func segmentSize(segment, values int, frame olaf.Size) olaf.Size {
+	last := segments(values, frame) - 1
+	if segment < last || last == 0 {
+		return frame
+	}
+	return olaf.FrameSize(values - last*lanesOf(frame))
+}
+
+// vectorSize is the length of all frames of an update.
+func (w *Burst) vectorSize() olaf.Size {
+	last := w.Segments() - 1
+	return olaf.Size(last)*w.Size + segmentSize(last, w.Values, w.Size)
+}
 
 // Seconds is how long the workload lasts at its mean rate.
 func (w *Burst) Seconds() float64 {
-	return float64(w.Total()) * float64(w.Size.Bits()) / float64(w.MeanRate)
+	return float64(w.Total()) * float64(w.vectorSize().Bits()) / float64(w.MeanRate)
 }
 
 // burstLength draws one burst's packets: fixed, or geometric on 1, 2, … with the same mean.

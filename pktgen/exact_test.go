@@ -282,7 +282,7 @@ func TestFractionsAddUp(t *testing.T) {
 		{burstClock{mean: 2, line: 3, parts: 1, cycles: 100_000_000, p: -1}, 100_000_000 - 83_333_333},
 		{burstClock{mean: 6, line: 3, parts: 1, cycles: 100_000_000, p: -1}, 100_000_000 - 83_333_334},
 	} {
-		if got := c.clock.next(); got != c.want {
+		if got := c.clock.step(0); got != c.want {
 			t.Errorf("%+v: %d, want %d", c.clock, got, c.want)
 		}
 	}

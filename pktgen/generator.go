@@ -18,7 +18,7 @@ type Registers interface {
 	WriteBurst(addr uint32, words []uint32) error
 }
 
-// Source is a stream of descriptors in order of time whose flows are worker ids; a Schedule is one.
+// Source is a stream of descriptors in order of time; a Schedule is one. Their flows are worker ids, or those of a job's segments.
 type Source interface {
 	Total() int
 	// Fill writes the next descriptors and says how many there were: fewer than asked for only at the end.
@@ -30,6 +30,7 @@ type Job struct {
 	Placement
 	Addressing Addressing
 	Size       olaf.Size // of a frame whose descriptor gives no length
+	Values     int       // of an update; more than a frame holds take a flow a segment, worker after worker
 	Template   uint16    // payload; 0 is the built-in one, in which every lane is 1.0
 	Source     Source    // consumed by Program
 }
@@ -120,14 +121,17 @@ func (g *Generator) Limits() (Limits, error) {
 	return l, nil
 }
 
+// flows is how many a job takes.
+func (j *Job) flows() int { return j.Workers * segments(j.Values, j.Size) }
+
 // check refuses a job that does not fit, before anything is written.
 func (l Limits) check(job *Job) error {
 	for _, c := range []struct {
 		need, built int64
 		what        string
 	}{
-		{int64(job.Workers), int64(l.Flows), "flows (one a worker), built_flows"},
-		{int64(job.Source.Total()), int64(l.Descriptors), "descriptors (one an update), built_descriptors"},
+		{int64(job.flows()), int64(l.Flows), "flows (one a worker and segment), built_flows"},
+		{int64(job.Source.Total()), int64(l.Descriptors), "descriptors (one a frame), built_descriptors"},
 		{int64(job.Template) + 1, int64(l.Templates), "templates, built_templates"},
 		{int64(job.Size), int64(l.Packet), "bytes a frame, max_packet_bytes"},
 	} {
@@ -162,14 +166,14 @@ func (g *Generator) Program(ctx context.Context, job Job) error {
 		return err
 	}
 	total := job.Source.Total()
-	if err := g.load(ctx, regmap.GeneratorMemSelectMemoryFlows, job.Workers*regmap.FlowWords, g.flowWords(&job)); err != nil {
+	if err := g.load(ctx, regmap.GeneratorMemSelectMemoryFlows, job.flows()*regmap.FlowWords, g.flowWords(&job)); err != nil {
 		return fmt.Errorf("load the flow table: %w", err)
 	}
 	if err := g.load(ctx, regmap.GeneratorMemSelectMemoryDescriptors, total*regmap.DescriptorWords, g.descriptorWords(job.Source)); err != nil {
 		return fmt.Errorf("load the descriptors: %w", err)
 	}
 	for _, w := range []struct{ addr, value uint32 }{
-		{regmap.GeneratorFlows, uint32(job.Workers)},
+		{regmap.GeneratorFlows, uint32(job.flows())},
 		{regmap.GeneratorDescriptors, uint32(total)},
 		{regmap.GeneratorStopAfter, 0},
 		{regmap.GeneratorStopAfter + 4, 0},
@@ -183,11 +187,12 @@ func (g *Generator) Program(ctx context.Context, job Job) error {
 
 // flowWords yields the flow table in chunks that fill g.words.
 func (g *Generator) flowWords(job *Job) func() ([]uint32, error) {
-	next := 0
+	next, each := 0, segments(job.Values, job.Size)
 	return func() ([]uint32, error) {
-		n := min(job.Workers-next, chunkWords/regmap.FlowWords)
+		n := min(job.flows()-next, chunkWords/regmap.FlowWords)
 		for i := range n {
-			f := job.Addressing.flow(next+i, job.Placement, job.Size, job.Template)
+			worker, segment := (next+i)/each, (next+i)%each
+			f := job.Addressing.flow(worker, segment, job.Placement, segmentSize(segment, job.Values, job.Size), job.Template)
 			f.Put(g.words[i*regmap.FlowWords:])
 		}
 		next += n

@@ -118,7 +118,7 @@ func testJob(t testing.TB, w Burst) Job {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Job{Placement: w.Placement, Addressing: DefaultAddressing(), Size: w.Size, Source: s}
+	return Job{Placement: w.Placement, Addressing: DefaultAddressing(), Size: w.Size, Values: w.Values, Source: s}
 }
 
 // The card ends up with the flow table and the descriptors of the schedule, whatever its proxy's burst limit.
@@ -181,7 +181,7 @@ func TestProgramRefuses(t *testing.T) {
 		spoil func(*fakeCard, *Job)
 		quiet bool // nothing may have been written
 	}{
-		{"flows", ErrLimit, "27 flows (one a worker), built_flows is 26", func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorBuiltFlows] = 26 }, true},
+		{"flows", ErrLimit, "27 flows (one a worker and segment), built_flows is 26", func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorBuiltFlows] = 26 }, true},
 		{"descriptors", ErrLimit, "built_descriptors is 13499", func(c *fakeCard, _ *Job) { c.regs[regmap.GeneratorBuiltDescriptors] = 13499 }, true},
 		{"templates", ErrLimit, "built_templates is 1", func(_ *fakeCard, j *Job) { j.Template = 1 }, true},
 		{"frame", ErrLimit, "max_packet_bytes is 1518", func(c *fakeCard, j *Job) { c.regs[regmap.CommonMaxPacketBytes], j.Size = 1518, 9036 }, true},

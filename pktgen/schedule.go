@@ -10,7 +10,8 @@ import (
 
 // Schedule is the stream of descriptors of a Burst under one seed, in order of time. The same workload and seed always
 // give the same stream. A descriptor's flow is the worker, its sequence counts per worker from 0, its reward is
-// standard normal in Q24.8 from a stream of its own. One step costs O(log clusters) and allocates nothing; a new draw of
+// standard normal in Q24.8 from a stream of its own. Where an update takes S frames, they follow each other, flow is worker · S +
+// segment, and the sequence goes on from frame to frame, so that its remainder by S is the segment. One step costs O(log clusters) and allocates nothing; a new draw of
 // weights costs O(clusters) every HoldBursts bursts.
 type Schedule struct {
 	w     Burst
@@ -33,11 +34,16 @@ type Schedule struct {
 	weights []uint64 // by position in active
 	tree    fenwick
 
-	sent   int
+	sent   int // frames
 	bursts int
-	left   int // packets left in the burst
+	left   int // updates left in the burst
 	last   int // position in active of the previous packet's cluster, negative at the start of a burst
 	clock  burstClock
+
+	frames, segments int
+	full, rest       int64 // bits of a segment's frame, and of the last one's
+	segment          int   // next of the update at hand
+	update           regmap.Descriptor
 }
 
 // NewSchedule validates w and prepares its stream. The error matches ErrWorkload.
@@ -45,7 +51,8 @@ func NewSchedule(w Burst, seed uint64) (*Schedule, error) {
 	if err := w.Validate(); err != nil {
 		return nil, err
 	}
-	s := &Schedule{w: w, pcg: rand.NewPCG(0, 0), prng: rand.NewPCG(0, 0)}
+	last := w.Segments() - 1
+	s := &Schedule{w: w, frames: w.Frames(), segments: last + 1, full: w.Size.Bits(), rest: segmentSize(last, w.Values, w.Size).Bits(), pcg: rand.NewPCG(0, 0), prng: rand.NewPCG(0, 0)}
 	s.draw, s.prize = rand.New(s.pcg), rand.New(s.prng)
 	s.members, s.next = make([]uint16, w.Workers), make([]uint32, w.Workers)
 	for _, p := range []*[]int32{&s.first, &s.live, &s.open, &s.openAt} {
@@ -77,7 +84,7 @@ func (s *Schedule) Reset(seed uint64) {
 		s.open[c], s.openAt[c] = int32(c), int32(c)
 		s.drawnIn[c] = 0
 	}
-	s.sent, s.bursts, s.left, s.period = 0, 0, 0, 0
+	s.sent, s.bursts, s.left, s.period, s.segment = 0, 0, 0, 0, 0
 	s.clock = newBurstClock(&s.w)
 }
 
@@ -85,7 +92,7 @@ func (s *Schedule) Reset(seed uint64) {
 func (s *Schedule) Workload() Burst { return s.w }
 
 // Total is how many descriptors the whole stream has.
-func (s *Schedule) Total() int { return s.w.Total() }
+func (s *Schedule) Total() int { return s.w.Frames() }
 
 // Fill writes the next descriptors to dst and says how many there were: fewer than len(dst) only at the end.
 func (s *Schedule) Fill(dst []regmap.Descriptor) int {
@@ -99,20 +106,35 @@ func (s *Schedule) Fill(dst []regmap.Descriptor) int {
 
 // Next writes the next descriptor to d; at the end it reports false. Its length is left to the flow.
 func (s *Schedule) Next(d *regmap.Descriptor) bool {
-	if s.sent == s.w.Total() {
+	if s.sent == s.frames {
 		return false
 	}
+	if s.segment == 0 {
+		s.draws()
+	}
+	*d = s.update
+	d.Flow += uint16(s.segment)
+	d.Sequence += uint32(s.segment)
+	size := s.full
+	if s.segment++; s.segment == s.segments {
+		s.segment, size = 0, s.rest
+	}
+	d.Time = s.clock.step(size)
+	s.sent++
+	return true
+}
+
+// draws says whose update is next.
+func (s *Schedule) draws() {
 	if s.left == 0 {
 		s.startBurst()
 	}
 	worker := s.pick()
-	*d = regmap.Descriptor{
-		Time: s.clock.next(), Flow: worker, Sequence: s.next[worker] - 1,
+	s.update = regmap.Descriptor{
+		Flow: worker * uint16(s.segments), Sequence: (s.next[worker] - 1) * uint32(s.segments),
 		Reward: int32(math.RoundToEven(s.prize.NormFloat64() * 256)),
 	}
-	s.sent++
 	s.left--
-	return true
 }
 
 func (s *Schedule) startBurst() {
@@ -213,19 +235,19 @@ func (s *Schedule) below(n uint64) uint64 {
 }
 
 // burstClock counts exact times. A burst of L packets of b bits takes L·b/line; the gap after it takes W/mean − W/line
-// with W = mean burst length · b, times a random factor where gaps are random. So every packet's time is
+// with W = mean burst length · b, times a random factor where gaps are random; b is that of an update. So every packet's time is
 // M/mean + P/line with whole numbers of bits M and P, and its cycle is the floor of that.
 type burstClock struct {
 	mean, line    uint64
-	bits, burst   int64 // bits of a packet, of a mean burst
+	burst         int64 // bits of a mean burst
 	m, p          int64 // bits counted at the mean and at the line rate
 	begun         bool
 	cycles, parts uint64 // m/mean in cycles and the rest in cycles·mean
 }
 
 func newBurstClock(w *Burst) burstClock {
-	b := w.Size.Bits()
-	return burstClock{mean: uint64(w.MeanRate), line: uint64(w.LineRate), bits: b, burst: b * int64(w.BurstPackets)}
+	b := w.vectorSize().Bits()
+	return burstClock{mean: uint64(w.MeanRate), line: uint64(w.LineRate), burst: b * int64(w.BurstPackets)}
 }
 
 // start begins a burst, after a gap of that many mean gaps unless it is the first.
@@ -243,13 +265,13 @@ func (c *burstClock) start(gap float64) {
 	c.cycles, c.parts = bits.Div64(hi, lo, c.mean)
 }
 
-// next is the cycle of the next packet of the burst.
-func (c *burstClock) next() uint64 {
+// step is the cycle of the next packet of the burst, of so many bits.
+func (c *burstClock) step(size int64) uint64 {
 	p, negative := uint64(c.p), c.p < 0
 	if negative {
 		p = uint64(-c.p)
 	}
-	c.p += c.bits
+	c.p += size
 	hi, lo := bits.Mul64(p, uint64(ClockHz))
 	q, r := bits.Div64(hi, lo, c.line)
 	// cycles + parts/mean ± (q + r/line), rounded down: the fractions are compared over their common denominator.

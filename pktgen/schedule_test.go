@@ -65,6 +65,11 @@ func TestValidate(t *testing.T) {
 		{"whole number of lanes", func(w *Burst) { w.Size = 255 }},
 		{"size 9040B", func(w *Burst) { w.Size = 9040 }},
 		{"size -64B", func(w *Burst) { w.Size = -64 }},
+		{"vectors of -1 values", func(w *Burst) { w.Values = -1 }},
+		{"which hold 48; make frames of 252B", func(w *Burst) { w.Values = 47 }},
+		{"frames of 64B hold no values", func(w *Burst) { w.Size, w.Values = 64, 5 }},
+		{"27 workers with 2428 segments of a vector each; together there can be 65536", func(w *Burst) { w.Values = 2427*48 + 1 }},
+		{"536871780 frames of updates in all", func(w *Burst) { w.Values, w.UpdatesPerWorker = 20*48, 994_207 }},
 		{"line rate 0bps must be positive", func(w *Burst) { w.LineRate = 0 }},
 		{"above the 128Gbps", func(w *Burst) { w.LineRate = 400 * olaf.Gbps }},
 		{"rate 0bps must be positive", func(w *Burst) { w.MeanRate = 0 }},
@@ -200,7 +205,7 @@ func TestBurstClock(t *testing.T) {
 				exact.Add(exact, big.NewRat(p, line))
 				exact.Mul(exact, big.NewRat(ClockHz, 1))
 				want := new(big.Int).Quo(exact.Num(), exact.Denom()).Uint64()
-				if got := c.next(); got != want {
+				if got := c.step(2048); got != want {
 					t.Fatalf("cycle %d, want %d = floor %v", got, want, exact)
 				}
 				p += 2048

@@ -22,6 +22,9 @@ type Config struct {
 	OwnFrames bool `json:"own_frames,omitempty"`
 	// SpeedupUpdates is the N of T(N), updates that every worker must have had received; 0 leaves T(N) out.
 	SpeedupUpdates int `json:"speedup_updates"`
+	// Segments is how many frames an update takes, each a segment of its vector; 0 is one. The sequence of a frame then says by its
+	// remainder which one, and the age of a cluster or worker is that of the oldest segment that it has.
+	Segments int `json:"segments,omitempty"`
 	// Jobs says which clusters there are and how many workers each has, where workers are numbered within their cluster
 	// (a simulated network). Clusters and Workers follow from it, and no other ids may be observed. Without it the ids of
 	// workers are numbered over all clusters.
@@ -63,8 +66,9 @@ type Collector struct {
 }
 
 type clusterState struct {
-	saw   saw
-	peaks Peaks
+	saw    saw
+	peaks  Peaks
+	vector vector
 }
 
 type workerState struct {
@@ -72,6 +76,7 @@ type workerState struct {
 	lastSeen int64 // the observation that last held this worker, from 1
 	received int64
 	cluster  int // index into the clusters
+	vector   vector
 }
 
 // NewCollector makes a Collector for one run.
@@ -220,12 +225,12 @@ func (c *Collector) age(o *olaf.Observation, place place, at int64) {
 	if gen > at+int64(olaf.Nanosecond) {
 		c.fromFuture++
 	}
-	u := c.cluster(place.cluster)
-	if u.saw.delivered && at >= from {
-		u.peaks.Add(olaf.Duration(at - u.saw.newest))
+	if c.cfg.Segments > 1 {
+		c.ageSegments(o, place, at, gen)
+		return
 	}
-	c.ages.add(u.saw.advance(from, at))
-	u.saw.deliver(from, at, gen)
+	u := c.cluster(place.cluster)
+	c.ageCluster(u, from, at, gen)
 	if o.Contributors == nil {
 		// Of a merged frame this is not all; no metric of workers comes out of such a run.
 		c.ageWorker(place.worker(o.Update.Worker), place.cluster, from, at, gen)
@@ -234,6 +239,15 @@ func (c *Collector) age(o *olaf.Observation, place place, at int64) {
 		k := &o.Contributors[i]
 		c.ageWorker(place.worker(k.Worker), place.cluster, from, at, generated(o.At, k.GenNS))
 	}
+}
+
+// ageCluster moves a cluster's sawtooth.
+func (c *Collector) ageCluster(u *clusterState, from, at, gen int64) {
+	if u.saw.delivered && at >= from {
+		u.peaks.Add(olaf.Duration(at - u.saw.newest))
+	}
+	c.ages.add(u.saw.advance(from, at))
+	u.saw.deliver(from, at, gen)
 }
 
 func (c *Collector) ageWorker(i, cluster int, from, at, gen int64) {

@@ -84,6 +84,7 @@ real. --beside twin shows each age three times: planned, of the twin on the arri
   olafctl bench --out-rate 5G --slots 16 --runs 100 -o json
   olafctl bench --clusters 100 --workers 300 --updates 200 --xlsx scale.xlsx
   olafctl bench --runs 1 --out-rate 40G --pcap delivered.pcapng
+  olafctl bench --system iswitch --h 3 --size 1448B --values 2205 --versus fifo
   olafctl bench --trace builtin:lander8 --out-rate 20G
   olafctl bench --system switchml --workers 8 --slots 128 --packet 1024B
   olafctl bench --system atp --jobs 3 --fan 2 --aggregators 450 --loss 0.1%

@@ -33,7 +33,7 @@ var systemOptions = []string{
 
 // loopOnly are the flags that mean nothing to workers that do not wait, openOnly those that mean nothing to workers that do.
 var (
-	loopOnly = append([]string{"jobs", "fan", "aggregators", "values", "model", "fraction", "compute", "spread", "delay", "loss", "limit", slotRanges}, systemOptions...)
+	loopOnly = append([]string{"jobs", "fan", "aggregators", "model", "fraction", "compute", "spread", "delay", "loss", "limit", slotRanges}, systemOptions...)
 	openOnly = []string{
 		"rate", "line-rate", "burst", "size", "cluster-sigma", "active-clusters", "trace", "trace-averaging", "trace-spread", "trace-limit", system.OptionH, "topology", "accelerator",
 		"profile", "ports", "dequeue-cycles", "merge-cycles", "reward-filter", "reward-threshold", "tui", "time-scale",
@@ -46,7 +46,7 @@ func (f *loopFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.jobs, "jobs", 1, "jobs that run at the same time, which share the switch")
 	flags.IntVar(&f.fan, "fan", bench.LoopWorkers, "workers of a job; --workers are those of all jobs together")
 	flags.IntVar(&f.aggregators, "aggregators", 0, "the same as --slots, as ATP calls them")
-	flags.IntVar(&f.Values, "values", f.Values, "values of a gradient, 32 bits each")
+	flags.IntVar(&f.Values, "values", f.Values, "values of a gradient, 32 bits each; of workers that do not wait as many as a frame of --size holds if not given, and more take several frames")
 	flags.StringVar(&f.Model, "model", "", "take the gradient of this network: "+strings.Join(atp.ModelNames(), "|"))
 	flags.Float64Var(&f.fraction, "fraction", 0.01, "part of --model's gradient that is summed")
 	flags.Var(&f.Compute, "compute", "time that a gradient takes a worker; 0s communicates all the time")
@@ -84,6 +84,12 @@ func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec 
 		}
 	}
 	if !loops {
+		if given("values") {
+			if f.Values < 1 {
+				return cli.UsageError("--values %d: use 1 and more", f.Values)
+			}
+			spec.Workload.Values = f.Values
+		}
 		return nil
 	}
 	if err := refuseOptions(given, spec.Queue); err != nil {

@@ -55,11 +55,7 @@ func (s *Spec) Loops() bool {
 	if s.Loop != nil {
 		return true
 	}
-	all := s.Systems
-	if all == nil {
-		all = system.All()
-	}
-	found, err := all.Find(s.Queue)
+	found, err := s.all().Find(s.Queue)
 	return err == nil && !found.Open() && found.Looped()
 }
 
@@ -93,6 +89,7 @@ func (s *Spec) checkLoop() error {
 		{w.Workers%w.Clusters != 0, fmt.Sprintf("%d workers in %d jobs; every job has as many", w.Workers, w.Clusters)},
 		{s.Slots < 0, fmt.Sprintf("%d slots; use 1 and more, or 0 for the system's own", s.Slots)},
 		{l.Values < 1 || l.Values > MaxLoopValues, fmt.Sprintf("vectors of %d values; use 1 to %d", l.Values, MaxLoopValues)},
+		{w.Values != 0, "values of workers that wait are loop.values"},
 		{s.H != nil, "h is for workers that do not wait"},
 		{s.Accelerator, "the accelerator is for workers that do not wait"},
 		{s.Topology != "", "a topology is for workers that do not wait"},

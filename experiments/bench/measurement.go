@@ -119,6 +119,10 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 	if o.Plan.Spec.Topology == ToWorkers {
 		b.Statements = append(b.Statements, "topology S: the switch answers; a sum leaves by one link a worker of its cluster at the output rate, without a limit, and ages are those at the workers. No number of topology P is one of these")
 	}
+	if n := o.Plan.Spec.Workload.Segments(); n > 1 {
+		b.Statements = append(b.Statements, fmt.Sprintf("an update is a vector of %d values in %d frames, each a segment, one behind the other: what is counted are frames, and an age is that of the oldest segment that a server, or a worker, has of a vector",
+			o.Plan.Spec.Workload.Values, n))
+	}
 	if u := o.Plan.Spec.unit(); u != nil {
 		b.Statements = append(b.Statements, fmt.Sprintf("accelerator: updates pass %v in front of the program, one after the other; %s may wait, and %.1f %% of those for it found no room", u.Rate(), olaf.Plural(u.Room, "update"), o.turnedAway()))
 	}
@@ -187,9 +191,9 @@ func (r *Measurement) WriteText(w io.Writer, v text.View) error {
 	if s.Loop != nil {
 		return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s), closed loop: %s", s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.loopAbout()))
 	}
-	return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s), %sprofile %s: %d workers in %d clusters, %d updates of %v each, %v offered %s, %s, %s, seed %d",
+	return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s), %sprofile %s: %d workers in %d clusters, %d updates of %s each, %v offered %s, %s, %s, seed %d",
 		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.topology(), s.Profile,
-		load.Workers, load.Clusters, load.UpdatesPerWorker, load.Size, load.MeanRate, s.arrivals(),
+		load.Workers, load.Clusters, load.UpdatesPerWorker, s.update(), load.MeanRate, s.arrivals(),
 		olaf.Plural(s.Slots, "slot"), olaf.Plural(s.Runs, "run"), s.Seed))
 }
 
@@ -199,6 +203,15 @@ func (s *Spec) topology() string {
 		return ""
 	}
 	return fmt.Sprintf("topology %s, ", s.Topology)
+}
+
+// update says how large one is.
+func (s *Spec) update() string {
+	w := &s.Workload
+	if w.Segments() == 1 {
+		return w.Size.String()
+	}
+	return fmt.Sprintf("%d values in %d frames of %v", w.Values, w.Segments(), w.Size)
 }
 
 // arrivals says how updates are spread over time.

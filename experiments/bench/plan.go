@@ -100,7 +100,7 @@ func (p *Plan) addressing() pktgen.Addressing { return pktgen.DefaultAddressing(
 // job is what the generator plays under one seed's schedule.
 func (p *Plan) job(source pktgen.Source) pktgen.Job {
 	w := &p.Spec.Workload
-	return pktgen.Job{Placement: w.Placement, Addressing: p.addressing(), Size: w.Size, Source: source}
+	return pktgen.Job{Placement: w.Placement, Addressing: p.addressing(), Size: w.Size, Values: w.Values, Source: source}
 }
 
 // queue is how the card shall work for one configuration. Provenance is always on where it costs nothing but memory:
@@ -117,7 +117,7 @@ func (p *Plan) queue(c *Config) fpga.QueueConfig {
 		Provenance:      true,
 	}
 	if c.system.Adds() {
-		queue.Program, queue.H = c.system.Program, c.H
+		queue.Program, queue.H, queue.Segments = c.system.Program, c.H, p.Spec.Workload.Segments()
 	}
 	if p.Spec.Topology == ToWorkers { // sums cross the switch as fast as it can, and the links behind it set the pace
 		queue.Downlink, queue.Output.Rate = queue.Output.Rate, 0
@@ -134,12 +134,17 @@ func (p *Plan) measure(c *Config) results.Config {
 	if p.Spec.Topology == ToWorkers { // each cluster's links carry its own sums
 		rate *= olaf.Rate(p.Spec.Workload.Clusters)
 	}
-	return results.Config{
+	config := results.Config{
 		Declared: p.Declaration(c),
 		Clusters: p.Spec.Workload.Clusters, Workers: p.Spec.Workload.Workers,
 		OutRate: rate, OverheadBytes: p.Spec.Overhead,
 		SpeedupUpdates: max(1, p.Spec.Workload.UpdatesPerWorker/speedupShare),
 	}
+	if n := p.Spec.Workload.Segments(); n > 1 {
+		config.Segments = n
+		config.SpeedupUpdates *= n
+	}
+	return config
 }
 
 // speedupShare is which part of a worker's updates T(N) waits for: a tenth, which the losses of FIFO leave within reach.

@@ -61,10 +61,15 @@ func (p *Plan) fits(dev fpga.Device, c *Config) error {
 	if err := fpga.BuildsProgram(dev, c.system.Program); err != nil {
 		return err
 	}
-	segments, err := dev.Read32(regmap.AggregatorBuiltSlots)
-	if clusters := p.Spec.Workload.Clusters; err == nil && clusters > int(segments) {
-		return fmt.Errorf("%w: %s adds each cluster up in a segment of its own; there are %d clusters, and %s was built with %d segments",
-			fpga.ErrRefused, c.Queue, clusters, dev.Identity().Address, segments)
+	built, err := dev.Read32(regmap.AggregatorBuiltSlots)
+	w := &p.Spec.Workload
+	if segments := w.Segments(); err == nil && w.Clusters*segments > int(built) {
+		each := "a segment of its own"
+		if segments > 1 {
+			each = fmt.Sprintf("%d segments of its own", segments)
+		}
+		return fmt.Errorf("%w: %s adds each cluster up in %s; there are %d clusters, and %s was built with %d segments",
+			fpga.ErrRefused, c.Queue, each, w.Clusters, dev.Identity().Address, built)
 	}
 	return err
 }
@@ -78,7 +83,8 @@ func (r *Rig) Load(ctx context.Context, seed int) (updates []int64, err error) {
 	if err != nil {
 		return nil, err
 	}
-	counted := &tallied{source, make([]int64, r.Plan.Spec.Workload.Workers)}
+	w := &r.Plan.Spec.Workload
+	counted := &tallied{source, w.Segments(), make([]int64, w.Workers)}
 	if err := r.Generator.Program(ctx, r.Plan.job(counted)); err != nil {
 		return nil, fmt.Errorf("program the generator: %w", err)
 	}
@@ -88,14 +94,15 @@ func (r *Rig) Load(ctx context.Context, seed int) (updates []int64, err error) {
 // tallied counts what each worker sends while it is loaded.
 type tallied struct {
 	pktgen.Source
-	updates []int64 // by worker
+	segments int
+	updates  []int64 // by worker
 }
 
 // Fill implements pktgen.Source.
 func (c *tallied) Fill(dst []regmap.Descriptor) int {
 	n := c.Source.Fill(dst)
 	for i := range dst[:n] {
-		if w := int(dst[i].Flow); w < len(c.updates) {
+		if w, segment := int(dst[i].Flow)/c.segments, int(dst[i].Flow)%c.segments; w < len(c.updates) && segment == 0 {
 			c.updates[w]++
 		}
 	}

@@ -109,6 +109,9 @@ func (s *Spec) checkSystems() error {
 	if s.Loop != nil {
 		return olaf.InField("loop", s.checkLoop())
 	}
+	if err := s.checkSegments(); err != nil {
+		return olaf.InField("workload.values", err)
+	}
 	if s.Accelerator {
 		if err := s.checkUnit(); err != nil {
 			return olaf.InField("accelerator", err)
@@ -146,6 +149,35 @@ func (s *Spec) unit() *aggregator.Unit {
 	return nil
 }
 
+// checkSegments refuses updates of several frames where something would take each for an update.
+func (s *Spec) checkSegments() error {
+	if s.Workload.Segments() == 1 {
+		return nil
+	}
+	if s.Trace != nil {
+		return fmt.Errorf("%w: an update of a trace is one frame; leave the number of values out", ErrSpec)
+	}
+	systems, err := s.systems()
+	if err != nil {
+		return err
+	}
+	for _, found := range systems {
+		if kind, _ := engine.Describe(found.Discipline); kind.Merges {
+			return fmt.Errorf("%w: the queue of %s takes a frame for a whole update and merges those of a cluster; %d values in frames of %v are %d frames. Systems that queue or add up frames by themselves take them, such as %s --versus fifo",
+				ErrSpec, found.Name, s.Workload.Values, s.Workload.Size, s.Workload.Segments(), strings.Join(s.all().Adding().Names(), ", "))
+		}
+	}
+	return nil
+}
+
+// all are the systems that there are to choose from.
+func (s *Spec) all() system.Set {
+	if s.Systems == nil {
+		return system.All()
+	}
+	return s.Systems
+}
+
 // checkUnit refuses an accelerator that there is none of.
 func (s *Spec) checkUnit() error {
 	switch {
@@ -172,13 +204,9 @@ func (s *Spec) checkTopology() error {
 	if err != nil {
 		return err
 	}
-	all := s.Systems
-	if all == nil {
-		all = system.All()
-	}
 	for _, found := range systems {
 		if !found.Adds() {
-			return fmt.Errorf("%w: the switches of %s answer no worker; topology %s goes with %s, and --versus none", ErrSpec, found.Name, ToWorkers, strings.Join(all.Adding().Names(), ", "))
+			return fmt.Errorf("%w: the switches of %s answer no worker; topology %s goes with %s, and --versus none", ErrSpec, found.Name, ToWorkers, strings.Join(s.all().Adding().Names(), ", "))
 		}
 	}
 	return nil
@@ -189,10 +217,7 @@ const MaxH = math.MaxUint16
 
 // find is a system of these whose workers need not wait.
 func (s *Spec) find(name string) (*system.System, error) {
-	all := s.Systems
-	if all == nil {
-		all = system.All()
-	}
+	all := s.all()
 	found, err := all.Find(name)
 	switch {
 	case err != nil:

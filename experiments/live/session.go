@@ -61,6 +61,9 @@ func Open(ctx context.Context, plan *bench.Plan, o Options) (*Session, error) {
 	if o.Rate < 0 || o.Rate >= len(plan.Spec.OutRates) || o.Index < 0 || o.Index >= len(plan.Seeds) {
 		return nil, fmt.Errorf("%w: no run %d at output rate number %d", bench.ErrSpec, o.Index, o.Rate)
 	}
+	if n := plan.Spec.Workload.Segments(); n > 1 {
+		return nil, fmt.Errorf("%w: the dashboard draws ages of updates of one frame, and these take %d; 'olafctl bench' measures them", bench.ErrSpec, n)
+	}
 	l := &Session{plan: plan, options: o}
 	for i := range queues {
 		index := o.Rate*queues + i

@@ -1,0 +1,141 @@
+package bench
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen/trace"
+)
+
+// inPieces is a small bench of vectors of 100 values, two frames of 48 and one of 4, beside a queue.
+func inPieces(t *testing.T) Spec {
+	s := small(t)
+	s.Queue, s.Versus, s.H = "iswitch", "fifo", new(3)
+	s.Workload.Values = 100
+	return s
+}
+
+// seen keeps what arrived in the first run of every configuration.
+type seen map[int][]olaf.Observation
+
+func (s seen) Event(e Event) error {
+	if o, ok := e.(Observed); ok && o.Run.Index == 0 {
+		for i := range o.Observations {
+			kept := o.Observations[i]
+			kept.Contributors = slices.Clone(kept.Contributors)
+			s[o.Run.Config] = append(s[o.Run.Config], kept)
+		}
+	}
+	return nil
+}
+
+// The segments of a vector are added up by themselves: H of the same segment and cluster leave as one frame of their length, each
+// contribution once, whether to the server or to the workers.
+func TestVectorsOfSeveralFrames(t *testing.T) {
+	for _, topology := range []Topology{"", ToWorkers} {
+		s := inPieces(t)
+		if s.Topology = topology; topology == ToWorkers {
+			s.Versus = ""
+		}
+		sums := seen{}
+		m := mustBench(t, s, Options{Cards: 1, Stream: NewStream(sums)})
+		if err := m.Err(); err != nil {
+			t.Fatal(err)
+		}
+		run := &m.Outcome.Runs[0][0]
+		w := &s.Workload
+		if sent := run.Counters.Of("sent"); sent != int64(w.Frames()) || sent != 3*int64(w.Total()) || run.Counters.Of("vectors_in") != sent {
+			t.Errorf("%s: %v", topology, run.Counters)
+		}
+		once := map[olaf.Contributor]bool{}
+		for i := range sums[0] {
+			o := &sums[0][i]
+			segment := o.Update.Seq % 3
+			if want := []uint16{48, 48, 4}[segment]; o.Update.Lanes != want || len(o.Contributors) != 3 {
+				t.Fatalf("%s: sum %d of segment %d has %d lanes, %d inside", topology, i, segment, o.Update.Lanes, len(o.Contributors))
+			}
+			for _, k := range o.Contributors {
+				if k.Seq%3 != segment || w.Cluster(int(k.Worker)) != o.Update.Cluster || once[k] {
+					t.Fatalf("%s: sum %d of segment %d and cluster %d has %+v inside", topology, i, segment, o.Update.Cluster, k)
+				}
+				once[k] = true
+			}
+		}
+		if n := int64(len(once)); n == 0 || n != run.Counters.Of("count_delivered") {
+			t.Errorf("%s: %d contributions arrived, %v", topology, n, run.Counters)
+		}
+	}
+}
+
+// A captured sum says its segment in its system's own frame.
+func TestRecordingOfSegments(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "run.pcapng")
+	s := inPieces(t)
+	s.Versus, s.Runs = "", 1
+	r, err := s.Record(path, false)
+	must(t, err)
+	mustBench(t, s, Options{Stream: NewStream(r)})
+	must(t, errors.Join(r.Commit(), r.Abandon()))
+	f, err := os.Open(path)
+	must(t, err)
+	defer f.Close()
+	reader, err := pcapgo.NewNgReader(f, pcapgo.DefaultNgReaderOptions)
+	must(t, err)
+	var frames [3]int
+	for {
+		data, _, _, err := reader.ReadPacketDataWithOptions()
+		if err != nil {
+			break
+		}
+		v, err := s.Frame().Decode(data)
+		must(t, err)
+		var p program.Packet
+		v.Packet(&p)
+		if p.Seg > 2 || p.Lanes != []uint16{48, 48, 4}[p.Seg] {
+			t.Fatalf("segment %d of %d lanes", p.Seg, p.Lanes)
+		}
+		frames[p.Seg]++
+	}
+	if slices.Min(frames[:]) == 0 {
+		t.Errorf("%v frames by segment", frames)
+	}
+}
+
+func TestSegmentsThatAreRefused(t *testing.T) {
+	recorded := &TraceTraffic{Name: trace.Builtin + "lander8"}
+	for name, c := range map[string]struct {
+		change func(*Spec)
+		say    string
+	}{
+		"a queue that merges":      {func(s *Spec) { s.Queue, s.H = "olaf", nil }, "the queue of olaf takes a frame for a whole update"},
+		"one beside":               {func(s *Spec) { s.Versus = "fifo,olaf" }, "100 values in frames of 256B are 3 frames"},
+		"a trace":                  {func(s *Spec) { s.Trace = recorded; recorded.Updates = 1 }, "an update of a trace is one frame"},
+		"less than a frame":        {func(s *Spec) { s.Workload.Values = 40 }, "make frames of 224B"},
+		"hosts that wait":          {func(s *Spec) { *s = looping("switchml"); s.Workload.Values = 100 }, "loop.values"},
+		"more than there can be":   {func(s *Spec) { s.Workload.Values = 48 * 2428 }, "65536, one a flow of the generator"},
+		"beside hosts that do not": {func(s *Spec) { s.Versus = "switchml" }, "one bench has one kind"},
+	} {
+		s := inPieces(t)
+		c.change(&s)
+		if _, err := NewPlan(s); err == nil || !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%s: %v, want %q", name, err, c.say)
+		}
+	}
+	s := inPieces(t)
+	s.Workload.Values = 48 * 456 // in 9 clusters
+	if _, err := Measure(t.Context(), s, Options{}); !errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), "456 segments of its own; there are 9 clusters, and twin: was built with 4096") {
+		t.Errorf("%v", err)
+	}
+	if _, err := Measure(t.Context(), inPieces(t), Options{Device: "rtl:"}); err == nil {
+		t.Error("a device without programs takes them")
+	}
+}
