@@ -134,18 +134,25 @@ func Contribution(worker olaf.WorkerID, vector uint32, genNS uint64) Trace {
 	return Trace{Inside: Mark(worker, vector), NewestNS: genNS, OldestNS: genNS, SumNS: genNS, Vectors: 1}
 }
 
+// Set makes t a copy of another trace, word by word: wider reads of words that were written a moment ago make a processor wait until
+// these are in its cache, and sums leave right after their last contribution was added.
+func (t *Trace) Set(u *Trace) {
+	t.Inside, t.NewestNS, t.OldestNS = u.Inside, u.NewestNS, u.OldestNS
+	t.SumNS, t.ReadSum, t.Vectors = u.SumNS, u.ReadSum, u.Vectors
+}
+
 // Add merges another trace into t; the zero Trace is neutral.
 func (t *Trace) Add(u *Trace) {
 	if u.Vectors == 0 {
 		return
 	}
-	if t.Vectors == 0 {
-		*t = *u
-		return
+	oldest := u.OldestNS
+	if t.Vectors > 0 {
+		oldest = min(oldest, t.OldestNS)
 	}
+	t.OldestNS = oldest
 	t.Inside += u.Inside
 	t.NewestNS = max(t.NewestNS, u.NewestNS)
-	t.OldestNS = min(t.OldestNS, u.OldestNS)
 	t.SumNS += u.SumNS
 	t.ReadSum += u.ReadSum
 	t.Vectors += u.Vectors

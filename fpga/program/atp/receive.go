@@ -167,7 +167,8 @@ func (s *Switch) leave(t *aggregator) {
 func (s *Switch) send(k *program.Job, i int, p *program.Packet, marked bool, out program.Out) {
 	t := &s.slots[i]
 	s.out = *p
-	s.out.Bitmap, s.out.Count, s.out.Trace = uint64(t.bitmap), t.time, t.trace
+	s.out.Bitmap, s.out.Count = uint64(t.bitmap), t.time
+	s.out.Trace.Set(&t.trace)
 	s.out.Flags &^= program.ECN
 	if marked {
 		s.out.Flags |= program.ECN

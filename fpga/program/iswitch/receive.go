@@ -43,7 +43,17 @@ func (s *Switch) data(now olaf.Time, from program.Port, p *program.Packet, lanes
 			return class
 		}
 	}
-	s.add(i, now, p, lanes)
+	if t.count == 0 {
+		t.since, t.lanes = now, p.Lanes
+		s.used++
+	}
+	if s.cfg.LaneMemory > 0 {
+		s.add(i, lanes)
+	}
+	t.count++
+	t.trace.Add(&p.Trace)
+	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
+	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
 	if int(t.count) < k.fan {
 		return Consumed
 	}
@@ -123,23 +133,13 @@ func (k *job) place(from program.Port) int {
 	return -1
 }
 
-// add sums a packet into slot i. The buffer starts from zeros, so that the first packet's -0 becomes 0.
-func (s *Switch) add(i int, now olaf.Time, p *program.Packet, lanes []uint32) {
-	t := &s.slots[i]
-	if t.count == 0 {
-		t.since, t.lanes = now, p.Lanes
-		s.used++
+// add sums a packet's lanes into slot i. The buffer starts from zeros, so that the first packet's -0 becomes 0.
+func (s *Switch) add(i int, lanes []uint32) {
+	buffer := s.buffer(i)
+	if s.slots[i].count == 0 {
+		clear(buffer)
 	}
-	if buffer := s.buffer(i); buffer != nil {
-		if t.count == 0 {
-			clear(buffer)
-		}
-		program.Add(program.Floats(buffer), program.Floats(lanes))
-	}
-	t.count++
-	t.trace.Add(&p.Trace)
-	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
-	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
+	program.Add(program.Floats(buffer), program.Floats(lanes))
 }
 
 // emit sends what slot i holds towards its readers and empties it in the same pass.
@@ -161,12 +161,14 @@ func (s *Switch) emit(i int, k *job, seg uint64, out program.Out) {
 
 // send emits the sum that slot i keeps.
 func (s *Switch) send(i int, k *job, seg uint64, kind program.Kind, to program.Dest, out program.Out) {
-	t := &s.slots[i]
-	s.out = program.Packet{Kind: kind, Job: k.ID, Seg: seg, Count: t.kept, Lanes: t.lanes, Trace: t.trace}
+	t, o := &s.slots[i], &s.out
+	*o = program.Packet{}
+	o.Kind, o.Job, o.Seg, o.Count, o.Lanes = kind, k.ID, seg, t.kept, t.lanes
+	o.Trace.Set(&t.trace)
 	if s.exact {
-		s.out.Round, s.out.Bitmap = t.round, t.bitmap
+		o.Round, o.Bitmap = t.round, t.bitmap
 	}
-	out.Emit(to, &s.out, s.buffer(i))
+	out.Emit(to, o, s.buffer(i))
 }
 
 // empty frees a slot; its round stays known.

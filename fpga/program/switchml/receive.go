@@ -25,10 +25,7 @@ func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, la
 	if i < k.Base || i >= k.Base+k.Slots {
 		return OutOfRange
 	}
-	v := 0
-	if p.Flags&program.Set1 != 0 {
-		v = 1
-	}
+	v := int(p.Flags & program.Set1 / program.Set1)
 	if from == program.Uplink {
 		s.relay(i, v, p, lanes, out)
 		return Relayed
@@ -36,26 +33,18 @@ func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, la
 	if int(from) >= len(k.Ports) || k.Ports[from] < 0 {
 		return Stranger
 	}
-	return s.take(now, k, i, v, from, p, lanes, out)
-}
-
-// take is a worker's packet of set v of slot i. Whether it is the first is said by the bitmap, whether it is the last by the
-// counter, as in the two registers of the released program: they differ when a packet outlives its set.
-func (s *Switch) take(now olaf.Time, k *program.Tenant, i, v int, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
-	t, other := &s.sets[i][v], &s.sets[i][1-v]
-	bit := uint32(1) << k.Ports[from]
+	t := &s.sets[i][v]
 	before := t.bitmap
 	if before != 0 && t.lanes != p.Lanes {
 		return Mismatched
 	}
+	// Whether it is the first is said by the bitmap, whether it is the last by the counter, as in the two registers of the
+	// released program: they differ when a packet outlives its set.
+	bit := uint32(1) << (k.Ports[from] & 31)
 	t.bitmap |= bit
-	other.bitmap &^= bit
+	s.sets[i][1-v].bitmap &^= bit
 	if before&bit != 0 {
-		if t.count > 0 {
-			return Duplicate
-		}
-		s.answer(k, i, v, from, p, out)
-		return Answered
+		return s.again(k, i, v, from, p, out)
 	}
 	s.add(now, i, v, before == 0, p, lanes)
 	if !s.last(t, len(k.Members)) {
@@ -65,6 +54,15 @@ func (s *Switch) take(now olaf.Time, k *program.Tenant, i, v int, from program.P
 	return Completed
 }
 
+// again is a packet that is inside already.
+func (s *Switch) again(k *program.Tenant, i, v int, from program.Port, p *program.Packet, out program.Out) program.Class {
+	if s.sets[i][v].count > 0 {
+		return Duplicate
+	}
+	s.answer(k, i, v, from, p, out)
+	return Answered
+}
+
 // add puts a packet into a set; the first one overwrites what is there.
 func (s *Switch) add(now olaf.Time, i, v int, first bool, p *program.Packet, lanes []uint32) {
 	t := &s.sets[i][v]
@@ -72,13 +70,17 @@ func (s *Switch) add(now olaf.Time, i, v int, first bool, p *program.Packet, lan
 		s.counts[vectorsCleared] += s.waiting(t)
 		s.counts[vectorsHeld] -= s.waiting(t)
 		t.lanes, t.since, t.value, t.final, t.trace = p.Lanes, now, p.Value, false, program.Trace{}
-		copy(s.buffer(i, v), lanes)
+		if s.cfg.LaneMemory > 0 {
+			copy(s.buffer(i, v), lanes)
+		}
 	} else {
 		if t.count == 0 { // a packet that outlived its set begins another one on top of it
 			t.since, t.final, t.trace = now, false, program.Trace{}
 		}
 		t.value = larger(t.value, p.Value)
-		program.Add(s.buffer(i, v), lanes)
+		if s.cfg.LaneMemory > 0 {
+			program.Add(s.buffer(i, v), lanes)
+		}
 	}
 	t.trace.Add(&p.Trace)
 	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
@@ -141,12 +143,12 @@ func (s *Switch) answer(k *program.Tenant, i, v int, from program.Port, p *progr
 
 // send emits a set.
 func (s *Switch) send(k *program.Tenant, i, v int, kind program.Kind, to program.Dest, p *program.Packet, out program.Out) {
-	t := &s.sets[i][v]
-	s.out = program.Packet{
-		Kind: kind, Job: k.ID, Seg: p.Seg, Index: p.Index, Flags: p.Flags & program.Set1, Value: t.value,
-		Count: uint16(len(k.Members)), Lanes: t.lanes, Trace: t.trace,
-	}
-	out.Emit(to, &s.out, s.buffer(i, v))
+	t, o := &s.sets[i][v], &s.out
+	*o = program.Packet{}
+	o.Kind, o.Job, o.Seg, o.Index, o.Flags = kind, k.ID, p.Seg, p.Index, p.Flags&program.Set1
+	o.Value, o.Count, o.Lanes = t.value, uint16(len(k.Members)), t.lanes
+	o.Trace.Set(&t.trace)
+	out.Emit(to, o, s.buffer(i, v))
 }
 
 // relay passes the parent's result down and keeps it in the place of the part that went up.
