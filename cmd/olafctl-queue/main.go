@@ -11,11 +11,15 @@ import (
 	"io"
 	"net"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/olafctl/olaf/internal/lockfile"
 )
 
 // ready is how long the server may take to listen.
@@ -23,6 +27,9 @@ const ready = 20 * time.Second
 
 // largest is the longest result that is taken, in bytes: trainings have curves of every worker.
 const largest = 8 << 20
+
+// wholeDisk is the limit of what is stored, in bytes: none but the disk's own, which is the only one that is told of.
+const wholeDisk = 1 << 60
 
 func main() {
 	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
@@ -53,19 +60,71 @@ func run(args []string, stdin io.Reader, stdout io.Writer) error {
 	if err != nil {
 		return err
 	}
+	unlock, err := s.claim()
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	n, err := server.NewServer(options)
 	if err != nil {
 		return err
 	}
+	full := make(complaints, 1)
+	n.SetLogger(full, false, false)
 	go n.Start()
 	defer n.WaitForShutdown()
 	defer n.Shutdown()
 	if !n.ReadyForConnections(ready) {
-		return fmt.Errorf("nothing listens at %s after %v; is the port taken?", s.listen, ready)
+		return fmt.Errorf("nothing listens at %s after %v", s.listen, ready)
 	}
 	fmt.Fprintf(stdout, "%s\n", n.Addr())
-	_, err = io.Copy(io.Discard, stdin)
-	return err
+	ended := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(io.Discard, stdin)
+		ended <- err
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-full:
+		return fmt.Errorf("the disk of %s is full; free space and start it again: whoever works for it waits, and what is stored stays", s.folder)
+	}
+}
+
+// complaints hears of what the server logs only that its disk is full, after which it stores nothing until it is started again.
+type complaints chan struct{}
+
+func (c complaints) Errorf(format string, v ...any) {
+	if strings.Contains(fmt.Sprintf(format, v...), syscall.ENOSPC.Error()) {
+		select {
+		case c <- struct{}{}:
+		default: // once is enough
+		}
+	}
+}
+func (c complaints) Fatalf(format string, v ...any) { c.Errorf(format, v...) }
+func (c complaints) Warnf(format string, v ...any)  { c.Errorf(format, v...) }
+func (complaints) Noticef(string, ...any)           {}
+func (complaints) Debugf(string, ...any)            {}
+func (complaints) Tracef(string, ...any)            {}
+
+// claim takes folder and port for this server alone, of which a second one would make havoc of the jobs.
+func (s *settings) claim() (unlock func(), err error) {
+	if err := os.MkdirAll(s.folder, 0o755); err != nil {
+		return nil, err
+	}
+	lock, err := lockfile.Take(filepath.Join(s.folder, "lock"), 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("another server has its jobs in %s (%w); end it, or give this one another --store", s.folder, err)
+	}
+	l, err := net.Listen("tcp", s.listen)
+	if err == nil {
+		err = l.Close()
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("it can't listen at %s: %w", s.listen, err), lock.Close())
+	}
+	return func() { _ = lock.Close() }, nil
 }
 
 // options are the server's.
@@ -81,7 +140,7 @@ func (s *settings) options() (*server.Options, error) {
 	if number == 0 {
 		number = server.RANDOM_PORT
 	}
-	o := &server.Options{Host: host, Port: number, JetStream: true, StoreDir: s.folder, NoSigs: true, NoLog: true, ServerName: "olafctl-queue", MaxPayload: largest}
+	o := &server.Options{Host: host, Port: number, JetStream: true, StoreDir: s.folder, JetStreamMaxStore: wholeDisk, NoSigs: true, ServerName: "olafctl-queue", MaxPayload: largest}
 	if s.token != "" {
 		text, err := os.ReadFile(s.token)
 		if err != nil {

@@ -170,6 +170,9 @@ Without TLS only a loopback address is listened on, unless --insecure says that 
   olafctl sweep serve --listen :4222 --tls-cert lab.pem --tls-key lab.key --tls-client-ca lab-ca.pem`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if _, _, err := net.SplitHostPort(listen); err != nil {
+				return cli.UsageError("--listen %q: use HOST:PORT", listen)
+			}
 			config, err := secure.Config(env.Now())
 			if err != nil {
 				return err
@@ -186,7 +189,11 @@ Without TLS only a loopback address is listened on, unless --insecure says that 
 				return err
 			}
 			args := append([]string{"-listen", listen, "-store", folder, "-token-file", token}, secure.Arguments()...)
-			return serveQueue(cmd.Context(), env, args, secure.Describe())
+			beside := secure.Beside()
+			if token != "" {
+				beside += " --token-file FILE"
+			}
+			return serveQueue(cmd.Context(), env, args, secure.Describe(), beside)
 		},
 	}
 	flags := cmd.Flags()
@@ -220,8 +227,8 @@ func findQueue(env *cli.Env) (string, error) {
 	return path, nil
 }
 
-// serveQueue runs the server until ctx ends.
-func serveQueue(ctx context.Context, env *cli.Env, args []string, secured string) error {
+// serveQueue runs the server until ctx ends; beside is what its clients have to say beside its address.
+func serveQueue(ctx context.Context, env *cli.Env, args []string, secured, beside string) error {
 	path, err := findQueue(env)
 	if err != nil {
 		return err
@@ -245,7 +252,8 @@ func serveQueue(ctx context.Context, env *cli.Env, args []string, secured string
 		return errors.New("the queue's server did not start")
 	}
 	address = strings.TrimSpace(address)
-	fmt.Fprintf(env.Stderr, "handing out work at nats://%s%s; Ctrl-C ends it\n  olafctl sweep work --from nats://%s        on every machine\n  olafctl sweep run FILE.yaml --workers nats://%s\n", address, secured, address, address)
+	fmt.Fprintf(env.Stderr, "handing out work at nats://%s%s; Ctrl-C ends it\n  olafctl sweep work --from nats://%s%s        on every machine\n  olafctl sweep run FILE.yaml --workers nats://%s%s\n",
+		address, secured, address, beside, address, beside)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Wait() }()
 	select {

@@ -173,6 +173,17 @@ func (s *ServerTLS) Describe() string {
 	return " over TLS, to clients with a certificate"
 }
 
+// Beside are the flags that clients have to give beside the address.
+func (s *ServerTLS) Beside() string {
+	switch {
+	case s.cert == "":
+		return ""
+	case s.clients == "":
+		return " --tls-ca CA.pem"
+	}
+	return " --tls-ca CA.pem --tls-cert ME.pem --tls-key ME.key"
+}
+
 // dropped is how a connection ends that the other side gave up in the middle: what it had to say about that, it says in
 // another tongue, or too late for gRPC to read.
 var dropped = []string{"error reading server preface", "broken pipe", "connection reset by peer"}

@@ -110,22 +110,31 @@ func Dial(ctx context.Context, o Options) (*Queue, error) {
 
 // advice says what to do about a connection that was refused.
 func advice(err error, o *Options) string {
+	given := o.TLS != nil && len(o.TLS.Certificates) > 0
 	text := err.Error()
 	for _, m := range []struct {
 		seen string
+		when bool
 		say  string
 	}{
-		{"secure connection required", "; it speaks TLS: add --tls-ca"},
-		{"secure connection not available", "; it speaks no TLS: leave --tls-ca out"},
-		{"certificate has expired", "; its certificate has expired: renew it, or set the clock"},
-		{"certificate required", "; it wants a certificate of ours: add --tls-cert and --tls-key"},
-		{"unknown authority", "; --tls-ca does not vouch for its certificate"},
-		{"bad certificate", "; it does not trust our certificate"},
-		{"uthorization", "; it wants to hear a token: add --token-file"},
-		{"refused", "; 'olafctl sweep serve' starts one there"},
-		{"no servers available", "; 'olafctl sweep serve' starts one there"},
+		{"secure connection required", true, "; it speaks TLS: add --tls-ca"},
+		{"secure connection not available", true, "; it speaks no TLS: leave --tls-ca out"},
+		{"certificate has expired", true, "; its certificate has expired: renew it, or set the clock"},
+		{"certificate required", given, "; it does not trust our certificate: its --tls-client-ca must vouch for --tls-cert"},
+		{"certificate required", true, "; it wants a certificate of ours: add --tls-cert and --tls-key"},
+		{"unknown authority", o.TLS == nil, "; it speaks TLS, and nobody here vouches for its certificate: add --tls-ca"},
+		{"unknown authority", true, "; --tls-ca does not vouch for its certificate"},
+		{"bad certificate", true, "; it does not trust our certificate: its --tls-client-ca must vouch for --tls-cert"},
+		{"unknown certificate authority", true, "; it does not trust our certificate: its --tls-client-ca must vouch for --tls-cert"},
+		// What it thinks of our certificate it says when the connection seems to stand, and leaves.
+		{"after TLS handshake", given, "; it does not trust our certificate: its --tls-client-ca must vouch for --tls-cert"},
+		{"after TLS handshake", true, "; it wants a certificate of ours: add --tls-cert and --tls-key"},
+		{"uthorization", o.Token != "", "; it does not take our token: what stands in --token-file must be what stands in its own"},
+		{"uthorization", true, "; it wants to hear a token: add --token-file"},
+		{"refused", true, "; 'olafctl sweep serve' starts one there"},
+		{"no servers available", true, "; 'olafctl sweep serve' starts one there"},
 	} {
-		if strings.Contains(text, m.seen) {
+		if m.when && strings.Contains(text, m.seen) {
 			return m.say
 		}
 	}
@@ -289,8 +298,15 @@ func keepTrying(ctx context.Context, do func(context.Context) error) error {
 	}
 }
 
-// passing says that an error is of the connection and not of what was asked.
+// storeFailed is how the server says that it could not write, which passes when there is room and it was started again.
+const storeFailed jetstream.ErrorCode = 10077
+
+// passing says that an error is of the connection or of the server's disk, and not of what was asked.
 func passing(err error) bool {
+	var said *jetstream.APIError
+	if errors.As(err, &said) && said.ErrorCode == storeFailed {
+		return true
+	}
 	for _, kind := range []error{nats.ErrTimeout, nats.ErrNoResponders, nats.ErrConnectionReconnecting, nats.ErrDisconnected, nats.ErrStaleConnection,
 		jetstream.ErrNoStreamResponse, context.DeadlineExceeded, nats.ErrNoServers} {
 		if errors.Is(err, kind) {

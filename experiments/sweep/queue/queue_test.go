@@ -334,6 +334,9 @@ func TestUnreachable(t *testing.T) {
 	if _, err := Dial(t.Context(), Options{URL: n.ClientURL()}); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "--token-file") {
 		t.Error(err)
 	}
+	if _, err := Dial(t.Context(), Options{URL: n.ClientURL(), Token: "sesame"}); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "it does not take our token") {
+		t.Error(err)
+	}
 	q, err := Dial(t.Context(), Options{URL: n.ClientURL(), Token: "open"})
 	must(t, err)
 	q.Close()
@@ -345,7 +348,7 @@ func certificate(t *testing.T, until time.Time) (tls.Certificate, *x509.CertPool
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
 	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "lab"}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until,
-		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	must(t, err)
 	parsed, err := x509.ParseCertificate(der)
@@ -355,28 +358,42 @@ func certificate(t *testing.T, until time.Time) (tls.Certificate, *x509.CertPool
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: parsed}, roots
 }
 
-// TestCertificates holds that a server is trusted while its certificate holds, and that it is said when that ran out, or when
-// nobody vouches for it.
+// TestCertificates holds that a server is trusted while its certificate holds, and that it is said when that ran out, when nobody
+// vouches for it, and what is wrong where it is the server that does not trust.
 func TestCertificates(t *testing.T) {
+	ours, oursRoots := certificate(t, time.Now().Add(time.Hour))
+	strange, _ := certificate(t, time.Now().Add(time.Hour))
 	for _, c := range []struct {
 		name  string
 		until time.Duration
-		plain bool // the client knows no authority
+		plain bool             // the client knows no authority
+		asks  bool             // the server wants to see that ours vouches for the client
+		shows *tls.Certificate // nil for none
 		says  string
 	}{
-		{"in force", time.Hour, false, ""},
-		{"expired", -time.Hour, false, "its certificate has expired: renew it, or set the clock"},
-		{"unknown", time.Hour, true, "--tls-ca does not vouch for its certificate"},
+		{"in force", time.Hour, false, false, nil, ""},
+		{"expired", -time.Hour, false, false, nil, "its certificate has expired: renew it, or set the clock"},
+		{"unknown", time.Hour, true, false, nil, "nobody here vouches for its certificate: add --tls-ca"},
+		{"both sides", time.Hour, false, true, &ours, ""},
+		{"without ours", time.Hour, false, true, nil, "it wants a certificate of ours: add --tls-cert and --tls-key"},
+		{"a stranger's", time.Hour, false, true, &strange, "it does not trust our certificate"},
 	} {
 		pair, roots := certificate(t, time.Now().Add(c.until))
-		n, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
-			TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}, TLSTimeout: 10})
+		options := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+			TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}, TLSTimeout: 10}
+		if c.asks {
+			options.TLSConfig.ClientCAs, options.TLSConfig.ClientAuth, options.TLSVerify = oursRoots, tls.RequireAndVerifyClientCert, true
+		}
+		n, err := server.NewServer(options)
 		must(t, err)
 		go n.Start()
 		if !n.ReadyForConnections(10 * time.Second) {
 			t.Fatal("it does not listen")
 		}
 		o := Options{URL: n.ClientURL(), TLS: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS13}}
+		if c.shows != nil {
+			o.TLS.Certificates = []tls.Certificate{*c.shows}
+		}
 		if c.plain {
 			o.TLS = nil
 		}
