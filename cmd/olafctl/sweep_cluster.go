@@ -42,10 +42,17 @@ const share = 30 * time.Second
 
 // script is what the templates are filled with.
 type script struct {
-	Name, File, Text string
-	Cells, Shards    int
-	Image, Claim     string
+	Name, File    string
+	Files         []scriptFile // that every share reads
+	Cells, Shards int
+	Image, Claim  string
 }
+
+// scriptFile is a file in a ConfigMap, its text below its name.
+type scriptFile struct{ Name, Text string }
+
+// mostConfig is how much a ConfigMap holds, in bytes.
+const mostConfig = 1 << 20
 
 var slurmScript = template.Must(template.New("slurm").Parse(`#!/bin/bash
 # {{.Cells}} cells of {{.File}} in {{.Shards}} shares, made by 'olafctl sweep export'. Submit it with sbatch; what is done is not done again, so that it
@@ -66,9 +73,9 @@ kind: ConfigMap
 metadata:
   name: {{.Name}}
 data:
-  sweep.yaml: |
+{{range .Files}}  {{.Name}}: |
 {{.Text}}
----
+{{end}}---
 apiVersion: batch/v1
 kind: Job
 metadata:
@@ -126,11 +133,12 @@ func (f *clusterFlags) write(cmd *cobra.Command, env *cli.Env, path string, forc
 			return err
 		}
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
+	s := script{Name: kubernetesName(path), File: path, Cells: len(plan.Cells), Shards: shards, Image: f.image, Claim: f.claim}
+	if f.k8s != "" {
+		if s.Files, err = configured(path); err != nil {
+			return err
+		}
 	}
-	s := script{Name: kubernetesName(path), File: path, Text: indented(string(text)), Cells: len(plan.Cells), Shards: shards, Image: f.image, Claim: f.claim}
 	for _, to := range []struct {
 		path string
 		of   *template.Template
@@ -147,6 +155,32 @@ func (f *clusterFlags) write(cmd *cobra.Command, env *cli.Env, path string, forc
 		}
 	}
 	return nil
+}
+
+// configured are the files that a pod has to have: the sweep, and the one that its command reads.
+func configured(path string) ([]scriptFile, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	files, size := []scriptFile{{"sweep.yaml", indented(string(text))}}, len(text)
+	spec, err := sweep.Parse(path, text)
+	if err != nil {
+		return nil, err
+	}
+	if spec.File != "" {
+		if filepath.Dir(spec.File) != filepath.Dir(path) || filepath.Base(spec.File) == files[0].Name {
+			return nil, cli.UsageError("the sweep reads %s, which pods find beside it only, and not as sweep.yaml; put it into the folder of %s", spec.File, path)
+		}
+		if text, err = os.ReadFile(spec.File); err != nil {
+			return nil, err
+		}
+		files, size = append(files, scriptFile{filepath.Base(spec.File), indented(string(text))}), size+len(text)
+	}
+	if size > mostConfig {
+		return nil, cli.UsageError("%s is too long for a ConfigMap, which holds 1 MiB; write a grid (sweep) in place of a list", path)
+	}
+	return files, nil
 }
 
 // chooseShards carries out one result of the sweep, keeps it, and says how many shares take half a minute each.
@@ -171,15 +205,19 @@ func chooseShards(cmd *cobra.Command, env *cli.Env, plan *sweep.Plan) (int, erro
 	return shards, err
 }
 
+// mostName leaves room for the number of a share in 63 characters, which is what names of Kubernetes have.
+const mostName = 50
+
 // kubernetesName is a name for jobs, of what names of Kubernetes may have in them.
 func kubernetesName(path string) string {
 	base := strings.ToLower(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
-	return "olaf-" + strings.Trim(strings.Map(func(r rune) rune {
+	name := "olaf-" + strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
 			return r
 		}
 		return '-'
-	}, base), "-")
+	}, base)
+	return strings.Trim(name[:min(len(name), mostName)], "-")
 }
 
 // indented puts a file below a key of YAML.
