@@ -105,6 +105,9 @@ real. --beside twin shows each age three times: planned, of the twin on the arri
 		f.expect.add(cmd)
 	})
 	f.swept.addTo(cmd)
+	cli.InGroup(cmd, cli.SweepFlags, func() {
+		cmd.Flags().BoolVar(&f.swept.yes, "yes", false, "start a sweep of even more than a million cells")
+	})
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
 		cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion while all runs are done beside it")
 	})
@@ -346,7 +349,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if len(f.swept.axes) > 0 {
 		return f.sweep(cmd, env)
 	}
-	if err := errors.Join(f.swept.refuse(cmd), f.consistent(cmd, env)); err != nil {
+	if err := errors.Join(f.swept.refuse(cmd, "yes"), f.consistent(cmd, env)); err != nil {
 		return err
 	}
 	if err := f.resolve(cmd, env); err != nil {

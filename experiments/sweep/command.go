@@ -117,16 +117,23 @@ func (c *Command) field(name string) (Field, error) {
 		names = append(names, f.Name)
 	}
 	if slices.Contains(c.Options, name) {
-		return Field{}, fmt.Errorf("%w: %s of %s can't be varied; what can is %s", ErrSpec, name, c.Name, near(name, names))
+		return Field{}, fmt.Errorf("%w: %s of %s can't be varied; of what can, %s", ErrSpec, name, c.Name, near(name, names))
 	}
-	return Field{}, fmt.Errorf("%w: %s has no option %q to vary; near are %s", ErrSpec, c.Name, name, near(name, names))
+	return Field{}, fmt.Errorf("%w: %s has no option %q to vary; %s", ErrSpec, c.Name, name, near(name, names))
 }
 
-// near lists the names that may have been meant, or all.
+// mostListed is how many names are listed where none is near.
+const mostListed = 12
+
+// near says which names may have been meant, or which there are.
 func near(name string, names []string) string {
 	const some = 3
 	if n := nearby.Names(name, names, some); len(n) > 0 {
-		return strings.Join(n, ", ")
+		return "near are " + strings.Join(n, ", ")
 	}
-	return strings.Join(names, ", ")
+	more := ""
+	if n := len(names) - mostListed; n > 0 {
+		more = fmt.Sprintf(" and %d more", n)
+	}
+	return "there are " + strings.Join(names[:min(len(names), mostListed)], ", ") + more
 }

@@ -130,7 +130,7 @@ func (f *File) Resolve(all Commands, large bool) (*Plan, error) {
 		n *= float64(len(cells))
 	}
 	if n > ManyCells && !large {
-		return nil, fmt.Errorf("%w: %.3g cells of %d runs, at 1 ms a run about %.2g hours on one core; make the steps longer, or add --yes if you mean it", ErrLarge, n, p.Runs, n*float64(p.Runs)/3.6e6)
+		return nil, fmt.Errorf("%w: %.4g million cells of %d runs, at 1 ms a run about %.0f hours on one core; make the steps longer, or add --yes if you mean it", ErrLarge, n/1e6, p.Runs, n*float64(p.Runs)/3.6e6)
 	}
 	if cells == nil {
 		cells = axis.Grid(axes)
@@ -179,7 +179,7 @@ func (p *Plan) Shown(metrics []string) ([]string, error) {
 	}
 	for i, name := range metrics {
 		if !slices.Contains(names, name) {
-			return nil, fmt.Errorf("%w: %s has no metric %q; near are %s", ErrSpec, p.Command, name, near(name, names))
+			return nil, fmt.Errorf("%w: %s has no metric %q; %s", ErrSpec, p.Command, name, near(name, names))
 		}
 		if slices.Contains(metrics[:i], name) {
 			return nil, fmt.Errorf("%w: the metric %s is given twice", ErrSpec, name)
@@ -193,7 +193,7 @@ func (f *File) options(c *Command) (options []Option, err error) {
 	for _, name := range slices.Sorted(maps.Keys(f.Options)) {
 		plain := strings.ReplaceAll(name, "_", "-")
 		if !slices.Contains(c.Options, plain) {
-			return nil, f.in("options."+name, fmt.Errorf("%w: %s has no option %q that a sweep can give; near are %s", ErrSpec, c.Name, name, near(plain, c.Options)))
+			return nil, f.in("options."+name, fmt.Errorf("%w: %s has no option %q that a sweep can give; %s", ErrSpec, c.Name, name, near(plain, c.Options)))
 		}
 		options = append(options, Option{plain, f.Options[name]})
 	}

@@ -327,7 +327,7 @@ func TestFiles(t *testing.T) {
 		"":                                             "the file is empty",
 		"command: toy":                                 "nothing is varied",
 		"command: tool\nsweep: [n=1]":                  `x.yaml:1: bad sweep: "tool" is no command`,
-		"command: toy\nsweep: [m=1]":                   `x.yaml:2: bad sweep: toy has no option "m" to vary; near are n`,
+		"command: toy\nsweep: [m=1]":                   `x.yaml:2: bad sweep: toy has no option "m" to vary; there are n, kind, hard`,
 		"command: toy\nsweep: [seed=1..2]":             "seed of toy can't be varied",
 		"command: toy\nsweep: [n=5..2]":                "5 is more than 2",
 		"command: toy\nsweep: [n=1..2, n=3..4]":        "n is varied twice",
@@ -359,7 +359,7 @@ func TestFiles(t *testing.T) {
 		t.Error(err)
 	}
 	large.Sweep = []string{"n=1..90000", "hard=" + manyWords(20)}
-	if _, err := large.Resolve(toys(), false); !errors.Is(err, ErrLarge) || !strings.Contains(err.Error(), "3.6e+06 cells") {
+	if _, err := large.Resolve(toys(), false); !errors.Is(err, ErrLarge) || !strings.Contains(err.Error(), "3.6 million cells") {
 		t.Error(err)
 	}
 }
