@@ -25,6 +25,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/experiments/sweep/queue"
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
@@ -321,6 +323,44 @@ func TestBuiltKilled(t *testing.T) {
 	t.Logf("%v killed at %d results of %d; %v after the last one the digest is the one of one machine: %s", killed, moments, disturbedResults, time.Since(began).Round(time.Second), want)
 }
 
+// TestBuiltMeets lets the built programs meet a machine of another build whose clock is five hours ahead. Coordinator and machine say
+// so, take nothing of it, and go on; a machine that nobody else has work for ends.
+func TestBuiltMeets(t *testing.T) {
+	p := newPlant(t)
+	want := p.alone()
+	server := p.server()
+	server.begin()
+	defer server.kill()
+	q, err := queue.Dial(t.Context(), queue.Options{URL: "nats://" + p.address, Name: "far"})
+	p.must(err)
+	defer q.Close()
+	other := sweep.Build{Commit: "0123456789abcdef", Go: "another", Arch: "riscv"}
+	present := func(role string) {
+		who := queue.Presence{Role: role, Host: "far", Build: other.Hash(), Named: other.String()}
+		go q.Present(t.Context(), who, func() time.Time { return time.Now().Add(5 * time.Hour) })()
+	}
+	present(queue.Works)
+	machine, coordinator := p.machine("one"), p.coordinator(false)
+	machine.begin()
+	defer machine.kill()
+	coordinator.begin()
+	if got := coordinator.digest(); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for _, says := range []string{"the clock of far is -5h0m0s off ours; no number depends on it", "far has another build (0123456789ab another riscv) than this"} {
+		if !strings.Contains(coordinator.said.String(), says) {
+			t.Errorf("no %q in\n%s", says, coordinator.said.String())
+		}
+	}
+	present(queue.HandsOut)
+	idle := p.olafctl("idle", "", "sweep", "work", "--from", "nats://"+p.address, "--store", "idle")
+	idle.begin()
+	<-idle.ended
+	if said := idle.said.String(); idle.err == nil || !strings.Contains(said, "far hands out work of 0123456789ab another riscv") || !strings.Contains(said, "use the same program on both sides") {
+		t.Errorf("%v\n%s", idle.err, said)
+	}
+}
+
 // small mounts a file system of a few kB for a folder of the plant, or skips the test. enlarge gives it room.
 func (p *plant) small(folder string, kB int) (enlarge func()) {
 	p.t.Helper()
@@ -336,42 +376,62 @@ func (p *plant) small(folder string, kB int) (enlarge func()) {
 	}
 }
 
-// TestBuiltDisk lets the disk of the coordinator run full in the middle of a sweep over machines, and then that of the server. What
-// to do is said, and once there is room the sweep goes on and has the digest of one that nothing happened to.
-func TestBuiltDisk(t *testing.T) {
-	for _, c := range []struct {
-		name, folder string
-		kB           int
-		says         string
-	}{
-		{"coordinator", "lab", 600, "no space left on device; free space"},
-		{"server", "queue", 1500, "the disk of the work queue is full"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			p := newPlant(t)
-			enlarge := p.small(c.folder, c.kB)
-			want := p.alone()
-			server, machine := p.server(), p.machine("one")
-			for _, r := range []*running{server, machine} {
-				r.begin()
-				defer r.kill()
-			}
-			coordinator := p.coordinator(false)
-			coordinator.begin()
-			<-coordinator.ended
-			if said := coordinator.said.String(); coordinator.err == nil || !strings.Contains(said, c.says) || !strings.Contains(said, "sweep resume") {
-				t.Fatalf("%v\n%s%s", coordinator.err, coordinator.out.String(), said)
-			}
-			said := coordinator.said.String()
-			enlarge()
-			again := p.coordinator(true)
-			again.begin()
-			if got := again.digest(); got != want {
-				t.Errorf("%s, want %s", got, want)
-			}
-			t.Logf("full at %d kB: %safterwards the digest of one machine: %s", c.kB, said, want)
-		})
+// TestBuiltDiskOfCoordinator lets the disk of the coordinator run full in the middle of a sweep over machines. It says what to do,
+// and once there is room 'sweep resume' comes to the digest of a sweep that nothing happened to.
+func TestBuiltDiskOfCoordinator(t *testing.T) {
+	p := newPlant(t)
+	const kB = 600
+	enlarge := p.small("lab", kB)
+	want := p.alone()
+	server, machine, coordinator := p.server(), p.machine("one"), p.coordinator(false)
+	for _, r := range []*running{server, machine} {
+		r.begin()
+		defer r.kill()
 	}
+	coordinator.begin()
+	<-coordinator.ended
+	said := coordinator.said.String()
+	for _, says := range []string{"no space left on device; free space", "cells are done, and kept; 'olafctl sweep resume "} {
+		if coordinator.err == nil || !strings.Contains(said, says) {
+			t.Fatalf("no %q: %v\n%s%s", says, coordinator.err, coordinator.out.String(), said)
+		}
+	}
+	enlarge()
+	again := p.coordinator(true)
+	again.begin()
+	if got := again.digest(); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	t.Logf("full at %d kB: %safterwards the digest of one machine: %s", kB, said, want)
+}
+
+// TestBuiltDiskOfServer lets the disk of the server run full. It says so and ends; machine and coordinator wait, and once there is
+// room and it is started again the sweep goes on by itself to the digest of one that nothing happened to.
+func TestBuiltDiskOfServer(t *testing.T) {
+	p := newPlant(t)
+	const kB = 800
+	enlarge := p.small("queue", kB)
+	want := p.alone()
+	server, machine, coordinator := p.server(), p.machine("one"), p.coordinator(false)
+	for _, r := range []*running{server, machine, coordinator} {
+		r.begin()
+		defer r.kill()
+	}
+	select {
+	case <-server.ended:
+	case <-coordinator.ended:
+		t.Fatalf("%d kB are enough: %v\n%s", kB, coordinator.err, coordinator.said.String())
+	}
+	said := server.said.String()
+	if server.err == nil || !strings.Contains(said, "is full; free space and start it again") {
+		t.Fatalf("%v\n%s", server.err, said)
+	}
+	enlarge()
+	server.begin()
+	if got := coordinator.digest(); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	t.Logf("full at %d kB: %sthe coordinator said: %sthen the digest of one machine: %s", kB, said, coordinator.said.String(), want)
 }
 
 // TestBuiltPartitions lets two hosts work together, each in a network of its own, over TLS with certificates on both sides. Their
