@@ -58,7 +58,7 @@ const longCell = 20 * time.Millisecond
 // is divided by the number of cores.
 func BenchmarkSweepLongCells(b *testing.B) {
 	path := linkedProgram(b)
-	line := strings.Fields("bench --sweep slots=2..26 --sweep out-rate=1G..40G:1G --versus none --runs 1 --updates 3000")
+	line := strings.Fields("bench --sweep slots=2..26 --sweep out-rate=1G..40G:1G --versus none --runs 1 --updates 4500")
 	looped := loop(b, path, &sweep.File{Command: "bench", Sweep: []string{line[2], line[4]}, Options: map[string]string{"versus": "none", "updates": line[len(line)-1]}, Runs: 1})
 	const cells = 1000
 	if one := looped / cells; one < longCell {
