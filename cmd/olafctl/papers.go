@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/field"
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/paper/atp"
 	"github.com/olafctl/olaf/experiments/paper/iswitch"
@@ -29,7 +30,7 @@ func published() experiments.Set {
 // briefs say in a few words what kept documents of a kind found, for lists.
 func briefs() map[string]func(raw []byte) string {
 	all := map[string]func([]byte) string{}
-	for schema, brief := range map[string]func([]byte) string{job.Schema: job.Brief, feed.Schema: feed.Brief} {
+	for schema, brief := range map[string]func([]byte) string{experiments.FigureSchema: field.Brief, job.Schema: job.Brief, feed.Schema: feed.Brief} {
 		kind, _, _ := strings.Cut(schema, "/")
 		all[kind] = brief
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/field"
 	"github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/compare"
@@ -209,7 +210,8 @@ func newRunsVerifyCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 		Short: "Compute a kept run again and compare",
 		Long: `Check every file of a kept run against its digest, measure every run again from its kept frames, make the document again
 from the runs, make workbook and report again if this build exported them, and, of twin and simulator, repeat everything
-from the plan. Numbers are compared exactly, files byte for byte. What this olafctl measures and the one that kept the run did
+from the plan. Of trainings the curves are made again, and the simulated ones repeated; what real packets came to can't be had twice, and
+must fulfil the identities that were held then. Numbers are compared exactly, files byte for byte. What this olafctl measures and the one that kept the run did
 not is named, and not compared.`,
 		Example:           "  olafctl runs verify last",
 		Args:              cobra.ExactArgs(1),
@@ -226,6 +228,9 @@ not is named, and not compared.`,
 				}
 				if sweep.IsKept(f) {
 					return verifySweep(cmd.Context(), env, f, proof.Files, exports)
+				}
+				if field.IsKept(f) {
+					return verifyTrainings(cmd.Context(), env, f, proof.Files, exports)
 				}
 				stream := bench.NewStream()
 				bar := cli.StartProgress(env, false, cli.ProgressOf(stream))

@@ -30,6 +30,8 @@ type place struct {
 	Name string `json:"place"`
 	Can  string `json:"can"`           // empty where it cannot
 	Why  string `json:"why,omitempty"` // of a place that cannot
+	// On are the devices on which it does that with processes and real packets as well.
+	On []string `json:"on,omitempty"`
 }
 
 // placesOf says where a system runs.
@@ -48,8 +50,22 @@ func placesOf(env *cli.Env, s *system.System) []place {
 	train := place{Name: "train", Can: "LunarLander"}
 	if !slices.Contains(trainSystems(), s.Name) {
 		train.Can, train.Why = "", "its integers need gradients to be scaled"
+	} else if train.On = trainsOn(env, s); len(train.On) > 0 {
+		train.Can += "; with processes and real packets by -d " + strings.Join(train.On, " or ")
 	}
 	return append(places, simulate, train)
+}
+
+// trainsOn are the devices on which workers and server of a system train as processes.
+func trainsOn(env *cli.Env, s *system.System) []string {
+	needs := testbed.HasHosts
+	if s.OnServers {
+		needs |= testbed.AddsModels
+	}
+	if !slices.Contains(endpointSystems(), s.Name) {
+		return nil
+	}
+	return env.Devices.With(needs).Prefixes()
 }
 
 func onDevice(d *testbed.Device, s *system.System) place {
@@ -148,7 +164,11 @@ func able(places []place) []string {
 	var names []string
 	for _, p := range places {
 		if p.Can != "" {
-			names = append(names, p.Name)
+			name := p.Name
+			if len(p.On) > 0 {
+				name += "(" + strings.Join(p.On, ",") + ")"
+			}
+			names = append(names, name)
 		}
 	}
 	return names

@@ -18,6 +18,8 @@ import (
 	"github.com/olafctl/olaf/experiments/rl/lander"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // trainFlags are the flags of train.
@@ -30,6 +32,7 @@ type trainFlags struct {
 	watch  cli.MetricsFlag
 	job    trainJobFlags
 	field  trainFieldFlags
+	keep   cli.KeepFlags
 }
 
 // newTrainFlags are those of a training that learns.
@@ -97,6 +100,7 @@ the same trainings in the simulated network (docs/kernel.md). That takes real ti
 	flags.BoolVar(&f.force, "force", false, "replace an output file that exists")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 	f.watch.Add(cmd)
+	f.keep.Add(cmd)
 	cli.AddFormatFlag(cmd, &f.format)
 	return cmd
 }
@@ -124,7 +128,7 @@ type trainNetwork struct {
 }
 
 func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
-	if err := f.config.Check(); err != nil {
+	if err := errors.Join(f.config.Check(), f.keep.Check(env)); err != nil {
 		return err
 	}
 	if f.film != "" && !strings.HasSuffix(strings.ToLower(f.film), ".gif") {
@@ -141,22 +145,17 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 	defer unwatch()
 	monitor.Work("train", live.look)
 	monitor.Value("training_reward", "mean reward of the newest twentieth of the updates", live.reward)
+	started := env.Now()
+	kept := f.keep.Documents(env, "train", started)
 	bar := cli.StartNotedProgress(env, f.quiet, live.look, live.note)
 	out, err := rl.Train(ctx, f.config, live)
 	bar.Stop()
-	if out == nil {
-		return err
-	}
 	stopped := errors.Is(err, context.Canceled)
-	if err != nil && !stopped {
-		return err
+	if out == nil || err != nil && !stopped {
+		return errors.Join(err, kept.Abort())
 	}
 	report := f.report(out, stopped)
-	if f.format == cli.JSON {
-		err = cli.WriteJSON(env.Stdout, report)
-	} else {
-		err = report.write(env, f.format)
-	}
+	err = errors.Join(kept.Finish(env, report, cli.MadeBy(env, started), stopped, f.quiet), cli.PrintReport(env, report, f.format, false))
 	if err == nil && stopped {
 		said := "interrupted; what is shown is what was done until then"
 		if f.film != "" {
@@ -183,16 +182,32 @@ func (f *trainFlags) report(out *rl.Outcome, stopped bool) *trainReport {
 	return r
 }
 
-func (r *trainReport) write(env *cli.Env, out cli.Format) error {
-	w := env.Stdout
-	list := cli.Grid{Header: []string{"ITERATIONS", "REWARD"}}
+// grid is the learning curve in tenths.
+func (r *trainReport) grid() *cli.Grid {
+	list := &cli.Grid{Header: []string{"ITERATIONS", "REWARD"}}
 	block := lot.Block(&r.Config)
 	for i, v := range r.Rewards {
 		list.Add(fmt.Sprintf("%d-%d", i*block+1, min((i+1)*block, r.Config.Iterations)), fmt.Sprintf("%.1f", v))
 	}
-	if out == cli.CSV {
-		return list.Write(env, out)
-	}
+	return list
+}
+
+// Document implements bench.Report.
+func (r *trainReport) Document() any { return r }
+
+// Table implements bench.Report.
+func (r *trainReport) Table() (header []string, rows [][]string) {
+	return []string{"iterations", "reward"}, r.grid().Rows
+}
+
+// Paper implements bench.Report: nobody printed such a training.
+func (r *trainReport) Paper() []results.PaperRow { return nil }
+
+// Err implements bench.Report.
+func (r *trainReport) Err() error { return nil }
+
+// WriteText implements bench.Report.
+func (r *trainReport) WriteText(w io.Writer, v text.View) error {
 	c, n := &r.Config, &r.Network
 	fmt.Fprintf(w, "%s in %s through %s", olaf.Plural(c.Workers, "worker"), olaf.Plural(c.Clusters, "cluster"), c.Network.Kind)
 	if c.Network.Kind != rl.Ideal {
@@ -204,7 +219,7 @@ func (r *trainReport) write(env *cli.Env, out cli.Format) error {
 		fmt.Fprintf(w, "cluster 0 without exploring: reward %.1f over %d flights\n", r.Greedy, lot.Flights)
 	}
 	fmt.Fprintln(w)
-	return list.Write(env, out)
+	return r.grid().Page().Write(w, v.Columns())
 }
 
 // writeFilm flies a policy once and keeps what it looked like.

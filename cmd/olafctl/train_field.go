@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,13 +14,13 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/field"
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/lot"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/results/store"
 )
 
 // trainFieldFlags are for trainings under several seeds, through several systems, and on devices whose packets are real.
@@ -96,8 +97,13 @@ func (f *trainFlags) settle(cmd *cobra.Command, env *cli.Env) error {
 // runField trains under several seeds or on a device, and shows learning curves.
 func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 	c := &f.field
+	sums := slices.Contains(waitingSystems(), f.config.Network.Kind)
 	if c.device != "" {
-		if err := env.Devices.Check(c.device, testbed.HasHosts); err != nil {
+		needs := testbed.HasHosts
+		if sums {
+			needs |= testbed.AddsModels
+		}
+		if err := env.Devices.Check(c.device, needs); err != nil {
 			return fmt.Errorf("--device: %w", err)
 		}
 	}
@@ -113,7 +119,10 @@ func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 	if err := refusePlots(c.plots, "train", f.force); err != nil {
 		return err
 	}
-	if name := f.config.Network.Kind; slices.Contains(waitingSystems(), name) {
+	if err := f.keep.Check(env); err != nil {
+		return err
+	}
+	if sums {
 		return f.compareSums(cmd, env)
 	}
 	k, err := f.comparison()
@@ -149,14 +158,69 @@ func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	_, mode, _ := strings.Cut(c.device, ":")
-	sums := &field.Sums{Mode: mode, Simulate: func(ctx context.Context, t rl.Config) ([][]rl.Point, float64, error) {
+	if k.Job, err = json.Marshal(t.Job); err != nil {
+		return err
+	}
+	sums := simulatedSums(k, spec)
+	sums.Mode = mode
+	return f.show(cmd.Context(), env, k, func(ctx context.Context) (*field.Report, error) { return k.RunSums(ctx, sums) })
+}
+
+// simulatedSums trains on simulated hosts what waits for sums.
+func simulatedSums(k *field.Comparison, spec *job.Spec) *field.Sums {
+	return &field.Sums{Simulate: func(ctx context.Context, t rl.Config) ([][]rl.Point, float64, error) {
 		out, err := job.Train(ctx, t, spec, func(_ int, p rl.Point) { k.Told(p.Reward) })
 		if err != nil {
 			return nil, 0, err
 		}
 		return out.Curves, rl.Evaluate(&out.Weights, lot.Flights), nil
 	}}
-	return f.show(cmd.Context(), env, k, func(ctx context.Context) (*experiments.Figure, error) { return k.RunSums(ctx, sums) })
+}
+
+// verifyTrainings computes a kept comparison of trainings again, as far as that can be. files and exports are those that were compared
+// already.
+func verifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, exports int) error {
+	k, kept, err := field.Kept(f)
+	if err != nil {
+		return err
+	}
+	var sums *field.Sums
+	if k.Job != nil {
+		t := lot.Job{}
+		if err := json.Unmarshal(k.Job, &t); err != nil {
+			return fmt.Errorf("%w: %s: %w", store.ErrDamaged, f.ID(), err)
+		}
+		spec, err := t.Spec()
+		if err != nil {
+			return err
+		}
+		sums = simulatedSums(k, spec)
+	}
+	live := &curve{total: k.Training.Workers * k.Training.Iterations * len(k.Systems) * len(k.Seeds)}
+	k.Told = live.add
+	bar := cli.StartProgress(env, false, live.look)
+	p, err := k.Verify(ctx, kept, sums)
+	bar.Stop()
+	switch {
+	case errors.Is(err, context.Canceled):
+		return cli.Interrupted(err)
+	case err != nil:
+		return fmt.Errorf("%s: %w", f.ID(), err)
+	}
+	fmt.Fprintf(env.Stdout, "%s verified: %s, curves of %s, %s repeated, %s made again; all as they were\n",
+		f.ID(), olaf.Plural(files, "file"), olaf.Plural(len(kept.Trainings), "training"), olaf.Plural(p.Repeated, "simulated training"), olaf.Plural(exports, "export"))
+	if p.Real > 0 {
+		fmt.Fprintf(env.Stdout, "not repeated: %s with real packets, which come once; %s, %d of the kernel's decisions and %s of the weights hold, %d invalid in no curve\n",
+			olaf.Plural(p.Real, "training"), identities(p.Identities), p.Decisions, olaf.Plural(p.Digests, "digest"), p.Invalid)
+	}
+	return nil
+}
+
+func identities(n int) string {
+	if n == 1 {
+		return "1 identity"
+	}
+	return fmt.Sprintf("%d identities", n)
 }
 
 // comparison is what is to be trained.
@@ -212,8 +276,8 @@ func (f *trainFlags) compare(ctx context.Context, env *cli.Env, k *field.Compari
 	return f.show(ctx, env, k, k.Run)
 }
 
-// show carries a comparison out, with progress, and prints and draws what came out.
-func (f *trainFlags) show(ctx context.Context, env *cli.Env, k *field.Comparison, run func(context.Context) (*experiments.Figure, error)) error {
+// show carries a comparison out, with progress, and keeps, prints and draws what came out.
+func (f *trainFlags) show(ctx context.Context, env *cli.Env, k *field.Comparison, run func(context.Context) (*field.Report, error)) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -227,12 +291,19 @@ func (f *trainFlags) show(ctx context.Context, env *cli.Env, k *field.Comparison
 			fmt.Fprintf(env.Stderr, format+"\n", args...)
 		}
 	}
+	started := env.Now()
+	kept := f.keep.Documents(env, "train", started)
 	report, err := run(ctx)
 	bar.Stop()
 	if errors.Is(err, context.Canceled) {
-		return cli.Interrupted(err)
+		err = cli.Interrupted(err)
 	}
 	if err != nil {
+		return errors.Join(err, kept.Abort())
+	}
+	by := cli.MadeBy(env, started)
+	by.Device = k.Device
+	if err := kept.Finish(env, report, by, false, f.quiet); err != nil {
 		return err
 	}
 	if err := drawFigures(env, f.field.plots, f.force, "train", report); err != nil {

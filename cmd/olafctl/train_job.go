@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -16,6 +17,8 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // waitingSystems are those whose workers wait for answers.
@@ -97,16 +100,21 @@ func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
+	if err := f.keep.Check(env); err != nil {
+		return err
+	}
 	config := t.Config
 	live := &curve{total: config.Workers * config.Iterations}
+	started := env.Now()
+	kept := f.keep.Documents(env, "train", started)
 	bar := cli.StartNotedProgress(env, f.quiet, live.look, live.note)
 	out, err := job.Train(cmd.Context(), config, spec, func(_ int, p rl.Point) { live.add(p.Reward) })
 	bar.Stop()
 	if errors.Is(err, context.Canceled) {
-		return cli.Interrupted(err)
+		err = cli.Interrupted(err)
 	}
 	if err != nil {
-		return err
+		return errors.Join(err, kept.Abort())
 	}
 	config.Network.Kind = f.config.Network.Kind
 	r := &trainJobReport{Head: cli.Head{Schema: "olafctl.train-job/v1"}, Config: config, System: spec.System.Name, Mode: spec.Mode.Name, Loss: f.job.loss,
@@ -117,15 +125,8 @@ func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 			r.Numbers[row.Name] = float64(v)
 		}
 	}
-	if f.format == cli.JSON {
-		err = cli.WriteJSON(env.Stdout, r)
-	} else {
-		err = r.write(env, f.format)
-	}
-	if err == nil && r.Hung {
-		return fmt.Errorf("%w: %s", job.ErrHung, spec.Name())
-	}
-	return err
+	err = errors.Join(kept.Finish(env, r, cli.MadeBy(env, started), false, f.quiet), cli.PrintReport(env, r, f.format, false))
+	return errors.Join(err, r.Err())
 }
 
 // trainJobReport is the document of train through a job.
@@ -144,16 +145,37 @@ type trainJobReport struct {
 	Endpoints olaf.Counts        `json:"endpoints"`
 }
 
-func (r *trainJobReport) write(env *cli.Env, out cli.Format) error {
-	w := env.Stdout
-	list := cli.Grid{Header: []string{"GRADIENTS OF A WORKER", "REWARD"}}
+// grid is the learning curve in tenths.
+func (r *trainJobReport) grid() *cli.Grid {
+	list := &cli.Grid{Header: []string{"GRADIENTS OF A WORKER", "REWARD"}}
 	block := lot.Block(&r.Config)
 	for i, v := range r.Rewards {
 		list.Add(fmt.Sprintf("%d-%d", i*block+1, (i+1)*block), fmt.Sprintf("%.1f", v))
 	}
-	if out == cli.CSV {
-		return list.Write(env, out)
+	return list
+}
+
+// Document implements bench.Report.
+func (r *trainJobReport) Document() any { return r }
+
+// Table implements bench.Report.
+func (r *trainJobReport) Table() (header []string, rows [][]string) {
+	return []string{"gradients_of_a_worker", "reward"}, r.grid().Rows
+}
+
+// Paper implements bench.Report: nobody printed such a training.
+func (r *trainJobReport) Paper() []results.PaperRow { return nil }
+
+// Err implements bench.Report: a job that hung came to no end.
+func (r *trainJobReport) Err() error {
+	if !r.Hung {
+		return nil
 	}
+	return fmt.Errorf("%w: %s %s", job.ErrHung, r.System, r.Mode)
+}
+
+// WriteText implements bench.Report.
+func (r *trainJobReport) WriteText(w io.Writer, v text.View) error {
 	equal := "all workers end with the same weights"
 	if !r.Equal {
 		equal = "workers end with different weights"
@@ -166,5 +188,5 @@ func (r *trainJobReport) write(env *cli.Env, out cli.Format) error {
 		fmt.Fprintf(w, "%d packets of sums were inexact\n", wrong)
 	}
 	fmt.Fprintf(w, "worker 0 without exploring: reward %.1f over %d flights\n\n", r.Greedy, lot.Flights)
-	return list.Write(env, out)
+	return r.grid().Page().Write(w, v.Columns())
 }

@@ -40,6 +40,11 @@ func (k *DocumentKeeper) Finish(r Report, by results.Provenance, stopped bool) (
 	if err != nil {
 		return "", err
 	}
+	if a, ok := r.(Attaching); ok {
+		if err := putAll(k.writer, a); err != nil {
+			return "", err
+		}
+	}
 	m, err := k.manifest(document)
 	if err != nil {
 		return "", err
@@ -49,6 +54,19 @@ func (k *DocumentKeeper) Finish(r Report, by results.Provenance, stopped bool) (
 		m.Valid, m.Reasons = false, append(m.Reasons, err.Error())
 	}
 	return k.writer.ID(), k.writer.Finish(m)
+}
+
+func putAll(w *store.Writer, a Attaching) error {
+	files, err := a.Files()
+	if err != nil {
+		return err
+	}
+	for name, content := range files {
+		if err := w.Put(name, content); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // PutDocument writes what a report is in every form that it prints, and returns the first.

@@ -20,3 +20,8 @@ type Report interface {
 	// Err is nil when every run was valid and complete.
 	Err() error
 }
+
+// Attaching is a Report with more than it prints: files that are kept beside its document, by their names.
+type Attaching interface {
+	Files() (map[string][]byte, error)
+}

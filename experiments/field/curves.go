@@ -2,6 +2,7 @@ package field
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -11,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/pktgen/trace"
+	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -23,12 +24,16 @@ type Comparison struct {
 	Systems  []string                      `json:"systems"`
 	Seeds    []uint64                      `json:"seeds"`
 	Device   string                        `json:"device,omitempty"` // where packets are real; empty for none
+	Job      json.RawMessage               `json:"job,omitempty"`    // of workers that wait for sums, as whoever asked for it reads it again; nil through a queue
 	Bed      *testbed.Testbed              `json:"-"`
 	Options  Options                       `json:"-"`
 	Quick    bool                          `json:"-"`
 	Say      func(format string, a ...any) `json:"-"` // what goes on; needed
 	Told     func(reward float64)          `json:"-"` // hears of every update; needed
 }
+
+// experiment is what comparisons are kept as.
+const experiment = "train"
 
 // Points is in how many parts a learning curve is drawn.
 const Points = 10
@@ -61,25 +66,21 @@ func (c *Comparison) Updates() int {
 
 // curve is one system in one place, over seeds.
 type curve struct {
-	name    string
-	rewards [][]float64 // by seed
-	greedy  []float64
-	lost    []float64 // per cent of the updates
-	inside  []float64 // updates in a delivered one
-}
-
-func (k *curve) add(c *rl.Config, curves [][]rl.Point, greedy, lost, inside float64) {
-	k.rewards = append(k.rewards, rl.Blocks(curves, max(1, c.Iterations/Points)))
-	k.greedy, k.lost, k.inside = append(k.greedy, greedy), append(k.lost, lost), append(k.inside, inside)
+	name      string
+	trainings []*Training
 }
 
 // series is the curve with its intervals.
 func (k *curve) series(c *rl.Config) experiments.Series {
 	s := experiments.Series{Name: k.name}
 	block := max(1, c.Iterations/Points)
-	for i := range k.rewards[0] {
+	var rewards [][]float64
+	for _, t := range k.trainings {
+		rewards = append(rewards, rl.Blocks(t.Curves, block))
+	}
+	for i := range rewards[0] {
 		var values []float64
-		for _, r := range k.rewards {
+		for _, r := range rewards {
 			if i < len(r) {
 				values = append(values, r[i])
 			}
@@ -90,50 +91,42 @@ func (k *curve) series(c *rl.Config) experiments.Series {
 	return s
 }
 
+// over is a number of every training.
+func (k *curve) over(of func(*Training) float64) results.Statistic {
+	values := make([]float64, len(k.trainings))
+	for i, t := range k.trainings {
+		values[i] = of(t)
+	}
+	return experiments.Describe(values)
+}
+
 // flights is how many episodes judge a policy.
 const flights = 20
 
-// Run carries all trainings out. One on a testbed that must not be used makes the figure invalid and goes into no curve.
-func (c *Comparison) Run(ctx context.Context) (*experiments.Figure, error) {
-	f := experiments.NewFigure("train", "learning curves", &experiments.Options{Quick: c.Quick}, c)
-	var curves []*curve
-	var invalid []error
+// Run carries all trainings out. One on a testbed that must not be used makes the report invalid and goes into no curve.
+func (c *Comparison) Run(ctx context.Context) (*Report, error) {
+	r := &Report{}
 	for _, system := range c.Systems {
-		simulated := &curve{name: system + ", simulated"}
-		real := &curve{name: system + ", real packets"}
-		seen := witnessed{period: Takes(&c.Training) / time.Duration(c.Training.Iterations)}
 		for _, seed := range c.Seeds {
 			t := c.Of(system, seed)
-			if err := c.simulate(ctx, &t, simulated); err != nil {
+			simulated, err := c.simulate(ctx, &t)
+			if err != nil {
 				return nil, err
 			}
+			r.Trainings = append(r.Trainings, simulated)
 			if c.Bed == nil {
 				continue
 			}
 			c.Say("%s, seed %d: %d workers and a server as processes on %s, about %v", system, seed, t.Workers, c.Device, Takes(&t).Round(time.Second))
 			out, err := Train(ctx, t, c.Bed, c.options())
-			switch {
-			case errors.Is(err, ErrInvalid):
-				invalid = append(invalid, fmt.Errorf("%s, seed %d: %w", system, seed, err))
-				continue
-			case err != nil:
+			if err != nil && !errors.Is(err, ErrInvalid) {
 				return nil, err
 			}
-			c.field(&t, out, real)
-			seen.add(out)
+			r.Trainings = append(r.Trainings, fielded(&t, out))
 		}
-		for _, k := range []*curve{real, simulated} {
-			if len(k.rewards) > 0 {
-				curves = append(curves, k)
-			}
-		}
-		seen.say(f, system)
 	}
-	c.draw(f, curves)
-	if err := errors.Join(invalid...); err != nil {
-		f.Fail(err)
-	}
-	return f, nil
+	r.Figure = c.figure(r.Trainings)
+	return r, nil
 }
 
 // options let every update of a worker be heard.
@@ -144,20 +137,30 @@ func (c *Comparison) options() Options {
 }
 
 // simulate trains in virtual time, through a queue without engine cycles, which a kernel has none of.
-func (c *Comparison) simulate(ctx context.Context, t *rl.Config, into *curve) error {
+func (c *Comparison) simulate(ctx context.Context, t *rl.Config) (*Training, error) {
 	out, err := rl.Train(ctx, *t, told(c.Told))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	n := out.Network
-	into.add(t, out.Curves, rl.Evaluate(&out.Weights[0], flights), share(n.In()-n.SumReleased, n.In()), ratio(n.SumReleased, n.Released))
-	return nil
+	return &Training{
+		System: t.Network.Kind, Seed: t.Seed, Curves: out.Curves, Greedy: rl.Evaluate(&out.Weights[0], flights),
+		LostPct: share(n.In()-n.SumReleased, n.In()), Inside: ratio(n.SumReleased, n.Released),
+	}, nil
 }
 
-// field takes a training on a testbed into its curve.
-func (c *Comparison) field(t *rl.Config, out *Outcome, into *curve) {
+// fielded is a training on a testbed, with what its device and its hosts say of it.
+func fielded(t *rl.Config, out *Outcome) *Training {
 	q := out.Queue
-	into.add(t, out.Curves, out.Server.Greedy, share(q["in"]-q["delivered_updates"], q["in"]), ratio(q["delivered_updates"], q["delivered_frames"]))
+	f := &Training{
+		System: t.Network.Kind, Seed: t.Seed, Real: true, Curves: out.Curves, Greedy: out.Server.Greedy,
+		LostPct: share(q["in"]-q["delivered_updates"], q["in"]), Inside: ratio(q["delivered_updates"], q["delivered_frames"]),
+		Counts: q, Identities: out.Checks, Decisions: out.Decisions, Pacing: out.Pacing, WorkersLateNS: new(olaf.Lateness), Invalid: out.Invalid,
+	}
+	for i := range out.Workers {
+		f.WorkersLateNS.Worst(&out.Workers[i].LateNS)
+	}
+	return f
 }
 
 // told lets a function hear of every update.
@@ -178,67 +181,98 @@ func ratio(part, of uint64) float64 {
 	return float64(part) / float64(of)
 }
 
-// draw makes the panels.
-func (c *Comparison) draw(f *experiments.Figure, curves []*curve) {
+// figure is what trainings show together. It is a function of them alone.
+func (c *Comparison) figure(all []*Training) *experiments.Figure {
+	f := experiments.NewFigure(experiment, "learning curves", &experiments.Options{Quick: c.Quick}, c)
 	panel := experiments.Panel{Name: "Learning curves", XLabel: "iterations of a worker", YLabel: "mean reward of all workers"}
+	curves := c.curves(all)
 	for _, k := range curves {
 		panel.Series = append(panel.Series, k.series(&c.Training))
 	}
 	f.Panels = append(f.Panels, panel)
+	if c.Job != nil {
+		c.saySums(f, curves)
+	} else {
+		c.sayQueues(f, curves)
+	}
+	var invalid []error
+	for _, t := range all {
+		for _, why := range t.Invalid {
+			invalid = append(invalid, fmt.Errorf("%s, seed %d: %w: %s", t.System, t.Seed, ErrInvalid, why))
+		}
+	}
+	if err := errors.Join(invalid...); err != nil {
+		f.Fail(err)
+	}
+	return f
+}
+
+// curves are those of every system, the real one before the simulated. What is invalid is in none.
+func (c *Comparison) curves(all []*Training) (curves []*curve) {
+	for _, system := range c.Systems {
+		for _, real := range []bool{true, false} {
+			k := &curve{name: system + map[bool]string{true: ", real packets", false: ", simulated"}[real]}
+			for _, t := range all {
+				if t.System == system && t.Real == real && len(t.Invalid) == 0 {
+					k.trainings = append(k.trainings, t)
+				}
+			}
+			if len(k.trainings) > 0 {
+				curves = append(curves, k)
+			}
+		}
+	}
+	return curves
+}
+
+// sayQueues says what must be known of trainings through queues.
+func (c *Comparison) sayQueues(f *experiments.Figure, curves []*curve) {
+	period := Takes(&c.Training) / time.Duration(c.Training.Iterations)
+	for _, k := range curves {
+		if k.trainings[0].Real {
+			k.sayWitnessed(f, period)
+		}
+	}
 	n := &c.Training.Network
 	f.Say("%d workers of %d clusters offer %v to an output of %v, %d slots; %s; each iteration's mean over all workers, ± the 95 %% interval over seeds",
 		c.Training.Workers, c.Training.Clusters, n.Rate, n.OutRate, n.Slots, olaf.Plural(len(c.Seeds), "seed"))
 	for _, k := range curves {
-		greedy, lost, inside := experiments.Describe(k.greedy), experiments.Describe(k.lost), experiments.Describe(k.inside)
+		greedy, lost := k.over(func(t *Training) float64 { return t.Greedy }), k.over(func(t *Training) float64 { return t.LostPct })
+		inside := k.over(func(t *Training) float64 { return t.Inside })
 		f.Say("%s: cluster 0 without exploring %s; %s %% of the updates lost or replaced, %s in each that was delivered", k.name,
 			text.Rounded(&greedy, 1), text.Rounded(&lost, 1), text.Rounded(&inside, 1))
 	}
-	if c.Bed != nil {
+	if c.Device != "" {
 		f.Say("with real packets an update travels in %d, each of which is merged, lost and stepped by itself; simulated it is one frame", Layout().Packets())
 	}
 }
 
-// witnessed is what testbeds said of their trainings.
-type witnessed struct {
-	runs      int
-	decisions olaf.Decisions
-	late      olaf.Lateness
-	workers   olaf.Lateness
-	period    time.Duration // of the slowest worker, on average
-	withheld  int
-	why       string
-}
-
 func rounded(ns int64) time.Duration { return time.Duration(ns).Round(time.Microsecond) }
 
-func (w *witnessed) add(out *Outcome) {
-	w.runs++
-	if out.Decisions != nil {
-		w.decisions.Add(out.Decisions)
+// sayWitnessed says what testbeds said of their trainings. period is that of the slowest worker, on average.
+func (k *curve) sayWitnessed(f *experiments.Figure, period time.Duration) {
+	var decisions olaf.Decisions
+	var late, workers olaf.Lateness
+	withheld, why := 0, ""
+	for _, t := range k.trainings {
+		if t.Decisions != nil {
+			decisions.Add(t.Decisions)
+		}
+		if p := t.Pacing; p != nil {
+			late.Worst(&p.LatenessNS)
+			if p.Withheld != "" {
+				withheld++
+				why = p.Withheld
+			}
+		}
+		if t.WorkersLateNS != nil {
+			workers.Worst(t.WorkersLateNS)
+		}
 	}
-	if p := out.Pacing; p != nil {
-		w.late.Worst(&p.LatenessNS)
-		w.note(p)
-	}
-	for i := range out.Workers {
-		w.workers.Worst(&out.Workers[i].LateNS)
-	}
-}
-
-func (w *witnessed) note(p *fpga.Pacing) {
-	if p.Withheld != "" {
-		w.withheld++
-		w.why = p.Withheld
-	}
-}
-
-func (w *witnessed) say(f *experiments.Figure, system string) {
-	if w.runs == 0 {
-		return
-	}
+	system := k.trainings[0].System
 	f.Say("%s: %d of %d decisions as the engine's; packets left late by %v (p99); the latest worker handed over late by %v (p50), %v (p99) of a period of %v", system,
-		w.decisions.Equal, w.decisions.Checked, time.Duration(w.late.P99), rounded(w.workers.P50), rounded(w.workers.P99), w.period.Round(time.Millisecond))
-	if w.withheld > 0 {
-		f.Say("%s: in %s the output was not in time: %s", system, olaf.Plural(w.withheld, "training"), w.why)
+		decisions.Equal, decisions.Checked, time.Duration(late.P99), rounded(workers.P50), rounded(workers.P99), period.Round(time.Millisecond))
+	if withheld > 0 {
+		f.Say("%s: in %s the output was not in time: %s", system, olaf.Plural(withheld, "training"), why)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -96,56 +95,64 @@ type Sums struct {
 	Simulate func(context.Context, rl.Config) (curves [][]rl.Point, greedy float64, err error)
 }
 
-// RunSums carries the trainings of one system out whose workers wait for sums. One on a device that must not be used makes the figure
+// RunSums carries the trainings of one system out whose workers wait for sums. One on a device that must not be used makes the report
 // invalid and goes into no curve.
-func (c *Comparison) RunSums(ctx context.Context, s *Sums) (*experiments.Figure, error) {
-	f := experiments.NewFigure("train", "learning curves", &experiments.Options{Quick: c.Quick}, c)
+func (c *Comparison) RunSums(ctx context.Context, s *Sums) (*Report, error) {
+	r := &Report{}
 	name := c.Systems[0]
-	real, simulated := &curve{name: name + ", real packets"}, &curve{name: name + ", simulated"}
-	var invalid []error
-	kernel := map[string]uint64{}
 	for _, seed := range c.Seeds {
-		t := c.Of(rl.Ideal, seed) // the system is the network
-		curves, greedy, err := s.Simulate(ctx, t)
+		simulated, err := c.simulateSums(ctx, s, seed)
 		if err != nil {
 			return nil, err
 		}
-		simulated.add(&t, curves, greedy, 0, 0)
+		r.Trainings = append(r.Trainings, simulated)
 		if c.Device == "" {
 			continue
 		}
+		t := c.Of(rl.Ideal, seed)
 		c.Say("%s, seed %d: %d workers and a server as processes on %s, as fast as they fly", name, seed, t.Workers, c.Device)
+		real := &Training{System: name, Seed: seed, Real: true}
 		out, err := TrainSums(ctx, t, s.Mode, c.options())
 		switch {
 		case errors.Is(err, ErrInvalid):
-			invalid = append(invalid, fmt.Errorf("%s, seed %d: %w", name, seed, err))
-			continue
+			real.Invalid = []string{err.Error()}
 		case err != nil:
 			return nil, err
+		default:
+			real.Curves, real.Greedy, real.Counts, real.Weights = out.Curves, out.Greedy, out.Kernel, out.Digest
 		}
-		real.add(&t, out.Curves, out.Greedy, 0, 0)
-		for class, n := range out.Kernel {
-			kernel[class] += n
-		}
+		r.Trainings = append(r.Trainings, real)
 	}
-	panel := experiments.Panel{Name: "Learning curves", XLabel: "iterations of a worker", YLabel: "mean reward of all workers"}
+	r.Figure = c.figure(r.Trainings)
+	return r, nil
+}
+
+// simulateSums trains on simulated hosts.
+func (c *Comparison) simulateSums(ctx context.Context, s *Sums, seed uint64) (*Training, error) {
+	curves, greedy, err := s.Simulate(ctx, c.Of(rl.Ideal, seed)) // the system is the network
+	if err != nil {
+		return nil, err
+	}
+	return &Training{System: c.Systems[0], Seed: seed, Curves: curves, Greedy: greedy}, nil
+}
+
+// saySums says what must be known of trainings by sums.
+func (c *Comparison) saySums(f *experiments.Figure, curves []*curve) {
 	f.Say("%d workers wait for the sum of all gradients before they go on; %s; each iteration's mean over all workers, ± the 95 %% interval over seeds",
 		c.Training.Workers, olaf.Plural(len(c.Seeds), "seed"))
-	for _, k := range []*curve{real, simulated} {
-		if len(k.rewards) == 0 {
-			continue
-		}
-		panel.Series = append(panel.Series, k.series(&c.Training))
-		greedy := experiments.Describe(k.greedy)
+	for _, k := range curves {
+		greedy := k.over(func(t *Training) float64 { return t.Greedy })
 		f.Say("%s: without exploring %s", k.name, text.Rounded(&greedy, 1))
 	}
-	f.Panels = append(f.Panels, panel)
-	if len(real.rewards) > 0 {
+	for _, k := range curves {
+		if !k.trainings[0].Real {
+			continue
+		}
+		completed, duplicate := uint64(0), uint64(0)
+		for _, t := range k.trainings {
+			completed, duplicate = completed+t.Counts["completed"], duplicate+t.Counts["duplicate"]
+		}
 		f.Say("real packets: the kernel completed %d sums of packets of %d values and dropped %d duplicates; all workers ended with the same weights, to the last bit; integers are Q16.16, simulated the published 10⁸",
-			kernel["completed"], sumLanes, kernel["duplicate"])
+			completed, sumLanes, duplicate)
 	}
-	if err := errors.Join(invalid...); err != nil {
-		f.Fail(err)
-	}
-	return f, nil
 }

@@ -12,7 +12,7 @@ func Kernel() Device {
 // it is asked for by its name.
 func Host() Device {
 	return Local(Device{
-		Prefix: "host:", Abilities: HasTables | LogsArrivals, Guarded: true,
+		Prefix: "host:", Abilities: HasTables | LogsArrivals | HasHosts, Guarded: true,
 		NotCard: "its server is in a namespace of its own, where it captures by itself",
 	}, openHost)
 }

@@ -2,6 +2,7 @@ package host
 
 import (
 	"fmt"
+	"sync/atomic"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
@@ -13,7 +14,7 @@ import (
 // Backend is the backend whose planes are the engine in this process.
 func Backend() realtime.Backend {
 	return realtime.Backend{
-		Kind: "host", Address: "host:", Build: "host-1", Disciplines: engine.Names(),
+		Kind: "host", Address: "host:", Build: "host-1", Disciplines: engine.Names(), Forwards: true,
 		Load: func(discipline string, b xdp.Build) (realtime.Plane, error) { return load(discipline, b) },
 	}
 }
@@ -38,6 +39,8 @@ type plane struct {
 	counts     counts
 	clusters   []xdp.ClusterCounts
 	lanes      []int32
+
+	ways atomic.Pointer[ways] // to the hosts; nil where there are none
 }
 
 var _ realtime.Plane = (*plane)(nil)
@@ -110,8 +113,8 @@ func (p *plane) Run(on bool) error {
 	return nil
 }
 
-// arrive decides about a frame.
-func (p *plane) arrive(b []byte) {
+// arrive decides about a frame, and says whether it is none of the queue's business.
+func (p *plane) arrive(b []byte) (bypassed bool) {
 	f, err := olaf.ParseFrame(b)
 	at := now()
 	p.mu.Lock()
@@ -119,7 +122,7 @@ func (p *plane) arrive(b []byte) {
 	u, fate := p.judge(f, err)
 	if fate != nil {
 		*fate++
-		return
+		return fate == &p.counts.bypassed
 	}
 	lanes := p.lanes[:f.Lanes(p.lanes)]
 	p.counts.settle(at, p.discipline)
@@ -131,6 +134,7 @@ func (p *plane) arrive(b []byte) {
 	p.counts.bytes += uint64(u.Size())
 	p.counts.peak = max(p.counts.peak, p.discipline.Occupancy())
 	p.tell(xdp.Decision{AtNS: uint64(at), Kind: xdp.Arrival, Class: o.Class, Slot: o.Slot, Update: u})
+	return false
 }
 
 // judge says which counter a frame belongs to that does not reach the queue, or what update it is.

@@ -182,3 +182,45 @@ func (b both) latch(clearing bool) {
 		}
 	}
 }
+
+// TestMark lets ACKs come back past a queue that holds updates of two clusters in three slots: its status is written where it is the
+// busiest on the way, and an update is left alone.
+func TestMark(t *testing.T) {
+	p, err := load("olaf", build)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var senders []xdp.Sender
+	for i := range 2 {
+		senders = append(senders, xdp.Sender{Address: address(i), Cluster: olaf.ClusterID(i), Worker: olaf.WorkerID(i)})
+	}
+	if err := errors.Join(p.Configure(xdp.Settings{Depth: 3}), p.SetSenders(senders), p.Run(true)); err != nil {
+		t.Fatal(err)
+	}
+	frame := make([]byte, olaf.AckSize(8))
+	for i := range 2 {
+		n, err := olaf.EncodeUpdate(frame, &olaf.Addresses{SrcIP: address(i).As4()}, &olaf.Update{Cluster: olaf.ClusterID(i), Worker: olaf.WorkerID(i), Count: 1, Lanes: 4}, nil)
+		if err != nil || p.arrive(frame[:n]) {
+			t.Fatal("an update was bypassed", err)
+		}
+	}
+	own := olaf.QueueStatus{Occupancy: 2, ActiveClusters: 2, Slots: 3}
+	for brings, want := range map[olaf.QueueStatus]olaf.QueueStatus{
+		{}: own,
+		{Occupancy: 9, ActiveClusters: 1, Slots: 2}: own,
+		{Occupancy: 9, ActiveClusters: 9, Slots: 3}: {Occupancy: 9, ActiveClusters: 9, Slots: 3},
+	} {
+		n, err := olaf.EncodeAck(frame, &olaf.Addresses{}, &olaf.Update{Count: 1, Lanes: 2}, brings, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.mark(frame[:n])
+		f, err := olaf.ParseFrame(frame[:n])
+		if err != nil || f.QueueStatus() != want {
+			t.Errorf("an ACK that brought %+v has %+v, %v; want %+v", brings, f.QueueStatus(), err, want)
+		}
+		if !p.arrive(frame[:n]) {
+			t.Error("an ACK is the queue's business")
+		}
+	}
+}

@@ -14,7 +14,7 @@ import (
 // isForeign says whether a frame is no matter of ours.
 func isForeign(fault error) bool { return errors.Is(fault, olaf.ErrNotOLAF) }
 
-// listener brings what comes in at an interface to the plane, until it is closed.
+// listener takes what comes in at an interface, until it is closed.
 type listener struct {
 	socket *netlab.Socket
 	quit   atomic.Bool
@@ -24,18 +24,27 @@ type listener struct {
 // waitMS is how long the listener sleeps before it looks whether it shall end.
 const waitMS = 20
 
-// Attach listens at the interface. There is one mode.
-func (p *plane) Attach(at *netlab.Interface, _ xdp.Mode) (io.Closer, error) {
+// listen hands every frame that comes in at the interface to take.
+func listen(at *netlab.Interface, take func(frame []byte)) (*listener, error) {
 	socket, err := at.Packets(true)
 	if err != nil {
 		return nil, err
 	}
 	l := &listener{socket: socket, done: make(chan struct{})}
-	go l.run(p)
+	go l.run(take)
 	return l, nil
 }
 
-func (l *listener) run(p *plane) {
+// Attach listens at the interface. There is one mode.
+func (p *plane) Attach(at *netlab.Interface, _ xdp.Mode) (io.Closer, error) {
+	return listen(at, func(b []byte) {
+		if ways := p.ways.Load(); p.arrive(b) && ways != nil {
+			ways.pass(b)
+		}
+	})
+}
+
+func (l *listener) run(take func([]byte)) {
 	defer close(l.done)
 	realtime.OwnThread(realtime.Arrival)
 	buf := make([]byte, 1<<16)
@@ -43,7 +52,7 @@ func (l *listener) run(p *plane) {
 		n, err := l.socket.Receive(buf)
 		switch {
 		case err == nil:
-			p.arrive(buf[:n])
+			take(buf[:n])
 		case errors.Is(err, netlab.ErrAgain):
 			l.socket.Wait(waitMS)
 		default:

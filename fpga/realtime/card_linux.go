@@ -280,6 +280,11 @@ func (c *Card) attach(p Plane) error {
 			return err
 		}
 	}
+	if f, ok := p.(forwarder); ok && c.hosts.Workers > 0 {
+		if err := c.hold(f.Forward(c.out.A, c.routes())); err != nil {
+			return err
+		}
+	}
 	c.plane = p
 	var err error
 	c.program, err = c.in[0].B.XDP()

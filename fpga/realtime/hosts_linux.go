@@ -3,6 +3,7 @@ package realtime
 import (
 	"io"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/olafctl/olaf/fpga/netlab"
@@ -47,8 +48,10 @@ func (c *Card) join(hub *netlab.Node) error {
 	if c.hosts.Workers == 0 {
 		return nil
 	}
-	if err := hub.Forward(); err != nil {
-		return err
+	if !c.backend.Forwards {
+		if err := hub.Forward(); err != nil {
+			return err
+		}
 	}
 	server := netlab.Cable{A: c.out.B, B: c.out.A}
 	if err := server.Join(network(c.hosts.Workers), 1); err != nil {
@@ -76,4 +79,25 @@ func hostAddress(i int) netip.Addr { return network(i).Addr().Next().Next() }
 // marker is a plane that tells passing ACKs how full it is.
 type marker interface {
 	AttachMark(at *netlab.Interface, mode xdp.Mode) (io.Closer, error)
+}
+
+// Route is the network of a host, whose own end of the cable is A. Hub is the switch's address in it.
+type Route struct {
+	To  netip.Prefix
+	Hub netip.Addr
+	By  *netlab.Cable
+}
+
+// forwarder is a plane that passes packets on between hosts until what it returns is closed, and tells passing ACKs how full it is.
+type forwarder interface {
+	Forward(server *netlab.Interface, routes []Route) (io.Closer, error)
+}
+
+// routes are those to all hosts.
+func (c *Card) routes() (all []Route) {
+	for i, cable := range append(slices.Clone(c.in), &netlab.Cable{A: c.out.B, B: c.out.A}) {
+		to := network(i)
+		all = append(all, Route{To: to, Hub: to.Addr().Next(), By: cable})
+	}
+	return all
 }

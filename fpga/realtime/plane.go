@@ -37,6 +37,8 @@ type Backend struct {
 	Build   string // what decides, in a word
 	Mode    xdp.Mode
 	Rights  []netlab.Right // to load its planes
+	// Forwards says that its planes pass packets on between hosts themselves; else the kernel of the switch does.
+	Forwards bool
 	// LogBytes is the room of the decision log, a power of two and pages; 0 is what a run of every length has room in.
 	LogBytes int
 	// Load makes the plane of a discipline; Disciplines are those that there are.
