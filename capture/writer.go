@@ -55,6 +55,7 @@ type Writer struct {
 	buf     *bufio.Writer // behind classic; ng brings its own
 	origin  int64
 	packets uint64
+	kept    []uint64 // packets of each interface
 	dropped uint64
 	last    int64
 	frame   []byte
@@ -63,34 +64,41 @@ type Writer struct {
 // NewWriter writes the header of a capture of the given format. The times of its packets are on the run clock, counted
 // from originNS after 1970; 0 keeps the run clock visible.
 func NewWriter(w io.Writer, format Format, originNS int64) (*Writer, error) {
-	return newWriter(w, format, queueOutput, originNS)
+	return newWriter(w, format, originNS, queueOutput)
 }
 
-func newWriter(w io.Writer, format Format, from Interface, originNS int64) (*Writer, error) {
-	out := &Writer{origin: originNS, frame: make([]byte, olaf.MaxFrame)}
+// newWriter writes the header of a capture from some interfaces, of which the classic format has one.
+func newWriter(w io.Writer, format Format, originNS int64, from ...Interface) (*Writer, error) {
+	out := &Writer{origin: originNS, frame: make([]byte, olaf.MaxFrame), kept: make([]uint64, len(from))}
 	if format == PCAP {
 		out.buf = bufio.NewWriterSize(w, 1<<16)
 		out.classic = pcapgo.NewWriterNanos(out.buf)
-		return out, out.classic.WriteFileHeader(uint32(from.SnapBytes), layers.LinkTypeEthernet)
+		return out, out.classic.WriteFileHeader(uint32(from[0].SnapBytes), layers.LinkTypeEthernet)
 	}
-	ng, err := pcapgo.NewNgWriterInterface(w,
-		pcapgo.NgInterface{
-			Name: from.Name, Comment: from.Comment, Filter: from.Filter,
-			LinkType: layers.LinkTypeEthernet, SnapLength: uint32(from.SnapBytes), TimestampResolution: 9,
-		},
-		pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "olafctl"}})
-	out.ng = ng
+	var err error
+	out.ng, err = pcapgo.NewNgWriterInterface(w, from[0].section(), pcapgo.NgWriterOptions{SectionInfo: pcapgo.NgSectionInfo{Application: "olafctl"}})
+	for i := 1; i < len(from) && err == nil; i++ {
+		_, err = out.ng.AddInterface(from[i].section())
+	}
 	return out, err
+}
+
+// section is the interface as the file describes it.
+func (i *Interface) section() pcapgo.NgInterface {
+	return pcapgo.NgInterface{
+		Name: i.Name, Comment: i.Comment, Filter: i.Filter,
+		LinkType: layers.LinkTypeEthernet, SnapLength: uint32(i.SnapBytes), TimestampResolution: 9,
+	}
 }
 
 // WriteFrame writes a frame whose last bit was seen at the given time.
 func (w *Writer) WriteFrame(at olaf.Time, frame []byte) error {
-	return w.write(w.origin+at.NS(), frame, len(frame), "")
+	return w.write(0, w.origin+at.NS(), frame, len(frame), "")
 }
 
 // WritePacket writes a packet as it was captured, at its own time, whatever the origin is.
 func (w *Writer) WritePacket(p *Packet) error {
-	return w.write(p.UnixNS, p.Data, p.Wire, p.Comment)
+	return w.write(p.Interface, p.UnixNS, p.Data, p.Wire, p.Comment)
 }
 
 // SetDropped is how many packets the capture lost, for a pcapng file to say at its end; nothing was lost without.
@@ -102,7 +110,7 @@ func (w *Writer) WriteUpdate(at olaf.Time, addr *olaf.Addresses, u *olaf.Update,
 	if err != nil {
 		return err
 	}
-	return w.write(w.origin+at.NS(), w.frame[:n], n, "")
+	return w.write(0, w.origin+at.NS(), w.frame[:n], n, "")
 }
 
 // WriteAck encodes an ACK and writes it. nil lanes are written as zeros.
@@ -111,13 +119,16 @@ func (w *Writer) WriteAck(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, st
 	if err != nil {
 		return err
 	}
-	return w.write(w.origin+at.NS(), w.frame[:n], n, "")
+	return w.write(0, w.origin+at.NS(), w.frame[:n], n, "")
 }
 
-func (w *Writer) write(unixNS int64, kept []byte, wire int, comment string) error {
+func (w *Writer) write(from int, unixNS int64, kept []byte, wire int, comment string) error {
 	w.packets++
 	w.last = unixNS
-	ci := gopacket.CaptureInfo{Timestamp: time.Unix(0, w.last), CaptureLength: len(kept), Length: wire}
+	if from < len(w.kept) {
+		w.kept[from]++
+	}
+	ci := gopacket.CaptureInfo{Timestamp: time.Unix(0, w.last), CaptureLength: len(kept), Length: wire, InterfaceIndex: from}
 	if w.classic != nil {
 		return w.classic.WritePacket(ci, kept)
 	}
@@ -130,17 +141,23 @@ func (w *Writer) write(unixNS int64, kept []byte, wire int, comment string) erro
 // Packets is how many were written.
 func (w *Writer) Packets() uint64 { return w.packets }
 
-// Finish writes what a capture ends with and what is still buffered. A pcapng file states how many packets were received,
-// and how many of them were dropped.
+// PacketsOf is how many of them were from an interface, by its number.
+func (w *Writer) PacketsOf(from int) uint64 { return w.kept[from] }
+
+// Finish writes what a capture ends with and what is still buffered. A pcapng file states how many packets were received at each
+// interface, and how many were dropped.
 func (w *Writer) Finish() error {
 	if w.classic != nil {
 		return w.buf.Flush()
 	}
-	err := w.ng.WriteInterfaceStats(0, pcapgo.NgInterfaceStatistics{
-		LastUpdate: time.Unix(0, w.last), PacketsReceived: w.packets + w.dropped, PacketsDropped: w.dropped,
-	})
-	if err != nil {
-		return err
+	for i, n := range w.kept {
+		stats := pcapgo.NgInterfaceStatistics{LastUpdate: time.Unix(0, w.last), PacketsReceived: n}
+		if i == 0 {
+			stats.PacketsReceived, stats.PacketsDropped = n+w.dropped, w.dropped
+		}
+		if err := w.ng.WriteInterfaceStats(i, stats); err != nil {
+			return err
+		}
 	}
 	return w.ng.Flush()
 }
@@ -156,15 +173,15 @@ type File struct {
 // Create prepares the file at path, in the format that its name tells, without touching what may be there. An existing
 // file matches ErrExists unless force is set.
 func Create(path string, force bool, originNS int64) (*File, error) {
-	return create(path, force, queueOutput, originNS)
+	return create(path, force, originNS, queueOutput)
 }
 
-// CreateFrom is Create for packets that were captured from an interface.
-func CreateFrom(path string, force bool, from Interface) (*File, error) {
-	return create(path, force, from, 0)
+// CreateFrom is Create for packets that were captured from one interface, or, for a pcapng file, from several.
+func CreateFrom(path string, force bool, from ...Interface) (*File, error) {
+	return create(path, force, 0, from...)
 }
 
-func create(path string, force bool, from Interface, originNS int64) (*File, error) {
+func create(path string, force bool, originNS int64, from ...Interface) (*File, error) {
 	if err := absent(path, force); err != nil {
 		return nil, err
 	}
@@ -176,7 +193,7 @@ func create(path string, force bool, from Interface, originNS int64) (*File, err
 	if err != nil {
 		return nil, fmt.Errorf("create %s: %w", path, unnamed(err))
 	}
-	w, err := newWriter(pending, FormatOf(path), from, originNS)
+	w, err := newWriter(pending, FormatOf(path), originNS, from...)
 	if err != nil {
 		return nil, errors.Join(err, pending.Cleanup())
 	}

@@ -84,6 +84,8 @@ type Options struct {
 	Stamps    Stamps // zero is Auto
 	// Promiscuous takes frames to any MAC address, as the card's generator may send them.
 	Promiscuous bool
+	// Outgoing captures what this host sends by the interface as well. Senders that go past the system's queues are not seen.
+	Outgoing bool
 	// All captures every packet that arrives. Otherwise only IPv4 and UDP to OLAF's port reach the buffer.
 	All bool
 }

@@ -32,6 +32,8 @@ type Socket struct {
 	drops   Drops
 	seen    Drops // the interface's counters when they were last looked at
 	down    bool  // the interface went down
+
+	outgoing bool // what is sent there is captured, too
 }
 
 // Open starts to capture. The errors match ErrInterface, ErrPermission and ErrUnsupported.
@@ -112,8 +114,10 @@ func (s *Socket) configure(o Options, index int) error {
 	if err := unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_AUXDATA, 1); err != nil {
 		return fmt.Errorf("ask for packet lengths: %w", err)
 	}
-	// Linux 4.20 and newer; older ones hand sent packets over, and Next passes over them.
-	_ = unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)
+	if s.outgoing = o.Outgoing; !o.Outgoing {
+		// Linux 4.20 and newer; older ones hand sent packets over, and Next passes over them.
+		_ = unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_IGNORE_OUTGOING, 1)
+	}
 	if o.Promiscuous {
 		join := &unix.PacketMreq{Ifindex: int32(index), Type: unix.PACKET_MR_PROMISC}
 		if err := unix.SetsockoptPacketMreq(s.fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, join); err != nil {
@@ -175,7 +179,7 @@ func (s *Socket) Next(p *capture.Packet) error {
 		case flags&unix.MSG_CTRUNC != 0:
 			return fmt.Errorf("capture from %s: %w", s.info.Interface, errControl)
 		}
-		if sender, ok := from.(*unix.SockaddrLinklayer); ok && sender.Pkttype == unix.PACKET_OUTGOING {
+		if sender, ok := from.(*unix.SockaddrLinklayer); ok && sender.Pkttype == unix.PACKET_OUTGOING && !s.outgoing {
 			continue
 		}
 		c, err := parseControl(s.control[:controls])

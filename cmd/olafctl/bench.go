@@ -51,6 +51,7 @@ type benchFlags struct {
 	ageError  float64
 	swept     sweptFlags
 	beside    string
+	rows      *bench.Rows // for a dashboard that sets ages beside the twin's; nil without
 	timeScale string
 	notes     []string
 	models    modelFlags
@@ -94,6 +95,7 @@ real. --beside twin shows each age three times: planned, of the twin on the arri
   olafctl bench --expect 'olaf.40G.aom_cluster_ns < 1.3us' --expect 'olaf.lost_pct < 12'
   olafctl bench -d grpc://127.0.0.1:9559
   sudo olafctl bench -d xdp: --rate 8M --out-rate 3M --burst 1 --runs 3 --beside twin
+  sudo olafctl bench -d xdp: --rate 8M --out-rate 3M --burst 1 --runs 1 --pcap ends.pcapng
   sudo olafctl bench -d xdp: --system xagg --children 4 --lanes 256`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
@@ -177,7 +179,7 @@ func (f *benchFlags) addOutput(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.to.xlsx, "xlsx", "", "write a workbook to this file")
 	flags.StringVar(&f.to.report, "report", "", "write a self-contained HTML report to this file")
-	flags.StringVar(&f.pcap, "pcap", "", "write what reached the parameter server in the first run at the first output rate, or of workers that wait every frame: .pcapng or .pcap")
+	flags.StringVar(&f.pcap, "pcap", "", "write what reached the parameter server in the first run at the first output rate, or of workers that wait every frame: .pcapng or .pcap; of real packets what left the workers as well")
 	flags.StringVar(&f.prom, "metrics-file", "", "write what was found for Prometheus' node exporter to this file: .prom")
 	flags.BoolVar(&f.to.force, "force", false, "replace output files that exist")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
@@ -381,11 +383,18 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	}
 	started := env.Now()
 	sinks := cli.EventSinks(env, f.format)
+	if f.tui && f.beside != "" {
+		f.rows = new(bench.Rows)
+		sinks = append(sinks, f.rows)
+		if !cmd.Flags().Changed("speed") {
+			f.view.Speed = "1s" // as fast as what is measured beside it
+		}
+	}
 	if f.listen != "" && !f.tui {
 		sinks = append(sinks, &announcer{env, f.listen})
 	}
 	if f.pcap != "" {
-		if f.recording, err = f.spec.Record(f.pcap, f.to.force); err != nil {
+		if f.recording, err = f.record(env); err != nil {
 			return err
 		}
 		defer f.recording.Abandon() // once committed, nothing is left to abandon
@@ -417,6 +426,14 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	return experiments.Expected(report.Paper())
+}
+
+// record begins the capture file of --pcap.
+func (f *benchFlags) record(env *cli.Env) (*bench.Recording, error) {
+	if env.Devices.Check(f.device, testbed.ShowsEnds) == nil {
+		return bench.RecordEnds(f.pcap, f.to.force, testbed.EndNames...)
+	}
+	return f.spec.Record(f.pcap, f.to.force)
 }
 
 // sweep varies options instead.
@@ -452,7 +469,8 @@ func configurationsOf(p *bench.Plan) []expect.Configuration {
 func (f *benchFlags) carryOut(ctx context.Context, env *cli.Env, access testbed.Access, stream *bench.Stream) (*bench.Measurement, error) {
 	options := bench.Options{Device: f.device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError, Stream: stream, Beside: env.Published.Beside, Twin: f.beside != "", Notes: f.notes}
 	if f.tui && env.Terminal {
-		report, err := watchBeside(ctx, env, &dashboard{view: f.view, device: f.device}, f.spec, &background{
+		d := &dashboard{view: f.view, device: f.device, beside: f.beside != ""}
+		shown := &background{
 			run: func(ctx context.Context) (bench.Report, error) {
 				report, err := bench.Measure(ctx, f.spec, options)
 				if report == nil {
@@ -461,7 +479,11 @@ func (f *benchFlags) carryOut(ctx context.Context, env *cli.Env, access testbed.
 				return report, err
 			},
 			look: cli.ProgressOf(stream),
-		})
+		}
+		if f.rows != nil {
+			shown.rows = f.rows.Newest
+		}
+		report, err := watchBeside(ctx, env, d, f.spec, shown)
 		bench, _ := report.(*bench.Measurement)
 		return bench, err
 	}
@@ -507,11 +529,17 @@ func (f *benchFlags) export(env *cli.Env, report *bench.Measurement) error {
 		}
 		fmt.Fprintf(env.Stderr, "metrics: %s\n", f.prom)
 	}
-	if f.recording != nil {
-		if err := f.recording.Commit(); err != nil {
-			return err
-		}
-		fmt.Fprintf(env.Stderr, "capture: %s (%s: run 1 of %s at %v)\n", f.pcap, olaf.Plural(f.recording.Frames(), "frame"), f.spec.Queue, f.spec.OutRates[0])
+	return f.committed(env, fmt.Sprintf("run 1 of %s at %v", f.spec.Queue, f.spec.OutRates[0]))
+}
+
+// committed lets the capture appear, if there is one, and says what of it is.
+func (f *benchFlags) committed(env *cli.Env, of string) error {
+	if f.recording == nil {
+		return nil
 	}
+	if err := f.recording.Commit(); err != nil {
+		return err
+	}
+	fmt.Fprintf(env.Stderr, "capture: %s (%s: %s)\n", f.pcap, f.recording.About(), of)
 	return nil
 }

@@ -73,6 +73,8 @@ func onDevice(d *testbed.Device, s *system.System) place {
 	switch {
 	case !d.Can(testbed.HasTables):
 		p.Can, p.Why = "", "it has no tables"
+	case s.OnServers && d.Can(testbed.AddsModels):
+		p.Can = "bench, whole models on servers of a testbed"
 	case !s.Open() && !s.Looped():
 		p.Can, p.Why = "", "no switch answers its workers"
 	case !s.Open() && !d.Can(testbed.ClosesLoop):

@@ -19,6 +19,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/compare"
 	"github.com/olafctl/olaf/results/export"
@@ -202,6 +203,7 @@ type dashboard struct {
 	workbook func(context.Context) (string, error)
 	figures  func(context.Context) (string, error)
 	watch    cli.MetricsFlag
+	beside   bool // bench sets ages beside the twin's, which is what is shown
 }
 
 // wallClock is the pace of a session that people watch.
@@ -253,7 +255,7 @@ func (d *dashboard) play(ctx context.Context, open func(context.Context, live.Sp
 	if d.view.IsPlain(d.env) {
 		return cli.GeneratorInterrupted(d.tell(ctx, player))
 	}
-	pages := queues.New(queues.Options{Source: player, Bench: d.bench, Workbook: d.workbook, Figures: d.figures, Demo: d.demo})
+	pages := queues.New(queues.Options{Source: player, Bench: d.bench, Workbook: d.workbook, Figures: d.figures, Demo: d.demo, Beside: d.beside})
 	return d.run(ctx, tui.New(pages, options))
 }
 
@@ -343,7 +345,12 @@ func (d *dashboard) film(ctx context.Context, plan *bench.Plan, path string) err
 // before it is done ends it.
 func watchBeside(ctx context.Context, env *cli.Env, d *dashboard, spec bench.Spec, b *background) (bench.Report, error) {
 	if err := env.Devices.Check(d.device, testbed.Copies); err != nil {
-		return nil, fmt.Errorf("--tui: %w; watch it with 'olafctl tui -d %s', or leave out --tui", err, d.device)
+		if !d.beside {
+			return nil, fmt.Errorf("--tui: %w; watch it with 'olafctl tui -d %s', or leave out --tui", err, d.device)
+		}
+		d.device = env.Devices.Default() // what is measured is beside it
+	} else {
+		d.beside = false
 	}
 	plan, err := bench.NewPlan(spec)
 	if err != nil {
@@ -365,6 +372,7 @@ func watchBeside(ctx context.Context, env *cli.Env, d *dashboard, spec bench.Spe
 type background struct {
 	run    func(context.Context) (bench.Report, error)
 	look   func() (done, total int) // progress; never waits
+	rows   func() []results.Row     // so far; nil of what nobody asks for
 	wg     sync.WaitGroup
 	result atomic.Pointer[queues.Bench]
 	report bench.Report // after wg
@@ -391,7 +399,11 @@ func (b *background) start(ctx context.Context) {
 
 func (b *background) progress() *queues.Bench {
 	done, total := b.look()
-	return &queues.Bench{Done: done, Total: total}
+	state := &queues.Bench{Done: done, Total: total}
+	if b.rows != nil {
+		state.Rows = b.rows()
+	}
+	return state
 }
 
 func (b *background) finished() bool { return b.result.Load() != nil }

@@ -33,6 +33,11 @@ func predict(ctx context.Context, spec Spec, o *Options) ([][]results.Run, error
 
 // compare sets a run beside the twin's of the plan, and beside what the twin makes of the arrivals that were logged.
 func (b *station) compare(id RunID, measured *results.Run) error {
+	return b.set(id, id.Index, measured)
+}
+
+// set is compare where the twin's run of the plan has a number of its own.
+func (b *station) set(id RunID, planned int, measured *results.Run) error {
 	log, err := logOf(b.Device)
 	if err != nil {
 		return err
@@ -45,7 +50,7 @@ func (b *station) compare(id RunID, measured *results.Run) error {
 	if err != nil {
 		return err
 	}
-	measured.Compare(&b.planned[id.Config][id.Index], twin)
+	measured.Compare(&b.planned[id.Config][planned], twin)
 	return nil
 }
 
@@ -83,4 +88,41 @@ type observed struct{ collector *results.Collector }
 // Deliver takes a frame whose last bit has left.
 func (o *observed) Deliver(d *engine.Departure) {
 	o.collector.Observe(&olaf.Observation{At: d.At, Queued: d.Queued, Update: d.Frame.Update, Contributors: d.Frame.Contributors})
+}
+
+// Logs says whether a rig's device tells what reached its queue, so that its runs can be set beside the twin's.
+func (r *Rig) Logs() bool {
+	_, ok := fpga.LogOf(r.Device)
+	return ok
+}
+
+// Collector measures a run of one of the plan's configurations.
+func (r *Rig) Collector(config int) *results.Collector {
+	return results.NewCollector(r.Plan.measure(&r.Plan.Configs[config]))
+}
+
+// Paired is the run that was watched last, alone in a row: judged as a bench judges it, each age beside the twin's of the plan and of the
+// arrivals that the device logged. The collector has observed all of it; ageErrorPct is that of testbed.Testbed.
+func (r *Rig) Paired(ctx context.Context, id RunID, c *results.Collector, ageErrorPct float64) (*results.Row, error) {
+	spec := r.Plan.Spec
+	spec.Runs, spec.Seed = 1, r.Plan.Seeds[id.Index]
+	planned, err := predict(ctx, spec, &Options{Declared: r.Plan.Declared})
+	if err != nil {
+		return nil, err
+	}
+	counters, err := r.Snapshot()
+	if err != nil {
+		return nil, err
+	}
+	seen, err := r.Capture()
+	if err != nil {
+		return nil, err
+	}
+	b := &station{runner: &runner{plan: r.Plan, ageError: ageErrorPct, planned: planned}, Rig: r, collector: c}
+	run := b.judge(id, &counters, nil, seen)
+	if err := b.set(id, 0, &run); err != nil {
+		return nil, err
+	}
+	row := results.Summarise(r.Plan.Declaration(&r.Plan.Configs[id.Config]), []results.Run{run})
+	return &row, nil
 }

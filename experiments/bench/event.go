@@ -79,11 +79,17 @@ type (
 		Run     RunID
 		Packets []twin.Packet
 	}
-	// Framed carries a frame that arrived at a host or at the switch of a loop, for sinks that are Recorders. Its bytes are used
+	// Framed carries a frame that arrived at a host or at the switch of a loop, or that was captured at an end of a device, for sinks that
+	// are Recorders. Its bytes are used
 	// again after the call.
 	Framed struct {
 		Run    RunID
 		Packet capture.Packet
+	}
+	// Captured closes the Framed events of a run that was captured at both ends.
+	Captured struct {
+		Run  RunID
+		Lost int64 // frames that found no room
 	}
 	// RunDone closes a run, valid or not.
 	RunDone struct {
@@ -102,6 +108,7 @@ func (RunStarted) event() {}
 func (Observed) event()   {}
 func (Recorded) event()   {}
 func (Framed) event()     {}
+func (Captured) event()   {}
 func (RunDone) event()    {}
 func (Finished) event()   {}
 
@@ -217,4 +224,45 @@ func (s *Stream) note(e Event) {
 	}
 	snapshot := s.state
 	s.board.Store(&snapshot)
+}
+
+// Rows is a sink that knows at any time what the runs so far came to. The zero Rows is ready.
+type Rows struct {
+	plan   *Plan
+	runs   [][]results.Run
+	newest atomic.Pointer[[]results.Row]
+}
+
+// Newest is a row for each configuration of which a run is done; it never waits, and nobody changes it any more.
+func (r *Rows) Newest() []results.Row {
+	if rows := r.newest.Load(); rows != nil {
+		return *rows
+	}
+	return nil
+}
+
+// Wants says that numbers are enough.
+func (r *Rows) Wants(RunID) bool { return false }
+
+// Event implements Sink.
+func (r *Rows) Event(e Event) error {
+	switch e := e.(type) {
+	case Started:
+		if plan, ok := e.Work.(*Plan); ok {
+			r.plan, r.runs = plan, make([][]results.Run, len(plan.Configs))
+		}
+	case RunDone:
+		if r.plan == nil {
+			return nil
+		}
+		r.runs[e.Run.Config] = append(r.runs[e.Run.Config], *e.Result)
+		var rows []results.Row
+		for i, runs := range r.runs {
+			if len(runs) > 0 {
+				rows = append(rows, results.Summarise(r.plan.Declaration(&r.plan.Configs[i]), runs))
+			}
+		}
+		r.newest.Store(&rows)
+	}
+	return nil
 }

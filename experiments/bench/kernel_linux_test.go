@@ -2,11 +2,20 @@ package bench
 
 import (
 	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/internal/peer"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -48,5 +57,74 @@ func holdsReal(t *testing.T, r *results.Row) {
 		t.Errorf("%s: %+v, withheld %+v", r.Queue, b, r.Withheld)
 	case r.LatenessNS == nil || r.LatenessNS.Max == 0:
 		t.Errorf("%s: lateness %+v", r.Queue, r.LatenessNS)
+	}
+}
+
+// TestBothEnds lets tshark read a run at both ends of real packets: every frame is one of ours, as many as were counted left the workers and
+// reached the server, and the updates inside of those are what was sent, less what was lost.
+func TestBothEnds(t *testing.T) {
+	tshark := peer.Need(t, "tshark")
+	lua := filepath.Join(t.TempDir(), "inagg.lua")
+	must(t, os.WriteFile(lua, []byte(frame.Dissector()), 0o644))
+	for _, device := range []testbed.Device{testbed.Kernel(), testbed.Host()} {
+		for _, queue := range []string{"olaf", "fifo"} {
+			t.Run(device.Prefix+queue, func(t *testing.T) {
+				spec := DefaultSpec()
+				w := &spec.Workload
+				w.MeanRate, w.LineRate, w.BurstPackets, w.UpdatesPerWorker = 4*olaf.Mbps, 4*olaf.Mbps, 1, 20
+				spec.Queue, spec.Versus, spec.OutRates, spec.Runs = queue, "", []olaf.Rate{2 * olaf.Mbps}, 2
+				path := filepath.Join(t.TempDir(), "ends.pcapng")
+				r, err := RecordEnds(path, false, testbed.EndNames...)
+				must(t, err)
+				defer r.Abandon()
+				m, err := Measure(t.Context(), spec, Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}}, Stream: NewStream(r)})
+				if errors.Is(err, netlab.ErrRights) {
+					t.Skip(err)
+				}
+				must(t, err)
+				must(t, m.Err())
+				must(t, r.Commit())
+				frames, updates := readEnds(t, tshark, lua, path)
+				c := m.Outcome.Runs[0][0].Counters
+				if frames[0] != c.Of("sent") || updates[0] != c.Of("sent") || frames[0] != int64(w.Workers*w.UpdatesPerWorker) {
+					t.Errorf("%d frames with %d updates left the workers, %d were counted", frames[0], updates[0], c.Of("sent"))
+				}
+				if frames[1] != c.Of("received") || updates[1] != c.Of("sent")-c.Lost() {
+					t.Errorf("%d frames with %d updates reached the server; %d frames were counted, and %d of %d updates lost", frames[1], updates[1], c.Of("received"), c.Lost(), c.Of("sent"))
+				}
+				if said, want := r.About(), fmt.Sprintf("%d frames, %d at workers, %d at server", frames[0]+frames[1], frames[0], frames[1]); said != want {
+					t.Errorf("%q, want %q", said, want)
+				}
+			})
+		}
+	}
+}
+
+// readEnds counts frames, and updates inside, at each end of a capture.
+func readEnds(t *testing.T, tshark, lua, path string) (frames, updates [2]int64) {
+	t.Helper()
+	out, err := exec.Command(tshark, "-n", "-X", "lua_script:"+lua, "-r", path, "-T", "fields", "-E", "separator=|",
+		"-e", "frame.interface_name", "-e", "olaf.message", "-e", "olaf.count", "-e", "_ws.malformed").Output()
+	must(t, err)
+	for line := range strings.Lines(string(out)) {
+		fields := strings.Split(strings.TrimSpace(line), "|")
+		if len(fields) != 4 || fields[1] != "update" || fields[3] != "" {
+			t.Fatalf("tshark says %q", line)
+		}
+		end := slices.Index(testbed.EndNames, fields[0])
+		count, err := strconv.Atoi(fields[2])
+		if end < 0 || err != nil {
+			t.Fatalf("tshark says %q: %v", line, err)
+		}
+		frames[end]++
+		updates[end] += int64(count)
+	}
+	return frames, updates
+}
+
+// TestEndsNeedAFormatOfSeveral holds that a file with one interface is refused.
+func TestEndsNeedAFormatOfSeveral(t *testing.T) {
+	if _, err := RecordEnds(filepath.Join(t.TempDir(), "ends.pcap"), false, testbed.EndNames...); !errors.Is(err, ErrSpec) {
+		t.Error(err)
 	}
 }

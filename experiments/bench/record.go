@@ -28,6 +28,8 @@ type Recording struct {
 	format *frame.Format // nil is OLAF's
 	buffer []byte
 	lanes  []uint32
+	ends   []string // that are captured; nil of what the device itself hands out
+	lost   int64    // there
 }
 
 // Record begins a capture file of the first run in the frames of its system. One that exists matches capture.ErrExists unless
@@ -53,6 +55,23 @@ func (s *Spec) Record(path string, force bool) (*Recording, error) {
 	return r, err
 }
 
+// endBytes is how much of a frame is kept at the ends: all of it, as gradients are added up on the way.
+var endBytes = int(olaf.MaxFrame)
+
+// RecordEnds begins a capture file of the first run at both ends of a device that can be captured there: what workers sent and what reached
+// the server, as they were, each end an interface of the file, which is of the format that has several.
+func RecordEnds(path string, force bool, names ...string) (*Recording, error) {
+	if capture.FormatOf(path) != capture.PCAPNG {
+		return nil, fmt.Errorf("%w: %s holds one interface, and both ends are captured; write a .pcapng", ErrSpec, path)
+	}
+	from := make([]capture.Interface, len(names))
+	for i, name := range names {
+		from[i] = capture.Interface{Name: name, SnapBytes: endBytes, Comment: "stamped by the kernel"}
+	}
+	file, err := capture.CreateFrom(path, force, from...)
+	return &Recording{file: file, ends: names}, err
+}
+
 // Records says that the first run is written.
 func (r *Recording) Records(id RunID) bool { return id == RunID{} }
 
@@ -61,16 +80,17 @@ func (r *Recording) Wants(RunID) bool { return false }
 
 // Event writes frames as the run goes on, so that memory stays flat.
 func (r *Recording) Event(e Event) error {
-	if framed, ok := e.(Framed); ok {
-		return r.file.WritePacket(&framed.Packet)
-	}
-	recorded, ok := e.(Recorded)
-	if !ok {
-		return nil
-	}
-	for i := range recorded.Packets {
-		if err := r.write(&recorded.Packets[i]); err != nil {
-			return err
+	switch e := e.(type) {
+	case Framed:
+		return r.file.WritePacket(&e.Packet)
+	case Captured:
+		r.lost = e.Lost
+		r.file.SetDropped(e.Lost)
+	case Recorded:
+		for i := range e.Packets {
+			if err := r.write(&e.Packets[i]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -120,6 +140,18 @@ func merged(inside []olaf.Contributor) string {
 
 // Frames is how many were written.
 func (r *Recording) Frames() uint64 { return r.file.Packets() }
+
+// About says how many frames there are, and of which ends.
+func (r *Recording) About() string {
+	text := olaf.Plural(r.Frames(), "frame")
+	for i, name := range r.ends {
+		text += fmt.Sprintf(", %d at %s", r.file.PacketsOf(i), name)
+	}
+	if r.lost > 0 {
+		text += fmt.Sprintf(", and %d that found no room are not there", r.lost)
+	}
+	return text
+}
 
 // Commit makes the file appear.
 func (r *Recording) Commit() error { return r.file.Commit() }

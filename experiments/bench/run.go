@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/twin"
@@ -162,6 +163,7 @@ type station struct {
 	collector    *results.Collector
 	observations []olaf.Observation
 	recorder     FrameRecorder // of a run whose frames somebody takes
+	ends         testbed.Ends  // the same, of a device that is captured at both
 	packets      []twin.Packet
 }
 
@@ -216,6 +218,12 @@ func (b *station) measure(ctx context.Context, id RunID) (run results.Run, err e
 		return run, err
 	}
 	run = b.judge(id, &counters, ports, seen)
+	if b.ends != nil {
+		lost, err := b.ends.Lost()
+		if err = errors.Join(err, b.stream.publish(Captured{id, lost})); err != nil {
+			return run, err
+		}
+	}
 	if b.planned != nil {
 		err = b.compare(id, &run)
 	}
@@ -230,6 +238,13 @@ func (b *station) prepare(ctx context.Context, id RunID) ([]fpga.Port, error) {
 		if r.Record(recorded); recorded {
 			b.recorder = r
 		}
+	}
+	b.ends = nil
+	if r, ok := b.Device.(testbed.EndsRecorder); ok {
+		if err := r.RecordEnds(b.stream.records(id)); err != nil {
+			return nil, err
+		}
+		b.ends = r.Ends()
 	}
 	if err := b.Prepare(ctx, id.Config); err != nil {
 		return nil, err
@@ -257,7 +272,7 @@ func (b *station) watch(ctx context.Context, id RunID) (counters fpga.Counters, 
 	if counters, err = b.Snapshot(); err != nil {
 		return counters, err
 	}
-	return counters, b.settle(ctx, id, int64(counters.Queue.DeliveredFrames))
+	return counters, b.settle(ctx, id, &counters)
 }
 
 // What the queue delivered last may be on the wire or in the kernel for a while.
@@ -266,9 +281,9 @@ const (
 	SettleTime = 200 * olaf.Millisecond
 )
 
-// settle waits until as many frames were observed as the card says it delivered, or until nothing more can be expected.
-func (b *station) settle(ctx context.Context, id RunID, delivered int64) error {
-	for waited := olaf.Duration(0); waited < SettleTime && b.collector.Observed() < delivered; waited += settleStep {
+// settle waits until as many frames were observed as the card says it sent and delivered, or until nothing more can be expected.
+func (b *station) settle(ctx context.Context, id RunID, counters *fpga.Counters) error {
+	for waited := olaf.Duration(0); waited < SettleTime && b.behind(counters); waited += settleStep {
 		if err := b.Device.Sleep(ctx, settleStep); err != nil {
 			return err
 		}
@@ -277,6 +292,17 @@ func (b *station) settle(ctx context.Context, id RunID, delivered int64) error {
 		}
 	}
 	return nil
+}
+
+// behind says whether frames are still to be expected at the tap, or at the ends that are captured.
+func (b *station) behind(counters *fpga.Counters) bool {
+	delivered := counters.Queue.DeliveredFrames
+	if b.ends != nil {
+		if at := b.ends.Counts(); at[0] < counters.Generator.SentPackets || at[1] < delivered {
+			return true
+		}
+	}
+	return b.collector.Observed() < int64(delivered)
 }
 
 // book takes down how a run was captured, for the experiment, and withholds what that leaves in doubt.
@@ -336,6 +362,12 @@ func (b *station) observe(id RunID) error {
 	if b.recorder != nil {
 		b.packets = b.recorder.DrainPackets(b.packets[:0])
 		if err := b.stream.publish(Recorded{id, b.packets}); err != nil {
+			return err
+		}
+	}
+	if b.ends != nil {
+		err := b.ends.Drain(func(p *capture.Packet) error { return b.stream.publish(Framed{id, *p}) })
+		if err != nil {
 			return err
 		}
 	}

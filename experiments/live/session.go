@@ -18,6 +18,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/fpga/twin"
 	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/results"
 )
 
 // Options say which run of a plan is watched.
@@ -53,6 +54,8 @@ type card struct {
 	rec          *record
 	updates      []int64 // of each worker; nil where nobody sees what the queue does with them
 	observations []olaf.Observation
+	collector    *results.Collector // of a device that logs its arrivals; else nil
+	pair         *results.Row       // at the end, beside the twin's
 }
 
 // Open opens a testbed for a plan, programs tables and generators, and stands at time 0 with everything armed.
@@ -104,6 +107,9 @@ func (l *Session) program(ctx context.Context) (err error) {
 		}
 		if !l.sampled {
 			c.updates = updates
+		}
+		if l.sampled && c.Logs() {
+			c.collector = c.Collector(c.index)
 		}
 	}
 	return l.Rewind(ctx)
@@ -180,7 +186,23 @@ func (l *Session) Sample(ctx context.Context) error {
 		l.now = max(l.now, olaf.Time(cycle)*olaf.Time(olaf.Cycle)-c.rec.zero)
 		c.drain(true)
 	}
-	return l.settle()
+	if err := l.settle(); err != nil || !l.done {
+		return err
+	}
+	return l.compare(ctx)
+}
+
+// compare sets a run that is over beside the twin's, where the device knows what reached its queue.
+func (l *Session) compare(ctx context.Context) (err error) {
+	for _, c := range l.cards {
+		if c.collector == nil || c.pair != nil {
+			continue
+		}
+		if c.pair, err = c.Paired(ctx, bench.RunID{Config: c.index, Index: l.options.Index}, c.collector, l.bed.AgeError()); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Advance lets d of device time pass on every card, in whole cycles. The error matches ErrOwnTime on a card.
@@ -210,6 +232,9 @@ func (c *card) drain(record bool) {
 	}
 	for i := range c.observations {
 		c.rec.Observe(&c.observations[i])
+		if c.collector != nil {
+			c.collector.Observe(&c.observations[i])
+		}
 	}
 }
 
@@ -339,7 +364,7 @@ func (l *Session) StepBack(ctx context.Context) error {
 func (l *Session) Snapshot() (*Snapshot, error) {
 	s := &Snapshot{
 		Plan: l.plan, Device: l.bed.Cards[0].Device.Identity(), Rate: l.options.Rate, Seed: l.plan.Seeds[l.options.Index],
-		Sampled: l.sampled, Watched: l.watched, Now: l.now, End: max(l.end, l.now), Total: l.total,
+		Sampled: l.sampled, Logs: l.cards[0].collector != nil, Watched: l.watched, Now: l.now, End: max(l.end, l.now), Total: l.total,
 	}
 	if l.done {
 		s.State = Done
@@ -373,6 +398,7 @@ func (l *Session) Snapshot() (*Snapshot, error) {
 			}
 			q.doubt(seen, l.done)
 		}
+		q.Pair = c.pair
 		s.Sent = max(s.Sent, q.Counters.Offered())
 		s.Queues = append(s.Queues, q)
 	}

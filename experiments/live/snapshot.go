@@ -20,6 +20,8 @@ type Snapshot struct {
 	// Sampled says that the device tells counters and deliveries only: nothing about single slots, and times are those
 	// of the capture.
 	Sampled bool
+	// Logs says that the device tells what reached its queue, so that there will be a Pair.
+	Logs bool
 
 	State State
 	Speed Speed
@@ -68,12 +70,14 @@ type QueueSnapshot struct {
 	MeanAoM, AoMNow [olaf.Readings]results.Float
 
 	Counters olaf.Counts
-	Invalid  string  // which accounting identity is broken; empty for none
-	Merges   []int64 // delivered frames by how many aggregations they carried
-	Series   []SeriesPoint
-	Teeth    []Tooth // of the watched cluster, oldest first, as far as remembered
-	Log      []Event // newest last
-	Events   int64   // in all, also those that Log no longer holds
+	Invalid  string // which accounting identity is broken; empty for none
+	// Pair is the run beside the twin's of its plan and of the arrivals that were logged; nil before its end.
+	Pair   *results.Row
+	Merges []int64 // delivered frames by how many aggregations they carried
+	Series []SeriesPoint
+	Teeth  []Tooth // of the watched cluster, oldest first, as far as remembered
+	Log    []Event // newest last
+	Events int64   // in all, also those that Log no longer holds
 }
 
 // SlotSnapshot is one update inside the queue.

@@ -31,6 +31,7 @@ const (
 	KeepsLogicTime                     // it takes the cycles that the card's logic takes, with as many read ports as are asked for
 	HasHosts                           // programs run at the ends of its cables, as workers and parameter server
 	AddsModels                         // servers in it add whole models up
+	ShowsEnds                          // what it hands out are the frames of both ends of its cables, as they were captured there
 )
 
 // abilities are the words for each, in the order of the constants.
@@ -38,6 +39,7 @@ var abilities = []string{
 	"be a testbed, as it has no tables", "hold its time", "repeat a run", "show what happens in its queue", "hand out frames",
 	"do several things at a time", "close the loop between workers and switch", "tell what reached its queue", "be told of the jobs of switch programs",
 	"take the time of a program's hardware", "keep the time of the logic (profile measured)", "run workers and servers as programs", "add models up on servers",
+	"be captured at both ends",
 }
 
 // String is what a device that lacks a can't do.

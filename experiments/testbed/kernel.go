@@ -3,7 +3,7 @@ package testbed
 // Kernel is the Linux kernel of this machine as the switch: XDP programs between workers and a server in namespaces.
 func Kernel() Device {
 	return Local(Device{
-		Prefix: "xdp:", Name: "[generic]", Abilities: HasTables | LogsArrivals | HasHosts | AddsModels, Guarded: true,
+		Prefix: "xdp:", Name: "[generic]", Abilities: HasTables | LogsArrivals | HasHosts | AddsModels | Records | ShowsEnds, Guarded: true,
 		NotCard: "its server is in a namespace of its own, where it captures by itself",
 	}, openKernel)
 }
@@ -12,7 +12,7 @@ func Kernel() Device {
 // it is asked for by its name.
 func Host() Device {
 	return Local(Device{
-		Prefix: "host:", Abilities: HasTables | LogsArrivals | HasHosts, Guarded: true,
+		Prefix: "host:", Abilities: HasTables | LogsArrivals | HasHosts | Records | ShowsEnds, Guarded: true,
 		NotCard: "its server is in a namespace of its own, where it captures by itself",
 	}, openHost)
 }

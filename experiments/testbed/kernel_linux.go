@@ -12,6 +12,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/experiments/testbed/ends"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/host"
 	"github.com/olafctl/olaf/fpga/netlab"
@@ -65,7 +66,7 @@ func openRealtime(b realtime.Backend, o OpenOptions) (*Parts, error) {
 		return nil, errors.Join(err, card.Close())
 	}
 	return &Parts{
-		Cards:  []Card{{&realtimeCard{card, tap}, &realtimeTap{tap, card}}},
+		Cards:  []Card{{&realtimeCard{Card: card, tap: tap}, &realtimeTap{tap, card}}},
 		Tables: &realtimeTables{card: card}, Profile: p4.Lab(), Hosts: hostsOf(card, o.Workers),
 	}, nil
 }
@@ -93,14 +94,43 @@ func startOn(n *netlab.Node) func(*exec.Cmd) (Process, error) {
 	}
 }
 
-// realtimeCard ends its capture with itself.
+// realtimeCard ends its captures with itself.
 type realtimeCard struct {
 	*realtime.Card
-	tap *cardTap
+	tap  *cardTap
+	ends *ends.Capture // nil while nobody asks for it
 }
 
-// Close ends capture and card.
-func (c *realtimeCard) Close() error { return errors.Join(c.tap.Close(), c.Card.Close()) }
+// RecordEnds captures what workers send and what reaches the server, or stops to.
+func (c *realtimeCard) RecordEnds(on bool) error {
+	if c.ends == nil && !on {
+		return nil
+	}
+	err := c.Show(on)
+	if c.ends != nil {
+		err = errors.Join(err, c.ends.Close())
+		c.ends = nil
+	}
+	if err != nil || !on {
+		return err
+	}
+	at := []ends.End{{Name: EndNames[0], At: c.Workers()}, {Name: EndNames[1], At: c.Server()}}
+	c.ends, err = ends.Open(at...)
+	return err
+}
+
+// Ends is the capture of both ends while it goes on, else nil.
+func (c *realtimeCard) Ends() Ends {
+	if c.ends == nil {
+		return nil // not an Ends that holds nothing
+	}
+	return c.ends
+}
+
+// Close ends captures and card.
+func (c *realtimeCard) Close() error {
+	return errors.Join(c.RecordEnds(false), c.tap.Close(), c.Card.Close())
+}
 
 // realtimeTap tells of a run what the card knows as well: whether the engine decides the same, and whether the output was in time.
 type realtimeTap struct {

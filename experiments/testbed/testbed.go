@@ -53,6 +53,27 @@ type Card struct {
 	Tap    capture.Tap
 }
 
+// EndsRecorder is a device that can be captured at both ends of its cables, from where workers send to where the server is. Devices
+// that ShowsEnds are.
+type EndsRecorder interface {
+	// RecordEnds begins a capture anew, or ends it.
+	RecordEnds(on bool) error
+	// Ends is the capture that goes on; nil without one.
+	Ends() Ends
+}
+
+// Ends is a capture at the workers' end and at the server's, in this order.
+type Ends interface {
+	// Drain hands out what was captured since the last call, by time; bytes are used again.
+	Drain(visit func(*capture.Packet) error) error
+	// Counts are how many packets were handed out, by end, and Lost how many found no room.
+	Counts() []uint64
+	Lost() (int64, error)
+}
+
+// EndNames are the ends in a capture file.
+var EndNames = []string{"workers", "server"}
+
 // AgeError is AgeErrorPct, or what stands for 0.
 func (b *Testbed) AgeError() float64 { return cmp.Or(b.AgeErrorPct, 10) }
 

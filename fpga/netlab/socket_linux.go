@@ -53,6 +53,18 @@ func (s *Socket) Send(frame []byte) error {
 	}
 }
 
+// Show lets captures at the interface see what is sent, which takes a little longer then, or hides it again.
+func (s *Socket) Show(on bool) error {
+	past := 1
+	if on {
+		past = 0
+	}
+	if err := unix.SetsockoptInt(s.fd, unix.SOL_PACKET, unix.PACKET_QDISC_BYPASS, past); err != nil {
+		return fmt.Errorf("%w: the queueing discipline of interface %d: %w", ErrNetwork, s.to.Ifindex, err)
+	}
+	return nil
+}
+
 // Receive reads the next frame that came in; the error is ErrAgain where none is there.
 func (s *Socket) Receive(buf []byte) (int, error) {
 	n, _, err := unix.Recvfrom(s.fd, buf, 0)

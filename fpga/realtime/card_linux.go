@@ -161,6 +161,12 @@ func (c *Card) connect() error {
 // Server is the interface of the parameter server, for a capture.
 func (c *Card) Server() *netlab.Interface { return c.out.B }
 
+// Workers is the interface at which the card's own generator sends, and Show lets captures there see its frames or hides them again.
+func (c *Card) Workers() *netlab.Interface { return c.in[0].A }
+
+// Show is told of by Workers. Nothing must be sent meanwhile.
+func (c *Card) Show(on bool) error { return c.generator.out.Show(on) }
+
 // Identity says what this is.
 func (c *Card) Identity() fpga.Identity {
 	return fpga.Identity{

@@ -11,6 +11,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/form"
 	"github.com/olafctl/olaf/tui/keys"
@@ -33,7 +34,8 @@ type Bench struct {
 	Done, Total, Invalid int
 	Finished             bool
 	Err                  error
-	Lines                []string // the report, as text
+	Lines                []string      // the report, as text
+	Rows                 []results.Row // what runs came to so far, with ages beside the twin's; nil where nobody asks for these
 }
 
 // Options say what is to be seen. Source is needed; nil functions switch off what needs them.
@@ -43,6 +45,8 @@ type Options struct {
 	Workbook func(context.Context) (path string, err error)
 	Figures  func(context.Context) (folder string, err error)
 	Demo     bool // a guided tour of a minute
+	// Beside says that Bench sets ages beside the twin's, on another device than the Source.
+	Beside bool
 }
 
 // session is what the pages show: one look at the source, and how it is to be seen.
@@ -77,6 +81,9 @@ func (s *session) pages() []tui.Page {
 	pages := []tui.Page{s.runPage(), s.clustersPage(), s.tablesPage(), s.registersPage(), s.devicesPage(), s.resultsPage()}
 	if s.adds() {
 		pages = append(pages, s.slotsPage())
+	}
+	if s.beside() {
+		pages = append(pages, s.twinPage())
 	}
 	return pages
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/text"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/keys"
 	"github.com/olafctl/olaf/tui/num"
@@ -344,6 +345,52 @@ func TestSlots(t *testing.T) {
 	source.in.Cards[0].Table = nil
 	if text := shown(source, 100, 30, nil).press("7").Text(); !strings.Contains(text, "cannot be looked into") {
 		t.Errorf("without a table:\n%s", text)
+	}
+}
+
+// TestTwin shows ages beside the twin's, in the digits of a report, with what makes them believed; other runs have no such page.
+func TestTwin(t *testing.T) {
+	spec := bench.DefaultSpec()
+	spec.Runs, spec.Versus, spec.OutRates = 1, "", []olaf.Rate{20 * olaf.Gbps}
+	m, err := bench.Measure(t.Context(), spec, bench.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := m.Bench.Rows[0]
+	row.Stats.Of("aom_cluster_ns").Beside = &results.Beside{Plan: 6_119_000, Twin: 6_222_000, Measured: 6_209_000}
+	row.Stats.Of("peak_aom_ns").Beside = &results.Beside{Plan: 8_612_000, Twin: 8_633_000, Measured: results.Missing()}
+	row.Decisions = &olaf.Decisions{Checked: 27_770, Equal: 27_769, First: "the first"}
+	row.LatenessNS = &olaf.Lateness{P50: 100, P99: 14_000, Max: 2_400_000}
+	row.Withheld = &results.Withheld{Runs: 1, Reason: "the pacer was late"}
+	var report strings.Builder
+	if err := text.Bench(&report, text.View{Width: 200}, &results.Bench{Rows: []results.Row{row}}); err != nil {
+		t.Fatal(err)
+	}
+	source := at(t, instant, nil)
+	if n := len(shown(source, 120, 40, nil).pages); n != 6 {
+		t.Errorf("a run of the twin has %d pages", n)
+	}
+	source.snapshot.Logs = true
+	if text := shown(source, 120, 40, nil).press("7").Text(); !strings.Contains(text, "nothing yet") {
+		t.Errorf("before the end:\n%s", text)
+	}
+	source.snapshot.Queues[0].Pair = &row
+	watched := shown(source, 120, 40, nil).press("7")
+	state := &Bench{Done: 1, Total: 3, Rows: []results.Row{row}}
+	source.snapshot.Logs = false
+	benched := shown(source, 120, 40, func(o *Options) { o.Beside, o.Bench = true, func() *Bench { return state } }).press("7")
+	if !strings.Contains(benched.Text(), "Ages beside the twin's, 1 of 3 runs") {
+		t.Errorf("beside a bench:\n%s", benched.Text())
+	}
+	for name, screen := range map[string]string{"watched": watched.Text(), "beside a bench": benched.Text(), "report": report.String()} {
+		for _, want := range []string{"6.119 ms", "6.222 ms", "6.209 ms", "-0.2", "8.612 ms", "8.633 ms", "27769 of 27770 decisions as the engine's", "late by 100ns (p50), 14µs (p99), 2.4ms at most", "the pacer was late"} {
+			if !strings.Contains(screen, want) {
+				t.Errorf("%s: no %q in\n%s", name, want, screen)
+			}
+		}
+	}
+	for _, size := range sizes {
+		sized(t, shown(source, size[0], size[1]+3, nil).press("7"), size[0], size[1]+3)
 	}
 }
 

@@ -1,0 +1,124 @@
+package queues
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/text"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/chart"
+	"github.com/olafctl/olaf/tui/list"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// twinPage sets ages as they were measured beside the twin's.
+func (s *session) twinPage() tui.Page {
+	return tui.Page{
+		Title:   "Twin",
+		About:   "Each age three times: of the twin on arrivals as planned, of the twin on those that the device logged, and as it was measured. The first two differ by the senders, the last two by the output.",
+		Draw:    s.drawTwin,
+		Rows:    func() list.Rows { return besideRows(s.pairs()) },
+		Caption: func() string { return s.caption("Ages beside the twin's") },
+	}
+}
+
+// beside says whether anything is set beside the twin's.
+func (s *session) beside() bool {
+	return s.snapshot.Logs || s.options.Beside
+}
+
+// pairs are the rows that have ages beside the twin's: of the whole experiment as far as it is, or of this run when it is over.
+func (s *session) pairs() []results.Row {
+	if s.options.Beside {
+		if s.bench == nil {
+			return nil
+		}
+		return s.bench.Rows
+	}
+	var rows []results.Row
+	for i := range s.snapshot.Queues {
+		if pair := s.snapshot.Queues[i].Pair; pair != nil {
+			rows = append(rows, *pair)
+		}
+	}
+	return rows
+}
+
+var besideColumns = []list.Column{
+	{Name: "age", Width: 13}, {Name: "queue", Width: 6}, {Name: "out", Width: 8, Right: true, Drop: 1}, {Name: "plan", Width: 10, Right: true},
+	{Name: "twin", Width: 10, Right: true}, {Name: "measured", Width: 10, Right: true}, {Name: "off, %", Width: 6, Right: true, Drop: 2}, {},
+}
+
+// besideRows are the ages that a report prints as well, in its digits.
+func besideRows(rows []results.Row) list.Rows {
+	var lines []list.Row
+	for i := range rows {
+		r := &rows[i]
+		for k := range r.Stats {
+			b := &r.Stats[k]
+			if b.Beside == nil || b.Column == "" || b.Unit != "ns" {
+				continue
+			}
+			lines = append(lines, list.Row{ID: int64(len(lines)), Cells: []list.Cell{
+				{Text: b.Column}, {Text: r.Queue, Style: theme.Queue(i)}, {Text: olaf.Rate(r.OutRateBPS).String()}, {Text: text.Duration(b.Plan)},
+				{Text: text.Duration(b.Twin)}, {Text: text.Duration(b.Measured), Style: theme.Strong}, {Text: text.Signed(b.OutputPct())},
+			}})
+		}
+	}
+	return list.Lines(lines)
+}
+
+// witnessed says of rows how their decisions compare, how late frames left, and what is withheld.
+func witnessed(rows []results.Row) (lines []screen.Phrase) {
+	say := func(style screen.Style, format string, a ...any) {
+		lines = append(lines, screen.Phrase{Text: fmt.Sprintf(format, a...), Style: style})
+	}
+	for i := range rows {
+		r := &rows[i]
+		name := r.Queue + " " + olaf.Rate(r.OutRateBPS).String()
+		if d := r.Decisions; d != nil {
+			style := theme.Good
+			if d.Differ() || d.Void != "" {
+				style = theme.Bad
+			}
+			say(style, "%s: %d of %d decisions as the engine's %s", name, d.Equal, d.Checked, d.Void)
+		}
+		if l := r.LatenessNS; l != nil {
+			say(theme.Text, "%s: frames left late by %v (p50), %v (p99), %v at most", name, time.Duration(l.P50), time.Duration(l.P99), time.Duration(l.Max))
+		}
+		if w := r.Withheld; w != nil {
+			say(theme.Warn, "%s: ages of %s withheld, counts stand: %s", name, olaf.Plural(w.Runs, "run"), w.Reason)
+		}
+		if r.InvalidRuns > 0 {
+			say(theme.Bad, "%s: %s invalid: %s", name, olaf.Plural(r.InvalidRuns, "run"), r.Reasons[0])
+		}
+	}
+	return lines
+}
+
+func (s *session) drawTwin(f *tui.Frame, r screen.Region) {
+	rows := s.pairs()
+	title := "Ages beside the twin's"
+	if s.options.Beside && s.bench != nil {
+		title += fmt.Sprintf(", %d of %d runs", s.bench.Done, s.bench.Total)
+	}
+	lines := besideRows(rows)
+	if lines.Len == 0 {
+		r.Text(1, 0, theme.Dim, "nothing yet: ages are set beside the twin's when a run is over")
+		return
+	}
+	listing, below := list.Split(r, lines.Len)
+	f.List(listing, listing.Box(screen.Thin, theme.Border, theme.Title, title), tui.Listing{Columns: besideColumns, Rows: lines, Focused: true})
+	y := 0
+	for _, phrase := range witnessed(rows) {
+		for _, line := range chart.Wrap(phrase.Text, below.W-2) {
+			if y < below.H {
+				below.Text(1, y, phrase.Style, line)
+			}
+			y++
+		}
+	}
+}
