@@ -1,6 +1,7 @@
 package realtime
 
 import (
+	"math"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -15,12 +16,31 @@ type clock struct {
 }
 
 func newClock() (clock, error) {
-	var t unix.Timespec
-	zero := time.Now()
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t); err != nil {
-		return clock{}, err
+	return clockOf(func() (int64, error) {
+		var t unix.Timespec
+		err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &t)
+		return t.Nano(), err
+	})
+}
+
+// readings is how often the two clocks are read: the kernel may take the processor away between them, and what passes then would
+// stand between the programs' stamps and ours for as long as the card is open.
+const readings = 16
+
+// clockOf keeps the two readings that were closest together.
+func clockOf(read func() (int64, error)) (best clock, err error) {
+	closest := time.Duration(math.MaxInt64)
+	for range readings {
+		zero := time.Now()
+		ns, err := read()
+		if err != nil {
+			return clock{}, err
+		}
+		if apart := time.Since(zero); apart < closest {
+			best, closest = clock{zero, ns}, apart
+		}
 	}
-	return clock{zero, t.Nano()}, nil
+	return best, nil
 }
 
 func (c *clock) now() int64 { return c.zeroNS + int64(time.Since(c.zero)) }
