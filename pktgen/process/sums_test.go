@@ -239,7 +239,7 @@ func TestStrangers(t *testing.T) {
 	var r *StationReport
 	var all sync.WaitGroup
 	all.Go(func() { r, err = s.Run(ctx, g.serverConn) })
-	if !<-heard || !<-heard {
+	if first, second := <-heard, <-heard; !first || !second {
 		t.Error("another packet was heard")
 	}
 	stop()
