@@ -18,21 +18,12 @@ type atpPacket struct {
 
 // atpWorker keeps a window of packets on their way; an acknowledgement holds the sum.
 type atpWorker struct {
-	tally
-	cfg   Config
+	rounds
 	atp   ATP
-	host  Host
 	place aggregators
 	one   uint64 // its bitmaps
 	fan   uint16 // workers of its rack
 	aimd  AIMD
-
-	round  uint32
-	busy   bool
-	over   bool
-	values []uint32
-	begun  uint64
-	marks  uint64
 
 	base   uint64 // sequence number of the vector's first packet
 	low    int    // first packet that is not acknowledged
@@ -48,7 +39,6 @@ type atpWorker struct {
 	sum   []uint32
 	words []uint32 // of the packet at hand
 	out   program.Packet
-	apply Aggregate
 }
 
 // NewATPWorker is a worker of ATP. The error matches ErrConfig.
@@ -59,7 +49,7 @@ func NewATPWorker(cfg Config, o ATP, host Host) (Endpoint, error) {
 	if err := o.check(&cfg); err != nil {
 		return nil, err
 	}
-	w := &atpWorker{cfg: cfg, atp: o, host: host, base: 1, due: Never, packet: make([]atpPacket, o.Window)}
+	w := &atpWorker{rounds: rounds{cfg: cfg, host: host}, atp: o, base: 1, due: Never, packet: make([]atpPacket, o.Window)}
 	w.place = newAggregators(&w.atp, cfg.Job)
 	w.aimd = NewAIMD(atpFrame, AIMDStep, o.Window)
 	w.window, w.turn = o.Window, uint64(o.Window)
@@ -71,18 +61,8 @@ func NewATPWorker(cfg Config, o ATP, host Host) (Endpoint, error) {
 	return w, nil
 }
 
-func (w *atpWorker) Start(olaf.Time) { w.compute() }
-
-func (w *atpWorker) compute() {
-	w.busy = true
-	w.marks = program.MarkAll(w.cfg.Workers, w.round)
-	w.host.Compute(w.round)
-}
-
 func (w *atpWorker) Computed(now olaf.Time, values []uint32) {
-	w.tally[computed]++
-	w.tally[sentVectors]++
-	w.busy, w.values, w.begun = false, values, nanoseconds(now)
+	w.begin(now, values)
 	if values != nil && w.sum == nil {
 		w.sum = make([]uint32, w.cfg.Values)
 	}
@@ -117,9 +97,8 @@ func (w *atpWorker) send(now olaf.Time, i int, flags program.Flags) {
 	lanes := w.cfg.cut(w.values, i)
 	w.out = program.Packet{
 		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: seq, Index: w.place.of(seq), Bitmap: w.one, Fan: w.fan, Flags: flags,
-		Round: uint16(w.round), Count: 1, Lanes: uint16(w.cfg.Lanes(i)), Trace: program.Contribution(w.cfg.Worker, w.round, w.begun),
+		Round: uint16(w.round), Count: 1, Lanes: uint16(w.cfg.Lanes(i)), Trace: w.contribution(),
 	}
-	w.out.ReadSum = uint64(w.round)
 	if lanes != nil && w.atp.Fixed.on() {
 		lanes = w.encoded(i, lanes)
 	}
@@ -160,7 +139,7 @@ func (w *atpWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 	w.advance()
 	if w.low == w.cfg.Packets() {
-		w.finish()
+		w.whole()
 		return
 	}
 	w.fill(now)
@@ -169,10 +148,7 @@ func (w *atpWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 
 // take keeps what an acknowledgement says.
 func (w *atpWorker) take(i int, p *program.Packet, lanes []uint32) {
-	w.tally[received]++
-	if p.Vectors != uint32(w.cfg.Workers) || p.Inside != w.marks {
-		w.tally[inexact]++
-	}
+	w.took(p)
 	if i == 0 {
 		w.first = p.Trace
 	}
@@ -226,29 +202,19 @@ func (w *atpWorker) again(now olaf.Time, i int) {
 	w.send(now, i, program.Resend)
 }
 
-func (w *atpWorker) finish() {
-	if w.mixed {
-		w.tally[torn]++
-	}
-	w.busy, w.due = true, Never
+// whole applies the sum.
+func (w *atpWorker) whole() {
+	w.due = Never
 	w.base += uint64(w.cfg.Packets())
-	w.apply = Aggregate{Number: w.round, Vectors: w.first.Vectors, Torn: w.mixed, Trace: w.first}
+	var sum []uint32
 	if w.values != nil {
-		w.apply.Values = w.sum
+		sum = w.sum
 	}
-	w.host.Apply(&w.apply)
+	w.finish(&w.first, w.mixed, sum)
 }
 
-func (w *atpWorker) Applied(olaf.Time) {
-	w.tally[updates]++
-	if w.round++; w.round == w.cfg.Updates {
-		w.over = true
-		return
-	}
-	w.compute()
-}
+func (w *atpWorker) Applied(olaf.Time) { w.updated() }
 
-func (w *atpWorker) Done() bool      { return w.over }
 func (w *atpWorker) Next() olaf.Time { return w.due }
 
 // Timer sends again what is missing below the first that was acknowledged out of order, or the first that is missing.

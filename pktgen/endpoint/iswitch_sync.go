@@ -64,28 +64,19 @@ func (o *ISwitch) check(c *Config) error {
 
 // syncWorker sends a gradient, waits for the sum and applies it (paper, §3.2), and knows of one round before.
 type syncWorker struct {
-	tally
-	cfg   Config
+	rounds
 	isw   ISwitch
-	host  Host
 	exact bool
 
-	round  uint32
-	busy   bool     // computing or applying: nothing of this round has been sent
-	sent   int      // packets of this round
-	values []uint32 // of this round's gradient
-	begun  uint64   // when it was ready, in ns
-	sum    gather
+	sent int // packets of this round
+	sum  gather
 	// last is the round before, for a worker that still misses something of it.
-	last  gather
-	marks uint64 // what a sum of one contribution of every worker has inside
+	last gather
 
 	left     olaf.Time // when the last packet has left
 	deadline olaf.Time
-	stage    int // of the recovery from one silence
-	over     bool
+	stage    int            // of the recovery from one silence
 	out      program.Packet // here so that nothing escapes
-	apply    Aggregate
 }
 
 // NewISwitchSync is a worker of synchronous iSwitch. The error matches ErrConfig.
@@ -97,23 +88,14 @@ func NewISwitchSync(cfg Config, isw ISwitch, host Host) (Endpoint, error) {
 		return nil, err
 	}
 	return &syncWorker{
-		cfg: cfg, isw: isw, host: host, exact: isw.Profile == iswitch.Exactly,
+		rounds: rounds{cfg: cfg, host: host}, isw: isw, exact: isw.Profile == iswitch.Exactly,
 		sum: newGather(cfg.Layout), last: newGather(cfg.Layout), deadline: Never,
 	}, nil
 }
 
-func (w *syncWorker) Start(olaf.Time) { w.compute() }
-
-func (w *syncWorker) compute() {
-	w.busy = true
-	w.marks = program.MarkAll(w.cfg.Workers, w.round)
-	w.host.Compute(w.round)
-}
-
 func (w *syncWorker) Computed(now olaf.Time, values []uint32) {
-	w.tally[computed]++
-	w.tally[sentVectors]++
-	w.busy, w.values, w.begun, w.sent = false, values, nanoseconds(now), 0
+	w.begin(now, values)
+	w.sent = 0
 	w.send()
 	w.progress(now)
 }
@@ -133,9 +115,8 @@ func (w *syncWorker) send() {
 func (w *syncWorker) data(i int) {
 	w.out = program.Packet{
 		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Count: 1, Lanes: uint16(w.cfg.Lanes(i)),
-		Trace: program.Contribution(w.cfg.Worker, w.round, w.begun),
+		Trace: w.contribution(),
 	}
-	w.out.ReadSum = uint64(w.round)
 	if w.exact {
 		w.out.Round = uint16(w.round)
 	}
@@ -162,10 +143,7 @@ func (w *syncWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
 		w.tally[repeated]++
 		return
 	}
-	w.tally[received]++
-	if p.Vectors != uint32(w.cfg.Workers) || p.Inside != w.marks {
-		w.tally[inexact]++
-	}
+	w.took(p)
 	w.advance()
 	if !w.busy {
 		w.progress(now)
@@ -178,26 +156,16 @@ func (w *syncWorker) advance() {
 		w.send()
 		return
 	}
-	if w.sum.mixed {
-		w.tally[torn]++
-	}
-	w.busy, w.deadline = true, Never
-	w.apply = Aggregate{Number: w.round, Vectors: w.sum.traces[0].Vectors, Torn: w.sum.mixed, Trace: w.sum.traces[0], Values: w.sum.values}
-	w.host.Apply(&w.apply)
+	w.deadline = Never
+	w.finish(&w.sum.traces[0], w.sum.mixed, w.sum.values)
 }
 
 func (w *syncWorker) Applied(olaf.Time) {
-	w.tally[updates]++
 	w.sum, w.last = w.last, w.sum
 	w.sum.restart()
-	if w.round++; w.round == w.cfg.Updates {
-		w.over, w.sent = true, 0
-		return
-	}
-	w.compute()
+	w.sent = 0
+	w.updated()
 }
-
-func (w *syncWorker) Done() bool { return w.over }
 
 // patience is how many timeouts a worker waits for the first packet of a sum: until then nothing is more likely than that
 // another worker computes for longer, which no recovery makes faster.

@@ -61,26 +61,17 @@ func (c *climb) marked() {
 
 // segmentWorker streams a vector through its job's segment of aggregators.
 type segmentWorker struct {
-	tally
-	cfg  Config
-	own  P4INC
-	host Host
+	rounds
+	own P4INC
 
-	round  uint32
-	busy   bool
-	over   bool
-	values []uint32
-	begun  uint64
-	marks  uint64
-	sum    gather
-	climb  climb
-	next   int   // first packet that was never sent
-	again  int   // packet that was sent again because a later sum came; -1 of none
-	turn   int   // marks of packets below it have been heeded
-	held   []int // packets that found their aggregator held
-	due    olaf.Time
-	out    program.Packet
-	apply  Aggregate
+	sum   gather
+	climb climb
+	next  int   // first packet that was never sent
+	again int   // packet that was sent again because a later sum came; -1 of none
+	turn  int   // marks of packets below it have been heeded
+	held  []int // packets that found their aggregator held
+	due   olaf.Time
+	out   program.Packet
 }
 
 // NewP4INC is a worker of P4INC. The error matches ErrConfig.
@@ -91,21 +82,11 @@ func NewP4INC(cfg Config, own P4INC, host Host) (Endpoint, error) {
 	if err := own.check(); err != nil {
 		return nil, err
 	}
-	return &segmentWorker{cfg: cfg, own: own, host: host, sum: newGather(cfg.Layout), climb: newClimb(own.Window), due: Never}, nil
-}
-
-func (w *segmentWorker) Start(olaf.Time) { w.compute() }
-
-func (w *segmentWorker) compute() {
-	w.busy = true
-	w.marks = program.MarkAll(w.cfg.Workers, w.round)
-	w.host.Compute(w.round)
+	return &segmentWorker{rounds: rounds{cfg: cfg, host: host}, own: own, sum: newGather(cfg.Layout), climb: newClimb(own.Window), due: Never}, nil
 }
 
 func (w *segmentWorker) Computed(now olaf.Time, values []uint32) {
-	w.tally[computed]++
-	w.tally[sentVectors]++
-	w.busy, w.values, w.begun = false, values, nanoseconds(now)
+	w.begin(now, values)
 	w.next, w.again, w.turn, w.held = 0, -1, 0, w.held[:0]
 	w.fill(now)
 }
@@ -141,9 +122,8 @@ func (w *segmentWorker) send(now olaf.Time, i int) {
 	n := w.fragment(i)
 	w.out = program.Packet{
 		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: n, Index: uint32(w.own.Base) + uint32(n%uint64(w.own.Size)), Round: uint16(w.round),
-		Count: 1, Lanes: uint16(w.cfg.Lanes(i)), Trace: program.Contribution(w.cfg.Worker, w.round, w.begun),
+		Count: 1, Lanes: uint16(w.cfg.Lanes(i)), Trace: w.contribution(),
 	}
-	w.out.ReadSum = uint64(w.round)
 	left := w.host.Send(Network, &w.out, w.cfg.cut(w.values, i))
 	w.due = max(now, left).Add(w.own.Timeout)
 }
@@ -162,12 +142,10 @@ func (w *segmentWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32
 		w.tally[repeated]++
 		return
 	}
-	w.tally[received]++
-	if p.Vectors != uint32(w.cfg.Workers) || p.Inside != w.marks {
-		w.tally[inexact]++
-	}
+	w.took(p)
 	if w.sum.whole() {
-		w.finish()
+		w.due = Never
+		w.finish(&w.sum.traces[0], w.sum.mixed, w.sum.values)
 		return
 	}
 	w.climb.sum()
@@ -194,26 +172,11 @@ func (w *segmentWorker) collided(now olaf.Time, i int) {
 	w.fill(now)
 }
 
-func (w *segmentWorker) finish() {
-	if w.sum.mixed {
-		w.tally[torn]++
-	}
-	w.busy, w.due = true, Never
-	w.apply = Aggregate{Number: w.round, Vectors: w.sum.traces[0].Vectors, Torn: w.sum.mixed, Trace: w.sum.traces[0], Values: w.sum.values}
-	w.host.Apply(&w.apply)
-}
-
 func (w *segmentWorker) Applied(olaf.Time) {
-	w.tally[updates]++
 	w.sum.restart()
-	if w.round++; w.round == w.cfg.Updates {
-		w.over = true
-		return
-	}
-	w.compute()
+	w.updated()
 }
 
-func (w *segmentWorker) Done() bool      { return w.over }
 func (w *segmentWorker) Next() olaf.Time { return w.due }
 
 // Timer sends the first missing packet again.

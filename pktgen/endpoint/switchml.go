@@ -38,25 +38,16 @@ const doubling = 100
 // poolWorker streams a vector through a pool of slots: a result makes room for the packet that is a pool's length later,
 // in the other set of the slot (SwitchML's released client).
 type poolWorker struct {
-	tally
-	cfg  Config
-	sml  SwitchML
-	host Host
+	rounds
+	sml SwitchML
 
-	round    uint32
-	busy     bool
 	shift    int // of this vector's first packet in the 2·Slots places; carries over from vector to vector
-	values   []uint32
-	begun    uint64
 	sum      gather
-	marks    uint64
 	due      []olaf.Time // by slot, of the packet that is outstanding there; Never of none
 	packet   []int       // by slot, that packet
 	next     olaf.Time   // not after the earliest due
 	timeouts int
-	over     bool
 	out      program.Packet
-	apply    Aggregate
 
 	ahead  int    // packets at the beginning that carry exponents alone
 	scales []int8 // by packet of the vector, the largest exponent of any worker, of those that were told
@@ -74,7 +65,7 @@ func NewSwitchML(cfg Config, sml SwitchML, host Host) (Endpoint, error) {
 	if err := sml.check(); err != nil {
 		return nil, err
 	}
-	w := &poolWorker{cfg: cfg, sml: sml, host: host, sum: newGather(cfg.Layout), next: Never}
+	w := &poolWorker{rounds: rounds{cfg: cfg, host: host}, sml: sml, sum: newGather(cfg.Layout), next: Never}
 	w.due, w.packet = make([]olaf.Time, sml.Slots), make([]int, sml.Slots)
 	for i := range w.due {
 		w.due[i] = Never
@@ -85,18 +76,8 @@ func NewSwitchML(cfg Config, sml SwitchML, host Host) (Endpoint, error) {
 	return w, nil
 }
 
-func (w *poolWorker) Start(olaf.Time) { w.compute() }
-
-func (w *poolWorker) compute() {
-	w.busy = true
-	w.marks = program.MarkAll(w.cfg.Workers, w.round)
-	w.host.Compute(w.round)
-}
-
 func (w *poolWorker) Computed(now olaf.Time, values []uint32) {
-	w.tally[computed]++
-	w.tally[sentVectors]++
-	w.busy, w.values, w.begun = false, values, nanoseconds(now)
+	w.begin(now, values)
 	for i := range w.stride() {
 		w.fresh(now, i)
 	}
@@ -132,9 +113,8 @@ func (w *poolWorker) send(now olaf.Time, i int) {
 	slot, set := w.place(i)
 	w.out = program.Packet{
 		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Index: uint32(w.sml.Base + slot), Flags: set, Round: uint16(w.round),
-		Count: 1, Lanes: uint16(w.cfg.Lanes(max(i-w.ahead, 0))), Trace: program.Contribution(w.cfg.Worker, w.round, w.begun),
+		Count: 1, Lanes: uint16(w.cfg.Lanes(max(i-w.ahead, 0))), Trace: w.contribution(),
 	}
-	w.out.ReadSum = uint64(w.round)
 	left := w.host.Send(Network, &w.out, w.encoded(i))
 	wait := w.sml.Timeout << min(w.timeouts/doubling, 20)
 	w.due[slot], w.packet[slot] = max(now, left).Add(wait), i
@@ -184,14 +164,12 @@ func (w *poolWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 		w.tally[repeated]++
 		return
 	}
-	w.tally[received]++
-	if p.Vectors != uint32(w.cfg.Workers) || p.Inside != w.marks {
-		w.tally[inexact]++
-	}
+	w.took(p)
 	slot, _ := w.place(i)
 	w.due[slot] = Never
 	if w.sum.whole() {
-		w.finish()
+		w.next = Never
+		w.finish(&w.sum.traces[0], w.sum.mixed, w.sum.values)
 		return
 	}
 	if next := i + w.stride(); next < w.total() {
@@ -206,27 +184,11 @@ func (w *poolWorker) ours(p *program.Packet, i int) bool {
 	return int(p.Index) == w.sml.Base+slot && p.Flags&program.Set1 == set && w.due[slot] != Never && w.packet[slot] == i
 }
 
-func (w *poolWorker) finish() {
-	if w.sum.mixed {
-		w.tally[torn]++
-	}
-	w.busy, w.next = true, Never
-	w.apply = Aggregate{Number: w.round, Vectors: w.sum.traces[0].Vectors, Torn: w.sum.mixed, Trace: w.sum.traces[0], Values: w.sum.values}
-	w.host.Apply(&w.apply)
-}
-
 func (w *poolWorker) Applied(olaf.Time) {
-	w.tally[updates]++
 	w.shift = (w.shift + w.total()) % (2 * w.sml.Slots)
 	w.sum.restart()
-	if w.round++; w.round == w.cfg.Updates {
-		w.over = true
-		return
-	}
-	w.compute()
+	w.updated()
 }
-
-func (w *poolWorker) Done() bool { return w.over }
 
 func (w *poolWorker) Next() olaf.Time { return w.next }
 

@@ -59,18 +59,13 @@ const (
 // treeWorker sends a vector at the rate that its parent gives, sends again what the parent misses, and asks for results that
 // do not come (paper, §IV). A change of the tree makes it send the vector again in another epoch.
 type treeWorker struct {
-	tally
-	cfg  Config
+	rounds
 	xagg XAgg
-	host Host
 
-	round    uint32
 	changes  uint16 // of the tree
 	first    uint16 // epoch that the vector was first sent in
 	stage    stage
-	values   []uint32
-	ints     []uint32 // of the fragment at hand, where values are scaled
-	begun    uint64
+	ints     []uint32  // of the fragment at hand, where values are scaled
 	rate     olaf.Rate // on the line; 0 is without a limit
 	next     int       // fragment that is sent for the first time in this epoch
 	again    []uint32  // fragments that the parent misses
@@ -81,10 +76,7 @@ type treeWorker struct {
 	quiet    int       // silences in a row
 	silences uint32    // of all
 	sum      gather
-	marks    uint64
-	over     bool
 	out      program.Packet
-	apply    Aggregate
 }
 
 // NewXAgg is a worker of XAgg. The error matches ErrConfig.
@@ -95,16 +87,8 @@ func NewXAgg(cfg Config, x XAgg, host Host) (Endpoint, error) {
 	if err := x.check(); err != nil {
 		return nil, err
 	}
-	w := &treeWorker{cfg: cfg, xagg: x, host: host, sum: newGather(cfg.Layout)}
+	w := &treeWorker{rounds: rounds{cfg: cfg, host: host}, xagg: x, sum: newGather(cfg.Layout)}
 	return w, nil
-}
-
-func (w *treeWorker) Start(olaf.Time) { w.compute() }
-
-func (w *treeWorker) compute() {
-	w.stage = away
-	w.marks = program.MarkAll(w.cfg.Workers, w.round)
-	w.host.Compute(w.round)
 }
 
 // epoch is that of the vector at hand. A change of the tree adds two, so that what one worker sends of a vector and another of
@@ -112,10 +96,9 @@ func (w *treeWorker) compute() {
 func (w *treeWorker) epoch() uint16 { return w.xagg.Epoch + uint16(w.round) + 2*w.changes }
 
 func (w *treeWorker) Computed(now olaf.Time, values []uint32) {
-	w.tally[computed]++
-	w.tally[sentVectors]++
-	w.values, w.begun, w.first = values, nanoseconds(now), w.epoch()
-	w.begin(now)
+	w.begin(now, values)
+	w.first = w.epoch()
+	w.offer(now)
 }
 
 // lanes are the values of fragment i as they are added.
@@ -128,8 +111,8 @@ func (w *treeWorker) lanes(i int) []uint32 {
 	return w.ints
 }
 
-// begin asks for a rate and sends the vector from its start.
-func (w *treeWorker) begin(now olaf.Time) {
+// offer asks for a rate and sends the vector from its start.
+func (w *treeWorker) offer(now olaf.Time) {
 	w.next, w.again, w.checked, w.quiet, w.last = 0, nil, false, 0, now
 	if w.cfg.Line > 0 {
 		w.stage = waiting
@@ -152,9 +135,8 @@ func (w *treeWorker) control(action uint8, value, seg, bitmap uint64) {
 func (w *treeWorker) send(now olaf.Time, i int) {
 	w.out = program.Packet{
 		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Round: w.epoch(), Count: 1, Lanes: uint16(w.cfg.Lanes(i)),
-		Trace: program.Contribution(w.cfg.Worker, w.round, w.begun),
+		Trace: w.contribution(),
 	}
-	w.out.ReadSum = uint64(w.round)
 	left := w.host.Send(Network, &w.out, w.lanes(i))
 	w.last = max(now, left)
 	if w.rate > 0 {
@@ -261,7 +243,7 @@ func (w *treeWorker) renew(now olaf.Time, changes uint16) {
 	}
 	w.changes = changes
 	if w.stage != away {
-		w.begin(now)
+		w.offer(now)
 	}
 }
 
@@ -276,39 +258,26 @@ func (w *treeWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
 		w.tally[repeated]++
 		return
 	}
-	w.tally[received]++
+	w.took(p)
 	w.last, w.quiet = now, 0
-	if p.Vectors != uint32(w.cfg.Workers) || p.Inside != w.marks && p.Inside != 0 { // 0 where frames do not say
-		w.tally[inexact]++
-	}
 	if w.sum.whole() {
-		w.finish()
+		w.whole()
 	}
 }
 
-func (w *treeWorker) finish() {
-	if w.sum.mixed {
-		w.tally[torn]++
-	}
+// whole applies the sum.
+func (w *treeWorker) whole() {
 	w.stage = away
-	w.apply = Aggregate{Number: w.round, Vectors: w.sum.traces[0].Vectors, Torn: w.sum.mixed, Trace: w.sum.traces[0], Values: w.sum.values}
 	if w.xagg.Fixed.on() {
-		w.xagg.Fixed.floats(w.apply.Values)
+		w.xagg.Fixed.floats(w.sum.values)
 	}
-	w.host.Apply(&w.apply)
+	w.finish(&w.sum.traces[0], w.sum.mixed, w.sum.values)
 }
 
 func (w *treeWorker) Applied(olaf.Time) {
-	w.tally[updates]++
 	w.sum.restart()
-	if w.round++; w.round == w.cfg.Updates {
-		w.over = true
-		return
-	}
-	w.compute()
+	w.updated()
 }
-
-func (w *treeWorker) Done() bool { return w.over }
 
 func (w *treeWorker) Next() olaf.Time {
 	switch {
