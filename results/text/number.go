@@ -20,8 +20,8 @@ func Exact(f results.Float) string {
 const Missing = "–"
 
 // Rounded prints a mean and the half-width of its interval, both times by: the half-width to two digits, the mean to the
-// same place, nothing with an exponent. Of a mean without a half-width, or whose half-width is 0, it prints four digits,
-// of a count all.
+// same place, nothing with an exponent, and of both no place behind the point that a mean's fifth digit does not reach. Of a
+// mean without a half-width, or whose half-width is nothing by then, it prints four digits, of a count all.
 func Rounded(s *results.Statistic, by float64) string {
 	mean, half := RoundedParts(s, by)
 	if half == "" {
@@ -42,9 +42,28 @@ func RoundedParts(s *results.Statistic, by float64) (mean, half string) {
 	case math.Abs(h) <= 1e-9*math.Abs(m): // what is left of sums of equal numbers
 		return Decimal(m, placeOf(m, 4)), "0"
 	}
-	n := placeOfSpread(h)
+	n := placeBeside(m, h)
 	return Decimal(m, n), Decimal(h, n)
 }
+
+// placeBeside is the last place of a mean with a half-width.
+func placeBeside(mean, half float64) int {
+	place := placeOfSpread(half)
+	if mean == 0 {
+		return place
+	}
+	most := max(0, widest-1-exponent(mean, widest))
+	switch {
+	case place <= most:
+		return place
+	case half < math.Pow10(-most)/2:
+		return min(most, max(0, 3-exponent(mean, 4)))
+	}
+	return most
+}
+
+// widest is how many digits a mean with an interval has at most, but for those before the point.
+const widest = 5
 
 // Single prints one number as far as four digits go, of a count all.
 func Single(v float64) string {
