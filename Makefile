@@ -18,7 +18,7 @@ PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soff
 # Packages whose code runs on several goroutines; the race detector needs cgo and gcc.
 RACE := ./capture/live ./experiments/testbed ./experiments/bench ./experiments/live ./p4ctl/... ./cmd/olafctl ./experiments/sweep/... ./results/store ./results/archive ./fpga/remote ./tui/...
 
-.PHONY: build help test quick unit race lint generate bench sweeps kernel idle fuzz faults campaign mutate sbom licences reproducible peers clean
+.PHONY: build help test quick unit race lint generate bench sweeps kernel idle fuzz faults campaign exactly mutate sbom licences reproducible peers clean
 
 build: ## the binary, without cgo, and the work queue of sweeps over several machines beside it
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/olafctl
@@ -92,8 +92,11 @@ mutate: ## wrong changes that no test notices: PKG=./fpga/engine N=100 SEED=1
 faults: ## 10,000 scripts of faults, played to the commands on a card made of software (docs/reliability.md)
 	$(GO) test ./cmd/olafctl -run '^TestFaults$$' -v -rapid.checks=10000 -timeout 30m
 
-campaign: ## a million packets over an unreliable way to every switch program, beside its slow reference
-	$(GO) test ./fpga/program/switchml ./fpga/program/atp ./fpga/program/iswitch -run '^TestUnreliable$$' -v -packets=1000000 -timeout 30m
+campaign: ## a million packets over an unreliable way to every switch program, ATP's two levels too, beside slow references
+	$(GO) test ./fpga/program/switchml ./fpga/program/atp ./fpga/program/iswitch -run '^TestUnreliable' -v -packets=1000000 -timeout 30m
+
+exactly: ## every sum of 300 seeds, five losses and three topologies holds each gradient once (docs/reliability.md)
+	@set -o pipefail; $(GO) test ./experiments/netsim/closed -run ExactlyOnce -v -count=1 -timeout 30m | grep -v '^ \+--- PASS\|^=== '
 
 peers: ## install the programs the suites test against (root on Debian), or name what will be skipped
 	@missing=(); for p in $(PEERS); do command -v $${p#*:} >/dev/null || [ -e $${p#*:} ] || missing+=($${p%%:*}); done; \

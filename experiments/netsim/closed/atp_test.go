@@ -37,6 +37,7 @@ func TestATPExactlyOnce(t *testing.T) {
 	if testing.Short() {
 		seeds = 10
 	}
+	var all exactness
 	for _, shape := range []struct {
 		name             string
 		profile          string
@@ -48,12 +49,13 @@ func TestATPExactlyOnce(t *testing.T) {
 					for seed := range seeds {
 						n := lab(shape.workers)
 						n.PerRack, n.Jobs, n.Link.Loss = shape.perRack, jobs, loss
-						exactlyOnce(t, n, atpParts(crowded(shape.profile, shape.perRack)), integers, uint64(seed))
+						all.add(exactlyOnce(t, n, atpParts(crowded(shape.profile, shape.perRack)), integers, uint64(seed)))
 					}
 				})
 			}
 		}
 	}
+	t.Logf("atp: %s", &all)
 }
 
 // Without workers that send again, jobs that share aggregators wait for each other for good, and that is said.

@@ -59,6 +59,7 @@ func TestExactlyOnce(t *testing.T) {
 		{"switchml", switchmlParts(2), integers},
 		{"xagg", xaggParts(), integers},
 	} {
+		var all exactness
 		for _, shape := range []struct {
 			name             string
 			workers, perRack int
@@ -69,12 +70,28 @@ func TestExactlyOnce(t *testing.T) {
 						n := lab(shape.workers)
 						n.PerRack = shape.perRack
 						n.Link.Loss = loss
-						exactlyOnce(t, n, protocol.parts, protocol.codec, uint64(seed))
+						all.add(exactlyOnce(t, n, protocol.parts, protocol.codec, uint64(seed)))
 					}
 				})
 			}
 		}
+		t.Logf("%s: %s", protocol.name, &all)
 	}
+}
+
+// exactness is what runs came to that were exact.
+type exactness struct{ runs, sums, frames, lost, again int64 }
+
+func (e *exactness) add(r *Result) {
+	e.runs++
+	e.sums += r.Endpoints.Of("updates_applied")
+	e.frames += int64(r.Frames)
+	e.lost += int64(r.Lost)
+	e.again += r.Endpoints.Of("packets_resent")
+}
+
+func (e *exactness) String() string {
+	return fmt.Sprintf("%d runs, %d sums at workers, each exact; %d frames, %d lost, %d packets sent again", e.runs, e.sums, e.frames, e.lost, e.again)
 }
 
 func switchmlParts(slots int) system.Parts {
@@ -98,13 +115,13 @@ type codec struct {
 	of   func(uint32) int
 }
 
-func exactlyOnce(t *testing.T, n Network, parts system.Parts, c codec, seed uint64) {
+func exactlyOnce(t *testing.T, n Network, parts system.Parts, c codec, seed uint64) *Result {
 	t.Helper()
-	exactlyOnceBut(t, n, parts, c, seed, -1)
+	return exactlyOnceBut(t, n, parts, c, seed, -1)
 }
 
 // exactlyOnceBut asks less of a server that was killed: what it holds stays there.
-func exactlyOnceBut(t *testing.T, n Network, parts system.Parts, c codec, seed uint64, killed int) {
+func exactlyOnceBut(t *testing.T, n Network, parts system.Parts, c codec, seed uint64, killed int) *Result {
 	t.Helper()
 	const rounds = 5
 	layout := endpoint.Layout{Values: 23, PerPacket: 4}
@@ -143,6 +160,7 @@ func exactlyOnceBut(t *testing.T, n Network, parts system.Parts, c codec, seed u
 	if held := r.Program.Of("vectors_held"); held != 0 && killed < 0 {
 		t.Fatalf("seed %d: %d contributions are held after the job; %v", seed, held, r.Program)
 	}
+	return r
 }
 
 func psParts(sync bool) system.Parts {
