@@ -33,10 +33,10 @@ var systemOptions = []string{
 
 // loopOnly are the flags that mean nothing to workers that do not wait, openOnly those that mean nothing to workers that do.
 var (
-	loopOnly = append([]string{"jobs", "fan", "aggregators", "model", "fraction", "compute", "spread", "delay", "loss", "limit", slotRanges}, systemOptions...)
+	loopOnly = append([]string{"jobs", "fan", "aggregators", "model", "fraction", "compute", "spread", "delay", "loss", "racks", "limit", slotRanges}, systemOptions...)
 	openOnly = []string{
 		"rate", "line-rate", "burst", "size", "cluster-sigma", "active-clusters", "trace", "trace-averaging", "trace-spread", "trace-limit", system.OptionH, "topology", "accelerator",
-		"profile", "ports", "dequeue-cycles", "merge-cycles", "reward-filter", "reward-threshold", "tui", "time-scale",
+		"profile", "ports", "dequeue-cycles", "merge-cycles", "reward-filter", "reward-threshold", "time-scale",
 	}
 )
 
@@ -53,6 +53,7 @@ func (f *loopFlags) add(cmd *cobra.Command) {
 	flags.Float64Var(&f.Spread, "spread", 0, "computing times vary by this share of themselves")
 	flags.Var(&f.Delay, "delay", "of a link")
 	flags.Var(&f.loss, "loss", "share of frames that every link loses, such as 0.001 or 0.1%")
+	flags.IntVar(&f.Racks, "racks", 1, "switches that the workers of each job hang on, below the device: atp in --program-profile paper, iswitch, switchml")
 	flags.Var(&f.Limit, "limit", "virtual time that a run is given, after which it hung")
 	flags.Var(&f.Packet, system.OptionPacket, "switchml: payload of a packet: 256B|1024B")
 	flags.IntVar(&f.Window, system.OptionWindow, 0, "packets of a worker on their way: atp, 0 is 100; p4inc, 0 is its segment; xagg, fragments, 64 if not given")
@@ -187,7 +188,7 @@ func (f *loopFlags) give(given func(string) bool, l *bench.Loop) error {
 		"delay": func() { l.Delay = f.Delay }, "loss": func() { l.Loss = f.loss.first() }, "limit": func() { l.Limit = f.Limit },
 		system.OptionPacket: func() { l.Packet = f.Packet }, system.OptionWindow: func() { l.Window = f.Window },
 		system.OptionTimeout: func() { l.Timeout = f.Timeout }, system.OptionRecovery: func() { l.Recovery = f.Recovery },
-		system.OptionProfile: func() { l.Profile = f.Profile }, system.OptionSharing: func() { l.Sharing = f.Sharing },
+		"racks": func() { l.Racks = f.Racks }, system.OptionProfile: func() { l.Profile = f.Profile }, system.OptionSharing: func() { l.Sharing = f.Sharing },
 		system.OptionCongestion: func() { l.Congestion = f.Congestion }, system.OptionWrap: func() { l.Wrap = f.Wrap },
 	} {
 		if given(flag) {

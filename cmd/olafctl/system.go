@@ -75,8 +75,8 @@ func onDevice(d *testbed.Device, s *system.System) place {
 		p.Can, p.Why = "", "it has no tables"
 	case s.OnServers && d.Can(testbed.AddsModels):
 		p.Can = "bench, whole models on servers of a testbed"
-	case !s.Open() && !s.Looped():
-		p.Can, p.Why = "", "no switch answers its workers"
+	case s.OnServers:
+		p.Can, p.Why = "", "there are no servers that add models up"
 	case !s.Open() && !d.Can(testbed.ClosesLoop):
 		p.Can, p.Why = "", "its workers wait for answers, and nobody can wait there"
 	case s.Program != nil && !d.Builds(s.Program):

@@ -29,10 +29,7 @@ func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err erro
 	if err != nil {
 		return run, err
 	}
-	looper := b.Device.(fpga.Looper) // of which loops made sure
-	built := *parts.Program
-	built.New = looper.OpenLoop
-	parts.Program = &built
+	parts.Root = b.Device.(fpga.Looper).OpenLoop // of which loops made sure
 	watch := b.watchRounds(id)
 	job.Values, job.Applied = watch.computed, watch.applied
 	if b.stream.records(id) {
@@ -52,6 +49,18 @@ func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err erro
 	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
 	run.Invalid = append(loopDoubts(result, job.Limit), run.Invalid...)
 	return run, nil
+}
+
+// PlayLoop plays a run of a plan's loop around the program alone, which gives what the same hosts give beside the twin, and lets it be
+// followed as closed.Job says.
+func (p *Plan) PlayLoop(ctx context.Context, config, index int, follow func(last, next olaf.Time, look *closed.Look) (until olaf.Time, on bool)) (*closed.Result, error) {
+	c := &p.Configs[config]
+	net, job, parts, err := p.hosts(c)
+	if err != nil {
+		return nil, err
+	}
+	job.Follow = follow
+	return closed.Run(ctx, net, job, parts, c.system.Modes[0].Sync, p.Seeds[index])
 }
 
 // rounds watches a loop: what it knows of a job's round becomes an observation when the last worker has applied it.
@@ -141,6 +150,9 @@ func (b *station) loopCounts(c *fpga.Counters, r *closed.Result, net *closed.Net
 	counts := b.accounts[b.config].Of(c)
 	for i := range r.Endpoints.Ledger().Counters {
 		counts.Add(r.Endpoints.Ledger().Counters[i].Name, r.Endpoints.At(i))
+	}
+	for i := range r.Below.Names() { // counted by no register
+		counts.Add(r.Below.Ledger().Counters[i].Name, r.Below.At(i))
 	}
 	s := &b.plan.Spec
 	packets := closedPackets(s, parts)

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
@@ -23,6 +24,8 @@ type Loop struct {
 	Loss    float64       `json:"loss"`            // share of frames that every link loses
 	Apart   olaf.Duration `json:"apart"`           // hosts start within this time
 	Limit   olaf.Duration `json:"limit"`           // of a run, after which it hung
+
+	Racks int `json:"racks,omitempty"` // that the workers of a job hang on, below the device; 0 and 1 hang all on that
 
 	Packet   olaf.Size     `json:"packet,omitempty"`
 	Window   int           `json:"window,omitempty"`
@@ -95,6 +98,8 @@ func (s *Spec) checkLoop() error {
 		{s.Topology != "", "a topology is for workers that do not wait"},
 		{s.Trace != nil, "a trace says when workers send that do not wait"},
 		{s.RewardFilter, "the reward filter is a queue's, and packets of a loop pass none"},
+		{l.Racks < 0, fmt.Sprintf("%d racks; use 1 and more", l.Racks)},
+		{!s.fills(), fmt.Sprintf("%s of a job do not fill %d racks; use fewer", olaf.Plural(s.fan(), "worker"), l.Racks)},
 		{l.Limit <= 0, fmt.Sprintf("a run of %v at most; it must be above 0", l.Limit)},
 		{s.Overhead < 0, fmt.Sprintf("%v beside a frame", s.Overhead)},
 	}
@@ -109,12 +114,26 @@ func (s *Spec) checkLoop() error {
 // fan is how many workers a job has.
 func (s *Spec) fan() int { return max(1, s.Workload.Workers/s.Workload.Clusters) }
 
+// perRack is how many workers of a job a rack takes; 0 where all hang on one switch.
+func (s *Spec) perRack() int {
+	if s.Loop.Racks < 2 {
+		return 0
+	}
+	return (s.fan() + s.Loop.Racks - 1) / s.Loop.Racks
+}
+
+// fills says that no rack is left without workers.
+func (s *Spec) fills() bool {
+	per := s.perRack()
+	return per == 0 || (s.fan()+per-1)/per == s.Loop.Racks
+}
+
 // parts are what the hosts of a system's loop and its switch are built from.
 func (s *Spec) parts(of *system.System) (system.Parts, error) {
 	l := s.Loop
 	return of.Modes[0].Parts(&system.Options{
 		Slots: s.Slots, Wrap: l.Wrap, Profile: l.Profile, Recovery: l.Recovery, Timeout: l.Timeout, Packet: l.Packet, Window: l.Window,
-		Sharing: l.Sharing, Ranges: l.Ranges, Congestion: l.Congestion, Jobs: s.Workload.Clusters,
+		Sharing: l.Sharing, Ranges: l.Ranges, Congestion: l.Congestion, Jobs: s.Workload.Clusters, PerRack: s.perRack(),
 	})
 }
 
@@ -125,8 +144,14 @@ func (p *Plan) hosts(c *Config) (net closed.Network, job closed.Job, parts syste
 	if parts, err = s.parts(c.system); err != nil {
 		return net, job, parts, err
 	}
+	if parts.Program == nil {
+		parts.Program, parts.Passes = c.system.Switched(), true
+	}
+	if parts.Passes && l.Loss > 0 {
+		return net, job, parts, fmt.Errorf("%w: nothing that is lost is sent again, as the transport of %s is taken to be reliable; leave the loss out", ErrSpec, c.Queue)
+	}
 	net = closed.Network{
-		Workers: s.fan(), Jobs: s.Workload.Clusters, Cycle: olaf.Cycle,
+		Workers: s.fan(), Jobs: s.Workload.Clusters, PerRack: s.perRack(), Cycle: olaf.Cycle,
 		Link: closed.Link{Rate: c.OutRate, Delay: l.Delay, Overhead: s.Overhead, Loss: l.Loss},
 	}
 	job = closed.Job{Updates: uint32(s.Workload.UpdatesPerWorker), Compute: l.Compute, Jitter: l.Spread, Apart: l.Apart, Limit: l.Limit}
@@ -170,7 +195,16 @@ func loops(dev fpga.Device, c *Config) error {
 	if _, ok := dev.(fpga.Looper); !ok {
 		return fmt.Errorf("%w: nobody can wait beside %s for what it sends back", fpga.ErrRefused, dev.Identity().Address)
 	}
-	return fpga.BuildsProgram(dev, c.system.Program)
+	return fpga.BuildsProgram(dev, c.system.Switched())
+}
+
+// LoopTitle says in a few words who waits for what.
+func (s *Spec) LoopTitle() string {
+	workers := olaf.Plural(s.fan(), "worker")
+	if s.perRack() > 0 {
+		workers += fmt.Sprintf(" in %d racks", s.Loop.Racks)
+	}
+	return fmt.Sprintf("%s of %s", olaf.Plural(s.Workload.Clusters, "job"), workers)
 }
 
 // loopAbout says what ran.
@@ -184,13 +218,20 @@ func (s *Spec) loopAbout() string {
 	if l.Compute > 0 {
 		computing = fmt.Sprintf("computed in %v ± %g %%", l.Compute, 100*l.Spread)
 	}
-	return fmt.Sprintf("%s of %s, %s of %s, %s, links of %v with %v beside a frame, %g %% lost, %s, seed %d",
-		olaf.Plural(w.Clusters, "job"), olaf.Plural(s.fan(), "worker"), olaf.Plural(w.UpdatesPerWorker, "round"), what, computing, l.Delay, s.Overhead, 100*l.Loss,
+	return fmt.Sprintf("%s, %s of %s, %s, links of %v with %v beside a frame, %g %% lost, %s, seed %d",
+		s.LoopTitle(), olaf.Plural(w.UpdatesPerWorker, "round"), what, computing, l.Delay, s.Overhead, 100*l.Loss,
 		olaf.Plural(s.Runs, "run"), s.Seed)
 }
 
 // loopStatements are what numbers of loops must be read with.
-var loopStatements = []string{
+func (s *Spec) loopStatements() []string {
+	if s.perRack() == 0 {
+		return ofLoops
+	}
+	return append(slices.Clone(ofLoops), "the device is the switch above the racks; those of the racks are the same program beside it, with tables as long, and counts of the program are of all of them")
+}
+
+var ofLoops = []string{
 	"closed loop: workers and servers are hosts beside the device, in its time, and cost none; every link is FIFO without a limit, and packets meet the program at whole cycles of the data path and pass no queue",
 	"an age is that of a job's model where its last worker has it, by the newest gradient inside, from when that was computed; a round holds one of every worker, so that ages by worker differ only by when each computed its own",
 }

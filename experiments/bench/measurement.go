@@ -127,7 +127,7 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 		b.Statements = append(b.Statements, fmt.Sprintf("accelerator: updates pass %v in front of the program, one after the other; %s may wait, and %.1f %% of those for it found no room", u.Rate(), olaf.Plural(u.Room, "update"), o.turnedAway()))
 	}
 	if o.Plan.Spec.Loop != nil {
-		b.Statements = append(b.Statements, loopStatements...)
+		b.Statements = append(b.Statements, o.Plan.Spec.loopStatements()...)
 	}
 	b.Statements = append(b.Statements, o.captured.statements()...)
 	for i := range b.Rows { // a configuration without a finished run has a row as well

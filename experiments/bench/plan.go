@@ -108,7 +108,7 @@ func (p *Plan) job(source pktgen.Source) pktgen.Job {
 func (p *Plan) queue(c *Config) fpga.QueueConfig {
 	discipline, _ := engine.Describe(c.system.Discipline)
 	if p.Spec.Loop != nil { // whose packets pass no queue
-		return fpga.QueueConfig{Discipline: discipline.Name, Depth: 1, Program: c.system.Program, H: p.Spec.fan()}
+		return fpga.QueueConfig{Discipline: discipline.Name, Depth: 1, Program: c.system.Switched(), H: p.Spec.fan()}
 	}
 	queue := fpga.QueueConfig{
 		Discipline: discipline.Name, Depth: p.Spec.Slots, Output: c.output,
@@ -165,15 +165,15 @@ func (p *Plan) Tables() (p4ctl.Tables, error) {
 	told := map[string]bool{}
 	for i := range p.Configs {
 		of := p.Configs[i].system
-		if p.Spec.Loop == nil && !of.Adds() || told[of.Program.Name] {
+		if p.Spec.Loop == nil && !of.Adds() || told[of.Switched().Name] {
 			continue
 		}
-		told[of.Program.Name] = true
+		told[of.Switched().Name] = true
 		jobs, err := p.jobs(&p.Configs[i])
 		if err != nil {
 			return t, err
 		}
-		entries, err := p4ctl.EntriesOf(of.Program, jobs...)
+		entries, err := p4ctl.EntriesOf(of.Switched(), jobs...)
 		if err != nil {
 			return t, err
 		}

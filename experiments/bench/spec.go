@@ -223,7 +223,7 @@ func (s *Spec) find(name string) (*system.System, error) {
 	case err != nil:
 		return nil, fmt.Errorf("%w: unknown system %q; use one of %v", ErrSpec, name, all.Benched().Names())
 	case s.Loop != nil && !found.Looped():
-		return nil, fmt.Errorf("%w: no switch answers the workers of %s, so that 'olafctl simulate' runs it beside others; use one of %v here", ErrSpec, name, all.Looped().Names())
+		return nil, fmt.Errorf("%w: workers of %s do not wait beside a device; use one of %v here", ErrSpec, name, all.Looped().Names())
 	case s.Loop == nil && !found.Open() && found.Looped():
 		return nil, fmt.Errorf("%w: workers of %s wait for answers, and those of %s do not; one bench has one kind", ErrSpec, name, s.Queue)
 	case s.Loop == nil && !found.Open():

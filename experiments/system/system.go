@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/pass"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/results/metric"
 )
@@ -42,7 +43,7 @@ type System struct {
 	OnServers bool
 	// Declares is what its runs count and measure where workers send without waiting; nil for what passes a queue alone.
 	Declares *metric.Declaration
-	// loops is what its runs count and measure where they wait for what a switch sends back; nil where no switch does.
+	// loops is what its runs count and measure where they wait beside a device; nil where they can't.
 	loops *metric.Declaration
 	// Modes are how its workers can go about it when they wait for answers, the usual one first; none of a system whose
 	// workers do not wait.
@@ -65,10 +66,14 @@ type Parts struct {
 	Worker func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error)
 	// Server is nil where there is none.
 	Server func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error)
-	// Program is what switches run, built by Build; nil where they only forward.
+	// Program is what switches run, built by Build; nil where they only forward. Passes says that it sees packets that are
+	// addressed to hosts and does nothing but count them.
 	Program *program.Description
 	Build   program.Config
-	Fan     int // vectors that complete a sum at the root; 0 follows the number of its children
+	Passes  bool
+	// Root makes the program of the root switch in place of Program, where a device is that switch; nil where none is.
+	Root func(program.Config) (program.Program, error)
+	Fan  int // vectors that complete a sum at the root; 0 follows the number of its children
 	// Share is the part of every table that a job has to itself, counted from 0; nil shares all of it.
 	Share func(job int) (base, slots int)
 	// Window is how many packets a worker whose Server only adds up has on their way; workers apply the sums themselves. 0 of
@@ -189,7 +194,8 @@ func All() Set {
 	}
 	for i := range all {
 		if s := &all[i]; s.Looped() {
-			s.loops = metric.OfLoop(s.Name+" loop", s.Program.Ledger, s.Program.Classes, endpoint.Describe())
+			d := s.Switched()
+			s.loops = metric.OfLoop(s.Name+" loop", d.Ledger, d.Classes, endpoint.Describe())
 		}
 	}
 	return all
@@ -260,13 +266,22 @@ func (s Set) Adding() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Adds() })
 }
 
-// Looped are those whose workers can wait for what the program of a device sends back.
+// Looped are those whose workers can wait for what a device sends back or passes on.
 func (s Set) Looped() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Looped() })
 }
 
-// Looped says whether its workers can wait for what the program of a device sends back.
-func (s *System) Looped() bool { return s.Program != nil && !s.OnServers && len(s.Modes) > 0 }
+// Looped says whether its workers can wait for what a device sends back or passes on.
+func (s *System) Looped() bool { return !s.OnServers && len(s.Modes) > 0 }
+
+// Switched is the program that a device runs for workers that wait: its own, or the one that only passes packets on.
+func (s *System) Switched() *program.Description {
+	if s.Program != nil {
+		return s.Program
+	}
+	d := pass.Describe()
+	return &d
+}
 
 // Benched are those that a bench runs, whether or not their workers wait.
 func (s Set) Benched() Set {

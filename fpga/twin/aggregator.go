@@ -73,6 +73,14 @@ func (b *front) running() program.Program {
 	return nil
 }
 
+// ledger is what the program counts that runs.
+func (b *front) ledger() *olaf.Ledger {
+	if b.loop != nil {
+		return b.loop.of.Ledger
+	}
+	return b.program.Ledger
+}
+
 // rebuildFront makes the program that the registers ask for, with an empty table. Counts of the one before go on if it is the
 // same program.
 func (t *Twin) rebuildFront(c frontConfig) error {
@@ -198,7 +206,7 @@ func (t *Twin) clearFront() {
 		return
 	}
 	for i, n := range p.Counts() {
-		if b.program.Ledger.Counters[i].Gauge {
+		if b.ledger().Counters[i].Gauge {
 			b.own.CarriedVectors += n
 		} else {
 			*b.own.At(countRegister(i)) = -n

@@ -9,11 +9,13 @@ import (
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/aggregator"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/pass"
 )
 
 // loop is the program that hosts beside the twin wait for. Its clock is the device's, from when the loop was opened.
 type loop struct {
 	program.Program
+	of   *program.Description
 	twin *Twin
 	zero int64 // device cycle at which the hosts' clock was 0
 	jobs []olaf.ClusterID
@@ -22,16 +24,18 @@ type loop struct {
 var _ fpga.Looper = (*Twin)(nil)
 
 // OpenLoop makes the chosen program anew, with a table as long as its hosts ask for, and counts of its own behind those that
-// there are.
+// there are. It may be the one that only passes on.
 func (t *Twin) OpenLoop(build program.Config) (program.Program, error) {
 	b := &t.front
-	switch {
-	case b.program == nil:
-		return nil, fmt.Errorf("%w: no program that adds up is chosen; write aggregator.program", fpga.ErrRefused)
-	case !t.queue.enabled || t.queue.frozen:
+	if !t.queue.enabled || t.queue.frozen {
 		return nil, fmt.Errorf("%w: the data path stands; enable the queue", fpga.ErrRefused)
 	}
-	p, err := b.program.New(build)
+	of := b.program
+	if of == nil {
+		passing := pass.Describe()
+		of = &passing
+	}
+	p, err := of.New(build)
 	if err != nil {
 		return nil, err
 	}
@@ -40,8 +44,8 @@ func (t *Twin) OpenLoop(build program.Config) (program.Program, error) {
 		b.own.Add(t.frontCounts())
 	}
 	b.Aggregator, b.peak = nil, 0
-	b.loop = &loop{Program: p, twin: t, zero: t.now}
-	b.config.h = 0 // as no register says, so that whoever configures the queue next has the block built anew
+	b.loop = &loop{Program: p, of: of, twin: t, zero: t.now}
+	b.config.h = -1 // as no register says, so that whoever configures the queue next has the block built anew
 	t.queue.config.front = b.config
 	return b.loop, nil
 }
@@ -50,7 +54,7 @@ func (t *Twin) OpenLoop(build program.Config) (program.Program, error) {
 func (l *loop) Configure(j program.Job) error {
 	l.twin.tables.refresh()
 	if lookup, has := l.twin.tables.lookup.(Admission); has {
-		if err := told(lookup, l.twin.front.program, &j); err != nil {
+		if err := told(lookup, l.of, &j); err != nil {
 			return err
 		}
 	}

@@ -150,7 +150,6 @@ func TestLoopIsRefused(t *testing.T) {
 		"a job with other slots than the tables have": p.Configure(threeOf(1, 0, 4)),
 		"a job with fewer workers than the tables":    p.Configure(two),
 		"a card whose queue stands":                   standing(b),
-		"a card with no program chosen":               unchosen(b),
 	} {
 		if !errors.Is(err, fpga.ErrRefused) {
 			t.Errorf("%s: %v", what, err)
@@ -174,11 +173,33 @@ func standing(b *bench) error {
 	return err
 }
 
-func unchosen(b *bench) error {
+// TestLoopPassesOn holds that hosts may wait beside a card on which no program is chosen, and that what passes is counted and takes time.
+func TestLoopPassesOn(t *testing.T) {
+	b := newLoopBench(t)
+	b.write(regmap.QueueControl, 0)
 	b.write(regmap.AggregatorProgram, 0)
-	b.write(regmap.QueueControl, regmap.QueueControlEnable)
-	_, err := b.OpenLoop(program.Config{})
-	return err
+	for round := range 2 {
+		b.configure(fifo, 1, 20)
+		b.write(regmap.CommonCommand, regmap.CommonCommandClear)
+		began, p := b.now, looped(t, b, 0)
+		if err := p.Configure(threeOf(0, 0, 0)); err != nil {
+			t.Fatal(err)
+		}
+		for k := range 3 {
+			var out outlet
+			p.Receive(olaf.Time(k)*olaf.Time(olaf.Microsecond), program.Port(k), &program.Packet{Kind: program.Data}, nil, &out)
+			if len(out) != 1 || out[0].to != program.Up {
+				t.Errorf("%v left", out)
+			}
+		}
+		counts, err := fpga.SnapshotProgram(b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := *counts.Aggregator.At(regmap.AggregatorCount0); n != 3 || b.now-began != 500 {
+			t.Errorf("round %d: %d are counted, %d cycles passed", round, n, b.now-began)
+		}
+	}
 }
 
 // TestLoopEndsWithTheConfiguration holds that updates are added up again once the queue is configured for them.

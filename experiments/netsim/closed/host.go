@@ -21,6 +21,7 @@ type host struct {
 	opens  bool  // the next packet is the first of a message
 	vector uint32
 	armed  olaf.Time // a timer event is scheduled for then
+	doing  Doing
 	done   bool
 	draw   uint64
 }
@@ -59,7 +60,7 @@ func (h *host) begin() {
 
 // Compute implements endpoint.Host.
 func (h *host) Compute(vector uint32) {
-	h.vector = vector
+	h.vector, h.doing = vector, Computing
 	j := h.sim.job
 	if j.Begin != nil {
 		h.sim.push(h.sim.now+int64(max(j.Begin(h.number, vector), 0)), kindComputed|uint64(h.number))
@@ -110,6 +111,7 @@ func (h *host) pay(p *packet) {
 // Apply implements endpoint.Host.
 func (h *host) Apply(a *endpoint.Aggregate) {
 	s := h.sim
+	h.doing = Applying
 	s.meter.applies(h, a)
 	if s.job.Applied != nil {
 		s.job.Applied(olaf.Time(s.now), h.number, a)
@@ -144,6 +146,7 @@ func (h *host) take(i int32) {
 
 func (h *host) computed() {
 	s := h.sim
+	h.doing = Talking
 	s.meter.computed(h)
 	if s.job.Observer != nil {
 		s.job.Observer.Computed(olaf.Time(s.now), h.number)
@@ -157,6 +160,7 @@ func (h *host) computed() {
 }
 
 func (h *host) applied() {
+	h.doing = Talking
 	h.sim.meter.applied(h)
 	h.end.Applied(olaf.Time(h.sim.now))
 	h.look()

@@ -199,7 +199,11 @@ func (s *sim) install(parts *system.Parts) error {
 		if !s.runs(i, parts) {
 			continue // it only forwards
 		}
-		p, err := parts.Program.New(build)
+		made := parts.Program.New
+		if i == 0 && parts.Root != nil {
+			made = parts.Root
+		}
+		p, err := made(build)
 		if err != nil {
 			return err
 		}

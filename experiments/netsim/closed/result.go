@@ -45,6 +45,7 @@ type Result struct {
 
 	Endpoints olaf.Counts // over all hosts
 	Program   olaf.Counts // over all switches; nothing of switches that only forward
+	Below     olaf.Counts // of these, over all but the root
 }
 
 // Port is one output of a switch.
@@ -112,10 +113,13 @@ func (s *sim) result() (*Result, error) {
 	return r, nil
 }
 
+// endpoints declares what hosts count.
+var endpoints = endpoint.Describe()
+
 func nanoseconds(ps int64) metric.Float { return metric.Float(ps) / metric.Float(olaf.Nanosecond) }
 
 func (s *sim) countEndpoints(r *Result) error {
-	r.Endpoints = olaf.NewCounts(endpoint.Describe())
+	r.Endpoints = olaf.NewCounts(endpoints)
 	for _, h := range s.hosts {
 		if err := addUp(r.Endpoints, h.end.Counts()); err != nil {
 			return fmt.Errorf("host %d: %w", h.number, err)
@@ -142,14 +146,20 @@ func (s *sim) countPrograms(r *Result) error {
 			continue
 		}
 		if r.Program.Ledger() == nil {
-			r.Program = olaf.NewCounts(s.ledger)
+			r.Program, r.Below = olaf.NewCounts(s.ledger), olaf.NewCounts(s.ledger)
 		}
-		if err := addUp(r.Program, sw.program.Counts()); err != nil {
+		err := addUp(r.Program, sw.program.Counts())
+		if i > 0 {
+			err = errors.Join(err, addUp(r.Below, sw.program.Counts()))
+		}
+		if err != nil {
 			return fmt.Errorf("switch %d: %w", i, err)
 		}
 		sw.occupied.note(s.now, sw.program.Occupied())
 		held += sw.occupied.area
-		bytes += sw.occupied.area * float64(sw.program.Memory()) / float64(sw.program.Slots())
+		if slots := sw.program.Slots(); slots > 0 {
+			bytes += sw.occupied.area * float64(sw.program.Memory()) / float64(slots)
+		}
 		peak += sw.occupied.peak
 		r.HeldLast += sw.occupied.held
 		r.Slots += sw.program.Slots()

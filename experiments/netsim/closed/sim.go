@@ -183,11 +183,14 @@ func (s *sim) play(ctx context.Context) error {
 			return err
 		}
 	}
-	if s.job.Follow != nil && !s.over() {
-		_, err := s.pause(ctx, end)
-		return err
+	if s.job.Follow == nil {
+		return nil
 	}
-	return nil
+	if s.over() {
+		end = s.now
+	}
+	_, err := s.pause(ctx, end)
+	return err
 }
 
 func (s *sim) over() bool { return s.meter.doneHosts == len(s.hosts) && s.meter.inFlight == 0 }
@@ -309,7 +312,11 @@ func (s *sim) arrive(i int32) {
 		return
 	}
 	if p.to != endpoint.Network || s.switches[at].program == nil {
-		s.transmit(i, s.toward(at, s.numberOf(p)), s.now)
+		leaves := s.now
+		if s.parts.Passes {
+			leaves = s.pass(at, w.port, p)
+		}
+		s.transmit(i, s.toward(at, s.numberOf(p)), leaves)
 		return
 	}
 	s.process(at, w.port, i)
@@ -328,10 +335,7 @@ func (s *sim) numberOf(p *packet) int32 {
 func (s *sim) process(at int, from program.Port, i int32) {
 	sw, p := &s.switches[at], &s.packets[i]
 	s.meter.switched++
-	done := s.now
-	if c := int64(s.net.Cycle); c > 0 {
-		done = (done + c - 1) / c * c
-	}
+	done := s.edge()
 	if a := &s.net.Accelerator; a.BusBytes > 0 {
 		beats := (int(p.size(s)) + a.BusBytes - 1) / a.BusBytes
 		sw.free = max(sw.free, done) + int64(beats)*int64(a.Beat)
@@ -342,6 +346,27 @@ func (s *sim) process(at int, from program.Port, i int32) {
 	sw.occupied.note(s.now, sw.program.Occupied())
 	s.drop(i)
 }
+
+// edge is the next edge of the switches' clock.
+func (s *sim) edge() int64 {
+	c := int64(s.net.Cycle)
+	if c == 0 {
+		return s.now
+	}
+	return (s.now + c - 1) / c * c
+}
+
+// pass shows a packet that is addressed to a host to a program that only passes on, and says when it leaves.
+func (s *sim) pass(at int, from program.Port, p *packet) int64 {
+	s.meter.switched++
+	s.switches[at].program.Receive(olaf.Time(s.now), from, &p.Packet, p.lanes, nowhere{})
+	return s.edge()
+}
+
+// nowhere takes what leaves by an address, not by a program's word.
+type nowhere struct{}
+
+func (nowhere) Emit(program.Dest, *program.Packet, []uint32) {}
 
 // emitter takes what a program emits and puts it on the wires.
 type emitter struct {
