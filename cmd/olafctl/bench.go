@@ -357,6 +357,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.resolve(cmd, env); err != nil {
 		return err
 	}
+	paceLoop(cmd, &f.view, &f.spec)
 	scaled, err := f.slow()
 	if err != nil {
 		return err

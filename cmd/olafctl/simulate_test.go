@@ -212,7 +212,7 @@ func TestSpeedOfAWatchedRun(t *testing.T) {
 	for speed, want := range map[string]string{"2s": "", "max": "", "": "", "fast": "--speed", "1ps": "use 1ns or more", "0s": "use 1ns or more"} {
 		s := watching(t, 1, deaf)
 		s.view.Speed = speed
-		if _, err := s.pace(olaf.Second); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if _, err := paceOf(&s.view, olaf.Second); want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v", speed, err)
 		}
 	}

@@ -35,7 +35,7 @@ func (c watchClock) After(d time.Duration) <-chan time.Time { return time.After(
 func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 	topology := w.simulation.Networks[0].Topology
 	length := topology.Warmup + topology.Duration
-	pace, err := w.pace(length)
+	pace, err := paceOf(&w.view, length)
 	if err != nil {
 		return nil, err
 	}
@@ -81,22 +81,4 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 		return out, context.Canceled
 	}
 	return out, shown
-}
-
-// pace is what --speed says; without it the run takes about a minute.
-func (w *watchedRuns) pace(length olaf.Duration) (network.Pace, error) {
-	switch w.view.Speed {
-	case "":
-		return network.Pace{Speed: network.AboutAMinute(length), Paused: w.view.Paused}, nil
-	case "max":
-		return network.Pace{Speed: network.Full, Paused: w.view.Paused}, nil
-	}
-	speed, err := olaf.ParseDuration(w.view.Speed)
-	if err != nil {
-		return network.Pace{}, cli.UsageError("--speed: %v", err)
-	}
-	if speed < olaf.Nanosecond {
-		return network.Pace{}, cli.UsageError("--speed %v: use 1ns or more, or max", speed)
-	}
-	return network.Pace{Speed: network.Speed(speed.NS() / 1e9), Paused: w.view.Paused}, nil
 }

@@ -104,6 +104,7 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	spec := f.bench.spec
+	paceLoop(cmd, &f.view, &spec)
 	access, err := f.bench.card.Access(cmd, env, f.bench.device)
 	if err != nil {
 		return err
@@ -115,6 +116,9 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *cli.Env) error {
 		}
 	} else if f.against != "" {
 		return cli.UsageError("--against compares with a kept run; add --run")
+	}
+	if f.demo && spec.Loop != nil {
+		return cli.UsageError("--demo tells the story of a queue; leave it or --system %s out", spec.Queue)
 	}
 	if f.demo {
 		spec.OutRates = []olaf.Rate{20 * olaf.Gbps}
@@ -135,6 +139,9 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *cli.Env) error {
 			return err
 		}
 		return d.film(cmd.Context(), plan, f.record)
+	}
+	if spec.Loop != nil {
+		return cli.GeneratorInterrupted((&watchedLoop{env: env, view: f.view, plan: plan, index: f.index}).show(cmd.Context()))
 	}
 	return d.show(cmd.Context(), plan)
 }
@@ -355,6 +362,9 @@ func watchBeside(ctx context.Context, env *cli.Env, d *dashboard, spec bench.Spe
 	plan, err := bench.NewPlan(spec)
 	if err != nil {
 		return nil, err
+	}
+	if spec.Loop != nil {
+		return watchLoop(ctx, env, d.view, plan, b)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

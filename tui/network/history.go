@@ -2,9 +2,11 @@ package network
 
 import (
 	"math"
+	"sync/atomic"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/tui/pace"
 )
 
 // History is what a run was like at instants that lie equally far apart. It does not change.
@@ -28,38 +30,30 @@ type PortInstant struct {
 
 // What a history may hold: instants, and ages in all.
 const (
-	mostInstants  = 512
+	mostInstants  = pace.MostInstants
 	leastInstants = 32
 	mostAges      = 1 << 21
-	fineAtStart   = 16 // how many times finer it is at first, for slow motion
 )
 
-// chronicle keeps a history while a run goes on. When it is full every second instant is dropped.
+// chronicle keeps a history while a run goes on.
 type chronicle struct {
-	every, next olaf.Time
-	limit       int
-	history     *History
+	grid    pace.Grid[Instant]
+	history atomic.Pointer[History]
 }
 
-func newChronicle(end olaf.Time) chronicle {
-	return chronicle{every: max(end/(fineAtStart*mostInstants), 1), limit: mostInstants, history: new(History)}
+func newChronicle(end olaf.Time) *chronicle {
+	c := &chronicle{grid: pace.NewGrid[Instant](end)}
+	c.history.Store(new(History))
+	return c
 }
 
-// take adds a picture of the instant that is due.
-func (c *chronicle) take(v *netsim.Snapshot) {
-	c.limit = min(mostInstants, max(leastInstants, mostAges/max(len(v.Clusters), 1)))
-	instants := append(c.history.Instants, instantOf(v))
-	c.next += c.every
-	if len(instants) >= c.limit {
-		kept := make([]Instant, 0, c.limit)
-		for i := 0; i < len(instants); i += 2 {
-			kept = append(kept, instants[i])
-		}
-		instants = kept
-		c.every *= 2
-		c.next = kept[len(kept)-1].At + c.every
-	}
-	c.history = &History{instants}
+// Next implements pace.Log.
+func (c *chronicle) Next() olaf.Time { return c.grid.Next() }
+
+// Take adds a picture of the instant that is due.
+func (c *chronicle) Take(v *netsim.Snapshot) {
+	c.grid.Add(instantOf(v), min(mostInstants, max(leastInstants, mostAges/max(len(v.Clusters), 1))))
+	c.history.Store(&History{c.grid.Instants})
 }
 
 func instantOf(v *netsim.Snapshot) Instant {

@@ -5,7 +5,6 @@ package network
 import (
 	"fmt"
 	"iter"
-	"slices"
 	"time"
 
 	tea "github.com/charmbracelet/bubbletea"
@@ -18,6 +17,7 @@ import (
 	"github.com/olafctl/olaf/tui/chart"
 	"github.com/olafctl/olaf/tui/keys"
 	"github.com/olafctl/olaf/tui/num"
+	"github.com/olafctl/olaf/tui/pace"
 	"github.com/olafctl/olaf/tui/screen"
 	"github.com/olafctl/olaf/tui/theme"
 )
@@ -26,8 +26,8 @@ import (
 type Source interface {
 	Snapshot() *netsim.Snapshot // nil before the first
 	History() *History
-	Pace() Pace
-	SetPace(Pace)
+	Pace() pace.Pace
+	SetPace(pace.Pace)
 	Step()
 	Advance(to olaf.Time)
 }
@@ -47,9 +47,9 @@ type session struct {
 	options  Options
 	snapshot *netsim.Snapshot
 	history  *History
-	pace     Pace
+	pace     pace.Pace
 	seeds    Seeds
-	speed    meter
+	speed    pace.Meter
 	report   []string
 
 	reading olaf.Reading
@@ -82,13 +82,13 @@ func (s *session) pages() []tui.Page {
 
 func (s *session) keys() tui.Acts {
 	return tui.Acts{
-		keys.Pause:     s.change(func(p *Pace) { p.Paused = !p.Paused }),
-		keys.Faster:    s.change(func(p *Pace) { p.Speed = p.Speed.faster() }),
-		keys.Slower:    s.change(s.slower),
-		keys.FullSpeed: s.change(func(p *Pace) { p.Speed = Full }),
-		keys.RealTime:  s.change(func(p *Pace) { p.Speed = 1 }),
+		keys.Pause:     s.change(func(p *pace.Pace) { p.Paused = !p.Paused }),
+		keys.Faster:    s.change(func(p *pace.Pace) { p.Speed = p.Speed.Faster() }),
+		keys.Slower:    s.change(func(p *pace.Pace) { p.Slower(&s.speed) }),
+		keys.FullSpeed: s.change(func(p *pace.Pace) { p.Speed = pace.Full }),
+		keys.RealTime:  s.change(func(p *pace.Pace) { p.Speed = 1 }),
 		keys.Step: tui.Do(func(*tui.Frame) {
-			s.setPace(Pace{Speed: s.pace.Speed, Paused: true})
+			s.setPace(pace.Pace{Speed: s.pace.Speed, Paused: true})
 			s.options.Source.Step()
 		}),
 		keys.Watch: tui.Do(func(*tui.Frame) {
@@ -102,7 +102,7 @@ func (s *session) keys() tui.Acts {
 }
 
 // change makes an act of a change of pace.
-func (s *session) change(do func(*Pace)) func(*tui.Frame) tea.Cmd {
+func (s *session) change(do func(*pace.Pace)) func(*tui.Frame) tea.Cmd {
 	return tui.Do(func(*tui.Frame) {
 		p := s.options.Source.Pace()
 		do(&p)
@@ -110,17 +110,9 @@ func (s *session) change(do func(*Pace)) func(*tui.Frame) tea.Cmd {
 	})
 }
 
-func (s *session) setPace(p Pace) {
+func (s *session) setPace(p pace.Pace) {
 	s.options.Source.SetPace(p)
-	s.pace, s.speed = p, meter{}
-}
-
-// slower begins, at full speed, with what the machine can.
-func (s *session) slower(p *Pace) {
-	if now, known := s.speed.rate(); p.Speed == Full && known {
-		p.Speed = now
-	}
-	p.Speed = p.Speed.slower()
+	s.pace, s.speed = p, pace.Meter{}
 }
 
 // Look implements tui.Subject.
@@ -133,7 +125,7 @@ func (s *session) Look(wall time.Time) tea.Cmd {
 		s.report = s.options.Report()
 	}
 	if s.snapshot != nil {
-		s.speed.note(wall, s.snapshot.Now, s.pace)
+		s.speed.Note(wall, s.snapshot.Now, s.pace)
 	}
 	return nil
 }
@@ -162,7 +154,7 @@ func (s *session) Status() tui.Status {
 		return tui.Status{Busy: true}
 	}
 	out := tui.Status{
-		State: tui.Running, Speed: s.speedText(), Head: s.head(), Now: v.Now, End: v.End, Left: s.left(), Busy: !s.done(),
+		State: tui.Running, Speed: s.speed.Text(s.pace), Head: s.head(), Now: v.Now, End: v.End, Left: s.speed.Left(v.End.Sub(v.Now)), Busy: !s.done(),
 		Progress: num.Percent(100 * float64(v.Now) / float64(max(v.End, 1))),
 	}
 	if v.Now < v.Warmup {
@@ -180,28 +172,6 @@ func (s *session) Status() tui.Status {
 		out.State = tui.Paused
 	}
 	return out
-}
-
-// speedText is the pace; of full speed, what comes of it.
-func (s *session) speedText() string {
-	if s.pace.Speed != Full {
-		return num.Speed(float64(s.pace.Speed))
-	}
-	if now, known := s.speed.rate(); known {
-		return "full speed, " + num.Speed(float64(now))
-	}
-	return "full speed"
-}
-
-// left is how long the run still takes at the speed it was seen to have.
-func (s *session) left() time.Duration {
-	const ever = 1e9 // seconds: more is as good as for ever, and no time.Duration
-	speed, known := s.speed.rate()
-	seconds := s.snapshot.End.Sub(s.snapshot.Now).Seconds() / float64(speed)
-	if !known || !(seconds < ever) {
-		return -1
-	}
-	return time.Duration(seconds * float64(time.Second))
 }
 
 // head says what network it is.
@@ -286,45 +256,4 @@ func everyCluster(v *netsim.Snapshot) iter.Seq[*netsim.ClusterSnapshot] {
 			}
 		}
 	}
-}
-
-// meter measures the speed of a run over the last seconds.
-type meter struct {
-	marks []mark
-	pace  Pace
-}
-
-type mark struct {
-	wall time.Time
-	sim  olaf.Time
-}
-
-const meterSpan = 2 * time.Second
-
-// note takes where the run is; a change of pace begins anew.
-func (s *meter) note(wall time.Time, sim olaf.Time, p Pace) {
-	if p != s.pace {
-		*s = meter{pace: p}
-	}
-	if n := len(s.marks); n > 0 && s.marks[n-1].sim == sim && !p.Paused {
-		return // nothing new yet, or over: the speed that was stays
-	}
-	marks := append(slices.Clone(s.marks), mark{wall, sim})
-	for len(marks) > 2 && wall.Sub(marks[0].wall) > meterSpan {
-		marks = marks[1:]
-	}
-	s.marks = marks
-}
-
-// rate is the speed, if enough was seen of it.
-func (s *meter) rate() (Speed, bool) {
-	if len(s.marks) < 2 || s.pace.Paused {
-		return 0, false
-	}
-	first, last := s.marks[0], s.marks[len(s.marks)-1]
-	seconds := last.wall.Sub(first.wall).Seconds()
-	if seconds <= 0 || last.sim <= first.sim {
-		return 0, false
-	}
-	return Speed(float64(last.sim-first.sim) / float64(olaf.Second) / seconds), true
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/pace"
 	"github.com/olafctl/olaf/tui/screen"
 	"github.com/olafctl/olaf/tui/theme"
 	"github.com/olafctl/olaf/tui/tuitest"
@@ -26,15 +27,15 @@ import (
 type still struct {
 	snapshot *netsim.Snapshot
 	history  *History
-	pace     Pace
+	pace     pace.Pace
 	steps    int
 	goal     olaf.Time
 }
 
 func (s *still) Snapshot() *netsim.Snapshot { return s.snapshot }
 func (s *still) History() *History          { return s.history }
-func (s *still) Pace() Pace                 { return s.pace }
-func (s *still) SetPace(p Pace)             { s.pace = p }
+func (s *still) Pace() pace.Pace            { return s.pace }
+func (s *still) SetPace(p pace.Pace)        { s.pace = p }
 func (s *still) Step()                      { s.steps++ }
 func (s *still) Advance(to olaf.Time)       { s.goal = to }
 
@@ -50,18 +51,18 @@ func (g *glance) Before(last, next olaf.Time, look func(at olaf.Time) *netsim.Sn
 		until, on := g.Player.Before(last, next, look)
 		return min(until, g.at), on
 	}
-	g.remember(g.at, look)
+	g.Remember(g.at, look)
 	g.picture = look(g.at)
 	return g.at, false
 }
 
 // at is a source that shows a real run at an instant.
 func at(topology *netsim.Topology, instant olaf.Time) *still {
-	g := &glance{Player: NewPlayer(end(topology), Pace{Speed: Full}, &jumping{}), at: instant}
+	g := &glance{Player: NewPlayer(end(topology), pace.Pace{Speed: pace.Full}, &jumping{}), at: instant}
 	if _, err := netsim.Run(context.Background(), topology, netsim.Options{Watcher: g}); err != nil {
 		panic(err)
 	}
-	return &still{snapshot: g.picture, history: g.History(), pace: Pace{Speed: 1}}
+	return &still{snapshot: g.picture, history: g.History(), pace: pace.Pace{Speed: 1}}
 }
 
 // scenes are the runs that pages are of, each made when it is first looked at.
@@ -87,7 +88,7 @@ var scenes = map[string]func() *still{
 	}),
 	"many":    sync.OnceValue(func() *still { return at(preset("multihop", netsim.Scale{Clusters: 200}), olaf.Time(6*olaf.Second)) }),
 	"rack":    sync.OnceValue(func() *still { return at(preset("rack", netsim.Scale{}), olaf.Time(500*olaf.Millisecond)) }),
-	"nothing": func() *still { return &still{history: new(History), pace: Pace{Speed: 1}} },
+	"nothing": func() *still { return &still{history: new(History), pace: pace.Pace{Speed: 1}} },
 }
 
 // dash is a dashboard of a size that has watched its source for a second.
@@ -147,18 +148,18 @@ func TestPages(t *testing.T) {
 func TestStatus(t *testing.T) {
 	for _, c := range []struct {
 		scene string
-		pace  Pace
+		pace  pace.Pace
 		seeds Seeds
 		want  string
 	}{
-		{"nothing", Pace{Speed: 1}, Seeds{0, 1}, "… starting"},
-		{"plain", Pace{Speed: 1}, Seeds{0, 1}, "▶ running at 1.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
-		{"plain", Pace{Speed: 1}, Seeds{2, 8}, "▶ running at 1.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left, 2/8 seeds done"},
-		{"plain", Pace{Speed: Full}, Seeds{0, 1}, "▶ running at full speed, 1.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
-		{"plain", Pace{Speed: 2, Paused: true}, Seeds{0, 1}, "‖ PAUSED, speed 2.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %"},
-		{"warmup", Pace{Speed: 1}, Seeds{0, 1}, "▶ warm-up at 1.00 s/s | multihop queue olaf, tc off, seed 1  0.800 s of 20.0 s GAUGE 4.0 %, 0:24 left"},
-		{"waiting", Pace{Speed: 1}, Seeds{0, 1}, "▶ running at 1.00 s/s | multihop switchml sync, ports fifo, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
-		{"over", Pace{Speed: 1}, Seeds{1, 1}, "■ DONE | multihop queue olaf, tc off, seed 1  20.000 s of 20.0 s GAUGE 100.0 %"},
+		{"nothing", pace.Pace{Speed: 1}, Seeds{0, 1}, "… starting"},
+		{"plain", pace.Pace{Speed: 1}, Seeds{0, 1}, "▶ running at 1.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
+		{"plain", pace.Pace{Speed: 1}, Seeds{2, 8}, "▶ running at 1.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left, 2/8 seeds done"},
+		{"plain", pace.Pace{Speed: pace.Full}, Seeds{0, 1}, "▶ running at full speed, 1.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
+		{"plain", pace.Pace{Speed: 2, Paused: true}, Seeds{0, 1}, "‖ PAUSED, speed 2.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %"},
+		{"warmup", pace.Pace{Speed: 1}, Seeds{0, 1}, "▶ warm-up at 1.00 s/s | multihop queue olaf, tc off, seed 1  0.800 s of 20.0 s GAUGE 4.0 %, 0:24 left"},
+		{"waiting", pace.Pace{Speed: 1}, Seeds{0, 1}, "▶ running at 1.00 s/s | multihop switchml sync, ports fifo, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
+		{"over", pace.Pace{Speed: 1}, Seeds{1, 1}, "■ DONE | multihop queue olaf, tc off, seed 1  20.000 s of 20.0 s GAUGE 100.0 %"},
 	} {
 		d := shown(c.scene, 140, 20, func(o *Options) {
 			o.Source.(*still).pace = c.pace
@@ -204,13 +205,13 @@ func TestEverySize(t *testing.T) {
 func TestPaceKeys(t *testing.T) {
 	for _, c := range []struct {
 		keys string
-		from Pace
-		want Pace
+		from pace.Pace
+		want pace.Pace
 	}{
-		{" ", Pace{Speed: 1}, Pace{Speed: 1, Paused: true}}, {" ", Pace{1, true}, Pace{Speed: 1}},
-		{"+", Pace{Speed: 1}, Pace{Speed: 2}}, {"+++", Pace{Speed: 1}, Pace{Speed: 10}}, {"-", Pace{Speed: 1}, Pace{Speed: 0.5}},
-		{"M", Pace{Speed: 1}, Pace{Speed: Full}}, {"R", Pace{Speed: 5}, Pace{Speed: 1}}, {".", Pace{Speed: 5}, Pace{Speed: 5, Paused: true}},
-		{"-", Pace{Speed: Full}, Pace{Speed: 0.5}}, // slower than the simulated second a second that was seen
+		{" ", pace.Pace{Speed: 1}, pace.Pace{Speed: 1, Paused: true}}, {" ", pace.Pace{Speed: 1, Paused: true}, pace.Pace{Speed: 1}},
+		{"+", pace.Pace{Speed: 1}, pace.Pace{Speed: 2}}, {"+++", pace.Pace{Speed: 1}, pace.Pace{Speed: 10}}, {"-", pace.Pace{Speed: 1}, pace.Pace{Speed: 0.5}},
+		{"M", pace.Pace{Speed: 1}, pace.Pace{Speed: pace.Full}}, {"R", pace.Pace{Speed: 5}, pace.Pace{Speed: 1}}, {".", pace.Pace{Speed: 5}, pace.Pace{Speed: 5, Paused: true}},
+		{"-", pace.Pace{Speed: pace.Full}, pace.Pace{Speed: 0.5}}, // slower than the simulated second a second that was seen
 	} {
 		d := shown("plain", 80, 24, func(o *Options) { o.Source.(*still).pace = c.from })
 		tuitest.Press(d.Frame, c.keys)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/tui/pace"
 )
 
 // jumping is a clock that nobody waits for: time passes by being waited for, and a little with every look.
@@ -66,9 +67,9 @@ func simulate(t testing.TB, topology *netsim.Topology, w netsim.Watcher) (*netsi
 func TestPaceTakesItsTime(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	_, alone := simulate(t, topology, nil)
-	for _, speed := range []Speed{0.5, 1, 20} {
+	for _, speed := range []pace.Speed{0.5, 1, 20} {
 		clock := &jumping{now: time.Unix(0, 0)}
-		p := NewPlayer(end(topology), Pace{Speed: speed}, clock)
+		p := NewPlayer(end(topology), pace.Pace{Speed: speed}, clock)
 		_, watched := simulate(t, topology, p)
 		if watched != alone {
 			t.Errorf("at %v the result is another", speed)
@@ -89,7 +90,7 @@ func TestMeddlingChangesNothing(t *testing.T) {
 	topology.Control.Enabled = true
 	_, alone := simulate(t, topology, nil)
 	for seed := range uint64(3) {
-		p := NewPlayer(end(topology), Pace{Speed: 5, Paused: true}, &jumping{now: time.Unix(0, 0)})
+		p := NewPlayer(end(topology), pace.Pace{Speed: 5, Paused: true}, &jumping{now: time.Unix(0, 0)})
 		over := make(chan struct{})
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -112,7 +113,7 @@ func TestMeddlingChangesNothing(t *testing.T) {
 				case 1:
 					p.Advance(before + olaf.Time(r.Int64N(int64(olaf.Second))))
 				default:
-					p.SetPace(Pace{Speed: []Speed{0.1, 3, 700, Full}[r.IntN(4)], Paused: r.IntN(3) == 0})
+					p.SetPace(pace.Pace{Speed: []pace.Speed{0.1, 3, 700, pace.Full}[r.IntN(4)], Paused: r.IntN(3) == 0})
 				}
 			}
 		})
@@ -129,7 +130,7 @@ func TestMeddlingChangesNothing(t *testing.T) {
 func TestStop(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	ctx, cancel := context.WithCancel(context.Background())
-	p := NewPlayer(end(topology), Pace{Speed: 1, Paused: true}, &jumping{})
+	p := NewPlayer(end(topology), pace.Pace{Speed: 1, Paused: true}, &jumping{})
 	p.StopWith(ctx)
 	cancel()
 	if r, _ := simulate(t, topology, p); r.Time != 0 || r.Events != 0 {
@@ -137,32 +138,6 @@ func TestStop(t *testing.T) {
 	}
 	if v := p.Snapshot(); v == nil || v.Now != 0 {
 		t.Errorf("picture %+v", v)
-	}
-}
-
-// TestSpeeds walks all speeds up and down.
-func TestSpeeds(t *testing.T) {
-	s, n := slowest, 0
-	for ; s != Full; n++ {
-		next := s.faster()
-		if next <= s {
-			t.Fatalf("faster than %v is %v", s, next)
-		}
-		if back := next.slower(); back < s*0.999 || back > s*1.001 {
-			t.Errorf("slower than %v is %v, not %v", next, back, s)
-		}
-		s = next
-	}
-	if n != 3*15+1 {
-		t.Errorf("%d speeds", n)
-	}
-	if slowest.slower() != slowest {
-		t.Errorf("slower than the slowest is %v", slowest.slower())
-	}
-	for length, want := range map[olaf.Duration]Speed{60 * olaf.Second: 1, 65 * olaf.Second: 1, 59 * olaf.Second: 0.5, olaf.Millisecond: 1e-5, 0: slowest} {
-		if got := AboutAMinute(length); got < want*0.999 || got > want*1.001 {
-			t.Errorf("a run of %v is shown at %v, want %v", length, got, want)
-		}
 	}
 }
 
@@ -183,7 +158,7 @@ func (s *scripted) Before(last, next olaf.Time, look func(at olaf.Time) *netsim.
 // TestSteps takes a paused run from event to event.
 func TestSteps(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
-	p := NewPlayer(end(topology), Pace{Speed: 1, Paused: true}, &jumping{})
+	p := NewPlayer(end(topology), pace.Pace{Speed: 1, Paused: true}, &jumping{})
 	var events []olaf.Time
 	step := func(last, next olaf.Time) {
 		events = append(events, next)
@@ -210,7 +185,7 @@ func TestSteps(t *testing.T) {
 
 // TestAdvance takes a paused run to an instant between two events, where it is then stopped.
 func TestAdvance(t *testing.T) {
-	p := NewPlayer(olaf.Time(20*olaf.Second), Pace{Speed: 1, Paused: true}, &jumping{})
+	p := NewPlayer(olaf.Time(20*olaf.Second), pace.Pace{Speed: 1, Paused: true}, &jumping{})
 	look := func(at olaf.Time) *netsim.Snapshot { return &netsim.Snapshot{Now: at} }
 	goal := olaf.Time(olaf.Millisecond)
 	p.Advance(goal)
@@ -227,8 +202,8 @@ func TestAdvance(t *testing.T) {
 func TestHistory(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	var first *History
-	for _, pace := range []Pace{{Speed: Full}, {Speed: 3}} {
-		p := NewPlayer(end(topology), pace, &jumping{now: time.Unix(0, 0)})
+	for _, way := range []pace.Pace{{Speed: pace.Full}, {Speed: 3}} {
+		p := NewPlayer(end(topology), way, &jumping{now: time.Unix(0, 0)})
 		simulate(t, topology, p)
 		h := p.History()
 		n := len(h.Instants)

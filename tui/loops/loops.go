@@ -1,0 +1,199 @@
+// Package loops has the pages of hosts that wait for what a switch sends back: how far their jobs are, what every host does, and
+// what the switch holds, while one run goes on at the pace that a person chooses. A page is a file here and a row in pages.
+package loops
+
+import (
+	"fmt"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/chart"
+	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/num"
+	"github.com/olafctl/olaf/tui/pace"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// Source is the run that is shown. Nothing in it waits; Player is one.
+type Source interface {
+	Snapshot() *closed.Snapshot // nil before the first
+	History() *History
+	End() olaf.Time
+	Pace() pace.Pace
+	SetPace(pace.Pace)
+	Step()
+	Advance(to olaf.Time)
+}
+
+// Runs is how far all runs are, which are measured beside the one shown.
+type Runs struct{ Done, Total int }
+
+// Options say what is to be seen. Source is needed.
+type Options struct {
+	Source Source
+	System string // that runs
+	About  string // what is done, in a few words
+	Seed   uint64
+	Runs   func() Runs
+	Report func() []string // of all runs, nil until they are over
+}
+
+// session is what the pages show: one look at the source, and how it is to be seen.
+type session struct {
+	options  Options
+	snapshot *closed.Snapshot
+	history  *History
+	pace     pace.Pace
+	speed    pace.Meter
+	runs     Runs
+	report   []string
+	whole    bool // time axes show the whole run
+	order    int  // of the hosts, by sortings
+}
+
+// New makes a dashboard.
+func New(o Options) tui.Dashboard {
+	s := &session{options: o, pace: o.Source.Pace(), history: new(History)}
+	const forward, panels, all = "a loop goes forward only", "no panels here; every page is one", "every job and every host is shown"
+	return tui.Dashboard{
+		Subject: s, Pages: []tui.Page{s.runPage(), s.hostsPage(), s.slotsPage(), s.resultsPage()}, Keys: s.keys(),
+		Without: map[keys.Action]string{
+			keys.StepBack: forward, keys.Rerun: "start again for other settings", keys.Stop: "quit ends it where it stands",
+			keys.NextPanel: panels, keys.LastPanel: panels, keys.Maximise: panels, keys.Watch: all, keys.Reading: "ages are in the results",
+			keys.Workbook: "export a kept run as a workbook: 'olafctl export last --xlsx'",
+			keys.Figures:  "export a kept run as figures: 'olafctl export last --svg'",
+		},
+		Leaving: "Quitting ends it where it stands; runs that were done beside it are printed.",
+		Instead: "without --tui, a bench prints its progress",
+	}
+}
+
+func (s *session) keys() tui.Acts {
+	return tui.Acts{
+		keys.Pause:     s.change(func(p *pace.Pace) { p.Paused = !p.Paused }),
+		keys.Faster:    s.change(func(p *pace.Pace) { p.Speed = p.Speed.Faster() }),
+		keys.Slower:    s.change(func(p *pace.Pace) { p.Slower(&s.speed) }),
+		keys.FullSpeed: s.change(func(p *pace.Pace) { p.Speed = pace.Full }),
+		keys.RealTime:  s.change(func(p *pace.Pace) { p.Speed = 1 }),
+		keys.Step: tui.Do(func(*tui.Frame) {
+			s.setPace(pace.Pace{Speed: s.pace.Speed, Paused: true})
+			s.options.Source.Step()
+		}),
+		keys.Window: tui.Do(func(*tui.Frame) { s.whole = !s.whole }),
+	}
+}
+
+// change makes an act of a change of pace.
+func (s *session) change(do func(*pace.Pace)) func(*tui.Frame) tea.Cmd {
+	return tui.Do(func(*tui.Frame) {
+		p := s.options.Source.Pace()
+		do(&p)
+		s.setPace(p)
+	})
+}
+
+func (s *session) setPace(p pace.Pace) {
+	s.options.Source.SetPace(p)
+	s.pace, s.speed = p, pace.Meter{}
+}
+
+// Look implements tui.Subject.
+func (s *session) Look(wall time.Time) tea.Cmd {
+	s.snapshot, s.pace, s.history = s.options.Source.Snapshot(), s.options.Source.Pace(), s.options.Source.History()
+	if s.options.Runs != nil {
+		s.runs = s.options.Runs()
+	}
+	if s.options.Report != nil {
+		s.report = s.options.Report()
+	}
+	if s.snapshot != nil {
+		s.speed.Note(wall, s.snapshot.Now, s.pace)
+	}
+	return nil
+}
+
+// Seek implements tui.Subject.
+func (s *session) Seek(to olaf.Time) string {
+	if s.snapshot == nil || to < s.snapshot.Now {
+		return "a loop goes forward only"
+	}
+	s.options.Source.Advance(to)
+	return ""
+}
+
+func (s *session) end() olaf.Time { return s.options.Source.End() }
+
+// Status implements tui.Subject.
+func (s *session) Status() tui.Status {
+	v := s.snapshot
+	if v == nil {
+		return tui.Status{Busy: true}
+	}
+	end := s.end()
+	ended, done := v.Now >= end, s.report != nil
+	out := tui.Status{
+		State: tui.Running, Speed: s.speed.Text(s.pace), Head: s.head(), Now: v.Now, End: end, Left: s.speed.Left(end.Sub(v.Now)), Busy: !ended || !done,
+		Progress: num.Percent(100 * float64(v.Now) / float64(max(end, 1))),
+	}
+	if s.runs.Total > 0 {
+		out.Beside = fmt.Sprintf("bench %d/%d", s.runs.Done, s.runs.Total)
+		if done {
+			out.Beside += " ✓"
+		}
+	}
+	switch {
+	case ended && done:
+		out.State, out.Hint = tui.Done, "all is measured; quit prints the report"
+	case ended:
+		out.State = tui.Done
+	case s.pace.Paused:
+		out.State = tui.Paused
+	}
+	return out
+}
+
+// head says what runs.
+func (s *session) head() []screen.Phrase {
+	return []screen.Phrase{{Text: s.options.System, Style: theme.Strong}, {Text: s.options.About, Style: theme.Text}}
+}
+
+// caption says what a view of the run shows.
+func (s *session) caption(what string) string {
+	if s.snapshot == nil {
+		return what
+	}
+	return fmt.Sprintf("%s of %s, %s, seed %d, at %s of %s.", what, s.options.System, s.options.About, s.options.Seed,
+		num.Instant(s.snapshot.Now, s.end()), num.Duration(s.end().Sub(0)))
+}
+
+// span is the part of the time axis that all charts show.
+func (s *session) span() chart.Span { return chart.Window(s.snapshot.Now, s.end(), s.whole) }
+
+// line is something of a run against time, up to now, and the most that it was.
+func (s *session) line(span chart.Span, of func(*Instant) float64, now float64) (points []chart.Point, top float64) {
+	for i := range s.history.Instants {
+		if p := &s.history.Instants[i]; span.Contains(p.At) && p.At < s.snapshot.Now {
+			points = append(points, chart.At(p.At, of(p)))
+			top = max(top, of(p))
+		}
+	}
+	return append(points, chart.At(s.snapshot.Now, now)), max(top, now)
+}
+
+// Line is a picture of a run that ends at end in a line, for who has no screen.
+func Line(v *closed.Snapshot, end olaf.Time) string {
+	rounds, held := uint32(0), 0
+	for i := range v.Jobs {
+		rounds += v.Jobs[i].Rounds
+	}
+	for i := range v.Switches {
+		held += v.Switches[i].Held
+	}
+	return fmt.Sprintf("%s of %s: %d of %d rounds, %s held, %s sent, %d lost, %s sent again", num.Instant(v.Now, end), num.Duration(end.Sub(0)),
+		rounds, v.Rounds*uint32(len(v.Jobs)), olaf.Plural(held, "slot"), olaf.Plural(int(v.Frames), "frame"), v.Lost, olaf.Plural(int(v.Endpoints.Of("packets_resent")), "packet"))
+}

@@ -1,0 +1,313 @@
+package loops
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	tea "github.com/charmbracelet/bubbletea"
+	"github.com/charmbracelet/x/exp/teatest"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/pace"
+	"github.com/olafctl/olaf/tui/theme"
+	"github.com/olafctl/olaf/tui/tuitest"
+)
+
+// jumping is a clock that nobody waits for: time passes by being waited for, and a little with every look.
+type jumping struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *jumping) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(time.Microsecond)
+	return c.now
+}
+
+func (c *jumping) After(d time.Duration) <-chan time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(d)
+	ch := make(chan time.Time, 1)
+	ch <- c.now
+	return ch
+}
+
+// loop is a loop of a system: jobs of some workers on links of 10 Gbps.
+type loop struct {
+	of                   string
+	jobs, workers, racks int
+	o                    system.Options
+	loss                 float64
+}
+
+// play runs it.
+func (l loop) play(follow func(last, next olaf.Time, look *closed.Look) (olaf.Time, bool)) *closed.Result {
+	found, err := system.All().Find(l.of)
+	if err != nil {
+		panic(err) // fails the test, with where it was
+	}
+	l.o.Jobs = l.jobs
+	net := closed.Network{Workers: l.workers, Jobs: l.jobs, Cycle: olaf.Cycle, Link: closed.Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24, Loss: l.loss}}
+	if l.racks > 1 {
+		net.PerRack = l.workers / l.racks
+		l.o.PerRack = net.PerRack
+	}
+	parts, err := found.Modes[0].Parts(&l.o)
+	if err != nil {
+		panic(err)
+	}
+	job := closed.Job{Updates: 5, Compute: 20 * olaf.Microsecond, Jitter: 0.5, Limit: olaf.Second, Follow: follow}
+	job.Layout.Values, job.PerPacket = 20_000, parts.PerPacket
+	r, err := closed.Run(context.Background(), net, job, parts, true, 1)
+	if err != nil {
+		panic(err)
+	}
+	return r
+}
+
+func (l loop) end() olaf.Time {
+	return olaf.Time(math.Round(float64(l.play(nil).Duration) * float64(olaf.Nanosecond)))
+}
+
+// glance ends a run at an instant with a picture of it, and its history up to there.
+type glance struct {
+	*Player
+	at      olaf.Time
+	picture *closed.Snapshot
+}
+
+func (g *glance) Follow(last, next olaf.Time, look *closed.Look) (olaf.Time, bool) {
+	if next < g.at {
+		until, on := g.Player.Follow(last, next, look)
+		return min(until, g.at), on
+	}
+	g.Remember(g.at, look.Snapshot)
+	g.picture = look.Snapshot(g.at)
+	return g.at, false
+}
+
+// still is a run that stands at one picture, and notes what it is asked.
+type still struct {
+	snapshot *closed.Snapshot
+	history  *History
+	end      olaf.Time
+	pace     pace.Pace
+	steps    int
+	goal     olaf.Time
+}
+
+func (s *still) Snapshot() *closed.Snapshot { return s.snapshot }
+func (s *still) History() *History          { return s.history }
+func (s *still) End() olaf.Time             { return s.end }
+func (s *still) Pace() pace.Pace            { return s.pace }
+func (s *still) SetPace(p pace.Pace)        { s.pace = p }
+func (s *still) Step()                      { s.steps++ }
+func (s *still) Advance(to olaf.Time)       { s.goal = to }
+
+// at shows a loop when a part of its time is over.
+func (l loop) at(part float64) *still {
+	end := l.end()
+	if part == 1 {
+		p := NewPlayer(end, pace.Pace{Speed: pace.Full}, &jumping{})
+		l.play(p.Follow)
+		return &still{snapshot: p.Snapshot(), history: p.History(), end: end, pace: pace.Pace{Speed: 1e-5}}
+	}
+	g := &glance{Player: NewPlayer(end, pace.Pace{Speed: pace.Full}, &jumping{}), at: olaf.Time(part * float64(end))}
+	l.play(g.Follow)
+	return &still{snapshot: g.picture, history: g.History(), end: end, pace: pace.Pace{Speed: 1e-5}}
+}
+
+// scenes are the runs that pages are of, each made when it is first looked at.
+var scenes = map[string]func() *still{
+	"pool": sync.OnceValue(func() *still { return loop{of: "switchml", jobs: 1, workers: 8}.at(0.4) }),
+	"over": sync.OnceValue(func() *still { return loop{of: "switchml", jobs: 1, workers: 8}.at(1) }),
+	"racks": sync.OnceValue(func() *still {
+		return loop{of: "atp", jobs: 2, workers: 6, racks: 2, o: system.Options{Profile: "paper", Slots: 150}, loss: 0.002}.at(0.3)
+	}),
+	"forward": sync.OnceValue(func() *still { return loop{of: "ring", jobs: 1, workers: 4}.at(0.5) }),
+	"nothing": func() *still { return &still{history: new(History), pace: pace.Pace{Speed: 1}} },
+}
+
+// dash is a dashboard of a size that has watched its source for a second.
+type dash struct {
+	*tui.Frame
+	source *still
+	pages  []tui.Page
+}
+
+func shown(scene string, width, height int, edit func(*Options)) *dash {
+	source := *scenes[scene]()
+	o := Options{Source: &source, System: scene, About: "at 10Gbps, some jobs", Seed: 7}
+	if edit != nil {
+		edit(&o)
+	}
+	pages := New(o)
+	clock := &tuitest.Clock{Now: time.Unix(1000, 0)}
+	d := &dash{source: &source, pages: pages.Pages, Frame: tui.New(pages, tui.Options{Tick: clock.Tick, Theme: theme.New(theme.Options{})})}
+	tuitest.Send(d.Frame, tea.WindowSizeMsg{Width: width, Height: height})
+	clock.Advance(d.Frame, 0)
+	clock.Advance(d.Frame, time.Second)
+	return d
+}
+
+// TestPages holds the bodies of the pages against the golden files.
+func TestPages(t *testing.T) {
+	for _, c := range []struct {
+		name, scene   string
+		width, height int
+		keys          []string
+	}{
+		{"run", "pool", 80, 21, nil}, {"run", "pool", 120, 37, []string{"w"}}, {"run-racks", "racks", 100, 27, []string{"w"}}, {"run-forward", "forward", 80, 21, nil},
+		{"hosts", "racks", 120, 37, []string{"2"}}, {"hosts", "pool", 80, 21, []string{"2"}}, {"hosts-sorted", "racks", 80, 21, []string{"2", "s"}},
+		{"hosts-filtered", "racks", 80, 21, []string{"2", "/", "server", "enter"}},
+		{"slots", "pool", 80, 21, []string{"3"}}, {"slots-racks", "racks", 100, 27, []string{"3"}}, {"slots-forward", "forward", 80, 21, []string{"3"}},
+		{"results", "pool", 80, 21, []string{"4"}}, {"results", "over", 120, 37, []string{"4"}},
+	} {
+		t.Run(fmt.Sprintf("%s-%dx%d", c.name, c.width, c.height), func(t *testing.T) {
+			d := shown(c.scene, c.width, c.height+3, nil)
+			tuitest.Press(d.Frame, c.keys...)
+			teatest.RequireEqualOutput(t, []byte(tuitest.Body(d.Frame, &d.pages[d.Page()], c.width, c.height)))
+		})
+	}
+}
+
+// TestEveryPageFits draws every page in the smallest terminal and in others, before the first picture too.
+func TestEveryPageFits(t *testing.T) {
+	for scene := range scenes {
+		for _, size := range [][2]int{{60, 16}, {61, 17}, {80, 24}, {200, 60}} {
+			d := shown(scene, size[0], size[1], nil)
+			for page := range d.pages {
+				tuitest.Press(d.Frame, fmt.Sprint(page+1))
+				lines := strings.Split(strings.TrimRight(d.Frame.Text(), "\n"), "\n")
+				if len(lines) > size[1] {
+					t.Errorf("%s, page %d: %d lines in %d", scene, page+1, len(lines), size[1])
+				}
+			}
+			tuitest.Press(d.Frame, "?", "esc")
+		}
+	}
+}
+
+// TestStatus holds what the frame says of runs in all states.
+func TestStatus(t *testing.T) {
+	report := []string{"a report"}
+	for _, c := range []struct {
+		scene string
+		pace  pace.Pace
+		edit  func(*Options)
+		state tui.State
+		busy  bool
+		say   string
+	}{
+		{"nothing", pace.Pace{Speed: 1}, nil, tui.Starting, true, ""},
+		{"pool", pace.Pace{Speed: 1e-5}, nil, tui.Running, true, "10.0 µs/s"},
+		{"pool", pace.Pace{Speed: pace.Full, Paused: true}, nil, tui.Paused, true, "full speed"},
+		{"pool", pace.Pace{Speed: 1}, func(o *Options) { o.Runs = func() Runs { return Runs{2, 5} } }, tui.Running, true, "bench 2/5"},
+		{"over", pace.Pace{Speed: 1}, nil, tui.Done, true, ""},
+		{"over", pace.Pace{Speed: 1}, func(o *Options) {
+			o.Runs, o.Report = func() Runs { return Runs{5, 5} }, func() []string { return report }
+		}, tui.Done, false, "bench 5/5 ✓"},
+	} {
+		source := *scenes[c.scene]()
+		source.pace = c.pace
+		o := Options{Source: &source}
+		if c.edit != nil {
+			c.edit(&o)
+		}
+		subject := New(o).Subject
+		subject.Look(time.Unix(1, 0))
+		got := subject.Status()
+		if got.State != c.state || got.Busy != c.busy || !strings.Contains(got.Speed+" "+got.Beside, c.say) {
+			t.Errorf("%s %+v: %+v", c.scene, c.pace, got)
+		}
+	}
+}
+
+// TestKeys presses what changes the pace, and what goes to an instant.
+func TestKeys(t *testing.T) {
+	for _, c := range []struct {
+		keys string
+		want pace.Pace
+	}{
+		{" ", pace.Pace{Speed: 1e-5, Paused: true}}, {"+", pace.Pace{Speed: 2e-5}}, {"-", pace.Pace{Speed: 5e-6}}, {"M", pace.Pace{Speed: pace.Full}},
+		{"R", pace.Pace{Speed: 1}}, {".", pace.Pace{Speed: 1e-5, Paused: true}},
+	} {
+		d := shown("pool", 80, 24, nil)
+		tuitest.Press(d.Frame, c.keys)
+		got := d.source.pace
+		if got.Paused != c.want.Paused || math.Abs(float64(got.Speed/c.want.Speed)-1) > 1e-3 && got.Speed != c.want.Speed || (d.source.steps > 0) != (c.keys == ".") {
+			t.Errorf("%q: %+v, %d steps; want %+v", c.keys, got, d.source.steps, c.want)
+		}
+	}
+	subject := New(Options{Source: scenes["pool"]()}).Subject
+	subject.Look(time.Unix(1, 0))
+	if refusal := subject.Seek(0); !strings.Contains(refusal, "forward only") {
+		t.Errorf("back: %q", refusal)
+	}
+}
+
+// TestEveryActionIsKnown holds that a key either does something or says why not.
+func TestEveryActionIsKnown(t *testing.T) {
+	pages := New(Options{Source: scenes["nothing"]()})
+	for action := range pages.Without {
+		if pages.Keys[action] != nil {
+			t.Errorf("%s does something, and says why it doesn't", action)
+		}
+	}
+	if pages.Without[keys.StepBack] == "" {
+		t.Error("nothing is said of going back")
+	}
+}
+
+// TestPlayerChangesNothing lets somebody hurry, step and look while a loop goes on: the result is the same, and pictures go forward.
+func TestPlayerChangesNothing(t *testing.T) {
+	for _, l := range []loop{{of: "switchml", jobs: 2, workers: 3, loss: 0.01}, {of: "atp", jobs: 1, workers: 4, racks: 2, o: system.Options{Profile: "paper"}}} {
+		alone := fmt.Sprintf("%+v", *l.play(nil))
+		p := NewPlayer(l.end(), pace.Pace{Speed: 1e-3}, &jumping{now: time.Unix(0, 0)})
+		var meddler sync.WaitGroup
+		meddler.Go(func() {
+			before := olaf.Time(0)
+			for n := range 500 {
+				if v := p.Snapshot(); v != nil {
+					if v.Now < before {
+						t.Errorf("time went back from %v to %v", before, v.Now)
+					}
+					before = v.Now
+				}
+				p.SetPace(pace.Pace{Speed: []pace.Speed{1e-6, 1e-3, pace.Full}[n%3], Paused: n%5 == 0})
+				p.Step()
+			}
+			p.SetPace(pace.Pace{Speed: pace.Full})
+		})
+		if watched := fmt.Sprintf("%+v", *l.play(p.Follow)); watched != alone {
+			t.Errorf("%s: watched\n%s\nalone\n%s", l.of, watched, alone)
+		}
+		meddler.Wait()
+		if v := p.Snapshot(); v == nil || v.Now != p.End() || !v.Jobs[0].Done || v.Jobs[0].Rounds != 5 {
+			t.Errorf("%s: the last picture is %+v", l.of, v)
+		}
+		if n := len(p.History().Instants); n < pace.MostInstants/4 {
+			t.Errorf("%d instants are remembered", n)
+		}
+	}
+}
+
+// TestLine tells a picture in a line.
+func TestLine(t *testing.T) {
+	s := scenes["pool"]()
+	if line := Line(s.snapshot, s.end); !strings.Contains(line, "of 5 rounds") || !strings.Contains(line, "held") {
+		t.Error(line)
+	}
+}

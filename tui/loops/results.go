@@ -1,0 +1,50 @@
+package loops
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/list"
+	"github.com/olafctl/olaf/tui/num"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// resultsPage is the report of all runs once they are over, and until then what this one counted so far.
+func (s *session) resultsPage() tui.Page {
+	return tui.Page{
+		Title: "Results",
+		About: "The report of all runs once they are measured, as quitting prints it; until then what hosts and switches of this run counted so far. " +
+			"left and right shift long lines.",
+		Draw:    s.drawResults,
+		Rows:    s.resultRows,
+		Keys:    tui.Shifting(func() bool { return s.report != nil }),
+		Caption: func() string { return s.caption("Results") },
+	}
+}
+
+func (s *session) drawResults(f *tui.Frame, r screen.Region) {
+	title, columns := "Counted so far", []list.Column{{Name: "what", Width: 24}, {Name: "number", Width: 12, Right: true}, {Name: "unit", Width: 10}, {}}
+	if s.report != nil {
+		title, columns = fmt.Sprintf("Results of %d run(s)", s.runs.Total), []list.Column{{}}
+	}
+	f.List(r, r.Box(screen.Thin, theme.Border, theme.Title, title), tui.Listing{Columns: columns, Rows: s.resultRows(), Focused: true})
+}
+
+func (s *session) resultRows() list.Rows {
+	if s.report != nil {
+		return list.Rows{Len: len(s.report), Row: func(i int) list.Row { return list.Row{ID: int64(i), Cells: []list.Cell{{Text: s.report[i]}}} }}
+	}
+	if s.snapshot == nil {
+		return list.Rows{}
+	}
+	var rows []list.Row
+	for _, counts := range []olaf.Counts{s.snapshot.Endpoints, s.snapshot.Program} {
+		for i := range counts.Names() {
+			c := &counts.Ledger().Counters[i]
+			rows = append(rows, list.Row{ID: int64(len(rows)), Cells: []list.Cell{{Text: c.Title}, {Text: num.Count(counts.At(i)), Style: theme.Strong}, {Text: c.Unit, Style: theme.Dim}, {}}})
+		}
+	}
+	return list.Lines(rows)
+}

@@ -1,0 +1,81 @@
+package loops
+
+import (
+	"fmt"
+	"math/bits"
+	"strings"
+
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/tui"
+	"github.com/olafctl/olaf/tui/list"
+	"github.com/olafctl/olaf/tui/num"
+	"github.com/olafctl/olaf/tui/screen"
+	"github.com/olafctl/olaf/tui/theme"
+)
+
+// slotsPage lists what the switches hold.
+func (s *session) slotsPage() tui.Page {
+	return tui.Page{
+		Title: "Slots",
+		About: "The slots of every switch that hold something: whose, which packet of its vector, how many contributions are inside, " +
+			"the bits of who they are of as far as the program keeps them, and for how long.",
+		Draw:    s.drawSlots,
+		Rows:    s.slotRows,
+		Caption: func() string { return s.caption("Slots") },
+	}
+}
+
+func (s *session) drawSlots(f *tui.Frame, r screen.Region) {
+	var words []string
+	for i := range s.snapshot.Switches {
+		if sw := &s.snapshot.Switches[i]; sw.Slots > 0 {
+			words = append(words, fmt.Sprintf("%s: %d of %d, at most %d so far", sw.Name, sw.Held, sw.Slots, sw.Peak))
+		}
+	}
+	title := strings.Join(words, " · ")
+	if words == nil {
+		title = "the switch only passes packets on"
+	}
+	inside := r.Box(screen.Thin, theme.Border, theme.Title, title)
+	f.List(r, inside, tui.Listing{Columns: slotColumns, Rows: s.slotRows(), Focused: true})
+}
+
+var slotColumns = []list.Column{
+	{Name: "switch", Width: 8}, {Name: "slot", Width: 6, Right: true}, {Name: "job", Width: 4, Right: true}, {Name: "packet", Width: 8, Right: true},
+	{Name: "inside", Width: 6, Right: true}, {Name: "held for", Width: 8, Right: true}, {Name: " whose", Least: 10, Drop: 1},
+}
+
+// slotRows are the slots that are held, those of the root first.
+func (s *session) slotRows() list.Rows {
+	if s.snapshot == nil {
+		return list.Rows{}
+	}
+	var rows []list.Row
+	held, now := 0, s.snapshot.Now
+	for i := range s.snapshot.Switches {
+		sw := &s.snapshot.Switches[i]
+		held += sw.Held
+		for k := range sw.Table {
+			h := &sw.Table[k]
+			style := theme.Cluster(int(h.Job) - int(closed.FirstJob))
+			rows = append(rows, list.Row{ID: int64(i)<<32 | int64(h.Place), Cells: []list.Cell{
+				{Text: sw.Name}, {Text: fmt.Sprint(h.Place)}, {Text: fmt.Sprint(h.Job), Style: style}, {Text: fmt.Sprint(h.Seg)}, {Text: fmt.Sprint(h.Count)},
+				{Text: num.Duration(now.Sub(h.Since)), Style: theme.Dim}, {Text: " " + whose(h.Bitmap), Style: style},
+			}})
+		}
+	}
+	out := list.Lines(rows)
+	if held > len(rows) {
+		out.Of = fmt.Sprintf("the first %d of %d slots", len(rows), held)
+	}
+	return out
+}
+
+// whose are the numbers of the bits that are set.
+func whose(bitmap uint64) string {
+	var words []string
+	for ; bitmap != 0; bitmap &= bitmap - 1 {
+		words = append(words, fmt.Sprint(bits.TrailingZeros64(bitmap)))
+	}
+	return strings.Join(words, " ")
+}

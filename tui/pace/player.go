@@ -1,0 +1,209 @@
+package pace
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/olafctl/olaf"
+)
+
+// Log remembers pictures of a run of kind S at instants that it chooses.
+type Log[S any] interface {
+	Next() olaf.Time // the first instant that it has not
+	Take(picture *S) // of that
+}
+
+// Pace is what a person asked of a run.
+type Pace struct {
+	Speed  Speed
+	Paused bool
+}
+
+// Player holds a run to a pace, and hands out pictures of it. Before is for the run, which asks there between its events; all
+// other methods are for other goroutines, and none of those waits.
+type Player[S any] struct {
+	clock  Clock
+	end    olaf.Time
+	latest atomic.Pointer[S]
+	wanted atomic.Bool
+	wake   chan struct{}
+
+	mu      sync.Mutex
+	pace    Pace
+	changes int
+	stopped bool
+	goal    olaf.Time // goes there as fast as it can
+	steps   int       // events to go on by while it is paused
+
+	// The run's own: since which instants it keeps the pace of which change.
+	kept int
+	wall time.Time
+	from olaf.Time
+	now  olaf.Time
+	log  Log[S]
+}
+
+// NewPlayer makes a player for a run with an end.
+func NewPlayer[S any](end olaf.Time, p Pace, c Clock, log Log[S]) *Player[S] {
+	player := &Player[S]{clock: c, end: end, wake: make(chan struct{}, 1), pace: p, changes: 1, log: log}
+	player.wanted.Store(true)
+	return player
+}
+
+// Snapshot is the newest picture, nil before the first, and asks for the next.
+func (p *Player[S]) Snapshot() *S {
+	p.wanted.Store(true)
+	p.rouse()
+	return p.latest.Load()
+}
+
+// Step lets a paused run go on to its next event.
+func (p *Player[S]) Step() {
+	p.mu.Lock()
+	p.steps++
+	p.mu.Unlock()
+	p.rouse()
+}
+
+// Advance lets the run go on to an instant as fast as it can, and then at its pace again.
+func (p *Player[S]) Advance(to olaf.Time) {
+	p.mu.Lock()
+	p.goal = max(p.goal, to)
+	p.changes++
+	p.mu.Unlock()
+	p.rouse()
+}
+
+// Pace is what holds.
+func (p *Player[S]) Pace() Pace {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.pace
+}
+
+// SetPace changes it.
+func (p *Player[S]) SetPace(pace Pace) {
+	p.mu.Lock()
+	p.pace = pace
+	p.changes++
+	p.mu.Unlock()
+	p.rouse()
+}
+
+// Stop ends the run where it stands.
+func (p *Player[S]) Stop() {
+	p.mu.Lock()
+	p.stopped = true
+	p.mu.Unlock()
+	p.rouse()
+}
+
+// StopWith stops the run when ctx ends.
+func (p *Player[S]) StopWith(ctx context.Context) { context.AfterFunc(ctx, p.Stop) }
+
+func (p *Player[S]) rouse() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+const (
+	behind = 250 * time.Millisecond // a run that is later than this does not try to catch up
+	ahead  = 2 * time.Millisecond   // how long a run is let go at once
+	nap    = time.Second            // the longest wait for a clock
+)
+
+// wish is what people want of the run at a moment.
+type wish struct {
+	pace    Pace
+	changes int
+	stopped bool
+	goal    olaf.Time
+	step    bool
+}
+
+// ask takes what is wanted, and a step with it.
+func (p *Player[S]) ask() wish {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	w := wish{p.pace, p.changes, p.stopped, p.goal, p.steps > 0}
+	p.steps = max(p.steps-1, 0)
+	return w
+}
+
+// Before says how far the run may go on from the event before next, and whether it does at all: see netsim.Watcher.
+func (p *Player[S]) Before(last, next olaf.Time, look func(at olaf.Time) *S) (until olaf.Time, on bool) {
+	for {
+		wall, w := p.clock.Now(), p.ask()
+		p.now = min(max(p.now, last), next)
+		if w.changes != p.kept {
+			p.kept, p.wall, p.from = w.changes, wall, p.now
+		}
+		due := p.due(&w, wall, next)
+		p.Remember(min(due, next), look)
+		p.now = min(max(p.now, due), next)
+		if p.wanted.Swap(false) || w.stopped || p.now >= p.end {
+			p.latest.Store(look(p.now))
+		}
+		switch {
+		case w.stopped:
+			return p.now, false
+		case w.step && p.now == next:
+			return next, true
+		case p.now == next && w.goal > next:
+			return min(w.goal, max(p.log.Next(), next)), true
+		case p.now == next && !w.pace.Paused:
+			return max(min(due+w.pace.span(ahead), p.log.Next()), next), true
+		}
+		p.wait(w.pace, next)
+	}
+}
+
+// Remember takes the instants of the log up to one that the run has come to.
+func (p *Player[S]) Remember(to olaf.Time, look func(at olaf.Time) *S) {
+	for p.log.Next() <= to {
+		p.log.Take(look(p.log.Next()))
+	}
+}
+
+// due is the instant that the run should have reached.
+func (p *Player[S]) due(w *wish, wall time.Time, next olaf.Time) olaf.Time {
+	switch {
+	case w.step:
+		return next
+	case p.now < w.goal:
+		p.wall, p.from = wall, min(w.goal, next)
+		return p.from
+	case w.pace.Paused:
+		return p.now
+	case w.pace.Speed >= fastest*10:
+		return next
+	}
+	due := p.from + w.pace.span(wall.Sub(p.wall))
+	if due > next+w.pace.span(behind) {
+		p.wall, p.from, due = wall, next, next
+	}
+	return due
+}
+
+// span is the simulated time that passes during d.
+func (p Pace) span(d time.Duration) olaf.Time {
+	const ever = olaf.Time(1) << 61
+	return olaf.Time(min(float64(p.Speed)*d.Seconds()*float64(olaf.Second), float64(ever)))
+}
+
+// wait waits until the run may go on to next or something else is asked.
+func (p *Player[S]) wait(pace Pace, next olaf.Time) {
+	if pace.Paused {
+		<-p.wake
+		return
+	}
+	seconds := float64(next-p.now) / float64(olaf.Second) / float64(pace.Speed)
+	select {
+	case <-p.wake:
+	case <-p.clock.After(min(time.Duration(min(seconds, 10)*1e9)+time.Microsecond, nap)):
+	}
+}
