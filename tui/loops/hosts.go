@@ -49,7 +49,7 @@ func (s *session) drawHosts(f *tui.Frame, r screen.Region) {
 
 func hostColumns(span chart.Span) []list.Column {
 	return []list.Column{
-		{Name: "host", Width: 12}, {Name: "does", Width: 9}, {Name: "updates", Width: 7, Right: true}, {Name: "sent", Width: 7, Right: true, Drop: 3},
+		{Name: "host", Width: 14}, {Name: "does", Width: 9}, {Name: "updates", Width: 7, Right: true}, {Name: "sent", Width: 7, Right: true, Drop: 3},
 		{Name: "again", Width: 6, Right: true}, {Name: "received", Width: 8, Right: true, Drop: 2}, {Name: "lost", Width: 5, Right: true, Drop: 1},
 		{Name: "link in use", Width: 8, Right: true}, {Name: "in use, " + span.Label(), Least: 16, Drop: 4},
 	}

@@ -131,10 +131,10 @@ func (l loop) at(part float64) *still {
 
 // scenes are the runs that pages are of, each made when it is first looked at.
 var scenes = map[string]func() *still{
-	"pool": sync.OnceValue(func() *still { return loop{of: "switchml", jobs: 1, workers: 8}.at(0.4) }),
+	"pool": sync.OnceValue(func() *still { return loop{of: "switchml", jobs: 1, workers: 8}.at(0.13) }),
 	"over": sync.OnceValue(func() *still { return loop{of: "switchml", jobs: 1, workers: 8}.at(1) }),
 	"racks": sync.OnceValue(func() *still {
-		return loop{of: "atp", jobs: 2, workers: 6, racks: 2, o: system.Options{Profile: "paper", Slots: 150}, loss: 0.002}.at(0.3)
+		return loop{of: "atp", jobs: 2, workers: 6, racks: 2, o: system.Options{Profile: "paper", Slots: 150}, loss: 0.002}.at(0.003)
 	}),
 	"forward": sync.OnceValue(func() *still { return loop{of: "ring", jobs: 1, workers: 4}.at(0.5) }),
 	"nothing": func() *still { return &still{history: new(History), pace: pace.Pace{Speed: 1}} },

@@ -3,6 +3,7 @@ package loops
 import (
 	"fmt"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/chart"
@@ -38,7 +39,7 @@ func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 		high = max(r.H-fateRows, list.Chrome+1)
 	}
 	box := r.Sub(0, 0, r.W, high)
-	inside := box.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%d job(s) of %d rounds", rows.Len, s.snapshot.Rounds))
+	inside := box.Box(screen.Thin, theme.Border, theme.Title, fmt.Sprintf("%s of %s", olaf.Plural(rows.Len, "job"), olaf.Plural(int(s.snapshot.Rounds), "round")))
 	f.List(box, inside, tui.Listing{Columns: jobColumns, Rows: rows, Focused: true})
 	s.drawFate(r.Sub(0, high, r.W, fateRows))
 	if rest := r.Sub(0, high+fateRows, r.W, r.H-high-fateRows); rest.H >= chartRows {
@@ -96,7 +97,7 @@ func (s *session) drawFate(r screen.Region) {
 		{Mark: "◀", Name: "arrived", Count: int64(v.Frames - v.Lost - min(v.Underway, v.Frames-v.Lost)), Style: theme.Good},
 		{Mark: "✗", Name: "lost", Count: int64(v.Lost), Style: theme.Bad},
 		{Mark: "▮", Name: "on links", Count: int64(min(v.Underway, v.Frames-v.Lost)), Style: theme.Dim},
-		{Mark: "↻", Name: "sent again", Count: v.Endpoints.Of("packets_resent"), Style: theme.Warn},
+		{Mark: "↻", Name: "resent", Count: v.Endpoints.Of("packets_resent"), Style: theme.Warn},
 	}
 	loss.Bars(r.Box(screen.Thin, theme.Border, theme.Title, "fate of "+num.Count(int64(v.Frames))+" frames"), int64(v.Frames), fates)
 }
