@@ -197,6 +197,9 @@ func sideOf(env *cli.Env, s *store.Store, name string) (*compare.Side, error) {
 	if sweep.IsKept(f) {
 		return sweepSide(env, f)
 	}
+	if side, err := documentSide(f); side != nil || err != nil {
+		return side, err
+	}
 	r, err := archive.Load(f, env.Declared)
 	if err != nil {
 		return nil, err
@@ -240,7 +243,15 @@ not is named, and not compared.`,
 					return err
 				}
 				if archive.HasDocumentOnly(f) {
-					fmt.Fprintf(env.Stdout, "%s verified: %d files are as they were; it holds no single runs to compute it from again\n", f.ID(), proof.Files)
+					again, err := repeatDocument(cmd.Context(), env, f)
+					if err != nil {
+						return err
+					}
+					what := "it holds no single runs to compute it from again"
+					if again > 0 {
+						what = fmt.Sprintf("%s repeated from the plan came to the same document, byte for byte", olaf.Plural(again, "run"))
+					}
+					fmt.Fprintf(env.Stdout, "%s verified: %d files are as they were; %s\n", f.ID(), proof.Files, what)
 					if proof.Earlier > 0 {
 						fmt.Fprintf(env.Stdout, "kept with verdicts of earlier rules: %s beside the paper; run it again for today's\n", olaf.Plural(proof.Earlier, "line"))
 					}

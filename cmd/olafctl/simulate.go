@@ -22,6 +22,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/expect"
 	"github.com/olafctl/olaf/experiments/netsim"
+	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
@@ -233,6 +234,8 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
   olafctl simulate --preset multihop --clusters 1000 --workers-per-cluster 100
   olafctl simulate --preset multihop --system fifo --sweep phase=0..100ms --runs 5
   olafctl simulate --preset multihop --sweep system=olaf,fifo --sweep clusters=10..80:x2 --duration 5s
+  olafctl simulate --preset isw-lab --versus ps,ring --runs 5 && olafctl runs verify last
+  olafctl simulate --preset isw-lab --sweep workers=2..8:x2 --sweep system=iswitch,ps
   olafctl simulate --preset ns3-fifo --interval2 300ms --x1 2Mbps --rx-trace rx.csv`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args) },
@@ -385,12 +388,17 @@ func (f *simulateFlags) mapped(cmd *cobra.Command) bool {
 	return one && f.swept.refuse(cmd) == nil
 }
 
-// sweep varies options over a grid.
+// sweep varies options of a network over a grid.
 func (f *simulateFlags) sweep(cmd *cobra.Command, env *cli.Env, args []string) error {
+	return f.sweepWith(cmd, env, simulateSweep(), args...)
+}
+
+// sweepWith varies options over a grid, of a file if there is one.
+func (f *simulateFlags) sweepWith(cmd *cobra.Command, env *cli.Env, of *experimentsweep.Command, args ...string) error {
 	if f.format == cli.YAML || f.format == cli.JSONL {
 		return cli.UsageError("-o %s does not go with --sweep; use table, json or csv", f.format)
 	}
-	file, err := f.swept.file(cmd, simulateSweep(), "metrics")
+	file, err := f.swept.file(cmd, of, "metrics")
 	if err != nil {
 		return err
 	}

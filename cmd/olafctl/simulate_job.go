@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/expect"
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/paper/iswitch"
 	"github.com/olafctl/olaf/experiments/paper/xagg"
@@ -76,7 +78,7 @@ func modelNames() []string {
 // jobOnly are the flags that mean nothing to other networks, and networkOnly those that mean nothing to a job.
 var jobOnly = []string{"model", "workers", "updates", "spread", "wire-only", "versus"}
 
-var jobTakes = slices.Concat([]string{"preset", "system", "queue", "runs", "seed", "quiet", "output", "yes", "keep", "store", "pcap", "force"}, jobOnly, waitNames)
+var jobTakes = slices.Concat([]string{"preset", "system", "queue", "runs", "seed", "quiet", "output", "yes", "keep", "store", "pcap", "force", "expect", "sweep", "tui"}, sweepOnly, jobOnly, waitNames)
 
 // refuseJobFlags refuses what belongs to another kind of network than the one that was asked for.
 func refuseJobFlags(cmd *cobra.Command, preset *jobPreset) error {
@@ -170,40 +172,34 @@ func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	if f.runs < 1 || f.runs > 100_000 {
 		return cli.UsageError("--runs is %d; it must be 1 to 100000", f.runs)
 	}
-	if f.format == cli.JSONL || f.format == cli.YAML {
-		return cli.UsageError("--preset %s prints %s, %s or %s", f.preset, cli.Table, cli.JSON, cli.CSV)
+	if f.format == cli.YAML {
+		return cli.UsageError("--preset %s prints %s, %s, %s or %s", f.preset, cli.Table, cli.JSON, cli.JSONL, cli.CSV)
 	}
-	specs, err := f.job.specs(cmd, f.queue)
+	if len(f.swept.axes) > 0 {
+		return f.sweepWith(cmd, env, jobSweep())
+	}
+	if err := f.swept.refuse(cmd); err != nil {
+		return err
+	}
+	if f.tui {
+		return cli.UsageError("--tui shows networks and sweeps; of --preset %s leave it out, or add --sweep", f.preset)
+	}
+	plan, err := f.jobPlan(cmd)
 	if err != nil {
 		return err
 	}
 	if err := f.Check(env); err != nil {
 		return err
 	}
-	captures, err := f.captureJob(specs)
+	captures, err := f.captureJob(plan.Jobs)
 	if err != nil {
 		return err
 	}
 	defer captures.Abandon() // does nothing after a commit
 	started := env.Now()
 	kept := f.Documents(env, simulateName, started)
-	report := &job.Report{Title: f.job.title(f.runs), Basis: f.job.preset.basis(&f.job), Config: f.job.config()}
-	for i := range f.runs {
-		report.Seeds = append(report.Seeds, f.seed+uint64(i))
-	}
-	for _, s := range specs {
-		if states := f.job.preset.states; states != nil && states(&f.job, s.System) != "" {
-			report.Statements = append(report.Statements, states(&f.job, s.System))
-		}
-	}
-	var done atomic.Int64
-	bar := cli.StartProgress(env, f.quiet, func() (int, int) { return int(done.Load()), len(specs) * f.runs })
-	report.Outcomes, err = job.RunAll(cmd.Context(), specs, report.Seeds, func() { done.Add(1) })
-	bar.Stop()
+	report, err := playJobs(cmd.Context(), env, plan, f.quiet)
 	if err != nil {
-		if errors.Is(err, context.Canceled) {
-			err = cli.Interrupted(err)
-		}
 		return errors.Join(err, kept.Abort())
 	}
 	if f.pcap != "" {
@@ -217,7 +213,46 @@ func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	if err = errors.Join(err, cli.PrintReport(env, report, f.format, f.explain)); err != nil {
 		return err
 	}
-	return report.Err()
+	if err := report.Err(); err != nil {
+		return err
+	}
+	return f.expect.judge(env, report.Rows())
+}
+
+// jobPlan is everything that was asked for.
+func (f *simulateFlags) jobPlan(cmd *cobra.Command) (*job.Plan, error) {
+	specs, err := f.job.specs(cmd, f.queue)
+	if err != nil {
+		return nil, err
+	}
+	config, err := json.Marshal(f.job.config())
+	if err != nil {
+		return nil, err
+	}
+	plan := &job.Plan{Title: f.job.title(f.runs), Basis: f.job.preset.basis(&f.job), Config: config, Jobs: specs}
+	for i := range f.runs {
+		plan.Seeds = append(plan.Seeds, f.seed+uint64(i))
+	}
+	var at []expect.Configuration
+	for _, s := range specs {
+		if states := f.job.preset.states; states != nil && states(&f.job, s.System) != "" {
+			plan.Statements = append(plan.Statements, states(&f.job, s.System))
+		}
+		at = append(at, expect.Configuration{System: s.System.Name})
+	}
+	return plan, f.expect.resolve(nil, job.Declared(), at)
+}
+
+// playJobs carries a plan out beside a progress bar.
+func playJobs(ctx context.Context, env *cli.Env, plan *job.Plan, quiet bool) (*job.Report, error) {
+	var done atomic.Int64
+	bar := cli.StartProgress(env, quiet, func() (int, int) { return int(done.Load()), plan.Runs() })
+	report, err := plan.Run(ctx, func() { done.Add(1) })
+	bar.Stop()
+	if errors.Is(err, context.Canceled) {
+		err = cli.Interrupted(err)
+	}
+	return report, err
 }
 
 // captureJob prepares the files of --pcap; without it there are none.

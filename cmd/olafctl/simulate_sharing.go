@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/paper/atp"
 	"github.com/olafctl/olaf/experiments/system"
 )
@@ -149,8 +150,8 @@ func (f *simulateFlags) runSharing(cmd *cobra.Command, env *cli.Env) error {
 	if f.runs < 1 || f.runs > 100_000 {
 		return cli.UsageError("--runs is %d; it must be 1 to 100000", f.runs)
 	}
-	if f.format == cli.JSONL || f.format == cli.YAML {
-		return cli.UsageError("--preset %s prints %s, %s or %s", sharedPreset, cli.Table, cli.JSON, cli.CSV)
+	if f.format == cli.YAML {
+		return cli.UsageError("--preset %s prints %s, %s, %s or %s", sharedPreset, cli.Table, cli.JSON, cli.JSONL, cli.CSV)
 	}
 	g, err := f.grid(cmd)
 	if err != nil {
@@ -161,18 +162,12 @@ func (f *simulateFlags) runSharing(cmd *cobra.Command, env *cli.Env) error {
 	}
 	started := env.Now()
 	kept := f.Documents(env, simulateName, started)
-	var seeds []uint64
+	plan := sharedPlan{Grid: g}
 	for i := range f.runs {
-		seeds = append(seeds, f.seed+uint64(i))
+		plan.Seeds = append(plan.Seeds, f.seed+uint64(i))
 	}
-	var done atomic.Int64
-	bar := cli.StartProgress(env, f.quiet, func() (int, int) { return int(done.Load()), g.Runs(f.runs) })
-	report, err := g.Table(cmd.Context(), system.All(), sharedPreset, "jobs that share a switch", seeds, func() { done.Add(1) })
-	bar.Stop()
+	report, err := plan.play(cmd.Context(), env, f.quiet)
 	if err != nil {
-		if errors.Is(err, context.Canceled) {
-			err = cli.Interrupted(err)
-		}
 		return errors.Join(err, kept.Abort())
 	}
 	err = kept.Finish(env, report, cli.MadeBy(env, started), false, f.quiet)
@@ -180,4 +175,34 @@ func (f *simulateFlags) runSharing(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	return report.Err()
+}
+
+// sharedPlan is everything that decides jobs that share a switch.
+type sharedPlan struct {
+	Grid  *atp.Grid `json:"grid"`
+	Seeds []uint64  `json:"seeds"`
+}
+
+// sharedReport is what they did, with the plan that gives it again.
+type sharedReport struct {
+	bench.Report
+	plan sharedPlan
+}
+
+// Made implements bench.Planned.
+func (r *sharedReport) Made() any { return &r.plan }
+
+// play carries the plan out beside a progress bar.
+func (p *sharedPlan) play(ctx context.Context, env *cli.Env, quiet bool) (*sharedReport, error) {
+	var done atomic.Int64
+	bar := cli.StartProgress(env, quiet, func() (int, int) { return int(done.Load()), p.Grid.Runs(len(p.Seeds)) })
+	table, err := p.Grid.Table(ctx, system.All(), sharedPreset, "jobs that share a switch", p.Seeds, func() { done.Add(1) })
+	bar.Stop()
+	if errors.Is(err, context.Canceled) {
+		err = cli.Interrupted(err)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &sharedReport{table, *p}, nil
 }

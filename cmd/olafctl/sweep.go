@@ -483,9 +483,12 @@ func (f *sweptFlags) settle() error {
 	return nil
 }
 
+// sweepOnly are the flags that do nothing without --sweep.
+var sweepOnly = []string{"metric", "until", "order", "processes", "token-file"}
+
 // refuse refuses flags that do nothing without --sweep, and those of the command that are like them.
 func (f *sweptFlags) refuse(cmd *cobra.Command, also ...string) error {
-	for _, name := range append(also, "metric", "until", "order", "processes", "token-file") {
+	for _, name := range slices.Concat(also, sweepOnly) {
 		if cmd.Flags().Changed(name) {
 			return cli.UsageError("--%s is of a sweep; add --sweep NAME=VALUES", name)
 		}

@@ -24,7 +24,7 @@ import (
 
 // sweepCommands are the commands whose runs can be swept. Their options are those of the command line.
 func sweepCommands(env *cli.Env) experimentsweep.Commands {
-	return experimentsweep.Commands{benchSweep(env), simulateSweep(), trainSweep(), scheduleSweepCommand(), verifySweepCommand()}
+	return experimentsweep.Commands{benchSweep(env), simulateSweep(), jobSweep(), trainSweep(), scheduleSweepCommand(), verifySweepCommand()}
 }
 
 // workCommands are all commands whose jobs workers carry out.

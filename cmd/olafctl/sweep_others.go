@@ -3,15 +3,18 @@ package main
 import (
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/axis"
+	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/lot"
 	schedsweep "github.com/olafctl/olaf/experiments/sched/sweep"
 	"github.com/olafctl/olaf/experiments/sched/workload"
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
+	"github.com/olafctl/olaf/experiments/system"
 )
 
 // flagCells makes specifications of what the flags of a command say.
@@ -47,6 +50,48 @@ func (c *flagCells[T]) Cell(values []experimentsweep.Option) (json.RawMessage, e
 		return nil, err
 	}
 	return json.Marshal(spec)
+}
+
+// jobCells are what flags say of a job on a preset's cluster.
+type jobCells struct {
+	preset, system string
+	seed           uint64
+	waits          waitFlags
+	job            jobFlags
+}
+
+// jobSweep is what can be varied of such a job: one system a cell.
+func jobSweep() *experimentsweep.Command {
+	c := &experimentsweep.Command{Name: "job", Subject: systemField, Headline: []string{"iteration_ns", "summed_ns"}, Runs: 1, Metrics: job.Metrics(), Run: lot.Jobs}
+	c.Options, c.Fields = optionsOf(newJobCells().cmd.Flags(), []string{"versus"}, []string{"seed", "queue"})
+	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
+		return newJobCells().begin("job", file, options)
+	}
+	return c
+}
+
+func newJobCells() *flagCells[jobCells] {
+	f := new(jobCells)
+	f.job.waitFlags = &f.waits
+	cmd := &cobra.Command{Use: "job"}
+	cmd.Flags().StringVar(&f.preset, "preset", jobPresetNames()[0], "cluster: "+strings.Join(jobPresetNames(), "|"))
+	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "first seed")
+	cli.AddSystem(cmd, &f.system, "queue", "whose job", system.All().Waiting().Names)
+	f.waits.add(cmd)
+	f.job.add(cmd)
+	return &flagCells[jobCells]{cmd: cmd, said: f, spec: func(f *jobCells) (any, error) {
+		if f.job.preset = findJobPreset(f.preset); f.job.preset == nil {
+			return nil, cli.UsageError("--preset %q is not one of %s", f.preset, strings.Join(jobPresetNames(), ", "))
+		}
+		if err := refuseJobFlags(cmd, f.job.preset); err != nil {
+			return nil, err
+		}
+		specs, err := f.job.specs(cmd, f.system)
+		if err != nil {
+			return nil, err
+		}
+		return &lot.OneJob{Job: specs[0], Seed: f.seed}, specs[0].Check()
+	}}
 }
 
 // trainSweep is what can be varied of a training.

@@ -6,11 +6,14 @@ import (
 	"encoding/csv"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/store"
 	"github.com/olafctl/olaf/results/text"
@@ -31,6 +34,13 @@ func KeepDocument(s *store.Store, experiment string, started time.Time) (*Docume
 	return &DocumentKeeper{w, experiment}, nil
 }
 
+// Planned is a report that its plan gives again.
+type Planned interface {
+	Report
+	// Made is the plan, which is kept as JSON.
+	Made() any
+}
+
 // Abort gives the experiment up; nothing of it stays in the store.
 func (k *DocumentKeeper) Abort() error { return k.writer.Abort() }
 
@@ -43,6 +53,11 @@ func (k *DocumentKeeper) Finish(r Report, by results.Provenance, stopped bool) (
 	if a, ok := r.(Attaching); ok {
 		if err := putAll(k.writer, a); err != nil {
 			return "", err
+		}
+	}
+	if p, ok := r.(Planned); ok {
+		if err := putPlan(k.writer, p); err != nil {
+			return "", fmt.Errorf("keep the plan of %s: %w", k.experiment, err)
 		}
 	}
 	m, err := k.manifest(document)
@@ -67,6 +82,67 @@ func putAll(w *store.Writer, a Attaching) error {
 		}
 	}
 	return nil
+}
+
+func putPlan(w *store.Writer, p Planned) error {
+	plan, err := json.MarshalIndent(p.Made(), "", "  ")
+	if err != nil {
+		return err
+	}
+	return w.Put(planFile, append(plan, '\n'))
+}
+
+// PlanOf reads the plan of a kept document; false where it was kept without one.
+func PlanOf(f *store.Folder, plan any) (bool, error) {
+	err := f.ReadJSON(planFile, plan)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// SameDocument compares a report that was made again with a kept document, but for who made it. The error matches ErrDiffers and
+// names what is not the same to the last byte.
+func SameDocument(f *store.Folder, again Report) error {
+	kept, err := f.ReadFile(archive.DocumentFile)
+	if err != nil {
+		return err
+	}
+	made, err := json.Marshal(again.Document())
+	if err != nil {
+		return err
+	}
+	was, err := membersOf(kept)
+	if err != nil {
+		return fmt.Errorf("%w: %s: %w", store.ErrDamaged, f.ID(), err)
+	}
+	is, err := membersOf(made)
+	if err != nil {
+		return err
+	}
+	for name := range is {
+		if was[name] != is[name] {
+			return fmt.Errorf("%s: %w: its %s; was it kept by another version of olafctl?", f.ID(), ErrDiffers, name)
+		}
+	}
+	if len(was) != len(is) {
+		return fmt.Errorf("%s: %w: it has %d fields, and now %d", f.ID(), ErrDiffers, len(was), len(is))
+	}
+	return nil
+}
+
+// membersOf are the members of a document without spaces, but for who made it.
+func membersOf(document []byte) (map[string]string, error) {
+	members := map[string]string{}
+	return members, metric.Members(document, func(name string, value json.RawMessage) error {
+		if name == "provenance" {
+			return nil
+		}
+		var compact bytes.Buffer
+		err := json.Compact(&compact, value)
+		members[name] = compact.String()
+		return err
+	})
 }
 
 // PutDocument writes what a report is in every form that it prints, and returns the first.

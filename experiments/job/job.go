@@ -36,6 +36,20 @@ func (s *Spec) parts() (system.Parts, error) {
 	return s.Mode.Parts(&o)
 }
 
+// Check says why hosts and switches can't be built, before anything plays.
+func (s *Spec) Check() error {
+	parts, err := s.parts()
+	if err != nil {
+		return err
+	}
+	j := s.Job
+	j.PerPacket = parts.PerPacket
+	if _, err = closed.Jobs(s.Network, j, parts, s.Mode.Sync); err != nil {
+		return fmt.Errorf("%s: %w", s.Name(), err)
+	}
+	return nil
+}
+
 // Outcome is a job over its seeds.
 type Outcome struct {
 	Spec    *Spec

@@ -10,6 +10,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/table"
 	"github.com/olafctl/olaf/results/text"
@@ -20,14 +21,13 @@ const Schema = "olafctl.job/v1"
 
 // Report is one or more systems' outcomes of the same job.
 type Report struct {
-	Title      string // one line about the job
-	Basis      string // of what its numbers rest on
-	Config     any    // what was asked for
-	Seeds      []uint64
+	Plan
 	Outcomes   []*Outcome
-	Statements []string
 	Provenance results.Provenance
 }
+
+// Made is the plan that gives the report again.
+func (r *Report) Made() any { return &r.Plan }
 
 // numbers are statistics by name, in the order of closed.Rows.
 type numbers []results.Statistic
@@ -63,14 +63,81 @@ type document struct {
 }
 
 type systemDocument struct {
-	System    string       `json:"system"`
-	Mode      string       `json:"mode"`
-	Config    config       `json:"config"`
-	Runs      int          `json:"runs"`
-	Hung      int          `json:"hung_runs"`
-	Numbers   numbers      `json:"numbers"`
-	Endpoints olaf.Counts  `json:"endpoints"`
-	Program   *olaf.Counts `json:"program,omitempty"`
+	System    string        `json:"system"`
+	Mode      string        `json:"mode"`
+	Config    config        `json:"config"`
+	Runs      int           `json:"runs"`
+	Hung      int           `json:"hung_runs"`
+	Numbers   numbers       `json:"numbers"`
+	BySeed    []seedNumbers `json:"by_seed"`
+	Endpoints olaf.Counts   `json:"endpoints"`
+	Program   *olaf.Counts  `json:"program,omitempty"`
+}
+
+// seedNumbers are the numbers of one run.
+type seedNumbers struct {
+	Seed    uint64        `json:"seed"`
+	Hung    bool          `json:"hung,omitempty"`
+	Numbers metric.Values `json:"numbers"`
+}
+
+// bySeed are the numbers of every run of an outcome.
+func (o *Outcome) bySeed(seeds []uint64) (all []seedNumbers) {
+	for i, run := range o.Runs {
+		all = append(all, seedNumbers{seeds[i], run.Hung, metric.Listed(Metrics(), func(k int) metric.Float { return closed.Rows()[k].Of(run) })})
+	}
+	return all
+}
+
+// Metrics are the numbers of a job, as results list them.
+func Metrics() []*metric.Metric { return jobMetrics }
+
+var jobMetrics = func() (all []*metric.Metric) {
+	for _, row := range closed.Rows() {
+		all = append(all, &metric.Metric{Name: row.Name, Title: row.Title, Unit: row.Unit, Doc: row.Doc, Of: func(*metric.Measured) metric.Float { return metric.Missing() }})
+	}
+	return all
+}()
+
+// Declared declares the runs of jobs: what hosts and switches counted is beside the numbers.
+func Declared() *metric.Declaration { return &metric.Declaration{Metrics: jobMetrics} }
+
+// Rows are the outcomes as rows of results.
+func (r *Report) Rows() (rows []results.Row) {
+	for _, o := range r.Outcomes {
+		row := results.Row{Queue: o.Spec.Name(), Runs: len(o.Runs), InvalidRuns: o.Hung}
+		for i, m := range jobMetrics {
+			row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: o.Numbers[i]})
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// KeptRuns reads the single runs of a kept document back, to be compared; none of a document that has none.
+func KeptRuns(raw []byte) (runs []results.Run, err error) {
+	var d kept
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return nil, fmt.Errorf("read the runs of a job: %w", err)
+	}
+	declared := Declared()
+	for i := range d.Systems {
+		s := &d.Systems[i]
+		for k, one := range s.BySeed {
+			run := results.Run{Queue: s.System + " " + s.Mode, Index: k, Seed: one.Seed, Declared: declared}
+			run.Metrics = metric.Listed(jobMetrics, func(m int) metric.Float {
+				if v, ok := one.Numbers[jobMetrics[m].Name]; ok {
+					return v
+				}
+				return metric.Missing()
+			})
+			if one.Hung {
+				run.Invalid = []string{ErrHung.Error()}
+			}
+			runs = append(runs, run)
+		}
+	}
+	return runs, nil
 }
 
 // config is what decides a job.
@@ -117,7 +184,7 @@ func (r *Report) Document() any {
 	for _, o := range r.Outcomes {
 		s := systemDocument{
 			System: o.Spec.System.Name, Mode: o.Spec.Mode.Name, Config: o.Spec.config(), Runs: len(o.Runs), Hung: o.Hung,
-			Numbers: o.Numbers, Endpoints: o.Endpoints,
+			Numbers: o.Numbers, BySeed: o.bySeed(r.Seeds), Endpoints: o.Endpoints,
 		}
 		if o.Program.Ledger() != nil {
 			s.Program = &o.Program
@@ -146,6 +213,8 @@ func Brief(raw []byte) string {
 		var found []string
 		if n := s.Numbers["iteration_ns"]; n.Known() {
 			found = append(found, text.Age(&n))
+		} else if n := s.Numbers["summed_ns"]; n.Known() {
+			found = append(found, text.Age(&n)+" to the sum")
 		}
 		if s.Hung > 0 {
 			found = append(found, fmt.Sprintf("%d of %d hung", s.Hung, s.Runs))
@@ -163,6 +232,11 @@ type kept struct {
 		Runs    int                          `json:"runs"`
 		Hung    int                          `json:"hung_runs"`
 		Numbers map[string]results.Statistic `json:"numbers"`
+		BySeed  []struct {
+			Seed    uint64                  `json:"seed"`
+			Hung    bool                    `json:"hung"`
+			Numbers map[string]metric.Float `json:"numbers"`
+		} `json:"by_seed"`
 	} `json:"systems"`
 }
 

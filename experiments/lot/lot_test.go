@@ -11,10 +11,14 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/aomcheck"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/rl"
 	schedsweep "github.com/olafctl/olaf/experiments/sched/sweep"
 	"github.com/olafctl/olaf/experiments/sched/workload"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sweep"
 )
@@ -57,6 +61,13 @@ func kinds(t *testing.T) map[string]struct {
 	if err != nil {
 		t.Fatal(err)
 	}
+	iswitch, err := system.All().Find("iswitch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	hosts := &job.Spec{System: iswitch, Mode: &iswitch.Modes[0]}
+	hosts.Network = closed.Network{Workers: 4, Link: closed.Link{Rate: 10 * olaf.Gbps, Overhead: 24}}
+	hosts.Job = closed.Job{Layout: endpoint.Layout{Values: 3000}, Updates: 5, Compute: olaf.Millisecond, Jitter: 0.2}
 	network.Queue, network.Waiting = "fifo", &netsim.Waiting{System: "switchml"}
 	answered, err := network.Text()
 	if err != nil {
@@ -67,6 +78,7 @@ func kinds(t *testing.T) map[string]struct {
 		run     carry
 		metrics []*metric.Metric
 	}{
+		"hosts":    {OneJob{Job: hosts, Seed: 3}, Jobs, job.Metrics()},
 		"waiting":  {Network{Topology: string(answered), Seed: 3}, Simulate, NetworkMetrics()},
 		"bench":    {one, ofBench, nil},
 		"simulate": {Network{Topology: string(text), Seed: 3}, Simulate, NetworkMetrics()},

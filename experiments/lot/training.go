@@ -60,16 +60,8 @@ func Block(c *rl.Config) int { return max(1, c.Iterations/Tenths) }
 var (
 	trained = metrics(row{"reward", "Reward, last tenth", ""}, row{"greedy_reward", "Reward without exploring", ""}, row{"end_ns", "Virtual time", "ns"})
 	queued  = metrics(row{"sent", "Sent", "updates"}, row{"delivered_frames", "Delivered", "frames"}, row{"aggregated", "Aggregated", "updates"}, row{"dropped", "Dropped", "updates"})
-	waited  = ofJobs()
+	waited  = job.Metrics()
 )
-
-// ofJobs are the numbers of a job on simulated hosts.
-func ofJobs() (all []*metric.Metric) {
-	for _, r := range closed.Rows() {
-		all = append(all, metrics(row{r.Name, r.Title, r.Unit})...)
-	}
-	return all
-}
 
 // TrainingMetrics are what trainings of any system are measured by.
 func TrainingMetrics() []*metric.Metric { return slices.Concat(trained, queued, waited) }

@@ -148,13 +148,7 @@ func (c *memoryConfig) run(ctx context.Context, set system.Set, w *waiting, slow
 	}
 	spec := &job.Spec{System: s, Mode: mode, Options: w.options}
 	spec.Network = closed.Network{Workers: c.Workers, Link: closed.Link{Rate: c.Rate, Delay: c.Delay, Overhead: overhead, Loss: loss}}
-	spec.Job = closed.Job{Updates: c.Updates, Limit: 60 * olaf.Second}
+	spec.Job = closed.Job{Updates: c.Updates, Limit: 60 * olaf.Second, Compute: c.Compute, Late: []olaf.Duration{c.Compute * olaf.Duration(slow-1)}}
 	spec.Job.Layout.Values = c.Values
-	spec.Job.Begin = func(worker int, _ uint32) olaf.Duration {
-		if worker == 0 {
-			return c.Compute * olaf.Duration(slow)
-		}
-		return c.Compute
-	}
 	return job.Run(ctx, spec, c.Seeds, done)
 }

@@ -134,7 +134,7 @@ func Results(a, b *Side) (*Document, error) {
 		doc.warnRuns(pair.a, a.Name, runsA)
 		doc.warnRuns(pair.b, b.Name, runsB)
 		if len(valid(runsA)) > 0 && len(valid(runsB)) > 0 && !shareSeed(valid(runsA), valid(runsB)) {
-			doc.warn("%s at %s: no seed is on both sides, so nothing is paired", pair.name(), olaf.Rate(pair.a.rate))
+			doc.warn("%s%s: no seed is on both sides, so nothing is paired", pair.name(), at(pair.a.rate))
 		}
 		for _, m := range results.MetricsOf(slices.Concat(runsA, runsB)) {
 			if line, any := lineOf(pair, m, valid(runsA), valid(runsB)); any {
@@ -156,7 +156,7 @@ func Results(a, b *Side) (*Document, error) {
 func (s *Side) holds() string {
 	var names []string
 	for _, r := range valid(s.Runs) {
-		if name := fmt.Sprintf("%s at %v", r.Queue, olaf.Rate(r.OutRateBPS)); !slices.Contains(names, name) {
+		if name := r.Queue + at(r.OutRateBPS); !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -173,7 +173,7 @@ func (d *Document) warn(format string, args ...any) {
 func (d *Document) warnRuns(key key, name string, runs []results.Run) {
 	n := len(valid(runs))
 	if left := len(runs) - n; left > 0 {
-		d.warn("%s, %s at %s: left out as not valid: %d of %d runs", name, key.queue, olaf.Rate(key.rate), left, len(runs))
+		d.warn("%s, %s%s: left out as not valid: %d of %d runs", name, key.queue, at(key.rate), left, len(runs))
 	}
 	withheld, why := 0, ""
 	for _, r := range valid(runs) {
@@ -183,7 +183,7 @@ func (d *Document) warnRuns(key key, name string, runs []results.Run) {
 		}
 	}
 	if withheld > 0 {
-		d.warn("%s, %s at %s: %d of %d runs do not tell their ages: %s", name, key.queue, olaf.Rate(key.rate), withheld, n, why)
+		d.warn("%s, %s%s: %d of %d runs do not tell their ages: %s", name, key.queue, at(key.rate), withheld, n, why)
 	}
 }
 
@@ -222,15 +222,23 @@ func (d *Document) pairs(a, b []key) (pairs []pair) {
 		if slices.Contains(b, k) {
 			pairs = append(pairs, pair{k, k})
 		} else {
-			d.warn("%s only has %s at %s", d.A, k.queue, olaf.Rate(k.rate))
+			d.warn("%s only has %s%s", d.A, k.queue, at(k.rate))
 		}
 	}
 	for _, k := range b {
 		if !slices.Contains(a, k) {
-			d.warn("%s only has %s at %s", d.B, k.queue, olaf.Rate(k.rate))
+			d.warn("%s only has %s%s", d.B, k.queue, at(k.rate))
 		}
 	}
 	return pairs
+}
+
+// at says the output rate of a configuration that has one of its own.
+func at(rate int64) string {
+	if rate == 0 {
+		return ""
+	}
+	return " at " + olaf.Rate(rate).String()
 }
 
 func keyOf(r *results.Run) key { return key{r.Queue, r.OutRateBPS} }

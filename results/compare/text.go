@@ -100,7 +100,7 @@ func titleOf(lines []Line) string {
 	for i := range lines {
 		a, b = max(a, lines[i].A.N), max(b, lines[i].B.N)
 	}
-	return fmt.Sprintf("%s at %v, runs: %d of A, %d of B", lines[0].Queue, olaf.Rate(lines[0].OutRateBPS), a, b)
+	return fmt.Sprintf("%s%s, runs: %d of A, %d of B", lines[0].Queue, at(lines[0].OutRateBPS), a, b)
 }
 
 func sheetOf(lines []*Line) *table.Sheet {

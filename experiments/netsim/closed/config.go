@@ -64,7 +64,7 @@ type Network struct {
 	Cycle olaf.Duration
 }
 
-// Job is what the hosts do.
+// Job is what the hosts do. What it hands over and asks for is no part of its JSON form.
 type Job struct {
 	endpoint.Layout
 	Updates uint32
@@ -72,21 +72,23 @@ type Job struct {
 	// ServerApply at a server.
 	Compute, Apply, ServerApply olaf.Duration
 	Jitter                      float64
-	// Begin hears that a worker starts to compute and says how long it will; nil takes Compute and Jitter.
-	Begin func(worker int, vector uint32) olaf.Duration
+	// Late is what every gradient of a worker takes beside that, by worker; those that are not listed nothing.
+	Late []olaf.Duration
+	// Begin hears that a worker starts to compute and says how long it will; nil takes Compute, Jitter and Late.
+	Begin func(worker int, vector uint32) olaf.Duration `json:"-"`
 	// Values gives the gradients when they are due; nil carries none.
-	Values func(now olaf.Time, worker int, vector uint32) []uint32
+	Values func(now olaf.Time, worker int, vector uint32) []uint32 `json:"-"`
 	// Applied sees what a host applies. A server's may be replaced by the weights that it answers with.
-	Applied func(now olaf.Time, host int, a *endpoint.Aggregate)
+	Applied func(now olaf.Time, host int, a *endpoint.Aggregate) `json:"-"`
 	// Tap hears every frame that arrives at a host or at a switch; nil for nobody.
-	Tap func(f *Frame)
+	Tap func(f *Frame) `json:"-"`
 	// Observer hears what the network is measured by; nil for nobody.
-	Observer Observer
+	Observer Observer `json:"-"`
 	// Follow is asked between two events: before the first, whenever the instant of its latest answer is reached, every some
 	// thousand events, and once when the run is over, with its end or its limit as next. last and next are the instants of the latest event
 	// and of the next one; look is valid during the call. It says until when it need not be asked again, and whether the run goes
 	// on at all; nil lets it pass.
-	Follow func(last, next olaf.Time, look *Look) (until olaf.Time, on bool)
+	Follow func(last, next olaf.Time, look *Look) (until olaf.Time, on bool) `json:"-"`
 	// Limit ends a job that is not over by then; it hung, unless nobody meant it to end. 0 is an hour.
 	Limit olaf.Duration
 	// Apart spreads the starts of hosts over this time, by the seed.
@@ -139,6 +141,11 @@ func (j *Job) check() error {
 		return fmt.Errorf("%w: computing times spread by %g of themselves; it must be 0 to 1", ErrConfig, j.Jitter)
 	case j.Compute < 0 || j.Apply < 0 || j.ServerApply < 0 || j.Limit < 0 || j.Apart < 0:
 		return fmt.Errorf("%w: computing takes %s, applying %s and %s, within %s", ErrConfig, j.Compute, j.Apply, j.ServerApply, j.Limit)
+	}
+	for worker, late := range j.Late {
+		if late < 0 {
+			return fmt.Errorf("%w: worker %d is late by %s", ErrConfig, worker, late)
+		}
 	}
 	if j.Limit == 0 {
 		j.Limit = 3600 * olaf.Second

@@ -67,8 +67,11 @@ func (h *host) Compute(vector uint32) {
 		return
 	}
 	unit := float64(splitmix.Mix(h.draw+uint64(vector))>>11) / (1 << 53)
-	takes := float64(j.Compute) * (1 + j.Jitter*(2*unit-1))
-	h.sim.push(h.sim.now+int64(takes), kindComputed|uint64(h.number))
+	takes := int64(float64(j.Compute) * (1 + j.Jitter*(2*unit-1)))
+	if h.worker < len(j.Late) {
+		takes += int64(j.Late[h.worker])
+	}
+	h.sim.push(h.sim.now+takes, kindComputed|uint64(h.number))
 }
 
 // Message implements endpoint.Host.

@@ -40,13 +40,7 @@ func Fig1(s *system.System, parts *system.Parts, scale int) (closed.Network, clo
 	frame := (beside + int64(parts.PerPacket)*olaf.LaneBytes) * 8
 	values := bits/frame*int64(parts.PerPacket) + max(0, (bits%frame/8-beside)/olaf.LaneBytes)
 	return net, closed.Job{
-		Layout: endpoint.Layout{Values: int(values)}, Updates: 1,
-		Begin: func(worker int, _ uint32) olaf.Duration {
-			if worker == 2 {
-				return straggler / olaf.Duration(scale)
-			}
-			return 0
-		},
+		Layout: endpoint.Layout{Values: int(values)}, Updates: 1, Late: []olaf.Duration{2: straggler / olaf.Duration(scale)},
 	}
 }
 

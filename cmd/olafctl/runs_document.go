@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/compare"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// documented is a kind of document that is kept with its plan, by its schema.
+type documented struct {
+	// repeat makes the report again and says of how many runs; none where it was kept without a plan.
+	repeat func(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report, int, error)
+	// side is what is compared; nil where documents hold no single runs.
+	side func(f *store.Folder, document []byte) (*compare.Side, error)
+}
+
+// documentKinds lists them.
+func documentKinds() map[string]documented {
+	return map[string]documented{job.Schema: {repeatJob, jobSide}, experiments.TableSchema: {repeatShared, nil}}
+}
+
+// kindOf is the kind of a run that was kept with its document only; false where that has no single runs.
+func kindOf(f *store.Folder) (documented, bool) {
+	var fixed struct {
+		Document string `json:"document"`
+	}
+	if !archive.HasDocumentOnly(f) || json.Unmarshal(f.Manifest.Deterministic, &fixed) != nil {
+		return documented{}, false
+	}
+	kind, ok := documentKinds()[fixed.Document]
+	return kind, ok
+}
+
+// repeatDocument makes a document again from its plan and compares it. It says how many runs that took; 0 where there is no plan.
+func repeatDocument(ctx context.Context, env *cli.Env, f *store.Folder) (int, error) {
+	kind, ok := kindOf(f)
+	if !ok {
+		return 0, nil
+	}
+	report, runs, err := kind.repeat(ctx, env, f)
+	if err != nil || runs == 0 {
+		return 0, err
+	}
+	return runs, bench.SameDocument(f, report)
+}
+
+// documentSide is a side of a comparison; nil of what has single runs elsewhere, or none.
+func documentSide(f *store.Folder) (*compare.Side, error) {
+	kind, ok := kindOf(f)
+	if !ok || kind.side == nil {
+		return nil, nil
+	}
+	document, err := f.ReadFile(archive.DocumentFile)
+	if err != nil {
+		return nil, err
+	}
+	return kind.side(f, document)
+}
+
+func repeatJob(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report, int, error) {
+	var plan job.Plan
+	if there, err := bench.PlanOf(f, &plan); err != nil || !there {
+		return nil, 0, err
+	}
+	report, err := playJobs(ctx, env, &plan, false)
+	return report, plan.Runs(), err
+}
+
+func repeatShared(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report, int, error) {
+	var plan sharedPlan
+	if there, err := bench.PlanOf(f, &plan); err != nil || !there {
+		return nil, 0, err
+	}
+	if plan.Grid == nil {
+		return nil, 0, fmt.Errorf("%w: %s: its plan is not of jobs that share a switch", store.ErrDamaged, f.ID())
+	}
+	report, err := plan.play(ctx, env, false)
+	return report, plan.Grid.Runs(len(plan.Seeds)), err
+}
+
+func jobSide(f *store.Folder, document []byte) (*compare.Side, error) {
+	runs, err := job.KeptRuns(document)
+	if err != nil || len(runs) == 0 {
+		return nil, err
+	}
+	var stated struct {
+		Config json.RawMessage `json:"config"`
+	}
+	err = json.Unmarshal(document, &stated)
+	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: stated.Config, Runs: runs, Partial: f.Manifest.Partial}, err
+}

@@ -1,0 +1,97 @@
+package job
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// A plan that was written and read gives the same document, with every kind of network that there is.
+func TestPlansAreReadAgain(t *testing.T) {
+	racks := jobOf(t, "iswitch", system.Options{Profile: "isw-x", Recovery: "help"}, 2, 0.02)
+	racks.Job.Jitter, racks.Job.Late = 0.3, []olaf.Duration{0, olaf.Millisecond}
+	links := jobOf(t, "switchml", system.Options{Packet: 1024, Slots: 12}, 0, 0)
+	links.Network.Access = []closed.Link{{Rate: 848 * olaf.Kbps, Delay: 3 * olaf.Nanosecond, Frame: 7, Mark: 3000}}
+	links.Network.Worker = closed.Costs{PerMessage: 1234567 * olaf.Nanosecond, PerMiB: 89}
+	links.Network.Accelerator = closed.Accelerator{BusBytes: 32, Beat: 5 * olaf.Nanosecond, Pipeline: 16}
+	tree := jobOf(t, "xagg", system.Options{}, 0, 0)
+	server := closed.TreeServer{Link: tree.Network.Link}
+	tree.Network.Tree = &closed.Tree{Servers: []closed.TreeServer{server, server}, Workers: []int{0, 0, 1, 1}}
+	tree.Network.Through = true
+	p := &Plan{Title: "three", Config: json.RawMessage(`{"b":1,"a":2}`), Seeds: []uint64{3, 4}, Jobs: []*Spec{racks, links, tree}}
+	first, err := p.Run(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.MarshalIndent(first.Made(), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Plan
+	if err := json.Unmarshal(text, &back); err != nil {
+		t.Fatal(err)
+	}
+	for i := range p.Jobs {
+		if a, b := p.Jobs[i], back.Jobs[i]; !reflect.DeepEqual(a.Network, b.Network) || !reflect.DeepEqual(a.Job, b.Job) || !reflect.DeepEqual(a.Options, b.Options) || a.Name() != b.Name() {
+			t.Errorf("%+v\nis read back as\n%+v", a, b)
+		}
+	}
+	again, err := back.Run(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := json.Marshal(first.Document())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := json.Marshal(again.Document())
+	if err != nil || !bytes.Equal(a, b) {
+		t.Errorf("%v:\n%s\n%s", err, a, b)
+	}
+	runs, err := KeptRuns(a)
+	if err != nil || len(runs) != p.Runs() {
+		t.Fatalf("%d runs: %v", len(runs), err)
+	}
+	for i := range runs {
+		for k, row := range closed.Rows() {
+			if was, is := row.Of(first.Outcomes[i/2].Runs[i%2]), runs[i].Value(Metrics()[k]); was != is && (was.Known() || is.Known()) {
+				t.Errorf("run %d: %s is read back as %v, not %v", i, row.Name, is, was)
+			}
+		}
+	}
+}
+
+// What a plan cannot hold is refused, and so is what this build has not.
+func TestPlansRefuse(t *testing.T) {
+	s := jobOf(t, "iswitch", system.Options{}, 0, 0)
+	s.Job.Begin = func(int, uint32) olaf.Duration { return 0 }
+	if _, err := json.Marshal(s); err == nil || !strings.Contains(err.Error(), "handed") {
+		t.Errorf("a job that is handed times: %v", err)
+	}
+	for text, want := range map[string]error{`{"system":"other"}`: system.ErrUnknown, `{"system":"switchml","mode":"async"}`: system.ErrUnknown} {
+		if err := json.Unmarshal([]byte(text), new(Spec)); !errors.Is(err, want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	h := jobOf(t, "iswitch", system.Options{H: 5}, 0, 0)
+	if err := h.Check(); !errors.Is(err, closed.ErrConfig) {
+		t.Errorf("H of 5: %v", err)
+	}
+	h.Options.H, h.Job.Late = 0, []olaf.Duration{-1}
+	if err := h.Check(); !errors.Is(err, closed.ErrConfig) {
+		t.Errorf("late by less than nothing: %v", err)
+	}
+	h.Job.Late, h.Job.Layout = nil, endpoint.Layout{Values: 3000}
+	if err := h.Check(); err != nil {
+		t.Error(err)
+	}
+}

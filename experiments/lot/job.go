@@ -1,0 +1,43 @@
+package lot
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/results/sweep"
+)
+
+// OneJob is a job of hosts that wait for answers.
+type OneJob struct {
+	Job  *job.Spec `json:"job"`
+	Seed uint64    `json:"seed"` // of the first run
+}
+
+// Jobs carries out runs from to from+n of OneJob. One that hung is not valid.
+func Jobs(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
+	cell, err := read[OneJob](spec)
+	if err != nil {
+		return nil, err
+	}
+	lot, seeds := of(job.Metrics()), make([]uint64, n)
+	for i := range seeds {
+		seeds[i] = cell.Seed + uint64(from+i)
+	}
+	o, err := job.Run(ctx, cell.Job, seeds, nil)
+	if err != nil {
+		return nil, err
+	}
+	for i, r := range o.Runs {
+		run := sweep.Run{Seed: seeds[i]}
+		if r.Hung {
+			run.Invalid = job.ErrHung.Error()
+		}
+		for _, row := range closed.Rows() {
+			run.Values = append(run.Values, row.Of(r))
+		}
+		lot.Runs = append(lot.Runs, run)
+	}
+	return lot, nil
+}
