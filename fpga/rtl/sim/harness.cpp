@@ -145,11 +145,9 @@ class Card {
  private:
   static constexpr uint32_t status_of_memories = 0x3098, command_of_memories = 0x3094;
 
-  // clock is one period of the clock. Inputs were set before and count from the next one on.
+  // clock is one clock, of which every change of clk is one here. Inputs were set before and count from the next one on.
   void clock() {
-    v_.clk = 0;
-    v_.eval();
-    v_.clk = 1;
+    v_.clk = !v_.clk;
     v_.eval();
     clocks_++;
   }

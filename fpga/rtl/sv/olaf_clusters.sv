@@ -70,20 +70,22 @@ module olaf_clusters #(
   logic [15:0]   d_count_1;
   logic [47:0]   d_now_1;
   logic [31:0]   d_epoch, d_epoch_1, d_epoch_2;
-  logic [143:0]  d_row, d_new;
-  logic [95:0]   d_kept, d_sums_2;
+  logic [47:0]   d_last, d_updates, d_frames, updates, frames, updates_2, frames_2;
+  logic          d_again;
   olaf_ram #(.WIDTH(176), .DEPTH(CLUSTERS), .STYLE(STYLE)) departures (
-    .clk, .we(d_1), .waddr(d_cluster_1), .wdata({d_epoch_1, d_new}), .re(departs || looks), .raddr(departs ? d_cluster : look_at),
-    .rdata({d_epoch, d_row})
+    .clk, .we(d_1), .waddr(d_cluster_1), .wdata({d_epoch_1, d_now_1, updates, frames}), .re(departs || looks), .raddr(departs ? d_cluster : look_at),
+    .rdata({d_epoch, d_last, d_updates, d_frames})
   );
-  assign d_kept = d_2 && d_cluster_2 == d_cluster_1 && d_epoch_2 == d_epoch_1 ? d_sums_2 : d_epoch == d_epoch_1 ? d_row[95:0] : '0;
-  assign d_new = {d_now_1, d_kept[95:48] + {32'b0, d_count_1}, d_kept[47:0] + 48'd1};
+  assign d_again = d_2 && d_cluster_2 == d_cluster_1 && d_epoch_2 == d_epoch_1;
+  assign updates = (d_again ? updates_2 : d_epoch == d_epoch_1 ? d_updates : '0) + {32'b0, d_count_1};
+  assign frames = (d_again ? frames_2 : d_epoch == d_epoch_1 ? d_frames : '0) + 48'd1;
   always_ff @(posedge clk) begin
     d_1 <= departs && !rst;
     d_2 <= d_1 && !rst;
     d_cluster_2 <= d_cluster_1;
     d_epoch_2 <= d_epoch_1;
-    d_sums_2 <= d_new[95:0];
+    updates_2 <= updates;
+    frames_2 <= frames;
     if (departs) begin
       d_cluster_1 <= d_cluster;
       d_count_1 <= d_count;
@@ -91,6 +93,6 @@ module olaf_clusters #(
     end
     if (departs || looks) d_epoch_1 <= epoch;
     if (rst || forget) {row_last, row_updates, row_frames} <= '0;
-    else if (looks_1) {row_last, row_updates, row_frames} <= d_epoch == d_epoch_1 ? d_row : '0;
+    else if (looks_1) {row_last, row_updates, row_frames} <= d_epoch == d_epoch_1 ? {d_last, d_updates, d_frames} : '0;
   end
 endmodule

@@ -123,18 +123,6 @@ module olaf_generator #(
   assign mem_loaded = mem_select == 2'd0 ? loaded_d : mem_select == 2'd1 ? loaded_f : loaded_t;
   assign mem_crc = ~crc;
 
-  function automatic logic [31:0] word_of(
-    input logic [1:0] memory, input logic [3:0] column, input logic built_in, input logic [255:0] d, input logic [511:0] f, input logic [511:0] t
-  );
-    begin
-      case (memory)
-        2'd0: word_of = d[32*{1'b0, column[2:0]} +: 32];
-        2'd1: word_of = f[32*column +: 32];
-        default: word_of = built_in ? UNIT : t[32*column +: 32];
-      endcase
-    end
-  endfunction
-
   function automatic logic [31:0] crc_of(input logic [31:0] old, input logic [31:0] data);
     begin
       crc_of = old ^ data;
@@ -143,6 +131,12 @@ module olaf_generator #(
   endfunction
 
   always_ff @(posedge clk) begin
+    logic [31:0] word;
+    case (mem_select)
+      2'd0: word = d_row[32*{1'b0, column_1[2:0]} +: 32];
+      2'd1: word = f_row[32*column_1 +: 32];
+      default: word = built_in_1 ? UNIT : t_row[32*column_1 +: 32];
+    endcase
     looking_1 <= looking && !summing;
     word_1 <= looking && summing;
     put_row <= looking_1 && mem_write;
@@ -152,7 +146,7 @@ module olaf_generator #(
       built_in_1 <= look_at < 32'(ROWS_OF_TEMPLATE * 16);
     end
     if (looking_1) begin
-      mem_rdata <= word_of(mem_select, column_1, built_in_1, d_row, f_row, t_row);
+      mem_rdata <= word;
       case (mem_select)
         2'd0: new_row <= {256'b0, d_row};
         2'd1: new_row <= f_row;
@@ -181,7 +175,7 @@ module olaf_generator #(
         crc <= '1;
       end else if (summing) begin
         if (looking) sum_at <= sum_at + 32'd1;
-        if (word_1) crc <= crc_of(crc, word_of(mem_select, column_1, built_in_1, d_row, f_row, t_row));
+        if (word_1) crc <= crc_of(crc, word);
         if (sum_at == mem_length && !word_1) summing <= 1'b0;
       end
       if (mem_forget) begin
@@ -206,7 +200,8 @@ module olaf_generator #(
 
   // ------------------------------------------------------------------------------------------------------- fetching ahead
   localparam int AHEAD = 8;
-  (* ram_style = "distributed" *) logic [535:0] ahead [0:AHEAD-1];  // headers without the generation time, and what else is known
+  (* ram_style = "distributed" *) logic [463:0] ahead [0:AHEAD-1];  // headers without the generation time
+  (* ram_style = "distributed" *) logic [71:0]  beside [0:AHEAD-1];  // what else is known of them
   logic [2:0]  put, get;
   logic [31:0] limit, played, fetched;
   logic        fetching, broken;
@@ -268,6 +263,7 @@ module olaf_generator #(
   assign ip_check = ~(ip_fold[15:0] + {15'b0, ip_fold[16]}) ^ {15'b0, flags_3[1]};
 
   always_ff @(posedge clk) begin
+    if (p3) beside[put] <= {time_3, fault_3, size_3, template_3};
     if (p3) ahead[put] <= {
     reward_3[7:0], reward_3[15:8], reward_3[23:16], reward_3[31:24],
     16'h0100,
@@ -278,7 +274,7 @@ module olaf_generator #(
     dest_port_3[7:0], dest_port_3[15:8], source_port_3[7:0], source_port_3[15:8],
     dest_3[7:0], dest_3[15:8], dest_3[23:16], dest_3[31:24], source_3[7:0], source_3[15:8], source_3[23:16], source_3[31:24],
     ip_check[7:0], ip_check[15:8], 8'd17, 8'd64, 16'h0040, 16'h0000, ip_length[7:0], ip_length[15:8], 8'h00, 8'h45,
-    16'h0008, macs_3, time_3, fault_3, size_3, template_3
+    16'h0008, macs_3
     };
   end
 
@@ -334,12 +330,11 @@ module olaf_generator #(
   end
 
   // -------------------------------------------------------------------------------------------------------- what comes next
-  logic [463:0] head;
   logic [47:0]  h_time;
   logic [2:0]   h_fault;
   logic [15:0]  h_size;
   logic [4:0]   h_template;
-  assign {head, h_time, h_fault, h_size, h_template} = ahead[get];
+  assign {h_time, h_fault, h_size, h_template} = beside[get];
   always_ff @(posedge clk) begin
     if (zap || arm || quit) begin
       put <= '0;
@@ -408,6 +403,7 @@ module olaf_generator #(
   assign t_at = fire ? h_row : restore ? row : advance ? row + 1'b1 : look_at[TA+3:4];
 
   always_ff @(posedge clk) begin
+    logic [463:0] head;
     if (rst) begin
       active <= 1'b0;
       restore <= 1'b0;
@@ -417,6 +413,7 @@ module olaf_generator #(
       else if (last_out) active <= 1'b0;
     end
     if (fire) begin
+      head = ahead[get];
       m_tdata <= {
         head[463:432], since[5:0], 2'b00, since[13:6], since[21:14], since[29:22], since[37:30], since[45:38], head[431:0]
       };
@@ -425,8 +422,10 @@ module olaf_generator #(
       constant <= h_template == '0;
       row <= h_row;
     end else if (advance) begin
-      for (int i = 0; i < 16; i++) m_tdata[32*i +: 32] <= constant ? {UNIT[7:0], UNIT[15:8], UNIT[23:16], UNIT[31:24]} :
-        {t_row[32*i +: 8], t_row[32*i+8 +: 8], t_row[32*i+16 +: 8], t_row[32*i+24 +: 8]};
+      if (constant) m_tdata <= {16{UNIT[7:0], UNIT[15:8], UNIT[23:16], UNIT[31:24]}};
+      else
+        for (int i = 0; i < 16; i++)
+          m_tdata[32*i +: 32] <= {t_row[32*i +: 8], t_row[32*i+8 +: 8], t_row[32*i+16 +: 8], t_row[32*i+24 +: 8]};
       left <= left - 8'd1;
       row <= row + 1'b1;
     end

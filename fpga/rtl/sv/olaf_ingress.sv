@@ -53,7 +53,7 @@ module olaf_ingress #(
   output logic [511:0]  rd_data
 );
 
-  localparam int OLAF_HEADER = 513;
+  localparam int OLAF_HEADER = 193;
   localparam int ROOM = BUFFER - 2 * MAX_BEATS - 8;  // undecided beats with which another frame may start
   localparam logic [15:0] MAX_PAYLOAD = 16'(OLAF_BYTES - 64);
 
@@ -196,7 +196,7 @@ module olaf_ingress #(
       first_1 <= first;
       first_2 <= first_1;
       if (sums)
-        for (int g = 0; g < 8; g++) part_1[16*g +: 16] <= partial(first, s_tdata, s_tkeep, g);
+        for (int g = 0; g < 8; g++) part_1[16*g +: 16] <= partial(first, s_tdata[64*g +: 64], s_tkeep[8*g +: 8], g);
       if (summed_1) begin
         sum_2 <= {16'b0, part_1[15:0]} + {16'b0, part_1[31:16]} + {16'b0, part_1[47:32]} + {16'b0, part_1[63:48]} +
                  {16'b0, part_1[79:64]} + {16'b0, part_1[95:80]} + {16'b0, part_1[111:96]} + {16'b0, part_1[127:112]} +
@@ -207,14 +207,14 @@ module olaf_ingress #(
   end
 
   // A ones' complement sum of four words; addresses and what follows them count in the first beat.
-  function automatic logic [15:0] partial(input logic in_first, input logic [511:0] data, input logic [63:0] there, input int g);
+  function automatic logic [15:0] partial(input logic in_first, input logic [63:0] data, input logic [7:0] there, input int g);
     logic [17:0] s;
     logic [16:0] folded;
     begin
       s = '0;
       for (int i = 0; i < 4; i++)
         if (!in_first || 4*g + i >= 13)
-          s = s + {2'b0, there[8*g + 2*i] ? data[64*g + 16*i +: 8] : 8'd0, there[8*g + 2*i + 1] ? data[64*g + 16*i + 8 +: 8] : 8'd0};
+          s = s + {2'b0, there[2*i] ? data[16*i +: 8] : 8'd0, there[2*i+1] ? data[16*i+8 +: 8] : 8'd0};
       folded = {1'b0, s[15:0]} + {15'b0, s[17:16]};
       partial = folded[15:0] + {15'b0, folded[16]};
     end
@@ -271,13 +271,14 @@ module olaf_ingress #(
 
   // What waits for a decision: what the first beat said, what the last one did, how long it was, and the verdict. The first
   // three are there before the queue multiplies.
+  (* ram_style = "distributed" *) logic [319:0]           outers [0:FRAMES-1];
   (* ram_style = "distributed" *) logic [OLAF_HEADER-1:0] headers [0:FRAMES-1];
   (* ram_style = "distributed" *) logic [BA+7:0]          shapes [0:FRAMES-1];
   (* ram_style = "distributed" *) logic [15:0]            lengths [0:FRAMES-1];
   (* ram_style = "distributed" *) logic [2:0]             verdicts [0:FRAMES-1];
   always_ff @(posedge clk) begin
+    if (first) outers[wr] <= s_tdata[319:0];
     if (first) headers[wr] <= {
-      s_tdata[319:0],
       s_tdata[391:384], s_tdata[399:392], s_tdata[407:400], s_tdata[415:408],
       s_tdata[439:432], s_tdata[447:440], s_tdata[455:448], s_tdata[463:456], s_tdata[471:464], s_tdata[479:472],
       s_tdata[487:480], s_tdata[495:488], s_tdata[503:496], s_tdata[511:504],
@@ -287,7 +288,8 @@ module olaf_ingress #(
     if (ce && ended_1) lengths[wr_1] <= bytes_1;
     if (ce && ended_3) verdicts[wr_3] <= {misnamed_3, verdict_3};
   end
-  assign {f_outer, f_seq, f_gen, f_reward, f_count, f_retransmission, f_cluster, f_worker, f_src, f_dst} = headers[rd];
+  assign f_outer = outers[rd];
+  assign {f_seq, f_gen, f_reward, f_count, f_retransmission, f_cluster, f_worker, f_src, f_dst} = headers[rd];
   assign {f_base, f_beats} = shapes[rd];
   assign f_bytes = lengths[rd];
   assign {f_misidentified, f_verdict} = verdicts[rd];

@@ -115,6 +115,7 @@ module olaf_lanes #(
   logic          bypass_push;
   logic [15:0]   over;
   always_ff @(posedge clk) begin
+    logic [32:0] lane;
     if (rst) begin
       valid_1 <= 1'b0;
       valid_2 <= 1'b0;
@@ -139,8 +140,16 @@ module olaf_lanes #(
       end
       if (valid_2) begin
         at_3 <= at_2;
-        if (mode_2 == olaf_pkg::COPY_ADD) {over, sum} <= add(rd_data, old, last_2 ? user_2[37:34] : 4'd0);
-        else {over, sum} <= {16'b0, rd_data};
+        if (mode_2 == olaf_pkg::COPY_ADD)
+          for (int i = 0; i < 16; i++) begin
+            lane = add(rd_data[32*i +: 32], old[32*i +: 32]);
+            over[i] <= lane[32] && (!last_2 || user_2[37:34] == '0 || i < 32'(user_2[37:34]));
+            sum[32*i +: 32] <= lane[31:0];
+          end
+        else begin
+          over <= '0;
+          sum <= rd_data;
+        end
       end
     end
     saturated <= ce && write && over != '0 ? ones(over) : '0;
@@ -153,21 +162,18 @@ module olaf_lanes #(
     end
   endfunction
 
-  // Lanes are big-endian on the wire. Overflow is where the sum's sign differs from both addends'. The top bits of the
-  // result say which lanes saturated; what lies behind the last lane of a frame, of so many in its last beat, does not count.
-  function automatic logic [527:0] add(input logic [511:0] x, input logic [511:0] y, input logic [3:0] many);
+  // Lanes are big-endian on the wire. Overflow is where the sum's sign differs from both addends'. The top bit of the result
+  // says that the lane saturated; behind the last lane of a frame, of which there are so many in its last beat, it does not count.
+  function automatic logic [32:0] add(input logic [31:0] x, input logic [31:0] y);
     logic [31:0] a, b, r;
     logic        o;
     begin
-      for (int i = 0; i < 16; i++) begin
-        a = {x[32*i +: 8], x[32*i+8 +: 8], x[32*i+16 +: 8], x[32*i+24 +: 8]};
-        b = {y[32*i +: 8], y[32*i+8 +: 8], y[32*i+16 +: 8], y[32*i+24 +: 8]};
-        r = a + b;
-        o = a[31] == b[31] && r[31] != a[31];
-        if (o) r = {a[31], {31{!a[31]}}};
-        add[512+i] = o && (many == '0 || i < 32'(many));
-        add[32*i +: 32] = {r[7:0], r[15:8], r[23:16], r[31:24]};
-      end
+      a = {x[7:0], x[15:8], x[23:16], x[31:24]};
+      b = {y[7:0], y[15:8], y[23:16], y[31:24]};
+      r = a + b;
+      o = a[31] == b[31] && r[31] != a[31];
+      if (o) r = {a[31], {31{!a[31]}}};
+      add = {o, r[7:0], r[15:8], r[23:16], r[31:24]};
     end
   endfunction
 
@@ -217,9 +223,16 @@ module olaf_lanes #(
   assign m_tvalid = held != '0;
   assign pop = ce && m_tvalid && m_tready;
   assign copy_stall = left != '0 && mode == olaf_pkg::COPY_BYPASS && 32'(held) > HELD - 4;
-  (* ram_style = "distributed" *) logic [560:0] bypassed [0:HELD-1];
-  always_ff @(posedge clk) if (bypass_push) bypassed[tail] <= {user_2, last_2, rd_data};
-  assign {m_tuser_size, m_tuser_src, m_tuser_dst, m_tlast, m_tdata} = bypassed[head];
+  (* ram_style = "distributed" *) logic [511:0] bypassed [0:HELD-1];
+  (* ram_style = "distributed" *) logic [48:0]  users [0:HELD-1];
+  always_ff @(posedge clk) begin
+    if (bypass_push) begin
+      bypassed[tail] <= rd_data;
+      users[tail] <= {user_2, last_2};
+    end
+  end
+  assign m_tdata = bypassed[head];
+  assign {m_tuser_size, m_tuser_src, m_tuser_dst, m_tlast} = users[head];
   assign m_tkeep = m_tlast && m_tuser_size[5:0] != '0 ? ~(64'hffff_ffff_ffff_ffff << m_tuser_size[5:0]) : '1;
   always_ff @(posedge clk) begin
     if (rst) begin

@@ -11,9 +11,14 @@ module olaf_lutram #(
   input  logic [AW-1:0]    raddr,
   output logic [WIDTH-1:0] rdata
 );
-  (* ram_style = "distributed" *) logic [WIDTH-1:0] mem [0:DEPTH-1];
+`ifdef SYNTHESIS
+  localparam int WORDS = DEPTH;
+`else
+  localparam int WORDS = 1 << AW;  // as in olaf_ram
+`endif
+  (* ram_style = "distributed" *) logic [WIDTH-1:0] mem [0:WORDS-1];
 `ifndef SYNTHESIS
-  initial for (int i = 0; i < DEPTH; i++) mem[i] = '0;
+  initial for (int i = 0; i < WORDS; i++) mem[i] = '0;
 `endif
   always_ff @(posedge clk) if (we) mem[waddr] <= wdata;
   assign rdata = mem[raddr];

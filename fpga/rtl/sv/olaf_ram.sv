@@ -15,29 +15,34 @@ module olaf_ram #(
   input  logic [AW-1:0]    raddr,
   output logic [WIDTH-1:0] rdata
 );
+`ifdef SYNTHESIS
+  localparam int WORDS = DEPTH;
+`else
+  localparam int WORDS = 1 << AW;  // what an address reaches, so that a simulator need not check any
+`endif
   generate
     if (STYLE == olaf_pkg::IN_ULTRA) begin : g
-      (* ram_style = "ultra" *) logic [WIDTH-1:0] mem [0:DEPTH-1];
+      (* ram_style = "ultra" *) logic [WIDTH-1:0] mem [0:WORDS-1];
 `ifndef SYNTHESIS
-      initial for (int i = 0; i < DEPTH; i++) mem[i] = '0;
+      initial for (int i = 0; i < WORDS; i++) mem[i] = '0;
 `endif
       always_ff @(posedge clk) begin
         if (re) rdata <= mem[raddr];
         if (we) mem[waddr] <= wdata;
       end
     end else if (STYLE == olaf_pkg::IN_LUTS) begin : g
-      (* ram_style = "distributed" *) logic [WIDTH-1:0] mem [0:DEPTH-1];
+      (* ram_style = "distributed" *) logic [WIDTH-1:0] mem [0:WORDS-1];
 `ifndef SYNTHESIS
-      initial for (int i = 0; i < DEPTH; i++) mem[i] = '0;
+      initial for (int i = 0; i < WORDS; i++) mem[i] = '0;
 `endif
       always_ff @(posedge clk) begin
         if (re) rdata <= mem[raddr];
         if (we) mem[waddr] <= wdata;
       end
     end else begin : g
-      (* ram_style = "block" *) logic [WIDTH-1:0] mem [0:DEPTH-1];
+      (* ram_style = "block" *) logic [WIDTH-1:0] mem [0:WORDS-1];
 `ifndef SYNTHESIS
-      initial for (int i = 0; i < DEPTH; i++) mem[i] = '0;
+      initial for (int i = 0; i < WORDS; i++) mem[i] = '0;
 `endif
       always_ff @(posedge clk) begin
         if (re) rdata <= mem[raddr];

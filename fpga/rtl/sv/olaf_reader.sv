@@ -218,16 +218,18 @@ module olaf_reader #(
   logic       push, pop, ends;
   assign push = ce && valid[4];
   assign pop = ce && m_tvalid && m_tready;
-  (* ram_style = "distributed" *) logic [512:0] beats [0:HELD-1];
+  (* ram_style = "distributed" *) logic [511:0] beats [0:HELD-1];
+  (* ram_style = "distributed" *) logic         lasts [0:HELD-1];
   (* ram_style = "distributed" *) logic [96:0]  users [0:HELD-1];
   always_ff @(posedge clk) begin
     if (push) begin
-      if (header[4]) beats[into] <= {tail[4], composed[from_composed]};
-      else beats[into] <= {tail[4], fetch_data};
+      beats[into] <= header[4] ? composed[from_composed] : fetch_data;
+      lasts[into] <= tail[4];
     end
     if (seen) users[users_into] <= {h_appended, h_saturated, {2'b0, h_lanes, 2'b0} + 16'd64, h_src, h_dst};
   end
-  assign {ends, m_tdata} = beats[from];
+  assign m_tdata = beats[from];
+  assign ends = lasts[from];
   assign {m_tuser_appended, m_tuser_saturated, m_tuser_size, m_tuser_src, m_tuser_dst} = users[users_from];
   // Room for all that may be on its way when the serialiser stops.
   assign out_stall = 32'(held) > HELD - 10;
