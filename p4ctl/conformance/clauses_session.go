@@ -84,7 +84,7 @@ var arbitration = []Clause{
 		p.code("stream", err, codes.FailedPrecondition)
 	}},
 	asPrimary("B7", ofMessages, "A later message with the id of another live controller ends the stream with INVALID_ARGUMENT", func(p *probe) {
-		backup, _, err := p.announce(&v1.Uint128{High: p.id.High})
+		backup, _, err := p.announce(p.lower())
 		if err == nil {
 			if err = p.say(backup, p.DeviceID, p.id); err == nil {
 				err = ended(backup)
@@ -117,7 +117,7 @@ var arbitration = []Clause{
 			return
 		}
 		p.told("the backup", backup, codes.NotFound)
-		p.code("message", p.say(backup, p.DeviceID, &v1.Uint128{High: p.id.High}), codes.OK)
+		p.code("message", p.say(backup, p.DeviceID, p.lower()), codes.OK)
 		p.told("a lower id", backup, codes.NotFound)
 	}),
 	asPrimary("B10", ofArbitration, "A controller that comes back with the highest id is primary again", func(p *probe) {
@@ -145,7 +145,7 @@ var arbitration = []Clause{
 		p.code("its write", p.write(), codes.PermissionDenied)
 	}),
 	asPrimary("B12", ofArbitration, "A primary that announces a lower id is primary no more, and nobody is", func(p *probe) {
-		p.code("message", p.say(p.stream, p.DeviceID, &v1.Uint128{High: p.id.High}), codes.OK)
+		p.code("message", p.say(p.stream, p.DeviceID, p.lower()), codes.OK)
 		p.told("it", p.stream, codes.NotFound)
 		p.code("its write", p.write(), codes.PermissionDenied)
 	}),
@@ -168,7 +168,7 @@ var arbitration = []Clause{
 		p.code("backup", err, codes.OK)
 		p.code("message", p.say(p.stream, p.DeviceID, p.id), codes.OK)
 		if a := p.told("the primary", p.stream, codes.OK); a != nil {
-			p.code("message", p.say(p.stream, p.DeviceID, &v1.Uint128{High: p.id.High}), codes.OK)
+			p.code("message", p.say(p.stream, p.DeviceID, p.lower()), codes.OK)
 			p.told("and next", p.stream, codes.NotFound) // anything about the backup would have come first
 		}
 	}),

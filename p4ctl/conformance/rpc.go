@@ -16,6 +16,13 @@ func (s *session) next() *v1.Uint128 {
 	return &v1.Uint128{High: s.high, Low: s.low}
 }
 
+// lower is an id below those that next gives. No other clause announces it: a server may see the streams of one clause end only while
+// the next one is tried.
+func (s *session) lower() *v1.Uint128 {
+	s.low++
+	return &v1.Uint128{High: s.high - 1, Low: s.low}
+}
+
 // open opens a stream and sends an arbitration of the device with this id, nil for none.
 func (p *probe) open(id *v1.Uint128) (v1.P4Runtime_StreamChannelClient, error) {
 	stream, err := p.client.StreamChannel(p.ctx)
