@@ -74,7 +74,7 @@ func TestSystemsThatAreRefused(t *testing.T) {
 	}{
 		"nobody":        {func(s *Spec) { s.Queue = "nobody" }, `unknown system "nobody"`},
 		"nobody beside": {func(s *Spec) { s.Versus = "fifo,nobody" }, `unknown system "nobody"`},
-		"waits":         {func(s *Spec) { s.Versus = "ring" }, "olafctl simulate"},
+		"waits":         {func(s *Spec) { s.Versus = "ring" }, "one bench has one kind"},
 		"no sum":        {func(s *Spec) { s.H = &zero }, "h is 0; use 1 to 65535"},
 		"h of a queue":  {func(s *Spec) { s.Queue, s.Versus, s.H = "olaf", "", &three }, "not for olaf"},
 	} {

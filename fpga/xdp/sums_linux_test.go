@@ -2,6 +2,7 @@ package xdp
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -126,6 +127,7 @@ type killed struct {
 	server  *netlab.Socket
 	adds    *exec.Cmd
 	died    chan struct{}
+	says    *bytes.Buffer // in its errors
 	epoch   uint16
 }
 
@@ -227,6 +229,8 @@ func (k *killed) start() {
 	k.Helper()
 	k.adds = exec.Command(os.Args[0], "-test.run", "^TestKilledAggregator$")
 	k.adds.Env = append(os.Environ(), adderEnv+"="+k.hub.Path())
+	k.says = new(bytes.Buffer)
+	k.adds.Stderr = k.says
 	out, err := k.adds.StdoutPipe()
 	if err != nil {
 		k.Fatal(err)
@@ -259,10 +263,11 @@ func (k *killed) vector(number, steps int, while time.Duration) (repeated bool) 
 	for f := range killFragments {
 		missing[f] = true
 	}
-	next, alive := 0, true
+	next, alive, kill := 0, true, (*time.Timer)(nil)
 	for deadline := time.Now().Add(30 * time.Second); len(missing) > 0 || alive; steps-- {
 		if steps == 0 {
-			time.AfterFunc(while, func() { _ = k.adds.Process.Kill() })
+			process := k.adds.Process
+			kill = time.AfterFunc(while, func() { _ = process.Kill() })
 		}
 		if next < killFragments*killChildren {
 			k.send(number, next%killChildren, next/killChildren)
@@ -272,6 +277,9 @@ func (k *killed) vector(number, steps int, while time.Duration) (repeated bool) 
 		k.take(number, missing)
 		select {
 		case <-k.died:
+			if kill == nil || kill.Stop() {
+				k.Fatalf("vector %d: the aggregator ended by itself: %s", number, k.says)
+			}
 			if k.take(number, missing); len(missing) > 0 {
 				repeated, next = true, 0
 				k.epoch += 2
