@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -221,7 +222,8 @@ func adder(path string) error {
 		return err
 	}
 	fmt.Println("adds")
-	select {}
+	_, err = io.Copy(io.Discard, os.Stdin) // as long as whoever started it
+	return err
 }
 
 // start starts the aggregator anew, and waits until it adds.
@@ -231,6 +233,9 @@ func (k *killed) start() {
 	k.adds.Env = append(os.Environ(), adderEnv+"="+k.hub.Path())
 	k.says = new(bytes.Buffer)
 	k.adds.Stderr = k.says
+	if _, err := k.adds.StdinPipe(); err != nil {
+		k.Fatal(err)
+	}
 	out, err := k.adds.StdoutPipe()
 	if err != nil {
 		k.Fatal(err)
