@@ -54,6 +54,11 @@ func Lines(rows []Row) Rows {
 	return Rows{Len: len(rows), Row: func(i int) Row { return rows[i] }}
 }
 
+// Texts are rows of one cell each.
+func Texts(lines []string) Rows {
+	return Rows{Len: len(lines), Row: func(i int) Row { return Row{ID: int64(i), Cells: []Cell{{Text: lines[i]}}} }}
+}
+
 // passes says whether a row is to be shown: every word of the filter occurs in it, or does not where it starts with "!".
 func (r *Rows) passes(words []string, i int) bool {
 	var text string

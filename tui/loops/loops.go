@@ -21,13 +21,10 @@ import (
 
 // Source is the run that is shown. Nothing in it waits; Player is one.
 type Source interface {
+	pace.Run
 	Snapshot() *closed.Snapshot // nil before the first
 	History() *History
 	End() olaf.Time
-	Pace() pace.Pace
-	SetPace(pace.Pace)
-	Step()
-	Advance(to olaf.Time)
 }
 
 // Runs is how far all runs are, which are measured beside the one shown.
@@ -48,8 +45,7 @@ type session struct {
 	options  Options
 	snapshot *closed.Snapshot
 	history  *History
-	pace     pace.Pace
-	speed    pace.Meter
+	hand     pace.Hand
 	runs     Runs
 	report   []string
 	whole    bool // time axes show the whole run
@@ -58,12 +54,12 @@ type session struct {
 
 // New makes a dashboard.
 func New(o Options) tui.Dashboard {
-	s := &session{options: o, pace: o.Source.Pace(), history: new(History)}
-	const forward, panels, all = "a loop goes forward only", "no panels here; every page is one", "every job and every host is shown"
+	s := &session{options: o, hand: pace.NewHand(o.Source, "a loop"), history: new(History)}
+	const panels, all = "no panels here; every page is one", "every job and every host is shown"
 	return tui.Dashboard{
 		Subject: s, Pages: []tui.Page{s.runPage(), s.hostsPage(), s.slotsPage(), s.resultsPage()}, Keys: s.keys(),
 		Without: map[keys.Action]string{
-			keys.StepBack: forward, keys.Rerun: "start again for other settings", keys.Stop: "quit ends it where it stands",
+			keys.StepBack: s.hand.Forward(), keys.Rerun: "start again for other settings", keys.Stop: "quit ends it where it stands",
 			keys.NextPanel: panels, keys.LastPanel: panels, keys.Maximise: panels, keys.Watch: all, keys.Reading: "ages are in the results",
 			keys.Workbook: "export a kept run as a workbook: 'olafctl export last --xlsx'",
 			keys.Figures:  "export a kept run as figures: 'olafctl export last --svg'",
@@ -74,37 +70,14 @@ func New(o Options) tui.Dashboard {
 }
 
 func (s *session) keys() tui.Acts {
-	return tui.Acts{
-		keys.Pause:     s.change(func(p *pace.Pace) { p.Paused = !p.Paused }),
-		keys.Faster:    s.change(func(p *pace.Pace) { p.Speed = p.Speed.Faster() }),
-		keys.Slower:    s.change(func(p *pace.Pace) { p.Slower(&s.speed) }),
-		keys.FullSpeed: s.change(func(p *pace.Pace) { p.Speed = pace.Full }),
-		keys.RealTime:  s.change(func(p *pace.Pace) { p.Speed = 1 }),
-		keys.Step: tui.Do(func(*tui.Frame) {
-			s.setPace(pace.Pace{Speed: s.pace.Speed, Paused: true})
-			s.options.Source.Step()
-		}),
-		keys.Window: tui.Do(func(*tui.Frame) { s.whole = !s.whole }),
-	}
-}
-
-// change makes an act of a change of pace.
-func (s *session) change(do func(*pace.Pace)) func(*tui.Frame) tea.Cmd {
-	return tui.Do(func(*tui.Frame) {
-		p := s.options.Source.Pace()
-		do(&p)
-		s.setPace(p)
-	})
-}
-
-func (s *session) setPace(p pace.Pace) {
-	s.options.Source.SetPace(p)
-	s.pace, s.speed = p, pace.Meter{}
+	acts := s.hand.Acts()
+	acts[keys.Window] = tui.Do(func(*tui.Frame) { s.whole = !s.whole })
+	return acts
 }
 
 // Look implements tui.Subject.
 func (s *session) Look(wall time.Time) tea.Cmd {
-	s.snapshot, s.pace, s.history = s.options.Source.Snapshot(), s.options.Source.Pace(), s.options.Source.History()
+	s.snapshot, s.history = s.options.Source.Snapshot(), s.options.Source.History()
 	if s.options.Runs != nil {
 		s.runs = s.options.Runs()
 	}
@@ -112,19 +85,13 @@ func (s *session) Look(wall time.Time) tea.Cmd {
 		s.report = s.options.Report()
 	}
 	if s.snapshot != nil {
-		s.speed.Note(wall, s.snapshot.Now, s.pace)
+		s.hand.Look(wall, s.snapshot.Now)
 	}
 	return nil
 }
 
 // Seek implements tui.Subject.
-func (s *session) Seek(to olaf.Time) string {
-	if s.snapshot == nil || to < s.snapshot.Now {
-		return "a loop goes forward only"
-	}
-	s.options.Source.Advance(to)
-	return ""
-}
+func (s *session) Seek(to olaf.Time) string { return s.hand.Seek(to) }
 
 func (s *session) end() olaf.Time { return s.options.Source.End() }
 
@@ -136,10 +103,8 @@ func (s *session) Status() tui.Status {
 	}
 	end := s.end()
 	ended, done := v.Now >= end, s.report != nil
-	out := tui.Status{
-		State: tui.Running, Speed: s.speed.Text(s.pace), Head: s.head(), Now: v.Now, End: end, Left: s.speed.Left(end.Sub(v.Now)), Busy: !ended || !done,
-		Progress: num.Percent(100 * float64(v.Now) / float64(max(end, 1))),
-	}
+	out := s.hand.Status(end)
+	out.Head, out.Busy = s.head(), !ended || !done
 	if s.runs.Total > 0 {
 		out.Beside = fmt.Sprintf("bench %d/%d", s.runs.Done, s.runs.Total)
 		if done {
@@ -151,8 +116,6 @@ func (s *session) Status() tui.Status {
 		out.State, out.Hint = tui.Done, "all is measured; quit prints the report"
 	case ended:
 		out.State = tui.Done
-	case s.pace.Paused:
-		out.State = tui.Paused
 	}
 	return out
 }

@@ -22,28 +22,6 @@ import (
 	"github.com/olafctl/olaf/tui/tuitest"
 )
 
-// jumping is a clock that nobody waits for: time passes by being waited for, and a little with every look.
-type jumping struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *jumping) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(time.Microsecond)
-	return c.now
-}
-
-func (c *jumping) After(d time.Duration) <-chan time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-	ch := make(chan time.Time, 1)
-	ch <- c.now
-	return ch
-}
-
 // loop is a loop of a system: jobs of some workers on links of 10 Gbps.
 type loop struct {
 	of                   string
@@ -98,35 +76,29 @@ func (g *glance) Follow(last, next olaf.Time, look *closed.Look) (olaf.Time, boo
 	return g.at, false
 }
 
-// still is a run that stands at one picture, and notes what it is asked.
+// still is a run that stands at one picture.
 type still struct {
+	tuitest.Still
 	snapshot *closed.Snapshot
 	history  *History
 	end      olaf.Time
-	pace     pace.Pace
-	steps    int
-	goal     olaf.Time
 }
 
 func (s *still) Snapshot() *closed.Snapshot { return s.snapshot }
 func (s *still) History() *History          { return s.history }
 func (s *still) End() olaf.Time             { return s.end }
-func (s *still) Pace() pace.Pace            { return s.pace }
-func (s *still) SetPace(p pace.Pace)        { s.pace = p }
-func (s *still) Step()                      { s.steps++ }
-func (s *still) Advance(to olaf.Time)       { s.goal = to }
 
 // at shows a loop when a part of its time is over.
 func (l loop) at(part float64) *still {
 	end := l.end()
 	if part == 1 {
-		p := NewPlayer(end, pace.Pace{Speed: pace.Full}, &jumping{})
+		p := NewPlayer(end, pace.Pace{Speed: pace.Full}, &tuitest.Jumping{})
 		l.play(p.Follow)
-		return &still{snapshot: p.Snapshot(), history: p.History(), end: end, pace: pace.Pace{Speed: 1e-5}}
+		return &still{snapshot: p.Snapshot(), history: p.History(), end: end, Still: tuitest.Still{Holds: pace.Pace{Speed: 1e-5}}}
 	}
-	g := &glance{Player: NewPlayer(end, pace.Pace{Speed: pace.Full}, &jumping{}), at: olaf.Time(part * float64(end))}
+	g := &glance{Player: NewPlayer(end, pace.Pace{Speed: pace.Full}, &tuitest.Jumping{}), at: olaf.Time(part * float64(end))}
 	l.play(g.Follow)
-	return &still{snapshot: g.picture, history: g.History(), end: end, pace: pace.Pace{Speed: 1e-5}}
+	return &still{snapshot: g.picture, history: g.History(), end: end, Still: tuitest.Still{Holds: pace.Pace{Speed: 1e-5}}}
 }
 
 // scenes are the runs that pages are of, each made when it is first looked at.
@@ -137,7 +109,7 @@ var scenes = map[string]func() *still{
 		return loop{of: "atp", jobs: 2, workers: 6, racks: 2, o: system.Options{Profile: "paper", Slots: 150}, loss: 0.002}.at(0.003)
 	}),
 	"forward": sync.OnceValue(func() *still { return loop{of: "ring", jobs: 1, workers: 4}.at(0.5) }),
-	"nothing": func() *still { return &still{history: new(History), pace: pace.Pace{Speed: 1}} },
+	"nothing": func() *still { return &still{history: new(History), Still: tuitest.Still{Holds: pace.Pace{Speed: 1}}} },
 }
 
 // dash is a dashboard of a size that has watched its source for a second.
@@ -221,7 +193,7 @@ func TestStatus(t *testing.T) {
 		}, tui.Done, false, "bench 5/5 ✓"},
 	} {
 		source := *scenes[c.scene]()
-		source.pace = c.pace
+		source.Holds = c.pace
 		o := Options{Source: &source}
 		if c.edit != nil {
 			c.edit(&o)
@@ -246,9 +218,9 @@ func TestKeys(t *testing.T) {
 	} {
 		d := shown("pool", 80, 24, nil)
 		tuitest.Press(d.Frame, c.keys)
-		got := d.source.pace
-		if got.Paused != c.want.Paused || math.Abs(float64(got.Speed/c.want.Speed)-1) > 1e-3 && got.Speed != c.want.Speed || (d.source.steps > 0) != (c.keys == ".") {
-			t.Errorf("%q: %+v, %d steps; want %+v", c.keys, got, d.source.steps, c.want)
+		got := d.source.Holds
+		if got.Paused != c.want.Paused || math.Abs(float64(got.Speed/c.want.Speed)-1) > 1e-3 && got.Speed != c.want.Speed || (d.source.Steps > 0) != (c.keys == ".") {
+			t.Errorf("%q: %+v, %d steps; want %+v", c.keys, got, d.source.Steps, c.want)
 		}
 	}
 	subject := New(Options{Source: scenes["pool"]()}).Subject
@@ -275,7 +247,7 @@ func TestEveryActionIsKnown(t *testing.T) {
 func TestPlayerChangesNothing(t *testing.T) {
 	for _, l := range []loop{{of: "switchml", jobs: 2, workers: 3, loss: 0.01}, {of: "atp", jobs: 1, workers: 4, racks: 2, o: system.Options{Profile: "paper"}}} {
 		alone := fmt.Sprintf("%+v", *l.play(nil))
-		p := NewPlayer(l.end(), pace.Pace{Speed: 1e-3}, &jumping{now: time.Unix(0, 0)})
+		p := NewPlayer(l.end(), pace.Pace{Speed: 1e-3}, &tuitest.Jumping{})
 		var meddler sync.WaitGroup
 		meddler.Go(func() {
 			before := olaf.Time(0)

@@ -34,7 +34,7 @@ func (s *session) drawResults(f *tui.Frame, r screen.Region) {
 
 func (s *session) resultRows() list.Rows {
 	if s.report != nil {
-		return list.Rows{Len: len(s.report), Row: func(i int) list.Row { return list.Row{ID: int64(i), Cells: []list.Cell{{Text: s.report[i]}}} }}
+		return list.Texts(s.report)
 	}
 	if s.snapshot == nil {
 		return list.Rows{}

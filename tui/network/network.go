@@ -24,12 +24,9 @@ import (
 
 // Source is the run that is shown. Nothing in it waits; Player is one.
 type Source interface {
+	pace.Run
 	Snapshot() *netsim.Snapshot // nil before the first
 	History() *History
-	Pace() pace.Pace
-	SetPace(pace.Pace)
-	Step()
-	Advance(to olaf.Time)
 }
 
 // Seeds is how far the runs of all seeds are, the one shown among them.
@@ -47,9 +44,8 @@ type session struct {
 	options  Options
 	snapshot *netsim.Snapshot
 	history  *History
-	pace     pace.Pace
+	hand     pace.Hand
 	seeds    Seeds
-	speed    pace.Meter
 	report   []string
 
 	reading olaf.Reading
@@ -61,12 +57,12 @@ type session struct {
 
 // New makes a dashboard.
 func New(o Options) tui.Dashboard {
-	s := &session{options: o, pace: o.Source.Pace(), seeds: Seeds{0, 1}, history: new(History)}
-	const forward, panels = "a simulation goes forward only", "no panels here; every page is one"
+	s := &session{options: o, hand: pace.NewHand(o.Source, "a simulation"), seeds: Seeds{0, 1}, history: new(History)}
+	const panels = "no panels here; every page is one"
 	return tui.Dashboard{
 		Subject: s, Pages: s.pages(), Keys: s.keys(),
 		Without: map[keys.Action]string{
-			keys.StepBack: forward, keys.Rerun: "simulate again for other settings", keys.Stop: "quit ends a simulation where it stands",
+			keys.StepBack: s.hand.Forward(), keys.Rerun: "simulate again for other settings", keys.Stop: "quit ends a simulation where it stands",
 			keys.NextPanel: panels, keys.LastPanel: panels, keys.Maximise: panels,
 			keys.Workbook: "export a kept run as a workbook: 'olafctl export last --xlsx'",
 			keys.Figures:  "export a kept run as figures: 'olafctl export last --svg'",
@@ -81,43 +77,20 @@ func (s *session) pages() []tui.Page {
 }
 
 func (s *session) keys() tui.Acts {
-	return tui.Acts{
-		keys.Pause:     s.change(func(p *pace.Pace) { p.Paused = !p.Paused }),
-		keys.Faster:    s.change(func(p *pace.Pace) { p.Speed = p.Speed.Faster() }),
-		keys.Slower:    s.change(func(p *pace.Pace) { p.Slower(&s.speed) }),
-		keys.FullSpeed: s.change(func(p *pace.Pace) { p.Speed = pace.Full }),
-		keys.RealTime:  s.change(func(p *pace.Pace) { p.Speed = 1 }),
-		keys.Step: tui.Do(func(*tui.Frame) {
-			s.setPace(pace.Pace{Speed: s.pace.Speed, Paused: true})
-			s.options.Source.Step()
-		}),
-		keys.Watch: tui.Do(func(*tui.Frame) {
-			if v := s.snapshot; v != nil {
-				s.watched = (s.watched + 1) % max(len(v.Clusters), 1)
-			}
-		}),
-		keys.Reading: tui.Do(func(*tui.Frame) { s.reading = (s.reading + 1) % olaf.Readings }),
-		keys.Window:  tui.Do(func(*tui.Frame) { s.whole = !s.whole }),
-	}
-}
-
-// change makes an act of a change of pace.
-func (s *session) change(do func(*pace.Pace)) func(*tui.Frame) tea.Cmd {
-	return tui.Do(func(*tui.Frame) {
-		p := s.options.Source.Pace()
-		do(&p)
-		s.setPace(p)
+	acts := s.hand.Acts()
+	acts[keys.Watch] = tui.Do(func(*tui.Frame) {
+		if v := s.snapshot; v != nil {
+			s.watched = (s.watched + 1) % max(len(v.Clusters), 1)
+		}
 	})
-}
-
-func (s *session) setPace(p pace.Pace) {
-	s.options.Source.SetPace(p)
-	s.pace, s.speed = p, pace.Meter{}
+	acts[keys.Reading] = tui.Do(func(*tui.Frame) { s.reading = (s.reading + 1) % olaf.Readings })
+	acts[keys.Window] = tui.Do(func(*tui.Frame) { s.whole = !s.whole })
+	return acts
 }
 
 // Look implements tui.Subject.
 func (s *session) Look(wall time.Time) tea.Cmd {
-	s.snapshot, s.pace, s.history = s.options.Source.Snapshot(), s.options.Source.Pace(), s.options.Source.History()
+	s.snapshot, s.history = s.options.Source.Snapshot(), s.options.Source.History()
 	if s.options.Seeds != nil {
 		s.seeds = s.options.Seeds()
 	}
@@ -125,19 +98,13 @@ func (s *session) Look(wall time.Time) tea.Cmd {
 		s.report = s.options.Report()
 	}
 	if s.snapshot != nil {
-		s.speed.Note(wall, s.snapshot.Now, s.pace)
+		s.hand.Look(wall, s.snapshot.Now)
 	}
 	return nil
 }
 
 // Seek implements tui.Subject.
-func (s *session) Seek(to olaf.Time) string {
-	if s.snapshot == nil || to < s.snapshot.Now {
-		return "a simulation goes forward only"
-	}
-	s.options.Source.Advance(to)
-	return ""
-}
+func (s *session) Seek(to olaf.Time) string { return s.hand.Seek(to) }
 
 // ended says that the run shown has reached its end.
 func (s *session) ended() bool { return s.snapshot.Now >= s.snapshot.End }
@@ -153,10 +120,8 @@ func (s *session) Status() tui.Status {
 	if v == nil {
 		return tui.Status{Busy: true}
 	}
-	out := tui.Status{
-		State: tui.Running, Speed: s.speed.Text(s.pace), Head: s.head(), Now: v.Now, End: v.End, Left: s.speed.Left(v.End.Sub(v.Now)), Busy: !s.done(),
-		Progress: num.Percent(100 * float64(v.Now) / float64(max(v.End, 1))),
-	}
+	out := s.hand.Status(v.End)
+	out.Head, out.Busy = s.head(), !s.done()
 	if v.Now < v.Warmup {
 		out.Word = "warm-up"
 	}
@@ -168,8 +133,6 @@ func (s *session) Status() tui.Status {
 		out.State, out.Hint = tui.Done, "all is simulated; quit prints the report"
 	case s.ended():
 		out.State = tui.Done
-	case s.pace.Paused:
-		out.State = tui.Paused
 	}
 	return out
 }

@@ -23,21 +23,15 @@ import (
 	"github.com/olafctl/olaf/tui/tuitest"
 )
 
-// still is a run that stands at one picture, and notes what it is asked.
+// still is a run that stands at one picture.
 type still struct {
+	tuitest.Still
 	snapshot *netsim.Snapshot
 	history  *History
-	pace     pace.Pace
-	steps    int
-	goal     olaf.Time
 }
 
 func (s *still) Snapshot() *netsim.Snapshot { return s.snapshot }
 func (s *still) History() *History          { return s.history }
-func (s *still) Pace() pace.Pace            { return s.pace }
-func (s *still) SetPace(p pace.Pace)        { s.pace = p }
-func (s *still) Step()                      { s.steps++ }
-func (s *still) Advance(to olaf.Time)       { s.goal = to }
 
 // glance ends a run at an instant with a picture of it, and its history up to there.
 type glance struct {
@@ -58,11 +52,11 @@ func (g *glance) Before(last, next olaf.Time, look func(at olaf.Time) *netsim.Sn
 
 // at is a source that shows a real run at an instant.
 func at(topology *netsim.Topology, instant olaf.Time) *still {
-	g := &glance{Player: NewPlayer(end(topology), pace.Pace{Speed: pace.Full}, &jumping{}), at: instant}
+	g := &glance{Player: NewPlayer(end(topology), pace.Pace{Speed: pace.Full}, &tuitest.Jumping{}), at: instant}
 	if _, err := netsim.Run(context.Background(), topology, netsim.Options{Watcher: g}); err != nil {
 		panic(err)
 	}
-	return &still{snapshot: g.picture, history: g.History(), pace: pace.Pace{Speed: 1}}
+	return &still{snapshot: g.picture, history: g.History(), Still: tuitest.Still{Holds: pace.Pace{Speed: 1}}}
 }
 
 // scenes are the runs that pages are of, each made when it is first looked at.
@@ -88,7 +82,7 @@ var scenes = map[string]func() *still{
 	}),
 	"many":    sync.OnceValue(func() *still { return at(preset("multihop", netsim.Scale{Clusters: 200}), olaf.Time(6*olaf.Second)) }),
 	"rack":    sync.OnceValue(func() *still { return at(preset("rack", netsim.Scale{}), olaf.Time(500*olaf.Millisecond)) }),
-	"nothing": func() *still { return &still{history: new(History), pace: pace.Pace{Speed: 1}} },
+	"nothing": func() *still { return &still{history: new(History), Still: tuitest.Still{Holds: pace.Pace{Speed: 1}}} },
 }
 
 // dash is a dashboard of a size that has watched its source for a second.
@@ -162,7 +156,7 @@ func TestStatus(t *testing.T) {
 		{"over", pace.Pace{Speed: 1}, Seeds{1, 1}, "■ DONE | multihop queue olaf, tc off, seed 1  20.000 s of 20.0 s GAUGE 100.0 %"},
 	} {
 		d := shown(c.scene, 140, 20, func(o *Options) {
-			o.Source.(*still).pace = c.pace
+			o.Source.(*still).Holds = c.pace
 			o.Seeds = func() Seeds { return c.seeds }
 		})
 		lines := strings.Split(d.Text(), "\n")
@@ -213,9 +207,9 @@ func TestPaceKeys(t *testing.T) {
 		{"M", pace.Pace{Speed: 1}, pace.Pace{Speed: pace.Full}}, {"R", pace.Pace{Speed: 5}, pace.Pace{Speed: 1}}, {".", pace.Pace{Speed: 5}, pace.Pace{Speed: 5, Paused: true}},
 		{"-", pace.Pace{Speed: pace.Full}, pace.Pace{Speed: 0.5}}, // slower than the simulated second a second that was seen
 	} {
-		d := shown("plain", 80, 24, func(o *Options) { o.Source.(*still).pace = c.from })
+		d := shown("plain", 80, 24, func(o *Options) { o.Source.(*still).Holds = c.from })
 		tuitest.Press(d.Frame, c.keys)
-		got := d.source.pace
+		got := d.source.Holds
 		if math.Abs(float64(got.Speed/c.want.Speed)-1) > 1e-9 && got.Speed != c.want.Speed || got.Paused != c.want.Paused {
 			t.Errorf("%q from %v gives %v, want %v", c.keys, c.from, got, c.want)
 		}
@@ -251,17 +245,17 @@ func TestEveryBinding(t *testing.T) {
 func TestSeeks(t *testing.T) {
 	d := shown("plain", 100, 30, nil)
 	tuitest.Press(d.Frame, "right")
-	if want := d.source.snapshot.Now + d.source.snapshot.End/50; d.source.goal != want {
-		t.Errorf("a step forward leads to %v, want %v", d.source.goal, want)
+	if want := d.source.snapshot.Now + d.source.snapshot.End/50; d.source.Goal != want {
+		t.Errorf("a step forward leads to %v, want %v", d.source.Goal, want)
 	}
 	for _, k := range []string{"left", "0", ","} {
 		d := shown("plain", 100, 30, nil)
-		if tuitest.Press(d.Frame, k); d.source.goal != 0 || !strings.Contains(d.Text(), "forward only") {
-			t.Errorf("%q: goal %v, and it is not said why not", k, d.source.goal)
+		if tuitest.Press(d.Frame, k); d.source.Goal != 0 || !strings.Contains(d.Text(), "forward only") {
+			t.Errorf("%q: goal %v, and it is not said why not", k, d.source.Goal)
 		}
 	}
-	if tuitest.Press(d.Frame, "."); d.source.steps != 1 {
-		t.Errorf("%d steps", d.source.steps)
+	if tuitest.Press(d.Frame, "."); d.source.Steps != 1 {
+		t.Errorf("%d steps", d.source.Steps)
 	}
 }
 

@@ -12,29 +12,8 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/tui/pace"
+	"github.com/olafctl/olaf/tui/tuitest"
 )
-
-// jumping is a clock that nobody waits for: time passes by being waited for, and a little with every look.
-type jumping struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *jumping) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(time.Microsecond)
-	return c.now
-}
-
-func (c *jumping) After(d time.Duration) <-chan time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-	ch := make(chan time.Time, 1)
-	ch <- c.now
-	return ch
-}
 
 // preset is a network that comes with the program, for 15 s; it panics where there is none.
 func preset(name string, scale netsim.Scale) *netsim.Topology {
@@ -68,7 +47,7 @@ func TestPaceTakesItsTime(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	_, alone := simulate(t, topology, nil)
 	for _, speed := range []pace.Speed{0.5, 1, 20} {
-		clock := &jumping{now: time.Unix(0, 0)}
+		clock := &tuitest.Jumping{}
 		p := NewPlayer(end(topology), pace.Pace{Speed: speed}, clock)
 		_, watched := simulate(t, topology, p)
 		if watched != alone {
@@ -90,7 +69,7 @@ func TestMeddlingChangesNothing(t *testing.T) {
 	topology.Control.Enabled = true
 	_, alone := simulate(t, topology, nil)
 	for seed := range uint64(3) {
-		p := NewPlayer(end(topology), pace.Pace{Speed: 5, Paused: true}, &jumping{now: time.Unix(0, 0)})
+		p := NewPlayer(end(topology), pace.Pace{Speed: 5, Paused: true}, &tuitest.Jumping{})
 		over := make(chan struct{})
 		var wg sync.WaitGroup
 		wg.Go(func() {
@@ -130,7 +109,7 @@ func TestMeddlingChangesNothing(t *testing.T) {
 func TestStop(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	ctx, cancel := context.WithCancel(context.Background())
-	p := NewPlayer(end(topology), pace.Pace{Speed: 1, Paused: true}, &jumping{})
+	p := NewPlayer(end(topology), pace.Pace{Speed: 1, Paused: true}, &tuitest.Jumping{})
 	p.StopWith(ctx)
 	cancel()
 	if r, _ := simulate(t, topology, p); r.Time != 0 || r.Events != 0 {
@@ -158,7 +137,7 @@ func (s *scripted) Before(last, next olaf.Time, look func(at olaf.Time) *netsim.
 // TestSteps takes a paused run from event to event.
 func TestSteps(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
-	p := NewPlayer(end(topology), pace.Pace{Speed: 1, Paused: true}, &jumping{})
+	p := NewPlayer(end(topology), pace.Pace{Speed: 1, Paused: true}, &tuitest.Jumping{})
 	var events []olaf.Time
 	step := func(last, next olaf.Time) {
 		events = append(events, next)
@@ -185,7 +164,7 @@ func TestSteps(t *testing.T) {
 
 // TestAdvance takes a paused run to an instant between two events, where it is then stopped.
 func TestAdvance(t *testing.T) {
-	p := NewPlayer(olaf.Time(20*olaf.Second), pace.Pace{Speed: 1, Paused: true}, &jumping{})
+	p := NewPlayer(olaf.Time(20*olaf.Second), pace.Pace{Speed: 1, Paused: true}, &tuitest.Jumping{})
 	look := func(at olaf.Time) *netsim.Snapshot { return &netsim.Snapshot{Now: at} }
 	goal := olaf.Time(olaf.Millisecond)
 	p.Advance(goal)
@@ -203,7 +182,7 @@ func TestHistory(t *testing.T) {
 	topology := preset("multihop", netsim.Scale{})
 	var first *History
 	for _, way := range []pace.Pace{{Speed: pace.Full}, {Speed: 3}} {
-		p := NewPlayer(end(topology), way, &jumping{now: time.Unix(0, 0)})
+		p := NewPlayer(end(topology), way, &tuitest.Jumping{})
 		simulate(t, topology, p)
 		h := p.History()
 		n := len(h.Instants)

@@ -133,7 +133,7 @@ func groupColumns() []list.Column {
 
 func (s *session) resultRows() list.Rows {
 	if s.report != nil {
-		return list.Rows{Len: len(s.report), Row: func(i int) list.Row { return list.Row{ID: int64(i), Cells: []list.Cell{{Text: s.report[i]}}} }}
+		return list.Texts(s.report)
 	}
 	if s.snapshot == nil {
 		return list.Rows{}

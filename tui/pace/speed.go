@@ -1,5 +1,6 @@
-// Package pace holds a simulated run to the pace that a person chooses, and remembers what it was like. It knows nothing of what
-// is simulated but that it asks between its events, as netsim.Watcher says.
+// Package pace holds a simulated run to the pace that a person chooses, remembers what it was like, and is the part of its
+// dashboard that all such runs share. It knows nothing of what is simulated but that it asks between its events, as
+// netsim.Watcher says.
 package pace
 
 import (
