@@ -1,5 +1,7 @@
 package olaf
 
+import "slices"
+
 // Decisions is how a log of what a queue decided compares with the engine: an accounting identity of devices that keep one. It
 // holds where Void is empty and all that was checked is equal.
 type Decisions struct {
@@ -25,14 +27,24 @@ func (d *Decisions) Add(o *Decisions) {
 	}
 }
 
-// Lateness is how much later than they should have frames left, in ns, as percentiles.
-type Lateness struct {
+// Quantiles are of times, in ns.
+type Quantiles struct {
 	P50 int64 `json:"p50"`
 	P99 int64 `json:"p99"`
 	Max int64 `json:"max"`
 }
 
-// Worst takes the greater of each percentile.
-func (l *Lateness) Worst(o *Lateness) {
-	l.P50, l.P99, l.Max = max(l.P50, o.P50), max(l.P99, o.P99), max(l.Max, o.Max)
+// QuantilesOf sorts times and takes theirs: of n the value in place share·n, from 0. They are 0 where there are none.
+func QuantilesOf[T ~int64](times []T) Quantiles {
+	if len(times) == 0 {
+		return Quantiles{}
+	}
+	slices.Sort(times)
+	at := func(share float64) int64 { return int64(times[min(int(share*float64(len(times))), len(times)-1)]) }
+	return Quantiles{P50: at(0.5), P99: at(0.99), Max: at(1)}
+}
+
+// Worst takes the greater of each.
+func (q *Quantiles) Worst(o *Quantiles) {
+	q.P50, q.P99, q.Max = max(q.P50, o.P50), max(q.P99, o.P99), max(q.Max, o.Max)
 }

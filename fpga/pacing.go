@@ -4,11 +4,11 @@ import "github.com/olafctl/olaf"
 
 // Pacing is how well an output held its times that a process serves.
 type Pacing struct {
-	Frames     int64         `json:"frames"`
-	LatenessNS olaf.Lateness `json:"lateness_ns"`
-	BusyNS     int64         `json:"busy_ns"`  // sum of service times
-	StallNS    int64         `json:"stall_ns"` // sum of the lateness of frames that were late by a quarter of their service time
-	Stalls     int64         `json:"stalls"`
+	Frames     int64          `json:"frames"`
+	LatenessNS olaf.Quantiles `json:"lateness_ns"`
+	BusyNS     int64          `json:"busy_ns"`  // sum of service times
+	StallNS    int64          `json:"stall_ns"` // sum of the lateness of frames that were late by a quarter of their service time
+	Stalls     int64          `json:"stalls"`
 	// Withheld is why ages must not be told; empty where they may.
 	Withheld string `json:"withheld,omitempty"`
 }

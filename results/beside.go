@@ -71,7 +71,7 @@ func (row *Row) real(runs []*Run) {
 		}
 		if l := r.LatenessNS; l != nil {
 			if row.LatenessNS == nil {
-				row.LatenessNS = new(olaf.Lateness)
+				row.LatenessNS = new(olaf.Quantiles)
 			}
 			row.LatenessNS.Worst(l)
 		}

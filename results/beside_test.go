@@ -14,8 +14,8 @@ import (
 func TestRealRow(t *testing.T) {
 	age, count := &metric.Metric{Name: "aom_cluster_ns", Age: true}, &metric.Metric{Name: "frames"}
 	runs := []*Run{
-		{Decisions: &olaf.Decisions{Checked: 10, Equal: 10}, LatenessNS: &olaf.Lateness{P50: 1, P99: 9, Max: 20}, Beside: map[string]Beside{"aom_cluster_ns": {1, 2, 4}}},
-		{Decisions: &olaf.Decisions{Checked: 5, Equal: 4, First: "that"}, LatenessNS: &olaf.Lateness{P50: 2, P99: 8, Max: 10}, Withheld: "late",
+		{Decisions: &olaf.Decisions{Checked: 10, Equal: 10}, LatenessNS: &olaf.Quantiles{P50: 1, P99: 9, Max: 20}, Beside: map[string]Beside{"aom_cluster_ns": {1, 2, 4}}},
+		{Decisions: &olaf.Decisions{Checked: 5, Equal: 4, First: "that"}, LatenessNS: &olaf.Quantiles{P50: 2, P99: 8, Max: 10}, Withheld: "late",
 			Beside: map[string]Beside{"aom_cluster_ns": {3, 4, Missing()}}},
 	}
 	row := Row{Queue: "olaf", Stats: Stats{{age, Describe([]Float{4}, "")}, {count, Describe([]Float{7}, "")}}}
@@ -47,7 +47,7 @@ func TestRealRow(t *testing.T) {
 
 // TestRecall holds that a run measured again from its frames stands beside the twin as it did, with its own ages.
 func TestRecall(t *testing.T) {
-	stored := &Run{Decisions: &olaf.Decisions{Checked: 3, Equal: 3}, LatenessNS: &olaf.Lateness{P50: 1},
+	stored := &Run{Decisions: &olaf.Decisions{Checked: 3, Equal: 3}, LatenessNS: &olaf.Quantiles{P50: 1},
 		Beside: map[string]Beside{"aom_cluster_ns": {1, 2, 3}}}
 	again := &Run{Metrics: toy.Values(map[string]Float{"aom_cluster_ns": 7})}
 	again.Recall(stored)

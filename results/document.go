@@ -96,7 +96,7 @@ type Row struct {
 	// Of runs on real wires: how the log of decisions compares with the engine, over all runs; the worst run's lateness of the
 	// output; and the runs whose ages are not told.
 	Decisions  *olaf.Decisions `json:"decisions,omitempty"`
-	LatenessNS *olaf.Lateness  `json:"lateness_ns,omitempty"`
+	LatenessNS *olaf.Quantiles `json:"lateness_ns,omitempty"`
 	Withheld   *Withheld       `json:"withheld,omitempty"`
 	// Stats are members of the row itself in JSON.
 	Stats Stats `json:"*"`
@@ -207,7 +207,7 @@ type Run struct {
 	Withheld string `json:"withheld,omitempty"`
 	// Decisions, LatenessNS and Beside are of runs on real wires; see Row.
 	Decisions  *olaf.Decisions   `json:"decisions,omitempty"`
-	LatenessNS *olaf.Lateness    `json:"lateness_ns,omitempty"`
+	LatenessNS *olaf.Quantiles   `json:"lateness_ns,omitempty"`
 	Beside     map[string]Beside `json:"beside,omitempty"`
 	// Invalid lists why the run must not enter a mean; empty when it may.
 	Invalid []string `json:"invalid,omitempty"`

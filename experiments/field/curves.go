@@ -155,7 +155,7 @@ func fielded(t *rl.Config, out *Outcome) *Training {
 	f := &Training{
 		System: t.Network.Kind, Seed: t.Seed, Real: true, Curves: out.Curves, Greedy: out.Server.Greedy,
 		LostPct: share(q["in"]-q["delivered_updates"], q["in"]), Inside: ratio(q["delivered_updates"], q["delivered_frames"]),
-		Counts: q, Identities: out.Checks, Decisions: out.Decisions, Pacing: out.Pacing, WorkersLateNS: new(olaf.Lateness), Invalid: out.Invalid,
+		Counts: q, Identities: out.Checks, Decisions: out.Decisions, Pacing: out.Pacing, WorkersLateNS: new(olaf.Quantiles), Invalid: out.Invalid,
 	}
 	for i := range out.Workers {
 		f.WorkersLateNS.Worst(&out.Workers[i].LateNS)
@@ -252,7 +252,7 @@ func rounded(ns int64) time.Duration { return time.Duration(ns).Round(time.Micro
 // sayWitnessed says what testbeds said of their trainings. period is that of the slowest worker, on average.
 func (k *curve) sayWitnessed(f *experiments.Figure, period time.Duration) {
 	var decisions olaf.Decisions
-	var late, workers olaf.Lateness
+	var late, workers olaf.Quantiles
 	withheld, why := 0, ""
 	for _, t := range k.trainings {
 		if t.Decisions != nil {

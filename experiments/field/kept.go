@@ -35,7 +35,7 @@ type Training struct {
 	Identities    []Check           `json:"identities,omitempty"`
 	Decisions     *olaf.Decisions   `json:"decisions,omitempty"`
 	Pacing        *fpga.Pacing      `json:"pacing,omitempty"`
-	WorkersLateNS *olaf.Lateness    `json:"workers_late_ns,omitempty"`
+	WorkersLateNS *olaf.Quantiles   `json:"workers_late_ns,omitempty"`
 	Weights       string            `json:"weights_sha256,omitempty"` // of all workers, where they wait for sums
 	Invalid       []string          `json:"invalid,omitempty"`
 }

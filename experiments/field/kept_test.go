@@ -52,7 +52,7 @@ func believed(t *testing.T) *Training {
 	return &Training{
 		System: "olaf", Seed: 3, Real: true, Curves: [][]rl.Point{{{AtNS: 1, Reward: -7}, {AtNS: 2, Reward: -5}}},
 		Counts: map[string]uint64{"in": 8}, Identities: []Check{{"sent = decided about", 8, 8}}, Decisions: &olaf.Decisions{Checked: 20, Equal: 20},
-		WorkersLateNS: &olaf.Lateness{P99: 5}, Weights: "abc",
+		WorkersLateNS: &olaf.Quantiles{P99: 5}, Weights: "abc",
 	}
 }
 

@@ -83,7 +83,7 @@ func (p *pacing) sent(serviceNS, lateNS int64) (stall bool) {
 // tell says how the run went, and why its ages must be withheld if they must.
 func (p *pacing) tell() *fpga.Pacing {
 	t := &fpga.Pacing{Frames: int64(p.late.n), BusyNS: p.busyNS, StallNS: p.stallNS, Stalls: p.stalls,
-		LatenessNS: olaf.Lateness{P50: p.late.quantile(0.5), P99: p.late.quantile(0.99), Max: p.late.max}}
+		LatenessNS: olaf.Quantiles{P50: p.late.quantile(0.5), P99: p.late.quantile(0.99), Max: p.late.max}}
 	if p.late.n == 0 {
 		return t
 	}

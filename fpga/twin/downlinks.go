@@ -112,7 +112,7 @@ func reuse[T any](spare *[][]T) (s []T) {
 	return s
 }
 
-// free gives the memory of a sum back.
+// release gives the memory of a sum back.
 func (l *downlinks) release(a *answer) {
 	if a.inside != nil {
 		l.spare = append(l.spare, a.inside)

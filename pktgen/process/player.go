@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"slices"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -66,9 +65,9 @@ func (m *Mishaps) check() error {
 type Report struct {
 	Counts map[string]uint64 `json:"counts"` // the endpoint's
 	Traffic
-	Skipped int           `json:"packets_skipped"`           // left out, as if they were lost
-	Doubled int           `json:"packets_doubled,omitempty"` // sent twice
-	LateNS  olaf.Lateness `json:"late_ns"`                   // of vectors
+	Skipped int            `json:"packets_skipped"`           // left out, as if they were lost
+	Doubled int            `json:"packets_doubled,omitempty"` // sent twice
+	LateNS  olaf.Quantiles `json:"late_ns"`                   // of vectors
 }
 
 // playing is a player at work; it is the endpoint's host.
@@ -108,7 +107,7 @@ func (p *Player) Run(ctx context.Context, conn *net.UDPConn, make func(endpoint.
 	for i, n := range k.end.Counts() {
 		k.report.Counts[endpoint.Describe().Counters[i].Name] = n
 	}
-	k.report.LateNS, k.report.Traffic = lateness(k.late), k.traffic
+	k.report.LateNS, k.report.Traffic = olaf.QuantilesOf(k.late), k.traffic
 	return &k.report, err
 }
 
@@ -356,14 +355,4 @@ func (k *playing) leave() {
 // fail keeps the first error.
 func (k *playing) fail(err error) {
 	k.failed = cmp.Or(k.failed, err)
-}
-
-// lateness sorts.
-func lateness(late []time.Duration) (l olaf.Lateness) {
-	if len(late) == 0 {
-		return l
-	}
-	slices.Sort(late)
-	at := func(share float64) int64 { return int64(late[min(int(share*float64(len(late))), len(late)-1)]) }
-	return olaf.Lateness{P50: at(0.5), P99: at(0.99), Max: at(1)}
 }

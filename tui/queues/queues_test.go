@@ -360,7 +360,7 @@ func TestTwin(t *testing.T) {
 	row.Stats.Of("aom_cluster_ns").Beside = &results.Beside{Plan: 6_119_000, Twin: 6_222_000, Measured: 6_209_000}
 	row.Stats.Of("peak_aom_ns").Beside = &results.Beside{Plan: 8_612_000, Twin: 8_633_000, Measured: results.Missing()}
 	row.Decisions = &olaf.Decisions{Checked: 27_770, Equal: 27_769, First: "the first"}
-	row.LatenessNS = &olaf.Lateness{P50: 100, P99: 14_000, Max: 2_400_000}
+	row.LatenessNS = &olaf.Quantiles{P50: 100, P99: 14_000, Max: 2_400_000}
 	row.Withheld = &results.Withheld{Runs: 1, Reason: "the pacer was late"}
 	var report strings.Builder
 	if err := text.Bench(&report, text.View{Width: 200}, &results.Bench{Rows: []results.Row{row}}); err != nil {

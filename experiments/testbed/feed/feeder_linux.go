@@ -194,7 +194,7 @@ func (f *Feeder) Run(ctx context.Context, c Config, said func()) (*Run, error) {
 	if err := k.play(ctx); err != nil {
 		return nil, err
 	}
-	k.out.TookNS, k.out.LatencyNS = int64(time.Since(k.begun)), quantiles(k.times)
+	k.out.TookNS, k.out.LatencyNS = int64(time.Since(k.begun)), olaf.QuantilesOf(k.times)
 	f.epoch += uint16(c.Vectors)
 	return k.out, f.account(ctx, k.out, &c)
 }

@@ -65,7 +65,7 @@ type row struct {
 	Checked    uint64                       `json:"values_checked"`
 	Wrong      uint64                       `json:"values_wrong"`
 	Decisions  olaf.Decisions               `json:"decisions"`
-	LatencyNS  Quantiles                    `json:"latency_ns"`
+	LatencyNS  olaf.Quantiles               `json:"latency_ns"`
 	Stats      map[string]results.Statistic `json:"stats"`
 }
 
@@ -100,7 +100,7 @@ func (r *Report) row() row {
 			continue
 		}
 		w.Runs++
-		w.LatencyNS.worst(&run.LatencyNS)
+		w.LatencyNS.Worst(&run.LatencyNS)
 		for i, n := range numbers {
 			values[i] = append(values[i], metric.Float(n.of(r.Plan, &r.Config, run)))
 		}

@@ -2,7 +2,6 @@ package feed
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
@@ -47,7 +46,7 @@ type Run struct {
 	Repeated  uint64         `json:"repeated"`       // that were there already
 	Checked   uint64         `json:"values_checked"` // of sums, at all workers
 	Wrong     uint64         `json:"values_wrong"`
-	LatencyNS Quantiles      `json:"latency_ns"` // of a sum, from the last packet of it to the server
+	LatencyNS olaf.Quantiles `json:"latency_ns"` // of a sum, from the last packet of it to the server
 	Decisions olaf.Decisions `json:"decisions"`
 	// Kernel are the counts of every aggregator, by its name.
 	Kernel  map[string]map[string]uint64 `json:"kernel"`
@@ -102,26 +101,4 @@ func decisions(k map[string]uint64) (n uint64) {
 		n += k[class]
 	}
 	return n
-}
-
-// Quantiles are of times, in ns.
-type Quantiles struct {
-	P50 int64 `json:"p50"`
-	P99 int64 `json:"p99"`
-	Max int64 `json:"max"`
-}
-
-// worst takes the greater of each.
-func (q *Quantiles) worst(o *Quantiles) {
-	q.P50, q.P99, q.Max = max(q.P50, o.P50), max(q.P99, o.P99), max(q.Max, o.Max)
-}
-
-// quantiles are those of times in ns, which are sorted.
-func quantiles(ns []int64) (q Quantiles) {
-	if len(ns) == 0 {
-		return q
-	}
-	slices.Sort(ns)
-	at := func(share float64) int64 { return ns[min(len(ns)-1, int(share*float64(len(ns))))] }
-	return Quantiles{P50: at(0.5), P99: at(0.99), Max: ns[len(ns)-1]}
 }
