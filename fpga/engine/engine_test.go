@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"math"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -85,6 +86,41 @@ func TestBadOutput(t *testing.T) {
 	}
 }
 
+// TestRatesAreNearest holds that an increment is the nearest to a rate that there is, and a rate that to its increment, both
+// upwards from the middle.
+func TestRatesAreNearest(t *testing.T) {
+	const perByte = 8 * int64(olaf.Second/olaf.Cycle) // bits per second of one byte a cycle
+	step := func(i engine.Increment) *big.Rat { return big.NewRat(int64(i)*perByte, 1<<24) }
+	half := func(r *big.Rat, by int64) *big.Rat { return new(big.Rat).Add(r, big.NewRat(by, 2)) }
+	rapid.Check(t, func(t *rapid.T) {
+		i := engine.Increment(rapid.OneOf(rapid.Uint32Range(1, uint32(engine.Line)), rapid.Just(uint32(1<<13))).Draw(t, "increment"))
+		rate := new(big.Rat).SetInt64(int64(i.Rate()))
+		if rate.Cmp(half(step(i), 1)) > 0 || rate.Cmp(half(step(i), -1)) <= 0 {
+			t.Fatalf("%d is %v, exactly %s", i, i.Rate(), step(i).FloatString(3))
+		}
+		r := olaf.Rate(rapid.Int64Range(60, int64(128*olaf.Gbps)).Draw(t, "rate"))
+		got, err := engine.FromRate(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		off := new(big.Rat).Sub(step(got), new(big.Rat).SetInt64(int64(r)))
+		apart := new(big.Rat).Mul(step(1), big.NewRat(1, 2))
+		if off.Cmp(apart) > 0 || off.Cmp(new(big.Rat).Neg(apart)) <= 0 || got.Exactly(r) != (off.Sign() == 0) {
+			t.Fatalf("%v is %d, off by %s; exactly %t", r, got, off.FloatString(3), got.Exactly(r))
+		}
+	})
+	if got := engine.Increment(1 << 13).Rate(); got != 976_563 {
+		t.Errorf("976,562.5 bps are %d", got)
+	}
+	for rate, want := range map[olaf.Rate]string{
+		0: "the output rate is 0bps; it must be more than 0bps and at most the line's 128Gbps", 59: "the output rate 59bps is below the limiter's resolution",
+	} {
+		if _, err := engine.FromRate(rate); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", rate, err)
+		}
+	}
+}
+
 func TestIncrement(t *testing.T) {
 	for _, c := range []struct {
 		rate  olaf.Rate
@@ -120,7 +156,11 @@ func TestIncrement(t *testing.T) {
 	})
 }
 
+// TestProfiles holds what every profile costs every discipline, and which of them have read ports.
 func TestProfiles(t *testing.T) {
+	if want := []string{"calibrated", "ideal", "measured", "measured-shared"}; !slices.Equal(engine.Profiles(), want) {
+		t.Errorf("%v, want %v", engine.Profiles(), want)
+	}
 	for _, c := range []struct {
 		profile engine.Profile
 		queue   string
@@ -129,13 +169,93 @@ func TestProfiles(t *testing.T) {
 		{engine.Calibrated, "olaf", engine.Output{DequeueCycles: 2, MergeCycles: 1}},
 		{engine.Calibrated, "fifo", engine.Output{}},
 		{engine.Ideal, "olaf", engine.Output{}},
+		{engine.Ideal, "fifo", engine.Output{}},
+		{engine.Measured, "olaf", engine.Output{ReadPorts: 2}},
+		{engine.Measured, "fifo", engine.Output{ReadPorts: 2}},
+		{engine.MeasuredShared, "olaf", engine.Output{ReadPorts: 1}},
+		{engine.MeasuredShared, "fifo", engine.Output{ReadPorts: 1}},
 	} {
 		if got, err := c.profile.Costs(c.queue); err != nil || got != c.want {
 			t.Errorf("%s of %s: %+v, %v", c.profile, c.queue, got, err)
 		}
+		c.want.Rate = 20 << 24
+		if got, err := c.profile.Output(c.queue, 40*olaf.Gbps); err != nil || got != c.want {
+			t.Errorf("%s of %s at 40Gbps: %+v, %v", c.profile, c.queue, got, err)
+		}
+		if _, err := c.profile.Output(c.queue, 0); !errors.Is(err, engine.ErrConfig) {
+			t.Errorf("%s of %s at 0bps: %v", c.profile, c.queue, err)
+		}
+		if got := c.profile.ReadPorts(); got != c.want.ReadPorts || c.profile.Validate() != nil {
+			t.Errorf("%s has %d read ports, want %d; %v", c.profile, got, c.want.ReadPorts, c.profile.Validate())
+		}
 	}
-	if _, err := engine.Profile("free").Costs("olaf"); !errors.Is(err, engine.ErrConfig) {
-		t.Error(err)
+	const unknown = `unknown cycle profile "free"; there are calibrated, ideal, measured, measured-shared`
+	_, costs := engine.Profile("free").Costs("olaf")
+	_, output := engine.Profile("free").Output("olaf", olaf.Gbps)
+	for _, err := range []error{engine.Profile("free").Validate(), costs, output} {
+		if !errors.Is(err, engine.ErrConfig) || !strings.Contains(err.Error(), unknown) {
+			t.Error(err)
+		}
+	}
+}
+
+// TestWithPorts asks every profile for every number of read ports.
+func TestWithPorts(t *testing.T) {
+	const none, odd = "counts no cycles of a memory", "the logic is built with 1 or 2"
+	for _, c := range []struct {
+		profile engine.Profile
+		ports   int
+		want    engine.Profile
+		refused string
+	}{
+		{engine.Measured, 1, engine.MeasuredShared, ""}, {engine.Measured, 2, engine.Measured, ""},
+		{engine.MeasuredShared, 1, engine.MeasuredShared, ""}, {engine.MeasuredShared, 2, engine.Measured, ""},
+		{engine.Measured, 0, engine.Measured, odd}, {engine.Measured, 3, engine.Measured, odd},
+		{engine.MeasuredShared, 0, engine.MeasuredShared, odd}, {engine.MeasuredShared, -1, engine.MeasuredShared, odd},
+		{engine.Calibrated, 0, engine.Calibrated, none}, {engine.Calibrated, 1, engine.Calibrated, none},
+		{engine.Ideal, 1, engine.Ideal, none}, {engine.Ideal, 2, engine.Ideal, none},
+	} {
+		got, err := c.profile.WithPorts(c.ports)
+		if got != c.want || (err == nil) != (c.refused == "") {
+			t.Errorf("%s with %d ports: %s, %v", c.profile, c.ports, got, err)
+		}
+		if err != nil && (!errors.Is(err, engine.ErrConfig) || !strings.Contains(err.Error(), c.refused)) {
+			t.Errorf("%s with %d ports: %v; want %q", c.profile, c.ports, err, c.refused)
+		}
+	}
+}
+
+// TestLimitsAreWithin takes everything that may be chosen at either end of its range, and refuses it one further, in the field
+// that it is about.
+func TestLimitsAreWithin(t *testing.T) {
+	type port struct {
+		engine.Config
+		engine.Output
+	}
+	for _, c := range []struct {
+		field     string
+		low, high int
+		set       func(*port, int)
+	}{
+		{"", 1, engine.MaxSlots, func(p *port, n int) { p.Slots = n }},
+		{"", 1, engine.MaxClusters, func(p *port, n int) { p.Clusters = n }},
+		{"", 0, olaf.MaxLanes, func(p *port, n int) { p.LaneMemory = n }},
+		{"", 0, math.MaxInt32, func(p *port, n int) { p.RewardThreshold = int32(n) }},
+		{"", 0, int(engine.Line), func(p *port, n int) { p.Rate = engine.Increment(n) }},
+		{"overhead", 0, engine.MaxOverheadBytes, func(p *port, n int) { p.OverheadBytes = n }},
+		{"dequeue_cycles", 0, engine.MaxCostCycles, func(p *port, n int) { p.DequeueCycles = n }},
+		{"merge_cycles", 0, engine.MaxCostCycles, func(p *port, n int) { p.MergeCycles = n }},
+		{"ports", 0, engine.MaxReadPorts, func(p *port, n int) { p.ReadPorts = n }},
+		{"", 0, engine.MaxBypassSlots, func(p *port, n int) { p.BypassSlots = n }},
+	} {
+		for n, fits := range map[int]bool{c.low: true, c.high: true, c.low - 1: false, c.high + 1: false} {
+			p := port{engine.Config{Slots: 2, Clusters: 2}, engine.Output{}}
+			c.set(&p, n)
+			_, err := engine.NewPort("olaf", p.Config, p.Output, nil)
+			if (err == nil) != fits || err != nil && (!errors.Is(err, engine.ErrConfig) || olaf.FieldOf(err) != c.field) {
+				t.Errorf("%+v: %v in field %q, fits %t", p, err, olaf.FieldOf(err), fits)
+			}
+		}
 	}
 }
 
@@ -315,6 +435,52 @@ func TestNothingAllocates(t *testing.T) {
 		run()
 		if n := testing.AllocsPerRun(10, run); n > 0 {
 			t.Errorf("%s: %v allocations in 1,000 updates", name, n)
+		}
+	}
+}
+
+// TestRoomOfContributors lets many updates in that know who is inside, merged, replaced, sent, flushed and reset; what they
+// took is used again, so that the memory does not grow with the traffic.
+func TestRoomOfContributors(t *testing.T) {
+	for _, name := range engine.Names() {
+		d, err := engine.New(name, engine.Config{Slots: 4, Clusters: 6, Provenance: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var u olaf.Update
+		leaving := engine.NoSlot
+		release := func() {
+			if leaving != engine.NoSlot {
+				d.Release(leaving)
+			}
+			leaving = engine.NoSlot
+		}
+		for what, empty := range map[string]func(){
+			"sent": func() {
+				for release(); d.Waiting() > 0; release() {
+					leaving, _, _ = d.Lock()
+				}
+			},
+			"flushed": func() { d.Flush(); leaving = engine.NoSlot },
+			"reset":   func() { d.Reset(); leaving = engine.NoSlot },
+		} {
+			run := func() {
+				for range 1000 {
+					for i := range 24 {
+						u = olaf.Update{Cluster: olaf.ClusterID(i * 7 % 6), Worker: olaf.WorkerID(i / 12), Count: 1}
+						d.Offer(0, &u, nil, nil)
+						if i%5 == 0 {
+							release()
+							leaving, _, _ = d.Lock()
+						}
+					}
+					empty()
+				}
+			}
+			run()
+			if n := testing.AllocsPerRun(1, run); n > 0 {
+				t.Errorf("%s, %s: %v allocations in 24,000 updates", name, what, n)
+			}
 		}
 	}
 }

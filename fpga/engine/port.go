@@ -80,7 +80,7 @@ func NewPortOf(d Discipline, out Output, sink Sink) (*Port, error) {
 	if out.Rate == 0 {
 		out.Rate = Line
 	}
-	return &Port{discipline: d, out: out, clock: Cycles(out.Rate, out.OverheadBytes), sink: sink, slot: NoSlot, reader: reader{newest: NoSlot}}, nil
+	return &Port{discipline: d, out: out, clock: Cycles(out.Rate, out.OverheadBytes), sink: sink, slot: NoSlot}, nil
 }
 
 // Discipline is what decides. Read it freely, but leave what leaves to the port; tell Heed what it was offered.
@@ -309,13 +309,12 @@ func (p *Port) Reset() {
 	p.discipline.Reset()
 	p.quiet()
 	p.now, p.sentBytes, p.stallCycles = 0, 0, 0
-	p.reader = reader{newest: NoSlot}
+	p.reader = reader{}
 }
 
 func (p *Port) quiet() {
 	p.stallCycles -= p.ahead()
 	p.reader.stall = [2]int64{}
-	p.reader.newest = NoSlot
 	p.phase, p.until, p.carry, p.merges = idle, 0, 0, 0
 	p.slot, p.bypass.n = NoSlot, 0
 	p.departure = Departure{}

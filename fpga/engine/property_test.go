@@ -119,6 +119,10 @@ func offerBoth(t *rapid.T, p *engine.Port, ref *enginetest.Reference, cycle int6
 	if got.Class != want {
 		t.Fatalf("cycle %d: %+v is %v, reference %v", cycle, u, got.Class, want)
 	}
+	meets := want == engine.Aggregated || want == engine.Replaced || want == engine.ReplacedReward
+	if got.Ready != (want == engine.Appended) || got.Merged != meets {
+		t.Fatalf("cycle %d: %v, ready %t, merged %t", cycle, want, got.Ready, got.Merged)
+	}
 	slot := got.Slot
 	if dropped := want >= engine.DroppedFull; dropped != (slot == engine.NoSlot) {
 		t.Fatalf("cycle %d: %v in slot %d", cycle, want, slot)

@@ -122,6 +122,21 @@ func (b *box) arrive(at int64, updates []olaf.Update) {
 	b.busy, b.age = busy, age
 }
 
+// flush empties it; a merge under way keeps the port.
+func (b *box) flush() {
+	b.queue.Flush()
+	b.sending, b.pay, b.owed, b.debt = false, 0, 0, 0
+}
+
+// takes is how long the frames that left took the wire.
+func (b *box) takes() olaf.Duration {
+	bytes := int64(0)
+	for i := range b.departures {
+		bytes += int64(int(b.departures[i].Update.Size()) + b.out.OverheadBytes)
+	}
+	return olaf.Duration(bytes << 24 * int64(olaf.Cycle) / int64(b.out.Rate))
+}
+
 // TestReadPorts compares a port that contends for the memory of gradients with the logic stepped cycle by cycle.
 func TestReadPorts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -140,8 +155,11 @@ func TestReadPorts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		queue, _ := engine.New("olaf", cfg)
-		ref := &box{queue: queue, out: out}
+		fresh := func() *box {
+			queue, _ := engine.New("olaf", cfg)
+			return &box{queue: queue, out: out}
+		}
+		ref := fresh()
 		longest := rapid.SampledFrom([]uint16{0, 1, 17, 48, 200, 2243}).Draw(t, "lanes")
 		now, together := int64(0), []olaf.Update(nil)
 		for range rapid.IntRange(1, 60).Draw(t, "arrivals") {
@@ -158,7 +176,21 @@ func TestReadPorts(t *testing.T) {
 				together = nil
 				now++
 				ref.pass(now)
-				port.Advance(olaf.Time(now) * olaf.Time(olaf.Cycle))
+				due, left := at(0), len(got)
+				if next, busy := port.Next(); busy {
+					due = next
+				}
+				if port.Advance(at(now)); len(got) > left && due != at(now) {
+					t.Fatalf("it left in cycle %d and was expected at %v", now, due)
+				}
+			}
+			switch rapid.SampledFrom([]string{"", "", "", "", "", "", "", "", "flush", "reset"}).Draw(t, "end") {
+			case "flush":
+				port.Flush(at(now))
+				ref.flush()
+			case "reset":
+				port.Reset()
+				now, got, ref = 0, nil, fresh()
 			}
 			port.Offer(olaf.Time(now)*olaf.Time(olaf.Cycle), &u, nil)
 			together = append(together, u)
@@ -168,11 +200,113 @@ func TestReadPorts(t *testing.T) {
 			ref.pass(now)
 		}
 		port.Drain()
-		if d := cmp.Diff(ref.departures, got); d != "" {
+		if d := cmp.Diff(ref.departures, got, equateEmpty); d != "" {
 			t.Errorf("-logic +port:\n%s", d)
+		}
+		if port.Busy() != ref.takes() || port.Contends() != (out.ReadPorts == 1) {
+			t.Errorf("busy %v, the logic %v; contends %t", port.Busy(), ref.takes(), port.Contends())
 		}
 		if port.StallCycles() != ref.stalls {
 			t.Errorf("%d stalls, the logic has %d", port.StallCycles(), ref.stalls)
+		}
+	})
+}
+
+// TestFlushInTheMiddle stops a port in each cycle while merges hold its frames up, and lets the same traffic in again: what it
+// waited until then stays counted, and nothing else is left of it.
+func TestFlushInTheMiddle(t *testing.T) {
+	cfg := engine.Config{Slots: 3, Clusters: 3}
+	out := engine.Output{Rate: engine.Line, DequeueCycles: 1, MergeCycles: 1, ReadPorts: 1}
+	for end := int64(1); end < 180; end++ {
+		port, err := engine.NewPort("olaf", cfg, out, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		queue, _ := engine.New("olaf", cfg)
+		ref := &box{queue: queue, out: out}
+		now := int64(0)
+		for _, stop := range []int64{end, end + 400} {
+			for began := now; now < stop; {
+				var u []olaf.Update
+				if n := now - began; n >= 20 && n < 140 && n%4 == 0 {
+					u = append(u, olaf.Update{Cluster: olaf.ClusterID(min(n/4-5, 1)), Worker: olaf.WorkerID(n % 3), Count: 1, Lanes: 200})
+					port.Offer(at(now), &u[0], nil)
+				}
+				ref.arrive(now, u)
+				if port.StallCycles() != ref.stalls {
+					t.Fatalf("flushed in %d, cycle %d: %d stalls, the logic has %d", end, now, port.StallCycles(), ref.stalls)
+				}
+				now++
+				ref.pass(now)
+				port.Advance(at(now))
+			}
+			port.Flush(at(now))
+			ref.flush()
+		}
+		if port.Busy() != ref.takes() {
+			t.Fatalf("flushed in %d: busy %v, the logic %v", end, port.Busy(), ref.takes())
+		}
+	}
+}
+
+// TestReadPortsInPicoseconds lets a port that counts in picoseconds contend beside one that counts in cycles, at rates that both
+// have exactly. What does not start the output takes the memory from the next cycle on, so that it may arrive within one.
+func TestReadPortsInPicoseconds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		gbps := rapid.SampledFrom([]int{128, 40, 20, 5, 3}).Draw(t, "rate")
+		rate := olaf.Rate(gbps) * olaf.Gbps
+		increment, err := engine.FromRate(rate)
+		if err != nil || !increment.Exactly(rate) {
+			t.Fatalf("%v: %v", rate, err)
+		}
+		out := engine.Output{
+			Rate: increment, OverheadBytes: rapid.SampledFrom([]int{0, 24}).Draw(t, "overhead"),
+			DequeueCycles: rapid.IntRange(0, 2).Draw(t, "dequeue"), MergeCycles: rapid.IntRange(0, 2).Draw(t, "merge"),
+			ReadPorts: rapid.IntRange(1, 2).Draw(t, "ports"),
+		}
+		var left [2][]departed
+		var ports [2]*engine.Port
+		for i := range ports {
+			ports[i], err = engine.NewPort("olaf", engine.Config{Slots: 3, Clusters: 4}, out, taker(func(d *engine.Departure) {
+				left[i] = append(left[i], departed{(int64(d.At) + int64(olaf.Cycle) - 1) / int64(olaf.Cycle), d.Frame.Update})
+			}))
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		ports[1].Pace(engine.Picoseconds(rate, olaf.Size(out.OverheadBytes)))
+		lanes := rapid.SampledFrom([]uint16{0, 17, 48, 200, 2243}).Draw(t, "lanes")
+		now := int64(0)
+		for range rapid.IntRange(1, 60).Draw(t, "arrivals") {
+			for range rapid.SampledFrom([]int64{0, 0, 3, 4, 29, 142}).Draw(t, "gap") {
+				now++
+				for _, p := range ports {
+					p.Advance(at(now))
+				}
+				if a, b := ports[0].StallCycles(), ports[1].StallCycles(); a != b {
+					t.Fatalf("cycle %d: %d stalls in cycles, %d in picoseconds", now, a, b)
+				}
+			}
+			now++
+			early := olaf.Time(0)
+			if next, busy := ports[1].Next(); busy && next > at(now) {
+				early = olaf.Time(rapid.SampledFrom([]int64{0, 1, 2000, 3999}).Draw(t, "early"))
+			}
+			u := olaf.Update{
+				Cluster: olaf.ClusterID(rapid.IntRange(0, 3).Draw(t, "cluster")), Worker: olaf.WorkerID(rapid.IntRange(0, 2).Draw(t, "worker")),
+				Count: 1, Lanes: lanes,
+			}
+			ports[0].Offer(at(now), &u, nil)
+			ports[1].Offer(at(now)-early, &u, nil)
+		}
+		for _, p := range ports {
+			p.Drain()
+		}
+		if d := cmp.Diff(left[0], left[1]); d != "" {
+			t.Errorf("-in cycles +in picoseconds:\n%s", d)
+		}
+		if a, b := ports[0].StallCycles(), ports[1].StallCycles(); a != b {
+			t.Errorf("%d stalls in cycles, %d in picoseconds", a, b)
 		}
 	})
 }

@@ -100,9 +100,6 @@ func (s *store) carry(o Outcome, u *olaf.Update, lanes []int32, inside []olaf.Co
 		}
 		s.log.add(p, u, inside)
 	}
-	if s.stride == 0 {
-		return
-	}
 	mine := s.lanesOf(o.Slot, u)
 	switch {
 	case joins:
