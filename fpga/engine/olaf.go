@@ -1,6 +1,9 @@
 package engine
 
-import "github.com/olafctl/olaf"
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/adder"
+)
 
 // olafQueue keeps at most one waiting update per cluster and merges arrivals into it (paper §5, Algorithm 1; the order of
 // the rules is docs/semantics.md, Enqueue).
@@ -115,7 +118,7 @@ func (q *olafQueue) merge(w *place, u *olaf.Update, keep int32) {
 	flags := m.Flags&olaf.Flags(keep) | u.Flags
 	reward := int64(m.Reward&keep) + int64(u.Reward)
 	if reward != int64(int32(reward)) {
-		reward = int64(saturate(reward))
+		reward = int64(adder.Saturate(reward))
 		q.stats.RewardSaturations++
 	}
 	count := uint32(m.Count)&uint32(keep) + uint32(u.Count)

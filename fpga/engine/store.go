@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/adder"
 )
 
 // place is one physical slot: an update and what the queue knows about it. It fills one cache line.
@@ -104,7 +105,7 @@ func (s *store) carry(o Outcome, u *olaf.Update, lanes []int32, inside []olaf.Co
 	switch {
 	case joins:
 		if lanes != nil {
-			s.stats.LaneSaturations += addLanes(mine, lanes)
+			s.stats.LaneSaturations += adder.Saturating(mine, lanes)
 		}
 	case lanes == nil:
 		clear(mine)

@@ -2,47 +2,12 @@ package program_test
 
 import (
 	"errors"
-	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
 )
-
-// Sums are lane by lane, of any number of lanes, as far as both have some.
-func TestAddIsLaneByLane(t *testing.T) {
-	r := rand.New(rand.NewPCG(1, 2))
-	for n := range 40 {
-		for _, more := range []int{0, 1, -1, 9} {
-			dst, src := make([]uint32, n), make([]uint32, max(0, n+more))
-			for i := range dst {
-				dst[i] = r.Uint32()
-			}
-			for i := range src {
-				src[i] = r.Uint32()
-			}
-			want, floats, wantFloats := slices.Clone(dst), make([]float32, len(dst)), make([]float32, len(dst))
-			addends := make([]float32, len(src))
-			for i := range src {
-				addends[i] = float32(src[i]) / 3
-			}
-			for i := range want {
-				floats[i] = float32(dst[i]) / 7
-				wantFloats[i] = floats[i]
-				if i < len(src) {
-					want[i] += src[i]
-					wantFloats[i] += addends[i]
-				}
-			}
-			program.Add(dst, src)
-			program.Add(floats, addends)
-			if !slices.Equal(dst, want) || !slices.Equal(floats, wantFloats) {
-				t.Fatalf("%d lanes and %d: %v, want %v; %v, want %v", n, n+more, dst, want, floats, wantFloats)
-			}
-		}
-	}
-}
 
 // A trace of nothing changes none, whichever is added to the other.
 func TestTraceOfNothing(t *testing.T) {

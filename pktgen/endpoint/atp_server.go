@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/adder"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/atp"
 )
@@ -140,9 +141,9 @@ func (s *atpServer) sumUp(t *atpSum, lanes []uint32) {
 	case len(t.values) == 0:
 		t.values = append(t.values, lanes...)
 	case t.floats:
-		program.Add(program.Floats(t.values), program.Floats(lanes))
+		adder.Floats(t.values, lanes)
 	default:
-		atp.Add(t.values, lanes)
+		adder.Sticky(t.values, lanes)
 	}
 }
 

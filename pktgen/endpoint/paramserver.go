@@ -2,6 +2,7 @@ package endpoint
 
 import (
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/adder"
 	"github.com/olafctl/olaf/fpga/program"
 )
 
@@ -161,7 +162,7 @@ func (s *server) add(g *gather) {
 		s.apply.Values = s.sum
 		return
 	}
-	program.Add(program.Floats(s.sum), program.Floats(g.values))
+	adder.Floats(s.sum, g.values)
 }
 
 func (s *server) Applied(olaf.Time) {

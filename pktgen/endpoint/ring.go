@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/adder"
 	"github.com/olafctl/olaf/fpga/program"
 )
 
@@ -162,7 +163,7 @@ func (w *ringWorker) take(c int, values []uint32) {
 	}
 	w.chunks[c].Add(&w.traces[w.step])
 	if w.carry {
-		program.Add(program.Floats(values), program.Floats(w.inbox[w.step]))
+		adder.Floats(values, w.inbox[w.step])
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/adder"
 	"github.com/olafctl/olaf/fpga/program"
 )
 
@@ -146,7 +147,7 @@ func (s *Switch) add(now olaf.Time, i int, key uint64, bit uint32, p *program.Pa
 	if t.bitmap == 0 {
 		copy(s.buffer(i), lanes)
 	} else {
-		Add(s.buffer(i), lanes)
+		adder.Sticky(s.buffer(i), lanes)
 	}
 	t.bitmap |= bit
 	t.time++
@@ -194,16 +195,4 @@ func (s *Switch) acknowledge(p *program.Packet, lanes []uint32, out program.Out)
 	}
 	out.Emit(program.Down, p, lanes)
 	return class
-}
-
-// Add adds src to dst as signed words that saturate; a word that stands at a rail stays there, so that the server can see
-// that the sum is none.
-func Add(dst, src []uint32) {
-	for i, v := range src[:min(len(src), len(dst))] {
-		have := int32(dst[i])
-		if have == math.MaxInt32 || have <= -math.MaxInt32 {
-			continue
-		}
-		dst[i] = uint32(int32(min(max(int64(have)+int64(int32(v)), math.MinInt32), math.MaxInt32)))
-	}
 }

@@ -1,7 +1,6 @@
 package atp
 
 import (
-	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -133,18 +132,4 @@ func TestFanOfOne(t *testing.T) {
 	if class := s.Receive(0, 0, &program.Packet{Kind: program.Data, Job: 1, Count: 1}, nil, nobody{}); class != Completed {
 		t.Errorf("class %d", class)
 	}
-}
-
-func TestSticky(t *testing.T) {
-	const top, bottom = math.MaxInt32, math.MinInt32
-	for _, c := range []struct{ have, more, want int32 }{
-		{1, 2, 3}, {top - 1, 1, top}, {top - 1, 2, top}, {top, -5, top}, {bottom, 5, bottom}, {bottom + 1, 5, bottom + 1}, {bottom + 2, 5, bottom + 7},
-		{-5, bottom + 4, bottom}, {-5, bottom + 5, bottom}, {-5, bottom + 6, bottom + 1}, {top - 1, 0, top - 1},
-	} {
-		dst := []uint32{uint32(c.have), 9}
-		if Add(dst, []uint32{uint32(c.more)}); int32(dst[0]) != c.want || dst[1] != 9 {
-			t.Errorf("%d and %d: %d, want %d", c.have, c.more, int32(dst[0]), c.want)
-		}
-	}
-	Add([]uint32{1}, []uint32{1, 2}) // more words than there is room for
 }

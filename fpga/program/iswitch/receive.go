@@ -2,6 +2,7 @@ package iswitch
 
 import (
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/adder"
 	"github.com/olafctl/olaf/fpga/program"
 )
 
@@ -139,7 +140,7 @@ func (s *Switch) add(i int, lanes []uint32) {
 	if s.slots[i].count == 0 {
 		clear(buffer)
 	}
-	program.Add(program.Floats(buffer), program.Floats(lanes))
+	adder.Floats(buffer, lanes)
 }
 
 // emit sends what slot i holds towards its readers and empties it in the same pass.

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/adder"
 	"github.com/olafctl/olaf/fpga/program"
 )
 
@@ -74,7 +75,7 @@ func (s *Switch) add(i int, bit uint32, p *program.Packet, lanes []uint32) {
 	t := &s.slots[i]
 	t.bitmap |= bit
 	t.trace.Add(&p.Trace)
-	program.Add(s.buffer(i, 0, t.lanes), lanes)
+	adder.Wrapping(s.buffer(i, 0, t.lanes), lanes)
 	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
 	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
 }

@@ -2,6 +2,7 @@ package switchml
 
 import (
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/adder"
 	"github.com/olafctl/olaf/fpga/program"
 )
 
@@ -79,7 +80,7 @@ func (s *Switch) add(now olaf.Time, i, v int, first bool, p *program.Packet, lan
 		}
 		t.value = larger(t.value, p.Value)
 		if s.cfg.LaneMemory > 0 {
-			program.Add(s.buffer(i, v), lanes)
+			adder.Wrapping(s.buffer(i, v), lanes)
 		}
 	}
 	t.trace.Add(&p.Trace)

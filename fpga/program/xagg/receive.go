@@ -1,10 +1,10 @@
 package xagg
 
 import (
-	"math"
 	"math/bits"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/adder"
 	"github.com/olafctl/olaf/fpga/program"
 )
 
@@ -100,25 +100,10 @@ func (s *Server) sum(i int, first bool, lanes []uint32) {
 	case first:
 		copy(buffer, lanes)
 	case s.wrap:
-		program.Add(buffer, lanes)
+		adder.Wrapping(buffer, lanes)
 	default:
-		s.counts[saturated] += addSaturating(buffer, lanes)
+		s.counts[saturated] += adder.Saturating(buffer, lanes)
 	}
-}
-
-// addSaturating adds each lane of src to that of dst as int32, held within its range. It says how many met its end.
-func addSaturating(dst, src []uint32) (held uint64) {
-	src = src[:min(len(src), len(dst))]
-	dst = dst[:len(src)]
-	for i, v := range src {
-		sum := int64(int32(dst[i])) + int64(int32(v))
-		if sum != int64(int32(sum)) {
-			held++
-			sum = min(max(sum, math.MinInt32), math.MaxInt32)
-		}
-		dst[i] = uint32(int32(sum))
-	}
-	return held
 }
 
 // complete sends the sum of fragment i: to the parent, or at the root to all.
