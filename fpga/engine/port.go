@@ -317,7 +317,6 @@ func (p *Port) quiet() {
 	p.reader.stall = [2]int64{}
 	p.phase, p.until, p.carry, p.merges = idle, 0, 0, 0
 	p.slot, p.bypass.n = NoSlot, 0
-	p.departure = Departure{}
 }
 
 // bypass holds the frames that wait beside the discipline, in a ring that grows.

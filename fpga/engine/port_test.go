@@ -396,3 +396,63 @@ func TestClocks(t *testing.T) {
 		}
 	}
 }
+
+// TestBypassKeepsItsOrder lets many frames wait beside the discipline, some of which have left by the time that more come, and
+// expects them in their order, each with its size.
+func TestBypassKeepsItsOrder(t *testing.T) {
+	for first := range 12 { // where in its ring the first frame lies when it grows
+		p, err := engine.NewPort("fifo", engine.Config{Slots: 1, Clusters: 1}, engine.Output{BypassSlots: 40}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		handle, now := int32(0), olaf.Time(0)
+		next := func() {
+			began := now
+			if p.Bypassing() != handle {
+				t.Fatalf("first %d: %d is on the wire, want %d", first, p.Bypassing(), handle)
+			}
+			now, _ = p.Next()
+			if took := now.Sub(began); took != olaf.Duration(1+handle%7)*olaf.Duration(olaf.Cycle) {
+				t.Fatalf("first %d: frame %d took %v", first, handle, took)
+			}
+			p.Step(now)
+			handle++
+		}
+		add := func(n int32) {
+			if taken, _ := p.Bypass(now, olaf.Size(64*(1+n%7)), n); !taken {
+				t.Fatalf("first %d: frame %d is not taken", first, n)
+			}
+		}
+		given := int32(0)
+		for ; given < 3; given++ {
+			add(given)
+		}
+		for range first { // one leaves, one comes
+			next()
+			add(given)
+			given++
+		}
+		for ; given < int32(first+40); given++ {
+			add(given)
+		}
+		for handle < given {
+			next()
+		}
+		if _, busy := p.Next(); busy {
+			t.Errorf("first %d: something is left", first)
+		}
+	}
+}
+
+// TestViewShowsNothingElse looks at a queue without gradients and provenance through a frame that showed some.
+func TestViewShowsNothingElse(t *testing.T) {
+	d, err := engine.New("olaf", engine.Config{Slots: 1, Clusters: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := d.Offer(0, &olaf.Update{Count: 1}, nil, nil)
+	f := engine.Frame{Lanes: []int32{1}, Contributors: []olaf.Contributor{{}}, AppendedAt: 5}
+	if d.View(o.Slot, &f); f.Lanes != nil || f.Contributors != nil || f.AppendedAt != 0 {
+		t.Errorf("%+v", f)
+	}
+}

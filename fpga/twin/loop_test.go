@@ -162,6 +162,13 @@ func TestLoopIsRefused(t *testing.T) {
 	if err := looped(t, b, 8).Configure(threeOf(1, 0, 8)); err != nil {
 		t.Errorf("the loop before still has its job: %v", err)
 	}
+	p = looped(t, b, 8)
+	if err := errors.Join(p.Configure(threeOf(0, 0, 4)), p.Configure(threeOf(0, 0, 4))); err != nil {
+		t.Errorf("a job that is configured twice: %v", err)
+	}
+	if err := p.Configure(threeOf(1, 2, 4)); !errors.Is(err, program.ErrConfig) {
+		t.Errorf("a job on another one's slots: %v", err)
+	}
 	if _, err := b.OpenLoop(program.Config{Slots: -1}); !errors.Is(err, program.ErrConfig) {
 		t.Errorf("a table of -1 slots: %v", err)
 	}

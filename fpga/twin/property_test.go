@@ -22,6 +22,7 @@ type traffic struct {
 	descriptors                 []regmap.Descriptor
 	clusters, workers, unlisted int // unlisted flows are in no table
 	delay                       uint32
+	flow                        func(id int, f *regmap.Flow) // changes flows, nil for none
 }
 
 func drawTraffic(t *rapid.T) traffic {
@@ -78,7 +79,7 @@ func (c *traffic) programme(b *bench) {
 	} {
 		b.write(w.addr, w.value)
 	}
-	b.loadFlows(c.clusters, c.workers, nil)
+	b.loadFlows(c.clusters, c.workers, c.flow)
 	b.loadDescriptors(c.descriptors...)
 	b.start()
 }
