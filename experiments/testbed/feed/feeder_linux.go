@@ -118,7 +118,8 @@ type run struct {
 	said   func()
 	left   []atomic.Int64 // ns since begun when the last packet of a fragment left
 	times  []int64        // of sums, from there to the server
-	whole  int            // sums at the server
+	whole  int            // sums at the server, each for the first time
+	next   []uint16       // by fragment, the epoch of the first sum that has not come there
 	heard  int            // packets there, for those that it does not hear
 	sums   expected
 }
@@ -184,7 +185,7 @@ func (f *Feeder) Run(ctx context.Context, c Config, said func()) (*Run, error) {
 	}
 	k := &run{
 		Feeder: f, config: &c, said: said, out: &Run{Seed: c.Seed, Kernel: map[string]map[string]uint64{}}, begun: time.Now(),
-		left: make([]atomic.Int64, f.lab.Fragments), sums: expected{of: map[uint32][]int32{}},
+		left: make([]atomic.Int64, f.lab.Fragments), next: slices.Repeat([]uint16{f.epoch}, f.lab.Fragments), sums: expected{of: map[uint32][]int32{}},
 		job: process.Job{ID: f.lab.Job, Workers: len(f.workers), Values: f.lab.Fragments * f.lab.Lanes, Lanes: f.lab.Lanes, Vectors: c.Vectors},
 	}
 	if _, err := f.counts(); err != nil { // what was counted before is not of this run
@@ -312,7 +313,7 @@ func (k *run) leaves(p *program.Packet) {
 	}
 }
 
-// hears takes the time of a sum at the server, and says whether that hears it.
+// hears takes the time of a sum when it comes to the server first, and says whether that hears it.
 func (k *run) hears(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32) bool {
 	if p.Kind != program.Data || p.Seg >= uint64(len(k.left)) {
 		return true
@@ -323,6 +324,10 @@ func (k *run) hears(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32) 
 	if k.heard++; k.deaf > 0 && k.heard%k.deaf == 0 {
 		return false
 	}
+	if int16(p.Round-k.next[p.Seg]) < 0 { // it was there already; the server counts it
+		return true
+	}
+	k.next[p.Seg] = p.Round + 1
 	k.times = append(k.times, int64(time.Since(k.begun))-k.left[p.Seg].Load())
 	if k.whole++; k.whole%k.lab.Fragments == 0 {
 		k.said()

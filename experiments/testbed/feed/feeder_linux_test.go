@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
@@ -99,14 +102,36 @@ func TestMishaps(t *testing.T) {
 			t.Run(c.name+"/"+tree, func(t *testing.T) {
 				f := feeder(t, fmt.Sprintf("tree: {%s}\njob: {lanes: 16, fragments: 120, group: 32}", tree))
 				f.mishaps, f.deaf = c.m, c.deaf
-				r, err := f.Run(t.Context(), Config{Vectors: 2, Line: 50 * olaf.Mbps, Seed: 1}, nil)
+				said := 0
+				r, err := f.Run(t.Context(), Config{Vectors: 2, Line: 50 * olaf.Mbps, Seed: 1}, func() { said++ })
 				if err != nil {
 					t.Fatal(err)
 				}
-				if !r.Valid() || r.Decisions.Differ() || r.Decisions.Void != "" || c.asked(r) == 0 {
-					t.Errorf("%+v", r)
+				if !r.Valid() || r.Decisions.Differ() || r.Decisions.Void != "" || c.asked(r) == 0 || said != 2 {
+					t.Errorf("after %d vectors %+v", said, r)
 				}
 			})
+		}
+	}
+}
+
+// TestFirstSums times sums that come once more, from the run before, and with the epoch's end in between: each counts once.
+func TestFirstSums(t *testing.T) {
+	said := 0
+	k := &run{Feeder: &Feeder{lab: &lab.Lab{Plan: &lab.Plan{Fragments: 2}}, epoch: 65535}, begun: time.Now(), said: func() { said++ },
+		left: make([]atomic.Int64, 2), next: []uint16{65535, 65535}}
+	for _, c := range []struct {
+		epoch  uint16
+		seg    uint64
+		heard  bool
+		timed  int
+		vector int
+	}{
+		{65534, 0, false, 0, 0}, {65535, 0, true, 1, 0}, {65535, 0, true, 1, 0}, {65535, 1, true, 2, 1}, {0, 1, true, 3, 1}, {65535, 1, true, 3, 1}, {0, 1, true, 3, 1}, {0, 0, true, 4, 2},
+	} {
+		heard := k.hears(0, 0, &program.Packet{Kind: program.Data, Seg: c.seg, Round: c.epoch}, nil)
+		if heard != c.heard || len(k.times) != c.timed || said != c.vector {
+			t.Errorf("%+v: heard %t, %d sums are timed, %d vectors are through", c, heard, len(k.times), said)
 		}
 	}
 }
