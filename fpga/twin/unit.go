@@ -53,6 +53,9 @@ func (t *Twin) hold(f *flow, lanes []int32) fate {
 		return gone
 	}
 	due := cycleOf(at + olaf.Time(olaf.Cycle) - 1)
+	if len(u.waiting) == cap(u.waiting) && 2*u.first >= len(u.waiting) { // half of the room is of those that are through
+		u.waiting, u.first = u.waiting[:copy(u.waiting, u.waiting[u.first:])], 0
+	}
 	u.waiting = append(u.waiting, held{due, f, t.queue.arriving, lanes})
 	u.plan()
 	return stored
