@@ -96,13 +96,13 @@ func (t *Twin) rebuildFront(c frontConfig) error {
 		b.own = regmap.AggregatorCounters{}
 	}
 	*b = front{config: c, own: b.own}
+	t.tables.epoch++ // another program, or none: other members and formats
 	d := t.cfg.programOf(c.program)
 	if c.program == 0 || d == nil {
 		return nil
 	}
 	b.program = d
-	t.tables.epoch++ // another program, another table of members
-	if !d.Open {     // updates are no packets of it, and pass on; its hosts' are a loop's
+	if !d.Open { // updates are no packets of it, and pass on; its hosts' are a loop's
 		return nil
 	}
 	b.clusters = min(builtSegments, t.cfg.Clusters) / c.segments
