@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -190,6 +191,33 @@ func TestOverlappingSlots(t *testing.T) {
 	b.must(b.put(pool(insert, "0301", `\x01`, `\x00`, `\x00`) + pool(insert, "0301", `\x02`, `\x00`, `\x00`) + pool(insert, "0301", `\x03`, `\x05`, `\x05`)))
 	if err := b.put(pool(insert, "0301", `\x04`, `\x00`, `\x06`)); err == nil || !strings.Contains(err.Error(), `"atp.jobs" gives two jobs the same slots: job 4 has slots 0 to 5 and job 3 slots 5 to 9`) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A device that refuses to take a clash back is reset to what the batch leaves without it, and holds what the agent says.
+func TestOverlapIsTakenBack(t *testing.T) {
+	c := newCard()
+	config := pipelineOf(switchml.Describe())
+	p, err := verify(c, build{Profile: p4.Lab(), programs: programs.All()}, config)
+	if err == nil {
+		err = p.commit(c, 1, nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := pool("INSERT", "0201", `\x01`, `\x00`, `\x40`) + pool("INSERT", "0201", `\x02`, `\x20`, `\x40`) + pool("INSERT", "0201", `\x03`, `\x60`, `\x20`)
+	c.fail = func(change Change) error {
+		if change.Op == v1.Update_DELETE {
+			return errors.New("the device says no")
+		}
+		return nil
+	}
+	state, changes, faults, err := p.write(c, nil, text(t, new(v1.WriteRequest), batch))
+	if err != nil || len(changes) != 2 || faults[1] == nil || c.commits != 2 {
+		t.Errorf("%d changes, %v, %d commits, %v", len(changes), faults, c.commits, err)
+	}
+	if !c.holds(state) || c.size() != 2 {
+		t.Errorf("the device holds %v", c.entries)
 	}
 }
 

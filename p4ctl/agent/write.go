@@ -91,7 +91,7 @@ func (p *pipeline) abort(b Backend, t *tried, at, end int) error {
 			t.faults[i] = status.Errorf(codes.Aborted, "not tried because of update %d", at)
 		}
 	}
-	err := p.rollback(b, t.made)
+	err := p.rollback(b, p.state, t.made)
 	t.state, t.made = p.state, nil
 	return err
 }
@@ -109,11 +109,12 @@ func (p *pipeline) settle(b Backend, t *tried) error {
 		if t.stopAtFault {
 			return p.abort(b, t, at, t.updates)
 		}
-		if err := p.rollback(b, t.made[last:last+1]); err != nil {
+		t.state.apply(t.edit, t.made[last].undo)
+		if err := p.rollback(b, t.state, t.made[last:last+1]); err != nil {
 			return err
 		}
-		t.state.apply(t.edit, t.made[last].undo)
 		t.made = slices.Delete(t.made, last, last+1)
+		t.state, t.edit = t.state.next(), new(edit) // the device may have been given that state
 	}
 }
 
@@ -132,8 +133,8 @@ func atomicity(b Backend, a v1.WriteRequest_Atomicity) (stopAtFault bool, err er
 	return false, status.Errorf(codes.Unimplemented, "atomicity %v is not supported by this device", a)
 }
 
-// rollback takes changes back on the device, newest first. If the device refuses, it is reset to the state before.
-func (p *pipeline) rollback(b Backend, made []made) error {
+// rollback takes changes back on the device, newest first, which leads to a state. If the device refuses, it is reset to that.
+func (p *pipeline) rollback(b Backend, to *State, made []made) error {
 	if !p.committed {
 		return nil
 	}
@@ -142,7 +143,7 @@ func (p *pipeline) rollback(b Backend, made []made) error {
 		if err == nil {
 			continue
 		}
-		if again := b.Commit(p.state); again != nil {
+		if again := b.Commit(to); again != nil {
 			return status.Errorf(codes.DataLoss, "rollback failed (%v) and so did a reset of the device (%v): its tables are unknown", err, again)
 		}
 		return nil
