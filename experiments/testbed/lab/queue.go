@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -111,8 +112,17 @@ func (r *resolver) queue() {
 	r.hosts(s)
 }
 
+// inQueue are the fields of a device as a queue in a few numbers calls them, where it has other names.
+var inQueue = map[string]string{"program": "system", "rate": "out_rate"}
+
 // settings takes over what the file says of the queue.
 func (r *resolver) settings(s *PlannedSwitch, d *Device) {
+	key := func(of string) string {
+		if r.file.Queue != nil {
+			return cmp.Or(inQueue[of], of)
+		}
+		return of
+	}
 	switch {
 	case d.Node != r.plan.Nodes[s.Node].Name:
 		r.fail(d.Pos, "node", "%s queues nothing; the queue is at %s", d.Node, r.plan.Nodes[s.Node].Name)
@@ -120,7 +130,7 @@ func (r *resolver) settings(s *PlannedSwitch, d *Device) {
 	case s.System != "":
 		r.fail(d.Pos, "node", "there are two devices at %s", d.Node)
 	case !slices.Contains(systems(), d.Program):
-		r.fail(d.Pos, "program", "program %q does not queue; there is %s", d.Program, strings.Join(systems(), ", "))
+		r.fail(d.Pos, key("program"), "%s %q does not queue; there is %s", key("program"), d.Program, strings.Join(systems(), ", "))
 	case d.Mode != "" && d.Mode != Native && d.Mode != Generic:
 		r.fail(d.Pos, "mode", "mode %q; use %s or %s", d.Mode, Native, Generic)
 	case d.Arithmetic != "":
@@ -135,11 +145,11 @@ func (r *resolver) settings(s *PlannedSwitch, d *Device) {
 	if d.Slots > 0 {
 		s.Slots = d.Slots
 	}
-	if d.Rate > 0 {
+	if d.Rate > 0 || d.Has(key("rate")) {
 		s.OutRate = d.Rate
 	}
 	if _, err := engine.FromRate(s.OutRate); err != nil {
-		r.fail(d.Pos, "rate", "%v", err)
+		r.fail(d.Pos, key("rate"), "%v", err)
 	}
 }
 

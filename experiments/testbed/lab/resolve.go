@@ -95,7 +95,7 @@ func (r *resolver) general() {
 	r.plan.Lanes = number("lanes", j.Lanes, DefaultLanes, 1, MaxLanes)
 	r.plan.Fragments = number("fragments", j.Fragments, DefaultFragments, 1, maxModel/olaf.LaneBytes)
 	r.plan.Group = number("group", j.Group, DefaultGroup, 1, maxModel/olaf.LaneBytes)
-	if bits.OnesCount(uint(r.plan.Group)) != 1 {
+	if r.plan.Group > 0 && bits.OnesCount(uint(r.plan.Group)) != 1 {
 		r.fail(j.Pos, "group", "job.group is %d; use a power of two", r.plan.Group)
 	}
 	if r.plan.Lanes*r.plan.Fragments > maxModel/olaf.LaneBytes {
