@@ -61,7 +61,7 @@ type Packet struct {
 	UnixNS int64  // when its last bit was seen, ns since 1970; captures of a twin count from when it was armed
 	Data   []byte // without FCS, as far as it was kept; valid until the next packet is read
 	Wire   int    // its length on the wire
-	// Interface is which of a pcapng file's the packet is from, from 0.
+	// Interface is which of a pcapng file's the packet is written for, from 0; no reader here looks for one.
 	Interface int
 	// Comment goes with the packet into a pcapng file; no reader here looks for one.
 	Comment string

@@ -30,7 +30,7 @@ func (c *Config) Check() error {
 	case c.Vectors < 1 || c.Vectors > MaxVectors:
 		return fmt.Errorf("%w: %d vectors; use 1 to %d", ErrConfig, c.Vectors, MaxVectors)
 	case c.Line < 0:
-		return fmt.Errorf("%w: a line of %v", ErrConfig, c.Line)
+		return fmt.Errorf("%w: a line of %v; use 0 for no limit, or more", ErrConfig, c.Line)
 	}
 	return nil
 }
