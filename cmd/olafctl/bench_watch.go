@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/loops"
 	"github.com/olafctl/olaf/tui/pace"
@@ -22,17 +23,32 @@ import (
 type watchedLoop struct {
 	env   *cli.Env
 	view  cli.ViewFlags
-	plan  *bench.Plan
-	index int         // of the run
-	runs  *background // all runs of the plan, which are measured beside it; nil for none
+	about loops.Options // of the run, but for where it comes from and what is beside it
+	play  func(ctx context.Context, follow closed.Follow) (*closed.Result, error)
+	runs  *background // all runs, which are measured beside it; nil for none
+}
+
+// newWatchedLoop is of a run of a bench. The error says that there is no such run.
+func newWatchedLoop(env *cli.Env, view cli.ViewFlags, plan *bench.Plan, index int, runs *background) (*watchedLoop, error) {
+	if index < 0 || index >= len(plan.Seeds) {
+		return nil, cli.UsageError("--index %d: there are runs 0 to %d", index, len(plan.Seeds)-1)
+	}
+	c := &plan.Configs[0]
+	return &watchedLoop{
+		env: env, view: view, runs: runs,
+		about: loops.Options{
+			System: c.Queue, About: fmt.Sprintf("at %v, %s", c.OutRate, plan.Spec.LoopTitle()), Seed: plan.Seeds[index],
+			Work: "bench", Leaving: "Runs that were done beside it are printed.",
+		},
+		play: func(ctx context.Context, follow closed.Follow) (*closed.Result, error) {
+			return plan.PlayLoop(ctx, 0, index, follow)
+		},
+	}, nil
 }
 
 // show plays the run until the person leaves, or it is told to its end as text.
 func (w *watchedLoop) show(ctx context.Context) error {
-	if w.index < 0 || w.index >= len(w.plan.Seeds) {
-		return cli.UsageError("--index %d: there are runs 0 to %d", w.index, len(w.plan.Seeds)-1)
-	}
-	whole, err := w.plan.PlayLoop(ctx, 0, w.index, nil) // where it ends, so that time has a scale
+	whole, err := w.play(ctx, nil) // where it ends, so that time has a scale
 	if err != nil {
 		return err
 	}
@@ -56,7 +72,7 @@ func (w *watchedLoop) show(ctx context.Context) error {
 	over := make(chan struct{})
 	go func() {
 		defer close(over)
-		_, played = w.plan.PlayLoop(context.WithoutCancel(ctx), 0, w.index, player.Follow) // the player ends it
+		_, played = w.play(context.WithoutCancel(ctx), player.Follow) // the player ends it
 	}()
 	var shown error
 	if w.view.IsPlain(w.env) {
@@ -77,8 +93,8 @@ func (w *watchedLoop) show(ctx context.Context) error {
 
 // options are what the dashboard shows.
 func (w *watchedLoop) options(player *loops.Player) loops.Options {
-	c := &w.plan.Configs[0]
-	o := loops.Options{Source: player, System: c.Queue, About: fmt.Sprintf("at %v, %s", c.OutRate, w.plan.Spec.LoopTitle()), Seed: w.plan.Seeds[w.index]}
+	o := w.about
+	o.Source = player
 	if w.runs == nil {
 		o.Report = func() []string { return nil }
 		return o
@@ -124,11 +140,11 @@ func (w *watchedLoop) tell(ctx context.Context, player *loops.Player, over <-cha
 	}
 }
 
-// watchLoop measures all runs of a plan while the terminal shows its first.
-func watchLoop(ctx context.Context, env *cli.Env, view cli.ViewFlags, plan *bench.Plan, b *background) (bench.Report, error) {
-	shown := (&watchedLoop{env: env, view: view, plan: plan, runs: b}).show(ctx)
-	b.wg.Wait()
-	return b.report, errors.Join(b.err, shown)
+// besides shows the run while all runs are measured, and returns what these came to.
+func (w *watchedLoop) besides(ctx context.Context) (bench.Report, error) {
+	shown := w.show(ctx)
+	w.runs.wg.Wait()
+	return w.runs.report, errors.Join(w.runs.err, shown)
 }
 
 // paceOf is what --speed says; without it a run takes about a minute.

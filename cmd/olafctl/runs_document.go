@@ -3,12 +3,15 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/compare"
 	"github.com/olafctl/olaf/results/store"
@@ -24,7 +27,7 @@ type documented struct {
 
 // documentKinds lists them.
 func documentKinds() map[string]documented {
-	return map[string]documented{job.Schema: {repeatJob, jobSide}, experiments.TableSchema: {repeatShared, nil}}
+	return map[string]documented{job.Schema: {repeatJob, jobSide}, experiments.TableSchema: {repeatShared, sharedSide}}
 }
 
 // kindOf is the kind of a run that was kept with its document only; false where that has no single runs.
@@ -70,7 +73,7 @@ func repeatJob(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report
 	if there, err := bench.PlanOf(f, &plan); err != nil || !there {
 		return nil, 0, err
 	}
-	report, err := playJobs(ctx, env, &plan, false)
+	report, err := playJobs(ctx, env, false, nil, plan.Runs(), plan.Run)
 	return report, plan.Runs(), err
 }
 
@@ -82,8 +85,25 @@ func repeatShared(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Rep
 	if plan.Grid == nil {
 		return nil, 0, fmt.Errorf("%w: %s: its plan is not of jobs that share a switch", store.ErrDamaged, f.ID())
 	}
-	report, err := plan.play(ctx, env, false)
-	return report, plan.Grid.Runs(len(plan.Seeds)), err
+	runs := plan.Grid.Runs(len(plan.Seeds))
+	report, err := playJobs(ctx, env, false, nil, runs, plan.play)
+	return report, runs, err
+}
+
+// sharedSide has the single runs of jobs that share a switch, which are kept beside their document.
+func sharedSide(f *store.Folder, document []byte) (*compare.Side, error) {
+	raw, err := f.ReadFile(sharedRuns)
+	if errors.Is(err, fs.ErrNotExist) { // of an experiment, or kept before there were any
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	runs, err := job.NamedRuns(raw)
+	if err != nil {
+		return nil, err
+	}
+	return sideOfRuns(f, document, runs)
 }
 
 func jobSide(f *store.Folder, document []byte) (*compare.Side, error) {
@@ -91,9 +111,14 @@ func jobSide(f *store.Folder, document []byte) (*compare.Side, error) {
 	if err != nil || len(runs) == 0 {
 		return nil, err
 	}
+	return sideOfRuns(f, document, runs)
+}
+
+// sideOfRuns is a side of single runs, with what decided them.
+func sideOfRuns(f *store.Folder, document []byte, runs []results.Run) (*compare.Side, error) {
 	var stated struct {
 		Config json.RawMessage `json:"config"`
 	}
-	err = json.Unmarshal(document, &stated)
+	err := json.Unmarshal(document, &stated)
 	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: stated.Config, Runs: runs, Partial: f.Manifest.Partial}, err
 }

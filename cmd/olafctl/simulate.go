@@ -42,6 +42,7 @@ type topologyFlags struct {
 	seed              uint64
 	sends             string
 	waits             waitFlags
+	clusterPresets    bool // clusters for jobs are presets as well
 }
 
 func (f *topologyFlags) add(cmd *cobra.Command) {
@@ -64,14 +65,26 @@ func (f *topologyFlags) add(cmd *cobra.Command) {
 
 func (f *topologyFlags) addNetwork(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.preset, "preset", "", "a topology that comes with the program: "+strings.Join(presetNames(), "|"))
+	usage := "a topology that comes with the program: " + strings.Join(presetNames(), "|")
+	if f.clusterPresets {
+		usage += ", or a cluster for jobs: " + strings.Join(clusterNames(), "|")
+	}
+	flags.StringVar(&f.preset, "preset", "", usage)
 	flags.IntVar(&f.clusters, "clusters", 0, "number of clusters; rates and slots grow with them")
 	flags.IntVar(&f.workers, "workers-per-cluster", 0, "workers of each cluster; rates grow with them")
 	flags.Var(&f.x1, "x1", "rate out of the first cluster's switch")
 	cli.AddSystem(cmd, &f.queue, "queue", "what every switch does, or for what workers wait: "+strings.Join(f.systems(), "|"), f.systems)
 	cli.Choose(cmd, &f.tc, "tc", "transmission control of the workers: on|off", "on", "off")
 	cli.Choose(cmd, &f.tcCount, "tc-count", "what ACKs count as active", netsim.Counting()...)
-	cli.Complete(cmd, "preset", presetNames)
+	cli.Complete(cmd, "preset", f.presets)
+}
+
+// presets are what people type.
+func (f *topologyFlags) presets() []string {
+	if f.clusterPresets {
+		return append(presetNames(), clusterNames()...)
+	}
+	return presetNames()
 }
 
 // systems are what networks are simulated with.
@@ -145,7 +158,7 @@ func (f *topologyFlags) base(args []string) (*netsim.Topology, error) {
 	case f.preset != "":
 		return netsim.Preset(f.preset, netsim.Scale{})
 	}
-	return nil, cli.UsageError("say what to simulate: a topology file, or --preset %s", strings.Join(presetNames(), "|"))
+	return nil, cli.UsageError("say what to simulate: a topology file, or --preset %s", strings.Join(f.presets(), "|"))
 }
 
 func (f *topologyFlags) override(given func(string) bool, t *netsim.Topology) error {
@@ -204,10 +217,12 @@ type simulateFlags struct {
 	explain           bool
 	job               jobFlags
 	sharing           sharingFlags
+	began             time.Time
 }
 
 func newSimulateCmd(env *cli.Env) *cobra.Command {
 	f := &simulateFlags{}
+	f.clusterPresets = true
 	f.job.waitFlags = &f.waits
 	cmd := &cobra.Command{
 		Use:   "simulate [TOPOLOGY.yaml]",
@@ -224,7 +239,8 @@ drop-tail locks out.
 With -o yaml the topology is printed with what flags change in it, and nothing runs.
 With --tui the first seed is shown while it runs; '?' lists the keys, and the report is printed afterwards.
 With a system whose workers wait for answers, such as switchml, the clusters are its jobs, and ages are still the server's; all else
-is as with any other.
+is as with any other. The presets isw-lab, xagg-fig1, xagg-testbed and atp-lab are clusters whose hosts wait, on which jobs are played
+until they end; they are watched, kept, swept, captured, expected of and written as files (-o yaml) in the same way.
 docs/experiments/multihop.md explains topology files, metrics and the experiments table2, table3 and fig10.`,
 		Example: `  olafctl simulate --preset multihop --system olaf --tc on
   olafctl simulate topology.yaml --system fifo --duration 60s --seed 1 -o json
@@ -236,6 +252,8 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
   olafctl simulate --preset multihop --sweep system=olaf,fifo --sweep clusters=10..80:x2 --duration 5s
   olafctl simulate --preset isw-lab --versus ps,ring --runs 5 && olafctl runs verify last
   olafctl simulate --preset isw-lab --sweep workers=2..8:x2 --sweep system=iswitch,ps
+  olafctl simulate --preset atp-lab --sharing dynamic --aggregators 1pta --tui --speed 100us
+  olafctl simulate --preset atp-lab -o yaml > lab.yaml && olafctl simulate lab.yaml --expect 'dynamic.jct_ns < 10ms'
   olafctl simulate --preset ns3-fifo --interval2 300ms --x1 2Mbps --rx-trace rx.csv`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args) },
@@ -281,6 +299,7 @@ func (f *simulateFlags) addOutput(cmd *cobra.Command) {
 }
 
 func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) error {
+	f.began = env.Now()
 	if f.schedule != "" {
 		return f.runSchedule(cmd, env, args)
 	}
@@ -288,6 +307,10 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 		return cli.UsageError("--packets belongs to --schedule")
 	}
 	if err := f.swept.settle(); err != nil {
+		return err
+	}
+	args, err := f.readJob(cmd, args)
+	if err != nil {
 		return err
 	}
 	switch {

@@ -14,12 +14,17 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/cmd/olafctl/monitor"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/expect"
 	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/paper/iswitch"
 	"github.com/olafctl/olaf/experiments/paper/xagg"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/tui/loops"
 )
 
 // jobLimit is the virtual time that a job is given at least; an update takes some ten milliseconds.
@@ -33,6 +38,7 @@ type jobFlags struct {
 	spread           float64
 	wireOnly         bool
 	preset           *jobPreset
+	read             *job.File // nil without one
 }
 
 func (f *jobFlags) add(cmd *cobra.Command) {
@@ -75,26 +81,53 @@ func modelNames() []string {
 	return names
 }
 
-// jobOnly are the flags that mean nothing to other networks, and networkOnly those that mean nothing to a job.
+// jobOnly are the flags that mean nothing to other networks.
 var jobOnly = []string{"model", "workers", "updates", "spread", "wire-only", "versus"}
 
-var jobTakes = slices.Concat([]string{"preset", "system", "queue", "runs", "seed", "quiet", "output", "yes", "keep", "store", "pcap", "force", "expect", "sweep", "tui"}, sweepOnly, jobOnly, waitNames)
+// jobNever are the flags of other networks, and why they mean nothing to a job on a preset's cluster.
+var jobNever = map[string]string{
+	"clusters": "it has one job, and --workers says of how many", "workers-per-cluster": "its job has --workers",
+	"interval": answered, "interval2": answered, "jitter": answered + "; --spread varies how long it computes", "arrivals": answered,
+	"tc": controlled, "tc-count": controlled, "x1": "its links are those of the paper's cluster",
+	"duration": ends, "warmup": ends, "rx-trace": heard, "rx-import": heard,
+	"sharing": alone, "jobs": alone, "aggregators": alone, "fraction": alone,
+}
 
-// refuseJobFlags refuses what belongs to another kind of network than the one that was asked for.
+const (
+	answered   = "a worker begins its next gradient when it is answered"
+	controlled = "workers that wait for answers send no more than is answered"
+	ends       = "a job ends after its --updates"
+	heard      = "its sums come back to workers; --pcap has every frame that a host or switch hears"
+	alone      = "its job has the switch to itself; jobs share that of --preset " + sharedPreset
+)
+
+// refuseJobFlags refuses what belongs to another kind of network than the one that was asked for, and says why.
 func refuseJobFlags(cmd *cobra.Command, preset *jobPreset) error {
 	var wrong error
-	cmd.Flags().Visit(func(given *pflag.Flag) {
+	cmd.Flags().VisitAll(func(given *pflag.Flag) {
 		switch {
 		case !given.Changed:
-		case preset != nil && (!slices.Contains(jobTakes, given.Name) || slices.Contains(preset.refuse, given.Name)):
-			wrong = cli.UsageError("--%s means nothing to --preset %s", given.Name, preset.name)
-		case preset == nil && slices.Contains(sharingOnly, given.Name):
+		case preset != nil:
+			wrong = errors.Join(wrong, preset.refuseFlag(given.Name))
+		case slices.Contains(sharingOnly, given.Name):
 			wrong = cli.UsageError("--%s belongs to --preset %s", given.Name, sharedPreset)
-		case preset == nil && slices.Contains(jobOnly, given.Name):
+		case slices.Contains(jobOnly, given.Name):
 			wrong = cli.UsageError("--%s belongs to --preset %s", given.Name, strings.Join(jobPresetNames(), "|"))
 		}
 	})
 	return wrong
+}
+
+// refuseFlag refuses a flag that means nothing to a preset.
+func (p *jobPreset) refuseFlag(name string) error {
+	why, not := p.refuse[name]
+	if !not && !slices.Contains(p.takes, name) {
+		why, not = jobNever[name]
+	}
+	if not {
+		return cli.UsageError("--%s means nothing to --preset %s: %s", name, p.name, why)
+	}
+	return nil
 }
 
 // specs are the jobs that were asked for, the first of them the one that the others stand beside.
@@ -163,42 +196,81 @@ func (f *jobFlags) spec(name string, given []string, leads bool) (*job.Spec, err
 	return spec, nil
 }
 
+// jobReport is a report of jobs that is kept with its plan and held to expectations.
+type jobReport interface {
+	bench.Planned
+	Rows() []results.Row
+}
+
+// jobWork is what simulate carries out of jobs on a preset's cluster.
+type jobWork struct {
+	preset string
+	about  string      // of its first run, for who watches it
+	specs  []*job.Spec // all jobs, each for every seed; the first is watched
+	seeds  []uint64
+	names  []string // of the flags that decide it
+	// tapped says that frames of the first are heard from now on.
+	tapped func()
+	// play carries them out. done is called after each run.
+	play func(ctx context.Context, done func()) (jobReport, error)
+}
+
+func (w *jobWork) runs() int { return len(w.specs) * len(w.seeds) }
+
 // runJob simulates a job for every seed and prints what it did.
 func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	f.job.preset = findJobPreset(f.preset)
-	if err := refuseJobFlags(cmd, f.job.preset); err != nil {
+	return f.runJobs(cmd, env, f.job.preset, f.jobPlan)
+}
+
+// runJobs is what happens to jobs on any preset's cluster.
+func (f *simulateFlags) runJobs(cmd *cobra.Command, env *cli.Env, preset *jobPreset, plan func(*cobra.Command, *cli.Env) (*jobWork, error)) error {
+	if err := refuseJobFlags(cmd, preset); err != nil {
 		return err
 	}
 	if f.runs < 1 || f.runs > 100_000 {
 		return cli.UsageError("--runs is %d; it must be 1 to 100000", f.runs)
 	}
-	if f.format == cli.YAML {
-		return cli.UsageError("--preset %s prints %s, %s, %s or %s", f.preset, cli.Table, cli.JSON, cli.JSONL, cli.CSV)
-	}
 	if len(f.swept.axes) > 0 {
+		if len(f.swept.metrics) == 0 {
+			f.swept.metrics = preset.headline
+		}
 		return f.sweepWith(cmd, env, jobSweep())
 	}
-	if err := f.swept.refuse(cmd); err != nil {
+	err := f.swept.refuse(cmd)
+	if err == nil && !f.tui {
+		err = cli.RefuseViewFlags(cmd)
+	}
+	if err = errors.Join(err, oneScreen(env, f.tui, f.format)); err != nil {
 		return err
 	}
-	if f.tui {
-		return cli.UsageError("--tui shows networks and sweeps; of --preset %s leave it out, or add --sweep", f.preset)
-	}
-	plan, err := f.jobPlan(cmd)
+	work, err := plan(cmd, env)
 	if err != nil {
 		return err
 	}
+	if f.format == cli.YAML {
+		return f.printJob(cmd, env, slices.DeleteFunc(work.names, func(name string) bool { return preset.refuseFlag(name) != nil }))
+	}
+	return f.carryOutJobs(cmd.Context(), env, work)
+}
+
+// carryOutJobs plays, keeps, prints and judges.
+func (f *simulateFlags) carryOutJobs(ctx context.Context, env *cli.Env, work *jobWork) error {
 	if err := f.Check(env); err != nil {
 		return err
 	}
-	captures, err := f.captureJob(plan.Jobs)
+	captures, err := f.captureJob(work)
 	if err != nil {
 		return err
 	}
 	defer captures.Abandon() // does nothing after a commit
-	started := env.Now()
-	kept := f.Documents(env, simulateName, started)
-	report, err := playJobs(cmd.Context(), env, plan, f.quiet)
+	var unwatch func()
+	if f.monitor, unwatch, err = f.watch.Start(ctx, env); err != nil {
+		return err
+	}
+	defer unwatch()
+	kept := f.Documents(env, simulateName, env.Now())
+	report, err := f.playOrWatch(ctx, env, work)
 	if err != nil {
 		return errors.Join(err, kept.Abort())
 	}
@@ -208,8 +280,7 @@ func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 		}
 		fmt.Fprintf(env.Stderr, "captures: %s (%s)\n", f.pcap, olaf.Plural(int(captures.Frames()), "frame"))
 	}
-	report.Provenance = cli.MadeBy(env, started)
-	err = kept.Finish(env, report, report.Provenance, false, f.quiet)
+	err = kept.Finish(env, report, cli.MadeBy(env, f.began), false, f.quiet)
 	if err = errors.Join(err, cli.PrintReport(env, report, f.format, f.explain)); err != nil {
 		return err
 	}
@@ -219,8 +290,43 @@ func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	return f.expect.judge(env, report.Rows())
 }
 
+// playOrWatch plays all runs beside a dashboard or a progress bar.
+func (f *simulateFlags) playOrWatch(ctx context.Context, env *cli.Env, work *jobWork) (jobReport, error) {
+	if !f.tui || !env.Terminal {
+		return playJobs(ctx, env, f.quiet, f.monitor, work.runs(), work.play)
+	}
+	var done atomic.Int64
+	var report jobReport
+	look := func() (int, int) { return int(done.Load()), work.runs() }
+	f.monitor.Work(simulateName, look)
+	if !f.quiet {
+		fmt.Fprintln(env.Stderr, "playing the first run once, to know where it ends")
+	}
+	first, seed := work.specs[0], work.seeds[0]
+	w := &watchedLoop{
+		env: env, view: f.view,
+		about: loops.Options{System: first.Name(), About: work.about, Seed: seed, Work: "runs", Leaving: "Where not all runs are done beside it by then, none is kept."},
+		play: func(ctx context.Context, follow closed.Follow) (*closed.Result, error) {
+			return job.Play(ctx, first, seed, follow)
+		},
+		runs: &background{look: look, run: func(ctx context.Context) (bench.Report, error) {
+			made, err := work.play(ctx, func() { done.Add(1) })
+			if err != nil {
+				return nil, err // not a Report that holds nothing
+			}
+			report = made
+			return made, nil
+		}},
+	}
+	_, err := w.besides(ctx)
+	if report != nil && errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		err = nil // whoever left had seen enough; all runs are there
+	}
+	return report, cli.NothingToShow(err)
+}
+
 // jobPlan is everything that was asked for.
-func (f *simulateFlags) jobPlan(cmd *cobra.Command) (*job.Plan, error) {
+func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, error) {
 	specs, err := f.job.specs(cmd, f.queue)
 	if err != nil {
 		return nil, err
@@ -229,10 +335,7 @@ func (f *simulateFlags) jobPlan(cmd *cobra.Command) (*job.Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan := &job.Plan{Title: f.job.title(f.runs), Basis: f.job.preset.basis(&f.job), Config: config, Jobs: specs}
-	for i := range f.runs {
-		plan.Seeds = append(plan.Seeds, f.seed+uint64(i))
-	}
+	plan := &job.Plan{Title: f.job.title(f.runs), Basis: f.job.preset.basis(&f.job), Config: config, Jobs: specs, Seeds: f.seeds()}
 	var at []expect.Configuration
 	for _, s := range specs {
 		if states := f.job.preset.states; states != nil && states(&f.job, s.System) != "" {
@@ -240,33 +343,52 @@ func (f *simulateFlags) jobPlan(cmd *cobra.Command) (*job.Plan, error) {
 		}
 		at = append(at, expect.Configuration{System: s.System.Name})
 	}
-	return plan, f.expect.resolve(nil, job.Declared(), at)
+	work := &jobWork{preset: f.preset, about: strings.TrimSuffix(f.preset+", "+f.job.model, ", "), specs: specs, seeds: plan.Seeds, tapped: func() {}}
+	work.play = func(ctx context.Context, done func()) (jobReport, error) {
+		report, err := plan.Run(ctx, done)
+		if err != nil {
+			return nil, err
+		}
+		report.Provenance = cli.MadeBy(env, f.began)
+		return report, nil
+	}
+	work.names = slices.Concat([]string{"system", "mode"}, jobOnly, []string{"loss"}, givenOptions(cmd))
+	f.queue, f.job.mode = specs[0].System.Name, specs[0].Mode.Name // as files have them
+	return work, f.job.locate(f.expect.resolve(f.job.expected(), job.Declared(), at))
 }
 
-// playJobs carries a plan out beside a progress bar.
-func playJobs(ctx context.Context, env *cli.Env, plan *job.Plan, quiet bool) (*job.Report, error) {
-	var done atomic.Int64
-	bar := cli.StartProgress(env, quiet, func() (int, int) { return int(done.Load()), plan.Runs() })
-	report, err := plan.Run(ctx, func() { done.Add(1) })
-	bar.Stop()
-	if errors.Is(err, context.Canceled) {
-		err = cli.Interrupted(err)
+// seeds are those of all runs.
+func (f *simulateFlags) seeds() (seeds []uint64) {
+	for i := range f.runs {
+		seeds = append(seeds, f.seed+uint64(i))
 	}
-	return report, err
+	return seeds
+}
+
+// playJobs plays runs beside a progress bar.
+func playJobs[R any](ctx context.Context, env *cli.Env, quiet bool, m *monitor.Monitor, runs int, play func(context.Context, func()) (R, error)) (R, error) {
+	var done atomic.Int64
+	look := func() (int, int) { return int(done.Load()), runs }
+	m.Work(simulateName, look)
+	bar := cli.StartProgress(env, quiet, look)
+	report, err := play(ctx, func() { done.Add(1) })
+	bar.Stop()
+	return report, cli.NothingToShow(err)
 }
 
 // captureJob prepares the files of --pcap; without it there are none.
-func (f *simulateFlags) captureJob(specs []*job.Spec) (*job.Captures, error) {
+func (f *simulateFlags) captureJob(work *jobWork) (*job.Captures, error) {
 	switch {
 	case f.pcap == "":
 		return &job.Captures{}, nil
-	case f.runs > 1 || len(specs) > 1:
-		return nil, cli.UsageError("--pcap belongs to a single run of one system")
+	case work.runs() > 1:
+		return nil, cli.UsageError("--pcap belongs to a single run of one system; these are %d", work.runs())
 	}
-	captures, err := job.Capture(specs[0], f.pcap, f.force)
+	captures, err := job.Capture(work.specs[0], f.pcap, f.force)
 	if errors.Is(err, job.ErrFrames) {
 		err = fmt.Errorf("%w; there are frames of %s", err, strings.Join(system.All().Framed().Names(), ", "))
 	}
+	work.tapped()
 	return captures, err
 }
 

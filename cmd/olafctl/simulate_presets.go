@@ -17,9 +17,12 @@ import (
 // jobPreset is a network whose hosts wait for answers.
 type jobPreset struct {
 	name   string
-	system string   // that leads where none is asked for
-	model  string   // where none is asked for; empty where it has one of its own
-	refuse []string // flags that mean nothing to it
+	system string            // that leads where none is asked for
+	model  string            // where none is asked for; empty where it has one of its own
+	refuse map[string]string // flags that mean nothing to it alone, and why
+	takes  []string          // flags that mean something to it alone
+	// headline are the metrics that a sweep shows where nobody says; none for the command's own.
+	headline []string
 	// prepare resolves what was not asked for.
 	prepare func(cmd *cobra.Command, f *jobFlags) error
 	// build makes a system's network and job, without what all presets have in common.
@@ -30,13 +33,17 @@ type jobPreset struct {
 	states func(f *jobFlags, s *system.System) string
 }
 
+// freeHosts says why nothing can be left out of what hosts cost.
+const freeHosts = "its hosts cost no time"
+
 // jobPresets lists them.
 func jobPresets() []jobPreset {
 	return []jobPreset{{
 		name: "isw-lab", system: "iswitch", model: "dqn", prepare: checkLab, build: (*jobFlags).buildLab,
 		title: (*jobFlags).labTitle, basis: (*jobFlags).labBasis, states: (*jobFlags).labStates,
 	}, {
-		name: "xagg-fig1", system: "xagg", refuse: []string{"workers", "model", "wire-only"}, prepare: onceByDefault, build: (*jobFlags).buildFig1,
+		name: "xagg-fig1", system: "xagg", prepare: onceByDefault, build: (*jobFlags).buildFig1,
+		refuse: map[string]string{"workers": "the figure has four", "model": "the figure's vectors take 1 s at 10 Gbps", "wire-only": freeHosts},
 		title: func(*jobFlags) string {
 			return "4 workers, 10 Gbps, W2 5 Gbps, W3 ready 2 s after the others, vectors of 1 s at 10 Gbps (XAgg, Fig. 1)"
 		},
@@ -44,7 +51,8 @@ func jobPresets() []jobPreset {
 			return "Basis: predicted: wires and what is in the frames; nothing is fitted. The figure is about \"Sum at the root\"."
 		},
 	}, {
-		name: "xagg-testbed", system: "xagg", model: "resnet50", refuse: []string{"workers", "wire-only"}, prepare: onceByDefault, build: (*jobFlags).buildTestbed,
+		name: "xagg-testbed", system: "xagg", model: "resnet50", prepare: onceByDefault, build: (*jobFlags).buildTestbed,
+		refuse: map[string]string{"workers": "the testbed has seven", "wire-only": freeHosts},
 		title: func(f *jobFlags) string {
 			return fmt.Sprintf("%s gradients, 7 workers of 40 and 100 Gbps (XAgg, Fig. 12)", f.model)
 		},

@@ -2,20 +2,21 @@ package main
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
-	"sync/atomic"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/expect"
+	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/paper/atp"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results"
 )
 
 // sharedPreset is a cluster on which several jobs share a switch: ATP's.
@@ -30,10 +31,15 @@ type sharingFlags struct {
 // sharingOnly are the flags that mean nothing to other networks.
 var sharingOnly = []string{system.OptionSharing, "jobs", "aggregators", "fraction"}
 
-// always are the flags that mean something to every job, sharingTakes those of other jobs that mean something here.
-var always = []string{"preset", "system", "queue", "runs", "seed", "quiet", "output", "yes", "keep", "store"}
-
-var sharingTakes = []string{"workers", "updates", "loss", system.OptionProfile, system.OptionRecovery, system.OptionTimeout, system.OptionPacket, system.OptionWindow, system.OptionCongestion}
+// shared is that cluster as a preset, by what means nothing to it.
+func shared() *jobPreset {
+	return &jobPreset{name: sharedPreset, system: "atp", takes: sharingOnly, headline: []string{"jct_ns", "goodput_bps"}, refuse: map[string]string{
+		"clusters": "say --jobs, such as vgg16:3", "workers-per-cluster": "its jobs have --workers",
+		"model": "say --jobs, such as vgg16:3", "mode": "its jobs are synchronous", "slots": "say --aggregators",
+		"versus": "it sets ways to share beside each other; --sweep system=atp,switchml sets systems", "wire-only": "its hosts cost no time but their cards'",
+		"spread": "its workers communicate all the time",
+	}}
+}
 
 func (f *sharingFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
@@ -83,48 +89,37 @@ func (l *lossList) first() float64 {
 	return (*l)[0]
 }
 
-// refuseSharing refuses flags that mean nothing to such a cluster.
-func refuseSharing(cmd *cobra.Command) error {
-	var wrong error
-	cmd.Flags().Visit(func(given *pflag.Flag) {
-		if !slices.Contains(slices.Concat(always, sharingOnly, sharingTakes), given.Name) {
-			wrong = cli.UsageError("--%s means nothing to --preset %s", given.Name, sharedPreset)
-		}
-	})
-	return wrong
-}
-
-// grid is what was asked for.
-func (f *simulateFlags) grid(cmd *cobra.Command) (*atp.Grid, error) {
-	name, jobs, counted := strings.Cut(f.sharing.jobs, ":")
+// grid is what was asked for of a system.
+func (f *sharingFlags) grid(cmd *cobra.Command, of string, rest *jobFlags) (*atp.Grid, error) {
+	name, jobs, counted := strings.Cut(f.jobs, ":")
 	model, err := atp.FindModel(name)
 	if err != nil {
 		return nil, err
 	}
-	g := &atp.Grid{Amounts: strings.Split(f.sharing.aggregators, ","), Sharings: strings.Split(f.sharing.sharing, ",")}
-	g.System, g.Model, g.Jobs, g.Workers, g.Window = f.queue, model, 1, atp.LabWorkers, f.job.options.Window
+	g := &atp.Grid{Amounts: strings.Split(f.aggregators, ","), Sharings: strings.Split(f.sharing, ",")}
+	g.System, g.Model, g.Jobs, g.Workers, g.Window = of, model, 1, atp.LabWorkers, rest.options.Window
 	if g.System == "" {
-		g.System = "atp"
+		g.System = shared().system
 	}
 	if counted {
 		if g.Jobs, err = strconv.Atoi(jobs); err != nil || g.Jobs < 1 {
-			return nil, cli.UsageError("--jobs %s: say a model and a number of jobs, such as vgg16:3", f.sharing.jobs)
+			return nil, cli.UsageError("--jobs %s: say a model and a number of jobs, such as vgg16:3", f.jobs)
 		}
 	}
-	if !(f.sharing.fraction > 0 && f.sharing.fraction <= 1) {
-		return nil, cli.UsageError("--fraction is %g; it must be above 0, and 1 at most", f.sharing.fraction)
+	if !(f.fraction > 0 && f.fraction <= 1) {
+		return nil, cli.UsageError("--fraction is %g; it must be above 0, and 1 at most", f.fraction)
 	}
-	g.Fraction, g.Updates = f.sharing.fraction, 1
+	g.Fraction, g.Updates = f.fraction, 1
 	if cmd.Flags().Changed("workers") {
-		g.Workers = f.job.workers
+		g.Workers = rest.workers
 	}
 	if cmd.Flags().Changed("updates") {
-		g.Updates = uint32(max(f.job.updates, 0))
+		g.Updates = uint32(max(rest.updates, 0))
 	}
-	if g.Losses = f.job.losses; len(g.Losses) == 0 {
+	if g.Losses = rest.losses; len(g.Losses) == 0 {
 		g.Losses = []float64{0}
 	}
-	g.Options = f.job.options
+	g.Options = rest.options
 	s, err := system.All().Waiting().Find(g.System)
 	if err != nil {
 		return nil, err
@@ -133,48 +128,56 @@ func (f *simulateFlags) grid(cmd *cobra.Command) (*atp.Grid, error) {
 	if err != nil {
 		return nil, err
 	}
+	if !cmd.Flags().Changed(system.OptionSharing) && mode.Refuse(s, []string{system.OptionSharing}) != nil {
+		g.Sharings = []string{system.Static} // there is no other way
+	}
+	return g, mode.Refuse(s, sharingOptions(cmd))
+}
+
+// sharingOptions are the options of a system that were asked for, and how jobs share.
+func sharingOptions(cmd *cobra.Command) []string {
 	given := givenOptions(cmd)
 	if cmd.Flags().Changed(system.OptionSharing) {
 		given = append(given, system.OptionSharing)
-	} else if err := mode.Refuse(s, []string{system.OptionSharing}); err != nil {
-		g.Sharings = []string{system.Static} // there is no other way
 	}
-	return g, mode.Refuse(s, given)
+	return given
 }
 
 // runSharing simulates jobs that share a switch, once for every way to share, number of aggregators, loss and seed.
 func (f *simulateFlags) runSharing(cmd *cobra.Command, env *cli.Env) error {
-	if err := refuseSharing(cmd); err != nil {
-		return err
-	}
-	if f.runs < 1 || f.runs > 100_000 {
-		return cli.UsageError("--runs is %d; it must be 1 to 100000", f.runs)
-	}
-	if f.format == cli.YAML {
-		return cli.UsageError("--preset %s prints %s, %s, %s or %s", sharedPreset, cli.Table, cli.JSON, cli.JSONL, cli.CSV)
-	}
-	g, err := f.grid(cmd)
+	return f.runJobs(cmd, env, shared(), f.sharedWork)
+}
+
+// sharedWork is everything that was asked for.
+func (f *simulateFlags) sharedWork(cmd *cobra.Command, _ *cli.Env) (*jobWork, error) {
+	g, err := f.sharing.grid(cmd, f.queue, &f.job)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if err := f.Check(env); err != nil {
-		return err
-	}
-	started := env.Now()
-	kept := f.Documents(env, simulateName, started)
-	plan := sharedPlan{Grid: g}
-	for i := range f.runs {
-		plan.Seeds = append(plan.Seeds, f.seed+uint64(i))
-	}
-	report, err := plan.play(cmd.Context(), env, f.quiet)
+	cells, err := g.Cells(system.All())
 	if err != nil {
-		return errors.Join(err, kept.Abort())
+		return nil, err
 	}
-	err = kept.Finish(env, report, cli.MadeBy(env, started), false, f.quiet)
-	if err = errors.Join(err, cli.PrintReport(env, report, f.format, f.explain)); err != nil {
-		return err
+	plan := &sharedPlan{Grid: g, Seeds: f.seeds()}
+	work := &jobWork{preset: sharedPreset, about: sharedPreset + ", " + cells[0].Name(), seeds: plan.Seeds, names: slices.Concat([]string{"system", "workers", "updates", "loss"}, sharingOnly, sharingOptions(cmd))}
+	var at []expect.Configuration
+	for i := range cells {
+		if err := cells[i].Spec.Check(); err != nil {
+			return nil, err
+		}
+		work.specs = append(work.specs, cells[i].Spec)
+		at = append(at, expect.Configuration{System: cells[i].Sharing, At: cells[i].Row})
 	}
-	return report.Err()
+	work.tapped = func() { g.Tap = cells[0].Spec.Job.Tap }
+	work.play = func(ctx context.Context, done func()) (jobReport, error) {
+		report, err := plan.play(ctx, done)
+		if err != nil {
+			return nil, err
+		}
+		return report, nil
+	}
+	f.queue, f.job.workers, f.job.updates = g.System, g.Workers, int(g.Updates) // as files have them
+	return work, f.job.locate(f.expect.resolve(f.job.expected(), job.Declared(), at))
 }
 
 // sharedPlan is everything that decides jobs that share a switch.
@@ -186,23 +189,43 @@ type sharedPlan struct {
 // sharedReport is what they did, with the plan that gives it again.
 type sharedReport struct {
 	bench.Report
-	plan sharedPlan
+	plan  *sharedPlan
+	cells []atp.Cell
 }
 
 // Made implements bench.Planned.
-func (r *sharedReport) Made() any { return &r.plan }
+func (r *sharedReport) Made() any { return r.plan }
 
-// play carries the plan out beside a progress bar.
-func (p *sharedPlan) play(ctx context.Context, env *cli.Env, quiet bool) (*sharedReport, error) {
-	var done atomic.Int64
-	bar := cli.StartProgress(env, quiet, func() (int, int) { return int(done.Load()), p.Grid.Runs(len(p.Seeds)) })
-	table, err := p.Grid.Table(ctx, system.All(), sharedPreset, "jobs that share a switch", p.Seeds, func() { done.Add(1) })
-	bar.Stop()
-	if errors.Is(err, context.Canceled) {
-		err = cli.Interrupted(err)
+// Rows are the outcomes as rows of results.
+func (r *sharedReport) Rows() (rows []results.Row) {
+	for _, o := range r.plan.Grid.Outcomes() {
+		rows = append(rows, o.Row())
 	}
+	return rows
+}
+
+// sharedRuns is what such jobs are kept with: their single runs, of which the document has statistics.
+const sharedRuns = "by_seed.json"
+
+// Files implements bench.Attaching.
+func (r *sharedReport) Files() (map[string][]byte, error) {
+	var all []job.Named
+	for i, o := range r.plan.Grid.Outcomes() {
+		all = append(all, o.Named(r.cells[i].Name(), r.plan.Seeds))
+	}
+	text, err := json.Marshal(all)
+	return map[string][]byte{sharedRuns: append(text, '\n')}, err
+}
+
+// play carries the plan out.
+func (p *sharedPlan) play(ctx context.Context, done func()) (*sharedReport, error) {
+	table, err := p.Grid.Table(ctx, system.All(), sharedPreset, "jobs that share a switch", p.Seeds, done)
 	if err != nil {
 		return nil, err
 	}
-	return &sharedReport{table, *p}, nil
+	cells, err := p.Grid.Cells(system.All())
+	if err != nil {
+		return nil, err
+	}
+	return &sharedReport{table, p, cells}, nil
 }

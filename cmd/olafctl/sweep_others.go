@@ -58,6 +58,7 @@ type jobCells struct {
 	seed           uint64
 	waits          waitFlags
 	job            jobFlags
+	sharing        sharingFlags
 }
 
 // jobSweep is what can be varied of such a job: one system a cell.
@@ -65,33 +66,108 @@ func jobSweep() *experimentsweep.Command {
 	c := &experimentsweep.Command{Name: "job", Subject: systemField, Headline: []string{"iteration_ns", "summed_ns"}, Runs: 1, Metrics: job.Metrics(), Run: lot.Jobs}
 	c.Options, c.Fields = optionsOf(newJobCells().cmd.Flags(), []string{"versus"}, []string{"seed", "queue"})
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
-		return newJobCells().begin("job", file, options)
+		cells := newJobCells()
+		if _, err := cells.begin("job", file, options); err != nil {
+			return nil, err
+		}
+		return &gridCells{cells}, nil
 	}
 	return c
 }
 
 func newJobCells() *flagCells[jobCells] {
 	f := new(jobCells)
-	f.job.waitFlags = &f.waits
 	cmd := &cobra.Command{Use: "job"}
-	cmd.Flags().StringVar(&f.preset, "preset", jobPresetNames()[0], "cluster: "+strings.Join(jobPresetNames(), "|"))
+	cmd.Flags().StringVar(&f.preset, "preset", jobPresetNames()[0], "cluster: "+strings.Join(clusterNames(), "|"))
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "first seed")
 	cli.AddSystem(cmd, &f.system, "queue", "whose job", system.All().Waiting().Names)
 	f.waits.add(cmd)
+	f.job.waitFlags = &f.waits
 	f.job.add(cmd)
+	f.sharing.add(cmd)
 	return &flagCells[jobCells]{cmd: cmd, said: f, spec: func(f *jobCells) (any, error) {
-		if f.job.preset = findJobPreset(f.preset); f.job.preset == nil {
-			return nil, cli.UsageError("--preset %q is not one of %s", f.preset, strings.Join(jobPresetNames(), ", "))
-		}
-		if err := refuseJobFlags(cmd, f.job.preset); err != nil {
-			return nil, err
-		}
-		specs, err := f.job.specs(cmd, f.system)
+		spec, err := f.one(cmd)
 		if err != nil {
 			return nil, err
 		}
-		return &lot.OneJob{Job: specs[0], Seed: f.seed}, specs[0].Check()
+		return &lot.OneJob{Job: spec, Seed: f.seed}, spec.Check()
 	}}
+}
+
+// one is the job of a cell.
+func (f *jobCells) one(cmd *cobra.Command) (*job.Spec, error) {
+	if f.preset == sharedPreset {
+		return f.shares(cmd)
+	}
+	if f.job.preset = findJobPreset(f.preset); f.job.preset == nil {
+		return nil, cli.UsageError("--preset %q is not one of %s", f.preset, strings.Join(clusterNames(), ", "))
+	}
+	if err := refuseJobFlags(cmd, f.job.preset); err != nil {
+		return nil, err
+	}
+	specs, err := f.job.specs(cmd, f.system)
+	if err != nil {
+		return nil, err
+	}
+	return specs[0], nil
+}
+
+// shares are the jobs of a cell that share a switch, in one way.
+func (f *jobCells) shares(cmd *cobra.Command) (*job.Spec, error) {
+	if err := refuseJobFlags(cmd, shared()); err != nil {
+		return nil, err
+	}
+	if !cmd.Flags().Changed(system.OptionSharing) { // systems are varied, of which not all have a choice
+		f.sharing.sharing = system.Static
+	}
+	g, err := f.sharing.grid(cmd, f.system, &f.job)
+	if err != nil {
+		return nil, err
+	}
+	cells, err := g.Cells(system.All())
+	if err != nil {
+		return nil, err
+	}
+	if len(cells) > 1 {
+		return nil, cli.UsageError("a cell has one way to share, not %s; where systems are varied give one, or none for %s", strings.Join(g.Sharings, " and "), system.Static)
+	}
+	return cells[0].Spec, nil
+}
+
+// gridCells are cells of jobs whose lists, where several jobs share a switch, are axes of their own.
+type gridCells struct{ *flagCells[jobCells] }
+
+// Axes are ways to share, numbers of aggregators and losses, where there are several and nobody varies them.
+func (c *gridCells) Axes(given []string) (own []axis.Axis) {
+	f := &c.base
+	if f.preset != sharedPreset {
+		return nil
+	}
+	for _, list := range []struct{ name, values string }{{"aggregators", f.sharing.aggregators}, {"loss", f.waits.losses.String()}, {system.OptionSharing, f.sharing.sharing}} {
+		values := strings.Split(list.values, ",")
+		if len(values) < 2 || slices.Contains(given, list.name) || list.name == system.OptionSharing && !c.choosesSharing(given) {
+			continue
+		}
+		own = append(own, axis.Axis{Name: list.name, Values: values})
+	}
+	return own
+}
+
+// choosesSharing says whether jobs of every cell can share in more ways than one.
+func (c *gridCells) choosesSharing(given []string) bool {
+	if slices.Contains(given, systemField) {
+		return false
+	}
+	name := c.base.system
+	if name == "" {
+		name = shared().system
+	}
+	s, err := system.All().Waiting().Find(name)
+	if err != nil {
+		return false // a cell says it better
+	}
+	mode, err := s.Mode("sync")
+	return err == nil && mode.Refuse(s, []string{system.OptionSharing}) == nil
 }
 
 // trainSweep is what can be varied of a training.

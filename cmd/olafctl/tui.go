@@ -141,7 +141,11 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *cli.Env) error {
 		return d.film(cmd.Context(), plan, f.record)
 	}
 	if spec.Loop != nil {
-		return cli.GeneratorInterrupted((&watchedLoop{env: env, view: f.view, plan: plan, index: f.index}).show(cmd.Context()))
+		loop, err := newWatchedLoop(env, f.view, plan, f.index, nil)
+		if err != nil {
+			return err
+		}
+		return cli.GeneratorInterrupted(loop.show(cmd.Context()))
 	}
 	return d.show(cmd.Context(), plan)
 }
@@ -364,7 +368,11 @@ func watchBeside(ctx context.Context, env *cli.Env, d *dashboard, spec bench.Spe
 		return nil, err
 	}
 	if spec.Loop != nil {
-		return watchLoop(ctx, env, d.view, plan, b)
+		loop, err := newWatchedLoop(env, d.view, plan, 0, b)
+		if err != nil {
+			return nil, err
+		}
+		return loop.besides(ctx)
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()

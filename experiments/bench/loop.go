@@ -52,8 +52,8 @@ func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err erro
 }
 
 // PlayLoop plays a run of a plan's loop around the program alone, which gives what the same hosts give beside the twin, and lets it be
-// followed as closed.Job says.
-func (p *Plan) PlayLoop(ctx context.Context, config, index int, follow func(last, next olaf.Time, look *closed.Look) (until olaf.Time, on bool)) (*closed.Result, error) {
+// followed; nobody follows nil.
+func (p *Plan) PlayLoop(ctx context.Context, config, index int, follow closed.Follow) (*closed.Result, error) {
 	c := &p.Configs[config]
 	net, job, parts, err := p.hosts(c)
 	if err != nil {

@@ -36,13 +36,17 @@ func (r *Rule) String() string { return r.text }
 type Configuration struct {
 	System string
 	Rate   olaf.Rate // 0 where it has none of its own
+	At     string    // what else tells it apart, which no rule asks for
 }
 
 func (c Configuration) String() string {
-	if c.Rate == 0 {
-		return c.System
+	switch {
+	case c.Rate != 0:
+		return fmt.Sprintf("%s.%v", c.System, c.Rate)
+	case c.At != "":
+		return c.System + " at " + c.At
 	}
-	return fmt.Sprintf("%s.%v", c.System, c.Rate)
+	return c.System
 }
 
 // comparisons in an order in which none is found inside of one that follows.

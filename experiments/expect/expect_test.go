@@ -11,7 +11,9 @@ import (
 )
 
 // measured are two systems at two rates, and a row for each.
-var measured = []Configuration{{"olaf", 40 * olaf.Gbps}, {"fifo", 40 * olaf.Gbps}, {"olaf", 2500 * olaf.Mbps}, {"fifo", 2500 * olaf.Mbps}}
+var measured = []Configuration{
+	{System: "olaf", Rate: 40 * olaf.Gbps}, {System: "fifo", Rate: 40 * olaf.Gbps}, {System: "olaf", Rate: 2500 * olaf.Mbps}, {System: "fifo", Rate: 2500 * olaf.Mbps},
+}
 
 func rows(values map[string][]results.Float) []results.Row {
 	out := make([]results.Row, len(measured))

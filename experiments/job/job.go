@@ -76,6 +76,17 @@ func Run(ctx context.Context, s *Spec, seeds []uint64, done func()) (*Outcome, e
 	return o, nil
 }
 
+// Play plays a job once, and lets it be followed; nobody follows nil. Frames are not heard.
+func Play(ctx context.Context, s *Spec, seed uint64, follow closed.Follow) (*closed.Result, error) {
+	parts, err := s.parts()
+	if err != nil {
+		return nil, err
+	}
+	j := s.Job
+	j.PerPacket, j.Follow, j.Tap = parts.PerPacket, follow, nil
+	return closed.Run(ctx, s.Network, j, parts, s.Mode.Sync, seed)
+}
+
 // RunAll is Run of several jobs, one after the other.
 func RunAll(ctx context.Context, specs []*Spec, seeds []uint64, done func()) ([]*Outcome, error) {
 	var outcomes []*Outcome

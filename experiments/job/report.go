@@ -105,13 +105,18 @@ func Declared() *metric.Declaration { return &metric.Declaration{Metrics: jobMet
 // Rows are the outcomes as rows of results.
 func (r *Report) Rows() (rows []results.Row) {
 	for _, o := range r.Outcomes {
-		row := results.Row{Queue: o.Spec.Name(), Runs: len(o.Runs), InvalidRuns: o.Hung}
-		for i, m := range jobMetrics {
-			row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: o.Numbers[i]})
-		}
-		rows = append(rows, row)
+		rows = append(rows, o.Row())
 	}
 	return rows
+}
+
+// Row is an outcome as a row of results.
+func (o *Outcome) Row() results.Row {
+	row := results.Row{Queue: o.Spec.Name(), Runs: len(o.Runs), InvalidRuns: o.Hung}
+	for i, m := range jobMetrics {
+		row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: o.Numbers[i]})
+	}
+	return row
 }
 
 // KeptRuns reads the single runs of a kept document back, to be compared; none of a document that has none.
@@ -120,24 +125,54 @@ func KeptRuns(raw []byte) (runs []results.Run, err error) {
 	if err := json.Unmarshal(raw, &d); err != nil {
 		return nil, fmt.Errorf("read the runs of a job: %w", err)
 	}
-	declared := Declared()
 	for i := range d.Systems {
 		s := &d.Systems[i]
-		for k, one := range s.BySeed {
-			run := results.Run{Queue: s.System + " " + s.Mode, Index: k, Seed: one.Seed, Declared: declared}
-			run.Metrics = metric.Listed(jobMetrics, func(m int) metric.Float {
-				if v, ok := one.Numbers[jobMetrics[m].Name]; ok {
-					return v
-				}
-				return metric.Missing()
-			})
-			if one.Hung {
-				run.Invalid = []string{ErrHung.Error()}
-			}
-			runs = append(runs, run)
-		}
+		runs = append(runs, runsOf(s.System+" "+s.Mode, s.BySeed)...)
 	}
 	return runs, nil
+}
+
+// Named are the single runs of an outcome that a document has statistics of alone, under the name that tells it apart.
+type Named struct {
+	Name   string        `json:"name"`
+	BySeed []seedNumbers `json:"by_seed"`
+}
+
+// Named are the single runs under a name, of seeds in their order.
+func (o *Outcome) Named(name string, seeds []uint64) Named { return Named{name, o.bySeed(seeds)} }
+
+// NamedRuns reads a list of Named back, to be compared.
+func NamedRuns(raw []byte) (runs []results.Run, err error) {
+	var all []struct {
+		Name   string    `json:"name"`
+		BySeed []keptRun `json:"by_seed"`
+	}
+	if err := json.Unmarshal(raw, &all); err != nil {
+		return nil, fmt.Errorf("read the runs of jobs: %w", err)
+	}
+	for i := range all {
+		runs = append(runs, runsOf(all[i].Name, all[i].BySeed)...)
+	}
+	return runs, nil
+}
+
+// runsOf are the runs of one name.
+func runsOf(name string, kept []keptRun) (runs []results.Run) {
+	declared := Declared()
+	for k, one := range kept {
+		run := results.Run{Queue: name, Index: k, Seed: one.Seed, Declared: declared}
+		run.Metrics = metric.Listed(jobMetrics, func(m int) metric.Float {
+			if v, ok := one.Numbers[jobMetrics[m].Name]; ok {
+				return v
+			}
+			return metric.Missing()
+		})
+		if one.Hung {
+			run.Invalid = []string{ErrHung.Error()}
+		}
+		runs = append(runs, run)
+	}
+	return runs
 }
 
 // config is what decides a job.
@@ -232,12 +267,15 @@ type kept struct {
 		Runs    int                          `json:"runs"`
 		Hung    int                          `json:"hung_runs"`
 		Numbers map[string]results.Statistic `json:"numbers"`
-		BySeed  []struct {
-			Seed    uint64                  `json:"seed"`
-			Hung    bool                    `json:"hung"`
-			Numbers map[string]metric.Float `json:"numbers"`
-		} `json:"by_seed"`
+		BySeed  []keptRun                    `json:"by_seed"`
 	} `json:"systems"`
+}
+
+// keptRun is what is read back of seedNumbers.
+type keptRun struct {
+	Seed    uint64                  `json:"seed"`
+	Hung    bool                    `json:"hung"`
+	Numbers map[string]metric.Float `json:"numbers"`
 }
 
 // Sheets lays out the document of a kept job: a line a number, two columns a system.

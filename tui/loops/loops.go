@@ -36,8 +36,10 @@ type Options struct {
 	System string // that runs
 	About  string // what is done, in a few words
 	Seed   uint64
-	Runs   func() Runs
-	Report func() []string // of all runs, nil until they are over
+	// Work is what goes on beside it, in a word, and Leaving what quitting does to that, as a sentence.
+	Work, Leaving string
+	Runs          func() Runs
+	Report        func() []string // of all runs, nil until they are over
 }
 
 // session is what the pages show: one look at the source, and how it is to be seen.
@@ -64,8 +66,8 @@ func New(o Options) tui.Dashboard {
 			keys.Workbook: "export a kept run as a workbook: 'olafctl export last --xlsx'",
 			keys.Figures:  "export a kept run as figures: 'olafctl export last --svg'",
 		},
-		Leaving: "Quitting ends it where it stands; runs that were done beside it are printed.",
-		Instead: "without --tui, a bench prints its progress",
+		Leaving: "Quitting ends it where it stands. " + o.Leaving,
+		Instead: "without --tui, it prints its progress",
 	}
 }
 
@@ -106,7 +108,7 @@ func (s *session) Status() tui.Status {
 	out := s.hand.Status(end)
 	out.Head, out.Busy = s.head(), !ended || !done
 	if s.runs.Total > 0 {
-		out.Beside = fmt.Sprintf("bench %d/%d", s.runs.Done, s.runs.Total)
+		out.Beside = fmt.Sprintf("%s %d/%d", s.options.Work, s.runs.Done, s.runs.Total)
 		if done {
 			out.Beside += " ✓"
 		}

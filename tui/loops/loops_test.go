@@ -31,7 +31,7 @@ type loop struct {
 }
 
 // play runs it.
-func (l loop) play(follow func(last, next olaf.Time, look *closed.Look) (olaf.Time, bool)) *closed.Result {
+func (l loop) play(follow closed.Follow) *closed.Result {
 	found, err := system.All().Find(l.of)
 	if err != nil {
 		panic(err) // fails the test, with where it was
@@ -121,7 +121,7 @@ type dash struct {
 
 func shown(scene string, width, height int, edit func(*Options)) *dash {
 	source := *scenes[scene]()
-	o := Options{Source: &source, System: scene, About: "at 10Gbps, some jobs", Seed: 7}
+	o := Options{Source: &source, System: scene, About: "at 10Gbps, some jobs", Seed: 7, Work: "bench"}
 	if edit != nil {
 		edit(&o)
 	}
@@ -194,7 +194,7 @@ func TestStatus(t *testing.T) {
 	} {
 		source := *scenes[c.scene]()
 		source.Holds = c.pace
-		o := Options{Source: &source}
+		o := Options{Source: &source, Work: "bench"}
 		if c.edit != nil {
 			c.edit(&o)
 		}

@@ -84,11 +84,7 @@ type Job struct {
 	Tap func(f *Frame) `json:"-"`
 	// Observer hears what the network is measured by; nil for nobody.
 	Observer Observer `json:"-"`
-	// Follow is asked between two events: before the first, whenever the instant of its latest answer is reached, every some
-	// thousand events, and once when the run is over, with its end or its limit as next. last and next are the instants of the latest event
-	// and of the next one; look is valid during the call. It says until when it need not be asked again, and whether the run goes
-	// on at all; nil lets it pass.
-	Follow func(last, next olaf.Time, look *Look) (until olaf.Time, on bool) `json:"-"`
+	Follow   Follow   `json:"-"` // nil lets the run pass
 	// Limit ends a job that is not over by then; it hung, unless nobody meant it to end. 0 is an hour.
 	Limit olaf.Duration
 	// Apart spreads the starts of hosts over this time, by the seed.

@@ -12,6 +12,12 @@ const (
 	often  = 1 << 14
 )
 
+// Follow is asked between two events: before the first, whenever the instant of its latest answer is reached, every some
+// thousand events, and once when the run is over, with its end or its limit as next. last and next are the instants of the latest
+// event and of the next one; look is valid during the call. It says until when it need not be asked again, and whether the run
+// goes on at all.
+type Follow func(last, next olaf.Time, look *Look) (until olaf.Time, on bool)
+
 // pause is what happens between events now and then, before the one at the instant next; on says to go on with that.
 func (s *sim) pause(ctx context.Context, next int64) (on bool, err error) {
 	if s.rest = s.events + seldom; s.job.Follow != nil {

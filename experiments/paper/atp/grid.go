@@ -20,7 +20,47 @@ type Grid struct {
 	Losses   []float64 // shares of frames
 
 	apart results.Statistic // of the last amount, by how many per cent the two ways to share differ
+	found []*job.Outcome    // of Cells, in their order
 }
+
+// Cell is one setting of a grid.
+type Cell struct {
+	Row     string // as tables call its amount and its loss
+	Sharing string
+	Spec    *job.Spec
+}
+
+// Name tells it apart from others.
+func (c *Cell) Name() string { return c.Sharing + ", " + c.Row }
+
+// Cells are the settings of a grid, row by row. Errors are those of Aggregators and Setting.Spec.
+func (g *Grid) Cells(set system.Set) (cells []Cell, err error) {
+	for _, amount := range g.Amounts {
+		n, err := Aggregators(amount)
+		if err != nil {
+			return nil, err
+		}
+		for _, loss := range g.Losses {
+			name := fmt.Sprintf("%s (%d)", amount, n)
+			if len(g.Losses) > 1 || loss > 0 {
+				name += fmt.Sprintf(", %g %% lost", 100*loss)
+			}
+			for _, sharing := range g.Sharings {
+				c := g.Setting
+				c.Sharing, c.Aggregators, c.Loss = sharing, n, loss
+				spec, err := c.Spec(set)
+				if err != nil {
+					return nil, err
+				}
+				cells = append(cells, Cell{name, sharing, spec})
+			}
+		}
+	}
+	return cells, nil
+}
+
+// Outcomes are those of Cells, in their order, once the grid was played.
+func (g *Grid) Outcomes() []*job.Outcome { return g.found }
 
 // Config is what decides a grid, as documents have it.
 type Config struct {
@@ -118,37 +158,34 @@ func (g *Grid) Fill(ctx context.Context, set system.Set, t *experiments.Table, p
 		blocks[i] = experiments.Block{Name: prefix + m.name, Unit: m.unit, Columns: g.Sharings}
 	}
 	ratio := experiments.Block{Name: prefix + "completion, static over dynamic", Columns: []string{"ratio"}}
-	for _, amount := range g.Amounts {
-		n, err := Aggregators(amount)
+	cells, err := g.Cells(set)
+	if err != nil {
+		return err
+	}
+	g.found = nil
+	for of := range slices.Chunk(cells, len(g.Sharings)) {
+		name, loss := of[0].Row, of[0].Spec.Network.Link.Loss
+		row, err := play(ctx, of, seeds, done)
 		if err != nil {
 			return err
 		}
-		for _, loss := range g.Losses {
-			name := fmt.Sprintf("%s (%d)", amount, n)
-			if len(g.Losses) > 1 || loss > 0 {
-				name += fmt.Sprintf(", %g %% lost", 100*loss)
+		g.found = append(g.found, row...)
+		for i, m := range measures {
+			line := experiments.Line{Name: name}
+			for _, o := range row {
+				line.Cells = append(line.Cells, m.of(o))
 			}
-			row, err := g.row(ctx, set, n, loss, seeds, done)
-			if err != nil {
-				return err
+			blocks[i].Rows = append(blocks[i].Rows, line)
+		}
+		if s, d := slices.Index(g.Sharings, system.Static), slices.Index(g.Sharings, system.Dynamic); s >= 0 && d >= 0 {
+			ratio.Rows = append(ratio.Rows, experiments.Line{Name: name, Cells: []results.Statistic{over(row[s], row[d], func(r float64) float64 { return r })}})
+			if loss == 0 {
+				g.apart = over(row[s], row[d], func(r float64) float64 { return 100 * max(r-1, 1-r) })
 			}
-			for i, m := range measures {
-				line := experiments.Line{Name: name}
-				for _, o := range row {
-					line.Cells = append(line.Cells, m.of(o))
-				}
-				blocks[i].Rows = append(blocks[i].Rows, line)
-			}
-			if s, d := slices.Index(g.Sharings, system.Static), slices.Index(g.Sharings, system.Dynamic); s >= 0 && d >= 0 {
-				ratio.Rows = append(ratio.Rows, experiments.Line{Name: name, Cells: []results.Statistic{over(row[s], row[d], func(r float64) float64 { return r })}})
-				if loss == 0 {
-					g.apart = over(row[s], row[d], func(r float64) float64 { return 100 * max(r-1, 1-r) })
-				}
-			}
-			if err := job.Errs(row); err != nil {
-				t.Say("%s: %s", name, err)
-				t.Fail(err)
-			}
+		}
+		if err := job.Errs(row); err != nil {
+			t.Say("%s: %s", name, err)
+			t.Fail(err)
 		}
 	}
 	if len(ratio.Rows) > 0 {
@@ -158,12 +195,10 @@ func (g *Grid) Fill(ctx context.Context, set system.Set, t *experiments.Table, p
 	return nil
 }
 
-func (g *Grid) row(ctx context.Context, set system.Set, n int, loss float64, seeds []uint64, done func()) ([]*job.Outcome, error) {
-	var row []*job.Outcome
-	for _, sharing := range g.Sharings {
-		c := g.Setting
-		c.Sharing, c.Aggregators, c.Loss = sharing, n, loss
-		o, err := c.Run(ctx, set, seeds, done)
+// play plays the cells of a row.
+func play(ctx context.Context, cells []Cell, seeds []uint64, done func()) (row []*job.Outcome, err error) {
+	for i := range cells {
+		o, err := job.Run(ctx, cells[i].Spec, seeds, done)
 		if err != nil {
 			return nil, err
 		}

@@ -85,6 +85,7 @@ type Setting struct {
 	Compute     olaf.Duration // of a gradient; 0 communicates all the time
 	Limit       olaf.Duration // of a run; 0 is LabLimit
 	Options     system.Options
+	Tap         func(*closed.Frame) `json:"-"` // hears every frame that arrives; nil for nobody
 }
 
 // LabLimit is the virtual time that a job is given: a whole gradient of VGG19 at a hundredth of the peak takes half of it.
@@ -110,7 +111,7 @@ func (c *Setting) Spec(set system.Set) (*job.Spec, error) {
 	}
 	spec.Network = closed.Network{Workers: c.Workers, Jobs: c.Jobs, Link: LabLink()}
 	spec.Network.Link.Loss = c.Loss
-	spec.Job = closed.Job{Updates: c.Updates, Compute: c.Compute, Limit: c.Limit, Apart: RoundTrip()}
+	spec.Job = closed.Job{Updates: c.Updates, Compute: c.Compute, Limit: c.Limit, Apart: RoundTrip(), Tap: c.Tap}
 	if c.Compute > 0 {
 		spec.Job.Jitter = 0.1
 	}
