@@ -63,7 +63,7 @@ func (f *endpointFlags) find(cmd *cobra.Command) (*endpointSystem, error) {
 	}
 	for _, o := range others {
 		foreign := slices.DeleteFunc(slices.Clone(o.only), func(name string) bool { return slices.Contains(s.only, name) })
-		if err := refuseFlags(cmd, foreign, f.system); err != nil {
+		if err := refuseFlags(cmd, foreign, "--system "+f.system); err != nil {
 			return nil, err
 		}
 	}

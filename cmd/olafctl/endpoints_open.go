@@ -240,7 +240,7 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 		Wrong   int `json:"values_wrong,omitempty"`
 	}{cli.Head{Schema: "olafctl.open-ps/v1"}, field.ServerReport{Report: *report}, numbers.Inside, numbers.Checked, numbers.Wrong}
 	if servers != nil {
-		out.Servers, out.Greedy = servers.Stats(), rl.Evaluate(servers.Weights(0), lot.Flights)
+		out.Servers, out.Places, out.Greedy = servers.Stats(), servers.Places(), rl.Evaluate(servers.Weights(0), lot.Flights)
 	}
 	return cli.WriteDocument(env, f.format, out)
 }

@@ -53,6 +53,7 @@ func (f *trainFlags) addConfig(cmd *cobra.Command) {
 	flags.Var(&n.Rate, "rate", "rate that all workers offer together")
 	flags.IntVar(&n.Slots, "slots", n.Slots, "slots of the queue, the leaving update included")
 	flags.Var(&n.Frame, "size", "size of an update's frame; 0B for as long as the weights need")
+	flags.IntVar(&n.Lanes, "lanes", 0, "values of a packet, where an update takes several that are queued, merged and lost by themselves; 0 for one frame")
 	flags.BoolVar(&f.config.WeighByCount, "weigh-by-count", false, "let the server take a merged update as many steps long as it has updates inside (not in the paper)")
 	profileFlag(cmd, &n.Profile)
 }

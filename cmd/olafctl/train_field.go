@@ -76,7 +76,10 @@ func (f *trainFlags) settle(cmd *cobra.Command, env *cli.Env) error {
 	if f.field.device == "" {
 		return nil
 	}
-	n.Profile = engine.Ideal // a kernel has no cycles
+	if given("lanes") {
+		return cli.UsageError("--lanes: real packets of an update have %d values; leave it out", field.Layout().PerPacket)
+	}
+	n.Profile, n.Lanes = engine.Ideal, field.Layout().PerPacket // a kernel has no cycles
 	if f.field.timeScale == "" {
 		if !given("rate") {
 			n.Rate = fieldRate
@@ -141,7 +144,7 @@ func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 	if c.versus != "" {
 		return cli.UsageError("--versus %s: trainings by sums stand alone; --system olaf --versus fifo compares queues", c.versus)
 	}
-	if err := refuseFlags(cmd, []string{"time-scale"}, name); err != nil {
+	if err := refuseFlags(cmd, []string{"time-scale"}, "--system "+name); err != nil {
 		return err
 	}
 	t, err := f.training(cmd)

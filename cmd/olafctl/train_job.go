@@ -46,21 +46,22 @@ func (f *trainJobFlags) add(cmd *cobra.Command) {
 // trainJobOnly are the flags that mean nothing to queues, trainQueue those that mean nothing to a job.
 var (
 	trainJobOnly = []string{"mode", "loss", system.OptionH, system.OptionBound, system.OptionProfile, system.OptionRecovery, system.OptionTimeout, system.OptionPacket, system.OptionWindow, system.OptionCongestion}
-	trainQueue   = []string{"out-rate", "rate", "size", "weigh-by-count", "gate", "band", "average", "film", "profile"}
+	trainQueue   = []string{"out-rate", "rate", "size", "lanes", "weigh-by-count", "gate", "band", "average", "film", "profile"}
 )
 
-func refuseFlags(cmd *cobra.Command, names []string, system string) error {
+// refuseFlags refuses those of the named flags that were given: they mean nothing to what was asked for.
+func refuseFlags(cmd *cobra.Command, names []string, to string) error {
 	var wrong error
 	cmd.Flags().VisitAll(func(given *pflag.Flag) {
 		if given.Changed && slices.Contains(names, given.Name) {
-			wrong = cli.UsageError("--%s means nothing to --system %s", given.Name, system)
+			wrong = cli.UsageError("--%s means nothing to %s", given.Name, to)
 		}
 	})
 	return wrong
 }
 
 func (f *trainJobFlags) refuse(cmd *cobra.Command, system string) error {
-	return refuseFlags(cmd, trainJobOnly, system)
+	return refuseFlags(cmd, trainJobOnly, "--system "+system)
 }
 
 // training is what the flags say of a system whose workers wait. What means nothing to it is refused.
@@ -72,7 +73,7 @@ func (f *trainFlags) training(cmd *cobra.Command) (*lot.Training, error) {
 	if t.Config.Clusters != 1 {
 		return nil, cli.UsageError("--clusters is %d; a job of --system %s has one", f.config.Clusters, t.Job.System)
 	}
-	if err := refuseFlags(cmd, trainQueue, t.Job.System); err != nil {
+	if err := refuseFlags(cmd, trainQueue, "--system "+t.Job.System); err != nil {
 		return nil, err
 	}
 	if cmd.Flags().Changed(system.OptionSlots) {

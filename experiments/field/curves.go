@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -34,6 +35,12 @@ type Comparison struct {
 
 // experiment is what comparisons are kept as.
 const experiment = "train"
+
+// What the axes of learning curves are.
+const (
+	xLabel = "iterations of a worker"
+	yLabel = "mean reward of all workers"
+)
 
 // Points is in how many parts a learning curve is drawn.
 const Points = 10
@@ -70,10 +77,13 @@ type curve struct {
 	trainings []*Training
 }
 
+// block is how many iterations a point of a learning curve is the mean of.
+func block(c *rl.Config) int { return max(1, c.Iterations/Points) }
+
 // series is the curve with its intervals.
 func (k *curve) series(c *rl.Config) experiments.Series {
 	s := experiments.Series{Name: k.name}
-	block := max(1, c.Iterations/Points)
+	block := block(c)
 	var rewards [][]float64
 	for _, t := range k.trainings {
 		rewards = append(rewards, rl.Blocks(t.Curves, block))
@@ -145,7 +155,7 @@ func (c *Comparison) simulate(ctx context.Context, t *rl.Config) (*Training, err
 	n := out.Network
 	return &Training{
 		System: t.Network.Kind, Seed: t.Seed, Curves: out.Curves, Greedy: rl.Evaluate(&out.Weights[0], flights),
-		LostPct: share(n.In()-n.SumReleased, n.In()), Inside: ratio(n.SumReleased, n.Released),
+		LostPct: share(n.In()-n.SumReleased, n.In()), Inside: ratio(n.SumReleased, n.Released), ArrivedPct: arrived(t, out.Places),
 	}, nil
 }
 
@@ -154,13 +164,21 @@ func fielded(t *rl.Config, out *Outcome) *Training {
 	q := out.Queue
 	f := &Training{
 		System: t.Network.Kind, Seed: t.Seed, Real: true, Curves: out.Curves, Greedy: out.Server.Greedy,
-		LostPct: share(q["in"]-q["delivered_updates"], q["in"]), Inside: ratio(q["delivered_updates"], q["delivered_frames"]),
+		LostPct: share(q["in"]-q["delivered_updates"], q["in"]), Inside: ratio(q["delivered_updates"], q["delivered_frames"]), ArrivedPct: arrived(t, out.Server.Places),
 		Counts: q, Identities: out.Checks, Decisions: out.Decisions, Pacing: out.Pacing, WorkersLateNS: new(olaf.Quantiles), Invalid: out.Invalid,
 	}
 	for i := range out.Workers {
 		f.WorkersLateNS.Worst(&out.Workers[i].LateNS)
 	}
 	return f
+}
+
+// arrived is how many of a training's updates reached the servers, by the place of their packets.
+func arrived(t *rl.Config, places []uint64) (pct []float64) {
+	for _, n := range places {
+		pct = append(pct, share(n, uint64(t.Workers*t.Iterations)))
+	}
+	return pct
 }
 
 // told lets a function hear of every update.
@@ -184,7 +202,7 @@ func ratio(part, of uint64) float64 {
 // figure is what trainings show together. It is a function of them alone.
 func (c *Comparison) figure(all []*Training) *experiments.Figure {
 	f := experiments.NewFigure(experiment, "learning curves", &experiments.Options{Quick: c.Quick}, c)
-	panel := experiments.Panel{Name: "Learning curves", XLabel: "iterations of a worker", YLabel: "mean reward of all workers"}
+	panel := experiments.Panel{Name: "Learning curves", XLabel: xLabel, YLabel: yLabel}
 	curves := c.curves(all)
 	for _, k := range curves {
 		panel.Series = append(panel.Series, k.series(&c.Training))
@@ -211,10 +229,10 @@ func (c *Comparison) figure(all []*Training) *experiments.Figure {
 func (c *Comparison) curves(all []*Training) (curves []*curve) {
 	for _, system := range c.Systems {
 		for _, real := range []bool{true, false} {
-			k := &curve{name: system + map[bool]string{true: ", real packets", false: ", simulated"}[real]}
+			k := new(curve)
 			for _, t := range all {
 				if t.System == system && t.Real == real && len(t.Invalid) == 0 {
-					k.trainings = append(k.trainings, t)
+					k.name, k.trainings = t.name(), append(k.trainings, t)
 				}
 			}
 			if len(k.trainings) > 0 {
@@ -241,10 +259,22 @@ func (c *Comparison) sayQueues(f *experiments.Figure, curves []*curve) {
 		inside := k.over(func(t *Training) float64 { return t.Inside })
 		f.Say("%s: cluster 0 without exploring %s; %s %% of the updates lost or replaced, %s in each that was delivered", k.name,
 			text.Rounded(&greedy, 1), text.Rounded(&lost, 1), text.Rounded(&inside, 1))
+		if places := k.places(); len(places) > 1 {
+			f.Say("%s: of the packets of an update, from the first to the last, %s %% arrived", k.name, strings.Join(places, ", "))
+		}
 	}
-	if c.Device != "" {
-		f.Say("with real packets an update travels in %d, each of which is merged, lost and stepped by itself; simulated it is one frame", Layout().Packets())
+	if lanes := n.Lanes; lanes > 0 {
+		f.Say("an update travels in packets of %d values, each of which is merged, lost and stepped by itself", lanes)
 	}
+}
+
+// places are the shares of the updates that arrived, by the place of their packets.
+func (k *curve) places() (all []string) {
+	for i := range k.trainings[0].ArrivedPct {
+		pct := k.over(func(t *Training) float64 { return t.ArrivedPct[i] })
+		all = append(all, text.Rounded(&pct, 1))
+	}
+	return all
 }
 
 func rounded(ns int64) time.Duration { return time.Duration(ns).Round(time.Microsecond) }

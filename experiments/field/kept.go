@@ -29,6 +29,8 @@ type Training struct {
 	Greedy  float64      `json:"greedy_reward"`
 	LostPct float64      `json:"lost_pct"`       // of the updates, or replaced; 0 where workers wait
 	Inside  float64      `json:"updates_inside"` // of a delivered one; 0 where workers wait
+	// ArrivedPct is how many of the updates reached the server, by the place of their packets; none where workers wait.
+	ArrivedPct []float64 `json:"arrived_pct,omitempty"`
 
 	// Of real packets: what was counted, what had to hold, and how well the programs kept time.
 	Counts        map[string]uint64 `json:"counts,omitempty"`
@@ -39,6 +41,29 @@ type Training struct {
 	Weights       string            `json:"weights_sha256,omitempty"` // of all workers, where they wait for sums
 	Invalid       []string          `json:"invalid,omitempty"`
 }
+
+// Kinds of trainings.
+const (
+	Real      = "real"      // packets, of processes
+	Simulated = "simulated" // network
+)
+
+// Kinds are both.
+func Kinds() []string { return []string{Real, Simulated} }
+
+// titles are how the curves of a kind are called.
+var titles = map[string]string{Real: "real packets", Simulated: Simulated}
+
+// kind is what the training was.
+func (t *Training) kind() string {
+	if t.Real {
+		return Real
+	}
+	return Simulated
+}
+
+// name is how its curve is called.
+func (t *Training) name() string { return t.System + ", " + titles[t.kind()] }
 
 // Report is a figure and the trainings that its curves are of.
 type Report struct {
@@ -126,6 +151,9 @@ func (c *Comparison) Verify(ctx context.Context, r *Report, s *Sums) (*Proof, er
 		made, err := c.again(ctx, t, s)
 		if err != nil {
 			return nil, err
+		}
+		if t.ArrivedPct == nil { // it was kept before that was counted
+			made.ArrivedPct = nil
 		}
 		if why := results.Difference(t, made); why != "" {
 			return nil, fmt.Errorf("%w: %s, seed %d, simulated: %s", archive.ErrMismatch, t.System, t.Seed, why)

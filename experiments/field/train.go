@@ -61,7 +61,8 @@ type WorkerReport struct {
 type ServerReport struct {
 	process.Report
 	Servers []rl.ServerStats `json:"servers"`
-	Greedy  float64          `json:"greedy_reward"` // of cluster 0's policy without exploring
+	Places  []uint64         `json:"places,omitempty"` // updates inside of all packets of each place of a gradient
+	Greedy  float64          `json:"greedy_reward"`    // of cluster 0's policy without exploring
 }
 
 // Outcome is what a training came to.

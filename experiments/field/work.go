@@ -123,5 +123,13 @@ func (s *Servers) Stats() (all []rl.ServerStats) {
 	return all
 }
 
+// Places are how many updates were inside of all packets of each place.
+func (s *Servers) Places() (all []uint64) {
+	for _, k := range s.keepers {
+		all = rl.AddPlaces(all, k.Inside())
+	}
+	return all
+}
+
 // Weights are those of a cluster.
 func (s *Servers) Weights(cluster int) *ppo.Weights { return s.keepers[cluster].Weights() }

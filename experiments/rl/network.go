@@ -7,16 +7,18 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
 // fractionBits is the fixed point of gradient lanes, Q16.16 (docs/semantics.md, Update on the wire).
 const fractionBits = 16
 
-// arrival is what reaches a parameter server: the mean of the updates inside.
+// arrival is what reaches a parameter server: the mean of the updates inside, or of their packets of one place.
 type arrival struct {
 	at       olaf.Time
 	cluster  olaf.ClusterID
-	gradient *ppo.Weights // overwritten by the next arrival
+	place    int       // of the packet in an update
+	gradient []float32 // overwritten by the next arrival
 	reward   float64
 	count    int
 	inside   []olaf.Contributor
@@ -45,18 +47,20 @@ func (d *direct) send(now olaf.Time, u *olaf.Update, reward float64, g *ppo.Weig
 	d.counts.Class[engine.Appended]++
 	d.counts.Released++
 	d.inside[0] = olaf.Contributor{GenNS: u.GenNS, Seq: u.Seq, Worker: u.Worker}
-	d.deliver(&arrival{at: now, cluster: u.Cluster, gradient: g, reward: reward, count: 1, inside: d.inside[:]})
+	d.deliver(&arrival{at: now, cluster: u.Cluster, gradient: g[:], reward: reward, count: 1, inside: d.inside[:]})
 }
 
 func (d *direct) advance(olaf.Time)   {}
 func (d *direct) drain()              {}
 func (d *direct) stats() engine.Stats { return d.counts }
 
-// queued is a bottleneck with a queue: gradients travel as Q16.16 lanes and merge on the way.
+// queued is a bottleneck with a queue: gradients travel as Q16.16 lanes and merge on the way. Where an update takes several packets,
+// packet i of a cluster's is, to the queue, of cluster × packets + i: those of the same place meet only each other.
 type queued struct {
 	port     *engine.Port
 	deliver  func(*arrival)
-	lanes    []int32
+	lanes    []int32 // of an update, and what its frame has beside
+	packet   int     // of them in a packet
 	gradient ppo.Weights
 }
 
@@ -65,13 +69,17 @@ func newNetwork(c *Config, deliver func(*arrival)) (network, error) {
 		return &direct{deliver: deliver}, nil
 	}
 	lanes := int(c.Network.frame()-olaf.HeaderBytes) / olaf.LaneBytes
-	n := &queued{deliver: deliver, lanes: make([]int32, lanes)}
+	n := &queued{deliver: deliver, lanes: make([]int32, lanes), packet: lanes}
+	if c.Network.Lanes > 0 {
+		n.packet = c.Network.Lanes
+	}
+	packets := c.Network.packets()
 	out, err := c.Network.Profile.Output(c.Network.Kind, c.Network.OutRate)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	n.port, err = engine.NewPort(c.Network.Kind,
-		engine.Config{Slots: c.Network.Slots, Clusters: c.Clusters, LaneMemory: lanes, Provenance: true}, out, n)
+		engine.Config{Slots: c.Network.Slots * packets, Clusters: c.Clusters * packets, LaneMemory: n.packet, Provenance: true}, out, n)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
@@ -82,9 +90,18 @@ func (n *queued) send(now olaf.Time, u *olaf.Update, _ float64, g *ppo.Weights) 
 	for i, v := range g {
 		n.lanes[i] = toFixed(v)
 	}
-	u.Lanes = uint16(len(n.lanes))
-	n.port.Offer(now, u, n.lanes)
+	packets := n.packets()
+	first := u.Cluster * olaf.ClusterID(packets)
+	for i := range packets {
+		place := endpoint.Place(i, u.Seq, packets)
+		packet := n.lanes[place*n.packet : min((place+1)*n.packet, len(n.lanes))]
+		u.Cluster, u.Lanes = first+olaf.ClusterID(place), uint16(len(packet))
+		n.port.Offer(now, u, packet)
+	}
 }
+
+// packets is how many an update takes.
+func (n *queued) packets() int { return (len(n.lanes) + n.packet - 1) / n.packet }
 
 // toFixed rounds to Q16.16 and saturates; a gradient that is no number counts as none.
 func toFixed(v float32) int32 {
@@ -98,11 +115,13 @@ func toFixed(v float32) int32 {
 // Deliver makes n the sink of its port.
 func (n *queued) Deliver(d *engine.Departure) {
 	u := &d.Frame.Update
+	packets := olaf.ClusterID(n.packets())
+	gradient := n.gradient[:min(len(d.Frame.Lanes), len(n.gradient))]
 	scale := 1 / (float64(u.Count) * (1 << fractionBits))
-	for i := range n.gradient {
-		n.gradient[i] = float32(float64(d.Frame.Lanes[i]) * scale)
+	for i := range gradient {
+		gradient[i] = float32(float64(d.Frame.Lanes[i]) * scale)
 	}
-	n.deliver(&arrival{at: d.At, cluster: u.Cluster, gradient: &n.gradient, count: int(u.Count),
+	n.deliver(&arrival{at: d.At, cluster: u.Cluster / packets, place: int(u.Cluster % packets), gradient: gradient, count: int(u.Count),
 		reward: float64(u.Reward) / 256 / float64(u.Count), inside: d.Frame.Contributors})
 }
 

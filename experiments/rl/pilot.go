@@ -53,12 +53,13 @@ func OfFixedPoint(sum int32, count int) float32 {
 // stepped by themselves.
 type Keeper struct {
 	weights ppo.Weights
+	part    int // values of a part; the last may have less
 	parts   []*server
 }
 
 // Keeper is the server of a cluster whose gradients come in parts of so many values.
 func (c *Config) Keeper(cluster, part int) *Keeper {
-	k := &Keeper{weights: *c.Initial(cluster)}
+	k := &Keeper{weights: *c.Initial(cluster), part: part}
 	first, end := c.Members(cluster)
 	for at := 0; at < len(k.weights); at += part {
 		k.parts = append(k.parts, newServer(c, k.weights[at:min(at+part, len(k.weights))], end-first))
@@ -74,6 +75,25 @@ func (k *Keeper) Take(i int, gradient []float32, reward float64, count int) []fl
 
 // Weights are all parts as they are now.
 func (k *Keeper) Weights() *ppo.Weights { return &k.weights }
+
+// Inside is how many updates were inside of what came for each part.
+func (k *Keeper) Inside() (all []uint64) {
+	for _, p := range k.parts {
+		all = append(all, p.stats.Inside)
+	}
+	return all
+}
+
+// AddPlaces adds up what several keepers had of each place.
+func AddPlaces(sum, more []uint64) []uint64 {
+	if sum == nil {
+		return more
+	}
+	for i, n := range more {
+		sum[i] += n
+	}
+	return sum
+}
 
 // Stats are the sums over all parts.
 func (k *Keeper) Stats() (s ServerStats) {

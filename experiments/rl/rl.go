@@ -66,6 +66,9 @@ type Network struct {
 	Rate  olaf.Rate `json:"rate,omitempty"`
 	Slots int       `json:"slots,omitempty"`
 	Frame olaf.Size `json:"frame,omitempty"` // 0 is as long as the network's weights need
+	// Lanes is how many values a packet carries where an update takes several, each of which is queued, merged, lost and stepped by
+	// itself, in a queue with as many times the slots; 0 puts an update into one frame.
+	Lanes int `json:"lanes,omitempty"`
 	// Profile is the engine's own cycles, engine.Calibrated or engine.Ideal.
 	Profile engine.Profile `json:"profile,omitempty"`
 }
@@ -161,6 +164,12 @@ func (c *Config) checkNetwork() error {
 				ErrConfig, n.Frame, ppo.Params, ppo.WidestFor(min(lanes, olaf.MaxLanes)), ppo.Hidden, olaf.FrameSize(ppo.Params), olaf.MaxFrame)
 		}
 	}
+	switch {
+	case n.Lanes < 0 || n.Lanes > ppo.Params:
+		return fmt.Errorf("%w: packets of %d values; an update has %d", ErrConfig, n.Lanes, ppo.Params)
+	case n.Lanes > 0 && n.Frame != 0:
+		return fmt.Errorf("%w: packets of %d values, and frames of %v; an update is in one frame or in several packets", ErrConfig, n.Lanes, n.Frame)
+	}
 	if n.Kind == Ideal {
 		return nil
 	}
@@ -182,7 +191,26 @@ func contains(names []string, name string) bool {
 	return false
 }
 
-// frame is how long an update is on the wire.
+// packets is how many packets an update takes.
+func (n *Network) packets() int {
+	if n.Lanes == 0 {
+		return 1
+	}
+	return (ppo.Params + n.Lanes - 1) / n.Lanes
+}
+
+// update is what an update takes of the wire, in all its packets.
+func (n *Network) update() (sum olaf.Size) {
+	if n.Lanes == 0 {
+		return n.frame()
+	}
+	for left := ppo.Params; left > 0; left -= n.Lanes {
+		sum += olaf.FrameSize(min(left, n.Lanes))
+	}
+	return sum
+}
+
+// frame is how long an update is that is one frame.
 func (n *Network) frame() olaf.Size {
 	if n.Frame != 0 {
 		return n.Frame

@@ -29,6 +29,7 @@ type Point struct {
 type Outcome struct {
 	Curves  [][]Point // by worker, one point an iteration
 	Servers []ServerStats
+	Places  []uint64 // updates inside of what reached the servers, by the place of their packets
 	Network engine.Stats
 	Weights []ppo.Weights // by cluster, at the end
 	EndNS   int64
@@ -60,7 +61,7 @@ type worker struct {
 type training struct {
 	config   *Config
 	workers  []*worker
-	servers  []*server
+	servers  []*Keeper
 	network  network
 	observer Observer
 	out      Outcome
@@ -112,11 +113,14 @@ func newTraining(c *Config, observer Observer) (*training, error) {
 		return nil, err
 	}
 	if c.Network.Kind != Ideal {
-		t.periodNS = c.meanPeriodNS(c.Network.frame())
+		t.periodNS = c.meanPeriodNS(c.Network.update())
+	}
+	part := ppo.Params
+	if c.Network.Lanes > 0 {
+		part = c.Network.Lanes
 	}
 	for cluster := range c.Clusters {
-		first, end := c.Members(cluster)
-		t.servers = append(t.servers, newServer(c, c.Initial(cluster)[:], end-first))
+		t.servers = append(t.servers, c.Keeper(cluster, part))
 	}
 	t.out.Curves = make([][]Point, c.Workers)
 	for k := range c.Workers {
@@ -124,7 +128,7 @@ func newTraining(c *Config, observer Observer) (*training, error) {
 		if err != nil {
 			return nil, err
 		}
-		w.received = ppo.Weights(t.servers[w.cluster].weights)
+		w.received = t.servers[w.cluster].weights
 		t.workers = append(t.workers, w)
 	}
 	return t, nil
@@ -284,28 +288,31 @@ func length(g *ppo.Weights) float32 {
 	return float32(math.Sqrt(sum))
 }
 
-// arrived is what a parameter server does with what it gets: step, then answer the contributors or everybody.
+// arrived is what a parameter server does with what it gets: step, then answer the contributors or everybody, with as much as it stepped.
 func (t *training) arrived(a *arrival) {
 	s := t.servers[a.cluster]
-	broadcast := s.receive(a.gradient[:], a.reward, a.count)
+	broadcast := s.parts[a.place].receive(a.gradient, a.reward, a.count)
 	if !broadcast {
 		if t.config.Mode == Async {
 			for _, c := range a.inside {
-				t.workers[c.Worker].answer(s)
+				t.workers[c.Worker].answer(s, a.place)
 			}
 		}
 		return
 	}
 	first, end := t.config.Members(int(a.cluster))
 	for _, w := range t.workers[first:end] {
-		w.answer(s)
+		w.answer(s, a.place)
 		if t.config.Mode == Sync && int(w.seq) < t.config.Iterations {
 			t.begin(w, t.now)
 		}
 	}
 }
 
-func (w *worker) answer(s *server) { w.received, w.version = ppo.Weights(s.weights), s.stats.Versions }
+func (w *worker) answer(s *Keeper, place int) {
+	copy(w.received[place*s.part:], s.parts[place].weights)
+	w.version = s.Stats().Versions
+}
 
 // settle waits for what is still flying, so that nothing outlives the training.
 func (t *training) settle() {
@@ -318,8 +325,9 @@ func (t *training) settle() {
 
 func (t *training) close() {
 	for _, s := range t.servers {
-		t.out.Servers = append(t.out.Servers, s.stats)
-		t.out.Weights = append(t.out.Weights, ppo.Weights(s.weights))
+		t.out.Servers = append(t.out.Servers, s.Stats())
+		t.out.Places = AddPlaces(t.out.Places, s.Inside())
+		t.out.Weights = append(t.out.Weights, s.weights)
 	}
 	t.out.Network = t.network.stats()
 	t.out.EndNS = t.now

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -131,6 +133,32 @@ func TestEveryUpdateIsAccountedFor(t *testing.T) {
 		}
 		if n.In() == n.Class[engine.Appended] {
 			t.Errorf("%s: the bottleneck never bit", kind)
+		}
+	}
+}
+
+// An update in several packets is worth as much as in one where nothing is lost, and where a queue is full no place in it starves.
+func TestPackets(t *testing.T) {
+	const full = 60 * olaf.Gbps
+	through := func(kind string, rate olaf.Rate, lanes int) *Outcome {
+		c := configurations()[kind]
+		c.Iterations = 6
+		c.Network.Rate, c.Network.Lanes = rate, lanes
+		trained, _ := run(t, c)
+		return trained
+	}
+	whole, cut := through("fifo", olaf.Mbps, 0), through("fifo", olaf.Mbps, 552)
+	if !reflect.DeepEqual(whole.Weights, cut.Weights) || cut.Network.In() != 4*whole.Network.In() {
+		t.Errorf("%d packets of %d updates, or other weights", cut.Network.In(), whole.Network.In())
+	}
+	if one := through("olaf", full, ppo.Params); !reflect.DeepEqual(one.Weights, through("olaf", full, 0).Weights) {
+		t.Error("an update in one packet is another one than in one frame")
+	}
+	for _, kind := range engine.Names() {
+		out := through(kind, full, 552)
+		sent, least, most := uint64(6*6), slices.Min(out.Places), slices.Max(out.Places)
+		if len(out.Places) != 4 || most > sent || 2*least < most || kind == "fifo" && most == sent {
+			t.Errorf("%s: of %d updates arrived, by place, %d", kind, sent, out.Places)
 		}
 	}
 }
@@ -289,6 +317,8 @@ func TestBadTrainingsAreRefused(t *testing.T) {
 		{func(c *Config) { c.Network.Kind = "olaf"; c.Mode = Sync }, "only async"},
 		{func(c *Config) { c.Network.Kind = "olaf"; c.Network.Slots = 0 }, "slots"},
 		{func(c *Config) { c.PPO.LearnRate = -1 }, "learn rate"},
+		{func(c *Config) { c.Network.Lanes = 2206 }, "packets of 2206 values; an update has 2205"},
+		{func(c *Config) { c.Network.Lanes, c.Network.Frame = 552, 9036 }, "in one frame or in several packets"},
 	} {
 		config := Defaults()
 		c.set(&config)

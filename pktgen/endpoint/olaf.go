@@ -71,6 +71,12 @@ func NewOpenWorker(cfg Config, o Olaf, host Host) (Endpoint, error) {
 	return &openWorker{cfg: cfg, olaf: o, host: host, waits: make([]bool, cfg.Packets())}, nil
 }
 
+// Place is the place of the i-th packet that is sent of an update: each update begins with another one. A full queue takes the first
+// packets of an update and drops those behind, so that the last places would starve, and with them always the same weights.
+func Place(i int, update uint32, packets int) int {
+	return int((uint64(i) + uint64(update)) % uint64(packets))
+}
+
 func (w *openWorker) Start(olaf.Time) { w.host.Compute(0) }
 
 func (w *openWorker) Computed(now olaf.Time, values []uint32) {
@@ -85,7 +91,7 @@ func (w *openWorker) Computed(now olaf.Time, values []uint32) {
 		}
 		for i := range w.waits {
 			w.waits[i] = true
-			w.send(i, 0)
+			w.send(Place(i, w.vector, len(w.waits)), 0)
 		}
 		w.tally[sentPackets] += uint64(len(w.waits))
 	} else {

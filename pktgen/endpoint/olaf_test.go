@@ -35,7 +35,7 @@ func ack(seg int, worker olaf.WorkerID, vector uint32, count uint16) *program.Pa
 	return &program.Packet{Kind: program.Ack, Seg: uint64(seg), Worker: worker, Index: vector, Count: count}
 }
 
-// An open worker computes on whatever comes back, sends what its gate lets through, and takes in what ACKs bring.
+// An open worker computes on whatever comes back, sends what its gate lets through, each time from another place on, and takes in what ACKs bring.
 func TestOpenWorker(t *testing.T) {
 	gate := &every{n: 2}
 	d, e := openWorkerOf(t, Olaf{Gate: gate})
@@ -47,7 +47,7 @@ func TestOpenWorker(t *testing.T) {
 		t.Fatalf("%d computed, %d packets sent, done: %v", d.computes, len(sent), e.Done())
 	}
 	for i, p := range sent {
-		if p.Kind != program.Data || p.Job != 3 || p.Worker != 1 || p.Seg != uint64(i%3) || p.Index != uint32(1+2*(i/3)) || p.Count != 1 || int(p.Lanes) != []int{2, 2, 1}[i%3] {
+		if p.Kind != program.Data || p.Job != 3 || p.Worker != 1 || p.Seg != uint64(i%3+int(p.Index))%3 || p.Index != uint32(1+2*(i/3)) || p.Count != 1 || int(p.Lanes) != []int{2, 2, 1}[p.Seg] {
 			t.Errorf("packet %d: %+v", i, p)
 		}
 	}
