@@ -142,6 +142,7 @@ func newRunsCompareCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	var (
 		out           cli.Format
 		all, markdown bool
+		trained       trainedFlags
 	)
 	cmd := &cobra.Command{
 		Use:   "compare A B",
@@ -150,23 +151,26 @@ func newRunsCompareCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 seeds are common the paired t test decides, with Wilcoxon's signed rank beside it; without, the exact permutation of rank
 sums. P is Holm's over all metrics of the comparison. Metrics without a difference are counted; --all lists them.
 Configurations of one name are set against each other; where each side has just one at the same output rate, these two
-whatever their names, such as two simulated networks. -o csv and -o json have every digit.`,
+whatever their names, such as two simulated networks. -o csv and -o json have every digit.
+
+Trainings under several seeds are compared by their learning curves, a line a tenth, and by what was lost. Those of real packets and
+simulated ones are each set against their own kind, or against each other by --between, also within one run.`,
 		Example: `  olafctl runs compare 20260101-120000 last
-  olafctl runs compare 20260101-120000 last --md >> pull-request.md`,
+  olafctl runs compare 20260101-120000 last --md >> pull-request.md
+  olafctl runs compare last last --between simulated,real --plots curves   # of 'train -d xdp:'`,
 		Args:              cobra.ExactArgs(2),
 		ValidArgsFunction: where.CompleteRuns(env, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return where.With(env, func(s *store.Store) error {
-				var sides [2]*compare.Side
-				for i, name := range args {
-					side, err := sideOf(env, s, name)
-					if err != nil {
-						return err
-					}
-					sides[i] = side
+				sides, err := trained.sides(env, s, args)
+				if err != nil {
+					return err
 				}
 				d, err := compare.Results(sides[0], sides[1])
 				if err != nil {
+					return err
+				}
+				if err := trained.draw(env); err != nil {
 					return err
 				}
 				if out == cli.JSON {
@@ -186,6 +190,7 @@ whatever their names, such as two simulated networks. -o csv and -o json have ev
 	cli.AddFormatFlag(cmd, &out)
 	cmd.Flags().BoolVar(&all, "all", false, "list metrics without a difference too")
 	cmd.Flags().BoolVar(&markdown, "md", false, "print tables for a pull request")
+	trained.add(cmd)
 	return cmd
 }
 
@@ -194,6 +199,11 @@ func sideOf(env *cli.Env, s *store.Store, name string) (*compare.Side, error) {
 	if err != nil {
 		return nil, err
 	}
+	return sideIn(env, f)
+}
+
+// sideIn is a side of a comparison, of a run of the store.
+func sideIn(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 	if sweep.IsKept(f) {
 		return sweepSide(env, f)
 	}
