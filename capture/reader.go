@@ -167,7 +167,7 @@ func (r *Reader) read(p *Packet) error {
 		return &Error{r.name, r.number, ErrTime, "a pcapng simple packet has no time; capture with dumpcap or tcpdump"}
 	case ci.Timestamp.Unix() < 0 || ci.Timestamp.Year() > 2261: // 2262 is where ns in 64 bits end
 		return &Error{r.name, r.number, ErrTime, "it lies outside the years 1970 to 2261; the file is damaged"}
-	case r.number > 1 && at < r.last:
+	case at < r.last:
 		return &Error{r.name, r.number, ErrTimeBackwards, fmt.Sprintf("%d ns before its predecessor; sort the file with reordercap", r.last-at)}
 	}
 	r.last = at

@@ -187,6 +187,5 @@ func (w *Burst) burstLength(uniform float64) int {
 	if w.BurstDist == Fixed || w.BurstPackets == 1 {
 		return w.BurstPackets
 	}
-	n := 1 + math.Floor(math.Log(1-uniform)/math.Log(1-1/float64(w.BurstPackets)))
-	return int(min(n, 64*maxBurst))
+	return 1 + int(math.Floor(math.Log(1-uniform)/math.Log(1-1/float64(w.BurstPackets))))
 }

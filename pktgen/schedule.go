@@ -191,7 +191,6 @@ func (s *Schedule) activate() {
 func (s *Schedule) pick() uint16 {
 	if s.tree.total == 0 { // the burst outlived its clusters
 		s.activate()
-		s.last = -1
 	}
 	at := s.last
 	if at < 0 || s.w.ClusterRunProb == 0 || s.draw.Float64() >= s.w.ClusterRunProb {

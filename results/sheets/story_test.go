@@ -124,6 +124,20 @@ func TestFormulasHaveLimits(t *testing.T) {
 	}
 }
 
+// A workbook of ten thousand runs computes its statistics, and one of more has them as numbers.
+func TestFormulasEndWithTheRuns(t *testing.T) {
+	for runs, some := range map[int]bool{9_999: true, 10_000: true, 10_001: false} {
+		r := example.Result(2)
+		other := results.Run{Queue: "another", Metrics: r.Runs[0].Metrics}
+		for len(r.Runs) < runs {
+			r.Runs = append(r.Runs, other)
+		}
+		if n, _ := formulas(sheets.Book(r), "Statistics"); (n > 0) != some {
+			t.Errorf("%d runs: %d formulas", runs, n)
+		}
+	}
+}
+
 // The age of a cluster is drawn for the smallest one that all samples deliver twice, and for none where there is no such.
 func TestSawtoothClusters(t *testing.T) {
 	frames := func(queue string, clusters ...olaf.ClusterID) (out []sheets.Sample) {

@@ -2,6 +2,8 @@ package table
 
 import (
 	"fmt"
+	"maps"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -79,5 +81,73 @@ func TestPanelsAreFew(t *testing.T) {
 	}
 	if panels := families.Panels(); len(panels) != 1 {
 		t.Errorf("%d series of two families are in %d panels", MostSeries, len(panels))
+	}
+}
+
+// TestStacksAreTheNarrowest holds that columns are split into as few tables as fill the width, and these as narrow as so few can be:
+// the reference tries every width.
+func TestStacksAreTheNarrowest(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		var widths []int
+		for range 2 + r.IntN(9) {
+			widths = append(widths, 1+r.IntN(9))
+		}
+		g, width := columns(1+r.IntN(6), widths...), 12+r.IntN(30)
+		got := g.stacks(g.all(), width)
+		if g.least(g.all()) <= width {
+			if len(got) != 1 {
+				t.Fatalf("%v in %d: %v", widths, width, got)
+			}
+			continue
+		}
+		if got == nil {
+			continue
+		}
+		want := g.filled(g.all(), width)
+		for w := width; w >= 0; w-- {
+			if f := g.filled(g.all(), w); len(f) == len(want) {
+				want = f
+			} else {
+				break
+			}
+		}
+		if !slices.EqualFunc(got, want, slices.Equal) {
+			t.Fatalf("%v in %d: %v, want %v", widths, width, got, want)
+		}
+	}
+}
+
+// TestPanelsOfFamilies splits a chart by what names have before the comma, a family of one too.
+func TestPanelsOfFamilies(t *testing.T) {
+	series := func(families map[string]int) (c Chart) {
+		c.Title = "T"
+		for _, f := range slices.Sorted(maps.Keys(families)) {
+			for i := range families[f] {
+				c.Series = append(c.Series, Series{Name: fmt.Sprintf("%s, %d", f, i)})
+			}
+		}
+		return c
+	}
+	for _, c := range []struct {
+		families map[string]int
+		want     []int
+	}{
+		{map[string]int{"a": 6}, []int{6}}, {map[string]int{"a": 7}, []int{4, 3}}, {map[string]int{"a": 6, "b": 1}, []int{6, 1}}, {map[string]int{"a": 1, "b": 1, "c": 5}, []int{1, 1, 5}},
+		{map[string]int{"a": 1, "b": 7}, []int{1, 4, 3}}, {map[string]int{"a": 1, "b": 1, "c": 1, "d": 1, "e": 1, "f": 1, "g": 1}, []int{4, 3}},
+	} {
+		chart := series(c.families)
+		var got []int
+		for _, p := range chart.Panels() {
+			got = append(got, len(p.Series))
+			of, _, _ := strings.Cut(p.Title, ": ")
+			split := len(c.families) > 1 && len(c.families) < len(chart.Series)
+			if of != "T" || (p.Title != "T") != split || strings.Contains(p.Series[0].Name, ", ") == split {
+				t.Errorf("%v: %q of %q", c.families, p.Title, p.Series[0].Name)
+			}
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%v: %v, want %v", c.families, got, c.want)
+		}
 	}
 }

@@ -1,0 +1,260 @@
+package capture
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/olafctl/olaf"
+)
+
+// TestUnwrapIsTheNearest holds that a generation time is the nearest instant to the arrival that has its 48 bits.
+func TestUnwrapIsTheNearest(t *testing.T) {
+	const wrap = int64(1) << 48
+	rapid.Check(t, func(t *rapid.T) {
+		at := rapid.Int64Range(0, maxVirtualNS).Draw(t, "at")
+		off := rapid.OneOf(rapid.Int64Range(-wrap/2+1, wrap/2-1), rapid.SampledFrom([]int64{0, 1, -1, wrap/2 - 1, -wrap/2 + 1, wrap / 4, -wrap / 4, wrap/4 + 1, -wrap/4 - 1})).Draw(t, "off")
+		if got := unwrap(at, uint64(at+off)%olaf.GenModulus); got != at+off {
+			t.Fatalf("at %d, made %d later: %d", at, off, got-at)
+		}
+	})
+}
+
+// stamped is a source of one update at each of some times, and then of an error.
+type stamped struct {
+	at   []int64
+	then error
+}
+
+func (s *stamped) Next(p *Packet) error {
+	if len(s.at) == 0 {
+		return s.then
+	}
+	frame := make([]byte, olaf.MaxFrame)
+	n, err := olaf.EncodeUpdate(frame, addresses(0), update(0, 0), nil)
+	*p = Packet{Number: p.Number + 1, UnixNS: s.at[0], Data: frame[:n], Wire: n}
+	s.at = s.at[1:]
+	return err
+}
+
+// TestTimesOfTheRunClock holds from when to when a packet may be, whoever says where the run clock begins.
+func TestTimesOfTheRunClock(t *testing.T) {
+	const wall = int64(1_700_000_000_000_000_000)
+	for _, c := range []struct {
+		origin int64 // 0 leaves it to the first packet
+		at     []int64
+		want   []int64
+		same   bool // the clock is the generator's
+	}{
+		{0, []int64{0, 1, maxVirtualNS}, []int64{0, 1, maxVirtualNS}, true},
+		{0, []int64{5, maxVirtualNS + 1}, []int64{5}, true},
+		{0, []int64{maxVirtualNS, 7}, []int64{maxVirtualNS, 7}, true},
+		{0, []int64{maxVirtualNS + 1, maxVirtualNS + 2}, []int64{0, 1}, false},
+		{0, []int64{wall, wall + 9, wall + maxVirtualNS}, []int64{0, 9, maxVirtualNS}, false},
+		{0, []int64{wall, wall + maxVirtualNS + 1}, []int64{0}, false},
+		{0, []int64{wall, wall - 1}, []int64{0}, false},
+		{wall, []int64{wall, wall + 3}, []int64{0, 3}, true},
+		{wall, []int64{wall - 1}, nil, true},
+		{wall, []int64{wall + maxVirtualNS + 1}, nil, true},
+	} {
+		d := NewDecoder(&stamped{c.at, io.EOF})
+		if c.origin != 0 {
+			d.SetOrigin(c.origin)
+		}
+		var got []int64
+		var a Arrival
+		err := d.Next(&a)
+		for ; err == nil; err = d.Next(&a) {
+			got = append(got, a.At.NS())
+			if o := a.Observation(); o.At != a.At || o.Queued != -1 || o.Update != a.Update {
+				t.Errorf("%+v of %+v", o, a)
+			}
+		}
+		if fmt.Sprint(got) != fmt.Sprint(c.want) || errors.Is(err, ErrTime) != (len(got) < len(c.at)) {
+			t.Errorf("%v from %d: %v, %v; want %v", c.at, c.origin, got, err, c.want)
+		}
+		if origin, same := d.Origin(); same != c.same || c.origin != 0 && origin != c.origin {
+			t.Errorf("%v from %d: origin %d, the generator's %t", c.at, c.origin, origin, same)
+		}
+	}
+}
+
+// TestOtherSystems tells whose frames a capture without OLAF's holds.
+func TestOtherSystems(t *testing.T) {
+	frames := func(names ...string) *Decoder {
+		i := -1
+		d := NewDecoder(&plain{len(names)})
+		d.Others = func(frame []byte, wire int) string {
+			if i++; len(frame) != 20 || wire != 60 {
+				t.Errorf("asked about %d of %d bytes", len(frame), wire)
+			}
+			return names[i]
+		}
+		return d
+	}
+	for want, d := range map[string]*Decoder{
+		"4 packets, 2 of atp, 1 of switchml: when": frames("switchml", "atp", "", "atp"), "1 packet, 1 of atp: when": frames("atp"),
+		"2 packets, mostly ": frames("", ""), "it is empty": frames(), "1 packet, mostly ": NewDecoder(&plain{1}),
+	} {
+		var a Arrival
+		if err := d.Next(&a); !errors.Is(err, ErrNoOLAF) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v; want %q", err, want)
+		}
+	}
+}
+
+// plain is a source of so many frames that are nobody's.
+type plain struct{ n int }
+
+func (s *plain) Next(p *Packet) error {
+	if s.n--; s.n < 0 {
+		return io.EOF
+	}
+	*p = Packet{Data: make([]byte, 20), Wire: 60}
+	return nil
+}
+
+// TestOrderStaysSmall passes many packets on while some always wait: what it holds does not grow with what went through.
+func TestOrderStaysSmall(t *testing.T) {
+	o := Order{WindowNS: 10}
+	var p Packet
+	for i := range int64(10_000) {
+		o.Push(&Packet{UnixNS: i, Data: []byte{byte(i)}})
+		for o.Pop(&p, false) {
+			if p.Data[0] != byte(p.UnixNS) || p.UnixNS != i-10 {
+				t.Fatalf("after %d came %+v", i, p)
+			}
+		}
+	}
+	if cap(o.held) > 64 || len(o.free) > 64 {
+		t.Errorf("room for %d packets, %d buffers wait, where 11 packets are held", cap(o.held), len(o.free))
+	}
+}
+
+// full is a disk with room for so many bytes.
+type full struct{ room int }
+
+var errFull = errors.New("no room")
+
+func (f *full) Write(b []byte) (int, error) {
+	if f.room -= len(b); f.room < 0 {
+		return 0, errFull
+	}
+	return len(b), nil
+}
+
+// TestFullWriter lets a capture meet the end of its room at any byte: some step says so, whatever was buffered.
+func TestFullWriter(t *testing.T) {
+	for _, format := range []Format{PCAP, PCAPNG} {
+		write := func(out io.Writer) error {
+			w, err := newWriter(out, format, 0, Interface{Name: "a", SnapBytes: 100}, Interface{Name: "b", SnapBytes: 100})
+			if err != nil {
+				return err
+			}
+			status := olaf.QueueStatus{Slots: 3}
+			return errors.Join(w.WriteUpdate(4000, addresses(0), update(0, 1), nil), w.WriteAck(5000, addresses(0), update(0, 1), status, nil),
+				w.WriteFrame(6000, make([]byte, 100)), w.WritePacket(&Packet{UnixNS: 7, Data: []byte{1}, Wire: 1, Comment: "c"}), w.Finish())
+		}
+		var whole bytes.Buffer
+		if err := write(&whole); err != nil {
+			t.Fatal(err)
+		}
+		for room := range whole.Len() {
+			if err := write(&full{room}); !errors.Is(err, errFull) {
+				t.Fatalf("format %d with room for %d of %d bytes: %v", format, room, whole.Len(), err)
+			}
+		}
+		if err := write(&full{whole.Len()}); err != nil {
+			t.Errorf("format %d with room for all: %v", format, err)
+		}
+	}
+}
+
+// TestFramesThatCannotBe are refused by the writer, and nothing of them is in the file.
+func TestFramesThatCannotBe(t *testing.T) {
+	w, err := NewWriter(io.Discard, PCAPNG, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := update(0, 0)
+	bad.Lanes = uint16(olaf.MaxLanes) + 1
+	for what, err := range map[string]error{"update": w.WriteUpdate(0, addresses(0), bad, nil), "ACK": w.WriteAck(0, addresses(0), bad, olaf.QueueStatus{}, nil)} {
+		if err == nil {
+			t.Errorf("an %s of %d lanes is written", what, bad.Lanes)
+		}
+	}
+	if w.Packets() != 0 || w.PacketsOf(0) != 0 {
+		t.Errorf("%d packets", w.Packets())
+	}
+}
+
+// TestWritersTellWhatWasLost reads what a writer says was dropped, of the first interface, and how many it has of each.
+func TestWritersTellWhatWasLost(t *testing.T) {
+	var b bytes.Buffer
+	w, err := newWriter(&b, PCAPNG, 0, Interface{Name: "a", SnapBytes: 100}, Interface{Name: "b", SnapBytes: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.SetDropped(7)
+	for i, from := range []int{1, 0, 1} {
+		if err := w.WritePacket(&Packet{UnixNS: int64(i), Data: []byte{1}, Wire: 1, Interface: from}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := NewReader(bytes.NewReader(b.Bytes()), "written")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := NewDecoder(r)
+	var a Arrival
+	if err := d.Next(&a); !errors.Is(err, ErrNoOLAF) || d.Losses().CaptureDropped != 7 || d.Losses().Packets != 3 {
+		t.Errorf("%v, %+v", err, d.Losses())
+	}
+	if w.Packets() != 3 || w.PacketsOf(0) != 1 || w.PacketsOf(1) != 2 {
+		t.Errorf("%d packets, %d and %d of the interfaces", w.Packets(), w.PacketsOf(0), w.PacketsOf(1))
+	}
+}
+
+// TestRecordingOfABrokenSource ends with the source's own error, and takes nothing of what did not come.
+func TestRecordingOfABrokenSource(t *testing.T) {
+	broken := errors.New("the interface is gone")
+	r := Recording{Source: &stamped{[]int64{math.MaxInt32, math.MaxInt32 + 5}, broken}}
+	for range 2 {
+		if idle, err := r.Take(9); idle || !errors.Is(err, broken) || r.Taken != 2 {
+			t.Errorf("idle %t, %v after %d", idle, err, r.Taken)
+		}
+	}
+	if r.Unwritten != nil || r.Flush() != nil || r.Account.Losses().Updates != 2 || r.FirstNS != math.MaxInt32 || r.LastNS != math.MaxInt32+5 {
+		t.Errorf("%+v from %d to %d, %v", r.Account.Losses(), r.FirstNS, r.LastNS, r.Unwritten)
+	}
+}
+
+// TestFilesAreEverybodysToRead holds who may read and write a capture that is complete.
+func TestFilesAreEverybodysToRead(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "a.pcap")
+	f, err := Create(name, false, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mode := info.Mode().Perm(); mode&0o600 != 0o600 || mode&^0o644 != 0 {
+		t.Errorf("mode %o", mode)
+	}
+}
