@@ -80,6 +80,7 @@ func TestEveryLane(t *testing.T) {
 	}
 }
 
+// TestSticky: words at a rail stay there, and sums that would pass one end on it.
 func TestSticky(t *testing.T) {
 	for _, c := range []struct{ have, more, want int32 }{
 		{1, 2, 3}, {top - 1, 1, top}, {top - 1, 2, top}, {top, -5, top}, {bottom, 5, bottom}, {bottom + 1, 5, bottom + 1}, {bottom + 2, 5, bottom + 7},

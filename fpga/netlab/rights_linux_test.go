@@ -23,6 +23,9 @@ func TestMissing(t *testing.T) {
 		told <- Missing(append(NamespaceRights, append(PacketRights, NamespaceRights...)...)...)
 	}()
 	err := <-told
+	if err == nil {
+		t.Skip("this process may not give up its capabilities")
+	}
 	lines := strings.Split(err.Error(), "\n")
 	if !errors.Is(err, ErrRights) || len(lines) != 3 {
 		t.Fatalf("%v", err)

@@ -26,7 +26,7 @@ type Kernel interface {
 	BTF() error
 }
 
-// Running is the kernel that this process runs on. It is asked once for each thing, with the rights to load programs.
+// Running is the kernel that this process runs on. It takes the rights to load programs to ask it.
 func Running() Kernel { return running{} }
 
 type running struct{}

@@ -8,6 +8,7 @@ package conformance
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -174,6 +175,9 @@ func (s *session) leave(ctx context.Context) error {
 	err := p.stream.CloseSend()
 	for err == nil {
 		_, err = p.stream.Recv()
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
 	}
 	if ctx.Err() != nil { // with any other status the stream has ended
 		return fmt.Errorf("%w: end the stream that a controller closed: %w", ErrSilent, err)

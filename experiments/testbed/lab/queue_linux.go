@@ -7,7 +7,6 @@ import (
 	"net/netip"
 	"os/exec"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -182,6 +181,17 @@ func (q *queue) counts() (map[string]uint64, error) {
 	return counts, err
 }
 
+// reason is what a program that ended said, and by what error.
+func (h *hosted) reason() (text string) {
+	if err := h.process.Wait(); err != nil {
+		text = ": " + err.Error()
+	}
+	if said := bytes.TrimSpace(h.said.Bytes()); len(said) > 0 {
+		text += ": " + string(said)
+	}
+	return text
+}
+
 // faults are what is not as it was made, and programs that ended.
 func (q *queue) faults() (faults []string) {
 	q.mu.Lock()
@@ -194,7 +204,7 @@ func (q *queue) faults() (faults []string) {
 	for _, h := range q.programs {
 		select {
 		case <-h.process.Done():
-			faults = append(faults, strings.TrimSpace(fmt.Sprintf("the program on %s ended: %v %s", h.name, h.process.Wait(), bytes.TrimSpace(h.said.Bytes()))))
+			faults = append(faults, "the program on "+h.name+" ended"+h.reason())
 		default:
 		}
 	}

@@ -99,7 +99,6 @@ func TestLastSequence(t *testing.T) {
 	}
 }
 
-// Words at a rail stay there, and sums that would pass one end on it.
 // A job with aggregators of its own uses these, to the first and the last, and no others.
 func TestParts(t *testing.T) {
 	for _, j := range []program.Job{{Base: 2, Slots: 3}, {Slots: 4}, {Base: 7, Slots: 1}, {Base: 5, Slots: 1}} {

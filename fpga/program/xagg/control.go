@@ -36,8 +36,8 @@ func (s *Server) fromParent(k *program.Tenant, p *program.Packet, out program.Ou
 			if i >= uint64(k.Slots) {
 				return
 			}
-			if t := s.look(k, k.Base+int(i)); t.whole && t.epoch == p.Round { // what is under way here comes by itself
-				s.sendUp(k, k.Base+int(i), out)
+			// What is under way here comes by itself.
+			if t := s.look(k, k.Base+int(i)); t.whole && t.epoch == p.Round && s.sendUp(k, k.Base+int(i), out) {
 				s.counts[resent]++
 			}
 		}
@@ -100,8 +100,9 @@ func (s *Server) asked(k *program.Tenant, child int, from program.Port, p *progr
 		case !t.has(child, p.Round):
 			lost |= 1 << bit
 		case k.Parent && t.whole && t.epoch == p.Round:
-			s.sendUp(k, i, out)
-			s.counts[resent]++
+			if s.sendUp(k, i, out) {
+				s.counts[resent]++
+			}
 			onward |= 1 << bit
 		case k.Parent && (t.epoch != p.Round || uint16(p.Value) != p.Round): // the result may be kept above
 			onward |= 1 << bit

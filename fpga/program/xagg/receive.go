@@ -123,17 +123,19 @@ func (s *Server) complete(k *program.Tenant, i int, out program.Out) {
 	s.sendResult(k, i, program.Down, out)
 }
 
-func (s *Server) sendUp(k *program.Tenant, i int, out program.Out) {
+// sendUp sends the sum of fragment i to the parent; false when it has begun another epoch meanwhile.
+func (s *Server) sendUp(k *program.Tenant, i int, out program.Out) bool {
 	t, lanes := &s.slots[i], s.buffer(i)
 	if s.model != nil {
-		if lanes = s.read(k, i); !t.whole { // it has begun another epoch meanwhile
-			return
+		if lanes = s.read(k, i); !t.whole {
+			return false
 		}
 	}
 	s.out = program.Packet{
 		Kind: program.Data, Job: k.ID, Seg: uint64(i - k.Base), Round: t.epoch, Bitmap: t.bitmap, Count: updates(t.count), Lanes: t.lanes, Trace: t.trace,
 	}
 	out.Emit(program.Up, &s.out, lanes)
+	return true
 }
 
 func (s *Server) sendResult(k *program.Tenant, i int, to program.Dest, out program.Out) {
