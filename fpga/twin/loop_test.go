@@ -224,3 +224,36 @@ func TestLoopEndsWithTheConfiguration(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestLoopsKeepTheirAccounts holds that a clear leaves what the slots of a loop hold, and that what all of its jobs held is cleared by
+// a flush, none forgotten.
+func TestLoopsKeepTheirAccounts(t *testing.T) {
+	for jobs := 1; jobs <= 3; jobs++ {
+		b := newLoopBench(t)
+		p := looped(t, b, 9)
+		for job := range jobs {
+			if err := p.Configure(threeOf(olaf.ClusterID(job), 3*job, 3)); err != nil {
+				t.Fatal(err)
+			}
+			var out outlet
+			p.Receive(olaf.Time(job)*olaf.Time(olaf.Microsecond), 0, &program.Packet{Kind: program.Data, Job: olaf.ClusterID(job), Index: uint32(3 * job), Trace: program.Contribution(0, 0, 0)}, nil, &out)
+		}
+		held := func(what string, in, held, cleared uint64) {
+			t.Helper()
+			c, err := fpga.SnapshotProgram(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, want := range map[string]uint64{"vectors_in": in, "vectors_held": held, "vectors_cleared": cleared} {
+				if got := *c.Aggregator.At(countRegister(pooling.Ledger.Index(name))); got != want {
+					t.Errorf("%d jobs, %s: %s is %d, want %d", jobs, what, name, got, want)
+				}
+			}
+		}
+		held("at first", uint64(jobs), uint64(jobs), 0)
+		b.write(regmap.CommonCommand, regmap.CommonCommandClear)
+		held("after a clear", 0, uint64(jobs), 0)
+		b.write(regmap.QueueCommand, regmap.QueueCommandFlush)
+		held("after a flush", 0, 0, uint64(jobs))
+	}
+}

@@ -13,7 +13,14 @@ import (
 // Updates are one after the other in front of the program for as long as its hardware takes; those beyond its room are lost and
 // counted, and nothing else is.
 func TestUnit(t *testing.T) {
-	u := aggregator.Unit{BusBytes: 32, Beat: 5 * olaf.Nanosecond, Pipeline: 16, Room: 2}
+	for _, u := range []aggregator.Unit{
+		{BusBytes: 32, Beat: 5 * olaf.Nanosecond, Pipeline: 16, Room: 2}, {BusBytes: 256, Beat: 6*olaf.Cycle + 1, Room: 2}, {BusBytes: 256, Beat: 6 * olaf.Cycle, Room: 3},
+	} {
+		throughUnit(t, u)
+	}
+}
+
+func throughUnit(t *testing.T, u aggregator.Unit) {
 	b := newBench(t, Config{Tables: newTables(1, 3), Programs: []program.Description{summing}, Unit: &u})
 	b.write(regmap.AggregatorProgram, summing.Code)
 	b.write(regmap.AggregatorH, 1)

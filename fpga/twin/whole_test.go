@@ -2,9 +2,12 @@ package twin
 
 import (
 	"bytes"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -326,5 +329,85 @@ func TestAnotherProgramCountsAnew(t *testing.T) {
 	run()
 	if got := b.Drain(nil); len(got) != 5 { // two sums, and three updates that passed on
 		t.Errorf("%d frames left", len(got))
+	}
+}
+
+// arrivals is an observer that notes when updates arrive.
+type arrivals []int64
+
+func (a *arrivals) Arrival(at olaf.Time, _ engine.Class, _ engine.Slot, _ *olaf.Update) {
+	*a = append(*a, cycleOf(at))
+}
+func (*arrivals) Start(olaf.Time, engine.Slot)                   {}
+func (*arrivals) Departure(olaf.Time, engine.Slot, *olaf.Update) {}
+
+// TestDecisionsAfterEachOther lets a short update follow a long frame at once: how long the decision about it waits depends on what
+// became of the long one (docs/semantics.md, Measured).
+func TestDecisionsAfterEachOther(t *testing.T) {
+	const beats = 24 // of 1,500 bytes
+	arrive := func(first regmap.Descriptor) []int64 {
+		heard := &arrivals{}
+		tables := newTables(2, 1)
+		delete(tables.workers, netip.AddrFrom4(workerIP(1, 0)))
+		b := newBench(t, Config{ReadPorts: 2, Tables: tables, Observer: heard})
+		b.configure(fifo, 8, 64)
+		b.loadFlows(2, 1, nil)
+		first.Length = 1500
+		b.loadDescriptors(first, regmap.Descriptor{Length: 64, Sequence: 1})
+		b.start()
+		if err := b.Sleep(t.Context(), olaf.Microsecond); err != nil {
+			t.Fatal(err)
+		}
+		return *heard
+	}
+	stored := arrive(regmap.Descriptor{})
+	if len(stored) != 2 || stored[1]-stored[0] != beats {
+		t.Fatalf("after an update: %v", stored)
+	}
+	for name, c := range map[string]struct {
+		first regmap.Descriptor
+		after int64
+	}{
+		"bad checksum": {regmap.Descriptor{Flags: regmap.FlagBadChecksum}, decisionCycles}, "bad length": {regmap.Descriptor{Flags: regmap.FlagBadLength}, decisionCycles},
+		"not OLAF": {regmap.Descriptor{Flags: regmap.FlagNotOlaf}, beats + decisionCycles}, "unknown source": {regmap.Descriptor{Flow: 1}, beats + decisionCycles},
+	} {
+		if got := arrive(c.first); len(got) != 1 || got[0]-stored[0] != c.after {
+			t.Errorf("%s: the update after it is decided on in cycle %v, want %d", name, got, stored[0]+c.after)
+		}
+	}
+}
+
+// TestSleepOfTheDone lets no time pass for a context that is done, however short the wait.
+func TestSleepOfTheDone(t *testing.T) {
+	b := newBench(t, Config{Tables: newTables(1, 1)})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, d := range []olaf.Duration{0, 1, olaf.Microsecond} {
+		if err := b.Sleep(ctx, d); !errors.Is(err, context.Canceled) || b.now != 0 {
+			t.Errorf("%v: %v in cycle %d", d, err, b.now)
+		}
+	}
+}
+
+// TestInspectorForgets shows a partial sum whose times need more than 32 bits, and then a place that holds nothing.
+func TestInspectorForgets(t *testing.T) {
+	const late = 5_000_000_000 // cycles
+	b := newSummingBench(t, newTables(1, 3), 3, 8, 20)
+	b.loadFlows(1, 3, nil)
+	b.loadDescriptors(regmap.Descriptor{Time: late, Flow: 1})
+	b.start()
+	b.sleep(21 * olaf.Second)
+	b.write(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze)
+	shown := func(addr uint32) uint64 { return uint64(b.read(addr)) | uint64(b.read(addr+4))<<32 }
+	b.write(regmap.AggregatorInspectIndex, 0)
+	if generated, since := shown(regmap.AggregatorInspectGeneration), shown(regmap.AggregatorInspectSince); generated != 4*late || since != late {
+		t.Errorf("generated at %d, since %d", generated, since)
+	}
+	b.write(regmap.AggregatorInspectIndex, 1)
+	for _, at := range []uint32{regmap.AggregatorInspectState, regmap.AggregatorInspectIdentity, regmap.AggregatorInspectSize, regmap.AggregatorInspectSegment,
+		regmap.AggregatorInspectGeneration, regmap.AggregatorInspectGeneration + 4, regmap.AggregatorInspectSince, regmap.AggregatorInspectSince + 4} {
+		if v := b.read(at); v != 0 {
+			t.Errorf("of nothing %#x shows %#x", at, v)
+		}
 	}
 }
