@@ -209,7 +209,7 @@ func untilDigest(t *testing.T, coordinator *role, some int, happens func() int) 
 // a random number of results after the last one. Every sweep must come to the digest that it has in one process.
 func TestKilledAtRandomMoments(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes a minute or two")
+		t.Skip("takes a minute")
 	}
 	moments := 30
 	if n, err := strconv.Atoi(os.Getenv("OLAF_KILLS")); err == nil {

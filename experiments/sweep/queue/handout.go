@@ -21,6 +21,7 @@ type Handout struct {
 	mu    sync.Mutex
 	wait  map[string]chan answer // by key
 	last  int
+	deaf  turn // results were not told of for a while
 }
 
 // look is how often a result is looked for that nobody told of.
@@ -29,7 +30,7 @@ const look = 5 * time.Second
 // NewHandout begins to listen for results, until ctx ends.
 func NewHandout(ctx context.Context, q *Queue, build sweep.Build) (*Handout, error) {
 	h := &Handout{queue: q, build: build, wait: map[string]chan answer{}}
-	if err := follow(ctx, q.results, h.told, jetstream.UpdatesOnly()); err != nil {
+	if err := q.follow(ctx, resultsKept, h.told, h.deaf.happens, jetstream.UpdatesOnly()); err != nil {
 		return nil, fmt.Errorf("listen for results: %w", err)
 	}
 	return h, nil
@@ -89,7 +90,7 @@ func (p *place) Do(ctx context.Context, j sweep.Job) (json.RawMessage, error) {
 	id := j.Key
 	if there { // it failed, and has been forgotten under its first name
 		id += nats.NewInbox()
-		if err := keepTrying(ctx, func(ctx context.Context) error { return p.queue.results.Delete(ctx, j.Key) }); err != nil {
+		if err := p.queue.keepTrying(ctx, func(ctx context.Context) error { return p.queue.results.Delete(ctx, j.Key) }); err != nil {
 			return nil, err
 		}
 	}
@@ -99,8 +100,8 @@ func (p *place) Do(ctx context.Context, j sweep.Job) (json.RawMessage, error) {
 	return p.await(ctx, j.Key, c)
 }
 
-// await waits to be told of a result, and looks for it now and then, as what was said while the connection was lost is not said
-// again.
+// await waits to be told of a result, and looks for it now and then and when the connection was lost, as what was said meanwhile is
+// not said again.
 func (p *place) await(ctx context.Context, key string, told <-chan answer) (json.RawMessage, error) {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
@@ -110,14 +111,15 @@ func (p *place) await(ctx context.Context, key string, told <-chan answer) (json
 			return nil, ctx.Err()
 		case a := <-told:
 			return a.outcome()
+		case <-p.deaf.await().Done():
 		case <-ticker.C:
-			a, there, err := p.queue.answer(ctx, key)
-			if err != nil {
-				return nil, err
-			}
-			if there {
-				return a.outcome()
-			}
+		}
+		a, there, err := p.queue.answer(ctx, key)
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			return a.outcome()
 		}
 	}
 }
@@ -135,7 +137,7 @@ func (q *Queue) publish(ctx context.Context, build sweep.Build, j sweep.Job, id 
 	if err != nil {
 		return err
 	}
-	return keepTrying(ctx, func(ctx context.Context) error {
+	return q.keepTrying(ctx, func(ctx context.Context) error {
 		_, err := q.js.Publish(ctx, subject(build), raw, jetstream.WithMsgID(id))
 		return err
 	})
@@ -143,7 +145,7 @@ func (q *Queue) publish(ctx context.Context, build sweep.Build, j sweep.Job, id 
 
 // answer looks what a job came to; there is false where nobody knows yet.
 func (q *Queue) answer(ctx context.Context, key string) (a answer, there bool, err error) {
-	err = keepTrying(ctx, func(ctx context.Context) error {
+	err = q.keepTrying(ctx, func(ctx context.Context) error {
 		entry, err := q.results.Get(ctx, key)
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
 			return nil

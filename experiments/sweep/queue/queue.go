@@ -16,6 +16,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -55,6 +56,13 @@ const (
 	again = 500 * time.Millisecond
 )
 
+// The buckets. The one in memory is gone with the server.
+var (
+	resultsKept     = jetstream.KeyValueConfig{Bucket: resultBucket, TTL: resultsLast, Storage: jetstream.FileStorage}
+	differencesKept = jetstream.KeyValueConfig{Bucket: differBucket, TTL: resultsLast, Storage: jetstream.FileStorage}
+	presenceKept    = jetstream.KeyValueConfig{Bucket: hereBucket, TTL: presence, Storage: jetstream.MemoryStorage}
+)
+
 // Options say how the server is reached.
 type Options struct {
 	URL   string // nats://HOST:PORT
@@ -73,6 +81,34 @@ type Queue struct {
 	results jetstream.KeyValue
 	differ  jetstream.KeyValue
 	here    jetstream.KeyValue
+	back    turn // of a connection that was lost
+}
+
+// turn is something that happens now and then.
+type turn struct {
+	mu   sync.Mutex
+	next context.Context // nil while nobody awaits it
+	end  context.CancelFunc
+}
+
+// await ends when it happens next.
+func (t *turn) await() context.Context {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.next == nil {
+		t.next, t.end = context.WithCancel(context.Background())
+	}
+	return t.next
+}
+
+// happens tells all who await it.
+func (t *turn) happens() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.next != nil {
+		t.end()
+		t.next = nil
+	}
 }
 
 // Dial connects and makes what is not there yet. Once connected, a lost connection is taken up again for as long as it takes. The
@@ -81,6 +117,7 @@ func Dial(ctx context.Context, o Options) (*Queue, error) {
 	if o.Remark == nil {
 		o.Remark = func(string) {}
 	}
+	q := new(Queue)
 	options := []nats.Option{nats.Name(o.Name), nats.MaxReconnects(-1), nats.ReconnectWait(again), nats.Timeout(request),
 		nats.PingInterval(beats), nats.MaxPingsOutstanding(2),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
@@ -88,7 +125,10 @@ func Dial(ctx context.Context, o Options) (*Queue, error) {
 				o.Remark(fmt.Sprintf("the connection to %s is lost (%v); trying again", o.URL, err))
 			}
 		}),
-		nats.ReconnectHandler(func(*nats.Conn) { o.Remark("connected to " + o.URL + " again") }),
+		nats.ReconnectHandler(func(*nats.Conn) {
+			q.back.happens()
+			o.Remark("connected to " + o.URL + " again")
+		}),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})} // what is asked for and fails says so itself
 	if o.TLS != nil {
 		options = append(options, nats.Secure(o.TLS))
@@ -96,13 +136,12 @@ func Dial(ctx context.Context, o Options) (*Queue, error) {
 	if o.Token != "" {
 		options = append(options, nats.Token(o.Token))
 	}
-	conn, err := nats.Connect(o.URL, options...)
-	if err != nil {
+	var err error
+	if q.conn, err = nats.Connect(o.URL, options...); err != nil {
 		return nil, fmt.Errorf("%w: %s: %w%s", ErrUnreachable, o.URL, err, advice(err, &o))
 	}
-	q := &Queue{conn: conn}
 	if err := q.open(ctx); err != nil {
-		conn.Close()
+		q.conn.Close()
 		return nil, fmt.Errorf("%w: %s: %w", ErrUnreachable, o.URL, err)
 	}
 	return q, nil
@@ -152,16 +191,10 @@ func (q *Queue) open(ctx context.Context) (err error) {
 		return err
 	}
 	for _, b := range []struct {
-		into *jetstream.KeyValue
-		name string
-		last time.Duration
-		mem  bool
-	}{{&q.results, resultBucket, resultsLast, false}, {&q.differ, differBucket, resultsLast, false}, {&q.here, hereBucket, presence, true}} {
-		config := jetstream.KeyValueConfig{Bucket: b.name, TTL: b.last, Storage: jetstream.FileStorage}
-		if b.mem {
-			config.Storage = jetstream.MemoryStorage
-		}
-		if *b.into, err = q.bucket(ctx, config); err != nil {
+		into   *jetstream.KeyValue
+		config jetstream.KeyValueConfig
+	}{{&q.results, resultsKept}, {&q.differ, differencesKept}, {&q.here, presenceKept}} {
+		if *b.into, err = q.bucket(ctx, b.config); err != nil {
 			return err
 		}
 	}
@@ -248,51 +281,81 @@ func (q *Queue) Present(ctx context.Context, p Presence, now func() time.Time) (
 
 // Others calls seen with everybody who says that he is there, from now on, until ctx ends.
 func (q *Queue) Others(ctx context.Context, seen func(Presence)) error {
-	return follow(ctx, q.here, func(entry jetstream.KeyValueEntry) {
+	return q.follow(ctx, presenceKept, func(entry jetstream.KeyValueEntry) {
 		var p Presence
 		if json.Unmarshal(entry.Value(), &p) == nil {
 			seen(p)
 		}
-	})
+	}, func() {})
 }
 
-// follow calls seen with all that is put into a bucket, until ctx ends.
-func follow(ctx context.Context, bucket jetstream.KeyValue, seen func(jetstream.KeyValueEntry), o ...jetstream.WatchOpt) error {
-	w, err := bucket.WatchAll(ctx, append(o, jetstream.IgnoreDeletes())...)
+// follow calls seen with all that is put into a bucket, until ctx ends, and missed when the connection was lost and seen goes on.
+func (q *Queue) follow(ctx context.Context, bucket jetstream.KeyValueConfig, seen func(jetstream.KeyValueEntry), missed func(), o ...jetstream.WatchOpt) error {
+	o = append(o, jetstream.IgnoreDeletes())
+	updates, back, err := q.watch(ctx, bucket, o)
 	if err != nil {
 		return err
 	}
 	go func() {
-		defer func() { _ = w.Stop() }()
 		for {
+			var retry <-chan time.Time
+			if updates == nil {
+				retry = time.After(again)
+			}
 			select {
 			case <-ctx.Done():
 				return
-			case entry, ok := <-w.Updates():
-				if !ok {
-					return
-				}
+			case <-back.Done(): // a server that was started again knows nobody who follows
+			case <-retry:
+			case entry, ok := <-updates:
 				if entry != nil { // nil stands where what was there before ends
 					seen(entry)
 				}
+				if ok {
+					continue
+				}
+			}
+			if updates, back, err = q.watch(ctx, bucket, o); err == nil {
+				missed()
 			}
 		}
 	}()
 	return nil
 }
 
-// keepTrying does something until it is done, ctx ends, or it fails for good: not for want of a server.
-func keepTrying(ctx context.Context, do func(context.Context) error) error {
+// watch has what is put into a bucket until the connection is back after it was lost, which back awaits.
+func (q *Queue) watch(ctx context.Context, bucket jetstream.KeyValueConfig, o []jetstream.WatchOpt) (updates <-chan jetstream.KeyValueEntry, back context.Context, err error) {
+	back = q.back.await()
+	ctx, stop := context.WithCancel(ctx)
+	context.AfterFunc(back, stop)
+	b, err := q.bucket(ctx, bucket)
+	if err == nil {
+		var w jetstream.KeyWatcher
+		if w, err = b.WatchAll(ctx, o...); err == nil {
+			return w.Updates(), back, nil
+		}
+	}
+	stop()
+	return nil, back, err
+}
+
+// keepTrying does something until it is done, ctx ends, or it fails for good: not for want of a server. What was asked before the
+// connection was lost is asked again as soon as it is back, as nobody answers it any more.
+func (q *Queue) keepTrying(ctx context.Context, do func(context.Context) error) error {
 	for {
+		back := q.back.await()
 		asked, stop := context.WithTimeout(ctx, request)
+		forget := context.AfterFunc(back, stop)
 		err := do(asked)
+		forget()
 		stop()
-		if err == nil || ctx.Err() != nil || !passing(err) {
+		if err == nil || ctx.Err() != nil || !passing(err) && back.Err() == nil {
 			return errors.Join(err, ctx.Err())
 		}
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
+		case <-back.Done():
 		case <-time.After(again):
 		}
 	}

@@ -319,6 +319,28 @@ func TestPresence(t *testing.T) {
 	}
 }
 
+// TestPresenceAfterTheServer holds that both sides hear of each other again when the server was started again.
+func TestPresenceAfterTheServer(t *testing.T) {
+	folder := t.TempDir()
+	n := serve(t, folder, server.RANDOM_PORT)
+	q, far, port := dial(t, n), dial(t, n), n.Addr().(*net.TCPAddr).Port
+	seen := make(chan Presence, 10)
+	must(t, q.Others(t.Context(), func(p Presence) { seen <- p }))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	go far.Present(ctx, Presence{Role: Works, Host: "far"}, time.Now)()
+	<-seen
+	n.Shutdown()
+	n.WaitForShutdown()
+	for len(seen) > 0 {
+		<-seen
+	}
+	serve(t, folder, port)
+	if p := <-seen; p.Host != "far" {
+		t.Errorf("%+v", p)
+	}
+}
+
 func TestUnreachable(t *testing.T) {
 	_, err := Dial(t.Context(), Options{URL: "nats://127.0.0.1:1"})
 	if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "sweep serve") {

@@ -35,7 +35,7 @@ type Labour struct {
 // Work takes jobs until ctx ends.
 func (l *Labour) Work(ctx context.Context) error {
 	var consumer jetstream.Consumer
-	err := keepTrying(ctx, func(ctx context.Context) (err error) {
+	err := l.Queue.keepTrying(ctx, func(ctx context.Context) (err error) {
 		consumer, err = l.Queue.jobs.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{Durable: "w-" + l.Build.Hash(), FilterSubject: subject(l.Build),
 			AckPolicy: jetstream.AckExplicitPolicy, AckWait: silence, MaxDeliver: deliveries, MaxAckPending: 100_000})
 		return err
@@ -84,7 +84,7 @@ func (l *Labour) worker(ctx context.Context, c jetstream.Consumer) error {
 
 // quiet says that there was no job, as opposed to no server.
 func quiet(err error) bool {
-	return errors.Is(err, jetstream.ErrNoMessages) || errors.Is(err, context.DeadlineExceeded)
+	return errors.Is(err, jetstream.ErrNoMessages) || errors.Is(err, nats.ErrTimeout)
 }
 
 func pause(ctx context.Context) {
@@ -174,7 +174,7 @@ func (l *Labour) store(ctx context.Context, key string, a answer) error {
 		return err
 	}
 	exists := false
-	err = keepTrying(ctx, func(ctx context.Context) error {
+	err = l.Queue.keepTrying(ctx, func(ctx context.Context) error {
 		_, err := l.Queue.results.Create(ctx, key, raw)
 		if exists = errors.Is(err, jetstream.ErrKeyExists); exists {
 			return nil
@@ -189,7 +189,7 @@ func (l *Labour) store(ctx context.Context, key string, a answer) error {
 		return err
 	}
 	name := fmt.Sprintf("%s.%s", key, digest(a.Result))
-	return keepTrying(ctx, func(ctx context.Context) error {
+	return l.Queue.keepTrying(ctx, func(ctx context.Context) error {
 		_, err := l.Queue.differ.Put(ctx, name, raw)
 		return err
 	})
