@@ -258,6 +258,9 @@ func TestInterruptedInOneWord(t *testing.T) {
 func TestServeRefuses(t *testing.T) {
 	dir := t.TempDir()
 	journal := filepath.Join(dir, "journal")
+	if err := os.Symlink(journal, filepath.Join(dir, "new.new")); err != nil {
+		t.Fatal(err)
+	}
 	busy := startServe(t, "--journal", journal)
 	port, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -278,6 +281,7 @@ func TestServeRefuses(t *testing.T) {
 		{"serve --listen unix:DIR/s --journal JOURNAL", 2, "", "journal is kept by another agent; end that one"},
 		{"serve --listen unix:DIR/s --journal FILE", 2, "", "move the file away"},
 		{"serve --listen unix:DIR/s --journal DIR", 2, "", "is a directory; name a file"},
+		{"serve --listen unix:DIR/s --journal DIR/new", 2, "", "new.new: a symbolic link, which is not followed; remove it"},
 		{"serve --listen unix:DIR/s --journal DIR/nowhere/j", 2, "", "nowhere/j cannot be kept: .*no such file"},
 	} {
 		s.run(t, replace)

@@ -291,13 +291,17 @@ func (a *Agent) SetForwardingPipelineConfig(_ context.Context, req *v1.SetForwar
 		return nil, status.Errorf(codes.PermissionDenied, "role %q may not push a pipeline", req.GetRole())
 	}
 	if err := a.pipeline(req); err != nil {
+		if _, said := status.FromError(err); !said {
+			err = status.Error(codes.Internal, err.Error())
+		}
 		return nil, err
 	}
 	return &v1.SetForwardingPipelineConfigResponse{}, nil
 }
 
 // Install commits a pipeline where the journal brought none, before any controller is there. It leaves no election id
-// behind, so that the first controller can be primary with whatever id it has.
+// behind, so that the first controller can be primary with whatever id it has. The error matches ErrJournal where the journal could
+// not be begun.
 func (a *Agent) Install(config *v1.ForwardingPipelineConfig) error {
 	a.writes.Lock()
 	defer a.writes.Unlock()
@@ -307,13 +311,13 @@ func (a *Agent) Install(config *v1.ForwardingPipelineConfig) error {
 	err := a.pipeline(&v1.SetForwardingPipelineConfigRequest{
 		DeviceId: a.device, Action: v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, Config: config,
 	})
-	if err != nil {
-		return errors.New(status.Convert(err).Message()) // to who starts the agent, not over gRPC
+	if said, ok := status.FromError(err); ok && err != nil {
+		return errors.New(said.Message()) // to who starts the agent, not over gRPC
 	}
-	return nil
+	return err
 }
 
-// pipeline carries out one action; the caller holds writes.
+// pipeline carries out one action; the caller holds writes. The error is a status, or the journal's.
 func (a *Agent) pipeline(req *v1.SetForwardingPipelineConfigRequest) error {
 	next, err := setPipeline(a.options.Backend, a.options.build(), a.current.Load(), a.version+1, req)
 	if err != nil || next == nil {
@@ -323,7 +327,7 @@ func (a *Agent) pipeline(req *v1.SetForwardingPipelineConfigRequest) error {
 	a.current.Store(next)
 	if next.committed {
 		if err := a.journal.commit(next); err != nil {
-			return status.Errorf(codes.Internal, "the pipeline is committed, but not durable: %v", err)
+			return fmt.Errorf("the pipeline is committed, but not durable: %w", err)
 		}
 	}
 	return nil
