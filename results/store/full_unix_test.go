@@ -132,11 +132,7 @@ func TestStoresOnAFullDisk(t *testing.T) {
 	s := open(t, dir)
 	id := store(t, s, noon)
 	s.Close()
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if err := os.RemoveAll(filepath.Join(dir, "index.db"+suffix)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	withoutIndex(t, dir)
 	fulldisk.At(t, 0, func() {
 		if _, err := Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "the run store can't be written") {
 			t.Errorf("a new one: %v", err)

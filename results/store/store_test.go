@@ -72,6 +72,16 @@ func open(t testing.TB, dir string) *Store {
 	return s
 }
 
+// withoutIndex takes the index of a store away that is closed.
+func withoutIndex(t testing.TB, dir string) {
+	t.Helper()
+	for _, suffix := range []string{"", "-wal", "-shm"} {
+		if err := os.RemoveAll(filepath.Join(dir, "index.db"+suffix)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 func store(t testing.TB, s *Store, started time.Time) string {
 	t.Helper()
 	w, err := s.Create("table1", started)
@@ -233,11 +243,7 @@ func TestStoreIsListedWithoutAnIndexOfItsOwn(t *testing.T) {
 	if err := child(dir, false); err != nil {
 		t.Fatal(err)
 	}
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if err := os.RemoveAll(filepath.Join(dir, "index.db"+suffix)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	withoutIndex(t, dir)
 	if err := os.Mkdir(filepath.Join(dir, "index.db"), 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -505,11 +505,7 @@ func TestMemoryIsShared(t *testing.T) {
 	s := open(t, dir)
 	id := store(t, s, noon)
 	s.Close()
-	for _, suffix := range []string{"", "-wal", "-shm"} {
-		if err := os.RemoveAll(filepath.Join(dir, "index.db"+suffix)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	withoutIndex(t, dir)
 	if err := os.Mkdir(filepath.Join(dir, "index.db"), 0o755); err != nil {
 		t.Fatal(err)
 	}
