@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -73,26 +74,36 @@ func TestRecordingOfAnotherSystem(t *testing.T) {
 	must(t, err)
 	mustBench(t, s, Options{Stream: NewStream(r)})
 	must(t, errors.Join(r.Commit(), r.Abandon()))
+	frames := uint64(0)
+	eachFrame(t, path, func(data []byte, length int, comments []string) {
+		frames++
+		v, err := s.Frame().Decode(data)
+		if err != nil || v.Message.Name != "data" || length != int(s.Frame().Size(48)) {
+			t.Fatalf("frame %d of %d bytes: %v", frames, length, err)
+		}
+		if len(comments) != 1 || !strings.HasPrefix(comments[0], "merged 3: w") {
+			t.Fatalf("frame %d says %q", frames, comments)
+		}
+	})
+	if frames == 0 || frames != r.Frames() {
+		t.Errorf("%d frames, %d were written", frames, r.Frames())
+	}
+}
+
+// eachFrame reads a capture: the bytes of every frame, its length on the wire, and what is said of it.
+func eachFrame(t *testing.T, path string, take func(data []byte, length int, comments []string)) {
+	t.Helper()
 	f, err := os.Open(path)
 	must(t, err)
 	defer f.Close()
 	reader, err := pcapgo.NewNgReader(f, pcapgo.DefaultNgReaderOptions)
 	must(t, err)
-	frames := uint64(0)
-	for ; ; frames++ {
-		data, info, opts, err := reader.ReadPacketDataWithOptions()
-		if err != nil {
-			break
+	for {
+		data, info, options, err := reader.ReadPacketDataWithOptions()
+		if errors.Is(err, io.EOF) {
+			return
 		}
-		v, err := s.Frame().Decode(data)
-		if err != nil || v.Message.Name != "data" || info.Length != int(s.Frame().Size(48)) {
-			t.Fatalf("frame %d of %d bytes: %v", frames+1, info.Length, err)
-		}
-		if len(opts.Comments) != 1 || !strings.HasPrefix(opts.Comments[0], "merged 3: w") {
-			t.Fatalf("frame %d says %q", frames+1, opts.Comments)
-		}
-	}
-	if frames == 0 || frames != r.Frames() {
-		t.Errorf("%d frames, %d were written", frames, r.Frames())
+		must(t, err)
+		take(data, info.Length, options.Comments)
 	}
 }

@@ -2,13 +2,10 @@ package bench
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-
-	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
@@ -85,17 +82,8 @@ func TestRecordingOfSegments(t *testing.T) {
 	must(t, err)
 	mustBench(t, s, Options{Stream: NewStream(r)})
 	must(t, errors.Join(r.Commit(), r.Abandon()))
-	f, err := os.Open(path)
-	must(t, err)
-	defer f.Close()
-	reader, err := pcapgo.NewNgReader(f, pcapgo.DefaultNgReaderOptions)
-	must(t, err)
 	var frames [3]int
-	for {
-		data, _, _, err := reader.ReadPacketDataWithOptions()
-		if err != nil {
-			break
-		}
+	eachFrame(t, path, func(data []byte, _ int, _ []string) {
 		v, err := s.Frame().Decode(data)
 		must(t, err)
 		var p program.Packet
@@ -104,7 +92,7 @@ func TestRecordingOfSegments(t *testing.T) {
 			t.Fatalf("segment %d of %d lanes", p.Seg, p.Lanes)
 		}
 		frames[p.Seg]++
-	}
+	})
 	if slices.Min(frames[:]) == 0 {
 		t.Errorf("%v frames by segment", frames)
 	}
