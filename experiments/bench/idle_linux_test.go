@@ -19,7 +19,7 @@ import (
 // idle asks for the runs that the pacer's thresholds are confirmed on (docs/kernel.md).
 var idle = flag.Int("idle", 0, "runs of an idle machine, to confirm when ages are withheld")
 
-// IdleAgePct is how far the mean age of a run that tells its ages may be from the twin's on the same arrivals.
+// idleAgePct is how far the mean age of a run that tells its ages may be from the twin's on the same arrivals.
 const idleAgePct = 5
 
 // TestIdleRuns measures real packets beside the twin on a machine that does nothing else, and tells of every run how late frames were and how
@@ -75,7 +75,10 @@ func tellIdle(t *testing.T, runs []results.Run, service olaf.Duration) (told int
 	table.Flush()
 	slices.Sort(shares)
 	slices.Sort(offs)
-	t.Logf("\n%sp99 lateness: median %.1f %%, worst %.1f %% of the service time; ages: median %.2f %%, worst %.2f %% off the twin's", text.String(),
-		shares[len(shares)/2], shares[len(shares)-1], offs[len(offs)/2], offs[len(offs)-1])
+	ages := "nobody tells its age"
+	if told > 0 {
+		ages = fmt.Sprintf("ages: median %.2f %%, worst %.2f %% off the twin's", offs[told/2], offs[told-1])
+	}
+	t.Logf("\n%sp99 lateness: median %.1f %%, worst %.1f %% of the service time; %s", text.String(), shares[len(shares)/2], shares[len(shares)-1], ages)
 	return told
 }
