@@ -108,14 +108,32 @@ func (complaints) Noticef(string, ...any)           {}
 func (complaints) Debugf(string, ...any)            {}
 func (complaints) Tracef(string, ...any)            {}
 
-// claim takes folder and port for this server alone, of which a second one would make havoc of the jobs.
+// leaving is how long a server that was killed may take to be gone.
+const leaving = 2 * time.Second
+
+// claim takes folder and port for this server alone, of which a second one would make havoc of the jobs. One that is about to be
+// gone is waited for.
 func (s *settings) claim() (unlock func(), err error) {
+	for until := time.Now().Add(leaving); ; time.Sleep(leaving / 100) {
+		unlock, err = s.take()
+		taken := errors.Is(err, lockfile.ErrHeld) || errors.Is(err, syscall.EADDRINUSE)
+		if !taken || time.Now().After(until) {
+			return unlock, err
+		}
+	}
+}
+
+// take is claim at once, or not.
+func (s *settings) take() (unlock func(), err error) {
 	if err := os.MkdirAll(s.folder, 0o755); err != nil {
 		return nil, err
 	}
 	lock, err := lockfile.Take(filepath.Join(s.folder, "lock"), 0o644)
-	if err != nil {
+	if errors.Is(err, lockfile.ErrHeld) {
 		return nil, fmt.Errorf("another server has its jobs in %s (%w); end it, or give this one another --store", s.folder, err)
+	}
+	if err != nil {
+		return nil, err
 	}
 	l, err := net.Listen("tcp", s.listen)
 	if err == nil {
