@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"math/rand/v2"
-	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -28,6 +27,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/experiments/sweep/queue"
 	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/netlab/netlabtest"
 )
 
 // built is where 'make' puts olafctl and olafctl-queue. What is killed here are these programs, and not their code in a test.
@@ -112,7 +112,7 @@ func (p *plant) olafctl(kind, ready string, args ...string) *running {
 	return &running{plant: p, kind: kind, args: args, ready: ready, start: p.here}
 }
 
-// begin starts it and waits until it is of use.
+// begin starts it and waits until it is of use. When the test ends it is killed.
 func (r *running) begin() {
 	r.t.Helper()
 	r.out.Reset()
@@ -143,6 +143,9 @@ func (r *running) begin() {
 		r.err = err
 		close(ended)
 	}()
+	if r.cmd == nil {
+		r.t.Cleanup(r.kill)
+	}
 	if r.cmd, r.ended = cmd, ended; r.ready == "" {
 		return
 	}
@@ -153,8 +156,20 @@ func (r *running) begin() {
 	}
 }
 
+func begin(all ...*running) {
+	for _, r := range all {
+		r.t.Helper()
+		r.begin()
+	}
+}
+
 // kill kills it and all that it started with SIGKILL, and waits until it is gone.
 func (r *running) kill() {
+	select {
+	case <-r.ended: // and its number may be another's
+		return
+	default:
+	}
 	_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL) // it may have ended
 	<-r.ended
 }
@@ -269,16 +284,18 @@ func (h *harvest) count(events []byte) {
 	}
 }
 
-// await waits until there are so many results; false where whoever brings them ends before.
-func (h *harvest) await(n int, ended <-chan struct{}) bool {
+// await waits until there are so many results. Whoever brings them must not end before.
+func (h *harvest) await(n int, by *running) {
+	by.t.Helper()
 	for h.n.Load() < int64(n) {
 		select {
 		case <-h.more:
-		case <-ended:
-			return h.n.Load() >= int64(n)
+		case <-by.ended:
+			if got := h.n.Load(); got < int64(n) {
+				by.t.Fatalf("the %s ended after %d results: %v\n%s", by.kind, got, by.err, by.said.String())
+			}
 		}
 	}
-	return true
 }
 
 // TestBuiltKilled kills the built programs with SIGKILL, the server, the coordinator, a machine with its processes, and a process of
@@ -292,18 +309,12 @@ func TestBuiltKilled(t *testing.T) {
 	moments := random.Perm(disturbedResults - disturbedResults/20)[:kills]
 	slices.Sort(moments)
 	server, one, two := p.server(), p.machine("one"), p.machine("two")
-	for _, r := range []*running{server, one, two} {
-		r.begin()
-		defer r.kill()
-	}
+	begin(server, one, two)
 	results, coordinator := p.watchResults("lab"), p.coordinator(false)
 	coordinator.begin()
-	defer func() { coordinator.kill() }()
 	killed := map[string]int{}
 	for n, at := range moments {
-		if !results.await(at+1, coordinator.ended) {
-			t.Fatalf("the coordinator ended after %d results: %v\n%s", results.n.Load(), coordinator.err, coordinator.said.String())
-		}
+		results.await(at+1, coordinator)
 		victim := []*running{server, coordinator, one, two}[n%4]
 		killed[victim.kind]++
 		if victim == two {
@@ -330,7 +341,6 @@ func TestBuiltMeets(t *testing.T) {
 	want := p.alone()
 	server := p.server()
 	server.begin()
-	defer server.kill()
 	q, err := queue.Dial(t.Context(), queue.Options{URL: "nats://" + p.address, Name: "far"})
 	p.must(err)
 	defer q.Close()
@@ -341,9 +351,7 @@ func TestBuiltMeets(t *testing.T) {
 	}
 	present(queue.Works)
 	machine, coordinator := p.machine("one"), p.coordinator(false)
-	machine.begin()
-	defer machine.kill()
-	coordinator.begin()
+	begin(machine, coordinator)
 	if got := coordinator.digest(); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
@@ -384,11 +392,7 @@ func TestBuiltDiskOfCoordinator(t *testing.T) {
 	enlarge := p.small("lab", kB)
 	want := p.alone()
 	server, machine, coordinator := p.server(), p.machine("one"), p.coordinator(false)
-	for _, r := range []*running{server, machine} {
-		r.begin()
-		defer r.kill()
-	}
-	coordinator.begin()
+	begin(server, machine, coordinator)
 	<-coordinator.ended
 	said := coordinator.said.String()
 	for _, says := range []string{"no space left on device; free space", "cells are done, and kept; 'olafctl sweep resume "} {
@@ -413,10 +417,7 @@ func TestBuiltDiskOfServer(t *testing.T) {
 	enlarge := p.small("queue", kB)
 	want := p.alone()
 	server, machine, coordinator := p.server(), p.machine("one"), p.coordinator(false)
-	for _, r := range []*running{server, machine, coordinator} {
-		r.begin()
-		defer r.kill()
-	}
+	begin(server, machine, coordinator)
 	select {
 	case <-server.ended:
 	case <-coordinator.ended:
@@ -438,24 +439,7 @@ func TestBuiltDiskOfServer(t *testing.T) {
 // cable is dead for 200 ms twenty times, each time after ten more results. One has server and coordinator, the other the only machine.
 func TestBuiltPartitions(t *testing.T) {
 	p := newPlant(t)
-	if err := netlab.Missing(netlab.NamespaceRights...); err != nil {
-		t.Skip(err)
-	}
-	ip, err := exec.LookPath("ip")
-	if err != nil {
-		t.Skip("without ip (Debian package iproute2) nobody cuts cables")
-	}
-	lab, err := netlab.New()
-	p.must(err)
-	t.Cleanup(func() { p.must(lab.Close()) })
-	near, err := lab.Node("near")
-	p.must(err)
-	far, err := lab.Node("far")
-	p.must(err)
-	cable, err := netlab.Connect(netlab.End{Node: near, Name: "far"}, netlab.End{Node: far, Name: "near"}, 1500)
-	p.must(err)
-	p.must(cable.A.Address(netip.MustParsePrefix("10.19.0.1/24")))
-	p.must(cable.B.Address(netip.MustParsePrefix("10.19.0.2/24")))
+	pair := netlabtest.Connect(t)
 	in := func(n *netlab.Node, r *running) *running {
 		r.start = func(cmd *exec.Cmd) (func() error, error) {
 			started, err := n.Start(cmd)
@@ -466,31 +450,18 @@ func TestBuiltPartitions(t *testing.T) {
 		}
 		return r
 	}
-	link := func(state string) {
-		t.Helper()
-		set, err := far.Start(exec.Command(ip, "link", "set", "dev", "near", state))
-		p.must(err)
-		p.must(set.Wait())
-	}
 	keys := laboratory(t)
 	file := func(name string) string { return filepath.Join(keys, name) }
 	want := p.alone()
-	p.address = "10.19.0.1:4222"
+	p.address = netlabtest.Near + ":4222"
 	p.secure = []string{"--tls-ca", file("lab.pem"), "--tls-cert", file("client.pem"), "--tls-key", file("client.key"), "--tls-server-name", "agent"}
-	server := in(near, p.server("--tls-cert", file("agent.pem"), "--tls-key", file("agent.key"), "--tls-client-ca", file("lab.pem")))
-	machine, results, coordinator := in(far, p.machine("far")), p.watchResults("lab"), in(near, p.coordinator(false))
-	for _, r := range []*running{server, machine, coordinator} {
-		r.begin()
-		defer r.kill()
-	}
+	server := in(pair.Near, p.server("--tls-cert", file("agent.pem"), "--tls-key", file("agent.key"), "--tls-client-ca", file("lab.pem")))
+	machine, results, coordinator := in(pair.Far, p.machine("far")), p.watchResults("lab"), in(pair.Near, p.coordinator(false))
+	begin(server, machine, coordinator)
 	const cuts, between, dead = 20, 10, 200 * time.Millisecond
 	for range cuts {
-		if !results.await(int(results.n.Load())+between, coordinator.ended) {
-			t.Fatalf("the coordinator ended after %d results: %v\n%s", results.n.Load(), coordinator.err, coordinator.said.String())
-		}
-		link("down")
-		time.Sleep(dead) // for as long as the cable is to be dead
-		link("up")
+		results.await(int(results.n.Load())+between, coordinator)
+		pair.Cut(t, dead)
 	}
 	if got := coordinator.digest(); got != want {
 		t.Errorf("%s, want %s", got, want)

@@ -1,0 +1,67 @@
+// Package netlabtest has networks for tests.
+package netlabtest
+
+import (
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/vishvananda/netlink"
+
+	"github.com/olafctl/olaf/fpga/netlab"
+)
+
+// Pair is two hosts, each in a network of its own, with a cable between them.
+type Pair struct {
+	Near, Far *netlab.Node
+	cable     *netlab.Cable
+}
+
+// Near is the address at which the far host reaches the near one.
+const Near = "10.19.0.1"
+
+// Connect lays the cable until the test ends, or skips the test where the rights are missing.
+func Connect(t testing.TB) *Pair {
+	t.Helper()
+	if err := netlab.Missing(netlab.NamespaceRights...); err != nil {
+		t.Skip(err)
+	}
+	lab, err := netlab.New()
+	must(t, err)
+	t.Cleanup(func() { must(t, lab.Close()) })
+	p := new(Pair)
+	p.Near, err = lab.Node("near")
+	must(t, err)
+	p.Far, err = lab.Node("far")
+	must(t, err)
+	p.cable, err = netlab.Connect(netlab.End{Node: p.Near, Name: "far"}, netlab.End{Node: p.Far, Name: "near"}, 1500)
+	must(t, err)
+	must(t, p.cable.A.Address(netip.MustParsePrefix(Near+"/24")))
+	must(t, p.cable.B.Address(netip.MustParsePrefix("10.19.0.2/24")))
+	return p
+}
+
+// Cut keeps the cable dead for a time.
+func (p *Pair) Cut(t testing.TB, dead time.Duration) {
+	t.Helper()
+	end := p.cable.B
+	link := func(set func(netlink.Link) error) {
+		must(t, end.Do(func() error {
+			l, err := netlink.LinkByIndex(end.Index)
+			if err != nil {
+				return err
+			}
+			return set(l)
+		}))
+	}
+	link(netlink.LinkSetDown)
+	time.Sleep(dead) // for as long as the cable is to be dead
+	link(netlink.LinkSetUp)
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
