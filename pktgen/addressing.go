@@ -57,13 +57,13 @@ func (a Addressing) Lookup(ip [4]byte, workers int) (w int, ok bool) {
 }
 
 // flow is the generator's entry of a segment of worker w.
-func (a Addressing) flow(w, segment int, p Placement, size olaf.Size, template uint16) regmap.Flow {
+func (a Addressing) flow(w, segment int, p Placement, size olaf.Size, template uint16, wire Wire) regmap.Flow {
 	d := a.Worker(w)
 	return regmap.Flow{
 		SourceIP: d.SrcIP, DestIP: d.DstIP, SourceMAC: d.SrcMAC, DestMAC: d.DstMAC,
 		SourcePort: d.SrcPort, DestPort: olaf.UDPPort,
 		Cluster: p.Cluster(w), Worker: olaf.WorkerID(w),
-		Length: uint16(size), Template: template, Enable: true, Seg: uint64(segment),
+		Length: uint16(size), Template: template, Enable: true, Seg: uint64(segment), Format: wire.Format, ToS: wire.ToS,
 	}
 }
 

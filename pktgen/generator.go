@@ -3,6 +3,7 @@ package pktgen
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"strings"
@@ -32,7 +33,14 @@ type Job struct {
 	Size       olaf.Size // of a frame whose descriptor gives no length
 	Values     int       // of an update; more than a frame holds take a flow a segment, worker after worker
 	Template   uint16    // payload; 0 is the built-in one, in which every lane is 1.0
+	Wire       Wire      // of all frames
 	Source     Source    // consumed by Program
+}
+
+// Wire is whose frames those of flows are: the register map's format, 0 for OLAF's and otherwise the code of a program, and the type
+// of service of their IPv4 headers. It means something to cards with the capability wire_formats alone.
+type Wire struct {
+	Format, ToS uint8
 }
 
 // State is where a generator is.
@@ -142,6 +150,14 @@ func (l Limits) check(job *Job) error {
 	return nil
 }
 
+// checkFlows refuses a job with more flows than there is room for.
+func (l Limits) checkFlows(job *Job) error {
+	if job.flows() > int(l.Flows) {
+		return fmt.Errorf("%w: %d flows, built_flows is %d", ErrLimit, job.flows(), l.Flows)
+	}
+	return nil
+}
+
 // Program loads the job's flow table and descriptors through the memory proxy, and verifies both images by their CRC. The
 // generator must be neither armed nor running; afterwards it can be armed. A job that does not fit changes nothing and
 // matches ErrLimit; ErrState, ErrImage, ErrWorkload, errors of the registers and the context's error are the others.
@@ -156,18 +172,15 @@ func (g *Generator) Program(ctx context.Context, job Job) error {
 	if err := limits.check(&job); err != nil {
 		return err
 	}
-	switch state, err := g.State(); {
-	case err != nil:
+	if err := g.still(); err != nil {
 		return err
-	case state.Busy():
-		return fmt.Errorf("%w: it is %v; stop it before loading a job", ErrState, state)
 	}
 	if err := g.regs.Write32(regmap.GeneratorEvents, allEvents); err != nil {
 		return err
 	}
 	total := job.Source.Total()
-	if err := g.load(ctx, regmap.GeneratorMemSelectMemoryFlows, job.flows()*regmap.FlowWords, g.flowWords(&job)); err != nil {
-		return fmt.Errorf("load the flow table: %w", err)
+	if err := g.loadFlows(ctx, &job); err != nil {
+		return err
 	}
 	if err := g.load(ctx, regmap.GeneratorMemSelectMemoryDescriptors, total*regmap.DescriptorWords, g.descriptorWords(job.Source)); err != nil {
 		return fmt.Errorf("load the descriptors: %w", err)
@@ -185,6 +198,72 @@ func (g *Generator) Program(ctx context.Context, job Job) error {
 	return g.refusals("programming")
 }
 
+// still says whether the generator plays nothing, so that its memories can be changed. The error matches ErrState.
+func (g *Generator) still() error {
+	switch state, err := g.State(); {
+	case err != nil:
+		return err
+	case state.Busy():
+		return fmt.Errorf("%w: it is %v; stop it first", ErrState, state)
+	}
+	return nil
+}
+
+func (g *Generator) loadFlows(ctx context.Context, job *Job) error {
+	if err := g.load(ctx, regmap.GeneratorMemSelectMemoryFlows, job.flows()*regmap.FlowWords, g.flowWords(job)); err != nil {
+		return fmt.Errorf("load the flow table: %w", err)
+	}
+	return nil
+}
+
+// Describe writes a job's flow table alone, whose Source is not asked: flows as they are to be from now on, or those of hosts
+// beside the card, which the generator does not play. Errors are those of Program.
+func (g *Generator) Describe(ctx context.Context, job Job) error {
+	if err := job.Addressing.Validate(job.Workers); err != nil {
+		return err
+	}
+	limits, err := g.Limits()
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(limits.checkFlows(&job), g.still()); err != nil {
+		return err
+	}
+	if err := g.loadFlows(ctx, &job); err != nil {
+		return err
+	}
+	if err := g.regs.Write32(regmap.GeneratorFlows, uint32(job.flows())); err != nil {
+		return err
+	}
+	return g.refusals("describing flows")
+}
+
+// Flows reads the flow table as the card has it, as many entries as it says are in use. Errors match ErrState while the generator plays, or are
+// those of the registers.
+func (g *Generator) Flows() ([]regmap.Flow, error) {
+	if err := g.still(); err != nil {
+		return nil, err
+	}
+	n, err := g.regs.Read32(regmap.GeneratorFlows)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.regs.Write32(regmap.GeneratorMemSelect, regmap.GeneratorMemSelectMemoryFlows); err != nil {
+		return nil, err
+	}
+	flows := make([]regmap.Flow, n)
+	var words [regmap.FlowWords]uint32
+	for i := range flows {
+		for k := range words {
+			if words[k], err = g.regs.Read32(regmap.GeneratorMemData); err != nil {
+				return nil, err
+			}
+		}
+		flows[i].Get(words[:])
+	}
+	return flows, nil
+}
+
 // flowWords yields the flow table in chunks that fill g.words.
 func (g *Generator) flowWords(job *Job) func() ([]uint32, error) {
 	next, each := 0, segments(job.Values, job.Size)
@@ -192,7 +271,7 @@ func (g *Generator) flowWords(job *Job) func() ([]uint32, error) {
 		n := min(job.flows()-next, chunkWords/regmap.FlowWords)
 		for i := range n {
 			worker, segment := (next+i)/each, (next+i)%each
-			f := job.Addressing.flow(worker, segment, job.Placement, segmentSize(segment, job.Values, job.Size), job.Template)
+			f := job.Addressing.flow(worker, segment, job.Placement, segmentSize(segment, job.Values, job.Size), job.Template, job.Wire)
 			f.Put(g.words[i*regmap.FlowWords:])
 		}
 		next += n

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"hash/crc32"
 	"net/netip"
+	"slices"
 	"strings"
 	"testing"
 
@@ -155,6 +156,41 @@ func TestProgram(t *testing.T) {
 		if f != wantFlow {
 			t.Errorf("flow 26 is %+v, want %+v", f, wantFlow)
 		}
+	}
+}
+
+// Flows can be made another system's, and nothing else of the job changes; what the table has is read back.
+func TestDescribe(t *testing.T) {
+	w := table1(t)
+	c := newFakeCard()
+	g := NewGenerator(c)
+	job := testJob(t, w)
+	if err := g.Program(context.Background(), job); err != nil {
+		t.Fatal(err)
+	}
+	var before, f regmap.Flow
+	before.Get(c.memory[1][26*regmap.FlowWords:])
+	descriptors := slices.Clone(c.memory[0])
+	job.Wire, job.Source = Wire{Format: 1, ToS: 0x0c}, nil
+	if err := g.Describe(context.Background(), job); err != nil {
+		t.Fatal(err)
+	}
+	f.Get(c.memory[1][26*regmap.FlowWords:])
+	before.Format, before.ToS = 1, 0x0c
+	if f != before || c.regs[regmap.GeneratorFlows] != 27 || !slices.Equal(descriptors, c.memory[0]) {
+		t.Errorf("flow 26 is %+v, want %+v", f, before)
+	}
+	job.Workers = 1 << 17
+	if err := g.Describe(context.Background(), job); !errors.Is(err, ErrLimit) {
+		t.Errorf("too many: %v", err)
+	}
+	job.Workers = 27
+	c.regs[regmap.GeneratorState] = uint32(Running)
+	if err := g.Describe(context.Background(), job); !errors.Is(err, ErrState) {
+		t.Errorf("while it runs: %v", err)
+	}
+	if _, err := g.Flows(); !errors.Is(err, ErrState) {
+		t.Errorf("read while it runs: %v", err)
 	}
 }
 

@@ -21,7 +21,7 @@ func newRegCmd(env *cli.Env) *cobra.Command {
 		Short: "Read and write registers by name, decoded",
 		Long:  "Read and write registers by name, with their fields decoded. docs/registers.md describes every one.",
 	}
-	cmd.AddCommand(newRegListCmd(env), newRegDumpCmd(env), newRegSlotsCmd(env), newRegReadCmd(env), newRegWriteCmd(env), newRegSnapshotCmd(env), newRegDiffCmd(env))
+	cmd.AddCommand(newRegListCmd(env), newRegDumpCmd(env), newRegSlotsCmd(env), newRegFlowsCmd(env), newRegReadCmd(env), newRegWriteCmd(env), newRegSnapshotCmd(env), newRegDiffCmd(env))
 	return cmd
 }
 

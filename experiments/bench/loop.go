@@ -29,6 +29,9 @@ func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err erro
 	if err != nil {
 		return run, err
 	}
+	if err := b.describeHosts(ctx, c, &parts); err != nil {
+		return run, err
+	}
 	parts.Root = b.Device.(fpga.Looper).OpenLoop // of which loops made sure
 	watch := b.watchRounds(id)
 	job.Values, job.Applied = watch.computed, watch.applied

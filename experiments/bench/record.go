@@ -111,7 +111,7 @@ func (r *Recording) write(p *twin.Packet) error {
 
 // encode writes the frame of an update. What the queue was bypassed by has the frame that it came in.
 func (r *Recording) encode(p *twin.Packet) (n int, err error) {
-	if r.format == nil || p.Kind == twin.Bypassed {
+	if r.format == nil || p.Kind == twin.Bypassed && p.Format == 0 {
 		return olaf.EncodeUpdate(r.buffer, addresses(&p.Addresses), &p.Update, p.Lanes)
 	}
 	r.lanes = r.lanes[:0]

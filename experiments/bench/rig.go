@@ -5,8 +5,11 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/pktgen"
 )
@@ -18,6 +21,8 @@ type Rig struct {
 	Plan      *Plan
 	accounts  []*fpga.Account // by configuration
 	config    int             // that was prepared last
+	wire      pktgen.Wire     // of the flows that are loaded
+	loaded    bool            // some are
 	traffic   traffic
 	discarded []olaf.Observation
 }
@@ -85,10 +90,58 @@ func (r *Rig) Load(ctx context.Context, seed int) (updates []int64, err error) {
 	}
 	w := &r.Plan.Spec.Workload
 	counted := &tallied{source, w.Segments(), make([]int64, w.Workers)}
-	if err := r.Generator.Program(ctx, r.Plan.job(counted)); err != nil {
+	job := r.Plan.job(counted)
+	if job.Wire, err = r.Plan.wireOn(r.Device, &r.Plan.Configs[r.config]); err != nil {
+		return nil, err
+	}
+	if err := r.Generator.Program(ctx, job); err != nil {
 		return nil, fmt.Errorf("program the generator: %w", err)
 	}
+	r.wire, r.loaded = job.Wire, true
 	return counted.updates, nil
+}
+
+// describe makes the flows that are loaded those of a configuration, whose frames may be another system's.
+func (r *Rig) describe(ctx context.Context, c *Config) error {
+	wire, err := r.Plan.wireOn(r.Device, c)
+	if err != nil || !r.loaded || wire == r.wire {
+		return err
+	}
+	job := r.Plan.job(nil)
+	job.Wire = wire
+	if err := r.Generator.Describe(ctx, job); err != nil {
+		return fmt.Errorf("program the generator: %w", err)
+	}
+	r.wire = wire
+	return nil
+}
+
+// describeHosts makes the flows those of the hosts of a loop, which the generator does not play: who they are, and whose frames theirs are.
+func (r *Rig) describeHosts(ctx context.Context, c *Config, parts *system.Parts) error {
+	wire, err := r.Plan.wireOn(r.Device, c)
+	if err != nil || wire == (pktgen.Wire{}) { // nothing that a card knew
+		return err
+	}
+	full := program.Packet{Kind: program.Data, Job: closed.FirstJob, Lanes: uint16(parts.PerPacket)}
+	job := pktgen.Job{Placement: r.Plan.Spec.Workload.Placement, Addressing: r.Plan.addressing(), Size: parts.Size(&full, false), Wire: wire}
+	if err := r.Generator.Describe(ctx, job); err != nil {
+		return fmt.Errorf("describe the hosts: %w", err)
+	}
+	return nil
+}
+
+// wireOn is whose frames a card is told that those of a configuration are: OLAF's, which it queues without a program, or those
+// of the program that adds them up. A card that knows no others is told nothing.
+func (p *Plan) wireOn(dev fpga.Device, c *Config) (pktgen.Wire, error) {
+	if p.Spec.Loop == nil && !c.system.Adds() {
+		return pktgen.Wire{}, nil
+	}
+	capabilities, err := dev.Read32(regmap.CommonCapabilities)
+	if err != nil || capabilities&regmap.CommonCapabilitiesWireFormats == 0 {
+		return pktgen.Wire{}, err
+	}
+	d := c.system.Switched()
+	return pktgen.Wire{Format: uint8(d.Code), ToS: d.ToS}, nil
 }
 
 // tallied counts what each worker sends while it is loaded.
@@ -118,6 +171,9 @@ func (r *Rig) Prepare(ctx context.Context, config int) error {
 		return err
 	}
 	if err := fpga.ConfigureQueue(ctx, r.Device, queue); err != nil {
+		return err
+	}
+	if err := r.describe(ctx, &r.Plan.Configs[config]); err != nil {
 		return err
 	}
 	r.discarded = r.Tap.Drain(r.discarded[:0])

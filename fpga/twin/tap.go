@@ -56,6 +56,7 @@ type Packet struct {
 	Port   uint8            // egress port of an ACK, or of a copy of a sum
 	Seg    uint64           // place of the lanes in the vector
 	ToS    uint8            // type of service
+	Format uint8            // of a bypassed frame, as its flow says: 0 OLAF's, else that of the program of this code
 	// Contributors are those of a delivered or answered frame's Observation, and valid as long.
 	Contributors []olaf.Contributor
 }

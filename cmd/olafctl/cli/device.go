@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/experiments/bench"
+	systems "github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/playback"
@@ -18,6 +19,7 @@ import (
 type DeviceFlags struct {
 	Address string
 	after   string
+	system  string // of that run; empty for its own
 	record  string
 }
 
@@ -26,6 +28,8 @@ func (f *DeviceFlags) Add(cmd *cobra.Command, env *Env) {
 	f.AddAddress(cmd, env)
 	cmd.Flags().StringVar(&f.after, "after", "", "first let the device do one run of this experiment, such as table1")
 	Complete(cmd, "after", env.Published.Benches().Names)
+	cmd.Flags().StringVar(&f.system, "system", "", "with --after: with this system in place of the experiment's own")
+	Complete(cmd, "system", systems.All().Benched().Names)
 }
 
 // AddAddress adds what commands take that look at registers alone.
@@ -47,10 +51,24 @@ func AddAddress(cmd *cobra.Command, address *string, devices testbed.Devices, wh
 	Complete(cmd, "device", devices.Prefixes)
 }
 
+// check refuses flags that do not go together.
+func (f *DeviceFlags) check() error {
+	switch {
+	case f.system != "" && f.after == "":
+		return UsageError("--system is of the run that --after asks for")
+	case f.after != "" && f.record != "":
+		return UsageError("--record and --after do not go together: an experiment has its own files; see 'olafctl runs'")
+	}
+	return nil
+}
+
 // With opens the device, lets it do what --after asks for, and hands it to look.
 func (f *DeviceFlags) With(ctx context.Context, env *Env, look func(*testbed.Testbed) error) error {
 	access, err := env.Access()
 	if err != nil {
+		return err
+	}
+	if err := f.check(); err != nil {
 		return err
 	}
 	bed, err := testbed.Open(ctx, f.Address, testbed.OpenOptions{Access: access})
@@ -62,6 +80,11 @@ func (f *DeviceFlags) With(ctx context.Context, env *Env, look func(*testbed.Tes
 		spec, err := env.Published.Spec(f.after)
 		if err != nil {
 			return UsageError("%v", err)
+		}
+		if f.system != "" {
+			if spec.Queue = f.system; spec.Loops() {
+				spec.Close(func(string) bool { return false })
+			}
 		}
 		spec.Runs, spec.Versus, spec.OutRates = 1, "", spec.OutRates[:1]
 		plan, err := bench.NewPlan(spec)
@@ -77,8 +100,8 @@ func (f *DeviceFlags) With(ctx context.Context, env *Env, look func(*testbed.Tes
 
 // Registers opens the device for its registers alone, lets it do what --after asks for, and hands it to use.
 func (f *DeviceFlags) Registers(ctx context.Context, env *Env, o testbed.DeviceOptions, use func(fpga.Device) error) (err error) {
-	if f.after != "" && f.record != "" {
-		return UsageError("--record and --after do not go together: an experiment has its own files; see 'olafctl runs'")
+	if err := f.check(); err != nil {
+		return err
 	}
 	if f.after != "" {
 		return f.With(ctx, env, func(bed *testbed.Testbed) error { return use(bed.Cards[0].Device) })

@@ -1,0 +1,129 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/pktgen"
+)
+
+// whoseFlows reads the flow table when a run is over, by configuration.
+type whoseFlows struct {
+	generator *pktgen.Generator
+	by        map[int][]regmap.Flow
+}
+
+// Event implements Sink.
+func (w *whoseFlows) Event(e Event) (err error) {
+	if done, is := e.(RunDone); is {
+		w.by[done.Run.Config], err = w.generator.Flows()
+	}
+	return err
+}
+
+// flowsOf are the flow tables of a plan's configurations, after their last run.
+func flowsOf(t *testing.T, s Spec) map[int][]regmap.Flow {
+	t.Helper()
+	plan, err := NewPlan(s)
+	must(t, err)
+	bed, err := testbed.Open(t.Context(), "", s.Opening())
+	must(t, err)
+	defer bed.Close()
+	seen := &whoseFlows{pktgen.NewGenerator(bed.Cards[0].Device), map[int][]regmap.Flow{}}
+	_, err = Run(context.Background(), plan, bed, NewStream(seen))
+	must(t, err)
+	return seen.by
+}
+
+// The flows of every configuration say whose frames theirs are, whatever ran before it: OLAF's where no program adds them up.
+func TestFlowsSayWhoseFramesTheyAre(t *testing.T) {
+	beside := small(t)
+	beside.Queue, beside.Versus, beside.H, beside.Runs = "iswitch", "olaf,fifo", new(3), 2
+	for name, s := range map[string]Spec{"beside others": beside, "in segments": inPieces(t), "OLAF": small(t)} {
+		t.Run(name, func(t *testing.T) {
+			plan, err := NewPlan(s)
+			must(t, err)
+			flows := flowsOf(t, s)
+			if len(flows) != len(plan.Configs) {
+				t.Fatalf("%d of %d configurations", len(flows), len(plan.Configs))
+			}
+			for config, of := range flows {
+				var want pktgen.Wire
+				if c := &plan.Configs[config]; c.system.Adds() {
+					want = pktgen.Wire{Format: uint8(c.system.Program.Code), ToS: c.system.Program.ToS}
+				}
+				if len(of) != s.Workload.Flows() {
+					t.Errorf("%s: %d flows, want %d", plan.Configs[config].Queue, len(of), s.Workload.Flows())
+				}
+				for i := range of {
+					if f := &of[i]; f.Format != want.Format || f.ToS != want.ToS || f.Seg != uint64(i%s.Workload.Segments()) {
+						t.Fatalf("%s: flow %d is %+v, want format %d, type of service %#x", plan.Configs[config].Queue, i, f, want.Format, want.ToS)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Hosts that wait are described as well, one entry a worker; those whose packets a device only passes on it knows nothing of.
+func TestFlowsSayWhoseHostsWait(t *testing.T) {
+	for _, s := range loopSystems(t) {
+		plan, err := NewPlan(s)
+		must(t, err)
+		d := plan.Configs[0].system.Switched()
+		of := flowsOf(t, s)[0]
+		if d.Code == 0 {
+			if len(of) != 0 {
+				t.Errorf("%s: %d flows", s.Queue, len(of))
+			}
+			continue
+		}
+		if len(of) != s.Workload.Workers {
+			t.Errorf("%s: %d flows of %d workers", s.Queue, len(of), s.Workload.Workers)
+		}
+		for i := range of {
+			f := &of[i]
+			if uint32(f.Format) != d.Code || f.ToS != d.ToS || int(f.Worker) != i || int(f.Cluster) != i/s.fan() || f.Length == 0 {
+				t.Errorf("%s: flow %d is %+v", s.Queue, i, f)
+			}
+		}
+	}
+}
+
+// What a capture has is of the type of service that the flows say.
+func TestCapturesHaveTheFlowsToS(t *testing.T) {
+	const offToS = 15
+	path := filepath.Join(t.TempDir(), "run.pcapng")
+	s := inPieces(t)
+	s.Versus, s.Runs = "", 1
+	r, err := s.Record(path, false)
+	must(t, err)
+	mustBench(t, s, Options{Stream: NewStream(r)})
+	must(t, errors.Join(r.Commit(), r.Abandon()))
+	want := flowsOf(t, s)[0][0].ToS
+	f, err := os.Open(path)
+	must(t, err)
+	defer f.Close()
+	reader, err := pcapgo.NewNgReader(f, pcapgo.DefaultNgReaderOptions)
+	must(t, err)
+	n := 0
+	for ; ; n++ {
+		data, _, err := reader.ReadPacketData()
+		if err != nil {
+			break
+		}
+		if data[offToS] != want || want == 0 {
+			t.Fatalf("frame %d has type of service %#x, its flow %#x", n, data[offToS], want)
+		}
+	}
+	if n == 0 {
+		t.Error("no frame was captured")
+	}
+}
