@@ -345,7 +345,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if found, err := system.All().Find(f.spec.Queue); err == nil && found.OnServers {
 		return f.models.run(cmd, env, f, found)
 	}
-	if err := f.models.refuse(cmd); err != nil {
+	if err := errors.Join(f.models.refuse(cmd), f.settleLab(cmd, env)); err != nil {
 		return err
 	}
 	if len(f.swept.axes) > 0 {

@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/feed"
@@ -27,7 +29,7 @@ type modelFlags struct {
 // modelOnly are the names of these flags, and modelTakes what a bench on servers takes of the others.
 var (
 	modelOnly  = []string{"children", "lanes", "fragments", "vectors"}
-	modelTakes = append([]string{"system", "queue", "device", "runs", "seed", "output", "keep", "store", "quiet", "explain", "line-rate", "rate"}, modelOnly...)
+	modelTakes = append([]string{"system", "queue", "device", "runs", "seed", "output", "keep", "store", "quiet", "explain", "line-rate", "rate", "pcap", "force"}, modelOnly...)
 )
 
 // What a worker's line carries, and what an aggregator takes of all its children, if nothing is said: what two processors carry in time.
@@ -70,7 +72,7 @@ func (f *modelFlags) plan(cmd *cobra.Command, env *cli.Env, name string) (*lab.P
 	if f.lanes < 1 || f.fragments < 1 || f.children < 1 {
 		return nil, cli.UsageError("--children, --lanes and --fragments must be at least 1")
 	}
-	if !strings.HasSuffix(name, ".yaml") && !strings.HasSuffix(name, ".yml") {
+	if !isLab(name) {
 		mode := ""
 		switch {
 		case slices.Contains([]string{lab.Native, lab.Generic}, name):
@@ -96,7 +98,7 @@ func (f *modelFlags) plan(cmd *cobra.Command, env *cli.Env, name string) (*lab.P
 		return nil, err
 	}
 	if p.Switch != nil {
-		return nil, cli.UsageError("%s has a switch that queues, and nothing that adds; 'olafctl bench -d xdp:' benches a queue, 'olafctl testbed up %s' brings this one up", name, name)
+		return nil, cli.UsageError("%s has a switch that queues, and nothing that adds; 'olafctl bench -d xdp:%s' without --system benches it", name, name)
 	}
 	if most := p.Children(); given("children") && most != f.children {
 		return nil, cli.UsageError("--children %d: servers of %s have %d at most; change the file, or leave the flag out", f.children, name, most)
@@ -116,7 +118,7 @@ func (f *modelFlags) run(cmd *cobra.Command, env *cli.Env, b *benchFlags, of *sy
 	var wrong error
 	cmd.Flags().Visit(func(given *pflag.Flag) {
 		if wrong == nil && !slices.Contains(modelTakes, given.Name) {
-			wrong = cli.UsageError("--%s means nothing to --system %s, which adds whole models up: it takes --%s, --line-rate, --rate", given.Name, of.Name, strings.Join(modelOnly, ", --"))
+			wrong = cli.UsageError("--%s means nothing to --system %s, which adds whole models up: it takes --%s, --line-rate, --rate, --pcap", given.Name, of.Name, strings.Join(modelOnly, ", --"))
 		}
 	})
 	if wrong != nil {
@@ -160,8 +162,26 @@ func (f *modelFlags) run(cmd *cobra.Command, env *cli.Env, b *benchFlags, of *sy
 	if err := b.Check(env); err != nil {
 		return err
 	}
+	if b.pcap != "" {
+		if err := errors.Join(cli.EndsIn("--pcap", b.pcap, ".pcapng"), cli.RefuseExisting(b.pcap, b.to.force)); err != nil {
+			return err
+		}
+		if b.recording, err = bench.RecordEnds(b.pcap, b.to.force, feed.Ends(p)...); err != nil {
+			return err
+		}
+		defer b.recording.Abandon() // once committed, nothing is left to abandon
+	}
 	return f.carryOut(cmd.Context(), env, b, report)
 }
+
+// endsFile writes what a feed captures to the file of --pcap.
+type endsFile struct{ file *bench.Recording }
+
+// Frame implements feed.Recorder.
+func (e endsFile) Frame(p *capture.Packet) error { return e.file.Event(bench.Framed{Packet: *p}) }
+
+// Lost implements feed.Recorder.
+func (e endsFile) Lost(frames int64) error { return e.file.Event(bench.Captured{Lost: frames}) }
 
 // carryOut runs, keeps and prints.
 func (f *modelFlags) carryOut(ctx context.Context, env *cli.Env, b *benchFlags, report *feed.Report) error {
@@ -169,7 +189,11 @@ func (f *modelFlags) carryOut(ctx context.Context, env *cli.Env, b *benchFlags, 
 	kept := b.Documents(env, "bench", started)
 	var done atomic.Int64
 	bar := cli.StartProgress(env, b.quiet, func() (int, int) { return int(done.Load()), b.spec.Runs * f.vectors })
-	err := feedAll(ctx, report, b.spec.Runs, func() { done.Add(1) })
+	var record feed.Recorder
+	if b.recording != nil {
+		record = endsFile{b.recording}
+	}
+	err := feedAll(ctx, report, b.spec.Runs, record, func() { done.Add(1) })
 	bar.Stop()
 	report.Partial = len(report.Runs) < b.spec.Runs
 	if len(report.Runs) == 0 {
@@ -177,6 +201,9 @@ func (f *modelFlags) carryOut(ctx context.Context, env *cli.Env, b *benchFlags, 
 	}
 	report.Provenance = cli.MadeBy(env, started)
 	err = errors.Join(ended(err), kept.Finish(env, report, report.Provenance, report.Partial, b.quiet))
+	if err == nil {
+		err = b.committed(env, "run 1")
+	}
 	if err = errors.Join(err, cli.PrintReport(env, report, b.format, b.explain)); err != nil {
 		return err
 	}

@@ -11,8 +11,9 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// feedAll brings the testbed up, feeds it as often as it was asked for, and takes it down.
-func feedAll(ctx context.Context, r *feed.Report, runs int, said func()) (err error) {
+// feedAll brings the testbed up, feeds it as often as it was asked for, and takes it down. record takes the first run's capture; nil
+// captures nothing.
+func feedAll(ctx context.Context, r *feed.Report, runs int, record feed.Recorder, said func()) (err error) {
 	if err := netlab.Missing(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, xdp.LoadRights)...); err != nil {
 		return err
 	}
@@ -29,11 +30,19 @@ func feedAll(ctx context.Context, r *feed.Report, runs int, said func()) (err er
 	for i := range runs {
 		c := r.Config
 		c.Seed += uint64(i)
-		run, err := f.Run(ctx, c, said)
+		run, err := fed(ctx, f, c, record, said)
 		if err != nil {
 			return err
 		}
-		r.Runs = append(r.Runs, run)
+		r.Runs, record = append(r.Runs, run), nil
 	}
 	return nil
+}
+
+// fed is one run, captured where somebody takes that.
+func fed(ctx context.Context, f *feed.Feeder, c feed.Config, record feed.Recorder, said func()) (*feed.Run, error) {
+	if record == nil {
+		return f.Run(ctx, c, said)
+	}
+	return f.Record(ctx, c, record, said)
 }

@@ -38,6 +38,8 @@ type Feeder struct {
 	epoch   uint16           // of the next vector
 	mishaps process.Mishaps
 	deaf    int // of so many sums the server does not hear one; 0 hears all
+
+	recording *recording // nil while nobody asks for one
 }
 
 // New takes the ends of a testbed, whose programs log their decisions with LogBytes of room. A node behind an interface cannot
@@ -175,6 +177,18 @@ func (k *run) sum(vector uint32) []int32 {
 	return s
 }
 
+// Record is Run with a capture of what workers and server send and get, from before the first packet to after the last one.
+func (f *Feeder) Record(ctx context.Context, c Config, to Recorder, said func()) (*Run, error) {
+	r, err := f.record(to)
+	if err != nil {
+		return nil, err
+	}
+	f.recording = r
+	run, err := f.Run(ctx, c, said)
+	f.recording = nil
+	return run, errors.Join(err, r.end())
+}
+
 // Run lets all workers send all vectors, and holds what came of it. A nil said tells nobody how many vectors are through.
 func (f *Feeder) Run(ctx context.Context, c Config, said func()) (*Run, error) {
 	if err := c.Check(); err != nil {
@@ -228,10 +242,10 @@ func (k *run) play(ctx context.Context) error {
 	return nil
 }
 
-// followEvery is how often the logs of decisions are looked into.
+// followEvery is how often logs of decisions and captures are looked into.
 const followEvery = 2 * time.Millisecond
 
-// follow takes up the logs of decisions until all workers have played.
+// follow listens until all workers have played.
 func (k *run) follow(played <-chan error) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -343,8 +357,11 @@ func (f *Feeder) broken(err error) error {
 	return err
 }
 
-// listen takes up what the programs have decided.
+// listen takes up what the programs have decided, and what was captured.
 func (f *Feeder) listen() error {
+	if err := f.recording.take(); err != nil {
+		return err
+	}
 	for i, a := range f.lab.Adders {
 		if err := a.Decisions(f.replays[i].Add); err != nil {
 			return err

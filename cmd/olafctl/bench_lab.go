@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+)
+
+// isLab says whether the name of a device is that of a testbed file.
+func isLab(name string) bool {
+	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
+}
+
+// settleLab lets a testbed file with a queue, named as xdp:FILE, stand for the flags that say the same; those that were given stay.
+func (f *benchFlags) settleLab(cmd *cobra.Command, env *cli.Env) error {
+	device, name, err := env.Devices.Of(f.device)
+	if err != nil || !isLab(name) || !device.Can(testbed.AddsModels) {
+		return err // of a device whose files are something else, or none
+	}
+	if f.file.path != "" {
+		return cli.UsageError("--file %s and --device %s: each says by itself what to run; take one", f.file.path, f.device)
+	}
+	_, p, err := readLab(env, name)
+	if err != nil {
+		return err
+	}
+	if p.Switch == nil {
+		return cli.UsageError("%s adds models up, and queues nothing; --system %s benches it", name, strings.Join(onServers(), ", "))
+	}
+	says, err := labFlags(name, p)
+	if err != nil {
+		return err
+	}
+	for _, s := range says {
+		if flag := cmd.Flags().Lookup(s.flag); !flag.Changed && !(s.flag == "system" && cmd.Flags().Changed("queue")) {
+			if err := cmd.Flags().Set(s.flag, s.value); err != nil {
+				return err
+			}
+		}
+	}
+	f.device = device.Prefix
+	if p.Switch.Mode != lab.Native {
+		f.device += p.Switch.Mode
+	}
+	for _, node := range p.Workers() {
+		if n := &p.Nodes[node]; n.TC > 0 {
+			f.notes = append(f.notes, fmt.Sprintf("%s: transmission control is what workers as programs have ('olafctl testbed up'); a bench's senders send every update", name))
+			break
+		}
+	}
+	return nil
+}
+
+// said is a flag with its value.
+type said struct{ flag, value string }
+
+// labFlags are the flags that a testbed with a queue stands for. Workers that differ, or send nothing, are no traffic of a bench.
+func labFlags(name string, p *lab.Plan) ([]said, error) {
+	workers := p.Workers()
+	first := &p.Nodes[workers[0]]
+	for _, node := range workers {
+		switch n := &p.Nodes[node]; {
+		case n.Rate == 0:
+			return nil, cli.UsageError("%s: worker %s says no rate, so that a bench does not know what it sends", name, n.Name)
+		case n.Rate != first.Rate:
+			return nil, cli.UsageError("%s: workers %s and %s offer %v and %v; those of a bench offer as much each", name, first.Name, n.Name, first.Rate, n.Rate)
+		}
+	}
+	all := first.Rate * olaf.Rate(len(workers))
+	return []said{
+		{"system", p.Switch.System}, {"workers", strconv.Itoa(len(workers))}, {"clusters", strconv.Itoa(p.Switch.Clusters)}, {"slots", strconv.Itoa(p.Switch.Slots)},
+		{"rate", all.String()}, {"line-rate", max(all, p.Switch.OutRate).String()}, {"burst", "1"}, {"out-rate", p.Switch.OutRate.String()}, {"size", olaf.FrameSize(p.Lanes).String()},
+	}, nil
+}
