@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/internal/golden"
 )
 
@@ -88,6 +89,42 @@ func TestBurstsThatOutliveTheirClusters(t *testing.T) {
 			if sent[worker] != 5 {
 				t.Errorf("seed %d: worker %d sent %d updates", seed, worker, sent[worker])
 			}
+		}
+	}
+}
+
+// TestProgramOfManyFlows loads flow tables around what is written at once: every flow stands in its place, and nothing behind the
+// last.
+func TestProgramOfManyFlows(t *testing.T) {
+	const chunk = chunkWords / regmap.FlowWords
+	for _, workers := range []int{1, chunk - 1, chunk, chunk + 1, 2*chunk + 300, 16384 + 3} {
+		w := table1(t)
+		w.Workers, w.Clusters, w.UpdatesPerWorker = workers, 1, 1
+		c := newFakeCard()
+		if err := NewGenerator(c).Program(t.Context(), testJob(t, w)); err != nil {
+			t.Fatal(err)
+		}
+		if n := int(c.regs[regmap.GeneratorFlows]); n != workers || len(c.memory[1]) != workers*regmap.FlowWords {
+			t.Fatalf("%d workers: %d flows in %d words", workers, n, len(c.memory[1]))
+		}
+		for i := range workers {
+			var f regmap.Flow
+			f.Get(c.memory[1][i*regmap.FlowWords:])
+			if int(f.Worker) != i || f.SourcePort != uint16(49152+i%16384) || !f.Enable || f.SourceIP != [4]byte{10, 1, byte(i >> 8), byte(i)} {
+				t.Fatalf("flow %d of %d is %+v", i, workers, f)
+			}
+		}
+	}
+}
+
+// States have the names of the register map, and those that it does not know their number.
+func TestStatesInWords(t *testing.T) {
+	for s, want := range map[State]string{Idle: "idle", Armed: "armed", Running: "running", Stopping: "stopping", Done: "done", Failed: "error", Failed + 1: "state 6", 255: "state 255"} {
+		if got := s.String(); got != want {
+			t.Errorf("%d is %q, want %q", uint8(s), got, want)
+		}
+		if busy := s == Armed || s == Running || s == Stopping; s.Busy() != busy {
+			t.Errorf("%s is busy: %t", s, s.Busy())
 		}
 	}
 }

@@ -163,11 +163,8 @@ func (s *Switch) job(id olaf.ClusterID) *program.Job {
 // keyOf is never 0. The released program's key is job and sequence, without the tensor.
 func keyOf(p *program.Packet) uint64 { return 1 + (uint64(p.Job)<<48 | p.Seg&(1<<48-1)) }
 
-// free empties an aggregator; what had not left is cleared.
+// free empties an aggregator that is held; what had not left is cleared.
 func (s *Switch) free(t *aggregator) {
-	if t.key == 0 {
-		return
-	}
 	if !t.left {
 		s.counts[vectorsCleared] += uint64(t.trace.Vectors)
 		s.counts[vectorsHeld] -= uint64(t.trace.Vectors)

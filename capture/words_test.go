@@ -1,0 +1,236 @@
+package capture
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture/ages"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/results/metric"
+)
+
+// TestFormatOf tells formats by names, whatever their letters.
+func TestFormatOf(t *testing.T) {
+	for name, want := range map[string]Format{"a.pcap": PCAP, "a.PCAP": PCAP, "b/a.b.pcap": PCAP, "a.pcapng": PCAPNG, "a": PCAPNG, "pcap": PCAPNG, "a.pcap.gz": PCAPNG, "": PCAPNG} {
+		if got := FormatOf(name); got != want {
+			t.Errorf("%q is %d, want %d", name, got, want)
+		}
+	}
+}
+
+// TestFilesNameThemselves holds that an error of a file names it, and not the one that it is written to until it is complete.
+func TestFilesNameThemselves(t *testing.T) {
+	f := &File{path: "run.pcapng"}
+	broken := &fs.PathError{Op: "write", Path: ".run.pcapng123", Err: fs.ErrPermission}
+	if err := f.named(broken); !errors.Is(err, fs.ErrPermission) || err.Error() != "write run.pcapng: permission denied" {
+		t.Error(err)
+	}
+	if err := f.named(io.ErrShortWrite); !errors.Is(err, io.ErrShortWrite) || err.Error() != "write run.pcapng: short write" {
+		t.Error(err)
+	}
+	if err := f.named(nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFilesThatCannotBe are neither opened nor made: of each there is an error, and nothing beside it.
+func TestFilesThatCannotBe(t *testing.T) {
+	folder := t.TempDir()
+	plain := filepath.Join(folder, "plain")
+	if err := os.WriteFile(plain, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if r, err := Open(plain); r != nil || !errors.Is(err, ErrFormat) {
+		t.Errorf("an empty file: %v, %v", r, err)
+	}
+	if r, err := Open(filepath.Join(folder, "none")); r != nil || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("no file: %v, %v", r, err)
+	}
+	for what, c := range map[string]struct {
+		path  string
+		force bool
+		says  string
+	}{
+		"below a file": {filepath.Join(plain, "a.pcap"), false, "not a directory"}, "below a file, by force": {filepath.Join(plain, "a.pcap"), true, "not a directory"},
+		"in no folder": {filepath.Join(folder, "none", "a.pcap"), true, "none does not exist"},
+	} {
+		if f, err := Create(c.path, c.force, 0); f != nil || err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, %v", what, f, err)
+		}
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
+
+// TestTheLastNameIsGiven puts a file beside 98 others of its name.
+func TestTheLastNameIsGiven(t *testing.T) {
+	folder := t.TempDir()
+	f, err := Create(filepath.Join(folder, "run.pcap"), false, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"run.pcap"}
+	for n := 2; n < 99; n++ {
+		names = append(names, fmt.Sprintf("run-%d.pcap", n))
+	}
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Commit(); !errors.Is(err, ErrExists) || !strings.HasSuffix(err.Error(), "this one is now "+filepath.Join(folder, "run-99.pcap")) {
+		t.Error(err)
+	}
+}
+
+// TestCommentsOfPackets are in pcapng files, each with its packet.
+func TestCommentsOfPackets(t *testing.T) {
+	var b bytes.Buffer
+	w, err := NewWriter(&b, PCAPNG, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, comment := range []string{"first", "", "third"} {
+		if err := w.WritePacket(&Packet{UnixNS: int64(i), Data: []byte{byte(i)}, Wire: 1, Comment: comment}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := pcapgo.NewNgReader(&b, pcapgo.NgReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"first", "", "third"} {
+		data, _, options, err := r.ReadPacketDataWithOptions()
+		if got := strings.Join(options.Comments, "|"); err != nil || data[0] != byte(i) || got != want {
+			t.Errorf("packet %d: %q, want %q; %v", i, got, want, err)
+		}
+	}
+}
+
+// TestPartsOfPackets are counted beside what they are parts of.
+func TestPartsOfPackets(t *testing.T) {
+	frame := make([]byte, olaf.MaxFrame)
+	n, err := olaf.EncodeUpdate(frame, addresses(0), update(0, 0), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var a Account
+	for _, kept := range []int{n, n - 1, 100, n} {
+		if _, err := a.Packet(&Packet{Data: frame[:kept], Wire: n}); err != nil {
+			t.Errorf("%d of %d bytes: %v", kept, n, err)
+		}
+	}
+	if _, err := a.Packet(&Packet{Data: frame[:9], Wire: n}); err == nil {
+		t.Error("nine bytes are a frame")
+	}
+	if l := a.Losses(); l.Truncated != 3 || l.Updates != 4 || l.Packets != 5 || l.Bypassed+l.Malformed != 1 {
+		t.Errorf("%+v", l)
+	}
+}
+
+// TestEqualStampsKeepTheirOrder passes packets of one instant on as they came.
+func TestEqualStampsKeepTheirOrder(t *testing.T) {
+	var o Order
+	for i, at := range []int64{5, 5, 3, 5, 3, 4, 3} {
+		o.Push(&Packet{UnixNS: at, Data: []byte{byte(i)}})
+	}
+	var got []byte
+	for p := (Packet{}); o.Pop(&p, true); {
+		got = append(got, p.Data[0])
+	}
+	if want := []byte{2, 4, 6, 5, 0, 1, 3}; !bytes.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
+
+// TestBounds are those of the pages: packets that wait for older ones, and what the run clock holds, in ns.
+func TestBounds(t *testing.T) {
+	if maxHeld != 65_536 || maxVirtualNS != 9_223_372_036_854_775 || maxPacket != 262_144 {
+		t.Errorf("%d packets, %d ns, %d bytes", maxHeld, int64(maxVirtualNS), maxPacket)
+	}
+}
+
+// frames is a source of some frames, a microsecond apart.
+type frames struct {
+	frames [][]byte
+	at     int64
+}
+
+func (f *frames) Next(p *Packet) error {
+	if len(f.frames) == 0 {
+		return ErrIdle
+	}
+	f.at += 1000
+	*p = Packet{UnixNS: f.at, Data: f.frames[0], Wire: len(f.frames[0])}
+	f.frames = f.frames[1:]
+	return nil
+}
+
+// TestRecordingMeasuresUpdates holds that ages are those of updates, ACKs and other frames apart, on the clock that the packets were
+// stamped by.
+func TestRecordingMeasuresUpdates(t *testing.T) {
+	const began = int64(1_800_000_000_000_000_000)
+	source := &frames{at: began}
+	var generated []uint64
+	for i := range 6 {
+		frame := make([]byte, olaf.MaxFrame)
+		u := update(i%2, i)
+		u.GenNS = uint64(began+int64(1000*(i+1))-400) % olaf.GenModulus
+		var n int
+		var err error
+		if i == 3 {
+			n, err = olaf.EncodeAck(frame, addresses(0), u, olaf.QueueStatus{Slots: 8}, nil)
+		} else {
+			n, err = olaf.EncodeUpdate(frame, addresses(0), u, nil)
+			generated = append(generated, u.GenNS)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		source.frames = append(source.frames, frame[:n])
+	}
+	source.frames = append(source.frames, make([]byte, 60))
+	declared := metric.OfQueue(engine.Flow(), engine.Sums())
+	r := Recording{Source: source, Ages: ages.New(declared)}
+	if idle, err := r.Take(99); !idle || err != nil {
+		t.Fatal(idle, err)
+	}
+	if err := r.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	want := ages.New(declared)
+	want.Start(began+1000, false)
+	for k, i := range []int{0, 1, 2, 4, 5} {
+		u := update(i%2, i)
+		u.GenNS = generated[k]
+		at := olaf.Time(1000*i) * olaf.Time(olaf.Nanosecond)
+		want.Arrive(at, u)
+		want.Deliver(&olaf.Observation{At: at, Queued: -1, Update: *u})
+	}
+	a, b := r.Ages.Report(), want.Report()
+	if a.Clock != ages.WallClock || a.Clock != b.Clock || a.Why != b.Why || len(a.Clusters) != len(b.Clusters) || len(a.Clusters) == 0 {
+		t.Fatalf("%+v, want %+v", a, b)
+	}
+	for i := range a.Clusters {
+		if a.Clusters[i].Deliveries != b.Clusters[i].Deliveries || a.Clusters[i].AoM != b.Clusters[i].AoM {
+			t.Errorf("%+v, want %+v", a.Clusters[i], b.Clusters[i])
+		}
+	}
+	if l := r.Account.Losses(); l.Updates != 5 || l.Acks != 1 || l.Bypassed != 1 {
+		t.Errorf("%+v", l)
+	}
+}

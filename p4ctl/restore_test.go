@@ -1,0 +1,75 @@
+package p4ctl_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf/p4ctl"
+	"github.com/olafctl/olaf/p4ctl/agent"
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// TestRestoreOfWhatThereWas restarts the agent under sessions that had written a pipeline and no tables, or nothing, and under one
+// whose pipeline the new agent refuses: only what there was is brought back, and tables never onto a pipeline that is not there.
+func TestRestoreOfWhatThereWas(t *testing.T) {
+	for name, c := range map[string]struct {
+		pushed, synced bool
+		first, then    p4.Profile // of the agents
+		fails          bool
+		entries        int
+	}{
+		"a pipeline alone": {true, false, p4.Lab(), p4.Lab(), false, 0}, "nothing": {false, false, p4.Lab(), p4.Lab(), false, 0},
+		"both": {true, true, p4.Lab(), p4.Lab(), false, 3 + 1 + 1 + 1}, "a pipeline that is refused": {true, true, p4.Twin(), p4.Lab(), true, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			address := unixAddress(t)
+			start := func(profile p4.Profile) *agent.Running {
+				a, err := agent.New(agent.Options{Backend: new(agent.Embedded), Profile: profile})
+				if err != nil {
+					t.Fatal(err)
+				}
+				l, err := agent.Listen(address, false)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return a.Serve(l, nil)
+			}
+			running := start(c.first)
+			s, err := p4ctl.Dial(t.Context(), address, p4ctl.Options{Restore: true, BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			if c.pushed {
+				push(t, s, c.first)
+			}
+			if c.synced {
+				if _, err := s.Sync(t.Context(), testbed(3, 1)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := running.Close(); err != nil {
+				t.Fatal(err)
+			}
+			running = start(c.then)
+			defer running.Close()
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			for {
+				select {
+				case <-ctx.Done():
+					t.Fatal("nothing was restored")
+				case e := <-s.Events():
+					if e.Restored == nil {
+						continue
+					}
+					if (e.Err != nil) != c.fails || e.Restored.Len() != c.entries {
+						t.Errorf("restored %v, %v", e.Restored, e.Err)
+					}
+				}
+				break
+			}
+		})
+	}
+}
