@@ -248,8 +248,8 @@ func serveQueue(ctx context.Context, env *cli.Env, args []string, secured, besid
 	}
 	address, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		_ = server.Wait() // it has said why
-		return errors.New("the queue's server did not start")
+		_ = server.Wait() // it has said why: an address, a folder or a file that it was given
+		return cli.UsageError("the queue's server did not start")
 	}
 	address = strings.TrimSpace(address)
 	fmt.Fprintf(env.Stderr, "handing out work at nats://%s%s; Ctrl-C ends it\n  olafctl sweep work --from nats://%s%s        on every machine\n  olafctl sweep run FILE.yaml --workers nats://%s%s\n",

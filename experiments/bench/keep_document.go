@@ -9,6 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/olafctl/olaf/results"
@@ -120,7 +122,7 @@ func SameDocument(f *store.Folder, again Report) error {
 	if err != nil {
 		return err
 	}
-	for name := range is {
+	for _, name := range slices.Sorted(maps.Keys(is)) {
 		if was[name] != is[name] {
 			return fmt.Errorf("%s: %w: its %s; was it kept by another version of olafctl?", f.ID(), ErrDiffers, name)
 		}

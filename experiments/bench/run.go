@@ -57,7 +57,9 @@ func run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream, 
 	if err := stream.publish(Started{plan, out.Device, hash, bed.Can(testbed.Repeats)}); err != nil {
 		return nil, err
 	}
-	err = cause(ctx, r.all(ctx, bed.Cards))
+	if err = cause(ctx, r.all(ctx, bed.Cards)); err == nil {
+		err = bed.Lost()
+	}
 	out.collect(r.done)
 	out.Departures, out.captured = r.departures, r.captured
 	out.captured.percent = r.ageError

@@ -151,13 +151,23 @@ func (b *Testbed) Guard(ctx context.Context) (context.Context, context.CancelFun
 	go func() {
 		select {
 		case <-b.Tables.Preempted():
-			cancel(fmt.Errorf("the tables: %w", p4ctl.ErrPreempted))
+			cancel(b.Lost())
 		case <-stopped:
 		}
 	}()
 	return ctx, func() {
 		close(stopped)
 		cancel(context.Canceled)
+	}
+}
+
+// Lost says that the tables were lost; whoever is done asks once more, since the end of a guarded context comes a moment later.
+func (b *Testbed) Lost() error {
+	select {
+	case <-b.Tables.Preempted():
+		return fmt.Errorf("the tables: %w", p4ctl.ErrPreempted)
+	default:
+		return nil
 	}
 }
 
