@@ -205,7 +205,7 @@ func (c *Config) program(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	key := sha256.Sum256([]byte(strings.Join(append([]string{sourcesHash(), tools, optimize, profiled}, c.Build.arguments()...), "\n")))
+	key := sha256.Sum256([]byte(strings.Join(append([]string{sourcesHash(), tools, optimize, profiled, training()}, c.Build.arguments()...), "\n")))
 	folder := c.Cache
 	if folder == "" {
 		user, err := os.UserCacheDir()

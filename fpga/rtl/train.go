@@ -2,19 +2,28 @@ package rtl
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// What a program is trained with: a stream that merges, fills the queue and keeps every beat of the input busy.
+// What a program is trained with: a stream that merges, fills the queue and keeps every beat of the input busy. It is repeated, as
+// a word that is loaded takes many clocks, and the program would be made for loading otherwise.
 const (
 	trainFlows    = 12
 	trainClusters = 3
 	trainFrames   = 4000
+	trainCycles   = 5 * trainFrames // of a round: a bit more than its beats
+	trainRounds   = 32
 	trainRate     = 20 << 24 // bytes a cycle, 8.24
 )
+
+// training tells builds apart that were trained in other ways.
+func training() string {
+	return fmt.Sprint(trainFlows, trainClusters, trainFrames, trainCycles, trainRounds, trainRate)
+}
 
 // train leads a program through a stream of its own, so that it notes where its time goes.
 func (c *Config) train(ctx context.Context, program string) (err error) {
@@ -44,16 +53,26 @@ func (c *Config) train(ctx context.Context, program string) (err error) {
 			return err
 		}
 	}
-	if err := card.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm); err != nil {
+	for range trainRounds {
+		if err := card.round(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// round plays what is loaded once.
+func (c *Card) round(ctx context.Context) error {
+	if err := c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm); err != nil {
 		return err
 	}
-	if err := card.Sleep(ctx, 100*olaf.Cycle); err != nil {
+	if err := c.Sleep(ctx, 100*olaf.Cycle); err != nil { // for the generator to fetch ahead
 		return err
 	}
-	if err := card.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart); err != nil {
+	if err := c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart); err != nil {
 		return err
 	}
-	return card.Sleep(ctx, 8*trainFrames*olaf.Cycle)
+	return c.Sleep(ctx, trainCycles*olaf.Cycle)
 }
 
 // trainees are known by the last byte of their addresses, in so many clusters.
