@@ -9,6 +9,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 )
@@ -97,7 +98,7 @@ func (t *cyclesTable) profile(ctx context.Context, c *cyclesConfig, p engine.Pro
 		return err
 	}
 	t.fig8(m.Outcome, p)
-	if err := t.fig7(c, p); err != nil {
+	if err := t.fig7(ctx, c, p); err != nil {
 		return err
 	}
 	return t.fitAgain(ctx, c, p)
@@ -173,32 +174,45 @@ func (t *cyclesTable) fig8(out *bench.Outcome, p engine.Profile) {
 	t.line(fmt.Sprintf("Fig. 8's network, frames of %v through Olaf", out.Plan.Spec.Workload.Size), "updates", string(p), columns, cells)
 }
 
-// fig7 is the speed-up with all clusters active, for the frames that the figure is reproduced with and for long ones.
-func (t *cyclesTable) fig7(c *cyclesConfig, p engine.Profile) error {
+// fig7 is the speed-up of every curve, for the frames that the figure is reproduced with and for long ones.
+func (t *cyclesTable) fig7(ctx context.Context, c *cyclesConfig, p engine.Profile) error {
 	recording, err := loadTrace(c.Fig7.Trace)
 	if err != nil {
 		return err
 	}
-	var columns []string
-	var cells []results.Statistic
-	for _, size := range []olaf.Size{256, olaf.MaxFrame} {
-		run := c.Fig7
-		run.Frame = size
-		for _, rate := range run.OutRates {
-			var values []float64
-			for _, seed := range run.Seeds {
-				point, err := run.replay(recording, fig7Variant{}, rate, seed)
+	for _, variant := range c.Fig7.variants() {
+		var columns []string
+		var cells []results.Statistic
+		for _, size := range []olaf.Size{256, olaf.MaxFrame} {
+			run := c.Fig7
+			run.Frame = size
+			for _, rate := range run.OutRates {
+				values, err := run.speedups(ctx, recording, variant, rate)
 				if err != nil {
 					return err
 				}
-				values = append(values, point.speedup)
+				columns = append(columns, fmt.Sprintf("%v %v", size, rate))
+				cells = append(cells, experiments.Describe(values))
 			}
-			columns = append(columns, fmt.Sprintf("%v %v", size, rate))
-			cells = append(cells, experiments.Describe(values))
 		}
+		t.line(fmt.Sprintf("Fig. 7, FIFO's time over Olaf's for %d updates, %s", c.Fig7.Updates, c.Fig7.name(variant)), "", string(p), columns, cells)
 	}
-	t.line(fmt.Sprintf("Fig. 7, FIFO's time over Olaf's for %d updates", c.Fig7.Updates), "", string(p), columns, cells)
 	return nil
+}
+
+// speedups are those of a curve at an output rate, a seed each.
+func (c *Fig7Config) speedups(ctx context.Context, recording *trace.Recording, v fig7Variant, rate olaf.Rate) (values []float64, err error) {
+	for _, seed := range c.Seeds {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		point, err := c.replay(recording, v, rate, seed)
+		if err != nil {
+			return nil, fmt.Errorf("fig7, %s, %v out, seed %d: %w", c.name(v), rate, seed, err)
+		}
+		values = append(values, point.speedup)
+	}
+	return values, nil
 }
 
 // conclude says which structure comes near without a fitted number, and what rests on the fit.

@@ -30,7 +30,7 @@ func TestCycles(t *testing.T) {
 	if one[2] >= two[2] || one[4] >= two[4] {
 		t.Errorf("one port delivers %v, two %v", one, two)
 	}
-	if len(table.Statements) < 10 || len(table.Blocks) != 6 {
+	if len(table.Statements) < 10 || len(table.Blocks) != 9 {
 		t.Errorf("%d statements, %d blocks", len(table.Statements), len(table.Blocks))
 	}
 }

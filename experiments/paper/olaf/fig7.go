@@ -76,11 +76,7 @@ func runFig7(ctx context.Context, o experiments.Options) (bench.Report, error) {
 		return nil, err
 	}
 	f := experiments.NewFigure("olaf/fig7", "Fig. 7", &o, &c)
-	variants := []fig7Variant{}
-	for _, active := range c.Active {
-		variants = append(variants, fig7Variant{active: active})
-	}
-	variants = append(variants, fig7Variant{closed: true})
+	variants := c.variants()
 	total, done := len(variants)*len(c.OutRates)*len(c.Seeds), 0
 	points := make([][][]fig7Point, len(variants)) // by variant, output rate, seed
 	for v, variant := range variants {
@@ -120,6 +116,14 @@ func loadTrace(name string) (r *trace.Recording, err error) {
 type fig7Variant struct {
 	active int
 	closed bool
+}
+
+// variants are the curves: with so many clusters at once, and the closed loop.
+func (c *Fig7Config) variants() (variants []fig7Variant) {
+	for _, active := range c.Active {
+		variants = append(variants, fig7Variant{active: active})
+	}
+	return append(variants, fig7Variant{closed: true})
 }
 
 func (c *Fig7Config) name(v fig7Variant) string {
