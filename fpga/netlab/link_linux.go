@@ -96,20 +96,46 @@ func (e End) switchOn() (*Interface, error) {
 // in ends. What was made by a command ends with the namespace.
 const physical = "device"
 
-// Adopt takes an interface out of this process's own namespace into the node's, and switches it on. When the node ends, in
-// whatever way, the kernel gives it back.
-func (n *Node) Adopt(name string) (*Interface, error) {
+// Adopt takes an interface out of the namespace of the calling thread into the node's, and switches it on. When the node ends, in
+// whatever way, the kernel gives a network card's back, switched off; virtual says that it may be another one, which ends with the
+// node. One that is in use, as it has an address or belongs to a bridge or a bond, stays where it is. The error matches ErrNetwork.
+func (n *Node) Adopt(name string, virtual bool) (*Interface, error) {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
 		return nil, fmt.Errorf("%w: interface %s for %s: %w; 'ip link' lists those that there are", ErrNetwork, name, n.name, err)
 	}
-	if link.Type() != physical {
-		return nil, fmt.Errorf("%w: interface %s for %s is of kind %s and would end with the namespace; use a network card's", ErrNetwork, name, n.name, link.Type())
+	if err := n.mayTake(link, virtual); err != nil {
+		return nil, err
 	}
 	if err := netlink.LinkSetNsFd(link, int(n.file.Fd())); err != nil {
 		return nil, fmt.Errorf("%w: take interface %s for %s: %w", ErrNetwork, name, n.name, err)
 	}
 	return End{n, name}.switchOn()
+}
+
+// mayTake refuses what can't be taken, or what somebody needs where it is.
+func (n *Node) mayTake(link netlink.Link, virtual bool) error {
+	refused := func(format string, a ...any) error {
+		return fmt.Errorf("%w: interface %s for %s %w", ErrNetwork, link.Attrs().Name, n.name, fmt.Errorf(format, a...))
+	}
+	switch a := link.Attrs(); {
+	case a.Flags&net.FlagLoopback != 0:
+		return refused("leads nowhere")
+	case link.Type() != physical && !virtual:
+		return refused("is of kind %s and would end with the namespace; use a network card's, or say 'virtual: true' if it may", link.Type())
+	case a.MasterIndex != 0:
+		return refused("belongs to a bridge or a bond; 'ip link set %s nomaster' frees it", a.Name)
+	}
+	all, err := netlink.AddrList(link, netlink.FAMILY_ALL)
+	if err != nil {
+		return refused("does not tell its addresses: %w", err)
+	}
+	for i := range all {
+		if all[i].IP.IsGlobalUnicast() {
+			return refused("has the address %v, which it would lose, and whoever uses it the way there; 'ip address flush dev %s' takes it off", all[i].IPNet, link.Attrs().Name)
+		}
+	}
+	return nil
 }
 
 // Address gives the interface an IPv4 address with the length of its network.

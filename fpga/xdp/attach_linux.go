@@ -8,6 +8,8 @@ import (
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/asm"
 	"github.com/cilium/ebpf/link"
+	"golang.org/x/sys/unix"
+
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
@@ -46,6 +48,9 @@ func (p *programs) attach(program string, at *netlab.Interface, mode Mode) (io.C
 		attached, err = link.AttachXDP(link.XDPOptions{Program: p.collection.Programs[program], Interface: at.Index, Flags: f})
 		return err
 	})
+	if errors.Is(err, unix.EOPNOTSUPP) && mode == Native {
+		return nil, fmt.Errorf("xdp: %s: attach %s to %s: %w: its driver has no hook for programs; use mode %s", p.name, program, at.Name, ErrKernel, Generic)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("xdp: %s: attach %s to %s in mode %s: %w: %w", p.name, program, at.Name, mode, ErrKernel, err)
 	}

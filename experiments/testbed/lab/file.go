@@ -56,6 +56,7 @@ type Node struct {
 	Interface    string `yaml:"interface"`
 	Address      string `yaml:"address"` // of what is behind the interface
 	MAC          string `yaml:"mac"`
+	Virtual      bool   `yaml:"virtual"` // the interface is no network card's, and may end with the testbed
 	// Of a worker below a switch: its cluster, what it offers, and the threshold of its transmission control.
 	Cluster int           `yaml:"cluster"`
 	Rate    olaf.Rate     `yaml:"rate"`

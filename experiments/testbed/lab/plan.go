@@ -30,6 +30,8 @@ type PlannedNode struct {
 	Down   []int  `json:"down"`                // cables from below
 	Device string `json:"interface,omitempty"` // of this machine, behind which it is; empty of a namespace
 	MAC    string `json:"mac,omitempty"`       // of what is behind it
+	// Virtual says that the interface is no network card's, and may end with the testbed.
+	Virtual bool `json:"virtual,omitempty"`
 	// Of a worker below a switch.
 	Cluster int           `json:"cluster,omitempty"`
 	Rate    olaf.Rate     `json:"rate,omitempty"` // that it offers
@@ -55,7 +57,8 @@ type PlannedAdder struct {
 	Rate     olaf.Rate `json:"rate"` // that is divided among children; 0 is without a limit
 }
 
-// UpName is what the interface towards the parent is called in a namespace; those towards children have the children's names.
+// UpName is what the interface towards the parent is called in a namespace; those towards children have the children's names, and
+// one of this machine keeps its own.
 const UpName = "up"
 
 // Workers are the nodes that send, in the order of their numbers.
@@ -112,7 +115,11 @@ type route struct {
 func (p *Plan) routes(node int) (all []route) {
 	n := &p.Nodes[node]
 	if n.Up >= 0 {
-		all = append(all, route{via: p.Cables[n.Up].Upper, by: UpName})
+		by := UpName
+		if above := &p.Nodes[p.Cables[n.Up].Parent]; above.Device != "" {
+			by = above.Device
+		}
+		all = append(all, route{via: p.Cables[n.Up].Upper, by: by})
 	}
 	for _, c := range n.Down {
 		child := p.Cables[c].Child

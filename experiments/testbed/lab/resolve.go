@@ -194,7 +194,7 @@ func (r *resolver) name() {
 		}
 		r.outside(n)
 		r.nodes[n.Name] = len(r.plan.Nodes)
-		r.plan.Nodes = append(r.plan.Nodes, PlannedNode{Name: n.Name, Role: n.Role, Number: numbers[n.Role], Up: -1, Device: n.Interface, MAC: n.MAC})
+		r.plan.Nodes = append(r.plan.Nodes, PlannedNode{Name: n.Name, Role: n.Role, Number: numbers[n.Role], Up: -1, Device: n.Interface, MAC: n.MAC, Virtual: n.Virtual})
 		numbers[n.Role]++
 	}
 	if n := numbers[Server]; n != 1 {
@@ -208,8 +208,8 @@ func (r *resolver) name() {
 // outside looks at what is said of a node behind an interface of this machine.
 func (r *resolver) outside(n *Node) {
 	if n.Interface == "" {
-		if n.Address != "" || n.MAC != "" {
-			r.fail(n.Pos, "address", "node %s is a namespace, whose addresses are chosen; address and mac belong to one with an interface", n.Name)
+		if n.Address != "" || n.MAC != "" || n.Virtual {
+			r.fail(n.Pos, "address", "node %s is a namespace, whose addresses are chosen; address, mac and virtual belong to one with an interface", n.Name)
 		}
 		return
 	}

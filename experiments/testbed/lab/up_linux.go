@@ -126,9 +126,9 @@ func (l *Lab) cable(i int) (err error) {
 	c := &netlab.Cable{}
 	switch {
 	case child.Device != "":
-		c.B, err = l.Nodes[p.Parent].Adopt(child.Device)
+		c.B, err = l.Nodes[p.Parent].Adopt(child.Device, child.Virtual)
 	case parent.Device != "":
-		c.A, err = l.Nodes[p.Child].Adopt(parent.Device)
+		c.A, err = l.Nodes[p.Child].Adopt(parent.Device, parent.Virtual)
 	default:
 		c, err = netlab.Connect(netlab.End{Node: l.Nodes[p.Child], Name: UpName}, netlab.End{Node: l.Nodes[p.Parent], Name: child.Name}, p.MTU)
 	}
@@ -136,7 +136,15 @@ func (l *Lab) cable(i int) (err error) {
 		return err
 	}
 	l.Cables[i] = c
-	return errors.Join(address(c.A, p.Lower), address(c.B, p.Upper))
+	return errors.Join(wide(c.A, p.MTU), wide(c.B, p.MTU), address(c.A, p.Lower), address(c.B, p.Upper))
+}
+
+// wide refuses an interface whose frames are shorter than those of the cable that it stands for.
+func wide(at *netlab.Interface, mtu int) error {
+	if at == nil || at.MTU >= mtu {
+		return nil
+	}
+	return fmt.Errorf("%w: interface %s has an MTU of %d bytes, the cable is to carry %d; raise it, or say the link's mtu", netlab.ErrNetwork, at.Name, at.MTU, mtu)
 }
 
 func address(at *netlab.Interface, a netip.Addr) error {

@@ -1,0 +1,264 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/frame"
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/xdp"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/pktgen/process"
+)
+
+// ground is a machine of a test, with an interface that stands in for a network card, and what is behind that.
+type ground struct {
+	here, far *netlab.Node
+	nic       *netlab.Cable // A is here
+}
+
+const farAddress = "192.0.2.1"
+
+func newGround(t *testing.T) *ground {
+	t.Helper()
+	able(t)
+	outside, err := netlab.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := outside.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	g := new(ground)
+	if g.here, err = outside.Node("here"); err == nil {
+		g.far, err = outside.Node("far")
+	}
+	if err == nil {
+		g.nic, err = netlab.Connect(netlab.End{Node: g.here, Name: "nic0"}, netlab.End{Node: g.far, Name: "far0"}, 1500)
+	}
+	if err == nil {
+		err = g.nic.B.Address(netip.MustParsePrefix(farAddress + "/24"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// up makes a testbed on this machine.
+func (g *ground) up(t *testing.T, text string) (l *Lab, err error) {
+	t.Helper()
+	p := plan(t, text)
+	err = g.here.Do(func() error {
+		l, err = Up(p, Options{})
+		return err
+	})
+	if err == nil {
+		t.Cleanup(func() {
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	return l, err
+}
+
+// behind is a testbed of two workers and a server, one of which is behind the interface.
+func behind(far, mode string) string {
+	text := fmt.Sprintf("job: {lanes: 8, fragments: 70}\nlinks: [{child: a, parent: s}, {child: b, parent: s}, {child: s, parent: ps}]\ndevices: [{node: s, mode: %s}]\nnodes:\n  - {name: s, role: aggregator}\n", mode)
+	for name, role := range map[string]string{"a": Worker, "ps": Server} {
+		if name == "a" {
+			text += "  - {name: b, role: worker}\n"
+		}
+		if name == far {
+			text += fmt.Sprintf("  - {name: %s, role: %s, interface: nic0, virtual: true, address: %s, mac: \"MAC\"}\n", name, role, farAddress)
+		} else {
+			text += fmt.Sprintf("  - {name: %s, role: %s}\n", name, role)
+		}
+	}
+	return text
+}
+
+// TestInterface adds up what workers send of whom one is behind an interface of this machine, or sends the sums to a server there, in both
+// modes: a pair of virtual interfaces stands in for a network card and what is plugged into it.
+func TestInterface(t *testing.T) {
+	for _, far := range []string{"a", "ps"} {
+		for _, mode := range []string{Native, Generic} {
+			t.Run(far+" "+mode, func(t *testing.T) {
+				g := newGround(t)
+				l, err := g.up(t, strings.Replace(behind(far, mode), "MAC", g.nic.B.MAC.String(), 1))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if far == "ps" { // as a card of another machine hands over what comes
+					pass, err := xdp.AttachPass(g.nic.B)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer pass.Close()
+				}
+				g.route(t, l)
+				g.job(t, l)
+				if faults := l.Faults(); len(faults) > 0 {
+					t.Error(faults)
+				}
+			})
+		}
+	}
+}
+
+// route says the way back to the testbed.
+func (g *ground) route(t *testing.T, l *Lab) {
+	t.Helper()
+	here := netip.Addr{}
+	for i := range l.Plan.Cables {
+		c := &l.Plan.Cables[i]
+		if l.Plan.Nodes[c.Child].Device != "" {
+			here = c.Upper
+		}
+		if l.Plan.Nodes[c.Parent].Device != "" {
+			here = c.Lower
+		}
+	}
+	err := g.far.Do(func() error {
+		_, all, err := net.ParseCIDR("10.77.0.0/16")
+		if err != nil {
+			return err
+		}
+		return netlink.RouteAdd(&netlink.Route{LinkIndex: g.nic.B.Index, Dst: all, Gw: here.AsSlice()})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// at opens a socket where a node is.
+func (g *ground) at(t *testing.T, l *Lab, node int, address netip.Addr) *net.UDPConn {
+	t.Helper()
+	n := l.Nodes[node]
+	if n == nil {
+		n = g.far
+	}
+	c, err := n.Datagrams(netip.AddrPortFrom(address, olaf.UDPPort))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+// job lets workers and server play, and holds every value of every sum.
+func (g *ground) job(t *testing.T, l *Lab) {
+	t.Helper()
+	job := process.Job{ID: l.Job, Workers: len(l.Workers()), Values: l.Fragments * l.Lanes, Lanes: l.Lanes, Vectors: 3}
+	cable := func(node int) *PlannedCable { return &l.Plan.Cables[l.Plan.Nodes[node].Up] }
+	port := func(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, olaf.UDPPort) }
+	top := l.Adders[0].Planned.Node
+	c := process.RootConfig{Job: job, Group: l.Group, Agent: port(cable(top).Lower), Codec: &frame.Datagrams{Format: frame.XAgg}}
+	for _, node := range l.Workers() {
+		c.Workers = append(c.Workers, port(cable(node).Lower))
+	}
+	root, err := process.NewRoot(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving, stop := context.WithCancel(t.Context())
+	var server, workers errgroup.Group
+	at := g.at(t, l, l.Server(), cable(top).Upper)
+	server.Go(func() error {
+		_, err := root.Run(serving, at)
+		return err
+	})
+	for number, node := range l.Workers() {
+		work := &process.Sums{Job: job, Worker: olaf.WorkerID(number)}
+		conn, above := g.at(t, l, node, cable(node).Lower), port(cable(node).Upper)
+		p := &process.Player{Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: work, To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return above }}
+		cfg := endpoint.Config{Job: job.ID, Worker: olaf.WorkerID(number), Workers: job.Workers, Layout: job.Layout(), Updates: uint32(job.Vectors)}
+		workers.Go(func() error {
+			_, err := p.Run(t.Context(), conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
+				return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: 50 * olaf.Millisecond}, h)
+			})
+			if err == nil && (work.Wrong > 0 || work.Checked != job.Vectors*job.Values) {
+				err = fmt.Errorf("worker %d: %d of %d values are wrong", number, work.Wrong, work.Checked)
+			}
+			return err
+		})
+	}
+	err = workers.Wait()
+	stop()
+	if why := server.Wait(); err != nil || why != nil {
+		t.Fatal(err, why)
+	}
+}
+
+// TestInterfaceRefused provokes what an interface can't be taken for, or not be used as. What was refused stays where it was.
+func TestInterfaceRefused(t *testing.T) {
+	hookless := func(*ground) error { return netlink.LinkAdd(&netlink.Ifb{LinkAttrs: netlink.LinkAttrs{Name: "card0"}}) }
+	narrow := func(*ground) error {
+		link, err := netlink.LinkByName("nic0")
+		if err != nil {
+			return err
+		}
+		return netlink.LinkSetMTU(link, 600)
+	}
+	for name, c := range map[string]struct {
+		device, mode, extra string
+		before              func(*ground) error // here
+		says                string
+	}{
+		"not there":  {"card0", Native, ", virtual: true", nil, "interface card0 for s: Link not found; 'ip link' lists those that there are"},
+		"virtual":    {"nic0", Native, "", nil, "is of kind veth and would end with the namespace; use a network card's, or say 'virtual: true' if it may"},
+		"loopback":   {"lo", Native, ", virtual: true", nil, "interface lo for s leads nowhere"},
+		"in use":     {"nic0", Native, ", virtual: true", func(g *ground) error { return g.nic.A.Address(netip.MustParsePrefix("198.51.100.7/24")) }, "has the address 198.51.100.7/24, which it would lose"},
+		"no hook":    {"card0", Native, ", virtual: true", hookless, "attach arrive to card0: the kernel refuses: its driver has no hook for programs; use mode generic"},
+		"too narrow": {"nic0", Generic, ", virtual: true", narrow, "interface nic0 has an MTU of 600 bytes, the cable is to carry 1500"},
+		"a bridge's": {"nic0", Native, ", virtual: true", bridge, "belongs to a bridge or a bond; 'ip link set nic0 nomaster' frees it"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGround(t)
+			if c.before != nil {
+				before := func() error { return c.before(g) }
+				if name == "in use" { // which enters the namespace itself
+					if err := before(); err != nil {
+						t.Fatal(err)
+					}
+				} else if err := g.here.Do(before); err != nil {
+					t.Fatal(err)
+				}
+			}
+			text := strings.NewReplacer("nic0", c.device, ", virtual: true", c.extra).Replace(behind("a", c.mode))
+			if _, err := g.up(t, text); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v does not say %q", err, c.says)
+			}
+			if c.mode == Native && c.device == "nic0" {
+				if _, err := g.here.Interface("nic0"); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+// bridge puts the interface into a bridge.
+func bridge(*ground) error {
+	b := &netlink.Bridge{LinkAttrs: netlink.LinkAttrs{Name: "br0"}}
+	if err := netlink.LinkAdd(b); err != nil {
+		return err
+	}
+	link, err := netlink.LinkByName("nic0")
+	if err != nil {
+		return err
+	}
+	return netlink.LinkSetMaster(link, b)
+}
