@@ -38,8 +38,8 @@ type Job struct {
 	Workers  int            `json:"workers"`  // of each, with ids from 0
 }
 
-// Collector streams the observations of one run into its metrics: constant memory per cluster and worker, and nothing
-// allocated per observation. Observations must come in the order of their times. It is not safe for concurrent use.
+// Collector streams the observations of one run into its metrics: constant memory per cluster and worker, two bytes an update where
+// that comes in segments, and nothing allocated per observation. Observations must come in the order of their times. It is not safe for concurrent use.
 type Collector struct {
 	cfg      Config
 	places   places
@@ -68,7 +68,7 @@ type Collector struct {
 type clusterState struct {
 	saw    saw
 	peaks  Peaks
-	vector vector
+	vector Vector
 }
 
 type workerState struct {
@@ -76,7 +76,8 @@ type workerState struct {
 	lastSeen int64 // the observation that last held this worker, from 1
 	received int64
 	cluster  int // index into the clusters
-	vector   vector
+	vector   Vector
+	parts    []uint16 // by update, how many of its segments came; of updates of several alone
 }
 
 // NewCollector makes a Collector for one run.
@@ -182,11 +183,18 @@ func (c *Collector) progress(o *olaf.Observation, place place, at int64) {
 			c.lackProvenance = true
 			return
 		}
-		c.received(place.worker(o.Update.Worker), at)
+		c.inside(place.worker(o.Update.Worker), o.Update.Seq, at)
 		return
 	}
 	for i := range o.Contributors {
-		c.received(place.worker(o.Contributors[i].Worker), at)
+		c.inside(place.worker(o.Contributors[i].Worker), o.Contributors[i].Seq, at)
+	}
+}
+
+// inside notes an update, or a segment of one, of a worker.
+func (c *Collector) inside(i int, seq uint32, at int64) {
+	if c.received(i, at); c.cfg.Segments > 1 {
+		c.came(i, seq)
 	}
 }
 
@@ -275,7 +283,7 @@ func (c *Collector) Finish(counters olaf.Counts) Run {
 	c.close()
 	r := Run{Declared: c.cfg.Declared, Counters: counters}
 	m := metric.Measured{Counts: counters, Nameless: c.lackProvenance, AgeBelow: c.ages.belowNS, Utilisation: c.utilisation(),
-		Delay: Missing(), DelayMax: Missing(), TimeToN: Missing(), WhyNoTimeN: c.whyNoTimeN(), Duration: Float(olaf.Duration(c.last - c.first).NS())}
+		Delay: Missing(), DelayMax: Missing(), TimeToN: Missing(), Torn: c.torn(), WhyNoTimeN: c.whyNoTimeN(), Duration: Float(olaf.Duration(c.last - c.first).NS())}
 	c.clusterMetrics(&r, &m)
 	c.workerMetrics(&r, &m)
 	if c.queuedMeasured > 0 {

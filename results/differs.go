@@ -87,7 +87,7 @@ func (r *Run) New(d *metric.Declaration) (new, unknown []string) {
 		}
 	}
 	for _, m := range d.Metrics {
-		if m.Of != nil && !r.Metrics.Has(m.Name) {
+		if m.Of != nil && !m.Sparse && !r.Metrics.Has(m.Name) {
 			new = append(new, m.Name)
 		}
 	}

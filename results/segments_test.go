@@ -3,8 +3,10 @@ package results
 import (
 	"testing"
 
-	"github.com/olafctl/olaf"
 	"pgregory.net/rapid"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results/internal/toy"
 )
 
 // slowVectors are the deliveries of whole vectors: of every cluster, or worker, and each of its segments the newest generation, and
@@ -81,4 +83,44 @@ func TestAgeOfTheOldestSegment(t *testing.T) {
 			return c.workers[id].saw.meanNS()
 		})
 	})
+}
+
+// Vectors of which some segments arrived and others did not are torn, in whatever order the segments came.
+func TestTornVectors(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const workers, updates = 3, 5
+		segments := rapid.IntRange(2, 4).Draw(t, "segments")
+		var came []olaf.Contributor
+		torn := 0
+		for w := range workers {
+			for update := range updates {
+				n := 0
+				for segment := range segments {
+					if rapid.Bool().Draw(t, "came") {
+						n++
+						came = append(came, olaf.Contributor{Worker: olaf.WorkerID(w), Seq: uint32(update*segments + segment)})
+					}
+				}
+				if n > 0 && n < segments {
+					torn++
+				}
+			}
+		}
+		c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: workers, Segments: segments})
+		for i, k := range rapid.Permutation(came).Draw(t, "order") {
+			o := olaf.Observation{At: olaf.Time(i) * olaf.Time(olaf.Microsecond), Update: olaf.Update{Worker: k.Worker, Seq: k.Seq, Count: 1}}
+			if rapid.Bool().Draw(t, "named") {
+				o.Contributors = []olaf.Contributor{k}
+			}
+			c.Observe(&o)
+		}
+		if got := c.Finish(toy.Counts(nil)).Metrics.Of("vectors_torn"); got != Float(torn) {
+			t.Fatalf("%v vectors are torn, want %d", got, torn)
+		}
+	})
+	c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 1})
+	c.Observe(&olaf.Observation{Update: olaf.Update{Count: 1}})
+	if run := c.Finish(toy.Counts(nil)); run.Metrics.Of("vectors_torn").Known() {
+		t.Error("updates of one frame can be torn")
+	}
 }

@@ -36,6 +36,7 @@ type record struct {
 	clusters []clusterLife
 	workers  []workerLife
 	teeth    int // remembered a cluster
+	segments int // frames that an update takes
 
 	observed int64
 	merges   []int64
@@ -108,15 +109,17 @@ type frameLife struct {
 type clusterLife struct {
 	sent, merged, replaced, dropped, delivered int64
 
-	left  int64 // updates that are still to be sent, or inside; below 0 where nobody knows
-	age   results.Age
-	peaks results.Peaks
-	teeth ring[Tooth]
+	left   int64 // frames of updates that are still to be sent, or inside; below 0 where nobody knows
+	age    results.Age
+	peaks  results.Peaks
+	vector results.Vector
+	teeth  ring[Tooth]
 }
 
 type workerLife struct {
 	left    int64 // as of a cluster
 	age     results.Age
+	vector  results.Vector
 	seen    int64 // the delivery that last held this worker, from 1
 	cluster int
 }
@@ -147,10 +150,11 @@ func (m *mean) value() results.Float {
 // nobodyKnows stands for how many updates are left.
 const nobodyKnows = -1
 
-// reset forgets everything and gets ready for a run in which each worker sends so many updates; nil where nobody knows.
-func (r *record) reset(place pktgen.Placement, updates []int64, slots int, width olaf.Duration, window olaf.Duration) {
+// reset forgets everything and gets ready for a run in which each worker sends so many updates of so many frames; nil where nobody
+// knows.
+func (r *record) reset(place pktgen.Placement, updates []int64, segments, slots int, width olaf.Duration, window olaf.Duration) {
 	clusters := place.Clusters
-	r.zero, r.now, r.slots = 0, 0, slots
+	r.zero, r.now, r.slots, r.segments = 0, 0, slots, segments
 	r.lives.reset(rememberedUpdates)
 	r.frames.reset(rememberedUpdates)
 	r.events.reset(rememberedEvents)
@@ -170,7 +174,8 @@ func (r *record) reset(place pktgen.Placement, updates []int64, slots int, width
 	for i, n := range updates {
 		w := &r.workers[i]
 		c := &r.clusters[w.cluster]
-		w.left, c.left = n, max(c.left, 0)+n
+		frames := n * int64(segments)
+		w.left, c.left = frames, max(c.left, 0)+frames
 	}
 	r.teeth = min(max(teethInAll/max(clusters, 1), 16), 512)
 	r.merges = make([]int64, maxMerges)
@@ -363,11 +368,11 @@ func (r *record) Observe(o *olaf.Observation) {
 	case len(o.Contributors) == 0 && o.Update.Count > 1:
 		r.unknown = true
 	case len(o.Contributors) == 0:
-		r.deliverWorker(o.Update.Cluster, o.Update.Worker, o.At, generatedAt(&o.Update))
+		r.deliverWorker(o.Update.Cluster, o.Update.Worker, o.Update.Seq, o.At, generatedAt(&o.Update))
 	}
 	for i := range o.Contributors {
 		k := &o.Contributors[i]
-		r.deliverWorker(o.Update.Cluster, k.Worker, o.At, olaf.Time(k.GenNS)*olaf.Time(olaf.Nanosecond))
+		r.deliverWorker(o.Update.Cluster, k.Worker, k.Seq, o.At, olaf.Time(k.GenNS)*olaf.Time(olaf.Nanosecond))
 	}
 	r.event(Event{o.At, Delivered, -1, -1, engine.NoSlot, o.Update.Cluster, o.Update.Worker, o.Update.Seq, int(o.Update.Count)})
 }
@@ -379,16 +384,33 @@ func (r *record) deliver(at olaf.Time, u *olaf.Update) (before, after olaf.Durat
 	r.series.point.OutBits += u.Size().Bits()
 	r.merges[min(max(int(u.Count)-1, 0), maxMerges-1)]++
 	c := r.cluster(u.Cluster)
-	before = c.age.Deliver(firstToLast, at, generatedAt(u))
-	if c.delivered > 0 {
-		c.peaks.Add(before)
-	} else {
-		before = -1
-	}
 	c.delivered++
+	generated, younger := r.younger(&c.vector, u.Seq, generatedAt(u))
+	if !younger {
+		if before, known := c.age.At(at); known {
+			return before, before
+		}
+		return -1, -1
+	}
+	first := c.age.Deliveries() == 0
+	if before = c.age.Deliver(firstToLast, at, generated); first {
+		before = -1
+	} else {
+		c.peaks.Add(before)
+	}
 	after, _ = c.age.At(at)
 	c.teeth.add(Tooth{at, before, after}, r.teeth)
 	return before, after
+}
+
+// younger is how old a model is that a frame of an update has reached, and whether that is another age than before: one in several
+// segments is as old as its oldest part.
+func (r *record) younger(v *results.Vector, seq uint32, generated olaf.Time) (olaf.Time, bool) {
+	if r.segments < 2 {
+		return generated, true
+	}
+	oldest, younger := v.Put(r.segments, int(seq)%r.segments, int64(generated))
+	return olaf.Time(oldest), younger
 }
 
 // deliverWorkers moves the sawtooths of those inside a frame, who are no longer waited for.
@@ -400,15 +422,19 @@ func (r *record) deliverWorkers(at olaf.Time, frame int64) {
 	}
 	for n := f.firstUpdate; n <= f.lastUpdate; n++ {
 		if l := r.lives.at(n); l.frame == frame && l.replacedBy < 0 {
-			r.deliverWorker(l.cluster, l.worker, at, l.created)
+			r.deliverWorker(l.cluster, l.worker, l.seq, at, l.created)
 			r.gone(l.cluster, l.worker)
 		}
 	}
 }
 
-func (r *record) deliverWorker(cluster olaf.ClusterID, worker olaf.WorkerID, at, generated olaf.Time) {
+func (r *record) deliverWorker(cluster olaf.ClusterID, worker olaf.WorkerID, seq uint32, at, generated olaf.Time) {
 	w := r.worker(worker)
 	w.cluster = int(cluster)
+	generated, younger := r.younger(&w.vector, seq, generated)
+	if !younger {
+		return
+	}
 	if w.seen == r.observed { // the frame held an earlier update of this worker: one delivery, the newest counts
 		w.age.Renew(generated)
 		return

@@ -132,7 +132,7 @@ func (l *replayed) rewind() (err error) {
 	l.begin = max(0, first.Add(-last.Sub(first)/100))
 	l.next, l.now, l.latest, l.end, l.done, l.stopped, l.sending, l.left = 0, l.begin, l.begin, last, false, false, false, false
 	width := max(last.Sub(first)/(16*seriesPoints)/olaf.Cycle, 1) * olaf.Cycle
-	l.rec.reset(l.place, nil, c.Engine.Slots, width, max(last.Sub(first)/100, olaf.Microsecond))
+	l.rec.reset(l.place, nil, 1, c.Engine.Slots, width, max(last.Sub(first)/100, olaf.Microsecond))
 	for i := range c.Arrivals {
 		u := &c.Arrivals[i].Update
 		w, k := l.rec.worker(u.Worker), l.rec.cluster(u.Cluster)

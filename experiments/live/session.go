@@ -42,7 +42,7 @@ type Session struct {
 	done    bool
 	sampled bool
 	watched olaf.ClusterID
-	total   int64     // updates of the whole run
+	total   int64     // frames of updates of the whole run
 	left    olaf.Time // when the last update was first seen to have left
 }
 
@@ -63,9 +63,6 @@ func Open(ctx context.Context, plan *bench.Plan, o Options) (*Session, error) {
 	queues := len(plan.Spec.Queues())
 	if o.Rate < 0 || o.Rate >= len(plan.Spec.OutRates) || o.Index < 0 || o.Index >= len(plan.Seeds) {
 		return nil, fmt.Errorf("%w: no run %d at output rate number %d", bench.ErrSpec, o.Index, o.Rate)
-	}
-	if n := plan.Spec.Workload.Segments(); n > 1 {
-		return nil, fmt.Errorf("%w: the dashboard draws ages of updates of one frame, and these take %d; 'olafctl bench' measures them", bench.ErrSpec, n)
 	}
 	l := &Session{plan: plan, options: o}
 	for i := range queues {
@@ -103,7 +100,7 @@ func (l *Session) program(ctx context.Context) (err error) {
 		}
 		l.total = 0
 		for _, n := range updates {
-			l.total += n
+			l.total += n * int64(l.plan.Spec.Workload.Segments())
 		}
 		if !l.sampled {
 			c.updates = updates
@@ -127,7 +124,7 @@ func (l *Session) Rewind(ctx context.Context) error {
 		if err := c.rewind(ctx); err != nil {
 			return err
 		}
-		c.rec.reset(w.Placement, c.updates, l.plan.Spec.Slots, width, max(2*burst, olaf.Microsecond))
+		c.rec.reset(w.Placement, c.updates, w.Segments(), l.plan.Spec.Slots, width, max(2*burst, olaf.Microsecond))
 		if err := c.start(); err != nil {
 			return err
 		}

@@ -83,6 +83,9 @@ func (d *Declaration) Measure(m *Measured) (v Values, missing map[string]string)
 			continue
 		}
 		value := row.Of(m)
+		if row.Sparse && !value.Known() {
+			continue
+		}
 		v.metrics, v.values = append(v.metrics, row), append(v.values, value)
 		if why := row.Why; !value.Known() && why != nil {
 			if text := why(m); text != "" {
@@ -98,7 +101,7 @@ func (d *Declaration) Measure(m *Measured) (v Values, missing map[string]string)
 func (d *Declaration) Among(c olaf.Counts, v Values) *Declaration {
 	part := &Declaration{System: d.System, Ledger: c.Ledger()}
 	for _, row := range d.Metrics {
-		there := v.index(row.Name) >= 0
+		there := row.Sparse || v.index(row.Name) >= 0
 		switch {
 		case row.Counter != "":
 			there = row.Sparse || c.Index(row.Counter) >= 0

@@ -65,6 +65,7 @@ type Measured struct {
 	TimeToN     Float  // ns
 	WhyNoTimeN  string // why that is missing
 	Duration    Float  // first to last delivery, ns
+	Torn        Float  // updates of which some segments arrived and others did not; missing where an update is one frame
 }
 
 // ofWorkers is v, unless nothing is known of single workers.
@@ -133,6 +134,9 @@ var measured = []*Metric{
 	{Name: "time_to_n_ns", Title: "Time to N updates per worker", Unit: "ns", Paper: "§8.2", Why: func(m *Measured) string { return m.WhyNoTimeN },
 		Doc: "*T(N)*: when every worker has had *N* updates received, directly or merged; replaced ones do not count. In a bench *N* is a tenth of what each worker sends",
 		Of:  func(m *Measured) Float { return m.TimeToN }},
+	{Name: "vectors_torn", Title: "Vectors torn", Unit: "updates", Column: "TORN", Sparse: true,
+		Doc: "updates of which some segments were delivered, by themselves or inside of sums, and others never; only where an update takes several frames",
+		Of:  func(m *Measured) Float { return m.Torn }},
 	{Name: "duration_ns", Title: "Duration", Unit: "ns", Aside: true,
 		Doc: "first to last delivery",
 		Of:  func(m *Measured) Float { return m.Duration }},
