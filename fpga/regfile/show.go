@@ -2,6 +2,7 @@ package regfile
 
 import (
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/aggregator"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
@@ -53,4 +54,30 @@ func (f *File[C]) ShowCluster(c *Cluster) {
 	f.Set64(regmap.QueueClusterDeliveredFrames, c.DeliveredFrames)
 	f.Set64(regmap.QueueClusterDeliveredUpdates, c.DeliveredUpdates)
 	f.Set64(regmap.QueueClusterLastDeparture, c.LastDeparture)
+}
+
+// ShowPartial fills the inspector of the program in front of the queue: with a partial sum, whose first contribution came in some cycle,
+// or with nothing where p is nil.
+func (f *File[C]) ShowPartial(p *aggregator.Partial, since uint64) {
+	for _, at := range partialRegisters {
+		f.Set(at, 0)
+	}
+	if p == nil {
+		return
+	}
+	newest := olaf.Contributor{GenNS: p.NewestNS} // of a loop's slot nobody knows whose it is
+	if len(p.Inside) > 0 {
+		newest = p.Inside[len(p.Inside)-1]
+	}
+	f.Set(regmap.AggregatorInspectState, regmap.AggregatorInspectStateValid)
+	f.Set(regmap.AggregatorInspectIdentity, uint32(p.Job)<<16|uint32(newest.Worker))
+	f.Set(regmap.AggregatorInspectSize, uint32(len(p.Lanes))<<16|uint32(p.Count))
+	f.Set(regmap.AggregatorInspectSegment, uint32(p.Place))
+	f.Set64(regmap.AggregatorInspectGeneration, newest.GenNS)
+	f.Set64(regmap.AggregatorInspectSince, since)
+}
+
+var partialRegisters = []uint32{
+	regmap.AggregatorInspectState, regmap.AggregatorInspectIdentity, regmap.AggregatorInspectSize, regmap.AggregatorInspectSegment,
+	regmap.AggregatorInspectGeneration, regmap.AggregatorInspectGeneration + 4, regmap.AggregatorInspectSince, regmap.AggregatorInspectSince + 4,
 }

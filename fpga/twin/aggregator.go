@@ -76,7 +76,7 @@ func (b *front) running() program.Program {
 // ledger is what the program counts that runs.
 func (b *front) ledger() *olaf.Ledger {
 	if b.loop != nil {
-		return b.loop.of.Ledger
+		return b.loop.Of.Ledger
 	}
 	return b.program.Ledger
 }
@@ -115,7 +115,7 @@ func (t *Twin) rebuildFront(c frontConfig) error {
 func (b *front) partial(index int) (p aggregator.Partial, ok bool) {
 	switch {
 	case b.loop != nil:
-		return b.loop.partial(index)
+		return b.loop.Partial(index)
 	case b.Aggregator != nil:
 		return b.Partial(index)
 	}
@@ -134,7 +134,7 @@ func (b *front) understands(f *flow) bool {
 
 // admits says whether the program's tables let a worker contribute to its cluster's sums.
 func (t *Twin) admits(c olaf.ClusterID, w olaf.WorkerID) bool {
-	l, has := t.tables.lookup.(Admission)
+	l, has := t.tables.lookup.(aggregator.Admission)
 	return !has || t.front.Aggregator == nil || l.Admits(t.front.program, c, w)
 }
 
@@ -143,7 +143,7 @@ func (b *front) refuse() { *b.own.At(countRegister(int(b.program.Stranger)))++ }
 
 // followTables ends the sums of clusters whose last member a controller took out, as the program does with a job that is removed.
 func (t *Twin) followTables() {
-	l, has := t.tables.lookup.(Admission)
+	l, has := t.tables.lookup.(aggregator.Admission)
 	if !has || t.front.Aggregator == nil || t.front.occupied() == 0 {
 		return
 	}
@@ -171,12 +171,7 @@ func (t *Twin) enqueueSum(_ olaf.Time, u *olaf.Update, lanes []int32, inside []o
 }
 
 // frontCounts is what the present program has counted.
-func (t *Twin) frontCounts() (c regmap.AggregatorCounters) {
-	for i, n := range t.front.running().Counts() {
-		*c.At(countRegister(i)) = n
-	}
-	return c
-}
+func (t *Twin) frontCounts() regmap.AggregatorCounters { return aggregator.Counters(t.front.running()) }
 
 func countRegister(i int) uint32 { return regmap.AggregatorCount0 + uint32(8*i) }
 
@@ -205,13 +200,7 @@ func (t *Twin) clearFront() {
 	if p == nil {
 		return
 	}
-	for i, n := range p.Counts() {
-		if b.ledger().Counters[i].Gauge {
-			b.own.CarriedVectors += n
-		} else {
-			*b.own.At(countRegister(i)) = -n
-		}
-	}
+	b.own = aggregator.Cleared(p, b.ledger())
 	b.peak = p.Occupied()
 }
 
@@ -219,7 +208,7 @@ func (t *Twin) clearFront() {
 func (b *front) clear() {
 	switch {
 	case b.loop != nil:
-		b.loop.clear()
+		b.loop.Clear()
 	case b.Aggregator != nil:
 		b.Clear()
 	}
@@ -248,26 +237,10 @@ func (t *Twin) Table() *aggregator.Table {
 
 // inspectFront fills the inspector's registers with a partial sum.
 func (t *Twin) inspectFront(index uint32) {
-	for _, at := range inspectFrontRegisters {
-		t.set(at, 0)
-	}
 	p, ok := t.front.partial(int(index))
 	if !ok {
+		t.file.ShowPartial(nil, 0)
 		return
 	}
-	newest := olaf.Contributor{GenNS: p.NewestNS} // of a loop's slot nobody knows whose it is
-	if len(p.Inside) > 0 {
-		newest = p.Inside[len(p.Inside)-1]
-	}
-	t.set(regmap.AggregatorInspectState, regmap.AggregatorInspectStateValid)
-	t.set(regmap.AggregatorInspectIdentity, uint32(p.Job)<<16|uint32(newest.Worker))
-	t.set(regmap.AggregatorInspectSize, uint32(len(p.Lanes))<<16|uint32(p.Count))
-	t.set(regmap.AggregatorInspectSegment, uint32(p.Place))
-	t.set64(regmap.AggregatorInspectGeneration, newest.GenNS)
-	t.set64(regmap.AggregatorInspectSince, uint64(cycleOf(t.queue.device(p.Since))))
-}
-
-var inspectFrontRegisters = []uint32{
-	regmap.AggregatorInspectState, regmap.AggregatorInspectIdentity, regmap.AggregatorInspectSize, regmap.AggregatorInspectSegment,
-	regmap.AggregatorInspectGeneration, regmap.AggregatorInspectGeneration + 4, regmap.AggregatorInspectSince, regmap.AggregatorInspectSince + 4,
+	t.file.ShowPartial(&p, uint64(cycleOf(t.queue.device(p.Since))))
 }

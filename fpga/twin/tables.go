@@ -4,12 +4,12 @@ import (
 	"net/netip"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
 // TableLookup is the contents of the P4 tables, as VNP4-1 and VNP4-2 match them. It is read while a control plane writes,
-// so it must be safe for that; an answer is kept until Version changes.
+// so it must be safe for that; an answer is kept until Version changes. One that is an aggregator.Admission has the tables of
+// switch programs too.
 type TableLookup interface {
 	// Worker is the action set_worker of the source address, false where the table has no entry.
 	Worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool)
@@ -19,14 +19,6 @@ type TableLookup interface {
 	Group(cluster olaf.ClusterID) (members []olaf.WorkerID, ok bool)
 	// Version changes with every change of the contents. It is called for every frame.
 	Version() uint64
-}
-
-// Admission is what lookups know besides that have the tables of switch programs too; without it everybody is admitted.
-type Admission interface {
-	// Admits says whether a worker may contribute to a job of a program, which its cluster is.
-	Admits(d *program.Description, cluster olaf.ClusterID, worker olaf.WorkerID) bool
-	// Jobs are those that the tables of a program say, by id; has is false where there are none of its tables.
-	Jobs(d *program.Description) (jobs []program.Job, has bool)
 }
 
 // tables is VNP4-1's view: what the tables said about a flow is kept in the flow until the version moves.
