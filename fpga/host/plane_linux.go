@@ -6,15 +6,16 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/realtime"
 	"github.com/olafctl/olaf/fpga/xdp"
 	"golang.org/x/sys/unix"
 )
 
-// Backend is the backend whose planes are the engine in this process.
-func Backend() realtime.Backend {
+// Backend is the backend whose planes are the engine in this process, with some programs that hosts can wait for.
+func Backend(built ...program.Description) realtime.Backend {
 	return realtime.Backend{
-		Kind: "host", Address: "host:", Build: "host-1", Disciplines: engine.Names(), Forwards: true,
+		Kind: "host", Address: "host:", Build: "host-1", Disciplines: engine.Names(), Forwards: true, Programs: built,
 		Load: func(discipline string, b xdp.Build) (realtime.Plane, error) { return load(discipline, b) },
 	}
 }

@@ -13,13 +13,14 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/fpgatest"
 	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/fpga/realtime"
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
 // TestConformance asks of the card what is asked of every one.
 func TestConformance(t *testing.T) {
-	c, err := realtime.Open(Backend(), realtime.Hosts{})
+	c, err := realtime.Open(Backend(programs.Built()...), realtime.Hosts{})
 	if errors.Is(err, netlab.ErrRights) {
 		t.Skip(err)
 	}

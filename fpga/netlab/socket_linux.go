@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -78,6 +79,31 @@ func (s *Socket) Receive(buf []byte) (int, error) {
 func (s *Socket) Wait(ms int) {
 	fds := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
 	_, _ = unix.Poll(fds, ms) // whoever waits looks again
+}
+
+// Ears are sockets that one thread listens to.
+type Ears struct{ fds []unix.PollFd }
+
+// Listen gathers sockets; ready numbers them in this order.
+func Listen(sockets ...*Socket) *Ears {
+	e := &Ears{fds: make([]unix.PollFd, len(sockets))}
+	for i, s := range sockets {
+		e.fds[i] = unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN}
+	}
+	return e
+}
+
+// Wait sleeps until a frame is there at one of them, for some time at most, and calls ready for each that has one.
+func (e *Ears) Wait(most time.Duration, ready func(socket int)) {
+	until := unix.NsecToTimespec(int64(max(most, 0)))
+	if n, err := unix.Ppoll(e.fds, &until, nil); n <= 0 || err != nil {
+		return // whoever waits looks again
+	}
+	for i := range e.fds {
+		if e.fds[i].Revents != 0 {
+			ready(i)
+		}
+	}
 }
 
 // Lost is how many frames found no room in the socket since it was last asked.

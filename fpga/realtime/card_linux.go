@@ -13,6 +13,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/aggregator"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/regfile"
@@ -63,6 +64,8 @@ type Card struct {
 	planes    map[string]Plane
 	total     totals
 	witness   witness
+	front     front
+	tables    func() aggregator.Admission // nil where nobody keeps any
 
 	mu       Lock // held whenever the plane is used
 	plane    Plane
@@ -97,7 +100,7 @@ func (c *Card) open() error {
 	if err := c.connect(); err != nil {
 		return err
 	}
-	c.file = regfile.New(behaviour, c, regfile.NewLayout(capabilities), builtDescriptors)
+	c.file = regfile.New(behaviour, c, regfile.NewLayout(c.backend.capabilities()), builtDescriptors)
 	c.file.Reset()
 	// Threads that look at the clock again and again keep a place at which goroutines run each, and who comes back from the kernel
 	// must find one free.
@@ -239,6 +242,7 @@ func (c *Card) adopt(q queueConfig) error {
 	if err := c.fold(); err != nil {
 		return err
 	}
+	c.front.adopt(c.file.Reg(regmap.AggregatorProgram))
 	kind, _ := engine.Coded(q.discipline) // the register takes no other
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -139,6 +139,10 @@ func (c *Card) snapshot() error {
 	for at := regmap.GeneratorSentPackets; g.At(at) != nil; at += 8 {
 		c.file.Set64(at, *g.At(at))
 	}
+	a := c.front.total()
+	for at := regmap.AggregatorCount0; a.At(at) != nil; at += 8 {
+		c.file.Set64(at, *a.At(at))
+	}
 	return nil
 }
 
@@ -152,6 +156,7 @@ func (c *Card) clearCounters() error {
 	c.total = totals{clearedNS: c.clock.now(), latched: x}
 	c.total.queue.CarriedFrames, c.total.queue.CarriedUpdates = inside(&x)
 	c.generator.counted(true)
+	c.front.anew()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.pacer.stats = pacing{}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
@@ -44,4 +45,6 @@ type Backend struct {
 	// Load makes the plane of a discipline; Disciplines are those that there are.
 	Load        func(discipline string, b xdp.Build) (Plane, error)
 	Disciplines []string
+	// Programs are those that hosts can wait for; nil of a backend that has none.
+	Programs []program.Description
 }

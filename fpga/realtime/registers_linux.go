@@ -46,7 +46,13 @@ func (c *Card) configured() queueConfig {
 
 // capabilities are the options of the build. Engine cycles are what the machine takes; who is inside an update is in the log of
 // decisions; a server answers only where there is one.
-const capabilities = regmap.CommonCapabilitiesFreeOnStart | regmap.CommonCapabilitiesLanes
+func (b *Backend) capabilities() uint32 {
+	bits := regmap.CommonCapabilitiesFreeOnStart | regmap.CommonCapabilitiesLanes
+	if b.builtPrograms() != 1 {
+		bits |= regmap.CommonCapabilitiesAggregator
+	}
+	return bits
+}
 
 // behaviour is what the registers do.
 var behaviour = &regfile.Behaviour[*Card]{
@@ -86,13 +92,24 @@ var live = map[uint32]func(*Card) uint32{
 		return c.file.Reg(regmap.GeneratorEvents)
 	},
 	regmap.CommonRole:           regfile.Constant[*Card](regmap.CommonRoleAccelerator | regmap.CommonRoleGenerator),
-	regmap.CommonCapabilities:   regfile.Constant[*Card](capabilities),
+	regmap.CommonCapabilities:   func(c *Card) uint32 { return c.backend.capabilities() },
 	regmap.CommonBuildHash:      (*Card).buildHash,
 	regmap.CommonClockHz:        regfile.Constant[*Card](uint32(clockHz)),
 	regmap.CommonMaxPacketBytes: regfile.Constant[*Card](uint32(olaf.FrameSize(maxLanes))),
 	regmap.QueueBuiltSlots:      regfile.Constant[*Card](builtSlots),
 	regmap.QueueBuiltClusters:   regfile.Constant[*Card](builtClusters),
 	regmap.QueueBuiltLanes:      regfile.Constant[*Card](maxLanes),
+	regmap.ModelNext: func(c *Card) uint32 {
+		if c.backend.builtPrograms() == 1 {
+			return 0
+		}
+		return regmap.AggregatorBase
+	},
+	regmap.AggregatorBuiltSlots:    regfile.Constant[*Card](builtSegments),
+	regmap.AggregatorBuiltPrograms: func(c *Card) uint32 { return c.backend.builtPrograms() },
+	regmap.AggregatorBuiltLanes:    regfile.Constant[*Card](maxLanes),
+	regmap.AggregatorOccupied:      func(c *Card) uint32 { return c.front.occupied() },
+	regmap.AggregatorPeakOccupied:  func(c *Card) uint32 { return c.front.most() },
 }
 
 // limits are the ranges of registers whose value is a number.
@@ -104,6 +121,9 @@ var limits = map[uint32]func(*Card) (low, high uint32){
 	regmap.QueueMergeCycles:      between(0, 0),
 	regmap.QueueClusterIndex:     between(0, builtClusters-1),
 	regmap.QueueInspectIndex:     between(0, builtSlots),
+
+	regmap.AggregatorH:            between(1, 1<<16-1),
+	regmap.AggregatorInspectIndex: between(0, builtSegments),
 }
 
 func between(low, high uint32) func(*Card) (uint32, uint32) {
@@ -133,6 +153,19 @@ var effects = map[uint32]func(*Card, uint32) *regfile.Reason{
 		return refusal(c.inspect(v))
 	},
 	regmap.QueueClusterIndex: func(c *Card, v uint32) *regfile.Reason { return refusal(c.selectCluster(v)) },
+	regmap.AggregatorProgram: func(c *Card, v uint32) *regfile.Reason {
+		if c.backend.builtPrograms()>>v&1 == 0 {
+			return regfile.BadValue("no program of that code is built")
+		}
+		return nil
+	},
+	regmap.AggregatorInspectIndex: func(c *Card, v uint32) *regfile.Reason {
+		if !c.frozen {
+			return regfile.BadState("freeze the queue first")
+		}
+		c.inspectFront(v)
+		return nil
+	},
 	regmap.ModelControl: func(_ *Card, v uint32) *regfile.Reason {
 		if v&regmap.ModelControlAck != 0 {
 			return regfile.BadValue("no parameter server is modelled here: what answers is a real one")
@@ -157,8 +190,17 @@ var commands = map[uint32]func(*Card, uint32) *regfile.Reason{
 		}
 		return refusal(c.flush())
 	},
+	regmap.AggregatorCommand: func(c *Card, v uint32) *regfile.Reason {
+		if v&regmap.AggregatorCommandClear != 0 {
+			c.front.clear()
+		}
+		return nil
+	},
 	regmap.GeneratorCommand: func(c *Card, v uint32) *regfile.Reason {
 		c.heed()
+		if v == regmap.GeneratorCommandArm && c.file.Reg(regmap.AggregatorProgram) != 0 {
+			return regfile.BadState("the program that aggregator.program names is for hosts that wait, and no update of the generator passes it; choose pass")
+		}
 		return c.generator.command(v)
 	},
 }
@@ -184,6 +226,7 @@ func (c *Card) reset() error {
 	if err := errors.Join(c.control(false, false), c.flush(), c.clearCounters()); err != nil {
 		return err
 	}
+	c.front.end()
 	c.file.Reset()
 	c.generator.events.Store(0)
 	return c.adopt(c.configured())
