@@ -73,7 +73,8 @@ bytes on the twin. A result of Table 1's full length that is below what its clai
 'olafctl simulate' is for networks of queues.
 
 The workers of some systems wait for answers, such as SwitchML's: they are hosts beside the device, in its virtual time, and what
-comes out is the time of an iteration, goodput, slots held and repeats.
+comes out is the time of an iteration, goodput, slots held and repeats. With -d host: they are real ones, in namespaces, and what
+comes out is measured.
 
 On a card (-d pci:…) the bench needs the driver of its tables and, with --capture, the parameter server's interface on this
 host; docs/bring-up.md leads through it. What a capture lost, or could not time, makes a run invalid and is said.
@@ -96,6 +97,7 @@ real. --beside twin shows each age three times: planned, of the twin on the arri
   olafctl bench -d grpc://127.0.0.1:9559
   sudo olafctl bench -d xdp: --rate 8M --out-rate 3M --burst 1 --runs 3 --beside twin
   sudo olafctl bench -d xdp: --rate 8M --out-rate 3M --burst 1 --runs 1 --pcap ends.pcapng
+  sudo olafctl bench -d host: --system iswitch
   sudo olafctl bench -d xdp: --system xagg --children 4 --lanes 256`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
@@ -357,6 +359,9 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.resolve(cmd, env); err != nil {
 		return err
 	}
+	if err := f.inRealTime(env); err != nil {
+		return err
+	}
 	paceLoop(cmd, &f.view, &f.spec)
 	scaled, err := f.slow()
 	if err != nil {
@@ -429,9 +434,25 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	return experiments.Expected(report.Paper())
 }
 
+// inRealTime refuses what hosts that wait have in virtual time alone.
+func (f *benchFlags) inRealTime(env *cli.Env) error {
+	if f.spec.Loop == nil {
+		return nil
+	}
+	if f.beside != "" {
+		return cli.UsageError("--beside sets ages of a plan's updates beside each other, and hosts that wait send by no plan; bench them with -d %s as well, and 'olafctl runs compare' the two", env.Devices.Default())
+	}
+	if f.tui {
+		if err := env.Devices.Check(f.device, testbed.ClosesLoop|testbed.VirtualTime); err != nil {
+			return fmt.Errorf("--tui: %w", err)
+		}
+	}
+	return nil
+}
+
 // record begins the capture file of --pcap.
 func (f *benchFlags) record(env *cli.Env) (*bench.Recording, error) {
-	if env.Devices.Check(f.device, testbed.ShowsEnds) == nil {
+	if f.spec.Loop == nil && env.Devices.Check(f.device, testbed.ShowsEnds) == nil {
 		return bench.RecordEnds(f.pcap, f.to.force, testbed.EndNames...)
 	}
 	return f.spec.Record(f.pcap, f.to.force)

@@ -11,6 +11,7 @@ import (
 	"github.com/olafctl/olaf/experiments/paper/atp"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/program"
 )
 
 // loopFlags say what hosts do that wait for answers.
@@ -54,7 +55,7 @@ func (f *loopFlags) add(cmd *cobra.Command) {
 	flags.Var(&f.Delay, "delay", "of a link")
 	flags.Var(&f.loss, "loss", "share of frames that every link loses, such as 0.001 or 0.1%")
 	flags.IntVar(&f.Racks, "racks", 1, "switches that the workers of each job hang on, below the device: atp in --program-profile paper, iswitch, switchml")
-	flags.Var(&f.Limit, "limit", "virtual time that a run is given, after which it hung")
+	flags.Var(&f.Limit, "limit", "time of the device that a run is given, after which it hung")
 	flags.Var(&f.Packet, system.OptionPacket, "switchml: payload of a packet: 256B|1024B")
 	flags.IntVar(&f.Window, system.OptionWindow, 0, "packets of a worker on their way: atp, 0 is 100; p4inc, 0 is its segment; xagg, fragments, 64 if not given")
 	flags.Var(&f.Timeout, system.OptionTimeout, "silence after which workers ask or send again; 0s is the system's own")
@@ -74,7 +75,12 @@ func (f *loopFlags) add(cmd *cobra.Command) {
 // close makes a specification of workers that wait a loop, and refuses what does not go together.
 func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec *bench.Spec) error {
 	given := cmd.Flags().Changed
-	loops := spec.Loops()
+	row, _, err := env.Devices.Of(device)
+	if err != nil {
+		return err
+	}
+	found, err := system.All().Find(spec.Queue)
+	loops := spec.Loops() || err == nil && waitsThere(row, found)
 	for _, name := range map[bool][]string{true: openOnly, false: loopOnly}[loops] {
 		switch {
 		case !given(name):
@@ -91,12 +97,12 @@ func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec 
 			}
 			spec.Workload.Values = f.Values
 		}
+		if err == nil && found.Adds() && !spec.Accelerator { // which says more of what is missing
+			return env.Devices.NotBuilt(device, found.Program)
+		}
 		return nil
 	}
 	if err := refuseOptions(given, spec.Queue); err != nil {
-		return err
-	}
-	if err := env.Devices.Check(device, testbed.ClosesLoop); err != nil {
 		return err
 	}
 	if spec.Loop == nil {
@@ -107,12 +113,45 @@ func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec 
 				}
 			}
 			return false
-		})
+		}, !row.Can(testbed.VirtualTime))
 	}
 	if err := f.place(given, spec); err != nil {
 		return err
 	}
-	return f.give(given, spec.Loop)
+	if err := f.give(given, spec.Loop); err != nil {
+		return err
+	}
+	return loopsOn(env, device, spec)
+}
+
+// loopsOn refuses a device on which a specification's workers can't wait, and names those on which they can.
+func loopsOn(env *cli.Env, device string, spec *bench.Spec) error {
+	needs := testbed.ClosesLoop
+	if spec.Loop.Racks > 1 {
+		needs |= testbed.HangsRacks
+	}
+	var programs []*program.Description
+	for _, name := range spec.Queues() {
+		found, err := system.All().Find(name)
+		if err != nil || !found.Looped() {
+			continue // the specification says so better
+		}
+		if !found.Framed() {
+			needs |= testbed.TakesLengths
+		}
+		if found.Program != nil {
+			programs = append(programs, found.Program)
+		}
+	}
+	if err := env.Devices.Check(device, needs); err != nil {
+		return err
+	}
+	for _, p := range programs {
+		if err := env.Devices.NotBuilt(device, p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // refuseOptions refuses those that mean nothing to the system under test.

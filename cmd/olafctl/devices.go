@@ -8,6 +8,6 @@ import (
 // devices are what this program opens; the first is the default.
 func devices() testbed.Devices {
 	return testbed.Devices{
-		testbed.Twin(programs.Built()...), testbed.PCI(), testbed.Kernel(), testbed.Host(), testbed.Agent(programs.Open()...), testbed.RTL(), testbed.Playback(),
+		testbed.Twin(programs.Built()...), testbed.PCI(), testbed.Kernel(), testbed.Host(programs.Built()...), testbed.Agent(programs.Open()...), testbed.RTL(), testbed.Playback(),
 	}
 }

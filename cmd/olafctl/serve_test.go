@@ -152,7 +152,7 @@ func TestTablesOfSystems(t *testing.T) {
 		{"tables show TARGET -o csv", 0, `vnp4_2.cluster_groups,cluster 8,"?set_group\(9\) to workers 24,25,26"?\n$`, ""}, // OLAF's own pipeline
 		{"serve --system xagg", 2, "^$", "XAgg has no tables"},
 		{"serve --system nobody", 2, "^$", "unknown system"},
-		{"serve --system iswitch -d host:", 3, "^$", "host: can't be told of the jobs of switch programs; twin: can"},
+		{"serve --system iswitch -d xdp:", 3, "^$", "xdp: can't be told of the jobs of switch programs; twin:, host: can"},
 	} {
 		s.run(t, replace)
 	}

@@ -81,12 +81,22 @@ func onDevice(d *testbed.Device, s *system.System) place {
 		p.Can, p.Why = "", "its workers wait for answers, and nobody can wait there"
 	case s.Program != nil && !d.Builds(s.Program):
 		p.Can, p.Why = "", "it is not built with the program"
-	case !s.Open():
+	case !s.Open() && !s.Framed() && !d.Can(testbed.TakesLengths):
+		p.Can, p.Why = "", "its packets have no frames, and wires there are real"
+	case !s.Open() || s.Program != nil && waitsThere(d, s):
 		p.Can = "bench, workers that wait for answers"
+		if !d.Can(testbed.VirtualTime) {
+			p.Can += ", in real time"
+		}
 	case s.Program != nil:
 		p.Can = "bench, workers that do not wait, --h"
 	}
 	return p
+}
+
+// waitsThere says that workers of a system wait on a device although elsewhere they need not: nothing there adds up what they would send.
+func waitsThere(d *testbed.Device, s *system.System) bool {
+	return s.Adds() && s.Looped() && d.Builds(s.Program) && d.Can(testbed.ClosesLoop) && !d.Can(testbed.AddsUpdates)
 }
 
 type systemDocument struct {

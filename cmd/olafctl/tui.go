@@ -141,6 +141,9 @@ func (f *tuiFlags) execute(cmd *cobra.Command, env *cli.Env) error {
 		return d.film(cmd.Context(), plan, f.record)
 	}
 	if spec.Loop != nil {
+		if err := env.Devices.Check(f.bench.device, testbed.ClosesLoop|testbed.VirtualTime); err != nil {
+			return err
+		}
 		loop, err := newWatchedLoop(env, f.view, plan, f.index, nil)
 		if err != nil {
 			return err

@@ -76,7 +76,7 @@ func (f *File) closeLoop(format yamlfile.Format, text []byte) error {
 		return err
 	}
 	f.Loop = again.Loop
-	f.Close(func(field string) bool { _, given := f.lines[field]; return given })
+	f.Close(func(field string) bool { _, given := f.lines[field]; return given }, false)
 	return nil
 }
 

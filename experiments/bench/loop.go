@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/bench/wired"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga"
@@ -39,10 +40,11 @@ func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err erro
 		watch.framer = closed.NewFramer(parts.Frame, &net, parts.Server != nil)
 		job.Tap = watch.hear
 	}
-	result, err := closed.Run(ctx, net, job, parts, c.system.Modes[0].Sync, b.plan.Seeds[id.Index])
+	played, err := b.hostsPlay(ctx, id, net, job, parts)
 	if err = errors.Join(err, watch.flush(), watch.err); err != nil {
 		return run, err
 	}
+	result := played.Result
 	counters, err := b.Snapshot()
 	if err != nil {
 		return run, err
@@ -50,8 +52,23 @@ func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err erro
 	run = b.collector.Finish(b.loopCounts(&counters, result, &net, &parts))
 	run.Queue, run.OutRateBPS = c.Queue, int64(c.OutRate)
 	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
-	run.Invalid = append(loopDoubts(result, job.Limit), run.Invalid...)
+	run.Invalid = append(append(b.loopDoubts(result, job.Limit), played.Faults...), run.Invalid...)
+	if p := played.Pacing; p != nil {
+		run.LatenessNS = &p.LatenessNS
+		if p.Withheld != "" {
+			run.Withhold(p.Withheld)
+		}
+	}
 	return run, nil
+}
+
+// hostsPlay lets the hosts of a loop play, in virtual time or on wires.
+func (b *station) hostsPlay(ctx context.Context, id RunID, net closed.Network, job closed.Job, parts system.Parts) (*wired.Played, error) {
+	if b.measured {
+		return wired.Run(ctx, net, job, parts, b.plan.Seeds[id.Index])
+	}
+	result, err := closed.Run(ctx, net, job, parts, b.plan.Configs[id.Config].system.Modes[0].Sync, b.plan.Seeds[id.Index])
+	return &wired.Played{Result: result}, err
 }
 
 // PlayLoop plays a run of a plan's loop around the program alone, which gives what the same hosts give beside the twin, and lets it be
@@ -201,14 +218,18 @@ func ceiling(net *closed.Network, parts *system.Parts) int64 {
 }
 
 // loopDoubts are the reasons for which a run of a loop must not be used.
-func loopDoubts(r *closed.Result, limit olaf.Duration) []string {
+func (b *station) loopDoubts(r *closed.Result, limit olaf.Duration) []string {
 	var why []string
+	of := " of virtual time"
+	if b.measured {
+		of = ""
+	}
 	say := func(bad bool, format string, a ...any) {
 		if bad {
 			why = append(why, fmt.Sprintf(format, a...))
 		}
 	}
-	say(r.Hung, "it hung: not every host was done after %v of virtual time, which was all it was given", limit)
+	say(r.Hung, "it hung: not every host was done after %v%s, which was all it was given", limit, of)
 	inexact, torn := r.Endpoints.Of("packets_inexact"), r.Endpoints.Of("updates_torn")
 	say(inexact > 0, "%d packets of sums do not hold exactly one contribution of every worker", inexact)
 	say(torn > 0, "%d updates are made of sums of different rounds", torn)

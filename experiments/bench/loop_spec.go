@@ -53,6 +53,15 @@ const (
 	LoopRuns     = 5
 )
 
+// The same on wires of this machine, whose links a thread keeps in time, and whose hosts are woken late now and then: silence of less
+// than the timeout means nothing there.
+const (
+	MeasuredRate    = 20 * olaf.Mbps
+	MeasuredWorkers = 4
+	MeasuredRuns    = 3
+	MeasuredTimeout = 200 * olaf.Millisecond
+)
+
 // Loops says whether its workers wait for answers: a loop was asked for, or those of the system under test never do otherwise.
 func (s *Spec) Loops() bool {
 	if s.Loop != nil {
@@ -62,16 +71,22 @@ func (s *Spec) Loops() bool {
 	return err == nil && !found.Open() && found.Looped()
 }
 
-// Close makes a specification that of a loop, with what is usual of one in every field that was not given.
-func (s *Spec) Close(given func(field string) bool) {
+// Close makes a specification that of a loop, with what is usual of one in every field that was not given; measured says that it is for a
+// device whose time is no virtual one.
+func (s *Spec) Close(given func(field string) bool, measured bool) {
 	if s.Loop == nil {
 		s.Loop = DefaultLoop()
 	}
 	w := &s.Workload
+	rate, workers, runs := LoopRate, LoopWorkers, LoopRuns
+	if measured {
+		rate, workers, runs = MeasuredRate, MeasuredWorkers, MeasuredRuns
+		s.Loop.Delay, s.Loop.Timeout = 0, MeasuredTimeout
+	}
 	for field, usual := range map[string]func(){
-		"workload.workers": func() { w.Workers = LoopWorkers }, "workload.clusters": func() { w.Clusters = 1 },
-		"workload.updates_per_worker": func() { w.UpdatesPerWorker = LoopUpdates }, "out_rates": func() { s.OutRates = []olaf.Rate{LoopRate} },
-		"versus": func() { s.Versus = "" }, "slots": func() { s.Slots = 0 }, "overhead": func() { s.Overhead = LoopOverhead }, "runs": func() { s.Runs = LoopRuns },
+		"workload.workers": func() { w.Workers = workers }, "workload.clusters": func() { w.Clusters = 1 },
+		"workload.updates_per_worker": func() { w.UpdatesPerWorker = LoopUpdates }, "out_rates": func() { s.OutRates = []olaf.Rate{rate} },
+		"versus": func() { s.Versus = "" }, "slots": func() { s.Slots = 0 }, "overhead": func() { s.Overhead = LoopOverhead }, "runs": func() { s.Runs = runs },
 	} {
 		if !given(field) {
 			usual()
@@ -218,20 +233,36 @@ func (s *Spec) loopAbout() string {
 	if l.Compute > 0 {
 		computing = fmt.Sprintf("computed in %v ± %g %%", l.Compute, 100*l.Spread)
 	}
-	return fmt.Sprintf("%s, %s of %s, %s, links of %v with %v beside a frame, %g %% lost, %s, seed %d",
-		s.LoopTitle(), olaf.Plural(w.UpdatesPerWorker, "round"), what, computing, l.Delay, s.Overhead, 100*l.Loss,
+	links := "without a delay"
+	if l.Delay > 0 {
+		links = "of " + l.Delay.String()
+	}
+	return fmt.Sprintf("%s, %s of %s, %s, links %s with %v beside a frame, %g %% lost, %s, seed %d",
+		s.LoopTitle(), olaf.Plural(w.UpdatesPerWorker, "round"), what, computing, links, s.Overhead, 100*l.Loss,
 		olaf.Plural(s.Runs, "run"), s.Seed)
 }
 
 // loopStatements are what numbers of loops must be read with.
-func (s *Spec) loopStatements() []string {
-	if s.perRack() == 0 {
+func (s *Spec) loopStatements(measured bool) []string {
+	switch {
+	case measured:
+		return ofWires
+	case s.perRack() == 0:
 		return ofLoops
 	}
 	return append(slices.Clone(ofLoops), "the device is the switch above the racks; those of the racks are the same program beside it, with tables as long, and counts of the program are of all of them")
 }
 
+// whoseAge says what an age is, wherever hosts wait.
+const whoseAge = "an age is that of a job's model where its last worker has it, by the newest gradient inside, from when that was computed; a round holds one of every worker, so that ages by worker differ only by when each computed its own"
+
+var ofWires = []string{
+	"closed loop, measured: workers and servers are in namespaces of their own and wait on this machine's clock; their frames are on its cables, behind links of which a thread keeps the time, and pass no queue. No number in virtual time is one of these",
+	whoseAge,
+	"exact is what its values say: every worker holds every value of every sum against what it must be. Frames do not say whose contributions are inside",
+}
+
 var ofLoops = []string{
 	"closed loop: workers and servers are hosts beside the device, in its time, and cost none; every link is FIFO without a limit, and packets meet the program at whole cycles of the data path and pass no queue",
-	"an age is that of a job's model where its last worker has it, by the newest gradient inside, from when that was computed; a round holds one of every worker, so that ages by worker differ only by when each computed its own",
+	whoseAge,
 }

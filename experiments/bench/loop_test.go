@@ -23,7 +23,7 @@ import (
 func looping(of string) Spec {
 	s := DefaultSpec()
 	s.Queue = of
-	s.Close(func(string) bool { return false })
+	s.Close(func(string) bool { return false }, false)
 	s.Workload.Workers, s.Workload.Clusters, s.Workload.UpdatesPerWorker, s.Runs = 6, 2, 4, 2
 	s.Loop.Values = 20_000
 	return s

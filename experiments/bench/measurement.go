@@ -127,7 +127,7 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 		b.Statements = append(b.Statements, fmt.Sprintf("accelerator: updates pass %v in front of the program, one after the other; %s may wait, and %.1f %% of those for it found no room", u.Rate(), olaf.Plural(u.Room, "update"), o.turnedAway()))
 	}
 	if o.Plan.Spec.Loop != nil {
-		b.Statements = append(b.Statements, o.Plan.Spec.loopStatements()...)
+		b.Statements = append(b.Statements, o.Plan.Spec.loopStatements(o.Measured)...)
 	}
 	b.Statements = append(b.Statements, o.captured.statements()...)
 	for i := range b.Rows { // a configuration without a finished run has a row as well
@@ -189,7 +189,11 @@ func (r *Measurement) WriteText(w io.Writer, v text.View) error {
 	s := &r.Outcome.Plan.Spec
 	load := &s.Workload
 	if s.Loop != nil {
-		return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s), closed loop: %s", s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.loopAbout()))
+		how := "closed loop"
+		if r.Outcome.Measured {
+			how += ", measured"
+		}
+		return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s), %s: %s", s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, how, s.loopAbout()))
 	}
 	return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s), %sprofile %s: %d workers in %d clusters, %d updates of %s each, %v offered %s, %s, %s, seed %d",
 		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.topology(), s.Profile,

@@ -29,6 +29,7 @@ type Outcome struct {
 	P4InfoHash string
 	Runs       [][]results.Run // Runs[config] has one element a finished seed, in seed order
 	Partial    bool            // some seeds are missing
+	Measured   bool            // by the clocks of this machine: the device's time is no virtual one
 	// Departures is how far frames left from the instants of Spec.Trace, over all seeds.
 	Departures trace.DepartureError
 	// captured is how well the runs were captured, where something beside the device captures.
@@ -52,8 +53,9 @@ func run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream, 
 	if err != nil {
 		return nil, cause(ctx, err)
 	}
-	r := &runner{plan: plan, stream: stream, ageError: bed.AgeError(), planned: planned, done: make([][]results.Run, len(plan.Seeds))}
-	out := &Outcome{Plan: plan, Device: bed.Cards[0].Device.Identity(), TablesHash: hash, P4InfoHash: bed.P4InfoHash}
+	measured := !bed.Can(testbed.VirtualTime)
+	r := &runner{plan: plan, stream: stream, ageError: bed.AgeError(), planned: planned, measured: measured, done: make([][]results.Run, len(plan.Seeds))}
+	out := &Outcome{Plan: plan, Device: bed.Cards[0].Device.Identity(), TablesHash: hash, P4InfoHash: bed.P4InfoHash, Measured: measured}
 	if err := stream.publish(Started{plan, out.Device, hash, bed.Can(testbed.Repeats)}); err != nil {
 		return nil, err
 	}
@@ -115,6 +117,7 @@ type runner struct {
 	captured   captured
 	ageError   float64         // per cent
 	planned    [][]results.Run // of the twin, by configuration, to be set beside what is measured; nil for nothing
+	measured   bool            // see Outcome
 }
 
 // all works the seeds off, every card by itself, until done or until one of them fails.

@@ -24,7 +24,7 @@ func TestSharesAreTheWholeBench(t *testing.T) {
 	waiting := DefaultSpec()
 	waiting.Systems = system.All()
 	waiting.Queue, waiting.Versus, waiting.Runs = "switchml", "", sharedRuns+1
-	waiting.Close(func(string) bool { return false })
+	waiting.Close(func(string) bool { return false }, false)
 	waiting.Runs = sharedRuns + 1
 	beside := func(*Spec, *results.Bench) ([]results.PaperRow, []string) {
 		return paper.Compare(nil), []string{"so it is"}

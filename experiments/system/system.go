@@ -227,14 +227,17 @@ func (s Set) Waiting() Set {
 
 // Framed are those whose packets have frames of their own.
 func (s Set) Framed() Set {
-	return slices.DeleteFunc(slices.Clone(s), func(s System) bool {
-		for i := range s.Modes {
-			if parts, err := s.Modes[i].Parts(&Options{}); err == nil && parts.Frame != nil {
-				return false
-			}
+	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Framed() })
+}
+
+// Framed says whether its packets have frames of their own; those of a baseline only have a length.
+func (s *System) Framed() bool {
+	for i := range s.Modes {
+		if parts, err := s.Modes[i].Parts(&Options{}); err == nil && parts.Frame != nil {
+			return true
 		}
-		return true
-	})
+	}
+	return false
 }
 
 // Open are those whose workers can send without waiting for answers, as those of a bench do.

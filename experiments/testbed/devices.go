@@ -15,7 +15,7 @@ import (
 )
 
 // Ability is something that not every device can do; several are or-ed.
-type Ability uint16
+type Ability uint32
 
 const (
 	HasTables      Ability = 1 << iota // its tables can be written, so that it makes a testbed
@@ -32,6 +32,9 @@ const (
 	HasHosts                           // programs run at the ends of its cables, as workers and parameter server
 	AddsModels                         // servers in it add whole models up
 	ShowsEnds                          // what it hands out are the frames of both ends of its cables, as they were captured there
+	AddsUpdates                        // its programs stand in front of its queue as well, and add what workers send that do not wait
+	TakesLengths                       // where hosts wait, packets may be those of which nothing but a length is known
+	HangsRacks                         // where hosts wait, racks of switches may hang below it
 )
 
 // abilities are the words for each, in the order of the constants.
@@ -39,7 +42,8 @@ var abilities = []string{
 	"be a testbed, as it has no tables", "hold its time", "repeat a run", "show what happens in its queue", "hand out frames",
 	"do several things at a time", "close the loop between workers and switch", "tell what reached its queue", "be told of the jobs of switch programs",
 	"take the time of a program's hardware", "keep the time of the logic (profile measured)", "run workers and servers as programs", "add models up on servers",
-	"be captured at both ends",
+	"be captured at both ends", "add up what workers send without waiting",
+	"let hosts wait whose packets have no frames", "have racks below it",
 }
 
 // String is what a device that lacks a can't do.
@@ -103,6 +107,16 @@ func (d *Device) Can(a Ability) bool { return d.Abilities&a == a }
 // Builds says whether it may be built with a switch program.
 func (d *Device) Builds(p *program.Description) bool {
 	return slices.ContainsFunc(d.Programs, func(built program.Description) bool { return built.Name == p.Name })
+}
+
+// NotBuilt says that a device is not built with a switch program, and which can be; nil of one that may be.
+func (d Devices) NotBuilt(address string, p *program.Description) error {
+	row, _, err := d.Of(address)
+	if err != nil || row.Builds(p) {
+		return err
+	}
+	able := slices.DeleteFunc(slices.Clone(d), func(row Device) bool { return !row.Builds(p) })
+	return fmt.Errorf("%w: %w; %s can be", ErrUnsupported, &fpga.NotBuilt{Address: address, Program: p.Name}, able.Forms())
 }
 
 // Devices is the table of what a program opens. The first one is opened where no address is given.

@@ -1,5 +1,11 @@
 package testbed
 
+import (
+	"context"
+
+	"github.com/olafctl/olaf/fpga/program"
+)
+
 // Kernel is the Linux kernel of this machine as the switch: XDP programs between workers and a server in namespaces.
 func Kernel() Device {
 	return Local(Device{
@@ -9,10 +15,10 @@ func Kernel() Device {
 }
 
 // Host is the same with the engine of this process as the switch, which needs no right to load programs. Nothing falls back to it:
-// it is asked for by its name.
-func Host() Device {
+// it is asked for by its name. Hosts can wait for what some switch programs send, which run in this process too.
+func Host(built ...program.Description) Device {
 	return Local(Device{
-		Prefix: "host:", Abilities: HasTables | LogsArrivals | HasHosts | Records | ShowsEnds, Guarded: true,
+		Prefix: "host:", Abilities: HasTables | LogsArrivals | HasHosts | Records | ShowsEnds | ClosesLoop | TakesPrograms, Guarded: true, Programs: built,
 		NotCard: "its server is in a namespace of its own, where it captures by itself",
-	}, openHost)
+	}, func(_ context.Context, _ string, o OpenOptions) (*Parts, error) { return openHost(built, o) })
 }

@@ -14,8 +14,10 @@ import (
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed/ends"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/aggregator"
 	"github.com/olafctl/olaf/fpga/host"
 	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/realtime"
 	"github.com/olafctl/olaf/fpga/xdp"
 	"github.com/olafctl/olaf/p4ctl/agent"
@@ -41,8 +43,8 @@ func isFile(name string) bool {
 }
 
 // openHost opens the engine of this process as the switch.
-func openHost(_ context.Context, _ string, o OpenOptions) (*Parts, error) {
-	return openRealtime(host.Backend(), o)
+func openHost(built []program.Description, o OpenOptions) (*Parts, error) {
+	return openRealtime(host.Backend(built...), o)
 }
 
 // openRealtime opens a card in real time with its capture and its tables.
@@ -65,9 +67,11 @@ func openRealtime(b realtime.Backend, o OpenOptions) (*Parts, error) {
 	if err != nil {
 		return nil, errors.Join(err, card.Close())
 	}
+	tables := &realtimeTables{card: card}
+	card.Admit(func() aggregator.Admission { return tables.Tables() })
 	return &Parts{
 		Cards:  []Card{{&realtimeCard{Card: card, tap: tap}, &realtimeTap{tap, card}}},
-		Tables: &realtimeTables{card: card}, Profile: p4.Lab(), Hosts: hostsOf(card, o.Workers),
+		Tables: tables, Profile: p4.Lab(), Hosts: hostsOf(card, o.Workers),
 	}, nil
 }
 

@@ -5,6 +5,8 @@ package testbed
 import (
 	"context"
 	"fmt"
+
+	"github.com/olafctl/olaf/fpga/program"
 )
 
 // openKernel refuses: there is no such kernel here.
@@ -13,6 +15,6 @@ func openKernel(context.Context, string, OpenOptions) (*Parts, error) {
 }
 
 // openHost refuses: there are no namespaces here.
-func openHost(context.Context, string, OpenOptions) (*Parts, error) {
+func openHost([]program.Description, OpenOptions) (*Parts, error) {
 	return nil, fmt.Errorf("%w here: workers and server are in network namespaces of Linux", ErrBackend)
 }

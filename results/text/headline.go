@@ -52,8 +52,12 @@ func loopLine(b *results.Bench) string {
 		if !iteration.Known() || !goodput.Known() || !ceiling.Known() {
 			continue
 		}
-		parts = append(parts, fmt.Sprintf("%s%s: an iteration takes %s, %s of %s Gbit/s of values a worker", atRate(rates, r.OutRateBPS), strings.ToUpper(r.Queue),
-			Age(iteration), Decimal(float64(goodput.Mean), 2), Decimal(float64(ceiling.Mean), 2)))
+		per, unit := 1.0, "Gbit/s"
+		if ceiling.Mean < 0.1 {
+			per, unit = 1000, "Mbit/s"
+		}
+		parts = append(parts, fmt.Sprintf("%s%s: an iteration takes %s, %s of %s %s of values a worker", atRate(rates, r.OutRateBPS), strings.ToUpper(r.Queue),
+			Age(iteration), Decimal(per*float64(goodput.Mean), 2), Decimal(per*float64(ceiling.Mean), 2), unit))
 	}
 	return sentence(parts)
 }

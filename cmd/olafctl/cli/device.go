@@ -83,7 +83,7 @@ func (f *DeviceFlags) With(ctx context.Context, env *Env, look func(*testbed.Tes
 		}
 		if f.system != "" {
 			if spec.Queue = f.system; spec.Loops() {
-				spec.Close(func(string) bool { return false })
+				spec.Close(func(string) bool { return false }, !bed.Can(testbed.VirtualTime))
 			}
 		}
 		spec.Runs, spec.Versus, spec.OutRates = 1, "", spec.OutRates[:1]

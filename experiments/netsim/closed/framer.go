@@ -31,6 +31,9 @@ func NewFramer(format *frame.Format, n *Network, server bool) *Framer {
 	return f
 }
 
+// Address is a node's: its own are the sources.
+func (w *Framer) Address(node int) olaf.Addresses { return w.nodes[node] }
+
 // firstSwitch is where a network's servers and switches have their addresses from.
 var firstSwitch = [4]byte{10, 2, 0, 0}
 

@@ -1,0 +1,245 @@
+package wired
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/fpga/frame"
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/internal/splitmix"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// host is a worker or a server on a goroutine of its own. It is its endpoint's Host.
+type host struct {
+	run    *run
+	number int // of the node
+	job    int // from 0
+	worker int // of the job; of a server the number of workers
+	server bool
+	end    endpoint.Endpoint
+	socket *netlab.Socket
+	ears   *netlab.Ears
+	link   int // towards the switch
+
+	starts    olaf.Time
+	started   bool
+	vector    uint32
+	computed  olaf.Time // when the gradient at hand is ready; Never while nothing is computed
+	applied   olaf.Time // when the sum at hand is applied; Never while none is
+	values    []uint32
+	in, out   []byte
+	lanes     []uint32
+	arrived   atomic.Uint64 // frames of the format
+	strange   atomic.Uint64
+	failed    error
+	wrong     int // packets of sums that are not one contribution of every worker
+	torn      int // sums of which only some packets are
+	updates   uint64
+	first     olaf.Time // when the first update was done
+	last      olaf.Time
+	done      bool
+	draw      uint64
+	addresses olaf.Addresses
+}
+
+// mostWait is how long a host sleeps before it looks whether it shall end.
+const mostWait = 20 * time.Millisecond
+
+// play drives the endpoint until the run is over.
+func (h *host) play() error {
+	for !h.run.over.Load() && h.failed == nil {
+		now := h.run.now()
+		if !h.started && now >= h.starts {
+			h.started = true
+			h.end.Start(now)
+		}
+		h.act(now)
+		h.ears.Wait(h.wait(), func(int) { h.drain() })
+	}
+	return h.failed
+}
+
+// wait is how long nothing is to be done, as far as that is known.
+func (h *host) wait() time.Duration {
+	next := h.starts
+	if h.started {
+		next = min(h.computed, h.applied, h.end.Next())
+	}
+	now := h.run.now()
+	if next >= now.Add(olaf.Duration(mostWait)*olaf.Nanosecond) {
+		return mostWait
+	}
+	return time.Duration(next.Sub(now) / olaf.Nanosecond)
+}
+
+// act does what is due.
+func (h *host) act(now olaf.Time) {
+	for h.started {
+		switch {
+		case h.computed <= now:
+			h.compute()
+		case h.applied <= now:
+			h.applied = endpoint.Never
+			h.count(now)
+			h.end.Applied(now)
+		case h.end.Next() <= now:
+			h.end.Timer(now)
+		default:
+			h.look(now)
+			return
+		}
+		now = h.run.now()
+	}
+}
+
+// compute hands the gradient over that is ready.
+func (h *host) compute() {
+	h.computed = endpoint.Never
+	h.run.values.fill(h.values, h.number, h.vector)
+	now := h.run.tell(func(now olaf.Time) {
+		if h.run.job.Values != nil {
+			h.run.job.Values(now, h.number, h.vector)
+		}
+		h.run.meter.note(h.run.meter.ready, h.job, h.vector, now)
+	})
+	h.end.Computed(now, h.values)
+}
+
+// count notes that the weights are updated.
+func (h *host) count(now olaf.Time) {
+	if h.updates == 0 {
+		h.first = now
+	}
+	h.updates++
+	h.last = now
+}
+
+// look notes that the job is over on this side.
+func (h *host) look(now olaf.Time) {
+	if !h.done && h.end.Done() {
+		h.done = true
+		h.run.tell(func(olaf.Time) { h.run.meter.finished(h, now) })
+	}
+}
+
+// batch is how many frames are taken before the endpoint's timers are looked at.
+const batch = 64
+
+// drain gives the endpoint what has come.
+func (h *host) drain() {
+	for range batch {
+		n, err := h.socket.Receive(h.in)
+		switch {
+		case errors.Is(err, netlab.ErrAgain):
+			return
+		case err != nil:
+			h.failed = fmt.Errorf("%s: %w", h.run.names[h.number], err)
+			return
+		}
+		h.take(h.in[:n])
+	}
+}
+
+func (h *host) take(b []byte) {
+	v, err := h.run.parts.Frame.Decode(b)
+	if err != nil {
+		h.strange.Add(1)
+		return
+	}
+	var p program.Packet
+	v.Packet(&p)
+	lanes := h.lanes[:v.Lanes(h.lanes)]
+	if len(lanes) == 0 {
+		lanes = nil
+	}
+	if p.Job == 0 { // the frame names none
+		p.Job = closed.FirstJob + olaf.ClusterID(h.job)
+	}
+	if !h.server && p.Kind == program.Data { // one form for both
+		p.Kind = program.Result
+	}
+	if from, known := h.run.nodes[v.Outer().SrcIP]; known && p.Kind == program.Control && from < h.run.net.Jobs*h.run.net.Workers {
+		p.Worker = olaf.WorkerID(from % h.run.net.Workers) // who asks
+	}
+	now := h.run.heard(h.number, &v, &p, lanes)
+	h.arrived.Add(1)
+	if !h.server {
+		h.supposed(&p)
+	}
+	if h.started {
+		h.end.Receive(now, &p, lanes)
+	}
+}
+
+// supposed says of a sum what the frame does not: that it is of this round's gradients, one of every worker, or as many as it counts. Whether it
+// is, its values tell.
+func (h *host) supposed(p *program.Packet) {
+	if p.Kind != program.Result && p.Kind != program.Ack {
+		return
+	}
+	workers := h.run.net.Workers
+	p.Vectors = uint32(workers)
+	if p.Count > 0 {
+		p.Vectors = uint32(p.Count)
+	}
+	p.Inside = program.MarkAll(workers, h.vector)
+}
+
+// Compute implements endpoint.Host.
+func (h *host) Compute(vector uint32) {
+	h.vector = vector
+	j := h.run.job
+	unit := float64(splitmix.Mix(h.draw+uint64(vector))>>11) / (1 << 53)
+	h.computed = h.run.now().Add(olaf.Duration(float64(j.Compute) * (1 + j.Jitter*(2*unit-1))))
+}
+
+// Message implements endpoint.Host: software costs here what it costs.
+func (h *host) Message() {}
+
+// Apply implements endpoint.Host: a sum is held against what it must be.
+func (h *host) Apply(a *endpoint.Aggregate) {
+	r := h.run
+	now := r.tell(func(now olaf.Time) {
+		if r.job.Applied != nil {
+			r.job.Applied(now, h.number, a)
+		}
+		if !h.server {
+			r.meter.note(r.meter.whole, h.job, a.Number, now)
+		}
+	})
+	if !h.server {
+		wrong := r.values.wrong(a.Values, h.job, a.Number, r.job.PerPacket)
+		h.wrong += wrong
+		if wrong > 0 && wrong < r.job.Packets() {
+			h.torn++
+		}
+	}
+	h.applied = now.Add(r.job.Apply)
+}
+
+// Send implements endpoint.Host.
+func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left olaf.Time) {
+	r := h.run
+	target := r.root
+	switch {
+	case to == endpoint.Server:
+		target = r.net.Jobs*r.net.Workers + h.job
+	case to != endpoint.Network:
+		target = h.job*r.net.Workers + int(to)
+	}
+	outer := frame.Outer{Addresses: h.addresses, Past: to != endpoint.Network}
+	there := r.framer.Address(target)
+	outer.DstMAC, outer.DstIP = there.SrcMAC, there.SrcIP
+	n, err := r.parts.Frame.Encode(h.out, &outer, p, lanes)
+	if err != nil {
+		h.failed = fmt.Errorf("%s: %w", r.names[h.number], err)
+		return 0
+	}
+	return r.now().Add(r.links.Send(h.link, h.out[:n]))
+}

@@ -1,0 +1,189 @@
+package wired
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/results/metric"
+)
+
+// meter is what is measured while a run goes on.
+type meter struct {
+	rounds       int
+	ready, whole []olaf.Time // by job and round: when the last gradient was ready, and when the last worker had the sum
+	left         []int       // hosts of a job that are not done
+	ends         []olaf.Time // of jobs, when the last worker was
+	done         int         // hosts
+	last         olaf.Time   // when the last of them was
+	hung         bool
+}
+
+func newMeter(r *run) meter {
+	all := r.net.Jobs * int(r.job.Updates)
+	m := meter{rounds: int(r.job.Updates), ready: make([]olaf.Time, all), whole: make([]olaf.Time, all), left: make([]int, r.net.Jobs), ends: make([]olaf.Time, r.net.Jobs)}
+	for i := range r.hostCount() {
+		m.left[r.jobOf(i)]++
+	}
+	return m
+}
+
+// jobOf is whose a host is.
+func (r *run) jobOf(host int) int {
+	if all := r.net.Jobs * r.net.Workers; host >= all {
+		return host - all
+	}
+	return host / r.net.Workers
+}
+
+// note keeps the latest instant of a round.
+func (m *meter) note(times []olaf.Time, job int, round uint32, now olaf.Time) {
+	if int(round) < m.rounds {
+		at := &times[job*m.rounds+int(round)]
+		*at = max(*at, now)
+	}
+}
+
+// finished notes that a host is done.
+func (m *meter) finished(h *host, now olaf.Time) {
+	m.done++
+	m.left[h.job]--
+	m.last = max(m.last, now)
+	if !h.server {
+		m.ends[h.job] = max(m.ends[h.job], now)
+	}
+}
+
+// result sums up.
+func (r *run) result() (*Played, error) {
+	m := &r.meter
+	end := m.last
+	if m.hung {
+		end = r.now()
+	}
+	c := &closed.Result{Hung: m.hung, Duration: nanoseconds(end), Busiest: metric.Missing()}
+	played := &Played{Result: c, Pacing: r.links.Pacing()}
+	if err := r.count(c, end); err != nil {
+		return nil, err
+	}
+	r.times(c)
+	return played, r.faults(played)
+}
+
+func nanoseconds(t olaf.Time) metric.Float { return metric.Float(t) / metric.Float(olaf.Nanosecond) }
+
+// count sums up hosts, program and links. The error matches olaf.ErrAccounting when an identity is broken.
+func (r *run) count(c *closed.Result, end olaf.Time) error {
+	c.Endpoints = olaf.NewCounts(endpoint.Describe())
+	for _, h := range r.hosts {
+		one := olaf.NewCounts(c.Endpoints.Ledger())
+		for i, n := range h.end.Counts() {
+			one.SetAt(i, int64(n))
+			c.Endpoints.SetAt(i, c.Endpoints.At(i)+int64(n))
+		}
+		if err := one.Balance(); err != nil {
+			return fmt.Errorf("%s: %w", r.names[h.number], err)
+		}
+		c.Endpoints.Add("packets_inexact", int64(h.wrong))
+		c.Endpoints.Add("updates_torn", int64(h.torn))
+	}
+	c.Program = r.parts.Program.Account(r.program)
+	if err := c.Program.Balance(); err != nil {
+		return fmt.Errorf("the switch: %w", err)
+	}
+	sw, links := r.sw.Counts(), r.links.Counts()
+	c.Frames, c.Bytes, c.Lost, c.Underway, c.Arrived, c.Switched = links.Frames, links.Bytes, links.Lost, links.Waits, r.arrived(), sw.Switched
+	c.Slots, c.Memory, c.HeldLast = r.program.Slots(), r.program.Memory(), r.program.Occupied()
+	c.HeldPeak, c.Held, c.HeldBytes = metric.Float(sw.Most), metric.Missing(), metric.Missing()
+	if end > 0 {
+		c.Held = metric.Float((sw.Held + float64(sw.Slots)*float64(max(end.Sub(sw.Since), 0))) / float64(end))
+		if c.Slots > 0 {
+			c.HeldBytes = c.Held * metric.Float(c.Memory) / metric.Float(c.Slots)
+		}
+	}
+	return nil
+}
+
+// times are means over workers, rounds and jobs.
+func (r *run) times(c *closed.Result) {
+	var iteration, goodput, aggregation, completion mean
+	c.Updates = ^uint64(0)
+	served := uint64(0)
+	for _, h := range r.hosts {
+		if h.server {
+			served += h.arrived.Load()
+			continue
+		}
+		c.Updates = min(c.Updates, h.updates)
+		if h.updates > 1 {
+			iteration.add(nanoseconds(olaf.Time(h.last.Sub(h.first))) / metric.Float(h.updates-1))
+		}
+		if h.last > 0 {
+			bits := metric.Float(h.updates) * metric.Float(r.job.Layout.Values) * 8 * olaf.LaneBytes
+			goodput.add(bits / (metric.Float(h.last) / metric.Float(olaf.Second)))
+		}
+	}
+	for i, whole := range r.meter.whole {
+		if whole > 0 {
+			aggregation.add(nanoseconds(olaf.Time(whole.Sub(r.meter.ready[i]))))
+		}
+	}
+	for job, left := range r.meter.left {
+		if left == 0 {
+			completion.add(nanoseconds(r.meter.ends[job]))
+		}
+	}
+	c.Iteration, c.Goodput, c.Aggregation, c.Completion = iteration.of(), goodput.of(), aggregation.of(), completion.of()
+	c.Served = metric.Missing()
+	if r.parts.Server != nil && c.Updates > 0 {
+		c.Served = metric.Float(served) / metric.Float(r.net.Jobs*r.job.Packets()*int(r.job.Updates))
+	}
+}
+
+// mean is one in the making.
+type mean struct {
+	sum metric.Float
+	n   int
+}
+
+func (m *mean) add(v metric.Float) { m.sum, m.n = m.sum+v, m.n+1 }
+
+func (m *mean) of() metric.Float {
+	if m.n == 0 {
+		return metric.Missing()
+	}
+	return m.sum / metric.Float(m.n)
+}
+
+// faults says what wires and sockets did that no link does.
+func (r *run) faults(p *Played) error {
+	say := func(format string, a ...any) { p.Faults = append(p.Faults, fmt.Sprintf(format, a...)) }
+	links := r.links.Counts()
+	if links.Unsent > 0 {
+		say("interfaces refused %s: %v", olaf.Plural(links.Unsent, "frame"), links.Why)
+	}
+	for i, s := range r.sockets {
+		switch lost, err := s.Lost(); {
+		case err != nil:
+			return err
+		case lost > 0:
+			at := r.names[i/2]
+			if i%2 == 1 {
+				at = "the switch's port to " + at
+			}
+			say("%s found no room in the socket of %s", olaf.Plural(int64(lost), "frame"), at)
+		}
+	}
+	if came := r.arrived(); came != links.Sent && !p.Hung {
+		say("%s went into cables, and %d came out", olaf.Plural(links.Sent, "frame"), came)
+	}
+	strange := r.sw.Counts().Strange
+	for _, h := range r.hosts {
+		strange += h.strange.Load()
+	}
+	if strange > 0 {
+		say("%s that are none of this system's came by the cables", olaf.Plural(strange, "frame"))
+	}
+	return nil
+}

@@ -1,0 +1,314 @@
+package wired
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/frame"
+	machine "github.com/olafctl/olaf/fpga/host"
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/realtime"
+	"github.com/olafctl/olaf/internal/splitmix"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// run is one run under way.
+type run struct {
+	net    *closed.Network
+	job    *closed.Job
+	parts  *system.Parts
+	framer *closed.Framer
+	names  []string
+	nodes  map[[4]byte]int // by address
+	root   int             // node of the switch
+	values *values
+	seed   uint64
+
+	lab     *netlab.Lab
+	links   *realtime.Links
+	program program.Program
+	sw      *machine.Switch
+	hosts   []*host
+	sockets []*netlab.Socket
+	begun   time.Time
+	over    atomic.Bool
+
+	mu    sync.Mutex // of what follows, and of what the job asks for
+	meter meter
+}
+
+// Run plays a job through the program that parts.Root makes. The error matches ErrNetwork for what only a simulator has, netlab.ErrRights
+// where a right is missing, or is the parts' own, or the context's.
+func Run(ctx context.Context, net closed.Network, job closed.Job, parts system.Parts, seed uint64) (played *Played, err error) {
+	r := &run{net: &net, job: &job, parts: &parts, seed: splitmix.Mix(seed)}
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, r.close()) }()
+	if err := r.lay(); err != nil {
+		return nil, err
+	}
+	if err := r.play(ctx); err != nil {
+		return nil, err
+	}
+	return r.result()
+}
+
+// check refuses what is not laid here, and completes what is left to be usual.
+func (r *run) check() error {
+	r.net.Jobs = max(1, r.net.Jobs)
+	switch {
+	case r.parts.Frame == nil:
+		return fmt.Errorf("%w: packets of this system have no frames", ErrNetwork)
+	case r.net.PerRack > 0 || r.net.Tree != nil || r.net.Hops != nil:
+		return fmt.Errorf("%w: hosts hang on one switch, and racks below it are the simulator's; leave them out", ErrNetwork)
+	}
+	return nil
+}
+
+// hostCount is how many there are, servers last.
+func (r *run) hostCount() int {
+	n := r.net.Jobs * r.net.Workers
+	if r.parts.Server != nil {
+		n += r.net.Jobs
+	}
+	return n
+}
+
+// lay makes hosts, cables, switch and links.
+func (r *run) lay() error {
+	r.names = r.net.Nodes(r.parts.Server != nil)
+	r.framer = closed.NewFramer(r.parts.Frame, r.net, r.parts.Server != nil)
+	r.root, r.nodes = r.hostCount(), map[[4]byte]int{}
+	for i := range r.names {
+		r.nodes[r.framer.Address(i).SrcIP] = i
+	}
+	r.values = newValues(r.seed, r.net.Workers, r.job.Layout.Values, r.parts.Program.Arithmetic)
+	r.meter = newMeter(r)
+	if err := r.install(); err != nil {
+		return err
+	}
+	var err error
+	if r.lab, err = netlab.New(); err != nil {
+		return err
+	}
+	hub, err := r.lab.Node("switch")
+	if err != nil {
+		return err
+	}
+	r.links = realtime.OpenLinks()
+	r.sw = &machine.Switch{Program: r.program, Format: r.parts.Frame, Links: r.links, Own: r.framer.Address(r.root), Now: r.now}
+	r.sw.Heard = func(_ olaf.Time, _ int, v *frame.View, p *program.Packet, lanes []uint32) {
+		r.heard(r.root, v, p, lanes)
+	}
+	for i := range r.hostCount() {
+		if err := r.hang(hub, i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// install makes the program, with the jobs of its switch.
+func (r *run) install() error {
+	jobs, err := closed.Jobs(*r.net, *r.job, *r.parts, true)
+	if err != nil {
+		return err
+	}
+	build := r.parts.Build
+	build.LaneMemory = r.parts.PerPacket
+	if r.program, err = r.parts.Root(build); err != nil {
+		return err
+	}
+	for _, j := range jobs {
+		if err := r.program.Configure(j); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// leastMTU is Ethernet's.
+const leastMTU = 1500
+
+// hang makes a host at a port of the switch.
+func (r *run) hang(hub *netlab.Node, number int) error {
+	node, err := r.lab.Node(r.names[number])
+	if err != nil {
+		return err
+	}
+	full := program.Packet{Kind: program.Data, Job: closed.FirstJob, Lanes: uint16(r.parts.PerPacket)}
+	mtu := max(leastMTU, int(r.parts.Size(&full, false)))
+	cable, err := netlab.Connect(netlab.End{Node: node, Name: "uplink"}, netlab.End{Node: hub, Name: fmt.Sprintf("port%d", number)}, mtu)
+	if err != nil {
+		return err
+	}
+	own, err := r.open(cable.A)
+	if err != nil {
+		return err
+	}
+	port, err := r.open(cable.B)
+	if err != nil {
+		return err
+	}
+	h, err := r.host(number, own)
+	if err != nil {
+		return err
+	}
+	r.hosts = append(r.hosts, h)
+	r.sw.Ports = append(r.sw.Ports, machine.Port{
+		Socket: port, Link: r.links.Add(port, r.link(2*number+1)), Host: h.addresses, Job: closed.FirstJob + olaf.ClusterID(h.job), Server: h.server,
+	})
+	return nil
+}
+
+// open opens a socket at an end of a cable.
+func (r *run) open(at *netlab.Interface) (*netlab.Socket, error) {
+	s, err := at.Packets(true)
+	if err == nil {
+		r.sockets = append(r.sockets, s)
+	}
+	return s, err
+}
+
+// link is one direction of one, by its number.
+func (r *run) link(number int) realtime.LinkConfig {
+	l := &r.net.Link
+	return realtime.LinkConfig{Rate: l.Rate, Overhead: l.Overhead, Delay: l.Delay, Loss: l.Loss, Seed: r.seed ^ uint64(number+1)<<32}
+}
+
+// host makes one that has a socket.
+func (r *run) host(number int, socket *netlab.Socket) (*host, error) {
+	h := &host{
+		run: r, number: number, socket: socket, ears: netlab.Listen(socket), link: r.links.Add(socket, r.link(2*number)), addresses: r.framer.Address(number),
+		job: number / r.net.Workers, worker: number % r.net.Workers, computed: endpoint.Never, applied: endpoint.Never,
+		in: make([]byte, 1<<16), out: make([]byte, olaf.MaxFrame), lanes: make([]uint32, olaf.MaxLanes), draw: splitmix.Mix(r.seed ^ uint64(number)<<40 ^ 0x6a09e667),
+	}
+	cfg := endpoint.Config{Workers: r.net.Workers, Layout: r.job.Layout, Updates: r.job.Updates, Line: r.net.Link.Rate}
+	build := r.parts.Worker
+	if all := r.net.Jobs * r.net.Workers; number >= all {
+		h.job, h.worker, h.server, build = number-all, r.net.Workers, true, r.parts.Server
+	} else {
+		h.values, cfg.Worker = make([]uint32, r.job.Layout.Values), olaf.WorkerID(h.worker)
+	}
+	cfg.Job = closed.FirstJob + olaf.ClusterID(h.job)
+	if r.job.Apart > 0 {
+		h.starts = olaf.Time(splitmix.Mix(r.seed^uint64(number)<<40^0xbb67ae85) % uint64(r.job.Apart))
+	}
+	var err error
+	h.end, err = build(cfg, h)
+	return h, err
+}
+
+// now is the run's clock.
+func (r *run) now() olaf.Time { return olaf.Time(time.Since(r.begun)) * olaf.Time(olaf.Nanosecond) }
+
+// tell does something that nobody else does meanwhile, and says when.
+func (r *run) tell(do func(now olaf.Time)) olaf.Time {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := r.now()
+	do(now)
+	return now
+}
+
+// heard tells whoever listens of a frame that came to a node.
+func (r *run) heard(node int, v *frame.View, p *program.Packet, lanes []uint32) olaf.Time {
+	if r.job.Tap == nil {
+		return r.now()
+	}
+	outer := v.Outer()
+	return r.tell(func(now olaf.Time) {
+		r.job.Tap(&closed.Frame{At: now, From: r.nodes[outer.SrcIP], To: node, For: r.nodes[outer.DstIP], Past: outer.Past, Packet: p, Lanes: lanes})
+	})
+}
+
+// lookEvery is how often a run is looked at whether it is over, and arriveTime how long frames may be on a cable, as the kernel may have other
+// things to do.
+const (
+	lookEvery  = time.Millisecond
+	arriveTime = 500 * time.Millisecond
+)
+
+// play lets all hosts play until all are done and nothing is on its way, or the time is up.
+func (r *run) play(ctx context.Context) error {
+	r.begun = time.Now()
+	r.sw.Start()
+	hosts, playing := errgroup.WithContext(ctx) // which ends with the first that fails
+	for _, h := range r.hosts {
+		hosts.Go(h.play)
+	}
+	r.watch(playing)
+	r.over.Store(true)
+	return errors.Join(hosts.Wait(), ctx.Err(), r.sw.Close())
+}
+
+// watch stays until the run is over.
+func (r *run) watch(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	limit := time.Duration(r.job.Limit / olaf.Nanosecond)
+	var rests time.Time // since when all hosts are done
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.sw.Done():
+			return
+		case <-tick.C:
+		}
+		done := false
+		r.tell(func(olaf.Time) { done = r.meter.done == len(r.hosts) })
+		switch {
+		case !done && time.Since(r.begun) > limit:
+			r.meter.hung = true
+			return
+		case !done:
+		case rests.IsZero():
+			rests = time.Now()
+		case r.quiet(), time.Since(rests) > arriveTime:
+			return
+		}
+	}
+}
+
+// quiet says that nothing is on its way.
+func (r *run) quiet() bool {
+	c := r.links.Counts()
+	return c.Waits == 0 && r.arrived() >= c.Sent
+}
+
+// arrived is how many frames came to the end of a cable.
+func (r *run) arrived() uint64 {
+	c := r.sw.Counts()
+	n := c.Arrived
+	for _, h := range r.hosts {
+		n += h.arrived.Load()
+	}
+	return n
+}
+
+// close gives everything back.
+func (r *run) close() error {
+	var errs []error
+	if r.links != nil {
+		errs = append(errs, r.links.Close())
+	}
+	for _, s := range r.sockets {
+		errs = append(errs, s.Close())
+	}
+	if r.lab != nil {
+		errs = append(errs, r.lab.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,16 @@
+//go:build !linux
+
+package wired
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/system"
+)
+
+// Run needs namespaces and packet sockets, which only Linux has.
+func Run(context.Context, closed.Network, closed.Job, system.Parts, uint64) (*Played, error) {
+	return nil, fmt.Errorf("%w: it takes Linux", ErrNetwork)
+}

@@ -1,0 +1,181 @@
+package bench
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gopacket/gopacket/pcapgo"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/program/programs"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// wiring is a small loop of a system on wires of this machine: 2 jobs of 3 workers.
+func wiring(of string) Spec {
+	s := DefaultSpec()
+	s.Queue = of
+	s.Close(func(string) bool { return false }, true)
+	s.Workload.Workers, s.Workload.Clusters, s.Workload.UpdatesPerWorker, s.Runs = 6, 2, 3, 1
+	s.Loop.Values, s.Loop.Limit = 3000, 30*olaf.Second
+	return s
+}
+
+// framed are the systems of loops that have frames.
+func framed(t *testing.T) (names []string) {
+	t.Helper()
+	for _, s := range system.All().Looped().Framed() {
+		names = append(names, s.Name)
+	}
+	if len(names) < 4 {
+		t.Fatalf("only %v have frames", names)
+	}
+	return names
+}
+
+// measured runs a specification on wires, where this process has the rights.
+func measured(t *testing.T, s Spec, o Options) *Measurement {
+	t.Helper()
+	device := testbed.Host(programs.Built()...)
+	o.Device, o.Access.Devices = device.Prefix, testbed.Devices{device}
+	m, err := Measure(t.Context(), s, o)
+	if errors.Is(err, netlab.ErrRights) {
+		t.Skip(err)
+	}
+	must(t, err)
+	return m
+}
+
+// TestLoopOnWires holds at any load what must be of hosts that wait on real wires: every value of every sum, the identities, one round for
+// each that was asked for, nothing left in the switch, and the registers' classes for every frame that the switch took.
+func TestLoopOnWires(t *testing.T) {
+	for _, name := range framed(t) {
+		t.Run(name, func(t *testing.T) {
+			m := measured(t, wiring(name), Options{})
+			must(t, m.Err())
+			run := &m.Outcome.Runs[0][0]
+			c := run.Counters
+			if c.Of("received") != 6 || c.Of("slots_left") != 0 || c.Of("packets_inexact") != 0 || c.Of("frames_switched") == 0 || c.Of("frames_underway") != 0 {
+				t.Errorf("%v", c)
+			}
+			if g := run.Metrics.Of("goodput_gbps"); !(g > 0 && g < run.Metrics.Of("ceiling_gbps")) || run.LatenessNS == nil {
+				t.Errorf("%v Gbit/s, lateness %v", g, run.LatenessNS)
+			}
+		})
+	}
+}
+
+// TestLostOnWires holds that every round has exactly one gradient of every worker whatever is lost on the way, by the values of all sums.
+func TestLostOnWires(t *testing.T) {
+	for _, name := range framed(t) {
+		t.Run(name, func(t *testing.T) {
+			s := wiring(name)
+			s.Loop.Loss, s.Loop.Timeout = 0.02, 20*olaf.Millisecond
+			if found, err := system.All().Find(name); err != nil || len(found.Program.Profiles) > 0 {
+				must(t, err)
+				s.Loop.Profile = found.Program.Profiles[len(found.Program.Profiles)-1] // that is exact under loss
+			}
+			m := measured(t, s, Options{})
+			must(t, m.Err())
+			c := m.Outcome.Runs[0][0].Counters
+			if c.Of("frames_lost") == 0 || c.Of("packets_resent")+c.Of("control_sent") == 0 || c.Of("packets_inexact") != 0 || c.Of("received") != 6 {
+				t.Errorf("%v", c)
+			}
+		})
+	}
+}
+
+// TestHungOnWires holds that hosts that wait for ever are ended, and that nothing is lost without a word.
+func TestHungOnWires(t *testing.T) {
+	s := wiring("switchml")
+	s.Loop.Loss, s.Loop.Limit = 1, 300*olaf.Millisecond
+	m := measured(t, s, Options{})
+	if err := m.Err(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "it hung: not every host was done after 300ms, which was all it was given") {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestCannotBeOnWires holds that what only a simulator has is refused before anything is laid.
+func TestCannotBeOnWires(t *testing.T) {
+	for what, change := range map[string]func(*Spec){
+		"racks below it are the simulator's":    func(s *Spec) { s.Loop.Racks = 2 },
+		"packets of this system have no frames": func(s *Spec) { s.Queue = "ring" },
+	} {
+		s := wiring("switchml")
+		change(&s)
+		device := testbed.Host(programs.Built()...)
+		_, err := Measure(t.Context(), s, Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}}})
+		if errors.Is(err, netlab.ErrRights) {
+			t.Skip(err)
+		}
+		if kind, _ := olaf.KindOf(err); kind != olaf.Device || !strings.Contains(err.Error(), what) {
+			t.Errorf("%v, want %q", err, what)
+		}
+	}
+}
+
+// TestKeptOnWires holds that all rounds of measured runs are kept, that their numbers are measured again from them, and that nobody repeats
+// what comes once.
+func TestKeptOnWires(t *testing.T) {
+	st, err := store.Open(t.TempDir())
+	must(t, err)
+	defer st.Close()
+	s := wiring("p4inc")
+	s.Runs = 2
+	k := Keep(st, time.Unix(1_700_000_000, 0))
+	m := measured(t, s, Options{Stream: NewStream(k)})
+	must(t, m.Err())
+	id, err := k.Finish(m)
+	must(t, err)
+	f, err := st.Load(id)
+	must(t, err)
+	if proof, err := archive.Verify(f, system.Declared); err != nil || proof.Runs != 2 || proof.Observations != 2*6 {
+		t.Errorf("proof %+v: %v", proof, err)
+	}
+	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 0 {
+		t.Errorf("%d runs repeated: %v", n, err)
+	}
+}
+
+// TestRecordedOnWires holds that every frame that came anywhere is in the capture, whole, as one of the system's own.
+func TestRecordedOnWires(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "wires.pcapng")
+	s := wiring("atp")
+	r, err := s.Record(path, false)
+	must(t, err)
+	defer r.Abandon()
+	m := measured(t, s, Options{Stream: NewStream(r)})
+	must(t, errors.Join(m.Err(), r.Commit()))
+	if want := m.Outcome.Runs[0][0].Counters.Of("frames_arrived"); int64(r.Frames()) != want || want == 0 {
+		t.Errorf("%d frames, %d arrived", r.Frames(), want)
+	}
+	file, err := os.Open(path)
+	must(t, err)
+	defer file.Close()
+	reader, err := pcapgo.NewNgReader(file, pcapgo.DefaultNgReaderOptions)
+	must(t, err)
+	seen, lanes := map[string]int{}, make([]uint32, olaf.MaxLanes)
+	for {
+		data, info, err := reader.ReadPacketData()
+		if err != nil {
+			break
+		}
+		v, err := s.Frame().DecodeTruncated(data, info.Length)
+		must(t, err)
+		if n := v.Lanes(lanes); n == 0 || info.Length != len(data) {
+			t.Fatalf("%d lanes in %d of %d bytes", n, len(data), info.Length)
+		}
+		seen[v.Message.Name]++
+	}
+	if len(seen) < 2 {
+		t.Errorf("%v", seen)
+	}
+}
