@@ -133,6 +133,13 @@ func Results(a, b *Side) (*Document, error) {
 		runsA, runsB := groupsA[pair.a], groupsB[pair.b]
 		doc.warnRuns(pair.a, a.Name, runsA)
 		doc.warnRuns(pair.b, b.Name, runsB)
+		if len(valid(runsA)) > 0 && len(valid(runsB)) > 0 && onWires(runsA) != onWires(runsB) {
+			measured, other := a.Name, b.Name
+			if onWires(runsB) {
+				measured, other = other, measured
+			}
+			doc.warn("%s%s: %s was measured on real wires by a machine's clock, %s was not: their times differ by what hosts and machine take", pair.name(), at(pair.a.rate), measured, other)
+		}
 		if len(valid(runsA)) > 0 && len(valid(runsB)) > 0 && !shareSeed(valid(runsA), valid(runsB)) {
 			doc.warn("%s%s: no seed is on both sides, so nothing is paired", pair.name(), at(pair.a.rate))
 		}
@@ -150,6 +157,11 @@ func Results(a, b *Side) (*Document, error) {
 		return nil, fmt.Errorf("%w: no queue at one output rate has valid runs on both sides; %s, %s", ErrDifferent, a.holds(), b.holds())
 	}
 	return doc, nil
+}
+
+// onWires says that valid runs left by an output that a process kept in time, as all or none of a configuration do.
+func onWires(runs []results.Run) bool {
+	return slices.ContainsFunc(valid(runs), func(r *results.Run) bool { return r.LatenessNS != nil })
 }
 
 // holds says which configurations have valid runs.

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/internal/example"
 	"github.com/olafctl/olaf/results/internal/toy"
@@ -119,6 +120,30 @@ func TestFewAndInvalidRunsAreWarnedOf(t *testing.T) {
 	}
 	if l := line(t, d, "aom_cluster_ns"); l.A.N != 6 || l.Difference.N != 1 {
 		t.Errorf("%+v", l)
+	}
+}
+
+// TestMeasuredBesideVirtual holds that what left real wires never stands beside virtual time without a word.
+func TestMeasuredBesideVirtual(t *testing.T) {
+	a, b := side("a", 0, 1, 2, 3, 4, 5), side("b", 0, 1, 2, 3, 4, 5)
+	for _, c := range []struct {
+		of   []*Side
+		says string
+	}{
+		{nil, ""}, {[]*Side{b}, "olaf at 40Gbps: b was measured on real wires by a machine's clock, a was not"}, {[]*Side{a}, ""},
+	} {
+		for _, s := range c.of {
+			for i := range s.Runs {
+				s.Runs[i].LatenessNS = new(olaf.Quantiles)
+			}
+		}
+		d, err := Results(a, b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := strings.Join(d.Warnings, "\n"); strings.Contains(text, "real wires") != (c.says != "") || !strings.Contains(text, c.says) {
+			t.Errorf("%q, want %q", text, c.says)
+		}
 	}
 }
 
