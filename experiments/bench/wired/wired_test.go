@@ -3,6 +3,7 @@ package wired
 import (
 	"testing"
 
+	"github.com/olafctl/olaf/fpga/adder"
 	"github.com/olafctl/olaf/fpga/program"
 )
 
@@ -18,9 +19,9 @@ func TestSumsTell(t *testing.T) {
 				v.fill(one, workers+w, round) // of the second job
 				for range n {
 					if a == program.Float32 {
-						program.Add(program.Floats(out), program.Floats(one))
+						adder.Floats(out, one)
 					} else {
-						program.Add(out, one)
+						adder.Wrapping(out, one)
 					}
 				}
 			}
