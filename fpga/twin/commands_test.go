@@ -52,3 +52,77 @@ func TestRefusalsRaiseTheirBit(t *testing.T) {
 		t.Errorf("the queue's errors are %#x, want %#x", got, regmap.QueueErrorsNotFrozen|regmap.QueueErrorsState)
 	}
 }
+
+// TestFailuresRaiseTheirReason holds what a generator that fails says, and nothing more than that.
+func TestFailuresRaiseTheirReason(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(b *bench)
+		want  uint32
+	}{
+		"done":       {func(b *bench) { b.loadDescriptors(regmap.Descriptor{}) }, regmap.GeneratorEventsDone},
+		"underrun":   {func(b *bench) { b.loadDescriptors(regmap.Descriptor{}); b.write(regmap.GeneratorDescriptors, 2) }, regmap.GeneratorEventsError | regmap.GeneratorEventsUnderrun},
+		"unsorted":   {func(b *bench) { b.loadDescriptors(regmap.Descriptor{Time: 5}, regmap.Descriptor{Time: 4}) }, regmap.GeneratorEventsError | regmap.GeneratorEventsUnsorted},
+		"bad flow":   {func(b *bench) { b.loadDescriptors(regmap.Descriptor{Flow: 1}) }, regmap.GeneratorEventsError | regmap.GeneratorEventsBadFlow},
+		"bad length": {func(b *bench) { b.loadDescriptors(regmap.Descriptor{Length: 66}) }, regmap.GeneratorEventsError | regmap.GeneratorEventsBadLength},
+	} {
+		b := newBench(t, Config{Tables: newTables(1, 1)})
+		b.configure(fifo, 8, 20)
+		b.loadFlows(1, 1, nil)
+		c.spoil(b)
+		b.start()
+		if err := b.Sleep(t.Context(), olaf.Microsecond); err != nil {
+			t.Fatal(err)
+		}
+		if got := b.read(regmap.GeneratorEvents); got != c.want {
+			t.Errorf("%s: events %#x, want %#x", name, got, c.want)
+		}
+	}
+}
+
+// TestResetForgetsCleared holds that counts which a clear had carried over do not outlive a reset.
+func TestResetForgetsCleared(t *testing.T) {
+	b := newSummingBench(t, newTables(1, 3), 3, 8, 20)
+	b.loadFlows(1, 3, nil)
+	b.loadDescriptors(burst(4, 3, 10)...)
+	b.start()
+	b.finish()
+	b.write(regmap.CommonCommand, regmap.CommonCommandClear)
+	b.reset()
+	if got := b.frontOwn(); got != (regmap.AggregatorCounters{}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestRearmingLeavesOneAnswerAlone loads other flows while one ACK, or one sum for workers, is on its way: it goes where its update
+// came from.
+func TestRearmingLeavesOneAnswerAlone(t *testing.T) {
+	for name, b := range map[string]*bench{"an ACK": newBench(t, Config{Tables: newTables(1, 1), Wire: true}), "a sum": newAnsweringBench(t, Config{Wire: true})} {
+		flows := 1
+		if name == "an ACK" {
+			b.configure(fifo, 8, 64)
+			b.loadFlows(1, 1, nil)
+			b.write(regmap.ModelControl, regmap.ModelControlAck)
+			b.write(regmap.ModelAckDelay, 1000)
+		} else {
+			flows = 3
+		}
+		b.loadDescriptors(burst(flows, flows, 0)...)
+		b.start()
+		b.sleep(40 * olaf.Cycle)
+		b.write(regmap.GeneratorCommand, regmap.GeneratorCommandAbort)
+		b.loadFlows(1, flows, func(_ int, f *regmap.Flow) { f.SourceMAC[5], f.SourceIP, f.Seg = 9, [4]byte{9, 9, 9, 9}, 7 })
+		b.write(regmap.GeneratorCommand, regmap.GeneratorCommandArm)
+		b.sleep(2000 * olaf.Cycle)
+		answers := 0
+		for _, p := range b.DrainPackets(nil) {
+			if p.Kind == Ack || p.Kind == Answered {
+				if answers++; p.Addresses.DestMAC[5] != 0 || p.Addresses.DestIP[0] != 10 || p.Seg != 0 {
+					t.Errorf("%s: %+v", name, p)
+				}
+			}
+		}
+		if answers != flows {
+			t.Errorf("%s: %d came", name, answers)
+		}
+	}
+}

@@ -30,10 +30,10 @@ func TestDownlinks(t *testing.T) {
 			}
 		}
 		for range rapid.IntRange(0, 60).Draw(t, "sums") {
-			now += olaf.Time(rapid.Int64Range(0, 400_000).Draw(t, "gap"))
+			now += olaf.Time(rapid.OneOf(rapid.Int64Range(0, 400_000), rapid.SampledFrom([]int64{0, 1000})).Draw(t, "gap"))
 			look()
 			a := answer{update: olaf.Update{Cluster: olaf.ClusterID(rapid.IntRange(0, 2).Draw(t, "cluster")), Seq: uint32(len(want))}}
-			takes := olaf.Duration(rapid.Int64Range(1, 300_000).Draw(t, "takes"))
+			takes := olaf.Duration(rapid.OneOf(rapid.Int64Range(1, 300_000), rapid.SampledFrom([]int64{1000, 2000})).Draw(t, "takes")) // often to the same instant
 			l.put(a, now, takes)
 			a.number = uint64(len(want))
 			a.at = max(free[a.update.Cluster], now).Add(takes)
