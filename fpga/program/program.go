@@ -179,12 +179,13 @@ type Config struct {
 // Job is one training job as a switch knows it.
 type Job struct {
 	ID      olaf.ClusterID
-	Members []Member // the children that may contribute and are answered
-	Fan     int      // vectors that complete a slot; 0 follows the number of members
-	Base    int      // first slot of a static partition,
-	Slots   int      // which is this long; 0 shares the whole table
-	Parent  bool     // results go up, and come down again from there
-	Level   int      // of the switch: 0 where workers hang on it, 1 above such
+	Members []Member      // the children that may contribute and are answered
+	Fan     int           // vectors that complete a slot; 0 follows the number of members
+	Base    int           // first slot of a static partition,
+	Slots   int           // which is this long; 0 shares the whole table
+	Parent  bool          // results go up, and come down again from there
+	Above   olaf.WorkerID // who is there, where tables name it by a number among the members
+	Level   int           // of the switch: 0 where workers hang on it, 1 above such
 	// In and Out are what the node's link takes and gives, for programs that divide it among the members; 0 is without a limit.
 	In, Out olaf.Rate
 }

@@ -46,6 +46,23 @@ type Table struct {
 	Without string // what that does
 	// Shared says that a size of 0 shares all slots; otherwise it is all slots from the first on.
 	Shared bool
+	// Rises says that an entry whose port is UplinkPort is no member's: it names the switch above, to which the job's sums go.
+	Rises bool
+}
+
+// UplinkPort is how entries write Uplink, in the 16 bits of a port.
+const UplinkPort = 1<<16 - 1
+
+// Above says whether an entry with some parameters names the switch above.
+func (t *Table) Above(params []uint32) bool {
+	at := slices.IndexFunc(t.Params, func(f Field) bool { return f.Means == ChildPort })
+	return t.Rises && at >= 0 && params[at] == UplinkPort
+}
+
+// Rising is the table where it also says who is above.
+func (t Table) Rising() Table {
+	t.Rises = true
+	return t
 }
 
 // JobKey is the key of a table with an entry a job.
@@ -130,8 +147,11 @@ func (d *Description) Entries(jobs ...Job) (entries []Entry, err error) {
 	for i := range jobs {
 		for t := range d.Tables {
 			of := jobs[i].Members
-			if !d.Tables[t].ByMember() {
+			switch {
+			case !d.Tables[t].ByMember():
 				of = make([]Member, 1)
+			case d.Tables[t].Rises && jobs[i].Parent:
+				of = append(slices.Clone(of), Member{Worker: jobs[i].Above, Port: UplinkPort})
 			}
 			for m := range of {
 				e, err := d.Tables[t].entry(&jobs[i], &of[m])
@@ -225,9 +245,12 @@ func (d *Description) Jobs(entries []Entry, group func(job olaf.ClusterID) []Mem
 			found[said.ID] = j
 		}
 		read(t.Params, entries[i].Params, j, &m)
-		if t.ByMember() {
+		switch {
+		case t.Above(entries[i].Params):
+			j.Parent, j.Above = true, m.Worker
+		case t.ByMember():
 			j.Members = append(j.Members, m)
-		} else {
+		default:
 			whole[j.ID]++
 		}
 	}
@@ -257,6 +280,9 @@ func (d *Description) complete(found map[olaf.ClusterID]*Job, whole map[olaf.Clu
 	}
 	for id, j := range found {
 		if whole[id] < want {
+			continue
+		}
+		if j.Parent && want == 0 && len(j.Members) == 0 { // only who is above is known
 			continue
 		}
 		if !d.Admits() && group != nil {

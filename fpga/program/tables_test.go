@@ -10,6 +10,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/iswitch"
 	"github.com/olafctl/olaf/fpga/program/p4inc"
 	"github.com/olafctl/olaf/fpga/program/programs"
 )
@@ -69,6 +70,9 @@ func drawJob(t *rapid.T, d *program.Description, id olaf.ClusterID) program.Job 
 		for port := range rapid.IntRange(1, 4).Draw(t, "members") {
 			j.Members = append(j.Members, program.Member{Worker: olaf.WorkerID(rapid.Uint16().Draw(t, "worker")), Port: program.Port(port)})
 		}
+		if slices.ContainsFunc(d.Tables, func(t program.Table) bool { return t.Rises }) && rapid.Bool().Draw(t, "above") {
+			j.Parent, j.Above = true, olaf.WorkerID(rapid.Uint16().Draw(t, "parent"))
+		}
 	}
 	return j
 }
@@ -105,6 +109,48 @@ func TestEntriesRefuse(t *testing.T) {
 		}
 	}
 }
+
+// Who is above a job is no member of it, and alone makes no job.
+func TestWhoIsAbove(t *testing.T) {
+	d := iswitch.Describe()
+	entries, err := d.Entries(program.Job{ID: 3, Parent: true, Above: 40, Members: []program.Member{{Worker: 7, Port: 2}}})
+	if err != nil || len(entries) != 2 {
+		t.Fatalf("%+v, %v", entries, err)
+	}
+	want := []program.Job{{ID: 3, Parent: true, Above: 40, Members: []program.Member{{Worker: 7, Port: 2}}}}
+	if diff := cmp.Diff(want, d.Jobs(entries, nil)); diff != "" {
+		t.Error(diff)
+	}
+	for i := range entries {
+		if above := d.Tables[entries[i].Table].Above(entries[i].Params); above != (entries[i].Params[0] == program.UplinkPort) {
+			t.Errorf("%+v: above is %v", entries[i], above)
+		} else if jobs := d.Jobs(entries[i:i+1], nil); above != (len(jobs) == 0) {
+			t.Errorf("%+v alone says %+v", entries[i], jobs)
+		}
+	}
+	p, err := d.New(program.Config{Slots: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := program.Follower{Program: p}
+	for _, up := range []bool{true, false} { // with a parent the sum rises, and without one it goes down again
+		jobs := d.Jobs(entries, nil)
+		jobs[0].Parent = up
+		if err := f.Follow(jobs); err != nil {
+			t.Fatal(err)
+		}
+		out := &sent{}
+		p.Receive(0, 2, &program.Packet{Kind: program.Data, Job: 3, Lanes: 1, Count: 1}, []uint32{0}, out)
+		if want := map[bool]program.Dest{true: program.Up, false: program.Down}[up]; len(out.to) != 1 || out.to[0] != want {
+			t.Errorf("parent %v: sums went to %v", up, out.to)
+		}
+	}
+}
+
+// sent notes where packets went.
+type sent struct{ to []program.Dest }
+
+func (s *sent) Emit(to program.Dest, _ *program.Packet, _ []uint32) { s.to = append(s.to, to) }
 
 // A job of which one table says nothing yet is none; members that no table has come from the job's group.
 func TestJobsOfGroups(t *testing.T) {

@@ -19,13 +19,13 @@ func (s *State) Jobs(d *program.Description) (jobs []program.Job, has bool) {
 }
 
 // Admits says whether a worker may contribute to a job of a switch program. Everybody may where the pipeline has no table that
-// says who.
+// says who; the switch above, whose entry names it, may not.
 func (s *State) Admits(d *program.Description, job olaf.ClusterID, worker olaf.WorkerID) bool {
 	for _, t := range s.tablesOf(d) {
 		if !t.ByMember() {
 			continue
 		}
-		if _, ok := t.entries.get(t.Number(t.KeyOf(job, worker))); !ok {
+		if e, ok := t.entries.get(t.Number(t.KeyOf(job, worker))); !ok || t.Above(e.Params[:len(t.Params)]) {
 			return false
 		}
 	}

@@ -74,6 +74,25 @@ func (b *told) must(err error) {
 	}
 }
 
+// The switch above a job is named by an entry with the uplink's port. It contributes nothing, and is found where jobs are read.
+func TestWhoIsAboveAJob(t *testing.T) {
+	b := newTold(t, "")
+	isw := iswitch.Describe()
+	b.must(b.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, isw))
+	b.must(b.put(member("INSERT", `\x01`, `\x02`, `\x05`) + member("INSERT", `\x01`, `\x28`, `\xff\xff`)))
+	jobs, _ := b.backend.Tables().Jobs(&isw)
+	if d := cmp.Diff([]program.Job{{ID: 1, Parent: true, Above: 40, Members: []program.Member{{Worker: 2, Port: 5}}}}, jobs); d != "" {
+		t.Error(d)
+	}
+	if b.backend.Tables().Admits(&isw, 1, 40) || !b.backend.Tables().Admits(&isw, 1, 2) {
+		t.Error("the switch above contributes, or the worker does not")
+	}
+	b.must(b.put(member("DELETE", `\x01`, `\x28`, `\xff\xff`)))
+	if jobs, _ := b.backend.Tables().Jobs(&isw); len(jobs) != 1 || jobs[0].Parent {
+		t.Errorf("without it: %+v", jobs)
+	}
+}
+
 // member admits worker w to job j behind port p, by isw.members.
 func member(kind, j, w, p string) string {
 	return `updates { type: ` + kind + ` entity { table_entry { table_id: 0x02000101

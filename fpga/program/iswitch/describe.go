@@ -44,7 +44,7 @@ func Describe() program.Description {
 		Actions: map[string]uint8{
 			"join": Join, "leave": Leave, "reset": Reset, "seth": SetH, "fbcast": ForceBroadcast, "help": Help, "halt": Halt, "ack": Acknowledge,
 		},
-		Tables: []program.Table{program.MembersTable("isw")}, Stranger: Stranger, ToS: DataToS, Above: above,
+		Tables: []program.Table{program.MembersTable("isw").Rising()}, Stranger: Stranger, ToS: DataToS, Above: above,
 		New: func(cfg program.Config) (program.Program, error) { return New(cfg) },
 	}
 }
