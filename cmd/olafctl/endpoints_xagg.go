@@ -72,7 +72,7 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 		err = cmd.Context().Err()
 	}
 	if errors.Is(err, endpoints.ErrStalled) {
-		return fmt.Errorf("%w; are all workers and the server there? Where another job went by the same aggregator, say --epoch beyond its vectors", err)
+		return fmt.Errorf("%w; are all workers and the server there? Where another job went by the same aggregator, say --epoch $(olafctl testbed epoch NAME)", err)
 	}
 	if err != nil {
 		return ended(err)

@@ -14,6 +14,6 @@ func newTestbedCmd(env *cli.Env) *cobra.Command {
 held by descriptors of one process, and nothing is pinned: when that ends, in whatever way, nothing is left. docs/testbed.md tells
 what is real about it.`,
 	}
-	cmd.AddCommand(newTestbedDoctorCmd(env), newTestbedDemoCmd(env), newTestbedPlanCmd(env), newTestbedUpCmd(env), newTestbedShowCmd(env), newTestbedDownCmd(env))
+	cmd.AddCommand(newTestbedDoctorCmd(env), newTestbedDemoCmd(env), newTestbedPlanCmd(env), newTestbedUpCmd(env), newTestbedShowCmd(env), newTestbedEpochCmd(env), newTestbedDownCmd(env))
 	return cmd
 }

@@ -137,6 +137,34 @@ func newTestbedDownCmd(env *cli.Env) *cobra.Command {
 	}
 }
 
+func newTestbedEpochCmd(env *cli.Env) *cobra.Command {
+	var vectors int
+	cmd := &cobra.Command{
+		Use:   "epoch [NAME|FILE]",
+		Short: "Say with which epoch another job on a testbed may begin",
+		Long: `Say the first epoch of a job on a testbed that is up, for --epoch of all its workers: ahead of everything that any aggregator has met, and
+of all jobs that asked before. It is asked once for each job; the holder answers one question after the other, so that no two jobs meet.`,
+		Example: `  E=$(sudo olafctl testbed epoch lab --vectors 20)
+  sudo nsenter --net=/proc/PID/fd/8 olafctl worker --epoch $E --vectors 20 …`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeLabs,
+		RunE: func(_ *cobra.Command, args []string) error {
+			name, err := labName(env, args)
+			if err != nil {
+				return err
+			}
+			first, err := lab.Epoch(name, vectors)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(env.Stdout, first)
+			return err
+		},
+	}
+	cmd.Flags().IntVar(&vectors, "vectors", 1000, "of every worker of the job, at most")
+	return cmd
+}
+
 func newTestbedShowCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{

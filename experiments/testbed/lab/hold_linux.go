@@ -26,6 +26,7 @@ type Holder struct {
 	lab      *Lab
 	listener net.Listener
 	counts   []map[string]uint64 // by adder
+	next     uint16              // beyond the epochs of all jobs that asked for theirs
 }
 
 // NewHolder claims a name and makes the plan of that name. The error matches ErrExists, or is that of Up.
@@ -99,6 +100,14 @@ func (h *Holder) answer(c net.Conn) (end bool) {
 		_ = json.NewEncoder(c).Encode(h.state())
 	case down:
 		return true
+	default:
+		if strings.HasPrefix(question, epoch) {
+			if first, err := h.epoch(strings.TrimSpace(question)); err != nil {
+				_, _ = fmt.Fprintln(c, err) // whoever asked may have gone
+			} else {
+				_, _ = fmt.Fprintln(c, first)
+			}
+		}
 	}
 	return false
 }

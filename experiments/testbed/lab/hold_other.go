@@ -12,5 +12,10 @@ func Show(name string) (*State, error) {
 	return nil, fmt.Errorf("%w: %s; testbeds need Linux", ErrAbsent, name)
 }
 
+// Epoch refuses: there is no such kernel here.
+func Epoch(name string, _ int) (uint16, error) {
+	return 0, fmt.Errorf("%w: %s; testbeds need Linux", ErrAbsent, name)
+}
+
 // Down refuses: there is no such kernel here.
 func Down(name string) error { return fmt.Errorf("%w: %s; testbeds need Linux", ErrAbsent, name) }

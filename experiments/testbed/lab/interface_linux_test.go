@@ -109,7 +109,7 @@ func TestInterface(t *testing.T) {
 					defer pass.Close()
 				}
 				g.route(t, l)
-				g.job(t, l)
+				g.job(t, l, 0)
 				if faults := l.Faults(); len(faults) > 0 {
 					t.Error(faults)
 				}
@@ -154,12 +154,11 @@ func (g *ground) at(t *testing.T, l *Lab, node int, address netip.Addr) *net.UDP
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
-// job lets workers and server play, and holds every value of every sum.
-func (g *ground) job(t *testing.T, l *Lab) {
+// job lets workers and server play from an epoch on, and holds every value of every sum.
+func (g *ground) job(t *testing.T, l *Lab, epoch uint16) {
 	t.Helper()
 	job := process.Job{ID: l.Job, Workers: len(l.Workers()), Values: l.Fragments * l.Lanes, Lanes: l.Lanes, Vectors: 3}
 	cable := func(node int) *PlannedCable { return &l.Plan.Cables[l.Plan.Nodes[node].Up] }
@@ -176,6 +175,7 @@ func (g *ground) job(t *testing.T, l *Lab) {
 	serving, stop := context.WithCancel(t.Context())
 	var server, workers errgroup.Group
 	at := g.at(t, l, l.Server(), cable(top).Upper)
+	defer at.Close()
 	server.Go(func() error {
 		_, err := root.Run(serving, at)
 		return err
@@ -183,11 +183,12 @@ func (g *ground) job(t *testing.T, l *Lab) {
 	for number, node := range l.Workers() {
 		work := &process.Sums{Job: job, Worker: olaf.WorkerID(number)}
 		conn, above := g.at(t, l, node, cable(node).Lower), port(cable(node).Upper)
+		defer conn.Close()
 		p := &process.Player{Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: work, To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return above }}
 		cfg := endpoint.Config{Job: job.ID, Worker: olaf.WorkerID(number), Workers: job.Workers, Layout: job.Layout(), Updates: uint32(job.Vectors)}
 		workers.Go(func() error {
 			_, err := p.Run(t.Context(), conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
-				return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: 50 * olaf.Millisecond}, h)
+				return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: 50 * olaf.Millisecond, Epoch: epoch}, h)
 			})
 			if err == nil && (work.Wrong > 0 || work.Checked != job.Vectors*job.Values) {
 				err = fmt.Errorf("worker %d: %d of %d values are wrong", number, work.Wrong, work.Checked)
