@@ -29,7 +29,7 @@ func openKernel(_ context.Context, name string, o OpenOptions) (*Parts, error) {
 	modes := map[string]xdp.Mode{"": xdp.Native, string(xdp.Native): xdp.Native, string(xdp.Generic): xdp.Generic}
 	mode, ok := modes[name]
 	if isFile(name) {
-		return nil, fmt.Errorf("%w for %q: a testbed file is for 'olafctl bench -d xdp:%s' and 'olafctl testbed up'; write xdp:", ErrBackend, "xdp:"+name, name)
+		return nil, fmt.Errorf("%w for %q: a testbed file is for 'olafctl bench -d xdp:%s' and 'olafctl testbed up'; here it is xdp: alone", ErrBackend, "xdp:"+name, name)
 	}
 	if !ok {
 		return nil, fmt.Errorf("%w for %q: write xdp:, or xdp:%s where a driver has no hook of its own", ErrBackend, "xdp:"+name, xdp.Generic)
