@@ -24,6 +24,7 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim"
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/experiments/yamlfile"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/results"
@@ -155,6 +156,8 @@ func (f *topologyFlags) base(args []string) (*netsim.Topology, error) {
 			return nil, &cli.Exit{Kind: olaf.Usage, Err: err}
 		}
 		return netsim.Parse(args[0], text)
+	case f.preset != "" && !slices.Contains(presetNames(), f.preset):
+		return nil, cli.UsageError("there is no preset %q%s", f.preset, yamlfile.Suggest(f.preset, f.presets()))
 	case f.preset != "":
 		return netsim.Preset(f.preset, netsim.Scale{})
 	}
