@@ -47,7 +47,7 @@ func TestAgeBuckets(t *testing.T) {
 func TestVectorIsAsOldAsItsOldest(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		segments := rapid.IntRange(1, 4).Draw(t, "segments")
-		var v vector
+		var v Vector
 		newest := map[int]int64{}
 		whole, age := false, int64(0)
 		for range rapid.IntRange(1, 40).Draw(t, "puts") {
@@ -60,7 +60,7 @@ func TestVectorIsAsOldAsItsOldest(t *testing.T) {
 				least = min(least, g)
 			}
 			want := len(newest) == segments && (!whole || least > age)
-			oldest, younger := v.put(segments, segment, gen)
+			oldest, younger := v.Put(segments, segment, gen)
 			if younger != want || younger && oldest != least {
 				t.Fatalf("segment %d of %d at %d: %d, younger %t; want %d, %t", segment, segments, gen, oldest, younger, least, want)
 			}
