@@ -3,7 +3,10 @@ package rtl
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
@@ -136,6 +139,81 @@ func BenchmarkStream(tb *testing.B) {
 	done := float64(c.child.clocks - clocks)
 	tb.ReportMetric(done/time.Since(began).Seconds()/1e6, "Mclocks/s")
 	tb.ReportMetric(done/(processorTime(tb, c.child.cmd.Process.Pid)-used)/1e6, "Mclocks/cpu-s")
+}
+
+// BenchmarkChild is the same stream through the child alone: what it was asked is recorded first, and asked again by a file, with
+// nobody who reads the answers. Loading is measured by itself and left out.
+func BenchmarkChild(b *testing.B) {
+	c, err := Open(b.Context(), Config{Tables: workers()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer c.Close()
+	asked := record(b, c.child)
+	if err := c.child.watch(reportLog); err != nil {
+		b.Fatal(err)
+	}
+	e := &bench{Card: c}
+	e.enabled(b, 20<<24)
+	const frames, rounds = 20_000, 100
+	e.stream(b, frames, 256)
+	e.pass(b, 1)
+	loading, clocks := asked(), c.child.clocks
+	for range rounds {
+		e.pass(b, 4*frames+400)
+		c.Drain(nil)
+		e.start(b)
+	}
+	whole, clocks := asked(), c.child.clocks-clocks
+	best := 0.0
+	for b.Loop() {
+		took := askAgain(b, c.child.cmd.Path, whole) - askAgain(b, c.child.cmd.Path, loading)
+		best = max(best, float64(clocks)/took.Seconds())
+	}
+	b.ReportMetric(best/1e6, "Mclocks/cpu-s")
+}
+
+// record keeps what a child is asked from now on; what it returns is all up to then.
+func record(tb testing.TB, c *child) (asked func() []byte) {
+	tb.Helper()
+	from, to, err := os.Pipe()
+	if err != nil {
+		tb.Fatal(err)
+	}
+	var kept bytes.Buffer
+	child, done := c.to, make(chan struct{})
+	c.to = to
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(io.MultiWriter(&kept, child), from)
+		_ = child.Close()
+	}()
+	tb.Cleanup(func() {
+		_ = to.Close()
+		<-done
+		_ = from.Close()
+	})
+	return func() []byte { return bytes.Clone(kept.Bytes()) } // nothing is under way between an answer and the next question
+}
+
+// askAgain is the processor time of a program that is asked what was recorded.
+func askAgain(tb testing.TB, program string, asked []byte) time.Duration {
+	tb.Helper()
+	name := filepath.Join(tb.TempDir(), "asked")
+	if err := os.WriteFile(name, asked, 0o600); err != nil {
+		tb.Fatal(err)
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	defer file.Close()
+	cmd := exec.CommandContext(tb.Context(), program)
+	cmd.Stdin = file
+	if err := cmd.Run(); err != nil {
+		tb.Fatal(err)
+	}
+	return cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 }
 
 // processorTime is what a process has used, in seconds.
