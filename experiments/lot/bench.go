@@ -3,9 +3,11 @@ package lot
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sweep"
 )
 
@@ -19,11 +21,14 @@ func Bench(ctx context.Context, lots *bench.Lots, spec json.RawMessage, from, n 
 	if err != nil {
 		return nil, err
 	}
-	lot := of(runs[0].Declared.Metrics)
+	have := slices.DeleteFunc(slices.Clone(runs[0].Declared.Metrics), func(m *metric.Metric) bool {
+		return m.Sparse && !runs[0].Value(m).Known() // not to be had of such runs
+	})
+	lot := of(have)
 	for i := range runs {
 		r := &runs[i]
 		one := sweep.Run{Seed: r.Seed, Invalid: strings.Join(r.Invalid, "; ")}
-		for _, m := range r.Declared.Metrics {
+		for _, m := range have {
 			one.Values = append(one.Values, r.Value(m))
 		}
 		lot.Runs = append(lot.Runs, one)
