@@ -6,7 +6,7 @@ import glob, re, subprocess, sys, time
 
 SIZES = {"SLOTS": 8, "CLUSTERS": 256, "PORTS": 1, "MODEL_CYCLES": 0, "PROVENANCE": 0, "MAX_BYTES": 256, "OLAF_BYTES": 256, "BUFFER": 64,
          "LINES": 3, "DEPTH": 27, "LANES": 48, "PHYS": 9, "PW": 4, "CW": 4, "UW": 8, "BA": 6, "LW": 5, "DESCRIPTORS": 1024, "FLOWS": 64}
-PARTS = ["olaf_core", "olaf_ingress", "olaf_lanes", "olaf_reader", "olaf_control", "olaf_counters", "olaf_clusters", "olaf_generator"]
+PARTS = ["olaf_core", "olaf_ingress", "olaf_lanes", "olaf_reader", "olaf_control", "olaf_counters", "olaf_clusters", "olaf_generator", "olaf_box"]
 sources = ["sv/olaf_pkg.sv", "../regmap/olaf_regs.svh"] + sorted(set(glob.glob("sv/*.sv")) - {"sv/olaf_pkg.sv"})
 
 
