@@ -5,14 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
 
 // Socket sends and receives whole frames at one interface. One goroutine at a time may send, and one receive.
+//
+// Neither waits, so neither tells Go's scheduler that it is in the kernel. Who comes back from there looks for a place to go on, and
+// holds the goroutines that it finds in the kernel meanwhile: one of a higher priority on the same processor would wait for it by
+// looking again and again, and never let it go on.
 type Socket struct {
 	fd int
-	to unix.SockaddrLinklayer
+	to unix.RawSockaddrLinklayer
 }
 
 // ErrAgain says that no frame is there.
@@ -24,12 +29,12 @@ func (i *Interface) Packets(hears bool) (*Socket, error) {
 	if err := Missing(PacketRights...); err != nil {
 		return nil, err
 	}
-	s := &Socket{fd: -1, to: unix.SockaddrLinklayer{Ifindex: i.Index, Halen: 6}}
+	s := &Socket{fd: -1, to: unix.RawSockaddrLinklayer{Family: unix.AF_PACKET, Ifindex: int32(i.Index), Halen: 6}}
 	err := i.Do(func() (err error) {
 		if s.fd, err = unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0); err != nil {
 			return err
 		}
-		bound := s.to
+		bound := unix.SockaddrLinklayer{Ifindex: i.Index, Halen: 6}
 		if hears {
 			bound.Protocol = binary.NativeEndian.Uint16(binary.BigEndian.AppendUint16(nil, unix.ETH_P_ALL))
 		}
@@ -47,8 +52,13 @@ func (i *Interface) Packets(hears bool) (*Socket, error) {
 // Send sends a frame.
 func (s *Socket) Send(frame []byte) error {
 	for {
-		err := unix.Sendto(s.fd, frame, 0, &s.to)
-		if err == nil || !errors.Is(err, unix.EINTR) {
+		_, _, err := unix.RawSyscall6(unix.SYS_SENDTO, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(frame))), uintptr(len(frame)), 0,
+			uintptr(unsafe.Pointer(&s.to)), unix.SizeofSockaddrLinklayer)
+		switch err {
+		case 0:
+			return nil
+		case unix.EINTR:
+		default:
 			return err
 		}
 	}
@@ -68,11 +78,15 @@ func (s *Socket) Show(on bool) error {
 
 // Receive reads the next frame that came in; the error is ErrAgain where none is there.
 func (s *Socket) Receive(buf []byte) (int, error) {
-	n, _, err := unix.Recvfrom(s.fd, buf, 0)
-	if errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR) {
+	n, _, err := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))), uintptr(len(buf)), 0, 0, 0)
+	switch err {
+	case 0:
+		return int(n), nil
+	case unix.EAGAIN, unix.EINTR:
 		return 0, ErrAgain
+	default:
+		return 0, err
 	}
-	return n, err
 }
 
 // Wait sleeps until a frame is there, for some ms at most.

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -76,13 +77,17 @@ const leastNapNS = 10_000
 // spin passes some time awake.
 func (c *clock) spin(ns int64) {
 	for until := c.now() + ns; c.now() < until; {
+		yield()
 	}
 }
 
-// nap sleeps without holding up the goroutines of other threads.
+// yield lets threads of the same priority run, such as those of another card.
+func yield() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
+
+// nap sleeps without telling Go's scheduler, as a netlab.Socket sends: ownPlaces are there for those who do.
 func nap(ns int64) {
 	t := unix.NsecToTimespec(ns)
-	_ = unix.Nanosleep(&t, nil) // a signal ends it early, and whoever naps looks at the clock
+	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0) // a signal ends it early, and whoever naps looks at the clock
 }
 
 // Thread is what keeps time: each on a processor of its own where there are two.

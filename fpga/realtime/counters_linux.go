@@ -79,7 +79,7 @@ func inside(x *xdp.Exchange) (frames, updates uint64) {
 	return frames, x.Updates
 }
 
-// arriveNS is how long frames may be under way on a cable after they were sent, as the kernel may have other things to do.
+// arriveNS is how long frames may be under way after they were sent, as the kernel may have other things to do.
 const arriveNS = 500_000_000
 
 // settled waits until what the workers sent has come to the plane. While they send, that is never.
@@ -88,11 +88,45 @@ func (c *Card) settled() error {
 		return nil
 	}
 	for until := c.clock.now() + arriveNS; c.clock.now() < until; nap(napNS) {
-		if lost, err := c.underwayIn(); err != nil || lost == 0 {
+		if all, err := c.arrived(); err != nil || all {
 			return err
 		}
 	}
 	return nil // said by Faults
+}
+
+// arrived says whether what the workers sent has come to the plane: through the cables and, as far as the card's own workers sent it,
+// through the sockets that a plane may hear by.
+func (c *Card) arrived() (bool, error) {
+	if lost, err := c.underwayIn(); err != nil || lost != 0 {
+		return false, err
+	}
+	if err := c.latch(false); err != nil {
+		return false, err
+	}
+	q := &c.total.queue
+	g, _ := c.generator.counted(false)
+	return classified(q)+q.Bypassed+q.Malformed+q.LostBeforeEngine >= g.SentPackets, nil
+}
+
+// classified is how many updates the engine decided about.
+func classified(q *regmap.QueueCounters) uint64 {
+	return q.Appended + q.Aggregated + q.Replaced + q.ReplacedReward + q.DroppedFull + q.DroppedReward + q.DroppedMismatch
+}
+
+// generatorState is that of the generator, which goes on until what it sent has come to the plane, as far as that can be expected:
+// a queue that is empty then stays so.
+func (c *Card) generatorState() uint32 {
+	g := c.generator
+	state := g.state.Load()
+	if state != done || g.arrived {
+		return state
+	}
+	all, err := c.arrived()
+	if g.arrived = all || err != nil || c.clock.now()-g.lastNS.Load() > arriveNS; g.arrived {
+		return state
+	}
+	return running
 }
 
 // underwayIn is underway of all workers' cables.
@@ -129,7 +163,7 @@ func (c *Card) snapshot() error {
 	q := t.queue
 	q.SnapshotCycle, q.CoveredCycles = uint64(c.cycle(now)), uint64((now-t.clearedNS)/cycleNS)
 	q.QueuedFrames, q.QueuedUpdates = inside(&t.latched)
-	q.In = q.Appended + q.Aggregated + q.Replaced + q.ReplacedReward + q.DroppedFull + q.DroppedReward + q.DroppedMismatch
+	q.In = classified(&q)
 	q.OccupancyIntegral = (t.occupancy + t.latched.OccupancyNS) / uint64(cycleNS)
 	q.BusyCycles = uint64(c.pacing().BusyNS / cycleNS)
 	for at := regmap.QueueSnapshotCycle; q.At(at) != nil; at += 8 {

@@ -34,6 +34,8 @@ type generator struct {
 	limit     uint64
 	resume    func()       // the collector; nil while it is not held
 	zero      atomic.Int64 // ns; when the run clock was 0
+	lastNS    atomic.Int64 // when a frame left last
+	arrived   bool         // all that was sent, or it can't be expected any more
 
 	mu       Lock
 	counters regmap.GeneratorCounters
@@ -181,6 +183,7 @@ func (g *generator) start() {
 	g.halt()
 	g.stop.Store(false)
 	g.resume = holdCollector()
+	g.arrived = false
 	g.state.Store(running)
 	g.ended = make(chan struct{})
 	began := make(chan int64)
@@ -214,6 +217,7 @@ func (g *generator) run(began chan<- int64) {
 		now := g.card.clock.now()
 		frame := g.encode(buf, f, &d, size, uint64(now-zero))
 		err := g.out.Send(frame)
+		g.lastNS.Store(now)
 		g.count(len(frame), now-due, err)
 	}
 	if g.state.CompareAndSwap(running, done) {

@@ -50,11 +50,11 @@ func (c *Card) measure() error {
 	if err != nil {
 		return err
 	}
+	defer holdCollector()()
 	var m measurement
 	var ended sync.WaitGroup
 	ended.Go(func() { m.refused = c.send(address, &m) })
 	ended.Go(func() { c.serve(&m) })
-	defer holdCollector()()
 	ended.Wait()
 	c.carry = m.served.Load() * int64(olaf.Second/olaf.Nanosecond) / m.tookNS
 	if c.carry == 0 {
@@ -99,14 +99,22 @@ type measurement struct {
 	tookNS  int64
 	refused error
 
-	sent, sendNS int64 // the sender's
+	begun        bool // what follows is the sender's
+	beganNS      int64
+	sent, sendNS int64
 	serveNS      int64 // the pacer's, while it had something to do
 }
 
-// goesOn says whether the measurement does after some time: on a machine that is busy with other things for longer than it
-// takes, the first frame is waited for.
-func (m *measurement) goesOn(ns int64) bool {
-	return ns < measureNS || m.served.Load() == 0 && ns < patientNS
+// goesOn says whether the measurement does, which begins with the first frame that was served: on a machine that is busy with other
+// things it is waited for.
+func (m *measurement) goesOn(now int64) bool {
+	if m.served.Load() == 0 {
+		return now-m.beganNS < patientNS
+	}
+	if !m.begun {
+		m.begun, m.beganNS = true, now
+	}
+	return now-m.beganNS < measureNS
 }
 
 // send sends one sender's updates, a few ahead of what was served. One that got lost is not waited for very long.
@@ -116,9 +124,9 @@ func (c *Card) send(from netip.Addr, m *measurement) error {
 	a := olaf.Addresses{SrcIP: from.As4(), DstIP: [4]byte{192, 0, 2, 2}}
 	defer m.stop.Store(true)
 	lost := int64(0)
-	began := c.clock.now()
-	defer func() { m.tookNS = c.clock.now() - began }()
-	for n := int64(0); m.goesOn(c.clock.now() - began); n++ {
+	m.beganNS = c.clock.now()
+	defer func() { m.tookNS = c.clock.now() - m.beganNS }()
+	for n := int64(0); m.goesOn(c.clock.now()); n++ {
 		if !c.room(n-lost, m) {
 			lost = n - m.served.Load()
 		}
@@ -142,6 +150,7 @@ func (c *Card) room(n int64, m *measurement) bool {
 		if c.clock.now() > patience {
 			return false
 		}
+		yield()
 	}
 	return true
 }

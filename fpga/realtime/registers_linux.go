@@ -85,7 +85,7 @@ var live = map[uint32]func(*Card) uint32{
 	regmap.QueuePeakOccupancy:  func(c *Card) uint32 { return uint32(max(c.state().Peak, c.total.peak)) },
 	regmap.GeneratorState: func(c *Card) uint32 {
 		c.heed()
-		return c.generator.state.Load()
+		return c.generatorState()
 	},
 	regmap.GeneratorEvents: func(c *Card) uint32 {
 		c.heed()

@@ -71,7 +71,7 @@ func fire(t testing.TB, c *Card) fpga.Counters {
 			break
 		}
 	}
-	must(t, c.settled(), fpga.DrainQueue(context.Background(), c))
+	must(t, fpga.DrainQueue(context.Background(), c))
 	counters, err := fpga.Snapshot(c)
 	must(t, err)
 	return counters
@@ -158,6 +158,58 @@ func refusedRate(t *testing.T, c *Card) {
 	err := c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm)
 	if !errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), "--rate ") || !strings.Contains(err.Error(), "frames a second") {
 		t.Errorf("%v", err)
+	}
+}
+
+// behind is a plane that counts nothing while it is on, as if no frame had come yet.
+type behind struct {
+	Plane
+	on bool
+}
+
+func (b *behind) Latch(clear bool) (xdp.Exchange, map[string]uint64, error) {
+	x, sums, err := b.Plane.Latch(clear)
+	if b.on {
+		sums = nil
+	}
+	return x, sums, err
+}
+
+// TestFramesUnderWay holds that the generator goes on until what it sent has come to the plane, and not for ever.
+func TestFramesUnderWay(t *testing.T) {
+	b, plane := backends[0], new(behind)
+	load := b.Load
+	b.Load = func(discipline string, build xdp.Build) (p Plane, err error) {
+		plane.Plane, err = load(discipline, build)
+		return plane, err
+	}
+	c := open(t, b)
+	for _, never := range []bool{false, true} {
+		workload{workers: 2, clusters: 2, updates: 20, gap: 25_000, size: 128}.load(t, c)
+		configure(t, c, "olaf", 5*olaf.Mbps)
+		plane.on = true
+		must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm), c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
+		var state uint32
+		for c.generator.state.Load() == running {
+			must(t, c.Sleep(t.Context(), olaf.Millisecond))
+		}
+		sent := c.generator.lastNS.Load()
+		if c.clock.now()-sent < arriveNS/2 && c.generatorState() != running {
+			t.Error("the generator is done before the plane has what it sent")
+		}
+		if !never {
+			c.total.queue.Bypassed = 20
+			if state = c.generatorState(); state != done {
+				t.Errorf("state %d once everything came", state)
+			}
+		}
+		for state = c.generatorState(); state == running; state = c.generatorState() {
+			must(t, c.Sleep(t.Context(), 10*olaf.Millisecond))
+		}
+		if waited := c.clock.now() - sent; state != done || never && waited < arriveNS {
+			t.Errorf("state %d after %d ns", state, waited)
+		}
+		plane.on = false
 	}
 }
 
