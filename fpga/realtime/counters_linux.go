@@ -79,12 +79,13 @@ func inside(x *xdp.Exchange) (frames, updates uint64) {
 	return frames, x.Updates
 }
 
-// arriveNS is how long frames may be under way after they were sent, as the kernel may have other things to do.
-const arriveNS = 500_000_000
+// arriveNS is how long frames may be under way after they were sent: whoever takes them may have to wait for most of a second, which
+// the kernel gives to threads that go before all others.
+const arriveNS = 2_000_000_000
 
 // settled waits until what the workers sent has come to the plane. While they send, that is never.
 func (c *Card) settled() error {
-	if c.generator.state.Load() == running {
+	if g := c.generator; g.state.Load() == running || g.arrived {
 		return nil
 	}
 	for until := c.clock.now() + arriveNS; c.clock.now() < until; nap(napNS) {

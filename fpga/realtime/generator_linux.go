@@ -35,7 +35,7 @@ type generator struct {
 	resume    func()       // the collector; nil while it is not held
 	zero      atomic.Int64 // ns; when the run clock was 0
 	lastNS    atomic.Int64 // when a frame left last
-	arrived   bool         // all that was sent, or it can't be expected any more
+	arrived   bool         // what was sent last: all of it, or no more of it can be expected
 
 	mu       Lock
 	counters regmap.GeneratorCounters
