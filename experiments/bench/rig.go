@@ -24,6 +24,7 @@ type Rig struct {
 	wire      pktgen.Wire     // of the flows that are loaded
 	loaded    bool            // some are
 	traffic   traffic
+	span      olaf.Duration // of the traffic that is loaded: when its last frame is due
 	discarded []olaf.Observation
 }
 
@@ -89,7 +90,7 @@ func (r *Rig) Load(ctx context.Context, seed int) (updates []int64, err error) {
 		return nil, err
 	}
 	w := &r.Plan.Spec.Workload
-	counted := &tallied{source, w.Segments(), make([]int64, w.Workers)}
+	counted := &tallied{Source: source, segments: w.Segments(), updates: make([]int64, w.Workers)}
 	job := r.Plan.job(counted)
 	if job.Wire, err = r.Plan.wireOn(r.Device, &r.Plan.Configs[r.config]); err != nil {
 		return nil, err
@@ -97,7 +98,7 @@ func (r *Rig) Load(ctx context.Context, seed int) (updates []int64, err error) {
 	if err := r.Generator.Program(ctx, job); err != nil {
 		return nil, fmt.Errorf("program the generator: %w", err)
 	}
-	r.wire, r.loaded = job.Wire, true
+	r.wire, r.loaded, r.span = job.Wire, true, counted.span
 	return counted.updates, nil
 }
 
@@ -149,6 +150,7 @@ type tallied struct {
 	pktgen.Source
 	segments int
 	updates  []int64 // by worker
+	span     olaf.Duration
 }
 
 // Fill implements pktgen.Source.
@@ -158,6 +160,7 @@ func (c *tallied) Fill(dst []regmap.Descriptor) int {
 		if w, segment := int(dst[i].Flow)/c.segments, int(dst[i].Flow)%c.segments; w < len(c.updates) && segment == 0 {
 			c.updates[w]++
 		}
+		c.span = olaf.Duration(dst[i].Time) * olaf.Cycle
 	}
 	return n
 }

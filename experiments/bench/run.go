@@ -329,6 +329,9 @@ func (b *station) book(run *results.Run, seen *fpga.Capture) {
 // WatchStep is how much device time passes between two looks at the generator.
 const WatchStep = 100 * olaf.Microsecond
 
+// overdue is how much later than planned a generator may be done. One that is busy for longer stands still.
+const overdue = 10 * olaf.Second
+
 // fire starts the generator and collects what arrives until everything was sent.
 func (b *station) fire(ctx context.Context, id RunID) error {
 	if err := b.Generator.Arm(); err != nil {
@@ -340,7 +343,7 @@ func (b *station) fire(ctx context.Context, id RunID) error {
 	if err := b.Generator.Start(); err != nil {
 		return err
 	}
-	for {
+	for waited := WatchStep; ; waited += WatchStep {
 		if err := b.Device.Sleep(ctx, WatchStep); err != nil {
 			return err
 		}
@@ -354,6 +357,8 @@ func (b *station) fire(ctx context.Context, id RunID) error {
 			return nil
 		case state != pktgen.Running && state != pktgen.Stopping:
 			return fmt.Errorf("%w: the generator is in state %v in the middle of a run; 'olafctl reg read generator.events' says why", ErrRun, state)
+		case waited > b.span+overdue:
+			return fmt.Errorf("%w: the generator has not sent everything %v after its last frame was due; 'olafctl device doctor' says what stands still", ErrRun, overdue)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/p4ctl"
 )
 
@@ -198,6 +199,30 @@ func TestMissingWorkerIsSeen(t *testing.T) {
 	}
 	if !errors.Is(report.Err(), ErrInvalid) || report.Bench.Rows[0].Runs != 0 {
 		t.Errorf("the report says %v and averages %d runs", report.Err(), report.Bench.Rows[0].Runs)
+	}
+}
+
+// stuck is a card whose generator never gets done.
+type stuck struct{ fpga.Device }
+
+func (s stuck) Read32(addr uint32) (uint32, error) {
+	v, err := s.Device.Read32(addr)
+	if addr == regmap.GeneratorState && v == regmap.GeneratorStateStateDone {
+		v = regmap.GeneratorStateStateRunning
+	}
+	return v, err
+}
+
+// TestAGeneratorThatStandsStillEndsTheRun holds that nobody waits for ever.
+func TestAGeneratorThatStandsStillEndsTheRun(t *testing.T) {
+	plan, err := NewPlan(small(t))
+	must(t, err)
+	bed, err := testbed.Open(t.Context(), "twin:", testbed.OpenOptions{})
+	must(t, err)
+	defer bed.Close()
+	bed.Cards[0].Device = stuck{bed.Cards[0].Device}
+	if _, err := Run(t.Context(), plan, bed, NewStream()); !errors.Is(err, ErrRun) || !strings.Contains(err.Error(), "10s after its last frame was due") {
+		t.Error(err)
 	}
 }
 
