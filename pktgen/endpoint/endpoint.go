@@ -126,4 +126,7 @@ func (c *Config) check() error {
 	return nil
 }
 
+// packet is which packet of a vector p is of; what no vector is long enough for stays beyond all of them.
+func packet(p *program.Packet) int { return int(min(p.Seg, math.MaxInt32)) }
+
 func nanoseconds(t olaf.Time) uint64 { return uint64(t) / uint64(olaf.Nanosecond) }

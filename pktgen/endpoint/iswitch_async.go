@@ -90,7 +90,7 @@ func (w *asyncWorker) send(now olaf.Time, values []uint32) {
 }
 
 func (w *asyncWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
-	i := int(p.Seg)
+	i := packet(p)
 	if p.Kind != program.Result || w.Done() || i >= len(w.next) {
 		w.tally[repeated]++
 		return

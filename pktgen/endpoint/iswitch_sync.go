@@ -138,7 +138,7 @@ func (w *syncWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 
 // result takes a packet of a sum, from the switch or from a worker that was asked.
 func (w *syncWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
-	i := int(p.Seg)
+	i := packet(p)
 	if w.busy || i >= w.sent || w.exact && p.Round != uint16(w.round) || !w.sum.take(i, &p.Trace, lanes) {
 		w.tally[repeated]++
 		return
@@ -250,7 +250,7 @@ func (w *syncWorker) ask(whom Peer, action uint8, i int) {
 
 // help answers a worker that misses something: by the sum if it is here, else, under isw-x, by sending its own part again.
 func (w *syncWorker) help(p *program.Packet) {
-	i := int(p.Seg)
+	i := packet(p)
 	if i >= w.cfg.Packets() || int(p.Worker) >= w.cfg.Workers {
 		return
 	}
@@ -282,7 +282,7 @@ func (w *syncWorker) answer(p *program.Packet, from *gather, i int, round uint32
 
 // again sends packet i once more after a reset, unless its sum is here.
 func (w *syncWorker) again(p *program.Packet) {
-	i := int(p.Seg)
+	i := packet(p)
 	if w.busy || i >= w.sent || w.sum.have[i] {
 		return
 	}

@@ -60,7 +60,7 @@ func sendVector(host Host, cfg *Config, to Peer, p *program.Packet, values []uin
 }
 
 func (w *psWorker) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
-	if p.Kind != program.Result || w.busy || w.Done() || !w.sum.take(int(p.Seg), &p.Trace, lanes) {
+	if p.Kind != program.Result || w.busy || w.Done() || !w.sum.take(packet(p), &p.Trace, lanes) {
 		w.tally[repeated]++
 		return
 	}
@@ -121,7 +121,7 @@ func (s *server) Computed(olaf.Time, []uint32) {}
 
 func (s *server) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 	w := int(p.Worker)
-	if p.Kind != program.Data || w >= len(s.from) || !s.from[w].take(int(p.Seg), &p.Trace, lanes) {
+	if p.Kind != program.Data || w >= len(s.from) || !s.from[w].take(packet(p), &p.Trace, lanes) {
 		s.tally[repeated]++
 		return
 	}

@@ -112,7 +112,7 @@ func (w *ringWorker) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 		return
 	}
 	l, _ := w.chunk(w.taken(step))
-	if w.here[step] >= l.Packets() || int(p.Seg) >= l.Packets() {
+	if w.here[step] >= l.Packets() || packet(p) >= l.Packets() {
 		w.tally[repeated]++
 		return
 	}

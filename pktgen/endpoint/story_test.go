@@ -2,6 +2,8 @@ package endpoint
 
 import (
 	"bytes"
+	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -10,10 +12,12 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/atp"
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 	"github.com/olafctl/olaf/fpga/program/p4inc"
 	"github.com/olafctl/olaf/fpga/program/programtest"
 	"github.com/olafctl/olaf/fpga/program/switchml"
+	"github.com/olafctl/olaf/fpga/program/xagg"
 	"github.com/olafctl/olaf/internal/golden"
 )
 
@@ -30,7 +34,9 @@ type yard struct {
 	arithmetic     program.Arithmetic
 	loss, doubling float64
 	strays         int
-	values         bool // are carried
+	values         bool    // are carried
+	floats         bool    // values are float32 that travel as integers
+	marks          float64 // of what reaches the server, how much met congestion
 	layout         Layout
 	free           []olaf.Time // when each host's link is free again
 }
@@ -102,9 +108,24 @@ func (y *yard) stray() {
 	y.ends[to].Receive(y.now, &p, nil)
 }
 
+// renew is the management after a change of the tree: what the switch holds is void, and workers send again.
+func (y *yard) renew(t *testing.T, change uint64) {
+	if err := y.program.Configure(program.Job{ID: 3, Members: programtest.Members(y.workers)}); err != nil {
+		t.Error(err)
+	}
+	for _, e := range y.ends {
+		for range 2 {
+			e.Receive(y.now, &program.Packet{Kind: program.Control, Action: xagg.Renew, Value: change}, nil)
+		}
+	}
+}
+
 // travel brings a packet to whom it is for, unless it is lost on the way.
 func (y *yard) travel(leaves olaf.Time, to int, p *program.Packet, lanes []uint32) {
 	copied, kept := *p, slices.Clone(lanes)
+	if to == y.workers && y.marks > 0 && y.r.Float64() < y.marks {
+		copied.Flags |= program.ECN
+	}
 	times := 1
 	switch draw := y.r.Float64(); {
 	case draw < y.loss:
@@ -123,6 +144,10 @@ func (y *yard) travel(leaves olaf.Time, to int, p *program.Packet, lanes []uint3
 // Emit is the switch's side.
 func (y *yard) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	y.say("%s switch to %s: %s\n", y.now, to, programtest.Show(y.arithmetic, p, lanes))
+	if to == program.Up {
+		y.travel(y.now, y.workers, p, lanes)
+		return
+	}
 	for w := range y.workers {
 		if to == program.Down || to == program.Dest(w) || to == program.Others && program.Dest(w) != program.Dest(p.Worker) {
 			y.travel(y.now, w, p, lanes)
@@ -143,7 +168,7 @@ func (h host) Compute(vector uint32) {
 	if y.values {
 		values = make([]uint32, y.layout.Values)
 		for i := range values {
-			if values[i] = uint32(100*h.me + int(vector) + i); y.arithmetic == program.Float32 {
+			if values[i] = uint32(100*h.me + int(vector) + i); y.arithmetic == program.Float32 || y.floats {
 				values[i] = math.Float32bits(float32(values[i]))
 			}
 		}
@@ -163,15 +188,23 @@ func (h host) Send(to Peer, p *program.Packet, lanes []uint32) olaf.Time {
 	y.free[h.me] = max(y.free[h.me], y.now).Add(microsecond)
 	left := y.free[h.me]
 	switch {
-	case to == Server:
+	case to == Server || to == Network && y.program == nil && h.me < y.workers:
 		y.travel(left, y.workers, p, lanes)
+	case to == Network && y.program == nil:
+		for w := range y.workers {
+			y.travel(left, w, p, lanes)
+		}
 	case to >= 0:
 		y.travel(left, int(to), p, lanes)
 	case y.r.Float64() < y.loss:
 		y.say("  lost to the switch\n")
 	default:
 		copied, kept := *p, slices.Clone(lanes)
-		y.at(left.Add(5*microsecond), func() { y.program.Receive(y.now, program.Port(h.me), &copied, kept, y) })
+		from := program.Port(h.me)
+		if h.me == y.workers {
+			from = program.Uplink
+		}
+		y.at(left.Add(5*microsecond), func() { y.program.Receive(y.now, from, &copied, kept, y) })
 	}
 	return left
 }
@@ -179,7 +212,14 @@ func (h host) Send(to Peer, p *program.Packet, lanes []uint32) olaf.Time {
 func (h host) Apply(a *Aggregate) {
 	y := h.y
 	p := program.Packet{Trace: a.Trace}
-	y.say("%s %d: apply %d of %d, torn %t: %s\n", y.now, h.me, a.Number, a.Vectors, a.Torn, programtest.Show(y.arithmetic, &p, a.Values))
+	shown := y.arithmetic
+	if y.floats {
+		shown = program.Float32
+	}
+	y.say("%s %d: apply %d of %d, torn %t: %s\n", y.now, h.me, a.Number, a.Vectors, a.Torn, programtest.Show(shown, &p, a.Values))
+	if a.First != 0 || a.Vector != 0 || a.Reward != 0 {
+		y.say("  from %d on, vector %d of worker %d in job %d, reward %d\n", a.First, a.Vector, a.Worker, a.Job, a.Reward)
+	}
 	y.at(y.now.Add(10*microsecond), func() { y.ends[h.me].Applied(y.now) })
 }
 
@@ -191,7 +231,10 @@ type story struct {
 	updates        uint32
 	loss, doubling float64
 	strays         int
-	values         bool
+	values, floats bool
+	marks          float64
+	squatters      int // aggregators that another job holds for good
+	changes        int // of the tree, of which every worker is told twice
 	program        func(program.Job) (program.Program, error)
 	arithmetic     program.Arithmetic
 	worker         func(Config, Host) (Endpoint, error)
@@ -202,7 +245,7 @@ type story struct {
 func (s *story) tell(t *testing.T, seed uint64) *yard {
 	t.Helper()
 	y := &yard{
-		r: rand.New(rand.NewPCG(seed, 14)), workers: s.workers, loss: s.loss, doubling: s.doubling, strays: s.strays, values: s.values,
+		r: rand.New(rand.NewPCG(seed, 14)), workers: s.workers, loss: s.loss, doubling: s.doubling, strays: s.strays, values: s.values, floats: s.floats, marks: s.marks,
 		layout: s.layout, arithmetic: s.arithmetic, free: make([]olaf.Time, s.workers+1),
 	}
 	if s.program != nil {
@@ -211,6 +254,12 @@ func (s *story) tell(t *testing.T, seed uint64) *yard {
 			t.Fatal(err)
 		}
 		y.program = p
+	}
+	for i := range s.changes {
+		y.at(olaf.Time(0).Add(olaf.Duration(50+90*i)*microsecond), func() { y.renew(t, uint64(i+1)) })
+	}
+	for i := range s.squatters {
+		y.program.Receive(0, 0, &program.Packet{Kind: program.Data, Job: 4, Seg: 1, Index: uint32(i), Bitmap: 1, Fan: 2, Lanes: 1}, nil, y)
 	}
 	build := func(make func(Config, Host) (Endpoint, error), me int) {
 		e, err := make(Config{Job: 3, Worker: olaf.WorkerID(me), Workers: s.workers, Layout: s.layout, Updates: s.updates}, host{y, me})
@@ -288,6 +337,49 @@ func stories() []story {
 	server := func(sync bool) func(Config, Host) (Endpoint, error) {
 		return func(c Config, h Host) (Endpoint, error) { return NewPSServer(c, sync, h) }
 	}
+	table := func(profile string) func(program.Job) (program.Program, error) {
+		return func(j program.Job) (program.Program, error) {
+			p, err := atp.New(program.Config{Profile: profile, Slots: 6, LaneMemory: 4})
+			if err != nil {
+				return nil, err
+			}
+			return p, p.Configure(j)
+		}
+	}
+	aggregated := func(o ATP) (worker, server func(Config, Host) (Endpoint, error)) {
+		o.Aggregators, o.FirstTimeout, o.Timeout = cmp.Or(o.Aggregators, 6), 90*microsecond, 40*microsecond
+		return func(c Config, h Host) (Endpoint, error) { return NewATPWorker(c, o, h) },
+			func(c Config, h Host) (Endpoint, error) { return NewATPServer(c, o, h) }
+	}
+	atpStory := func(s story, o ATP) story {
+		s.worker, s.server = aggregated(o)
+		s.arithmetic = program.Sticky
+		return s
+	}
+	tree := func(j program.Job) (program.Program, error) {
+		p, err := xagg.New(program.Config{Slots: 300, LaneMemory: 4})
+		if err != nil {
+			return nil, err
+		}
+		return p, errors.Join(p.Acknowledge(4), p.Configure(j))
+	}
+	child := func(o XAgg, line olaf.Rate) func(Config, Host) (Endpoint, error) {
+		o.Timeout, o.Beside = 40*microsecond, 40
+		return func(c Config, h Host) (Endpoint, error) {
+			c.Line = line
+			return NewXAgg(c, o, h)
+		}
+	}
+	open := func(o Olaf) func(Config, Host) (Endpoint, error) {
+		return func(c Config, h Host) (Endpoint, error) {
+			if o.Gate != nil {
+				o.Gate = &every{n: 2}
+			}
+			return NewOpenWorker(c, o, h)
+		}
+	}
+	openServer := func(c Config, h Host) (Endpoint, error) { return NewOpenServer(c, Olaf{}, h) }
+	long := Layout{Values: 540, PerPacket: 2}
 	five := Layout{Values: 9, PerPacket: 2, Messages: 2}
 	f := program.Float32
 	return []story{
@@ -313,6 +405,27 @@ func stories() []story {
 		{name: "p4inc", workers: 3, layout: five, updates: 3, loss: .1, doubling: .1, values: true, program: segment, arithmetic: program.Wrapping, worker: inc(2), exactly: true},
 		{name: "p4inc-marked", workers: 3, layout: five, updates: 3, values: true, program: segment, arithmetic: program.Wrapping, worker: inc(5), exactly: true},
 		{name: "p4inc-strays", workers: 2, layout: five, updates: 4, loss: .05, strays: 60, program: segment, arithmetic: program.Wrapping, worker: inc(2)},
+		{
+			name: "switchml-floats", workers: 3, layout: five, updates: 3, loss: .1, doubling: .1, values: true, floats: true, program: pool, arithmetic: program.Wrapping, exactly: true,
+			worker: func(c Config, h Host) (Endpoint, error) {
+				return NewSwitchML(c, SwitchML{Slots: 2, Timeout: 40 * microsecond, Floats: true}, h)
+			},
+		},
+		atpStory(story{name: "atp", workers: 3, layout: five, updates: 3, loss: .1, doubling: .1, values: true, program: table(""), exactly: true}, ATP{Window: 3}),
+		atpStory(story{name: "atp-met", workers: 2, layout: five, updates: 3, values: true, program: table(""), squatters: 5, exactly: true}, ATP{Window: 2}),
+		atpStory(story{name: "atp-paper", workers: 3, layout: Layout{Values: 15, PerPacket: 2}, updates: 3, loss: .1, values: true, program: table(atp.Paper), exactly: true}, ATP{Profile: atp.Paper, Window: 6}),
+		atpStory(story{name: "atp-marked", workers: 2, layout: Layout{Values: 40, PerPacket: 2}, updates: 2, marks: .3, program: table(""), exactly: true}, ATP{Window: 6, Congestion: true}),
+		atpStory(story{name: "atp-floats", workers: 3, layout: five, updates: 2, loss: .1, values: true, floats: true, program: table(""), exactly: true}, ATP{Window: 3, Fixed: Fixed{Scale: 1e7}}),
+		atpStory(story{name: "atp-alone", workers: 5, layout: five, updates: 2, loss: .1, doubling: .1, values: true, exactly: true}, ATP{Profile: atp.Paper, Window: 3, PerRack: 2, Batch: 3}),
+		atpStory(story{name: "atp-strays", workers: 2, layout: five, updates: 4, loss: .05, strays: 60, program: table("")}, ATP{Window: 3}),
+		{name: "xagg", workers: 3, layout: five, updates: 3, loss: .1, doubling: .1, values: true, program: tree, arithmetic: program.Saturating, worker: child(XAgg{Epoch: 65_534}, 0), exactly: true},
+		{name: "xagg-rates", workers: 2, layout: five, updates: 2, loss: .1, values: true, floats: true, program: tree, arithmetic: program.Saturating, worker: child(XAgg{Fixed: Fixed{Scale: XAggScale / 100}}, 100*olaf.Mbps), exactly: true},
+		{name: "xagg-long", workers: 2, layout: long, updates: 1, loss: .02, program: tree, arithmetic: program.Saturating, worker: child(XAgg{}, 0), exactly: true},
+		{name: "xagg-renewed", workers: 2, layout: five, updates: 3, loss: .05, values: true, changes: 5, program: tree, arithmetic: program.Saturating, worker: child(XAgg{}, 0), exactly: true},
+		{name: "xagg-deaf", workers: 2, layout: Layout{Values: 140, PerPacket: 2}, updates: 1, loss: .6, program: tree, arithmetic: program.Saturating, worker: child(XAgg{}, 0)},
+		{name: "xagg-strays", workers: 2, layout: five, updates: 4, loss: .05, strays: 90, program: tree, arithmetic: program.Saturating, worker: child(XAgg{}, 100*olaf.Mbps)},
+		{name: "olaf", workers: 3, layout: five, updates: 4, values: true, arithmetic: f, worker: open(Olaf{Gate: &every{}}), server: openServer},
+		{name: "olaf-again", workers: 2, layout: five, updates: 3, loss: .2, doubling: .1, strays: 20, arithmetic: f, worker: open(Olaf{Timeout: 40 * microsecond}), server: openServer},
 	}
 }
 

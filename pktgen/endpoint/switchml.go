@@ -159,7 +159,7 @@ func (w *poolWorker) decoded(i int, p *program.Packet, lanes []uint32) bool {
 }
 
 func (w *poolWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
-	i := int(p.Seg)
+	i := packet(p)
 	if p.Kind != program.Result || w.busy || w.over || i >= w.total() || !w.ours(p, i) || !w.decoded(i, p, lanes) {
 		w.tally[repeated]++
 		return

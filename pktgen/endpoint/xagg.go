@@ -213,7 +213,7 @@ func (w *treeWorker) told(now olaf.Time, p *program.Packet) {
 		w.checked = true
 	case xagg.Lost:
 		for which := p.Bitmap; which != 0; which &= which - 1 {
-			if i := int(p.Seg) + bits.TrailingZeros64(which); i < w.next {
+			if i := packet(p) + bits.TrailingZeros64(which); i < w.next {
 				w.again = append(w.again, uint32(i))
 			}
 		}
@@ -254,7 +254,7 @@ func (w *treeWorker) ours(epoch uint16) bool {
 }
 
 func (w *treeWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
-	if !w.ours(p.Round) || p.Seg >= uint64(w.cfg.Packets()) || !w.sum.take(int(p.Seg), &p.Trace, lanes) {
+	if !w.ours(p.Round) || p.Seg >= uint64(w.cfg.Packets()) || !w.sum.take(packet(p), &p.Trace, lanes) {
 		w.tally[repeated]++
 		return
 	}
