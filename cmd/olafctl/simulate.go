@@ -204,23 +204,23 @@ func loadSends(t *netsim.Topology, inFile bool) error {
 type simulateFlags struct {
 	topologyFlags
 	cli.KeepFlags
-	keepAsked         bool // --keep was given
-	runs              int
-	swept             sweptFlags
-	rxTrace, rxImport string
-	pcap, schedule    string
-	packets           int // of a schedule
-	force, yes, quiet bool
-	tui               bool
-	view              cli.ViewFlags
-	expect            expectFlags
-	watch             cli.MetricsFlag
-	monitor           *monitor.Monitor // nil without --metrics
-	format            cli.Format
-	explain           bool
-	job               jobFlags
-	sharing           sharingFlags
-	began             time.Time
+	keepAsked                 bool // --keep was given
+	runs                      int
+	swept                     sweptFlags
+	rxTrace, rxImport         string
+	pcap, schedule            string
+	packets                   int // of a schedule
+	force, yes, quiet, schema bool
+	tui                       bool
+	view                      cli.ViewFlags
+	expect                    expectFlags
+	watch                     cli.MetricsFlag
+	monitor                   *monitor.Monitor // nil without --metrics
+	format                    cli.Format
+	explain                   bool
+	job                       jobFlags
+	sharing                   sharingFlags
+	began                     time.Time
 }
 
 func newSimulateCmd(env *cli.Env) *cobra.Command {
@@ -298,11 +298,15 @@ func (f *simulateFlags) addOutput(cmd *cobra.Command) {
 	flags.StringVar(&f.rxImport, "rx-import", "", "measure such a trace of another simulator instead of simulating")
 	flags.StringVar(&f.pcap, "pcap", "", "write what each server receives to this folder, one pcapng a server; of a job what each host and switch does")
 	flags.BoolVar(&f.force, "force", false, "replace output files that exist")
+	flags.BoolVar(&f.schema, "schema", false, "print the JSON schema of a file of jobs, for editors, and run nothing; 'olafctl topology schema' is that of networks")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 }
 
 func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) error {
 	f.began = env.Now()
+	if f.schema {
+		return printText(env, jobSchema)
+	}
 	if f.schedule != "" {
 		return f.runSchedule(cmd, env, args)
 	}

@@ -75,6 +75,23 @@ func jobOptions() []string {
 	return names
 }
 
+// jobSchema describes files of jobs to editors, their options by the flags' own words.
+func jobSchema() ([]byte, error) {
+	options, flags := map[string]any{}, newJobCells().cmd.Flags()
+	for _, name := range jobOptions() {
+		flag := flags.Lookup(name)
+		of := map[string]any{"description": flag.Usage}
+		if kind, ok := jsonTypes[flag.Value.Type()]; ok {
+			of["type"] = kind
+		}
+		options[name] = of
+	}
+	return job.JSONSchema(clusterNames(), options)
+}
+
+// jsonTypes are how values are written in a file, by the type of their flag; others are a text, a number, or nothing.
+var jsonTypes = map[string]string{"int": "integer", "uint64": "integer", "float64": "number", "bool": "boolean"}
+
 // expected are the rules of the file.
 func (f *jobFlags) expected() []string {
 	if f.read == nil {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -9,8 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
@@ -122,4 +125,40 @@ func jobAsked(t *testing.T, env *cli.Env, line []string) (*simulateFlags, *jobWo
 		t.Fatal(err)
 	}
 	return f, work
+}
+
+// TestJobSchema holds that what is printed as a file is one by the schema for editors, and that an option nobody has is none.
+func TestJobSchema(t *testing.T) {
+	ask := func(args ...string) []byte {
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), testEnvironment(&stdout, &stderr), append([]string{"simulate"}, args...)); code != 0 {
+			t.Fatalf("%v: exit code %d\n%s", args, code, &stderr)
+		}
+		return stdout.Bytes()
+	}
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(ask("--schema")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("job.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	schema, err := c.Compile("job.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, preset := range clusterNames() {
+		var file any
+		if err := yaml.Unmarshal(ask("--preset", preset, "--runs", "2", "-o", "yaml"), &file); err != nil {
+			t.Fatal(err)
+		}
+		if err := schema.Validate(file); err != nil {
+			t.Errorf("%s: %v", preset, err)
+		}
+		in(t, file, "options").(map[string]any)["wrokers"] = 4
+		if schema.Validate(file) == nil {
+			t.Errorf("%s: an option that nobody has is taken", preset)
+		}
+	}
 }

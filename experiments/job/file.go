@@ -2,6 +2,7 @@ package job
 
 import (
 	"encoding/json"
+	"reflect"
 
 	"go.yaml.in/yaml/v4"
 
@@ -76,4 +77,25 @@ func (f *File) In(field string, err error) error {
 func (f *File) Text() ([]byte, error) {
 	f.Schema = FileSchema
 	return yamlfile.Marshal(f)
+}
+
+// JSONSchema is the JSON schema of such a file, for editors: on which presets there are jobs, and what JSON schema the values of each
+// option have.
+func JSONSchema(presets []string, options map[string]any) ([]byte, error) {
+	s := yamlfile.Schema{
+		ID: FileSchema, Title: "olafctl job", Required: []string{"schema", "preset"},
+		Texts: map[reflect.Type]map[string]any{
+			reflect.TypeFor[Options](): {"type": "object", "additionalProperties": false, "properties": options},
+		},
+		Field: func(name string) map[string]any {
+			switch name {
+			case "schema":
+				return map[string]any{"const": FileSchema}
+			case "preset":
+				return yamlfile.Choice(presets...)
+			}
+			return nil
+		},
+	}
+	return s.Of(reflect.TypeFor[File]())
 }
