@@ -44,16 +44,16 @@ func (h *Holder) epoch(question string) (first uint16, err error) {
 	if err != nil || vectors < 1 || vectors > MaxJobVectors {
 		return 0, fmt.Errorf("no such question: %q", question)
 	}
-	newest, met, err := h.newest()
+	newest, err := h.newest()
 	if err != nil {
 		return 0, err
 	}
 	first = h.next
-	if met && ahead(newest, first-1) {
+	if ahead(newest, first-1) {
 		first = newest + 1
 	}
 	next := first + uint16(vectors) + renewals
-	if met && next-newest > half {
+	if next-newest > half {
 		return 0, fmt.Errorf("%d epochs were given to jobs that did not begin, and no more can be told from old ones; take the testbed down and up", first-newest-1)
 	}
 	h.next = next
@@ -65,18 +65,19 @@ const half = 1 << 15
 
 func ahead(a, b uint16) bool { return int16(a-b) > 0 }
 
-// newest is the newest epoch that any program has met, false where none has met one.
-func (h *Holder) newest() (newest uint16, met bool, err error) {
+// newest is the newest epoch that any program has met; where none has met one that before the first.
+func (h *Holder) newest() (newest uint16, err error) {
+	newest, met := ^uint16(0), false
 	for _, a := range h.lab.Adders {
 		for i := range h.lab.Fragments {
 			f, err := a.Fragment(i, nil)
 			if err != nil {
-				return 0, false, err
+				return 0, err
 			}
 			if f.Lanes > 0 && (!met || ahead(f.Epoch, newest)) {
 				newest, met = f.Epoch, true
 			}
 		}
 	}
-	return newest, met, nil
+	return newest, nil
 }

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -9,25 +8,41 @@ import (
 	"testing"
 )
 
-// TestEpochs asks for the epochs of jobs: ahead of what programs have met and of who asked before, modulo 2^16, and each another one where
-// many ask at once. Jobs that use them add up one after the other.
-func TestEpochs(t *testing.T) {
+// held holds a testbed until the test ends.
+func held(t *testing.T, p *Plan) *Holder {
+	t.Helper()
 	able(t)
-	p := plan(t, "name: "+nameFor("epochs")+"\ntree: {workers: 2}\njob: {lanes: 8, fragments: 4}")
 	h, err := NewHolder(p, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- h.Hold(context.Background()) }()
-	defer func() {
-		if err := Down(p.Name); err != nil {
-			t.Error(err)
-		}
+	go func() { done <- h.Hold(t.Context()) }()
+	t.Cleanup(func() {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return h
+}
+
+// TestEpochsOfNobody asks for more than can be told apart before any job has begun.
+func TestEpochsOfNobody(t *testing.T) {
+	name := nameFor("nobody")
+	held(t, plan(t, "name: "+name+"\ntree: {workers: 2}\njob: {lanes: 8, fragments: 4}"))
+	if first, err := Epoch(name, MaxJobVectors); err != nil || first != 0 {
+		t.Errorf("the first job begins with %d, %v", first, err)
+	}
+	if first, err := Epoch(name, MaxJobVectors); !errors.Is(err, ErrHolder) || !strings.Contains(err.Error(), "epochs were given to jobs that did not begin") {
+		t.Errorf("the second, half of all epochs later: %d, %v", first, err)
+	}
+}
+
+// TestEpochs asks for the epochs of jobs: ahead of what programs have met and of who asked before, modulo 2^16, and each another one where
+// many ask at once. Jobs that use them add up one after the other.
+func TestEpochs(t *testing.T) {
+	p := plan(t, "name: "+nameFor("epochs")+"\ntree: {workers: 2}\njob: {lanes: 8, fragments: 4}")
+	h := held(t, p)
 	given := func(vectors int) uint16 {
 		t.Helper()
 		first, err := Epoch(p.Name, vectors)
