@@ -3,8 +3,10 @@ package netlab
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -147,8 +149,13 @@ func TestKilled(t *testing.T) {
 		hold(t)
 	}
 	lab(t)
-	holder := exec.Command(os.Args[0], "-test.run", "^TestKilled$", "-test.v")
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	holder := exec.CommandContext(ctx, os.Args[0], "-test.run", "^TestKilled$", "-test.v")
 	holder.Env = append(os.Environ(), "NETLAB_HOLD=1")
+	if _, err := holder.StdinPipe(); err != nil { // which ends with this process
+		t.Fatal(err)
+	}
 	pipe, err := holder.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -188,5 +195,6 @@ func hold(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = os.Stdout.WriteString(fmt.Sprintf("sleeper %d\n", p.PID()))
-	select {}
+	_, _ = io.Copy(io.Discard, os.Stdin) // as long as whoever started it
+	os.Exit(1)
 }

@@ -1,6 +1,7 @@
 package realtime
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
@@ -15,10 +16,12 @@ func TestStalledPacer(t *testing.T) {
 	c := open(t, backends[0])
 	workload{workers: 2, clusters: 2, updates: 200, gap: 250_000, size: 256}.load(t, c) // 1 ms apart
 	configure(t, c, "olaf", 2*olaf.Mbps)                                                // 1.1 ms a frame: the output is never without one, and so always late when it is held
+	ctx, sent := context.WithCancel(t.Context())
+	defer sent()
 	stalled := make(chan struct{})
 	go func() {
 		defer close(stalled)
-		for c.pacing().Frames < 50 {
+		for c.pacing().Frames < 50 && ctx.Err() == nil {
 			time.Sleep(time.Millisecond)
 		}
 		c.mu.Lock()
@@ -26,6 +29,7 @@ func TestStalledPacer(t *testing.T) {
 		c.mu.Unlock()
 	}()
 	n := fire(t, c)
+	sent()
 	<-stalled
 	p := c.Pacing()
 	if !strings.Contains(p.Withheld, "the pacer") || p.Stalls == 0 || p.LatenessNS.Max < 30_000_000 {

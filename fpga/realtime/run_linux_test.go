@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -60,18 +61,26 @@ func configure(t testing.TB, c *Card, discipline string, rate olaf.Rate) {
 		fpga.ClearCounters(c))
 }
 
+// within ends what a test waits for long before the tests' own end.
+func within(t testing.TB) context.Context {
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(stop)
+	return ctx
+}
+
 // fire sends everything and waits until it has left, or was lost.
 func fire(t testing.TB, c *Card) fpga.Counters {
 	t.Helper()
 	must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm), c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
+	ctx := within(t)
 	for {
-		must(t, c.Sleep(context.Background(), olaf.Millisecond))
+		must(t, c.Sleep(ctx, olaf.Millisecond))
 		if s, err := c.Read32(regmap.GeneratorState); err != nil || s != running {
 			must(t, err)
 			break
 		}
 	}
-	must(t, fpga.DrainQueue(context.Background(), c))
+	must(t, fpga.DrainQueue(ctx, c))
 	counters, err := fpga.Snapshot(c)
 	must(t, err)
 	return counters
@@ -134,8 +143,9 @@ func inspect(t *testing.T, c *Card) {
 	workload{workers: 2, clusters: 2, updates: 2, gap: 100, size: 256}.load(t, c)
 	configure(t, c, "olaf", 10*olaf.Kbps) // 205 ms a frame
 	must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm), c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
+	ctx := within(t)
 	for x := c.state(); x.Leaving < 0 || x.Waiting < 1; x = c.state() {
-		must(t, c.Sleep(context.Background(), olaf.Millisecond))
+		must(t, c.Sleep(ctx, olaf.Millisecond))
 	}
 	must(t, c.Write32(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze))
 	for i, want := range []uint32{regmap.QueueInspectStateValid | regmap.QueueInspectStateLeaving, regmap.QueueInspectStateValid, 0} {
@@ -183,7 +193,7 @@ func TestFramesUnderWay(t *testing.T) {
 		plane.Plane, err = load(discipline, build)
 		return plane, err
 	}
-	c := open(t, b)
+	c, ctx := open(t, b), within(t)
 	for _, never := range []bool{false, true} {
 		workload{workers: 2, clusters: 2, updates: 20, gap: 25_000, size: 128}.load(t, c)
 		configure(t, c, "olaf", 5*olaf.Mbps)
@@ -191,7 +201,7 @@ func TestFramesUnderWay(t *testing.T) {
 		must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm), c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
 		var state uint32
 		for c.generator.state.Load() == running {
-			must(t, c.Sleep(t.Context(), olaf.Millisecond))
+			must(t, c.Sleep(ctx, olaf.Millisecond))
 		}
 		sent := c.generator.lastNS.Load()
 		if c.clock.now()-sent < arriveNS/2 && c.generatorState() != running {
@@ -204,7 +214,7 @@ func TestFramesUnderWay(t *testing.T) {
 			}
 		}
 		for state = c.generatorState(); state == running; state = c.generatorState() {
-			must(t, c.Sleep(t.Context(), 10*olaf.Millisecond))
+			must(t, c.Sleep(ctx, 10*olaf.Millisecond))
 		}
 		if waited := c.clock.now() - sent; state != done || never && waited < arriveNS {
 			t.Errorf("state %d after %d ns", state, waited)

@@ -290,14 +290,22 @@ func TestRace(t *testing.T) {
 func interleave(t *testing.T, a *Aggregator, one, two *data) bool {
 	t.Helper()
 	closeGate(t, a, one)
-	done := make(chan error)
+	done := make(chan error, 1)
 	go func() {
 		_, err := a.collection.Programs["arrive"].Run(&ebpf.RunOptions{Data: one.encode(t, addressOf(0).As4())})
 		done <- err
 	}()
 	g := a.collection.Maps["gate"]
 	for gateWord(t, g, 4) == 0 {
-		runtime.Gosched()
+		select {
+		case err := <-done:
+			if gateWord(t, g, 4) == 0 {
+				t.Fatalf("nothing stood at the gate: %v", err)
+			}
+			done <- err
+		default:
+			runtime.Gosched()
+		}
 	}
 	arrive(t, a, two)
 	expired := gateWord(t, g, 12)

@@ -229,23 +229,25 @@ func adder(path string) error {
 // start starts the aggregator anew, and waits until it adds.
 func (k *killed) start() {
 	k.Helper()
-	k.adds = exec.Command(os.Args[0], "-test.run", "^TestKilledAggregator$")
-	k.adds.Env = append(os.Environ(), adderEnv+"="+k.hub.Path())
+	adds := exec.Command(os.Args[0], "-test.run", "^TestKilledAggregator$")
+	adds.Env = append(os.Environ(), adderEnv+"="+k.hub.Path())
 	k.says = new(bytes.Buffer)
-	k.adds.Stderr = k.says
-	if _, err := k.adds.StdinPipe(); err != nil {
+	adds.Stderr = k.says
+	if _, err := adds.StdinPipe(); err != nil {
 		k.Fatal(err)
 	}
-	out, err := k.adds.StdoutPipe()
+	out, err := adds.StdoutPipe()
 	if err != nil {
 		k.Fatal(err)
 	}
-	if err := k.adds.Start(); err != nil {
+	if err := adds.Start(); err != nil {
 		k.Fatal(err)
 	}
-	died, adds := make(chan struct{}), k.adds
-	k.died = died
+	died := make(chan struct{})
+	k.adds, k.died = adds, died
+	hung := time.AfterFunc(time.Minute, func() { _ = adds.Process.Kill() })
 	line, err := bufio.NewReader(out).ReadString('\n')
+	hung.Stop()
 	go func() {
 		_ = adds.Wait() // it is killed
 		close(died)

@@ -7,6 +7,7 @@ import (
 	"net/netip"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sync/errgroup"
@@ -172,12 +173,13 @@ func (g *ground) job(t *testing.T, l *Lab, epoch uint16) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	serving, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
 	var server, workers errgroup.Group
 	at := g.at(t, l, l.Server(), cable(top).Upper)
 	defer at.Close()
 	server.Go(func() error {
-		_, err := root.Run(serving, at)
+		_, err := root.Run(ctx, at)
 		return err
 	})
 	for number, node := range l.Workers() {
@@ -187,7 +189,7 @@ func (g *ground) job(t *testing.T, l *Lab, epoch uint16) {
 		p := &process.Player{Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: work, To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return above }}
 		cfg := endpoint.Config{Job: job.ID, Worker: olaf.WorkerID(number), Workers: job.Workers, Layout: job.Layout(), Updates: uint32(job.Vectors)}
 		workers.Go(func() error {
-			_, err := p.Run(t.Context(), conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
+			_, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
 				return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: 50 * olaf.Millisecond, Epoch: epoch}, h)
 			})
 			if err == nil && (work.Wrong > 0 || work.Checked != job.Vectors*job.Values) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -119,7 +120,7 @@ func TestQueue(t *testing.T) {
 				t.Fatal(err)
 			}
 			done := make(chan error, 1)
-			go func() { done <- h.Hold(context.Background()) }()
+			go func() { done <- h.Hold(t.Context()) }()
 			counts := await(t, p.Name, func(s *State) bool { return s.Nodes[3].Counts["delivered_frames"] > 50 })
 			q := counts.Nodes[3].Counts
 			merged := q["aggregated"] + q["replaced"] + q["dropped_full"]
@@ -136,7 +137,7 @@ func TestQueue(t *testing.T) {
 				t.Errorf("%q", s.Faults)
 			}
 			if err := Down(p.Name); err != nil {
-				t.Error(err)
+				t.Fatal(err)
 			}
 			if err := <-done; err != nil {
 				t.Error(err)
@@ -185,8 +186,14 @@ func hold(name string) error {
 	if err != nil {
 		return err
 	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin) // as long as whoever started it
+		stop()
+	}()
 	fmt.Println("stands")
-	return h.Hold(context.Background())
+	return h.Hold(ctx)
 }
 
 // able skips a test by name where rights are missing.
@@ -272,7 +279,7 @@ func TestHolder(t *testing.T) {
 			t.Errorf("a name that exists: %v", err)
 		}
 		done := make(chan error, 1)
-		go func() { done <- h.Hold(context.Background()) }()
+		go func() { done <- h.Hold(t.Context()) }()
 		ended = append(ended, done)
 	}
 	for i, name := range names {
@@ -284,7 +291,7 @@ func TestHolder(t *testing.T) {
 			t.Errorf("%s is not among %s", name, up)
 		}
 		if err := Down(name); err != nil {
-			t.Error(err)
+			t.Fatal(err)
 		}
 		if err := <-ended[i]; err != nil {
 			t.Error(err)
@@ -303,9 +310,14 @@ func TestKilledHolder(t *testing.T) {
 	able(t)
 	traces := testbedtest.Look(t)
 	name := nameFor("killed")
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
 	for range 3 {
-		holder := exec.Command(os.Args[0])
+		holder := exec.CommandContext(ctx, os.Args[0])
 		holder.Env = append(os.Environ(), asHolder+"="+name)
+		if _, err := holder.StdinPipe(); err != nil { // which ends with this process
+			t.Fatal(err)
+		}
 		out, err := holder.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
