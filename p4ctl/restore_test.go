@@ -1,7 +1,6 @@
 package p4ctl_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -20,12 +19,13 @@ func TestRestoreOfWhatThereWas(t *testing.T) {
 		entries        int
 	}{
 		"a pipeline alone": {true, false, p4.Lab(), p4.Lab(), false, 0}, "nothing": {false, false, p4.Lab(), p4.Lab(), false, 0},
-		"both": {true, true, p4.Lab(), p4.Lab(), false, 3 + 1 + 1 + 1}, "a pipeline that is refused": {true, true, p4.Twin(), p4.Lab(), true, 0},
+		"both": {true, true, p4.Lab(), p4.Lab(), false, 27 + 1 + 9 + 9}, "a pipeline that is refused": {true, true, p4.Twin(), p4.Lab(), true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := unixAddress(t)
-			start := func(profile p4.Profile) *agent.Running {
-				a, err := agent.New(agent.Options{Backend: new(agent.Embedded), Profile: profile})
+			start := func(profile p4.Profile) (*agent.Embedded, *agent.Running) {
+				backend := new(agent.Embedded)
+				a, err := agent.New(agent.Options{Backend: backend, Profile: profile})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -33,9 +33,9 @@ func TestRestoreOfWhatThereWas(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				return a.Serve(l, nil)
+				return backend, a.Serve(l, nil)
 			}
-			running := start(c.first)
+			_, running := start(c.first)
 			s, err := p4ctl.Dial(t.Context(), address, p4ctl.Options{Restore: true, BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond})
 			if err != nil {
 				t.Fatal(err)
@@ -45,30 +45,21 @@ func TestRestoreOfWhatThereWas(t *testing.T) {
 				push(t, s, c.first)
 			}
 			if c.synced {
-				if _, err := s.Sync(t.Context(), testbed(3, 1)); err != nil {
+				if _, err := s.Sync(t.Context(), testbed(27, 9)); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if err := running.Close(); err != nil {
 				t.Fatal(err)
 			}
-			running = start(c.then)
+			backend, running := start(c.then)
 			defer running.Close()
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			defer cancel()
-			for {
-				select {
-				case <-ctx.Done():
-					t.Fatal("nothing was restored")
-				case e := <-s.Events():
-					if e.Restored == nil {
-						continue
-					}
-					if (e.Err != nil) != c.fails || e.Restored.Len() != c.entries {
-						t.Errorf("restored %v, %v", e.Restored, e.Err)
-					}
-				}
-				break
+			e := await(t, s, func(e p4ctl.Event) bool { return e.Restored != nil })
+			if (e.Err != nil) != c.fails || e.Restored.Len() != c.entries {
+				t.Errorf("restored %v, %v", e.Restored, e.Err)
+			}
+			if workers, _, _, _ := backend.Tables().Count(); workers != min(c.entries, 27) {
+				t.Errorf("%d workers on the new agent", workers)
 			}
 		})
 	}

@@ -65,6 +65,31 @@ func push(t testing.TB, s *p4ctl.Session, p p4.Profile) {
 	}
 }
 
+// await gives the next event of a session that is as it should be.
+func await(t testing.TB, s *p4ctl.Session, as func(p4ctl.Event) bool) p4ctl.Event {
+	t.Helper()
+	for end := time.After(time.Minute); ; {
+		select {
+		case <-end:
+			t.Fatal("nothing of the kind happened")
+		case e := <-s.Events():
+			if as(e) {
+				return e
+			}
+		}
+	}
+}
+
+// preempted waits until somebody else is primary.
+func preempted(t testing.TB, s *p4ctl.Session) {
+	t.Helper()
+	select {
+	case <-time.After(time.Minute):
+		t.Fatal("still primary")
+	case <-s.Preempted():
+	}
+}
+
 // testbed is the paper's: workers of 10.0.0.0/8 in clusters by turns, one server.
 func testbed(workers, clusters int) p4ctl.Tables {
 	t := p4ctl.Tables{Servers: []netip.Addr{netip.MustParseAddr("192.168.0.1")}}
@@ -177,7 +202,7 @@ func TestSecondController(t *testing.T) {
 	default:
 	}
 	higher := dial(t, target, p4ctl.ElectionID{High: 2})
-	<-bench.Preempted()
+	preempted(t, bench)
 	if !errors.Is(bench.Err(), p4ctl.ErrPreempted) || bench.State() != p4ctl.Backup {
 		t.Errorf("after a higher id: %v, %v", bench.State(), bench.Err())
 	}
@@ -190,7 +215,7 @@ func TestSecondController(t *testing.T) {
 	if err := bench.Takeover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	<-higher.Preempted()
+	preempted(t, higher)
 	if got, want := bench.ElectionID(), (p4ctl.ElectionID{High: 2, Low: 1}); got != want {
 		t.Errorf("took over with %v, want %v", got, want)
 	}
@@ -307,12 +332,8 @@ func TestReconnectKeepsElectionID(t *testing.T) {
 	if err := running.Close(); err != nil {
 		t.Fatal(err)
 	}
-	for e := range s.Events() {
-		if e.State == p4ctl.Disconnected {
-			break
-		}
-	}
-	if e := <-s.Events(); e.State != p4ctl.Connecting {
+	await(t, s, func(e p4ctl.Event) bool { return e.State == p4ctl.Disconnected })
+	if e := await(t, s, func(p4ctl.Event) bool { return true }); e.State != p4ctl.Connecting {
 		t.Errorf("after the connection was lost it is %v", e.State)
 	}
 	running = start()
@@ -324,50 +345,6 @@ func TestReconnectKeepsElectionID(t *testing.T) {
 	}
 	if pushed, err := s.PushPipeline(ctx, p4ctl.PipelineConfig(p4.Lab())); err != nil || pushed {
 		t.Errorf("the pipeline was pushed again: %v, %v", pushed, err)
-	}
-}
-
-// TestRestoreAfterRestart replaces the agent by one that knows nothing.
-func TestRestoreAfterRestart(t *testing.T) {
-	address := unixAddress(t)
-	start := func() (*agent.Embedded, *agent.Running) {
-		backend := new(agent.Embedded)
-		a, err := agent.New(agent.Options{Backend: backend, Profile: p4.Lab()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := agent.Listen(address, false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return backend, a.Serve(l, nil)
-	}
-	_, running := start()
-	s, err := p4ctl.Dial(t.Context(), address, p4ctl.Options{Restore: true, BackoffMin: time.Millisecond, BackoffMax: 5 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	push(t, s, p4.Lab())
-	if _, err := s.Sync(t.Context(), testbed(27, 9)); err != nil {
-		t.Fatal(err)
-	}
-	if err := running.Close(); err != nil {
-		t.Fatal(err)
-	}
-	backend, running := start()
-	defer running.Close()
-	for e := range s.Events() {
-		if e.Restored == nil {
-			continue
-		}
-		if e.Err != nil || e.Restored.Len() != 27+1+9+9 {
-			t.Errorf("restored %v, %v", e.Restored, e.Err)
-		}
-		break
-	}
-	if workers, _, _, _ := backend.Tables().Count(); workers != 27 {
-		t.Errorf("%d workers on the new agent", workers)
 	}
 }
 

@@ -56,11 +56,17 @@ type kept struct {
 	unixNS int64
 }
 
+// soon ends what a test waits for, which is there already or is sent by the kernel at once.
+func soon(t testing.TB) context.Context {
+	ctx, stop := context.WithTimeout(t.Context(), 10*time.Second)
+	t.Cleanup(stop)
+	return ctx
+}
+
 // take reads n packets.
 func take(t testing.TB, s *live.Socket, n int) []kept {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
+	ctx := soon(t)
 	var got []kept
 	var p capture.Packet
 	for len(got) < n {
@@ -140,7 +146,7 @@ func TestDecoderGoesOn(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := tx.Update(t, 9, seq)
-		if err := s.Wait(t.Context()); err != nil {
+		if err := s.Wait(soon(t)); err != nil {
 			t.Fatal(err)
 		}
 		if err := d.Next(&a); err != nil {
@@ -330,12 +336,12 @@ func TestInterfaceGone(t *testing.T) {
 			tt.end(t, "server")
 			var p capture.Packet
 			for range 2 {
-				if err := errors.Join(s.Wait(t.Context()), s.Next(&p)); err != nil {
+				if err := errors.Join(s.Wait(soon(t)), s.Next(&p)); err != nil {
 					t.Fatalf("what was captured before: %v", err)
 				}
 			}
 			for range 2 { // it is final
-				if err := s.Wait(t.Context()); err != nil {
+				if err := s.Wait(soon(t)); err != nil {
 					t.Error(err)
 				}
 				if err := s.Next(&p); !errors.Is(err, live.ErrGone) || !strings.Contains(err.Error(), tt.say) {
@@ -374,7 +380,7 @@ func TestWait(t *testing.T) {
 		<-ended
 		sent := make(chan struct{})
 		go func() { defer close(sent); tx.Update(t, 1, 1) }()
-		if err := s.Wait(t.Context()); err != nil {
+		if err := s.Wait(soon(t)); err != nil {
 			t.Fatal(err)
 		}
 		<-sent

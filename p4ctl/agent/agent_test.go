@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -26,6 +28,7 @@ import (
 // bench is an agent behind a real socket with one controller that writes text-proto.
 type bench struct {
 	*testing.T
+	ctx     context.Context
 	backend *card
 	client  v1.P4RuntimeClient
 	stream  v1.P4Runtime_StreamChannelClient
@@ -34,7 +37,9 @@ type bench struct {
 // newBench starts an agent with a primary of id (0, 1), and a committed pipeline unless bare.
 func newBench(t *testing.T, bare bool) *bench {
 	t.Helper()
-	b := &bench{T: t, backend: newCard()}
+	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+	t.Cleanup(stop)
+	b := &bench{T: t, ctx: ctx, backend: newCard()}
 	a, err := New(Options{Backend: b.backend, Profile: p4.Lab(), MaxStreams: 3,
 		Roles: map[string]Role{"reader": {Tables: []uint32{p4.TableWorkers}}}})
 	if err != nil {
@@ -57,6 +62,9 @@ func newBench(t *testing.T, bare bool) *bench {
 	}
 	return b
 }
+
+// Context ends what is waited for.
+func (b *bench) Context() context.Context { return b.ctx }
 
 func labConfig() *v1.ForwardingPipelineConfig {
 	return &v1.ForwardingPipelineConfig{P4Info: p4.Lab().Info(), P4DeviceConfig: []byte("build"), Cookie: &v1.ForwardingPipelineConfig_Cookie{Cookie: 7}}
@@ -194,7 +202,7 @@ func TestTransport(t *testing.T) {
 		if _, err := b.read("entities { table_entry {} }"); err != nil {
 			t.Error(err)
 		}
-		_, err := b.client.GetForwardingPipelineConfig(t.Context(), &v1.GetForwardingPipelineConfigRequest{DeviceId: 1})
+		_, err := b.client.GetForwardingPipelineConfig(b.Context(), &v1.GetForwardingPipelineConfigRequest{DeviceId: 1})
 		b.code(codes.OK, err)
 	})
 	t.Run("A5 messages above 4 MiB are received", func(t *testing.T) {
@@ -242,8 +250,12 @@ func TestStream(t *testing.T) {
 		b.backend.reached = make(chan struct{})
 		written := make(chan error, 1)
 		go func() { written <- b.write(update("INSERT", workerEntry(key1, 1, 1))) }()
-		<-b.backend.reached
-		next, err := b.client.StreamChannel(t.Context())
+		select {
+		case <-b.backend.reached:
+		case err := <-written:
+			t.Fatalf("the write never reached the device: %v", err)
+		}
+		next, err := b.client.StreamChannel(b.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -255,7 +267,7 @@ func TestStream(t *testing.T) {
 		answered := make(chan struct{})
 		go func() { next.Recv(); close(answered) }()
 		for range 20 { // round trips on the same connection: an early answer would be here by then
-			_, err := b.client.Capabilities(t.Context(), new(v1.CapabilitiesRequest))
+			_, err := b.client.Capabilities(b.Context(), new(v1.CapabilitiesRequest))
 			b.code(codes.OK, err)
 		}
 		select {
@@ -274,7 +286,7 @@ func TestStream(t *testing.T) {
 		b.announce(backup, "device_id: 3")
 		_, err := backup.Recv()
 		b.code(codes.FailedPrecondition, err)
-		unknown, err := b.client.StreamChannel(t.Context())
+		unknown, err := b.client.StreamChannel(b.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -319,11 +331,11 @@ func TestStream(t *testing.T) {
 	})
 	t.Run("J2 capabilities", func(t *testing.T) {
 		b := newBench(t, true)
-		got, err := b.client.Capabilities(t.Context(), &v1.CapabilitiesRequest{})
+		got, err := b.client.Capabilities(b.Context(), &v1.CapabilitiesRequest{})
 		if err != nil || got.P4RuntimeApiVersion != "1.5.0" {
 			t.Errorf("%v, %v", got, err)
 		}
-		_, err = b.client.Capabilities(t.Context(), &v1.CapabilitiesRequest{DeviceId: 4})
+		_, err = b.client.Capabilities(b.Context(), &v1.CapabilitiesRequest{DeviceId: 4})
 		b.code(codes.NotFound, err)
 	})
 	t.Run("a controller that does not read loses its stream only", func(t *testing.T) {
@@ -347,11 +359,11 @@ func TestPipelineConfig(t *testing.T) {
 	}
 	t.Run("C1 order of checks", func(t *testing.T) {
 		b := newBench(t, true)
-		_, err := b.client.SetForwardingPipelineConfig(t.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 9})
+		_, err := b.client.SetForwardingPipelineConfig(b.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 9})
 		b.code(codes.NotFound, err)
-		_, err = b.client.SetForwardingPipelineConfig(t.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1, Role: "x"})
+		_, err = b.client.SetForwardingPipelineConfig(b.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1, Role: "x"})
 		b.code(codes.NotFound, err)
-		_, err = b.client.SetForwardingPipelineConfig(t.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1})
+		_, err = b.client.SetForwardingPipelineConfig(b.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1})
 		b.code(codes.PermissionDenied, err)
 	})
 	t.Run("C2 VERIFY leaves no trace, and refuses what can't be", func(t *testing.T) {
@@ -469,7 +481,7 @@ func TestPipelineConfig(t *testing.T) {
 	})
 	t.Run("C9 C10 C11 get", func(t *testing.T) {
 		b := newBench(t, true)
-		_, err := b.client.GetForwardingPipelineConfig(t.Context(), &v1.GetForwardingPipelineConfigRequest{DeviceId: 2})
+		_, err := b.client.GetForwardingPipelineConfig(b.Context(), &v1.GetForwardingPipelineConfigRequest{DeviceId: 2})
 		b.code(codes.NotFound, err)
 		if got := get(b, v1.GetForwardingPipelineConfigRequest_ALL); got != nil {
 			t.Errorf("before a config: %v", got)
@@ -495,7 +507,7 @@ func TestPipelineConfig(t *testing.T) {
 	t.Run("B23 a role without the pipeline", func(t *testing.T) {
 		b := newBench(t, true)
 		b.elect(`device_id: 1 election_id { low: 1 } role { name: "reader" }`)
-		_, err := b.client.SetForwardingPipelineConfig(t.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1, Role: "reader", ElectionId: &v1.Uint128{Low: 1},
+		_, err := b.client.SetForwardingPipelineConfig(b.Context(), &v1.SetForwardingPipelineConfigRequest{DeviceId: 1, Role: "reader", ElectionId: &v1.Uint128{Low: 1},
 			Action: v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, Config: labConfig()})
 		b.code(codes.PermissionDenied, err)
 	})
@@ -507,7 +519,7 @@ func TestWrite(t *testing.T) {
 		b := newBench(t, true)
 		one := update("INSERT", workerEntry(key1, 1, 1))
 		send := func(fields string) error {
-			_, err := b.client.Write(t.Context(), text(t, new(v1.WriteRequest), fields+one))
+			_, err := b.client.Write(b.Context(), text(t, new(v1.WriteRequest), fields+one))
 			return err
 		}
 		b.code(codes.NotFound, send("device_id: 5 election_id { low: 1 } "))
@@ -604,7 +616,7 @@ func TestWrite(t *testing.T) {
 	t.Run("B23 outside the role", func(t *testing.T) {
 		b := newBench(t, false)
 		b.elect(`device_id: 1 election_id { low: 3 } role { name: "reader" }`)
-		_, err := b.client.Write(t.Context(), text(t, new(v1.WriteRequest), `device_id: 1 role: "reader" election_id { low: 3 }`+
+		_, err := b.client.Write(b.Context(), text(t, new(v1.WriteRequest), `device_id: 1 role: "reader" election_id { low: 3 }`+
 			update("INSERT", workerEntry(key1, 1, 1))+update("INSERT", groupEntry("multicast_group_id: 1"))+
 			update("INSERT", `table_entry { table_id: 0x02000001 match { field_id: 1 exact { value: "\001" } } action { action { action_id: 0x01000003 } } }`)))
 		b.updateCodes(err, codes.OK, codes.PermissionDenied, codes.PermissionDenied)

@@ -39,7 +39,11 @@ func TestStopWaits(t *testing.T) {
 	if _, err := client.NewStream(t.Context(), &stream, "/device/Use"); err != nil {
 		t.Fatal(err)
 	}
-	<-entered
+	select {
+	case <-entered:
+	case err := <-served:
+		t.Fatalf("nobody is served: %v", err)
+	}
 	server.Stop()
 	if !left.Load() {
 		t.Error("the server is gone, and a request goes on")

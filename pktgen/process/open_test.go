@@ -59,7 +59,7 @@ func TestPlayers(t *testing.T) {
 		err    error
 	}
 	workers := make([]end, 2)
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	var all, both sync.WaitGroup
 	numbers := &Numbers{Layout: layout}
 	for k := range workers {
