@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gopacket/gopacket/pcapgo"
 	"pgregory.net/rapid"
 
 	"github.com/olafctl/olaf"
@@ -59,34 +58,6 @@ func TestEndsOfYears(t *testing.T) {
 		if err := r.Next(&p); !errors.Is(err, c.want) || err == nil && (p.UnixNS != int64(c.stamp)*1000 || p.Wire != int(c.wire)) {
 			t.Errorf("%+v: %+v, %v", c, p, err)
 		}
-	}
-}
-
-// TestDropsAreTheFirstInterfaces holds how many packets each interface is said to have received and lost.
-func TestDropsAreTheFirstInterfaces(t *testing.T) {
-	var b bytes.Buffer
-	w, err := newWriter(&b, PCAPNG, 0, Interface{Name: "a", SnapBytes: 100}, Interface{Name: "b", SnapBytes: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
-	w.SetDropped(7)
-	for _, from := range []int{1, 0, 1} {
-		if err := w.WritePacket(&Packet{UnixNS: 5, Data: []byte{1}, Wire: 1, Interface: from}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := w.Finish(); err != nil {
-		t.Fatal(err)
-	}
-	got := map[int][2]uint64{}
-	r, err := pcapgo.NewNgReader(&b, pcapgo.NgReaderOptions{StatisticsCallback: func(i int, s pcapgo.NgInterfaceStatistics) {
-		got[i] = [2]uint64{s.PacketsReceived, s.PacketsDropped}
-	}})
-	for err == nil {
-		_, _, err = r.ReadPacketData()
-	}
-	if err != io.EOF || got[0] != [2]uint64{8, 7} || got[1] != [2]uint64{2, 0} {
-		t.Errorf("%v, %v", got, err)
 	}
 }
 

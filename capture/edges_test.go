@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gopacket/gopacket/pcapgo"
 	"pgregory.net/rapid"
 
 	"github.com/olafctl/olaf"
@@ -196,7 +197,8 @@ func TestFramesThatCannotBe(t *testing.T) {
 	}
 }
 
-// TestWritersTellWhatWasLost reads what a writer says was dropped, of the first interface, and how many it has of each.
+// TestWritersTellWhatWasLost reads what a writer says was dropped, of the first interface, and how many it has of each, as others read it
+// and as the decoder does.
 func TestWritersTellWhatWasLost(t *testing.T) {
 	var b bytes.Buffer
 	w, err := newWriter(&b, PCAPNG, 0, Interface{Name: "a", SnapBytes: 100}, Interface{Name: "b", SnapBytes: 100})
@@ -220,6 +222,16 @@ func TestWritersTellWhatWasLost(t *testing.T) {
 	var a Arrival
 	if err := d.Next(&a); !errors.Is(err, ErrNoOLAF) || d.Losses().CaptureDropped != 7 || d.Losses().Packets != 3 {
 		t.Errorf("%v, %+v", err, d.Losses())
+	}
+	got := map[int][2]uint64{}
+	others, err := pcapgo.NewNgReader(&b, pcapgo.NgReaderOptions{StatisticsCallback: func(i int, s pcapgo.NgInterfaceStatistics) {
+		got[i] = [2]uint64{s.PacketsReceived, s.PacketsDropped}
+	}})
+	for err == nil {
+		_, _, err = others.ReadPacketData()
+	}
+	if err != io.EOF || got[0] != [2]uint64{8, 7} || got[1] != [2]uint64{2, 0} {
+		t.Errorf("%v, %v", got, err)
 	}
 	if w.Packets() != 3 || w.PacketsOf(0) != 1 || w.PacketsOf(1) != 2 {
 		t.Errorf("%d packets, %d and %d of the interfaces", w.Packets(), w.PacketsOf(0), w.PacketsOf(1))

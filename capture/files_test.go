@@ -127,27 +127,34 @@ func TestRecordingIsWritten(t *testing.T) {
 	}
 }
 
-// TestEveryNameIsTaken gives up when a file and 98 more beside it are there.
-func TestEveryNameIsTaken(t *testing.T) {
-	folder := t.TempDir()
-	f, err := Create(filepath.Join(folder, "run.pcap"), false, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	taken := []string{"run.pcap"}
-	for n := 2; n < 100; n++ {
-		taken = append(taken, fmt.Sprintf("run-%d.pcap", n))
-	}
-	for _, name := range taken {
-		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {
+// TestNamesThatAreTaken puts a file beside 98 others of its name, and gives up where there are 99.
+func TestNamesThatAreTaken(t *testing.T) {
+	for taken, named := range map[int]string{98: "run-99.pcap", 99: ""} {
+		folder := t.TempDir()
+		f, err := Create(filepath.Join(folder, "run.pcap"), false, 0)
+		if err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := f.Commit(); !errors.Is(err, ErrExists) || !errors.Is(err, fs.ErrExist) || strings.Contains(err.Error(), "this one is now") {
-		t.Errorf("%v", err)
-	}
-	if left, err := os.ReadDir(folder); err != nil || len(left) != len(taken) {
-		t.Errorf("%d files of %d, %v", len(left), len(taken), err)
+		names := []string{"run.pcap"}
+		for n := 2; n <= taken; n++ {
+			names = append(names, fmt.Sprintf("run-%d.pcap", n))
+		}
+		for _, name := range names {
+			if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := taken
+		if named != "" {
+			want, named = taken+1, filepath.Join(folder, named)
+		}
+		err = f.Commit()
+		if _, now, _ := strings.Cut(fmt.Sprint(err), "this one is now "); !errors.Is(err, ErrExists) || errors.Is(err, fs.ErrExist) != (named == "") || now != named {
+			t.Errorf("beside %d: %v", taken, err)
+		}
+		if left, err := os.ReadDir(folder); err != nil || len(left) != want {
+			t.Errorf("%d files of %d, %v", len(left), want, err)
+		}
 	}
 }
 

@@ -3,7 +3,6 @@ package capture
 import (
 	"bytes"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -70,27 +69,6 @@ func TestFilesThatCannotBe(t *testing.T) {
 	}
 	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {
 		t.Errorf("left behind: %v, %v", left, err)
-	}
-}
-
-// TestTheLastNameIsGiven puts a file beside 98 others of its name.
-func TestTheLastNameIsGiven(t *testing.T) {
-	folder := t.TempDir()
-	f, err := Create(filepath.Join(folder, "run.pcap"), false, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	names := []string{"run.pcap"}
-	for n := 2; n < 99; n++ {
-		names = append(names, fmt.Sprintf("run-%d.pcap", n))
-	}
-	for _, name := range names {
-		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := f.Commit(); !errors.Is(err, ErrExists) || !strings.HasSuffix(err.Error(), "this one is now "+filepath.Join(folder, "run-99.pcap")) {
-		t.Error(err)
 	}
 }
 
