@@ -115,82 +115,74 @@ func completeLabs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDi
 	return lab.Held(), cobra.ShellCompDirectiveDefault
 }
 
-func newTestbedDownCmd(env *cli.Env) *cobra.Command {
-	return &cobra.Command{
-		Use:               "down [NAME|FILE]",
-		Short:             "Take a testbed down",
-		Long:              `Take a testbed down and wait until it is: every namespace, cable and program of it. Without a name the only one that is up.`,
-		Example:           "  sudo olafctl testbed down lab",
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeLabs,
-		RunE: func(_ *cobra.Command, args []string) error {
-			name, err := labName(env, args)
-			if err != nil {
-				return err
-			}
-			if err := lab.Down(name); err != nil {
-				return err
-			}
-			_, err = fmt.Fprintf(env.Stdout, "%s is down: no namespace, cable or program of it is left\n", name)
+// onLab makes a command one on the testbed that its argument means.
+func onLab(env *cli.Env, cmd *cobra.Command, do func(name string) error) *cobra.Command {
+	cmd.Args, cmd.ValidArgsFunction = cobra.MaximumNArgs(1), completeLabs
+	cmd.RunE = func(_ *cobra.Command, args []string) error {
+		name, err := labName(env, args)
+		if err != nil {
 			return err
-		},
+		}
+		return do(name)
 	}
+	return cmd
+}
+
+func newTestbedDownCmd(env *cli.Env) *cobra.Command {
+	return onLab(env, &cobra.Command{
+		Use:     "down [NAME|FILE]",
+		Short:   "Take a testbed down",
+		Long:    `Take a testbed down and wait until it is: every namespace, cable and program of it. Without a name the only one that is up.`,
+		Example: "  sudo olafctl testbed down lab",
+	}, func(name string) error {
+		if err := lab.Down(name); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(env.Stdout, "%s is down: no namespace, cable or program of it is left\n", name)
+		return err
+	})
 }
 
 func newTestbedEpochCmd(env *cli.Env) *cobra.Command {
 	var vectors int
-	cmd := &cobra.Command{
+	cmd := onLab(env, &cobra.Command{
 		Use:   "epoch [NAME|FILE]",
 		Short: "Say with which epoch another job on a testbed may begin",
 		Long: `Say the first epoch of a job on a testbed that is up, for --epoch of all its workers: ahead of everything that any aggregator has met, and
 of all jobs that asked before. It is asked once for each job; the holder answers one question after the other, so that no two jobs meet.`,
 		Example: `  E=$(sudo olafctl testbed epoch lab --vectors 20)
   sudo nsenter --net=/proc/PID/fd/8 olafctl worker --epoch $E --vectors 20 …`,
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeLabs,
-		RunE: func(_ *cobra.Command, args []string) error {
-			name, err := labName(env, args)
-			if err != nil {
-				return err
-			}
-			first, err := lab.Epoch(name, vectors)
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprintln(env.Stdout, first)
+	}, func(name string) error {
+		first, err := lab.Epoch(name, vectors)
+		if err != nil {
 			return err
-		},
-	}
+		}
+		_, err = fmt.Fprintln(env.Stdout, first)
+		return err
+	})
 	cmd.Flags().IntVar(&vectors, "vectors", 1000, "of every worker of the job, at most")
 	return cmd
 }
 
 func newTestbedShowCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
-	cmd := &cobra.Command{
+	cmd := onLab(env, &cobra.Command{
 		Use:   "show [NAME|FILE]",
 		Short: "Tell of a testbed that is up: its namespaces, what its programs counted, and what is not as it was made",
 		Long: `Tell of a testbed that is up: nodes with their addresses and namespaces, what programs have counted since they were loaded, and
 what is not as it was made, such as an interface that is gone or a program that somebody took off; that ends with exit code 3.
 A namespace is entered by its path: nsenter --net=PATH COMMAND.`,
-		Example:           "  sudo olafctl testbed show\n  sudo olafctl testbed show lab -o json",
-		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeLabs,
-		RunE: func(_ *cobra.Command, args []string) error {
-			name, err := labName(env, args)
-			if err != nil {
-				return err
-			}
-			s, err := lab.Show(name)
-			if err != nil {
-				return err
-			}
-			if err := printLab(env, out, s); err != nil || len(s.Faults) == 0 {
-				return err
-			}
-			return fmt.Errorf("%w: %s; 'olafctl testbed down %s' and up again", lab.ErrBroken, s.Faults[0], s.Name)
-		},
-	}
+		Example: "  sudo olafctl testbed show\n  sudo olafctl testbed show lab -o json",
+	}, func(name string) error {
+		s, err := lab.Show(name)
+		if err != nil {
+			return err
+		}
+		if err := printLab(env, out, s); err != nil || len(s.Faults) == 0 {
+			return err
+		}
+		return fmt.Errorf("%w: %s; 'olafctl testbed down %s' and up again", lab.ErrBroken, s.Faults[0], s.Name)
+	})
 	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
 	return cmd
 }
