@@ -38,9 +38,6 @@ func (r *recording) take() error {
 
 // end hands over the rest, and what was lost, and closes the capture.
 func (r *recording) end() error {
-	if r == nil {
-		return nil
-	}
 	err := r.take()
 	lost, why := r.at.Lost()
 	if err = errors.Join(err, why); err == nil {

@@ -1,6 +1,8 @@
 package feed
 
 import (
+	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -8,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
@@ -24,6 +27,25 @@ type captured struct {
 
 func (c *captured) Frame(p *capture.Packet) error { return c.file.WritePacket(p) }
 func (c *captured) Lost(frames int64) error       { c.lost = frames; return nil }
+
+// fullDisk has room for no frame.
+type fullDisk struct{}
+
+var errFull = errors.New("no room")
+
+func (fullDisk) Frame(*capture.Packet) error { return errFull }
+func (fullDisk) Lost(int64) error            { return nil }
+
+// TestRecordOnAFullDisk ends a run whose capture can't be written long before its workers would have played, with that error once.
+func TestRecordOnAFullDisk(t *testing.T) {
+	f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	r, err := f.Record(ctx, Config{Vectors: MaxVectors, Line: olaf.Mbps}, fullDisk{}, nil)
+	if r != nil || !errors.Is(err, errFull) || ctx.Err() != nil || strings.Count(err.Error(), "no room") != 1 {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
 
 // TestBothEnds lets tshark read a run at all of its ends, on one server and in a tree: every frame is one of XAgg's, what left the workers is
 // what they say they sent, each sum reached the server and every worker, and what workers were told is what the server sent.

@@ -186,7 +186,10 @@ func (f *Feeder) Record(ctx context.Context, c Config, to Recorder, said func())
 	f.recording = r
 	run, err := f.Run(ctx, c, said)
 	f.recording = nil
-	return run, errors.Join(err, r.end())
+	if err != nil {
+		return nil, errors.Join(err, r.at.Close())
+	}
+	return run, r.end()
 }
 
 // Run lets all workers send all vectors, and holds what came of it. A nil said tells nobody how many vectors are through.
@@ -224,16 +227,16 @@ func (k *run) play(ctx context.Context) error {
 	}
 	root.Heard = k.hears
 	var server errgroup.Group
-	serving, stop := context.WithCancel(ctx)
+	playing, stop := context.WithCancel(ctx)
 	defer stop()
 	var report *process.StationReport
 	server.Go(func() (err error) {
-		report, err = root.Run(serving, k.server)
+		report, err = root.Run(playing, k.server)
 		return err
 	})
 	played := make(chan error, 1)
-	go func() { played <- k.workersPlay(ctx) }()
-	err = k.follow(played)
+	go func() { played <- k.workersPlay(playing) }()
+	err = k.follow(played, stop)
 	stop()
 	if err := errors.Join(err, server.Wait()); err != nil {
 		return k.broken(err)
@@ -245,8 +248,8 @@ func (k *run) play(ctx context.Context) error {
 // followEvery is how often logs of decisions and captures are looked into.
 const followEvery = 2 * time.Millisecond
 
-// follow listens until all workers have played.
-func (k *run) follow(played <-chan error) error {
+// follow listens until all workers have played, and stops them where it can't.
+func (k *run) follow(played <-chan error, stop func()) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
@@ -255,7 +258,9 @@ func (k *run) follow(played <-chan error) error {
 			return errors.Join(err, k.listen())
 		case <-tick.C:
 			if err := k.listen(); err != nil {
-				return errors.Join(err, <-played)
+				stop()
+				<-played
+				return err
 			}
 		}
 	}
