@@ -92,7 +92,7 @@ func TestBothEnds(t *testing.T) {
 			for i := range f.lab.Workers() {
 				addresses = slices.Insert(addresses, i, f.below(f.lab.Workers()[i]).Addr().String())
 			}
-			read := dissected(t, tshark, lua, path, ends, addresses)
+			read := dissected(t, tshark, lua, path, ends, addresses, f.below(f.top()).Addr().String())
 			server, sums := read[len(ends)-1], uint64(vectors*f.lab.Fragments)
 			sent, told := uint64(0), uint64(0)
 			for i, worker := range read[:len(ends)-1] {
@@ -108,8 +108,8 @@ func TestBothEnds(t *testing.T) {
 			if server.got != r.Sums+r.Repeated || r.Sums != sums {
 				t.Errorf("%d sums reached the server, which counted %d, and %d again", server.got, r.Sums, r.Repeated)
 			}
-			if server.sent != told {
-				t.Errorf("%d sums left the server, %d reached the workers", server.sent, told)
+			if all := server.sent + server.again*uint64(len(f.workers)); all != told {
+				t.Errorf("%d sums left the server for workers and %d for all of them, %d reached them", server.sent, server.again, told)
 			}
 		})
 	}
@@ -118,14 +118,15 @@ func TestBothEnds(t *testing.T) {
 // end is what tshark read at one.
 type end struct {
 	sent, got uint64 // packets of data
+	again     uint64 // sums for the agent that asked, which passes them on to all workers
 	fragments int    // that came
 }
 
-// dissected is what tshark reads at every end, from and to its address.
-func dissected(t *testing.T, tshark, lua, path string, ends, addresses []string) []end {
+// dissected is what tshark reads at every end, from and to its address, and to that of the agent next to the server.
+func dissected(t *testing.T, tshark, lua, path string, ends, addresses []string, agent string) []end {
 	t.Helper()
 	out, err := exec.Command(tshark, "-n", "-X", "lua_script:"+lua, "-r", path, "-Y", "udp", "-T", "fields", "-E", "separator=|", "-e", "frame.interface_name",
-		"-e", "xagg.message", "-e", "ip.src", "-e", "xagg.fragment", "-e", "xagg.count", "-e", "_ws.malformed").Output()
+		"-e", "xagg.message", "-e", "ip.src", "-e", "xagg.fragment", "-e", "xagg.count", "-e", "_ws.malformed", "-e", "ip.dst").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,7 @@ func dissected(t *testing.T, tshark, lua, path string, ends, addresses []string)
 	for line := range strings.Lines(string(out)) {
 		fields := strings.Split(strings.TrimSpace(line), "|")
 		at := slices.Index(ends, fields[0])
-		if len(fields) != 6 || at < 0 || fields[1] == "" || fields[5] != "" {
+		if len(fields) != 7 || at < 0 || fields[1] == "" || fields[5] != "" {
 			t.Fatalf("tshark says %q", line)
 		}
 		if !strings.HasPrefix(fields[1], "data") && fields[1] != "result" {
@@ -143,7 +144,11 @@ func dissected(t *testing.T, tshark, lua, path string, ends, addresses []string)
 		if ours := fields[2] == addresses[at]; err != nil || (count == 1) != (ours && at < len(ends)-1) {
 			t.Fatalf("tshark says %q: %v", line, err)
 		} else if ours {
-			all[at].sent++
+			if at == len(ends)-1 && fields[6] == agent {
+				all[at].again++
+			} else {
+				all[at].sent++
+			}
 			continue
 		}
 		all[at].got++
