@@ -79,6 +79,7 @@ func (s *Switch) Start() {
 		}
 	}
 	s.ears, s.done = netlab.Listen(sockets...), make(chan struct{})
+	s.ears.Hold()
 	s.in, s.out, s.lanes = make([]byte, 1<<16), make([]byte, olaf.MaxFrame), make([]uint32, olaf.MaxLanes)
 	go s.run()
 }
