@@ -238,8 +238,8 @@ func (g *Generator) Describe(ctx context.Context, job Job) error {
 	return g.refusals("describing flows")
 }
 
-// Flows reads the flow table as the card has it, as many entries as it says are in use. Errors match ErrState while the generator plays, or are
-// those of the registers.
+// Flows reads the flow table as the card has it, as many entries as it says are in use. Errors match ErrState while the generator plays,
+// ErrLimit of more entries than there can be, or are those of the registers.
 func (g *Generator) Flows() ([]regmap.Flow, error) {
 	if err := g.still(); err != nil {
 		return nil, err
@@ -247,6 +247,9 @@ func (g *Generator) Flows() ([]regmap.Flow, error) {
 	n, err := g.regs.Read32(regmap.GeneratorFlows)
 	if err != nil {
 		return nil, err
+	}
+	if n > maxFlows {
+		return nil, fmt.Errorf("%w: the card says that %d flows are in use, and %d can be; 'olafctl reg dump' shows what else it says", ErrLimit, n, maxFlows)
 	}
 	if err := g.regs.Write32(regmap.GeneratorMemSelect, regmap.GeneratorMemSelectMemoryFlows); err != nil {
 		return nil, err

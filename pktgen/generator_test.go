@@ -45,6 +45,10 @@ func (c *fakeCard) Read32(addr uint32) (uint32, error) {
 			c.busyFor--
 			return regmap.GeneratorMemStatusBusy, c.fail
 		}
+	case regmap.GeneratorMemData:
+		at := c.regs[regmap.GeneratorMemAddress]
+		c.regs[regmap.GeneratorMemAddress]++
+		return c.memory[c.regs[regmap.GeneratorMemSelect]][at], c.fail
 	}
 	return c.regs[addr], c.fail
 }
@@ -52,6 +56,8 @@ func (c *fakeCard) Read32(addr uint32) (uint32, error) {
 func (c *fakeCard) Write32(addr, value uint32) error {
 	c.writes++
 	switch addr {
+	case regmap.GeneratorMemSelect:
+		c.regs[regmap.GeneratorMemAddress] = 0
 	case regmap.GeneratorEvents:
 		c.regs[addr] &^= value
 		return c.fail
@@ -180,11 +186,18 @@ func TestDescribe(t *testing.T) {
 	if f != before || c.regs[regmap.GeneratorFlows] != 27 || !slices.Equal(descriptors, c.memory[0]) {
 		t.Errorf("flow 26 is %+v, want %+v", f, before)
 	}
+	if flows, err := g.Flows(); err != nil || len(flows) != 27 || flows[26] != before || flows[0].Worker != 0 {
+		t.Errorf("%d flows, %v", len(flows), err)
+	}
 	job.Workers = 1 << 17
 	if err := g.Describe(context.Background(), job); !errors.Is(err, ErrLimit) {
 		t.Errorf("too many: %v", err)
 	}
 	job.Workers = 27
+	c.regs[regmap.GeneratorFlows] = 1<<32 - 1 // as of a card that is gone
+	if _, err := g.Flows(); !errors.Is(err, ErrLimit) {
+		t.Errorf("read of more than there can be: %v", err)
+	}
 	c.regs[regmap.GeneratorState] = uint32(Running)
 	if err := g.Describe(context.Background(), job); !errors.Is(err, ErrState) {
 		t.Errorf("while it runs: %v", err)
