@@ -271,7 +271,13 @@ func (c *Comparison) sayQueues(f *experiments.Figure, curves []*curve) {
 // places are the shares of the updates that arrived, by the place of their packets.
 func (k *curve) places() (all []string) {
 	for i := range k.trainings[0].ArrivedPct {
-		pct := k.over(func(t *Training) float64 { return t.ArrivedPct[i] })
+		var values []float64
+		for _, t := range k.trainings {
+			if i < len(t.ArrivedPct) { // a file may say less
+				values = append(values, t.ArrivedPct[i])
+			}
+		}
+		pct := experiments.Describe(values)
 		all = append(all, text.Rounded(&pct, 1))
 	}
 	return all

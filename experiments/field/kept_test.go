@@ -71,6 +71,7 @@ func TestVerify(t *testing.T) {
 		finds string // empty for nothing
 	}{
 		{"as it was", func(*Report) {}, ""},
+		{"without the shares that arrived", func(r *Report) { r.Trainings[1].ArrivedPct = nil }, ""},
 		{"a reward", func(r *Report) { r.Trainings[0].Curves[1][0].Reward++ }, "the curves: "},
 		{"a simulated policy", func(r *Report) { r.Trainings[2].Greedy++ }, "fifo, seed 3, simulated: "},
 		{"a curve of the figure", func(r *Report) { r.Panels[0].Series[0].Name = "another" }, "the curves: "},
