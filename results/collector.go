@@ -48,21 +48,20 @@ type Collector struct {
 	merges   []int64
 	ages     ageHistogram
 
-	observed        int64
-	first, last     int64 // ps
-	firstBytes      olaf.Size
-	windowBytes     int64
-	queued          sum128
-	queuedMax       olaf.Duration
-	queuedMeasured  int64
-	workersBehind   int
-	timeToN         int64 // ps, -1 before
-	countSum        int64
-	backwards       int64
-	fromFuture      int64
-	strays          int64
-	lackProvenance  bool
-	countsSaturated bool
+	observed       int64
+	first, last    int64 // ps
+	firstBytes     olaf.Size
+	windowBytes    int64
+	queued         sum128
+	queuedMax      olaf.Duration
+	queuedMeasured int64
+	workersBehind  int
+	timeToN        int64 // ps, -1 before
+	countSum       int64
+	backwards      int64
+	fromFuture     int64
+	strays         int64
+	lackProvenance bool
 }
 
 type clusterState struct {
@@ -144,7 +143,6 @@ func (c *Collector) Observe(o *olaf.Observation) {
 	c.observed++
 	c.last = at
 	c.countSum += int64(o.Update.Count)
-	c.countsSaturated = c.countsSaturated || o.Update.Flags&olaf.CountSaturated != 0
 	c.merged(int(o.Update.Count) - 1)
 	if o.Queued >= 0 {
 		c.queued.addInt(int64(o.Queued))
@@ -171,7 +169,7 @@ func (c *Collector) Observe(o *olaf.Observation) {
 func (c *Collector) merged(n int) {
 	n = max(n, 0)
 	if n >= len(c.merges) {
-		c.merges = grown(c.merges, n+1)
+		c.merges = grown(c.merges, n+1-len(c.merges))
 	}
 	c.merges[n]++
 }

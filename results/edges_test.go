@@ -61,7 +61,7 @@ func TestVectorIsAsOldAsItsOldest(t *testing.T) {
 			}
 			want := len(newest) == segments && (!whole || least > age)
 			oldest, younger := v.Put(segments, segment, gen)
-			if younger != want || younger && oldest != least {
+			if younger != want || oldest != map[bool]int64{true: least}[want] {
 				t.Fatalf("segment %d of %d at %d: %d, younger %t; want %d, %t", segment, segments, gen, oldest, younger, least, want)
 			}
 			if want {

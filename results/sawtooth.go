@@ -66,9 +66,6 @@ func (s *saw) advance(from, at int64) tooth {
 	if !s.running || at <= since {
 		return tooth{}
 	}
-	if s.since < from {
-		s.start = from
-	}
 	t := tooth{age: since - s.newest, length: at - since}
 	// Twice the trapezium: length · (age at its start + age at its end).
 	s.twiceArea.addProduct(uint64(t.length), 2*t.age+t.length)

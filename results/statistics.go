@@ -5,19 +5,9 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"github.com/olafctl/olaf/results/metric"
 	"gonum.org/v1/gonum/stat"
 	"gonum.org/v1/gonum/stat/distuv"
 )
-
-// Jain is Jain's fairness index of the known values, missing when there are none or all are 0.
-func Jain(values []Float) Float {
-	var s metric.Series
-	for _, v := range values {
-		s.Add(v)
-	}
-	return s.Jain()
-}
 
 // confidence is the level of every interval.
 const confidence = 0.95
