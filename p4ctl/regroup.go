@@ -48,9 +48,6 @@ func (t Tables) Move(to olaf.ClusterID, addresses ...netip.Addr) (Tables, error)
 			return Tables{}, err
 		}
 		w := &t.Workers[at]
-		if w.Cluster == to {
-			continue
-		}
 		member, found := t.leaveGroup(w.Cluster, uint16(w.ID))
 		for i := range t.Entries {
 			if e := &t.Entries[i]; e.of(w) {

@@ -105,7 +105,7 @@ type Session struct {
 	target  string
 	options Options
 	known   []p4.Table // of Options.Programs
-	conn    *grpc.ClientConn
+	conn    io.Closer
 	client  v1.P4RuntimeClient
 
 	ctx    context.Context
@@ -140,16 +140,30 @@ func Dial(ctx context.Context, target string, o Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	s := newSession(target, conn, v1.NewP4RuntimeClient(conn), o)
+	if err := s.begin(ctx); err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// newSession is a session that has not begun; all options are given.
+func newSession(target string, conn io.Closer, client v1.P4RuntimeClient, o Options) *Session {
 	s := &Session{
-		target: target, options: o, known: p4.TablesOf(o.Programs), conn: conn, client: v1.NewP4RuntimeClient(conn),
+		target: target, options: o, known: p4.TablesOf(o.Programs), conn: conn, client: client,
 		announce: make(chan ElectionID), leaving: make(chan struct{}), left: make(chan struct{}), events: make(chan Event, 64), preempted: make(chan struct{}),
 		id: o.ElectionID, changed: make(chan struct{}),
 	}
 	s.ctx, s.cancel = context.WithCancelCause(context.Background())
-	if o.ReadOnly {
+	return s
+}
+
+// begin starts the supervisor and waits for the first arbitration answer.
+func (s *Session) begin(ctx context.Context) error {
+	if s.options.ReadOnly {
 		close(s.left)
 		s.set(Backup, ElectionID{}, nil)
-		return s, nil
+		return nil
 	}
 	first := make(chan error, 1)
 	s.wait.Go(func() {
@@ -157,17 +171,14 @@ func Dial(ctx context.Context, target string, o Options) (*Session, error) {
 		s.supervise(first)
 	})
 	select {
-	case err = <-first:
+	case err := <-first:
+		if err == nil && s.options.Succeed && s.isVacant() {
+			return s.Takeover(ctx)
+		}
+		return err
 	case <-ctx.Done():
-		err = fmt.Errorf("connect to %s: %w", target, context.Cause(ctx))
+		return fmt.Errorf("connect to %s: %w", s.target, context.Cause(ctx))
 	}
-	if err == nil && o.Succeed && s.isVacant() {
-		err = s.Takeover(ctx)
-	}
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
-	}
-	return s, nil
 }
 
 func (s *Session) isVacant() bool {
