@@ -5,12 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
@@ -149,23 +146,12 @@ func TestLoopIsRecorded(t *testing.T) {
 	if want := m.Outcome.Runs[0][0].Counters.Of("frames_arrived"); int64(r.Frames()) != want || want == 0 {
 		t.Errorf("%d frames, %d arrived", r.Frames(), want)
 	}
-	file, err := os.Open(path)
-	must(t, err)
-	defer file.Close()
-	reader, err := pcapgo.NewNgReader(file, pcapgo.DefaultNgReaderOptions)
-	must(t, err)
 	seen := map[string]int{}
-	for {
-		data, info, err := reader.ReadPacketData()
-		if err != nil {
-			break
-		}
-		v, err := s.Frame().DecodeTruncated(data, info.Length)
-		if err != nil {
-			t.Fatal(err)
-		}
+	eachFrame(t, path, func(data []byte, length int, _ []string) {
+		v, err := s.Frame().DecodeTruncated(data, length)
+		must(t, err)
 		seen[v.Message.Name]++
-	}
+	})
 	if len(seen) < 2 {
 		t.Errorf("%v", seen)
 	}

@@ -90,6 +90,17 @@ func TestRecordingOfAnotherSystem(t *testing.T) {
 	}
 }
 
+// recorded captures a bench, and says where.
+func recorded(t *testing.T, s Spec) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "run.pcapng")
+	r, err := s.Record(path, false)
+	must(t, err)
+	mustBench(t, s, Options{Stream: NewStream(r)})
+	must(t, errors.Join(r.Commit(), r.Abandon()))
+	return path
+}
+
 // eachFrame reads a capture: the bytes of every frame, its length on the wire, and what is said of it.
 func eachFrame(t *testing.T, path string, take func(data []byte, length int, comments []string)) {
 	t.Helper()

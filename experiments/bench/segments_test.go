@@ -2,7 +2,6 @@ package bench
 
 import (
 	"errors"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -75,15 +74,10 @@ func TestVectorsOfSeveralFrames(t *testing.T) {
 
 // A captured sum says its segment in its system's own frame.
 func TestRecordingOfSegments(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "run.pcapng")
 	s := inPieces(t)
 	s.Versus, s.Runs = "", 1
-	r, err := s.Record(path, false)
-	must(t, err)
-	mustBench(t, s, Options{Stream: NewStream(r)})
-	must(t, errors.Join(r.Commit(), r.Abandon()))
 	var frames [3]int
-	eachFrame(t, path, func(data []byte, _ int, _ []string) {
+	eachFrame(t, recorded(t, s), func(data []byte, _ int, _ []string) {
 		v, err := s.Frame().Decode(data)
 		must(t, err)
 		var p program.Packet

@@ -2,12 +2,7 @@ package bench
 
 import (
 	"context"
-	"errors"
-	"os"
-	"path/filepath"
 	"testing"
-
-	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/regmap"
@@ -100,29 +95,16 @@ func TestFlowsSayWhoseHostsWait(t *testing.T) {
 // What a capture has is of the type of service that the flows say.
 func TestCapturesHaveTheFlowsToS(t *testing.T) {
 	const offToS = 15
-	path := filepath.Join(t.TempDir(), "run.pcapng")
 	s := inPieces(t)
 	s.Versus, s.Runs = "", 1
-	r, err := s.Record(path, false)
-	must(t, err)
-	mustBench(t, s, Options{Stream: NewStream(r)})
-	must(t, errors.Join(r.Commit(), r.Abandon()))
 	want := flowsOf(t, s)[0][0].ToS
-	f, err := os.Open(path)
-	must(t, err)
-	defer f.Close()
-	reader, err := pcapgo.NewNgReader(f, pcapgo.DefaultNgReaderOptions)
-	must(t, err)
 	n := 0
-	for ; ; n++ {
-		data, _, err := reader.ReadPacketData()
-		if err != nil {
-			break
-		}
+	eachFrame(t, recorded(t, s), func(data []byte, _ int, _ []string) {
 		if data[offToS] != want || want == 0 {
 			t.Fatalf("frame %d has type of service %#x, its flow %#x", n, data[offToS], want)
 		}
-	}
+		n++
+	})
 	if n == 0 {
 		t.Error("no frame was captured")
 	}

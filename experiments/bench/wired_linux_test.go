@@ -2,13 +2,10 @@ package bench
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/gopacket/gopacket/pcapgo"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
@@ -157,24 +154,15 @@ func TestRecordedOnWires(t *testing.T) {
 	if want := m.Outcome.Runs[0][0].Counters.Of("frames_arrived"); int64(r.Frames()) != want || want == 0 {
 		t.Errorf("%d frames, %d arrived", r.Frames(), want)
 	}
-	file, err := os.Open(path)
-	must(t, err)
-	defer file.Close()
-	reader, err := pcapgo.NewNgReader(file, pcapgo.DefaultNgReaderOptions)
-	must(t, err)
 	seen, lanes := map[string]int{}, make([]uint32, olaf.MaxLanes)
-	for {
-		data, info, err := reader.ReadPacketData()
-		if err != nil {
-			break
-		}
-		v, err := s.Frame().DecodeTruncated(data, info.Length)
+	eachFrame(t, path, func(data []byte, length int, _ []string) {
+		v, err := s.Frame().DecodeTruncated(data, length)
 		must(t, err)
-		if n := v.Lanes(lanes); n == 0 || info.Length != len(data) {
-			t.Fatalf("%d lanes in %d of %d bytes", n, len(data), info.Length)
+		if n := v.Lanes(lanes); n == 0 || length != len(data) {
+			t.Fatalf("%d lanes in %d of %d bytes", n, len(data), length)
 		}
 		seen[v.Message.Name]++
-	}
+	})
 	if len(seen) < 2 {
 		t.Errorf("%v", seen)
 	}

@@ -9,11 +9,8 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/aggregator"
-	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/program"
-	"github.com/olafctl/olaf/fpga/program/programs"
 	"github.com/olafctl/olaf/fpga/program/switchml"
-	"github.com/olafctl/olaf/fpga/realtime"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
@@ -39,14 +36,7 @@ func (nowhere) Emit(program.Dest, *program.Packet, []uint32) {}
 // TestLoop holds that a card's program is what hosts meet, that its registers count and show what it holds, that tables say which jobs there
 // are, and that updates of the generator do not pass by it without a word.
 func TestLoop(t *testing.T) {
-	c, err := realtime.Open(Backend(programs.Built()...), realtime.Hosts{})
-	if errors.Is(err, netlab.ErrRights) {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
+	c := open(t)
 	if _, err := c.OpenLoop(program.Config{Slots: 4}); !errors.Is(err, fpga.ErrRefused) {
 		t.Errorf("a queue that stands: %v", err)
 	}

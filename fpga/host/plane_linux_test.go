@@ -18,8 +18,9 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// TestConformance asks of the card what is asked of every one.
-func TestConformance(t *testing.T) {
+// open is a card with all programs; it skips the test where rights are missing.
+func open(t *testing.T) *realtime.Card {
+	t.Helper()
 	c, err := realtime.Open(Backend(programs.Built()...), realtime.Hosts{})
 	if errors.Is(err, netlab.ErrRights) {
 		t.Skip(err)
@@ -27,7 +28,17 @@ func TestConformance(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer c.Close()
+	t.Cleanup(func() {
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// TestConformance asks of the card what is asked of every one.
+func TestConformance(t *testing.T) {
+	c := open(t)
 	t.Logf("carries %d frames/s", c.Carry())
 	fpgatest.Run(t, func(*testing.T) fpga.Device { return c })
 }
