@@ -95,6 +95,13 @@ func TestLoop(t *testing.T) {
 	if err := c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm); !errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), "for hosts that wait") {
 		t.Errorf("the generator beside a program: %v", err)
 	}
+	cleared := regmap.AggregatorCount0 + uint32(8*d.Ledger.Index("vectors_cleared"))
+	if err := c.Write32(regmap.QueueCommand, regmap.QueueCommandFlush); err != nil {
+		t.Fatal(err)
+	}
+	if counts, err = fpga.SnapshotProgram(c); err != nil || *counts.Aggregator.At(cleared) != 1 || read(regmap.AggregatorOccupied) != 0 {
+		t.Errorf("after a flush: %+v, %v", counts.Aggregator, err)
+	}
 	configure()
 	if counts, err = fpga.SnapshotProgram(c); err != nil || counts.Aggregator != (regmap.AggregatorCounters{}) || read(regmap.AggregatorOccupied) != 0 {
 		t.Errorf("after another start: %+v, %v", counts.Aggregator, err)

@@ -188,6 +188,7 @@ var commands = map[uint32]func(*Card, uint32) *regfile.Reason{
 		if v&regmap.QueueCommandFlush == 0 {
 			return nil
 		}
+		c.front.clear()
 		return refusal(c.flush())
 	},
 	regmap.AggregatorCommand: func(c *Card, v uint32) *regfile.Reason {
