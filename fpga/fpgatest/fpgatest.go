@@ -410,6 +410,19 @@ func (d *device) loadProbe(n int, gap uint64) {
 	d.write(regmap.GeneratorDescriptors, uint32(n))
 }
 
+// settled is the generator's state when no frame of it is under way any more.
+func (d *device) settled() uint32 {
+	state := d.read(regmap.GeneratorState)
+	for range 10_000 {
+		if state != regmap.GeneratorStateStateStopping {
+			break
+		}
+		d.sleep(olaf.Microsecond)
+		state = d.read(regmap.GeneratorState)
+	}
+	return state
+}
+
 func testGeneratorStates(d *device) {
 	d.loadProbe(2, 250_000_000) // one second apart: it stays running
 	const arm, start, stop, abort = regmap.GeneratorCommandArm, regmap.GeneratorCommandStart, regmap.GeneratorCommandStop, regmap.GeneratorCommandAbort
@@ -430,7 +443,7 @@ func testGeneratorStates(d *device) {
 			d.Errorf("step %d: command %#x: %v", i, s.command, err)
 		}
 		d.sleep(olaf.Microsecond)
-		if got := d.read(regmap.GeneratorState); got != s.state {
+		if got := d.settled(); got != s.state {
 			d.Fatalf("step %d: state %d after command %#x, want %d", i, got, s.command, s.state)
 		}
 	}

@@ -115,7 +115,7 @@ func classified(q *regmap.QueueCounters) uint64 {
 	return q.Appended + q.Aggregated + q.Replaced + q.ReplacedReward + q.DroppedFull + q.DroppedReward + q.DroppedMismatch
 }
 
-// generatorState is that of the generator, which goes on until what it sent has come to the plane, as far as that can be expected:
+// generatorState is that of the generator, which is stopping until what it sent has come to the plane, as far as that can be expected:
 // a queue that is empty then stays so.
 func (c *Card) generatorState() uint32 {
 	g := c.generator
@@ -127,7 +127,7 @@ func (c *Card) generatorState() uint32 {
 	if g.arrived = all || err != nil || c.clock.now()-g.lastNS.Load() > arriveNS; g.arrived {
 		return state
 	}
-	return running
+	return stopping
 }
 
 // underwayIn is underway of all workers' cables.

@@ -18,6 +18,8 @@ const (
 	running = regmap.GeneratorStateStateRunning
 	done    = regmap.GeneratorStateStateDone
 	failed  = regmap.GeneratorStateStateError
+
+	stopping = regmap.GeneratorStateStateStopping // frames are under way; see generatorState
 )
 
 // generator sends what the descriptors say, at the workers' end of the cable, on a thread of its own while it runs.
