@@ -233,11 +233,11 @@ func (r *run) heard(node int, v *frame.View, p *program.Packet, lanes []uint32) 
 	})
 }
 
-// lookEvery is how often a run is looked at whether it is over, and arriveTime how long frames may be on a cable, as the kernel may have other
-// things to do.
+// lookEvery is how often a run is looked at whether it is over, and arriveTime how long frames may be under way: whoever takes them may have
+// to wait for most of a second, which the kernel gives to threads that go before all others.
 const (
 	lookEvery  = time.Millisecond
-	arriveTime = 500 * time.Millisecond
+	arriveTime = 2 * time.Second
 )
 
 // play lets all hosts play until all are done and nothing is on its way, or the time is up.
