@@ -9,6 +9,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
 // Loop is what hosts beside the device do, which wait for what its switch sends back: every worker on a link of its own, and the
@@ -150,6 +151,19 @@ func (s *Spec) parts(of *system.System) (system.Parts, error) {
 		Slots: s.Slots, Wrap: l.Wrap, Profile: l.Profile, Recovery: l.Recovery, Timeout: l.Timeout, Packet: l.Packet, Window: l.Window,
 		Sharing: l.Sharing, Ranges: l.Ranges, Congestion: l.Congestion, Jobs: s.Workload.Clusters, PerRack: s.perRack(),
 	})
+}
+
+// numbered refuses a loop whose packets have more numbers than frames have room for, where they are written.
+func (s *Spec) numbered(of *system.System) error {
+	parts, err := s.parts(of)
+	if err == nil {
+		l := endpoint.Layout{Values: s.Loop.Values, PerPacket: parts.PerPacket}
+		err = parts.Numbered(l.Packets(), s.Workload.UpdatesPerWorker)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", of.Name, err)
+	}
+	return nil
 }
 
 // hosts are a configuration's, with their links and what they do.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -154,6 +156,29 @@ func TestLoopIsRecorded(t *testing.T) {
 	})
 	if len(seen) < 2 {
 		t.Errorf("%v", seen)
+	}
+}
+
+// TestLoopBeyondItsFrames holds that nothing is recorded, nor written, where frames can't number the packets of all rounds.
+func TestLoopBeyondItsFrames(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "loop.pcapng")
+	s := looping("atp")
+	const packets = 323 // of 62 values for 20,000
+	const most = 65_535 / packets
+	s.Workload.UpdatesPerWorker = most + 1
+	if _, err := s.Record(path, false); !errors.Is(err, system.ErrOptions) || !strings.Contains(err.Error(), fmt.Sprintf("use --updates %d", most)) {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+	s.Workload.UpdatesPerWorker = most
+	r, err := s.Record(path, false)
+	must(t, err)
+	must(t, r.Abandon())
+	s.Loop.Values = 1 << 24
+	if _, err := s.Record(path, false); err == nil || !strings.Contains(err.Error(), "vectors of 4063170 values at most") {
+		t.Errorf("%v", err)
 	}
 }
 

@@ -36,8 +36,17 @@ type Recording struct {
 // force is set.
 func (s *Spec) Record(path string, force bool) (*Recording, error) {
 	format := s.Frame()
-	if s.Loop != nil && format == nil {
-		return nil, fmt.Errorf("%w: %s has no frames of its own that could be captured", ErrSpec, s.Queue)
+	if s.Loop != nil {
+		if format == nil {
+			return nil, fmt.Errorf("%w: %s has no frames of its own that could be captured", ErrSpec, s.Queue)
+		}
+		found, err := s.find(s.Queue)
+		if err == nil {
+			err = s.numbered(found)
+		}
+		if err != nil {
+			return nil, err
+		}
 	}
 	r := &Recording{format: format, buffer: make([]byte, olaf.MaxFrame)}
 	var err error

@@ -71,8 +71,14 @@ func run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream, 
 // Program writes and verifies the tables, on a device that was built for the plan, and returns the hash of their content.
 func (p *Plan) Program(ctx context.Context, bed *testbed.Testbed) (hash string, err error) {
 	for i := range p.Configs {
-		if err := p.fits(bed.Cards[0].Device, &p.Configs[i]); err != nil {
+		c := &p.Configs[i]
+		if err := p.fits(bed.Cards[0].Device, c); err != nil {
 			return "", err
+		}
+		if p.Spec.Loop != nil && !bed.Can(testbed.VirtualTime) {
+			if err := p.Spec.numbered(c.system); err != nil {
+				return "", err
+			}
 		}
 	}
 	tables, err := p.Tables()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/bench/wired"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/netlab"
@@ -108,15 +109,30 @@ func TestCannotBeOnWires(t *testing.T) {
 	} {
 		s := wiring("switchml")
 		change(&s)
-		device := testbed.Host(programs.Built()...)
-		_, err := Measure(t.Context(), s, Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}}})
-		if errors.Is(err, netlab.ErrRights) {
-			t.Skip(err)
-		}
-		if kind, _ := olaf.KindOf(err); kind != olaf.Device || !strings.Contains(err.Error(), what) {
+		if err := refused(t, s); !errors.Is(err, wired.ErrNetwork) || !strings.Contains(err.Error(), what) {
 			t.Errorf("%v, want %q", err, what)
 		}
 	}
+}
+
+// TestNumbersOnWires holds that rounds whose packets frames can't number are refused before the first of any system.
+func TestNumbersOnWires(t *testing.T) {
+	s := wiring("switchml")
+	s.Versus, s.Workload.UpdatesPerWorker = "atp", 2000
+	if err := refused(t, s); !errors.Is(err, system.ErrOptions) || !strings.Contains(err.Error(), "atp: ") || !strings.Contains(err.Error(), "use --updates 1337") {
+		t.Errorf("%v", err)
+	}
+}
+
+// refused is why a specification is not measured.
+func refused(t *testing.T, s Spec) error {
+	t.Helper()
+	device := testbed.Host(programs.Built()...)
+	_, err := Measure(t.Context(), s, Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}}})
+	if errors.Is(err, netlab.ErrRights) {
+		t.Skip(err)
+	}
+	return err
 }
 
 // TestKeptOnWires holds that all rounds of measured runs are kept, that their numbers are measured again from them, and that nobody repeats

@@ -24,8 +24,8 @@ type Captures struct {
 	err    error
 }
 
-// Capture prepares the files of a job and lets its frames be heard; the job is to run once. The error matches ErrFrames, or
-// capture.ErrExists unless force is set.
+// Capture prepares the files of a job and lets its frames be heard; the job is to run once. The error matches ErrFrames, system.ErrOptions
+// where frames can't number its packets, or capture.ErrExists unless force is set.
 func Capture(s *Spec, folder string, force bool) (*Captures, error) {
 	parts, err := s.Mode.Parts(&s.Options)
 	if err != nil {
@@ -33,6 +33,11 @@ func Capture(s *Spec, folder string, force bool) (*Captures, error) {
 	}
 	if parts.Frame == nil {
 		return nil, fmt.Errorf("%w: %s is a baseline without frames of its own", ErrFrames, s.System.Name)
+	}
+	layout := s.Job.Layout
+	layout.PerPacket = parts.PerPacket
+	if err := parts.Numbered(layout.Packets(), int(s.Job.Updates)); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.System.Name, err)
 	}
 	c := &Captures{framer: closed.NewFramer(parts.Frame, &s.Network, parts.Server != nil), folder: folder}
 	if _, err := os.Stat(folder); errors.Is(err, fs.ErrNotExist) {

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/gopacket/gopacket/pcapgo"
@@ -123,6 +124,11 @@ func TestCaptureRefusals(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "captures")
 	if _, err := Capture(jobOf(t, "ps", system.Options{}, 0, 0), folder, false); !errors.Is(err, ErrFrames) {
 		t.Errorf("a baseline: %v", err)
+	}
+	long := jobOf(t, "atp", system.Options{}, 0, 0)
+	long.Job.Updates = 1338 // of 49 packets
+	if _, err := Capture(long, folder, false); !errors.Is(err, system.ErrOptions) || !strings.Contains(err.Error(), "use --updates 1337") {
+		t.Errorf("more than frames number: %v", err)
 	}
 	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a folder is there: %v", err)

@@ -36,7 +36,7 @@ const (
 )
 
 func atpParts(d *program.Description, o *Options) (Parts, error) {
-	p := Parts{Program: d, Build: program.Config{Slots: o.Slots, Profile: o.Profile}, PerPacket: atp.Lanes}
+	p := Parts{Program: d, Build: program.Config{Slots: o.Slots, Profile: o.Profile}, PerPacket: atp.Lanes, Numbers: 1<<16 - 1}
 	if p.Build.Slots == 0 {
 		p.Build.Slots = atp.DefaultSlots
 	}

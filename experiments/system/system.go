@@ -89,6 +89,21 @@ type Parts struct {
 	Frame     *frame.Format
 	Header    olaf.Size
 	PerPacket int
+	// Numbers is how many packets of a worker its frames tell apart over all rounds; 0 where each round begins anew.
+	Numbers int
+}
+
+// Numbered says whether frames can number so many packets a round. The error matches ErrOptions.
+func (p *Parts) Numbered(packets, rounds int) error {
+	if p.Numbers == 0 || packets*rounds <= p.Numbers {
+		return nil
+	}
+	fits := fmt.Sprintf("use --updates %d", p.Numbers/packets)
+	if packets > p.Numbers {
+		fits = fmt.Sprintf("use vectors of %d values at most", p.Numbers*p.PerPacket)
+	}
+	return fmt.Errorf("%w: %s of %s can't be written as frames, which number %d over all rounds; %s",
+		ErrOptions, olaf.Plural(rounds, "round"), olaf.Plural(packets, "packet"), p.Numbers, fits)
 }
 
 // Size is the length of a packet's frame, without the check sequence; past says that it goes past the aggregators.

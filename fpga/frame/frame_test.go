@@ -329,6 +329,7 @@ func TestUnwritable(t *testing.T) {
 		"a job beyond its bits":    {SwitchML, program.Packet{Kind: program.Data, Job: 256}, nil, 2000, ErrEncode, "job 256 needs more than the 8 bits"},
 		"a worker beyond its bits": {P4INC, program.Packet{Kind: program.Data, Worker: 256}, nil, 2000, ErrEncode, "worker 256 needs more than the 8 bits"},
 		"too many fragments":       {P4INC, program.Packet{Kind: program.Data, Seg: 1 << 32}, nil, 2000, ErrEncode, "fragment 4294967296 needs more than the 32 bits"},
+		"too many of ATP's":        {ATPReleased, program.Packet{Kind: program.Data, Seg: 1 << 16}, nil, 2000, ErrEncode, "seq 65536 needs more than the 16 bits"},
 		"no room":                  {ISwitch, program.Packet{Kind: program.Data}, nil, 59, io.ErrShortBuffer, "60 bytes into a buffer of 59"},
 	} {
 		if _, err := c.f.Encode(b[:c.room], &Outer{}, &c.p, c.lanes); !errors.Is(err, ErrEncode) || !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
