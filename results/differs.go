@@ -46,8 +46,21 @@ func (r *Row) Differs(again *Row) string {
 		}
 	}
 	other := *again
-	other.Stats, other.Reasons = r.Stats, r.Reasons
+	other.Stats, other.Reasons, other.Clusters = r.Stats, r.Reasons, slices.Clone(again.Clusters)
+	for i := range min(len(r.Clusters), len(other.Clusters)) {
+		was, is := &r.Clusters[i], &other.Clusters[i]
+		is.AoM.Reason, is.PeakAoM.Reason, is.AoMWorker.Reason = was.AoM.Reason, was.PeakAoM.Reason, was.AoMWorker.Reason
+	}
 	return Difference(r, &other)
+}
+
+// Differs says where a comparison that was made again differs from the stored one, empty where it does not, by the same rule.
+func (c *Comparison) Differs(again *Comparison) string {
+	other := *again
+	was, is := &c.AoMReduction, &other.AoMReduction
+	is.WorkerCluster.Reason, is.ClusterCluster.Reason, is.WorkerWorker.Reason = was.WorkerCluster.Reason, was.ClusterCluster.Reason, was.WorkerWorker.Reason
+	other.Speedup.Reason = c.Speedup.Reason
+	return Difference(c, &other)
 }
 
 // Difference compares two values by their documents, which hold every number in full; it is empty where they are the same.

@@ -352,6 +352,17 @@ func TestRowsDiffer(t *testing.T) {
 	if got := row(10, "").Differs(row(10, "other words")); got != "" {
 		t.Errorf("other words: %q", got)
 	}
+	of := func(reason string) *Row {
+		r := row(10, "")
+		r.Clusters = []ClusterRow{{AoM: Statistic{Reason: reason}, PeakAoM: Statistic{Reason: reason}, AoMWorker: Statistic{Reason: reason}}}
+		return r
+	}
+	if got := of("").Differs(of("other words")); got != "" {
+		t.Errorf("other words of a cluster: %q", got)
+	}
+	if got := of("").Differs(row(10, "")); got == "" {
+		t.Error("a cluster is gone")
+	}
 	if got := row(10, "").Differs(row(11, "")); !strings.HasPrefix(got, "aom_cluster_ns: stored") {
 		t.Errorf("another mean: %q", got)
 	}
@@ -378,6 +389,20 @@ func TestRowsDiffer(t *testing.T) {
 	fewer.Runs = 1
 	if got := row(10, "").Differs(fewer); !strings.Contains(got, `"runs":2`) {
 		t.Errorf("fewer runs: %q", got)
+	}
+}
+
+// TestComparisonsDiffer is the same for comparisons.
+func TestComparisonsDiffer(t *testing.T) {
+	of := func(mean Float, reason string) *Comparison {
+		s := Statistic{Mean: mean, Reason: reason}
+		return &Comparison{AoMReduction: AoMReduction{s, s, s}, Speedup: s}
+	}
+	if got := of(1, "").Differs(of(1, "other words")); got != "" {
+		t.Errorf("other words: %q", got)
+	}
+	if got := of(1, "").Differs(of(2, "")); got == "" {
+		t.Error("other means")
 	}
 }
 

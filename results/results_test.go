@@ -93,6 +93,9 @@ func TestCompareRunsPairsByIndex(t *testing.T) {
 	if got := c.AoMReduction.WorkerWorker; got.Known() || got.Reason != "olaf: "+metric.NeedsProvenance {
 		t.Errorf("worker/worker %+v", got)
 	}
+	if got := CompareRuns([]Run{{Queue: "waiting"}}, []Run{{}}).Speedup; got.Reason != "waiting: time_to_n_ns is not measured" {
+		t.Errorf("what nobody measures: %+v", got)
+	}
 }
 
 // TestRowsInDocuments writes the statistics of a row between its other members, and reads them again.

@@ -1,6 +1,7 @@
 package results
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -77,7 +78,9 @@ func CDF(counts []int64) []CDFPoint {
 func clusterRows(runs []*Run) []ClusterRow {
 	byID := map[int][]*ClusterMetric{}
 	var ids []int
+	withheld := ""
 	for _, r := range runs {
+		withheld = cmp.Or(withheld, r.Withheld)
 		for i := range r.Clusters {
 			m := &r.Clusters[i]
 			if byID[m.Cluster] == nil {
@@ -94,7 +97,7 @@ func clusterRows(runs []*Run) []ClusterRow {
 			for k, m := range byID[id] {
 				values[k] = of(m)
 			}
-			return Describe(values, reason)
+			return Describe(values, cmp.Or(withheld, reason))
 		}
 		rows[i] = ClusterRow{
 			Cluster:    id,
@@ -154,12 +157,17 @@ func (pairs runPairs) statistic(ofA, ofB string, combine func(a, b float64) floa
 		values[i] = Missing()
 		switch {
 		case !a.Known():
-			reason = p[0].Queue + ": " + p[0].Missing[ofA]
+			reason = p[0].lacks(ofA)
 		case !b.Known():
-			reason = p[1].Queue + ": " + p[1].Missing[ofB]
+			reason = p[1].lacks(ofB)
 		default:
 			values[i] = Float(combine(float64(a), float64(b)))
 		}
 	}
 	return Describe(values, reason)
+}
+
+// lacks says why a run has no value of a metric, which may be none of its system's.
+func (r *Run) lacks(name string) string {
+	return r.Queue + ": " + cmp.Or(r.Missing[name], name+" is not measured")
 }

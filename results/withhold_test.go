@@ -25,4 +25,7 @@ func TestWithhold(t *testing.T) {
 	if c := r.Clusters[0]; c.AoM.Known() || c.Deliveries != 3 {
 		t.Errorf("%+v", c)
 	}
+	if row := clusterRows([]*Run{&r})[0]; row.AoM.Reason != "clocks" || row.PeakAoM.Reason != "clocks" || row.AoMWorker.Reason != "clocks" {
+		t.Errorf("%+v", row)
+	}
 }

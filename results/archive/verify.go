@@ -192,7 +192,7 @@ func (p *Proof) document(f *store.Folder, bench *results.Bench, kept []Kept, d D
 	for i := range bench.Comparisons {
 		c := &bench.Comparisons[i]
 		again := results.CompareRuns(groups[configuration{c.Queue, c.OutRateBPS}], groups[configuration{c.Versus, c.OutRateBPS}])
-		if why := results.Difference(c, &again); why != "" {
+		if why := c.Differs(&again); why != "" {
 			return mismatch(f, "the comparison of %s with %s at %s: %s", c.Queue, c.Versus, olaf.Rate(c.OutRateBPS), why)
 		}
 		p.Comparisons++
