@@ -302,12 +302,12 @@ func (f *simulateFlags) playOrWatch(ctx context.Context, env *cli.Env, work *job
 	if !f.quiet {
 		fmt.Fprintln(env.Stderr, "playing the first run once, to know where it ends")
 	}
-	first, seed := *work.specs[0], work.seeds[0] // a copy, since playing all notes in a job what its packets hold
+	first, seed := work.specs[0], work.seeds[0]
 	w := &watchedLoop{
 		env: env, view: f.view,
 		about: loops.Options{System: first.Name(), About: work.about, Seed: seed, Work: "runs", Leaving: "Where not all runs are done beside it by then, none is kept."},
 		play: func(ctx context.Context, follow closed.Follow) (*closed.Result, error) {
-			return job.Play(ctx, &first, seed, follow)
+			return job.Play(ctx, first, seed, follow)
 		},
 		runs: &background{look: look, run: func(ctx context.Context) (bench.Report, error) {
 			made, err := work.play(ctx, func() { done.Add(1) })

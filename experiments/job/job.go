@@ -52,7 +52,7 @@ func (s *Spec) Check() error {
 
 // Outcome is a job over its seeds.
 type Outcome struct {
-	Spec    *Spec
+	Spec    *Spec            // with what a packet has
 	Runs    []*closed.Result // in the order of the seeds, hung ones too
 	Numbers []results.Statistic
 	Hung    int
@@ -66,12 +66,13 @@ func Run(ctx context.Context, s *Spec, seeds []uint64, done func()) (*Outcome, e
 	if err != nil {
 		return nil, err
 	}
-	s.Job.PerPacket = parts.PerPacket
-	runs, err := closed.RunSeeds(ctx, s.Network, s.Job, parts, s.Mode.Sync, seeds, done)
+	played := *s
+	played.Job.PerPacket = parts.PerPacket
+	runs, err := closed.RunSeeds(ctx, s.Network, played.Job, parts, s.Mode.Sync, seeds, done)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name(), err)
 	}
-	o := &Outcome{Spec: s, Runs: runs}
+	o := &Outcome{Spec: &played, Runs: runs}
 	o.describe()
 	return o, nil
 }

@@ -28,13 +28,17 @@ func TestPlansAreReadAgain(t *testing.T) {
 	tree.Network.Tree = &closed.Tree{Servers: []closed.TreeServer{server, server}, Workers: []int{0, 0, 1, 1}}
 	tree.Network.Through = true
 	p := &Plan{Title: "three", Config: json.RawMessage(`{"b":1,"a":2}`), Seeds: []uint64{3, 4}, Jobs: []*Spec{racks, links, tree}}
+	asked, err := json.MarshalIndent(p, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
 	first, err := p.Run(context.Background(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	text, err := json.MarshalIndent(first.Made(), "", "  ")
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || !bytes.Equal(text, asked) {
+		t.Fatalf("%v: playing it changed the plan:\n%s\n%s", err, asked, text)
 	}
 	var back Plan
 	if err := json.Unmarshal(text, &back); err != nil {
