@@ -57,11 +57,11 @@ func (f *simulateFlags) takeJob(cmd *cobra.Command, file *job.File) error {
 		}
 		set(field, name, file.Options[name])
 	}
-	if file.Runs > 0 {
-		set("runs", "runs", strconv.Itoa(file.Runs))
+	if file.Runs != nil {
+		set("runs", "runs", strconv.Itoa(*file.Runs))
 	}
-	if file.Seed > 0 {
-		set("seed", "seed", strconv.FormatUint(file.Seed, 10))
+	if file.Seed != nil {
+		set("seed", "seed", strconv.FormatUint(*file.Seed, 10))
 	}
 	if len(file.Expect) > 0 && len(f.swept.axes) > 0 {
 		errs = append(errs, cli.UsageError("an expectation is of runs; leave out --sweep, or the expectations of %s", file.Name))
@@ -110,7 +110,7 @@ func (f *jobFlags) locate(err error) error {
 
 // printJob writes what would be played as a file. Its flags hold what was resolved.
 func (f *simulateFlags) printJob(cmd *cobra.Command, env *cli.Env, names []string) error {
-	file := job.File{Preset: f.preset, Options: job.Options{}, Runs: f.runs, Seed: f.seed, Expect: slices.Concat(f.job.expected(), f.expect.texts)}
+	file := job.File{Preset: f.preset, Options: job.Options{}, Runs: &f.runs, Seed: &f.seed, Expect: slices.Concat(f.job.expected(), f.expect.texts)}
 	for _, name := range names {
 		if value := cmd.Flags().Lookup(name).Value.String(); value != "" {
 			file.Options[name] = value

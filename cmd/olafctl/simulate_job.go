@@ -331,6 +331,11 @@ func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, err
 	if err != nil {
 		return nil, err
 	}
+	for _, s := range specs {
+		if err := s.Check(); err != nil {
+			return nil, err
+		}
+	}
 	config, err := json.Marshal(f.job.config())
 	if err != nil {
 		return nil, err

@@ -22,8 +22,8 @@ type File struct {
 	Schema  string   `json:"schema"`
 	Preset  string   `json:"preset"`
 	Options Options  `json:"options,omitempty"`
-	Runs    int      `json:"runs,omitempty"`
-	Seed    uint64   `json:"seed,omitempty"` // of the first run
+	Runs    *int     `json:"runs,omitempty"`
+	Seed    *uint64  `json:"seed,omitempty"` // of the first run
 	Expect  []string `json:"expect,omitempty"`
 	lines   yamlfile.Lines
 }

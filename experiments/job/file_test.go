@@ -15,7 +15,7 @@ func TestFileRoundTrip(t *testing.T) {
 		word := rapid.StringMatching(`[a-z0-9.,:%]{1,8}`)
 		f := &File{
 			Preset: word.Draw(t, "preset"), Options: rapid.MapOfN(rapid.StringMatching(`[a-z]{1,5}`), word, 1, 4).Draw(t, "options"),
-			Runs: rapid.IntRange(0, 9).Draw(t, "runs"), Seed: rapid.Uint64().Draw(t, "seed"), Expect: rapid.SliceOfN(word, 1, 3).Draw(t, "expect"),
+			Runs: rapid.Ptr(rapid.IntRange(0, 9), true).Draw(t, "runs"), Seed: rapid.Ptr(rapid.Uint64Range(0, 9), true).Draw(t, "seed"), Expect: rapid.SliceOfN(word, 1, 3).Draw(t, "expect"),
 		}
 		text, err := f.Text()
 		if err != nil {

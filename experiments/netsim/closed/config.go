@@ -133,7 +133,7 @@ func (n *Network) check() error {
 
 func (j *Job) check() error {
 	switch {
-	case j.Jitter < 0 || j.Jitter > 1:
+	case !(j.Jitter >= 0 && j.Jitter <= 1):
 		return fmt.Errorf("%w: computing times spread by %g of themselves; it must be 0 to 1", ErrConfig, j.Jitter)
 	case j.Compute < 0 || j.Apply < 0 || j.ServerApply < 0 || j.Limit < 0 || j.Apart < 0:
 		return fmt.Errorf("%w: computing takes %s, applying %s and %s, within %s", ErrConfig, j.Compute, j.Apply, j.ServerApply, j.Limit)
