@@ -93,10 +93,5 @@ func formatName(code uint8) string {
 	if code == 0 {
 		return "olaf"
 	}
-	for _, p := range programs.All() {
-		if p.Code == uint32(code) {
-			return p.Name
-		}
-	}
-	return strconv.Itoa(int(code))
+	return programs.Name(uint32(code))
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -67,12 +66,7 @@ stand: a disabled one is frozen for the while, of one that runs the clock must b
 }
 
 func documentOfSlots(t *fpga.Segments) *slotsDocument {
-	d := &slotsDocument{Head: cli.Head{Schema: "olafctl.slots/v1"}, Program: strconv.Itoa(int(t.Program)), H: t.H, Built: t.Built, Slots: []slotDocument{}}
-	for _, p := range programs.All() {
-		if p.Code == t.Program {
-			d.Program = p.Name
-		}
-	}
+	d := &slotsDocument{Head: cli.Head{Schema: "olafctl.slots/v1"}, Program: programs.Name(t.Program), H: t.H, Built: t.Built, Slots: []slotDocument{}}
 	for _, s := range t.Held {
 		d.Slots = append(d.Slots, slotDocument(s))
 	}
