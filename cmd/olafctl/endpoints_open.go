@@ -13,7 +13,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/field"
-	"github.com/olafctl/olaf/experiments/lot"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/fpga/program"
@@ -240,7 +239,7 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 		Wrong   int `json:"values_wrong,omitempty"`
 	}{cli.Head{Schema: "olafctl.open-ps/v1"}, field.ServerReport{Report: *report}, numbers.Inside, numbers.Checked, numbers.Wrong}
 	if servers != nil {
-		out.Servers, out.Places, out.Greedy = servers.Stats(), servers.Places(), rl.Evaluate(servers.Weights(0), lot.Flights)
+		out.Servers, out.Places, out.Greedy = servers.Stats(), servers.Places(), rl.Evaluate(servers.Weights(0), rl.Flights)
 	}
 	return cli.WriteDocument(env, f.format, out)
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments/lot"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/lander"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
@@ -173,12 +172,12 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 func (f *trainFlags) report(out *rl.Outcome, stopped bool) *trainReport {
 	n := out.Network
 	r := &trainReport{Head: cli.Head{Schema: "olafctl.train/v1"}, Config: f.config, Partial: stopped, EndNS: out.EndNS,
-		Rewards: rl.Blocks(out.Curves, lot.Block(&f.config)), Servers: out.Servers,
+		Rewards: rl.Blocks(out.Curves, f.config.Tenth()), Servers: out.Servers,
 		Network: trainNetwork{Sent: n.In(), Delivered: n.Released, Aggregated: n.Class[engine.Aggregated],
 			Replaced: n.Class[engine.Replaced] + n.Class[engine.ReplacedReward], Saturated: n.LaneSaturations,
 			Dropped: n.Class[engine.DroppedFull] + n.Class[engine.DroppedReward] + n.Class[engine.DroppedMismatch]}}
 	if !stopped {
-		r.Greedy = rl.Evaluate(&out.Weights[0], lot.Flights)
+		r.Greedy = rl.Evaluate(&out.Weights[0], rl.Flights)
 	}
 	return r
 }
@@ -186,7 +185,7 @@ func (f *trainFlags) report(out *rl.Outcome, stopped bool) *trainReport {
 // grid is the learning curve in tenths.
 func (r *trainReport) grid() *cli.Grid {
 	list := &cli.Grid{Header: []string{"ITERATIONS", "REWARD"}}
-	block := lot.Block(&r.Config)
+	block := r.Config.Tenth()
 	for i, v := range r.Rewards {
 		list.Add(fmt.Sprintf("%d-%d", i*block+1, min((i+1)*block, r.Config.Iterations)), fmt.Sprintf("%.1f", v))
 	}
@@ -217,7 +216,7 @@ func (r *trainReport) WriteText(w io.Writer, v text.View) error {
 	fmt.Fprintf(w, ", seed %d\n%s sent, %s delivered, %d aggregated, %d replaced, %d dropped; %s saturated\n",
 		c.Seed, olaf.Plural(n.Sent, "update"), olaf.Plural(n.Delivered, "frame"), n.Aggregated, n.Replaced, n.Dropped, olaf.Plural(n.Saturated, "lane"))
 	if !r.Partial {
-		fmt.Fprintf(w, "cluster 0 without exploring: reward %.1f over %d flights\n", r.Greedy, lot.Flights)
+		fmt.Fprintf(w, "cluster 0 without exploring: reward %.1f over %d flights\n", r.Greedy, rl.Flights)
 	}
 	fmt.Fprintln(w)
 	return r.grid().Page().Write(w, v.Columns())

@@ -176,7 +176,7 @@ func simulatedSums(k *field.Comparison, spec *job.Spec) *field.Sums {
 		if err != nil {
 			return nil, 0, err
 		}
-		return out.Curves, rl.Evaluate(&out.Weights, lot.Flights), nil
+		return out.Curves, rl.Evaluate(&out.Weights, rl.Flights), nil
 	}}
 }
 

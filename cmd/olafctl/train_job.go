@@ -119,8 +119,8 @@ func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	}
 	config.Network.Kind = f.config.Network.Kind
 	r := &trainJobReport{Head: cli.Head{Schema: "olafctl.train-job/v1"}, Config: config, System: spec.System.Name, Mode: spec.Mode.Name, Loss: f.job.loss,
-		EndNS: float64(out.Network.Duration), Rewards: rl.Blocks(out.Curves, lot.Block(&config)), Equal: out.Equal,
-		Hung: out.Network.Hung, Numbers: map[string]float64{}, Endpoints: out.Network.Endpoints, Greedy: rl.Evaluate(&out.Weights, lot.Flights)}
+		EndNS: float64(out.Network.Duration), Rewards: rl.Blocks(out.Curves, config.Tenth()), Equal: out.Equal,
+		Hung: out.Network.Hung, Numbers: map[string]float64{}, Endpoints: out.Network.Endpoints, Greedy: rl.Evaluate(&out.Weights, rl.Flights)}
 	for _, row := range closed.Rows() {
 		if v := row.Of(out.Network); v.Known() {
 			r.Numbers[row.Name] = float64(v)
@@ -149,7 +149,7 @@ type trainJobReport struct {
 // grid is the learning curve in tenths.
 func (r *trainJobReport) grid() *cli.Grid {
 	list := &cli.Grid{Header: []string{"GRADIENTS OF A WORKER", "REWARD"}}
-	block := lot.Block(&r.Config)
+	block := r.Config.Tenth()
 	for i, v := range r.Rewards {
 		list.Add(fmt.Sprintf("%d-%d", i*block+1, (i+1)*block), fmt.Sprintf("%.1f", v))
 	}
@@ -188,6 +188,6 @@ func (r *trainJobReport) WriteText(w io.Writer, v text.View) error {
 	if wrong := r.Endpoints.Of("packets_inexact"); wrong > 0 {
 		fmt.Fprintf(w, "%d packets of sums were inexact\n", wrong)
 	}
-	fmt.Fprintf(w, "worker 0 without exploring: reward %.1f over %d flights\n\n", r.Greedy, lot.Flights)
+	fmt.Fprintf(w, "worker 0 without exploring: reward %.1f over %d flights\n\n", r.Greedy, rl.Flights)
 	return r.grid().Page().Write(w, v.Columns())
 }

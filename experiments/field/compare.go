@@ -74,7 +74,7 @@ type number struct {
 
 // numbers are those of a training: its curve in parts, and what became of its updates.
 func (c *Comparison) numbers(t *Training) (all []number) {
-	block := block(&c.Training)
+	block := c.Training.Tenth()
 	add := func(value float64, m metric.Metric) {
 		m.Of = func(*metric.Measured) metric.Float { return metric.Missing() } // trainings are measured by those who train
 		all = append(all, number{m, metric.Float(value)})
@@ -88,7 +88,7 @@ func (c *Comparison) numbers(t *Training) (all []number) {
 		add(v, metric.Metric{Name: fmt.Sprintf("reward_%d", last), Title: title,
 			Doc: "mean reward of all workers in these iterations"})
 	}
-	add(t.Greedy, metric.Metric{Name: "greedy_reward", Title: "Reward without exploring", Doc: "of cluster 0's policy at the end, the mean of 20 flights"})
+	add(t.Greedy, metric.Metric{Name: "greedy_reward", Title: "Reward without exploring", Doc: fmt.Sprintf("of cluster 0's policy at the end, the mean of %d flights", rl.Flights)})
 	if c.Job != nil {
 		return all // nothing waits in a queue
 	}

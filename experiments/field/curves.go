@@ -42,9 +42,6 @@ const (
 	yLabel = "mean reward of all workers"
 )
 
-// Points is in how many parts a learning curve is drawn.
-const Points = 10
-
 // Of is the training of a system under a seed.
 func (c *Comparison) Of(system string, seed uint64) rl.Config {
 	t := c.Training
@@ -77,13 +74,10 @@ type curve struct {
 	trainings []*Training
 }
 
-// block is how many iterations a point of a learning curve is the mean of.
-func block(c *rl.Config) int { return max(1, c.Iterations/Points) }
-
 // series is the curve with its intervals.
 func (k *curve) series(c *rl.Config) experiments.Series {
 	s := experiments.Series{Name: k.name}
-	block := block(c)
+	block := c.Tenth()
 	var rewards [][]float64
 	for _, t := range k.trainings {
 		rewards = append(rewards, rl.Blocks(t.Curves, block))
@@ -109,9 +103,6 @@ func (k *curve) over(of func(*Training) float64) results.Statistic {
 	}
 	return experiments.Describe(values)
 }
-
-// flights is how many episodes judge a policy.
-const flights = 20
 
 // Run carries all trainings out. One on a testbed that must not be used makes the report invalid and goes into no curve.
 func (c *Comparison) Run(ctx context.Context) (*Report, error) {
@@ -154,7 +145,7 @@ func (c *Comparison) simulate(ctx context.Context, t *rl.Config) (*Training, err
 	}
 	n := out.Network
 	return &Training{
-		System: t.Network.Kind, Seed: t.Seed, Curves: out.Curves, Greedy: rl.Evaluate(&out.Weights[0], flights),
+		System: t.Network.Kind, Seed: t.Seed, Curves: out.Curves, Greedy: rl.Evaluate(&out.Weights[0], rl.Flights),
 		LostPct: share(n.In()-n.SumReleased, n.In()), Inside: ratio(n.SumReleased, n.Released), ArrivedPct: arrived(t, out.Places),
 	}, nil
 }

@@ -70,7 +70,7 @@ func (l *Learner) Learned() Learned {
 	for _, v := range l.weights {
 		_ = binary.Write(h, binary.BigEndian, v) // a hash takes everything
 	}
-	return Learned{Curve: l.curve, Greedy: rl.Evaluate(&l.weights, flights), Digest: hex.EncodeToString(h.Sum(nil))}
+	return Learned{Curve: l.curve, Greedy: rl.Evaluate(&l.weights, rl.Flights), Digest: hex.EncodeToString(h.Sum(nil))}
 }
 
 // Summed is what a training by sums came to: one policy, that of all workers.

@@ -47,15 +47,6 @@ func (j *Job) Spec() (*job.Spec, error) {
 	return spec, nil
 }
 
-// A learning curve is told in Tenths parts, and Flights episodes without exploring judge what was learned.
-const (
-	Tenths  = 10
-	Flights = 20
-)
-
-// Block is how many iterations a part of a learning curve has.
-func Block(c *rl.Config) int { return max(1, c.Iterations/Tenths) }
-
 // What every training is measured by, what else one whose workers wait for nobody is, and one whose workers wait.
 var (
 	trained = metrics(row{"reward", "Reward, last tenth", ""}, row{"greedy_reward", "Reward without exploring", ""}, row{"end_ns", "Virtual time", "ns"})
@@ -95,7 +86,7 @@ func trainOnce(ctx context.Context, c rl.Config) ([]results.Float, error) {
 		return nil, err
 	}
 	w := out.Network
-	return floats(lastTenth(out.Curves, &c), rl.Evaluate(&out.Weights[0], Flights), float64(out.EndNS), float64(w.In()), float64(w.Released),
+	return floats(lastTenth(out.Curves, &c), rl.Evaluate(&out.Weights[0], rl.Flights), float64(out.EndNS), float64(w.In()), float64(w.Released),
 		float64(w.Class[engine.Aggregated]), float64(w.Class[engine.DroppedFull]+w.Class[engine.DroppedReward]+w.Class[engine.DroppedMismatch])), nil
 }
 
@@ -112,7 +103,7 @@ func (j *Job) train(ctx context.Context, c rl.Config) ([]results.Float, error) {
 	if out.Network.Hung {
 		return nil, fmt.Errorf("%w: %s", job.ErrHung, spec.Name())
 	}
-	values := append(floats(lastTenth(out.Curves, &c), rl.Evaluate(&out.Weights, Flights)), out.Network.Duration)
+	values := append(floats(lastTenth(out.Curves, &c), rl.Evaluate(&out.Weights, rl.Flights)), out.Network.Duration)
 	for _, row := range closed.Rows() {
 		values = append(values, row.Of(out.Network))
 	}
@@ -121,6 +112,6 @@ func (j *Job) train(ctx context.Context, c rl.Config) ([]results.Float, error) {
 
 // lastTenth is the mean reward at the end of a training.
 func lastTenth(curves [][]rl.Point, c *rl.Config) float64 {
-	blocks := rl.Blocks(curves, Block(c))
+	blocks := rl.Blocks(curves, c.Tenth())
 	return blocks[len(blocks)-1]
 }

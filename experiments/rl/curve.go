@@ -1,5 +1,11 @@
 package rl
 
+// Flights is how many episodes without exploring judge what was learned.
+const Flights = 20
+
+// Tenth is how many iterations a part of a learning curve is the mean of: a tenth of all, at least one.
+func (c *Config) Tenth() int { return max(1, c.Iterations/10) }
+
 // Blocks is the mean reward over all workers in successive blocks of iterations. A block counts as soon as one worker
 // has reached it.
 func Blocks(curves [][]Point, iterations int) []float64 {
