@@ -31,11 +31,23 @@ const largest = 8 << 20
 // wholeDisk is the limit of what is stored, in bytes: none but the disk's own, which is the only one that is told of.
 const wholeDisk = 1 << 60
 
-func main() {
-	if err := run(os.Args[1:], os.Stdin, os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "olafctl-queue:", err)
-		os.Exit(1)
+func main() { os.Exit(begin(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+
+// begin is the program with its exit code: 2 where the command line makes no sense, as of olafctl.
+func begin(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	var s settings
+	err := s.parse(args, stderr)
+	if errors.Is(err, flag.ErrHelp) {
+		return 0
 	}
+	if err != nil {
+		return 2
+	}
+	if err := s.serve(stdin, stdout); err != nil {
+		fmt.Fprintln(stderr, "olafctl-queue:", err)
+		return 1
+	}
+	return 0
 }
 
 // settings are what the command line says.
@@ -43,19 +55,33 @@ type settings struct {
 	listen, folder, cert, key, clients, token string
 }
 
-// run serves until stdin ends, and says on stdout where.
-func run(args []string, stdin io.Reader, stdout io.Writer) error {
-	var s settings
+// parse reads the command line; what is wrong with it is said on stderr, and so is what --help asks for.
+func (s *settings) parse(args []string, stderr io.Writer) error {
 	flags := flag.NewFlagSet("olafctl-queue", flag.ContinueOnError)
+	flags.SetOutput(stderr)
 	flags.StringVar(&s.listen, "listen", "127.0.0.1:4222", "HOST:PORT")
 	flags.StringVar(&s.folder, "store", "", "folder for jobs and results")
 	flags.StringVar(&s.cert, "tls-cert", "", "certificate, PEM")
 	flags.StringVar(&s.key, "tls-key", "", "its private key")
 	flags.StringVar(&s.clients, "tls-client-ca", "", "let in only clients that this PEM file vouches for")
 	flags.StringVar(&s.token, "token-file", "", "let in only clients that say what stands in this file")
-	if err := flags.Parse(args); err != nil {
-		return err
+	err := flags.Parse(args)
+	switch {
+	case err != nil:
+		return err // it has been said
+	case flags.NArg() > 0:
+		err = fmt.Errorf("%q: it takes flags only; --help lists them", flags.Arg(0))
+	case s.folder == "":
+		err = errors.New("say with -store which folder is for jobs and results")
 	}
+	if err != nil {
+		fmt.Fprintln(stderr, "olafctl-queue:", err)
+	}
+	return err
+}
+
+// serve serves until stdin ends, and says on stdout where.
+func (s *settings) serve(stdin io.Reader, stdout io.Writer) error {
 	options, err := s.options()
 	if err != nil {
 		return err
