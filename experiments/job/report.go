@@ -383,10 +383,8 @@ func cell(row *closed.Row, n *results.Statistic) string {
 	}
 	by, unit := 1.0, ""
 	switch row.Unit {
-	case "ns":
+	case "ns", "bit/s":
 		by, unit = text.ScaleOf(row.Unit, n)
-	case "bit/s":
-		by, unit = 1e-9, "Gbit/s"
 	case "B":
 		by, unit = 1e-6, "MB"
 	}

@@ -109,7 +109,7 @@ func sheetOf(lines []*Line) *table.Sheet {
 	s := &table.Sheet{Columns: []table.Column{{Header: "METRIC", Prose: true}, {Header: "A", Format: number}, {Header: "B", Format: number}, {Header: "CHANGE", Format: number, Spare: 1},
 		{Header: "B − A, PAIRED", Format: number}, {Header: "P", Format: number}, {Header: "SIGNED RANK", Format: number, Spare: 2}, {Header: "VERDICT"}}}
 	for _, l := range lines {
-		by, unit := l.scale()
+		by, unit := text.ScaleOf(l.Unit, &l.A, &l.B)
 		title := short.Replace(l.Title)
 		if unit != "" && !strings.HasPrefix(strings.ToLower(title), unit) {
 			title += ", " + unit
@@ -141,29 +141,6 @@ func (d *Document) besideSheet() *table.Sheet {
 		}
 	}
 	return s
-}
-
-// scale is the unit in which a line prints, and what its numbers are multiplied with for it: of ns the one in which the
-// larger side is above 1.
-func (l *Line) scale() (by float64, unit string) {
-	if l.Unit != "ns" {
-		return 1, l.Unit
-	}
-	largest := 0.0
-	for _, f := range []results.Float{l.A.Mean, l.B.Mean} {
-		if f.Known() {
-			largest = max(largest, math.Abs(float64(f)))
-		}
-	}
-	for _, u := range []struct {
-		worth float64
-		name  string
-	}{{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}} {
-		if largest >= u.worth {
-			return 1 / u.worth, u.name
-		}
-	}
-	return 1, "ns"
 }
 
 func change(pct results.Float) string {

@@ -2,6 +2,7 @@ package text
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strings"
 	"testing"
@@ -70,6 +71,25 @@ func TestInvalidRunsAreToldOnce(t *testing.T) {
 		}
 		if !strings.HasSuffix(out.String(), invalid) || strings.Contains(out.String(), "PARTIAL") != partial {
 			t.Error(out.String())
+		}
+	}
+}
+
+// What stands in one column has the unit of the largest that is known.
+func TestScaleOf(t *testing.T) {
+	of := func(mean float64) *results.Statistic { return &results.Statistic{N: 1, Mean: results.Float(mean)} }
+	for _, c := range []struct {
+		unit   string
+		column []*results.Statistic
+		by     float64
+		want   string
+	}{
+		{"ns", []*results.Statistic{of(999), of(-1000), new(results.Statistic)}, 1e-3, "µs"}, {"ns", []*results.Statistic{of(1e6)}, 1e-6, "ms"}, {"ns", []*results.Statistic{of(999)}, 1, "ns"},
+		{"bit/s", []*results.Statistic{of(33105378), of(5)}, 1e-6, "Mbit/s"}, {"bit/s", []*results.Statistic{of(1e9)}, 1e-9, "Gbit/s"}, {"bit/s", []*results.Statistic{of(1e3)}, 1e-3, "kbit/s"},
+		{"frames", []*results.Statistic{of(1e12)}, 1, "frames"}, {"ns", nil, 1, "ns"},
+	} {
+		if by, unit := ScaleOf(c.unit, c.column...); unit != c.want || math.Abs(by/c.by-1) > 1e-12 {
+			t.Errorf("%s: times %g in %s, want %g in %s", c.unit, by, unit, c.by, c.want)
 		}
 	}
 }

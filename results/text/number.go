@@ -118,32 +118,27 @@ func Percent(f results.Float) string {
 	return Decimal(float64(f), 1) + " %"
 }
 
-// timeUnits are the units of times, the largest first.
-var timeUnits = []struct {
-	ns   float64
+// largerUnits are those that numbers of a unit print in, the largest first.
+var largerUnits = map[string][]struct {
+	of   float64
 	name string
-}{{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}}
-
-// TimeUnit is the unit for times, in ns, of which the largest is given, and what to multiply them with for it.
-func TimeUnit(largest float64) (by float64, name string) {
-	for _, u := range timeUnits {
-		if math.Abs(largest) >= u.ns {
-			return 1 / u.ns, u.name
-		}
-	}
-	return 1, "ns"
+}{
+	"ns":    {{1e9, "s"}, {1e6, "ms"}, {1e3, "µs"}},
+	"bit/s": {{1e9, "Gbit/s"}, {1e6, "Mbit/s"}, {1e3, "kbit/s"}},
 }
 
 // ScaleOf is the unit in which statistics of one metric stand in a column, and what to multiply them with for it.
 func ScaleOf(unit string, column ...*results.Statistic) (by float64, name string) {
-	if unit != "ns" {
-		return 1, unit
-	}
 	largest := 0.0
 	for _, s := range column {
 		if s.Known() {
 			largest = max(largest, math.Abs(float64(s.Mean)))
 		}
 	}
-	return TimeUnit(largest)
+	for _, u := range largerUnits[unit] {
+		if largest >= u.of {
+			return 1 / u.of, u.name
+		}
+	}
+	return 1, unit
 }
