@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/paper/atp"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/compare"
@@ -73,26 +75,28 @@ func repeatJob(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report
 	if there, err := bench.PlanOf(f, &plan); err != nil || !there {
 		return nil, 0, err
 	}
+	if slices.Contains(plan.Jobs, nil) {
+		return nil, 0, fmt.Errorf("%w: %s: its plan is not of jobs", store.ErrDamaged, f.ID())
+	}
 	report, err := playJobs(ctx, env, false, nil, plan.Runs(), plan.Run)
 	return report, plan.Runs(), err
 }
 
 func repeatShared(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report, int, error) {
-	var plan sharedPlan
+	var plan atp.Plan
 	if there, err := bench.PlanOf(f, &plan); err != nil || !there {
 		return nil, 0, err
 	}
-	if plan.Grid == nil {
+	if g := plan.Grid; g == nil || len(g.Sharings) == 0 || len(plan.Seeds) == 0 {
 		return nil, 0, fmt.Errorf("%w: %s: its plan is not of jobs that share a switch", store.ErrDamaged, f.ID())
 	}
-	runs := plan.Grid.Runs(len(plan.Seeds))
-	report, err := playJobs(ctx, env, false, nil, runs, plan.play)
-	return report, runs, err
+	report, err := playJobs(ctx, env, false, nil, plan.Runs(), plan.Run)
+	return report, plan.Runs(), err
 }
 
 // sharedSide has the single runs of jobs that share a switch, which are kept beside their document.
 func sharedSide(f *store.Folder, document []byte) (*compare.Side, error) {
-	raw, err := f.ReadFile(sharedRuns)
+	raw, err := f.ReadFile(atp.RunsFile)
 	if errors.Is(err, fs.ErrNotExist) { // of an experiment, or kept before there were any
 		return nil, nil
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
@@ -11,16 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/expect"
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/paper/atp"
 	"github.com/olafctl/olaf/experiments/system"
-	"github.com/olafctl/olaf/results"
 )
 
 // sharedPreset is a cluster on which several jobs share a switch: ATP's.
-const sharedPreset = "atp-lab"
+const sharedPreset = atp.LabName
 
 // sharingFlags choose jobs on such a cluster.
 type sharingFlags struct {
@@ -158,7 +155,7 @@ func (f *simulateFlags) sharedWork(cmd *cobra.Command, _ *cli.Env) (*jobWork, er
 	if err != nil {
 		return nil, err
 	}
-	plan := &sharedPlan{Grid: g, Seeds: f.seeds()}
+	plan := &atp.Plan{Grid: g, Seeds: f.seeds()}
 	work := &jobWork{preset: sharedPreset, about: sharedPreset + ", " + cells[0].Name(), seeds: plan.Seeds, names: slices.Concat([]string{"system", "workers", "updates", "loss"}, sharingOnly, sharingOptions(cmd))}
 	var at []expect.Configuration
 	for i := range cells {
@@ -170,7 +167,7 @@ func (f *simulateFlags) sharedWork(cmd *cobra.Command, _ *cli.Env) (*jobWork, er
 	}
 	work.tapped = func() { g.Tap = cells[0].Spec.Job.Tap }
 	work.play = func(ctx context.Context, done func()) (jobReport, error) {
-		report, err := plan.play(ctx, done)
+		report, err := plan.Run(ctx, done)
 		if err != nil {
 			return nil, err
 		}
@@ -178,54 +175,4 @@ func (f *simulateFlags) sharedWork(cmd *cobra.Command, _ *cli.Env) (*jobWork, er
 	}
 	f.queue, f.job.workers, f.job.updates = g.System, g.Workers, int(g.Updates) // as files have them
 	return work, f.job.locate(f.expect.resolve(f.job.expected(), job.Declared(), at))
-}
-
-// sharedPlan is everything that decides jobs that share a switch.
-type sharedPlan struct {
-	Grid  *atp.Grid `json:"grid"`
-	Seeds []uint64  `json:"seeds"`
-}
-
-// sharedReport is what they did, with the plan that gives it again.
-type sharedReport struct {
-	bench.Report
-	plan  *sharedPlan
-	cells []atp.Cell
-}
-
-// Made implements bench.Planned.
-func (r *sharedReport) Made() any { return r.plan }
-
-// Rows are the outcomes as rows of results.
-func (r *sharedReport) Rows() (rows []results.Row) {
-	for _, o := range r.plan.Grid.Outcomes() {
-		rows = append(rows, o.Row())
-	}
-	return rows
-}
-
-// sharedRuns is what such jobs are kept with: their single runs, of which the document has statistics.
-const sharedRuns = "by_seed.json"
-
-// Files implements bench.Attaching.
-func (r *sharedReport) Files() (map[string][]byte, error) {
-	var all []job.Named
-	for i, o := range r.plan.Grid.Outcomes() {
-		all = append(all, o.Named(r.cells[i].Name(), r.plan.Seeds))
-	}
-	text, err := json.Marshal(all)
-	return map[string][]byte{sharedRuns: append(text, '\n')}, err
-}
-
-// play carries the plan out.
-func (p *sharedPlan) play(ctx context.Context, done func()) (*sharedReport, error) {
-	table, err := p.Grid.Table(ctx, system.All(), sharedPreset, "jobs that share a switch", p.Seeds, done)
-	if err != nil {
-		return nil, err
-	}
-	cells, err := p.Grid.Cells(system.All())
-	if err != nil {
-		return nil, err
-	}
-	return &sharedReport{table, p, cells}, nil
 }
