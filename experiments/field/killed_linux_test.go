@@ -1,11 +1,13 @@
 package field
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/netlab"
@@ -42,8 +44,10 @@ func TestKilled(t *testing.T) {
 		{"worker without a report", ready, "exit 0", "no report"},
 	} {
 		t.Run(k.name, func(t *testing.T) {
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
 			var started []*exec.Cmd
-			_, err := Train(t.Context(), c, b, Options{Command: func(args ...string) *exec.Cmd {
+			_, err := Train(ctx, c, b, Options{Command: func(args ...string) *exec.Cmd {
 				cmd := exec.Command("sh", "-c", map[string]string{"ps": k.server, "worker": k.worker}[args[0]])
 				started = append(started, cmd)
 				return cmd
