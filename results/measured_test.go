@@ -88,6 +88,7 @@ func TestMeasured(t *testing.T) {
 		{"a window", Config{Clusters: 5, Workers: 24, OutRate: olaf.Gbps, OverheadBytes: 24, Window: Window{From: from, To: to, InitialAge: UnknownAge}}, globally(crowd(1, 60))},
 		{"a window with an age", Config{Clusters: 5, Workers: 24, OutRate: 2 * olaf.Gbps, Window: Window{From: from, To: to}}, globally(crowd(1, 60))},
 		{"an age, and who was not announced", Config{Clusters: 2, Workers: 2, Window: Window{From: from, To: to, InitialAge: olaf.Microsecond}}, globally(crowd(1, 60))},
+		{"nobody announced, and nothing in time", Config{Workers: 2, Window: Window{To: 9, InitialAge: 4}}, crowd(1, 3)},
 		{"frames of their own", Config{Clusters: 5, Workers: 24, OutRate: olaf.Gbps, OwnFrames: true}, globally(crowd(1, 30))},
 		{"nobody says who is inside", Config{Clusters: 5, Workers: 24, SpeedupUpdates: 1}, func() []olaf.Observation {
 			obs := globally(crowd(2, 30))

@@ -50,6 +50,17 @@ func TestAggregators(t *testing.T) {
 	}
 }
 
+// Each place of a window as long as there are aggregators has one of its own, though hashes miss some of them.
+func TestAggregatorsOfAll(t *testing.T) {
+	a := newAggregators(&ATP{Profile: atp.Released, Aggregators: atp.MaxSlots, Window: atp.MaxSlots}, 5)
+	slices.Sort(a.table)
+	for i, at := range a.table {
+		if at != uint32(i) {
+			t.Fatalf("place %d has aggregator %d", i, at)
+		}
+	}
+}
+
 // A job never meets itself in an aggregator, whatever the server proposes, and workers that hear the same proposals agree.
 func TestAggregatorsAreApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -272,14 +283,21 @@ func TestATPFloats(t *testing.T) {
 
 // Groups of eight are rounded, what is left is cut off: results depend on the place modulo eight.
 func TestFixed(t *testing.T) {
-	values := make([]uint32, 10)
-	for i := range values {
-		values[i] = math.Float32bits(1.7e-6)
-	}
-	for truncates, want := range map[bool]uint32{false: 2, true: 1} {
-		have := Fixed{Scale: ATPScale, Truncates: truncates}.integers(nil, values)
-		if have[0] != 2 || have[9] != want {
-			t.Errorf("truncates %v: 1.7 becomes %d in a group of eight and %d behind it", truncates, have[0], have[9])
+	for n := range 40 {
+		values := make([]uint32, n)
+		for i := range values {
+			values[i] = math.Float32bits(1.7e-6)
+		}
+		for truncates, behind := range map[bool]uint32{false: 2, true: 1} {
+			for i, have := range (Fixed{Scale: ATPScale, Truncates: truncates}).integers(nil, values) {
+				want := behind
+				if i < n/8*8 {
+					want = 2
+				}
+				if have != want {
+					t.Errorf("truncates %v: place %d of %d: 1.7 becomes %d, want %d", truncates, i, n, have, want)
+				}
+			}
 		}
 	}
 }

@@ -156,12 +156,8 @@ func (w *atpWorker) take(i int, p *program.Packet, lanes []uint32) {
 	k := w.at(i)
 	k.have, k.marked = true, p.Flags&program.ECN != 0
 	k.proposes, k.proposal = p.Flags&program.Collision != 0, uint32(p.Value)
-	if lanes == nil {
-		return
-	}
 	part := w.cfg.cut(w.sum, i)
-	copy(part, lanes)
-	if w.atp.Fixed.on() && p.Flags&program.Overflow == 0 {
+	if copy(part, lanes) > 0 && w.atp.Fixed.on() && p.Flags&program.Overflow == 0 {
 		w.atp.Fixed.floats(part)
 	}
 }

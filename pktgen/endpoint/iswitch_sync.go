@@ -95,7 +95,6 @@ func NewISwitchSync(cfg Config, isw ISwitch, host Host) (Endpoint, error) {
 
 func (w *syncWorker) Computed(now olaf.Time, values []uint32) {
 	w.begin(now, values)
-	w.sent = 0
 	w.send()
 	w.progress(now)
 }

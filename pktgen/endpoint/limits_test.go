@@ -1,6 +1,7 @@
 package endpoint
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -51,6 +52,25 @@ func TestDefaultsAndLimits(t *testing.T) {
 	want := ATP{Profile: atp.Released, Aggregators: atp.DefaultSlots, Window: ATPWindow, Trigger: 1, FirstTimeout: ATPFirstTimeout, Timeout: ATPTimeout, Batch: 1}
 	if fmt.Sprintf("%+v", released) != fmt.Sprintf("%+v", want) || paper.Trigger != 3 {
 		t.Errorf("%+v, want %+v; the paper's trigger is %d", released, want, paper.Trigger)
+	}
+	for _, c := range []struct {
+		o       XAgg
+		refused string
+	}{
+		{XAgg{}, ""}, {XAgg{Timeout: 1, Beside: 1, Epoch: 65535, Fixed: Fixed{Scale: 0.5}}, ""},
+		{XAgg{Timeout: -1}, "a timeout of -1ps"}, {XAgg{Beside: -1}, "-1B beside a frame, a scale of 0"}, {XAgg{Fixed: Fixed{Scale: -0.5}}, "beside a frame, a scale of -0.5"},
+	} {
+		o := c.o
+		err := o.check()
+		if (err == nil) != (c.refused == "") || err != nil && (!errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.refused)) {
+			t.Errorf("%+v: %v; want %q", c.o, err, c.refused)
+		}
+		if err == nil && o.Timeout != cmp.Or(c.o.Timeout, DefaultTimeout) {
+			t.Errorf("%+v is filled to %+v", c.o, o)
+		}
+		if _, made := NewXAgg(*cfg(1), c.o, nil); (made == nil) != (err == nil) {
+			t.Errorf("%+v: %v of the constructor, %v of the check", c.o, made, err)
+		}
 	}
 	for _, c := range []struct {
 		o       P4INC

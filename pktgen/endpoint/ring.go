@@ -56,12 +56,12 @@ func (w *ringWorker) chunk(c int) (Layout, int) {
 // passed is the chunk that is sent in a step, and taken the one that is received.
 func (w *ringWorker) passed(step int) int {
 	n := w.cfg.Workers
-	return ((int(w.cfg.Worker)-step)%n + 2*n) % n
+	return ((int(w.cfg.Worker)-step)%n + n) % n
 }
 
 func (w *ringWorker) taken(step int) int {
 	n := w.cfg.Workers
-	return ((int(w.cfg.Worker)-step-1)%n + 2*n) % n
+	return ((int(w.cfg.Worker)-step-1)%n + n) % n
 }
 
 func (w *ringWorker) Start(olaf.Time) { w.compute() }

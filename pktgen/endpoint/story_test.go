@@ -466,7 +466,17 @@ func TestBounds(t *testing.T) {
 		_, pool := NewSwitchML(c, SwitchML{Slots: 1}, nil)
 		what := fmt.Sprintf("%+v", c)
 		try(what, worker)
-		for _, other := range []error{server, async, sync, pool} {
+		_, inc := NewP4INC(c, P4INC{Size: 1}, nil)
+		_, tree := NewXAgg(c, XAgg{}, nil)
+		_, ring := NewRing(c, nil)
+		_, open := NewOpenWorker(c, Olaf{}, nil)
+		_, opens := NewOpenServer(c, Olaf{}, nil)
+		_, packets := NewATPWorker(c, ATP{}, nil)
+		_, sums := NewATPServer(c, ATP{}, nil)
+		if worker == nil {
+			ring = nil // it asks for two workers and says so below
+		}
+		for _, other := range []error{server, async, sync, pool, inc, tree, ring, open, opens, packets, sums} {
 			if fmt.Sprint(other) != fmt.Sprint(worker) {
 				t.Errorf("%s: %v of one, %v of another", what, worker, other)
 			}

@@ -86,7 +86,15 @@ func (c *clerk) Send(to Peer, p *program.Packet, lanes []uint32) olaf.Time {
 	return 0
 }
 
-// made is an endpoint of two, of a vector of three packets, at a stage: 0 computes, 1 has computed, 2 applied its only update.
+// The stages of an endpoint with one update to do.
+const (
+	computing = iota
+	hasSent
+	hasOne // packet of the sum
+	isDone
+)
+
+// made is an endpoint of two, of a vector of three packets, at a stage.
 func (m maker) made(t *testing.T, stage int) (*clerk, Endpoint) {
 	t.Helper()
 	c := new(clerk)
@@ -95,21 +103,24 @@ func (m maker) made(t *testing.T, stage int) (*clerk, Endpoint) {
 		t.Fatal(err)
 	}
 	e.Start(0)
-	if stage > 0 {
+	if stage > computing {
 		e.Computed(1000, []uint32{1, 2, 3})
 	}
 	for e.Next() <= 1000 {
 		e.Timer(1000)
 	}
-	for stage > 1 && len(c.data) > 0 {
+	for stage > hasSent && len(c.data) > 0 {
 		p := c.data[0]
 		c.data, p.Kind = c.data[1:], m.answers
 		e.Receive(2000, &p, []uint32{9})
+		if stage == hasOne {
+			break
+		}
 	}
-	if stage > 1 {
+	if stage == isDone {
 		e.Applied(2000)
 	}
-	if (stage > 1) != e.Done() {
+	if (stage == isDone) != e.Done() {
 		t.Fatalf("%s is done at stage %d: %t", m.name, stage, e.Done())
 	}
 	c.said = nil
@@ -180,8 +191,8 @@ func outcome(c *clerk, e Endpoint, p *program.Packet) string {
 func TestEdges(t *testing.T) {
 	var text bytes.Buffer
 	for _, m := range makers() {
-		for stage, name := range []string{"computes", "has sent", "is done"} {
-			if stage == 2 && m.answers == program.Other {
+		for stage, name := range []string{"computes", "has sent", "has one packet", "is done"} {
+			if stage > hasSent && m.answers == program.Other {
 				continue
 			}
 			by := map[string][]string{}
@@ -209,7 +220,7 @@ func TestSilences(t *testing.T) {
 	var text bytes.Buffer
 	for _, m := range makers() {
 		for _, first := range []*program.Packet{nil, checked} {
-			c, e := m.made(t, 1)
+			c, e := m.made(t, hasSent)
 			if first != nil {
 				checked.Round = 0
 				e.Receive(1000, first, nil)
@@ -238,10 +249,31 @@ func TestSilences(t *testing.T) {
 	golden.Equal(t, "silences.txt", text.Bytes())
 }
 
+// TestEarlyWakes wakes those up who look at the clock themselves before their time.
+func TestEarlyWakes(t *testing.T) {
+	for _, m := range makers() {
+		if !slices.Contains([]string{"olaf", "xagg", "switchml"}, m.name) {
+			continue
+		}
+		c, e := m.made(t, hasSent)
+		next := e.Next()
+		if e.Timer(next - 1); len(c.said) > 0 || e.Next() != next {
+			t.Errorf("%s, woken early: %q, next at %s, want %s", m.name, c.said, e.Next(), next)
+		}
+		if e.Timer(next); len(c.said) == 0 {
+			t.Errorf("%s does nothing in time", m.name)
+		}
+		c, e = m.made(t, computing)
+		if e.Timer(next); len(c.said) > 0 || e.Next() != Never {
+			t.Errorf("%s, woken without anything on its way: %q, next at %s", m.name, c.said, e.Next())
+		}
+	}
+}
+
 // TestPoolPatience waits twice as long with every hundred timeouts, until twenty times so.
 func TestPoolPatience(t *testing.T) {
 	m := maker{make: func(c Config, h Host) (Endpoint, error) { return NewSwitchML(c, SwitchML{Slots: 1, Timeout: 3}, h) }}
-	_, e := m.made(t, 1)
+	_, e := m.made(t, hasSent)
 	now := olaf.Time(0)
 	for k := range 2300 {
 		if have, want := olaf.Duration(e.Next()-max(now, 1000)), olaf.Duration(3)<<min(k/100, 20); have != want {
