@@ -67,7 +67,7 @@ func TestMeasured(t *testing.T) {
 	frames := crowd(1, 60)
 	from, to := frames[10].At, frames[50].At
 	merged := crowd(6, 20)
-	merged[4].Update.Count, merged[5].Update.Count = 64, 300
+	merged[4].Update.Count, merged[5].Update.Count, merged[6].Update.Count = 64, 65, 300 // on either side of a table
 	back := crowd(7, 12)
 	back[5].At -= 9_000_000
 	back[8].Update.GenNS = uint64(back[8].At.NS()+2) % olaf.GenModulus

@@ -168,10 +168,14 @@ func TestEveryFaultIsNamed(t *testing.T) {
 // TestNeverDelivered counts workers that an age needs: those that were expected, and those that were heard of once.
 func TestNeverDelivered(t *testing.T) {
 	c := NewCollector(Config{Declared: toy.Declared, Clusters: 1, Workers: 2})
-	// Worker 0 twice, worker 1 never; of those that nobody expected worker 2 once, worker 3 twice.
+	// Worker 0 twice, worker 1 once; of those that nobody expected worker 2 once, worker 3 twice.
 	for _, o := range []olaf.Observation{one(10, 0, 0, 0), one(20, 10, 0, 0), one(21, 0, 0, 2), one(30, 0, 0, 3), one(50, 45, 0, 3)} {
 		c.Observe(&o)
 	}
+	// Two updates of worker 1 in one frame are one delivery.
+	both := one(60, 55, 0, 1)
+	both.Update.Count, both.Contributors = 2, []olaf.Contributor{{GenNS: 50, Worker: 1}, {GenNS: 55, Worker: 1}}
+	c.Observe(&both)
 	r := c.Finish(toy.Counts(nil))
 	if got := r.Metrics.Of("never_delivered"); got != 2 {
 		t.Errorf("%v never delivered, want workers 1 and 2", got)
