@@ -158,6 +158,24 @@ func TestFaultsOfTables(t *testing.T) {
 		if err := tables.Validate(); err == nil || err.Error() != want || !errors.Is(err, ErrTables) {
 			t.Errorf("%v, want %s", err, want)
 		}
+		if len(tables.Hash()) != 64 {
+			t.Errorf("%s: a hash of %q", want, tables.Hash())
+		}
+		// Nothing good is made of them.
+		worker := Worker{Address: netip.MustParseAddr("10.0.0.77"), Cluster: 77, ID: 77}
+		tables.Workers = append(tables.Workers, worker)
+		for what, change := range map[string]func() (Tables, error){
+			"Add": func() (Tables, error) {
+				return tables.Add(1, Worker{Address: worker.Address.Next(), Cluster: 77, ID: 78})
+			},
+			"Move":          func() (Tables, error) { return tables.Move(78, worker.Address) },
+			"Remove":        func() (Tables, error) { return tables.Remove(worker.Address) },
+			"RemoveCluster": func() (Tables, error) { return tables.RemoveCluster(77) },
+		} {
+			if _, err := change(); !errors.Is(err, ErrTables) {
+				t.Errorf("%s: %s: %v", want, what, err)
+			}
+		}
 	}
 	same := Tables{Groups: []Group{{ID: 3, Members: []Member{{1, 2}, {2, 2}, {1, 3}}}, {ID: 4, Members: []Member{{1, 2}}}}}
 	if err := same.Validate(); err != nil {

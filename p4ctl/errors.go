@@ -98,7 +98,7 @@ func (e *BatchError) Error() string {
 
 // Unwrap gives every refused update and the gRPC status.
 func (e *BatchError) Unwrap() []error {
-	all := make([]error, 0, len(e.Failed)+1)
+	var all []error
 	for _, f := range e.Failed {
 		all = append(all, f)
 	}

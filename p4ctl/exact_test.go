@@ -165,6 +165,7 @@ func TestForeignEntities(t *testing.T) {
 		"another table":    {entry(func(e *v1.TableEntry) { e.TableId++ }), false, ""},
 		"two keys":         {entry(func(e *v1.TableEntry) { e.Match = append(e.Match, e.Match[0]) }), false, "2 match fields"},
 		"wide key":         {entry(func(e *v1.TableEntry) { e.Match[0].GetExact().Value = []byte{1, 0, 0, 0, 0} }), false, "more than 32 bits"},
+		"wide parameter":   {entry(func(e *v1.TableEntry) { e.Action.GetAction().Params[1].Value = []byte{1, 0, 0, 0, 0} }), false, "more than 32 bits"},
 		"nothing":          {&v1.Entity{}, false, ""},
 		"counter":          {&v1.Entity{Entity: &v1.Entity_CounterEntry{CounterEntry: &v1.CounterEntry{}}}, false, ""},
 		"clone session":    {&v1.Entity{Entity: &v1.Entity_PacketReplicationEngineEntry{PacketReplicationEngineEntry: &v1.PacketReplicationEngineEntry{}}}, false, ""},

@@ -154,7 +154,7 @@ func (s *scriptedStream) CloseSend() error {
 	if !s.of.deaf {
 		s.in <- io.EOF
 	}
-	return nil
+	return s.of.failure("leave")
 }
 
 func (s *scriptedStream) Recv() (*v1.StreamMessageResponse, error) {
@@ -291,6 +291,8 @@ func TestScenes(t *testing.T) {
 		{"lost to one without rights", Options{}, []step{says(codes.OK, one), refuses(status.Error(codes.PermissionDenied, "no")), ends(unavailable), later, closes}},
 		{"an announcement that fails", Options{}, []step{says(codes.OK, one), fails("announce", status.Error(codes.Unauthenticated, "who?")), ends(unavailable), later, closes}},
 		{"an announcement at the end of a stream", Options{}, []step{says(codes.AlreadyExists, ElectionID{2, 0}), fails("announce", io.EOF), takes, ends(unavailable), later, says(codes.OK, ElectionID{2, 1}), closes}},
+		{"a takeover that can't be announced", Options{}, []step{says(codes.AlreadyExists, ElectionID{2, 0}), fails("announce", status.Error(codes.Unauthenticated, "who?")), takes, later, closes}},
+		{"a farewell that fails", Options{}, []step{says(codes.OK, one), fails("leave", status.Error(codes.Internal, "broken")), closes}},
 		{"another error", Options{}, []step{says(codes.OK, one), ends(errors.New("of nobody")), later, says(codes.OK, one), ends(status.Error(codes.Internal, "broken")), closes}},
 		{"restored", Options{Restore: true}, []step{says(codes.OK, one), writes, ends(unavailable), later, says(codes.OK, one), says(codes.OK, one), closes}},
 		{"restored as a backup", Options{Restore: true}, []step{says(codes.OK, one), writes, ends(unavailable), later, says(codes.AlreadyExists, ElectionID{3, 0}), says(codes.OK, one), closes}},
@@ -326,6 +328,32 @@ func TestPatienceOfDial(t *testing.T) {
 		}
 		if err := s.Close(); err != nil || time.Since(began) != time.Minute {
 			t.Errorf("closed after %s: %v", time.Since(began), err)
+		}
+	})
+}
+
+// TestTakeoverWaitsForAStream has nobody announce an id, until the session is primary or its caller has enough.
+func TestTakeoverWaitsForAStream(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server := &scripted{}
+		s := newSession("somewhere", server, server, Options{}.withDefaults())
+		s.set(Backup, ElectionID{3, 0}, ErrNotPrimary)
+		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("a minute is over"))
+		defer cancel()
+		if err := s.Takeover(ctx); err == nil || err.Error() != "a minute is over" {
+			t.Error(err)
+		}
+		done := make(chan error, 1)
+		go func() { done <- s.Takeover(t.Context()) }()
+		for _, state := range []State{Backup, Disconnected, Connecting, Backup, Primary} {
+			synctest.Wait()
+			if len(done) > 0 {
+				t.Fatalf("returns before it is primary: %v", <-done)
+			}
+			s.set(state, ElectionID{4, 0}, nil)
+		}
+		if err := <-done; err != nil || s.Target() != "somewhere" {
+			t.Errorf("%v of %s", err, s.Target())
 		}
 	})
 }
@@ -419,6 +447,12 @@ func TestAnswers(t *testing.T) {
 		}},
 		{"add", []string{"get", "set"}, func(s *Session) (any, error) { return s.Add(t.Context(), all...) }},
 		{"read", []string{"read 1", "read 2", "end"}, func(s *Session) (any, error) { r, err := s.Read(t.Context()); return r.Servers, err }},
+		{"read what can't be", []string{"read 1"}, func(s *Session) (any, error) {
+			wide := group(3, &v1.Replica{Instance: 65536})
+			s.client.(*scripted).read = []*v1.ReadResponse{holds[0], {Entities: []*v1.Entity{wide}}}
+			r, err := s.Read(t.Context())
+			return r.Servers, err
+		}},
 		{"apply", []string{"write ROLLBACK_ON_ERROR", "write CONTINUE_ON_ERROR"}, func(s *Session) (any, error) { return s.Apply(t.Context(), three) }},
 		{"apply in pieces", []string{"write CONTINUE_ON_ERROR"}, func(s *Session) (any, error) {
 			long := Plan{}
@@ -458,6 +492,11 @@ func TestAnswers(t *testing.T) {
 					s.set(Primary, ElectionID{}, why)
 					got, err := r.do(s)
 					fmt.Fprintf(&text, "%s; %s %s, the session says %v\n  %v, %v (%s)\n", r.name, on, name, why, got, err, Code(err))
+					for _, kind := range []error{ErrUnreachable, ErrNotPrimary, ErrPreempted, ErrNoPipeline, ErrExists, ErrNotFound, ErrFull, ErrTooMany, ErrTables} {
+						if errors.Is(err, kind) {
+							fmt.Fprintf(&text, "  which is: %v\n", kind)
+						}
+					}
 					for _, line := range server.taken() {
 						fmt.Fprintf(&text, "  %s\n", line)
 					}

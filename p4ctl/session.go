@@ -271,7 +271,7 @@ func (s *Session) Takeover(ctx context.Context) error {
 	}
 	for {
 		s.mu.Lock()
-		state, next, changed := s.state, s.id, s.changed
+		state, next, changed, why := s.state, s.id, s.changed, s.err
 		if s.highest.Compare(next) >= 0 {
 			next = s.highest.Next()
 		}
@@ -280,7 +280,7 @@ func (s *Session) Takeover(ctx context.Context) error {
 		case Primary:
 			return nil
 		case Closed:
-			return fmt.Errorf("take over: %w", ErrClosed)
+			return fmt.Errorf("take over: %w", why)
 		case Backup:
 			select {
 			case s.announce <- next:
@@ -350,7 +350,7 @@ func (s *Session) supervise(first chan<- error) {
 	for {
 		s.set(Connecting, s.highestSeen(), ErrNotPrimary)
 		err := s.stream(answered, func() { pause = s.options.BackoffMin; tell(nil) })
-		if s.ctx.Err() != nil || s.isLeaving() {
+		if s.isLeaving() {
 			tell(ErrClosed)
 			return
 		}
@@ -365,9 +365,6 @@ func (s *Session) supervise(first chan<- error) {
 		select {
 		case <-timer.C:
 		case <-s.leaving:
-			timer.Stop()
-			return
-		case <-s.ctx.Done():
 			timer.Stop()
 			return
 		}
