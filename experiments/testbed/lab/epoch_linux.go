@@ -2,6 +2,7 @@ package lab
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -43,6 +44,9 @@ func (h *Holder) epoch(question string) (first uint16, err error) {
 	vectors, err := strconv.Atoi(strings.TrimPrefix(question, epoch))
 	if err != nil || vectors < 1 || vectors > MaxJobVectors {
 		return 0, fmt.Errorf("no such question: %q", question)
+	}
+	if len(h.lab.Adders) == 0 {
+		return 0, errors.New("no program adds anything up there, so that no job needs epochs; those of testbeds with a tree do")
 	}
 	newest, err := h.newest()
 	if err != nil {

@@ -38,6 +38,15 @@ func TestEpochsOfNobody(t *testing.T) {
 	}
 }
 
+// TestEpochsOfAQueue asks where nothing is added up.
+func TestEpochsOfAQueue(t *testing.T) {
+	name := nameFor("queued")
+	held(t, plan(t, "name: "+name+"\nqueue: {workers: 2, system: olaf}"))
+	if first, err := Epoch(name, 1); !errors.Is(err, ErrHolder) || !strings.Contains(err.Error(), "no program adds anything up there") {
+		t.Errorf("a job begins with %d, %v", first, err)
+	}
+}
+
 // TestEpochs asks for the epochs of jobs: ahead of what programs have met and of who asked before, modulo 2^16, and each another one where
 // many ask at once. Jobs that use them add up one after the other.
 func TestEpochs(t *testing.T) {
