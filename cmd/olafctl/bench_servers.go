@@ -197,7 +197,7 @@ func (f *modelFlags) carryOut(ctx context.Context, env *cli.Env, b *benchFlags, 
 	bar.Stop()
 	report.Partial = len(report.Runs) < b.spec.Runs
 	if len(report.Runs) == 0 {
-		return errors.Join(ended(err), kept.Abort())
+		return errors.Join(cli.NothingToShow(err), kept.Abort())
 	}
 	report.Provenance = cli.MadeBy(env, started)
 	// The first run is complete, and with it its capture, whatever ended those after it.
