@@ -602,32 +602,3 @@ func (c cancelAfter) Version() uint64 {
 	}
 	return 1
 }
-
-func TestNewNamesTheLimit(t *testing.T) {
-	for _, c := range []Config{{Slots: -1}, {Slots: 1<<16 + 1}, {Clusters: 1<<16 + 1}, {Descriptors: -5}} {
-		if _, err := New(c); err == nil {
-			t.Errorf("%+v was built", c)
-		}
-	}
-}
-
-func TestSteadyStateAllocatesNothing(t *testing.T) {
-	b := newBench(t, Config{Tables: newTables(9, 3)})
-	b.configure(smart|regmap.QueueModeProvenance, 8, 20)
-	b.write(regmap.ModelControl, regmap.ModelControlAck)
-	b.loadFlows(9, 3, nil)
-	b.loadDescriptors(burst(2000, 27, 6)...)
-	obs := make([]olaf.Observation, 0, 4000)
-	run := func() {
-		b.start()
-		if err := b.Sleep(context.Background(), 100*olaf.Microsecond); err != nil {
-			t.Fatal(err)
-		}
-		obs = b.Drain(obs[:0])
-	}
-	run()
-	run()
-	if n := testing.AllocsPerRun(10, run); n > 0 {
-		t.Errorf("%v allocations in a run of 2000 updates", n)
-	}
-}

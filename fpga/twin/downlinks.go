@@ -142,11 +142,13 @@ func (t *Twin) answerWorkers(d *engine.Departure, leaves olaf.Time, stay olaf.Du
 func (t *Twin) arrive() {
 	for t.down.next() <= t.now {
 		a := t.down.take()
-		o := olaf.Observation{At: t.runTime(a.at), Queued: a.queued, Update: a.update, Contributors: t.tap.keepContributors(a.inside)}
-		t.tap.observations = append(t.tap.observations, o)
-		t.front.own.ResultsOut += uint64(t.replicate(&a, &o))
+		t.tap.observations = append(t.tap.observations, olaf.Observation{
+			At: t.runTime(a.at), Queued: a.queued, Update: a.update, Contributors: t.tap.keepContributors(a.inside),
+		})
+		o := &t.tap.observations[len(t.tap.observations)-1]
+		t.front.own.ResultsOut += uint64(t.replicate(&a, o))
 		if l, ok := t.cfg.Observer.(AnswerObserver); ok {
-			l.Answer(a.at, &o)
+			l.Answer(a.at, o)
 		}
 		t.down.release(&a)
 	}

@@ -113,20 +113,6 @@ func TestBurstsToPlainRegisters(t *testing.T) {
 	}
 }
 
-// TestNewTakesTheLeast builds the smallest and the largest twin that there can be.
-func TestNewTakesTheLeast(t *testing.T) {
-	for _, c := range []Config{{Slots: 1, Clusters: 1, Descriptors: 1}, {Slots: engine.MaxSlots, Clusters: engine.MaxClusters, Descriptors: regfile.MaxDescriptors}} {
-		if _, err := New(c); err != nil {
-			t.Errorf("%+v: %v", c, err)
-		}
-	}
-	for _, c := range []Config{{Slots: engine.MaxSlots + 1}, {Clusters: engine.MaxClusters + 1}, {Descriptors: 1<<28 + 1}} {
-		if _, err := New(c); err == nil {
-			t.Errorf("%+v was built", c)
-		}
-	}
-}
-
 // TestTimeEnds lets device time reach its last cycle, and not one more.
 func TestTimeEnds(t *testing.T) {
 	b := newBench(t, Config{})
