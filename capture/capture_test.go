@@ -84,6 +84,14 @@ func decodeAll(b []byte) ([]olaf.Observation, Losses, error) {
 	}
 }
 
+func decodeFile(path string) ([]olaf.Observation, Losses, error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, Losses{}, err
+	}
+	return decodeAll(b)
+}
+
 func zip(t testing.TB, b []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
@@ -275,6 +283,9 @@ func TestBadFiles(t *testing.T) {
 			var typed *Error
 			if !errors.Is(err, tt.want) || !errors.As(err, &typed) || !strings.Contains(err.Error(), tt.say) || strings.Contains(err.Error(), "\n") {
 				t.Errorf("got %v, want %v with %q", err, tt.want, tt.say)
+			}
+			if typed != nil && (typed.File != "in.pcap" || typed.Packet < 0 || (typed.Packet > 0) != strings.Contains(err.Error(), fmt.Sprintf("in.pcap: packet %d: ", typed.Packet))) {
+				t.Errorf("%v is of packet %d of %s", err, typed.Packet, typed.File)
 			}
 		})
 	}

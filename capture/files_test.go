@@ -127,6 +127,107 @@ func TestRecordingIsWritten(t *testing.T) {
 	}
 }
 
+// TestWhatIsLeftOfFiles completes and abandons files, whatever happened to them meanwhile: what is there afterwards is whole, nothing is
+// left beside it, and an error names the file.
+func TestWhatIsLeftOfFiles(t *testing.T) {
+	const old = "what was there"
+	for what, c := range map[string]struct {
+		force     bool
+		meanwhile func(f *File) error
+		says      string // nothing where the file is in its place
+		kind      error
+	}{
+		"a new one": {}, "one by force": {force: true},
+		"one in another's place":                 {true, func(f *File) error { return os.WriteFile(f.path, []byte(old), 0o600) }, "", nil},
+		"one that was closed":                    {false, func(f *File) error { return f.pending.File.Close() }, "file already closed", fs.ErrClosed},
+		"one that was closed, by force":          {true, func(f *File) error { return f.pending.File.Close() }, "file already closed", fs.ErrClosed},
+		"one that was written and closed":        {false, func(f *File) error { return errors.Join(f.Finish(), f.pending.File.Close()) }, "file already closed", fs.ErrClosed},
+		"one that was removed":                   {false, func(f *File) error { return os.Remove(f.pending.Name()) }, "no such file or directory", fs.ErrNotExist},
+		"one that was removed, by force":         {true, func(f *File) error { return os.Remove(f.pending.Name()) }, "no such file or directory", fs.ErrNotExist},
+		"one whose folder was removed, by force": {true, func(f *File) error { return os.RemoveAll(filepath.Dir(f.path)) }, "no such file or directory", fs.ErrNotExist},
+		"one in a folder's place, by force":      {true, func(f *File) error { return os.Mkdir(f.path, 0o700) }, "file exists", fs.ErrExist},
+	} {
+		for _, name := range []string{"run.pcap", "run.pcapng"} {
+			folder := filepath.Join(t.TempDir(), "runs")
+			if err := os.Mkdir(folder, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			begin := func() *File {
+				t.Helper()
+				f, err := Create(filepath.Join(folder, name), c.force, 0)
+				if err == nil {
+					err = f.WriteUpdate(4000, addresses(0), update(0, 1), nil)
+				}
+				if err == nil && c.meanwhile != nil {
+					err = c.meanwhile(f)
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				return f
+			}
+			left := func() (names []string) {
+				entries, _ := os.ReadDir(folder)
+				for _, e := range entries {
+					names = append(names, e.Name())
+				}
+				return names
+			}
+			f := begin()
+			before := left()
+			err := f.Commit()
+			first, _, _ := strings.Cut(fmt.Sprint(err), "\n")
+			switch {
+			case c.says == "" && (err != nil || f.Abandon() != nil || fmt.Sprint(left()) != "["+name+"]"):
+				t.Errorf("%s: %v, left is %v", what, err, left())
+			case c.says != "" && (!errors.Is(err, c.kind) || first != "write "+f.path+": "+c.says):
+				t.Errorf("%s: %v, want %s", what, err, c.says)
+			}
+			for _, n := range left() {
+				if strings.HasPrefix(n, ".") {
+					t.Errorf("%s: of %v there is %v", what, before, left())
+				}
+			}
+			if c.says == "" {
+				if got, _, err := decodeFile(f.path); err != nil || len(got) != 1 {
+					t.Errorf("%s: %d updates, %v", what, len(got), err)
+				}
+			}
+		}
+	}
+}
+
+// TestAbandonedFiles are gone, and what was there stays; what could not be removed is said.
+func TestAbandonedFiles(t *testing.T) {
+	for what, c := range map[string]struct {
+		meanwhile func(f *File) error
+		want      error
+	}{
+		"as it is": {func(*File) error { return nil }, nil}, "closed": {func(f *File) error { return f.pending.File.Close() }, fs.ErrClosed},
+		"removed": {func(f *File) error { return os.Remove(f.pending.Name()) }, fs.ErrNotExist},
+	} {
+		folder := t.TempDir()
+		path := filepath.Join(folder, "run.pcap")
+		if err := os.WriteFile(path, []byte("there"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Create(path, true, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.meanwhile(f); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Abandon(); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", what, err, c.want)
+		}
+		there, err := os.ReadFile(path)
+		if left, _ := os.ReadDir(folder); err != nil || string(there) != "there" || len(left) != 1 {
+			t.Errorf("%s: %q, %d files, %v", what, there, len(left), err)
+		}
+	}
+}
+
 // TestNamesThatAreTaken puts a file beside 98 others of its name, and gives up where there are 99.
 func TestNamesThatAreTaken(t *testing.T) {
 	for taken, named := range map[int]string{98: "run-99.pcap", 99: ""} {

@@ -17,6 +17,9 @@ import (
 // maxPacket is the longest packet that is believed; jumbo frames have 9,036 bytes, tcpdump's limit is the same.
 const maxPacket = 262144
 
+// bufferBytes are read or written at once.
+const bufferBytes = 1 << 16
+
 // Reader reads a pcap or pcapng file, compressed with gzip or not, packet by packet. It tells the format by the file's
 // first bytes.
 type Reader struct {
@@ -49,13 +52,13 @@ func Open(path string) (*Reader, error) {
 // NewReader reads the header of a capture; name stands for it in errors, which are *Error.
 func NewReader(src io.Reader, name string) (*Reader, error) {
 	r := &Reader{name: name, dropped: make(map[int]int64)}
-	in := bufio.NewReaderSize(src, 1<<16)
+	in := bufio.NewReaderSize(src, bufferBytes)
 	if magic, _ := in.Peek(2); len(magic) == 2 && magic[0] == 0x1f && magic[1] == 0x8b {
 		z, err := gzip.NewReader(in)
 		if err != nil {
 			return nil, r.wrap(err)
 		}
-		in = bufio.NewReaderSize(z, 1<<16)
+		in = bufio.NewReaderSize(z, bufferBytes)
 	}
 	magic, err := in.Peek(4)
 	if err != nil && len(magic) == 0 && errors.Is(err, io.EOF) {

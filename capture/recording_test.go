@@ -52,7 +52,7 @@ func TestRecordingThatBroke(t *testing.T) {
 	source := liveStamps{1, 2}
 	broken := errors.New("no room")
 	r := Recording{Source: &source, Unwritten: broken}
-	if _, err := r.Take(2); !errors.Is(err, broken) || r.Taken != 1 || r.Account.Losses().Packets != 0 {
+	if idle, err := r.Take(2); idle || !errors.Is(err, broken) || r.Taken != 1 || r.Account.Losses().Packets != 0 {
 		t.Errorf("%v after %d taken, %+v", err, r.Taken, r.Account.Losses())
 	}
 	if err := r.Flush(); !errors.Is(err, broken) {

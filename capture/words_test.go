@@ -3,10 +3,12 @@ package capture
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -117,6 +119,62 @@ func TestPartsOfPackets(t *testing.T) {
 	}
 	if l := a.Losses(); l.Truncated != 3 || l.Updates != 4 || l.Packets != 5 || l.Bypassed+l.Malformed != 1 {
 		t.Errorf("%+v", l)
+	}
+}
+
+// TestEveryWorkerIsFollowedByItself gives workers whose cluster or number differs in one bit the same sequence number: none is a duplicate
+// of another one's.
+func TestEveryWorkerIsFollowedByItself(t *testing.T) {
+	var a Account
+	for bit := range 16 {
+		for _, one := range []olaf.Update{{Cluster: 1 << bit}, {Worker: 1 << bit}, {Cluster: 1 << bit, Worker: 1 << bit}} {
+			a.Update(&one)
+		}
+	}
+	if l := a.Losses(); l.Updates != 48 || l.Duplicates+l.Misordered+l.Missing != 0 {
+		t.Errorf("%+v", l)
+	}
+}
+
+// TestFaultsAreCountedByReason takes every fault that there is, more often each, and an error that is none.
+func TestFaultsAreCountedByReason(t *testing.T) {
+	var a Account
+	var want []FaultCount
+	malformed, packets := int64(0), int64(1)
+	for f := range olaf.FrameFaults {
+		n := int64(f) + 1
+		for range n {
+			a.Fault(fmt.Errorf("in a file: %w", f))
+		}
+		if packets += n; errors.Is(f, olaf.ErrMalformed) {
+			malformed += n
+		}
+		want = append(want, FaultCount{f, n})
+	}
+	a.Fault(errors.New("something else"))
+	if l := a.Losses(); !slices.Equal(a.Faults(), want) || l.Packets != packets || l.Malformed != malformed || l.Bypassed != packets-malformed || malformed == 0 {
+		t.Errorf("%v and %+v, want %v and %d of %d malformed", a.Faults(), l, want, malformed, packets)
+	}
+}
+
+// TestErrorsOfLibraries sorts them into kinds, bare or with something around them.
+func TestErrorsOfLibraries(t *testing.T) {
+	disk := &fs.PathError{Op: "read", Path: "a.pcap", Err: fs.ErrPermission}
+	other := errors.New("a length that cannot be")
+	for packet, cut := range []string{"it ends in the file's header", "it ends inside this packet, or the packet's length is wrong; stop the capture before copying the file"} {
+		for _, c := range []struct {
+			err, kind error
+			advice    string
+		}{
+			{io.EOF, ErrCut, cut}, {io.ErrUnexpectedEOF, ErrCut, cut}, {disk, disk, ""}, {other, ErrFormat, other.Error()},
+		} {
+			for _, err := range []error{c.err, fmt.Errorf("%w", c.err)} {
+				var got *Error
+				if !errors.As((&Reader{name: "a.pcap", number: packet}).wrap(err), &got) || got.File != "a.pcap" || got.Packet != packet || !errors.Is(got, c.kind) || got.Advice != c.advice {
+					t.Errorf("%v of packet %d: %+v", err, packet, got)
+				}
+			}
+		}
 	}
 }
 

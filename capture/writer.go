@@ -71,7 +71,7 @@ func NewWriter(w io.Writer, format Format, originNS int64) (*Writer, error) {
 func newWriter(w io.Writer, format Format, originNS int64, from ...Interface) (*Writer, error) {
 	out := &Writer{origin: originNS, frame: make([]byte, olaf.MaxFrame), kept: make([]uint64, len(from))}
 	if format == PCAP {
-		out.buf = bufio.NewWriterSize(w, 1<<16)
+		out.buf = bufio.NewWriterSize(w, bufferBytes)
 		out.classic = pcapgo.NewWriterNanos(out.buf)
 		return out, out.classic.WriteFileHeader(uint32(from[0].SnapBytes), layers.LinkTypeEthernet)
 	}
@@ -218,37 +218,45 @@ func (f *File) named(err error) error {
 
 // unnamed takes the name out of an error that the file has until it is complete.
 func unnamed(err error) error {
-	var at *fs.PathError
-	if errors.As(err, &at) {
+	var (
+		at    *fs.PathError
+		moved *os.LinkError
+	)
+	switch {
+	case errors.As(err, &at):
 		return at.Err
+	case errors.As(err, &moved):
+		return moved.Err
 	}
 	return err
 }
 
 // Commit completes the file and puts it in its place. If another file has come to that place meanwhile, it puts this one
-// beside that, and returns an error that matches ErrExists and says where.
-func (f *File) Commit() error {
+// beside that, and returns an error that matches ErrExists and says where. Nothing else is left of it, whatever fails.
+func (f *File) Commit() error { return errors.Join(f.place(), f.pending.Cleanup()) }
+
+func (f *File) place() error {
 	if err := f.Finish(); err != nil {
-		return errors.Join(f.named(err), f.pending.Cleanup())
+		return f.named(err)
 	}
 	if f.force {
-		return f.pending.CloseAtomicallyReplace()
+		return f.named(f.pending.CloseAtomicallyReplace())
 	}
 	if err := f.pending.Sync(); err != nil {
-		return errors.Join(f.named(err), f.pending.Cleanup())
+		return f.named(err)
 	}
 	switch err := os.Link(f.pending.Name(), f.path); { // unlike a renaming, it takes the name from no other file
 	case err == nil:
-		return f.pending.Cleanup()
+		return nil
 	case absent(f.path, false) == nil: // a file system without links
-		return f.pending.CloseAtomicallyReplace()
+		return f.named(f.pending.CloseAtomicallyReplace())
 	}
 	err := fmt.Errorf("%s %w since a moment ago", f.path, ErrExists)
 	other, linked := f.beside()
 	if linked == nil {
 		err = fmt.Errorf("%w; this one is now %s", err, other)
 	}
-	return errors.Join(err, linked, f.pending.Cleanup())
+	return errors.Join(err, linked)
 }
 
 // beside gives the file a name that nobody has.
