@@ -63,6 +63,7 @@ type Card struct {
 	senders   []xdp.Sender
 	planes    map[string]Plane
 	total     totals
+	lost      int64 // frames of the workers that are not waited for any more
 	witness   witness
 	front     front
 	tables    func() aggregator.Admission // nil where nobody keeps any

@@ -85,29 +85,41 @@ const arriveNS = 2_000_000_000
 
 // settled waits until what the workers sent has come to the plane. While they send, that is never.
 func (c *Card) settled() error {
-	if g := c.generator; g.state.Load() == running || g.arrived {
+	if c.generator.state.Load() == running {
 		return nil
 	}
-	for until := c.clock.now() + arriveNS; c.clock.now() < until; nap(napNS) {
-		if all, err := c.arrived(); err != nil || all {
+	for until := c.clock.now() + arriveNS; ; nap(napNS) {
+		n, err := c.missing()
+		if err != nil || n == 0 {
 			return err
 		}
+		if c.clock.now() > until { // said by Faults
+			c.lost = n
+			return nil
+		}
 	}
-	return nil // said by Faults
 }
 
-// arrived says whether what the workers sent has come to the plane: through the cables and, as far as the card's own workers sent it,
-// through the sockets that a plane may hear by.
-func (c *Card) arrived() (bool, error) {
-	if lost, err := c.underwayIn(); err != nil || lost != 0 {
-		return false, err
+// missing is how many frames that the workers sent have not come to the plane; 0 where these are as many as were given up before.
+func (c *Card) missing() (int64, error) {
+	n, err := c.underwayIn()
+	if err == nil && n == 0 {
+		n, err = c.unheard()
 	}
+	if n == c.lost {
+		n = 0
+	}
+	return n, err
+}
+
+// unheard is how many frames that the card's own workers sent the plane has not taken out of the sockets that it may hear by.
+func (c *Card) unheard() (int64, error) {
 	if err := c.latch(false); err != nil {
-		return false, err
+		return 0, err
 	}
 	q := &c.total.queue
 	g, _ := c.generator.counted(false)
-	return classified(q)+q.Bypassed+q.Malformed+q.LostBeforeEngine >= g.SentPackets, nil
+	return max(0, int64(g.SentPackets-classified(q)-q.Bypassed-q.Malformed-q.LostBeforeEngine)), nil
 }
 
 // classified is how many updates the engine decided about.
@@ -123,11 +135,16 @@ func (c *Card) generatorState() uint32 {
 	if state != done || g.arrived {
 		return state
 	}
-	all, err := c.arrived()
-	if g.arrived = all || err != nil || c.clock.now()-g.lastNS.Load() > arriveNS; g.arrived {
-		return state
+	n, err := c.missing()
+	switch {
+	case err != nil || n == 0:
+	case c.clock.now()-g.lastNS.Load() > arriveNS:
+		c.lost = n
+	default:
+		return stopping
 	}
-	return stopping
+	g.arrived = true
+	return state
 }
 
 // underwayIn is underway of all workers' cables.

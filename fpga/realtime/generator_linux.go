@@ -37,7 +37,7 @@ type generator struct {
 	resume    func()       // the collector; nil while it is not held
 	zero      atomic.Int64 // ns; when the run clock was 0
 	lastNS    atomic.Int64 // when a frame left last
-	arrived   bool         // what was sent last: all of it, or no more of it can be expected
+	arrived   bool         // what was sent last, as far as it can be expected
 
 	mu       Lock
 	counters regmap.GeneratorCounters

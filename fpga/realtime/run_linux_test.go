@@ -227,6 +227,11 @@ func TestFramesUnderWay(t *testing.T) {
 		if waited := c.clock.now() - sent; state != done || never && waited < arriveNS {
 			t.Errorf("state %d after %d ns", state, waited)
 		}
+		asked := c.clock.now()
+		must(t, c.settled())
+		if waited := c.clock.now() - asked; waited > arriveNS/2 {
+			t.Errorf("what is given up is waited for again, %d ns", waited)
+		}
 		plane.on = false
 	}
 }
