@@ -197,6 +197,9 @@ func TestOrderMeansNothing(t *testing.T) {
 	}
 	whole.Servers = append(whole.Servers, netip.MustParseAddr("10.0.0.8"), netip.MustParseAddr("10.0.0.10"))
 	text, hash := string(whole.AppendYAML(nil)), whole.Hash()
+	if alone := (Tables{Entries: whole.Entries}); alone.Hash() == hash || alone.Validate() != nil {
+		t.Errorf("entries alone: %s, %v", alone.Hash(), alone.Validate())
+	}
 	rapid.Check(t, func(t *rapid.T) {
 		other := whole
 		other.Workers = rapid.Permutation(whole.Workers).Draw(t, "workers")

@@ -274,6 +274,7 @@ func TestScenes(t *testing.T) {
 		{"read only", Options{ReadOnly: true}, []step{takes, closes}},
 		{"a backup that becomes primary", Options{}, []step{says(codes.AlreadyExists, ElectionID{5, 0}), awaits, says(codes.OK, one), closes}},
 		{"a backup that takes over", Options{}, []step{says(codes.AlreadyExists, ElectionID{5, 9}), takes, says(codes.OK, ElectionID{5, 10}), closes}},
+		{"a backup whose own id is the highest", Options{}, []step{says(codes.AlreadyExists, one), takes, says(codes.OK, ElectionID{1, 2}), closes}},
 		{"one overtaken while it takes over", Options{}, []step{says(codes.AlreadyExists, ElectionID{5, 9}), takes, says(codes.AlreadyExists, ElectionID{6, 0}), says(codes.OK, ElectionID{6, 1}), closes}},
 		{"one that gives up taking over", Options{}, []step{says(codes.AlreadyExists, ElectionID{5, 9}), takesAMinute, later, awaitsAMinute, later, closes}},
 		{"pre-empted, twice", Options{}, []step{says(codes.OK, one), says(codes.AlreadyExists, ElectionID{2, 0}), says(codes.OK, one), says(codes.AlreadyExists, ElectionID{1, 2}), closes}},
