@@ -176,3 +176,26 @@ func (idle) Compute(uint32)                                 {}
 func (idle) Message()                                       {}
 func (idle) Apply(*Aggregate)                               {}
 func (idle) Send(Peer, *program.Packet, []uint32) olaf.Time { return 0 }
+
+// TestRingAppliesOnce has a predecessor that is a round ahead send while a worker applies.
+func TestRingAppliesOnce(t *testing.T) {
+	d := new(desk)
+	e, err := NewRing(Config{Workers: 2, Layout: Layout{Values: 4, PerPacket: 2}, Updates: 2}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Start(0)
+	e.Computed(0, nil)
+	for i, step := range []uint32{0, 1, 0, 1} {
+		e.Receive(0, &program.Packet{Kind: program.Data, Index: step, Lanes: 2}, nil)
+		if want := min(i, 1); d.applies != want {
+			t.Fatalf("after packet %d it has applied %d sums, want %d", i, d.applies, want)
+		}
+	}
+	if e.Applied(0); d.computes != 2 {
+		t.Errorf("%d gradients", d.computes)
+	}
+	if e.Computed(0, nil); d.applies != 2 {
+		t.Errorf("the second sum was here, and is applied %d times", d.applies-1)
+	}
+}

@@ -426,6 +426,7 @@ func stories() []story {
 		{name: "xagg-strays", workers: 2, layout: five, updates: 4, loss: .05, strays: 90, program: tree, arithmetic: program.Saturating, worker: child(XAgg{}, 100*olaf.Mbps)},
 		{name: "olaf", workers: 3, layout: five, updates: 4, values: true, arithmetic: f, worker: open(Olaf{Gate: &every{}}), server: openServer},
 		{name: "olaf-again", workers: 2, layout: five, updates: 3, loss: .2, doubling: .1, strays: 20, arithmetic: f, worker: open(Olaf{Timeout: 40 * microsecond}), server: openServer},
+		atpStory(story{name: "atp-large", workers: 4, layout: five, updates: 2, loss: .1, values: true, floats: true, program: table(""), exactly: true}, ATP{Window: 3, Fixed: Fixed{Scale: ATPScale}}),
 	}
 }
 
