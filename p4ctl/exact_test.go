@@ -267,6 +267,18 @@ func TestConnectSaysWhatIsWrong(t *testing.T) {
 	if conn, err := Connect("unix:\x00%", nil); err == nil || conn != nil {
 		t.Errorf("%v, %v", conn, err)
 	}
+	if s, err := Dial(t.Context(), "unix:\x00%", Options{}); err == nil || s != nil {
+		t.Errorf("%v, %v", s, err)
+	}
+}
+
+// TestPortsAsNumbers reads the members of a group that another controller wrote with the port field of earlier versions.
+func TestPortsAsNumbers(t *testing.T) {
+	//lint:ignore SA1019 it is deprecated and still what others write
+	o, ok, err := toObject(group(3, &v1.Replica{Instance: 9, PortKind: &v1.Replica_EgressPort{EgressPort: 1 << 20}}), nil)
+	if err != nil || !ok || len(o.members) != 1 || o.members[0] != (Member{Port: 1 << 20, Instance: 9}) {
+		t.Errorf("%+v, %t, %v", o, ok, err)
+	}
 }
 
 // TestPausesVaryByAFifth draws pauses, of which the shortest and the longest are a fifth off.

@@ -302,6 +302,15 @@ func TestOddDocuments(t *testing.T) {
 	if withheld.Withhold("clocks"); withheld.Missing["aom_cluster_ns"] != "clocks" {
 		t.Errorf("%+v", withheld)
 	}
+	read := new(Run)
+	kept := aRun(0, 10, 5)
+	if raw, err := json.Marshal(kept); err != nil || json.Unmarshal(raw, read) != nil {
+		t.Fatal(err)
+	}
+	read.Declare(toy.Declared)
+	if read.Declared == nil || len(read.Declared.Metrics) != len(toy.Declared.Metrics) || read.Value(toy.Declared.Metric("aom_cluster_ns")) != 10 || kept.Differs(read) != "" {
+		t.Errorf("%+v", read)
+	}
 	// What no olafctl of today could compute is not compared.
 	strange := func(v string) (m metric.Values) {
 		if err := json.Unmarshal([]byte(`{"of another olafctl":`+v+`}`), &m); err != nil {
