@@ -169,6 +169,17 @@ func TestSteadyEndpointsAllocateNothing(t *testing.T) {
 	}
 }
 
+// keeper is a desk that keeps the last sum.
+type keeper struct {
+	desk
+	last Aggregate
+}
+
+func (k *keeper) Apply(a *Aggregate) {
+	k.desk.Apply(a)
+	k.last = *a
+}
+
 // idle is a host that does nothing.
 type idle struct{}
 
@@ -179,7 +190,7 @@ func (idle) Send(Peer, *program.Packet, []uint32) olaf.Time { return 0 }
 
 // TestRingAppliesOnce has a predecessor that is a round ahead send while a worker applies.
 func TestRingAppliesOnce(t *testing.T) {
-	d := new(desk)
+	d := new(keeper)
 	e, err := NewRing(Config{Workers: 2, Layout: Layout{Values: 4, PerPacket: 2}, Updates: 2}, d)
 	if err != nil {
 		t.Fatal(err)
@@ -187,10 +198,14 @@ func TestRingAppliesOnce(t *testing.T) {
 	e.Start(0)
 	e.Computed(0, nil)
 	for i, step := range []uint32{0, 1, 0, 1} {
-		e.Receive(0, &program.Packet{Kind: program.Data, Index: step, Lanes: 2}, nil)
+		e.Receive(0, &program.Packet{Kind: program.Data, Index: step, Lanes: 2, Trace: program.Contribution(1, step, 7)}, nil)
 		if want := min(i, 1); d.applies != want {
 			t.Fatalf("after packet %d it has applied %d sums, want %d", i, d.applies, want)
 		}
+	}
+	// The first chunk is what came last; the second has both inside.
+	if a := d.last; a.Trace != program.Contribution(1, 1, 7) || a.Vectors != 1 || !a.Torn {
+		t.Errorf("%+v", a)
 	}
 	if e.Applied(0); d.computes != 2 {
 		t.Errorf("%d gradients", d.computes)
