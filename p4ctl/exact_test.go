@@ -120,6 +120,10 @@ func TestOnlyUnimplemented(t *testing.T) {
 			t.Errorf("%v: %v", c.err, got)
 		}
 	}
+	broken, err := status.New(codes.Internal, "x").WithDetails(protoadapt.MessageV1Of(&v1.Error{CanonicalCode: int32(codes.Unimplemented)}))
+	if err != nil || onlyUnimplemented(broken.Err()) {
+		t.Errorf("another failure passes: %v", err)
+	}
 	strange, err := status.New(codes.Unknown, "x").WithDetails(protoadapt.MessageV1Of(&v1.Uint128{}))
 	if err != nil || onlyUnimplemented(strange.Err()) {
 		t.Errorf("a detail of another kind passes: %v", err)
