@@ -88,6 +88,27 @@ func TestRingChunks(t *testing.T) {
 	})
 }
 
+// What a worker of a ring gets before it begins waits for its first gradient.
+func TestRingBeforeItBegins(t *testing.T) {
+	d := new(desk)
+	e, err := NewRing(Config{Workers: 2, Layout: Layout{Values: 6, PerPacket: 3}, Updates: 1}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Receive(0, &program.Packet{Kind: program.Data}, nil)
+	if len(d.sent) != 0 {
+		t.Fatalf("it sends %+v", d.sent)
+	}
+	e.Start(1)
+	e.Computed(1, nil)
+	if sent := d.taken(); len(sent) != 2 || sent[0].Index != 0 || sent[1].Index != 1 || d.applies != 0 {
+		t.Fatalf("it sends %+v and applies %d sums", sent, d.applies)
+	}
+	if e.Receive(2, &program.Packet{Kind: program.Data, Index: 1}, nil); d.applies != 1 {
+		t.Errorf("it applies %d sums", d.applies)
+	}
+}
+
 func sync(t *testing.T, isw ISwitch) (*desk, Endpoint) {
 	t.Helper()
 	d := new(desk)

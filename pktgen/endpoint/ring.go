@@ -15,7 +15,7 @@ type ringWorker struct {
 	cfg   Config
 	host  Host
 	round uint32
-	busy  bool // computing or applying
+	busy  bool // not begun, computing or applying
 	step  int  // whose packets are waited for
 	// here counts, per step, the packets of the predecessor; it may be ahead by a step, and ahead of our own gradient.
 	here   []int
@@ -41,7 +41,7 @@ func NewRing(cfg Config, host Host) (Endpoint, error) {
 	}
 	steps := 2 * (cfg.Workers - 1)
 	return &ringWorker{
-		cfg: cfg, host: host, here: make([]int, steps), traces: make([]program.Trace, steps), inbox: make([][]uint32, steps),
+		cfg: cfg, host: host, busy: true, here: make([]int, steps), traces: make([]program.Trace, steps), inbox: make([][]uint32, steps),
 		chunks: make([]program.Trace, cfg.Workers), values: make([]uint32, cfg.Values),
 	}, nil
 }
