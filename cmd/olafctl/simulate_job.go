@@ -390,9 +390,6 @@ func (f *simulateFlags) captureJob(work *jobWork) (*job.Captures, error) {
 		return nil, cli.UsageError("--pcap belongs to a single run of one system; these are %d", work.runs())
 	}
 	captures, err := job.Capture(work.specs[0], f.pcap, f.force)
-	if errors.Is(err, job.ErrFrames) {
-		err = fmt.Errorf("%w; there are frames of %s", err, strings.Join(system.All().Framed().Names(), ", "))
-	}
 	work.tapped()
 	return captures, err
 }

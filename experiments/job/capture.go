@@ -32,7 +32,7 @@ func Capture(s *Spec, folder string, force bool) (*Captures, error) {
 		return nil, err
 	}
 	if parts.Frame == nil {
-		return nil, fmt.Errorf("%w: %s is a baseline without frames of its own", ErrFrames, s.System.Name)
+		return nil, fmt.Errorf("%w: %s has no frames of its own", ErrFrames, s.System.Name)
 	}
 	layout := s.Job.Layout
 	layout.PerPacket = parts.PerPacket

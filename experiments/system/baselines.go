@@ -1,6 +1,8 @@
 package system
 
 import (
+	"github.com/olafctl/olaf/fpga/frame"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
@@ -8,9 +10,6 @@ import (
 // fullFrame is as many lanes as fill an Ethernet frame: baselines send frames like iSwitch's, so that they differ in nothing
 // but what the switch does.
 const fullFrame = iswitch.Lanes
-
-// segmentHeader is Ethernet, IPv4, UDP and 8 bytes, as in front of iSwitch's lanes.
-const segmentHeader = 14 + 20 + 8 + 8
 
 // parameterServer is the baseline of iSwitch and others: switches forward, a server adds up.
 func parameterServer() System {
@@ -21,7 +20,7 @@ func parameterServer() System {
 				Server: func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
 					return endpoint.NewPSServer(cfg, sync, host)
 				},
-				Header: segmentHeader, PerPacket: fullFrame,
+				Frame: frame.Baseline, PerPacket: fullFrame, Arithmetic: program.Float32,
 			}, nil
 		}}
 	}
@@ -41,7 +40,7 @@ func ring() System {
 		Modes: []Mode{{
 			Name: "sync", About: "all workers have the sum after 2 (N − 1) steps", Sync: true,
 			Parts: func(*Options) (Parts, error) {
-				return Parts{Worker: endpoint.NewRing, Header: segmentHeader, PerPacket: fullFrame}, nil
+				return Parts{Worker: endpoint.NewRing, Frame: frame.Baseline, PerPacket: fullFrame, Arithmetic: program.Float32}, nil
 			},
 		}},
 	}

@@ -84,8 +84,10 @@ type Parts struct {
 	// Renewal is what the management tells workers when it has changed the tree of servers for the Value-th time; nil where
 	// none can be changed.
 	Renewal *program.Packet
-	// Frame is how packets go over the wire; nil of a baseline, whose frames only have a length: Header is then the bytes in
-	// front of the lanes, without the check sequence. PerPacket is the lanes of a full one.
+	// Arithmetic is what words are to hosts that add them up where no Program does.
+	Arithmetic program.Arithmetic
+	// Frame is how packets go over the wire; nil of those of which only a length is known: Header is then the bytes in front of
+	// the lanes, without the check sequence. PerPacket is the lanes of a full one.
 	Frame     *frame.Format
 	Header    olaf.Size
 	PerPacket int
@@ -240,12 +242,7 @@ func (s Set) Waiting() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return len(s.Modes) == 0 })
 }
 
-// Framed are those whose packets have frames of their own.
-func (s Set) Framed() Set {
-	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Framed() })
-}
-
-// Framed says whether its packets have frames of their own; those of a baseline only have a length.
+// Framed says whether its packets have frames of their own, not only a length.
 func (s *System) Framed() bool {
 	for i := range s.Modes {
 		if parts, err := s.Modes[i].Parts(&Options{}); err == nil && parts.Frame != nil {

@@ -14,7 +14,7 @@ import (
 // Outer is what a frame's outer headers say beside what the format does. SrcPort is the worker's, also of what is sent to it.
 type Outer struct {
 	olaf.Addresses
-	// Past sends a result past the aggregators, as iSwitch's workers answer each other.
+	// Past sends a result past the aggregators, as iSwitch's workers answer each other and servers answer workers.
 	Past bool
 }
 

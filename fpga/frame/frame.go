@@ -49,7 +49,7 @@ type Message struct {
 	Action uint8   // of program.Control
 	ToS    uint8   // of the IPv4 header; the two bits of ECN are not looked at
 	Reply  bool    // the format's port is the source's
-	Past   bool    // a result that goes past the aggregators on its way
+	Past   bool    // goes past the aggregators on its way
 	Whole  bool    // a control packet that names no segment, for all
 	Head   []Field // in front of the lanes, from the end of the carrier
 	Lanes  Lanes   // none in the zero value
@@ -129,9 +129,9 @@ func place(fields []Field) (bytes int) {
 	return bits / 8
 }
 
-// All are the formats with a codec here, in the order of programs and their profiles.
+// All are the formats with a codec here, in the order of programs and their profiles, and that of hosts that need none.
 func All() []*Format {
-	return []*Format{ISwitch, ISwitchExact, SwitchML, ATPReleased, ATPPaper, P4INC, XAgg}
+	return []*Format{ISwitch, ISwitchExact, SwitchML, ATPReleased, ATPPaper, P4INC, XAgg, Baseline}
 }
 
 // Tables are all formats, those of other packages too.

@@ -81,7 +81,9 @@ func TestGolden(t *testing.T) {
 			"0fa0 4f4c 0026 0000 58 51 0007 0003 00010002 0002 010203040506 0009 0000 …"},
 		"XAgg ask": {XAgg, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: xagg.Ask, Job: 7, Worker: 3, Seg: 64, Round: 9, Value: 8, Bitmap: 5}, 38,
 			"0026 0000 58 60 0007 0003 00000040 06 00 000000000008 0009 0000 0000000000000005"},
-		"iSwitch ack": {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: iswitch.Acknowledge, Value: uint64(iswitch.SetH)<<8 | iswitch.Refused}, 38, "000b 0000 08 04 01"},
+		"baseline gradient": {Baseline, Outer{Addresses: home, Past: true}, &program.Packet{Kind: program.Data, Index: 5, Worker: 3, Seg: 7, Lanes: 2}, 34, "0fa0 4f4f 0018 0000 0005 0003 00000007 …"},
+		"baseline sum":      {Baseline, Outer{Addresses: home, Past: true}, &program.Packet{Kind: program.Result, Seg: 7, Lanes: 2}, 34, "4f4f 0fa0 0018 0000 4000 0000 00000007 …"},
+		"iSwitch ack":       {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: iswitch.Acknowledge, Value: uint64(iswitch.SetH)<<8 | iswitch.Refused}, 38, "000b 0000 08 04 01"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			have := encoded(t, c.f, c.to, c.p, nil)[c.from:]
@@ -112,7 +114,7 @@ func TestSizes(t *testing.T) {
 	}{
 		{ISwitch, iswitch.Lanes, 1514}, {ISwitch, 0, Least}, {ISwitchExact, 3, 62}, {SwitchML, 64, 308}, {SwitchML, 1, 308}, {SwitchML, 65, 1076},
 		{ATPReleased, 62, 308}, {ATPReleased, 5, 308}, {ATPPaper, 62, 298}, {P4INC, p4inc.Lanes, 310}, {P4INC, 1, Least}, {OLAF, 48, 256},
-		{XAgg, 256, 1088}, {XAgg, 0, 64},
+		{XAgg, 256, 1088}, {XAgg, 0, 64}, {Baseline, iswitch.Lanes, 1514}, {Baseline, 1, Least},
 	} {
 		if have := c.f.Size(c.lanes); have != c.want {
 			t.Errorf("%s with %d lanes is %s, want %s", c.f.Name, c.lanes, have, c.want)
@@ -282,6 +284,7 @@ func TestRefusals(t *testing.T) {
 		"a size that lies":     {SwitchML, set(data(SwitchML, 64), 42, 0x13), ErrMalformed, FaultMessage, "data 1024 payload of 266 bytes; it takes 1034"},
 		"a server's job":       {P4INC, set(data(P4INC, 64), 42, 0), ErrMalformed, FaultCode, "service has the unknown value 0"},
 		"an unknown type":      {P4INC, set(data(P4INC, 64), 52, 0xc0), ErrMalformed, FaultCode, "type has the unknown value 3"},
+		"a type of nobody":     {Baseline, set(data(Baseline, 1), 42, 0x80), ErrMalformed, FaultCode, "type has the unknown value 2"},
 		"a packet of OLAF":     {XAgg, set(data(XAgg, 1), 42, 0x4f), ErrMalformed, FaultCode, "magic has the unknown value 79"},
 		"a short aggregate":    {ATPReleased, data(ATPReleased, 62)[:300], ErrMalformed, FaultMessage, "payload of 266 bytes; it takes 274"},
 	} {
@@ -330,6 +333,7 @@ func TestUnwritable(t *testing.T) {
 		"a worker beyond its bits": {P4INC, program.Packet{Kind: program.Data, Worker: 256}, nil, 2000, ErrEncode, "worker 256 needs more than the 8 bits"},
 		"too many fragments":       {P4INC, program.Packet{Kind: program.Data, Seg: 1 << 32}, nil, 2000, ErrEncode, "fragment 4294967296 needs more than the 32 bits"},
 		"too many of ATP's":        {ATPReleased, program.Packet{Kind: program.Data, Seg: 1 << 16}, nil, 2000, ErrEncode, "seq 65536 needs more than the 16 bits"},
+		"a step beyond its bits":   {Baseline, program.Packet{Kind: program.Data, Index: 1 << 14}, nil, 2000, ErrEncode, "step 16384 needs more than the 14 bits"},
 		"no room":                  {ISwitch, program.Packet{Kind: program.Data}, nil, 59, io.ErrShortBuffer, "60 bytes into a buffer of 59"},
 	} {
 		if _, err := c.f.Encode(b[:c.room], &Outer{}, &c.p, c.lanes); !errors.Is(err, ErrEncode) || !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {

@@ -51,7 +51,7 @@ func (m *Message) about(f *Format) string {
 		parts = append(parts, fmt.Sprintf("ToS 0x%02x", m.ToS))
 	}
 	if m.Reply {
-		parts = append(parts, "from the switch's port")
+		parts = append(parts, "from the format's port")
 	}
 	most := max(int(Least), f.Carrier.payload()+m.length(m.Lanes.Most))
 	if m.Lanes.Most > 0 && !m.Lanes.Fixed {

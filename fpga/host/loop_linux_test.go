@@ -28,11 +28,6 @@ func jobOf(id olaf.ClusterID, workers int) program.Job {
 	return j
 }
 
-// nowhere takes what a program sends.
-type nowhere struct{}
-
-func (nowhere) Emit(program.Dest, *program.Packet, []uint32) {}
-
 // TestLoop holds that a card's program is what hosts meet, that its registers count and show what it holds, that tables say which jobs there
 // are, and that updates of the generator do not pass by it without a word.
 func TestLoop(t *testing.T) {

@@ -30,6 +30,7 @@ type Switch struct {
 	Format  *frame.Format
 	Links   *realtime.Links
 	Own     olaf.Addresses // of the switch: its own are the sources
+	Passes  bool           // the program sees what is addressed to hosts too, and does nothing but count it
 	// Ports are those of workers, by their numbers in the program's members, then those of servers.
 	Ports []Port
 	// Heard hears of every frame when it has come, before the program does; nil for nobody. What it is given is valid during the call.
@@ -128,18 +129,14 @@ func (s *Switch) take(port int, b []byte) {
 		s.Heard(now, port, &v, p, lanes)
 	}
 	if outer := v.Outer(); outer.DstIP != s.Own.SrcIP {
-		s.pass(outer.DstIP, b)
+		s.pass(now, port, outer.DstIP, b, lanes)
 		return
 	}
 	if p.Kind == program.Data && !at.Server {
 		p.Vectors = 1 // who sends it says that, not the frame
 	}
-	from := program.Port(port)
-	if at.Server {
-		from = program.Uplink
-	}
 	s.from = port
-	s.Program.Receive(now, from, p, lanes, s)
+	s.Program.Receive(now, at.of(port), p, lanes, s)
 	held := s.Program.Occupied()
 	s.count(func(c *SwitchCounts) {
 		c.Arrived++
@@ -149,9 +146,25 @@ func (s *Switch) take(port int, b []byte) {
 	})
 }
 
-// pass sends a frame on to the host that it is for.
-func (s *Switch) pass(to [4]byte, b []byte) {
+// of is what a program calls the port of that number.
+func (p *Port) of(number int) program.Port {
+	if p.Server {
+		return program.Uplink
+	}
+	return program.Port(number)
+}
+
+// nowhere takes what leaves by an address, not by a program's word.
+type nowhere struct{}
+
+func (nowhere) Emit(program.Dest, *program.Packet, []uint32) {}
+
+// pass sends a frame, whose packet is at hand, on to the host that it is for.
+func (s *Switch) pass(now olaf.Time, from int, to [4]byte, b []byte, lanes []uint32) {
 	port, known := s.hosts[to]
+	if known && s.Passes {
+		s.Program.Receive(now, s.Ports[from].of(from), &s.hand, lanes, nowhere{})
+	}
 	s.count(func(c *SwitchCounts) {
 		if !known {
 			c.Strange++
@@ -160,6 +173,9 @@ func (s *Switch) pass(to [4]byte, b []byte) {
 		c.Arrived++
 		c.Passed++
 		c.Left++
+		if s.Passes {
+			c.Switched++
+		}
 	})
 	if known {
 		s.Links.Send(s.Ports[port].Link, b)

@@ -28,7 +28,6 @@ type host struct {
 	link   int // towards the switch
 
 	starts    olaf.Time
-	started   bool
 	vector    uint32
 	computed  olaf.Time // when the gradient at hand is ready; Never while nothing is computed
 	applied   olaf.Time // when the sum at hand is applied; Never while none is
@@ -53,24 +52,19 @@ const mostWait = 20 * time.Millisecond
 
 // play drives the endpoint until the run is over.
 func (h *host) play() error {
+	for !h.run.over.Load() && h.run.now() < h.starts { // what comes meanwhile stays in the socket
+		time.Sleep(h.until(h.starts))
+	}
+	h.end.Start(h.run.now())
 	for !h.run.over.Load() && h.failed == nil {
-		now := h.run.now()
-		if !h.started && now >= h.starts {
-			h.started = true
-			h.end.Start(now)
-		}
-		h.act(now)
-		h.ears.Wait(h.wait(), func(int) { h.drain() })
+		h.act(h.run.now())
+		h.ears.Wait(h.until(min(h.computed, h.applied, h.end.Next())), func(int) { h.drain() })
 	}
 	return h.failed
 }
 
-// wait is how long nothing is to be done, as far as that is known.
-func (h *host) wait() time.Duration {
-	next := h.starts
-	if h.started {
-		next = min(h.computed, h.applied, h.end.Next())
-	}
+// until is how long to wait for something that is due at next.
+func (h *host) until(next olaf.Time) time.Duration {
 	now := h.run.now()
 	if next >= now.Add(olaf.Duration(mostWait)*olaf.Nanosecond) {
 		return mostWait
@@ -80,7 +74,7 @@ func (h *host) wait() time.Duration {
 
 // act does what is due.
 func (h *host) act(now olaf.Time) {
-	for h.started {
+	for {
 		switch {
 		case h.computed <= now:
 			h.compute()
@@ -161,7 +155,7 @@ func (h *host) take(b []byte) {
 	if p.Job == 0 { // the frame names none
 		p.Job = closed.FirstJob + olaf.ClusterID(h.job)
 	}
-	if !h.server && p.Kind == program.Data { // one form for both
+	if !h.server && p.Kind == program.Data && !v.Message.Past { // one form for both
 		p.Kind = program.Result
 	}
 	if from, known := h.run.nodes[v.Outer().SrcIP]; known && p.Kind == program.Control && from < h.run.net.Jobs*h.run.net.Workers {
@@ -172,9 +166,7 @@ func (h *host) take(b []byte) {
 	if !h.server {
 		h.supposed(&p)
 	}
-	if h.started {
-		h.end.Receive(now, &p, lanes)
-	}
+	h.end.Receive(now, &p, lanes)
 }
 
 // supposed says of a sum what the frame does not: that it is of this round's gradients, one of every worker, or as many as it counts. Whether it
@@ -236,6 +228,9 @@ func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left o
 	outer := frame.Outer{Addresses: h.addresses, Past: to != endpoint.Network}
 	there := r.framer.Address(target)
 	outer.DstMAC, outer.DstIP = there.SrcMAC, there.SrcIP
+	if h.server && outer.Past {
+		outer.SrcPort = there.SrcPort // the worker's, also of what is sent to it
+	}
 	n, err := r.parts.Frame.Encode(h.out, &outer, p, lanes)
 	if err != nil {
 		h.failed = fmt.Errorf("%s: %w", r.names[h.number], err)

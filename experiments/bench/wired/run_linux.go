@@ -1,6 +1,7 @@
 package wired
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,7 +94,7 @@ func (r *run) lay() error {
 	for i := range r.names {
 		r.nodes[r.framer.Address(i).SrcIP] = i
 	}
-	r.values = newValues(r.seed, r.net.Workers, r.job.Layout.Values, r.parts.Program.Arithmetic)
+	r.values = newValues(r.seed, r.net.Workers, r.job.Layout.Values, cmp.Or(r.parts.Arithmetic, r.parts.Program.Arithmetic))
 	r.meter = newMeter(r)
 	if err := r.install(); err != nil {
 		return err
@@ -107,7 +108,7 @@ func (r *run) lay() error {
 		return err
 	}
 	r.links = realtime.OpenLinks()
-	r.sw = &machine.Switch{Program: r.program, Format: r.parts.Frame, Links: r.links, Own: r.framer.Address(r.root), Now: r.now}
+	r.sw = &machine.Switch{Program: r.program, Format: r.parts.Frame, Links: r.links, Own: r.framer.Address(r.root), Passes: r.parts.Passes, Now: r.now}
 	r.sw.Heard = func(_ olaf.Time, _ int, v *frame.View, p *program.Packet, lanes []uint32) {
 		r.heard(r.root, v, p, lanes)
 	}
