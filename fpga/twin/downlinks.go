@@ -43,7 +43,7 @@ func (l *downlinks) next() int64 {
 	if len(l.onTheWay) == 0 {
 		return never
 	}
-	return cycleOf(l.onTheWay[0].at + olaf.Time(olaf.Cycle) - 1)
+	return cycleBy(l.onTheWay[0].at)
 }
 
 // reset forgets what is on its way.

@@ -128,9 +128,10 @@ func TestFreezesOfAnEmptyQueue(t *testing.T) {
 	freezes("empty again", 1)
 }
 
-// TestRunsAllocateNothing plays the same programme to cards of every kind, until what they keep has the size that it needs.
+// TestRunsAllocateNothing plays the same programme to cards of every kind, until what they keep has the size that it needs, which is that
+// of what is inside at once, not of what went through.
 func TestRunsAllocateNothing(t *testing.T) {
-	slow := aggregator.Unit{BusBytes: 32, Beat: 5 * olaf.Nanosecond, Pipeline: 16, Room: 6}
+	slow := aggregator.Unit{BusBytes: 32, Beat: 10 * olaf.Nanosecond, Pipeline: 16, Room: 6} // always full
 	for name, c := range map[string]struct {
 		cfg    Config
 		answer bool
@@ -168,6 +169,9 @@ func TestRunsAllocateNothing(t *testing.T) {
 		run()
 		if n := testing.AllocsPerRun(3, run); n > 0 {
 			t.Errorf("%s: %v allocations in a run", name, n)
+		}
+		if waiting, pending := cap(b.unit.waiting), cap(b.server.pending); waiting > 32 || pending > 128 {
+			t.Errorf("%s: room for %d updates that wait for the program, and for %d ACKs", name, waiting, pending)
 		}
 		if len(b.Drain(nil)) > 0 || b.read(regmap.GeneratorState) != uint32(done) {
 			t.Errorf("%s: the run is not over", name)

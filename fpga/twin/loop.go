@@ -56,7 +56,7 @@ func (t *Twin) admission() aggregator.Admission {
 
 // Receive lets the device's time pass up to the first cycle in which the packet is there, and presents it.
 func (l *loop) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
-	cycle := (int64(now) + int64(olaf.Cycle) - 1) / int64(olaf.Cycle)
+	cycle := cycleBy(now)
 	l.twin.reach(l.zero + cycle)
 	class := l.Program.Receive(cycleTime(cycle), from, p, lanes, out)
 	l.twin.front.peak = max(l.twin.front.peak, l.Program.Occupied())

@@ -179,29 +179,40 @@ func TestLargestQueueSaysSo(t *testing.T) {
 	}
 }
 
-// TestReplicationBlockNamesThePort sends an ACK to members that only the replication block has.
+// TestReplicationBlockNamesThePort sends an ACK to members that only the replication block has, where it has any.
 func TestReplicationBlockNamesThePort(t *testing.T) {
-	tables := newTables(1, 1)
-	delete(tables.groups, 0)
-	b := newBench(t, Config{Tables: tables, Wire: true})
-	b.configure(smart, 8, 20)
-	b.write(regmap.ModelControl, regmap.ModelControlAck)
-	b.write(regmap.ReplicationGroupIndex, 0)
-	b.write(regmap.ReplicationGroupSize, 2)
-	b.write(regmap.ReplicationMemberIndex, 0)
-	b.write(regmap.ReplicationMemberData, 3<<16|0x8007)
-	b.write(regmap.ReplicationMemberData, 1<<16|9)
-	b.loadFlows(1, 1, nil)
-	b.loadDescriptors(regmap.Descriptor{})
-	b.start()
-	b.finish()
-	var got [][2]int
-	for _, p := range b.DrainPackets(nil) {
-		if p.Kind == Ack {
-			got = append(got, [2]int{int(p.Update.Worker), int(p.Port)})
+	members := [][2]int{{0x8007, 3}, {9, 1}}
+	for n := range len(members) + 1 {
+		tables := newTables(1, 1)
+		delete(tables.groups, 0)
+		b := newBench(t, Config{Tables: tables, Wire: true})
+		b.configure(smart, 8, 20)
+		b.write(regmap.ModelControl, regmap.ModelControlAck)
+		b.write(regmap.ReplicationGroupIndex, 0)
+		b.write(regmap.ReplicationGroupSize, uint32(n))
+		b.write(regmap.ReplicationMemberIndex, 0)
+		for _, m := range members[:n] {
+			b.write(regmap.ReplicationMemberData, uint32(m[1]<<16|m[0]))
 		}
-	}
-	if d := cmp.Diff([][2]int{{0x8007, 3}, {9, 1}}, got); d != "" {
-		t.Errorf("worker and port: %s", d)
+		b.loadFlows(1, 1, nil)
+		b.loadDescriptors(regmap.Descriptor{})
+		b.start()
+		b.finish()
+		got := [][2]int{}
+		for _, p := range b.DrainPackets(nil) {
+			if p.Kind == Ack {
+				got = append(got, [2]int{int(p.Update.Worker), int(p.Port)})
+			}
+		}
+		if d := cmp.Diff(members[:n], got); d != "" {
+			t.Errorf("worker and port: %s", d)
+		}
+		none := uint64(0)
+		if n == 0 {
+			none = 1
+		}
+		if c := b.count(); c.AcksIn != 1 || c.AcksOut != uint64(n) || c.AcksNoGroup != none {
+			t.Errorf("a group of %d: of %d ACKs there are %d copies, %d have no group", n, c.AcksIn, c.AcksOut, c.AcksNoGroup)
+		}
 	}
 }

@@ -245,3 +245,12 @@ const never = math.MaxInt64
 func cycleTime(cycle int64) olaf.Time { return olaf.Time(cycle * int64(olaf.Cycle)) }
 
 func cycleOf(at olaf.Time) int64 { return int64(at) / int64(olaf.Cycle) }
+
+// cycleBy is the first cycle in which an instant has come.
+func cycleBy(at olaf.Time) int64 {
+	cycle := cycleOf(at)
+	if cycleTime(cycle) < at {
+		cycle++
+	}
+	return cycle
+}

@@ -52,7 +52,7 @@ func (t *Twin) hold(f *flow, lanes []int32) fate {
 		t.counters.own.LostBeforeEngine++
 		return gone
 	}
-	due := cycleOf(at + olaf.Time(olaf.Cycle) - 1)
+	due := cycleBy(at)
 	if len(u.waiting) == cap(u.waiting) && 2*u.first >= len(u.waiting) { // half of the room is of those that are through
 		u.waiting, u.first = u.waiting[:copy(u.waiting, u.waiting[u.first:])], 0
 	}

@@ -26,7 +26,7 @@ import (
 func TestModelVersion(t *testing.T) {
 	var b bytes.Buffer
 	fmt.Fprintln(&b, ModelVersion)
-	for seed := range uint64(96) {
+	for seed := range uint64(128) {
 		s := newScript(t, seed)
 		for range 6 {
 			s.round()
@@ -92,6 +92,11 @@ func newScript(t *testing.T, seed uint64) *script {
 		cfg.Tables = nil
 	}
 	s.bench = newBench(t, cfg)
+	if slices.ContainsFunc(cfg.Programs, func(d program.Description) bool { return d.Code == summing.Code }) {
+		s.write(regmap.AggregatorProgram, summing.Code)
+		s.write(regmap.AggregatorH, uint32(s.one(1, 2, 3)))
+		s.write(regmap.AggregatorResults, pick(s, []uint32{0, regmap.AggregatorResultsToWorkers}))
+	}
 	s.write(regmap.QueueControl, regmap.QueueControlEnable)
 	return s
 }
@@ -141,7 +146,7 @@ var settings = []struct {
 	{regmap.AggregatorSegments, []uint32{0, 1, 2, 65}},
 	{regmap.AggregatorResults, []uint32{0, regmap.AggregatorResultsToWorkers}},
 	{regmap.AggregatorDownlinkIncrement, []uint32{0, uint32(engine.Line) / 64, uint32(engine.Line) / 7, uint32(engine.Line)}},
-	{regmap.ModelControl, []uint32{0, regmap.ModelControlAck, regmap.ModelControlAck}},
+	{regmap.ModelControl, []uint32{0, 0, regmap.ModelControlAck}},
 	{regmap.ModelAckDelay, []uint32{0, 1, 90, 400}},
 }
 
