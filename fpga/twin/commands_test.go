@@ -6,6 +6,8 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/aggregator"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
@@ -123,6 +125,45 @@ func TestRearmingLeavesOneAnswerAlone(t *testing.T) {
 		}
 		if answers != flows {
 			t.Errorf("%s: %d came", name, answers)
+		}
+	}
+}
+
+// TestRearmingAtAnyCycle loads other flows in every cycle of a run of cards of every kind: whatever leaves has the addresses of the flow that
+// it was sent by, wherever it was on its way.
+func TestRearmingAtAnyCycle(t *testing.T) {
+	slow := aggregator.Unit{BusBytes: 32, Beat: 20 * olaf.Nanosecond, Pipeline: 4, Room: 6}
+	for _, cfg := range []Config{{}, {ReadPorts: 1}, {ReadPorts: 2}, {Programs: []program.Description{summing}, Unit: &slow}} {
+		for cycle := range 60 {
+			cfg.Wire, cfg.Tables = true, newTables(1, 3)
+			b := newBench(t, cfg)
+			if b.buildsPrograms() {
+				b.write(regmap.AggregatorProgram, summing.Code)
+				b.write(regmap.AggregatorH, 1)
+			}
+			b.configure(fifo, 8, 20)
+			b.loadFlows(1, 3, nil)
+			b.loadDescriptors(regmap.Descriptor{Length: 1500}, regmap.Descriptor{Flow: 1}, regmap.Descriptor{Flow: 2, Flags: regmap.FlagNotOlaf})
+			b.start()
+			if err := b.Sleep(t.Context(), olaf.Duration(cycle)*olaf.Cycle); err != nil {
+				t.Fatal(err)
+			}
+			sent := b.counters.generator.SentPackets
+			b.write(regmap.GeneratorCommand, regmap.GeneratorCommandAbort)
+			b.loadFlows(1, 3, func(_ int, f *regmap.Flow) { f.SourceMAC[5] = 9 })
+			b.write(regmap.GeneratorCommand, regmap.GeneratorCommandArm)
+			if err := b.Sleep(t.Context(), 2000*olaf.Cycle); err != nil {
+				t.Fatal(err)
+			}
+			left := b.DrainPackets(nil)
+			for _, p := range left {
+				if p.Addresses.SourceMAC[5] != 0 {
+					t.Errorf("%d ports, armed in cycle %d: %+v", cfg.ReadPorts, cycle, p)
+				}
+			}
+			if len(left) != int(sent) {
+				t.Errorf("%d ports, armed in cycle %d: of %d packets %d left", cfg.ReadPorts, cycle, sent, len(left))
+			}
 		}
 	}
 }
