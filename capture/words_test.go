@@ -157,6 +157,56 @@ func TestFaultsAreCountedByReason(t *testing.T) {
 	}
 }
 
+// TestErrorsInWords holds what an error says of each part that it has.
+func TestErrorsInWords(t *testing.T) {
+	for want, e := range map[string]*Error{
+		"a.pcap: the capture is cut": {"a.pcap", 0, ErrCut, ""}, "a.pcap: the capture is cut: stop it": {"a.pcap", 0, ErrCut, "stop it"},
+		"a.pcap: packet 1: the capture is cut": {"a.pcap", 1, ErrCut, ""}, "a.pcap: packet 2: the capture is cut: stop it": {"a.pcap", 2, ErrCut, "stop it"},
+	} {
+		if e.Error() != want {
+			t.Errorf("%q, want %q", e, want)
+		}
+	}
+}
+
+// TestInterfacesOfFiles holds how a pcapng file describes its interfaces, and that a packet of another one is refused, not a panic.
+func TestInterfacesOfFiles(t *testing.T) {
+	var b bytes.Buffer
+	w, err := newWriter(&b, PCAPNG, 0, Interface{Name: "a", Comment: "first", Filter: "udp", SnapBytes: 100}, Interface{Name: "b", SnapBytes: 200})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for from, wrong := range []bool{false, false, true, true} {
+		if err := w.WritePacket(&Packet{Data: []byte{1}, Wire: 1, Interface: from}); (err != nil) != wrong {
+			t.Errorf("a packet of interface %d: %v", from, err)
+		}
+	}
+	if err := w.Finish(); err != nil {
+		t.Fatal(err)
+	}
+	file := b.Bytes()
+	others, err := pcapgo.NewNgReader(&b, pcapgo.NgReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for err == nil {
+		_, _, err = others.ReadPacketData()
+	}
+	for i, want := range []Interface{{"a", "first", "udp", 100}, {"b", "", "", 200}} {
+		got, err := others.Interface(i)
+		if err != nil || (Interface{got.Name, got.Comment, got.Filter, int(got.SnapLength)}) != want || got.TimestampResolution != 9 {
+			t.Errorf("interface %d is %+v, want %+v, %v", i, got, want, err)
+		}
+	}
+	r, err := NewReader(bytes.NewReader(file), "a.pcapng")
+	if err == nil {
+		err = r.Close() // nothing of its own
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // TestErrorsOfLibraries sorts them into kinds, bare or with something around them.
 func TestErrorsOfLibraries(t *testing.T) {
 	disk := &fs.PathError{Op: "read", Path: "a.pcap", Err: fs.ErrPermission}
