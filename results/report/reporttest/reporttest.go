@@ -105,10 +105,13 @@ func Show(t *testing.T, width int, pages map[string]string) map[string]string {
 	return found
 }
 
+// patience is for a machine on which fifty others want to run.
+const patience = 5 * time.Minute
+
 // run runs the browser with a profile of its own.
 func run(t *testing.T, browser string, width int, args ...string) []byte {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, browser, append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--user-data-dir=" + filepath.Join(t.TempDir(), "profile"),
