@@ -234,7 +234,7 @@ func (c *checker) cluster(k *Clusters) {
 	}
 	if k.Access.Rate > 0 {
 		if tx := k.Access.Rate.TimeToSend(c.t.Update + k.Access.Overhead); k.shortest() < tx {
-			c.fail(k.Pos, "period", "period %v is below one transmission on the access link, %v; use a longer period or a faster link", k.Period, tx)
+			c.fail(k.Pos, "period", "period %v is below one transmission on the access link, %v; use a longer period or a faster link", k.shortest(), tx)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -133,21 +134,25 @@ func TestMistakes(t *testing.T) {
 		"unknown switch":     {change(t, "at: leaf1, period", "at: leaf9, period"), `at names the unknown node "leaf9"; did you mean "leaf1"?`},
 		"worker at a server": {change(t, "at: leaf1, period", "at: ps, period"), `at names "ps", which is a server; it must be a switch`},
 		"period too short":   {change(t, "period: 300ms", "period: 10us"), "example.yaml:30: period 10us is below one transmission on the access link, 80us"},
-		"no period":          {change(t, "    period: 300ms\n", ""), "example.yaml:25: period is 0ps; it must be positive"},
-		"jitter too long":    {change(t, "jitter: 2ms", "jitter: 200ms"), "jitter is 200ms; it must be 0s to the period, 100ms"},
-		"overlapping ids":    {change(t, "id: 10", "id: 3"), "example.yaml:26: cluster id 3 is already used by the clusters of line 24"},
-		"id too large":       {change(t, "id: 10", "id: 70000"), "cluster ids 70000 to 70000 do not fit 0 to 65535"},
-		"no workers":         {change(t, "workers: 4", "workers: 0"), "workers is 0; a cluster has 1 to 65536"},
-		"no duration":        {change(t, "duration: 10s", "duration: 0s"), "example.yaml:3: duration is 0ps; say how long"},
-		"endless":            {change(t, "duration: 10s", "duration: 2000h"), "is more than virtual time holds"},
-		"odd update":         {change(t, "update: 1000B", "update: 1001B"), "example.yaml:7: update is 1001B; a frame has 64 bytes of headers and whole lanes"},
-		"unknown queue":      {change(t, "queue: olaf", "queue: olav"), `example.yaml:6: queue "olav" is not known; did you mean "olaf"?`},
-		"name twice":         {change(t, "name: leaf2, slots", "name: leaf1, slots"), `example.yaml:15: the name "leaf1" is used twice`},
-		"link twice":         {change(t, "from: leaf2, to: core", "from: core, to: leaf1"), "example.yaml:21: the link core–leaf1 is there twice"},
-		"no threshold":       {change(t, "threshold: 50ms", "threshold: 0ms"), "example.yaml:10: transmission_control.threshold is 0ps"},
-		"stops first":        {change(t, "stop: 9s", "stop: 1s"), "example.yaml:33: start 1s and stop 1s"},
-		"change of no link":  {change(t, "at: 3s, from: core", "at: 3s, from: leaf1"), "example.yaml:37: there is no link leaf1–ps to change"},
-		"full share":         {change(t, "spread: 5%", "spread: 100%"), `share "100%" is not a percentage`},
+		"spread too short": {change(t, "period: 100ms, phase: 54ms, jitter: 2ms, spread: 5%", "period: 84us, spread: 5%, access: {rate: 100Mbps, delay: 1ms}"),
+			"example.yaml:24: period 79.8us is below one transmission on the access link, 80us"},
+		"cycles in ns-3": {strings.Replace(change(t, "duration: 10s", "timing: ns3\nduration: 10s"), "calibrated", "measured", 1),
+			`example.yaml:16: switch "leaf2": profile measured counts cycles of the logic, which ns-3's timing has not; use ideal`},
+		"no period":         {change(t, "    period: 300ms\n", ""), "example.yaml:25: period is 0ps; it must be positive"},
+		"jitter too long":   {change(t, "jitter: 2ms", "jitter: 200ms"), "jitter is 200ms; it must be 0s to the period, 100ms"},
+		"overlapping ids":   {change(t, "id: 10", "id: 3"), "example.yaml:26: cluster id 3 is already used by the clusters of line 24"},
+		"id too large":      {change(t, "id: 10", "id: 70000"), "cluster ids 70000 to 70000 do not fit 0 to 65535"},
+		"no workers":        {change(t, "workers: 4", "workers: 0"), "workers is 0; a cluster has 1 to 65536"},
+		"no duration":       {change(t, "duration: 10s", "duration: 0s"), "example.yaml:3: duration is 0ps; say how long"},
+		"endless":           {change(t, "duration: 10s", "duration: 2000h"), "is more than virtual time holds"},
+		"odd update":        {change(t, "update: 1000B", "update: 1001B"), "example.yaml:7: update is 1001B; a frame has 64 bytes of headers and whole lanes"},
+		"unknown queue":     {change(t, "queue: olaf", "queue: olav"), `example.yaml:6: queue "olav" is not known; did you mean "olaf"?`},
+		"name twice":        {change(t, "name: leaf2, slots", "name: leaf1, slots"), `example.yaml:15: the name "leaf1" is used twice`},
+		"link twice":        {change(t, "from: leaf2, to: core", "from: core, to: leaf1"), "example.yaml:21: the link core–leaf1 is there twice"},
+		"no threshold":      {change(t, "threshold: 50ms", "threshold: 0ms"), "example.yaml:10: transmission_control.threshold is 0ps"},
+		"stops first":       {change(t, "stop: 9s", "stop: 1s"), "example.yaml:33: start 1s and stop 1s"},
+		"change of no link": {change(t, "at: 3s, from: core", "at: 3s, from: leaf1"), "example.yaml:37: there is no link leaf1–ps to change"},
+		"full share":        {change(t, "spread: 5%", "spread: 100%"), `share "100%" is not a percentage`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			topology, err := Parse("example.yaml", []byte(c.text))
@@ -239,6 +244,10 @@ func TestSchema(t *testing.T) {
 		if schema.Properties[name] == nil {
 			t.Errorf("the schema has no %s", name)
 		}
+	}
+	share := texts[reflect.TypeFor[Percent]()]
+	if example, ok := strings.CutPrefix(share["description"].(string), "a share: "); !ok || !regexp.MustCompile(share["pattern"].(string)).MatchString(example) {
+		t.Errorf("a share is described as %v", share)
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
