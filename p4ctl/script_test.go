@@ -405,14 +405,24 @@ func TestLeavingHasAnEnd(t *testing.T) {
 	})
 }
 
-// answers are what a server may answer to any request.
-func answers(t *testing.T) map[string]error {
-	return map[string]error{
-		"": nil, "unavailable": status.Error(codes.Unavailable, "gone"), "not primary": status.Error(codes.PermissionDenied, "another writes"),
-		"no pipeline": status.Error(codes.FailedPrecondition, "none yet"), "unimplemented": status.Error(codes.Unimplemented, "what?"), "internal": status.Error(codes.Internal, "broken"),
-		"unknown": status.Error(codes.Unknown, "something"), "refused": refusal(t, codes.OK, codes.AlreadyExists, codes.NotFound), "aborted": refusal(t, codes.Aborted, codes.ResourceExhausted),
-		"unknown kinds": refusal(t, codes.OK, codes.Unimplemented), "of nobody": errors.New("of nobody"),
+// answer is what a server may say to a request.
+type answer struct {
+	name string
+	err  error
+}
+
+// answers are what a server may say to any request, first that all is well.
+func answers(t *testing.T) []answer {
+	all := []answer{{"", nil}}
+	for _, coded := range []struct {
+		code codes.Code
+		text string
+	}{{codes.Unavailable, "gone"}, {codes.PermissionDenied, "another writes"}, {codes.FailedPrecondition, "none yet"},
+		{codes.Unimplemented, "what?"}, {codes.Internal, "broken"}, {codes.Unknown, "something"}} {
+		all = append(all, answer{coded.code.String(), status.Error(coded.code, coded.text)})
 	}
+	return append(all, answer{"refused", refusal(t, codes.OK, codes.AlreadyExists, codes.NotFound)}, answer{"aborted", refusal(t, codes.Aborted, codes.ResourceExhausted)},
+		answer{"unknown kinds", refusal(t, codes.OK, codes.Unimplemented)}, answer{"of nobody", errors.New("of nobody")})
 }
 
 // TestAnswers lets every request meet every answer of a server, and holds what is asked and what comes of it.
@@ -477,32 +487,30 @@ func TestAnswers(t *testing.T) {
 			return p.String(), err
 		}},
 	}
+	ask := func(name, on string, do func(*Session) (any, error), says answer, why error) {
+		server := &scripted{fails: map[string]error{on: says.err}, cookie: 5, info: p4.Lab().Info(), read: holds}
+		if on == "end" {
+			server.ends = says.err
+		}
+		s := newSession("somewhere", server, server, Options{Role: "r", DeviceID: 4, BatchSize: 4}.withDefaults())
+		s.set(Primary, ElectionID{}, why)
+		got, err := do(s)
+		fmt.Fprintf(&text, "%s; %s %s, the session says %v\n  %v, %v (%s)\n", name, on, says.name, why, got, err, Code(err))
+		for _, kind := range []error{ErrUnreachable, ErrNotPrimary, ErrPreempted, ErrNoPipeline, ErrExists, ErrNotFound, ErrFull, ErrTooMany, ErrTables} {
+			if errors.Is(err, kind) {
+				fmt.Fprintf(&text, "  which is: %v\n", kind)
+			}
+		}
+		for _, line := range server.taken() {
+			fmt.Fprintf(&text, "  %s\n", line)
+		}
+	}
 	for _, r := range requests {
 		for _, on := range r.on {
-			for _, why := range []error{nil, ErrPreempted} {
-				names := []string{"", "unavailable", "not primary", "no pipeline", "unimplemented", "internal", "unknown", "refused", "aborted", "unknown kinds", "of nobody"}
-				if why != nil {
-					names = names[2:3] // the others are as they were
-				}
-				for _, name := range names {
-					server := &scripted{fails: map[string]error{on: answers(t)[name]}, cookie: 5, info: p4.Lab().Info(), read: holds}
-					if on == "end" {
-						server.ends = answers(t)[name]
-					}
-					s := newSession("somewhere", server, server, Options{Role: "r", DeviceID: 4, BatchSize: 4}.withDefaults())
-					s.set(Primary, ElectionID{}, why)
-					got, err := r.do(s)
-					fmt.Fprintf(&text, "%s; %s %s, the session says %v\n  %v, %v (%s)\n", r.name, on, name, why, got, err, Code(err))
-					for _, kind := range []error{ErrUnreachable, ErrNotPrimary, ErrPreempted, ErrNoPipeline, ErrExists, ErrNotFound, ErrFull, ErrTooMany, ErrTables} {
-						if errors.Is(err, kind) {
-							fmt.Fprintf(&text, "  which is: %v\n", kind)
-						}
-					}
-					for _, line := range server.taken() {
-						fmt.Fprintf(&text, "  %s\n", line)
-					}
-				}
+			for _, says := range answers(t) {
+				ask(r.name, on, r.do, says, nil)
 			}
+			ask(r.name, on, r.do, answer{"PermissionDenied", status.Error(codes.PermissionDenied, "another writes")}, ErrPreempted)
 		}
 	}
 	golden.Equal(t, "answers.txt", text.Bytes())
