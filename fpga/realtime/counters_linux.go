@@ -203,6 +203,13 @@ func (c *Card) clearCounters() error {
 	if err := c.latch(true); err != nil {
 		return err
 	}
+	cables, err := c.underwayIn()
+	if err != nil {
+		return err
+	}
+	if cables == 0 { // then those given up were of the run that is over: the cables count on
+		c.lost = 0
+	}
 	x := c.total.latched
 	x.OccupancyNS = 0
 	c.total = totals{clearedNS: c.clock.now(), latched: x}

@@ -234,6 +234,12 @@ func TestFramesUnderWay(t *testing.T) {
 		}
 		plane.on = false
 	}
+	if c.lost == 0 {
+		t.Error("nothing was given up")
+	}
+	if must(t, fpga.ClearCounters(c)); c.lost != 0 {
+		t.Errorf("%d frames of the run before are given up in the next one", c.lost)
+	}
 }
 
 // takenAway takes first the program off the interface in the middle of things, and then the cable: what is lost then is not
