@@ -1,0 +1,331 @@
+package aomcheck
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+)
+
+// Where two paths lead to the same scope, it is said in the same words, and one cluster is not many.
+func TestScopeInWords(t *testing.T) {
+	cluster := func(change func(*Cluster)) Cluster {
+		c := Cluster{Interval: 100 * ms, EveryPhase: true}
+		change(&c)
+		return c
+	}
+	as := func(*Cluster) {}
+	fixed := func(c *Cluster) { c.EveryPhase = false }
+	for want, p := range map[string]Problem{
+		"1 cluster, first 9 updates each, every phase, model engine":                                                    {Clusters: []Cluster{cluster(as)}},
+		"2 clusters, first 9 updates each, every phase, model engine":                                                   {Clusters: []Cluster{cluster(as), cluster(as)}},
+		"2 clusters, first 9 updates each, phases within their ranges, model engine":                                    {Clusters: []Cluster{cluster(as), cluster(fixed)}},
+		"2 clusters, first 9 updates each, this arrival progression, model paper":                                       {Model: Paper, Clusters: []Cluster{cluster(fixed), cluster(fixed)}},
+		"1 cluster, first 8 to 9 updates each, every phase, every jitter up to 1ps, model engine":                       {Clusters: []Cluster{cluster(func(c *Cluster) { c.Updates, c.Jitter = 8, 1 })}},
+		"1 cluster, first 9 updates each, every phase, arrivals of different clusters at least 1ps apart, model engine": {Separation: 1, Clusters: []Cluster{cluster(as)}},
+		"1 cluster, first 9 updates each, every phase, given send decisions, model engine":                              {Control: Control{Sends: SendsGiven}, Clusters: []Cluster{cluster(as)}},
+		"1 cluster, first 9 updates each, every phase, free send decisions, model engine":                               {Control: Control{DeltaT: 1, Active: 9}, Clusters: []Cluster{cluster(as)}},
+	} {
+		p.Horizon = 9
+		if p = p.WithDefaults(); p.Scope() != want {
+			t.Errorf("%s, want %s", p.Scope(), want)
+		}
+	}
+}
+
+// Free decisions are decided up to the limit and not one update further, for the longest cluster; whatever is changed or left out is said.
+func TestNotesOfLimits(t *testing.T) {
+	const (
+		free   = "free wherever 0 < Ps < 1"
+		drawn  = "decided up to 20 updates per cluster; for 21 they are drawn from seed 0"
+		seeded = "follow the draws of seed 0"
+		calm   = "never holds an update back here: 8 slots serve 8 active"
+		given  = "send decisions are given"
+		zeros  = "count as peaks of 0"
+		spaced = "model paper: paths"
+	)
+	control := Control{DeltaT: 400 * ms, Active: 9}
+	for name, tt := range map[string]struct {
+		set  func(*Problem)
+		want []string
+	}{
+		"nothing":              {func(*Problem) {}, nil},
+		"at the limit":         {func(p *Problem) { p.Control = control }, []string{free}},
+		"beyond it":            {func(p *Problem) { p.Control, p.Horizon = control, 21 }, []string{drawn, seeded}},
+		"one cluster below it": {func(p *Problem) { p.Control, p.Horizon, p.Clusters[0].Updates = control, 21, 2 }, []string{drawn, seeded}},
+		"seeded":               {func(p *Problem) { p.Control = control; p.Control.Sends = SendsSeeded }, []string{seeded}},
+		"given": {func(p *Problem) {
+			p.Control = control
+			p.Control.Sends = SendsGiven
+		}, []string{given}},
+		"as many slots": {func(p *Problem) { p.Control, p.Horizon = Control{DeltaT: 1, Active: 8}, 21 }, []string{calm}},
+		"all updates":   {func(p *Problem) { p.Objective.Mean = AllUpdates }, []string{zeros}},
+		"paper":         {func(p *Problem) { p.Model = Paper }, []string{spaced}},
+	} {
+		p := twoClusters(FreeLimit, 100*ms, 100*ms)
+		tt.set(&p)
+		q, notes := p.WithDefaults().withinLimits()
+		if (q.Control.Sends != p.WithDefaults().Control.Sends) != slices.Contains(tt.want, drawn) {
+			t.Errorf("%s: decisions are %s", name, q.Control.Sends)
+		}
+		if len(notes) != len(tt.want) {
+			t.Errorf("%s: %q, want %q", name, notes, tt.want)
+			continue
+		}
+		for i, want := range tt.want {
+			if !strings.Contains(notes[i], want) {
+				t.Errorf("%s: %q, want %q", name, notes[i], want)
+			}
+		}
+	}
+}
+
+// What waits repeats with one tick as with many, and not where an interval would be as long as a first phase.
+func TestTwins(t *testing.T) {
+	for name, tt := range map[string]struct {
+		p    Problem
+		want []int // the twin of each update of the first cluster
+	}{
+		"a tick":     {Problem{Service: ms, Clusters: []Cluster{{Interval: ms, EveryPhase: true}}}, []int{0, 1, 1, 2, 3}},
+		"two alike":  {Problem{Service: ms, Clusters: []Cluster{{Interval: 4 * ms, EveryPhase: true}, {Interval: 4 * ms, EveryPhase: true}}}, []int{0, 1, 1, 2, 3}},
+		"two to one": {Problem{Service: ms, Clusters: []Cluster{{Interval: 2 * ms, EveryPhase: true}, {Interval: 4 * ms, EveryPhase: true}}}, []int{0, 1, 2, 1, 2}},
+		"one is short": {Problem{Service: ms, Clusters: []Cluster{{Interval: 4 * ms, EveryPhase: true}, {Interval: 4 * ms, EveryPhase: true, Updates: 3}}},
+			[]int{0, 1, 1, 3, 4}},
+		"a phase at its end": {Problem{Service: ms, Clusters: []Cluster{{Interval: 4 * ms, PhaseHigh: 3 * ms}, {Interval: 4 * ms}}}, []int{0, 1, 1, 2, 3}},
+		"a phase beyond it":  {Problem{Service: ms, Clusters: []Cluster{{Interval: 4 * ms, PhaseHigh: 4 * ms}, {Interval: 4 * ms}}}, []int{0, 1, 2, 3, 4}},
+		"jitter":             {Problem{Service: ms, Clusters: []Cluster{{Interval: 4 * ms, EveryPhase: true}, {Interval: 4 * ms, EveryPhase: true, Jitter: 1}}}, []int{0, 1, 2, 3, 4}},
+		"hurried":            {Problem{Service: 3 * ms, Clusters: []Cluster{{Interval: 4 * ms, EveryPhase: true}, {Interval: 4 * ms, EveryPhase: true}}}, []int{0, 1, 2, 3, 4}},
+	} {
+		tt.p.Horizon, tt.p.Objective = 5, Objective{Kind: LossFree}
+		p := tt.p.WithDefaults()
+		m := build(&p)
+		var got []int
+		for k := range 5 {
+			got = append(got, m.twin(0, k))
+		}
+		if !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+// A step is as fine as 60 bits for a whole path allow, and no finer.
+func TestFinestStep(t *testing.T) {
+	for _, p := range []Problem{
+		{Service: ms, Clusters: []Cluster{{Interval: ms}}},
+		{Service: ms, Clusters: []Cluster{{Interval: 3 * ms, PhaseHigh: 5 * ms, Jitter: 2 * ms}, {Interval: ms, Updates: 2}}},
+		{Service: ms, Clusters: []Cluster{{Interval: ms, Updates: 2}, {Interval: 7 * ms, EveryPhase: true}}},
+		{Service: 1, Clusters: []Cluster{{Interval: olaf.Hour}}},
+	} {
+		p = p.WithDefaults()
+		longest := int64(0)
+		for _, c := range p.Clusters {
+			longest = max(longest, int64((c.PhaseHigh+c.Jitter+olaf.Duration(c.Updates)*c.Interval)/p.tick()))
+		}
+		n := p.finest()
+		if longest*n > 1<<60 || longest*(n+1) <= 1<<60 {
+			t.Errorf("%d steps of %v on a path of %d ticks", n, p.tick(), longest)
+		}
+	}
+	p := Problem{Service: 1, Clusters: []Cluster{{Interval: olaf.Hour, Updates: 400}}}
+	if n := p.finest(); n != 1 {
+		t.Errorf("%d steps of the least time on a path that is too long", n)
+	}
+}
+
+// found answers by simulation wherever a random path violates, and gives up elsewhere, so that no solver is needed.
+func found(t *testing.T) Options { return Options{Simulate: 50, Solvers: liar(t, "echo unknown")} }
+
+// Newcomers count among the active workers where these were counted, and who runs alone is asked only where that can be asked.
+func TestAdmitCountsAndBlames(t *testing.T) {
+	newcomers := []Cluster{{Name: "x", Interval: 100 * ms, EveryPhase: true}, {Name: "y", Interval: 100 * ms, EveryPhase: true}}
+	violated := Objective{Kind: MaxPeak, Bound: 50 * ms}
+	for name, tt := range map[string]struct {
+		running   Problem
+		objective Objective
+		active    int
+		blamed    bool // whether the running ones are asked alone
+	}{
+		"two of two":              {everyPhase(twoClusters(4, 100*ms, 100*ms)), violated, 0, true},
+		"two of ten":              {everyPhase(twoClusters(4, 100*ms, 100*ms)), violated, 10, true},
+		"one":                     {everyPhase(twoClusters(4, 100*ms)), violated, 1, true},
+		"none":                    {twoClusters(4), violated, 0, false},
+		"one has nobody beside":   {everyPhase(twoClusters(4, 300*ms)), Objective{Kind: Fairness, Bound: ms}, 0, false},
+		"two who are fair or not": {everyPhase(twoClusters(4, 300*ms, 300*ms)), Objective{Kind: Fairness, Bound: ms}, 0, true},
+		"nobody knows":            {everyPhase(twoClusters(4, 100*ms, 100*ms)), Objective{Kind: MaxPeak, Bound: olaf.Second}, 0, false},
+	} {
+		tt.running.Objective, tt.running.Control.Active = tt.objective, tt.active
+		a, err := Admit(t.Context(), tt.running, newcomers, found(t))
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		want := tt.active + 2
+		if tt.active == 0 {
+			want = len(tt.running.Clusters) + 2
+		}
+		if got := a.Together.Problem.Control.Active; got != want || len(a.Together.Problem.Clusters) != len(tt.running.Clusters)+2 {
+			t.Errorf("%s: %d clusters of which %d are active, want %d", name, len(a.Together.Problem.Clusters), got, want)
+		}
+		if (a.Running != nil) != tt.blamed || a.Accepted() {
+			t.Errorf("%s: running alone %+v, accepted %t", name, a.Running, a.Accepted())
+		}
+	}
+}
+
+// A note is said once for a region, a point that can't be asked is named, and progress may be nobody's.
+func TestRegionTells(t *testing.T) {
+	p := everyPhase(twoClusters(4, 100*ms, 100*ms))
+	p.Objective = Objective{Kind: MeanPeak, Bound: 50 * ms, Mean: AllUpdates}
+	axis, err := ParseAxis("bound=1ms..4ms/3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := Explore(t.Context(), p, []Axis{axis}, found(t), nil)
+	if err != nil || len(r.Points) != 4 || len(r.Notes) != 1 || !strings.Contains(r.Notes[0], "peaks of 0") {
+		t.Errorf("%+v, %v", r, err)
+	}
+	for _, point := range r.Points {
+		if point.Answer != Violated || point.Solver != "simulation" || !strings.Contains(point.Broken, "has a mean peak AoM of") {
+			t.Errorf("%+v", point)
+		}
+	}
+	for axes, want := range map[string]string{"slots=65536,65537": "at slots=65537: ", "jitter=1ms,3601s": "at jitter=3601s: ", "interval.2=1ms,7000s": "at interval.2=7000s: "} {
+		axis, err := ParseAxis(axes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err := Explore(t.Context(), p, []Axis{axis}, found(t), nil)
+		if r != nil || !errors.Is(err, ErrProblem) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %+v, %v", axes, r, err)
+		}
+	}
+}
+
+// An axis names one cluster or all, and its range has a length that can be counted.
+func TestAxesReach(t *testing.T) {
+	for name, want := range map[string][]olaf.Duration{"interval": {ms, ms, ms}, "interval.1": {ms, 20 * ms, 30 * ms}, "interval.2": {10 * ms, ms, 30 * ms}, "interval.3": {10 * ms, 20 * ms, ms}} {
+		got, err := twoClusters(4, 10*ms, 20*ms, 30*ms).With(name, "1ms")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for u, c := range got.Clusters {
+			if c.Interval != want[u] || c.Jitter != 0 {
+				t.Errorf("%s: cluster %d sends every %v, want %v", name, u, c.Interval, want[u])
+			}
+		}
+	}
+	if _, err := twoClusters(4, 10*ms, 20*ms).With("jitter.3", "1ms"); err == nil || !strings.Contains(err.Error(), "there are 2 clusters") {
+		t.Error(err)
+	}
+	for _, text := range []string{"bound=-9223372036854775808ps:9223372036854775807ps:2", "bound=0ps:4611686018427387904ps:2", "bound=0ps:-1ps:2", "bound=0ps:0ps:2"} {
+		if a, err := ParseAxis(text); !errors.Is(err, ErrProblem) {
+			t.Errorf("%s: %v, %v", text, a.Values, err)
+		}
+	}
+	a, err := ParseAxis("bound=0ps:4611686018427387903ps:2")
+	if err != nil || a.Values[1] != AxisValue(4611686018427387903/olaf.Microsecond*olaf.Microsecond) {
+		t.Errorf("%v, %v", a.Values, err)
+	}
+}
+
+// A list of clusters is one by its key and not by somebody's name.
+func TestClusterNamedClusters(t *testing.T) {
+	got, err := ParseClusters([]byte("name: clusters\ninterval: 70ms\n"))
+	if err != nil || len(got) != 1 || got[0].Name != "clusters" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// Who stops a search gets no answer and is told that it was stopped, before the first question and before the second.
+func TestStoppedIsNotUnknown(t *testing.T) {
+	p := everyPhase(twoClusters(5, 100*ms, 100*ms))
+	p.Objective.Bound = 5 * ms
+	for _, at := range []string{"asking liar", "proved it"} {
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		v, err := Verify(ctx, p, Options{Solvers: liar(t, "echo unsat"), Progress: func(line string) {
+			if strings.Contains(line, at) {
+				stop()
+			}
+		}})
+		if !errors.Is(err, context.Canceled) || v != nil && v.Answer == Holds {
+			t.Errorf("stopped at %q: %+v, %v", at, v, err)
+		}
+	}
+}
+
+// Where nothing below a bound was violated, nothing is said to be.
+func TestTightenKnowsNothing(t *testing.T) {
+	p := everyPhase(twoClusters(4, 100*ms, 100*ms))
+	for kind, bound := range map[Kind]olaf.Duration{Fairness: ms, MaxPeak: olaf.Second, MeanPeak: olaf.Second} {
+		p.Objective = Objective{Kind: kind, Bound: bound}
+		got, err := Tighten(t.Context(), p, Options{Solvers: liar(t, "echo unknown"), Dump: func([]byte) error { return errors.New("nobody keeps the steps") }})
+		if want := (Tight{Proved: bound, Violated: -1}); err != nil || got != want {
+			t.Errorf("%s: %+v, %v; want %+v", kind, got, err, want)
+		}
+	}
+	p.Service, p.Objective = 19, Objective{Kind: Fairness, Bound: 2} // steps of a picosecond, of which the first is 0
+	asked := 0
+	if got, err := Tighten(t.Context(), p, Options{Solvers: liar(t, "echo unknown"), Progress: func(string) { asked++ }}); err != nil || got.Proved != 2 || asked != 2 {
+		t.Errorf("%+v after %d questions, %v", got, asked, err)
+	}
+}
+
+// Updates that jitter can swap are asked for in order, and no others.
+func TestQuestionOrdersUpdates(t *testing.T) {
+	for jitter, want := range map[olaf.Duration][]string{0: nil, 2*ms - 1: nil, 2 * ms: {"in order u=0 k=1", "in order u=0 k=2"}} {
+		p := Problem{Service: ms, Horizon: 3, Objective: Objective{Kind: LossFree}, Clusters: []Cluster{{Interval: 2 * ms, EveryPhase: true, Jitter: jitter}}}
+		p = p.WithDefaults()
+		text := string(build(&p).text())
+		for _, line := range want {
+			if !strings.Contains(text, line) {
+				t.Errorf("jitter of %v: no %q", jitter, line)
+			}
+		}
+		if n := strings.Count(text, "in order u="); n != len(want) {
+			t.Errorf("jitter of %v: %d are asked for, want %d", jitter, n, len(want))
+		}
+	}
+}
+
+// What is drawn of a run: all of it up to fourteen deliveries of a cluster, and of more so many around the worst peak, within the run.
+func TestWindow(t *testing.T) {
+	run := func(worst int, at ...int64) *Run {
+		r := &Run{Deliveries: [][]Delivery{{}, {}}}
+		for i, a := range at {
+			r.Deliveries[1] = append(r.Deliveries[1], Delivery{At: a, Peak: 5})
+			if i == worst {
+				r.Deliveries[1][i].Peak = 6
+			}
+		}
+		return r
+	}
+	every := func(n int) (at []int64) {
+		for i := range n {
+			at = append(at, int64(10*(i+1)))
+		}
+		return at
+	}
+	for _, tt := range []struct {
+		name string
+		r    *Run
+		want window
+	}{
+		{"nothing", run(0), window{0, 1}},
+		{"one delivery", run(0, 7), window{0, 7}},
+		{"fourteen", run(9, every(14)...), window{0, 140}},
+		{"fifteen, the first is worst", run(0, every(15)...), window{0, 140}},
+		{"fifteen, the last is worst", run(14, every(15)...), window{10, 150}},
+		{"thirty, the middle is worst", run(14, every(30)...), window{80, 220}},
+		{"thirty, the eighth is worst", run(7, every(30)...), window{10, 150}},
+		{"thirty, alike", run(-1, every(30)...), window{0, 140}},
+	} {
+		if got := tt.r.widest(); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
