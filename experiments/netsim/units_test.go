@@ -1,0 +1,497 @@
+package netsim
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/results"
+	"pgregory.net/rapid"
+)
+
+// A port counts whoever it saw in this window or the one before, each by its weight, as a list of all that it saw says.
+func TestActivityAgainstAList(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const window = 100
+		a := activity{window: window, last: make([]int64, 5)}
+		weight := []uint32{1, 2, 7, 10, 300}
+		seen := map[olaf.ClusterID]int64{}
+		at := int64(0)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			at += rapid.SampledFrom([]int64{0, 1, 30, 99, 100, 101, 199, 200, 250}).Draw(t, "gap")
+			if rapid.Bool().Draw(t, "sees") {
+				c := olaf.ClusterID(rapid.IntRange(0, 4).Draw(t, "cluster"))
+				a.see(at, c, weight[c])
+				seen[c] = at
+			}
+			want := uint32(0)
+			for c, last := range seen {
+				if last/window >= at/window-1 {
+					want += weight[c]
+				}
+			}
+			if got := a.count(at); got != want {
+				t.Fatalf("at %d: %d, want %d of %v", at, got, want, seen)
+			}
+		}
+	})
+}
+
+// A line is a slice that loses its front, and a pool never hands out what is taken.
+func TestLinesAndPools(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var l line[int]
+		var p pool[int]
+		var want []int
+		taken := map[int32]bool{}
+		for step := range rapid.IntRange(1, 100).Draw(t, "steps") {
+			if len(want) > 0 && rapid.IntRange(0, 2).Draw(t, "drop") == 0 {
+				l.drop()
+				want = want[1:]
+			} else {
+				*l.push() = step
+				want = append(want, step)
+			}
+			for i, v := range want {
+				if *l.at(i) != v {
+					t.Fatalf("step %d: %d at place %d, want %d", step, *l.at(i), i, v)
+				}
+			}
+			if len(taken) > 0 && rapid.Bool().Draw(t, "give") {
+				for i := range taken {
+					p.give(i)
+					delete(taken, i)
+					break
+				}
+			} else if i := p.take(); taken[i] || int(i) >= len(p.items) {
+				t.Fatalf("step %d: %d is taken already, of %d", step, i, len(p.items))
+			} else {
+				taken[i] = true
+			}
+			if l.len() != len(want) || p.len() != len(taken) {
+				t.Fatalf("step %d: %d in line, want %d; %d taken, want %d", step, l.len(), len(want), p.len(), len(taken))
+			}
+		}
+		if len(p.items) > 100 {
+			t.Fatalf("%d items", len(p.items))
+		}
+	})
+	var p pool[int]
+	first := p.take()
+	p.give(first)
+	if again := p.take(); again != first || len(p.items) != 1 {
+		t.Errorf("%d after %d was given back, %d items", again, first, len(p.items))
+	}
+}
+
+// A stamp of 48 bits is the last instant with these bits that is not after the reception.
+func TestGeneratedUnwraps(t *testing.T) {
+	const wrap = int64(olaf.GenModulus)
+	for _, c := range []struct{ at, stamp, want int64 }{
+		{5, 5, 5}, {5, 0, 0}, {wrap, 0, wrap}, {wrap, 1, 1}, {wrap + 5, wrap - 1, wrap - 1}, {wrap + 5, 6, 6}, {wrap + 5, 5, wrap + 5}, {3*wrap + 7, 7, 3*wrap + 7}, {3*wrap + 7, 8, 2*wrap + 8},
+	} {
+		at := olaf.Time(c.at) * olaf.Time(olaf.Nanosecond)
+		if got := generated(at, uint64(c.stamp)); got.NS() != c.want || got%olaf.Time(olaf.Nanosecond) != 0 {
+			t.Errorf("%d received at %d ns was generated at %d ns, want %d", c.stamp, c.at, got.NS(), c.want)
+		}
+	}
+}
+
+// A file of sends is taken apart by worker, each in the order of the file, with the line for equal instants.
+func TestScriptOfSends(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const workers = 4
+		var sends []Send
+		at := olaf.Time(0)
+		for range rapid.IntRange(0, 30).Draw(t, "sends") {
+			at += olaf.Time(rapid.IntRange(0, 2).Draw(t, "gap"))
+			sends = append(sends, Send{at, rapid.IntRange(0, workers-1).Draw(t, "worker")})
+		}
+		s := newScript(sends, workers)
+		for w := range workers {
+			seq := uint32(0)
+			for i, x := range sends {
+				if x.Worker != w {
+					continue
+				}
+				if at, place := s.send(w, seq); at != int64(x.At) || place != uint64(i+1) {
+					t.Fatalf("send %d of worker %d is at %d in place %d, want %d and %d", seq, w, at, place, x.At, i+1)
+				}
+				seq++
+			}
+			if at, place := s.send(w, seq); at != never || place != 0 {
+				t.Fatalf("worker %d sends once more at %d, in place %d", w, at, place)
+			}
+		}
+	})
+}
+
+// Texts of a file that stand for spans and shares, in the forms that people write.
+func TestSpansAndShares(t *testing.T) {
+	const us = olaf.Microsecond
+	for text, want := range map[string]Span{"54us": {0, 54 * us}, "0..54us": {0, 54 * us}, " 0 ..54us": {0, 54 * us}, "2us..3us": {2 * us, 3 * us}, "3us..3us": {3 * us, 3 * us}, "=5us": {5 * us, 5 * us}, "=0": {}, "0us": {}} {
+		var s Span
+		if text == "=0" {
+			if err := s.UnmarshalText([]byte(text)); err == nil {
+				t.Errorf("%s: %v", text, s)
+			}
+			continue
+		}
+		if err := s.UnmarshalText([]byte(text)); err != nil || s != want || s.IsZero() != (want == Span{}) {
+			t.Errorf("%s: %v, %v; want %v", text, s, err, want)
+			continue
+		}
+		back, err := s.MarshalText()
+		var again Span
+		if err != nil || again.UnmarshalText(back) != nil || again != s {
+			t.Errorf("%s is written as %s, which is %v; %v", text, back, again, err)
+		}
+	}
+	for _, text := range []string{"", "5", "3us..2us", "-1us..2us", "=-1us", "x..2us", "2us..x", "..", "=3"} {
+		s := Span{1, 2}
+		if err := s.UnmarshalText([]byte(text)); err == nil || s != (Span{1, 2}) {
+			t.Errorf("%q: %v, %v", text, s, err)
+		}
+	}
+	for text, want := range map[string]float64{"0%": 0, "10%": 0.1, "99.5%": 0.995, "100%": -1, "-1%": -1, "10": -1, "%": -1, "NaN%": -1, "x%": -1} {
+		p := Percent(0.5)
+		err := p.UnmarshalText([]byte(text))
+		if want < 0 {
+			if err == nil || p != 0.5 {
+				t.Errorf("%s: %v, %v", text, p, err)
+			}
+			continue
+		}
+		back, _ := p.MarshalText()
+		if err != nil || math.Abs(float64(p)-want) > 1e-12 || string(back) != text {
+			t.Errorf("%s: %v, written %s, %v", text, p, back, err)
+		}
+	}
+	for want, k := range map[string]Clusters{
+		"clusters 3\n1 worker each, every 2ms":                  {ID: 3, Workers: 1, Period: 2 * olaf.Millisecond},
+		"clusters 3–4\n2 workers each, Poisson, mean 2ms":       {ID: 3, Count: 2, Workers: 2, Period: 2 * olaf.Millisecond, Arrivals: Poisson},
+		"clusters 0–9\n2 workers each, every 2ms":               {Count: 10, Workers: 2, Period: 2 * olaf.Millisecond, Arrivals: Periodic},
+		"clusters 65535\n65536 workers each, Poisson, mean 1ps": {ID: 65535, Count: 1, Workers: 65536, Period: 1, Arrivals: Poisson},
+	} {
+		if got := k.label(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// A size deals clusters to entries as evenly as whole numbers allow, numbers them through, and keeps the load of links and queues.
+func TestRescaleKeepsTheLoad(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		entries := rapid.IntRange(1, 4).Draw(t, "entries")
+		topology := &Topology{Switches: []Switch{{Slots: 6}, {Slots: 1}, {}}, Links: []Link{{Rate: 840 * olaf.Mbps}}}
+		for i := range entries {
+			topology.Clusters = append(topology.Clusters, Clusters{ID: 100 * i, Count: 3, Workers: 2, Period: olaf.Second, Jitter: 5, At: Names{"a"}})
+		}
+		s := Scale{Clusters: rapid.IntRange(0, 20).Draw(t, "clusters"), WorkersPerCluster: rapid.IntRange(0, 5).Draw(t, "workers")}
+		was, wasWorkers := 3*entries, 6*entries
+		if err := topology.Rescale(s); err != nil {
+			t.Fatal(err)
+		}
+		clusters, each := was, 2
+		if s.Clusters > 0 {
+			clusters = s.Clusters
+		}
+		if s.WorkersPerCluster > 0 {
+			each = s.WorkersPerCluster
+		}
+		total, id := 0, 0
+		for i, k := range topology.Clusters {
+			total += k.Count
+			if n := len(topology.Clusters); k.Count < clusters/n || k.Count > (clusters+n-1)/n || k.Workers != each || k.Period != olaf.Second || k.Jitter != 5 {
+				t.Fatalf("entry %d of %d clusters: %+v", i, clusters, k)
+			}
+			if want := 100 * i; s.Clusters == 0 && k.ID != want || s.Clusters > 0 && k.ID != id {
+				t.Fatalf("entry %d begins with %d", i, k.ID)
+			}
+			id += k.Count
+		}
+		if total != clusters {
+			t.Fatalf("%d clusters, want %d", total, clusters)
+		}
+		if want := olaf.Rate(840 * float64(olaf.Mbps) * float64(clusters*each) / float64(wasWorkers)); topology.Links[0].Rate != want {
+			t.Fatalf("%v, want %v", topology.Links[0].Rate, want)
+		}
+		for i, slots := range []int{max(1, 6*clusters/was), max(1, clusters/was), 0} {
+			if topology.Switches[i].Slots != slots {
+				t.Fatalf("switch %d has %d slots, want %d", i, topology.Switches[i].Slots, slots)
+			}
+		}
+	})
+	for _, s := range []Scale{{Clusters: -1}, {WorkersPerCluster: -1}} {
+		if _, err := Preset("single", s); !errors.Is(err, ErrTopology) || !strings.Contains(err.Error(), "both must be positive") {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+	five, jitter := make([]Clusters, 5), olaf.Duration(3)
+	topology := &Topology{Clusters: five, Timing: NS3, Links: []Link{{Rate: 5}}}
+	if err := topology.Rescale(Scale{Clusters: 9, Interval: 10, Interval2: 20, Jitter: &jitter}); err != nil || topology.Links[0].Rate != 5 {
+		t.Errorf("ns-3's rates stay: %+v, %v", topology.Links, err)
+	}
+	for i, want := range []olaf.Duration{10, 10, 10, 20, 20} {
+		if k := topology.Clusters[i]; k.Period != want || k.Jitter != 3 {
+			t.Errorf("entry %d: %+v, want a period of %v", i, k, want)
+		}
+	}
+	for _, topology := range []*Topology{{}, {Clusters: make([]Clusters, 1)}, {Clusters: []Clusters{{At: Names{"b"}}}, Links: []Link{{From: "a", To: "b"}}}} {
+		if err := topology.Rescale(Scale{X1: 1}); !errors.Is(err, ErrTopology) {
+			t.Errorf("%+v: %v", topology, err)
+		}
+	}
+}
+
+// What hosts that wait are given of a topology: its delays, periods, rates and slots.
+func TestHostsOfATopology(t *testing.T) {
+	const ms = olaf.Millisecond
+	top := waitingHop(t, Waiting{System: "switchml"})
+	top.Switches[1].HoldTx = true
+	top.Links[1].Delay, top.Clusters[1].Period = 70*ms, 250*ms
+	top.Servers[0].Processing = 3
+	j, err := NewJobs(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if trip := 2 * (50*ms + 70*ms + 50*ms); j.roundTrip() != trip || j.patience != 4*(trip+250*ms) || j.Options.Timeout != j.patience {
+		t.Errorf("a round trip of %v, patience of %v, timeout %v", j.roundTrip(), j.patience, j.Options.Timeout)
+	}
+	n := j.Network
+	if n.Workers != 10 || n.Jobs != 10 || n.Link.Rate != unlimited || n.Link.Delay != 50*ms || len(n.Hops.Homes) != 10 || j.Options.Jobs != 10 {
+		t.Errorf("%+v", n)
+	}
+	slots, parents := []int{}, []int{}
+	for _, h := range n.Hops.Switches {
+		slots, parents = append(slots, h.Slots), append(parents, h.Parent)
+	}
+	if fmt.Sprint(slots, parents, n.Hops.Homes) != "[0 8 5 4] [0 0 1 1] [2 2 2 2 2 3 3 3 3 3]" {
+		t.Errorf("slots %v, parents %v, homes %v", slots, parents, n.Hops.Homes)
+	}
+	if j.Job.Limit != 25*olaf.Second || j.Job.ServerApply != 3 || j.Job.Updates != 2*250+100 || j.Job.Layout.Values != (1000-64)/4 {
+		t.Errorf("%+v", j.Job)
+	}
+	top.Waiting, top.Clusters[0].Access.Rate, top.Clusters[1].Access.Rate = &Waiting{System: "iswitch", Mode: "async", Timeout: 7}, 5*olaf.Mbps, 5*olaf.Mbps
+	if j, err = NewJobs(top); err == nil {
+		t.Errorf("a timeout of a system that has none: %+v", j.Options)
+	}
+	top.Waiting.Timeout = 0
+	if j, err = NewJobs(top); err != nil || j.Job.Updates != 10*600 || j.Network.Link.Rate != 5*olaf.Mbps || j.Options.Timeout != 0 {
+		t.Errorf("%+v, %v", j, err)
+	}
+	top.Waiting = &Waiting{System: "switchml", Timeout: 7}
+	if j, err = NewJobs(top); err != nil || j.patience != 7 || j.Options.Timeout != 7 {
+		t.Errorf("%+v, %v", j, err)
+	}
+}
+
+// Whatever only workers have whom nobody answers is refused in its line and in words.
+func TestRefusalsOfWaiting(t *testing.T) {
+	for want, change := range map[string]func(*Topology){
+		"clusters have several servers": func(t *Topology) {
+			t.Servers = append(t.Servers, Server{Name: "x"})
+			t.Clusters[0].Server, t.Clusters[1].Server = "ps", "ps"
+		},
+		"updates are sent at instants of a file":                        func(t *Topology) { t.Sends = "x.csv" },
+		"instants are those of ns-3":                                    func(t *Topology) { t.Timing = NS3 },
+		"transmission control withholds updates":                        func(t *Topology) { t.Control.Enabled = true },
+		"there is traffic beside the training's":                        func(t *Topology) { t.Background = []Background{{At: "sw1", To: "ps", Rate: 1, Size: 1}} },
+		"links change":                                                  func(t *Topology) { t.Schedule = []Change{{From: "sw1", To: "sw3", Rate: 1}} },
+		"workers of a cluster hang on 2 switches":                       func(t *Topology) { t.Clusters[1].At = Names{"sw1", "sw2"} },
+		"a cluster stops":                                               func(t *Topology) { t.Clusters[1].Stop = 1 },
+		"clusters differ in their workers or the links of these":        func(t *Topology) { t.Clusters[1].Workers = 9 },
+		"clusters differ in their workers or the links of these: rate":  func(t *Topology) { t.Clusters[1].Access.Rate = olaf.Gbps },
+		"clusters differ in their workers or the links of these: delay": func(t *Topology) { t.Clusters[1].Access.Delay++ },
+		"clusters differ in their workers or the links of these: bytes": func(t *Topology) { t.Clusters[1].Access.Overhead++ },
+		"ports hold nothing beside the frame on the wire":               func(t *Topology) { t.Switches[2].HoldTx, t.Switches[2].Slots = true, 1 },
+		"a switch has a queue of its own":                               func(t *Topology) { t.Switches[2].Queue = "olaf" },
+		"engines take cycles":                                           func(t *Topology) { t.Switches[2].Profile = "calibrated" },
+	} {
+		top := waitingHop(t, Waiting{System: "switchml"})
+		change(top)
+		want, _, _ = strings.Cut(want, ": ")
+		if _, err := top.way(); !errors.Is(err, ErrTopology) || err.Error() != want+": not where workers wait for answers" {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	for name, change := range map[string]func(*Topology){
+		"as it is": func(*Topology) {}, "two slots": func(t *Topology) { t.Switches[2].HoldTx, t.Switches[2].Slots = true, 2 }, "one slot": func(t *Topology) { t.Switches[2].Slots = 1 },
+		"ideal": func(t *Topology) { t.Switches[2].Profile = "ideal" }, "the same queue": func(t *Topology) { t.Switches[2].Queue = "fifo" }, "a start": func(t *Topology) { t.Clusters[1].Start = 1 },
+	} {
+		top := waitingHop(t, Waiting{System: "switchml"})
+		change(top)
+		if w, err := top.way(); err != nil || len(w.switches) != 3 || len(w.homes) != 10 {
+			t.Errorf("%s: %+v, %v", name, w, err)
+		}
+	}
+}
+
+// Gradients inside of a packet are taken off those on their way: by name where all are inside or one is, and else those that were
+// sent just before the newest.
+func TestWhatASumTakes(t *testing.T) {
+	sent := func(gens ...uint64) (out []olaf.Contributor) {
+		for i, g := range gens {
+			out = append(out, olaf.Contributor{GenNS: g, Worker: olaf.WorkerID(i)})
+		}
+		return out
+	}
+	gens := func(of []olaf.Contributor) (g []uint64) {
+		for _, c := range of {
+			g = append(g, c.GenNS)
+		}
+		return g
+	}
+	for name, c := range map[string]struct {
+		out          []uint64
+		vectors      uint32
+		newest       uint64
+		inside, left []uint64
+		of           uint64 // the newest that is told
+		n            int
+	}{
+		"nobody":                  {nil, 3, 5, nil, nil, 0, 0},
+		"nothing":                 {[]uint64{1, 2}, 0, 2, nil, []uint64{1, 2}, 0, 0},
+		"one":                     {[]uint64{1, 2, 3}, 1, 2, []uint64{2}, []uint64{1, 3}, 2, 1},
+		"one that is unknown":     {[]uint64{1, 2, 3}, 1, 9, []uint64{1}, []uint64{2, 3}, 1, 1},
+		"all, in their own order": {[]uint64{3, 1, 2}, 3, 3, []uint64{1, 2, 3}, nil, 3, 3},
+		"more than there are":     {[]uint64{2, 1}, 9, 2, []uint64{1, 2}, nil, 2, 2},
+		"two of the middle":       {[]uint64{1, 2, 3, 4}, 2, 3, nil, []uint64{1, 4}, 3, 2},
+		"two, the first newest":   {[]uint64{4, 1, 2}, 2, 4, nil, []uint64{2}, 4, 2},
+		"three up to the last":    {[]uint64{1, 2, 3, 4}, 3, 4, nil, []uint64{1}, 4, 3},
+	} {
+		d := delivery{out: sent(c.out...)}
+		inside, newest, n := d.take(nil, &program.Packet{Trace: program.Trace{Vectors: c.vectors, NewestNS: c.newest}})
+		if !slices.Equal(gens(inside), c.inside) || !slices.Equal(gens(d.out), c.left) || newest.GenNS != c.of || n != c.n {
+			t.Errorf("%s: %v inside, %v left, newest %d of %d; want %+v", name, gens(inside), gens(d.out), newest.GenNS, n, c)
+		}
+	}
+}
+
+// A cluster stands still once ten patiences are over, and not at their end.
+func TestStandingStill(t *testing.T) {
+	e := &ear{Jobs: &Jobs{patience: 7}, heard: []delivery{{at: 0}, {at: 5}, {at: 30}}}
+	for end, want := range map[olaf.Time]int{0: 0, 70: 0, 71: 1, 75: 1, 76: 2, 100: 2, 101: 3} {
+		if got := e.stalled(end); got != want {
+			t.Errorf("at %d: %d stand still, want %d", end, got, want)
+		}
+	}
+}
+
+// A packet is of the sum at hand, begins the next one, or is of one that was whole before.
+func TestSumsAreRenewed(t *testing.T) {
+	d := delivery{inside: 4, seen: []uint32{1, 0, 1}, left: 1, newest: 10}
+	for _, c := range []struct {
+		newest uint64
+		inside uint64
+		want   bool
+		left   int
+	}{{9, 4, false, 1}, {10, 5, false, 1}, {11, 4, true, 1}, {11, 6, true, 3}, {12, 6, true, 3}} {
+		got := d.renews(&program.Packet{Trace: program.Trace{NewestNS: c.newest, Inside: c.inside}})
+		if got != c.want || d.left != c.left {
+			t.Errorf("%+v: %t, %d left of %v", c, got, d.left, d.seen)
+		}
+	}
+	if !slices.Equal(d.seen, []uint32{0, 0, 0}) || d.inside != 6 {
+		t.Errorf("%+v", d)
+	}
+}
+
+// Workers fall into the bin of a period that their phase lies in, the last one included, and bins without any have no share.
+func TestPhaseBins(t *testing.T) {
+	run := &Result{Workers: []WorkerResult{
+		{Share: 0, Sent: 4, Received: 1}, {Share: 0.0199, Sent: 4, Received: 2}, {Share: 0.02, Sent: 5, Received: 5}, {Share: 0.999999, Sent: 2, Received: 1}, {Share: 1, Sent: 2}, {Share: 0.5},
+	}}
+	p := sweepPoint(5*olaf.Millisecond, []*Result{run, run})
+	want := map[int]results.Float{0: 3.0 / 8, 1: 1, PhaseBins - 1: 1.0 / 4}
+	for bin, share := range p.Delivered {
+		if w, known := want[bin]; share.Known() != known || known && share != w {
+			t.Errorf("bin %d: %v, want %v", bin, share, w)
+		}
+	}
+	if len(p.Delivered) != PhaseBins || p.ValueNS != 5e6 || len(p.Stats) != len(SweepStatistics()) {
+		t.Errorf("%+v", p)
+	}
+}
+
+// A network's name is that of the system whose workers wait, or of its queue and whether workers hold back.
+func TestTitles(t *testing.T) {
+	for want, top := range map[string]*Topology{
+		"fifo: fifo": {Queue: "fifo"}, "olaf tc: olaf": {Queue: "olaf", Control: Control{Enabled: true}}, "iswitch async: iswitch": {Queue: "fifo", Waiting: &Waiting{System: "iswitch", Mode: "async"}},
+		"switchml sync: switchml": {Queue: "fifo", Control: Control{Enabled: true}, Waiting: &Waiting{System: "switchml"}}, "unheard: unheard": {Queue: "fifo", Waiting: &Waiting{System: "unheard"}},
+	} {
+		if got := top.Title() + ": " + top.System(); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	top := waitingHop(t, Waiting{System: "switchml"})
+	if from, err := top.Hears(); err != nil || from == nil || *from != closed.Heard("ps", mustJobs(t, top).parts.Frame, false) {
+		t.Errorf("%+v, %v", from, err)
+	}
+	top.Waiting.System = "unheard"
+	if from, err := top.Hears(); err == nil {
+		t.Errorf("%+v", from)
+	}
+	top.Waiting = nil
+	if from, err := top.Hears(); err != nil || from != nil {
+		t.Errorf("%+v, %v", from, err)
+	}
+}
+
+func mustJobs(t *testing.T, top *Topology) *Jobs {
+	t.Helper()
+	j, err := NewJobs(top)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// No run is refused as one is, two as twice as much, and what takes just under ten minutes is not.
+func TestPatienceOfRuns(t *testing.T) {
+	topology := mustPreset(t, "single", Scale{})
+	topology.Duration = 30 * 24 * olaf.Hour
+	events, err := topology.Estimate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for runs, times := range map[int]float64{-1: 1, 0: 1, 1: 1, 2: 2, 7: 7} {
+		want := fmt.Sprintf("about %.2g events, %s on one core", times*events, spoken(times*events/eventsPerSecond))
+		if err := topology.Patience(runs); !errors.Is(err, ErrLong) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d runs: %v, want %q", runs, err, want)
+		}
+	}
+	topology = mustPreset(t, "single", Scale{})
+	if events, err = topology.Estimate(); err != nil {
+		t.Fatal(err)
+	}
+	most := int(eventsPerSecond * 600 / events)
+	if err := topology.Patience(most); err != nil {
+		t.Errorf("%d runs: %v", most, err)
+	}
+	if err := topology.Patience(most + 1); !errors.Is(err, ErrLong) {
+		t.Errorf("%d runs: %v", most+1, err)
+	}
+}
+
+// No server forwards, the first no more than the others; each is reached by its own link.
+func TestServersDoNotForward(t *testing.T) {
+	for _, c := range []struct{ to, via, want string }{
+		{"ps2", "ps1", "the route to ps2 leads through the server ps1, which does not forward"}, {"ps1", "ps2", "the route to ps1 leads through the server ps2, which does not forward"}, {"ps1", "ps1", ""}, {"ps2", "ps2", ""},
+	} {
+		top := &Topology{
+			Duration: olaf.Second, Queue: "fifo", Update: 64, Switches: []Switch{{Name: "a", Slots: 1}}, Servers: []Server{{Name: "ps1"}, {Name: "ps2"}},
+			Links:  []Link{{From: "a", To: "ps1", Rate: 1}, {From: "a", To: "ps2", Rate: 1}},
+			Routes: []Route{{At: "a", To: c.to, Via: c.via}}, Clusters: []Clusters{{Workers: 1, At: Names{"a"}, Server: c.to, Period: olaf.Second}},
+		}
+		if err := top.Resolve(); c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != c.want) {
+			t.Errorf("to %s via %s: %v", c.to, c.via, err)
+		}
+	}
+}
