@@ -143,16 +143,16 @@ func (t *Trace) Set(u *Trace) {
 
 // Add merges another trace into t; the zero Trace is neutral.
 func (t *Trace) Add(u *Trace) {
-	if u.Vectors == 0 {
+	switch {
+	case u.Vectors == 0:
+		return
+	case t.Vectors == 0:
+		t.Set(u)
 		return
 	}
-	oldest := u.OldestNS
-	if t.Vectors > 0 {
-		oldest = min(oldest, t.OldestNS)
-	}
-	t.OldestNS = oldest
 	t.Inside += u.Inside
 	t.NewestNS = max(t.NewestNS, u.NewestNS)
+	t.OldestNS = min(t.OldestNS, u.OldestNS)
 	t.SumNS += u.SumNS
 	t.ReadSum += u.ReadSum
 	t.Vectors += u.Vectors

@@ -10,40 +10,65 @@ import (
 
 // Receive is one packet through the table.
 func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
-	class := s.receive(now, from, p, lanes, out)
-	s.counts[class]++
-	return class
-}
-
-func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	switch {
 	case p.Kind == program.Ack:
-		return s.acknowledge(p, lanes, out)
+		return s.counted(s.acknowledge(p, lanes, out))
 	case p.Kind != program.Data || from == program.Uplink:
 		program.Forward(from, p, lanes, out)
-		return Forwarded
+		return s.counted(Forwarded)
 	case p.Flags&program.Overflow != 0:
 		out.Emit(program.Up, p, lanes)
-		return Bypassed
+		return s.counted(Bypassed)
 	case int(p.Index) >= len(s.slots):
-		return OutOfRange
+		return s.counted(OutOfRange)
 	}
 	k := s.job(p.Job)
 	bit, ok := bitOf(k, from, p)
 	switch {
 	case !ok:
-		return Stranger
+		return s.counted(Stranger)
 	case k.Slots > 0 && k.ID == p.Job && (int(p.Index) < k.Base || int(p.Index) >= k.Base+k.Slots):
-		return OutOfRange
-	}
-	if s.levels && (k.Level > 0) != (p.Flags&program.Second != 0) {
+		return s.counted(OutOfRange)
+	case s.levels && (k.Level > 0) != (p.Flags&program.Second != 0):
 		out.Emit(program.Up, p, lanes) // another level's matter
-		return Forwarded
+		return s.counted(Forwarded)
+	case p.Flags&program.Resend != 0:
+		return s.counted(s.resent(k, bit, p, lanes, out))
 	}
-	if p.Flags&program.Resend != 0 {
-		return s.resent(k, bit, p, lanes, out)
+	t, key := &s.slots[p.Index], keyOf(p)
+	switch {
+	case t.key == 0:
+		t.key, t.lanes, t.since = key, p.Lanes, now
+		s.used++
+	case t.key != key:
+		s.collide(p, lanes, out)
+		return s.counted(Collided)
+	case t.lanes != p.Lanes:
+		return s.counted(Mismatched)
 	}
-	return s.fresh(now, k, bit, p, lanes, out)
+	marked := t.ecn
+	t.ecn = t.ecn || p.Flags&program.ECN != 0
+	full := fan(k, p)
+	if t.bitmap&bit != 0 {
+		if t.time < full {
+			return s.counted(Duplicate)
+		}
+		s.send(k, int(p.Index), p, marked, out)
+		return s.counted(Answered)
+	}
+	s.add(t, bit, p, lanes)
+	if t.time < full {
+		return s.counted(Consumed)
+	}
+	s.leave(t)
+	s.send(k, int(p.Index), p, marked, out)
+	return s.counted(Completed)
+}
+
+// counted is a packet's class, with the packet counted in it.
+func (s *Switch) counted(class program.Class) program.Class {
+	s.counts[class]++
+	return class
 }
 
 // levelShift is where a packet's second bitmap begins, that of racks; the first is that of workers in theirs.
@@ -79,36 +104,11 @@ func fan(k *program.Job, p *program.Packet) uint16 {
 	return uint16(len(k.Members))
 }
 
-// fresh is a packet that is sent for the first time.
-func (s *Switch) fresh(now olaf.Time, k *program.Job, bit uint32, p *program.Packet, lanes []uint32, out program.Out) program.Class {
-	i := int(p.Index)
-	t := &s.slots[i]
-	key := keyOf(p)
-	if t.key != 0 && t.key != key {
-		s.out = *p
-		s.out.Flags |= program.Collision
-		out.Emit(program.Up, &s.out, lanes)
-		return Collided
-	}
-	if t.key != 0 && t.lanes != p.Lanes {
-		return Mismatched
-	}
-	marked := t.ecn
-	t.ecn = t.ecn || p.Flags&program.ECN != 0
-	if t.bitmap&bit != 0 {
-		if t.time < fan(k, p) {
-			return Duplicate
-		}
-		s.send(k, i, p, marked, out)
-		return Answered
-	}
-	s.add(now, i, key, bit, p, lanes)
-	if t.time < fan(k, p) {
-		return Consumed
-	}
-	s.leave(t)
-	s.send(k, i, p, marked, out)
-	return Completed
+// collide passes on a packet whose aggregator is another's, and says so in it.
+func (s *Switch) collide(p *program.Packet, lanes []uint32, out program.Out) {
+	s.out = *p
+	s.out.Flags |= program.Collision
+	out.Emit(program.Up, &s.out, lanes)
 }
 
 // resent is a packet that is sent again: whatever its aggregator holds goes to the server, and the aggregator is free. It
@@ -127,7 +127,7 @@ func (s *Switch) resent(k *program.Job, bit uint32, p *program.Packet, lanes []u
 	}
 	marked := t.ecn
 	if t.bitmap&bit == 0 && !t.left {
-		s.add(t.since, i, t.key, bit, p, lanes)
+		s.add(t, bit, p, lanes)
 	}
 	if !t.left {
 		s.leave(t)
@@ -138,22 +138,24 @@ func (s *Switch) resent(k *program.Job, bit uint32, p *program.Packet, lanes []u
 }
 
 // add puts a packet into an aggregator; the first one overwrites what an earlier use left.
-func (s *Switch) add(now olaf.Time, i int, key uint64, bit uint32, p *program.Packet, lanes []uint32) {
-	t := &s.slots[i]
-	if t.key == 0 {
-		t.key, t.lanes, t.since = key, p.Lanes, now
-		s.used++
-	}
-	if t.bitmap == 0 {
-		copy(s.buffer(i), lanes)
-	} else {
-		adder.Sticky(s.buffer(i), lanes)
+func (s *Switch) add(t *aggregator, bit uint32, p *program.Packet, lanes []uint32) {
+	if s.cfg.LaneMemory > 0 {
+		s.sum(int(p.Index), lanes)
 	}
 	t.bitmap |= bit
 	t.time++
 	t.trace.Add(&p.Trace)
 	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
 	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
+}
+
+// sum puts a packet's lanes into aggregator i.
+func (s *Switch) sum(i int, lanes []uint32) {
+	if s.slots[i].bitmap == 0 {
+		copy(s.buffer(i), lanes)
+	} else {
+		adder.Sticky(s.buffer(i), lanes)
+	}
 }
 
 // leave counts what an aggregator holds as gone to the server.

@@ -105,7 +105,8 @@ type Switch struct {
 	lanes  []uint32 // LaneMemory a slot
 	counts [counters]uint64
 	used   int
-	out    program.Packet // what is emitted, here so that nothing escapes
+	sum    program.Packet // what leaves of a slot: the same fields each time, the others stay 0
+	out    program.Packet // what else is emitted; both are here so that nothing escapes
 }
 
 var _ program.Program = (*Switch)(nil)

@@ -8,67 +8,64 @@ import (
 
 // Receive is one packet through the accelerator (paper, §3.3).
 func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
-	class := Forwarded
 	switch {
 	case p.Kind == program.Control:
-		class = s.control(from, p, out)
-	case p.Kind == program.Data || p.Kind == program.Result:
-		class = s.data(now, from, p, lanes, out)
-	default:
+		return s.counted(s.control(from, p, out))
+	case p.Kind != program.Data && p.Kind != program.Result:
 		program.Forward(from, p, lanes, out)
+		return s.counted(Forwarded)
 	}
+	k := s.job(p.Job)
+	if k == nil {
+		return s.counted(Stranger)
+	}
+	if from == program.Uplink {
+		s.relay(k, p, lanes, out)
+		return s.counted(Relayed)
+	}
+	i, t := s.place(k, p.Seg)
+	if t == nil {
+		return s.counted(OutOfRange)
+	}
+	count, vectors := t.count, uint64(p.Trace.Vectors)
+	if count > 0 && t.lanes != p.Lanes {
+		return s.counted(Mismatched)
+	}
+	if s.exact {
+		if class := k.admit(t, from, p); class != Consumed {
+			return s.counted(class)
+		}
+	}
+	if count == 0 {
+		t.since, t.lanes = now, p.Lanes
+		s.used++
+	}
+	count++
+	t.count = count
+	t.trace.Add(&p.Trace)
+	s.counts[vectorsIn] += vectors
+	s.counts[vectorsHeld] += vectors
+	if int(count) < k.fan {
+		if s.cfg.LaneMemory > 0 {
+			s.add(i, lanes)
+		}
+		return s.counted(Consumed)
+	}
+	s.complete(i, k, p.Seg, lanes, out)
+	return s.counted(Completed)
+}
+
+// counted is a packet's class, with the packet counted in it.
+func (s *Switch) counted(class program.Class) program.Class {
 	s.counts[class]++
 	return class
 }
 
-// data adds a child's packet to its segment, or passes the parent's result down.
-func (s *Switch) data(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
-	k := s.job(p.Job)
-	if k == nil {
-		return Stranger
-	}
-	if from == program.Uplink {
-		s.relay(k, p, lanes, out)
-		return Relayed
-	}
-	i, ok := s.place(k, p.Seg)
-	if !ok {
-		return OutOfRange
-	}
-	t := &s.slots[i]
-	if t.count > 0 && t.lanes != p.Lanes {
-		return Mismatched
-	}
-	if s.exact {
-		if class := k.admit(t, from, p); class != Consumed {
-			return class
-		}
-	}
-	if t.count == 0 {
-		t.since, t.lanes = now, p.Lanes
-		s.used++
-	}
-	if s.cfg.LaneMemory > 0 {
-		s.add(i, lanes)
-	}
-	t.count++
-	t.trace.Add(&p.Trace)
-	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
-	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
-	if int(t.count) < k.fan {
-		return Consumed
-	}
-	s.emit(i, k, p.Seg, out)
-	return Completed
-}
-
 // relay passes the parent's result down; under isw-x it takes the place of the part that went up.
 func (s *Switch) relay(k *job, p *program.Packet, lanes []uint32, out program.Out) {
-	if i, ok := s.place(k, p.Seg); ok && s.exact {
-		if t := &s.slots[i]; t.done && t.round == p.Round {
-			t.final, t.kept, t.lanes, t.bitmap, t.trace = true, p.Count, p.Lanes, p.Bitmap, p.Trace
-			copy(s.buffer(i), lanes)
-		}
+	if i, t := s.place(k, p.Seg); t != nil && s.exact && t.done && t.round == p.Round {
+		t.final, t.kept, t.lanes, t.bitmap, t.trace = true, p.Count, p.Lanes, p.Bitmap, p.Trace
+		copy(s.buffer(i), lanes)
 	}
 	s.out = *p
 	s.out.Kind = program.Result
@@ -84,15 +81,16 @@ func (s *Switch) buffer(i int) []uint32 {
 	return s.lanes[i*n:][:min(n, int(s.slots[i].lanes))]
 }
 
-// place is the slot of a job's segment.
-func (s *Switch) place(k *job, seg uint64) (int, bool) {
+// place is the slot of a job's segment, nil where it has none, and its number.
+func (s *Switch) place(k *job, seg uint64) (int, *slot) {
 	if seg >= uint64(k.Slots) {
 		if !s.cfg.Wrap {
-			return 0, false
+			return 0, nil
 		}
 		seg %= uint64(k.Slots)
 	}
-	return k.Base + int(seg), true
+	i := k.Base + int(seg)
+	return i, &s.slots[i]
 }
 
 // admit is isw-x's check of round and contributor; Consumed lets the packet be added.
@@ -134,42 +132,54 @@ func (k *job) place(from program.Port) int {
 	return -1
 }
 
-// add sums a packet's lanes into slot i. The buffer starts from zeros, so that the first packet's -0 becomes 0.
+// add sums the lanes of a packet that is counted already into slot i. The buffer starts from zeros, so that the first packet's
+// -0 becomes 0.
 func (s *Switch) add(i int, lanes []uint32) {
 	buffer := s.buffer(i)
-	if s.slots[i].count == 0 {
+	if s.slots[i].count == 1 {
 		clear(buffer)
 	}
 	adder.Floats(buffer, lanes)
 }
 
+// complete adds what a segment waited for, and sends the sum.
+func (s *Switch) complete(i int, k *job, seg uint64, lanes []uint32, out program.Out) {
+	if s.cfg.LaneMemory > 0 {
+		s.add(i, lanes)
+	}
+	s.emit(i, k, seg, out)
+}
+
 // emit sends what slot i holds towards its readers and empties it in the same pass.
 func (s *Switch) emit(i int, k *job, seg uint64, out program.Out) {
 	t := &s.slots[i]
-	s.counts[vectorsOut] += uint64(t.trace.Vectors)
-	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
+	vectors := uint64(t.trace.Vectors)
+	s.counts[vectorsOut] += vectors
+	s.counts[vectorsHeld] -= vectors
 	s.used--
-	t.kept, t.count, t.done, t.final = t.count, 0, true, !k.Parent
+	t.kept, t.count = t.count, 0
+	if s.exact {
+		t.done, t.final = true, !k.Parent
+	}
 	if k.Parent {
 		s.send(i, k, seg, program.Data, program.Up, out)
 	} else {
 		s.send(i, k, seg, program.Result, program.Down, out)
 	}
-	if !s.exact {
-		*t = slot{}
-	}
 }
 
-// send emits the sum that slot i keeps.
+// send emits the sum that slot i keeps; isw-1 keeps none any longer.
 func (s *Switch) send(i int, k *job, seg uint64, kind program.Kind, to program.Dest, out program.Out) {
-	t, o := &s.slots[i], &s.out
-	*o = program.Packet{}
+	t, o, sum := &s.slots[i], &s.sum, s.buffer(i)
 	o.Kind, o.Job, o.Seg, o.Count, o.Lanes = kind, k.ID, seg, t.kept, t.lanes
+	o.Worker = 0 // whoever took the sum before may have put his own there
 	o.Trace.Set(&t.trace)
 	if s.exact {
 		o.Round, o.Bitmap = t.round, t.bitmap
+	} else {
+		*t = slot{}
 	}
-	out.Emit(to, o, s.buffer(i))
+	out.Emit(to, o, sum)
 }
 
 // empty frees a slot; its round stays known.
@@ -202,7 +212,7 @@ func (s *Switch) control(from program.Port, p *program.Packet, out program.Out) 
 	case Reset:
 		s.clear(k, p.Seg, p)
 	case ForceBroadcast:
-		if i, ok := s.place(k, p.Seg); ok && s.slots[i].count > 0 {
+		if i, t := s.place(k, p.Seg); t != nil && t.count > 0 {
 			s.emit(i, k, p.Seg, out)
 		}
 	case Help:
@@ -219,8 +229,7 @@ func (s *Switch) control(from program.Port, p *program.Packet, out program.Out) 
 // help passes a worker's question on, to all who may have what it misses. Under isw-x, where it names its round, the switch
 // answers itself if the result is still here, and sends its part once more if that left and nothing came back.
 func (s *Switch) help(k *job, from program.Port, p *program.Packet, out program.Out) {
-	if i, ok := s.place(k, p.Seg); ok && s.exact {
-		t := &s.slots[i]
+	if i, t := s.place(k, p.Seg); t != nil && s.exact {
 		switch known := t.done && t.round == p.Round; {
 		case known && t.final && from != program.Uplink:
 			s.send(i, k, p.Seg, program.Result, program.Dest(from), out)
@@ -253,8 +262,8 @@ func (s *Switch) acknowledge(to program.Port, p *program.Packet, done bool, out 
 func (s *Switch) clear(k *job, seg uint64, by *program.Packet) {
 	first, end := k.Base, k.Base+k.Slots
 	if seg != AllSegments {
-		i, ok := s.place(k, seg)
-		if !ok {
+		i, t := s.place(k, seg)
+		if t == nil {
 			return
 		}
 		first, end = i, i+1

@@ -8,51 +8,64 @@ import (
 
 // Receive is one packet through the pool.
 func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
-	class := s.receive(now, from, p, lanes, out)
-	s.counts[class]++
-	return class
-}
-
-func (s *Switch) receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	if p.Kind != program.Data && p.Kind != program.Result {
 		program.Forward(from, p, lanes, out)
-		return Forwarded
+		return s.counted(Forwarded)
 	}
 	k := s.jobs.Of(p.Job)
 	if k == nil {
-		return Stranger
+		return s.counted(Stranger)
 	}
 	i := int(p.Index)
 	if i < k.Base || i >= k.Base+k.Slots {
-		return OutOfRange
+		return s.counted(OutOfRange)
 	}
 	v := int(p.Flags & program.Set1 / program.Set1)
 	if from == program.Uplink {
 		s.relay(i, v, p, lanes, out)
-		return Relayed
+		return s.counted(Relayed)
 	}
 	if int(from) >= len(k.Ports) || k.Ports[from] < 0 {
-		return Stranger
+		return s.counted(Stranger)
 	}
-	t := &s.sets[i][v]
-	before := t.bitmap
-	if before != 0 && t.lanes != p.Lanes {
-		return Mismatched
+	slot := &s.sets[i]
+	t := &slot[v]
+	first := t.bitmap == 0
+	if !first && t.lanes != p.Lanes {
+		return s.counted(Mismatched)
 	}
 	// Whether it is the first is said by the bitmap, whether it is the last by the counter, as in the two registers of the
 	// released program: they differ when a packet outlives its set.
 	bit := uint32(1) << (k.Ports[from] & 31)
+	inside := t.bitmap&bit != 0
 	t.bitmap |= bit
-	s.sets[i][1-v].bitmap &^= bit
-	if before&bit != 0 {
-		return s.again(k, i, v, from, p, out)
+	slot[1-v].bitmap &^= bit
+	if inside {
+		return s.counted(s.again(k, i, v, from, p, out))
 	}
-	s.add(now, i, v, before == 0, p, lanes)
+	if first || t.count == 0 {
+		s.begin(now, t, first, p)
+	}
+	if !first {
+		t.value = larger(t.value, p.Value)
+	}
+	t.trace.Add(&p.Trace)
+	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
+	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
+	if s.cfg.LaneMemory > 0 {
+		s.add(i, v, first, lanes)
+	}
 	if !s.last(t, len(k.Members)) {
-		return Consumed
+		return s.counted(Consumed)
 	}
 	s.complete(k, i, v, p, out)
-	return Completed
+	return s.counted(Completed)
+}
+
+// counted is a packet's class, with the packet counted in it.
+func (s *Switch) counted(class program.Class) program.Class {
+	s.counts[class]++
+	return class
 }
 
 // again is a packet that is inside already.
@@ -64,28 +77,25 @@ func (s *Switch) again(k *program.Tenant, i, v int, from program.Port, p *progra
 	return Answered
 }
 
-// add puts a packet into a set; the first one overwrites what is there.
-func (s *Switch) add(now olaf.Time, i, v int, first bool, p *program.Packet, lanes []uint32) {
-	t := &s.sets[i][v]
+// begin empties a set for the first packet of a sum, which overwrites what is there, and for one that outlived its set and begins
+// another sum on top of it.
+func (s *Switch) begin(now olaf.Time, t *set, first bool, p *program.Packet) {
 	if first {
 		s.counts[vectorsCleared] += s.waiting(t)
 		s.counts[vectorsHeld] -= s.waiting(t)
-		t.lanes, t.since, t.value, t.final, t.trace = p.Lanes, now, p.Value, false, program.Trace{}
-		if s.cfg.LaneMemory > 0 {
-			copy(s.buffer(i, v), lanes)
-		}
-	} else {
-		if t.count == 0 { // a packet that outlived its set begins another one on top of it
-			t.since, t.final, t.trace = now, false, program.Trace{}
-		}
-		t.value = larger(t.value, p.Value)
-		if s.cfg.LaneMemory > 0 {
-			adder.Wrapping(s.buffer(i, v), lanes)
-		}
+		t.lanes, t.value = p.Lanes, p.Value
 	}
-	t.trace.Add(&p.Trace)
-	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
-	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
+	t.since, t.final = now, false
+	t.trace = program.Trace{}
+}
+
+// add puts a packet's lanes into a set; those of the first overwrite what is there.
+func (s *Switch) add(i, v int, first bool, lanes []uint32) {
+	if first {
+		copy(s.buffer(i, v), lanes)
+	} else {
+		adder.Wrapping(s.buffer(i, v), lanes)
+	}
 }
 
 // waiting is how many contributions wait in a set.
