@@ -162,7 +162,7 @@ func (t *Trace) Add(u *Trace) {
 // exactly one.
 type Class uint8
 
-// Out takes what a program emits. p and lanes are valid during the call; Emit must not call the program.
+// Out takes what a program emits. p and lanes are valid during the call and the program's own: Emit neither changes them nor calls it.
 type Out interface {
 	Emit(to Dest, p *Packet, lanes []uint32)
 }

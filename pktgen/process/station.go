@@ -48,6 +48,7 @@ type standing struct {
 	begun     time.Time
 	strangers int
 	failed    error
+	own       program.Packet // that goes up
 }
 
 // Run plays until the context ends, which is no error. What the program counted is for the caller to add to the report.
@@ -99,8 +100,10 @@ func (k *standing) receive(p *program.Packet, lanes []uint32, from netip.AddrPor
 
 // Emit implements program.Out.
 func (k *standing) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
-	if to == program.Up {
-		p.Worker = k.Number
+	if to == program.Up { // what goes up is its own, and the packet is the program's
+		k.own = *p
+		k.own.Worker = k.Number
+		p = &k.own
 	}
 	k.failed = cmp.Or(k.failed, k.write(p, lanes, 0, 0, netip.Addr{}, k.To(to, p)...))
 }

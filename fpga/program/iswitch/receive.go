@@ -172,7 +172,6 @@ func (s *Switch) emit(i int, k *job, seg uint64, out program.Out) {
 func (s *Switch) send(i int, k *job, seg uint64, kind program.Kind, to program.Dest, out program.Out) {
 	t, o, sum := &s.slots[i], &s.sum, s.buffer(i)
 	o.Kind, o.Job, o.Seg, o.Count, o.Lanes = kind, k.ID, seg, t.kept, t.lanes
-	o.Worker = 0 // whoever took the sum before may have put his own there
 	o.Trace.Set(&t.trace)
 	if s.exact {
 		o.Round, o.Bitmap = t.round, t.bitmap
