@@ -117,9 +117,15 @@ func TestWaitingIsObserved(t *testing.T) {
 		}
 		c := results.NewCollector(top.Measure())
 		named := 0
+		next := map[[2]int]uint32{} // by cluster and worker
 		for i := range o.frames {
 			f := &o.frames[i]
 			c.Observe(f)
+			who := [2]int{int(f.Update.Cluster), int(f.Update.Worker)}
+			if f.Queued != -1 || f.Update.Lanes != (1000-64)/4 || o.worker[i]/10 != who[0]-1 || f.Update.Seq < next[who] || f.Update.GenNS >= uint64(f.At.NS()) {
+				t.Fatalf("%s: frame %d of worker %d: %+v", name, i, o.worker[i], f)
+			}
+			next[who] = f.Update.Seq + 1
 			if len(f.Contributors) > 0 {
 				named++
 			}

@@ -347,7 +347,7 @@ func TestImportedNumbers(t *testing.T) {
 	for text, want := range map[string]string{
 		"0,0,0,0": "", "5,21,4294967295,5": "", fmt.Sprintf("%d,0,0,0", last): "", fmt.Sprintf("%d,0,0,0", last+1): "a time is outside of 0 to",
 		"5,22,0,5": "worker 22 does not exist; the topology has workers 0 to 21", "5,-1,0,5": "worker -1 does not exist", "5,0,4294967296,5": "is not a line", "5,0,0,5,": "is not a line",
-		"-1,0,0,-1": "a time is outside", "5,0,0,6": "the update was generated at 6 ns, after its reception", strings.Repeat("1", 61): strings.Repeat("1", 60) + "…", strings.Repeat("1", 60): strings.Repeat("1", 60) + `"`,
+		"-1,0,0,-1": "a time is outside", "5,0,0,-1": "a time is outside", "-1,0,0,0": "a time is outside", "5,0,0,6": "the update was generated at 6 ns, after its reception", strings.Repeat("1", 61): strings.Repeat("1", 60) + "…", strings.Repeat("1", 60): strings.Repeat("1", 60) + `"`,
 	} {
 		_, err := ImportRx(topology, "rx.csv", strings.NewReader(RxHeader+"\n"+text+"\n"))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -495,3 +495,69 @@ func TestServersDoNotForward(t *testing.T) {
 		}
 	}
 }
+
+// A link is busy from the start of a frame to its last bit, however long merges hold it up on the way.
+func TestBusyUntilTheLastBit(t *testing.T) {
+	for _, profile := range []string{"ideal", "measured", "measured-shared"} {
+		topology := oneSwitch("olaf", 4, olaf.Microsecond, Clusters{Count: 2, Workers: 3, Period: 300 * olaf.Nanosecond})
+		topology.Update, topology.Links[0].Rate, topology.Duration, topology.Switches[0].Profile = 1024, 100*olaf.Gbps, 100*olaf.Microsecond, profile
+		// A frame, one behind it into which two more merge, and after a pause another one.
+		if err := topology.SetSends("sends.csv", strings.NewReader("0,0\n1,3\n5,4\n20,5\n2000,0\n")); err != nil {
+			t.Fatal(err)
+		}
+		var left []olaf.Observation
+		r := mustRun(t, topology, Options{Observer: observer(func(o *olaf.Observation) { left = append(left, *o) })})
+		if len(left) != 3 || left[1].Update.Count != 3 {
+			t.Fatalf("%s: %+v", profile, left)
+		}
+		want := float64(left[1].At) + float64(left[2].Queued)
+		near(t, profile, float64(r.Ports[0].Values.Of("utilisation"))*float64(topology.Duration), want, 1e-9)
+		if held := left[0].Queued > 82*olaf.Nanosecond; held != (profile == "measured-shared") {
+			t.Errorf("%s: the first frame took %v", profile, left[0].Queued)
+		}
+	}
+}
+
+// A cable between two switches fails and comes back in both directions, whichever end the schedule names first.
+func TestCablesFailBothWays(t *testing.T) {
+	const ms = olaf.Millisecond
+	for _, ends := range [][2]string{{"a", "b"}, {"b", "a"}} {
+		topology := &Topology{
+			Duration: 3 * olaf.Second, Queue: "fifo", Update: 1000, Acks: AcksNone,
+			Switches: []Switch{{Name: "a", Slots: 9}, {Name: "b", Slots: 9}}, Servers: []Server{{Name: "psa"}, {Name: "psb"}},
+			Links: []Link{{From: "a", To: "b", Rate: olaf.Gbps}, {From: "a", To: "psa", Rate: olaf.Gbps}, {From: "b", To: "psb", Rate: olaf.Gbps}},
+			Clusters: []Clusters{
+				{ID: 0, Workers: 1, At: Names{"a"}, Server: "psb", Period: 10 * ms}, {ID: 1, Workers: 1, At: Names{"b"}, Server: "psa", Period: 10 * ms},
+			},
+			Schedule: []Change{{At: olaf.Second, From: ends[0], To: ends[1], Link: LinkDown}, {At: 2 * olaf.Second, From: ends[0], To: ends[1], Link: LinkUp}},
+		}
+		var during, after [2]int
+		mustRun(t, topology, Options{Observer: observer(func(o *olaf.Observation) {
+			switch at := olaf.Duration(o.At); {
+			case at > olaf.Second && at < 2*olaf.Second:
+				during[o.Update.Cluster]++
+			case at > 2*olaf.Second:
+				after[o.Update.Cluster]++
+			}
+		})})
+		if during != [2]int{} || after[0] < 100 || after[1] < 100 {
+			t.Errorf("%v: %d delivered while it was down, %d afterwards", ends, during, after)
+		}
+	}
+}
+
+// A circle that one route makes is told in the line of that route, wherever the way ends that shows it.
+func TestLineOfOneRoute(t *testing.T) {
+	for name, homes := range map[string]string{"from before the route": "a", "from the route": "b"} {
+		topology, err := Parse("circle.yaml", []byte(strings.Join([]string{
+			"schema: " + TopologySchema, "name: circle", "duration: 1s", "seed: 1", "queue: fifo", "update: 64B", "switches: [{name: a, slots: 1}, {name: b, slots: 1}]", "servers: [{name: ps}]",
+			"links: [{from: a, to: b, rate: 1Gbps}, {from: b, to: ps, rate: 1Gbps}]", "routes:", "  - {at: b, to: ps, via: a}", "clusters: [{id: 0, workers: 1, at: " + homes + ", period: 1s}]", "",
+		}, "\n")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := topology.Resolve(); err == nil || !strings.HasPrefix(err.Error(), "circle.yaml:11: the routes to ps go in a circle: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
