@@ -10,6 +10,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/results"
 	"pgregory.net/rapid"
@@ -558,6 +559,43 @@ func TestLineOfOneRoute(t *testing.T) {
 		}
 		if err := topology.Resolve(); err == nil || !strings.HasPrefix(err.Error(), "circle.yaml:11: the routes to ps go in a circle: ") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// What stops at an instant sends nothing at it: workers and background traffic alike, and both something just before.
+func TestNothingIsSentAtTheStop(t *testing.T) {
+	const ms = olaf.Millisecond
+	topology := oneSwitch("fifo", 100, ms/10, Clusters{Workers: 1, Period: 10 * ms})
+	topology.Background = []Background{{At: "sw", To: "ps", Rate: olaf.Mbps, Size: 1000}}
+	n, err := build(topology)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSim(topology, n, Options{})
+	worker, extra := &s.workers[0], &s.extras[0].w
+	for n, late := range map[int]olaf.Duration{3: 0, 4: 1} {
+		topology.Clusters[0].Stop = olaf.Duration(worker.offset+3*worker.period) + late
+		topology.Background[0].Stop = olaf.Duration(extra.offset+3*extra.period) + late
+		r := mustRun(t, topology, Options{})
+		if r.Of("sent") != results.Float(n) || r.Background != [2]uint64{uint64(n), uint64(n)} {
+			t.Errorf("%v after the fourth: %v updates and %v background packets, want %d", late, r.Of("sent"), r.Background, n)
+		}
+	}
+}
+
+// What a link loses for good is taken off what is on its way, unless workers send it again or it was at the server already.
+func TestWhatIsLostForGood(t *testing.T) {
+	for _, c := range []struct {
+		sync bool
+		kind program.Kind
+		want int
+	}{{false, program.Data, 2}, {false, program.Result, 0}, {true, program.Data, 0}, {true, program.Result, 0}} {
+		e := &ear{Jobs: &Jobs{Mode: &system.Mode{Sync: c.sync}}, heard: []delivery{{}, {out: make([]olaf.Contributor, 3)}}}
+		p := program.Packet{Job: closed.FirstJob + 1, Kind: c.kind, Trace: program.Trace{Vectors: 2}}
+		e.Lost(0, &p)
+		if e.lost != (gone{uint64(c.want / 2), uint64(c.want)}) || len(e.heard[1].out) != 3-c.want || e.dropped != (gone{}) {
+			t.Errorf("%+v: %+v lost, %d left", c, e.lost, len(e.heard[1].out))
 		}
 	}
 }
