@@ -11,6 +11,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/results"
 	"pgregory.net/rapid"
@@ -597,5 +598,207 @@ func TestWhatIsLostForGood(t *testing.T) {
 		if e.lost != (gone{uint64(c.want / 2), uint64(c.want)}) || len(e.heard[1].out) != 3-c.want || e.dropped != (gone{}) {
 			t.Errorf("%+v: %+v lost, %d left", c, e.lost, len(e.heard[1].out))
 		}
+	}
+}
+
+// What happens at the end of the warm-up counts in the window, what happens a picosecond before counts in the whole only.
+func TestTheWindowBegins(t *testing.T) {
+	topology := oneSwitch("fifo", 4, olaf.Millisecond, Clusters{Workers: 2, Period: olaf.Second})
+	topology.Warmup = olaf.Second
+	n, err := build(topology)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const from = int64(olaf.Second)
+	for at, within := range map[int64]uint64{from - 1: 0, from: 1, from + 1: 1} {
+		m, w := newMeter(topology, n), worker{}
+		u := olaf.Update{Count: 3}
+		m.sent(&w, at)
+		m.withheld(0, at)
+		m.merged(0, engine.Aggregated, at)
+		m.merged(0, engine.Replaced, at)
+		m.dropped(0, &u, at)
+		m.frame(0, olaf.Time(at), olaf.Time(at-5), 7)
+		m.deliverWorker(1, olaf.Time(at), olaf.Time(at-5))
+		total := tally{countGenerated: 2, countSent: 1, countWithheld: 1, countAggregated: 1, countReplaced: 1, countDropped: 1, countDroppedUpdates: 3, countDelivered: 1, countUpdates: 7}
+		want := tally{countWithheld: within, countAggregated: within, countReplaced: within, countDropped: within, countDroppedUpdates: 3 * within, countDelivered: within, countUpdates: 7 * within}
+		if m.total != total || m.clusters[0].tally != want || uint64(w.sent) != within || uint64(m.workers[1].received) != within || m.workers[0].received != 0 {
+			t.Errorf("at %d: %v, %v in the window, %d sent, %d received", at, m.total, m.clusters[0].tally, w.sent, m.workers[1].received)
+		}
+	}
+}
+
+// Two updates of a worker inside of one delivery are one reception of its age, of the newer of them.
+func TestTwoOfAWorkerInOneFrame(t *testing.T) {
+	topology := oneSwitch("fifo", 4, olaf.Millisecond, Clusters{Workers: 1, Period: olaf.Second})
+	n, err := build(topology)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMeter(topology, n)
+	for _, gens := range [][]olaf.Time{{10, 30}, {120, 110}} {
+		at := gens[1] + 20
+		m.frame(0, at, max(gens[0], gens[1]), 2)
+		for _, g := range gens {
+			m.deliverWorker(0, at, g)
+		}
+	}
+	if age := ageAt(m.workers[0].age, 130); m.workers[0].age.Deliveries() != 2 || age != results.Float(olaf.Duration(10).NS()) {
+		t.Errorf("%d deliveries, %v ns old", m.workers[0].age.Deliveries(), age)
+	}
+	if age := ageAt(newMeter(topology, n).workers[0].age, 130); age.Known() {
+		t.Errorf("%v ns old before anything came", age)
+	}
+}
+
+// A worker's period and phase lie within what its entry says, and reach near both ends; equal seeds give equal workers.
+func TestWorkersWithinTheirEntry(t *testing.T) {
+	const us = olaf.Microsecond
+	for name, k := range map[string]Clusters{
+		"anywhere": {Period: 100 * us}, "a span": {Period: 100 * us, Phase: Span{20 * us, 30 * us}, Start: 7 * us}, "an instant": {Period: 100 * us, Phase: Span{40 * us, 40 * us}},
+		"spread": {Period: 100 * us, Spread: 0.1, Phase: Span{0, 50 * us}}, "a nanosecond": {Period: 100 * us, Phase: Span{0, olaf.Nanosecond}},
+	} {
+		span := k.Phase
+		if span.IsZero() {
+			span.To = k.Period
+		}
+		offsets, periods := Span{From: math.MaxInt64}, Span{From: math.MaxInt64}
+		for i := range 2000 {
+			w := k.newWorker(5, i)
+			if w != k.newWorker(5, i) || w.gen != int64(k.Start) {
+				t.Fatalf("%s: worker %d is %+v", name, i, w)
+			}
+			offset := olaf.Duration(w.offset) - k.Start
+			offsets.From, offsets.To = min(offsets.From, offset), max(offsets.To, offset)
+			periods.From, periods.To = min(periods.From, olaf.Duration(w.period)), max(periods.To, olaf.Duration(w.period))
+		}
+		wide := span.To - span.From
+		if offsets.From < span.From || offsets.From > span.From+wide/50 || offsets.To > max(span.From, span.To-olaf.Nanosecond) || offsets.To < span.To-wide/50-olaf.Nanosecond {
+			t.Errorf("%s: phases from %v to %v", name, offsets.From, offsets.To)
+		}
+		share := olaf.Duration(float64(k.Period) * float64(k.Spread))
+		if periods.From < k.Period-share || periods.From > k.Period-share*9/10 || periods.To > k.Period+share || periods.To < k.Period+share*9/10 {
+			t.Errorf("%s: periods from %v to %v", name, periods.From, periods.To)
+		}
+	}
+	if a, b := (&Clusters{Period: us}).newWorker(1, 0), (&Clusters{Period: us}).newWorker(2, 0); a.base == b.base {
+		t.Error("seeds make no difference")
+	}
+}
+
+// Periodic updates come a period apart and late by less than the jitter, in whole nanoseconds; random ones are a period apart on
+// average and as often within ln 2 of it as not.
+func TestGenerations(t *testing.T) {
+	k := Clusters{Period: 100 * olaf.Microsecond, Jitter: 10 * olaf.Microsecond}
+	w := k.newWorker(3, 1)
+	src := source{jitter: uint64(k.Jitter) / 1000}
+	late := Span{From: math.MaxInt64}
+	for w.seq = range uint32(2000) {
+		d := olaf.Duration(src.generation(&w) - w.offset - int64(w.seq)*w.period)
+		late.From, late.To = min(late.From, d), max(late.To, d)
+		if d%olaf.Nanosecond != 0 {
+			t.Fatalf("update %d is %v late", w.seq, d)
+		}
+	}
+	if late.From < 0 || late.From > k.Jitter/50 || late.To >= k.Jitter || late.To < k.Jitter*49/50 {
+		t.Errorf("late by %v to %v", late.From, late.To)
+	}
+	src = source{poisson: true}
+	w.gen = 5000
+	first, short := w.gen, 0
+	const n = 20_000
+	for w.seq = range uint32(n) {
+		gen := src.generation(&w)
+		gap := gen - w.gen
+		if gap < 0 || gap%1000 != 0 {
+			t.Fatalf("a gap of %d ps", gap)
+		}
+		if float64(gap) < math.Ln2*float64(w.period) {
+			short++
+		}
+		w.gen = gen
+	}
+	near(t, "mean gap", float64(w.gen-first)/n, float64(w.period), 0.03)
+	near(t, "median gap", float64(short)/n, 0.5, 0.03)
+}
+
+// Lines of a file of sends at both ends of what they may say.
+func TestSendsAtTheirLimits(t *testing.T) {
+	last := int64(maxSimulated / olaf.Nanosecond)
+	for text, want := range map[string]string{
+		"0,0": "", fmt.Sprintf(" %d , 3 ", last): "", fmt.Sprintf("%d,0", last+1): "is outside of 0 to", "-1,0": "time -1 ns is outside of 0 to", "0,4": "worker 4 does not exist; the topology has workers 0 to 3", "0,-1": "worker -1 does not exist",
+		"0": "is not a line of", "0,x": "is not a line of", "x,0": "is not a line of", "0,0,0": "is not a line of",
+	} {
+		sends, err := readSends("s.csv", strings.NewReader("TIME_NS, Worker\n\n"+text+"\n"), 4)
+		if want == "" && (err != nil || len(sends) != 1) || want != "" && (!errors.Is(err, ErrTopology) || !strings.HasPrefix(err.Error(), "s.csv:3: ") || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%q: %v, %v", text, sends, err)
+		}
+	}
+	for text, want := range map[string]string{"": "s.csv:1: there are no sends", SendsHeader: "s.csv:1: there are no sends", "0,0\n" + SendsHeader: "s.csv:2: ", strings.Repeat("1", 1<<17): "s.csv: cannot be read as lines of"} {
+		if _, err := readSends("s.csv", strings.NewReader(text), 4); err == nil || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%.20q: %v", text, err)
+		}
+	}
+	sends, err := readSends("s.csv", strings.NewReader("7,1\n5,3\n7,0\n5,2\n"), 4)
+	if err != nil || fmt.Sprint(sends) != "[{5ns 3} {5ns 2} {7ns 1} {7ns 0}]" {
+		t.Errorf("%v, %v", sends, err)
+	}
+	a, b, c := &Topology{sends: sends}, &Topology{sends: sends[:3]}, &Topology{}
+	if a.SendsDigest() == b.SendsDigest() || len(a.SendsDigest()) != 64 || c.SendsDigest() != "" {
+		t.Errorf("%s, %s, %q", a.SendsDigest(), b.SendsDigest(), c.SendsDigest())
+	}
+}
+
+// An ACK takes the time of a frame with its status, which is never longer than any frame may be.
+func TestLengthOfAcks(t *testing.T) {
+	for update, ack := range map[olaf.Size]olaf.Size{64: 64 + olaf.AckStatusBytes, olaf.MaxFrame - olaf.AckStatusBytes: olaf.MaxFrame, olaf.MaxFrame: olaf.MaxFrame} {
+		topology := oneSwitch("fifo", 4, olaf.Millisecond, Clusters{Workers: 1, Period: olaf.Second})
+		topology.Update, topology.Links[0].AckRate, topology.Links[0].Overhead = update, 8*olaf.Mbps, 10
+		n, err := build(topology)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, want := n.ports[0].ackTakes, int64(ack+10)*int64(olaf.Microsecond); got != want {
+			t.Errorf("an ACK of an update of %v takes %d ps, want %d", update, got, want)
+		}
+	}
+}
+
+// A parameter of all workers is set in a copy, and a phase of nothing is one instant.
+func TestWithOneParameter(t *testing.T) {
+	topology := mustPreset(t, "multihop", Scale{})
+	for name, want := range map[string]Clusters{"phase": {Phase: Span{0, 5}}, "jitter": {Jitter: 5}, "period": {Period: 5}, "speed": {}} {
+		v := olaf.Duration(5)
+		if name == "phase" {
+			v = 5 * olaf.Nanosecond
+			want.Phase.To = v
+		}
+		got := topology.With(name, v)
+		for i, k := range got.Clusters {
+			was, want := topology.Clusters[i], want
+			if want.Phase.IsZero() {
+				want.Phase = was.Phase
+			}
+			if want.Jitter == 0 {
+				want.Jitter = was.Jitter
+			}
+			if want.Period == 0 {
+				want.Period = was.Period
+			}
+			if k.Phase != want.Phase || k.Jitter != want.Jitter || k.Period != want.Period || k.Workers != was.Workers {
+				t.Errorf("%s: %+v", name, k)
+			}
+		}
+	}
+	if k := topology.With("phase", 0).Clusters[0]; k.Phase != (Span{0, olaf.Nanosecond}) {
+		t.Errorf("%+v", k.Phase)
+	}
+	sweep := Sweep{"jitter", []olaf.Duration{0, olaf.Second}}
+	if err := sweep.Check(topology); !errors.Is(err, ErrTopology) || !strings.HasPrefix(err.Error(), "jitter = 1s: ") {
+		t.Error(err)
+	}
+	topology.Duration = -1
+	if _, err := RunSeeds(t.Context(), topology, []uint64{9}, Options{}, nil); !errors.Is(err, ErrTopology) || !strings.HasPrefix(err.Error(), "seed 9: ") {
+		t.Error(err)
 	}
 }
