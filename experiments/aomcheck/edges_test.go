@@ -3,6 +3,7 @@ package aomcheck
 import (
 	"context"
 	"errors"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
@@ -326,6 +327,57 @@ func TestWindow(t *testing.T) {
 	} {
 		if got := tt.r.widest(); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A region has as many points as it may, and no more, whichever grammar lists them and over however many axes.
+func TestPointsOfRegions(t *testing.T) {
+	p := everyPhase(twoClusters(4, 100*ms, 100*ms))
+	p.Objective = Objective{Kind: MaxPeak, Bound: 50 * ms}
+	const most = "2500"
+	for axes, want := range map[string]string{
+		"bound=1ms..2501ms:1ms":                         "vary bound: 2501 values; at most " + most + " are verified in one region",
+		"bound=1ms:2501ms:2501":                         "is no number of steps from 2 to " + most,
+		"bound=1ms..50ms:1ms service=1us..51us:1us":     "vary: 2550 points; at most " + most + " are verified in one region",
+		"bound=1ms..50ms:1ms service=1us..50us:1us":     "",
+		"bound=1ms..2500ms:1ms":                         "",
+		"bound=1ms,2ms slots=1..2 service=1ms..2ms:1ms": "vary: one or two parameters can be varied at once",
+		"interval.3=1ms,2ms":                            "vary interval.3: there are 2 clusters",
+		"interval.2=1ms,2ms":                            "",
+	} {
+		var parsed []Axis
+		var err error
+		for text := range strings.FieldsSeq(axes) {
+			var a Axis
+			if a, err = ParseAxis(text); err != nil {
+				break
+			}
+			parsed = append(parsed, a)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		if stop(); err == nil { // nothing but the size is asked
+			_, err = Explore(ctx, p, parsed, Options{Solvers: liar(t, "echo unknown")}, nil)
+		}
+		if want == "" && !errors.Is(err, context.Canceled) || want != "" && (!errors.Is(err, ErrProblem) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %q", axes, err, want)
+		}
+	}
+}
+
+// Of times in picoseconds the longest path that 64 bits hold is taken, and jitter below nothing is none.
+func TestLongestPath(t *testing.T) {
+	for bound, good := range map[olaf.Duration]bool{maxSpan / 4: true, maxSpan/4 + 1: false} {
+		p := Problem{Service: 1, Horizon: 2, Objective: Objective{Kind: Fairness, Bound: bound}, Clusters: []Cluster{{Interval: 5, EveryPhase: true}, {Interval: 5, EveryPhase: true}}}.WithDefaults()
+		if err := p.Validate(); (err == nil) != good || !good && !strings.Contains(err.Error(), "in steps of 1ps is too long") {
+			t.Errorf("%d: %v", bound, err)
+		}
+	}
+	p := Problem{Service: 1, Horizon: 2, Objective: Objective{Kind: LossFree}, Clusters: []Cluster{{Interval: 5, Jitter: 3, EveryPhase: true}}}.WithDefaults()
+	m := build(&p)
+	for value, good := range map[int64]bool{-1: false, 0: true, 3: true, 4: false} {
+		if path, err := m.pathOf(map[string]any{"jitter.0.1": big.NewRat(value, 1)}); (err == nil) != good || good && path.Arrivals[0][1] != 5+value {
+			t.Errorf("jitter of %d ps: %+v, %v", value, path, err)
 		}
 	}
 }
