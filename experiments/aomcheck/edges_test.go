@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/big"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -378,6 +379,106 @@ func TestLongestPath(t *testing.T) {
 	for value, good := range map[int64]bool{-1: false, 0: true, 3: true, 4: false} {
 		if path, err := m.pathOf(map[string]any{"jitter.0.1": big.NewRat(value, 1)}); (err == nil) != good || good && path.Arrivals[0][1] != 5+value {
 			t.Errorf("jitter of %d ps: %+v, %v", value, path, err)
+		}
+	}
+}
+
+// The height of a drawing is the greatest age within it, not that of somebody who delivers once, later and late.
+func TestHeightOfADrawing(t *testing.T) {
+	p := Problem{Service: ms, Objective: Objective{Kind: LossFree}, Clusters: []Cluster{{Name: "often", Interval: 10 * ms}, {Name: "once", Interval: 10 * ms}}}.WithDefaults()
+	r := &Run{Path: &Path{PerTick: 1, Arrivals: [][]int64{{}, {0}}}, Deliveries: make([][]Delivery, 2)}
+	for k := range 30 {
+		at := int64(10 * (k + 1))
+		if k == 5 {
+			at += 3
+		}
+		r.Path.Arrivals[0] = append(r.Path.Arrivals[0], at-2)
+		r.deliver(0, k, at)
+	}
+	r.deliver(1, 0, 290)
+	top := p.span(r, 290).String()
+	if text := p.Plot(r); strings.Contains(text, top+" |") || !strings.Contains(text, tidy(p.span(r, 15))+" |") {
+		t.Errorf("drawn to a height of %s:\n%s", top, text)
+	}
+}
+
+// One is a number of slots, of updates and a horizon, 0 is none, in every field that counts.
+func TestCountsInFiles(t *testing.T) {
+	for field, of := range map[string]func(Problem) int{
+		"slots: %s": func(p Problem) int { return p.Slots }, "horizon: %s": func(p Problem) int { return p.Horizon },
+		"clusters: [{updates: %s}]": func(p Problem) int { return p.Clusters[0].Updates },
+	} {
+		for text, want := range map[string]int{"1": 1, "2": 2, "65537": 65537} {
+			if p, err := ParseFile([]byte(strings.Replace(field, "%s", text, 1))); err != nil || of(p) != want {
+				t.Errorf("%s of %s: %+v, %v", field, text, p, err)
+			}
+		}
+		for _, text := range []string{"0", "-1", "x", "1.5", "''"} {
+			if p, err := ParseFile([]byte(strings.Replace(field, "%s", text, 1))); !errors.Is(err, ErrFile) {
+				t.Errorf("%s of %s: %+v, %v", field, text, p, err)
+			}
+		}
+	}
+}
+
+// A cluster of which nothing is demanded may starve, one that is to keep a bound may not, and nobody may in a comparison.
+func TestWhoMayStarve(t *testing.T) {
+	run := &Run{Path: &Path{PerTick: 1, Arrivals: [][]int64{{0, 10, 20}, {0, 10, 20}}}, Fates: [][]Fate{{Queued, Queued, Queued}, {Queued, Unsent, Unsent}}, Deliveries: make([][]Delivery, 2)}
+	for k := range 3 {
+		run.deliver(0, k, int64(10*k+1))
+	}
+	run.deliver(1, 0, 5)
+	const starved = "c2 is starved: it delivers 1 frames"
+	for name, tt := range map[string]struct {
+		o            Objective
+		peak, mean   olaf.Duration // of the second cluster
+		broken       string
+		wholeAboveOf olaf.Duration // the first cluster's own bound of its peak
+	}{
+		"nothing":             {o: Objective{Kind: PerCluster}},
+		"a peak":              {o: Objective{Kind: PerCluster}, peak: ms, broken: starved},
+		"a mean":              {o: Objective{Kind: PerCluster}, mean: ms, broken: starved},
+		"a peak of all":       {o: Objective{Kind: MaxPeak, Bound: 50 * ms}, broken: starved},
+		"a mean of all":       {o: Objective{Kind: MeanPeak, Bound: 50 * ms}, broken: starved},
+		"fairness":            {o: Objective{Kind: Fairness, Bound: 50 * ms}, broken: starved},
+		"fairness of nothing": {o: Objective{Kind: Fairness}, broken: starved},
+		"no loss":             {o: Objective{Kind: LossFree}},
+		"the first's peak":    {o: Objective{Kind: PerCluster}, wholeAboveOf: 10 * ms, broken: "c1 has a peak AoM of 11ms at 11ms, above 10ms"},
+		"its very peak":       {o: Objective{Kind: PerCluster}, wholeAboveOf: 11 * ms},
+	} {
+		p := twoClusters(3, 10*ms, 10*ms)
+		p.Service, p.Objective, p.Clusters[1].MaxPeak, p.Clusters[1].Mean, p.Clusters[0].MaxPeak = ms, tt.o, tt.peak, tt.mean, tt.wholeAboveOf
+		p = p.WithDefaults()
+		p.Clusters[1].PhaseLow, p.Clusters[1].PhaseHigh = 0, 0
+		want := []string{tt.broken}
+		if tt.broken == "" {
+			want = nil
+		}
+		if got := p.Judge(run); !slices.Equal(got.Broken, want) || got.Clusters[1].Delivered != 1 || got.Clusters[1].Sent != 1 || got.Clusters[1].MeanPeak != nil || *got.Clusters[0].MaxPeak != 11*ms {
+			t.Errorf("%s: %q, want %q; %+v", name, got.Broken, want, got.Clusters)
+		}
+	}
+}
+
+// A witness is one path: every arrival of it is pinned, and every decision that the problem leaves open.
+func TestWitnessIsPinned(t *testing.T) {
+	for sends, want := range map[Sends]int{SendsFree: 4, SendsSeeded: 4, SendsGiven: 0} {
+		p := everyPhase(twoClusters(3, 10*ms, 10*ms))
+		p.Control = Control{DeltaT: 20 * ms, Active: 16, Sends: sends}
+		for u := range p.Clusters {
+			p.Clusters[u].Sends = []bool{true, true, false}
+		}
+		p = p.WithDefaults()
+		path := p.findPath()
+		run, err := p.Replay(path, rand.New(rand.NewPCG(1, 1)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m := build(&p).fork()
+		m.pin(run)
+		text := string(m.text())
+		if arrivals, decisions := strings.Count(text, "witness arrival u="), strings.Count(text, "witness decision u="); arrivals != 6 || decisions != want {
+			t.Errorf("%s: %d arrivals and %d decisions are pinned, want 6 and %d", sends, arrivals, decisions, want)
 		}
 	}
 }
