@@ -64,6 +64,11 @@ type said struct{ flag, value string }
 // labFlags are the flags that a testbed with a queue stands for. Workers that differ, or send nothing, are no traffic of a bench.
 func labFlags(name string, p *lab.Plan) ([]said, error) {
 	workers := p.Workers()
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; n.Device != "" {
+			return nil, cli.UsageError("%s: %s %s is behind interface %s; a bench plays all ends itself, 'olafctl testbed up' takes it", name, n.Role, n.Name, n.Device)
+		}
+	}
 	first := &p.Nodes[workers[0]]
 	for _, node := range workers {
 		switch n := &p.Nodes[node]; {

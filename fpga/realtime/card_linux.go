@@ -85,6 +85,9 @@ func Open(b Backend, h Hosts) (*Card, error) {
 	if err := netlab.Missing(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, b.Rights)...); err != nil {
 		return nil, err
 	}
+	if err := h.check(&b); err != nil {
+		return nil, err
+	}
 	c := &Card{backend: b, hosts: h, planes: map[string]Plane{}}
 	if err := c.open(); err != nil {
 		return nil, errors.Join(err, c.Close())
@@ -114,6 +117,10 @@ func (c *Card) open() error {
 		c.carry = 0
 		return err
 	}
+	if err := c.turnOut(); err != nil {
+		c.carry = 0
+		return err
+	}
 	go c.pacer.run()
 	return nil
 }
@@ -128,41 +135,54 @@ func (c *Card) connect() error {
 	if err != nil {
 		return err
 	}
-	server, err := c.lab.Node("server")
+	names := c.hosts.names()
+	server, here, err := c.reach(hub, c.hosts.Workers, "server")
 	if err != nil {
 		return err
 	}
-	if c.out, err = netlab.Connect(netlab.End{Node: hub, Name: "server"}, netlab.End{Node: server, Name: "uplink"}, mtu); err != nil {
-		return err
-	}
-	for _, name := range c.hosts.names() {
-		workers, err := c.lab.Node(name)
+	c.out = &netlab.Cable{A: here, B: server}
+	for i, name := range names {
+		worker, here, err := c.reach(hub, i, name)
 		if err != nil {
 			return err
 		}
-		cable, err := netlab.Connect(netlab.End{Node: workers, Name: "uplink"}, netlab.End{Node: hub, Name: name}, mtu)
-		if err != nil {
-			return err
-		}
-		c.in = append(c.in, cable)
+		c.in = append(c.in, &netlab.Cable{A: worker, B: here})
 	}
 	if err := c.join(hub); err != nil {
 		return err
 	}
-	workers, err := c.in[0].A.Packets(false)
+	in, out, err := c.gauges(hub)
+	if err != nil {
+		return err
+	}
+	workers, err := in.Packets(false)
 	if err != nil {
 		return err
 	}
 	c.generator = &generator{card: c, out: workers}
+	measured, err := out.Packets(false)
+	if err != nil {
+		return err
+	}
+	c.pacer = newPacer(c, measured)
+	return nil
+}
+
+// turnOut lets the output lead to the server, where it was measured elsewhere.
+func (c *Card) turnOut() error {
+	if len(c.hosts.Outside) == 0 {
+		return nil
+	}
 	out, err := c.out.A.Packets(false)
 	if err != nil {
 		return err
 	}
-	c.pacer = newPacer(c, out)
-	return nil
+	err = c.pacer.out.Close()
+	c.pacer.out, c.pacer.hop = out, slices.Concat(c.serverMAC(), c.out.A.MAC)
+	return err
 }
 
-// Server is the interface of the parameter server, for a capture.
+// Server is the interface of the parameter server, for a capture; nil of one behind an interface of this machine.
 func (c *Card) Server() *netlab.Interface { return c.out.B }
 
 // Workers is the interface at which the card's own generator sends, and Show lets captures there see its frames or hides them again.
@@ -328,10 +348,18 @@ func (c *Card) Attached() error {
 		case err != nil:
 			return err
 		case program != c.program:
-			return fmt.Errorf("%w: the program at the interface of the %s was taken off in the middle of the run", fpga.ErrDoubtful, cable.A.Node.Name())
+			return fmt.Errorf("%w: the program at the interface of the %s was taken off in the middle of the run", fpga.ErrDoubtful, hostOf(cable))
 		}
 	}
 	return nil
+}
+
+// hostOf names whom a worker's cable leads to: a namespace, or whatever is behind an interface.
+func hostOf(c *netlab.Cable) string {
+	if c.A == nil {
+		return "host behind " + c.B.Name
+	}
+	return c.A.Node.Name()
 }
 
 // Close ends senders and pacer, and removes programs, namespaces and cables.

@@ -159,8 +159,11 @@ func (c *Card) underwayIn() (lost int64, err error) {
 	return lost, nil
 }
 
-// underway is how many frames left one end of a cable and did not come to the other.
+// underway is how many frames left one end of a cable and did not come to the other. Where one is not here nobody knows: 0.
 func (c *Card) underway(cable *netlab.Cable) (int64, error) {
+	if cable.A == nil || cable.B == nil {
+		return 0, nil
+	}
 	a, err := cable.A.Counts()
 	if err != nil {
 		return 0, err

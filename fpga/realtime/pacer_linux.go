@@ -13,6 +13,7 @@ import (
 type pacer struct {
 	card *Card
 	out  *netlab.Socket
+	hop  []byte // hardware addresses that frames get, the server's and the switch's; nil where they have them
 	quit atomic.Bool
 	done chan struct{}
 
@@ -130,6 +131,7 @@ func (p *pacer) finish() bool {
 		return false
 	}
 	now := c.clock.now()
+	copy(p.frame[0], p.hop)
 	err := p.out.Send(p.frame[0])
 	x, next, turned := c.plane.Turn(true, true, p.frame[1][:cap(p.frame[1])])
 	if turned != nil {

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -58,11 +60,11 @@ func newGround(t *testing.T) *ground {
 }
 
 // up makes a testbed on this machine.
-func (g *ground) up(t *testing.T, text string) (l *Lab, err error) {
+func (g *ground) up(t *testing.T, text string, o Options) (l *Lab, err error) {
 	t.Helper()
 	p := plan(t, text)
 	err = g.here.Do(func() error {
-		l, err = Up(p, Options{})
+		l, err = Up(p, o)
 		return err
 	})
 	if err == nil {
@@ -98,7 +100,7 @@ func TestInterface(t *testing.T) {
 		for _, mode := range []string{Native, Generic} {
 			t.Run(far+" "+mode, func(t *testing.T) {
 				g := newGround(t)
-				l, err := g.up(t, strings.Replace(behind(far, mode), "MAC", g.nic.B.MAC.String(), 1))
+				l, err := g.up(t, strings.Replace(behind(far, mode), "MAC", g.nic.B.MAC.String(), 1), Options{})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -109,7 +111,7 @@ func TestInterface(t *testing.T) {
 					}
 					defer pass.Close()
 				}
-				g.route(t, l)
+				g.route(t, l, "10.77.0.0/16")
 				g.job(t, l, 0)
 				if faults := l.Faults(); len(faults) > 0 {
 					t.Error(faults)
@@ -120,7 +122,7 @@ func TestInterface(t *testing.T) {
 }
 
 // route says the way back to the testbed.
-func (g *ground) route(t *testing.T, l *Lab) {
+func (g *ground) route(t *testing.T, l *Lab, nets string) {
 	t.Helper()
 	here := netip.Addr{}
 	for i := range l.Plan.Cables {
@@ -133,7 +135,7 @@ func (g *ground) route(t *testing.T, l *Lab) {
 		}
 	}
 	err := g.far.Do(func() error {
-		_, all, err := net.ParseCIDR("10.77.0.0/16")
+		_, all, err := net.ParseCIDR(nets)
 		if err != nil {
 			return err
 		}
@@ -205,28 +207,134 @@ func (g *ground) job(t *testing.T, l *Lab, epoch uint16) {
 	}
 }
 
+// queueBehind is a queue that a worker here overloads, with a second worker, or the server, behind the interface.
+func queueBehind(far, mode string) string {
+	text := "job: {lanes: 48}\nlinks: [{child: a, parent: s}, {child: b, parent: s}, {child: s, parent: ps}]\n" +
+		"devices: [{node: s, program: olaf, mode: " + mode + ", slots: 4, rate: 300kbps}]\nnodes:\n  - {name: a, role: worker, cluster: 0, rate: 500kbps}\n  - {name: s, role: switch}\n"
+	for _, n := range []struct{ name, is, rate string }{{"b", "role: worker, cluster: 1", ", rate: 500kbps"}, {"ps", "role: server", ""}} {
+		if n.rate != "" && n.name == far {
+			n.rate = ""
+		}
+		if n.name == far {
+			n.is += fmt.Sprintf(", interface: nic0, virtual: true, address: %s, mac: \"MAC\"", farAddress)
+		}
+		text += fmt.Sprintf("  - {name: %s, %s%s}\n", n.name, n.is, n.rate)
+	}
+	return text
+}
+
+// TestQueueInterface lets a queue merge what two workers send of whom one is behind an interface of this machine, or serve a server there,
+// in both modes: whoever is there speaks with those in namespaces, both ways.
+func TestQueueInterface(t *testing.T) {
+	able(t)
+	if err := netlab.Missing(netlab.PacketRights...); err != nil {
+		t.Skip(err)
+	}
+	for _, far := range []string{"b", "ps"} {
+		for _, mode := range []string{Native, Generic} {
+			t.Run(far+" "+mode, func(t *testing.T) {
+				g := newGround(t)
+				marker := asHost + "=" + nameFor("card")
+				l, err := g.up(t, strings.Replace(queueBehind(far, mode), "MAC", g.nic.B.MAC.String(), 1), Options{Command: func(args ...string) *exec.Cmd {
+					cmd := exec.Command(os.Args[0], args...)
+					cmd.Env = append(os.Environ(), marker)
+					return cmd
+				}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				g.route(t, l, "10.78.0.0/16")
+				g.overload(t, l, far == "ps")
+			})
+		}
+	}
+}
+
+// overload plays whoever is behind the interface, until the queue has delivered and what was heard there says that all is well.
+func (g *ground) overload(t *testing.T, l *Lab, serves bool) {
+	t.Helper()
+	number, node := 1, l.Workers()[1]
+	if serves {
+		node = l.Server()
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	layout := endpoint.Layout{Values: l.Lanes, PerPacket: l.Lanes}
+	work := &process.Numbers{Worker: olaf.WorkerID(number), Layout: layout, Every: 5 * time.Millisecond}
+	p := &process.Player{Codec: &process.Open{Packets: 1}, Work: work}
+	port := func(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, olaf.UDPPort) }
+	server := l.Plan.Cables[l.Plan.Nodes[l.Switch.Node].Up].Upper
+	at, cfg := server, endpoint.Config{Workers: 2, Layout: layout, Updates: endless}
+	play := func(h endpoint.Host) (endpoint.Endpoint, error) {
+		return endpoint.NewOpenServer(cfg, endpoint.Olaf{Members: func(job olaf.ClusterID) (int, int) { return int(job), 1 }}, h)
+	}
+	p.To = func(to endpoint.Peer, _ *program.Packet) netip.AddrPort {
+		return port(l.Plan.Cables[l.Plan.Nodes[l.Workers()[to]].Up].Lower)
+	}
+	if !serves {
+		at, cfg.Job, cfg.Worker = l.Plan.Cables[l.Plan.Nodes[node].Up].Lower, 1, olaf.WorkerID(number)
+		p.To = func(endpoint.Peer, *program.Packet) netip.AddrPort { return port(server) }
+		play = func(h endpoint.Host) (endpoint.Endpoint, error) {
+			return endpoint.NewOpenWorker(cfg, endpoint.Olaf{}, h)
+		}
+	}
+	conn := g.at(t, l, node, at)
+	defer conn.Close()
+	var host errgroup.Group
+	var report *process.Report
+	host.Go(func() (err error) {
+		report, err = p.Run(ctx, conn, play)
+		return err
+	})
+	var counts map[string]uint64
+	for counts["delivered_frames"] < 50 || counts["aggregated"]+counts["replaced"]+counts["dropped_full"] == 0 {
+		var err error
+		if counts, err = l.queue.counts(); err != nil || ctx.Err() != nil {
+			t.Fatal(counts, err, ctx.Err())
+		}
+	}
+	if faults := l.Faults(); len(faults) > 0 {
+		t.Error(faults)
+	}
+	stop()
+	if err := host.Wait(); err != nil {
+		t.Fatal(err)
+	}
+	if counts["decisions_checked"] == 0 || counts["decisions_checked"] != counts["decisions_equal"] || counts["misidentified"]+counts["malformed"]+counts["lost_before_engine"] > 0 {
+		t.Error(counts)
+	}
+	if report.Received == 0 || work.Wrong > 0 || serves && work.Checked == 0 {
+		t.Errorf("%+v; %d of %d values are wrong", report, work.Wrong, work.Checked)
+	}
+}
+
 // TestInterfaceRefused provokes what an interface can't be taken for, or not be used as. What was refused stays where it was.
 func TestInterfaceRefused(t *testing.T) {
 	hookless := func(*ground) error { return netlink.LinkAdd(&netlink.Ifb{LinkAttrs: netlink.LinkAttrs{Name: "card0"}}) }
-	narrow := func(*ground) error {
-		link, err := netlink.LinkByName("nic0")
-		if err != nil {
-			return err
+	narrow := func(mtu int) func(*ground) error {
+		return func(*ground) error {
+			link, err := netlink.LinkByName("nic0")
+			if err != nil {
+				return err
+			}
+			return netlink.LinkSetMTU(link, mtu)
 		}
-		return netlink.LinkSetMTU(link, 600)
 	}
 	for name, c := range map[string]struct {
 		device, mode, extra string
 		before              func(*ground) error // here
 		says                string
+		queue               bool
 	}{
-		"not there":  {"card0", Native, ", virtual: true", nil, "interface card0 for s: Link not found; 'ip link' lists those that there are"},
-		"virtual":    {"nic0", Native, "", nil, "is of kind veth and would end with the namespace; use a network card's, or say 'virtual: true' if it may"},
-		"loopback":   {"lo", Native, ", virtual: true", nil, "interface lo for s leads nowhere"},
-		"in use":     {"nic0", Native, ", virtual: true", func(g *ground) error { return g.nic.A.Address(netip.MustParsePrefix("198.51.100.7/24")) }, "has the address 198.51.100.7/24, which it would lose"},
-		"no hook":    {"card0", Native, ", virtual: true", hookless, "attach arrive to card0: the kernel refuses: its driver has no hook for programs; use mode generic"},
-		"too narrow": {"nic0", Generic, ", virtual: true", narrow, "interface nic0 has an MTU of 600 bytes, the cable is to carry 1500"},
-		"a bridge's": {"nic0", Native, ", virtual: true", bridge, "belongs to a bridge or a bond; 'ip link set nic0 nomaster' frees it"},
+		"not there":              {device: "card0", mode: Native, extra: ", virtual: true", says: "interface card0 for s: Link not found; 'ip link' lists those that there are"},
+		"virtual":                {device: "nic0", mode: Native, says: "is of kind veth and would end with the namespace; use a network card's, or say 'virtual: true' if it may"},
+		"loopback":               {device: "lo", mode: Native, extra: ", virtual: true", says: "interface lo for s leads nowhere"},
+		"in use":                 {device: "nic0", mode: Native, extra: ", virtual: true", before: func(g *ground) error { return g.nic.A.Address(netip.MustParsePrefix("198.51.100.7/24")) }, says: "has the address 198.51.100.7/24, which it would lose"},
+		"no hook":                {device: "card0", mode: Native, extra: ", virtual: true", before: hookless, says: "attach arrive to card0: the kernel refuses: its driver has no hook for programs; use mode generic"},
+		"too narrow":             {device: "nic0", mode: Generic, extra: ", virtual: true", before: narrow(600), says: "interface nic0 has an MTU of 600 bytes, the cable is to carry 1500"},
+		"of a queue, not there":  {device: "card0", mode: Native, queue: true, says: "interface card0 for switch: Link not found; 'ip link' lists those that there are"},
+		"of a queue, too narrow": {device: "nic0", mode: Generic, extra: ", virtual: true", queue: true, before: narrow(200), says: "interface nic0 has an MTU of 200 bytes, the cable is to carry 242"},
+		"a bridge's":             {device: "nic0", mode: Native, extra: ", virtual: true", before: bridge, says: "belongs to a bridge or a bond; 'ip link set nic0 nomaster' frees it"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGround(t)
@@ -240,8 +348,12 @@ func TestInterfaceRefused(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			text := strings.NewReplacer("nic0", c.device, ", virtual: true", c.extra).Replace(behind("a", c.mode))
-			if _, err := g.up(t, text); err == nil || !strings.Contains(err.Error(), c.says) {
+			text := behind("a", c.mode)
+			if c.queue {
+				text = queueBehind("b", c.mode)
+			}
+			text = strings.NewReplacer("nic0", c.device, ", virtual: true", c.extra).Replace(text)
+			if _, err := g.up(t, text, Options{}); err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v does not say %q", err, c.says)
 			}
 			if c.mode == Native && c.device == "nic0" {

@@ -174,17 +174,21 @@ func (r *resolver) clusters(s *PlannedSwitch) {
 	}
 }
 
-// hosts gives everybody the address that the switch knows.
+// hosts gives everybody in a namespace the address that the switch knows.
 func (r *resolver) hosts(s *PlannedSwitch) {
-	for i := range r.plan.Nodes {
-		if n := &r.plan.Nodes[i]; n.Device != "" {
-			r.fail(r.file.Nodes[i].Pos, "interface", "%s %s is behind an interface; around a queue all are namespaces", n.Role, n.Name)
+	for _, node := range r.plan.Workers() {
+		if n := &r.file.Nodes[node]; n.Interface != "" && (n.Rate != 0 || n.TC != 0) {
+			r.fail(n.Pos, "rate", "worker %s is behind interface %s, where it is told what to send; leave rate and tc out", n.Name, n.Interface)
 		}
 	}
 	for i := range r.plan.Cables {
 		c := &r.plan.Cables[i]
 		if l := r.links[r.plan.Nodes[c.Child].Name]; l.Has("mtu") {
-			r.fail(l.Pos, "mtu", "cables around a queue carry what it merges, %d bytes; leave mtu out", queueMTU)
+			r.fail(l.Pos, "mtu", "cables around a queue carry what it merges, %d bytes, and interfaces what job.lanes take; leave mtu out", queueMTU)
+		}
+		if r.plan.Nodes[c.Child].Device != "" || r.plan.Nodes[c.Parent].Device != "" {
+			c.MTU = int(olaf.FrameSize(r.plan.Lanes)) - 14
+			continue
 		}
 		c.MTU = queueMTU
 		number := r.plan.Nodes[c.Child].Number
@@ -209,6 +213,9 @@ func (p *Plan) queueLines() (lines []string) {
 	for _, node := range p.Workers() {
 		n := &p.Nodes[node]
 		does := "sends nothing by itself"
+		if n.Device != "" {
+			does = "is started where it is: " + p.hostCommand(node)
+		}
 		if n.Rate > 0 {
 			does = fmt.Sprintf("offers %v in updates of %s", n.Rate, olaf.Plural(p.Lanes, "lane"))
 		}
@@ -217,7 +224,31 @@ func (p *Plan) queueLines() (lines []string) {
 		}
 		lines = append(lines, fmt.Sprintf("worker     %s, of cluster %d, %s", n.Name, n.Cluster, does))
 	}
+	if n := &p.Nodes[p.Server()]; n.Device != "" {
+		lines = append(lines, fmt.Sprintf("server     %s is started where it is: %s", n.Name, p.hostCommand(p.Server())))
+	}
 	return lines
+}
+
+// hostCommand is what is said where a host is behind an interface.
+func (p *Plan) hostCommand(node int) string {
+	return "olafctl " + strings.Join(p.hostArgs(node), " ")
+}
+
+// hostArgs are the name and the arguments of the program on a host around a queue, but for what a worker sends and how often.
+func (p *Plan) hostArgs(node int) []string {
+	s := p.Switch
+	at := func(a netip.Addr) string { return netip.AddrPortFrom(a, olaf.UDPPort).String() }
+	server := at(p.Cables[p.Nodes[s.Node].Up].Upper)
+	common := []string{"--system", s.System, "--lanes", strconv.Itoa(p.Lanes)}
+	if n := &p.Nodes[node]; n.Role == Worker {
+		return append([]string{"worker", "--id", strconv.Itoa(n.Cluster), "--worker", strconv.Itoa(n.Number), "--listen", at(p.Cables[n.Up].Lower), "--server", server}, common...)
+	}
+	args := append([]string{"ps", "--id", "0", "--listen", server, "--clusters", strconv.Itoa(s.Clusters)}, common...)
+	for _, w := range p.Workers() {
+		args = append(args, "--worker", at(p.Cables[p.Nodes[w].Up].Lower))
+	}
+	return args
 }
 
 func plural(n int, noun string) string {

@@ -3,7 +3,9 @@ package lab
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/netip"
 	"os/exec"
 	"strconv"
@@ -39,7 +41,11 @@ type hosted struct {
 func (l *Lab) raise(o Options) error {
 	s := l.Switch
 	workers := l.Workers()
-	card, err := realtime.Open(realtime.Kernel(xdp.Mode(s.Mode)), realtime.Hosts{Workers: len(workers)})
+	outside, err := l.outside()
+	if err != nil {
+		return err
+	}
+	card, err := realtime.Open(realtime.Kernel(xdp.Mode(s.Mode)), realtime.Hosts{Workers: len(workers), Outside: outside})
 	if err != nil {
 		return err
 	}
@@ -49,11 +55,24 @@ func (l *Lab) raise(o Options) error {
 	go q.follow(ctx)
 	var senders []xdp.Sender
 	for number, node := range workers {
-		at, address := card.Worker(number)
-		l.Nodes[node], l.Cables[l.Plan.Nodes[node].Up] = at.Node, &netlab.Cable{A: at}
-		senders = append(senders, xdp.Sender{Address: address, Cluster: olaf.ClusterID(l.Plan.Nodes[node].Cluster), Worker: olaf.WorkerID(number)})
+		n := &l.Plan.Nodes[node]
+		cable := &netlab.Cable{B: card.Hub(number)}
+		if n.Device == "" {
+			cable.A, _ = card.Worker(number)
+			l.Nodes[node] = cable.A.Node
+		}
+		l.Cables[n.Up] = cable
+		senders = append(senders, xdp.Sender{Address: l.Plan.Cables[n.Up].Lower, Cluster: olaf.ClusterID(n.Cluster), Worker: olaf.WorkerID(number)})
 	}
-	l.Nodes[l.Server()], l.Cables[l.Plan.Nodes[s.Node].Up] = card.Server().Node, &netlab.Cable{B: card.Server()}
+	up := &netlab.Cable{A: card.Hub(len(workers)), B: card.Server()}
+	if l.Cables[l.Plan.Nodes[s.Node].Up] = up; up.B != nil {
+		l.Nodes[l.Server()] = up.B.Node
+	}
+	for i, c := range l.Cables {
+		if err := errors.Join(wide(c.A, l.Plan.Cables[i].MTU), wide(c.B, l.Plan.Cables[i].MTU)); err != nil {
+			return err
+		}
+	}
 	if err := l.fits(card.Carry()); err != nil {
 		return err
 	}
@@ -93,32 +112,49 @@ func (l *Lab) fits(carried int64) error {
 	return nil
 }
 
-// host starts the server, and the workers that send.
+// outside are the hosts around the switch that are behind interfaces of this machine.
+func (l *Lab) outside() (map[int]realtime.Outside, error) {
+	all := map[int]realtime.Outside{}
+	for number, node := range append(l.Workers(), l.Server()) {
+		n := &l.Plan.Nodes[node]
+		if n.Device == "" {
+			continue
+		}
+		at := realtime.Outside{Interface: n.Device, Virtual: n.Virtual}
+		if n.Role == Worker {
+			at.Hub = netip.PrefixFrom(l.Plan.Cables[n.Up].Upper, netBits)
+		} else {
+			mac, err := net.ParseMAC(n.MAC)
+			if err != nil {
+				return nil, fmt.Errorf("%w: %s has the MAC %q", ErrFile, n.Name, n.MAC)
+			}
+			at.Hub, at.MAC = netip.PrefixFrom(l.Plan.Cables[n.Down[0]].Lower, netBits), mac
+		}
+		all[number] = at
+	}
+	return all, nil
+}
+
+// host starts the server, and the workers that send, where they are namespaces. One of somebody's own is served as soon as there is one
+// behind an interface, who sends when it will.
 func (l *Lab) host(command func(args ...string) *exec.Cmd) error {
-	s := l.Switch
-	common := []string{"--system", s.System, "--lanes", strconv.Itoa(l.Lanes)}
-	at := func(a netip.Addr) string { return netip.AddrPortFrom(a, olaf.UDPPort).String() }
-	server := at(l.Plan.Cables[l.Plan.Nodes[s.Node].Up].Upper)
-	serve := append([]string{"ps", "--id", "0", "--listen", server, "--clusters", strconv.Itoa(s.Clusters)}, common...)
-	sends := false
+	answers := false
 	for _, node := range l.Workers() {
-		serve = append(serve, "--worker", at(l.Plan.Cables[l.Plan.Nodes[node].Up].Lower))
-		sends = sends || l.Plan.Nodes[node].Rate > 0
+		n := &l.Plan.Nodes[node]
+		answers = answers || n.Rate > 0 || n.Device != ""
 	}
-	if !sends {
-		return nil
+	if server := l.Server(); answers && l.Nodes[server] != nil {
+		if err := l.start(server, command(l.hostArgs(server)...)); err != nil {
+			return err
+		}
 	}
-	if err := l.start(l.Server(), command(serve...)); err != nil {
-		return err
-	}
-	for number, node := range l.Workers() {
+	for _, node := range l.Workers() {
 		n := &l.Plan.Nodes[node]
 		if n.Rate == 0 {
 			continue
 		}
 		every := time.Duration(float64(l.update()) / float64(n.Rate) * float64(time.Second))
-		args := append([]string{"worker", "--id", strconv.Itoa(n.Cluster), "--worker", strconv.Itoa(number), "--listen", at(l.Plan.Cables[n.Up].Lower), "--server", server,
-			"--every", every.String(), "--vectors", strconv.Itoa(endless), "--tc", time.Duration(n.TC / olaf.Nanosecond).String()}, common...)
+		args := append(l.hostArgs(node), "--every", every.String(), "--vectors", strconv.Itoa(endless), "--tc", time.Duration(n.TC/olaf.Nanosecond).String())
 		if err := l.start(node, command(args...)); err != nil {
 			return err
 		}

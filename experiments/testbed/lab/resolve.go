@@ -54,7 +54,7 @@ func (r *resolver) fail(at yamlfile.Pos, key, format string, args ...any) {
 // Resolve decides everything that a file leaves open. The error matches ErrFile and lists several mistakes with their lines.
 func (f *File) Resolve() (*Plan, error) {
 	r := &resolver{file: f, nodes: map[string]int{}, links: map[string]*Link{}, plan: &Plan{Name: f.name()}}
-	for _, step := range []func(){r.general, r.expand, r.spread, r.name, r.connect, r.order, r.program, r.queue} {
+	for _, step := range []func(){r.general, r.expand, r.spread, r.name, r.connect, r.order, r.program, r.queue, r.apart} {
 		step()
 		if len(r.errs) > 0 { // what comes later would blame the same again
 			return nil, errors.Join(r.errs...)
@@ -213,8 +213,8 @@ func (r *resolver) outside(n *Node) {
 		}
 		return
 	}
-	if n.Role == Aggregator {
-		r.fail(n.Pos, "interface", "aggregator %s is behind interface %s; aggregators are namespaces here", n.Name, n.Interface)
+	if n.Role == Aggregator || n.Role == Switch {
+		r.fail(n.Pos, "interface", "%s %s is behind interface %s; aggregators and switches are namespaces here", n.Role, n.Name, n.Interface)
 	}
 	if a, err := netip.ParseAddr(n.Address); err != nil || !a.Is4() {
 		r.fail(n.Pos, "address", "node %s is behind interface %s; say its IPv4 address, not %q", n.Name, n.Interface, n.Address)
@@ -306,6 +306,27 @@ func (r *resolver) opposite(node string) (there, here netip.Addr) {
 		b[3] = 253
 	}
 	return there, netip.AddrFrom4(b)
+}
+
+// apart refuses interfaces whose networks can't be told from others: from one namespace two ways would lead there.
+func (r *resolver) apart() {
+	for i := range r.plan.Nodes {
+		n := &r.plan.Nodes[i]
+		if n.Device == "" {
+			continue
+		}
+		own := n.Up
+		if own < 0 {
+			own = n.Down[0]
+		}
+		for at := range r.plan.Cables {
+			c := &r.plan.Cables[at]
+			if at != own && c.Net.Overlaps(r.plan.Cables[own].Net) {
+				r.fail(r.file.Nodes[i].Pos, "address", "%s is behind interface %s in %v, and so is the cable from %s; give it a network of its own", n.Name, n.Device, c.Net, r.plan.Nodes[c.Child].Name)
+				break
+			}
+		}
+	}
 }
 
 // order looks at the tree that the cables make.

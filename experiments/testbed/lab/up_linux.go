@@ -144,7 +144,7 @@ func wide(at *netlab.Interface, mtu int) error {
 	if at == nil || at.MTU >= mtu {
 		return nil
 	}
-	return fmt.Errorf("%w: interface %s has an MTU of %d bytes, the cable is to carry %d; raise it, or say the link's mtu", netlab.ErrNetwork, at.Name, at.MTU, mtu)
+	return fmt.Errorf("%w: interface %s has an MTU of %d bytes, the cable is to carry %d; raise it, or let packets be shorter (job.lanes, the link's mtu)", netlab.ErrNetwork, at.Name, at.MTU, mtu)
 }
 
 func address(at *netlab.Interface, a netip.Addr) error {

@@ -74,7 +74,7 @@ func play(args []string) error {
 		return err
 	}
 	layout := endpoint.Layout{Values: *lanes, PerPacket: *lanes}
-	p := &process.Player{Codec: &process.Open{Packets: 1}, Work: &process.Numbers{Layout: layout, Every: *every}}
+	p := &process.Player{Codec: &process.Open{Packets: 1}, Work: &process.Numbers{Layout: layout}}
 	cfg := endpoint.Config{Job: olaf.ClusterID(*id), Layout: layout, Workers: len(workers), Updates: uint32(max(*vectors, 1))}
 	if args[0] == "ps" {
 		placed := pktgen.Placement{Workers: len(workers), Clusters: *clusters}
@@ -89,6 +89,7 @@ func play(args []string) error {
 		return err
 	}
 	cfg.Worker, cfg.Workers = olaf.WorkerID(number), number+1
+	p.Work = &process.Numbers{Worker: cfg.Worker, Layout: layout, Every: *every}
 	server := netip.MustParseAddrPort(*values["server"])
 	p.To = func(endpoint.Peer, *program.Packet) netip.AddrPort { return server }
 	_, err = p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
