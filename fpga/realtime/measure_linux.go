@@ -19,7 +19,7 @@ import (
 // under way: fewer than fit the queue.
 const (
 	measureNS     = 500_000_000
-	patientNS     = 10 * measureNS
+	patientNS     = 40 * measureNS
 	measureLanes  = 48
 	measureWindow = 4
 )
@@ -129,6 +129,7 @@ func (c *Card) send(from netip.Addr, m *measurement) error {
 	for n := int64(0); m.goesOn(c.clock.now()); n++ {
 		if !c.room(n-lost, m) {
 			lost = n - m.served.Load()
+			nap(napNS) // frames may wait for threads of the kernel that come after all of ours
 		}
 		u := olaf.Update{Seq: uint32(n), Count: 1, Lanes: measureLanes}
 		if _, err := olaf.EncodeUpdate(frame, &a, &u, nil); err != nil {
@@ -159,10 +160,15 @@ func (c *Card) room(n int64, m *measurement) bool {
 func (c *Card) serve(m *measurement) {
 	OwnThread(Output)
 	c.pacer.output = engine.Output{}
+	last := c.clock.now()
 	for !m.stop.Load() {
-		if before := c.clock.now(); c.pacer.step() {
-			m.serveNS += c.clock.now() - before
-		} else {
+		switch before := c.clock.now(); {
+		case c.pacer.step():
+			last = c.clock.now()
+			m.serveNS += last - before
+		case before-last > eagerNS:
+			nap(idleNS)
+		default:
 			c.clock.spin(pauseNS)
 		}
 		m.served.Store(int64(c.pacer.stats.late.n))

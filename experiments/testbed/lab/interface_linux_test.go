@@ -287,7 +287,8 @@ func (g *ground) overload(t *testing.T, l *Lab, serves bool) {
 		return err
 	})
 	var counts map[string]uint64
-	for counts["delivered_frames"] < 50 || counts["aggregated"]+counts["replaced"]+counts["dropped_full"] == 0 {
+	// A decision that another processor is about to log makes the log void for a moment.
+	for counts["delivered_frames"] < 50 || counts["aggregated"]+counts["replaced"]+counts["dropped_full"] == 0 || counts["decisions_checked"] == 0 {
 		var err error
 		if counts, err = l.queue.counts(); err != nil || ctx.Err() != nil {
 			t.Fatal(counts, err, ctx.Err())
@@ -300,7 +301,7 @@ func (g *ground) overload(t *testing.T, l *Lab, serves bool) {
 	if err := host.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	if counts["decisions_checked"] == 0 || counts["decisions_checked"] != counts["decisions_equal"] || counts["misidentified"]+counts["malformed"]+counts["lost_before_engine"] > 0 {
+	if counts["decisions_checked"] != counts["decisions_equal"] || counts["misidentified"]+counts["malformed"]+counts["lost_before_engine"] > 0 {
 		t.Error(counts)
 	}
 	if report.Received == 0 || work.Wrong > 0 || serves && work.Checked == 0 {

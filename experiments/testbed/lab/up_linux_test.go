@@ -122,7 +122,9 @@ func TestQueue(t *testing.T) {
 			}
 			done := make(chan error, 1)
 			go func() { done <- h.Hold(t.Context()) }()
-			counts := await(t, p.Name, func(s *State) bool { return s.Nodes[3].Counts["delivered_frames"] > 50 })
+			counts := await(t, p.Name, func(s *State) bool {
+				return s.Nodes[3].Counts["delivered_frames"] > 50 && s.Nodes[3].Counts["decisions_checked"] > 0 // none while another processor logs one
+			})
 			q := counts.Nodes[3].Counts
 			merged := q["aggregated"] + q["replaced"] + q["dropped_full"]
 			if len(counts.Faults) > 0 || merged == 0 || q["decisions_checked"] == 0 || q["decisions_checked"] != q["decisions_equal"] || q["misidentified"]+q["malformed"] > 0 {
