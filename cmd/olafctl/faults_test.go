@@ -20,6 +20,7 @@ import (
 	"github.com/olafctl/olaf/fpga/pcie/pcietest"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/fpga/twin"
+	"github.com/olafctl/olaf/internal/raced"
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
@@ -280,6 +281,7 @@ func TestFaultsThatWereTakenForAnswers(t *testing.T) {
 // TestFaults holds that no command hands out what is not so, whatever goes wrong at any of its accesses to a card: it ends with
 // the right answer, or with an error that has a kind. `make faults` plays 10,000 scripts.
 func TestFaults(t *testing.T) {
+	raced.Skip(t)
 	c := newCampaign(t)
 	rapid.Check(t, func(r *rapid.T) {
 		command := rapid.IntRange(0, len(faulted)-1).Draw(r, "command")

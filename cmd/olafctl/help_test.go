@@ -48,12 +48,11 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 
 // TestExamplesAreOfFlagsThatExist parses every line of every example.
 func TestExamplesAreOfFlagsThatExist(t *testing.T) {
-	_, all, _ := tree(t)
+	root, all, _ := tree(t)
 	for _, cmd := range all {
 		for line := range strings.Lines(cmd.Example) {
 			for _, call := range strings.Split(line, "olafctl ")[1:] {
 				call, _, _ = strings.Cut(call, " #")
-				root, _, _ := tree(t)
 				found, rest, err := root.Find(strings.Fields(call))
 				if err != nil || found == root {
 					t.Errorf("%s: %q is no command: %v", cmd.CommandPath(), call, err)

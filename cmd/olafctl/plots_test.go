@@ -10,11 +10,13 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/internal/raced"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/tui/queues"
 )
 
 func TestPlotsReplaceNothingWithoutForce(t *testing.T) {
+	raced.Skip(t)
 	line := experiments.Series{Name: "olaf", X: []float64{1, 2}, Y: []results.Statistic{{Mean: 1, N: 1}, {Mean: 2, N: 1}}}
 	figure := &experiments.Figure{Experiment: "fig7", Panels: []experiments.Panel{{Name: "a", XLabel: "x", YLabel: "y", Series: []experiments.Series{line}}}}
 	var said bytes.Buffer
@@ -57,6 +59,7 @@ func TestPlotsReplaceNothingWithoutForce(t *testing.T) {
 
 // TestFiguresOfADashboard holds that the dashboard draws a finished experiment as export does, into a folder of its own.
 func TestFiguresOfADashboard(t *testing.T) {
+	raced.Skip(t)
 	t.Chdir(t.TempDir())
 	b := new(background)
 	if _, err := b.figures(t.Context()); err == nil {

@@ -7,8 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime/debug"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -17,6 +15,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/mute"
 	"github.com/olafctl/olaf/internal/peer"
+	"github.com/olafctl/olaf/internal/raced"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden output of the scripts")
@@ -96,7 +95,7 @@ func condition(name string) (bool, error) {
 	case "mount":
 		return canMount()
 	case "race":
-		return raced(), nil
+		return raced.Watched(), nil
 	case "real":
 		return canReal(), nil
 	}
@@ -106,10 +105,4 @@ func condition(name string) (bool, error) {
 	}
 	path, err := peer.Find(program)
 	return path != "", err
-}
-
-// raced says whether this program was built with the race detector.
-func raced() bool {
-	info, ok := debug.ReadBuildInfo()
-	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }

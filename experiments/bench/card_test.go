@@ -17,6 +17,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/internal/raced"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/store"
@@ -82,6 +83,7 @@ func TestBenchOnACard(t *testing.T) {
 
 // TestWhatACardLeavesInDoubt holds what happens to frames and clocks on the way, and what is made of it.
 func TestWhatACardLeavesInDoubt(t *testing.T) {
+	raced.Skip(t)
 	spec := cardSpec()
 	spec.Runs, spec.Versus, spec.OutRates = 2, "", spec.OutRates[:1]
 	spec.Workload.UpdatesPerWorker = 300 // a run of 0.3 ms is looked at several times

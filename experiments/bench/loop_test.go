@@ -148,9 +148,9 @@ func TestLoopIsRecorded(t *testing.T) {
 	if want := m.Outcome.Runs[0][0].Counters.Of("frames_arrived"); int64(r.Frames()) != want || want == 0 {
 		t.Errorf("%d frames, %d arrived", r.Frames(), want)
 	}
-	seen := map[string]int{}
+	seen, format := map[string]int{}, s.Frame()
 	eachFrame(t, path, func(data []byte, length int, _ []string) {
-		v, err := s.Frame().DecodeTruncated(data, length)
+		v, err := format.DecodeTruncated(data, length)
 		must(t, err)
 		seen[v.Message.Name]++
 	})

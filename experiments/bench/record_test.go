@@ -74,11 +74,11 @@ func TestRecordingOfAnotherSystem(t *testing.T) {
 	must(t, err)
 	mustBench(t, s, Options{Stream: NewStream(r)})
 	must(t, errors.Join(r.Commit(), r.Abandon()))
-	frames := uint64(0)
+	frames, format := uint64(0), s.Frame()
 	eachFrame(t, path, func(data []byte, length int, comments []string) {
 		frames++
-		v, err := s.Frame().Decode(data)
-		if err != nil || v.Message.Name != "data" || length != int(s.Frame().Size(48)) {
+		v, err := format.Decode(data)
+		if err != nil || v.Message.Name != "data" || length != int(format.Size(48)) {
 			t.Fatalf("frame %d of %d bytes: %v", frames, length, err)
 		}
 		if len(comments) != 1 || !strings.HasPrefix(comments[0], "merged 3: w") {

@@ -77,8 +77,9 @@ func TestRecordingOfSegments(t *testing.T) {
 	s := inPieces(t)
 	s.Versus, s.Runs = "", 1
 	var frames [3]int
+	format := s.Frame()
 	eachFrame(t, recorded(t, s), func(data []byte, _ int, _ []string) {
-		v, err := s.Frame().Decode(data)
+		v, err := format.Decode(data)
 		must(t, err)
 		var p program.Packet
 		v.Packet(&p)

@@ -196,9 +196,9 @@ func TestRecordedOnWires(t *testing.T) {
 	if want := m.Outcome.Runs[0][0].Counters.Of("frames_arrived"); int64(r.Frames()) != want || want == 0 {
 		t.Errorf("%d frames, %d arrived", r.Frames(), want)
 	}
-	seen, lanes := map[string]int{}, make([]uint32, olaf.MaxLanes)
+	seen, lanes, format := map[string]int{}, make([]uint32, olaf.MaxLanes), s.Frame()
 	eachFrame(t, path, func(data []byte, length int, _ []string) {
-		v, err := s.Frame().DecodeTruncated(data, length)
+		v, err := format.DecodeTruncated(data, length)
 		must(t, err)
 		if n := v.Lanes(lanes); n == 0 || length != len(data) {
 			t.Fatalf("%d lanes in %d of %d bytes", n, len(data), length)
