@@ -802,3 +802,22 @@ func TestWithOneParameter(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What workers of an entry share is its own: the slowest link there is takes its time, none takes nothing, and nothing outlives the end.
+func TestSourcesOfEntries(t *testing.T) {
+	s := &sim{t: &Topology{Update: 100}, end: 1000}
+	for _, c := range []struct {
+		k    Clusters
+		want source
+	}{
+		{Clusters{}, source{end: 1000}},
+		{Clusters{Access: Access{Rate: olaf.BitPerSecond, Overhead: 3, Delay: 5}}, source{end: 1000, transmit: 103 * 8 * int64(olaf.Second), delay: 5}},
+		{Clusters{Start: 7, Stop: 999, Jitter: 5999, Arrivals: Poisson}, source{poisson: true, jitter: 5, start: 7, end: 999}},
+		{Clusters{Stop: 1001, Jitter: 1000, Arrivals: Periodic}, source{jitter: 1, end: 1000}},
+	} {
+		got := s.newSource(&c.k)
+		if got.poisson != c.want.poisson || got.jitter != c.want.jitter || got.start != c.want.start || got.end != c.want.end || got.transmit != c.want.transmit || got.delay != c.want.delay {
+			t.Errorf("%+v: %+v", c.k, got)
+		}
+	}
+}
