@@ -192,11 +192,12 @@ func TestRescaleKeepsTheLoad(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entries := rapid.IntRange(1, 4).Draw(t, "entries")
 		topology := &Topology{Switches: []Switch{{Slots: 6}, {Slots: 1}, {}}, Links: []Link{{Rate: 840 * olaf.Mbps}}}
+		count := rapid.IntRange(1, 3).Draw(t, "count")
 		for i := range entries {
-			topology.Clusters = append(topology.Clusters, Clusters{ID: 100 * i, Count: 3, Workers: 2, Period: olaf.Second, Jitter: 5, At: Names{"a"}})
+			topology.Clusters = append(topology.Clusters, Clusters{ID: 100 * i, Count: count, Workers: 2, Period: olaf.Second, Jitter: 5, At: Names{"a"}})
 		}
 		s := Scale{Clusters: rapid.IntRange(0, 20).Draw(t, "clusters"), WorkersPerCluster: rapid.IntRange(0, 5).Draw(t, "workers")}
-		was, wasWorkers := 3*entries, 6*entries
+		was, wasWorkers := count*entries, 2*count*entries
 		if err := topology.Rescale(s); err != nil {
 			t.Fatal(err)
 		}
@@ -819,5 +820,39 @@ func TestSourcesOfEntries(t *testing.T) {
 		if got.poisson != c.want.poisson || got.jitter != c.want.jitter || got.start != c.want.start || got.end != c.want.end || got.transmit != c.want.transmit || got.delay != c.want.delay {
 			t.Errorf("%+v: %+v", c.k, got)
 		}
+	}
+}
+
+// An account that does not add up is an error of the run, that of updates as well as that of frames.
+func TestBrokenAccounts(t *testing.T) {
+	for name, tamper := range map[string]func(*sim){
+		"as it is": func(*sim) {}, "an update that nobody sent": func(s *sim) { s.meter.total[countUpdates]++ }, "one that was never generated": func(s *sim) { s.meter.total[countWithheld]++ },
+		"a frame that no link lost": func(s *sim) { s.ports[0].updateFramesLost++ },
+	} {
+		topology := oneSwitch("olaf", 4, 10*olaf.Millisecond, Clusters{Count: 3, Workers: 2, Period: 20 * olaf.Millisecond})
+		topology.Duration = olaf.Second
+		n, err := build(topology)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSim(topology, n, Options{})
+		if err := s.run(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tamper(s)
+		if r, err := s.result(); name == "as it is" && (err != nil || r == nil) || name != "as it is" && (!errors.Is(err, ErrAccounting) || r != nil) {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// A link can become as slow as a bit a second, after which nothing more arrives in time.
+func TestSlowestChange(t *testing.T) {
+	const ms = olaf.Millisecond
+	topology := oneSwitch("fifo", 100, ms, Clusters{Workers: 1, Period: 10 * ms})
+	topology.Duration = olaf.Second
+	topology.Schedule = []Change{{At: 500 * ms, From: "sw", To: "ps", Rate: olaf.BitPerSecond}}
+	if r := mustRun(t, topology, Options{}); r.Of("delivered_frames") < 49 || r.Of("delivered_frames") > 51 {
+		t.Errorf("%v frames", r.Of("delivered_frames"))
 	}
 }
