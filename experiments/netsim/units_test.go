@@ -856,3 +856,27 @@ func TestSlowestChange(t *testing.T) {
 		t.Errorf("%v frames", r.Of("delivered_frames"))
 	}
 }
+
+// A picture at the end of a run says what its result says.
+func TestPictureAtTheEnd(t *testing.T) {
+	topology := mustPreset(t, "multihop", Scale{})
+	topology.Control.Enabled, topology.Duration = true, 10*olaf.Second
+	n, err := build(topology)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSim(topology, n, Options{})
+	if err := s.run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	v, totals := s.look(olaf.Time(s.end)), s.totals()
+	if v.Withheld == 0 || int64(v.Withheld) != totals.Of("tc_withheld") || int64(v.Fate.Sent) != totals.Of("sent") || int64(v.Fate.Delivered) != totals.Of("count_delivered") {
+		t.Errorf("%d withheld, %+v; the account says %v", v.Withheld, v.Fate, totals)
+	}
+	if v.Topology != "multihop" || v.Queue != "olaf" || !v.Control || v.Seed != 1 || v.Now != v.End || v.Warmup != olaf.Time(5*olaf.Second) || v.End != olaf.Time(15*olaf.Second) || v.Workers != 100 || v.Events != s.events || v.Waits != "" {
+		t.Errorf("%+v", v)
+	}
+	if len(v.Clusters) != 10 || len(v.Groups) != 2 || v.Clusters[9].Cluster != 10 || v.Clusters[9].Workers != 10 || v.Clusters[9].Group != "S2" {
+		t.Errorf("%+v", v.Clusters)
+	}
+}
