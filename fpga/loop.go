@@ -14,3 +14,10 @@ type Looper interface {
 	// otherwise, is refused. The error matches ErrRefused, or is the program's.
 	OpenLoop(build program.Config) (program.Program, error)
 }
+
+// AddsUpdates says whether the programs of a device stand in front of its queue too, and add up what the generator sends. Where it
+// says nothing they do.
+func AddsUpdates(dev Device) bool {
+	d, says := dev.(interface{ AddsUpdates() bool })
+	return !says || d.AddsUpdates()
+}

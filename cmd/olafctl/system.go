@@ -38,7 +38,7 @@ type place struct {
 func placesOf(env *cli.Env, s *system.System) []place {
 	var places []place
 	for i := range env.Devices {
-		places = append(places, onDevice(&env.Devices[i], s))
+		places = append(places, onDevice(env.Devices, &env.Devices[i], s))
 	}
 	simulate := place{Name: "simulate", Can: "networks of switches, workers that do not wait"}
 	if len(s.Modes) > 0 {
@@ -68,7 +68,7 @@ func trainsOn(env *cli.Env, s *system.System) []string {
 	return env.Devices.With(needs).Prefixes()
 }
 
-func onDevice(d *testbed.Device, s *system.System) place {
+func onDevice(all testbed.Devices, d *testbed.Device, s *system.System) place {
 	p := place{Name: d.Prefix, Can: "bench"}
 	switch {
 	case !d.Can(testbed.HasTables):
@@ -78,7 +78,7 @@ func onDevice(d *testbed.Device, s *system.System) place {
 	case s.OnServers:
 		p.Can, p.Why = "", "there are no servers that add models up"
 	case !s.Open() && !d.Can(testbed.ClosesLoop):
-		p.Can, p.Why = "", "its workers wait for answers, and nobody can wait there"
+		p.Can, p.Why = "", "it can't "+testbed.ClosesLoop.String()
 	case s.Program != nil && !d.Builds(s.Program):
 		p.Can, p.Why = "", "it is not built with the program"
 	case !s.Open() && !s.Framed() && !d.Can(testbed.TakesLengths):
@@ -89,9 +89,21 @@ func onDevice(d *testbed.Device, s *system.System) place {
 			p.Can += ", in real time"
 		}
 	case s.Program != nil:
-		p.Can = "bench, workers that do not wait, --h"
+		p.Can = "bench, workers that do not wait, --h" + behindAgents(all, d, s)
 	}
 	return p
+}
+
+// behindAgents says which devices a system can't run on when they are those of an agent, which d may be.
+func behindAgents(all testbed.Devices, d *testbed.Device, s *system.System) string {
+	if d.Lend != nil {
+		return ""
+	}
+	waits := slices.DeleteFunc(all.Lent(), func(row testbed.Device) bool { return !waitsThere(&row, s) })
+	if len(waits) == 0 {
+		return ""
+	}
+	return "; an agent of " + strings.Join(waits.Prefixes(), " or ") + " can't " + testbed.NeitherWay.String()
 }
 
 // waitsThere says that workers of a system wait on a device although elsewhere they need not: nothing there adds up what they would send.

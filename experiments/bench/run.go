@@ -75,6 +75,11 @@ func (p *Plan) Program(ctx context.Context, bed *testbed.Testbed) (hash string, 
 		if err := p.fits(bed.Cards[0].Device, c); err != nil {
 			return "", err
 		}
+		if c.system.Adds() && p.Spec.Loop == nil {
+			if err := bed.Adds(); err != nil {
+				return "", err
+			}
+		}
 		if p.Spec.Loop != nil && !bed.Can(testbed.VirtualTime) {
 			if err := p.Spec.numbered(c.system); err != nil {
 				return "", err

@@ -13,6 +13,11 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/playback"
+	"github.com/olafctl/olaf/fpga/program/programs"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/twin"
+	"github.com/olafctl/olaf/p4ctl/agent"
+	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
 func smallSpec() Spec {
@@ -41,6 +46,49 @@ func TestBenchThroughAnAgent(t *testing.T) {
 		if diff := cmp.Diff(string(want), string(got)); diff != "" {
 			t.Error(diff)
 		}
+	}
+}
+
+// hosting is a twin that takes a program for hosts that wait, and for nobody else.
+type hosting struct{ *twin.Twin }
+
+func (hosting) AddsUpdates() bool { return false }
+
+// TestAgentsOfHostsThatWait holds that what an agent lends is asked before anything is written whether updates pass its programs.
+func TestAgentsOfHostsThatWait(t *testing.T) {
+	built := programs.All()
+	row := testbed.Local(testbed.Device{
+		Prefix: "waits:", Abilities: testbed.HasTables | testbed.ClosesLoop | testbed.TakesPrograms, Programs: built,
+	}, func(context.Context, string, testbed.OpenOptions) (*testbed.Parts, error) {
+		backend := new(agent.Embedded)
+		card, err := twin.New(twin.Config{Tables: testbed.TablesOf(backend), Programs: built})
+		return &testbed.Parts{Cards: []testbed.Card{{Device: hosting{card}, Tap: card}}, Tables: backend, Profile: p4.Twin()}, err
+	})
+	access := testbed.Access{Devices: testbed.Devices{row, testbed.Agent(built...)}}
+	s, err := testbed.Serve(t.Context(), "waits:", testbed.ServeOptions{Listen: "127.0.0.1:0", Device: testbed.DeviceOptions{Access: access}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := smallSpec()
+	spec.Queue, spec.Versus, spec.H = "olaf", "iswitch", new(3)
+	_, err = Measure(t.Context(), spec, Options{Device: "grpc://" + s.Target, Access: access})
+	var refused *testbed.Unsupported
+	if !errors.As(err, &refused) || refused.Lacks != testbed.NeitherWay || refused.Able.Forms() != "waits:" {
+		t.Errorf("refused with %v", err)
+	}
+	d, err := testbed.OpenDevice(t.Context(), "grpc://"+s.Target, testbed.DeviceOptions{Access: access, ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []uint32{regmap.CommonErrors, regmap.AggregatorProgram, regmap.GeneratorFlows, regmap.GeneratorDescriptors} {
+		if n, err := d.Read32(at); n != 0 || err != nil {
+			t.Errorf("register %#x was touched: %#x, %v", at, n, err)
+		}
+	}
+	spec.Versus, spec.H = "", nil
+	_, err = Measure(t.Context(), spec, Options{Device: "grpc://" + s.Target, Access: access})
+	if err := errors.Join(err, d.Close(), s.Close()); err != nil {
+		t.Errorf("without a program: %v", err)
 	}
 }
 

@@ -182,6 +182,10 @@ func (d Devices) Check(address string, a Ability) error {
 	return &Unsupported{Address: address, Lacks: a &^ row.Abilities, Able: d.With(a)}
 }
 
+// NeitherWay is what an agent's device lacks beside which hosts wait: nobody waits behind an agent, and what others send its programs do
+// not add up.
+const NeitherWay = ClosesLoop | AddsUpdates
+
 // ErrUnsupported is what every *Unsupported matches.
 var ErrUnsupported = olaf.NewError(olaf.Device, "not supported by this device")
 

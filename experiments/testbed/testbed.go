@@ -36,6 +36,8 @@ type Testbed struct {
 	AgeErrorPct float64
 	Abilities   Ability // of the device
 	Hosts       *Hosts  // that were asked for
+	address     string  // as it was opened, in the table of devices
+	devices     Devices
 	profile     p4.Profile
 	close       []func() error
 	// version counts the changes of the tables, whoever made them; nil where nobody here sees them.
@@ -124,8 +126,17 @@ func Open(ctx context.Context, address string, o OpenOptions) (*Testbed, error) 
 	if err != nil {
 		return nil, err
 	}
-	bed.Abilities = row.Abilities
+	bed.Abilities, bed.address, bed.devices = row.Abilities, address, devices
 	return bed, nil
+}
+
+// Adds refuses a testbed whose programs do not add up what workers send that do not wait, which the row of an agent can't know, and names
+// the devices beside which workers can wait. The error is an *Unsupported.
+func (b *Testbed) Adds() error {
+	if fpga.AddsUpdates(b.Cards[0].Device) {
+		return nil
+	}
+	return &Unsupported{Address: b.address, Lacks: NeitherWay, Able: b.devices.With(ClosesLoop)}
 }
 
 // Can says whether the device has all of some abilities.

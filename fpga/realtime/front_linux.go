@@ -50,6 +50,9 @@ type loop struct {
 
 var _ fpga.Looper = (*Card)(nil)
 
+// AddsUpdates is false: programs are for hosts that wait, and no update of the generator passes one.
+func (c *Card) AddsUpdates() bool { return false }
+
 // OpenLoop begins a loop through the program that register aggregator.program names. Packets may be presented by one thread while
 // another reads registers.
 func (c *Card) OpenLoop(build program.Config) (program.Program, error) {

@@ -290,6 +290,9 @@ func (d *Device) PortCounts() (counts []fpga.Port, err error) {
 	return counts, err
 }
 
+// AddsUpdates says whether the programs of the agent's device add up what its generator sends, as far as the agent knows of such.
+func (d *Device) AddsUpdates() bool { return !d.offers.Waits }
+
 // LogsArrivals says whether the agent's device knows what reached its queue.
 func (d *Device) LogsArrivals() bool { return d.offers.Arrivals }
 

@@ -327,6 +327,21 @@ func TestPortsAndCaptureTravel(t *testing.T) {
 	}
 }
 
+// hosting is a card whose programs are for hosts that wait alone.
+type hosting struct{ *twin.Twin }
+
+func (hosting) AddsUpdates() bool { return false }
+
+// TestAgentsSayWhoseTheirProgramsAre holds that a client knows before it writes anything whether updates pass a device's programs.
+func TestAgentsSayWhoseTheirProgramsAre(t *testing.T) {
+	for _, d := range []fpga.Device{newTwin(t), hosting{newTwin(t)}} {
+		target, _ := serve(t, d, nil)
+		if there := fpga.AddsUpdates(dial(t, target, Options{})); there != fpga.AddsUpdates(d) {
+			t.Errorf("of %T it is said %v", d, there)
+		}
+	}
+}
+
 // TestNothingIsAskedThatIsNotOffered holds that a device without ports and capture costs no exchange for them.
 func TestNothingIsAskedThatIsNotOffered(t *testing.T) {
 	target, _ := serve(t, newTwin(t), new(canned))

@@ -94,7 +94,9 @@ func (s *Server) session(stream grpc.ServerStream) (err error) {
 	_, captures := s.tap.(fpga.Capturer)
 	_, ports := s.device.(fpga.PortCounter)
 	_, arrivals := fpga.LogOf(s.device)
-	answer, err := json.Marshal(greeting{Version: Version, Identity: &id, Tap: s.tap != nil, Captures: captures, Ports: ports, Arrivals: arrivals})
+	answer, err := json.Marshal(greeting{
+		Version: Version, Identity: &id, Tap: s.tap != nil, Captures: captures, Ports: ports, Arrivals: arrivals, Waits: !fpga.AddsUpdates(s.device),
+	})
 	if err != nil {
 		return status.Error(codes.Internal, err.Error())
 	}

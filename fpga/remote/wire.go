@@ -75,6 +75,7 @@ type greeting struct {
 	Captures bool           `json:"captures,omitempty"`  // the tap tells how well it captured
 	Ports    bool           `json:"ports,omitempty"`     // the device counts at network ports
 	Arrivals bool           `json:"arrivals,omitempty"`  // the device knows what reached its queue
+	Waits    bool           `json:"waits,omitempty"`     // its programs are for hosts that wait alone, and no update passes one
 }
 
 func parseGreeting(b []byte) (g greeting, err error) {
