@@ -12,6 +12,7 @@ import (
 type admitting struct {
 	*fakeTables
 	members map[olaf.ClusterID]map[olaf.WorkerID]bool // nil where the pipeline has no such table
+	above   map[olaf.ClusterID]bool
 }
 
 func (a *admitting) Admits(_ *program.Description, c olaf.ClusterID, w olaf.WorkerID) bool {
@@ -21,7 +22,7 @@ func (a *admitting) Admits(_ *program.Description, c olaf.ClusterID, w olaf.Work
 func (a *admitting) Jobs(*program.Description) (jobs []program.Job, has bool) {
 	for c, m := range a.members {
 		if len(m) > 0 {
-			jobs = append(jobs, program.Job{ID: c})
+			jobs = append(jobs, program.Job{ID: c, Parent: a.above[c]})
 		}
 	}
 	return jobs, a.members != nil
@@ -39,7 +40,7 @@ func (a *admitting) set(c olaf.ClusterID, workers ...olaf.WorkerID) {
 // What nobody admitted is dropped and counted as a stranger's, from the frame on that comes after the tables said so; a cluster
 // without any member loses what it holds.
 func TestAdmission(t *testing.T) {
-	tables := &admitting{newTables(2, 3), map[olaf.ClusterID]map[olaf.WorkerID]bool{}}
+	tables := &admitting{fakeTables: newTables(2, 3), members: map[olaf.ClusterID]map[olaf.WorkerID]bool{}}
 	tables.set(0, 0, 1)
 	tables.set(1, 3, 4, 5)
 	b := newBench(t, Config{Tables: tables, Programs: []program.Description{summing}})
@@ -87,7 +88,7 @@ func TestAdmission(t *testing.T) {
 
 // Where updates only queue, the tables of programs are nobody's matter, and the next program's are its own.
 func TestAdmissionIsTheProgramsOwn(t *testing.T) {
-	tables := &admitting{newTables(1, 2), map[olaf.ClusterID]map[olaf.WorkerID]bool{}}
+	tables := &admitting{fakeTables: newTables(1, 2), members: map[olaf.ClusterID]map[olaf.WorkerID]bool{}}
 	b := newBench(t, Config{Tables: tables, Programs: []program.Description{summing}})
 	b.configure(fifo, 8, 20)
 	b.loadFlows(1, 2, nil)

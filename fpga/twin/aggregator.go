@@ -29,6 +29,7 @@ type front struct {
 	own      regmap.AggregatorCounters // as the own ones of counters
 	peak     int
 	clusters int   // that there are segments for
+	above    above // which of them have a switch above
 	flow     *flow // of the update at hand, the newest inside of what it completes
 }
 
@@ -150,6 +151,35 @@ func (t *Twin) followTables() {
 	if jobs, has := l.Jobs(t.front.program); has {
 		t.front.Keep(jobs)
 	}
+}
+
+// above are the jobs whose sums go up to a switch above, as the tables say at an epoch.
+type above struct {
+	epoch uint64
+	jobs  map[olaf.ClusterID]bool
+}
+
+// rises says whether the program's tables name a switch above a cluster's.
+func (t *Twin) rises(c olaf.ClusterID) bool {
+	if a := &t.front.above; a.epoch != t.tables.epoch {
+		a.epoch, a.jobs = t.tables.epoch, nil
+		if l, has := t.tables.lookup.(aggregator.Admission); has {
+			jobs, _ := l.Jobs(t.front.program)
+			a.jobs = parents(jobs)
+		}
+	}
+	return t.front.above.jobs[c]
+}
+
+// parents are those of some jobs that have a switch above.
+func parents(jobs []program.Job) map[olaf.ClusterID]bool {
+	up := map[olaf.ClusterID]bool{}
+	for i := range jobs {
+		if jobs[i].Parent {
+			up[jobs[i].ID] = true
+		}
+	}
+	return up
 }
 
 // present brings one update of f to the program; what it completes reaches the queue at once.

@@ -122,8 +122,11 @@ func (l *downlinks) release(a *answer) {
 	}
 }
 
-// answering says whether sums go to the workers.
-func (t *Twin) answering() bool { return t.queue.config.down.toWorkers && t.front.Aggregator != nil }
+// answering says whether the sums of a cluster go to its workers: not where the tables name a switch above, which is behind the
+// uplink as the server is.
+func (t *Twin) answering(c olaf.ClusterID) bool {
+	return t.queue.config.down.toWorkers && t.front.Aggregator != nil && !t.rises(c)
+}
 
 // answerWorkers takes a sum whose last bit left the queue.
 func (t *Twin) answerWorkers(d *engine.Departure, leaves olaf.Time, stay olaf.Duration) {

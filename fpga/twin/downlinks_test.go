@@ -60,7 +60,10 @@ func (a *answers) Answer(at olaf.Time, _ *olaf.Observation)                 { a.
 
 // newAnsweringBench is a card whose program answers the workers, 2.5 bytes a cycle and link: 102.4 cycles a frame.
 func newAnsweringBench(t *testing.T, cfg Config) *bench {
-	cfg.Tables, cfg.Programs = newTables(2, 3), []program.Description{summing}
+	cfg.Programs = []program.Description{summing}
+	if cfg.Tables == nil {
+		cfg.Tables = newTables(2, 3)
+	}
 	b := newBench(t, cfg)
 	b.write(regmap.AggregatorProgram, summing.Code)
 	b.write(regmap.AggregatorH, 3)
@@ -115,6 +118,40 @@ func TestSumsGoToWorkers(t *testing.T) {
 	}
 	if d := cmp.Diff(want, to); d != "" {
 		t.Error(d)
+	}
+}
+
+// Where the program's tables name a switch above, a job's sums leave by the uplink, from the first that leaves after they said so, and
+// those of other jobs go to the workers.
+func TestSumsOfJobsBelowAnotherSwitch(t *testing.T) {
+	tables := &admitting{fakeTables: newTables(2, 3), members: map[olaf.ClusterID]map[olaf.WorkerID]bool{}, above: map[olaf.ClusterID]bool{1: true}}
+	tables.set(0, 0, 1, 2)
+	tables.set(1, 3, 4, 5)
+	b := newAnsweringBench(t, Config{Wire: true, Tables: tables})
+	sums := func() (kinds map[olaf.ClusterID]Kind) {
+		var ds []regmap.Descriptor
+		for i := range uint16(6) {
+			ds = append(ds, regmap.Descriptor{Time: uint64(4 * i), Flow: i, Sequence: uint32(i)})
+		}
+		b.loadDescriptors(ds...)
+		b.start()
+		b.sleep(1000 * olaf.Cycle)
+		kinds = map[olaf.ClusterID]Kind{}
+		for _, p := range b.DrainPackets(nil) {
+			kinds[p.Update.Cluster] = p.Kind
+		}
+		if seen := b.Drain(nil); len(seen) != 2 || len(seen[0].Contributors) != 3 || len(seen[1].Contributors) != 3 {
+			t.Errorf("seen %+v", seen)
+		}
+		return kinds
+	}
+	if have := sums(); have[0] != Answered || have[1] != Delivered || b.frontOwn().ResultsOut != 3 {
+		t.Errorf("%v, %d copies", have, b.frontOwn().ResultsOut)
+	}
+	tables.above = nil
+	tables.version++
+	if have := sums(); have[0] != Answered || have[1] != Answered || b.frontOwn().ResultsOut != 9 {
+		t.Errorf("with nobody above: %v, %d copies", have, b.frontOwn().ResultsOut)
 	}
 }
 

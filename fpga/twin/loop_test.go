@@ -138,8 +138,10 @@ func (b *bench) inspectsLoop(p program.Program) {
 
 // TestLoopIsRefused holds that nobody loops through what is not there.
 func TestLoopIsRefused(t *testing.T) {
-	b := newLoopBench(t, threeOf(0, 0, 4), threeOf(1, 4, 4))
-	p := looped(t, b, 8)
+	below := threeOf(3, 8, 4)
+	below.Parent = true
+	b := newLoopBench(t, threeOf(0, 0, 4), threeOf(1, 4, 4), below)
+	p := looped(t, b, 12)
 	if err := p.Configure(threeOf(0, 0, 4)); err != nil {
 		t.Errorf("a job that the tables have: %v", err)
 	}
@@ -149,6 +151,7 @@ func TestLoopIsRefused(t *testing.T) {
 		"a job that the tables do not have":           p.Configure(threeOf(2, 0, 4)),
 		"a job with other slots than the tables have": p.Configure(threeOf(1, 0, 4)),
 		"a job with fewer workers than the tables":    p.Configure(two),
+		"a job whose sums the tables send up":         p.Configure(threeOf(3, 8, 4)),
 		"a card whose queue stands":                   standing(b),
 	} {
 		if !errors.Is(err, fpga.ErrRefused) {

@@ -229,7 +229,7 @@ func (s *uplink) Deliver(d *engine.Departure) {
 	t.counters.own.OccupancyIntegral += uint64(cycleOf(olaf.Time(queued)))
 
 	leaves, stay := at+t.outLatency(), queued+olaf.Duration(t.outLatency())
-	if t.answering() {
+	if t.answering(u.Cluster) {
 		t.answerWorkers(d, leaves, stay)
 	} else {
 		t.toServer(d, cycleOf(at), leaves, stay)
