@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/node"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/results/metric"
@@ -75,7 +76,7 @@ func (s *sim) raise(n *Network) {
 		down, up := s.addLink(int32(s.root()+all[i].Parent), int32(s.root()+i), port, program.Uplink, &all[i].Up)
 		above.down = append(above.down, down)
 		s.switches[i].up, s.switches[i].parent, s.switches[i].port = up, true, port
-		s.wires[up].line, s.wires[down].line = newLine(all[i].Slots), newLine(all[all[i].Parent].Slots)
+		s.wires[up].Line, s.wires[down].Line = node.NewLine(all[i].Slots), node.NewLine(all[all[i].Parent].Slots)
 	}
 	for to := range all {
 		for at := range all {
@@ -135,43 +136,6 @@ func (s *sim) onward(at int, from program.Port, job int) int32 {
 	return s.switches[at].up
 }
 
-// line is the frames that wait for a wire, where not any number may.
-type line struct {
-	slots  int
-	starts []int64 // when each will begin to leave
-	most   int     // of them at a time
-
-	dropped uint64
-}
-
-// newLine has room for so many frames; nil, without a limit, of 0.
-func newLine(slots int) *line {
-	if slots == 0 {
-		return nil
-	}
-	return &line{slots: slots, starts: make([]int64, 0, slots)}
-}
-
-// holds says whether there is room for a frame that comes at an instant, and keeps when it will begin to leave: when the wire
-// is free.
-func (l *line) holds(at, free int64) bool {
-	gone := 0
-	for gone < len(l.starts) && l.starts[gone] <= at {
-		gone++
-	}
-	l.starts = append(l.starts[:0], l.starts[gone:]...)
-	switch {
-	case free <= at:
-		return true // it leaves at once
-	case len(l.starts) == l.slots:
-		l.dropped++
-		return false
-	}
-	l.starts = append(l.starts, free)
-	l.most = max(l.most, len(l.starts))
-	return true
-}
-
 // refuse ends packet i at a port that is full.
 func (s *sim) refuse(i int32) {
 	if s.job.Observer != nil {
@@ -190,12 +154,12 @@ func (s *sim) portsOf(r *Result) {
 
 // tell is the port in front of a wire at an instant, but for so much of the time that it was busy.
 func (w *wire) tell(at, but int64) Port {
-	p := Port{In: w.frames, Left: w.frames, Busy: metric.Missing()}
-	if w.line != nil {
-		p.In, p.Dropped, p.Most = w.frames+w.line.dropped, w.line.dropped, w.line.most
+	p := Port{In: w.Frames, Left: w.Frames, Busy: metric.Missing()}
+	if w.Line != nil {
+		p.In, p.Dropped, p.Most = w.Frames+w.Line.Dropped, w.Line.Dropped, w.Line.Most
 	}
 	if at > 0 {
-		p.Busy = metric.Float(w.busy-but) / metric.Float(at)
+		p.Busy = metric.Float(w.Busy-but) / metric.Float(at)
 	}
 	return p
 }

@@ -99,7 +99,7 @@ func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left o
 	h.opens = false
 	s.meter.inFlight++
 	s.transmit(i, s.access[h.number], h.cpu)
-	return olaf.Time(s.wires[s.access[h.number]].free)
+	return olaf.Time(s.wires[s.access[h.number]].Free)
 }
 
 // pay lets the software work on a packet.

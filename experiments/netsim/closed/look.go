@@ -50,16 +50,12 @@ func (l *Look) Ports(at olaf.Time) []PortNow {
 	ports := make([]PortNow, len(s.switches))
 	for i := 1; i < len(s.switches); i++ {
 		w, p := &s.wires[s.switches[i].up], &ports[i]
-		p.Port = w.tell(int64(at), max(w.free-int64(at), 0)) // what was handed over leaves without a gap
-		p.Sending = w.free > int64(at)
-		if w.line == nil {
+		p.Port = w.tell(int64(at), max(w.Free-int64(at), 0)) // what was handed over leaves without a gap
+		p.Sending = w.Free > int64(at)
+		if w.Line == nil {
 			continue
 		}
-		for _, start := range w.line.starts {
-			if start > int64(at) {
-				p.Waiting++
-			}
-		}
+		p.Waiting = w.Line.Waiting(int64(at))
 		p.Left -= uint64(p.Waiting)
 	}
 	return ports

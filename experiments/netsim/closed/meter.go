@@ -154,16 +154,3 @@ func (m *meter) applied(h *host) {
 		k.ages[i].Deliver(results.Window{}, olaf.Time(now), olaf.Time(ns)*olaf.Time(olaf.Nanosecond))
 	}
 }
-
-// occupancy is the table of a switch over time.
-type occupancy struct {
-	at   int64
-	held int
-	peak int
-	area float64 // slots × ps
-}
-
-func (o *occupancy) note(now int64, held int) {
-	o.area += float64(o.held) * float64(now-o.at)
-	o.at, o.held, o.peak = now, held, max(o.peak, held)
-}

@@ -5,46 +5,29 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/node"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
-	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// wire is one direction of a link. Frames leave it in the order in which they were handed over.
+// wire is one direction of a link between two nodes.
 type wire struct {
-	to    int32        // node at the other end
-	port  program.Port // that it is there
-	clock engine.Clock
-	delay int64
-	least int64     // ps of any frame
-	size  olaf.Size // of the last frame, and
-	ticks int64     // what it took
-	mark  olaf.Size // waiting from which frames are marked; 0 marks none
-	loss  uint64    // a frame is lost when its draw is below
-	every uint64    // a frame is lost when its number is a multiple; 0 is none
-	salt  uint64
-	free  int64 // ps from which the next frame can leave
-	// through says that a frame leaves while it still arrives, though not before it is here.
-	through bool
-	line    *line // of frames that wait; nil is without a limit
-
-	frames, lost uint64
-	bytes        uint64 // handed over, without what is beside a frame
-	busy         int64
+	node.Wire
+	to   int32        // node at the other end
+	port program.Port // that it is there
 }
 
-// node is a switch: its program, and the wires out of its ports.
-type node struct {
-	program  program.Program
-	down     []int32 // wires, by port
-	members  [][]program.Port
-	servers  []int32      // at the root, wires by job
-	up       int32        // -1 at the root
-	port     program.Port // of the switch above, in a tree of switches
-	parent   bool
-	free     int64 // of the accelerator
-	occupied occupancy
+// station is a switch, or a server of a tree, with the wires out of its ports.
+type station struct {
+	node.Switch
+	down    []int32 // wires, by port
+	members [][]program.Port
+	servers []int32      // at the root, wires by job
+	up      int32        // -1 at the root
+	port    program.Port // of the switch above, in a tree of switches
+	parent  bool
+	free    int64 // of the accelerator
 }
 
 // shape is how a network's nodes are numbered: the workers of the first job, of the second, …, the servers of all, the root,
@@ -99,12 +82,12 @@ func (s *shape) above(host int) int {
 // addLink makes both directions of a link between two nodes, and gives the wires' places.
 func (s *sim) addLink(a, b int32, portAtA, portAtB program.Port, l *Link) (ab, ba int32) {
 	one := func(to int32, port program.Port) int32 {
-		i := int32(len(s.wires))
-		s.wires = append(s.wires, wire{
-			to: to, port: port, clock: engine.Picoseconds(l.Rate, l.Overhead), delay: int64(l.Delay), least: int64(l.Frame), mark: l.Mark,
-			loss: uint64(l.Loss * (1 << 63)), every: uint64(l.Every), salt: splitmix.Mix(s.seed ^ uint64(i+1)<<32),
-		})
-		return i
+		i := len(s.wires)
+		w := wire{node.NewWire(engine.Picoseconds(l.Rate, l.Overhead), l.Delay), to, port}
+		w.Least, w.Mark = int64(l.Frame), l.Mark
+		w.Lose(l.Loss, l.Every, s.seed, i)
+		s.wires = append(s.wires, w)
+		return int32(i)
 	}
 	return one(b, portAtB), one(a, portAtA)
 }
@@ -126,7 +109,7 @@ func (s *sim) build(n *Network) {
 		s.plant(n)
 		return
 	}
-	s.switches = make([]node, 1+s.racks)
+	s.switches = make([]station, 1+s.racks)
 	s.access, s.homes = make([]int32, s.ends), make([]int32, s.ends)
 	for i := range s.switches {
 		s.switches[i].up = -1
@@ -146,10 +129,10 @@ func (s *sim) build(n *Network) {
 		}
 		up, down := s.addLink(int32(h), int32(s.root()+at), 0, port, n.access(worker))
 		s.access[h], s.homes[h] = up, down
-		s.wires[up].mark = 0 // hosts mark nothing
-		s.wires[down].through = n.Through
+		s.wires[up].Mark = 0 // hosts mark nothing
+		s.wires[down].Through = n.Through
 		if n.Hops != nil {
-			s.wires[down].line = newLine(n.Hops.Switches[at].Slots)
+			s.wires[down].Line = node.NewLine(n.Hops.Switches[at].Slots)
 		}
 		if worker == s.workers {
 			sw.servers = append(sw.servers, down)
@@ -212,7 +195,7 @@ func (s *sim) install(parts *system.Parts) error {
 				return err
 			}
 		}
-		s.switches[i].program = p
+		s.switches[i].Program = p
 	}
 	return nil
 }

@@ -142,28 +142,28 @@ func (s *sim) countPrograms(r *Result) error {
 	held, bytes, peak := 0.0, 0.0, 0
 	for i := range s.switches {
 		sw := &s.switches[i]
-		if sw.program == nil {
+		if sw.Program == nil {
 			continue
 		}
 		if r.Program.Ledger() == nil {
 			r.Program, r.Below = olaf.NewCounts(s.ledger), olaf.NewCounts(s.ledger)
 		}
-		err := addUp(r.Program, sw.program.Counts())
+		err := addUp(r.Program, sw.Program.Counts())
 		if i > 0 {
-			err = errors.Join(err, addUp(r.Below, sw.program.Counts()))
+			err = errors.Join(err, addUp(r.Below, sw.Program.Counts()))
 		}
 		if err != nil {
 			return fmt.Errorf("switch %d: %w", i, err)
 		}
-		sw.occupied.note(s.now, sw.program.Occupied())
-		held += sw.occupied.area
-		if slots := sw.program.Slots(); slots > 0 {
-			bytes += sw.occupied.area * float64(sw.program.Memory()) / float64(slots)
+		sw.Note(s.now)
+		held += sw.Occupied.Area
+		if slots := sw.Program.Slots(); slots > 0 {
+			bytes += sw.Occupied.Area * float64(sw.Program.Memory()) / float64(slots)
 		}
-		peak += sw.occupied.peak
-		r.HeldLast += sw.occupied.held
-		r.Slots += sw.program.Slots()
-		r.Memory += sw.program.Memory()
+		peak += sw.Occupied.Peak
+		r.HeldLast += sw.Occupied.Held
+		r.Slots += sw.Program.Slots()
+		r.Memory += sw.Program.Memory()
 	}
 	r.Held, r.HeldBytes, r.HeldPeak = metric.Missing(), metric.Missing(), metric.Float(peak)
 	if s.now > 0 {
@@ -177,10 +177,10 @@ func (s *sim) countWires(r *Result) error {
 	busiest := int64(0)
 	for i := range s.wires {
 		w := &s.wires[i]
-		r.Frames += w.frames
-		r.Lost += w.lost
-		r.Bytes += w.bytes
-		busiest = max(busiest, w.busy)
+		r.Frames += w.Frames
+		r.Lost += w.Lost
+		r.Bytes += w.Bytes
+		busiest = max(busiest, w.Busy)
 	}
 	r.Busiest = metric.Missing()
 	if s.now > 0 {

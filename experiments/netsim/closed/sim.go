@@ -5,6 +5,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/calendar"
+	"github.com/olafctl/olaf/experiments/netsim/node"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/internal/splitmix"
@@ -46,7 +47,7 @@ type sim struct {
 	limit     int64  // no event from here on happens without a pause
 	rest      uint64 // number of events after which there is a pause
 	wires     []wire
-	switches  []node
+	switches  []station
 	ledger    *olaf.Ledger // of their program
 	parts     *system.Parts
 	access    []int32   // wire of a host towards its switch
@@ -239,27 +240,17 @@ func (s *sim) room() int32 {
 // much waiting.
 func (s *sim) transmit(i, over int32, at int64) {
 	w, p := &s.wires[over], &s.packets[i]
-	if w.line != nil && !w.line.holds(at, w.free) {
+	arrives, takes, fate := w.Pass(at, p.took, p.size(s))
+	if fate&node.Full != 0 {
 		s.refuse(i)
 		return
 	}
-	size := p.size(s)
-	ticks := w.takes(size)
-	if w.mark > 0 && w.free > at && (w.free-at)/ticks*int64(size) >= int64(w.mark) {
+	if fate&node.Marked != 0 {
 		p.Flags |= program.ECN
 		s.meter.marked++
 	}
-	if w.through {
-		w.free = max(max(w.free, at-p.took)+ticks, at)
-	} else {
-		w.free = max(w.free, at) + ticks
-	}
-	p.took = ticks
-	w.busy += ticks
-	w.bytes += uint64(size)
-	w.frames++
-	if w.loss > 0 && splitmix.Mix(w.salt+w.frames)>>1 < w.loss || w.every > 0 && w.frames%w.every == 0 {
-		w.lost++
+	p.took = takes
+	if fate&node.Lost != 0 {
 		if s.job.Observer != nil {
 			s.job.Observer.Lost(olaf.Time(s.now), &p.Packet)
 		}
@@ -267,15 +258,7 @@ func (s *sim) transmit(i, over int32, at int64) {
 		return
 	}
 	p.wire = over
-	s.push(w.free+w.delay, kindArrive|uint64(uint32(i)))
-}
-
-// takes is how long a frame takes of the wire.
-func (w *wire) takes(size olaf.Size) int64 {
-	if size != w.size {
-		w.size, w.ticks = size, max(w.clock.Ticks(size), w.least)
-	}
-	return w.ticks
+	s.push(arrives, kindArrive|uint64(uint32(i)))
 }
 
 // drop ends packet i.
@@ -311,7 +294,7 @@ func (s *sim) arrive(i int32) {
 		s.deliver(at-1, i)
 		return
 	}
-	if p.to != endpoint.Network || s.switches[at].program == nil {
+	if p.to != endpoint.Network || s.switches[at].Program == nil {
 		leaves := s.now
 		if s.parts.Passes {
 			leaves = s.pass(at, w.port, p)
@@ -342,8 +325,7 @@ func (s *sim) process(at int, from program.Port, i int32) {
 		done = sw.free + int64(a.Pipeline)*int64(a.Beat)
 	}
 	s.out.at, s.out.from, s.out.time = at, from, done
-	sw.program.Receive(olaf.Time(s.now), from, &p.Packet, p.lanes, &s.out)
-	sw.occupied.note(s.now, sw.program.Occupied())
+	sw.Receive(olaf.Time(s.now), from, &p.Packet, p.lanes, &s.out)
 	s.drop(i)
 }
 
@@ -359,7 +341,7 @@ func (s *sim) edge() int64 {
 // pass shows a packet that is addressed to a host to a program that only passes on, and says when it leaves.
 func (s *sim) pass(at int, from program.Port, p *packet) int64 {
 	s.meter.switched++
-	s.switches[at].program.Receive(olaf.Time(s.now), from, &p.Packet, p.lanes, nowhere{})
+	s.switches[at].Program.Receive(olaf.Time(s.now), from, &p.Packet, p.lanes, nowhere{})
 	return s.edge()
 }
 

@@ -119,12 +119,12 @@ func (s *sim) serverNode(place int) int32 { return int32(s.root() + 1 + place) }
 // plant makes the servers and their wires. The switch is node root, as without a tree.
 func (s *sim) plant(n *Network) {
 	s.grove = &grove{tree: n.Tree, dead: -1}
-	s.switches = make([]node, 1+len(n.Tree.Servers))
+	s.switches = make([]station, 1+len(n.Tree.Servers))
 	s.access, s.homes = make([]int32, s.ends), make([]int32, s.ends)
 	hub := int32(s.root())
 	join := func(at int32, l *Link) int32 {
 		up, down := s.addLink(at, hub, 0, 0, l)
-		s.wires[down].through = n.Through
+		s.wires[down].Through = n.Through
 		s.grove.fabric = append(s.grove.fabric, down)
 		return up
 	}
@@ -181,7 +181,7 @@ func (s *sim) address(h *host, p *packet) {
 // deliver runs a server's program over a packet that reached it.
 func (s *sim) deliver(place int, i int32) {
 	p := &s.packets[i]
-	if place == s.grove.dead || s.switches[1+place].program == nil {
+	if place == s.grove.dead || s.switches[1+place].Program == nil {
 		s.drop(i)
 		return
 	}
@@ -275,8 +275,8 @@ func (s *sim) notice() error {
 	s.graft(s.grove.tree.without(s.grove.dead))
 	s.grove.changes++
 	for i := range s.grove.tree.Servers {
-		if sw := &s.switches[1+i]; i != s.grove.dead && sw.program != nil {
-			if err := sw.program.Configure(s.jobOf(i)); err != nil {
+		if sw := &s.switches[1+i]; i != s.grove.dead && sw.Program != nil {
+			if err := sw.Program.Configure(s.jobOf(i)); err != nil {
 				return err
 			}
 		}

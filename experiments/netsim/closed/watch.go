@@ -85,8 +85,8 @@ func (l *Look) Snapshot(at olaf.Time) *Snapshot {
 	v := &Snapshot{Now: at, Events: s.events, Rounds: s.job.Updates, Underway: uint64(s.meter.inFlight), Jobs: make([]JobSnapshot, s.jobs)}
 	v.Endpoints = olaf.NewCounts(endpoints)
 	for i := range s.wires {
-		v.Frames += s.wires[i].frames
-		v.Lost += s.wires[i].lost
+		v.Frames += s.wires[i].Frames
+		v.Lost += s.wires[i].Lost
 	}
 	names := s.net.Nodes(s.parts.Server != nil)
 	for i, h := range s.hosts {
@@ -129,11 +129,11 @@ func (s *sim) lookAtJobs(v *Snapshot) {
 func (s *sim) lookAtSwitches(v *Snapshot, names []string) {
 	for i := range s.switches {
 		sw := &s.switches[i]
-		one := SwitchSnapshot{Name: names[s.root()+i], Peak: sw.occupied.peak}
-		if sw.program != nil {
-			one.Slots, one.Held = sw.program.Slots(), sw.program.Occupied()
+		one := SwitchSnapshot{Name: names[s.root()+i], Peak: sw.Occupied.Peak}
+		if sw.Program != nil {
+			one.Slots, one.Held = sw.Program.Slots(), sw.Program.Occupied()
 			for at := 0; at < one.Slots && len(one.Table) < min(one.Held, MostSlots); at++ {
-				if slot := sw.program.Slot(at); slot.Held {
+				if slot := sw.Program.Slot(at); slot.Held {
 					slot.Lanes = nil // the program's own
 					one.Table = append(one.Table, HeldSlot{at, slot})
 				}
@@ -141,7 +141,7 @@ func (s *sim) lookAtSwitches(v *Snapshot, names []string) {
 			if v.Program.Ledger() == nil {
 				v.Program = olaf.NewCounts(s.ledger)
 			}
-			for k, n := range sw.program.Counts() {
+			for k, n := range sw.Program.Counts() {
 				v.Program.SetAt(k, v.Program.At(k)+int64(n))
 			}
 		}
@@ -151,9 +151,9 @@ func (s *sim) lookAtSwitches(v *Snapshot, names []string) {
 
 // look is what a direction of a link carried so far.
 func (w *wire) look(at olaf.Time) LinkSnapshot {
-	l := LinkSnapshot{Frames: w.frames, Lost: w.lost, Bytes: w.bytes, Busy: metric.Missing()}
+	l := LinkSnapshot{Frames: w.Frames, Lost: w.Lost, Bytes: w.Bytes, Busy: metric.Missing()}
 	if at > 0 {
-		l.Busy = metric.Float(min(w.busy, int64(at))) / metric.Float(at)
+		l.Busy = metric.Float(min(w.Busy, int64(at))) / metric.Float(at)
 	}
 	return l
 }

@@ -1,0 +1,144 @@
+package node
+
+import (
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/iswitch"
+	"github.com/olafctl/olaf/internal/splitmix"
+)
+
+// held is a frame that a slow wire took: when it came, and when its first and its last bit left.
+type held struct{ came, begins, ends int64 }
+
+// slowWire decides about each frame by all that came before.
+type slowWire struct {
+	bits, slots, mark, least, every, delay int64 // at one bit per ps
+	through                                bool
+	below, salt                            uint64
+	took                                   []held
+	numbers                                uint64
+}
+
+func (w *slowWire) pass(at, took, size int64) (arrives, takes int64, fate Fate) {
+	free, waiting := int64(0), int64(0)
+	for _, f := range w.took {
+		free = max(free, f.ends)
+		if f.begins > at {
+			waiting++
+		}
+	}
+	if w.slots > 0 && free > at && waiting == w.slots {
+		return 0, 0, Full
+	}
+	takes = max(8*size, w.least)
+	if w.mark > 0 && free > at && (free-at)/takes*size >= w.mark {
+		fate = Marked
+	}
+	begins := max(free, at)
+	ends := begins + takes
+	if w.through {
+		ends = max(max(free, at-took)+takes, at)
+	}
+	w.took = append(w.took, held{at, begins, ends})
+	w.numbers++
+	if splitmix.Mix(w.salt+w.numbers)>>1 < w.below || w.every > 0 && w.numbers%uint64(w.every) == 0 {
+		fate |= Lost
+	}
+	return ends + w.delay, takes, fate
+}
+
+// Whatever comes, a wire says of each frame at once what one says that remembers them all.
+func TestWireLikeASlowOne(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		slow := slowWire{
+			slots: rapid.Int64Range(0, 3).Draw(t, "slots"), mark: rapid.SampledFrom([]int64{0, 40, 200}).Draw(t, "mark"), least: rapid.SampledFrom([]int64{0, 300}).Draw(t, "least"),
+			every: rapid.SampledFrom([]int64{0, 2, 5}).Draw(t, "every"), delay: rapid.Int64Range(0, 1000).Draw(t, "delay"), through: rapid.Bool().Draw(t, "through"),
+		}
+		seed, number, loss := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 9).Draw(t, "number"), rapid.SampledFrom([]float64{0, 0.3, 1}).Draw(t, "loss")
+		slow.below, slow.salt = uint64(loss*(1<<63)), splitmix.Mix(seed^uint64(number+1)<<32)
+		w := NewWire(engine.Picoseconds(olaf.Rate(olaf.Second), 0), olaf.Duration(slow.delay))
+		w.Mark, w.Least, w.Through, w.Line = olaf.Size(slow.mark), slow.least, slow.through, NewLine(int(slow.slots))
+		w.Lose(loss, int(slow.every), seed, number)
+		at, busy, bytes, lost, full, most := int64(0), int64(0), int64(0), uint64(0), uint64(0), 0
+		for range rapid.IntRange(1, 40).Draw(t, "frames") {
+			at += rapid.SampledFrom([]int64{0, 0, 1, 100, 400, 5000}).Draw(t, "gap")
+			size, took := rapid.SampledFrom([]int64{1, 20, 50}).Draw(t, "size"), rapid.SampledFrom([]int64{0, 160, 900}).Draw(t, "took")
+			arrives, takes, fate := w.Pass(at, took, olaf.Size(size))
+			if a, k, f := slow.pass(at, took, size); a != arrives || k != takes || f != fate {
+				t.Fatalf("a frame of %d B at %d: arrives %d, takes %d, fate %d; the slow wire says %d, %d, %d", size, at, arrives, takes, fate, a, k, f)
+			}
+			if fate == Full {
+				full++
+				continue
+			}
+			busy, bytes = busy+takes, bytes+size
+			if fate&Lost != 0 {
+				lost++
+			}
+			if w.Line == nil {
+				continue
+			}
+			waiting := 0
+			for _, f := range slow.took {
+				if f.begins > at {
+					waiting++
+				}
+			}
+			if most = max(most, waiting); w.Line.Waiting(at) != waiting {
+				t.Fatalf("%d frames wait at %d, not %d", w.Line.Waiting(at), at, waiting)
+			}
+		}
+		if w.Frames != slow.numbers || w.Busy != busy || w.Bytes != uint64(bytes) || w.Lost != lost || w.Line != nil && (w.Line.Dropped != full || w.Line.Most != most) {
+			t.Fatalf("counted %+v and %+v; there were %d frames, %d B, %d ps, %d lost, %d dropped, %d waiting at most", w.Direction, w.Line, slow.numbers, bytes, busy, lost, full, most)
+		}
+	})
+}
+
+// What a direction loses depends on its seed, its number and the frame's own there, and on nothing else.
+func TestDirectionsLoseByNumber(t *testing.T) {
+	var all [][]bool
+	for number := range 3 {
+		var d Direction
+		d.Lose(0.1, 0, 7, number)
+		var lost []bool
+		for range 10_000 {
+			lost = append(lost, d.Carry(100, 1))
+		}
+		if d.Lost < 900 || d.Lost > 1100 {
+			t.Errorf("direction %d lost %d of 10000 frames, not a tenth", number, d.Lost)
+		}
+		all = append(all, lost)
+	}
+	if slices.Equal(all[0], all[1]) || slices.Equal(all[1], all[2]) {
+		t.Error("two directions lose the same frames")
+	}
+}
+
+// A switch tells what its table held over time, and is the program to whoever has it in its place.
+func TestSwitchKeepsItsTable(t *testing.T) {
+	p, err := iswitch.New(program.Config{Slots: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := Switch{Program: p}
+	if err := s.Configure(program.Job{ID: 1, Fan: 2}); err != nil {
+		t.Fatal(err)
+	}
+	for i, seg := range []uint64{0, 1, 0, 2} { // two are held from 20 on, one from 30, two from 40
+		s.Receive(olaf.Time(10+10*i), 0, &program.Packet{Kind: program.Data, Job: 1, Seg: seg, Count: 1}, nil, nobody{})
+	}
+	s.Note(50)
+	if o := s.Occupied; o.Held != 2 || o.Peak != 2 || o.Area != 10+20+10+20 {
+		t.Errorf("the table was %+v; it holds 2, held 2 at most, 60 slots × ps in all", o)
+	}
+}
+
+type nobody struct{}
+
+func (nobody) Emit(program.Dest, *program.Packet, []uint32) {}
