@@ -25,7 +25,7 @@ var (
 		system.OptionH, system.OptionBound, system.OptionSlots, system.OptionWrap, system.OptionProfile, system.OptionRecovery, system.OptionTimeout,
 		system.OptionPacket, system.OptionWindow, system.OptionCongestion,
 	}
-	waitNames = append([]string{"mode", "loss"}, waitOptions...)
+	waitNames = append([]string{"mode"}, waitOptions...)
 )
 
 func (f *waitFlags) add(cmd *cobra.Command) {
@@ -90,16 +90,19 @@ func (f *topologyFlags) wait(given func(string) bool, t *netsim.Topology) error 
 	if i := slices.IndexFunc(names, given); i >= 0 {
 		return say(names[i])
 	}
+	if given("loss") {
+		loss, err := f.waits.single()
+		if err != nil {
+			return err
+		}
+		t.Lose(loss)
+	}
 	if w == nil {
 		return nil
 	}
-	loss, err := f.waits.single()
-	if err != nil {
-		return err
-	}
 	o := &f.waits.options
 	for name, take := range map[string]func(){
-		"mode": func() { w.Mode = f.waits.mode }, "loss": func() { w.Loss = loss },
+		"mode":         func() { w.Mode = f.waits.mode },
 		system.OptionH: func() { w.H = o.H }, system.OptionBound: func() { bound := o.Bound; w.Bound = &bound },
 		system.OptionSlots: func() { w.Slots = o.Slots }, system.OptionWrap: func() { w.Wrap = o.Wrap },
 		system.OptionProfile: func() { w.Profile = o.Profile }, system.OptionRecovery: func() { w.Recovery = o.Recovery },

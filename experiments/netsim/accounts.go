@@ -12,7 +12,7 @@ import (
 var ErrAccounting = olaf.ErrAccounting
 
 // check verifies that no update was made or lost by the simulator itself: every one that was sent was delivered, dropped
-// by an engine, taken out by a replacement, lost on a failed link, or is still inside; and every engine's own identities.
+// by an engine, taken out by a replacement, lost on a link, or is still inside; and every engine's own identities.
 func (s *sim) check() error {
 	var saturated uint64
 	for i := range s.ports {
@@ -64,6 +64,9 @@ func (s *sim) fate() Fate {
 			return true
 		})
 	}
+	for i := range s.cables {
+		f.LostOnLinks += s.cables[i].up.Lost
+	}
 	for i := range s.sources {
 		f.Flying += uint64(s.sources[i].sent.len())
 	}
@@ -73,7 +76,7 @@ func (s *sim) fate() Fate {
 
 // totals is what became of every update of the whole run, warm-up included, with the network taken as one queue: what
 // merged or was lost at any hop counts, what went on to the next one does not. Updates that are on their way at the end
-// are queued; frames that a failed link lost are flushed.
+// are queued; frames that a link lost are flushed.
 func (s *sim) totals() olaf.Counts {
 	t, f := &s.meter.total, s.fate()
 	c := olaf.NewCounts(system.Queued().Ledger)
@@ -98,6 +101,9 @@ func (s *sim) totals() olaf.Counts {
 		c.Add("flushed", int64(p.updateFramesLost))
 		c.Add("count_saturations", int64(st.CountSaturations))
 		c.Add("reward_saturations", int64(st.RewardSaturations))
+	}
+	for i := range s.cables {
+		c.Add("flushed", int64(s.cables[i].up.Lost))
 	}
 	c.Add(engine.Appended.String(), appended)
 	return c

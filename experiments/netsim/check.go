@@ -156,7 +156,10 @@ func (c *checker) links() {
 		seen[[2]string{l.From, l.To}] = true
 		c.rate(l.Pos, "rate", l.Rate, false)
 		c.rate(l.Pos, "ack_rate", l.AckRate, true)
-		c.wire(l.Pos, l.Delay, l.Overhead)
+		if l.AckSlots < 0 || l.AckSlots > 0 && l.AckRate == 0 {
+			c.fail(l.Pos, "ack_slots", "ack_slots is %d; it must be 1 or more, beside an ack_rate that ACKs wait for", l.AckSlots)
+		}
+		c.wire(l.Pos, l.Delay, l.Overhead, l.Loss)
 	}
 }
 
@@ -166,12 +169,19 @@ func (c *checker) rate(p Pos, key string, r olaf.Rate, optional bool) {
 	}
 }
 
-func (c *checker) wire(p Pos, delay olaf.Duration, overhead olaf.Size) {
+func (c *checker) wire(p Pos, delay olaf.Duration, overhead olaf.Size, loss float64) {
 	if delay < 0 || delay > olaf.Hour {
 		c.fail(p, "delay", "delay is %v; it must be 0s to %v", delay, olaf.Hour)
 	}
 	if overhead < 0 || overhead > maxOverhead {
 		c.fail(p, "overhead", "overhead is %v; it must be 0B to %dB", overhead, maxOverhead)
+	}
+	c.loss(p, loss)
+}
+
+func (c *checker) loss(p Pos, share float64) {
+	if !(share >= 0 && share <= 1) {
+		c.fail(p, "loss", "a loss of %g; it must be 0 to 1", share)
 	}
 }
 
@@ -220,7 +230,7 @@ func (c *checker) cluster(k *Clusters) {
 		c.fail(k.Pos, "server", "server is missing; there are %d, say which", len(c.t.Servers))
 	}
 	c.rate(k.Access.Pos, "rate", k.Access.Rate, true)
-	c.wire(k.Access.Pos, k.Access.Delay, k.Access.Overhead)
+	c.wire(k.Access.Pos, k.Access.Delay, k.Access.Overhead, k.Access.Loss)
 	c.life(k.Pos, k.Start, k.Stop)
 	if c.t.Sends != "" || c.t.sends != nil {
 		return // the file says when

@@ -62,7 +62,7 @@ func (j *Jobs) network() {
 	access := &t.Clusters[0].Access
 	j.Network = closed.Network{
 		Workers: t.Clusters[0].Workers, Jobs: len(j.way.homes),
-		Link: closed.Link{Rate: access.Rate, Delay: access.Delay, Overhead: access.Overhead},
+		Link: closed.Link{Rate: access.Rate, Delay: access.Delay, Overhead: access.Overhead, Loss: access.Loss},
 		Hops: &closed.Hops{Switches: make([]closed.Hop, 1, 1+len(j.way.switches))},
 	}
 	if access.Rate == 0 {
@@ -74,13 +74,15 @@ func (j *Jobs) network() {
 			slots-- // the frame on the wire has one
 		}
 		j.Network.Hops.Switches = append(j.Network.Hops.Switches, closed.Hop{
-			Parent: sw.parent + 1, Slots: slots, Up: closed.Link{Rate: sw.up.Rate, Delay: sw.up.Delay, Overhead: sw.up.Overhead},
+			Parent: sw.parent + 1, Slots: slots, Up: closed.Link{Rate: sw.up.Rate, Delay: sw.up.Delay, Overhead: sw.up.Overhead, Loss: sw.up.Loss},
 		})
 	}
 	for _, home := range j.way.homes {
 		j.Network.Hops.Homes = append(j.Network.Hops.Homes, home+1)
 	}
-	j.Network.Lose(t.Waiting.Loss)
+	if t.Waiting.Loss > 0 {
+		j.Network.Lose(t.Waiting.Loss)
+	}
 }
 
 // triesAfter is how many times as long as an answer can be expected to take a worker waits for it: what systems have of their

@@ -15,7 +15,7 @@ type frame struct {
 	place    int32 // of the first of them in the link's ring; else of a background packet's source, or lost
 }
 
-// lost is the place of a frame whose link failed while it was leaving.
+// lost is the place of a frame that its link lost, or that was leaving when it failed.
 const lost int32 = -1
 
 // link holds the frames behind a port, and in another ring who is inside them, each frame's contributors side by side.

@@ -16,7 +16,7 @@ func (s *sim) result() (*Result, error) {
 		return nil, err
 	}
 	for i := range s.ports {
-		r.Ports = append(r.Ports, s.portResult(i, s.end, s.ports[i].busy))
+		r.Ports = append(r.Ports, s.portResult(i, s.end, s.ports[i].up.Busy))
 	}
 	return r, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/node"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/fpga/engine"
 )
@@ -34,7 +35,6 @@ type port struct {
 	slots    uint32
 	spec     *Link
 	delay    int64 // ps
-	ackTakes int64 // ps that an ACK needs on the way back; 0 where ACKs take no turns
 
 	portState
 }
@@ -48,7 +48,7 @@ type cluster struct {
 	source      int32
 	firstWorker int32 // dense index of its worker 0
 	workers     int32
-	listen      int32 // its first listener; one per leaf of the tree
+	listen      int32 // its first listener; one per leaf of the tree, or per worker
 }
 
 // tree is the way of ACKs from a server down to the switches that the workers of clusters of one entry hang on.
@@ -245,10 +245,19 @@ func (n *network) addClusters(t *Topology, index map[string]int32) error {
 				firstWorker: int32(n.workerCount), workers: int32(spec.Workers), listen: int32(n.listeners),
 			})
 			n.workerCount += spec.Workers
-			n.listeners += int(tr.leaves)
+			n.listeners += spec.listeners(&tr)
 		}
 	}
 	return nil
+}
+
+// listeners is how many of a cluster's workers know something of their own: one behind each switch, or all where ACKs get lost on
+// their links.
+func (k *Clusters) listeners(tr *tree) int {
+	if k.Access.Loss > 0 {
+		return k.Workers
+	}
+	return int(tr.leaves)
 }
 
 // treeOf joins the reverse paths from a server to some switches.
@@ -297,7 +306,6 @@ func (n *network) addOutputs(t *Topology) error {
 		}
 	}
 	provenance := t.Merges()
-	ack := min(t.Update+olaf.AckStatusBytes, olaf.MaxFrame)
 	for i := range n.ports {
 		p := &n.ports[i]
 		sw := &t.Switches[p.from]
@@ -314,10 +322,14 @@ func (n *network) addOutputs(t *Topology) error {
 			return &Error{t.File, sw.Of("slots"), err.Error()}
 		}
 		p.output.Pace(t.clock(p.spec.Rate, p.spec.Overhead))
+		turns := engine.Steps(0) // none
 		if p.spec.AckRate > 0 {
-			clock := t.clock(p.spec.AckRate, p.spec.Overhead)
-			p.ackTakes = clock.Ticks(ack)
+			turns = t.clock(p.spec.AckRate, p.spec.Overhead)
 		}
+		p.down = node.NewWire(turns, p.spec.Delay)
+		p.down.Line = node.NewLine(p.spec.AckSlots)
+		p.up.Lose(p.spec.Loss, 0, t.Seed, 2*i)
+		p.down.Lose(p.spec.Loss, 0, t.Seed, 2*i+1)
 		p.slots = uint32(sw.Slots)
 		p.activity.last = make([]int64, max(highest[i], 1))
 	}

@@ -3,19 +3,20 @@ package netsim
 import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/calendar"
+	"github.com/olafctl/olaf/experiments/netsim/node"
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
 // portState is the part of a port that changes.
 type portState struct {
-	link    link      // towards the server
-	acks    line[ack] // the other way
-	ackFree int64     // which is free from here on
+	up   node.Direction // towards the server, where
+	link link           // these are; and
+	down node.Wire      // the other way,
+	acks line[ack]      // where these are
 
 	activity activity
 
-	busy                          int64  // ps that frames took
-	framesLost                    uint64 // on the failed link
+	framesLost                    uint64 // by the link, or because it failed
 	updateFramesLost, updatesLost uint64 // of these, without background
 	bypassDropped                 uint64
 }
@@ -84,7 +85,7 @@ func (s *sim) lengthen(p *port) {
 	}
 	out, _ := p.output.Next()
 	f := p.link.at(p.link.len() - 1)
-	p.busy += int64(out) + p.delay - f.at
+	p.up.Busy += int64(out) + p.delay - f.at
 	f.at = int64(out) + p.delay
 }
 
@@ -112,15 +113,18 @@ func (s *sim) launch(i int32) {
 	}
 	at, _ := p.output.Next()
 	out := int64(at)
-	p.busy += out - s.now
+	lost := p.up.Carry(p.output.Size(), out-s.now)
 	s.queue.Push(calendar.Event{At: out, Ord: s.departure(), What: kindOutput | uint64(i)})
 	f.at, f.ord = out+p.delay, s.arrival()
 	if p.link.len() == 1 {
 		s.queue.Push(calendar.Event{At: f.at, Ord: f.ord, What: kindArrive | uint64(i)})
 	}
+	if lost {
+		s.lose(p)
+	}
 }
 
-// lose marks the frame that was leaving when its link failed; it will not arrive.
+// lose marks the frame that a link has as its last, and loses; it will not arrive.
 func (s *sim) lose(p *port) {
 	f := p.link.at(p.link.len() - 1)
 	if f.place == lost {

@@ -54,7 +54,9 @@ func (s *sim) first(i int32) {
 	s.update = s.fresh(i)
 	w.seq++
 	s.meter.airborne--
-	s.offer(w.port, int32(w.cluster), &s.update, nil)
+	if s.cables == nil || !s.cables[i].up.Carry(s.t.Update, s.sources[w.source].transmit) {
+		s.offer(w.port, int32(w.cluster), &s.update, nil)
+	}
 	s.schedule(i)
 }
 
@@ -105,6 +107,9 @@ func (s *sim) transmit(i int32, u *olaf.Update) {
 	src := &s.sources[w.source]
 	w.free = s.now + src.transmit
 	s.waiting[i].done = s.departure()
+	if s.cables != nil && s.cables[i].up.Carry(s.t.Update, src.transmit) {
+		return
+	}
 	x := src.sent.push()
 	*x = entering{w.free + src.delay, s.arrival(), *u, int32(w.cluster), w.port}
 	if src.sent.len() == 1 {

@@ -49,11 +49,12 @@ func (s *sim) sendAck(c int32, tr *tree, h int32, at int64, status tc.Status) {
 		s.meter.acksLost++
 		return
 	}
-	if p.ackTakes > 0 {
-		at = max(at, p.ackFree) + p.ackTakes
-		p.ackFree = at
+	at, _, fate := p.down.Pass(at, 0, s.ack)
+	if fate != 0 {
+		s.meter.acksLost++
+		return
 	}
-	s.pushAck(&p.acks, kindAck|uint64(i), ack{at + p.delay, s.arrival(), c, h, status})
+	s.pushAck(&p.acks, kindAck|uint64(i), ack{at, s.arrival(), c, h, status})
 }
 
 // pushAck adds an ACK to those on a link, whose first has an event.
@@ -94,9 +95,29 @@ func (s *sim) passAck(i int32) {
 }
 
 // hear gives an ACK to all workers of a cluster behind one switch at once: their links are alike, so they share what
-// they know.
+// they know, unless some of them miss it.
 func (s *sim) hear(i int32) {
 	a := s.popAck(&s.sources[i].acks, kindHeard|uint64(i))
-	s.listeners[a.hop].OnAck(olaf.Time(s.now), a.status)
 	s.meter.acks++
+	if s.sources[i].lossy {
+		s.hearApart(&a)
+		return
+	}
+	s.listeners[a.hop].OnAck(olaf.Time(s.now), a.status)
+}
+
+// hearApart gives each worker of a cluster behind one switch a copy of an ACK, over a link that may lose it.
+func (s *sim) hearApart(a *ack) {
+	c := &s.clusters[a.cluster]
+	leafOf := s.trees[c.tree].leafOf
+	for i := range c.workers {
+		if leafOf[int(i)%len(leafOf)] != a.hop-c.listen {
+			continue
+		}
+		if s.cables[s.places[c.firstWorker+i]].down.Carry(s.ack, s.sources[c.source].transmit) {
+			s.meter.acksLost++
+			continue
+		}
+		s.listeners[c.listen+i].OnAck(olaf.Time(s.now), a.status)
+	}
 }

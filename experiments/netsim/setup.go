@@ -11,7 +11,7 @@ import (
 
 func newSim(t *Topology, n *network, opt Options) *sim {
 	s := &sim{network: n, t: t, opt: opt, end: int64(t.Warmup + t.Duration), ns3: t.Timing == NS3,
-		acks: t.Acks != AcksNone, control: tc.Config{Threshold: t.Control.Threshold, Slope: t.Control.Slope}}
+		acks: t.Acks != AcksNone, ack: min(t.Update+olaf.AckStatusBytes, olaf.MaxFrame), control: tc.Config{Threshold: t.Control.Threshold, Slope: t.Control.Slope}}
 	s.limit, s.rest = s.end, seldom
 	if opt.Watcher != nil {
 		s.limit = 0 // it is asked before anything happens
@@ -38,6 +38,7 @@ func newSim(t *Topology, n *network, opt Options) *sim {
 	}
 	s.meter = newMeter(t, n)
 	s.addWorkers()
+	s.addCables()
 	s.addExtras()
 	s.queue = calendar.New(len(s.workers)+len(s.extras)+4*len(n.ports), s.horizon())
 	s.queue.Opening = s.touch
@@ -82,10 +83,27 @@ func (s *sim) addWorkers() {
 			w.cluster, w.source, w.id, w.number = uint16(c), uint16(src), k.id, olaf.WorkerID(i)
 			w.port = s.toward(k.server, tr.attached[at])
 			w.listener = k.listen + tr.leafOf[at]
+			if s.sources[src].lossy {
+				w.listener = k.listen + int32(i)
+			}
 			s.workers = append(s.workers, w)
 		}
 	}
 	s.sortWorkers()
+}
+
+// addCables lets workers' links lose frames, where any does. They are numbered behind those of ports.
+func (s *sim) addCables() {
+	if !slices.ContainsFunc(s.sources, func(src source) bool { return src.lossy }) {
+		return
+	}
+	s.cables = make([]cable, len(s.workers))
+	for i, place := range s.places {
+		number := 2 * (len(s.ports) + i)
+		loss := s.trees[s.clusters[s.workers[place].cluster].tree].spec.Access.Loss
+		s.cables[place].up.Lose(loss, 0, s.t.Seed, number)
+		s.cables[place].down.Lose(loss, 0, s.t.Seed, number+1)
+	}
 }
 
 // sortWorkers puts workers whose turns come one after the other side by side, so that time walks through memory. Where
@@ -106,7 +124,7 @@ func (s *sim) sortWorkers() {
 }
 
 func (s *sim) newSource(k *Clusters) source {
-	src := source{poisson: k.Arrivals == Poisson, jitter: uint64(k.Jitter) / 1000, start: int64(k.Start), end: s.end, delay: int64(k.Access.Delay)}
+	src := source{poisson: k.Arrivals == Poisson, jitter: uint64(k.Jitter) / 1000, start: int64(k.Start), end: s.end, delay: int64(k.Access.Delay), lossy: k.Access.Loss > 0}
 	if k.Stop > 0 {
 		src.end = min(src.end, int64(k.Stop))
 	}

@@ -96,6 +96,8 @@ type sim struct {
 	workers   []worker
 	places    []int32  // of workers, by their dense index over all clusters
 	waiting   []access // per worker; nil when updates are scheduled directly
+	cables    []cable  // per worker; nil where none loses frames
+	ack       olaf.Size
 	listeners []tc.Controller
 	control   tc.Config
 	held      pool[heldUpdate]

@@ -83,7 +83,7 @@ var statistics = []statistic{
 	benched("jain_workers", ofRuns|ofSweeps, "JAIN/WORKERS"),
 	benched("never_delivered", ofSweeps, "NEVER/DELIVERED"),
 	counted(countAcks, ofRuns, olaf.Counter{Name: "acks", Title: "ACKs heard", Doc: "ACKs that the workers behind one switch heard, over the whole run"}),
-	counted(countAcksLost, ofRuns, olaf.Counter{Name: "acks_lost", Title: "ACKs lost", Doc: "ACKs that failed links lost, over the whole run"}),
+	counted(countAcksLost, ofRuns, olaf.Counter{Name: "acks_lost", Title: "ACKs lost", Doc: "copies of ACKs that links lost, that met a failed one or no room, over the whole run"}),
 }
 
 func counted(count int, of scope, c olaf.Counter) statistic {
@@ -185,7 +185,7 @@ var portStatistics = []struct {
 	{metric.Metric{Name: "left", Title: "Left", Unit: "frames", Column: "LEFT", Doc: "their last bit has left"}, func(p *portMeasured) float64 { return float64(p.Released) }},
 	{metric.Metric{Name: "peak_occupancy", Title: "Peak occupancy", Unit: "slots", Column: "PEAK", Doc: "most slots in use at once"}, func(p *portMeasured) float64 { return float64(p.PeakOccupancy) }},
 	{metric.Metric{Name: "utilisation", Title: "Utilisation", Column: "UTILISATION", Doc: "share of the time that the link was sending"}, func(p *portMeasured) float64 { return float64(p.busy) / float64(p.now) }},
-	{metric.Metric{Name: "lost_on_link", Title: "Lost on the link", Unit: "frames", Doc: "were leaving when the link failed"}, func(p *portMeasured) float64 { return float64(p.framesLost) }},
+	{metric.Metric{Name: "lost_on_link", Title: "Lost on the link", Unit: "frames", Doc: "the link lost, or were leaving when it failed"}, func(p *portMeasured) float64 { return float64(p.framesLost) }},
 	{metric.Metric{Name: "bypass_dropped", Title: "Background dropped", Unit: "frames", Doc: "frames of background traffic that found no room"}, func(p *portMeasured) float64 { return float64(p.bypassDropped) }},
 }
 

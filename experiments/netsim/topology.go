@@ -82,8 +82,10 @@ type Link struct {
 	To       string        `yaml:"to"`
 	Rate     olaf.Rate     `yaml:"rate"`
 	Delay    olaf.Duration `yaml:"delay,omitempty"`
-	Overhead olaf.Size     `yaml:"overhead,omitempty"` // bytes a frame needs on the wire beyond its L2 length
-	AckRate  olaf.Rate     `yaml:"ack_rate,omitempty"` // rate of the ACKs' direction; absent: they only take the delay
+	Overhead olaf.Size     `yaml:"overhead,omitempty"`  // bytes a frame needs on the wire beyond its L2 length
+	Loss     float64       `yaml:"loss,omitempty"`      // share of frames that either direction loses, 0 to 1
+	AckRate  olaf.Rate     `yaml:"ack_rate,omitempty"`  // rate of the ACKs' direction; absent: they only take the delay
+	AckSlots int           `yaml:"ack_slots,omitempty"` // ACKs that wait for it beside the one on the wire; absent: any number
 }
 
 // Route overrides the shortest path: at node At, frames for server To leave towards Via.
@@ -100,6 +102,7 @@ type Access struct {
 	Rate     olaf.Rate     `yaml:"rate,omitempty"` // absent: frames arrive whole after the delay
 	Delay    olaf.Duration `yaml:"delay,omitempty"`
 	Overhead olaf.Size     `yaml:"overhead,omitempty"`
+	Loss     float64       `yaml:"loss,omitempty"` // share of frames that either direction loses, 0 to 1
 }
 
 // Clusters is a run of clusters that are alike: Count of them with ids from ID on, of Workers workers each.

@@ -84,8 +84,20 @@ func (c *checker) waiting() {
 		c.errs = append(c.errs, c.t.locate(w.Pos, "system", err))
 	case c.t.Queue != s.Discipline:
 		c.fail(c.t.Pos, "queue", "ports of %s are %s, not %s", s.Name, s.Discipline, c.t.Queue)
-	case !(w.Loss >= 0 && w.Loss <= 1):
-		c.fail(w.Pos, "loss", "a loss of %g; it must be 0 to 1", w.Loss)
+	}
+	c.loss(w.Pos, w.Loss)
+}
+
+// Lose makes every link lose a share of its frames, 0 to 1, whatever they lost before.
+func (t *Topology) Lose(share float64) {
+	if t.Waiting != nil {
+		t.Waiting.Loss, share = share, 0 // which says it of all links
+	}
+	for i := range t.Links {
+		t.Links[i].Loss = share
+	}
+	for i := range t.Clusters {
+		t.Clusters[i].Access.Loss = share
 	}
 }
 

@@ -123,10 +123,10 @@ func (s *sim) look(at olaf.Time) *Snapshot {
 	}
 	for i := range s.ports {
 		p := &s.ports[i]
-		if !used[i] && p.busy == 0 {
+		if !used[i] && p.up.Busy == 0 {
 			continue
 		}
-		result := s.portResult(i, int64(at), min(p.busy, int64(at))) // the frame on the wire counts as a whole
+		result := s.portResult(i, int64(at), min(p.up.Busy, int64(at))) // the frame on the wire counts as a whole
 		v.Ports = append(v.Ports, PortSnapshot{result, p.output.Discipline().Occupancy(), !p.output.Up()})
 	}
 	return v

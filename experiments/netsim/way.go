@@ -78,7 +78,7 @@ func (t *Topology) plain() error {
 			return refuse(k.Pos, "at", fmt.Sprintf("workers of a cluster hang on %d switches", len(k.At)))
 		case k.Stop > 0:
 			return refuse(k.Pos, "stop", "a cluster stops")
-		case k.Workers != first.Workers || k.Access.Rate != first.Access.Rate || k.Access.Delay != first.Access.Delay || k.Access.Overhead != first.Access.Overhead:
+		case k.Workers != first.Workers || k.Access.Rate != first.Access.Rate || k.Access.Delay != first.Access.Delay || k.Access.Overhead != first.Access.Overhead || k.Access.Loss != first.Access.Loss:
 			return refuse(k.Pos, "workers", "clusters differ in their workers or the links of these")
 		}
 	}

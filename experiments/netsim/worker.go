@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/node"
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
@@ -25,6 +26,7 @@ type source struct {
 	start, end int64  // ps; no update is generated at or after end
 	transmit   int64  // ps on the access link
 	delay      int64
+	lossy      bool // workers' links lose frames
 
 	// What is on the workers' links; they are alike, so that they need only one line either way.
 	sent line[entering]
@@ -56,6 +58,9 @@ type worker struct {
 	id       olaf.ClusterID
 	number   olaf.WorkerID
 }
+
+// cable is a worker's link, only there where some of these lose frames.
+type cable struct{ up, down node.Direction }
 
 // access is what waits for a worker's link; only there where sends are events of their own.
 type access struct {

@@ -278,6 +278,9 @@ func (p *Port) Up() bool { return !p.down }
 // Sending says whether a frame is on the wire, and which: its slot, or NoSlot for one that bypasses the discipline.
 func (p *Port) Sending() (Slot, bool) { return p.slot, p.phase == sending }
 
+// Size is the length of the frame that started last.
+func (p *Port) Size() olaf.Size { return p.size }
+
 // Bypassing is the handle of the frame on the wire that bypasses the discipline.
 func (p *Port) Bypassing() int32 { return p.handle }
 
