@@ -241,6 +241,7 @@ With --sweep options are varied over a grid ('olafctl sweep'); of phase, jitter 
 drop-tail locks out.
 With -o yaml the topology is printed with what flags change in it, and nothing runs.
 With --tui the first seed is shown while it runs; '?' lists the keys, and the report is printed afterwards.
+With --mode open the switches of a system such as iswitch add up what workers send without waiting, --h updates to a sum.
 With a system whose workers wait for answers, such as switchml, the clusters are its jobs, and ages are still the server's; all else
 is as with any other. The presets isw-lab, xagg-fig1, xagg-testbed and atp-lab are clusters whose hosts wait, on which jobs are played
 until they end; they are watched, kept, swept, captured, expected of and written as files (-o yaml) in the same way.
@@ -250,6 +251,7 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
   olafctl simulate --preset multihop --tc on --tui
   olafctl simulate --preset multihop --tc on --runs 30 && olafctl simulate --preset multihop --runs 30
   olafctl simulate --preset multihop --system switchml --runs 10
+  olafctl simulate --preset multihop --system iswitch --mode open --h 3 --tc on
   olafctl simulate --preset multihop --clusters 1000 --workers-per-cluster 100
   olafctl simulate --preset multihop --system fifo --sweep phase=0..100ms --runs 5
   olafctl simulate --preset multihop --sweep system=olaf,fifo --sweep clusters=10..80:x2 --duration 5s

@@ -22,7 +22,7 @@ import (
 
 // TestWhatAJobRefuses holds that every flag of other networks either means something to jobs or is refused with a reason.
 func TestWhatAJobRefuses(t *testing.T) {
-	means := slices.Concat([]string{"preset", "system", "queue", "seed"}, waitNames)
+	means := slices.Concat([]string{"preset", "system", "queue", "seed", "loss"}, waitNames)
 	network := &cobra.Command{Use: "network"}
 	new(topologyFlags).add(network)
 	presets := jobPresets()

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/job"
@@ -131,7 +132,11 @@ func (s *simulation) WriteText(w io.Writer, v text.View) error {
 	if s.Waiting != nil {
 		p.Say("", "%s: %s, ports %s, %s, ages at the server over %s", cli.OnTerminal(name), s.Waiting.Name(), s.topology.Queue, seeds, window)
 	} else {
-		p.Say("", "%s: queue %s, transmission control %s, %s, ages over %s", cli.OnTerminal(name), s.topology.Queue, control, seeds, window)
+		adds := ""
+		if s.topology.Program != "" {
+			adds = fmt.Sprintf("%s adds %s to a sum, ", s.topology.Program, olaf.Plural(s.topology.H, "update"))
+		}
+		p.Say("", "%s: %squeue %s, transmission control %s, %s, ages over %s", cli.OnTerminal(name), adds, s.topology.Queue, control, seeds, window)
 	}
 	p.Printf("\n")
 	switch {
@@ -180,12 +185,12 @@ func (s *simulation) headlines() []string {
 	return append(lines, "")
 }
 
-// who is what the network was simulated with: a system whose workers wait, or what its queues do.
+// who is what the network was simulated with: a system whose workers wait or whose switches add up, or what its queues do.
 func (s *simulation) who() string {
 	if s.Waiting != nil {
 		return s.Waiting.Name()
 	}
-	return s.topology.Queue
+	return s.topology.System()
 }
 
 func valuesOf(runs []*netsim.Result, name string) []results.Float {

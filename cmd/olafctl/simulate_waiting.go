@@ -30,12 +30,12 @@ var (
 
 func (f *waitFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.mode, "mode", "", "how workers wait for each other: sync|async")
+	flags.StringVar(&f.mode, "mode", "", "how workers wait for each other: sync|async; or "+netsim.Open+": they do not wait, and switches of such as iswitch add up what they send")
 	flags.Var(&f.losses, "loss", "share of frames that every link loses, such as 0.01 or 1%; "+sharedPreset+": a list")
 	flags.IntVar(&f.options.Slots, system.OptionSlots, 0, "iswitch: segments of a switch's table; 0 is what the board holds, or async the vector; switchml: slots of the pool, 0 is 128; atp: aggregators, 0 is 20000; p4inc: aggregators, 0 is 1024 a job")
 	flags.BoolVar(&f.options.Wrap, system.OptionWrap, false, "iswitch sync: vectors longer than the table use it again from its start")
 	addSystemOptions(cmd, &f.options)
-	cli.Complete(cmd, "mode", func() []string { return []string{"sync", "async"} })
+	cli.Complete(cmd, "mode", func() []string { return []string{"sync", "async", netsim.Open} })
 }
 
 // single is the loss, where one is asked for.
@@ -55,7 +55,13 @@ func (f *topologyFlags) choose(t *netsim.Topology) error {
 		return nil
 	}
 	s, err := system.All().Find(f.queue)
+	t.Program, t.H = "", 0
 	switch {
+	case err == nil && s.Adds() && f.waits.mode == netsim.Open:
+		t.Queue, t.Waiting, t.Program, t.H = s.Discipline, nil, s.Name, 1
+		if len(t.Clusters) > 0 {
+			t.H = max(t.Clusters[0].Workers, 1)
+		}
 	case err == nil && s.Rises():
 		if t.Waiting == nil || t.Waiting.System != s.Name {
 			t.Waiting = &netsim.Waiting{System: s.Name}
@@ -75,6 +81,11 @@ func (f *topologyFlags) choose(t *netsim.Topology) error {
 	return nil
 }
 
+// opens says that a flag means something to workers that do not wait and whose switches add up.
+func (f *topologyFlags) opens(name string) bool {
+	return name == system.OptionH || name == "mode" && f.waits.mode == netsim.Open
+}
+
 // wait takes over how the network's workers wait for answers.
 func (f *topologyFlags) wait(given func(string) bool, t *netsim.Topology) error {
 	w := t.Waiting
@@ -87,6 +98,11 @@ func (f *topologyFlags) wait(given func(string) bool, t *netsim.Topology) error 
 			return cli.UsageError("--%s means nothing to %s on this network, whose workers wait for answers", name, w.System)
 		}
 	}
+	if t.Program != "" {
+		names, say = slices.DeleteFunc(slices.Clone(names), f.opens), func(name string) error {
+			return cli.UsageError("--%s means nothing to %s in mode %s, whose workers do not wait", name, t.Program, netsim.Open)
+		}
+	}
 	if i := slices.IndexFunc(names, given); i >= 0 {
 		return say(names[i])
 	}
@@ -96,6 +112,9 @@ func (f *topologyFlags) wait(given func(string) bool, t *netsim.Topology) error 
 			return err
 		}
 		t.Lose(loss)
+	}
+	if t.Program != "" && given(system.OptionH) {
+		t.H = f.waits.options.H
 	}
 	if w == nil {
 		return nil

@@ -22,6 +22,9 @@ func (s *sim) check() error {
 		}
 		saturated += d.Stats().CountSaturations
 	}
+	if err := s.audit(); err != nil {
+		return err
+	}
 	if f := s.fate(); saturated == 0 && f.Sent != f.accounted() {
 		return fmt.Errorf("%w: sent = delivered + dropped + replaced + lost on links + inside + flying: %d ≠ %d + %d + %d + %d + %d + %d",
 			ErrAccounting, f.Sent, f.Delivered, f.Dropped, f.Replaced, f.LostOnLinks, f.Queued, f.Flying)
@@ -33,10 +36,10 @@ func (s *sim) check() error {
 type Fate struct {
 	Sent        uint64
 	Delivered   uint64 // merged ones included
-	Dropped     uint64 // by queues
+	Dropped     uint64 // by queues, or by a program that did not add them
 	Replaced    uint64 // by a newer one of the same worker
 	LostOnLinks uint64
-	Queued      uint64 // in slots; the frame on the wire is not
+	Queued      uint64 // in slots of ports or of switches that add up; the frame on the wire is not
 	Flying      uint64 // on links
 }
 
@@ -63,6 +66,9 @@ func (s *sim) fate() Fate {
 			}
 			return true
 		})
+	}
+	for i := range s.stations {
+		f.Queued += s.stations[i].held()
 	}
 	for i := range s.cables {
 		f.LostOnLinks += s.cables[i].up.Lost
@@ -102,6 +108,12 @@ func (s *sim) totals() olaf.Counts {
 		c.Add("count_saturations", int64(st.CountSaturations))
 		c.Add("reward_saturations", int64(st.RewardSaturations))
 	}
+	for i := range s.stations {
+		st := &s.stations[i]
+		c.Add(engine.Aggregated.String(), int64(st.merged))
+		c.Add(engine.DroppedMismatch.String(), int64(st.refused))
+		appended -= int64(st.merged + st.refused)
+	}
 	for i := range s.cables {
 		c.Add("flushed", int64(s.cables[i].up.Lost))
 	}
@@ -120,6 +132,9 @@ func (s *sim) inside() int64 {
 				n++
 			}
 		}
+	}
+	for i := range s.stations {
+		n += int64(s.stations[i].held())
 	}
 	for i := range s.sources {
 		n += int64(s.sources[i].sent.len())

@@ -38,6 +38,7 @@ func (t *Topology) Check() error {
 	c := &checker{t: t, kind: map[string]string{}}
 	c.general()
 	c.waiting()
+	c.program()
 	c.nodes()
 	c.links()
 	c.clusters()

@@ -26,6 +26,7 @@ type network struct {
 	workerCount int
 	listeners   int
 	trees       []tree
+	stations    []station // per switch; nil where they only forward
 }
 
 // port is an output of a switch onto a link.
@@ -110,7 +111,7 @@ func build(t *Topology) (*network, error) {
 			return nil, err
 		}
 	}
-	return n, n.addOutputs(t)
+	return n, errors.Join(n.addOutputs(t), n.addPrograms(t))
 }
 
 func (n *network) addPorts(t *Topology, index map[string]int32) {
@@ -355,7 +356,7 @@ func (t *Topology) Merges() bool {
 		k, _ := engine.Describe(queue)
 		return k.Merges
 	}
-	return merges(t.Queue) || slices.ContainsFunc(t.Switches, func(sw Switch) bool { return merges(sw.Queue) })
+	return t.Program != "" || merges(t.Queue) || slices.ContainsFunc(t.Switches, func(sw Switch) bool { return merges(sw.Queue) })
 }
 
 // activity counts the clusters, or their workers, that a port saw in this window or the one before.

@@ -39,6 +39,8 @@ func ofField(name string) map[string]any {
 		return yamlfile.Choice(engine.Names()...)
 	case "system":
 		return yamlfile.Choice(system.All().Rising().Names()...)
+	case "program":
+		return yamlfile.Choice(system.All().Adding().Names()...)
 	case "profile":
 		return yamlfile.Choice(engine.Profiles()...)
 	case "schema":

@@ -55,7 +55,7 @@ func (s *sim) first(i int32) {
 	w.seq++
 	s.meter.airborne--
 	if s.cables == nil || !s.cables[i].up.Carry(s.t.Update, s.sources[w.source].transmit) {
-		s.offer(w.port, int32(w.cluster), &s.update, nil)
+		s.reach(w.port, int32(w.cluster), &s.update)
 	}
 	s.schedule(i)
 }
@@ -133,7 +133,7 @@ func (s *sim) access(i int32) {
 func (s *sim) enter(i int32) {
 	sent := &s.sources[i].sent
 	x := sent.at(0)
-	s.offer(x.port, x.cluster, &x.update, nil)
+	s.reach(x.port, x.cluster, &x.update)
 	sent.drop()
 	if sent.len() > 0 {
 		x = sent.at(0)

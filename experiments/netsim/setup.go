@@ -36,6 +36,9 @@ func newSim(t *Topology, n *network, opt Options) *sim {
 	for i := range n.clusters {
 		s.byID[n.clusters[i].id] = int32(i)
 	}
+	for i := range n.stations {
+		n.stations[i].sim = s
+	}
 	s.meter = newMeter(t, n)
 	s.addWorkers()
 	s.addCables()

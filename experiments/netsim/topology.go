@@ -33,6 +33,10 @@ type Topology struct {
 	Control Control `yaml:"transmission_control,omitempty"`
 	// Waiting is the system whose workers wait for answers; nil where nobody waits.
 	Waiting *Waiting `yaml:"waiting,omitempty"`
+	// Program is the system whose switches add up what the workers on them send without waiting, H updates to a sum; empty where
+	// switches only forward.
+	Program string `yaml:"program,omitempty"`
+	H       int    `yaml:"h,omitempty"`
 	// Sends is the path of a CSV time_ns,worker that replaces all arrivals; workers count from 0 over all clusters.
 	Sends      string `yaml:"sends,omitempty"`
 	sends      []Send

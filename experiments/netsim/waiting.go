@@ -1,6 +1,7 @@
 package netsim
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -109,12 +110,12 @@ func (t *Topology) locate(p Pos, key string, err error) error {
 	return &Error{t.File, p.Of(key), err.Error()}
 }
 
-// System is the name of what the network is simulated with: the system whose workers wait, or what its queues do.
+// System is the name of what the network is simulated with: the system whose workers wait, what its switches add up as, or what its queues do.
 func (t *Topology) System() string {
 	if t.Waiting != nil {
 		return t.Waiting.System
 	}
-	return t.Queue
+	return cmp.Or(t.Program, t.Queue)
 }
 
 // Title names the network by what people compare: the system and how its workers go about it, or the queue and whether its workers
@@ -126,7 +127,9 @@ func (t *Topology) Title() string {
 			return t.Waiting.System + " " + mode.Name
 		}
 	case t.Control.Enabled:
-		return t.Queue + " tc"
+		return t.System() + " tc"
+	case t.Program != "":
+		return t.Program + " " + Open
 	}
 	return t.System()
 }

@@ -156,12 +156,12 @@ func (s *sim) countPrograms(r *Result) error {
 			return fmt.Errorf("switch %d: %w", i, err)
 		}
 		sw.Note(s.now)
-		held += sw.Occupied.Area
+		held += sw.Table.Area
 		if slots := sw.Program.Slots(); slots > 0 {
-			bytes += sw.Occupied.Area * float64(sw.Program.Memory()) / float64(slots)
+			bytes += sw.Table.Area * float64(sw.Program.Memory()) / float64(slots)
 		}
-		peak += sw.Occupied.Peak
-		r.HeldLast += sw.Occupied.Held
+		peak += sw.Table.Peak
+		r.HeldLast += sw.Table.Held
 		r.Slots += sw.Program.Slots()
 		r.Memory += sw.Program.Memory()
 	}

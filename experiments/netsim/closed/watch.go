@@ -129,7 +129,7 @@ func (s *sim) lookAtJobs(v *Snapshot) {
 func (s *sim) lookAtSwitches(v *Snapshot, names []string) {
 	for i := range s.switches {
 		sw := &s.switches[i]
-		one := SwitchSnapshot{Name: names[s.root()+i], Peak: sw.Occupied.Peak}
+		one := SwitchSnapshot{Name: names[s.root()+i], Peak: sw.Table.Peak}
 		if sw.Program != nil {
 			one.Slots, one.Held = sw.Program.Slots(), sw.Program.Occupied()
 			for at := 0; at < one.Slots && len(one.Table) < min(one.Held, MostSlots); at++ {

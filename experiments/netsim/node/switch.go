@@ -9,18 +9,18 @@ import (
 // table over time.
 type Switch struct {
 	program.Program // nil only forwards
-	Occupied        Occupancy
+	Table           Occupancy
 }
 
 // Receive implements program.Program.
 func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	class := s.Program.Receive(now, from, p, lanes, out)
-	s.Occupied.note(int64(now), s.Program.Occupied())
+	s.Table.note(int64(now), s.Program.Occupied())
 	return class
 }
 
 // Note keeps what the table holds up to an instant.
-func (s *Switch) Note(now int64) { s.Occupied.note(now, s.Program.Occupied()) }
+func (s *Switch) Note(now int64) { s.Table.note(now, s.Program.Occupied()) }
 
 // Occupancy is the table of a switch over time.
 type Occupancy struct {

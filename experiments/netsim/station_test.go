@@ -1,0 +1,142 @@
+package netsim
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/olafctl/olaf"
+)
+
+// adding is a preset whose switches add up h updates to a sum.
+func adding(t testing.TB, name string, h int) *Topology {
+	topology := preset(t, name, Scale{})
+	topology.Queue, topology.Program, topology.H = "fifo", "iswitch", h
+	return topology
+}
+
+// sums collects who is inside of the frames of each cluster, in the order of their arrival.
+type sums map[olaf.ClusterID][]string
+
+func (s sums) Deliver(_, _ int, o *olaf.Observation) {
+	var inside []string
+	for _, k := range o.Contributors {
+		inside = append(inside, fmt.Sprintf("%d/%d", k.Worker, k.Seq))
+	}
+	s[o.Update.Cluster] = append(s[o.Update.Cluster], strings.Join(inside, " "))
+}
+
+// Every sum holds H updates, in the order in which they reached the switch that their workers hang on; switches above pass it on.
+func TestSwitchesAddUp(t *testing.T) {
+	const ms = olaf.Millisecond
+	topology := &Topology{
+		Duration: 100 * ms, Seed: 1, Queue: "fifo", Update: 1000, Program: "iswitch", H: 3,
+		Switches: []Switch{{Name: "leaf", Slots: 8}, {Name: "root", Slots: 8}}, Servers: []Server{{Name: "ps"}},
+		Links:    []Link{{From: "leaf", To: "root", Rate: olaf.Gbps}, {From: "root", To: "ps", Rate: olaf.Gbps}},
+		Clusters: []Clusters{{ID: 4, Workers: 2, At: Names{"leaf"}}, {ID: 9, Workers: 1, At: Names{"root"}}},
+		sends: []Send{
+			{olaf.Time(ms), 0}, {olaf.Time(2 * ms), 1}, {olaf.Time(3 * ms), 2}, {olaf.Time(4 * ms), 1}, // 4: one sum, then
+			{olaf.Time(5 * ms), 2}, {olaf.Time(6 * ms), 2}, // 9: one, and
+			{olaf.Time(7 * ms), 1}, {olaf.Time(8 * ms), 0}, // a part of a sum of 4's
+		},
+	}
+	got := sums{}
+	r := mustRun(t, topology, Options{Observer: got})
+	if want := "map[4:[0/0 1/0 1/1] 9:[0/0 0/1 0/2]]"; fmt.Sprint(got) != want {
+		t.Errorf("sums of %v, want %s", got, want)
+	}
+	for name, want := range map[string]int64{"in": 8, "appended": 4, "aggregated": 4, "delivered": 2, "queued": 2, "count_delivered": 6, "count_queued": 2} {
+		if n := r.Totals.Of(name); n != want {
+			t.Errorf("%s: %d, want %d", name, n, want)
+		}
+	}
+	if r.Of("aggregated") != 4 || r.Of("delivered_updates") != 6 || r.Of("delivered_frames") != 2 {
+		t.Errorf("%v updates were aggregated, %v delivered in %v frames", r.Of("aggregated"), r.Of("delivered_updates"), r.Of("delivered_frames"))
+	}
+}
+
+// Switches whose sums hold one update are switches that only forward, in every number.
+func TestSumsOfOneAreFIFO(t *testing.T) {
+	for _, name := range []string{"multihop", "fat-tree", "rack", "single"} {
+		one := adding(t, name, 1)
+		one.Duration, one.Control.Enabled = min(one.Duration, 5*olaf.Second), true
+		plain := *one
+		plain.Program, plain.H = "", 0
+		got, want := mustRun(t, one, Options{}), mustRun(t, &plain, Options{})
+		if fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", want) {
+			t.Errorf("%s: %v\nwithout a program %v", name, got.Values, want.Values)
+		}
+	}
+}
+
+// Whatever the network, what a program holds, merges and sends is accounted for.
+func TestProgramsBalance(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		topology := drawTopology(t)
+		topology.Timing, topology.Queue = Exact, "fifo"
+		topology.Program, topology.H = "iswitch", rapid.IntRange(1, 7).Draw(t, "h")
+		topology.Links[0].Loss = rapid.SampledFrom([]float64{0, 0.2}).Draw(t, "loss")
+		if topology.Check() != nil {
+			t.Skip("a period below one transmission")
+		}
+		r, err := Run(t.Context(), topology, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := uint64(r.Totals.Of("delivered")); uint64(r.Totals.Of("count_delivered")) != n*uint64(topology.H) {
+			t.Fatalf("%d sums hold %d updates, each must hold %d", n, r.Totals.Of("count_delivered"), topology.H)
+		}
+	})
+}
+
+// What a program cannot be on a network is refused where it is said.
+func TestRefusedPrograms(t *testing.T) {
+	for want, set := range map[string]func(*Topology){
+		"h is 0; a sum holds 1 to 65535 updates":               func(t *Topology) { t.H = 0 },
+		"h is 65536; a sum holds 1 to 65535":                   func(t *Topology) { t.H = 65536 },
+		"h is 3, but switches have no program":                 func(t *Topology) { t.Program = "" },
+		"unknown system \"switchml\"":                          func(t *Topology) { t.Program = "switchml" },
+		"ports of iswitch are fifo, not olaf":                  func(t *Topology) { t.Queue = "olaf" },
+		"those of switchml wait; leave out program or waiting": func(t *Topology) { t.Waiting = &Waiting{System: "switchml"} },
+		"ports of iswitch are fifo, not olaf ":                 nil,
+	} {
+		topology := adding(t, "multihop", 3)
+		topology.File = "net.yaml"
+		if set == nil {
+			topology.Switches[1].Queue = "olaf"
+			want = strings.TrimSpace(want)
+		} else {
+			set(topology)
+		}
+		if err := topology.Resolve(); !errors.Is(err, ErrTopology) || !strings.Contains(fmt.Sprint(err), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// A program in front of the ports allocates nothing, once every cluster was seen.
+func TestProgramsAllocateNothing(t *testing.T) {
+	topology := adding(t, "multihop", 3)
+	topology.Control.Enabled, topology.Duration = true, 30*24*olaf.Hour
+	n, err := build(topology)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSim(topology, n, Options{})
+	steps := func() {
+		for range 10_000 {
+			e := s.queue.Pop()
+			s.now, s.order = e.At, e.Ord
+			s.handle(&e)
+		}
+	}
+	for range 20 {
+		steps()
+	}
+	if each := testing.AllocsPerRun(10, steps); each > 0 {
+		t.Errorf("%v allocations in 10,000 events", each)
+	}
+}
