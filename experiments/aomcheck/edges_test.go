@@ -98,6 +98,7 @@ func TestTwins(t *testing.T) {
 			[]int{0, 1, 1, 3, 4}},
 		"a phase at its end": {Problem{Service: ms, Clusters: []Cluster{{Interval: 4 * ms, PhaseHigh: 3 * ms}, {Interval: 4 * ms}}}, []int{0, 1, 1, 2, 3}},
 		"a phase beyond it":  {Problem{Service: ms, Clusters: []Cluster{{Interval: 4 * ms, PhaseHigh: 4 * ms}, {Interval: 4 * ms}}}, []int{0, 1, 2, 3, 4}},
+		"a tick, from there": {Problem{Service: ms, Clusters: []Cluster{{Interval: ms, PhaseLow: ms, PhaseHigh: ms}}}, []int{0, 1, 2, 3, 4}},
 		"jitter":             {Problem{Service: ms, Clusters: []Cluster{{Interval: 4 * ms, EveryPhase: true}, {Interval: 4 * ms, EveryPhase: true, Jitter: 1}}}, []int{0, 1, 2, 3, 4}},
 		"hurried":            {Problem{Service: 3 * ms, Clusters: []Cluster{{Interval: 4 * ms, EveryPhase: true}, {Interval: 4 * ms, EveryPhase: true}}}, []int{0, 1, 2, 3, 4}},
 	} {

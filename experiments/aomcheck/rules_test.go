@@ -247,3 +247,16 @@ func TestDumpsOfQuestions(t *testing.T) {
 		t.Errorf("%+v, %v; %d bytes", v, err, size)
 	}
 }
+
+// The least bound of a cluster is a bound.
+func TestLeastBounds(t *testing.T) {
+	for name, set := range map[string]func(*Cluster){"peak": func(c *Cluster) { c.MaxPeak = 1 }, "mean": func(c *Cluster) { c.Mean = 1 }} {
+		p := everyPhase(twoClusters(4, 100*ms, 100*ms))
+		p.Objective = Objective{Kind: PerCluster}
+		set(&p.Clusters[1])
+		v, err := Verify(t.Context(), p, found(t))
+		if err != nil || v.Answer != Violated || len(v.Judgement.Broken) != 1 || !strings.Contains(v.Judgement.Broken[0], "c2 has a ") || !strings.HasSuffix(v.Judgement.Broken[0], "above 1ps") {
+			t.Errorf("%s: %+v, %v", name, v, err)
+		}
+	}
+}

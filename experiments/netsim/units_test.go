@@ -880,3 +880,18 @@ func TestPictureAtTheEnd(t *testing.T) {
 		t.Errorf("%+v", v.Clusters)
 	}
 }
+
+// What is wrong with a topology is the error of its run, whoever plays it.
+func TestRunsRefuse(t *testing.T) {
+	waits, alone, unsent := waitingHop(t, Waiting{System: "switchml"}), mustPreset(t, "single", Scale{}), mustPreset(t, "single", Scale{})
+	waits.Duration, alone.Duration, unsent.Sends = 0, 0, "sends.csv"
+	for want, top := range map[string]*Topology{"duration is 0ps": alone, "duration is 0ps; say how long": waits, "the sends of sends.csv were not loaded": unsent} {
+		if r, err := Run(t.Context(), top, Options{}); r != nil || !errors.Is(err, ErrTopology) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %+v, %v", want, r, err)
+		}
+	}
+	waits = waitingHop(t, Waiting{System: "iswitch", H: 11})
+	if r, err := Run(t.Context(), waits, Options{}); r != nil || !errors.Is(err, closed.ErrConfig) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
