@@ -154,7 +154,7 @@ finds missing of a group, and asks for sums that do not come: the same state mac
 	flags.DurationVar(&f.every, "every", 0, "between two updates, on an absolute schedule; default as fast as it can")
 	flags.IntVar(&f.skip, "skip", 0, "leave out every so-many-th packet of vectors, as if it were lost")
 	flags.Uint16Var(&f.child, "child", 0, "which of its aggregator's children this is, from 0; default the number of the worker")
-	flags.Uint16Var(&f.epoch, "epoch", 0, "of the first vector: beyond all that the aggregators have seen, where another job went there before")
+	flags.Uint16Var(&f.epoch, "epoch", 0, "of the first vector: beyond all that the aggregators have seen, where another job went there before; default what the aggregator says")
 	f.open.addWorker(cmd)
 	return cmd
 }

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"math/rand/v2"
 	"net/netip"
 	"time"
 
@@ -63,7 +65,7 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	}
 	defer conn.Close()
 	cfg := endpoint.Config{Job: f.job.ID, Worker: worker, Workers: f.job.Workers, Layout: f.job.Layout(), Updates: uint32(f.job.Vectors), Line: f.line}
-	x := endpoint.XAgg{Epoch: f.epoch, Timeout: olaf.Duration(realTimeout) * olaf.Nanosecond, Beside: frame.XAgg.Size(0) + system.LineOverhead}
+	x := endpoint.XAgg{Epoch: f.epoch, Ticket: f.ticket(cmd), Timeout: olaf.Duration(realTimeout) * olaf.Nanosecond, Beside: frame.XAgg.Size(0) + system.LineOverhead}
 	if f.open.timeout > 0 {
 		x.Timeout = olaf.Duration(f.open.timeout) * olaf.Nanosecond
 	}
@@ -72,7 +74,7 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 		err = cmd.Context().Err()
 	}
 	if errors.Is(err, endpoints.ErrStalled) {
-		return fmt.Errorf("%w; are all workers and the server there? Where another job went by the same aggregator, say --epoch $(olafctl testbed epoch NAME)", err)
+		return fmt.Errorf("%w; are all workers and the server there, of one job with as many vectors each? 'olafctl testbed show' tells of the aggregators; after a worker was started anew all must be", err)
 	}
 	if err != nil {
 		return ended(err)
@@ -87,6 +89,14 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 		cli.Head
 		endpoints.SumsReport
 	}{cli.Head{Schema: "olafctl.worker/v2"}, out})
+}
+
+// ticket is under which number the worker asks for its first epoch; 0 where that is said.
+func (f *workerFlags) ticket(cmd *cobra.Command) uint32 {
+	if cmd.Flags().Changed("epoch") {
+		return 0
+	}
+	return 1 + rand.Uint32N(math.MaxUint32) // another one whenever a worker is started
 }
 
 // runXAgg is the server above such an aggregator.

@@ -81,6 +81,8 @@ func TestGolden(t *testing.T) {
 			"0fa0 4f4c 0026 0000 58 51 0007 0003 00010002 0002 010203040506 0009 0000 …"},
 		"XAgg ask": {XAgg, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: xagg.Ask, Job: 7, Worker: 3, Seg: 64, Round: 9, Value: 8, Bitmap: 5}, 38,
 			"0026 0000 58 60 0007 0003 00000040 06 00 000000000008 0009 0000 0000000000000005"},
+		"XAgg begin": {XAgg, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: xagg.Begin, Job: 7, Worker: 3, Seg: 0xa0b0c0d0, Value: 20}, 38,
+			"001e 0000 58 60 0007 0003 a0b0c0d0 08 00 000000000014 0000 0000"},
 		"baseline gradient": {Baseline, Outer{Addresses: home, Past: true}, &program.Packet{Kind: program.Data, Index: 5, Worker: 3, Seg: 7, Lanes: 2}, 34, "0fa0 4f4f 0018 0000 0005 0003 00000007 …"},
 		"baseline sum":      {Baseline, Outer{Addresses: home, Past: true}, &program.Packet{Kind: program.Result, Seg: 7, Lanes: 2}, 34, "4f4f 0fa0 0018 0000 4000 0000 00000007 …"},
 		"iSwitch ack":       {ISwitch, Outer{Addresses: home}, &program.Packet{Kind: program.Control, Action: iswitch.Acknowledge, Value: uint64(iswitch.SetH)<<8 | iswitch.Refused}, 38, "000b 0000 08 04 01"},

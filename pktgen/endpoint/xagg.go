@@ -19,6 +19,9 @@ type XAgg struct {
 	Beside olaf.Size
 	// Epoch is that of the first vector. Where other jobs used the same fragments before, it must be ahead of theirs.
 	Epoch uint16
+	// Ticket lets the worker ask its parent for Epoch before the first vector, under this number, which must be another one each time that
+	// the worker is made; 0 does not ask.
+	Ticket uint32
 	// Fixed turns gradients of float32 into the integers that are added, and sums back.
 	Fixed Fixed
 }
@@ -51,6 +54,7 @@ type stage uint8
 
 const (
 	away    stage = iota // computing or applying
+	joining              // waits for the epoch of the first vector
 	waiting              // for a rate
 	sending
 	sent // waits for results
@@ -97,6 +101,26 @@ func (w *treeWorker) epoch() uint16 { return w.xagg.Epoch + uint16(w.round) + 2*
 
 func (w *treeWorker) Computed(now olaf.Time, values []uint32) {
 	w.begin(now, values)
+	if w.xagg.Ticket != 0 {
+		w.stage, w.quiet, w.last = joining, 0, now
+		w.join()
+		return
+	}
+	w.first = w.epoch()
+	w.offer(now)
+}
+
+// join asks for the epoch of the first vector.
+func (w *treeWorker) join() {
+	w.control(xagg.Begin, uint64(w.cfg.Updates), uint64(w.xagg.Ticket), 0)
+}
+
+// joined begins with the epoch that was asked for.
+func (w *treeWorker) joined(now olaf.Time, p *program.Packet) {
+	if w.stage != joining || p.Seg != uint64(w.xagg.Ticket) {
+		return
+	}
+	w.xagg.Epoch, w.xagg.Ticket = uint16(p.Value), 0
 	w.first = w.epoch()
 	w.offer(now)
 }
@@ -202,7 +226,11 @@ func (w *treeWorker) told(now olaf.Time, p *program.Packet) {
 		w.renew(now, uint16(p.Value))
 		return
 	}
-	if w.stage == away || p.Round != w.epoch() && p.Action != xagg.Rate { // rates are divided among children of several epochs
+	if p.Action == xagg.First {
+		w.joined(now, p)
+		return
+	}
+	if w.stage <= joining || p.Round != w.epoch() && p.Action != xagg.Rate { // rates are divided among children of several epochs
 		return
 	}
 	w.last, w.quiet = now, 0
@@ -242,7 +270,7 @@ func (w *treeWorker) renew(now olaf.Time, changes uint16) {
 		return
 	}
 	w.changes = changes
-	if w.stage != away {
+	if w.stage > joining {
 		w.offer(now)
 	}
 }
@@ -250,7 +278,7 @@ func (w *treeWorker) renew(now olaf.Time, changes uint16) {
 // ours says that a result is of the vector at hand, in one of the epochs that it was sent in.
 func (w *treeWorker) ours(epoch uint16) bool {
 	ahead := epoch - w.first
-	return w.stage != away && ahead <= w.epoch()-w.first && ahead%2 == 0
+	return w.stage > joining && ahead <= w.epoch()-w.first && ahead%2 == 0
 }
 
 func (w *treeWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
@@ -319,6 +347,11 @@ func (w *treeWorker) Timer(now olaf.Time) {
 	}
 	w.quiet++
 	w.last = now
+	if w.stage == joining {
+		w.silences++
+		w.join()
+		return
+	}
 	if w.stage == waiting {
 		w.control(xagg.Ready, uint64(w.cfg.Line), 0, 0)
 	} else if !w.checked {

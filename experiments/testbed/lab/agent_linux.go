@@ -52,6 +52,10 @@ func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 	if err := errors.Join(g.server.Acknowledge(l.Group), g.server.Configure(job)); err != nil {
 		return err
 	}
+	node := a.Planned.Node
+	g.server.Give(func(child int, vectors uint64, ticket uint32) (uint16, bool) {
+		return l.epochs.join(seat{node, child}, vectors, ticket)
+	})
 	parent := []netip.AddrPort{netip.AddrPortFrom(l.Plan.Cables[n.Up].Upper, olaf.UDPPort)}
 	g.station = process.Station{
 		Codec: &frame.Datagrams{Format: frame.XAgg}, Switch: g.server, Number: number, Every: look, Beside: g.checks,

@@ -7,6 +7,7 @@ import (
 	"io"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // epoch begins the question for a job's first epoch; how many vectors it has stands behind.
@@ -48,11 +49,46 @@ func (h *Holder) epoch(question string) (first uint16, err error) {
 	if len(h.lab.Adders) == 0 {
 		return 0, errors.New("no program adds anything up there, so that no job needs epochs; those of testbeds with a tree do")
 	}
-	newest, err := h.newest()
+	return h.lab.epochs.give(vectors)
+}
+
+// epochs are those of the jobs of a testbed. Holder and agents give them.
+type epochs struct {
+	newest func() (uint16, error) // that any program has met
+
+	mu     sync.Mutex
+	next   uint16 // beyond the epochs of all jobs that asked for theirs
+	begun  begun  // the job whose workers asked last
+	seated map[seat]answer
+}
+
+// begun is a job whose workers ask one by one; without vectors there is none.
+type begun struct {
+	vectors uint64
+	first   uint16
+}
+
+// seat is a worker's place in the tree, and answer what was said to who sits there.
+type seat struct{ node, child int }
+
+type answer struct {
+	ticket uint32
+	first  uint16
+}
+
+// give is the first epoch of another job.
+func (e *epochs) give(vectors int) (first uint16, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.another(vectors)
+}
+
+func (e *epochs) another(vectors int) (first uint16, err error) {
+	newest, err := e.newest()
 	if err != nil {
 		return 0, err
 	}
-	first = h.next
+	first = e.next
 	if ahead(newest, first-1) {
 		first = newest + 1
 	}
@@ -60,8 +96,31 @@ func (h *Holder) epoch(question string) (first uint16, err error) {
 	if next-newest > half {
 		return 0, fmt.Errorf("%d epochs were given to jobs that did not begin, and no more can be told from old ones; take the testbed down and up", first-newest-1)
 	}
-	h.next = next
+	e.next = next
 	return first, nil
+}
+
+// join is the first epoch of the job of a worker that asks under a ticket. Workers that ask one after the other are of one job: who was told
+// an epoch of it already and asks under another ticket, or has another number of vectors, begins the next one.
+func (e *epochs) join(at seat, vectors uint64, ticket uint32) (first uint16, ok bool) {
+	if vectors < 1 || vectors > MaxJobVectors {
+		return 0, false
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	said, sits := e.seated[at]
+	if sits && said.ticket == ticket {
+		return said.first, true
+	}
+	if e.begun.vectors != vectors || sits && said.first == e.begun.first {
+		first, err := e.another(int(vectors))
+		if err != nil {
+			return 0, false
+		}
+		e.begun = begun{vectors, first}
+	}
+	e.seated[at] = answer{ticket, e.begun.first}
+	return e.begun.first, true
 }
 
 // half is how many epochs can be ahead of another: they are counted modulo 2^16, as the program compares them.
@@ -70,10 +129,10 @@ const half = 1 << 15
 func ahead(a, b uint16) bool { return int16(a-b) > 0 }
 
 // newest is the newest epoch that any program has met; where none has met one that before the first.
-func (h *Holder) newest() (newest uint16, err error) {
+func (l *Lab) newest() (newest uint16, err error) {
 	newest, met := ^uint16(0), false
-	for _, a := range h.lab.Adders {
-		for i := range h.lab.Fragments {
+	for _, a := range l.Adders {
+		for i := range l.Fragments {
 			f, err := a.Fragment(i, nil)
 			if err != nil {
 				return 0, err

@@ -26,7 +26,6 @@ type Holder struct {
 	lab      *Lab
 	listener net.Listener
 	counts   []map[string]uint64 // by adder
-	next     uint16              // beyond the epochs of all jobs that asked for theirs
 }
 
 // NewHolder claims a name and makes the plan of that name. The error matches ErrExists, or is that of Up.

@@ -112,7 +112,7 @@ func TestInterface(t *testing.T) {
 					defer pass.Close()
 				}
 				g.route(t, l, "10.77.0.0/16")
-				g.job(t, l, 0)
+				g.job(t, l, endpoint.XAgg{})
 				if faults := l.Faults(); len(faults) > 0 {
 					t.Error(faults)
 				}
@@ -160,13 +160,13 @@ func (g *ground) at(t *testing.T, l *Lab, node int, address netip.Addr) *net.UDP
 	return c
 }
 
-// job lets workers and server play from an epoch on, and holds every value of every sum.
-func (g *ground) job(t *testing.T, l *Lab, epoch uint16) {
+// job lets workers and server play, from the epoch that x says or that it lets them ask for, and holds every value of every sum.
+func (g *ground) job(t *testing.T, l *Lab, x endpoint.XAgg) {
 	t.Helper()
 	job := process.Job{ID: l.Job, Workers: len(l.Workers()), Values: l.Fragments * l.Lanes, Lanes: l.Lanes, Vectors: 3}
 	cable := func(node int) *PlannedCable { return &l.Plan.Cables[l.Plan.Nodes[node].Up] }
 	port := func(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, olaf.UDPPort) }
-	top := l.Adders[0].Planned.Node
+	top := l.Adders[len(l.Adders)-1].Planned.Node
 	c := process.RootConfig{Job: job, Group: l.Group, Agent: port(cable(top).Lower), Codec: &frame.Datagrams{Format: frame.XAgg}}
 	for _, node := range l.Workers() {
 		c.Workers = append(c.Workers, port(cable(node).Lower))
@@ -177,6 +177,7 @@ func (g *ground) job(t *testing.T, l *Lab, epoch uint16) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
+	x.Timeout = 50 * olaf.Millisecond
 	var server, workers errgroup.Group
 	at := g.at(t, l, l.Server(), cable(top).Upper)
 	defer at.Close()
@@ -192,7 +193,7 @@ func (g *ground) job(t *testing.T, l *Lab, epoch uint16) {
 		cfg := endpoint.Config{Job: job.ID, Worker: olaf.WorkerID(number), Workers: job.Workers, Layout: job.Layout(), Updates: uint32(job.Vectors)}
 		workers.Go(func() error {
 			_, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
-				return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: 50 * olaf.Millisecond, Epoch: epoch}, h)
+				return endpoint.NewXAgg(cfg, x, h)
 			})
 			if err == nil && (work.Wrong > 0 || work.Checked != job.Vectors*job.Values) {
 				err = fmt.Errorf("worker %d: %d of %d values are wrong", number, work.Wrong, work.Checked)

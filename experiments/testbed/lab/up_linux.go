@@ -33,6 +33,7 @@ type Lab struct {
 	lab    *netlab.Lab
 	opened []io.Closer
 	queue  *queue // of a plan with a switch
+	epochs epochs // of the jobs of a plan with a tree
 }
 
 // Adder is a program that adds at a node.
@@ -67,7 +68,11 @@ func Up(p *Plan, o Options) (*Lab, error) {
 		return nil, err
 	}
 	l := &Lab{Plan: p, Nodes: make([]*netlab.Node, len(p.Nodes)), Cables: make([]*netlab.Cable, len(p.Cables))}
-	if err := l.up(o); err != nil {
+	l.epochs.newest, l.epochs.seated = l.newest, map[seat]answer{}
+	l.epochs.mu.Lock() // agents that are asked meanwhile wait for the whole tree
+	err := l.up(o)
+	l.epochs.mu.Unlock()
+	if err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
@@ -285,10 +290,12 @@ func (l *Lab) Close() error {
 	for _, c := range l.opened {
 		errs = append(errs, c.Close())
 	}
-	for _, a := range l.Adders {
+	for _, a := range l.Adders { // every agent may look into all of them
 		if a.agent != nil {
 			errs = append(errs, a.agent.Close())
 		}
+	}
+	for _, a := range l.Adders {
 		errs = append(errs, a.Close())
 	}
 	if l.lab != nil {

@@ -125,3 +125,35 @@ func TestAgentHearsItsOwn(t *testing.T) {
 		}
 	}
 }
+
+// TestGive asks a server for the epoch of a job, at a time when it gives none, when it does, and when there is none left.
+func TestGive(t *testing.T) {
+	s, err := New(program.Config{Slots: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Configure(program.Job{ID: 5, Parent: true, Members: []program.Member{{Port: 0}, {Port: 1}}}); err != nil {
+		t.Fatal(err)
+	}
+	asked := func() []string {
+		var out said
+		if class := s.Receive(0, 1, &program.Packet{Kind: program.Control, Action: Begin, Job: 5, Seg: 77, Value: 20}, nil, &out); class != Controlled {
+			t.Errorf("class %d", class)
+		}
+		return out.lines
+	}
+	if lines := asked(); len(lines) > 0 {
+		t.Errorf("who gives none says %q", lines)
+	}
+	s.Give(func(child int, vectors uint64, ticket uint32) (uint16, bool) {
+		return uint16(child*10_000) + uint16(vectors)*100 + uint16(ticket), true
+	})
+	want := fmt.Sprint(program.Dest(1), program.Control, First, 77, 0, 0, 12_077, 0, 0, []uint32(nil))
+	if lines := asked(); len(lines) != 1 || lines[0] != want {
+		t.Errorf("%q, want %q", lines, want)
+	}
+	s.Give(func(int, uint64, uint32) (uint16, bool) { return 0, false })
+	if lines := asked(); len(lines) > 0 {
+		t.Errorf("who has none left says %q", lines)
+	}
+}

@@ -46,6 +46,8 @@ const (
 	Checked                   // to a child: nothing of it is missing
 	Ask                       // of a worker: these results did not come. Round is its epoch, Value the first it used for the vector
 	Renew                     // to a worker, of the management: the tree was changed for the Value-th time
+	Begin                     // of a worker: its job has Value vectors, and it wants to know the first one's epoch. Seg numbers the question
+	First                     // to a worker: Value is that epoch. Seg is the question's
 )
 
 // NameSpan is how many fragments a packet of Lost or Ask can name.
@@ -101,6 +103,7 @@ type Server struct {
 	used    int
 	group   int   // of a child's packets between two looks for what is missing
 	model   Model // of an agent
+	epochs  Epochs
 	out     program.Packet
 }
 
@@ -196,6 +199,13 @@ func (s *Server) Reset() {
 	clear(s.results)
 	s.counts, s.used = [counters]uint64{}, 0
 }
+
+// Epochs says with which epoch a job of so many vectors begins that one of the children belongs to, or that nobody can say it. Asked once
+// more, which ticket tells from a child's next job, it says the same.
+type Epochs func(child int, vectors uint64, ticket uint32) (first uint16, ok bool)
+
+// Give lets children ask for the epochs of their jobs; who asks a server that gives none gets no answer.
+func (s *Server) Give(e Epochs) { s.epochs = e }
 
 // Slots is how many fragments the model has.
 func (s *Server) Slots() int { return len(s.slots) }

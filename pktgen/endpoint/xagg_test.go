@@ -1,0 +1,65 @@
+package endpoint
+
+import (
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/xagg"
+)
+
+// TestTicket lets a worker ask for its first epoch: again and again until it is told, by an answer to its own question alone, once for
+// all of its vectors. A change of the tree before the answer counts.
+func TestTicket(t *testing.T) {
+	c := new(clerk)
+	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2}, XAgg{Ticket: 9, Timeout: olaf.Millisecond, Epoch: 3}, c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	control := func(now olaf.Time, action uint8, seg, value uint64) {
+		e.Receive(now, &program.Packet{Kind: program.Control, Action: action, Seg: seg, Value: value}, nil)
+	}
+	e.Start(0)
+	e.Computed(0, []uint32{1, 2})
+	now := olaf.Time(0)
+	for range 3 {
+		now = e.Next()
+		e.Timer(now)
+	}
+	asked := "to -1 control action=8 job=1 worker=1 seg=9 round=3 value=2 [] -"
+	for i, s := range c.said {
+		if i > 0 && s != asked {
+			t.Errorf("it says %q, want %q", s, asked)
+		}
+	}
+	if len(c.said) != 5 || len(c.data) > 0 { // compute, and four questions
+		t.Errorf("%q", c.said)
+	}
+	control(now, xagg.First, 8, 500)
+	control(now, xagg.Renew, 0, 1)
+	e.Receive(now, &program.Packet{Kind: program.Result, Round: 3, Lanes: 1}, []uint32{1})
+	if len(c.data) > 0 {
+		t.Errorf("it sends %v before it is told", c.data)
+	}
+	control(now, xagg.First, 9, 65_534)
+	control(now, xagg.First, 9, 700)
+	for e.Next() <= now {
+		e.Timer(now)
+	}
+	if len(c.data) != 2 || c.data[0].Round != 0 { // 65,534 and 2 for the change
+		t.Fatalf("%+v", c.data)
+	}
+	for _, p := range c.data[:2] {
+		p.Kind = program.Result
+		e.Receive(now, &p, []uint32{4})
+	}
+	c.data, c.said = nil, nil
+	e.Applied(now)
+	e.Computed(now, []uint32{3, 4})
+	for e.Next() <= now {
+		e.Timer(now)
+	}
+	if len(c.data) != 2 || c.data[0].Round != 1 {
+		t.Errorf("of the second vector %+v; %q", c.data, c.said)
+	}
+}
