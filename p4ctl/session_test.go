@@ -338,7 +338,7 @@ func TestReconnectKeepsElectionID(t *testing.T) {
 	}
 	running = start()
 	defer running.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := s.AwaitPrimary(ctx); err != nil {
 		t.Fatal(err)

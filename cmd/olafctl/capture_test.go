@@ -47,7 +47,7 @@ func newCable(t *testing.T) *cable {
 
 // arrived returns when n more packets arrived.
 func (c *cable) arrived(n int) {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	var p capture.Packet
 	for n > 0 {

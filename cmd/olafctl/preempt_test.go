@@ -46,7 +46,7 @@ func testEnvironment(stdout, stderr io.Writer) *cli.Env {
 func TestSecondController(t *testing.T) {
 	socket := "unix:" + filepath.Join(t.TempDir(), "p4rt.sock")
 	stderr := &signalWriter{text: "P4Runtime: ", seen: make(chan struct{})}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	code := make(chan int)
 	go func() {

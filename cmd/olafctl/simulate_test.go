@@ -98,7 +98,7 @@ func deaf(bench.Event) error { return nil }
 func (s *shown) runs(ctx context.Context, t *testing.T) (*bench.Simulated, error) {
 	t.Helper()
 	hung := errors.New("the dashboard did not close")
-	ctx, stop := context.WithTimeoutCause(ctx, 20*time.Second, hung)
+	ctx, stop := context.WithTimeoutCause(ctx, 2*time.Minute, hung)
 	defer stop()
 	out, err := s.run(ctx)
 	if errors.Is(context.Cause(ctx), hung) {

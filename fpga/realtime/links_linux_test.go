@@ -65,7 +65,7 @@ func TestLinksHoldTheirRate(t *testing.T) {
 				heard, last = heard+1, number
 			}
 		})
-		if time.Since(began) > 20*time.Second {
+		if time.Since(began) > time.Minute {
 			t.Fatalf("%d came: %+v", heard, l.Counts())
 		}
 	}

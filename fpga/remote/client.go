@@ -335,8 +335,9 @@ func (d *Device) document(op byte, into any) error {
 	return nil
 }
 
-// closePatience is how long an agent has to say goodbye.
-const closePatience = time.Second
+// closePatience is how long an agent has to say goodbye. Who does not wait for it finds the device lent to himself, as on a busy
+// machine.
+const closePatience = 10 * time.Second
 
 // Close ends the session; the device stays with the agent as it is. A second Close does nothing.
 func (d *Device) Close() error {

@@ -271,7 +271,7 @@ func (k *killed) vector(number, steps int, while time.Duration) (repeated bool) 
 		missing[f] = true
 	}
 	next, alive, kill := 0, true, (*time.Timer)(nil)
-	for deadline := time.Now().Add(30 * time.Second); len(missing) > 0 || alive; steps-- {
+	for deadline := time.Now().Add(time.Minute); len(missing) > 0 || alive; steps-- {
 		if steps == 0 {
 			process := k.adds.Process
 			kill = time.AfterFunc(while, func() { _ = process.Kill() })

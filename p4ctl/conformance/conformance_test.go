@@ -188,6 +188,19 @@ func serve(t *testing.T, server v1.P4RuntimeServer) *grpc.ClientConn {
 	return connect(t, "unix:"+l.Addr().String())
 }
 
+// patient asks again where a busy machine made a server silent for longer than a test has patience for each clause.
+func patient(t *testing.T, ask func() error) {
+	t.Helper()
+	began := time.Now()
+	err := ask()
+	for errors.Is(err, ErrSilent) && time.Since(began) < time.Minute {
+		err = ask()
+	}
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // TestEveryClauseCanFail holds a server that agrees with everything and one that refuses everything against the clauses: no
 // clause is passed by both.
 func TestEveryClauseCanFail(t *testing.T) {
@@ -200,9 +213,10 @@ func TestEveryClauseCanFail(t *testing.T) {
 			}
 		})
 	}
-	if err := ask(yes{asked: new(atomic.Bool)}); err != nil {
-		t.Error(err)
-	}
+	patient(t, func() error {
+		clear(passed)
+		return ask(yes{asked: new(atomic.Bool)})
+	})
 	if err := ask(no{}); err == nil {
 		t.Error("a server that refuses the pipeline was left without a word")
 	}
@@ -267,13 +281,15 @@ func TestPickyServersAreJudged(t *testing.T) {
 		go s.Serve(l)
 		t.Cleanup(s.Stop)
 		unset := Result{}
-		err = Run(t.Context(), Target{Conn: connect(t, "unix:"+l.Addr().String()), DeviceID: p4.DeviceID, Config: p4ctl.PipelineConfig(p4.Twin()), Patience: 500 * time.Millisecond}, false, func(r Result) {
-			if r.ID == "B13" {
-				unset = r
-			}
+		patient(t, func() error {
+			return Run(t.Context(), Target{Conn: connect(t, "unix:"+l.Addr().String()), DeviceID: p4.DeviceID, Config: p4ctl.PipelineConfig(p4.Twin()), Patience: 500 * time.Millisecond}, false, func(r Result) {
+				if r.ID == "B13" {
+					unset = r
+				}
+			})
 		})
-		if err != nil || unset.Outcome != Failed {
-			t.Errorf("%s: %v, %+v", name, err, unset)
+		if unset.Outcome != Failed {
+			t.Errorf("%s: %+v", name, unset)
 		}
 	}
 }

@@ -45,7 +45,7 @@ func TestSolverAnswers(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			if tt.name == "hangs" {
 				cancel()
 				ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -75,13 +75,13 @@ func TestAbsentSolverNamesThePackage(t *testing.T) {
 }
 
 func TestPortfolio(t *testing.T) {
-	slow, quick, broken := fake(t, "slow", "exec sleep 30"), fake(t, "quick", "echo unsat"), fake(t, "broken", "exit 1")
+	slow, quick, broken := fake(t, "slow", "exec sleep 600"), fake(t, "quick", "echo unsat"), fake(t, "broken", "exit 1")
 	yes := fake(t, "yes", "echo sat")
 	start := time.Now()
 	if a, err := First(t.Context(), []Solver{slow, quick}, nil); err != nil || a.Status != Unsat || a.Solver != "quick" {
 		t.Errorf("first of slow and quick: %v, %v", a, err)
 	}
-	if time.Since(start) > 10*time.Second {
+	if time.Since(start) > 5*time.Minute {
 		t.Error("the slow solver was waited for")
 	}
 	if a, err := First(t.Context(), []Solver{broken, quick}, nil); err != nil || a.Status != Unsat {

@@ -60,7 +60,7 @@ func beServer(ctx context.Context) error {
 		return err
 	}
 	go n.Start()
-	if !n.ReadyForConnections(10 * time.Second) {
+	if !n.ReadyForConnections(time.Minute) {
 		return errors.New("the server does not listen")
 	}
 	fmt.Println("listening")

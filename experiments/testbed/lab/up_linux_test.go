@@ -384,7 +384,7 @@ func exchange(l *Lab, from int, to string) error {
 		return err
 	}
 	b := make([]byte, 10)
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(time.Minute)
 	_ = at.SetReadDeadline(deadline)
 	n, who, err := at.ReadFromUDPAddrPort(b)
 	if err != nil {

@@ -30,7 +30,7 @@ func Look(t testing.TB) *Traces {
 }
 
 // patience is how long the kernel may take to clear up: it removes namespaces and programs some time after their last descriptor.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // Gone waits until nothing is left of processes with a marker in their environment: no process, no program that nobody holds, no
 // interface in this namespace, no mount of a namespace.
