@@ -18,11 +18,11 @@ type held struct{ came, begins, ends int64 }
 
 // slowWire decides about each frame by all that came before.
 type slowWire struct {
-	bits, slots, mark, least, every, delay int64 // at one bit per ps
-	through                                bool
-	below, salt                            uint64
-	took                                   []held
-	numbers                                uint64
+	slots, mark, least, every, delay int64 // at one bit per ps
+	through                          bool
+	below, salt                      uint64
+	took                             []held
+	numbers                          uint64
 }
 
 func (w *slowWire) pass(at, took, size int64) (arrives, takes int64, fate Fate) {
