@@ -165,10 +165,11 @@ func (w *Waiting) sync(t *testing.T) bool {
 
 // slow lets a run go on step by step and looks at everything.
 type slow struct {
-	looks int
-	most  int // slots in use
-	until olaf.Time
-	wrong string
+	looks  int
+	most   int // slots in use
+	events uint64
+	until  olaf.Time
+	wrong  string
 }
 
 func (s *slow) Before(last, next olaf.Time, look func(olaf.Time) *Snapshot) (olaf.Time, bool) {
@@ -177,6 +178,10 @@ func (s *slow) Before(last, next olaf.Time, look func(olaf.Time) *Snapshot) (ola
 	if v.Fate.Sent != v.Fate.accounted() || v.Now != next || v.Waits == "" || len(v.Ports) != 3 {
 		s.wrong = fmt.Sprintf("at %v: %+v", next, v)
 	}
+	if v.Events < s.events || last > 0 && v.Events == 0 {
+		s.wrong = fmt.Sprintf("at %v: %d events after %d", next, v.Events, s.events)
+	}
+	s.events = v.Events
 	for _, p := range v.Ports {
 		s.most = max(s.most, p.Occupancy)
 		if use := p.Values.Of("utilisation"); p.Occupancy > p.Slots || use > 1.000001 {

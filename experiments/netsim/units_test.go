@@ -750,21 +750,6 @@ func TestSendsAtTheirLimits(t *testing.T) {
 	}
 }
 
-// An ACK takes the time of a frame with its status, which is never longer than any frame may be.
-func TestLengthOfAcks(t *testing.T) {
-	for update, ack := range map[olaf.Size]olaf.Size{64: 64 + olaf.AckStatusBytes, olaf.MaxFrame - olaf.AckStatusBytes: olaf.MaxFrame, olaf.MaxFrame: olaf.MaxFrame} {
-		topology := oneSwitch("fifo", 4, olaf.Millisecond, Clusters{Workers: 1, Period: olaf.Second})
-		topology.Update, topology.Links[0].AckRate, topology.Links[0].Overhead = update, 8*olaf.Mbps, 10
-		n, err := build(topology)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, want := n.ports[0].ackTakes, int64(ack+10)*int64(olaf.Microsecond); got != want {
-			t.Errorf("an ACK of an update of %v takes %d ps, want %d", update, got, want)
-		}
-	}
-}
-
 // A parameter of all workers is set in a copy, and a phase of nothing is one instant.
 func TestWithOneParameter(t *testing.T) {
 	topology := mustPreset(t, "multihop", Scale{})
@@ -893,5 +878,47 @@ func TestRunsRefuse(t *testing.T) {
 	waits = waitingHop(t, Waiting{System: "iswitch", H: 11})
 	if r, err := Run(t.Context(), waits, Options{}); r != nil || !errors.Is(err, closed.ErrConfig) {
 		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A link's rings are as long as what is on it at once needs, however much has passed.
+func TestLinksStaySmall(t *testing.T) {
+	for name, inside := range map[string]func(int) int{"of many": func(i int) int { return i % 10 }, "of one": func(int) int { return 1 }} {
+		var l link
+		for i := range 10_000 {
+			l.push(make([]olaf.Contributor, inside(i)))
+			if i >= 4 {
+				l.drop()
+			}
+		}
+		if l.len() != 4 || len(l.items) > 8 || len(l.inside) > 128 {
+			t.Errorf("frames %s: %d in room for %d, with room for %d contributors", name, l.len(), len(l.items), len(l.inside))
+		}
+	}
+}
+
+// A picture shows the ports that something can pass from the start, and no others.
+func TestPortsOfAPicture(t *testing.T) {
+	topology := mustPreset(t, "multihop", Scale{})
+	topology.Switches = append(topology.Switches, Switch{Name: "aside", Slots: 1})
+	topology.Links = append(topology.Links, Link{From: "aside", To: "sw3", Rate: olaf.Gbps})
+	n, err := build(topology)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSim(topology, n, Options{})
+	for _, over := range []bool{false, true} {
+		if over {
+			if err := s.run(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var names []string
+		for _, p := range s.look(olaf.Time(s.now)).Ports {
+			names = append(names, p.Port)
+		}
+		if !slices.Equal(names, []string{"sw1→sw3", "sw2→sw3", "sw3→ps"}) {
+			t.Errorf("over %t: %v", over, names)
+		}
 	}
 }
