@@ -13,14 +13,15 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-func xaggParts() system.Parts { return partsOf("xagg") }
+func xaggParts() system.Parts { return partsOf("xagg", 0) }
 
-func partsOf(name string) system.Parts {
+// partsOf are those of a system, with a number of slots or, with 0, as many as it has.
+func partsOf(name string, slots int) system.Parts {
 	s, err := system.All().Find(name)
 	if err != nil {
 		panic(err)
 	}
-	parts, err := s.Modes[0].Parts(&system.Options{})
+	parts, err := s.Modes[0].Parts(&system.Options{Slots: slots})
 	if err != nil {
 		panic(err)
 	}
@@ -112,7 +113,7 @@ func fig1(scale int) (Network, Job) {
 //     when it is in.
 //
 // The pool of a switch takes packets before the straggler begins, each of which saves one at half the rate; the first of its own
-// must come and be answered before anybody goes on, which is two packets.
+// must come and be answered before anybody goes on, which is two packets. Two slots are the fewest that keep half a link busy.
 func TestFig1(t *testing.T) {
 	const (
 		scale   = 1000
@@ -120,18 +121,22 @@ func TestFig1(t *testing.T) {
 		message = (64 + 24) * 8 / 10.0
 		value   = 4 * 8 / 10.0 // by which the model is shorter than a second of a link, at most
 	)
+	pooled := func(slots float64) float64 { return 4e6 - slots*2*packet + 2*packet }
 	for _, c := range []struct {
 		system  string
+		slots   int // 0 is as many as the system has
 		divides bool
 		want    float64 // ns
 	}{
-		{"ps", false, 4e6},
-		{"xagg", false, 3e6 + packet + 2*message},
-		{"xagg", true, 3e6 + 2*packet + 8*message},
-		{"switchml", false, 4e6 - 128*2*packet + 2*packet},
+		{"ps", 0, false, 4e6},
+		{"xagg", 0, false, 3e6 + packet + 2*message},
+		{"xagg", 0, true, 3e6 + 2*packet + 8*message},
+		{"switchml", 0, false, pooled(128)},
+		{"switchml", 16, false, pooled(16)},
+		{"switchml", 2, false, pooled(2)},
 	} {
 		n, job := fig1(scale)
-		parts := partsOf(c.system)
+		parts := partsOf(c.system, c.slots)
 		if !parts.Whole { // its program is a switch's
 			n.Tree, parts.Frame, parts.Header, parts.PerPacket = nil, nil, 64, 256 // frames are as long as the others'
 		}
@@ -143,7 +148,7 @@ func TestFig1(t *testing.T) {
 		}
 		r := run(t, n, job, parts, true, 1)
 		if off := float64(r.Summed) - c.want; r.Hung || math.Abs(off) > value {
-			t.Errorf("%s, rates divided %v: the sum is at the root after %.1f ns, %.1f off %.1f; hung %v", c.system, c.divides, float64(r.Summed), off, c.want, r.Hung)
+			t.Errorf("%s of %d slots, rates divided %v: the sum is at the root after %.1f ns, %.1f off %.1f; hung %v", c.system, c.slots, c.divides, float64(r.Summed), off, c.want, r.Hung)
 		}
 	}
 }
