@@ -185,8 +185,8 @@ func (l *Lab) route(node int) error {
 	return nil
 }
 
-// adder loads a program and puts it on the cables of its children. What it redirects is lost where nothing listens at the other
-// end, so that there is something.
+// adder loads a program and puts it on the cables of its children. What it redirects in native mode is lost where nothing listens at the
+// other end, so that there is something.
 func (l *Lab) adder(p *PlannedAdder, o Options) error {
 	n := &l.Plan.Nodes[p.Node]
 	program, err := xdp.LoadAggregator(xdp.AggregatorBuild{
@@ -205,7 +205,7 @@ func (l *Lab) adder(p *PlannedAdder, o Options) error {
 		}
 	}
 	up := l.Cables[n.Up]
-	if top := &l.Plan.Nodes[l.Plan.Cables[n.Up].Parent]; top.Role == Server && up.B != nil {
+	if top := &l.Plan.Nodes[l.Plan.Cables[n.Up].Parent]; top.Role == Server && up.B != nil && p.Mode == Native {
 		pass, err := xdp.AttachPass(up.B)
 		if err != nil {
 			return err

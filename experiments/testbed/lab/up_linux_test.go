@@ -239,6 +239,15 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
+// TestLongFrames adds up on cables that are too long for native mode.
+func TestLongFrames(t *testing.T) {
+	l := up(t, "tree: {workers: 2, mtu: 4000, mode: generic}\njob: {lanes: 8, fragments: 4}")
+	new(ground).job(t, l, endpoint.XAgg{})
+	if faults := l.Faults(); len(faults) > 0 {
+		t.Error(faults)
+	}
+}
+
 // TestFaults takes a cable and a program away, and hears of both.
 func TestFaults(t *testing.T) {
 	l := up(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 4}")
