@@ -14,8 +14,9 @@ import (
 // said, and what was counted stands.
 func TestStalledPacer(t *testing.T) {
 	c := open(t, backends[0])
-	workload{workers: 2, clusters: 2, updates: 200, gap: 250_000, size: 256}.load(t, c) // 1 ms apart
-	configure(t, c, "olaf", 2*olaf.Mbps)                                                // 1.1 ms a frame: the output is never without one, and so always late when it is held
+	const updates = 1000                                                                    // for a second: a busy machine keeps who stalls waiting
+	workload{workers: 2, clusters: 2, updates: updates, gap: 250_000, size: 256}.load(t, c) // 1 ms apart
+	configure(t, c, "olaf", 2*olaf.Mbps)                                                    // 1.1 ms a frame: the output is never without one, and so always late when it is held
 	ctx, sent := context.WithCancel(t.Context())
 	defer sent()
 	stalled := make(chan struct{})
@@ -35,7 +36,7 @@ func TestStalledPacer(t *testing.T) {
 	if !strings.Contains(p.Withheld, "the pacer") || p.Stalls == 0 || p.LatenessNS.Max < 30_000_000 {
 		t.Errorf("%+v", p)
 	}
-	if n.Queue.In != 200 || len(c.Faults()) > 0 {
+	if n.Queue.In != updates || len(c.Faults()) > 0 {
 		t.Errorf("%+v, %q", n.Queue, c.Faults())
 	}
 }
