@@ -8,14 +8,20 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 )
 
-// finished runs t to its end and gives the simulator's state.
-func finished(t *testing.T, topology *Topology) *sim {
+// ready gives the simulator of a topology before its first event.
+func ready(t testing.TB, topology *Topology) *sim {
 	t.Helper()
 	n, err := build(topology)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newSim(topology, n, Options{})
+	return newSim(topology, n, Options{})
+}
+
+// finished runs a topology to its end and gives the simulator's state.
+func finished(t testing.TB, topology *Topology) *sim {
+	t.Helper()
+	s := ready(t, topology)
 	if err := s.run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
@@ -155,12 +161,8 @@ func TestWorkerLives(t *testing.T) {
 		t.Errorf("%v updates from %v to %v", r.Of("sent"), first, last)
 	}
 	topology.Clusters[0].Spread, topology.Clusters[0].Stop = 0.2, 0
-	n, err := build(topology)
-	if err != nil {
-		t.Fatal(err)
-	}
 	low, high := 100*ms, 100*ms
-	for _, w := range newSim(topology, n, Options{}).workers {
+	for _, w := range ready(t, topology).workers {
 		low, high = min(low, olaf.Duration(w.period)), max(high, olaf.Duration(w.period))
 	}
 	if low < 80*ms || low > 86*ms || high > 120*ms || high < 114*ms {

@@ -84,11 +84,7 @@ func BenchmarkSteadyState(b *testing.B) {
 	t := preset(b, "multihop", Scale{})
 	t.Control.Enabled = true
 	t.Duration = 30 * 24 * olaf.Hour
-	n, err := build(t)
-	if err != nil {
-		b.Fatal(err)
-	}
-	s := newSim(t, n, Options{})
+	s := ready(b, t)
 	step := func() {
 		e := s.queue.Pop()
 		s.now, s.order = e.At, e.Ord

@@ -476,14 +476,7 @@ func TestAckBringsTheWorstHop(t *testing.T) {
 		topology.Switches[0].Slots, topology.Switches[2].Slots = slots[0], slots[1]
 		topology.Control = Control{Enabled: true, Threshold: olaf.Hour, Count: CountClusters}
 		topology.Duration = 10 * olaf.Second
-		n, err := build(topology)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := newSim(topology, n, Options{})
-		if err := s.run(context.Background()); err != nil {
-			t.Fatal(err)
-		}
+		s := finished(t, topology)
 		status, _, ok := s.listeners[0].Last(olaf.Time(s.end))
 		want := tc.Status{Active: 5, Slots: 2} // SW1 serves five clusters
 		if slots[1] == 2 {

@@ -121,11 +121,7 @@ func TestRefusedPrograms(t *testing.T) {
 func TestProgramsAllocateNothing(t *testing.T) {
 	topology := adding(t, "multihop", 3)
 	topology.Control.Enabled, topology.Duration = true, 30*24*olaf.Hour
-	n, err := build(topology)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := newSim(topology, n, Options{})
+	s := ready(t, topology)
 	steps := func() {
 		for range 10_000 {
 			e := s.queue.Pop()

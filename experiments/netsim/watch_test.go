@@ -195,11 +195,7 @@ func BenchmarkWatcher(b *testing.B) {
 	}
 	b.Run("picture-100000-workers", func(b *testing.B) {
 		t := preset(b, "multihop", Scale{Clusters: 1000, WorkersPerCluster: 100})
-		n, err := build(t)
-		if err != nil {
-			b.Fatal(err)
-		}
-		s := newSim(t, n, Options{})
+		s := ready(b, t)
 		for range 1_000_000 {
 			e := s.queue.Pop()
 			s.now, s.order = e.At, e.Ord
