@@ -58,10 +58,7 @@ func (f *topologyFlags) choose(t *netsim.Topology) error {
 	t.Program, t.H = "", 0
 	switch {
 	case err == nil && s.Adds() && f.waits.mode == netsim.Open:
-		t.Queue, t.Waiting, t.Program, t.H = s.Discipline, nil, s.Name, 1
-		if len(t.Clusters) > 0 {
-			t.H = max(t.Clusters[0].Workers, 1)
-		}
+		t.AddUp(s)
 	case err == nil && s.Rises():
 		if t.Waiting == nil || t.Waiting.System != s.Name {
 			t.Waiting = &netsim.Waiting{System: s.Name}

@@ -31,6 +31,15 @@ type station struct {
 // adding is the system whose switches add up. The error matches system.ErrUnknown.
 func (t *Topology) adding() (*system.System, error) { return system.All().Adding().Find(t.Program) }
 
+// AddUp puts the program of s into the switches, and workers that do not wait on them. A sum holds as many updates as the first cluster
+// has workers until H says otherwise.
+func (t *Topology) AddUp(s *system.System) {
+	t.Queue, t.Waiting, t.Program, t.H = s.Discipline, nil, s.Name, 1
+	if len(t.Clusters) > 0 {
+		t.H = max(t.Clusters[0].Workers, 1)
+	}
+}
+
 // program refuses what can be told without the network.
 func (c *checker) program() {
 	t := c.t
