@@ -84,7 +84,7 @@ SEED ?= 1
 SEEN ?=
 MUTATED := fpga/engine fpga/twin fpga/program fpga/program/atp fpga/program/iswitch fpga/program/p4inc fpga/program/switchml fpga/program/vector fpga/program/xagg \
 	results results/archive results/columns results/compare results/export results/inference results/metric results/paper results/report results/sheets results/store results/table results/xlsx \
-	experiments/netsim experiments/aomcheck pktgen pktgen/endpoint pktgen/trace capture capture/replay p4ctl p4ctl/agent
+	experiments/netsim experiments/netsim/closed experiments/netsim/node experiments/aomcheck pktgen pktgen/endpoint pktgen/trace capture capture/replay p4ctl p4ctl/agent
 
 mutate: ## wrong changes that no test notices: PKG=./fpga/engine N=100 SEED=1
 	@for p in $(PKG); do $(GO) run ./cmd/mutate -pkg $$p -n $(N) -seed $(SEED) $(SEEN:%=-seen %) || exit 1; done
