@@ -297,30 +297,35 @@ func TestHostsOfATopology(t *testing.T) {
 
 // Whatever only workers have whom nobody answers is refused in its line and in words.
 func TestRefusalsOfWaiting(t *testing.T) {
-	for want, change := range map[string]func(*Topology){
-		"clusters have several servers": func(t *Topology) {
+	for want, c := range map[string]struct {
+		line   int
+		change func(*Topology)
+	}{
+		"clusters have several servers": {21, func(t *Topology) {
 			t.Servers = append(t.Servers, Server{Name: "x"})
 			t.Clusters[0].Server, t.Clusters[1].Server = "ps", "ps"
-		},
-		"updates are sent at instants of a file":                        func(t *Topology) { t.Sends = "x.csv" },
-		"instants are those of ns-3":                                    func(t *Topology) { t.Timing = NS3 },
-		"transmission control withholds updates":                        func(t *Topology) { t.Control.Enabled = true },
-		"there is traffic beside the training's":                        func(t *Topology) { t.Background = []Background{{At: "sw1", To: "ps", Rate: 1, Size: 1}} },
-		"links change":                                                  func(t *Topology) { t.Schedule = []Change{{From: "sw1", To: "sw3", Rate: 1}} },
-		"workers of a cluster hang on 2 switches":                       func(t *Topology) { t.Clusters[1].At = Names{"sw1", "sw2"} },
-		"a cluster stops":                                               func(t *Topology) { t.Clusters[1].Stop = 1 },
-		"clusters differ in their workers or the links of these":        func(t *Topology) { t.Clusters[1].Workers = 9 },
-		"clusters differ in their workers or the links of these: rate":  func(t *Topology) { t.Clusters[1].Access.Rate = olaf.Gbps },
-		"clusters differ in their workers or the links of these: delay": func(t *Topology) { t.Clusters[1].Access.Delay++ },
-		"clusters differ in their workers or the links of these: bytes": func(t *Topology) { t.Clusters[1].Access.Overhead++ },
-		"ports hold nothing beside the frame on the wire":               func(t *Topology) { t.Switches[2].HoldTx, t.Switches[2].Slots = true, 1 },
-		"a switch has a queue of its own":                               func(t *Topology) { t.Switches[2].Queue = "olaf" },
-		"engines take cycles":                                           func(t *Topology) { t.Switches[2].Profile = "calibrated" },
+		}},
+		"updates are sent at instants of a file":                        {1, func(t *Topology) { t.Sends = "x.csv" }},
+		"instants are those of ns-3":                                    {1, func(t *Topology) { t.Timing = NS3 }},
+		"transmission control withholds updates":                        {2, func(t *Topology) { t.Control.Enabled = true }},
+		"there is traffic beside the training's":                        {40, func(t *Topology) { t.Background = []Background{{At: "sw1", To: "ps", Rate: 1, Size: 1}} }},
+		"links change":                                                  {50, func(t *Topology) { t.Schedule = []Change{{From: "sw1", To: "sw3", Rate: 1}} }},
+		"workers of a cluster hang on 2 switches":                       {31, func(t *Topology) { t.Clusters[1].At = Names{"sw1", "sw2"} }},
+		"a cluster stops":                                               {31, func(t *Topology) { t.Clusters[1].Stop = 1 }},
+		"clusters differ in their workers or the links of these":        {31, func(t *Topology) { t.Clusters[1].Workers = 9 }},
+		"clusters differ in their workers or the links of these: rate":  {31, func(t *Topology) { t.Clusters[1].Access.Rate = olaf.Gbps }},
+		"clusters differ in their workers or the links of these: delay": {31, func(t *Topology) { t.Clusters[1].Access.Delay++ }},
+		"clusters differ in their workers or the links of these: bytes": {31, func(t *Topology) { t.Clusters[1].Access.Overhead++ }},
+		"ports hold nothing beside the frame on the wire":               {12, func(t *Topology) { t.Switches[2].HoldTx, t.Switches[2].Slots = true, 1 }},
+		"a switch has a queue of its own":                               {12, func(t *Topology) { t.Switches[2].Queue = "olaf" }},
+		"engines take cycles":                                           {12, func(t *Topology) { t.Switches[2].Profile = "calibrated" }},
 	} {
 		top := waitingHop(t, Waiting{System: "switchml"})
-		change(top)
+		c.change(top)
+		numberLines(top)
 		want, _, _ = strings.Cut(want, ": ")
-		if _, err := top.way(); !errors.Is(err, ErrTopology) || err.Error() != want+": not where workers wait for answers" {
+		want = fmt.Sprintf("%s:%d: %s: not where workers wait for answers", top.File, c.line, want)
+		if _, err := top.way(); !errors.Is(err, ErrTopology) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
@@ -334,6 +339,71 @@ func TestRefusalsOfWaiting(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, w, err)
 		}
 	}
+}
+
+// numberLines puts every part of a topology into a line of its own: switches from 10 on, servers from 20, clusters from 30, traffic beside
+// these from 40, changes from 50.
+func numberLines(t *Topology) {
+	t.File, t.Line, t.Control.Line = "t.yaml", 1, 2
+	for i := range t.Switches {
+		t.Switches[i].Line = 10 + i
+	}
+	for i := range t.Servers {
+		t.Servers[i].Line = 20 + i
+	}
+	for i := range t.Clusters {
+		t.Clusters[i].Line = 30 + i
+	}
+	for i := range t.Background {
+		t.Background[i].Line = 40 + i
+	}
+	for i := range t.Schedule {
+		t.Schedule[i].Line = 50 + i
+	}
+}
+
+// What is expected is looked for in the line of a file that expects it; another error, or one of a file that expects nothing, stays.
+func TestLineOfWhatIsExpected(t *testing.T) {
+	const text = "schema: " + TopologySchema + "\nname: x\n"
+	wrong, other := olaf.InField("expect", errors.New("too far")), errors.New("another")
+	for _, c := range []struct {
+		text, file string
+		err        error
+		want       string
+	}{
+		{text + "expect: x.yaml\n", "t.yaml", wrong, "t.yaml:3: "}, {text + "expect: x.yaml\n", "t.yaml", other, ""}, {text, "t.yaml", wrong, ""}, {text + "expect: x.yaml\n", "", wrong, ""},
+	} {
+		top, err := Parse(c.file, []byte(c.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := top.Locate(c.err); got.Error() != c.want+c.err.Error() || errors.Is(got, ErrTopology) != (c.want != "") {
+			t.Errorf("%q of %q: %v, want %q before it", c.text, c.file, got, c.want)
+		}
+	}
+}
+
+// A run that goes on alone pauses after a million events, one that somebody watches after some thousands, and both when they are over.
+func TestPausesOfARun(t *testing.T) {
+	topology := mustPreset(t, "single", Scale{})
+	seen := 0
+	r := mustRun(t, topology, Options{Watcher: patient(func() { seen++ })})
+	if least := int(r.Events / often); seen < least || seen > least+2 || least < 5 {
+		t.Errorf("asked %d times in %d events", seen, r.Events)
+	}
+	told := 0
+	mustRun(t, topology, Options{Progress: func(float64) { told++ }})
+	if most := int(r.Events / seldom); told > most {
+		t.Errorf("told %d times in %d events", told, r.Events)
+	}
+}
+
+// patient is a watcher that need not be asked again.
+type patient func()
+
+func (p patient) Before(_, _ olaf.Time, _ func(olaf.Time) *Snapshot) (olaf.Time, bool) {
+	p()
+	return math.MaxInt64, true
 }
 
 // Gradients inside of a packet are taken off those on their way: by name where all are inside or one is, and else those that were
