@@ -1,0 +1,449 @@
+package closed
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/frame"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/results/metric"
+)
+
+// What a network and a job may say, at both ends of each limit; what is refused says which it was.
+func TestLimits(t *testing.T) {
+	tree := func(n *Network) *Tree {
+		n.Tree = &Tree{Servers: []TreeServer{{Link: n.Link}, {Link: n.Link}, {Parent: 1, Link: n.Link}}, Workers: []int{0, 1, 2}}
+		return n.Tree
+	}
+	hops := func(n *Network) *Hops {
+		n.Hops = &Hops{Switches: []Hop{{}, {Up: n.Link}, {Parent: 1, Up: n.Link}}, Homes: []int{1, 2}}
+		n.Jobs = 2
+		return n.Hops
+	}
+	link := func(change func(*Link)) func(*Network, *Job) { return func(n *Network, _ *Job) { change(&n.Link) } }
+	for name, c := range map[string]struct {
+		change func(*Network, *Job)
+		want   string // empty where it is taken
+	}{
+		"as it is":               {func(*Network, *Job) {}, ""},
+		"no rate":                {link(func(l *Link) { l.Rate = 0 }), "a link of "},
+		"a bit a second":         {link(func(l *Link) { l.Rate = 1 }), ""},
+		"a trunk without a rate": {func(n *Network, _ *Job) { n.Trunk.Delay = 1 }, "a link of "},
+		"a worker without":       {func(n *Network, _ *Job) { n.Access = []Link{n.Link, {}} }, "a link of "},
+		"all is lost":            {link(func(l *Link) { l.Loss = 1 }), ""},
+		"more is lost":           {link(func(l *Link) { l.Loss = 1.01 }), "a loss of 1.01; it must be 0 to 1"},
+		"less than nothing":      {link(func(l *Link) { l.Loss = -0.01 }), "a loss of -0.01"},
+		"no loss at all":         {link(func(l *Link) { l.Loss = math.NaN() }), "a loss of NaN"},
+		"every frame":            {link(func(l *Link) { l.Every = 1 }), "every 1-th frame lost; it must be 0 or 2 and more"},
+		"every other frame":      {link(func(l *Link) { l.Every = 2 }), ""},
+		"every -1st frame":       {link(func(l *Link) { l.Every = -1 }), "every -1-th frame lost"},
+		"a delay below 0":        {link(func(l *Link) { l.Delay = -1 }), "a link with a delay of -1ps"},
+		"bytes below 0":          {link(func(l *Link) { l.Overhead = -1 }), "-1B beside each frame"},
+		"a frame below 0":        {link(func(l *Link) { l.Frame = -1 }), "-1ps a frame"},
+		"marks below 0":          {link(func(l *Link) { l.Mark = -1 }), "marks from -1B"},
+		"all above 0":            {link(func(l *Link) { l.Delay, l.Overhead, l.Frame, l.Mark = 1, 1, 1, 1 }), ""},
+		"no workers":             {func(n *Network, _ *Job) { n.Workers = 0 }, "0 workers"},
+		"one worker":             {func(n *Network, _ *Job) { n.Workers = 1 }, ""},
+		"jobs below 0":           {func(n *Network, _ *Job) { n.Jobs = -1 }, "-1 jobs"},
+		"links of all":           {func(n *Network, _ *Job) { n.Access = slices.Repeat([]Link{n.Link}, 3) }, ""},
+		"a link of nobody":       {func(n *Network, _ *Job) { n.Access = slices.Repeat([]Link{n.Link}, 4) }, "links for 4 of 3 workers"},
+		"racks below 0":          {func(n *Network, _ *Job) { n.PerRack = -1 }, "-1 workers a rack"},
+		"racks of one":           {func(n *Network, _ *Job) { n.PerRack = 1 }, ""},
+		"a bus below 0":          {func(n *Network, _ *Job) { n.Accelerator.BusBytes = -1 }, "an accelerator of -1 bytes"},
+		"a beat below 0":         {func(n *Network, _ *Job) { n.Accelerator.Beat = -1 }, "a beat of -1ps"},
+		"beats below 0":          {func(n *Network, _ *Job) { n.Accelerator.Pipeline = -1 }, "an accelerator of"},
+		"an accelerator":         {func(n *Network, _ *Job) { n.Accelerator = Accelerator{1, 1, 1} }, ""},
+		"a cycle below 0":        {func(n *Network, _ *Job) { n.Cycle = -1 }, "a clock with a cycle of -1ps"},
+		"a cycle":                {func(n *Network, _ *Job) { n.Cycle = 1 }, ""},
+
+		"jitter of all":      {func(_ *Network, j *Job) { j.Jitter = 1 }, ""},
+		"more than all":      {func(_ *Network, j *Job) { j.Jitter = 1.01 }, "spread by 1.01 of themselves"},
+		"jitter below 0":     {func(_ *Network, j *Job) { j.Jitter = -0.01 }, "spread by -0.01"},
+		"no jitter at all":   {func(_ *Network, j *Job) { j.Jitter = math.NaN() }, "spread by NaN"},
+		"computing below 0":  {func(_ *Network, j *Job) { j.Compute = -1 }, "computing takes -1ps"},
+		"applying below 0":   {func(_ *Network, j *Job) { j.Apply = -1 }, "applying -1ps and"},
+		"a server's below 0": {func(_ *Network, j *Job) { j.ServerApply = -1 }, "and -1ps, within"},
+		"a limit below 0":    {func(_ *Network, j *Job) { j.Limit = -1 }, "within -1ps"},
+		"starts below 0":     {func(_ *Network, j *Job) { j.Apart = -1 }, "computing takes"},
+		"a picosecond each":  {func(_ *Network, j *Job) { j.Compute, j.Apply, j.ServerApply, j.Limit, j.Apart = 1, 1, 1, 1, 1 }, ""},
+		"late below 0":       {func(_ *Network, j *Job) { j.Late = []olaf.Duration{0, -1} }, "worker 1 is late by -1ps"},
+		"late by nothing":    {func(_ *Network, j *Job) { j.Late = []olaf.Duration{0, 0, 1} }, ""},
+		"a tree":             {func(n *Network, _ *Job) { tree(n) }, ""},
+		"a tree of one": {func(n *Network, _ *Job) {
+			n.Tree = &Tree{Servers: []TreeServer{{Link: n.Link}}, Workers: []int{0, 0, 0}}
+		}, ""},
+		"a tree of none":      {func(n *Network, _ *Job) { n.Tree = &Tree{Workers: []int{0, 0, 0}} }, "a tree of 0 servers, with places for 3 of 3 workers"},
+		"a tree of jobs":      {func(n *Network, _ *Job) { tree(n); n.Jobs = 2 }, "a tree of servers has one job, not 2"},
+		"a tree in racks":     {func(n *Network, _ *Job) { tree(n); n.PerRack = 1 }, "a tree of servers hangs on one switch"},
+		"a worker nowhere":    {func(n *Network, _ *Job) { tree(n).Workers = []int{0, 1} }, "with places for 2 of 3 workers"},
+		"a place below 0":     {func(n *Network, _ *Job) { tree(n).Workers[1] = -1 }, "worker 1 below server -1 of 3"},
+		"no such place":       {func(n *Network, _ *Job) { tree(n).Workers[1] = 3 }, "worker 1 below server 3 of 3"},
+		"below nothing":       {func(n *Network, _ *Job) { tree(n).Servers[1].Parent = -1 }, "server 1 below server -1"},
+		"below itself":        {func(n *Network, _ *Job) { tree(n).Servers[1].Parent = 1 }, "server 1 below server 1"},
+		"a root without link": {func(n *Network, _ *Job) { tree(n).Servers[0].Link.Rate = 0 }, "server 0 below server 0, on a link of"},
+		"a server without":    {func(n *Network, _ *Job) { tree(n).Servers[2].Link.Rate = 0 }, "server 2 below server 1, on a link of"},
+		"childless":           {func(n *Network, _ *Job) { tree(n).Workers[2] = 0 }, "server 2 has no children"},
+		"a child is a server": {func(n *Network, _ *Job) { tree(n).Workers = []int{2, 2, 2} }, ""},
+		"the root dies":       {func(n *Network, _ *Job) { tree(n).Kill = &Kill{} }, "server 0 of 3 cannot be killed"},
+		"somebody dies":       {func(n *Network, _ *Job) { tree(n).Kill = &Kill{Server: 3} }, "server 3 of 3 cannot be killed"},
+		"dead before":         {func(n *Network, _ *Job) { tree(n).Kill = &Kill{Server: 1, At: -1} }, "killed at -1ps"},
+		"noticed before":      {func(n *Network, _ *Job) { tree(n).Kill = &Kill{Server: 1, Noticed: -1} }, "cannot be killed"},
+		"dead at once":        {func(n *Network, _ *Job) { tree(n).Kill = &Kill{Server: 2} }, ""},
+
+		"switches":              {func(n *Network, _ *Job) { hops(n) }, ""},
+		"two switches":          {func(n *Network, _ *Job) { h := hops(n); h.Switches, h.Homes = h.Switches[:2], []int{1, 1} }, ""},
+		"one switch":            {func(n *Network, _ *Job) { h := hops(n); h.Switches = h.Switches[:1] }, "a tree of 1 switches, with places for 2 of 2 jobs"},
+		"switches and servers":  {func(n *Network, _ *Job) { tree(n); h := hops(n); n.Jobs, h.Homes = 1, h.Homes[:1] }, "a tree of switches beside racks or a tree of servers"},
+		"switches in racks":     {func(n *Network, _ *Job) { hops(n); n.PerRack = 1 }, "a tree of switches beside racks"},
+		"a home too few":        {func(n *Network, _ *Job) { h := hops(n); h.Homes = h.Homes[:1] }, "places for 1 of 2 jobs"},
+		"home at the root":      {func(n *Network, _ *Job) { hops(n).Homes[1] = 0 }, "job 1 on switch 0 of 3; the root is the server's"},
+		"home nowhere":          {func(n *Network, _ *Job) { hops(n).Homes[0] = 3 }, "job 0 on switch 3 of 3"},
+		"a switch below itself": {func(n *Network, _ *Job) { hops(n).Switches[1].Parent = 1 }, "switch 1 below switch 1"},
+		"a switch below none":   {func(n *Network, _ *Job) { hops(n).Switches[2].Parent = -1 }, "switch 2 below switch -1"},
+		"a switch without link": {func(n *Network, _ *Job) { hops(n).Switches[2].Up.Rate = 0 }, "on a link of"},
+		"the root's slots":      {func(n *Network, _ *Job) { hops(n).Switches[0].Slots = -1 }, "with -1 slots"},
+		"a slot":                {func(n *Network, _ *Job) { hops(n).Switches[2].Slots = 1 }, ""},
+		"slots below 0":         {func(n *Network, _ *Job) { hops(n).Switches[2].Slots = -1 }, "switch 2 below switch 1, with -1 slots"},
+	} {
+		n, j := Network{Workers: 3, Link: Link{Rate: 10 * olaf.Gbps}}, Job{}
+		c.change(&n, &j)
+		err := errors.Join(n.check(), j.check())
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+	n, j := Network{Workers: 3, Link: Link{Rate: 1, Delay: 2}}, Job{}
+	if err := errors.Join(n.check(), j.check()); err != nil || n.Trunk != n.Link || n.Jobs != 1 || j.Limit != 3600*olaf.Second {
+		t.Errorf("%+v, %+v, %v", n, j, err)
+	}
+	n, j = Network{Workers: 3, Jobs: 2, Link: Link{Rate: 1}, Trunk: Link{Rate: 2}}, Job{Limit: 7}
+	if err := errors.Join(n.check(), j.check()); err != nil || n.Trunk.Rate != 2 || n.Jobs != 2 || j.Limit != 7 {
+		t.Errorf("%+v, %+v, %v", n, j, err)
+	}
+}
+
+// Every link of a network loses what Lose says, and goes on as it was otherwise.
+func TestEveryLinkLoses(t *testing.T) {
+	l := Link{Rate: 3, Delay: 4}
+	n := Network{Link: l, Access: []Link{l, l}, Tree: &Tree{Servers: []TreeServer{{Link: l}, {Link: l}}}, Hops: &Hops{Switches: []Hop{{Up: l}, {Up: l}}}}
+	n.Lose(0.25)
+	l.Loss = 0.25
+	for i, got := range []Link{n.Link, n.Access[0], n.Access[1], n.Tree.Servers[0].Link, n.Tree.Servers[1].Link, n.Hops.Switches[0].Up, n.Hops.Switches[1].Up} {
+		if got != l {
+			t.Errorf("link %d is %+v, want %+v", i, got, l)
+		}
+	}
+	bare := Network{Link: l}
+	if bare.Lose(0.5); bare.Link.Loss != 0.5 {
+		t.Errorf("%+v", bare)
+	}
+}
+
+// anyNetwork draws racks, or a tree of switches, for some jobs.
+func anyNetwork(t *rapid.T) Network {
+	n := Network{Workers: rapid.IntRange(1, 7).Draw(t, "workers"), Jobs: rapid.IntRange(1, 3).Draw(t, "jobs"), Link: Link{Rate: olaf.Gbps, Mark: 7}}
+	if rapid.Bool().Draw(t, "tree") {
+		n.Hops = &Hops{Switches: make([]Hop, rapid.IntRange(2, 7).Draw(t, "switches"))}
+		for i := range n.Hops.Switches {
+			n.Hops.Switches[i] = Hop{Parent: rapid.IntRange(0, max(i-1, 0)).Draw(t, "parent"), Up: Link{Rate: olaf.Gbps}, Slots: i}
+		}
+		for range n.Jobs {
+			n.Hops.Homes = append(n.Hops.Homes, rapid.IntRange(1, len(n.Hops.Switches)-1).Draw(t, "home"))
+		}
+		return n
+	}
+	n.PerRack = rapid.IntRange(0, 8).Draw(t, "a rack")
+	return n
+}
+
+// place is a node of a network as a list has it: its name, where it hangs, and of whom it is.
+type place struct {
+	name        string
+	above       int // switch, by its place; of switches themselves the parent's
+	job, worker int
+}
+
+// places lists the nodes of a network: hosts, then switches.
+func places(n *Network, server bool) (hosts, switches []place) {
+	named := func(job int, name string) string {
+		if n.Jobs > 1 {
+			return fmt.Sprintf("job-%d-%s", job+1, name)
+		}
+		return name
+	}
+	racks := n.PerRack > 0 && n.PerRack < n.Workers
+	for job := range n.Jobs {
+		for w := range n.Workers {
+			p := place{named(job, fmt.Sprintf("worker-%d", w)), 0, job, w}
+			switch {
+			case n.Hops != nil:
+				p.above = n.Hops.Homes[job]
+			case racks:
+				p.above = 1 + w/n.PerRack
+			}
+			hosts = append(hosts, p)
+		}
+	}
+	for job := range n.Jobs {
+		if server {
+			hosts = append(hosts, place{named(job, "server"), 0, job, n.Workers})
+		}
+	}
+	switches = []place{{name: "root", above: -1}}
+	switch {
+	case n.Hops != nil:
+		for i, h := range n.Hops.Switches[1:] {
+			switches = append(switches, place{name: fmt.Sprintf("rack-%d", i), above: h.Parent})
+		}
+	case racks:
+		for w := 0; w < n.Workers; w += n.PerRack {
+			switches = append(switches, place{name: fmt.Sprintf("rack-%d", len(switches)-1)})
+		}
+	}
+	return hosts, switches
+}
+
+// way is the switches from one up to the root, itself included.
+func way(switches []place, from int) (up []int) {
+	for ; from >= 0; from = switches[from].above {
+		up = append(up, from)
+	}
+	return up
+}
+
+// Whatever a network's shape, its nodes are numbered as a list of them is, and the wires lead from every switch to every host over as
+// few switches as the tree has between them; a port leads where it says.
+func TestWaysLeadToHosts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, server := anyNetwork(t), rapid.Bool().Draw(t, "server")
+		if err := n.check(); err != nil {
+			t.Fatal(err)
+		}
+		hosts, switches := places(&n, server)
+		s := &sim{shape: shapeOf(&n, server), net: &n}
+		s.build(&n)
+		var names []string
+		for _, p := range slices.Concat(hosts, switches) {
+			names = append(names, p.name)
+		}
+		if got := n.Nodes(server); !slices.Equal(got, names) || s.root() != len(hosts) || len(s.switches) != len(switches) {
+			t.Fatalf("nodes %v, want %v; the root is %d of %d", got, names, s.root(), len(s.switches))
+		}
+		for h, p := range hosts {
+			if job, worker := s.whose(h); job != p.job || worker != p.worker || s.above(h) != p.above || worker == n.Workers && int(s.server(job)) != h {
+				t.Fatalf("host %d is %d of job %d on switch %d, want %+v", h, worker, job, s.above(h), p)
+			}
+			if up, home := &s.wires[s.access[h]], &s.wires[s.homes[h]]; int(up.to) != len(hosts)+p.above || int(home.to) != h || up.Mark != 0 || home.Mark != n.access(p.worker).Mark {
+				t.Fatalf("host %d: up %+v, down %+v", h, up, home)
+			}
+			for at := range switches {
+				from, to := way(switches, at), way(switches, p.above)
+				common := 0
+				for common < min(len(from), len(to)) && from[len(from)-1-common] == to[len(to)-1-common] {
+					common++
+				}
+				far := len(from) + len(to) - 2*common // between switches, and one more to the host
+				node := int32(len(hosts) + at)
+				for range far + 1 {
+					node = s.wires[s.toward(int(node)-len(hosts), int32(h))].to
+				}
+				if int(node) != h {
+					t.Fatalf("from %s to %s %d wires lead to %s", switches[at].name, p.name, far+1, names[node])
+				}
+			}
+		}
+		for at := range s.switches {
+			sw := &s.switches[at]
+			if above := switches[at].above; (sw.up < 0) != (above < 0) || sw.parent != (above >= 0) || above >= 0 && int(s.wires[sw.up].to) != len(hosts)+above {
+				t.Fatalf("switch %d: up %d, parent %t; it hangs on %d", at, sw.up, sw.parent, above)
+			}
+			for port, down := range sw.down {
+				back := slices.IndexFunc(s.wires, func(w wire) bool { return int(w.to) == len(hosts)+at && int(w.port) == port })
+				if back < 0 || back/2 != int(down)/2 {
+					t.Fatalf("switch %d: what leaves port %d over wire %d comes back over wire %d", at, port, down, back)
+				}
+				if h := n.Hops; h != nil && (s.wires[down].Line == nil) != (h.Switches[at].Slots == 0) {
+					t.Fatalf("switch %d: port %d has a line: %t", at, port, s.wires[down].Line != nil)
+				}
+			}
+			for job := range n.Jobs {
+				checkMembers(t, s, hosts, switches, at, job)
+			}
+		}
+	})
+}
+
+// checkMembers holds the members of a job at a switch against who hangs there and has workers of the job at or below it. The root of
+// a tree has one port towards a job.
+func checkMembers(t *rapid.T, s *sim, hosts, switches []place, at, job int) {
+	var want []int32 // nodes
+	for h, p := range hosts {
+		if p.job == job && p.worker < s.workers && p.above == at {
+			want = append(want, int32(h))
+		}
+	}
+	if at == 0 {
+		for below := range switches {
+			for _, p := range hosts {
+				if switches[below].above == 0 && p.job == job && p.worker < s.workers && slices.Contains(way(switches, p.above), below) {
+					want = append(want, int32(len(hosts)+below))
+					break
+				}
+			}
+		}
+	}
+	var got []int32
+	if job < len(s.switches[at].members) {
+		for i, m := range s.members(at, job) {
+			node := s.wires[s.switches[at].down[m.Port]].to
+			first := 0
+			if at > 0 {
+				first = (at - 1) * s.perRack
+			}
+			if int(m.Worker) != first+i {
+				t.Fatalf("switch %d: member %d is worker %d, want %d", at, i, m.Worker, first+i)
+			}
+			got = append(got, node)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("switch %d: job %d is at nodes %v, want %v", at, job, got, want)
+	}
+}
+
+// The children of a server are in the order of their ports, and those of one that is gone are its parent's.
+func TestChildrenOfATree(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		tree := &Tree{Servers: make([]TreeServer, rapid.IntRange(1, 6).Draw(t, "servers"))}
+		for i := range tree.Servers {
+			tree.Servers[i].Parent = rapid.IntRange(0, max(i-1, 0)).Draw(t, "parent")
+		}
+		for range rapid.IntRange(1, 8).Draw(t, "workers") {
+			tree.Workers = append(tree.Workers, rapid.IntRange(0, len(tree.Servers)-1).Draw(t, "place"))
+		}
+		children := func(tree *Tree, server, gone int) (all []kid) {
+			below := func(parent int) bool {
+				return parent == server || parent == gone && gone > 0 && tree.Servers[gone].Parent == server
+			}
+			for i := 1; i < len(tree.Servers); i++ {
+				if i != gone && server != gone && below(tree.Servers[i].Parent) {
+					all = append(all, kid{place: i})
+				}
+			}
+			for w, p := range tree.Workers {
+				if server != gone && below(p) {
+					all = append(all, kid{worker: true, place: w})
+				}
+			}
+			return all
+		}
+		for i := range tree.Servers {
+			if got, want := tree.kids(i), children(tree, i, -1); !slices.Equal(got, want) {
+				t.Fatalf("server %d of %+v has %v, want %v", i, tree, got, want)
+			}
+		}
+		if len(tree.Servers) == 1 {
+			return
+		}
+		gone := rapid.IntRange(1, len(tree.Servers)-1).Draw(t, "gone")
+		before := fmt.Sprint(*tree)
+		next := tree.without(gone)
+		for i := range tree.Servers {
+			got := slices.DeleteFunc(next.kids(i), func(k kid) bool { return !k.worker && k.place == gone })
+			if want := children(tree, i, gone); !slices.Equal(got, want) {
+				t.Fatalf("server %d of %+v has %v without %d, want %v", i, tree, got, gone, want)
+			}
+		}
+		if fmt.Sprint(*tree) != before {
+			t.Fatalf("the tree was %s, and is %+v", before, *tree)
+		}
+	})
+}
+
+// Every number of a Result is a row of its own, and a name that there is none of is missing.
+func TestRowsOfAResult(t *testing.T) {
+	r := Result{
+		Updates: 1, Duration: 2, Iteration: 3, Summed: 4, Aggregation: 5, Goodput: 6, StaleUpdates: 7, StaleVectors: 8, AoM: [3]metric.Float{9, 10, 11},
+		Held: 12, HeldPeak: 13, HeldBytes: 14, Memory: 15, Completion: 16, Served: 17, Marked: 18, Busiest: 19, Frames: 20, Lost: 21, Bytes: 22,
+	}
+	want := map[string]metric.Float{
+		"updates": 1, "duration_ns": 2, "iteration_ns": 3, "summed_ns": 4, "aggregation_ns": 5, "goodput_bps": 6, "staleness_updates": 7, "staleness_vectors": 8,
+		"aom_newest_ns": 9, "aom_mean_ns": 10, "aom_oldest_ns": 11, "slots_held": 12, "slots_held_peak": 13, "held_bytes": 14, "memory_bytes": 15, "jct_ns": 16,
+		"served": 17, "frames_marked": 18, "busiest_wire": 19, "frames": 20, "frames_lost": 21, "wire_bytes": 22,
+	}
+	for _, row := range Rows() {
+		if got, ok := want[row.Name]; !ok || row.Of(&r) != got || r.Of(row.Name) != got {
+			t.Errorf("%s is %g and %g, want %g", row.Name, float64(row.Of(&r)), float64(r.Of(row.Name)), float64(got))
+		}
+	}
+	if len(Rows()) != len(want) || r.Of("none").Known() {
+		t.Errorf("%d rows, want %d; there is a row %g", len(Rows()), len(want), float64(r.Of("none")))
+	}
+}
+
+// Nodes have addresses of their own, workers those of a trace's workers; frames are from and to those of the nodes, cut behind their
+// headers where nobody computes the lanes, and say how many vectors they hold.
+func TestFramesOfNodes(t *testing.T) {
+	n := &Network{Workers: 3, Jobs: 100, PerRack: 1}
+	f := NewFramer(frame.SwitchML, n, true)
+	nodes := len(n.Nodes(true))
+	seen := map[[4]byte]int{}
+	for i := range nodes {
+		a := f.Address(i)
+		if other, twice := seen[a.SrcIP]; twice || a.SrcMAC != [6]byte{2, 0, a.SrcIP[0], a.SrcIP[1], a.SrcIP[2], a.SrcIP[3]} {
+			t.Fatalf("nodes %d and %d are %v", other, i, a)
+		}
+		seen[a.SrcIP] = i
+		if k := i - 300; k < 0 && a != pktgen.DefaultAddressing().Worker(i) || k >= 0 && (a.SrcIP != [4]byte{10, 2, byte(k >> 8), byte(k)} || a.SrcPort != frame.SwitchML.Carrier.Port) {
+			t.Errorf("node %d is %+v", i, a)
+		}
+	}
+	if one := NewFramer(frame.SwitchML, &Network{Workers: 2}, false); len(one.nodes) != 3 || one.Address(2).SrcIP != [4]byte{10, 2, 0, 0} {
+		t.Errorf("nodes of one job: %+v", one.nodes)
+	}
+	for name, c := range map[string]struct {
+		lanes    []uint32
+		vectors  uint32
+		from, to int
+		kept     int
+		comment  string
+	}{
+		"headers": {nil, 1, 2, 400, 128, ""}, "lanes": {make([]uint32, 64), 1, 2, 400, 0, ""}, "a sum": {nil, 2, 400, 2, 128, "merged 2"}, "between switches": {nil, 0, 400, 401, 128, ""},
+	} {
+		p := program.Packet{Kind: program.Data, Job: 1, Lanes: 64, Count: 1, Trace: program.Trace{Vectors: c.vectors}}
+		if c.to == 2 {
+			p.Kind = program.Result
+		}
+		got, err := f.Packet(&Frame{At: olaf.Time(7 * olaf.Microsecond), From: c.from, For: c.to, Packet: &p, Lanes: c.lanes})
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if c.kept == 0 {
+			c.kept = got.Wire
+		}
+		if got.UnixNS != 7000 || len(got.Data) != c.kept || got.Wire <= 256 || got.Comment != c.comment {
+			t.Errorf("%s: %d of %d bytes at %d, %q", name, len(got.Data), got.Wire, got.UnixNS, got.Comment)
+		}
+		from, to := f.Address(c.from), f.Address(c.to)
+		if mac := slices.Concat(to.SrcMAC[:], from.SrcMAC[:]); !slices.Equal(got.Data[:12], mac) || !slices.Equal(got.Data[26:34], slices.Concat(from.SrcIP[:], to.SrcIP[:])) {
+			t.Errorf("%s: % x", name, got.Data[:34])
+		}
+	}
+	if Kept(true) != int(olaf.MaxFrame) || Kept(false) != 128 {
+		t.Errorf("%d and %d bytes are kept", Kept(true), Kept(false))
+	}
+	if h := Heard("rack-0", frame.SwitchML, false); h.Name != "rack-0" || h.SnapBytes != 128 || !strings.Contains(h.Comment, "what rack-0 hears: SwitchML frames (switchml") {
+		t.Errorf("%+v", h)
+	}
+	if _, err := f.Packet(&Frame{From: 0, For: 400, Packet: &program.Packet{Kind: program.Other}}); err == nil {
+		t.Error("a frame of no kind was made")
+	}
+}
