@@ -100,13 +100,24 @@ const physical = "device"
 // whatever way, the kernel gives a network card's back, switched off; virtual says that it may be another one, which ends with the
 // node. One that is in use, as it has an address or belongs to a bridge or a bond, stays where it is. The error matches ErrNetwork.
 func (n *Node) Adopt(name string, virtual bool) (*Interface, error) {
+	link, err := n.find(name, virtual)
+	if err != nil {
+		return nil, err
+	}
+	return n.take(link)
+}
+
+// find looks for an interface that may be taken, in the namespace of the calling thread.
+func (n *Node) find(name string, virtual bool) (netlink.Link, error) {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
 		return nil, fmt.Errorf("%w: interface %s for %s: %w; 'ip link' lists those that there are", ErrNetwork, name, n.name, err)
 	}
-	if err := n.mayTake(link, virtual); err != nil {
-		return nil, err
-	}
+	return link, n.mayTake(link, virtual)
+}
+
+func (n *Node) take(link netlink.Link) (*Interface, error) {
+	name := link.Attrs().Name
 	if err := netlink.LinkSetNsFd(link, int(n.file.Fd())); err != nil {
 		return nil, fmt.Errorf("%w: take interface %s for %s: %w", ErrNetwork, name, n.name, err)
 	}
