@@ -136,7 +136,7 @@ func (c *Card) connect() error {
 		return err
 	}
 	names := c.hosts.names()
-	server, here, err := c.reach(hub, c.hosts.Workers, "server")
+	server, here, err := c.reach(hub, c.hosts.Server(), "server")
 	if err != nil {
 		return err
 	}
@@ -165,6 +165,9 @@ func (c *Card) connect() error {
 		return err
 	}
 	c.pacer = newPacer(c, measured)
+	if c.hosts.foreign() && len(c.hosts.Outside) == 0 {
+		c.generator.hop, c.pacer.hop = slices.Concat(c.in[0].B.MAC, in.MAC), slices.Concat(c.serverMAC(), out.MAC)
+	}
 	return nil
 }
 

@@ -26,6 +26,7 @@ const (
 type generator struct {
 	card   *Card
 	out    *netlab.Socket
+	hop    []byte // hardware addresses that frames get, the switch's and the workers'; nil where those of the flows will do
 	state  atomic.Uint32
 	events atomic.Uint32 // to be raised at the next look
 	stop   atomic.Bool
@@ -261,6 +262,7 @@ func (g *generator) encode(buf []byte, f *sender, d *regmap.Descriptor, size int
 		panic("realtime: a frame of a checked length can't be encoded: " + err.Error()) // next saw to its length
 	}
 	binary.BigEndian.PutUint16(buf[destPortAt:], f.DestPort)
+	copy(buf, g.hop)
 	return buf[:n]
 }
 

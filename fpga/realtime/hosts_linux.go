@@ -19,9 +19,23 @@ type Hosts struct {
 	Workers int
 	// Addresses are those of a worker: its frames are told apart by them. 0 is one.
 	Addresses int
-	// Outside are hosts behind interfaces of this machine, by the number of a worker, or Workers for the server. Only planes take them
+	// Outside are hosts behind interfaces of this machine, by the number of a worker, or Server for the server. Only planes take them
 	// between whose hosts the kernel forwards.
 	Outside map[int]Outside
+	// Wires are cables that join interfaces of this machine, by the same numbers; where all workers have one namespace, it is 0.
+	Wires map[int]Wire
+}
+
+// Server is the number of the server among the hosts.
+func (h Hosts) Server() int { return max(h.Workers, 1) }
+
+// foreign says that interfaces of this machine are among the ends of the cables. They keep their hardware addresses.
+func (h Hosts) foreign() bool { return len(h.Outside)+len(h.Wires) > 0 }
+
+// Wire is a cable of this machine's own between a host and the switch.
+type Wire struct {
+	Host, Hub string // interfaces at its two ends
+	Virtual   bool   // they are no network cards', and may end with the card
 }
 
 // Outside is a host that is no namespace, but whatever an interface of this machine leads to.
@@ -40,10 +54,10 @@ const (
 
 // check refuses servers that frames can't be sent to.
 func (h Hosts) check(b *Backend) error {
-	server, outside := h.Outside[h.Workers]
+	server, outside := h.Outside[h.Server()]
 	switch {
-	case len(h.Outside) > 0 && b.Forwards:
-		return fmt.Errorf("%w: %s passes packets on by itself, between namespaces alone", netlab.ErrNetwork, b.Address)
+	case h.foreign() && b.Forwards:
+		return fmt.Errorf("%w: %s passes packets on by itself, over virtual cables alone", netlab.ErrNetwork, b.Address)
 	case outside && len(server.MAC) != macBytes:
 		return fmt.Errorf("%w: the server behind %s has the MAC %q", netlab.ErrNetwork, server.Interface, server.MAC)
 	}
@@ -80,7 +94,12 @@ func (c *Card) reach(hub *netlab.Node, number int, name string) (host, here *net
 	if err != nil {
 		return nil, nil, err
 	}
-	cable, err := netlab.Connect(netlab.End{Node: node, Name: "uplink"}, netlab.End{Node: hub, Name: name}, mtu)
+	var cable *netlab.Cable
+	if w, laid := c.hosts.Wires[number]; laid {
+		cable, err = netlab.Lay(netlab.End{Node: node, Name: w.Host}, netlab.End{Node: hub, Name: w.Hub}, w.Virtual)
+	} else {
+		cable, err = netlab.Connect(netlab.End{Node: node, Name: "uplink"}, netlab.End{Node: hub, Name: name}, mtu)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
@@ -106,8 +125,7 @@ func (c *Card) gauges(hub *netlab.Node) (in, out *netlab.Interface, err error) {
 }
 
 // join makes workers, switch and server hosts that reach each other. To a worker the switch's interface has the server's hardware
-// address, so that what the queue lets through is for the server as it is; where hosts are outside, whose interfaces keep theirs, the
-// pacer writes it.
+// address, so that what the queue lets through is for the server as it is; where interfaces keep theirs, the pacer writes it.
 func (c *Card) join(hub *netlab.Node) error {
 	if c.hosts.Workers == 0 {
 		return nil
@@ -132,7 +150,7 @@ func (c *Card) join(hub *netlab.Node) error {
 			return err
 		}
 	}
-	if len(c.hosts.Outside) > 0 {
+	if c.hosts.foreign() {
 		return nil
 	}
 	for _, cable := range c.in {
@@ -145,7 +163,7 @@ func (c *Card) join(hub *netlab.Node) error {
 
 // serverMAC is the hardware address of the server.
 func (c *Card) serverMAC() net.HardwareAddr {
-	if at, outside := c.hosts.Outside[c.hosts.Workers]; outside {
+	if at, outside := c.hosts.Outside[c.hosts.Server()]; outside {
 		return at.MAC
 	}
 	return c.out.B.MAC

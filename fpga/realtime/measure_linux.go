@@ -135,6 +135,7 @@ func (c *Card) send(from netip.Addr, m *measurement) error {
 		if _, err := olaf.EncodeUpdate(frame, &a, &u, nil); err != nil {
 			return err
 		}
+		copy(frame, c.generator.hop)
 		before := c.clock.now()
 		if err := c.generator.out.Send(frame); err != nil {
 			return err
