@@ -20,6 +20,8 @@ type Access struct {
 	Bus      *pcie.Bus   // where cards are found; nil is this host
 	Clock    pcie.Clock  // of cards; nil is this host's
 	Card     CardAccess
+	// Wires are cables of this machine's own that a device lays in the place of its virtual ones; others than AddsModels have none.
+	Wires Wires
 	// Building is told when a device's logic has to be compiled first, which takes a minute or two; nil tells nobody.
 	Building func()
 }

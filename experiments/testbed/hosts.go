@@ -22,6 +22,15 @@ type Node struct {
 // Start starts a program there. It is killed when this process ends in whatever way, and when the testbed is closed.
 func (n *Node) Start(cmd *exec.Cmd) (Process, error) { return n.start(cmd) }
 
+// Wires are the cables of a switch: between it and the workers, who have one together, and between it and the server. nil is a virtual one.
+type Wires struct{ Workers, Server *Wire }
+
+// Wire is a cable that joins two interfaces of this machine: the host's end and the switch's.
+type Wire struct {
+	Host, Hub string
+	Virtual   bool // they are no network cards', and may end with the testbed
+}
+
 // Process is a program that runs on a host.
 type Process interface {
 	Wait() error // that of exec.Cmd.Wait

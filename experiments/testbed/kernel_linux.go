@@ -52,7 +52,14 @@ func openRealtime(b realtime.Backend, o OpenOptions) (*Parts, error) {
 	if o.Workers > realtime.MaxHosts || o.Addresses > realtime.MaxAddresses {
 		return nil, fmt.Errorf("%w with %d workers of %d addresses; there are up to %d, of %d", ErrBackend, o.Workers, o.Addresses, realtime.MaxHosts, realtime.MaxAddresses)
 	}
-	card, err := realtime.Open(b, realtime.Hosts{Workers: o.Workers, Addresses: o.Addresses})
+	hosts := realtime.Hosts{Workers: o.Workers, Addresses: o.Addresses, Wires: map[int]realtime.Wire{}}
+	if w := o.Wires.Workers; w != nil {
+		hosts.Wires[0] = realtime.Wire(*w)
+	}
+	if w := o.Wires.Server; w != nil {
+		hosts.Wires[hosts.Server()] = realtime.Wire(*w)
+	}
+	card, err := realtime.Open(b, hosts)
 	if err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func New(l *lab.Lab) (*Feeder, error) {
 func (f *Feeder) open() (err error) {
 	for i := range f.lab.Plan.Nodes {
 		if n := &f.lab.Plan.Nodes[i]; n.Device != "" {
-			return fmt.Errorf("%w: %s %s is behind interface %s; a bench plays all workers and the server, which must be namespaces", ErrConfig, n.Role, n.Name, n.Device)
+			return fmt.Errorf("%w: %s %s is behind interface %s; a bench plays all workers and the server", ErrConfig, n.Role, n.Name, n.Device)
 		}
 	}
 	for _, node := range f.lab.Workers() {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
@@ -111,12 +112,17 @@ func (r *Report) row() row {
 	return w
 }
 
+// statements are what is said beside the numbers.
+func (r *Report) statements() []string {
+	return slices.Concat([]string{real}, r.Plan.Joined(), r.Statements)
+}
+
 // Document is the JSON form.
 func (r *Report) Document() any {
 	return document{
 		Schema: Schema, Provenance: r.Provenance, Testbed: r.Plan,
 		Config: map[string]any{"vectors": r.Config.Vectors, "line": r.Config.Line, "seed": r.Config.Seed},
-		Rows:   []row{r.row()}, Runs: r.Runs, Statements: append([]string{real}, r.Statements...), Partial: r.Partial,
+		Rows:   []row{r.row()}, Runs: r.Runs, Statements: r.statements(), Partial: r.Partial,
 	}
 }
 
@@ -139,7 +145,7 @@ func (r *Report) WriteText(w io.Writer, v text.View) error {
 	for _, why := range of.Reasons {
 		p.Say("- ", "%s", why)
 	}
-	for _, s := range append([]string{real}, r.Statements...) {
+	for _, s := range r.statements() {
 		p.Say("- ", "%s", s)
 	}
 	return p.Err()

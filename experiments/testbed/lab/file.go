@@ -63,12 +63,14 @@ type Node struct {
 	TC      olaf.Duration `yaml:"tc"`
 }
 
-// Link is a cable from a node to the one above it.
+// Link is a cable from a node to the one above it: a virtual one or, with interfaces, the one that joins two of this machine.
 type Link struct {
 	yamlfile.Pos `yaml:"-"`
-	Child        string `yaml:"child"`
-	Parent       string `yaml:"parent"`
-	MTU          int    `yaml:"mtu"`
+	Child        string   `yaml:"child"`
+	Parent       string   `yaml:"parent"`
+	MTU          int      `yaml:"mtu"`
+	Interfaces   []string `yaml:"interfaces"` // the child's end and the parent's
+	Virtual      bool     `yaml:"virtual"`    // they are no network cards', and may end with the testbed
 }
 
 // Device is a program of the kernel at a node.

@@ -121,6 +121,102 @@ func TestInterface(t *testing.T) {
 	}
 }
 
+// pair makes two interfaces on this machine that a cable joins.
+func (g *ground) pair(t *testing.T, a, b string) {
+	t.Helper()
+	if _, err := netlab.Connect(netlab.End{Node: g.here, Name: a}, netlab.End{Node: g.here, Name: b}, 1500); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestWires adds up over cables that join interfaces of this machine, at every place in a tree and in both modes: pairs of virtual
+// interfaces stand in for network cards.
+func TestWires(t *testing.T) {
+	for _, mode := range []string{Native, Generic} {
+		t.Run(mode, func(t *testing.T) {
+			g := newGround(t)
+			g.pair(t, "eth1", "eth0")
+			g.pair(t, "eth2", "eth3")
+			g.pair(t, "eth4", "eth5")
+			text := strings.NewReplacer("eth0]", "eth0], virtual: true", "eth3]", "eth3], virtual: true").Replace(wires)
+			l, err := g.up(t, text+"devices: [{node: low, mode: "+mode+"}, {node: high, mode: "+mode+"}]\njob: {lanes: 8, fragments: 70}\n", Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			g.job(t, l, endpoint.XAgg{})
+			if faults := l.Faults(); len(faults) > 0 {
+				t.Error(faults)
+			}
+			for i, ends := range [][2]string{{"eth1", "eth0"}, {UpName, "b"}, {"eth2", "eth3"}, {"eth4", "eth5"}} {
+				c := l.Cables[i]
+				n, err := c.A.Counts()
+				if c.A.Name != ends[0] || c.B.Name != ends[1] || err != nil || n.Sent < 3*70 {
+					t.Errorf("cable %d joins %s and %s, not %v; %+v, %v", i, c.A.Name, c.B.Name, ends, n, err)
+				}
+			}
+		})
+	}
+}
+
+// TestQueueWires lets a queue merge what workers as programs send over cables that join interfaces of this machine, and serve a server behind
+// such a one, in both modes.
+func TestQueueWires(t *testing.T) {
+	able(t)
+	if err := netlab.Missing(netlab.PacketRights...); err != nil {
+		t.Skip(err)
+	}
+	for _, mode := range []string{Native, Generic} {
+		t.Run(mode, func(t *testing.T) {
+			g := newGround(t)
+			g.pair(t, "eth1", "eth0")
+			g.pair(t, "eth2", "eth3")
+			l, err := g.up(t, `nodes: [{name: a, role: worker, cluster: 0, rate: 500kbps}, {name: b, role: worker, cluster: 1, rate: 500kbps, tc: 1s}, {name: s, role: switch}, {name: ps, role: server}]
+links: [{child: a, parent: s}, {child: b, parent: s, interfaces: [eth1, eth0], virtual: true}, {child: s, parent: ps, interfaces: [eth2, eth3], virtual: true}]
+devices: [{node: s, program: olaf, slots: 4, rate: 300kbps, mode: `+mode+`}]
+job: {lanes: 48}`, Options{Command: hostsOf("wires")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if l.Cables[1].A.Name != "eth1" || l.Cables[2].B.Name != "eth3" {
+				t.Errorf("the cables are %+v and %+v", l.Cables[1], l.Cables[2])
+			}
+			counts := l.overloaded(t)
+			acks, err := l.Cables[1].A.Counts()
+			if faults := l.Faults(); len(faults) > 0 || err != nil || acks.Received == 0 {
+				t.Error(faults, acks, err)
+			}
+			if counts["decisions_checked"] != counts["decisions_equal"] || counts["misidentified"]+counts["malformed"]+counts["lost_before_engine"] > 0 {
+				t.Error(counts)
+			}
+		})
+	}
+}
+
+// hostsOf starts this test again as the programs on hosts, marked by a name.
+func hostsOf(name string) func(args ...string) *exec.Cmd {
+	marker := asHost + "=" + nameFor(name)
+	return func(args ...string) *exec.Cmd {
+		cmd := exec.Command(os.Args[0], args...)
+		cmd.Env = append(os.Environ(), marker)
+		return cmd
+	}
+}
+
+// overloaded waits until a queue has delivered and merged, and its decisions were looked at: one that another processor is about to log
+// makes the log void for a moment.
+func (l *Lab) overloaded(t *testing.T) (counts map[string]uint64) {
+	t.Helper()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	for counts["delivered_frames"] < 50 || counts["aggregated"]+counts["replaced"]+counts["dropped_full"] == 0 || counts["decisions_checked"] == 0 {
+		var err error
+		if counts, err = l.queue.counts(); err != nil || ctx.Err() != nil {
+			t.Fatal(counts, err, ctx.Err())
+		}
+	}
+	return counts
+}
+
 // route says the way back to the testbed.
 func (g *ground) route(t *testing.T, l *Lab, nets string) {
 	t.Helper()
@@ -235,12 +331,7 @@ func TestQueueInterface(t *testing.T) {
 		for _, mode := range []string{Native, Generic} {
 			t.Run(far+" "+mode, func(t *testing.T) {
 				g := newGround(t)
-				marker := asHost + "=" + nameFor("card")
-				l, err := g.up(t, strings.Replace(queueBehind(far, mode), "MAC", g.nic.B.MAC.String(), 1), Options{Command: func(args ...string) *exec.Cmd {
-					cmd := exec.Command(os.Args[0], args...)
-					cmd.Env = append(os.Environ(), marker)
-					return cmd
-				}})
+				l, err := g.up(t, strings.Replace(queueBehind(far, mode), "MAC", g.nic.B.MAC.String(), 1), Options{Command: hostsOf("card")})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -287,14 +378,7 @@ func (g *ground) overload(t *testing.T, l *Lab, serves bool) {
 		report, err = p.Run(ctx, conn, play)
 		return err
 	})
-	var counts map[string]uint64
-	// A decision that another processor is about to log makes the log void for a moment.
-	for counts["delivered_frames"] < 50 || counts["aggregated"]+counts["replaced"]+counts["dropped_full"] == 0 || counts["decisions_checked"] == 0 {
-		var err error
-		if counts, err = l.queue.counts(); err != nil || ctx.Err() != nil {
-			t.Fatal(counts, err, ctx.Err())
-		}
-	}
+	counts := l.overloaded(t)
 	if faults := l.Faults(); len(faults) > 0 {
 		t.Error(faults)
 	}

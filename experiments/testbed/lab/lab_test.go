@@ -50,9 +50,24 @@ devices:
   - {node: high, mode: native}
 `
 
+// wires is a testbed whose cables join interfaces of this machine, but for one.
+const wires = `
+nodes:
+  - {name: a, role: worker}
+  - {name: b, role: worker}
+  - {name: low, role: aggregator}
+  - {name: high, role: aggregator}
+  - {name: ps, role: server}
+links:
+  - {child: a, parent: low, interfaces: [eth1, eth0]}
+  - {child: b, parent: high}
+  - {child: low, parent: high, interfaces: [eth2, eth3], mtu: 1200}
+  - {child: high, parent: ps, interfaces: [eth4, eth5], virtual: true}
+`
+
 func TestPlans(t *testing.T) {
 	for name, text := range map[string]string{
-		"star": "tree: {workers: 4}", "tree": "tree: {workers: 8, children: 3, mode: generic}\njob: {fragments: 1}", "hand": byHand,
+		"wires": wires, "star": "tree: {workers: 4}", "tree": "tree: {workers: 8, children: 3, mode: generic}\njob: {fragments: 1}", "hand": byHand,
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := plan(t, text)
@@ -190,6 +205,15 @@ func TestRefusals(t *testing.T) {
 		"no children":            {nodes("links:\n  - {child: s, parent: ps}\n"), "lab.yaml:3: aggregator s has no children"},
 		"a circle": {nodes("  - {name: t, role: aggregator}\n  - {name: u, role: aggregator}\nlinks:\n  - {child: w, parent: s}\n  - {child: s, parent: ps}\n  - {child: t, parent: u}\n  - {child: u, parent: t}\n"),
 			"lab.yaml:5: aggregator t is above itself"},
+		"one interface":   {nodes("links:\n  - {child: w, parent: s, interfaces: [eth0]}\n"), `lab.yaml:6: the cable from w to s joins the interfaces ["eth0"]; say two of this machine, that of w first`},
+		"no interface":    {nodes("links:\n  - {child: w, parent: s, interfaces: [eth0, '']}\n"), `joins the interfaces ["eth0" ""]`},
+		"virtual already": {nodes("links:\n  - {child: w, parent: s, virtual: true}\n"), "lab.yaml:6: the cable from w to s is made, and virtual in any case"},
+		"both ways outside": {nodes("  - {name: x, role: worker, interface: eth0, address: 192.0.2.1}\n" + links + "  - {child: x, parent: s, interfaces: [eth1, eth2]}\n"),
+			"lab.yaml:9: worker x is behind interface eth0 by itself, and the cable from x to s joins two; say one of both"},
+		"one end twice": {nodes("links:\n  - {child: w, parent: s, interfaces: [eth0, eth1]}\n  - {child: s, parent: ps, interfaces: [eth1, eth2]}\n"),
+			"lab.yaml:7: interface eth1 is the end at s of its cable to w, and the end at s of its cable to ps; it can be taken once"},
+		"an interface of two": {nodes("  - {name: x, role: worker, interface: eth0, address: 192.0.2.1}\n" + "links:\n  - {child: w, parent: s}\n  - {child: s, parent: ps, interfaces: [eth1, eth0]}\n  - {child: x, parent: s}\n"),
+			"lab.yaml:8: interface eth0 is that of x, and the end at ps of its cable to s; it can be taken once"},
 		"a short cable":        {nodes("links:\n  - {child: w, parent: s, mtu: 1000}\n"), "lab.yaml:6: the cable from w to s has an MTU of 1000; 256 lanes take 1074 to 65535"},
 		"a cable for native":   {nodes("links:\n  - {child: w, parent: s, mtu: 4000}\n  - {child: s, parent: ps}\n"), "lab.yaml:6: the cable from w to s has an MTU of 4000; mode native takes 3000"},
 		"a device at a worker": {nodes(links + "devices:\n  - {node: w}\n"), "lab.yaml:9: w is a worker; programs are at aggregators and switches"},

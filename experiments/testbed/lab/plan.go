@@ -3,6 +3,8 @@ package lab
 import (
 	"fmt"
 	"net/netip"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/olafctl/olaf"
@@ -46,6 +48,16 @@ type PlannedCable struct {
 	Net    netip.Prefix `json:"net"`
 	Lower  netip.Addr   `json:"lower"` // address of the child's end
 	Upper  netip.Addr   `json:"upper"` // of the parent's
+	// Ends are the interfaces of this machine that it joins, the child's and the parent's; nil of a virtual cable.
+	Ends *Ends `json:"interfaces,omitempty"`
+}
+
+// Ends are two interfaces of this machine at the ends of one cable.
+type Ends struct {
+	Child  string `json:"child"`
+	Parent string `json:"parent"`
+	// Virtual says that they are no network cards', and may end with the testbed.
+	Virtual bool `json:"virtual,omitempty"`
 }
 
 // PlannedAdder is a program that adds, at a node.
@@ -60,6 +72,22 @@ type PlannedAdder struct {
 // UpName is what the interface towards the parent is called in a namespace; those towards children have the children's names, and
 // one of this machine keeps its own.
 const UpName = "up"
+
+// endNames are what the interfaces at both ends of a cable are called, the child's and the parent's; one that is not here has the name of
+// one that is.
+func (p *Plan) endNames(cable int) (lower, upper string) {
+	c := &p.Cables[cable]
+	child, parent := &p.Nodes[c.Child], &p.Nodes[c.Parent]
+	switch {
+	case c.Ends != nil:
+		return c.Ends.Child, c.Ends.Parent
+	case child.Device != "":
+		return UpName, child.Device
+	case parent.Device != "":
+		return parent.Device, child.Name
+	}
+	return UpName, child.Name
+}
 
 // Workers are the nodes that send, in the order of their numbers.
 func (p *Plan) Workers() (nodes []int) { return p.of(Worker) }
@@ -115,16 +143,13 @@ type route struct {
 func (p *Plan) routes(node int) (all []route) {
 	n := &p.Nodes[node]
 	if n.Up >= 0 {
-		by := UpName
-		if above := &p.Nodes[p.Cables[n.Up].Parent]; above.Device != "" {
-			by = above.Device
-		}
+		by, _ := p.endNames(n.Up)
 		all = append(all, route{via: p.Cables[n.Up].Upper, by: by})
 	}
 	for _, c := range n.Down {
-		child := p.Cables[c].Child
-		for _, net := range p.nets(child) {
-			all = append(all, route{to: net, via: p.Cables[c].Lower, by: p.Nodes[child].Name})
+		_, by := p.endNames(c)
+		for _, net := range p.nets(p.Cables[c].Child) {
+			all = append(all, route{to: net, via: p.Cables[c].Lower, by: by})
 		}
 	}
 	return all
@@ -144,7 +169,11 @@ func (p *Plan) Lines() []string {
 	}
 	for i := range p.Cables {
 		c := &p.Cables[i]
-		say("cable      %s %v to %s %v, MTU %d", p.Nodes[c.Child].Name, c.Lower, p.Nodes[c.Parent].Name, c.Upper, c.MTU)
+		joins := ""
+		if c.Ends != nil {
+			joins = fmt.Sprintf(", that of interfaces %s and %s", c.Ends.Child, c.Ends.Parent)
+		}
+		say("cable      %s %v to %s %v, MTU %d%s", p.Nodes[c.Child].Name, c.Lower, p.Nodes[c.Parent].Name, c.Upper, c.MTU, joins)
 	}
 	for i := range p.Adders {
 		a := &p.Adders[i]
@@ -156,7 +185,60 @@ func (p *Plan) Lines() []string {
 		say("program    %s at %s, %s, %s: job %d, %s of %d lanes in groups of %d, %s%s, up to %s", a.Program, n.Name, a.Mode, Arithmetic(a.Wrapping), p.Job,
 			olaf.Plural(p.Fragments, "fragment"), p.Lanes, p.Group, childrenOf(len(n.Down)), divided, p.Nodes[p.Cables[n.Up].Parent].Name)
 	}
-	return append(lines, p.queueLines()...)
+	return slices.Concat(lines, p.queueLines(), p.elsewhere())
+}
+
+// elsewhere says what is to be started of a tree on hosts behind interfaces, a line each.
+func (p *Plan) elsewhere() (lines []string) {
+	for i := range p.Nodes {
+		if n := &p.Nodes[i]; p.Switch == nil && n.Device != "" {
+			lines = append(lines, fmt.Sprintf("%-10s %s is started where it is: %s", n.Role, n.Name, p.HostCommand(i)))
+		}
+	}
+	return lines
+}
+
+// HostCommand is what is to be started where a worker or the server is behind an interface. How many vectors a worker sends, and how often, is
+// left open.
+func (p *Plan) HostCommand(node int) string {
+	args := p.treeArgs
+	if p.Switch != nil {
+		args = p.hostArgs
+	}
+	return "olafctl " + strings.Join(args(node), " ")
+}
+
+// treeArgs are the name and the arguments of the program on a host of a tree.
+func (p *Plan) treeArgs(node int) []string {
+	n := &p.Nodes[node]
+	at := func(a netip.Addr) string { return netip.AddrPortFrom(a, olaf.UDPPort).String() }
+	common := []string{
+		"--id", strconv.Itoa(int(p.Job)), "--workers", strconv.Itoa(len(p.Workers())), "--lanes", strconv.Itoa(p.Lanes), "--values", strconv.Itoa(p.Lanes * p.Fragments),
+	}
+	if n.Role == Worker {
+		c := &p.Cables[n.Up]
+		args := append([]string{"worker", "--worker", strconv.Itoa(n.Number), "--listen", at(c.Lower), "--aggregator", at(c.Upper)}, common...)
+		if child := slices.Index(p.Nodes[c.Parent].Down, n.Up); child != n.Number {
+			args = append(args, "--child", strconv.Itoa(child))
+		}
+		return args
+	}
+	c := &p.Cables[n.Down[0]]
+	args := append([]string{"ps", "--listen", at(c.Upper), "--agent", at(c.Lower), "--group", strconv.Itoa(p.Group)}, common...)
+	for _, w := range p.Workers() {
+		args = append(args, "--worker", at(p.Cables[p.Nodes[w].Up].Lower))
+	}
+	return args
+}
+
+// Joined says which cables join interfaces of this machine, a line each.
+func (p *Plan) Joined() (lines []string) {
+	for i := range p.Cables {
+		if c := &p.Cables[i]; c.Ends != nil {
+			lines = append(lines, fmt.Sprintf("the cable from %s to %s is that of interfaces %s and %s", p.Nodes[c.Child].Name, p.Nodes[c.Parent].Name, c.Ends.Child, c.Ends.Parent))
+		}
+	}
+	return lines
 }
 
 func childrenOf(n int) string {

@@ -186,11 +186,13 @@ func (r *resolver) hosts(s *PlannedSwitch) {
 		if l := r.links[r.plan.Nodes[c.Child].Name]; l.Has("mtu") {
 			r.fail(l.Pos, "mtu", "cables around a queue carry what it merges, %d bytes, and interfaces what job.lanes take; leave mtu out", queueMTU)
 		}
-		if r.plan.Nodes[c.Child].Device != "" || r.plan.Nodes[c.Parent].Device != "" {
+		outside := r.plan.Nodes[c.Child].Device != "" || r.plan.Nodes[c.Parent].Device != ""
+		if c.MTU = queueMTU; outside || c.Ends != nil {
 			c.MTU = int(olaf.FrameSize(r.plan.Lanes)) - 14
+		}
+		if outside {
 			continue
 		}
-		c.MTU = queueMTU
 		number := r.plan.Nodes[c.Child].Number
 		if c.Child == s.Node {
 			number = len(r.plan.Workers())
@@ -214,7 +216,7 @@ func (p *Plan) queueLines() (lines []string) {
 		n := &p.Nodes[node]
 		does := "sends nothing by itself"
 		if n.Device != "" {
-			does = "is started where it is: " + p.hostCommand(node)
+			does = "is started where it is: " + p.HostCommand(node)
 		}
 		if n.Rate > 0 {
 			does = fmt.Sprintf("offers %v in updates of %s", n.Rate, olaf.Plural(p.Lanes, "lane"))
@@ -225,14 +227,9 @@ func (p *Plan) queueLines() (lines []string) {
 		lines = append(lines, fmt.Sprintf("worker     %s, of cluster %d, %s", n.Name, n.Cluster, does))
 	}
 	if n := &p.Nodes[p.Server()]; n.Device != "" {
-		lines = append(lines, fmt.Sprintf("server     %s is started where it is: %s", n.Name, p.hostCommand(p.Server())))
+		lines = append(lines, fmt.Sprintf("server     %s is started where it is: %s", n.Name, p.HostCommand(p.Server())))
 	}
 	return lines
-}
-
-// hostCommand is what is said where a host is behind an interface.
-func (p *Plan) hostCommand(node int) string {
-	return "olafctl " + strings.Join(p.hostArgs(node), " ")
 }
 
 // hostArgs are the name and the arguments of the program on a host around a queue, but for what a worker sends and how often.

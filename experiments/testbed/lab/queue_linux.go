@@ -45,7 +45,7 @@ func (l *Lab) raise(o Options) error {
 	if err != nil {
 		return err
 	}
-	card, err := realtime.Open(realtime.Kernel(xdp.Mode(s.Mode)), realtime.Hosts{Workers: len(workers), Outside: outside})
+	card, err := realtime.Open(realtime.Kernel(xdp.Mode(s.Mode)), realtime.Hosts{Workers: len(workers), Outside: outside, Wires: l.wires()})
 	if err != nil {
 		return err
 	}
@@ -133,6 +133,22 @@ func (l *Lab) outside() (map[int]realtime.Outside, error) {
 		all[number] = at
 	}
 	return all, nil
+}
+
+// wires are the cables around the switch that join interfaces of this machine.
+func (l *Lab) wires() map[int]realtime.Wire {
+	all := map[int]realtime.Wire{}
+	for i := range l.Plan.Cables {
+		c := &l.Plan.Cables[i]
+		switch {
+		case c.Ends == nil:
+		case c.Child == l.Switch.Node:
+			all[len(l.Workers())] = realtime.Wire{Host: c.Ends.Parent, Hub: c.Ends.Child, Virtual: c.Ends.Virtual}
+		default:
+			all[l.Plan.Nodes[c.Child].Number] = realtime.Wire{Host: c.Ends.Child, Hub: c.Ends.Parent, Virtual: c.Ends.Virtual}
+		}
+	}
+	return all
 }
 
 // host starts the server, and the workers that send, where they are namespaces. One of somebody's own is served as soon as there is one

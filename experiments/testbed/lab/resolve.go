@@ -54,7 +54,7 @@ func (r *resolver) fail(at yamlfile.Pos, key, format string, args ...any) {
 // Resolve decides everything that a file leaves open. The error matches ErrFile and lists several mistakes with their lines.
 func (f *File) Resolve() (*Plan, error) {
 	r := &resolver{file: f, nodes: map[string]int{}, links: map[string]*Link{}, plan: &Plan{Name: f.name()}}
-	for _, step := range []func(){r.general, r.expand, r.spread, r.name, r.connect, r.order, r.program, r.queue, r.apart} {
+	for _, step := range []func(){r.general, r.expand, r.spread, r.name, r.connect, r.order, r.program, r.queue, r.apart, r.once} {
 		step()
 		if len(r.errs) > 0 { // what comes later would blame the same again
 			return nil, errors.Join(r.errs...)
@@ -278,7 +278,7 @@ func (r *resolver) link(l *Link, child, parent int) {
 		r.fail(l.Pos, "mtu", "the cable from %s to %s has an MTU of %d; %d lanes take %d to %d", l.Child, l.Parent, mtu, r.plan.Lanes, least, MaxMTU)
 	}
 	at := len(r.plan.Cables)
-	c := PlannedCable{Child: child, Parent: parent, MTU: mtu}
+	c := PlannedCable{Child: child, Parent: parent, MTU: mtu, Ends: r.ends(l, below, above)}
 	switch {
 	case below.Device != "":
 		c.Lower, c.Upper = r.opposite(l.Child)
@@ -293,6 +293,53 @@ func (r *resolver) link(l *Link, child, parent int) {
 	above.Down = append(above.Down, at)
 	r.links[l.Child] = l
 	r.plan.Cables = append(r.plan.Cables, c)
+}
+
+// ends are the interfaces of this machine that a link joins; nil where it is a virtual cable, or leads to who is not here.
+func (r *resolver) ends(l *Link, below, above *PlannedNode) *Ends {
+	if len(l.Interfaces) == 0 && !l.Has("interfaces") {
+		if l.Virtual {
+			r.fail(l.Pos, "virtual", "the cable from %s to %s is made, and virtual in any case; virtual belongs to one with interfaces", l.Child, l.Parent)
+		}
+		return nil
+	}
+	if len(l.Interfaces) != 2 || l.Interfaces[0] == "" || l.Interfaces[1] == "" {
+		r.fail(l.Pos, "interfaces", "the cable from %s to %s joins the interfaces %q; say two of this machine, that of %[1]s first", l.Child, l.Parent, l.Interfaces)
+		return nil
+	}
+	for _, n := range []*PlannedNode{below, above} {
+		if n.Device != "" {
+			r.fail(l.Pos, "interfaces", "%s %s is behind interface %s by itself, and the cable from %s to %s joins two; say one of both", n.Role, n.Name, n.Device, l.Child, l.Parent)
+			return nil
+		}
+	}
+	return &Ends{Child: l.Interfaces[0], Parent: l.Interfaces[1], Virtual: l.Virtual}
+}
+
+// once refuses an interface that is to be in two places.
+func (r *resolver) once() {
+	at := map[string]string{}
+	take := func(pos yamlfile.Pos, key, name, where string) {
+		if there := at[name]; there != "" {
+			r.fail(pos, key, "interface %s is %s, and %s; it can be taken once", name, there, where)
+		}
+		at[name] = where
+	}
+	for i := range r.plan.Nodes {
+		if n := &r.plan.Nodes[i]; n.Device != "" {
+			take(r.file.Nodes[i].Pos, "interface", n.Device, "that of "+n.Name)
+		}
+	}
+	for i := range r.plan.Cables {
+		c := &r.plan.Cables[i]
+		if c.Ends == nil {
+			continue
+		}
+		child, parent := r.plan.Nodes[c.Child].Name, r.plan.Nodes[c.Parent].Name
+		pos := r.links[child].Pos
+		take(pos, "interfaces", c.Ends.Child, fmt.Sprintf("the end at %s of its cable to %s", child, parent))
+		take(pos, "interfaces", c.Ends.Parent, fmt.Sprintf("the end at %s of its cable to %s", parent, child))
+	}
 }
 
 // netBits is the length of a cable's network.

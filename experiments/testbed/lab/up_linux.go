@@ -58,7 +58,7 @@ type Options struct {
 	Command func(args ...string) *exec.Cmd
 }
 
-// Rights are those that Up needs.
+// Rights are those that Up needs, and PacketRights where cables join interfaces of this machine, which are tried.
 func Rights() []netlab.Right { return slices.Concat(netlab.NamespaceRights, xdp.LoadRights) }
 
 // Up makes what a plan says. The error matches netlab.ErrRights, with a line for each right that is missing, netlab.ErrNetwork
@@ -135,7 +135,13 @@ func (l *Lab) cable(i int) (err error) {
 	case parent.Device != "":
 		c.A, err = l.Nodes[p.Child].Adopt(parent.Device, parent.Virtual)
 	default:
-		c, err = netlab.Connect(netlab.End{Node: l.Nodes[p.Child], Name: UpName}, netlab.End{Node: l.Nodes[p.Parent], Name: child.Name}, p.MTU)
+		lower, upper := l.Plan.endNames(i)
+		below, above := netlab.End{Node: l.Nodes[p.Child], Name: lower}, netlab.End{Node: l.Nodes[p.Parent], Name: upper}
+		if p.Ends != nil {
+			c, err = netlab.Lay(below, above, p.Ends.Virtual)
+		} else {
+			c, err = netlab.Connect(below, above, p.MTU)
+		}
 	}
 	if err != nil {
 		return err
