@@ -54,6 +54,7 @@ type benchFlags struct {
 	rows      *bench.Rows // for a dashboard that sets ages beside the twin's; nil without
 	timeScale string
 	notes     []string
+	wires     testbed.Wires // of a testbed file
 	models    modelFlags
 }
 
@@ -387,6 +388,7 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
+	access.Wires = f.wires
 	started := env.Now()
 	sinks := cli.EventSinks(env, f.format)
 	if f.tui && f.beside != "" {

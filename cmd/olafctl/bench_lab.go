@@ -49,6 +49,13 @@ func (f *benchFlags) settleLab(cmd *cobra.Command, env *cli.Env) error {
 	if p.Switch.Mode != lab.Native {
 		f.device += p.Switch.Mode
 	}
+	if f.wires, err = labWires(name, p); err != nil {
+		return err
+	}
+	f.notes = append(f.notes, p.Joined()...)
+	if f.wires.Workers != nil && len(p.Workers()) > 1 {
+		f.notes = append(f.notes, "interface "+f.wires.Workers.Host+" sends the updates of all workers")
+	}
 	for _, node := range p.Workers() {
 		if n := &p.Nodes[node]; n.TC > 0 {
 			f.notes = append(f.notes, fmt.Sprintf("%s: transmission control is what workers as programs have ('olafctl testbed up'); a bench's senders send every update", name))
@@ -58,17 +65,55 @@ func (f *benchFlags) settleLab(cmd *cobra.Command, env *cli.Env) error {
 	return nil
 }
 
+// labWires are the cables around the switch of a testbed that join interfaces of this machine. A bench sends all updates by one cable.
+func labWires(name string, p *lab.Plan) (w testbed.Wires, err error) {
+	of := ""
+	for i := range p.Cables {
+		c := &p.Cables[i]
+		switch child := p.Nodes[c.Child].Name; {
+		case c.Ends == nil:
+		case c.Child == p.Switch.Node:
+			w.Server = &testbed.Wire{Host: c.Ends.Parent, Hub: c.Ends.Child, Virtual: c.Ends.Virtual}
+		case w.Workers != nil:
+			return w, cli.UsageError("%s: the cables of %s and %s join interfaces, and a bench of a queue sends the updates of all workers by one cable; leave the interfaces of one out", name, of, child)
+		default:
+			of, w.Workers = child, &testbed.Wire{Host: c.Ends.Child, Hub: c.Ends.Parent, Virtual: c.Ends.Virtual}
+		}
+	}
+	return w, nil
+}
+
+// allHere refuses a testbed with ends that are not of this machine, and says what can be done instead.
+func allHere(name string, p *lab.Plan) error {
+	for i := range p.Nodes {
+		n := &p.Nodes[i]
+		if n.Device == "" {
+			continue
+		}
+		cable := n.Up
+		if cable < 0 {
+			cable = n.Down[0]
+		}
+		child, parent := p.Nodes[p.Cables[cable].Child].Name, p.Nodes[p.Cables[cable].Parent].Name
+		ends := "ITS, " + n.Device
+		if n.Name == parent {
+			ends = n.Device + ", ITS"
+		}
+		return cli.UsageError("%s: %s %s is behind interface %s, and a bench plays all ends itself; 'olafctl testbed up %[1]s' takes it, with this where %[3]s is: %[5]s; if its own interface is one of this machine too, write both into the link from %[6]s to %[7]s: 'interfaces: [%[8]s]'",
+			name, n.Role, n.Name, n.Device, p.HostCommand(i), child, parent, ends)
+	}
+	return nil
+}
+
 // said is a flag with its value.
 type said struct{ flag, value string }
 
 // labFlags are the flags that a testbed with a queue stands for. Workers that differ, or send nothing, are no traffic of a bench.
 func labFlags(name string, p *lab.Plan) ([]said, error) {
-	workers := p.Workers()
-	for i := range p.Nodes {
-		if n := &p.Nodes[i]; n.Device != "" {
-			return nil, cli.UsageError("%s: %s %s is behind interface %s; a bench plays all ends itself, 'olafctl testbed up' takes it", name, n.Role, n.Name, n.Device)
-		}
+	if err := allHere(name, p); err != nil {
+		return nil, err
 	}
+	workers := p.Workers()
 	first := &p.Nodes[workers[0]]
 	for _, node := range workers {
 		switch n := &p.Nodes[node]; {

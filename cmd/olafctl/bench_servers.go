@@ -100,6 +100,9 @@ func (f *modelFlags) plan(cmd *cobra.Command, env *cli.Env, name string) (*lab.P
 	if p.Switch != nil {
 		return nil, cli.UsageError("%s has a switch that queues, and nothing that adds; 'olafctl bench -d xdp:%s' without --system benches it", name, name)
 	}
+	if err := allHere(name, p); err != nil {
+		return nil, err
+	}
 	if most := p.Children(); given("children") && most != f.children {
 		return nil, cli.UsageError("--children %d: servers of %s have %d at most; change the file, or leave the flag out", f.children, name, most)
 	}
