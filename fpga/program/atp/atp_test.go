@@ -190,17 +190,16 @@ func BenchmarkReceive(b *testing.B) {
 				p := &program.Packet{Kind: program.Data, Seg: 1, Lanes: uint16(lanes), Count: 1, Trace: program.Contribution(1, 1, 1)}
 				ack := &program.Packet{Kind: program.Ack}
 				b.ReportAllocs()
-				port := program.Port(0)
 				for b.Loop() {
-					s.Receive(0, port, p, data, nobody{})
-					if port++; port == 8 {
-						ack.Seg, ack.Index = p.Seg, p.Index
-						s.Receive(0, program.Uplink, ack, nil, nobody{})
-						port = 0
-						p.Seg++
-						p.Index = uint32(p.Seg) % uint32(slots)
+					for port := range program.Port(8) {
+						s.Receive(0, port, p, data, nobody{})
 					}
+					ack.Seg, ack.Index = p.Seg, p.Index
+					s.Receive(0, program.Uplink, ack, nil, nobody{})
+					p.Seg++
+					p.Index = uint32(p.Seg) % uint32(slots)
 				}
+				programtest.PerDecision(b, 8)
 			})
 		}
 	}

@@ -246,16 +246,15 @@ func BenchmarkReceive(b *testing.B) {
 				}
 				p := &program.Packet{Kind: program.Data, Lanes: Lanes, Count: 1, Trace: program.Contribution(1, 1, 1)}
 				b.ReportAllocs()
-				port := program.Port(0)
 				for b.Loop() {
-					s.Receive(0, port, p, data, nobody{})
-					if port++; port == 4 {
-						port = 0
-						if p.Seg++; p.Seg == uint64(segments) {
-							p.Seg = 0
-						}
+					for port := range program.Port(4) {
+						s.Receive(0, port, p, data, nobody{})
+					}
+					if p.Seg++; p.Seg == uint64(segments) {
+						p.Seg = 0
 					}
 				}
+				programtest.PerDecision(b, 4)
 			})
 		}
 	}

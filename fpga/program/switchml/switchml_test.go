@@ -168,17 +168,16 @@ func BenchmarkReceive(b *testing.B) {
 			data := make([]uint32, lanes)
 			p := &program.Packet{Kind: program.Data, Lanes: uint16(lanes), Count: 1, Trace: program.Contribution(1, 1, 1)}
 			b.ReportAllocs()
-			port := program.Port(0)
 			for b.Loop() {
-				s.Receive(0, port, p, data, nobody{})
-				if port++; port == 8 {
-					port = 0
-					if p.Index++; p.Index == 512 {
-						p.Index = 0
-						p.Flags ^= program.Set1
-					}
+				for port := range program.Port(8) {
+					s.Receive(0, port, p, data, nobody{})
+				}
+				if p.Index++; p.Index == 512 {
+					p.Index = 0
+					p.Flags ^= program.Set1
 				}
 			}
+			programtest.PerDecision(b, 8)
 		})
 	}
 }
