@@ -73,19 +73,18 @@ const (
 	classes
 )
 
-// slot is one segment: 32 bytes beside the trace and the lanes.
+// slot is one segment, of two cache lines. Its sum is made in the packet that it leaves in, so that nothing is copied when it does:
+// contributors, round, length and trace come with the contributions, the rest when it leaves.
 type slot struct {
-	bitmap uint64
-	since  olaf.Time
-	count  uint16
-	round  uint16 // in progress, or over when done
-	lanes  uint16
-	// Under isw-x a sum that left stays where it was made until the next round needs the place: done says that it left, kept
-	// is its count, and final says that it is the job's and not only a part for the parent.
-	kept  uint16
+	sum   program.Packet
+	since olaf.Time
+	count uint16 // inside; 0 is free, whatever an earlier sum left in the packet
+	// Under isw-x a sum that left stays until the next round needs the place: done says that it left, and final that it is the
+	// job's and not only a part for the parent. Its round is in progress, or over when done.
 	done  bool
 	final bool
-	trace program.Trace
+	at    uint32 // in the table, where its lanes are
+	_     [16]byte
 }
 
 type job struct {
@@ -93,7 +92,8 @@ type job struct {
 	fan    int  // vectors that complete a segment
 	fixed  bool // by SetH or Configure, not by the number of members
 	joined []bool
-	active int // how many
+	active int      // how many
+	bits   []uint64 // by port, that of the member who hangs on it and has joined, 0 where nobody has
 }
 
 // Switch is one switch's accelerator. It implements program.Program.
@@ -105,8 +105,7 @@ type Switch struct {
 	lanes  []uint32 // LaneMemory a slot
 	counts [counters]uint64
 	used   int
-	sum    program.Packet // what leaves of a slot: the same fields each time, the others stay 0
-	out    program.Packet // what else is emitted; both are here so that nothing escapes
+	out    program.Packet // what is emitted beside sums; here so that nothing escapes
 }
 
 var _ program.Program = (*Switch)(nil)
@@ -122,10 +121,12 @@ func New(cfg program.Config) (*Switch, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Switch{
+	s := &Switch{
 		cfg: cfg, exact: cfg.Profile == Exactly,
 		slots: make([]slot, cfg.Slots), lanes: make([]uint32, cfg.Slots*cfg.LaneMemory),
-	}, nil
+	}
+	s.Reset()
+	return s, nil
 }
 
 // Configure admits a job. Its members count as joined until they leave. A table without partitions has one job.
@@ -166,10 +167,18 @@ func (k *job) join(place int, in bool) {
 		return
 	}
 	k.joined[place] = in
+	port, bit := k.Members[place].Port, uint64(0)
 	if in {
 		k.active++
+		bit = 1 << k.place(port)
 	} else {
 		k.active--
+	}
+	for int(port) >= len(k.bits) {
+		k.bits = append(k.bits, 0)
+	}
+	if port >= 0 {
+		k.bits[port] = bit
 	}
 	if !k.fixed {
 		k.fan = k.active

@@ -8,6 +8,55 @@ import (
 
 // Receive is one packet through the accelerator (paper, §3.3).
 func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+	if p.Kind < program.Data || p.Kind > program.Result || from == program.Uplink {
+		return s.pass(from, p, lanes, out)
+	}
+	k := s.job(p.Job)
+	if k == nil {
+		return s.counted(Stranger)
+	}
+	t := s.place(k, p.Seg)
+	if t == nil {
+		return s.counted(OutOfRange)
+	}
+	count := t.count
+	if count > 0 && t.sum.Lanes != p.Lanes {
+		return s.counted(Mismatched)
+	}
+	if s.exact {
+		bit := k.bit(from)
+		if bit == 0 {
+			return s.counted(Stranger)
+		}
+		if !t.admit(bit, p) {
+			return s.counted(Duplicate)
+		}
+	}
+	if count == 0 {
+		t.since, t.sum.Lanes = now, p.Lanes
+		t.sum.Trace.Set(&p.Trace)
+		s.used++
+	} else {
+		t.sum.Trace.Add(&p.Trace)
+	}
+	count++
+	t.count = count
+	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
+	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
+	if s.cfg.LaneMemory > 0 {
+		s.add(t, lanes)
+	}
+	if int(count) < k.fan {
+		return s.counted(Consumed)
+	}
+	s.counts[Completed]++
+	s.leave(t, k)
+	s.send(t, k, p.Seg, k.readers(), out)
+	return Completed
+}
+
+// pass is a packet that no child sent to be added.
+func (s *Switch) pass(from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	switch {
 	case p.Kind == program.Control:
 		return s.counted(s.control(from, p, out))
@@ -19,40 +68,8 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 	if k == nil {
 		return s.counted(Stranger)
 	}
-	if from == program.Uplink {
-		s.relay(k, p, lanes, out)
-		return s.counted(Relayed)
-	}
-	i, t := s.place(k, p.Seg)
-	if t == nil {
-		return s.counted(OutOfRange)
-	}
-	count, vectors := t.count, uint64(p.Trace.Vectors)
-	if count > 0 && t.lanes != p.Lanes {
-		return s.counted(Mismatched)
-	}
-	if s.exact {
-		if class := k.admit(t, from, p); class != Consumed {
-			return s.counted(class)
-		}
-	}
-	if count == 0 {
-		t.since, t.lanes = now, p.Lanes
-		s.used++
-	}
-	count++
-	t.count = count
-	t.trace.Add(&p.Trace)
-	s.counts[vectorsIn] += vectors
-	s.counts[vectorsHeld] += vectors
-	if int(count) < k.fan {
-		if s.cfg.LaneMemory > 0 {
-			s.add(i, lanes)
-		}
-		return s.counted(Consumed)
-	}
-	s.complete(i, k, p.Seg, lanes, out)
-	return s.counted(Completed)
+	s.relay(k, p, lanes, out)
+	return s.counted(Relayed)
 }
 
 // counted is a packet's class, with the packet counted in it.
@@ -63,59 +80,57 @@ func (s *Switch) counted(class program.Class) program.Class {
 
 // relay passes the parent's result down; under isw-x it takes the place of the part that went up.
 func (s *Switch) relay(k *job, p *program.Packet, lanes []uint32, out program.Out) {
-	if i, t := s.place(k, p.Seg); t != nil && s.exact && t.done && t.round == p.Round {
-		t.final, t.kept, t.lanes, t.bitmap, t.trace = true, p.Count, p.Lanes, p.Bitmap, p.Trace
-		copy(s.buffer(i), lanes)
+	if t := s.place(k, p.Seg); t != nil && s.exact && t.done && t.sum.Round == p.Round {
+		t.final, t.sum.Count, t.sum.Lanes, t.sum.Bitmap, t.sum.Trace = true, p.Count, p.Lanes, p.Bitmap, p.Trace
+		copy(s.buffer(t), lanes)
 	}
 	s.out = *p
 	s.out.Kind = program.Result
 	out.Emit(program.Down, &s.out, lanes)
 }
 
-// buffer is the lanes of slot i, as many as it has in use; nil of a switch that stores none.
-func (s *Switch) buffer(i int) []uint32 {
+// buffer is the lanes of a slot, as many as it has in use; nil of a switch that stores none.
+func (s *Switch) buffer(t *slot) []uint32 {
 	n := s.cfg.LaneMemory
 	if n == 0 {
 		return nil
 	}
-	return s.lanes[i*n:][:min(n, int(s.slots[i].lanes))]
+	return s.lanes[int(t.at)*n:][:min(n, int(t.sum.Lanes))]
 }
 
-// place is the slot of a job's segment, nil where it has none, and its number.
-func (s *Switch) place(k *job, seg uint64) (int, *slot) {
+// place is the slot of a job's segment, nil where it has none.
+func (s *Switch) place(k *job, seg uint64) *slot {
 	if seg >= uint64(k.Slots) {
 		if !s.cfg.Wrap {
-			return 0, nil
+			return nil
 		}
 		seg %= uint64(k.Slots)
 	}
-	i := k.Base + int(seg)
-	return i, &s.slots[i]
+	return &s.slots[k.Base+int(seg)]
 }
 
-// admit is isw-x's check of round and contributor; Consumed lets the packet be added.
-func (k *job) admit(t *slot, from program.Port, p *program.Packet) program.Class {
-	place := k.place(from)
-	if place < 0 || !k.joined[place] {
-		return Stranger
+// bit is that of the member behind a port, 0 where nobody has joined.
+func (k *job) bit(from program.Port) uint64 {
+	if from >= 0 && int(from) < len(k.bits) {
+		return k.bits[from]
 	}
-	ahead := int16(p.Round - t.round)
-	switch {
-	case ahead < 0 || ahead == 0 && t.done:
-		return Duplicate // that round is over
-	case ahead > 0 && t.count > 0:
-		return Duplicate // a sender that left the round at hand before it was complete; it will come again
-	}
-	bit := uint64(1) << place
-	if t.count > 0 && t.bitmap&bit != 0 {
-		return Duplicate
-	}
+	return 0
+}
+
+// admit is isw-x's check of round and contributor. It refuses whoever is inside, a round that is over, and a sender that left the
+// round at hand before it was complete; that one will come again.
+func (t *slot) admit(bit uint64, p *program.Packet) bool {
+	inside := t.sum.Bitmap
 	if t.count == 0 {
-		t.bitmap, t.trace = 0, program.Trace{}
+		inside = 0
 	}
-	t.round, t.done, t.final = p.Round, false, false
-	t.bitmap |= bit
-	return Consumed
+	ahead := int16(p.Round - t.sum.Round)
+	if ahead < 0 || ahead == 0 && t.done || ahead > 0 && t.count > 0 || inside&bit != 0 {
+		return false
+	}
+	t.sum.Round, t.sum.Bitmap = p.Round, inside|bit
+	t.done, t.final = false, false
+	return true
 }
 
 // place finds the member behind a port, -1 when there is none, as behind the uplink. Members usually stand in the order of
@@ -132,60 +147,47 @@ func (k *job) place(from program.Port) int {
 	return -1
 }
 
-// add sums the lanes of a packet that is counted already into slot i. The buffer starts from zeros, so that the first packet's
+// add sums the lanes of a packet that is counted already into a slot. The buffer starts from zeros, so that the first packet's
 // -0 becomes 0.
-func (s *Switch) add(i int, lanes []uint32) {
-	buffer := s.buffer(i)
-	if s.slots[i].count == 1 {
+func (s *Switch) add(t *slot, lanes []uint32) {
+	buffer := s.buffer(t)
+	if t.count == 1 {
 		clear(buffer)
 	}
 	adder.Floats(buffer, lanes)
 }
 
-// complete adds what a segment waited for, and sends the sum.
-func (s *Switch) complete(i int, k *job, seg uint64, lanes []uint32, out program.Out) {
-	if s.cfg.LaneMemory > 0 {
-		s.add(i, lanes)
-	}
-	s.emit(i, k, seg, out)
-}
-
-// emit sends what slot i holds towards its readers and empties it in the same pass.
-func (s *Switch) emit(i int, k *job, seg uint64, out program.Out) {
-	t := &s.slots[i]
-	vectors := uint64(t.trace.Vectors)
-	s.counts[vectorsOut] += vectors
-	s.counts[vectorsHeld] -= vectors
+// leave counts what a slot holds as gone to its readers, and frees it.
+func (s *Switch) leave(t *slot, k *job) {
+	s.counts[vectorsOut] += uint64(t.sum.Vectors)
+	s.counts[vectorsHeld] -= uint64(t.sum.Vectors)
 	s.used--
-	t.kept, t.count = t.count, 0
-	if s.exact {
-		t.done, t.final = true, !k.Parent
-	}
-	if k.Parent {
-		s.send(i, k, seg, program.Data, program.Up, out)
-	} else {
-		s.send(i, k, seg, program.Result, program.Down, out)
-	}
+	t.sum.Count, t.count = t.count, 0
+	t.done, t.final = true, !k.Parent
 }
 
-// send emits the sum that slot i keeps; isw-1 keeps none any longer.
-func (s *Switch) send(i int, k *job, seg uint64, kind program.Kind, to program.Dest, out program.Out) {
-	t, o, sum := &s.slots[i], &s.sum, s.buffer(i)
-	o.Kind, o.Job, o.Seg, o.Count, o.Lanes = kind, k.ID, seg, t.kept, t.lanes
-	o.Trace.Set(&t.trace)
-	if s.exact {
-		o.Round, o.Bitmap = t.round, t.bitmap
-	} else {
-		*t = slot{}
+// readers are whom a job's sums are for.
+func (k *job) readers() program.Dest {
+	if k.Parent {
+		return program.Up
 	}
-	out.Emit(to, o, sum)
+	return program.Down
+}
+
+// send emits the sum that a slot has made: a part to the parent, a result to others.
+func (s *Switch) send(t *slot, k *job, seg uint64, to program.Dest, out program.Out) {
+	t.sum.Kind, t.sum.Job, t.sum.Seg = program.Result, k.ID, seg
+	if to == program.Up {
+		t.sum.Kind = program.Data
+	}
+	out.Emit(to, &t.sum, s.buffer(t))
 }
 
 // empty frees a slot; its round stays known.
 func (s *Switch) empty(t *slot) {
-	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
+	s.counts[vectorsHeld] -= uint64(t.sum.Vectors)
 	s.used--
-	*t = slot{round: t.round}
+	*t = slot{sum: program.Packet{Round: t.sum.Round}, at: t.at}
 }
 
 // control obeys or passes on a control packet (paper, Table 2).
@@ -211,8 +213,9 @@ func (s *Switch) control(from program.Port, p *program.Packet, out program.Out) 
 	case Reset:
 		s.clear(k, p.Seg, p)
 	case ForceBroadcast:
-		if i, t := s.place(k, p.Seg); t != nil && t.count > 0 {
-			s.emit(i, k, p.Seg, out)
+		if t := s.place(k, p.Seg); t != nil && t.count > 0 {
+			s.leave(t, k)
+			s.send(t, k, p.Seg, k.readers(), out)
 		}
 	case Help:
 		s.help(k, from, p, out)
@@ -228,13 +231,13 @@ func (s *Switch) control(from program.Port, p *program.Packet, out program.Out) 
 // help passes a worker's question on, to all who may have what it misses. Under isw-x, where it names its round, the switch
 // answers itself if the result is still here, and sends its part once more if that left and nothing came back.
 func (s *Switch) help(k *job, from program.Port, p *program.Packet, out program.Out) {
-	if i, t := s.place(k, p.Seg); t != nil && s.exact {
-		switch known := t.done && t.round == p.Round; {
+	if t := s.place(k, p.Seg); t != nil && s.exact {
+		switch known := t.done && t.sum.Round == p.Round; {
 		case known && t.final && from != program.Uplink:
-			s.send(i, k, p.Seg, program.Result, program.Dest(from), out)
+			s.send(t, k, p.Seg, program.Dest(from), out)
 			return
 		case known && !t.final:
-			s.send(i, k, p.Seg, program.Data, program.Up, out)
+			s.send(t, k, p.Seg, program.Up, out)
 		}
 	}
 	if from == program.Uplink {
@@ -261,18 +264,18 @@ func (s *Switch) acknowledge(to program.Port, p *program.Packet, done bool, out 
 func (s *Switch) clear(k *job, seg uint64, by *program.Packet) {
 	first, end := k.Base, k.Base+k.Slots
 	if seg != AllSegments {
-		i, t := s.place(k, seg)
+		t := s.place(k, seg)
 		if t == nil {
 			return
 		}
-		first, end = i, i+1
+		first, end = int(t.at), int(t.at)+1
 	}
 	for i := first; i < end; i++ {
 		t := &s.slots[i]
-		if t.count == 0 || by != nil && s.exact && seg != AllSegments && by.Round != t.round {
+		if t.count == 0 || by != nil && s.exact && seg != AllSegments && by.Round != t.sum.Round {
 			continue
 		}
-		s.counts[vectorsCleared] += uint64(t.trace.Vectors)
+		s.counts[vectorsCleared] += uint64(t.sum.Vectors)
 		s.empty(t)
 	}
 }

@@ -28,7 +28,7 @@ func (s *Switch) Slot(i int) program.Slot {
 	t := &s.slots[i]
 	v := program.Slot{Held: t.count > 0}
 	if v.Held {
-		v.Count, v.Bitmap, v.Since, v.Trace = int(t.count), t.bitmap, t.since, t.trace
+		v.Count, v.Bitmap, v.Since, v.Trace = int(t.count), t.sum.Bitmap, t.since, t.sum.Trace
 	}
 	for _, k := range s.jobs {
 		if k != nil && i >= k.Base && i < k.Base+k.Slots {
@@ -36,14 +36,16 @@ func (s *Switch) Slot(i int) program.Slot {
 		}
 	}
 	if v.Held {
-		v.Lanes = s.buffer(i)
+		v.Lanes = s.buffer(t)
 	}
 	return v
 }
 
 // Reset empties the table and the counts.
 func (s *Switch) Reset() {
-	clear(s.slots)
+	for i := range s.slots {
+		s.slots[i] = slot{at: uint32(i)}
+	}
 	s.counts = [counters]uint64{}
 	s.used = 0
 }
