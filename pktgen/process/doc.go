@@ -17,8 +17,11 @@ var ErrConfig = olaf.NewError(olaf.Usage, "bad worker or server")
 // ErrStalled says that nothing came for longer than a job may stand still.
 var ErrStalled = olaf.NewError(olaf.Failed, "the job stands still")
 
-// patience is how long a job may stand still before it is given up.
-const patience = 20 * time.Second
+// ErrOffline says that the kernel has no way any more for what a host sends: its interface, cable or address is gone.
+var ErrOffline = olaf.NewError(olaf.Device, "this host has no network any more")
+
+// DefaultPatience is how long a job may stand still before it is given up, if nothing is said.
+const DefaultPatience = 20 * time.Second
 
 // Job is what workers and server of a job that waits for sums must agree on.
 type Job struct {

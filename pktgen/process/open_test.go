@@ -3,9 +3,12 @@ package process
 import (
 	"context"
 	"errors"
+	"net"
 	"net/netip"
+	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -92,6 +95,42 @@ func TestPlayers(t *testing.T) {
 	}
 	if served.err != nil || served.report.Counts["packets_received"] < 2*3*updates || numbers.Wrong > 0 || numbers.Checked < 2*20*updates || served.report.Strange > 0 {
 		t.Errorf("%+v, %v, %+v", served.report, served.err, numbers)
+	}
+}
+
+// deaf is a worker that waits for an answer that never comes.
+func deaf(t *testing.T, timeout olaf.Duration) (*Player, func(endpoint.Host) (endpoint.Endpoint, error)) {
+	t.Helper()
+	_, nobody := bound(t)
+	cfg := endpoint.Config{Workers: 1, Layout: endpoint.Layout{Values: 1, PerPacket: 1}, Updates: 1000}
+	p := &Player{Codec: &Open{Packets: 1}, Work: &Numbers{Layout: cfg.Layout, Every: time.Millisecond}, Patience: 60 * time.Millisecond,
+		To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return nobody }}
+	return p, func(h endpoint.Host) (endpoint.Endpoint, error) {
+		return endpoint.NewOpenWorker(cfg, endpoint.Olaf{Timeout: timeout}, h)
+	}
+}
+
+// TestStalled gives up an endpoint that waits for longer than it may, however seldom it looks by itself and however much it sends.
+func TestStalled(t *testing.T) {
+	for _, timeout := range []olaf.Duration{olaf.Millisecond, olaf.Second * 3600} {
+		conn, _ := bound(t)
+		p, made := deaf(t, timeout)
+		report, err := p.Run(t.Context(), conn, made)
+		if !errors.Is(err, ErrStalled) || err.Error() != "the job stands still: no answer for 60ms" || report.Packets == 0 {
+			t.Errorf("asking again every %v: %v", timeout, err)
+		}
+	}
+}
+
+// TestOffline tells a network that is gone from a packet that can't be sent.
+func TestOffline(t *testing.T) {
+	for err, want := range map[error]bool{
+		syscall.ENETUNREACH: true, &net.OpError{Op: "write", Err: os.NewSyscallError("sendmmsg", syscall.ENETDOWN)}: true, syscall.ENODEV: true, syscall.EADDRNOTAVAIL: true,
+		syscall.EMSGSIZE: false, syscall.EINVAL: false,
+	} {
+		if got := offline(err); errors.Is(got, ErrOffline) != want || !errors.Is(got, err) {
+			t.Errorf("%v is %v", err, got)
+		}
 	}
 }
 

@@ -41,6 +41,8 @@ type Player struct {
 	// Child is what the host is to its parent, where packets say that instead of its number in the job.
 	Child   *olaf.WorkerID
 	Mishaps Mishaps
+	// Patience is how long an endpoint that waits may hear nothing; 0 is DefaultPatience.
+	Patience time.Duration
 	// Sent hears of every packet before it leaves; nil for nobody.
 	Sent func(p *program.Packet)
 	// Handed hears of every vector that is handed over, at what time of the run clock; nil for nobody.
@@ -91,7 +93,8 @@ type playing struct {
 }
 
 // Run plays until the endpoint is done or the context ends, which is no error. make is given the host for which the endpoint is
-// made. The error matches ErrStalled where an endpoint that waits for an answer hears nothing for too long.
+// made. The error matches ErrStalled where an endpoint that waits for an answer hears nothing for too long, and ErrOffline where the
+// kernel knows no way for what it sends.
 func (p *Player) Run(ctx context.Context, conn *net.UDPConn, make func(endpoint.Host) (endpoint.Endpoint, error)) (*Report, error) {
 	if err := p.Mishaps.check(); err != nil {
 		return nil, err
@@ -129,14 +132,23 @@ func (k *playing) run() error {
 	k.end.Start(k.now())
 	for !k.end.Done() && k.failed == nil && k.ctx.Err() == nil {
 		if err := k.turn(); err != nil {
+			k.giveUp()
 			return err
 		}
 	}
 	if err := k.rest(); err != nil {
 		return err
 	}
-	k.leave()
+	k.giveUp()
 	return k.failed
+}
+
+// giveUp sends what is left to be said, by an endpoint that is not done that it goes.
+func (k *playing) giveUp() {
+	if l, ok := k.end.(interface{ Leave() }); ok && !k.end.Done() {
+		l.Leave()
+	}
+	k.leave()
 }
 
 // rest takes what has arrived already when the context ends.
@@ -164,9 +176,9 @@ func (k *playing) turn() error {
 	now := k.now()
 	if k.end.Next() <= now {
 		k.end.Timer(now)
-		if time.Since(k.heard) > patience {
-			return fmt.Errorf("%w: no answer for %v", ErrStalled, patience)
-		}
+	}
+	if patience := cmp.Or(k.Patience, DefaultPatience); k.end.Next() != endpoint.Never && time.Since(k.heard) > patience {
+		return fmt.Errorf("%w: no answer for %v", ErrStalled, patience)
 	}
 	return nil
 }
@@ -254,6 +266,9 @@ func (k *playing) hand() {
 		return
 	}
 	k.ready, k.reward = nil, c.Reward
+	if k.end.Next() == endpoint.Never { // while it computed there was nothing to hear
+		k.heard = time.Now()
+	}
 	if c.Due > 0 { // of a schedule
 		k.late = append(k.late, at-c.Due)
 	}

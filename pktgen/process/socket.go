@@ -3,9 +3,11 @@ package process
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"os"
+	"syscall"
 	"time"
 
 	"golang.org/x/net/ipv4"
@@ -137,12 +139,22 @@ func (s *socket) source(from netip.Addr) []byte {
 	return b
 }
 
+// offline tells a network that is gone from a packet that can't be sent.
+func offline(err error) error {
+	for _, gone := range []syscall.Errno{syscall.ENETUNREACH, syscall.ENETDOWN, syscall.ENODEV, syscall.EADDRNOTAVAIL} {
+		if errors.Is(err, gone) {
+			return fmt.Errorf("%w: %w", ErrOffline, err)
+		}
+	}
+	return err
+}
+
 // flush sends the batch. What the kernel refuses is counted, as if it were lost.
 func (s *socket) flush() {
 	for left := s.out; len(left) > 0; {
 		n, err := s.packets.WriteBatch(left, 0)
 		if err != nil {
-			s.unsent = cmp.Or(s.unsent, err)
+			s.unsent = cmp.Or(s.unsent, offline(err))
 			s.traffic.Unsent++
 			left = left[1:]
 			continue

@@ -257,6 +257,27 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
+// TestSlow lets a worker take longer to compute than it would wait for an answer: it sends what it has, and goes on.
+func TestSlow(t *testing.T) {
+	job := Job{ID: 3, Workers: 1, Values: 100, Lanes: 16, Vectors: 2}
+	g := plant(t, job)
+	root, err := NewRoot(RootConfig{Job: job, Group: 16, Agent: g.server, Workers: g.at, Codec: &plain{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	var servers sync.WaitGroup
+	servers.Go(func() { _, _ = root.Run(ctx, g.rootAt) }) // the worker tells
+	servers.Go(func() { _, _ = g.station(0).Run(ctx, g.serverConn) })
+	p, sums, made := g.worker(0, Mishaps{}, 0)
+	p.Patience, sums.Every = time.Second, 1200*time.Millisecond
+	if _, err := p.Run(ctx, g.conns[0], made); err != nil || sums.Checked != job.Values*job.Vectors || sums.Wrong > 0 {
+		t.Errorf("%+v, %v", sums, err)
+	}
+	stop()
+	servers.Wait()
+}
+
 func TestRefusals(t *testing.T) {
 	good := Job{Workers: 1, Values: 1, Lanes: 1, Vectors: 1}
 	for _, change := range []func(*RootConfig){
