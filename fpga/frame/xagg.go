@@ -35,6 +35,8 @@ func xaggFormat() *Format {
 	control("renew", xagg.Renew, "changes of the tree so far", false)
 	control("begin", xagg.Begin, "vectors of the job", false)
 	control("first", xagg.First, "the epoch of the job's first vector", false)
+	control("still", xagg.Still, "vectors of the job", false)
+	control("leave", xagg.Leave, "vectors of the job", false)
 	return f
 }
 
@@ -45,7 +47,7 @@ const xaggLanes = 704
 var (
 	xaggKinds   = []string{1: "data", 2: "control"}
 	xaggActions = []string{xagg.Ready: "ready", xagg.Rate: "rate", xagg.Finished: "finished", xagg.Lost: "lost", xagg.Checked: "checked",
-		xagg.Ask: "ask", xagg.Renew: "renew", xagg.Begin: "begin", xagg.First: "first"}
+		xagg.Ask: "ask", xagg.Renew: "renew", xagg.Begin: "begin", xagg.First: "first", xagg.Still: "still", xagg.Leave: "leave"}
 )
 
 // xaggHead is how every packet begins, up to the two marks of data.
@@ -88,7 +90,7 @@ func xaggData() []Field {
 
 // xaggControl is as long as the head of data, and longer where it names fragments.
 func xaggControl(action uint8, value string, names bool) []Field {
-	fragment := map[bool]string{false: "of finished how many were sent; of begin and first the number of the question", true: "the first that can be named"}[names]
+	fragment := map[bool]string{false: "of finished how many were sent; of begin, first, still and leave the number of the question", true: "the first that can be named"}[names]
 	f := append(append(xaggHead(2), Field{Name: "unused", Bits: 2}), xaggWho(fragment)...)
 	f = append(f,
 		Field{Name: "action", Doc: "what is said", Bits: 8, Fixed: true, Selects: true, Value: uint64(action), Names: xaggActions},

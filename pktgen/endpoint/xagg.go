@@ -20,7 +20,8 @@ type XAgg struct {
 	// Epoch is that of the first vector. Where other jobs used the same fragments before, it must be ahead of theirs.
 	Epoch uint16
 	// Ticket lets the worker ask its parent for Epoch before the first vector, under this number, which must be another one each time that
-	// the worker is made; 0 does not ask.
+	// the worker is made; 0 does not ask. Until a result comes it asks on whether it is still the same, as it is not where another worker of
+	// the job was started anew.
 	Ticket uint32
 	// Fixed turns gradients of float32 into the integers that are added, and sums back.
 	Fixed Fixed
@@ -66,6 +67,7 @@ type treeWorker struct {
 	rounds
 	xagg XAgg
 
+	ticket   uint32 // under which it was told its epoch; 0 before
 	changes  uint16 // of the tree
 	first    uint16 // epoch that the vector was first sent in
 	stage    stage
@@ -103,24 +105,32 @@ func (w *treeWorker) Computed(now olaf.Time, values []uint32) {
 	w.begin(now, values)
 	if w.xagg.Ticket != 0 {
 		w.stage, w.quiet, w.last = joining, 0, now
-		w.join()
+		w.join(xagg.Begin)
 		return
 	}
 	w.first = w.epoch()
 	w.offer(now)
 }
 
-// join asks for the epoch of the first vector.
-func (w *treeWorker) join() {
-	w.control(xagg.Begin, uint64(w.cfg.Updates), uint64(w.xagg.Ticket), 0)
+// join asks for the epoch of the first vector, or whether it is still the one that was told.
+func (w *treeWorker) join(action uint8) {
+	w.control(action, uint64(w.cfg.Updates), uint64(w.xagg.Ticket), 0)
 }
 
-// joined begins with the epoch that was asked for.
+// Leave tells who gave the epoch that nobody needs to wait for this worker.
+func (w *treeWorker) Leave() {
+	if w.ticket != 0 && !w.over {
+		w.control(xagg.Leave, uint64(w.cfg.Updates), uint64(w.ticket), 0)
+	}
+}
+
+// joined begins with the epoch that was asked for, or begins again with another one.
 func (w *treeWorker) joined(now olaf.Time, p *program.Packet) {
-	if w.stage != joining || p.Seg != uint64(w.xagg.Ticket) {
+	first := uint16(p.Value)
+	if w.xagg.Ticket == 0 || p.Seg != uint64(w.xagg.Ticket) || w.stage > joining && first == w.xagg.Epoch {
 		return
 	}
-	w.xagg.Epoch, w.xagg.Ticket = uint16(p.Value), 0
+	w.xagg.Epoch, w.ticket = first, w.xagg.Ticket
 	w.first = w.epoch()
 	w.offer(now)
 }
@@ -287,7 +297,7 @@ func (w *treeWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
 		return
 	}
 	w.took(p)
-	w.last, w.quiet = now, 0
+	w.last, w.quiet, w.xagg.Ticket = now, 0, 0
 	if w.sum.whole() {
 		w.whole()
 	}
@@ -326,7 +336,7 @@ func (w *treeWorker) draw() uint64 {
 // patience is how long the silence at hand may last: up to twice the time to wait.
 func (w *treeWorker) patience() olaf.Duration {
 	most := hushes
-	if w.idle() {
+	if w.idle() && w.xagg.Ticket == 0 {
 		most = idles
 	}
 	wait := w.xagg.Timeout << min(w.quiet, most)
@@ -349,8 +359,11 @@ func (w *treeWorker) Timer(now olaf.Time) {
 	w.last = now
 	if w.stage == joining {
 		w.silences++
-		w.join()
+		w.join(xagg.Begin)
 		return
+	}
+	if w.xagg.Ticket != 0 {
+		w.join(xagg.Still)
 	}
 	if w.stage == waiting {
 		w.control(xagg.Ready, uint64(w.cfg.Line), 0, 0)

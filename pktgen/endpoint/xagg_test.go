@@ -41,18 +41,39 @@ func TestTicket(t *testing.T) {
 	if len(c.data) > 0 {
 		t.Errorf("it sends %v before it is told", c.data)
 	}
-	control(now, xagg.First, 9, 65_534)
-	control(now, xagg.First, 9, 700)
-	for e.Next() <= now {
-		e.Timer(now)
+	play := func() {
+		for e.Next() <= now {
+			e.Timer(now)
+		}
 	}
-	if len(c.data) != 2 || c.data[0].Round != 0 { // 65,534 and 2 for the change
+	control(now, xagg.First, 9, 600)
+	play()
+	if len(c.data) != 2 || c.data[0].Round != 602 { // and 2 for the change
 		t.Fatalf("%+v", c.data)
+	}
+	c.said = nil
+	now = e.Next()
+	e.Timer(now)
+	if len(c.said) == 0 || c.said[0] != "to -1 control action=10 job=1 worker=1 seg=9 round=602 value=2 [] -" {
+		t.Errorf("after a silence it says %q", c.said)
+	}
+	c.data = nil
+	control(now, xagg.First, 9, 600)
+	control(now, xagg.First, 8, 500)
+	play()
+	if len(c.data) > 0 {
+		t.Errorf("told the same it sends %+v", c.data)
+	}
+	control(now, xagg.First, 9, 65_534)
+	play()
+	if len(c.data) != 2 || c.data[0].Round != 0 {
+		t.Fatalf("told another epoch it sends %+v", c.data)
 	}
 	for _, p := range c.data[:2] {
 		p.Kind = program.Result
 		e.Receive(now, &p, []uint32{4})
 	}
+	control(now, xagg.First, 9, 800) // too late
 	c.data, c.said = nil, nil
 	e.Applied(now)
 	e.Computed(now, []uint32{3, 4})
@@ -61,5 +82,10 @@ func TestTicket(t *testing.T) {
 	}
 	if len(c.data) != 2 || c.data[0].Round != 1 {
 		t.Errorf("of the second vector %+v; %q", c.data, c.said)
+	}
+	c.said = nil
+	e.(interface{ Leave() }).Leave()
+	if len(c.said) != 1 || c.said[0] != "to -1 control action=11 job=1 worker=1 seg=9 round=1 value=2 [] -" {
+		t.Errorf("as it goes it says %q", c.said)
 	}
 }

@@ -53,8 +53,8 @@ func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 		return err
 	}
 	node := a.Planned.Node
-	g.server.Give(func(child int, vectors uint64, ticket uint32) (uint16, bool) {
-		return l.epochs.join(seat{node, child}, vectors, ticket)
+	g.server.Give(func(child int, action uint8, vectors uint64, ticket uint32) (uint16, bool) {
+		return l.epochs.asked(seat{node, child}, action, vectors, ticket)
 	})
 	parent := []netip.AddrPort{netip.AddrPortFrom(l.Plan.Cables[n.Up].Upper, olaf.UDPPort)}
 	g.station = process.Station{

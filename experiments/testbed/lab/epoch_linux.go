@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
 // epoch begins the question for a job's first epoch; how many vectors it has stands behind.
@@ -54,7 +56,8 @@ func (h *Holder) epoch(question string) (first uint16, err error) {
 
 // epochs are those of the jobs of a testbed. Holder and agents give them.
 type epochs struct {
-	newest func() (uint16, error) // that any program has met
+	newest func() (uint16, error)           // that any program has met
+	summed func(first uint16) (bool, error) // whether a sum of a job, by its first epoch, may have left for the server
 
 	mu     sync.Mutex
 	next   uint16 // beyond the epochs of all jobs that asked for theirs
@@ -66,6 +69,7 @@ type epochs struct {
 type begun struct {
 	vectors uint64
 	first   uint16
+	left    bool // by one of them, before its end
 }
 
 // seat is a worker's place in the tree, and answer what was said to who sits there.
@@ -100,33 +104,74 @@ func (e *epochs) another(vectors int) (first uint16, err error) {
 	return first, nil
 }
 
-// join is the first epoch of the job of a worker that asks under a ticket. Workers that ask one after the other are of one job: who was told
-// an epoch of it already and asks under another ticket, or has another number of vectors, begins the next one.
+// asked answers a worker that asks under a ticket for the first epoch of its job, or whether it is still the same, or that leaves.
+func (e *epochs) asked(at seat, action uint8, vectors uint64, ticket uint32) (first uint16, ok bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	said, sits := e.seated[at]
+	sits = sits && said.ticket == ticket
+	switch {
+	case action == xagg.Leave && sits:
+		e.begun.left = e.begun.left || said.first == e.begun.first
+		return 0, false
+	case sits:
+		return said.first, true
+	case action != xagg.Begin: // who sits there by now is somebody else
+		return 0, false
+	}
+	return e.join(at, vectors, ticket)
+}
+
+// join is the first epoch of the job of a worker that begins. Workers that do so one after the other are of one job: who was told an epoch of
+// it already, or has another number of vectors, or comes after somebody left, begins the next one.
 func (e *epochs) join(at seat, vectors uint64, ticket uint32) (first uint16, ok bool) {
 	if vectors < 1 || vectors > MaxJobVectors {
 		return 0, false
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	said, sits := e.seated[at]
-	if sits && said.ticket == ticket {
-		return said.first, true
-	}
-	if e.begun.vectors != vectors || sits && said.first == e.begun.first {
+	if e.begun.vectors != vectors || e.begun.left || sits && said.first == e.begun.first {
 		first, err := e.another(int(vectors))
 		if err != nil {
 			return 0, false
 		}
-		e.begun = begun{vectors, first}
+		e.begin(begun{vectors: vectors, first: first})
 	}
 	e.seated[at] = answer{ticket, e.begun.first}
 	return e.begun.first, true
+}
+
+// begin begins a job. Those of one as long before it that wait for who was started anew now, and have no sum yet, go over to it: they are told
+// when they ask again.
+func (e *epochs) begin(next begun) {
+	if summed, err := e.summed(e.begun.first); e.begun.vectors == next.vectors && err == nil && !summed {
+		for at, said := range e.seated {
+			if said.first == e.begun.first {
+				e.seated[at] = answer{said.ticket, next.first}
+			}
+		}
+	}
+	e.begun = next
 }
 
 // half is how many epochs can be ahead of another: they are counted modulo 2^16, as the program compares them.
 const half = 1 << 15
 
 func ahead(a, b uint16) bool { return int16(a-b) > 0 }
+
+// summed says whether the topmost program has completed a fragment of the job that began with an epoch, or met what came after it.
+func (l *Lab) summed(first uint16) (bool, error) {
+	top := l.Adders[len(l.Adders)-1]
+	for i := range l.Fragments {
+		f, err := top.Fragment(i, nil)
+		if err != nil {
+			return false, err
+		}
+		if f.Lanes > 0 && (ahead(f.Epoch, first) || f.Epoch == first && f.Inside == len(l.Plan.Nodes[top.Planned.Node].Down)) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
 
 // newest is the newest epoch that any program has met; where none has met one that before the first.
 func (l *Lab) newest() (newest uint16, err error) {

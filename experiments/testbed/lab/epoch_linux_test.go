@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/olafctl/olaf/fpga/program/xagg"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
@@ -31,7 +32,8 @@ func held(t *testing.T, p *Plan) *Holder {
 // TestJoin tells workers that ask from jobs: of each question who asks under which ticket for how many vectors, and what is said.
 func TestJoin(t *testing.T) {
 	newest := ^uint16(0)
-	e := epochs{newest: func() (uint16, error) { return newest, nil }, seated: map[seat]answer{}}
+	summed := func(uint16) (bool, error) { return true, nil }
+	e := epochs{newest: func() (uint16, error) { return newest, nil }, summed: summed, seated: map[seat]answer{}}
 	low, high := seat{node: 4, child: 0}, seat{node: 5, child: 0}
 	second := uint16(3 + renewals)
 	for i, q := range []struct {
@@ -52,7 +54,7 @@ func TestJoin(t *testing.T) {
 		{low, 4, 3, 2 * second, true},
 		{seat{4, 1}, 5, 9, 3 * second, true}, // of another job, of longer vectors
 	} {
-		if first, ok := e.join(q.who, q.vectors, q.ticket); first != q.first || ok != q.ok {
+		if first, ok := e.asked(q.who, xagg.Begin, q.vectors, q.ticket); first != q.first || ok != q.ok {
 			t.Errorf("question %d: %d, %v; want %d, %v", i, first, ok, q.first, q.ok)
 		}
 	}
@@ -61,8 +63,74 @@ func TestJoin(t *testing.T) {
 		t.Errorf("by hand %d, %v", first, err)
 	}
 	newest += half // as seen from there all that was given is old
-	if first, ok := e.join(low, 3, 6); !ok || first != newest+1 {
+	if first, ok := e.asked(low, xagg.Begin, 3, 6); !ok || first != newest+1 {
 		t.Errorf("after another by hand %d, %v", first, ok)
+	}
+}
+
+// TestMoved starts workers anew one after the other: who waits with them in a job of which no sum came goes over to the next one, and nobody
+// in one that had begun, or of another length.
+func TestMoved(t *testing.T) {
+	a, b, c := seat{4, 0}, seat{4, 1}, seat{5, 0}
+	for name, x := range map[string]struct {
+		summed  bool
+		err     error
+		vectors uint64 // of who is started anew
+		moved   bool
+	}{
+		"no sum yet": {false, nil, 3, true}, "in its middle": {true, nil, 3, false}, "of another length": {false, nil, 4, false},
+		"nobody knows": {false, errors.New("the kernel does not say"), 3, false},
+	} {
+		e := epochs{newest: func() (uint16, error) { return ^uint16(0), nil }, seated: map[seat]answer{},
+			summed: func(first uint16) (bool, error) {
+				if first != 0 {
+					t.Errorf("%s: asked whether %d began", name, first)
+				}
+				return x.summed, x.err
+			}}
+		e.next, e.begun = 3, begun{vectors: 3}
+		e.seated[a], e.seated[b], e.seated[c] = answer{1, 0}, answer{2, 0}, answer{3, 0}
+		if first, ok := e.asked(b, xagg.Begin, x.vectors, 9); !ok || first != e.begun.first {
+			t.Errorf("%s: who was started anew is told %d, %v", name, first, ok)
+		}
+		want := uint16(0)
+		if x.moved {
+			want = e.begun.first
+		}
+		for at, ticket := range map[seat]uint32{a: 1, c: 3} {
+			if first, ok := e.asked(at, xagg.Still, 3, ticket); !ok || first != want {
+				t.Errorf("%s: who asks again at %v is told %d, %v; want %d", name, at, first, ok, want)
+			}
+		}
+		if first, ok := e.asked(b, xagg.Still, 3, 2); ok {
+			t.Errorf("%s: who is no more is told %d", name, first)
+		}
+	}
+}
+
+// TestLeft lets a worker give its job up: whoever begins after it is of the next one, and who left under another ticket is not believed.
+func TestLeft(t *testing.T) {
+	e := epochs{newest: func() (uint16, error) { return ^uint16(0), nil }, summed: func(uint16) (bool, error) { return true, nil }, seated: map[seat]answer{}}
+	a, b := seat{4, 0}, seat{4, 1}
+	begins := func(at seat, ticket uint32) uint16 {
+		first, ok := e.asked(at, xagg.Begin, 3, ticket)
+		if !ok {
+			t.Errorf("nothing is said to %v", at)
+		}
+		return first
+	}
+	begins(b, 1)
+	alone := begins(b, 2) // started anew, while a is in the job before
+	for _, ticket := range []uint32{1, 2} {
+		if _, ok := e.asked(b, xagg.Leave, 3, ticket); ok {
+			t.Error("who leaves is answered")
+		}
+		if e.begun.left != (ticket == 2) {
+			t.Errorf("after ticket %d left: %+v", ticket, e.begun)
+		}
+	}
+	if next := begins(a, 3); next == alone || begins(b, 4) != next {
+		t.Errorf("after %d was left %d begins, and %+v", alone, next, e.begun)
 	}
 }
 

@@ -139,6 +139,12 @@ func TestQueue(t *testing.T) {
 			if s := await(t, p.Name, func(s *State) bool { return len(s.Faults) > 0 }); !strings.Contains(s.Faults[0], "the program on w1 ended: signal: killed") {
 				t.Errorf("%q", s.Faults)
 			}
+			if err := started[0].Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			if s := await(t, p.Name, func(s *State) bool { return len(s.Faults) > 1 }); !strings.Contains(s.Faults[0], "the program on ps ended: signal: killed") {
+				t.Errorf("%q", s.Faults)
+			}
 			if err := Down(p.Name); err != nil {
 				t.Fatal(err)
 			}

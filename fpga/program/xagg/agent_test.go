@@ -3,6 +3,7 @@ package xagg
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -135,24 +136,35 @@ func TestGive(t *testing.T) {
 	if err := s.Configure(program.Job{ID: 5, Parent: true, Members: []program.Member{{Port: 0}, {Port: 1}}}); err != nil {
 		t.Fatal(err)
 	}
-	asked := func() []string {
+	question := func(p program.Packet) []string {
 		var out said
-		if class := s.Receive(0, 1, &program.Packet{Kind: program.Control, Action: Begin, Job: 5, Seg: 77, Value: 20}, nil, &out); class != Controlled {
+		p.Kind, p.Job, p.Seg, p.Value = program.Control, 5, 77, 20
+		if class := s.Receive(0, 1, &p, nil, &out); class != Controlled {
 			t.Errorf("class %d", class)
 		}
 		return out.lines
 	}
+	asked := func() []string { return question(program.Packet{Action: Begin}) }
 	if lines := asked(); len(lines) > 0 {
 		t.Errorf("who gives none says %q", lines)
 	}
-	s.Give(func(child int, vectors uint64, ticket uint32) (uint16, bool) {
+	s.Give(func(child int, action uint8, vectors uint64, ticket uint32) (uint16, bool) {
+		if action == Still {
+			return 12_078, true
+		}
 		return uint16(child*10_000) + uint16(vectors)*100 + uint16(ticket), true
 	})
 	want := fmt.Sprint(program.Dest(1), program.Control, First, 77, 0, 0, 12_077, 0, 0, []uint32(nil))
 	if lines := asked(); len(lines) != 1 || lines[0] != want {
 		t.Errorf("%q, want %q", lines, want)
 	}
-	s.Give(func(int, uint64, uint32) (uint16, bool) { return 0, false })
+	if lines := question(program.Packet{Action: Still, Round: 12_077}); len(lines) != 1 || lines[0] != strings.Replace(want, "12077", "12078", 1) {
+		t.Errorf("of another epoch by now %q", lines)
+	}
+	if lines := question(program.Packet{Action: Still, Round: 12_078}); len(lines) > 0 {
+		t.Errorf("of the same epoch still %q", lines)
+	}
+	s.Give(func(int, uint8, uint64, uint32) (uint16, bool) { return 0, false })
 	if lines := asked(); len(lines) > 0 {
 		t.Errorf("who has none left says %q", lines)
 	}

@@ -21,17 +21,17 @@ func (s *Server) control(k *program.Tenant, child int, from program.Port, p *pro
 		s.finished(k, child, from, p, out)
 	case Ask:
 		s.asked(k, child, from, p, out)
-	case Begin:
+	case Begin, Still, Leave:
 		s.begins(k, child, from, p, out)
 	}
 }
 
-// begins answers a child whose job is to begin.
+// begins answers a child whose job is to begin, or has, with no sum so far: what tells nothing new would be taken for a sign of life.
 func (s *Server) begins(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
 	if s.epochs == nil {
 		return
 	}
-	if first, ok := s.epochs(child, p.Value, uint32(p.Seg)); ok {
+	if first, ok := s.epochs(child, p.Action, p.Value, uint32(p.Seg)); ok && !(p.Action == Still && first == p.Round) {
 		s.out = program.Packet{Kind: program.Control, Action: First, Job: k.ID, Seg: p.Seg, Value: uint64(first)}
 		out.Emit(program.Dest(from), &s.out, nil)
 	}

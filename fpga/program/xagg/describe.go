@@ -54,7 +54,7 @@ func Describe() program.Description {
 		Classes:    int(classes),
 		Actions: map[string]uint8{
 			"ready": Ready, "rate": Rate, "finished": Finished, "lost": Lost, "checked": Checked, "ask": Ask, "renew": Renew,
-			"begin": Begin, "first": First,
+			"begin": Begin, "first": First, "still": Still, "leave": Leave,
 		},
 		New: func(cfg program.Config) (program.Program, error) { return New(cfg) },
 	}

@@ -1,0 +1,184 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/frame"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/pktgen/process"
+)
+
+// hand is a job by hand on a testbed: its workers and its server are started, killed and started anew one by one.
+type hand struct {
+	*Lab
+	job    process.Job
+	ticket uint32
+}
+
+// played is how a worker ended.
+type played struct {
+	sums *process.Sums
+	err  error
+}
+
+func port(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, olaf.UDPPort) }
+
+func (h *hand) above(node int) *PlannedCable { return &h.Plan.Cables[h.Plan.Nodes[node].Up] }
+
+// serve starts the server; what it returns kills it.
+func (h *hand) serve(t *testing.T) (kill func()) {
+	t.Helper()
+	top := h.above(h.Adders[len(h.Adders)-1].Planned.Node)
+	c := process.RootConfig{Job: h.job, Group: h.Group, Agent: port(top.Lower), Codec: &frame.Datagrams{Format: frame.XAgg}}
+	for _, node := range h.Workers() {
+		c.Workers = append(c.Workers, port(h.above(node).Lower))
+	}
+	root, err := process.NewRoot(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn, err := h.Nodes[h.Server()].Datagrams(port(top.Upper))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		_, err := root.Run(ctx, conn)
+		ended <- err
+	}()
+	return func() {
+		stop()
+		if err := errors.Join(<-ended, conn.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// work starts a worker, and calls at with its socket once it has sent so many packets: one that loses it is killed, and says no word more.
+func (h *hand) work(t *testing.T, number, packets int, at func(*net.UDPConn)) <-chan played {
+	t.Helper()
+	node := h.Workers()[number]
+	conn, err := h.Nodes[node].Datagrams(port(h.above(node).Lower))
+	if err != nil {
+		t.Fatal(err)
+	}
+	above := port(h.above(node).Upper)
+	sums := &process.Sums{Job: h.job, Worker: olaf.WorkerID(number)}
+	p := &process.Player{
+		Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: sums, Patience: 4 * time.Second, To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return above },
+		Sent: func(*program.Packet) {
+			if packets--; packets == 0 {
+				at(conn)
+			}
+		},
+	}
+	cfg := endpoint.Config{Job: h.job.ID, Worker: sums.Worker, Workers: h.job.Workers, Layout: h.job.Layout(), Updates: uint32(h.job.Vectors)}
+	h.ticket++
+	x := endpoint.XAgg{Timeout: 20 * olaf.Millisecond, Ticket: h.ticket}
+	ended := make(chan played, 1)
+	go func() {
+		_, err := p.Run(t.Context(), conn, func(host endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewXAgg(cfg, x, host) })
+		_ = conn.Close() // it may be
+		ended <- played{sums, err}
+	}()
+	return ended
+}
+
+// whole lets all workers play a job, and holds every value of every sum.
+func (h *hand) whole(t *testing.T, began ...<-chan played) {
+	t.Helper()
+	for number := len(began); number < h.job.Workers; number++ {
+		began = append(began, h.work(t, number, 0, nil))
+	}
+	for i, w := range began {
+		if p := <-w; p.err != nil || p.sums.Wrong > 0 || p.sums.Checked != h.job.Vectors*h.job.Values {
+			t.Errorf("worker %d of the next job: %+v, %v", i, p.sums, p.err)
+		}
+	}
+}
+
+// stalled holds that a worker gave up, and that no value of the sums it got was wrong.
+func stalled(t *testing.T, who string, w <-chan played) {
+	t.Helper()
+	if p := <-w; !errors.Is(p.err, process.ErrStalled) || p.sums.Wrong > 0 {
+		t.Errorf("%s: %+v, %v", who, p.sums, p.err)
+	}
+}
+
+// killed ends a worker without a word.
+func killed(at *net.UDPConn) { _ = at.Close() }
+
+// dead holds that a worker was killed before its job was over.
+func dead(t *testing.T, w <-chan played) {
+	t.Helper()
+	if p := <-w; !errors.Is(p.err, net.ErrClosed) || p.sums.Wrong > 0 {
+		t.Errorf("who was killed: %+v, %v", p.sums, p.err)
+	}
+}
+
+// TestStartedAnew kills a worker, or the server, in the middle of a job by hand, and starts it anew: nobody waits for ever, no sum is wrong, and
+// the job that all workers begin then is whole, on the same testbed.
+func TestStartedAnew(t *testing.T) {
+	job := process.Job{ID: 1, Workers: 3, Values: 20 * 8, Lanes: 8, Vectors: 20}
+	const some = 150 // packets of 20 a vector
+	bed := func(t *testing.T) *hand {
+		return &hand{Lab: up(t, "tree: {workers: 3, children: 2}\njob: {lanes: 8, fragments: 20}"), job: job}
+	}
+	t.Run("worker", func(t *testing.T) {
+		h := bed(t)
+		defer h.serve(t)()
+		first := []<-chan played{h.work(t, 0, 0, nil), h.work(t, 1, some, killed), h.work(t, 2, 0, nil)}
+		dead(t, first[1])
+		anew := h.work(t, 1, 0, nil)
+		stalled(t, "who was there before", first[0])
+		stalled(t, "who was there before", first[2])
+		stalled(t, "who was started anew", anew)
+		h.whole(t)
+	})
+	t.Run("worker that the others join", func(t *testing.T) {
+		h := bed(t)
+		defer h.serve(t)()
+		for number := range job.Workers {
+			dead(t, h.work(t, number, 3, killed)) // each alone, with no sum
+		}
+		waits := make(chan struct{})
+		alone := h.work(t, 0, job.Packets()+1, func(*net.UDPConn) { close(waits) }) // its question, and almost a vector
+		<-waits
+		dead(t, h.work(t, 1, 3, killed)) // joins, and goes
+		h.whole(t, alone)
+	})
+	t.Run("server", func(t *testing.T) {
+		h := bed(t)
+		kill := h.serve(t)
+		gone := make(chan struct{})
+		first := []<-chan played{h.work(t, 0, some, func(*net.UDPConn) { kill(); close(gone) }), h.work(t, 1, 0, nil), h.work(t, 2, 0, nil)}
+		<-gone
+		for _, w := range first {
+			stalled(t, "without a server", w)
+		}
+		defer h.serve(t)()
+		h.whole(t)
+	})
+	t.Run("server of a job that goes on", func(t *testing.T) {
+		h := bed(t)
+		kill := h.serve(t)
+		gone := make(chan struct{})
+		first := []<-chan played{h.work(t, 0, some, func(*net.UDPConn) { kill(); close(gone) }), h.work(t, 1, 0, nil), h.work(t, 2, 0, nil)}
+		<-gone
+		defer h.serve(t)()
+		for _, w := range first { // a sum that some had, and that went with the server, the others never get
+			if p := <-w; p.err != nil && !errors.Is(p.err, process.ErrStalled) || p.sums.Wrong > 0 {
+				t.Errorf("%+v, %v", p.sums, p.err)
+			}
+		}
+		h.whole(t)
+	})
+}
