@@ -1,7 +1,9 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/netip"
@@ -137,9 +139,11 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 			_ = cli.WriteLine(env.Stdout, field.Vector{Vector: &vector, AtNS: at.Nanoseconds(), Reward: float64(c.Reward) / 256}) // whoever reads may have gone
 		}
 	}
-	report, err := p.Run(cmd.Context(), conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenWorker(*cfg, o, h) })
-	if report == nil || err != nil {
-		return ended(err)
+	ctx, leave := homed(cmd.Context(), own, lookEvery)
+	defer leave()
+	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenWorker(*cfg, o, h) })
+	if report == nil || err != nil || errors.Is(context.Cause(ctx), endpoints.ErrOffline) {
+		return late(ctx, err)
 	}
 	return cli.WriteDocument(env, f.format, struct {
 		cli.Head
@@ -227,9 +231,11 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 		}
 		return 0, 0
 	}}
-	report, err := p.Run(cmd.Context(), conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenServer(cfg, o, h) })
+	ctx, leave := homed(cmd.Context(), own, lookEvery)
+	defer leave()
+	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenServer(cfg, o, h) })
 	if report == nil || err != nil {
-		return ended(err)
+		return late(ctx, err)
 	}
 	out := struct {
 		cli.Head
@@ -241,5 +247,5 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if servers != nil {
 		out.Servers, out.Places, out.Greedy = servers.Stats(), servers.Places(), rl.Evaluate(servers.Weights(0), rl.Flights)
 	}
-	return cli.WriteDocument(env, f.format, out)
+	return f.told(ctx, env, out)
 }

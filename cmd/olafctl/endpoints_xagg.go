@@ -2,8 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"math"
 	"math/rand/v2"
 	"net/netip"
@@ -59,25 +57,21 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	if f.number < 0 || f.number >= f.job.Workers || f.every < 0 {
 		return cli.UsageError("--worker %d: the job has %s, from 0; --every %v: it is not negative", f.number, olaf.Plural(f.job.Workers, "worker"), f.every)
 	}
-	conn, _, err := f.bind(cmd.Context(), false)
+	conn, own, err := f.bind(cmd.Context(), false)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+	ctx, leave := homed(cmd.Context(), own, lookEvery)
+	defer leave()
 	cfg := endpoint.Config{Job: f.job.ID, Worker: worker, Workers: f.job.Workers, Layout: f.job.Layout(), Updates: uint32(f.job.Vectors), Line: f.line}
 	x := endpoint.XAgg{Epoch: f.epoch, Ticket: f.ticket(cmd), Timeout: olaf.Duration(realTimeout) * olaf.Nanosecond, Beside: frame.XAgg.Size(0) + system.LineOverhead}
 	if f.open.timeout > 0 {
 		x.Timeout = olaf.Duration(f.open.timeout) * olaf.Nanosecond
 	}
-	report, err := p.Run(cmd.Context(), conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewXAgg(cfg, x, h) })
-	if err == nil {
-		err = cmd.Context().Err()
-	}
-	if errors.Is(err, endpoints.ErrStalled) {
-		return fmt.Errorf("%w; are all workers and the server there, of one job with as many vectors each? 'olafctl testbed show' tells of the aggregators; after a worker was started anew all must be", err)
-	}
-	if err != nil {
-		return ended(err)
+	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewXAgg(cfg, x, h) })
+	if err := late(ctx, err); err != nil {
+		return err
 	}
 	out := endpoints.SumsReport{Worker: worker, Report: *report, Checked: sums.Checked, Wrong: sums.Wrong}
 	if learner != nil {
@@ -119,16 +113,18 @@ func (f *serverFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	conn, _, err := f.bind(cmd.Context(), false)
+	conn, own, err := f.bind(cmd.Context(), false)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
-	report, err := root.Run(cmd.Context(), conn)
+	ctx, leave := homed(cmd.Context(), own, lookEvery)
+	defer leave()
+	report, err := root.Run(ctx, conn)
 	if err != nil {
-		return ended(err)
+		return late(ctx, err)
 	}
-	return cli.WriteDocument(env, f.format, struct {
+	return f.told(ctx, env, struct {
 		cli.Head
 		endpoints.StationReport
 	}{cli.Head{Schema: "olafctl.ps/v2"}, *report})
