@@ -418,3 +418,37 @@ func TestSeedsInTheirOrder(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 }
+
+// A switch's port marks what comes while so much waits for it, and nothing else does: of workers that send at one instant all frames that
+// find the server's port taken up, each once.
+func TestMarksOfAPort(t *testing.T) {
+	const workers, packets, size, mark = 5, 20, 50 + 256, 8*(50+256) - 1
+	parts := psParts(true)
+	parts.Header = 50
+	n := Network{Workers: workers, Link: Link{Rate: 10 * olaf.Gbps, Mark: mark}}
+	j := Job{Layout: endpoint.Layout{Values: 64 * packets, PerPacket: 64}, Updates: 1, Compute: olaf.Microsecond}
+	came, marked, want := 0, 0, 0
+	j.Tap = func(f *Frame) {
+		ecn := f.Packet.Flags&program.ECN != 0
+		switch {
+		case f.To == workers+1: // the switch: by then so many have left it as the time of one makes, and the others wait
+			if f.From < workers {
+				if gone := int(int64(f.At)-int64(olaf.Microsecond))/(8*size*100) - 1; came > gone && (came-gone)*size >= mark {
+					want++
+				}
+				came++
+			}
+			if ecn {
+				t.Errorf("at %d a frame of node %d came to the switch with a mark", f.At, f.From)
+			}
+		case ecn && f.To == workers:
+			marked++
+		case ecn:
+			t.Errorf("at %d a frame came to worker %d with a mark", f.At, f.To)
+		}
+	}
+	r := run(t, n, j, parts, true, 1)
+	if marked == 0 || marked == workers*packets || int(r.Marked) != marked || marked != want {
+		t.Errorf("%d of %d frames came with a mark, %d were marked, want %d", marked, came, r.Marked, want)
+	}
+}
