@@ -213,6 +213,8 @@ func TestPortsAtEveryMoment(t *testing.T) {
 			a, b := look.Ports(last)[i], look.Ports(next)[i]
 			if was, is := float64(a.Busy)*float64(last), float64(b.Busy)*float64(next); last > 0 && a.Sending && b.Sending && math.Abs(is-was-float64(next-last)) > 1 {
 				t.Fatalf("port %d sends from %d to %d, of which it is busy for %g ps", i, last, next, is-was)
+			} else if next > last && last > 0 && a.Sending && is-was < 0.5 {
+				t.Fatalf("port %d sends at %d, but is not busy until %d", i, last, next)
 			} else if last > 0 && !a.Sending && (b.Sending || math.Abs(is-was) > 1) {
 				t.Fatalf("port %d is idle at %d and was busy for %g ps until %d", i, last, is-was, next)
 			}

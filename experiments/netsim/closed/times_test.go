@@ -48,6 +48,9 @@ func TestTimesByHand(t *testing.T) {
 		"an edge later": {iswitchParts(endpoint.ISwitch{}, 8), 1, func(n *Network, _ *Job) {
 			n.Cycle = 100 * us
 		}, 200*us + wire + apply},
+		"a picosecond behind an edge": {iswitchParts(endpoint.ISwitch{}, 8), 1, func(n *Network, _ *Job) {
+			n.Cycle = compute + wire - 1
+		}, 2*(compute+wire-1) + wire + apply},
 		"at an edge": {iswitchParts(endpoint.ISwitch{}, 8), 1, func(n *Network, _ *Job) {
 			n.Cycle = compute + wire
 		}, compute + wire + wire + apply},
@@ -128,6 +131,24 @@ func TestCountsByHand(t *testing.T) {
 	if r.Served.Known() || r.Iteration.Known() || r.Below.Of("packets_in") != 0 || r.Ports != nil {
 		t.Errorf("served %g, iteration %g, %d packets below the root, ports %v", float64(r.Served), float64(r.Iteration), r.Below.Of("packets_in"), r.Ports)
 	}
+	passes := pass.Describe()
+	forwards := psParts(true)
+	forwards.Program, forwards.Passes = &passes, true
+	if r := run(t, n, j, forwards, true, 1); r.HeldBytes != 0 || r.Held != 0 || r.Slots != 0 || r.Switched != 4 || r.Program.Of("forwarded") != 4 {
+		t.Errorf("a switch that counts: held %g B, %+v", float64(r.HeldBytes), r)
+	}
+	four := n
+	four.Workers, four.PerRack = 4, 2
+	j.Late = []olaf.Duration{0, late, 0, late}
+	r = run(t, four, j, iswitchParts(endpoint.ISwitch{}, 8), true, 1)
+	near("held in racks", r.Held, 2*30_000/float64(r.Duration))
+	near("the peaks of racks", r.HeldPeak, 3)
+	j.Limit = olaf.Millisecond
+	j.Late[1] = 2 * j.Limit
+	if r = run(t, four, j, iswitchParts(endpoint.ISwitch{}, 8), true, 1); !r.Hung || r.HeldLast != 2 {
+		t.Errorf("one that never sends: %d slots are held, %+v", r.HeldLast, r)
+	}
+	j.Limit, j.Late = 0, []olaf.Duration{0, late}
 	n.PerRack = 1
 	if r = run(t, n, j, iswitchParts(endpoint.ISwitch{}, 8), true, 1); r.Frames != 8 || r.Switched != 6 || r.Slots != 24 || r.HeldPeak != 1 {
 		t.Errorf("in racks: %+v", r)
@@ -374,6 +395,50 @@ func TestSpreadOfStarts(t *testing.T) {
 		}
 		if other := begun(c.j, 2); slices.Equal(at, other) != (name == "together") {
 			t.Errorf("%s: another seed", name)
+		}
+	}
+}
+
+// What a seed draws for a worker stays what it is, since documents of runs name their seeds: starts apart and computing with jitter.
+func TestDrawsOfASeed(t *testing.T) {
+	for name, c := range map[string]struct {
+		j    Job
+		want []olaf.Time
+	}{
+		"apart":  {Job{Apart: olaf.Second}, []olaf.Time{934_211_953_948, 531_080_014_358, 16_719_096_173}},
+		"jitter": {Job{Compute: olaf.Second, Jitter: 1}, []olaf.Time{1_449_028_534_818, 1_920_479_980_282, 1_716_144_626_841}},
+	} {
+		got := make([]olaf.Time, 3)
+		c.j.Layout, c.j.Updates = endpoint.Layout{Values: 1, PerPacket: 1}, 1
+		c.j.Values = func(now olaf.Time, w int, _ uint32) []uint32 { got[w] = now; return nil }
+		run(t, Network{Workers: 3, Link: Link{Rate: olaf.Gbps}}, c.j, iswitchParts(endpoint.ISwitch{}, 1), true, 9)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %d, want %d", name, got, c.want)
+		}
+	}
+}
+
+// A run that is over stays so, whoever wants its end at that moment.
+func TestOverBeforeItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	j := Job{Layout: endpoint.Layout{Values: 1, PerPacket: 1}, Updates: 1}
+	j.Applied = func(olaf.Time, int, *endpoint.Aggregate) { cancel() }
+	if r, err := Run(ctx, lab(1), j, iswitchParts(endpoint.ISwitch{}, 1), true, 1); err != nil || r.Hung {
+		t.Errorf("%+v, %v", r, err)
+	}
+	j.Follow = func(last, _ olaf.Time, _ *Look) (olaf.Time, bool) { return last, true }
+	if r, err := Run(ctx, lab(1), j, iswitchParts(endpoint.ISwitch{}, 1), true, 1); r != nil || !errors.Is(err, context.Canceled) {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// A sum of one is heard of where it is whole, at a server that only adds up as well.
+func TestSumsOfOneAreHeard(t *testing.T) {
+	for name, parts := range map[string]system.Parts{"a server": atpParts(crowded(atp.Released, 0)), "a switch": iswitchParts(endpoint.ISwitch{}, 10)} {
+		e := new(ears)
+		run(t, lab(1), Job{Layout: endpoint.Layout{Values: 40, PerPacket: 4}, Updates: 2, Compute: olaf.Microsecond, Observer: e}, parts, true, 1)
+		if e.whole != 20 || e.computed != 2 || e.sent != 2 {
+			t.Errorf("%s: heard of %+v", name, *e)
 		}
 	}
 }

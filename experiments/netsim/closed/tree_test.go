@@ -147,7 +147,7 @@ func TestFig1(t *testing.T) {
 			}
 		}
 		r := run(t, n, job, parts, true, 1)
-		if off := float64(r.Summed) - c.want; r.Hung || math.Abs(off) > value {
+		if off := float64(r.Summed) - c.want; r.Hung || !(math.Abs(off) <= value) {
 			t.Errorf("%s of %d slots, rates divided %v: the sum is at the root after %.1f ns, %.1f off %.1f; hung %v", c.system, c.slots, c.divides, float64(r.Summed), off, c.want, r.Hung)
 		}
 	}

@@ -11,9 +11,12 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/calendar"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/results/metric"
 )
 
@@ -89,6 +92,7 @@ func TestLimits(t *testing.T) {
 		"below nothing":       {func(n *Network, _ *Job) { tree(n).Servers[1].Parent = -1 }, "server 1 below server -1"},
 		"below itself":        {func(n *Network, _ *Job) { tree(n).Servers[1].Parent = 1 }, "server 1 below server 1"},
 		"a root without link": {func(n *Network, _ *Job) { tree(n).Servers[0].Link.Rate = 0 }, "server 0 below server 0, on a link of"},
+		"a bit a second up":   {func(n *Network, _ *Job) { tree(n).Servers[1].Link.Rate = 1 }, ""},
 		"a server without":    {func(n *Network, _ *Job) { tree(n).Servers[2].Link.Rate = 0 }, "server 2 below server 1, on a link of"},
 		"childless":           {func(n *Network, _ *Job) { tree(n).Workers[2] = 0 }, "server 2 has no children"},
 		"a child is a server": {func(n *Network, _ *Job) { tree(n).Workers = []int{2, 2, 2} }, ""},
@@ -109,6 +113,7 @@ func TestLimits(t *testing.T) {
 		"a switch below itself": {func(n *Network, _ *Job) { hops(n).Switches[1].Parent = 1 }, "switch 1 below switch 1"},
 		"a switch below none":   {func(n *Network, _ *Job) { hops(n).Switches[2].Parent = -1 }, "switch 2 below switch -1"},
 		"a switch without link": {func(n *Network, _ *Job) { hops(n).Switches[2].Up.Rate = 0 }, "on a link of"},
+		"a switch's bit":        {func(n *Network, _ *Job) { hops(n).Switches[2].Up.Rate = 1 }, ""},
 		"the root's slots":      {func(n *Network, _ *Job) { hops(n).Switches[0].Slots = -1 }, "with -1 slots"},
 		"a slot":                {func(n *Network, _ *Job) { hops(n).Switches[2].Slots = 1 }, ""},
 		"slots below 0":         {func(n *Network, _ *Job) { hops(n).Switches[2].Slots = -1 }, "switch 2 below switch 1, with -1 slots"},
@@ -445,5 +450,142 @@ func TestFramesOfNodes(t *testing.T) {
 	}
 	if _, err := f.Packet(&Frame{From: 0, For: 400, Packet: &program.Packet{Kind: program.Other}}); err == nil {
 		t.Error("a frame of no kind was made")
+	}
+}
+
+// sent are the nodes that a program's packet is on the way to, in order.
+func (s *sim) sent() (to []int) {
+	for s.future.Len() > 0 {
+		e := s.future.Pop()
+		to = append(to, int(s.packets[uint32(e.What)].target))
+		if s.grove == nil {
+			to[len(to)-1] = int(s.wires[s.packets[uint32(e.What)].wire].to)
+		}
+	}
+	slices.Sort(to)
+	return to
+}
+
+// What a program emits goes up, to all below, to all but whom it came from, or out of one port; the root has nobody above but its
+// server, and in a tree of servers its sums go to everybody at once.
+func TestWhomAProgramReaches(t *testing.T) {
+	l := Link{Rate: olaf.Gbps}
+	tree := Network{Workers: 3, Link: l, Tree: &Tree{Servers: []TreeServer{{Link: l}, {Link: l}}, Workers: []int{1, 1, 0}}} // hosts 0 to 2, the switch 3, servers 4 and 5
+	racks := Network{Workers: 4, Link: l, PerRack: 2}                                                                       // hosts 0 to 3, the root 4, racks 5 and 6
+	served := psParts(true)
+	for name, c := range map[string]struct {
+		n     Network
+		parts system.Parts
+		at    int
+		from  program.Port
+		to    program.Dest
+		kind  program.Kind
+		want  []int
+	}{
+		"up a tree":                {tree, xaggParts(), 2, 0, program.Up, program.Data, []int{4}},
+		"up from the root":         {tree, xaggParts(), 1, 0, program.Up, program.Data, nil},
+		"down a tree":              {tree, xaggParts(), 2, 0, program.Down, program.Result, []int{0, 1}},
+		"down to the others":       {tree, xaggParts(), 2, 1, program.Others, program.Result, []int{0}},
+		"down from above":          {tree, xaggParts(), 2, program.Uplink, program.Others, program.Result, []int{0, 1}},
+		"the root's sum":           {tree, xaggParts(), 1, 0, program.Down, program.Result, []int{-1}},
+		"the root's word":          {tree, xaggParts(), 1, 0, program.Down, program.Data, []int{2, 5}},
+		"the root's to the others": {tree, xaggParts(), 1, 0, program.Others, program.Result, []int{2}},
+		"a child":                  {tree, xaggParts(), 2, 0, 1, program.Result, []int{1}},
+		"up from a rack":           {racks, iswitchParts(endpoint.ISwitch{}, 8), 2, 0, program.Up, program.Data, []int{4}},
+		"up without a server":      {racks, iswitchParts(endpoint.ISwitch{}, 8), 0, 0, program.Up, program.Data, nil},
+		"up to a server":           {racks, served, 0, 0, program.Up, program.Data, []int{4}},
+		"down a rack":              {racks, iswitchParts(endpoint.ISwitch{}, 8), 2, 0, program.Down, program.Result, []int{2, 3}},
+		"to the others of a rack":  {racks, iswitchParts(endpoint.ISwitch{}, 8), 2, 1, program.Others, program.Result, []int{2}},
+		"down to racks":            {racks, iswitchParts(endpoint.ISwitch{}, 8), 0, 0, program.Down, program.Result, []int{5, 6}},
+		"a worker of a rack":       {racks, iswitchParts(endpoint.ISwitch{}, 8), 1, 0, 1, program.Result, []int{1}},
+	} {
+		s, err := set(&c.n, &Job{Layout: endpoint.Layout{Values: 4, PerPacket: 4}, Updates: 1}, &c.parts, true, 1)
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		s.future, s.meter = calendar.New(8, int64(olaf.Second)), newMeter(s)
+		s.out.at, s.out.from = c.at, c.from
+		s.out.Emit(c.to, &program.Packet{Kind: c.kind, Job: FirstJob, Lanes: 1, Count: 1}, nil)
+		if got := s.sent(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: to nodes %v, want %v", name, got, c.want)
+		}
+		s.out.Emit(program.Down, &program.Packet{Kind: c.kind, Job: FirstJob + 1, Lanes: 1}, nil)
+		if got := s.sent(); s.grove == nil && got != nil {
+			t.Errorf("%s: a job that there is none of reaches nodes %v", name, got)
+		}
+	}
+}
+
+// An account that does not add up is an error of the run, of hosts, of switches and of what is on its way.
+func TestBrokenAccounts(t *testing.T) {
+	for name, tamper := range map[string]func(*sim){
+		"as it is": func(*sim) {}, "on its way for ever": func(s *sim) { s.meter.inFlight++ }, "a packet that nobody has": func(s *sim) { s.spare = s.spare[1:] },
+		"a switch's": func(s *sim) { s.switches[0].Program = &miscounted{s.switches[0].Program, s.ledger.Index("vectors_in")} }, "a rack's": func(s *sim) { s.switches[1].Program = &miscounted{s.switches[1].Program, s.ledger.Index("vectors_in")} },
+	} {
+		n, parts := lab(4), iswitchParts(endpoint.ISwitch{}, 8)
+		n.PerRack = 2
+		s, err := set(&n, &Job{Layout: endpoint.Layout{Values: 4, PerPacket: 4}, Updates: 1, Compute: 1}, &parts, true, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.future, s.meter = calendar.New(8, int64(olaf.Second)), newMeter(s)
+		s.start()
+		if err := s.play(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		tamper(s)
+		if r, err := s.result(); name == "as it is" && (err != nil || r == nil) || name != "as it is" && (!errors.Is(err, olaf.ErrAccounting) || r != nil) {
+			t.Errorf("%s: %+v, %v", name, r, err)
+		}
+	}
+}
+
+// miscounted is a program that says that it had a vector more.
+type miscounted struct {
+	program.Program
+	vectors int // which of its counts they are
+}
+
+func (m *miscounted) Counts() []uint64 {
+	n := slices.Clone(m.Program.Counts())
+	n[m.vectors]++
+	return n
+}
+
+// What the root is told of its jobs is told without a run, and nothing where no switch runs a program.
+func TestJobsOfTheRoot(t *testing.T) {
+	job := Job{Layout: endpoint.Layout{Values: 4, PerPacket: 4}, Updates: 1}
+	n := lab(4)
+	n.Jobs, n.PerRack = 3, 2
+	jobs, err := Jobs(n, job, systemParts(t, "iswitch", system.Options{PerRack: 2, H: 2}), false)
+	if err != nil || len(jobs) != 3 {
+		t.Fatalf("%+v, %v", jobs, err)
+	}
+	for i, j := range jobs {
+		ports := []program.Port{}
+		for _, m := range j.Members {
+			ports = append(ports, m.Port)
+		}
+		if j.ID != FirstJob+olaf.ClusterID(i) || j.Parent || j.Fan != 2 || j.Level != 1 || !slices.Equal(ports, []program.Port{0, 1}) || j.Base != i*j.Slots {
+			t.Errorf("job %d: %+v", i, j)
+		}
+	}
+	for name, c := range map[string]struct {
+		n     Network
+		parts system.Parts
+	}{"a server": {lab(4), psParts(true)}, "a tree": {grownTree(), xaggParts()}} {
+		if jobs, err := Jobs(c.n, job, c.parts, true); jobs != nil || err != nil {
+			t.Errorf("%s: %+v, %v", name, jobs, err)
+		}
+	}
+	if jobs, err := Jobs(Network{}, job, psParts(true), true); jobs != nil || !errors.Is(err, ErrConfig) {
+		t.Errorf("%+v, %v", jobs, err)
+	}
+	killed := grownTree()
+	killed.Tree.Kill = &Kill{Server: 1}
+	parts := xaggParts()
+	parts.Renewal = nil
+	if r, err := Run(t.Context(), killed, job, parts, true, 1); r != nil || !errors.Is(err, ErrConfig) {
+		t.Errorf("nobody hears of a server that is gone: %+v, %v", r, err)
 	}
 }

@@ -64,7 +64,7 @@ func (w *slowWire) waiting(at int64) (n int) {
 func TestWireLikeASlowOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slow := slowWire{
-			slots: rapid.Int64Range(0, 3).Draw(t, "slots"), mark: rapid.SampledFrom([]int64{0, 40, 200}).Draw(t, "mark"), least: rapid.SampledFrom([]int64{0, 300}).Draw(t, "least"),
+			slots: rapid.Int64Range(0, 3).Draw(t, "slots"), mark: rapid.SampledFrom([]int64{0, 1, 40, 200}).Draw(t, "mark"), least: rapid.SampledFrom([]int64{0, 300}).Draw(t, "least"),
 			every: rapid.SampledFrom([]int64{0, 1, 2, 5}).Draw(t, "every"), delay: rapid.Int64Range(0, 1000).Draw(t, "delay"), through: rapid.Bool().Draw(t, "through"),
 		}
 		seed, number, loss := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 9).Draw(t, "number"), rapid.SampledFrom([]float64{0, 0.3, 1}).Draw(t, "loss")
