@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -243,7 +244,8 @@ func TestBadFiles(t *testing.T) {
 	broken := bytes.Clone(frame)
 	broken[24]++ // IPv4 checksum
 	section := block(0x0a0d0d0a, 0x1a2b3c4d, 1, 0xffffffff, 0xffffffff)
-	ethernet, cooked := block(1, 1, 0), block(1, 113, 0) // interfaces with stamps in µs
+	ethernet, cooked := block(1, 1, 0), block(1, 113, 0)         // interfaces with stamps in µs
+	early := block(1, 1, 0, 8<<16|14, 0xffffffff, 0xffffffff, 0) // and with an offset of -1 s
 	enhanced := func(high, low, kept, wire uint32) []byte { return block(6, 0, high, low, kept, wire, 0) }
 	tests := []struct {
 		name string
@@ -269,6 +271,8 @@ func TestBadFiles(t *testing.T) {
 		{"pcapng, not Ethernet", join(section, cooked, enhanced(0, 0, 4, 4)), ErrLink, "packet 1"},
 		{"pcapng, no interface", join(section, enhanced(0, 0, 4, 4)), ErrFormat, "packet 1"},
 		{"pcapng, kept more than there was", join(section, ethernet, enhanced(0, 0, 4, 3)), ErrFormat, "4 bytes were kept of a packet of 3"},
+		{"pcapng, kept more than any has", join(section, ethernet, block(6, slices.Concat([]uint32{0, 0, 0, maxPacket + 1, 3}, make([]uint32, maxPacket/4+1))...)), ErrFormat, "it claims 262145 bytes"},
+		{"pcapng, a second before 1970", join(section, early, block(6, 0, 0, 0, 4, 4, 0)), ErrTime, "outside the years 1970 to 2261"},
 		{"pcapng, giant length", join(section, ethernet, enhanced(0, 0, 1<<31, 1<<31)), ErrCut, "the packet's length is wrong"},
 		{"pcapng, far future", join(section, ethernet, enhanced(1<<30, 0, 4, 4)), ErrTime, "2261"},
 		{"pcapng, no time", join(section, ethernet, block(3, 4, 0)), ErrTime, "simple packet"},

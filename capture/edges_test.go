@@ -270,3 +270,86 @@ func TestFilesAreEverybodysToRead(t *testing.T) {
 		t.Errorf("mode %o", mode)
 	}
 }
+
+// TestAnOrderThatIsFull passes the oldest packet on when it holds as many as it may, however young that is, and not before.
+func TestAnOrderThatIsFull(t *testing.T) {
+	o := Order{WindowNS: 10}
+	var p Packet
+	push := func(at int64) { o.Push(&Packet{UnixNS: at}) }
+	push(0)
+	push(1)
+	push(10)
+	if !o.Pop(&p, false) || p.UnixNS != 0 || o.Pop(&p, false) {
+		t.Fatalf("the first is passed on, and nothing else: %+v", p)
+	}
+	for n := 2; n < maxHeld; n++ {
+		if o.Pop(&p, false) {
+			t.Fatalf("passed on with %d held", n)
+		}
+		push(10)
+	}
+	if !o.Pop(&p, false) || p.UnixNS != 1 || o.Pop(&p, false) {
+		t.Errorf("of %d held passed on %+v", maxHeld, p)
+	}
+}
+
+// TestNumbersFarBehind holds at how far below the newest a number is no longer told from one that came twice: then nothing is found
+// that was missing.
+func TestNumbersFarBehind(t *testing.T) {
+	for behind, missing := range map[uint32]int64{1: 98, 63: 98, 64: 99, 65: 99} {
+		var a Account
+		for _, seq := range []uint32{100, 200, 200 - behind} {
+			u := update(0, 0)
+			u.Seq = seq
+			a.Update(u)
+		}
+		if l := a.Losses(); l.Misordered != 1 || l.Missing != missing || l.Duplicates != 0 {
+			t.Errorf("%d behind: %+v, want %d missing", behind, l, missing)
+		}
+	}
+}
+
+// idleWith is a source that has nothing, and says so with a word of its own.
+type idleWith struct{}
+
+func (idleWith) Next(*Packet) error { return fmt.Errorf("eth7: %w", ErrIdle) }
+
+// TestIdleInOtherWords takes a source that has nothing for now for what it is, however it says so.
+func TestIdleInOtherWords(t *testing.T) {
+	r := Recording{Source: idleWith{}}
+	if idle, err := r.Take(3); !idle || err != nil || r.Taken != 0 {
+		t.Errorf("idle %t, %v after %d", idle, err, r.Taken)
+	}
+}
+
+// TestFullAtTheEnd lets a file that gets longer than its buffer meet a full disk while it says how many packets it has.
+func TestFullAtTheEnd(t *testing.T) {
+	for size := 3000; size < 4200; size += 4 {
+		w, err := newWriter(&full{0}, PCAPNG, 0, Interface{Name: "a", SnapBytes: 9000}, Interface{Name: "b", SnapBytes: 9000})
+		if err == nil {
+			err = errors.Join(w.WritePacket(&Packet{UnixNS: 1, Data: make([]byte, size), Wire: size}), w.Finish())
+		}
+		if !errors.Is(err, errFull) {
+			t.Fatalf("a packet of %d bytes: %v", size, err)
+		}
+	}
+	if w, err := newWriter(&full{0}, PCAPNG, 0, Interface{Comment: strings.Repeat("c", 9000)}); !errors.Is(err, errFull) {
+		t.Errorf("a comment that is longer than a buffer: %v, %v", w, err)
+	}
+}
+
+// TestLengthOfQueueOutputs holds that a capture of what leaves a queue says that frames of any length are in it as a whole.
+func TestLengthOfQueueOutputs(t *testing.T) {
+	var b bytes.Buffer
+	w, err := NewWriter(&b, PCAPNG, 0)
+	if err := errors.Join(err, w.WriteFrame(0, make([]byte, 100)), w.Finish()); err != nil {
+		t.Fatal(err)
+	}
+	r, err := pcapgo.NewNgReader(&b, pcapgo.NgReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if i, err := r.Interface(0); err != nil || i.SnapLength != uint32(olaf.MaxFrame) || i.Name != "olaf" {
+		t.Errorf("%+v, %v", i, err)
+	}
+}

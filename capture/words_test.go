@@ -72,6 +72,10 @@ func TestFilesThatCannotBe(t *testing.T) {
 	if left, err := os.ReadDir(folder); err != nil || len(left) != 1 {
 		t.Errorf("left behind: %v, %v", left, err)
 	}
+	_, err := Create(filepath.Join(plain, "a.pcap"), false, 0)
+	if looked := (*fs.PathError)(nil); !errors.As(err, &looked) || looked.Op != "lstat" {
+		t.Errorf("what can't be looked at is not there: %v", err)
+	}
 }
 
 // TestCommentsOfPackets are in pcapng files, each with its packet.
@@ -318,5 +322,20 @@ func TestRecordingMeasuresUpdates(t *testing.T) {
 	}
 	if l := r.Account.Losses(); l.Updates != 5 || l.Acks != 1 || l.Bypassed != 1 {
 		t.Errorf("%+v", l)
+	}
+}
+
+// TestAgesByAnotherClock holds that a recording hears from arrivals whether the clock that timed the packets is the one that workers stamp by.
+func TestAgesByAnotherClock(t *testing.T) {
+	const wall = int64(1_700_000_000_000_000_000)
+	r := Recording{Source: &stamped{[]int64{wall, wall + 5}, ErrIdle}, Ages: ages.New(metric.OfQueue(engine.Flow(), engine.Sums()))}
+	if idle, err := r.Take(9); !idle || err != nil {
+		t.Fatal(idle, err)
+	}
+	if err := r.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if a := r.Ages.Report(); !strings.Contains(a.Why, "the clock that timed the packets is not the one that the workers stamp by") {
+		t.Errorf("%+v", a)
 	}
 }

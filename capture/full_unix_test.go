@@ -1,0 +1,28 @@
+//go:build unix
+
+package capture
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/internal/fulldisk"
+)
+
+// TestNoRoomForAHeader makes no file where not even what it begins with has room, and leaves nothing behind.
+func TestNoRoomForAHeader(t *testing.T) {
+	if fulldisk.Apart(t) {
+		return
+	}
+	folder := t.TempDir()
+	fulldisk.At(t, 0, func() {
+		if f, err := CreateFrom(filepath.Join(folder, "a.pcapng"), false, Interface{Comment: strings.Repeat("c", 9000)}); f != nil || err == nil {
+			t.Errorf("made %v, %v", f, err)
+		}
+	})
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+}
