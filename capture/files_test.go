@@ -228,9 +228,9 @@ func TestAbandonedFiles(t *testing.T) {
 	}
 }
 
-// TestNamesThatAreTaken puts a file beside 98 others of its name, and gives up where there are 99.
+// TestNamesThatAreTaken puts a file beside another or 98 others of its name, and gives up where there are 99.
 func TestNamesThatAreTaken(t *testing.T) {
-	for taken, named := range map[int]string{98: "run-99.pcap", 99: ""} {
+	for taken, named := range map[int]string{1: "run-2.pcap", 98: "run-99.pcap", 99: ""} {
 		folder := t.TempDir()
 		f, err := Create(filepath.Join(folder, "run.pcap"), false, 0)
 		if err != nil {

@@ -45,13 +45,18 @@ func mustRun(t testing.TB, topology *Topology, opt Options) *Result {
 // alike compares numbers by name, all that got has where no names are given.
 func alike(t testing.TB, what string, got, want metric.Values, names ...string) {
 	t.Helper()
+	said := 0
 	for m, v := range got.All {
+		said++
 		if len(names) > 0 && !slices.Contains(names, m.Name) {
 			continue
 		}
 		if other := want.Of(m.Name); v != other && (v.Known() || other.Known()) {
 			t.Errorf("%s: %s is %v, want %v", what, m.Name, v, other)
 		}
+	}
+	if said == 0 {
+		t.Errorf("%s: no numbers", what)
 	}
 }
 

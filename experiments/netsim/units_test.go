@@ -10,6 +10,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/netsim/node"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
@@ -968,5 +969,53 @@ func TestPortsOfAPicture(t *testing.T) {
 		if !slices.Equal(names, []string{"sw1→sw3", "sw2→sw3", "sw3→ps"}) {
 			t.Errorf("over %t: %v", over, names)
 		}
+	}
+}
+
+// The last number that a cluster can have is one like others.
+func TestLastClusterID(t *testing.T) {
+	topology := oneSwitch("olaf", 4, 10*olaf.Millisecond, Clusters{ID: maxClusterID, Workers: 2, Period: 20 * olaf.Millisecond})
+	topology.Duration = olaf.Second
+	if r := mustRun(t, topology, Options{}); r.Clusters[0].Cluster != maxClusterID || r.Of("delivered_frames") < 40 {
+		t.Errorf("cluster %d, %v frames", r.Clusters[0].Cluster, r.Of("delivered_frames"))
+	}
+}
+
+// No two directions of a network's links lose the same frames, those of workers included.
+func TestDirectionsLoseApart(t *testing.T) {
+	topology := oneSwitch("fifo", 4, olaf.Millisecond, Clusters{Workers: 5, Period: olaf.Second, Access: Access{Loss: 0.5}})
+	topology.Switches = append(topology.Switches, Switch{Name: "above", Slots: 4})
+	topology.Links[0].To = "above"
+	topology.Links = append(topology.Links, Link{From: "above", To: "ps", Rate: olaf.Gbps})
+	for i := range topology.Links {
+		topology.Links[i].Loss = 0.5
+	}
+	n, err := build(topology)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSim(topology, n, Options{})
+	var all []*node.Direction
+	for i := range s.ports {
+		all = append(all, &s.ports[i].up, &s.ports[i].down.Direction)
+	}
+	for i := range s.cables {
+		all = append(all, &s.cables[i].up, &s.cables[i].down)
+	}
+	seen := map[uint64]int{}
+	for i, d := range all {
+		pattern := uint64(0)
+		for range 64 {
+			if pattern <<= 1; d.Carry(1, 1) {
+				pattern |= 1
+			}
+		}
+		if other, twice := seen[pattern]; twice {
+			t.Errorf("directions %d and %d of %d lose the same frames", other, i, len(all))
+		}
+		seen[pattern] = i
+	}
+	if len(all) < 14 {
+		t.Errorf("%d directions", len(all))
 	}
 }

@@ -139,7 +139,11 @@ func TestStoppedRunIsAShorterRun(t *testing.T) {
 			short := *topology
 			short.Duration = olaf.Duration(stop) - topology.Warmup
 			want := mustRun(t, &short, Options{})
-			got := mustRun(t, topology, Options{Watcher: &glance{step: end / 50, stop: stop}})
+			g := &glance{step: end / 50, stop: stop}
+			got := mustRun(t, topology, Options{Watcher: g})
+			for i, c := range g.pictures[len(g.pictures)-1].Clusters {
+				alike(t, fmt.Sprintf("%s: picture of cluster %d", name, c.Cluster), c.Values, got.Clusters[i].Values)
+			}
 			if document(t, got) != document(t, want) {
 				t.Errorf("%s stopped at %v:\n%s\nshorter:\n%s", name, stop, document(t, got), document(t, want))
 			}
