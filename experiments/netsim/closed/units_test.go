@@ -397,7 +397,7 @@ func TestRowsOfAResult(t *testing.T) {
 // Nodes have addresses of their own, workers those of a trace's workers; frames are from and to those of the nodes, cut behind their
 // headers where nobody computes the lanes, and say how many vectors they hold.
 func TestFramesOfNodes(t *testing.T) {
-	n := &Network{Workers: 3, Jobs: 100, PerRack: 1}
+	n := &Network{Workers: 1, Jobs: 300}
 	f := NewFramer(frame.SwitchML, n, true)
 	nodes := len(n.Nodes(true))
 	seen := map[[4]byte]int{}
@@ -509,9 +509,17 @@ func TestWhomAProgramReaches(t *testing.T) {
 		if got := s.sent(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: to nodes %v, want %v", name, got, c.want)
 		}
-		s.out.Emit(program.Down, &program.Packet{Kind: c.kind, Job: FirstJob + 1, Lanes: 1}, nil)
-		if got := s.sent(); s.grove == nil && got != nil {
-			t.Errorf("%s: a job that there is none of reaches nodes %v", name, got)
+		if s.grove != nil {
+			continue
+		}
+		for _, job := range []olaf.ClusterID{FirstJob - 1, FirstJob + 1} {
+			for _, to := range []program.Dest{program.Up, program.Down, program.Others} {
+				s.out.at = 0
+				s.out.Emit(to, &program.Packet{Kind: c.kind, Job: job, Lanes: 1}, nil)
+			}
+			if got := s.sent(); got != nil {
+				t.Errorf("%s: job %d, which there is none of, reaches nodes %v", name, job, got)
+			}
 		}
 	}
 }
