@@ -73,11 +73,12 @@ func TestFileOfPrograms(t *testing.T) {
 		seen[changed.Hash()] = name
 	}
 	for text, say := range map[string]string{
-		"    - {job: 0, worker: 1, port: 5}\n    - {job: 0, worker: 1, port: 6}\n": "line 14: isw.members[2].job: isw.members job 0 worker 1 is there twice",
-		"    - {job: 0, worker: 1, port: 65536}\n":                                 "line 13: isw.members[1].port: want a number from 0 to 65535",
-		"    - {job: 0, worker: 1}\n":                                              "line 13: isw.members[1].port: is missing",
-		"    - {job: 0, worker: 1, port: 5, weight: 3}\n":                          "line 13: isw.members[1].weight: unknown field",
-		"  other.members: []\n":                                                    "line 13: programs.other.members: unknown field",
+		"    - {job: 0, worker: 1, port: 5}\n    - {job: 0, worker: 1, port: 6}\n":                                                 "line 14: isw.members[2].job: isw.members job 0 worker 1 is there twice",
+		"    - {job: 0, worker: 8, port: 65535}\n    - {job: 1, worker: 9, port: 65535}\n    - {job: 0, worker: 9, port: 65535}\n": "line 15: isw.members[3].job: isw.members names two switches above job 0: 8 and 9",
+		"    - {job: 0, worker: 1, port: 65536}\n":                                                                                 "line 13: isw.members[1].port: want a number from 0 to 65535",
+		"    - {job: 0, worker: 1}\n":                                                                                              "line 13: isw.members[1].port: is missing",
+		"    - {job: 0, worker: 1, port: 5, weight: 3}\n":                                                                          "line 13: isw.members[1].weight: unknown field",
+		"  other.members: []\n":                                                                                                    "line 13: programs.other.members: unknown field",
 	} {
 		_, err := p4ctl.ParseTables([]byte(strings.Replace(admittedFile, "    - {job: 0, worker: 1, port: 5}\n", text, 1)), programs.All()...)
 		if !errors.Is(err, p4ctl.ErrTables) || !strings.Contains(err.Error(), say) {
@@ -92,9 +93,9 @@ func TestFileOfPrograms(t *testing.T) {
 // A plan says what programs are told in words, deletions before insertions.
 func TestPlanOfPrograms(t *testing.T) {
 	before, after := admitted(t), admitted(t)
-	after.Entries[0].Params = []uint32{7}
+	after.Entries[0].Params = []uint32{program.UplinkPort}
 	after.Entries[1].Key = []uint32{0, 9}
-	want := "- isw.members job 0 worker 1  admit port 5\n~ isw.members job 0 worker 0  admit port 4 -> admit port 7\n+ isw.members job 0 worker 9  admit port 5\n1 to add, 1 to change, 1 to delete\n"
+	want := "- isw.members job 0 worker 1  admit port 5\n~ isw.members job 0 worker 0  admit port 4 -> admit port 65535, the switch above\n+ isw.members job 0 worker 9  admit port 5\n1 to add, 1 to change, 1 to delete\n"
 	got := p4ctl.Diff(before, after).String()
 	lines := strings.SplitAfter(got, "\n")
 	slices.Sort(lines)

@@ -234,6 +234,7 @@ func (t Tables) validateGroups() error {
 // validateEntries checks what a file can say wrongly of a switch program's table. An Index counts the entries of its table.
 func (t Tables) validateEntries() error {
 	seen := make(map[identity]bool, len(t.Entries))
+	above := make(map[identity]olaf.WorkerID) // by table and job
 	count := map[uint32]int{}
 	for i := range t.Entries {
 		e := &t.Entries[i]
@@ -244,6 +245,15 @@ func (t Tables) validateEntries() error {
 			return &Fault{e.Table.Name, at, e.Table.Key[0].Name, o.name() + " is there twice"}
 		}
 		seen[o.identity()] = true
+		if !e.Table.Above(e.Params) {
+			continue
+		}
+		j, _ := e.Table.Read(e.Key, e.Params)
+		job := identity{table: e.Table.ID, key: uint32(j.ID)}
+		if other, second := above[job]; second {
+			return &Fault{e.Table.Name, at, e.Table.Key[0].Name, fmt.Sprintf("%s names two switches above job %d: %d and %d", e.Table.Name, j.ID, other, j.Above)}
+		}
+		above[job] = j.Above
 	}
 	return nil
 }

@@ -277,7 +277,11 @@ func (o object) value() string {
 	case kindWorker:
 		return fmt.Sprintf("cluster %d worker %d", o.a, o.b)
 	case kindEntry:
-		return strings.TrimRight(o.table.Action+" "+numbers(o.table.Params, o.params), " ")
+		value := strings.TrimRight(o.table.Action+" "+numbers(o.table.Params, o.params), " ")
+		if remark := o.table.Remark(o.params); remark != "" {
+			value += ", " + remark
+		}
+		return value
 	}
 	return ""
 }

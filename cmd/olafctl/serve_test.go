@@ -134,12 +134,19 @@ func TestTablesOfSystems(t *testing.T) {
 	target := startServe(t)
 	const members = "programs:\n  isw.members:\n    - {job: 0, worker: 0, port: 3}\n    - {job: 0, worker: 1, port: 4}\n"
 	replace := strings.NewReplacer("TARGET2", target, "TARGET", "--target "+target, "FILE", writeFile(t, "t.yaml", storyTables+members),
-		"BAD", writeFile(t, "bad.yaml", storyTables+"programs:\n  isw.members:\n    - {job: 0, worker: 0}\n"))
+		"BAD", writeFile(t, "bad.yaml", storyTables+"programs:\n  isw.members:\n    - {job: 0, worker: 0}\n"),
+		"ABOVE", writeFile(t, "above.yaml", storyTables+members+"    - {job: 0, worker: 9, port: 65535}\n"),
+		"TWO", writeFile(t, "two.yaml", storyTables+"programs:\n  isw.members:\n    - {job: 0, worker: 7, port: 65535}\n    - {job: 0, worker: 9, port: 65535}\n"))
 	for _, s := range []step{
 		{"tables apply FILE TARGET --dry-run", 0, `(?m)^\+ isw.members job 0 worker 0  admit port 3$`, "not done"},
 		{"tables apply BAD TARGET", 2, "^$", `line 9: isw.members.0..port: is missing`},
+		{"tables apply TWO TARGET", 2, "^$", `line 10: isw.members.1..job: isw.members names two switches above job 0: 7 and 9`},
 		{"tables apply FILE TARGET", 0, "", "(?s)the pipeline now has the tables of iswitch too.*10 added, 0 changed, 0 deleted: done as one batch"},
 		{"tables diff FILE TARGET --exit-code", 0, "^$", ""},
+		{"tables apply ABOVE TARGET", 0, `(?m)^\+ isw.members job 0 worker 9  admit port 65535, the switch above$`, "done as one batch"},
+		{"tables show TARGET", 0, `(?m)^isw.members +job 0, worker 9 +admit\(port=65535\), the switch above$`, ""},
+		{"tables show TARGET -o json", 0, `"remark": "the switch above"`, ""},
+		{"tables apply FILE TARGET", 0, "^- isw.members job 0 worker 9  admit port 65535, the switch above", "1 deleted: done as one batch"},
 		{"tables show TARGET", 0, `(?m)^isw.members +job 0, worker 1 +admit\(port=4\)$`, ""},
 		{"tables show TARGET -o json", 0, `"table": "isw.members"`, ""},
 		{"tables show -d grpc:TARGET2", 0, "isw.members", ""}, // which does not touch them

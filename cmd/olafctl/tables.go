@@ -96,6 +96,7 @@ type programEntry struct {
 	Key     map[string]uint32 `json:"key"`
 	Action  string            `json:"action"`
 	Params  map[string]uint32 `json:"params"`
+	Remark  string            `json:"remark,omitempty"` // what the entry is where its numbers don't show it
 }
 
 type workerEntry struct {
@@ -128,7 +129,7 @@ func describeTables(t p4ctl.Tables) tableDocument {
 		d.Clusters = append(d.Clusters, clusterEntry{int(c.ID), int(c.Group), members[c.Group]})
 	}
 	for _, e := range t.Entries {
-		d.Programs = append(d.Programs, programEntry{e.Table.Program.Name, e.Table.Name, named(e.Table.Key, e.Key), e.Table.Action, named(e.Table.Params, e.Params)})
+		d.Programs = append(d.Programs, programEntry{e.Table.Program.Name, e.Table.Name, named(e.Table.Key, e.Key), e.Table.Action, named(e.Table.Params, e.Params), e.Table.Remark(e.Params)})
 	}
 	return d
 }
@@ -168,7 +169,11 @@ func printTables(env *cli.Env, t p4ctl.Tables, out cli.Format) error {
 		list.Add("vnp4_2.cluster_groups", fmt.Sprintf("cluster %d", c.Cluster), fmt.Sprintf("set_group(%d) to workers %s", c.Group, workers))
 	}
 	for _, e := range t.Entries {
-		list.Add(e.Table.Name, assigned(e.Table.Key, e.Key, " "), e.Table.Action+"("+assigned(e.Table.Params, e.Params, "=")+")")
+		action := e.Table.Action + "(" + assigned(e.Table.Params, e.Params, "=") + ")"
+		if remark := e.Table.Remark(e.Params); remark != "" {
+			action += ", " + remark
+		}
+		list.Add(e.Table.Name, assigned(e.Table.Key, e.Key, " "), action)
 	}
 	if len(list.Rows) == 0 {
 		fmt.Fprintln(env.Stderr, "the tables are empty; 'olafctl tables show --after table1' shows what a bench writes")

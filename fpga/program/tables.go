@@ -59,6 +59,14 @@ func (t *Table) Above(params []uint32) bool {
 	return t.Rises && at >= 0 && params[at] == UplinkPort
 }
 
+// Remark is what an entry with some parameters is where its numbers don't show it, in words; empty where they do.
+func (t *Table) Remark(params []uint32) string {
+	if t.Above(params) {
+		return "the switch above"
+	}
+	return ""
+}
+
 // Rising is the table where it also says who is above.
 func (t Table) Rising() Table {
 	t.Rises = true
@@ -247,7 +255,7 @@ func (d *Description) Jobs(entries []Entry, group func(job olaf.ClusterID) []Mem
 		read(t.Params, entries[i].Params, j, &m)
 		switch {
 		case t.Above(entries[i].Params):
-			j.Parent, j.Above = true, m.Worker
+			j.Parent, j.Above = said.Parent, said.Above
 		case t.ByMember():
 			j.Members = append(j.Members, m)
 		default:
@@ -257,10 +265,13 @@ func (d *Description) Jobs(entries []Entry, group func(job olaf.ClusterID) []Mem
 	return d.complete(found, whole, group)
 }
 
-// Read is what one entry says, of a job and of one of its members.
+// Read is what one entry says, of a job and of one of its members. Of an entry that names the switch above the member is nobody.
 func (t *Table) Read(key, params []uint32) (j Job, m Member) {
 	read(t.Key, key, &j, &m)
 	read(t.Params, params, &j, &m)
+	if t.Above(params) {
+		j.Parent, j.Above = true, m.Worker
+	}
 	return j, m
 }
 

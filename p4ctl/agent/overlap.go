@@ -2,12 +2,14 @@ package agent
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
 )
 
@@ -17,10 +19,51 @@ type part struct {
 	entry *Entry
 }
 
-// clash finds two entries that give jobs the same slot, of which one matches: of those that begin before the other the one that
+// clash finds two entries that can't both stand, of which one matches, and says why; says is empty where there are none.
+func (t *added) clash(matches func(*Entry) bool) (a, b *Entry, says string) {
+	if a, b, found := t.overlap(matches); found {
+		return a.entry, b.entry, fmt.Sprintf("gives two jobs the same slots: job %d has %v and job %d %v", t.said(a.entry).ID, a.Range, t.said(b.entry).ID, b.Range)
+	}
+	if a, b, found := t.rivals(matches); found {
+		return a, b, fmt.Sprintf("names two switches above job %d: %d and %d", t.said(a).ID, t.said(a).Above, t.said(b).Above)
+	}
+	return nil, nil, ""
+}
+
+// canClash says whether another entry may speak against one.
+func (t *added) canClash(e *Entry) bool {
+	return e != nil && e.Table == t.ID && (t.Parts() || t.Above(e.Params[:len(t.Params)]))
+}
+
+// said is what an entry alone says of its job.
+func (t *added) said(e *Entry) program.Job {
+	j, _ := t.Read(t.Fields(e.Key), e.Params[:len(t.Params)])
+	return j
+}
+
+// rivals finds two entries that each name the switch above one job, of which one matches.
+func (t *added) rivals(matches func(*Entry) bool) (a, b *Entry, found bool) {
+	above := map[olaf.ClusterID]*Entry{}
+	for _, b := range sorted(t.entries) {
+		if !t.Above(b.Params[:len(t.Params)]) {
+			continue
+		}
+		j := t.said(b).ID
+		if a := above[j]; a != nil && (matches(a) || matches(b)) {
+			return a, b, true
+		}
+		above[j] = b
+	}
+	return nil, nil, false
+}
+
+// overlap finds two entries that give jobs the same slot, of which one matches: of those that begin before the other the one that
 // reaches furthest.
-func (t *added) clash(matches func(*Entry) bool) (a, b part, found bool) {
+func (t *added) overlap(matches func(*Entry) bool) (a, b part, found bool) {
 	var parts []part
+	if !t.Parts() {
+		return a, b, false
+	}
 	for _, e := range sorted(t.entries) {
 		if r := t.Part(e.Params[:len(t.Params)]); r.End > r.First {
 			parts = append(parts, part{r, e})
@@ -55,18 +98,17 @@ func (t *tried) wrote(e *Entry) int {
 	return -1
 }
 
-// clash finds the last update of a batch that leaves two jobs with the same slots, and says so; -1 where none does. What stood
-// before the batch is none of its faults.
+// clash finds the last update of a batch that leaves two entries which can't both stand, such as two jobs with the same slots, and
+// says so; -1 where none does. What stood before the batch is none of its faults.
 func (t *tried) clash() (last int, fault error) {
 	for i := range t.state.added {
 		in := &t.state.added[i]
-		if !in.Parts() || !slices.ContainsFunc(t.made, func(m made) bool { return m.do.Entry != nil && m.do.Entry.Table == in.ID }) {
+		if !slices.ContainsFunc(t.made, func(m made) bool { return in.canClash(m.do.Entry) }) {
 			continue
 		}
-		if a, b, found := in.clash(func(e *Entry) bool { return t.wrote(e) >= 0 }); found {
-			return max(t.wrote(a.entry), t.wrote(b.entry)), status.Errorf(codes.FailedPrecondition,
-				"%q gives two jobs the same slots: job %d has %v and job %d %v; change or delete one of them before, or in the same batch",
-				in.Name, in.Fields(a.entry.Key)[0], a.Range, in.Fields(b.entry.Key)[0], b.Range)
+		if a, b, says := in.clash(func(e *Entry) bool { return t.wrote(e) >= 0 }); says != "" {
+			return max(t.wrote(a), t.wrote(b)), status.Errorf(codes.FailedPrecondition,
+				"%q %s; change or delete one of them before, or in the same batch", in.Name, says)
 		}
 	}
 	return -1, nil

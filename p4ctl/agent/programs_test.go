@@ -213,6 +213,33 @@ func TestOverlappingSlots(t *testing.T) {
 	}
 }
 
+// A job has one switch above it: the entry that names a second is refused, and one batch can put another in its place.
+func TestTwoSwitchesAbove(t *testing.T) {
+	b, isw := newTold(t, ""), iswitch.Describe()
+	b.must(b.set(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, isw))
+	const rollback, up = "atomicity: ROLLBACK_ON_ERROR ", `\xff\xff`
+	b.must(b.put(member("INSERT", `\x01`, `\x02`, `\x05`) + member("INSERT", `\x01`, `\x07`, up)))
+	for name, batch := range map[string]string{
+		"a second":        member("INSERT", `\x01`, `\x09`, up),
+		"a member":        member("MODIFY", `\x01`, `\x02`, up),
+		"taken back":      rollback + member("INSERT", `\x03`, `\x01`, `\x00`) + member("INSERT", `\x01`, `\x09`, up),
+		"among its likes": member("INSERT", `\x01`, `\x03`, `\xff\xfe`) + member("INSERT", `\x01`, `\x09`, up) + member("DELETE", `\x01`, `\x03`, `\x00`),
+	} {
+		err := b.put(batch)
+		if details := status.Convert(err).Details(); len(details) == 0 || !strings.Contains(err.Error(), `"isw.members" names two switches above job 1: `) {
+			t.Errorf("%s: %v", name, err)
+		}
+		want := []program.Job{{ID: 1, Parent: true, Above: 7, Members: []program.Member{{Worker: 2, Port: 5}}}}
+		if jobs, _ := b.backend.Tables().Jobs(&isw); cmp.Diff(want, jobs) != "" {
+			t.Errorf("%s: %+v is left", name, jobs)
+		}
+	}
+	b.must(b.put(rollback + member("INSERT", `\x01`, `\x09`, up) + member("DELETE", `\x01`, `\x07`, up) + member("INSERT", `\x02`, `\x07`, up)))
+	if jobs, _ := b.backend.Tables().Jobs(&isw); len(jobs) != 1 || jobs[0].Above != 9 {
+		t.Errorf("another switch above: %+v", jobs)
+	}
+}
+
 // A device that refuses to take a clash back is reset to what the batch leaves without it, and holds what the agent says.
 func TestOverlapIsTakenBack(t *testing.T) {
 	c := newCard()

@@ -96,7 +96,7 @@ func (p *pipeline) abort(b Backend, t *tried, at, end int) error {
 	return err
 }
 
-// settle takes back what leaves two jobs with the same slots. A batch is judged by what it leaves, so that jobs can change places
+// settle takes back what leaves entries that can't both stand. A batch is judged by what it leaves, so that jobs can change places
 // in one.
 func (p *pipeline) settle(b Backend, t *tried) error {
 	for {
