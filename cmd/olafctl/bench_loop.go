@@ -54,17 +54,17 @@ func (f *loopFlags) add(cmd *cobra.Command) {
 	flags.Float64Var(&f.Spread, "spread", 0, "computing times vary by this share of themselves")
 	flags.Var(&f.Delay, "delay", "of a link")
 	flags.Var(&f.loss, "loss", "share of frames that every link loses, such as 0.001 or 0.1%")
-	flags.IntVar(&f.Racks, "racks", 1, "switches that the workers of each job hang on, below the device: atp in --program-profile paper, iswitch, switchml")
+	flags.IntVar(&f.Racks, "racks", 1, "switches that the workers of each job hang on, below the device: atp in --program-profile paper, switchml, ps, ring, and iswitch where a file has a loop")
 	flags.Var(&f.Limit, "limit", "time of the device that a run is given, after which it hung")
 	flags.Var(&f.Packet, system.OptionPacket, "switchml: payload of a packet: 256B|1024B")
 	flags.IntVar(&f.Window, system.OptionWindow, 0, "packets of a worker on their way: atp, 0 is 100; p4inc, 0 is its segment; xagg, fragments, 64 if not given")
 	flags.Var(&f.Timeout, system.OptionTimeout, "silence after which workers ask or send again; 0s is the system's own")
 	flags.StringVar(&f.Recovery, system.OptionRecovery, "", "what workers do about loss: atp resend|none")
-	flags.StringVar(&f.Profile, system.OptionProfile, "", "of the program: atp p4ml, the released code, or paper; iswitch isw-1 or isw-x")
+	flags.StringVar(&f.Profile, system.OptionProfile, "", "of the program: atp p4ml, the released code, or paper; iswitch, where a file has a loop, isw-1 or isw-x")
 	flags.StringVar(&f.Sharing, system.OptionSharing, "", "atp: how jobs share aggregators: dynamic, or static in parts of their own")
 	flags.StringVar(&f.ranges, slotRanges, "", "slots of each job that no other has, first to last, such as 0-63,64-127; even parts if not given")
 	flags.BoolVar(&f.Congestion, system.OptionCongestion, false, "atp: windows follow marks of congestion")
-	flags.BoolVar(&f.Wrap, system.OptionWrap, false, "iswitch: vectors longer than the table use it again from its start")
+	flags.BoolVar(&f.Wrap, system.OptionWrap, false, "iswitch, where a file has a loop: vectors longer than the table use it again from its start")
 	cli.Complete(cmd, "model", atp.ModelNames)
 	cli.Complete(cmd, system.OptionPacket, func() []string { return []string{"256B", "1024B"} })
 	cli.Complete(cmd, system.OptionSharing, func() []string { return []string{system.Dynamic, system.Static} })
@@ -87,7 +87,7 @@ func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec 
 		case loops:
 			return cli.UsageError("--%s means nothing to %s, whose workers wait for answers", name, spec.Queue)
 		default:
-			return cli.UsageError("--%s is for systems whose workers wait for answers, such as %s", name, strings.Join(waitingOnly(), ", "))
+			return cli.UsageError("--%s is for systems whose workers wait for answers, such as %s%s", name, strings.Join(waitingOnly(), ", "), waitsInFile(found))
 		}
 	}
 	if !loops {
@@ -122,6 +122,14 @@ func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec 
 		return err
 	}
 	return loopsOn(env, device, spec)
+}
+
+// waitsInFile says how workers wait that need not; empty of a system whose can't.
+func waitsInFile(s *system.System) string {
+	if s == nil || !s.Looped() {
+		return ""
+	}
+	return "; those of " + s.Name + " do where a file (-f) has a loop, such as 'loop: {}'"
 }
 
 // loopsOn refuses a device on which a specification's workers can't wait, and names those on which they can.
