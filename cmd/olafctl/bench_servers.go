@@ -144,7 +144,7 @@ func (f *modelFlags) run(cmd *cobra.Command, env *cli.Env, b *benchFlags, of *sy
 	if err != nil {
 		return err
 	}
-	report := &feed.Report{System: of.Name, Plan: p, Config: feed.Config{Vectors: f.vectors, Line: modelLine, Seed: b.spec.Seed}}
+	report := &feed.Report{System: of.Name, Plan: p, Asked: b.spec.Runs, Config: feed.Config{Vectors: f.vectors, Line: modelLine, Seed: b.spec.Seed}}
 	if cmd.Flags().Changed("line-rate") {
 		report.Config.Line = b.spec.Workload.LineRate
 	}
@@ -191,20 +191,19 @@ func (f *modelFlags) carryOut(ctx context.Context, env *cli.Env, b *benchFlags, 
 	started := env.Now()
 	kept := b.Documents(env, "bench", started)
 	var done atomic.Int64
-	bar := cli.StartProgress(env, b.quiet, func() (int, int) { return int(done.Load()), b.spec.Runs * f.vectors })
+	bar := cli.StartProgress(env, b.quiet, func() (int, int) { return int(done.Load()), report.Asked * f.vectors })
 	var record feed.Recorder
 	if b.recording != nil {
 		record = endsFile{b.recording}
 	}
-	err := feedAll(ctx, report, b.spec.Runs, record, func() { done.Add(1) })
+	err := feedAll(ctx, report, record, func() { done.Add(1) })
 	bar.Stop()
-	report.Partial = len(report.Runs) < b.spec.Runs
 	if len(report.Runs) == 0 {
 		return errors.Join(cli.NothingToShow(err), kept.Abort())
 	}
 	report.Provenance = cli.MadeBy(env, started)
 	// The first run is complete, and with it its capture, whatever ended those after it.
-	err = errors.Join(ended(err), kept.Finish(env, report, report.Provenance, report.Partial, b.quiet), b.committed(env, "run 1"))
+	err = errors.Join(ended(err), kept.Finish(env, report, report.Provenance, report.Partial(), b.quiet), b.committed(env, "run 1"))
 	if err = errors.Join(err, cli.PrintReport(env, report, b.format, b.explain)); err != nil {
 		return err
 	}

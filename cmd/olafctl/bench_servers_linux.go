@@ -13,7 +13,7 @@ import (
 
 // feedAll brings the testbed up, feeds it as often as it was asked for, and takes it down. record takes the first run's capture; nil
 // captures nothing.
-func feedAll(ctx context.Context, r *feed.Report, runs int, record feed.Recorder, said func()) (err error) {
+func feedAll(ctx context.Context, r *feed.Report, record feed.Recorder, said func()) (err error) {
 	if err := netlab.Missing(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, xdp.LoadRights)...); err != nil {
 		return err
 	}
@@ -27,7 +27,7 @@ func feedAll(ctx context.Context, r *feed.Report, runs int, record feed.Recorder
 		return err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	for i := range runs {
+	for i := range r.Asked {
 		c := r.Config
 		c.Seed += uint64(i)
 		run, err := fed(ctx, f, c, record, said)

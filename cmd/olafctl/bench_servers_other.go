@@ -8,4 +8,4 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/feed"
 )
 
-func feedAll(context.Context, *feed.Report, int, feed.Recorder, func()) error { return errLinux }
+func feedAll(context.Context, *feed.Report, feed.Recorder, func()) error { return errLinux }

@@ -23,11 +23,14 @@ type Report struct {
 	System     string
 	Plan       *lab.Plan
 	Config     Config
+	Asked      int // runs
 	Runs       []*Run
-	Partial    bool
 	Statements []string
 	Provenance results.Provenance
 }
+
+// Partial says that fewer runs were done than were asked for.
+func (r *Report) Partial() bool { return len(r.Runs) < r.Asked }
 
 // number is a statistic of runs.
 type number struct {
@@ -122,7 +125,7 @@ func (r *Report) Document() any {
 	return document{
 		Schema: Schema, Provenance: r.Provenance, Testbed: r.Plan,
 		Config: map[string]any{"vectors": r.Config.Vectors, "line": r.Config.Line, "seed": r.Config.Seed},
-		Rows:   []row{r.row()}, Runs: r.Runs, Statements: r.statements(), Partial: r.Partial,
+		Rows:   []row{r.row()}, Runs: r.Runs, Statements: r.statements(), Partial: r.Partial(),
 	}
 }
 
@@ -140,7 +143,7 @@ func (r *Report) WriteText(w io.Writer, v text.View) error {
 	}
 	p.Grid(g)
 	p.Printf("\n")
-	p.Say("", "%s: %d of %s, %s of %s a worker, lines of %v, seed %d", r.validity(&of), of.Runs, olaf.Plural(of.Runs+of.Invalid, "run"),
+	p.Say("", "%s: %d of %s, %s of %s a worker, lines of %v, seed %d", r.validity(&of), of.Runs, olaf.Plural(r.Asked, "run"),
 		olaf.Plural(r.Config.Vectors, "vector"), olaf.Plural(r.Plan.Fragments, "fragment"), r.Config.Line, r.Config.Seed)
 	for _, why := range of.Reasons {
 		p.Say("- ", "%s", why)
@@ -164,7 +167,7 @@ func (r *Report) validity(of *row) string {
 	switch {
 	case of.Invalid > 0:
 		return "INVALID"
-	case r.Partial:
+	case r.Partial():
 		return "PARTIAL"
 	}
 	return "valid"
@@ -226,7 +229,7 @@ func (r *Report) Err() error {
 			return fmt.Errorf("%w: %s", ErrInvalid, run.Invalid[0])
 		}
 	}
-	if r.Partial {
+	if r.Partial() {
 		return fmt.Errorf("%w: stopped before all runs were done", ErrInvalid)
 	}
 	return nil

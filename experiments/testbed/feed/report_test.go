@@ -1,0 +1,37 @@
+package feed
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// A report counts the runs that hold among those that were asked for, also where it was stopped before all were done.
+func TestReportCountsWhatWasAsked(t *testing.T) {
+	plan := &lab.Plan{Lanes: 4, Fragments: 2, Nodes: []lab.PlannedNode{{Role: lab.Aggregator}}, Adders: []lab.PlannedAdder{{}}}
+	done := func(invalid ...string) *Run { return &Run{TookNS: 1, Invalid: invalid} }
+	for want, c := range map[string]struct {
+		runs    []*Run
+		partial bool
+	}{
+		"valid: 3 of 3 runs":   {[]*Run{done(), done(), done()}, false},
+		"PARTIAL: 1 of 3 runs": {[]*Run{done()}, true},
+		"INVALID: 2 of 3 runs": {[]*Run{done(), done("a sum is wrong"), done()}, false},
+		"INVALID: 1 of 3 runs": {[]*Run{done(), done("a sum is wrong")}, true},
+	} {
+		r := &Report{System: "xagg", Plan: plan, Config: Config{Vectors: 5}, Asked: 3, Runs: c.runs}
+		var b strings.Builder
+		if err := r.WriteText(&b, text.View{}); err != nil || !strings.Contains(b.String(), "\n"+want+", 5 vectors") {
+			t.Errorf("want %s: %v\n%s", want, err, &b)
+		}
+		if d := r.Document().(document); d.Partial != c.partial || r.Partial() != c.partial {
+			t.Errorf("%s: partial is %v in the document and %v", want, d.Partial, r.Partial())
+		}
+		if err := r.Err(); errors.Is(err, ErrInvalid) != !strings.HasPrefix(want, "valid") {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}
