@@ -304,6 +304,16 @@ func (f *simulateFlags) addOutput(cmd *cobra.Command) {
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 }
 
+// maxSimulated bounds the runs of one command.
+const maxSimulated = 100_000
+
+func (f *simulateFlags) checkRuns() error {
+	if f.runs < 1 || f.runs > maxSimulated {
+		return cli.UsageError("%d runs; use 1 to %d", f.runs, maxSimulated)
+	}
+	return nil
+}
+
 func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) error {
 	f.began = env.Now()
 	if f.schema {
@@ -352,8 +362,8 @@ func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) err
 		return printText(env, t.Text)
 	}
 	t.Expect = nil // what is expected does not change what runs
-	if f.runs < 1 || f.runs > 100_000 {
-		return cli.UsageError("--runs is %d; it must be 1 to 100000", f.runs)
+	if err := f.checkRuns(); err != nil {
+		return err
 	}
 	files := f.rxTrace != "" || f.pcap != ""
 	if files && (f.runs > 1 || len(f.swept.axes) > 0 || f.rxImport != "") {

@@ -57,8 +57,9 @@ func (f *simulateFlags) takeJob(cmd *cobra.Command, file *job.File) error {
 		}
 		set(field, name, file.Options[name])
 	}
-	if file.Runs != nil {
+	if file.Runs != nil && !flags.Changed("runs") {
 		set("runs", "runs", strconv.Itoa(*file.Runs))
+		errs = append(errs, file.In("runs", f.checkRuns()))
 	}
 	if file.Seed != nil {
 		set("seed", "seed", strconv.FormatUint(*file.Seed, 10))

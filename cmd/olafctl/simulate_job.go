@@ -228,8 +228,8 @@ func (f *simulateFlags) runJobs(cmd *cobra.Command, env *cli.Env, preset *jobPre
 	if err := refuseJobFlags(cmd, preset); err != nil {
 		return err
 	}
-	if f.runs < 1 || f.runs > 100_000 {
-		return cli.UsageError("--runs is %d; it must be 1 to 100000", f.runs)
+	if err := f.checkRuns(); err != nil {
+		return err
 	}
 	if len(f.swept.axes) > 0 {
 		if len(f.swept.metrics) == 0 {
