@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/field"
 	"github.com/olafctl/olaf/experiments/job"
 	"github.com/olafctl/olaf/experiments/paper/atp"
 	"github.com/olafctl/olaf/experiments/paper/iswitch"
@@ -30,7 +29,15 @@ func published() experiments.Set {
 // briefs say in a few words what kept documents of a kind found, for lists.
 func briefs() map[string]func(raw []byte) string {
 	all := map[string]func([]byte) string{}
-	for schema, brief := range map[string]func([]byte) string{experiments.FigureSchema: field.Brief, job.Schema: job.Brief, feed.Schema: feed.Brief} {
+	for schema, brief := range map[string]func([]byte) string{
+		experiments.FigureSchema: experiments.FigureBrief,
+		experiments.TableSchema:  experiments.TableBrief,
+		feed.Schema:              feed.Brief,
+		job.Schema:               job.Brief,
+		simulateSchema:           sweepBrief,
+		trainSchema:              trainBrief,
+		trainJobSchema:           trainBrief,
+	} {
 		kind, _, _ := strings.Cut(schema, "/")
 		all[kind] = brief
 	}

@@ -1,14 +1,18 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/table"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // sweepSheets lays out a kept sweep; of runs that are kept one by one there is nothing to add.
@@ -23,6 +27,28 @@ func sweepSheets(document []byte) ([]table.Sheet, error) {
 		return nil, nil
 	}
 	return kept.Sweep.sheets(), nil
+}
+
+// sweepBrief says in a few words what a kept sweep of phases found; empty of other simulations.
+func sweepBrief(document []byte) string {
+	var kept struct {
+		Sweep *sweepDocument `json:"sweep"`
+	}
+	if json.Unmarshal(document, &kept) != nil || kept.Sweep == nil || len(kept.Sweep.Points) == 0 {
+		return ""
+	}
+	var ages []*results.Statistic
+	for i := range kept.Sweep.Points {
+		if age := kept.Sweep.Points[i].Stats.Of("aom_cluster_ns"); age.Known() {
+			ages = append(ages, age)
+		}
+	}
+	brief := olaf.Plural(len(kept.Sweep.Points), kept.Sweep.Parameter)
+	if len(ages) > 0 {
+		byMean := func(a, b *results.Statistic) int { return cmp.Compare(a.Mean, b.Mean) }
+		brief += ", AoM " + text.Age(slices.MinFunc(ages, byMean)) + " to " + text.Age(slices.MaxFunc(ages, byMean))
+	}
+	return brief
 }
 
 // sheets are the curves over the parameter and the map of phases.

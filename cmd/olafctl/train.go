@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"image/gif"
@@ -105,6 +106,26 @@ the same trainings in the simulated network (docs/kernel.md). That takes real ti
 	return cmd
 }
 
+// trainSchema heads the document of trainReport.
+const trainSchema = "olafctl.train/v1"
+
+// trainBrief says in a few words what a kept training found, of whichever network.
+func trainBrief(document []byte) string {
+	var t struct {
+		Config  rl.Config `json:"config"`
+		Rewards []float64 `json:"rewards"`
+		Hung    bool      `json:"hung"`
+	}
+	if json.Unmarshal(document, &t) != nil || len(t.Rewards) == 0 {
+		return ""
+	}
+	brief := fmt.Sprintf("%s: reward %s in the last tenth", t.Config.Network.Kind, text.Decimal(t.Rewards[len(t.Rewards)-1], 1))
+	if t.Hung {
+		brief += ", hung"
+	}
+	return brief
+}
+
 // trainReport is the document of train.
 type trainReport struct {
 	cli.Head
@@ -171,7 +192,7 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 
 func (f *trainFlags) report(out *rl.Outcome, stopped bool) *trainReport {
 	n := out.Network
-	r := &trainReport{Head: cli.Head{Schema: "olafctl.train/v1"}, Config: f.config, Partial: stopped, EndNS: out.EndNS,
+	r := &trainReport{Head: cli.Head{Schema: trainSchema}, Config: f.config, Partial: stopped, EndNS: out.EndNS,
 		Rewards: rl.Blocks(out.Curves, f.config.Tenth()), Servers: out.Servers,
 		Network: trainNetwork{Sent: n.In(), Delivered: n.Released, Aggregated: n.Class[engine.Aggregated],
 			Replaced: n.Class[engine.Replaced] + n.Class[engine.ReplacedReward], Saturated: n.LaneSaturations,

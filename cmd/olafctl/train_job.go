@@ -118,7 +118,7 @@ func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 		return errors.Join(err, kept.Abort())
 	}
 	config.Network.Kind = f.config.Network.Kind
-	r := &trainJobReport{Head: cli.Head{Schema: "olafctl.train-job/v1"}, Config: config, System: spec.System.Name, Mode: spec.Mode.Name, Loss: f.job.loss,
+	r := &trainJobReport{Head: cli.Head{Schema: trainJobSchema}, Config: config, System: spec.System.Name, Mode: spec.Mode.Name, Loss: f.job.loss,
 		EndNS: float64(out.Network.Duration), Rewards: rl.Blocks(out.Curves, config.Tenth()), Equal: out.Equal,
 		Hung: out.Network.Hung, Numbers: map[string]float64{}, Endpoints: out.Network.Endpoints, Greedy: rl.Evaluate(&out.Weights, rl.Flights)}
 	for _, row := range closed.Rows() {
@@ -129,6 +129,9 @@ func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	err = errors.Join(kept.Finish(env, r, cli.MadeBy(env, started), false, f.quiet), cli.PrintReport(env, r, f.format, false))
 	return errors.Join(err, r.Err())
 }
+
+// trainJobSchema heads the document of trainJobReport.
+const trainJobSchema = "olafctl.train-job/v1"
 
 // trainJobReport is the document of train through a job.
 type trainJobReport struct {

@@ -17,7 +17,6 @@ import (
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/store"
-	"github.com/olafctl/olaf/results/text"
 )
 
 // Training is one training and what it is believed by.
@@ -195,23 +194,4 @@ func (p *Proof) believe(t *Training) error {
 		p.Digests++
 	}
 	return nil
-}
-
-// Brief says in a few words what a kept comparison found; empty of another figure.
-func Brief(raw []byte) string {
-	var f experiments.Figure
-	if json.Unmarshal(raw, &f) != nil || f.Experiment != experiment || len(f.Panels) == 0 {
-		return ""
-	}
-	said := "reward at the end"
-	for i := range f.Panels[0].Series {
-		s := &f.Panels[0].Series[i]
-		last := s.Last()
-		separator := ";"
-		if i == 0 {
-			separator = ":"
-		}
-		said += fmt.Sprintf("%s %s %s", separator, s.Name, text.Rounded(&last, 1))
-	}
-	return said
 }

@@ -99,19 +99,3 @@ func TestVerify(t *testing.T) {
 		})
 	}
 }
-
-// TestBrief says what a kept comparison found, and nothing of another figure.
-func TestBrief(t *testing.T) {
-	d, err := archive.LoadDocument(keep(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if said := Brief(d.JSON); !strings.HasPrefix(said, "reward at the end: olaf, simulated −") || !strings.Contains(said, "; fifo, simulated −") {
-		t.Errorf("%q", said)
-	}
-	for _, other := range []string{`{"experiment":"fig7","panels":[{"series":[]}]}`, `{"experiment":"train"}`, "no document"} {
-		if said := Brief([]byte(other)); said != "" {
-			t.Errorf("%s: %q", other, said)
-		}
-	}
-}
