@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/job"
@@ -132,11 +131,11 @@ func (s *simulation) WriteText(w io.Writer, v text.View) error {
 	if s.Waiting != nil {
 		p.Say("", "%s: %s, ports %s, %s, ages at the server over %s", cli.OnTerminal(name), s.Waiting.Name(), s.topology.Queue, seeds, window)
 	} else {
-		adds := ""
-		if s.topology.Program != "" {
-			adds = fmt.Sprintf("%s adds %s to a sum, ", s.topology.Program, olaf.Plural(s.topology.H, "update"))
+		ports := "queue " + s.topology.Queue
+		if sums := s.topology.Sums(); sums != "" {
+			ports = sums + ", " + ports
 		}
-		p.Say("", "%s: %squeue %s, transmission control %s, %s, ages over %s", cli.OnTerminal(name), adds, s.topology.Queue, control, seeds, window)
+		p.Say("", "%s: %s, transmission control %s, %s, ages over %s", cli.OnTerminal(name), ports, control, seeds, window)
 	}
 	p.Printf("\n")
 	switch {

@@ -25,8 +25,8 @@ func (t *Topology) WriteText(w io.Writer, width int) error {
 	if t.Waiting != nil {
 		sending = "workers wait for answers as those of " + t.Title()
 	}
-	if t.Program != "" {
-		sending = fmt.Sprintf("%s adds %s to a sum, %s", t.Program, olaf.Plural(t.H, "update"), sending)
+	if sums := t.Sums(); sums != "" {
+		sending = sums + ", " + sending
 	}
 	for _, line := range table.Fold(fmt.Sprintf("%s: %s, %s, updates of %v, %v after %v of warm-up, queue %s, %s",
 		t.Name, olaf.Plural(clusters, "cluster"), olaf.Plural(workers, "worker"), t.Update, t.Duration, t.Warmup, t.Queue, sending), width) {

@@ -40,6 +40,14 @@ func (t *Topology) AddUp(s *system.System) {
 	}
 }
 
+// Sums says what switches do with updates on their way, "" where they pass them on.
+func (t *Topology) Sums() string {
+	if t.Program == "" {
+		return ""
+	}
+	return fmt.Sprintf("%s, sums of %d", t.Program, t.H)
+}
+
 // program refuses what can be told without the network.
 func (c *checker) program() {
 	t := c.t

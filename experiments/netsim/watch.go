@@ -22,6 +22,7 @@ type Snapshot struct {
 	Topology string
 	Queue    string
 	Control  bool
+	Sums     string // what switches do with updates on their way; empty where they pass them on
 	Waits    string // the system whose workers wait, and how; empty where nobody waits
 	Seed     uint64
 
@@ -95,7 +96,7 @@ func (s *sim) early(w *worker, at int64) bool {
 // look takes a picture of the run.
 func (s *sim) look(at olaf.Time) *Snapshot {
 	v := &Snapshot{
-		Topology: s.t.Name, Queue: s.t.Queue, Control: s.t.Control.Enabled, Seed: s.t.Seed,
+		Topology: s.t.Name, Queue: s.t.Queue, Sums: s.t.Sums(), Control: s.t.Control.Enabled, Seed: s.t.Seed,
 		Now: at, Warmup: olaf.Time(s.meter.from), End: olaf.Time(s.t.Warmup + s.t.Duration), Events: s.events, Workers: len(s.workers),
 		Withheld: s.meter.total[countWithheld], Fate: s.fate(),
 		Clusters: make([]ClusterSnapshot, 0, len(s.clusters)),

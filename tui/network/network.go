@@ -148,8 +148,11 @@ func (s *session) head() []screen.Phrase {
 	if name == "" {
 		name = "network"
 	}
-	if v.Waits != "" {
+	switch {
+	case v.Waits != "":
 		what = fmt.Sprintf("%s, ports %s, seed %d", v.Waits, v.Queue, v.Seed)
+	case v.Sums != "":
+		what = v.Sums + ", " + what
 	}
 	return []screen.Phrase{{Text: name, Style: theme.Strong}, {Text: what, Style: theme.Text}}
 }
@@ -161,8 +164,11 @@ func (s *session) caption(what string) string {
 		return what
 	}
 	of := "queue " + v.Queue
-	if v.Waits != "" {
+	switch {
+	case v.Waits != "":
 		of = v.Waits
+	case v.Sums != "":
+		of = v.Sums + ", " + of
 	}
 	return fmt.Sprintf("%s of %s, %s, seed %d, at %s of %s: %d workers in %d clusters; ages %s.", what, v.Topology, of, v.Seed,
 		num.Instant(v.Now, v.End), num.Duration(v.End.Sub(0)), v.Workers, len(v.Clusters), s.reading)

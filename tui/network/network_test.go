@@ -80,6 +80,11 @@ var scenes = map[string]func() *still{
 		topology.Queue, topology.Waiting = "fifo", &netsim.Waiting{System: "switchml"}
 		return at(topology, olaf.Time(12*olaf.Second+345*olaf.Millisecond))
 	}),
+	"adding": sync.OnceValue(func() *still {
+		topology := preset("multihop", netsim.Scale{})
+		topology.Queue, topology.Program, topology.H = "fifo", "iswitch", 3
+		return at(topology, olaf.Time(12*olaf.Second+345*olaf.Millisecond))
+	}),
 	"many":    sync.OnceValue(func() *still { return at(preset("multihop", netsim.Scale{Clusters: 200}), olaf.Time(6*olaf.Second)) }),
 	"rack":    sync.OnceValue(func() *still { return at(preset("rack", netsim.Scale{}), olaf.Time(500*olaf.Millisecond)) }),
 	"nothing": func() *still { return &still{history: new(History), Still: tuitest.Still{Holds: pace.Pace{Speed: 1}}} },
@@ -153,6 +158,7 @@ func TestStatus(t *testing.T) {
 		{"plain", pace.Pace{Speed: 2, Paused: true}, Seeds{0, 1}, "‖ PAUSED, speed 2.00 s/s | multihop queue olaf, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %"},
 		{"warmup", pace.Pace{Speed: 1}, Seeds{0, 1}, "▶ warm-up at 1.00 s/s | multihop queue olaf, tc off, seed 1  0.800 s of 20.0 s GAUGE 4.0 %, 0:24 left"},
 		{"waiting", pace.Pace{Speed: 1}, Seeds{0, 1}, "▶ running at 1.00 s/s | multihop switchml sync, ports fifo, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
+		{"adding", pace.Pace{Speed: 1}, Seeds{0, 1}, "▶ running at 1.00 s/s | multihop iswitch, sums of 3, queue fifo, tc off, seed 1  12.345 s of 20.0 s GAUGE 61.7 %, 0:08 left"},
 		{"over", pace.Pace{Speed: 1}, Seeds{1, 1}, "■ DONE | multihop queue olaf, tc off, seed 1  20.000 s of 20.0 s GAUGE 100.0 %"},
 	} {
 		d := shown(c.scene, 140, 20, func(o *Options) {
