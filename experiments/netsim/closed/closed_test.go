@@ -350,3 +350,18 @@ func BenchmarkIteration(b *testing.B) {
 		b.Fatal(err)
 	}
 }
+
+// A longer job allocates no more than what its measurements grow by: nothing for a packet.
+func TestPacketsAllocateNothing(t *testing.T) {
+	allocs := func(updates uint32) float64 {
+		j := Job{Layout: endpoint.Layout{Values: 100 * iswitch.Lanes, PerPacket: iswitch.Lanes}, Updates: updates, Compute: olaf.Millisecond}
+		return testing.AllocsPerRun(1, func() {
+			if _, err := Run(context.Background(), lab(4), j, iswitchParts(endpoint.ISwitch{}, 128), true, 1); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	if short, long := allocs(10), allocs(110); long-short > 100 { // 80,000 packets more
+		t.Errorf("100 updates more allocate %v times", long-short)
+	}
+}

@@ -138,7 +138,8 @@ func (h *host) reach(i int32) {
 }
 
 func (h *host) take(i int32) {
-	p := h.sim.packets[i] // the endpoint's answers may move the packets
+	p := &h.sim.taken
+	*p = h.sim.packets[i]
 	h.end.Receive(olaf.Time(h.sim.now), &p.Packet, p.lanes)
 	h.sim.drop(i)
 	if h.server { // one that only adds up applies nothing

@@ -56,6 +56,7 @@ type sim struct {
 	hosts     []*host
 	packets   []packet
 	spare     []int32
+	taken     packet                 // by the host at hand, whose answers may move the packets
 	sizes     [program.Control]sized // by kind; control packets come last
 	out       emitter
 	meter     meter
