@@ -28,6 +28,11 @@ func (v *Vector) Build(described []program.Description) (Subject, error) {
 			return Subject{}, fmt.Errorf("%w: program line: %w", ErrFormat, err)
 		}
 	}
+	for i := range v.Steps {
+		if s := &v.Steps[i]; s.In != nil && o.cfg.LaneMemory > 0 && len(s.In.Data) > o.cfg.LaneMemory {
+			return Subject{}, fmt.Errorf("%w: line %d: %d words of data where a slot stores %d; the program line may say lanes=%[3]d", ErrFormat, s.Line, len(s.In.Data), o.cfg.LaneMemory)
+		}
+	}
 	tops, err := o.tops(d)
 	if err != nil {
 		return Subject{}, err

@@ -245,6 +245,9 @@ func TestWords(t *testing.T) {
 	if err := r.play(program.Wrapping, "program recorder\nin 0 lanes=5\nend\n"); err != nil || r.lanes != nil || r.packet.Lanes != 5 {
 		t.Errorf("without data: %v of %d, %v", r.lanes, r.packet.Lanes, err)
 	}
+	if err := r.play(program.Wrapping, "program recorder lanes=2\nin 0 data=1,2,3\nend\n"); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "line 2: 3 words of data where a slot stores 2") {
+		t.Errorf("more words than a slot stores: %v", err)
+	}
 	if err := r.play(program.Wrapping, "program recorder\nin 0 data=1\nout 0 to=port:0 data=x\nend\n"); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), "line 3") {
 		t.Errorf("an expected word that is none: %v", err)
 	}

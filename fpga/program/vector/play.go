@@ -298,7 +298,7 @@ func (p *player) data(line int, text string, have []uint32) error {
 	if err != nil {
 		return fmt.Errorf("%w: line %d: %w", ErrFormat, line, err)
 	}
-	if !slices.Equal(want, have) {
+	if !slices.EqualFunc(want, have, same(p.s.Description.Arithmetic)) {
 		return &Difference{line, "data", show(p.s.Description.Arithmetic, want), show(p.s.Description.Arithmetic, have)}
 	}
 	return nil
@@ -381,6 +381,14 @@ func words(a program.Arithmetic, data []string) ([]uint32, error) {
 		}
 	}
 	return out, nil
+}
+
+// same compares lanes word by word, but for a NaN, of which IEEE 754 leaves the bits open: any is one.
+func same(a program.Arithmetic) func(want, have uint32) bool {
+	number := func(w uint32) bool { f := math.Float32frombits(w); return f == f }
+	return func(want, have uint32) bool {
+		return want == have || a == program.Float32 && !number(want) && !number(have)
+	}
 }
 
 func show(a program.Arithmetic, lanes []uint32) string {
