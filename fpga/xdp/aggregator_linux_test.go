@@ -15,6 +15,7 @@ import (
 	"github.com/cilium/ebpf"
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
@@ -64,6 +65,7 @@ type slowAggregator struct {
 	wrapping bool
 	inside   map[uint32][]data
 	counts   map[string]uint64
+	log      []Decision // of what was received since the kernel's was last held against it
 }
 
 func (s *slowAggregator) receive(p data) (class string, sum *data) {
@@ -153,21 +155,23 @@ func loadAggregator(t testing.TB, b AggregatorBuild, children int) *Aggregator {
 // TestAggregator sends random packets of children through the kernel and the slow aggregator: duplicates, packets of epochs
 // that are over or begin, of other lengths, out of range.
 func TestAggregator(t *testing.T) {
-	for _, c := range []struct {
+	cases := []struct {
 		children, lanes int
 		wrapping        bool
-	}{{4, 256, false}, {4, 256, true}, {1, 33, false}, {64, 7, true}, {9, 48, false}} {
+	}{{4, 256, false}, {4, 256, true}, {1, 33, false}, {64, 7, true}, {9, 48, false}}
+	for _, c := range cases {
 		t.Run(fmt.Sprintf("%dx%d wrapping=%v", c.children, c.lanes, c.wrapping), func(t *testing.T) {
 			const fragments = 20
-			a := loadAggregator(t, AggregatorBuild{Fragments: fragments, Lanes: c.lanes, Wrapping: c.wrapping, Senders: 64, LogBytes: 1 << 22}, c.children)
+			a := loadAggregator(t, AggregatorBuild{Fragments: fragments, Lanes: c.lanes, Wrapping: c.wrapping, Senders: 64, LogBytes: 1 << 17}, c.children)
 			slow := &slowAggregator{children: c.children, wrapping: c.wrapping, inside: map[uint32][]data{}, counts: map[string]uint64{}}
 			for _, name := range a.CounterNames() {
 				slow.counts[name] = 0
 			}
 			rng := rand.New(rand.NewPCG(1, uint64(c.children)))
 			epoch := uint16(65533)
-			for i := range *events / 8 {
+			for i := range *events / len(cases) {
 				if i%500 == 499 {
+					compareDecisions(t, a, slow)
 					epoch++
 				}
 				p := data{job: 7, child: uint16(rng.IntN(c.children)), epoch: epoch, fragment: uint32(rng.IntN(fragments)), count: uint16(1 + rng.IntN(3)), gen: uint64(rng.IntN(1000)), lanes: make([]int32, c.lanes)}
@@ -182,6 +186,7 @@ func TestAggregator(t *testing.T) {
 				}
 				exchangeBoth(t, a, slow, p)
 			}
+			compareDecisions(t, a, slow)
 			compareAggregators(t, a, slow)
 		})
 	}
@@ -192,6 +197,10 @@ func exchangeBoth(t *testing.T, a *Aggregator, slow *slowAggregator, p data) {
 	frame := p.encode(t, addressOf(int(p.child)).As4())
 	class, want := slow.receive(p)
 	slow.counts[class]++
+	slow.log = append(slow.log, Decision{
+		Class: engine.Class(slices.Index(a.CounterNames(), class)), Slot: engine.Slot(p.fragment),
+		Update: olaf.Update{GenNS: p.gen, Seq: p.fragment, Reward: int32(p.epoch), Cluster: 7, Worker: olaf.WorkerID(p.child), Count: p.count, Lanes: uint16(len(p.lanes))},
+	})
 	slow.counts["in_bytes"] += uint64(len(frame))
 	verdict, err := a.Arrive(frame)
 	if err != nil {
@@ -211,6 +220,23 @@ func exchangeBoth(t *testing.T, a *Aggregator, slow *slowAggregator, p data) {
 	if addr.SrcIP != [4]byte{10, 9, 0, 1} || addr.DstMAC != [6]byte{2, 0, 0, 0, 0, 2} {
 		t.Fatalf("the sum goes from %v to %v", addr.SrcIP, addr.DstMAC)
 	}
+}
+
+// compareDecisions empties the kernel's log, as a testbed does while packets come, and holds it against the slow aggregator's.
+func compareDecisions(t *testing.T, a *Aggregator, slow *slowAggregator) {
+	t.Helper()
+	var log []Decision
+	err := a.Decisions(func(d *Decision) {
+		d.Number, d.AtNS, d.Saturated = 0, 0, 0 // the first is the fragment's, the last is counted
+		log = append(log, *d)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := gocmp.Diff(slow.log, log); d != "" {
+		t.Fatalf("decisions (-slow +kernel):\n%s", d)
+	}
+	slow.log = nil
 }
 
 // compareAggregators holds bitmaps, sums and counters against each other.

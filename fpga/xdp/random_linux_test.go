@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-var events = flag.Int("events", 20_000, "random events to send through the kernel and the engine")
+var events = flag.Int("events", 20_000, "random events that a test sends through the kernel in all")
 
 // differential drives the kernel and the engine with the same events and holds everything visible against each other.
 type differential struct {

@@ -24,15 +24,30 @@ import (
 // TestSumReplay lets children send from two threads, with duplicates and packets of epochs that are over, of other lengths and beyond
 // the model, and holds every decision against the program's. A decision that is altered is found, one that is missing voids it.
 func TestSumReplay(t *testing.T) {
-	build := AggregatorBuild{Fragments: 5, Lanes: 8, Senders: 4, LogBytes: 1 << 22}
+	const threads, drained = 2, 1000 // packets that a thread sends before it empties the log, which has room for some thousands
+	build := AggregatorBuild{Fragments: 5, Lanes: 8, Senders: 4, LogBytes: 1 << 19}
 	a := loadAggregator(t, build, 4)
+	var log []Decision
+	var reads sync.Mutex
+	drain := func() error {
+		reads.Lock()
+		defer reads.Unlock()
+		return a.Decisions(func(d *Decision) { log = append(log, *d) })
+	}
 	var all sync.WaitGroup
-	for thread := range 2 {
+	for thread := range threads {
 		all.Go(func() {
 			rng := rand.New(rand.NewPCG(2, uint64(thread)))
-			for i := range *events / 20 {
+			for i := range *events / threads {
 				p := data{job: 7, child: uint16(rng.IntN(4)), epoch: uint16(65530 + i/300 - rng.IntN(8)/7), fragment: uint32(rng.IntN(6)), count: 1, lanes: make([]int32, 8-rng.IntN(9)/8)}
 				if _, err := a.Arrive(p.encode(t, addressOf(int(p.child)).As4())); err != nil {
+					t.Error(err)
+					return
+				}
+				if i%drained != drained-1 {
+					continue
+				}
+				if err := drain(); err != nil {
 					t.Error(err)
 					return
 				}
@@ -40,8 +55,7 @@ func TestSumReplay(t *testing.T) {
 		})
 	}
 	all.Wait()
-	var log []Decision
-	if err := a.Decisions(func(d *Decision) { log = append(log, *d) }); err != nil {
+	if err := drain(); err != nil {
 		t.Fatal(err)
 	}
 	counts, err := a.Latch()
@@ -65,9 +79,11 @@ func TestSumReplay(t *testing.T) {
 		}
 		return r.Compare(total)
 	}
-	if c := compare(log); c.Void != "" || c.Equal != c.Checked || uint64(c.Checked) != total {
+	c := compare(log)
+	if c.Void != "" || c.Equal != c.Checked || uint64(c.Checked) != total {
 		t.Fatalf("%+v of %d", c, total)
 	}
+	t.Logf("%d of %d decisions as the program's", c.Equal, c.Checked)
 	altered := append([]Decision{}, log...)
 	altered[len(altered)/2].Class ^= 1
 	if c := compare(altered); c.Equal == c.Checked || c.First == "" {
