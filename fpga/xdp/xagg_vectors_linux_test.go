@@ -1,0 +1,231 @@
+package xdp
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/frame"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/vector"
+	"github.com/olafctl/olaf/fpga/program/xagg"
+)
+
+// unplayed are the golden vectors that show something else where the kernel adds, by name.
+var unplayed = map[string]string{
+	"xagg-12-ask.txt": "a root that keeps results answers who asks; where the kernel adds they are kept above it, and come back to all children",
+}
+
+// TestSumVectors runs the golden vectors of XAgg through the kernel's program, with its agents beside it and a server above, as on a
+// testbed: equal classes, sums, packets that leave, fragments and counts.
+func TestSumVectors(t *testing.T) {
+	files, err := filepath.Glob("../program/xagg/testdata/vectors/*.txt")
+	if err != nil || len(files) < 15 {
+		t.Fatalf("%d vectors, %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			if why := unplayed[filepath.Base(file)]; why != "" {
+				t.Skip(why)
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := vector.Parse(strings.NewReader(string(text)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			described := xagg.Describe()
+			described.New = func(cfg program.Config) (program.Program, error) { return &station{T: t, cfg: cfg, totals: map[string]uint64{}}, nil }
+			subject, err := v.Build([]program.Description{described})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := vector.Play(v, subject); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// station is what a node of a testbed is to those around it: the kernel adds, agents look into it, and where the node is the root of a vector
+// the server that stands above every kernel's aggregator sends results back. It implements program.Program.
+type station struct {
+	*testing.T
+	cfg    program.Config
+	job    program.Job
+	kernel *Aggregator
+	agent  *xagg.Server
+	above  *xagg.Server // nil below a parent
+	out    program.Out
+	counts []uint64
+	totals map[string]uint64 // what the kernel counted
+}
+
+func (s *station) Configure(j program.Job) error {
+	s.kernel = loadAggregator(s.T, AggregatorBuild{Fragments: s.cfg.Slots, Lanes: s.cfg.LaneMemory, Wrapping: s.cfg.Profile == xagg.Wrapping, Senders: len(j.Members), LogBytes: 1 << 16}, 1)
+	var senders []Sender
+	for i, m := range j.Members {
+		senders = append(senders, Sender{childAt(j.ID, m.Port), j.ID, olaf.WorkerID(i)})
+	}
+	s.must(s.kernel.SetSenders(senders))
+	s.must(s.kernel.Configure(Parent{Job: j.ID, Children: len(j.Members)}))
+	s.job = j
+	var err error
+	s.agent, err = xagg.NewAgent(s.cfg, s)
+	s.must(err)
+	below := j
+	below.Parent = true // a kernel's sums always go up
+	s.must(s.agent.Configure(below))
+	if !j.Parent {
+		s.above, err = xagg.New(s.cfg)
+		s.must(err)
+		j.Members = []program.Member{{Port: 0}}
+		s.must(s.above.Configure(j))
+	}
+	return nil
+}
+
+func (s *station) must(err error) {
+	if err != nil {
+		s.Helper()
+		s.Fatal(err)
+	}
+}
+
+// childAt is the address of a child of a job: another job's children have others, which is how the kernel tells them apart.
+func childAt(job olaf.ClusterID, port program.Port) netip.Addr {
+	return addressOf(int(job)<<8 | int(port))
+}
+
+// Receive brings what a child sends to the kernel as a frame, and what that passes on to the agent; what comes from above is the agent's.
+func (s *station) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+	s.out = out
+	if from == program.Uplink {
+		return s.agent.Receive(now, from, p, lanes, s)
+	}
+	bytes := make([]byte, frame.XAgg.Size(int(p.Lanes))+frame.Least)
+	n := s.encode(bytes, from, p, lanes)
+	verdict, err := s.kernel.Arrive(bytes[:n])
+	s.must(err)
+	if verdict == Pass {
+		return s.agent.Receive(now, from, p, lanes, s) // of other traffic it does what the network stack does: it goes on
+	}
+	class := s.decision()
+	if (class == xagg.Completed) != (verdict == Send) {
+		s.Fatalf("verdict %d of class %d", verdict, class)
+	}
+	if verdict == Send {
+		s.sum(bytes[:n])
+	}
+	for {
+		c, ok, err := s.kernel.NextCheck()
+		s.must(err)
+		if !ok {
+			return class
+		}
+		s.agent.Look(s.job.ID, int(c.Child), c.Epoch, int(c.Fragment), s)
+	}
+}
+
+// encode writes a packet's frame; other traffic is a frame of OLAF.
+func (s *station) encode(b []byte, from program.Port, p *program.Packet, lanes []uint32) int {
+	to := frame.Outer{Addresses: olaf.Addresses{SrcIP: childAt(p.Job, from).As4(), DstIP: [4]byte{10, 255, 0, 1}}}
+	if p.Kind == program.Other {
+		u := olaf.Update{Count: 1}
+		n, err := olaf.EncodeUpdate(b, &to.Addresses, &u, nil)
+		s.must(err)
+		return n
+	}
+	child := *p
+	child.Worker = olaf.WorkerID(from)
+	n, err := frame.XAgg.Encode(b, &to, &child, lanes)
+	s.must(err)
+	return n
+}
+
+// decision is what the kernel logged of the packet at hand.
+func (s *station) decision() program.Class {
+	var log []Decision
+	s.must(s.kernel.Decisions(func(d *Decision) { log = append(log, *d) }))
+	if len(log) != 1 {
+		s.Fatalf("%d decisions of a packet", len(log))
+	}
+	return decided[log[0].Class]
+}
+
+// sum sends a frame on that the kernel made of the last packet. Who is inside is not on the wire: the fragment knows.
+func (s *station) sum(b []byte) {
+	v, err := frame.XAgg.Decode(b)
+	s.must(err)
+	var p program.Packet
+	v.Packet(&p)
+	lanes := make([]uint32, p.Lanes)
+	v.Lanes(lanes)
+	p.Bitmap = s.Fragment(int(p.Seg), nil).Bitmap
+	s.Emit(program.Up, &p, lanes)
+}
+
+// Emit takes what leaves. Where nobody is above in the vector, what goes up is the server's, and what that answers the agent's.
+func (s *station) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
+	if s.above == nil || to != program.Up || p.Kind == program.Other {
+		s.out.Emit(to, p, lanes)
+		return
+	}
+	up := *p
+	s.above.Receive(0, 0, &up, lanes, fromAbove{s})
+}
+
+// fromAbove is the way from the server down to the agent.
+type fromAbove struct{ *station }
+
+func (s fromAbove) Emit(_ program.Dest, p *program.Packet, lanes []uint32) {
+	down := *p
+	s.agent.Receive(0, program.Uplink, &down, lanes, s.station)
+}
+
+// Fragment implements xagg.Model.
+func (s *station) Fragment(i int, lanes []uint32) xagg.Fragment {
+	f, err := s.kernel.Fragment(i, lanes)
+	s.must(err)
+	return f
+}
+
+// Counts are the agent's, with the kernel's of what that decided.
+func (s *station) Counts() []uint64 {
+	now, err := s.kernel.Latch()
+	s.must(err)
+	for name, n := range now {
+		s.totals[name] += n
+	}
+	d := xagg.Describe()
+	s.counts = append(s.counts[:0], s.agent.Counts()...)
+	put := func(name string, n uint64) { s.counts[d.Ledger.Index(name)] += n }
+	for i, name := range s.kernel.CounterNames()[:len(decided)] {
+		s.counts[decided[i]] += s.totals[name]
+	}
+	put("lane_saturations", s.totals["lane_saturations"])
+	put("vectors_cleared", s.totals["abandoned"]) // of one vector each in all vectors
+	for i := range s.cfg.Slots {
+		if v := s.Slot(i); v.Held && v.Count < len(s.job.Members) {
+			put("vectors_held", uint64(v.Trace.Vectors))
+		}
+	}
+	return s.counts
+}
+
+func (s *station) Slot(i int) program.Slot {
+	lanes := make([]uint32, s.cfg.LaneMemory)
+	f := s.Fragment(i, lanes)
+	return program.Slot{Held: f.Inside > 0, Seg: uint64(i), Bitmap: f.Bitmap, Count: f.Inside, Trace: program.Trace{Vectors: uint32(f.Count)}, Lanes: lanes[:f.Lanes]}
+}
+
+func (s *station) Slots() int            { return s.cfg.Slots }
+func (s *station) Occupied() int         { return 0 }
+func (s *station) Memory() olaf.Size     { return 0 }
+func (s *station) Remove(olaf.ClusterID) {}
+func (s *station) Reset()                {}
