@@ -1,6 +1,7 @@
 // Package system says what a published way to aggregate is made of: its switch program, the discipline of its ports, the
-// endpoints of its workers and servers, what its runs count and measure. It is below simulator, training and bench, which are
-// handed these values and never ask for a name; the set of systems is a value as well, and a new one is a file here.
+// endpoints of its workers and servers, what its runs count and measure. The set of systems is a value that cmd builds, without
+// registration, and a new one is a file here. Rooms above find systems in a set that they are handed; those that read a name from a
+// file still build the set themselves, and are listed in the root test TestSetsAreHandedDown.
 package system
 
 import (
