@@ -288,7 +288,7 @@ docs/experiments/multihop.md explains topology files, metrics and the experiment
 func (f *simulateFlags) addRuns(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.IntVar(&f.runs, "runs", 1, "seeds to simulate, from --seed on")
-	flags.BoolVar(&f.yes, "yes", false, "start even what takes long")
+	flags.BoolVar(&f.yes, "yes", false, "start even what takes long or much memory")
 	flags.StringVar(&f.schedule, "schedule", "", "play this plan of 'olafctl schedule plan' packet by packet instead")
 	flags.IntVar(&f.packets, "packets", 0, "with --schedule: packets at most; each stands for as many frames as it takes (default 1000000, at most 10000000)")
 	f.expect.add(cmd)

@@ -30,6 +30,9 @@ import (
 // jobLimit is the virtual time that a job is given at least; an update takes some ten milliseconds.
 const jobLimit = 60 * olaf.Second
 
+// longestJob is how many seconds of virtual time a job is given at most, so that picoseconds can be counted.
+const longestJob = 8_000_000
+
 // jobFlags choose a job on such a cluster.
 type jobFlags struct {
 	*waitFlags       // those of the network
@@ -191,8 +194,11 @@ func (f *jobFlags) spec(name string, given []string, leads bool) (*job.Spec, err
 		return nil, err
 	}
 	spec.Network.Lose(f.losses.first())
-	spec.Job.Updates, spec.Job.Jitter = uint32(f.updates), f.spread
-	spec.Job.Limit = max(jobLimit, olaf.Duration(f.updates)*olaf.Second)
+	if spec.Job.Updates, err = closed.Rounds(f.updates); err != nil {
+		return nil, err
+	}
+	spec.Job.Jitter = f.spread
+	spec.Job.Limit = max(jobLimit, min(longestJob, olaf.Duration(f.updates))*olaf.Second)
 	return spec, nil
 }
 
@@ -331,10 +337,8 @@ func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, err
 	if err != nil {
 		return nil, err
 	}
-	for _, s := range specs {
-		if err := s.Check(); err != nil {
-			return nil, err
-		}
+	if err := f.tryJobs(specs); err != nil {
+		return nil, err
 	}
 	config, err := json.Marshal(f.job.config())
 	if err != nil {
@@ -360,6 +364,21 @@ func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, err
 	work.names = slices.Concat([]string{"system", "mode"}, jobOnly, []string{"loss"}, givenOptions(cmd))
 	f.queue, f.job.mode = specs[0].System.Name, specs[0].Mode.Name // as files have them
 	return work, f.job.locate(f.expect.resolve(f.job.expected(), job.Declared(), at))
+}
+
+// tryJobs says why jobs can't be played, or that they take long and nobody said that it is wanted.
+func (f *simulateFlags) tryJobs(specs []*job.Spec) error {
+	if !f.yes {
+		if err := job.Patience(specs, f.runs); err != nil {
+			return err
+		}
+	}
+	for _, s := range specs {
+		if err := s.Check(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // seeds are those of all runs.

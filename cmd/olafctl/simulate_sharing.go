@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/expect"
 	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/paper/atp"
 	"github.com/olafctl/olaf/experiments/system"
 )
@@ -111,7 +112,9 @@ func (f *sharingFlags) grid(cmd *cobra.Command, of string, rest *jobFlags) (*atp
 		g.Workers = rest.workers
 	}
 	if cmd.Flags().Changed("updates") {
-		g.Updates = uint32(max(rest.updates, 0))
+		if g.Updates, err = closed.Rounds(rest.updates); err != nil {
+			return nil, err
+		}
 	}
 	if g.Losses = rest.losses; len(g.Losses) == 0 {
 		g.Losses = []float64{0}
@@ -159,11 +162,11 @@ func (f *simulateFlags) sharedWork(cmd *cobra.Command, _ *cli.Env) (*jobWork, er
 	work := &jobWork{preset: sharedPreset, about: sharedPreset + ", " + cells[0].Name(), seeds: plan.Seeds, names: slices.Concat([]string{"system", "workers", "updates", "loss"}, sharingOnly, sharingOptions(cmd))}
 	var at []expect.Configuration
 	for i := range cells {
-		if err := cells[i].Spec.Check(); err != nil {
-			return nil, err
-		}
 		work.specs = append(work.specs, cells[i].Spec)
 		at = append(at, expect.Configuration{System: cells[i].Sharing, At: cells[i].Row})
+	}
+	if err := f.tryJobs(work.specs); err != nil {
+		return nil, err
 	}
 	work.tapped = func() { g.Tap = cells[0].Spec.Job.Tap }
 	work.play = func(ctx context.Context, done func()) (jobReport, error) {

@@ -183,7 +183,11 @@ func (p *Plan) hosts(c *Config) (net closed.Network, job closed.Job, parts syste
 		Workers: s.fan(), Jobs: s.Workload.Clusters, PerRack: s.perRack(), Cycle: olaf.Cycle,
 		Link: closed.Link{Rate: c.OutRate, Delay: l.Delay, Overhead: s.Overhead, Loss: l.Loss},
 	}
-	job = closed.Job{Updates: uint32(s.Workload.UpdatesPerWorker), Compute: l.Compute, Jitter: l.Spread, Apart: l.Apart, Limit: l.Limit}
+	updates, err := closed.Rounds(s.Workload.UpdatesPerWorker)
+	if err != nil {
+		return net, job, parts, err
+	}
+	job = closed.Job{Updates: updates, Compute: l.Compute, Jitter: l.Spread, Apart: l.Apart, Limit: l.Limit}
 	job.Layout.Values, job.PerPacket = l.Values, parts.PerPacket
 	return net, job, parts, nil
 }

@@ -39,14 +39,17 @@ func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl
 	job := s.Job
 	job.Layout = endpoint.Layout{Values: ppo.Params, PerPacket: parts.PerPacket}
 	job.Begin, job.Values, job.Applied = t.begin, t.values, t.applied
-	job.Updates = uint32(c.Iterations)
+	updates := c.Iterations
 	if !s.Mode.Sync && parts.Server == nil {
 		// As many gradients as the others: an update takes several of them, of anybody.
 		fan := s.Options.H
 		if fan == 0 {
 			fan = c.Workers
 		}
-		job.Updates = uint32((c.Iterations*c.Workers + fan - 1) / fan)
+		updates = (c.Iterations*c.Workers + fan - 1) / fan
+	}
+	if job.Updates, err = closed.Rounds(updates); err != nil {
+		return nil, err
 	}
 	if parts.Program != nil {
 		parts.Build.LaneMemory = job.PerPacket

@@ -51,11 +51,17 @@ func (t *Topology) Patience(runs int) error {
 	if err != nil {
 		return err
 	}
-	seconds := events * float64(max(runs, 1)) / eventsPerSecond
+	events *= float64(max(runs, 1))
+	return Patient(events/eventsPerSecond, fmt.Sprintf("%.2g events", events), "shorten the duration")
+}
+
+// Patient refuses what takes more than ten minutes on one core: so many seconds for what there is of it. instead is what would
+// take less. The error matches ErrLong.
+func Patient(seconds float64, what, instead string) error {
 	if seconds < patience.Seconds() {
 		return nil
 	}
-	return fmt.Errorf("%w: about %.2g events, %s on one core; shorten the duration, or add --yes if you mean it", ErrLong, events*float64(max(runs, 1)), spoken(seconds))
+	return fmt.Errorf("%w: about %s, %s on one core; %s, or add --yes if you mean it", ErrLong, what, spoken(seconds), instead)
 }
 
 // spoken is a span of wall time in the unit that people would use.

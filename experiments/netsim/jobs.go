@@ -2,6 +2,7 @@ package netsim
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/olafctl/olaf"
@@ -128,10 +129,11 @@ func (j *Jobs) job() {
 	j.Job.Layout.Values, j.Job.PerPacket = int((t.Update-olaf.HeaderBytes)/olaf.LaneBytes), j.parts.PerPacket
 	shortest, _ := t.periods()
 	// With random gaps there can be more than the time holds periods, but not many times as many.
-	j.Job.Updates = 2*uint32(j.Job.Limit/shortest) + 100
+	updates := 2*float64(j.Job.Limit/shortest) + 100
 	if !j.Mode.Sync {
-		j.Job.Updates *= uint32(j.Network.Workers) // an update may hold as little as one gradient
+		updates *= float64(j.Network.Workers) // an update may hold as little as one gradient
 	}
+	j.Job.Updates = uint32(min(updates, math.MaxUint32)) // which nobody lives to see
 }
 
 // Waited is what hosts that wait for answers counted and measured beside a Result, over the whole run.

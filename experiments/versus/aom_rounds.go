@@ -43,7 +43,11 @@ func (p *player) rounds(set system.Set, rate olaf.Rate, updates int, seed uint64
 	}
 	parts.Frame, parts.Header = nil, size-olaf.Size(lanes)*olaf.LaneBytes // what is on the wire is the same for all
 	net := &closed.Network{Workers: workers / clusters, Jobs: clusters, Link: closed.Link{Rate: rate, Overhead: overhead}}
-	j := &closed.Job{Updates: uint32(updates), Limit: 60 * olaf.Second}
+	counted, err := closed.Rounds(updates)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	j := &closed.Job{Updates: counted, Limit: 60 * olaf.Second}
 	j.Layout.Values, j.PerPacket = lanes, lanes
 	mean := gap()
 	j.Begin = func(worker int, vector uint32) olaf.Duration {

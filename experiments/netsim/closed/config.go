@@ -115,10 +115,10 @@ func (n *Network) check() error {
 		}
 	}
 	switch {
-	case n.Workers < 1:
-		return fmt.Errorf("%w: %d workers", ErrConfig, n.Workers)
-	case n.Jobs < 1:
-		return fmt.Errorf("%w: %d jobs", ErrConfig, n.Jobs)
+	case n.Workers < 1 || n.Workers > MaxWorkers:
+		return fmt.Errorf("%w: %d workers; frames name 1 to %d of a job", ErrConfig, n.Workers, MaxWorkers)
+	case n.Jobs < 1 || n.Jobs > MaxJobs:
+		return fmt.Errorf("%w: %d jobs; frames name 1 to %d", ErrConfig, n.Jobs, MaxJobs)
 	case len(n.Access) > n.Workers:
 		return fmt.Errorf("%w: links for %d of %d workers", ErrConfig, len(n.Access), n.Workers)
 	case n.PerRack < 0:
