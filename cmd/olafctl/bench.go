@@ -305,6 +305,9 @@ func (f *benchFlags) consistent(cmd *cobra.Command, env *cli.Env) error {
 	if err := oneScreen(env, f.tui, f.format); err != nil {
 		return err
 	}
+	if others := strings.Split(f.spec.Versus, ","); cmd.Flags().Changed("versus") && slices.Contains(others, f.spec.Queue) {
+		return cli.UsageError("--versus %s: %s cannot stand beside itself", f.spec.Versus, f.spec.Queue)
+	}
 	device, _, err := env.Devices.Of(f.device)
 	if err != nil {
 		return err

@@ -52,7 +52,7 @@ func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err erro
 	run = b.collector.Finish(b.loopCounts(&counters, result, &net, &parts))
 	run.Queue, run.OutRateBPS = c.Queue, int64(c.OutRate)
 	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
-	run.Invalid = append(append(b.loopDoubts(result, job.Limit), played.Faults...), run.Invalid...)
+	run.Invalid = append(append(b.loopDoubts(result, job.Limit, parts.Inexact && net.Link.Loss > 0), played.Faults...), run.Invalid...)
 	if p := played.Pacing; p != nil {
 		run.LatenessNS = &p.LatenessNS
 		if p.Withheld != "" {
@@ -217,8 +217,9 @@ func ceiling(net *closed.Network, parts *system.Parts) int64 {
 	return int64(float64(net.Link.Rate) * values / float64(parts.Size(&full, false)+net.Link.Overhead))
 }
 
-// loopDoubts are the reasons for which a run of a loop must not be used.
-func (b *station) loopDoubts(r *closed.Result, limit olaf.Duration) []string {
+// loopDoubts are the reasons for which a run of a loop must not be used. Of a system that is published to be inexact where frames
+// are lost, what its sums hold is what was measured.
+func (b *station) loopDoubts(r *closed.Result, limit olaf.Duration, inexactly bool) []string {
 	var why []string
 	of := " of virtual time"
 	if b.measured {
@@ -230,6 +231,9 @@ func (b *station) loopDoubts(r *closed.Result, limit olaf.Duration) []string {
 		}
 	}
 	say(r.Hung, "it hung: not every host was done after %v%s, which was all it was given", limit, of)
+	if inexactly {
+		return why
+	}
 	inexact, torn := r.Endpoints.Of("packets_inexact"), r.Endpoints.Of("updates_torn")
 	say(inexact > 0, "%d packets of sums do not hold exactly one contribution of every worker", inexact)
 	say(torn > 0, "%d updates are made of sums of different rounds", torn)

@@ -173,11 +173,11 @@ func (p *Plan) hosts(c *Config) (net closed.Network, job closed.Job, parts syste
 	if parts, err = s.parts(c.system); err != nil {
 		return net, job, parts, err
 	}
+	if err = parts.Lose(c.Queue, l.Loss); err != nil {
+		return net, job, parts, err
+	}
 	if parts.Program == nil {
 		parts.Program, parts.Passes = c.system.Switched(), true
-	}
-	if parts.Passes && l.Loss > 0 {
-		return net, job, parts, fmt.Errorf("%w: nothing that is lost is sent again, as the transport of %s is taken to be reliable; leave the loss out", ErrSpec, c.Queue)
 	}
 	net = closed.Network{
 		Workers: s.fan(), Jobs: s.Workload.Clusters, PerRack: s.perRack(), Cycle: olaf.Cycle,

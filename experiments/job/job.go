@@ -42,6 +42,9 @@ func (s *Spec) Check() error {
 	if err != nil {
 		return err
 	}
+	if err := parts.Lose(s.System.Name, s.Network.Link.Loss); err != nil {
+		return err
+	}
 	j := s.Job
 	j.PerPacket = parts.PerPacket
 	if _, err = closed.Jobs(s.Network, j, parts, s.Mode.Sync); err != nil {

@@ -58,7 +58,7 @@ func iswitchParts(d *program.Description, o *Options, worker func(endpoint.Confi
 		format = frame.ISwitchExact
 	}
 	p := Parts{
-		Worker: worker, Program: d, Fan: o.H, Frame: format, PerPacket: iswitch.Lanes,
+		Worker: worker, Program: d, Fan: o.H, Frame: format, PerPacket: iswitch.Lanes, Inexact: o.Profile != iswitch.Exactly,
 		Build: program.Config{Slots: o.slots(), Wrap: o.Wrap, Profile: o.Profile},
 	}
 	if o.Jobs > 1 {

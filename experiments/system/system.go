@@ -80,6 +80,8 @@ type Parts struct {
 	// Window is how many packets a worker whose Server only adds up has on their way; workers apply the sums themselves. 0 of
 	// all other systems.
 	Window int
+	// Inexact says that where frames are lost its sums may hold other than one contribution of every worker, as published.
+	Inexact bool
 	// Whole says that a table holds a place for every packet of a vector.
 	Whole bool
 	// Renewal is what the management tells workers when it has changed the tree of servers for the Value-th time; nil where
@@ -107,6 +109,15 @@ func (p *Parts) Numbered(packets, rounds int) error {
 	}
 	return fmt.Errorf("%w: %s of %s can't be written as frames, which number %d over all rounds; %s",
 		ErrOptions, olaf.Plural(rounds, "round"), olaf.Plural(packets, "packet"), p.Numbers, fits)
+}
+
+// Lose refuses links that lose frames where nobody sends again what is lost: of hosts whose switches only forward. The error matches
+// ErrOptions.
+func (p *Parts) Lose(name string, share float64) error {
+	if p.Program != nil || !(share > 0) {
+		return nil
+	}
+	return fmt.Errorf("%w: nothing that is lost is sent again, as the transport of %s is taken to be reliable; leave the loss out", ErrOptions, name)
 }
 
 // Size is the length of a packet's frame, without the check sequence; past says that it goes past the aggregators.
