@@ -187,7 +187,7 @@ func (s *sink) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	*s = append(*s, emission{to, *p, slices.Clone(lanes)})
 }
 
-// Bounds writes what a program says of itself and of each configuration, and then of each job in turn on the first one,
+// Bounds writes what a program says of itself, of its tables and of each configuration, and then of each job in turn on the first one,
 // where a job that is taken stays: testdata/bounds.txt.
 func Bounds(t *testing.T, d program.Description, configs []program.Config, jobs []program.Job) {
 	t.Helper()
@@ -199,6 +199,9 @@ func Bounds(t *testing.T, d program.Description, configs []program.Config, jobs 
 	fmt.Fprintf(&text, "output %v parts %v inside %v identities %v\n", d.Ledger.Output, d.Ledger.Parts, d.Ledger.Inside, d.Ledger.Identities)
 	for _, name := range slices.Sorted(maps.Keys(d.Actions)) {
 		fmt.Fprintf(&text, "action %s %d\n", name, d.Actions[name])
+	}
+	for _, table := range d.Tables {
+		fmt.Fprintf(&text, "table %+v, others are %s\n", table, d.ClassName(d.Stranger))
 	}
 	for _, cfg := range configs {
 		p, err := d.New(cfg)
