@@ -16,6 +16,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/realtime"
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
@@ -61,6 +62,12 @@ func TestWithoutRights(t *testing.T) {
 	for _, r := range realRights {
 		held[r.Name] = []netlab.Right{r}
 	}
+	t.Run("priority doctor", func(t *testing.T) { // testbeds do without, and carry less
+		stdout, _, code := without(t, []netlab.Right{realtime.PriorityRight}, "testbed", "doctor", "-o", "json")
+		if code != cli.ExitDevice || !strings.Contains(stdout, "or setcap cap_sys_nice+ep olafctl\"") || !strings.Contains(stdout, "frames a second") {
+			t.Errorf("exit code %d:\n%s", code, stdout)
+		}
+	})
 	for name, rights := range held {
 		for _, args := range [][]string{
 			{"bench", "-d", "xdp:", "--runs", "1", "--rate", "1M", "--out-rate", "1M"},

@@ -187,16 +187,14 @@ var errTestbed = olaf.NewError(olaf.Device, "this machine lacks")
 func examineTestbed() []ability {
 	all := []ability{kernelAbility()}
 	rights := append(append([]netlab.Right{}, xdp.LoadRights...), netlab.NamespaceRights[0], netlab.PacketRights[0])
-	able := true
-	for _, r := range rights {
+	for _, r := range append(rights, realtime.PriorityRight) {
 		a := ability{Name: r.Name, Says: "there, to " + r.For, OK: true}
 		if netlab.Missing(r) != nil {
 			a = ability{Name: r.Name, Says: "not there, to " + r.For, Remedy: "run with sudo, or setcap " + strings.ToLower(r.Name) + "+ep olafctl"}
-			able = false
 		}
 		all = append(all, a)
 	}
-	if !able {
+	if netlab.Missing(rights...) != nil {
 		return append(all, ability{Name: "namespaces", Says: "not tried, for want of rights", Remedy: "mend the lines above first"})
 	}
 	return append(all, tryTestbed()...)
@@ -294,6 +292,9 @@ func ratesAbility() ability {
 		r.Senders, r.Program, r.Pacer, c.Carry(), c.Carry()/2)}
 	if !a.OK {
 		a.Remedy = "end other programs, or give the machine two processors"
+		if netlab.Missing(realtime.PriorityRight) != nil {
+			a.Remedy = "give it " + realtime.PriorityRight.Name + ", the line above, or " + a.Remedy
+		}
 	}
 	return a
 }

@@ -8,6 +8,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/olafctl/olaf/fpga/netlab"
 )
 
 // clock reads the kernel's monotonic clock, on which programs stamp what they decide, without asking the kernel.
@@ -99,6 +101,9 @@ var (
 	Arrival = Thread{0, 2}
 	Output  = Thread{1, 1}
 )
+
+// PriorityRight is what threads need to go before all other programs. Without it they keep time among these, and carry less.
+var PriorityRight = netlab.Right{Name: "CAP_SYS_NICE", Number: unix.CAP_SYS_NICE, For: "let threads that keep time go before other programs"}
 
 // OwnThread keeps the calling goroutine on a thread, whose naps end in time, and which goes before all others where that is
 // allowed: it sleeps most of the time, and the kernel keeps some of every second for the others. Which processor it gets is not left to the kernel: it may put two who wait for each other on one.

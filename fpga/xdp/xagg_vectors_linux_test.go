@@ -40,7 +40,9 @@ func TestSumVectors(t *testing.T) {
 				t.Fatal(err)
 			}
 			described := xagg.Describe()
-			described.New = func(cfg program.Config) (program.Program, error) { return &station{T: t, cfg: cfg, totals: map[string]uint64{}}, nil }
+			described.New = func(cfg program.Config) (program.Program, error) {
+				return &station{T: t, cfg: cfg, totals: map[string]uint64{}}, nil
+			}
 			subject, err := v.Build([]program.Description{described})
 			if err != nil {
 				t.Fatal(err)
