@@ -177,6 +177,8 @@ type PaperRow struct {
 	Verdict      string `json:"verdict"`  // one of package paper's words
 	Expected     string `json:"expected"` // what is known to be reached; a worse verdict is a miss
 	Note         string `json:"note,omitempty"`
+	// Contradiction says where the paper disagrees with itself on this; the verdict of that name is only of what nobody can reach.
+	Contradiction string `json:"contradiction,omitempty"`
 	// Sensitivity is the same number under other assumptions.
 	Sensitivity []Sensitivity `json:"sensitivity,omitempty"`
 }

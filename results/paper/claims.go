@@ -74,6 +74,8 @@ type Claim struct {
 	Source string
 	// Contradiction says which printed numbers exclude this one, so that nobody can reach both.
 	Contradiction string
+	// Disagreement says which printed numbers do not go with this one, without excluding it: it is judged all the same.
+	Disagreement string
 	// Inconsistency tells what else is odd about what was published.
 	Inconsistency string
 	// Untestable says why this project can't measure it; empty when it can.

@@ -23,7 +23,7 @@ func fittedOr(i int) Basis {
 func iswitchPaper() Paper {
 	const sizes, property = "iSwitch (ISCA'19)", "a property of its models"
 	return Paper{Name: "iswitch", was: iswitchWas, rows: slices.Concat(
-		iswitchTable3(), iswitchTable4(), iswitchTable5(), iswitchFigures(),
+		iswitchTable3(), iswitchTable4(), iswitchTable5(), iswitchFigures(), iswitchText(),
 		[]row{{artefact: "table1", row: "model size", source: sizes, cells: slices.Concat(
 			elsewhere("MB", property, iswitchModels[:2], "6.41", "3.31"), elsewhere("kB", property, iswitchModels[2:], "40.02", "157.52"))}},
 	)}
@@ -82,7 +82,7 @@ func iswitchTable5() []row {
 	var rows []row
 	for i, model := range iswitchModels {
 		isw := number("isw", printed[i][1], "ms", Match, "it is what a gradient's computing time was taken from", "", "table5."+model+".ps")
-		isw.Inconsistency = "by the paper's own hours asynchronous iSwitch trains longer than synchronous iSwitch"
+		isw.Disagreement = "by the paper's own hours asynchronous iSwitch trains longer than synchronous iSwitch"
 		rows = append(rows, row{artefact: "table5", row: model, source: "iSwitch (ISCA'19), Table 5", cells: slices.Concat(
 			on(fittedOr(i), jobSeeds, number("ps", printed[i][0], "ms", expect[i], server, causeHosts, "table5."+model+".isw")),
 			on(Calibrated, jobSeeds, isw))})
@@ -104,7 +104,7 @@ func iswitchFigures() []row {
 	overAR := span("iteration below ar", "36.7", "48.9", [2]Verdict{WithinTwo, Contradiction})
 	overAR.cells[1].Contradiction = "4.40 h of 9.01 h in Table 4 are 51.2 % less, for DDPG"
 	overPS := span("aggregation below ps", "81.6", "85.8", [2]Verdict{Near, Near})
-	overPS.cells[1].Inconsistency = "with DQN's 72.7 % shorter iteration it makes aggregation 84.7 to 89.1 % of the server's iteration; the text says at most 83.2 %"
+	overPS.cells[1].Disagreement = "with DQN's 72.7 % shorter iteration it makes aggregation 84.7 to 89.1 % of the server's iteration; the text says at most 83.2 %"
 	order := func(model string) row {
 		trend := func(column string) Claim {
 			return Claim{Column: column, Unit: "x", Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: TrendOnly,

@@ -81,7 +81,7 @@ func rowOf(c *Claim, ours Ours, byID map[string]*Claim) results.PaperRow {
 	b := besideOf(c, ours, byID, "")
 	row := results.PaperRow{ID: c.ID, Artefact: c.Artefact, Row: c.Row, Column: c.Column, Unit: c.Unit, Source: c.Source,
 		Basis: string(c.Basis), Kind: string(c.Kind), Side: string(c.Side), Published: results.Float(c.Value), Rounding: results.Float(c.Rounding),
-		Than: results.Missing(), Ours: m.Statistic, DeviationPct: c.deviation(&m.Statistic), Expected: string(c.Expect)}
+		Than: results.Missing(), Ours: m.Statistic, DeviationPct: c.deviation(&m.Statistic), Expected: string(c.Expect), Contradiction: cmp.Or(c.Contradiction, c.Disagreement)}
 	if n := c.Neighbour; n != nil {
 		if row.Neighbour = n.ID; n.ID == "" {
 			row.Than = results.Float(n.Is)
@@ -266,7 +266,7 @@ func difference(a, b *results.Statistic) (mean, half float64) {
 // what is odd.
 func (c *Claim) note(reason string) string {
 	var parts []string
-	for _, part := range []string{reason, c.Why, c.Inconsistency} {
+	for _, part := range []string{reason, c.Why, c.Disagreement, c.Inconsistency} {
 		if part != "" {
 			parts = append(parts, part)
 		}

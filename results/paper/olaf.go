@@ -157,7 +157,7 @@ func olafTable3() []row {
 	const control = "N counts the active clusters, as in the text, so that no send probability is below 8/10 and little changes"
 	why, cause := [4]string{control, control, control, olafWhy[3] + "; " + control}, [4]string{causeControl, causeControl, causeControl, causeControl}
 	fifo := multiHopRow("table3", "fifo", "olaf", fifoWhy, fifoCause, [4]cell{{"86", Near}, {"1381", WithinTwo}, {"5382", WithinTwo}, {"0.86", WithinTwo}})
-	fifo.cells[3].Inconsistency = "over ten clusters of the printed ages Jain's index is at most 0.741; the printed ages fit per worker"
+	fifo.cells[3].Disagreement = "over ten clusters of the printed ages Jain's index is at most 0.741; the printed ages fit per worker"
 	merged := multiHopRow("table3", "olaf", "fifo", olafWhy, olafCause, [4]cell{{"5.6", WithinTwo}, {"243", WithinTwo}, {"291", WithinTwo}, {"0.91", WithinTwo}})
 	controlled := multiHopRow("table3", "olaf tc", "olaf", why, cause, [4]cell{{"4.7", WithinTwo}, {"263", WithinTwo}, {"270", WithinTwo}, {"0.99", TrendOnly}})
 	narrows := Claim{Column: "gap narrows", Unit: "ms", Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: TrendOnly, Cause: causeControl,

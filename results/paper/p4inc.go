@@ -74,17 +74,17 @@ func (l *table1Line) claims() []Claim {
 	seconds := func(column, printed, beside string, expect Verdict) Claim {
 		c := number(column+" ct bti", printed, "s", expect, "with the printed capacities jobs wait for hardly anything but their own interfaces; what made theirs wait is not printed", causeLoad, at+beside+"_ct_bti")
 		if l.jobs == 60 && column != "norecon" {
-			c.Inconsistency = "ten jobs more than in the line above, at most 0.7 Tb, take it to twice the time"
+			c.Disagreement = "ten jobs more than in the line above, at most 0.7 Tb, take it to twice the time"
 		}
 		if l.jobs == 80 && column == "norecon" {
-			c.Inconsistency = "21.7 s are printed for 60 and for 80 jobs"
+			c.Disagreement = "21.7 s are printed for 60 and for 80 jobs"
 		}
 		return c
 	}
 	connections := func(column, printed, beside string) Claim {
 		c := number(column+" aoi", printed, "connections", Differs, "set up from an even mesh; with which connections theirs begin is not printed", causeOptics, at+beside+"_aoi")
 		if column == "milp" {
-			c.Inconsistency = "called the least, but the printed objective does not count reconfigurations"
+			c.Disagreement = "called the least, but the printed objective does not count reconfigurations"
 		}
 		return c
 	}

@@ -327,7 +327,7 @@ func TestEveryClaimIsAsDeclared(t *testing.T) {
 			beside = cmp.Or(n.ID, fmt.Sprint(n.Is))
 		}
 		fmt.Fprintf(&b, "%s · %s · %s · %s %s %s %s · beside %s · 1−J %v · %d runs · %s · %q · %s · %q\n", c.ID, c.Was, c.Source, c.Basis, c.Kind, strings.TrimSpace(string(c.Side)+" "+c.Printed), c.Unit,
-			beside, c.Unfairness, c.Seeds, c.Expect, c.Cause, cmp.Or(c.Renewed, "–"), c.Contradiction+c.Inconsistency)
+			beside, c.Unfairness, c.Seeds, c.Expect, c.Cause, cmp.Or(c.Renewed, "–"), c.Contradiction+c.Disagreement+c.Inconsistency)
 	}
 	golden.Equal(t, "claims.txt", []byte(b.String()))
 }

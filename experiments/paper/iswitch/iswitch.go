@@ -30,6 +30,7 @@ func Experiments(set system.Set) experiments.Set {
 		one("table5", "Table 5", "time of an asynchronous iteration: parameter server and iSwitch with staleness up to 3", "2 s", runTable5),
 		one("fig12", "Fig. 12", "what of a synchronous iteration is gradient aggregation", "2 s", runFig12),
 		one("fig15", "Fig. 15", "speed-up with 4 to 12 workers in racks of 3, synchronous and asynchronous", "5 s", runFig15),
+		one("text", "§§2 to 6", "the paper's own numbers, worked out", "0 s", runText),
 	}
 }
 

@@ -126,3 +126,10 @@ func runTable3(ctx context.Context, l *lab, o experiments.Options) (bench.Report
 	sayBasis(t)
 	return t, nil
 }
+
+func runText(_ context.Context, _ *lab, o experiments.Options) (bench.Report, error) {
+	t := experiments.NewTable("iswitch/text", "§§2 to 6", &o, nil)
+	t.Compare(paper.Ours{})
+	t.Say("Table 1's sizes are binary units, as the layers of the networks that it names add up to; the board's chip is an XC7VX690T")
+	return t, nil
+}

@@ -1,0 +1,148 @@
+package paper
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// causePrinted heads what the paper's own numbers give in docs/reproduction.md.
+const causePrinted = "What the printed numbers of iSwitch give"
+
+// What iSwitch's §§2 to 6 print, a number a model: from these its arithmetic follows.
+var (
+	iswitchBytes = [4]float64{6.41 * (1 << 20), 3.31 * (1 << 20), 40.02 * (1 << 10), 157.52 * (1 << 10)} // Table 1, binary units as the networks' layers say
+	// Hours are those of the parameter server, AllReduce and iSwitch (Table 4), and of the server and iSwitch (Table 5).
+	iswitchSyncHours   = [4][3]float64{{31.72, 16.08, 8.66}, {2.87, 1.78, 1.12}, {0.39, 0.42, 0.22}, {8.07, 9.01, 4.40}}
+	iswitchAsyncHours  = [4][2]float64{{43.54, 11.74}, {4.38, 1.39}, {0.51, 0.27}, {9.65, 6.20}}
+	iswitchStudied     = [4]string{"200.00", "2.00", "0.15", "2.50"}                           // million iterations, Table 1
+	iswitchSynchronous = [4]float64{1.40, 0.20, 0.08, 0.75}                                    // million iterations, Table 4
+	iswitchUpdates     = [4][2]float64{{6.30, 3.50}, {1.20, 0.40}, {0.54, 0.12}, {3.00, 1.50}} // million iterations, Table 5
+)
+
+// Of the board and its cluster (§§4 and 5.3).
+const (
+	iswitchWorkers   = 4
+	iswitchStaleness = 3       // S
+	iswitchLanes     = 366     // float32 in a packet of 1,522 bytes with a VLAN tag and its check sequence
+	iswitchFrame     = 1514    // bytes of that packet which cross the accelerator's bus
+	iswitchLine      = 1538    // bytes that it takes of a line
+	iswitchPortBPS   = 10e9    // of each of the four ports
+	iswitchBusBytes  = 32      // of a cycle
+	iswitchClockHz   = 200e6   // of the bus
+	iswitchBRAMPct   = 44.5    // that the accelerator takes
+	virtexBRAMBytes  = 6773760 // of an XC7VX690T: 1,470 blocks of 36 Kib
+)
+
+// iswitchSegments is how many packets a vector takes, each with a counter of its own.
+func iswitchSegments(i int) float64 { return math.Ceil(iswitchBytes[i] / 4 / iswitchLanes) }
+
+// iswitchBusPct is the load of the accelerator's bus with so many ports full of packets.
+func iswitchBusPct(ports float64) float64 {
+	const cycles, seconds = (iswitchFrame + iswitchBusBytes - 1) / iswitchBusBytes, iswitchLine * 8 / iswitchPortBPS
+	return 100 * ports * cycles / iswitchClockHz / seconds
+}
+
+// follows is a number that arithmetic on what is printed gives. Where that excludes what the claim says, contradiction tells how.
+func follows(c Claim, value float64, contradiction string) Claim {
+	c.Basis, c.Follows, c.Cause = Arithmetic, value, causePrinted
+	if contradiction != "" {
+		c.Expect, c.Contradiction = Contradiction, contradiction
+	}
+	return c
+}
+
+// iswitchText is what follows from what the paper prints, and where its numbers do not go together.
+func iswitchText() []row {
+	return slices.Concat(iswitchBoard(), iswitchRatios(), iswitchAsynchrony())
+}
+
+// iswitchBoard is of the accelerator: what its bus carries and its memory holds.
+func iswitchBoard() []row {
+	bus := func(column string, ports float64) Claim {
+		return follows(Claim{Column: column, Unit: "%", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: 100}, Expect: TrendOnly,
+			Why: "full packets take 48 of 61.5 cycles between two of them on four ports; that the bus keeps up is said without a number"}, iswitchBusPct(ports), "")
+	}
+	var held []Claim
+	for i, model := range iswitchModels {
+		const segment = iswitchLanes*4 + 2 // the sum and a counter
+		taken := iswitchSegments(i) * segment
+		c := Claim{Column: model, Printed: "44.5", Unit: "% of block RAM", Kind: Bound, Side: Below, Expect: BoundMet, Why: "a whole vector in buffers, a counter of two bytes a segment"}
+		pct, why := 100*taken/virtexBRAMBytes, ""
+		if pct > iswitchBRAMPct {
+			why = fmt.Sprintf("%.0f segments of %d bytes are %.2f MB; %g %% of the chip's %.2f MB are %.2f MB, and how segments would be recycled is not said",
+				iswitchSegments(i), segment, taken/1e6, iswitchBRAMPct, virtexBRAMBytes/1e6, iswitchBRAMPct*virtexBRAMBytes/1e8)
+		}
+		held = append(held, follows(c, pct, why))
+	}
+	return []row{
+		{artefact: "text", row: "bus load", source: "iSwitch (ISCA'19), §3.3 and §4", cells: []Claim{bus("four ports", iswitchWorkers), bus("and results", iswitchWorkers+1)}},
+		{artefact: "text", row: "vector in memory", source: "iSwitch (ISCA'19), §4", cells: held},
+		{artefact: "text", row: "counters of a vector", source: "iSwitch (ISCA'19), §3.3 and Algorithm 1", cells: []Claim{follows(
+			Claim{Column: "dqn", Unit: "counters", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: 2}, Why: "Algorithm 1 sums H gradient vectors, one count"},
+			iswitchSegments(0), fmt.Sprintf("the accelerator counts each of %.0f segments up to H on its own: with unequal rates, jitter or loss the segments of a sum are of different vectors", iswitchSegments(0)))}},
+		{artefact: "text", row: "staleness bound", source: "iSwitch (ISCA'19), §3.3 and Algorithm 1", cells: []Claim{follows(
+			Claim{Column: "after 4 losses", Printed: "3", Unit: "iterations", Kind: Bound, Side: Below, Why: "by how much a segment lags that has lost so many packets"},
+			iswitchStaleness+1, "no packet names its iteration: each that is lost leaves its segment's sums one gradient behind for good, so that S + 1 = 4 losses exceed S = 3")}},
+	}
+}
+
+// iswitchRatios are speed-ups by the printed hours, and what the ranges of the text do to each other.
+func iswitchRatios() []row {
+	speedup := func(name string, printed [4]string, expect [4]Verdict, ratio func(i int) float64) row {
+		r := row{artefact: "text", row: name, source: "iSwitch (ISCA'19), Tables 3 to 5"}
+		for i, model := range iswitchModels {
+			c := Claim{Column: model, Printed: printed[i], Unit: "x", Kind: Value, Neighbour: &Neighbour{Is: 1}, Expect: expect[i], Why: "the printed hours of the one over those of the other"}
+			if got := fmt.Sprintf("%.2f", ratio(i)); got != printed[i] {
+				c.Disagreement = fmt.Sprintf("the printed hours give %s, Table 3 has %s; no more than their rounding may hide", got, printed[i])
+			}
+			r.cells = append(r.cells, follows(c, ratio(i), ""))
+		}
+		return r
+	}
+	all := [4]Verdict{Match, Match, Match, Match}
+	const shorter, least, most = 72.7, 81.6, 85.8
+	share := follows(Claim{Column: "dqn", Printed: "83.2", Unit: "%", Kind: Bound, Side: Below, Why: "the least that aggregation takes of DQN's iteration with a parameter server"}, 100*shorter/most,
+		fmt.Sprintf("an iteration that is %g %% shorter because aggregation is %g to %g %% shorter was %.1f to %.1f %% aggregation", shorter, least, most, 100*shorter/most, 100*shorter/least))
+	r := row{artefact: "text", row: "iterations", source: "iSwitch (ISCA'19), Tables 1 and 4"}
+	for i, model := range iswitchModels {
+		r.cells = append(r.cells, follows(Claim{Column: model, Printed: iswitchStudied[i], Unit: "M", Kind: Value, Neighbour: &Neighbour{}, Why: "what Table 1 calls a training's iterations"}, iswitchSynchronous[i],
+			fmt.Sprintf("Table 4 trains %.2f M: Table 1 prints %.3g times as many, of frames and not of updates", iswitchSynchronous[i], tableOneOver(i))))
+	}
+	return []row{
+		speedup("sync speedup by hours", [4]string{"3.66", "2.55", "1.72", "1.83"}, [4]Verdict{Match, Match, Near, Match}, func(i int) float64 { return iswitchSyncHours[i][0] / iswitchSyncHours[i][2] }),
+		speedup("allreduce speedup by hours", [4]string{"1.97", "1.62", "0.91", "0.90"}, [4]Verdict{Match, Match, Near, Match}, func(i int) float64 { return iswitchSyncHours[i][0] / iswitchSyncHours[i][1] }),
+		speedup("async speedup by hours", [4]string{"3.71", "3.14", "1.92", "1.56"}, all, func(i int) float64 { return iswitchAsyncHours[i][0] / iswitchAsyncHours[i][1] }),
+		{artefact: "text", row: "aggregation of an iteration", source: "iSwitch (ISCA'19), §§2.3 and 6.1", cells: []Claim{share}}, r,
+	}
+}
+
+// tableOneOver is how many of Table 1's iterations there are for one of Table 4.
+func tableOneOver(i int) float64 {
+	studied, _ := printed(iswitchStudied[i])
+	return studied / iswitchSynchronous[i]
+}
+
+// iswitchAsynchrony is what asynchronous training gains by the paper's own tables.
+func iswitchAsynchrony() []row {
+	const source, hours = "iSwitch (ISCA'19), §6.2 and Table 5", "iSwitch (ISCA'19), Tables 4 and 5"
+	fewer, sooner := row{artefact: "text", row: "gradients saved", source: source}, row{artefact: "text", row: "async over sync", source: hours}
+	for i, model := range iswitchModels {
+		server, own := iswitchUpdates[i][0], iswitchWorkers*iswitchUpdates[i][1]
+		async, sync := iswitchAsyncHours[i][1], iswitchSyncHours[i][2]
+		saved := Claim{Column: model, Unit: "%", Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: Opposite,
+			Why:          "how many fewer gradients asynchronous iSwitch trains on than the server, where the text has fewer iterations by fresher gradients",
+			Disagreement: fmt.Sprintf("an iteration of the server holds 1 gradient, one of iSwitch %d: %.2f M against %.2f M", iswitchWorkers, server, own)}
+		if own < server {
+			saved.Expect = TrendOnly
+		}
+		fewer.cells = append(fewer.cells, follows(saved, 100*(1-own/server), ""))
+		sooner.cells = append(sooner.cells, follows(Claim{Column: model, Unit: "x", Kind: Trend, Side: Below, Neighbour: &Neighbour{Is: 1}, Expect: Opposite,
+			Why:          "hours of asynchronous over those of synchronous iSwitch, which §6.1 declines to compare; that workers do not wait is what asynchrony is for",
+			Disagreement: fmt.Sprintf("asynchronous iSwitch trains longer: %.2f h against %.2f h", async, sync)}, async/sync, ""))
+	}
+	given := follows(Claim{Column: "most", Printed: "3", Unit: "iterations", Kind: Value, Neighbour: &Neighbour{}, Expect: Match,
+		Why:          "with four workers that take turns three others commit between two gradients of one",
+		Disagreement: "S = 3 is given to the asynchronous server “for fairness”, which never goes beyond it with 4 workers, as the sentence itself says"}, iswitchWorkers-1, "")
+	return []row{fewer, sooner, {artefact: "text", row: "staleness of the server", source: source, cells: []Claim{given}}}
+}
