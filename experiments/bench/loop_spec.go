@@ -174,7 +174,7 @@ func (p *Plan) hosts(c *Config) (net closed.Network, job closed.Job, parts syste
 		return net, job, parts, err
 	}
 	if err = parts.Lose(c.Queue, l.Loss); err != nil {
-		return net, job, parts, err
+		return net, job, parts, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
 	if parts.Program == nil {
 		parts.Program, parts.Passes = c.system.Switched(), true
