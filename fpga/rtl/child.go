@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"syscall"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -137,7 +138,7 @@ func (c *child) fail(err error) error {
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
 		what = "it kept silent for too long"
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE):
 		what = "it ended: " + c.cmd.ProcessState.String()
 	}
 	if said := bytes.TrimSpace(c.said.Bytes()); len(said) > 0 {

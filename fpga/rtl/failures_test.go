@@ -2,6 +2,7 @@ package rtl
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,10 +42,12 @@ func TestLostChild(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		signal syscall.Signal
+		dead   bool // before it is asked for anything
 		says   string
 	}{
-		{"killed", syscall.SIGKILL, "signal: killed"},
-		{"hung", syscall.SIGSTOP, "kept silent"},
+		{"killed", syscall.SIGKILL, false, "signal: killed"},
+		{"dead", syscall.SIGKILL, true, "signal: killed"},
+		{"hung", syscall.SIGSTOP, false, "kept silent"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			card, err := Open(t.Context(), Config{Patience: 200 * time.Millisecond})
@@ -53,6 +56,10 @@ func TestLostChild(t *testing.T) {
 			}
 			if err := card.child.cmd.Process.Signal(c.signal); err != nil {
 				t.Fatal(err)
+			}
+			if c.dead {
+				_ = card.child.from.SetReadDeadline(time.Time{})
+				_, _ = io.Copy(io.Discard, card.child.from) // until nobody holds the other end
 			}
 			err = card.Sleep(t.Context(), olaf.Microsecond)
 			if !errors.Is(err, fpga.ErrGone) || !strings.Contains(err.Error(), c.says) {
