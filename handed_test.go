@@ -2,7 +2,12 @@ package olaf_test
 
 import (
 	"go/ast"
+	"go/parser"
+	"go/token"
+	"path"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -10,29 +15,32 @@ import (
 // asking are the files below cmd that build the set of systems, or of programs, in place of being handed it, each with its reason.
 // A name on this list is a debt: nothing new goes there.
 var asking = map[string]string{
-	"experiments/netsim/station.go":  "a topology names its system, and is read without the set",
-	"experiments/netsim/waiting.go":  "a topology names its system, and is read without the set",
-	"experiments/netsim/schema.go":   "the schema of that file",
-	"experiments/job/plan.go":        "a job that is read from JSON names its system",
-	"experiments/lot/training.go":    "a training that is read from JSON names its system",
-	"experiments/bench/file.go":      "the schema of a specification",
-	"experiments/bench/spec.go":      "a specification without Systems takes those of this build",
-	"experiments/bench/lot.go":       "a specification that is read from JSON comes without Systems",
-	"experiments/testbed/device.go":  "an Access without Programs takes those of this build",
-	"fpga/regmap/gen/disciplines.go": "a program by itself, which writes the register map of this build",
+	"experiments/netsim/station.go": "a topology names its system, and is read without the set",
+	"experiments/netsim/waiting.go": "a topology names its system, and is read without the set",
+	"experiments/netsim/schema.go":  "the schema of that file",
+	"experiments/job/plan.go":       "a job that is read from JSON names its system",
+	"experiments/lot/training.go":   "a training that is read from JSON names its system",
+	"experiments/bench/file.go":     "the schema of a specification",
+	"experiments/bench/spec.go":     "a specification without Systems takes those of this build",
+	"experiments/bench/lot.go":      "a specification that is read from JSON comes without Systems",
+	"experiments/testbed/device.go": "an Access without Programs takes those of this build",
+	"experiments/bench/keep.go":     "the account of a kept run goes by the name of its system",
+	"experiments/paper/atp/plan.go": "a kept plan comes without the set",
 }
 
-// TestSetsAreHandedDown reads every file that is no test: only cmd and papers build the sets of systems and programs, and
-// whoever is below is handed them.
+// builders are the functions that build a set, or find something in one that they build, by the package that declares them.
+var builders = map[string][]string{
+	"github.com/olafctl/olaf/experiments/system":    {"All", "Declared"},
+	"github.com/olafctl/olaf/fpga/program/programs": {"All", "Built", "Open", "Name"},
+}
+
+// TestSetsAreHandedDown reads every file that is no test: only what is a program by itself builds the sets of systems and programs,
+// and those rooms that are parts of one; whoever is below is handed them.
 func TestSetsAreHandedDown(t *testing.T) {
 	found := map[string]bool{}
 	for folder, files := range sources(t) {
-		folder = filepath.ToSlash(folder)
-		if strings.HasPrefix(folder, "cmd/") || strings.HasPrefix(folder, "experiments/paper/") {
-			continue
-		}
 		for file, tree := range files {
-			if file = filepath.ToSlash(file); !asks(tree) {
+			if file = filepath.ToSlash(file); program(filepath.ToSlash(folder), tree) || !asks(tree) {
 				continue
 			}
 			if found[file] = true; asking[file] == "" {
@@ -47,14 +55,57 @@ func TestSetsAreHandedDown(t *testing.T) {
 	}
 }
 
-// asks says whether a file mentions one of the functions that build a set.
+// program says whether a file is of a program: of one that users run, with the packages that are its own, or of one that generates.
+func program(folder string, tree *ast.File) bool {
+	return strings.HasPrefix(folder, "cmd/") || tree.Name.Name == "main"
+}
+
+// asks says whether a file mentions one of the builders, whatever it calls their package. One that imports all names of the package
+// need not mention any.
 func asks(tree *ast.File) (found bool) {
+	named := map[string][]string{}
+	for _, i := range tree.Imports {
+		of, err := strconv.Unquote(i.Path.Value)
+		if err != nil || builders[of] == nil {
+			continue
+		}
+		name := path.Base(of)
+		if i.Name != nil {
+			name = i.Name.Name
+		}
+		found, named[name] = found || name == ".", builders[of]
+	}
 	ast.Inspect(tree, func(n ast.Node) bool {
-		if f, ok := n.(*ast.SelectorExpr); ok && f.Sel.Name == "All" {
+		if f, ok := n.(*ast.SelectorExpr); ok {
 			of, ok := f.X.(*ast.Ident)
-			found = found || ok && (of.Name == "system" || of.Name == "programs")
+			found = found || ok && slices.Contains(named[of.Name], f.Sel.Name)
 		}
 		return !found
 	})
 	return found
+}
+
+// TestAsks holds TestSetsAreHandedDown to seeing who asks.
+func TestAsks(t *testing.T) {
+	const systems, all = `"github.com/olafctl/olaf/experiments/system"`, `"github.com/olafctl/olaf/fpga/program/programs"`
+	for text, want := range map[string]bool{
+		"import " + systems + "; var x = system.All()":                    true,
+		"import " + systems + "; var x = system.Declared":                 true,
+		"import " + systems + "; var x system.Set":                        false,
+		"import s " + systems + "; var x = s.All()":                       true,
+		"import . " + systems + "; var x = All()":                         true,
+		"import system " + all + "; var x = system.Built()":               true,
+		"import " + all + "; var x = programs.Open()":                     true,
+		"import " + all + "; var x = programs.Name(1)":                    true,
+		`import "example.com/system"; var x = system.All()`:               false,
+		"import s " + systems + `; import "system"; var x = system.All()`: false,
+	} {
+		tree, err := parser.ParseFile(token.NewFileSet(), "", "package p; "+text, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if have := asks(tree); have != want {
+			t.Errorf("%s: asks is %v", text, have)
+		}
+	}
 }

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/internal/yamldoc"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
@@ -55,15 +56,17 @@ func (e *FileError) Unwrap() error { return ErrTables }
 //
 // Unknown fields and values outside their range are errors that name line and field: a *FileError.
 func ParseTables(text []byte, known ...program.Description) (Tables, error) {
-	var root yaml.Node
-	if err := yaml.Unmarshal(text, &root); err != nil {
+	root, second, err := yamldoc.Root(text)
+	switch {
+	case err != nil:
 		return Tables{}, &FileError{Text: "no YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}
-	}
-	if len(root.Content) == 0 {
+	case second > 0:
+		return Tables{}, &FileError{Line: second, Text: "a second document begins here; a file holds one state of the tables"}
+	case root == nil:
 		return Tables{}, &FileError{Text: "the file is empty; start with schema: " + TablesSchema}
 	}
 	f := tablesFile{port: 1, lines: make(map[string]int)}
-	err := fields(root.Content[0], "", map[string]visitor{
+	err = fields(root, "", map[string]visitor{
 		"schema":         f.schema,
 		"servers":        list(f.server),
 		"workers":        list(f.worker),
@@ -75,7 +78,7 @@ func ParseTables(text []byte, known ...program.Description) (Tables, error) {
 	if err != nil {
 		return Tables{}, err
 	}
-	if !mentions(root.Content[0], "clusters", "groups") {
+	if !mentions(root, "clusters", "groups") {
 		f.tables = f.tables.WithGroups(f.port)
 	}
 	if err := f.tables.Validate(); err != nil {

@@ -10,7 +10,7 @@ import (
 )
 
 // Differs says where a run that was made again differs from the stored one, empty where it does not. Counters and metrics
-// are compared over the names that the stored run has and this olafctl declares. Why something is missing, and what makes a
+// are compared over the names that the stored run has and this olafctl declares; where a metric is zeroed, 0 and nothing are the same. Why something is missing, and what makes a
 // run invalid, is not compared: words may have been put better since.
 func (r *Run) Differs(again *Run) string {
 	for _, name := range r.Counters.Names() {
@@ -22,7 +22,11 @@ func (r *Run) Differs(again *Run) string {
 		if !m.Declared() { // no olafctl of today could compute it
 			continue
 		}
-		if is := again.Metrics.Of(m.Name); is != was && (is.Known() || was.Known()) {
+		is := again.Metrics.Of(m.Name)
+		if m.Zeroed && was == 0 && !is.Known() {
+			continue
+		}
+		if is != was && (is.Known() || was.Known()) {
 			return fmt.Sprintf("%s: stored %s, computed %s", m.Name, told(was), told(is))
 		}
 	}

@@ -180,6 +180,40 @@ func again(t *testing.T, o options, all []*mutant) {
 	}
 }
 
+// TestLateIsAskedAgain gives programs no time by the clock, as on a machine that is busy: what ends when it is asked again is not noticed
+// for that, and what never ends is.
+func TestLateIsAskedAgain(t *testing.T) {
+	if testing.Short() {
+		t.Skip("builds programs")
+	}
+	inToy(t)
+	o := options{pkg: "queue", kept: "kept", seed: 1}
+	target, err := load(o.pkg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]fate{"Spin: n > 0 → n >= 0": survived, "minus: a - b → a + b": survived, "Sum: sum += v → sum = v": noticed, "Spin: without n--": endless}
+	batch := slices.DeleteFunc(target.mutants(), func(m *mutant) bool { return want[m.id] == "" })
+	r := runner{options: o, target: target}
+	b, err := r.build(batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.remove()
+	for _, m := range batch {
+		b.allow(limits{processor: 2})
+		if got, _, err := b.run(m); got != want[m.id] || err != nil {
+			t.Errorf("%q: %q, want %q: %v", m.id, got, want[m.id], err)
+		}
+		if b.limits.wall != 0 {
+			t.Errorf("after %q others have %s", m.id, b.limits.wall)
+		}
+	}
+	if len(batch) != len(want) {
+		t.Errorf("%d of %d mutants", len(batch), len(want))
+	}
+}
+
 // TestDrawIsSeeded holds that a seed draws one sample, another seed another one, and that no mutant is drawn twice.
 func TestDrawIsSeeded(t *testing.T) {
 	inToy(t)

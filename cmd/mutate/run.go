@@ -45,7 +45,7 @@ type limits struct {
 }
 
 // generous are the limits where no run without a mutant was timed.
-var generous = limits{processor: 60, wall: 5 * time.Minute}
+var generous = limits{processor: 60, wall: 10 * time.Minute}
 
 // memory is more than any test needs; a mutant that appends for ever must not take the machine with it.
 const memory = 3 << 30
@@ -74,6 +74,9 @@ func (b *built) baseline() error {
 func (b *built) run(m *mutant) (fate, string, error) {
 	for _, j := range b.judges {
 		_, err := b.test(j, b.chosen(m))
+		if errors.Is(err, errLate) {
+			err = b.again(j, b.chosen(m))
+		}
 		exit := (*exec.ExitError)(nil)
 		switch {
 		case errors.Is(err, errEndless):
@@ -87,6 +90,21 @@ func (b *built) run(m *mutant) (fate, string, error) {
 	return survived, "", nil
 }
 
+// again gives a judge that took too long by the clock a second try, since the machine may have been busy meanwhile: it has ten times as
+// long as the judge takes without a mutant at the moment. The processor's time is no reason for one.
+func (b *built) again(j judge, chosen string) error {
+	before := b.limits
+	defer b.allow(before)
+	b.allow(generous)
+	began := time.Now()
+	if _, err := b.test(j, environment+"=0"); err != nil {
+		return fmt.Errorf("the tests of %s fail without a mutant: %s", j.pkg, err)
+	}
+	b.allow(limits{processor: before.processor, wall: max(before.wall, 15*time.Second+10*time.Since(began))})
+	_, err := b.test(j, chosen)
+	return err
+}
+
 // inMemory is a folder for the files of tests that no disk is behind, since tests of what syncs its files wait for nothing
 // else on a busy machine; empty where there is none, or where somebody chose another.
 func inMemory() string {
@@ -97,9 +115,13 @@ func inMemory() string {
 	return shared
 }
 
-var errEndless = errors.New("did not end")
+var (
+	errEndless = errors.New("did not end")
+	errLate    = fmt.Errorf("%w by the clock", errEndless)
+)
 
-// test runs one test program in its package's folder.
+// test runs one test program in its package's folder. An error is errLate where the time by the clock ended it, errEndless where what
+// it took of the processor or the memory did.
 func (b *built) test(j judge, chosen string) (processor time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), b.limits.wall)
 	defer cancel()
@@ -114,7 +136,9 @@ func (b *built) test(j judge, chosen string) (processor time.Duration, err error
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	cmd.WaitDelay = time.Second
-	if err := cmd.Start(); err != nil {
+	if err := cmd.Start(); ctx.Err() != nil && err != nil {
+		return 0, errLate
+	} else if err != nil {
 		return 0, err
 	}
 	for resource, most := range map[int]uint64{unix.RLIMIT_CPU: b.limits.processor, unix.RLIMIT_DATA: memory} {
@@ -127,7 +151,10 @@ func (b *built) test(j judge, chosen string) (processor time.Duration, err error
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // children that it left behind
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
-	if err != nil && (ctx.Err() != nil || status.Signaled() && (status.Signal() == syscall.SIGKILL || status.Signal() == syscall.SIGXCPU)) {
+	if err != nil && ctx.Err() != nil {
+		return used, errLate
+	}
+	if err != nil && (status.Signaled() && (status.Signal() == syscall.SIGKILL || status.Signal() == syscall.SIGXCPU)) {
 		return used, errEndless
 	}
 	return used, err

@@ -75,7 +75,7 @@ bytes on the twin. A result of Table 1's full length that is below what its clai
 
 The workers of some systems wait for answers, such as SwitchML's: they are hosts beside the device, in its virtual time, and what
 comes out is the time of an iteration, goodput, slots held and repeats. With -d host: they are real ones, in namespaces, and what
-comes out is measured.
+comes out is measured: ` + hostDefaults() + `.
 
 On a card (-d pci:…) the bench needs the driver of its tables and, with --capture, the parameter server's interface on this
 host; docs/bring-up.md leads through it. What a capture lost, or could not time, makes a run invalid and is said.
@@ -111,7 +111,7 @@ real. --beside twin shows each age three times: planned, of the twin on the arri
 	})
 	f.swept.addTo(cmd)
 	cli.InGroup(cmd, cli.SweepFlags, func() {
-		cmd.Flags().BoolVar(&f.swept.yes, "yes", false, "start a sweep of even more than a million cells")
+		cmd.Flags().BoolVar(&f.swept.yes, "yes", false, "start even what takes long or much memory, and a sweep of more than a million cells")
 	})
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
 		cmd.Flags().BoolVar(&f.tui, "tui", false, "show the dashboard: one run in slow motion while all runs are done beside it")
@@ -130,6 +130,11 @@ real. --beside twin shows each age three times: planned, of the twin on the arri
 	cli.AddExplainFlag(cmd, &f.explain)
 	cli.AddDeviceFlag(cmd, env, &f.device)
 	return cmd
+}
+
+// hostDefaults says what runs where workers wait in real time and nobody says otherwise.
+func hostDefaults() string {
+	return fmt.Sprintf("if not given %d workers, links of %v without a delay, %d runs, and a silence of %v", bench.MeasuredWorkers, bench.MeasuredRate, bench.MeasuredRuns, bench.MeasuredTimeout)
 }
 
 // besideTwin is what a measured age can be set beside.
@@ -357,13 +362,13 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if len(f.swept.axes) > 0 {
 		return f.sweep(cmd, env)
 	}
-	if err := errors.Join(f.swept.refuse(cmd, "yes"), f.consistent(cmd, env)); err != nil {
+	if err := errors.Join(f.swept.refuse(cmd), f.consistent(cmd, env)); err != nil {
 		return err
 	}
 	if err := f.resolve(cmd, env); err != nil {
 		return err
 	}
-	if err := f.inRealTime(env); err != nil {
+	if err := errors.Join(f.inRealTime(env), f.patience(env, cmd.Flags().Changed("yes"))); err != nil {
 		return err
 	}
 	paceLoop(cmd, &f.view, &f.spec)
@@ -453,6 +458,17 @@ func (f *benchFlags) inRealTime(env *cli.Env) error {
 		}
 	}
 	return nil
+}
+
+// patience refuses what takes long in virtual time unless it was asked for.
+func (f *benchFlags) patience(env *cli.Env, asked bool) error {
+	switch {
+	case f.spec.Loop == nil && asked:
+		return cli.UsageError("--yes is of a sweep, and of workers that wait for answers; leave it out")
+	case asked, env.Devices.Check(f.device, testbed.VirtualTime) != nil:
+		return nil
+	}
+	return f.spec.Patience()
 }
 
 // record begins the capture file of --pcap.

@@ -67,17 +67,16 @@ func (f *benchFlags) settleLab(cmd *cobra.Command, env *cli.Env) error {
 
 // labWires are the cables around the switch of a testbed that join interfaces of this machine. A bench sends all updates by one cable.
 func labWires(name string, p *lab.Plan) (w testbed.Wires, err error) {
-	of := ""
-	for i := range p.Cables {
-		c := &p.Cables[i]
-		switch child := p.Nodes[c.Child].Name; {
-		case c.Ends == nil:
-		case c.Child == p.Switch.Node:
-			w.Server = &testbed.Wire{Host: c.Ends.Parent, Hub: c.Ends.Child, Virtual: c.Ends.Virtual}
+	sends := ""
+	for _, one := range p.HostWires() {
+		wire := &testbed.Wire{Host: one.Host, Hub: one.Hub, Virtual: one.Virtual}
+		switch host := &p.Nodes[one.Node]; {
+		case host.Role == lab.Server:
+			w.Server = wire
 		case w.Workers != nil:
-			return w, cli.UsageError("%s: the cables of %s and %s join interfaces, and a bench of a queue sends the updates of all workers by one cable; leave the interfaces of one out", name, of, child)
+			return w, cli.UsageError("%s: the cables of %s and %s join interfaces, and a bench of a queue sends the updates of all workers by one cable; leave the interfaces of one out", name, sends, host.Name)
 		default:
-			of, w.Workers = child, &testbed.Wire{Host: c.Ends.Child, Hub: c.Ends.Parent, Virtual: c.Ends.Virtual}
+			sends, w.Workers = host.Name, wire
 		}
 	}
 	return w, nil

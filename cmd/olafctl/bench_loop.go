@@ -59,7 +59,7 @@ func (f *loopFlags) add(cmd *cobra.Command) {
 	flags.Var(&f.Packet, system.OptionPacket, "switchml: payload of a packet: 256B|1024B")
 	flags.IntVar(&f.Window, system.OptionWindow, 0, "packets of a worker on their way: atp, 0 is 100; p4inc, 0 is its segment; xagg, fragments, 64 if not given")
 	flags.Var(&f.Timeout, system.OptionTimeout, "silence after which workers ask or send again; 0s is the system's own")
-	flags.StringVar(&f.Recovery, system.OptionRecovery, "", "what workers do about loss: atp resend|none")
+	flags.StringVar(&f.Recovery, system.OptionRecovery, "", "what workers do about loss: atp resend|none, resend if not given; iswitch, where a file has a loop, help|fbcast|none, help if not given")
 	flags.StringVar(&f.Profile, system.OptionProfile, "", "of the program: atp p4ml, the released code, or paper; iswitch, where a file has a loop, isw-1 or isw-x")
 	flags.StringVar(&f.Sharing, system.OptionSharing, "", "atp: how jobs share aggregators: dynamic, or static in parts of their own")
 	flags.StringVar(&f.ranges, slotRanges, "", "slots of each job that no other has, first to last, such as 0-63,64-127; even parts if not given")

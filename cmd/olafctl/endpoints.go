@@ -231,42 +231,6 @@ func (f *serverFlags) told(ctx context.Context, env *cli.Env, document any) erro
 	return nil
 }
 
-// lookEvery is how often an end looks whether it still has its address.
-const lookEvery = time.Second
-
-// homed is a context that ends with endpoints.ErrOffline when no interface has an end's own address any more, which its socket does not tell
-// as long as it sends nothing.
-func homed(ctx context.Context, own netip.AddrPort, every time.Duration) (context.Context, func()) {
-	ctx, end := context.WithCancelCause(ctx)
-	if own.Addr().IsLoopback() || own.Addr().IsUnspecified() {
-		return ctx, func() { end(nil) }
-	}
-	tick := time.NewTicker(every)
-	go func() {
-		defer tick.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-tick.C:
-				if gone(own.Addr()) {
-					end(fmt.Errorf("%w: no interface has the address %v", endpoints.ErrOffline, own.Addr()))
-				}
-			}
-		}
-	}()
-	return ctx, func() { end(nil) }
-}
-
-// gone says that no interface has an address. Where nobody can tell none is gone.
-func gone(a netip.Addr) bool {
-	all, err := net.InterfaceAddrs()
-	return err == nil && !slices.ContainsFunc(all, func(has net.Addr) bool {
-		p, err := netip.ParsePrefix(has.String())
-		return err == nil && p.Addr() == a
-	})
-}
-
 // late is why an end stopped before it should, and what to do; nil where it did not.
 func late(ctx context.Context, err error) error {
 	if err == nil && ctx.Err() != nil {

@@ -139,7 +139,7 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 			_ = cli.WriteLine(env.Stdout, field.Vector{Vector: &vector, AtNS: at.Nanoseconds(), Reward: float64(c.Reward) / 256}) // whoever reads may have gone
 		}
 	}
-	ctx, leave := homed(cmd.Context(), own, lookEvery)
+	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
 	defer leave()
 	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenWorker(*cfg, o, h) })
 	if report == nil || err != nil || errors.Is(context.Cause(ctx), endpoints.ErrOffline) {
@@ -231,7 +231,7 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 		}
 		return 0, 0
 	}}
-	ctx, leave := homed(cmd.Context(), own, lookEvery)
+	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
 	defer leave()
 	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenServer(cfg, o, h) })
 	if report == nil || err != nil {

@@ -62,7 +62,7 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	defer conn.Close()
-	ctx, leave := homed(cmd.Context(), own, lookEvery)
+	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
 	defer leave()
 	cfg := endpoint.Config{Job: f.job.ID, Worker: worker, Workers: f.job.Workers, Layout: f.job.Layout(), Updates: uint32(f.job.Vectors), Line: f.line}
 	x := endpoint.XAgg{Epoch: f.epoch, Ticket: f.ticket(cmd), Timeout: olaf.Duration(realTimeout) * olaf.Nanosecond, Beside: frame.XAgg.Size(0) + system.LineOverhead}
@@ -118,7 +118,7 @@ func (f *serverFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	defer conn.Close()
-	ctx, leave := homed(cmd.Context(), own, lookEvery)
+	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
 	defer leave()
 	report, err := root.Run(ctx, conn)
 	if err != nil {

@@ -133,7 +133,7 @@ its claim expects ends with exit code 4.`,
 // addOptions adds the flags of what every experiment understands.
 func addOptions(cmd *cobra.Command, env *cli.Env, o *experiments.Options) {
 	cli.InGroup(cmd, cli.RunFlags, func() {
-		cmd.Flags().IntVar(&o.Runs, "runs", 0, "runs or seeds of each; 0 for the experiment's own number")
+		cli.AddCount(cmd.Flags(), &o.Runs, "runs", "runs or seeds of each; the experiment's own number if not given")
 		cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "first seed; 0 for the experiment's own")
 		cmd.Flags().BoolVar(&o.Quick, "quick", false, "fewer or shorter runs, for a first look")
 		cmd.Flags().StringVar(&o.Trainings, "trainings", "", "folder in which finished trainings of fig2, fig3 and fig8 are kept and found again")
@@ -159,9 +159,6 @@ type experimentFlags struct {
 // run prints and keeps what there is even when the experiment was stopped, and lets the cause decide the exit code.
 func (f *experimentFlags) run(ctx context.Context, env *cli.Env, e experiments.Experiment) error {
 	o, started := f.options, env.Now()
-	if o.Runs < 0 {
-		return cli.UsageError("--runs %d is negative", o.Runs)
-	}
 	if err := errors.Join(e.CheckDevice(env.Devices, o.Device), f.keep.Check(env)); err != nil {
 		return err
 	}

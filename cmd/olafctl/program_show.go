@@ -82,7 +82,7 @@ func newProgramShowCmd(env *cli.Env) *cobra.Command {
 			return d.write(env.Stdout)
 		},
 	}
-	cmd.Flags().IntVar(&build.Slots, "slots", 0, "size of the table to build")
+	cli.AddCount(cmd.Flags(), &build.Slots, "slots", "size of the table to build; the program's own if not given")
 	cmd.Flags().StringVar(&build.Profile, "profile", "", "profile to build")
 	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
 	return cmd

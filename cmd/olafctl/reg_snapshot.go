@@ -145,6 +145,11 @@ func loadSnapshot(path string) (*registerDocument, error) {
 	if err != nil {
 		return nil, cli.UsageError("%v", err)
 	}
+	return parseSnapshot(path, text)
+}
+
+// parseSnapshot reads what 'reg snapshot' wrote; path is for messages.
+func parseSnapshot(path string, text []byte) (*registerDocument, error) {
 	document := new(registerDocument)
 	if err := json.Unmarshal(text, document); err != nil || document.Schema != registerValuesSchema {
 		return nil, cli.UsageError("%s is no %s document; 'olafctl reg snapshot -w FILE' makes one", path, registerValuesSchema)

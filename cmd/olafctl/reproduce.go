@@ -102,9 +102,6 @@ func (f *reproduceFlags) chosen(published experiments.Set, names []string) (expe
 }
 
 func (f *reproduceFlags) run(ctx context.Context, env *cli.Env, names []string) error {
-	if f.options.Runs < 0 {
-		return cli.UsageError("--runs %d is negative", f.options.Runs)
-	}
 	chosen, err := f.chosen(env.Published, names)
 	if err != nil {
 		return err

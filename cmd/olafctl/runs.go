@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -224,7 +225,7 @@ func newRunsVerifyCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 		Long: `Check every file of a kept run against its digest, measure every run again from its kept frames, make the document again
 from the runs, make workbook and report again if this build exported them, and, of twin and simulator, repeat everything
 from the plan. Of trainings the curves are made again, and the simulated ones repeated; what real packets came to can't be had twice, and
-must fulfil the identities that were held then. Numbers are compared exactly, files byte for byte. What this olafctl measures and the one that kept the run did
+must fulfil the identities that were held then. Numbers are compared exactly, files of the same build byte for byte. What this olafctl measures and the one that kept the run did
 not is named, and not compared.`,
 		Example:           "  olafctl runs verify last",
 		Args:              cobra.ExactArgs(1),
@@ -253,15 +254,18 @@ not is named, and not compared.`,
 					return err
 				}
 				if archive.HasDocumentOnly(f) {
-					again, err := repeatDocument(cmd.Context(), env, f)
+					again, news, err := repeatDocument(cmd.Context(), env, f)
 					if err != nil {
 						return err
 					}
 					what := "it holds no single runs to compute it from again"
 					if again > 0 {
-						what = fmt.Sprintf("%s repeated from the plan came to the same document, byte for byte", olaf.Plural(again, "run"))
+						what = fmt.Sprintf("%s repeated from the plan came to the same document", olaf.Plural(again, "run"))
 					}
 					fmt.Fprintf(env.Stdout, "%s verified: %d files are as they were; %s\n", f.ID(), proof.Files, what)
+					if len(news) > 0 {
+						fmt.Fprintf(env.Stdout, "new since it was kept, so not compared: %s\n", strings.Join(news, ", "))
+					}
 					if proof.Earlier > 0 {
 						fmt.Fprintf(env.Stdout, "kept with verdicts of earlier rules: %s beside the paper; run it again for today's\n", olaf.Plural(proof.Earlier, "line"))
 					}
@@ -388,17 +392,21 @@ func newRunsPruneCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	return cmd
 }
 
-// parseAge reads Go's durations and days.
+// mostDays is within what a time.Duration holds, 292 years.
+const mostDays = 100_000
+
+// parseAge reads Go's durations, and days. More than can be counted is refused: it would come out as another age, or as none, of
+// which every run is older.
 func parseAge(s string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		hours, err := time.ParseDuration(days + "h")
-		if err == nil && hours > 0 {
-			return 24 * hours, nil
+	if text, ok := strings.CutSuffix(s, "d"); ok {
+		days, err := strconv.ParseFloat(text, 64)
+		if age := time.Duration(days * float64(24*time.Hour)); err == nil && days <= mostDays && age > 0 {
+			return age, nil
 		}
 	} else if age, err := time.ParseDuration(s); err == nil && age > 0 {
 		return age, nil
 	}
-	return 0, cli.UsageError("--older %q is no age; use for example 30d or 12h", s)
+	return 0, cli.UsageError("--older %q is no age; use for example 30d or 12h, at most %dd", s, mostDays)
 }
 
 func newRunsReindexCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {

@@ -16,6 +16,7 @@ import (
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/compare"
+	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/store"
 )
 
@@ -23,13 +24,15 @@ import (
 type documented struct {
 	// repeat makes the report again and says of how many runs; none where it was kept without a plan.
 	repeat func(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report, int, error)
+	// metrics are those of its numbers.
+	metrics []*metric.Metric
 	// side is what is compared; nil where documents hold no single runs.
 	side func(f *store.Folder, document []byte) (*compare.Side, error)
 }
 
 // documentKinds lists them.
 func documentKinds() map[string]documented {
-	return map[string]documented{job.Schema: {repeatJob, jobSide}, experiments.TableSchema: {repeatShared, sharedSide}}
+	return map[string]documented{job.Schema: {repeatJob, job.Metrics(), jobSide}, experiments.TableSchema: {repeatShared, job.Metrics(), sharedSide}}
 }
 
 // kindOf is the kind of a run that was kept with its document only; false where that has no single runs.
@@ -44,17 +47,19 @@ func kindOf(f *store.Folder) (documented, bool) {
 	return kind, ok
 }
 
-// repeatDocument makes a document again from its plan and compares it. It says how many runs that took; 0 where there is no plan.
-func repeatDocument(ctx context.Context, env *cli.Env, f *store.Folder) (int, error) {
+// repeatDocument makes a document again from its plan and compares it. It says how many runs that took, 0 where there is no plan, and
+// what is new in it.
+func repeatDocument(ctx context.Context, env *cli.Env, f *store.Folder) (runs int, news []string, err error) {
 	kind, ok := kindOf(f)
 	if !ok {
-		return 0, nil
+		return 0, nil, nil
 	}
 	report, runs, err := kind.repeat(ctx, env, f)
 	if err != nil || runs == 0 {
-		return 0, err
+		return 0, nil, err
 	}
-	return runs, bench.SameDocument(f, report)
+	news, err = bench.SameDocument(f, report, kind.metrics)
+	return runs, news, err
 }
 
 // documentSide is a side of a comparison; nil of what has single runs elsewhere, or none.

@@ -176,7 +176,12 @@ func givenOptions(cmd *cobra.Command) []string {
 
 // spec is the job of one system; options that mean nothing to it are refused only where it leads.
 func (f *jobFlags) spec(name string, given []string, leads bool) (*job.Spec, error) {
-	s, err := system.All().Waiting().Find(name)
+	all := system.All()
+	s, err := all.Waiting().Find(name)
+	if open, there := all.Find(name); err != nil && there == nil {
+		return nil, cli.UsageError("workers of %s do not wait for answers, as those of a job on --preset %s do; use one of %s here, or one of the networks --preset %s for %s",
+			open.Name, f.preset.name, strings.Join(all.Waiting().Names(), ", "), strings.Join(presetNames(), "|"), open.Name)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -79,7 +79,7 @@ func give(flags *pflag.FlagSet, options []experimentsweep.Option) error {
 // benchSweep is what can be varied of a bench on the twin: one system at one output rate a cell.
 func benchSweep(env *cli.Env) *experimentsweep.Command {
 	lots := new(bench.Lots)
-	c := &experimentsweep.Command{Name: "bench", Subject: systemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "lost_pct"}, Runs: bench.DefaultSpec().Runs, Close: lots.Close}
+	c := &experimentsweep.Command{Name: "bench", Subject: systemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "lost_pct"}, Runs: bench.DefaultSpec().Runs, Patience: lot.BenchPatience, Close: lots.Close}
 	c.Run = func(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 		return lot.Bench(ctx, lots, spec, from, n)
 	}

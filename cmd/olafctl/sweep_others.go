@@ -63,7 +63,7 @@ type jobCells struct {
 
 // jobSweep is what can be varied of such a job: one system a cell.
 func jobSweep() *experimentsweep.Command {
-	c := &experimentsweep.Command{Name: "job", Subject: systemField, Headline: []string{"iteration_ns", "summed_ns"}, Runs: 1, Metrics: job.Metrics(), Run: lot.Jobs}
+	c := &experimentsweep.Command{Name: "job", Subject: systemField, Headline: []string{"iteration_ns", "summed_ns"}, Runs: 1, Metrics: job.Metrics(), Patience: lot.JobPatience, Run: lot.Jobs}
 	c.Options, c.Fields = optionsOf(newJobCells().cmd.Flags(), []string{"versus"}, []string{"seed", "queue"})
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
 		cells := newJobCells()

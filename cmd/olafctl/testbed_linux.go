@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 
 	"github.com/cilium/ebpf/btf"
@@ -155,13 +156,18 @@ a second, how many frames a second senders, program and pacer carry. Exit code 3
 			all := examineTestbed()
 			failed := 0
 			list := cli.Grid{Header: []string{"", "WHAT", "SEEN", "REMEDY"}}
+			said := map[string]bool{}
 			for _, a := range all {
-				mark := "ok"
+				mark, remedy := "ok", a.Remedy
+				if said[remedy] && remedy != "" {
+					remedy = "the same"
+				}
+				said[a.Remedy] = true
 				if !a.OK {
 					mark = "MISSING"
 					failed++
 				}
-				list.Add(mark, a.Name, a.Says, a.Remedy)
+				list.Add(mark, a.Name, a.Says, remedy)
 			}
 			var err error
 			if out == cli.JSON {
@@ -187,10 +193,12 @@ var errTestbed = olaf.NewError(olaf.Device, "this machine lacks")
 func examineTestbed() []ability {
 	all := []ability{kernelAbility()}
 	rights := append(append([]netlab.Right{}, xdp.LoadRights...), netlab.NamespaceRights[0], netlab.PacketRights[0])
-	for _, r := range append(rights, realtime.PriorityRight) {
+	wanted := append(slices.Clone(rights), realtime.PriorityRight)
+	remedy := "run with sudo, or give the program all of them: " + setcap(wanted)
+	for _, r := range wanted {
 		a := ability{Name: r.Name, Says: "there, to " + r.For, OK: true}
 		if netlab.Missing(r) != nil {
-			a = ability{Name: r.Name, Says: "not there, to " + r.For, Remedy: "run with sudo, or setcap " + strings.ToLower(r.Name) + "+ep olafctl"}
+			a = ability{Name: r.Name, Says: "not there, to " + r.For, Remedy: remedy}
 		}
 		all = append(all, a)
 	}
@@ -198,6 +206,15 @@ func examineTestbed() []ability {
 		return append(all, ability{Name: "namespaces", Says: "not tried, for want of rights", Remedy: "mend the lines above first"})
 	}
 	return append(all, tryTestbed()...)
+}
+
+// setcap is the command that gives the program some rights, all at once: each takes away what an earlier one gave.
+func setcap(rights []netlab.Right) string {
+	var names []string
+	for _, r := range rights {
+		names = append(names, strings.ToLower(r.Name))
+	}
+	return "sudo setcap " + strings.Join(names, ",") + "+ep $(command -v olafctl)"
 }
 
 func kernelAbility() ability {

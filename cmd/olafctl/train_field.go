@@ -55,12 +55,6 @@ func (f *trainFieldFlags) asked(cmd *cobra.Command) bool {
 	return slices.ContainsFunc([]string{"device", "seeds", "versus", "quick", "plots", "time-scale"}, cmd.Flags().Changed)
 }
 
-// What eight workers on two processors can hand over in time, and an output that is overloaded threefold by it.
-const (
-	fieldRate    = 1800 * olaf.Kbps
-	fieldOutRate = 600 * olaf.Kbps
-)
-
 // settle completes the training for a device: what nobody gave is what processes can do.
 func (f *trainFlags) settle(cmd *cobra.Command, env *cli.Env) error {
 	given, c := cmd.Flags().Changed, &f.config
@@ -82,10 +76,10 @@ func (f *trainFlags) settle(cmd *cobra.Command, env *cli.Env) error {
 	n.Profile, n.Lanes = engine.Ideal, field.Layout().PerPacket // a kernel has no cycles
 	if f.field.timeScale == "" {
 		if !given("rate") {
-			n.Rate = fieldRate
+			n.Rate = field.TimelyRate
 		}
 		if !given("out-rate") {
-			n.OutRate = fieldOutRate
+			n.OutRate = field.TimelyOutRate
 		}
 	}
 	if !given("workers") {

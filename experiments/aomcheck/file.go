@@ -12,6 +12,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/internal/yamldoc"
 )
 
 // FileSchema is what a file may name as its schema; it need not.
@@ -60,14 +61,16 @@ func has(mapping *yaml.Node, key string) bool {
 }
 
 func document(data []byte) (*yaml.Node, error) {
-	var doc yaml.Node
-	if err := yaml.Unmarshal(data, &doc); err != nil {
+	root, second, err := yamldoc.Root(data)
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrFile, err)
-	}
-	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
+	case second > 0:
+		return nil, fmt.Errorf("%w: line %d: a second document begins here; a file holds one problem", ErrFile, second)
+	case root == nil:
 		return nil, fmt.Errorf("%w: it is empty", ErrFile)
 	}
-	return doc.Content[0], nil
+	return root, nil
 }
 
 // setter takes the value at a path of the document.

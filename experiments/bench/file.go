@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf"
@@ -55,6 +56,9 @@ func ParseFile(name string, text []byte) (*File, error) {
 	_, whole := f.lines["experiment"] // out of a document, which leaves out what is empty
 	if f.Versus == Nobody || whole && !given {
 		f.Versus = ""
+	}
+	if given && !whole && slices.Contains(strings.Split(f.Versus, ","), f.Queue) {
+		return nil, f.fail(f.lines.Of("versus"), fmt.Sprintf("versus: %s cannot stand beside itself; leave it out, or say %s", f.Queue, Nobody))
 	}
 	switch {
 	case f.Trace != nil:
@@ -122,7 +126,7 @@ func (f *File) Locate(err error) error {
 // Text writes f as ParseFile reads it back.
 func (f File) Text() ([]byte, error) {
 	f.Schema, f.System = SpecSchema, f.Queue
-	if f.Versus == "" {
+	if f.Versus == "" || f.Versus == f.Queue { // as the bare system under test is compared with nobody
 		f.Versus = Nobody
 	}
 	if f.Trace != nil && !strings.HasPrefix(f.Trace.Name, trace.Builtin) {

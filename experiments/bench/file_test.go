@@ -87,6 +87,9 @@ func drawSpec(t *rapid.T) Spec {
 	s := DefaultSpec()
 	s.Queue = rapid.SampledFrom([]string{"olaf", "fifo"}).Draw(t, "queue")
 	s.Versus = rapid.SampledFrom([]string{"", "olaf", "fifo"}).Draw(t, "versus")
+	if s.Versus == s.Queue {
+		s.Versus = "" // as files say it
+	}
 	s.OutRates = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) olaf.Rate {
 		return olaf.Rate(rapid.Int64Range(1, 1e12).Draw(t, "rate"))
 	}), 1, 4).Draw(t, "rates")

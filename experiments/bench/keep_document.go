@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/olafctl/olaf/results"
@@ -103,48 +104,110 @@ func PlanOf(f *store.Folder, plan any) (bool, error) {
 	return err == nil, err
 }
 
-// SameDocument compares a report that was made again with a kept document, but for who made it. The error matches ErrDiffers and
-// names what is not the same to the last byte.
-func SameDocument(f *store.Folder, again Report) error {
+// SameDocument compares a report that was made again with a kept document, but for who made it, and lists what is new in it since
+// that was kept. Like numbers of kept runs, fields are compared over the names that the kept document has; why something is missing is
+// not compared, and of metrics that are zeroed 0 and nothing are the same. The error matches ErrDiffers and names the field.
+func SameDocument(f *store.Folder, again Report, metrics []*metric.Metric) (news []string, err error) {
 	kept, err := f.ReadFile(archive.DocumentFile)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	made, err := json.Marshal(again.Document())
 	if err != nil {
-		return err
+		return nil, err
 	}
-	was, err := membersOf(kept)
+	was, err := treeOf(kept)
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w", store.ErrDamaged, f.ID(), err)
+		return nil, fmt.Errorf("%w: %s: %w", store.ErrDamaged, f.ID(), err)
 	}
-	is, err := membersOf(made)
+	is, err := treeOf(made)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	for _, name := range slices.Sorted(maps.Keys(is)) {
-		if was[name] != is[name] {
-			return fmt.Errorf("%s: %w: its %s; was it kept by another version of olafctl?", f.ID(), ErrDiffers, name)
-		}
+	s := sameness{zeroed: map[string]bool{}, news: map[string]bool{}}
+	for _, m := range metrics {
+		s.zeroed[m.Name] = m.Zeroed
 	}
-	if len(was) != len(is) {
-		return fmt.Errorf("%s: %w: it has %d fields, and now %d", f.ID(), ErrDiffers, len(was), len(is))
+	if at, same := s.objects("", was, is); !same {
+		return nil, fmt.Errorf("%s: %w: its %s; was it kept by another version of olafctl?", f.ID(), ErrDiffers, at)
 	}
-	return nil
+	return slices.Sorted(maps.Keys(s.news)), nil
 }
 
-// membersOf are the members of a document without spaces, but for who made it.
-func membersOf(document []byte) (map[string]string, error) {
-	members := map[string]string{}
-	return members, metric.Members(document, func(name string, value json.RawMessage) error {
-		if name == "provenance" {
-			return nil
+// treeOf are the members of a document, but for who made it, with every digit of its numbers.
+func treeOf(document []byte) (members map[string]any, err error) {
+	d := json.NewDecoder(bytes.NewReader(document))
+	d.UseNumber()
+	err = d.Decode(&members)
+	delete(members, "provenance")
+	return members, err
+}
+
+// sameness compares documents, and notes the names of fields that are new.
+type sameness struct {
+	zeroed, news map[string]bool
+}
+
+// values compares what stands under a name, and says where it differs.
+func (s *sameness) values(name string, was, is any) (at string, same bool) {
+	if s.zeroed[name] && nought(was) && void(is) {
+		return "", true
+	}
+	switch was := was.(type) {
+	case map[string]any:
+		if is, ok := is.(map[string]any); ok {
+			return s.objects(name, was, is)
 		}
-		var compact bytes.Buffer
-		err := json.Compact(&compact, value)
-		members[name] = compact.String()
-		return err
-	})
+	case []any:
+		if is, ok := is.([]any); ok && len(is) == len(was) {
+			for i := range was {
+				if at, same := s.values(name, was[i], is[i]); !same {
+					return at, false
+				}
+			}
+			return "", true
+		}
+	default:
+		return name, was == is
+	}
+	return name, false
+}
+
+func (s *sameness) objects(name string, was, is map[string]any) (at string, same bool) {
+	for _, member := range slices.Sorted(maps.Keys(was)) {
+		now, there := is[member]
+		if member == whyMissing {
+			continue
+		}
+		if !there {
+			return member, false
+		}
+		if at, same := s.values(member, was[member], now); !same {
+			return strings.TrimPrefix(name+"."+at, "."), false
+		}
+	}
+	for member := range is {
+		if _, there := was[member]; !there && member != whyMissing {
+			s.news[member] = true
+		}
+	}
+	return "", true
+}
+
+// whyMissing is where documents say why there is no number.
+const whyMissing = "reason"
+
+// nought says that a number, or the mean of a statistic, is 0; void that there is none.
+func nought(v any) bool { return number(v) == json.Number("0") }
+
+func void(v any) bool { return number(v) == nil }
+
+// number is the mean of a statistic, and else what it is.
+func number(v any) any {
+	if o, ok := v.(map[string]any); ok {
+		return o["mean"]
+	}
+	return v
 }
 
 // PutDocument writes what a report is in every form that it prints, and returns the first.

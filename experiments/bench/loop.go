@@ -11,7 +11,6 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga"
-	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/results"
 )
@@ -188,7 +187,7 @@ func (b *station) loopCounts(c *fpga.Counters, r *closed.Result, net *closed.Net
 		{"frames_underway", int64(r.Underway)}, {"frames_switched", int64(r.Switched)}, {"frames_marked", int64(r.Marked)}, {"frames_served", served},
 		{"wire_bytes", int64(r.Bytes)}, {"vector_packets", packets}, {"slots_peak", whole(r.HeldPeak, 1)}, {"slots_left", int64(r.HeldLast)},
 		{"memory_bytes", int64(r.Memory)}, {"slots_built", int64(r.Slots)}, {"held_slot_ns", whole(r.Held*r.Duration, 1)},
-		{"goodput_bps", whole(r.Goodput, 1)}, {"ceiling_bps", ceiling(net, parts)}, {"iteration_ps", whole(r.Iteration, 1000)},
+		{"goodput_bps", whole(r.Goodput, 1)}, {"ceiling_bps", closed.Ceiling(net, parts)}, {"iteration_ps", whole(r.Iteration, 1000)},
 		{"aggregation_ps", whole(r.Aggregation, 1000)}, {"completion_ps", whole(r.Completion, 1000)}, {"span_ps", whole(r.Duration, 1000)},
 	} {
 		counts.Add(n.name, n.value)
@@ -208,13 +207,6 @@ func whole(v results.Float, by float64) int64 {
 		return 0
 	}
 	return int64(math.Round(float64(v) * by))
-}
-
-// ceiling is the rate of values where a link carries nothing but full packets of them.
-func ceiling(net *closed.Network, parts *system.Parts) int64 {
-	full := program.Packet{Kind: program.Data, Job: closed.FirstJob, Lanes: uint16(parts.PerPacket)}
-	values := float64(parts.PerPacket) * float64(olaf.LaneBytes)
-	return int64(float64(net.Link.Rate) * values / float64(parts.Size(&full, false)+net.Link.Overhead))
 }
 
 // loopDoubts are the reasons for which a run of a loop must not be used. Of a system that is published to be inexact where frames

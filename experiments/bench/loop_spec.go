@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga"
@@ -190,6 +191,31 @@ func (p *Plan) hosts(c *Config) (net closed.Network, job closed.Job, parts syste
 	job = closed.Job{Updates: updates, Compute: l.Compute, Jitter: l.Spread, Apart: l.Apart, Limit: l.Limit}
 	job.Layout.Values, job.PerPacket = l.Values, parts.PerPacket
 	return net, job, parts, nil
+}
+
+// Patience refuses loops that would take long or much memory in virtual time; workers that do not wait are never refused. The error matches
+// netsim.ErrLong and says what they take. Nothing is built.
+func (s *Spec) Patience() error {
+	if s.Loop == nil {
+		return nil
+	}
+	p, err := NewPlan(*s)
+	if err != nil {
+		return err
+	}
+	var all netsim.Efforts
+	for i := range p.Configs {
+		net, job, parts, err := p.hosts(&p.Configs[i])
+		if err != nil {
+			return err
+		}
+		one, err := closed.EffortOf(net, job, parts)
+		if err != nil {
+			return err
+		}
+		all.Add(one, s.Runs)
+	}
+	return all.Patience()
 }
 
 // checkLoops tries whether hosts and switches can be built.

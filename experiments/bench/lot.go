@@ -32,6 +32,9 @@ func (s *Spec) Alone(name string, rate olaf.Rate) (Spec, error) {
 	if !of.Adds() {
 		one.H = nil
 	}
+	if of.Adds() && !filters(of) {
+		one.RewardFilter, one.RewardThreshold = false, 0
+	}
 	return one, nil
 }
 

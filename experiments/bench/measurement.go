@@ -116,6 +116,9 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 		d := &o.Departures
 		b.Statements = append(b.Statements, fmt.Sprintf("traffic of %s (%.12s…): frames leave within %v of its instants, %v on average; a run past %v is invalid", t.Name, t.Digest, d.Max, d.Mean, t.MaxDeparture))
 	}
+	if w := &o.Plan.Spec.Workload; o.sentHere() && o.Plan.Spec.Trace == nil && w.BurstPackets > 1 {
+		b.Statements = append(b.Statements, fmt.Sprintf("bursts are planned at %v: each is sent as fast as the senders of the machine go, which 'olafctl testbed doctor' measures; --burst 1 spreads updates evenly instead", w.LineRate))
+	}
 	if o.Plan.Spec.Topology == ToWorkers {
 		b.Statements = append(b.Statements, "topology S: the switch answers; a sum leaves by one link a worker of its cluster at the output rate, without a limit, and ages are those at the workers. No number of topology P is one of these")
 	}
@@ -197,7 +200,7 @@ func (r *Measurement) WriteText(w io.Writer, v text.View) error {
 	}
 	return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s), %sprofile %s: %d workers in %d clusters, %d updates of %s each, %v offered %s, %s, %s, seed %d",
 		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.topology(), s.Profile,
-		load.Workers, load.Clusters, load.UpdatesPerWorker, s.update(), load.MeanRate, s.arrivals(),
+		load.Workers, load.Clusters, load.UpdatesPerWorker, s.update(), load.MeanRate, s.arrivals(r.Outcome.sentHere()),
 		olaf.Plural(s.Slots, "slot"), olaf.Plural(s.Runs, "run"), s.Seed))
 }
 
@@ -218,12 +221,22 @@ func (s *Spec) update() string {
 	return fmt.Sprintf("%d values in %d frames of %v", w.Values, w.Segments(), w.Size)
 }
 
-// arrivals says how updates are spread over time.
-func (s *Spec) arrivals() string {
+// arrivals says how updates are spread over time. Where a program of this machine sends them the rate inside a burst is no more than planned.
+func (s *Spec) arrivals(planned bool) string {
 	if s.Trace != nil {
 		return "as " + s.Trace.Name + " tells"
 	}
-	return fmt.Sprintf("in bursts of %d at %v", s.Workload.BurstPackets, s.Workload.LineRate)
+	at := "at"
+	if planned {
+		at = "planned at"
+	}
+	return fmt.Sprintf("in bursts of %d %s %v", s.Workload.BurstPackets, at, s.Workload.LineRate)
+}
+
+// sentHere says whether a program sent the updates in real time, which keeps the times of a plan as well as its machine lets it.
+func (o *Outcome) sentHere() bool {
+	paced := func(r results.Run) bool { return r.LatenessNS != nil }
+	return o.Plan.Spec.Loop == nil && slices.ContainsFunc(slices.Concat(o.Runs...), paced)
 }
 
 // Table is one line a configuration, with every statistic's mean and interval.

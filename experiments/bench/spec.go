@@ -120,6 +120,11 @@ func (s *Spec) checkSystems() error {
 	if err := s.checkTopology(); err != nil {
 		return olaf.InField("topology", err)
 	}
+	if s.RewardFilter && adds {
+		if err := s.checkFilter(); err != nil {
+			return olaf.InField("reward_filter", err)
+		}
+	}
 	switch {
 	case s.H == nil:
 	case !adds:
@@ -194,6 +199,35 @@ func (s *Spec) Opening() testbed.OpenOptions {
 	return testbed.OpenOptions{ReadPorts: s.Profile.ReadPorts(), Unit: s.unit()}
 }
 
+// checkFilter refuses a reward filter that none of the systems has, of which some add up all that comes.
+func (s *Spec) checkFilter() error {
+	systems, err := s.systems()
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(systems, filters) {
+		return nil
+	}
+	return fmt.Errorf("%w: the reward filter is of queues that merge, and neither switches nor ports of %s have one; leave it out, or set %s beside them",
+		ErrSpec, strings.Join(s.Queues(), ", "), strings.Join(names(s.all(), filters), ", "))
+}
+
+// filters says whether the ports of a system compare rewards where they are told to.
+func filters(of *system.System) bool {
+	kind, _ := engine.Describe(of.Discipline)
+	return kind.FiltersReward
+}
+
+// names are those of the systems of which something holds.
+func names(all system.Set, holds func(*system.System) bool) (these []string) {
+	for i := range all {
+		if holds(&all[i]) {
+			these = append(these, all[i].Name)
+		}
+	}
+	return these
+}
+
 // checkTopology refuses systems whose switches answer nobody where the workers wait for answers.
 func (s *Spec) checkTopology() error {
 	topology := s.Topology
@@ -221,7 +255,8 @@ func (s *Spec) find(name string) (*system.System, error) {
 	found, err := all.Find(name)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: unknown system %q; use one of %v", ErrSpec, name, all.Benched().Names())
+		return nil, fmt.Errorf("%w: unknown system %q; use one of %s, or of those that servers run, alone: %s", ErrSpec, name,
+			strings.Join(all.Benched().Names(), ", "), strings.Join(names(all, func(s *system.System) bool { return s.OnServers }), ", "))
 	case s.Loop != nil && !found.Looped():
 		return nil, fmt.Errorf("%w: workers of %s do not wait beside a device; use one of %v here", ErrSpec, name, all.Looped().Names())
 	case s.Loop == nil && !found.Open() && found.Looped():

@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/netlab"
@@ -36,10 +39,14 @@ func bed(t *testing.T, workers int) *testbed.Testbed {
 func TestKilled(t *testing.T) {
 	c := small()
 	b := bed(t, c.Workers)
+	begun := filepath.Join(t.TempDir(), "begun") // a worker is there
+	if err := unix.Mkfifo(begun, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	ready := fmt.Sprintf(`echo '{"listening":"%s:20300"}'; exec sleep 600`, b.Hosts.Server.Address)
 	for _, k := range []struct{ name, server, worker, says string }{
 		{"worker", ready, "kill -9 $$", "worker on 10.78."},
-		{"server", strings.Replace(ready, "exec sleep 600", "sleep 0.2; kill -9 $$", 1), "exec sleep 600", "ps on 10.78.4.2"},
+		{"server", strings.Replace(ready, "exec sleep 600", "read told <"+begun+"; kill -9 $$", 1), "echo >" + begun + "; exec sleep 600", "ps on 10.78.4.2"},
 		{"server before it hears", "exit 3", "exec sleep 600", "ps on 10.78.4.2"},
 		{"worker without a report", ready, "exit 0", "no report"},
 	} {
@@ -52,7 +59,7 @@ func TestKilled(t *testing.T) {
 				started = append(started, cmd)
 				return cmd
 			}})
-			if !errors.Is(err, ErrHost) || !strings.Contains(fmt.Sprint(err), k.says) {
+			if !errors.Is(err, ErrHost) || !strings.Contains(fmt.Sprint(err), k.says) || strings.HasSuffix(fmt.Sprint(err), ":") || strings.HasSuffix(fmt.Sprint(err), ": ") {
 				t.Errorf("%v", err)
 			}
 			for _, cmd := range started {

@@ -90,7 +90,13 @@ func (c *Check) Holds() bool { return c.Left == c.Right }
 // Hosts is what a testbed is opened with for a training.
 func Hosts(c *rl.Config) (workers, addresses int) { return c.Workers, Layout().Packets() }
 
-// Fits refuses rates that a testbed does not carry, with those that it does: half of what it carried when it was opened.
+// What eight workers on two processors hand over in time, as they fly in between, and an output that is overloaded threefold by it.
+const (
+	TimelyRate    = 1800 * olaf.Kbps
+	TimelyOutRate = 600 * olaf.Kbps
+)
+
+// Fits refuses rates that a testbed does not carry, which is half of what it carried when it was opened, with those that were measured to hold.
 func Fits(c *rl.Config, carried int64) error {
 	n := &c.Network
 	packet := float64(Update().Bits()) / float64(Layout().Packets())
@@ -98,18 +104,8 @@ func Fits(c *rl.Config, carried int64) error {
 	if asked <= limit {
 		return nil
 	}
-	share := limit / asked
-	return fmt.Errorf("%w: this machine carried %d packets a second when it was measured, and keeps time at half of it; %v are %.0f packets a second; try --rate %v --out-rate %v",
-		fpga.ErrRefused, carried, max(n.Rate, n.OutRate), asked, twoDigits(float64(n.Rate)*share), twoDigits(float64(n.OutRate)*share))
-}
-
-// twoDigits rounds a rate down to its first two.
-func twoDigits(bps float64) olaf.Rate {
-	r, unit := olaf.Rate(bps), olaf.Rate(1)
-	for r/unit >= 100 {
-		unit *= 10
-	}
-	return max(r/unit*unit, 1)
+	return fmt.Errorf("%w: this machine carried %d packets a second when it was measured, and at most half of that is accepted; %v are %.0f packets a second; try --rate %v --out-rate %v, which eight workers on two processors were measured to fly in time",
+		fpga.ErrRefused, carried, max(n.Rate, n.OutRate), asked, TimelyRate, TimelyOutRate)
 }
 
 // address is that of a packet's place in a worker's vectors.
@@ -291,7 +287,7 @@ func (k *child) ended() error {
 	err := k.process.Wait()
 	k.lines.Wait()
 	if err != nil {
-		return fmt.Errorf("%w: %s: %w: %s", ErrHost, k.name, err, bytes.TrimSpace(k.errors.Bytes()))
+		return fmt.Errorf("%w: %s: %w", ErrHost, k.name, process.Ended(err, k.errors.Bytes()))
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package field
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,10 +129,12 @@ func TestFits(t *testing.T) {
 		t.Error(err)
 	}
 	c.Network.Rate = 400 * olaf.Mbps
-	if err := Fits(&c, 10_000); !errors.Is(err, fpga.ErrRefused) || err.Error() == "" {
+	if err := Fits(&c, 10_000); !errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), "try --rate 1.8Mbps --out-rate 600kbps, ") {
 		t.Error(err)
-	} else {
-		t.Log(err)
+	}
+	c.Network.Rate, c.Network.OutRate = TimelyRate, TimelyOutRate
+	if err := Fits(&c, 10_000); err != nil {
+		t.Errorf("what is suggested is refused: %v", err)
 	}
 }
 

@@ -59,6 +59,8 @@ type Outcome struct {
 	Runs    []*closed.Result // in the order of the seeds, hung ones too
 	Numbers []results.Statistic
 	Hung    int
+	// Ceiling is the most goodput that the links let a worker have, in bit/s.
+	Ceiling int64
 	// Endpoints and Program are summed over the runs.
 	Endpoints, Program olaf.Counts
 }
@@ -75,7 +77,7 @@ func Run(ctx context.Context, s *Spec, seeds []uint64, done func()) (*Outcome, e
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", s.Name(), err)
 	}
-	o := &Outcome{Spec: &played, Runs: runs}
+	o := &Outcome{Spec: &played, Runs: runs, Ceiling: closed.Ceiling(&played.Network, &parts)}
 	o.describe()
 	return o, nil
 }
@@ -119,7 +121,11 @@ func (o *Outcome) describe() {
 		}
 	}
 	for i := range rows {
-		o.Numbers = append(o.Numbers, results.Describe(values[i], "no run came to its end"))
+		why := rows[i].Why
+		if o.Hung == len(o.Runs) {
+			why = "no run came to its end"
+		}
+		o.Numbers = append(o.Numbers, results.Describe(values[i], why))
 	}
 }
 

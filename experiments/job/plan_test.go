@@ -81,7 +81,7 @@ func TestPlansRefuse(t *testing.T) {
 	if _, err := json.Marshal(s); err == nil || !strings.Contains(err.Error(), "handed") {
 		t.Errorf("a job that is handed times: %v", err)
 	}
-	for text, want := range map[string]error{`{"system":"other"}`: system.ErrUnknown, `{"system":"switchml","mode":"async"}`: system.ErrUnknown} {
+	for text, want := range map[string]error{`{"system":"other"}`: system.ErrUnknown, `{"system":"switchml","mode":"async"}`: system.ErrMode} {
 		if err := json.Unmarshal([]byte(text), new(Spec)); !errors.Is(err, want) {
 			t.Errorf("%s: %v", text, err)
 		}

@@ -68,6 +68,7 @@ type systemDocument struct {
 	Config    config        `json:"config"`
 	Runs      int           `json:"runs"`
 	Hung      int           `json:"hung_runs"`
+	Ceiling   int64         `json:"ceiling_bps"`
 	Numbers   numbers       `json:"numbers"`
 	BySeed    []seedNumbers `json:"by_seed"`
 	Endpoints olaf.Counts   `json:"endpoints"`
@@ -94,7 +95,7 @@ func Metrics() []*metric.Metric { return jobMetrics }
 
 var jobMetrics = func() (all []*metric.Metric) {
 	for _, row := range closed.Rows() {
-		all = append(all, &metric.Metric{Name: row.Name, Title: row.Title, Unit: row.Unit, Doc: row.Doc, Of: func(*metric.Measured) metric.Float { return metric.Missing() }})
+		all = append(all, &metric.Metric{Name: row.Name, Title: row.Title, Unit: row.Unit, Doc: row.Doc, Zeroed: row.Zeroed, Of: func(*metric.Measured) metric.Float { return metric.Missing() }})
 	}
 	return all
 }()
@@ -219,7 +220,7 @@ func (r *Report) Document() any {
 	for _, o := range r.Outcomes {
 		s := systemDocument{
 			System: o.Spec.System.Name, Mode: o.Spec.Mode.Name, Config: o.Spec.config(), Runs: len(o.Runs), Hung: o.Hung,
-			Numbers: o.Numbers, BySeed: o.bySeed(r.Seeds), Endpoints: o.Endpoints,
+			Ceiling: o.Ceiling, Numbers: o.Numbers, BySeed: o.bySeed(r.Seeds), Endpoints: o.Endpoints,
 		}
 		if o.Program.Ledger() != nil {
 			s.Program = &o.Program
@@ -266,6 +267,7 @@ type kept struct {
 		Mode    string                       `json:"mode"`
 		Runs    int                          `json:"runs"`
 		Hung    int                          `json:"hung_runs"`
+		Ceiling int64                        `json:"ceiling_bps"` // 0 where none was kept
 		Numbers map[string]results.Statistic `json:"numbers"`
 		BySeed  []keptRun                    `json:"by_seed"`
 	} `json:"systems"`
@@ -295,9 +297,39 @@ func Sheets(raw []byte) ([]table.Sheet, error) {
 			n := d.Systems[i].Numbers[row.Name]
 			cells = append(cells, sheets.Mean(&n), sheets.Half(&n))
 		}
-		s.Rows = append(s.Rows, cells)
+		if s.Rows = append(s.Rows, cells); row.Name == capped {
+			s.Rows = append(s.Rows, d.ceilings())
+		}
 	}
 	return []table.Sheet{s}, nil
+}
+
+// capped is the number beside which its ceiling stands.
+const capped = "goodput_bps"
+
+// Of the ceiling, which is no measurement but follows from links and frames.
+const (
+	ceilingName  = "ceiling_bps"
+	ceilingTitle = "Goodput ceiling"
+)
+
+// limit is the ceiling as a number that has no sample.
+func limit(bps int64) results.Statistic {
+	v := results.Float(bps)
+	return results.Statistic{Mean: v, SD: results.Missing(), CI95: results.Missing(), Min: v, Max: v, N: 1}
+}
+
+// ceilings are the line of them in a workbook.
+func (d *kept) ceilings() []table.Cell {
+	cells := []table.Cell{table.S(ceilingName), table.S("bit/s")}
+	for i := range d.Systems {
+		n := limit(d.Systems[i].Ceiling)
+		if d.Systems[i].Ceiling == 0 {
+			n = results.Describe(nil, "it was not kept")
+		}
+		cells = append(cells, sheets.Mean(&n), table.Missing("it follows from links and frames"))
+	}
+	return cells
 }
 
 // Table is one line a number.
@@ -305,12 +337,19 @@ func (r *Report) Table() (header []string, rows [][]string) {
 	header = []string{"system", "mode", "number", "unit", "mean", "sd", "ci95", "min", "max", "n"}
 	for _, o := range r.Outcomes {
 		for i, row := range closed.Rows() {
-			n := &o.Numbers[i]
-			rows = append(rows, []string{o.Spec.System.Name, o.Spec.Mode.Name, row.Name, row.Unit, text.Exact(n.Mean), text.Exact(n.SD),
-				text.Exact(n.CI95), text.Exact(n.Min), text.Exact(n.Max), fmt.Sprint(n.N)})
+			if rows = append(rows, o.line(row.Name, row.Unit, &o.Numbers[i])); row.Name == capped {
+				n := limit(o.Ceiling)
+				rows = append(rows, o.line(ceilingName, row.Unit, &n))
+			}
 		}
 	}
 	return header, rows
+}
+
+// line is one number of a Table.
+func (o *Outcome) line(name, unit string, n *results.Statistic) []string {
+	return []string{o.Spec.System.Name, o.Spec.Mode.Name, name, unit, text.Exact(n.Mean), text.Exact(n.SD), text.Exact(n.CI95),
+		text.Exact(n.Min), text.Exact(n.Max), fmt.Sprint(n.N)}
 }
 
 // WriteText prints the answer, then a line a number with a column a system, then what endpoints and programs counted.
@@ -327,6 +366,12 @@ func (r *Report) WriteText(w io.Writer, v text.View) error {
 	}
 	for i, row := range closed.Rows() {
 		r.add(g, row.Title, func(o *Outcome) string { return cell(&row, &o.Numbers[i]) })
+		if row.Name == capped {
+			r.add(g, ceilingTitle, func(o *Outcome) string {
+				n := limit(o.Ceiling)
+				return cell(&row, &n)
+			})
+		}
 	}
 	r.addCounts(g, func(o *Outcome) olaf.Counts { return o.Endpoints })
 	r.addCounts(g, func(o *Outcome) olaf.Counts { return o.Program })

@@ -11,6 +11,16 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
+// BenchPatience refuses a bench.Spec of workers that wait of which a single run would take long.
+func BenchPatience(spec json.RawMessage) error {
+	s, err := read[bench.Spec](spec)
+	if err != nil {
+		return err
+	}
+	s.Runs = 1
+	return s.Patience()
+}
+
 // Bench carries out runs from to from+n of a bench.Spec of one system at one output rate, on the twins that lots keeps.
 func Bench(ctx context.Context, lots *bench.Lots, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 	s, err := read[bench.Spec](spec)

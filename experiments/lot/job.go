@@ -15,6 +15,15 @@ type OneJob struct {
 	Seed uint64    `json:"seed"` // of the first run
 }
 
+// JobPatience refuses a OneJob of which a single run would take long.
+func JobPatience(spec json.RawMessage) error {
+	cell, err := read[OneJob](spec)
+	if err != nil {
+		return err
+	}
+	return job.Patience([]*job.Spec{cell.Job}, 1)
+}
+
 // Jobs carries out runs from to from+n of OneJob. One that hung is not valid.
 func Jobs(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 	cell, err := read[OneJob](spec)

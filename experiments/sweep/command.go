@@ -59,6 +59,8 @@ type Command struct {
 	Resolve func(file string, options []Option) (Resolver, error)
 	// Run carries out some runs of a cell, from the number of the first on.
 	Run func(ctx context.Context, spec json.RawMessage, from, runs int) (*sweep.Lot, error)
+	// Patience refuses a cell of which a single run takes so long that nobody can have meant it; nil refuses none.
+	Patience func(spec json.RawMessage) error
 	// Piece carries out a piece of work that is no runs of a cell, in place of Run.
 	Piece func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error)
 	// Close gives back what Run keeps open from one cell to the next; nil for nothing.

@@ -142,7 +142,10 @@ func (f *File) Resolve(all Commands, large bool) (*Plan, error) {
 	if p.Config, err = f.config(options, p); err != nil {
 		return nil, err
 	}
-	return p, p.resolve(r, cells, axis.Grid(own))
+	if err := p.resolve(r, cells, axis.Grid(own)); err != nil || large {
+		return p, err
+	}
+	return p, p.patience()
 }
 
 // rules reads how many runs there are and what is shown of them.

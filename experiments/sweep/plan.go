@@ -110,6 +110,19 @@ func (p *Plan) resolve(r Resolver, cells, own [][]string) error {
 	return fmt.Errorf("%w: %d of %d cells make no sense: %s%s; nothing was run", ErrSpec, len(faults), len(p.Cells), strings.Join(faults[:min(len(faults), mostFaults)], "; "), more)
 }
 
+// patience refuses the first cell of which a run takes too long. The error is that of the command.
+func (p *Plan) patience() error {
+	if p.command.Patience == nil {
+		return nil
+	}
+	for i := range p.Cells {
+		if err := p.command.Patience(p.Cells[i].Spec); err != nil {
+			return fmt.Errorf("a run of %s: %w", p.where(&p.Cells[i]), err)
+		}
+	}
+	return nil
+}
+
 // locate finds the places of the cells on the axes.
 func (p *Plan) locate() error {
 	places := make([]map[string]int, len(p.Axes))
@@ -149,6 +162,9 @@ func (p *Plan) where(c *Cell) string {
 func (p *Plan) Bind(all Commands) (err error) {
 	if p.Schema != PlanSchema {
 		return fmt.Errorf("%w: the plan is %q, this olafctl knows %q", ErrSpec, p.Schema, PlanSchema)
+	}
+	if p.Runs < 1 || p.Runs > maxRuns {
+		return fmt.Errorf("%w: the plan has %d runs a cell; there are 1 to %d", ErrSpec, p.Runs, maxRuns)
 	}
 	if p.command, err = all.Find(p.Command); err != nil {
 		return err

@@ -79,7 +79,7 @@ func toyRun(_ context.Context, raw json.RawMessage, from, runs int) (*sweep.Lot,
 
 func toys() Commands { return Commands{toy()} }
 
-func plan(t *testing.T, f *File) *Plan {
+func plan(t testing.TB, f *File) *Plan {
 	t.Helper()
 	f.Command = "toy"
 	p, err := f.Resolve(toys(), false)
@@ -576,5 +576,26 @@ func TestProcesses(t *testing.T) {
 	}).Run(t.Context())
 	if !errors.Is(err, ErrBuild) {
 		t.Error(err)
+	}
+}
+
+// A cell of which a run takes too long is refused with its name, unless somebody says that it is meant.
+func TestCellsThatTakeLongAreRefused(t *testing.T) {
+	long := errors.New("that takes long")
+	patient := toy()
+	patient.Patience = func(spec json.RawMessage) error {
+		if strings.Contains(string(spec), "7") {
+			return long
+		}
+		return nil
+	}
+	for sweep, refused := range map[string]bool{"n=1..3": false, "n=6..8": true} {
+		f := &File{Command: "toy", Sweep: []string{sweep, "kind=a"}, Runs: 2}
+		if _, err := f.Resolve(Commands{patient}, false); errors.Is(err, long) != refused || refused && !strings.HasPrefix(err.Error(), "a run of n=7 kind=a: ") {
+			t.Errorf("%s: %v", sweep, err)
+		}
+		if _, err := f.Resolve(Commands{patient}, true); err != nil {
+			t.Errorf("%s that is meant: %v", sweep, err)
+		}
 	}
 }

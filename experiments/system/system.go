@@ -19,8 +19,11 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// ErrUnknown says that there is no system, or no mode of it, of a name.
-var ErrUnknown = olaf.NewError(olaf.Usage, "unknown system")
+// ErrUnknown says that there is no system of a name, ErrMode that one that there is has no such mode.
+var (
+	ErrUnknown = olaf.NewError(olaf.Usage, "unknown system")
+	ErrMode    = olaf.NewError(olaf.Usage, "no such mode")
+)
 
 // ErrOptions is the kind of options that do not go together.
 var ErrOptions = olaf.NewError(olaf.Usage, "bad options of a system")
@@ -185,10 +188,10 @@ func (m *Mode) Refuse(system *System, given []string) error {
 	return nil
 }
 
-// Mode finds a mode by its name, the usual one without a name. The error matches ErrUnknown and lists what there is.
+// Mode finds a mode by its name, the usual one without a name. The error matches ErrMode and lists what there is.
 func (s *System) Mode(name string) (*Mode, error) {
 	if len(s.Modes) == 0 {
-		return nil, fmt.Errorf("%w: workers of %s do not wait for answers, so it has no modes", ErrUnknown, s.Name)
+		return nil, fmt.Errorf("%w: workers of %s do not wait for answers, so it has no modes", ErrMode, s.Name)
 	}
 	if name == "" {
 		return &s.Modes[0], nil
@@ -198,7 +201,7 @@ func (s *System) Mode(name string) (*Mode, error) {
 			return &s.Modes[i], nil
 		}
 	}
-	return nil, fmt.Errorf("%w: %s has no mode %q; there are %s", ErrUnknown, s.Name, name, strings.Join(s.ModeNames(), ", "))
+	return nil, fmt.Errorf("%w: %s has no mode %q; its workers wait for each other in mode %s", ErrMode, s.Name, name, strings.Join(s.ModeNames(), " or "))
 }
 
 // ModeNames are what people type.

@@ -73,6 +73,9 @@ func (o *ServeOptions) guarded() error {
 	if o.TLS != nil || o.Insecure || strings.HasPrefix(o.Listen, "unix:") {
 		return nil
 	}
+	if !agent.Loopback(o.Listen) { // which no --insecure opens
+		return fmt.Errorf("%w: everybody who reaches this host could write the card at %s; use unix:PATH, or 'olafctl serve' with --tls-cert", agent.ErrInsecure, o.Listen)
+	}
 	return fmt.Errorf("%w: every user of this host could write the card at %s; use unix:PATH, or 'olafctl serve' with --tls-cert or --insecure", agent.ErrInsecure, o.Listen)
 }
 

@@ -80,6 +80,11 @@ func TestWhoReachesACard(t *testing.T) {
 	if _, err := lend(ServeOptions{Listen: "127.0.0.1:0"}); !errors.Is(err, agent.ErrInsecure) || !strings.Contains(err.Error(), "--insecure") {
 		t.Errorf("every user of this host: %v", err)
 	}
+	for _, everybody := range []string{":0", "0.0.0.0:0"} { // no --insecure would do
+		if _, err := lend(ServeOptions{Listen: everybody}); !errors.Is(err, agent.ErrInsecure) || strings.Contains(err.Error(), "--insecure") || !strings.Contains(err.Error(), "--tls-cert") {
+			t.Errorf("everybody at %s: %v", everybody, err)
+		}
+	}
 	s, err := lend(ServeOptions{Listen: "127.0.0.1:0", Insecure: true})
 	want(t, err)
 	want(t, s.Close())

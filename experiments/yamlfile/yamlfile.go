@@ -4,16 +4,19 @@
 package yamlfile
 
 import (
+	"bytes"
 	"encoding"
 	"errors"
 	"fmt"
 	"reflect"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"go.yaml.in/yaml/v4"
 
 	"github.com/olafctl/olaf/internal/nearby"
+	"github.com/olafctl/olaf/internal/yamldoc"
 )
 
 // maxSize bounds a file; nobody writes 16 MB by hand, and aliases can blow up.
@@ -45,7 +48,7 @@ func (p Pos) Of(key string) int {
 // Format is how a kind of file calls itself and its mistakes.
 type Format struct {
 	Name string // the whole document in messages: topology
-	Hint string // what to do about an empty file
+	Hint string // what to do about an empty file; without one, a file may be empty and leaves everything as it was
 	// Schema is what its field of that name may say; empty where nothing is looked at.
 	Schema string
 	// Fail makes the error of a mistake in a line, 0 where there is none.
@@ -82,17 +85,21 @@ func (f Format) DecodeWithLines(text []byte, into any) (Lines, error) {
 	if len(text) > maxSize {
 		return nil, f.Fail(0, fmt.Sprintf("the file has %d bytes; a %s has at most %d", len(text), f.Name, maxSize))
 	}
-	var doc yaml.Node
-	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return nil, f.none(err)
-	}
-	if doc.Kind != yaml.DocumentNode || len(doc.Content) != 1 {
+	root, second, err := yamldoc.Root(text)
+	switch {
+	case err != nil:
+		return nil, f.none(text, err)
+	case second > 0:
+		return nil, f.Fail(second, "a second document begins here; a file has one "+f.Name)
+	case root == nil && f.Hint == "":
+		return Lines{}, nil
+	case root == nil:
 		return nil, f.Fail(1, "the file is empty; "+f.Hint)
 	}
 	d := decoder{name: f.Name, fail: f.Fail, lines: Lines{}, types: map[reflect.Type]map[string]reflect.StructField{}}
-	d.value(doc.Content[0], reflect.ValueOf(into).Elem(), f.Name)
+	d.value(root, reflect.ValueOf(into).Elem(), f.Name)
 	if len(d.errs) == 0 {
-		d.schema(doc.Content[0], f.Schema)
+		d.schema(root, f.Schema)
 	}
 	return d.lines, errors.Join(d.errs...)
 }
@@ -128,12 +135,31 @@ func (e *Error) Error() string {
 func (e *Error) Unwrap() error { return e.Kind }
 
 // none is a text that is no YAML, with the line where reading it broke off.
-func (f Format) none(err error) error {
+func (f Format) none(text []byte, err error) error {
 	line, what := 0, err.Error()
 	if broken := (*yaml.LoadError)(nil); errors.As(err, &broken) {
 		line, what = broken.Mark.Line, broken.Message
+		if line == 0 { // of a character that no YAML has, the parser knows the place alone
+			line = 1 + bytes.Count(text[:min(broken.Mark.Index, len(text))], []byte("\n"))
+		}
 	}
-	return f.Fail(line, "not YAML: "+strings.Join(strings.Fields(what), " "))
+	return f.Fail(line, visible("not YAML: "+strings.Join(strings.Fields(what), " ")))
+}
+
+// visible writes what is no letter, sign or blank as Go does, as names of fields may hold anything and a mistake is one line.
+func visible(text string) string {
+	if !strings.ContainsFunc(text, unicode.IsControl) {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range text {
+		if quoted := strconv.QuoteRune(r); unicode.IsControl(r) {
+			b.WriteString(quoted[1 : len(quoted)-1])
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
 }
 
 // decoder fills structs from nodes, strictly, and remembers lines.
@@ -147,7 +173,7 @@ type decoder struct {
 
 func (d *decoder) refuse(n *yaml.Node, format string, args ...any) {
 	if len(d.errs) < MaxErrors {
-		d.errs = append(d.errs, d.fail(n.Line, fmt.Sprintf(format, args...)))
+		d.errs = append(d.errs, d.fail(n.Line, visible(fmt.Sprintf(format, args...))))
 	}
 }
 

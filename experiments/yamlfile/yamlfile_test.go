@@ -53,6 +53,9 @@ func TestDecodeRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ text, want string }{
 		"empty":          {"", "1: the file is empty; write one"},
 		"no YAML":        {"a: [", "2: not YAML: "},
+		"no text":        {"name: a\nfresh: \x10\n", "2: not YAML: control characters are not allowed"},
+		"two documents":  {"name: a\n---\nname: b\n", "2: a second document begins here; a file has one menu"},
+		"strange name":   {"stock: {\"a\\n\\x1bb\": many}\n", `1: menu.stock.a\n\x1bb: "many" is not a whole number`},
 		"unknown field":  {"name: a\nsede: 1\n", `2: menu has no field "sede"; did you mean "seed"?`},
 		"field twice":    {"stock:\n  a: 1\n  a: 2\n", `3: menu.stock has the field "a" twice`},
 		"wrong type":     {"seed: -1\n", `1: menu.seed: "-1" is not a whole number`},

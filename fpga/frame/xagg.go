@@ -36,7 +36,7 @@ func xaggFormat() *Format {
 	control("begin", xagg.Begin, "vectors of the job", false)
 	control("first", xagg.First, "the epoch of the job's first vector", false)
 	control("still", xagg.Still, "vectors of the job", false)
-	control("leave", xagg.Leave, "vectors of the job", false)
+	control("leave", xagg.Leave, "vectors of the job; 0 where another one took its place", false)
 	return f
 }
 

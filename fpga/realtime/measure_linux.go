@@ -200,7 +200,12 @@ func (c *Card) forget() error {
 // burst is as many frames as may come faster than they can be carried: they are not a rate.
 const burst = 1000
 
-// carries refuses what this machine can't carry: half of what it does at full speed is as much as leaves it time to be on time.
+// timely is how many frames a second an output is measured to serve in time: on a quiet machine nearly all runs at that tell their ages, at
+// twice as much two of three (docs/kernel.md).
+const timely = 5000
+
+// carries refuses what this machine can't carry: half of what it does at full speed is as much as leaves it time to be on time. What it
+// says instead is within what an output serves in time, which is far less.
 func (c *Card) carries(l load) *regfile.Reason {
 	limit := c.carry / 2
 	if l.frames <= burst || limit == 0 {
@@ -215,10 +220,20 @@ func (c *Card) carries(l load) *regfile.Reason {
 		return nil
 	}
 	bits := 8 * int64(l.size)
-	share := float64(limit) / float64(max(offered, served))
+	share := fitting(offered, served, limit)
 	fits := func(packets int64) olaf.Rate { return roundDown(olaf.Rate(float64(packets*bits) * share)) }
-	return regfile.BadValue(fmt.Sprintf("this machine carried %d frames a second when it was measured, and keeps time at half of it, %v of %v each; the workers offer %v, the output serves %v; try --rate %v --out-rate %v, or --time-scale 1/%d",
-		2*limit, roundDown(olaf.Rate(limit*bits)), olaf.Size(l.size), roundDown(olaf.Rate(offered*bits)), roundDown(olaf.Rate(served*bits)), fits(offered), fits(served), int64(1/share)+1))
+	return regfile.BadValue(fmt.Sprintf("this machine carried %d frames a second when it was measured, and at most half of that is accepted, %v of %v each; the workers offer %v, the output serves %v; try --rate %v --out-rate %v, or --time-scale 1/%d: outputs of up to %d frames a second were measured to keep time on a quiet machine, and with more ages are withheld the more often",
+		2*limit, roundDown(olaf.Rate(limit*bits)), olaf.Size(l.size), roundDown(olaf.Rate(offered*bits)), roundDown(olaf.Rate(served*bits)), fits(offered), fits(served), int64(1/share)+1, timely))
+}
+
+// fitting is by which share of its rates a run fits a machine that takes limit frames a second, with an output that is in time. One that
+// serves without holding any time, at rate 0, has as much to do as is offered.
+func fitting(offered, served, limit int64) float64 {
+	output := served
+	if output == 0 {
+		output = offered
+	}
+	return min(float64(limit)/float64(max(offered, served)), timely/float64(output))
 }
 
 // roundDown leaves the first two digits of a rate.

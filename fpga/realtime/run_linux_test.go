@@ -171,6 +171,23 @@ func refusedRate(t *testing.T, c *Card) {
 	}
 }
 
+// TestFitting holds that what is suggested instead of too high a rate is carried, and that its output is one that keeps time.
+func TestFitting(t *testing.T) {
+	for _, c := range []struct{ offered, served, limit, output int64 }{
+		{29_000_000, 19_500_000, 70_000, 5000}, // the output is the narrow place
+		{29_000_000, 1_000_000, 70_000, 2414},  // workers are
+		{1_000_000, 20_000_000, 70_000, 5000},
+		{29_000_000, 0, 70_000, 0}, // at rate 0 what is offered is served
+		{29_000_000, 19_500_000, 3000, 2017},
+	} {
+		share := fitting(c.offered, c.served, c.limit)
+		offered, served := int64(share*float64(c.offered)+0.5), int64(share*float64(c.served)+0.5)
+		if served != c.output || offered > c.limit || c.served == 0 && offered != timely {
+			t.Errorf("%+v: share %g, offered %d, served %d", c, share, offered, served)
+		}
+	}
+}
+
 // behind is a plane that counts nothing while it is on, as if no frame had come yet.
 type behind struct {
 	Plane

@@ -66,6 +66,10 @@ func (c *Card) Decisions() (*olaf.Decisions, error) {
 	return d, nil
 }
 
+// Unlogged is how many decisions found no room in the log since the counters were cleared: of what came after the first of them nothing is
+// checked.
+func (c *Card) Unlogged() uint64 { return c.total.unlogged }
+
 // Pacing is how well frames left in time since the counters were cleared.
 func (c *Card) Pacing() *fpga.Pacing { return c.pacing() }
 

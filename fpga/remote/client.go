@@ -8,6 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"net"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
@@ -24,6 +27,9 @@ import (
 
 // ErrUnreachable says that no agent answers at an address.
 var ErrUnreachable = olaf.NewError(olaf.Device, "no device agent answers")
+
+// ErrDenied says that an agent's socket is another user's.
+var ErrDenied = olaf.NewError(olaf.Device, "permission denied")
 
 // ErrInUse says that another client writes to the device.
 var ErrInUse = olaf.NewError(olaf.Device, "the device is lent to somebody else")
@@ -61,7 +67,7 @@ var (
 	_ fpga.ArrivalLog  = (*Device)(nil)
 )
 
-// Dial opens a session with the agent at HOST:PORT or unix:PATH. Errors match ErrUnreachable, ErrInUse or ErrProtocol.
+// Dial opens a session with the agent at HOST:PORT or unix:PATH. Errors match ErrUnreachable, ErrDenied, ErrInUse or ErrProtocol.
 func Dial(ctx context.Context, target string, o Options) (*Device, error) {
 	if o.Patience == 0 {
 		o.Patience = 30 * time.Second
@@ -121,7 +127,24 @@ func dialError(ctx context.Context, target string, err error) error {
 	case status.Code(err) == codes.Unimplemented || status.Code(err) == codes.FailedPrecondition:
 		return fmt.Errorf("%s: %w: %s", target, ErrProtocol, status.Convert(err).Message())
 	}
+	if denied(target) {
+		return fmt.Errorf("%s: %w: this socket is of another user, who lends a device there; run as that user, or with sudo", target, ErrDenied)
+	}
 	return fmt.Errorf("%s: %w: %s; 'olafctl serve' starts one", target, ErrUnreachable, status.Convert(err).Message())
+}
+
+// denied says whether a socket is there that this user may not use, or is in a folder that this user may not enter. The error of a dialled
+// connection does not tell: it is text.
+func denied(target string) bool {
+	path, ok := strings.CutPrefix(target, "unix:")
+	if !ok {
+		return false
+	}
+	c, err := net.Dial("unix", path)
+	if err == nil {
+		c.Close()
+	}
+	return errors.Is(err, fs.ErrPermission)
 }
 
 // exchange sends d.request and waits for d.reply. An agent that is silent for too long is given up.

@@ -75,6 +75,12 @@ func listen(address string, secure bool) (net.Listener, error) {
 	return l, nil
 }
 
+// Loopback says whether HOST:PORT is one that only programs of this host reach; false of what is no address.
+func Loopback(address string) bool {
+	tcp, err := net.ResolveTCPAddr("tcp", address)
+	return err == nil && tcp.IP.IsLoopback()
+}
+
 // maxUnixPath is what every system takes as a socket's address.
 const maxUnixPath = 103
 

@@ -58,6 +58,15 @@ type Endpoint interface {
 	Counts() []uint64
 }
 
+// Leaver is an endpoint for which others wait, and who are to know when it gives up.
+type Leaver interface {
+	Endpoint
+	// Leave says so to them, by packets that are sent at once.
+	Leave()
+	// Superseded says that one of the others began another job, and left nothing that this one could be ended with.
+	Superseded() bool
+}
+
 // Aggregate is a sum of gradients that is about to be applied.
 type Aggregate struct {
 	Number  uint32 // of the update, from 0

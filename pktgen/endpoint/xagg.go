@@ -20,8 +20,8 @@ type XAgg struct {
 	// Epoch is that of the first vector. Where other jobs used the same fragments before, it must be ahead of theirs.
 	Epoch uint16
 	// Ticket lets the worker ask its parent for Epoch before the first vector, under this number, which must be another one each time that
-	// the worker is made; 0 does not ask. Until a result comes it asks on whether it is still the same, as it is not where another worker of
-	// the job was started anew.
+	// the worker is made; 0 does not ask. In silences it asks on whether it is still the same, as it is not where another worker of
+	// the job was started anew: until a result came it goes over to that, and afterwards it gives up.
 	Ticket uint32
 	// Fixed turns gradients of float32 into the integers that are added, and sums back.
 	Fixed Fixed
@@ -68,6 +68,7 @@ type treeWorker struct {
 	xagg XAgg
 
 	ticket   uint32 // under which it was told its epoch; 0 before
+	replaced bool   // by another job, in the middle of this one
 	changes  uint16 // of the tree
 	first    uint16 // epoch that the vector was first sent in
 	stage    stage
@@ -105,28 +106,44 @@ func (w *treeWorker) Computed(now olaf.Time, values []uint32) {
 	w.begin(now, values)
 	if w.xagg.Ticket != 0 {
 		w.stage, w.quiet, w.last = joining, 0, now
-		w.join(xagg.Begin)
+		w.join()
 		return
 	}
 	w.first = w.epoch()
 	w.offer(now)
 }
 
-// join asks for the epoch of the first vector, or whether it is still the one that was told.
-func (w *treeWorker) join(action uint8) {
-	w.control(action, uint64(w.cfg.Updates), uint64(w.xagg.Ticket), 0)
+// join asks for the epoch of the first vector.
+func (w *treeWorker) join() {
+	w.control(xagg.Begin, uint64(w.cfg.Updates), uint64(w.xagg.Ticket), 0)
 }
 
-// Leave tells who gave the epoch that nobody needs to wait for this worker.
+// still asks whether the epoch of the first vector is the one that was told.
+func (w *treeWorker) still() {
+	w.say(w.xagg.Epoch, xagg.Still, uint64(w.cfg.Updates), uint64(w.ticket), 0)
+}
+
+// Leave tells who gave the epoch that nobody needs to wait for this worker: neither in its job, nor in one that took its place.
 func (w *treeWorker) Leave() {
-	if w.ticket != 0 && !w.over {
+	switch {
+	case w.ticket == 0 || w.over:
+	case w.replaced:
+		w.control(xagg.Leave, 0, uint64(w.ticket), 0)
+	default:
 		w.control(xagg.Leave, uint64(w.cfg.Updates), uint64(w.ticket), 0)
 	}
 }
 
+// Superseded says that another worker of the job was started anew, after sums of it had come.
+func (w *treeWorker) Superseded() bool { return w.replaced }
+
 // joined begins with the epoch that was asked for, or begins again with another one.
 func (w *treeWorker) joined(now olaf.Time, p *program.Packet) {
 	first := uint16(p.Value)
+	if w.ticket != 0 && w.xagg.Ticket == 0 { // too late to go over
+		w.replaced = w.replaced || p.Seg == uint64(w.ticket) && first != w.xagg.Epoch
+		return
+	}
 	if w.xagg.Ticket == 0 || p.Seg != uint64(w.xagg.Ticket) || w.stage > joining && first == w.xagg.Epoch {
 		return
 	}
@@ -156,10 +173,14 @@ func (w *treeWorker) offer(now olaf.Time) {
 	w.rate, w.stage, w.due = 0, sending, now
 }
 
-// control tells the parent something.
+// control tells the parent something of the vector at hand.
 func (w *treeWorker) control(action uint8, value, seg, bitmap uint64) {
+	w.say(w.epoch(), action, value, seg, bitmap)
+}
+
+func (w *treeWorker) say(epoch uint16, action uint8, value, seg, bitmap uint64) {
 	w.out = program.Packet{
-		Kind: program.Control, Action: action, Job: w.cfg.Job, Worker: w.cfg.Worker, Round: w.epoch(), Value: value, Seg: seg, Bitmap: bitmap,
+		Kind: program.Control, Action: action, Job: w.cfg.Job, Worker: w.cfg.Worker, Round: epoch, Value: value, Seg: seg, Bitmap: bitmap,
 	}
 	w.host.Send(Network, &w.out, nil)
 	w.tally[asked]++
@@ -336,7 +357,7 @@ func (w *treeWorker) draw() uint64 {
 // patience is how long the silence at hand may last: up to twice the time to wait.
 func (w *treeWorker) patience() olaf.Duration {
 	most := hushes
-	if w.idle() && w.xagg.Ticket == 0 {
+	if w.idle() && w.ticket == 0 {
 		most = idles
 	}
 	wait := w.xagg.Timeout << min(w.quiet, most)
@@ -359,11 +380,11 @@ func (w *treeWorker) Timer(now olaf.Time) {
 	w.last = now
 	if w.stage == joining {
 		w.silences++
-		w.join(xagg.Begin)
+		w.join()
 		return
 	}
-	if w.xagg.Ticket != 0 {
-		w.join(xagg.Still)
+	if w.ticket != 0 {
+		w.still()
 	}
 	if w.stage == waiting {
 		w.control(xagg.Ready, uint64(w.cfg.Line), 0, 0)

@@ -54,7 +54,7 @@ func TestTicket(t *testing.T) {
 	c.said = nil
 	now = e.Next()
 	e.Timer(now)
-	if len(c.said) == 0 || c.said[0] != "to -1 control action=10 job=1 worker=1 seg=9 round=602 value=2 [] -" {
+	if len(c.said) == 0 || c.said[0] != "to -1 control action=10 job=1 worker=1 seg=9 round=600 value=2 [] -" {
 		t.Errorf("after a silence it says %q", c.said)
 	}
 	c.data = nil
@@ -73,7 +73,6 @@ func TestTicket(t *testing.T) {
 		p.Kind = program.Result
 		e.Receive(now, &p, []uint32{4})
 	}
-	control(now, xagg.First, 9, 800) // too late
 	c.data, c.said = nil, nil
 	e.Applied(now)
 	e.Computed(now, []uint32{3, 4})
@@ -84,8 +83,25 @@ func TestTicket(t *testing.T) {
 		t.Errorf("of the second vector %+v; %q", c.data, c.said)
 	}
 	c.said = nil
-	e.(interface{ Leave() }).Leave()
+	e.(Leaver).Leave()
 	if len(c.said) != 1 || c.said[0] != "to -1 control action=11 job=1 worker=1 seg=9 round=1 value=2 [] -" {
 		t.Errorf("as it goes it says %q", c.said)
+	}
+	c.said = nil
+	now = e.Next()
+	e.Timer(now)
+	if len(c.said) == 0 || c.said[0] != "to -1 control action=10 job=1 worker=1 seg=9 round=65534 value=2 [] -" {
+		t.Errorf("after a silence in the middle of its job it says %q", c.said)
+	}
+	control(now, xagg.First, 8, 800)
+	control(now, xagg.First, 9, 65_534)
+	if e.(Leaver).Superseded() {
+		t.Error("it is superseded by what was told to another, or by its own job")
+	}
+	control(now, xagg.First, 9, 800)
+	c.said = nil
+	e.(Leaver).Leave()
+	if !e.(Leaver).Superseded() || len(c.said) != 1 || c.said[0] != "to -1 control action=11 job=1 worker=1 seg=9 round=1 [] -" {
+		t.Errorf("superseded %v, as it goes it says %q", e.(Leaver).Superseded(), c.said)
 	}
 }

@@ -4,6 +4,7 @@
 package process
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -19,6 +20,14 @@ var ErrStalled = olaf.NewError(olaf.Failed, "the job stands still")
 
 // ErrOffline says that the kernel has no way any more for what a host sends: its interface, cable or address is gone.
 var ErrOffline = olaf.NewError(olaf.Device, "this host has no network any more")
+
+// Ended is why a program on a host ended: an error, and what it said, if anything. One that was killed says nothing.
+func Ended(why error, said []byte) error {
+	if said = bytes.TrimSpace(said); len(said) == 0 {
+		return why
+	}
+	return fmt.Errorf("%w: %s", why, said)
+}
 
 // DefaultPatience is how long a job may stand still before it is given up, if nothing is said.
 const DefaultPatience = 20 * time.Second

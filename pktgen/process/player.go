@@ -145,7 +145,7 @@ func (k *playing) run() error {
 
 // giveUp sends what is left to be said, by an endpoint that is not done that it goes.
 func (k *playing) giveUp() {
-	if l, ok := k.end.(interface{ Leave() }); ok && !k.end.Done() {
+	if l, ok := k.end.(endpoint.Leaver); ok && !k.end.Done() {
 		l.Leave()
 	}
 	k.leave()
@@ -173,6 +173,9 @@ func (k *playing) turn() error {
 		return err
 	}
 	k.hand()
+	if l, ok := k.end.(endpoint.Leaver); ok && l.Superseded() {
+		return fmt.Errorf("%w: another worker of it was started anew", ErrStalled)
+	}
 	now := k.now()
 	if k.end.Next() <= now {
 		k.end.Timer(now)

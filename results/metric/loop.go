@@ -78,12 +78,10 @@ var looped = slices.Concat([]*Metric{
 	{Name: "ceiling_gbps", Title: "Goodput ceiling", Unit: "Gbit/s", Column: "CEILING", Why: because("no link"),
 		Doc: "the same where a worker's link carries nothing but full packets of values",
 		Of:  func(m *Measured) Float { return Float(m.Counts.Of("ceiling_bps")) / 1e9 }},
-	{Name: "slots_held", Title: "Slots held", Unit: "slots", Column: "SLOTS HELD", Why: because("no time passed"),
-		Doc: "held_slot_ns / duration", Of: func(m *Measured) Float { return share(m, "held_slot_ns", "span_ps", 1000) }},
-	{Name: "held_bytes", Title: "Memory held", Unit: "B", Column: "HELD, B", Why: because("no time passed"),
-		Doc: "slots held × what a slot takes", Of: func(m *Measured) Float {
-			return share(m, "held_slot_ns", "span_ps", 1000) * share(m, "memory_bytes", "slots_built", 1)
-		}},
+	{Name: "slots_held", Title: "Slots held", Unit: "slots", Column: "SLOTS HELD", Why: noSlots, Zeroed: true,
+		Doc: "held_slot_ns / duration; missing of a switch without a table", Of: slotsHeld},
+	{Name: "held_bytes", Title: "Memory held", Unit: "B", Column: "HELD, B", Why: noSlots,
+		Doc: "slots held × what a slot takes", Of: func(m *Measured) Float { return slotsHeld(m) * share(m, "memory_bytes", "slots_built", 1) }},
 	{Name: "collided_pct", Title: "Collided", Unit: "%", Column: "COLLIDED %", Why: because("slots are not shared"),
 		Doc: "packets that found their aggregator taken and went to the server as they are, of the packets of all vectors",
 		Of: func(m *Measured) Float {
@@ -95,6 +93,22 @@ var looped = slices.Concat([]*Metric{
 	{Name: "resent_pct", Title: "Sent again", Unit: "%", Column: "RESENT %", Why: because("nothing was sent"),
 		Doc: "packets sent again, of the packets of all vectors", Of: func(m *Measured) Float { return 100 * share(m, "packets_resent", "vector_packets", 1) }},
 }, Named("aom_cluster_ns", "aom_worker_ns", "peak_aom_ns", "jain", "duration_ns"))
+
+// slotsHeld is the mean over time; missing where there are none to hold.
+func slotsHeld(m *Measured) Float {
+	if m.Counts.Of("slots_built") == 0 {
+		return Missing()
+	}
+	return share(m, "held_slot_ns", "span_ps", 1000)
+}
+
+// noSlots says why no slots were held.
+func noSlots(m *Measured) string {
+	if m.Counts.Of("slots_built") == 0 {
+		return "the switch has no table"
+	}
+	return "no time passed"
+}
 
 // picoseconds is a time that is counted, where there is one.
 func picoseconds(counter string) func(*Measured) Float {

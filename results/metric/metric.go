@@ -26,6 +26,9 @@ type Metric struct {
 	// Why says why it is missing, empty or nil for no special reason.
 	Why func(*Measured) string
 
+	// Zeroed says that earlier versions kept 0 where it is missing now.
+	Zeroed bool
+
 	// Age says that it is made of ages, which are withheld where clocks are not good enough for them.
 	Age bool
 	// Sparse metrics are shown where a run has something of them; see olaf.Counter.

@@ -166,6 +166,14 @@ func (c *Claim) judge(m *Measured, b *beside) (Verdict, string) {
 	return b.trend(m)
 }
 
+// aside says that a value is not on the side of the number on which the paper printed it, of a claim that stands beside a number:
+// a slowdown where a speed-up is printed, or a loss where a gain is. Half as much of the one is not the other. What
+// stands beside another result is of none.
+func (c *Claim) aside(v float64) bool {
+	n := c.Neighbour
+	return n != nil && n.ID == "" && (v-n.Is)*(c.Value-n.Is) <= 0
+}
+
 // scale is the number that is judged.
 func (c *Claim) scale(v float64) float64 {
 	if c.Unfairness {
@@ -192,7 +200,7 @@ const (
 	hair       = 1 + 1e-12
 )
 
-// valued is the verdict on a value that is at most a factor off; empty beyond.
+// valued is the verdict on a value that is at most a factor off, on the printed side of 1 where it is a ratio; empty beyond.
 func (c *Claim) valued(ours *results.Statistic) Verdict {
 	v, published := c.scale(float64(ours.Mean)), c.scale(c.Value)
 	off, size := math.Abs(v-published), math.Abs(published)*hair
@@ -203,6 +211,7 @@ func (c *Claim) valued(ours *results.Statistic) Verdict {
 		return Match
 	case off <= nearLimit*size:
 		return Near
+	case c.aside(float64(ours.Mean)):
 	case v*published > 0 && math.Abs(v) <= factor*size && size <= factor*math.Abs(v)*hair*hair:
 		return WithinTwo
 	}

@@ -246,6 +246,33 @@ func TestNeighbours(t *testing.T) {
 	}
 }
 
+// TestSidesOfANumber has values that are at most twice or half of what was printed, and on this or that side of the number that the
+// claim stands beside: a slowdown is not a speed-up that is half as large. A result beside another result has no such side.
+func TestSidesOfANumber(t *testing.T) {
+	for _, c := range []struct {
+		name, id string
+		ours     results.Statistic
+		want     Verdict
+	}{
+		{"1.56 printed, slower", "iswitch/table3.async_speedup_over_ps.ddpg", exactly(0.82), Opposite},
+		{"1.56 printed, not shown to be slower", "iswitch/table3.async_speedup_over_ps.ddpg", stat(0.95, 0.1, 5), Differs},
+		{"1.56 printed, as fast", "iswitch/table3.async_speedup_over_ps.ddpg", exactly(1), Differs},
+		{"1.56 printed, faster by less", "iswitch/table3.async_speedup_over_ps.ddpg", exactly(1.01), WithinTwo},
+		{"0.91 printed, faster", "iswitch/table3.allreduce_speedup_over_ps.ppo", exactly(1.02), Opposite},
+		{"0.91 printed, nearly", "iswitch/table3.allreduce_speedup_over_ps.ppo", exactly(1.0009), Near},
+		{"0.91 printed, slower by more", "iswitch/table3.allreduce_speedup_over_ps.ppo", exactly(0.5), WithinTwo},
+		{"41.9 % printed, half of it", "iswitch/fig12.iteration_below_ps.least", exactly(21), WithinTwo},
+		{"41.9 % printed, less than none", "iswitch/fig12.iteration_below_ps.least", exactly(-30), Opposite},
+		{"4.7 % lost printed, above its neighbour", "olaf/table3.olaf_tc.loss_pct", stat(3.9, 0.1, 100), WithinTwo},
+	} {
+		for _, row := range Compare(Ours{c.id: Of(c.ours)}, ExperimentOf(c.id)) {
+			if row.ID == c.id && row.Verdict != string(c.want) {
+				t.Errorf("%s: %v is %s, want %s", c.name, c.ours.Mean, row.Verdict, c.want)
+			}
+		}
+	}
+}
+
 // halved is a statistic of half the size, too far from what was printed to be within ×2.
 func halved(s results.Statistic) results.Statistic { return scaled(s, 0.5) }
 

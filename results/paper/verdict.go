@@ -8,7 +8,7 @@ type Verdict string
 const (
 	Match     Verdict = "match"      // within 2 %, or within 10 % with the printed value in our interval
 	Near      Verdict = "near"       // within 10 %
-	WithinTwo Verdict = "within ×2"  // of equal sign and at most twice or half as large
+	WithinTwo Verdict = "within ×2"  // of equal sign and at most twice or half as large, and no slowdown for a speed-up
 	TrendOnly Verdict = "trend only" // shown to be on the claimed side
 	Differs   Verdict = "differs"    // neither side is shown
 	Opposite  Verdict = "opposite"   // shown to be on the other side

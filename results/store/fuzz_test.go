@@ -22,6 +22,7 @@ func FuzzFiles(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		defer s.Close()
 		const id = "x"
 		if err := os.MkdirAll(s.path(id), 0o700); err != nil {
 			t.Fatal(err)

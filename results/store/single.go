@@ -83,6 +83,12 @@ func unseal(key string, raw []byte) (one Single, ok bool) {
 	return Single{key, result, by.Maker}, true
 }
 
+// sealed is the file of a result.
+func sealed(one Single) ([]byte, error) {
+	by, err := json.Marshal(seal{one.Key, sumOf(one.Result), one.By})
+	return slices.Concat(one.Result, []byte("\n"), by, []byte("\n")), err
+}
+
 func sumOf(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
@@ -94,11 +100,10 @@ func (s *Singles) Put(one Single) error {
 	if !singleKey.MatchString(one.Key) || bytes.ContainsAny(one.Result, "\n") {
 		return fmt.Errorf("%w: the key %q of a result, or its form", ErrName, one.Key)
 	}
-	raw, err := json.Marshal(seal{one.Key, sumOf(one.Result), one.By})
+	raw, err := sealed(one)
 	if err != nil {
 		return err
 	}
-	raw = slices.Concat(one.Result, []byte("\n"), raw, []byte("\n"))
 	path := s.path(one.Key)
 	err = s.create(path, raw)
 	if !errors.Is(err, fs.ErrExist) {

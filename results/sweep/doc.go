@@ -180,9 +180,9 @@ func (c *Cell) fill(d *Document, from *Outcome, known func(string) *metric.Metri
 		c.Parameters[d.Axes[k].Name] = Value(v)
 	}
 	for _, raw := range from.Lots {
-		lot := new(Lot)
-		if err := json.Unmarshal(raw, lot); err != nil {
-			return fmt.Errorf("a result of %v: %w", from.Parameters, err)
+		lot, err := ParseLot(raw)
+		if err != nil {
+			return fmt.Errorf("a cell of %v: %w", from.Parameters, err)
 		}
 		c.lots = append(c.lots, lot)
 		for i := range lot.Runs {
@@ -271,11 +271,11 @@ func (d *Document) Err() error {
 	return nil
 }
 
-// ParseLot reads a result.
+// ParseLot reads a result. The error matches ErrResult.
 func ParseLot(raw []byte) (*Lot, error) {
 	lot := new(Lot)
 	if err := json.Unmarshal(raw, lot); err != nil {
-		return nil, fmt.Errorf("read a result: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrResult, err)
 	}
 	return lot, nil
 }

@@ -25,6 +25,10 @@ func TestRounded(t *testing.T) {
 			t.Errorf("%v ± %v prints as %q, want %q", c.mean, c.half, got, c.want)
 		}
 	}
+	// Arithmetic and what nothing is drawn for say that their interval is 0, but are no sample.
+	if got := Rounded(&results.Statistic{Mean: 78.016, CI95: 0, N: 1}, 1); got != "78.02" {
+		t.Errorf("one number prints as %q", got)
+	}
 }
 
 // TestPaperTellsBasisAndVerdict holds that a line says on what ours rests, what the paper claims, and below it what it is

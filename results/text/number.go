@@ -21,7 +21,8 @@ const Missing = "–"
 
 // Rounded prints a mean and the half-width of its interval, both times by: the half-width to two digits, the mean to the
 // same place, nothing with an exponent, and of both no place behind the point that a mean's fifth digit does not reach. Of a
-// mean without a half-width, or whose half-width is nothing by then, it prints four digits, of a count all.
+// mean without a half-width, or whose half-width is nothing by then, it prints four digits, of a count all. One number alone has
+// none, whatever it says: arithmetic and what nothing is drawn for are no sample.
 func Rounded(s *results.Statistic, by float64) string {
 	mean, half := RoundedParts(s, by)
 	if half == "" {
@@ -37,7 +38,7 @@ func RoundedParts(s *results.Statistic, by float64) (mean, half string) {
 	}
 	m, h := float64(s.Mean)*by, float64(s.CI95)*by
 	switch {
-	case !s.CI95.Known():
+	case !s.CI95.Known(), s.N == 1:
 		return Decimal(m, placeOf(m, 4)), ""
 	case math.Abs(h) <= 1e-9*math.Abs(m): // what is left of sums of equal numbers
 		return Decimal(m, placeOf(m, 4)), "0"

@@ -1,9 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,23 +110,27 @@ func readConfig(env *Env) (*config, error) {
 		return c, nil
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
-	case strings.TrimSpace(string(text)) == "":
-		return c, nil
 	}
+	return c, c.parse(text)
+}
+
+// parse reads what a file says; one without settings says nothing. The error matches ErrConfig and lists mistakes by their lines.
+func (c *config) parse(text []byte) (err error) {
 	format := yamlfile.Format{Name: "config", Fail: c.fail}
 	if c.lines, err = format.DecodeWithLines(text, &c.values); err != nil {
-		return nil, err
+		return err
 	}
 	var names []string
 	for i := range settings {
 		names = append(names, settings[i].flag)
 	}
-	for name := range c.values {
+	given := slices.SortedFunc(maps.Keys(c.values), func(a, b string) int { return cmp.Or(c.lines.Of(a)-c.lines.Of(b), cmp.Compare(a, b)) })
+	for _, name := range given {
 		if !slices.Contains(names, name) {
 			err = errors.Join(err, c.fail(c.lines.Of(name), fmt.Sprintf("nothing is called %q%s", name, yamlfile.Suggest(name, names))))
 		}
 	}
-	return c, err
+	return err
 }
 
 func (c *config) fail(line int, what string) error {

@@ -18,7 +18,7 @@ type FlagGroup string
 const (
 	SystemFlags    FlagGroup = "What is measured"
 	TrafficFlags   FlagGroup = "Traffic"
-	LoopFlags      FlagGroup = "Workers that wait for answers (switchml, atp, p4inc)"
+	LoopFlags      FlagGroup = "Workers that wait for answers (switchml, atp, p4inc, ps, ring; iswitch by a file)"
 	RunFlags       FlagGroup = "Runs"
 	JobFlags       FlagGroup = "Jobs whose hosts wait for answers (--preset isw-lab)"
 	SweepFlags     FlagGroup = "Sweep"

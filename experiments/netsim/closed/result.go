@@ -55,38 +55,58 @@ type Port struct {
 	Busy              metric.Float
 }
 
-// Row is one number of a Result, for whoever prints or keeps it.
+// Row is one number of a Result, for whoever prints or keeps it. Why says why a run that came to its end has none; empty of a number
+// that every such run has.
 type Row struct {
 	Name, Title, Unit, Doc string
 	Of                     func(*Result) metric.Float
+	Why                    string
+	// Zeroed says that earlier versions kept 0 where there is none.
+	Zeroed bool
 }
+
+// Why numbers of more than one row are missing.
+const (
+	noSum   = "no sum of all is made at a root or a server"
+	noTable = "no switch has a table"
+	noAge   = "an age takes two updates of a worker"
+	noStale = "no contribution was applied"
+)
 
 // Rows are the numbers of a Result, in the order in which they are shown. A new one is a row here.
 func Rows() []Row { return rows }
 
 var rows = []Row{
-	{"updates", "Updates", "updates", "of the weights", func(r *Result) metric.Float { return metric.Float(r.Updates) }},
-	{"iteration_ns", "Iteration", "ns", "from one update of the weights to the next, mean over the hosts that update them", func(r *Result) metric.Float { return r.Iteration }},
-	{"aggregation_ns", "Gradient aggregation", "ns", "from the last gradient that is ready to the last worker that has the sum; of synchronous jobs", func(r *Result) metric.Float { return r.Aggregation }},
-	{"summed_ns", "Sum at the root", "ns", "from the first gradient that is ready to the last sum that leaves the root, or is whole at the server; of synchronous jobs", func(r *Result) metric.Float { return r.Summed }},
-	{"goodput_bps", "Goodput per worker", "bit/s", "gradient values that came back as part of a sum, over the duration", func(r *Result) metric.Float { return r.Goodput }},
-	{"staleness_updates", "Staleness", "updates", "updates of the weights between reading them and applying the gradient, mean over contributions", func(r *Result) metric.Float { return r.StaleUpdates }},
-	{"staleness_vectors", "Staleness in vectors", "vectors", "contributions inside these updates", func(r *Result) metric.Float { return r.StaleVectors }},
-	{"aom_newest_ns", "AoM, newest", "ns", "age of the model at the workers by the newest contribution inside, first to last update", func(r *Result) metric.Float { return r.AoM[newest] }},
-	{"aom_mean_ns", "AoM, mean", "ns", "the same by the mean stamp of the contributions", func(r *Result) metric.Float { return r.AoM[mean] }},
-	{"aom_oldest_ns", "AoM, oldest", "ns", "the same by the oldest contribution", func(r *Result) metric.Float { return r.AoM[oldest] }},
-	{"slots_held", "Slots held", "slots", "of all switches, mean over time", func(r *Result) metric.Float { return r.Held }},
-	{"slots_held_peak", "Slots held, most", "slots", "sum of each switch's peak", func(r *Result) metric.Float { return r.HeldPeak }},
-	{"held_bytes", "Memory held", "B", "what the slots that are held take in a switch, of all switches, mean over time", func(r *Result) metric.Float { return r.HeldBytes }},
-	{"memory_bytes", "Switch memory", "B", "of all tables as built", func(r *Result) metric.Float { return metric.Float(r.Memory) }},
-	{"busiest_wire", "Busiest wire", "", "share of the duration that the busiest direction of a link was busy", func(r *Result) metric.Float { return r.Busiest }},
-	{"frames", "Frames", "frames", "handed to wires", func(r *Result) metric.Float { return metric.Float(r.Frames) }},
-	{"frames_lost", "Frames lost", "frames", "on wires", func(r *Result) metric.Float { return metric.Float(r.Lost) }},
-	{"wire_bytes", "Bytes", "B", "of frames handed to wires, without what is beside a frame", func(r *Result) metric.Float { return metric.Float(r.Bytes) }},
-	{"jct_ns", "Completion of a job", "ns", "until its last worker was done, mean over jobs", func(r *Result) metric.Float { return r.Completion }},
-	{"served", "Packets at servers", "", "for each packet of a vector; missing where there is no server", func(r *Result) metric.Float { return r.Served }},
-	{"frames_marked", "Frames marked", "frames", "that met congestion", func(r *Result) metric.Float { return metric.Float(r.Marked) }},
-	{"duration_ns", "Duration", "ns", "until the last host was done", func(r *Result) metric.Float { return r.Duration }},
+	{"updates", "Updates", "updates", "of the weights", func(r *Result) metric.Float { return metric.Float(r.Updates) }, "", false},
+	{"iteration_ns", "Iteration", "ns", "from one update of the weights to the next, mean over the hosts that update them", func(r *Result) metric.Float { return r.Iteration }, "the time between updates takes two of a host", false},
+	{"aggregation_ns", "Gradient aggregation", "ns", "from the last gradient that is ready to the last worker that has the sum; of synchronous jobs", func(r *Result) metric.Float { return r.Aggregation }, "no worker waits for the sum of all", false},
+	{"summed_ns", "Sum at the root", "ns", "from the first gradient that is ready to the last sum that leaves the root, or is whole at the server; of synchronous jobs", func(r *Result) metric.Float { return r.Summed }, noSum, false},
+	{"goodput_bps", "Goodput per worker", "bit/s", "gradient values that came back as part of a sum, over the duration", func(r *Result) metric.Float { return r.Goodput }, "no update was done", false},
+	{"staleness_updates", "Staleness", "updates", "updates of the weights between reading them and applying the gradient, mean over contributions", func(r *Result) metric.Float { return r.StaleUpdates }, noStale, false},
+	{"staleness_vectors", "Staleness in vectors", "vectors", "contributions inside these updates", func(r *Result) metric.Float { return r.StaleVectors }, noStale, false},
+	{"aom_newest_ns", "AoM, newest", "ns", "age of the model at the workers by the newest contribution inside, first to last update", func(r *Result) metric.Float { return r.AoM[newest] }, noAge, false},
+	{"aom_mean_ns", "AoM, mean", "ns", "the same by the mean stamp of the contributions", func(r *Result) metric.Float { return r.AoM[mean] }, noAge, false},
+	{"aom_oldest_ns", "AoM, oldest", "ns", "the same by the oldest contribution", func(r *Result) metric.Float { return r.AoM[oldest] }, noAge, false},
+	{"slots_held", "Slots held", "slots", "of all switches, mean over time", func(r *Result) metric.Float { return r.Held }, noTable, true},
+	{"slots_held_peak", "Slots held, most", "slots", "sum of each switch's peak", func(r *Result) metric.Float { return r.HeldPeak }, noTable, true},
+	{"held_bytes", "Memory held", "B", "what the slots that are held take in a switch, of all switches, mean over time", func(r *Result) metric.Float { return r.HeldBytes }, noTable, true},
+	{"memory_bytes", "Switch memory", "B", "of all tables as built", (*Result).memory, noTable, true},
+	{"busiest_wire", "Busiest wire", "", "share of the duration that the busiest direction of a link was busy", func(r *Result) metric.Float { return r.Busiest }, "no time passed", false},
+	{"frames", "Frames", "frames", "handed to wires", func(r *Result) metric.Float { return metric.Float(r.Frames) }, "", false},
+	{"frames_lost", "Frames lost", "frames", "on wires", func(r *Result) metric.Float { return metric.Float(r.Lost) }, "", false},
+	{"wire_bytes", "Bytes", "B", "of frames handed to wires, without what is beside a frame", func(r *Result) metric.Float { return metric.Float(r.Bytes) }, "", false},
+	{"jct_ns", "Completion of a job", "ns", "until its last worker was done, mean over jobs", func(r *Result) metric.Float { return r.Completion }, "no job came to its end", false},
+	{"served", "Packets at servers", "", "for each packet of a vector; missing where there is no server", func(r *Result) metric.Float { return r.Served }, "there is no server", false},
+	{"frames_marked", "Frames marked", "frames", "that met congestion", func(r *Result) metric.Float { return metric.Float(r.Marked) }, "", false},
+	{"duration_ns", "Duration", "ns", "until the last host was done", func(r *Result) metric.Float { return r.Duration }, "", false},
+}
+
+// memory is that of all tables; missing where there is none.
+func (r *Result) memory() metric.Float {
+	if r.Slots == 0 {
+		return metric.Missing()
+	}
+	return metric.Float(r.Memory)
 }
 
 // Of is a number of Rows by its name; missing where there is none.
@@ -165,8 +185,11 @@ func (s *sim) countPrograms(r *Result) error {
 		r.Slots += sw.Program.Slots()
 		r.Memory += sw.Program.Memory()
 	}
-	r.Held, r.HeldBytes, r.HeldPeak = metric.Missing(), metric.Missing(), metric.Float(peak)
-	if s.now > 0 {
+	r.Held, r.HeldBytes, r.HeldPeak = metric.Missing(), metric.Missing(), metric.Missing()
+	if r.Slots == 0 {
+		return nil
+	}
+	if r.HeldPeak = metric.Float(peak); s.now > 0 {
 		r.Held, r.HeldBytes = metric.Float(held/float64(s.now)), metric.Float(bytes/float64(s.now))
 	}
 	return nil

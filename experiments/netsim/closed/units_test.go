@@ -377,7 +377,7 @@ func TestChildrenOfATree(t *testing.T) {
 func TestRowsOfAResult(t *testing.T) {
 	r := Result{
 		Updates: 1, Duration: 2, Iteration: 3, Summed: 4, Aggregation: 5, Goodput: 6, StaleUpdates: 7, StaleVectors: 8, AoM: [3]metric.Float{9, 10, 11},
-		Held: 12, HeldPeak: 13, HeldBytes: 14, Memory: 15, Completion: 16, Served: 17, Marked: 18, Busiest: 19, Frames: 20, Lost: 21, Bytes: 22,
+		Held: 12, HeldPeak: 13, HeldBytes: 14, Memory: 15, Slots: 1, Completion: 16, Served: 17, Marked: 18, Busiest: 19, Frames: 20, Lost: 21, Bytes: 22,
 	}
 	want := map[string]metric.Float{
 		"updates": 1, "duration_ns": 2, "iteration_ns": 3, "summed_ns": 4, "aggregation_ns": 5, "goodput_bps": 6, "staleness_updates": 7, "staleness_vectors": 8,
@@ -388,6 +388,9 @@ func TestRowsOfAResult(t *testing.T) {
 		if got, ok := want[row.Name]; !ok || row.Of(&r) != got || r.Of(row.Name) != got {
 			t.Errorf("%s is %g and %g, want %g", row.Name, float64(row.Of(&r)), float64(r.Of(row.Name)), float64(got))
 		}
+	}
+	if none := new(Result); none.Of("memory_bytes").Known() {
+		t.Error("no table takes memory")
 	}
 	if len(Rows()) != len(want) || r.Of("none").Known() {
 		t.Errorf("%d rows, want %d; there is a row %g", len(Rows()), len(want), float64(r.Of("none")))

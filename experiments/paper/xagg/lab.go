@@ -35,13 +35,17 @@ func Fig1(s *system.System, parts *system.Parts, scale int) (closed.Network, clo
 		net.Tree = &closed.Tree{Servers: []closed.TreeServer{{Link: l}, {Parent: 0, Link: l}}, Workers: []int{1, 1, 1, 0}}
 	}
 	bits := int64(l.Rate) / int64(scale)
-	full := program.Packet{Kind: program.Data, Lanes: uint16(parts.PerPacket)}
-	beside := int64(parts.Size(&full, false)-olaf.LaneBytes*olaf.Size(parts.PerPacket)) + overhead
+	beside := int64(parts.Size(whole(parts), false)-olaf.LaneBytes*olaf.Size(parts.PerPacket)) + overhead
 	frame := (beside + int64(parts.PerPacket)*olaf.LaneBytes) * 8
 	values := bits/frame*int64(parts.PerPacket) + max(0, (bits%frame/8-beside)/olaf.LaneBytes)
 	return net, closed.Job{
 		Layout: endpoint.Layout{Values: int(values)}, Updates: 1, Late: []olaf.Duration{2: straggler / olaf.Duration(scale)},
 	}
+}
+
+// whole is a packet that carries as many values as one can.
+func whole(p *system.Parts) *program.Packet {
+	return &program.Packet{Kind: program.Data, Lanes: uint16(p.PerPacket)}
 }
 
 // Model is one of the paper's five.

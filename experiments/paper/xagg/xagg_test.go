@@ -3,6 +3,7 @@ package xagg
 import (
 	"context"
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/olafctl/olaf/experiments"
@@ -63,5 +64,25 @@ func TestTestbedIsAKTree(t *testing.T) {
 	}
 	if len(tree.Nodes) != 2 || len(tree.Nodes[0].Workers) != 3 || len(tree.Nodes[1].Workers) != 3 || len(tree.Workers) != 1 || len(tree.Top) != 2 {
 		t.Errorf("%+v", tree)
+	}
+}
+
+// TestFig1WithinAPacket holds the figure's three times to one packet on its slowest link, where systems have no more than the example
+// has. None of what is left grows with the model; the experiment runs it whole.
+func TestFig1WithinAPacket(t *testing.T) {
+	scales := []int{Fig1Scales, 20}
+	if testing.Short() {
+		scales = scales[:1]
+	}
+	for _, scale := range scales {
+		for i, c := range fig1Columns {
+			f, err := fig1Sum(context.Background(), system.All(), c.system, fig1Variants[1], scale)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if off := f.beside(fig1Published[i] / float64(scale)); !(math.Abs(off) <= 1) {
+				t.Errorf("%s at 1/%d is %.3f packets beside the figure", c.system, scale, off)
+			}
+		}
 	}
 }

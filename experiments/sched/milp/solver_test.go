@@ -7,6 +7,7 @@ import (
 	"flag"
 	"math"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -121,11 +122,20 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestCancelled ends a search that would take long.
+// TestCancelled ends a search that would take long, as soon as it has begun.
 func TestCancelled(t *testing.T) {
-	pretend(t, "cbc", "exec sleep 60\n")
-	ctx, cancel := context.WithCancel(context.Background())
-	time.AfterFunc(50*time.Millisecond, cancel)
+	began := filepath.Join(t.TempDir(), "began")
+	if err := exec.Command("mkfifo", began).Run(); err != nil {
+		t.Skip(err)
+	}
+	pretend(t, "cbc", "echo > "+began+"; exec sleep 600\n")
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer cancel()
+		if _, err := os.ReadFile(began); err != nil {
+			t.Error(err)
+		}
+	}()
 	_, err := Plan(ctx, small(t), Options{Solver: CBC{}, Repairs: sched.AllRepairs})
 	if !errors.Is(err, context.Canceled) {
 		t.Error(err)

@@ -156,7 +156,7 @@ func (k *child) wait(ctx context.Context, into any) error {
 
 // ended says who ended before the job did, and why.
 func (k *child) ended(why error) error {
-	return fmt.Errorf("%w: %s: %w: %s", ErrHost, k.name, why, bytes.TrimSpace(k.err.Bytes()))
+	return fmt.Errorf("%w: %s: %w", ErrHost, k.name, process.Ended(why, k.err.Bytes()))
 }
 
 // gather waits for the reports of all workers, or for anybody's end before.

@@ -193,7 +193,7 @@ func TestKilledHost(t *testing.T) {
 			}
 			began := time.Now()
 			_, err := Run(t.Context(), c)
-			if !errors.Is(err, ErrHost) || !strings.Contains(err.Error(), k.name+": signal: killed") || time.Since(began) > time.Minute {
+			if !errors.Is(err, ErrHost) || !strings.HasSuffix(err.Error(), k.name+": signal: killed") || time.Since(began) > time.Minute {
 				t.Errorf("after %v: %v", time.Since(began), err)
 			}
 			for _, cmd := range append(started["worker"], started["ps"]...) {

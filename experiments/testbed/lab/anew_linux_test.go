@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"strings"
 	"testing"
 	"time"
 
@@ -113,6 +114,14 @@ func stalled(t *testing.T, who string, w <-chan played) {
 	}
 }
 
+// superseded holds that a worker gave up as another one of its job was started anew, before its patience was at its end.
+func superseded(t *testing.T, who string, w <-chan played) {
+	t.Helper()
+	if p := <-w; !errors.Is(p.err, process.ErrStalled) || !strings.Contains(p.err.Error(), "another worker of it was started anew") || p.sums.Wrong > 0 {
+		t.Errorf("%s: %+v, %v", who, p.sums, p.err)
+	}
+}
+
 // killed ends a worker without a word.
 func killed(at *net.UDPConn) { _ = at.Close() }
 
@@ -138,8 +147,8 @@ func TestStartedAnew(t *testing.T) {
 		first := []<-chan played{h.work(t, 0, 0, nil), h.work(t, 1, some, killed), h.work(t, 2, 0, nil)}
 		dead(t, first[1])
 		anew := h.work(t, 1, 0, nil)
-		stalled(t, "who was there before", first[0])
-		stalled(t, "who was there before", first[2])
+		superseded(t, "who was there before", first[0])
+		superseded(t, "who was there before", first[2])
 		stalled(t, "who was started anew", anew)
 		h.whole(t)
 	})

@@ -58,6 +58,8 @@ func (h *Holder) epoch(question string) (first uint16, err error) {
 type epochs struct {
 	newest func() (uint16, error)           // that any program has met
 	summed func(first uint16) (bool, error) // whether a sum of a job, by its first epoch, may have left for the server
+	// lacks says whether a job, by its first epoch and its last, needs more of a worker than it has: then it does not end without it.
+	lacks func(of seat, first, last uint16) (bool, error)
 
 	mu     sync.Mutex
 	next   uint16 // beyond the epochs of all jobs that asked for theirs
@@ -111,6 +113,9 @@ func (e *epochs) asked(at seat, action uint8, vectors uint64, ticket uint32) (fi
 	said, sits := e.seated[at]
 	sits = sits && said.ticket == ticket
 	switch {
+	case action == xagg.Leave && sits && vectors == 0: // its job was replaced, and it did not go over
+		delete(e.seated, at)
+		return 0, false
 	case action == xagg.Leave && sits:
 		e.begun.left = e.begun.left || said.first == e.begun.first
 		return 0, false
@@ -134,16 +139,16 @@ func (e *epochs) join(at seat, vectors uint64, ticket uint32) (first uint16, ok 
 		if err != nil {
 			return 0, false
 		}
-		e.begin(begun{vectors: vectors, first: first})
+		e.begin(begun{vectors: vectors, first: first}, at)
 	}
 	e.seated[at] = answer{ticket, e.begun.first}
 	return e.begun.first, true
 }
 
-// begin begins a job. Those of one as long before it that wait for who was started anew now, and have no sum yet, go over to it: they are told
-// when they ask again.
-func (e *epochs) begin(next begun) {
-	if summed, err := e.summed(e.begun.first); e.begun.vectors == next.vectors && err == nil && !summed {
+// begin begins a job, for who was started anew now. Those of one as long before it that wait for it are told when they ask again: who has no sum
+// yet goes over, who has gives up. One that has all of who was started anew ends by itself, and is left alone.
+func (e *epochs) begin(next begun, anew seat) {
+	if e.begun.vectors == next.vectors && e.waits(anew) {
 		for at, said := range e.seated {
 			if said.first == e.begun.first {
 				e.seated[at] = answer{said.ticket, next.first}
@@ -151,6 +156,18 @@ func (e *epochs) begin(next begun) {
 		}
 	}
 	e.begun = next
+}
+
+// waits says whether the job that was begun last waits for who was in it and is started anew. Where nobody can tell it does not.
+func (e *epochs) waits(anew seat) bool {
+	if summed, err := e.summed(e.begun.first); !summed || err != nil {
+		return err == nil
+	}
+	if said, sits := e.seated[anew]; !sits || said.first != e.begun.first {
+		return false
+	}
+	lacks, err := e.lacks(anew, e.begun.first, e.begun.first+uint16(e.begun.vectors)-1)
+	return lacks && err == nil
 }
 
 // half is how many epochs can be ahead of another: they are counted modulo 2^16, as the program compares them.
@@ -168,6 +185,24 @@ func (l *Lab) summed(first uint16) (bool, error) {
 		}
 		if f.Lanes > 0 && (ahead(f.Epoch, first) || f.Epoch == first && f.Inside == len(l.Plan.Nodes[top.Planned.Node].Down)) {
 			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// lacks says whether a fragment of a job, by its first epoch and its last, is at an earlier vector than the last in the program above a worker,
+// or without the worker in that.
+func (l *Lab) lacks(of seat, first, last uint16) (bool, error) {
+	for _, a := range l.Adders {
+		if a.Planned.Node != of.node {
+			continue
+		}
+		for i := range l.Fragments {
+			f, err := a.Fragment(i, nil)
+			ours := f.Lanes > 0 && f.Epoch-first <= last-first
+			if err != nil || ours && (f.Epoch != last || f.Bitmap>>of.child&1 == 0) {
+				return err == nil, err
+			}
 		}
 	}
 	return false, nil

@@ -33,7 +33,7 @@ func held(t *testing.T, p *Plan) *Holder {
 func TestJoin(t *testing.T) {
 	newest := ^uint16(0)
 	summed := func(uint16) (bool, error) { return true, nil }
-	e := epochs{newest: func() (uint16, error) { return newest, nil }, summed: summed, seated: map[seat]answer{}}
+	e := epochs{newest: func() (uint16, error) { return newest, nil }, summed: summed, lacks: nothing, seated: map[seat]answer{}}
 	low, high := seat{node: 4, child: 0}, seat{node: 5, child: 0}
 	second := uint16(3 + renewals)
 	for i, q := range []struct {
@@ -68,18 +68,19 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestMoved starts workers anew one after the other: who waits with them in a job of which no sum came goes over to the next one, and nobody
-// in one that had begun, or of another length.
+// TestMoved starts workers anew one after the other: who waits with them in a job of which no sum came, or that needs more
+// of who was started, is told of the next one, and nobody in one that ends by itself, or of another length.
 func TestMoved(t *testing.T) {
 	a, b, c := seat{4, 0}, seat{4, 1}, seat{5, 0}
 	for name, x := range map[string]struct {
 		summed  bool
 		err     error
 		vectors uint64 // of who is started anew
+		lacks   bool   // the job more of it
 		moved   bool
 	}{
-		"no sum yet": {false, nil, 3, true}, "in its middle": {true, nil, 3, false}, "of another length": {false, nil, 4, false},
-		"nobody knows": {false, errors.New("the kernel does not say"), 3, false},
+		"no sum yet": {false, nil, 3, true, true}, "in its middle": {true, nil, 3, true, true}, "after its last packet": {true, nil, 3, false, false},
+		"of another length": {false, nil, 4, true, false}, "nobody knows": {false, errors.New("the kernel does not say"), 3, true, false},
 	} {
 		e := epochs{newest: func() (uint16, error) { return ^uint16(0), nil }, seated: map[seat]answer{},
 			summed: func(first uint16) (bool, error) {
@@ -87,6 +88,12 @@ func TestMoved(t *testing.T) {
 					t.Errorf("%s: asked whether %d began", name, first)
 				}
 				return x.summed, x.err
+			},
+			lacks: func(of seat, first, last uint16) (bool, error) {
+				if of != b || first != 0 || last != 2 {
+					t.Errorf("%s: asked what the job from %d to %d has of %v", name, first, last, of)
+				}
+				return x.lacks, nil
 			}}
 		e.next, e.begun = 3, begun{vectors: 3}
 		e.seated[a], e.seated[b], e.seated[c] = answer{1, 0}, answer{2, 0}, answer{3, 0}
@@ -108,9 +115,12 @@ func TestMoved(t *testing.T) {
 	}
 }
 
+// nothing is lacked by a job.
+func nothing(seat, uint16, uint16) (bool, error) { return false, nil }
+
 // TestLeft lets a worker give its job up: whoever begins after it is of the next one, and who left under another ticket is not believed.
 func TestLeft(t *testing.T) {
-	e := epochs{newest: func() (uint16, error) { return ^uint16(0), nil }, summed: func(uint16) (bool, error) { return true, nil }, seated: map[seat]answer{}}
+	e := epochs{newest: func() (uint16, error) { return ^uint16(0), nil }, summed: func(uint16) (bool, error) { return true, nil }, lacks: nothing, seated: map[seat]answer{}}
 	a, b := seat{4, 0}, seat{4, 1}
 	begins := func(at seat, ticket uint32) uint16 {
 		first, ok := e.asked(at, xagg.Begin, 3, ticket)
@@ -129,8 +139,12 @@ func TestLeft(t *testing.T) {
 			t.Errorf("after ticket %d left: %+v", ticket, e.begun)
 		}
 	}
-	if next := begins(a, 3); next == alone || begins(b, 4) != next {
+	next := begins(a, 3)
+	if next == alone || begins(b, 4) != next {
 		t.Errorf("after %d was left %d begins, and %+v", alone, next, e.begun)
+	}
+	if _, ok := e.asked(a, xagg.Leave, 0, 3); ok || e.begun.left || begins(a, 5) != next {
+		t.Errorf("who did not go over to the job in the place of its own is not of it: %+v", e.begun)
 	}
 }
 

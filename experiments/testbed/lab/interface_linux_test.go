@@ -202,8 +202,7 @@ func hostsOf(name string) func(args ...string) *exec.Cmd {
 	}
 }
 
-// overloaded waits until a queue has delivered and merged, and its decisions were looked at: one that another processor is about to log
-// makes the log void for a moment.
+// overloaded waits until a queue has delivered and merged, and its decisions were looked at.
 func (l *Lab) overloaded(t *testing.T) (counts map[string]uint64) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)

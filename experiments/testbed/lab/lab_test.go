@@ -86,6 +86,17 @@ func TestPlans(t *testing.T) {
 	}
 }
 
+// TestHostWires tells the host's end of a cable from the switch's: below a switch the host is the child, above it the parent.
+func TestHostWires(t *testing.T) {
+	p := plan(t, `nodes: [{name: ps, role: server}, {name: s, role: switch}, {name: a, role: worker, cluster: 0}, {name: b, role: worker, cluster: 1}]
+links: [{child: s, parent: ps, interfaces: [eth2, eth3]}, {child: a, parent: s}, {child: b, parent: s, interfaces: [eth1, eth0], virtual: true}]
+devices: [{node: s, program: olaf}]`)
+	want := []HostWire{{Node: 0, Host: "eth3", Hub: "eth2"}, {Node: 3, Host: "eth1", Hub: "eth0", Virtual: true}}
+	if got := p.HostWires(); !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+}
+
 func TestSchema(t *testing.T) {
 	text, err := JSONSchema()
 	if err != nil {

@@ -60,6 +60,28 @@ type Ends struct {
 	Virtual bool `json:"virtual,omitempty"`
 }
 
+// HostWire is a cable around a switch that joins interfaces of this machine.
+type HostWire struct {
+	Node      int    // of the host: a worker or the server
+	Host, Hub string // interfaces at the host's end and at the switch's
+	Virtual   bool   // they are no network cards', and may end with the testbed
+}
+
+// HostWires are such cables of a plan with a switch, in the order of the cables.
+func (p *Plan) HostWires() (all []HostWire) {
+	for i := range p.Cables {
+		c := &p.Cables[i]
+		switch {
+		case c.Ends == nil:
+		case c.Child == p.Switch.Node:
+			all = append(all, HostWire{Node: c.Parent, Host: c.Ends.Parent, Hub: c.Ends.Child, Virtual: c.Ends.Virtual})
+		default:
+			all = append(all, HostWire{Node: c.Child, Host: c.Ends.Child, Hub: c.Ends.Parent, Virtual: c.Ends.Virtual})
+		}
+	}
+	return all
+}
+
 // PlannedAdder is a program that adds, at a node.
 type PlannedAdder struct {
 	Node     int       `json:"node"`

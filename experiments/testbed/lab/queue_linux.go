@@ -106,7 +106,7 @@ func (l *Lab) fits(carried int64) error {
 	}
 	limit := olaf.Rate(carried / 2 * l.update())
 	if asked := max(offered, l.Switch.OutRate); asked > limit {
-		return fmt.Errorf("%w: this machine carried %d frames a second when it was measured, and keeps time at half of it; the testbed asks for %v, and %v is what fits",
+		return fmt.Errorf("%w: this machine carried %d frames a second when it was measured, and at most half of that is accepted; the testbed asks for %v, and %v is what fits",
 			fpga.ErrRefused, carried, asked, limit)
 	}
 	return nil
@@ -135,18 +135,15 @@ func (l *Lab) outside() (map[int]realtime.Outside, error) {
 	return all, nil
 }
 
-// wires are the cables around the switch that join interfaces of this machine.
+// wires are the cables around the switch that join interfaces of this machine, by the numbers of their hosts: the server's is after the workers'.
 func (l *Lab) wires() map[int]realtime.Wire {
 	all := map[int]realtime.Wire{}
-	for i := range l.Plan.Cables {
-		c := &l.Plan.Cables[i]
-		switch {
-		case c.Ends == nil:
-		case c.Child == l.Switch.Node:
-			all[len(l.Workers())] = realtime.Wire{Host: c.Ends.Parent, Hub: c.Ends.Child, Virtual: c.Ends.Virtual}
-		default:
-			all[l.Plan.Nodes[c.Child].Number] = realtime.Wire{Host: c.Ends.Child, Hub: c.Ends.Parent, Virtual: c.Ends.Virtual}
+	for _, w := range l.HostWires() {
+		number := l.Plan.Nodes[w.Node].Number
+		if w.Node == l.Server() {
+			number = len(l.Workers())
 		}
+		all[number] = realtime.Wire{Host: w.Host, Hub: w.Hub, Virtual: w.Virtual}
 	}
 	return all
 }
@@ -227,8 +224,11 @@ func (q *queue) counts() (map[string]uint64, error) {
 		"bypassed": k.Bypassed, "malformed": k.Malformed, "misidentified": k.Misidentified, "lost_before_engine": k.LostBeforeEngine,
 	}
 	d, err := q.card.Decisions()
-	if d != nil && d.Void == "" {
+	if d != nil { // of those that were taken up, all but the last few while traffic goes on
 		counts["decisions_checked"], counts["decisions_equal"] = uint64(d.Checked), uint64(d.Equal)
+	}
+	if n := q.card.Unlogged(); n > 0 {
+		counts["decisions_unlogged"] = n
 	}
 	return counts, err
 }

@@ -68,7 +68,7 @@ func Up(p *Plan, o Options) (*Lab, error) {
 		return nil, err
 	}
 	l := &Lab{Plan: p, Nodes: make([]*netlab.Node, len(p.Nodes)), Cables: make([]*netlab.Cable, len(p.Cables))}
-	l.epochs.newest, l.epochs.summed, l.epochs.seated = l.newest, l.summed, map[seat]answer{}
+	l.epochs.newest, l.epochs.summed, l.epochs.lacks, l.epochs.seated = l.newest, l.summed, l.lacks, map[seat]answer{}
 	l.epochs.mu.Lock() // agents that are asked meanwhile wait for the whole tree
 	err := l.up(o)
 	l.epochs.mu.Unlock()

@@ -140,6 +140,50 @@ func TestAgainstReference(t *testing.T) {
 	})
 }
 
+// A job that is configured once more begins anew: what waits is cleared and counted, and the last sum is nobody's answer any more.
+func TestChangedJob(t *testing.T) {
+	s, err := New(program.Config{Slots: 2, LaneMemory: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := program.Job{ID: 3, Members: programtest.Members(2)}
+	out := &recorder{}
+	send := func(from program.Port, index uint32) program.Class {
+		p := program.Packet{Kind: program.Data, Job: 3, Seg: 5, Index: index, Lanes: 1, Trace: program.Contribution(olaf.WorkerID(from), 1, 1)}
+		return s.Receive(0, from, &p, []uint32{4}, out)
+	}
+	for round := range int64(2) {
+		if err := s.Configure(job); err != nil {
+			t.Fatal(err)
+		}
+		if s.Occupied() > 0 || s.Slot(0).Held || s.Slot(1).Held {
+			t.Errorf("round %d begins with %d aggregators held", round, s.Occupied())
+		}
+		d := Describe()
+		if n := d.Account(s).Of("vectors_cleared"); n != round {
+			t.Errorf("round %d begins with %d vectors cleared", round, n)
+		}
+		if a, b, c := send(0, 0), send(1, 0), send(0, 1); a != Consumed || b != Completed || c != Consumed {
+			t.Errorf("round %d: classes %d, %d and %d", round, a, b, c)
+		}
+	}
+}
+
+// A switch that stores no lanes hands none out.
+func TestWithoutLanes(t *testing.T) {
+	s, err := New(program.Config{Slots: 1})
+	if err == nil {
+		err = s.Configure(program.Job{Members: programtest.Members(2)})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Receive(0, 0, &program.Packet{Kind: program.Data, Lanes: 1}, []uint32{7}, nobody{})
+	if view := s.Slot(0); !view.Held || view.Lanes != nil {
+		t.Errorf("%+v", view)
+	}
+}
+
 type nobody struct{}
 
 func (nobody) Emit(program.Dest, *program.Packet, []uint32) {}

@@ -142,7 +142,7 @@ func (o *options) set(f Field) error {
 	case "level":
 		return number(f, 0, 1, &o.job.Level)
 	case "h", "fan":
-		return number(f, 0, 1<<20, &o.job.Fan)
+		return number(f, 1, 1<<20, &o.job.Fan) // left out, it is the number of children
 	case "jobs":
 		return o.setJobs(f.Value)
 	case "racks":

@@ -95,7 +95,7 @@ func TestOptions(t *testing.T) {
 	}
 	for name, ends := range map[string][2]int{
 		"lanes": {0, 2243}, "slots": {1, 1 << 24}, "segments": {1, 1 << 24}, "aggregators": {1, 1 << 24}, "workers": {1, 1 << 15}, "members": {1, 1 << 15},
-		"level": {0, 1}, "h": {0, 1 << 20}, "fan": {0, 1 << 20},
+		"level": {0, 1}, "h": {1, 1 << 20}, "fan": {1, 1 << 20},
 	} {
 		for value, good := range map[int]bool{ends[0] - 1: false, ends[0]: true, ends[1]: true, ends[1] + 1: false} {
 			v, err := Parse(strings.NewReader(fmt.Sprintf("program recorder %s=%d\nend\n", name, value)))

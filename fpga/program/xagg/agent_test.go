@@ -3,6 +3,7 @@ package xagg
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,8 +36,9 @@ func (s *said) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 
 // TestAgent holds the agents of a model elsewhere against a server that has data path and agents in one: whatever comes, they say the same.
 func TestAgent(t *testing.T) {
-	const slots, children, group = 70, 3, 32
+	const group = 32
 	rapid.Check(t, func(t *rapid.T) {
+		slots, children := rapid.SampledFrom([]int{70, 3}).Draw(t, "slots"), rapid.IntRange(1, 3).Draw(t, "children")
 		cfg := program.Config{Slots: slots, LaneMemory: 2}
 		job := program.Job{ID: 5, Parent: true, In: 1000, Out: 700}
 		for i := range children {
@@ -56,7 +58,7 @@ func TestAgent(t *testing.T) {
 				epoch++
 			}
 			p := program.Packet{
-				Job: 5, Kind: program.Data, Seg: rapid.Uint64Range(0, slots-1).Draw(t, "fragment"), Round: epoch - rapid.Uint16Range(0, 9).Draw(t, "behind")/9, Count: 1,
+				Job: 5, Kind: program.Data, Seg: rapid.Uint64Range(0, uint64(slots-1)).Draw(t, "fragment"), Round: epoch - rapid.Uint16Range(0, 9).Draw(t, "behind")/9, Count: 1,
 				Lanes: 2, Trace: program.Trace{Vectors: 1},
 			}
 			from := program.Port(rapid.IntRange(0, children-1).Draw(t, "child"))
@@ -66,7 +68,7 @@ func TestAgent(t *testing.T) {
 			case 0:
 				p.Kind, p.Action, p.Value = program.Control, Ready, rapid.Uint64Range(0, 900).Draw(t, "most")
 			case 1:
-				p.Kind, p.Action, p.Seg = program.Control, Finished, rapid.Uint64Range(0, slots+3).Draw(t, "sent")
+				p.Kind, p.Action, p.Seg = program.Control, Finished, rapid.Uint64Range(0, uint64(slots+3)).Draw(t, "sent")
 			case 2:
 				p.Kind, p.Action, p.Seg = program.Control, Ask, p.Seg&^63
 				p.Bitmap, p.Value = rapid.Uint64().Draw(t, "missing"), uint64(p.Round-2*rapid.Uint16Range(0, 1).Draw(t, "changed"))
@@ -116,13 +118,64 @@ func TestAgentHearsItsOwn(t *testing.T) {
 	}
 	a.Look(2, 0, 0, 3, &out)
 	a.Look(1, 1, 0, 3, &out)
+	a.Look(1, -1, 0, 3, &out)
 	a.Look(1, 0, 0, 4, &out)
+	a.Look(1, 0, 0, -1, &out)
 	if len(out.lines) > 0 {
 		t.Errorf("it says %v", out.lines)
+	}
+	a.Look(1, 0, 7, 0, &out)
+	a.Look(1, 0, 7, 3, &out)
+	lost := func(bitmap uint64) string {
+		return fmt.Sprint(program.Dest(0), program.Control, Lost, 0, 7, bitmap, 0, 0, 0, []uint32(nil))
+	}
+	if want := []string{lost(0b1), lost(0b1111)}; !slices.Equal(out.lines, want) {
+		t.Errorf("of the first fragment and of all it says %q, want %q", out.lines, want)
 	}
 	for _, group := range []int{-1, 3, 48} {
 		if err := a.Acknowledge(group); !errors.Is(err, program.ErrConfig) {
 			t.Errorf("groups of %d: %v", group, err)
+		}
+	}
+}
+
+// moving is a data path that goes on while agents look: it has a fragment for who asks what is inside, and another for who reads the sum.
+type moving struct{ seen, read Fragment }
+
+func (m *moving) Fragment(_ int, lanes []uint32) Fragment {
+	if lanes == nil {
+		return m.seen
+	}
+	copy(lanes, []uint32{8, 9, 10})
+	return m.read
+}
+
+// TestAgentSendsWhatIsThere has an agent send a sum that the model may have given up meanwhile: what leaves is what was read, if that is whole.
+func TestAgentSendsWhatIsThere(t *testing.T) {
+	whole := Fragment{Epoch: 3, Lanes: 2, Bitmap: 0b11, Inside: 2, Count: 2, NewestNS: 40}
+	for _, c := range []struct {
+		what  string
+		read  Fragment
+		lines []string
+		again int64
+	}{
+		{"whole still", whole, []string{fmt.Sprint(program.Up, program.Data, 0, 1, 3, 0b11, 0, 2, 2, []uint32{8, 9})}, 1},
+		{"of the next epoch, and whole", Fragment{Epoch: 4, Lanes: 1, Bitmap: 0b11, Inside: 2, Count: 5}, []string{fmt.Sprint(program.Up, program.Data, 0, 1, 4, 0b11, 0, 5, 1, []uint32{8})}, 1},
+		{"of the next epoch, with one child", Fragment{Epoch: 4, Lanes: 2, Bitmap: 0b1, Inside: 1, Count: 1}, nil, 0},
+		{"longer than the agent's memory", Fragment{Epoch: 3, Lanes: 5, Bitmap: 0b11, Inside: 2, Count: 2}, []string{fmt.Sprint(program.Up, program.Data, 0, 1, 3, 0b11, 0, 2, 5, []uint32{8, 9, 10})}, 1},
+	} {
+		a, err := NewAgent(program.Config{Slots: 4, LaneMemory: 3}, &moving{whole, c.read})
+		if err == nil {
+			err = a.Configure(program.Job{ID: 1, Parent: true, Members: []program.Member{{Port: 0}, {Port: 1}}})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var out said
+		a.Receive(0, program.Uplink, &program.Packet{Kind: program.Control, Job: 1, Action: Lost, Round: 3, Bitmap: 0b10}, nil, &out)
+		d := Describe()
+		if again := d.Account(a).Of("sums_resent"); !slices.Equal(out.lines, c.lines) || again != c.again {
+			t.Errorf("%s: %d sent again, %q, want %d, %q", c.what, again, out.lines, c.again, c.lines)
 		}
 	}
 }

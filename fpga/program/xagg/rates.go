@@ -1,6 +1,7 @@
 package xagg
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/olafctl/olaf"
@@ -130,7 +131,7 @@ func Shares(total olaf.Rate, asks []olaf.Rate) []olaf.Rate {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return int(min(max(asks[a]-asks[b], -1), 1)) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(asks[a], asks[b]) })
 	for n, i := range order {
 		fair := total / olaf.Rate(len(order)-n)
 		shares[i] = min(asks[i], fair)

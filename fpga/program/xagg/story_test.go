@@ -156,6 +156,47 @@ func TestNamesWhatIsMissing(t *testing.T) {
 	})
 }
 
+// Of a child that is not told otherwise every 1,024th packet makes the server look, also where none is asked for by name.
+func TestPublishedGroup(t *testing.T) {
+	s := server(t, 2*Group+2, program.Job{Parent: true, Members: programtest.Members(1)})
+	if err := s.Acknowledge(0); err != nil {
+		t.Fatal(err)
+	}
+	for i, p := 0, (program.Packet{Kind: program.Data, Round: 3, Lanes: 1}); i < s.Slots(); i++ {
+		var said told
+		p.Seg = uint64(i)
+		if i%1000 != 1 { // 1, 1001 and 2001 are missing
+			s.Receive(0, 0, &p, nil, &said)
+		}
+		want := map[int][]uint64{1023: {1, 1001}, 2047: {2001}}[i]
+		if have := said.fragments(Lost); !slices.Equal(have, want) {
+			t.Fatalf("fragment %d: %v are named, want %v", i, have, want)
+		}
+	}
+}
+
+// A server that stores no lanes hands none out.
+func TestWithoutLanes(t *testing.T) {
+	s := server(t, 1, program.Job{Members: programtest.Members(1)})
+	s.Receive(0, 0, &program.Packet{Kind: program.Data, Lanes: 1}, []uint32{7}, nobody{})
+	if lanes := s.Slot(0).Lanes; lanes != nil {
+		t.Errorf("%v", lanes)
+	}
+}
+
+// A root keeps each fragment's last result beside the sum that is under way, which costs its lanes once more; others do not.
+func TestMemory(t *testing.T) {
+	for parent, want := range map[bool]olaf.Size{true: 5 * (8 + 48*4), false: 5 * (8 + 2*48*4)} {
+		s, err := New(program.Config{Slots: 5, Lanes: 48})
+		if err = errors.Join(err, s.Configure(program.Job{Parent: parent, Members: programtest.Members(1)})); err != nil {
+			t.Fatal(err)
+		}
+		if have := s.Memory(); have != want {
+			t.Errorf("below a parent %t: %d bytes, want %d", parent, have, want)
+		}
+	}
+}
+
 // A server has finished when every fragment is whole, of the epoch that its child finished.
 func TestFinishesWithItsLastChild(t *testing.T) {
 	s := server(t, 3, program.Job{Parent: true, Members: programtest.Members(2)})

@@ -48,8 +48,8 @@ const (
 	Renew                     // to a worker, of the management: the tree was changed for the Value-th time
 	Begin                     // of a worker: its job has Value vectors, and it wants to know the first one's epoch. Seg numbers the question
 	First                     // to a worker: Value is that epoch. Seg is the question's
-	Still                     // of a worker that was told Round, and to whom no sum came yet: it asks once more, and is told where it is another one by now
-	Leave                     // of a worker that was told, and that gives its job up before the end
+	Still                     // of a worker that was told, and to whom nothing comes: it asks once more whether Round is the first epoch, and is told where it is another one by now
+	Leave                     // of a worker that was told, and that gives its job up before the end. Value is 0 where that was replaced by another
 )
 
 // NameSpan is how many fragments a packet of Lost or Ask can name.
@@ -204,7 +204,7 @@ func (s *Server) Reset() {
 
 // Epochs says with which epoch a job of so many vectors begins that one of the children belongs to, or that nobody can say it. Asked once
 // more, which ticket tells from a child's next job, it says the same, or the epoch of the job that took the place of one without a sum.
-// The action is Begin, or Still or Leave of a child that was told before.
+// The action is Begin, or Still or Leave of a child that was told before; who leaves with no vectors was told of a job in the place of its own.
 type Epochs func(child int, action uint8, vectors uint64, ticket uint32) (first uint16, ok bool)
 
 // Give lets children ask for the epochs of their jobs; who asks a server that gives none gets no answer.

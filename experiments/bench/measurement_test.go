@@ -1,0 +1,33 @@
+package bench
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// TestPlannedBursts says of runs whose senders kept time in this machine that the rate inside a burst was planned, and of a twin's, which
+// keeps it, nothing of the kind.
+func TestPlannedBursts(t *testing.T) {
+	spec := DefaultSpec()
+	spec.Runs, spec.Versus, spec.OutRates, spec.Workload.UpdatesPerWorker = 1, "", spec.OutRates[:1], 20
+	m, err := Measure(t.Context(), spec, Options{})
+	must(t, err)
+	for _, here := range []bool{false, true} {
+		if here {
+			m.Outcome.Runs[0][0].LatenessNS = &olaf.Quantiles{Max: 1}
+		}
+		m, err := NewMeasurement(m.Outcome, nil)
+		must(t, err)
+		var b strings.Builder
+		must(t, m.WriteText(&b, text.View{}))
+		said := strings.Join(strings.Fields(b.String()), " ")
+		noted := slices.ContainsFunc(m.Bench.Statements, func(s string) bool { return strings.HasPrefix(s, "bursts are planned at 100Gbps: ") })
+		if strings.Contains(said, "in bursts of 135 at 100Gbps") == here || strings.Contains(said, "in bursts of 135 planned at 100Gbps") != here || noted != here {
+			t.Errorf("senders of this machine %v: noted %v, %s", here, noted, said)
+		}
+	}
+}

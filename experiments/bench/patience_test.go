@@ -1,0 +1,32 @@
+package bench
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/pktgen"
+)
+
+// A loop that takes long is refused before anything is built, as a job of the simulator is; workers that do not wait are not.
+func TestPatienceOfLoops(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		change func(*Spec)
+		want   error
+	}{
+		{"usual", func(*Spec) {}, nil},
+		{"rounds", func(s *Spec) { s.Workload.UpdatesPerWorker = 1e7 }, netsim.ErrLong},
+		{"runs", func(s *Spec) { s.Runs, s.Workload.UpdatesPerWorker = 1000, 1e4 }, netsim.ErrLong},
+		{"no workers", func(s *Spec) { s.Workload.Workers = 0 }, pktgen.ErrWorkload},
+		{"nobody waits", func(s *Spec) { *s = DefaultSpec(); s.Workload.UpdatesPerWorker = 20_000 }, nil},
+	} {
+		s := DefaultSpec()
+		s.Queue = "switchml"
+		s.Close(func(string) bool { return false }, false)
+		c.change(&s)
+		if err := s.Patience(); !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, want %v", c.name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+)
+
+// FuzzSimulation reads anything as a simulation that was kept: what is taken tells of itself again as it was read.
+func FuzzSimulation(f *testing.F) {
+	for _, seed := range []string{
+		`{"experiment":"simulate","networks":[{"name":"olaf","topology":{"switches":[{"name":"a","slots":4,"rate":"10M","system":"olaf"}],"clusters":[{"at":["a"],"workers":3,"interval":"5ms"}]}}],"seeds":[1,2]}`,
+		`{"networks":[{"topology":{}}]}`, `{"networks":[{"name":"x","topology":[]}]}`, `{}`, `{"seeds":[-1]}`, `null`, `{"networks":`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var s, again Simulation
+		if json.Unmarshal(raw, &s) != nil {
+			return
+		}
+		first, err := s.Outline()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(first.Config, &again); err != nil {
+			t.Fatalf("%v in %s", err, first.Config)
+		}
+		if second, err := again.Outline(); err != nil || !bytes.Equal(first.Config, second.Config) {
+			t.Errorf("%s and %s, %v", first.Config, second.Config, err)
+		}
+	})
+}

@@ -1,0 +1,66 @@
+package job
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"github.com/olafctl/olaf/experiments/yamlfile/yamlfiletest"
+)
+
+// FuzzParseFile reads anything as a job: each mistake is in a line of the file, and what was read is read again from what is written
+// of it.
+func FuzzParseFile(f *testing.F) {
+	for _, seed := range []string{
+		"schema: olafctl.job-spec/v1\npreset: isw-lab\noptions: {workers: 4, loss: 1e-3, system: iswitch, x: '1', y: \"true\"}\nruns: 3\nseed: 18446744073709551615\nexpect: [done < 3]\n",
+		"schema: olafctl.job-spec/v2\n", "preset: {a: b}\n", "runs: 0\nseed: -1\n", "options: [a]\n", "options: {a: \"b\\nc\"}\n", "", "runs: 1\nruns: 2\n",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		file, err := ParseFile("f.yaml", []byte(text))
+		if err != nil {
+			yamlfiletest.Mistakes(t, err, ErrFile, "f.yaml", text)
+			return
+		}
+		written, err := file.Text()
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := ParseFile("again.yaml", written)
+		if err != nil || !IsFile(written) {
+			t.Fatalf("%v in\n%s", err, written)
+		}
+		if second, err := again.Text(); err != nil || !bytes.Equal(written, second) {
+			t.Errorf("%s\nis read as\n%s, %v", written, second, err)
+		}
+	})
+}
+
+// FuzzSpec reads anything as a job that was kept: what is taken has a system and one of its modes, and is written as it was read.
+func FuzzSpec(f *testing.F) {
+	for _, seed := range []string{
+		`{"system":"iswitch","mode":"sync","options":{},"network":{},"job":{}}`, `{"system":"atp","mode":"","options":{"Jobs":-1}}`, `{"system":"olaf"}`, `{"system":"iswitch","mode":"none"}`, `{`, `null`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var s, again Spec
+		if err := json.Unmarshal(raw, &s); err != nil || s.System == nil {
+			return // no JSON, or null
+		}
+		if s.Mode == nil {
+			t.Fatalf("%s without a mode", s.System.Name)
+		}
+		written, err := json.Marshal(&s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(written, &again); err != nil {
+			t.Fatalf("%v in %s", err, written)
+		}
+		if second, err := json.Marshal(&again); err != nil || !bytes.Equal(written, second) {
+			t.Errorf("%s and %s, %v", written, second, err)
+		}
+	})
+}

@@ -1,0 +1,83 @@
+package job
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
+	"github.com/olafctl/olaf/experiments/system"
+)
+
+// What a job has no number of says the reason that is its own, and not that runs hung which did not; of runs that hung it says that.
+func TestMissingNumbersSayWhy(t *testing.T) {
+	async := func(s *Spec) { s.Mode = &s.System.Modes[1] }
+	one := func(s *Spec) { s.Job.Updates = 1 }
+	const noTable = "no switch has a table"
+	for _, c := range []struct {
+		system string
+		change func(*Spec)
+		want   map[string]string // by the name of what is missing
+	}{
+		{"iswitch", async, map[string]string{"aggregation_ns": "no worker waits for the sum of all", "summed_ns": "no sum of all is made at a root or a server", "served": "there is no server"}},
+		{"ring", func(*Spec) {}, map[string]string{"summed_ns": "no sum of all is made at a root or a server", "served": "there is no server",
+			"slots_held": noTable, "slots_held_peak": noTable, "held_bytes": noTable, "memory_bytes": noTable}},
+		{"iswitch", one, map[string]string{"iteration_ns": "the time between updates takes two of a host", "served": "there is no server",
+			"aom_newest_ns": "an age takes two updates of a worker", "aom_mean_ns": "an age takes two updates of a worker", "aom_oldest_ns": "an age takes two updates of a worker"}},
+	} {
+		s := jobOf(t, c.system, system.Options{}, 0, 0)
+		c.change(s)
+		o, err := Run(context.Background(), s, []uint64{1, 2}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, row := range closed.Rows() {
+			if got := o.Numbers[i].Reason; got != c.want[row.Name] || o.Numbers[i].Known() != (got == "") {
+				t.Errorf("%s: %s is %v because %q, want %q", s.Name(), row.Name, o.Numbers[i].Mean, got, c.want[row.Name])
+			}
+		}
+	}
+	hung := jobOf(t, "iswitch", system.Options{}, 0, 0)
+	hung.Job.Limit = olaf.Microsecond
+	o, err := Run(context.Background(), hung, []uint64{1}, nil)
+	if err != nil || o.Hung != 1 || o.Number("served").Reason != "no run came to its end" || o.Number("iteration_ns").Reason != "no run came to its end" {
+		t.Errorf("%v, hung %d: %+v", err, o.Hung, o.Numbers)
+	}
+}
+
+// Goodput stands beside its ceiling wherever it stands: 366 values of 4 bytes in a frame of 1,514 and 24 beside it are 95.2 % of a link.
+func TestGoodputStandsBesideItsCeiling(t *testing.T) {
+	s := jobOf(t, "iswitch", system.Options{}, 0, 0)
+	s.Job.Compute = 0
+	p := &Plan{Title: "one", Seeds: []uint64{1}, Jobs: []*Spec{s}}
+	r, err := p.Run(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	document, err := json.Marshal(r.Document())
+	if err != nil {
+		t.Fatal(err)
+	}
+	most, goodput := r.Outcomes[0].Ceiling, r.Outcomes[0].Number("goodput_bps")
+	if most != 9518855656 || !(goodput.Mean > 0 && float64(goodput.Mean) < float64(most)) {
+		t.Errorf("a goodput of %v below a ceiling of %d", goodput.Mean, most)
+	}
+	if !strings.Contains(string(document), `"ceiling_bps":9518855656,`) {
+		t.Errorf("the document has no ceiling: %s", document)
+	}
+	_, rows := r.Table()
+	at := slices.IndexFunc(rows, func(row []string) bool { return row[2] == "goodput_bps" })
+	if next := rows[at+1]; next[2] != "ceiling_bps" || next[4] != "9.518855656e+09" || next[5] != "" {
+		t.Errorf("beside goodput stands %v", next)
+	}
+	all, err := Sheets(document)
+	if err != nil || all[0].Rows[at+1][0].Text != "ceiling_bps" {
+		t.Errorf("%v: the workbook has %v beside goodput", err, all[0].Rows[at+1])
+	}
+	if all, err = Sheets([]byte(strings.Replace(string(document), `"ceiling_bps":9518855656,`, "", 1))); err != nil || all[0].Rows[at+1][2].Kind == all[0].Rows[at][2].Kind {
+		t.Errorf("%v: of a job that was kept before there was a ceiling the workbook says %v", err, all[0].Rows[at+1])
+	}
+}

@@ -1,0 +1,162 @@
+package sweep
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/yamlfile"
+	"github.com/olafctl/olaf/experiments/yamlfile/yamlfiletest"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// FuzzParse reads anything as a sweep: each mistake of a file is in one of its lines, what was read is read again from what is written of
+// it, and a plan has a cell for every combination.
+func FuzzParse(f *testing.F) {
+	for _, seed := range []string{
+		"schema: olafctl.sweep-spec/v1\ncommand: toy\nfile: other.yaml\noptions: {seed: 3, hard: x}\nsweep: [n=1..8:x2, 'kind=a,b']\nmetrics: [m]\nruns: 5\nuntil: ci=2%\n",
+		"command: toy\nlist:\n  - {n: 1, kind: a}\n  - {n: 2, kind: a}\n", "command: toy\nsweep: n=12..14\n", "command: toy\nsweep: [n=1..99999999]\n",
+		"command: toy\nsweep: [n=1]\nlist: [{n: 1}]\n", "command: toy\nlist: [{n: '1,2'}]\n", "command: toi\n", "command: toy\nsweep: [n=1, n=2]\n",
+		"command: toy\nsweep: [n=1]\nmetrics: [m, m]\nruns: 100001\n", "command: [toy]\n", "command: toy\noptions: {n: 1}\nsweep: [n=2]\n",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		file, err := Parse("f.yaml", []byte(text))
+		if err != nil {
+			yamlfiletest.Mistakes(t, err, ErrSpec, "f.yaml", text)
+			return
+		}
+		written, err := yamlfile.Marshal(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := Parse("f.yaml", written)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, written)
+		}
+		if first, second := plain(file), plain(again); !reflect.DeepEqual(first, second) {
+			t.Errorf("%+v came back as %+v", first, second)
+		}
+		p, err := file.Resolve(toys(), false)
+		if err != nil {
+			if kind, typed := olaf.KindOf(err); !typed || kind != olaf.Usage {
+				t.Errorf("%v is not the user's mistake", err)
+			}
+			return
+		}
+		cells(t, p)
+	})
+}
+
+// cells holds that a plan has every combination of its axes' values, but for a list.
+func cells(t *testing.T, p *Plan) {
+	n := 1
+	for _, a := range p.Axes {
+		n *= len(a.Values)
+	}
+	if len(p.Cells) == 0 || len(p.Cells) > n || p.Runs < 1 || p.Runs > maxRuns {
+		t.Errorf("%d cells of %d, %d runs", len(p.Cells), n, p.Runs)
+	}
+}
+
+// plain is what a file says, without its lines and with lists that are empty left out.
+func plain(f *File) File {
+	c := *f
+	c.lines, c.Name = nil, ""
+	if c.Schema = ""; len(c.Options) == 0 {
+		c.Options = nil
+	}
+	if len(c.Sweep) == 0 {
+		c.Sweep = nil
+	}
+	if len(c.List) == 0 {
+		c.List = nil
+	}
+	if len(c.Metrics) == 0 {
+		c.Metrics = nil
+	}
+	return c
+}
+
+// FuzzPlan reads anything as the plan of a sweep that was begun: what is refused is said to be damaged or of another program, and what is
+// taken has all its cells on its axes and is written as it was read.
+func FuzzPlan(f *testing.F) {
+	whole, err := json.Marshal(plan(f, &File{Sweep: []string{"n=1,2"}, Until: "ci=2%", Runs: 30}))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(whole)
+	f.Add(bytes.Replace(whole, []byte(`["1","a"]`), []byte(`["3","a"]`), 1))
+	f.Add(bytes.Replace(whole, []byte(`["1","a"]`), []byte(`["1"]`), 1))
+	f.Add(bytes.Replace(whole, []byte(`"toy"`), []byte(`"tay"`), 1))
+	f.Add(bytes.Replace(whole, []byte(`"runs":30,"enough"`), []byte(`"runs":-30,"enough"`), 1))
+	f.Add(whole[:len(whole)/2])
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		p, err := readPlan("x", raw, toys())
+		if err != nil {
+			if !errors.Is(err, store.ErrDamaged) && !errors.Is(err, ErrSpec) {
+				t.Errorf("%v is of no kind", err)
+			}
+			return
+		}
+		for i := range p.Cells {
+			for k, at := range p.Cells[i].at {
+				if p.Axes[k].Values[at] != p.Cells[i].Values[k] {
+					t.Errorf("cell %d is not at its place", i)
+				}
+			}
+			if lots := p.Lots(); lots < 1 || p.Job(i, 0).Runs < 1 || p.Job(i, lots-1).Runs < 1 {
+				t.Errorf("%d runs in %d lots", p.Runs, lots)
+			}
+		}
+		written, err := json.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := readPlan("x", written, toys()); err != nil || len(again.Cells) != len(p.Cells) {
+			t.Errorf("%v in %s", err, written)
+		}
+	})
+}
+
+// FuzzServe sends a worker anything: it answers jobs in their order, each with one line under its key, until what comes is no job or
+// nothing more comes.
+func FuzzServe(f *testing.F) {
+	f.Add([]byte(`{"key":"a","command":"toy","spec":{"n":"3"},"from":0,"runs":2}` + "\n" + `{"key":"b","command":"toi"}`))
+	f.Add([]byte(`{"key":"a","command":"toy","spec":{"n":"x"},"runs":-1}{"key":"c","command":"toy","spec":[]}`))
+	f.Add([]byte(`{"key":"a","spec":`))
+	f.Fuzz(func(t *testing.T, asked []byte) {
+		jobs := jobsIn(asked)
+		if slices.ContainsFunc(jobs, func(j Job) bool { return j.Runs > 100 || bytes.Contains(j.Spec, []byte("d")) }) {
+			return // long, or the toy's way to die
+		}
+		var said bytes.Buffer
+		_ = Serve(t.Context(), toys(), Build{}, bytes.NewReader(asked), &said)
+		lines := slices.Collect(bytes.Lines(said.Bytes()))
+		if len(lines) < 1 || len(lines) > len(jobs)+1 {
+			t.Fatalf("%d lines about %d jobs", len(lines), len(jobs))
+		}
+		for i, line := range lines[1:] {
+			var r reply
+			if err := json.Unmarshal(line, &r); err != nil || r.Key != jobs[i].Key || (r.Result == nil) == (r.Error == "") {
+				t.Errorf("job %+v is answered with %q, %v", jobs[i], line, err)
+			}
+		}
+	})
+}
+
+// jobsIn are the jobs that a text begins with.
+func jobsIn(asked []byte) (jobs []Job) {
+	for d := json.NewDecoder(bytes.NewReader(asked)); ; {
+		var j Job
+		if d.Decode(&j) != nil {
+			return jobs
+		}
+		jobs = append(jobs, j)
+	}
+}

@@ -1,0 +1,41 @@
+package remote
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestDenied tells a socket that this user may not use from one where nobody listens, and from one where somebody does.
+func TestDenied(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "s")
+	if denied("unix:"+path) || denied("127.0.0.1:1") {
+		t.Error("denied where nothing is")
+	}
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if denied("unix:" + path) {
+		t.Error("denied where somebody listens")
+	}
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	answer := make(chan bool)
+	go func() {
+		runtime.LockOSThread() // which ends with the goroutine: root gives its rights over files up on it
+		if os.Getuid() == 0 {
+			_ = unix.Setfsuid(65534)
+		}
+		answer <- denied("unix:" + path)
+	}()
+	if !<-answer {
+		t.Error("not denied where this user may not write")
+	}
+}

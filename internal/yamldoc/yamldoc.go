@@ -1,0 +1,31 @@
+// Package yamldoc finds the one document that a file of YAML may hold.
+package yamldoc
+
+import (
+	"bytes"
+	"errors"
+	"io"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Root is what a text holds, nil where that is nothing, and the line where a second document begins, 0 where none does: whoever
+// reads the first alone would pass over the rest without a word. The error is the parser's.
+func Root(text []byte) (root *yaml.Node, second int, err error) {
+	var docs [2]yaml.Node
+	in := yaml.NewDecoder(bytes.NewReader(text))
+	for i := range docs {
+		if err = in.Decode(&docs[i]); err != nil {
+			break
+		}
+	}
+	switch first := &docs[0]; {
+	case err == nil:
+		return nil, max(1, docs[1].Line), nil
+	case !errors.Is(err, io.EOF):
+		return nil, 0, err
+	case first.Kind == yaml.DocumentNode && len(first.Content) == 1 && first.Content[0].Tag != "!!null":
+		root = first.Content[0]
+	}
+	return root, 0, nil
+}

@@ -1,0 +1,61 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+// TestHomed ends what waits at an address that no interface has, with a line that says so, and leaves the rest alone.
+func TestHomed(t *testing.T) {
+	ctx, end := Homed(t.Context(), netip.MustParseAddrPort("192.0.2.1:20300"), time.Millisecond) // of a block that nobody has
+	defer end()
+	<-ctx.Done()
+	if err := context.Cause(ctx); !errors.Is(err, ErrOffline) || err.Error() != ErrOffline.Error()+": no interface has the address 192.0.2.1" {
+		t.Error(err)
+	}
+	for _, here := range []string{"127.0.0.1:20300", "127.7.7.7:20300", "0.0.0.0:20300"} {
+		ctx, end := Homed(t.Context(), netip.MustParseAddrPort(here), time.Nanosecond)
+		if ctx.Err() != nil {
+			t.Errorf("%s is no home: %v", here, context.Cause(ctx))
+		}
+		end()
+	}
+}
+
+// TestHomedUntilGone looks while an interface has the address, goes on where nobody can tell, and ends when it is gone.
+func TestHomedUntilGone(t *testing.T) {
+	home := &net.IPNet{IP: net.IPv4(192, 0, 2, 1), Mask: net.CIDRMask(24, 32)}
+	other := &net.IPNet{IP: net.IPv4(192, 0, 2, 2), Mask: net.CIDRMask(24, 32)}
+	broken := errors.New("nobody can tell")
+	looks := []struct {
+		has []net.Addr
+		err error
+	}{{has: []net.Addr{other, home}}, {err: broken}, {has: []net.Addr{home}}, {has: []net.Addr{other}}}
+	looked := make(chan int, len(looks))
+	n := 0
+	ctx, end := homedBy(t.Context(), netip.MustParseAddrPort("192.0.2.1:20300"), time.Millisecond, func() ([]net.Addr, error) {
+		l := looks[min(n, len(looks)-1)]
+		if n++; n <= len(looks) {
+			looked <- n
+		}
+		return l.has, l.err
+	})
+	defer end()
+	<-ctx.Done()
+	if err := context.Cause(ctx); !errors.Is(err, ErrOffline) || len(looked) != len(looks) {
+		t.Errorf("ended after %d looks of %d: %v", len(looked), len(looks), err)
+	}
+}
+
+// TestHomedEnds stops with the caller, which is no loss of an address.
+func TestHomedEnds(t *testing.T) {
+	ctx, end := Homed(t.Context(), netip.MustParseAddrPort("192.0.2.1:20300"), time.Hour)
+	end()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) || errors.Is(err, ErrOffline) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,28 @@
+package results
+
+import (
+	"testing"
+
+	"github.com/olafctl/olaf/results/metric"
+)
+
+// A run that was kept with 0 where there is nothing now is the same run, of metrics that say so and of no others.
+func TestZeroedMetrics(t *testing.T) {
+	never := func(*metric.Measured) metric.Float { return metric.Missing() }
+	run := func(zeroed bool, v metric.Float) Run {
+		d := &metric.Declaration{Metrics: []*metric.Metric{{Name: "held", Zeroed: zeroed, Of: never}}}
+		return Run{Declared: d, Metrics: metric.Listed(d.Metrics, func(int) metric.Float { return v })}
+	}
+	for _, c := range []struct {
+		zeroed  bool
+		was, is metric.Float
+		same    bool
+	}{
+		{true, 0, metric.Missing(), true}, {false, 0, metric.Missing(), false}, {true, 1, metric.Missing(), false}, {true, 0, 1, false}, {true, metric.Missing(), 0, false}, {true, 2, 2, true},
+	} {
+		was, is := run(c.zeroed, c.was), run(c.zeroed, c.is)
+		if why := was.Differs(&is); (why == "") != c.same {
+			t.Errorf("zeroed %v, %v and %v: %q", c.zeroed, c.was, c.is, why)
+		}
+	}
+}

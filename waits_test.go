@@ -1,0 +1,134 @@
+package olaf_test
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// waits are the tests that let time pass, and why none of them can await an event instead. Whoever is not here awaits one: a
+// channel, a context, a line of a child, a pipe, or the time of a bubble (testing/synctest).
+var waits = map[string]string{
+	"cmd/olafctl/script_store_test.go find":                  "another process makes the file, below folders that are not there yet and so can't be watched",
+	"experiments/bench/card_live_linux_test.go Wait":         "it is the clock that the card lives by",
+	"experiments/sweep/queue/queue_test.go counted":          "a machine's own count follows the result that others see, and nothing tells of it",
+	"experiments/testbed/demo/demo_linux_test.go TestKilled": "a process is killed at any moment of its life, drawn by a seed",
+	"fpga/realtime/clock_linux_test.go TestClockOf":          "a reading is held up, as a busy machine does it; the clock is the kernel's",
+	"fpga/realtime/faults_linux_test.go TestStalledPacer":    "a pacer is held up, and what it counts under way tells nobody",
+	"fpga/xdp/aggregator_linux_test.go interleave":           "a program of the kernel writes a word of a map, and tells nobody",
+	"fpga/xdp/attach_linux_test.go expectSum":                "a program of the kernel writes a word of a map, and tells nobody",
+	"fpga/xdp/sums_linux_test.go start":                      "the end of its patience with a child that says nothing",
+	"fpga/xdp/sums_linux_test.go vector":                     "a process is killed at any moment of its life, drawn by a seed",
+	"p4ctl/agent/listen_test.go TestStopWaits":               "whoever did not wait for this handler would be earlier, and what does not happen is no event",
+	"p4ctl/script_test.go TestPausesGrow":                    "the time is a bubble's",
+	"p4ctl/script_test.go TestScenes":                        "the time is a bubble's",
+	"p4ctl/session_test.go await":                            "the end of its patience with events of another kind",
+	"tui/queues/queues_test.go BenchmarkBench":               "a dashboard is drawn as often as on a terminal while a bench is timed",
+	"tui/queues/queues_test.go Tick":                         "a dashboard is drawn as often as on a terminal while a bench is timed",
+}
+
+// waiting are the functions that let time pass. One of time.After in a select is a bound for what hangs, beside the event.
+var waiting = map[string]bool{"time.Sleep": true, "time.After": true, "time.Tick": true, "time.NewTicker": true, "time.NewTimer": true, "time.AfterFunc": true, "runtime.Gosched": true}
+
+// slept is a script's program that lets time pass.
+var slept = regexp.MustCompile(`\bsleep\s+[0-9.$]`)
+
+// TestNothingWaitsForTime reads every test, and every script of commands: none lets time pass but those that say why.
+func TestNothingWaitsForTime(t *testing.T) {
+	found := map[string]bool{}
+	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
+		p = filepath.ToSlash(p)
+		switch {
+		case err != nil || d.IsDir():
+			return err
+		case strings.HasSuffix(p, ".txtar"):
+			text, err := os.ReadFile(p)
+			if slept.Match(text) {
+				t.Errorf("%s sleeps", p)
+			}
+			return err
+		case strings.HasSuffix(p, "_test.go"):
+			return whoWaits(p, found)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for who := range found {
+		if waits[who] == "" {
+			t.Errorf("%s lets time pass: await an event instead, or say in waits why there is none", who)
+		}
+	}
+	for who := range waits {
+		if !found[who] {
+			t.Errorf("%s lets no time pass any more: take it off waits", who)
+		}
+	}
+}
+
+// whoWaits finds the functions of a test file that let time pass.
+func whoWaits(file string, found map[string]bool) error {
+	tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	for _, d := range tree.Decls {
+		f, ok := d.(*ast.FuncDecl)
+		if !ok {
+			continue
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if c, ok := n.(*ast.CommClause); ok && c.Comm != nil && isBound(c.Comm) {
+				for _, s := range c.Body {
+					ast.Inspect(s, func(n ast.Node) bool { return noted(n, file, f, found) })
+				}
+				return false
+			}
+			return noted(n, file, f, found)
+		})
+	}
+	return nil
+}
+
+// noted takes down a call that lets time pass.
+func noted(n ast.Node, file string, f *ast.FuncDecl, found map[string]bool) bool {
+	if call, ok := n.(*ast.CallExpr); ok && waiting[called(call)] {
+		found[fmt.Sprintf("%s %s", file, f.Name.Name)] = true
+	}
+	return true
+}
+
+// isBound says that a case of a select is the end of somebody's patience.
+func isBound(s ast.Stmt) bool {
+	e, ok := s.(*ast.ExprStmt)
+	if !ok {
+		return false
+	}
+	receive, ok := e.X.(*ast.UnaryExpr)
+	if !ok {
+		return false
+	}
+	call, ok := receive.X.(*ast.CallExpr)
+	return ok && called(call) == "time.After"
+}
+
+// called is PACKAGE.FUNCTION of a call.
+func called(call *ast.CallExpr) string {
+	f, ok := call.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	of, ok := f.X.(*ast.Ident)
+	if !ok {
+		return ""
+	}
+	return of.Name + "." + f.Sel.Name
+}
