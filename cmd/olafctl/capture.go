@@ -48,7 +48,7 @@ server. Ctrl-C is the normal end of a capture without --duration and --count; wi
 		Example: `  sudo olafctl capture -i eth0 -w run.pcapng
   sudo olafctl capture -i eth0 --duration 10s --stamps hardware -o json
   sudo olafctl capture -i eth0 --all --count 100 -w everything.pcapng
-  olafctl replay run.pcapng --queue olaf --out-rate 20G`,
+  olafctl replay run.pcapng --system olaf --out-rate 20G`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd.Context(), env) },
 	}

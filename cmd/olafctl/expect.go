@@ -20,7 +20,7 @@ type expectFlags struct {
 }
 
 func (f *expectFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringArrayVar(&f.texts, "expect", nil, "a mean that must come out, such as 'olaf.40G.aom_cluster_ns < 1300', else the exit code is 4; repeatable `rule`")
+	cmd.Flags().StringArrayVar(&f.texts, "expect", nil, "a mean that must come out, such as 'olaf.40G.aom_cluster_ns < 1300', else the exit code is 4; one `rule` each time")
 }
 
 // resolve reads the rules of a file and of the flags, before anything runs for them. An error about one of the file's says

@@ -51,7 +51,7 @@ Without --device everything runs on the software twin, in virtual time at 250 MH
 
 There is one door each: 'bench' measures a queue under traffic of your own, 'experiment run' does what a paper shows, 'reproduce'
 does all of that and judges every number that was printed, and 'simulate' is for networks of queues.`,
-		Example: `  olafctl bench --queue olaf --rate 60G            # the paper's Table 1, ours beside theirs
+		Example: `  olafctl bench --system olaf --rate 60G           # the paper's Table 1, ours beside theirs
   olafctl experiment list                          # what else can be reproduced
   olafctl device info                              # look inside the twin`,
 		Version:       versionLine(),

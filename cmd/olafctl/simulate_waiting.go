@@ -70,7 +70,7 @@ func (f *topologyFlags) choose(t *netsim.Topology) error {
 	case slices.Contains(engine.Names(), f.queue):
 		t.Queue, t.Waiting = f.queue, nil
 	default:
-		return cli.UsageError("--queue %q is not one of %s", f.queue, strings.Join(f.systems(), ", "))
+		return cli.UsageError("--system %q is not one of %s", f.queue, strings.Join(f.systems(), ", "))
 	}
 	for i := range t.Switches {
 		t.Switches[i].Queue = ""
