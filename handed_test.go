@@ -25,7 +25,6 @@ var asking = map[string]string{
 	"experiments/bench/lot.go":      "a specification that is read from JSON comes without Systems",
 	"experiments/testbed/device.go": "an Access without Programs takes those of this build",
 	"experiments/bench/keep.go":     "the account of a kept run goes by the name of its system",
-	"experiments/paper/atp/plan.go": "a kept plan comes without the set",
 }
 
 // builders are the functions that build a set, or find something in one that they build, by the package that declares them.

@@ -17,7 +17,6 @@ import (
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/expect"
-	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
@@ -60,6 +59,7 @@ type benchFlags struct {
 
 func newBenchCmd(env *cli.Env) *cobra.Command {
 	f := &benchFlags{spec: bench.DefaultSpec()}
+	f.spec.Systems = env.Systems
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure one queue under any traffic, or one switch program; without options, the paper's Table 1",
@@ -207,8 +207,8 @@ func (f *benchFlags) addSpec(cmd *cobra.Command) {
 
 func (f *benchFlags) addSystem(cmd *cobra.Command) {
 	s, flags := &f.spec, cmd.Flags()
-	systems := system.All().Benched().Names
-	tested := append(systems(), onServers()...)
+	systems := s.Systems.Benched().Names
+	tested := append(systems(), onServers(s.Systems)...)
 	cli.AddSystem(cmd, &s.Queue, "queue", "system under test: "+strings.Join(tested, "|"), func() []string { return tested })
 	flags.StringVar(&s.Versus, "versus", s.Versus, "systems to compare with, comma-separated, or none")
 	flags.IntVar(&f.h, "h", 0, "updates that complete a sum, of systems whose switches add up; a cluster's workers if not given")
@@ -353,10 +353,10 @@ func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.swept.settle(); err != nil {
 		return err
 	}
-	if found, err := system.All().Find(f.spec.Queue); err == nil && found.OnServers {
+	if found, err := env.Systems.Find(f.spec.Queue); err == nil && found.OnServers {
 		return f.models.run(cmd, env, f, found)
 	}
-	if err := errors.Join(f.models.refuse(cmd), f.settleLab(cmd, env)); err != nil {
+	if err := errors.Join(f.models.refuse(cmd, env.Systems), f.settleLab(cmd, env)); err != nil {
 		return err
 	}
 	if len(f.swept.axes) > 0 {

@@ -32,7 +32,7 @@ func (f *benchFlags) settleLab(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	if p.Switch == nil {
-		return cli.UsageError("%s adds models up, and queues nothing; --system %s benches it", name, strings.Join(onServers(), ", "))
+		return cli.UsageError("%s adds models up, and queues nothing; --system %s benches it", name, strings.Join(onServers(env.Systems), ", "))
 	}
 	says, err := labFlags(name, p)
 	if err != nil {

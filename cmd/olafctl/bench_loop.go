@@ -79,7 +79,7 @@ func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec 
 	if err != nil {
 		return err
 	}
-	found, err := system.All().Find(spec.Queue)
+	found, err := env.Systems.Find(spec.Queue)
 	loops := spec.Loops() || err == nil && waitsThere(row, found)
 	for _, name := range map[bool][]string{true: openOnly, false: loopOnly}[loops] {
 		switch {
@@ -87,7 +87,7 @@ func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec 
 		case loops:
 			return cli.UsageError("--%s means nothing to %s, whose workers wait for answers", name, spec.Queue)
 		default:
-			return cli.UsageError("--%s is for systems whose workers wait for answers, such as %s%s", name, strings.Join(waitingOnly(), ", "), waitsInFile(found))
+			return cli.UsageError("--%s is for systems whose workers wait for answers, such as %s%s", name, strings.Join(waitingOnly(env.Systems), ", "), waitsInFile(found))
 		}
 	}
 	if !loops {
@@ -102,7 +102,7 @@ func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec 
 		}
 		return nil
 	}
-	if err := refuseOptions(given, spec.Queue); err != nil {
+	if err := refuseOptions(env.Systems, given, spec.Queue); err != nil {
 		return err
 	}
 	if spec.Loop == nil {
@@ -140,7 +140,7 @@ func loopsOn(env *cli.Env, device string, spec *bench.Spec) error {
 	}
 	var programs []*program.Description
 	for _, name := range spec.Queues() {
-		found, err := system.All().Find(name)
+		found, err := env.Systems.Find(name)
 		if err != nil || !found.Looped() {
 			continue // the specification says so better
 		}
@@ -163,8 +163,8 @@ func loopsOn(env *cli.Env, device string, spec *bench.Spec) error {
 }
 
 // refuseOptions refuses those that mean nothing to the system under test.
-func refuseOptions(given func(string) bool, name string) error {
-	found, err := system.All().Find(name)
+func refuseOptions(set system.Set, given func(string) bool, name string) error {
+	found, err := set.Find(name)
 	if err != nil || !found.Looped() {
 		return nil // the specification says so better
 	}
@@ -179,8 +179,8 @@ var specFields = map[string][]string{
 }
 
 // waitingOnly are the systems of loops alone.
-func waitingOnly() (names []string) {
-	for _, s := range system.All().Looped() {
+func waitingOnly(set system.Set) (names []string) {
+	for _, s := range set.Looped() {
 		if !s.Open() {
 			names = append(names, s.Name)
 		}

@@ -52,18 +52,18 @@ func (f *modelFlags) add(cmd *cobra.Command) {
 }
 
 // refuse refuses these flags to a bench of queues.
-func (f *modelFlags) refuse(cmd *cobra.Command) error {
+func (f *modelFlags) refuse(cmd *cobra.Command, set system.Set) error {
 	for _, name := range modelOnly {
 		if cmd.Flags().Changed(name) {
-			return cli.UsageError("--%s is for systems that add models up on servers, such as --system %s", name, strings.Join(onServers(), ", "))
+			return cli.UsageError("--%s is for systems that add models up on servers, such as --system %s", name, strings.Join(onServers(set), ", "))
 		}
 	}
 	return nil
 }
 
 // onServers are the systems whose programs run on servers.
-func onServers() []string {
-	return slices.DeleteFunc(system.All(), func(s system.System) bool { return !s.OnServers }).Names()
+func onServers(set system.Set) []string {
+	return slices.DeleteFunc(slices.Clone(set), func(s system.System) bool { return !s.OnServers }).Names()
 }
 
 // plan is the testbed that was asked for: of a file, whose job the flags change, or a number of workers around one server.

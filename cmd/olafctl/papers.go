@@ -20,9 +20,8 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// published are the experiments of every paper that this program reproduces, and the comparisons between them.
-func published() experiments.Set {
-	set := system.All()
+// published are the experiments of every paper that this program reproduces, and the comparisons between them, with systems of a set.
+func published(set system.Set) experiments.Set {
 	return slices.Concat(olaf.Experiments(), iswitch.Experiments(set), switchml.Experiments(set), atp.Experiments(set), xagg.Experiments(set), p4inc.Experiments(), versus.Experiments(set))
 }
 

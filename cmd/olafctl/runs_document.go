@@ -88,7 +88,7 @@ func repeatJob(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report
 }
 
 func repeatShared(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report, int, error) {
-	var plan atp.Plan
+	plan := atp.Plan{Systems: env.Systems}
 	if there, err := bench.PlanOf(f, &plan); err != nil || !there {
 		return nil, 0, err
 	}

@@ -50,7 +50,7 @@ makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tabl
 			if o.TLS, err = secure.Config(env.Now()); err != nil {
 				return err
 			}
-			if o.Programs, err = toldOf(of); err != nil {
+			if o.Programs, err = toldOf(env.Systems, of); err != nil {
 				return err
 			}
 			monitor, stop, err := watch.Start(cmd.Context(), env)
@@ -84,7 +84,7 @@ makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tabl
 	flags.StringVar(&o.Journal, "journal", "", "keep the tables in this file, so that a restarted agent has them again")
 	cli.AddAddress(cmd, &device, env.Devices.Lent(), "device to lend")
 	flags.StringVar(&of, "system", "", "begin with this system's tables beside those of the blocks; a pipeline that a controller pushes takes their place")
-	cli.Complete(cmd, "system", toldSystems)
+	cli.Complete(cmd, "system", func() []string { return toldSystems(env.Systems) })
 	secure.Add(flags)
 	watch.Add(cmd)
 	card.Add(cmd)
@@ -93,9 +93,9 @@ makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tabl
 }
 
 // toldSystems are those whose switches are told about jobs by tables.
-func toldSystems() []string {
+func toldSystems(set system.Set) []string {
 	var names []string
-	for _, s := range system.All() {
+	for _, s := range set {
 		if s.Program != nil && len(s.Program.Tables) > 0 {
 			names = append(names, s.Name)
 		}
@@ -104,18 +104,18 @@ func toldSystems() []string {
 }
 
 // toldOf is the program whose tables a system's pipeline has; none of a system whose ports only queue.
-func toldOf(name string) ([]program.Description, error) {
+func toldOf(set system.Set, name string) ([]program.Description, error) {
 	if name == "" {
 		return nil, nil
 	}
-	s, err := system.All().Find(name)
+	s, err := set.Find(name)
 	switch {
 	case err != nil:
 		return nil, err
 	case s.Program == nil:
 		return nil, nil
 	case len(s.Program.Tables) == 0:
-		return nil, cli.UsageError("--system: %s has no tables that a controller writes; those of %s have", s.Title, strings.Join(toldSystems(), ", "))
+		return nil, cli.UsageError("--system: %s has no tables that a controller writes; those of %s have", s.Title, strings.Join(toldSystems(set), ", "))
 	}
 	return []program.Description{*s.Program}, nil
 }

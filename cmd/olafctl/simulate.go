@@ -90,7 +90,7 @@ func (f *topologyFlags) presets() []string {
 
 // systems are what networks are simulated with.
 func (f *topologyFlags) systems() []string {
-	return slices.Concat(engine.Names(), system.All().Rising().Names())
+	return slices.Concat(engine.Names(), f.waits.set.Rising().Names())
 }
 
 func presetNames() []string {
@@ -224,8 +224,8 @@ type simulateFlags struct {
 }
 
 func newSimulateCmd(env *cli.Env) *cobra.Command {
-	f := &simulateFlags{}
-	f.clusterPresets = true
+	f := new(simulateFlags)
+	f.waits.set, f.clusterPresets = env.Systems, true
 	f.job.waitFlags = &f.waits
 	cmd := &cobra.Command{
 		Use:   "simulate [TOPOLOGY.yaml]",
@@ -317,7 +317,7 @@ func (f *simulateFlags) checkRuns() error {
 func (f *simulateFlags) run(cmd *cobra.Command, env *cli.Env, args []string) error {
 	f.began = env.Now()
 	if f.schema {
-		return printText(env, jobSchema)
+		return printText(env, func() ([]byte, error) { return jobSchema(env.Systems) })
 	}
 	if f.schedule != "" {
 		return f.runSchedule(cmd, env, args)
@@ -432,7 +432,7 @@ func (f *simulateFlags) mapped(cmd *cobra.Command) bool {
 
 // sweep varies options of a network over a grid.
 func (f *simulateFlags) sweep(cmd *cobra.Command, env *cli.Env, args []string) error {
-	return f.sweepWith(cmd, env, simulateSweep(), args...)
+	return f.sweepWith(cmd, env, simulateSweep(env), args...)
 }
 
 // sweepWith varies options over a grid, of a file if there is one.

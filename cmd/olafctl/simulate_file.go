@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/yamlfile"
 )
 
@@ -42,7 +43,7 @@ func (f *simulateFlags) readJob(cmd *cobra.Command, args []string) ([]string, er
 
 // takeJob sets the flags that were not given as a file says.
 func (f *simulateFlags) takeJob(cmd *cobra.Command, file *job.File) error {
-	flags, names := cmd.Flags(), jobOptions()
+	flags, names := cmd.Flags(), jobOptions(f.waits.set)
 	errs := []error{flags.Set("preset", file.Preset)}
 	set := func(field, name, value string) {
 		if !flags.Changed(name) {
@@ -71,15 +72,15 @@ func (f *simulateFlags) takeJob(cmd *cobra.Command, file *job.File) error {
 }
 
 // jobOptions are the flags that a file can hold among its options.
-func jobOptions() []string {
-	names, _ := optionsOf(newJobCells().cmd.Flags(), []string{"preset", "seed", "queue"}, nil)
+func jobOptions(set system.Set) []string {
+	names, _ := optionsOf(newJobCells(set).cmd.Flags(), []string{"preset", "seed", "queue"}, nil)
 	return names
 }
 
 // jobSchema describes files of jobs to editors, their options by the flags' own words.
-func jobSchema() ([]byte, error) {
-	options, flags := map[string]any{}, newJobCells().cmd.Flags()
-	for _, name := range jobOptions() {
+func jobSchema(set system.Set) ([]byte, error) {
+	options, flags := map[string]any{}, newJobCells(set).cmd.Flags()
+	for _, name := range jobOptions(set) {
 		flag := flags.Lookup(name)
 		of := map[string]any{"description": flag.Usage}
 		if kind, ok := jsonTypes[flag.Value.Type()]; ok {

@@ -53,7 +53,7 @@ func (f *jobFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.wireOnly, "wire-only", false, "hosts cost no time, only links and switches do")
 	flags.StringVar(&f.versus, "versus", "", "the same job of these systems beside it, such as ps,ring")
 	cli.Complete(cmd, "model", modelNames)
-	cli.Complete(cmd, "versus", system.All().Waiting().Names)
+	cli.Complete(cmd, "versus", f.set.Waiting().Names)
 }
 
 // addSystemOptions adds what users may choose about a system wherever its hosts run.
@@ -176,11 +176,10 @@ func givenOptions(cmd *cobra.Command) []string {
 
 // spec is the job of one system; options that mean nothing to it are refused only where it leads.
 func (f *jobFlags) spec(name string, given []string, leads bool) (*job.Spec, error) {
-	all := system.All()
-	s, err := all.Waiting().Find(name)
-	if open, there := all.Find(name); err != nil && there == nil {
+	s, err := f.set.Waiting().Find(name)
+	if open, there := f.set.Find(name); err != nil && there == nil {
 		return nil, cli.UsageError("workers of %s do not wait for answers, as those of a job on --preset %s do; use one of %s here, or one of the networks --preset %s for %s",
-			open.Name, f.preset.name, strings.Join(all.Waiting().Names(), ", "), strings.Join(presetNames(), "|"), open.Name)
+			open.Name, f.preset.name, strings.Join(f.set.Waiting().Names(), ", "), strings.Join(presetNames(), "|"), open.Name)
 	}
 	if err != nil {
 		return nil, err
@@ -246,7 +245,7 @@ func (f *simulateFlags) runJobs(cmd *cobra.Command, env *cli.Env, preset *jobPre
 		if len(f.swept.metrics) == 0 {
 			f.swept.metrics = preset.headline
 		}
-		return f.sweepWith(cmd, env, jobSweep())
+		return f.sweepWith(cmd, env, jobSweep(env.Systems))
 	}
 	err := f.swept.refuse(cmd)
 	if err == nil && !f.tui {

@@ -17,6 +17,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -58,7 +59,7 @@ func TestWatchedJob(t *testing.T) {
 			person, page := &person{types: make(chan string, 1)}, new(page)
 			t.Cleanup(func() { close(person.types) })
 			env := &cli.Env{Stdin: person, Stdout: page, Stderr: io.Discard, Terminal: true, Getenv: func(string) string { return "xterm" }, Now: time.Now,
-				Hostname: func() (string, error) { return "here", nil }}
+				Hostname: func() (string, error) { return "here", nil }, Systems: system.All()}
 			f, work := jobAsked(t, env, c.line)
 			f.tui, f.view = true, cli.ViewFlags{Speed: "max", Ground: "dark", Paused: !c.stay}
 			alone, err := work.play(t.Context(), func() {})
@@ -108,7 +109,7 @@ func printed(t *testing.T, r jobReport) string {
 func jobAsked(t *testing.T, env *cli.Env, line []string) (*simulateFlags, *jobWork) {
 	t.Helper()
 	f, cmd := new(simulateFlags), &cobra.Command{}
-	f.job.waitFlags = &f.waits
+	f.waits.set, f.job.waitFlags = env.Systems, &f.waits
 	f.topologyFlags.add(cmd)
 	f.job.add(cmd)
 	f.sharing.add(cmd)

@@ -120,7 +120,7 @@ func (f *sharingFlags) grid(cmd *cobra.Command, of string, rest *jobFlags) (*atp
 		g.Losses = []float64{0}
 	}
 	g.Options = rest.options
-	s, err := system.All().Waiting().Find(g.System)
+	s, err := rest.set.Waiting().Find(g.System)
 	if err != nil {
 		return nil, err
 	}
@@ -149,16 +149,16 @@ func (f *simulateFlags) runSharing(cmd *cobra.Command, env *cli.Env) error {
 }
 
 // sharedWork is everything that was asked for.
-func (f *simulateFlags) sharedWork(cmd *cobra.Command, _ *cli.Env) (*jobWork, error) {
+func (f *simulateFlags) sharedWork(cmd *cobra.Command, env *cli.Env) (*jobWork, error) {
 	g, err := f.sharing.grid(cmd, f.queue, &f.job)
 	if err != nil {
 		return nil, err
 	}
-	cells, err := g.Cells(system.All())
+	cells, err := g.Cells(env.Systems)
 	if err != nil {
 		return nil, err
 	}
-	plan := &atp.Plan{Grid: g, Seeds: f.seeds()}
+	plan := &atp.Plan{Grid: g, Seeds: f.seeds(), Systems: env.Systems}
 	work := &jobWork{preset: sharedPreset, about: sharedPreset + ", " + cells[0].Name(), seeds: plan.Seeds, names: slices.Concat([]string{"system", "workers", "updates", "loss"}, sharingOnly, sharingOptions(cmd))}
 	var at []expect.Configuration
 	for i := range cells {

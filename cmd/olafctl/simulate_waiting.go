@@ -14,6 +14,7 @@ import (
 
 // waitFlags choose how workers wait for answers: those of a job, and those of clusters by a system whose workers wait.
 type waitFlags struct {
+	set     system.Set // of the systems that there are
 	mode    string
 	losses  lossList
 	options system.Options
@@ -54,7 +55,7 @@ func (f *topologyFlags) choose(t *netsim.Topology) error {
 	if f.queue == "" {
 		return nil
 	}
-	s, err := system.All().Find(f.queue)
+	s, err := f.waits.set.Find(f.queue)
 	t.Program, t.H = "", 0
 	switch {
 	case err == nil && s.Adds() && f.waits.mode == netsim.Open:
@@ -66,7 +67,7 @@ func (f *topologyFlags) choose(t *netsim.Topology) error {
 		t.Queue = s.Discipline
 	case err == nil && len(s.Modes) > 0:
 		return cli.UsageError("--system %s: its sums do not go on to a server above the switches; those of %s do, and workers of %s do not wait; or give --preset %s",
-			s.Name, strings.Join(system.All().Rising().Names(), ", "), strings.Join(engine.Names(), ", "), strings.Join(append(jobPresetNames(), sharedPreset), "|"))
+			s.Name, strings.Join(f.waits.set.Rising().Names(), ", "), strings.Join(engine.Names(), ", "), strings.Join(append(jobPresetNames(), sharedPreset), "|"))
 	case slices.Contains(engine.Names(), f.queue):
 		t.Queue, t.Waiting = f.queue, nil
 	default:
@@ -88,7 +89,7 @@ func (f *topologyFlags) wait(given func(string) bool, t *netsim.Topology) error 
 	w := t.Waiting
 	names, say := waitNames, func(name string) error {
 		return cli.UsageError("--%s is for workers that wait for answers; give --system %s, or --preset %s", name,
-			strings.Join(system.All().Rising().Names(), "|"), strings.Join(append(jobPresetNames(), sharedPreset), "|"))
+			strings.Join(f.waits.set.Rising().Names(), "|"), strings.Join(append(jobPresetNames(), sharedPreset), "|"))
 	}
 	if w != nil {
 		names, say = waitsNot, func(name string) error {

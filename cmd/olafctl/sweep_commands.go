@@ -24,7 +24,7 @@ import (
 
 // sweepCommands are the commands whose runs can be swept. Their options are those of the command line.
 func sweepCommands(env *cli.Env) experimentsweep.Commands {
-	return experimentsweep.Commands{benchSweep(env), simulateSweep(), jobSweep(), trainSweep(), scheduleSweepCommand(), verifySweepCommand()}
+	return experimentsweep.Commands{benchSweep(env), simulateSweep(env), jobSweep(env.Systems), trainSweep(env.Systems), scheduleSweepCommand(), verifySweepCommand()}
 }
 
 // workCommands are all commands whose jobs workers carry out.
@@ -90,7 +90,7 @@ func benchSweep(env *cli.Env) *experimentsweep.Command {
 		}
 	}
 	var all []*metric.Declaration
-	for _, s := range system.All().Benched() {
+	for _, s := range env.Systems.Benched() {
 		if s.Open() {
 			all = append(all, s.Declaration())
 		}
@@ -117,7 +117,7 @@ type benchCells struct {
 
 func newBenchCells(env *cli.Env) *benchCells {
 	b := &benchCells{benchFlags: &benchFlags{spec: bench.DefaultSpec()}, env: env, cmd: &cobra.Command{Use: "bench"}}
-	b.outRates = []string{"40G", "20G"}
+	b.spec.Systems, b.outRates = env.Systems, []string{"40G", "20G"}
 	b.addSpec(b.cmd)
 	return b
 }
@@ -129,7 +129,7 @@ func (b *benchCells) begin(file string, options []experimentsweep.Option) (exper
 	}
 	b.file.path = file
 	err := b.resolve(b.cmd, b.env)
-	b.spec.Systems = system.All()
+	b.spec.Systems = b.env.Systems
 	b.file.path, b.base = "", b.spec // which need not be read for every cell
 	return b, err
 }
@@ -196,9 +196,9 @@ func (b *benchCells) Cell(values []experimentsweep.Option) (json.RawMessage, err
 }
 
 // simulateSweep is what can be varied of a simulated network.
-func simulateSweep() *experimentsweep.Command {
+func simulateSweep(env *cli.Env) *experimentsweep.Command {
 	c := &experimentsweep.Command{Name: "simulate", Subject: systemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "loss_packets_pct"}, Runs: 1, Run: lot.Simulate}
-	c.Options, c.Fields = optionsOf(newNetworkCells().cmd.Flags(), []string{"arrivals"}, []string{"seed", "queue", "preset"})
+	c.Options, c.Fields = optionsOf(newNetworkCells(env.Systems).cmd.Flags(), []string{"arrivals"}, []string{"seed", "queue", "preset"})
 	for _, name := range netsim.Sweepable() {
 		if !slices.Contains(c.Options, name) {
 			c.Fields = append(c.Fields, experimentsweep.Field{Name: name, Type: axis.Duration})
@@ -206,7 +206,7 @@ func simulateSweep() *experimentsweep.Command {
 	}
 	c.Metrics = lot.NetworkMetrics()
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
-		return newNetworkCells().begin(file, options)
+		return newNetworkCells(env.Systems).begin(file, options)
 	}
 	return c
 }
@@ -219,8 +219,9 @@ type networkCells struct {
 	args  []string
 }
 
-func newNetworkCells() *networkCells {
+func newNetworkCells(set system.Set) *networkCells {
 	n := &networkCells{cmd: &cobra.Command{Use: "simulate"}}
+	n.waits.set = set
 	n.add(n.cmd)
 	return n
 }
@@ -237,7 +238,7 @@ func (n *networkCells) Axes([]string) []axis.Axis { return nil }
 
 // Cell is the topology of a cell.
 func (n *networkCells) Cell(values []experimentsweep.Option) (json.RawMessage, error) {
-	one := newNetworkCells()
+	one := newNetworkCells(n.waits.set)
 	var parameters, options []experimentsweep.Option
 	for _, v := range values {
 		if one.cmd.Flags().Lookup(v.Name) == nil {

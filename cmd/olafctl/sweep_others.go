@@ -62,11 +62,11 @@ type jobCells struct {
 }
 
 // jobSweep is what can be varied of such a job: one system a cell.
-func jobSweep() *experimentsweep.Command {
+func jobSweep(set system.Set) *experimentsweep.Command {
 	c := &experimentsweep.Command{Name: "job", Subject: systemField, Headline: []string{"iteration_ns", "summed_ns"}, Runs: 1, Metrics: job.Metrics(), Patience: lot.JobPatience, Run: lot.Jobs}
-	c.Options, c.Fields = optionsOf(newJobCells().cmd.Flags(), []string{"versus"}, []string{"seed", "queue"})
+	c.Options, c.Fields = optionsOf(newJobCells(set).cmd.Flags(), []string{"versus"}, []string{"seed", "queue"})
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
-		cells := newJobCells()
+		cells := newJobCells(set)
 		if _, err := cells.begin("job", file, options); err != nil {
 			return nil, err
 		}
@@ -75,12 +75,13 @@ func jobSweep() *experimentsweep.Command {
 	return c
 }
 
-func newJobCells() *flagCells[jobCells] {
+func newJobCells(set system.Set) *flagCells[jobCells] {
 	f := new(jobCells)
+	f.waits.set = set
 	cmd := &cobra.Command{Use: "job"}
 	cmd.Flags().StringVar(&f.preset, "preset", jobPresetNames()[0], "cluster: "+strings.Join(clusterNames(), "|"))
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "first seed")
-	cli.AddSystem(cmd, &f.system, "queue", "whose job", system.All().Waiting().Names)
+	cli.AddSystem(cmd, &f.system, "queue", "whose job", set.Waiting().Names)
 	f.waits.add(cmd)
 	f.job.waitFlags = &f.waits
 	f.job.add(cmd)
@@ -124,7 +125,7 @@ func (f *jobCells) shares(cmd *cobra.Command) (*job.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	cells, err := g.Cells(system.All())
+	cells, err := g.Cells(f.waits.set)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +163,7 @@ func (c *gridCells) choosesSharing(given []string) bool {
 	if name == "" {
 		name = shared().system
 	}
-	s, err := system.All().Waiting().Find(name)
+	s, err := c.base.waits.set.Waiting().Find(name)
 	if err != nil {
 		return false // a cell says it better
 	}
@@ -171,22 +172,22 @@ func (c *gridCells) choosesSharing(given []string) bool {
 }
 
 // trainSweep is what can be varied of a training.
-func trainSweep() *experimentsweep.Command {
+func trainSweep(set system.Set) *experimentsweep.Command {
 	c := &experimentsweep.Command{Name: "train", Subject: systemField, Headline: []string{"reward", "greedy_reward"}, Runs: 1, Metrics: lot.TrainingMetrics(), Run: lot.Train}
-	c.Options, c.Fields = optionsOf(newTrainCells().cmd.Flags(), nil, []string{"seed", "network"})
+	c.Options, c.Fields = optionsOf(newTrainCells(set).cmd.Flags(), nil, []string{"seed", "network"})
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
-		return newTrainCells().begin("train", file, options)
+		return newTrainCells(set).begin("train", file, options)
 	}
 	return c
 }
 
-func newTrainCells() *flagCells[trainFlags] {
-	f := newTrainFlags()
+func newTrainCells(set system.Set) *flagCells[trainFlags] {
+	f := newTrainFlags(set)
 	cmd := &cobra.Command{Use: "train"}
 	f.addConfig(cmd)
 	f.job.add(cmd)
 	return &flagCells[trainFlags]{cmd: cmd, said: f, spec: func(f *trainFlags) (any, error) {
-		if slices.Contains(waitingSystems(), f.config.Network.Kind) {
+		if f.waits() {
 			return f.training(cmd)
 		}
 		if err := f.job.refuse(cmd, f.config.Network.Kind); err != nil {

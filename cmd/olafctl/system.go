@@ -48,7 +48,7 @@ func placesOf(env *cli.Env, s *system.System) []place {
 		}
 	}
 	train := place{Name: "train", Can: "LunarLander"}
-	if !slices.Contains(trainSystems(), s.Name) {
+	if !slices.Contains(trainSystems(env.Systems), s.Name) {
 		train.Can, train.Why = "", "its integers need gradients to be scaled"
 	} else if train.On = trainsOn(env, s); len(train.On) > 0 {
 		train.Can += "; with processes and real packets by -d " + strings.Join(train.On, " or ")
@@ -158,7 +158,7 @@ func newSystemListCmd(env *cli.Env) *cobra.Command {
 		Example: "  olafctl system list",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			set := system.All()
+			set := env.Systems
 			documents := make([]systemDocument, len(set))
 			list := cli.Grid{Header: []string{"SYSTEM", "PROGRAM", "PORTS", "MODES", "RUNS ON"}}
 			for i := range set {
@@ -205,9 +205,9 @@ func newSystemShowCmd(env *cli.Env) *cobra.Command {
 		Short:             "Say what a system is made of, what its modes take, and what each place can do with it",
 		Example:           "  olafctl system show iswitch",
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: cli.CompleteArgs(system.All().Names),
+		ValidArgsFunction: cli.CompleteArgs(env.Systems.Names),
 		RunE: func(_ *cobra.Command, args []string) error {
-			s, err := system.All().Find(args[0])
+			s, err := env.Systems.Find(args[0])
 			if err != nil {
 				return err
 			}

@@ -22,7 +22,7 @@ it; pushing both chooses the pipeline of a running 'olafctl serve'.`,
   olafctl tables p4info --system iswitch -w isw.p4info.txtpb --config isw.bin`,
 		Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			programs, err := toldOf(of)
+			programs, err := toldOf(env.Systems, of)
 			if err != nil {
 				return err
 			}
@@ -49,7 +49,7 @@ it; pushing both chooses the pipeline of a running 'olafctl serve'.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&of, "system", "", "with this system's tables")
-	cli.Complete(cmd, "system", toldSystems)
+	cli.Complete(cmd, "system", func() []string { return toldSystems(env.Systems) })
 	flags.BoolVar(&lab, "lab", false, "in the sizes of a card instead of the twin's")
 	flags.StringVarP(&path, "write", "w", "", "write to this file")
 	flags.StringVar(&config, "config", "", "write the device config to this file too")

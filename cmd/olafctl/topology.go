@@ -55,6 +55,7 @@ func newTopologyShowCmd(env *cli.Env) *cobra.Command {
 		out cli.Format
 		dot bool
 	)
+	f.waits.set = env.Systems
 	cmd := &cobra.Command{
 		Use:   "show [TOPOLOGY.yaml]",
 		Short: "Check a topology and show it as tables, as a file, or as a drawing",

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"image/gif"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -17,6 +16,7 @@ import (
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/lander"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/text"
@@ -24,6 +24,7 @@ import (
 
 // trainFlags are the flags of train.
 type trainFlags struct {
+	set    system.Set // of the systems that there are
 	config rl.Config
 	film   string
 	force  bool
@@ -36,8 +37,8 @@ type trainFlags struct {
 }
 
 // newTrainFlags are those of a training that learns.
-func newTrainFlags() *trainFlags {
-	f := &trainFlags{config: rl.Defaults()}
+func newTrainFlags(set system.Set) *trainFlags {
+	f := &trainFlags{set: set, config: rl.Defaults()}
 	f.config.Network.Kind = "olaf"
 	f.config.Workers, f.config.Clusters, f.config.Iterations = 24, 12, 100
 	f.config.PPO.Steps, f.config.PPO.LearnRate = 384, 3e-4
@@ -47,8 +48,8 @@ func newTrainFlags() *trainFlags {
 // addConfig adds what decides a training, but for workers that wait.
 func (f *trainFlags) addConfig(cmd *cobra.Command) {
 	addTrainingFlags(cmd, &f.config)
-	n, flags := &f.config.Network, cmd.Flags()
-	cli.AddSystem(cmd, &n.Kind, "network", "what updates travel through: "+strings.Join(trainSystems(), "|"), trainSystems)
+	n, flags, systems := &f.config.Network, cmd.Flags(), trainSystems(f.set)
+	cli.AddSystem(cmd, &n.Kind, "network", "what updates travel through: "+strings.Join(systems, "|"), func() []string { return systems })
 	flags.Var(&n.OutRate, "out-rate", "output rate of the queue")
 	flags.Var(&n.Rate, "rate", "rate that all workers offer together")
 	flags.IntVar(&n.Slots, "slots", n.Slots, "slots of the queue, the leaving update included")
@@ -59,7 +60,7 @@ func (f *trainFlags) addConfig(cmd *cobra.Command) {
 }
 
 func newTrainCmd(env *cli.Env) *cobra.Command {
-	f := newTrainFlags()
+	f := newTrainFlags(env.Systems)
 	cmd := &cobra.Command{
 		Use:   "train",
 		Short: "Train LunarLander through an emulated network",
@@ -84,7 +85,7 @@ the same trainings in the simulated network (docs/kernel.md). That takes real ti
 			if f.field.asked(cmd) {
 				return f.runField(cmd, env)
 			}
-			if slices.Contains(waitingSystems(), f.config.Network.Kind) {
+			if f.waits() {
 				return f.runJob(cmd, env)
 			}
 			if err := f.job.refuse(cmd, f.config.Network.Kind); err != nil {

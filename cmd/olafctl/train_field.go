@@ -94,7 +94,7 @@ func (f *trainFlags) settle(cmd *cobra.Command, env *cli.Env) error {
 // runField trains under several seeds or on a device, and shows learning curves.
 func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 	c := &f.field
-	sums := slices.Contains(waitingSystems(), f.config.Network.Kind)
+	sums := f.waits()
 	if c.device != "" {
 		needs := testbed.HasHosts
 		if sums {

@@ -21,11 +21,13 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// waitingSystems are those whose workers wait for answers.
-func waitingSystems() []string { return system.All().Waiting().Names() }
+// waits says whether a training travels through a system whose workers wait for answers.
+func (f *trainFlags) waits() bool {
+	return slices.Contains(f.set.Waiting().Names(), f.config.Network.Kind)
+}
 
 // trainSystems are what a training's updates can travel through.
-func trainSystems() []string { return append(rl.Networks(), waitingSystems()...) }
+func trainSystems(set system.Set) []string { return append(rl.Networks(), set.Waiting().Names()...) }
 
 // trainJobFlags are for systems whose workers wait for answers.
 type trainJobFlags struct {

@@ -55,7 +55,7 @@ type tuiFlags struct {
 
 func newTuiCmd(env *cli.Env) *cobra.Command {
 	f := &tuiFlags{bench: benchFlags{spec: bench.DefaultSpec()}}
-	f.bench.spec.Experiment = "olaf/table1"
+	f.bench.spec.Experiment, f.bench.spec.Systems = "olaf/table1", env.Systems
 	cmd := &cobra.Command{
 		Use:   "tui",
 		Short: "Watch a run live: the queue, the age of the models, losses, tables, registers",

@@ -13,6 +13,7 @@ import (
 
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/program"
@@ -35,7 +36,9 @@ type Env struct {
 	Width int
 	// Terminal says that stdin and stdout are a terminal, so that a person can be shown a dashboard or asked.
 	Terminal bool
-	// Devices can be opened, and Published experiments be carried out; Declared says what the runs of a system measure.
+	// Systems are those that there are. Devices can be opened, and Published experiments be carried out; Declared says what the runs
+	// of a system measure.
+	Systems   system.Set
 	Devices   testbed.Devices
 	Published experiments.Set
 	Declared  archive.Declarations

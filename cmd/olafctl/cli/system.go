@@ -9,7 +9,7 @@ import (
 // AddSystem adds --system, which sets value to one of some names, and the flag that was there before it, for good. Both may
 // be given if they agree.
 func AddSystem(cmd *cobra.Command, value *string, alias, usage string, names func() []string) {
-	both := &system{value: value}
+	both := &sharedSystem{value: value}
 	cmd.Flags().Var(&systemFlag{both, "system"}, "system", usage)
 	cmd.Flags().Var(&systemFlag{both, alias}, alias, "the same as --system")
 	cmd.Flags().Lookup(alias).DefValue = "" // said once
@@ -17,20 +17,20 @@ func AddSystem(cmd *cobra.Command, value *string, alias, usage string, names fun
 	Complete(cmd, alias, names)
 }
 
-// system is what two flags set together.
-type system struct {
+// sharedSystem is what two flags set together.
+type sharedSystem struct {
 	value *string
 	by    string // the flag that set it; empty for the default
 	given string // what that flag said
 }
 
 type systemFlag struct {
-	*system
+	*sharedSystem
 	name string
 }
 
 func (f *systemFlag) String() string {
-	if f.system == nil { // of a zero value, which pflag makes
+	if f.sharedSystem == nil { // of a zero value, which pflag makes
 		return ""
 	}
 	return *f.value

@@ -17,6 +17,8 @@ const LabName = "atp-lab"
 type Plan struct {
 	Grid  *Grid    `json:"grid"`
 	Seeds []uint64 `json:"seeds"`
+	// Systems are those that there are to choose from.
+	Systems system.Set `json:"-"`
 }
 
 // Report is what they did, with the plan that gives it again.
@@ -28,11 +30,11 @@ type Report struct {
 
 // Run carries the plan out. done is called after each run; nil for nobody.
 func (p *Plan) Run(ctx context.Context, done func()) (*Report, error) {
-	table, err := p.Grid.Table(ctx, system.All(), LabName, "jobs that share a switch", p.Seeds, done)
+	table, err := p.Grid.Table(ctx, p.Systems, LabName, "jobs that share a switch", p.Seeds, done)
 	if err != nil {
 		return nil, err
 	}
-	cells, err := p.Grid.Cells(system.All())
+	cells, err := p.Grid.Cells(p.Systems)
 	if err != nil {
 		return nil, err
 	}

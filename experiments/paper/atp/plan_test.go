@@ -12,7 +12,7 @@ import (
 
 // A plan that was written and read gives the same document and the same single runs, a name a cell and a run a seed.
 func TestPlanIsReadAgain(t *testing.T) {
-	p := &Plan{Seeds: []uint64{4, 5}, Grid: &Grid{
+	p := &Plan{Seeds: []uint64{4, 5}, Systems: system.All(), Grid: &Grid{
 		Setting:  Setting{System: "atp", Model: vgg(t), Jobs: 2, Workers: 2, Fraction: 0.0005, Updates: 1},
 		Sharings: []string{system.Static, system.Dynamic}, Amounts: []string{"0.5pta"}, Losses: []float64{0, 0.001},
 	}}
@@ -35,7 +35,7 @@ func TestPlanIsReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	back := new(Plan)
+	back := &Plan{Systems: p.Systems}
 	if err := json.Unmarshal(text, back); err != nil {
 		t.Fatal(err)
 	}
