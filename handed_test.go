@@ -18,8 +18,6 @@ var asking = map[string]string{
 	"experiments/netsim/station.go": "a topology names its system, and is read without the set",
 	"experiments/netsim/waiting.go": "a topology names its system, and is read without the set",
 	"experiments/netsim/schema.go":  "the schema of that file",
-	"experiments/job/plan.go":       "a job that is read from JSON names its system",
-	"experiments/lot/training.go":   "a training that is read from JSON names its system",
 	"experiments/bench/file.go":     "the schema of a specification",
 	"experiments/bench/spec.go":     "a specification without Systems takes those of this build",
 	"experiments/bench/lot.go":      "a specification that is read from JSON comes without Systems",

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments"
@@ -76,12 +75,13 @@ func documentSide(f *store.Folder) (*compare.Side, error) {
 }
 
 func repeatJob(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report, int, error) {
-	var plan job.Plan
-	if there, err := bench.PlanOf(f, &plan); err != nil || !there {
+	var raw json.RawMessage
+	if there, err := bench.PlanOf(f, &raw); err != nil || !there {
 		return nil, 0, err
 	}
-	if slices.Contains(plan.Jobs, nil) {
-		return nil, 0, fmt.Errorf("%w: %s: its plan is not of jobs", store.ErrDamaged, f.ID())
+	plan, err := job.ReadPlan(env.Systems, raw)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%w: %s: its plan is not of jobs: %w", store.ErrDamaged, f.ID(), err)
 	}
 	report, err := playJobs(ctx, env, false, nil, plan.Runs(), plan.Run)
 	return report, plan.Runs(), err

@@ -78,10 +78,10 @@ func give(flags *pflag.FlagSet, options []experimentsweep.Option) error {
 
 // benchSweep is what can be varied of a bench on the twin: one system at one output rate a cell.
 func benchSweep(env *cli.Env) *experimentsweep.Command {
-	lots := new(bench.Lots)
-	c := &experimentsweep.Command{Name: "bench", Subject: systemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "lost_pct"}, Runs: bench.DefaultSpec().Runs, Patience: lot.BenchPatience, Close: lots.Close}
+	carrier, lots := lot.Carrier{Systems: env.Systems}, new(bench.Lots)
+	c := &experimentsweep.Command{Name: "bench", Subject: systemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "lost_pct"}, Runs: bench.DefaultSpec().Runs, Patience: carrier.BenchPatience, Close: lots.Close}
 	c.Run = func(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
-		return lot.Bench(ctx, lots, spec, from, n)
+		return carrier.Bench(ctx, lots, spec, from, n)
 	}
 	c.Options, c.Fields = optionsOf(newBenchCells(env).cmd.Flags(), []string{"file", "runs"}, []string{"seed", "versus", "queue"})
 	for i := range c.Fields {
@@ -197,7 +197,7 @@ func (b *benchCells) Cell(values []experimentsweep.Option) (json.RawMessage, err
 
 // simulateSweep is what can be varied of a simulated network.
 func simulateSweep(env *cli.Env) *experimentsweep.Command {
-	c := &experimentsweep.Command{Name: "simulate", Subject: systemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "loss_packets_pct"}, Runs: 1, Run: lot.Simulate}
+	c := &experimentsweep.Command{Name: "simulate", Subject: systemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "loss_packets_pct"}, Runs: 1, Run: lot.Carrier{Systems: env.Systems}.Simulate}
 	c.Options, c.Fields = optionsOf(newNetworkCells(env.Systems).cmd.Flags(), []string{"arrivals"}, []string{"seed", "queue", "preset"})
 	for _, name := range netsim.Sweepable() {
 		if !slices.Contains(c.Options, name) {

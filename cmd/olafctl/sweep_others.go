@@ -63,7 +63,8 @@ type jobCells struct {
 
 // jobSweep is what can be varied of such a job: one system a cell.
 func jobSweep(set system.Set) *experimentsweep.Command {
-	c := &experimentsweep.Command{Name: "job", Subject: systemField, Headline: []string{"iteration_ns", "summed_ns"}, Runs: 1, Metrics: job.Metrics(), Patience: lot.JobPatience, Run: lot.Jobs}
+	carrier := lot.Carrier{Systems: set}
+	c := &experimentsweep.Command{Name: "job", Subject: systemField, Headline: []string{"iteration_ns", "summed_ns"}, Runs: 1, Metrics: job.Metrics(), Patience: carrier.JobPatience, Run: carrier.Jobs}
 	c.Options, c.Fields = optionsOf(newJobCells(set).cmd.Flags(), []string{"versus"}, []string{"seed", "queue"})
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
 		cells := newJobCells(set)
@@ -173,7 +174,7 @@ func (c *gridCells) choosesSharing(given []string) bool {
 
 // trainSweep is what can be varied of a training.
 func trainSweep(set system.Set) *experimentsweep.Command {
-	c := &experimentsweep.Command{Name: "train", Subject: systemField, Headline: []string{"reward", "greedy_reward"}, Runs: 1, Metrics: lot.TrainingMetrics(), Run: lot.Train}
+	c := &experimentsweep.Command{Name: "train", Subject: systemField, Headline: []string{"reward", "greedy_reward"}, Runs: 1, Metrics: lot.TrainingMetrics(), Run: lot.Carrier{Systems: set}.Train}
 	c.Options, c.Fields = optionsOf(newTrainCells(set).cmd.Flags(), nil, []string{"seed", "network"})
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
 		return newTrainCells(set).begin("train", file, options)

@@ -145,7 +145,7 @@ func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	spec, err := t.Job.Spec()
+	spec, err := t.Job.Spec(env.Systems)
 	if err != nil {
 		return err
 	}
@@ -187,7 +187,7 @@ func verifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, 
 		if err := json.Unmarshal(k.Job, &t); err != nil {
 			return fmt.Errorf("%w: %s: %w", store.ErrDamaged, f.ID(), err)
 		}
-		spec, err := t.Spec()
+		spec, err := t.Spec(env.Systems)
 		if err != nil {
 			return err
 		}

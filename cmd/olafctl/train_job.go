@@ -81,7 +81,7 @@ func (f *trainFlags) training(cmd *cobra.Command) (*lot.Training, error) {
 	if cmd.Flags().Changed(system.OptionSlots) {
 		t.Job.Options.Slots = f.config.Network.Slots
 	}
-	spec, err := t.Job.Spec()
+	spec, err := t.Job.Spec(f.set)
 	if err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	spec, err := t.Job.Spec()
+	spec, err := t.Job.Spec(f.set)
 	if err != nil {
 		return err
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/yamlfile/yamlfiletest"
 )
 
@@ -44,22 +45,24 @@ func FuzzSpec(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+	systems := system.All()
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		var s, again Spec
-		if err := json.Unmarshal(raw, &s); err != nil || s.System == nil {
-			return // no JSON, or null
+		s, err := ReadSpec(systems, raw)
+		if err != nil {
+			return // no JSON, or of no system that waits
 		}
 		if s.Mode == nil {
 			t.Fatalf("%s without a mode", s.System.Name)
 		}
-		written, err := json.Marshal(&s)
+		written, err := json.Marshal(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := json.Unmarshal(written, &again); err != nil {
+		again, err := ReadSpec(systems, written)
+		if err != nil {
 			t.Fatalf("%v in %s", err, written)
 		}
-		if second, err := json.Marshal(&again); err != nil || !bytes.Equal(written, second) {
+		if second, err := json.Marshal(again); err != nil || !bytes.Equal(written, second) {
 			t.Errorf("%s and %s, %v", written, second, err)
 		}
 	})

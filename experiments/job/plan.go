@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// Plan is everything that decides a Report: the same job of some systems under some seeds. It is written as JSON, and what is read
-// back gives the same again.
+// Plan is everything that decides a Report: the same job of some systems under some seeds. It is written as JSON, and what ReadPlan
+// reads back gives the same again.
 type Plan struct {
 	Title      string          `json:"title"`           // one line about the job
 	Basis      string          `json:"basis,omitempty"` // of what its numbers rest on
@@ -49,16 +49,37 @@ func (s *Spec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(specFile{s.System.Name, s.Mode.Name, s.Options, s.Network, s.Job})
 }
 
-// UnmarshalJSON reads what MarshalJSON wrote. The error matches system.ErrUnknown where this olafctl has no such system or mode.
-func (s *Spec) UnmarshalJSON(raw []byte) (err error) {
+// ReadSpec reads what MarshalJSON wrote, of a system of a set. The error matches system.ErrUnknown or system.ErrMode where there is
+// none such.
+func ReadSpec(systems system.Set, raw []byte) (*Spec, error) {
 	var f specFile
 	if err := json.Unmarshal(raw, &f); err != nil {
-		return err
+		return nil, err
 	}
-	*s = Spec{Options: f.Options, Network: f.Network, Job: f.Job}
-	if s.System, err = system.All().Waiting().Find(f.System); err != nil {
-		return err
+	s := &Spec{Options: f.Options, Network: f.Network, Job: f.Job}
+	var err error
+	if s.System, err = systems.Waiting().Find(f.System); err != nil {
+		return nil, err
 	}
 	s.Mode, err = s.System.Mode(f.Mode)
-	return err
+	return s, err
+}
+
+// ReadPlan reads a plan that was written, of systems of a set. Errors are those of ReadSpec.
+func ReadPlan(systems system.Set, raw []byte) (*Plan, error) {
+	var f struct {
+		Plan
+		Jobs []json.RawMessage `json:"jobs"` // in the place of the plan's
+	}
+	if err := json.Unmarshal(raw, &f); err != nil {
+		return nil, err
+	}
+	for _, one := range f.Jobs {
+		s, err := ReadSpec(systems, one)
+		if err != nil {
+			return nil, err
+		}
+		f.Plan.Jobs = append(f.Plan.Jobs, s)
+	}
+	return &f.Plan, nil
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -40,8 +41,8 @@ func TestPlansAreReadAgain(t *testing.T) {
 	if err != nil || !bytes.Equal(text, asked) {
 		t.Fatalf("%v: playing it changed the plan:\n%s\n%s", err, asked, text)
 	}
-	var back Plan
-	if err := json.Unmarshal(text, &back); err != nil {
+	back, err := ReadPlan(system.All(), text)
+	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range p.Jobs {
@@ -82,8 +83,17 @@ func TestPlansRefuse(t *testing.T) {
 		t.Errorf("a job that is handed times: %v", err)
 	}
 	for text, want := range map[string]error{`{"system":"other"}`: system.ErrUnknown, `{"system":"switchml","mode":"async"}`: system.ErrMode} {
-		if err := json.Unmarshal([]byte(text), new(Spec)); !errors.Is(err, want) {
+		if _, err := ReadSpec(system.All(), []byte(text)); !errors.Is(err, want) {
 			t.Errorf("%s: %v", text, err)
+		}
+	}
+	some := slices.DeleteFunc(system.All(), func(s system.System) bool { return s.Name == "atp" })
+	for text, systems := range map[string]system.Set{`{"system":"atp"}`: some, `null`: system.All(), `{"system":"iswitch"}`: nil} {
+		if p, err := ReadPlan(systems, []byte(`{"jobs":[`+text+`]}`)); !errors.Is(err, system.ErrUnknown) {
+			t.Errorf("a plan of %s: %v, %v", text, p, err)
+		}
+		if err := json.Unmarshal([]byte(text), new(Spec)); err == nil && text != "null" {
+			t.Errorf("%s was read without a set", text)
 		}
 	}
 	h := jobOf(t, "iswitch", system.Options{H: 5}, 0, 0)

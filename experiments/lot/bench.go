@@ -11,9 +11,16 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// BenchPatience refuses a bench.Spec of workers that wait of which a single run would take long.
-func BenchPatience(spec json.RawMessage) error {
+// readBench is read of a specification that is handed the systems.
+func (c Carrier) readBench(spec json.RawMessage) (bench.Spec, error) {
 	s, err := read[bench.Spec](spec)
+	s.Systems = c.Systems
+	return s, err
+}
+
+// BenchPatience refuses a bench.Spec of workers that wait of which a single run would take long.
+func (c Carrier) BenchPatience(spec json.RawMessage) error {
+	s, err := c.readBench(spec)
 	if err != nil {
 		return err
 	}
@@ -22,8 +29,8 @@ func BenchPatience(spec json.RawMessage) error {
 }
 
 // Bench carries out runs from to from+n of a bench.Spec of one system at one output rate, on the twins that lots keeps.
-func Bench(ctx context.Context, lots *bench.Lots, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
-	s, err := read[bench.Spec](spec)
+func (c Carrier) Bench(ctx context.Context, lots *bench.Lots, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
+	s, err := c.readBench(spec)
 	if err != nil {
 		return nil, err
 	}

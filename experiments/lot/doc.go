@@ -6,10 +6,14 @@ package lot
 import (
 	"encoding/json"
 
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sweep"
 )
+
+// Carrier carries out those cells whose specifications name systems, of which it has those that there are.
+type Carrier struct{ Systems system.Set }
 
 // read takes a specification from the form in which workers get it.
 func read[T any](spec json.RawMessage) (one T, err error) {

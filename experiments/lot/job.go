@@ -15,9 +15,23 @@ type OneJob struct {
 	Seed uint64    `json:"seed"` // of the first run
 }
 
+// readJob is read of a OneJob, which says of its job only how that is called.
+func (c Carrier) readJob(spec json.RawMessage) (cell OneJob, err error) {
+	written, err := read[struct {
+		Job  json.RawMessage `json:"job"`
+		Seed uint64          `json:"seed"`
+	}](spec)
+	if err != nil {
+		return cell, err
+	}
+	cell.Seed = written.Seed
+	cell.Job, err = job.ReadSpec(c.Systems, written.Job)
+	return cell, err
+}
+
 // JobPatience refuses a OneJob of which a single run would take long.
-func JobPatience(spec json.RawMessage) error {
-	cell, err := read[OneJob](spec)
+func (c Carrier) JobPatience(spec json.RawMessage) error {
+	cell, err := c.readJob(spec)
 	if err != nil {
 		return err
 	}
@@ -25,8 +39,8 @@ func JobPatience(spec json.RawMessage) error {
 }
 
 // Jobs carries out runs from to from+n of OneJob. One that hung is not valid.
-func Jobs(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
-	cell, err := read[OneJob](spec)
+func (c Carrier) Jobs(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
+	cell, err := c.readJob(spec)
 	if err != nil {
 		return nil, err
 	}

@@ -32,14 +32,14 @@ func kinds(t *testing.T) map[string]struct {
 	metrics []*metric.Metric
 } {
 	t.Helper()
-	lots := new(bench.Lots)
+	carrier, lots := Carrier{Systems: system.All()}, new(bench.Lots)
 	t.Cleanup(func() {
 		if err := lots.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	ofBench := func(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
-		return Bench(ctx, lots, spec, from, n)
+		return carrier.Bench(ctx, lots, spec, from, n)
 	}
 	base := bench.DefaultSpec()
 	one, err := base.Alone("olaf", 20*olaf.Gbps)
@@ -61,7 +61,7 @@ func kinds(t *testing.T) map[string]struct {
 	if err != nil {
 		t.Fatal(err)
 	}
-	iswitch, err := system.All().Find("iswitch")
+	iswitch, err := carrier.Systems.Find("iswitch")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,12 +78,12 @@ func kinds(t *testing.T) map[string]struct {
 		run     carry
 		metrics []*metric.Metric
 	}{
-		"hosts":    {OneJob{Job: hosts, Seed: 3}, Jobs, job.Metrics()},
-		"waiting":  {Network{Topology: string(answered), Seed: 3}, Simulate, NetworkMetrics()},
+		"hosts":    {OneJob{Job: hosts, Seed: 3}, carrier.Jobs, job.Metrics()},
+		"waiting":  {Network{Topology: string(answered), Seed: 3}, carrier.Simulate, NetworkMetrics()},
 		"bench":    {one, ofBench, nil},
-		"simulate": {Network{Topology: string(text), Seed: 3}, Simulate, NetworkMetrics()},
-		"train":    {Training{Config: training}, Train, TrainingMetrics()},
-		"job":      {Training{Config: waiting, Job: &Job{System: "iswitch", Mode: "sync"}}, Train, TrainingMetrics()},
+		"simulate": {Network{Topology: string(text), Seed: 3}, carrier.Simulate, NetworkMetrics()},
+		"train":    {Training{Config: training}, carrier.Train, TrainingMetrics()},
+		"job":      {Training{Config: waiting, Job: &Job{System: "iswitch", Mode: "sync"}}, carrier.Train, TrainingMetrics()},
 		"schedule": {Scheduled{Workload: jobs, Scenario: schedsweep.Scenarios()[0].Name}, Plan, PlanMetrics()},
 	}
 }

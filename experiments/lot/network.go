@@ -36,7 +36,7 @@ func union(all, more []*metric.Metric) []*metric.Metric {
 }
 
 // Simulate carries out runs from to from+n of a Network.
-func Simulate(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
+func (c Carrier) Simulate(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 	cell, err := read[Network](spec)
 	if err != nil {
 		return nil, err

@@ -31,9 +31,9 @@ type Job struct {
 	Options system.Options `json:"options"`
 }
 
-// Spec is the job: 10 Gbps to one switch, as in iSwitch's cluster, and nothing that a host takes beside the cost model.
-func (j *Job) Spec() (*job.Spec, error) {
-	s, err := system.All().Find(j.System)
+// Spec is the job of a system of a set: 10 Gbps to one switch, as in iSwitch's cluster, and nothing that a host takes beside the cost model.
+func (j *Job) Spec(systems system.Set) (*job.Spec, error) {
+	s, err := systems.Find(j.System)
 	if err != nil {
 		return nil, err
 	}
@@ -58,14 +58,16 @@ var (
 func TrainingMetrics() []*metric.Metric { return slices.Concat(trained, queued, waited) }
 
 // Train carries out runs from to from+n of a Training. One that hung has no result.
-func Train(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
+func (c Carrier) Train(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 	t, err := read[Training](spec)
 	if err != nil {
 		return nil, err
 	}
 	lot, once := of(slices.Concat(trained, queued)), trainOnce
 	if t.Job != nil {
-		lot, once = of(slices.Concat(trained, waited)), t.Job.train
+		lot, once = of(slices.Concat(trained, waited)), func(ctx context.Context, config rl.Config) ([]results.Float, error) {
+			return t.Job.train(ctx, c.Systems, config)
+		}
 	}
 	first := t.Config.Seed
 	for i := range n {
@@ -91,8 +93,8 @@ func trainOnce(ctx context.Context, c rl.Config) ([]results.Float, error) {
 }
 
 // train trains one job.
-func (j *Job) train(ctx context.Context, c rl.Config) ([]results.Float, error) {
-	spec, err := j.Spec()
+func (j *Job) train(ctx context.Context, systems system.Set, c rl.Config) ([]results.Float, error) {
+	spec, err := j.Spec(systems)
 	if err != nil {
 		return nil, err
 	}
