@@ -18,11 +18,7 @@ var asking = map[string]string{
 	"experiments/netsim/station.go": "a topology names its system, and is read without the set",
 	"experiments/netsim/waiting.go": "a topology names its system, and is read without the set",
 	"experiments/netsim/schema.go":  "the schema of that file",
-	"experiments/bench/file.go":     "the schema of a specification",
-	"experiments/bench/spec.go":     "a specification without Systems takes those of this build",
-	"experiments/bench/lot.go":      "a specification that is read from JSON comes without Systems",
 	"experiments/testbed/device.go": "an Access without Programs takes those of this build",
-	"experiments/bench/keep.go":     "the account of a kept run goes by the name of its system",
 }
 
 // builders are the functions that build a set, or find something in one that they build, by the package that declares them.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
@@ -50,9 +51,9 @@ func RunSpec(spec func() bench.Spec, beside bench.Beside) func(context.Context, 
 	}
 }
 
-// SpecParts are the parts of an experiment that is one bench.
-func SpecParts(spec func() bench.Spec) *Parts {
-	return BenchParts(func(o *Options) ([]bench.Spec, error) { return []bench.Spec{o.specOf(spec)}, nil })
+// SpecParts are the parts of an experiment that is one bench, with systems of a set.
+func SpecParts(systems system.Set, spec func() bench.Spec) *Parts {
+	return BenchParts(systems, func(o *Options) ([]bench.Spec, error) { return []bench.Spec{o.specOf(spec)}, nil })
 }
 
 // specOf is a specification with as many runs as are asked for.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -46,8 +47,8 @@ func (o *Options) Found(spec, to any) (ok bool, err error) {
 	return true, nil
 }
 
-// BenchParts are the shares of the benches that an experiment runs.
-func BenchParts(specs func(*Options) ([]bench.Spec, error)) *Parts {
+// BenchParts are the shares of the benches that an experiment runs, with systems of a set.
+func BenchParts(systems system.Set, specs func(*Options) ([]bench.Spec, error)) *Parts {
 	return &Parts{
 		Kind: "bench",
 		List: func(o Options) (parts []Part, err error) {
@@ -71,6 +72,7 @@ func BenchParts(specs func(*Options) ([]bench.Spec, error)) *Parts {
 			if err := json.Unmarshal(spec, &share); err != nil {
 				return nil, err
 			}
+			share.Spec.Systems = systems
 			shared, err := share.Run(ctx)
 			if err != nil {
 				return nil, err

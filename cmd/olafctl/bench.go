@@ -58,8 +58,7 @@ type benchFlags struct {
 }
 
 func newBenchCmd(env *cli.Env) *cobra.Command {
-	f := &benchFlags{spec: bench.DefaultSpec()}
-	f.spec.Systems = env.Systems
+	f := &benchFlags{spec: bench.DefaultSpec(env.Systems)}
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure one queue under any traffic, or one switch program; without options, the paper's Table 1",
@@ -348,7 +347,7 @@ func (f *benchFlags) consistent(cmd *cobra.Command, env *cli.Env) error {
 
 func (f *benchFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if f.file.schema {
-		return printText(env, bench.FileSchema)
+		return printText(env, func() ([]byte, error) { return bench.FileSchema(env.Systems) })
 	}
 	if err := f.swept.settle(); err != nil {
 		return err

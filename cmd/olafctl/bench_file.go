@@ -38,7 +38,7 @@ func (f *specFlags) load(cmd *cobra.Command, env *cli.Env, spec *bench.Spec) err
 	if err != nil {
 		return err
 	}
-	if f.read, err = bench.ParseFile(name, text); err != nil {
+	if f.read, err = bench.ParseFile(env.Systems, name, text); err != nil {
 		return err
 	}
 	if _, err := bench.NewPlan(f.read.Spec); err != nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/pcie"
@@ -111,7 +112,7 @@ func withCard(open func(context.Context, string, testbed.OpenOptions) (*testbed.
 
 // countSomething lets a card count something.
 func countSomething(t *testing.T, card *pcietest.Card) error {
-	spec := bench.DefaultSpec()
+	spec := bench.DefaultSpec(system.All())
 	spec.Runs, spec.Slots, spec.Workload.UpdatesPerWorker = 1, 6, 2
 	plan, err := bench.NewPlan(spec)
 	if err != nil {

@@ -22,7 +22,7 @@ import (
 
 // published are the experiments of every paper that this program reproduces, and the comparisons between them, with systems of a set.
 func published(set system.Set) experiments.Set {
-	return slices.Concat(olaf.Experiments(), iswitch.Experiments(set), switchml.Experiments(set), atp.Experiments(set), xagg.Experiments(set), p4inc.Experiments(), versus.Experiments(set))
+	return slices.Concat(olaf.Experiments(set), iswitch.Experiments(set), switchml.Experiments(set), atp.Experiments(set), xagg.Experiments(set), p4inc.Experiments(), versus.Experiments(set))
 }
 
 // briefs say in a few words what kept documents of a kind found, for lists.

@@ -10,6 +10,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/internal/raced"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/tui/queues"
@@ -65,7 +66,7 @@ func TestFiguresOfADashboard(t *testing.T) {
 	if _, err := b.figures(t.Context()); err == nil {
 		t.Error("figures of an experiment that still runs")
 	}
-	s := bench.DefaultSpec()
+	s := bench.DefaultSpec(system.All())
 	s.Runs, s.Workload.UpdatesPerWorker = 1, 50
 	report, err := bench.Measure(t.Context(), s, bench.Options{})
 	if err != nil {

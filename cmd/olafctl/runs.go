@@ -248,7 +248,7 @@ not is named, and not compared.`,
 				}
 				stream := bench.NewStream()
 				bar := cli.StartProgress(env, false, cli.ProgressOf(stream))
-				repeated, err := bench.Repeat(cmd.Context(), f, stream)
+				repeated, err := bench.Repeat(cmd.Context(), env.Systems, f, stream)
 				bar.Stop()
 				if err != nil {
 					return err

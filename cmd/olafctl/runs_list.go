@@ -181,7 +181,7 @@ func specDiffers(env *cli.Env, b *results.Bench) (differs string, ok bool) {
 	}
 	spec, err := env.Published.Spec(b.Experiment)
 	if err != nil {
-		spec = bench.DefaultSpec()
+		spec = bench.DefaultSpec(env.Systems)
 	}
 	usual, err := json.Marshal(spec)
 	if err != nil {

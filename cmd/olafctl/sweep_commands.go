@@ -79,7 +79,7 @@ func give(flags *pflag.FlagSet, options []experimentsweep.Option) error {
 // benchSweep is what can be varied of a bench on the twin: one system at one output rate a cell.
 func benchSweep(env *cli.Env) *experimentsweep.Command {
 	carrier, lots := lot.Carrier{Systems: env.Systems}, new(bench.Lots)
-	c := &experimentsweep.Command{Name: "bench", Subject: systemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "lost_pct"}, Runs: bench.DefaultSpec().Runs, Patience: carrier.BenchPatience, Close: lots.Close}
+	c := &experimentsweep.Command{Name: "bench", Subject: systemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "lost_pct"}, Runs: bench.DefaultSpec(env.Systems).Runs, Patience: carrier.BenchPatience, Close: lots.Close}
 	c.Run = func(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 		return carrier.Bench(ctx, lots, spec, from, n)
 	}
@@ -116,8 +116,8 @@ type benchCells struct {
 }
 
 func newBenchCells(env *cli.Env) *benchCells {
-	b := &benchCells{benchFlags: &benchFlags{spec: bench.DefaultSpec()}, env: env, cmd: &cobra.Command{Use: "bench"}}
-	b.spec.Systems, b.outRates = env.Systems, []string{"40G", "20G"}
+	b := &benchCells{benchFlags: &benchFlags{spec: bench.DefaultSpec(env.Systems)}, env: env, cmd: &cobra.Command{Use: "bench"}}
+	b.outRates = []string{"40G", "20G"}
 	b.addSpec(b.cmd)
 	return b
 }
@@ -129,7 +129,6 @@ func (b *benchCells) begin(file string, options []experimentsweep.Option) (exper
 	}
 	b.file.path = file
 	err := b.resolve(b.cmd, b.env)
-	b.spec.Systems = b.env.Systems
 	b.file.path, b.base = "", b.spec // which need not be read for every cell
 	return b, err
 }

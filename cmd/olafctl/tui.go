@@ -54,8 +54,8 @@ type tuiFlags struct {
 }
 
 func newTuiCmd(env *cli.Env) *cobra.Command {
-	f := &tuiFlags{bench: benchFlags{spec: bench.DefaultSpec()}}
-	f.bench.spec.Experiment, f.bench.spec.Systems = "olaf/table1", env.Systems
+	f := &tuiFlags{bench: benchFlags{spec: bench.DefaultSpec(env.Systems)}}
+	f.bench.spec.Experiment = "olaf/table1"
 	cmd := &cobra.Command{
 		Use:   "tui",
 		Short: "Watch a run live: the queue, the age of the models, losses, tables, registers",
@@ -159,7 +159,7 @@ func (f *tuiFlags) kept(env *cli.Env) (spec bench.Spec, shown func() *queues.Ben
 		if archive.HasDocument(folder) { // a simulation or a training
 			return cli.UsageError("%s has no single queue to look at; 'olafctl runs show %s' prints it, and 'olafctl simulate --tui' shows a network", folder.ID(), folder.ID())
 		}
-		if spec, err = bench.KeptSpec(folder); err != nil {
+		if spec, err = bench.KeptSpec(env.Systems, folder); err != nil {
 			return err
 		}
 		r, err := archive.Load(folder, env.Declared)

@@ -24,7 +24,7 @@ import (
 )
 
 func cardSpec() Spec {
-	spec := DefaultSpec()
+	spec := usual()
 	spec.Runs, spec.Workload.UpdatesPerWorker = 2, 60
 	return spec
 }
@@ -348,7 +348,7 @@ func TestKeptRunOfACard(t *testing.T) {
 		must(t, err)
 		f, err := st.Load(id)
 		must(t, err)
-		proof, err := archive.Verify(f, system.Declared)
+		proof, err := archive.Verify(f, system.All().Declared)
 		if err != nil || proof.Runs != 8 {
 			t.Errorf("%+v, %v", proof, err)
 		}

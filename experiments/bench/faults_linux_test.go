@@ -38,7 +38,7 @@ func (s *saboteur) Event(e Event) error {
 // sabotaged measures real packets while somebody does something in the middle of the first run.
 func sabotaged(t *testing.T, do func() error) (*Measurement, error) {
 	t.Helper()
-	spec := DefaultSpec()
+	spec := usual()
 	w := &spec.Workload
 	w.MeanRate, w.LineRate, w.BurstPackets, w.UpdatesPerWorker = 4*olaf.Mbps, 4*olaf.Mbps, 1, 20
 	spec.OutRates, spec.Runs, spec.Versus = []olaf.Rate{2 * olaf.Mbps}, 1, ""

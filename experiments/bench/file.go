@@ -33,18 +33,18 @@ type File struct {
 // Nobody in a file and on the command line is a Versus that is empty.
 const Nobody = "none"
 
-// ParseFile reads a specification; name is for messages, and relative paths in the file are relative to its folder. Unknown
+// ParseFile reads a specification for systems of a set; name is for messages, and relative paths in the file are relative to its folder. Unknown
 // fields, wrong types and bad units are refused with their line, all of them at once; what the fields mean together is
 // checked when the specification is used, and Locate says where.
-func ParseFile(name string, text []byte) (*File, error) {
-	f := &File{Name: name, Spec: DefaultSpec()}
+func ParseFile(systems system.Set, name string, text []byte) (*File, error) {
+	f := &File{Name: name, Spec: DefaultSpec(systems)}
 	format := yamlfile.Format{Name: "bench", Hint: "'olafctl bench -o yaml' prints one to start from", Schema: SpecSchema, Fail: f.fail}
 	var err error
 	if f.lines, err = format.DecodeWithLines(text, f); err != nil {
 		return nil, err
 	}
 	switch {
-	case f.Experiment != DefaultSpec().Experiment:
+	case f.Experiment != benchName:
 		return nil, f.fail(f.lines.Of("experiment"), fmt.Sprintf("a file describes a bench, not the experiment %q; 'olafctl experiment run %[1]s' runs that one, or leave the line out", f.Experiment))
 	case f.System != "" && f.lines["queue"] > 0 && f.Queue != f.System:
 		return nil, f.fail(f.lines.Of("system"), fmt.Sprintf("system says %q and queue %q; they mean the same, give one of them", f.System, f.Queue))
@@ -140,25 +140,27 @@ func (f File) Text() ([]byte, error) {
 	return yamlfile.Marshal(f, "experiment", "queue")
 }
 
-// FileSchema is the JSON schema of such a file, for editors.
-func FileSchema() ([]byte, error) {
-	schema := yamlfile.Schema{ID: SpecSchema, Title: "olafctl bench", Field: ofField, Texts: map[reflect.Type]map[string]any{
+// FileSchema is the JSON schema of such a file, for editors, with systems of a set.
+func FileSchema(systems system.Set) ([]byte, error) {
+	benched := systems.Benched().Names()
+	narrowed := func(name string) map[string]any { return ofField(benched, name) }
+	schema := yamlfile.Schema{ID: SpecSchema, Title: "olafctl bench", Field: narrowed, Texts: map[reflect.Type]map[string]any{
 		reflect.TypeFor[system.Range](): yamlfile.Quantity("the first and the last slot of a job, such as 0-63", "^[0-9]+-[0-9]+$"),
 	}}
 	return schema.Of(reflect.TypeFor[File]())
 }
 
-// ofField narrows the fields whose type is a plain text.
-func ofField(name string) map[string]any {
+// ofField narrows the fields whose type is a plain text; benched are the systems that it may name.
+func ofField(benched []string, name string) map[string]any {
 	switch name {
 	case "schema":
 		return map[string]any{"const": SpecSchema}
 	case "experiment":
-		return map[string]any{"const": DefaultSpec().Experiment}
+		return map[string]any{"const": benchName}
 	case "system", "queue":
-		return yamlfile.Choice(system.All().Benched().Names()...)
+		return yamlfile.Choice(benched...)
 	case "versus":
-		one := "(" + strings.Join(system.All().Benched().Names(), "|") + ")"
+		one := "(" + strings.Join(benched, "|") + ")"
 		return map[string]any{"type": "string", "pattern": "^(" + Nobody + "|" + one + "(,\\s*" + one + ")*)$"}
 	case "topology":
 		return yamlfile.Choice(Topologies()...)

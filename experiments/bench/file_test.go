@@ -14,13 +14,14 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/pktgen"
 )
 
 // specSchema compiles the schema that a user would hand to an editor.
 func specSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
-	text, err := FileSchema()
+	text, err := FileSchema(system.All())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +59,7 @@ func asJSON(t interface{ Fatal(...any) }, text []byte) any {
 
 // sameSpec compares all that a specification says.
 func sameSpec(a, b Spec) string {
-	return cmp.Diff(a, b, cmpopts.IgnoreUnexported(TraceTraffic{}))
+	return cmp.Diff(a, b, cmpopts.IgnoreUnexported(TraceTraffic{}), cmpopts.IgnoreFields(Spec{}, "Systems"))
 }
 
 func TestFileRoundTrip(t *testing.T) {
@@ -69,7 +70,7 @@ func TestFileRoundTrip(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := ParseFile("spec.yaml", text)
+		f, err := ParseFile(system.All(), "spec.yaml", text)
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, text)
 		}
@@ -84,7 +85,7 @@ func TestFileRoundTrip(t *testing.T) {
 
 // drawSpec makes a specification that need not make sense, but is of the right types.
 func drawSpec(t *rapid.T) Spec {
-	s := DefaultSpec()
+	s := usual()
 	s.Queue = rapid.SampledFrom([]string{"olaf", "fifo"}).Draw(t, "queue")
 	s.Versus = rapid.SampledFrom([]string{"", "olaf", "fifo"}).Draw(t, "versus")
 	if s.Versus == s.Queue {
@@ -114,11 +115,11 @@ func drawSpec(t *rapid.T) Spec {
 }
 
 func TestFileKeepsDefaults(t *testing.T) {
-	f, err := ParseFile("spec.yaml", []byte("system: fifo\nversus: none\nworkload: {workers: 90}\ntrace: {name: builtin:lander8, spread: 2}\n"))
+	f, err := ParseFile(system.All(), "spec.yaml", []byte("system: fifo\nversus: none\nworkload: {workers: 90}\ntrace: {name: builtin:lander8, spread: 2}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := DefaultSpec()
+	want := usual()
 	want.Queue, want.Versus, want.Workload.Workers = "fifo", "", 90
 	if want.Trace, err = NewTraceTraffic("builtin:lander8", &want.Workload); err != nil {
 		t.Fatal(err)
@@ -131,14 +132,14 @@ func TestFileKeepsDefaults(t *testing.T) {
 
 // TestFileTakesAPlan reads the specification of a document, as it stands in JSON.
 func TestFileTakesAPlan(t *testing.T) {
-	alone := DefaultSpec()
+	alone := usual()
 	alone.Versus = ""
-	for _, want := range []Spec{DefaultSpec(), alone} {
+	for _, want := range []Spec{usual(), alone} {
 		text, err := json.MarshalIndent(want, "", "  ")
 		if err != nil {
 			t.Fatal(err)
 		}
-		f, err := ParseFile("spec.json", text)
+		f, err := ParseFile(system.All(), "spec.json", text)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -168,7 +169,7 @@ func TestFileRefuses(t *testing.T) {
 		"threshold":     {"reward_threshold: -1\n", "s.yaml:1: bad specification: reward threshold"},
 		"jitter":        {"trace:\n  name: builtin:lander8\n  jitter: 7\n", "s.yaml:1: cannot scale"},
 	} {
-		f, err := ParseFile("s.yaml", []byte(c.text))
+		f, err := ParseFile(system.All(), "s.yaml", []byte(c.text))
 		if err == nil {
 			_, err = NewPlan(f.Spec)
 			err = f.Locate(err)
@@ -183,7 +184,7 @@ func TestFileRefuses(t *testing.T) {
 }
 
 func FuzzParseFile(f *testing.F) {
-	text, err := File{Spec: DefaultSpec()}.Text()
+	text, err := File{Spec: usual()}.Text()
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -191,7 +192,7 @@ func FuzzParseFile(f *testing.F) {
 	f.Add([]byte("trace: {name: builtin:lander8}\n"))
 	f.Add([]byte("trace: [a]\nout_rates: {a: b}\nworkload: 3\ndequeue_cycles: &a 3\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		file, err := ParseFile("s.yaml", text)
+		file, err := ParseFile(system.All(), "s.yaml", text)
 		if err != nil {
 			return
 		}
@@ -202,7 +203,7 @@ func FuzzParseFile(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ParseFile("s.yaml", again); err != nil {
+		if _, err := ParseFile(system.All(), "s.yaml", again); err != nil {
 			t.Fatalf("%v in\n%s", err, again)
 		}
 	})

@@ -29,7 +29,7 @@ func TestIdleRuns(t *testing.T) {
 	if *idle == 0 {
 		t.Skip("needs an idle machine: -idle 30")
 	}
-	spec := DefaultSpec()
+	spec := usual()
 	w := &spec.Workload
 	w.MeanRate, w.LineRate, w.BurstPackets, w.UpdatesPerWorker = 8*olaf.Mbps, 8*olaf.Mbps, 1, 400
 	spec.OutRates, spec.Runs, spec.Versus = []olaf.Rate{3 * olaf.Mbps}, *idle, ""

@@ -196,10 +196,10 @@ func (k *Keeper) Abort() error {
 	return k.writer.Abort()
 }
 
-// Repeat runs a kept experiment of the twin or of the simulator again from its plan alone and compares every run's numbers
-// exactly. It says how many runs there were; none where the plan is not all, as of a card. A difference matches
+// Repeat runs a kept experiment of the twin or of the simulator again, with systems of a set, from its plan alone and compares every
+// run's numbers exactly. It says how many runs there were; none where the plan is not all, as of a card. A difference matches
 // ErrDiffers and names the run.
-func Repeat(ctx context.Context, f *store.Folder, stream *Stream) (runs int, err error) {
+func Repeat(ctx context.Context, systems system.Set, f *store.Folder, stream *Stream) (runs int, err error) {
 	var fixed essence
 	if err := json.Unmarshal(f.Manifest.Deterministic, &fixed); err != nil {
 		return 0, fmt.Errorf("%w: %s: %w", store.ErrDamaged, f.ID(), err)
@@ -207,7 +207,7 @@ func Repeat(ctx context.Context, f *store.Folder, stream *Stream) (runs int, err
 	if !fixed.Repeatable {
 		return 0, nil
 	}
-	kept, err := archive.Runs(f, system.Declared)
+	kept, err := archive.Runs(f, systems.Declared)
 	if err != nil {
 		return 0, err
 	}
@@ -216,7 +216,7 @@ func Repeat(ctx context.Context, f *store.Folder, stream *Stream) (runs int, err
 	if fixed.Simulated {
 		err = repeatSimulation(ctx, f, stream)
 	} else {
-		err = repeatBench(ctx, f, stream)
+		err = repeatBench(ctx, systems, f, stream)
 	}
 	if err != nil {
 		return 0, err
@@ -231,13 +231,21 @@ func Repeat(ctx context.Context, f *store.Folder, stream *Stream) (runs int, err
 	return len(kept), nil
 }
 
-func repeatBench(ctx context.Context, f *store.Folder, stream *Stream) error {
-	var plan Plan
-	if err := f.ReadJSON(planFile, &plan); err != nil {
+func repeatBench(ctx context.Context, systems system.Set, f *store.Folder, stream *Stream) error {
+	spec, err := keptSpec(systems, f)
+	if err != nil {
 		return err
 	}
-	_, err := Measure(ctx, plan.Spec, Options{Stream: stream})
+	_, err = Measure(ctx, spec, Options{Stream: stream})
 	return err
+}
+
+// keptSpec is what a kept experiment was planned from.
+func keptSpec(systems system.Set, f *store.Folder) (Spec, error) {
+	var plan Plan
+	err := f.ReadJSON(planFile, &plan)
+	plan.Spec.Systems = systems
+	return plan.Spec, err
 }
 
 func repeatSimulation(ctx context.Context, f *store.Folder, stream *Stream) error {
@@ -286,11 +294,11 @@ func repeated(kept *archive.Kept, made *results.Run) string {
 // ErrNoRewind says that what a card did cannot be had again.
 var ErrNoRewind = errors.New("only what ran on a twin can be watched again")
 
-// KeptSpec is the specification of a kept experiment, to be watched again. The error matches ErrNoRewind when it ran on
+// KeptSpec is the specification of a kept experiment, to be watched again with systems of a set. The error matches ErrNoRewind when it ran on
 // a device that cannot repeat it.
-func KeptSpec(f *store.Folder) (Spec, error) {
-	var plan Plan
-	if err := f.ReadJSON(planFile, &plan); err != nil {
+func KeptSpec(systems system.Set, f *store.Folder) (Spec, error) {
+	spec, err := keptSpec(systems, f)
+	if err != nil {
 		return Spec{}, err
 	}
 	var fixed essence
@@ -300,8 +308,8 @@ func KeptSpec(f *store.Folder) (Spec, error) {
 	if !fixed.Repeatable {
 		return Spec{}, fmt.Errorf("%w: %s ran on a card", ErrNoRewind, f.ID())
 	}
-	if plan.Spec.Loop != nil {
+	if spec.Loop != nil {
 		return Spec{}, fmt.Errorf("%w, and %s is a loop of hosts, which pass no queue", ErrNoRewind, f.ID())
 	}
-	return plan.Spec, plan.Spec.Validate()
+	return spec, spec.Validate()
 }

@@ -39,17 +39,17 @@ func keep(t *testing.T, s Spec) (*store.Store, *store.Folder) {
 
 func TestKeptRunRepeats(t *testing.T) {
 	_, f := keep(t, small(t))
-	proof, err := archive.Verify(f, system.Declared)
+	proof, err := archive.Verify(f, system.All().Declared)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if proof.Runs != 4 || !proof.Raw || proof.Rows != 4 || proof.Observations == 0 {
 		t.Errorf("proof %+v", proof)
 	}
-	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 4*5 {
+	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 4*5 {
 		t.Errorf("%d runs repeated: %v", n, err)
 	}
-	r, err := archive.Load(f, system.Declared)
+	r, err := archive.Load(f, system.All().Declared)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestVerifySeesOneByte(t *testing.T) {
 		if err := os.WriteFile(f.Path(name), raw, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := archive.Verify(f, system.Declared); !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), name) {
+		if _, err := archive.Verify(f, system.All().Declared); !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s with a flipped byte: %v", name, err)
 		}
 		raw[len(raw)/2] ^= 1
@@ -124,10 +124,10 @@ func TestOtherNumbersAreSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := archive.Verify(f, system.Declared); !errors.Is(err, archive.ErrMismatch) {
+	if _, err := archive.Verify(f, system.All().Declared); !errors.Is(err, archive.ErrMismatch) {
 		t.Errorf("error %v, want ErrMismatch", err)
 	}
-	if _, err := Repeat(t.Context(), f, NewStream()); !errors.Is(err, ErrDiffers) {
+	if _, err := Repeat(t.Context(), system.All(), f, NewStream()); !errors.Is(err, ErrDiffers) {
 		t.Errorf("error %v, want ErrDiffers", err)
 	}
 }
@@ -189,7 +189,7 @@ func BenchmarkBenchKept(b *testing.B) {
 	defer st.Close()
 	for b.Loop() {
 		k := Keep(st, time.Unix(1_700_000_000, 0))
-		report, err := Measure(b.Context(), DefaultSpec(), Options{Stream: NewStream(k)})
+		report, err := Measure(b.Context(), usual(), Options{Stream: NewStream(k)})
 		if err != nil {
 			b.Fatal(err)
 		}

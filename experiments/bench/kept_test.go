@@ -41,7 +41,7 @@ func TestRunsOfAnOlderBuildVerify(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		proof, err := archive.Verify(f, system.Declared)
+		proof, err := archive.Verify(f, system.All().Declared)
 		if err != nil {
 			t.Errorf("%s: %v", id, err)
 			continue
@@ -53,11 +53,11 @@ func TestRunsOfAnOlderBuildVerify(t *testing.T) {
 		if !bytes.Equal(a, b) {
 			t.Errorf("%s: %s, want %s", id, a, b)
 		}
-		if runs, err := Repeat(t.Context(), f, NewStream()); err != nil || runs != want.Runs {
+		if runs, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || runs != want.Runs {
 			t.Errorf("%s: %d runs repeated: %v", id, runs, err)
 		}
 		others := strings.Count(id, "bench") // one report, of a build that has no version
-		if made, not, err := archive.VerifyExports(s, f, "(devel)", system.Declared, nil); err != nil || made != 0 || not != others {
+		if made, not, err := archive.VerifyExports(s, f, "(devel)", system.All().Declared, nil); err != nil || made != 0 || not != others {
 			t.Errorf("%s: %d exports made again, %d of another build: %v", id, made, not, err)
 		}
 	}
@@ -80,7 +80,7 @@ func TestRunsOfAnOlderBuildAreJudgedAnew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := archive.Load(f, system.Declared)
+		r, err := archive.Load(f, system.All().Declared)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,7 @@ import (
 // TestRealPackets measures both queues on real packets, beside the twin. It holds what must be at any load: identities, decisions,
 // what the twin makes of the plan and of the logged arrivals; ages may be withheld.
 func TestRealPackets(t *testing.T) {
-	spec := DefaultSpec()
+	spec := usual()
 	w := &spec.Workload
 	w.MeanRate, w.LineRate, w.BurstPackets, w.UpdatesPerWorker = 4*olaf.Mbps, 4*olaf.Mbps, 1, 20
 	spec.OutRates, spec.Runs = []olaf.Rate{2 * olaf.Mbps}, 1
@@ -69,7 +69,7 @@ func TestBothEnds(t *testing.T) {
 	for _, device := range []testbed.Device{testbed.Kernel(), testbed.Host()} {
 		for _, queue := range []string{"olaf", "fifo"} {
 			t.Run(device.Prefix+queue, func(t *testing.T) {
-				spec := DefaultSpec()
+				spec := usual()
 				w := &spec.Workload
 				w.MeanRate, w.LineRate, w.BurstPackets, w.UpdatesPerWorker = 4*olaf.Mbps, 4*olaf.Mbps, 1, 20
 				spec.Queue, spec.Versus, spec.OutRates, spec.Runs = queue, "", []olaf.Rate{2 * olaf.Mbps}, 2

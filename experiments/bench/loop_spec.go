@@ -69,7 +69,7 @@ func (s *Spec) Loops() bool {
 	if s.Loop != nil {
 		return true
 	}
-	found, err := s.all().Find(s.Queue)
+	found, err := s.Systems.Find(s.Queue)
 	return err == nil && !found.Open() && found.Looped()
 }
 

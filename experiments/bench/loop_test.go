@@ -20,7 +20,7 @@ import (
 
 // looping is a small loop of a system: 2 jobs of 3 workers.
 func looping(of string) Spec {
-	s := DefaultSpec()
+	s := usual()
 	s.Queue = of
 	s.Close(func(string) bool { return false }, false)
 	s.Workload.Workers, s.Workload.Clusters, s.Workload.UpdatesPerWorker, s.Runs = 6, 2, 4, 2
@@ -125,14 +125,14 @@ func TestKeptLoopRepeats(t *testing.T) {
 	s := looping("atp")
 	s.Versus = "switchml"
 	_, f := keep(t, s)
-	proof, err := archive.Verify(f, system.Declared)
+	proof, err := archive.Verify(f, system.All().Declared)
 	if err != nil || proof.Runs != 2 || proof.Observations != 2*2*4 {
 		t.Fatalf("proof %+v: %v", proof, err)
 	}
-	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 4 {
+	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 4 {
 		t.Errorf("%d runs repeated: %v", n, err)
 	}
-	if _, err := KeptSpec(f); !errors.Is(err, ErrNoRewind) {
+	if _, err := KeptSpec(system.All(), f); !errors.Is(err, ErrNoRewind) {
 		t.Errorf("%v", err)
 	}
 }
@@ -219,21 +219,21 @@ func atp(s *Spec, aggregators int) {
 
 // TestLoopInAFile holds that a file may say no more than the system, and that what is printed is read back.
 func TestLoopInAFile(t *testing.T) {
-	f, err := ParseFile("loop.yaml", []byte("system: atp\nslots: 450\nworkload:\n  clusters: 3\n  workers: 6\nloop:\n  loss: 0.001\n"))
+	f, err := ParseFile(system.All(), "loop.yaml", []byte("system: atp\nslots: 450\nworkload:\n  clusters: 3\n  workers: 6\nloop:\n  loss: 0.001\n"))
 	must(t, err)
 	if f.Loop == nil || f.Loop.Loss != 0.001 || f.Loop.Values != DefaultLoop().Values || f.Workload.UpdatesPerWorker != LoopUpdates || f.OutRates[0] != LoopRate || f.Versus != "" {
 		t.Errorf("%+v %+v", f.Spec, f.Loop)
 	}
 	text, err := f.Text()
 	must(t, err)
-	again, err := ParseFile("again.yaml", text)
+	again, err := ParseFile(system.All(), "again.yaml", text)
 	must(t, err)
 	a, _ := json.Marshal(&f.Spec)
 	b, _ := json.Marshal(&again.Spec)
 	if !bytes.Equal(a, b) {
 		t.Errorf("%s\n%s", a, b)
 	}
-	if f, err := ParseFile("one.yaml", []byte("system: switchml\n")); err != nil || f.Loop == nil || f.Workload.Workers != LoopWorkers {
+	if f, err := ParseFile(system.All(), "one.yaml", []byte("system: switchml\n")); err != nil || f.Loop == nil || f.Workload.Workers != LoopWorkers {
 		t.Errorf("%+v %v", f, err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"sync"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/results"
 )
@@ -25,7 +24,7 @@ func (s *Spec) Alone(name string, rate olaf.Rate) (Spec, error) {
 		return Spec{}, fmt.Errorf("%w: %s is not among %v", ErrSpec, name, s.Queues())
 	}
 	one := *s
-	one.Experiment, one.Runs, one.OutRates = DefaultSpec().Experiment, 1, []olaf.Rate{rate}
+	one.Experiment, one.Runs, one.OutRates = benchName, 1, []olaf.Rate{rate}
 	if one.Queue, one.Versus = name, ""; name != s.Queue {
 		one.DequeueCycles, one.MergeCycles = nil, nil // of the system under test alone
 	}
@@ -41,9 +40,8 @@ func (s *Spec) Alone(name string, rate olaf.Rate) (Spec, error) {
 // Lots carries out lots of runs on twins of its own, which it keeps open from one lot to the next: opening one costs more than
 // a short run. It is safe for concurrent use; lots that are carried out at once have a twin each.
 type Lots struct {
-	mu      sync.Mutex
-	free    []*testbed.Testbed
-	systems system.Set // made once
+	mu   sync.Mutex
+	free []*testbed.Testbed
 }
 
 // Run carries out n runs of a specification of one configuration, from the run of the given number on: the same runs as in the
@@ -52,7 +50,7 @@ func (l *Lots) Run(ctx context.Context, s Spec, from, n int) (runs []results.Run
 	o := s.Opening()
 	o.Cards = 1
 	own := o.ReadPorts != 0 || o.Unit != nil // no other lot's twin is like it
-	bed, err := l.take(ctx, &s, o, own)
+	bed, err := l.take(ctx, o, own)
 	if err != nil {
 		return nil, err
 	}
@@ -85,16 +83,10 @@ func lot(ctx context.Context, bed *testbed.Testbed, s Spec, from, n int) (runs [
 	return runs, nil
 }
 
-// take is a twin that nobody works on; a specification that names no systems has those that there are.
-func (l *Lots) take(ctx context.Context, s *Spec, o testbed.OpenOptions, own bool) (*testbed.Testbed, error) {
+// take is a twin that nobody works on.
+func (l *Lots) take(ctx context.Context, o testbed.OpenOptions, own bool) (*testbed.Testbed, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if s.Systems == nil {
-		if l.systems == nil {
-			l.systems = system.All()
-		}
-		s.Systems = l.systems
-	}
 	if last := len(l.free) - 1; last >= 0 && !own {
 		bed := l.free[last]
 		l.free = l.free[:last]

@@ -19,7 +19,7 @@ func TestLotsAreTheWholeBench(t *testing.T) {
 	defer func() { must(t, lots.Close()) }()
 	numbers := map[string]string{}
 	for _, profile := range engine.Profiles() {
-		s := DefaultSpec()
+		s := usual()
 		s.Workload.UpdatesPerWorker, s.Runs, s.Slots = 20, 5, 4
 		s.Profile = engine.Profile(profile)
 		if s.Profile.ReadPorts() == 0 {
@@ -58,7 +58,7 @@ func TestLotsAreTheWholeBench(t *testing.T) {
 
 // TestAlone holds that what decides nothing of a configuration is left out, and that others are refused.
 func TestAlone(t *testing.T) {
-	s := DefaultSpec()
+	s := usual()
 	cycles := 3
 	s.DequeueCycles = &cycles
 	versus, err := s.Alone(s.Versus, 5*olaf.Gbps)
@@ -71,17 +71,17 @@ func TestAlone(t *testing.T) {
 		t.Error(err)
 	}
 	s.Versus = ""
-	if _, err := s.Alone(DefaultSpec().Versus, olaf.Gbps); !errors.Is(err, ErrSpec) {
+	if _, err := s.Alone(usual().Versus, olaf.Gbps); !errors.Is(err, ErrSpec) {
 		t.Error(err)
 	}
-	if _, err := new(Lots).Run(t.Context(), DefaultSpec(), 0, 1); !errors.Is(err, ErrSpec) {
+	if _, err := new(Lots).Run(t.Context(), usual(), 0, 1); !errors.Is(err, ErrSpec) {
 		t.Error(err)
 	}
 }
 
 // BenchmarkTinyLots is what a cell of a sweep costs beside its updates: every lot is of another specification.
 func BenchmarkTinyLots(b *testing.B) {
-	s := DefaultSpec()
+	s := usual()
 	s.Workload.UpdatesPerWorker, s.Workload.Workers, s.Runs, s.Versus = 2, 9, 1, ""
 	var lots Lots
 	defer lots.Close()

@@ -12,7 +12,7 @@ import (
 // TestPlannedBursts says of runs whose senders kept time in this machine that the rate inside a burst was planned, and of a twin's, which
 // keeps it, nothing of the kind.
 func TestPlannedBursts(t *testing.T) {
-	spec := DefaultSpec()
+	spec := usual()
 	spec.Runs, spec.Versus, spec.OutRates, spec.Workload.UpdatesPerWorker = 1, "", spec.OutRates[:1], 20
 	m, err := Measure(t.Context(), spec, Options{})
 	must(t, err)

@@ -19,9 +19,9 @@ func TestPatienceOfLoops(t *testing.T) {
 		{"rounds", func(s *Spec) { s.Workload.UpdatesPerWorker = 1e7 }, netsim.ErrLong},
 		{"runs", func(s *Spec) { s.Runs, s.Workload.UpdatesPerWorker = 1000, 1e4 }, netsim.ErrLong},
 		{"no workers", func(s *Spec) { s.Workload.Workers = 0 }, pktgen.ErrWorkload},
-		{"nobody waits", func(s *Spec) { *s = DefaultSpec(); s.Workload.UpdatesPerWorker = 20_000 }, nil},
+		{"nobody waits", func(s *Spec) { *s = usual(); s.Workload.UpdatesPerWorker = 20_000 }, nil},
 	} {
-		s := DefaultSpec()
+		s := usual()
 		s.Queue = "switchml"
 		s.Close(func(string) bool { return false }, false)
 		c.change(&s)

@@ -34,7 +34,7 @@ type move struct {
 func regroupUnderLoad(t *testing.T, device string, config int) {
 	t.Helper()
 	ctx := context.Background()
-	spec := DefaultSpec()
+	spec := usual()
 	spec.Runs = 1
 	plan, err := NewPlan(spec)
 	must(t, err)

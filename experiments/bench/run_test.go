@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga"
@@ -17,10 +18,13 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
+// usual is DefaultSpec of all systems.
+func usual() Spec { return DefaultSpec(system.All()) }
+
 // small is Table1 cut down to what a test can afford.
 func small(t *testing.T) Spec {
 	t.Helper()
-	s := DefaultSpec()
+	s := usual()
 	s.Workload.UpdatesPerWorker, s.Runs = 60, 5
 	return s
 }
@@ -274,7 +278,7 @@ func TestRefusedSpecs(t *testing.T) {
 		"overhead":   func(s *Spec) { s.Overhead = 256 },
 		"slow limit": func(s *Spec) { s.OutRates[0] = 1 },
 	} {
-		s := DefaultSpec()
+		s := usual()
 		spoil(&s)
 		if _, err := NewPlan(s); !errors.Is(err, ErrSpec) {
 			t.Errorf("%s: %v, want ErrSpec", name, err)
@@ -298,9 +302,9 @@ func TestPlanHash(t *testing.T) {
 		}
 		return h
 	}
-	other := DefaultSpec()
+	other := usual()
 	other.Seed = 2
-	if again := hash(DefaultSpec()); hash(DefaultSpec()) != again || again == hash(other) {
+	if again := hash(usual()); hash(usual()) != again || again == hash(other) {
 		t.Error("the hash is not that of the plan")
 	}
 }
@@ -340,7 +344,7 @@ func TestTablesArePreempted(t *testing.T) {
 func BenchmarkBench(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Measure(b.Context(), DefaultSpec(), Options{}); err != nil {
+		if _, err := Measure(b.Context(), usual(), Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

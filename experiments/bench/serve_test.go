@@ -21,7 +21,7 @@ import (
 )
 
 func smallSpec() Spec {
-	spec := DefaultSpec()
+	spec := usual()
 	spec.Runs = 2
 	return spec
 }
@@ -149,7 +149,7 @@ func TestDevicesThatCannotBeOpened(t *testing.T) {
 
 // BenchmarkBenchThroughAgent is Table 1's four configurations for five seeds, in this process and through an agent.
 func BenchmarkBenchThroughAgent(b *testing.B) {
-	spec := DefaultSpec()
+	spec := usual()
 	spec.Runs = 5
 	for name, address := range map[string]string{"twin": "twin:", "agent": testbedtest.Serve(b, testbed.ServeOptions{})} {
 		b.Run(name, func(b *testing.B) {

@@ -40,7 +40,7 @@ type Shared struct {
 	DeparturesSum olaf.Duration        `json:"departures_sum"` // which their mean is of
 }
 
-// Run carries a Share out on a twin of its own.
+// Run carries a Share out on a twin of its own. One that was read from JSON must be handed systems before.
 func (s *Share) Run(ctx context.Context) (*Shared, error) {
 	plan, err := NewPlan(s.Spec)
 	if err != nil {

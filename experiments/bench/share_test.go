@@ -14,15 +14,14 @@ import (
 // TestSharesAreTheWholeBench holds that a bench that was cut up by seeds, each share of which was carried out by itself and came back as
 // JSON in any order of work, is the whole bench to the byte: the document, every run and what was published beside it.
 func TestSharesAreTheWholeBench(t *testing.T) {
-	bursts := DefaultSpec()
+	bursts := usual()
 	bursts.Workload.UpdatesPerWorker, bursts.Runs = 20, 2*sharedRuns+3
 	followed := bursts
 	followed.Runs = sharedRuns + 2
 	var err error
 	followed.Trace, err = NewTraceTraffic(trace.Builtin+"lander8", &followed.Workload)
 	must(t, err)
-	waiting := DefaultSpec()
-	waiting.Systems = system.All()
+	waiting := usual()
 	waiting.Queue, waiting.Versus, waiting.Runs = "switchml", "", sharedRuns+1
 	waiting.Close(func(string) bool { return false }, false)
 	waiting.Runs = sharedRuns + 1
@@ -39,6 +38,7 @@ func TestSharesAreTheWholeBench(t *testing.T) {
 		for i := len(shares) - 1; i >= 0; i-- {
 			var share Share
 			through(t, &shares[i], &share)
+			share.Spec.Systems = system.All()
 			one, err := share.Run(t.Context())
 			must(t, err)
 			parts[i] = new(Shared)

@@ -97,7 +97,7 @@ func asIs(*Keeper) {}
 // same bits every time.
 func TestKeptSimulationIsComputedAgain(t *testing.T) {
 	out, f := keepSimulation(t, twoNetworks(t, 3), asIs)
-	proof, err := archive.Verify(f, system.Declared)
+	proof, err := archive.Verify(f, system.All().Declared)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,10 +105,10 @@ func TestKeptSimulationIsComputedAgain(t *testing.T) {
 	if !proof.Raw || proof.Runs != 2 || proof.Rows != 2 || proof.Observations != frames {
 		t.Errorf("proof %+v of %d frames", proof, frames)
 	}
-	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 6 {
+	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 6 {
 		t.Errorf("%d runs repeated: %v", n, err)
 	}
-	r, err := archive.Load(f, system.Declared)
+	r, err := archive.Load(f, system.All().Declared)
 	if err != nil || len(r.Runs) != 6 || len(r.Samples) == 0 {
 		t.Fatalf("%d runs, %d samples: %v", len(r.Runs), len(r.Samples), err)
 	}
@@ -132,17 +132,17 @@ func TestKeptSimulationIsComputedAgain(t *testing.T) {
 // TestKeptWaitingIsComputedAgain is the same of workers that wait for answers.
 func TestKeptWaitingIsComputedAgain(t *testing.T) {
 	out, f := keepSimulation(t, waitingNetworks(t, 2), asIs)
-	proof, err := archive.Verify(f, system.Declared)
+	proof, err := archive.Verify(f, system.All().Declared)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if frames := out.Runs[0][0].Counters.Of("delivered") + out.Runs[1][0].Counters.Of("delivered"); !proof.Raw || proof.Runs != 2 || proof.Observations != frames || frames == 0 {
 		t.Errorf("proof %+v of %d frames", proof, frames)
 	}
-	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 4 {
+	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 4 {
 		t.Errorf("%d runs repeated: %v", n, err)
 	}
-	r, err := archive.Load(f, system.Declared)
+	r, err := archive.Load(f, system.All().Declared)
 	if err != nil || len(r.Runs) != 4 || r.Runs[0].Queue != "switchml sync" || r.Runs[2].Queue != "iswitch async" {
 		t.Fatalf("%+v: %v", r.Runs, err)
 	}
@@ -179,10 +179,10 @@ func meterIsCollector(t *testing.T, s *Simulation) {
 // TestSimulationWithoutFrames keeps numbers alone; they repeat all the same.
 func TestSimulationWithoutFrames(t *testing.T) {
 	_, f := keepSimulation(t, twoNetworks(t, 2), (*Keeper).NumbersOnly)
-	if proof, err := archive.Verify(f, system.Declared); err != nil || proof.Observations != 0 || proof.Rows != 2 {
+	if proof, err := archive.Verify(f, system.All().Declared); err != nil || proof.Observations != 0 || proof.Rows != 2 {
 		t.Errorf("%+v %v", proof, err)
 	}
-	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 4 {
+	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 4 {
 		t.Errorf("%d %v", n, err)
 	}
 }
@@ -195,10 +195,10 @@ func TestGivenArrivalsKeepAllFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, f := keepSimulation(t, s, (*Keeper).NumbersOnly)
-	if proof, err := archive.Verify(f, system.Declared); err != nil || proof.Runs != 2 || proof.Observations != 4 {
+	if proof, err := archive.Verify(f, system.All().Declared); err != nil || proof.Runs != 2 || proof.Observations != 4 {
 		t.Errorf("%+v %v", proof, err)
 	}
-	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 0 {
+	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 0 {
 		t.Errorf("%d %v", n, err)
 	}
 }
@@ -308,14 +308,14 @@ func TestInvalidSimulationIsNeverAveraged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := archive.Load(f, system.Declared)
+	r, err := archive.Load(f, system.All().Declared)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if row := &r.Bench.Rows[1]; row.Runs != 2 || row.InvalidRuns != 1 || row.Stats.Of("aom_cluster_ns").N != 2 || f.Manifest.Valid {
 		t.Errorf("%+v", row)
 	}
-	if _, err := archive.Verify(f, system.Declared); err != nil {
+	if _, err := archive.Verify(f, system.All().Declared); err != nil {
 		t.Error(err)
 	}
 }

@@ -35,7 +35,7 @@ type Spec struct {
 	Topology Topology `json:"topology,omitempty"`
 	// Loop is what hosts do that wait for answers; nil of systems whose workers do not wait.
 	Loop *Loop `json:"loop,omitempty"`
-	// Systems are those that there are to choose from; nil is all of this build.
+	// Systems are those that there are to choose from. JSON is without them, and who reads it hands them over.
 	Systems system.Set `json:"-"`
 
 	Workload pktgen.Burst `json:"workload"`
@@ -169,18 +169,10 @@ func (s *Spec) checkSegments() error {
 	for _, found := range systems {
 		if kind, _ := engine.Describe(found.Discipline); kind.Merges {
 			return fmt.Errorf("%w: the queue of %s takes a frame for a whole update and merges those of a cluster; %d values in frames of %v are %d frames. Systems that queue or add up frames by themselves take them, such as %s --versus fifo",
-				ErrSpec, found.Name, s.Workload.Values, s.Workload.Size, s.Workload.Segments(), strings.Join(s.all().Adding().Names(), ", "))
+				ErrSpec, found.Name, s.Workload.Values, s.Workload.Size, s.Workload.Segments(), strings.Join(s.Systems.Adding().Names(), ", "))
 		}
 	}
 	return nil
-}
-
-// all are the systems that there are to choose from.
-func (s *Spec) all() system.Set {
-	if s.Systems == nil {
-		return system.All()
-	}
-	return s.Systems
 }
 
 // checkUnit refuses an accelerator that there is none of.
@@ -209,7 +201,7 @@ func (s *Spec) checkFilter() error {
 		return nil
 	}
 	return fmt.Errorf("%w: the reward filter is of queues that merge, and neither switches nor ports of %s have one; leave it out, or set %s beside them",
-		ErrSpec, strings.Join(s.Queues(), ", "), strings.Join(names(s.all(), filters), ", "))
+		ErrSpec, strings.Join(s.Queues(), ", "), strings.Join(names(s.Systems, filters), ", "))
 }
 
 // filters says whether the ports of a system compare rewards where they are told to.
@@ -240,7 +232,7 @@ func (s *Spec) checkTopology() error {
 	}
 	for _, found := range systems {
 		if !found.Adds() {
-			return fmt.Errorf("%w: the switches of %s answer no worker; topology %s goes with %s, and --versus none", ErrSpec, found.Name, ToWorkers, strings.Join(s.all().Adding().Names(), ", "))
+			return fmt.Errorf("%w: the switches of %s answer no worker; topology %s goes with %s, and --versus none", ErrSpec, found.Name, ToWorkers, strings.Join(s.Systems.Adding().Names(), ", "))
 		}
 	}
 	return nil
@@ -251,9 +243,11 @@ const MaxH = math.MaxUint16
 
 // find is a system of these whose workers need not wait.
 func (s *Spec) find(name string) (*system.System, error) {
-	all := s.all()
+	all := s.Systems
 	found, err := all.Find(name)
 	switch {
+	case len(all) == 0:
+		return nil, fmt.Errorf("%w: %s can't be found, as nobody said which systems there are", ErrSpec, name)
 	case err != nil:
 		return nil, fmt.Errorf("%w: unknown system %q; use one of %s, or of those that servers run, alone: %s", ErrSpec, name,
 			strings.Join(all.Benched().Names(), ", "), strings.Join(names(all, func(s *system.System) bool { return s.OnServers }), ", "))
@@ -361,15 +355,18 @@ func (s *Spec) output(of *system.System, rate olaf.Rate) (engine.Output, error) 
 	return out, nil
 }
 
-// DefaultSpec is the lab testbed with the traffic that was found to fit what the OLAF paper published of it.
-func DefaultSpec() Spec {
+// benchName is what a specification is called that is of no experiment.
+const benchName = "bench"
+
+// DefaultSpec is the lab testbed with the traffic that was found to fit what the OLAF paper published of it, for systems of a set.
+func DefaultSpec(systems system.Set) Spec {
 	workload, err := pktgen.PresetBurst("olaf-table1")
 	if err != nil {
 		panic(err) // the preset is part of this build
 	}
 	return Spec{
-		Experiment: "bench",
-		Queue:      "olaf", Versus: "fifo",
+		Experiment: benchName,
+		Queue:      "olaf", Versus: "fifo", Systems: systems,
 		Workload: workload,
 		OutRates: []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps},
 		Slots:    8,

@@ -76,6 +76,7 @@ func TestSystemsThatAreRefused(t *testing.T) {
 		"nobody beside": {func(s *Spec) { s.Versus = "fifo,nobody" }, `unknown system "nobody"`},
 		"waits":         {func(s *Spec) { s.Versus = "ring" }, "one bench has one kind"},
 		"no sum":        {func(s *Spec) { s.H = &zero }, "h is 0; use 1 to 65535"},
+		"of no systems": {func(s *Spec) { s.Systems = nil }, "nobody said which systems there are"},
 		"h of a queue":  {func(s *Spec) { s.Queue, s.Versus, s.H = "olaf", "", &three }, "not for olaf"},
 	} {
 		s := summing(t)
@@ -103,14 +104,17 @@ func TestDeviceWithoutProgram(t *testing.T) {
 // A kept bench of such a system verifies and repeats, and is loaded with what its own system declares.
 func TestKeptSystemVerifies(t *testing.T) {
 	_, f := keep(t, summing(t))
-	proof, err := archive.Verify(f, system.Declared)
+	proof, err := archive.Verify(f, system.All().Declared)
 	if err != nil || len(proof.New) > 0 {
 		t.Fatalf("%+v, %v", proof, err)
 	}
-	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 30 {
+	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 30 {
 		t.Errorf("%d runs repeated: %v", n, err)
 	}
-	r, err := archive.Load(f, system.Declared)
+	if n, err := Repeat(t.Context(), nil, f, NewStream()); err == nil {
+		t.Errorf("%d runs repeated of a system that is not there", n)
+	}
+	r, err := archive.Load(f, system.All().Declared)
 	if err != nil {
 		t.Fatal(err)
 	}

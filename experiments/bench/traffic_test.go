@@ -14,7 +14,7 @@ import (
 
 func tracedSpec(t *testing.T) Spec {
 	t.Helper()
-	s := DefaultSpec()
+	s := usual()
 	traffic, err := NewTraceTraffic("builtin:lander8", &s.Workload)
 	if err != nil {
 		t.Fatal(err)
@@ -123,7 +123,7 @@ func TestScaledTraceIsPlayedAsItIs(t *testing.T) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s := DefaultSpec()
+	s := usual()
 	s.Runs = 2
 	if s.Trace, err = NewTraceTraffic(path, &s.Workload); err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 
 // wiring is a small loop of a system on wires of this machine: 2 jobs of 3 workers.
 func wiring(of string) Spec {
-	s := DefaultSpec()
+	s := usual()
 	s.Queue = of
 	s.Close(func(string) bool { return false }, true)
 	s.Workload.Workers, s.Workload.Clusters, s.Workload.UpdatesPerWorker, s.Runs = 6, 2, 3, 1
@@ -176,10 +176,10 @@ func TestKeptOnWires(t *testing.T) {
 	must(t, err)
 	f, err := st.Load(id)
 	must(t, err)
-	if proof, err := archive.Verify(f, system.Declared); err != nil || proof.Runs != 2 || proof.Observations != 2*6 {
+	if proof, err := archive.Verify(f, system.All().Declared); err != nil || proof.Runs != 2 || proof.Observations != 2*6 {
 		t.Errorf("proof %+v: %v", proof, err)
 	}
-	if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 0 {
+	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 0 {
 		t.Errorf("%d runs repeated: %v", n, err)
 	}
 }

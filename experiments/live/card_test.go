@@ -6,6 +6,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 )
@@ -19,7 +20,7 @@ func okay(t *testing.T, err error) {
 
 // TestCardIsWatched holds that a run on a card, or on a twin behind an agent, can be looked at until every frame has arrived.
 func TestCardIsWatched(t *testing.T) {
-	spec := bench.DefaultSpec()
+	spec := bench.DefaultSpec(system.All())
 	spec.Runs, spec.Workload.UpdatesPerWorker = 2, 60
 	plan, err := bench.NewPlan(spec)
 	okay(t, err)

@@ -124,7 +124,7 @@ func TestReplayRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Obey(t.Context(), Rerun{Spec: bench.DefaultSpec()})
+	p.Obey(t.Context(), Rerun{Spec: bench.DefaultSpec(system.All())})
 	if s := p.Snapshot(); !errors.Is(s.Err, bench.ErrSpec) || s.State == Failed {
 		t.Errorf("%v, %v", s.State, s.Err)
 	}

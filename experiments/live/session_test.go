@@ -12,6 +12,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
@@ -21,7 +22,7 @@ import (
 // livePlan is a small Table 1: one run at 20G, Olaf beside FIFO.
 func livePlan(t testing.TB, edit func(*bench.Spec)) *bench.Plan {
 	t.Helper()
-	spec := bench.DefaultSpec()
+	spec := bench.DefaultSpec(system.All())
 	spec.Runs, spec.OutRates = 2, []olaf.Rate{20 * olaf.Gbps}
 	spec.Workload.UpdatesPerWorker = 40
 	if edit != nil {

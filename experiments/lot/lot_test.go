@@ -41,7 +41,7 @@ func kinds(t *testing.T) map[string]struct {
 	ofBench := func(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 		return carrier.Bench(ctx, lots, spec, from, n)
 	}
-	base := bench.DefaultSpec()
+	base := bench.DefaultSpec(carrier.Systems)
 	one, err := base.Alone("olaf", 20*olaf.Gbps)
 	if err != nil {
 		t.Fatal(err)

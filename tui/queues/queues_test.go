@@ -65,7 +65,7 @@ func (s *still) Inspect(context.Context) (*live.Inspection, error) {
 // at opens a real session of a specification and stands it at an instant.
 func at(t testing.TB, now olaf.Time, edit func(*bench.Spec)) *still {
 	t.Helper()
-	spec := bench.DefaultSpec()
+	spec := bench.DefaultSpec(system.All())
 	spec.Experiment = "table1"
 	spec.OutRates = []olaf.Rate{20 * olaf.Gbps}
 	if edit != nil {
@@ -350,7 +350,7 @@ func TestSlots(t *testing.T) {
 
 // TestTwin shows ages beside the twin's, in the digits of a report, with what makes them believed; other runs have no such page.
 func TestTwin(t *testing.T) {
-	spec := bench.DefaultSpec()
+	spec := bench.DefaultSpec(system.All())
 	spec.Runs, spec.Versus, spec.OutRates = 1, "", []olaf.Rate{20 * olaf.Gbps}
 	m, err := bench.Measure(t.Context(), spec, bench.Options{})
 	if err != nil {
@@ -614,7 +614,7 @@ func BenchmarkFrame(b *testing.B) {
 
 // BenchmarkBench runs the whole of Table 1 alone, and beside a dashboard that draws fifteen frames a second.
 func BenchmarkBench(b *testing.B) {
-	spec := bench.DefaultSpec()
+	spec := bench.DefaultSpec(system.All())
 	spec.Experiment = "table1"
 	spec.Runs = 60
 	run := func(b *testing.B) {

@@ -30,7 +30,7 @@ import (
 func seen(t *testing.T) (*Monitor, *bench.Measurement) {
 	t.Helper()
 	m := New("v1", "abc")
-	spec := bench.DefaultSpec()
+	spec := bench.DefaultSpec(system.All())
 	spec.Runs, spec.Workload.UpdatesPerWorker = 3, 20
 	r, err := bench.Measure(t.Context(), spec, bench.Options{Stream: bench.NewStream(m.Sinks()...), Access: testbed.Access{Devices: testbed.Devices{testbed.Twin()}}})
 	if err != nil {

@@ -29,7 +29,7 @@ func besideFig6(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string) 
 
 // beside compares what has Table 1's traffic and queue, whatever the number of runs and the seed.
 func beside(s *bench.Spec, b *results.Bench, artefacts ...string) ([]results.PaperRow, []string) {
-	reference := Table1()
+	reference := Table1(s.Systems)
 	same := s.Trace == nil && s.Workload == reference.Workload && s.Slots == reference.Slots && s.Profile == reference.Profile &&
 		s.DequeueCycles == nil && s.MergeCycles == nil && s.Overhead == 0 && !s.RewardFilter
 	if !same {

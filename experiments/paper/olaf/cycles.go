@@ -8,6 +8,7 @@ import (
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results"
@@ -16,13 +17,15 @@ import (
 
 // cycles sets what merges cost under every profile side by side, the fitted ones and those that the logic takes. It judges no
 // claim, so that 'reproduce' runs it only when it is named.
-var cycles = experiments.Experiment{
-	Name:     "olaf/cycles",
-	Artefact: cyclesArtefact,
-	About:    "the same traffic under calibrated, ideal and measured cycles, with two read ports and with one",
-	Needs:    "2 min",
-	Long:     true,
-	Run:      runCycles,
+func cycles(set system.Set) experiments.Experiment {
+	return experiments.Experiment{
+		Name:     "olaf/cycles",
+		Artefact: cyclesArtefact,
+		About:    "the same traffic under calibrated, ideal and measured cycles, with two read ports and with one",
+		Needs:    "2 min",
+		Long:     true,
+		Run:      func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runCycles(ctx, set, o) },
+	}
 }
 
 const cyclesArtefact = "Table 1, Fig. 6 and the networks of Figs. 7 and 8"
@@ -47,9 +50,9 @@ var cyclesCells = []struct {
 	{"olaf.20g.received", "olaf", 20 * olaf.Gbps, "received"}, {"olaf.20g.aggregated", "olaf", 20 * olaf.Gbps, "aggregated"},
 }
 
-func runCycles(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runCycles(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
 	runs, seed := o.Seeds(10, 2)
-	c := cyclesConfig{Profiles: engine.Profiles(), Table1: Fig6(), Fig7: Fig7(min(runs, 3), seed)}
+	c := cyclesConfig{Profiles: engine.Profiles(), Table1: Fig6(set), Fig7: Fig7(min(runs, 3), seed)}
 	c.Table1.Experiment, c.Table1.Versus, c.Table1.Runs, c.Table1.Seed = "olaf/cycles", "fifo", runs, seed
 	c.Fig8 = c.Table1
 	c.Fig8.Workload.Workers, c.Fig8.Workload.Clusters, c.Fig8.Workload.Size = 24, 12, olaf.FrameSize(ppo.Params)

@@ -5,11 +5,12 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/system"
 )
 
 // TestCycles holds that two read ports cost frames of whole beats nothing, and that one is felt by merges alone.
 func TestCycles(t *testing.T) {
-	report, err := runCycles(t.Context(), experiments.Options{Runs: 1, Seed: 1})
+	report, err := runCycles(t.Context(), system.All(), experiments.Options{Runs: 1, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/figure"
 	"github.com/olafctl/olaf/results/figure/figuretest"
@@ -39,7 +40,7 @@ var quickly = sync.OnceValues(func() (map[string]laidOut, error) {
 	}
 	defer os.RemoveAll(trainings)
 	done := map[string]laidOut{}
-	for _, e := range Experiments() {
+	for _, e := range Experiments(system.All()) {
 		o := experiments.Options{Quick: true, Runs: 3, Trainings: trainings}
 		if err := pretend(trainings, e.Name, o.Runs); err != nil {
 			return nil, err

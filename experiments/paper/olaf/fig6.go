@@ -4,24 +4,28 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/system"
 )
 
 // fig6 reproduces the distribution of aggregations per outgoing update (§8.1, Fig. 6).
-var fig6 = experiments.Experiment{
-	Name:     "olaf/fig6",
-	Artefact: "Fig. 6",
-	About:    "aggregations per outgoing update under Olaf at 40, 20 and 5 Gbps",
-	Needs:    "1 s",
-	OnDevice: true,
-	Spec:     Fig6,
-	Beside:   besideFig6,
-	Run:      experiments.RunSpec(Fig6, besideFig6),
-	Parts:    experiments.SpecParts(Fig6),
+func fig6(set system.Set) experiments.Experiment {
+	spec := func() bench.Spec { return Fig6(set) }
+	return experiments.Experiment{
+		Name:     "olaf/fig6",
+		Artefact: "Fig. 6",
+		About:    "aggregations per outgoing update under Olaf at 40, 20 and 5 Gbps",
+		Needs:    "1 s",
+		OnDevice: true,
+		Spec:     spec,
+		Beside:   besideFig6,
+		Run:      experiments.RunSpec(spec, besideFig6),
+		Parts:    experiments.SpecParts(set, spec),
+	}
 }
 
 // Fig6 is Table1's traffic through Olaf alone, at the three output rates of the figure.
-func Fig6() bench.Spec {
-	s := Table1()
+func Fig6(set system.Set) bench.Spec {
+	s := Table1(set)
 	s.Experiment, s.Versus = "olaf/fig6", ""
 	s.OutRates = []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps, 5 * olaf.Gbps}
 	return s

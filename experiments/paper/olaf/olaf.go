@@ -3,9 +3,10 @@ package olaf
 
 import (
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/system"
 )
 
-// Experiments lists what reproduces the paper, in its order.
-func Experiments() experiments.Set {
-	return experiments.Set{table1, table1Trace, fig6, fig2, fig3, fig7, fig8, table2, table3, fig10, solved, cycles, fig8Shared}
+// Experiments lists what reproduces the paper with systems of a set, in its order.
+func Experiments(set system.Set) experiments.Set {
+	return experiments.Set{table1(set), table1Trace(set), fig6(set), fig2, fig3, fig7, fig8, table2, table3, fig10, solved, cycles(set), fig8Shared}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/text"
@@ -30,7 +31,7 @@ func claims(o paper.Ours, artefact string) claimed     { return claimed{rows: pa
 // reproduced runs experiments that claim what the table says, without running anything.
 func reproduced(t *testing.T, chosen experiments.Set, reports map[string]claimed) (*experiments.Reproduction, string, error) {
 	t.Helper()
-	r, err := Experiments().Reproduce(t.Context(), chosen, func(_ context.Context, e experiments.Experiment) (experiments.Judged, error) {
+	r, err := Experiments(system.All()).Reproduce(t.Context(), chosen, func(_ context.Context, e experiments.Experiment) (experiments.Judged, error) {
 		if c, ok := reports[e.Name]; ok {
 			return c, c.err
 		}
@@ -44,7 +45,7 @@ func reproduced(t *testing.T, chosen experiments.Set, reports map[string]claimed
 }
 
 func TestEveryClaimHasAVerdict(t *testing.T) {
-	for name, chosen := range map[string]experiments.Set{"all": Experiments(), "short": Experiments().Short()} {
+	for name, chosen := range map[string]experiments.Set{"all": Experiments(system.All()), "short": Experiments(system.All()).Short()} {
 		r, text, err := reproduced(t, chosen, nil)
 		if err != nil || r.Err() != nil {
 			t.Errorf("%s: %v, %v", name, err, r.Err())
@@ -71,7 +72,7 @@ func TestEveryClaimHasAVerdict(t *testing.T) {
 }
 
 func TestMissesAndStops(t *testing.T) {
-	fig6, err := Experiments().Find("fig6")
+	fig6, err := Experiments(system.All()).Find("fig6")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func TestMissesAndStops(t *testing.T) {
 	if err != nil || !errors.Is(r.Err(), experiments.ErrMissed) || len(r.Paper) != 2 || !strings.Contains(text, "1 below what is expected: olaf/fig6.aggregations.20g_right_of_40g") {
 		t.Errorf("%v, %v, %d rows, %q", err, r.Err(), len(r.Paper), text)
 	}
-	table1, err := Experiments().Find("table1")
+	table1, err := Experiments(system.All()).Find("table1")
 	if err != nil {
 		t.Fatal(err)
 	}

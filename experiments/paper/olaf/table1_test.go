@@ -8,13 +8,14 @@ import (
 
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 )
 
 func measured(t *testing.T, s bench.Spec) *bench.Measurement {
 	t.Helper()
-	report, err := bench.Measure(t.Context(), s, bench.Options{Beside: Experiments().Beside})
+	report, err := bench.Measure(t.Context(), s, bench.Options{Beside: Experiments(system.All()).Beside})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -24,7 +25,7 @@ func measured(t *testing.T, s bench.Spec) *bench.Measurement {
 // TestTable1 holds the numbers that the project promises (README): FIFO received within 2.5 %, Olaf received and
 // aggregated within 8 %, lost within 10 %, reductions within 6 %.
 func TestTable1(t *testing.T) {
-	report := measured(t, Table1())
+	report := measured(t, Table1(system.All()))
 	if err := report.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +65,7 @@ func TestTable1(t *testing.T) {
 
 // TestFig6Order holds that the distribution of aggregations moves right as the output shrinks.
 func TestFig6Order(t *testing.T) {
-	s := Fig6()
+	s := Fig6(system.All())
 	s.Runs = 6
 	rows := measured(t, s).Bench.Rows
 	share := func(r *results.Row, n int) float64 {

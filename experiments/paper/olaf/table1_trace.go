@@ -7,29 +7,34 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results/paper"
 )
 
 // table1Trace sets Table 1 from a real training beside the bursts that were fitted to it.
-var table1Trace = experiments.Experiment{
-	Name:     "olaf/table1-trace",
-	Artefact: "Table 1 from recorded training",
-	About:    "Table 1's testbed under traffic scaled from a real recording, beside the fitted bursts and the paper",
-	Needs:    "10 s",
-	OnDevice: true,
-	Run:      runTable1Trace,
-	Parts: experiments.BenchParts(func(o *experiments.Options) (all []bench.Spec, err error) {
-		base := table1TraceBase(o)
-		for _, v := range traceVariants() {
-			s, err := v.spec(base)
-			if err != nil {
-				return nil, err
+func table1Trace(set system.Set) experiments.Experiment {
+	return experiments.Experiment{
+		Name:     "olaf/table1-trace",
+		Artefact: "Table 1 from recorded training",
+		About:    "Table 1's testbed under traffic scaled from a real recording, beside the fitted bursts and the paper",
+		Needs:    "10 s",
+		OnDevice: true,
+		Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
+			return runTable1Trace(ctx, set, o)
+		},
+		Parts: experiments.BenchParts(set, func(o *experiments.Options) (all []bench.Spec, err error) {
+			base := table1TraceBase(set, o)
+			for _, v := range traceVariants() {
+				s, err := v.spec(base)
+				if err != nil {
+					return nil, err
+				}
+				all = append(all, s)
 			}
-			all = append(all, s)
-		}
-		return all, nil
-	}),
+			return all, nil
+		}),
+	}
 }
 
 // traceVariant is one way of averaging the 60 Gbps.
@@ -73,8 +78,8 @@ func same(v float64) float64             { return v }
 func ofSent(v float64) float64 { return v / 135 }
 
 // table1TraceBase is what the variants have in common.
-func table1TraceBase(o *experiments.Options) bench.Spec {
-	base := Table1()
+func table1TraceBase(set system.Set, o *experiments.Options) bench.Spec {
+	base := Table1(set)
 	base.Runs, base.Seed = o.Seeds(30, 6)
 	return base
 }
@@ -93,8 +98,8 @@ func (v *traceVariant) spec(base bench.Spec) (bench.Spec, error) {
 	return base, nil
 }
 
-func runTable1Trace(ctx context.Context, o experiments.Options) (bench.Report, error) {
-	base := table1TraceBase(&o)
+func runTable1Trace(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+	base := table1TraceBase(set, &o)
 	runs := base.Runs
 	variants := traceVariants()
 	f := experiments.NewFigure("olaf/table1-trace", "Table 1 from recorded training", &o, struct {

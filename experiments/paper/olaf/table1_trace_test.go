@@ -5,10 +5,11 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/system"
 )
 
 func TestTable1FromATrace(t *testing.T) {
-	report, err := table1Trace.Run(context.Background(), experiments.Options{Runs: 1})
+	report, err := table1Trace(system.All()).Run(context.Background(), experiments.Options{Runs: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
