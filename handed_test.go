@@ -18,7 +18,6 @@ var asking = map[string]string{
 	"experiments/netsim/station.go": "a topology names its system, and is read without the set",
 	"experiments/netsim/waiting.go": "a topology names its system, and is read without the set",
 	"experiments/netsim/schema.go":  "the schema of that file",
-	"experiments/testbed/device.go": "an Access without Programs takes those of this build",
 }
 
 // builders are the functions that build a set, or find something in one that they build, by the package that declares them.

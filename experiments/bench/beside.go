@@ -20,7 +20,7 @@ func predict(ctx context.Context, spec Spec, o *Options) ([][]results.Run, error
 		return nil, err
 	}
 	plan.Declared = o.Declared
-	bed, err := testbed.Open(ctx, "", testbed.OpenOptions{Cards: 1}) // the twin alone
+	bed, err := testbed.Open(ctx, "", testbed.OpenOptions{Access: testbed.Access{Programs: spec.Systems.Programs()}, Cards: 1}) // the twin alone
 	if err != nil {
 		return nil, err
 	}

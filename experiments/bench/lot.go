@@ -38,7 +38,8 @@ func (s *Spec) Alone(name string, rate olaf.Rate) (Spec, error) {
 }
 
 // Lots carries out lots of runs on twins of its own, which it keeps open from one lot to the next: opening one costs more than
-// a short run. It is safe for concurrent use; lots that are carried out at once have a twin each.
+// a short run. All specifications must have the same systems. It is safe for concurrent use; lots that are carried out at once have a
+// twin each.
 type Lots struct {
 	mu   sync.Mutex
 	free []*testbed.Testbed
@@ -47,7 +48,7 @@ type Lots struct {
 // Run carries out n runs of a specification of one configuration, from the run of the given number on: the same runs as in the
 // whole experiment. A run that is not valid says so itself.
 func (l *Lots) Run(ctx context.Context, s Spec, from, n int) (runs []results.Run, err error) {
-	o := s.Opening()
+	o := s.Opening(testbed.Access{})
 	o.Cards = 1
 	own := o.ReadPorts != 0 || o.Unit != nil // no other lot's twin is like it
 	bed, err := l.take(ctx, o, own)

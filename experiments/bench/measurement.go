@@ -63,8 +63,8 @@ func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 	if o.Stream == nil {
 		o.Stream = NewStream()
 	}
-	open := spec.Opening()
-	open.Access, open.Cards, open.Listen, open.Wire = o.Access, o.Cards, o.Listen, o.Stream.recorders()
+	open := spec.Opening(o.Access)
+	open.Cards, open.Listen, open.Wire = o.Cards, o.Listen, o.Stream.recorders()
 	bed, err := testbed.Open(ctx, o.Device, open)
 	if err != nil {
 		return nil, err

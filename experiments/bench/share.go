@@ -50,7 +50,7 @@ func (s *Share) Run(ctx context.Context) (*Shared, error) {
 		return nil, fmt.Errorf("%w: runs %d to %d of a bench of %d", ErrSpec, s.From, s.From+s.Runs, len(plan.Seeds))
 	}
 	plan.Seeds = plan.Seeds[s.From:][:s.Runs]
-	open := s.Spec.Opening()
+	open := s.Spec.Opening(testbed.Access{})
 	open.Cards = 1
 	bed, err := testbed.Open(ctx, "", open)
 	if err != nil {

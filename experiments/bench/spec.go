@@ -186,9 +186,12 @@ func (s *Spec) checkUnit() error {
 	return nil
 }
 
-// Opening is what the testbed of a specification is opened for, beside what its user says.
-func (s *Spec) Opening() testbed.OpenOptions {
-	return testbed.OpenOptions{ReadPorts: s.Profile.ReadPorts(), Unit: s.unit()}
+// Opening is what the testbed of a specification is opened for. An access without programs takes those of the systems.
+func (s *Spec) Opening(access testbed.Access) testbed.OpenOptions {
+	if access.Programs == nil {
+		access.Programs = s.Systems.Programs()
+	}
+	return testbed.OpenOptions{Access: access, ReadPorts: s.Profile.ReadPorts(), Unit: s.unit()}
 }
 
 // checkFilter refuses a reward filter that none of the systems has, of which some add up all that comes.

@@ -28,7 +28,7 @@ func flowsOf(t *testing.T, s Spec) map[int][]regmap.Flow {
 	t.Helper()
 	plan, err := NewPlan(s)
 	must(t, err)
-	bed, err := testbed.Open(t.Context(), "", s.Opening())
+	bed, err := testbed.Open(t.Context(), "", s.Opening(testbed.Access{}))
 	must(t, err)
 	defer bed.Close()
 	seen := &whoseFlows{pktgen.NewGenerator(bed.Cards[0].Device), map[int][]regmap.Flow{}}

@@ -69,8 +69,8 @@ func Open(ctx context.Context, plan *bench.Plan, o Options) (*Session, error) {
 		index := o.Rate*queues + i
 		l.cards = append(l.cards, &card{index: index, config: &plan.Configs[index], rec: &record{answered: plan.Spec.Topology == bench.ToWorkers}})
 	}
-	opening := plan.Spec.Opening()
-	opening.Access, opening.Cards = o.Access, queues
+	opening := plan.Spec.Opening(o.Access)
+	opening.Cards = queues
 	opening.Observe = func(i int) twin.Observer { return l.cards[i].rec }
 	bed, err := testbed.Open(ctx, o.Device, opening)
 	if err != nil {

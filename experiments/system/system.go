@@ -252,6 +252,17 @@ func (s Set) Names() []string {
 	return names
 }
 
+// Programs are those of their switches and servers, each once.
+func (s Set) Programs() (all []program.Description) {
+	for i := range s {
+		p := s[i].Program
+		if p != nil && !slices.ContainsFunc(all, func(have program.Description) bool { return have.Name == p.Name }) {
+			all = append(all, *p)
+		}
+	}
+	return all
+}
+
 // Waiting are those whose workers wait for answers.
 func (s Set) Waiting() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return len(s.Modes) == 0 })

@@ -85,7 +85,7 @@ func (b *Testbed) attach(ctx context.Context, target string, o Access, local boo
 
 // connect makes this process the primary controller of the tables at target.
 func (b *Testbed) connect(ctx context.Context, target string, o Access) error {
-	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{Succeed: true, TLS: o.TLS, Programs: o.programs()})
+	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{Succeed: true, TLS: o.TLS, Programs: o.Programs})
 	if err != nil {
 		return err
 	}

@@ -4,17 +4,17 @@ import (
 	"context"
 	"crypto/tls"
 	"io"
+	"slices"
 
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/program"
-	"github.com/olafctl/olaf/fpga/program/programs"
 )
 
 // Access is what reaching a device takes of the world around. The zero value is this host, and agents without TLS.
 type Access struct {
-	Devices Devices // that can be opened; nil is the twin alone
-	// Programs are the switch programs whose tables agents and controllers here know; nil is all of this build.
+	Devices Devices // that can be opened; nil is the twin alone, built with Programs
+	// Programs are the switch programs whose tables agents and controllers here know; nil is none.
 	Programs []program.Description
 	TLS      *tls.Config // towards an agent; nil for a unix socket, loopback, or a network that somebody else secures
 	Bus      *pcie.Bus   // where cards are found; nil is this host
@@ -28,16 +28,14 @@ type Access struct {
 
 func (a *Access) devices() Devices {
 	if a.Devices == nil {
-		return Devices{Twin(programs.Built()...)}
+		return Devices{Twin(a.built()...)}
 	}
 	return a.Devices
 }
 
-func (a *Access) programs() []program.Description {
-	if a.Programs == nil {
-		return programs.All()
-	}
-	return a.Programs
+// built are the programs without the one that only passes packets on, which every device can.
+func (a *Access) built() []program.Description {
+	return slices.DeleteFunc(slices.Clone(a.Programs), func(d program.Description) bool { return d.Code == 0 })
 }
 
 func (a *Access) bus() pcie.Bus {

@@ -221,7 +221,7 @@ func (d *Device) told(a *Access) []program.Description {
 	if !d.Can(TakesPrograms) {
 		return nil
 	}
-	return a.programs()
+	return a.Programs
 }
 
 // Local completes the row of a device of this process from the one way to open it: as a testbed behind an agent of its own,
