@@ -14,11 +14,7 @@ import (
 
 // asking are the files below cmd that build the set of systems, or of programs, in place of being handed it, each with its reason.
 // A name on this list is a debt: nothing new goes there.
-var asking = map[string]string{
-	"experiments/netsim/station.go": "a topology names its system, and is read without the set",
-	"experiments/netsim/waiting.go": "a topology names its system, and is read without the set",
-	"experiments/netsim/schema.go":  "the schema of that file",
-}
+var asking = map[string]string{}
 
 // builders are the functions that build a set, or find something in one that they build, by the package that declares them.
 var builders = map[string][]string{

@@ -75,13 +75,13 @@ func documentSide(f *store.Folder) (*compare.Side, error) {
 }
 
 func repeatJob(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report, int, error) {
-	var raw json.RawMessage
-	if there, err := bench.PlanOf(f, &raw); err != nil || !there {
+	var plan *job.Plan
+	there, err := bench.PlanOf(f, func(raw []byte) (err error) {
+		plan, err = job.ReadPlan(env.Systems, raw)
+		return err
+	})
+	if err != nil || !there {
 		return nil, 0, err
-	}
-	plan, err := job.ReadPlan(env.Systems, raw)
-	if err != nil {
-		return nil, 0, fmt.Errorf("%w: %s: its plan is not of jobs: %w", store.ErrDamaged, f.ID(), err)
 	}
 	report, err := playJobs(ctx, env, false, nil, plan.Runs(), plan.Run)
 	return report, plan.Runs(), err
@@ -89,7 +89,7 @@ func repeatJob(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report
 
 func repeatShared(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report, int, error) {
 	plan := atp.Plan{Systems: env.Systems}
-	if there, err := bench.PlanOf(f, &plan); err != nil || !there {
+	if there, err := bench.PlanOf(f, func(raw []byte) error { return json.Unmarshal(raw, &plan) }); err != nil || !there {
 		return nil, 0, err
 	}
 	if g := plan.Grid; g == nil || len(g.Sharings) == 0 || len(plan.Seeds) == 0 {

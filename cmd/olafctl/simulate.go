@@ -155,11 +155,11 @@ func (f *topologyFlags) base(args []string) (*netsim.Topology, error) {
 		if err != nil {
 			return nil, &cli.Exit{Kind: olaf.Usage, Err: err}
 		}
-		return netsim.Parse(args[0], text)
+		return netsim.Parse(f.waits.set, args[0], text)
 	case f.preset != "" && !slices.Contains(presetNames(), f.preset):
 		return nil, cli.UsageError("there is no preset %q%s", f.preset, yamlfile.Suggest(f.preset, f.presets()))
 	case f.preset != "":
-		return netsim.Preset(f.preset, netsim.Scale{})
+		return netsim.Preset(f.waits.set, f.preset, netsim.Scale{})
 	}
 	return nil, cli.UsageError("say what to simulate: a topology file, or --preset %s", strings.Join(f.presets(), "|"))
 }

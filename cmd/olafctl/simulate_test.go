@@ -20,6 +20,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/text"
 )
@@ -75,7 +76,7 @@ type shown struct {
 
 func watching(t *testing.T, runs int, heard at) *shown {
 	t.Helper()
-	topology, err := netsim.Preset("multihop", netsim.Scale{})
+	topology, err := netsim.Preset(system.All(), "multihop", netsim.Scale{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -230,7 +231,7 @@ func TestManyFramesAreAskedFor(t *testing.T) {
 		{10_000, false, "the first seed's frames would take up to", false},
 		{10_000, true, "the first seed's frames take up to", true},
 	} {
-		topology, err := netsim.Preset("multihop", netsim.Scale{WorkersPerCluster: c.workers})
+		topology, err := netsim.Preset(system.All(), "multihop", netsim.Scale{WorkersPerCluster: c.workers})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -273,7 +274,7 @@ func TestOneLineSaysOnce(t *testing.T) {
 
 // TestNamesStayOnTheirLine prints a topology whose name would colour the terminal, and one without a name.
 func TestNamesStayOnTheirLine(t *testing.T) {
-	topology, err := netsim.Preset("multihop", netsim.Scale{})
+	topology, err := netsim.Preset(system.All(), "multihop", netsim.Scale{})
 	if err != nil {
 		t.Fatal(err)
 	}

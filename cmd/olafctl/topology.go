@@ -99,6 +99,8 @@ func newTopologySchemaCmd(env *cli.Env) *cobra.Command {
 		Short:   "Print the JSON schema of topology files, for editors",
 		Example: "  olafctl topology schema > topology.schema.json",
 		Args:    cobra.NoArgs,
-		RunE:    func(*cobra.Command, []string) error { return printText(env, netsim.Schema) },
+		RunE: func(*cobra.Command, []string) error {
+			return printText(env, func() ([]byte, error) { return netsim.Schema(env.Systems) })
+		},
 	}
 }

@@ -214,7 +214,7 @@ func Repeat(ctx context.Context, systems system.Set, f *store.Folder, stream *St
 	again := &ordinals{runs: map[uint32]*results.Run{}}
 	stream.add(again)
 	if fixed.Simulated {
-		err = repeatSimulation(ctx, f, stream)
+		err = repeatSimulation(ctx, systems, f, stream)
 	} else {
 		err = repeatBench(ctx, systems, f, stream)
 	}
@@ -248,12 +248,16 @@ func keptSpec(systems system.Set, f *store.Folder) (Spec, error) {
 	return plan.Spec, err
 }
 
-func repeatSimulation(ctx context.Context, f *store.Folder, stream *Stream) error {
-	var s Simulation
-	if err := f.ReadJSON(planFile, &s); err != nil {
+func repeatSimulation(ctx context.Context, systems system.Set, f *store.Folder, stream *Stream) error {
+	var s *Simulation
+	err := f.Hand(planFile, func(raw []byte) (err error) {
+		s, err = ReadSimulation(systems, raw)
+		return err
+	})
+	if err != nil {
 		return err
 	}
-	_, err := Simulate(ctx, &s, SimulateOptions{Stream: stream})
+	_, err = Simulate(ctx, s, SimulateOptions{Stream: stream})
 	return err
 }
 

@@ -95,9 +95,9 @@ func putPlan(w *store.Writer, p Planned) error {
 	return w.Put(planFile, append(plan, '\n'))
 }
 
-// PlanOf reads the plan of a kept document; false where it was kept without one.
-func PlanOf(f *store.Folder, plan any) (bool, error) {
-	err := f.ReadJSON(planFile, plan)
+// PlanOf gives the plan of a kept document to who reads it; false where it was kept without one.
+func PlanOf(f *store.Folder, read func(raw []byte) error) (bool, error) {
+	err := f.Hand(planFile, read)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

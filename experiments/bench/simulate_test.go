@@ -40,7 +40,7 @@ func twoNetworks(t testing.TB, runs int) *Simulation {
 	t.Helper()
 	s := &Simulation{Experiment: "simulate"}
 	for _, control := range []bool{false, true} {
-		topology, err := netsim.Preset("multihop", netsim.Scale{})
+		topology, err := netsim.Preset(system.All(), "multihop", netsim.Scale{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -235,8 +235,8 @@ func TestASimulationReadsBackAsItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var again Simulation
-	if err := json.Unmarshal(a.Config, &again); err != nil {
+	again, err := ReadSimulation(system.All(), a.Config)
+	if err != nil {
 		t.Fatal(err)
 	}
 	b, err := again.Outline()
@@ -363,7 +363,7 @@ func (c counting) Wants(RunID) bool { return c.frames }
 // BenchmarkSimulate says what measuring and keeping cost beside the simulation itself, per delivered frame.
 func BenchmarkSimulate(b *testing.B) {
 	large := func() *Simulation {
-		topology, err := netsim.Preset("multihop", netsim.Scale{Clusters: 1000, WorkersPerCluster: 100})
+		topology, err := netsim.Preset(system.All(), "multihop", netsim.Scale{Clusters: 1000, WorkersPerCluster: 100})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -372,7 +372,7 @@ func BenchmarkSimulate(b *testing.B) {
 	}
 	small := func() *Simulation {
 		s := large()
-		topology, err := netsim.Preset("multihop", netsim.Scale{})
+		topology, err := netsim.Preset(system.All(), "multihop", netsim.Scale{})
 		if err != nil {
 			b.Fatal(err)
 		}

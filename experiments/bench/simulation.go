@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -64,21 +65,22 @@ func (s *Simulation) Outline() (*Outline, error) {
 	return o, nil
 }
 
-// UnmarshalJSON reads what Outline wrote. Networks whose arrivals were read from a file come without them and cannot run.
-func (s *Simulation) UnmarshalJSON(text []byte) error {
+// ReadSimulation reads what Outline wrote, for systems of a set. Networks whose arrivals were read from a file come without them and
+// cannot run.
+func ReadSimulation(systems system.Set, text []byte) (*Simulation, error) {
 	var file simulationFile
 	if err := json.Unmarshal(text, &file); err != nil {
-		return err
+		return nil, err
 	}
-	*s = Simulation{Experiment: file.Experiment, Seeds: file.Seeds}
+	s := &Simulation{Experiment: file.Experiment, Seeds: file.Seeds}
 	for _, n := range file.Networks {
-		t, err := netsim.Parse(n.Name, n.Topology)
+		t, err := netsim.Parse(systems, n.Name, n.Topology)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		s.Networks = append(s.Networks, Network{n.Name, t})
 	}
-	return nil
+	return s, nil
 }
 
 // What a kept frame takes, and an update inside a merged one, rounded up from BenchmarkSimulate.

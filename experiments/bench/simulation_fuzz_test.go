@@ -2,8 +2,9 @@ package bench
 
 import (
 	"bytes"
-	"encoding/json"
 	"testing"
+
+	"github.com/olafctl/olaf/experiments/system"
 )
 
 // FuzzSimulation reads anything as a simulation that was kept: what is taken tells of itself again as it was read.
@@ -14,16 +15,18 @@ func FuzzSimulation(f *testing.F) {
 	} {
 		f.Add([]byte(seed))
 	}
+	systems := system.All()
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		var s, again Simulation
-		if json.Unmarshal(raw, &s) != nil {
+		s, err := ReadSimulation(systems, raw)
+		if err != nil {
 			return
 		}
 		first, err := s.Outline()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := json.Unmarshal(first.Config, &again); err != nil {
+		again, err := ReadSimulation(systems, first.Config)
+		if err != nil {
 			t.Fatalf("%v in %s", err, first.Config)
 		}
 		if second, err := again.Outline(); err != nil || !bytes.Equal(first.Config, second.Config) {

@@ -9,12 +9,13 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/system"
 )
 
 // What clusters did beside a simulation's statistics is gathered over its runs, and what stood still is said.
 func TestClustersAreGathered(t *testing.T) {
 	for loss, want := range map[float64]string{0: `"stalled_clusters":[0,0]`, 1: `"stalled_clusters":[10,10]`} {
-		top, err := netsim.Preset("multihop", netsim.Scale{})
+		top, err := netsim.Preset(system.All(), "multihop", netsim.Scale{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -53,7 +53,7 @@ func kinds(t *testing.T) map[string]struct {
 	waiting.Network = rl.Network{Kind: rl.Ideal}
 	jobs := workload.Paper(0, 1)
 	jobs.Jobs, jobs.Units, jobs.Ports = 6, 4, 2
-	network, err := netsim.Preset("multihop", netsim.Scale{})
+	network, err := netsim.Preset(system.All(), "multihop", netsim.Scale{})
 	if err != nil {
 		t.Fatal(err)
 	}

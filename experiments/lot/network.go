@@ -41,7 +41,7 @@ func (c Carrier) Simulate(ctx context.Context, spec json.RawMessage, from, n int
 	if err != nil {
 		return nil, err
 	}
-	t, err := netsim.Parse("topology", []byte(cell.Topology))
+	t, err := netsim.Parse(c.Systems, "topology", []byte(cell.Topology))
 	if err != nil {
 		return nil, err
 	}

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 )
 
 func preset(b testing.TB, name string, scale Scale) *Topology {
 	b.Helper()
-	t, err := Preset(name, scale)
+	t, err := Preset(system.All(), name, scale)
 	if err != nil {
 		b.Fatal(err)
 	}

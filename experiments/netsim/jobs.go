@@ -34,7 +34,7 @@ func NewJobs(t *Topology) (*Jobs, error) {
 		return nil, err
 	}
 	j := &Jobs{topology: t, way: way}
-	if j.System, j.Mode, err = t.Waiting.resolve(); err != nil {
+	if j.System, j.Mode, err = t.Waiting.resolve(t.systems); err != nil {
 		return nil, err
 	}
 	j.Options, _ = t.Waiting.options()

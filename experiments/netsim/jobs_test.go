@@ -23,7 +23,7 @@ import (
 // waitingHop is the multi-hop network of Table 3 whose workers wait, for 20 seconds.
 func waitingHop(t testing.TB, w Waiting) *Topology {
 	t.Helper()
-	top, err := Preset("multihop", Scale{Interval2: 300 * olaf.Millisecond})
+	top, err := Preset(system.All(), "multihop", Scale{Interval2: 300 * olaf.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,17 +148,17 @@ func TestWaitingIsObserved(t *testing.T) {
 		if run.Metrics.Of("utilisation").Known() {
 			t.Errorf("%s: nobody knows how long its frames are, but a utilisation of %v", name, run.Metrics.Of("utilisation"))
 		}
-		if w.Loss > 0 && !top.Waiting.sync(t) && r.Totals.Of("flushed") == 0 {
+		if w.Loss > 0 && !top.sync(t) && r.Totals.Of("flushed") == 0 {
 			t.Errorf("%s: links lost nothing: %v", name, r.Totals)
 		}
 	}
 }
 
-func (w *Waiting) sync(t *testing.T) bool {
-	t.Helper()
-	_, mode, err := w.resolve()
+func (t *Topology) sync(tb *testing.T) bool {
+	tb.Helper()
+	_, mode, err := t.Waiting.resolve(t.systems)
 	if err != nil {
-		t.Fatal(err)
+		tb.Fatal(err)
 	}
 	return mode.Sync
 }
@@ -274,7 +274,7 @@ func TestWaitingInAFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := Parse("", text)
+		back, err := Parse(system.All(), "", text)
 		if err != nil || back.Resolve() != nil {
 			t.Fatalf("%v, %v:\n%s", err, back.Resolve(), text)
 		}
@@ -294,7 +294,7 @@ func TestWaitingInAFile(t *testing.T) {
 		"switchml\n    mode: any": `switchml has no mode "any"`,
 		"switchml\n    loss: 2":   "a loss of 2; it must be 0 to 1",
 	} {
-		top, err := Parse("net.yaml", bytes.Replace(text, []byte("system: switchml"), []byte("system: "+change), 1))
+		top, err := Parse(system.All(), "net.yaml", bytes.Replace(text, []byte("system: switchml"), []byte("system: "+change), 1))
 		if err == nil {
 			err = top.Resolve()
 		}

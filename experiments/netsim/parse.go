@@ -6,6 +6,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/yamlfile"
 )
 
@@ -32,10 +33,10 @@ func (e *Error) Error() string {
 // Unwrap makes every Error match ErrTopology.
 func (e *Error) Unwrap() error { return ErrTopology }
 
-// Parse reads a topology file. name is for messages. Unknown fields, wrong types and bad units are refused with their
+// Parse reads a topology file, which may name systems of a set. name is for messages. Unknown fields, wrong types and bad units are refused with their
 // line, all of them at once; what the fields mean together is checked by Check.
-func Parse(name string, text []byte) (*Topology, error) {
-	t := &Topology{File: name}
+func Parse(systems system.Set, name string, text []byte) (*Topology, error) {
+	t := &Topology{File: name, systems: systems}
 	format := yamlfile.Format{
 		Name:   "topology",
 		Hint:   "`olafctl topology show --preset multihop -o yaml` prints one to start from",

@@ -5,6 +5,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/yamlfile"
 )
 
@@ -39,15 +40,15 @@ func Presets() [][2]string {
 	return out
 }
 
-// Preset builds a topology by name. Where scale asks for other numbers of clusters or workers than the preset has, link
+// Preset builds a topology by name, which may be given systems of a set; none is enough for queues alone. Where scale asks for other numbers of clusters or workers than the preset has, link
 // rates grow with the workers and slots with the clusters, so that the load stays the same. The error matches
 // ErrTopology.
-func Preset(name string, scale Scale) (*Topology, error) {
+func Preset(systems system.Set, name string, scale Scale) (*Topology, error) {
 	var names []string
 	for _, p := range presets {
 		if p.name == name {
 			t := p.make()
-			t.Name = name
+			t.Name, t.systems = name, systems
 			return t, t.Rescale(scale)
 		}
 		names = append(names, p.name)

@@ -26,7 +26,7 @@ import (
 
 func mustPreset(t testing.TB, name string, scale Scale) *Topology {
 	t.Helper()
-	topology, err := Preset(name, scale)
+	topology, err := Preset(system.All(), name, scale)
 	if err != nil {
 		t.Fatal(err)
 	}

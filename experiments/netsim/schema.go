@@ -9,10 +9,11 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// Schema is the JSON schema of a topology file, for editors.
-func Schema() ([]byte, error) {
+// Schema is the JSON schema of a topology file, for editors, with systems of a set.
+func Schema(systems system.Set) ([]byte, error) {
+	narrowed := func(name string) map[string]any { return ofField(systems, name) }
 	schema := yamlfile.Schema{
-		ID: TopologySchema, Title: "olafctl topology", Texts: texts, Field: ofField,
+		ID: TopologySchema, Title: "olafctl topology", Texts: texts, Field: narrowed,
 		Required: []string{"duration", "queue", "update", "switches", "servers", "links", "clusters"},
 	}
 	return schema.Of(reflect.TypeFor[Topology]())
@@ -33,14 +34,14 @@ var texts = map[reflect.Type]map[string]any{
 }
 
 // ofField narrows the fields whose type is a plain text.
-func ofField(name string) map[string]any {
+func ofField(systems system.Set, name string) map[string]any {
 	switch name {
 	case "queue":
 		return yamlfile.Choice(engine.Names()...)
 	case "system":
-		return yamlfile.Choice(system.All().Rising().Names()...)
+		return yamlfile.Choice(systems.Rising().Names()...)
 	case "program":
-		return yamlfile.Choice(system.All().Adding().Names()...)
+		return yamlfile.Choice(systems.Adding().Names()...)
 	case "profile":
 		return yamlfile.Choice(engine.Profiles()...)
 	case "schema":

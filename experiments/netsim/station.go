@@ -3,6 +3,7 @@ package netsim
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/node"
@@ -29,7 +30,7 @@ type station struct {
 }
 
 // adding is the system whose switches add up. The error matches system.ErrUnknown.
-func (t *Topology) adding() (*system.System, error) { return system.All().Adding().Find(t.Program) }
+func (t *Topology) adding() (*system.System, error) { return t.systems.Adding().Find(t.Program) }
 
 // AddUp puts the program of s into the switches, and workers that do not wait on them. A sum holds as many updates as the first cluster
 // has workers until H says otherwise.
@@ -53,7 +54,7 @@ func (c *checker) program() {
 	t := c.t
 	if t.Program == "" {
 		if t.H != 0 {
-			c.fail(t.Pos, "h", "h is %d, but switches have no program that adds up; add program: %s", t.H, system.All().Adding().Names()[0])
+			c.fail(t.Pos, "h", "h is %d, but switches have no program that adds up; add program: %s", t.H, strings.Join(t.systems.Adding().Names(), " or "))
 		}
 		return
 	}

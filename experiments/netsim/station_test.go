@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 )
 
 // adding is a preset whose switches add up h updates to a sum.
@@ -33,7 +34,7 @@ func (s sums) Deliver(_, _ int, o *olaf.Observation) {
 func TestSwitchesAddUp(t *testing.T) {
 	const ms = olaf.Millisecond
 	topology := &Topology{
-		Duration: 100 * ms, Seed: 1, Queue: "fifo", Update: 1000, Program: "iswitch", H: 3,
+		Duration: 100 * ms, Seed: 1, Queue: "fifo", Update: 1000, systems: system.All(), Program: "iswitch", H: 3,
 		Switches: []Switch{{Name: "leaf", Slots: 8}, {Name: "root", Slots: 8}}, Servers: []Server{{Name: "ps"}},
 		Links:    []Link{{From: "leaf", To: "root", Rate: olaf.Gbps}, {From: "root", To: "ps", Rate: olaf.Gbps}},
 		Clusters: []Clusters{{ID: 4, Workers: 2, At: Names{"leaf"}}, {ID: 9, Workers: 1, At: Names{"root"}}},

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/results/metric"
 )
@@ -262,7 +263,7 @@ func TestLimits(t *testing.T) {
 		{"server: ps1", "server: a"}, {"server: ps1, ", ""}, {"at: [a, b]", "at: [a, ps1]"}, {"at: [a, b]", "at: []"}, {"at: c, to: ps2, rate", "at: ps1, to: ps2, rate"}, {"at: c, to: ps2, rate", "at: c, to: d, rate"},
 		{"from: b, to: d, link", "from: a, to: d, link"}, {"from: b, to: d, link", "from: d, to: b, link"},
 	} {
-		topology, err := Parse("everything.yaml", []byte(strings.Replace(everything, c[0], c[1], 1)))
+		topology, err := Parse(system.All(), "everything.yaml", []byte(strings.Replace(everything, c[0], c[1], 1)))
 		if err == nil {
 			err = topology.Resolve()
 		}
@@ -284,14 +285,14 @@ func TestLimits(t *testing.T) {
 		fmt.Fprintf(&b, "%g seconds are %s\n", s, spoken(s))
 	}
 	for _, routes := range []string{"{at: b, to: ps1, via: a}", "{at: d, to: ps1, via: c}\n  - {at: c, to: ps1, via: a}"} {
-		topology, err := Parse("loop.yaml", []byte(strings.Replace(everything, "routes:\n", "routes:\n  - "+routes+"\n", 1)))
+		topology, err := Parse(system.All(), "loop.yaml", []byte(strings.Replace(everything, "routes:\n", "routes:\n  - "+routes+"\n", 1)))
 		if err == nil {
 			err = topology.Resolve()
 		}
 		fmt.Fprintf(&b, "a route %q: %v\n", routes, err)
 	}
 	elsewhere := strings.NewReplacer("at: [a, b]", "at: b", "routes:\n", "routes:\n  - {at: d, to: ps1, via: b}\n").Replace(everything)
-	topology, err := Parse("loop.yaml", []byte(elsewhere))
+	topology, err := Parse(system.All(), "loop.yaml", []byte(elsewhere))
 	if err == nil {
 		err = topology.Resolve()
 	}

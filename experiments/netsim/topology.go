@@ -7,6 +7,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/yamlfile"
 )
 
@@ -18,6 +19,7 @@ const TopologySchema = "olafctl.topology/v1"
 type Topology struct {
 	Pos      `yaml:"-"`
 	File     string        `yaml:"-"` // where it was read, for messages
+	systems  system.Set    // that there are to choose from
 	Schema   string        `yaml:"schema"`
 	Name     string        `yaml:"name"`
 	Duration olaf.Duration `yaml:"duration"`         // measured time, after the warm-up

@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/yamlfile"
 )
 
@@ -61,7 +62,7 @@ schedule:
 
 func mustParse(t *testing.T, text string) *Topology {
 	t.Helper()
-	topology, err := Parse("example.yaml", []byte(text))
+	topology, err := Parse(system.All(), "example.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func TestMistakes(t *testing.T) {
 		"full share":        {change(t, "spread: 5%", "spread: 100%"), `share "100%" is not a percentage`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			topology, err := Parse("example.yaml", []byte(c.text))
+			topology, err := Parse(system.All(), "example.yaml", []byte(c.text))
 			if err == nil {
 				err = topology.Resolve()
 			}
@@ -223,14 +224,14 @@ func TestPresetScale(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Preset("multihup", Scale{}); err == nil || !strings.Contains(err.Error(), `did you mean "multihop"?`) {
+	if _, err := Preset(system.All(), "multihup", Scale{}); err == nil || !strings.Contains(err.Error(), `did you mean "multihop"?`) {
 		t.Errorf("%v", err)
 	}
 }
 
 // The schema describes exactly the fields that Parse knows, and accepts what it accepts.
 func TestSchema(t *testing.T) {
-	text, err := Schema()
+	text, err := Schema(system.All())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -365,7 +366,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("switches: [{name: a, slots: 1}]")
 	f.Add("clusters: [{at: [a, b], phase: 1ms..2ms, spread: 5%}]")
 	f.Fuzz(func(t *testing.T, text string) {
-		topology, err := Parse("f", []byte(text))
+		topology, err := Parse(system.All(), "f", []byte(text))
 		if err != nil {
 			if !errors.Is(err, ErrTopology) {
 				t.Fatalf("%v", err)

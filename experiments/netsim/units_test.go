@@ -233,7 +233,7 @@ func TestRescaleKeepsTheLoad(t *testing.T) {
 		}
 	})
 	for _, s := range []Scale{{Clusters: -1}, {WorkersPerCluster: -1}} {
-		if _, err := Preset("single", s); !errors.Is(err, ErrTopology) || !strings.Contains(err.Error(), "both must be positive") {
+		if _, err := Preset(system.All(), "single", s); !errors.Is(err, ErrTopology) || !strings.Contains(err.Error(), "both must be positive") {
 			t.Errorf("%+v: %v", s, err)
 		}
 	}
@@ -374,7 +374,7 @@ func TestLineOfWhatIsExpected(t *testing.T) {
 	}{
 		{text + "expect: x.yaml\n", "t.yaml", wrong, "t.yaml:3: "}, {text + "expect: x.yaml\n", "t.yaml", other, ""}, {text, "t.yaml", wrong, ""}, {text + "expect: x.yaml\n", "", wrong, ""},
 	} {
-		top, err := Parse(c.file, []byte(c.text))
+		top, err := Parse(system.All(), c.file, []byte(c.text))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -500,6 +500,7 @@ func TestTitles(t *testing.T) {
 		"fifo: fifo": {Queue: "fifo"}, "olaf tc: olaf": {Queue: "olaf", Control: Control{Enabled: true}}, "iswitch async: iswitch": {Queue: "fifo", Waiting: &Waiting{System: "iswitch", Mode: "async"}},
 		"switchml sync: switchml": {Queue: "fifo", Control: Control{Enabled: true}, Waiting: &Waiting{System: "switchml"}}, "unheard: unheard": {Queue: "fifo", Waiting: &Waiting{System: "unheard"}},
 	} {
+		top.systems = system.All()
 		if got := top.Title() + ": " + top.System(); got != want {
 			t.Errorf("%s, want %s", got, want)
 		}
@@ -623,7 +624,7 @@ func TestCablesFailBothWays(t *testing.T) {
 // A circle that one route makes is told in the line of that route, wherever the way ends that shows it.
 func TestLineOfOneRoute(t *testing.T) {
 	for name, homes := range map[string]string{"from before the route": "a", "from the route": "b"} {
-		topology, err := Parse("circle.yaml", []byte(strings.Join([]string{
+		topology, err := Parse(system.All(), "circle.yaml", []byte(strings.Join([]string{
 			"schema: " + TopologySchema, "name: circle", "duration: 1s", "seed: 1", "queue: fifo", "update: 64B", "switches: [{name: a, slots: 1}, {name: b, slots: 1}]", "servers: [{name: ps}]",
 			"links: [{from: a, to: b, rate: 1Gbps}, {from: b, to: ps, rate: 1Gbps}]", "routes:", "  - {at: b, to: ps, via: a}", "clusters: [{id: 0, workers: 1, at: " + homes + ", period: 1s}]", "",
 		}, "\n")))

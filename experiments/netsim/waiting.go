@@ -54,9 +54,8 @@ func (w *Waiting) options() (o system.Options, given []string) {
 	return o, given
 }
 
-// resolve finds the system and how its workers go about it. The error matches system.ErrUnknown or system.ErrOptions.
-func (w *Waiting) resolve() (*system.System, *system.Mode, error) {
-	all := system.All()
+// resolve finds the system in a set, and how its workers go about it. The error matches system.ErrUnknown or system.ErrOptions.
+func (w *Waiting) resolve(all system.Set) (*system.System, *system.Mode, error) {
 	s, err := all.Waiting().Find(w.System)
 	if err != nil {
 		return nil, nil, err
@@ -79,7 +78,7 @@ func (c *checker) waiting() {
 	if w == nil {
 		return
 	}
-	s, _, err := w.resolve()
+	s, _, err := w.resolve(c.t.systems)
 	switch {
 	case err != nil:
 		c.errs = append(c.errs, c.t.locate(w.Pos, "system", err))
@@ -123,7 +122,7 @@ func (t *Topology) System() string {
 func (t *Topology) Title() string {
 	switch {
 	case t.Waiting != nil:
-		if _, mode, err := t.Waiting.resolve(); err == nil {
+		if _, mode, err := t.Waiting.resolve(t.systems); err == nil {
 			return t.Waiting.System + " " + mode.Name
 		}
 	case t.Control.Enabled:

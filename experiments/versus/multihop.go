@@ -154,7 +154,7 @@ func (k *crosser) cross(ctx context.Context, set system.Set, c *hopConfig, perio
 	if err != nil {
 		return nil, err
 	}
-	t, err := netsim.Preset(c.Topology, netsim.Scale{Interval: c.Period1, Interval2: period2})
+	t, err := netsim.Preset(set, c.Topology, netsim.Scale{Interval: c.Period1, Interval2: period2})
 	if err != nil {
 		return nil, err
 	}

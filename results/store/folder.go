@@ -86,11 +86,16 @@ func (f *Folder) ReadFile(name string) ([]byte, error) {
 
 // ReadJSON decodes a file of the run into v.
 func (f *Folder) ReadJSON(name string, v any) error {
+	return f.Hand(name, func(raw []byte) error { return json.Unmarshal(raw, v) })
+}
+
+// Hand gives a file of the run to who reads it. What they can't read is damaged.
+func (f *Folder) Hand(name string, read func(raw []byte) error) error {
 	raw, err := f.ReadFile(name)
 	if err != nil {
 		return err
 	}
-	if err := json.Unmarshal(raw, v); err != nil {
+	if err := read(raw); err != nil {
 		return damaged(f.ID(), fmt.Errorf("%s: %w", name, err))
 	}
 	return nil

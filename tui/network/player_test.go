@@ -11,13 +11,14 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/tui/pace"
 	"github.com/olafctl/olaf/tui/tuitest"
 )
 
 // preset is a network that comes with the program, for 15 s; it panics where there is none.
 func preset(name string, scale netsim.Scale) *netsim.Topology {
-	topology, err := netsim.Preset(name, scale)
+	topology, err := netsim.Preset(system.All(), name, scale)
 	if err != nil {
 		panic(err)
 	}

@@ -74,7 +74,7 @@ var (
 )
 
 func (c *MultiHopConfig) topology(v variant) (*netsim.Topology, error) {
-	t, err := netsim.Preset("multihop", netsim.Scale{Interval: c.Period1, Interval2: c.Period2, Jitter: &c.Jitter})
+	t, err := netsim.Preset(nil, "multihop", netsim.Scale{Interval: c.Period1, Interval2: c.Period2, Jitter: &c.Jitter})
 	if err != nil {
 		return nil, err
 	}
