@@ -43,6 +43,7 @@ func newTestbedDemoCmd(env *cli.Env) *cobra.Command {
 		out   cli.Format
 		short bool
 		mode  string
+		film  pictureFlags
 		c     = demo.Config{Job: endpoints.Job{ID: 1, Lanes: 256}, Line: demoLine, Rate: demoRate}
 	)
 	cmd := &cobra.Command{
@@ -52,7 +53,7 @@ func newTestbedDemoCmd(env *cli.Env) *cobra.Command {
 kernel of the switch add with the XDP program xagg; start the workers and the server as processes; and hold every value of every
 sum and what the kernel counted. Workers leave out packets now and then, so that what is missing is found and sent again.
 It needs root, or the rights that 'olafctl testbed doctor' lists. Afterwards nothing of it is left.`,
-		Example: "  sudo olafctl testbed demo\n  sudo olafctl testbed demo --short -o json",
+		Example: "  sudo olafctl testbed demo\n  sudo olafctl testbed demo --short -o json\n  sudo olafctl testbed demo --record demo.svg",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if short {
@@ -70,22 +71,7 @@ It needs root, or the rights that 'olafctl testbed doctor' lists. Afterwards not
 			}
 			c.Mode = xdp.Mode(mode)
 			c.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
-			c.Say = func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) }
-			before := links()
-			report, err := demo.Run(cmd.Context(), c)
-			if err != nil {
-				return ended(err)
-			}
-			if left := links(); left != before {
-				return fmt.Errorf("%w: interfaces were %s before and are %s now", demo.ErrWrong, before, left)
-			}
-			if out == cli.JSON {
-				return cli.WriteJSON(env.Stdout, struct {
-					cli.Head
-					*demo.Report
-				}{cli.Head{Schema: "olafctl.demo/v2"}, report})
-			}
-			return printDemo(env, &c, report)
+			return film.record(cmd, env, func(env *cli.Env) error { return runDemo(cmd.Context(), env, &c, out) })
 		},
 	}
 	flags := cmd.Flags()
@@ -99,8 +85,29 @@ It needs root, or the rights that 'olafctl testbed doctor' lists. Afterwards not
 	flags.BoolVar(&short, "short", false, "3 vectors of 16,384 values, as fast as it goes: a second")
 	cli.Choose(cmd, &mode, "mode", "where in the kernel the program meets packets: native|generic", string(xdp.Native), string(xdp.Generic))
 	mode = string(xdp.Native)
+	film.add(cmd)
 	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
 	return cmd
+}
+
+// runDemo plays a demo, and holds that nothing of it is left.
+func runDemo(ctx context.Context, env *cli.Env, c *demo.Config, out cli.Format) error {
+	c.Say = func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) }
+	before := links()
+	report, err := demo.Run(ctx, *c)
+	if err != nil {
+		return ended(err)
+	}
+	if left := links(); left != before {
+		return fmt.Errorf("%w: interfaces were %s before and are %s now", demo.ErrWrong, before, left)
+	}
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
+			*demo.Report
+		}{cli.Head{Schema: "olafctl.demo/v2"}, report})
+	}
+	return printDemo(env, c, report)
 }
 
 // links names the interfaces of this namespace.
