@@ -12,33 +12,20 @@ import (
 	"testing"
 )
 
-// asking are the files below cmd that build the set of systems, or of programs, in place of being handed it, each with its reason.
-// A name on this list is a debt: nothing new goes there.
-var asking = map[string]string{}
-
 // builders are the functions that build a set, or find something in one that they build, by the package that declares them.
 var builders = map[string][]string{
-	"github.com/olafctl/olaf/experiments/system":    {"All", "Declared"},
+	"github.com/olafctl/olaf/experiments/system":    {"All"},
 	"github.com/olafctl/olaf/fpga/program/programs": {"All", "Built", "Open", "Name"},
 }
 
 // TestSetsAreHandedDown reads every file that is no test: only what is a program by itself builds the sets of systems and programs,
 // and those rooms that are parts of one; whoever is below is handed them.
 func TestSetsAreHandedDown(t *testing.T) {
-	found := map[string]bool{}
 	for folder, files := range sources(t) {
 		for file, tree := range files {
-			if file = filepath.ToSlash(file); program(filepath.ToSlash(folder), tree) || !asks(tree) {
-				continue
+			if !program(filepath.ToSlash(folder), tree) && asks(tree) {
+				t.Errorf("%s builds the set of what there is: take it as a value from who calls (docs/extending.md)", filepath.ToSlash(file))
 			}
-			if found[file] = true; asking[file] == "" {
-				t.Errorf("%s builds the set of what there is: take it as a value from who calls (docs/extending.md)", file)
-			}
-		}
-	}
-	for file := range asking {
-		if !found[file] {
-			t.Errorf("%s is listed, and is handed what it needs: take it off the list", file)
 		}
 	}
 }
@@ -78,7 +65,6 @@ func TestAsks(t *testing.T) {
 	const systems, all = `"github.com/olafctl/olaf/experiments/system"`, `"github.com/olafctl/olaf/fpga/program/programs"`
 	for text, want := range map[string]bool{
 		"import " + systems + "; var x = system.All()":                    true,
-		"import " + systems + "; var x = system.Declared":                 true,
 		"import " + systems + "; var x system.Set":                        false,
 		"import s " + systems + "; var x = s.All()":                       true,
 		"import . " + systems + "; var x = All()":                         true,

@@ -1,7 +1,7 @@
 // Package system says what a published way to aggregate is made of: its switch program, the discipline of its ports, the
 // endpoints of its workers and servers, what its runs count and measure. The set of systems is a value that cmd builds, without
-// registration, and a new one is a file here. Rooms above find systems in a set that they are handed; those that read a name from a
-// file still build the set themselves, and are listed in the root test TestSetsAreHandedDown.
+// registration, and a new one is a file here. Rooms above find systems in a set that they are handed, also those that read a name from
+// a file; the root test TestSetsAreHandedDown holds them to it.
 package system
 
 import (
@@ -352,11 +352,7 @@ var queued = metric.OfQueue(engine.Flow(), engine.Sums())
 // Queued declares the runs of what passes one queue, and of a network that is taken as one.
 func Queued() *metric.Declaration { return queued }
 
-// Declared finds what the runs of a system declare, by the system's name; nil where there is none of that name. Runs that
-// passed a queue alone have none.
-func Declared(system string) *metric.Declaration { return All().Declared(system) }
-
-// Declared is Declared for some systems.
+// Declared finds what the runs of a system declare, by the system's name; nil where there is none of that name.
 func (s Set) Declared(system string) *metric.Declaration {
 	if system == queued.System {
 		return queued
