@@ -26,15 +26,9 @@ type loopFlags struct {
 // slotRanges is the flag of slots that are each job's alone.
 const slotRanges = "slot-ranges"
 
-// systemOptions are those that only some systems take.
-var systemOptions = []string{
-	system.OptionPacket, system.OptionWindow, system.OptionTimeout, system.OptionRecovery, system.OptionProfile, system.OptionSharing,
-	system.OptionCongestion, system.OptionWrap,
-}
-
 // loopOnly are the flags that mean nothing to workers that do not wait, openOnly those that mean nothing to workers that do.
 var (
-	loopOnly = append([]string{"jobs", "fan", "aggregators", "model", "fraction", "compute", "spread", "delay", "loss", "racks", "limit", slotRanges}, systemOptions...)
+	loopOnly = append([]string{"jobs", "fan", "aggregators", "model", "fraction", "compute", "spread", "delay", "loss", "racks", "limit", slotRanges}, waitingOptions()...)
 	openOnly = []string{
 		"rate", "line-rate", "burst", "size", "cluster-sigma", "active-clusters", "trace", "trace-averaging", "trace-spread", "trace-limit", system.OptionH, "topology", "accelerator",
 		"profile", "ports", "dequeue-cycles", "merge-cycles", "reward-filter", "reward-threshold", "time-scale",
@@ -102,7 +96,7 @@ func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec 
 		}
 		return nil
 	}
-	if err := refuseOptions(env.Systems, given, spec.Queue); err != nil {
+	if err := refuseOptions(given, spec); err != nil {
 		return err
 	}
 	if spec.Loop == nil {
@@ -162,14 +156,22 @@ func loopsOn(env *cli.Env, device string, spec *bench.Spec) error {
 	return nil
 }
 
-// refuseOptions refuses those that mean nothing to the system under test.
-func refuseOptions(set system.Set, given func(string) bool, name string) error {
-	found, err := set.Find(name)
-	if err != nil || !found.Looped() {
-		return nil // the specification says so better
+// waitingOptions are the options of a system that mean nothing to workers that do not wait: all but slots, which queues have as well.
+func waitingOptions() []string {
+	return slices.DeleteFunc(bench.LoopOptions(), func(o string) bool { return o == system.OptionSlots })
+}
+
+// refuseOptions refuses those that mean nothing to the systems that run.
+func refuseOptions(given func(string) bool, spec *bench.Spec) error {
+	for _, o := range bench.LoopOptions() {
+		if !given(o) && !(o == system.OptionSlots && (given(slotRanges) || given("aggregators"))) {
+			continue
+		}
+		if err := spec.RefuseOptions(o); err != nil {
+			return err
+		}
 	}
-	options := slices.DeleteFunc(slices.Clone(systemOptions), func(o string) bool { return !given(o) })
-	return found.Modes[0].Refuse(found, options)
+	return nil
 }
 
 // specFields are the flags that give a field of a specification.

@@ -81,7 +81,7 @@ func (f *File) closeLoop(format yamlfile.Format, text []byte) error {
 	}
 	f.Loop = again.Loop
 	f.Close(func(field string) bool { _, given := f.lines[field]; return given }, false)
-	return nil
+	return f.Locate(f.unheard())
 }
 
 // findTrace loads the trace, and says of it again what the file says.

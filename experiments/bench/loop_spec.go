@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -83,7 +84,10 @@ func (s *Spec) Close(given func(field string) bool, measured bool) {
 	rate, workers, runs := LoopRate, LoopWorkers, LoopRuns
 	if measured {
 		rate, workers, runs = MeasuredRate, MeasuredWorkers, MeasuredRuns
-		s.Loop.Delay, s.Loop.Timeout = 0, MeasuredTimeout
+		s.Loop.Delay = 0
+		if s.RefuseOptions(system.OptionTimeout) == nil {
+			s.Loop.Timeout = MeasuredTimeout
+		}
 	}
 	for field, usual := range map[string]func(){
 		"workload.workers": func() { w.Workers = workers }, "workload.clusters": func() { w.Clusters = 1 },
@@ -94,6 +98,71 @@ func (s *Spec) Close(given func(field string) bool, measured bool) {
 			usual()
 		}
 	}
+}
+
+// loopOption is an option of a system that a loop can say.
+type loopOption struct {
+	name  string // of its flag
+	field string // of the specification
+	said  func(*Spec) bool
+}
+
+// loopOptions are all of them. Slots that each job has to itself are slots, too.
+var loopOptions = []loopOption{
+	{system.OptionSlots, "slots", func(s *Spec) bool { return s.Slots != 0 }},
+	{system.OptionSlots, "loop.slot_ranges", func(s *Spec) bool { return len(s.Loop.Ranges) > 0 }},
+	{system.OptionPacket, "loop.packet", func(s *Spec) bool { return s.Loop.Packet != 0 }},
+	{system.OptionWindow, "loop.window", func(s *Spec) bool { return s.Loop.Window != 0 }},
+	{system.OptionTimeout, "loop.timeout", func(s *Spec) bool { return s.Loop.Timeout != 0 }},
+	{system.OptionRecovery, "loop.recovery", func(s *Spec) bool { return s.Loop.Recovery != "" }},
+	{system.OptionProfile, "loop.program_profile", func(s *Spec) bool { return s.Loop.Profile != "" }},
+	{system.OptionSharing, "loop.sharing", func(s *Spec) bool { return s.Loop.Sharing != "" }},
+	{system.OptionCongestion, "loop.congestion", func(s *Spec) bool { return s.Loop.Congestion }},
+	{system.OptionWrap, "loop.wrap", func(s *Spec) bool { return s.Loop.Wrap }},
+}
+
+// LoopOptions are the options of a system that a loop can say, by the names of their flags.
+func LoopOptions() (names []string) {
+	for i := range loopOptions {
+		if o := &loopOptions[i]; !slices.Contains(names, o.name) {
+			names = append(names, o.name)
+		}
+	}
+	return names
+}
+
+// RefuseOptions refuses options, by the names of their flags, that mean nothing to any of the systems that run, as the one under test
+// puts it. The error matches system.ErrOptions. A specification is not refused for them once it is made: runs are kept that say more
+// than their system listened to.
+func (s *Spec) RefuseOptions(given ...string) error {
+	var refused error
+	for _, name := range s.Queues() {
+		found, err := s.all().Find(name)
+		if err != nil || !found.Looped() {
+			continue // the specification says so better
+		}
+		mode := found.Modes[0]
+		mode.Takes = slices.DeleteFunc(slices.Clone(mode.Takes), func(o string) bool { return !slices.Contains(LoopOptions(), o) })
+		if err = mode.Refuse(found, given); err == nil {
+			return nil
+		}
+		refused = cmp.Or(refused, err)
+	}
+	return refused
+}
+
+// unheard refuses what a file says of a loop that no system listens to, with the field that says it.
+func (s *Spec) unheard() error {
+	for i := range loopOptions {
+		o := &loopOptions[i]
+		if !o.said(s) {
+			continue
+		}
+		if err := s.RefuseOptions(o.name); err != nil {
+			return olaf.InField(o.field, err)
+		}
+	}
+	return nil
 }
 
 // MaxLoopValues is as much as the packets of a vector can be numbered, with the smallest packets that there are.

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -235,5 +236,54 @@ func TestLoopInAFile(t *testing.T) {
 	}
 	if f, err := ParseFile(system.All(), "one.yaml", []byte("system: switchml\n")); err != nil || f.Loop == nil || f.Workload.Workers != LoopWorkers {
 		t.Errorf("%+v %v", f, err)
+	}
+}
+
+// TestLoopOptionsInAFile holds that a file says to each system what its workers listen to, and that what else it says is refused in its line.
+func TestLoopOptionsInAFile(t *testing.T) {
+	lines := map[string]string{
+		"slots": "slots: 512\nloop: {}\n", "packet": "loop:\n  packet: 1024B\n", "window": "loop:\n  window: 8\n", "timeout": "loop:\n  timeout: 1ms\n",
+		"recovery": "loop:\n  recovery: none\n", "program-profile": "loop:\n  program_profile: paper\n", "sharing": "loop:\n  sharing: static\n",
+		"congestion": "loop:\n  congestion: true\n", "wrap": "loop:\n  wrap: true\n",
+	}
+	if len(lines) != len(LoopOptions()) {
+		t.Fatalf("%d options, %d tried", len(LoopOptions()), len(lines))
+	}
+	for _, found := range system.All().Looped() {
+		for option, says := range lines {
+			_, err := ParseFile("loop.yaml", []byte("system: "+found.Name+"\n"+says))
+			if slices.Contains(found.Modes[0].Takes, option) {
+				if err != nil {
+					t.Errorf("%s takes %s: %v", found.Name, option, err)
+				}
+				continue
+			}
+			line := 1 + strings.Count(says, "\n")
+			if option == "slots" {
+				line = 2
+			}
+			want := fmt.Sprintf("loop.yaml:%d: bad options of a system: --%s means nothing to %s in mode sync, which takes ", line, option, found.Name)
+			if kind, _ := olaf.KindOf(err); err == nil || !strings.HasPrefix(err.Error(), want) || kind != olaf.Usage || strings.Contains(err.Error(), "--h,") {
+				t.Errorf("%v, want %q", err, want)
+			}
+		}
+	}
+	if _, err := ParseFile("loop.yaml", []byte("system: ps\nloop:\n  slot_ranges: [0-3]\n")); err == nil || !strings.Contains(err.Error(), "loop.yaml:3: ") {
+		t.Errorf("ranges of nothing: %v", err)
+	}
+	if _, err := ParseFile("loop.yaml", []byte("system: ps\nversus: atp\nloop:\n  window: 8\n")); err != nil {
+		t.Errorf("a window of the system beside it: %v", err)
+	}
+}
+
+// TestUsualTimeoutOnWires holds that workers are given a silence where some listen to one, so that what is printed is read back.
+func TestUsualTimeoutOnWires(t *testing.T) {
+	for of, want := range map[string]olaf.Duration{"ps": 0, "switchml": MeasuredTimeout} {
+		s := DefaultSpec()
+		s.Queue = of
+		s.Close(func(string) bool { return false }, true)
+		if s.Loop.Timeout != want {
+			t.Errorf("%s: %v, want %v", of, s.Loop.Timeout, want)
+		}
 	}
 }
