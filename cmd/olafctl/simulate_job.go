@@ -59,7 +59,7 @@ func (f *jobFlags) add(cmd *cobra.Command) {
 // addSystemOptions adds what users may choose about a system wherever its hosts run.
 func addSystemOptions(cmd *cobra.Command, o *system.Options) {
 	flags := cmd.Flags()
-	cli.AddCount(flags, &o.H, system.OptionH, "iswitch: vectors that complete a sum; the number of children if not given")
+	cli.AddCount(flags, &o.H, system.OptionH, "iswitch: vectors that complete a sum, in mode sync one of every child; the number of children if not given")
 	flags.IntVar(&o.Bound, system.OptionBound, system.DefaultBound, "iswitch async: staleness S beyond which a gradient is discarded")
 	flags.StringVar(&o.Profile, system.OptionProfile, "", "iswitch sync: isw-1, the paper's frames, or isw-x, ours with rounds and a bitmap; atp: p4ml, the released code, or paper, for racks")
 	flags.StringVar(&o.Recovery, system.OptionRecovery, "", "what workers do about loss: iswitch sync help|fbcast|none, atp resend|none")

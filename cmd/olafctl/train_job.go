@@ -90,7 +90,10 @@ func (f *trainFlags) training(cmd *cobra.Command) (*lot.Training, error) {
 	}
 	t.Job.Mode = spec.Mode.Name
 	t.Config.Network = rl.Network{Kind: rl.Ideal} // the job is the network
-	return t, t.Config.Check()
+	if err := t.Config.Check(); err != nil {
+		return nil, err
+	}
+	return t, job.CheckTraining(&t.Config, spec)
 }
 
 // runJob trains one job on simulated hosts.

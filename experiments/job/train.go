@@ -72,6 +72,16 @@ func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl
 	return out, nil
 }
 
+// CheckTraining says why Train can't build hosts and switches, before anything plays.
+func CheckTraining(c *rl.Config, s *Spec) (err error) {
+	played := *s
+	played.Options.Floats, played.Network.Workers, played.Job.Layout.Values = true, c.Workers, ppo.Params
+	if played.Job.Updates, err = closed.Rounds(c.Iterations); err != nil {
+		return err
+	}
+	return played.Check()
+}
+
 // training is the learning beside a simulated job.
 type training struct {
 	config  *rl.Config

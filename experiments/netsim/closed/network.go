@@ -223,9 +223,25 @@ func (s *sim) admit(parts *system.Parts, p program.Program, at, j int) error {
 	}
 	job := s.jobAt(parts, at, j)
 	if parts.Fan > len(job.Members) && at == 0 && s.sync {
-		return fmt.Errorf("%w: H is %d, but the root has %d children, each of which contributes once a round", ErrConfig, parts.Fan, len(job.Members))
+		return fmt.Errorf("%w: H is %d, but the root has %d children, each of which contributes once a round; leave H out", ErrConfig, parts.Fan, len(job.Members))
 	}
 	return p.Configure(job)
+}
+
+// closesEarly refuses sums of fewer vectors than a switch has children, of workers that wait for the sum of all. Run plays them all the same, as
+// runs are kept that did.
+func (s *sim) closesEarly(parts *system.Parts) error {
+	for j := range s.jobs {
+		at := 0
+		if s.places != nil {
+			at = s.places[j]
+		}
+		if children := len(s.switches[at].members[j]); s.sync && parts.Fan > 0 && parts.Fan < children {
+			return fmt.Errorf("%w: H is %d, but a switch has %d children: a sum would close without everybody, and all wait for that of all; leave H out, or take mode async, whose workers do not wait",
+				ErrConfig, parts.Fan, children)
+		}
+	}
+	return nil
 }
 
 // jobAt is a job as a switch knows it.

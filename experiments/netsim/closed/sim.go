@@ -120,10 +120,13 @@ func Run(ctx context.Context, net Network, job Job, parts system.Parts, sync boo
 }
 
 // Jobs are what the root switch is told of its jobs by Run with these arguments, or why hosts and switches can't be built of
-// them. Nothing plays.
+// them, or not of what makes sense. Nothing plays.
 func Jobs(net Network, job Job, parts system.Parts, sync bool) ([]program.Job, error) {
 	s, err := set(&net, &job, &parts, sync, 0)
 	if err != nil || parts.Program == nil || net.Tree != nil {
+		return nil, err
+	}
+	if err := s.closesEarly(&parts); err != nil {
 		return nil, err
 	}
 	jobs := make([]program.Job, s.jobs)

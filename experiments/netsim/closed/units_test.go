@@ -600,3 +600,29 @@ func TestJobsOfTheRoot(t *testing.T) {
 		t.Errorf("nobody hears of a server that is gone: %+v, %v", r, err)
 	}
 }
+
+// Who asks whether hosts that wait for the sum of all can be built hears that one of fewer is none; runs that were kept play.
+func TestSumsThatCloseEarly(t *testing.T) {
+	job := Job{Layout: endpoint.Layout{Values: 4, PerPacket: 4}, Updates: 1}
+	racks := lab(6)
+	racks.PerRack = 2
+	hops := hilly(4, 0)
+	for name, c := range map[string]struct {
+		n        Network
+		children int
+	}{"one switch": {lab(4), 4}, "racks": {racks, 3}, "hops": {hops, 4}} {
+		for h := range c.children + 1 {
+			parts := systemParts(t, "iswitch", system.Options{PerRack: c.n.PerRack, H: h})
+			_, err := Jobs(c.n, job, parts, true)
+			if early := h > 0 && h < c.children; early != errors.Is(err, ErrConfig) || early && !strings.Contains(err.Error(), fmt.Sprintf("H is %d, but a switch has %d children", h, c.children)) {
+				t.Errorf("%s, H = %d: %v", name, h, err)
+			}
+			if _, err := Jobs(c.n, job, parts, false); err != nil {
+				t.Errorf("%s, H = %d, async: %v", name, h, err)
+			}
+			if _, err := Run(t.Context(), c.n, job, parts, true, 1); err != nil {
+				t.Errorf("%s, H = %d played: %v", name, h, err)
+			}
+		}
+	}
+}
