@@ -3,6 +3,7 @@ package job
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // What a job has no number of says the reason that is its own, and not that runs hung which did not; of runs that hung it says that.
@@ -80,4 +82,52 @@ func TestGoodputStandsBesideItsCeiling(t *testing.T) {
 	if all, err = Sheets([]byte(strings.Replace(string(document), `"ceiling_bps":9518855656,`, "", 1))); err != nil || all[0].Rows[at+1][2].Kind == all[0].Rows[at][2].Kind {
 		t.Errorf("%v: of a job that was kept before there was a ceiling the workbook says %v", err, all[0].Rows[at+1])
 	}
+}
+
+// Every line of the table is of one run: two runs of the same show what one shows, and of two that differ the mean between them. Runs that hung count only
+// where all did.
+func TestTableIsOfOneRun(t *testing.T) {
+	counted := func(seeds ...uint64) (*Report, string) {
+		t.Helper()
+		p := &Plan{Title: "one", Seeds: seeds, Jobs: []*Spec{jobOf(t, "switchml", system.Options{}, 0, 0.02)}}
+		r, err := p.Run(context.Background(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r, printed(t, r)
+	}
+	r, one := counted(1)
+	of := func(r *Report, i int) int64 { return r.Outcomes[0].Runs[i].Endpoints.Of("packets_resent") }
+	if _, twice := counted(1, 1); line(twice, "Packets sent") != line(one, "Packets sent") || line(twice, "Frames lost") != line(one, "Frames lost") ||
+		!strings.Contains(twice, "MEAN OF A RUN") || strings.Contains(one, "MEAN") || of(r, 0) == 0 {
+		t.Errorf("one run:\n%s\nand twice:\n%s", one, twice)
+	}
+	r, both := counted(1, 2)
+	n := r.Outcomes[0].counted(func(run *closed.Result) *olaf.Counts { return &run.Endpoints }, "packets_resent")
+	if a, b := of(r, 0), of(r, 1); a == b || float64(n.Mean) != float64(a+b)/2 || line(both, "Packets resent") != cell(&closed.Row{}, &n) {
+		t.Errorf("%d and %d were sent again, %v in the mean, which the table says as %q", a, b, n.Mean, line(both, "Packets resent"))
+	}
+	r.Outcomes[0].Runs[1].Hung, r.Outcomes[0].Hung = true, 1
+	if got := line(printed(t, r), "Packets resent"); got != fmt.Sprint(of(r, 0)) {
+		t.Errorf("beside a run that hung %d were sent again, which the table says as %q", of(r, 0), got)
+	}
+}
+
+func printed(t *testing.T, r *Report) string {
+	t.Helper()
+	var b strings.Builder
+	if err := r.WriteText(&b, text.View{}); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// line is what a table says in a line.
+func line(table, title string) string {
+	for one := range strings.Lines(table) {
+		if rest, found := strings.CutPrefix(one, title+"  "); found {
+			return strings.TrimSpace(rest)
+		}
+	}
+	return "nothing"
 }

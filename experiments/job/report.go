@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf"
@@ -352,7 +353,8 @@ func (o *Outcome) line(name, unit string, n *results.Statistic) []string {
 		text.Exact(n.Min), text.Exact(n.Max), fmt.Sprint(n.N)}
 }
 
-// WriteText prints the answer, then a line a number with a column a system, then what endpoints and programs counted.
+// WriteText prints the answer, then a line a number with a column a system, then what endpoints and programs counted, all of one run in the
+// mean.
 func (r *Report) WriteText(w io.Writer, v text.View) error {
 	p := text.NewPage(w, v)
 	p.Say("", "%s", r.Title)
@@ -360,7 +362,7 @@ func (r *Report) WriteText(w io.Writer, v text.View) error {
 		p.Say("", "%s", line)
 	}
 	p.Printf("\n")
-	g := &table.Grid{Keys: 1, Columns: []table.GridColumn{{Header: ""}}}
+	g := &table.Grid{Keys: 1, Columns: []table.GridColumn{{Header: r.heading()}}}
 	for _, o := range r.Outcomes {
 		g.Columns = append(g.Columns, table.GridColumn{Header: strings.ToUpper(o.Spec.Name()), Right: true})
 	}
@@ -373,9 +375,12 @@ func (r *Report) WriteText(w io.Writer, v text.View) error {
 			})
 		}
 	}
-	r.addCounts(g, func(o *Outcome) olaf.Counts { return o.Endpoints })
-	r.addCounts(g, func(o *Outcome) olaf.Counts { return o.Program })
+	r.addCounts(g, func(run *closed.Result) *olaf.Counts { return &run.Endpoints })
+	r.addCounts(g, func(run *closed.Result) *olaf.Counts { return &run.Program })
 	p.Grid(g)
+	if len(r.Seeds) > 1 {
+		p.Say("- ", "numbers and counts are those of one run: means over the runs that came to their end, ± half of their 95 %% interval, and over all runs where none did")
+	}
 	for _, s := range r.Statements {
 		p.Say("- ", "%s", s)
 	}
@@ -390,35 +395,51 @@ func (r *Report) add(g *table.Grid, title string, of func(*Outcome) string) {
 	g.Add(row...)
 }
 
+// heading says what the numbers of several runs are.
+func (r *Report) heading() string {
+	if len(r.Seeds) > 1 {
+		return "MEAN OF A RUN"
+	}
+	return ""
+}
+
 // addCounts lists the counters of which any system counted something.
-func (r *Report) addCounts(g *table.Grid, of func(*Outcome) olaf.Counts) {
+func (r *Report) addCounts(g *table.Grid, of func(*closed.Result) *olaf.Counts) {
 	said := map[string]bool{}
 	for _, o := range r.Outcomes {
-		if of(o).Ledger() == nil {
+		if len(o.Runs) == 0 || of(o.Runs[0]).Ledger() == nil {
 			continue
 		}
-		for _, c := range of(o).Ledger().Counters {
+		for _, c := range of(o.Runs[0]).Ledger().Counters {
 			if said[c.Name] || !r.counted(of, c.Name) {
 				continue
 			}
 			said[c.Name] = true
+			row := closed.Row{Unit: c.Unit}
 			r.add(g, c.Title, func(o *Outcome) string {
-				if of(o).Index(c.Name) < 0 {
-					return text.Missing
-				}
-				return fmt.Sprint(of(o).Of(c.Name))
+				n := o.counted(of, c.Name)
+				return cell(&row, &n)
 			})
 		}
 	}
 }
 
-func (r *Report) counted(of func(*Outcome) olaf.Counts, name string) bool {
-	for _, o := range r.Outcomes {
-		if of(o).Of(name) != 0 {
-			return true
+// counted says whether any run of any system counted something.
+func (r *Report) counted(of func(*closed.Result) *olaf.Counts, name string) bool {
+	return slices.ContainsFunc(r.Outcomes, func(o *Outcome) bool {
+		return slices.ContainsFunc(o.Runs, func(run *closed.Result) bool { return of(run).Of(name) != 0 })
+	})
+}
+
+// counted is a counter over the runs that the numbers are of; where all of them hung, over these.
+func (o *Outcome) counted(of func(*closed.Result) *olaf.Counts, name string) results.Statistic {
+	var values []metric.Float
+	for _, run := range o.Runs {
+		if c := of(run); c.Index(name) >= 0 && (!run.Hung || o.Hung == len(o.Runs)) {
+			values = append(values, metric.Float(c.Of(name)))
 		}
 	}
-	return false
+	return results.Describe(values, "this system has no such counter")
 }
 
 // cell prints a number in a unit that suits it.
@@ -466,8 +487,12 @@ func (r *Report) answer() (lines []string) {
 	for _, o := range r.Outcomes {
 		wrong, torn := o.Endpoints.Of("packets_inexact"), o.Endpoints.Of("updates_torn")
 		if o.Hung+int(wrong)+int(torn) > 0 {
-			lines = append(lines, fmt.Sprintf("%s: %d of %d runs hung, %d packets of sums were inexact, %d updates torn",
-				o.Spec.Name(), o.Hung, len(o.Runs), wrong, torn))
+			all := ""
+			if len(o.Runs) > 1 {
+				all = " in all"
+			}
+			lines = append(lines, fmt.Sprintf("%s: %d of %d runs hung, %d packets of sums were inexact, %d updates torn%s",
+				o.Spec.Name(), o.Hung, len(o.Runs), wrong, torn, all))
 		}
 	}
 	if r.Basis != "" {
