@@ -75,6 +75,7 @@ bytes on the twin. A result of Table 1's full length that is below what its clai
 The workers of some systems wait for answers, such as SwitchML's: they are hosts beside the device, in its virtual time, and what
 comes out is the time of an iteration, goodput, slots held and repeats. With -d host: they are real ones, in namespaces, and what
 comes out is measured: ` + hostDefaults() + `.
+--mode says how workers wait, of systems that have several ways, such as iSwitch: open, for nobody, sync or async.
 
 On a card (-d pci:…) the bench needs the driver of its tables and, with --capture, the parameter server's interface on this
 host; docs/bring-up.md leads through it. What a capture lost, or could not time, makes a run invalid and is said.
@@ -89,6 +90,7 @@ real. --beside twin shows each age three times: planned, of the twin on the arri
   olafctl bench --system iswitch --h 3 --size 1448B --values 2205 --versus fifo
   olafctl bench --trace builtin:lander8 --out-rate 20G
   olafctl bench --system switchml --workers 8 --slots 128 --packet 1024B
+  olafctl bench --system iswitch --mode async --h 4 --bound 3 --versus ps
   olafctl bench --system atp --jobs 3 --fan 2 --aggregators 450 --loss 0.1%
   olafctl bench --sweep slots=2..64:x2 --sweep out-rate=5G..40G:5G --metric aom_cluster_ns
   olafctl bench --sweep slots=2..64:x2 --workers nats://lab:4222 --tui

@@ -8,6 +8,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/experiments/paper/atp"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
@@ -18,10 +19,14 @@ import (
 type loopFlags struct {
 	bench.Loop
 	jobs, fan, aggregators int
+	bound                  int
 	loss                   lossList
 	fraction               float64
 	ranges                 string
 }
+
+// modeFlag is how workers wait.
+const modeFlag = "mode"
 
 // slotRanges is the flag of slots that are each job's alone.
 const slotRanges = "slot-ranges"
@@ -48,18 +53,21 @@ func (f *loopFlags) add(cmd *cobra.Command) {
 	flags.Float64Var(&f.Spread, "spread", 0, "computing times vary by this share of themselves")
 	flags.Var(&f.Delay, "delay", "of a link")
 	flags.Var(&f.loss, "loss", "share of frames that every link loses, such as 0.001 or 0.1%")
-	flags.IntVar(&f.Racks, "racks", 1, "switches that the workers of each job hang on, below the device: atp in --program-profile paper, switchml, ps, ring, and iswitch where a file has a loop")
+	flags.IntVar(&f.Racks, "racks", 1, "switches that the workers of each job hang on, below the device: atp in --program-profile paper, switchml, ps, ring, and iswitch with a --mode")
 	flags.Var(&f.Limit, "limit", "time of the device that a run is given, after which it hung")
 	flags.Var(&f.Packet, system.OptionPacket, "switchml: payload of a packet: 256B|1024B")
 	flags.IntVar(&f.Window, system.OptionWindow, 0, "packets of a worker on their way: atp, 0 is 100; p4inc, 0 is its segment; xagg, fragments, 64 if not given")
 	flags.Var(&f.Timeout, system.OptionTimeout, "silence after which workers ask or send again; 0s is the system's own")
-	flags.StringVar(&f.Recovery, system.OptionRecovery, "", "what workers do about loss: atp resend|none, resend if not given; iswitch, where a file has a loop, help|fbcast|none, help if not given")
-	flags.StringVar(&f.Profile, system.OptionProfile, "", "of the program: atp p4ml, the released code, or paper; iswitch, where a file has a loop, isw-1 or isw-x")
+	flags.StringVar(&f.Recovery, system.OptionRecovery, "", "what workers do about loss: atp resend|none, resend if not given; iswitch --mode sync, help|fbcast|none, help if not given")
+	flags.StringVar(&f.Profile, system.OptionProfile, "", "of the program: atp p4ml, the released code, or paper; iswitch --mode sync, isw-1 or isw-x")
 	flags.StringVar(&f.Sharing, system.OptionSharing, "", "atp: how jobs share aggregators: dynamic, or static in parts of their own")
+	flags.StringVar(&f.Mode, modeFlag, "", "how workers wait: "+netsim.Open+", for nobody, as those of systems do whose switches add up such updates; or for each other: "+strings.Join(system.All().Looped().ModeNames(), "|"))
+	flags.IntVar(&f.bound, system.OptionBound, system.DefaultBound, "iswitch async: staleness S beyond which a gradient is discarded")
 	flags.StringVar(&f.ranges, slotRanges, "", "slots of each job that no other has, first to last, such as 0-63,64-127; even parts if not given")
 	flags.BoolVar(&f.Congestion, system.OptionCongestion, false, "atp: windows follow marks of congestion")
-	flags.BoolVar(&f.Wrap, system.OptionWrap, false, "iswitch, where a file has a loop: vectors longer than the table use it again from its start")
+	flags.BoolVar(&f.Wrap, system.OptionWrap, false, "iswitch --mode sync: vectors longer than the table use it again from its start")
 	cli.Complete(cmd, "model", atp.ModelNames)
+	cli.Complete(cmd, modeFlag, func() []string { return append([]string{netsim.Open}, system.All().Looped().ModeNames()...) })
 	cli.Complete(cmd, system.OptionPacket, func() []string { return []string{"256B", "1024B"} })
 	cli.Complete(cmd, system.OptionSharing, func() []string { return []string{system.Dynamic, system.Static} })
 	cli.Complete(cmd, system.OptionRecovery, func() []string { return []string{system.RecoverResend, system.RecoverNone} })
@@ -74,14 +82,19 @@ func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec 
 		return err
 	}
 	found, err := env.Systems.Find(spec.Queue)
-	loops := spec.Loops() || err == nil && waitsThere(row, found)
+	if err == nil {
+		if err := f.choose(given, env, device, found, spec); err != nil {
+			return err
+		}
+	}
+	loops := spec.Loops() || err == nil && waitsThere(row, found) || f.waits(given)
 	for _, name := range map[bool][]string{true: openOnly, false: loopOnly}[loops] {
 		switch {
-		case !given(name):
+		case !given(name), name == system.OptionH && f.waits(given): // which says itself where it means nothing
 		case loops:
 			return cli.UsageError("--%s means nothing to %s, whose workers wait for answers", name, spec.Queue)
 		default:
-			return cli.UsageError("--%s is for systems whose workers wait for answers, such as %s%s", name, strings.Join(waitingOnly(env.Systems), ", "), waitsInFile(found))
+			return cli.UsageError("--%s is for systems whose workers wait for answers, such as %s%s", name, strings.Join(waitingOnly(env.Systems), ", "), waitsWhere(found))
 		}
 	}
 	if !loops {
@@ -96,18 +109,18 @@ func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec 
 		}
 		return nil
 	}
+	said := func(field string) bool { return slices.ContainsFunc(specFields[field], given) }
+	if spec.Loop == nil {
+		if f.waits(given) {
+			spec.Loop = bench.DefaultLoop()
+			spec.Loop.Mode = f.Mode
+		}
+		spec.Close(said, !row.Can(testbed.VirtualTime))
+	} else if f.waits(given) {
+		spec.Wait(f.Mode, said)
+	}
 	if err := refuseOptions(given, spec); err != nil {
 		return err
-	}
-	if spec.Loop == nil {
-		spec.Close(func(field string) bool {
-			for _, flag := range specFields[field] {
-				if given(flag) {
-					return true
-				}
-			}
-			return false
-		}, !row.Can(testbed.VirtualTime))
 	}
 	if err := f.place(given, spec); err != nil {
 		return err
@@ -118,17 +131,44 @@ func (f *loopFlags) close(cmd *cobra.Command, env *cli.Env, device string, spec 
 	return loopsOn(env, device, spec)
 }
 
-// waitsInFile says how workers wait that need not; empty of a system whose can't.
-func waitsInFile(s *system.System) string {
+// waits says that workers were asked for that wait for each other.
+func (f *loopFlags) waits(given func(string) bool) bool {
+	return given(modeFlag) && f.Mode != netsim.Open
+}
+
+// choose refuses a mode in which workers of a system can't wait, or not on a device.
+func (f *loopFlags) choose(given func(string) bool, env *cli.Env, device string, s *system.System, spec *bench.Spec) error {
+	switch {
+	case !given(modeFlag) || s.OnServers: // which says itself what it takes
+		return nil
+	case f.waits(given):
+		_, err := system.All().Looped().Mode(s, f.Mode)
+		return err
+	case !s.Open():
+		return cli.UsageError("--%s %s: workers of %s wait for each other, in mode %s; those of %s need not", modeFlag, netsim.Open, s.Name,
+			strings.Join(s.ModeNames(), " or "), strings.Join(system.All().Open().Names(), ", "))
+	case spec.Loop != nil:
+		return cli.UsageError("--%s %s: the file has a loop, whose workers wait; leave it out", modeFlag, netsim.Open)
+	case s.Adds() && !spec.Accelerator:
+		return env.Devices.Check(device, testbed.AddsUpdates)
+	}
+	return nil
+}
+
+// waitsWhere says how workers wait that need not; empty of a system whose can't.
+func waitsWhere(s *system.System) string {
 	if s == nil || !s.Looped() {
 		return ""
 	}
-	return "; those of " + s.Name + " do where a file (-f) has a loop, such as 'loop: {}'"
+	return "; those of " + s.Name + " do in mode " + strings.Join(s.ModeNames(), " or ") + " (--mode)"
 }
 
 // loopsOn refuses a device on which a specification's workers can't wait, and names those on which they can.
 func loopsOn(env *cli.Env, device string, spec *bench.Spec) error {
 	needs := testbed.ClosesLoop
+	if spec.Ahead() {
+		needs |= testbed.LetsGoAhead
+	}
 	if spec.Loop.Racks > 1 {
 		needs |= testbed.HangsRacks
 	}
@@ -156,9 +196,9 @@ func loopsOn(env *cli.Env, device string, spec *bench.Spec) error {
 	return nil
 }
 
-// waitingOptions are the options of a system that mean nothing to workers that do not wait: all but slots, which queues have as well.
+// waitingOptions are the options of a system that mean nothing to workers that do not wait: all but slots, which queues have as well, and H.
 func waitingOptions() []string {
-	return slices.DeleteFunc(bench.LoopOptions(), func(o string) bool { return o == system.OptionSlots })
+	return slices.DeleteFunc(bench.LoopOptions(), func(o string) bool { return o == system.OptionSlots || o == system.OptionH })
 }
 
 // refuseOptions refuses those that mean nothing to the systems that run.
@@ -177,7 +217,7 @@ func refuseOptions(given func(string) bool, spec *bench.Spec) error {
 // specFields are the flags that give a field of a specification.
 var specFields = map[string][]string{
 	"workload.workers": {"workers"}, "workload.clusters": {"clusters"}, "workload.updates_per_worker": {"updates"}, "out_rates": {"out-rate"},
-	"versus": {"versus"}, "slots": {"slots"}, "overhead": {"overhead"}, "runs": {"runs"},
+	"loop.compute": {"compute"}, "versus": {"versus"}, "slots": {"slots"}, "overhead": {"overhead"}, "runs": {"runs"},
 }
 
 // waitingOnly are the systems of loops alone.
@@ -239,6 +279,7 @@ func (f *loopFlags) give(given func(string) bool, l *bench.Loop) error {
 		system.OptionTimeout: func() { l.Timeout = f.Timeout }, system.OptionRecovery: func() { l.Recovery = f.Recovery },
 		"racks": func() { l.Racks = f.Racks }, system.OptionProfile: func() { l.Profile = f.Profile }, system.OptionSharing: func() { l.Sharing = f.Sharing },
 		system.OptionCongestion: func() { l.Congestion = f.Congestion }, system.OptionWrap: func() { l.Wrap = f.Wrap },
+		system.OptionBound: func() { bound := f.bound; l.Bound = &bound },
 	} {
 		if given(flag) {
 			take()

@@ -162,6 +162,8 @@ func ofField(benched []string, name string) map[string]any {
 	case "versus":
 		one := "(" + strings.Join(benched, "|") + ")"
 		return map[string]any{"type": "string", "pattern": "^(" + Nobody + "|" + one + "(,\\s*" + one + ")*)$"}
+	case "mode":
+		return yamlfile.Choice(system.All().Looped().ModeNames()...)
 	case "topology":
 		return yamlfile.Choice(Topologies()...)
 	case "profile":

@@ -34,7 +34,7 @@ func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err erro
 	}
 	parts.Root = b.Device.(fpga.Looper).OpenLoop // of which loops made sure
 	watch := b.watchRounds(id)
-	job.Values, job.Applied = watch.computed, watch.applied
+	watch.listen(c, &job, &parts)
 	if b.stream.records(id) {
 		watch.framer = closed.NewFramer(parts.Frame, &net, parts.Server != nil)
 		job.Tap = watch.hear
@@ -51,7 +51,7 @@ func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err erro
 	run = b.collector.Finish(b.loopCounts(&counters, result, &net, &parts))
 	run.Queue, run.OutRateBPS = c.Queue, int64(c.OutRate)
 	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
-	run.Invalid = append(append(b.loopDoubts(result, job.Limit, parts.Inexact && net.Link.Loss > 0), played.Faults...), run.Invalid...)
+	run.Invalid = append(append(b.loopDoubts(result, job.Limit, !c.mode.Sync || parts.Inexact && net.Link.Loss > 0), played.Faults...), run.Invalid...)
 	if p := played.Pacing; p != nil {
 		run.LatenessNS = &p.LatenessNS
 		if p.Withheld != "" {
@@ -66,7 +66,7 @@ func (b *station) hostsPlay(ctx context.Context, id RunID, net closed.Network, j
 	if b.measured {
 		return wired.Run(ctx, net, job, parts, b.plan.Seeds[id.Index])
 	}
-	result, err := closed.Run(ctx, net, job, parts, b.plan.Configs[id.Config].system.Modes[0].Sync, b.plan.Seeds[id.Index])
+	result, err := closed.Run(ctx, net, job, parts, b.plan.Configs[id.Config].mode.Sync, b.plan.Seeds[id.Index])
 	return &wired.Played{Result: result}, err
 }
 
@@ -79,7 +79,7 @@ func (p *Plan) PlayLoop(ctx context.Context, config, index int, follow closed.Fo
 		return nil, err
 	}
 	job.Follow = follow
-	return closed.Run(ctx, net, job, parts, c.system.Modes[0].Sync, p.Seeds[index])
+	return closed.Run(ctx, net, job, parts, c.mode.Sync, p.Seeds[index])
 }
 
 // rounds watches a loop: what it knows of a job's round becomes an observation when the last worker has applied it.
@@ -93,6 +93,17 @@ type rounds struct {
 	pending []olaf.Observation
 	framer  *closed.Framer // nil where nobody records
 	err     error
+	ahead   *ahead // nil where all wait for the sum of all
+}
+
+// listen lets it hear what a job's hosts do.
+func (r *rounds) listen(c *Config, job *closed.Job, parts *system.Parts) {
+	if c.mode.Sync {
+		job.Values, job.Applied = r.computed, r.applied
+		return
+	}
+	r.ahead = newAhead(r, parts.Server != nil && parts.Window == 0)
+	job.Values, job.Applied, job.Observer = r.ahead.computed, r.ahead.applied, r.ahead
 }
 
 func (b *station) watchRounds(id RunID) *rounds {
@@ -133,8 +144,12 @@ func (r *rounds) observe(now olaf.Time, job int, round uint32) {
 		r.inside = append(r.inside, k)
 	}
 	o.Contributors = r.inside[first:len(r.inside):len(r.inside)]
-	r.pending = append(r.pending, o)
-	if len(r.pending) == batch {
+	r.note(o)
+}
+
+// note hands on what was observed, with others.
+func (r *rounds) note(o olaf.Observation) {
+	if r.pending = append(r.pending, o); len(r.pending) == batch {
 		r.err = errors.Join(r.err, r.flush())
 	}
 }
@@ -175,6 +190,10 @@ func (b *station) loopCounts(c *fpga.Counters, r *closed.Result, net *closed.Net
 	}
 	s := &b.plan.Spec
 	packets := closedPackets(s, parts)
+	vectors := packets
+	if !b.plan.Configs[b.config].mode.Sync { // whose workers send as many as they come to
+		vectors = packets / int64(s.Workload.UpdatesPerWorker*s.Workload.Workers) * r.Endpoints.Of("vectors_sent")
+	}
 	served := int64(0)
 	if r.Served.Known() {
 		served = int64(math.Round(float64(r.Served) * float64(packets) / float64(net.Workers)))
@@ -185,10 +204,11 @@ func (b *station) loopCounts(c *fpga.Counters, r *closed.Result, net *closed.Net
 	}{
 		{"received", b.collector.Observed()}, {"frames", int64(r.Frames)}, {"frames_arrived", int64(r.Arrived)}, {"frames_lost", int64(r.Lost)},
 		{"frames_underway", int64(r.Underway)}, {"frames_switched", int64(r.Switched)}, {"frames_marked", int64(r.Marked)}, {"frames_served", served},
-		{"wire_bytes", int64(r.Bytes)}, {"vector_packets", packets}, {"slots_peak", whole(r.HeldPeak, 1)}, {"slots_left", int64(r.HeldLast)},
+		{"wire_bytes", int64(r.Bytes)}, {"vector_packets", vectors}, {"slots_peak", whole(r.HeldPeak, 1)}, {"slots_left", int64(r.HeldLast)},
 		{"memory_bytes", int64(r.Memory)}, {"slots_built", int64(r.Slots)}, {"held_slot_ns", whole(r.Held*r.Duration, 1)},
 		{"goodput_bps", whole(r.Goodput, 1)}, {"ceiling_bps", closed.Ceiling(net, parts)}, {"iteration_ps", whole(r.Iteration, 1000)},
 		{"aggregation_ps", whole(r.Aggregation, 1000)}, {"completion_ps", whole(r.Completion, 1000)}, {"span_ps", whole(r.Duration, 1000)},
+		{"stale_micro", whole(r.StaleUpdates, 1e6)},
 	} {
 		counts.Add(n.name, n.value)
 	}
@@ -210,7 +230,7 @@ func whole(v results.Float, by float64) int64 {
 }
 
 // loopDoubts are the reasons for which a run of a loop must not be used. Of a system that is published to be inexact where frames
-// are lost, what its sums hold is what was measured.
+// are lost, and where nobody waits for the sum of all, what its sums hold is what was measured.
 func (b *station) loopDoubts(r *closed.Result, limit olaf.Duration, inexactly bool) []string {
 	var why []string
 	of := " of virtual time"

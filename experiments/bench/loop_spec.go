@@ -28,6 +28,9 @@ type Loop struct {
 	Apart   olaf.Duration `json:"apart"`           // hosts start within this time
 	Limit   olaf.Duration `json:"limit"`           // of a run, after which it hung
 
+	Mode  string `json:"mode,omitempty"`  // how workers wait for each other; absent: the usual one of each system
+	Bound *int   `json:"bound,omitempty"` // of staleness, where workers go on without waiting for all; 0 is one as well
+
 	Racks int `json:"racks,omitempty"` // that the workers of a job hang on, below the device; 0 and 1 hang all on that
 
 	Packet   olaf.Size     `json:"packet,omitempty"`
@@ -55,6 +58,10 @@ const (
 	LoopUpdates  = 10
 	LoopRuns     = 5
 )
+
+// AheadCompute is the time of a gradient of workers that go on without waiting for all, where nobody says otherwise: three times what a
+// link takes for its vector.
+const AheadCompute = olaf.Millisecond
 
 // The same on wires of this machine, whose links a thread keeps in time, and whose hosts are woken late now and then: silence of less
 // than the timeout means nothing there.
@@ -91,13 +98,14 @@ func (s *Spec) Close(given func(field string) bool, measured bool) {
 	}
 	for field, usual := range map[string]func(){
 		"workload.workers": func() { w.Workers = workers }, "workload.clusters": func() { w.Clusters = 1 },
-		"workload.updates_per_worker": func() { w.UpdatesPerWorker = LoopUpdates }, "out_rates": func() { s.OutRates = []olaf.Rate{rate} },
+		"workload.updates_per_worker": func() { w.UpdatesPerWorker = LoopUpdates }, "out_rates": func() { s.OutRates = []olaf.Rate{rate} }, "workload.values": func() { w.Values = 0 },
 		"versus": func() { s.Versus = "" }, "slots": func() { s.Slots = 0 }, "overhead": func() { s.Overhead = LoopOverhead }, "runs": func() { s.Runs = runs },
 	} {
 		if !given(field) {
 			usual()
 		}
 	}
+	s.settle(given)
 }
 
 // loopOption is an option of a system that a loop can say.
@@ -119,6 +127,8 @@ var loopOptions = []loopOption{
 	{system.OptionSharing, "loop.sharing", func(s *Spec) bool { return s.Loop.Sharing != "" }},
 	{system.OptionCongestion, "loop.congestion", func(s *Spec) bool { return s.Loop.Congestion }},
 	{system.OptionWrap, "loop.wrap", func(s *Spec) bool { return s.Loop.Wrap }},
+	{system.OptionBound, "loop.bound", func(s *Spec) bool { return s.Loop.Bound != nil }},
+	{system.OptionH, "h", func(s *Spec) bool { return s.H != nil }},
 }
 
 // LoopOptions are the options of a system that a loop can say, by the names of their flags.
@@ -141,8 +151,14 @@ func (s *Spec) RefuseOptions(given ...string) error {
 		if err != nil || !found.Looped() {
 			continue // the specification says so better
 		}
-		mode := found.Modes[0]
-		mode.Takes = slices.DeleteFunc(slices.Clone(mode.Takes), func(o string) bool { return !slices.Contains(LoopOptions(), o) })
+		how, err := s.mode(found)
+		if err != nil {
+			return err
+		}
+		mode := *how
+		if mode.Takes = slices.Clone(mode.Takes); mode.Sync { // a sum is of all
+			mode.Takes = slices.DeleteFunc(mode.Takes, func(o string) bool { return o == system.OptionH })
+		}
 		if err = mode.Refuse(found, given); err == nil {
 			return nil
 		}
@@ -179,7 +195,9 @@ func (s *Spec) checkLoop() error {
 		{s.Slots < 0, fmt.Sprintf("%d slots; use 1 and more, or 0 for the system's own", s.Slots)},
 		{l.Values < 1 || l.Values > MaxLoopValues, fmt.Sprintf("vectors of %d values; use 1 to %d", l.Values, MaxLoopValues)},
 		{w.Values != 0, "values of workers that wait are loop.values"},
-		{s.H != nil, "h is for workers that do not wait"},
+		{s.H != nil && !s.Ahead(), "h is for workers that do not wait for the sum of all"},
+		{s.H != nil && (*s.H < 1 || *s.H > MaxH), fmt.Sprintf("h is %d; use 1 to %d", s.h(), MaxH)},
+		{l.Bound != nil && *l.Bound < 0, fmt.Sprintf("a bound of %d updates; use 0 and more", s.bound())},
 		{s.Accelerator, "the accelerator is for workers that do not wait"},
 		{s.Topology != "", "a topology is for workers that do not wait"},
 		{s.Trace != nil, "a trace says when workers send that do not wait"},
@@ -217,10 +235,81 @@ func (s *Spec) fills() bool {
 // parts are what the hosts of a system's loop and its switch are built from.
 func (s *Spec) parts(of *system.System) (system.Parts, error) {
 	l := s.Loop
-	return of.Modes[0].Parts(&system.Options{
+	mode, err := s.mode(of)
+	if err != nil {
+		return system.Parts{}, err
+	}
+	o := system.Options{
 		Slots: s.Slots, Wrap: l.Wrap, Profile: l.Profile, Recovery: l.Recovery, Timeout: l.Timeout, Packet: l.Packet, Window: l.Window,
-		Sharing: l.Sharing, Ranges: l.Ranges, Congestion: l.Congestion, Jobs: s.Workload.Clusters, PerRack: s.perRack(),
+		Sharing: l.Sharing, Ranges: l.Ranges, Congestion: l.Congestion, Jobs: s.Workload.Clusters, PerRack: s.perRack(), Bound: s.bound(),
+	}
+	if s.H != nil {
+		o.H = *s.H
+	}
+	return mode.Parts(&o)
+}
+
+// mode is how workers of a system wait for each other here. The error matches system.ErrMode and says which modes there are.
+func (s *Spec) mode(of *system.System) (*system.Mode, error) {
+	mode, err := s.all().Looped().Mode(of, s.Loop.Mode)
+	return mode, olaf.InField("mode", err)
+}
+
+// Ahead says whether workers of some system go on without waiting for the sum of all.
+func (s *Spec) Ahead() bool {
+	return s.Loop != nil && slices.ContainsFunc(s.Queues(), func(name string) bool {
+		found, err := s.all().Find(name)
+		if err != nil || !found.Looped() {
+			return false
+		}
+		mode, err := s.mode(found)
+		return err == nil && !mode.Sync
 	})
+}
+
+// bound is the staleness of a gradient up to which it is sent.
+func (s *Spec) bound() int {
+	if s.Loop.Bound == nil {
+		return system.DefaultBound
+	}
+	return *s.Loop.Bound
+}
+
+// Wait lets workers wait for each other in another mode than the one at hand.
+func (s *Spec) Wait(mode string, given func(field string) bool) {
+	s.Loop.Mode = mode
+	s.settle(given)
+}
+
+// settle leaves a mode out that is the usual one of all systems, as specifications did that knew no other, and gives workers that go on
+// by themselves time to compute.
+func (s *Spec) settle(given func(field string) bool) {
+	l, usual := s.Loop, true
+	for _, name := range s.Queues() {
+		found, err := s.all().Find(name)
+		usual = usual && err == nil && found.Looped() && found.Modes[0].Name == l.Mode
+	}
+	if usual {
+		l.Mode = ""
+	}
+	if s.Ahead() && l.Compute == 0 && !given("loop.compute") {
+		l.Compute = AheadCompute
+	}
+}
+
+// keepsPace refuses gradients that come faster than links carry them, of workers whom no answer holds back.
+func (s *Spec) keepsPace(c *Config, net *closed.Network, parts *system.Parts) error {
+	if c.mode.Sync || parts.Server != nil {
+		return nil
+	}
+	l := endpoint.Layout{Values: s.Loop.Values, PerPacket: parts.PerPacket}
+	takes := olaf.Duration(float64(olaf.Second) * 8 * float64(olaf.LaneBytes) * float64(s.Loop.Values) / float64(closed.Ceiling(net, parts)))
+	if s.Loop.Compute >= takes {
+		return nil
+	}
+	least := (takes/olaf.Microsecond + 1) * olaf.Microsecond
+	return olaf.InField("compute", fmt.Errorf("%w: a gradient is computed in %v, and its %s take a link of %v about %v, so that ever more would wait: workers in mode %s go on without an answer; let computing (--compute) take as long at least",
+		ErrSpec, s.Loop.Compute, olaf.Plural(l.Packets(), "packet"), c.OutRate, least, c.mode.Name))
 }
 
 // numbered refuses a loop whose packets have more numbers than frames have room for, where they are written.
@@ -259,7 +348,7 @@ func (p *Plan) hosts(c *Config) (net closed.Network, job closed.Job, parts syste
 	}
 	job = closed.Job{Updates: updates, Compute: l.Compute, Jitter: l.Spread, Apart: l.Apart, Limit: l.Limit}
 	job.Layout.Values, job.PerPacket = l.Values, parts.PerPacket
-	return net, job, parts, nil
+	return net, job, parts, s.keepsPace(c, &net, &parts)
 }
 
 // Patience refuses loops that would take long or much memory in virtual time; workers that do not wait are never refused. The error matches
@@ -307,7 +396,7 @@ func (p *Plan) loopJobs(c *Config) ([]program.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return closed.Jobs(net, job, parts, c.system.Modes[0].Sync)
+	return closed.Jobs(net, job, parts, c.mode.Sync)
 }
 
 // cluster is how tables number a cluster: jobs of a loop have the numbers that are on the wire.
@@ -332,7 +421,11 @@ func (s *Spec) LoopTitle() string {
 	if s.perRack() > 0 {
 		workers += fmt.Sprintf(" in %d racks", s.Loop.Racks)
 	}
-	return fmt.Sprintf("%s of %s", olaf.Plural(s.Workload.Clusters, "job"), workers)
+	title := fmt.Sprintf("%s of %s", olaf.Plural(s.Workload.Clusters, "job"), workers)
+	if s.Loop.Mode != "" {
+		title += ", " + s.Loop.Mode
+	}
+	return title
 }
 
 // loopAbout says what ran.
@@ -341,6 +434,9 @@ func (s *Spec) loopAbout() string {
 	what := fmt.Sprintf("%d values", l.Values)
 	if l.Model != "" {
 		what += " of " + l.Model
+	}
+	if s.H != nil {
+		what += fmt.Sprintf(" in sums of %d", *s.H)
 	}
 	computing := "computed in no time"
 	if l.Compute > 0 {
@@ -357,17 +453,27 @@ func (s *Spec) loopAbout() string {
 
 // loopStatements are what numbers of loops must be read with.
 func (s *Spec) loopStatements(measured bool) []string {
-	switch {
-	case measured:
+	if measured {
 		return ofWires
-	case s.perRack() == 0:
-		return ofLoops
 	}
-	return append(slices.Clone(ofLoops), "the device is the switch above the racks; those of the racks are the same program beside it, with tables as long, and counts of the program are of all of them")
+	said := slices.Clone(ofLoops)
+	if s.Ahead() {
+		said = []string{ofLoops[0], whoseAheadAge}
+		if s.RefuseOptions(system.OptionBound) == nil {
+			said = append(said, fmt.Sprintf("a gradient is discarded where its weights have missed more than %s by the time that it is ready", olaf.Plural(s.bound(), "update")))
+		}
+	}
+	if s.perRack() == 0 {
+		return said
+	}
+	return append(said, "the device is the switch above the racks; those of the racks are the same program beside it, with tables as long, and counts of the program are of all of them")
 }
 
 // whoseAge says what an age is, wherever hosts wait.
 const whoseAge = "an age is that of a job's model where its last worker has it, by the newest gradient inside, from when that was computed; a round holds one of every worker, so that ages by worker differ only by when each computed its own"
+
+// whoseAheadAge says the same of workers that go on without waiting for all.
+const whoseAheadAge = "an age is that of a job's model where its last worker has it, or its server where one has the weights, by the newest gradient inside, from when that was computed"
 
 var ofWires = []string{
 	"closed loop, measured: workers and servers are in namespaces of their own and wait on this machine's clock; their frames are on its cables, behind links of which a thread keeps the time, and pass no queue. No number in virtual time is one of these",

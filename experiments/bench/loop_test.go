@@ -82,7 +82,7 @@ func alone(t *testing.T, p *Plan, run *results.Run) {
 	t.Helper()
 	net, job, parts, err := p.hosts(&p.Configs[0])
 	must(t, err)
-	r, err := closed.Run(t.Context(), net, job, parts, true, run.Seed)
+	r, err := closed.Run(t.Context(), net, job, parts, p.Configs[0].mode.Sync, run.Seed)
 	must(t, err)
 	for i, c := range r.Program.Ledger().Counters {
 		if have, want := run.Counters.Of(c.Name), r.Program.At(i); have != want {
@@ -201,7 +201,7 @@ func TestLoopsThatCannotBe(t *testing.T) {
 		"3 workers of a job do not fill 4 racks":                    func(s *Spec) { s.Loop.Racks = 4 },
 		"-1 racks":                                                  func(s *Spec) { s.Loop.Racks = -1 },
 		"profile p4ml knows one level of switches; take paper":      func(s *Spec) { atp(s, 400); s.Loop.Sharing, s.Loop.Racks = "", 3 },
-		"h is for workers that do not wait":                         func(s *Spec) { s.H = new(3) },
+		"h is for workers that do not wait for the sum of all":      func(s *Spec) { s.H = new(3) },
 		"vectors of 0 values":                                       func(s *Spec) { s.Loop.Values = 0 },
 		"unknown system \"nobody\"":                                 func(s *Spec) { s.Queue = "nobody" },
 	} {
@@ -244,7 +244,7 @@ func TestLoopOptionsInAFile(t *testing.T) {
 	lines := map[string]string{
 		"slots": "slots: 512\nloop: {}\n", "packet": "loop:\n  packet: 1024B\n", "window": "loop:\n  window: 8\n", "timeout": "loop:\n  timeout: 1ms\n",
 		"recovery": "loop:\n  recovery: none\n", "program-profile": "loop:\n  program_profile: paper\n", "sharing": "loop:\n  sharing: static\n",
-		"congestion": "loop:\n  congestion: true\n", "wrap": "loop:\n  wrap: true\n",
+		"congestion": "loop:\n  congestion: true\n", "wrap": "loop:\n  wrap: true\n", "bound": "loop:\n  bound: 0\n", "h": "h: 3\nloop: {}\n",
 	}
 	if len(lines) != len(LoopOptions()) {
 		t.Fatalf("%d options, %d tried", len(LoopOptions()), len(lines))
@@ -252,14 +252,14 @@ func TestLoopOptionsInAFile(t *testing.T) {
 	for _, found := range system.All().Looped() {
 		for option, says := range lines {
 			_, err := ParseFile("loop.yaml", []byte("system: "+found.Name+"\n"+says))
-			if slices.Contains(found.Modes[0].Takes, option) {
+			if slices.Contains(found.Modes[0].Takes, option) && option != system.OptionH { // a sum is of all
 				if err != nil {
 					t.Errorf("%s takes %s: %v", found.Name, option, err)
 				}
 				continue
 			}
 			line := 1 + strings.Count(says, "\n")
-			if option == "slots" {
+			if option == "slots" || option == system.OptionH {
 				line = 2
 			}
 			want := fmt.Sprintf("loop.yaml:%d: bad options of a system: --%s means nothing to %s in mode sync, which takes ", line, option, found.Name)
@@ -285,5 +285,93 @@ func TestUsualTimeoutOnWires(t *testing.T) {
 		if s.Loop.Timeout != want {
 			t.Errorf("%s: %v, want %v", of, s.Loop.Timeout, want)
 		}
+	}
+}
+
+// aheadOf are loops of all systems in every mode in which workers do not wait for the sum of all.
+func aheadOf(t *testing.T) (specs []Spec) {
+	t.Helper()
+	for _, found := range system.All().Looped() {
+		for _, mode := range found.Modes {
+			if mode.Sync {
+				continue
+			}
+			s := looping(found.Name)
+			s.Wait(mode.Name, func(string) bool { return false })
+			s.Loop.Spread, s.Workload.UpdatesPerWorker = 0.3, 12
+			if slices.Contains(mode.Takes, system.OptionH) {
+				few := s
+				loop := *s.Loop
+				few.Loop, few.H, few.Loop.Bound = &loop, new(2), new(1)
+				specs = append(specs, few)
+			}
+			specs = append(specs, s)
+		}
+	}
+	if len(specs) < 3 {
+		t.Fatalf("%d loops", len(specs))
+	}
+	return specs
+}
+
+// TestLoopGoesAhead holds of workers that do not wait for the sum of all what holds of others: the device gives what the program alone gives,
+// whatever the number of cards, and what is kept comes out again. Whose gradients are inside of an update is known.
+func TestLoopGoesAhead(t *testing.T) {
+	for _, s := range aheadOf(t) {
+		t.Run(s.Queue, func(t *testing.T) {
+			_, f := keep(t, s)
+			m := mustBench(t, s, Options{Cards: 1})
+			must(t, m.Err())
+			first, err := json.Marshal(m.Document())
+			must(t, err)
+			if again, err := json.Marshal(mustBench(t, s, Options{Cards: 2}).Document()); err != nil || !bytes.Equal(first, again) {
+				t.Errorf("2 cards give other bytes than 1: %v", err)
+			}
+			run := &m.Outcome.Runs[0][0]
+			alone(t, m.Outcome.Plan, run)
+			if age, stale := run.Metrics.Of("aom_worker_ns"), run.Metrics.Of("staleness_updates"); !(age > 0) || !(stale > 0) || run.Counters.Of("received") < 12 || run.Metrics.Of("aggregation_ns").Known() {
+				t.Errorf("age %v, staleness %v: %v", age, stale, run.Counters)
+			}
+			if s.H != nil && run.Counters.Of("vectors_sent") < 2*12*int64(*s.H) {
+				t.Errorf("%v", run.Counters)
+			}
+			proof, err := archive.Verify(f, system.Declared)
+			if err != nil || proof.Runs != 1 || int64(proof.Observations) != run.Counters.Of("received") {
+				t.Errorf("proof %+v: %v", proof, err)
+			}
+			if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 2 {
+				t.Errorf("%d runs repeated: %v", n, err)
+			}
+		})
+	}
+}
+
+// TestUsualModeIsLeftOut holds that a specification of the usual mode is the one that knew no other, and that one that links can't keep up with
+// is refused.
+func TestUsualModeIsLeftOut(t *testing.T) {
+	never := func(string) bool { return false }
+	s := looping("iswitch")
+	was, err := json.Marshal(&s)
+	must(t, err)
+	s.Wait("sync", never)
+	if is, err := json.Marshal(&s); err != nil || !bytes.Equal(is, was) {
+		t.Errorf("%v: %s\n%s", err, is, was)
+	}
+	s.Wait("async", never)
+	if s.Loop.Mode != "async" || s.Loop.Compute != AheadCompute || !strings.Contains(s.LoopTitle(), ", async") {
+		t.Errorf("%+v: %s", s.Loop, s.LoopTitle())
+	}
+	s.Loop.Compute = 50 * olaf.Microsecond
+	if _, err := NewPlan(s); !errors.Is(err, ErrSpec) || olaf.FieldOf(err) != "loop.compute" || !strings.Contains(err.Error(), "a gradient is computed in 50us") {
+		t.Errorf("%v in %s", err, olaf.FieldOf(err))
+	}
+	s.Loop.Compute = 0
+	s.Queue = "ps" // whose server answers
+	if _, err := NewPlan(s); err != nil {
+		t.Error(err)
+	}
+	s.Versus = "ring"
+	if _, err := NewPlan(s); !errors.Is(err, system.ErrMode) || olaf.FieldOf(err) != "loop.mode" {
+		t.Errorf("%v in %s", err, olaf.FieldOf(err))
 	}
 }

@@ -29,6 +29,7 @@ type Config struct {
 	H      int `json:"h,omitempty"`
 	output engine.Output
 	system *system.System
+	mode   *system.Mode // of hosts that wait; nil of others
 }
 
 // Plan is a specification with everything resolved. Two equal plans give the same numbers on the twin, bit for bit.
@@ -73,7 +74,11 @@ func NewPlan(s Spec) (*Plan, error) {
 	for _, rate := range s.OutRates {
 		for _, of := range systems {
 			if s.Loop != nil {
-				p.Configs = append(p.Configs, Config{Queue: of.Name, OutRate: rate, system: of})
+				mode, err := s.mode(of)
+				if err != nil {
+					return nil, err
+				}
+				p.Configs = append(p.Configs, Config{Queue: of.Name, OutRate: rate, system: of, mode: mode})
 				continue
 			}
 			out, err := s.output(of, rate)

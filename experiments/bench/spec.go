@@ -105,6 +105,12 @@ func (s *Spec) checkSystems() error {
 			return olaf.InField([]string{"queue", "versus"}[min(i, 1)], err)
 		}
 		adds = adds || found.Adds()
+		if s.Loop == nil {
+			continue
+		}
+		if _, err := s.mode(found); err != nil {
+			return olaf.InField("loop", err)
+		}
 	}
 	if s.Loop != nil {
 		return olaf.InField("loop", s.checkLoop())

@@ -204,6 +204,31 @@ func (s *System) Mode(name string) (*Mode, error) {
 	return nil, fmt.Errorf("%w: %s has no mode %q; its workers wait for each other in mode %s", ErrMode, s.Name, name, strings.Join(s.ModeNames(), " or "))
 }
 
+// Mode is System.Mode of one of them, whose error says as well with which of them the mode goes.
+func (s Set) Mode(of *System, name string) (*Mode, error) {
+	mode, err := of.Mode(name)
+	if err == nil {
+		return mode, nil
+	}
+	having := slices.DeleteFunc(slices.Clone(s), func(one System) bool { return !slices.Contains(one.ModeNames(), name) })
+	if len(having) == 0 {
+		return nil, fmt.Errorf("%w; no system has mode %q", err, name)
+	}
+	return nil, fmt.Errorf("%w; mode %s goes with %s", err, name, strings.Join(having.Names(), ", "))
+}
+
+// ModeNames are those of all of them, each once.
+func (s Set) ModeNames() (names []string) {
+	for i := range s {
+		for _, m := range s[i].ModeNames() {
+			if !slices.Contains(names, m) {
+				names = append(names, m)
+			}
+		}
+	}
+	return names
+}
+
 // ModeNames are what people type.
 func (s *System) ModeNames() []string {
 	var names []string

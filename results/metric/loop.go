@@ -39,7 +39,7 @@ func OfLoop(system string, program *olaf.Ledger, classes int, endpoints *olaf.Le
 // links declares what is counted and measured of a loop beside its hosts and its switch.
 var links = &olaf.Ledger{
 	Counters: []olaf.Counter{
-		{Name: "received", Title: "Rounds", Unit: "updates", Doc: "of the weights of a job, when the last of its workers had them"},
+		{Name: "received", Title: "Rounds", Unit: "updates", Doc: "of the weights of a job, when the last of its workers had them; where workers do not wait for all and a server has the weights, when that had them"},
 		{Name: "frames", Title: "Frames", Unit: "frames", Doc: "handed to links, in both directions"},
 		{Name: "frames_arrived", Title: "Frames arrived", Unit: "frames", Aside: true, Doc: "at the switch, at workers and at servers"},
 		{Name: "frames_lost", Title: "Frames lost", Unit: "frames", Sparse: true, Doc: "on links"},
@@ -59,6 +59,7 @@ var links = &olaf.Ledger{
 		{Name: "iteration_ps", Title: "Iteration", Unit: "ps", Aside: true, Doc: "from one update of a worker's weights to the next, mean over workers; 0 of a single update"},
 		{Name: "aggregation_ps", Title: "Gradient aggregation", Unit: "ps", Aside: true, Doc: "from the last gradient of a round that is ready to the last worker that has the sum; mean over rounds"},
 		{Name: "completion_ps", Title: "Completion of a job", Unit: "ps", Aside: true, Doc: "until its last worker was done, mean over jobs"},
+		{Name: "stale_micro", Title: "Staleness", Unit: "updates/10⁶", Aside: true, Doc: "updates of the weights between reading them and applying the gradient, in millionths, mean over contributions"},
 		{Name: "span_ps", Title: "Duration", Unit: "ps", Aside: true, Doc: "until the last host was done"},
 	},
 	Identities: []olaf.Identity{{Left: []string{"frames"}, Right: []string{"frames_arrived", "frames_lost", "frames_underway"}}},
@@ -68,7 +69,7 @@ var links = &olaf.Ledger{
 var looped = slices.Concat([]*Metric{
 	{Name: "iteration_ns", Title: "Iteration", Unit: "ns", Column: "ITERATION", Why: because("needs two updates"),
 		Doc: "from one update of a worker's weights to the next, mean over workers", Of: picoseconds("iteration_ps")},
-	{Name: "aggregation_ns", Title: "Gradient aggregation", Unit: "ns", Why: because("no round came to its end"),
+	{Name: "aggregation_ns", Title: "Gradient aggregation", Unit: "ns", Why: because("no worker waited for the sum of all, or no round came to its end"),
 		Doc: "from the last gradient of a round that is ready to the last worker that has the sum, mean over rounds", Of: picoseconds("aggregation_ps")},
 	{Name: "completion_ns", Title: "Completion of a job", Unit: "ns", Why: because("no job came to its end"),
 		Doc: "until its last worker was done, mean over jobs", Of: picoseconds("completion_ps")},
@@ -78,6 +79,8 @@ var looped = slices.Concat([]*Metric{
 	{Name: "ceiling_gbps", Title: "Goodput ceiling", Unit: "Gbit/s", Column: "CEILING", Why: because("no link"),
 		Doc: "the same where a worker's link carries nothing but full packets of values",
 		Of:  func(m *Measured) Float { return Float(m.Counts.Of("ceiling_bps")) / 1e9 }},
+	{Name: "staleness_updates", Title: "Staleness", Unit: "updates", Why: because("no update was done"),
+		Doc: "updates of the weights between reading them and applying the gradient, mean over contributions; 0 where all wait for the sum of all", Of: staleness},
 	{Name: "slots_held", Title: "Slots held", Unit: "slots", Column: "SLOTS HELD", Why: noSlots, Zeroed: true,
 		Doc: "held_slot_ns / duration; missing of a switch without a table", Of: slotsHeld},
 	{Name: "held_bytes", Title: "Memory held", Unit: "B", Column: "HELD, B", Why: noSlots,
@@ -93,6 +96,14 @@ var looped = slices.Concat([]*Metric{
 	{Name: "resent_pct", Title: "Sent again", Unit: "%", Column: "RESENT %", Why: because("nothing was sent"),
 		Doc: "packets sent again, of the packets of all vectors", Of: func(m *Measured) Float { return 100 * share(m, "packets_resent", "vector_packets", 1) }},
 }, Named("aom_cluster_ns", "aom_worker_ns", "peak_aom_ns", "jain", "duration_ns"))
+
+// staleness is that of the contributions that were applied.
+func staleness(m *Measured) Float {
+	if m.Counts.Of("updates_applied") == 0 {
+		return Missing()
+	}
+	return Float(m.Counts.Of("stale_micro")) / 1e6
+}
 
 // slotsHeld is the mean over time; missing where there are none to hold.
 func slotsHeld(m *Measured) Float {

@@ -1,0 +1,106 @@
+package bench
+
+import (
+	"slices"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// ahead watches a loop whose workers go on without waiting for the sum of all: what it knows of an update becomes an observation when the
+// last worker has it, or where a server has the weights, when that has. It implements closed.Observer.
+type ahead struct {
+	*rounds
+	served bool // the weights are a server's
+	latest []olaf.Contributor
+	out    [][]olaf.Contributor // by job, the gradients that were sent, until they are found in an update
+	had    [][]int              // by job and update that not all workers have, from next on: how many have it
+	next   []uint32             // by job
+}
+
+func newAhead(r *rounds, served bool) *ahead {
+	jobs := len(r.had)
+	return &ahead{rounds: r, served: served, latest: make([]olaf.Contributor, len(r.made)), out: make([][]olaf.Contributor, jobs), had: make([][]int, jobs), next: make([]uint32, jobs)}
+}
+
+// computed notes when a worker's gradient was ready; no values are carried.
+func (a *ahead) computed(now olaf.Time, worker int, vector uint32) []uint32 {
+	a.latest[worker] = olaf.Contributor{GenNS: uint64(now) / uint64(olaf.Nanosecond), Seq: vector, Worker: olaf.WorkerID(worker)}
+	return nil
+}
+
+// Computed implements closed.Observer.
+func (a *ahead) Computed(olaf.Time, int) {}
+
+// Sent implements closed.Observer: a gradient that is too old is not sent.
+func (a *ahead) Sent(_ olaf.Time, worker int) {
+	job := worker / a.fan
+	a.out[job] = append(a.out[job], a.latest[worker])
+}
+
+// Whole implements closed.Observer.
+func (a *ahead) Whole(olaf.Time, *program.Packet) {}
+
+// Dropped implements closed.Observer.
+func (a *ahead) Dropped(olaf.Time, *program.Packet) {}
+
+// Lost implements closed.Observer.
+func (a *ahead) Lost(olaf.Time, *program.Packet) {}
+
+// applied takes an update that a host has.
+func (a *ahead) applied(now olaf.Time, host int, sum *endpoint.Aggregate) {
+	if workers := len(a.made); host >= workers {
+		if a.served {
+			a.update(now, host-workers, sum)
+		}
+		return
+	}
+	if a.served {
+		return
+	}
+	job := host / a.fan
+	at := int(sum.Number - a.next[job])
+	for at >= len(a.had[job]) {
+		a.had[job] = append(a.had[job], 0)
+	}
+	if a.had[job][at]++; at > 0 || a.had[job][0] < a.fan {
+		return
+	}
+	a.had[job] = slices.Delete(a.had[job], 0, 1)
+	a.next[job]++
+	a.update(now, job, sum)
+}
+
+// update is one of a job's weights.
+func (a *ahead) update(now olaf.Time, job int, sum *endpoint.Aggregate) {
+	t := &sum.Trace
+	o := olaf.Observation{At: now, Queued: -1, Update: olaf.Update{Seq: sum.Number, Cluster: olaf.ClusterID(job), GenNS: t.NewestNS, Count: uint16(t.Vectors)}}
+	first := len(a.inside)
+	a.inside = a.take(a.inside, job, t)
+	if inside := a.inside[first:len(a.inside):len(a.inside)]; len(inside) > 0 {
+		o.Contributors = inside
+		newest := slices.MaxFunc(inside, func(p, q olaf.Contributor) int { return int(int64(p.GenNS - q.GenNS)) })
+		o.Update.Worker = newest.Worker
+	}
+	a.note(o)
+}
+
+// take finds the gradients inside of an update among those on their way and takes them off. A frame says how many it holds, from when they
+// are, and a sum of marks by which they are proved; where the marks say otherwise nobody knows whose they are.
+func (a *ahead) take(inside []olaf.Contributor, job int, t *program.Trace) []olaf.Contributor {
+	first, marks := len(inside), uint64(0)
+	mark := func(k *olaf.Contributor) uint64 { return program.Mark(k.Worker-olaf.WorkerID(job*a.fan), k.Seq) }
+	for i := range a.out[job] {
+		k := &a.out[job][i]
+		if t.Vectors > 1 && k.GenNS >= t.OldestNS && k.GenNS <= t.NewestNS || mark(k) == t.Inside {
+			inside, marks = append(inside, *k), marks+mark(k)
+		}
+	}
+	if marks != t.Inside {
+		return inside[:first]
+	}
+	found := inside[first:]
+	a.out[job] = slices.DeleteFunc(a.out[job], func(k olaf.Contributor) bool { return slices.Contains(found, k) })
+	return inside
+}
