@@ -415,7 +415,7 @@ func (r *Report) addCounts(g *table.Grid, of func(*closed.Result) *olaf.Counts) 
 				continue
 			}
 			said[c.Name] = true
-			row := closed.Row{Unit: c.Unit}
+			row := closed.Row{Host: metric.Host{Unit: c.Unit}}
 			r.add(g, c.Title, func(o *Outcome) string {
 				n := o.counted(of, c.Name)
 				return cell(&row, &n)

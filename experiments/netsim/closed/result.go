@@ -58,9 +58,9 @@ type Port struct {
 // Row is one number of a Result, for whoever prints or keeps it. Why says why a run that came to its end has none; empty of a number
 // that every such run has.
 type Row struct {
-	Name, Title, Unit, Doc string
-	Of                     func(*Result) metric.Float
-	Why                    string
+	metric.Host
+	Of  func(*Result) metric.Float
+	Why string
 	// Zeroed says that earlier versions kept 0 where there is none.
 	Zeroed bool
 }
@@ -77,28 +77,28 @@ const (
 func Rows() []Row { return rows }
 
 var rows = []Row{
-	{"updates", "Updates", "updates", "of the weights", func(r *Result) metric.Float { return metric.Float(r.Updates) }, "", false},
-	{"iteration_ns", "Iteration", "ns", "from one update of the weights to the next, mean over the hosts that update them", func(r *Result) metric.Float { return r.Iteration }, "the time between updates takes two of a host", false},
-	{"aggregation_ns", "Gradient aggregation", "ns", "from the last gradient that is ready to the last worker that has the sum; of synchronous jobs", func(r *Result) metric.Float { return r.Aggregation }, "no worker waits for the sum of all", false},
-	{"summed_ns", "Sum at the root", "ns", "from the first gradient that is ready to the last sum that leaves the root, or is whole at the server; of synchronous jobs", func(r *Result) metric.Float { return r.Summed }, noSum, false},
-	{"goodput_bps", "Goodput per worker", "bit/s", "gradient values that came back as part of a sum, over the duration", func(r *Result) metric.Float { return r.Goodput }, "no update was done", false},
-	{"staleness_updates", "Staleness", "updates", "updates of the weights between reading them and applying the gradient, mean over contributions", func(r *Result) metric.Float { return r.StaleUpdates }, noStale, false},
-	{"staleness_vectors", "Staleness in vectors", "vectors", "contributions inside these updates", func(r *Result) metric.Float { return r.StaleVectors }, noStale, false},
-	{"aom_newest_ns", "AoM, newest", "ns", "age of the model at the workers by the newest contribution inside, first to last update", func(r *Result) metric.Float { return r.AoM[newest] }, noAge, false},
-	{"aom_mean_ns", "AoM, mean", "ns", "the same by the mean stamp of the contributions", func(r *Result) metric.Float { return r.AoM[mean] }, noAge, false},
-	{"aom_oldest_ns", "AoM, oldest", "ns", "the same by the oldest contribution", func(r *Result) metric.Float { return r.AoM[oldest] }, noAge, false},
-	{"slots_held", "Slots held", "slots", "of all switches, mean over time", func(r *Result) metric.Float { return r.Held }, noTable, true},
-	{"slots_held_peak", "Slots held, most", "slots", "sum of each switch's peak", func(r *Result) metric.Float { return r.HeldPeak }, noTable, true},
-	{"held_bytes", "Memory held", "B", "what the slots that are held take in a switch, of all switches, mean over time", func(r *Result) metric.Float { return r.HeldBytes }, noTable, true},
-	{"memory_bytes", "Switch memory", "B", "of all tables as built", (*Result).memory, noTable, true},
-	{"busiest_wire", "Busiest wire", "", "share of the duration that the busiest direction of a link was busy", func(r *Result) metric.Float { return r.Busiest }, "no time passed", false},
-	{"frames", "Frames", "frames", "handed to wires", func(r *Result) metric.Float { return metric.Float(r.Frames) }, "", false},
-	{"frames_lost", "Frames lost", "frames", "on wires", func(r *Result) metric.Float { return metric.Float(r.Lost) }, "", false},
-	{"wire_bytes", "Bytes", "B", "of frames handed to wires, without what is beside a frame", func(r *Result) metric.Float { return metric.Float(r.Bytes) }, "", false},
-	{"jct_ns", "Completion of a job", "ns", "until its last worker was done, mean over jobs", func(r *Result) metric.Float { return r.Completion }, "no job came to its end", false},
-	{"served", "Packets at servers", "", "for each packet of a vector; missing where there is no server", func(r *Result) metric.Float { return r.Served }, "there is no server", false},
-	{"frames_marked", "Frames marked", "frames", "that met congestion", func(r *Result) metric.Float { return metric.Float(r.Marked) }, "", false},
-	{"duration_ns", "Duration", "ns", "until the last host was done", func(r *Result) metric.Float { return r.Duration }, "", false},
+	{metric.Host{Name: "updates", Title: "Updates", Unit: "updates", Doc: "of the weights"}, func(r *Result) metric.Float { return metric.Float(r.Updates) }, "", false},
+	{metric.OfHosts("iteration_ns"), func(r *Result) metric.Float { return r.Iteration }, "the time between updates takes two of a host", false},
+	{metric.OfHosts("aggregation_ns"), func(r *Result) metric.Float { return r.Aggregation }, "no worker waits for the sum of all", false},
+	{metric.Host{Name: "summed_ns", Title: "Sum at the root", Unit: "ns", Doc: "from the first gradient that is ready to the last sum that leaves the root, or is whole at the server; of synchronous jobs"}, func(r *Result) metric.Float { return r.Summed }, noSum, false},
+	{metric.OfHosts("goodput_bps"), func(r *Result) metric.Float { return r.Goodput }, "no update was done", false},
+	{metric.OfHosts("staleness_updates"), func(r *Result) metric.Float { return r.StaleUpdates }, noStale, false},
+	{metric.Host{Name: "staleness_vectors", Title: "Staleness in vectors", Unit: "vectors", Doc: "contributions inside these updates"}, func(r *Result) metric.Float { return r.StaleVectors }, noStale, false},
+	{metric.Host{Name: "aom_newest_ns", Title: "AoM, newest", Unit: "ns", Doc: "age of the model at the workers by the newest contribution inside, first to last update"}, func(r *Result) metric.Float { return r.AoM[newest] }, noAge, false},
+	{metric.Host{Name: "aom_mean_ns", Title: "AoM, mean", Unit: "ns", Doc: "the same by the mean stamp of the contributions"}, func(r *Result) metric.Float { return r.AoM[mean] }, noAge, false},
+	{metric.Host{Name: "aom_oldest_ns", Title: "AoM, oldest", Unit: "ns", Doc: "the same by the oldest contribution"}, func(r *Result) metric.Float { return r.AoM[oldest] }, noAge, false},
+	{metric.OfHosts("slots_held"), func(r *Result) metric.Float { return r.Held }, noTable, true},
+	{metric.Host{Name: "slots_held_peak", Title: "Slots held, most", Unit: "slots", Doc: "sum of each switch's peak"}, func(r *Result) metric.Float { return r.HeldPeak }, noTable, true},
+	{metric.OfHosts("held_bytes"), func(r *Result) metric.Float { return r.HeldBytes }, noTable, true},
+	{metric.OfHosts("memory_bytes"), (*Result).memory, noTable, true},
+	{metric.Host{Name: "busiest_wire", Title: "Busiest wire", Unit: "", Doc: "share of the duration that the busiest direction of a link was busy"}, func(r *Result) metric.Float { return r.Busiest }, "no time passed", false},
+	{metric.OfHosts("frames"), func(r *Result) metric.Float { return metric.Float(r.Frames) }, "", false},
+	{metric.OfHosts("frames_lost"), func(r *Result) metric.Float { return metric.Float(r.Lost) }, "", false},
+	{metric.OfHosts("wire_bytes"), func(r *Result) metric.Float { return metric.Float(r.Bytes) }, "", false},
+	{metric.Host{Name: "jct_ns", Title: "Completion of a job", Unit: "ns", Doc: "until its last worker was done, mean over jobs"}, func(r *Result) metric.Float { return r.Completion }, "no job came to its end", false},
+	{metric.Host{Name: "served", Title: "Packets at servers", Unit: "", Doc: "for each packet of a vector; missing where there is no server"}, func(r *Result) metric.Float { return r.Served }, "there is no server", false},
+	{metric.OfHosts("frames_marked"), func(r *Result) metric.Float { return metric.Float(r.Marked) }, "", false},
+	{metric.Host{Name: "duration_ns", Title: "Duration", Unit: "ns", Doc: "until the last host was done"}, func(r *Result) metric.Float { return r.Duration }, "", false},
 }
 
 // memory is that of all tables; missing where there is none.

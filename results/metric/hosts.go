@@ -1,0 +1,46 @@
+package metric
+
+import "github.com/olafctl/olaf"
+
+// Host is what a number of hosts that wait for answers is called, and what it is, wherever they play: beside a device in a bench, or around
+// switches of their own in a job.
+type Host struct{ Name, Title, Unit, Doc string }
+
+// ofHosts are those that both have. A number that only one of them has is declared there.
+var ofHosts = []Host{
+	{"iteration_ns", "Iteration", "ns", "from one update of the weights to the next, mean over the hosts that update them"},
+	{"aggregation_ns", "Gradient aggregation", "ns", "from the last gradient of a round that is ready to the last worker that has the sum, mean over rounds; of synchronous jobs"},
+	{"goodput_bps", "Goodput per worker", "bit/s", "gradient values that came back as part of a sum, over the time until a worker's last update; mean over workers"},
+	{"staleness_updates", "Staleness", "updates", "updates of the weights between reading them and applying the gradient, mean over contributions; 0 where all wait for the sum of all"},
+	{"slots_held", "Slots held", "slots", "of all tables, mean over time; missing where there is none"},
+	{"held_bytes", "Memory held", "B", "slots held × what a slot takes in its switch, mean over time; missing where there is no table"},
+	{"memory_bytes", "Switch memory", "B", "of all tables as built"},
+	{"frames", "Frames", "frames", "handed to links, in both directions"},
+	{"frames_lost", "Frames lost", "frames", "on links"},
+	{"frames_marked", "Frames marked", "frames", "that met congestion"},
+	{"wire_bytes", "Bytes", "B", "of frames handed to links, without what is beside a frame"},
+}
+
+// OfHosts finds one by its name; one without a title where there is none.
+func OfHosts(name string) Host {
+	for _, h := range ofHosts {
+		if h.Name == name {
+			return h
+		}
+	}
+	return Host{Name: name}
+}
+
+// ofHost completes a metric that is one of them.
+func ofHost(m Metric) *Metric {
+	h := OfHosts(m.Name)
+	m.Title, m.Unit, m.Doc = h.Title, h.Unit, h.Doc
+	return &m
+}
+
+// countedOf completes a counter that is one of them.
+func countedOf(c olaf.Counter) olaf.Counter {
+	h := OfHosts(c.Name)
+	c.Title, c.Unit, c.Doc = h.Title, h.Unit, h.Doc
+	return c
+}
