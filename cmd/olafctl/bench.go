@@ -198,7 +198,7 @@ func (f *benchFlags) addOutput(cmd *cobra.Command) {
 func (f *benchFlags) addSpec(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.SystemFlags, func() { f.addSystem(cmd) })
 	cli.InGroup(cmd, cli.TrafficFlags, func() { f.addTraffic(cmd) })
-	cli.InGroup(cmd, cli.LoopFlags, func() { f.loop.add(cmd) })
+	cli.InGroup(cmd, cli.LoopFlags, func() { f.loop.add(cmd, f.spec.Systems) })
 	cli.InGroup(cmd, cli.RunFlags, func() {
 		f.file.add(cmd)
 		cmd.Flags().IntVar(&f.spec.Runs, "runs", f.spec.Runs, "runs, each with a seed of its own")

@@ -40,7 +40,8 @@ var (
 	}
 )
 
-func (f *loopFlags) add(cmd *cobra.Command) {
+func (f *loopFlags) add(cmd *cobra.Command, systems system.Set) {
+	modes := systems.Looped().ModeNames()
 	f.Loop = *bench.DefaultLoop()
 	flags := cmd.Flags()
 	flags.IntVar(&f.jobs, "jobs", 1, "jobs that run at the same time, which share the switch")
@@ -61,13 +62,13 @@ func (f *loopFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.Recovery, system.OptionRecovery, "", "what workers do about loss: atp resend|none, resend if not given; iswitch --mode sync, help|fbcast|none, help if not given")
 	flags.StringVar(&f.Profile, system.OptionProfile, "", "of the program: atp p4ml, the released code, or paper; iswitch --mode sync, isw-1 or isw-x")
 	flags.StringVar(&f.Sharing, system.OptionSharing, "", "atp: how jobs share aggregators: dynamic, or static in parts of their own")
-	flags.StringVar(&f.Mode, modeFlag, "", "how workers wait: "+netsim.Open+", for nobody, as those of systems do whose switches add up such updates; or for each other: "+strings.Join(system.All().Looped().ModeNames(), "|"))
+	flags.StringVar(&f.Mode, modeFlag, "", "how workers wait: "+netsim.Open+", for nobody, as those of systems do whose switches add up such updates; or for each other: "+strings.Join(modes, "|"))
 	flags.IntVar(&f.bound, system.OptionBound, system.DefaultBound, "iswitch async: staleness S beyond which a gradient is discarded")
 	flags.StringVar(&f.ranges, slotRanges, "", "slots of each job that no other has, first to last, such as 0-63,64-127; even parts if not given")
 	flags.BoolVar(&f.Congestion, system.OptionCongestion, false, "atp: windows follow marks of congestion")
 	flags.BoolVar(&f.Wrap, system.OptionWrap, false, "iswitch --mode sync: vectors longer than the table use it again from its start")
 	cli.Complete(cmd, "model", atp.ModelNames)
-	cli.Complete(cmd, modeFlag, func() []string { return append([]string{netsim.Open}, system.All().Looped().ModeNames()...) })
+	cli.Complete(cmd, modeFlag, func() []string { return append([]string{netsim.Open}, modes...) })
 	cli.Complete(cmd, system.OptionPacket, func() []string { return []string{"256B", "1024B"} })
 	cli.Complete(cmd, system.OptionSharing, func() []string { return []string{system.Dynamic, system.Static} })
 	cli.Complete(cmd, system.OptionRecovery, func() []string { return []string{system.RecoverResend, system.RecoverNone} })
@@ -142,11 +143,11 @@ func (f *loopFlags) choose(given func(string) bool, env *cli.Env, device string,
 	case !given(modeFlag) || s.OnServers: // which says itself what it takes
 		return nil
 	case f.waits(given):
-		_, err := system.All().Looped().Mode(s, f.Mode)
+		_, err := env.Systems.Looped().Mode(s, f.Mode)
 		return err
 	case !s.Open():
 		return cli.UsageError("--%s %s: workers of %s wait for each other, in mode %s; those of %s need not", modeFlag, netsim.Open, s.Name,
-			strings.Join(s.ModeNames(), " or "), strings.Join(system.All().Open().Names(), ", "))
+			strings.Join(s.ModeNames(), " or "), strings.Join(env.Systems.Open().Names(), ", "))
 	case spec.Loop != nil:
 		return cli.UsageError("--%s %s: the file has a loop, whose workers wait; leave it out", modeFlag, netsim.Open)
 	case s.Adds() && !spec.Accelerator:

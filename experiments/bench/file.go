@@ -142,16 +142,16 @@ func (f File) Text() ([]byte, error) {
 
 // FileSchema is the JSON schema of such a file, for editors, with systems of a set.
 func FileSchema(systems system.Set) ([]byte, error) {
-	benched := systems.Benched().Names()
-	narrowed := func(name string) map[string]any { return ofField(benched, name) }
+	narrowed := func(name string) map[string]any { return ofField(systems, name) }
 	schema := yamlfile.Schema{ID: SpecSchema, Title: "olafctl bench", Field: narrowed, Texts: map[reflect.Type]map[string]any{
 		reflect.TypeFor[system.Range](): yamlfile.Quantity("the first and the last slot of a job, such as 0-63", "^[0-9]+-[0-9]+$"),
 	}}
 	return schema.Of(reflect.TypeFor[File]())
 }
 
-// ofField narrows the fields whose type is a plain text; benched are the systems that it may name.
-func ofField(benched []string, name string) map[string]any {
+// ofField narrows the fields whose type is a plain text, with the systems of a set that it may name.
+func ofField(systems system.Set, name string) map[string]any {
+	benched := systems.Benched().Names()
 	switch name {
 	case "schema":
 		return map[string]any{"const": SpecSchema}
@@ -163,7 +163,7 @@ func ofField(benched []string, name string) map[string]any {
 		one := "(" + strings.Join(benched, "|") + ")"
 		return map[string]any{"type": "string", "pattern": "^(" + Nobody + "|" + one + "(,\\s*" + one + ")*)$"}
 	case "mode":
-		return yamlfile.Choice(system.All().Looped().ModeNames()...)
+		return yamlfile.Choice(systems.Looped().ModeNames()...)
 	case "topology":
 		return yamlfile.Choice(Topologies()...)
 	case "profile":

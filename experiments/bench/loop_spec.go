@@ -147,7 +147,7 @@ func LoopOptions() (names []string) {
 func (s *Spec) RefuseOptions(given ...string) error {
 	var refused error
 	for _, name := range s.Queues() {
-		found, err := s.all().Find(name)
+		found, err := s.Systems.Find(name)
 		if err != nil || !found.Looped() {
 			continue // the specification says so better
 		}
@@ -251,14 +251,14 @@ func (s *Spec) parts(of *system.System) (system.Parts, error) {
 
 // mode is how workers of a system wait for each other here. The error matches system.ErrMode and says which modes there are.
 func (s *Spec) mode(of *system.System) (*system.Mode, error) {
-	mode, err := s.all().Looped().Mode(of, s.Loop.Mode)
+	mode, err := s.Systems.Looped().Mode(of, s.Loop.Mode)
 	return mode, olaf.InField("mode", err)
 }
 
 // Ahead says whether workers of some system go on without waiting for the sum of all.
 func (s *Spec) Ahead() bool {
 	return s.Loop != nil && slices.ContainsFunc(s.Queues(), func(name string) bool {
-		found, err := s.all().Find(name)
+		found, err := s.Systems.Find(name)
 		if err != nil || !found.Looped() {
 			return false
 		}
@@ -286,7 +286,7 @@ func (s *Spec) Wait(mode string, given func(field string) bool) {
 func (s *Spec) settle(given func(field string) bool) {
 	l, usual := s.Loop, true
 	for _, name := range s.Queues() {
-		found, err := s.all().Find(name)
+		found, err := s.Systems.Find(name)
 		usual = usual && err == nil && found.Looped() && found.Modes[0].Name == l.Mode
 	}
 	if usual {

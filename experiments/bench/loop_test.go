@@ -251,7 +251,7 @@ func TestLoopOptionsInAFile(t *testing.T) {
 	}
 	for _, found := range system.All().Looped() {
 		for option, says := range lines {
-			_, err := ParseFile("loop.yaml", []byte("system: "+found.Name+"\n"+says))
+			_, err := ParseFile(system.All(), "loop.yaml", []byte("system: "+found.Name+"\n"+says))
 			if slices.Contains(found.Modes[0].Takes, option) && option != system.OptionH { // a sum is of all
 				if err != nil {
 					t.Errorf("%s takes %s: %v", found.Name, option, err)
@@ -268,10 +268,10 @@ func TestLoopOptionsInAFile(t *testing.T) {
 			}
 		}
 	}
-	if _, err := ParseFile("loop.yaml", []byte("system: ps\nloop:\n  slot_ranges: [0-3]\n")); err == nil || !strings.Contains(err.Error(), "loop.yaml:3: ") {
+	if _, err := ParseFile(system.All(), "loop.yaml", []byte("system: ps\nloop:\n  slot_ranges: [0-3]\n")); err == nil || !strings.Contains(err.Error(), "loop.yaml:3: ") {
 		t.Errorf("ranges of nothing: %v", err)
 	}
-	if _, err := ParseFile("loop.yaml", []byte("system: ps\nversus: atp\nloop:\n  window: 8\n")); err != nil {
+	if _, err := ParseFile(system.All(), "loop.yaml", []byte("system: ps\nversus: atp\nloop:\n  window: 8\n")); err != nil {
 		t.Errorf("a window of the system beside it: %v", err)
 	}
 }
@@ -279,7 +279,7 @@ func TestLoopOptionsInAFile(t *testing.T) {
 // TestUsualTimeoutOnWires holds that workers are given a silence where some listen to one, so that what is printed is read back.
 func TestUsualTimeoutOnWires(t *testing.T) {
 	for of, want := range map[string]olaf.Duration{"ps": 0, "switchml": MeasuredTimeout} {
-		s := DefaultSpec()
+		s := usual()
 		s.Queue = of
 		s.Close(func(string) bool { return false }, true)
 		if s.Loop.Timeout != want {
@@ -335,11 +335,11 @@ func TestLoopGoesAhead(t *testing.T) {
 			if s.H != nil && run.Counters.Of("vectors_sent") < 2*12*int64(*s.H) {
 				t.Errorf("%v", run.Counters)
 			}
-			proof, err := archive.Verify(f, system.Declared)
+			proof, err := archive.Verify(f, system.All().Declared)
 			if err != nil || proof.Runs != 1 || int64(proof.Observations) != run.Counters.Of("received") {
 				t.Errorf("proof %+v: %v", proof, err)
 			}
-			if n, err := Repeat(t.Context(), f, NewStream()); err != nil || n != 2 {
+			if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 2 {
 				t.Errorf("%d runs repeated: %v", n, err)
 			}
 		})
