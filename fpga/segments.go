@@ -35,7 +35,13 @@ type Segments struct {
 // ReadSegments reads what waits in front of the queue. The queue must stand: one that is frozen is read as it is, one that is
 // disabled is frozen for the while, and one that runs gives an error that matches ErrRunning. The error matches ErrRefused where there is no
 // such block.
-func ReadSegments(d Device) (t Segments, err error) {
+func ReadSegments(d Device) (Segments, error) { return readSegments(d, false) }
+
+// HoldSegments is ReadSegments of a device whose time passes only when it is asked to: a queue that runs is frozen for the while
+// as well, as nothing can arrive meanwhile.
+func HoldSegments(d Device) (Segments, error) { return readSegments(d, true) }
+
+func readSegments(d Device, holds bool) (t Segments, err error) {
 	switch has, err := hasAggregator(d); {
 	case err != nil:
 		return t, err
@@ -48,8 +54,8 @@ func ReadSegments(d Device) (t Segments, err error) {
 	}
 	switch {
 	case control&regmap.QueueControlFreeze != 0:
-	case control&regmap.QueueControlEnable != 0:
-		return t, fmt.Errorf("%w: 'olafctl reg write queue.control.freeze=1' stops its clock, and loses what arrives meanwhile", ErrRunning)
+	case control&regmap.QueueControlEnable != 0 && !holds:
+		return t, fmt.Errorf("%w: 'olafctl reg write queue.control.freeze=1 -d %s' stops its clock, and loses what arrives until it is 0 again", ErrRunning, d.Identity().Address)
 	default:
 		if err := d.Write32(regmap.QueueControl, control|regmap.QueueControlFreeze); err != nil {
 			return t, err

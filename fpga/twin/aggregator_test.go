@@ -2,6 +2,7 @@ package twin
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -204,12 +205,20 @@ func TestSegments(t *testing.T) {
 	b.loadDescriptors(ds...)
 	b.start()
 	b.finish()
-	if _, err := fpga.ReadSegments(b.Twin); !errors.Is(err, fpga.ErrRunning) {
+	if _, err := fpga.ReadSegments(b.Twin); !errors.Is(err, fpga.ErrRunning) || !strings.Contains(err.Error(), "freeze=1 -d twin:") {
 		t.Errorf("of a queue that runs: %v", err)
 	}
-	for _, control := range []uint32{regmap.QueueControlEnable | regmap.QueueControlFreeze, 0} {
+	for _, look := range []struct {
+		control uint32
+		read    func(fpga.Device) (fpga.Segments, error)
+	}{
+		{regmap.QueueControlEnable, fpga.HoldSegments}, // which stands for the while
+		{regmap.QueueControlEnable | regmap.QueueControlFreeze, fpga.ReadSegments},
+		{0, fpga.ReadSegments},
+	} {
+		control := look.control
 		b.write(regmap.QueueControl, control)
-		got, err := fpga.ReadSegments(b.Twin)
+		got, err := look.read(b.Twin)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ type DeviceFlags struct {
 	Address string
 	after   string
 	system  string // of that run; empty for its own
+	h       int    // of that run; 0 for as many as a cluster has workers
 	record  string
 }
 
@@ -30,6 +31,7 @@ func (f *DeviceFlags) Add(cmd *cobra.Command, env *Env) {
 	Complete(cmd, "after", env.Published.Benches().Names)
 	cmd.Flags().StringVar(&f.system, "system", "", "with --after: with this system in place of the experiment's own")
 	Complete(cmd, "system", systems.All().Benched().Names)
+	AddCount(cmd.Flags(), &f.h, "h", "with --after: updates that complete a sum, of systems whose switches add up; a cluster's workers if not given")
 }
 
 // AddAddress adds what commands take that look at registers alone.
@@ -56,6 +58,8 @@ func (f *DeviceFlags) check() error {
 	switch {
 	case f.system != "" && f.after == "":
 		return UsageError("--system is of the run that --after asks for")
+	case f.h != 0 && f.after == "":
+		return UsageError("--h is of the run that --after asks for")
 	case f.after != "" && f.record != "":
 		return UsageError("--record and --after do not go together: an experiment has its own files; see 'olafctl runs'")
 	}
@@ -86,6 +90,9 @@ func (f *DeviceFlags) With(ctx context.Context, env *Env, look func(*testbed.Tes
 				spec.Close(func(string) bool { return false }, !bed.Can(testbed.VirtualTime))
 			}
 		}
+		if f.h != 0 {
+			spec.H = &f.h
+		}
 		spec.Runs, spec.Versus, spec.OutRates = 1, "", spec.OutRates[:1]
 		plan, err := bench.NewPlan(spec)
 		if err != nil {
@@ -96,6 +103,11 @@ func (f *DeviceFlags) With(ctx context.Context, env *Env, look func(*testbed.Tes
 		}
 	}
 	return look(bed)
+}
+
+// Holds says whether the device's time passes only when it is asked to, so that nothing is lost while it stands.
+func (f *DeviceFlags) Holds(env *Env) bool {
+	return env.Devices.Check(f.Address, testbed.VirtualTime) == nil
 }
 
 // Registers opens the device for its registers alone, lets it do what --after asks for, and hands it to use.
