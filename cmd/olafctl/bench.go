@@ -88,6 +88,7 @@ real. --beside twin shows each age three times: planned, of the twin on the arri
   olafctl bench --clusters 100 --workers 300 --updates 200 --xlsx scale.xlsx
   olafctl bench --runs 1 --out-rate 40G --pcap delivered.pcapng
   olafctl bench --system iswitch --h 3 --size 1448B --values 2205 --versus fifo
+  olafctl bench --system iswitch --h 3 --versus olaf,fifo --topology P,S
   olafctl bench --trace builtin:lander8 --out-rate 20G
   olafctl bench --system switchml --workers 8 --slots 128 --packet 1024B
   olafctl bench --system iswitch --mode async --h 4 --bound 3 --versus ps
@@ -214,7 +215,7 @@ func (f *benchFlags) addSystem(cmd *cobra.Command) {
 	flags.StringVar(&s.Versus, "versus", s.Versus, "systems to compare with, comma-separated, or none")
 	flags.IntVar(&f.h, "h", 0, "updates that complete a sum, of systems whose switches add up; a cluster's workers if not given")
 	flags.BoolVar(&s.Accelerator, "accelerator", false, "charge the time of the hardware that a program was published with: iswitch, 51.2 Gbps; more than --slots that wait are lost")
-	flags.Var(&s.Topology, "topology", "where results go: P to a server, or S back to the workers, of systems whose switches add up")
+	flags.Var(&s.Topology, "topology", "where results go: P to a server, or S back to the workers, of systems whose switches add up; P,S shows both")
 	flags.StringSliceVar(&f.outRates, "out-rate", f.outRates, "output rates, comma-separated")
 	flags.IntVar(&s.Slots, "slots", s.Slots, "slots of the queue, the leaving update included")
 	profileFlag(cmd, &s.Profile)

@@ -23,6 +23,9 @@ func (s *Spec) Alone(name string, rate olaf.Rate) (Spec, error) {
 	if !slices.Contains(s.Queues(), name) {
 		return Spec{}, fmt.Errorf("%w: %s is not among %v", ErrSpec, name, s.Queues())
 	}
+	if s.Topology == ToBoth {
+		return Spec{}, olaf.InField("topology", fmt.Errorf("%w: a cell has one topology; ask for %s or %s", ErrSpec, ToServer, ToWorkers))
+	}
 	one := *s
 	one.Experiment, one.Runs, one.OutRates = benchName, 1, []olaf.Rate{rate}
 	if one.Queue, one.Versus = name, ""; name != s.Queue {

@@ -119,9 +119,7 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 	if w := &o.Plan.Spec.Workload; o.sentHere() && o.Plan.Spec.Trace == nil && w.BurstPackets > 1 {
 		b.Statements = append(b.Statements, fmt.Sprintf("bursts are planned at %v: each is sent as fast as the senders of the machine go, which 'olafctl testbed doctor' measures; --burst 1 spreads updates evenly instead", w.LineRate))
 	}
-	if o.Plan.Spec.Topology == ToWorkers {
-		b.Statements = append(b.Statements, "topology S: the switch answers; a sum leaves by one link a worker of its cluster at the output rate, without a limit, and ages are those at the workers. No number of topology P is one of these")
-	}
+	b.Statements = append(b.Statements, o.Plan.Spec.topologyStatements()...)
 	if n := o.Plan.Spec.Workload.Segments(); n > 1 {
 		b.Statements = append(b.Statements, fmt.Sprintf("an update is a vector of %d values in %d frames, each a segment, one behind the other: what is counted are frames, and an age is that of the oldest segment that a server, or a worker, has of a vector",
 			o.Plan.Spec.Workload.Values, n))
@@ -158,23 +156,23 @@ func (o *Outcome) turnedAway() float64 {
 	return 100 * float64(lost) / float64(max(sent, 1))
 }
 
-// comparisons sets the system under test against each of the others at every output rate.
+// comparisons sets the system under test against each of the others at every output rate, within a topology.
 func (o *Outcome) comparisons() []results.Comparison {
-	queues := o.Plan.Spec.Queues()
-	if len(queues) < 2 {
-		return nil
-	}
 	var out []results.Comparison
-	for i := 0; i < len(o.Runs); i += len(queues) {
-		if len(o.Runs[i]) == 0 {
+	configs := o.Plan.Configs
+	for i := range configs {
+		if len(o.Runs[i]) == 0 || !o.Plan.tests(&configs[i]) {
 			continue
 		}
-		for other := i + 1; other < i+len(queues); other++ {
-			out = append(out, results.CompareRuns(o.Runs[i], o.Runs[other]))
+		for k := i + 1; k < len(configs) && configs[k].OutRate == configs[i].OutRate && configs[k].Topology == configs[i].Topology; k++ {
+			out = append(out, results.CompareRuns(o.Runs[i], o.Runs[k]))
 		}
 	}
 	return out
 }
+
+// tests says whether a configuration is of the system under test.
+func (p *Plan) tests(c *Config) bool { return c.system != nil && c.system.Name == p.Spec.Queue }
 
 // Result is the report with all its runs, as workbook and store take it.
 func (r *Measurement) Result() *sheets.Result {
@@ -208,6 +206,9 @@ func (r *Measurement) WriteText(w io.Writer, v text.View) error {
 func (s *Spec) topology() string {
 	if s.Topology == "" {
 		return ""
+	}
+	if s.Topology == ToBoth {
+		return fmt.Sprintf("topologies %s and %s, ", ToServer, ToWorkers)
 	}
 	return fmt.Sprintf("topology %s, ", s.Topology)
 }

@@ -20,8 +20,11 @@ import (
 
 // Config is one point that is measured: a discipline at an output rate.
 type Config struct {
+	// Queue is what its rows are called: the system, and the topology where a plan has both.
 	Queue   string    `json:"queue"`
 	OutRate olaf.Rate `json:"out_rate"`
+	// Topology is given where the plan has both: of those that answer workers.
+	Topology Topology `json:"topology,omitempty"`
 	// Engine cycles of 4 ns on the output (docs/semantics.md, Engine cycles).
 	DequeueCycles int `json:"dequeue_cycles"`
 	MergeCycles   int `json:"merge_cycles"`
@@ -35,7 +38,7 @@ type Config struct {
 // Plan is a specification with everything resolved. Two equal plans give the same numbers on the twin, bit for bit.
 type Plan struct {
 	Spec    Spec     `json:"spec"`
-	Configs []Config `json:"configs"` // by output rate, the queue under test first
+	Configs []Config `json:"configs"` // by output rate, the queue under test first; of both topologies P first
 	Seeds   []uint64 `json:"seeds"`   // one a run; every configuration runs under each, so that runs pair up
 	// Declared is what the runs count and measure; nil for what the system of each says.
 	Declared *metric.Declaration `json:"-"`
@@ -92,6 +95,7 @@ func NewPlan(s Spec) (*Plan, error) {
 			p.Configs = append(p.Configs, c)
 		}
 	}
+	p.answered()
 	for i := range p.Seeds {
 		// Neighbouring run numbers are spread over the whole seed space.
 		p.Seeds[i] = splitmix.Mix(s.Seed*1_000_003 + uint64(i))
@@ -124,7 +128,7 @@ func (p *Plan) queue(c *Config) fpga.QueueConfig {
 	if c.system.Adds() {
 		queue.Program, queue.H, queue.Segments = c.system.Program, c.H, p.Spec.Workload.Segments()
 	}
-	if p.Spec.Topology == ToWorkers { // sums cross the switch as fast as it can, and the links behind it set the pace
+	if p.answers(c) { // sums cross the switch as fast as it can, and the links behind it set the pace
 		queue.Downlink, queue.Output.Rate = queue.Output.Rate, 0
 	}
 	return queue
@@ -136,7 +140,7 @@ func (p *Plan) measure(c *Config) results.Config {
 		return results.Config{Declared: p.Declaration(c), Clusters: p.Spec.Workload.Clusters, Workers: p.Spec.Workload.Workers}
 	}
 	rate := c.OutRate
-	if p.Spec.Topology == ToWorkers { // each cluster's links carry its own sums
+	if p.answers(c) { // each cluster's links carry its own sums
 		rate *= olaf.Rate(p.Spec.Workload.Clusters)
 	}
 	config := results.Config{

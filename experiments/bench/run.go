@@ -277,7 +277,7 @@ func (b *station) watch(ctx context.Context, id RunID) (counters fpga.Counters, 
 	if err := fpga.DrainQueue(ctx, b.Device); err != nil {
 		return counters, err
 	}
-	if b.plan.Spec.Topology == ToWorkers {
+	if b.plan.Answers(id.Config) {
 		if err := fpga.DrainDownlinks(ctx, b.Device); err != nil {
 			return counters, err
 		}

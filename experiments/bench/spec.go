@@ -31,7 +31,7 @@ type Spec struct {
 	H *int `json:"h,omitempty"`
 	// Accelerator charges the time of the published hardware in front of programs, with room for as many updates as slots.
 	Accelerator bool `json:"accelerator,omitempty"`
-	// Topology is where results go: to a server, or back to the workers.
+	// Topology is where results go: to a server, back to the workers, or in turns.
 	Topology Topology `json:"topology,omitempty"`
 	// Loop is what hosts do that wait for answers; nil of systems whose workers do not wait.
 	Loop *Loop `json:"loop,omitempty"`
@@ -227,24 +227,6 @@ func names(all system.Set, holds func(*system.System) bool) (these []string) {
 		}
 	}
 	return these
-}
-
-// checkTopology refuses systems whose switches answer nobody where the workers wait for answers.
-func (s *Spec) checkTopology() error {
-	topology := s.Topology
-	if err := topology.Set(s.Topology.String()); err != nil || topology != ToWorkers {
-		return err
-	}
-	systems, err := s.systems()
-	if err != nil {
-		return err
-	}
-	for _, found := range systems {
-		if !found.Adds() {
-			return fmt.Errorf("%w: the switches of %s answer no worker; topology %s goes with %s, and --versus none", ErrSpec, found.Name, ToWorkers, strings.Join(s.Systems.Adding().Names(), ", "))
-		}
-	}
-	return nil
 }
 
 // MaxH is as many updates as one frame can say that it holds.

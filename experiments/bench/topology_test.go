@@ -1,9 +1,13 @@
 package bench
 
 import (
+	"encoding/json"
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/olafctl/olaf"
 )
 
@@ -25,10 +29,47 @@ func TestTopologyS(t *testing.T) {
 	if !(fast.Mean < slow.Mean) {
 		t.Errorf("%v at 40 Gbps, %v at 5 Gbps", fast.Mean, slow.Mean)
 	}
-	for _, wrong := range []Spec{{Queue: "olaf", Topology: ToWorkers}, {Queue: "iswitch", Versus: "fifo", Topology: ToWorkers}, {Queue: "iswitch", Topology: "Q"}} {
+	for _, wrong := range []Spec{{Queue: "olaf", Topology: ToWorkers}, {Queue: "olaf", Versus: "fifo", Topology: ToBoth}, {Queue: "iswitch", Versus: "fifo", Topology: ToWorkers}, {Queue: "iswitch", Topology: "Q"}} {
 		s.Queue, s.Versus, s.Topology, s.H = wrong.Queue, wrong.Versus, wrong.Topology, nil
 		if _, err := NewPlan(s); !errors.Is(err, ErrSpec) {
 			t.Errorf("%+v: %v", wrong, err)
+		}
+	}
+}
+
+// TestBothTopologies holds that a bench of both has the rows of P as without S, and those of S below as without P, that only like is
+// compared, and that what is kept repeats.
+func TestBothTopologies(t *testing.T) {
+	of := func(topology Topology, versus string) *Measurement {
+		s := small(t)
+		s.Queue, s.Versus, s.H, s.Topology = "iswitch", versus, new(3), topology
+		s.OutRates = []olaf.Rate{40 * olaf.Gbps, 5 * olaf.Gbps}
+		return mustBench(t, s, Options{})
+	}
+	both, p, s := of(ToBoth, "olaf,fifo"), of("", "olaf,fifo"), of(ToWorkers, "")
+	for i := range s.Bench.Rows {
+		s.Bench.Rows[i].Queue += " S"
+	}
+	written := func(part any) string {
+		text, err := json.MarshalIndent(part, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if diff := cmp.Diff(written(slices.Concat(p.Bench.Rows, s.Bench.Rows)), written(both.Bench.Rows)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(written(p.Bench.Comparisons), written(both.Bench.Comparisons)); diff != "" {
+		t.Error(diff)
+	}
+	if said := strings.Join(both.Bench.Statements, "\n"); !strings.Contains(said, "no row of olaf and fifo ends in S") {
+		t.Error(said)
+	}
+	for name, want := range map[string]Topology{"P": "", "S": ToWorkers, "P,S": ToBoth, "S, P": ToBoth} {
+		var got Topology
+		if err := got.UnmarshalText([]byte(name)); err != nil || got != want {
+			t.Errorf("%q is %q, %v", name, got, err)
 		}
 	}
 }

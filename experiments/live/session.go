@@ -60,17 +60,17 @@ type card struct {
 
 // Open opens a testbed for a plan, programs tables and generators, and stands at time 0 with everything armed.
 func Open(ctx context.Context, plan *bench.Plan, o Options) (*Session, error) {
-	queues := len(plan.Spec.Queues())
 	if o.Rate < 0 || o.Rate >= len(plan.Spec.OutRates) || o.Index < 0 || o.Index >= len(plan.Seeds) {
 		return nil, fmt.Errorf("%w: no run %d at output rate number %d", bench.ErrSpec, o.Index, o.Rate)
 	}
 	l := &Session{plan: plan, options: o}
-	for i := range queues {
-		index := o.Rate*queues + i
-		l.cards = append(l.cards, &card{index: index, config: &plan.Configs[index], rec: &record{answered: plan.Spec.Topology == bench.ToWorkers}})
+	for index := range plan.Configs {
+		if c := &plan.Configs[index]; c.OutRate == plan.Spec.OutRates[o.Rate] {
+			l.cards = append(l.cards, &card{index: index, config: c, rec: &record{answered: plan.Answers(index)}})
+		}
 	}
 	opening := plan.Spec.Opening(o.Access)
-	opening.Cards = queues
+	opening.Cards = len(l.cards)
 	opening.Observe = func(i int) twin.Observer { return l.cards[i].rec }
 	bed, err := testbed.Open(ctx, o.Device, opening)
 	if err != nil {
@@ -283,7 +283,7 @@ func (l *Session) settle() error {
 
 // waiting is how many sums are on their way to workers.
 func (l *Session) waiting(c *card) (int, error) {
-	if l.plan.Spec.Topology != bench.ToWorkers {
+	if !c.rec.answered {
 		return 0, nil
 	}
 	n, err := c.Device.Read32(regmap.AggregatorDownlinkWaiting)
@@ -371,7 +371,7 @@ func (l *Session) Snapshot() (*Snapshot, error) {
 		if err != nil {
 			return nil, err
 		}
-		q := QueueSnapshot{Name: c.config.Queue, OutRate: c.config.OutRate, Slots: l.plan.Spec.Slots}
+		q := QueueSnapshot{Name: c.config.Queue, OutRate: c.config.OutRate, Slots: l.plan.Spec.Slots, Answers: c.rec.answered}
 		if q.OnTheWay, err = l.waiting(c); err != nil {
 			return nil, err
 		}

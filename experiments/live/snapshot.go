@@ -58,6 +58,7 @@ type QueueSnapshot struct {
 
 	Items     []SlotSnapshot // in departure order, the leaving one first
 	Occupancy int
+	Answers   bool // its sums go to the workers
 	// OnTheWay is how many sums have left the queue for the workers and not reached them yet, where the switch answers them.
 	OnTheWay int
 	Clusters []ClusterSnapshot // by id

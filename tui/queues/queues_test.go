@@ -404,6 +404,20 @@ func TestAnswersToWorkers(t *testing.T) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
+	both := at(t, instant, func(s *bench.Spec) {
+		s.Queue, s.Versus, s.H, s.Topology, s.OutRates = "iswitch", "olaf,fifo", new(3), bench.ToBoth, []olaf.Rate{olaf.Gbps}
+	})
+	text := shown(both, 200, 40, nil).Text()
+	for _, want := range []string{"iswitch, 8 slots, out at 1Gbps", "fifo, 8 slots, out at 1Gbps", "iswitch S, "} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	for _, size := range sizes {
+		for page := '1'; page <= '7'; page++ {
+			sized(t, shown(both, size[0], size[1]+3, nil).press(string(page)), size[0], size[1]+3)
+		}
+	}
 }
 
 // TestInspectionFails shows why a page has nothing to show.

@@ -5,7 +5,6 @@ import (
 
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/live"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/aom"
@@ -220,7 +219,7 @@ func answersTitle(q *live.QueueSnapshot, width int) string {
 func (s *session) panelTitle(f *tui.Frame, p panel, q *live.QueueSnapshot, width int) string {
 	switch p {
 	case panelQueue:
-		if s.snapshot.Plan.Spec.Topology == bench.ToWorkers {
+		if q.Answers {
 			return answersTitle(q, width)
 		}
 		if full := fmt.Sprintf("%s, %d slots, out at %v", q.Name, q.Slots, q.OutRate); screen.Width(full) <= width {
