@@ -77,7 +77,7 @@ does all of that and judges every number that was printed, and 'simulate' is for
 	}
 	root.InitDefaultCompletionCmd() // cobra's own would come too late to be made like the others
 	root.SetHelpCommand(cli.NewHelpCmd(knownCommand))
-	cli.AddClientTLS(root, &env.TLS)
+	cli.AddClientTLS(root, &env.TLS, env.Devices)
 	completeTree(root)
 	cli.AddSettings(env, root)
 	cli.SetHelp(env, root)

@@ -22,7 +22,7 @@ import (
 // Agent is a device that another process lends.
 func Agent(built ...program.Description) Device {
 	return Device{
-		Prefix: "grpc://", Name: "HOST:PORT", Also: "unix", Abilities: HasTables | LogsArrivals | AddsUpdates, Programs: built, // whether it does the agent says
+		Prefix: "grpc://", Name: "HOST:PORT", Also: "unix", Abilities: HasTables | LogsArrivals | AddsUpdates | Dialled, Programs: built, // whether it does the agent says
 		NotCard:   "it belongs to whoever owns the card; give it to the 'olafctl serve' there",
 		Registers: openAgentDevice, Testbed: openAgent,
 	}

@@ -63,8 +63,8 @@ func ofCard(env *Env, flags *pflag.FlagSet) bool {
 }
 
 // ofAgent holds of a client that is going to reach an agent, and never of a server, whose flags have the same names.
-func ofAgent(_ *Env, flags *pflag.FlagSet) bool {
-	return flags.Lookup("tls-ca") != nil && reachesAgent(flags)
+func ofAgent(env *Env, flags *pflag.FlagSet) bool {
+	return flags.Lookup("tls-ca") != nil && reachesAgent(flags, env.Devices)
 }
 
 // variable is the environment's name for the setting.

@@ -26,7 +26,7 @@ type ClientTLS struct{ authority, cert, key, name string }
 
 // AddClientTLS gives every command that reaches an agent, by a device address or as a P4Runtime target, or a work queue, the flags
 // for TLS.
-func AddClientTLS(cmd *cobra.Command, c *ClientTLS) {
+func AddClientTLS(cmd *cobra.Command, c *ClientTLS, devices testbed.Devices) {
 	flags := cmd.Flags()
 	agent, queue := flags.Lookup("device") != nil || flags.Lookup("target") != nil, flags.Lookup("token-file") != nil
 	if cmd.Runnable() && flags.Lookup("tls-cert") == nil && (agent || queue) {
@@ -37,14 +37,14 @@ func AddClientTLS(cmd *cobra.Command, c *ClientTLS) {
 		InGroup(cmd, group, func() { c.AddFlags(flags) })
 		run := cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
-			if c.authority != "" && !reachesAgent(cmd.Flags()) {
+			if c.authority != "" && !reachesAgent(cmd.Flags(), devices) {
 				return UsageError("--tls-ca is for an agent or a work queue: add -d grpc://HOST:PORT, --target HOST:PORT or --workers nats://HOST:PORT, as the command takes it")
 			}
 			return run(cmd, args)
 		}
 	}
 	for _, sub := range cmd.Commands() {
-		AddClientTLS(sub, c)
+		AddClientTLS(sub, c, devices)
 	}
 }
 
@@ -60,9 +60,9 @@ func (c *ClientTLS) AddFlags(flags *pflag.FlagSet) {
 var queueFlagNames = []string{"workers", "from"}
 
 // reachesAgent says whether a command is going to talk to an agent or a work queue.
-func reachesAgent(flags *pflag.FlagSet) bool {
+func reachesAgent(flags *pflag.FlagSet, devices testbed.Devices) bool {
 	device, target := flags.Lookup("device"), flags.Lookup("target")
-	if device != nil && strings.HasPrefix(device.Value.String(), "grpc:") || target != nil && target.Value.String() != "" {
+	if device != nil && devices.Check(device.Value.String(), testbed.Dialled) == nil || target != nil && target.Value.String() != "" {
 		return true
 	}
 	return slices.ContainsFunc(queueFlagNames, func(name string) bool {
