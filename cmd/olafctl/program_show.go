@@ -22,6 +22,7 @@ type programDocument struct {
 	Profile    string            `json:"profile"`
 	Profiles   []string          `json:"profiles"`
 	Arithmetic string            `json:"arithmetic"`
+	Completes  string            `json:"completes,omitempty"` // how many contributions a sum takes
 	Slots      int               `json:"slots"`
 	Memory     olaf.Size         `json:"memory_bytes"`
 	Actions    []string          `json:"actions"`
@@ -29,6 +30,7 @@ type programDocument struct {
 	Sums       []counterDocument `json:"sums"`
 	Identities []string          `json:"identities"`
 	Tables     []tableShape      `json:"tables,omitempty"` // that a controller writes
+	On         *heldDocument     `json:"on,omitempty"`     // a device that was looked at
 }
 
 // tableShape is a table of a switch program.
@@ -61,17 +63,31 @@ type counterDocument struct {
 func newProgramShowCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
 	var build program.Config
+	var device string
 	cmd := &cobra.Command{
 		Use:   "show PROGRAM",
 		Short: "Say what a switch program holds, what becomes of packets in it, and what always holds between its counts",
+		Long: `Say what a switch program holds, how many contributions complete a sum, what becomes of packets in it, and what always holds
+between its counts. With -d it also says what of that is so on a device now: the H and the slots that its registers tell, and, of one
+that an agent serves, the members that its tables admit. Nothing is written there.`,
 		Example: `  olafctl program show iswitch
-  olafctl program show iswitch --slots 4594 --profile isw-x`,
+  olafctl program show iswitch --slots 4594 --profile isw-x
+  olafctl program show iswitch -d grpc://127.0.0.1:9559`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: cli.CompleteArgs(programNames),
-		RunE: func(_ *cobra.Command, args []string) error {
-			d, err := programDocumentOf(args[0], build)
+		RunE: func(cmd *cobra.Command, args []string) error {
+			of, err := programNamed(args[0])
 			if err != nil {
 				return err
+			}
+			d, err := programDocumentOf(of, build)
+			if err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("device") {
+				if d.On, err = heldOn(cmd.Context(), env, device, of); err != nil {
+					return err
+				}
 			}
 			if out == cli.JSON {
 				return cli.WriteJSON(env.Stdout, struct {
@@ -85,6 +101,7 @@ func newProgramShowCmd(env *cli.Env) *cobra.Command {
 	cli.AddCount(cmd.Flags(), &build.Slots, "slots", "size of the table to build; the program's own if not given")
 	cmd.Flags().StringVar(&build.Profile, "profile", "", "profile to build")
 	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
+	cli.AddAddress(cmd, &device, env.Devices, "look at the program on this device as well")
 	return cmd
 }
 
@@ -96,18 +113,21 @@ func programNames() []string {
 	return names
 }
 
-func programDocumentOf(name string, build program.Config) (programDocument, error) {
+func programNamed(name string) (*program.Description, error) {
 	i := slices.Index(programNames(), name)
 	if i < 0 {
-		return programDocument{}, cli.UsageError("no switch program is called %q; there are %s", name, strings.Join(programNames(), ", "))
+		return nil, cli.UsageError("no switch program is called %q; there are %s", name, strings.Join(programNames(), ", "))
 	}
-	d := &programs.All()[i]
+	return &programs.All()[i], nil
+}
+
+func programDocumentOf(d *program.Description, build program.Config) (programDocument, error) {
 	p, err := d.New(build)
 	if err != nil {
 		return programDocument{}, err
 	}
 	doc := programDocument{
-		Name: d.Name, Profile: build.Profile, Profiles: d.Profiles, Arithmetic: d.Arithmetic.String(), Slots: p.Slots(), Memory: p.Memory(),
+		Name: d.Name, Profile: build.Profile, Profiles: d.Profiles, Arithmetic: d.Arithmetic.String(), Completes: d.Completes, Slots: p.Slots(), Memory: p.Memory(),
 		Actions: slices.Sorted(maps.Keys(d.Actions)), Classes: []counterDocument{}, Sums: []counterDocument{}, Identities: []string{},
 	}
 	if doc.Profile == "" {
@@ -134,6 +154,9 @@ func (d *programDocument) write(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(tw, "program\t%s, profile %s of %s\n", d.Name, d.Profile, strings.Join(d.Profiles, ", "))
 	fmt.Fprintf(tw, "lanes\t%s\n", d.Arithmetic)
+	if d.Completes != "" {
+		fmt.Fprintf(tw, "H\t%s\n", d.Completes)
+	}
 	fmt.Fprintf(tw, "table\t%d slots, %s\n", d.Slots, d.Memory)
 	if len(d.Actions) > 0 {
 		fmt.Fprintf(tw, "control\t%s\n", strings.Join(d.Actions, " "))
@@ -149,6 +172,9 @@ func (d *programDocument) write(w io.Writer) error {
 	}
 	for i, t := range d.Tables {
 		fmt.Fprintf(tw, "%s\t%s\t%s → %s(%s). %s\n", first(i, "told by"), t.Name, strings.Join(t.Key, ", "), t.Action, strings.Join(t.Params, ", "), t.Doc)
+	}
+	if d.On != nil {
+		d.On.write(tw, d.Name)
 	}
 	return tw.Flush()
 }

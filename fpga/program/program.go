@@ -259,6 +259,8 @@ type Description struct {
 	Open       bool     // H contributions complete a sum whoever they are of, so that workers need not wait for answers
 	Profiles   []string // of Config.Profile, the default first
 	Arithmetic Arithmetic
+	// Completes says how many contributions complete a sum, and who says otherwise; empty of one that adds nothing.
+	Completes string
 	// Ledger declares what the program counts: the arrivals of each class first, by Class, then sums over what is inside.
 	Ledger  *olaf.Ledger
 	Classes int              // how many of these are classes

@@ -39,6 +39,7 @@ func Describe() program.Description {
 		Code:       3,
 		Profiles:   limits.Profiles,
 		Arithmetic: program.Sticky,
+		Completes:  "as many contributions as packets name for their level; where they name none the job's fan-in, which is as many as it has members",
 		Ledger:     ledger(),
 		Classes:    int(classes),
 		Tables:     tables(), Stranger: Stranger,

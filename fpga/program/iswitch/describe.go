@@ -39,6 +39,7 @@ func Describe() program.Description {
 		Open:       true,
 		Profiles:   limits.Profiles,
 		Arithmetic: program.Float32,
+		Completes:  "as many contributions as the job has members; SetH, or a bench by --h, says otherwise",
 		Ledger:     ledger(),
 		Classes:    int(classes),
 		Actions: map[string]uint8{

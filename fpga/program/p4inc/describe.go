@@ -37,6 +37,7 @@ func Describe() program.Description {
 		Code:       4,
 		Profiles:   limits.Profiles,
 		Arithmetic: program.Wrapping,
+		Completes:  "one contribution of each of the workers that p4inc.jobs gives the job",
 		Ledger:     ledger(),
 		Classes:    int(classes),
 		Actions:    map[string]uint8{"collided": Collided},

@@ -39,6 +39,7 @@ func Describe() program.Description {
 		Code:       2,
 		Profiles:   limits.Profiles,
 		Arithmetic: program.Wrapping,
+		Completes:  "one contribution of every worker of the job",
 		Ledger:     ledger(),
 		Classes:    int(classes),
 		Tables:     tables(), Stranger: Stranger,

@@ -50,6 +50,7 @@ func Describe() program.Description {
 		Code:       5,
 		Profiles:   limits.Profiles,
 		Arithmetic: program.Saturating,
+		Completes:  "one contribution of every child of the job",
 		Ledger:     ledger(),
 		Classes:    int(classes),
 		Actions: map[string]uint8{
