@@ -20,7 +20,9 @@ type Bench struct {
 	// Config is the fully resolved specification, in whatever form its owner writes.
 	Config json.RawMessage `json:"config"`
 	// Window says in words over which span ages were averaged.
-	Window      string       `json:"aom_window"`
+	Window string `json:"aom_window"`
+	// Terms are the rules of a comparison of systems of several papers, to be read before the numbers.
+	Terms       []string     `json:"terms,omitempty"`
 	Rows        []Row        `json:"rows"`
 	Comparisons []Comparison `json:"comparisons"`
 	Paper       []PaperRow   `json:"paper"`

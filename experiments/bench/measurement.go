@@ -108,6 +108,7 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 		Config:     config,
 		Window:     results.Window{}.String(),
 		Partial:    o.Partial,
+		Terms:      o.Plan.terms(),
 	}
 	for i, runs := range o.Runs {
 		b.Rows = append(b.Rows, results.Summarise(o.Plan.Declaration(&o.Plan.Configs[i]), runs))

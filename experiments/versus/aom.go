@@ -15,6 +15,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/aggregator"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/internal/splitmix"
 	"github.com/olafctl/olaf/pktgen"
@@ -172,6 +173,8 @@ type Setting struct {
 	// Accelerator lets updates through the paper's unit before they are added, 32 bytes in 5 ns, with room for as many frames
 	// in front of it as a queue has slots.
 	Accelerator bool
+	// Slots are those of a queue that alone holds what waits; 0 for as many as a queue behind segments has.
+	Slots int
 }
 
 // Settings are what is shown beside the common ground, with no order expected.
@@ -180,6 +183,7 @@ func Settings() []Setting {
 		{Name: "own frames", About: "iSwitch's frame is 14 B shorter than OLAF's for the same 48 lanes", Frames: true},
 		{Name: "fitted cycles", About: "engine cycles that were fitted to Table 1", Cycles: true},
 		{Name: "accelerator", About: "iSwitch's unit takes 40 ns a frame, 60 Gbps bring one every 37 ns; 8 may wait, more are lost", Accelerator: true},
+		{Name: "equal bytes", About: "FIFO and OLAF have 17 slots, the 4352 B that iSwitch's 9 segments and 8 slots take", Slots: clusters + slots},
 	}
 }
 
@@ -189,6 +193,28 @@ func (s *Setting) overhead(of *system.System) olaf.Size {
 		return overhead
 	}
 	return overhead + of.Frame.Size(lanes) - size
+}
+
+// slots are those of a system's queue.
+func (s *Setting) slots(of *system.System) int {
+	if s.Slots > 0 && of.Program == nil {
+		return s.Slots
+	}
+	return slots
+}
+
+// memory is what a contestant's switch holds frames in: here, and as it was published, of OLAF with the queue that Table 1 was
+// measured with and of a program with its whole table.
+func (c *Contestant) memory() (here, published olaf.Size, err error) {
+	queue := slots * size
+	if c.System.Program == nil {
+		return queue, queue, nil
+	}
+	p, err := c.System.Program.New(program.Config{})
+	if err != nil {
+		return 0, 0, err
+	}
+	return queue + clusters*size, p.Memory(), nil
 }
 
 // output is the port of a system at a rate, paced to the picosecond where no cycles are charged.
@@ -201,7 +227,7 @@ func (s *Setting) output(of *system.System, rate olaf.Rate, sink engine.Sink) (*
 		}
 	}
 	out.OverheadBytes = int(s.overhead(of))
-	port, err := engine.NewPort(of.Discipline, engine.Config{Slots: slots, Clusters: clusters, Provenance: true}, out, sink)
+	port, err := engine.NewPort(of.Discipline, engine.Config{Slots: s.slots(of), Clusters: clusters, Provenance: true}, out, sink)
 	if err == nil && !s.Cycles {
 		port.Pace(engine.Picoseconds(rate, s.overhead(of)))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results"
 )
 
 // What was expected before the first run holds with few seeds as well, and the same seeds give the same ages.
@@ -38,6 +39,16 @@ func TestAoM(t *testing.T) {
 				}
 			}
 		}
+	}
+	if memory := &table.Blocks[len(table.Blocks)-1]; memory.Rows[0].Cells[1].Mean != 2048 || memory.Rows[0].Cells[3].Mean != 4352 || memory.Rows[1].Cells[3].Mean != 3002368 {
+		t.Errorf("memory: %+v", memory)
+	}
+	fifoAt20 := func(name string) results.Float {
+		i := slices.IndexFunc(table.Blocks, func(b experiments.Block) bool { return b.Name == name })
+		return table.Blocks[i].Rows[2].Cells[0].Mean
+	}
+	if with8, with17 := fifoAt20("poisson P AoM, newest"), fifoAt20("poisson P, equal bytes, AoM, newest"); !(with17 > 1.4*with8) {
+		t.Errorf("a queue of 17 slots ages FIFO's models from %v to %v", with8, with17)
 	}
 	again, err := runAoM(context.Background(), system.All(), experiments.Options{Runs: 2})
 	if err != nil {

@@ -67,7 +67,10 @@ var terms = []string{
 	"Bottleneck: P, the link from the switch to the server; S, the links from the switch to the workers (systems that answer).",
 	"No engine cycles and no accelerator cost (profile ideal), except where a block says otherwise. Ages by the newest contribution, per cluster; by the oldest beside it.",
 	"In rounds (S): the workers of a cluster are a job; links of the rate both ways, and of ATP one to the server of each job, without delay; the same 256 B frames.",
-	"Switch memory: FIFO and OLAF 8 slots of 256 B; iSwitch one segment a cluster, 9 × 256 B, and 8 slots behind it.",
+	"Switch memory: FIFO and OLAF 8 slots of 256 B; iSwitch one segment a cluster, 9 × 256 B, and 8 slots behind it. The last block has it in bytes beside what was published, the blocks of equal bytes give FIFO and OLAF 17 slots.",
+	"Arithmetic: OLAF adds fixed-point lanes that saturate, iSwitch float32, FIFO nothing; ages do not depend on it, and no lanes are added here, so that no block in Q16.16 is needed.",
+	"Loss: nothing is sent again. What finds no room, in a queue or in front of the accelerator, is lost to every system alike; links lose nothing.",
+	"Progress is a gradient vector of one frame, and ages are over virtual time; no iterations are compared, whose batches differ between papers.",
 }
 
 func runAoM(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
@@ -113,10 +116,30 @@ func runAoM(ctx context.Context, set system.Set, o experiments.Options) (bench.R
 	if err := compareRounds(ctx, set, t, &c, &t.Blocks[openAtWorkers], tell); err != nil {
 		return nil, err
 	}
+	if err := addMemory(t, all); err != nil {
+		return nil, err
+	}
 	for _, s := range settings {
 		t.Say("%s, with no order expected: %s", s.Name, s.About)
 	}
 	return t, nil
+}
+
+// addMemory adds the block of the memory that each contestant's switch takes.
+func addMemory(t *experiments.Table, all []Contestant) error {
+	b := experiments.Block{Name: "switch memory", Unit: "B", Rows: []experiments.Line{{Name: "in this comparison"}, {Name: "as published"}}}
+	for i := range all {
+		here, published, err := all[i].memory()
+		if err != nil {
+			return err
+		}
+		b.Columns = append(b.Columns, all[i].Name)
+		for row, bytes := range []olaf.Size{here, published} {
+			b.Rows[row].Cells = append(b.Rows[row].Cells, results.Describe([]results.Float{results.Float(bytes)}, ""))
+		}
+	}
+	t.Blocks = append(t.Blocks, b)
+	return nil
 }
 
 // openAtWorkers is the block of the newest ages under Poisson arrivals at the workers, behind the three of those at the server.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -88,7 +89,7 @@ func Write(w io.Writer, r *sheets.Result) error {
 func modelOf(r *sheets.Result) (*model, error) {
 	b := r.Bench
 	m := &model{Title: "olafctl " + b.Experiment, Experiment: b.Experiment, Device: b.Provenance.Device, Started: readable(b.Provenance.Started),
-		Command: strings.Join(b.Provenance.Command, " "), Valid: r.Valid(), Statements: b.Statements, Window: b.Window}
+		Command: strings.Join(b.Provenance.Command, " "), Valid: r.Valid(), Statements: slices.Concat(b.Terms, b.Statements), Window: b.Window}
 	_, m.Validity, _ = strings.Cut(r.Validity(), ": ")
 	m.Parameters = parametersOf(b)
 	for i := range b.Paper {

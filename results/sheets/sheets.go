@@ -98,7 +98,7 @@ func Readme(r *Result) table.Sheet {
 	p := &b.Provenance
 	add("experiment", b.Experiment)
 	add("valid", r.Validity())
-	for _, statement := range b.Statements {
+	for _, statement := range slices.Concat(b.Terms, b.Statements) {
 		add("note", statement)
 	}
 	add("age of model averaged over", b.Window)
@@ -167,7 +167,7 @@ func Summary(b *results.Bench) table.Sheet {
 			number(p.Ours.Mean, p.Ours.Reason), number(p.Ours.CI95, ""), table.I(int64(p.Ours.N)), number(p.Published, ""),
 			number(p.DeviationPct, ""), table.S(p.Basis), table.S(p.Kind), table.S(p.Verdict), table.S(p.Expected), table.S(p.Note), table.S(p.Source)})
 	}
-	s.Notes = b.Statements
+	s.Notes = slices.Concat(b.Terms, b.Statements)
 	return s
 }
 

@@ -26,7 +26,10 @@ func Bench(w io.Writer, v View, b *results.Bench, about ...string) error {
 	for _, line := range about {
 		p.Say("", "%s", line)
 	}
-	if len(about) > 0 {
+	for _, line := range b.Terms {
+		p.Say("  ", "%s", line)
+	}
+	if len(about)+len(b.Terms) > 0 {
 		p.Printf("\n")
 	}
 	p.Paper(b.Paper)

@@ -1,0 +1,100 @@
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// terms are the rules of a fair comparison, as far as a bench of workers that do not wait has anything to say about them. There are none
+// where no systems of different papers stand side by side.
+func (p *Plan) terms() []string {
+	systems, err := p.Spec.systems()
+	if err != nil || p.Spec.Loop != nil || papers(systems) < 2 {
+		return nil
+	}
+	s := &p.Spec
+	readers := map[Topology]string{"": "P, the link from the switch to the server", ToWorkers: "S, the links from the switch to the workers", ToBoth: "P, the link from the switch to the server; S, the links from the switch to the workers"}
+	terms := []string{
+		fmt.Sprintf("Same arrivals and seeds for all, and frames of %v + %v on the line, also of those whose own are shorter. Bottleneck: %s.", s.Workload.Size, s.Overhead, readers[s.Topology]),
+		"Ages are by the newest contribution, over virtual time; progress is a gradient vector. Nothing is sent again: what finds no room is lost.",
+		p.costs(), "Switch memory: " + p.each(systems, s.memory) + ".", "Arithmetic: " + p.each(systems, arithmetic) + "; ages do not depend on it.",
+	}
+	return slices.DeleteFunc(terms, func(t string) bool { return t == "" })
+}
+
+// papers is how many papers some systems are of.
+func papers(systems []*system.System) int {
+	named := map[string]bool{}
+	for _, s := range systems {
+		named[s.Paper] = s.Paper != ""
+	}
+	delete(named, "")
+	return len(named)
+}
+
+// each says something of every system.
+func (p *Plan) each(systems []*system.System, says func(*system.System) string) string {
+	said := make([]string, len(systems))
+	for i, of := range systems {
+		said[i] = of.Title + " " + says(of)
+	}
+	return strings.Join(said, ", ")
+}
+
+// costs say who pays engine cycles, and who could be charged and is not.
+func (p *Plan) costs() string {
+	var pays, free, spared []string
+	for i := range p.Configs {
+		c := &p.Configs[i]
+		if c.OutRate != p.Spec.OutRates[0] || c.Topology != "" {
+			continue
+		}
+		if c.DequeueCycles+c.MergeCycles > 0 {
+			pays = append(pays, fmt.Sprintf("%s pays %d a departure and %d a merge", c.system.Title, c.DequeueCycles, c.MergeCycles))
+		} else {
+			free = append(free, c.system.Title)
+		}
+		if c.system.Unit != nil && !p.Spec.Accelerator {
+			spared = append(spared, c.system.Title)
+		}
+	}
+	said := fmt.Sprintf("Engine cycles (profile %s): nobody pays any.", p.Spec.Profile)
+	if len(pays) > 0 {
+		said = fmt.Sprintf("Engine cycles (profile %s): %s; nothing is charged to %s. --profile ideal charges nobody.", p.Spec.Profile, strings.Join(pays, ", "), strings.Join(free, ", "))
+	}
+	if len(spared) > 0 {
+		said += fmt.Sprintf(" The time of the accelerator of %s is left out; --accelerator charges it.", strings.Join(spared, ", "))
+	}
+	return said
+}
+
+// memory is what a system's switch has for frames.
+func (s *Spec) memory(of *system.System) string {
+	queue := olaf.Size(s.Slots) * s.Workload.Size
+	if !of.Adds() {
+		return queue.String()
+	}
+	segments := s.Workload.Clusters * s.Workload.Segments()
+	said := fmt.Sprintf("%v with its %s", queue+olaf.Size(segments)*s.Workload.Size, olaf.Plural(segments, "segment"))
+	if p, err := of.Program.New(program.Config{}); err == nil {
+		said += fmt.Sprintf(" (published: %v)", p.Memory())
+	}
+	return said
+}
+
+// arithmetic is in what a system adds.
+func arithmetic(of *system.System) string {
+	switch kind, _ := engine.Describe(of.Discipline); {
+	case of.Adds():
+		return of.Program.Arithmetic.String()
+	case kind.Merges:
+		return "int32 that saturates"
+	}
+	return "adds nothing"
+}
