@@ -28,7 +28,8 @@ type acknowledged struct {
 }
 
 // The sidecar holds two acknowledgements in places of their own sectors, written in turns: whatever happens to the one
-// being written, the one before is there. While a journal is rewritten they are of the old file and of the new.
+// being written, the one before is there. While a journal is rewritten they are of the old file and of the new. Neither place
+// is ever left empty, so that one that is tells of a lost sector or a cut, and not of an acknowledgement that was never given.
 const (
 	slotMagic  = "olafack1"
 	slotBytes  = len(slotMagic) + 8 + 8 + sha256.Size + 4
@@ -44,31 +45,28 @@ func (a acknowledged) bytes() []byte {
 	return binary.BigEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// slotState is what one place of a sidecar holds.
-type slotState uint8
-
-const (
-	slotEmpty slotState = iota // never written
-	slotDamaged
-	slotWhole
-)
-
-func parseSlot(b []byte) (acknowledged, slotState) {
+// parseSlot reads one place of a sidecar; whole is false where it holds no acknowledgement.
+func parseSlot(b []byte) (a acknowledged, whole bool) {
 	if len(b) < slotBytes {
 		padded := make([]byte, slotBytes)
 		copy(padded, b)
 		b = padded
 	}
 	b = b[:slotBytes]
-	if zero := [slotBytes]byte{}; string(b) == string(zero[:]) {
-		return acknowledged{}, slotEmpty
-	}
 	body := b[:slotBytes-4]
 	if string(b[:len(slotMagic)]) != slotMagic || crc32.Checksum(body, castagnoli) != binary.BigEndian.Uint32(b[slotBytes-4:]) {
-		return acknowledged{}, slotDamaged
+		return acknowledged{}, false
 	}
 	body = body[len(slotMagic):]
-	return acknowledged{binary.BigEndian.Uint64(body), binary.BigEndian.Uint64(body[8:]), chain(body[16:])}, slotWhole
+	return acknowledged{binary.BigEndian.Uint64(body), binary.BigEndian.Uint64(body[8:]), chain(body[16:])}, true
+}
+
+// slots gives both places of a sidecar's bytes.
+func slots(b []byte) (all [slotCount]acknowledged, whole [slotCount]bool) {
+	for i := range slotCount {
+		all[i], whole[i] = parseSlot(b[min(len(b), i*slotStride):])
+	}
+	return all, whole
 }
 
 // sidecar is the file beside a journal that holds what was acknowledged of it.
@@ -84,7 +82,7 @@ type acknowledgement struct {
 	acknowledged
 	at      int
 	missing bool // there is no file
-	damaged bool // one place can't be read: a newer acknowledgement may have stood there
+	damaged bool // one place holds none: a newer acknowledgement may have stood there
 }
 
 // readSidecar gives the newest acknowledgement of a journal's epoch. The error matches ErrJournal where there is none.
@@ -97,10 +95,10 @@ func readSidecar(fsys fileSystem, path string, epoch uint64) (acknowledgement, e
 		return acknowledgement{}, fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	newest := acknowledgement{at: -1}
-	for i := range slotCount {
-		a, state := parseSlot(b[min(len(b), i*slotStride):])
-		newest.damaged = newest.damaged || state == slotDamaged
-		if state == slotWhole && a.epoch == epoch && (newest.at < 0 || a.records > newest.records) {
+	all, whole := slots(b)
+	for i, a := range all {
+		newest.damaged = newest.damaged || !whole[i]
+		if whole[i] && a.epoch == epoch && (newest.at < 0 || a.records > newest.records) {
 			newest.acknowledged, newest.at = a, i
 		}
 	}
@@ -110,10 +108,15 @@ func readSidecar(fsys fileSystem, path string, epoch uint64) (acknowledgement, e
 	return newest, nil
 }
 
-// begin makes a new file with one acknowledgement.
+// begin makes a new file with one acknowledgement, in both places.
 func (s *sidecar) begin(a acknowledged) error {
+	if err := s.close(); err != nil { // of the file that the new one replaces
+		return err
+	}
 	b := make([]byte, slotStride*(slotCount-1)+slotBytes)
-	copy(b, a.bytes())
+	for i := range slotCount {
+		copy(b[i*slotStride:], a.bytes())
+	}
 	s.at = 0
 	return writeWhole(s.fs, s.path, b)
 }
@@ -132,12 +135,13 @@ func (s *sidecar) write(a acknowledged) (err error) {
 	return err
 }
 
-// withdraw empties the place that write began to fill: what stands there must not be taken for an answer.
-func (s *sidecar) withdraw() error {
+// withdraw puts the newest acknowledgement into the place, too, that write began to fill: what stands there must not be
+// taken for an answer.
+func (s *sidecar) withdraw(newest acknowledged) error {
 	if s.file == nil {
 		return nil
 	}
-	_, err := s.file.WriteAt(make([]byte, slotBytes), int64(1-s.at)*slotStride)
+	_, err := s.file.WriteAt(newest.bytes(), int64(1-s.at)*slotStride)
 	if err == nil {
 		err = s.file.Sync()
 	}

@@ -24,6 +24,12 @@ const keptBatches = 20
 
 func keep(t *testing.T) kept {
 	t.Helper()
+	return keepBatches(t, keptBatches)
+}
+
+// keepBatches is a journal of so many batches. The newest acknowledgement of an odd number stands in the first place.
+func keepBatches(t *testing.T, batches uint32) kept {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "tables")
 	o, err := newOwner(t, path, p4.Lab())
 	if err != nil {
@@ -32,7 +38,7 @@ func keep(t *testing.T) kept {
 	if err := o.push(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, labConfig()); err != nil {
 		t.Fatal(err)
 	}
-	for i := range uint32(keptBatches) {
+	for i := range batches {
 		if err := o.send(workerUpdate(v1.Update_INSERT, i+1)); err != nil {
 			t.Fatal(err)
 		}
@@ -161,6 +167,105 @@ func TestEveryBitOfASidecar(t *testing.T) {
 	t.Logf("%d bits flipped, %d refused", len(k.sidecar)*8, refused)
 	if refused == 0 {
 		t.Error("no flip in the newest acknowledgement was noticed")
+	}
+}
+
+// damagedSidecars starts with every sidecar that damage makes of those of an even and of an odd number of batches: the agent
+// starts with what was acknowledged, or refuses, whichever of the two places the newest stood in.
+func damagedSidecars(t *testing.T, damage func(sidecar []byte) [][]byte) {
+	t.Helper()
+	for _, batches := range []uint32{keptBatches, keptBatches + 1} {
+		k := keepBatches(t, batches)
+		refused, bad := 0, damage(k.sidecar)
+		for i, b := range bad {
+			files := memory{"t": k.journal, "t.ack": b}
+			content, _, err := start(t, files)
+			if err != nil {
+				refused++
+				continue
+			}
+			if content != k.content {
+				t.Fatalf("%d batches, damage %d: the agent holds\n%s", batches, i, content)
+			}
+			if content, warnings, err := start(t, files); err != nil || content != k.content || len(warnings) > 0 {
+				t.Fatalf("%d batches, damage %d: the next start: %v, %q", batches, i, err, warnings)
+			}
+		}
+		t.Logf("%d batches: %d damaged in turn, %d refused", batches, len(bad), refused)
+		if refused == 0 {
+			t.Errorf("%d batches: nothing that took the newest acknowledgement was noticed", batches)
+		}
+	}
+}
+
+// TestSidecarCutAtEveryByte shortens the acknowledgements.
+func TestSidecarCutAtEveryByte(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+	damagedSidecars(t, func(sidecar []byte) (bad [][]byte) {
+		for n := range sidecar {
+			bad = append(bad, append([]byte{}, sidecar[:n]...))
+		}
+		return bad
+	})
+}
+
+// TestEverySidecarSectorZeroed zeroes aligned runs of 512 bytes of the acknowledgements.
+func TestEverySidecarSectorZeroed(t *testing.T) {
+	damagedSidecars(t, func(sidecar []byte) (bad [][]byte) {
+		for at := 0; at < len(sidecar); at += 512 {
+			b := append([]byte{}, sidecar...)
+			clear(b[at:min(at+512, len(b))])
+			bad = append(bad, b)
+		}
+		return bad
+	})
+}
+
+// TestSidecarOfBefore starts from the acknowledgements as they were written while an empty place stood for one that was never
+// given: as they are, and where nothing but such a place says that there was no more, not at all.
+func TestSidecarOfBefore(t *testing.T) {
+	k := keep(t)
+	s := scan(k.journal)
+	for _, at := range []int{0, 1} {
+		before := make([]byte, slotStride+slotBytes)
+		copy(before[at*slotStride:], s.acknowledged(len(s.records)).bytes())
+		files := memory{"t": k.journal, "t.ack": before}
+		for round := range 2 {
+			content, warnings, err := start(t, files)
+			if err != nil || content != k.content || len(warnings) != 1-round {
+				t.Errorf("place %d, start %d: %v, %q", at, round, err, warnings)
+			}
+		}
+	}
+	before := make([]byte, slotStride+slotBytes)
+	copy(before, s.acknowledged(len(s.records)-1).bytes())
+	if _, _, err := start(t, memory{"t": k.journal, "t.ack": before}); err == nil || !strings.Contains(err.Error(), "nobody knows whether record 21 was acknowledged") {
+		t.Errorf("an empty place and a record more: %v", err)
+	}
+}
+
+// TestWithdrawnAcknowledgement fails the write of an acknowledgement: the newest one stands in both places then, so that either
+// may be lost without a batch or a start.
+func TestWithdrawnAcknowledgement(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "tables")
+	o := filled(t, path)
+	want := dump(t, o.current.Load())
+	o.journal.beside.close()
+	o.journal.beside.fs = &faultyDisk{fileSystem: disk{}, failing: 1} // behind its opening, its write
+	if err := o.send(workerUpdate(v1.Update_INSERT, 9)); err == nil {
+		t.Fatal("acknowledged without an acknowledgement")
+	}
+	o.crash()
+	journal, sidecar := read(t, path), read(t, path+".ack")
+	for at := range slotCount {
+		bad := append([]byte{}, sidecar...)
+		clear(bad[at*slotStride:][:slotBytes])
+		content, _, err := start(t, memory{"t": journal[:o.journal.size], "t.ack": bad})
+		if err != nil || content != want {
+			t.Errorf("place %d lost: %v", at, err)
+		}
 	}
 }
 

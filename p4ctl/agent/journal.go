@@ -36,6 +36,7 @@ type journal struct {
 	acknowledged
 	size, base int64 // bytes that were acknowledged, and how many there were after the last rewrite
 	behind     bool  // the device was given a pipeline that could not be written here
+	partial    bool  // the sidecar lacks acknowledgements that read could do without
 }
 
 const (
@@ -84,8 +85,9 @@ func (j *journal) absent() error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrJournal, err)
 	}
-	for i := range slotCount {
-		if a, state := parseSlot(b[min(len(b), i*slotStride):]); state == slotDamaged || a.records > 0 {
+	all, whole := slots(b)
+	for i, a := range all {
+		if !whole[i] || a.records > 0 {
 			return fmt.Errorf("%w: %s is gone, but %s says that it held tables; put it back, or move that file away too to start with empty tables", ErrJournal, j.path, j.beside.path)
 		}
 	}
@@ -122,7 +124,10 @@ func (j *journal) judge(b []byte) (content, error) {
 	default:
 		keep = int(ack.records)
 	}
-	j.beside.at = ack.at
+	j.beside.at, j.partial = ack.at, ack.missing || ack.damaged
+	if ack.damaged {
+		j.say("one of the two acknowledgements in %s is gone; the other one covers all of %s, and that file is written anew", j.beside.path, j.path)
+	}
 	return j.adopt(b, s, keep)
 }
 
@@ -161,10 +166,11 @@ func (j *journal) settle(p *pipeline) error {
 	if j.size == 0 {
 		return nil // the first commit makes it
 	}
-	if _, err := j.fs.ReadFile(j.beside.path); errors.Is(err, fs.ErrNotExist) {
+	if j.partial { // before anything is appended, whose end could not be told otherwise
 		if err := j.beside.begin(j.acknowledged); err != nil {
 			return fmt.Errorf("%w: %w", ErrJournal, err)
 		}
+		j.partial = false
 	}
 	return j.repair()
 }
@@ -276,7 +282,7 @@ func (j *journal) acknowledge(b []byte, n int) error {
 	}
 	if err := j.beside.write(a); err != nil {
 		// If this fails too, the next start finds a record of which nobody knows whether it was acknowledged, and refuses.
-		return errors.Join(err, j.beside.withdraw())
+		return errors.Join(err, j.beside.withdraw(j.acknowledged))
 	}
 	j.beside.turn()
 	j.acknowledged, j.size = a, j.size+int64(len(b))

@@ -227,7 +227,7 @@ func FuzzReadJournal(f *testing.F) {
 func FuzzSidecar(f *testing.F) {
 	f.Add(acknowledged{1, 2, chain{3}}.bytes())
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if a, state := parseSlot(b); state == slotWhole && !bytes.HasPrefix(b, a.bytes()) {
+		if a, whole := parseSlot(b); whole && !bytes.HasPrefix(b, a.bytes()) {
 			t.Fatalf("%+v from %x", a, b)
 		}
 	})
