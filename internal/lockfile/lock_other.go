@@ -15,5 +15,8 @@ const Works = false
 // Own can't tell here.
 func Own(fs.FileInfo) bool { return true }
 
+// Names can't tell here.
+func Names(fs.FileInfo) int { return 1 }
+
 // Lock does nothing here.
 func Lock(*os.File, bool) error { return nil }

@@ -22,6 +22,14 @@ func Own(info fs.FileInfo) bool {
 	return ok && int(stat.Uid) == os.Getuid()
 }
 
+// Names is how many names a file has: more than one where there are hard links to it.
+func Names(info fs.FileInfo) int {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(stat.Nlink)
+	}
+	return 1
+}
+
 // Lock locks an open file until it is closed, without waiting: alone, or together with others that are not alone either.
 // The error matches ErrHeld when another one's lock is in the way.
 func Lock(f *os.File, alone bool) error {

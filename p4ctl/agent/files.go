@@ -1,7 +1,10 @@
 package agent
 
 import (
+	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -49,6 +52,44 @@ func (disk) SyncFolder(path string) error {
 	}
 	defer d.Close()
 	return d.Sync()
+}
+
+// ownPlace is the one name under which a journal is kept, whatever it was called: its lock and the files beside it go by that
+// name. It looks before anything is opened, as a pipe would be waited for and a device read without end.
+func ownPlace(path string) (string, error) {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		target, err := filepath.EvalSymlinks(path)
+		if err != nil {
+			return "", fmt.Errorf("%s is a link that leads nowhere (%w); name the file itself", path, err)
+		}
+		path = target
+	}
+	for _, beside := range []string{"", ".lock", ".ack", ".new", ".ack.new"} {
+		if err := ordinary(path + beside); err != nil {
+			return "", err
+		}
+	}
+	return path, nil
+}
+
+// ordinary refuses what is there and is no file with one name.
+func ordinary(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.Mode()&fs.ModeSymlink != 0:
+		return fmt.Errorf("%s is a symbolic link, which is not followed; remove it, or put the file itself there", path)
+	case info.IsDir():
+		return fmt.Errorf("%s is a directory; name a file", path)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is a device, pipe or socket and keeps nothing; name a file", path)
+	case lockfile.Names(info) > 1:
+		return fmt.Errorf("%s has %d names (hard links), under each of which it could be kept at once; give it a file of its own: cp %s COPY && mv COPY %s", path, lockfile.Names(info), path, path)
+	}
+	return nil
 }
 
 // writeWhole puts a new file in place of path: written beside it, synced, renamed. Whatever fails, path holds either what

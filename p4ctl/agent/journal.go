@@ -7,7 +7,7 @@ import (
 	"hash/crc32"
 	"io"
 	"io/fs"
-	"os"
+	"path/filepath"
 
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/protobuf/proto"
@@ -46,14 +46,17 @@ const (
 
 // openJournal takes the journal at path for this agent alone, until close. warn is told what a person should know.
 func openJournal(fsys fileSystem, path string, warn func(string)) (*journal, error) {
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("%w: %s is a directory; name a file", ErrJournal, path)
+	path, err := ownPlace(path)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrJournal, err)
 	}
 	lock, err := lockfile.Take(path+".lock", 0o600) // not the journal itself, which a rewrite replaces
-	if errors.Is(err, lockfile.ErrHeld) {
+	switch {
+	case errors.Is(err, lockfile.ErrHeld):
 		return nil, fmt.Errorf("%w: %s is kept by another agent; end that one, or name another file", ErrJournal, path)
-	}
-	if err != nil {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%w: there is no folder %s for %s; make it, or name a file in another one", ErrJournal, filepath.Dir(path), filepath.Base(path))
+	case err != nil:
 		return nil, fmt.Errorf("%w: %s cannot be kept: %w", ErrJournal, path, err)
 	}
 	return &journal{fs: fsys, path: path, lock: lock, warn: warn, beside: sidecar{fs: fsys, path: path + ".ack"}}, nil

@@ -176,16 +176,16 @@ func TestJournalHasOneAgent(t *testing.T) {
 }
 
 // TestJournalFollowsNoLink lays links where a journal makes its files, as somebody else can in a folder that he may write to:
-// what they lead to stays as it is, and no commit is taken for durable.
+// what they lead to stays as it is, no commit is taken for durable, and no agent starts.
 func TestJournalFollowsNoLink(t *testing.T) {
 	for _, beside := range []string{".new", ".ack.new"} {
 		folder := t.TempDir()
 		path, theirs := filepath.Join(folder, "tables"), filepath.Join(folder, "theirs")
-		if err := errors.Join(os.WriteFile(theirs, []byte("theirs"), 0o600), os.Symlink(theirs, path+beside)); err != nil {
-			t.Fatal(err)
-		}
 		o, err := newOwner(t, path, p4.Lab())
 		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.WriteFile(theirs, []byte("theirs"), 0o600), os.Symlink(theirs, path+beside)); err != nil {
 			t.Fatal(err)
 		}
 		if err := o.push(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, labConfig()); err == nil || !strings.Contains(err.Error(), path+beside) {
@@ -193,6 +193,10 @@ func TestJournalFollowsNoLink(t *testing.T) {
 		}
 		if text := read(t, theirs); string(text) != "theirs" {
 			t.Errorf("%s: the file behind the link holds %q", beside, text)
+		}
+		o.crash()
+		if _, err := newOwner(t, path, p4.Lab()); !errors.Is(err, ErrJournal) || !strings.Contains(err.Error(), path+beside+" is a symbolic link") {
+			t.Errorf("%s: the next agent: %v", beside, err)
 		}
 	}
 }
