@@ -84,6 +84,7 @@ func (c *collector) visit(n ast.Node) bool {
 		return false
 	case *ast.BinaryExpr:
 		c.operator(n, n.OpPos, n.Op)
+		c.drop(n)
 	case *ast.IncDecStmt:
 		c.operator(n, n.TokPos, n.Tok)
 	case *ast.AssignStmt:
@@ -147,6 +148,21 @@ func short(text string) string {
 func (c *collector) operator(in ast.Node, at token.Pos, op token.Token) {
 	for _, other := range becomes[op] {
 		c.replace(in, at, at+token.Pos(len(op.String())), other.String())
+	}
+}
+
+// drop leaves one operand of two alone. It must have the type of both together, so a comparison of numbers keeps both, and a shift its left one.
+func (c *collector) drop(n *ast.BinaryExpr) {
+	whole := c.info.TypeOf(n)
+	alone := func(x ast.Expr) bool {
+		t := c.info.TypeOf(x)
+		return t != nil && whole != nil && types.Identical(t, whole)
+	}
+	if alone(n.X) {
+		c.replace(n, n.X.End(), n.End(), "")
+	}
+	if alone(n.Y) && n.Op != token.SHL && n.Op != token.SHR {
+		c.replace(n, n.Pos(), n.Y.Pos(), "")
 	}
 }
 

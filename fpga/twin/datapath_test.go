@@ -284,6 +284,52 @@ func TestGeneratorPacing(t *testing.T) {
 	}
 }
 
+// TestGenerationWraps sends packets at and beside the three wraps of 48 bits of nanoseconds that a run can live to see, and at the last cycle
+// that a descriptor can name: stamps begin anew at each, in the update and in the packet, and the age goes on.
+func TestGenerationWraps(t *testing.T) {
+	const wrap = uint64(olaf.GenModulus) / 4 // cycles
+	for _, ports := range []int{0, 1, 2} {
+		b := newBench(t, Config{Tables: newTables(1, 1), Wire: true, ReadPorts: ports})
+		b.Record(true)
+		b.configure(fifo|regmap.QueueModeProvenance, 8, 64)
+		b.loadFlows(1, 1, func(_ int, f *regmap.Flow) { f.Length = 64 })
+		var ds []regmap.Descriptor
+		var want []uint64
+		for k := uint64(1); k <= 4; k++ {
+			for i, after := range []uint64{4*wrap - 4, 0, 4} { // ns
+				if at := k*wrap + uint64(i) - 1; at <= regmap.MaxDescriptorTime {
+					ds, want = append(ds, regmap.Descriptor{Time: at, Sequence: uint32(len(ds))}), append(want, after)
+				}
+			}
+		}
+		b.loadDescriptors(ds...)
+		b.sleep(77 * olaf.Nanosecond) // the run clock starts at start, whatever the time
+		b.start()
+		b.sleep(olaf.Microsecond) // so that every look is behind a wrap, where nothing is under way
+		var stamps, inside, sent []uint64
+		for range 4 {
+			b.sleep(olaf.Duration(wrap) * olaf.Cycle)
+			for _, o := range b.Drain(nil) {
+				stamps = append(stamps, o.Update.GenNS)
+				for _, c := range o.Contributors {
+					inside = append(inside, c.GenNS)
+				}
+				if age := (uint64(o.At.NS()) - o.Update.GenNS) % olaf.GenModulus; age > 100 {
+					t.Errorf("%d ports: an update is %d ns old", ports, age)
+				}
+			}
+			for _, p := range b.DrainPackets(nil) {
+				sent = append(sent, p.Update.GenNS)
+			}
+		}
+		for what, got := range map[string][]uint64{"updates": stamps, "contributors": inside, "packets": sent} {
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("%d ports, %s: %s", ports, what, d)
+			}
+		}
+	}
+}
+
 func TestRunsFollowOneAnother(t *testing.T) {
 	b := newBench(t, Config{Tables: newTables(2, 1)})
 	b.configure(smart, 8, 20)
