@@ -7,19 +7,22 @@ import (
 	"go/token"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 )
 
-// waits are the tests that let time pass, and why none of them can await an event instead. Whoever is not here awaits one: a
+// waits are the tests, and the helpers of tests, that let time pass, and why none of them can await an event instead. Whoever is not here awaits one: a
 // channel, a context, a line of a child, a pipe, or the time of a bubble (testing/synctest).
 var waits = map[string]string{
 	"cmd/olafctl/script_store_test.go find":                  "another process makes the file, below folders that are not there yet and so can't be watched",
 	"experiments/bench/card_live_linux_test.go Wait":         "it is the clock that the card lives by",
 	"experiments/sweep/queue/queue_test.go counted":          "a machine's own count follows the result that others see, and nothing tells of it",
 	"experiments/testbed/demo/demo_linux_test.go TestKilled": "a process is killed at any moment of its life, drawn by a seed",
+	"experiments/testbed/testbedtest/traces_linux.go Gone":   "the kernel frees programs and mounts of namespaces some time after their last descriptor, and tells nobody",
+	"fpga/netlab/netlabtest/pair_linux.go Cut":               "how long the cable is dead is the fault itself",
 	"fpga/realtime/clock_linux_test.go TestClockOf":          "a reading is held up, as a busy machine does it; the clock is the kernel's",
 	"fpga/realtime/faults_linux_test.go TestStalledPacer":    "a pacer is held up, and what it counts under way tells nobody",
 	"fpga/xdp/aggregator_linux_test.go interleave":           "a program of the kernel writes a word of a map, and tells nobody",
@@ -40,7 +43,7 @@ var waiting = map[string]bool{"time.Sleep": true, "time.After": true, "time.Tick
 // slept is a script's program that lets time pass.
 var slept = regexp.MustCompile(`\bsleep\s+[0-9.$]`)
 
-// TestNothingWaitsForTime reads every test, and every script of commands: none lets time pass but those that say why.
+// TestNothingWaitsForTime reads every test, every helper of tests (folders whose names end in test), and every script of commands: none lets time pass but those that say why.
 func TestNothingWaitsForTime(t *testing.T) {
 	found := map[string]bool{}
 	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
@@ -54,7 +57,7 @@ func TestNothingWaitsForTime(t *testing.T) {
 				t.Errorf("%s sleeps", p)
 			}
 			return err
-		case strings.HasSuffix(p, "_test.go"):
+		case strings.HasSuffix(p, "_test.go"), strings.HasSuffix(p, ".go") && strings.HasSuffix(path.Dir(p), "test"):
 			return whoWaits(p, found)
 		}
 		return nil
