@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/fpga/xdp"
 )
 
 // TestStalledPacer keeps the output from the queue in the middle of a run, as a machine that is busy does: ages are withheld and the reason is
@@ -43,7 +42,7 @@ func TestStalledPacer(t *testing.T) {
 
 // TestLogOverflow gives the log of decisions room for fewer than there are: the check is void, which is said, and nothing is invalid for it.
 func TestLogOverflow(t *testing.T) {
-	b := Kernel(xdp.Native)
+	b := backends[0]
 	b.LogBytes = 1 << 12
 	c := open(t, b)
 	workload{workers: 2, clusters: 2, updates: 500, gap: 2_500, size: 256}.load(t, c) // 10 µs apart, and nobody reads the log for 5 ms

@@ -145,25 +145,52 @@ func (g *generator) arm() *regfile.Reason {
 	if stop := file.Reg64(regmap.GeneratorStopAfter); stop > 0 {
 		g.limit = min(g.limit, stop)
 	}
-	if r := g.card.carries(g.offered()); r != nil {
-		return r
+	if limit := g.card.carry / 2; limit > 0 {
+		if r := g.card.carries(limit, g.load(perSecond(limit, 1))); r != nil {
+			return r
+		}
 	}
 	g.state.Store(armed)
 	return nil
 }
 
-// load is what a run asks of the machine.
+// load is what a run asks of the machine. Bursts are frames that come closer together than the machine takes them.
 type load struct {
-	frames uint64
-	ns     int64 // from the first to the last
-	size   int   // mean, in bytes
+	frames, ns int64 // all, and from the first to the last
+	size       int   // mean, in bytes
+	bursts     int64
+	before     int64 // frames that come before the last burst does
+	beforeNS   int64 // from the first frame to the last burst
 }
 
-// offered adds up the descriptors, as far as they are loaded.
-func (g *generator) offered() (l load) {
+// span is how many frames come in what time: bursts and the gaps behind them where there are such, so that few bursts are no higher a rate than many.
+func (l *load) span() (frames, ns int64) {
+	if l.bursts > 1 && float64(l.before)*float64(l.ns) < float64(l.frames-1)*float64(l.beforeNS) {
+		return l.before, l.beforeNS
+	}
+	return l.frames - 1, max(l.ns, 1)
+}
+
+// offered is frames a second.
+func (l *load) offered() int64 {
+	frames, ns := l.span()
+	return perSecond(ns, frames)
+}
+
+// offers is that as a rate, to the bit.
+func (l *load) offers() olaf.Rate {
+	frames, ns := l.span()
+	return olaf.Rate(float64(frames) * float64(8*l.size) * float64(olaf.Second/olaf.Nanosecond) / float64(ns))
+}
+
+// rate is that of packets a second of the load's frames.
+func (l *load) rate(packets int64) olaf.Rate { return olaf.Rate(packets * 8 * int64(l.size)) }
+
+// load adds up the descriptors, as far as they are loaded; frames that are less than apartNS apart are of one burst.
+func (g *generator) load(apartNS int64) *load {
 	var d regmap.Descriptor
-	var first uint64
-	bytes := 0
+	var first, last uint64
+	l, bytes := new(load), 0
 	for n := range g.limit {
 		if !g.card.file.Memories.Descriptor(n, &d) || int(d.Flow) >= len(g.flows) {
 			break
@@ -171,14 +198,15 @@ func (g *generator) offered() (l load) {
 		if n == 0 {
 			first = d.Time
 		}
+		if n == 0 || int64(d.Time-last)*cycleNS >= apartNS {
+			l.bursts, l.before, l.beforeNS = l.bursts+1, l.frames, int64(d.Time-first)*cycleNS
+		}
 		size, _ := regfile.FrameLength(&d, &g.flows[d.Flow].Flow)
 		bytes += size
 		l.frames++
-		l.ns = int64(d.Time-first) * cycleNS
+		l.ns, last = int64(d.Time-first)*cycleNS, d.Time
 	}
-	if l.frames > 0 {
-		l.size = bytes / int(l.frames)
-	}
+	l.size = bytes / int(max(l.frames, 1))
 	return l
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -197,33 +198,59 @@ func (c *Card) forget() error {
 	return c.clearCounters()
 }
 
-// burst is as many frames as may come faster than they can be carried: they are not a rate.
-const burst = 1000
-
 // timely is how many frames a second an output is measured to serve in time: on a quiet machine nearly all runs at that tell their ages, at
 // twice as much two of three (docs/kernel.md).
 const timely = 5000
 
-// carries refuses what this machine can't carry: half of what it does at full speed is as much as leaves it time to be on time. What it
-// says instead is within what an output serves in time, which is far less.
-func (c *Card) carries(l load) *regfile.Reason {
-	limit := c.carry / 2
-	if l.frames <= burst || limit == 0 {
+// carries refuses what this machine can't carry, of however few frames: half of what it does at full speed is as much as leaves it time to be
+// on time. What it says instead changes what is too fast and nothing else.
+func (c *Card) carries(limit int64, l *load) *regfile.Reason {
+	if limit == 0 || c.backend.AnyRate {
 		return nil
 	}
-	offered := int64(l.frames-1) * int64(olaf.Second/olaf.Nanosecond) / max(l.ns, 1)
+	out := c.configured().output
 	served := int64(0)
-	if out := c.configured().output; out.Rate != 0 {
-		served = int64(olaf.Second/olaf.Nanosecond) / max(serviceNS(out, olaf.Size(l.size)), 1)
+	if out.Rate != 0 {
+		served = perSecond(serviceNS(out, olaf.Size(l.size)), 1)
 	}
+	offered := l.offered()
 	if max(offered, served) <= limit {
 		return nil
 	}
-	bits := 8 * int64(l.size)
-	share := fitting(offered, served, limit)
-	fits := func(packets int64) olaf.Rate { return roundDown(olaf.Rate(float64(packets*bits) * share)) }
-	return regfile.BadValue(fmt.Sprintf("this machine carried %d frames a second when it was measured, and at most half of that is accepted, %v of %v each; the workers offer %v, the output serves %v; try --rate %v --out-rate %v, or --time-scale 1/%d: outputs of up to %d frames a second were measured to keep time on a quiet machine, and with more ages are withheld the more often",
-		2*limit, roundDown(olaf.Rate(limit*bits)), olaf.Size(l.size), roundDown(olaf.Rate(offered*bits)), roundDown(olaf.Rate(served*bits)), fits(offered), fits(served), int64(1/share)+1, timely))
+	return regfile.Unfit(fmt.Sprintf("this machine carried %d frames a second when it was measured, and at most half of that is accepted, %v of %v each; the workers offer %v, %s; try %s, or --time-scale 1/%d: outputs of up to %d frames a second were measured to keep time on a quiet machine, and with more ages are withheld the more often",
+		2*limit, roundDown(l.rate(limit)), olaf.Size(l.size), nearest(l.offers()), serving(out), l.instead(offered, served, limit), int64(1/fitting(offered, served, limit))+1, timely))
+}
+
+func serving(out engine.Output) string {
+	if out.Rate == 0 {
+		return "the output holds no time"
+	}
+	return fmt.Sprintf("the output serves %v", nearest(out.Rate.Rate()))
+}
+
+// instead are the flags of a run that is carried.
+func (l *load) instead(offered, served, limit int64) string {
+	rate, out := offered, served
+	switch {
+	case offered > limit && served > limit, served == 0: // the queue is as full as it would have been
+		share := fitting(offered, served, limit)
+		rate, out = int64(share*float64(offered)), int64(share*float64(served))
+	case offered > limit:
+		rate = limit
+	default:
+		out = timely
+	}
+	var flags []string
+	if rate != offered && l.bursts == 1 { // all of it comes at once, at whatever rate on the average
+		flags = append(flags, "--burst 1")
+	}
+	if rate != offered {
+		flags = append(flags, fmt.Sprintf("--rate %v", roundDown(l.rate(rate))))
+	}
+	if out != served {
+		flags = append(flags, fmt.Sprintf("--out-rate %v", roundDown(l.rate(out))))
+	}
+	return strings.Join(flags, " ")
 }
 
 // fitting is by which share of its rates a run fits a machine that takes limit frames a second, with an output that is in time. One that
@@ -243,4 +270,13 @@ func roundDown(r olaf.Rate) olaf.Rate {
 		unit *= 10
 	}
 	return r / unit * unit
+}
+
+// nearest is a rate to three digits, as whoever asked for it wrote it: frames and counters hold it a little less exactly.
+func nearest(r olaf.Rate) olaf.Rate {
+	unit := olaf.Rate(1)
+	for r/unit >= 1000 {
+		unit *= 10
+	}
+	return (r + unit/2) / unit * unit
 }

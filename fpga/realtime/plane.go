@@ -42,6 +42,8 @@ type Backend struct {
 	Forwards bool
 	// LogBytes is the room of the decision log, a power of two and pages; 0 is what a run of every length has room in.
 	LogBytes int
+	// AnyRate lets frames come as fast as descriptors say, which is for tests: the times of what is beyond the machine are not kept.
+	AnyRate bool
 	// Load makes the plane of a discipline; Disciplines are those that there are.
 	Load        func(discipline string, b xdp.Build) (Plane, error)
 	Disciplines []string

@@ -17,11 +17,12 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// workload is what the tests send: workers in turns, gap cycles apart.
+// workload is what the tests send: workers in turns, gap cycles apart on the average.
 type workload struct {
 	workers, clusters, updates int
 	gap                        uint64
 	size                       uint16
+	burst                      int // frames at once, a cycle apart; 0 for none
 }
 
 // load makes workers known and programs the generator.
@@ -37,7 +38,11 @@ func (w workload) load(t testing.TB, c *Card) {
 	}
 	descriptors := make([]uint32, w.updates*regmap.DescriptorWords)
 	for i := range w.updates {
-		d := regmap.Descriptor{Time: uint64(i) * w.gap, Flow: uint16(i % w.workers), Sequence: uint32(i)}
+		at := uint64(i) * w.gap
+		if w.burst > 0 {
+			at = uint64(i/w.burst*w.burst)*w.gap + uint64(i%w.burst)
+		}
+		d := regmap.Descriptor{Time: at, Flow: uint16(i % w.workers), Sequence: uint32(i)}
 		d.Put(descriptors[i*regmap.DescriptorWords:])
 	}
 	must(t, c.SetSenders(senders), c.Write32(regmap.GeneratorMemSelect, 1), c.WriteBurst(regmap.GeneratorMemData, flows),
@@ -161,29 +166,62 @@ func inspect(t *testing.T, c *Card) {
 	}
 }
 
-// refusedRate asks for more than the machine carries, and is told what it does.
-func refusedRate(t *testing.T, c *Card) {
-	workload{workers: 2, clusters: 2, updates: 2000, gap: 10, size: 256}.load(t, c)
-	configure(t, c, "olaf", 3*olaf.Mbps)
-	err := c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm)
-	if !errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), "--rate ") || !strings.Contains(err.Error(), "frames a second") {
-		t.Errorf("%v", err)
+// TestRefusedRate asks for more than the machine carries, of many frames and of few, and is told what it does. Bursts that are far apart are carried.
+func TestRefusedRate(t *testing.T) {
+	c := open(t, Kernel(xdp.Native))
+	for _, w := range []struct {
+		name string
+		workload
+		says string // empty where it is carried
+	}{
+		{"many frames", workload{updates: 2000, gap: 10}, "try --burst 1 --rate "},
+		{"few frames", workload{updates: 20, gap: 10}, "try --burst 1 --rate "},
+		{"two frames", workload{updates: 2, gap: 10}, "the workers offer 51.2Gbps, the output serves 3Mbps; try --burst 1 --rate "},
+		{"one frame", workload{updates: 1, gap: 10}, ""},
+		{"bursts too soon after each other", workload{updates: 540, gap: 500, burst: 135}, "--rate "}, // 2 µs a frame
+		{"bursts", workload{updates: 540, gap: 100_000, burst: 135}, ""},
+		{"two bursts", workload{updates: 270, gap: 100_000, burst: 135}, ""},
+		{"spread", workload{updates: 100, gap: 250_000}, ""},
+	} {
+		w.workers, w.clusters, w.size = 2, 2, 256
+		w.load(t, c)
+		configure(t, c, "olaf", 3*olaf.Mbps)
+		err := c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm)
+		if (err == nil) != (w.says == "") || err != nil && (!errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), w.says) || !strings.HasPrefix(err.Error(), "device refused: this machine carried ") || strings.Contains(err.Error(), "--out-rate ")) {
+			t.Errorf("%s: %v", w.name, err)
+		}
+		must(t, c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandAbort))
 	}
 }
 
-// TestFitting holds that what is suggested instead of too high a rate is carried, and that its output is one that keeps time.
-func TestFitting(t *testing.T) {
-	for _, c := range []struct{ offered, served, limit, output int64 }{
-		{29_000_000, 19_500_000, 70_000, 5000}, // the output is the narrow place
-		{29_000_000, 1_000_000, 70_000, 2414},  // workers are
-		{1_000_000, 20_000_000, 70_000, 5000},
-		{29_000_000, 0, 70_000, 0}, // at rate 0 what is offered is served
-		{29_000_000, 19_500_000, 3000, 2017},
+// TestInstead holds that what is suggested instead of too high a rate is carried, that it changes what is too fast alone, and that an output which
+// it changes is one that keeps time.
+func TestInstead(t *testing.T) {
+	for _, c := range []struct {
+		offered, served, limit, bursts int64
+		output                         int64 // of the run with all rates divided
+		says                           string
+	}{
+		{29_000_000, 19_500_000, 70_000, 7, 5000, "--rate 15Mbps --out-rate 10Mbps"},
+		{97_656, 1465, 62_641, 1, 940, "--burst 1 --rate 120Mbps"}, // the workers alone
+		{97_656, 1465, 62_641, 9, 940, "--rate 120Mbps"},
+		{3900, 97_656, 62_641, 9, 5000, "--out-rate 10Mbps"}, // the output alone
+		{29_000_000, 0, 70_000, 7, 0, "--rate 10Mbps"},       // at rate 0 what is offered is served
+		{29_000_000, 19_500_000, 3000, 7, 2017, "--rate 6.1Mbps --out-rate 4.1Mbps"},
 	} {
 		share := fitting(c.offered, c.served, c.limit)
 		offered, served := int64(share*float64(c.offered)+0.5), int64(share*float64(c.served)+0.5)
-		if served != c.output || offered > c.limit || c.served == 0 && offered != timely {
+		if served != c.output || offered > c.limit {
 			t.Errorf("%+v: share %g, offered %d, served %d", c, share, offered, served)
+		}
+		l := load{size: 256, bursts: c.bursts}
+		if got := l.instead(c.offered, c.served, c.limit); got != c.says {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+	for r, want := range map[olaf.Rate]olaf.Rate{199_999_488: 200_000_000, 2_999_900: 3_000_000, 72_345_000: 72_300_000, 999_960_000: 1_000_000_000, 17: 17} {
+		if got := nearest(r); got != want {
+			t.Errorf("%v is told as %v", r, got)
 		}
 	}
 }

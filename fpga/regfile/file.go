@@ -40,13 +40,19 @@ type Reason struct {
 	Bit  uint32
 	Kind error
 	Why  string
+	Full bool // Why says all that a user needs: what he asked for is refused, whichever register told it
 }
 
 // BadState is the reason of a write for which it is not the time.
-func BadState(why string) *Reason { return &Reason{regmap.CommonErrorsState, fpga.ErrRefused, why} }
+func BadState(why string) *Reason { return &Reason{Bit: regmap.CommonErrorsState, Kind: fpga.ErrRefused, Why: why} }
 
 // BadValue is the reason of a write that can never be.
-func BadValue(why string) *Reason { return &Reason{regmap.CommonErrorsValue, fpga.ErrRefused, why} }
+func BadValue(why string) *Reason { return &Reason{Bit: regmap.CommonErrorsValue, Kind: fpga.ErrRefused, Why: why} }
+
+// Unfit is the reason of a command that can't be obeyed for what the user asked for.
+func Unfit(why string) *Reason {
+	return &Reason{Bit: regmap.CommonErrorsValue, Kind: fpga.ErrRefused, Why: why, Full: true}
+}
 
 // Constant is a live register that never changes.
 func Constant[C any](v uint32) func(C) uint32 { return func(C) uint32 { return v } }
@@ -186,6 +192,9 @@ func (f *File[C]) refuse(e *entry, addr, value uint32, r *Reason) error {
 	case "aggregator":
 		f.Raise(regmap.CommonErrors, regmap.CommonErrorsAggregator)
 	}
+	if r.Full {
+		return fmt.Errorf("%w: %s", r.Kind, r.Why)
+	}
 	return fmt.Errorf("%s: write %#x to %s: %w: %s", f.behaviour.Name, value, e.name(), r.Kind, r.Why)
 }
 
@@ -264,7 +273,7 @@ func (f *File[C]) limit(addr uint32) (low, high uint32, ok bool) {
 func (f *File[C]) forbids(e *entry, addr, value uint32) *Reason {
 	r := e.register
 	if r.Access == regmap.ReadOnly {
-		return &Reason{regmap.CommonErrorsReadOnly, fpga.ErrAddress, "the register is read-only"}
+		return &Reason{Bit: regmap.CommonErrorsReadOnly, Kind: fpga.ErrAddress, Why: "the register is read-only"}
 	}
 	if value&^e.writable != 0 {
 		return BadValue(fmt.Sprintf("bits %#x mean nothing there", value&^e.writable))
