@@ -34,10 +34,10 @@ func (r *Run) Compare(plan, twin *Run) {
 	}
 }
 
-// Recall takes over from a stored run what its frames do not tell: how decisions compared, how late frames left, and the twin's
+// Recall takes over from a stored run what its frames do not tell: how decisions compared, how late frames left, how fast bursts were, and the twin's
 // ages, beside which stands what was measured again.
 func (r *Run) Recall(stored *Run) {
-	r.Decisions, r.LatenessNS = stored.Decisions, stored.LatenessNS
+	r.Decisions, r.LatenessNS, r.BurstRate = stored.Decisions, stored.LatenessNS, stored.BurstRate
 	if stored.Beside == nil {
 		return
 	}
@@ -60,8 +60,9 @@ type Withheld struct {
 	Reason string `json:"reason"`
 }
 
-// real sums up what only runs on real wires have: whether the engine decides the same, how late frames left, what is withheld.
+// real sums up what only runs on real wires have: whether the engine decides the same, how late frames left, what is withheld, how fast bursts were.
 func (row *Row) real(runs []*Run) {
+	var bursts []Float
 	for _, r := range runs {
 		if d := r.Decisions; d != nil {
 			if row.Decisions == nil {
@@ -81,6 +82,13 @@ func (row *Row) real(runs []*Run) {
 			}
 			row.Withheld.Runs++
 		}
+		if r.BurstRate > 0 {
+			bursts = append(bursts, r.BurstRate)
+		}
+	}
+	if len(bursts) > 0 {
+		s := Describe(bursts, "")
+		row.BurstRate = &s
 	}
 	for i := range row.Stats {
 		row.Stats[i].Beside = BesideOver(runs, row.Stats[i].Name)

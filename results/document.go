@@ -96,10 +96,11 @@ type Row struct {
 	Valid       bool     `json:"valid"`
 	Reasons     []string `json:"invalid_reasons,omitempty"`
 	// Of runs on real wires: how the log of decisions compares with the engine, over all runs; the worst run's lateness of the
-	// output; and the runs whose ages are not told.
+	// output; the runs whose ages are not told; and the rate inside of bursts, by the log.
 	Decisions  *olaf.Decisions `json:"decisions,omitempty"`
 	LatenessNS *olaf.Quantiles `json:"lateness_ns,omitempty"`
 	Withheld   *Withheld       `json:"withheld,omitempty"`
+	BurstRate  *Statistic      `json:"burst_rate_bps,omitempty"`
 	// Stats are members of the row itself in JSON.
 	Stats Stats `json:"*"`
 	// CDF is the distribution of aggregations per outgoing update, over all valid runs together (Fig. 6).
@@ -209,9 +210,10 @@ type Run struct {
 	Missing map[string]string `json:"missing,omitempty"`
 	// Withheld says why the run's ages are not told, though frames were timed; see Withhold.
 	Withheld string `json:"withheld,omitempty"`
-	// Decisions, LatenessNS and Beside are of runs on real wires; see Row.
+	// Decisions, LatenessNS, BurstRate and Beside are of runs on real wires; see Row.
 	Decisions  *olaf.Decisions   `json:"decisions,omitempty"`
 	LatenessNS *olaf.Quantiles   `json:"lateness_ns,omitempty"`
+	BurstRate  Float             `json:"burst_rate_bps,omitempty"` // 0 where updates come in no bursts
 	Beside     map[string]Beside `json:"beside,omitempty"`
 	// Invalid lists why the run must not enter a mean; empty when it may.
 	Invalid []string `json:"invalid,omitempty"`

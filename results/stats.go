@@ -53,7 +53,7 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 }
 
 // ofRows are the members of a row that are objects and no statistics.
-var ofRows = []string{"decisions", "lateness_ns", "withheld"}
+var ofRows = []string{"decisions", "lateness_ns", "withheld", "burst_rate_bps"}
 
 // UnmarshalJSON reads those members of an object that are objects themselves: the statistics of a whole row. Names are all
 // that is known of their metrics; see Row.Declare.

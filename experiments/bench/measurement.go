@@ -117,8 +117,8 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 		d := &o.Departures
 		b.Statements = append(b.Statements, fmt.Sprintf("traffic of %s (%.12s…): frames leave within %v of its instants, %v on average; a run past %v is invalid", t.Name, t.Digest, d.Max, d.Mean, t.MaxDeparture))
 	}
-	if w := &o.Plan.Spec.Workload; o.sentHere() && o.Plan.Spec.Trace == nil && w.BurstPackets > 1 {
-		b.Statements = append(b.Statements, fmt.Sprintf("bursts are planned at %v: each is sent as fast as the senders of the machine go, which 'olafctl testbed doctor' measures; --burst 1 spreads updates evenly instead", w.LineRate))
+	if o.sentHere() && o.Plan.Spec.inBursts() {
+		b.Statements = append(b.Statements, o.burstStatement())
 	}
 	b.Statements = append(b.Statements, o.Plan.Spec.topologyStatements()...)
 	if n := o.Plan.Spec.Workload.Segments(); n > 1 {

@@ -234,6 +234,9 @@ func (b *station) measure(ctx context.Context, id RunID) (run results.Run, err e
 		return run, err
 	}
 	run = b.judge(id, &counters, ports, seen)
+	if err := b.bookBursts(id, &run); err != nil {
+		return run, err
+	}
 	if b.ends != nil {
 		lost, err := b.ends.Lost()
 		if err = errors.Join(err, b.stream.publish(Captured{id, lost})); err != nil {

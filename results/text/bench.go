@@ -80,6 +80,15 @@ func Duration(ns results.Float) string {
 	return Single(float64(ns)*by) + " " + unit
 }
 
+// Rate is a rate that was measured, with its unit.
+func Rate(bps results.Float) string {
+	r, unit := olaf.Rate(bps), olaf.Rate(1)
+	for r/unit >= 1000 {
+		unit *= 10
+	}
+	return ((r + unit/2) / unit * unit).String()
+}
+
 // Signed is a difference in per cent.
 func Signed(percent results.Float) string {
 	if !percent.Known() {
@@ -101,6 +110,9 @@ func (p *Page) real(rows []results.Row) {
 		}
 		if l := r.LatenessNS; l != nil {
 			p.Say("", "%s: frames left late by %v (p50), %v (p99), %v at most", name, time.Duration(l.P50), time.Duration(l.P99), time.Duration(l.Max))
+		}
+		if b := r.BurstRate; b != nil {
+			p.Say("", "%s: updates came at %s inside bursts", name, Rate(b.Mean))
 		}
 		if w := r.Withheld; w != nil {
 			p.Say("", "%s: ages of %s withheld, counts stand: %s", name, olaf.Plural(w.Runs, "run"), w.Reason)
