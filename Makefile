@@ -76,7 +76,7 @@ fuzz: ## every fuzz target, for as long together as FOR says: FOR=10m
 	for t in "$${targets[@]}"; do echo "$$t"; $(GO) test -run '^$$' -fuzz "^$${t#* }$$" -fuzztime $${each}s "$${t% *}" || exit 1; done
 
 # A sample of mutants a package: make mutate PKG=./fpga/engine N=100 SEED=1; SEEN="1,2 3" draws none that
-# 1 and 2 drew, nor 3 without these.
+# 1 and 2 drew, nor 3 without these. Each survivor is printed with its reason in cmd/mutate/survivors.txt.
 FOR  ?= 5m
 PKG  ?= $(MUTATED)
 N    ?= 100

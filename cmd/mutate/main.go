@@ -26,6 +26,7 @@ type options struct {
 	seed       uint64
 	seen       [][]uint64 // seeds of the samples that somebody has looked at, in the order in which they were left out
 	equivalent string
+	survivors  string
 	kept       string // the folder in which results are kept, so that a run that was interrupted goes on
 	fresh      bool
 	verbose    bool
@@ -40,6 +41,7 @@ func main() {
 	flag.Uint64Var(&o.seed, "seed", 1, "which sample is drawn")
 	flag.Func("seen", "seeds, by commas, whose samples somebody has looked at: none of their mutants is drawn; given again, those that were drawn so", o.addSeen)
 	flag.StringVar(&o.equivalent, "equivalent", "cmd/mutate/equivalent.txt", "the mutants that were judged to change nothing, with the reasons")
+	flag.StringVar(&o.survivors, "survivors", "cmd/mutate/survivors.txt", "the mutants that tests do not notice and why that was left so, which is printed beside them")
 	flag.StringVar(&o.kept, "kept", "dist/mutate", "the folder in which results are kept")
 	flag.BoolVar(&o.fresh, "fresh", false, "run also what a kept result answers")
 	flag.BoolVar(&o.verbose, "v", false, "print every mutant with what became of it")
@@ -102,7 +104,11 @@ func mutate(o options) error {
 	if err != nil {
 		return err
 	}
-	judged, err := readEquivalent(o.equivalent, o.pkg)
+	judged, err := readJudged(o.equivalent, o.pkg)
+	if err != nil {
+		return err
+	}
+	left, err := readJudged(o.survivors, o.pkg)
 	if err != nil {
 		return err
 	}
@@ -129,9 +135,14 @@ func mutate(o options) error {
 	if err := r.runAll(open); err != nil {
 		return err
 	}
-	report(os.Stdout, o, sample, results, judged)
+	report(os.Stdout, o, sample, results, judged, left)
 	for _, line := range judged.stale(all) {
 		fmt.Fprintf(os.Stderr, "judged equivalent, but no longer a mutant: %s\n", line)
+	}
+	for _, m := range sample {
+		if left.has(m) && results.of(m) != survived {
+			fmt.Fprintf(os.Stderr, "listed as a survivor, but noticed by now: %s\n", m.id)
+		}
 	}
 	return nil
 }

@@ -147,12 +147,14 @@ func TestToy(t *testing.T) {
 		t.Errorf("the tree was written to: %v", err)
 	}
 	var said bytes.Buffer
-	report(&said, o, all, results, equivalents{"Spin: n > 0 → n >= 0": "one round more changes nothing"})
+	report(&said, o, all, results, reasons{"Spin: n > 0 → n >= 0": "one round more changes nothing"}, reasons{"minus: a - b → a + b": "nobody subtracts"})
 	if last := "queue: 20 mutants of seed 1, 1 judged equivalent, 12 noticed (2 of them by not ending), 7 survived: 63.2 %\n"; !strings.HasSuffix(said.String(), last) {
 		t.Errorf("report:\n%swant at the end: %s", said.String(), last)
 	}
-	if !strings.Contains(said.String(), "queue/queue.go:26  Unasked: minus(a, b) → minus(b, a)\n") {
-		t.Errorf("a survivor is not listed with its place:\n%s", said.String())
+	for _, line := range []string{"queue/queue.go:26  Unasked: minus(a, b) → minus(b, a)  no reason yet\n", "queue/queue.go:28  minus: a - b → a + b                nobody subtracts\n"} {
+		if !strings.Contains(said.String(), line) {
+			t.Errorf("a survivor is not listed with its place and the reason: %q in\n%s", line, said.String())
+		}
 	}
 	again(t, o, all)
 }
@@ -319,45 +321,56 @@ func TestSeenIsNotDrawn(t *testing.T) {
 	}
 }
 
-// TestEquivalents reads the committed list: every line has its parts, and names a mutant that there is.
-func TestEquivalents(t *testing.T) {
+// TestJudged reads the committed lists: every line has its parts, names a mutant that there is, and stands in one of them.
+func TestJudged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("loads packages with their types")
 	}
 	t.Chdir("../..")
-	const list = "cmd/mutate/equivalent.txt"
-	text, err := os.ReadFile(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lists := []string{"cmd/mutate/equivalent.txt", "cmd/mutate/survivors.txt"}
 	named := map[string]bool{}
-	for l := range strings.Lines(string(text)) {
-		if pkg, _, ok := strings.Cut(l, " "); ok && !strings.HasPrefix(l, "#") {
-			named[pkg] = true
-		}
-	}
-	for pkg := range named {
-		judged, err := readEquivalent(list, pkg)
+	for _, list := range lists {
+		text, err := os.ReadFile(list)
 		if err != nil {
 			t.Fatal(err)
 		}
+		for l := range strings.Lines(string(text)) {
+			if pkg, _, ok := strings.Cut(l, " "); ok && !strings.HasPrefix(l, "#") {
+				named[pkg] = true
+			}
+		}
+	}
+	for pkg := range named {
 		target, err := load(pkg)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, id := range judged.stale(target.mutants()) {
-			t.Errorf("%s: no mutant is %q", pkg, id)
+		all, judged := target.mutants(), map[string]bool{}
+		for _, list := range lists {
+			found, err := readJudged(list, pkg)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, id := range found.stale(all) {
+				t.Errorf("%s: no mutant of %s is %q", list, pkg, id)
+			}
+			for id := range found {
+				if judged[id] {
+					t.Errorf("%s: %q changes nothing and survives", pkg, id)
+				}
+				judged[id] = true
+			}
 		}
 	}
 }
 
-func TestEquivalentsNeedAReason(t *testing.T) {
+func TestJudgedNeedAReason(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "list")
 	for _, text := range []string{"fpga/engine f: a → b\n", "fpga/engine f: a → b | \n"} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := readEquivalent(name, "fpga/engine"); err == nil {
+		if _, err := readJudged(name, "fpga/engine"); err == nil {
 			t.Errorf("%q was taken", text)
 		}
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -111,19 +112,19 @@ func digest(packages []string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
-// equivalents are the mutants of a package that were judged to change nothing, with the reason.
-type equivalents map[string]string
+// reasons are the mutants of a package that somebody has judged, with the reason: that they change nothing, or why no test notices them.
+type reasons map[string]string
 
-// readEquivalent reads lines PACKAGE FUNCTION: CHANGE | REASON; those that begin with # are remarks.
-func readEquivalent(name, pkg string) (equivalents, error) {
+// readJudged reads lines PACKAGE FUNCTION: CHANGE | REASON; those that begin with # are remarks.
+func readJudged(name, pkg string) (reasons, error) {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return equivalents{}, nil
+		return reasons{}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	found := equivalents{}
+	found := reasons{}
 	for i, l := range strings.Split(string(text), "\n") {
 		if l = strings.TrimSpace(l); l == "" || strings.HasPrefix(l, "#") {
 			continue
@@ -140,10 +141,10 @@ func readEquivalent(name, pkg string) (equivalents, error) {
 	return found, nil
 }
 
-func (e equivalents) has(m *mutant) bool { _, ok := e[m.id]; return ok }
+func (e reasons) has(m *mutant) bool { _, ok := e[m.id]; return ok }
 
 // stale are the entries that name no mutant any more.
-func (e equivalents) stale(all []*mutant) (ids []string) {
+func (e reasons) stale(all []*mutant) (ids []string) {
 	for id := range e {
 		if !slices.ContainsFunc(all, func(m *mutant) bool { return m.id == id }) {
 			ids = append(ids, id)
@@ -153,8 +154,8 @@ func (e equivalents) stale(all []*mutant) (ids []string) {
 	return ids
 }
 
-// report lists what survived and ends with the rate.
-func report(w io.Writer, o options, sample []*mutant, results *kept, judged equivalents) {
+// report lists what survived, each with the reason why that was left, and ends with the rate.
+func report(w io.Writer, o options, sample []*mutant, results *kept, judged, left reasons) {
 	count := map[fate]int{}
 	same := 0
 	list := tabwriter.NewWriter(w, 0, 8, 2, ' ', 0)
@@ -169,7 +170,7 @@ func report(w io.Writer, o options, sample []*mutant, results *kept, judged equi
 		f := results.of(m)
 		count[f]++
 		if f == survived {
-			fmt.Fprintf(list, "%s/%s\t%s\n", o.pkg, m.place(), m.id)
+			fmt.Fprintf(list, "%s/%s\t%s\t%s\n", o.pkg, m.place(), m.id, cmp.Or(left[m.id], "no reason yet"))
 		}
 	}
 	_ = list.Flush()

@@ -74,7 +74,7 @@ func (s *Spec) checkTopology() error {
 	if err != nil {
 		return err
 	}
-	adding := strings.Join(s.all().Adding().Names(), ", ")
+	adding := strings.Join(s.Systems.Adding().Names(), ", ")
 	switch {
 	case topology == ToWorkers && len(mute) > 0:
 		return fmt.Errorf("%w: the switches of %s answer no worker; topology %s goes with %s, and --versus none; %s shows the others in %s beside", ErrSpec, mute[0], ToWorkers, adding, ToBoth, ToServer)
