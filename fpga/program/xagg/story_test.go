@@ -197,6 +197,37 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// counted keeps what sums and results say how many updates they hold.
+type counted []uint16
+
+func (c *counted) Emit(_ program.Dest, p *program.Packet, _ []uint32) {
+	if p.Kind != program.Control {
+		*c = append(*c, p.Count)
+	}
+}
+
+// A sum says how many updates it holds as far as 16 bits can: what is more stays at their end and does not begin anew at 0, when it leaves and when it is
+// asked for once more.
+func TestCountsEndWithTheirField(t *testing.T) {
+	ends := rapid.SampledFrom([]uint16{0, 1, 2, 1<<15 - 1, 1 << 15, 1<<16 - 2, 1<<16 - 1})
+	rapid.Check(t, func(t *rapid.T) {
+		children := rapid.SliceOfN(ends, 1, 4).Draw(t, "updates")
+		parent := rapid.Bool().Draw(t, "parent")
+		s := server(t, 1, program.Job{Parent: parent, Members: programtest.Members(len(children))})
+		var left counted
+		total := 0
+		for child, n := range children {
+			s.Receive(0, program.Port(child), &program.Packet{Kind: program.Data, Round: 3, Count: n, Lanes: 1}, nil, &left)
+			total += int(n)
+		}
+		s.Receive(0, 0, &program.Packet{Kind: program.Control, Action: Ask, Round: 3, Value: 3, Bitmap: 1}, nil, &left)
+		want := uint16(min(total, 1<<16-1))
+		if !slices.Equal(left, counted{want, want}) {
+			t.Fatalf("of %v it says %v, want %d twice", children, left, want)
+		}
+	})
+}
+
 // A server has finished when every fragment is whole, of the epoch that its child finished.
 func TestFinishesWithItsLastChild(t *testing.T) {
 	s := server(t, 3, program.Job{Parent: true, Members: programtest.Members(2)})
