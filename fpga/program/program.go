@@ -284,6 +284,14 @@ func (d *Description) Account(p Program) olaf.Counts {
 	return c
 }
 
+// ClassNames are those of all classes.
+func (d *Description) ClassNames() (names []string) {
+	for c := range d.Classes {
+		names = append(names, d.ClassName(Class(c)))
+	}
+	return names
+}
+
 // ClassName is the name of a class in ledgers and vectors.
 func (d *Description) ClassName(c Class) string {
 	if int(c) < d.Classes {

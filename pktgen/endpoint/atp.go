@@ -83,7 +83,7 @@ func (o *ATP) check(cfg *Config) error {
 	case o.Window < 1 || o.Window > o.Aggregators:
 		return fmt.Errorf("%w: a window of %d packets over %d aggregators of the job; it must be 1 to as many", ErrConfig, o.Window, o.Aggregators)
 	case o.Trigger < 0 || o.FirstTimeout < 0 || o.Timeout < 0 || o.PerRack < 0:
-		return fmt.Errorf("%w: ATP sends again after %d acknowledgements out of order, %s or %s", ErrConfig, o.Trigger, o.FirstTimeout, o.Timeout)
+		return fmt.Errorf("%w: ATP sends again after %d acknowledgements out of order, %s or %s; use times (--timeout) of more than 0, or leave them out", ErrConfig, o.Trigger, o.FirstTimeout, o.Timeout)
 	case o.Profile == atp.Released && o.racks(cfg.Workers) > 1:
 		return fmt.Errorf("%w: ATP's profile %s knows one level of switches; take %s, or workers on one switch", ErrConfig, atp.Released, atp.Paper)
 	}

@@ -121,6 +121,11 @@ type Config struct {
 	Line    olaf.Rate // of the host's link, where a protocol divides rates; 0 where nobody says
 }
 
+// badTimeout refuses a silence below 0.
+func badTimeout(t olaf.Duration) error {
+	return fmt.Errorf("%w: a timeout of %s; use more than 0, or leave it out", ErrConfig, t)
+}
+
 func (c *Config) check() error {
 	switch {
 	case c.Workers < 1:

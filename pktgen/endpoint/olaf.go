@@ -1,8 +1,6 @@
 package endpoint
 
 import (
-	"fmt"
-
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
 )
@@ -26,7 +24,7 @@ type Olaf struct {
 
 func (o *Olaf) check() error {
 	if o.Timeout < 0 {
-		return fmt.Errorf("%w: a timeout of %s", ErrConfig, o.Timeout)
+		return badTimeout(o.Timeout)
 	}
 	return nil
 }

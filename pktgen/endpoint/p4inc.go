@@ -35,7 +35,7 @@ func (o *P4INC) check() error {
 	case o.Window < 1:
 		return fmt.Errorf("%w: a window of %d packets", ErrConfig, o.Window)
 	case o.Timeout < 0:
-		return fmt.Errorf("%w: a timeout of %s", ErrConfig, o.Timeout)
+		return badTimeout(o.Timeout)
 	}
 	return nil
 }

@@ -27,7 +27,7 @@ func (o *SwitchML) check() error {
 	case o.Slots < 1 || o.Base < 0:
 		return fmt.Errorf("%w: a pool of %d slots that begins at %d", ErrConfig, o.Slots, o.Base)
 	case o.Timeout < 0:
-		return fmt.Errorf("%w: a timeout of %s", ErrConfig, o.Timeout)
+		return badTimeout(o.Timeout)
 	}
 	return nil
 }

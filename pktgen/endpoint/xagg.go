@@ -36,7 +36,7 @@ func (o *XAgg) check() error {
 	}
 	switch {
 	case o.Timeout < 0:
-		return fmt.Errorf("%w: a timeout of %s", ErrConfig, o.Timeout)
+		return badTimeout(o.Timeout)
 	case o.Beside < 0 || o.Fixed.Scale < 0:
 		return fmt.Errorf("%w: %s beside a frame, a scale of %g", ErrConfig, o.Beside, o.Fixed.Scale)
 	}

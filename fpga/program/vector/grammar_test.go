@@ -311,6 +311,11 @@ func TestLines(t *testing.T) {
 		"in 0 data=1,2,3 lanes=2":   "3 words of data for 2 lanes",
 		"in 0\nout 0 to=up to=down": "to stands twice",
 		"in 0\nout 0 to":            "is not name=value",
+		"in 0\nout 0 seg=1":         "says where to: up, down, others or port:N",
+		"in 0\nout 0 to=group":      "to=group: an out line says where to: up, down, others or port:N",
+		"in 0\nout 0 to=port:":      "to=port:: an out line says where to",
+		"in 0\nout 0 to=port:01":    "to=port:01: an out line says where to",
+		"in 0\nout 0 to=port:32768": "to=port:32768: an out line says where to",
 	} {
 		last := 2 + strings.Count(text, "\n")
 		if _, err := Parse(strings.NewReader("program mirror\n" + text + "\nend\n")); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), fmt.Sprintf("line %d: ", last)) || !strings.Contains(err.Error(), want) {

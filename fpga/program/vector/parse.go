@@ -253,12 +253,21 @@ func (p *parser) out(words []string) error {
 	o := Output{Line: p.number}
 	o.To, fields = take(fields, "to")
 	o.Switch, o.Fields = take(fields, "switch")
-	if o.To == "" {
-		return fmt.Errorf("an out line says where to: up, down, others or port:N")
+	if !isDest(o.To) {
+		return fmt.Errorf("to=%s: an out line says where to: up, down, others or port:N", o.To)
 	}
 	p.last.Outs = append(p.last.Outs, o)
 	p.v.Outs = true
 	return nil
+}
+
+// isDest says whether a word is where a packet can leave to, as program.Dest writes it.
+func isDest(word string) bool {
+	if number, numbered := strings.CutPrefix(word, "port:"); numbered {
+		v, err := strconv.ParseUint(number, 10, 15)
+		return err == nil && program.Dest(v).String() == word
+	}
+	return slices.ContainsFunc([]program.Dest{program.Up, program.Down, program.Others}, func(d program.Dest) bool { return d.String() == word })
 }
 
 func (p *parser) slot(words []string) error {

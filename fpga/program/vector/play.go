@@ -165,7 +165,11 @@ func (p *player) receive(s *Step) error {
 	}
 	class := p.present(olaf.Time(s.Cycle)*olaf.Time(olaf.Cycle), hop{at, in.From, packet, lanes})
 	if in.Expect != "" {
-		if have := p.s.Description.ClassName(class); have != in.Expect {
+		have := p.s.Description.ClassName(class)
+		switch classes := p.s.Description.ClassNames(); {
+		case !slices.Contains(classes, in.Expect):
+			return fmt.Errorf("%w: line %d: of %s no packet becomes %q, but %s", ErrFormat, s.Line, p.v.Program, in.Expect, strings.Join(classes, ", "))
+		case have != in.Expect:
 			return &Difference{s.Line, "class", in.Expect, have}
 		}
 	}

@@ -27,12 +27,12 @@ func (*mirror) Slots() int                  { return 1 }
 func (*mirror) Slot(int) program.Slot       { return program.Slot{} }
 func (*mirror) Occupied() int               { return 0 }
 func (*mirror) Memory() olaf.Size           { return 0 }
-func (m *mirror) Counts() []uint64          { return []uint64{m.seen} }
+func (m *mirror) Counts() []uint64          { return []uint64{m.seen, 0} }
 func (m *mirror) Reset()                    { m.seen = 0 }
 
 var described = []program.Description{{
-	Name: "mirror", Arithmetic: program.Saturating, Classes: 1, Actions: map[string]uint8{"shout": 7},
-	Ledger: &olaf.Ledger{Counters: []olaf.Counter{{Name: "answered"}}},
+	Name: "mirror", Arithmetic: program.Saturating, Classes: 2, Actions: map[string]uint8{"shout": 7},
+	Ledger: &olaf.Ledger{Counters: []olaf.Counter{{Name: "answered"}, {Name: "dropped"}}},
 	New:    func(program.Config) (program.Program, error) { return &mirror{}, nil },
 }}
 
@@ -108,6 +108,7 @@ func TestRefused(t *testing.T) {
 		"program mirror\nslot 0 hue=1\nend\n":             "hue=1 says nothing of a slot",
 		"program mirror\nstat lost 1\nend\n":              `mirror counts no "lost"`,
 		"program mirror\nfly\nend\n":                      `unknown word "fly"`,
+		"program mirror\nin 0 port=0 => eaten\nend\n":     `line 2: of mirror no packet becomes "eaten", but answered, dropped`,
 	} {
 		if err := play(text); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want %q", text, err, want)
