@@ -350,7 +350,10 @@ func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, err
 	}
 	plan := &job.Plan{Title: f.job.title(f.runs), Basis: f.job.preset.basis(&f.job), Config: config, Jobs: specs, Seeds: f.seeds()}
 	var at []expect.Configuration
-	for _, s := range specs {
+	for i, s := range specs {
+		if printed := f.job.preset.printed; printed != nil {
+			plan.Printed = append(plan.Printed, printed(&f.job, s, i)...)
+		}
 		if states := f.job.preset.states; states != nil && states(&f.job, s.System) != "" {
 			plan.Statements = append(plan.Statements, states(&f.job, s.System))
 		}

@@ -31,6 +31,8 @@ type jobPreset struct {
 	title  func(f *jobFlags) string
 	basis  func(f *jobFlags) string
 	states func(f *jobFlags, s *system.System) string
+	// printed says what of a job, which is the at-th, a paper printed; nil where none did.
+	printed func(f *jobFlags, spec *job.Spec, at int) []job.Printed
 }
 
 // freeHosts says why nothing can be left out of what hosts cost.
@@ -40,7 +42,7 @@ const freeHosts = "its hosts cost no time"
 func jobPresets() []jobPreset {
 	return []jobPreset{{
 		name: "isw-lab", system: "iswitch", model: "dqn", prepare: checkLab, build: (*jobFlags).buildLab,
-		title: (*jobFlags).labTitle, basis: (*jobFlags).labBasis, states: (*jobFlags).labStates,
+		title: (*jobFlags).labTitle, basis: (*jobFlags).labBasis, states: (*jobFlags).labStates, printed: (*jobFlags).labPrinted,
 	}, {
 		name: "xagg-fig1", system: "xagg", prepare: onceByDefault, build: (*jobFlags).buildFig1,
 		refuse: map[string]string{"workers": "the figure has four", "model": "the figure's vectors take 1 s at 10 Gbps", "wire-only": freeHosts},
@@ -120,6 +122,14 @@ func (f *jobFlags) labBasis() string {
 		return ""
 	}
 	return model.Basis(f.wireOnly)
+}
+
+func (f *jobFlags) labPrinted(spec *job.Spec, at int) []job.Printed {
+	model, err := iswitch.FindModel(f.model)
+	if err != nil {
+		return nil
+	}
+	return iswitch.Printed(model, spec, at)
 }
 
 func (f *jobFlags) labStates(s *system.System) string {

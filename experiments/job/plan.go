@@ -18,6 +18,7 @@ type Plan struct {
 	Seeds      []uint64        `json:"seeds"`
 	Statements []string        `json:"statements"`
 	Jobs       []*Spec         `json:"jobs"`
+	Printed    []Printed       `json:"printed,omitempty"` // what of it papers printed
 }
 
 // Run plays all jobs, one after the other. done is called after each run; nil for nobody.

@@ -61,6 +61,7 @@ type document struct {
 	Seeds      []uint64           `json:"seeds"`
 	Systems    []systemDocument   `json:"systems"`
 	Statements []string           `json:"statements"`
+	Paper      []results.PaperRow `json:"paper,omitempty"`
 }
 
 type systemDocument struct {
@@ -217,7 +218,7 @@ func (s *Spec) config() config {
 
 // Document is the JSON form.
 func (r *Report) Document() any {
-	d := document{Schema: Schema, Provenance: r.Provenance, Title: r.Title, Basis: r.Basis, Config: r.Config, Seeds: r.Seeds, Statements: r.Statements}
+	d := document{Schema: Schema, Provenance: r.Provenance, Title: r.Title, Basis: r.Basis, Config: r.Config, Seeds: r.Seeds, Statements: r.Statements, Paper: r.Paper()}
 	for _, o := range r.Outcomes {
 		s := systemDocument{
 			System: o.Spec.System.Name, Mode: o.Spec.Mode.Name, Config: o.Spec.config(), Runs: len(o.Runs), Hung: o.Hung,
@@ -231,8 +232,8 @@ func (r *Report) Document() any {
 	return d
 }
 
-// Paper is empty: a job of one's own choosing stands beside nothing.
-func (r *Report) Paper() []results.PaperRow { return nil }
+// Paper is what was printed of jobs that are a paper's own; one of one's own choosing stands beside nothing.
+func (r *Report) Paper() []results.PaperRow { return r.Plan.beside(r.Outcomes) }
 
 // Err is nil when every run came to its end.
 func (r *Report) Err() error { return Errs(r.Outcomes) }
@@ -378,6 +379,10 @@ func (r *Report) WriteText(w io.Writer, v text.View) error {
 	r.addCounts(g, func(run *closed.Result) *olaf.Counts { return &run.Endpoints })
 	r.addCounts(g, func(run *closed.Result) *olaf.Counts { return &run.Program })
 	p.Grid(g)
+	if rows := r.Paper(); len(rows) > 0 {
+		p.Printf("\n")
+		p.Paper(rows)
+	}
 	if len(r.Seeds) > 1 {
 		p.Say("- ", "numbers and counts are those of one run: means over the runs that came to their end, ± half of their 95 %% interval, and over all runs where none did")
 	}

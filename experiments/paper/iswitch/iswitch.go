@@ -6,6 +6,8 @@ package iswitch
 import (
 	"context"
 	"fmt"
+	"reflect"
+	"slices"
 
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
@@ -44,6 +46,36 @@ var (
 	asyncPS     = approach{"ps", "ps", "async"}
 	asyncSwitch = approach{"isw", "iswitch", "async"}
 )
+
+// Printed says which cell of Tables 4 and 5 a job is a measurement of, which is the at-th of its plan; none where the job is not Lab as it is, or of an
+// approach that the paper does not have.
+func Printed(m Model, spec *job.Spec, at int) []job.Printed {
+	lab := job.Spec{System: spec.System, Mode: spec.Mode}
+	bounded := slices.Contains(spec.Mode.Takes, system.OptionBound)
+	if lab.Options.Bound = spec.Options.Bound; bounded {
+		lab.Options.Bound = staleness
+	}
+	lab.Network, lab.Job = Lab(spec.System, spec.Mode, m, LabWorkers, false, &lab.Options)
+	lab.Job.Updates, lab.Job.Limit = spec.Job.Updates, spec.Job.Limit // over which the means are
+	if !reflect.DeepEqual(lab.Network, spec.Network) || !reflect.DeepEqual(lab.Job, spec.Job) || !reflect.DeepEqual(lab.Options, spec.Options) {
+		return nil
+	}
+	for _, t := range []struct {
+		artefact   string
+		by         float64 // times an iteration of 1 ns
+		approaches []approach
+	}{
+		{"table4", m.Sync / 3.6e12, []approach{syncPS, allReduce, syncSwitch}}, // hours of training
+		{"table5", 1e-6, []approach{asyncPS, asyncSwitch}},                     // ms
+	} {
+		for _, a := range t.approaches {
+			if a.system == spec.System.Name && a.mode == spec.Mode.Name {
+				return []job.Printed{{Claim: claim(t.artefact, m.Name, a.paper), Job: at, Number: "iteration_ns", By: t.by}}
+			}
+		}
+	}
+	return nil
+}
 
 // staleness is S in all of the paper's asynchronous runs.
 const staleness = 3

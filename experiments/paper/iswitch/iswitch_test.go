@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/job"
+	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results/paper"
 )
@@ -78,4 +80,52 @@ func TestModels(t *testing.T) {
 			t.Errorf("%s: %+v, %v", m.Name, got, err)
 		}
 	}
+}
+
+// A job that is the paper's cluster as it is stands beside the cell that it measures, with the number that the table has; one that was
+// changed stands beside nothing.
+func TestJobsThatWerePrinted(t *testing.T) {
+	m := Models()[3]
+	l := lab{set: system.All()}
+	for want, a := range map[string]approach{"table4.ddpg.ps": syncPS, "table4.ddpg.ar": allReduce, "table4.ddpg.isw": syncSwitch, "table5.ddpg.ps": asyncPS, "table5.ddpg.isw": asyncSwitch} {
+		spec := printedJob(t, &l, a, m)
+		p := job.Plan{Title: "one", Seeds: []uint64{1}, Jobs: []*job.Spec{spec}, Printed: Printed(m, spec, 0)}
+		r, err := p.Run(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		table, err := l.iteration(t.Context(), a, m, LabWorkers, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours := float64(table.Mean)
+		if a.mode == "sync" {
+			ours *= m.Sync / 3.6e6
+		}
+		rows := r.Paper()
+		if len(rows) != 1 || rows[0].ID != "iswitch/"+want || math.Abs(float64(rows[0].Ours.Mean)/ours-1) > 1e-9 || rows[0].Basis != "predicted" && a != asyncSwitch {
+			t.Errorf("%s: %+v, want %g", want, rows, ours)
+		}
+		for name, change := range map[string]func(*job.Spec){
+			"workers": func(s *job.Spec) { s.Network.Workers = 3 }, "loss": func(s *job.Spec) { s.Network.Link.Loss = 0.01 },
+			"hosts": func(s *job.Spec) { s.Network.Worker = closed.Costs{} }, "spread": func(s *job.Spec) { s.Job.Jitter = 0.1 },
+			"slots": func(s *job.Spec) { s.Options.Slots = 9000 }, "H": func(s *job.Spec) { s.Options.H = 2 },
+		} {
+			other := *spec
+			if change(&other); Printed(m, &other, 0) != nil {
+				t.Errorf("%s with other %s is printed", want, name)
+			}
+		}
+	}
+}
+
+// printedJob is what lab.run runs.
+func printedJob(t *testing.T, l *lab, a approach, m Model) *job.Spec {
+	t.Helper()
+	if _, err := l.run(t.Context(), a, m, LabWorkers, false); err != nil {
+		t.Fatal(err)
+	}
+	played := *l.done[key{a, m.Name, LabWorkers, false}].Spec
+	played.Job.PerPacket = 0 // which its parts say
+	return &played
 }

@@ -1,0 +1,37 @@
+package job
+
+import (
+	"slices"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/paper"
+)
+
+// Printed says that a job measures what a paper printed.
+type Printed struct {
+	Claim  string  `json:"claim"`  // iswitch/table4.dqn.isw
+	Job    int     `json:"job"`    // its place in the plan
+	Number string  `json:"number"` // of the job, such as iteration_ns
+	By     float64 `json:"by"`     // times that it is what was printed
+}
+
+// beside sets outcomes beside what was printed, in the papers' order; a job that hung measured nothing.
+func (p *Plan) beside(outcomes []*Outcome) (rows []results.PaperRow) {
+	ours := paper.Ours{}
+	var from []string
+	for _, c := range p.Printed {
+		if c.Job < 0 || c.Job >= len(outcomes) {
+			continue
+		}
+		n, by := outcomes[c.Job].Number(c.Number), results.Float(c.By)
+		n.Mean, n.SD, n.CI95, n.Min, n.Max = n.Mean*by, n.SD*by, n.CI95*by, n.Min*by, n.Max*by
+		ours[c.Claim] = paper.Of(n)
+		if e := paper.ExperimentOf(c.Claim); !slices.Contains(from, e) {
+			from = append(from, e)
+		}
+	}
+	if len(from) == 0 {
+		return nil
+	}
+	return slices.DeleteFunc(paper.Compare(ours, from...), func(r results.PaperRow) bool { _, printed := ours[r.ID]; return !printed })
+}
