@@ -84,7 +84,7 @@ func repeatJob(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report
 		return nil, 0, err
 	}
 	report, err := playJobs(ctx, env, false, nil, plan.Runs(), plan.Run)
-	return report, plan.Runs(), err
+	return report, plan.Runs(), cli.NothingToShow(err)
 }
 
 func repeatShared(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report, int, error) {
@@ -96,7 +96,7 @@ func repeatShared(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Rep
 		return nil, 0, fmt.Errorf("%w: %s: its plan is not of jobs that share a switch", store.ErrDamaged, f.ID())
 	}
 	report, err := playJobs(ctx, env, false, nil, plan.Runs(), plan.Run)
-	return report, plan.Runs(), err
+	return report, plan.Runs(), cli.NothingToShow(err)
 }
 
 // sharedSide has the single runs of jobs that share a switch, which are kept beside their document.

@@ -280,9 +280,12 @@ func (f *simulateFlags) carryOutJobs(ctx context.Context, env *cli.Env, work *jo
 	}
 	defer unwatch()
 	kept := f.Documents(env, simulateName, env.Now())
-	report, err := f.playOrWatch(ctx, env, work)
-	if err != nil {
-		return errors.Join(err, kept.Abort())
+	report, left := f.playOrWatch(ctx, env, work)
+	if report == nil {
+		return errors.Join(left, kept.Abort())
+	}
+	if left != nil {
+		return errors.Join(left, kept.Finish(env, report, cli.MadeBy(env, f.began), true, f.quiet), cli.PrintReport(env, report, f.format, f.explain))
 	}
 	if f.pcap != "" {
 		if err := captures.Commit(); err != nil {
@@ -303,7 +306,8 @@ func (f *simulateFlags) carryOutJobs(ctx context.Context, env *cli.Env, work *jo
 // playOrWatch plays all runs beside a dashboard or a progress bar.
 func (f *simulateFlags) playOrWatch(ctx context.Context, env *cli.Env, work *jobWork) (jobReport, error) {
 	if !f.tui || !env.Terminal {
-		return playJobs(ctx, env, f.quiet, f.monitor, work.runs(), work.play)
+		report, err := playJobs(ctx, env, f.quiet, f.monitor, work.runs(), work.play)
+		return report, leftEarly(report, err)
 	}
 	var done atomic.Int64
 	var report jobReport
@@ -315,24 +319,32 @@ func (f *simulateFlags) playOrWatch(ctx context.Context, env *cli.Env, work *job
 	first, seed := work.specs[0], work.seeds[0]
 	w := &watchedLoop{
 		env: env, view: f.view,
-		about: loops.Options{System: first.Name(), About: work.about, Seed: seed, Work: "runs", Leaving: "Where not all runs are done beside it by then, none is kept."},
+		about: loops.Options{System: first.Name(), About: work.about, Seed: seed, Work: "runs", Leaving: "Runs that were done beside it are printed and kept, as partial."},
 		play: func(ctx context.Context, follow closed.Follow) (*closed.Result, error) {
 			return job.Play(ctx, first, seed, follow)
 		},
 		runs: &background{look: look, run: func(ctx context.Context) (bench.Report, error) {
 			made, err := work.play(ctx, func() { done.Add(1) })
-			if err != nil {
+			if made == nil {
 				return nil, err // not a Report that holds nothing
 			}
 			report = made
-			return made, nil
+			return made, err
 		}},
 	}
 	_, err := w.besides(ctx)
-	if report != nil && errors.Is(err, context.Canceled) && ctx.Err() == nil {
+	if report != nil && w.runs.err == nil && errors.Is(err, context.Canceled) && ctx.Err() == nil {
 		err = nil // whoever left had seen enough; all runs are there
 	}
-	return report, cli.NothingToShow(err)
+	return report, leftEarly(report, err)
+}
+
+// leftEarly says that work was left, and whether something of it is there.
+func leftEarly(report jobReport, err error) error {
+	if report == nil {
+		return cli.NothingToShow(err)
+	}
+	return cli.Interrupted(err)
 }
 
 // jobPlan is everything that was asked for.
@@ -362,11 +374,11 @@ func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, err
 	work := &jobWork{preset: f.preset, about: strings.TrimSuffix(f.preset+", "+f.job.model, ", "), specs: specs, seeds: plan.Seeds, tapped: func() {}}
 	work.play = func(ctx context.Context, done func()) (jobReport, error) {
 		report, err := plan.Run(ctx, done)
-		if err != nil {
-			return nil, err
+		if report == nil {
+			return nil, err // not a report that holds nothing
 		}
 		report.Provenance = cli.MadeBy(env, f.began)
-		return report, nil
+		return report, err
 	}
 	work.names = slices.Concat([]string{"system", "mode"}, jobOnly, []string{"loss"}, givenOptions(cmd))
 	f.queue, f.job.mode = specs[0].System.Name, specs[0].Mode.Name // as files have them
@@ -404,7 +416,7 @@ func playJobs[R any](ctx context.Context, env *cli.Env, quiet bool, m *monitor.M
 	bar := cli.StartProgress(env, quiet, look)
 	report, err := play(ctx, func() { done.Add(1) })
 	bar.Stop()
-	return report, cli.NothingToShow(err)
+	return report, err
 }
 
 // captureJob prepares the files of --pcap; without it there are none.

@@ -67,19 +67,36 @@ type Outcome struct {
 
 // Run plays a job for every seed. done is called after each run; nil for nobody.
 func Run(ctx context.Context, s *Spec, seeds []uint64, done func()) (*Outcome, error) {
-	parts, err := s.parts()
+	o, _, err := run(ctx, s, seeds, done)
 	if err != nil {
 		return nil, err
+	}
+	return o, nil
+}
+
+// run is Run, and gives what was whole before an error as well, with its seeds; nil where nothing was.
+func run(ctx context.Context, s *Spec, seeds []uint64, done func()) (o *Outcome, whole []uint64, err error) {
+	parts, err := s.parts()
+	if err != nil {
+		return nil, nil, err
 	}
 	played := *s
 	played.Job.PerPacket = parts.PerPacket
 	runs, err := closed.RunSeeds(ctx, s.Network, played.Job, parts, s.Mode.Sync, seeds, done)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.Name(), err)
+		err = fmt.Errorf("%s: %w", s.Name(), err)
 	}
-	o := &Outcome{Spec: &played, Runs: runs, Ceiling: closed.Ceiling(&played.Network, &parts)}
+	o = &Outcome{Spec: &played, Ceiling: closed.Ceiling(&played.Network, &parts)}
+	for i, r := range runs {
+		if r != nil {
+			o.Runs, whole = append(o.Runs, r), append(whole, seeds[i])
+		}
+	}
+	if len(whole) == 0 {
+		return nil, nil, err
+	}
 	o.describe()
-	return o, nil
+	return o, whole, err
 }
 
 // Play plays a job once, and lets it be followed; nobody follows nil. Frames are not heard.
@@ -91,19 +108,6 @@ func Play(ctx context.Context, s *Spec, seed uint64, follow closed.Follow) (*clo
 	j := s.Job
 	j.PerPacket, j.Follow, j.Tap = parts.PerPacket, follow, nil
 	return closed.Run(ctx, s.Network, j, parts, s.Mode.Sync, seed)
-}
-
-// RunAll is Run of several jobs, one after the other.
-func RunAll(ctx context.Context, specs []*Spec, seeds []uint64, done func()) ([]*Outcome, error) {
-	var outcomes []*Outcome
-	for _, s := range specs {
-		o, err := Run(ctx, s, seeds, done)
-		if err != nil {
-			return nil, err
-		}
-		outcomes = append(outcomes, o)
-	}
-	return outcomes, nil
 }
 
 // describe makes the statistics over the runs that came to their end; those that hung are counted.

@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closed"
 	"github.com/olafctl/olaf/experiments/system"
 )
@@ -19,15 +22,40 @@ type Plan struct {
 	Statements []string        `json:"statements"`
 	Jobs       []*Spec         `json:"jobs"`
 	Printed    []Printed       `json:"printed,omitempty"` // what of it papers printed
+	// Partial says that it is what was whole of a plan that was left before its end.
+	Partial bool `json:"partial,omitempty"`
 }
 
-// Run plays all jobs, one after the other. done is called after each run; nil for nobody.
+// Run plays all jobs, one after the other. done is called after each run; nil for nobody. Whoever ends it is told of what was whole by then, as of a plan
+// of that alone, which gives it again.
 func (p *Plan) Run(ctx context.Context, done func()) (*Report, error) {
-	outcomes, err := RunAll(ctx, p.Jobs, p.Seeds, done)
-	if err != nil {
-		return nil, err
+	r := &Report{Plan: *p}
+	for i, s := range p.Jobs {
+		o, whole, err := run(ctx, s, p.Seeds, done)
+		switch {
+		case err == nil:
+			r.Outcomes = append(r.Outcomes, o)
+			continue
+		case ctx.Err() == nil:
+			return nil, err
+		case i == 0 && o != nil:
+			r.Outcomes, r.Seeds = append(r.Outcomes, o), whole
+		}
+		return r.left(p), err
 	}
-	return &Report{Plan: *p, Outcomes: outcomes}, nil
+	return r, nil
+}
+
+// left makes it one of what was whole of a plan; nil where nothing was.
+func (r *Report) left(p *Plan) *Report {
+	n := len(r.Outcomes)
+	if n == 0 {
+		return nil
+	}
+	r.Jobs, r.Partial = p.Jobs[:n], true
+	r.Printed = slices.DeleteFunc(slices.Clone(p.Printed), func(c Printed) bool { return c.Job >= n })
+	r.Statements = append(slices.Clone(p.Statements), fmt.Sprintf("partial: it was left before its end, and this is %d of %s", r.Runs(), olaf.Plural(p.Runs(), "run")))
+	return r
 }
 
 // Runs is how many single runs there are.

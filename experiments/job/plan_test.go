@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/olafctl/olaf"
@@ -107,5 +108,53 @@ func TestPlansRefuse(t *testing.T) {
 	h.Job.Late, h.Job.Layout = nil, endpoint.Layout{Values: 3000}
 	if err := h.Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+// A plan that is left gives what was whole by then, as a plan that gives the same again: the jobs that have all seeds, and of the first the seeds that it
+// has. Of nothing there is no report.
+func TestPlansThatAreLeft(t *testing.T) {
+	for runs, want := range map[int]struct{ jobs, least, most int }{0: {}, 2: {1, 2, 3}, 4: {1, 4, 4}, 6: {1, 4, 4}} {
+		p := &Plan{Title: "three", Seeds: []uint64{1, 2, 3, 4}, Jobs: []*Spec{jobOf(t, "switchml", system.Options{}, 0, 0.02), jobOf(t, "ring", system.Options{}, 0, 0)},
+			Printed: []Printed{{Claim: "iswitch/table4.dqn.ar", Job: 1, Number: "iteration_ns", By: 1}}}
+		ctx, leave := context.WithCancel(t.Context())
+		if runs == 0 {
+			leave()
+		}
+		var done atomic.Int64
+		r, err := p.Run(ctx, func() {
+			if int(done.Add(1)) == runs {
+				leave()
+			}
+		})
+		leave()
+		switch {
+		case !errors.Is(err, context.Canceled):
+			t.Errorf("left after %d: %v", runs, err)
+		case want.jobs == 0 && r == nil:
+			continue
+		case r == nil || len(r.Outcomes) != want.jobs || len(r.Seeds) < want.least || len(r.Seeds) > want.most || !r.Partial || len(r.Paper()) != 0:
+			t.Errorf("left after %d: %+v", runs, r)
+			continue
+		}
+		first, err := json.Marshal(r.Document())
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := json.Marshal(r.Made())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Plan
+		if err := json.Unmarshal(made, &back); err != nil {
+			t.Fatal(err)
+		}
+		again, err := back.Run(t.Context(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second, err := json.Marshal(again.Document()); err != nil || !bytes.Equal(first, second) {
+			t.Errorf("left after %d: %v\n%s\n%s", runs, err, first, second)
+		}
 	}
 }

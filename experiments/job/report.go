@@ -62,6 +62,7 @@ type document struct {
 	Systems    []systemDocument   `json:"systems"`
 	Statements []string           `json:"statements"`
 	Paper      []results.PaperRow `json:"paper,omitempty"`
+	Partial    bool               `json:"partial,omitempty"`
 }
 
 type systemDocument struct {
@@ -218,7 +219,7 @@ func (s *Spec) config() config {
 
 // Document is the JSON form.
 func (r *Report) Document() any {
-	d := document{Schema: Schema, Provenance: r.Provenance, Title: r.Title, Basis: r.Basis, Config: r.Config, Seeds: r.Seeds, Statements: r.Statements, Paper: r.Paper()}
+	d := document{Schema: Schema, Provenance: r.Provenance, Title: r.Title, Basis: r.Basis, Config: r.Config, Seeds: r.Seeds, Statements: r.Statements, Paper: r.Paper(), Partial: r.Partial}
 	for _, o := range r.Outcomes {
 		s := systemDocument{
 			System: o.Spec.System.Name, Mode: o.Spec.Mode.Name, Config: o.Spec.config(), Runs: len(o.Runs), Hung: o.Hung,

@@ -17,6 +17,9 @@ func RunSeeds(ctx context.Context, net Network, job Job, parts system.Parts, syn
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, seed := range seeds {
 		group.Go(func() (err error) {
+			if err := ctx.Err(); err != nil {
+				return err // a short run does not look
+			}
 			if results[i], err = Run(ctx, net, job, parts, sync, seed); err == nil && done != nil {
 				done()
 			}
