@@ -312,8 +312,8 @@ func (f *benchFlags) consistent(cmd *cobra.Command, env *cli.Env) error {
 	if err := oneScreen(env, f.tui, f.format); err != nil {
 		return err
 	}
-	if others := strings.Split(f.spec.Versus, ","); cmd.Flags().Changed("versus") && slices.Contains(others, f.spec.Queue) {
-		return cli.UsageError("--versus %s: %s cannot stand beside itself", f.spec.Versus, f.spec.Queue)
+	if wrong := bench.Misnamed(f.spec.Queue, f.spec.Versus); cmd.Flags().Changed("versus") && wrong != "" {
+		return cli.UsageError("--versus %q: %s; leave it out, or say %s", f.spec.Versus, wrong, bench.Nobody)
 	}
 	device, _, err := env.Devices.Of(f.device)
 	if err != nil {

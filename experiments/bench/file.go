@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"reflect"
-	"slices"
 	"strings"
 
 	"github.com/olafctl/olaf"
@@ -54,11 +53,12 @@ func ParseFile(systems system.Set, name string, text []byte) (*File, error) {
 	}
 	_, given := f.lines["versus"]
 	_, whole := f.lines["experiment"] // out of a document, which leaves out what is empty
+	versus := f.Versus
 	if f.Versus == Nobody || whole && !given {
 		f.Versus = ""
 	}
-	if given && !whole && slices.Contains(strings.Split(f.Versus, ","), f.Queue) {
-		return nil, f.fail(f.lines.Of("versus"), fmt.Sprintf("versus: %s cannot stand beside itself; leave it out, or say %s", f.Queue, Nobody))
+	if wrong := Misnamed(f.Queue, versus); given && !whole && wrong != "" {
+		return nil, f.fail(f.lines.Of("versus"), fmt.Sprintf("versus: %s; leave it out, or say %s", wrong, Nobody))
 	}
 	switch {
 	case f.Trace != nil:

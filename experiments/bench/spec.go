@@ -324,6 +324,26 @@ func (s *Spec) Queues() []string {
 	return names
 }
 
+// Misnamed says what is wrong with a list of systems that somebody wants beside another; empty of one that is well. Specifications
+// that were kept are not asked: they name each once, whatever the list says.
+func Misnamed(queue, versus string) string {
+	names := strings.Split(versus, ",")
+	for i := range names {
+		names[i] = strings.TrimSpace(names[i])
+	}
+	for i, name := range names {
+		switch {
+		case name == "":
+			return "a name is missing"
+		case name == queue:
+			return name + " cannot stand beside itself"
+		case slices.Contains(names[:i], name):
+			return name + " is given twice"
+		}
+	}
+	return ""
+}
+
 // output resolves the serialiser of one system: the profile's cycles, unless the specification overrides those of the one
 // under test.
 func (s *Spec) output(of *system.System, rate olaf.Rate) (engine.Output, error) {

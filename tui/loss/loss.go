@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/live"
@@ -26,18 +27,24 @@ type Fate struct {
 // The widths of what stands beside a bar.
 const (
 	nameWidth   = 12
-	partWidth   = 18
+	leastBar    = 3 // of a part, whose name is cut rather
 	numberWidth = 15
 	shareWidth  = 8
 )
 
 // Bars draws one bar a fate, as shares of what was sent; those that do not fit are left out.
 func Bars(r screen.Region, sent int64, fates []Fate) {
+	parts := nameWidth // is how wide names of parts are
+	for _, l := range fates {
+		if l.Part {
+			parts = max(parts, min(screen.Width(l.Name)+3, r.W-numberWidth-leastBar))
+		}
+	}
 	for y, l := range fates[:min(len(fates), r.H)] {
 		row := r.Sub(0, y, r.W, 1)
 		name := nameWidth
 		if l.Part {
-			name = partWidth
+			name = parts
 		}
 		x := row.Text(0, 0, l.Style, l.Mark+" ")
 		row.Sub(x, 0, name-x, 1).Text(0, 0, theme.Text, l.Name)
@@ -64,10 +71,18 @@ func Draw(r screen.Region, q *live.QueueSnapshot) {
 	}
 	for part, n := range c.Parts {
 		if n > 0 {
-			fates = append(fates, Fate{Mark: " ", Name: part.Name, Count: n, Style: theme.Bad, Part: true})
+			fates = append(fates, Fate{Mark: " ", Name: named(part), Count: n, Style: theme.Bad, Part: true})
 		}
 	}
 	Bars(r, c.Offered(), fates)
+}
+
+// named is a counter within a line: its title, or its name where it has none.
+func named(c *olaf.Counter) string {
+	if c.Title == "" {
+		return c.Name
+	}
+	return strings.ToLower(c.Title[:1]) + c.Title[1:]
 }
 
 // Drops is how many updates were dropped in each of n equal parts of a span.

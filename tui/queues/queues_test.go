@@ -407,8 +407,8 @@ func TestAnswersToWorkers(t *testing.T) {
 	both := at(t, instant, func(s *bench.Spec) {
 		s.Queue, s.Versus, s.H, s.Topology, s.OutRates = "iswitch", "olaf,fifo", new(3), bench.ToBoth, []olaf.Rate{olaf.Gbps}
 	})
-	text := shown(both, 200, 40, nil).Text()
-	for _, want := range []string{"iswitch, 8 slots, out at 1Gbps", "fifo, 8 slots, out at 1Gbps", "iswitch S, "} {
+	text := shown(both, 200, 60, nil).Text()
+	for _, want := range []string{"updates dropped, queue full", "iswitch, 8 slots, out at 1Gbps", "fifo, 8 slots, out at 1Gbps", "iswitch S, "} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
