@@ -46,7 +46,10 @@ func EffortOf(net Network, job Job, parts system.Parts) (Effort, error) {
 	shape := shapeOf(&net, parts.Server != nil)
 	job.PerPacket = max(parts.PerPacket, 1)
 	packets, workers := job.Packets(), float64(net.Jobs)*float64(net.Workers)
-	onTheWay, slots := packets, 0
+	tables, onTheWay, slots := 1+shape.racks, packets, 0
+	if net.Tree != nil {
+		tables = len(net.Tree.Servers)
+	}
 	if parts.Window > 0 {
 		onTheWay = min(onTheWay, parts.Window)
 	}
@@ -60,7 +63,7 @@ func EffortOf(net Network, job Job, parts system.Parts) (Effort, error) {
 	}
 	return Effort{
 		Packets: workers * float64(packets) * float64(job.Updates),
-		Memory: workers*float64(onTheWay)*packetMemory + float64(1+shape.racks)*float64(slots)*slotMemory +
+		Memory: workers*float64(onTheWay)*packetMemory + float64(tables)*float64(slots)*slotMemory +
 			float64(net.Jobs)*float64(job.Updates)*roundMemory,
 	}, nil
 }
