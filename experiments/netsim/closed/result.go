@@ -45,7 +45,7 @@ type Result struct {
 
 	Endpoints olaf.Counts // over all hosts
 	Program   olaf.Counts // over all switches; nothing of switches that only forward
-	Below     olaf.Counts // of these, over all but the root
+	Below     olaf.Counts // of these, over all but the root; servers of a tree hang below the switch
 }
 
 // Port is one output of a switch.

@@ -122,23 +122,23 @@ func (s *sim) plant(n *Network) {
 	s.switches = make([]station, 1+len(n.Tree.Servers))
 	s.access, s.homes = make([]int32, s.ends), make([]int32, s.ends)
 	hub := int32(s.root())
-	join := func(at int32, l *Link) int32 {
-		up, down := s.addLink(at, hub, 0, 0, l)
-		s.wires[down].Through = n.Through
+	join := func(at int32, l *Link) (up, down int32) {
+		up, down = s.addLink(at, hub, 0, 0, l)
+		s.wires[up].Mark, s.wires[down].Through = 0, n.Through // hosts mark nothing
 		s.grove.fabric = append(s.grove.fabric, down)
-		return up
+		return up, down
 	}
 	for h := range s.ends {
 		l := n.access(h)
 		if h >= s.workers { // a server in the protocol's sense is where the tree's root is
 			l = &n.Tree.Servers[root].Link
 		}
-		s.access[h] = join(int32(h), l)
+		s.access[h], s.homes[h] = join(int32(h), l)
 	}
 	s.grove.fabric = append(s.grove.fabric, -1) // the switch itself
 	s.switches[0].up = -1
 	for i := range n.Tree.Servers {
-		s.switches[1+i].up = join(s.serverNode(i), &n.Tree.Servers[i].Link)
+		s.switches[1+i].up, _ = join(s.serverNode(i), &n.Tree.Servers[i].Link)
 	}
 	s.graft(n.Tree)
 }
