@@ -14,6 +14,7 @@ func TestCeiling(t *testing.T) {
 	slow, card := link, link
 	slow.Rate = 5 * olaf.Gbps
 	card.Frame = 512 * olaf.Nanosecond
+	quick := Link{Rate: 2_000_000 * olaf.Gbps, Overhead: 28, Frame: olaf.Picosecond}
 	for _, c := range []struct {
 		name string
 		net  Network
@@ -23,6 +24,7 @@ func TestCeiling(t *testing.T) {
 		{"one link of half the rate", Network{Workers: 4, Link: link, Access: []Link{slow}}, 4.375e9},
 		{"all links of half the rate", Network{Workers: 2, Link: link, Access: []Link{slow, slow}}, 2.5e9},
 		{"a card that takes 512 ns a frame", Network{Workers: 1, Link: card}, 1e9},
+		{"a card that takes 1 ps a frame", Network{Workers: 1, Link: quick}, 512e12},
 	} {
 		if got := Ceiling(&c.net, parts); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
-	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -16,11 +15,10 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/internal/golden"
 	"github.com/olafctl/olaf/internal/splitmix"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
-
-var update = flag.Bool("update", false, "rewrite the digests from ns-3 itself, which needs OLAF_NS3=1")
 
 // ns3Case is one parameter set of docs/experiments/ns3/aggregate.cc. Rates are such that a bit takes a whole number of ps:
 // ns-3 rounds every transmission, and we carry what is left of one to the next.
@@ -162,19 +160,19 @@ func (c *ns3Case) theirs(t *testing.T, aggregate string) []byte {
 	return trace
 }
 
-const ns3Golden = "testdata/ns3.golden"
+const ns3Golden = "ns3.golden"
 
 func digest(trace []byte) string { return fmt.Sprintf("%x", sha256.Sum256(trace)) }
 
 // TestEqualToNS3 compares with digests of what ns-3 wrote.
 func TestEqualToNS3(t *testing.T) {
-	golden, err := os.ReadFile(ns3Golden)
+	digests, err := os.ReadFile("testdata/" + ns3Golden)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i := range ns3Cases {
 		c := &ns3Cases[i]
-		if got := fmt.Sprintf("%s: %s\n", c, digest(c.ours(t))); !strings.Contains(string(golden), got) {
+		if got := fmt.Sprintf("%s: %s\n", c, digest(c.ours(t))); !strings.Contains(string(digests), got) {
 			t.Errorf("%s: not what ns-3 has", c)
 		}
 	}
@@ -192,19 +190,17 @@ func TestAgainstNS3(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("cannot build the ns-3 program: %v\n%s", err, out)
 	}
-	var golden strings.Builder
+	var digests strings.Builder
 	for i := range ns3Cases {
 		c := &ns3Cases[i]
 		ours, theirs := c.ours(t), c.theirs(t, aggregate)
-		fmt.Fprintf(&golden, "%s: %s\n", c, digest(theirs))
+		fmt.Fprintf(&digests, "%s: %s\n", c, digest(theirs))
 		if !bytes.Equal(ours, theirs) {
 			t.Errorf("%s: %s", c, firstDifference(ours, theirs))
 		}
 	}
-	if *update && !t.Failed() {
-		if err := os.WriteFile(ns3Golden, []byte(golden.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+	if !t.Failed() {
+		golden.Equal(t, ns3Golden, []byte(digests.String()))
 	}
 }
 

@@ -73,7 +73,12 @@ func TestTimesByHand(t *testing.T) {
 		"a trunk": {iswitchParts(endpoint.ISwitch{}, 8), 1, func(n *Network, j *Job) { // of a worker that is alone on its rack; the other one computes nothing
 			n.Workers, n.PerRack, n.Trunk = 2, 1, Link{Rate: 5 * olaf.Gbps}
 		}, compute + 2*wire + 2*8*size*200*olaf.Picosecond + apply},
-		"a server":                     {server, 1, func(_ *Network, j *Job) { j.ServerApply = 11 * us }, compute + 2*wire + 11*us + 2*wire + apply},
+		"a server": {server, 1, func(_ *Network, j *Job) { j.ServerApply = 11 * us }, compute + 2*wire + 11*us + 2*wire + apply},
+		"a server where the root of a tree is": {server, 1, func(n *Network, _ *Job) {
+			at := n.Link
+			at.Rate /= 2
+			n.Tree = &Tree{Servers: []TreeServer{{Link: at}}, Workers: []int{0}}
+		}, compute + 2*(wire+bits*200*olaf.Picosecond+delay) + apply},
 		"a server, through the switch": {server, 1, func(n *Network, _ *Job) { n.Through = true }, compute + wire + delay + wire + delay + apply},
 		"a switch that counts": {system.Parts{Worker: server.Worker, Server: server.Server, Header: 50, Program: &counts, Passes: true}, 1, func(n *Network, _ *Job) {
 			n.Cycle = 100 * us

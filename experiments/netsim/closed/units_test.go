@@ -15,6 +15,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/internal/golden"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/results/metric"
@@ -55,6 +56,10 @@ func TestLimits(t *testing.T) {
 		"all above 0":            {link(func(l *Link) { l.Delay, l.Overhead, l.Frame, l.Mark = 1, 1, 1, 1 }), ""},
 		"no workers":             {func(n *Network, _ *Job) { n.Workers = 0 }, "0 workers"},
 		"one worker":             {func(n *Network, _ *Job) { n.Workers = 1 }, ""},
+		"all workers":            {func(n *Network, _ *Job) { n.Workers = 65536 }, ""},
+		"a worker more":          {func(n *Network, _ *Job) { n.Workers = 65537 }, "65537 workers; frames name 1 to 65536 of a job"},
+		"all jobs":               {func(n *Network, _ *Job) { n.Jobs = 65535 }, ""},
+		"a job more":             {func(n *Network, _ *Job) { n.Jobs = 65536 }, "65536 jobs; frames name 1 to 65535"},
 		"jobs below 0":           {func(n *Network, _ *Job) { n.Jobs = -1 }, "-1 jobs"},
 		"links of all":           {func(n *Network, _ *Job) { n.Access = slices.Repeat([]Link{n.Link}, 3) }, ""},
 		"a link of nobody":       {func(n *Network, _ *Job) { n.Access = slices.Repeat([]Link{n.Link}, 4) }, "links for 4 of 3 workers"},
@@ -123,6 +128,9 @@ func TestLimits(t *testing.T) {
 		err := errors.Join(n.check(), j.check())
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if kind, declared := olaf.KindOf(err); c.want != "" && (kind != olaf.Usage || !declared) {
+			t.Errorf("%s: an error of kind %v", name, kind)
 		}
 	}
 	n, j := Network{Workers: 3, Link: Link{Rate: 1, Delay: 2}}, Job{}
@@ -389,6 +397,11 @@ func TestRowsOfAResult(t *testing.T) {
 			t.Errorf("%s is %g and %g, want %g", row.Name, float64(row.Of(&r)), float64(r.Of(row.Name)), float64(got))
 		}
 	}
+	var said strings.Builder
+	for _, row := range Rows() {
+		fmt.Fprintf(&said, "%s, %q in %q: %s. Missing: %q, once 0: %t\n", row.Name, row.Title, row.Unit, row.Doc, row.Why, row.Zeroed)
+	}
+	golden.Equal(t, "rows.txt", []byte(said.String()))
 	if none := new(Result); none.Of("memory_bytes").Known() {
 		t.Error("no table takes memory")
 	}
@@ -531,6 +544,7 @@ func TestWhomAProgramReaches(t *testing.T) {
 func TestBrokenAccounts(t *testing.T) {
 	for name, tamper := range map[string]func(*sim){
 		"as it is": func(*sim) {}, "on its way for ever": func(s *sim) { s.meter.inFlight++ }, "a packet that nobody has": func(s *sim) { s.spare = s.spare[1:] },
+		"a host's":   func(s *sim) { s.hosts[3].end = &misheard{s.hosts[3].end} },
 		"a switch's": func(s *sim) { s.switches[0].Program = &miscounted{s.switches[0].Program, s.ledger.Index("vectors_in")} }, "a rack's": func(s *sim) { s.switches[1].Program = &miscounted{s.switches[1].Program, s.ledger.Index("vectors_in")} },
 	} {
 		n, parts := lab(4), iswitchParts(endpoint.ISwitch{}, 8)
@@ -560,6 +574,15 @@ type miscounted struct {
 func (m *miscounted) Counts() []uint64 {
 	n := slices.Clone(m.Program.Counts())
 	n[m.vectors]++
+	return n
+}
+
+// misheard is a host that says that it sent a gradient that nobody computed.
+type misheard struct{ endpoint.Endpoint }
+
+func (m *misheard) Counts() []uint64 {
+	n := make([]uint64, len(m.Endpoint.Counts()))
+	n[endpoints.Index("vectors_sent")] = 1
 	return n
 }
 
