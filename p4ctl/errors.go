@@ -142,22 +142,35 @@ type kinded struct {
 func (k *kinded) Error() string   { return k.text }
 func (k *kinded) Unwrap() []error { return []error{k.kind, k.err} }
 
+// ContestError is why a session may not write, with what somebody needs to know who wants to change that. It matches
+// ErrNotPrimary, ErrPreempted or ErrElectionInUse, and unwraps to the gRPC status where a server sent one.
+type ContestError struct {
+	Target  string
+	Chosen  bool       // the election id was asked for; otherwise it is whatever follows a primary that is gone
+	Highest ElectionID // that the server ever saw; zero where it told none
+	Vacant  bool       // nobody is primary
+	why     error
+}
+
+func (e *ContestError) Error() string { return e.why.Error() }
+func (e *ContestError) Unwrap() error { return e.why }
+
 // rpcError puts an RPC's failure into words.
 func rpcError(what string, err error) error {
 	st, ok := status.FromError(err)
 	if err == nil || !ok {
 		return err
 	}
-	say := func(kind error, hint string) error {
-		return &kinded{kind, fmt.Sprintf("%s: %v: %s%s", what, kind, st.Message(), hint), err}
+	say := func(kind error) error {
+		return &kinded{kind, fmt.Sprintf("%s: %v: %s", what, kind, st.Message()), err}
 	}
 	switch st.Code() {
 	case codes.Unavailable:
-		return say(ErrUnreachable, "")
+		return say(ErrUnreachable)
 	case codes.PermissionDenied:
-		return say(ErrNotPrimary, "; 'olafctl tables takeover' ends the other controller's run")
+		return say(ErrNotPrimary)
 	case codes.FailedPrecondition:
-		return say(ErrNoPipeline, "")
+		return say(ErrNoPipeline)
 	}
 	return fmt.Errorf("%s: %v: %s%w", what, st.Code(), st.Message(), silent{err})
 }

@@ -136,6 +136,28 @@ type Session struct {
 // controller has, are errors; afterwards the session reconnects by itself until Close.
 func Dial(ctx context.Context, target string, o Options) (*Session, error) {
 	o = o.withDefaults()
+	s, err := dial(ctx, target, o)
+	if o.Succeed && o.ElectionID.High > 0 && errors.Is(err, ErrElectionInUse) { // by one that need not be primary any more
+		return DialBeside(ctx, target, o)
+	}
+	return s, err
+}
+
+// DialBeside is Dial by the lowest election id that no live controller has, so that only a server that saw none has it primary.
+func DialBeside(ctx context.Context, target string, o Options) (s *Session, err error) {
+	for low := range uint64(maxBeside) {
+		o.ElectionID = ElectionID{Low: low + 1}
+		if s, err = dial(ctx, target, o.withDefaults()); !errors.Is(err, ErrElectionInUse) {
+			break
+		}
+	}
+	return s, err
+}
+
+// maxBeside is how many ids DialBeside tries, as many as agents let controllers in.
+const maxBeside = 64
+
+func dial(ctx context.Context, target string, o Options) (*Session, error) {
 	conn, err := Connect(target, o.TLS)
 	if err != nil {
 		return nil, err
@@ -466,16 +488,21 @@ func (s *Session) answer(a *v1.MasterArbitrationUpdate) bool {
 	lost := s.wasFirst && highest.Compare(mine) > 0
 	s.mu.Unlock()
 	if !lost {
-		s.set(Backup, highest, fmt.Errorf("%w: election id %s, the highest so far is %s", ErrNotPrimary, mine, highest))
+		s.set(Backup, highest, s.contest(highest, fmt.Errorf("%w: election id %s, the highest so far is %s", ErrNotPrimary, mine, highest)))
 		return false
 	}
-	s.set(Backup, highest, fmt.Errorf("%w: %s took over from %s", ErrPreempted, highest, mine))
+	s.set(Backup, highest, s.contest(highest, fmt.Errorf("%w: %s took over from %s", ErrPreempted, highest, mine)))
 	select {
 	case <-s.preempted:
 	default:
 		close(s.preempted)
 	}
 	return false
+}
+
+// contest is why this session may not write.
+func (s *Session) contest(highest ElectionID, why error) error {
+	return &ContestError{Target: s.target, Chosen: !s.options.Succeed, Highest: highest, Vacant: s.isVacant(), why: why}
 }
 
 // restore brings back what the device may have lost, and tells how that went.
@@ -512,7 +539,7 @@ func (s *Session) streamError(err error) error {
 	}
 	switch st.Code() {
 	case codes.InvalidArgument:
-		return &kinded{ErrElectionInUse, fmt.Sprintf("%s refused election id %s: %s", s.target, s.ElectionID(), st.Message()), err}
+		return s.contest(s.highestSeen(), &kinded{ErrElectionInUse, fmt.Sprintf("%s refused election id %s: %s", s.target, s.ElectionID(), st.Message()), err})
 	case codes.Unavailable:
 		return &kinded{ErrUnreachable, fmt.Sprintf("%v at %s: %s", ErrUnreachable, s.target, st.Message()), err}
 	}

@@ -261,7 +261,7 @@ func (s *Session) write(ctx context.Context, updates []*v1.Update, offset int, a
 	return s.explain(err)
 }
 
-// explain adds that the session was pre-empted, when that is why a request was refused.
+// explain adds who is in the way of a request that was refused, and that the session was pre-empted when that is why.
 func (s *Session) explain(err error) error {
 	if !errors.Is(err, ErrNotPrimary) {
 		return err
@@ -269,5 +269,5 @@ func (s *Session) explain(err error) error {
 	if why := s.Err(); errors.Is(why, ErrPreempted) {
 		return &kinded{ErrPreempted, why.Error(), err}
 	}
-	return err
+	return s.contest(s.highestSeen(), err)
 }

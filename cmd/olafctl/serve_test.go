@@ -113,7 +113,7 @@ func TestTablesAndClusters(t *testing.T) {
 		{"cluster move --to 1 nonsense TARGET", 2, "", "no IPv4"},
 		{"cluster move --to 1 10.9.9.9 TARGET", 2, "", "no worker has address"},
 		{"tables takeover TARGET", 0, "^1:2\n$", "was primary"},
-		{"tables clear TARGET --election-id 1:1", 3, "^$", "tables takeover --target"},
+		{"tables clear TARGET --election-id 1:1", 3, "^$", "use --election-id 1:3 or higher, or leave it out"},
 		{"tables clear TARGET", 0, "(?m)^- ", "done as one batch"},
 		{"tables clear TARGET --election-id x", 2, "", "HIGH:LOW"},
 		{"tables list --target grpc:TARGET2", 0, "", ""},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 
@@ -78,6 +79,10 @@ func (f *conformanceFlags) run(ctx context.Context, env *cli.Env) error {
 	switch {
 	case ctx.Err() == nil && d.Failed > 0:
 		return &cli.Exit{Kind: olaf.Missed, Err: fmt.Errorf("%d of %d clauses failed", d.Failed, len(d.Clauses))}
+	case errors.Is(stopped, conformance.ErrInUse) && f.device == p4.DeviceID:
+		return fmt.Errorf("%s: %w; %s ends its run, and then this command works", f.Target, stopped, env.TLS.Takeover(f.Target))
+	case errors.Is(stopped, conformance.ErrInUse):
+		return fmt.Errorf("%s: %w; end it there first", f.Target, stopped)
 	case stopped != nil:
 		return cli.ExplainAgent(f.Target, fmt.Errorf("%s: %w", f.Target, stopped))
 	}

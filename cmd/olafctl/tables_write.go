@@ -146,7 +146,7 @@ can no longer write; a bench that it runs ends. The server remembers the id unti
 			if err != nil {
 				return err
 			}
-			session, err := p4ctl.Dial(cmd.Context(), f.Target, p4ctl.Options{ElectionID: p4ctl.ElectionID{Low: 1}, TLS: secure})
+			session, err := p4ctl.DialBeside(cmd.Context(), f.Target, p4ctl.Options{TLS: secure})
 			if err != nil {
 				return err
 			}

@@ -91,7 +91,7 @@ func (b *Testbed) connect(ctx context.Context, target string, o Access) error {
 	}
 	b.close = append(b.close, session.Close)
 	if session.State() != p4ctl.Primary {
-		return fmt.Errorf("%w; 'olafctl tables takeover --target %s' ends the other controller's run, and then this one can start", session.Err(), target)
+		return session.Err()
 	}
 	has, err := session.Pipeline(ctx)
 	b.Tables, b.profile = session, p4ctl.ProfileOf(has.GetP4Info())

@@ -153,7 +153,7 @@ func (s *session) look(ctx context.Context, write bool) error {
 		s.high = 1
 		return nil
 	case write && codes.Code(answer.GetStatus().GetCode()) == codes.AlreadyExists:
-		return fmt.Errorf("%w, and clauses that write would take its place: end it first", ErrInUse)
+		return fmt.Errorf("%w, and clauses that write would take its place", ErrInUse)
 	}
 	s.high = answer.GetElectionId().GetHigh() + 1
 	return nil

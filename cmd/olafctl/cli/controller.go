@@ -72,8 +72,7 @@ func (f *ControllerFlags) dial(ctx context.Context, env *Env, readOnly bool) (*p
 		return nil, ExplainAgent(f.Target, err)
 	}
 	if session.State() != p4ctl.Primary {
-		err := fmt.Errorf("%w; 'olafctl tables takeover --target %s' ends the other controller's run, and then this command works", session.Err(), f.Target)
-		return nil, errors.Join(err, session.Close())
+		return nil, errors.Join(session.Err(), session.Close())
 	}
 	return session, nil
 }

@@ -62,7 +62,12 @@ var queueFlagNames = []string{"workers", "from"}
 // reachesAgent says whether a command is going to talk to an agent or a work queue.
 func reachesAgent(flags *pflag.FlagSet, devices testbed.Devices) bool {
 	device, target := flags.Lookup("device"), flags.Lookup("target")
-	if device != nil && devices.Check(device.Value.String(), testbed.Dialled) == nil || target != nil && target.Value.String() != "" {
+	if device != nil {
+		if _, only := device.Value.(*TargetFlag); only || devices.Check(device.Value.String(), testbed.Dialled) == nil {
+			return true
+		}
+	}
+	if target != nil && target.Value.String() != "" {
 		return true
 	}
 	return slices.ContainsFunc(queueFlagNames, func(name string) bool {
@@ -188,8 +193,12 @@ func (s *ServerTLS) Beside() string {
 // another tongue, or too late for gRPC to read.
 var dropped = []string{"error reading server preface", "broken pipe", "connection reset by peer"}
 
-// Advise adds what to do where an agent cannot be reached, as nobody is there or the two sides disagree about TLS.
+// Advise adds what to do where an agent cannot be reached, as nobody is there or the two sides disagree about TLS, and where
+// another controller, or one that was there before, keeps a command from writing.
 func (c *ClientTLS) Advise(err error) error {
+	if contest := new(p4ctl.ContestError); errors.As(err, &contest) && !errors.Is(err, p4ctl.ErrPreempted) {
+		return fmt.Errorf("%w; %s", err, c.winning(contest))
+	}
 	if !errors.Is(err, remote.ErrUnreachable) && !errors.Is(err, p4ctl.ErrUnreachable) {
 		return err
 	}
@@ -215,6 +224,41 @@ func (c *ClientTLS) Advise(err error) error {
 		return fmt.Errorf("%w; 'olafctl serve' starts one", err)
 	}
 	return err
+}
+
+// winning is what makes a command primary.
+func (c *ClientTLS) winning(e *p4ctl.ContestError) string {
+	enough := fmt.Sprintf("use --election-id %s or higher", e.Highest.Next())
+	switch {
+	case !e.Chosen:
+		return c.Takeover(e.Target) + " ends the other controller's run, and then this command works"
+	case errors.Is(e, p4ctl.ErrElectionInUse):
+		return "use another --election-id, or leave it out"
+	case e.Vacant:
+		return enough + ", or leave it out"
+	}
+	return enough + ", which ends the other controller's run"
+}
+
+// Takeover is the command that ends the run of whoever is primary at an agent that is reached like this.
+func (c *ClientTLS) Takeover(target string) string {
+	words := []string{"olafctl tables takeover"}
+	for _, flag := range []struct{ name, value string }{
+		{"--target", target}, {"--tls-ca", c.authority}, {"--tls-cert", c.cert}, {"--tls-key", c.key}, {"--tls-server-name", c.name},
+	} {
+		if flag.value != "" {
+			words = append(words, flag.name, inShell(flag.value))
+		}
+	}
+	return "'" + strings.Join(words, " ") + "'"
+}
+
+// inShell is a word as it is typed; few need quotes.
+func inShell(word string) string {
+	if strings.ContainsAny(word, " \t\"'`$&|;<>()*?[]{}#~!\\") {
+		return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "$", `\$`, "`", "\\`").Replace(word) + `"`
+	}
+	return word
 }
 
 // Access is how this process reaches devices: cards of its host, and agents with or without TLS.
