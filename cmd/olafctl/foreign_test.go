@@ -53,20 +53,45 @@ func TestForeignShell(t *testing.T) {
 	cmd.Stderr = os.Stderr
 	got, err := cmd.Output()
 	ok(t, err)
-	golden := "testdata/foreign/shell.txt"
+	f.transcript(t, "shell", string(got))
+}
+
+var theTime = regexp.MustCompile(`time="[^"]*" `)
+
+// transcript compares what a controller said with what is printed in docs/p4runtime.md, without the time, the places of this run,
+// and the second spaces that protobuf puts in by chance.
+func (f foreign) transcript(t *testing.T, name, said string) {
+	t.Helper()
+	said = strings.NewReplacer(f.address, "ADDRESS", f.info, "INFO", f.config, "CONFIG", "  ", " ").Replace(said)
+	said = theTime.ReplaceAllString(said, "")
+	golden := "testdata/foreign/" + name + ".txt"
 	if *update {
-		ok(t, os.WriteFile(golden, got, 0o644))
+		ok(t, os.WriteFile(golden, []byte(said), 0o644))
 	}
 	want, err := os.ReadFile(golden)
 	ok(t, err)
-	if !bytes.Equal(got, want) {
-		t.Errorf("it said\n%swant\n%s", got, want)
+	if said != string(want) {
+		t.Errorf("it said\n%swant\n%s", said, want)
+	}
+}
+
+// TestForeignTranscripts holds that the page prints what the controllers said.
+func TestForeignTranscripts(t *testing.T) {
+	page, err := os.ReadFile("../../docs/p4runtime.md")
+	ok(t, err)
+	for _, name := range []string{"shell", "p4ctl", "example"} {
+		said, err := os.ReadFile("testdata/foreign/" + name + ".txt")
+		ok(t, err)
+		if !bytes.Contains(page, append(append([]byte("```\n"), said...), "```\n"...)) {
+			t.Errorf("docs/p4runtime.md does not print %s.txt", name)
+		}
 	}
 }
 
 // TestForeignP4ctl is a session of another p4ctl, one process a step, each with the same election id again.
 func TestForeignP4ctl(t *testing.T) {
 	f := newForeign(t, zhhP4ctl, "zhh2001/p4runtime-go-controller's p4ctl")
+	var session strings.Builder
 	worker := " --p4info INFO --table vnp4_1.workers --match address=10.0.0.1"
 	for _, s := range []struct {
 		args   string
@@ -84,11 +109,12 @@ func TestForeignP4ctl(t *testing.T) {
 	} {
 		args := strings.Fields(strings.NewReplacer("INFO", f.info, "CONFIG", f.config).Replace(s.args))
 		out, err := exec.Command(f.program, append(args, "--addr", f.address)...).CombinedOutput()
-		t.Logf("p4ctl %s\n%s", s.args, out)
+		session.WriteString("$ p4ctl " + s.args + "\n" + string(out))
 		if (err != nil) != s.fails || !regexp.MustCompile(s.output).Match(out) {
 			t.Errorf("%s: %v, want %q\n%s", s.args, err, s.output, out)
 		}
 	}
+	f.transcript(t, "p4ctl", session.String())
 }
 
 // TestForeignExample is the example of p4runtime-go-client, which has (0, 1) built in: it becomes primary, pushes, and waits.
@@ -105,7 +131,7 @@ func TestForeignExample(t *testing.T) {
 			ok(t, cmd.Process.Signal(syscall.SIGINT))
 		}
 	}
-	t.Log(said.String())
+	f.transcript(t, "example", said.String())
 	if err := cmd.Wait(); err != nil || !strings.Contains(said.String(), "We are the primary client") || !strings.Contains(said.String(), "Stopping client") {
 		t.Errorf("%v\n%s", err, &said)
 	}
