@@ -244,6 +244,44 @@ func TestTransport(t *testing.T) {
 
 // TestStream is what of part B and J only a stream shows.
 func TestStream(t *testing.T) {
+	t.Run("idle streams shut nobody out", func(t *testing.T) {
+		b := newBench(t, false)
+		open := func(announcement string) (v1.P4Runtime_StreamChannelClient, *v1.StreamMessageResponse, error) {
+			stream, err := b.client.StreamChannel(b.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			b.announce(stream, announcement)
+			m, err := stream.Recv()
+			return stream, m, err
+		}
+		var idle []v1.P4Runtime_StreamChannelClient
+		for range 2 { // beside the primary, of three
+			stream, _, err := open("device_id: 1")
+			b.code(codes.OK, err)
+			idle = append(idle, stream)
+		}
+		_, _, err := open("device_id: 1")
+		b.code(codes.ResourceExhausted, err)
+		if !strings.Contains(err.Error(), "announce an election id, which makes room") {
+			t.Errorf("what to do is not said: %v", err)
+		}
+		_, m, err := open("device_id: 1 election_id { low: 2 }")
+		if b.code(codes.OK, err); codes.Code(m.GetArbitration().GetStatus().GetCode()) != codes.OK {
+			t.Errorf("not primary: %v", m)
+		}
+		for err = nil; err == nil; {
+			_, err = idle[0].Recv() // that somebody else is primary now, maybe, and then its end
+		}
+		b.code(codes.ResourceExhausted, err)
+		if !strings.Contains(err.Error(), "made room for one that did") {
+			t.Errorf("why it ended is not said: %v", err)
+		}
+		m, err = idle[1].Recv()
+		if b.code(codes.OK, err); codes.Code(m.GetArbitration().GetStatus().GetCode()) != codes.AlreadyExists {
+			t.Errorf("the next one hears %v", m)
+		}
+	})
 	t.Run("B15 the new primary's OK means that the old one's writes are done", func(t *testing.T) {
 		b := newBench(t, false)
 		b.backend.hold = make(chan struct{})

@@ -51,8 +51,11 @@ type notice struct {
 }
 
 // verdict is what an announcement or a departure leads to: first refuse the old primary's writes (the arbiter already
-// does), tell others, then wait for writes in flight, then tell the primary.
-type verdict struct{ others, primary []notice }
+// does), tell others, then wait for writes in flight, then tell the primary. Streams that ended are not the arbiter's any more.
+type verdict struct {
+	others, primary []notice
+	ended           []connection
+}
 
 // maxRoles bounds the names beside the configured ones that are in use at one time.
 const maxRoles = 256
@@ -85,11 +88,24 @@ func (a *arbiter) announce(c connection, m *v1.MasterArbitrationUpdate) (verdict
 	if err := a.check(c, self, m); err != nil {
 		return verdict{}, err
 	}
+	var ended []connection
 	if !known {
+		if a.population(role) >= a.maxStreams {
+			oldest, _ := a.idle(role) // which check has found
+			ended = []connection{oldest}
+			delete(a.streams, oldest)
+		}
 		self = &controller{role: role}
 		a.streams[c] = self
 	}
-	r := a.role(role)
+	v := a.elect(c, self, id, set)
+	v.ended = ended
+	return v, nil
+}
+
+// elect takes in the election id that a stream announces now.
+func (a *arbiter) elect(c connection, self *controller, id electionID, set bool) verdict {
+	r := a.role(self.role)
 	wasPrimary := r.occupied && r.primary == c
 	self.id, self.set = id, set
 
@@ -97,12 +113,12 @@ func (a *arbiter) announce(c connection, m *v1.MasterArbitrationUpdate) (verdict
 	case set && (!r.seen || !id.less(r.highest)): // at least the highest ever: primary, also again
 		r.highest, r.seen = id, true
 		r.primary, r.occupied = c, true
-		return a.tellAll(role), nil
+		return a.tellAll(self.role)
 	case wasPrimary: // it demoted itself, and nobody follows
 		r.occupied = false
-		return a.tellAll(role), nil
+		return a.tellAll(self.role)
 	default:
-		return verdict{others: []notice{a.noticeFor(c)}}, nil
+		return verdict{others: []notice{a.noticeFor(c)}}
 	}
 }
 
@@ -129,9 +145,31 @@ func (a *arbiter) check(c connection, self *controller, m *v1.MasterArbitrationU
 		return status.Errorf(codes.ResourceExhausted, "%d roles that are not configured are in use, the limit", maxRoles)
 	}
 	if self == nil && a.population(role) >= a.maxStreams {
-		return status.Errorf(codes.ResourceExhausted, "role %q has %d streams already, the limit", role, a.maxStreams)
+		return a.room(role, m.GetElectionId() != nil)
 	}
 	return nil
+}
+
+// room refuses one more stream of a role that is full. One that may become primary takes the place of one that never will, as
+// long as there are such: whoever opens streams without an election id shuts nobody out.
+func (a *arbiter) room(role string, set bool) error {
+	switch _, idle := a.idle(role); {
+	case !idle:
+		return status.Errorf(codes.ResourceExhausted, "role %q has %d streams already, the limit, each with an election id; end some of its controllers", role, a.maxStreams)
+	case !set:
+		return status.Errorf(codes.ResourceExhausted, "role %q has %d streams already, the limit; announce an election id, which makes room, or end some of its controllers", role, a.maxStreams)
+	}
+	return nil
+}
+
+// idle is the oldest stream of a role that announced no election id.
+func (a *arbiter) idle(role string) (oldest connection, found bool) {
+	for c, s := range a.streams {
+		if s.role == role && !s.set && (!found || c < oldest) {
+			oldest, found = c, true
+		}
+	}
+	return oldest, found
 }
 
 // strangers is how many roles are in use that nobody configured.

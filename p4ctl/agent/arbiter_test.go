@@ -76,7 +76,11 @@ func parseID(s string) *v1.Uint128 {
 }
 
 func verdictText(v verdict) string {
-	return strings.TrimSpace(noticesText(v.others) + "| " + noticesText(v.primary))
+	text := noticesText(v.others) + "| " + noticesText(v.primary)
+	for _, c := range v.ended {
+		text += fmt.Sprintf("%d:out ", c)
+	}
+	return strings.TrimSpace(text)
 }
 
 func noticesText(all []notice) string {
@@ -127,6 +131,10 @@ func TestArbitration(t *testing.T) {
 		{"B22 a role that nobody announced", "w 5 role=r\n1 + 5 role=r\nw 5 role=r", "NotFound\n| 1:ok:5@r\nOK"},
 		{"D1 higher than the primary's is not the primary's", "1 + 5\nw 6", "| 1:ok:5\nPermissionDenied"},
 		{"a stream that ended before it announced", "1 x", "|"},
+		{"one without an id makes room, the oldest first", "3 + -\n1 + 4\n2 + -\n4 + 5\n2 x\n3 + 6",
+			"3:nobody:- |\n3:backup:4 | 1:ok:4\n2:backup:4 |\n1:backup:5 3:backup:5 | 4:ok:5 2:out\n|\n1:backup:6 4:backup:6 | 3:ok:6"},
+		{"nobody makes room for one without an id", "1 + -\n2 + -\n3 + -\n4 + -", "1:nobody:- |\n2:nobody:- |\n3:nobody:- |\nResourceExhausted"},
+		{"nobody with an id makes room", "1 + 1\n2 + 2\n3 + 3\n4 + 4\n4 + -", "| 1:ok:1\n1:backup:2 | 2:ok:2\n1:backup:3 2:backup:3 | 3:ok:3\nResourceExhausted\nResourceExhausted"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := strings.Join(script(newArbiter(1, 3), c.steps), "\n"); got != c.want {

@@ -15,13 +15,14 @@ type outbox struct {
 	messages chan *v1.StreamMessageResponse
 	overflow chan struct{} // closed once
 	full     bool
+	replaced chan struct{} // closed where the stream has to make room
 }
 
 // outboxSize is how many messages a slow controller may be behind.
 const outboxSize = 128
 
 func newOutbox() *outbox {
-	return &outbox{messages: make(chan *v1.StreamMessageResponse, outboxSize), overflow: make(chan struct{})}
+	return &outbox{messages: make(chan *v1.StreamMessageResponse, outboxSize), overflow: make(chan struct{}), replaced: make(chan struct{})}
 }
 
 // put never blocks; it is called under the agent's guard.
@@ -49,6 +50,8 @@ func (a *Agent) StreamChannel(stream v1.P4Runtime_StreamChannelServer) error {
 		return err
 	case <-box.overflow:
 		return status.Error(codes.ResourceExhausted, "the controller does not read its stream")
+	case <-box.replaced:
+		return status.Error(codes.ResourceExhausted, "this stream announced no election id and made room for one that did, as the role has no more; announce one")
 	case err := <-received:
 		close(stop)
 		select {
@@ -163,6 +166,10 @@ func (a *Agent) announce(c connection, m *v1.MasterArbitrationUpdate) error {
 	err := status.Error(codes.Canceled, "the stream has ended")
 	if alive { // a message may still be read after the stream has left; it must not come back as a ghost
 		v, err = a.arbiter.announce(c, m)
+	}
+	for _, c := range v.ended {
+		close(a.boxes[c].replaced)
+		delete(a.boxes, c)
 	}
 	a.guard.Unlock()
 	if err != nil {
