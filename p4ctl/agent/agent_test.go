@@ -897,6 +897,31 @@ func TestErrorDetailsFit(t *testing.T) {
 	}
 }
 
+// TestErrorDetailsOfHugeBatches refuses batches that are all but above what a request may have: the answer arrives, with as many
+// codes as fit, and the connection is there for the next one.
+func TestErrorDetailsOfHugeBatches(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+	b := newBench(t, false)
+	for _, n := range []int{150_000, 550_000} {
+		_, err := b.client.Write(b.Context(), &v1.WriteRequest{DeviceId: 1, ElectionId: &v1.Uint128{Low: 1}, Updates: make([]*v1.Update, n)})
+		st := status.Convert(err)
+		details := st.Proto().GetDetails()
+		if st.Code() != codes.Unknown || len(details) != min(n, maxDetails) || n > maxDetails != strings.Contains(st.Message(), "details are of the first") {
+			t.Errorf("%d updates: %v: %s with %d details", n, st.Code(), st.Message(), len(details))
+		}
+		if len(details) > 0 {
+			last := new(v1.Error)
+			if err := details[len(details)-1].UnmarshalTo(last); err != nil || codes.Code(last.CanonicalCode) != codes.InvalidArgument {
+				t.Errorf("%d updates: the last detail is %v, %v", n, last, err)
+			}
+		}
+	}
+	_, err := b.client.Capabilities(b.Context(), new(v1.CapabilitiesRequest))
+	b.code(codes.OK, err)
+}
+
 // TestStrangersLeaveRoom fills the arbiter with roles that nobody configured; a configured one still finds room, and what
 // strangers left is forgotten.
 func TestStrangersLeaveRoom(t *testing.T) {

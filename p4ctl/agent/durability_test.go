@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
@@ -555,6 +556,31 @@ func TestCommitThatIsNotDurable(t *testing.T) {
 	again, err := newOwner(t, path, p4.Lab())
 	if err != nil || dump(t, again.current.Load()) != want {
 		t.Errorf("after the restart: %v", err)
+	}
+}
+
+// fullDisk has no room for another byte in the file that is open.
+type fullDisk struct{ disk }
+
+func (fullDisk) Open(string) (writable, error) {
+	return nil, &os.PathError{Op: "write", Path: "t", Err: syscall.ENOSPC}
+}
+func (fullDisk) Create(string) (writable, error) { return fullDisk{}.Open("") }
+
+// TestFullDiskSaysWhatToDo writes and commits where there is no room, and again when there is.
+func TestFullDiskSaysWhatToDo(t *testing.T) {
+	o := filled(t, filepath.Join(t.TempDir(), "tables"))
+	commit := func() error { return o.push(v1.SetForwardingPipelineConfigRequest_VERIFY_AND_COMMIT, labConfig()) }
+	for _, write := range []func() error{func() error { return o.send(workerUpdate(v1.Update_INSERT, 7)) }, commit} {
+		o.journal.letGo()
+		o.journal.fs = fullDisk{}
+		if err := write(); err == nil || !strings.Contains(err.Error(), "make room at the agent, and write again") {
+			t.Errorf("without room: %v", err)
+		}
+		o.journal.fs = disk{}
+		if err := write(); err != nil {
+			t.Errorf("with room: %v", err)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	v1 "github.com/p4lang/p4runtime/go/p4/v1"
 	"google.golang.org/grpc/codes"
@@ -202,13 +203,21 @@ func (a *Agent) publish(p *pipeline, state *State, changes []Change) error {
 			if again := a.options.Backend.Commit(p.state); again != nil {
 				return status.Errorf(codes.DataLoss, "%v, and going back failed (%v): the device's tables are unknown", err, again)
 			}
-			return status.Errorf(codes.Internal, "nothing was written: %v", err)
+			return status.Errorf(codes.Internal, "nothing was written: %v", advised(err))
 		}
 		a.options.Backend.Publish(state)
 	}
 	a.version++
 	a.current.Store(&next)
 	return nil
+}
+
+// advised adds to a journal's fault what to do, where that can be done without starting anew: the next write mends the file.
+func advised(err error) error {
+	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
+		return fmt.Errorf("%w; make room at the agent, and write again", err)
+	}
+	return err
 }
 
 // mayWrite checks role and primacy, and says what the role covers.
@@ -327,7 +336,7 @@ func (a *Agent) pipeline(req *v1.SetForwardingPipelineConfigRequest) error {
 	a.current.Store(next)
 	if next.committed {
 		if err := a.journal.commit(next); err != nil {
-			return fmt.Errorf("the pipeline is committed, but not durable: %w", err)
+			return fmt.Errorf("the pipeline is committed, but not durable: %w", advised(err))
 		}
 	}
 	return nil

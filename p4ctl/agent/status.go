@@ -16,16 +16,21 @@ import (
 const errorSpace = "olaf-xsa-olafctl"
 
 // Limits on what the details of a failed batch take as gRPC trailer, in base64. Clients take 8 KB of it by default, and by
-// the specification's rule of thumb 100 bytes more for every update of a batch.
+// the specification's rule of thumb 100 bytes more for every update of a batch. None takes more than 16 MB in Go, where more of it
+// costs the connection.
 const (
 	maxMessage       = 160 // bytes of one text
 	trailerBytes     = 8 << 10
 	trailerPerUpdate = 100
+	trailerLimit     = 15 << 20
 	trailerReserve   = 1 << 10 // for the other headers and the status' own message, which stands there twice
+	packedDetail     = 48      // bytes of a detail without its text, type URL included
+	maxDetails       = (trailerLimit - trailerReserve) * 3 / 4 / packedDetail
 )
 
 // batchStatus makes the answer to a batch: nil without faults, else UNKNOWN with exactly one p4.v1.Error per element. The
-// codes of all elements come first; texts are as long as small clients can take.
+// codes of all elements come first; texts are as long as small clients can take. A batch of so many elements that not even their
+// codes fit has details for the first of them, and its message says so.
 func batchStatus(what string, faults []error) error {
 	details := make([]*v1.Error, len(faults))
 	why, cause := "", error(nil)
@@ -51,6 +56,10 @@ func batchStatus(what string, faults []error) error {
 	longest := longestText(texts, len(faults))
 	// Many controllers print this line only, so it says why as well.
 	st := &statuspb.Status{Code: int32(codes.Unknown), Message: fmt.Sprintf("%d of %d %s failed; %s", len(texts), len(faults), what, why)}
+	if len(details) > maxDetails {
+		details = details[:maxDetails]
+		st.Message += fmt.Sprintf(" (details are of the first %d; send smaller batches)", maxDetails)
+	}
 	for _, detail := range details {
 		detail.Message = printable(detail.Message, longest)
 		packed, err := anypb.New(detail)
@@ -65,8 +74,7 @@ func batchStatus(what string, faults []error) error {
 // longestText is how long a text may be so that the details of n updates fit: into what every client takes, as long as the
 // codes alone do, else into what the specification asks of clients.
 func longestText(texts []int, n int) int {
-	const packed = 48 // bytes of a detail without its text, type URL included
-	room := func(trailer int) int { return (trailer-trailerReserve)*3/4 - packed*n }
+	room := func(trailer int) int { return (min(trailer, trailerLimit)-trailerReserve)*3/4 - packedDetail*n }
 	if small := room(trailerBytes); small >= 0 {
 		return fitting(texts, small)
 	}
