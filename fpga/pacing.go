@@ -9,6 +9,11 @@ type Pacing struct {
 	BusyNS     int64          `json:"busy_ns"`  // sum of service times
 	StallNS    int64          `json:"stall_ns"` // sum of the lateness of frames that were late by a quarter of their service time
 	Stalls     int64          `json:"stalls"`
+	// StallAreaNS2 is half the sum of the squares of what is summed in StallNS: what every age gains in area while the output stands still.
+	StallAreaNS2 float64 `json:"stall_area_ns2"`
+	// DueNS is the mean instant at which frames were due, on the generator's run clock. By as much as the server stamps them later on the average,
+	// output and way were late.
+	DueNS float64 `json:"due_ns"`
 	// Withheld is why ages must not be told; empty where they may.
 	Withheld string `json:"withheld,omitempty"`
 }

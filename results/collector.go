@@ -49,7 +49,8 @@ type Collector struct {
 	ages     ageHistogram
 
 	observed       int64
-	first, last    int64 // ps
+	first, last    int64  // ps
+	later          sum128 // of times since the first
 	firstBytes     olaf.Size
 	windowBytes    int64
 	queued         sum128
@@ -142,6 +143,7 @@ func (c *Collector) Observe(o *olaf.Observation) {
 	}
 	c.observed++
 	c.last = at
+	c.later.addInt(at - c.first)
 	c.countSum += int64(o.Update.Count)
 	c.merged(int(o.Update.Count) - 1)
 	if o.Queued >= 0 {
@@ -271,6 +273,14 @@ func (c *Collector) ageWorker(i, cluster int, from, at, gen int64) {
 
 // Observed is how many frames were taken.
 func (c *Collector) Observed() int64 { return c.observed }
+
+// Stamped is when frames were observed on the average, and over which time, in ns; missing of none.
+func (c *Collector) Stamped() (mean, span Float) {
+	if c.observed == 0 {
+		return Missing(), Missing()
+	}
+	return Float(olaf.Duration(c.first).NS()) + Float(c.later.float()/float64(c.observed)/float64(olaf.Nanosecond)), Float(olaf.Duration(c.last - c.first).NS())
+}
 
 // CountSum is Σ count over the frames taken.
 func (c *Collector) CountSum() int64 { return c.countSum }

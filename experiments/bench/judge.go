@@ -103,16 +103,53 @@ func clockErrorNS(c *fpga.Capture) int64 {
 // withholdAges takes the ages out of a run that may be wrong by more than a share of its mean AoM, and says whether it did.
 // What was counted stays.
 func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
-	if c.Pacing != nil && c.Pacing.Withheld != "" {
-		r.Withhold(c.Pacing.Withheld)
-		return true
-	}
 	mean, off := r.Metrics.Of("aom_cluster_ns"), clockErrorNS(c)
 	if !mean.Known() || float64(off) <= percent/100*float64(mean) {
 		return false
 	}
 	r.Withhold(fmt.Sprintf("ages may be off by %v, which is more than %g %% of their mean of %v (--age-error)", time.Duration(off), percent, time.Duration(mean)))
 	return true
+}
+
+// LatePct is by how many per cent an output of a process, and the way from it to the server, may have raised a run's mean age.
+const LatePct = 5
+
+// withholdLate takes the ages out of a run whose output was late, by its own judgement or by what its lateness may have made of the mean age.
+func withholdLate(r *results.Run, p *fpga.Pacing, c *results.Collector) {
+	if p.Withheld != "" {
+		r.Withhold(p.Withheld)
+		return
+	}
+	if why := late(p, c, r.Metrics.Of("aom_cluster_ns"), r.Metrics.Of("peak_aom_ns")); why != "" {
+		r.Withhold(why)
+	}
+}
+
+// late says why lateness leaves a mean age in doubt; empty where it does not.
+func late(p *fpga.Pacing, c *results.Collector, mean, peak results.Float) string {
+	stamped, span := c.Stamped()
+	if !mean.Known() || p.Frames != c.Observed() || span <= 0 {
+		return "" // there are no ages, or frames were lost, and the run is invalid
+	}
+	if !(peak > mean) {
+		peak = mean
+	}
+	way, stalls := raised(p, stamped, span, peak)
+	off := way + stalls
+	if off <= LatePct*mean/100 {
+		return ""
+	}
+	return fmt.Sprintf("the mean age may be off by %v, which is more than %d %% of it (%v): frames were stamped %v after they were due on the average, and stalls of %v together count for %v",
+		time.Duration(off), LatePct, time.Duration(mean), time.Duration(way), time.Duration(p.StallNS), time.Duration(stalls))
+}
+
+// raised is by how much, in ns, the mean age is higher at most than it would have been behind an output in time. What delays single frames
+// raises it by their mean delay, since each lets the age fall that much later. While the output stands still for d every age
+// rises, by d in the end, which is an area of d²/2; and until something is delivered that came after that, which takes as long as an age at its
+// peak, it stays higher by d at most.
+func raised(p *fpga.Pacing, stamped, span, peak results.Float) (way, stalls results.Float) {
+	way = max(stamped-results.Float(p.DueNS), results.Float(p.DueNS)-stamped)
+	return way, (results.Float(p.StallAreaNS2) + results.Float(p.StallNS)*peak) / span
 }
 
 // PlaceLoss says where frames were lost that the queue delivered and nobody handed over: the first place on their way at

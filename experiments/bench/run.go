@@ -330,14 +330,14 @@ func (b *station) book(run *results.Run, seen *fpga.Capture) {
 		return
 	}
 	run.Decisions = seen.Decisions
-	late := false
-	if seen.Pacing != nil {
-		run.LatenessNS, late = &seen.Pacing.LatenessNS, seen.Pacing.Withheld != ""
+	if p := seen.Pacing; p != nil {
+		run.LatenessNS = &p.LatenessNS
+		withholdLate(run, p, b.collector)
 	}
 	withheld := withholdAges(run, seen, b.ageError)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.captured.add(seen, withheld && !late)
+	b.captured.add(seen, withheld)
 }
 
 // WatchStep is how much device time passes between two looks at the generator.

@@ -40,6 +40,37 @@ func TestStalledPacer(t *testing.T) {
 	}
 }
 
+// TestIdleOutput keeps an output that has nothing to do from a frame that comes: no frame before it was late, and it is late all the same.
+func TestIdleOutput(t *testing.T) {
+	c := open(t, backends[0])
+	workload{workers: 2, clusters: 2, updates: 40, gap: 2_500_000, size: 256}.load(t, c) // 10 ms apart
+	configure(t, c, "fifo", 100*olaf.Mbps)                                               // 20 µs a frame
+	ctx, sent := context.WithCancel(t.Context())
+	defer sent()
+	held := make(chan struct{})
+	go func() {
+		defer close(held)
+		counted := func() uint64 {
+			n, _ := c.generator.counted(false)
+			return n.SentPackets
+		}
+		for counted() < 10 && ctx.Err() == nil {
+			nap(napNS)
+		}
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		for until := counted() + 3; counted() < until && ctx.Err() == nil; {
+			nap(napNS)
+		}
+	}()
+	fire(t, c)
+	sent()
+	<-held
+	if p := c.Pacing(); p.Stalls == 0 || p.LatenessNS.Max < 10_000_000 || p.Withheld == "" {
+		t.Errorf("%+v", p)
+	}
+}
+
 // TestLogOverflow gives the log of decisions room for fewer than there are: the check is void, which is said, and nothing is invalid for it.
 func TestLogOverflow(t *testing.T) {
 	b := backends[0]

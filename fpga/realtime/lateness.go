@@ -65,28 +65,38 @@ type pacing struct {
 	busyNS   int64 // sum of service times
 	stallNS  int64 // sum of what frames were late by more than LatePercent of their service time
 	stalls   int64
-	unsent   int64 // frames that the interface refused
-	firstErr error // of these
+	area     float64 // half the sum of squares of what is in stallNS
+	firstNS  int64   // when the first frame was due
+	laterNS  float64 // sum of how much later the others were
+	unsent   int64   // frames that the interface refused
+	firstErr error   // of these
 }
 
-// sent books a frame that took serviceNS and left lateNS later than it should have. It says whether that was a stall.
-func (p *pacing) sent(serviceNS, lateNS int64) (stall bool) {
+// sent books a frame that took serviceNS, was due at an instant and left at another. It says whether that was a stall.
+func (p *pacing) sent(serviceNS, dueNS, leftNS int64) (stall bool) {
+	if p.late.n == 0 {
+		p.firstNS = dueNS
+	}
+	p.laterNS += float64(dueNS - p.firstNS)
+	lateNS := leftNS - dueNS
 	p.late.add(lateNS)
 	p.busyNS += serviceNS
 	if stall = lateNS*100 > serviceNS*LatePercent; stall {
 		p.stalls++
 		p.stallNS += lateNS
+		p.area += float64(lateNS) * float64(lateNS) / 2
 	}
 	return stall
 }
 
-// tell says how the run went, and why its ages must be withheld if they must.
-func (p *pacing) tell() *fpga.Pacing {
-	t := &fpga.Pacing{Frames: int64(p.late.n), BusyNS: p.busyNS, StallNS: p.stallNS, Stalls: p.stalls,
+// tell says how a run went that began at an instant, and why its ages must be withheld if they must.
+func (p *pacing) tell(zeroNS int64) *fpga.Pacing {
+	t := &fpga.Pacing{Frames: int64(p.late.n), BusyNS: p.busyNS, StallNS: p.stallNS, Stalls: p.stalls, StallAreaNS2: p.area,
 		LatenessNS: olaf.Quantiles{P50: p.late.quantile(0.5), P99: p.late.quantile(0.99), Max: p.late.max}}
 	if p.late.n == 0 {
 		return t
 	}
+	t.DueNS = float64(p.firstNS-zeroNS) + p.laterNS/float64(p.late.n)
 	service := p.busyNS / int64(p.late.n)
 	switch {
 	case t.LatenessNS.P99*100 > service*LatePercent:

@@ -52,9 +52,23 @@ func TestWithheld(t *testing.T) {
 			if i < len(c.late) {
 				late = c.late[i]
 			}
-			p.sent(1_000_000, late)
+			due := 7e9 + int64(i)*1_000_000
+			p.sent(1_000_000, due, due+late)
 		}
-		if got := p.tell().Withheld; (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
+		told := p.tell(6e9)
+		if c.frames > 0 && told.DueNS != 1e9+float64(c.frames-1)*500_000 {
+			t.Errorf("%s: due at %v on the average", c.name, told.DueNS)
+		}
+		area := 0.0
+		for _, late := range c.late {
+			if late > 250_000 {
+				area += float64(late) * float64(late) / 2
+			}
+		}
+		if told.StallAreaNS2 != area {
+			t.Errorf("%s: an area of %v, want %v", c.name, told.StallAreaNS2, area)
+		}
+		if got := told.Withheld; (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}

@@ -184,7 +184,7 @@ func (l *Links) send(k *link) {
 		}
 		l.count.Waits--
 		l.spare = append(l.spare, h.bytes)
-		if l.stats.sent(h.ticks/psPerNS, now-k.leaves()) { // see pacer.finish
+		if l.stats.sent(h.ticks/psPerNS, k.leaves(), now) { // see pacer.finish
 			k.behind = (now - k.delay) * psPerNS
 		}
 	}
@@ -204,7 +204,7 @@ func (l *Links) Counts() LinkCounts {
 func (l *Links) Pacing() *fpga.Pacing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.stats.tell()
+	return l.stats.tell(0)
 }
 
 // Close ends the thread. What waits is given up; the sockets are their owners'.

@@ -28,6 +28,7 @@ type pacer struct {
 	frame  [2][]byte // on the wire, and the next
 	size   olaf.Size
 	end    int64 // when the last bit is out
+	waited int64 // for how long it lay there before this thread looked, which no output would have let it
 	behind int64 // when the frame before was out; 0 where the output was idle or stalled since
 }
 
@@ -110,8 +111,9 @@ func (p *pacer) begin() bool {
 func (p *pacer) took(appended int64, n int, size olaf.Size) {
 	now := p.card.clock.now()
 	from := max(appended, p.behind)
+	p.waited = 0
 	if p.behind == 0 && now-from > senderSpinNS { // it waited for us, not for the output
-		from = now
+		p.waited, from = now-from, now
 	}
 	p.sending, p.flushed = true, false
 	p.size, p.frame[0] = size, p.frame[0][:cap(p.frame[0])][:n]
@@ -146,7 +148,7 @@ func (p *pacer) finish() bool {
 	}
 	// Small lateness is made up for, so that it does not add up; after a stall the output goes on from now.
 	p.behind = p.end
-	if p.stats.sent(serviceNS(p.output, p.size), now-p.end) {
+	if p.stats.sent(serviceNS(p.output, p.size), p.end-p.waited, now) {
 		p.behind = now
 	}
 	p.sending = false

@@ -76,7 +76,7 @@ func (c *Card) Pacing() *fpga.Pacing { return c.pacing() }
 func (c *Card) pacing() *fpga.Pacing {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.pacer.stats.tell()
+	return c.pacer.stats.tell(c.generator.zero.Load())
 }
 
 // Arrivals are the updates since the queue was enabled, in the order in which it decided.

@@ -44,10 +44,14 @@ type Reason struct {
 }
 
 // BadState is the reason of a write for which it is not the time.
-func BadState(why string) *Reason { return &Reason{Bit: regmap.CommonErrorsState, Kind: fpga.ErrRefused, Why: why} }
+func BadState(why string) *Reason {
+	return &Reason{Bit: regmap.CommonErrorsState, Kind: fpga.ErrRefused, Why: why}
+}
 
 // BadValue is the reason of a write that can never be.
-func BadValue(why string) *Reason { return &Reason{Bit: regmap.CommonErrorsValue, Kind: fpga.ErrRefused, Why: why} }
+func BadValue(why string) *Reason {
+	return &Reason{Bit: regmap.CommonErrorsValue, Kind: fpga.ErrRefused, Why: why}
+}
 
 // Unfit is the reason of a command that can't be obeyed for what the user asked for.
 func Unfit(why string) *Reason {

@@ -1,0 +1,38 @@
+package bench
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/results"
+)
+
+// TestLate holds when a run whose output kept its own limits tells its ages all the same not: 101 frames in 100 ms, a mean age of 1 ms, 2 ms
+// at the peak, so that it may be off by 50 µs.
+func TestLate(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		p    fpga.Pacing
+		says string // empty where ages are told
+	}{
+		{"in time", fpga.Pacing{Frames: 101, DueNS: 50e6}, ""},
+		{"a little later", fpga.Pacing{Frames: 101, DueNS: 50e6 - 49e3}, ""},
+		{"stamped too late", fpga.Pacing{Frames: 101, DueNS: 50e6 - 51e3}, "stamped 51µs after"},
+		{"stamped too early", fpga.Pacing{Frames: 101, DueNS: 50e6 + 51e3}, "off by 51µs"},
+		{"short stalls", fpga.Pacing{Frames: 101, DueNS: 50e6, Stalls: 20, StallNS: 1e6, StallAreaNS2: 20 * 50e3 * 50e3 / 2}, ""},
+		{"the same in one", fpga.Pacing{Frames: 101, DueNS: 50e6, Stalls: 1, StallNS: 1e6, StallAreaNS2: 1e12 / 2}, ""},
+		{"one of 2 ms", fpga.Pacing{Frames: 101, DueNS: 50e6, Stalls: 1, StallNS: 2e6, StallAreaNS2: 4e12 / 2}, "stalls of 2ms together count for 60µs"},
+		{"of either a little", fpga.Pacing{Frames: 101, DueNS: 50e6 - 30e3, Stalls: 1, StallNS: 1e6, StallAreaNS2: 1e12 / 2}, "off by 55µs"},
+		{"of a run that lost frames", fpga.Pacing{Frames: 102}, ""},
+	} {
+		collector := results.NewCollector(results.Config{})
+		for i := range 101 {
+			collector.Observe(&olaf.Observation{At: olaf.Time(i) * olaf.Time(olaf.Millisecond)})
+		}
+		if got := late(&c.p, collector, 1e6, 2e6); (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
+			t.Errorf("%s: %q", c.name, got)
+		}
+	}
+}
