@@ -32,6 +32,34 @@ func (r *Run) Compare(plan, twin *Run) {
 			r.Beside[m.Name] = Beside{plan.age(m), twin.age(m), measured}
 		}
 	}
+	for i := range r.Clusters {
+		c := &r.Clusters[i]
+		c.Beside = map[string]Beside{}
+		for _, a := range clusterAges {
+			c.Beside[a.name] = Beside{plan.clusterAge(c.Cluster, a.of), twin.clusterAge(c.Cluster, a.of), *a.of(c)}
+		}
+	}
+}
+
+// clusterAges are the ages of one cluster, and the metrics that are means of them over all.
+var clusterAges = []struct {
+	name, total string
+	reason      string // why it is missing where the metric is not
+	of          func(*ClusterMetric) *Float
+	row         func(*ClusterRow) *Statistic
+}{
+	{"aom_ns", "aom_cluster_ns", "needs two deliveries", func(c *ClusterMetric) *Float { return &c.AoM }, func(r *ClusterRow) *Statistic { return &r.AoM }},
+	{"peak_aom_ns", "peak_aom_ns", "needs two deliveries", func(c *ClusterMetric) *Float { return &c.PeakAoM }, func(r *ClusterRow) *Statistic { return &r.PeakAoM }},
+	{"aom_worker_ns", "aom_worker_ns", "needs two deliveries of one worker, and provenance", func(c *ClusterMetric) *Float { return &c.AoMWorker }, func(r *ClusterRow) *Statistic { return &r.AoMWorker }},
+}
+
+func (r *Run) clusterAge(id int, of func(*ClusterMetric) *Float) Float {
+	if r != nil {
+		if at := slices.IndexFunc(r.Clusters, func(c ClusterMetric) bool { return c.Cluster == id }); at >= 0 {
+			return *of(&r.Clusters[at])
+		}
+	}
+	return Missing()
 }
 
 // Recall takes over from a stored run what its frames do not tell: how decisions compared, how late frames left, how fast bursts were, and the twin's
@@ -44,6 +72,18 @@ func (r *Run) Recall(stored *Run) {
 	r.Beside = map[string]Beside{}
 	for name, b := range stored.Beside {
 		r.Beside[name] = Beside{b.Plan, b.Twin, r.Metrics.Of(name)}
+	}
+	for i := range r.Clusters {
+		c := &r.Clusters[i]
+		at := slices.IndexFunc(stored.Clusters, func(s ClusterMetric) bool { return s.Cluster == c.Cluster })
+		if at < 0 || stored.Clusters[at].Beside == nil { // kept before clusters had any
+			continue
+		}
+		c.Beside = map[string]Beside{}
+		for _, a := range clusterAges {
+			b := stored.Clusters[at].Beside[a.name]
+			c.Beside[a.name] = Beside{b.Plan, b.Twin, *a.of(c)}
+		}
 	}
 }
 
@@ -95,13 +135,24 @@ func (row *Row) real(runs []*Run) {
 	}
 }
 
-// BesideOver is the mean of each column of an age, over the runs that tell what was measured where any does, so that all columns are of the
-// same runs; nil where no run was set beside the twin.
+// BesideOver is the mean of each column of an age over runs; see besideOver.
 func BesideOver(runs []*Run, name string) *Beside {
-	told := slices.ContainsFunc(runs, func(r *Run) bool { b, ok := r.Beside[name]; return ok && b.Measured.Known() })
-	var plan, twin, measured []Float
+	var all []Beside
 	for _, r := range runs {
-		if b, ok := r.Beside[name]; ok && b.Measured.Known() == told {
+		if b, ok := r.Beside[name]; ok {
+			all = append(all, b)
+		}
+	}
+	return besideOver(all)
+}
+
+// besideOver is the mean of each column, over the runs that tell what was measured, so that all columns are of the same runs; where none
+// does, plan and twin, which need no output in time, are over all. It is nil where no run was set beside the twin.
+func besideOver(runs []Beside) *Beside {
+	told := slices.ContainsFunc(runs, func(b Beside) bool { return b.Measured.Known() })
+	var plan, twin, measured []Float
+	for _, b := range runs {
+		if b.Measured.Known() == told {
 			plan, twin, measured = append(plan, b.Plan), append(twin, b.Twin), append(measured, b.Measured)
 		}
 	}

@@ -45,6 +45,44 @@ func TestRealRow(t *testing.T) {
 	}
 }
 
+// TestClustersBeside holds that each age of a cluster stands beside that of the same cluster on the twin, in runs and in rows, over the runs that tell it,
+// and that what is missing is so for the reason that all clusters have.
+func TestClustersBeside(t *testing.T) {
+	of := func(id int, aom Float) ClusterMetric {
+		return ClusterMetric{Cluster: id, Deliveries: 5, AoM: aom, PeakAoM: 2 * aom, AoMWorker: Missing()}
+	}
+	const nameless, late = "needs provenance", "late"
+	told := &Run{Clusters: []ClusterMetric{of(0, 30), of(4, 50)}, Missing: map[string]string{"aom_worker_ns": nameless}}
+	withheld := &Run{Clusters: []ClusterMetric{of(0, 70), of(4, 90)}, Missing: map[string]string{"aom_worker_ns": nameless}}
+	withheld.Withhold(late)
+	withheld.Missing["aom_cluster_ns"] = late
+	plan := &Run{Clusters: []ClusterMetric{of(4, 5), of(0, 3)}}
+	told.Compare(plan, &Run{Clusters: []ClusterMetric{of(0, 10), of(4, 40)}})
+	withheld.Compare(plan, &Run{Clusters: []ClusterMetric{of(0, 20)}})
+	if b := told.Clusters[1].Beside["peak_aom_ns"]; b != (Beside{10, 80, 100}) {
+		t.Errorf("%+v", b)
+	}
+	rows := clusterRows([]*Run{told, withheld})
+	if b := rows[0].AoM.Beside; b == nil || *b != (Beside{3, 10, 30}) || rows[0].AoM.N != 1 {
+		t.Errorf("of the run that tells it: %+v", b)
+	}
+	if s := rows[0].AoMWorker; s.Known() || s.Reason != nameless {
+		t.Errorf("%+v", s)
+	}
+	alone := clusterRows([]*Run{withheld})
+	if s := alone[0].AoM; s.Reason != late || s.Beside == nil || s.Beside.Plan != 3 || s.Beside.Twin != 20 || s.Beside.Measured.Known() {
+		t.Errorf("of none that tells it: %+v, %+v", s, s.Beside)
+	}
+	if s := alone[1].AoM; s.Beside == nil || s.Beside.Twin.Known() {
+		t.Errorf("a cluster that the twin has not: %+v", s.Beside)
+	}
+	again := &Run{Clusters: []ClusterMetric{of(0, 33), of(4, 55), of(5, 1)}}
+	again.Recall(told)
+	if b := again.Clusters[0].Beside["aom_ns"]; b != (Beside{3, 10, 33}) || again.Clusters[2].Beside != nil {
+		t.Errorf("recalled: %+v", again.Clusters)
+	}
+}
+
 // TestRecall holds that a run measured again from its frames stands beside the twin as it did, with its own ages.
 func TestRecall(t *testing.T) {
 	stored := &Run{Decisions: &olaf.Decisions{Checked: 3, Equal: 3}, LatenessNS: &olaf.Quantiles{P50: 1}, BurstRate: 9,

@@ -229,4 +229,6 @@ type ClusterMetric struct {
 	AoM        Float `json:"aom_ns"`
 	PeakAoM    Float `json:"peak_aom_ns"`
 	AoMWorker  Float `json:"aom_worker_ns"`
+	// Beside is each of these ages that was set beside the twin's, by its name here.
+	Beside map[string]Beside `json:"beside,omitempty"`
 }

@@ -75,39 +75,56 @@ func CDF(counts []int64) []CDFPoint {
 	return points
 }
 
+// clusterOf is what a run has of one cluster.
+type clusterOf struct {
+	*ClusterMetric
+	run *Run
+}
+
 func clusterRows(runs []*Run) []ClusterRow {
-	byID := map[int][]*ClusterMetric{}
+	byID := map[int][]clusterOf{}
 	var ids []int
-	withheld := ""
 	for _, r := range runs {
-		withheld = cmp.Or(withheld, r.Withheld)
 		for i := range r.Clusters {
 			m := &r.Clusters[i]
 			if byID[m.Cluster] == nil {
 				ids = append(ids, m.Cluster)
 			}
-			byID[m.Cluster] = append(byID[m.Cluster], m)
+			byID[m.Cluster] = append(byID[m.Cluster], clusterOf{m, r})
 		}
 	}
 	slices.Sort(ids)
 	rows := make([]ClusterRow, len(ids))
 	for i, id := range ids {
-		describe := func(reason string, of func(*ClusterMetric) Float) Statistic {
-			values := make([]Float, len(byID[id]))
-			for k, m := range byID[id] {
-				values[k] = of(m)
-			}
-			return Describe(values, cmp.Or(withheld, reason))
-		}
-		rows[i] = ClusterRow{
-			Cluster:    id,
-			Deliveries: describe("", func(m *ClusterMetric) Float { return Float(m.Deliveries) }),
-			AoM:        describe("needs two deliveries", func(m *ClusterMetric) Float { return m.AoM }),
-			PeakAoM:    describe("needs two deliveries", func(m *ClusterMetric) Float { return m.PeakAoM }),
-			AoMWorker:  describe("needs two deliveries of one worker, and provenance", func(m *ClusterMetric) Float { return m.AoMWorker }),
-		}
+		rows[i] = clusterRow(id, byID[id])
 	}
 	return rows
+}
+
+// clusterRow describes a cluster over its runs. An age that is missing is so for the reason of the metric over all clusters in the first run without
+// it, where that is missing too.
+func clusterRow(id int, runs []clusterOf) ClusterRow {
+	values := make([]Float, len(runs))
+	for k, c := range runs {
+		values[k] = Float(c.Deliveries)
+	}
+	row := ClusterRow{Cluster: id, Deliveries: Describe(values, "")}
+	for _, a := range clusterAges {
+		reason := ""
+		var beside []Beside
+		for k, c := range runs {
+			if values[k] = *a.of(c.ClusterMetric); !values[k].Known() {
+				reason = cmp.Or(reason, c.run.Missing[a.total], c.run.Withheld, a.reason)
+			}
+			if b, ok := c.Beside[a.name]; ok {
+				beside = append(beside, b)
+			}
+		}
+		s := a.row(&row)
+		*s = Describe(values, cmp.Or(reason, a.reason))
+		s.Beside = besideOver(beside)
+	}
+	return row
 }
 
 // CompareRuns sets the runs of one queue against another's at the same output rate, pairing runs of equal index, so that
