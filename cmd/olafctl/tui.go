@@ -217,7 +217,8 @@ type dashboard struct {
 	workbook func(context.Context) (string, error)
 	figures  func(context.Context) (string, error)
 	watch    cli.MetricsFlag
-	beside   bool // bench sets ages beside the twin's, which is what is shown
+	beside   bool   // bench sets ages beside the twin's, which is what is shown
+	measured string // the device of that bench, where it is not the one that is shown
 }
 
 // wallClock is the pace of a session that people watch.
@@ -269,7 +270,7 @@ func (d *dashboard) play(ctx context.Context, open func(context.Context, live.Sp
 	if d.view.IsPlain(d.env) {
 		return cli.GeneratorInterrupted(d.tell(ctx, player))
 	}
-	pages := queues.New(queues.Options{Source: player, Bench: d.bench, Workbook: d.workbook, Figures: d.figures, Demo: d.demo, Beside: d.beside})
+	pages := queues.New(queues.Options{Source: player, Bench: d.bench, Workbook: d.workbook, Figures: d.figures, Demo: d.demo, Beside: d.beside, Measured: d.measured})
 	return d.run(ctx, tui.New(pages, options))
 }
 
@@ -362,7 +363,7 @@ func watchBeside(ctx context.Context, env *cli.Env, d *dashboard, spec bench.Spe
 		if !d.beside {
 			return nil, fmt.Errorf("--tui: %w; watch it with 'olafctl tui -d %s', or leave out --tui", err, d.device)
 		}
-		d.device = env.Devices.Default() // what is measured is beside it
+		d.measured, d.device = d.device, env.Devices.Default()
 	} else {
 		d.beside = false
 	}

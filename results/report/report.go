@@ -30,6 +30,7 @@ type model struct {
 	Title, Experiment, Device, Started, Command string
 	Valid                                       bool
 	Validity                                    string
+	Real                                        [][2]string // of runs on real wires: about what, and what is said
 	Statements                                  []string
 	Window                                      string
 	Parameters                                  [][2]string
@@ -91,7 +92,7 @@ func modelOf(r *sheets.Result) (*model, error) {
 	m := &model{Title: "olafctl " + b.Experiment, Experiment: b.Experiment, Device: b.Provenance.Device, Started: readable(b.Provenance.Started),
 		Command: strings.Join(b.Provenance.Command, " "), Valid: r.Valid(), Statements: slices.Concat(b.Terms, b.Statements), Window: b.Window}
 	_, m.Validity, _ = strings.Cut(r.Validity(), ": ")
-	m.Parameters = parametersOf(b)
+	m.Real, m.Parameters = sheets.Real(b), parametersOf(b)
 	for i := range b.Paper {
 		m.Paper = append(m.Paper, claimOf(&b.Paper[i]))
 	}

@@ -53,6 +53,16 @@ func TestSelfContainedAndDeterministic(t *testing.T) {
 	}
 }
 
+// TestRealIsSaid holds that the head of a report says what runs on real wires are judged by.
+func TestRealIsSaid(t *testing.T) {
+	r := example.Result(2)
+	r.Bench.Rows[0].Withheld = &results.Withheld{Runs: 2, Reason: "the pacer stalled"}
+	head, _, _ := strings.Cut(written(t, r), "</header>")
+	if !strings.Contains(head, ": ages of 2 runs withheld, counts stand: the pacer stalled</p>") {
+		t.Error(head)
+	}
+}
+
 func TestTextIsEscaped(t *testing.T) {
 	r := example.Result(2)
 	r.Bench.Statements = []string{"<script>alert(1)</script>"}

@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/table"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // Result is everything that is known of one experiment.
@@ -98,6 +99,9 @@ func Readme(r *Result) table.Sheet {
 	p := &b.Provenance
 	add("experiment", b.Experiment)
 	add("valid", r.Validity())
+	for _, said := range Real(b) {
+		add(said[0], said[1])
+	}
 	for _, statement := range slices.Concat(b.Terms, b.Statements) {
 		add("note", statement)
 	}
@@ -122,6 +126,17 @@ func Readme(r *Result) table.Sheet {
 		add("config "+kv[0], kv[1])
 	}
 	return s
+}
+
+// Real is what rows of runs on real wires are judged by, and which of what; nothing of others.
+func Real(b *results.Bench) (list [][2]string) {
+	for i := range b.Rows {
+		r := &b.Rows[i]
+		for _, said := range text.Real(r) {
+			list = append(list, [2]string{said.About + ", " + configuration(r.Queue, r.OutRateBPS), said.Text})
+		}
+	}
+	return list
 }
 
 // Valid says whether a result may be used.
@@ -286,6 +301,10 @@ func dropZero(s *table.Sheet, series []table.Series) []table.Series {
 func Runs(runs []results.Run) table.Sheet {
 	s := table.Sheet{Name: "Runs", Title: "One row a run", Columns: []table.Column{{Header: "queue"}, {Header: "output rate"},
 		{Header: "run", Format: table.Integer}, {Header: "seed"}, {Header: "valid"}}}
+	real := slices.ContainsFunc(runs, func(r results.Run) bool { return r.LatenessNS != nil })
+	if real {
+		s.Columns = append(s.Columns, realColumns...)
+	}
 	metrics := results.MetricsOf(runs)
 	for _, m := range metrics {
 		s.Columns = append(s.Columns, table.Column{Header: m.Title, Unit: m.Unit, Format: formatOf(m.Unit)})
@@ -297,12 +316,37 @@ func Runs(runs []results.Run) table.Sheet {
 			valid = "no: " + strings.Join(r.Invalid, "; ")
 		}
 		cells := []table.Cell{table.S(r.Queue), table.S(olaf.Rate(r.OutRateBPS).String()), table.I(int64(r.Index)), table.U(r.Seed), table.S(valid)}
+		if real {
+			cells = append(cells, realCells(r)...)
+		}
 		for _, m := range metrics {
 			cells = append(cells, number(r.Value(m), r.Missing[m.Name]))
 		}
 		s.Rows = append(s.Rows, cells)
 	}
 	return s
+}
+
+// realColumns are of runs on real wires alone.
+var realColumns = []table.Column{
+	{Header: "decisions", Format: table.Integer}, {Header: "as the engine's", Format: table.Integer},
+	{Header: "late, p50", Unit: "ns", Format: table.Integer}, {Header: "late, p99", Unit: "ns", Format: table.Integer}, {Header: "late, most", Unit: "ns", Format: table.Integer},
+	{Header: "rate inside bursts", Unit: "bit/s", Format: table.General}, {Header: "ages withheld"},
+}
+
+func realCells(r *results.Run) []table.Cell {
+	cells := make([]table.Cell, len(realColumns))
+	if d := r.Decisions; d != nil {
+		cells[0], cells[1] = table.I(d.Checked), table.I(d.Equal)
+	}
+	if l := r.LatenessNS; l != nil {
+		cells[2], cells[3], cells[4] = table.I(l.P50), table.I(l.P99), table.I(l.Max)
+	}
+	if r.BurstRate > 0 {
+		cells[5] = number(r.BurstRate, "")
+	}
+	cells[6] = table.S(r.Withheld)
+	return cells
 }
 
 func formatOf(unit string) table.Format {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
@@ -102,20 +101,8 @@ func (p *Page) real(rows []results.Row) {
 	for i := range rows {
 		r := &rows[i]
 		name := r.Queue + " " + olaf.Rate(r.OutRateBPS).String()
-		if d := r.Decisions; d != nil {
-			p.Say("", "%s: %d of %d decisions as the engine's", name, d.Equal, d.Checked)
-			if d.Void != "" {
-				p.Say("  ", "which says nothing: %s", d.Void)
-			}
-		}
-		if l := r.LatenessNS; l != nil {
-			p.Say("", "%s: frames left late by %v (p50), %v (p99), %v at most", name, time.Duration(l.P50), time.Duration(l.P99), time.Duration(l.Max))
-		}
-		if b := r.BurstRate; b != nil {
-			p.Say("", "%s: updates came at %s inside bursts", name, Rate(b.Mean))
-		}
-		if w := r.Withheld; w != nil {
-			p.Say("", "%s: ages of %s withheld, counts stand: %s", name, olaf.Plural(w.Runs, "run"), w.Reason)
+		for _, said := range Real(r) {
+			p.Say("", "%s: %s", name, said.Text)
 		}
 	}
 }

@@ -18,14 +18,27 @@ func (s *session) devicesPage() tui.Page {
 	return s.page(inspection{
 		title: "Testbed",
 		head: func(in *live.Inspection) screen.Phrase {
-			return screen.Phrase{Text: fmt.Sprintf("%d device(s); tables over P4Runtime at %s", len(in.Cards), in.Target), Style: theme.Dim}
+			head := fmt.Sprintf("%d device(s); tables over P4Runtime at %s", len(in.Cards), in.Target)
+			if on := s.options.Measured; on != "" {
+				head = fmt.Sprintf("%s measures; beside it the plan plays on %s", on, head)
+			}
+			return screen.Phrase{Text: head, Style: theme.Dim}
 		},
 		columns: []list.Column{{Name: "device", Width: 20}, {Name: "what", Width: 14}, {Name: "value"}},
-		rows:    deviceRows, below: s.drawRates,
+		rows:    func(in *live.Inspection) list.Rows { return list.Lines(append(s.measuredRows(), deviceRows(in)...)) }, below: s.drawRates,
 	}, "The devices, what they were built with, their generators, and what captures lost. Below, what came into every queue and what left it.")
 }
 
-func deviceRows(in *live.Inspection) list.Rows {
+// measuredRows are of the device that a bench measures beside the twins; none where there is no other.
+func (s *session) measuredRows() []list.Row {
+	if s.options.Measured == "" || s.bench == nil {
+		return nil
+	}
+	return []list.Row{{ID: -1, Cells: []list.Cell{{Text: s.options.Measured, Style: theme.Strong}, {Text: "measures", Style: theme.Dim},
+		{Text: fmt.Sprintf("%d of %d runs done; page Twin has their ages", s.bench.Done, s.bench.Total)}}}}
+}
+
+func deviceRows(in *live.Inspection) []list.Row {
 	var rows []list.Row
 	for i := range in.Cards {
 		l := &in.Cards[i]
@@ -45,7 +58,7 @@ func deviceRows(in *live.Inspection) list.Rows {
 		add("capture", fmt.Sprintf("%d updates seen, %d lost", l.Observed, l.CaptureLost), l.CaptureLost == 0)
 		add("built with", fmt.Sprintf("%d slots, %d clusters, %d flows, %d descriptors", l.Slots, l.Clusters, l.Flows, l.Descriptors), true)
 	}
-	return list.Lines(rows)
+	return rows
 }
 
 func link(l *live.CardState) string {

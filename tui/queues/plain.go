@@ -8,6 +8,8 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/live"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/text"
 	"github.com/olafctl/olaf/tui/num"
 )
 
@@ -17,11 +19,14 @@ type Plain struct {
 	out     io.Writer
 	started bool
 	full    map[int]bool
+	paired  map[int]bool // whose ages beside the twin's were told
 	state   live.State
 }
 
 // NewPlain makes a stream that writes to out.
-func NewPlain(out io.Writer) *Plain { return &Plain{out: out, full: make(map[int]bool)} }
+func NewPlain(out io.Writer) *Plain {
+	return &Plain{out: out, full: make(map[int]bool), paired: make(map[int]bool)}
+}
 
 // Show writes what is new in s: a heading once, one line a queue, and changes of state in words.
 func (p *Plain) Show(s *live.Snapshot) error {
@@ -68,6 +73,30 @@ func (p *Plain) queue(b *strings.Builder, i int, q *live.QueueSnapshot) {
 	}
 	if q.Invalid != "" {
 		fmt.Fprintf(b, "  %s is invalid: %s\n", q.Name, q.Invalid)
+	}
+	if q.Pair != nil && !p.paired[i] {
+		p.paired[i] = true
+		pair(b, q.Name, q.Pair)
+	}
+}
+
+// pair tells the ages of a run that is over beside the twin's, and what it is judged by.
+func pair(b *strings.Builder, name string, r *results.Row) {
+	for i := range r.Stats {
+		s := &r.Stats[i]
+		if s.Beside == nil || s.Column == "" || s.Unit != "ns" {
+			continue
+		}
+		fmt.Fprintf(b, "  %s %s: the twin's of the plan %s, of the arrivals that were logged %s, measured %s", name, s.Column, text.Duration(s.Plan), text.Duration(s.Twin), text.Duration(s.Measured))
+		if off := s.OutputPct(); off.Known() {
+			fmt.Fprintf(b, ", %s %% off", text.Signed(off))
+		} else if s.Reason != "" {
+			fmt.Fprintf(b, " (%s)", s.Reason)
+		}
+		b.WriteString("\n")
+	}
+	for _, said := range text.Real(r) {
+		fmt.Fprintf(b, "  %s: %s\n", name, said.Text)
 	}
 }
 

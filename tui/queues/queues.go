@@ -45,8 +45,9 @@ type Options struct {
 	Workbook func(context.Context) (path string, err error)
 	Figures  func(context.Context) (folder string, err error)
 	Demo     bool // a guided tour of a minute
-	// Beside says that Bench sets ages beside the twin's, on another device than the Source.
-	Beside bool
+	// Beside says that Bench sets ages beside the twin's, on another device than the Source, which is Measured.
+	Beside   bool
+	Measured string
 }
 
 // session is what the pages show: one look at the source, and how it is to be seen.
@@ -199,6 +200,10 @@ func (s *session) head() []screen.Phrase {
 	v := s.snapshot
 	out := []screen.Phrase{
 		{Text: v.Plan.Spec.Experiment, Style: theme.Strong}, {Text: "on", Style: theme.Dim}, {Text: v.Device.Address + " " + v.Device.Build, Style: theme.Text},
+	}
+	if on := s.options.Measured; on != "" {
+		out[2].Text = on
+		out = append(out, screen.Phrase{Text: "beside", Style: theme.Dim}, screen.Phrase{Text: v.Device.Address + " " + v.Device.Build, Style: theme.Text})
 	}
 	if v.Sampled {
 		out = append(out, screen.Phrase{Text: "sampled", Style: theme.Warn})

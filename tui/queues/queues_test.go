@@ -378,11 +378,30 @@ func TestTwin(t *testing.T) {
 	watched := shown(source, 120, 40, nil).press("7")
 	state := &Bench{Done: 1, Total: 3, Rows: []results.Row{row}}
 	source.snapshot.Logs = false
-	benched := shown(source, 120, 40, func(o *Options) { o.Beside, o.Bench = true, func() *Bench { return state } }).press("7")
+	benched := shown(source, 120, 40, func(o *Options) { o.Beside, o.Measured, o.Bench = true, "xdp:", func() *Bench { return state } }).press("7")
+	for _, want := range []string{"on xdp: beside twin:"} {
+		if !strings.Contains(benched.Text(), want) {
+			t.Errorf("no %q in the head:\n%s", want, benched.Text())
+		}
+	}
+	if page := benched.press("5").Text(); !strings.Contains(page, "xdp: measures; beside it the plan plays on") || !strings.Contains(page, "1 of 3 runs done") {
+		t.Errorf("the device that measures is not on the page of devices:\n%s", page)
+	}
+	benched.press("7")
+	var plain strings.Builder
+	told := NewPlain(&plain)
+	for range 2 {
+		if err := told.Show(source.snapshot); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := strings.Count(plain.String(), "the pacer was late"); n != 1 {
+		t.Errorf("the pair is told %d times:\n%s", n, plain.String())
+	}
 	if !strings.Contains(benched.Text(), "Ages beside the twin's, 1 of 3 runs") {
 		t.Errorf("beside a bench:\n%s", benched.Text())
 	}
-	for name, screen := range map[string]string{"watched": watched.Text(), "beside a bench": benched.Text(), "report": report.String()} {
+	for name, screen := range map[string]string{"watched": watched.Text(), "beside a bench": benched.Text(), "report": report.String(), "plain": plain.String()} {
 		for _, want := range []string{"6.119 ms", "6.222 ms", "6.209 ms", "-0.2", "8.612 ms", "8.633 ms", "27769 of 27770 decisions as the engine's", "late by 100ns (p50), 14µs (p99), 2.4ms at most", "the pacer was late"} {
 			if !strings.Contains(screen, want) {
 				t.Errorf("%s: no %q in\n%s", name, want, screen)

@@ -2,7 +2,6 @@ package queues
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/results"
@@ -71,6 +70,9 @@ func besideRows(rows []results.Row) list.Rows {
 	return list.Lines(lines)
 }
 
+// moods are the styles of what is said of runs on real wires.
+var moods = map[text.Mood]screen.Style{text.Told: theme.Text, text.Fine: theme.Good, text.Doubt: theme.Warn, text.Wrong: theme.Bad}
+
 // witnessed says of rows how their decisions compare, how late frames left, and what is withheld.
 func witnessed(rows []results.Row) (lines []screen.Phrase) {
 	say := func(style screen.Style, format string, a ...any) {
@@ -79,18 +81,8 @@ func witnessed(rows []results.Row) (lines []screen.Phrase) {
 	for i := range rows {
 		r := &rows[i]
 		name := r.Queue + " " + olaf.Rate(r.OutRateBPS).String()
-		if d := r.Decisions; d != nil {
-			style := theme.Good
-			if d.Differ() || d.Void != "" {
-				style = theme.Bad
-			}
-			say(style, "%s: %d of %d decisions as the engine's %s", name, d.Equal, d.Checked, d.Void)
-		}
-		if l := r.LatenessNS; l != nil {
-			say(theme.Text, "%s: frames left late by %v (p50), %v (p99), %v at most", name, time.Duration(l.P50), time.Duration(l.P99), time.Duration(l.Max))
-		}
-		if w := r.Withheld; w != nil {
-			say(theme.Warn, "%s: ages of %s withheld, counts stand: %s", name, olaf.Plural(w.Runs, "run"), w.Reason)
+		for _, said := range text.Real(r) {
+			say(moods[said.Mood], "%s: %s", name, said.Text)
 		}
 		if r.InvalidRuns > 0 {
 			say(theme.Bad, "%s: %s invalid: %s", name, olaf.Plural(r.InvalidRuns, "run"), r.Reasons[0])

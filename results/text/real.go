@@ -1,0 +1,53 @@
+package text
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results"
+)
+
+// Mood is how a Saying is meant.
+type Mood int
+
+const (
+	Told Mood = iota
+	Fine
+	Doubt // something is less than it could be
+	Wrong
+)
+
+// Saying is one line on what a row of runs on real wires is judged by.
+type Saying struct {
+	About, Text string
+	Mood        Mood
+}
+
+// Real says of a row how its decisions compare, how late frames left, how fast bursts were, and whose ages are withheld; nothing of a row
+// that was not measured on real wires.
+func Real(r *results.Row) (list []Saying) {
+	say := func(about string, mood Mood, format string, a ...any) {
+		list = append(list, Saying{about, fmt.Sprintf(format, a...), mood})
+	}
+	if d := r.Decisions; d != nil {
+		mood, void := Fine, ""
+		if d.Differ() || d.Void != "" {
+			mood = Wrong
+		}
+		if d.Void != "" {
+			void = ", which says nothing: " + d.Void
+		}
+		say("decisions", mood, "%d of %d decisions as the engine's%s", d.Equal, d.Checked, void)
+	}
+	if l := r.LatenessNS; l != nil {
+		say("lateness", Told, "frames left late by %v (p50), %v (p99), %v at most", time.Duration(l.P50), time.Duration(l.P99), time.Duration(l.Max))
+	}
+	if b := r.BurstRate; b != nil {
+		say("bursts", Told, "updates came at %s inside bursts", Rate(b.Mean))
+	}
+	if w := r.Withheld; w != nil {
+		say("withheld", Doubt, "ages of %s withheld, counts stand: %s", olaf.Plural(w.Runs, "run"), w.Reason)
+	}
+	return list
+}
