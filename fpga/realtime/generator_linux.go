@@ -2,6 +2,7 @@ package realtime
 
 import (
 	"encoding/binary"
+	"math"
 	"runtime/debug"
 	"sync/atomic"
 
@@ -154,7 +155,7 @@ func (g *generator) arm() *regfile.Reason {
 	return nil
 }
 
-// load is what a run asks of the machine. Bursts are frames that come closer together than the machine takes them.
+// load is what a run asks of the machine. Bursts are frames that come about as close together as any, and closer than the machine takes them.
 type load struct {
 	frames, ns int64 // all, and from the first to the last
 	size       int   // mean, in bytes
@@ -186,28 +187,45 @@ func (l *load) offers() olaf.Rate {
 // rate is that of packets a second of the load's frames.
 func (l *load) rate(packets int64) olaf.Rate { return olaf.Rate(packets * 8 * int64(l.size)) }
 
-// load adds up the descriptors, as far as they are loaded; frames that are less than apartNS apart are of one burst.
+// load adds up the descriptors, as far as they are loaded; frames that are apartNS apart are of two bursts in any case.
 func (g *generator) load(apartNS int64) *load {
-	var d regmap.Descriptor
-	var first, last uint64
+	closest := int64(math.MaxInt64)
+	g.planned(func(n int, atNS, sinceNS int64, _ int) {
+		if n > 0 {
+			closest = min(closest, sinceNS)
+		}
+	})
+	apartNS = min(apartNS, max(burstSpread*min(closest, apartNS), 2*cycleNS))
 	l, bytes := new(load), 0
-	for n := range g.limit {
-		if !g.card.file.Memories.Descriptor(n, &d) || int(d.Flow) >= len(g.flows) {
-			break
+	g.planned(func(n int, atNS, sinceNS int64, size int) {
+		if n == 0 || sinceNS >= apartNS {
+			l.bursts, l.before, l.beforeNS = l.bursts+1, l.frames, atNS
 		}
-		if n == 0 {
-			first = d.Time
-		}
-		if n == 0 || int64(d.Time-last)*cycleNS >= apartNS {
-			l.bursts, l.before, l.beforeNS = l.bursts+1, l.frames, int64(d.Time-first)*cycleNS
-		}
-		size, _ := regfile.FrameLength(&d, &g.flows[d.Flow].Flow)
 		bytes += size
-		l.frames++
-		l.ns, last = int64(d.Time-first)*cycleNS, d.Time
-	}
+		l.frames, l.ns = l.frames+1, atNS
+	})
 	l.size = bytes / int(max(l.frames, 1))
 	return l
+}
+
+// burstSpread is how many times as far apart as the closest ones frames of one burst are at most.
+const burstSpread = 4
+
+// planned hands out each descriptor that is loaded: its number, when it is due after the first one and after the one before, and its length.
+func (g *generator) planned(each func(n int, atNS, sinceNS int64, size int)) {
+	var d regmap.Descriptor
+	var first, last uint64
+	for n := range g.limit {
+		if !g.card.file.Memories.Descriptor(n, &d) || int(d.Flow) >= len(g.flows) {
+			return
+		}
+		if n == 0 {
+			first, last = d.Time, d.Time
+		}
+		size, _ := regfile.FrameLength(&d, &g.flows[d.Flow].Flow)
+		each(int(n), int64(d.Time-first)*cycleNS, int64(d.Time-last)*cycleNS, size)
+		last = d.Time
+	}
 }
 
 func (g *generator) start() {

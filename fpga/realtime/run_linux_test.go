@@ -178,7 +178,8 @@ func TestRefusedRate(t *testing.T) {
 		{"few frames", workload{updates: 20, gap: 10}, "try --burst 1 --rate "},
 		{"two frames", workload{updates: 2, gap: 10}, "the workers offer 51.2Gbps, the output serves 3Mbps; try --burst 1 --rate "},
 		{"one frame", workload{updates: 1, gap: 10}, ""},
-		{"bursts too soon after each other", workload{updates: 540, gap: 500, burst: 135}, "--rate "}, // 2 µs a frame
+		{"bursts too soon after each other", workload{updates: 540, gap: 500, burst: 135}, "the workers offer 1.02Gbps, the output serves 3Mbps; try --rate "}, // 2 µs a frame
+		{"bursts with hardly a gap", workload{updates: 540, gap: 25, burst: 135}, "the workers offer 20.5Gbps, the output serves 3Mbps; try --rate "},          // 100 ns
 		{"bursts", workload{updates: 540, gap: 100_000, burst: 135}, ""},
 		{"two bursts", workload{updates: 270, gap: 100_000, burst: 135}, ""},
 		{"spread", workload{updates: 100, gap: 250_000}, ""},
