@@ -61,6 +61,20 @@ func hasAggregator(d Device) (bool, error) {
 	return capabilities&regmap.CommonCapabilitiesAggregator != 0, err
 }
 
+// NoEngineCycles says whether a device takes none, and can be given none.
+func NoEngineCycles(d Device) (bool, error) {
+	capabilities, err := d.Read32(regmap.CommonCapabilities)
+	if err != nil || capabilities&regmap.CommonCapabilitiesModelCycles != 0 {
+		return false, err
+	}
+	dequeue, err := d.Read32(regmap.QueueDequeueCycles)
+	if err != nil || dequeue != 0 {
+		return false, err
+	}
+	merge, err := d.Read32(regmap.QueueMergeCycles)
+	return err == nil && merge == 0, err
+}
+
 // ConfigureQueue disables the queue, lets it drain, writes c, reads everything back, and enables it again. It refuses
 // what the card was not built for with an error that matches ErrRefused and names the limit.
 func ConfigureQueue(ctx context.Context, d Device, c QueueConfig) error {

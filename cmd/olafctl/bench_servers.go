@@ -202,6 +202,7 @@ func (f *modelFlags) carryOut(ctx context.Context, env *cli.Env, b *benchFlags, 
 		return errors.Join(cli.NothingToShow(err), kept.Abort())
 	}
 	report.Provenance = cli.MadeBy(env, started)
+	report.Provenance.Device = b.device
 	// The first run is complete, and with it its capture, whatever ended those after it.
 	err = errors.Join(ended(err), kept.Finish(env, report, report.Provenance, report.Partial(), b.quiet), b.committed(env, "run 1"))
 	if err = errors.Join(err, cli.PrintReport(env, report, b.format, b.explain)); err != nil {

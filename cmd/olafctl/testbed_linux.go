@@ -148,6 +148,7 @@ type ability struct {
 	Says   string `json:"says"`
 	Remedy string `json:"remedy,omitempty"` // of what is missing
 	OK     bool   `json:"ok"`
+	Better bool   `json:"better,omitempty"` // all works without it, and better with it
 }
 
 func newTestbedDoctorCmd(env *cli.Env) *cobra.Command {
@@ -156,7 +157,8 @@ func newTestbedDoctorCmd(env *cli.Env) *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what this machine can do with real packets, a line each with its remedy",
 		Long: `Say what this machine can do with real packets: kernel, rights, namespaces, XDP in both modes, clock, and, for half
-a second, how many frames a second senders, program and pacer carry. Exit code 3 where something is missing.`,
+a second, how many frames a second senders, program and pacer carry. Exit code 3 where something is missing; what is only better
+to have, as CAP_SYS_NICE, is no such thing.`,
 		Example: "  sudo olafctl testbed doctor",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -170,7 +172,11 @@ a second, how many frames a second senders, program and pacer carry. Exit code 3
 					remedy = "the same"
 				}
 				said[a.Remedy] = true
-				if !a.OK {
+				switch {
+				case a.OK:
+				case a.Better:
+					mark = "better"
+				default:
 					mark = "MISSING"
 					failed++
 				}
@@ -205,7 +211,7 @@ func examineTestbed() []ability {
 	for _, r := range wanted {
 		a := ability{Name: r.Name, Says: "there, to " + r.For, OK: true}
 		if netlab.Missing(r) != nil {
-			a = ability{Name: r.Name, Says: "not there, to " + r.For, Remedy: remedy}
+			a = ability{Name: r.Name, Says: "not there, to " + r.For, Remedy: remedy, Better: r == realtime.PriorityRight}
 		}
 		all = append(all, a)
 	}

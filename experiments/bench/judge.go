@@ -172,7 +172,7 @@ func PlaceLoss(n olaf.Counts, ports []fpga.Port, c *fpga.Capture) string {
 	case c.SocketLost > 0:
 		where = "in the socket's buffer at " + c.Interface
 	case c.InterfaceLost > 0:
-		where = "by the network card of " + c.Interface + " or its driver"
+		where = "by " + dropper(c)
 	}
 	left := ""
 	if c.LeftOver > 0 {
@@ -187,6 +187,14 @@ func wereLost(n int64) string {
 		return "1 frame was"
 	}
 	return olaf.Plural(n, "frame") + " were"
+}
+
+// dropper is what may drop frames before a capture sees them: in front of an output that a process serves there is no network card.
+func dropper(c *fpga.Capture) string {
+	if c.Pacing != nil {
+		return "the interface " + c.Interface
+	}
+	return "the network card of " + c.Interface + " or its driver"
 }
 
 // captured is how well an experiment's runs were captured: the worst of each.
@@ -207,7 +215,7 @@ func (s *captured) add(c *fpga.Capture, withheld bool) {
 	}
 	w.Updates += c.Updates
 	s.runs++
-	w.Interface, w.Hardware = c.Interface, c.Hardware
+	w.Interface, w.Hardware, w.Pacing = c.Interface, c.Hardware, c.Pacing
 	w.UncertaintyNS = max(w.UncertaintyNS, c.UncertaintyNS)
 	w.DriftNS = max(w.DriftNS, c.DriftNS, -c.DriftNS)
 	w.LateNS = max(w.LateNS, c.LateNS)
@@ -222,7 +230,10 @@ func (s *captured) statements() []string {
 	}
 	w := &s.worst
 	stamps := "by the kernel on the system's clock, when it took them from the network card: the time until then is part of every age"
-	if w.Hardware {
+	switch {
+	case w.Pacing != nil:
+		stamps = "by the kernel on the system's clock, when they came out of the cable: the time until then is part of every age"
+	case w.Hardware:
 		stamps = "by the network card, whose clock is taken to be the system's; nothing checks that"
 	}
 	out := []string{fmt.Sprintf("arrivals at %s are stamped %s", w.Interface, stamps)}
@@ -236,7 +247,7 @@ func (s *captured) statements() []string {
 		out = append(out, fmt.Sprintf("the ages of %s are withheld, because that may be more than %g %% of their mean AoM (--age-error); what was counted stands", olaf.Plural(s.withheld, "run"), s.percent))
 	}
 	if w.InterfaceLost > 0 {
-		out = append(out, fmt.Sprintf("the network card of %s or its driver dropped %s of some kind", w.Interface, olaf.Plural(w.InterfaceLost, "frame")))
+		out = append(out, fmt.Sprintf("%s dropped %s of some kind", dropper(w), olaf.Plural(w.InterfaceLost, "frame")))
 	}
 	if w.LeftOver > 0 {
 		out = append(out, fmt.Sprintf("%s of an earlier run came too late and were passed over", olaf.Plural(w.LeftOver, "frame")))

@@ -12,6 +12,8 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sheets"
@@ -71,7 +73,8 @@ func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 	}
 	bed.AgeErrorPct = o.AgeErrorPct
 	var planned [][]results.Run
-	if o.Twin {
+	plan, err = plan.onDevice(bed.Cards[0].Device)
+	if err == nil && o.Twin {
 		if _, err = logOf(bed.Cards[0].Device); err == nil {
 			planned, err = predict(ctx, spec, &o)
 		}
@@ -89,6 +92,24 @@ func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 		report.Bench.Statements = append(report.Bench.Statements, o.Notes...)
 	}
 	return report, errors.Join(err, reportErr)
+}
+
+// onDevice is the plan without engine cycles where a device has none, whatever the profile of a specification.
+func (p *Plan) onDevice(dev fpga.Device) (*Plan, error) {
+	if _, real := fpga.LogOf(dev); !real { // a model or a card's logic, which has some
+		return p, nil
+	}
+	none, err := fpga.NoEngineCycles(dev)
+	if err != nil || !none {
+		return p, err
+	}
+	spec := p.Spec
+	spec.Profile, spec.DequeueCycles, spec.MergeCycles = engine.Ideal, nil, nil
+	plan, err := NewPlan(spec)
+	if err == nil {
+		plan.Declared = p.Declared
+	}
+	return plan, err
 }
 
 // empty says that no run came to its end.
@@ -197,8 +218,12 @@ func (r *Measurement) WriteText(w io.Writer, v text.View) error {
 		}
 		return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s), %s: %s", s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, how, s.loopAbout()))
 	}
-	return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s), %sprofile %s: %d workers in %d clusters, %d updates of %s each, %v offered %s, %s, %s, seed %d",
-		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.topology(), s.Profile,
+	profile := fmt.Sprintf(", profile %s", s.Profile)
+	if r.Outcome.sentHere() {
+		profile = "" // a program of the machine has no engine cycles
+	}
+	return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s)%s%s: %d workers in %d clusters, %d updates of %s each, %v offered %s, %s, %s, seed %d",
+		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.topology(), profile,
 		load.Workers, load.Clusters, load.UpdatesPerWorker, s.update(), load.MeanRate, s.arrivals(r.Outcome.sentHere()),
 		olaf.Plural(s.Slots, "slot"), olaf.Plural(s.Runs, "run"), s.Seed))
 }
@@ -209,9 +234,9 @@ func (s *Spec) topology() string {
 		return ""
 	}
 	if s.Topology == ToBoth {
-		return fmt.Sprintf("topologies %s and %s, ", ToServer, ToWorkers)
+		return fmt.Sprintf(", topologies %s and %s", ToServer, ToWorkers)
 	}
-	return fmt.Sprintf("topology %s, ", s.Topology)
+	return fmt.Sprintf(", topology %s", s.Topology)
 }
 
 // update says how large one is.
