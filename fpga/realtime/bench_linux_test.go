@@ -3,6 +3,7 @@ package realtime
 import (
 	"context"
 	"errors"
+	"math"
 	"net/netip"
 	"testing"
 
@@ -13,8 +14,12 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
+// leastFrames are as many as a median takes: of fewer none is reported.
+const leastFrames = 1000
+
 // BenchmarkSingleFrame takes one frame at a time from the workers' interface through program and pacer to the server's, at the line's
-// own rate. The best is reported as well: what the path takes when nothing is in its way.
+// own rate. The median is what the goal is of; the best is what the path takes when nothing is in its way, and the mean is mostly of the times in which
+// the machine did something else.
 func BenchmarkSingleFrame(b *testing.B) {
 	c, err := Open(Kernel(xdp.Native), Hosts{})
 	if errors.Is(err, netlab.ErrRights) {
@@ -41,7 +46,8 @@ func BenchmarkSingleFrame(b *testing.B) {
 		b.Fatal(err)
 	}
 	OwnThread(Senders)
-	best := int64(1 << 62)
+	var took histogram
+	best := int64(math.MaxInt64)
 	for b.Loop() {
 		started := c.clock.now()
 		if err := c.generator.out.Send(frame); err != nil {
@@ -52,9 +58,14 @@ func BenchmarkSingleFrame(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		best = min(best, c.clock.now()-started)
+		ns := c.clock.now() - started
+		took.add(ns)
+		best = min(best, ns)
 	}
 	b.ReportMetric(float64(best), "ns-best")
+	if took.n >= leastFrames {
+		b.ReportMetric(float64(took.quantile(0.5)), "ns-p50")
+	}
 	b.ReportMetric(10_000, "ns-goal")
 }
 
