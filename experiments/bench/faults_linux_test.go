@@ -4,18 +4,16 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"runtime"
-	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/cilium/ebpf/link"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/netlab"
 )
@@ -52,31 +50,6 @@ func sabotaged(t *testing.T, do func() error) (*Measurement, error) {
 		t.Fatalf("done: %v, %v", s.done, s.err)
 	}
 	return m, err
-}
-
-// programsOfOurs are the links by which this process, and no other test beside it, keeps XDP programs on interfaces.
-func programsOfOurs(t *testing.T) (ids []link.ID) {
-	t.Helper()
-	files, err := filepath.Glob("/proc/self/fdinfo/*")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range files {
-		text, err := os.ReadFile(f)
-		if err != nil { // closed meanwhile
-			continue
-		}
-		for line := range strings.Lines(string(text)) {
-			if id, ok := strings.CutPrefix(line, "link_id:"); ok {
-				n, err := strconv.ParseUint(strings.TrimSpace(id), 10, 32)
-				if err != nil {
-					t.Fatal(err)
-				}
-				ids = append(ids, link.ID(n))
-			}
-		}
-	}
-	return ids
 }
 
 // namespaces are the network namespaces that this process holds.
@@ -138,21 +111,8 @@ func TestFaultsInMidRun(t *testing.T) {
 		name, says string
 		do         func() error
 	}{
-		{"program taken off", "taken off in the middle of the run", func() error {
-			ours := programsOfOurs(t)
-			if len(ours) == 0 {
-				return errors.New("no program is on")
-			}
-			for _, id := range ours {
-				l, err := link.NewFromID(id)
-				if err == nil {
-					err = errors.Join(l.Detach(), l.Close())
-				}
-				if err != nil {
-					return err
-				}
-			}
-			return nil
+		{"program taken off", "the program arrive at the cable from workers to switch was taken off in the middle of the run", func() error {
+			return testbedtest.Detach("arrive")
 		}},
 		{"server's cable down", "the interface towards the server refused", func() error {
 			return somewhere(t, "server", netlink.LinkSetDown)
@@ -176,8 +136,8 @@ func TestFaultsInMidRun(t *testing.T) {
 			if !strings.Contains(said, c.says) {
 				t.Errorf("%q does not say %q", said, c.says)
 			}
-			if left := programsOfOurs(t); len(left) > 0 {
-				t.Errorf("%d programs are left", len(left))
+			if left, err := testbedtest.Links(); len(left) > 0 || err != nil {
+				t.Errorf("%d programs are left, %v", len(left), err)
 			}
 			if left := namespaces(t); len(left) > 0 {
 				t.Errorf("namespaces are left: %v", left)

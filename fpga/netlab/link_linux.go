@@ -166,34 +166,43 @@ type Counts struct {
 	SendDropped, ReceivedDropped uint64
 }
 
-// Counts reads the interface's counters. The error matches ErrNetwork where the interface is gone.
-func (i *Interface) Counts() (c Counts, err error) {
-	err = i.Do(func() error {
-		link, err := netlink.LinkByIndex(i.Index)
-		if err != nil {
-			return fmt.Errorf("%w: %s is gone: %w", ErrNetwork, i.Name, err)
-		}
-		if s := link.Attrs().Statistics; s != nil {
-			c = Counts{s.TxPackets, s.RxPackets, s.TxDropped, s.RxDropped}
-		}
-		return nil
-	})
-	return c, err
+// State is what an interface is at the moment.
+type State struct {
+	Counts
+	Up      bool
+	Program uint32 // of XDP, 0 for none
 }
 
-// XDP says which program is attached to the interface, 0 for none.
-func (i *Interface) XDP() (program uint32, err error) {
+// State looks at the interface. The error matches ErrNetwork where it is gone.
+func (i *Interface) State() (s State, err error) {
 	err = i.Do(func() error {
 		link, err := netlink.LinkByIndex(i.Index)
 		if err != nil {
 			return fmt.Errorf("%w: %s is gone: %w", ErrNetwork, i.Name, err)
 		}
-		if x := link.Attrs().Xdp; x != nil && x.Attached {
-			program = x.ProgId
+		a := link.Attrs()
+		s.Up = a.Flags&net.FlagUp != 0
+		if n := a.Statistics; n != nil {
+			s.Counts = Counts{n.TxPackets, n.RxPackets, n.TxDropped, n.RxDropped}
+		}
+		if x := a.Xdp; x != nil && x.Attached {
+			s.Program = x.ProgId
 		}
 		return nil
 	})
-	return program, err
+	return s, err
+}
+
+// Counts reads the interface's counters. The error is that of State.
+func (i *Interface) Counts() (Counts, error) {
+	s, err := i.State()
+	return s.Counts, err
+}
+
+// XDP says which program is attached to the interface, 0 for none. The error is that of State.
+func (i *Interface) XDP() (program uint32, err error) {
+	s, err := i.State()
+	return s.Program, err
 }
 
 // Do runs f in the namespace of the interface.

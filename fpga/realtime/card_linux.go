@@ -71,8 +71,16 @@ type Card struct {
 	mu       Lock // held whenever the plane is used
 	plane    Plane
 	attached []io.Closer
-	program  uint32 // that is attached; 0 of a plane without one
-	failure  error  // the first of the plane's
+	programs []attachment
+	failure  error // the first of the plane's
+}
+
+// attachment is a program at the switch's end of a cable; of a plane without programs its number is 0.
+type attachment struct {
+	name   string
+	at     *netlab.Cable
+	end    *netlab.Interface
+	number uint32
 }
 
 var (
@@ -305,31 +313,38 @@ func (c *Card) attach(p Plane) error {
 		return err
 	}
 	for _, cable := range c.in {
-		if err := c.hold(p.Attach(cable.B, c.backend.Mode)); err != nil {
+		arrive, err := p.Attach(cable.B, c.backend.Mode)
+		if err := c.hold(arrive, err, &attachment{name: "arrive", at: cable, end: cable.B}); err != nil {
 			return err
 		}
 	}
 	if marks, ok := p.(marker); ok && c.hosts.Workers > 0 {
-		if err := c.hold(marks.AttachMark(c.out.A, c.backend.Mode)); err != nil {
+		mark, err := marks.AttachMark(c.out.A, c.backend.Mode)
+		if err := c.hold(mark, err, &attachment{name: "mark", at: c.out, end: c.out.A}); err != nil {
 			return err
 		}
 	}
 	if f, ok := p.(forwarder); ok && c.hosts.Workers > 0 {
-		if err := c.hold(f.Forward(c.out.A, c.routes())); err != nil {
+		forward, err := f.Forward(c.out.A, c.routes())
+		if err := c.hold(forward, err, nil); err != nil {
 			return err
 		}
 	}
 	c.plane = p
-	var err error
-	c.program, err = c.in[0].B.XDP()
-	return err
+	return nil
 }
 
-// hold keeps an attachment.
-func (c *Card) hold(l io.Closer, err error) error {
-	if err == nil {
-		c.attached = append(c.attached, l)
+// hold keeps what was attached, and notes which program that is; nil is none.
+func (c *Card) hold(l io.Closer, err error, a *attachment) error {
+	if err != nil {
+		return err
 	}
+	c.attached = append(c.attached, l)
+	if a == nil {
+		return nil
+	}
+	a.number, err = a.end.XDP()
+	c.programs = append(c.programs, *a)
 	return err
 }
 
@@ -340,29 +355,33 @@ func (c *Card) detach() error {
 	for _, l := range c.attached {
 		errs = append(errs, l.Close())
 	}
-	c.attached = nil
+	c.attached, c.programs = nil, nil
 	return errors.Join(errs...)
 }
 
-// Attached says whether somebody took the program off an interface, or put another one there.
+// Attached says whether somebody took a program off an interface, or put another one there.
 func (c *Card) Attached() error {
-	for _, cable := range c.in {
-		switch program, err := cable.B.XDP(); {
+	for i := range c.programs {
+		a := &c.programs[i]
+		switch number, err := a.end.XDP(); {
 		case err != nil:
 			return err
-		case program != c.program:
-			return fmt.Errorf("%w: the program at the interface of the %s was taken off in the middle of the run", fpga.ErrDoubtful, hostOf(cable))
+		case number != a.number:
+			return fmt.Errorf("%w: the program %s at the cable %s was taken off in the middle of the run", fpga.ErrDoubtful, a.name, c.nameOf(a.at))
 		}
 	}
 	return nil
 }
 
-// hostOf names whom a worker's cable leads to: a namespace, or whatever is behind an interface.
-func hostOf(c *netlab.Cable) string {
-	if c.A == nil {
-		return "host behind " + c.B.Name
+// nameOf says whom a cable joins: namespaces, or whatever is behind an interface.
+func (c *Card) nameOf(cable *netlab.Cable) string {
+	name := func(at, other *netlab.Interface) string {
+		if at == nil {
+			return "the host behind " + other.Name
+		}
+		return at.Node.Name()
 	}
-	return c.A.Node.Name()
+	return fmt.Sprintf("from %s to %s", name(cable.A, cable.B), name(cable.B, cable.A))
 }
 
 // Close ends senders and pacer, and removes programs, namespaces and cables.

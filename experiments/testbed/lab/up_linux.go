@@ -30,24 +30,24 @@ type Lab struct {
 	Cables []*netlab.Cable // A is the child's end, nil where that is outside; B the parent's
 	Adders []*Adder        // as planned
 
-	lab    *netlab.Lab
-	opened []io.Closer
-	queue  *queue // of a plan with a switch
-	epochs epochs // of the jobs of a plan with a tree
+	lab      *netlab.Lab
+	opened   []io.Closer
+	attached map[*netlab.Interface]attachment
+	queue    *queue // of a plan with a switch
+	epochs   epochs // of the jobs of a plan with a tree
 }
 
 // Adder is a program that adds at a node.
 type Adder struct {
 	*xdp.Aggregator
 	Planned *PlannedAdder
-	attach  []attachment
 	agent   *agent
 }
 
-// attachment is where a program meets frames, and under which number.
+// attachment is a program that meets frames at an interface.
 type attachment struct {
-	at      *netlab.Interface
-	program uint32
+	name   string
+	number uint32 // the kernel's
 }
 
 // Options say how a plan is made.
@@ -67,7 +67,7 @@ func Up(p *Plan, o Options) (*Lab, error) {
 	if err := netlab.Missing(Rights()...); err != nil {
 		return nil, err
 	}
-	l := &Lab{Plan: p, Nodes: make([]*netlab.Node, len(p.Nodes)), Cables: make([]*netlab.Cable, len(p.Cables))}
+	l := &Lab{Plan: p, Nodes: make([]*netlab.Node, len(p.Nodes)), Cables: make([]*netlab.Cable, len(p.Cables)), attached: map[*netlab.Interface]attachment{}}
 	l.epochs.newest, l.epochs.summed, l.epochs.lacks, l.epochs.seated = l.newest, l.summed, l.lacks, map[seat]answer{}
 	l.epochs.mu.Lock() // agents that are asked meanwhile wait for the whole tree
 	err := l.up(o)
@@ -206,17 +206,18 @@ func (l *Lab) adder(p *PlannedAdder, o Options) error {
 	var senders []xdp.Sender
 	for i, c := range n.Down {
 		senders = append(senders, xdp.Sender{Address: l.Plan.Cables[c].Lower, Cluster: l.Job, Worker: olaf.WorkerID(i)})
-		if err := l.attach(a, l.Cables[c].B); err != nil {
+		at := l.Cables[c].B
+		arrive, err := a.Attach(at, xdp.Mode(p.Mode))
+		if err := l.keep("arrive", at, arrive, err); err != nil {
 			return err
 		}
 	}
 	up := l.Cables[n.Up]
 	if top := &l.Plan.Nodes[l.Plan.Cables[n.Up].Parent]; top.Role == Server && up.B != nil && p.Mode == Native {
 		pass, err := xdp.AttachPass(up.B)
-		if err != nil {
+		if err := l.keep("pass", up.B, pass, err); err != nil {
 			return err
 		}
-		l.opened = append(l.opened, pass)
 	}
 	parent, err := l.parent(p.Node)
 	if err != nil {
@@ -228,14 +229,14 @@ func (l *Lab) adder(p *PlannedAdder, o Options) error {
 	return l.serve(a, parent.Child)
 }
 
-func (l *Lab) attach(a *Adder, at *netlab.Interface) error {
-	attached, err := a.Attach(at, xdp.Mode(a.Planned.Mode))
+// keep holds a program that was attached to an interface, if it was, and notes under which number.
+func (l *Lab) keep(name string, at *netlab.Interface, attached io.Closer, err error) error {
 	if err != nil {
 		return err
 	}
 	l.opened = append(l.opened, attached)
-	program, err := at.XDP()
-	a.attach = append(a.attach, attachment{at, program})
+	number, err := at.XDP()
+	l.attached[at] = attachment{name, number}
 	return err
 }
 
@@ -257,32 +258,45 @@ func (l *Lab) parent(node int) (xdp.Parent, error) {
 	return xdp.Parent{Job: l.Job, Children: len(n.Down), Child: olaf.WorkerID(slices.Index(above.Down, n.Up)), Source: a}, nil
 }
 
-// Faults are what is not as it was made: interfaces that are gone, programs that somebody took off. None where all is well.
+// Faults are what is not as it was made: interfaces that are gone or down, programs that somebody took off. None where all is well.
 func (l *Lab) Faults() (faults []string) {
 	if l.queue != nil {
 		faults = l.queue.faults()
 	}
-	for i, c := range l.Cables {
-		for _, end := range []*netlab.Interface{c.A, c.B} {
-			if end == nil {
-				continue
-			}
-			if _, err := end.Counts(); err != nil {
-				faults = append(faults, fmt.Sprintf("the cable from %s to %s: %v", l.nameOf(l.Plan.Cables[i].Child), l.nameOf(l.Plan.Cables[i].Parent), err))
-				break
-			}
-		}
-	}
-	for _, a := range l.Adders {
-		for _, at := range a.attach {
-			if program, err := at.at.XDP(); err == nil && program != at.program {
-				faults = append(faults, fmt.Sprintf("the program of %s was taken off %s", l.nameOf(a.Planned.Node), at.at.Name))
-			}
-		}
+	for i := range l.Cables {
+		faults = append(faults, l.cableFaults(i)...)
 	}
 	for _, a := range l.Adders {
 		if err := a.agent.fault(); err != nil {
 			faults = append(faults, fmt.Sprintf("the agent of %s ended: %v", l.nameOf(a.Planned.Node), err))
+		}
+	}
+	return faults
+}
+
+// cableFaults are those of the ends of a cable. One that is gone takes the other with it.
+func (l *Lab) cableFaults(cable int) (faults []string) {
+	c, planned := l.Cables[cable], &l.Plan.Cables[cable]
+	child, parent := l.nameOf(planned.Child), l.nameOf(planned.Parent)
+	say := func(format string, a ...any) {
+		faults = append(faults, fmt.Sprintf("the cable from %s to %s: ", child, parent)+fmt.Sprintf(format, a...))
+	}
+	for _, end := range []struct {
+		at *netlab.Interface
+		of string
+	}{{c.A, child}, {c.B, parent}} {
+		if end.at == nil {
+			continue
+		}
+		s, err := end.at.State()
+		if err != nil {
+			return []string{fmt.Sprintf("the cable from %s to %s is gone, with interface %s of %s", child, parent, end.at.Name, end.of)}
+		}
+		if !s.Up {
+			say("interface %s of %s is down", end.at.Name, end.of)
+		}
+		if a := l.attached[end.at]; s.Program != a.number && a.name != "" {
+			say("the program %s was taken off %s of %s", a.name, end.at.Name, end.of)
 		}
 	}
 	return faults

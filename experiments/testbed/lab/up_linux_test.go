@@ -254,31 +254,62 @@ func TestLongFrames(t *testing.T) {
 	}
 }
 
-// TestFaults takes a cable and a program away, and hears of both.
+// TestFaults takes cables and every kind of program away, switches an interface off, and hears of each.
 func TestFaults(t *testing.T) {
-	l := up(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 4}")
-	cut := func(node int, name string) {
+	at := func(l *Lab, node int, name string, do func(netlink.Link) error) {
 		t.Helper()
 		err := l.Nodes[node].Do(func() error {
 			link, err := netlink.LinkByName(name)
 			if err != nil {
 				return err
 			}
-			return netlink.LinkDel(link)
+			return do(link)
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := l.opened[0].Close(); err != nil { // the program at w0's cable
+	off := func(attached int) func(*Lab) {
+		return func(l *Lab) {
+			if err := l.opened[attached].Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		says string
+		do   func(*Lab)
+	}{
+		{"the cable from w0 to s0: the program arrive was taken off w0 of s0", off(0)},
+		{"the cable from s0 to ps: the program pass was taken off s0 of ps", off(2)},
+		{"the cable from w1 to s0 is gone", func(l *Lab) { at(l, l.Adders[0].Planned.Node, "w1", netlink.LinkDel) }},
+		{"the cable from s0 to ps: interface s0 of ps is down", func(l *Lab) { at(l, l.Server(), "s0", netlink.LinkSetDown) }},
+	} {
+		t.Run(c.says, func(t *testing.T) {
+			l := up(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 4}")
+			c.do(l)
+			if faults := l.Faults(); len(faults) != 1 || !strings.HasPrefix(faults[0], c.says) {
+				t.Errorf("%q", faults)
+			}
+		})
+	}
+}
+
+// TestQueueFaults takes the program of ACKs off a queue, and hears of it.
+func TestQueueFaults(t *testing.T) {
+	able(t)
+	if err := netlab.Missing(netlab.PacketRights...); err != nil {
+		t.Skip(err)
+	}
+	l := up(t, "queue: {system: olaf, workers: 2, clusters: 2, slots: 4, rate: 600kbps, out_rate: 500kbps}\njob: {lanes: 48}")
+	if faults := l.Faults(); len(faults) > 0 {
+		t.Errorf("%q", faults)
+	}
+	if err := testbedtest.Detach("mark"); err != nil {
 		t.Fatal(err)
 	}
-	cut(l.Adders[0].Planned.Node, "w1")
-	got := strings.Join(l.Faults(), "; ")
-	for _, want := range []string{"the cable from w1 to s0", "is gone", "the program of s0 was taken off w0"} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q does not say %q", got, want)
-		}
+	if faults := l.Faults(); len(faults) != 1 || !strings.Contains(faults[0], "the program mark at the cable from switch to server was taken off") {
+		t.Errorf("%q", faults)
 	}
 }
 
