@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
@@ -68,5 +70,31 @@ func TestKilled(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTakenAway takes the program off while workers train by sums: the training ends, and says which program and which cable.
+func TestTakenAway(t *testing.T) {
+	if err := netlab.Missing(lab.Rights()...); err != nil {
+		t.Skip(err)
+	}
+	c := small()
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	var workers []*exec.Cmd
+	_, err := TrainSums(ctx, c, "", Options{Command: func(args ...string) *exec.Cmd {
+		cmd := exec.Command("sleep", "600")
+		if args[0] == workerProgram {
+			workers = append(workers, cmd)
+		}
+		if len(workers) == c.Workers {
+			if err := testbedtest.Detach("arrive"); err != nil {
+				t.Error(err)
+			}
+		}
+		return cmd
+	}})
+	if !errors.Is(err, lab.ErrBroken) || !strings.Contains(err.Error(), "the program arrive was taken off w0 of s0") {
+		t.Error(err)
 	}
 }

@@ -67,7 +67,7 @@ type bench struct {
 }
 
 // Run sets everything up, plays the job, holds what must hold, and takes everything down. The error matches netlab.ErrRights or
-// xdp.ErrRights, ErrWrong, or is the kernel's.
+// xdp.ErrRights, ErrWrong, lab.ErrBroken where somebody took a cable or a program away, or is the kernel's.
 func Run(ctx context.Context, c Config) (r *Report, err error) {
 	b := &bench{Config: &c}
 	defer func() { err = errors.Join(err, b.close()) }()
@@ -76,11 +76,14 @@ func Run(ctx context.Context, c Config) (r *Report, err error) {
 	}
 	c.Say("%s", b.lab.Summary())
 	started := time.Now()
-	if r, err = b.play(ctx); err != nil {
+	if err := b.lab.Guard(ctx, func(ctx context.Context) (err error) {
+		r, err = b.play(ctx)
+		return err
+	}); err != nil {
 		return nil, err
 	}
 	r.Took = time.Since(started)
-	return r, b.judge(r)
+	return r, errors.Join(b.lab.Broken(), b.judge(r))
 }
 
 // open brings up a testbed of workers around one aggregator, as a file with these two numbers would.

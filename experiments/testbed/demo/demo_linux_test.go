@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/netlab"
@@ -197,6 +198,41 @@ func TestKilledHost(t *testing.T) {
 				t.Errorf("after %v: %v", time.Since(began), err)
 			}
 			for _, cmd := range append(started["worker"], started["ps"]...) {
+				if cmd.ProcessState == nil {
+					t.Errorf("%v still runs", cmd.Args)
+				}
+			}
+		})
+	}
+}
+
+// TestTakenAway takes programs off while the job goes on: it ends and says which, and no process is left.
+func TestTakenAway(t *testing.T) {
+	for name, says := range map[string]string{
+		"arrive": "the cable from w0 to s0: the program arrive was taken off w0 of s0", "pass": "the cable from s0 to ps: the program pass was taken off s0 of ps",
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := config(t)
+			c.Vectors = 10_000
+			start, started := c.Command, []*exec.Cmd{}
+			c.Command = func(args ...string) *exec.Cmd {
+				started = append(started, start(args...))
+				return started[len(started)-1]
+			}
+			c.Say = func(string, ...any) {
+				if len(started) == 0 {
+					return
+				}
+				if err := testbedtest.Detach(name); err != nil { // all of them stand
+					t.Error(err)
+				}
+			}
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			if _, err := Run(ctx, c); !errors.Is(err, lab.ErrBroken) || !strings.Contains(err.Error(), says) {
+				t.Error(err)
+			}
+			for _, cmd := range started {
 				if cmd.ProcessState == nil {
 					t.Errorf("%v still runs", cmd.Args)
 				}

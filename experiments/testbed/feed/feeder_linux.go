@@ -35,6 +35,7 @@ type Feeder struct {
 	told    []xdp.Comparison // of each replay, what runs have heard of
 	decided []uint64         // by adder
 	again   uint64           // sums that agents had sent once more before the run
+	came    []uint64         // by adder, frames that had come out of its cable upwards before the run
 	epoch   uint16           // of the next vector
 	mishaps process.Mishaps
 	deaf    int // of so many sums the server does not hear one; 0 hears all
@@ -192,7 +193,8 @@ func (f *Feeder) Record(ctx context.Context, c Config, to Recorder, said func())
 	return run, r.end()
 }
 
-// Run lets all workers send all vectors, and holds what came of it. A nil said tells nobody how many vectors are through.
+// Run lets all workers send all vectors, and holds what came of it. A nil said tells nobody how many vectors are through. The error matches
+// lab.ErrBroken where somebody took a cable or a program away.
 func (f *Feeder) Run(ctx context.Context, c Config, said func()) (*Run, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -209,7 +211,11 @@ func (f *Feeder) Run(ctx context.Context, c Config, said func()) (*Run, error) {
 		return nil, err
 	}
 	f.again = f.asked()
-	if err := k.play(ctx); err != nil {
+	var err error
+	if f.came, err = f.arrived(); err != nil {
+		return nil, err
+	}
+	if err := f.lab.Guard(ctx, k.play); err != nil {
 		return nil, err
 	}
 	k.out.TookNS, k.out.LatencyNS = int64(time.Since(k.begun)), olaf.QuantilesOf(k.times)
@@ -239,7 +245,7 @@ func (k *run) play(ctx context.Context) error {
 	err = k.follow(played, stop)
 	stop()
 	if err := errors.Join(err, server.Wait()); err != nil {
-		return k.broken(err)
+		return err
 	}
 	k.out.Sums, k.out.Repeated = report.Counts["completed"], report.Counts["duplicate_dropped"]
 	return nil
@@ -354,14 +360,6 @@ func (k *run) hears(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32) 
 	return true
 }
 
-// broken adds to an error what of the testbed is not as it was made.
-func (f *Feeder) broken(err error) error {
-	if faults := f.lab.Faults(); len(faults) > 0 {
-		return fmt.Errorf("%w; %w: %s", err, lab.ErrBroken, faults[0])
-	}
-	return err
-}
-
 // listen takes up what the programs have decided, and what was captured.
 func (f *Feeder) listen() error {
 	if err := f.recording.take(); err != nil {
@@ -381,6 +379,37 @@ func (f *Feeder) asked() (n uint64) {
 		n += a.Asked()["sums_resent"]
 	}
 	return n
+}
+
+// arrived is by adder how many frames came out of its cable towards the server, or were dropped there by somebody who counts them.
+func (f *Feeder) arrived() (came []uint64, err error) {
+	for _, a := range f.lab.Adders {
+		up := f.lab.Cables[f.lab.Plan.Nodes[a.Planned.Node].Up]
+		from, gone := up.A.Counts()
+		to, lost := up.B.Counts()
+		if err := errors.Join(gone, lost); err != nil {
+			return nil, err
+		}
+		came = append(came, to.Received+from.SendDropped)
+	}
+	return came, nil
+}
+
+// wordless refuses a run in which fewer frames came out of a cable than sums were redirected into it, as is so where nobody listens. Sums that
+// were asked for once more, and control, hide some.
+func (f *Feeder) wordless(r *Run) error {
+	came, err := f.arrived()
+	if err != nil {
+		return err
+	}
+	for i, a := range f.lab.Adders {
+		n := &f.lab.Plan.Nodes[a.Planned.Node]
+		if sums, frames := r.Kernel[n.Name]["completed"], came[i]-f.came[i]; frames < sums {
+			r.Invalid = append(r.Invalid, fmt.Sprintf("the cable from %s to %s: %s went in and %s came out, without a word", n.Name,
+				f.lab.Plan.Nodes[f.lab.Plan.Cables[n.Up].Parent].Name, plural(sums, "sum"), plural(frames, "frame")))
+		}
+	}
+	return nil
 }
 
 // counts takes what every aggregator has counted, by its name.
@@ -447,7 +476,6 @@ func (f *Feeder) account(ctx context.Context, r *Run, c *Config) error {
 	if err := f.settle(ctx, r); err != nil {
 		return err
 	}
-	r.SumsAgain = f.asked() - f.again
 	for i := range f.replays {
 		now, before := f.replays[i].Compare(f.decided[i]), f.told[i]
 		d := olaf.Decisions{Checked: int64(now.Checked - before.Checked), Equal: int64(now.Equal - before.Equal), Void: now.Void}
@@ -460,7 +488,11 @@ func (f *Feeder) account(ctx context.Context, r *Run, c *Config) error {
 		r.Decisions.Add(&d)
 		f.told[i] = now
 	}
+	r.SumsAgain = f.asked() - f.again
+	r.Invalid = f.lab.Faults() // they say why the rest does not hold
+	if err := f.wordless(r); err != nil {
+		return err
+	}
 	r.judge(f.lab.Plan, c)
-	r.Invalid = append(r.Invalid, f.lab.Faults()...)
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
+	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen/process"
@@ -143,27 +144,60 @@ func duplicates(r *Run) (n uint64) {
 	return n
 }
 
-// TestCut takes a cable away while a run goes on: it ends and names the cable.
-func TestCut(t *testing.T) {
+// TestLostWithoutAWord holds that sums of which no frame came out of a cable make a run invalid, and none of a cable that all came out of.
+func TestLostWithoutAWord(t *testing.T) {
 	f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")
-	vectors := 0
-	_, err := f.Run(t.Context(), Config{Vectors: 1000, Line: 50 * olaf.Mbps}, func() {
-		if vectors++; vectors != 3 {
-			return
-		}
-		at := f.lab.Cables[0].B
-		if err := at.Do(func() error {
-			link, err := netlink.LinkByName(at.Name)
-			if err != nil {
-				return err
+	var err error
+	if f.came, err = f.arrived(); err != nil {
+		t.Fatal(err)
+	}
+	r := &Run{Kernel: map[string]map[string]uint64{"s0": {}}}
+	if err := f.wordless(r); err != nil || !r.Valid() {
+		t.Errorf("%+v, %v", r, err)
+	}
+	r.Kernel["s0"]["completed"] = 1000
+	if err := f.wordless(r); err != nil || len(r.Invalid) != 1 || !strings.HasPrefix(r.Invalid[0], "the cable from s0 to ps: 1000 sums went in and ") {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// TestTakenAway takes a cable, or programs, away while a run goes on: it ends, and names the cable, and the program.
+func TestTakenAway(t *testing.T) {
+	for name, c := range map[string]struct {
+		says string
+		do   func(*lab.Lab) error
+	}{
+		"cable": {"the cable from w0 to s0 is gone", func(l *lab.Lab) error {
+			at := l.Cables[0].B
+			return at.Do(func() error {
+				link, err := netlink.LinkByName(at.Name)
+				if err != nil {
+					return err
+				}
+				return netlink.LinkDel(link)
+			})
+		}},
+		"what adds":    {"the cable from w0 to s0: the program arrive was taken off w0 of s0", func(*lab.Lab) error { return testbedtest.Detach("arrive") }},
+		"what listens": {"the cable from s0 to ps: the program pass was taken off s0 of ps", func(*lab.Lab) error { return testbedtest.Detach("pass") }},
+		"both":         {"the cable from w0 to s0: the program arrive was taken off w0 of s0", func(*lab.Lab) error { return testbedtest.Detach("arrive", "pass") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")
+			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+			defer stop()
+			vectors := 0
+			_, err := f.Run(ctx, Config{Vectors: MaxVectors, Line: 50 * olaf.Mbps}, func() {
+				if vectors++; vectors != 3 {
+					return
+				}
+				if err := c.do(f.lab); err != nil {
+					t.Error(err)
+				}
+			})
+			if !errors.Is(err, lab.ErrBroken) || !strings.Contains(err.Error(), c.says) || errors.Is(err, context.Canceled) {
+				t.Error(err)
 			}
-			return netlink.LinkDel(link)
-		}); err != nil {
-			t.Error(err)
-		}
-	})
-	if err == nil || !strings.Contains(err.Error(), "the cable from w0 to s0") {
-		t.Error(err)
+		})
 	}
 }
 

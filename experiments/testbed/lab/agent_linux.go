@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -25,8 +26,9 @@ type agent struct {
 	tasks   chan func() // for the goroutine that plays it
 	stop    context.CancelFunc
 	ended   chan struct{}
-	failed  error // of the model
-	err     error // with which it ended, known once it has
+	failed  error         // of the model
+	err     error         // with which it ended, known once it has
+	past    atomic.Uint64 // packets of data that came to it, which the program takes
 }
 
 // look is how often an agent looks whether packets have met the ends of groups.
@@ -58,7 +60,7 @@ func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 	})
 	parent := []netip.AddrPort{netip.AddrPortFrom(l.Plan.Cables[n.Up].Upper, olaf.UDPPort)}
 	g.station = process.Station{
-		Codec: &frame.Datagrams{Format: frame.XAgg}, Switch: g.server, Number: number, Every: look, Beside: g.checks,
+		Codec: &frame.Datagrams{Format: frame.XAgg}, Switch: g.server, Number: number, Every: look, Beside: g.checks, Heard: g.hears,
 		Port: func(from netip.Addr) (program.Port, bool) {
 			p, known := ports[from]
 			return p, known
@@ -93,6 +95,15 @@ func (g *agent) Fragment(i int, lanes []uint32) xagg.Fragment {
 		g.failed = err
 	}
 	return f
+}
+
+// hears says whether the agent hears a packet. A child's data comes to it only where the program is off; from then on it is deaf to all, as
+// its answers would keep workers waiting for sums that nobody makes.
+func (g *agent) hears(_ olaf.Time, from program.Port, p *program.Packet, _ []uint32) bool {
+	if p.Kind == program.Data && from != program.Uplink {
+		g.past.Add(1)
+	}
+	return g.past.Load() == 0
 }
 
 // checks looks for what is missing where packets have met the end of a group.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen/endpoint"
@@ -190,4 +191,22 @@ func TestStartedAnew(t *testing.T) {
 		}
 		h.whole(t)
 	})
+}
+
+// TestProgramOff takes the program off the cables of a job by hand: the agent answers nobody any more, so that its workers end instead of waiting
+// for sums that nobody makes.
+func TestProgramOff(t *testing.T) {
+	h := &hand{Lab: up(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 20}"), job: process.Job{ID: 1, Workers: 2, Values: 20 * 8, Lanes: 8, Vectors: 10_000}}
+	defer h.serve(t)()
+	first := []<-chan played{h.work(t, 0, 150, func(*net.UDPConn) {
+		if err := testbedtest.Detach("arrive"); err != nil {
+			t.Error(err)
+		}
+	}), h.work(t, 1, 0, nil)}
+	for _, w := range first {
+		stalled(t, "without the program", w)
+	}
+	if faults := strings.Join(h.Faults(), "; "); !strings.Contains(faults, "to the agent of s0, past its program") {
+		t.Errorf("%q", faults)
+	}
 }

@@ -1,6 +1,8 @@
 package lab
 
 import (
+	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"time"
 
 	"github.com/vishvananda/netlink"
 
@@ -270,8 +273,59 @@ func (l *Lab) Faults() (faults []string) {
 		if err := a.agent.fault(); err != nil {
 			faults = append(faults, fmt.Sprintf("the agent of %s ended: %v", l.nameOf(a.Planned.Node), err))
 		}
+		if n := a.agent.past.Load(); n > 0 {
+			faults = append(faults, fmt.Sprintf("%s came to the agent of %s, past its program", olaf.Plural(int(n), "data packet"), l.nameOf(a.Planned.Node)))
+		}
 	}
 	return faults
+}
+
+// Broken is nil where all is as it was made, and otherwise says the first that is not. The error matches ErrBroken.
+func (l *Lab) Broken() error {
+	if faults := l.Faults(); len(faults) > 0 {
+		return fmt.Errorf("%w: %s", ErrBroken, faults[0])
+	}
+	return nil
+}
+
+// lookEvery is how often Guard looks.
+const lookEvery = time.Second
+
+// Guard lets something be done on the testbed as long as this is as it was made: its context ends when it is not any more. Why do failed may
+// follow from that, so that the error is that of Broken then.
+func (l *Lab) Guard(ctx context.Context, do func(context.Context) error) error {
+	within, stop := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		stop(l.watch(within))
+	}()
+	err := do(within)
+	stop(nil)
+	<-ended
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if why := context.Cause(within); errors.Is(why, ErrBroken) {
+		return why
+	}
+	return cmp.Or(l.Broken(), err)
+}
+
+// watch looks until the context ends, or until something is not as it was made.
+func (l *Lab) watch(ctx context.Context) error {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		if err := l.Broken(); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
 }
 
 // cableFaults are those of the ends of a cable. One that is gone takes the other with it.

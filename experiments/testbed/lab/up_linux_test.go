@@ -284,12 +284,19 @@ func TestFaults(t *testing.T) {
 		{"the cable from s0 to ps: the program pass was taken off s0 of ps", off(2)},
 		{"the cable from w1 to s0 is gone", func(l *Lab) { at(l, l.Adders[0].Planned.Node, "w1", netlink.LinkDel) }},
 		{"the cable from s0 to ps: interface s0 of ps is down", func(l *Lab) { at(l, l.Server(), "s0", netlink.LinkSetDown) }},
+		{"10 data packets came to the agent of s0, past its program", func(l *Lab) { l.Adders[0].agent.past.Store(10) }},
 	} {
 		t.Run(c.says, func(t *testing.T) {
 			l := up(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 4}")
+			if err := l.Broken(); err != nil {
+				t.Error(err)
+			}
 			c.do(l)
 			if faults := l.Faults(); len(faults) != 1 || !strings.HasPrefix(faults[0], c.says) {
 				t.Errorf("%q", faults)
+			}
+			if err := l.Broken(); !errors.Is(err, ErrBroken) || !strings.Contains(err.Error(), c.says) {
+				t.Error(err)
 			}
 		})
 	}
