@@ -53,10 +53,10 @@ func doubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 	var why []string
 	say := func(format string, a ...any) { why = append(why, fmt.Sprintf(format, a...)) }
 	if c != nil {
+		why = append(why, c.Faults...) // they say why frames are missing
 		if r.Counters.Of("capture_lost") > 0 {
 			say("%s", PlaceLoss(r.Counters, ports, c))
 		}
-		why = append(why, c.Faults...)
 		captureDoubts(r, c, say)
 		if d := c.Decisions; d != nil && d.Differ() {
 			say("%d of %d decisions differ from the engine's; the first: %s", d.Checked-d.Equal, d.Checked, d.First)
@@ -88,7 +88,7 @@ func captureDoubts(r *results.Run, c *fpga.Capture, say func(string, ...any)) {
 		say("%s handed over %s twice", c.Interface, olaf.Plural(c.Duplicates, "frame"))
 	}
 	if c.Malformed > 0 {
-		say("%s were damaged between the card and %s", olaf.Plural(c.Malformed, "OLAF frame"), c.Interface)
+		say("%s were damaged %s", olaf.Plural(c.Malformed, "OLAF frame"), onTheWay(c))
 	}
 	if c.SocketLost > 0 && r.Counters.Of("capture_lost") <= 0 {
 		say("the socket at %s lost %s", c.Interface, olaf.Plural(c.SocketLost, "OLAF frame"))
@@ -155,6 +155,10 @@ func raised(p *fpga.Pacing, stamped, span, peak results.Float) (way, stalls resu
 // PlaceLoss says where frames were lost that the queue delivered and nobody handed over: the first place on their way at
 // which they are missing, or that says it lost some.
 func PlaceLoss(n olaf.Counts, ports []fpga.Port, c *fpga.Capture) string {
+	if c.Pacing != nil { // no card: the queue is this machine's, and so is the socket
+		return fmt.Sprintf("%s lost %s: the queue delivered %d, %s handed over %d (its socket dropped %d)",
+			wereLost(n.Of("capture_lost")), onTheWay(c), n.Of("delivered"), c.Interface, n.Of("received"), c.SocketLost)
+	}
 	mac, counted := "the MAC's counts are not known", false
 	var sent uint64
 	if c.ServerPort < len(ports) {
@@ -165,7 +169,7 @@ func PlaceLoss(n olaf.Counts, ports []fpga.Port, c *fpga.Capture) string {
 			mac += " or more, as somebody else took counts away"
 		}
 	}
-	where := "between the card and " + c.Interface
+	where := onTheWay(c)
 	switch {
 	case counted && sent < uint64(n.Of("delivered")):
 		where = "inside the card, behind the queue"
@@ -180,6 +184,14 @@ func PlaceLoss(n olaf.Counts, ports []fpga.Port, c *fpga.Capture) string {
 	}
 	return fmt.Sprintf("%s lost %s: the queue delivered %d, %s, %s handed over %d (its socket dropped %d, its network card or driver %d)%s",
 		wereLost(n.Of("capture_lost")), where, n.Of("delivered"), mac, c.Interface, n.Of("received"), c.SocketLost, c.InterfaceLost, left)
+}
+
+// onTheWay is where frames of a captured run are, behind the device.
+func onTheWay(c *fpga.Capture) string {
+	if c.Pacing != nil {
+		return "between the queue and " + c.Interface
+	}
+	return "between the card and " + c.Interface
 }
 
 func wereLost(n int64) string {

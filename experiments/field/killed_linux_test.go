@@ -10,11 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
+	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
@@ -95,6 +97,28 @@ func TestTakenAway(t *testing.T) {
 		return cmd
 	}})
 	if !errors.Is(err, lab.ErrBroken) || !strings.Contains(err.Error(), "the program arrive was taken off w0 of s0") {
+		t.Error(err)
+	}
+}
+
+// TestCut takes the server's cable away while workers train through a queue: the training ends, and names the cable whatever programs say.
+func TestCut(t *testing.T) {
+	c := small()
+	b := bed(t, c.Workers)
+	ready, gone := fmt.Sprintf(`echo '{"listening":"%s:20300"}'; exec sleep 600`, b.Hosts.Server.Address), false
+	_, err := Train(t.Context(), c, b, Options{Command: func(args ...string) *exec.Cmd {
+		if args[0] == "ps" {
+			return exec.Command("sh", "-c", ready)
+		}
+		if !gone {
+			if err := testbedtest.Somewhere("server", netlink.LinkDel); err != nil {
+				t.Error(err)
+			}
+		}
+		gone = true
+		return exec.Command("sh", "-c", "echo this host has no network >&2; exit 1")
+	}})
+	if !errors.Is(err, fpga.ErrGone) || !strings.Contains(err.Error(), "the cable from switch to server was taken away") {
 		t.Error(err)
 	}
 }

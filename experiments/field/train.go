@@ -3,6 +3,7 @@ package field
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -159,16 +160,29 @@ func Train(ctx context.Context, c rl.Config, bed *testbed.Testbed, o Options) (*
 		return nil, err
 	}
 	defer r.kill()
-	if err := r.start(ctx); err != nil {
-		return nil, err
-	}
-	if err := r.watch(ctx); err != nil {
-		return nil, err
-	}
-	if err := r.end(ctx); err != nil {
-		return nil, err
+	if err := r.play(ctx); err != nil {
+		return nil, r.because(ctx, err)
 	}
 	return r.out, r.judge()
+}
+
+// play lets all programs play to their ends.
+func (r *run) play(ctx context.Context) error {
+	if err := r.start(ctx); err != nil {
+		return err
+	}
+	if err := r.watch(ctx); err != nil {
+		return err
+	}
+	return r.end(ctx)
+}
+
+// because is why a training failed: what is not on the testbed any more rather than what programs say of that.
+func (r *run) because(ctx context.Context, err error) error {
+	if bed, ok := r.device.(interface{ Intact() error }); ok && ctx.Err() == nil {
+		return cmp.Or(bed.Intact(), err)
+	}
+	return err
 }
 
 // prepare fills the tables and configures the queue.

@@ -149,8 +149,11 @@ type realtimeTap struct {
 	card *realtime.Card
 }
 
-// Capture tells of the run that was started last.
+// Capture tells of the run that was started last. The error matches fpga.ErrGone where a cable was taken away: nothing more can be measured.
 func (t *realtimeTap) Capture() (*fpga.Capture, error) {
+	if err := t.card.Intact(); errors.Is(err, fpga.ErrGone) {
+		return nil, err
+	}
 	c, err := t.cardTap.Capture()
 	if err != nil {
 		return nil, err
@@ -159,7 +162,7 @@ func (t *realtimeTap) Capture() (*fpga.Capture, error) {
 		return nil, err
 	}
 	c.Pacing = t.card.Pacing()
-	c.Faults = append(c.Faults, t.card.Faults()...)
+	c.Faults = append(t.card.Faults(), c.Faults...)
 	return c, nil
 }
 

@@ -52,6 +52,16 @@ func (i *Interface) setUp() error {
 // Cable is a pair of virtual interfaces, each in the namespace of its node.
 type Cable struct{ A, B *Interface }
 
+// Ends are those that are here: one may be of whatever is behind an interface.
+func (c *Cable) Ends() (here []*Interface) {
+	for _, end := range []*Interface{c.A, c.B} {
+		if end != nil {
+			here = append(here, end)
+		}
+	}
+	return here
+}
+
 // MaxMTU is the longest frame, without its Ethernet header, for which a cable carries programs in native mode that see a frame
 // in one piece.
 const MaxMTU = 3000

@@ -365,7 +365,7 @@ func (c *Card) Attached() error {
 		a := &c.programs[i]
 		switch number, err := a.end.XDP(); {
 		case err != nil:
-			return err
+			return c.gone(a.at)
 		case number != a.number:
 			return fmt.Errorf("%w: the program %s at the cable %s was taken off in the middle of the run", fpga.ErrDoubtful, a.name, c.nameOf(a.at))
 		}

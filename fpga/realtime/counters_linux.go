@@ -159,17 +159,21 @@ func (c *Card) underwayIn() (lost int64, err error) {
 	return lost, nil
 }
 
-// underway is how many frames left one end of a cable and did not come to the other. Where one is not here nobody knows: 0.
+// underway is how many frames left one end of a cable and did not come to the other. Where one is not here nobody knows: 0. The error matches
+// fpga.ErrGone.
 func (c *Card) underway(cable *netlab.Cable) (int64, error) {
 	if cable.A == nil || cable.B == nil {
 		return 0, nil
 	}
 	a, err := cable.A.Counts()
 	if err != nil {
-		return 0, err
+		return 0, c.gone(cable)
 	}
 	b, err := cable.B.Counts()
-	return int64(a.Sent - b.Received), err
+	if err != nil {
+		return 0, c.gone(cable)
+	}
+	return int64(a.Sent - b.Received), nil
 }
 
 // snapshot latches all banks into the registers.

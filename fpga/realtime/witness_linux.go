@@ -6,6 +6,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
@@ -98,8 +99,19 @@ func (c *Card) Arrivals() ([]fpga.Arrival, error) {
 	return out, nil
 }
 
-// Faults are other reasons why a run must not be used: frames that an interface refused, or that were lost on a cable.
+// Faults are other reasons why a run must not be used, what explains the others first: cables that are gone or down, programs that were taken off,
+// frames that an interface refused, or that were lost on a cable.
 func (c *Card) Faults() (faults []string) {
+	if err := c.Intact(); err != nil {
+		faults = append(faults, err.Error())
+	}
+	for _, cable := range c.cables() {
+		for _, end := range cable.Ends() {
+			if s, err := end.State(); err == nil && !s.Up {
+				faults = append(faults, fmt.Sprintf("the cable %s is down at %s", c.nameOf(cable), end.Node.Name()))
+			}
+		}
+	}
 	if _, err := c.generator.counted(false); err != nil {
 		faults = append(faults, fmt.Sprintf("the workers' interface refused frames: %v", err))
 	}
@@ -109,16 +121,29 @@ func (c *Card) Faults() (faults []string) {
 	if unsent > 0 {
 		faults = append(faults, fmt.Sprintf("the interface towards the server refused %s: %v", olaf.Plural(unsent, "frame"), err))
 	}
-	for _, cable := range append(slices.Clone(c.in), c.out) { // a redirect to a peer that does not listen loses frames without a word
-		switch lost, err := c.underway(cable); {
-		case err != nil:
-			faults = append(faults, err.Error())
-		case lost != 0:
+	for _, cable := range c.cables() { // a redirect to a peer that does not listen loses frames without a word
+		if lost, err := c.underway(cable); err == nil && lost != 0 {
 			faults = append(faults, fmt.Sprintf("%s did not get from the %s to the %s", olaf.Plural(lost, "frame"), cable.A.Node.Name(), cable.B.Node.Name()))
 		}
 	}
-	if err := c.Attached(); err != nil {
-		faults = append(faults, err.Error())
-	}
 	return faults
+}
+
+// cables are all of them, the server's last.
+func (c *Card) cables() []*netlab.Cable { return append(slices.Clone(c.in), c.out) }
+
+// Intact says whether all cables are there, with the programs on them. The error matches fpga.ErrGone of a cable, fpga.ErrDoubtful of a program.
+func (c *Card) Intact() error {
+	for _, cable := range c.cables() {
+		for _, end := range cable.Ends() {
+			if _, err := end.State(); err != nil {
+				return c.gone(cable)
+			}
+		}
+	}
+	return c.Attached()
+}
+
+func (c *Card) gone(cable *netlab.Cable) error {
+	return fmt.Errorf("%w: the cable %s was taken away in the middle of the run", fpga.ErrGone, c.nameOf(cable))
 }

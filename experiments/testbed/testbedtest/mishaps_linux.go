@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/cilium/ebpf"
 	"github.com/cilium/ebpf/link"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 )
 
 // Links are those by which this process, and no other test beside it, keeps XDP programs on interfaces.
@@ -74,4 +77,49 @@ func nameOf(l link.Link) (string, error) {
 		return "", err
 	}
 	return n.Name, nil
+}
+
+// Namespaces are the network namespaces that this process holds.
+func Namespaces() (paths []string, err error) {
+	entries, err := os.ReadDir("/proc/self/fd")
+	for _, e := range entries {
+		path := "/proc/self/fd/" + e.Name()
+		if to, err := os.Readlink(path); err == nil && strings.HasPrefix(to, "net:") {
+			paths = append(paths, path)
+		}
+	}
+	return paths, err
+}
+
+// Somewhere does something to an interface of a name, in whichever of these namespaces it is.
+func Somewhere(name string, do func(netlink.Link) error) error {
+	paths, err := Namespaces()
+	for _, path := range paths {
+		done := make(chan error)
+		go func() {
+			runtime.LockOSThread() // and never unlocked, so that the thread ends
+			done <- inside(path, name, do)
+		}()
+		if err := <-done; !errors.As(err, new(netlink.LinkNotFoundError)) {
+			return err
+		}
+	}
+	return errors.Join(err, fmt.Errorf("no interface is called %s", name))
+}
+
+// inside does it in a namespace, in which the calling thread stays.
+func inside(path, name string, do func(netlink.Link) error) error {
+	ns, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer ns.Close()
+	if err := unix.Setns(int(ns.Fd()), unix.CLONE_NEWNET); err != nil {
+		return err
+	}
+	l, err := netlink.LinkByName(name)
+	if err != nil {
+		return err
+	}
+	return do(l)
 }
