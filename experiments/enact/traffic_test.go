@@ -55,7 +55,7 @@ func TestUnderTraffic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bed, err := testbed.Open(t.Context(), "twin:", testbed.OpenOptions{Wire: true})
+	bed, err := testbed.Open(t.Context(), "twin:", testbed.OpenOptions{Access: testbed.Access{Programs: programs.All()}, Wire: true})
 	if err != nil {
 		t.Fatal(err)
 	}

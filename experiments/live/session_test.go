@@ -84,7 +84,7 @@ func liveAgrees(t *testing.T, plan *bench.Plan) {
 	}
 	s := snapshot(t, l)
 
-	bed, err := testbed.Open(t.Context(), "", testbed.OpenOptions{})
+	bed, err := testbed.Open(t.Context(), "", testbed.OpenOptions{Access: testbed.Access{Programs: plan.Spec.Systems.Programs()}})
 	if err != nil {
 		t.Fatal(err)
 	}

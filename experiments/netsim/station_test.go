@@ -78,7 +78,7 @@ func TestProgramsBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topology := drawTopology(t)
 		topology.Timing, topology.Queue = Exact, "fifo"
-		topology.Program, topology.H = "iswitch", rapid.IntRange(1, 7).Draw(t, "h")
+		topology.systems, topology.Program, topology.H = system.All(), "iswitch", rapid.IntRange(1, 7).Draw(t, "h")
 		topology.Links[0].Loss = rapid.SampledFrom([]float64{0, 0.2}).Draw(t, "loss")
 		if topology.Check() != nil {
 			t.Skip("a period below one transmission")
