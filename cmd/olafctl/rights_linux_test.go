@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -65,16 +66,29 @@ func TestWithoutRights(t *testing.T) {
 	for _, r := range realRights {
 		held[r.Name] = []netlab.Right{r}
 	}
-	t.Run("priority doctor", func(t *testing.T) { // testbeds do without, and carry less
+	t.Run("priority doctor", func(t *testing.T) { // testbeds do without, and carry less: on a busy machine too little
 		stdout, _, code := without(t, []netlab.Right{realtime.PriorityRight}, "testbed", "doctor", "-o", "json")
-		if code != 0 || !strings.Contains(stdout, setcapAll) || !strings.Contains(stdout, "frames a second") || !strings.Contains(stdout, `"better":true`) {
-			t.Errorf("exit code %d:\n%s", code, stdout)
+		var doctor struct{ Checks []ability }
+		if err := json.Unmarshal([]byte(stdout), &doctor); err != nil {
+			t.Fatal(err)
+		}
+		want := 0
+		for _, a := range doctor.Checks {
+			if a.Better != (a.Name == realtime.PriorityRight.Name) || a.Better && (a.OK || !strings.Contains(a.Remedy, "cap_sys_nice+ep")) {
+				t.Errorf("%+v", a)
+			}
+			if !a.OK && !a.Better {
+				want = cli.ExitDevice
+			}
+		}
+		if code != want || !strings.Contains(stdout, setcapAll) || !strings.Contains(stdout, "frames a second") {
+			t.Errorf("exit code %d, want %d:\n%s", code, want, stdout)
 		}
 	})
 	t.Run("priority doctor's table", func(t *testing.T) {
-		stdout, _, code := without(t, []netlab.Right{realtime.PriorityRight}, "testbed", "doctor")
-		if code != 0 || strings.Contains(stdout, "MISSING") || !strings.Contains(stdout, "better  CAP_SYS_NICE") {
-			t.Errorf("exit code %d:\n%s", code, stdout)
+		stdout, _, _ := without(t, []netlab.Right{realtime.PriorityRight}, "testbed", "doctor")
+		if strings.Contains(stdout, "MISSING  CAP") || !strings.Contains(stdout, "better   CAP_SYS_NICE") && !strings.Contains(stdout, "better  CAP_SYS_NICE") {
+			t.Errorf("it says\n%s", stdout)
 		}
 	})
 	for name, rights := range held {
