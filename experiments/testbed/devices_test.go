@@ -57,7 +57,11 @@ func TestRowsAreWhole(t *testing.T) {
 			t.Errorf("%s: %+v", d.Prefix, d)
 		}
 	}
+<<<<<<< ours
 	if len(abilities) != 18 || Dialled != 1<<(len(abilities)-1) {
+=======
+	if len(abilities) != 18 || LetsGoAhead != 1<<(len(abilities)-1) {
+>>>>>>> theirs
 		t.Error("an ability has no words")
 	}
 }
