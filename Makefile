@@ -18,7 +18,7 @@ PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soff
 # Packages whose code runs on several goroutines; the race detector needs cgo and gcc.
 RACE := ./capture/live ./experiments/testbed ./experiments/bench ./experiments/live ./p4ctl/... ./cmd/olafctl ./experiments/sweep/... ./results/store ./results/archive ./fpga/remote ./tui/...
 
-.PHONY: build help test quick unit race lint generate bench sweeps kernel idle fuzz faults campaign exactly mutate sbom licences reproducible peers clean
+.PHONY: build help test quick often unit race lint generate bench sweeps kernel idle fuzz faults campaign exactly mutate sbom licences reproducible peers clean
 
 build: ## the binary, without cgo, and the work queue of sweeps over several machines beside it
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/olafctl
@@ -29,8 +29,31 @@ help: ## this list
 
 test: peers lint unit race ## what CI runs
 
-quick: ## the tests that are done in a minute, without other programs
+quick: ## the tests that need no other programs; about a minute once built
 	$(GO) test -short ./...
+
+# What goes on beside the code that asks for it, or after a time: goroutines, child processes, clocks.
+BESIDE := \bgo func|\.Go\(func|\bgo [A-Za-z_.]+\(|exec\.Command|errgroup|time\.(After|AfterFunc|Sleep|Tick|NewTimer|NewTicker)\b
+TIMES  ?= 20
+
+# One process of cmd/olafctl for each time: cobra keeps every tree of commands that was ever built, and each test builds some.
+often: ## short tests of all that has goroutines, children or clocks, 20 times each: a row a package; PKG=./p4ctl TIMES=20, hours
+	@work=$$(mktemp -d); trap 'rm -rf $$work' EXIT; all=0; \
+	if [ "$(origin PKG)" = file ]; then packages=$$(git ls-files -z '*.go' | xargs -0 grep -lE '$(BESIDE)' | xargs -n1 dirname | sort -u | sed 's|^|./|'); \
+	else packages="$(PKG)"; fi; \
+	printf '%-36s %5s %8s\n' package runs failures; \
+	for p in $$packages; do \
+	  [ -n "$$($(GO) list -f '{{join .TestGoFiles ""}}{{join .XTestGoFiles ""}}' $$p)" ] || continue; \
+	  $(GO) test -c -o $$work/test $$p || exit 1; runs=0; failures=0; each=$(TIMES); \
+	  case $$p in */cmd/olafctl) each=1;; esac; \
+	  while [ $$runs -lt $(TIMES) ]; do \
+	    runs=$$((runs + each)); \
+	    (cd $$p && $$work/test -test.short -test.count=$$each -test.timeout=4h) >$$work/said 2>&1 && continue; \
+	    failed=$$(grep -c '^--- FAIL' $$work/said); failures=$$((failures + (failed > 0 ? failed : 1))); \
+	    tail -n 200 $$work/said >&2; \
+	  done; \
+	  printf '%-36s %5d %8d\n' $${p#./} $$runs $$failures; all=$$((all + failures)); \
+	done; [ $$all = 0 ]
 
 unit: ## all tests, and those of the driver's own build
 	$(GO) test -timeout 30m ./...
