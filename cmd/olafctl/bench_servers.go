@@ -69,8 +69,13 @@ func onServers(set system.Set) []string {
 // plan is the testbed that was asked for: of a file, whose job the flags change, or a number of workers around one server.
 func (f *modelFlags) plan(cmd *cobra.Command, env *cli.Env, name string) (*lab.Plan, error) {
 	given := cmd.Flags().Changed
-	if f.lanes < 1 || f.fragments < 1 || f.children < 1 {
-		return nil, cli.UsageError("--children, --lanes and --fragments must be at least 1")
+	for _, flag := range []struct {
+		name     string
+		is, most int
+	}{{"children", f.children, lab.MaxCables / 2}, {"lanes", f.lanes, lab.MaxLanes}, {"fragments", f.fragments, lab.MaxValues / max(f.lanes, 1)}} {
+		if flag.is < 1 || flag.is > flag.most {
+			return nil, cli.UsageError("--%s is %d; use 1 to %d", flag.name, flag.is, flag.most)
+		}
 	}
 	if !isLab(name) {
 		mode := ""

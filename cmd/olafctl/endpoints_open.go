@@ -222,7 +222,7 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 			return err
 		}
 	} else {
-		fmt.Fprintf(env.Stderr, "listening at %v; Ctrl-C ends it\n", own)
+		fmt.Fprintf(env.Stderr, "listening at %v (Ctrl-C ends it)\n", own)
 	}
 	cfg := endpoint.Config{Workers: len(workers), Layout: layout, Updates: 1}
 	o := endpoint.Olaf{Members: func(job olaf.ClusterID) (int, int) {

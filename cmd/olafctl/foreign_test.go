@@ -30,7 +30,7 @@ type foreign struct {
 	program, address, info, config string
 }
 
-var servingAt = regexp.MustCompile(` at (\S+); Ctrl-C`)
+var servingAt = regexp.MustCompile(` at (\S+) \(Ctrl-C`)
 
 // newForeign starts an agent for a controller, or skips the test by its name.
 func newForeign(t *testing.T, variable, what string) foreign {

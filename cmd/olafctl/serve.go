@@ -73,7 +73,7 @@ makes the tap, and an olafctl built with -tags vnp4 loads the driver of the tabl
 			if s.Tables {
 				what = append(what, "P4Runtime")
 			}
-			fmt.Fprintf(env.Stderr, "serving %s of %s at %s%s; Ctrl-C ends it\n", strings.Join(what, ", "), s.Identity.Address, s.Target, secure.Describe())
+			fmt.Fprintf(env.Stderr, "serving %s of %s at %s%s (Ctrl-C ends it)\n", strings.Join(what, ", "), s.Identity.Address, s.Target, secure.Describe())
 			<-cmd.Context().Done()
 			return s.Close() // being told to stop is how it ends
 		},

@@ -252,7 +252,7 @@ func serveQueue(ctx context.Context, env *cli.Env, args []string, secured, besid
 		return cli.UsageError("the queue's server did not start")
 	}
 	address = strings.TrimSpace(address)
-	fmt.Fprintf(env.Stderr, "handing out work at nats://%s%s; Ctrl-C ends it\n  olafctl sweep work --from nats://%s%s        on every machine\n  olafctl sweep run FILE.yaml --workers nats://%s%s\n",
+	fmt.Fprintf(env.Stderr, "handing out work at nats://%s%s (Ctrl-C ends it)\n  olafctl sweep work --from nats://%s%s        on every machine\n  olafctl sweep run FILE.yaml --workers nats://%s%s\n",
 		address, secured, address, beside, address, beside)
 	ended := make(chan error, 1)
 	go func() { ended <- server.Wait() }()

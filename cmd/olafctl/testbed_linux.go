@@ -96,7 +96,7 @@ func runDemo(ctx context.Context, env *cli.Env, c *demo.Config, out cli.Format) 
 	before := links()
 	report, err := demo.Run(ctx, *c)
 	if err != nil {
-		return ended(err)
+		return cli.NothingToShow(err)
 	}
 	if left := links(); left != before {
 		return fmt.Errorf("%w: interfaces were %s before and are %s now", demo.ErrWrong, before, left)

@@ -141,6 +141,10 @@ func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 	if err := refuseFlags(cmd, []string{"time-scale"}, "--system "+name); err != nil {
 		return err
 	}
+	mode, err := f.mode(env)
+	if err != nil {
+		return err
+	}
 	t, err := f.training(cmd)
 	if err != nil {
 		return err
@@ -154,13 +158,27 @@ func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	_, mode, _ := strings.Cut(c.device, ":")
 	if k.Job, err = json.Marshal(t.Job); err != nil {
 		return err
 	}
 	sums := simulatedSums(k, spec)
 	sums.Mode = mode
 	return f.show(cmd.Context(), env, k, func(ctx context.Context) (*field.Report, error) { return k.RunSums(ctx, sums) })
+}
+
+// mode is where in the kernel the program meets packets; empty without a device, or where its name says nothing.
+func (f *trainFlags) mode(env *cli.Env) (string, error) {
+	if f.field.device == "" {
+		return "", nil
+	}
+	device, name, err := env.Devices.Of(f.field.device)
+	if err == nil && device.Named != nil {
+		err = device.Named(name)
+	}
+	if err != nil {
+		return "", fmt.Errorf("--device: %w", err)
+	}
+	return name, nil
 }
 
 // simulatedSums trains on simulated hosts what waits for sums.
@@ -227,15 +245,26 @@ func (f *trainFlags) comparison() (*field.Comparison, error) {
 	if c.versus != "" {
 		systems = append(systems, strings.Split(c.versus, ",")...)
 	}
+	if there := f.through(); !slices.Contains(there, systems[0]) {
+		return nil, cli.UsageError("--system %s: trainings under several seeds or with real packets go through %s", systems[0], strings.Join(there, ", "))
+	}
 	for i, name := range systems {
 		if !slices.Contains(engine.Names(), name) {
-			return nil, cli.UsageError("%s: trainings under several seeds or with real packets go through %s", name, strings.Join(engine.Names(), " or "))
+			return nil, cli.UsageError("--versus %s: beside each other trainings go through %s", name, strings.Join(engine.Names(), " and "))
 		}
 		if slices.Contains(systems[:i], name) {
 			return nil, cli.UsageError("--versus %s: %s can't stand beside itself", c.versus, name)
 		}
 	}
 	return f.seeded(systems)
+}
+
+// through are the systems of trainings under several seeds, or with real packets: queues, and those whose workers wait for sums.
+func (f *trainFlags) through() []string {
+	if f.field.device != "" {
+		return endpointSystems()
+	}
+	return append(engine.Names(), f.set.Waiting().Names()...)
 }
 
 // seeded is the training of some systems under as many seeds as were asked for.

@@ -83,6 +83,8 @@ type Device struct {
 	// OwnDryRun says that Registers minds DeviceOptions.DryRun, for more than accesses.
 	OwnDryRun bool
 
+	// Named refuses a name of it that is none before anything is opened or listened at; nil leaves that to who opens it.
+	Named func(name string) error
 	// Registers opens it for its registers alone.
 	Registers func(ctx context.Context, name string, o DeviceOptions) (fpga.Device, error)
 	// Testbed opens it with tables and a capture; nil of a device without HasTables.

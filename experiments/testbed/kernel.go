@@ -2,6 +2,8 @@ package testbed
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/olafctl/olaf/fpga/program"
 )
@@ -10,8 +12,22 @@ import (
 func Kernel() Device {
 	return Local(Device{
 		Prefix: "xdp:", Name: "[generic]", Abilities: HasTables | LogsArrivals | HasHosts | AddsModels | Records | ShowsEnds, Guarded: true,
-		NotCard: "its server is in a namespace of its own, where it captures by itself",
+		NotCard: "its server is in a namespace of its own, where it captures by itself", Named: kernelNamed,
 	}, openKernel)
+}
+
+// kernelModes are where in the kernel programs meet frames, by what follows xdp:.
+var kernelModes = map[string]string{"": "native", "native": "native", "generic": "generic"}
+
+// kernelNamed refuses what follows xdp: and is no mode.
+func kernelNamed(name string) error {
+	if _, there := kernelModes[name]; there {
+		return nil
+	}
+	if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") {
+		return fmt.Errorf("%w for %q: a testbed file is for 'olafctl bench -d xdp:%s' and 'olafctl testbed up'; here it is xdp: alone", ErrBackend, "xdp:"+name, name)
+	}
+	return fmt.Errorf("%w for %q: write xdp:, or xdp:%s where a driver has no hook of its own", ErrBackend, "xdp:"+name, "generic")
 }
 
 // Host is the same with the engine of this process as the switch, which needs no right to load programs. Nothing falls back to it:

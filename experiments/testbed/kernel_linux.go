@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net/netip"
 	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -26,20 +25,10 @@ import (
 
 // openKernel opens the kernel of this machine as the switch, between workers and a server in namespaces of their own.
 func openKernel(_ context.Context, name string, o OpenOptions) (*Parts, error) {
-	modes := map[string]xdp.Mode{"": xdp.Native, string(xdp.Native): xdp.Native, string(xdp.Generic): xdp.Generic}
-	mode, ok := modes[name]
-	if isFile(name) {
-		return nil, fmt.Errorf("%w for %q: a testbed file is for 'olafctl bench -d xdp:%s' and 'olafctl testbed up'; here it is xdp: alone", ErrBackend, "xdp:"+name, name)
+	if err := kernelNamed(name); err != nil {
+		return nil, err
 	}
-	if !ok {
-		return nil, fmt.Errorf("%w for %q: write xdp:, or xdp:%s where a driver has no hook of its own", ErrBackend, "xdp:"+name, xdp.Generic)
-	}
-	return openRealtime(realtime.Kernel(mode), o)
-}
-
-// isFile says whether the name of a device is that of a testbed file.
-func isFile(name string) bool {
-	return strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml")
+	return openRealtime(realtime.Kernel(xdp.Mode(kernelModes[name])), o)
 }
 
 // openHost opens the engine of this process as the switch.

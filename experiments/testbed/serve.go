@@ -88,6 +88,11 @@ func Serve(ctx context.Context, address string, o ServeOptions) (*Service, error
 	case row.Lend == nil:
 		return nil, fmt.Errorf("%w to lend for %q; this build lends %s", ErrBackend, address, o.Device.devices().Lent().Forms())
 	}
+	if row.Named != nil {
+		if err := row.Named(name); err != nil {
+			return nil, err
+		}
+	}
 	if len(o.Programs) > 0 {
 		if err := o.Device.devices().Check(address, TakesPrograms); err != nil {
 			return nil, err

@@ -25,6 +25,7 @@ const (
 	MaxMTU       = 65535
 	maxName      = 12      // an interface has the name of the node behind it, which is at most 15 letters
 	maxModel     = 1 << 30 // bytes of a model
+	MaxValues    = maxModel / olaf.LaneBytes
 )
 
 // Defaults of what a file leaves out.
@@ -93,12 +94,12 @@ func (r *resolver) general() {
 	}
 	r.plan.Job = olaf.ClusterID(number("id", j.ID, DefaultJob, 0, 1023))
 	r.plan.Lanes = number("lanes", j.Lanes, DefaultLanes, 1, MaxLanes)
-	r.plan.Fragments = number("fragments", j.Fragments, DefaultFragments, 1, maxModel/olaf.LaneBytes)
-	r.plan.Group = number("group", j.Group, DefaultGroup, 1, maxModel/olaf.LaneBytes)
+	r.plan.Fragments = number("fragments", j.Fragments, DefaultFragments, 1, MaxValues)
+	r.plan.Group = number("group", j.Group, DefaultGroup, 1, MaxValues)
 	if r.plan.Group > 0 && bits.OnesCount(uint(r.plan.Group)) != 1 {
 		r.fail(j.Pos, "group", "job.group is %d; use a power of two", r.plan.Group)
 	}
-	if r.plan.Lanes*r.plan.Fragments > maxModel/olaf.LaneBytes {
+	if r.plan.Lanes*r.plan.Fragments > MaxValues {
 		r.fail(j.Pos, "fragments", "%d fragments of %d lanes take more than 1 GiB of the kernel's memory", r.plan.Fragments, r.plan.Lanes)
 	}
 	forms := 0
