@@ -320,8 +320,12 @@ func TestLoopGoesAhead(t *testing.T) {
 	for _, s := range aheadOf(t) {
 		t.Run(s.Queue, func(t *testing.T) {
 			_, f := keep(t, s)
-			m := mustBench(t, s, Options{Cards: 1})
+			told := workersTold{}
+			m := mustBench(t, s, Options{Cards: 1, Stream: NewStream(told)})
 			must(t, m.Err())
+			if len(told) != s.Workload.Workers {
+				t.Errorf("gradients of workers: %v", told)
+			}
 			first, err := json.Marshal(m.Document())
 			must(t, err)
 			if again, err := json.Marshal(mustBench(t, s, Options{Cards: 2}).Document()); err != nil || !bytes.Equal(first, again) {
@@ -374,4 +378,23 @@ func TestUsualModeIsLeftOut(t *testing.T) {
 	if _, err := NewPlan(s); !errors.Is(err, system.ErrMode) || olaf.FieldOf(err) != "loop.mode" {
 		t.Errorf("%v in %s", err, olaf.FieldOf(err))
 	}
+}
+
+// workersTold counts the gradients of each worker inside of updates; nobody's are of a worker below 0.
+type workersTold map[int]int
+
+func (w workersTold) Event(e Event) error {
+	o, ok := e.(Observed)
+	if !ok {
+		return nil
+	}
+	for i := range o.Observations {
+		if len(o.Observations[i].Contributors) != int(o.Observations[i].Update.Count) {
+			w[-1]++
+		}
+		for _, k := range o.Observations[i].Contributors {
+			w[int(k.Worker)]++
+		}
+	}
+	return nil
 }
